@@ -1,0 +1,93 @@
+package trace
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+)
+
+// Merge makes one trace of several that are each in order of arrival. Rows
+// that arrive together come in the order of their inputs. A row without a
+// timestamp comes with the row before it in its input. Block ids and session
+// ids of the inputs are taken to mean the same things.
+func Merge(inputs ...Requests) Requests {
+	if len(inputs) == 1 {
+		return inputs[0]
+	}
+	return func(yield func(Request, error) bool) {
+		heads := make([]*head, 0, len(inputs))
+		for _, in := range inputs {
+			h := &head{}
+			h.pull, h.stop = iter.Pull2(in)
+			defer h.stop()
+			if h.next() {
+				heads = append(heads, h)
+			}
+		}
+		for len(heads) > 0 {
+			first := 0
+			for i, h := range heads {
+				if h.err != nil {
+					yield(Request{}, h.err)
+					return
+				}
+				if h.at < heads[first].at {
+					first = i
+				}
+			}
+			if !yield(heads[first].row, nil) {
+				return
+			}
+			if !heads[first].next() {
+				heads = slices.Delete(heads, first, first+1)
+			}
+		}
+	}
+}
+
+// head is the next row of one input of a merge.
+type head struct {
+	row  Request
+	err  error
+	at   float64 // arrival, carried over rows that have none
+	pull func() (Request, error, bool)
+	stop func()
+}
+
+func (h *head) next() (ok bool) {
+	h.row, h.err, ok = h.pull()
+	if h.row.Timestamp.Set {
+		h.at = h.row.Timestamp.Value
+	}
+	return ok
+}
+
+// Sort puts the rows in order of arrival; rows that arrive together keep their
+// order, and a row without a timestamp stays behind the row before it. It
+// holds the whole trace in memory.
+func Sort(reqs Requests) Requests {
+	return func(yield func(Request, error) bool) {
+		type timed struct {
+			at  float64
+			row Request
+		}
+		var rows []timed
+		at := 0.0
+		for r, err := range reqs {
+			if err != nil {
+				yield(Request{}, err)
+				return
+			}
+			if r.Timestamp.Set {
+				at = r.Timestamp.Value
+			}
+			rows = append(rows, timed{at, r})
+		}
+		slices.SortStableFunc(rows, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
+		for _, r := range rows {
+			if !yield(r.row, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,416 @@
+package trace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	stdjson "encoding/json"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"pgregory.net/rapid"
+)
+
+// realTrace is the public conversation trace, where it is at hand.
+func realTrace(t testing.TB) string {
+	t.Helper()
+	path := filepath.FromSlash("../../shared/traces/conversation_trace.jsonl")
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("the public conversation trace is not here: %v", err)
+	}
+	return path
+}
+
+func readString(text string, opts Options) ([]Request, *Reader, error) {
+	r, err := NewReader(strings.NewReader(text), "t.jsonl", opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := Collect(r.Requests())
+	return rows, r, err
+}
+
+func TestReadRows(t *testing.T) {
+	const plain = `"input_length": 5, "output_length": 2`
+	base := Request{InputLength: 5, OutputLength: 2}
+	with := func(f func(*Request)) Request { r := base; f(&r); return r }
+	for name, tc := range map[string]struct {
+		row  string
+		want Request
+	}{
+		"published": {`{"timestamp": 0, "input_length": 5, "output_length": 2, "hash_ids": [0, 1]}`,
+			Request{Timestamp: Some(0.0), InputLength: 5, OutputLength: 2, HashIDs: []uint64{0, 1}}},
+		"compact, other order": {`{"hash_ids":[7],"output_length":2,"input_length":5,"timestamp":3}`,
+			Request{Timestamp: Some(3.0), InputLength: 5, OutputLength: 2, HashIDs: []uint64{7}}},
+		"no times, no ids":      {`{` + plain + `}`, base},
+		"empty ids":             {`{` + plain + `, "hash_ids": []}`, with(func(r *Request) { r.HashIDs = []uint64{} })},
+		"null ids":              {`{` + plain + `, "hash_ids": null}`, base},
+		"decimal time":          {`{"timestamp": 1234.5678, ` + plain + `}`, with(func(r *Request) { r.Timestamp = Some(1234.5678) })},
+		"exponent time":         {`{"timestamp": 1.5e3, ` + plain + `}`, with(func(r *Request) { r.Timestamp = Some(1500.0) })},
+		"long decimal time":     {`{"timestamp": 0.12345678901234567890, ` + plain + `}`, with(func(r *Request) { r.Timestamp = Some(0.12345678901234568) })},
+		"delay instead":         {`{"delay": 2.5, "session_id": "s", ` + plain + `}`, with(func(r *Request) { r.Delay, r.SessionID = Some(2.5), "s" })},
+		"aliases":               {`{"created_time": 9, "delay_ms": 1, "input_tokens": 5, "output_tokens": 2}`, with(func(r *Request) { r.Timestamp, r.Delay = Some(9.0), Some(1.0) })},
+		"alias beside its key":  {`{"input_tokens": 99, ` + plain + `}`, with(func(r *Request) { r.Extra = []byte(`{"input_tokens": 99}`) })},
+		"whole floats":          {`{"input_length": 5.0, "output_length": 2e0}`, base},
+		"ids beyond int64":      {`{` + plain + `, "hash_ids": [18446744073709551615, 9223372036854775808, 3, 3]}`, with(func(r *Request) { r.HashIDs = []uint64{1<<64 - 1, 1 << 63, 3, 3} })},
+		"zero output":           {`{"input_length": 5, "output_length": 0}`, Request{InputLength: 5}},
+		"declared context":      {`{` + plain + `, "context_len": 3, "unique_user_prompt_len": 2}`, with(func(r *Request) { r.ContextLen, r.UniquePromptLen = Some(3), Some(2) })},
+		"escaped session":       {`{` + plain + `, "session_id": "\u00e9\n"}`, with(func(r *Request) { r.SessionID = "é\n" })},
+		"unknown keys":          {`{"model": "m", ` + plain + `, "priority":1.0,"x":{"a": [1, null]}}`, with(func(r *Request) { r.Extra = []byte(`{"model": "m", "priority": 1.0, "x": {"a": [1, null]}}`) })},
+		"white space":           {"\t{ \"input_length\" :5 ,\"output_length\":\t2 , \"hash_ids\" : [ 1 ,2 ] } ", with(func(r *Request) { r.HashIDs = []uint64{1, 2} })},
+		"beyond uint64 is kept": {`{` + plain + `, "n": 123456789012345678901234567890}`, with(func(r *Request) { r.Extra = []byte(`{"n": 123456789012345678901234567890}`) })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, _, err := readString(tc.row, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff([]Request{tc.want}, rows); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestBadRows(t *testing.T) {
+	for name, tc := range map[string]struct{ row, want string }{
+		"not JSON":           {`TIMESTAMP,ContextTokens`, `t.jsonl:2: not a JSON object: "TIMESTAMP,ContextTokens"`},
+		"array":              {`[1, 2]`, `t.jsonl:2: not a JSON object: "[1, 2]"`},
+		"half":               {`{"input_length": 5, "outp`, `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"outp"`},
+		"no input":           {`{"output_length": 5}`, `t.jsonl:2: no input_length in "{\"output_length\": 5}"`},
+		"null output":        {`{"input_length": 5, "output_length": null}`, `t.jsonl:2: no output_length in "{\"input_length\": 5, \"output_length\": null}"`},
+		"negative":           {`{"input_length": -5, "output_length": 1}`, `t.jsonl:2: input_length is out of range: "-5" tokens`},
+		"absurd":             {`{"input_length": 100000001, "output_length": 1}`, `t.jsonl:2: input_length is out of range: "100000001" tokens`},
+		"absurd by exponent": {`{"input_length": 1e300, "output_length": 1}`, `t.jsonl:2: input_length is out of range: "1e300" tokens`},
+		"fraction":           {`{"input_length": 1.5, "output_length": 1}`, `t.jsonl:2: input_length is not a whole number: "1.5"`},
+		"text for a number":  {`{"input_tokens": "5", "output_length": 1}`, `t.jsonl:2: input_tokens is not a number: "\"5\""`},
+		"negative time":      {`{"timestamp": -1, "input_length": 5, "output_length": 1}`, `t.jsonl:2: timestamp is out of range: "-1" ms`},
+		"infinite time":      {`{"timestamp": 1e999, "input_length": 5, "output_length": 1}`, `t.jsonl:2: timestamp is out of range: "1e999"`},
+		"negative id":        {`{"input_length": 5, "output_length": 1, "hash_ids": [1, -2]}`, `t.jsonl:2: hash_ids has an id that is not an unsigned 64-bit integer: "-2"`},
+		"id beyond 64 bits":  {`{"input_length": 5, "output_length": 1, "hash_ids": [18446744073709551616]}`, `t.jsonl:2: hash_ids has an id that is not an unsigned 64-bit integer: "18446744073709551616"`},
+		"id as float":        {`{"input_length": 5, "output_length": 1, "hash_ids": [1.0]}`, `t.jsonl:2: hash_ids has an id that is not an unsigned 64-bit integer: "1.0"`},
+		"ids as text":        {`{"input_length": 5, "output_length": 1, "hash_ids": "1"}`, `t.jsonl:2: hash_ids is not an array: "\"1\""`},
+		"session as number":  {`{"input_length": 5, "output_length": 1, "session_id": 4}`, `t.jsonl:2: session_id is not a string: "4"`},
+		"key twice":          {`{"input_length": 5, "output_length": 1, "input_length": 6}`, `t.jsonl:2: key "input_length" is given twice`},
+		"control character":  {"{\"input_length\": 5, \"output_length\": 1, \"session_id\": \"a\x01\"}", `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1, \"session_id\": \"a\x01\"}"`},
+		"invalid UTF-8":      {"{\"input_length\": 5, \"output_length\": 1, \"x\": \"\xff\"}", `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1, \"x\": \"\xff\"}"`},
+		"rest behind":        {`{"input_length": 5, "output_length": 1} {}`, `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1} {}"`},
+		"leading zero":       {`{"input_length": 05, "output_length": 1}`, `t.jsonl:2: not a JSON object: "{\"input_length\": 05, \"output_length\": 1}"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			good := `{"input_length": 1, "output_length": 1}`
+			text := good + "\n" + tc.row + "\n" + good + "\n"
+			rows, _, err := readString(text, Options{})
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("error is\n%v\nwant\n%v", err, tc.want)
+			}
+			if len(rows) != 1 {
+				t.Errorf("%d rows before the error, want 1", len(rows))
+			}
+			var bad *RowError
+			if !errors.As(err, &bad) || bad.Line != 2 || bad.File != "t.jsonl" {
+				t.Errorf("error does not name the place: %#v", err)
+			}
+
+			rows, r, err := readString(text, Options{SkipBadRows: true})
+			if err != nil || len(rows) != 2 {
+				t.Fatalf("skipping: %d rows, error %v", len(rows), err)
+			}
+			if n, why := r.Skipped(); n != 1 || len(why) != 1 || why[0].Error() != tc.want {
+				t.Errorf("skipped %d: %v", n, why)
+			}
+		})
+	}
+}
+
+func TestReadWhatFilesAreLike(t *testing.T) {
+	row := func(n int) string { return fmt.Sprintf(`{"timestamp": 5, "input_length": %d, "output_length": 1}`, n) }
+	two := row(1) + "\n" + row(2) + "\n"
+	packed := func(pack func(io.Writer) io.WriteCloser) string {
+		var b bytes.Buffer
+		w := pack(&b)
+		io.WriteString(w, two)
+		w.Close()
+		return b.String()
+	}
+	ids := strings.Repeat("12345678, ", 500_000)
+	for name, text := range map[string]string{
+		"plain":           two,
+		"no last newline": row(1) + "\n" + row(2),
+		"CRLF":            row(1) + "\r\n" + row(2) + "\r\n",
+		"byte order mark": "\xef\xbb\xbf" + two,
+		"blank lines":     "\n\n" + row(1) + "\n  \n" + row(2) + "\n\n",
+		"gzip":            packed(func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }),
+		"zstd":            packed(func(w io.Writer) io.WriteCloser { z, _ := zstd.NewWriter(w); return z }),
+		"rows of 5 MB": `{"input_length": 1, "output_length": 1, "hash_ids": [` + ids + `1]}` + "\n" +
+			`{"input_length": 2, "output_length": 1, "hash_ids": [` + ids + `1]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, _, err := readString(text, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(rows) != 2 || rows[0].InputLength != 1 || rows[1].InputLength != 2 {
+				t.Errorf("%d rows", len(rows))
+			}
+		})
+	}
+}
+
+func TestUnreadableFiles(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "is a folder") {
+		t.Errorf("a folder: %v", err)
+	}
+	if _, err := Open(filepath.Join(dir, "none"), Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	_, _, err := readString("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", Options{SkipBadRows: true})
+	if err == nil || !strings.Contains(err.Error(), "t.jsonl:1: a Git LFS pointer") {
+		t.Errorf("a pointer: %v", err)
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	for range 1000 {
+		io.WriteString(z, `{"input_length": 1, "output_length": 1}`+"\n")
+	}
+	z.Close()
+	_, _, err = readString(b.String()[:b.Len()-20], Options{SkipBadRows: true})
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a cut gzip file: %v", err)
+	}
+	_, r, err := readString(strings.Repeat(" ", MaxRow+2)+"\n"+`{"input_length": 1, "output_length": 1}`, Options{SkipBadRows: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, why := r.Skipped(); n != 1 || !strings.Contains(why[0].Error(), "t.jsonl:1: row is longer than 64 MiB") {
+		t.Errorf("a row without end: %d %v", n, why)
+	}
+}
+
+func TestRequestsAreOwned(t *testing.T) {
+	rows, _, err := readString(`{"input_length": 1, "output_length": 1, "hash_ids": [1, 2]}
+{"input_length": 1, "output_length": 1, "hash_ids": [3, 4], "m": 1}
+{"input_length": 1, "output_length": 1, "hash_ids": [5]}`, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows[0].HashIDs = append(rows[0].HashIDs, 99)
+	if d := cmp.Diff([][]uint64{{1, 2, 99}, {3, 4}, {5}}, [][]uint64{rows[0].HashIDs, rows[1].HashIDs, rows[2].HashIDs}); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestCanonicalRowsTakeTheFastPath keeps the parser of the hot path honest:
+// what it takes, the general one reads alike, and it takes every row that
+// AppendRow writes without unknown keys.
+func TestCanonicalRowsTakeTheFastPath(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := anyRequest(t, false)
+		line := AppendRow(nil, want)
+		var fast, slow Request
+		if err := parseAny(line, &slow); err != nil {
+			t.Fatal(err)
+		}
+		if !parseCanonical(line, &fast) {
+			if want.SessionID == "" && strings.IndexByte(string(line), '.') < 0 {
+				t.Fatalf("not taken: %s", line)
+			}
+			return
+		}
+		if d := cmp.Diff(slow, fast); d != "" {
+			t.Fatalf("%s: general, canonical:\n%s", line, d)
+		}
+	})
+}
+
+// anyRequest draws a request such as the reader may return.
+func anyRequest(t *rapid.T, extras bool) Request {
+	ms := rapid.OneOf(
+		rapid.Map(rapid.IntRange(0, 1e9), func(n int) float64 { return float64(n) }),
+		rapid.Float64Range(0, 1e12))
+	opt := func(name string) Opt[float64] {
+		if rapid.Bool().Draw(t, "has "+name) {
+			return Some(ms.Draw(t, name))
+		}
+		return Opt[float64]{}
+	}
+	r := Request{
+		Timestamp:    opt("timestamp"),
+		Delay:        opt("delay"),
+		InputLength:  rapid.IntRange(0, MaxLength).Draw(t, "isl"),
+		OutputLength: rapid.IntRange(0, MaxLength).Draw(t, "osl"),
+		SessionID:    rapid.OneOf(rapid.Just(""), rapid.String()).Draw(t, "session"),
+	}
+	if rapid.Bool().Draw(t, "has ids") {
+		r.HashIDs = rapid.SliceOfN(rapid.Uint64(), 0, 8).Draw(t, "ids")
+	}
+	if rapid.Bool().Draw(t, "declares") {
+		r.ContextLen, r.UniquePromptLen = Some(rapid.IntRange(0, 9).Draw(t, "context")), Some(3)
+	}
+	if extras && rapid.Bool().Draw(t, "has extras") {
+		r.Extra = []byte(`{"model": "` + rapid.StringMatching(`[a-z]{0,5}`).Draw(t, "model") + `", "n": 1.50}`)
+	}
+	return r
+}
+
+func TestWriteThenReadIsTheIdentity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := make([]Request, rapid.IntRange(0, 5).Draw(t, "rows"))
+		for i := range want {
+			want[i] = anyRequest(t, true)
+		}
+		name := rapid.SampledFrom([]string{"a.jsonl", "a.gz", "a.zst"}).Draw(t, "name")
+		var b bytes.Buffer
+		w, err := NewWriter(&b, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := w.WriteAll(FromSlice(want)); err != nil || n != len(want) {
+			t.Fatal(n, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := NewReader(&b, name, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Collect(r.Requests())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(want) == 0 && len(got) == 0 {
+			return
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+func TestPublishedTraceComesOutAsItWas(t *testing.T) {
+	path := realTrace(t)
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var got bytes.Buffer
+	w, _ := NewWriter(&got, "")
+	if n, err := w.WriteAll(r.Requests()); err != nil || n != 12031 {
+		t.Fatal(n, err)
+	}
+	w.Close()
+	if !bytes.Equal(bytes.TrimSpace(want), bytes.TrimSpace(got.Bytes())) {
+		t.Error("the bytes differ")
+	}
+}
+
+func TestCreateReplacesOnlyWhenWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.jsonl")
+	os.WriteFile(path, []byte("old"), 0o644)
+	content := func() string { b, _ := os.ReadFile(path); return string(b) }
+
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Write(Request{InputLength: 1})
+	w.Discard()
+	if content() != "old" {
+		t.Errorf("a discarded trace changed the file: %q", content())
+	}
+	if w, err = Create(path); err != nil {
+		t.Fatal(err)
+	}
+	w.Write(Request{InputLength: 1})
+	if content() != "old" {
+		t.Errorf("the file changed before Close: %q", content())
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"input_length": 1, "output_length": 0}` + "\n"; content() != want {
+		t.Errorf("the file is %q, want %q", content(), want)
+	}
+	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
+		t.Errorf("files left behind: %v", left)
+	}
+	if _, err := Create(filepath.Dir(path)); err == nil {
+		t.Error("a folder was accepted")
+	}
+}
+
+// FuzzRow holds both parsers against each other and against the standard
+// library: what is read was JSON, and reads back as the same row.
+func FuzzRow(f *testing.F) {
+	for _, seed := range []string{
+		`{"timestamp": 0, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1, 2]}`,
+		`{"timestamp":1.25,"input_tokens":1,"output_tokens":1e2,"session_id":"\u0000","delay_ms":0.5,"x":[{}]}`,
+		`{"input_length":1,"output_length":1,"hash_ids":[18446744073709551615],"a":"\ud800"}`,
+		`{"input_length":1,"output_length":1,"hash_ids":[1 ,]}`, `{}`, `[]`, ``, `nul`, `{"a":}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var got, general Request
+		err := parseRow(line, &got)
+		if generalErr := parseAny(line, &general); (err == nil) != (generalErr == nil) {
+			t.Fatalf("canonical: %v, general: %v", err, generalErr)
+		}
+		if err != nil {
+			return
+		}
+		if d := cmp.Diff(general, got); d != "" {
+			t.Fatal(d)
+		}
+		if !stdjson.Valid(line) {
+			t.Fatalf("read what is not JSON: %q", line)
+		}
+		written := AppendRow(nil, got)
+		if !stdjson.Valid(written) {
+			t.Fatalf("wrote what is not JSON: %q", written)
+		}
+		var again Request
+		if err := parseRow(written, &again); err != nil {
+			t.Fatalf("%v\n%q\n%q", err, line, written)
+		}
+		if d := cmp.Diff(got, again); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	path := realTrace(b)
+	info, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(info.Size())
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := Open(path, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, err := range r.Requests() {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		r.Close()
+	}
+}

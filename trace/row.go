@@ -1,0 +1,245 @@
+package trace
+
+import (
+	encodingjson "encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/bytedance/sonic"
+	"github.com/bytedance/sonic/ast"
+)
+
+// json refuses what the default configuration lets through in strings that it
+// decodes, and owns what it returns.
+var json = sonic.Config{SortMapKeys: true, ValidateString: true, CopyString: true}.Froze()
+
+// maxMS bounds times. Milliseconds of the Unix epoch stay far below it; above
+// it a float64 no longer tells a microsecond from the next.
+const maxMS = 1e15
+
+// canonical maps each key that moontide understands, and its aliases, to the
+// key that it writes. An alias counts only where the row lacks its canonical
+// key: a result line has both input_length and the server's own input_tokens.
+var canonical = map[string]string{
+	"timestamp":              "timestamp",
+	"created_time":           "timestamp",
+	"delay":                  "delay",
+	"delay_ms":               "delay",
+	"input_length":           "input_length",
+	"input_tokens":           "input_length",
+	"output_length":          "output_length",
+	"output_tokens":          "output_length",
+	"hash_ids":               "hash_ids",
+	"session_id":             "session_id",
+	"context_len":            "context_len",
+	"unique_user_prompt_len": "unique_user_prompt_len",
+}
+
+// parseRow fills r from one JSON object. r's ids keep their array where it is
+// large enough. On an error r is half filled and must be discarded.
+func parseRow(line []byte, r *Request) error {
+	if parseCanonical(line, r) {
+		return nil
+	}
+	return parseAny(line, r)
+}
+
+// parseAny reads every legal row, in any spelling.
+func parseAny(line []byte, r *Request) error {
+	*r = Request{HashIDs: r.HashIDs[:0]}
+	// sonic's own check lets through control characters and unknown escapes.
+	if !encodingjson.Valid(line) || !utf8.Valid(line) {
+		return fmt.Errorf("not a JSON object: %s", quote(line))
+	}
+	root, err := sonic.Get(line)
+	if err != nil || root.TypeSafe() != ast.V_OBJECT {
+		return fmt.Errorf("not a JSON object: %s", quote(line))
+	}
+	members, err := membersOf(&root)
+	if err != nil {
+		return err
+	}
+	present := map[string]bool{}
+	for _, m := range members {
+		if present[m.key] {
+			return fmt.Errorf("key %q is given twice", m.key)
+		}
+		present[m.key] = true
+	}
+	sawIDs := false
+	for _, m := range members {
+		key, known := canonical[m.key]
+		if known && key != m.key && present[key] {
+			known = false
+		}
+		if !known {
+			r.Extra = appendMember(r.Extra, m.key, m.raw)
+			continue
+		}
+		if m.raw == "null" {
+			continue
+		}
+		sawIDs = sawIDs || key == "hash_ids"
+		if err := r.set(key, m.raw); err != nil {
+			return fmt.Errorf("%s %w", m.key, err)
+		}
+	}
+	if !sawIDs {
+		r.HashIDs = nil
+	}
+	if r.Extra != nil {
+		r.Extra = append(r.Extra, '}')
+	}
+	for _, key := range []string{"input_length", "output_length"} {
+		if !has(members, key) {
+			return fmt.Errorf("no %s in %s", key, quote(line))
+		}
+	}
+	return nil
+}
+
+type member struct{ key, raw string }
+
+func membersOf(root *ast.Node) ([]member, error) {
+	var members []member
+	var failed error
+	err := root.ForEach(func(at ast.Sequence, node *ast.Node) bool {
+		raw, err := node.Raw()
+		if err != nil || at.Key == nil {
+			failed = errors.Join(errors.New("not a JSON object"), err)
+			return false
+		}
+		members = append(members, member{*at.Key, raw})
+		return true
+	})
+	return members, errors.Join(err, failed)
+}
+
+// has reports whether a known key has a value under its own name or an alias.
+func has(members []member, key string) bool {
+	for _, m := range members {
+		if canonical[m.key] == key && m.raw != "null" {
+			return true
+		}
+	}
+	return false
+}
+
+func appendMember(dst []byte, key, raw string) []byte {
+	if dst == nil {
+		dst = append(dst, '{')
+	} else {
+		dst = append(dst, ", "...)
+	}
+	dst = appendString(dst, key)
+	dst = append(dst, ": "...)
+	return append(dst, raw...)
+}
+
+func (r *Request) set(key, raw string) (err error) {
+	switch key {
+	case "timestamp":
+		r.Timestamp, err = parseMS(raw)
+	case "delay":
+		r.Delay, err = parseMS(raw)
+	case "input_length":
+		r.InputLength, err = parseLength(raw)
+	case "output_length":
+		r.OutputLength, err = parseLength(raw)
+	case "context_len":
+		r.ContextLen.Value, err = parseLength(raw)
+		r.ContextLen.Set = true
+	case "unique_user_prompt_len":
+		r.UniquePromptLen.Value, err = parseLength(raw)
+		r.UniquePromptLen.Set = true
+	case "hash_ids":
+		r.HashIDs, err = parseIDs(raw, r.HashIDs)
+	case "session_id":
+		if err = json.UnmarshalFromString(raw, &r.SessionID); err != nil {
+			err = fmt.Errorf("is not a string: %s", quote(raw))
+		}
+	}
+	return err
+}
+
+func parseMS(raw string) (Opt[float64], error) {
+	ms, err := parseNumber(raw)
+	if err != nil {
+		return Opt[float64]{}, err
+	}
+	if ms < 0 || ms > maxMS {
+		return Opt[float64]{}, fmt.Errorf("is out of range: %s ms", quote(raw))
+	}
+	return Some(ms), nil
+}
+
+func parseLength(raw string) (int, error) {
+	n, err := parseNumber(raw)
+	if err != nil {
+		return 0, err
+	}
+	// Python writes 12.0 for a count that passed through a float column.
+	if n != math.Trunc(n) {
+		return 0, fmt.Errorf("is not a whole number: %s", quote(raw))
+	}
+	if n < 0 || n > MaxLength {
+		return 0, fmt.Errorf("is out of range: %s tokens", quote(raw))
+	}
+	return int(n), nil
+}
+
+func parseNumber(raw string) (float64, error) {
+	// JSON was validated: what begins like a number is one.
+	if c := raw[0]; c != '-' && (c < '0' || c > '9') {
+		return 0, fmt.Errorf("is not a number: %s", quote(raw))
+	}
+	n, err := strconv.ParseFloat(raw, 64)
+	if err != nil {
+		return 0, fmt.Errorf("is out of range: %s", quote(raw))
+	}
+	return n + 0, nil // -0 is 0
+}
+
+func parseIDs(raw string, dst []uint64) ([]uint64, error) {
+	if raw[0] != '[' {
+		return nil, fmt.Errorf("is not an array: %s", quote(raw))
+	}
+	if dst = dst[:0]; dst == nil {
+		dst = []uint64{}
+	}
+	for i := 1; ; {
+		for i < len(raw) && (isSpace(raw[i]) || raw[i] == ',') {
+			i++
+		}
+		if raw[i] == ']' {
+			return dst, nil
+		}
+		end := i
+		for raw[end] != ',' && raw[end] != ']' && !isSpace(raw[end]) {
+			end++
+			if end == len(raw) {
+				return nil, fmt.Errorf("has an id that is not a number: %s", quote(raw[i:]))
+			}
+		}
+		id, err := strconv.ParseUint(raw[i:end], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("has an id that is not an unsigned 64-bit integer: %s", quote(raw[i:end]))
+		}
+		dst = append(dst, id)
+		i = end
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+// quote shows a value in an error: on one line, and no longer than a glance.
+func quote[T string | []byte](v T) string {
+	const most = 60
+	if len(v) > most {
+		return strconv.Quote(string(v[:most])) + "..."
+	}
+	return strconv.Quote(string(v))
+}

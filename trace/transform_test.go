@@ -1,0 +1,389 @@
+package trace
+
+import (
+	"io"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// anyTrace draws rows in order of arrival, some of them turns of sessions.
+// Each row has its own InputLength, by which laws tell rows apart.
+func anyTrace(t *rapid.T) []Request {
+	rows := make([]Request, rapid.IntRange(0, 40).Draw(t, "rows"))
+	at := rapid.Float64Range(0, 100).Draw(t, "first")
+	for i := range rows {
+		rows[i] = Request{InputLength: i + 1, OutputLength: 1, HashIDs: []uint64{uint64(i)}}
+		rows[i].SessionID = rapid.SampledFrom([]string{"", "", "a", "b", "c"}).Draw(t, "session")
+		if rows[i].SessionID != "" && rapid.Bool().Draw(t, "follows") {
+			rows[i].Delay = Some(rapid.Float64Range(0, 1e4).Draw(t, "delay"))
+			continue
+		}
+		at += rapid.SampledFrom([]float64{0, 0, 0.5, 3, 1000.125}).Draw(t, "gap")
+		rows[i].Timestamp = Some(at)
+	}
+	return rows
+}
+
+func collect(t interface{ Fatal(...any) }, reqs Requests) []Request {
+	rows, err := Collect(reqs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func lengths(rows []Request) []int {
+	var n []int
+	for _, r := range rows {
+		n = append(n, r.InputLength)
+	}
+	return n
+}
+
+func at(ms ...float64) []Request {
+	var rows []Request
+	for i, m := range ms {
+		rows = append(rows, Request{Timestamp: Some(m), InputLength: i + 1})
+	}
+	return rows
+}
+
+func closeTo(a, b float64) bool {
+	return math.Abs(a-b) <= 4*(math.Nextafter(math.Abs(a), math.Inf(1))-math.Abs(a))
+}
+
+func TestSpeedsMultiply(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := anyTrace(t)
+		a := rapid.Float64Range(0.01, 100).Draw(t, "a")
+		b := rapid.Float64Range(0.01, 100).Draw(t, "b")
+		twice := collect(t, Speed(Speed(FromSlice(rows), a), b))
+		once := collect(t, Speed(FromSlice(rows), a*b))
+		for i := range once {
+			if !closeTo(once[i].Timestamp.Value, twice[i].Timestamp.Value) || !closeTo(once[i].Delay.Value, twice[i].Delay.Value) {
+				t.Fatalf("row %d: %v and %v", i, once[i], twice[i])
+			}
+			if once[i].Timestamp.Set != rows[i].Timestamp.Set || once[i].Delay.Set != rows[i].Delay.Set {
+				t.Fatalf("row %d: a time came or went", i)
+			}
+			if !slices.Equal(once[i].HashIDs, rows[i].HashIDs) {
+				t.Fatalf("row %d: ids changed", i)
+			}
+		}
+	})
+}
+
+func TestSpeedIsExact(t *testing.T) {
+	rows := []Request{{Timestamp: Some(1001.0), Delay: Some(3.0)}}
+	got := collect(t, Speed(FromSlice(rows), 2))[0]
+	if got.Timestamp.Value != 500.5 || got.Delay.Value != 1.5 {
+		t.Errorf("got %v and %v", got.Timestamp.Value, got.Delay.Value)
+	}
+}
+
+func TestShardsMergeToTheTrace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := anyTrace(t)
+		n := rapid.IntRange(1, 5).Draw(t, "n")
+		var shards []Requests
+		session := map[string]int{}
+		for i := range n {
+			shard := collect(t, Shard(FromSlice(rows), i, n))
+			for _, r := range shard {
+				if r.SessionID == "" {
+					continue
+				}
+				if was, ok := session[r.SessionID]; ok && was != i {
+					t.Fatalf("session %q is in shards %d and %d", r.SessionID, was, i)
+				}
+				session[r.SessionID] = i
+			}
+			shards = append(shards, FromSlice(shard))
+		}
+		merged := collect(t, Merge(shards...))
+		last := 0.0
+		for _, r := range merged {
+			if r.Timestamp.Set {
+				if r.Timestamp.Value < last {
+					t.Fatalf("out of order: %v after %v", r.Timestamp.Value, last)
+				}
+				last = r.Timestamp.Value
+			}
+		}
+		byNumber := func(a, b Request) int { return a.InputLength - b.InputLength }
+		slices.SortFunc(merged, byNumber)
+		if d := cmp.Diff(rows, merged); d != "" && len(rows) > 0 {
+			t.Fatal(d)
+		}
+	})
+}
+
+func TestMergeKeepsInputOrderOnTies(t *testing.T) {
+	a := []Request{{Timestamp: Some(0.0), InputLength: 1}, {Delay: Some(9.0), InputLength: 2}, {Timestamp: Some(5.0), InputLength: 3}}
+	b := []Request{{Timestamp: Some(0.0), InputLength: 4}, {Timestamp: Some(4.0), InputLength: 5}}
+	got := lengths(collect(t, Merge(FromSlice(a), FromSlice(b))))
+	if want := []int{1, 2, 4, 5, 3}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if rows := collect(t, Take(Merge(FromSlice(a), FromSlice(b)), 2)); len(rows) != 2 {
+		t.Errorf("%d rows of a merge that is left early", len(rows))
+	}
+}
+
+func TestMergeStopsAtAnError(t *testing.T) {
+	bad := func(yield func(Request, error) bool) {
+		if yield(Request{InputLength: 1}, nil) {
+			yield(Request{}, &RowError{"x", 2, io.ErrNoProgress})
+		}
+	}
+	rows, err := Collect(Merge(FromSlice(at(0, 7)), bad))
+	if err == nil || len(rows) != 2 {
+		t.Errorf("%d rows, error %v", len(rows), err)
+	}
+}
+
+func TestSample(t *testing.T) {
+	rows := make([]Request, 10_000)
+	for i := range rows {
+		rows[i] = Request{InputLength: i}
+	}
+	quarter := collect(t, Sample(FromSlice(rows), 0.25, 1))
+	// Binomial: sd 43; the seed is fixed, so this holds always or never.
+	if n := len(quarter); n < 2370 || n > 2630 {
+		t.Errorf("a quarter of 10000 rows is %d", n)
+	}
+	if d := cmp.Diff(lengths(quarter), lengths(collect(t, Sample(FromSlice(rows), 0.25, 1)))); d != "" {
+		t.Error("the same seed gave another sample")
+	}
+	if slices.Equal(lengths(quarter), lengths(collect(t, Sample(FromSlice(rows), 0.25, 2)))) {
+		t.Error("another seed gave the same sample")
+	}
+	if n := len(collect(t, Sample(FromSlice(rows), 1, 1))); n != len(rows) {
+		t.Errorf("all of it is %d", n)
+	}
+	if n := len(collect(t, Sample(FromSlice(rows), 0, 1))); n != 0 {
+		t.Errorf("none of it is %d", n)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		rows := anyTrace(t)
+		kept := map[string]int{}
+		for _, r := range collect(t, Sample(FromSlice(rows), 0.5, rapid.Uint64().Draw(t, "seed"))) {
+			kept[r.SessionID]++
+		}
+		for _, r := range rows {
+			if s := r.SessionID; s != "" && kept[s] > 0 {
+				kept[s]--
+				if kept[s] == 0 {
+					kept[s] = -1
+				}
+			} else if s != "" && kept[s] < 0 {
+				t.Fatalf("session %q was cut", s)
+			}
+		}
+	})
+}
+
+func TestWindow(t *testing.T) {
+	rows := at(0, 10, 20, 30)
+	rows[0].SessionID, rows[1].SessionID = "early", "in"
+	rows = slices.Insert(rows, 3,
+		Request{Delay: Some(1.0), SessionID: "early", InputLength: 11},
+		Request{Delay: Some(1.0), SessionID: "in", InputLength: 12},
+		Request{Delay: Some(1.0), InputLength: 13})
+	got := collect(t, Window(FromSlice(rows), 10, 30))
+	if want := []int{2, 3, 12, 13}; !slices.Equal(lengths(got), want) {
+		t.Fatalf("got %v, want %v", lengths(got), want)
+	}
+	if got[0].Timestamp != Some(0.0) || got[1].Timestamp != Some(10.0) || got[2].Timestamp.Set {
+		t.Errorf("times are %v", got)
+	}
+}
+
+func TestWindowsTileTheTrace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := anyTrace(t)
+		cut := rapid.Float64Range(0, 3000).Draw(t, "cut")
+		early := collect(t, Window(FromSlice(rows), 0, cut))
+		late := collect(t, Window(FromSlice(rows), cut, math.Inf(1)))
+		both := append(lengths(early), lengths(late)...)
+		slices.Sort(both)
+		var want []int
+		placed := map[string]bool{}
+		before := false
+		for _, r := range rows {
+			switch {
+			case r.Timestamp.Set:
+				before = true
+			case r.SessionID != "":
+				before = placed[r.SessionID]
+			}
+			placed[r.SessionID] = before
+			if before {
+				want = append(want, r.InputLength)
+			}
+		}
+		if !slices.Equal(both, want) {
+			t.Fatalf("the two windows hold %v, want %v", both, want)
+		}
+	})
+}
+
+func TestRebase(t *testing.T) {
+	rows := append([]Request{{Delay: Some(7.0)}}, at(1.7e12, 1.7e12+0.5)...)
+	got := collect(t, Rebase(FromSlice(rows)))
+	if got[0].Timestamp.Set || got[1].Timestamp.Value != 0 || got[2].Timestamp.Value != 0.5 || got[0].Delay != Some(7.0) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestTake(t *testing.T) {
+	for n, want := range map[int]int{-1: 0, 0: 0, 2: 2, 9: 3} {
+		if got := len(collect(t, Take(FromSlice(at(1, 2, 3)), n))); got != want {
+			t.Errorf("%d of 3 rows are %d", n, got)
+		}
+	}
+}
+
+func TestSort(t *testing.T) {
+	rows := at(5, 1, 5, 0)
+	rows = slices.Insert(rows, 2, Request{Delay: Some(1.0), InputLength: 9})
+	if got, want := lengths(collect(t, Sort(FromSlice(rows)))), []int{4, 2, 9, 1, 3}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestRetime(t *testing.T) {
+	const n, rate = 20_000, 8.0
+	rows := make([]Request, n)
+	for _, tc := range []struct {
+		law        string
+		burstiness float64
+		cv         float64
+	}{{Constant, 0, 0}, {Poisson, 0, 1}, {Gamma, 1, 1}, {Gamma, 0.25, 2}, {Gamma, 4, 0.5}} {
+		a := Arrivals{Law: tc.law, Rate: rate, Burstiness: tc.burstiness, Seed: 3}
+		if err := a.Check(); err != nil {
+			t.Fatal(err)
+		}
+		got := collect(t, Retime(FromSlice(rows), a))
+		if got[0].Timestamp != Some(0.0) {
+			t.Errorf("%v: the first arrival is at %v", a, got[0].Timestamp)
+		}
+		var sum, squares float64
+		for i := 1; i < n; i++ {
+			gap := got[i].Timestamp.Value - got[i-1].Timestamp.Value
+			if gap < 0 {
+				t.Fatalf("%v: a gap is %v", a, gap)
+			}
+			sum += gap
+			squares += gap * gap
+		}
+		mean := sum / (n - 1)
+		cv := math.Sqrt(squares/(n-1)-mean*mean) / mean
+		// Six standard errors of the mean and a tenth of the CV.
+		if math.Abs(mean-1000/rate) > 6*tc.cv*mean/math.Sqrt(n)+1e-6 || math.Abs(cv-tc.cv) > 0.1*tc.cv+1e-4 {
+			t.Errorf("%v: mean gap %v ms, CV %v; want %v and %v", a, mean, cv, 1000/rate, tc.cv)
+		}
+		if tc.cv > 0 && mean == 1000/rate {
+			t.Errorf("%v: the arrivals were rescaled to the rate", a)
+		}
+		if d := cmp.Diff(got, collect(t, Retime(FromSlice(rows), a))); d != "" {
+			t.Errorf("%v: the same seed gave other arrivals", a)
+		}
+		a.Seed++
+		if tc.cv > 0 && cmp.Equal(got, collect(t, Retime(FromSlice(rows), a))) {
+			t.Errorf("%v: another seed gave the same arrivals", a)
+		}
+	}
+}
+
+func TestRetimeLeavesFollowingTurns(t *testing.T) {
+	rows := []Request{{SessionID: "s"}, {SessionID: "s", Delay: Some(5.0)}, {Timestamp: Some(77.0)}}
+	got := collect(t, Retime(FromSlice(rows), Arrivals{Law: Constant, Rate: 10}))
+	if got[0].Timestamp != Some(0.0) || got[1].Timestamp.Set || got[2].Timestamp != Some(100.0) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestArrivalsCheck(t *testing.T) {
+	for _, a := range []Arrivals{
+		{Law: Poisson}, {Law: Poisson, Rate: -1}, {Law: Poisson, Rate: math.NaN()}, {Law: Constant, Rate: math.Inf(1)},
+		{Law: "uniform", Rate: 1}, {Rate: 1}, {Law: Gamma, Rate: 1}, {Law: Gamma, Rate: 1, Burstiness: math.NaN()},
+	} {
+		if a.Check() == nil {
+			t.Errorf("%+v was accepted", a)
+		}
+	}
+}
+
+func TestBlockSize(t *testing.T) {
+	row := func(isl, ids int) Request { return Request{InputLength: isl, HashIDs: make([]uint64, ids)} }
+	for name, tc := range map[string]struct {
+		rows []Request
+		want BlockSize
+		text string
+	}{
+		"no ids":         {[]Request{{InputLength: 5}}, BlockSize{512, Assumed, 1, math.MaxInt}, "512 tokens (assumed: every size from 1 fits)"},
+		"ceil":           {[]Request{row(513, 2), row(512, 1), row(1024, 2), row(1025, 3)}, BlockSize{512, Detected, 512, 512}, "512 tokens (detected)"},
+		"floor":          {[]Request{row(64, 1), row(63, 0), row(127, 1), row(128, 2)}, BlockSize{64, Detected, 64, 64}, "64 tokens (detected)"},
+		"512 among many": {[]Request{row(600, 2), row(1100, 3)}, BlockSize{512, Assumed, 367, 549}, "512 tokens (assumed: every size from 367 to 549 fits)"},
+		"power of two":   {[]Request{row(100, 2), row(90, 2)}, BlockSize{64, Assumed, 50, 89}, "64 tokens (assumed: every size from 50 to 89 fits)"},
+		"no power":       {[]Request{row(21, 2), row(38, 2)}, BlockSize{19, Assumed, 19, 20}, "19 tokens (assumed: every size from 19 to 20 fits)"},
+		"no size":        {[]Request{row(100, 1), row(10, 3)}, BlockSize{512, Assumed, 100, 4}, "512 tokens (assumed: no one size fits every row)"},
+		"empty prompt":   {[]Request{row(0, 0), row(16, 1), row(17, 2)}, BlockSize{16, Detected, 16, 16}, "16 tokens (detected)"},
+		"ids of nothing": {[]Request{row(0, 1), row(16, 1), row(17, 2)}, BlockSize{512, Assumed, 16, 0}, "512 tokens (assumed: no one size fits every row)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d BlockDetector
+			for _, r := range tc.rows {
+				d.Add(r)
+			}
+			got := d.BlockSize()
+			if tc.want.Low <= tc.want.High && got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+			if got.String() != tc.text {
+				t.Errorf("got %q, want %q", got, tc.text)
+			}
+		})
+	}
+	if got := GivenBlockSize(16).String(); got != "16 tokens (given)" {
+		t.Error(got)
+	}
+}
+
+// TestBlockSizeIsEverySizeThatFits holds the interval arithmetic against the
+// definition, size by size.
+func TestBlockSizeIsEverySizeThatFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(1, 40).Draw(t, "size")
+		floor := rapid.Bool().Draw(t, "floor")
+		count := func(isl, b int) int {
+			if floor {
+				return isl / b
+			}
+			return (isl + b - 1) / b
+		}
+		var d BlockDetector
+		isls := rapid.SliceOfN(rapid.IntRange(0, 300), 1, 20).Draw(t, "isl")
+		for _, isl := range isls {
+			d.Add(Request{InputLength: isl, HashIDs: make([]uint64, count(isl, size))})
+		}
+		s := d.ceil
+		if floor {
+			s = d.floor
+		}
+		for b := 1; b <= 400; b++ {
+			fits := true
+			for _, isl := range isls {
+				fits = fits && count(isl, b) == count(isl, size)
+			}
+			if fits != s.holds(b) {
+				t.Fatalf("size %d fits: %v, but the interval is %d..%d", b, fits, s.low(), s.high())
+			}
+		}
+	})
+}
