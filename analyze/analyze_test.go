@@ -1,0 +1,310 @@
+package analyze_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"moontide/analyze"
+	"moontide/trace"
+)
+
+func analyzed(t *testing.T, opts analyze.Options, rows ...trace.Request) *analyze.Analysis {
+	t.Helper()
+	a, err := analyze.Trace(trace.FromSlice(rows), opts)
+	if err != nil {
+		t.Fatalf("Trace: %v", err)
+	}
+	return a
+}
+
+// prompt is a row with ids; no ids at all make an empty list, not an absent one.
+func prompt(isl int, ids ...uint64) trace.Request {
+	return trace.Request{InputLength: isl, HashIDs: append([]uint64{}, ids...)}
+}
+
+func at(ms float64) trace.Request { return trace.Request{Timestamp: trace.Some(ms)} }
+
+func near(a, b float64) bool {
+	return math.Abs(a-b) <= 1e-12*max(1, math.Abs(a), math.Abs(b))
+}
+
+func sameOpt(a, b trace.Opt[float64]) bool { return a.Set == b.Set && near(a.Value, b.Value) }
+
+func sameContext(a, b analyze.Context) bool {
+	return sameOpt(a.Mean, b.Mean) && sameOpt(a.UniqueMean, b.UniqueMean) && sameOpt(a.SharedRatio, b.SharedRatio)
+}
+
+// context makes a Context of which everything is present.
+func context(mean, unique, ratio float64) analyze.Context {
+	return analyze.Context{Mean: trace.Some(mean), UniqueMean: trace.Some(unique), SharedRatio: trace.Some(ratio)}
+}
+
+type prefixWant struct {
+	requests, total, unique int
+	hitBlocks, hitTokens    int
+	block, token, mean      float64
+	noHit, allHit           int
+	observed                analyze.Context
+}
+
+func checkPrefix(t *testing.T, a *analyze.Analysis, want prefixWant) {
+	t.Helper()
+	p := a.Prefix
+	if p == nil {
+		t.Fatal("Prefix is absent")
+	}
+	got := []int{p.Requests, p.TotalBlocks, p.UniqueBlocks, p.HitBlocks, p.HitTokens, p.NoHit, p.AllHit}
+	ints := []int{want.requests, want.total, want.unique, want.hitBlocks, want.hitTokens, want.noHit, want.allHit}
+	for i := range got {
+		if got[i] != ints[i] {
+			t.Errorf("requests, total, unique, hit blocks, hit tokens, no hit, all hit = %v, want %v", got, ints)
+			break
+		}
+	}
+	r := p.Infinite
+	if !near(r.Block, want.block) || !sameOpt(r.Token, trace.Some(want.token)) || !near(r.MeanRequest, want.mean) {
+		t.Errorf("block, token, mean request hit rate = %v %v %v, want %v %v %v",
+			r.Block, r.Token, r.MeanRequest, want.block, want.token, want.mean)
+	}
+	if !sameContext(a.Observed, want.observed) {
+		t.Errorf("observed context %+v, want %+v", a.Observed, want.observed)
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	tests := []struct {
+		name string
+		size int
+		rows []trace.Request
+		want prefixWant
+	}{
+		{
+			// 1 2 3 and 1 2 4 share 1 2, of which the first request has the miss.
+			name: "shared prefix", size: 10,
+			rows: []trace.Request{prompt(30, 1, 2, 3), prompt(25, 1, 2, 4)},
+			want: prefixWant{
+				requests: 2, total: 6, unique: 4, hitBlocks: 2, hitTokens: 20,
+				block: 2.0 / 6, token: 20.0 / 55, mean: (0 + 2.0/3) / 2,
+				noHit: 1, observed: context(20, 7.5, 40.0/55),
+			},
+		},
+		{
+			// Two blocks of 10 are a hit of the 13 tokens that there are.
+			name: "partial tail is shared", size: 10,
+			rows: []trace.Request{prompt(13, 1, 2), prompt(13, 1, 2)},
+			want: prefixWant{
+				requests: 2, total: 4, unique: 2, hitBlocks: 2, hitTokens: 13,
+				block: 0.5, token: 0.5, mean: 0.5,
+				noHit: 1, allHit: 1, observed: context(13, 0, 1),
+			},
+		},
+		{
+			// 1 is there, 9 is not, so the hit on 2 does not count; yet all three
+			// rows that hold 2 show that it occurs more than once.
+			name: "hit after a miss", size: 10,
+			rows: []trace.Request{prompt(20, 1, 2), prompt(30, 1, 9, 2), prompt(30, 1, 9, 2)},
+			want: prefixWant{
+				requests: 3, total: 8, unique: 3, hitBlocks: 4, hitTokens: 40,
+				block: 0.5, token: 0.5, mean: (0 + 1.0/3 + 1) / 3,
+				noHit: 1, allHit: 1, observed: context(80.0/3, 0, 1),
+			},
+		},
+		{
+			name: "context ends at the first unique block", size: 10,
+			rows: []trace.Request{prompt(30, 1, 2, 3), prompt(30, 7, 8, 3), prompt(20, 1, 5)},
+			want: prefixWant{
+				requests: 3, total: 8, unique: 6, hitBlocks: 1, hitTokens: 10,
+				block: 0.125, token: 0.125, mean: 0.5 / 3,
+				noHit: 2, observed: context(20.0/3, 20, 0.25),
+			},
+		},
+		{
+			// The second 5 was not cached before its own request arrived.
+			name: "id twice in a prompt", size: 10,
+			rows: []trace.Request{prompt(20, 5, 5)},
+			want: prefixWant{
+				requests: 1, total: 2, unique: 1,
+				noHit: 1, observed: context(20, 0, 1),
+			},
+		},
+		{
+			name: "rows without ids count nowhere", size: 10,
+			rows: []trace.Request{prompt(20, 1, 2), {InputLength: 1000}, prompt(20, 1, 3)},
+			want: prefixWant{
+				requests: 2, total: 4, unique: 3, hitBlocks: 1, hitTokens: 10,
+				block: 0.25, token: 0.25, mean: 0.25,
+				noHit: 1, observed: context(10, 10, 0.5),
+			},
+		},
+		{
+			name: "an empty list of ids hits nothing", size: 10,
+			rows: []trace.Request{prompt(10, 1), prompt(10, 1), prompt(5)},
+			want: prefixWant{
+				requests: 3, total: 2, unique: 1, hitBlocks: 1, hitTokens: 10,
+				block: 0.5, token: 10.0 / 25, mean: 1.0 / 3,
+				noHit: 2, allHit: 1, observed: context(20.0/3, 5.0/3, 0.8),
+			},
+		},
+		{
+			// Ids at the ends of the range, beyond int64, out of order, far apart.
+			name: "any id", size: 10,
+			rows: []trace.Request{
+				prompt(40, math.MaxUint64, 0, 1<<63, 63), prompt(40, math.MaxUint64, 0, 1<<63, 64),
+			},
+			want: prefixWant{
+				requests: 2, total: 8, unique: 5, hitBlocks: 3, hitTokens: 30,
+				block: 3.0 / 8, token: 3.0 / 8, mean: 3.0 / 8,
+				noHit: 1, observed: context(30, 10, 0.75),
+			},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			checkPrefix(t, analyzed(t, analyze.Options{BlockSize: test.size}, test.rows...), test.want)
+		})
+	}
+}
+
+func TestNoBlocks(t *testing.T) {
+	for name, rows := range map[string][]trace.Request{
+		"no ids":        {{InputLength: 5}},
+		"only no block": {prompt(5), {InputLength: 7}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := analyzed(t, analyze.Options{BlockSize: 10}, rows...)
+			if a.Prefix != nil || a.Observed != (analyze.Context{}) {
+				t.Errorf("Prefix %v and Observed %v of a trace without blocks", a.Prefix, a.Observed)
+			}
+			if a.Requests != len(rows) || a.ISL.Count != len(rows) {
+				t.Errorf("%d requests, %d prompts, want %d", a.Requests, a.ISL.Count, len(rows))
+			}
+		})
+	}
+}
+
+func TestEmptyPromptsHaveNoTokenRates(t *testing.T) {
+	a := analyzed(t, analyze.Options{BlockSize: 10}, prompt(0, 1), prompt(0, 1))
+	if a.Prefix.Infinite.Token.Set || a.Observed.SharedRatio.Set {
+		t.Errorf("token hit rate %v, shared ratio %v of no tokens", a.Prefix.Infinite.Token, a.Observed.SharedRatio)
+	}
+	if a.Prefix.Infinite.Block != 0.5 {
+		t.Errorf("block hit rate %v, want 0.5", a.Prefix.Infinite.Block)
+	}
+}
+
+func TestBlockSize(t *testing.T) {
+	// ceil(33/B) is 3 and ceil(41/B) is 4 for B = 11, 12 or 13 only, and
+	// ceil(12/B) is 2 for 11 of these.
+	rows := []trace.Request{prompt(33, 1, 2, 3), prompt(41, 1, 2, 4, 5), prompt(12, 8, 9)}
+	a := analyzed(t, analyze.Options{}, rows...)
+	if got := a.Prefix.BlockSize; got.Tokens != 11 || got.How != trace.Detected {
+		t.Errorf("block size %+v, want 11, detected", got)
+	}
+	if a.Prefix.HitTokens != 22 {
+		t.Errorf("%d hit tokens, want 22", a.Prefix.HitTokens)
+	}
+	a = analyzed(t, analyze.Options{BlockSize: 4}, rows...)
+	if got := a.Prefix.BlockSize; got.Tokens != 4 || got.How != trace.Given || a.Prefix.HitTokens != 8 {
+		t.Errorf("block size %+v and %d hit tokens, want 4, given, and 8", got, a.Prefix.HitTokens)
+	}
+}
+
+func TestLengths(t *testing.T) {
+	a := analyzed(t, analyze.Options{},
+		trace.Request{InputLength: 30, OutputLength: 0}, trace.Request{InputLength: 10, OutputLength: 8})
+	if a.Requests != 2 || a.ISL.Mean != 20 || a.ISL.Min != 10 || a.ISL.Max != 30 || a.ISL.Sum != 40 {
+		t.Errorf("%d requests with ISL %+v", a.Requests, a.ISL)
+	}
+	if a.OSL.Mean != 4 || a.OSL.Min != 0 || a.OSL.Max != 8 || a.OSL.Quantile(0.25) != 2 {
+		t.Errorf("OSL %+v", a.OSL)
+	}
+}
+
+func TestDeclaredContext(t *testing.T) {
+	declares := func(isl, shared, unique int) trace.Request {
+		return trace.Request{InputLength: isl, ContextLen: trace.Some(shared), UniquePromptLen: trace.Some(unique)}
+	}
+	onlyShared := trace.Request{InputLength: 50, ContextLen: trace.Some(40)}
+	onlyUnique := trace.Request{InputLength: 50, UniquePromptLen: trace.Some(40)}
+	silent := trace.Request{InputLength: 1000}
+	tests := []struct {
+		name string
+		rows []trace.Request
+		want analyze.Context
+	}{
+		{"nothing declared", []trace.Request{silent}, analyze.Context{}},
+		{"everything declared", []trace.Request{declares(100, 60, 40), declares(300, 100, 200)}, context(80, 120, 0.4)},
+		{"a true 0", []trace.Request{declares(100, 0, 100)}, context(0, 100, 0)},
+		{"silent rows are left out", []trace.Request{declares(100, 60, 40), silent}, context(60, 40, 0.6)},
+		{"one part only", []trace.Request{declares(150, 60, 90), onlyShared}, context(50, 90, 0.5)},
+		{"only unique", []trace.Request{onlyUnique}, analyze.Context{UniqueMean: trace.Some(40.0)}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := analyzed(t, analyze.Options{}, test.rows...).Declared; !sameContext(got, test.want) {
+				t.Errorf("declared context %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestArrivals(t *testing.T) {
+	none := trace.Opt[float64]{}
+	tests := []struct {
+		name string
+		rows []trace.Request
+		want analyze.Arrivals
+	}{
+		{"one", []trace.Request{at(500)},
+			analyze.Arrivals{Requests: 1, First: 500, Last: 500, DistinctTimestamps: 1, MostAtOnce: 1}},
+		{"two", []trace.Request{at(500), at(1500)},
+			analyze.Arrivals{Requests: 2, First: 500, Last: 1500, Rate: trace.Some(2.0), DistinctTimestamps: 2, MostAtOnce: 1}},
+		{"all at once", []trace.Request{at(7), at(7), at(7)},
+			analyze.Arrivals{Requests: 3, First: 7, Last: 7, Rate: none, CV: none, DistinctTimestamps: 1, MostAtOnce: 3}},
+		{"a clock", []trace.Request{at(0), at(250), at(500), at(750)},
+			analyze.Arrivals{Requests: 4, Last: 750, Rate: trace.Some(4 / 0.75), CV: trace.Some(0.0), DistinctTimestamps: 4, MostAtOnce: 1}},
+		// Steps 0 0 2000 2000 0: mean 800, deviation sqrt(1.6e6 - 0.64e6).
+		{"bursts", []trace.Request{at(0), at(0), at(0), at(2000), at(4000), at(4000)},
+			analyze.Arrivals{Requests: 6, Last: 4000, Rate: trace.Some(1.5), CV: trace.Some(math.Sqrt(0.96e6) / 800), DistinctTimestamps: 3, MostAtOnce: 3}},
+		{"out of order", []trace.Request{at(1000), at(100), at(400), at(100.5)},
+			analyze.Arrivals{Requests: 4, First: 100, Last: 1000, Rate: trace.Some(4 / 0.9), CV: trace.Some(math.Sqrt(449700.5/3-90000) / 300), DistinctTimestamps: 4, MostAtOnce: 1}},
+		{"rows without a time", []trace.Request{at(0), {Delay: trace.Some(5.0)}, at(2000)},
+			analyze.Arrivals{Requests: 2, Last: 2000, Rate: trace.Some(1.0), DistinctTimestamps: 2, MostAtOnce: 1}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := *analyzed(t, analyze.Options{}, test.rows...).Arrivals
+			if !sameOpt(got.Rate, test.want.Rate) || !sameOpt(got.CV, test.want.CV) {
+				t.Errorf("rate %v and CV %v, want %v and %v", got.Rate, got.CV, test.want.Rate, test.want.CV)
+			}
+			got.Rate, got.CV = test.want.Rate, test.want.CV
+			if got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+	if a := analyzed(t, analyze.Options{}, trace.Request{}); a.Arrivals != nil {
+		t.Errorf("arrivals %+v of a trace without timestamps", a.Arrivals)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	if _, err := analyze.Trace(trace.FromSlice(nil), analyze.Options{}); !errors.Is(err, analyze.ErrEmpty) || err.Error() != "no requests" {
+		t.Errorf("empty trace: %v", err)
+	}
+	broken := errors.New("line 2 is broken")
+	stream := func(yield func(trace.Request, error) bool) {
+		if yield(trace.Request{}, nil) {
+			yield(trace.Request{}, broken)
+		}
+	}
+	if a, err := analyze.Trace(stream, analyze.Options{}); err != broken || a != nil {
+		t.Errorf("broken stream: %v, %v", a, err)
+	}
+	for _, size := range []int{-1, trace.MaxLength + 1} {
+		if _, err := analyze.Trace(trace.FromSlice([]trace.Request{{}}), analyze.Options{BlockSize: size}); err == nil {
+			t.Errorf("block size %d was taken", size)
+		}
+	}
+}

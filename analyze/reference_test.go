@@ -1,0 +1,62 @@
+package analyze_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"moontide/analyze"
+	"moontide/trace"
+)
+
+// Numbers that others computed from the public Mooncake conversation trace.
+func TestConversationTrace(t *testing.T) {
+	const path = "../../shared/traces/conversation_trace.jsonl"
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("the public trace is not here: %v", err)
+	}
+	r, err := trace.Open(path, trace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	a, err := analyze.Trace(r.Requests(), analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Each value is compared in the digits in which it was published.
+	for _, check := range []struct{ name, got, want string }{
+		{"requests", fmt.Sprint(a.Requests), "12031"},
+		{"first and last timestamp", fmt.Sprintf("%.0f %.0f", a.Arrivals.First, a.Arrivals.Last), "0 3536999"},
+		{"duration", fmt.Sprintf("%.0f", a.Arrivals.Duration()), "3536999"},
+		{"distinct timestamps", fmt.Sprint(a.Arrivals.DistinctTimestamps), "1180"},
+		{"most at one timestamp", fmt.Sprint(a.Arrivals.MostAtOnce), "28"},
+		{"rate", fmt.Sprintf("%.3f", a.Arrivals.Rate.Value), "3.401"},
+		{"ISL mean", fmt.Sprintf("%.2f", a.ISL.Mean), "12035.06"},
+		{"ISL min", fmt.Sprint(a.ISL.Min), "891"},
+		{"ISL p50", fmt.Sprint(a.ISL.Quantile(0.5)), "6909"},
+		{"ISL p90", fmt.Sprint(a.ISL.Quantile(0.9)), "27367"},
+		{"ISL p99", fmt.Sprintf("%.1f", a.ISL.Quantile(0.99)), "85400.4"},
+		{"ISL max", fmt.Sprint(a.ISL.Max), "126195"},
+		{"OSL mean", fmt.Sprintf("%.2f", a.OSL.Mean), "342.62"},
+		{"OSL min", fmt.Sprint(a.OSL.Min), "1"},
+		{"OSL p50", fmt.Sprint(a.OSL.Quantile(0.5)), "350"},
+		{"OSL p99", fmt.Sprintf("%.1f", a.OSL.Quantile(0.99)), "1118.5"},
+		{"OSL max", fmt.Sprint(a.OSL.Max), "2000"},
+		{"block size", fmt.Sprint(a.Prefix.BlockSize.Tokens, " ", a.Prefix.BlockSize.How), "512 detected"},
+		{"total blocks", fmt.Sprint(a.Prefix.TotalBlocks), "288500"},
+		{"unique blocks", fmt.Sprint(a.Prefix.UniqueBlocks), "182790"},
+		{"block hit rate", fmt.Sprintf("%.6f", a.Prefix.Infinite.Block), "0.366412"},
+		{"token hit rate", fmt.Sprintf("%.6f", a.Prefix.Infinite.Token.Value), "0.373624"},
+		{"mean request hit rate", fmt.Sprintf("%.6f", a.Prefix.Infinite.MeanRequest), "0.384258"},
+		{"observed context", fmt.Sprintf("%.2f", a.Observed.Mean.Value), "6373.59"},
+		{"observed unique prompt", fmt.Sprintf("%.2f", a.Observed.UniqueMean.Value), "5661.48"},
+		{"requests with no hit", fmt.Sprint(a.Prefix.NoHit), "1"},
+		{"requests with every block hit", fmt.Sprint(a.Prefix.AllHit), "118"},
+		{"declared context", fmt.Sprint(a.Declared), fmt.Sprint(analyze.Context{})},
+	} {
+		if check.got != check.want {
+			t.Errorf("%s: %s, want %s", check.name, check.got, check.want)
+		}
+	}
+}

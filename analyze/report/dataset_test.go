@@ -1,0 +1,249 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/analyze"
+	"moontide/analyze/report"
+	"moontide/trace"
+)
+
+var updateDataset = flag.Bool("update-dataset", false, "write the golden files of the dataset analysis anew")
+
+// fullTrace has a bit of everything that a trace can have: shared prefixes,
+// partial tails, equal times, declarations, a row without time and without ids.
+func fullTrace() []trace.Request {
+	row := func(ms float64, isl, osl, context int, ids ...uint64) trace.Request {
+		return trace.Request{
+			Timestamp: trace.Some(ms), InputLength: isl, OutputLength: osl, HashIDs: ids,
+			ContextLen: trace.Some(context), UniquePromptLen: trace.Some(isl - context),
+		}
+	}
+	return []trace.Request{
+		row(0, 1000, 10, 512, 0, 1),
+		row(0, 1025, 20, 1024, 0, 1, 2),
+		row(2000, 600, 30, 512, 0, 3),
+		row(4000, 1000, 40, 512, 0, 1),
+		{InputLength: 1375, OutputLength: 0, SessionID: "a", Delay: trace.Some(5.0)},
+	}
+}
+
+// bareTrace says nothing but lengths.
+func bareTrace() []trace.Request { return []trace.Request{{InputLength: 7, OutputLength: 1}} }
+
+func analyzed(t *testing.T, rows []trace.Request) *analyze.Analysis {
+	t.Helper()
+	a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func datasetText(t *testing.T, rows []trace.Request) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := report.DatasetText(&text, "example.jsonl", analyzed(t, rows)); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+func TestDatasetText(t *testing.T) {
+	for _, test := range []struct {
+		golden string
+		rows   []trace.Request
+	}{
+		{"testdata/dataset_full.txt", fullTrace()},
+		{"testdata/dataset_bare.txt", bareTrace()},
+	} {
+		t.Run(test.golden, func(t *testing.T) {
+			got := datasetText(t, test.rows)
+			if *updateDataset {
+				if err := os.WriteFile(test.golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(test.golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-golden +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDatasetTextFitsTheTerminal(t *testing.T) {
+	large := trace.Request{InputLength: trace.MaxLength, OutputLength: trace.MaxLength, ContextLen: trace.Some(trace.MaxLength)}
+	many := slices.Repeat([]trace.Request{large}, 20_000)
+	for i := range many {
+		many[i].Timestamp = trace.Some(float64(i/15_000) * 1e10)
+		many[i].HashIDs = []uint64{uint64(i % 2)}
+	}
+	for name, rows := range map[string][]trace.Request{"full": fullTrace(), "bare": bareTrace(), "large": many} {
+		for line := range strings.Lines(datasetText(t, rows)) {
+			line = strings.TrimSuffix(line, "\n")
+			plain := strings.IndexFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+			if len(line) > 80 || !plain || strings.HasSuffix(line, " ") {
+				t.Errorf("%s: line of %d columns: %q", name, len(line), line)
+			}
+		}
+	}
+}
+
+// How sure the block size is must be seen.
+func TestDatasetTextTellsHowTheBlockSizeIsKnown(t *testing.T) {
+	row := func(isl int, ids ...uint64) trace.Request { return trace.Request{InputLength: isl, HashIDs: ids} }
+	for _, test := range []struct {
+		name string
+		size int
+		rows []trace.Request
+		want string
+	}{
+		{"detected", 0, []trace.Request{row(33, 1, 2, 3), row(41, 1, 2, 4, 5), row(12, 8, 9)}, "11 tokens detected"},
+		{"given", 64, []trace.Request{row(33, 1, 2, 3)}, "64 tokens given"},
+		{"a range", 0, []trace.Request{row(1000, 1, 2)}, "every size from 500 to 999 tokens fits"},
+		{"no upper bound", 0, []trace.Request{row(300, 1)}, "every size from 300 tokens fits"},
+		{"contradiction", 0, []trace.Request{row(1000, 1, 2), row(10, 1, 2)}, "no one size fits"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a, err := analyze.Trace(trace.FromSlice(test.rows), analyze.Options{BlockSize: test.size})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text bytes.Buffer
+			if err := report.DatasetText(&text, "x", a); err != nil {
+				t.Fatal(err)
+			}
+			if words := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(words, test.want) {
+				t.Errorf("%q is not in:\n%s", test.want, text.String())
+			}
+		})
+	}
+}
+
+// flatten puts the leaves of decoded JSON under their paths.
+func flatten(prefix string, value any, into map[string]any) {
+	if object, ok := value.(map[string]any); ok {
+		for key, member := range object {
+			flatten(prefix+"."+key, member, into)
+		}
+		return
+	}
+	into[strings.TrimPrefix(prefix, ".")] = value
+}
+
+func datasetJSON(t *testing.T, name string, a *analyze.Analysis) (text string, leaves map[string]any) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := report.DatasetJSON(&out, name, a); err != nil {
+		t.Fatal(err)
+	}
+	var decoded any
+	if err := json.Unmarshal(out.Bytes(), &decoded); err != nil {
+		t.Fatalf("%v in %s", err, out.String())
+	}
+	leaves = map[string]any{}
+	flatten("", decoded, leaves)
+	return out.String(), leaves
+}
+
+func TestDatasetJSON(t *testing.T) {
+	_, got := datasetJSON(t, "example.jsonl", analyzed(t, fullTrace()))
+	// ISL 600 1000 1000 1025 1375: mean 1000, squares of deviations 160000 625
+	// 140625. Hits: 0, 2 of 3, 1 of 2, 2 of 2 blocks: 5 of 9; of 3625 tokens
+	// 1024 + 512 + 1000. Context: 1000, 1024, 512, 1000.
+	want := map[string]any{
+		"trace": "example.jsonl", "requests": 5.0, "duration_ms": 4000.0, "block_size": 512.0,
+		"isl.mean": 1000.0, "isl.std": math.Sqrt(301250.0 / 5), "isl.min": 600.0, "isl.p25": 1000.0, "isl.p50": 1000.0,
+		"isl.p75": 1025.0, "isl.p90": 1235.0, "isl.p95": 1305.0, "isl.p99": 1361.0, "isl.max": 1375.0, "isl.sum": 5000.0,
+		"osl.mean": 20.0, "osl.std": math.Sqrt(200), "osl.min": 0.0, "osl.p25": 10.0, "osl.p50": 20.0,
+		"osl.p75": 30.0, "osl.p90": 36.0, "osl.p95": 38.0, "osl.p99": 39.6, "osl.max": 40.0, "osl.sum": 100.0,
+		"blocks.total": 9.0, "blocks.unique": 4.0, "blocks.size_source": "assumed", "blocks.requests": 4.0,
+		"cache.infinite.block_hit_rate": 5.0 / 9, "cache.infinite.token_hit_rate": 2536.0 / 3625,
+		"cache.infinite.mean_request_hit_rate": (2.0/3 + 1.0/2 + 1) / 4,
+		"cache.infinite.hit_blocks":            5.0, "cache.infinite.hit_tokens": 2536.0,
+		"cache.infinite.requests_no_hit": 1.0, "cache.infinite.requests_all_hit": 1.0,
+		"cache.policies":        nil,
+		"context.observed_mean": 884.0, "context.observed_unique_mean": 22.25, "context.observed_shared_ratio": 3536.0 / 3625,
+		"context.declared_mean": 640.0, "context.declared_unique_mean": 266.25, "context.declared_shared_ratio": 2560.0 / 3625,
+		// Steps 0, 2000, 2000: mean 4000/3, deviation 2000 * sqrt(2)/3.
+		"arrivals.rate": 1.0, "arrivals.cv": math.Sqrt2 / 2, "arrivals.peak_1s": nil, "arrivals.peak_60s": nil,
+		"arrivals.distinct_timestamps": 3.0, "arrivals.max_per_timestamp": 2.0, "arrivals.grid_ms": nil,
+		"arrivals.first_ms": 0.0, "arrivals.last_ms": 4000.0, "arrivals.requests": 4.0,
+		"sessions": nil, "reuse": nil,
+	}
+	close := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
+	if diff := cmp.Diff(want, got, close); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// What a trace cannot give is null under the same keys.
+func TestDatasetJSONOfABareTrace(t *testing.T) {
+	_, full := datasetJSON(t, "x", analyzed(t, fullTrace()))
+	_, bare := datasetJSON(t, "x", analyzed(t, bareTrace()))
+	for key := range full {
+		value, ok := bare[key]
+		known := key == "trace" || key == "requests" || strings.HasPrefix(key, "isl.") || strings.HasPrefix(key, "osl.")
+		switch {
+		case !ok:
+			t.Errorf("%s is missing", key)
+		case known != (value != nil):
+			t.Errorf("%s is %v", key, value)
+		}
+	}
+	if len(bare) != len(full) {
+		t.Errorf("%d keys, of a full trace %d", len(bare), len(full))
+	}
+}
+
+func TestDatasetJSONWritesPlainNumbersAndText(t *testing.T) {
+	a := analyzed(t, []trace.Request{
+		{Timestamp: trace.Some(0.0), InputLength: 3}, {Timestamp: trace.Some(1e13)}, {Timestamp: trace.Some(3e13)},
+	})
+	text, _ := datasetJSON(t, "a<b>&\"\x01\xff.jsonl", a)
+	for _, want := range []string{`"rate": 0.0000000001,`, `"last_ms": 30000000000000,`, `"cv": 0.3333333333333333,`, "\"trace\": \"a<b>&\\\"\\u0001\\ufffd.jsonl\""} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is not in %s", want, text)
+		}
+	}
+	if !strings.HasSuffix(text, "\n}\n") || !strings.Contains(text, "\n  \"isl\": {\n    \"mean\": 1,\n") {
+		t.Errorf("not indented lines: %s", text)
+	}
+}
+
+// A distribution of no values has no mean, although its field is 0.
+func TestDatasetJSONOfNoValues(t *testing.T) {
+	if _, leaves := datasetJSON(t, "x", &analyze.Analysis{}); leaves["isl"] != nil || leaves["osl"] != nil {
+		t.Errorf("ISL %v, OSL %v", leaves["isl"], leaves["osl"])
+	}
+}
+
+var errFull = errors.New("disk is full")
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+func TestDatasetReportsPassOnWriteErrors(t *testing.T) {
+	a := analyzed(t, bareTrace())
+	if err := report.DatasetText(fullDisk{}, "x", a); !errors.Is(err, errFull) {
+		t.Errorf("text: %v", err)
+	}
+	if err := report.DatasetJSON(fullDisk{}, "x", a); !errors.Is(err, errFull) {
+		t.Errorf("JSON: %v", err)
+	}
+}

@@ -1,0 +1,120 @@
+package report
+
+import (
+	"strconv"
+
+	"moontide/analyze/dist"
+	"moontide/analyze/serving"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// Summary is summary.json of a run: vLLM's result keys at the top level, so
+// that tools which read vLLM's results read ours, and under "moontide" what
+// vLLM has no key for. What was not measured is null. Latencies are in
+// milliseconds, throughputs per second.
+func Summary(run replay.Run, r *serving.Result) map[string]any {
+	keys := map[string]any{
+		"date":                    run.Started.UTC().Format("20060102-150405"),
+		"backend":                 "openai-" + run.Target.Endpoint,
+		"endpoint_type":           run.Target.Endpoint,
+		"model_id":                run.Target.Model,
+		"num_prompts":             run.Rows,
+		"max_concurrency":         positive(run.Limits.MaxConcurrency),
+		"request_rate":            optional64(r.OfferedRate),
+		"duration":                number(r.Duration.Seconds()),
+		"completed":               r.Completed,
+		"failed":                  r.Failed,
+		"total_input_tokens":      r.Input,
+		"total_output_tokens":     r.Output,
+		"request_throughput":      number(r.RequestRate),
+		"output_throughput":       number(r.OutputRate),
+		"total_token_throughput":  number(r.TotalRate),
+		"max_output_tokens_per_s": number(r.PeakOutputRate),
+		"max_concurrent_requests": r.PeakConcurrency,
+		"moontide":                ownSummary(run, r),
+	}
+	addLatency(keys, "ttft_ms", r.TTFT)
+	addLatency(keys, "tpot_ms", r.TPOT)
+	addLatency(keys, "itl_ms", r.ITL)
+	addLatency(keys, "e2el_ms", r.E2EL)
+	return keys
+}
+
+// ownSummary is what vLLM has no key for.
+func ownSummary(run replay.Run, r *serving.Result) map[string]any {
+	failed := map[string]int{}
+	for class, n := range r.Errors {
+		failed[string(class)] = n
+	}
+	evidence := []map[string]string{}
+	for _, e := range r.Verdict.Evidence {
+		evidence = append(evidence, map[string]string{"level": e.Level.String(), "text": e.Text})
+	}
+	own := map[string]any{
+		"verdict":          r.Verdict.Level.String(),
+		"evidence":         evidence,
+		"simulated":        run.Target.Simulated,
+		"ended":            !run.Ended.IsZero(),
+		"not_sent":         run.NotSent,
+		"errors":           failed,
+		"offered_rate":     optional64(r.OfferedRate),
+		"achieved_rate":    optional64(r.AchievedRate),
+		"cached_tokens":    optionalInt(r.Cached),
+		"explained_tokens": optionalInt(r.Cache.Explained),
+		"input_estimates":  r.InputEstimates,
+		"output_estimates": r.OutputEstimates,
+		"prompts_off":      r.Lengths.PromptsOff,
+		"answers_shorter":  r.Lengths.AnswersShorter,
+		"answers_longer":   r.Lengths.AnswersLonger,
+	}
+	addLatency(own, "ttft_from_schedule_ms", r.TTFTFromSchedule)
+	addLatency(own, "e2el_from_schedule_ms", r.E2ELFromSchedule)
+	addLatency(own, "schedule_lag_ms", r.ScheduleLag)
+	addLatency(own, "client_lag_ms", r.ClientLag)
+	addLatency(own, "held_ms", r.Held)
+	return own
+}
+
+// servingPercentiles are the percentiles that a summary holds.
+var servingPercentiles = []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}
+
+func addLatency(keys map[string]any, name string, d dist.Distribution) {
+	set := func(stat string, x float64) {
+		if d.Count == 0 {
+			keys[stat+"_"+name] = nil
+			return
+		}
+		keys[stat+"_"+name] = number(x)
+	}
+	set("mean", d.Mean)
+	set("median", d.Quantile(0.5))
+	set("std", d.Std)
+	set("min", d.Min)
+	set("max", d.Max)
+	for _, p := range servingPercentiles {
+		set("p"+strconv.FormatFloat(p, 'f', -1, 64), d.Quantile(p/100))
+	}
+}
+
+func optional64(x trace.Opt[float64]) any {
+	if !x.Set {
+		return nil
+	}
+	return number(x.Value)
+}
+
+func optionalInt(n trace.Opt[int]) any {
+	if !n.Set {
+		return nil
+	}
+	return n.Value
+}
+
+// positive is n, or null where it stands for no limit.
+func positive(n int) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}

@@ -1,0 +1,127 @@
+package openai
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"sync"
+
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// fillBody spells out what all bodies have in common.
+func (c *Client) fillBody() {
+	c.before = append(c.before[:0], `{"model":`...)
+	c.before = appendQuoted(c.before, c.cfg.Model)
+	c.after = append(c.after[:0], `,"stream":true,"stream_options":{"include_usage":true}`...)
+	if c.ignore {
+		c.after = append(c.after, `,"ignore_eos":true`...)
+	}
+	c.after = append(c.after, '}')
+}
+
+func appendQuoted(dst []byte, s string) []byte {
+	quoted, err := json.Marshal(s)
+	if err != nil { // not UTF-8: let the server refuse it, legibly
+		return strconv.AppendQuoteToASCII(dst, s)
+	}
+	return append(dst, quoted...)
+}
+
+// Prepare spells out a request. A row that brings its own text (messages for
+// chat, text_input for completions) is sent as it is; any other gets a prompt
+// made from its block ids, of exactly its ISL.
+func (c *Client) Prepare(r trace.Request, row int) (replay.Call, error) {
+	body := make([]byte, 0, c.bodySize(r.InputLength))
+	body = append(body, c.before...)
+	start := len(body)
+	body, err := c.appendPrompt(body, r, row)
+	if err != nil {
+		return nil, err
+	}
+	c.digest.add(row, body[start:])
+	body = append(body, `,"max_tokens":`...)
+	// An answer of no tokens cannot be asked for.
+	body = strconv.AppendInt(body, int64(max(r.OutputLength, 1)), 10)
+	body = append(body, c.after...)
+	return &call{client: c, body: body, expect: r.OutputLength}, nil
+}
+
+func (c *Client) bodySize(isl int) int {
+	const perToken = 6 // five digits and a comma, or a word
+	return len(c.before) + len(c.after) + 128 + perToken*isl
+}
+
+func (c *Client) appendPrompt(dst []byte, r trace.Request, row int) ([]byte, error) {
+	p := c.cfg.Source.Prompt(r, row)
+	if c.cfg.Endpoint == Chat {
+		dst = append(dst, `,"messages":`...)
+		if raw, ok := r.Raw("messages"); ok {
+			return append(dst, raw...), nil
+		}
+		dst = append(dst, `[{"role":"user","content":`...)
+		if text, ok := r.Text("text_input"); ok {
+			dst = appendQuoted(dst, text)
+		} else {
+			dst = append(p.AppendWords(append(dst, '"')), '"')
+		}
+		return append(dst, "}]"...), nil
+	}
+	dst = append(dst, `,"prompt":`...)
+	if text, ok := r.Text("text_input"); ok {
+		return appendQuoted(dst, text), nil
+	}
+	if _, ok := r.Raw("messages"); ok {
+		return nil, fmt.Errorf("the row has messages: they need the chat endpoint")
+	}
+	if c.cfg.Prompt == Tokens {
+		return p.AppendJSONTokens(dst), nil
+	}
+	return append(p.AppendWords(append(dst, '"')), '"'), nil
+}
+
+// digest sums the SHA-256 of all prompts, each with its row, modulo 2^256: it
+// depends on what was sent, not on the order in which it was prepared, and
+// takes no memory for a request.
+type digest struct {
+	mu  sync.Mutex
+	sum [4]uint64
+}
+
+func (d *digest) add(row int, prompt []byte) {
+	h := sha256.New()
+	var number [8]byte
+	binary.BigEndian.PutUint64(number[:], uint64(row))
+	h.Write(number[:])
+	h.Write(prompt)
+	sum := h.Sum(nil)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sum = addModulo(d.sum, sum)
+}
+
+// PromptDigest is the sum over all requests prepared so far of
+// SHA-256(row as 8 bytes, prompt as JSON) modulo 2^256, in hexadecimal. Equal
+// digests are equal prompts.
+func (c *Client) PromptDigest() string {
+	c.digest.mu.Lock()
+	defer c.digest.mu.Unlock()
+	var b [32]byte
+	for i, word := range c.digest.sum {
+		binary.BigEndian.PutUint64(b[8*i:], word)
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// addModulo adds a big-endian 256-bit number.
+func addModulo(sum [4]uint64, number []byte) [4]uint64 {
+	var carry uint64
+	for i := 3; i >= 0; i-- {
+		sum[i], carry = bits.Add64(sum[i], binary.BigEndian.Uint64(number[8*i:]), carry)
+	}
+	return sum
+}

@@ -1,0 +1,325 @@
+package prompt_test
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/replay/prompt"
+	"moontide/trace"
+)
+
+// early is a number of tokens within which different content must differ: that
+// two sequences over 256 ids or more agree for longer has a chance of 2^-64.
+const early = 8
+
+func sources(t *rapid.T) prompt.Source {
+	low := rapid.Uint32Range(0, 100_000).Draw(t, "low")
+	return prompt.Source{
+		Seed:      rapid.Uint64().Draw(t, "seed"),
+		Salt:      rapid.StringN(0, 20, -1).Draw(t, "salt"),
+		BlockSize: rapid.IntRange(1, 40).Draw(t, "block size"),
+		Low:       low,
+		High:      max(low, prompt.DefaultLow) + rapid.Uint32Range(256, 200_000).Draw(t, "span"),
+	}
+}
+
+// requests draws rows whose ids may be none, too few, enough or too many.
+func requests(t *rapid.T) trace.Request {
+	return trace.Request{
+		InputLength: rapid.IntRange(0, 300).Draw(t, "ISL"),
+		HashIDs:     rapid.SliceOfN(rapid.Uint64(), 0, 12).Draw(t, "ids"),
+	}
+}
+
+func rows(t *rapid.T) int { return rapid.IntRange(0, 1_000_000).Draw(t, "row") }
+
+func tokens(s prompt.Source, r trace.Request, row int) []uint32 {
+	return s.Prompt(r, row).AppendTokens(nil)
+}
+
+func commonPrefix(a, b []uint32) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func TestEveryFormHasExactlyTheInputLength(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, r, row := sources(t), requests(t), rows(t)
+		p := s.Prompt(r, row)
+		ids := p.AppendTokens([]uint32{42})
+		if len(ids) != 1+r.InputLength || ids[0] != 42 || p.Len() != r.InputLength {
+			t.Fatalf("%d token ids behind %d, Len %d, want %d", len(ids)-1, ids[0], p.Len(), r.InputLength)
+		}
+		for _, id := range ids[1:] {
+			if low := max(s.Low, 1); id < low || id >= s.High {
+				t.Fatalf("id %d outside [%d, %d)", id, low, s.High)
+			}
+		}
+		text, found := strings.CutPrefix(string(p.AppendWords([]byte("say: "))), "say: ")
+		words := strings.Fields(text)
+		if !found || len(words) != r.InputLength || strings.Join(words, " ") != text {
+			t.Fatalf("%d words, want %d: %q", len(words), r.InputLength, text)
+		}
+	})
+}
+
+func TestJSONTokensAreTheTokens(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, r, row := sources(t), requests(t), rows(t)
+		if rapid.Bool().Draw(t, "wide") {
+			s.Low, s.High = rapid.Uint32Range(1, 200_000_000).Draw(t, "low"), math.MaxUint32
+		}
+		ids := s.Prompt(r, row).AppendTokens([]uint32{})
+		want, err := json.Marshal(ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.Prompt(r, row).AppendJSONTokens([]byte(`"prompt":`))
+		if string(got) != `"prompt":`+string(want) {
+			t.Fatalf("got %s\nwant %s", got, want)
+		}
+	})
+}
+
+// Wherever a prompt ends, it is the beginning of the longer one.
+func TestAShorterPromptIsAPrefix(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, long, row := sources(t), requests(t), rows(t)
+		short := long
+		short.InputLength = rapid.IntRange(0, long.InputLength).Draw(t, "shorter ISL")
+		if a, b := tokens(s, short, row), tokens(s, long, row); commonPrefix(a, b) != len(a) {
+			t.Fatalf("token ids are not a prefix: %v of %v", a, b)
+		}
+		a, b := s.Prompt(short, row).AppendWords(nil), s.Prompt(long, row).AppendWords(nil)
+		if !strings.HasPrefix(string(b)+" ", string(a)) {
+			t.Fatalf("words are not a prefix: %q of %q", a, b)
+		}
+	})
+}
+
+// The sharing of a trace becomes the sharing of its prompts, neither more nor
+// less, and whatever the rows' indexes are.
+func TestRowsShareWhatTheirIDsShare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := sources(t)
+		shared := rapid.SliceOfN(rapid.Uint64(), 0, 6).Draw(t, "shared ids")
+		other := rapid.SliceOfNDistinct(rapid.Uint64(), 2, 2, rapid.ID).Draw(t, "different ids")
+		s.BlockSize = max(s.BlockSize, early)
+		want := len(shared) * s.BlockSize
+		length := want + rapid.IntRange(early, early+60).Draw(t, "rest")
+		a := trace.Request{InputLength: length, HashIDs: append(slices.Clone(shared), other[0])}
+		b := trace.Request{InputLength: length, HashIDs: append(slices.Clone(shared), other[1])}
+		got := commonPrefix(tokens(s, a, rows(t)), tokens(s, b, rows(t)))
+		if got < want || got >= want+early {
+			t.Fatalf("%d tokens shared, want %d", got, want)
+		}
+	})
+}
+
+// A block says the same at whatever place it stands, and as a tail.
+func TestABlockDependsOnItsIDOnly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, id := sources(t), rapid.Uint64().Draw(t, "id")
+		before := rapid.SliceOfN(rapid.Uint64(), 0, 5).Draw(t, "ids before")
+		at, n := len(before)*s.BlockSize, rapid.IntRange(1, s.BlockSize).Draw(t, "tail")
+		full := tokens(s, trace.Request{InputLength: s.BlockSize, HashIDs: []uint64{id}}, rows(t))
+		tail := tokens(s, trace.Request{InputLength: at + n, HashIDs: append(before, id)}, rows(t))
+		if !slices.Equal(tail[at:], full[:n]) {
+			t.Fatalf("block %d says %v, and as a tail %v", id, full, tail[at:])
+		}
+	})
+}
+
+func TestIDsBeyondThePromptAreIgnored(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, r, row := sources(t), requests(t), rows(t)
+		used := (r.InputLength + s.BlockSize - 1) / s.BlockSize
+		cut := r
+		cut.HashIDs = r.HashIDs[:min(used, len(r.HashIDs))]
+		if a, b := tokens(s, r, row), tokens(s, cut, row); !slices.Equal(a, b) {
+			t.Fatalf("%v with all ids, %v with those it needs", a, b)
+		}
+	})
+}
+
+// What no id covers is the row's own: other rows share the covered part alone,
+// and no block has the content.
+func TestUncoveredTokensAreUniqueToTheRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, row, ids := sources(t), rows(t), rapid.SliceOfN(rapid.Uint64(), 0, 6).Draw(t, "ids")
+		covered := len(ids) * s.BlockSize
+		r := trace.Request{InputLength: covered + early, HashIDs: ids}
+		mine := tokens(s, r, row)
+		theirs := tokens(s, r, row+1+rows(t))
+		if n := commonPrefix(mine, theirs); n < covered || n == len(mine) {
+			t.Fatalf("two rows share %d tokens, their ids cover %d", n, covered)
+		}
+		s.BlockSize = early
+		block := tokens(s, trace.Request{InputLength: early, HashIDs: []uint64{uint64(row)}}, row)
+		if slices.Equal(mine[covered:], block) {
+			t.Fatalf("row %d says the same as block %d", row, row)
+		}
+	})
+}
+
+func TestSeedAndSaltChangeEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, r, row := sources(t), requests(t), rows(t)
+		r.InputLength += early
+		bare := trace.Request{InputLength: early}
+		seed, salt := s, s
+		seed.Seed ^= rapid.Uint64Min(1).Draw(t, "change of seed")
+		salt.Salt += rapid.StringN(1, 5, -1).Draw(t, "more salt")
+		made := tokens(s, r, row)
+		for _, other := range []prompt.Source{seed, salt} {
+			if commonPrefix(made, tokens(other, r, row)) >= early {
+				t.Fatalf("%+v and %+v make the same prompt", s, other)
+			}
+			if slices.Equal(tokens(s, bare, row), tokens(other, bare, row)) {
+				t.Fatalf("%+v and %+v make the same row", s, other)
+			}
+			if slices.Equal(s.Filler("x", early).AppendTokens(nil), other.Filler("x", early).AppendTokens(nil)) {
+				t.Fatalf("%+v and %+v make the same filler", s, other)
+			}
+		}
+	})
+}
+
+func TestFillerIsNoPrompt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := sources(t)
+		s.BlockSize = early
+		name, number := rapid.String().Draw(t, "name"), rows(t)
+		filler := s.Filler(name, early)
+		if filler.Len() != early {
+			t.Fatalf("length %d, want %d", filler.Len(), early)
+		}
+		split := s // what is taken from the name must not be the same as salt
+		split.Salt, name = s.Salt+"a", "b"+name
+		same := map[string][]uint32{
+			"another name": s.Filler(name+"x", early).AppendTokens(nil),
+			"a row":        tokens(s, trace.Request{InputLength: early}, number),
+			"a block":      tokens(s, trace.Request{InputLength: early, HashIDs: []uint64{uint64(number)}}, 0),
+			"row 0":        tokens(s, trace.Request{InputLength: early}, 0),
+			"block 0":      tokens(s, trace.Request{InputLength: early, HashIDs: []uint64{0}}, 0),
+		}
+		for what, other := range same {
+			if slices.Equal(filler.AppendTokens(nil), other) {
+				t.Errorf("filler is the same as %s", what)
+			}
+		}
+		if slices.Equal(split.Filler(name, early).AppendTokens(nil), s.Filler("a"+name, early).AppendTokens(nil)) {
+			t.Error("salt and name run together")
+		}
+	})
+}
+
+// The two ends of the range and all words come up: nothing is cut off.
+func TestDrawsReachTheWholeRange(t *testing.T) {
+	p := prompt.Source{Low: 5000, High: 6000}.Filler("range", 20_000)
+	ids := p.AppendTokens(nil)
+	if low, high := slices.Min(ids), slices.Max(ids); low != 5000 || high != 5999 {
+		t.Errorf("ids in [%d, %d], want [5000, 5999]", low, high)
+	}
+	seen := map[string]bool{}
+	for word := range strings.FieldsSeq(string(p.AppendWords(nil))) {
+		seen[word] = true
+	}
+	if len(seen) != 1024 {
+		t.Errorf("%d different words, want 1024", len(seen))
+	}
+}
+
+// One prompt spelled out by many goroutines, each into memory it used before.
+func TestAPromptIsTheSameEveryTime(t *testing.T) {
+	p := prompt.Source{Seed: 1}.Prompt(trace.Request{InputLength: 3000, HashIDs: []uint64{1, 2, 3}}, 9)
+	ids, words, array := p.AppendTokens(nil), p.AppendWords(nil), p.AppendJSONTokens(nil)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			var idBuffer []uint32
+			var buffer []byte
+			for range 5 {
+				if idBuffer = p.AppendTokens(idBuffer[:0]); !slices.Equal(idBuffer, ids) {
+					t.Error("other token ids")
+				}
+				if buffer = p.AppendWords(buffer[:0]); string(buffer) != string(words) {
+					t.Error("other words")
+				}
+				if buffer = p.AppendJSONTokens(buffer[:0]); string(buffer) != string(array) {
+					t.Error("other JSON")
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestAppendingAllocatesNothingButSpace(t *testing.T) {
+	s, r := prompt.Source{Salt: "run"}, trace.Request{InputLength: 3000, HashIDs: []uint64{1, 2, 3}}
+	ids, text := make([]uint32, 0, 3000), make([]byte, 0, 100_000)
+	for form, write := range map[string]func(p prompt.Prompt){
+		"tokens":      func(p prompt.Prompt) { p.AppendTokens(ids) },
+		"JSON tokens": func(p prompt.Prompt) { p.AppendJSONTokens(text) },
+		"words":       func(p prompt.Prompt) { p.AppendWords(text) },
+	} {
+		if n := testing.AllocsPerRun(20, func() { write(s.Prompt(r, 1)) }); n != 0 {
+			t.Errorf("%s: %v allocations", form, n)
+		}
+	}
+}
+
+func TestTheZeroSourceHasTheDefaults(t *testing.T) {
+	r := trace.Request{InputLength: 1500, HashIDs: []uint64{1, 2}}
+	zero, full := prompt.Source{}, prompt.Source{BlockSize: 512, Low: 1000, High: 30_000}
+	if !slices.Equal(tokens(zero, r, 3), tokens(full, r, 3)) {
+		t.Error("the zero Source differs from the one of 512 tokens a block and ids in [1000, 30000)")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		s    prompt.Source
+		want string // in the error
+	}{
+		{"zero", prompt.Source{}, ""},
+		{"narrowest", prompt.Source{Low: 1, High: 257}, ""},
+		{"widest", prompt.Source{Low: 1, High: math.MaxUint32}, ""},
+		{"negative block size", prompt.Source{BlockSize: -1}, "block size -1"},
+		{"too narrow", prompt.Source{Low: 1, High: 256}, "[1, 256)"},
+		{"reversed", prompt.Source{Low: 5000, High: 4000}, "[5000, 4000)"},
+		{"above the default", prompt.Source{Low: 40_000}, "[40000, 30000)"},
+		{"below the default", prompt.Source{High: 500}, "[1000, 500)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := tc.s.Validate()
+			if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+			p := tc.s.Prompt(trace.Request{InputLength: 1000, HashIDs: []uint64{1}}, 0)
+			var ids []uint32
+			if err := json.Unmarshal(p.AppendJSONTokens(nil), &ids); err != nil || len(ids) != 1000 {
+				t.Errorf("%d ids, error %v", len(ids), err)
+			}
+		})
+	}
+}
+
+func TestNegativeLengthsAreEmpty(t *testing.T) {
+	var s prompt.Source
+	for _, p := range []prompt.Prompt{s.Prompt(trace.Request{InputLength: -1}, 0), s.Filler("x", -1), {}} {
+		if p.Len() != 0 || len(p.AppendTokens(nil)) != 0 || len(p.AppendWords(nil)) != 0 || string(p.AppendJSONTokens(nil)) != "[]" {
+			t.Errorf("%+v is not empty", p)
+		}
+	}
+}
