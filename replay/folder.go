@@ -86,15 +86,23 @@ type Folder struct {
 	line     []byte
 }
 
-// CreateFolder makes a run's folder with its run.json. The folder may exist if
-// it is empty.
-func CreateFolder(dir string, run Run) (*Folder, error) {
+// CheckFolder returns why a run's folder cannot be made at dir, if it cannot:
+// only an empty folder may be there.
+func CheckFolder(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case err == nil && len(entries) > 0:
-		return nil, fmt.Errorf("run folder %s exists and is not empty", dir)
+		return fmt.Errorf("run folder %s exists and is not empty", dir)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("making run folder: %w", err)
+		return fmt.Errorf("making run folder: %w", err)
+	}
+	return nil
+}
+
+// CreateFolder makes a run's folder with its run.json. See [CheckFolder].
+func CreateFolder(dir string, run Run) (*Folder, error) {
+	if err := CheckFolder(dir); err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making run folder: %w", err)
@@ -103,6 +111,7 @@ func CreateFolder(dir string, run Run) (*Folder, error) {
 	if err := f.WriteRun(run); err != nil {
 		return nil, err
 	}
+	var err error
 	f.file, err = os.OpenFile(filepath.Join(dir, RequestsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("making run folder: %w", err)

@@ -51,11 +51,8 @@ type Reader struct {
 	closers []io.Closer
 }
 
-// Open reads the trace in a file, or standard input where path is "-".
+// Open reads the trace in a file.
 func Open(path string, opts Options) (*Reader, error) {
-	if path == "-" {
-		return NewReader(os.Stdin, "standard input", opts)
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening trace: %w", err)

@@ -43,13 +43,10 @@ func NewWriter(out io.Writer, name string) (*Writer, error) {
 	return w, nil
 }
 
-// Create writes a trace to a file, or to standard output where path is "-".
-// The file appears under its name, whole, when Close succeeds, and replaces
-// what was there; until then nothing is touched.
+// Create writes a trace to a file. The file appears under its name, whole,
+// when Close succeeds, and replaces what was there; until then nothing is
+// touched.
 func Create(path string) (*Writer, error) {
-	if path == "-" {
-		return NewWriter(os.Stdout, "")
-	}
 	target := path
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		if info.IsDir() {

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/trace"
+)
+
+var skipBadRowsFlag = &cli.BoolFlag{
+	Name:  "skip-bad-rows",
+	Usage: "leave out rows that are not requests, and say how many, instead of stopping at the first",
+}
+
+// openTrace opens a trace as the command line names it: - is standard input.
+func openTrace(c *cli.Context, std streams, path string) (*trace.Reader, error) {
+	opts := trace.Options{SkipBadRows: c.Bool(skipBadRowsFlag.Name)}
+	if path == "-" {
+		return trace.NewReader(std.in, "standard input", opts)
+	}
+	return trace.Open(path, opts)
+}
+
+// traceName is how reports call the trace at path.
+func traceName(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return filepath.Base(path)
+}
+
+// baseName is the trace's file name less its endings.
+func baseName(path string) string {
+	name, _, _ := strings.Cut(traceName(path), ".")
+	return strings.ReplaceAll(name, " ", "_")
+}
+
+// reportSkipped says what --skip-bad-rows left out.
+func reportSkipped(std streams, path string, r *trace.Reader) {
+	n, reasons := r.Skipped()
+	if n == 0 {
+		return
+	}
+	fmt.Fprintf(std.err, "moontide: %s: bad rows skipped: %d\n", traceName(path), n)
+	for _, reason := range reasons {
+		fmt.Fprintf(std.err, "  %v\n", reason)
+	}
+	if n > len(reasons) {
+		fmt.Fprintf(std.err, "  and %d more\n", n-len(reasons))
+	}
+}
+
+// until is the stream up to the moment the user interrupts it.
+func until(ctx context.Context, reqs trace.Requests) trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		for r, err := range reqs {
+			if ctx.Err() != nil {
+				r, err = trace.Request{}, errors.New("interrupted")
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// writeTrace writes a stream to a file, or to standard output for -. A stream
+// that fails or is empty leaves no file.
+func writeTrace(std streams, path string, reqs trace.Requests) (rows int, err error) {
+	var w *trace.Writer
+	if path == "-" {
+		w, err = trace.NewWriter(std.out, "")
+	} else {
+		w, err = trace.Create(path)
+	}
+	if err != nil {
+		return 0, err
+	}
+	rows, err = w.WriteAll(reqs)
+	if err == nil && rows == 0 {
+		err = errors.New("no requests are left to write")
+	}
+	if err != nil {
+		if path == "-" {
+			return rows, errors.Join(err, w.Close())
+		}
+		w.Discard()
+		return rows, err
+	}
+	return rows, w.Close()
+}
+
+// spool copies standard input to a file that can be read more than once.
+func spool(in io.Reader) (path string, remove func(), err error) {
+	f, err := os.CreateTemp("", "moontide-*.jsonl")
+	if err != nil {
+		return "", nil, fmt.Errorf("keeping standard input: %w", err)
+	}
+	remove = func() { os.Remove(f.Name()) }
+	_, err = io.Copy(f, in)
+	if err = errors.Join(err, f.Close()); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("keeping standard input: %w", err)
+	}
+	return f.Name(), remove, nil
+}
+
+// one returns the only argument of a command.
+func one(c *cli.Context, what string) (string, error) {
+	switch c.NArg() {
+	case 0:
+		return "", misused("%s: name %s", c.Command.Name, what)
+	case 1:
+		return c.Args().First(), nil
+	}
+	return "", misused("%s: takes one argument, %s, not %d: %q", c.Command.Name, what, c.NArg(), c.Args().Slice())
+}

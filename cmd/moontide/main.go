@@ -1,0 +1,183 @@
+// Command moontide makes traces of LLM serving workloads, says what they are
+// like, and replays them against an OpenAI-compatible endpoint.
+//
+// Data goes to standard output, talk to standard error. The exit status is 0
+// when it is done, 1 when it failed, 2 when it was misused, and 3 when a run
+// was measured but its verdict is INVALID.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+func main() {
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts))
+}
+
+// streams are what a command talks through.
+type streams struct {
+	in  io.Reader
+	out io.Writer // data
+	err io.Writer // talk
+}
+
+// The exit statuses.
+const (
+	exitDone    = 0
+	exitFailed  = 1
+	exitMisused = 2
+	exitInvalid = 3
+)
+
+// usageError is a command line that cannot be meant.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func misused(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errInvalid ends a run whose verdict, already printed, is INVALID.
+var errInvalid = errors.New("the run is INVALID")
+
+// run is the whole command. The first interrupt asks it to stop, the second
+// to stop at once.
+func run(args []string, std streams, interrupts <-chan os.Signal) int {
+	stop, end := newStop(interrupts)
+	defer end()
+	app := newApp(std, stop)
+	args, err := flagsFirst(app, args)
+	if err == nil {
+		err = app.RunContext(stop.gently, append([]string{app.Name}, args...))
+	}
+	var misuse usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errInvalid):
+		return exitInvalid
+	case errors.As(err, &misuse):
+		fmt.Fprintf(std.err, "moontide: %v\nSee moontide %s--help.\n", err, verbOf(app, args))
+		return exitMisused
+	}
+	fmt.Fprintf(std.err, "moontide: %v\n", err)
+	return exitFailed
+}
+
+// stop tells commands that the user wants them to end.
+type stop struct {
+	gently context.Context // finish what was begun, begin nothing
+	now    context.Context
+}
+
+func newStop(interrupts <-chan os.Signal) (stop, func()) {
+	now, endNow := context.WithCancel(context.Background())
+	gently, endGently := context.WithCancel(now)
+	go func() {
+		for _, end := range []func(){endGently, endNow} {
+			select {
+			case <-interrupts:
+				end()
+			case <-now.Done():
+				return
+			}
+		}
+	}()
+	return stop{gently, now}, endNow
+}
+
+func newApp(std streams, stop stop) *cli.App {
+	app := &cli.App{
+		Name:                      "moontide",
+		Usage:                     "make, understand and replay traces of LLM serving workloads",
+		Version:                   version(),
+		Reader:                    std.in,
+		Writer:                    std.out,
+		ErrWriter:                 std.err,
+		HideHelpCommand:           true,
+		DisableSliceFlagSeparator: true,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return usageError{err} },
+		Action: func(c *cli.Context) error {
+			if name := c.Args().First(); name != "" {
+				return misused("there is no command %q", name)
+			}
+			return cli.ShowAppHelp(c)
+		},
+		Commands: []*cli.Command{
+			replayCommand(std, stop),
+			reportCommand(std),
+			analyzeCommand(std),
+			convertCommand(std),
+			synthCommand(std),
+			serveCommand(std, stop),
+		},
+	}
+	for _, c := range app.Commands {
+		c.HideHelpCommand = true
+		c.OnUsageError = app.OnUsageError
+	}
+	return app
+}
+
+// verbOf is the command that the arguments begin with, and a space, or nothing.
+func verbOf(app *cli.App, args []string) string {
+	if len(args) > 0 && app.Command(args[0]) != nil {
+		return args[0] + " "
+	}
+	return ""
+}
+
+// flagsFirst puts the flags of a command before its other arguments: the
+// parser stops at the first argument that is none, and people write both
+// orders.
+func flagsFirst(app *cli.App, args []string) ([]string, error) {
+	if len(args) == 0 {
+		return args, nil
+	}
+	command := app.Command(args[0])
+	if command == nil {
+		return args, nil
+	}
+	takesValue := map[string]bool{}
+	for _, f := range command.Flags {
+		_, isBool := f.(*cli.BoolFlag)
+		for _, name := range f.Names() {
+			takesValue[name] = !isBool
+		}
+	}
+	var flags, others []string
+	rest := args[1:]
+	for len(rest) > 0 {
+		arg := rest[0]
+		rest = rest[1:]
+		if arg == "--" {
+			others = append(others, rest...)
+			break
+		}
+		if arg == "-" || !strings.HasPrefix(arg, "-") {
+			others = append(others, arg)
+			continue
+		}
+		flags = append(flags, arg)
+		name, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if takesValue[name] && !hasValue {
+			if len(rest) == 0 {
+				return args, misused("flag %s needs a value", arg)
+			}
+			flags = append(flags, rest[0])
+			rest = rest[1:]
+		}
+	}
+	return append(append(append([]string{args[0]}, flags...), "--"), others...), nil
+}
