@@ -1,0 +1,238 @@
+package replay
+
+import (
+	"bytes"
+	"crypto/sha256"
+	encodingjson "encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"moontide/trace"
+)
+
+func anyRecord(t *rapid.T) Record {
+	instant := rapid.Map(rapid.Int64Range(0, int64(100*24*time.Hour)), func(n int64) time.Duration { return time.Duration(n) })
+	maybe := func(name string) Instant {
+		if rapid.Bool().Draw(t, "has "+name) {
+			return trace.Some(instant.Draw(t, name))
+		}
+		return Instant{}
+	}
+	count := func(name string) trace.Opt[int] {
+		if rapid.Bool().Draw(t, "has "+name) {
+			return trace.Some(rapid.IntRange(0, 1e6).Draw(t, name))
+		}
+		return trace.Opt[int]{}
+	}
+	rec := Record{
+		Request: trace.Request{Timestamp: trace.Some(1.5), InputLength: 10, OutputLength: 2, HashIDs: []uint64{1}},
+		Row:     rapid.IntRange(0, 1e6).Draw(t, "row"),
+		Due:     instant.Draw(t, "due"), Ready: instant.Draw(t, "ready"), Done: instant.Draw(t, "done"),
+		Sent: maybe("sent"), First: maybe("first"), Last: maybe("last"),
+		Chunks: rapid.IntRange(0, 9).Draw(t, "chunks"),
+		Counts: Counts{count("input"), count("output"), count("cached")},
+		Status: rapid.IntRange(0, 599).Draw(t, "status"),
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "gaps") {
+		rec.Gaps = append(rec.Gaps, instant.Draw(t, "gap"))
+	}
+	if rapid.Bool().Draw(t, "failed") {
+		rec.Class, rec.Error = Truncated, rapid.String().Draw(t, "error")
+	}
+	if rapid.Bool().Draw(t, "has model") {
+		rec.Extra = []byte(`{"model": "m"}`)
+	}
+	return rec
+}
+
+func readRecords(t testing.TB, dir string) ([]Record, *Recorded) {
+	t.Helper()
+	recorded, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recorded.Close()
+	var records []Record
+	for rec, err := range recorded.Records() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, rec)
+	}
+	return records, recorded
+}
+
+func TestRecordsReadBackToTheNanosecond(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := anyRecord(t)
+		line, err := AppendRecord(nil, want, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !encodingjson.Valid(line) {
+			t.Fatalf("not JSON: %s", line)
+		}
+		r, err := trace.NewReader(bytes.NewReader(line), "line", trace.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := trace.Collect(r.Requests())
+		if err != nil || len(rows) != 1 {
+			t.Fatal(len(rows), err)
+		}
+		if rows[0].InputLength != want.InputLength {
+			t.Fatal("the result line is not the trace row that it came from")
+		}
+		got, err := parseRecord(rows[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+func TestRecordOfAReplayedResult(t *testing.T) {
+	row := trace.Request{InputLength: 3, OutputLength: 1,
+		Extra: []byte(`{"model": "m", "due_ms": 9, "status": 500, "error": "old", "input_tokens": 7}`)}
+	line, err := AppendRecord(nil, Record{Request: row, Done: time.Second, Status: 200}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"input_length": 3, "output_length": 1, "model": "m", "row": 0, "due_ms": 0, "ready_ms": 0, "done_ms": 1000, "chunks": 0, "status": 200}`
+	if string(line) != want {
+		t.Errorf("got\n%s\nwant\n%s", line, want)
+	}
+}
+
+func TestTextsBecomeDigests(t *testing.T) {
+	row := trace.Request{InputLength: 3, OutputLength: 1, Extra: []byte(`{"messages": [{"role": "user", "content": "secret"}], "text_input": "secret"}`)}
+	line, err := AppendRecord(nil, Record{Request: row}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := fmt.Sprintf(`"text_input_sha256": "%x"`, sha256.Sum256([]byte(`"secret"`)))
+	if strings.Contains(string(line), `"secret"`) || !strings.Contains(string(line), digest) || !strings.Contains(string(line), `"messages_sha256": "`) {
+		t.Errorf("got %s", line)
+	}
+	if line, _ = AppendRecord(nil, Record{Request: row}, true); !strings.Contains(string(line), `"text_input": "secret"`) {
+		t.Errorf("kept: %s", line)
+	}
+}
+
+func TestFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	run := Run{Version: "v", Rows: 2, Started: time.Unix(5, 0).UTC()}
+	f, err := CreateFolder(dir, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := Record{Request: trace.Request{InputLength: 1}, Done: 1, Status: 200}
+	if err := f.Record(first); err != nil {
+		t.Fatal(err)
+	}
+	// What is recorded is on disk before the folder is closed.
+	if got, _ := readRecords(t, dir); len(got) != 1 {
+		t.Errorf("%d records while the run lasts, want 1", len(got))
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	run.Sent = 1
+	if err := f.WriteRun(run); err != nil {
+		t.Fatal(err)
+	}
+
+	// A kill cuts the last line.
+	path := filepath.Join(dir, RequestsFile)
+	text, _ := os.ReadFile(path)
+	os.WriteFile(path, append(text, text[:len(text)/2]...), 0o644)
+	got, recorded := readRecords(t, dir)
+	if d := cmp.Diff([]Record{first}, got); d != "" {
+		t.Error(d)
+	}
+	if n, _ := recorded.Damaged(); n != 1 {
+		t.Errorf("%d damaged lines, want 1", n)
+	}
+	if d := cmp.Diff(run, recorded.Run); d != "" {
+		t.Error(d)
+	}
+
+	if _, err := CreateFolder(dir, run); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Errorf("a folder in use: %v", err)
+	}
+	if err := CheckFolder(t.TempDir()); err != nil {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if err := CheckFolder(path); err == nil {
+		t.Error("a file was taken for a folder")
+	}
+	if _, err := OpenFolder(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a run's folder") {
+		t.Errorf("opening an empty folder: %v", err)
+	}
+}
+
+func TestATraceIsNotARun(t *testing.T) {
+	dir := t.TempDir()
+	WriteJSON(filepath.Join(dir, RunFile), Run{})
+	os.WriteFile(filepath.Join(dir, RequestsFile), []byte(`{"input_length": 1, "output_length": 1}`+"\n"), 0o644)
+	recorded, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recorded.Close()
+	for _, err := range recorded.Records() {
+		if err == nil || err.Error() != "requests.jsonl:1: not a result line: no done_ms" {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+func TestScan(t *testing.T) {
+	rows := append(atMS(5, 5, 1005), trace.Request{Delay: trace.Some(3.0), SessionID: "s"})
+	rows[1].OutputLength = 0
+	p, err := Scan(trace.FromSlice(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Rows != 4 || p.DurationMS != 1000 || p.Turns != 1 || p.ZeroOutput != 2 {
+		t.Errorf("%+v", p)
+	}
+	moved := append([]trace.Request(nil), rows...)
+	moved[2].Timestamp.Value += 0.000_001
+	if q, _ := Scan(trace.FromSlice(moved)); q.Schedule == p.Schedule {
+		t.Error("a nanosecond does not change the schedule's digest")
+	}
+	for want, bad := range map[string][]trace.Request{
+		"the trace has no requests":                 nil,
+		"row 3 goes back in time, from 6 to 5.5 ms": atMS(5, 6, 5.5),
+		"row 2 has neither a timestamp nor a delay": append(atMS(1), trace.Request{}),
+	} {
+		if _, err := Scan(trace.FromSlice(bad)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	rec := Record{Request: trace.Request{InputLength: 12035, OutputLength: 342, HashIDs: make([]uint64, 24)}, Status: 200}
+	for range 341 {
+		rec.Gaps = append(rec.Gaps, 8123456)
+	}
+	b.Run("chunks=342", func(b *testing.B) {
+		b.ReportAllocs()
+		var line []byte
+		for b.Loop() {
+			line, _ = AppendRecord(line[:0], rec, false)
+		}
+		b.SetBytes(int64(len(line)))
+	})
+}

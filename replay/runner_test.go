@@ -1,0 +1,348 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"moontide/trace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeServer is a Client whose answers take what took says. It runs on the
+// bubble's clock, so instants can be compared for equality.
+type fakeServer struct {
+	took    func(r trace.Request) time.Duration
+	class   func(r trace.Request) Class
+	prepare func(r trace.Request) error
+
+	mu       sync.Mutex
+	prepared int
+	flying   int
+	most     int
+}
+
+func (s *fakeServer) Prepare(r trace.Request, row int) (Call, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prepared++
+	if s.prepare != nil {
+		if err := s.prepare(r); err != nil {
+			return nil, err
+		}
+	}
+	return fakeCall{s, r}, nil
+}
+
+type fakeCall struct {
+	server *fakeServer
+	r      trace.Request
+}
+
+func (c fakeCall) Send(ctx context.Context) Outcome {
+	s := c.server
+	s.mu.Lock()
+	s.flying++
+	s.most = max(s.most, s.flying)
+	s.mu.Unlock()
+	defer func() { s.mu.Lock(); s.flying--; s.mu.Unlock() }()
+	o := Outcome{Sent: time.Now()}
+	select {
+	case <-time.After(s.took(c.r)):
+		o.First, o.Last = time.Now(), time.Now()
+		o.Counts.Output = trace.Some(1)
+	case <-ctx.Done():
+		o.Class = Canceled
+	}
+	if s.class != nil && o.Class == OK {
+		o.Class = s.class(c.r)
+	}
+	o.Done = time.Now()
+	return o
+}
+
+// memory is a Recorder that keeps records by row.
+type memory struct {
+	records map[int]Record
+	fail    error // after one record
+}
+
+func (m *memory) Record(rec Record) error {
+	if m.fail != nil && len(m.records) == 1 {
+		return m.fail
+	}
+	if m.records == nil {
+		m.records = map[int]Record{}
+	}
+	m.records[rec.Row] = rec
+	return nil
+}
+
+func always(d time.Duration) func(trace.Request) time.Duration {
+	return func(trace.Request) time.Duration { return d }
+}
+
+func atMS(ms ...float64) []trace.Request {
+	var rows []trace.Request
+	for _, m := range ms {
+		rows = append(rows, trace.Request{Timestamp: trace.Some(m), InputLength: 1, OutputLength: 1})
+	}
+	return rows
+}
+
+// rowsOf returns for each row what f says of its record.
+func rowsOf[T any](m *memory, n int, f func(Record) T) []T {
+	var out []T
+	for i := range n {
+		out = append(out, f(m.records[i]))
+	}
+	return out
+}
+
+func sentAt(r Record) time.Duration  { return r.Sent.Value }
+func dueAt(r Record) time.Duration   { return r.Due }
+func readyAt(r Record) time.Duration { return r.Ready }
+
+const msec = time.Millisecond
+
+func equal[T comparable](t *testing.T, what string, got []T, want ...T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestRequestsLeaveWhenTheTraceSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(10 * time.Second)}, &memory{}
+		rows := atMS(0, 0, 1.5, 3_600_000)
+		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "due", rowsOf(m, 4, dueAt), 0, 0, 1500*time.Microsecond, time.Hour)
+		equal(t, "ready", rowsOf(m, 4, readyAt), 0, 0, 1500*time.Microsecond, time.Hour)
+		equal(t, "sent", rowsOf(m, 4, sentAt), 0, 0, 1500*time.Microsecond, time.Hour)
+		equal(t, "done", rowsOf(m, 4, func(r Record) time.Duration { return r.Done }),
+			10*time.Second, 10*time.Second, 10*time.Second+1500*time.Microsecond, time.Hour+10*time.Second)
+		if tally.Sent != 4 || tally.Failed != 0 || tally.Stopped {
+			t.Errorf("tally: %+v", tally)
+		}
+	})
+}
+
+// A slow server moves nothing: due times are offsets from the start.
+func TestNothingReAnchors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(time.Hour)}, &memory{}
+		var arrivals []float64
+		var want []time.Duration
+		for i := range 500 {
+			arrivals = append(arrivals, float64(i)*0.25)
+			want = append(want, time.Duration(i)*250*time.Microsecond)
+		}
+		if _, err := (&Runner{Client: server, Recorder: m, Ahead: 3}).Run(t.Context(), trace.FromSlice(atMS(arrivals...))); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "sent", rowsOf(m, 500, sentAt), want...)
+	})
+}
+
+func TestConcurrencyLimitHoldsAndSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
+		runner := &Runner{Client: server, Recorder: m, MaxConcurrency: 2}
+		if _, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 0, 0, 1, 50))); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "due", rowsOf(m, 5, dueAt), 0, 0, 0, msec, 50*msec)
+		equal(t, "ready", rowsOf(m, 5, readyAt), 0, 0, 10*msec, 10*msec, 50*msec)
+		equal(t, "sent", rowsOf(m, 5, sentAt), 0, 0, 10*msec, 10*msec, 50*msec)
+		if server.most != 2 {
+			t.Errorf("%d in flight at once, want 2", server.most)
+		}
+	})
+}
+
+func TestTurnsFollowTheTurnBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(100 * msec)}, &memory{}
+		turn := func(r trace.Request) trace.Request { r.SessionID = "s"; return r }
+		delay := func(ms float64) trace.Request { return turn(trace.Request{Delay: trace.Some(ms)}) }
+		early := turn(atMS(150)[0]) // its turn comes long after its arrival
+		late := turn(atMS(5000)[0]) // and this one's long before
+		bare := turn(trace.Request{})
+		rows := []trace.Request{turn(atMS(10)[0]), delay(20), atMS(15)[0], early, bare, late, delay(0.5)}
+		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "due", rowsOf(m, 7, dueAt), 10*msec, 130*msec, 15*msec, 150*msec, 330*msec, 5000*msec, 5100*msec+500*time.Microsecond)
+		equal(t, "ready", rowsOf(m, 7, readyAt), 10*msec, 130*msec, 15*msec, 230*msec, 330*msec, 5000*msec, 5100*msec+500*time.Microsecond)
+		equal(t, "sent", rowsOf(m, 7, sentAt), 10*msec, 130*msec, 15*msec, 230*msec, 330*msec, 5000*msec, 5100*msec+500*time.Microsecond)
+		if tally.Sent != 7 || tally.Skipped != 0 {
+			t.Errorf("tally: %+v", tally)
+		}
+	})
+}
+
+func TestTurnsAfterAFailedOneAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
+		server.class = func(r trace.Request) Class {
+			if r.InputLength == 2 {
+				return HTTPError
+			}
+			return OK
+		}
+		row := func(at, isl int, session string) trace.Request {
+			return trace.Request{Timestamp: trace.Some(float64(at)), InputLength: isl, SessionID: session}
+		}
+		rows := []trace.Request{row(0, 1, "a"), row(1, 2, "a"), row(2, 3, "a"), row(3, 1, "b"), row(9000, 4, "a")}
+		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tally.Sent != 3 || tally.Failed != 1 || tally.Skipped != 2 || len(m.records) != 3 {
+			t.Errorf("tally: %+v, %d records", tally, len(m.records))
+		}
+	})
+}
+
+func TestDrainFinishesWhatIsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(100 * msec)}, &memory{}
+		drain := make(chan struct{})
+		time.AfterFunc(15*msec, func() { close(drain) })
+		runner := &Runner{Client: server, Recorder: m, Drain: drain}
+		tally, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 10, 20, 30)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tally.Sent != 2 || tally.Failed != 0 || !tally.Stopped || len(m.records) != 2 {
+			t.Errorf("tally: %+v, %d records", tally, len(m.records))
+		}
+	})
+}
+
+func TestCancelEndsAtOnceAndRecordsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(time.Hour)}, &memory{}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(15*msec, cancel)
+		tally, err := (&Runner{Client: server, Recorder: m}).Run(ctx, trace.FromSlice(atMS(0, 10, 20)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tally.Sent != 2 || tally.Failed != 2 || !tally.Stopped {
+			t.Errorf("tally: %+v", tally)
+		}
+		for row, rec := range m.records {
+			if rec.Class != Canceled || rec.Done != 15*msec {
+				t.Errorf("row %d ended %v at %v", row, rec.Class, rec.Done)
+			}
+		}
+	})
+}
+
+func TestFullDiskStopsSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := errors.New("no space left")
+		server, m := &fakeServer{took: always(msec)}, &memory{fail: full}
+		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(atMS(0, 10, 20, 30)))
+		if !errors.Is(err, full) {
+			t.Fatalf("error %v", err)
+		}
+		if tally.Sent != 2 || tally.Unrecorded != 1 || !tally.Stopped {
+			t.Errorf("tally: %+v", tally)
+		}
+	})
+}
+
+func TestFailuresOfTheRunEndIt(t *testing.T) {
+	broken := errors.New("broken")
+	badStream := func(yield func(trace.Request, error) bool) {
+		if yield(atMS(0)[0], nil) {
+			yield(trace.Request{}, broken)
+		}
+	}
+	unmakeable := func(r trace.Request) error {
+		if r.InputLength == 7 {
+			return broken
+		}
+		return nil
+	}
+	turns := []trace.Request{{SessionID: "s", Timestamp: trace.Some(0.0)}, {SessionID: "s", InputLength: 7, Delay: trace.Some(1.0)}}
+	for name, tc := range map[string]struct {
+		reqs    trace.Requests
+		prepare func(trace.Request) error
+	}{
+		"stream":       {badStream, nil},
+		"row":          {trace.FromSlice([]trace.Request{{InputLength: 7}}), unmakeable},
+		"later turn":   {trace.FromSlice(turns), unmakeable},
+		"empty stream": {trace.FromSlice(nil), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, m := &fakeServer{took: always(msec), prepare: tc.prepare}, &memory{}
+				_, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), tc.reqs)
+				if name != "empty stream" && !errors.Is(err, broken) || name == "empty stream" && err != nil {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
+	}
+}
+
+// Bodies wait in memory from their preparation to their sending: their number
+// is bounded, whatever the trace's length.
+func TestPreparedAheadIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(msec)}, &memory{}
+		var arrivals []float64
+		for i := range 1000 {
+			arrivals = append(arrivals, float64(1000*(i+1)))
+		}
+		const ahead = 8
+		sent := 0
+		server.took = func(trace.Request) time.Duration {
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			// In the channel, in the schedule, one on its way between them,
+			// and the one that is being sent.
+			sent++
+			if waiting := server.prepared - sent + 1; waiting > 2*ahead+2 {
+				t.Errorf("%d requests are prepared", waiting)
+			}
+			if server.prepared < ahead {
+				t.Errorf("only %d requests were prepared ahead", server.prepared)
+			}
+			return msec
+		}
+		if _, err := (&Runner{Client: server, Recorder: m, Ahead: ahead}).Run(t.Context(), trace.FromSlice(atMS(arrivals...))); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(100 * msec)}, &memory{}
+		runner := &Runner{Client: server, Recorder: m}
+		during := make(chan Status, 1)
+		time.AfterFunc(105*msec, func() { during <- runner.Status() })
+		if _, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 50))); err != nil {
+			t.Fatal(err)
+		}
+		if want := (Status{Sent: 2, Done: 1, InFlight: 1, OutputTokens: 1}); <-during != want {
+			t.Errorf("not %+v", want)
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package simserver_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"moontide/replay/simserver"
+)
+
+// within is a context for a Shutdown that has nothing to wait for.
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestShutdownEndsWhatIsInFlight(t *testing.T) {
+	s := start(t, simserver.Config{DecodeStep: time.Hour})
+	stream := s.open("POST", completionPath, `{"prompt":"hi","stream":true,"max_tokens":9,"ignore_eos":true}`)
+	firstEvents(t, stream.Body, 1)
+
+	whole := make(chan int, 1)
+	go func() {
+		status, _ := s.do("POST", completionPath, `{"prompt":"hi","max_tokens":9,"ignore_eos":true}`)
+		whole <- status
+	}()
+	for s.metric(`vllm:num_requests_running{engine="0",model_name="sim"}`) != "2" {
+		time.Sleep(time.Millisecond)
+	}
+
+	if err := s.Shutdown(within(t, 10*time.Second)); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadAll(stream.Body); err == nil {
+		t.Error("a stream that was cut ends as if it were complete")
+	}
+	if status := <-whole; status != 503 {
+		t.Errorf("an answer that was waited for: status %d, want 503", status)
+	}
+	if err := s.Shutdown(within(t, 10*time.Second)); err != nil {
+		t.Errorf("the second Shutdown: %v", err)
+	}
+}
+
+func TestShutdownDoesNotWaitForSilentClients(t *testing.T) {
+	s := simserver.New(simserver.Config{})
+	ln := fasthttputil.NewInmemoryListener()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	conn, err := ln.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := s.Shutdown(within(t, 3*time.Second)); err != nil {
+		t.Errorf("with a connection that says nothing: %v", err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection is not closed: %v", err)
+	}
+}
+
+func TestShutdownClosesConnectionsWhenItsContextEnds(t *testing.T) {
+	s := simserver.New(simserver.Config{})
+	ln := fasthttputil.NewInmemoryListener()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	conn, err := ln.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// A body that never comes. The server says when it begins to wait for it.
+	if _, err := io.WriteString(conn, "POST /v1/completions HTTP/1.1\r\nHost: sim\r\n"+
+		"Content-Length: 5\r\nExpect: 100-continue\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	const waits = "HTTP/1.1 100 Continue\r\n\r\n"
+	if b, err := io.ReadAll(io.LimitReader(conn, int64(len(waits)))); err != nil || string(b) != waits {
+		t.Fatalf("%q, %v", b, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Shutdown: %v, want %v", err, context.Canceled)
+	}
+	if _, err := io.ReadAll(conn); err != nil {
+		t.Errorf("the connection is not closed: %v", err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeAfterShutdown(t *testing.T) {
+	s := simserver.New(simserver.Config{})
+	if err := s.Shutdown(within(t, 10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	ln := fasthttputil.NewInmemoryListener()
+	if err := s.Serve(ln); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	if _, err := ln.Accept(); err == nil {
+		t.Error("Serve left its listener open")
+	}
+}
+
+type brokenListener struct{ net.Listener }
+
+func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("no more sockets") }
+func (brokenListener) Close() error              { return nil }
+
+func TestServeReportsItsListener(t *testing.T) {
+	err := simserver.New(simserver.Config{}).Serve(brokenListener{})
+	if err == nil || err.Error() != "serving: no more sockets" {
+		t.Errorf("Serve: %v", err)
+	}
+}
