@@ -20,8 +20,8 @@ type Plan struct {
 }
 
 // Scan reads a trace as it is about to be replayed. The error is the stream's,
-// or says why the trace cannot be replayed: it is empty, it has no times, or
-// it goes back in time.
+// or says why the trace cannot be replayed: it is empty or a row has no time.
+// That rows are in order of arrival is for [trace.InOrder] to check.
 func Scan(reqs trace.Requests) (Plan, error) {
 	var p Plan
 	var first, last trace.Opt[float64]
@@ -33,9 +33,6 @@ func Scan(reqs trace.Requests) (Plan, error) {
 		p.Rows++
 		switch {
 		case r.Timestamp.Set:
-			if last.Set && r.Timestamp.Value < last.Value {
-				return Plan{}, fmt.Errorf("row %d goes back in time, from %v to %v ms: sort the trace first", p.Rows, last.Value, r.Timestamp.Value)
-			}
 			if last = r.Timestamp; !first.Set {
 				first = last
 			}

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 )
@@ -60,6 +61,27 @@ func (h *head) next() (ok bool) {
 		h.at = h.row.Timestamp.Value
 	}
 	return ok
+}
+
+// InOrder is the stream with an error where a row arrives before the row that
+// precedes it.
+func InOrder(reqs Requests) Requests {
+	return func(yield func(Request, error) bool) {
+		row, last := 0, 0.0
+		for r, err := range reqs {
+			row++
+			if r.Timestamp.Set {
+				if r.Timestamp.Value < last {
+					yield(Request{}, fmt.Errorf("row %d goes back in time, from %v to %v ms: sort the trace first", row, last, r.Timestamp.Value))
+					return
+				}
+				last = r.Timestamp.Value
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 // Sort puts the rows in order of arrival; rows that arrive together keep their

@@ -256,6 +256,16 @@ func TestSort(t *testing.T) {
 	}
 }
 
+func TestInOrder(t *testing.T) {
+	if rows := collect(t, InOrder(FromSlice(append(at(0, 5, 5), Request{})))); len(rows) != 4 {
+		t.Errorf("%d rows", len(rows))
+	}
+	rows, err := Collect(InOrder(FromSlice(at(5, 6, 5.5))))
+	if len(rows) != 2 || err == nil || err.Error() != "row 3 goes back in time, from 6 to 5.5 ms: sort the trace first" {
+		t.Errorf("%d rows, error %v", len(rows), err)
+	}
+}
+
 func TestRetime(t *testing.T) {
 	const n, rate = 20_000, 8.0
 	rows := make([]Request, n)

@@ -33,7 +33,7 @@ func inspect(ctx context.Context, c *cli.Context, std streams, path string) (inp
 	}
 	defer r.Close()
 	var sizes trace.BlockDetector
-	all := until(ctx, watch(r.Requests(), sizes.Add))
+	all := until(ctx, trace.InOrder(watch(r.Requests(), sizes.Add)))
 	if in.plan, err = replay.Scan(in.shape(all)); err != nil {
 		return in, fmt.Errorf("%s: %w", path, err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -213,7 +214,11 @@ func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Clie
 	}
 	defer reader.Close()
 	endProgress := progress(std.err, runner, in.plan)
+	unhook := context.AfterFunc(stop.gently, func() {
+		fmt.Fprintf(std.err, "\nmoontide: no more is sent; waiting for %d in flight, interrupt again to end at once\n", runner.Status().InFlight)
+	})
 	tally, runErr := runner.Run(stop.now, in.shape(reader.Requests()))
+	unhook()
 	endProgress()
 
 	run.Started, run.Ended = tally.Start, time.Now()

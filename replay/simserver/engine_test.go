@@ -156,6 +156,7 @@ func TestStats(t *testing.T) {
 			t.Errorf("at %v (-want +got):\n%s", now, diff)
 		}
 	}
+	before := e.Stats(0)
 	check(99*ms, 2, 1, 0, 0)
 	check(100*ms, 1, 2, 100, 1)
 	check(122*ms, 0, 3, 170, 3+3+1)
@@ -170,4 +171,7 @@ func TestStats(t *testing.T) {
 	e.Release(300*ms, b)
 	want.Finished[FinishLength]++
 	check(400*ms, 0, 0, 170, 30)
+	if len(before.Finished) != 0 {
+		t.Errorf("stats taken before any request ended have changed: %+v", before)
+	}
 }

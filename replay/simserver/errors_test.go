@@ -136,6 +136,19 @@ func TestRefusedParameters(t *testing.T) {
 	}
 }
 
+func TestOnePromptARequest(t *testing.T) {
+	s := start(t, simserver.Config{})
+	for _, prompt := range []string{`["a","b"]`, `[[1],[2]]`, `["a,b",[1]]`} {
+		_, r := s.refused("POST", completionPath, `{"prompt":`+prompt+`}`)
+		if want := "only one prompt a request is supported"; r.Error.Message != want {
+			t.Errorf("%s: %q, want %q", prompt, r.Error.Message, want)
+		}
+	}
+	if a := s.ask(completionPath, `{"prompt":["a, \" [{ ,b"]}`); a.Usage.Prompt != 4 {
+		t.Errorf("a text with commas and brackets has %d tokens, want 4", a.Usage.Prompt)
+	}
+}
+
 func TestHarmlessParameters(t *testing.T) {
 	s := start(t, simserver.Config{})
 	a := s.ask(chatPath, `{"messages":[{"role":"user","content":"a, [b {c"}],"n":1,"best_of":1,"tools":[],"logprobs":false,

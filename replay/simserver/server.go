@@ -84,7 +84,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	if !s.conns.listen(ln) {
 		return nil
 	}
-	if err := s.http.Serve(ln); err != nil && !s.shutDown() {
+	if err := s.http.Serve(ln); err != nil && !s.isShutDown() {
 		return fmt.Errorf("serving: %w", err)
 	}
 	return nil
@@ -106,7 +106,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) shutDown() bool {
+func (s *Server) isShutDown() bool {
 	select {
 	case <-s.done:
 		return true
@@ -140,7 +140,7 @@ func (s *Server) stats() Stats {
 // waitUntil returns at the engine's time due, or errShutdown if the server
 // shuts down first. timer is stopped, and so it is afterwards.
 func (s *Server) waitUntil(timer *time.Timer, due time.Duration) error {
-	if s.shutDown() {
+	if s.isShutDown() {
 		return errShutdown
 	}
 	wait := due - s.now()

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// serveFast runs moontide serve in a process of its own, with an engine at its
+// fastest and room for every prompt, and returns its URL.
+func serveFast(t *testing.T, flags ...string) string {
+	t.Helper()
+	cmd := moontide(t.TempDir(), append([]string{"serve", "--listen", "127.0.0.1:0",
+		"--prefill-per-token", "0", "--decode-step", "0", "--kv-blocks", "8000000"}, flags...)...)
+	talk, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endChild(cmd) })
+	line, err := bufio.NewReader(talk).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(line, " on ")
+	url, _, ok := strings.Cut(rest, ",")
+	if !ok {
+		t.Fatalf("serve says %q", line)
+	}
+	go io.Copy(io.Discard, talk)
+	return url
+}
+
+func endChild(cmd *exec.Cmd) {
+	cmd.Process.Kill()
+	cmd.Wait()
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay"
+)
+
+// slowEndpoint streams one token of each answer at once and the rest when it
+// is released. It tells of each request that it has got.
+type slowEndpoint struct {
+	*httptest.Server
+	got     chan struct{}
+	release chan struct{}
+}
+
+func newSlowEndpoint(t *testing.T) *slowEndpoint {
+	s := &slowEndpoint{got: make(chan struct{}, 100), release: make(chan struct{})}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.answer))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *slowEndpoint) answer(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		fmt.Fprint(w, `{"object": "list", "data": [{"id": "slow"}]}`)
+		return
+	}
+	var body bytes.Buffer
+	body.ReadFrom(r.Body)
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprint(w, `data: {"choices": [{"text": " a"}]}`+"\n\n")
+	w.(http.Flusher).Flush()
+	if probe := strings.Contains(body.String(), `"max_tokens":1,`); !probe {
+		s.got <- struct{}{}
+		select {
+		case <-s.release:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	fmt.Fprint(w, `data: {"choices": [{"text": " b", "finish_reason": "length"}]}`+"\n\ndata: [DONE]\n\n")
+}
+
+// start begins a replay of rows that arrive 100 ms apart and returns when the
+// endpoint has got three of them.
+func (s *slowEndpoint) start(t *testing.T, dir string) (cmd *exec.Cmd, out, talk *bytes.Buffer) {
+	t.Helper()
+	var text strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&text, `{"timestamp": %d, "input_length": 20, "output_length": 2}`+"\n", 100*i)
+	}
+	write(t, dir, "t.jsonl", text.String())
+	cmd = moontide(dir, "replay", "t.jsonl", "--url", s.URL, "--out", "run")
+	out, talk = &bytes.Buffer{}, &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, talk
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endChild(cmd) })
+	for range 3 {
+		<-s.got
+	}
+	return cmd, out, talk
+}
+
+func interrupt(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Once what is in flight is released, an interrupted run ends as a run does.
+func TestInterruptDrains(t *testing.T) {
+	t.Parallel()
+	s, dir := newSlowEndpoint(t), t.TempDir()
+	cmd, out, talk := s.start(t, dir)
+	interrupt(t, cmd)
+	awaitQuiet(t, s)
+	close(s.release)
+	cmd.Wait()
+	records := recordsOf(t, filepath.Join(dir, "run"))
+	for row, rec := range records {
+		if rec.Class != replay.OK || rec.Chunks != 2 {
+			t.Errorf("row %d was not finished: %v %s", row, rec.Class, rec.Error)
+		}
+	}
+	n := len(records)
+	if n < 3 || n == 500 {
+		t.Fatalf("%d records\n%s", n, talk)
+	}
+	for _, want := range []string{
+		fmt.Sprintf("Successful requests:                     %d\n", n),
+		fmt.Sprintf("Requests not sent:                       %d\n", 500-n),
+		fmt.Sprintf("The run was stopped early: %d of 500 rows were not sent.\n", 500-n),
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if again := must(t, dir, "report", "run"); !strings.HasPrefix(out.String(), again) {
+		t.Errorf("report prints\n%s", again)
+	}
+}
+
+// awaitQuiet returns when no new request has come for several gaps of the
+// trace: the first interrupt has been taken.
+func awaitQuiet(t *testing.T, s *slowEndpoint) {
+	t.Helper()
+	for {
+		select {
+		case <-s.got:
+		case <-time.After(time.Second):
+			return
+		}
+	}
+}
+
+func TestSecondInterruptEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	s, dir := newSlowEndpoint(t), t.TempDir()
+	cmd, out, talk := s.start(t, dir)
+	interrupt(t, cmd)
+	awaitQuiet(t, s)
+	interrupt(t, cmd)
+	cmd.Wait() // nothing releases the answers
+	records := recordsOf(t, filepath.Join(dir, "run"))
+	if len(records) < 3 {
+		t.Fatalf("%d records\n%s", len(records), talk)
+	}
+	for row, rec := range records {
+		if rec.Class != replay.Canceled || rec.Chunks != 1 {
+			t.Errorf("row %d: %v, %d chunks", row, rec.Class, rec.Chunks)
+		}
+	}
+	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(out.String(), fmt.Sprintf("Failed requests:                         %d\n", len(records))) {
+		t.Errorf("exit status %d\n%s%s", cmd.ProcessState.ExitCode(), out, talk)
+	}
+	if again := must(t, dir, "report", "run"); !strings.HasPrefix(out.String(), again) {
+		t.Errorf("report prints\n%s", again)
+	}
+}
+
+// A killed run keeps every request that had ended, and report says that the
+// run did not end.
+func TestKilledRunLosesNothing(t *testing.T) {
+	t.Parallel()
+	s, dir := newSlowEndpoint(t), t.TempDir()
+	cmd, _, _ := s.start(t, dir)
+	for range 3 {
+		s.release <- struct{}{}
+	}
+	path := filepath.Join(dir, "run", replay.RequestsFile)
+	for { // the record follows the end of an answer within moments
+		text, _ := os.ReadFile(path)
+		if bytes.Count(text, []byte("\n")) == 3 {
+			break
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the records never came")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	endChild(cmd)
+	for row, rec := range recordsOf(t, filepath.Join(dir, "run")) {
+		if rec.Class != replay.OK {
+			t.Errorf("row %d: %v", row, rec.Class)
+		}
+	}
+	out := must(t, dir, "report", "run")
+	if !strings.Contains(out, "Successful requests:                     3\n") || !strings.Contains(out, "The run did not end") {
+		t.Errorf("report prints\n%s", out)
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport is the house: which packages of the module each may know. Arrows
+// point down only.
+var mayImport = map[string][]string{
+	"trace":            {},
+	"trace/prefix":     {"trace"},
+	"synth":            {"trace", "trace/prefix"},
+	"replay":           {"trace"},
+	"replay/prompt":    {"trace"},
+	"replay/openai":    {"replay", "replay/prompt", "trace"},
+	"replay/simserver": {"trace"},
+	"analyze/dist":     {},
+	"analyze":          {"analyze/dist", "trace", "trace/prefix"},
+	"analyze/serving":  {"analyze/dist", "replay", "trace"},
+	"analyze/report":   {"analyze", "analyze/dist", "analyze/serving", "replay", "trace"},
+	"cmd/moontide":     {"analyze", "analyze/report", "analyze/serving", "replay", "replay/openai", "replay/prompt", "replay/simserver", "synth", "trace"},
+}
+
+// onlyIn are libraries that have one place.
+var onlyIn = map[string][]string{
+	"github.com/valyala/fasthttp":   {"replay/openai", "replay/simserver"},
+	"net/http":                      {},
+	"github.com/urfave/cli/v2":      {"cmd/moontide"},
+	"github.com/klauspost/compress": {"trace"},
+}
+
+func TestWhoImportsWhom(t *testing.T) {
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		name := strings.TrimPrefix(words[0], "moontide/")
+		allowed, known := mayImport[name]
+		if !known {
+			t.Errorf("%s has no place in the house yet: add it to mayImport", name)
+		}
+		for _, imported := range words[1:] {
+			if room, ours := strings.CutPrefix(imported, "moontide/"); ours && !slices.Contains(allowed, room) {
+				t.Errorf("%s imports %s", name, room)
+			}
+			for library, rooms := range onlyIn {
+				if (imported == library || strings.HasPrefix(imported, library+"/")) && imported != "net/http/httputil" && !slices.Contains(rooms, name) {
+					t.Errorf("%s imports %s", name, imported)
+				}
+			}
+		}
+	}
+}
+
+func TestTopLevel(t *testing.T) {
+	want := []string{"README.md", "analyze", "cmd", "go.mod", "go.sum", "replay", "synth", "trace", "traces"}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		if name := e.Name(); !strings.HasPrefix(name, ".") && name != "runs" {
+			got = append(got, path.Base(name))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the top level is %v, want %v", got, want)
+	}
+}

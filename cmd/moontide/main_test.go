@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// root is the module's root, from the folder that tests run in.
+const root = "../.."
+
+// asMoontide, in the environment, makes the test binary the command itself, so
+// that tests see exit statuses, signals and streams as a shell does.
+const asMoontide = "MOONTIDE_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMoontide) != "" {
+		interrupts := make(chan os.Signal, 2)
+		signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+		os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts))
+	}
+	os.Exit(m.Run())
+}
+
+func moontide(dir string, args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asMoontide+"=1")
+	cmd.Dir = dir
+	return cmd
+}
+
+// result is what a command left.
+type result struct {
+	out, err string
+	status   int
+}
+
+// must runs a command that has to end well and returns its data.
+func must(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	r := try(t, dir, "", args...)
+	if r.status != exitDone {
+		t.Fatalf("moontide %s: exit status %d\n%s%s", strings.Join(args, " "), r.status, r.out, r.err)
+	}
+	return r.out
+}
+
+func try(t *testing.T, dir, stdin string, args ...string) result {
+	t.Helper()
+	cmd := moontide(dir, args...)
+	var out, talk bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &talk
+	if err := cmd.Run(); err != nil {
+		if _, exited := err.(*exec.ExitError); !exited {
+			t.Fatal(err)
+		}
+	}
+	return result{out.String(), talk.String(), cmd.ProcessState.ExitCode()}
+}
+
+// files lists what is in a folder and below.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	var names []string
+	filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, _ := filepath.Rel(dir, path); name != "." {
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names
+}
+
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return abs
+}
+
+// sample is the trace that comes with the project.
+func sample(t *testing.T) string { return absolute(t, root+"/traces/chat.jsonl") }
+
+// realTrace is the public conversation trace, where it is at hand.
+func realTrace(t *testing.T) string {
+	t.Helper()
+	path := absolute(t, root+"/../shared/traces/conversation_trace.jsonl")
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("the public conversation trace is not here: %v", err)
+	}
+	return path
+}
+
+func mkdir(t *testing.T, dir, name string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

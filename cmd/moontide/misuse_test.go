@@ -1,0 +1,120 @@
+package main
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Wrong input gets one clear line, the right exit status, and leaves nothing.
+func TestMisuse(t *testing.T) {
+	t.Parallel()
+	good := `{"timestamp": 0, "input_length": 5, "output_length": 1, "hash_ids": [1]}` + "\n"
+	shop := plainServer(t, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>")
+	silent := plainServer(t, "220 mail.example ESMTP\r\n")
+	for name, tc := range map[string]struct {
+		args   []string
+		status int
+		want   string // in what it says
+	}{
+		"unknown verb":          {[]string{"replya", "good"}, 2, `there is no command "replya"`},
+		"unknown flag":          {[]string{"replay", "good", "--sped", "2"}, 2, "flag provided but not defined: -sped"},
+		"flag without value":    {[]string{"replay", "good", "--speedup"}, 2, "needs a value"},
+		"not a number":          {[]string{"replay", "good", "--speedup", "fast"}, 2, `invalid value "fast"`},
+		"no trace":              {[]string{"replay"}, 2, "name a trace"},
+		"two traces":            {[]string{"analyze", "good", "good"}, 2, "takes one argument"},
+		"negative speedup":      {[]string{"replay", "good", "--speedup", "-1"}, 2, "--speedup is not a positive number: -1"},
+		"no speedup":            {[]string{"replay", "good", "--speedup=NaN"}, 2, "--speedup is not a positive number"},
+		"negative limit":        {[]string{"replay", "good", "--limit", "-5"}, 2, "--limit is not a positive number"},
+		"zero concurrency":      {[]string{"replay", "good", "--max-concurrency", "0"}, 2, "--max-concurrency is not a positive number"},
+		"zero timeout":          {[]string{"replay", "good", "--timeout", "0s"}, 2, "--timeout is not a positive time"},
+		"timeout without unit":  {[]string{"replay", "good", "--timeout", "60"}, 2, `invalid value "60"`},
+		"tokens in chat":        {[]string{"replay", "good", "--endpoint", "chat", "--prompt", "tokens"}, 2, "chat messages are text"},
+		"unknown endpoint":      {[]string{"replay", "good", "--endpoint", "responses"}, 2, "endpoint is not chat or completions"},
+		"bad url":               {[]string{"replay", "good", "--url", "localhost:8000"}, 2, "url is not http://host or https://host"},
+		"bad header":            {[]string{"replay", "good", "--header", "token"}, 2, "--header is not 'Name: value'"},
+		"unset key":             {[]string{"replay", "good", "--api-key-env", "NO_SUCH_VARIABLE_HERE"}, 2, "NO_SUCH_VARIABLE_HERE of --api-key-env is not set"},
+		"missing file":          {[]string{"replay", "none.jsonl"}, 1, "none.jsonl: no such file"},
+		"folder for a trace":    {[]string{"analyze", "."}, 1, "is a folder"},
+		"not a trace":           {[]string{"replay", "csv"}, 1, `csv:1: not a JSON object: "TIMESTAMP,ContextTokens"`},
+		"LFS pointer":           {[]string{"analyze", "lfs"}, 1, "lfs:1: a Git LFS pointer, not the file it stands for"},
+		"empty trace":           {[]string{"replay", "empty"}, 1, "empty: the trace has no requests"},
+		"empty trace, analyzed": {[]string{"analyze", "empty"}, 1, "empty: no requests"},
+		"negative length":       {[]string{"replay", "negative"}, 1, `negative:2: input_length is out of range: "-1" tokens`},
+		"absurd length":         {[]string{"analyze", "absurd"}, 1, `absurd:1: output_length is out of range: "1e12" tokens`},
+		"back in time":          {[]string{"replay", "back"}, 1, "row 2 goes back in time, from 9 to 1 ms"},
+		"nobody there":          {[]string{"replay", "good", "--url", "http://127.0.0.1:1"}, 1, "connection refused"},
+		"a web page":            {[]string{"replay", "good", "--url", shop}, 1, "not a list of models"},
+		"not HTTP":              {[]string{"replay", "good", "--url", silent}, 1, "asking " + silent},
+		"folder in use":         {[]string{"replay", "good", "--out", "used"}, 1, "used exists and is not empty"},
+		"out is a file":         {[]string{"replay", "good", "--out", "csv"}, 1, "making run folder"},
+		"not a run":             {[]string{"report", "used"}, 1, "not a run's folder"},
+		"bad shard":             {[]string{"convert", "good", "--shard", "0/4"}, 2, "--shard is not i/n"},
+		"empty window":          {[]string{"convert", "good", "--start", "5s", "--end", "5s"}, 2, "is empty"},
+		"nothing in window":     {[]string{"convert", "good", "--start", "5h", "-o", "out"}, 1, "no requests are left to write"},
+		"bad law":               {[]string{"convert", "good", "--rate", "1", "--arrival", "uniform"}, 2, "arrival law is not"},
+		"zero rate":             {[]string{"convert", "good", "--rate", "0"}, 2, "arrival rate is not a positive number"},
+		"law without rate":      {[]string{"convert", "good", "--arrival", "gamma"}, 2, "go with --rate"},
+		"bad row, converted":    {[]string{"convert", "negative", "-o", "out"}, 1, "negative:2: input_length"},
+		"no source":             {[]string{"synth", "--num-requests", "3"}, 2, "--from names the trace"},
+		"no number":             {[]string{"synth", "--from", "good"}, 2, "--num-requests is not a positive number"},
+		"source without ids":    {[]string{"synth", "--from", "noids", "-n", "3", "-o", "out"}, 1, "noids: "},
+		"bad block size":        {[]string{"analyze", "good", "--block-size", "-3"}, 2, "--block-size is out of range"},
+		"nowhere to listen":     {[]string{"serve", "--listen", "127.0.0.1:999999"}, 1, "serving: "},
+		"negative step":         {[]string{"serve", "--decode-step", "-1s"}, 2, "--decode-step is negative"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, dir, "good", good)
+			write(t, dir, "csv", "TIMESTAMP,ContextTokens\r\n2023-11-16 18:15:46.6805900,374\r\n")
+			write(t, dir, "lfs", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+			write(t, dir, "empty", "")
+			write(t, dir, "negative", good+`{"timestamp": 0, "input_length": -1, "output_length": 1}`+"\n")
+			write(t, dir, "absurd", `{"timestamp": 0, "input_length": 1, "output_length": 1e12}`+"\n")
+			write(t, dir, "back", `{"timestamp": 9, "input_length": 1, "output_length": 1}`+"\n"+`{"timestamp": 1, "input_length": 1, "output_length": 1}`+"\n")
+			write(t, dir, "noids", `{"timestamp": 0, "input_length": 1, "output_length": 1}`+"\n")
+			mkdir(t, dir, "used")
+			write(t, dir, "used/notes.txt", "mine")
+			before := files(t, dir)
+
+			r := try(t, dir, "", tc.args...)
+			if r.status != tc.status || !strings.Contains(r.err, tc.want) {
+				t.Errorf("exit status %d, want %d; it says\n%s\nwant in it\n%s", r.status, tc.status, r.err, tc.want)
+			}
+			if r.out != "" {
+				t.Errorf("data on standard output: %q", r.out)
+			}
+			if lines := strings.Count(r.err, "\n"); lines > 3 {
+				t.Errorf("it talks for %d lines:\n%s", lines, r.err)
+			}
+			if after := files(t, dir); !slices.Equal(before, after) {
+				t.Errorf("files are %v, were %v", after, before)
+			}
+		})
+	}
+}
+
+// plainServer answers whatever it gets with a fixed text.
+func plainServer(t *testing.T, answer string) (url string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				conn.Read(make([]byte, 4096))
+				conn.Write([]byte(answer))
+				conn.Close()
+			}()
+		}
+	}()
+	return "http://" + ln.Addr().String()
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// transcript is one command of a console block and what it printed.
+type transcript struct{ command, output string }
+
+// transcripts finds the console blocks of a document. A block shows commands
+// behind "$ " and the output of each.
+func transcripts(t *testing.T, path string) []transcript {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []transcript
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		for line := range strings.Lines(block[1]) {
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				found = append(found, transcript{command: strings.TrimSpace(command)})
+			} else {
+				found[len(found)-1].output += line
+			}
+		}
+	}
+	return found
+}
+
+// What a run measures differs from run to run: the numbers, how often it
+// reports progress, and, on a busy machine, the verdict.
+var (
+	progressPattern = regexp.MustCompile(`(?m)^moontide: \S+ of \S+ \| sent .*\n`)
+	verdictPattern  = regexp.MustCompile(`VALID|SUSPECT|INVALID|(?m)^  (valid  |suspect|invalid)`)
+	numberPattern   = regexp.MustCompile(`[0-9][0-9.:]*(µs|ms|s|m)?`)
+	spacePattern    = regexp.MustCompile(` +`)
+)
+
+func masked(output string) string {
+	output = progressPattern.ReplaceAllString(output, "")
+	output = verdictPattern.ReplaceAllString(output, "<verdict>")
+	output = numberPattern.ReplaceAllString(output, "#")
+	return spacePattern.ReplaceAllString(output, " ")
+}
+
+// The README's commands print what the README says.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	found := transcripts(t, root+"/README.md")
+	if len(found) < 3 {
+		t.Fatalf("%d transcripts", len(found))
+	}
+	for _, tr := range found {
+		t.Run(tr.command, func(t *testing.T) {
+			t.Parallel()
+			args, ok := strings.CutPrefix(tr.command, "go run ./cmd/moontide ")
+			if !ok {
+				t.Fatalf("not a command of moontide: %s", tr.command)
+			}
+			dir := t.TempDir()
+			if err := os.Symlink(absolute(t, root+"/traces"), filepath.Join(dir, "traces")); err != nil {
+				t.Skipf("cannot link the sample traces: %v", err)
+			}
+			cmd := moontide(dir, strings.Fields(args)...)
+			output, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != exitDone && code != exitInvalid {
+				t.Fatalf("%v\n%s", err, output)
+			}
+			got, want := string(output), tr.output
+			if strings.HasPrefix(args, "replay ") {
+				got, want = masked(got), masked(want)
+				if !strings.Contains(string(output), "Failed requests:                         0\n") {
+					t.Errorf("requests failed:\n%s", output)
+				}
+			}
+			if got != want {
+				t.Errorf("it prints\n%s\nand the README says\n%s", got, want)
+			}
+		})
+	}
+}
+
+// The README's test command is the one that the continuous integration runs.
+func TestReadmeTestCommand(t *testing.T) {
+	t.Parallel()
+	const command = "go test ./..."
+	readme, err := os.ReadFile(root + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile(root + "/.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), "\n"+command+" ") || !strings.Contains(string(script), "\n"+command+"\n") {
+		t.Errorf("%s is not in both", command)
+	}
+}

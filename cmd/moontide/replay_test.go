@@ -1,0 +1,248 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// recordsOf reads a run's records, by row.
+func recordsOf(t *testing.T, dir string) map[int]replay.Record {
+	t.Helper()
+	recorded, err := replay.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recorded.Close()
+	records := map[int]replay.Record{}
+	for rec, err := range recorded.Records() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		records[rec.Row] = rec
+	}
+	if n, why := recorded.Damaged(); n > 0 {
+		t.Errorf("%d damaged lines: %v", n, why)
+	}
+	return records
+}
+
+func rowsOfTrace(t *testing.T, path string, n int) []trace.Request {
+	t.Helper()
+	r, err := trace.Open(path, trace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rows, err := trace.Collect(trace.Take(r.Requests(), n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// serverCache says what a server that forgets nothing has cached of a prompt
+// that is made of a trace's blocks. It knows blocks by how much of them was
+// ever sent: an id may be a short tail in one row and whole in another.
+type serverCache struct {
+	traceBlock, serverBlock int
+	known                   map[uint64]int // tokens of the block that were sent
+}
+
+func (c *serverCache) cached(r trace.Request) int {
+	hit, going := 0, true
+	for i, id := range r.HashIDs {
+		here := min(c.traceBlock, r.InputLength-i*c.traceBlock)
+		if here <= 0 {
+			break
+		}
+		if going {
+			shared := min(here, c.known[id])
+			hit += shared
+			going = shared == c.traceBlock
+		}
+		c.known[id] = max(c.known[id], here)
+	}
+	return min(hit, r.InputLength-1) / c.serverBlock * c.serverBlock
+}
+
+// One request at a time, token-id prompts: the server's cache hits for every
+// single request what an independent model of it says, and every prompt has
+// the length that the trace says.
+func TestReplayHitsTheCacheAsTheTraceSays(t *testing.T) {
+	t.Parallel()
+	path := realTrace(t)
+	const rows = 500
+	for _, serverBlock := range []string{"16", "48"} {
+		t.Run("server_block="+serverBlock, func(t *testing.T) {
+			t.Parallel()
+			url := serveFast(t, "--kv-block-size", serverBlock)
+			dir := t.TempDir()
+			out := must(t, dir, "replay", path, "--url", url, "--limit", "500", "--speedup", "100000", "--max-concurrency", "1", "--out", "run")
+			if !strings.Contains(out, "Failed requests:                         0\n") {
+				t.Errorf("failed requests:\n%s", out)
+			}
+			cache := serverCache{traceBlock: 512, serverBlock: map[string]int{"16": 16, "48": 48}[serverBlock], known: map[uint64]int{}}
+			records := recordsOf(t, filepath.Join(dir, "run"))
+			if len(records) != rows {
+				t.Fatalf("%d records", len(records))
+			}
+			hits := 0
+			for i, r := range rowsOfTrace(t, path, rows) {
+				rec := records[i]
+				want := cache.cached(r)
+				if rec.Counts.Cached != trace.Some(want) || rec.Counts.Input != trace.Some(r.InputLength) || rec.Counts.Output != trace.Some(r.OutputLength) {
+					t.Fatalf("row %d: cached %v, want %d; input %v, want %d; output %v, want %d", i,
+						rec.Counts.Cached, want, rec.Counts.Input, r.InputLength, rec.Counts.Output, r.OutputLength)
+				}
+				hits += want
+			}
+			if hits == 0 {
+				t.Error("the trace hits nothing: this shows nothing")
+			}
+		})
+	}
+}
+
+func TestReplayOpenLoop(t *testing.T) {
+	t.Parallel()
+	path := realTrace(t)
+	url := serveFast(t)
+	dir := t.TempDir()
+	r := try(t, dir, "", "replay", path, "--url", url, "--limit", "500", "--speedup", "20", "--out", "run")
+	if r.status != exitDone && r.status != exitInvalid { // the machine may be too busy to be on time
+		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	records := recordsOf(t, filepath.Join(dir, "run"))
+	for i, row := range rowsOfTrace(t, path, 500) {
+		rec := records[i]
+		if rec.Class != replay.OK || rec.Counts.Input != trace.Some(row.InputLength) {
+			t.Fatalf("row %d: %v %s, input %v", i, rec.Class, rec.Error, rec.Counts.Input)
+		}
+		if want := time.Duration(row.Timestamp.Value) * time.Millisecond / 20; rec.Due != want {
+			t.Fatalf("row %d is due at %v, want %v", i, rec.Due, want)
+		}
+	}
+}
+
+const shortTrace = `{"timestamp": 5000, "input_length": 700, "output_length": 3, "hash_ids": [1, 2], "model": "x"}
+{"timestamp": 5010, "input_length": 700, "output_length": 1, "hash_ids": [1, 3]}
+{"timestamp": 5020, "input_length": 30, "output_length": 0}
+{"timestamp": 5030, "input_length": 40, "output_length": 5, "session_id": "s"}
+{"delay": 1, "input_length": 60, "output_length": 5, "session_id": "s"}
+`
+
+// The same run by every way of asking: its folder has what a later report and
+// a later replay need.
+func TestReplayForms(t *testing.T) {
+	t.Parallel()
+	url := serveFast(t)
+	for name, flags := range map[string][]string{
+		"completions, tokens": {},
+		"completions, words":  {"--prompt", "words"},
+		"chat":                {"--endpoint", "chat"},
+		"url with /v1":        {"--url", url + "/v1/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, dir, "t.jsonl", shortTrace)
+			args := append([]string{"replay", "--url", url, "t.jsonl", "--salt", name, "--out", "run"}, flags...)
+			out := must(t, dir, args...)
+			if !strings.Contains(out, "Successful requests:                     5\n") {
+				t.Fatalf("got\n%s", out)
+			}
+			records := recordsOf(t, dir+"/run")
+			for i, want := range []struct{ input, output, cached int }{{700, 3, 0}, {700, 1, 512}, {30, 1, 0}, {40, 5, 0}, {60, 5, 0}} {
+				c := records[i].Counts
+				if c.Input.Value != want.input || c.Output.Value != want.output || c.Cached.Value != want.cached {
+					t.Errorf("row %d: %+v, want %+v", i, c, want)
+				}
+			}
+			if first := records[0]; first.Due != 0 || string(first.Extra) != `{"model": "x"}` {
+				t.Errorf("the first row is due at %v with %s", first.Due, first.Extra)
+			}
+			if turn := records[4]; turn.Due-records[3].Done != 1e6 {
+				t.Errorf("the second turn is due %v after the first ended", turn.Due-records[3].Done)
+			}
+
+			if again := must(t, dir, "report", "run"); !strings.HasPrefix(out, again) {
+				t.Errorf("report prints\n%s\nwhere replay printed\n%s", again, out)
+			}
+			var summary map[string]any
+			text, err := os.ReadFile(dir + "/run/summary.json")
+			if err != nil || json.Unmarshal(text, &summary) != nil || summary["completed"] != 5.0 || summary["total_input_tokens"] != 1530.0 {
+				t.Errorf("summary.json: %v\n%s", err, text)
+			}
+			if asJSON := must(t, dir, "report", "--json", "run"); !json.Valid([]byte(asJSON)) {
+				t.Errorf("report --json prints\n%s", asJSON)
+			}
+			if again := must(t, dir, "replay", "run/requests.jsonl", "--url", url, "--out", "again"); !strings.Contains(again, "Successful requests:                     5\n") {
+				t.Errorf("a result file replayed:\n%s", again)
+			}
+		})
+	}
+}
+
+func TestRunSaysHowToRepeatIt(t *testing.T) {
+	t.Parallel()
+	url := serveFast(t)
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	run := func(out string, flags ...string) replay.Run {
+		must(t, dir, append([]string{"replay", "t.jsonl", "--url", url, "--out", out}, flags...)...)
+		text, err := os.ReadFile(filepath.Join(dir, out, replay.RunFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "hush") {
+			t.Errorf("a secret is in run.json:\n%s", text)
+		}
+		var r replay.Run
+		if err := json.Unmarshal(text, &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	a := run("a", "--seed", "7", "--header", "X-Key: hush", "--header=Y: hush, too")
+	b := run("b", "--seed", "7")
+	other := run("c", "--seed", "8")
+	fast := run("d", "--seed", "7", "--speedup", "2")
+	if a.Prompts != b.Prompts || a.Schedule != b.Schedule || a.Trace.SHA256 != b.Trace.SHA256 {
+		t.Errorf("two equal runs differ:\n%+v\n%+v", a, b)
+	}
+	if a.Prompts == other.Prompts || a.Schedule != other.Schedule {
+		t.Error("the seed chooses the prompts and nothing else")
+	}
+	if a.Schedule == fast.Schedule || a.Prompts != fast.Prompts {
+		t.Error("the speed changes the schedule and nothing else")
+	}
+	if a.Rows != 5 || a.Sent != 5 || a.NotSent != 0 || a.Ended.IsZero() || a.Target.Simulated || a.Trace.BlockSize != 512 || len(a.Notes) == 0 {
+		t.Errorf("got %+v", a)
+	}
+}
+
+func TestReplayOfStandardInput(t *testing.T) {
+	t.Parallel()
+	r := try(t, t.TempDir(), shortTrace, "replay", "-", "--out", "run")
+	if r.status != exitDone || !strings.Contains(r.out, "Simulated: ") || !strings.Contains(r.err, "embedded simulated endpoint") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+}
+
+func TestNothingSucceeded(t *testing.T) {
+	t.Parallel()
+	url := serveFast(t, "--max-model-len", "20")
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	r := try(t, dir, "", "replay", "t.jsonl", "--url", url, "--out", "run")
+	if r.status != exitFailed || !strings.Contains(r.err, "no request succeeded") || !strings.Contains(r.out, "Verdict: INVALID") || !strings.Contains(r.out, "Failed requests:                         4\n") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+}

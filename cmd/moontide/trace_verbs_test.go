@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"moontide/trace"
+)
+
+const threeRows = `{"timestamp": 0, "input_length": 600, "output_length": 3, "hash_ids": [1, 2], "model": "m"}
+{"timestamp": 1000, "input_length": 1030, "output_length": 1, "hash_ids": [1, 3, 4]}
+{"timestamp": 2001, "input_length": 30, "output_length": 0, "hash_ids": [5]}
+`
+
+func TestConvert(t *testing.T) {
+	t.Parallel()
+	row := func(i int) string { return strings.Split(threeRows, "\n")[i] + "\n" }
+	at := func(i int, ms string) string {
+		return strings.Replace(row(i), `"timestamp": `+[]string{"0", "1000", "2001"}[i], `"timestamp": `+ms, 1)
+	}
+	for name, tc := range map[string]struct {
+		flags []string
+		want  string
+	}{
+		"as it is":         {nil, threeRows},
+		"flags first":      {[]string{"--take", "1"}, row(0)},
+		"window":           {[]string{"--start", "1s", "--end", "2001ms"}, at(1, "0")},
+		"speed":            {[]string{"--speed", "4"}, row(0) + at(1, "250") + at(2, "500.25")},
+		"rate":             {[]string{"--rate", "8", "--arrival", "constant"}, row(0) + at(1, "125") + at(2, "250")},
+		"rate, then speed": {[]string{"--rate", "8", "--arrival", "constant", "--speed", "0.5"}, row(0) + at(1, "250") + at(2, "500")},
+		"shard":            {[]string{"--shard", "2/2"}, row(1)},
+		"shard, then take": {[]string{"--shard", "1/2", "--take", "1"}, row(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, dir, "t.jsonl", threeRows)
+			if got := must(t, dir, append([]string{"convert", "t.jsonl"}, tc.flags...)...); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+			if got := must(t, dir, append(append([]string{"convert"}, tc.flags...), "t.jsonl")...); got != tc.want {
+				t.Errorf("with the flags first:\n%s", got)
+			}
+		})
+	}
+}
+
+func TestConvertFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", threeRows)
+	must(t, dir, "convert", "t.jsonl", "--shard", "1/2", "-o", "1.jsonl.gz")
+	must(t, dir, "convert", "t.jsonl", "--shard", "2/2", "-o", "2.jsonl.zst")
+	if got := must(t, dir, "convert", "1.jsonl.gz", "2.jsonl.zst"); got != threeRows {
+		t.Errorf("the shards merge to\n%s", got)
+	}
+	head, err := os.ReadFile(dir + "/1.jsonl.gz")
+	if err != nil || !bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
+		t.Errorf("not gzip: %v", err)
+	}
+	must(t, dir, "convert", "t.jsonl", "-o", "t.jsonl", "--take", "2") // onto itself
+	if got := must(t, dir, "convert", "t.jsonl"); strings.Count(got, "\n") != 2 {
+		t.Errorf("got\n%s", got)
+	}
+	if r := try(t, dir, threeRows, "convert", "-", "-o", "-"); r.out != threeRows {
+		t.Errorf("through pipes: %+v", r)
+	}
+	backwards := strings.Split(threeRows, "\n")
+	write(t, dir, "back.jsonl", backwards[2]+"\n"+backwards[0]+"\n"+backwards[1])
+	if got := must(t, dir, "convert", "back.jsonl", "--sort"); got != threeRows {
+		t.Errorf("sorted:\n%s", got)
+	}
+}
+
+func TestSkipBadRows(t *testing.T) {
+	t.Parallel()
+	text := "oops\n" + threeRows + `{"input_length": -1, "output_length": 1}`
+	for _, args := range [][]string{{"convert", "-"}, {"analyze", "--json", "-"}, {"synth", "--from", "-", "-n", "3"}, {"replay", "-", "--out", "run"}} {
+		r := try(t, t.TempDir(), text, append(args, "--skip-bad-rows")...)
+		if r.status != exitDone || !strings.Contains(r.err, "bad rows skipped: 2\n") || !strings.Contains(r.err, `:1: not a JSON object: "oops"`) {
+			t.Errorf("%v: exit status %d\n%s", args, r.status, r.err)
+		}
+	}
+}
+
+func TestAnalyze(t *testing.T) {
+	t.Parallel()
+	r := try(t, t.TempDir(), threeRows, "analyze", "-", "--json", "--block-size", "512")
+	var got struct {
+		Requests  int
+		BlockSize int `json:"block_size"`
+		Blocks    struct{ Total, Unique int }
+	}
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
+		t.Fatalf("%v\n%s%s", err, r.out, r.err)
+	}
+	if got.Requests != 3 || got.Blocks.Total != 6 || got.Blocks.Unique != 5 || got.BlockSize != 512 {
+		t.Errorf("got %+v", got)
+	}
+	if text := try(t, t.TempDir(), threeRows, "analyze", "-"); !strings.HasPrefix(text.out, "DATASET ANALYSIS\n") {
+		t.Errorf("got\n%s", text.out)
+	}
+}
+
+func TestSynth(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", threeRows)
+	one := must(t, dir, "synth", "--from", "t.jsonl", "--num-requests", "40", "--seed", "3")
+	must(t, dir, "synth", "--from", "t.jsonl", "--num-requests", "40", "--seed", "3", "-o", "out.jsonl.zst")
+	if two := must(t, dir, "convert", "out.jsonl.zst"); one != two || strings.Count(one, "\n") != 40 {
+		t.Error("the same command gave other bytes")
+	}
+	if other := must(t, dir, "synth", "--from", "t.jsonl", "--num-requests", "40", "--seed", "4"); other == one {
+		t.Error("the seed does not matter")
+	}
+}
+
+// The sample trace is what the command beside it makes.
+func TestSampleIsWhatItsCommandMakes(t *testing.T) {
+	t.Parallel()
+	source := realTrace(t)
+	text, err := os.ReadFile(root + "/traces/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "go run ./cmd/moontide synth ")
+	command, _, end := strings.Cut(rest, "\n")
+	args := strings.Fields(command)
+	if !ok || !end || args[1] != "conversation_trace.jsonl" || args[len(args)-1] != "traces/chat.jsonl" {
+		t.Fatalf("the command is %q", command)
+	}
+	args[1] = source
+	want := must(t, t.TempDir(), append([]string{"synth"}, args[:len(args)-2]...)...)
+	got, err := os.ReadFile(sample(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("traces/chat.jsonl is not what its command makes")
+	}
+}
+
+// A trace that moontide wrote has the keys and types that readers of the
+// published format require.
+func TestSampleIsReadableElsewhere(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(sample(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range bytes.Split(bytes.TrimSpace(text), []byte("\n")) {
+		var row struct {
+			Timestamp    *float64 `json:"timestamp"`
+			InputLength  *int     `json:"input_length"`
+			OutputLength *int     `json:"output_length"`
+			HashIDs      []int64  `json:"hash_ids"`
+		}
+		if err := json.Unmarshal(line, &row); err != nil || row.Timestamp == nil || row.InputLength == nil || row.OutputLength == nil || len(row.HashIDs) != (*row.InputLength+trace.DefaultBlockSize-1)/trace.DefaultBlockSize {
+			t.Fatalf("row %d: %v: %s", i+1, err, line)
+		}
+	}
+}
