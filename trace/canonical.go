@@ -1,6 +1,9 @@
 package trace
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // parseCanonical reads the row as every writer of this format spells it: the
 // known keys under their own names, plain numbers, no escapes. It is the hot
@@ -232,14 +235,57 @@ func (p *cursor) ids(dst []uint64) ([]uint64, bool) {
 		return dst, true
 	}
 	for {
-		id, ok := p.digits()
-		if !ok || !p.delimited() {
+		id, ok := p.id()
+		if !ok {
 			return nil, false
 		}
 		dst = append(dst, id)
+		if p.i+1 < len(p.b) && p.b[p.i] == ',' && p.b[p.i+1] == ' ' {
+			p.i += 2
+			continue
+		}
 		if p.take(',') {
 			continue
 		}
 		return dst, p.take(']')
 	}
+}
+
+// id reads one block id. Nearly all of a trace's bytes are ids of less than
+// eight digits, so these are read as one word.
+func (p *cursor) id() (uint64, bool) {
+	if p.i+8 <= len(p.b) {
+		if n, width := sevenDigits(binary.LittleEndian.Uint64(p.b[p.i:])); width > 0 {
+			p.i += width
+			return n, p.delimited()
+		}
+	}
+	n, ok := p.digits()
+	return n, ok && p.delimited()
+}
+
+// sevenDigits reads the decimal digits at the beginning of eight characters,
+// the first of which is in the lowest byte. A width of 0 leaves the text to
+// digits: there are none, or eight or more, or a leading zero.
+//
+// All digits are handled at once, after D. Lemire, "Quickly parsing eight
+// digits" (2018): neighbours are joined to numbers below 100, then to the
+// whole, with one multiplication each.
+func sevenDigits(word uint64) (n uint64, width int) {
+	const (
+		zeros = 0x3030303030303030
+		tops  = 0x8080808080808080
+	)
+	values := word ^ zeros
+	// Bytes above 9 get their top bit. A carry can spoil only what follows the
+	// first of them.
+	others := (values + 0x7676767676767676 | values) & tops
+	width = bits.TrailingZeros64(others) / 8
+	if width == 0 || width == 8 || values&0xff == 0 && width > 1 {
+		return 0, 0
+	}
+	values <<= 64 - 8*width // the digits move up behind leading zeros
+	values = values*10 + values>>8
+	const pairs = 0x000000ff000000ff
+	return (values&pairs*(100+1000000<<32) + values>>16&pairs*(1+10000<<32)) >> 32, width
 }
