@@ -16,20 +16,16 @@ import (
 // fillBody spells out what all bodies have in common.
 func (c *Client) fillBody() {
 	c.before = append(c.before[:0], `{"model":`...)
-	c.before = appendQuoted(c.before, c.cfg.Model)
+	model, err := json.Marshal(c.cfg.Model)
+	if err != nil {
+		panic(err) // New and the list of models let nothing but UTF-8 through
+	}
+	c.before = append(c.before, model...)
 	c.after = append(c.after[:0], `,"stream":true,"stream_options":{"include_usage":true}`...)
 	if c.ignore {
 		c.after = append(c.after, `,"ignore_eos":true`...)
 	}
 	c.after = append(c.after, '}')
-}
-
-func appendQuoted(dst []byte, s string) []byte {
-	quoted, err := json.Marshal(s)
-	if err != nil { // not UTF-8: let the server refuse it, legibly
-		return strconv.AppendQuoteToASCII(dst, s)
-	}
-	return append(dst, quoted...)
 }
 
 // Prepare spells out a request. A row that brings its own text (messages for
@@ -48,7 +44,7 @@ func (c *Client) Prepare(r trace.Request, row int) (replay.Call, error) {
 	// An answer of no tokens cannot be asked for.
 	body = strconv.AppendInt(body, int64(max(r.OutputLength, 1)), 10)
 	body = append(body, c.after...)
-	return &call{client: c, body: body, expect: r.OutputLength}, nil
+	return &call{client: c, body: body, expect: r.OutputLength, timeout: c.cfg.Timeout}, nil
 }
 
 func (c *Client) bodySize(isl int) int {
@@ -64,16 +60,16 @@ func (c *Client) appendPrompt(dst []byte, r trace.Request, row int) ([]byte, err
 			return append(dst, raw...), nil
 		}
 		dst = append(dst, `[{"role":"user","content":`...)
-		if text, ok := r.Text("text_input"); ok {
-			dst = appendQuoted(dst, text)
+		if raw, ok := text(r); ok {
+			dst = append(dst, raw...)
 		} else {
 			dst = append(p.AppendWords(append(dst, '"')), '"')
 		}
 		return append(dst, "}]"...), nil
 	}
 	dst = append(dst, `,"prompt":`...)
-	if text, ok := r.Text("text_input"); ok {
-		return appendQuoted(dst, text), nil
+	if raw, ok := text(r); ok {
+		return append(dst, raw...), nil
 	}
 	if _, ok := r.Raw("messages"); ok {
 		return nil, fmt.Errorf("the row has messages: they need the chat endpoint")
@@ -82,6 +78,14 @@ func (c *Client) appendPrompt(dst []byte, r trace.Request, row int) ([]byte, err
 		return p.AppendJSONTokens(dst), nil
 	}
 	return append(p.AppendWords(append(dst, '"')), '"'), nil
+}
+
+// text returns the prompt that a row brings along, as the JSON string it is.
+func text(r trace.Request) (raw string, ok bool) {
+	if _, ok := r.Text("text_input"); !ok {
+		return "", false
+	}
+	return r.Raw("text_input")
 }
 
 // digest sums the SHA-256 of all prompts, each with its row, modulo 2^256: it
@@ -105,8 +109,9 @@ func (d *digest) add(row int, prompt []byte) {
 }
 
 // PromptDigest is the sum over all requests prepared so far of
-// SHA-256(row as 8 bytes, prompt as JSON) modulo 2^256, in hexadecimal. Equal
-// digests are equal prompts.
+// SHA-256(row, prompt) modulo 2^256, in hexadecimal: the row as 8 bytes,
+// big-endian, the prompt as the member of the body that it is, from the comma
+// before its key. Equal digests are equal prompts.
 func (c *Client) PromptDigest() string {
 	c.digest.mu.Lock()
 	defer c.digest.mu.Unlock()

@@ -1,7 +1,8 @@
 package openai
 
 import (
-	"fmt"
+	"bytes"
+	"unsafe"
 
 	"github.com/bytedance/sonic"
 
@@ -14,38 +15,45 @@ const done = "[DONE]"
 
 var json = sonic.Config{SortMapKeys: true, ValidateString: true, CopyString: true}.Froze()
 
-// events is decoded in the path of every event: it skips the copies that its
-// caller does not need.
+// events is decoded in the path of every event: it copies nothing.
 var events = sonic.Config{NoValidateJSONMarshaler: true}.Froze()
 
 // chunk is what is looked at of one event of a stream, chat or completions.
 type chunk struct {
 	Choices []struct {
-		Text  string `json:"text"`
+		Text  part `json:"text"`
 		Delta struct {
-			Content          string     `json:"content"`
-			ReasoningContent string     `json:"reasoning_content"`
-			Reasoning        string     `json:"reasoning"`
-			ToolCalls        []struct{} `json:"tool_calls"`
+			Content          part `json:"content"`
+			ReasoningContent part `json:"reasoning_content"`
+			Reasoning        part `json:"reasoning"`
+			ToolCalls        part `json:"tool_calls"`
 		} `json:"delta"`
-		FinishReason string `json:"finish_reason"`
+		FinishReason part `json:"finish_reason"`
 	} `json:"choices"`
-	Usage *usage    `json:"usage"`
-	Error *apiError `json:"error"`
+	Usage *usage `json:"usage"`
+	Error part   `json:"error"`
 }
 
-type usage struct {
-	PromptTokens     *int `json:"prompt_tokens"`
-	CompletionTokens *int `json:"completion_tokens"`
-	Details          *struct {
-		CachedTokens *int `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CacheHitTokens *int `json:"prompt_cache_hit_tokens"`
+// part is JSON that is not looked into: whether an answer goes on does not
+// depend on what it says.
+type part = sonic.NoCopyRawMessage
+
+// present reports whether a part says anything: a string that is not empty or
+// a list with something in it.
+func present(p part) bool {
+	if len(p) <= len(`""`) {
+		return false
+	}
+	return p[0] == '"' || p[0] == '[' && len(bytes.TrimSpace(p[1:len(p)-1])) > 0
 }
 
-type apiError struct {
-	Message string `json:"message"`
-	Type    string `json:"type"`
+// decode makes c the chunk that an event's data is. c refers to data and is
+// valid as long as data is.
+func (c *chunk) decode(data []byte) error {
+	// A decoder may leave in a reused element what the new text does not name.
+	clear(c.Choices)
+	*c = chunk{Choices: c.Choices[:0]}
+	return events.UnmarshalFromString(unsafe.String(unsafe.SliceData(data), len(data)), c)
 }
 
 // hasToken reports whether the chunk carries part of the answer: text,
@@ -53,7 +61,7 @@ type apiError struct {
 func (c *chunk) hasToken() bool {
 	for i := range c.Choices {
 		d := &c.Choices[i].Delta
-		if c.Choices[i].Text != "" || d.Content != "" || d.ReasoningContent != "" || d.Reasoning != "" || len(d.ToolCalls) > 0 {
+		if present(c.Choices[i].Text) || present(d.Content) || present(d.ReasoningContent) || present(d.Reasoning) || present(d.ToolCalls) {
 			return true
 		}
 	}
@@ -63,11 +71,29 @@ func (c *chunk) hasToken() bool {
 // finished reports whether the chunk says why the answer ended.
 func (c *chunk) finished() bool {
 	for i := range c.Choices {
-		if c.Choices[i].FinishReason != "" {
+		if present(c.Choices[i].FinishReason) {
 			return true
 		}
 	}
 	return false
+}
+
+// failure returns the message of a chunk that is an error.
+func (c *chunk) failure() (message string, ok bool) {
+	if len(c.Error) == 0 || string(c.Error) == "null" {
+		return "", false
+	}
+	return errorMessage(c.Error), true
+}
+
+type usage struct {
+	PromptTokens     *int `json:"prompt_tokens"`
+	CompletionTokens *int `json:"completion_tokens"`
+	Details          *struct {
+		CachedTokens *int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CacheHitTokens *int `json:"prompt_cache_hit_tokens"` // DeepSeek
+	CachedTokens   *int `json:"cached_tokens"`           // Moonshot
 }
 
 // counts merges what this chunk says into what earlier ones said: some servers
@@ -80,45 +106,10 @@ func (u *usage) counts(c replay.Counts) replay.Counts {
 	}
 	set(&c.Input, u.PromptTokens)
 	set(&c.Output, u.CompletionTokens)
+	set(&c.Cached, u.CachedTokens)
 	set(&c.Cached, u.CacheHitTokens)
 	if u.Details != nil {
 		set(&c.Cached, u.Details.CachedTokens)
 	}
 	return c
-}
-
-// errorText says what a body that is not an answer says, on one line.
-func errorText(status int, body []byte) string {
-	var wrapped struct {
-		Error   *apiError `json:"error"`
-		Message string    `json:"message"` // vLLM before 0.10
-		Detail  any       `json:"detail"`  // FastAPI
-	}
-	text := string(body)
-	if json.Unmarshal(body, &wrapped) == nil {
-		switch {
-		case wrapped.Error != nil && wrapped.Error.Message != "":
-			text = wrapped.Error.Message
-		case wrapped.Message != "":
-			text = wrapped.Message
-		case wrapped.Detail != nil:
-			text = fmt.Sprint(wrapped.Detail)
-		}
-	}
-	return fmt.Sprintf("HTTP status %d: %s", status, oneLine(text))
-}
-
-// oneLine shortens foreign text so that it can stand in a log or a table.
-func oneLine(s string) string {
-	const most = 200
-	out := make([]rune, 0, most)
-	for _, c := range s {
-		if c < ' ' || c == 0x7f {
-			c = ' '
-		}
-		if out = append(out, c); len(out) == most {
-			return string(out) + "..."
-		}
-	}
-	return string(out)
 }

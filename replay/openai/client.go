@@ -10,13 +10,13 @@
 package openai
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
 
@@ -68,14 +68,14 @@ type Header struct{ Name, Value string }
 type Client struct {
 	cfg     Config
 	base    *url.URL
-	host    *fasthttp.HostClient
+	dialer  net.Dialer
+	host    *fasthttp.HostClient   // the pool
 	head    fasthttp.RequestHeader // of every POST
 	before  []byte                 // of every body: all up to the prompt
 	after   []byte                 // of every body: all behind max_tokens
 	ignore  bool                   // ignore_eos is sent
+	secrets *strings.Replacer
 	digest  digest
-	dialing context.Context
-	hangUp  context.CancelFunc
 }
 
 // New checks the configuration. It opens no connection.
@@ -99,9 +99,7 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, base: base, ignore: true}
-	c.dialing, c.hangUp = context.WithCancel(context.Background())
-	dialer := &net.Dialer{Timeout: dialTimeout}
+	c := &Client{cfg: cfg, base: base, ignore: true, secrets: mask(cfg)}
 	c.host = &fasthttp.HostClient{
 		Addr:                fasthttp.AddMissingPort(base.Host, base.Scheme == "https"),
 		IsTLS:               base.Scheme == "https",
@@ -109,13 +107,7 @@ func New(cfg Config) (*Client, error) {
 		MaxIdleConnDuration: idleTimeout,
 		ConnPoolStrategy:    fasthttp.LIFO,
 		ReadBufferSize:      8 << 10,
-		Dial: func(addr string) (net.Conn, error) {
-			raw, err := dialer.DialContext(c.dialing, "tcp", addr)
-			if err != nil {
-				return nil, err
-			}
-			return &conn{Conn: raw}, nil
-		},
+		Dial:                lazyDial,
 	}
 	c.fillHead()
 	c.fillBody()
@@ -133,31 +125,58 @@ func (cfg Config) check() error {
 	case cfg.Timeout < 0:
 		return fmt.Errorf("timeout is negative: %v", cfg.Timeout)
 	}
-	for _, h := range cfg.Headers {
-		if h.Name == "" || strings.ContainsAny(h.Name, " :\r\n\t") || strings.ContainsAny(h.Value, "\r\n") {
-			return fmt.Errorf("header %q is not a name and a value", h.Name)
+	for i, h := range cfg.Headers {
+		if err := h.check(); err != nil {
+			// What was meant as a value may stand where the name should.
+			return fmt.Errorf("header %d %w", i+1, err)
 		}
 	}
-	if strings.ContainsAny(cfg.APIKey, "\r\n") {
-		return errors.New("API key has a line end in it")
+	switch {
+	case !printable(cfg.APIKey):
+		return errors.New("API key has a line end or another control character in it")
+	case !utf8.ValidString(cfg.Model):
+		return errors.New("model name is not UTF-8")
 	}
 	return cfg.Source.Validate()
 }
 
+func (h Header) check() error {
+	const separators = "()<>@,;:\\\"/[]?={} \t" // RFC 9110, section 5.6.2
+	if h.Name == "" || !printable(h.Name) || strings.ContainsAny(h.Name, separators) || !printable(h.Value) {
+		return errors.New("is not a name and a value")
+	}
+	switch strings.ToLower(h.Name) {
+	case "content-length", "transfer-encoding", "connection", "trailer":
+		return errors.New("is about the connection, which is not up to the user")
+	case "accept-encoding":
+		return errors.New("asks for an encoded answer, whose tokens cannot be timed")
+	}
+	return nil
+}
+
+// printable reports whether s can stand in a header.
+func printable(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
+}
+
+// parseURL prints no part of a URL that may be a secret.
 func parseURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("url does not parse: %q", text)
-	}
-	switch {
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("url is not http://host or https://host: %q", u.Redacted())
-	case u.User != nil:
+	if strings.Contains(text, "@") {
 		return nil, errors.New("url has credentials in it: use a header or an API key")
-	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("url has a query or a fragment: %q", text)
 	}
-	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1")
+	place, rest, _ := strings.Cut(text, "?")
+	u, err := url.Parse(place)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("url does not parse: %q", place)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return nil, fmt.Errorf("url is not http://host or https://host: %q", place)
+	case rest != "" || u.Fragment != "":
+		return nil, errors.New("url has a query or a fragment: an endpoint has none")
+	}
+	for _, suffix := range []string{"/", "/v1"} {
+		u.Path, u.RawPath = strings.TrimSuffix(u.Path, suffix), strings.TrimSuffix(u.RawPath, suffix)
+	}
 	return u, nil
 }
 
@@ -167,7 +186,7 @@ func (c *Client) Target() string { return c.base.String() + c.path() }
 // Model is the model that requests name. It is known after Probe.
 func (c *Client) Model() string { return c.cfg.Model }
 
-// Endpoint and PromptForm are what the configuration said or left to defaults.
+// Endpoint is Chat or Completions.
 func (c *Client) Endpoint() string { return c.cfg.Endpoint }
 
 // PromptForm is Tokens or Words.
@@ -176,11 +195,9 @@ func (c *Client) PromptForm() string { return c.cfg.Prompt }
 // IgnoresEOS reports whether requests ask for answers of the full length.
 func (c *Client) IgnoresEOS() bool { return c.ignore }
 
-// Close drops the idle connections and gives up those being opened.
-func (c *Client) Close() {
-	c.hangUp()
-	c.host.CloseIdleConnections()
-}
+// Close drops the idle connections. Requests in flight are ended by their
+// context.
+func (c *Client) Close() { c.host.CloseIdleConnections() }
 
 func (c *Client) path() string {
 	if c.cfg.Endpoint == Chat {
@@ -191,7 +208,7 @@ func (c *Client) path() string {
 
 func (c *Client) fillHead() {
 	c.head.SetMethod(fasthttp.MethodPost)
-	c.head.SetRequestURI(c.base.Path + c.path())
+	c.head.SetRequestURI(c.base.EscapedPath() + c.path())
 	c.head.SetHost(c.base.Host)
 	c.head.SetContentType("application/json")
 	c.head.SetUserAgent("moontide")

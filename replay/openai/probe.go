@@ -27,14 +27,16 @@ const probeTokens = 8
 func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 	models, err := c.models(ctx)
 	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	case err != nil && c.cfg.Model == "":
-		return nil, fmt.Errorf("asking %s for its models: %w", c.base, err)
+		return nil, fmt.Errorf("asking %s for its models: %s", c.base, c.legible(err.Error()))
 	case err != nil:
-		notes = append(notes, "the endpoint does not list its models: "+err.Error())
+		notes = append(notes, "the endpoint does not list its models: "+c.legible(err.Error()))
 	case c.cfg.Model == "" && len(models) == 1:
 		c.cfg.Model = models[0]
 	case c.cfg.Model == "":
-		return nil, fmt.Errorf("%s serves %d models: name one of %s", c.base, len(models), oneLine(strings.Join(models, ", ")))
+		return nil, fmt.Errorf("%s serves %d models: name one of %s", c.base, len(models), c.legible(strings.Join(models, ", ")))
 	}
 	c.fillBody()
 	o := c.probe(ctx)
@@ -43,6 +45,9 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 		c.fillBody()
 		o = c.probe(ctx)
 		notes = append(notes, "the endpoint refuses ignore_eos: answers may be shorter than the trace says")
+	}
+	if o.Class == replay.Canceled {
+		return nil, ctx.Err()
 	}
 	// One token of an answer may well carry no text.
 	if o.Class != replay.OK && o.Class != replay.Empty {
@@ -69,19 +74,14 @@ func (c *Client) probe(ctx context.Context) replay.Outcome {
 	}
 	body = append(body, `,"max_tokens":1`...)
 	body = append(body, c.after...)
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	call := &call{client: c, body: body, expect: 1}
-	o := call.Send(ctx)
-	if o.Class == replay.Canceled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		o.Error = fmt.Sprintf("no answer within %v", probeTimeout)
-	}
-	return o
+	call := &call{client: c, body: body, expect: 1, timeout: min(probeTimeout, c.cfg.Timeout)}
+	return call.Send(ctx)
 }
 
-// models returns the names that /v1/models lists.
+// models returns the names that /v1/models lists. Its errors are foreign text.
 func (c *Client) models(ctx context.Context) ([]string, error) {
-	x, err := c.connect(time.Now().Add(probeTimeout))
+	deadline := time.Now().Add(min(probeTimeout, c.cfg.Timeout))
+	x, err := c.connect(ctx, deadline)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +97,9 @@ func (c *Client) models(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	if err := x.readHeader(); err != nil {
-		return nil, fmt.Errorf("not an HTTP answer: %s", oneLine(err.Error()))
+		return nil, noAnswer(err)
 	}
-	text, err := io.ReadAll(io.LimitReader(x.bodyReader(), 4<<20))
+	text, err := io.ReadAll(io.LimitReader(x.body(), 4<<20))
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer: %w", err)
 	}
@@ -112,7 +112,7 @@ func (c *Client) models(ctx context.Context) ([]string, error) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(text, &list); err != nil || len(list.Data) == 0 {
-		return nil, fmt.Errorf("not a list of models: %q", oneLine(string(text)))
+		return nil, fmt.Errorf("not a list of models: %s", text)
 	}
 	var names []string
 	for _, m := range list.Data {

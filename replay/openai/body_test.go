@@ -1,0 +1,134 @@
+package openai
+
+import (
+	stdjson "encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay/prompt"
+	"moontide/trace"
+)
+
+func extra(text string) trace.Request {
+	return trace.Request{InputLength: 2, OutputLength: 5, Extra: []byte(text)}
+}
+
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	const rest = `,"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true}`
+	var source prompt.Source
+	p := source.Prompt(extra(""), 0)
+	ids, words := string(p.AppendJSONTokens(nil)), string(p.AppendWords(nil))
+	for name, tc := range map[string]struct {
+		endpoint, form, model string
+		row                   trace.Request
+		want                  string
+	}{
+		"token ids":            {Completions, Tokens, "m", extra(""), `{"model":"m","prompt":` + ids + `,"max_tokens":5` + rest},
+		"words":                {Completions, Words, "m", extra(""), `{"model":"m","prompt":"` + words + `","max_tokens":5` + rest},
+		"chat":                 {Chat, Words, "m", extra(""), `{"model":"m","messages":[{"role":"user","content":"` + words + `"}],"max_tokens":5` + rest},
+		"messages":             {Chat, Words, "m", extra(`{"messages": [ {"role":"user","content":"h\u00e9"} ]}`), `{"model":"m","messages":[ {"role":"user","content":"h\u00e9"} ],"max_tokens":5` + rest},
+		"text":                 {Completions, Tokens, "m", extra(`{"text_input": "h\u00e9 \"<x>\"\n"}`), `{"model":"m","prompt":"h\u00e9 \"<x>\"\n","max_tokens":5` + rest},
+		"text in chat":         {Chat, Words, "m", extra(`{"text_input":"hé"}`), `{"model":"m","messages":[{"role":"user","content":"hé"}],"max_tokens":5` + rest},
+		"both":                 {Completions, Tokens, "m", extra(`{"messages":[],"text_input":"a"}`), `{"model":"m","prompt":"a","max_tokens":5` + rest},
+		"text that is none":    {Completions, Tokens, "m", extra(`{"text_input":7}`), `{"model":"m","prompt":` + ids + `,"max_tokens":5` + rest},
+		"no output":            {Completions, Words, "m", trace.Request{InputLength: 2}, `{"model":"m","prompt":"` + words + `","max_tokens":1` + rest},
+		"no input":             {Completions, Tokens, "m", trace.Request{OutputLength: 5}, `{"model":"m","prompt":[],"max_tokens":5` + rest},
+		"model in a quotation": {Completions, Tokens, `a"b\c/漢<é>`, extra(""), `{"model":"a\"b\\c/漢<é>","prompt":` + ids + `,"max_tokens":5` + rest},
+	} {
+		c := client(t, "http://localhost", func(cfg *Config) { cfg.Endpoint, cfg.Prompt, cfg.Model = tc.endpoint, tc.form, tc.model })
+		for _, ignore := range []bool{true, false} {
+			c.ignore = ignore
+			c.fillBody()
+			want := tc.want
+			if !ignore {
+				want = strings.Replace(want, `,"ignore_eos":true`, "", 1)
+			}
+			made := prepare(t, c, tc.row)
+			if string(made.body) != want {
+				t.Errorf("%s: body\n%s, want\n%s", name, made.body, want)
+			}
+			var body struct{ Model string }
+			if err := stdjson.Unmarshal(made.body, &body); err != nil || body.Model != tc.model {
+				t.Errorf("%s: model %q, %v", name, body.Model, err)
+			}
+			if made.expect != tc.row.OutputLength || made.timeout != 20*time.Second {
+				t.Errorf("%s: %d tokens expected within %v", name, made.expect, made.timeout)
+			}
+		}
+	}
+}
+
+func TestMessagesNeedChat(t *testing.T) {
+	t.Parallel()
+	c := client(t, "http://localhost")
+	if _, err := c.Prepare(extra(`{"messages":[{"role":"user","content":"secret"}]}`), 0); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A body is written where there is room for it: it is made while others are sent.
+func TestBodyIsNotCopied(t *testing.T) {
+	t.Parallel()
+	for _, form := range []string{Tokens, Words} {
+		c := client(t, "http://localhost", func(cfg *Config) { cfg.Prompt = form })
+		made := prepare(t, c, trace.Request{InputLength: 10_000, OutputLength: 5})
+		if room := c.bodySize(10_000); cap(made.body) > room+room/8 {
+			t.Errorf("%s: a body of %d bytes has grown to %d, its room was %d", form, len(made.body), cap(made.body), room)
+		}
+	}
+}
+
+func TestPromptDigest(t *testing.T) {
+	t.Parallel()
+	rows := make([]trace.Request, 50)
+	for i := range rows {
+		rows[i] = trace.Request{InputLength: 40 + i, HashIDs: []uint64{uint64(i % 7)}, OutputLength: i}
+	}
+	digest := func(source prompt.Source, order func(i int) int, rows []trace.Request) string {
+		c := client(t, "http://localhost", func(cfg *Config) { cfg.Source = source })
+		for i := range rows {
+			if _, err := c.Prepare(rows[order(i)], order(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return c.PromptDigest()
+	}
+	forward := func(i int) int { return i }
+	want := digest(prompt.Source{}, forward, rows)
+	if len(want) != 64 {
+		t.Errorf("digest %q", want)
+	}
+	if got := digest(prompt.Source{}, func(i int) int { return len(rows) - 1 - i }, rows); got != want {
+		t.Errorf("backwards the digest is %s, not %s", got, want)
+	}
+	seen := map[string]string{want: "the same"}
+	differ := func(name, digest string) {
+		if other, ok := seen[digest]; ok {
+			t.Errorf("%s has the digest of %s", name, other)
+		}
+		seen[digest] = name
+	}
+	differ("another seed", digest(prompt.Source{Seed: 1}, forward, rows))
+	differ("one row fewer", digest(prompt.Source{}, forward, rows[1:]))
+	differ("rows in exchanged places", digest(prompt.Source{}, forward, append(append([]trace.Request(nil), rows[1:]...), rows[0])))
+	rows[20].InputLength++
+	differ("one token more", digest(prompt.Source{}, forward, rows))
+	differ("nothing", client(t, "http://localhost").PromptDigest())
+}
+
+func TestDigestCarries(t *testing.T) {
+	t.Parallel()
+	one := make([]byte, 32)
+	one[31] = 1
+	for sum, want := range map[[4]uint64][4]uint64{
+		{0, 0, 0, 1}:                   {0, 0, 0, 2},
+		{0, 0, ^uint64(0), ^uint64(0)}: {0, 1, 0, 0},
+		{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}: {},
+	} {
+		if got := addModulo(sum, one); got != want {
+			t.Errorf("%x + 1 = %x, want %x", sum, got, want)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package openai
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+	"moontide/trace"
+)
+
+func TestAnswersThatAreRight(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		script func(*peer)
+		chunks int
+	}{
+		"chunked":                 {wellBehaved, 2},
+		"everything in one write": {says(streamed + inChunk(complete) + lastChunk), 2},
+		"content length":          {says(answer("200 OK", "text/event-stream", complete)), 2},
+		"until the end":           {says(untilEnd, complete), 2},
+		"HTTP/1.0":                {says("HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + complete), 2},
+		"type in capitals":        {says("HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream\r\nConnection: close\r\n\r\n" + complete), 2},
+		"finish without [DONE]":   {says(streamed + inChunk(tide+finish) + lastChunk), 1},
+		"[DONE] unterminated":     {says(streamed + inChunk(tide+"data: [DONE]") + lastChunk), 1},
+		"[DONE], then cut":        {says(streamed + inChunk(tide+theEnd)), 1},
+		"[DONE], kept open":       {once(func(p *peer) { p.say(streamed + inChunk(tide+theEnd)); p.hold() }), 1},
+		"open to the end, held":   {once(func(p *peer) { p.say(untilEnd + tide + theEnd); p.hold() }), 1},
+		"events behind [DONE]":    {says(streamed + inChunk(tide+theEnd+tide+"data: {{\n\n") + lastChunk), 1},
+		"100-continue first":      {says("HTTP/1.1 100 Continue\r\n\r\n", streamed+inChunk(complete)+lastChunk), 2},
+		"headers split":           {says(strings.SplitAfter(streamed, "t")...), 0},
+		"split everywhere":        {says(strings.Split(streamed+inChunk(complete)+lastChunk, "")...), 2},
+		"trailer":                 {says(streamed + inChunk(complete) + "0\r\nX-Sum: 1\r\n\r\n"), 2},
+		"chunk extension":         {says(streamed + fmt.Sprintf("%X;name=value\r\n%s\r\n", len(complete), complete) + lastChunk), 2},
+		"10 MB in one event":      {says(streamed + inChunk(strings.Replace(tide, " tide", strings.Repeat("tide", 10<<18), 1)+theEnd) + lastChunk), 1},
+		"keep-alives":             {says(streamed + inChunk(": ping\n\n"+tide+"data:\n\n"+theEnd) + lastChunk), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.chunks == 0 {
+				script := tc.script
+				tc.script, tc.chunks = func(p *peer) { script(p); p.say(inChunk(complete) + lastChunk) }, 2
+			}
+			c := client(t, serve(t, tc.script).url)
+			wantOK(t, send(t, c), tc.chunks)
+		})
+	}
+}
+
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	c := client(t, serve(t, wellBehaved).url)
+	o := send(t, c)
+	want := replay.Counts{Input: trace.Some(3), Output: trace.Some(2), Cached: trace.Some(1)}
+	if o.Counts != want {
+		t.Errorf("counts %+v, want %+v", o.Counts, want)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("data: x\n", maxEvent/2+8)
+	for name, tc := range map[string]struct {
+		script func(*peer)
+		edit   func(*Config)
+		class  replay.Class
+		text   string
+		status int
+		chunks int
+	}{
+		"cut in an event":         {says(streamed + inChunk(tide+tide[:20])), nil, replay.Truncated, "unexpected EOF", 200, 1},
+		"cut in a chunk":          {says(streamed + inChunk(tide) + "40\r\n" + tide[:20]), nil, replay.Truncated, "", 200, 1},
+		"cut between chunks":      {says(streamed + inChunk(tide)), nil, replay.Truncated, "", 200, 1},
+		"cut behind the finish":   {says(streamed + inChunk(tide+finish)), nil, replay.Truncated, "", 200, 1},
+		"cut in the trailer":      {says(streamed + inChunk(tide+finish) + "0\r\nX-Sum: 1\r\n"), nil, replay.Truncated, "", 200, 1},
+		"ended without its end":   {says(streamed + inChunk(tide) + lastChunk), nil, replay.Truncated, "EOF", 200, 1},
+		"reset":                   {once(func(p *peer) { p.say(streamed + inChunk(tide)); p.reset() }), nil, replay.Truncated, "", 200, -1},
+		"shorter than announced":  {says(strings.TrimSuffix(answer("200 OK", "text/event-stream", tide+finish+theEnd), theEnd)), nil, replay.Truncated, "unexpected EOF", 200, -1},
+		"until a silent end":      {says(untilEnd + tide), nil, replay.Truncated, "", 200, 1},
+		"no body at all":          {says("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 0\r\n\r\n"), nil, replay.Truncated, "", 200, 0},
+		"garbage":                 {says(streamed + inChunk(tide+"data: {half\n\n"+theEnd) + lastChunk), nil, replay.Protocol, "{half", 200, 1},
+		"an event of another API": {says(streamed + inChunk(`data: "hello"`+"\n\n") + lastChunk), nil, replay.Protocol, "hello", 200, 0},
+		"too long an event":       {says(streamed + inChunk(long) + lastChunk), nil, replay.Protocol, "longer than 16 MiB", 200, 0},
+		"not chunked":             {says(streamed + "tide\r\n" + complete), nil, replay.Protocol, "malformed chunked", 200, 0},
+		"endless chunk size":      {says(streamed + strings.Repeat("0", 20<<10)), nil, replay.Protocol, "malformed chunked", 200, 0},
+		"endless trailer":         {says(streamed + inChunk(tide+finish) + "0\r\n" + strings.Repeat("A: b\r\n", 1000)), nil, replay.Protocol, "malformed chunked", 200, 1},
+		"error in the stream":     {says(streamed + inChunk(tide+`data: {"error":{"message":"out of\nmemory","code":500}}`+"\n\n"+theEnd) + lastChunk), nil, replay.Server, "out of memory", 200, 1},
+		"error as a string":       {says(streamed + inChunk(`data: {"error":"overloaded"}`+"\n\n") + lastChunk), nil, replay.Server, "overloaded", 200, 0},
+		"not a stream":            {says(answer("200 OK", "application/json", `{"choices":[]}`)), nil, replay.Protocol, `content type is "application/json"`, 200, 0},
+		"compressed":              {says("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), nil, replay.Protocol, `encoded as "gzip"`, 200, 0},
+		"OpenAI's error":          {says(answer("429 Too Many Requests", "application/json", `{"error":{"message":"slow down","type":"rate_limit"}}`)), nil, replay.HTTPError, "HTTP status 429: slow down", 429, 0},
+		"FastAPI's error":         {says(answer("422 Unprocessable", "application/json", `{"detail":[{"msg":"max_tokens is wrong"}]}`)), nil, replay.HTTPError, "max_tokens is wrong", 422, 0},
+		"older vLLM's error":      {says(answer("400 Bad", "application/json", `{"object":"error","message":"too long"}`)), nil, replay.HTTPError, "HTTP status 400: too long", 400, 0},
+		"plain error":             {says(answer("500 Oh", "text/plain", "Internal\nServer\x1b[31m Error")), nil, replay.HTTPError, "HTTP status 500: Internal Server [31m Error", 500, 0},
+		"error that never ends":   {once(func(p *peer) { p.say("HTTP/1.1 503 No\r\n\r\nbusy"); p.hold() }), nil, replay.HTTPError, "HTTP status 503", 503, 0},
+		"no answer":               {once((*peer).hold), soon, replay.Timeout, "no complete answer within 50ms", 0, 0},
+		"stalled in the header":   {once(func(p *peer) { p.say(streamed[:30]); p.hold() }), soon, replay.Timeout, "50ms", 0, 0},
+		"stalled in the stream":   {once(func(p *peer) { p.say(streamed + inChunk(tide)); p.hold() }), soon, replay.Timeout, "50ms", -1, -1},
+		"hung up on":              {says(), nil, replay.Connect, "broke before an answer", 0, 0},
+		"reset at once":           {once((*peer).reset), nil, replay.Connect, "", 0, 0},
+		"hung up in the header":   {says(streamed[:30]), nil, replay.Connect, "broke before an answer", 0, 0},
+		"not HTTP":                {says("220 mail.example ESMTP\r\n"), nil, replay.Protocol, "not an HTTP answer", 0, 0},
+		"header too long":         {says("HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("a", 16<<10)), nil, replay.Protocol, "not an HTTP answer", 0, 0},
+		"empty":                   {says(streamed + inChunk(role+finish+tokens+theEnd) + lastChunk), nil, replay.Empty, "no tokens", 200, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var edits []func(*Config)
+			if tc.edit != nil {
+				edits = append(edits, tc.edit)
+			}
+			o := send(t, client(t, serve(t, tc.script).url, edits...))
+			wantClass(t, o, tc.class, tc.text)
+			if tc.status >= 0 && o.Status != tc.status {
+				t.Errorf("status %d, want %d", o.Status, tc.status)
+			}
+			got := len(o.Gaps)
+			if !o.First.IsZero() {
+				got++
+			}
+			if tc.chunks >= 0 && got != tc.chunks {
+				t.Errorf("%d chunks, want %d", got, tc.chunks)
+			}
+		})
+	}
+}
+
+func TestConnectionRefused(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	o := send(t, client(t, "http://"+ln.Addr().String()))
+	wantClass(t, o, replay.Connect, "connection refused")
+	if !o.Sent.IsZero() {
+		t.Error("sent without a connection")
+	}
+}
+
+// What is not part of the measurement is not waited for, however long a
+// request may take.
+func TestNoWaitForWhatDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	forever := func(cfg *Config) { cfg.Timeout = DefaultTimeout }
+	c := client(t, serve(t, once(func(p *peer) { p.say(streamed + inChunk(tide+theEnd)); p.hold() })).url, forever)
+	wantOK(t, send(t, c), 1)
+	c = client(t, serve(t, once(func(p *peer) { p.say("HTTP/1.1 503 No\r\n\r\nbusy"); p.hold() })).url, forever)
+	wantClass(t, send(t, c), replay.HTTPError, "HTTP status 503: busy")
+}
+
+// A server that refuses a large request need not read all of it.
+func TestRefusedBeforeItWasRead(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(p *peer) {
+		p.say(answer("413 Too Large", "text/plain", "at most 1 MB"))
+		p.Conn.(*net.TCPConn).CloseWrite()
+		p.in.Discard(1 << 20)
+	})
+	large := trace.Request{InputLength: 2_000_000, OutputLength: 1}
+	o := prepare(t, client(t, s.url), large).Send(context.Background())
+	wantClass(t, o, replay.HTTPError, "HTTP status 413: at most 1 MB")
+}
+
+func TestEventsOfOneWriteHaveNoGap(t *testing.T) {
+	t.Parallel()
+	o := send(t, client(t, serve(t, says(streamed+inChunk(tide)+inChunk(tide)+inChunk(tide+theEnd)+lastChunk)).url))
+	wantOK(t, o, 3)
+	if o.Gaps[0] != 0 || o.Gaps[1] != 0 {
+		t.Errorf("gaps %v", o.Gaps)
+	}
+}

@@ -1,0 +1,178 @@
+package openai
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay"
+	"moontide/trace"
+)
+
+func taken(t *testing.T, events ...string) *stream {
+	t.Helper()
+	s := &stream{out: &replay.Outcome{}, expect: 8}
+	at := time.Now()
+	for _, event := range events {
+		if err := s.take([]byte(event), at); err != nil {
+			t.Fatalf("%s: %v", event, err)
+		}
+	}
+	return s
+}
+
+func TestTokenChunks(t *testing.T) {
+	t.Parallel()
+	for event, want := range map[string]bool{
+		`{"choices":[{"text":" tide"}]}`:                                                   true,
+		`{"choices":[{"text":" "}]}`:                                                       true,
+		`{"choices":[{"text":"\n\""}]}`:                                                    true,
+		`{"choices":[{"text":"null"}]}`:                                                    true,
+		`{"choices":[{"text":" tide","finish_reason":"length"}]}`:                          true,
+		`{"choices":[{"delta":{"content":"tide"}}]}`:                                       true,
+		`{"choices":[{"delta":{"role":"assistant","content":"tide"}}]}`:                    true,
+		`{"choices":[{"delta":{"content":null,"reasoning_content":"hm"}}]}`:                true,
+		`{"choices":[{"delta":{"reasoning":"hm"}}]}`:                                       true,
+		`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":""}}]}}]}`: true,
+		`{"choices":[{"delta":{"content":[{"type":"text","text":"tide"}]}}]}`:              true,
+		`{"choices":[{"text":""},{"text":"tide"}]}`:                                        true,
+		`{"choices":[{"text":"tide"}],"usage":{"completion_tokens":1}}`:                    true,
+		`{"unknown":{"choices":[]},"choices":[{"x":[1,{}],"text":"tide"}],"y":null}`:       true,
+		`{"choices":[{"text":""}]}`:                                                        false,
+		`{"choices":[{"text":null}]}`:                                                      false,
+		`{"choices":[{"delta":{"role":"assistant"}}]}`:                                     false,
+		`{"choices":[{"delta":{"role":"assistant","content":""}}]}`:                        false,
+		`{"choices":[{"delta":{"content":null,"reasoning":null,"tool_calls":null}}]}`:      false,
+		`{"choices":[{"delta":{"tool_calls":[]}}]}`:                                        false,
+		`{"choices":[{"delta":{"tool_calls":[ ]}}]}`:                                       false,
+		`{"choices":[{"delta":{},"finish_reason":"stop"}]}`:                                false,
+		`{"choices":[{"delta":null}]}`:                                                     false,
+		`{"choices":[],"usage":{"completion_tokens":5}}`:                                   false,
+		`{"choices":null}`:            false,
+		`{"usage":null,"error":null}`: false,
+		`{}`:                          false,
+		``:                            false,
+		`[DONE]`:                      false,
+	} {
+		if s := taken(t, event); s.out.First.IsZero() == want {
+			t.Errorf("%s: token chunk is %v, want %v", event, !want, want)
+		}
+	}
+}
+
+// The chunk that is decoded into is that of the event before: nothing of it
+// may remain.
+func TestNothingOfTheEventBefore(t *testing.T) {
+	t.Parallel()
+	full := `{"choices":[{"text":"a","delta":{"content":"a","reasoning_content":"a","reasoning":"a","tool_calls":[{}]},"finish_reason":"stop"},` +
+		`{"text":"b","delta":{"content":"b"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`
+	for _, next := range []string{
+		`{}`, `null`, `{"choices":[]}`, `{"choices":[{}]}`, `{"choices":[{},{}]}`, `{"choices":[{"delta":{}},{"delta":{}},{"delta":{}}]}`,
+		`{"choices":[{"text":null,"delta":{"content":null,"tool_calls":null},"finish_reason":null}],"usage":null}`,
+	} {
+		var c chunk
+		for _, text := range []string{full, next} {
+			if err := c.decode([]byte(text)); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}
+		if c.hasToken() || c.finished() || c.Usage != nil {
+			t.Errorf("%s is taken for %+v", next, c)
+		}
+	}
+}
+
+func TestGapsAreBetweenNeighbours(t *testing.T) {
+	t.Parallel()
+	s := &stream{out: &replay.Outcome{}}
+	start := time.Now()
+	for i, event := range []string{`{"choices":[{"text":"a"}]}`, `{"choices":[{"text":""}]}`, `{"choices":[{"text":"b"}]}`, `{"choices":[{"text":"c"}]}`, done} {
+		if err := s.take([]byte(event), start.Add(time.Duration(i*i)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []time.Duration{4 * time.Second, 5 * time.Second}; !slices.Equal(s.out.Gaps, want) {
+		t.Errorf("gaps %v, want %v", s.out.Gaps, want)
+	}
+	if s.out.First != start || s.out.Last != start.Add(9*time.Second) {
+		t.Errorf("first %v, last %v after the start", s.out.First.Sub(start), s.out.Last.Sub(start))
+	}
+}
+
+func TestFinished(t *testing.T) {
+	t.Parallel()
+	for event, want := range map[string]bool{
+		`{"choices":[{"text":"","finish_reason":"length"}]}`:      true,
+		`{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`: true,
+		`{"choices":[{"text":"a","finish_reason":null}]}`:         false,
+		`{"choices":[{"text":"a","finish_reason":""}]}`:           false,
+		`{"choices":[{"text":"a"}]}`:                              false,
+	} {
+		if s := taken(t, event); s.finished != want {
+			t.Errorf("%s: finished is %v", event, s.finished)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	some := trace.Some[int]
+	for name, tc := range map[string]struct {
+		usages []string
+		want   replay.Counts
+	}{
+		"at the end":       {[]string{`{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}`}, replay.Counts{Input: some(7), Output: some(5)}},
+		"with each event":  {[]string{`{"prompt_tokens":7,"completion_tokens":1}`, `{"prompt_tokens":7,"completion_tokens":2}`}, replay.Counts{Input: some(7), Output: some(2)}},
+		"in two parts":     {[]string{`{"prompt_tokens":7}`, `null`, `{"completion_tokens":2}`}, replay.Counts{Input: some(7), Output: some(2)}},
+		"zero":             {[]string{`{"prompt_tokens":0,"completion_tokens":0,"prompt_tokens_details":{"cached_tokens":0}}`}, replay.Counts{Input: some(0), Output: some(0), Cached: some(0)}},
+		"cached: OpenAI":   {[]string{`{"prompt_tokens_details":{"cached_tokens":4,"audio_tokens":0}}`}, replay.Counts{Cached: some(4)}},
+		"cached: null":     {[]string{`{"prompt_tokens":7,"completion_tokens":null,"prompt_tokens_details":null}`}, replay.Counts{Input: some(7)}},
+		"cached: unknown":  {[]string{`{"prompt_tokens_details":{"cached_tokens":null}}`}, replay.Counts{}},
+		"cached: DeepSeek": {[]string{`{"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":3}`}, replay.Counts{Cached: some(4)}},
+		"cached: Moonshot": {[]string{`{"cached_tokens":4}`}, replay.Counts{Cached: some(4)}},
+		"negative":         {[]string{`{"prompt_tokens":-1}`}, replay.Counts{}},
+		"none":             {[]string{`null`}, replay.Counts{}},
+	} {
+		var events []string
+		for _, u := range tc.usages {
+			events = append(events, `{"choices":[],"usage":`+u+`}`)
+		}
+		if got := taken(t, events...).out.Counts; got != tc.want {
+			t.Errorf("%s: counts %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+func TestErrorTexts(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"error":{"message":"a","code":1}}`: "a",
+		`{"error":{"code":7}}`:               `{"code":7}`,
+		`{"error":"a"}`:                      "a",
+		`{"error":null,"message":"b"}`:       "b",
+		`{"detail":"c"}`:                     "c",
+		`{"other":1}`:                        `{"other":1}`,
+		`<html>`:                             "<html>",
+		``:                                   "",
+	} {
+		if got := errorText(500, []byte(body)); got != "HTTP status 500: "+want {
+			t.Errorf("%s reads %q, want %q", body, got, want)
+		}
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a\r\nb\tc\x00\x7f\x1b[31m": "a  b c   [31m",
+		"\u2028\u202e\u0085\u009b":  "    ",
+		"\xff é 漢":                  "\ufffd é 漢",
+		strings.Repeat("é", 199):    strings.Repeat("é", 199),
+		strings.Repeat("é", 300):    strings.Repeat("é", 200) + "...",
+	} {
+		if got := oneLine(text); got != want {
+			t.Errorf("%q reads %q, want %q", text, got, want)
+		}
+	}
+}

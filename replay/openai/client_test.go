@@ -1,0 +1,161 @@
+package openai
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/prompt"
+)
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	const good = "http://localhost:8000"
+	for name, tc := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"no url":              {Config{}, "url is not http://host"},
+		"no scheme":           {Config{URL: "localhost:8000"}, "url is not http://host"},
+		"another scheme":      {Config{URL: "ftp://localhost"}, "url is not http://host"},
+		"no host":             {Config{URL: "http:///v1"}, "url is not http://host"},
+		"a port alone":        {Config{URL: "http://:8000"}, "url is not http://host"},
+		"a bad escape":        {Config{URL: "http://localhost/%zz"}, "url does not parse"},
+		"a line end":          {Config{URL: "http://localhost/\r\nA: b"}, "url does not parse"},
+		"credentials":         {Config{URL: "http://user:hush@localhost"}, "url has credentials"},
+		"credentials, broken": {Config{URL: "http://user:hush@localhost/%zz"}, "url has credentials"},
+		"no scheme but them":  {Config{URL: "user:hush@localhost"}, "url has credentials"},
+		"a query":             {Config{URL: "http://localhost?api_key=hush"}, "url has a query"},
+		"a query, broken":     {Config{URL: "localhost?api_key=hush"}, "url is not http://host"},
+		"a fragment":          {Config{URL: "http://localhost#x"}, "url has a query or a fragment"},
+		"endpoint":            {Config{URL: good, Endpoint: "responses"}, `endpoint is not chat or completions: "responses"`},
+		"prompt":              {Config{URL: good, Prompt: "text"}, `prompt form is not tokens or words: "text"`},
+		"tokens in chat":      {Config{URL: good, Endpoint: Chat, Prompt: Tokens}, "chat messages are text"},
+		"timeout":             {Config{URL: good, Timeout: -time.Second}, "timeout is negative: -1s"},
+		"model":               {Config{URL: good, Model: "a\xff"}, "model name is not UTF-8"},
+		"source":              {Config{URL: good, Source: prompt.Source{BlockSize: -1}}, "block size"},
+		"key with a line end": {Config{URL: good, APIKey: "hush\nA: b"}, "API key has a line end"},
+		"header without name": {Config{URL: good, Headers: []Header{{"", "hush"}}}, "header 1 is not a name and a value"},
+		"header in the name":  {Config{URL: good, Headers: []Header{{"A", "b"}, {"Authorization hush", ""}}}, "header 2 is not a name"},
+		"name with a colon":   {Config{URL: good, Headers: []Header{{"A:hush", "b"}}}, "header 1 is not a name"},
+		"name with line end":  {Config{URL: good, Headers: []Header{{"A\r\nhush", "b"}}}, "header 1 is not a name"},
+		"value with CR":       {Config{URL: good, Headers: []Header{{"A", "hush\rB: c"}}}, "header 1 is not a name"},
+		"value with LF":       {Config{URL: good, Headers: []Header{{"A", "hush\nB: c"}}}, "header 1 is not a name"},
+		"value with NUL":      {Config{URL: good, Headers: []Header{{"A", "hush\x00"}}}, "header 1 is not a name"},
+		"framing":             {Config{URL: good, Headers: []Header{{"Content-length", "0"}}}, "header 1 is about the connection"},
+		"encoding":            {Config{URL: good, Headers: []Header{{"Accept-Encoding", "gzip"}}}, "header 1 asks for an encoded answer"},
+	} {
+		_, err := New(tc.cfg)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: error %v, want one with %q and no secret", name, err, tc.want)
+		}
+	}
+}
+
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"http://h":              "http://h/v1/completions",
+		"http://h/":             "http://h/v1/completions",
+		"http://h/v1":           "http://h/v1/completions",
+		"http://h/v1/":          "http://h/v1/completions",
+		"HTTPS://h:1/openai/v1": "https://h:1/openai/v1/completions",
+		"http://[::1]:8000":     "http://[::1]:8000/v1/completions",
+		"http://h/a%2Fb%20c/v1": "http://h/a%2Fb%20c/v1/completions",
+		"http://h/apiv1":        "http://h/apiv1/v1/completions",
+	} {
+		c := client(t, url)
+		if got := c.Target(); got != want {
+			t.Errorf("%s is for %s, want %s", url, got, want)
+		}
+		if path := string(c.head.RequestURI()); !strings.HasSuffix(want, path) || !strings.HasPrefix(path, "/") {
+			t.Errorf("%s asks for %s", url, path)
+		}
+	}
+	c := client(t, "http://h", func(cfg *Config) { cfg.Endpoint, cfg.Timeout = Chat, 0 })
+	if got := c.Target(); got != "http://h/v1/chat/completions" {
+		t.Error(got)
+	}
+	if c.Endpoint() != Chat || c.PromptForm() != Words || c.Model() != "m" || !c.IgnoresEOS() || c.cfg.Timeout != DefaultTimeout {
+		t.Errorf("defaults %+v", c.cfg)
+	}
+}
+
+func TestRequestOnTheWire(t *testing.T) {
+	t.Parallel()
+	type request struct {
+		*http.Request
+		body string
+	}
+	got := make(chan request, 1)
+	s := serve(t, func(p *peer) {
+		r, body := p.request()
+		got <- request{r, body}
+		p.say(streamed + inChunk(complete) + lastChunk)
+	})
+	c := client(t, s.url+"/a%20b", func(cfg *Config) {
+		cfg.APIKey = "key-of-mine"
+		cfg.Headers = []Header{{"x-team", "tide"}, {"Host", "models.example"}, {"User-Agent", "tester"}}
+	})
+	made := prepare(t, c, row)
+	body := string(made.body)
+	wantOK(t, made.Send(context.Background()), 2)
+	r := <-got
+	if r.Method != "POST" || r.RequestURI != "/a%20b/v1/completions" || r.Host != "models.example" || r.body != body {
+		t.Errorf("%s %s of %s: %s", r.Method, r.RequestURI, r.Host, r.body)
+	}
+	for name, want := range map[string]string{
+		"Authorization": "Bearer key-of-mine", "X-Team": "tide", "User-Agent": "tester",
+		"Content-Type": "application/json", "Accept": "text/event-stream",
+	} {
+		if values := r.Header.Values(name); len(values) != 1 || values[0] != want {
+			t.Errorf("%s: %q, want %q", name, values, want)
+		}
+	}
+}
+
+// Servers repeat what they were sent. What was secret stays so.
+func TestSecretsAreMasked(t *testing.T) {
+	t.Parallel()
+	secrets := []string{"sk-key-123", "sk-key-123-of-header", "tenant\"7"}
+	said := `sk-key-123 and sk-key-123-of-header and tenant"7`
+	quoted := strings.ReplaceAll(said, `"`, `\"`)
+	padded := strings.Repeat("x", 190) + said // cut short in the middle of one
+	for name, text := range map[string]string{
+		"status":        answer("401 No", "application/json", `{"error":{"message":"`+quoted+`"}}`),
+		"plain":         answer("401 No", "text/plain", said),
+		"cut short":     answer("401 No", "text/plain", padded),
+		"in the stream": streamed + inChunk(`data: {"error":{"message":"`+quoted+`"}}`+"\n\n"),
+		"garbage":       streamed + inChunk("data: "+said+"\n\n"),
+		"content type":  "HTTP/1.1 200 OK\r\nContent-Type: sk-key-123\r\n\r\n",
+		"header":        "HTTP/1.1 200 OK\r\nsk-key-123 and more\r\n\r\n",
+		"not HTTP":      said + "\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keep := func(cfg *Config) {
+				cfg.APIKey = secrets[0]
+				cfg.Headers = []Header{{"X-Key", "Bearer " + secrets[1]}, {"X-Tenant", secrets[2]}, {"X-Short", "1"}}
+			}
+			s := serve(t, says(text))
+			c := client(t, s.url, keep)
+			o := send(t, c)
+			nameless := client(t, s.url, keep, func(cfg *Config) { cfg.Model = "" })
+			_, probed := nameless.Probe(context.Background())
+			if o.Class == replay.OK || probed == nil {
+				t.Fatalf("class %q, probe %v", o.Class, probed)
+			}
+			for _, said := range []string{o.Error, probed.Error()} {
+				if strings.Contains(said, "sk-") || strings.Contains(said, "of-header") || strings.Contains(said, "tenant") {
+					t.Errorf("it says %s", said)
+				}
+			}
+			if name == "status" && o.Error != "HTTP status 401: *** and *** and ***" {
+				t.Errorf("it says %s", o.Error)
+			}
+		})
+	}
+}

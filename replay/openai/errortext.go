@@ -1,0 +1,88 @@
+package openai
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// errorMessage returns what an error says, which is an object with a message
+// or just the message.
+func errorMessage(raw []byte) string {
+	var object struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(raw, &object) == nil && object.Message != "" {
+		return object.Message
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil && text != "" {
+		return text
+	}
+	return string(raw)
+}
+
+// errorText says what a body that is not an answer says.
+func errorText(status int, body []byte) string {
+	var wrapped struct {
+		Error   part   `json:"error"`
+		Message string `json:"message"` // vLLM before 0.10
+		Detail  any    `json:"detail"`  // FastAPI
+	}
+	text := string(body)
+	if json.Unmarshal(body, &wrapped) == nil {
+		switch {
+		case len(wrapped.Error) > 0 && string(wrapped.Error) != "null":
+			text = errorMessage(wrapped.Error)
+		case wrapped.Message != "":
+			text = wrapped.Message
+		case wrapped.Detail != nil:
+			text = fmt.Sprint(wrapped.Detail)
+		}
+	}
+	return fmt.Sprintf("HTTP status %d: %s", status, text)
+}
+
+// mask replaces what must not be printed. Servers repeat keys in what they
+// say about them.
+func mask(cfg Config) *strings.Replacer {
+	const shortest = 4 // less is no secret, and would garble what it occurs in
+	secrets := []string{cfg.APIKey}
+	for _, h := range cfg.Headers {
+		_, credentials, _ := strings.Cut(h.Value, " ") // behind Bearer or Basic
+		secrets = append(secrets, h.Value, strings.TrimSpace(credentials))
+	}
+	for _, secret := range secrets { // as an error text quotes it
+		quoted := strconv.Quote(secret)
+		secrets = append(secrets, quoted[1:len(quoted)-1])
+	}
+	// Of two that begin alike the longer is to be found.
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, secret := range secrets {
+		if len(secret) >= shortest {
+			pairs = append(pairs, secret, "***")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// legible is foreign text as it may stand in a log.
+func (c *Client) legible(text string) string { return oneLine(c.secrets.Replace(text)) }
+
+// oneLine shortens foreign text so that it can stand in a log or a table.
+func oneLine(s string) string {
+	const most = 200
+	out := make([]rune, 0, most)
+	for _, c := range s {
+		if !unicode.IsPrint(c) {
+			c = ' '
+		}
+		if out = append(out, c); len(out) == most {
+			return string(out) + "..."
+		}
+	}
+	return string(out)
+}

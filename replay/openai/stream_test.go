@@ -1,0 +1,213 @@
+package openai
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moontide/replay"
+)
+
+// script is a connection whose reads bring one piece each.
+type script struct {
+	net.Conn
+	pieces []string
+	read   int
+	at     []time.Time // when each piece was read
+	wrote  []time.Time
+	onRead func(piece int)
+
+	mu       sync.Mutex
+	deadline time.Time
+	closed   bool
+}
+
+func (s *script) Read(p []byte) (int, error) {
+	if s.read == len(s.pieces) {
+		return 0, io.EOF
+	}
+	if s.onRead != nil {
+		s.onRead(s.read)
+	}
+	n := copy(p, s.pieces[s.read])
+	if s.pieces[s.read] = s.pieces[s.read][n:]; s.pieces[s.read] == "" {
+		s.read++
+	}
+	s.at = append(s.at, time.Now())
+	return n, nil
+}
+
+func (s *script) Write(p []byte) (int, error) {
+	s.wrote = append(s.wrote, time.Now())
+	return len(p), nil
+}
+
+func (s *script) SetDeadline(at time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline = at
+	return nil
+}
+
+func (s *script) Close() error {
+	s.closed = true
+	return nil
+}
+
+func scripted(s *script) *exchange {
+	c := &conn{Conn: s}
+	return &exchange{raw: c, conn: c, in: bufio.NewReaderSize(c, 8<<10), out: bufio.NewWriter(c)}
+}
+
+// An event is handed over, and stamped, with the read that completed it.
+func TestArrival(t *testing.T) {
+	t.Parallel()
+	two := inChunk(tide + theEnd)
+	for name, tc := range map[string]struct {
+		pieces []string
+		reads  int // that it takes for the first event
+	}{
+		"a chunk a read":                   {[]string{inChunk(tide), two}, 1},
+		"with the header":                  {[]string{"", inChunk(tide)}, 1},
+		"without the end of its chunk":     {[]string{strings.TrimSuffix(inChunk(tide), "\r\n"), "\r\n" + two}, 1},
+		"with half the end of its chunk":   {[]string{strings.TrimSuffix(inChunk(tide), "\n"), "\n" + two}, 1},
+		"with the size of the next chunk":  {[]string{inChunk(tide) + two[:4], two[4:]}, 1},
+		"with half the size of the next":   {[]string{inChunk(tide) + two[:1], two[1:]}, 1},
+		"with the beginning of the next":   {[]string{inChunk(tide) + two[:30], two[30:]}, 1},
+		"a byte of it later":               {[]string{inChunk(tide)[:len(tide)+3], inChunk(tide)[len(tide)+3:] + two}, 2},
+		"over two chunks":                  {[]string{inChunk(tide[:9]), inChunk(tide[9:]), two}, 2},
+		"over three reads":                 {[]string{inChunk(tide)[:9], inChunk(tide)[9:30], inChunk(tide)[30:] + two}, 3},
+		"behind a chunk of comments alone": {[]string{inChunk(": wait\n\n"), inChunk(tide), two}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &script{pieces: append([]string{streamed}, tc.pieces...)}
+			before := 1 // the header's read
+			if s.pieces[1] == "" {
+				s.pieces = []string{streamed + tc.pieces[1]}
+				before = 0
+			}
+			x := scripted(s)
+			if err := x.readHeader(); err != nil {
+				t.Fatal(err)
+			}
+			events := newEventReader(x.body())
+			data, err := events.next()
+			if err != nil || !strings.Contains(string(data), "tide") {
+				t.Fatalf("event %q, %v", data, err)
+			}
+			if len(s.at) != before+tc.reads {
+				t.Fatalf("it took %d reads, want %d", len(s.at)-before, tc.reads)
+			}
+			if late := x.conn.arrived.Sub(s.at[len(s.at)-1]); late < 0 {
+				t.Errorf("arrived %v before it was read", -late)
+			}
+		})
+	}
+}
+
+// Sent is before the first byte is with the kernel, however large the body is.
+func TestSentBeforeTheFirstWrite(t *testing.T) {
+	t.Parallel()
+	c := client(t, "http://localhost")
+	s := &script{pieces: []string{streamed + inChunk(complete) + lastChunk}}
+	x := scripted(s)
+	x.conn.begin()
+	x.deadline = time.Now().Add(time.Hour)
+	before := time.Now()
+	o := x.exchange(context.Background(), &call{client: c, body: make([]byte, 100<<10)})
+	if o.Class != replay.OK || len(s.wrote) < 2 {
+		t.Fatalf("class %q (%s), %d writes", o.Class, o.Error, len(s.wrote))
+	}
+	if o.Sent.Before(before) || o.Sent.After(s.wrote[0]) {
+		t.Errorf("sent %v after it began, first write %v after that", o.Sent.Sub(before), s.wrote[0].Sub(o.Sent))
+	}
+}
+
+// A request that is called off when all of its answer is there has ended well,
+// but the deadline that was to end it may yet come: its connection is not for
+// others. One that was left alone is, without a deadline.
+func TestCalledOffTooLate(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{true, false} {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		s := &script{pieces: []string{streamed + inChunk(tide+theEnd), lastChunk}}
+		s.onRead = func(piece int) {
+			if late && piece == 1 {
+				cancel()
+			}
+		}
+		c := client(t, "http://localhost")
+		c.host.Dial = func(string) (net.Conn, error) { return &conn{Conn: s}, nil }
+		wantOK(t, prepare(t, c, row).Send(ctx), 1)
+		if s.closed != late || c.host.IdleConnsCount() == 1 == late {
+			t.Errorf("late %v: closed is %v, %d idle connections", late, s.closed, c.host.IdleConnsCount())
+		}
+		if !late && !s.deadline.IsZero() {
+			t.Errorf("an idle connection has the deadline %v", s.deadline)
+		}
+	}
+}
+
+// What the server said is not the user's doing.
+func TestErrorWhileCanceled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s := &script{pieces: []string{answer("500 Oh", "text/plain", "no")}, onRead: func(int) { cancel() }}
+	c := client(t, "http://localhost")
+	c.host.Dial = func(string) (net.Conn, error) { return &conn{Conn: s}, nil }
+	wantClass(t, prepare(t, c, row).Send(ctx), replay.HTTPError, "HTTP status 500")
+}
+
+// The client's port is no part of an error: equal faults have equal texts.
+func TestEqualFaultsReadEqual(t *testing.T) {
+	t.Parallel()
+	here, there := &net.TCPAddr{Port: 40000}, &net.TCPAddr{Port: 8000}
+	err := withoutSource(&net.OpError{Op: "read", Net: "tcp", Source: here, Addr: there, Err: io.ErrClosedPipe})
+	if err.Error() != "read tcp :8000: io: read/write on closed pipe" {
+		t.Error(err)
+	}
+	if withoutSource(io.EOF) != io.EOF || withoutSource(nil) != nil {
+		t.Error("other errors are not left alone")
+	}
+}
+
+func TestChunkedBody(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		body string
+		err  error
+	}{
+		"3\r\nabc\r\n0\r\n\r\n":                {"abc", nil},
+		"3\nabc\n0\n\n":                        {"abc", nil},
+		"03 \r\nabc\r\n00;x=y\r\nA: b\r\n\r\n": {"abc", nil},
+		"0\r\n\r\n":                            {"", nil},
+		"3\r\nabc\r\n0\r\n":                    {"abc", io.ErrUnexpectedEOF},
+		"3\r\nab":                              {"ab", io.ErrUnexpectedEOF},
+		"3\r\nabc":                             {"abc", io.ErrUnexpectedEOF},
+		"":                                     {"", io.ErrUnexpectedEOF},
+		"3\r\nabcd\r\n0\r\n\r\n":               {"abc", errChunk},
+		"-1\r\n":                               {"", errChunk},
+		"+3\r\nabc\r\n":                        {"", errChunk},
+		"\r\n":                                 {"", errChunk},
+		"0x3\r\nabc\r\n":                       {"", errChunk},
+		"ffffffffffffffff\r\nabc\r\n":          {"", errChunk},
+		"7fffffffffffffff\r\nabc":              {"abc", io.ErrUnexpectedEOF},
+	} {
+		b := &chunkedBody{in: bufio.NewReader(strings.NewReader(text))}
+		body, err := io.ReadAll(b)
+		if string(body) != want.body || err != want.err {
+			t.Errorf("%q is %q, %v, want %q, %v", text, body, err, want.body, want.err)
+		}
+		if _, again := b.Read(make([]byte, 1)); want.err != nil && again != want.err || want.err == nil && again != io.EOF {
+			t.Errorf("%q ends a second time with %v", text, again)
+		}
+	}
+}
