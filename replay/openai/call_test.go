@@ -61,7 +61,7 @@ func TestCounts(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("data: x\n", maxEvent/2+8)
+	long := "data: " + strings.Repeat("x", maxEvent)
 	for name, tc := range map[string]struct {
 		script func(*peer)
 		edit   func(*Config)

@@ -155,6 +155,25 @@ func TestCalledOffTooLate(t *testing.T) {
 	}
 }
 
+// Nothing is read behind [DONE] for a connection that cannot be kept.
+func TestNothingIsReadInVain(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{streamed + inChunk(tide+theEnd), untilEnd + tide + theEnd} {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		s := &script{pieces: []string{first, "more"}}
+		if strings.HasPrefix(first, streamed) {
+			s.onRead = func(int) { cancel() }
+		}
+		c := client(t, "http://localhost")
+		c.host.Dial = func(string) (net.Conn, error) { return &conn{Conn: s}, nil }
+		wantOK(t, prepare(t, c, row).Send(ctx), 1)
+		if s.read != 1 || !s.closed {
+			t.Errorf("%.40q: %d reads, closed is %v", first, s.read, s.closed)
+		}
+	}
+}
+
 // What the server said is not the user's doing.
 func TestErrorWhileCanceled(t *testing.T) {
 	t.Parallel()
