@@ -1,9 +1,9 @@
 // Package report is what results look like: text for people, JSON for programs.
 //
 // [DatasetText] and [DatasetJSON] show what a trace is like, as
-// [moontide/analyze.Trace] found it. Both take the analysis as it is and
-// compute nothing that it does not hold; what a trace cannot give is "-" in
-// text and null in JSON, never 0.
+// [moontide/analyze.Trace] found it; [ServingText] and [Summary] what a replay
+// measured. All take results as they are and compute nothing that these do not
+// hold; what could not be known is "-" in text and null in JSON, never 0.
 package report
 
 import (
@@ -24,7 +24,7 @@ import (
 // only errors are those of w.
 func DatasetText(w io.Writer, name string, a *analyze.Analysis) error {
 	var s sheet
-	fmt.Fprintf(&s, "DATASET ANALYSIS\n%s\nTrace: %s\n", strings.Repeat("=", sheetWidth), name)
+	fmt.Fprintf(&s, "DATASET ANALYSIS\n%s\nTrace: %s\n", strings.Repeat("=", sheetWidth), oneLine(name))
 	datasetOverview(&s, a)
 	datasetLengths(&s, "Input sequence length (ISL): tokens of a prompt", a.ISL)
 	datasetLengths(&s, "Output sequence length (OSL): tokens of an answer", a.OSL)
@@ -124,10 +124,7 @@ func datasetContext(s *sheet, view string, c analyze.Context) {
 	s.row("Shared prefix ratio, "+view, optionalPercent(c.SharedRatio), "%", ratio)
 }
 
-const (
-	sheetWidth = 80
-	absent     = "-"
-)
+const sheetWidth = 80
 
 // sheet is a page of aligned rows under headings.
 type sheet struct{ bytes.Buffer }

@@ -3,13 +3,9 @@ package report
 import (
 	"fmt"
 	"io"
-	"strconv"
-
-	"github.com/bytedance/sonic"
 
 	"moontide/analyze"
 	"moontide/analyze/dist"
-	"moontide/trace"
 )
 
 // DatasetJSON writes the analysis of the trace called name as one indented JSON
@@ -17,7 +13,7 @@ import (
 // requests per second, rates and ratios 0..1. Every key is always there: what
 // the trace cannot give is null. The errors are those of w.
 func DatasetJSON(w io.Writer, name string, a *analyze.Analysis) error {
-	text, err := datasetEncoding.MarshalIndent(datasetOf(name, a), "", "  ")
+	text, err := encoding.MarshalIndent(datasetOf(name, a), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding dataset analysis: %w", err)
 	}
@@ -25,23 +21,6 @@ func DatasetJSON(w io.Writer, name string, a *analyze.Analysis) error {
 		return fmt.Errorf("writing dataset analysis: %w", err)
 	}
 	return nil
-}
-
-// datasetEncoding is strict about strings, as sonic's default is not: a name
-// that is not UTF-8 must still give valid JSON. Characters of HTML stay as they
-// are; who puts the text into a page has to escape it.
-var datasetEncoding = sonic.Config{
-	SortMapKeys:    true,
-	ValidateString: true,
-	CopyString:     true,
-}.Froze()
-
-// number is a float that never shows an exponent, which some readers of JSON
-// numbers do not take. It keeps full precision.
-type number float64
-
-func (n number) MarshalJSON() ([]byte, error) {
-	return strconv.AppendFloat(nil, float64(n), 'f', -1, 64), nil
 }
 
 type datasetJSON struct {
@@ -183,11 +162,4 @@ func distOf(d dist.Distribution) *datasetDist {
 		P90: quantile(0.90), P95: quantile(0.95), P99: quantile(0.99),
 		Max: number(d.Max), Sum: number(d.Sum),
 	}
-}
-
-func numberOf(v trace.Opt[float64]) *number {
-	if !v.Set {
-		return nil
-	}
-	return new(number(v.Value))
 }

@@ -4,18 +4,21 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"moontide/analyze/dist"
 	"moontide/analyze/serving"
 	"moontide/replay"
+	"moontide/trace"
 )
 
 // ServingText writes the "Serving Benchmark Result" block of a run, line for
 // line as the field knows it, then what that block has no line for: latencies
-// from the schedule, lag, errors, and the verdict with its evidence. The only
-// errors are those of w.
+// from the schedule, lag, errors, and the verdict with its evidence. No control
+// characters of a server's answer get into it. The only errors are those of w.
 func ServingText(w io.Writer, run replay.Run, r *serving.Result) error {
 	var b servingBlock
 	b.rule(" Serving Benchmark Result ", '=')
@@ -32,6 +35,8 @@ func ServingText(w io.Writer, run replay.Run, r *serving.Result) error {
 	b.stat("held", r.Held)
 	b.rule("", '=')
 	b.errors(r)
+	b.WriteString("\n")
+	b.estimates(r)
 	b.run(run)
 	b.verdict(r.Verdict)
 	if _, err := w.Write(b.Bytes()); err != nil {
@@ -40,7 +45,7 @@ func ServingText(w io.Writer, run replay.Run, r *serving.Result) error {
 	return nil
 }
 
-// servingBlock is 50 columns wide, labels in 40.
+// servingBlock is 50 columns wide; values begin in column 41, from 0.
 type servingBlock struct{ bytes.Buffer }
 
 func (b *servingBlock) rule(title string, fill rune) {
@@ -49,9 +54,21 @@ func (b *servingBlock) rule(title string, fill rune) {
 	fmt.Fprintf(b, "%s%s%s\n", strings.Repeat(string(fill), left), title, strings.Repeat(string(fill), width-len(title)-left))
 }
 
-func (b *servingBlock) int(label string, n int) { fmt.Fprintf(b, "%-40s %d\n", label+":", n) }
+func (b *servingBlock) line(label, value string) { fmt.Fprintf(b, "%-40s %s\n", label+":", value) }
 
-func (b *servingBlock) float(label string, x float64) { fmt.Fprintf(b, "%-40s %.2f\n", label+":", x) }
+func (b *servingBlock) int(label string, n int) { b.line(label, strconv.Itoa(n)) }
+
+func (b *servingBlock) float(label string, x float64) {
+	b.line(label, strconv.FormatFloat(x, 'f', 2, 64))
+}
+
+func (b *servingBlock) optional(label string, x trace.Opt[float64]) {
+	if !x.Set {
+		b.line(label, absent)
+		return
+	}
+	b.float(label, x.Value)
+}
 
 func (b *servingBlock) counts(run replay.Run, r *serving.Result) {
 	b.int("Successful requests", r.Completed)
@@ -68,11 +85,11 @@ func (b *servingBlock) counts(run replay.Run, r *serving.Result) {
 	if r.Cached.Set {
 		b.int("Total cached tokens", r.Cached.Value)
 	}
-	b.float("Request throughput (req/s)", r.RequestRate)
-	b.float("Output token throughput (tok/s)", r.OutputRate)
+	b.optional("Request throughput (req/s)", r.RequestRate)
+	b.optional("Output token throughput (tok/s)", r.OutputRate)
 	b.float("Peak output token throughput (tok/s)", r.PeakOutputRate)
 	b.int("Peak concurrent requests", r.PeakConcurrency)
-	b.float("Total token throughput (tok/s)", r.TotalRate)
+	b.optional("Total token throughput (tok/s)", r.TotalRate)
 }
 
 func (b *servingBlock) latency(title, name string, d dist.Distribution) {
@@ -85,12 +102,7 @@ func (b *servingBlock) stat(name string, d dist.Distribution) {
 		label string
 		value float64
 	}{{"Mean", d.Mean}, {"Median", d.Quantile(0.5)}, {"P99", d.Quantile(0.99)}} {
-		label := s.label + " " + name + " (ms)"
-		if d.Count == 0 {
-			fmt.Fprintf(b, "%-40s -\n", label+":")
-			continue
-		}
-		b.float(label, s.value)
+		b.optional(s.label+" "+name+" (ms)", trace.Opt[float64]{Value: s.value, Set: d.Count > 0})
 	}
 }
 
@@ -99,22 +111,26 @@ func (b *servingBlock) errors(r *serving.Result) {
 		return
 	}
 	b.WriteString("\nFailed requests by class:\n")
-	for _, class := range sortedClasses(r) {
-		fmt.Fprintf(b, "  %-10s %6d  e.g. %s\n", class, r.Errors[class], r.Examples[class])
+	for _, class := range slices.Sorted(maps.Keys(r.Errors)) {
+		line := fmt.Sprintf("  %-10s %6d", oneLine(string(class)), r.Errors[class])
+		if example := oneLine(r.Examples[class]); example != "" {
+			line += "  e.g. " + example
+		}
+		b.WriteString(line + "\n")
 	}
 }
 
-func sortedClasses(r *serving.Result) []replay.Class {
-	var classes []replay.Class
-	for c := range r.Errors {
-		classes = append(classes, c)
+// estimates says which token counts are not the server's.
+func (b *servingBlock) estimates(r *serving.Result) {
+	if r.InputEstimates > 0 {
+		fmt.Fprintf(b, "Estimated: the input tokens of %d requests are the trace's, for the server did not count them.\n", r.InputEstimates)
 	}
-	slices.Sort(classes)
-	return classes
+	if r.OutputEstimates > 0 {
+		fmt.Fprintf(b, "Estimated: the generated tokens of %d requests are token chunks, for the server did not count them.\n", r.OutputEstimates)
+	}
 }
 
 func (b *servingBlock) run(run replay.Run) {
-	b.WriteString("\n")
 	if run.Target.Simulated {
 		b.WriteString("Simulated: these are the figures of the embedded endpoint, not of a model.\n")
 	}
@@ -127,10 +143,10 @@ func (b *servingBlock) run(run replay.Run) {
 		fmt.Fprintf(b, "%d later turns were not sent, because an earlier turn of their session failed.\n", run.NotSent)
 	}
 	if run.Failure != "" {
-		fmt.Fprintf(b, "The run failed: %s\n", run.Failure)
+		fmt.Fprintf(b, "The run failed: %s\n", oneLine(run.Failure))
 	}
 	for _, note := range run.Notes {
-		fmt.Fprintf(b, "Note: %s.\n", note)
+		fmt.Fprintf(b, "Note: %s.\n", oneLine(note))
 	}
 }
 

@@ -20,16 +20,16 @@ func Summary(run replay.Run, r *serving.Result) map[string]any {
 		"endpoint_type":           run.Target.Endpoint,
 		"model_id":                run.Target.Model,
 		"num_prompts":             run.Rows,
-		"max_concurrency":         positive(run.Limits.MaxConcurrency),
-		"request_rate":            optional64(r.OfferedRate),
+		"max_concurrency":         orNull(run.Limits.MaxConcurrency, run.Limits.MaxConcurrency > 0),
+		"request_rate":            numberOf(r.OfferedRate),
 		"duration":                number(r.Duration.Seconds()),
 		"completed":               r.Completed,
 		"failed":                  r.Failed,
 		"total_input_tokens":      r.Input,
 		"total_output_tokens":     r.Output,
-		"request_throughput":      number(r.RequestRate),
-		"output_throughput":       number(r.OutputRate),
-		"total_token_throughput":  number(r.TotalRate),
+		"request_throughput":      numberOf(r.RequestRate),
+		"output_throughput":       numberOf(r.OutputRate),
+		"total_token_throughput":  numberOf(r.TotalRate),
 		"max_output_tokens_per_s": number(r.PeakOutputRate),
 		"max_concurrent_requests": r.PeakConcurrency,
 		"moontide":                ownSummary(run, r),
@@ -51,22 +51,23 @@ func ownSummary(run replay.Run, r *serving.Result) map[string]any {
 	for _, e := range r.Verdict.Evidence {
 		evidence = append(evidence, map[string]string{"level": e.Level.String(), "text": e.Text})
 	}
+	ended, l := !run.Ended.IsZero(), r.Lengths
 	own := map[string]any{
 		"verdict":          r.Verdict.Level.String(),
 		"evidence":         evidence,
 		"simulated":        run.Target.Simulated,
-		"ended":            !run.Ended.IsZero(),
-		"not_sent":         run.NotSent,
+		"ended":            ended,
+		"not_sent":         orNull(run.NotSent, ended),
 		"errors":           failed,
-		"offered_rate":     optional64(r.OfferedRate),
-		"achieved_rate":    optional64(r.AchievedRate),
-		"cached_tokens":    optionalInt(r.Cached),
-		"explained_tokens": optionalInt(r.Cache.Explained),
+		"offered_rate":     numberOf(r.OfferedRate),
+		"achieved_rate":    numberOf(r.AchievedRate),
+		"cached_tokens":    orNull(r.Cached.Value, r.Cached.Set),
+		"explained_tokens": orNull(r.Cache.Explained.Value, r.Cache.Explained.Set),
 		"input_estimates":  r.InputEstimates,
 		"output_estimates": r.OutputEstimates,
-		"prompts_off":      r.Lengths.PromptsOff,
-		"answers_shorter":  r.Lengths.AnswersShorter,
-		"answers_longer":   r.Lengths.AnswersLonger,
+		"prompts_off":      orNull(l.PromptsOff, l.Prompts > 0),
+		"answers_shorter":  orNull(l.AnswersShorter, l.Answers > 0),
+		"answers_longer":   orNull(l.AnswersLonger, l.Answers > 0),
 	}
 	addLatency(own, "ttft_from_schedule_ms", r.TTFTFromSchedule)
 	addLatency(own, "e2el_from_schedule_ms", r.E2ELFromSchedule)
@@ -81,11 +82,7 @@ var servingPercentiles = []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}
 
 func addLatency(keys map[string]any, name string, d dist.Distribution) {
 	set := func(stat string, x float64) {
-		if d.Count == 0 {
-			keys[stat+"_"+name] = nil
-			return
-		}
-		keys[stat+"_"+name] = number(x)
+		keys[stat+"_"+name] = numberOf(trace.Opt[float64]{Value: x, Set: d.Count > 0})
 	}
 	set("mean", d.Mean)
 	set("median", d.Quantile(0.5))
@@ -95,26 +92,4 @@ func addLatency(keys map[string]any, name string, d dist.Distribution) {
 	for _, p := range servingPercentiles {
 		set("p"+strconv.FormatFloat(p, 'f', -1, 64), d.Quantile(p/100))
 	}
-}
-
-func optional64(x trace.Opt[float64]) any {
-	if !x.Set {
-		return nil
-	}
-	return number(x.Value)
-}
-
-func optionalInt(n trace.Opt[int]) any {
-	if !n.Set {
-		return nil
-	}
-	return n.Value
-}
-
-// positive is n, or null where it stands for no limit.
-func positive(n int) any {
-	if n == 0 {
-		return nil
-	}
-	return n
 }

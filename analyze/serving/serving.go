@@ -33,9 +33,12 @@ type Result struct {
 	Completed int
 	Failed    int
 	Errors    map[replay.Class]int // failed requests by class
-	Examples  map[replay.Class]string
+	// Examples hold an error of each class, as the server or the system worded
+	// it: who prints one has to make it harmless.
+	Examples map[replay.Class]string
 
-	// Duration is from the first request sent to the last one done.
+	// Duration is from the first request sent to the last one done, failed
+	// ones among them. Nothing is a rate where there is none.
 	Duration time.Duration
 	// Input, Output and Cached count tokens of the completed requests, as the
 	// server reported them; where it did not, Input is the trace's length and
@@ -43,12 +46,12 @@ type Result struct {
 	Input, Output             int
 	InputEstimates            int
 	OutputEstimates           int
-	Cached                    trace.Opt[int] // absent where the server never said
-	RequestRate               float64        // completed requests a second
-	OutputRate, TotalRate     float64        // tokens a second
-	PeakOutputRate            float64        // most tokens in any second
-	PeakConcurrency           int            // most requests in flight
-	OfferedRate, AchievedRate trace.Opt[float64]
+	Cached                    trace.Opt[int]     // absent where the server never said
+	RequestRate               trace.Opt[float64] // completed requests a second
+	OutputRate, TotalRate     trace.Opt[float64] // tokens a second
+	PeakOutputRate            float64            // most tokens in any second
+	PeakConcurrency           int                // most requests in flight
+	OfferedRate, AchievedRate trace.Opt[float64] // requests a second, as due and as sent
 
 	TTFT, TPOT, ITL, E2EL dist.Distribution
 	// The same from the instant the trace asked for, so that a client or a
@@ -74,8 +77,9 @@ type Lengths struct {
 
 // Cache compares what the server had cached with what the trace explains.
 type Cache struct {
-	// Explained are the prompt tokens that lie in leading blocks which another
-	// request of the run had too: no cache that began empty can hit more.
+	// Explained are the prompt tokens of the completed requests that lie in
+	// blocks which another request of the run had too, but for the first time
+	// each was computed: no cache that began empty can hit more.
 	Explained trace.Opt[int]
 	Requests  int // completed requests whose server said what was cached
 }
@@ -83,8 +87,11 @@ type Cache struct {
 // Compute describes a run. The records may come in any order. An error of
 // records is returned as it is.
 func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, error) {
-	c := collector{opts: opts, result: &Result{Errors: map[replay.Class]int{}, Examples: map[replay.Class]string{}}}
-	c.explained = explainer{blockSize: opts.BlockSize, seen: map[uint64]struct{}{}}
+	c := collector{
+		result:    &Result{Errors: map[replay.Class]int{}, Examples: map[replay.Class]string{}},
+		tokens:    tokenRate{},
+		explained: explainer{blockSize: opts.BlockSize, least: map[uint64]int{}},
+	}
 	for rec, err := range records {
 		if err != nil {
 			return nil, err
@@ -99,9 +106,8 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 
 // collector holds what is kept of the records until the last one is known.
 type collector struct {
-	opts                       Options
 	result                     *Result
-	ttft, tpot, itl, e2el      []float64
+	ttft, tpot, e2el           []float64
 	ttftSchedule, e2elSchedule []float64
 	lag, held, schedule        []float64
 	spans                      spans
@@ -109,6 +115,7 @@ type collector struct {
 	sends                      window
 	tokens                     tokenRate
 	explained                  explainer
+	gaps                       [][]time.Duration
 	cached                     int
 }
 
@@ -121,12 +128,13 @@ func (c *collector) add(rec replay.Record) {
 		c.lag = append(c.lag, ms(rec.Sent.Value-rec.Ready))
 		c.held = append(c.held, ms(rec.Ready-rec.Due))
 		c.schedule = append(c.schedule, ms(rec.Sent.Value-rec.Due))
-		c.explained.add(rec.Request)
+		c.explained.add(rec.Request, rec.Class == replay.OK)
 	}
 	if rec.Class != replay.OK {
 		r.Failed++
 		r.Errors[rec.Class]++
-		if r.Examples[rec.Class] == "" {
+		// The first by the alphabet, so that it does not go with the order.
+		if known := r.Examples[rec.Class]; known == "" || rec.Error != "" && rec.Error < known {
 			r.Examples[rec.Class] = rec.Error
 		}
 		return
@@ -192,26 +200,26 @@ func (c *collector) addLatencies(rec replay.Record) {
 	weight := float64(output) / float64(max(rec.Chunks, 1))
 	at := first
 	c.tokens.add(at, weight)
+	c.gaps = append(c.gaps, rec.Gaps)
 	for _, gap := range rec.Gaps {
 		at += gap
-		c.itl = append(c.itl, ms(gap))
 		c.tokens.add(at, weight)
 	}
 }
 
 func (c *collector) finish() *Result {
 	r := c.result
-	r.TTFT, r.TPOT, r.ITL, r.E2EL = dist.Of(c.ttft), dist.Of(c.tpot), dist.Of(c.itl), dist.Of(c.e2el)
+	r.TTFT, r.TPOT, r.ITL, r.E2EL = dist.Of(c.ttft), dist.Of(c.tpot), dist.Of(pooled(c.gaps)), dist.Of(c.e2el)
 	r.TTFTFromSchedule, r.E2ELFromSchedule = dist.Of(c.ttftSchedule), dist.Of(c.e2elSchedule)
 	r.ClientLag, r.Held, r.ScheduleLag = dist.Of(c.lag), dist.Of(c.held), dist.Of(c.schedule)
 	r.PeakConcurrency = c.spans.most()
 	r.PeakOutputRate = c.tokens.most()
 	r.OfferedRate, r.AchievedRate = c.dues.rate(), c.sends.rate()
-	r.Duration = c.spans.last - c.spans.first
+	r.Duration = c.spans.length()
 	if s := r.Duration.Seconds(); s > 0 {
-		r.RequestRate = float64(r.Completed) / s
-		r.OutputRate = float64(r.Output) / s
-		r.TotalRate = float64(r.Input+r.Output) / s
+		r.RequestRate = trace.Some(float64(r.Completed) / s)
+		r.OutputRate = trace.Some(float64(r.Output) / s)
+		r.TotalRate = trace.Some(float64(r.Input+r.Output) / s)
 	}
 	if r.Cache.Requests > 0 {
 		r.Cached = trace.Some(c.cached)
@@ -219,6 +227,22 @@ func (c *collector) finish() *Result {
 	r.Cache.Explained = c.explained.tokens()
 	r.Verdict = judge(r)
 	return r
+}
+
+// pooled are all gaps in milliseconds. They are by far the most values of a
+// run, so they are not collected in a slice that grows by copying.
+func pooled(gaps [][]time.Duration) []float64 {
+	n := 0
+	for _, g := range gaps {
+		n += len(g)
+	}
+	all := make([]float64, 0, n)
+	for _, g := range gaps {
+		for _, gap := range g {
+			all = append(all, ms(gap))
+		}
+	}
+	return all
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -27,12 +27,12 @@ type Evidence struct {
 	Text  string
 }
 
-// A run is INVALID from these on and SUSPECT from a fifth of them.
+// A run is INVALID above these and SUSPECT from a fifth of them on.
 const (
 	lagFloorMS     = 10.0 // client lag at p99 may be this much,
 	lagShareOfTTFT = 0.05 // or this share of the median TTFT
 	promptsOff     = 0.01 // share of prompts that are off by more than 1 %
-	suspectFrom    = 0.2
+	suspectPart    = 5
 )
 
 // templateSlack are the tokens of a chat template that every prompt shares
@@ -48,6 +48,8 @@ func judge(r *Result) Verdict {
 	}
 	if r.Completed == 0 {
 		note(Invalid, "no request succeeded")
+	} else if r.Failed > 0 {
+		note(Valid, "%d of %d requests failed", r.Failed, r.Completed+r.Failed)
 	}
 	if r.ClientLag.Count > 0 {
 		lag, limit := r.ClientLag.Quantile(0.99), lagFloorMS
@@ -80,12 +82,12 @@ func judge(r *Result) Verdict {
 	return v
 }
 
-// grade compares a value with the limit from which a run is INVALID.
+// grade compares a value with the limit above which a run is INVALID.
 func grade(value, limit float64) Level {
 	switch {
 	case value > limit:
 		return Invalid
-	case value > suspectFrom*limit:
+	case value >= limit/suspectPart:
 		return Suspect
 	}
 	return Valid

@@ -12,18 +12,23 @@ import (
 // mayImport is the house: which packages of the module each may know. Arrows
 // point down only.
 var mayImport = map[string][]string{
-	"trace":            {},
-	"trace/prefix":     {"trace"},
-	"synth":            {"trace", "trace/prefix"},
-	"replay":           {"trace"},
-	"replay/prompt":    {"trace"},
-	"replay/openai":    {"replay", "replay/prompt", "trace"},
-	"replay/simserver": {"trace"},
-	"analyze/dist":     {},
-	"analyze":          {"analyze/dist", "trace", "trace/prefix"},
-	"analyze/serving":  {"analyze/dist", "replay", "trace"},
-	"analyze/report":   {"analyze", "analyze/dist", "analyze/serving", "replay", "trace"},
-	"cmd/moontide":     {"analyze", "analyze/report", "analyze/serving", "replay", "replay/openai", "replay/prompt", "replay/simserver", "synth", "trace"},
+	"trace":                 {},
+	"trace/block":           {"trace"},
+	"trace/check":           {"trace", "trace/block"},
+	"trace/prefix":          {"trace"},
+	"synth":                 {"trace", "trace/prefix"},
+	"replay":                {"trace"},
+	"replay/prompt":         {"trace"},
+	"replay/openai":         {"replay", "replay/prompt", "trace"},
+	"replay/simserver":      {"trace"},
+	"analyze/dist":          {},
+	"analyze":               {"analyze/dist", "trace", "trace/block", "trace/prefix"},
+	"analyze/cache":         {"trace", "trace/block"},
+	"analyze/serving":       {"analyze/dist", "replay", "trace"},
+	"analyze/report":        {"analyze", "analyze/cache", "analyze/dist", "analyze/report/figure", "analyze/serving", "replay", "trace", "trace/check"},
+	"analyze/report/figure": {},
+	"cmd/moontide": {"analyze", "analyze/cache", "analyze/report", "analyze/serving", "replay", "replay/openai", "replay/prompt", "replay/simserver",
+		"synth", "trace", "trace/check"},
 }
 
 // onlyIn are libraries that have one place.

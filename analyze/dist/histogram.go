@@ -1,0 +1,88 @@
+package dist
+
+import (
+	"math"
+	"sort"
+)
+
+// logSpan is how far values have to spread, largest over smallest, before their
+// bins grow in proportion: on a linear axis most of them would be one column.
+const logSpan = 20
+
+// Bins divides an axis into columns.
+type Bins struct {
+	// Edges are the borders of the columns, one more than there are columns,
+	// rising. A column holds the values from its lower edge up to, and except in
+	// the last column without, its upper edge.
+	Edges []float64
+	// Log says that the columns are equally wide on a logarithmic axis. Where
+	// values of 0 come with it, one more column from 0 to the smallest positive
+	// value stands in front of the others for them.
+	Log bool
+}
+
+// BinsFor returns n columns, at least 1, that cover the values of all ds, so
+// that their histograms can be laid over each other. They depend on nothing but
+// n and the range of values: logarithmic where no value is negative and the
+// largest is more than 20 times the smallest positive one, else linear. A range
+// of one single value is one column of width 1 around it; no values have no
+// columns.
+func BinsFor(n int, ds ...Distribution) Bins {
+	n = max(n, 1)
+	low, high, positive := math.Inf(1), math.Inf(-1), math.Inf(1)
+	for _, d := range ds {
+		if d.Count == 0 {
+			continue
+		}
+		low, high = min(low, d.Min), max(high, d.Max)
+		if i := sort.Search(len(d.sorted), func(i int) bool { return d.sorted[i] > 0 }); i < len(d.sorted) {
+			positive = min(positive, d.sorted[i])
+		}
+	}
+	switch {
+	case low > high:
+		return Bins{}
+	case low == high:
+		return Bins{Edges: []float64{low - 0.5, high + 0.5}}
+	case low >= 0 && high > logSpan*positive:
+		return Bins{Edges: logEdges(n, low, positive, high), Log: true}
+	}
+	edges := make([]float64, n+1)
+	for i := range n {
+		edges[i] = low + (high-low)*float64(i)/float64(n)
+	}
+	edges[n] = high
+	return Bins{Edges: edges}
+}
+
+func logEdges(n int, low, positive, high float64) []float64 {
+	var edges []float64
+	if low == 0 {
+		edges = append(edges, 0)
+	}
+	edges = append(edges, positive) // a power may miss it, and high, by the last digit
+	for i := 1; i < n; i++ {
+		share := float64(i) / float64(n)
+		edges = append(edges, math.Exp((1-share)*math.Log(positive)+share*math.Log(high)))
+	}
+	return append(edges, high)
+}
+
+// Histogram counts the values in each column. Values outside all columns count
+// nowhere.
+func (d Distribution) Histogram(b Bins) []int {
+	if len(b.Edges) < 2 {
+		return nil
+	}
+	counts := make([]int, len(b.Edges)-1)
+	below := d.first(sort.SearchFloat64s(d.sorted, b.Edges[0]))
+	for i, edge := range b.Edges[1:] {
+		if i == len(counts)-1 {
+			edge = math.Nextafter(edge, math.Inf(1)) // the last column is closed
+		}
+		up := d.first(sort.SearchFloat64s(d.sorted, edge))
+		counts[i] = up - below
+		below = up
+	}
+	return counts
+}

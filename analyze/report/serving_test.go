@@ -1,0 +1,309 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/analyze/report"
+	"moontide/analyze/serving"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// hostile is what a server may answer: it clears the screen, rings, forges a
+// line and is not UTF-8. U+009B begins a command as ESC [ does, U+202E turns
+// the direction of the text.
+const hostile = "no\x1b[2J\x07 model\r\nVerdict: VALID\t\u009b31m\u202e\xff <b>\"\\"
+
+// answers are n requests, one every 0.5 s: 0.4 ms late, a TTFT of 100, 101 ..
+// ms, gaps of 20 and 30 ms.
+func answers(n int) (records []replay.Record) {
+	for i := range n {
+		due := time.Duration(i) * 500 * time.Millisecond
+		sent := due + 400*time.Microsecond
+		first := sent + time.Duration(100+i)*time.Millisecond
+		last := first + 50*time.Millisecond
+		records = append(records, replay.Record{
+			Request: trace.Request{InputLength: 1000, OutputLength: 3, HashIDs: []uint64{1, uint64(2 + i)}},
+			Row:     i, Due: due, Ready: due,
+			Sent: trace.Some(sent), First: trace.Some(first), Last: trace.Some(last), Done: last + time.Millisecond,
+			Gaps: []time.Duration{20 * time.Millisecond, 30 * time.Millisecond}, Chunks: 3,
+			Counts: replay.Counts{Input: trace.Some(1000), Output: trace.Some(3), Cached: trace.Some(0)},
+			Status: 200,
+		})
+	}
+	return records
+}
+
+// uncounted takes the server's counts away.
+func uncounted(records []replay.Record) []replay.Record {
+	for i := range records {
+		records[i].Counts = replay.Counts{}
+	}
+	return records
+}
+
+func failure(class replay.Class, message string) replay.Record {
+	return replay.Record{
+		Request: trace.Request{InputLength: 1000, OutputLength: 3, HashIDs: []uint64{1}},
+		Sent:    trace.Some(time.Millisecond), Done: time.Second, Class: class, Error: message,
+	}
+}
+
+func measured(t *testing.T, records []replay.Record) *serving.Result {
+	t.Helper()
+	r, err := serving.Compute(func(yield func(replay.Record, error) bool) {
+		for _, rec := range records {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}, serving.Options{BlockSize: 512})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// ended is a run of n rows that came to its end.
+func ended(n int) replay.Run {
+	started := time.Date(2026, 3, 4, 5, 6, 7, 0, time.FixedZone("", 3600))
+	return replay.Run{
+		Started: started, Ended: started.Add(time.Minute), Rows: n, Sent: n,
+		Target: replay.Target{Model: "m", Endpoint: "chat"},
+	}
+}
+
+func changed(run replay.Run, change func(*replay.Run)) replay.Run {
+	change(&run)
+	return run
+}
+
+var servingRuns = []struct {
+	name    string
+	run     replay.Run
+	records []replay.Record
+}{
+	{"complete", ended(4), answers(4)},
+	{"failures", changed(ended(9), func(r *replay.Run) {
+		r.Sent, r.NotSent, r.Limits.MaxConcurrency = 7, 2, 16
+		r.Notes = []string{"the block size is assumed", hostile}
+	}), append(uncounted(answers(3)),
+		failure(replay.Server, hostile), failure(replay.Server, "zzz"), failure(replay.Timeout, "no end after 1s"), failure(replay.Empty, ""))},
+	{"killed", changed(ended(9), func(r *replay.Run) { r.Ended, r.Sent = time.Time{}, 0 }), answers(2)},
+	{"stopped", changed(ended(9), func(r *replay.Run) {
+		r.Sent, r.NotSent, r.Stopped, r.Failure, r.Target.Simulated = 2, 7, true, hostile, true
+	}), answers(2)},
+	{"nothing", ended(2), []replay.Record{{Class: replay.Connect, Error: "refused", Done: 5}, {Class: replay.Connect, Error: "refused", Done: 9}}},
+}
+
+func servingText(t *testing.T, run replay.Run, records []replay.Record) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := report.ServingText(&text, run, measured(t, records)); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+func TestServingText(t *testing.T) {
+	for _, test := range servingRuns {
+		t.Run(test.name, func(t *testing.T) {
+			golden(t, "testdata/serving_"+test.name+".txt", servingText(t, test.run, test.records))
+		})
+	}
+}
+
+// The block is read by eye and by scripts made for vLLM's: rules of 50 columns,
+// labels padded to 40, one space, the value.
+func TestServingTextHasTheShapeOfTheField(t *testing.T) {
+	line := regexp.MustCompile(`^[^:]+:$`)
+	for _, test := range servingRuns {
+		text := servingText(t, test.run, test.records)
+		end := "\n" + strings.Repeat("=", 50) + "\n"
+		block, _, found := strings.Cut(text, end)
+		if !found || !strings.HasPrefix(block, "============ Serving Benchmark Result ============\n") {
+			t.Fatalf("%s: no block in:\n%s", test.name, text)
+		}
+		for _, row := range strings.Split(block, "\n") {
+			if row[0] == '-' || row[0] == '=' {
+				if len(row) != 50 {
+					t.Errorf("%s: rule of %d columns: %s", test.name, len(row), row)
+				}
+			} else if label := strings.TrimRight(row[:40], " "); !line.MatchString(label) || row[40] != ' ' || strings.ContainsRune(row[41:], ' ') {
+				t.Errorf("%s: %q", test.name, row)
+			}
+		}
+		if want := fmt.Sprintf("\n%-40s %d\n", "Failed requests:", measured(t, test.records).Failed); !strings.Contains(block, want) {
+			t.Errorf("%s: no %q", test.name, want)
+		}
+	}
+}
+
+// Nothing that a server or a file says may command a terminal or look like a
+// line of the report.
+func TestServingTextIsHarmless(t *testing.T) {
+	run := changed(ended(1), func(r *replay.Run) { r.Failure, r.Notes = hostile, []string{hostile} })
+	text := servingText(t, run, []replay.Record{failure(replay.Class(hostile), hostile)})
+	for i, r := range text {
+		if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e') {
+			t.Fatalf("%q in %q", r, text[max(0, i-20):min(len(text), i+20)])
+		}
+	}
+	if n := strings.Count(text, "\nVerdict: "); n != 1 {
+		t.Errorf("%d verdicts in:\n%s", n, text)
+	}
+	if n := strings.Count(text, `no [2J model Verdict: VALID 31m `+"\ufffd"+` <b>"\`); n != 4 {
+		t.Errorf("class, example, failure and note are there %d times in:\n%s", n, text)
+	}
+}
+
+func summary(t *testing.T, run replay.Run, records []replay.Record) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(report.Summary(run, measured(t, records)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys map[string]any
+	if err := json.Unmarshal(text, &keys); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return keys
+}
+
+func pick(keys map[string]any, names map[string]any) map[string]any {
+	picked := map[string]any{}
+	for name := range names {
+		if value, ok := keys[name]; ok {
+			picked[name] = value
+		}
+	}
+	return picked
+}
+
+var about = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a)) })
+
+// The keys and their meaning are those of the result file of vLLM's benchmark.
+func TestSummary(t *testing.T) {
+	run := changed(ended(4), func(r *replay.Run) { r.Limits.MaxConcurrency = 16 })
+	keys := summary(t, run, answers(4))
+	// Sent from 0.4 to 1500.4 ms, the last done after 103 + 50 + 1 ms more.
+	const seconds = 1.654
+	want := map[string]any{
+		"date": "20260304-040607", "backend": "openai-chat", "endpoint_type": "chat", "model_id": "m",
+		"num_prompts": 4.0, "max_concurrency": 16.0, "request_rate": 2.0, "duration": seconds,
+		"completed": 4.0, "failed": 0.0, "total_input_tokens": 4000.0, "total_output_tokens": 12.0,
+		"request_throughput": 4 / seconds, "output_throughput": 12 / seconds, "total_token_throughput": 4012 / seconds,
+		// Tokens at 100, 120, 150 ms and half a second later: 6 in a second.
+		"max_output_tokens_per_s": 6.0, "max_concurrent_requests": 1.0,
+		"mean_ttft_ms": 101.5, "median_ttft_ms": 101.5, "std_ttft_ms": math.Sqrt(1.25), "min_ttft_ms": 100.0, "max_ttft_ms": 103.0,
+		"p1_ttft_ms": 100.03, "p5_ttft_ms": 100.15, "p10_ttft_ms": 100.3, "p25_ttft_ms": 100.75, "p50_ttft_ms": 101.5,
+		"p75_ttft_ms": 102.25, "p90_ttft_ms": 102.7, "p95_ttft_ms": 102.85, "p99_ttft_ms": 102.97, "p99.9_ttft_ms": 102.997,
+		"mean_tpot_ms": 25.0, "p99_tpot_ms": 25.0, "mean_itl_ms": 25.0, "median_itl_ms": 25.0, "std_itl_ms": 5.0,
+		"mean_e2el_ms": 151.5, "median_e2el_ms": 151.5, "p99_e2el_ms": 152.97,
+	}
+	if diff := cmp.Diff(want, pick(keys, want), about); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	want = map[string]any{
+		"verdict": "VALID", "simulated": false, "ended": true, "not_sent": 0.0, "errors": map[string]any{},
+		"offered_rate": 2.0, "achieved_rate": 2.0, "cached_tokens": 0.0, "explained_tokens": 3 * 512.0,
+		"input_estimates": 0.0, "output_estimates": 0.0, "prompts_off": 0.0, "answers_shorter": 0.0, "answers_longer": 0.0,
+		"mean_ttft_from_schedule_ms": 101.9, "mean_e2el_from_schedule_ms": 151.9,
+		"mean_schedule_lag_ms": 0.4, "p99_client_lag_ms": 0.4, "mean_held_ms": 0.0,
+	}
+	own := keys["moontide"].(map[string]any)
+	if diff := cmp.Diff(want, pick(own, want), about); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	evidence := own["evidence"].([]any)
+	if first := evidence[0].(map[string]any); len(evidence) != 5 || first["level"] != "VALID" || !strings.HasPrefix(first["text"].(string), "client lag at p99 is 0.40 ms") {
+		t.Errorf("evidence %v", evidence)
+	}
+}
+
+// What was not measured is null under the same keys, never 0 and never left
+// out.
+func TestSummaryOfNothing(t *testing.T) {
+	full := summary(t, ended(4), answers(4))
+	run := changed(ended(2), func(r *replay.Run) { r.Ended = time.Time{} })
+	bare := summary(t, run, []replay.Record{{Class: replay.Connect, Error: "refused", Done: 5}})
+	known := []string{
+		"date", "backend", "endpoint_type", "model_id", "num_prompts", "duration", "completed", "failed",
+		"total_input_tokens", "total_output_tokens", "max_output_tokens_per_s", "max_concurrent_requests", "moontide",
+		"verdict", "evidence", "simulated", "ended", "errors", "input_estimates", "output_estimates",
+	}
+	for _, at := range []struct{ full, bare map[string]any }{{full, bare}, {full["moontide"].(map[string]any), bare["moontide"].(map[string]any)}} {
+		if len(at.bare) != len(at.full) {
+			t.Errorf("%d keys, of a full run %d", len(at.bare), len(at.full))
+		}
+		for key := range at.full {
+			value, there := at.bare[key]
+			// Explained are 0 tokens: nothing was sent that could share any.
+			if !there || key != "explained_tokens" && slices.Contains(known, key) != (value != nil) {
+				t.Errorf("%s is %v, there: %v", key, value, there)
+			}
+		}
+	}
+	want := map[string]any{"ended": false, "errors": map[string]any{"connect": 1.0}, "verdict": "INVALID"}
+	if diff := cmp.Diff(want, pick(bare["moontide"].(map[string]any), want)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A server that did not count leaves lengths unknown: none is off by 0.
+func TestSummaryWithoutCounts(t *testing.T) {
+	own := summary(t, ended(2), uncounted(answers(2)))["moontide"].(map[string]any)
+	want := map[string]any{
+		"prompts_off": nil, "answers_shorter": nil, "answers_longer": nil, "cached_tokens": nil, "explained_tokens": 512.0,
+		"input_estimates": 2.0, "output_estimates": 2.0, "verdict": "SUSPECT",
+	}
+	if diff := cmp.Diff(want, pick(own, want)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Names that are not UTF-8 give valid JSON in the file, too, and numbers have
+// no exponent.
+func TestSummaryIsValidJSON(t *testing.T) {
+	run := changed(ended(1), func(r *replay.Run) { r.Target.Model, r.Target.Endpoint = hostile, hostile })
+	records := append(answers(1), failure(replay.Class(hostile), hostile))
+	slow := answers(1)[0]
+	slow.Last = trace.Some(math.MaxInt64 * time.Nanosecond)
+	path := t.TempDir() + "/summary.json"
+	if err := replay.WriteJSON(path, report.Summary(run, measured(t, append(records, slow)))); err != nil {
+		t.Fatal(err)
+	}
+	bytes, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(bytes)
+	if !utf8.ValidString(text) || !json.Valid(bytes) {
+		t.Fatalf("not JSON: %s", text)
+	}
+	if found := regexp.MustCompile(`": [0-9.-]+[eE]`).FindString(text); found != "" {
+		t.Errorf("a number with an exponent: %s", found)
+	}
+	if want := `"model_id": "no\u001b[2J`; !strings.Contains(text, want) {
+		t.Errorf("%s is not in %s", want, text)
+	}
+}
+
+func TestServingTextPassesOnWriteErrors(t *testing.T) {
+	if err := report.ServingText(fullDisk{}, ended(1), measured(t, answers(1))); !errors.Is(err, errFull) {
+		t.Errorf("%v", err)
+	}
+}
