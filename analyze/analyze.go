@@ -17,8 +17,11 @@
 package analyze
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
+	"sync"
 
 	"moontide/analyze/dist"
 	"moontide/trace"
@@ -33,13 +36,21 @@ type Options struct {
 	// BlockSize is the number of tokens of a block, 1..[trace.MaxLength]; 0
 	// detects it.
 	BlockSize int
+	// Top is how many of the most used blocks, and of the shared roots, are
+	// listed; 0 is 10.
+	Top int
 }
+
+// defaultTop is how many lines of a list a reader takes in.
+const defaultTop = 10
 
 // Analysis is what a trace is like.
 type Analysis struct {
 	Requests int
 	// ISL and OSL are the input and output sequence lengths in tokens.
 	ISL, OSL dist.Distribution
+	// Lengths is how the two go together.
+	Lengths Lengths
 	// Arrivals is nil where no row has a timestamp.
 	Arrivals *Arrivals
 	// Prefix is nil where no row has a block id.
@@ -51,6 +62,9 @@ type Analysis struct {
 	// Declared is the shared context that the generator of a synthetic trace
 	// wrote into its rows. Each of its numbers covers the rows that declare it.
 	Declared Context
+	// Sessions is nil where nothing tells which requests belong together: no row
+	// has a session id or block ids.
+	Sessions *Sessions
 }
 
 // Context splits prompts into the part that they share with other requests and
@@ -64,63 +78,90 @@ type Context struct {
 	SharedRatio trace.Opt[float64]
 }
 
-// Trace describes a trace in one pass over its requests. It holds about 60
-// bytes for each request and, for each unique block, less than 1 byte where ids
-// are numbered by first use and about 75 where they are random numbers; a block
-// that is used again costs nothing.
+// Trace describes a trace in one pass over its requests. While it runs it holds
+// about 40 bytes for each request, 4 for each unique block, 32 more for each that
+// is used again, and a table of block ids (see [moontide/trace/block.Table]); once
+// the requests have ended, up to 200 bytes for each of them, of which the result
+// keeps about 70. It uses several processors for a moment at the end.
 //
-// The errors are [ErrEmpty], a block size out of range, and, unchanged, an error
-// of the stream.
+// The errors are [ErrEmpty], an option out of range, more distinct blocks than
+// such a table can number, more than 2^31-1 requests, and, unchanged, an error of
+// the stream.
 func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	if opts.BlockSize < 0 || opts.BlockSize > trace.MaxLength {
 		return nil, fmt.Errorf("block size %d is not within 1..%d tokens", opts.BlockSize, trace.MaxLength)
+	}
+	if opts.Top < 0 {
+		return nil, fmt.Errorf("a list of the top %d is not possible", opts.Top)
 	}
 	var c collector
 	for r, err := range reqs {
 		if err != nil {
 			return nil, err
 		}
+		if len(c.rows) == maxRequests {
+			return nil, fmt.Errorf("more than %d requests", maxRequests)
+		}
 		c.add(r)
 	}
-	if len(c.isl) == 0 {
+	if err := c.prefix.blocks.table.Err(); err != nil {
+		return nil, err
+	}
+	if len(c.rows) == 0 {
 		return nil, ErrEmpty
 	}
 	size := c.detector.BlockSize()
 	if opts.BlockSize > 0 {
 		size = trace.GivenBlockSize(opts.BlockSize)
 	}
-	return c.analysis(size), nil
+	return c.analysis(size, cmp.Or(opts.Top, defaultTop)), nil
 }
+
+// maxRequests is what row numbers have room for.
+const maxRequests = math.MaxInt32
 
 // collector holds what is kept of the requests until the last one is known.
 type collector struct {
-	isl, osl   []float64
-	timestamps []float64
-	detector   trace.BlockDetector
-	prefix     prefixCounter
-	declared   declaredSums
+	rows     []row
+	detector trace.BlockDetector
+	prefix   prefixCounter
+	declared declaredSums
+	sessions sessionCounter
+}
+
+// row is what is kept of a request.
+type row struct {
+	at       float64 // arrival in ms, or NaN
+	isl, osl int32
+	runs     uint32 // where its runs of blocks begin
+	hasIDs   bool
 }
 
 func (c *collector) add(r trace.Request) {
-	c.isl = append(c.isl, float64(r.InputLength))
-	c.osl = append(c.osl, float64(r.OutputLength))
+	at := math.NaN()
 	if r.Timestamp.Set {
-		c.timestamps = append(c.timestamps, r.Timestamp.Value)
+		at = r.Timestamp.Value
 	}
+	c.rows = append(c.rows, row{at: at, isl: int32(r.InputLength), osl: int32(r.OutputLength)})
 	c.detector.Add(r)
-	c.prefix.add(r)
+	c.prefix.add(c.rows, r.HashIDs)
 	c.declared.add(r)
+	c.sessions.add(len(c.rows)-1, r)
 }
 
-func (c *collector) analysis(size trace.BlockSize) *Analysis {
-	a := &Analysis{
-		Requests: len(c.isl),
-		ISL:      dist.Of(c.isl),
-		OSL:      dist.Of(c.osl),
-		Arrivals: arrivalsAt(c.timestamps),
-		Declared: c.declared.context(),
-	}
-	a.Prefix, a.Observed = c.prefix.result(size)
+// analysis works the parts out side by side: each only reads what was kept.
+func (c *collector) analysis(size trace.BlockSize, top int) *Analysis {
+	a := &Analysis{Requests: len(c.rows), Declared: c.declared.context()}
+	var parts sync.WaitGroup
+	parts.Go(func() { a.ISL, a.OSL, a.Lengths = lengthsOf(c.rows) })
+	parts.Go(func() { a.Arrivals = arrivalsOf(c.rows) })
+	parts.Go(func() { a.Prefix, a.Observed = c.prefix.result(c.rows, size, top) })
+	parts.Go(func() {
+		if a.Sessions = c.sessions.result(c.rows); a.Sessions == nil {
+			a.Sessions = c.prefix.sessions(c.rows, size)
+		}
+	})
+	parts.Wait()
 	return a
 }
 

@@ -1,10 +1,11 @@
 package analyze
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
-	"github.com/montanaflynn/stats"
-
+	"moontide/analyze/dist"
 	"moontide/trace"
 )
 
@@ -20,32 +21,77 @@ type Arrivals struct {
 	// Rate is Requests over the time from First to Last, in requests per
 	// second; absent where all arrive at once.
 	Rate trace.Opt[float64]
-	// CV is the coefficient of variation of the times between successive
-	// arrivals, their population standard deviation over their mean: 0 for a
-	// clock, about 1 for a Poisson process, more for bursts. It is absent with
-	// fewer than two such times or where all arrive at once.
+	// Gaps are the times between successive arrivals in milliseconds.
+	Gaps dist.Distribution
+	// CV is the coefficient of variation of Gaps, their population standard
+	// deviation over their mean: 0 for a clock, about 1 for a Poisson process,
+	// more for bursts. It is absent with fewer than two gaps or where all
+	// requests arrive at once.
 	CV trace.Opt[float64]
 	// DistinctTimestamps counts the different arrival times and MostAtOnce the
 	// requests at the one that has the most.
 	DistinctTimestamps, MostAtOnce int
+	// Peak1s and Peak60s are the most requests that arrive within any 1 s and
+	// any 60 s, wherever that window begins; it does not include its end.
+	Peak1s, Peak60s int
+	// Dispersion1s and Dispersion60s are the index of dispersion for counts: the
+	// population variance of the numbers of arrivals in windows of 1 s and 60 s,
+	// over their mean. It is about 1 for a Poisson process at any window, and
+	// grows with the window where the rate itself varies slowly. The windows lie
+	// side by side from First on, up to the last that ends by Last; it is absent
+	// with fewer than two.
+	Dispersion1s, Dispersion60s trace.Opt[float64]
+	// Grid is nil where timestamps lie on no grid.
+	Grid *Grid
+	// Series is the rate over time.
+	Series Series
+
+	sorted []arrival
+}
+
+// arrival is when a request came and the length of its answer.
+type arrival struct {
+	at  float64
+	osl int32
 }
 
 // Duration is the time from the first to the last arrival, in milliseconds.
 func (a *Arrivals) Duration() float64 { return a.Last - a.First }
 
-// arrivalsAt describes timestamps in milliseconds, whose slice it sorts; nil
-// for none.
-func arrivalsAt(timestamps []float64) *Arrivals {
-	n := len(timestamps)
+// arrivalsOf is nil where no row has a timestamp.
+func arrivalsOf(rows []row) *Arrivals {
+	sorted := make([]arrival, 0, len(rows))
+	for _, r := range rows {
+		if !math.IsNaN(r.at) {
+			sorted = append(sorted, arrival{r.at, r.osl})
+		}
+	}
+	n := len(sorted)
 	if n == 0 {
 		return nil
 	}
-	slices.Sort(timestamps)
-	a := &Arrivals{Requests: n, First: timestamps[0], Last: timestamps[n-1]}
-	a.DistinctTimestamps, a.MostAtOnce = countTimestamps(timestamps)
+	byTime := func(a, b arrival) int { return cmp.Compare(a.at, b.at) }
+	if !slices.IsSortedFunc(sorted, byTime) {
+		slices.SortStableFunc(sorted, byTime)
+	}
+	times := make([]float64, n)
+	for i, a := range sorted {
+		times[i] = a.at
+	}
+	a := &Arrivals{Requests: n, First: times[0], Last: times[n-1], sorted: sorted}
+	a.DistinctTimestamps, a.MostAtOnce = countTimestamps(times)
+	a.Peak1s, a.Peak60s = peak(times, 1000), peak(times, 60_000)
+	a.Dispersion1s, a.Dispersion60s = dispersion(times, 1000), dispersion(times, 60_000)
+	gaps := gapsOf(times)
+	slices.Sort(gaps)
+	a.Grid = gridOf(times, gaps)
+	a.Series = seriesOf(times, a.Grid)
+	a.Gaps = dist.Of(gaps)
 	if a.Duration() > 0 {
 		a.Rate = trace.Some(float64(n) / (a.Duration() / 1000))
-		a.CV = variation(timestamps)
+		if a.Gaps.Count > 1 {
+			a.CV = trace.Some(a.Gaps.Std / a.Gaps.Mean)
+		}
 	}
 	return a
 }
@@ -63,18 +109,10 @@ func countTimestamps(sorted []float64) (distinct, mostAtOnce int) {
 	return distinct, mostAtOnce
 }
 
-// variation is the coefficient of variation of the steps of sorted times that
-// are not all equal.
-func variation(sorted []float64) trace.Opt[float64] {
-	if len(sorted) < 3 {
-		return trace.Opt[float64]{}
+func gapsOf(sorted []float64) []float64 {
+	gaps := make([]float64, len(sorted)-1)
+	for i := range gaps {
+		gaps[i] = sorted[i+1] - sorted[i]
 	}
-	steps := make([]float64, len(sorted)-1)
-	for i := range steps {
-		steps[i] = sorted[i+1] - sorted[i]
-	}
-	// The errors can only say that there are no steps.
-	mean, _ := stats.Mean(steps)
-	std, _ := stats.StandardDeviationPopulation(steps)
-	return trace.Some(std / mean)
+	return gaps
 }

@@ -1,6 +1,9 @@
 package analyze
 
-import "moontide/trace"
+import (
+	"moontide/analyze/dist"
+	"moontide/trace"
+)
 
 // Prefix is how prompts share their beginnings, as their block ids tell it. It
 // covers the rows that have ids. A row without them (hash_ids absent) is not
@@ -21,6 +24,14 @@ type Prefix struct {
 	// NoHit is the number of requests that hit nothing, and AllHit that of
 	// requests whose every block was a hit.
 	NoHit, AllHit int
+	// Context is the observed context of each request in tokens: the values
+	// that [Analysis].Observed averages.
+	Context dist.Distribution
+
+	Popularity Popularity
+	Roots      Roots
+	Reuse      Reuse
+	Tree       Tree
 }
 
 // HitRates are the three ratios that are called "hit rate" in the field, each
@@ -41,73 +52,119 @@ type HitRates struct {
 // to wait for the block size, and a shared context for later requests, so it
 // keeps for each request what both need.
 type prefixCounter struct {
-	blocks  blockSet
-	prompts []prompt
-	runs    []run
-	total   int
+	blocks   blockUses
+	requests int // with ids
+	total    int
+	runs     []run // of all rows, in their order
+	roots    rootCounter
+	reuse    reuseCounter
 }
-
-// prompt is a request's ISL and the number of its runs.
-type prompt struct{ isl, runs int32 }
 
 // run is a stretch of a prompt's blocks: first some that had been seen before,
-// then fresh ones, whose ids are consecutive from firstFresh. With the ids of
-// the Mooncake format, numbered by first use, a whole prompt is one run: its
-// hits and the rest. A gap between fresh ids starts another run, and so does a
-// seen block after a fresh one, which no prefix-chained trace has.
-//
-// Only fresh ids need to be kept: a block seen before is already known to occur
-// more than once.
+// then fresh ones. Fresh blocks are numbered as they come, so a run's are
+// consecutive from first. A prefix-chained prompt is one run: its hits and the
+// rest. Only ids that are not chained have a seen block after a fresh one,
+// which starts another run.
 type run struct {
-	firstFresh  uint64
 	seen, fresh int32
+	// above is the last of the seen blocks, under which the fresh ones are said to
+	// hang; first is the first of these. Each means something only where its
+	// stretch has blocks.
+	above, first uint32
 }
 
-func (c *prefixCounter) add(r trace.Request) {
-	if r.HashIDs == nil {
+// add follows the ids of the last of rows.
+func (c *prefixCounter) add(rows []row, ids []uint64) {
+	me := uint32(len(rows) - 1)
+	rows[me].runs = uint32(len(c.runs))
+	if ids == nil {
 		return
 	}
-	c.total += len(r.HashIDs)
-	before := len(c.runs)
+	rows[me].hasIDs = true
+	c.requests++
+	if len(ids) == 0 {
+		return
+	}
+	c.total += len(ids)
+	leading := true
 	var now run
-	for _, id := range r.HashIDs {
-		seen := c.blocks.add(id)
-		if now.fresh > 0 && (seen || id != now.firstFresh+uint64(now.fresh)) {
+	var root uint32
+	for i, id := range ids {
+		number, last, seen := c.blocks.use(id, me)
+		if i == 0 {
+			root = number
+		}
+		if !seen {
+			if now.fresh == 0 {
+				now.first, leading = number, false
+				if now.seen > 0 {
+					c.blocks.repeated(now.above).runs++
+				}
+			}
+			now.fresh++
+			continue
+		}
+		if now.fresh > 0 {
 			c.runs = append(c.runs, now)
 			now = run{}
 		}
-		switch {
-		case seen:
-			now.seen++
-		case now.fresh == 0:
-			now.firstFresh, now.fresh = id, 1
-		default:
-			now.fresh++
+		now.above = number
+		now.seen++
+		if leading {
+			c.reuse.hit(rows, last)
 		}
 	}
-	if len(r.HashIDs) > 0 {
-		c.runs = append(c.runs, now)
-	}
-	c.prompts = append(c.prompts, prompt{isl: int32(r.InputLength), runs: int32(len(c.runs) - before)})
+	c.reuse.flush(rows)
+	c.runs = append(c.runs, now)
+	c.roots.add(ids[0], root, rows[me].isl)
 }
 
-// result is absent where there are no blocks at all.
-func (c *prefixCounter) result(size trace.BlockSize) (*Prefix, Context) {
+// runsOf returns the runs of a row.
+func (c *prefixCounter) runsOf(rows []row, i int) []run {
+	if i+1 == len(rows) {
+		return c.runs[rows[i].runs:]
+	}
+	return c.runs[rows[i].runs:rows[i+1].runs]
+}
+
+// end is the number after the run's last block.
+func (r run) end() uint32 { return r.first + uint32(r.fresh) }
+
+// has reports whether a block is one of the run's fresh ones.
+func (r run) has(number uint32) bool { return number-r.first < uint32(r.fresh) }
+
+// runWith returns the run in which a block was fresh.
+func (c *prefixCounter) runWith(rows []row, number uint32) run {
+	runs := c.runsOf(rows, int(c.blocks.owner(number)))
+	for !runs[0].has(number) {
+		runs = runs[1:]
+	}
+	return runs[0]
+}
+
+// result is nil where there are no blocks at all.
+func (c *prefixCounter) result(rows []row, size trace.BlockSize, top int) (*Prefix, Context) {
 	if c.total == 0 {
 		return nil, Context{}
 	}
 	p := &Prefix{
 		BlockSize:    size,
-		Requests:     len(c.prompts),
+		Requests:     c.requests,
 		TotalBlocks:  c.total,
-		UniqueBlocks: c.blocks.unique,
+		UniqueBlocks: c.blocks.unique(),
+		Popularity:   c.popularity(rows, top),
+		Roots:        c.sharedRoots(rows, size, top),
+		Reuse:        c.reuse.result(),
+		Tree:         c.tree(rows),
 	}
 	var isl, shared int
 	var requestRates float64
-	next := 0
-	for _, r := range c.prompts {
-		runs := c.runs[next : next+int(r.runs)]
-		next += int(r.runs)
+	contexts := make([]float64, 0, c.requests)
+	for i, r := range rows {
+		if !r.hasIDs {
+			continue
+		}
+		runs, length := c.runsOf(rows, i), int(r.isl)
 		hit, blocks := leadingHits(runs), countBlocks(runs)
 		switch {
 		case hit == 0:
@@ -119,10 +176,13 @@ func (c *prefixCounter) result(size trace.BlockSize) (*Prefix, Context) {
 			requestRates += float64(hit) / float64(blocks)
 		}
 		p.HitBlocks += hit
-		p.HitTokens += min(hit*size.Tokens, int(r.isl))
-		shared += min(c.leadingRepeats(runs)*size.Tokens, int(r.isl))
-		isl += int(r.isl)
+		p.HitTokens += min(hit*size.Tokens, length)
+		context := min(c.leadingRepeats(runs)*size.Tokens, length)
+		contexts = append(contexts, float64(context))
+		shared += context
+		isl += length
 	}
+	p.Context = dist.Of(contexts)
 	p.Infinite = HitRates{
 		Block:       float64(p.HitBlocks) / float64(p.TotalBlocks),
 		Token:       ratio(p.HitTokens, isl),
@@ -157,8 +217,8 @@ func (c *prefixCounter) leadingRepeats(runs []run) int {
 	n := 0
 	for _, r := range runs {
 		n += int(r.seen)
-		for i := range uint64(r.fresh) {
-			if !c.blocks.repeated(r.firstFresh + i) {
+		for i := range uint32(r.fresh) {
+			if c.blocks.repeated(r.first+i) == nil {
 				return n
 			}
 			n++

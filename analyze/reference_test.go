@@ -24,7 +24,9 @@ func TestConversationTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each value is compared in the digits in which it was published.
+	// Each value is compared in the digits in which it was published; those that
+	// nobody published were computed a second time by a program without any of
+	// this code, straight from the definitions.
 	for _, check := range []struct{ name, got, want string }{
 		{"requests", fmt.Sprint(a.Requests), "12031"},
 		{"first and last timestamp", fmt.Sprintf("%.0f %.0f", a.Arrivals.First, a.Arrivals.Last), "0 3536999"},
@@ -53,10 +55,27 @@ func TestConversationTrace(t *testing.T) {
 		{"observed unique prompt", fmt.Sprintf("%.2f", a.Observed.UniqueMean.Value), "5661.48"},
 		{"requests with no hit", fmt.Sprint(a.Prefix.NoHit), "1"},
 		{"requests with every block hit", fmt.Sprint(a.Prefix.AllHit), "118"},
+		{"peaks in 1 s and 60 s", fmt.Sprint(a.Arrivals.Peak1s, a.Arrivals.Peak60s), "28 260"},
+		{"grid", fmt.Sprint(*a.Arrivals.Grid), "{3000 0 1}"},
+		{"dispersion in 1 s and 60 s", fmt.Sprintf("%.4f %.4f", a.Arrivals.Dispersion1s.Value, a.Arrivals.Dispersion60s.Value), "7.8976 2.8950"},
+		{"correlations", fmt.Sprintf("%.6f %.6f", a.Lengths.Pearson.Value, a.Lengths.Spearman.Value), "0.071878 0.071692"},
+		{"windows", fmt.Sprint(len(a.Arrivals.Series.Counts), a.Arrivals.Series.Step), "236 15000"},
+		// The notes on this trace say 114 s.
+		{"median reuse interval, ms", fmt.Sprint(a.Prefix.Reuse.Time.Count, a.Prefix.Reuse.Time.Quantile(0.5)), "105710 113999"},
+		{"shared roots", fmt.Sprintf("%+v", a.Prefix.Roots),
+			"{Distinct:1 Shared:1 Requests:12031 Top:[{ID:0 Requests:12031 ChainBlocks:1 ChainTokens:512}]}"},
+		{"most used block", fmt.Sprint(a.Prefix.Popularity.Top[0]), "{0 12031 1}"},
+		// 7,372 requests go on from block 0 as no earlier one did, after the first.
+		{"most children", fmt.Sprint(a.Prefix.Tree.Children.Max), "7373"},
+		{"tree", fmt.Sprint(a.Prefix.Tree.Nodes, a.Prefix.Tree.Roots, a.Prefix.Tree.Leaves, a.Prefix.Tree.Forks, a.Prefix.Tree.Depth.Max), "182790 1 11905 3876 247"},
 		{"declared context", fmt.Sprint(a.Declared), fmt.Sprint(analyze.Context{})},
 	} {
 		if check.got != check.want {
 			t.Errorf("%s: %s, want %s", check.name, check.got, check.want)
 		}
+	}
+	if s := a.Sessions; !s.Inferred || s.Requests != 12031 || s.Sessions != 12031-3865 || s.Growth.Count != 3865 {
+		t.Errorf("%d requests in %d sessions with %d later turns, inferred %v, want 12031 in 8166 with 3865, true",
+			s.Requests, s.Sessions, s.Growth.Count, s.Inferred)
 	}
 }

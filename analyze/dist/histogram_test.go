@@ -23,6 +23,7 @@ func TestHistogram(t *testing.T) {
 		{"one value", 4, []float64{7, 7}, false, []float64{6.5, 7.5}, []int{2}},
 		{"linear", 4, []float64{0, 1, 2, 2, 3, 4}, false, []float64{0, 1, 2, 3, 4}, []int{1, 1, 2, 2}},
 		{"just linear", 2, []float64{1, 20}, false, []float64{1, 10.5, 20}, []int{1, 1}},
+		{"just logarithmic", 1, []float64{1, 20.1}, true, []float64{1, 20.1}, []int{2}},
 		{"logarithmic", 3, []float64{1, 9.9, 11, 99, 101, 1000}, true, []float64{1, 10, 100, 1000}, []int{2, 2, 2}},
 		{"logarithmic with zeros", 2, []float64{0, 0, 2, 19, 21, 200}, true, []float64{0, 2, 20, 200}, []int{2, 2, 2}},
 		{"negative is linear", 2, []float64{-1, 1, 99}, false, []float64{-1, 49, 99}, []int{2, 1}},

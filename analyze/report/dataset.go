@@ -1,43 +1,72 @@
 // Package report is what results look like: text for people, JSON for programs.
 //
-// [DatasetText] and [DatasetJSON] show what a trace is like, as
+// A [Dataset] shows what a trace is like, as
 // [moontide/analyze.Trace] found it; [ServingText] and [Summary] what a replay
 // measured. All take results as they are and compute nothing that these do not
 // hold; what could not be known is "-" in text and null in JSON, never 0.
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"moontide/analyze"
 	"moontide/analyze/dist"
 	"moontide/trace"
 )
 
-// DatasetText writes the "DATASET ANALYSIS" block of the trace called name: an
-// overview, ISL and OSL, how prompts share their beginnings, and a summary in
-// words. Lines have at most 80 columns of plain ASCII, but for a long name. The
-// only errors are those of w.
-func DatasetText(w io.Writer, name string, a *analyze.Analysis) error {
-	var s sheet
-	fmt.Fprintf(&s, "DATASET ANALYSIS\n%s\nTrace: %s\n", strings.Repeat("=", sheetWidth), oneLine(name))
-	datasetOverview(&s, a)
-	datasetLengths(&s, "Input sequence length (ISL): tokens of a prompt", a.ISL)
-	datasetLengths(&s, "Output sequence length (OSL): tokens of an answer", a.OSL)
-	datasetReuse(&s, a)
-	s.section("Summary")
-	s.paragraph(datasetSummary(a)...)
-	if _, err := w.Write(s.Bytes()); err != nil {
-		return fmt.Errorf("writing dataset analysis: %w", err)
+// Dataset is what is known about a trace. Parts that were not asked for are
+// nil and left out.
+type Dataset struct {
+	Name     string
+	Analysis *analyze.Analysis
+	Cache    *Cache
+	Service  *Service
+}
+
+// Text writes the "DATASET ANALYSIS" block: an overview, ISL and OSL, how
+// prompts share their beginnings, and so on to a summary in words. Lines have
+// at most 80 columns, but for a long name. The only errors are those of w.
+func (d Dataset) Text(w io.Writer) error { return write(w, d.document().text()) }
+
+// Markdown writes the same with tables as GitHub reads them.
+func (d Dataset) Markdown(w io.Writer) error { return write(w, d.document().markdown()) }
+
+// HTML writes the same, with figures, as one page that needs no network.
+func (d Dataset) HTML(w io.Writer) error {
+	page, err := d.document().html()
+	if err != nil {
+		return err
+	}
+	return write(w, page)
+}
+
+func write(w io.Writer, text []byte) error {
+	if _, err := w.Write(text); err != nil {
+		return fmt.Errorf("writing report: %w", err)
 	}
 	return nil
 }
 
-func datasetOverview(s *sheet, a *analyze.Analysis) {
+func (d Dataset) document() *document {
+	s, a := &document{title: "DATASET ANALYSIS", subject: "Trace: " + d.Name}, d.Analysis
+	datasetOverview(s, a)
+	datasetLengths(s, "Input sequence length (ISL): tokens of a prompt", a.ISL)
+	datasetLengths(s, "Output sequence length (OSL): tokens of an answer", a.OSL)
+	datasetReuse(s, a)
+	datasetSharing(s, a)
+	d.Cache.describe(s)
+	datasetArrivals(s, a)
+	d.Service.describe(s)
+	datasetSessions(s, a)
+	s.section("Summary")
+	s.paragraph(datasetSummary(a)...)
+	datasetFigures(s, d)
+	return s
+}
+
+func datasetOverview(s *document, a *analyze.Analysis) {
 	s.section("Overview")
 	s.row("Total requests", grouped(a.Requests), "", "")
 	if at := a.Arrivals; at == nil {
@@ -81,7 +110,7 @@ func assumedBlockSize(b trace.BlockSize) string {
 	}
 }
 
-func datasetLengths(s *sheet, title string, d dist.Distribution) {
+func datasetLengths(s *document, title string, d dist.Distribution) {
 	s.section(title)
 	s.row("Average", decimals(d.Mean, 2), "tokens", "")
 	s.row("Standard deviation", decimals(d.Std, 2), "tokens", "")
@@ -93,7 +122,7 @@ func datasetLengths(s *sheet, title string, d dist.Distribution) {
 	s.row("Total", decimals(d.Sum, 0), "tokens", "")
 }
 
-func datasetReuse(s *sheet, a *analyze.Analysis) {
+func datasetReuse(s *document, a *analyze.Analysis) {
 	s.section("KV cache / prefix reuse")
 	if p := a.Prefix; p == nil {
 		s.paragraph("No row has block ids (hash_ids), so hit rates are not known.")
@@ -106,7 +135,7 @@ func datasetReuse(s *sheet, a *analyze.Analysis) {
 		s.row("Requests with no hit", grouped(p.NoHit), "", share(p.NoHit, p.Requests))
 		s.row("Requests with every block hit", grouped(p.AllHit), "", share(p.AllHit, p.Requests))
 	}
-	s.WriteByte('\n')
+	s.pause()
 	s.paragraph("Context is what a prompt shares: its leading blocks whose ids occur more than once in the trace (observed),",
 		"or what the generator of the trace wrote down (declared). The rest is the unique prompt.")
 	datasetContext(s, "observed", a.Observed)
@@ -114,7 +143,7 @@ func datasetReuse(s *sheet, a *analyze.Analysis) {
 }
 
 // datasetContext shows one of the two views of what prompts share.
-func datasetContext(s *sheet, view string, c analyze.Context) {
+func datasetContext(s *document, view string, c analyze.Context) {
 	lengths, ratio := "", "context / all tokens"
 	if c == (analyze.Context{}) {
 		lengths, ratio = "not in this trace", "not in this trace"
@@ -122,40 +151,4 @@ func datasetContext(s *sheet, view string, c analyze.Context) {
 	s.row("Average context, "+view, optional(c.Mean, 2), "tokens", lengths)
 	s.row("Average unique prompt, "+view, optional(c.UniqueMean, 2), "tokens", lengths)
 	s.row("Shared prefix ratio, "+view, optionalPercent(c.SharedRatio), "%", ratio)
-}
-
-const sheetWidth = 80
-
-// sheet is a page of aligned rows under headings.
-type sheet struct{ bytes.Buffer }
-
-func (s *sheet) section(title string) {
-	fmt.Fprintf(s, "\n%s\n%s\n", title, strings.Repeat("-", sheetWidth))
-}
-
-// row writes a value with its unit and a note of at most 23 columns.
-func (s *sheet) row(label, value, unit, note string) {
-	line := fmt.Sprintf("  %-32s%15s %-7s%s", label, value, unit, note)
-	s.WriteString(strings.TrimRight(line, " ") + "\n")
-}
-
-// paragraph writes sentences, broken between words.
-func (s *sheet) paragraph(sentences ...string) {
-	column := 0
-	for _, word := range strings.Fields(strings.Join(sentences, " ")) {
-		switch {
-		case column == 0:
-			s.WriteString("  ")
-			column = 2
-		case column+1+len(word) > sheetWidth:
-			s.WriteString("\n  ")
-			column = 2
-		default:
-			s.WriteByte(' ')
-			column++
-		}
-		s.WriteString(word)
-		column += len(word)
-	}
-	s.WriteByte('\n')
 }

@@ -8,37 +8,37 @@ import (
 	"moontide/analyze/dist"
 )
 
-// DatasetJSON writes the analysis of the trace called name as one indented JSON
-// object. Lengths are in tokens, keys in _ms in milliseconds, the rate in
-// requests per second, rates and ratios 0..1. Every key is always there: what
-// the trace cannot give is null. The errors are those of w.
-func DatasetJSON(w io.Writer, name string, a *analyze.Analysis) error {
-	text, err := encoding.MarshalIndent(datasetOf(name, a), "", "  ")
+// JSON writes what is known as one indented JSON object. Lengths are in tokens,
+// keys in _ms in milliseconds, the rate in requests per second, rates and
+// ratios 0..1. Every key is always there: what the trace cannot give, or was
+// not asked for, is null. The errors are those of w.
+func (d Dataset) JSON(w io.Writer) error {
+	text, err := encoding.MarshalIndent(datasetOf(d), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding dataset analysis: %w", err)
 	}
-	if _, err := w.Write(append(text, '\n')); err != nil {
-		return fmt.Errorf("writing dataset analysis: %w", err)
-	}
-	return nil
+	return write(w, append(text, '\n'))
 }
 
 type datasetJSON struct {
-	Trace      string          `json:"trace"`
-	Requests   int             `json:"requests"`
-	DurationMs *number         `json:"duration_ms"`
-	BlockSize  *int            `json:"block_size"`
-	ISL        *datasetDist    `json:"isl"`
-	OSL        *datasetDist    `json:"osl"`
-	Blocks     datasetBlocks   `json:"blocks"`
-	Cache      datasetCache    `json:"cache"`
-	Context    datasetShared   `json:"context"`
-	Arrivals   datasetArrivals `json:"arrivals"`
-	Sessions   *struct{}       `json:"sessions"` // not analyzed yet
-	Reuse      *struct{}       `json:"reuse"`    // not analyzed yet
+	Trace       string           `json:"trace"`
+	Requests    int              `json:"requests"`
+	DurationMs  *number          `json:"duration_ms"`
+	BlockSize   *int             `json:"block_size"`
+	ISL         *distJSON        `json:"isl"`
+	OSL         *distJSON        `json:"osl"`
+	Blocks      blocksJSON       `json:"blocks"`
+	Cache       cachesJSON       `json:"cache"`
+	Context     contextJSON      `json:"context"`
+	Arrivals    arrivalsJSON     `json:"arrivals"`
+	Sessions    *sessionsJSON    `json:"sessions"`
+	Reuse       *reuseJSON       `json:"reuse"`
+	Lengths     lengthsJSON      `json:"lengths"`
+	Sharing     *sharingJSON     `json:"sharing"`
+	Concurrency *concurrencyJSON `json:"concurrency"`
 }
 
-type datasetDist struct {
+type distJSON struct {
 	Mean number `json:"mean"`
 	Std  number `json:"std"`
 	Min  number `json:"min"`
@@ -52,19 +52,22 @@ type datasetDist struct {
 	Sum  number `json:"sum"`
 }
 
-type datasetBlocks struct {
+type blocksJSON struct {
 	Total      *int    `json:"total"`
 	Unique     *int    `json:"unique"`
 	SizeSource *string `json:"size_source"` // "given", "detected" or "assumed"
 	Requests   *int    `json:"requests"`    // rows with ids
 }
 
-type datasetCache struct {
-	Infinite datasetInfinite `json:"infinite"`
-	Policies *struct{}       `json:"policies"` // not analyzed yet
+type cachesJSON struct {
+	Infinite      infiniteJSON   `json:"infinite"`
+	Policies      []cacheJSON    `json:"policies"`
+	Smallest      []smallestJSON `json:"smallest"`
+	Workers       []fleetJSON    `json:"workers"`
+	BytesPerToken *number        `json:"kv_bytes_per_token"`
 }
 
-type datasetInfinite struct {
+type infiniteJSON struct {
 	BlockHitRate       *number `json:"block_hit_rate"`
 	TokenHitRate       *number `json:"token_hit_rate"`
 	MeanRequestHitRate *number `json:"mean_request_hit_rate"`
@@ -74,7 +77,7 @@ type datasetInfinite struct {
 	RequestsAllHit     *int    `json:"requests_all_hit"`
 }
 
-type datasetShared struct {
+type contextJSON struct {
 	ObservedMean        *number `json:"observed_mean"`
 	ObservedUniqueMean  *number `json:"observed_unique_mean"`
 	ObservedSharedRatio *number `json:"observed_shared_ratio"`
@@ -83,26 +86,29 @@ type datasetShared struct {
 	DeclaredSharedRatio *number `json:"declared_shared_ratio"`
 }
 
-type datasetArrivals struct {
+type arrivalsJSON struct {
 	Rate               *number `json:"rate"`
 	CV                 *number `json:"cv"`
-	Peak1s             *int    `json:"peak_1s"`  // not analyzed yet
-	Peak60s            *int    `json:"peak_60s"` // not analyzed yet
+	Peak1s             *int    `json:"peak_1s"`
+	Peak60s            *int    `json:"peak_60s"`
 	DistinctTimestamps *int    `json:"distinct_timestamps"`
 	MaxPerTimestamp    *int    `json:"max_per_timestamp"`
-	GridMs             *number `json:"grid_ms"` // not analyzed yet
+	GridMs             *number `json:"grid_ms"`
 	FirstMs            *number `json:"first_ms"`
 	LastMs             *number `json:"last_ms"`
 	Requests           *int    `json:"requests"` // rows with a timestamp
+	Dispersion1s       *number `json:"dispersion_1s"`
+	Dispersion60s      *number `json:"dispersion_60s"`
 }
 
-func datasetOf(name string, a *analyze.Analysis) datasetJSON {
+func datasetOf(data Dataset) datasetJSON {
+	a := data.Analysis
 	d := datasetJSON{
-		Trace:    name,
+		Trace:    data.Name,
 		Requests: a.Requests,
 		ISL:      distOf(a.ISL),
 		OSL:      distOf(a.OSL),
-		Context: datasetShared{
+		Context: contextJSON{
 			ObservedMean:        numberOf(a.Observed.Mean),
 			ObservedUniqueMean:  numberOf(a.Observed.UniqueMean),
 			ObservedSharedRatio: numberOf(a.Observed.SharedRatio),
@@ -113,11 +119,27 @@ func datasetOf(name string, a *analyze.Analysis) datasetJSON {
 	}
 	if p := a.Prefix; p != nil {
 		d.BlockSize = &p.BlockSize.Tokens
-		d.Blocks = datasetBlocks{
+		d.Blocks = blocksJSON{
 			Total: &p.TotalBlocks, Unique: &p.UniqueBlocks,
 			SizeSource: &p.BlockSize.How, Requests: &p.Requests,
 		}
 		d.Cache.Infinite = infiniteOf(p)
+	}
+	d.Lengths = lengthsJSON{numberOf(a.Lengths.Ratio), numberOf(a.Lengths.Pearson), numberOf(a.Lengths.Spearman)}
+	if c := data.Cache; c != nil && c.Curve != nil {
+		d.Cache.Policies, d.Cache.Smallest, d.Cache.Workers = c.policies(), c.smallest(), c.fleets()
+		if c.BytesPerToken > 0 {
+			d.Cache.BytesPerToken = new(number(c.BytesPerToken))
+		}
+	}
+	if p := a.Prefix; p != nil {
+		d.Reuse, d.Sharing = reuseOf(p), sharingOf(p)
+	}
+	if s := a.Sessions; s != nil {
+		d.Sessions = sessionsOf(s)
+	}
+	if s := data.Service; s != nil {
+		d.Concurrency = &concurrencyJSON{number(s.TTFT), number(s.TPOT), numberOf(s.Little), numberOf(s.Mean), s.Peak}
 	}
 	if at := a.Arrivals; at != nil {
 		d.DurationMs = new(number(at.Duration()))
@@ -126,8 +148,8 @@ func datasetOf(name string, a *analyze.Analysis) datasetJSON {
 	return d
 }
 
-func infiniteOf(p *analyze.Prefix) datasetInfinite {
-	return datasetInfinite{
+func infiniteOf(p *analyze.Prefix) infiniteJSON {
+	return infiniteJSON{
 		BlockHitRate:       new(number(p.Infinite.Block)),
 		TokenHitRate:       numberOf(p.Infinite.Token),
 		MeanRequestHitRate: new(number(p.Infinite.MeanRequest)),
@@ -138,8 +160,14 @@ func infiniteOf(p *analyze.Prefix) datasetInfinite {
 	}
 }
 
-func arrivalsOf(at *analyze.Arrivals) datasetArrivals {
-	return datasetArrivals{
+func arrivalsOf(at *analyze.Arrivals) arrivalsJSON {
+	var grid *number
+	if at.Grid != nil {
+		grid = new(number(at.Grid.Step))
+	}
+	return arrivalsJSON{
+		Peak1s: &at.Peak1s, Peak60s: &at.Peak60s, GridMs: grid,
+		Dispersion1s: numberOf(at.Dispersion1s), Dispersion60s: numberOf(at.Dispersion60s),
 		Rate:               numberOf(at.Rate),
 		CV:                 numberOf(at.CV),
 		DistinctTimestamps: &at.DistinctTimestamps,
@@ -151,12 +179,12 @@ func arrivalsOf(at *analyze.Arrivals) datasetArrivals {
 }
 
 // distOf is nil for the distribution of no values.
-func distOf(d dist.Distribution) *datasetDist {
+func distOf(d dist.Distribution) *distJSON {
 	if d.Count == 0 {
 		return nil
 	}
 	quantile := func(p float64) number { return number(d.Quantile(p)) }
-	return &datasetDist{
+	return &distJSON{
 		Mean: number(d.Mean), Std: number(d.Std), Min: number(d.Min),
 		P25: quantile(0.25), P50: quantile(0.50), P75: quantile(0.75),
 		P90: quantile(0.90), P95: quantile(0.95), P99: quantile(0.99),

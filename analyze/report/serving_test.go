@@ -239,7 +239,8 @@ func TestSummary(t *testing.T) {
 func TestSummaryOfNothing(t *testing.T) {
 	full := summary(t, ended(4), answers(4))
 	run := changed(ended(2), func(r *replay.Run) { r.Ended = time.Time{} })
-	bare := summary(t, run, []replay.Record{{Class: replay.Connect, Error: "refused", Done: 5}})
+	refused := replay.Record{Class: replay.Connect, Error: "refused", Done: 5}
+	bare := summary(t, run, []replay.Record{refused, refused})
 	known := []string{
 		"date", "backend", "endpoint_type", "model_id", "num_prompts", "duration", "completed", "failed",
 		"total_input_tokens", "total_output_tokens", "max_output_tokens_per_s", "max_concurrent_requests", "moontide",
@@ -257,7 +258,7 @@ func TestSummaryOfNothing(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]any{"ended": false, "errors": map[string]any{"connect": 1.0}, "verdict": "INVALID"}
+	want := map[string]any{"ended": false, "errors": map[string]any{"connect": 2.0}, "verdict": "INVALID"}
 	if diff := cmp.Diff(want, pick(bare["moontide"].(map[string]any), want)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

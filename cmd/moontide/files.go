@@ -21,7 +21,10 @@ var skipBadRowsFlag = &cli.BoolFlag{
 
 // openTrace opens a trace as the command line names it: - is standard input.
 func openTrace(c *cli.Context, std streams, path string) (*trace.Reader, error) {
-	opts := trace.Options{SkipBadRows: c.Bool(skipBadRowsFlag.Name)}
+	return openTraceWith(std, path, trace.Options{SkipBadRows: c.Bool(skipBadRowsFlag.Name)})
+}
+
+func openTraceWith(std streams, path string, opts trace.Options) (*trace.Reader, error) {
 	if path == "-" {
 		return trace.NewReader(std.in, "standard input", opts)
 	}
@@ -121,4 +124,21 @@ func one(c *cli.Context, what string) (string, error) {
 		return c.Args().First(), nil
 	}
 	return "", misused("%s: takes one argument, %s, not %d: %q", c.Command.Name, what, c.NArg(), c.Args().Slice())
+}
+
+// writeFile writes a file that appears under its name only when it is whole.
+func writeFile(path string, write func(io.Writer) error) error {
+	part := fmt.Sprintf("%s.part%d", path, os.Getpid())
+	f, err := os.Create(part)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err = errors.Join(write(f), f.Close()); err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
+		os.Remove(part)
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
 }

@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"analyze/report":        {"analyze", "analyze/cache", "analyze/dist", "analyze/report/figure", "analyze/serving", "replay", "trace", "trace/check"},
 	"analyze/report/figure": {},
 	"cmd/moontide": {"analyze", "analyze/cache", "analyze/report", "analyze/serving", "replay", "replay/openai", "replay/prompt", "replay/simserver",
-		"synth", "trace", "trace/check"},
+		"synth", "trace", "trace/block", "trace/check"},
 }
 
 // onlyIn are libraries that have one place.

@@ -118,6 +118,7 @@ func newApp(std streams, stop stop) *cli.App {
 			replayCommand(std, stop),
 			reportCommand(std),
 			analyzeCommand(std),
+			checkCommand(std),
 			convertCommand(std),
 			synthCommand(std),
 			serveCommand(std, stop),

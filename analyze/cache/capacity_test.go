@@ -1,0 +1,142 @@
+package cache_test
+
+import (
+	"strings"
+	"testing"
+
+	"moontide/analyze/cache"
+)
+
+func TestParseCapacity(t *testing.T) {
+	for text, want := range map[string]cache.Capacity{
+		"10000":         {10_000, cache.Blocks},
+		" 10000blocks ": {10_000, cache.Blocks},
+		"1 block":       {1, cache.Blocks},
+		"10kblocks":     {10_000, cache.Blocks},
+		"5Mtok":         {5e6, cache.Tokens},
+		"5000000tokens": {5e6, cache.Tokens},
+		"64GiB":         {64 << 30, cache.Bytes},
+		"80 GB":         {80e9, cache.Bytes},
+		"1.5gb":         {1.5e9, cache.Bytes},
+		"2TiB":          {2 << 40, cache.Bytes},
+		"512B":          {512, cache.Bytes},
+		"0":             {0, cache.Blocks},
+	} {
+		got, err := cache.ParseCapacity(text)
+		if err != nil || got != want {
+			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
+		}
+		if again, err := cache.ParseCapacity(got.String()); err != nil || again != got {
+			t.Errorf("%q is written as %q, which is read as %v, %v", text, got, again, err)
+		}
+	}
+}
+
+func TestParseCapacityRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                  "is not a number of blocks",
+		"-5":                                "is not a number of blocks",
+		"1e9":                               "is not a number of blocks",
+		"1,000":                             "is not a number of blocks",
+		"1x5":                               "is not a number of blocks",
+		".5GB":                              "is not a number of blocks",
+		"NaN":                               "is not a number of blocks",
+		"5 apples":                          "is not a number of blocks",
+		"64G":                               "has no unit: 64Gblocks, 64Gtok or 64GB",
+		"99999999999999999999TiB":           "is larger than any cache",
+		strings.Repeat("9", 400) + "blocks": "is larger than any cache",
+	} {
+		if got, err := cache.ParseCapacity(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, error %v; want one with %q", text, got, err, want)
+		}
+	}
+}
+
+func TestCapacityInBlocks(t *testing.T) {
+	for _, c := range []struct {
+		capacity      cache.Capacity
+		blockSize     int
+		bytesPerToken float64
+		want          int
+	}{
+		{cache.Capacity{10_000, cache.Blocks}, 512, 0, 10_000},
+		{cache.Capacity{5e6, cache.Tokens}, 512, 0, 9765},
+		{cache.Capacity{511, cache.Tokens}, 512, 0, 0},
+		{cache.Capacity{64 << 30, cache.Bytes}, 512, 131072, 1024},
+		{cache.Capacity{64<<30 - 1, cache.Bytes}, 512, 131072, 1023},
+	} {
+		got, err := c.capacity.Blocks(c.blockSize, c.bytesPerToken)
+		if err != nil || got != c.want {
+			t.Errorf("%v: %d blocks, %v; want %d", c.capacity, got, err, c.want)
+		}
+	}
+	for want, err := range map[string]error{
+		"needs the bytes of a token": blocksError(cache.Capacity{1, cache.Bytes}, 512, 0),
+		"block size 0":               blocksError(cache.Capacity{1, cache.Tokens}, 0, 1),
+		`unknown unit ""`:            blocksError(cache.Capacity{}, 512, 1),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
+func blocksError(c cache.Capacity, blockSize int, bytesPerToken float64) error {
+	_, err := c.Blocks(blockSize, bytesPerToken)
+	return err
+}
+
+// Sizes that vendors and papers print for bf16.
+func TestKVPresets(t *testing.T) {
+	for model, want := range map[string]int{
+		"Llama-3.1-8B":                     131_072,
+		"meta-llama/Llama-3.1-8B-Instruct": 131_072,
+		"meta-llama/Meta-Llama-3-70B":      327_680,
+		"llama-3.3-70b-instruct":           327_680,
+		"Llama-3.1-405B":                   516_096,
+		"Llama-3.2-1B":                     32_768,
+		"Qwen/Qwen2.5-7B-Instruct":         57_344,
+		"Qwen2.5-32B":                      262_144,
+		"Qwen2.5-72B":                      327_680,
+		"Qwen3-8B":                         147_456,
+		"Qwen3-14B":                        163_840,
+		"Qwen3-235B-A22B":                  192_512,
+		"Mistral-Nemo-12B":                 163_840,
+		"Mixtral-8x7B":                     131_072,
+		"microsoft/phi-4":                  204_800,
+		"deepseek-ai/DeepSeek-V3":          70_272,
+		"DeepSeek-R1":                      70_272,
+	} {
+		k, err := cache.KVOf(model)
+		if err != nil || k.BytesPerToken() != want {
+			t.Errorf("%s: %d B, %v; want %d", model, k.BytesPerToken(), err, want)
+		}
+	}
+	for _, k := range cache.Presets() {
+		if found, err := cache.KVOf(k.Model); err != nil || found != k {
+			t.Errorf("%s is found as %+v, %v", k.Model, found, err)
+		}
+	}
+	for _, model := range []string{"", "Llama", "DeepSeek-R1-Distill-Qwen-7B", "gpt-oss-120b"} {
+		if k, err := cache.KVOf(model); err == nil || !strings.Contains(err.Error(), "Llama-3.1-8B") {
+			t.Errorf("%q is %+v, error %v", model, k, err)
+		}
+	}
+}
+
+func TestKVArithmetic(t *testing.T) {
+	for model, want := range map[string]string{
+		"Llama-3.1-8B": "2 x 32 layers x 8 KV heads x 128 x 2 B = 131072 B/token",
+		"DeepSeek-V3":  "61 layers x (512 latent + 64 rope) x 2 B = 70272 B/token",
+	} {
+		k, err := cache.KVOf(model)
+		if err != nil || k.Arithmetic() != want {
+			t.Errorf("%s: %s, %v; want %s", model, k.Arithmetic(), err, want)
+		}
+	}
+	k, _ := cache.KVOf("Llama-3.1-8B")
+	k.ElementBytes = 1
+	if k.BytesPerToken() != 65_536 {
+		t.Errorf("fp8: %d B", k.BytesPerToken())
+	}
+}

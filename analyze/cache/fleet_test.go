@@ -1,0 +1,225 @@
+package cache_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/analyze/cache"
+)
+
+func compare(t testing.TB, rows []request, f cache.Fleet, blockSize int, routings ...cache.Routing) cache.Comparison {
+	c, err := cache.Compare(sequenceOf(rows), f, blockSize, routings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestOneWorkerIsTheSharedCache(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := drawRequests(rt, 4)
+		f := cache.Fleet{Workers: 1, Capacity: rapid.IntRange(0, 20).Draw(rt, "capacity"), Seed: 3}
+		want := plainHits(rows, newPlain(f.Capacity, victims[cache.LRU]), 4)
+		c := compare(t, rows, f, 4, cache.Routings()...)
+		if !same(c.SharedTotal, want) || !same(c.SharedSingle, want) {
+			rt.Fatalf("shared %+v and %+v, want %+v", c.SharedTotal, c.SharedSingle, want)
+		}
+		for _, r := range c.Routed {
+			if !same(r.Hits, want) || !same(r.Workers[0], want) {
+				rt.Fatalf("%s: %+v, want %+v", r.Routing, r.Hits, want)
+			}
+		}
+	})
+}
+
+// plainRoute plays rows against plain caches; pick chooses a worker for each.
+func plainRoute(rows []request, workers, capacity, blockSize int, pick func(i int, r request, caches []*plainCache, given []int) int) []cache.Hits {
+	hits := make([]cache.Hits, workers)
+	caches := make([]*plainCache, workers)
+	for w := range caches {
+		caches[w] = newPlain(capacity, victims[cache.LRU])
+	}
+	given := make([]int, workers)
+	for i, r := range rows {
+		w := pick(i, r, caches, given)
+		hits[w] = plus(hits[w], r, caches[w].serve(r.blocks), blockSize)
+		given[w] += len(r.blocks)
+	}
+	return hits
+}
+
+func plainRoundRobin(i int, _ request, caches []*plainCache, _ []int) int { return i % len(caches) }
+
+// plainPrefix asks every worker for its prefix.
+func plainPrefix(_ int, r request, caches []*plainCache, given []int) int {
+	total := 0
+	for _, g := range given {
+		total += g
+	}
+	best, longest := -1, -1
+	for w, c := range caches {
+		if float64(given[w]*len(caches)) > 1.25*float64(total) {
+			continue
+		}
+		m := 0
+		for m < len(r.blocks) && c.uses[r.blocks[m]] > 0 {
+			m++
+		}
+		if m > longest || m == longest && given[w] < given[best] {
+			best, longest = w, m
+		}
+	}
+	return best
+}
+
+func TestRoutingAgainstPlainOne(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := drawRequests(rt, 4)
+		workers := rapid.SampledFrom([]int{1, 2, 3, 4, 64, 65, 130}).Draw(rt, "workers")
+		capacity := rapid.IntRange(0, 12).Draw(rt, "capacity")
+		c := compare(t, rows, cache.Fleet{Workers: workers, Capacity: capacity}, 4, cache.RoundRobin, cache.Prefix)
+		total := plainHits(rows, newPlain(workers*capacity, victims[cache.LRU]), 4)
+		if !same(c.SharedTotal, total) {
+			rt.Fatalf("shared cache of all: %+v, want %+v", c.SharedTotal, total)
+		}
+		single := plainHits(rows, newPlain(capacity, victims[cache.LRU]), 4)
+		if !same(c.SharedSingle, single) {
+			rt.Fatalf("shared cache of one worker's size: %+v, want %+v", c.SharedSingle, single)
+		}
+		for i, want := range [][]cache.Hits{
+			plainRoute(rows, workers, capacity, 4, plainRoundRobin),
+			plainRoute(rows, workers, capacity, 4, plainPrefix),
+		} {
+			sum := cache.Hits{}
+			for w, h := range c.Routed[i].Workers {
+				if !same(h, want[w]) {
+					rt.Fatalf("%s, worker %d: %+v, want %+v", c.Routed[i].Routing, w, h, want[w])
+				}
+				sum = cache.Hits{
+					Requests: sum.Requests + h.Requests, Blocks: sum.Blocks + h.Blocks, Tokens: sum.Tokens + h.Tokens,
+					HitBlocks: sum.HitBlocks + h.HitBlocks, HitTokens: sum.HitTokens + h.HitTokens,
+					RequestShares: sum.RequestShares + h.RequestShares,
+				}
+			}
+			if !same(c.Routed[i].Hits, sum) {
+				rt.Fatalf("%s: %+v, its workers together %+v", c.Routed[i].Routing, c.Routed[i].Hits, sum)
+			}
+		}
+	})
+}
+
+// conversations are sessions of growing prompts under one root of 10 blocks,
+// their turns interleaved.
+func conversations(sessions, turns int) []request {
+	var rows []request
+	for turn := range turns {
+		for s := range sessions {
+			var blocks []uint32
+			for i := range uint32(10) {
+				blocks = append(blocks, i)
+			}
+			for i := range uint32(5 * (turn + 1)) {
+				blocks = append(blocks, 10+uint32(s)*1000+i)
+			}
+			rows = append(rows, request{blocks, 16 * len(blocks), string(rune('A' + s))})
+		}
+	}
+	return rows
+}
+
+func TestSessionsStayWithTheirWorker(t *testing.T) {
+	rows := conversations(13, 6)
+	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 1 << 20}, 16, cache.Session, cache.RoundRobin)
+	session, turns := c.Routed[0].Hits.HitBlocks, c.Routed[1].Hits.HitBlocks
+	// Every turn hits the turn before; only the first ones may miss the root,
+	// once a worker.
+	if least := c.SharedTotal.HitBlocks - 3*10; session < least {
+		t.Errorf("session routing hits %d blocks, want at least %d", session, least)
+	}
+	if turns >= session {
+		t.Errorf("round-robin hits %d blocks, session routing %d", turns, session)
+	}
+	used := 0
+	for _, w := range c.Routed[0].Workers {
+		if w.Requests%6 != 0 {
+			t.Errorf("a worker got %d requests: some session is split", w.Requests)
+		}
+		if w.Requests > 0 {
+			used++
+		}
+	}
+	if used < 2 {
+		t.Errorf("all sessions went to %d worker", used)
+	}
+}
+
+func TestRequestsWithoutSessionGoInTurn(t *testing.T) {
+	rows := conversations(12, 5)
+	for i := range rows {
+		rows[i].session = ""
+	}
+	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 100}, 16, cache.Session, cache.RoundRobin)
+	if !reflect.DeepEqual(c.Routed[0].Workers, c.Routed[1].Workers) {
+		t.Errorf("session routing without sessions %+v, round-robin %+v", c.Routed[0].Workers, c.Routed[1].Workers)
+	}
+}
+
+// A prompt that all begin with must not bring all to one worker, and prefix
+// routing must keep the sessions together nevertheless.
+func TestPrefixRoutingBalances(t *testing.T) {
+	rows := conversations(40, 8)
+	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 1 << 20}, 16, cache.Prefix)
+	r := c.Routed[0]
+	for w, h := range r.Workers {
+		if share := float64(h.Blocks) / float64(r.Hits.Blocks); share < 0.2 || share > 0.32 {
+			t.Errorf("worker %d was given %.2f of all blocks", w, share)
+		}
+	}
+	if least := 0.95 * float64(c.SharedTotal.HitBlocks); float64(r.Hits.HitBlocks) < least {
+		t.Errorf("prefix routing hits %d blocks, the shared cache %d", r.Hits.HitBlocks, c.SharedTotal.HitBlocks)
+	}
+}
+
+func TestRandomRoutingComesFromTheSeed(t *testing.T) {
+	rows := conversations(20, 5)
+	workers := func(seed uint64) []cache.Hits {
+		return compare(t, rows, cache.Fleet{Workers: 3, Capacity: 200, Seed: seed}, 16, cache.Random).Routed[0].Workers
+	}
+	if !reflect.DeepEqual(workers(1), workers(1)) {
+		t.Error("one seed, two results")
+	}
+	if reflect.DeepEqual(workers(1), workers(2)) {
+		t.Error("two seeds, one result")
+	}
+	for w, h := range workers(1) {
+		if h.Requests < 20 || h.Requests > 47 { // 33 of 100 each, give or take 3 deviations
+			t.Errorf("worker %d got %d of 100 requests", w, h.Requests)
+		}
+	}
+}
+
+func TestCompareRefuses(t *testing.T) {
+	for _, c := range []struct {
+		fleet     cache.Fleet
+		blockSize int
+		routing   cache.Routing
+		want      string
+	}{
+		{cache.Fleet{Workers: 0}, 16, cache.Random, "0 workers"},
+		{cache.Fleet{Workers: 1, Capacity: -1}, 16, cache.Random, "capacity -1"},
+		{cache.Fleet{Workers: 1}, 0, cache.Random, "block size 0"},
+		{cache.Fleet{Workers: 1}, 16, "best", `"best" is not one of round-robin, random, session, prefix`},
+	} {
+		_, err := cache.Compare(sequenceOf(example), c.fleet, c.blockSize, c.routing)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v", c, err)
+		}
+	}
+	huge := cache.Fleet{Workers: 1 << 10, Capacity: 1 << 60}
+	if got := compare(t, example, huge, 10).SharedTotal.HitBlocks; got != 8 {
+		t.Errorf("a cache of 2^70 blocks hits %d, want 8", got)
+	}
+}

@@ -1,0 +1,47 @@
+package cache
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestGapOfACurveAndItself(t *testing.T) {
+	a := curveOf([]uint32{0, 1}, []uint32{0, 2}, []uint32{0, 1})
+	if g := GapOf(a, a); g != (Gap{}) {
+		t.Errorf("got %+v", g)
+	}
+	// 0 hits from 1 block on; the second trace hits nothing: 1 of 2 blocks apart.
+	hit, miss := curveOf([]uint32{0}, []uint32{0}), curveOf([]uint32{0}, []uint32{1})
+	if g := GapOf(hit, miss); g != (Gap{Largest: 0.5, At: 1, Mean: 0.5}) {
+		t.Errorf("got %+v", g)
+	}
+}
+
+func TestLargestGapIsThatOfEveryCapacity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) *Curve {
+			return curveOf(rapid.SliceOfN(rapid.SliceOfN(rapid.Uint32Range(0, 12), 0, 6), 1, 12).Draw(t, name)...)
+		}
+		a, b := draw("a"), draw("b")
+		g, largest := GapOf(a, b), 0.0
+		for capacity := 0; capacity <= 20; capacity++ {
+			largest = max(largest, math.Abs(a.At(capacity).Rates().Block-b.At(capacity).Rates().Block))
+		}
+		if math.Abs(g.Largest-largest) > 1e-12 || g.Mean > g.Largest+1e-12 || g.Mean < 0 {
+			t.Fatalf("got %+v, want a largest gap of %v", g, largest)
+		}
+		if back := GapOf(b, a); back != g {
+			t.Fatalf("%+v one way, %+v the other", g, back)
+		}
+	})
+}
+
+func curveOf(requests ...[]uint32) *Curve {
+	var b CurveBuilder
+	for _, numbers := range requests {
+		b.Add(numbers, len(numbers)*4)
+	}
+	return b.Curve(4)
+}

@@ -1,0 +1,113 @@
+package cache
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// KV is what a model keeps in its KV cache for each token. Latent and Rope are
+// 0 but for models with multi-head latent attention (MLA), whose layers keep a
+// latent and a rotary part instead of keys and values of KV heads.
+type KV struct {
+	Model    string
+	Layers   int
+	Heads    int // KV heads: as many as query heads (MHA), fewer (GQA) or 1 (MQA)
+	HeadSize int // elements of a key or a value of a head
+	Latent   int // elements of the latent part (kv_lora_rank)
+	Rope     int // elements of the rotary part (qk_rope_head_dim)
+	// ElementBytes is the size of an element: 2 for bf16 and fp16, which all
+	// presets have, 1 for fp8.
+	ElementBytes int
+}
+
+// BytesPerToken is the size of a token in the cache, over all GPUs that share
+// the model. (With tensor parallelism beyond the number of KV heads, and with
+// MLA, engines keep copies: these come on top.)
+func (k KV) BytesPerToken() int {
+	if k.Latent > 0 {
+		return k.Layers * (k.Latent + k.Rope) * k.ElementBytes
+	}
+	return 2 * k.Layers * k.Heads * k.HeadSize * k.ElementBytes
+}
+
+// Arithmetic shows where BytesPerToken comes from, so that it can be checked:
+// "2 x 32 layers x 8 KV heads x 128 x 2 B = 131072 B/token". The first 2 are
+// key and value.
+func (k KV) Arithmetic() string {
+	if k.Latent > 0 {
+		return fmt.Sprintf("%d layers x (%d latent + %d rope) x %d B = %d B/token", k.Layers, k.Latent, k.Rope, k.ElementBytes, k.BytesPerToken())
+	}
+	return fmt.Sprintf("2 x %d layers x %d KV heads x %d x %d B = %d B/token", k.Layers, k.Heads, k.HeadSize, k.ElementBytes, k.BytesPerToken())
+}
+
+// grouped is a preset with keys and values, and latent one with MLA.
+func grouped(model string, layers, heads, headSize int) KV {
+	return KV{Model: model, Layers: layers, Heads: heads, HeadSize: headSize, ElementBytes: 2}
+}
+
+func latent(model string, layers, rank, rope int) KV {
+	return KV{Model: model, Layers: layers, Latent: rank, Rope: rope, ElementBytes: 2}
+}
+
+// presets are from the models' published config.json: num_hidden_layers,
+// num_key_value_heads and head_dim (or hidden_size / num_attention_heads), or
+// kv_lora_rank and qk_rope_head_dim. Models with sliding windows or chunked
+// attention in some layers (Gemma 2 and 3, gpt-oss, Llama 4) are left out: what
+// they keep of a token depends on how long ago it was.
+var presets = []KV{
+	grouped("Llama-2-7B", 32, 32, 128),
+	grouped("Llama-2-13B", 40, 40, 128),
+	grouped("Llama-2-70B", 80, 8, 128),
+	grouped("Llama-3-8B", 32, 8, 128),
+	grouped("Llama-3-70B", 80, 8, 128),
+	grouped("Llama-3.1-8B", 32, 8, 128),
+	grouped("Llama-3.1-70B", 80, 8, 128),
+	grouped("Llama-3.1-405B", 126, 8, 128),
+	grouped("Llama-3.2-1B", 16, 8, 64),
+	grouped("Llama-3.2-3B", 28, 8, 128),
+	grouped("Llama-3.3-70B", 80, 8, 128),
+	grouped("Qwen2.5-7B", 28, 4, 128),
+	grouped("Qwen2.5-14B", 48, 8, 128),
+	grouped("Qwen2.5-32B", 64, 8, 128),
+	grouped("Qwen2.5-72B", 80, 8, 128),
+	grouped("Qwen3-4B", 36, 8, 128),
+	grouped("Qwen3-8B", 36, 8, 128),
+	grouped("Qwen3-14B", 40, 8, 128),
+	grouped("Qwen3-32B", 64, 8, 128),
+	grouped("Qwen3-30B-A3B", 48, 4, 128),
+	grouped("Qwen3-235B-A22B", 94, 4, 128),
+	grouped("Mistral-7B", 32, 8, 128),
+	grouped("Mistral-Nemo-12B", 40, 8, 128),
+	grouped("Mixtral-8x7B", 32, 8, 128),
+	grouped("Mixtral-8x22B", 56, 8, 128),
+	grouped("Phi-4", 40, 10, 128),
+	latent("DeepSeek-V2", 60, 512, 64),
+	latent("DeepSeek-V3", 61, 512, 64),
+	latent("DeepSeek-R1", 61, 512, 64),
+}
+
+// Presets are the models that [KVOf] knows.
+func Presets() []KV { return slices.Clone(presets) }
+
+// KVOf returns the preset of a model, by its name with or without the
+// organization before it and "-Instruct" after it, in any case:
+// "meta-llama/Llama-3.1-8B-Instruct" or "llama-3.1-8b". Distilled models go by
+// the name of the model that they have the shape of.
+func KVOf(model string) (KV, error) {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	name = strings.TrimPrefix(name, "meta-") // meta-llama/Meta-Llama-3-8B
+	for _, suffix := range []string{"-instruct", "-chat", "-base"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	for _, k := range presets {
+		if strings.EqualFold(k.Model, name) {
+			return k, nil
+		}
+	}
+	known := make([]string, len(presets))
+	for i, k := range presets {
+		known[i] = k.Model
+	}
+	return KV{}, fmt.Errorf("the KV cache of model %q is not known: give the bytes of a token, or one of %s", model, strings.Join(known, ", "))
+}

@@ -1,0 +1,133 @@
+package cache
+
+// lru evicts the least recently used block. It takes memory for the blocks that
+// it holds and not for all there are, so that a fleet can have many.
+type lru struct {
+	capacity int
+	at       map[uint32]uint32 // from a block to its slot
+	blocks   []uint32          // the block in each slot
+	links    links             // of slots
+	recency  list
+	// inserted and evicted, where set, are told of blocks that come and go.
+	inserted, evicted func(number uint32)
+}
+
+func newLRU(capacity int) *lru {
+	return &lru{capacity: capacity, at: map[uint32]uint32{}, recency: list{none, none}}
+}
+
+func (c *lru) has(number uint32) bool {
+	_, ok := c.at[number]
+	return ok
+}
+
+func (c *lru) use(number uint32) {
+	slot, ok := c.at[number]
+	if ok {
+		if slot != c.recency.newest {
+			c.links.remove(&c.recency, slot)
+			c.links.push(&c.recency, slot)
+		}
+		return
+	}
+	slot = c.freeSlot()
+	c.blocks[slot] = number
+	c.at[number] = slot
+	c.links.push(&c.recency, slot)
+	if c.inserted != nil {
+		c.inserted(number)
+	}
+}
+
+// freeSlot returns a slot that is in no list, after evicting a block if it must.
+func (c *lru) freeSlot() uint32 {
+	if n := len(c.blocks); n < c.capacity {
+		c.blocks = append(c.blocks, 0)
+		c.links = append(c.links, struct{ older, newer uint32 }{})
+		return uint32(n)
+	}
+	slot := c.recency.oldest
+	number := c.blocks[slot]
+	c.links.remove(&c.recency, slot)
+	delete(c.at, number)
+	if c.evicted != nil {
+		c.evicted(number)
+	}
+	return slot
+}
+
+// fifo evicts the block that was inserted first.
+type fifo struct {
+	capacity int
+	cached   []bool   // of each block number
+	queue    []uint32 // a ring once it is full: next is the oldest
+	next     int
+}
+
+func newFIFO(distinct, capacity int) *fifo {
+	return &fifo{capacity: capacity, cached: make([]bool, distinct)}
+}
+
+func (c *fifo) has(number uint32) bool { return c.cached[number] }
+
+func (c *fifo) use(number uint32) {
+	if c.cached[number] {
+		return
+	}
+	c.cached[number] = true
+	if len(c.queue) < c.capacity {
+		c.queue = append(c.queue, number)
+		return
+	}
+	c.cached[c.queue[c.next]] = false
+	c.queue[c.next] = number
+	c.next = (c.next + 1) % c.capacity
+}
+
+// lfu evicts the least frequently used block, of several the one that was used
+// least recently. Blocks with the same number of uses are in one list, in order
+// of their last use, which is how each came into it: so every step is constant
+// work (Shah, Mitra and Matani, An O(1) Algorithm for Implementing the LFU
+// Cache Eviction Scheme, 2010).
+type lfu struct {
+	capacity, held int
+	uses           []uint32 // of each block number; 0: not cached
+	links          links    // of block numbers
+	byUses         []list   // the blocks with each number of uses
+	fewest         uint32   // the fewest uses of a cached block
+}
+
+func newLFU(distinct, capacity int) *lfu {
+	return &lfu{
+		capacity: capacity,
+		uses:     make([]uint32, distinct),
+		links:    make(links, distinct),
+		byUses:   []list{{none, none}, {none, none}},
+	}
+}
+
+func (c *lfu) has(number uint32) bool { return c.uses[number] > 0 }
+
+func (c *lfu) use(number uint32) {
+	uses := c.uses[number]
+	switch {
+	case uses > 0:
+		c.links.remove(&c.byUses[uses], number)
+		if uses == c.fewest && c.byUses[uses].oldest == none {
+			c.fewest++
+		}
+		if int(uses)+1 == len(c.byUses) {
+			c.byUses = append(c.byUses, list{none, none})
+		}
+	case c.held < c.capacity:
+		c.held++
+		c.fewest = 1
+	default:
+		evicted := c.byUses[c.fewest].oldest
+		c.links.remove(&c.byUses[c.fewest], evicted)
+		c.uses[evicted] = 0
+		c.fewest = 1
+	}
+	c.uses[number]++
+	c.links.push(&c.byUses[uses+1], number)
+}

@@ -1,0 +1,169 @@
+package cache
+
+import "math/bits"
+
+const (
+	wordBits   = 64
+	chunkWords = 8
+	chunkBits  = chunkWords * wordBits
+
+	slabBits = 12
+	slabSize = 1 << slabBits
+
+	firstPlaces = 1 << 16
+	// placesPerBlock is how many places of history are kept for each distinct
+	// block before the timeline is compacted: 1 B a block, and compacting is
+	// rare enough to cost little.
+	placesPerBlock = 8
+)
+
+// timeline orders blocks by their last use. Each use takes the next place; a
+// bit says that the place is still some block's last use. The number of
+// distinct blocks used since a place is then the number of bits set after it:
+// popcounts inside a chunk of 512 bits, and a Fenwick tree over the chunks. So
+// a use costs bits, not a node, and a look-up a few steps in a tree that is
+// small enough for the processor's cache (Bennett and Kruskal, LRU Stack
+// Processing, 1975, with the tree's leaves made 512 times as wide).
+//
+// The zero timeline is empty and ready. It holds at most 2^31 blocks.
+type timeline struct {
+	// last has, of each block number, the place of its last use plus 1; 0 is a
+	// block never used. It is cut into slabs, which need no copying to grow.
+	last  []*[slabSize]uint32
+	live  int      // distinct blocks used: the number of bits set
+	next  int      // the place of the next use
+	words []uint64 // the places' bits
+	// counted is the number of chunks in the tree: all that are before the one
+	// of next.
+	counted int
+	tree    fenwick
+}
+
+// lastUse returns the place of a block's last use; false: it was never used.
+func (t *timeline) lastUse(number uint32) (place uint32, used bool) {
+	slab := int(number >> slabBits)
+	if slab >= len(t.last) {
+		return 0, false
+	}
+	place = t.last[slab][number%slabSize]
+	return place - 1, place != 0
+}
+
+// after is the number of distinct blocks whose last use is after place, at
+// which a block was used last.
+func (t *timeline) after(place uint32) int {
+	word := int(place / wordBits)
+	chunk := int(place / chunkBits)
+	n := bits.OnesCount64(t.words[word] >> (place % wordBits) >> 1)
+	for _, w := range t.words[word+1 : (chunk+1)*chunkWords] {
+		n += bits.OnesCount64(w)
+	}
+	if chunk == t.counted {
+		return n
+	}
+	return n + t.live - t.tree.sum(chunk)
+}
+
+// use uses the blocks from the last to the first.
+func (t *timeline) use(numbers []uint32) {
+	t.reserve(len(numbers))
+	t.set(t.next, t.next+len(numbers))
+	t.next += len(numbers)
+	// Bits are cleared a word at a time, for blocks that follow each other were
+	// mostly used together before.
+	word, mask := uint32(0), uint64(0)
+	for i, number := range numbers {
+		for int(number>>slabBits) >= len(t.last) {
+			t.last = append(t.last, new([slabSize]uint32))
+		}
+		last := &t.last[number>>slabBits][number%slabSize]
+		newest := uint32(t.next - i)
+		place := *last
+		switch {
+		case place == 0:
+			t.live++
+			*last = newest
+			continue
+		case place > newest:
+			place = newest // named before in this request: the first mention is the last use
+		default:
+			*last = newest
+		}
+		place--
+		if place/wordBits != word {
+			t.clear(word, mask)
+			word, mask = place/wordBits, 0
+		}
+		mask |= 1 << (place % wordBits)
+	}
+	t.clear(word, mask)
+	t.count()
+}
+
+// clear clears the bits of mask, which are set, in a word. In a chunk that is
+// not in the tree yet they are not counted.
+func (t *timeline) clear(word uint32, mask uint64) {
+	t.words[word] &^= mask
+	if chunk := int(word / chunkWords); chunk < t.counted && mask != 0 {
+		t.tree.add(chunk, -bits.OnesCount64(mask))
+	}
+}
+
+// set sets the bits of the places from..to-1.
+func (t *timeline) set(from, to int) {
+	for from < to {
+		n := min(wordBits-from%wordBits, to-from)
+		t.words[from/wordBits] |= ^uint64(0) >> (wordBits - n) << (from % wordBits)
+		from += n
+	}
+}
+
+// count puts the chunks that have become full into the tree.
+func (t *timeline) count() {
+	for ; t.counted < t.next/chunkBits; t.counted++ {
+		n := 0
+		for _, w := range t.words[t.counted*chunkWords : (t.counted+1)*chunkWords] {
+			n += bits.OnesCount64(w)
+		}
+		t.tree.add(t.counted, n)
+	}
+}
+
+// reserve makes room for n more uses, and one place more so that the chunk of
+// next exists.
+func (t *timeline) reserve(n int) {
+	for t.next+n >= len(t.words)*wordBits {
+		if places := len(t.words) * wordBits; t.live+n < places/placesPerBlock {
+			t.compact()
+			continue
+		}
+		t.grow()
+	}
+}
+
+// grow doubles the places.
+func (t *timeline) grow() {
+	if t.words == nil {
+		t.words = make([]uint64, firstPlaces/wordBits)
+		t.tree.grow(firstPlaces / chunkBits)
+		return
+	}
+	t.words = append(t.words, make([]uint64, len(t.words))...)
+	t.tree.grow(len(t.words) / chunkWords)
+}
+
+// compact moves all last uses to the first places, in their order.
+func (t *timeline) compact() {
+	for _, slab := range t.last {
+		for i, place := range slab {
+			if place != 0 {
+				slab[i] = uint32(t.live - t.after(place-1))
+			}
+		}
+	}
+	clear(t.words)
+	clear(t.tree)
+	t.set(0, t.live)
+	t.next, t.counted = t.live, 0
+	t.count()
+}

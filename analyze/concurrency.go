@@ -1,0 +1,57 @@
+package analyze
+
+import (
+	"slices"
+
+	"moontide/trace"
+)
+
+// Concurrency is how many requests a trace would have in flight at a server of
+// a given speed that is never slowed down by load.
+type Concurrency struct {
+	// Little is the mean by Little's law: the rate times the mean time that a
+	// request takes. It is absent where [Arrivals].Rate is.
+	Little trace.Opt[float64]
+	// Mean is the exact mean from the first arrival to the last completion;
+	// absent where that is no time. It is at most Little, whose rate does not
+	// count the time in which the last requests drain.
+	Mean trace.Opt[float64]
+	// Peak is the most requests in flight at once.
+	Peak int
+}
+
+// Concurrency says how many requests are in flight if each takes ttft + (OSL-1)
+// * tpot, both in milliseconds and at least 0: the time to its first token, and
+// the time per output token for every further one. An answer of no tokens takes
+// ttft. A request is in flight from its arrival until, not including, its
+// completion. It costs a sort of all requests.
+func (a *Arrivals) Concurrency(ttft, tpot float64) Concurrency {
+	var begin, done []float64
+	busy, last := 0.0, a.First
+	for _, r := range a.sorted {
+		takes := ttft + tpot*float64(max(r.osl-1, 0))
+		last = max(last, r.at+takes)
+		if takes == 0 {
+			continue // never in flight
+		}
+		busy += takes
+		begin = append(begin, r.at)
+		done = append(done, r.at+takes)
+	}
+	slices.Sort(done)
+	var c Concurrency
+	if last > a.First {
+		c.Mean = trace.Some(busy / (last - a.First))
+	}
+	left := 0
+	for i, t := range begin {
+		for done[left] <= t { // ends at the latest at this request's own completion
+			left++
+		}
+		c.Peak = max(c.Peak, i+1-left)
+	}
+	if a.Rate.Set {
+		c.Little = trace.Some(a.Rate.Value / 1000 * busy / float64(a.Requests))
+	}
+	return c
+}

@@ -1,0 +1,76 @@
+package analyze_test
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/analyze"
+	"moontide/trace"
+)
+
+// lengths are rows of ISL and OSL.
+func lengths(pairs ...[2]int) (rows []trace.Request) {
+	for _, p := range pairs {
+		rows = append(rows, trace.Request{InputLength: p[0], OutputLength: p[1]})
+	}
+	return rows
+}
+
+func TestLengthsTogether(t *testing.T) {
+	none, some := trace.Opt[float64]{}, trace.Some[float64]
+	tests := []struct {
+		name                     string
+		rows                     []trace.Request
+		ratio, pearson, spearman trace.Opt[float64]
+		ratios                   []float64
+	}{
+		{"one row", lengths([2]int{30, 10}), some(3), none, none, []float64{3}},
+		{"monotonic, not linear", lengths([2]int{1, 1}, [2]int{2, 2}, [2]int{3, 9}), some(0.5),
+			some(8 / math.Sqrt(2*38)), some(1), []float64{1.0 / 3, 1, 1}},
+		// Ranks 1.5 1.5 3 4 and 4 3 1.5 1.5: deviations -1 -1 .5 1.5, 1.5 .5 -1 -1.
+		{"ties", lengths([2]int{5, 90}, [2]int{5, 80}, [2]int{6, 7}, [2]int{5000, 7}), some(5016.0 / 184),
+			some((-1249*44 - 1249*34 + 1248*39 - 3746*39) / math.Sqrt((2*1249*1249+1248*1248+3746*3746)*(44*44+34*34+2*39*39.0))),
+			some(-4 / 4.5), []float64{5.0 / 90, 5.0 / 80, 6.0 / 7, 5000.0 / 7}},
+		{"empty answers have no ratio", lengths([2]int{8, 0}, [2]int{4, 3}), some(4), some(-1), some(-1), []float64{4.0 / 3}},
+		{"only empty answers", lengths([2]int{8, 0}, [2]int{4, 0}), none, none, none, nil},
+		{"prompts all alike", lengths([2]int{8, 1}, [2]int{8, 2}), some(16.0 / 3), none, none, []float64{4, 8}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			l := analyzed(t, analyze.Options{}, test.rows...).Lengths
+			if !sameOpt(l.Ratio, test.ratio) || !sameOpt(l.Pearson, test.pearson) || !sameOpt(l.Spearman, test.spearman) {
+				t.Errorf("ratio %v, Pearson %v, Spearman %v, want %v, %v, %v",
+					l.Ratio, l.Pearson, l.Spearman, test.ratio, test.pearson, test.spearman)
+			}
+			if !sameValues(l.Ratios, test.ratios...) {
+				t.Errorf("ratios %v, want %v", values(l.Ratios), test.ratios)
+			}
+		})
+	}
+}
+
+// Lengths of every number of digits come out in order, with their own answers.
+func TestLengthsInOrder(t *testing.T) {
+	length := rapid.OneOf(rapid.IntRange(0, 5), rapid.IntRange(2040, 2050), rapid.IntRange(0, trace.MaxLength))
+	rapid.Check(t, func(rt *rapid.T) {
+		var rows []trace.Request
+		var want, falling []float64
+		for _, isl := range rapid.SliceOfN(length, 2, 30).Draw(rt, "isl") {
+			rows = append(rows, trace.Request{InputLength: isl, OutputLength: trace.MaxLength - isl})
+			want = append(want, float64(isl))
+			falling = append(falling, float64(trace.MaxLength-isl))
+		}
+		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !sameValues(a.ISL, want...) || !sameValues(a.OSL, falling...) {
+			rt.Fatalf("ISL %v, OSL %v, want %v, %v", values(a.ISL), values(a.OSL), want, falling)
+		}
+		if a.ISL.Min < a.ISL.Max && !near(a.Lengths.Spearman.Value, -1) {
+			rt.Fatalf("Spearman %v, want -1", a.Lengths.Spearman)
+		}
+	})
+}

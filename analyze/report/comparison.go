@@ -1,0 +1,183 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"moontide/analyze"
+	"moontide/analyze/cache"
+	"moontide/analyze/dist"
+	"moontide/trace"
+)
+
+// Comparison holds traces side by side. The first is what the others are
+// measured against.
+type Comparison []Dataset
+
+// Text writes the comparison for a terminal. The errors are those of w.
+func (c Comparison) Text(w io.Writer) error { return write(w, c.document().text()) }
+
+// Markdown writes the comparison with tables as GitHub reads them.
+func (c Comparison) Markdown(w io.Writer) error { return write(w, c.document().markdown()) }
+
+// HTML writes the comparison as one page that needs no network.
+func (c Comparison) HTML(w io.Writer) error {
+	page, err := c.document().html()
+	if err != nil {
+		return err
+	}
+	return write(w, page)
+}
+
+func (c Comparison) document() *document {
+	d := &document{title: "TRACE COMPARISON", subject: "Measured against: " + c[0].Name}
+	c.sideBySide(d)
+	c.distances(d)
+	return d
+}
+
+// sideBySide puts the statistics of all traces into one table.
+func (c Comparison) sideBySide(d *document) {
+	d.section("Side by side")
+	t := table{columns: []string{""}}
+	for _, data := range c {
+		t.columns = append(t.columns, oneLine(data.Name))
+	}
+	line := func(label string, value func(a *analyze.Analysis) string) {
+		row := []string{label}
+		for _, data := range c {
+			row = append(row, value(data.Analysis))
+		}
+		t.add(row...)
+	}
+	line("requests", func(a *analyze.Analysis) string { return grouped(a.Requests) })
+	arrivals := func(label string, value func(at *analyze.Arrivals) string) {
+		line(label, func(a *analyze.Analysis) string {
+			if a.Arrivals == nil {
+				return absent
+			}
+			return value(a.Arrivals)
+		})
+	}
+	arrivals("duration, s", func(at *analyze.Arrivals) string { return decimals(at.Duration()/1000, 1) })
+	arrivals("rate, req/s", func(at *analyze.Arrivals) string { return optional(at.Rate, 3) })
+	arrivals("inter-arrival CV", func(at *analyze.Arrivals) string { return optional(at.CV, 3) })
+	lengths := func(name string, of func(a *analyze.Analysis) dist.Distribution) {
+		line(name+" mean", func(a *analyze.Analysis) string { return decimals(of(a).Mean, 1) })
+		line(name+" std", func(a *analyze.Analysis) string { return decimals(of(a).Std, 1) })
+		line(name+" p50", func(a *analyze.Analysis) string { return decimals(of(a).Quantile(0.5), 1) })
+		line(name+" p99", func(a *analyze.Analysis) string { return decimals(of(a).Quantile(0.99), 1) })
+	}
+	lengths("ISL", func(a *analyze.Analysis) dist.Distribution { return a.ISL })
+	lengths("OSL", func(a *analyze.Analysis) dist.Distribution { return a.OSL })
+	line("ISL-OSL rank correlation", func(a *analyze.Analysis) string { return optional(a.Lengths.Spearman, 3) })
+	shared := func(label string, value func(p *analyze.Prefix) string) {
+		line(label, func(a *analyze.Analysis) string {
+			if a.Prefix == nil {
+				return absent
+			}
+			return value(a.Prefix)
+		})
+	}
+	shared("block size", func(p *analyze.Prefix) string { return grouped(p.BlockSize.Tokens) })
+	shared("unique / total blocks", func(p *analyze.Prefix) string { return share(p.UniqueBlocks, p.TotalBlocks) })
+	shared("block hit rate, infinite cache", func(p *analyze.Prefix) string { return percent(p.Infinite.Block) + " %" })
+	shared("token hit rate, infinite cache", func(p *analyze.Prefix) string { return optionalPercent(p.Infinite.Token) + " %" })
+	line("observed context mean", func(a *analyze.Analysis) string { return optional(a.Observed.Mean, 1) })
+	d.table(t)
+}
+
+// Distances are how far a trace is from another. What one of them cannot give
+// is absent.
+type Distances struct {
+	analyze.Comparison
+	LRU trace.Opt[cache.Gap]
+}
+
+// DistancesOf measures how far b is from a.
+func DistancesOf(a, b Dataset) Distances {
+	d := Distances{Comparison: analyze.Compare(a.Analysis, b.Analysis)}
+	if a.Cache != nil && b.Cache != nil && a.Cache.BlockSize == b.Cache.BlockSize {
+		d.LRU = trace.Some(cache.GapOf(a.Cache.Curve, b.Cache.Curve))
+	}
+	return d
+}
+
+func (c Comparison) distances(d *document) {
+	for _, other := range c[1:] {
+		x := DistancesOf(c[0], other)
+		d.section(fmt.Sprintf("Distance of %s", oneLine(other.Name)))
+		t := table{columns: []string{"", "KS, 0..1", "Wasserstein", "unit"}}
+		line := func(label, unit string, distance trace.Opt[analyze.Distance]) {
+			if !distance.Set {
+				t.add(label, absent, absent, unit)
+				return
+			}
+			t.add(label, decimals(distance.Value.KS, 4), decimals(distance.Value.Wasserstein, 2), unit)
+		}
+		line("ISL", "tokens", x.ISL)
+		line("OSL", "tokens", x.OSL)
+		line("observed context", "tokens", x.Context)
+		line("inter-arrival", "ms", x.Gap)
+		d.table(t)
+		if !x.LRU.Set {
+			d.paragraph("LRU curves are compared where both traces have block ids of one size.")
+			continue
+		}
+		d.row("LRU curve, largest gap", percent(x.LRU.Value.Largest), "points", "at "+grouped(x.LRU.Value.At)+" blocks")
+		d.row("LRU curve, mean gap", percent(x.LRU.Value.Mean), "points", "over log capacity")
+	}
+}
+
+type comparisonJSON struct {
+	Traces    []datasetJSON   `json:"traces"`
+	Distances []distancesJSON `json:"distances"` // of each but the first, to the first
+}
+
+type distancesJSON struct {
+	Trace        string        `json:"trace"`
+	ISL          *distanceJSON `json:"isl"`
+	OSL          *distanceJSON `json:"osl"`
+	Context      *distanceJSON `json:"context"`
+	InterArrival *distanceJSON `json:"inter_arrival"`
+	LRULargest   *number       `json:"lru_largest_gap"`
+	LRULargestAt *int          `json:"lru_largest_gap_blocks"`
+	LRUMean      *number       `json:"lru_mean_gap"`
+}
+
+type distanceJSON struct {
+	KS          number `json:"ks"`
+	Wasserstein number `json:"wasserstein"`
+}
+
+// JSON writes the comparison as one indented JSON object: the traces as
+// [Dataset.JSON] does, and the distances.
+func (c Comparison) JSON(w io.Writer) error {
+	var out comparisonJSON
+	for i, data := range c {
+		out.Traces = append(out.Traces, datasetOf(data))
+		if i > 0 {
+			out.Distances = append(out.Distances, distancesJSONOf(data.Name, DistancesOf(c[0], data)))
+		}
+	}
+	text, err := encoding.MarshalIndent(out, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding comparison: %w", err)
+	}
+	return write(w, append(text, '\n'))
+}
+
+func distancesJSONOf(name string, x Distances) distancesJSON {
+	of := func(d trace.Opt[analyze.Distance]) *distanceJSON {
+		if !d.Set {
+			return nil
+		}
+		return &distanceJSON{number(d.Value.KS), number(d.Value.Wasserstein)}
+	}
+	out := distancesJSON{Trace: name, ISL: of(x.ISL), OSL: of(x.OSL), Context: of(x.Context), InterArrival: of(x.Gap)}
+	if x.LRU.Set {
+		g := x.LRU.Value
+		out.LRULargest, out.LRULargestAt, out.LRUMean = new(number(g.Largest)), &g.At, new(number(g.Mean))
+	}
+	return out
+}

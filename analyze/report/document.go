@@ -1,0 +1,88 @@
+package report
+
+import "moontide/analyze/report/figure"
+
+// document is what a report says, before it is known how it will look: text,
+// Markdown or a page are three ways to write one.
+type document struct {
+	title    string
+	subject  string // what it is about, in a line
+	sections []section
+}
+
+type section struct {
+	title string
+	parts []part
+}
+
+// onlyFigures reports whether nothing of the section can be written as text.
+func (s section) onlyFigures() bool {
+	for _, p := range s.parts {
+		if p.figure == nil {
+			return false
+		}
+	}
+	return len(s.parts) > 0
+}
+
+// part is one of a row, a paragraph, a table, a figure or, if none, a pause.
+type part struct {
+	row       *valueRow
+	paragraph string
+	table     *table
+	figure    *figure.Figure
+}
+
+// valueRow is a named value with its unit and a note of a few words.
+type valueRow struct{ label, value, unit, note string }
+
+// table has a heading for each column; the first is text, the others numbers.
+type table struct {
+	columns []string
+	rows    [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (d *document) section(title string) {
+	d.sections = append(d.sections, section{title: title})
+}
+
+func (d *document) append(p part) {
+	last := &d.sections[len(d.sections)-1]
+	last.parts = append(last.parts, p)
+}
+
+// row adds a value to the last section. Text has 23 columns for the note.
+func (d *document) row(label, value, unit, note string) {
+	d.append(part{row: &valueRow{label, value, unit, note}})
+}
+
+// paragraph adds sentences to the last section.
+func (d *document) paragraph(sentences ...string) {
+	text := ""
+	for i, s := range sentences {
+		if i > 0 {
+			text += " "
+		}
+		text += s
+	}
+	d.append(part{paragraph: text})
+}
+
+func (d *document) table(t table)          { d.append(part{table: &t}) }
+func (d *document) figure(f figure.Figure) { d.append(part{figure: &f}) }
+func (d *document) pause()                 { d.append(part{}) }
+
+// figures are all figures of the document, in order.
+func (d *document) figures() []figure.Figure {
+	var all []figure.Figure
+	for _, s := range d.sections {
+		for _, p := range s.parts {
+			if p.figure != nil {
+				all = append(all, *p.figure)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,171 @@
+package figure
+
+// A Sheet is rows of figures that are drawn as one picture. Columns are as
+// wide as each other and their plots are aligned.
+type Sheet struct {
+	Title string
+	// Note is a line in small print under the title.
+	Note string
+	Rows []Row
+	// SharedX gives the figures of a column the same range on x, so that rows
+	// can be compared by eye. Figures with Min and Max of their own, or whose
+	// axis is of another kind than the column's first, keep their range.
+	SharedX bool
+}
+
+// A Row of figures, from left to right, under an optional heading.
+type Row struct {
+	Label   string
+	Figures []Figure
+}
+
+// One returns the sheet that holds nothing but f.
+func One(f Figure) Sheet { return Sheet{Rows: []Row{{Figures: []Figure{f}}}} }
+
+// A Figure is one plot. The zero Figure is drawn as an empty frame.
+type Figure struct {
+	Title string
+	// Note is a line in small print under the title.
+	Note   string
+	X, Y   Axis
+	Series []Series
+	Marks  []Mark
+	// NoLegend leaves out the legend, which else names the series above the
+	// plot as soon as two of them have names.
+	NoLegend bool
+}
+
+// Quantity is what the values of an axis measure. It decides about steps and
+// labels of the ticks.
+type Quantity int
+
+const (
+	// Number is a plain number: 0.5, 20, 1k, 1.5M.
+	Number Quantity = iota
+	// Bytes are counted in powers of 1024: 512 B, 4 MiB, 80 GiB.
+	Bytes
+	// Percent is a share: the value 0.5 is shown as 50 %.
+	Percent
+	// Duration is a time in seconds: 20 ms, 1.5 s, 10 min, 2 h.
+	Duration
+)
+
+// Axis says what a direction of the figure means.
+type Axis struct {
+	Label string
+	// Unit is written behind the label in parentheses. Bytes, percent and
+	// durations carry theirs at every tick and need none here.
+	Unit     string
+	Quantity Quantity
+	Log      bool
+	// Min and Max fix the ends of the axis, in its values; nil takes them from
+	// series and marks. What lies outside is cut off. Values that are not
+	// finite, not positive on a log axis or not in order are ignored.
+	//
+	// Without Min, a linear y axis of positive values starts at 0.
+	Min, Max *float64
+}
+
+// Kind is how a series is drawn.
+type Kind int
+
+const (
+	// Line joins the points in their order, which needs not be that of x.
+	// Few points are also drawn as dots.
+	Line Kind = iota
+	// Steps holds each value until the next x.
+	Steps
+	// Area is a Line, filled down to 0.
+	Area
+	// Bars is a histogram: X are the edges of the bars, one more than Y.
+	Bars
+	// Points are dots, not joined.
+	Points
+)
+
+// A Series is points in the values of the axes. It is read and never changed.
+// Where X and Y do not have the lengths they should, the longer one's surplus
+// is ignored.
+type Series struct {
+	// Name is for the legend and the tooltips.
+	Name   string
+	Kind   Kind
+	X, Y   []float64
+	Dashed bool
+	// Labels names single points of a Line or of Points, such as the
+	// concurrency of a measurement. Where there is no room for a label, it is
+	// only in the tooltip.
+	Labels []string
+}
+
+// A Mark is a line across the plot at a value worth naming, such as a median
+// or a capacity. It stands on x, or lies across from a value on y.
+type Mark struct {
+	Label  string
+	At     float64
+	OnY    bool
+	Dashed bool
+}
+
+// Options say how large a sheet is. The zero value gives a good size; values
+// out of their range are brought into it.
+type Options struct {
+	// Width of the sheet in units of which the smallest letters are 11 high,
+	// from 120 to 20,000. 0 means 720 for one column of figures, else 440 a
+	// column.
+	Width int
+	// PlotHeight is the height of each plot area in the same units, without
+	// titles and labels, from 40 to 10,000: the height of the sheet follows. 0
+	// means 300 for one column, else 190.
+	PlotHeight int
+	// Scale is how many pixels of a PNG make a unit, from 1 to 8. 0 means 2,
+	// which can be read at half its size. SVG has no pixels: it fills whatever
+	// width it is given.
+	Scale int
+}
+
+// Ranges of Options. Their ends are far from any sensible picture.
+const (
+	minWidth, maxWidth           = 120, 20_000
+	minPlotHeight, maxPlotHeight = 40, 10_000
+	maxScale                     = 8
+)
+
+func (o Options) orDefault(columns int) Options {
+	if o.Width == 0 {
+		o.Width = 720
+		if columns > 1 {
+			o.Width = 440 * columns
+		}
+	}
+	if o.PlotHeight == 0 {
+		o.PlotHeight = 300
+		if columns > 1 {
+			o.PlotHeight = 190
+		}
+	}
+	if o.Scale == 0 {
+		o.Scale = 2
+	}
+	o.Width = min(max(o.Width, minWidth), maxWidth)
+	o.PlotHeight = min(max(o.PlotHeight, minPlotHeight), maxPlotHeight)
+	o.Scale = min(max(o.Scale, 1), maxScale)
+	return o
+}
+
+// points is how many points the series has: the shorter of X and Y counts.
+// For Bars, it is the number of bars.
+func (s *Series) points() int {
+	if s.Kind == Bars {
+		return max(0, min(len(s.X)-1, len(s.Y)))
+	}
+	return min(len(s.X), len(s.Y))
+}
+
+// label is the name of point i, or nothing.
+func (s *Series) label(i int) string {
+	if i < len(s.Labels) {
+		return s.Labels[i]
+	}
+	return ""
+}

@@ -1,0 +1,83 @@
+package figure
+
+// obstacles are what the labels of points stay away from.
+type obstacles struct {
+	boxes []rect
+	lines [][2]point
+}
+
+func (o *obstacles) leave(box rect) bool {
+	for _, other := range o.boxes {
+		if box.overlaps(other) {
+			return false
+		}
+	}
+	for _, line := range o.lines {
+		if _, _, crosses := box.clipSegment(line[0], line[1]); crosses {
+			return false
+		}
+	}
+	return true
+}
+
+// drawPointLabels writes the labels of points where they have room.
+func (p *panel) drawPointLabels(on surface) {
+	var around obstacles
+	for i := range p.fig.Series {
+		p.addObstacles(&around, &p.fig.Series[i])
+	}
+	for _, f := range p.marks {
+		around.lines = append(around.lines, [2]point{{f.x, p.frame.top}, {f.x, p.frame.bottom}})
+	}
+	for i := range p.fig.Series {
+		s := &p.fig.Series[i]
+		if !s.labelled() {
+			continue
+		}
+		for j := range s.points() {
+			if at, ok := p.place(s.X[j], s.Y[j]); ok && p.frame.holds(at) && s.label(j) != "" {
+				p.drawPointLabel(on, at, s.label(j), &around)
+			}
+		}
+	}
+}
+
+// labelled says whether labels of points are drawn.
+func (s *Series) labelled() bool {
+	return (s.Kind == Line || s.Kind == Points) && len(s.Labels) > 0 && s.points() <= fewPoints
+}
+
+func (p *panel) addObstacles(around *obstacles, s *Series) {
+	if s.Kind != Line && s.Kind != Points || s.points() > fewPoints {
+		return
+	}
+	var before point
+	joined := false
+	for i := range s.points() {
+		at, ok := p.place(s.X[i], s.Y[i])
+		if ok {
+			around.boxes = append(around.boxes, rect{at.x - dotRadius, at.y - dotRadius, at.x + dotRadius, at.y + dotRadius})
+		}
+		if ok && joined && s.Kind == Line {
+			around.lines = append(around.lines, [2]point{before, at})
+		}
+		before, joined = at, ok
+	}
+}
+
+// drawPointLabel tries the corners of the point, the one above a rising curve
+// first.
+func (p *panel) drawPointLabel(on surface, at point, label string, around *obstacles) {
+	text := pointText.fit(label, 160)
+	width := pointText.width(text)
+	for _, from := range []point{{-5 - width, -5}, {5, -5}, {5, 13}, {-5 - width, 13}, {7, 4}, {-7 - width, 4}} {
+		base := point{at.x + from.x, at.y + from.y}
+		box := rect{base.x - 1, base.y - 8, base.x + width + 1, base.y + 1}
+		inside := box.left >= p.frame.left && box.right <= p.right+edge/2 && box.top >= p.frame.top-8 && box.bottom <= p.frame.bottom
+		if inside && around.leave(box) {
+			around.boxes = append(around.boxes, box)
+			on.text(base, text, pointText)
+			return
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package figure
+
+import "math"
+
+// A span is the range that an axis shows, in the values of the axis.
+type span struct{ lo, hi float64 }
+
+func emptySpan() span { return span{math.Inf(1), math.Inf(-1)} }
+
+func (s span) empty() bool { return s.lo > s.hi }
+
+func (s *span) include(v float64) {
+	s.lo, s.hi = min(s.lo, v), max(s.hi, v)
+}
+
+// huge is the largest value that is drawn. Differences of values up to here
+// are finite, so nothing downstream has to think about overflow.
+const huge = 1e300
+
+// drawable says whether a value has a place on the axis.
+func (a Axis) drawable(v float64) bool {
+	if a.Log {
+		return v >= 1/huge && v <= huge
+	}
+	return v >= -huge && v <= huge
+}
+
+// contents are the ranges of a figure's data, and how many of its points a log
+// axis has to leave out.
+type contents struct {
+	x, y   span
+	hidden int
+}
+
+func (f *Figure) contents() contents {
+	c := contents{x: emptySpan(), y: emptySpan()}
+	for i := range f.Series {
+		s := &f.Series[i]
+		if s.Kind == Bars {
+			c.bars(f, s)
+		} else {
+			c.points(f, s)
+		}
+	}
+	if c.x.empty() || c.y.empty() {
+		return c
+	}
+	for _, m := range f.Marks {
+		if m.OnY && f.Y.drawable(m.At) {
+			c.y.include(m.At)
+		} else if !m.OnY && f.X.drawable(m.At) {
+			c.x.include(m.At)
+		}
+	}
+	return c
+}
+
+func (c *contents) points(f *Figure, s *Series) {
+	for i := range s.points() {
+		x, y := s.X[i], s.Y[i]
+		xOK, yOK := f.X.drawable(x), f.Y.drawable(y)
+		switch {
+		case xOK && yOK:
+			c.x.include(x)
+			c.y.include(y)
+		case math.IsNaN(x) || math.IsNaN(y):
+		case f.X.Log && x <= 0 || f.Y.Log && y <= 0:
+			c.hidden++
+		}
+	}
+}
+
+func (c *contents) bars(f *Figure, s *Series) {
+	for i := range s.points() {
+		if !f.Y.drawable(s.Y[i]) {
+			continue
+		}
+		c.y.include(s.Y[i])
+		for _, edge := range s.X[i : i+2] {
+			if f.X.drawable(edge) {
+				c.x.include(edge)
+			}
+		}
+	}
+}
+
+// limits is the range that the axis shows for its data. It is never empty.
+func (a Axis) limits(data span, vertical bool) span {
+	r := data
+	if r.empty() {
+		r = span{0, 1}
+		if a.Log {
+			r = span{1, 10}
+		}
+	}
+	if !a.Log && r.lo > 0 && (vertical || r.lo < 0.3*r.hi) {
+		r.lo = 0
+	}
+	r = a.widened(r)
+	if vertical {
+		r = a.airy(r)
+	}
+	return a.fixed(r)
+}
+
+// widened makes a range of one value, or of values so close that floating
+// point cannot tell ticks between them apart, wide enough to draw.
+func (a Axis) widened(r span) span {
+	if a.Log {
+		if r.hi/r.lo < 1+1e-9 {
+			r.lo, r.hi = max(r.lo/2, 1/huge), min(r.hi*2, huge)
+		}
+		return r
+	}
+	size := max(math.Abs(r.lo), math.Abs(r.hi))
+	switch {
+	case size == 0:
+		r.hi = 1
+	case size < 1/huge:
+		r = span{0, 1 / huge}
+	case r.hi-r.lo < 1e-9*size:
+		r.lo, r.hi = r.lo-size/2, r.hi+size/2
+	}
+	return r
+}
+
+// airy leaves some room between the data and the ends of a y axis.
+func (a Axis) airy(r span) span {
+	if a.Log {
+		pad := math.Pow(r.hi/r.lo, 0.05)
+		return span{max(r.lo/pad, 1/huge), min(r.hi*pad, huge)}
+	}
+	step := a.Quantity.step((r.hi-r.lo)/10, r.hi)
+	whole := a.Quantity == Percent && r.hi <= 1
+	// The tolerance must not cut anything off.
+	r.hi = max(r.hi, math.Ceil(r.hi/step-1e-9)*step)
+	r.lo = min(r.lo, math.Floor(r.lo/step+1e-9)*step)
+	if whole {
+		r.hi = min(r.hi, 1)
+	}
+	return r
+}
+
+// fixed puts the ends in that the axis asks for, where they make sense.
+func (a Axis) fixed(r span) span {
+	asked := r
+	if a.Min != nil && a.drawable(*a.Min) {
+		asked.lo = *a.Min
+	}
+	if a.Max != nil && a.drawable(*a.Max) {
+		asked.hi = *a.Max
+	}
+	if !(asked.lo < asked.hi) {
+		return r
+	}
+	return a.widened(asked)
+}
+
+// A scale places values of an axis between two coordinates.
+type scale struct {
+	log      bool
+	span     span
+	from, to float64
+}
+
+func newScale(a Axis, r span, from, to float64) scale {
+	if a.Log {
+		r = span{math.Log10(r.lo), math.Log10(r.hi)}
+	}
+	return scale{log: a.Log, span: r, from: from, to: to}
+}
+
+// farAway bounds coordinates, so that arithmetic on them stays exact enough.
+const farAway = 1e6
+
+// at is the coordinate of v. Values that a log axis cannot show lie far
+// beyond its lower end.
+func (s scale) at(v float64) float64 {
+	if s.log {
+		v = math.Log10(max(v, 0))
+	}
+	share := (v - s.span.lo) / (s.span.hi - s.span.lo)
+	return s.from + min(max(share*(s.to-s.from), -farAway), farAway)
+}

@@ -1,0 +1,179 @@
+package figure
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A pennant is the label of a mark on x. Pennants stand in rows above the
+// plot, row 0 lowest, left or right of their line, which goes up to them.
+type pennant struct {
+	mark        *Mark
+	x           float64 // of the line
+	text        string
+	left, right float64 // of the label
+	row         int
+	shown       bool // has a place for its label
+}
+
+const (
+	mostMarkRows = 6
+	// mostPennants bounds the search for places. It is more than can be read.
+	mostPennants  = 12
+	mostSideMarks = 24
+	pennantGap    = 4 // between a line and its label
+)
+
+// newPennants are the marks on x within the plot, placed.
+func (p *panel) newPennants() []pennant {
+	var all []pennant
+	for i := range p.fig.Marks {
+		m := &p.fig.Marks[i]
+		if m.OnY || !p.fig.X.drawable(m.At) {
+			continue
+		}
+		x := p.x.at(m.At)
+		if x < p.frame.left-0.5 || x > p.frame.right+0.5 {
+			continue
+		}
+		mark := pennant{mark: m, x: round(x) + 0.5}
+		if len(all) < mostPennants {
+			mark.text = markText.fit(m.Label, p.right-p.left)
+		}
+		all = append(all, mark)
+	}
+	// Where there is no way to show all labels, the last marks go without.
+	for n := min(len(all), mostPennants); n > 0; n-- {
+		for rows := 1; rows <= mostMarkRows; rows++ {
+			steps := 5000
+			if p.placePennants(all[:n], 0, rows, &steps) {
+				return all
+			}
+		}
+	}
+	return all
+}
+
+// placePennants finds places for the labels from the i-th on, in so many rows.
+// It tries everything until it runs out of steps.
+func (p *panel) placePennants(all []pennant, i, rows int, steps *int) bool {
+	if i == len(all) {
+		return true
+	}
+	a := &all[i]
+	if a.text == "" {
+		return p.placePennants(all, i+1, rows, steps)
+	}
+	width := markText.width(a.text)
+	for row := range rows {
+		for _, left := range []float64{a.x + pennantGap, a.x - pennantGap - width} {
+			if *steps--; *steps < 0 {
+				a.shown = false
+				return false
+			}
+			a.left, a.right, a.row, a.shown = left, left+width, row, true
+			if left < p.left-1 || a.right > p.right+edge/2 || !agree(all[:i], a) {
+				continue
+			}
+			if p.placePennants(all, i+1, rows, steps) {
+				return true
+			}
+		}
+	}
+	a.shown = false
+	return false
+}
+
+// agree says whether a touches no label beside it, and neither its line nor
+// another's goes through a label below.
+func agree(others []pennant, a *pennant) bool {
+	for i := range others {
+		b := &others[i]
+		if !b.shown {
+			continue
+		}
+		low, high := a, b
+		if b.row < a.row {
+			low, high = b, a
+		}
+		if a.row == b.row && a.left < b.right+2*pennantGap && b.left < a.right+2*pennantGap {
+			return false
+		}
+		// The higher line goes through the lower row. Of one row, each line
+		// stands beside the other's label.
+		crosses := high.x > low.left-2 && high.x < low.right+2
+		if a.row == b.row {
+			crosses = crosses || low.x > high.left-2 && low.x < high.right+2
+		}
+		if crosses {
+			return false
+		}
+	}
+	return true
+}
+
+// rowsOf is how many rows the pennants need.
+func rowsOf(pennants []pennant) int {
+	n := 0
+	for _, f := range pennants {
+		if f.shown {
+			n = max(n, f.row+1)
+		}
+	}
+	return n
+}
+
+func (p *panel) drawMarks(on surface) {
+	for _, f := range p.marks {
+		top := p.frame.top
+		if f.shown {
+			base := p.frame.top - 4 - float64(f.row)*markHeight
+			top = base - markText.size + 1
+			on.text(point{f.left, base}, f.text, markText)
+		}
+		p.drawMark(on, f.mark, p.fig.X, []point{{f.x, top}, {f.x, p.frame.bottom}})
+	}
+	p.drawSideMarks(on)
+}
+
+func (p *panel) drawMark(on surface, m *Mark, a Axis, line []point) {
+	pen := pen{stroke: normal, width: 1.25}
+	if m.Dashed {
+		pen.dash, pen.width = []float64{3, 3}, 1
+	}
+	on.path([][]point{line}, pen, m.Label+": "+a.Text(m.At))
+}
+
+// drawSideMarks draws marks on y, their labels beside the plot: from the top
+// down each as near to its line as the one above lets it.
+func (p *panel) drawSideMarks(on surface) {
+	type side struct {
+		y    float64
+		text string
+	}
+	var sides []side
+	for i := range p.fig.Marks {
+		m := &p.fig.Marks[i]
+		if !m.OnY || !p.fig.Y.drawable(m.At) {
+			continue
+		}
+		y := round(p.y.at(m.At)) + 0.5
+		if y < p.frame.top-1 || y > p.frame.bottom+1 {
+			continue
+		}
+		p.drawMark(on, m, p.fig.Y, []point{{p.frame.left, y}, {p.frame.right, y}})
+		if p.sideMarks[i] != "" {
+			sides = append(sides, side{y, p.sideMarks[i]})
+		}
+	}
+	slices.SortStableFunc(sides, func(a, b side) int { return cmp.Compare(a.y, b.y) })
+	next := p.frame.top - markHeight
+	for _, s := range sides {
+		y := max(s.y+4, next)
+		if y > p.frame.bottom+tickHeight {
+			return
+		}
+		on.text(point{p.frame.right + 5, y}, s.text, markText)
+		next = y + markHeight - 2
+	}
+}

@@ -1,0 +1,216 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+)
+
+// A panel is a figure with a place for everything.
+type panel struct {
+	fig         *Figure
+	data        contents
+	plotHeight  float64
+	xr, yr      span
+	left, right float64 // of the whole panel
+	top         float64
+	frame       rect // the plot area
+	x, y        scale
+	xTicks      []tick
+	yTicks      []tick
+	legend      legend
+	marks       []pennant // of marks on x, above the plot
+	sideMarks   []string  // labels of marks on y, beside the plot; shortened
+}
+
+// Heights and distances within a panel.
+const (
+	titleHeight  = 21
+	noteHeight   = 17
+	labelHeight  = 20 // of the label of y, which stands above its axis
+	tickHeight   = 19 // of labels below the plot
+	tickGap      = 7  // between the labels of y and the plot
+	legendHeight = 19
+	markHeight   = 15
+)
+
+func newPanel(f *Figure, plotHeight float64) *panel {
+	return &panel{fig: f, data: f.contents(), plotHeight: plotHeight}
+}
+
+func (p *panel) setLimits() {
+	p.xr = p.fig.X.limits(p.data.x, false)
+	p.yr = p.fig.Y.limits(p.data.y, true)
+	p.setYTicks()
+}
+
+// setYTicks needs only the height of the plot, which is given.
+func (p *panel) setYTicks() {
+	s := newScale(p.fig.Y, p.yr, p.plotHeight, 0)
+	p.yTicks = p.fig.Y.ticks(p.yr, int(p.plotHeight/34), func(t []tick) bool {
+		return apart(s, t, func(string) float64 { return 15 })
+	})
+}
+
+// apart says whether labels of the given sizes do not touch each other.
+func apart(s scale, ticks []tick, size func(string) float64) bool {
+	for i := 1; i < len(ticks); i++ {
+		a, b := ticks[i-1], ticks[i]
+		if math.Abs(s.at(b.at)-s.at(a.at)) < (size(a.label)+size(b.label))/2 {
+			return false
+		}
+	}
+	return true
+}
+
+// sideMargins is what the panel needs left and right of its plot.
+func (p *panel) sideMargins(room float64) (before, after float64) {
+	for _, t := range p.yTicks {
+		before = max(before, tickText.width(t.label)+tickGap)
+	}
+	after = 12 // half a label of x
+	p.sideMarks = make([]string, len(p.fig.Marks))
+	for i, m := range p.fig.Marks {
+		if m.OnY && p.fig.Y.drawable(m.At) && i < mostSideMarks {
+			p.sideMarks[i] = markText.fit(m.Label, room*0.3)
+			after = max(after, markText.width(p.sideMarks[i])+6)
+		}
+	}
+	return min(before, room*0.4), min(after, room*0.4)
+}
+
+// setAcross sets everything that depends on the width.
+func (p *panel) setAcross(left, right, before, after float64) {
+	p.left, p.right = left, right
+	p.frame.left, p.frame.right = round(left+before), round(right-after)
+	p.x = newScale(p.fig.X, p.xr, p.frame.left, p.frame.right)
+	width := p.frame.right - p.frame.left
+	p.xTicks = p.fig.X.ticks(p.xr, int(width/58), func(t []tick) bool {
+		return apart(p.x, t, func(label string) float64 { return tickText.width(label) + 12 })
+	})
+	p.legend = newLegend(p.fig, right-left)
+	p.marks = p.newPennants()
+}
+
+// heights is what the panel needs above and below its plot.
+func (p *panel) heights() (above, below float64) {
+	above = 8
+	if p.fig.Title != "" {
+		above += titleHeight
+	}
+	if p.note() != "" {
+		above += noteHeight
+	}
+	above += float64(len(p.legend.rows)) * legendHeight
+	if p.fig.Y.title() != "" {
+		above += labelHeight
+	}
+	above += float64(rowsOf(p.marks)) * markHeight
+	below = tickHeight
+	if p.fig.X.title() != "" {
+		below += labelHeight
+	}
+	return above, below
+}
+
+// setDown places the panel between its top and the two ends of its plot.
+func (p *panel) setDown(top, plotTop, plotBottom float64) {
+	p.top = top
+	p.frame.top, p.frame.bottom = round(plotTop), round(plotBottom)
+	p.y = newScale(p.fig.Y, p.yr, p.frame.bottom, p.frame.top)
+}
+
+// note is the figure's, and what a log axis leaves out.
+func (p *panel) note() string {
+	note := p.fig.Note
+	if p.data.hidden > 0 {
+		if note != "" {
+			note += " – "
+		}
+		points := "points"
+		if p.data.hidden == 1 {
+			points = "point"
+		}
+		note += fmt.Sprintf("%d %s at 0 or below not on the log axis", p.data.hidden, points)
+	}
+	return note
+}
+
+// title is the label of the axis with its unit.
+func (a Axis) title() string {
+	switch {
+	case a.Unit == "":
+		return a.Label
+	case a.Label == "":
+		return a.Unit
+	default:
+		return a.Label + " (" + a.Unit + ")"
+	}
+}
+
+func (p *panel) draw(on surface, scale float64) {
+	p.drawHead(on)
+	p.drawAxes(on)
+	if p.data.x.empty() || p.data.y.empty() {
+		on.text(point{(p.frame.left + p.frame.right) / 2, (p.frame.top+p.frame.bottom)/2 + 4}, "no data", axisLabel.at(atMiddle))
+	}
+	for i := range p.fig.Series {
+		p.drawSeries(on, i, scale)
+	}
+	p.drawMarks(on)
+	p.drawPointLabels(on)
+}
+
+// drawHead draws what is above the marks and the plot.
+func (p *panel) drawHead(on surface) {
+	y, room := p.top, p.right-p.left
+	if p.fig.Title != "" {
+		on.text(point{p.left, y + figureTitle.size}, figureTitle.fit(p.fig.Title, room), figureTitle)
+		y += titleHeight
+	}
+	if note := p.note(); note != "" {
+		on.text(point{p.left, y + noteText.size}, noteText.fit(note, room), noteText)
+		y += noteHeight
+	}
+	p.legend.draw(on, point{p.left, y + 3})
+	if title := p.fig.Y.title(); title != "" {
+		above := p.frame.top - float64(rowsOf(p.marks))*markHeight - 11
+		on.text(point{p.left, above}, axisLabel.fit(title, room), axisLabel)
+	}
+}
+
+func (p *panel) drawAxes(on surface) {
+	f := p.frame
+	var grid, ticks [][]point
+	for _, t := range p.yTicks {
+		y := round(p.y.at(t.at)) + 0.5
+		grid = append(grid, []point{{f.left, y}, {f.right, y}})
+		label := tickText.fit(t.label, f.left-tickGap-p.left+1)
+		on.text(point{f.left - tickGap, y + 4}, label, tickText.at(atEnd))
+	}
+	for _, t := range p.xTicks {
+		x := round(p.x.at(t.at)) + 0.5
+		grid = append(grid, []point{{x, f.top}, {x, f.bottom}})
+		ticks = append(ticks, []point{{x, f.bottom}, {x, f.bottom + 5}})
+		half := tickText.width(t.label) / 2
+		on.text(point{min(max(x, p.left+half), p.right+edge-half), f.bottom + tickHeight - 2}, t.label, tickText.at(atMiddle))
+	}
+	for _, v := range p.fig.X.minorTicks(p.xr) {
+		x := round(p.x.at(v)) + 0.5
+		ticks = append(ticks, []point{{x, f.bottom}, {x, f.bottom + 3}})
+	}
+	for _, v := range p.fig.Y.minorTicks(p.yr) {
+		y := round(p.y.at(v)) + 0.5
+		ticks = append(ticks, []point{{f.left - 3, y}, {f.left, y}})
+	}
+	ticks = append(ticks, []point{{f.left, f.bottom + 0.5}, {f.right, f.bottom + 0.5}})
+	on.path(grid, pen{stroke: faint, width: 1}, "")
+	on.path(ticks, pen{stroke: rule, width: 1}, "")
+	if title := p.fig.X.title(); title != "" {
+		center := point{(f.left + f.right) / 2, f.bottom + tickHeight + labelHeight - 5}
+		room := 2 * min(center.x-p.left, p.right-center.x)
+		on.text(center, axisLabel.fit(title, room), axisLabel.at(atMiddle))
+	}
+}
+
+// round is to whole units, on which thin lines are sharp.
+func round(v float64) float64 { return math.Floor(v + 0.5) }

@@ -1,0 +1,255 @@
+package figure
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// To look at the pictures: go test -run TestSamples -samples DIR.
+var samplesDir = flag.String("samples", "", "write the sample pictures to this `directory`")
+
+// samples are sheets of the sort that the package is for.
+func samples() map[string]Sheet {
+	return map[string]Sheet{
+		"lengths":    lengths(),
+		"arrivals":   One(arrivals()),
+		"hits":       One(hitRates()),
+		"reuse":      One(reuse()),
+		"metrics":    metrics(),
+		"sweep":      One(sweep()),
+		"timeline":   timeline(),
+		"latency":    One(latency()),
+		"awkward":    awkward(),
+		"histograms": One(overlaid()),
+	}
+}
+
+func TestSamples(t *testing.T) {
+	for name, sheet := range samples() {
+		svg := SVG(sheet, Options{})
+		if len(svg) > 200_000 {
+			t.Errorf("%s: %d bytes of SVG", name, len(svg))
+		}
+		if *samplesDir == "" {
+			continue
+		}
+		for file, write := range map[string]func(*os.File) error{
+			name + ".png": func(f *os.File) error { return WritePNG(f, sheet, Options{}) },
+			name + ".svg": func(f *os.File) error { return WriteSVG(f, sheet, Options{}) },
+			name + ".htm": func(f *os.File) error {
+				_, err := fmt.Fprintf(f, "<!doctype html><meta charset=utf-8><body style='margin:20px;font-family:sans-serif'><div style='max-width:960px'>%s</div>", svg)
+				return err
+			},
+		} {
+			f, err := os.Create(filepath.Join(*samplesDir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := write(f); err != nil {
+				t.Error(err)
+			}
+			f.Close()
+		}
+	}
+}
+
+func random() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
+// counts are the values in bins whose edges grow by a factor.
+func counts(values []float64, low, high float64, bins int) (edges, n []float64) {
+	factor := math.Pow(high/low, 1/float64(bins))
+	n = make([]float64, bins)
+	for i := range bins + 1 {
+		edges = append(edges, low*math.Pow(factor, float64(i)))
+	}
+	for _, v := range values {
+		if i := int(math.Log(v/low) / math.Log(factor)); i >= 0 && i < bins {
+			n[i]++
+		}
+	}
+	return edges, n
+}
+
+func logNormal(r *rand.Rand, n int, median, sigma float64) []float64 {
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = math.Round(median*math.Exp(sigma*r.NormFloat64())) + 1
+	}
+	return values
+}
+
+func lengths() Sheet {
+	r := random()
+	one := func(title string, median float64) Figure {
+		values := logNormal(r, 12_000, median, 1.1)
+		slices.Sort(values)
+		edges, n := counts(values, 1, 131072, 68)
+		x := Axis{Label: "Length", Unit: "tokens", Log: true}
+		p50, p99 := values[6000], values[11880]
+		return Figure{
+			Title: title, X: x, Y: Axis{Label: "Requests"},
+			Series: []Series{{Name: "requests", Kind: Bars, X: edges, Y: n}},
+			Marks:  []Mark{{Label: "median " + x.Text(p50), At: p50}, {Label: "p99 " + x.Text(p99), At: p99, Dashed: true}},
+		}
+	}
+	return Sheet{Title: "Lengths of prompts and answers", Note: "conversation.jsonl, 12,031 requests",
+		Rows: []Row{{Figures: []Figure{one("Input (ISL)", 6900), one("Output (OSL)", 350)}}}}
+}
+
+func arrivals() Figure {
+	r := random()
+	var x, y, mean []float64
+	for i := range 720 {
+		at := float64(i) * 5
+		rate := 3 + 1.2*math.Sin(at/700) + 0.6*math.Abs(r.NormFloat64())
+		if i == 400 {
+			rate = 14
+		}
+		x, y = append(x, at), append(y, rate)
+		mean = append(mean, 3.4+1.2*math.Sin(at/700))
+	}
+	return Figure{
+		Title: "Arrivals over time", Note: "windows of 5 s; the line is a running mean over a minute",
+		X: Axis{Label: "Time since the first request", Quantity: Duration}, Y: Axis{Label: "Request rate", Unit: "requests/s"},
+		Series: []Series{{Name: "5 s windows", Kind: Steps, X: x, Y: y}, {Name: "running mean", X: x, Y: mean}},
+		Marks:  []Mark{{Label: "mean 3.34", At: 3.34, OnY: true, Dashed: true}},
+	}
+}
+
+func hitRates() Figure {
+	var x, lru, lfu, fifo, best []float64
+	for i := range 200 {
+		size := math.Pow(2, 28+float64(i)*13/199)
+		share := 1 - math.Exp(-math.Pow(size/3e10, 0.8))
+		x = append(x, size)
+		lru, lfu = append(lru, 0.366*share), append(lfu, 0.34*math.Pow(share, 0.8))
+		fifo, best = append(fifo, 0.352*math.Pow(share, 1.2)), append(best, 0.366*math.Pow(share, 0.55))
+	}
+	return Figure{
+		Title: "Hit rate against cache size",
+		X:     Axis{Label: "Cache size", Quantity: Bytes, Log: true}, Y: Axis{Label: "Prompt tokens found in the cache", Quantity: Percent},
+		Series: []Series{{Name: "LRU", X: x, Y: lru}, {Name: "LFU", X: x, Y: lfu}, {Name: "FIFO", X: x, Y: fifo}, {Name: "Belady's bound", X: x, Y: best, Dashed: true}},
+		Marks: []Mark{{Label: "80 GiB", At: 80 << 30}, {Label: "640 GiB", At: 640 << 30}, {Label: "90 % of the most", At: 60 << 30, Dashed: true},
+			{Label: "infinite cache 36.6 %", At: 0.366, OnY: true, Dashed: true}},
+	}
+}
+
+func reuse() Figure {
+	edges, n := counts(append(logNormal(random(), 20_000, 300, 1.6), logNormal(random(), 9000, 12, 0.5)...), 0.5, 20_000, 300)
+	return Figure{
+		Title: "Time until a block is used again", X: Axis{Label: "Reuse interval", Quantity: Duration, Log: true}, Y: Axis{Label: "Blocks"},
+		Series: []Series{{Kind: Bars, X: edges, Y: n}},
+		Marks:  []Mark{{Label: "median 1.7 min", At: 102}, {Label: "p90", At: 1900, Dashed: true}},
+	}
+}
+
+func metrics() Sheet {
+	r := random()
+	one := func(title string, median, sigma, bins float64, color int) Figure {
+		values := logNormal(r, 8000, median*1e4, sigma)
+		for i := range values {
+			values[i] /= 1e4
+		}
+		slices.Sort(values)
+		edges, n := counts(values, values[0]*0.8, values[7999]*1.2, int(bins))
+		var x []float64
+		sum := 0.0
+		for i := range n {
+			x = append(x, math.Sqrt(edges[i]*edges[i+1]))
+			sum += values[i]
+		}
+		axis := Axis{Label: title, Quantity: Duration, Log: values[7999]/values[0] > 20}
+		mean := median * math.Exp(sigma*sigma/2)
+		return Figure{Title: title, X: axis, Y: Axis{Label: "Requests"},
+			Series: []Series{{Kind: Area, X: x, Y: n}},
+			Marks: []Mark{{Label: "mean " + axis.Text(mean), At: mean}, {Label: "median " + axis.Text(values[4000]), At: values[4000]},
+				{Label: "p25", At: values[2000], Dashed: true}, {Label: "p75", At: values[6000], Dashed: true}, {Label: "p99 " + axis.Text(values[7920]), At: values[7920], Dashed: true}}}
+	}
+	row := func(label string, slow float64) Row {
+		return Row{Label: label, Figures: []Figure{one("TTFT", 0.4*slow, 0.9, 40, 0), one("ITL", 0.021*slow, 0.3, 40, 1), one("E2EL", 6*slow, 0.5, 40, 2)}}
+	}
+	return Sheet{Title: "Distribution of the metrics", Note: "requests by value; both runs replayed conversation.jsonl at its recorded rate",
+		SharedX: true, Rows: []Row{row("baseline", 1), row("prefix-aware routing, 4 workers", 0.6)}}
+}
+
+func sweep() Figure {
+	var f = Figure{Title: "Throughput against latency", Note: "ISL 3000, OSL 150; the number is the concurrency",
+		X: Axis{Label: "P99 TTFT", Quantity: Duration, Log: true}, Y: Axis{Label: "Output token throughput", Unit: "tokens/s"}}
+	for k, name := range []string{"baseline", "prefix cache", "prefix cache, 2 nodes"} {
+		s := Series{Name: name}
+		for c := 1.0; c <= 128; c *= 2 {
+			most := 2000 * (1 + 0.5*float64(k))
+			y := most * c / (c + 18)
+			s.X, s.Y = append(s.X, 0.12/(1+0.4*float64(k))*math.Exp(c/22)), append(s.Y, y)
+			s.Labels = append(s.Labels, fmt.Sprint(c))
+		}
+		f.Series = append(f.Series, s)
+	}
+	f.Marks = []Mark{{Label: "objective 2 s", At: 2}}
+	return f
+}
+
+func timeline() Sheet {
+	r := random()
+	var x, ttft, lag []float64
+	for i := range 100_000 {
+		at := float64(i) * 0.07
+		x = append(x, at)
+		ttft = append(ttft, 0.3*math.Exp(0.7*r.NormFloat64()+0.5*math.Sin(at/900)))
+		lag = append(lag, 0.0004*math.Exp(0.5*r.NormFloat64()))
+	}
+	lag[77_777] = 0.045
+	time := Axis{Label: "Time", Quantity: Duration}
+	return Sheet{Rows: []Row{
+		{Figures: []Figure{{Title: "TTFT of each request", X: time, Y: Axis{Quantity: Duration, Log: true}, Series: []Series{{Kind: Points, X: x, Y: ttft}}}}},
+		{Figures: []Figure{{Title: "Lag of the client", X: time, Y: Axis{Quantity: Duration}, Series: []Series{{X: x, Y: lag}}, Marks: []Mark{{Label: "limit 10 ms", At: 0.01, OnY: true, Dashed: true}}}}},
+	}}
+}
+
+func latency() Figure {
+	f := Figure{Title: "Time to first token by share of requests", X: Axis{Label: "TTFT", Quantity: Duration, Log: true}, Y: Axis{Label: "Requests at least as fast", Quantity: Percent}}
+	for k, name := range []string{"1 request/s", "2 requests/s", "4 requests/s", "8 requests/s", "12 requests/s", "16 requests/s"} {
+		s := Series{Name: name, Kind: Steps}
+		values := logNormal(random(), 2000, 300*math.Pow(1.7, float64(k)), 0.5)
+		slices.Sort(values)
+		for i, v := range values {
+			s.X, s.Y = append(s.X, v/1000), append(s.Y, float64(i+1)/2000)
+		}
+		f.Series = append(f.Series, s)
+	}
+	return f
+}
+
+func overlaid() Figure {
+	f := Figure{Title: "Input lengths of a trace and of its likeness", X: Axis{Label: "ISL", Unit: "tokens", Log: true}, Y: Axis{Label: "Requests"}}
+	for k, name := range []string{"recorded", "synthetic"} {
+		edges, n := counts(logNormal(random(), 12_000, 4000*(1+0.3*float64(k)), 0.9), 10, 131072, 50)
+		f.Series = append(f.Series, Series{Name: name, Kind: Bars, X: edges, Y: n})
+	}
+	return f
+}
+
+// awkward holds what nobody wants to see but everybody gets.
+func awkward() Sheet {
+	nan, inf := math.NaN(), math.Inf(1)
+	long := "A title that is much longer than the room there is for it above such a narrow plot </script><b>\"bold\"</b> 日本語"
+	return Sheet{Title: long, Rows: []Row{
+		{Label: "empty and nearly so", Figures: []Figure{{Title: "nothing"}, {Title: "one point", Series: []Series{{X: []float64{3}, Y: []float64{7}}}},
+			{Title: "all equal", Series: []Series{{X: []float64{5, 5, 5}, Y: []float64{2, 2, 2}}}}}},
+		{Label: "not finite, not positive", Figures: []Figure{
+			{Title: "gaps", Series: []Series{{X: []float64{0, 1, 2, 3, 4, 5, 6}, Y: []float64{1, 3, nan, 4, inf, 2, 6}}}},
+			{Title: "log", X: Axis{Log: true}, Y: Axis{Log: true}, Series: []Series{{X: []float64{-1, 0, 1, 10, 100}, Y: []float64{1, 2, 0, 3, 50}}, {X: []float64{3, 30}, Y: []float64{9, 1}}}},
+			{Title: "extreme", Series: []Series{{X: []float64{-1e308, 0, 1e308}, Y: []float64{1e299, -1e299, 5e298}}}}}},
+		{Label: "crowded " + long, Figures: []Figure{
+			{Title: long, X: Axis{Label: long, Unit: "€"}, Y: Axis{Label: long}, Series: []Series{{Name: long, X: []float64{1, 2}, Y: []float64{1000000001, 1000000002}}, {Name: "b", X: []float64{1, 2}, Y: []float64{1000000002, 1000000001}}}},
+			{Title: "marks", Marks: []Mark{{Label: "p50", At: 1}, {Label: "mean value", At: 1.01}, {Label: "p90", At: 1.02}, {Label: "p95", At: 1.03}, {Label: "p99 at the end", At: 2}, {Label: "above", At: 5, OnY: true}, {Label: "beside", At: 5.05, OnY: true}},
+				Y: Axis{Label: "Requests"}, Series: []Series{{Kind: Area, X: []float64{0, 1, 2}, Y: []float64{0, 5, 1}}}},
+			{Title: "negative", Series: []Series{{Kind: Bars, X: []float64{-2, -1, 0, 1, 2}, Y: []float64{-3, 2, -0.001, 4}}}}}},
+	}}
+}

@@ -1,0 +1,263 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	areaOpacity = 0.2
+	barOpacity  = 0.65 // marks can be seen on it
+	dotRadius   = 3.2
+	// fewPoints are so few that each is worth a dot and a tooltip.
+	fewPoints = 60
+	// oneBar is the least width of a bar that is drawn by itself; narrower ones
+	// are drawn as one shape.
+	oneBar = 3
+)
+
+func (p *panel) drawSeries(on surface, index int, scale float64) {
+	s := &p.fig.Series[index]
+	switch s.Kind {
+	case Bars:
+		p.drawBars(on, s, index, scale)
+	case Points:
+		p.drawPoints(on, s, index)
+	default:
+		lines := p.outline(s, scale)
+		if s.Kind == Area {
+			p.fill(on, lines, s.color(index), areaOpacity)
+		}
+		p.stroke(on, lines, s, index)
+		if s.Kind == Line && s.points() <= fewPoints {
+			p.drawPoints(on, s, index)
+		}
+	}
+}
+
+// outline is the line of a series in the picture, thinned and not yet cut to
+// the frame.
+func (p *panel) outline(s *Series, scale float64) [][]point {
+	t := newThinner(p.frame.left, p.frame.right, 1/scale)
+	var held point
+	holding := false
+	for i := range s.points() {
+		at, ok := p.place(s.X[i], s.Y[i])
+		if !ok {
+			t.gap()
+			holding = false
+			continue
+		}
+		if s.Kind == Steps && holding {
+			t.add(point{at.x, held.y})
+		}
+		t.add(at)
+		held, holding = at, true
+	}
+	return t.result()
+}
+
+// place is where a value is in the picture, if it can be.
+func (p *panel) place(x, y float64) (point, bool) {
+	if !p.fig.X.drawable(x) || !p.fig.Y.drawable(y) {
+		return point{}, false
+	}
+	return point{p.x.at(x), p.y.at(y)}, true
+}
+
+// floor is where fillings begin: at 0 where the axis has it.
+func (p *panel) floor() float64 {
+	if p.fig.Y.Log {
+		return p.frame.bottom
+	}
+	return min(max(p.y.at(0), p.frame.top), p.frame.bottom)
+}
+
+// fill draws the areas between lines and floor.
+func (p *panel) fill(on surface, lines [][]point, color ink, opacity float64) {
+	var areas [][]point
+	for _, line := range lines {
+		area := append([]point{{line[0].x, p.floor()}}, line...)
+		area = append(area, point{line[len(line)-1].x, p.floor()})
+		if area = p.frame.clipArea(area); len(area) > 2 {
+			areas = append(areas, area)
+		}
+	}
+	if len(areas) > 0 {
+		on.path(areas, pen{fill: color, opacity: opacity}, "")
+	}
+}
+
+// stroke draws the lines; points alone between two gaps become dots.
+func (p *panel) stroke(on surface, lines [][]point, s *Series, index int) {
+	var visible [][]point
+	var alone []point
+	for _, line := range lines {
+		for _, part := range p.frame.clipLine(line) {
+			if len(part) == 1 {
+				alone = append(alone, part[0])
+			} else {
+				visible = append(visible, part)
+			}
+		}
+	}
+	pen := s.line(index)
+	if rough(visible) > 8*(p.frame.bottom-p.frame.top) {
+		pen.width = 1.2
+	}
+	if len(visible) > 0 {
+		on.path(visible, pen, s.Name)
+	}
+	on.dots(alone, dotRadius/1.5, s.color(index), 1, s.Name)
+}
+
+// rough is how far lines go up and down in all. The stroke of one that does so
+// all the time has to be thin to be more than a blot.
+func rough(lines [][]point) float64 {
+	way := 0.0
+	for _, line := range lines {
+		for i := 1; i < len(line); i++ {
+			way += math.Abs(line[i].y - line[i-1].y)
+		}
+	}
+	return way
+}
+
+// drawPoints draws the dots of a series: few with a tooltip each, many as one
+// shape that lets through how dense it is.
+func (p *panel) drawPoints(on surface, s *Series, index int) {
+	var dots []point
+	few := s.points() <= fewPoints
+	for i := range s.points() {
+		at, ok := p.place(s.X[i], s.Y[i])
+		if !ok || !p.frame.holds(at) {
+			continue
+		}
+		if few {
+			drawDots(on, []point{at}, index, p.tip(s, i))
+		}
+		dots = append(dots, at)
+	}
+	switch {
+	case few:
+	case len(dots) < 300:
+		drawDots(on, dots, index, s.Name)
+	default:
+		on.dots(thinDots(dots, 2), 1.6, s.color(index), 0.6, s.Name)
+	}
+}
+
+// drawDots draws full dots for the first series and every second one after it,
+// and rings for the others.
+func drawDots(on surface, at []point, index int, tip string) {
+	on.dots(at, dotRadius, palette[index%len(palette)], 1, tip)
+	if index%2 == 1 {
+		on.dots(at, dotRadius-1.5, paper, 1, tip)
+	}
+}
+
+// tip is the tooltip of point i.
+func (p *panel) tip(s *Series, i int) string {
+	text := p.fig.X.Text(s.X[i]) + ", " + p.fig.Y.Text(s.Y[i])
+	if label := s.label(i); label != "" {
+		text = label + ": " + text
+	}
+	if s.Name != "" {
+		text = s.Name + ", " + text
+	}
+	return text
+}
+
+// drawBars draws a histogram: solid when it is the only one, as outlines that
+// can overlap when there are several.
+func (p *panel) drawBars(on surface, s *Series, index int, scale float64) {
+	several := 0
+	for i := range p.fig.Series {
+		if p.fig.Series[i].Kind == Bars {
+			several++
+		}
+	}
+	wide := float64(s.points())*oneBar <= p.frame.right-p.frame.left
+	switch {
+	case several > 1:
+		lines := p.barOutline(s, scale)
+		p.fill(on, lines, s.color(index), areaOpacity)
+		p.stroke(on, lines, s, index)
+	case !wide:
+		p.fill(on, p.barOutline(s, scale), s.color(index), barOpacity)
+	default:
+		p.drawEachBar(on, s, index)
+	}
+}
+
+// edges are the left and right end of bar i in the picture. On a log axis, a
+// bar from 0 begins at the frame.
+func (p *panel) edges(s *Series, i int) (left, right float64, ok bool) {
+	x0, x1 := s.X[i], s.X[i+1]
+	if x0 > x1 {
+		x0, x1 = x1, x0
+	}
+	if !(x0 >= -huge && p.fig.X.drawable(x1)) {
+		return 0, 0, false
+	}
+	return p.x.at(x0), p.x.at(x1), true
+}
+
+// barOutline goes along the tops of the bars. Bars that stand apart are lines
+// of their own.
+func (p *panel) barOutline(s *Series, scale float64) [][]point {
+	t := newThinner(p.frame.left, p.frame.right, 1/scale)
+	end := math.Inf(-1)
+	for i := range s.points() {
+		left, right, ok := p.edges(s, i)
+		if !ok || !(math.Abs(s.Y[i]) <= huge) {
+			t.gap()
+			continue
+		}
+		if left > end+1 {
+			t.gap()
+		}
+		top := min(p.barTop(s.Y[i]), p.frame.bottom+1)
+		t.add(point{left, top})
+		t.add(point{right, top})
+		end = right
+	}
+	return t.result()
+}
+
+// barTop is the height of a bar. A bar that is not 0 can be seen, so that the
+// tail of a histogram does not look as if it were not there.
+func (p *panel) barTop(v float64) float64 {
+	if p.fig.Y.Log && v <= 0 {
+		return p.frame.bottom
+	}
+	top, floor := p.y.at(v), p.floor()
+	if v > 0 {
+		return min(top, floor-1)
+	} else if v < 0 {
+		return max(top, floor+1)
+	}
+	return floor
+}
+
+func (p *panel) drawEachBar(on surface, s *Series, index int) {
+	for i := range s.points() {
+		left, right, ok := p.edges(s, i)
+		if !ok || !(math.Abs(s.Y[i]) <= huge) || s.Y[i] == 0 {
+			continue
+		}
+		if right-left > oneBar {
+			right-- // what keeps it apart from the next
+		}
+		top, floor := p.barTop(s.Y[i]), p.floor()
+		bar := p.frame.clipArea(rect{left, min(top, floor), right, max(top, floor)}.corners())
+		if len(bar) < 3 {
+			continue
+		}
+		tip := fmt.Sprintf("%s – %s: %s", p.fig.X.Text(s.X[i]), p.fig.X.Text(s.X[i+1]), p.fig.Y.Text(s.Y[i]))
+		if s.Name != "" {
+			tip = s.Name + ", " + tip
+		}
+		on.path([][]point{bar}, pen{fill: s.color(index), opacity: barOpacity}, tip)
+	}
+}

@@ -1,0 +1,77 @@
+package figure
+
+// An ink is an opaque colour, 0xRRGGBB.
+type ink uint32
+
+// The greys of everything that is not data.
+const (
+	paper  ink = 0xFFFFFF
+	strong ink = 0x1B2026 // titles
+	normal ink = 0x3F4650 // labels of axes and marks
+	weak   ink = 0x646C77 // ticks and notes
+	rule   ink = 0x9097A1 // axes
+	faint  ink = 0xE7E9EC // grid
+)
+
+// palette are Paul Tol's high-contrast colours and companions of his
+// medium-contrast ones. They are told apart with every kind of colour
+// blindness, and the first three by their darkness alone.
+var palette = []ink{0x004488, 0xDDAA33, 0xBB5566, 0x6699CC, 0x222222, 0x997700}
+
+// dashes follow once more for those who print in grey: from the fourth series
+// on, lines differ by their dashes too.
+var dashes = [][]float64{nil, nil, nil, {9, 3}, {2, 3}, {9, 3, 2, 3}}
+
+// dashed is what series and marks get that ask for it.
+var dashed = []float64{5, 4}
+
+// A pen is how a shape is drawn: filled, stroked or both.
+type pen struct {
+	fill    ink
+	opacity float64 // of the fill, 0 is none
+	stroke  ink
+	width   float64 // of the stroke, 0 is none
+	dash    []float64
+}
+
+func (s *Series) color(index int) ink { return palette[index%len(palette)] }
+
+// line is the pen for the line of the series that is index-th in its figure.
+func (s *Series) line(index int) pen {
+	p := pen{stroke: s.color(index), width: 2, dash: dashes[index%len(dashes)]}
+	if s.Dashed {
+		p.dash = dashed
+	}
+	return p
+}
+
+// A surface is what figures are drawn on. Coordinates are in units of the
+// picture, from its upper left corner. A tip is a text that a reader gets on
+// asking; a surface that cannot be asked leaves it out.
+type surface interface {
+	// path draws polylines as one shape. What is filled is closed.
+	path(lines [][]point, p pen, tip string)
+	// dots draws filled circles.
+	dots(at []point, radius float64, color ink, opacity float64, tip string)
+	// text draws a single line with its baseline at the point.
+	text(at point, s string, l letters)
+}
+
+// The letters of each part.
+var (
+	sheetTitle  = letters{size: 18, bold: true, color: strong}
+	rowLabel    = letters{size: 14, bold: true, color: strong}
+	figureTitle = letters{size: 14, bold: true, color: strong}
+	noteText    = letters{size: 11.5, color: weak}
+	axisLabel   = letters{size: 12, color: normal}
+	legendText  = letters{size: 12, color: normal}
+	tickText    = letters{size: 11.5, color: weak}
+	markText    = letters{size: 11, color: normal}
+	pointText   = letters{size: 11, color: normal}
+)
+
+// at is the same letters with another anchor.
+func (l letters) at(a anchor) letters {
+	l.anchor = a
+	return l
+}

@@ -1,0 +1,154 @@
+package figure
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"math"
+	"strconv"
+)
+
+// SVG returns the sheet as an <svg> element to be put into an HTML page as it
+// is. It is as wide as the element around it, holds no script, no style sheet,
+// no id and no reference to anything outside, and all its texts are escaped.
+// Tooltips tell values of bars, marks and single points.
+//
+// Texts grow and shrink with the picture, so Options.Width should be about the
+// width it will have on the page, in CSS pixels.
+func SVG(s Sheet, o Options) string {
+	return string(drawSVG(s, o, ""))
+}
+
+// WriteSVG writes the sheet as an SVG file, which differs from [SVG] only by
+// the namespace that a file needs. The error is that of w.
+func WriteSVG(w io.Writer, s Sheet, o Options) error {
+	if _, err := w.Write(drawSVG(s, o, ` xmlns="http://www.w3.org/2000/svg"`)); err != nil {
+		return fmt.Errorf("writing an svg: %w", err)
+	}
+	return nil
+}
+
+func drawSVG(s Sheet, o Options, namespace string) []byte {
+	p := newPage(s, o, 1)
+	b := &svg{}
+	b.printf(`<svg%s viewBox="0 0 %d %d" role="img" aria-label="%s" font-family="Helvetica,Arial,'Liberation Sans',sans-serif">`,
+		namespace, p.width, p.height, html.EscapeString(p.name()))
+	b.path([][]point{rect{0, 0, float64(p.width), float64(p.height)}.corners()}, pen{fill: paper, opacity: 1}, "")
+	p.draw(b)
+	b.printf("</svg>\n")
+	return b.out
+}
+
+// svg is the surface that writes elements. Each is a line, so that two
+// versions of a page can be compared.
+type svg struct{ out []byte }
+
+func (b *svg) printf(format string, args ...any) {
+	b.out = fmt.Appendf(b.out, format, args...)
+}
+
+// number appends a coordinate with one decimal: a twentieth of a unit is less
+// than anyone sees at any size a page is shown in.
+func (b *svg) number(v float64) {
+	v = math.Round(v*10) / 10
+	if v == 0 {
+		v = 0 // never -0
+	}
+	b.out = strconv.AppendFloat(b.out, v, 'f', -1, 64)
+}
+
+func (b *svg) coordinates(p point) {
+	b.number(p.x)
+	b.out = append(b.out, ' ')
+	b.number(p.y)
+}
+
+func (b *svg) path(lines [][]point, p pen, tip string) {
+	b.printf(`<path d="`)
+	for _, line := range lines {
+		for i, at := range line {
+			// Pairs after a move are lines to them.
+			b.out = append(b.out, "M "[min(i, 1)])
+			b.coordinates(at)
+		}
+		if p.opacity > 0 {
+			b.printf("Z")
+		}
+	}
+	b.printf(`"`)
+	b.pen(p)
+	b.end("path", tip)
+}
+
+func (b *svg) pen(p pen) {
+	if p.opacity == 0 {
+		b.printf(` fill="none"`)
+	} else {
+		b.printf(` fill="#%06x"`, uint32(p.fill))
+		if p.opacity < 1 {
+			b.printf(` fill-opacity="%g"`, p.opacity)
+		}
+	}
+	if p.width == 0 {
+		return
+	}
+	b.printf(` stroke="#%06x" stroke-width="%g" stroke-linejoin="round"`, uint32(p.stroke), p.width)
+	if p.dash == nil {
+		return
+	}
+	b.printf(` stroke-dasharray="`)
+	for i, d := range p.dash {
+		if i > 0 {
+			b.printf(" ")
+		}
+		b.printf("%g", d)
+	}
+	b.printf(`"`)
+}
+
+func (b *svg) end(element, tip string) {
+	if tip = clean(tip); tip == "" {
+		b.printf("/>\n")
+		return
+	}
+	b.printf("><title>%s</title></%s>\n", html.EscapeString(tip), element)
+}
+
+// dots are strokes of no length with round ends: a few bytes a dot.
+func (b *svg) dots(at []point, radius float64, color ink, opacity float64, tip string) {
+	if len(at) == 0 {
+		return
+	}
+	b.printf(`<path d="`)
+	for _, p := range at {
+		b.printf("M")
+		b.coordinates(p)
+		b.printf("h0")
+	}
+	b.printf(`" fill="none" stroke="#%06x" stroke-width="%g" stroke-linecap="round"`, uint32(color), 2*radius)
+	if opacity < 1 {
+		b.printf(` stroke-opacity="%g"`, opacity)
+	}
+	b.end("path", tip)
+}
+
+func (b *svg) text(at point, s string, l letters) {
+	if s == "" {
+		return
+	}
+	b.printf(`<text x="`)
+	b.number(at.x)
+	b.printf(`" y="`)
+	b.number(at.y)
+	b.printf(`" font-size="%g" fill="#%06x"`, l.size, uint32(l.color))
+	if l.bold {
+		b.printf(` font-weight="bold"`)
+	}
+	switch l.anchor {
+	case atMiddle:
+		b.printf(` text-anchor="middle"`)
+	case atEnd:
+		b.printf(` text-anchor="end"`)
+	}
+	b.printf(">%s</text>\n", html.EscapeString(s))
+}

@@ -1,0 +1,134 @@
+package figure
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Text writes a value of the axis for people, in the unit that suits its size
+// and with three significant digits: 1.25 s, 80 GiB, 36.6 %, 12.3k. It is how
+// ticks and tooltips are written, for labels of marks that say their value.
+func (a Axis) Text(v float64) string { return a.Quantity.text(v) }
+
+// A unit is a size and how it is written behind a number.
+type unit struct {
+	size float64
+	name string
+}
+
+const (
+	second = 1.0
+	minute = 60 * second
+	hour   = 60 * minute
+	day    = 24 * hour
+)
+
+// The units of each quantity, the smallest first.
+var (
+	numberUnits   = []unit{{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}}
+	byteUnits     = []unit{{1, " B"}, {1 << 10, " KiB"}, {1 << 20, " MiB"}, {1 << 30, " GiB"}, {1 << 40, " TiB"}, {1 << 50, " PiB"}}
+	percentUnits  = []unit{{0.01, " %"}}
+	durationUnits = []unit{{1e-9, " ns"}, {1e-6, " µs"}, {1e-3, " ms"}, {second, " s"}, {minute, " min"}, {hour, " h"}, {day, " d"}}
+)
+
+func (q Quantity) units() []unit {
+	switch q {
+	case Bytes:
+		return byteUnits
+	case Percent:
+		return percentUnits
+	case Duration:
+		return durationUnits
+	default:
+		return numberUnits
+	}
+}
+
+// unitFor is the largest unit that is not larger than v.
+func (q Quantity) unitFor(v float64) unit {
+	units := q.units()
+	v = math.Abs(v)
+	if q == Number && v >= 1e15 {
+		return units[0] // written with an exponent
+	}
+	best := units[0]
+	for _, u := range units {
+		// The tolerance keeps 0.1 + 0.2 style errors from writing 1000 ms.
+		if v*(1+1e-9) >= u.size {
+			best = u
+		}
+	}
+	return best
+}
+
+func (q Quantity) text(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "–"
+	case math.IsInf(v, 1):
+		return "∞"
+	case math.IsInf(v, -1):
+		return "−∞"
+	case v == 0:
+		return "0"
+	}
+	u := q.unitFor(v)
+	// Up to four digits are easier to read as they are: 1536, not 1.54k.
+	if q == Number && math.Abs(v) < 10_000 && v == math.Trunc(v) {
+		u = numberUnits[0]
+		return minus(strconv.FormatFloat(v, 'f', 0, 64))
+	}
+	return significant(v/u.size) + u.name
+}
+
+// significant writes v with three significant digits, and whole numbers below
+// 10,000 with all of theirs.
+func significant(v float64) string {
+	if abs := math.Abs(v); abs >= 1e5 || abs < 1e-3 {
+		return scientific(strconv.FormatFloat(v, 'g', 3, 64))
+	}
+	decimals := 0
+	for limit := 100.0; decimals < 5 && math.Abs(v) < limit*(1-0.005/limit); limit /= 10 {
+		decimals++
+	}
+	return minus(trimZeros(strconv.FormatFloat(v, 'f', decimals, 64)))
+}
+
+// exactly writes v with the decimals that its step needs.
+func exactly(v, step float64) string {
+	if v == 0 {
+		return "0"
+	}
+	decimals := 0
+	if step < 1 {
+		decimals = int(math.Ceil(-math.Log10(step) - 1e-9))
+	}
+	if decimals > 9 || math.Abs(v) >= 1e9 {
+		return scientific(strconv.FormatFloat(v, 'g', 12, 64))
+	}
+	return minus(strconv.FormatFloat(v, 'f', decimals, 64))
+}
+
+func trimZeros(s string) string {
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// scientific shortens 1e+20 and 1e-07 to 1e20 and 1e-7.
+func scientific(s string) string {
+	mantissa, exponent, found := strings.Cut(s, "e")
+	if !found {
+		return minus(s)
+	}
+	sign := ""
+	if strings.HasPrefix(exponent, "-") {
+		sign = "-"
+	}
+	return minus(mantissa + "e" + sign + strings.TrimLeft(exponent, "+-0"))
+}
+
+// minus sets a true minus sign, which is as wide as a digit.
+func minus(s string) string { return strings.ReplaceAll(s, "-", "−") }

@@ -1,0 +1,199 @@
+package figure
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// A point in units of the picture: x to the right, y down.
+type point struct{ x, y float64 }
+
+// thinner reduces a polyline to what can be told apart: of consecutive points
+// in one column of pixels it keeps the first, the lowest, the highest and the
+// last. The stroke then covers the same pixels and every peak stays, however
+// short, which neither sampling nor averaging can promise.
+//
+// Its result is bounded by four points a column as long as x does not go back
+// and forth, and by maxPoints otherwise.
+type thinner struct {
+	from, width float64 // where columns begin, and how wide one is
+	columns     float64
+
+	lines  [][]point // finished ones
+	line   []point
+	group  extremes
+	column float64
+	broken bool // a gap since the last point
+	gaps   bool // whether gaps still count
+}
+
+// maxPoints bounds what one series draws.
+const maxPoints = 16_384
+
+func newThinner(from, to, column float64) *thinner {
+	return &thinner{from: from, width: column, columns: math.Ceil((to - from) / column), gaps: true}
+}
+
+// add appends a point to the line.
+func (t *thinner) add(p point) {
+	// All that is outside of the plot is one column on either side.
+	column := min(max(math.Floor((p.x-t.from)/t.width), -1), t.columns)
+	switch {
+	case t.group.empty():
+	case column != t.column:
+		t.line = t.group.appendTo(t.line)
+		t.group = extremes{}
+		if t.broken && t.gaps {
+			t.lines, t.line = append(t.lines, t.line), nil
+		}
+	}
+	// A gap within a column is narrower than the stroke and cannot be seen.
+	t.broken, t.column = false, column
+	t.group.add(p)
+	if len(t.line) > 4*maxPoints || len(t.lines) > maxPoints {
+		t.coarsen()
+	}
+}
+
+// gap says that the next point is not joined to the last.
+func (t *thinner) gap() { t.broken = true }
+
+// result ends the polyline and returns its unbroken parts.
+func (t *thinner) result() [][]point {
+	if !t.group.empty() {
+		t.line = t.group.appendTo(t.line)
+		t.group = extremes{}
+	}
+	if len(t.line) > 0 {
+		t.lines, t.line = append(t.lines, t.line), nil
+	}
+	total := 0
+	for _, line := range t.lines {
+		total += len(line)
+	}
+	if total > maxPoints {
+		t.coarsen()
+		t.lines, t.line = [][]point{t.line}, nil
+	}
+	return t.lines
+}
+
+// coarsen is for lines that run back and forth: it keeps the extremes of
+// stretches of the line instead of columns, and gives up gaps.
+func (t *thinner) coarsen() {
+	var all []point
+	for _, line := range t.lines {
+		all = append(all, line...)
+	}
+	all = append(all, t.line...)
+	t.lines, t.gaps = nil, false
+	stretch := max(1, (6*len(all)+maxPoints-1)/maxPoints)
+	t.line = make([]point, 0, maxPoints)
+	for start := 0; start < len(all); start += stretch {
+		var group extremes
+		for _, p := range all[start:min(start+stretch, len(all))] {
+			group.add(p)
+		}
+		t.line = group.appendTo(t.line)
+	}
+}
+
+// extremes are the points of a group that have to stay: first, last, and the
+// farthest in each of the four directions, with their places in the group.
+type extremes struct {
+	n     int
+	kept  [6]point
+	place [6]int
+}
+
+// Where each of the extremes is in the arrays.
+const (
+	keepFirst = iota
+	keepLow
+	keepHigh
+	keepLeft
+	keepRight
+	keepLast
+)
+
+func (e *extremes) empty() bool { return e.n == 0 }
+
+func (e *extremes) add(p point) {
+	set := func(i int) { e.kept[i], e.place[i] = p, e.n }
+	if e.n == 0 {
+		for i := range e.kept {
+			set(i)
+		}
+	}
+	if p.y < e.kept[keepLow].y {
+		set(keepLow)
+	}
+	if p.y > e.kept[keepHigh].y {
+		set(keepHigh)
+	}
+	if p.x < e.kept[keepLeft].x {
+		set(keepLeft)
+	}
+	if p.x > e.kept[keepRight].x {
+		set(keepRight)
+	}
+	set(keepLast)
+	e.n++
+}
+
+// appendTo appends each kept point once, in the order of the line.
+func (e *extremes) appendTo(line []point) []point {
+	place := -1
+	for {
+		next := -1
+		for i, at := range e.place {
+			if at > place && (next < 0 || at < e.place[next]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return line
+		}
+		line, place = append(line, e.kept[next]), e.place[next]
+	}
+}
+
+// maxDots bounds what one series of points draws. So many cover most of a plot.
+const maxDots = 6000
+
+// thinDots keeps one of the dots that would lie on each other, by a grid of
+// cells no smaller than the given one and as large as it takes. The dots
+// farthest in each direction always stay.
+func thinDots(dots []point, cell float64) []point {
+	kept := dots
+	for len(kept) > maxDots {
+		kept = oneInEach(cell, dots)
+		// Where dots are everywhere, this is the right size at once.
+		cell *= max(1.1, math.Sqrt(float64(len(kept))/maxDots))
+	}
+	return kept
+}
+
+// oneInEach keeps a dot in each cell: any, as the first one would draw the
+// grid where dots are sorted.
+func oneInEach(cell float64, dots []point) []point {
+	type place struct{ x, y int32 }
+	scattered := func(i int) uint32 { return (uint32(i) + 1) * 2654435761 }
+	chosen := make(map[place]int, maxDots)
+	var far extremes
+	for i, p := range dots {
+		far.add(p)
+		at := place{int32(math.Floor(p.x / cell)), int32(math.Floor(p.y / cell))}
+		if before, taken := chosen[at]; !taken || scattered(i) < scattered(before) {
+			chosen[at] = i
+		}
+	}
+	places := slices.AppendSeq(far.place[:], maps.Values(chosen))
+	slices.Sort(places)
+	var kept []point
+	for _, i := range slices.Compact(places) {
+		kept = append(kept, dots[i])
+	}
+	return kept
+}

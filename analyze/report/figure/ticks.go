@@ -1,0 +1,188 @@
+package figure
+
+import "math"
+
+// A tick is a labelled place on an axis.
+type tick struct {
+	at    float64
+	label string
+}
+
+// ticks are about as many round values of the range as there is room for,
+// smallest first. fits says whether their labels have room beside each other;
+// the closest set that fits is taken.
+func (a Axis) ticks(r span, room int, fits func([]tick) bool) []tick {
+	if a.Log {
+		if t := a.Quantity.logTicks(r, room, fits); t != nil {
+			return t
+		}
+	}
+	for n := max(room, 1); n > 1; n-- {
+		if t := a.Quantity.linearTicks(r, n); len(t) > 1 && fits(t) {
+			return t
+		}
+	}
+	t := a.Quantity.linearTicks(r, 2)
+	return t[:min(len(t), 1)]
+}
+
+// linearTicks divides the range into about n steps.
+func (q Quantity) linearTicks(r span, n int) []tick {
+	largest := max(math.Abs(r.lo), math.Abs(r.hi))
+	step := q.step((r.hi-r.lo)/float64(n), largest)
+	u := q.tickUnit(step, largest)
+	first, last := math.Ceil(r.lo/step-1e-9), math.Floor(r.hi/step+1e-9)
+	var t []tick
+	// A step is at least a share of the range, so the loop is short; counting
+	// in whole steps keeps rounding errors from adding up.
+	for i := range int(last-first) + 1 {
+		v := (first + float64(i)) * step
+		label := exactly(v/u.size, step/u.size)
+		if label != "0" {
+			label += u.name
+		}
+		t = append(t, tick{v, label})
+	}
+	return t
+}
+
+// tickUnit is the one unit that all ticks of a linear axis are written in.
+func (q Quantity) tickUnit(step, largest float64) unit {
+	switch {
+	case q == Number && largest < 10_000:
+		return numberUnits[0]
+	case q == Duration && largest >= minute:
+		// 90 s is better than 1.5 min, so minutes and up only count wholes.
+		return q.unitFor(max(step, second))
+	default:
+		return q.unitFor(largest)
+	}
+}
+
+// clockSteps are the steps of a clock from a second to a day.
+var clockSteps = []float64{
+	second, 2 * second, 5 * second, 10 * second, 20 * second, 30 * second,
+	minute, 2 * minute, 5 * minute, 10 * minute, 20 * minute, 30 * minute,
+	hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day,
+}
+
+// step is the smallest round step that is not below least. largest is the
+// value farthest from 0, whose unit the ticks will have.
+func (q Quantity) step(least, largest float64) float64 {
+	switch q {
+	case Bytes:
+		u := q.unitFor(largest)
+		step := decimalStep(least/u.size) * u.size
+		if u.size == 1 && least > 0.1 {
+			return max(step, 1) // there is no half a byte
+		}
+		return step
+	case Duration:
+		if least <= second {
+			break
+		}
+		for _, step := range clockSteps {
+			if step >= least*(1-1e-9) {
+				return step
+			}
+		}
+		return decimalStep(least/day) * day
+	}
+	return decimalStep(least)
+}
+
+// decimalStep is 1, 2 or 5 times a power of ten.
+func decimalStep(least float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(least)))
+	for _, m := range []float64{1, 2, 5} {
+		if m*power >= least*(1-1e-9) {
+			return m * power
+		}
+	}
+	return 10 * power
+}
+
+// logTicks takes the closest ladder of values that fits, or nothing where no
+// ladder has two rungs within the range.
+func (q Quantity) logTicks(r span, room int, fits func([]tick) bool) []tick {
+	for _, rungs := range q.ladders(r) {
+		var t []tick
+		for _, v := range rungs {
+			t = append(t, tick{v, q.text(v)})
+		}
+		if len(t) > 1 && len(t) <= max(room, 2) && fits(t) {
+			return t
+		}
+	}
+	return nil
+}
+
+// ladders are sets of round values within the range, the closest first.
+func (q Quantity) ladders(r span) [][]float64 {
+	var sets [][]float64
+	decades := math.Log10(r.hi / r.lo)
+	if q == Duration && r.hi > minute {
+		sets = append(sets, within(r, clockLadder))
+	} else if q == Bytes {
+		for _, stride := range []float64{1, 2, 5, 10, 20, 50, 100, 200, 500} {
+			sets = append(sets, powers(r, 2, stride, 1))
+		}
+		return sets
+	}
+	if decades <= 2.2 {
+		sets = append(sets, powers(r, 10, 1, 1, 2, 5))
+	}
+	for _, stride := range []float64{1, 2, 3, 6, 12, 30, 60, 120, 300} {
+		sets = append(sets, powers(r, 10, stride, 1))
+	}
+	return sets
+}
+
+// clockLadder goes on where decades of a second stop being how people count.
+var clockLadder = []float64{
+	1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, second, 10 * second,
+	minute, 10 * minute, hour, 6 * hour, day, 10 * day, 100 * day, 1000 * day,
+}
+
+func within(r span, values []float64) []float64 {
+	var in []float64
+	for _, v := range values {
+		if v >= r.lo*(1-1e-9) && v <= r.hi*(1+1e-9) {
+			in = append(in, v)
+		}
+	}
+	return in
+}
+
+// powers are every stride-th power of base within the range, each with the
+// given multiples.
+func powers(r span, base, stride float64, multiples ...float64) []float64 {
+	perStep := math.Log(base) * stride
+	first, last := math.Floor(math.Log(r.lo)/perStep), math.Ceil(math.Log(r.hi)/perStep)
+	var all []float64
+	for k := first; k <= last; k++ {
+		for _, m := range multiples {
+			all = append(all, m*math.Pow(base, k*stride))
+		}
+	}
+	return within(r, all)
+}
+
+// minorTicks are the unlabelled places between the rungs of a ladder: 2, 3 .. 9
+// between 1 and 10.
+func (a Axis) minorTicks(r span) []float64 {
+	switch {
+	case !a.Log || a.Quantity == Bytes || r.hi/r.lo > 1e7:
+		return nil
+	case a.Quantity == Duration && r.hi > minute:
+		var all []float64
+		for i, rung := range clockLadder[:len(clockLadder)-1] {
+			for m := 2.0; m*rung < clockLadder[i+1]*(1-1e-9); m++ {
+				all = append(all, m*rung)
+			}
+		}
+		return within(r, all)
+	default:
+		return powers(r, 10, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+	}
+}

@@ -1,0 +1,345 @@
+package analyze_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"moontide/analyze"
+	"moontide/analyze/dist"
+	"moontide/trace"
+	"moontide/trace/prefix"
+)
+
+// values returns the values of a distribution in order, but for the rounding of
+// ranks.
+func values(d dist.Distribution) []float64 {
+	var all []float64
+	for i := range d.Count {
+		all = append(all, d.Quantile(float64(i)/float64(max(1, d.Count-1))))
+	}
+	return all
+}
+
+func sameValues(d dist.Distribution, want ...float64) bool {
+	slices.Sort(want)
+	return slices.EqualFunc(values(d), want, func(a, b float64) bool {
+		return math.Abs(a-b) <= 1e-6*max(1, math.Abs(a), math.Abs(b))
+	})
+}
+
+// timed is a prompt of whole blocks of 10 tokens that arrives at a time in ms.
+func timed(ms float64, ids ...uint64) trace.Request {
+	r := prompt(10*len(ids), ids...)
+	r.Timestamp = trace.Some(ms)
+	return r
+}
+
+// example is three prompts that share 1, two of which share 1 2 3 as well, and
+// one prompt of its own.
+var example = []trace.Request{
+	timed(0, 1, 2, 3, 4), timed(1000, 1, 9), timed(3000, 1, 2, 3, 5, 6), timed(7000, 20, 21),
+}
+
+var byTens = analyze.Options{BlockSize: 10}
+
+func TestPopularity(t *testing.T) {
+	p := analyzed(t, analyze.Options{BlockSize: 10, Top: 2}, example...).Prefix.Popularity
+	if want := []analyze.Block{{ID: 1, Uses: 3, Depth: 1}, {ID: 2, Uses: 2, Depth: 2}}; !slices.Equal(p.Top, want) {
+		t.Errorf("top 2 are %+v, want %+v", p.Top, want)
+	}
+	if !sameValues(p.Uses, 3, 2, 2, 1, 1, 1, 1, 1, 1) {
+		t.Errorf("uses %v", values(p.Uses))
+	}
+	if p.Zipf.Set {
+		t.Errorf("a Zipf law from two counts: %+v", p.Zipf)
+	}
+	// What is used once is not popular, however long the list may be.
+	if p := analyzed(t, byTens, example...).Prefix.Popularity; len(p.Top) != 3 {
+		t.Errorf("top 10 are %+v, want 1, 2 and 3", p.Top)
+	}
+	var rows []trace.Request
+	for i := range 60 { // twelve blocks, each used five times, the later ones first
+		rows = append(rows, prompt(10, uint64(12-i%12)))
+	}
+	p = analyzed(t, byTens, rows...).Prefix.Popularity
+	if len(p.Top) != 10 || p.Top[0] != (analyze.Block{ID: 12, Uses: 5, Depth: 1}) || p.Top[9].ID != 3 {
+		t.Errorf("of equals the first come first: %+v", p.Top)
+	}
+}
+
+// used makes prompts of one block, the i-th of which occurs uses[i] times.
+func used(uses ...int) (rows []trace.Request) {
+	for id, n := range uses {
+		rows = append(rows, slices.Repeat([]trace.Request{prompt(10, uint64(id))}, n)...)
+	}
+	return rows
+}
+
+func TestZipf(t *testing.T) {
+	tests := []struct {
+		name         string
+		uses         []int
+		exponent, r2 float64
+		points       int
+	}{
+		{"exponent 1", []int{60, 30, 20, 15, 12, 10, 1, 1, 1}, 1, 1, 6},
+		{"exponent 2", []int{3600, 900, 400, 225, 144, 100}, 2, 1, 6},
+		// Ranks 1, 2.5 and 4: ln uses against them is 3 ln2, 2 ln2, ln2.
+		{"ties are one point at their mean rank", []int{8, 4, 4, 2},
+			(math.Log(4) * math.Log(2)) / sumOfSquares(math.Log(1), math.Log(2.5), math.Log(4)),
+			math.Pow(math.Log(4)*math.Log(2), 2) / (sumOfSquares(math.Log(1), math.Log(2.5), math.Log(4)) * 2 * math.Pow(math.Log(2), 2)), 3},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			z := analyzed(t, byTens, used(test.uses...)...).Prefix.Popularity.Zipf
+			if !z.Set || math.Abs(z.Value.Exponent-test.exponent) > 1e-9 || math.Abs(z.Value.R2-test.r2) > 1e-9 || z.Value.Points != test.points {
+				t.Errorf("%+v, want exponent %v, R2 %v, %d points", z, test.exponent, test.r2, test.points)
+			}
+		})
+	}
+}
+
+// sumOfSquares is that of the deviations from the mean.
+func sumOfSquares(x ...float64) float64 {
+	d := dist.Of(slices.Clone(x))
+	return d.Std * d.Std * float64(d.Count)
+}
+
+func TestRoots(t *testing.T) {
+	tests := []struct {
+		name string
+		top  int
+		rows []trace.Request
+		want analyze.Roots
+	}{
+		{"one of two is shared", 0, example, analyze.Roots{Distinct: 2, Shared: 1, Requests: 3,
+			Top: []analyze.Root{{ID: 1, Requests: 3, ChainBlocks: 1, ChainTokens: 10}}}},
+		{"a chain ends where the shortest prompt does", 0,
+			[]trace.Request{timed(0, 5, 6, 7, 8), timed(0, 5, 6, 7, 9), timed(0, 5, 6)},
+			analyze.Roots{Distinct: 1, Shared: 1, Requests: 3, Top: []analyze.Root{{ID: 5, Requests: 3, ChainBlocks: 2, ChainTokens: 20}}}},
+		{"no more tokens than the shortest prompt", 0, []trace.Request{prompt(27, 5, 6, 7), prompt(23, 5, 6, 7)},
+			analyze.Roots{Distinct: 1, Shared: 1, Requests: 2, Top: []analyze.Root{{ID: 5, Requests: 2, ChainBlocks: 3, ChainTokens: 23}}}},
+		{"most first, of equals the first, only the top", 2,
+			[]trace.Request{timed(0, 3), timed(0, 4), timed(0, 5), timed(0, 4), timed(0, 5), timed(0, 3), timed(0, 5)},
+			analyze.Roots{Distinct: 3, Shared: 3, Requests: 7, Top: []analyze.Root{
+				{ID: 5, Requests: 3, ChainBlocks: 1, ChainTokens: 10}, {ID: 3, Requests: 2, ChainBlocks: 1, ChainTokens: 10}}}},
+		{"nothing shared", 0, []trace.Request{timed(0, 1), timed(0, 2), prompt(3)}, analyze.Roots{Distinct: 2}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := analyzed(t, analyze.Options{BlockSize: 10, Top: test.top}, test.rows...).Prefix.Roots
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("roots (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReuse(t *testing.T) {
+	silent := prompt(10, 1)
+	tests := []struct {
+		name           string
+		rows           []trace.Request
+		time, requests []float64
+	}{
+		{"by the latest user of each block", example, []float64{1000, 2000, 3000, 3000}, []float64{1, 1, 2, 2}},
+		{"nothing comes back", []trace.Request{timed(0, 1), timed(5, 2)}, nil, nil},
+		{"a hit after a miss is none", []trace.Request{timed(0, 1, 2), timed(5, 9, 2)}, nil, nil},
+		{"but it is a use", []trace.Request{timed(0, 1, 2), timed(5, 9, 2), timed(7, 1, 2)}, []float64{7, 2}, []float64{2, 1}},
+		{"rows between count", []trace.Request{timed(0, 1), {InputLength: 5}, timed(9, 1)}, []float64{9}, []float64{2}},
+		{"no time", []trace.Request{timed(0, 1), silent, timed(9, 1)}, nil, []float64{1, 1}},
+		{"time backwards", []trace.Request{timed(9, 1), timed(0, 1)}, []float64{0}, []float64{1}},
+		{"twice in a prompt", []trace.Request{timed(0, 5, 6), timed(4, 5, 5, 6)}, []float64{4, 4}, []float64{1, 1}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := analyzed(t, byTens, test.rows...).Prefix.Reuse
+			if !sameValues(r.Time, test.time...) || !sameValues(r.Requests, test.requests...) {
+				t.Errorf("times %v, requests %v, want %v, %v", values(r.Time), values(r.Requests), test.time, test.requests)
+			}
+		})
+	}
+}
+
+func TestTree(t *testing.T) {
+	tree := analyzed(t, byTens, example...).Prefix.Tree
+	if got, want := [4]int{tree.Nodes, tree.Roots, tree.Leaves, tree.Forks}, [4]int{9, 2, 4, 2}; got != want {
+		t.Errorf("nodes, roots, leaves, forks = %v, want %v", got, want)
+	}
+	if !sameValues(tree.Depth, 1, 2, 3, 4, 2, 4, 5, 1, 2) || !sameValues(tree.LeafDepth, 4, 2, 5, 2) {
+		t.Errorf("depth %v, of leaves %v", values(tree.Depth), values(tree.LeafDepth))
+	}
+	if !sameValues(tree.Children, 2, 1, 2, 1, 1) { // of 1, 2, 3, 5 and 20
+		t.Errorf("children %v", values(tree.Children))
+	}
+}
+
+// chainedRows draws prompts that extend prefixes of each other, whose ids are
+// numbers in order or any.
+func chainedRows(t *rapid.T, size int) (rows []trace.Request) {
+	next, stride := uint64(0), rapid.SampledFrom([]uint64{1, 0x9e3779b97f4a7c15}).Draw(t, "stride")
+	for i := range rapid.IntRange(1, 25).Draw(t, "requests") {
+		var ids []uint64
+		if len(rows) > 0 {
+			earlier := rows[rapid.IntRange(0, len(rows)-1).Draw(t, "earlier")].HashIDs
+			ids = append(ids, earlier[:rapid.IntRange(0, len(earlier)).Draw(t, "kept")]...)
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "more") {
+			ids = append(ids, next*stride)
+			next++
+		}
+		isl := max(0, len(ids)*size-rapid.IntRange(0, size-1).Draw(t, "short"))
+		r := prompt(isl, ids...)
+		if rapid.IntRange(0, 9).Draw(t, "timed") > 0 {
+			r.Timestamp = trace.Some(float64(i*100 + rapid.IntRange(0, 99).Draw(t, "ms")))
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// The tree of prefixes, built block by block, is the judge.
+func TestTreeAgainstPrefixTree(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := chainedRows(rt, 16)
+		want := prefix.New()
+		for _, r := range rows {
+			want.Add(r.HashIDs)
+		}
+		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 16, Top: 1000})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if want.Len() == 0 {
+			return
+		}
+		var depth, leafDepth, children, uses []float64
+		forks, roots := 0, 0
+		for range want.Children(prefix.Root) {
+			roots++
+		}
+		for n := prefix.Root + 1; int(n) <= want.Len(); n++ {
+			ways := 0.0
+			for range want.Children(n) {
+				ways++
+			}
+			depth = append(depth, float64(want.Depth(n)))
+			uses = append(uses, float64(want.Visits(n)))
+			switch {
+			case ways == 0:
+				leafDepth = append(leafDepth, float64(want.Depth(n)))
+				continue
+			case ways > 1:
+				forks++
+			}
+			children = append(children, ways)
+		}
+		tree, popular := a.Prefix.Tree, a.Prefix.Popularity
+		if tree.Nodes != want.Len() || tree.Roots != roots || tree.Leaves != len(leafDepth) || tree.Forks != forks {
+			rt.Fatalf("%d nodes, %d roots, %d leaves, %d forks, want %d, %d, %d, %d",
+				tree.Nodes, tree.Roots, tree.Leaves, tree.Forks, want.Len(), roots, len(leafDepth), forks)
+		}
+		if !sameValues(tree.Depth, depth...) || !sameValues(tree.LeafDepth, leafDepth...) ||
+			!sameValues(tree.Children, children...) || !sameValues(popular.Uses, uses...) {
+			rt.Fatalf("%+v, want depths %v, leaves %v, children %v; uses %v", tree, depth, leafDepth, children, uses)
+		}
+		checkPopular(rt, rows, want, a.Prefix)
+	})
+}
+
+// checkPopular looks up the listed blocks and roots in the tree.
+func checkPopular(t *rapid.T, rows []trace.Request, tree *prefix.Tree, p *analyze.Prefix) {
+	nodes := map[uint64]prefix.Node{}
+	shared := 0
+	for n := prefix.Root + 1; int(n) <= tree.Len(); n++ {
+		nodes[tree.ID(n)] = n
+		if tree.Visits(n) > 1 {
+			shared++
+		}
+	}
+	if len(p.Popularity.Top) != shared {
+		t.Fatalf("%d blocks listed, %d are shared", len(p.Popularity.Top), shared)
+	}
+	for i, b := range p.Popularity.Top {
+		n := nodes[b.ID]
+		if b.Uses != tree.Visits(n) || b.Depth != tree.Depth(n) || i > 0 && b.Uses > p.Popularity.Top[i-1].Uses {
+			t.Fatalf("block %+v of %+v, want %d uses at depth %d", b, p.Popularity.Top, tree.Visits(n), tree.Depth(n))
+		}
+	}
+	for _, r := range p.Roots.Top {
+		var common []uint64
+		shortest, requests := math.MaxInt, 0
+		for _, row := range rows {
+			if len(row.HashIDs) == 0 || row.HashIDs[0] != r.ID {
+				continue
+			}
+			if requests++; requests == 1 {
+				common = row.HashIDs
+			}
+			shortest = min(shortest, row.InputLength)
+			same := 0
+			for same < min(len(common), len(row.HashIDs)) && common[same] == row.HashIDs[same] {
+				same++
+			}
+			common = common[:same]
+		}
+		if want := (analyze.Root{ID: r.ID, Requests: requests, ChainBlocks: len(common), ChainTokens: min(16*len(common), shortest)}); r != want {
+			t.Fatalf("root %+v, want %+v", r, want)
+		}
+	}
+}
+
+func TestReuseAgainstBruteForce(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := chainedRows(rt, 16)
+		if rapid.Bool().Draw(rt, "any") {
+			rows = requests(rt, 16)
+			for i := range rows {
+				rows[i].Timestamp = trace.Some(float64(i * i))
+			}
+		}
+		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 16})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if a.Prefix == nil {
+			return
+		}
+		var times, apart []float64
+		lastUse := map[uint64]int{}
+		for i, r := range rows {
+			counted := map[uint64]bool{}
+			for _, id := range r.HashIDs {
+				last, known := lastUse[id]
+				if !known {
+					break
+				}
+				if counted[id] {
+					continue
+				}
+				counted[id] = true
+				apart = append(apart, float64(i-last))
+				if r.Timestamp.Set && rows[last].Timestamp.Set {
+					times = append(times, r.Timestamp.Value-rows[last].Timestamp.Value)
+				}
+			}
+			for _, id := range r.HashIDs {
+				lastUse[id] = i
+			}
+		}
+		if got := a.Prefix.Reuse; !sameValues(got.Time, times...) || !sameValues(got.Requests, apart...) {
+			rt.Fatalf("times %v, requests %v, want %v, %v", values(got.Time), values(got.Requests), times, apart)
+		}
+	})
+}
+
+func TestContextOfEachRequest(t *testing.T) {
+	c := analyzed(t, byTens, append(slices.Clone(example), trace.Request{InputLength: 9})...).Prefix.Context
+	if !sameValues(c, 30, 10, 30, 0) {
+		t.Errorf("contexts %v", values(c))
+	}
+}

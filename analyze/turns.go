@@ -1,0 +1,83 @@
+package analyze
+
+import "moontide/trace"
+
+// turnFinder finds previous turns from block ids, going through the rows in
+// their order.
+type turnFinder struct {
+	*prefixCounter
+	rows []row
+	size int
+	// turns has, for each row whose last full block was new with it, that block
+	// and the latest row that ended with it.
+	turns []turn
+}
+
+type turn struct {
+	end    uint32
+	latest int32 // or none
+}
+
+// sessions infers sessions from block ids; it is nil where there are no blocks.
+func (c *prefixCounter) sessions(rows []row, size trace.BlockSize) *Sessions {
+	if c.total == 0 {
+		return nil
+	}
+	f := turnFinder{prefixCounter: c, rows: rows, size: size.Tokens, turns: make([]turn, len(rows))}
+	previous := make([]int32, len(rows))
+	for i := range rows {
+		f.turns[i].latest, previous[i] = none, none
+		runs := c.runsOf(rows, i)
+		if len(runs) != 1 { // nothing to go by, or not chained
+			continue
+		}
+		if before := f.previous(runs[0]); before != none && rows[before].isl < rows[i].isl {
+			previous[i] = before
+		}
+		f.end(i, runs[0])
+	}
+	s := sessionsOf(rows, previous, func(i int) bool { return rows[i].hasIDs })
+	s.Inferred = true
+	return s
+}
+
+// previous walks up the path of a prompt to the first block at which an earlier
+// turn ends, and returns the latest row that ended there, or none.
+func (f *turnFinder) previous(r run) int32 {
+	for r.seen > 0 {
+		at := r.above
+		owner := f.blocks.owner(at)
+		if t := f.turns[owner]; t.latest != none && t.end <= at {
+			return t.latest
+		}
+		r = f.runWith(f.rows, at)
+	}
+	return none
+}
+
+// end notes that the row i ends with its last full block. Where an earlier row
+// brought that block, it must have ended there, too.
+func (f *turnFinder) end(i int, r run) {
+	full := min(int(f.rows[i].isl)/f.size, int(r.seen+r.fresh))
+	if own := full - int(r.seen); own > 0 {
+		if end := r.first + uint32(own-1); f.children(f.rows, end) <= maxWays {
+			f.turns[i] = turn{end: end, latest: int32(i)}
+		}
+		return
+	}
+	if full == 0 {
+		return
+	}
+	up := int(r.seen) - full
+	at := r.above
+	r = f.runWith(f.rows, at)
+	for int(at-r.first) < up {
+		up -= int(at-r.first) + 1
+		at = r.above
+		r = f.runWith(f.rows, at)
+	}
+	at -= uint32(up)
+	if owner := f.blocks.owner(at); f.turns[owner].latest != none && f.turns[owner].end == at {
+		f.turns[owner].latest = int32(i)
+	}
+}

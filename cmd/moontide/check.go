@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/report"
+	"moontide/trace"
+	"moontide/trace/check"
+)
+
+func checkCommand(std streams) *cli.Command {
+	return &cli.Command{
+		Name:      "check",
+		Usage:     "find every irregularity of a trace; exit status 1 if a replay would not mean what it says",
+		ArgsUsage: "TRACE",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
+			blockSizeFlag,
+		},
+		Action: func(c *cli.Context) error { return checkTrace(c, std) },
+	}
+}
+
+func checkTrace(c *cli.Context, std streams) error {
+	path, err := one(c, "a trace")
+	if err != nil {
+		return err
+	}
+	if err := checkBlockSize(c); err != nil {
+		return err
+	}
+	r, err := openTraceWith(std, path, trace.Options{SkipBadRows: true})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	found, err := check.Run(r, check.Options{BlockSize: c.Int(blockSizeFlag.Name)})
+	if err != nil {
+		return err
+	}
+	out := report.Check{Name: traceName(path), Report: found}
+	print := out.Text
+	if c.Bool("json") {
+		print = out.JSON
+	}
+	if err := print(std.out); err != nil {
+		return err
+	}
+	if !found.Replayable() {
+		return fmt.Errorf("%s: a replay of it would not mean what it says", path)
+	}
+	return nil
+}

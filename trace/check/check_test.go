@@ -1,0 +1,305 @@
+package check_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"moontide/trace"
+	"moontide/trace/check"
+)
+
+// rows is a source in memory; the i-th row is on line i+1.
+type rows struct {
+	all  []trace.Request
+	next int
+}
+
+func (s *rows) Read(r *trace.Request) error {
+	if s.next == len(s.all) {
+		return io.EOF
+	}
+	*r = s.all[s.next]
+	s.next++
+	return nil
+}
+
+func (s *rows) Line() int               { return s.next }
+func (s *rows) Skipped() (int, []error) { return 0, nil }
+
+func run(t testing.TB, all []trace.Request, opts check.Options) *check.Report {
+	t.Helper()
+	report, err := check.Run(&rows{all: all}, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// blockSize is the tokens of a block in the traces that tests make.
+const blockSize = 64
+
+// chain makes the ids of a prompt of isl tokens: the first shared ones of a
+// conversation, then the row's own.
+func chain(isl, shared, row int) []uint64 {
+	ids := []uint64{}
+	for i := range (isl + blockSize - 1) / blockSize {
+		if i < shared {
+			ids = append(ids, uint64(i))
+		} else {
+			ids = append(ids, uint64(1000*row+i))
+		}
+	}
+	return ids
+}
+
+// clean is a trace of 30 rows in which there is nothing to find: uneven
+// arrivals, mixed lengths, shared prefixes, a block size that the rows settle,
+// and, on lines 10 and 30, a conversation of two turns.
+func clean() []trace.Request {
+	var all []trace.Request
+	at := 0.0
+	for i := range 30 {
+		isl := 100 + 37*i%400
+		switch i {
+		case 3:
+			isl = 2*blockSize + 1 // with three ids: a block has no more than 64 tokens
+		case 4:
+			isl = 4 * blockSize // with four: nor less
+		}
+		all = append(all, trace.Request{Timestamp: trace.Some(at), InputLength: isl, OutputLength: 20 + 13*i%70, HashIDs: chain(isl, 1, i+1)})
+		at += 300 + float64(i*i*7919%613)
+	}
+	all[9].SessionID, all[29].SessionID = "talk", "talk"
+	before := all[9]
+	full := before.InputLength / blockSize
+	last := &all[29]
+	last.InputLength = before.InputLength + 200
+	last.HashIDs = append(slices.Clone(before.HashIDs[:full]), chain(last.InputLength, 0, 30)[full:]...)
+	last.Timestamp, last.Delay = trace.Opt[float64]{}, trace.Some(1500.0)
+	return all
+}
+
+// place is what a test asks of one example.
+type place struct {
+	line  int
+	value string
+}
+
+// want is what a test asks of a finding.
+type want struct {
+	kind     check.Kind
+	severity check.Severity
+	count    int
+	evidence string
+	places   []place
+}
+
+func compare(t *testing.T, report *check.Report, wants ...want) {
+	t.Helper()
+	got := []want{}
+	for _, f := range report.Findings {
+		w := want{f.Kind, f.Severity, f.Count, f.Evidence, nil}
+		for _, e := range f.Examples {
+			w.places = append(w.places, place{e.Line, e.Value})
+		}
+		got = append(got, w)
+	}
+	if wants == nil {
+		wants = []want{}
+	}
+	if diff := cmp.Diff(wants, got, cmp.AllowUnexported(want{}, place{})); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+func TestCleanTrace(t *testing.T) {
+	report := run(t, clean(), check.Options{})
+	compare(t, report)
+	if !report.Replayable() || report.Requests != 30 || report.Grid != nil {
+		t.Errorf("%+v", report)
+	}
+	if b := report.BlockSize; b.Tokens != blockSize || b.How != trace.Detected {
+		t.Errorf("block size %v", b)
+	}
+}
+
+func TestEachKindIsDescribed(t *testing.T) {
+	broken := clean()
+	broken[0].InputLength, broken[0].OutputLength, broken[5].Timestamp.Value = 0, 0, 0
+	for _, f := range run(t, broken, check.Options{}).Findings {
+		if f.Says == "" || f.Of != check.OfRows && f.Of != check.OfIDs || !strings.HasSuffix(f.Says, ".") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+func TestBadRows(t *testing.T) {
+	text := string(trace.AppendRow(nil, clean()[0])) + "\nTIMESTAMP,ContextTokens\n\n" + strings.Repeat(`{"input_length": -5, "output_length": 1}`+"\n", 20)
+	r, err := trace.NewReader(strings.NewReader(text), "t.jsonl", trace.Options{SkipBadRows: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := check.Run(r, check.Options{Examples: 2, BlockSize: blockSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, report, want{check.BadRow, check.Error, 21, "", []place{
+		{2, `not a JSON object: "TIMESTAMP,ContextTokens"`},
+		{4, `input_length is out of range: "-5" tokens`},
+	}})
+	if report.Replayable() || report.Requests != 1 {
+		t.Errorf("replayable %v, %d requests", report.Replayable(), report.Requests)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	r, err := trace.NewReader(strings.NewReader("x\n"), "t.jsonl", trace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := check.Run(r, check.Options{}); err == nil || !strings.HasPrefix(err.Error(), "checking trace: t.jsonl:1: ") {
+		t.Errorf("a source that does not skip: %v", err)
+	}
+	for _, size := range []int{-1, trace.MaxLength + 1} {
+		if _, err := check.Run(&rows{}, check.Options{BlockSize: size}); err == nil || !strings.Contains(err.Error(), "block size is out of range") {
+			t.Errorf("block size %d: %v", size, err)
+		}
+	}
+}
+
+func TestExamplesAreBounded(t *testing.T) {
+	all := clean()
+	for i := range all {
+		all[i].OutputLength = 0
+	}
+	for asked, kept := range map[int]int{0: 5, -1: 0, 1: 1, 100: 30} {
+		for _, f := range run(t, all, check.Options{Examples: asked}).Findings {
+			if f.Kind == check.ZeroOutput && (f.Count != 30 || len(f.Examples) != kept) {
+				t.Errorf("asked for %d examples: count %d, %d examples", asked, f.Count, len(f.Examples))
+			}
+		}
+	}
+}
+
+// open opens a real trace or skips the test.
+func open(t testing.TB, name string) *trace.Reader {
+	t.Helper()
+	path := filepath.Join("..", "..", filepath.FromSlash(name))
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("the trace is not here: %v", err)
+	}
+	r, err := trace.Open(path, trace.Options{SkipBadRows: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func TestRealTraces(t *testing.T) {
+	for _, test := range []struct {
+		file  string
+		grid  float64
+		wants []want
+	}{
+		{"../shared/traces/conversation_trace.jsonl", 3000, []want{
+			{check.TimeGrid, check.Warning, 12031, "1180 distinct timestamps for 12031 rows: 100 % of them lie within 3 ms of a step of 3000 ms", nil},
+			{check.Duplicate, check.Warning, 1, "", []place{{7733, "as line 7728: timestamp 2369999, input_length 901, output_length 17, 2 ids"}}},
+		}},
+		{"../shared/traces/dynamo_mooncake_tiny.jsonl", 0, []want{
+			{check.BlockSizeAssumed, check.Warning, 16, "512 tokens (assumed: every size from 508 to 513 fits)", nil},
+		}},
+		{"traces/chat.jsonl", 3000, []want{
+			{check.TimeGrid, check.Warning, 100, "10 distinct timestamps for 100 rows: 100 % of them lie within 1 ms of a step of 3000 ms", nil},
+		}},
+	} {
+		t.Run(filepath.Base(test.file), func(t *testing.T) {
+			report, err := check.Run(open(t, test.file), check.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, report, test.wants...)
+			if !report.Replayable() {
+				t.Error("not replayable")
+			}
+			if (report.Grid != nil) != (test.grid > 0) || report.Grid != nil && report.Grid.Step != test.grid {
+				t.Errorf("grid %+v", report.Grid)
+			}
+		})
+	}
+}
+
+// A wrong unit must be told on the real trace too, whatever its first row.
+func TestRealTraceInOtherUnits(t *testing.T) {
+	r := open(t, "../shared/traces/conversation_trace.jsonl")
+	all, err := trace.Collect(r.Requests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kindsAt := func(factor float64) (kinds []check.Kind) {
+		scaled, err := trace.Collect(trace.Speed(trace.FromSlice(all), 1/factor))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range run(t, scaled, check.Options{}).Findings {
+			kinds = append(kinds, f.Kind)
+		}
+		return kinds
+	}
+	for factor, want := range map[float64][]check.Kind{
+		0.001: {check.TimeInSeconds, check.TimeGrid, check.Duplicate},
+		1e3:   {check.TimeInMicroseconds, check.TimeGrid, check.Duplicate},
+		1e6:   {check.TimeInNanoseconds, check.TimeGrid, check.Duplicate},
+		0.1:   {check.TimeGrid, check.Duplicate},
+		10:    {check.TimeGrid, check.Duplicate},
+	} {
+		if got := kindsAt(factor); !slices.Equal(got, want) {
+			t.Errorf("times %v: %v, want %v", factor, got, want)
+		}
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	for _, naming := range []struct {
+		name string
+		id   func(uint64) uint64
+	}{
+		{"consecutive", func(n uint64) uint64 { return n }},
+		{"random", func(n uint64) uint64 { return n * 0x9e3779b97f4a7c15 }},
+	} {
+		all, references := manyRows(20_000, naming.id)
+		b.Run(fmt.Sprintf("ids=%s/references=%d", naming.name, references), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				run(b, all, check.Options{})
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(references), "ns/reference")
+		})
+	}
+}
+
+// manyRows makes rows of 8 to 135 blocks, each beginning like an earlier one.
+func manyRows(n int, id func(uint64) uint64) (all []trace.Request, references int) {
+	next := uint64(0)
+	for i := range n {
+		blocks := 8 + i*7919%128
+		var ids []uint64
+		if i > 0 {
+			earlier := all[i*104729%i].HashIDs
+			ids = slices.Clone(earlier[:min(blocks/2, len(earlier)-1)])
+		}
+		for len(ids) < blocks {
+			ids = append(ids, id(next))
+			next++
+		}
+		references += blocks
+		all = append(all, trace.Request{Timestamp: trace.Some(float64(i) * 250.5), InputLength: blocks*blockSize - i%blockSize, OutputLength: 100 + i%50, HashIDs: ids})
+	}
+	return all, references
+}

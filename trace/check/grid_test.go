@@ -1,0 +1,135 @@
+package check_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"moontide/trace/check"
+	"pgregory.net/rapid"
+)
+
+// ticks makes n times on a grid: a tick is used with a probability, and a time
+// is off by up to jitter ms, in whole ms.
+func ticks(n int, step, offset, used float64, jitter int) (times []float64) {
+	random := rand.New(rand.NewPCG(uint64(n), 1))
+	for tick := 0.0; len(times) < n; tick++ {
+		if random.Float64() < used {
+			off := float64(random.IntN(2*jitter+1) - jitter)
+			times = append(times, offset+tick*step+off)
+		}
+	}
+	return times
+}
+
+func TestDetectGrid(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	poisson := func(n int, mean float64, clock func(float64) float64) (times []float64) {
+		at := 0.0
+		for range n {
+			times = append(times, clock(at))
+			at += mean * random.ExpFloat64()
+		}
+		return times
+	}
+	exact := func(t float64) float64 { return t }
+	stray := func(times []float64, strays int) []float64 {
+		for i := range strays {
+			at := 1 + i*len(times)/(strays+1)
+			times[at] += (0.1 + 0.8*random.Float64()) * (times[at+1] - times[at])
+		}
+		return times
+	}
+	scaled := func(times []float64, factor float64) []float64 {
+		for i := range times {
+			times[i] *= factor
+		}
+		return times
+	}
+	for _, test := range []struct {
+		name  string
+		times []float64
+		step  float64 // 0 is none
+	}{
+		{"every tick", ticks(100, 1000, 0, 1, 0), 1000},
+		{"with an offset", ticks(100, 1000, 417, 1, 0), 1000},
+		{"half of the ticks", ticks(100, 1000, 0, 0.5, 0), 1000},
+		{"one tick in fifty", ticks(2000, 10, 3, 0.02, 0), 10},
+		{"jitter over the origin", ticks(1200, 3000, 3, 0.8, 3), 3000},
+		{"jitter and few ticks", ticks(3000, 3000, 0, 0.1, 20), 3000},
+		{"jitter as wide as the tolerance", ticks(1000, 1000, 500, 1, 10), 1000},
+		{"jitter beyond it", ticks(1000, 1000, 500, 1, 15), 0},
+		{"not a whole step", scaled(ticks(1200, 3000, 0, 0.8, 0), 1/7.0), 3000 / 7.0},
+		{"not a whole step, jitter", scaled(ticks(1200, 3000, 3, 0.8, 1), 1/7.0), 3000 / 7.0},
+		{"Unix time", ticks(100, 1000, 1_700_000_000_250, 0.5, 0), 1000},
+		{"one stray in 100", stray(ticks(1000, 1000, 0, 1, 0), 9), 1000},
+		{"two strays in 100", stray(ticks(1000, 1000, 0, 1, 0), 20), 0},
+		{"even milliseconds", poisson(40, 500, func(t float64) float64 { return 2 * math.Round(t/2) }), 2},
+		{"even milliseconds, too few to tell", poisson(30, 500, func(t float64) float64 { return 2 * math.Round(t/2) }), 0},
+		{"ten milliseconds", poisson(500, 300, func(t float64) float64 { return 10 * math.Floor(t/10) }), 10},
+		{"whole milliseconds", poisson(5000, 300, math.Round), 0},
+		{"a clock of a millisecond, all ticks", ticks(500, 1, 0, 1, 0), 0},
+		{"a clock finer than that", ticks(500, 0.5, 0, 1, 0), 0},
+		{"no clock", poisson(5000, 300, exact), 0},
+		{"no clock, few rows", poisson(10, 300, exact), 0},
+		{"seven times", ticks(7, 3000, 0, 1, 0), 0},
+		{"eight times", ticks(8, 3000, 0, 1, 0), 3000},
+		{"one time", slices.Repeat([]float64{5}, 100), 0},
+		{"none", nil, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			shuffled := append(slices.Clone(test.times), test.times...)
+			random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+			before := slices.Clone(shuffled)
+			g, ok := check.DetectGrid(shuffled)
+			if !slices.Equal(before, shuffled) {
+				t.Error("the timestamps were touched")
+			}
+			if ok != (test.step > 0) || math.Abs(g.Step-test.step) > 0.001*test.step {
+				t.Errorf("grid %+v, want a step of %v", g, test.step)
+			}
+		})
+	}
+}
+
+func TestGridSaysWhereTicksAre(t *testing.T) {
+	times := ticks(300, 1000, 1_000_250, 0.5, 2)
+	times[100] += 300
+	g, ok := check.DetectGrid(times)
+	steps := math.Round((times[299] - times[0]) / 1000)
+	if !ok || g.Step != 1000 || math.Abs(g.Offset-250) > 1 || g.Jitter < 2 || g.Jitter > 4 || g.Steps != steps {
+		t.Errorf("%+v, want 1000 from 250, a jitter of about 2, %v steps", g, steps)
+	}
+	if want := 299.0 / 300; math.Abs(g.Share-want) > 1e-12 {
+		t.Errorf("share %v, want %v", g.Share, want)
+	}
+}
+
+// Whatever the grid, it is found; it is the largest, and no smaller divisor.
+func TestDetectGridFindsAnyGrid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		step := float64(rapid.IntRange(20, 100_000).Draw(t, "step"))
+		jitter := rapid.IntRange(0, int(step/200)).Draw(t, "jitter")
+		used := rapid.Float64Range(0.2, 1).Draw(t, "used")
+		offset := rapid.Float64Range(0, 1e6).Draw(t, "offset")
+		n := rapid.IntRange(50, 500).Draw(t, "times")
+		g, ok := check.DetectGrid(ticks(n, step, offset, used, jitter))
+		if !ok || math.Abs(g.Step-step) > 0.001*step {
+			t.Fatalf("%d times at %v of the ticks of %v ms with a jitter of %d: %+v", n, used, step, jitter, g)
+		}
+	})
+}
+
+func BenchmarkDetectGrid(b *testing.B) {
+	for name, times := range map[string][]float64{
+		"grid": ticks(100_000, 3000, 0, 0.8, 3), "none": ticks(100_000, 1, 0, 0.01, 0),
+	} {
+		b.Run(fmt.Sprintf("%s/times=%d", name, len(times)), func(b *testing.B) {
+			for b.Loop() {
+				check.DetectGrid(times)
+			}
+		})
+	}
+}

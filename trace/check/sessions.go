@@ -1,0 +1,98 @@
+package check
+
+import "moontide/trace"
+
+// fastestToken is the time in ms that an engine takes at least to generate a
+// token of one answer: few stream 1,000 tokens a second to one user.
+const fastestToken = 1.0
+
+// sessions checks rows that follow an earlier turn, or should.
+type sessions struct {
+	found  *ledger
+	latest map[string]turn
+}
+
+// turn is what is kept of a session's latest row.
+type turn struct {
+	line     int
+	at       trace.Opt[float64]
+	isl, osl int
+	// full is how many of its blocks are full for certain, and id the last of
+	// them. The last block may be partial: a longer prompt gives it another id.
+	full int
+	id   uint64
+}
+
+func (c *sessions) add(line int, r *trace.Request) {
+	if r.SessionID == "" {
+		c.alone(line, r)
+		return
+	}
+	before, later := c.latest[r.SessionID]
+	if later {
+		c.follows(line, r, before)
+	} else {
+		c.begins(line, r)
+	}
+	if c.latest == nil {
+		c.latest = map[string]turn{}
+	}
+	t := turn{line: line, at: r.Timestamp, isl: r.InputLength, osl: r.OutputLength}
+	if n := len(r.HashIDs); n > 1 {
+		t.full, t.id = n-1, r.HashIDs[n-2]
+	}
+	c.latest[r.SessionID] = t
+}
+
+// alone checks the times of a row without a session.
+func (c *sessions) alone(line int, r *trace.Request) {
+	switch {
+	case r.Timestamp.Set && r.Delay.Value > 0:
+		c.found.add(DelayUnused, line, "timestamp %s, delay %s, no session_id", ms(r.Timestamp.Value), ms(r.Delay.Value))
+	case r.Timestamp.Set:
+	case r.Delay.Set:
+		c.found.add(DelayWithoutSession, line, "delay %s, no timestamp, no session_id", ms(r.Delay.Value))
+	default:
+		c.found.add(NoTime, line, "no timestamp, no delay")
+	}
+}
+
+// begins checks the times of a session's first row.
+func (c *sessions) begins(line int, r *trace.Request) {
+	switch {
+	case !r.Timestamp.Set:
+		c.found.add(SessionNotBegun, line, "session_id %.40q, no timestamp", r.SessionID)
+	case r.Delay.Value > 0:
+		c.found.add(DelayUnused, line, "timestamp %s, delay %s, first of session_id %.40q", ms(r.Timestamp.Value), ms(r.Delay.Value), r.SessionID)
+	}
+}
+
+// follows checks a turn against the one before it.
+func (c *sessions) follows(line int, r *trace.Request, before turn) {
+	switch {
+	case r.Delay.Set && r.Timestamp.Set:
+		c.found.add(TimestampUnused, line, "timestamp %s, delay %s, session_id %.40q", ms(r.Timestamp.Value), ms(r.Delay.Value), r.SessionID)
+	case r.Delay.Set:
+	case !r.Timestamp.Set:
+		c.found.add(TurnWithoutDelay, line, "session_id %.40q, no timestamp, no delay", r.SessionID)
+	case before.at.Set:
+		c.overlap(line, r, before)
+	}
+	switch {
+	case r.InputLength < before.isl:
+		c.found.add(TurnShrinks, line, "input_length %d after %d on line %d, session_id %.40q", r.InputLength, before.isl, before.line, r.SessionID)
+	case before.full == 0 || len(r.HashIDs) == 0:
+	case len(r.HashIDs) < before.full || r.HashIDs[before.full-1] != before.id:
+		c.found.add(TurnDiverges, line, "block %d is not %d as on line %d, session_id %.40q", before.full, before.id, before.line, r.SessionID)
+	}
+}
+
+func (c *sessions) overlap(line int, r *trace.Request, before turn) {
+	gap := r.Timestamp.Value - before.at.Value
+	switch {
+	case gap < 0:
+		c.found.add(SessionDisorder, line, "timestamp %s after %s on line %d, session_id %.40q", ms(r.Timestamp.Value), ms(before.at.Value), before.line, r.SessionID)
+	case gap < fastestToken*float64(max(before.osl, 1)):
+		c.found.add(SessionOverlap, line, "timestamp %s is %s ms after line %d with output_length %d, session_id %.40q", ms(r.Timestamp.Value), ms(gap), before.line, before.osl, r.SessionID)
+	}
+}

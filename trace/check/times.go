@@ -1,0 +1,112 @@
+package check
+
+import (
+	"math"
+	"time"
+
+	"moontide/trace"
+)
+
+const (
+	// mostTimes bounds the timestamps that are kept for the grid.
+	mostTimes = 1 << 20
+	// burstShare is the share of rows that arrive together with an earlier one
+	// from which on a grid makes bursts, and is more than a coarse unit.
+	burstShare = 0.1
+)
+
+// The first instant of 2002 and of 2100 in seconds of the Unix epoch: a first
+// timestamp in between, in seconds or in milliseconds, is a date.
+const (
+	epochFrom = 1_009_843_200
+	epochTo   = 4_102_444_800
+)
+
+// times checks timestamps, row by row and as a whole.
+type times struct {
+	found       *ledger
+	rows        int // with a timestamp
+	line        int // of the last such row
+	first, last float64
+	low, high   float64
+	longestGap  float64
+	changes     int // rows whose timestamp differs from the one above
+	kept        []float64
+	tokens      float64 // ISL and OSL, of rows with a timestamp
+}
+
+func (c *times) add(line int, r *trace.Request) {
+	if !r.Timestamp.Set {
+		return
+	}
+	t := r.Timestamp.Value
+	c.tokens += float64(r.InputLength) + float64(r.OutputLength)
+	if c.rows++; c.rows == 1 {
+		c.first, c.low, c.high = t, t, t
+		c.line, c.last, c.kept = line, t, append(c.kept, t)
+		return
+	}
+	if t < c.last {
+		c.found.add(TimeBackwards, line, "timestamp %s after %s on line %d", ms(t), ms(c.last), c.line)
+	}
+	if t != c.last {
+		c.changes++
+		if len(c.kept) < mostTimes {
+			c.kept = append(c.kept, t)
+		}
+	}
+	c.low, c.high = min(c.low, t), max(c.high, t)
+	c.longestGap = max(c.longestGap, t-c.last)
+	c.line, c.last = line, t
+}
+
+// finish judges the trace as a whole and returns its grid, if it has one.
+func (c *times) finish(requests int) *Grid {
+	if c.rows == 0 {
+		// Where no row says when, each is as good as the others.
+		c.found.drop(NoTime, SessionNotBegun, TurnWithoutDelay)
+		if requests > 0 {
+			c.found.whole(NoTimestamps, requests, "none of %d rows", requests)
+		}
+		return nil
+	}
+	c.origin()
+	c.units()
+	grid, ok := DetectGrid(c.kept)
+	if !ok {
+		return nil
+	}
+	c.grid(grid)
+	return &grid
+}
+
+func (c *times) origin() {
+	switch {
+	case isDate(c.first):
+		c.found.whole(EpochTime, c.rows, "the first timestamp, %s, is %s in seconds", ms(c.first), date(c.first))
+	case isDate(c.first / 1000):
+		c.found.whole(EpochTime, c.rows, "the first timestamp, %s, is %s in milliseconds", ms(c.first), date(c.first/1000))
+	case c.first > 0:
+		c.found.whole(LateStart, c.rows, "the first timestamp is %s ms", ms(c.first))
+	}
+}
+
+func isDate(seconds float64) bool { return seconds >= epochFrom && seconds < epochTo }
+
+func date(seconds float64) string {
+	return time.Unix(int64(seconds), 0).UTC().Format(time.DateTime) + " UTC"
+}
+
+func (c *times) grid(g Grid) {
+	together := c.rows - 1 - c.changes
+	bursts := float64(together) >= burstShare*float64(c.rows)
+	if !bursts && g.Steps+1 == float64(len(c.kept)) {
+		return // one row a step, like a metronome: a constant rate
+	}
+	f := c.found.whole(TimeGrid, c.rows, "%d distinct timestamps for %d rows: %.4g %% of them lie within %s ms of a step of %s ms",
+		c.changes+1, c.rows, 100*g.Share, ms(g.Jitter), ms(math.Round(g.Step*1000)/1000))
+	if !bursts {
+		f.Severity = Note
+		f.Says = "Timestamps lie on the grid of a coarse clock: arrivals are known to within one step only. Few rows share a step, so that a replay has no bursts that were not there."
+	}
+}

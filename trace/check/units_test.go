@@ -1,0 +1,173 @@
+package check_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"moontide/trace"
+	"moontide/trace/check"
+)
+
+// arriving makes rows of 64 to 2,000 tokens with a mean gap in ms. Their ids
+// say nothing of note.
+func arriving(n int, gap func(i int) float64) (all []trace.Request) {
+	at := 0.0
+	for i := range n {
+		isl := 64 + i*7919%1936
+		switch i {
+		case 1:
+			isl = 2*blockSize + 1
+		case 2:
+			isl = 4 * blockSize
+		}
+		all = append(all, trace.Request{Timestamp: trace.Some(at), InputLength: isl, OutputLength: 1 + i%300, HashIDs: chain(isl, 1, i+1)})
+		at += gap(i)
+	}
+	return all
+}
+
+func TestUnits(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	poisson := func(mean float64) func(int) float64 {
+		return func(int) float64 { return mean * random.ExpFloat64() }
+	}
+	const hour = 3_600_000
+	// A few people over weeks: at work every couple of minutes, never at night.
+	people := func(i int) float64 {
+		if i%50 == 49 {
+			return 14 * hour
+		}
+		return 150_000 * random.ExpFloat64()
+	}
+	for _, test := range []struct {
+		name string
+		all  []trace.Request
+		want check.Kind // "" is none
+		says string
+	}{
+		{"a service", arriving(500, poisson(290)), "", ""},
+		{"a busy service", arriving(5000, poisson(20)), "", ""},
+		{"a stress test of short prompts", arriving(5000, poisson(1.2)), "", ""},
+		{"a service in seconds", arriving(500, poisson(0.29)), check.TimeInSeconds, "requests/s over "},
+		{"a rare request in seconds, long prompts", huge(arriving(500, poisson(4))), check.TimeInSeconds, "tokens/s"},
+		{"too few rows to tell", arriving(19, poisson(0.29)), "", ""},
+		{"two bursts", bursts(arriving(500, poisson(0.01))), "", ""},
+		{"one user", arriving(500, poisson(20_000)), "", ""},
+		{"a few people over weeks", arriving(2000, people), "", ""},
+		{"a service in microseconds", arriving(500, poisson(290e3)), check.TimeInMicroseconds, "in microseconds they would be 3."},
+		{"a service in nanoseconds", arriving(500, poisson(290e6)), check.TimeInNanoseconds, "in nanoseconds they would be 3."},
+		{"slow, and too few rows to tell", arriving(99, poisson(290e3)), "", ""},
+		{"later turns are not at once", turns(arriving(400, poisson(0.9))), "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			report := run(t, test.all, check.Options{})
+			var wants []want
+			for _, f := range report.Findings {
+				if f.Kind == test.want && strings.Contains(f.Evidence, test.says) && f.Severity == check.Warning {
+					wants = append(wants, want{f.Kind, check.Warning, f.Count, f.Evidence, nil})
+				}
+			}
+			if test.want != "" && wants == nil {
+				wants = []want{{kind: test.want, evidence: test.says}}
+			}
+			compare(t, report, wants...)
+		})
+	}
+}
+
+// huge multiplies prompts by ten.
+func huge(all []trace.Request) []trace.Request {
+	for i := range all {
+		all[i].InputLength *= 10
+		all[i].HashIDs = chain(all[i].InputLength, 1, 100+i)
+	}
+	all[1].InputLength, all[1].HashIDs = 2*blockSize+1, chain(2*blockSize+1, 1, 99)
+	return all
+}
+
+// bursts makes all rows arrive at one of two instants.
+func bursts(all []trace.Request) []trace.Request {
+	for i := range all {
+		all[i].Timestamp = trace.Some(float64(i / 250))
+	}
+	return all
+}
+
+// turns makes all but every tenth row a later turn of a session: they take as
+// long as their answers do, whatever the rate of the first turns.
+func turns(all []trace.Request) []trace.Request {
+	for i := range all {
+		all[i].SessionID = string(rune('a'+i/10%26)) + string(rune('a'+i/260))
+		if i%10 > 0 {
+			before := all[i-1]
+			all[i].Timestamp, all[i].Delay = never, trace.Some(900.0)
+			all[i].InputLength = before.InputLength + 1000
+			shared := before.InputLength / blockSize
+			all[i].HashIDs = append(append([]uint64{}, before.HashIDs[:shared]...), chain(all[i].InputLength, 0, i+1)[shared:]...)
+		}
+	}
+	return all
+}
+
+func TestUnitsShowTheirEvidence(t *testing.T) {
+	all := arriving(3401, func(i int) float64 { return float64(i%3+1) / 2 })
+	for i := range all {
+		all[i].InputLength, all[i].HashIDs = 64+i%2, nil
+	}
+	compare(t, run(t, all, check.Options{}),
+		want{check.TimeInSeconds, check.Warning, 3401,
+			"3401 rows in 3.4s are 1e+03 requests/s and 2.12e+05 tokens/s; in seconds they would be 1 requests/s over 56m40s", nil},
+		want{check.NoIDs, check.Note, 3401, "none of 3401 rows", nil})
+}
+
+// The span of a trace does not depend on the order of its rows.
+func TestUnitsOfRowsOutOfOrder(t *testing.T) {
+	all := arriving(500, func(int) float64 { return 0.29 })
+	slices.Reverse(all)
+	report := run(t, all, check.Options{})
+	if !slices.ContainsFunc(report.Findings, func(f check.Finding) bool { return f.Kind == check.TimeInSeconds }) {
+		t.Errorf("%+v", report.Findings)
+	}
+}
+
+func TestGridSeverity(t *testing.T) {
+	paced := func(step float64, perTick, ticks int, every func(i int) bool) (all []trace.Request) {
+		for i := range ticks {
+			for range perTick {
+				if every(i) {
+					all = append(all, trace.Request{Timestamp: trace.Some(float64(i) * step), InputLength: 65 + len(all), OutputLength: 1 + len(all)%7})
+				}
+			}
+		}
+		return all
+	}
+	always := func(int) bool { return true }
+	noIDs := func(n int) want { return want{check.NoIDs, check.Note, n, "", nil} }
+	for _, test := range []struct {
+		name     string
+		all      []trace.Request
+		severity check.Severity // "" is no finding
+	}{
+		{"bursts", paced(1000, 3, 40, always), check.Warning},
+		{"a constant rate", paced(1000, 1, 40, always), ""},
+		{"known to the second", paced(1000, 1, 90, func(i int) bool { return i*i%7 < 3 }), check.Note},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			report := run(t, test.all, check.Options{})
+			if report.Grid == nil || report.Grid.Step != 1000 {
+				t.Errorf("grid %+v", report.Grid)
+			}
+			for i := range report.Findings {
+				report.Findings[i].Evidence = ""
+			}
+			n := len(test.all)
+			wants := []want{noIDs(n)}
+			if test.severity != "" {
+				wants = []want{{check.TimeGrid, test.severity, n, "", nil}, noIDs(n)}
+			}
+			compare(t, report, wants...)
+		})
+	}
+}
