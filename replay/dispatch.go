@@ -20,20 +20,21 @@ func (r *run) dispatch(ctx context.Context) {
 			return
 		}
 		var wake <-chan time.Time
-		if at, ok := r.schedule.wake(); ok && !r.tally.Stopped {
-			timer.Reset(at - time.Since(r.start))
+		now := time.Since(r.start)
+		if at, ok := r.schedule.wake(now); ok && !r.tally.Stopped {
+			timer.Reset(at - now)
 			wake = timer.C
 		}
 		// Rows wait in their channel while enough are at hand, so that the
 		// bodies in memory stay bounded.
 		more := rows
-		if len(r.schedule.waiting) >= r.ahead() {
+		if r.schedule.rows >= r.ahead() {
 			more = nil
 		}
 		var turns chan<- job
-		var turn job
-		if len(r.schedule.turns) > 0 {
-			turns, turn = r.turns, r.schedule.turns[0]
+		turn, near := r.schedule.toPrepare(now)
+		if near {
+			turns = r.turns
 		}
 		select {
 		case j, ok := <-more:
@@ -43,10 +44,8 @@ func (r *run) dispatch(ctx context.Context) {
 			}
 			r.schedule.add(j)
 		case turns <- turn:
-			r.schedule.turns = r.schedule.turns[1:]
-			r.schedule.preparing++
+			r.schedule.takeTurn()
 		case j := <-r.prepared:
-			r.schedule.preparing--
 			r.schedule.push(j)
 		case e := <-r.ended:
 			inFlight--

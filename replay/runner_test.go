@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -189,6 +190,42 @@ func TestTurnsFollowTheTurnBefore(t *testing.T) {
 		equal(t, "sent", rowsOf(m, 7, sentAt), 10*msec, 130*msec, 15*msec, 230*msec, 330*msec, 5000*msec, 5100*msec+500*time.Microsecond)
 		if tally.Sent != 7 || tally.Skipped != 0 {
 			t.Errorf("tally: %+v", tally)
+		}
+	})
+}
+
+// Turns in their think time hold up nobody and take no room: their bodies are
+// made when their time has come near.
+func TestThinkingSessionsHoldUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
+		const sessions = 100
+		var rows []trace.Request
+		for i := range sessions {
+			rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Timestamp: trace.Some(0.0)})
+		}
+		for i := range sessions {
+			rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Delay: trace.Some(15_000.0)})
+		}
+		want := map[int]time.Duration{}
+		for i := range sessions {
+			want[i], want[sessions+i], want[2*sessions+i] = 0, 15_010*msec, time.Duration(1000+i)*msec
+			rows = append(rows, atMS(float64(1000 + i))[0])
+		}
+		time.AfterFunc(10*time.Second, func() {
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			if server.prepared > 2*sessions {
+				t.Errorf("%d turns are prepared five seconds before their time", server.prepared-2*sessions)
+			}
+		})
+		if _, err := (&Runner{Client: server, Recorder: m, Ahead: 8}).Run(t.Context(), trace.FromSlice(rows)); err != nil {
+			t.Fatal(err)
+		}
+		for row, at := range want {
+			if got := sentAt(m.records[row]); got != at {
+				t.Fatalf("row %d was sent at %v, want %v", row, got, at)
+			}
 		}
 	})
 }

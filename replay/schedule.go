@@ -15,16 +15,22 @@ type job struct {
 	call Call // nil until prepared
 	due  time.Duration
 	from time.Duration // earliest instant at which it may be sent: due, or the end of the turn before
+	turn bool          // a later turn of a session
 }
+
+// lead is how long before its time a later turn is prepared. Until then it is
+// only a row: think times are long, and bodies take room.
+const lead = time.Second
 
 // schedule decides what is sent next. It reads no clock and starts nothing:
 // instants come in as arguments, so its laws can be tested to the nanosecond.
 // It has one owner.
 type schedule struct {
 	waiting   jobs // prepared, in order of from
+	rows      int  // of these, the ones that are no later turns
 	sessions  map[string]*session
-	turns     []job // released turns that are still to be prepared
-	preparing int   // turns that are being prepared
+	turns     jobs // released turns that are still to be prepared
+	preparing int  // turns that are being prepared
 	free      slots
 	lastDue   time.Duration
 	skipped   int // turns left out because an earlier turn failed
@@ -89,12 +95,35 @@ func (s *schedule) release(c *session, j job) {
 	default:
 		j.due = c.ended
 	}
-	j.from = max(j.due, c.ended)
-	s.turns = append(s.turns, j)
+	j.from, j.turn = max(j.due, c.ended), true
+	heap.Push(&s.turns, j)
+}
+
+// toPrepare returns the released turn whose time has come near, if there is
+// one. It stays until takeTurn.
+func (s *schedule) toPrepare(now time.Duration) (j job, ok bool) {
+	if len(s.turns) == 0 || s.turns[0].from > now+lead {
+		return job{}, false
+	}
+	return s.turns[0], true
+}
+
+// takeTurn notes that the turn of toPrepare is being prepared; it comes back
+// by push.
+func (s *schedule) takeTurn() {
+	heap.Pop(&s.turns)
+	s.preparing++
 }
 
 // push makes a prepared job wait for its time.
-func (s *schedule) push(j job) { heap.Push(&s.waiting, j) }
+func (s *schedule) push(j job) {
+	if j.turn {
+		s.preparing--
+	} else {
+		s.rows++
+	}
+	heap.Push(&s.waiting, j)
+}
 
 // next returns the job to be sent at now, if there is one, and the instant at
 // which it was ready. It takes a slot, which ended gives back.
@@ -103,16 +132,24 @@ func (s *schedule) next(now time.Duration) (j job, ready time.Duration, ok bool)
 		return job{}, 0, false
 	}
 	j = heap.Pop(&s.waiting).(job)
+	if !j.turn {
+		s.rows--
+	}
 	return j, max(j.from, s.free.take()), true
 }
 
-// wake returns the instant at which next has something to send if nothing else
-// happens before.
-func (s *schedule) wake() (time.Duration, bool) {
-	if len(s.waiting) == 0 || !s.free.any() {
-		return 0, false
+// wake returns the next instant after now at which next or toPrepare has
+// something if nothing else happens before.
+func (s *schedule) wake(now time.Duration) (at time.Duration, ok bool) {
+	if len(s.waiting) > 0 && s.free.any() {
+		at, ok = s.waiting[0].from, true
 	}
-	return s.waiting[0].from, true
+	if len(s.turns) > 0 {
+		if near := s.turns[0].from - lead; near > now && (!ok || near < at) {
+			at, ok = near, true
+		}
+	}
+	return at, ok
 }
 
 // ended takes note that a job's request was over at an instant.

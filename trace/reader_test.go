@@ -60,6 +60,7 @@ func TestReadRows(t *testing.T) {
 		"delay instead":         {`{"delay": 2.5, "session_id": "s", ` + plain + `}`, with(func(r *Request) { r.Delay, r.SessionID = Some(2.5), "s" })},
 		"aliases":               {`{"created_time": 9, "delay_ms": 1, "input_tokens": 5, "output_tokens": 2}`, with(func(r *Request) { r.Timestamp, r.Delay = Some(9.0), Some(1.0) })},
 		"alias beside its key":  {`{"input_tokens": 99, ` + plain + `}`, with(func(r *Request) { r.Extra = []byte(`{"input_tokens": 99}`) })},
+		"alias of a null":       {`{"input_length": null, "input_tokens": 5, "output_length": 2}`, base},
 		"whole floats":          {`{"input_length": 5.0, "output_length": 2e0}`, base},
 		"ids beyond int64":      {`{` + plain + `, "hash_ids": [18446744073709551615, 9223372036854775808, 3, 3]}`, with(func(r *Request) { r.HashIDs = []uint64{1<<64 - 1, 1 << 63, 3, 3} })},
 		"zero output":           {`{"input_length": 5, "output_length": 0}`, Request{InputLength: 5}},

@@ -69,6 +69,11 @@ func parseAny(line []byte, r *Request) error {
 		}
 		present[m.key] = true
 	}
+	for _, m := range members { // a key that is null leaves its place to an alias
+		if m.raw == "null" {
+			delete(present, m.key)
+		}
+	}
 	sawIDs := false
 	for _, m := range members {
 		key, known := canonical[m.key]

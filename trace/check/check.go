@@ -97,7 +97,7 @@ func newChecker(opts Options) *checker {
 	if examples == 0 {
 		examples = defaultExamples
 	}
-	found := newLedger(max(examples, 0))
+	found := newLedger(examples)
 	return &checker{
 		found:      found,
 		times:      times{found: found},

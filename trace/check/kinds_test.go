@@ -123,6 +123,18 @@ func TestKinds(t *testing.T) {
 		}, wants: []want{{check.TwoParents, check.Error, 2, "", []place{
 			{21, "id 10002 is block 3, after id 21001, but not on line 10"},
 			{23, "id 23001 is block 2, after id 0, but not on line 22"}}}}},
+		{name: "two parents, long after the first use", spoil: func(all []trace.Request) []trace.Request {
+			own := all[9].HashIDs[1]
+			all[12].HashIDs[1] = own
+			all[20].HashIDs[2] = own
+			return all
+		}, wants: []want{{check.TwoParents, check.Error, 1, "", []place{{21, "id 10001 is block 3, after id 21001, but not on line 13"}}}}},
+		{name: "one prompt inside another", spoil: func(all []trace.Request) []trace.Request {
+			all[2].InputLength = 150
+			inside := append([]uint64{77_777}, all[2].HashIDs...)
+			all[20].InputLength, all[20].HashIDs = 230, inside
+			return all
+		}, wants: []want{{check.TwoParents, check.Error, 1, "", []place{{21, "id 0 is block 2, after id 77777, but not on line 20"}}}}},
 		{name: "parent or none", spoil: func(all []trace.Request) []trace.Request {
 			all[20].HashIDs[0] = all[9].HashIDs[2]
 			return all
@@ -140,6 +152,28 @@ func TestKinds(t *testing.T) {
 			goOn(all, 14, 10, 3)
 			return all
 		}},
+		{name: "tails that are full elsewhere come by their lines", opts: check.Options{Examples: 20}, spoil: func(all []trace.Request) []trace.Request {
+			for i := range 6 {
+				all[23-i] = all[i+5]
+				all[23-i].SessionID = ""
+				all[23-i].InputLength = len(all[i+5].HashIDs) * blockSize
+			}
+			for i := range all {
+				all[i].Timestamp = at(float64(i*1000 + i*i*7919%613))
+			}
+			return all[:29]
+		}, wants: []want{{check.TailIsFull, check.Warning, 6, "", []place{
+			{6, "id 6004 ends 285 tokens in 5 blocks, and is full elsewhere"},
+			{7, "id 7005 ends 322 tokens in 6 blocks, and is full elsewhere"},
+			{8, "id 8005 ends 359 tokens in 6 blocks, and is full elsewhere"},
+			{9, "id 9006 ends 396 tokens in 7 blocks, and is full elsewhere"},
+			{10, "id 10006 ends 433 tokens in 7 blocks, and is full elsewhere"},
+			{11, "id 11007 ends 470 tokens in 8 blocks, and is full elsewhere"},
+		}}}},
+		{name: "tail of too many ids", opts: check.Options{BlockSize: blockSize}, spoil: func(all []trace.Request) []trace.Request {
+			all[14].InputLength, all[14].HashIDs = 120, all[2].HashIDs
+			return all
+		}, wants: []want{{check.TooManyIDs, check.Warning, 1, "", []place{{15, "3 ids for input_length 120, 64 tokens a block"}}}}},
 		{name: "tail of two lengths", spoil: func(all []trace.Request) []trace.Request {
 			all[14].InputLength, all[14].HashIDs = 140, all[2].HashIDs
 			all[15].InputLength, all[15].HashIDs = 174, all[2].HashIDs
@@ -183,6 +217,35 @@ func TestKinds(t *testing.T) {
 			return all
 		}, wants: []want{{check.Duplicate, check.Warning, 1, "", []place{
 			{16, "as line 14: timestamp 7567, input_length 181, output_length 49, 3 ids"}}}}},
+		{name: "no duplicates", spoil: func(all []trace.Request) []trace.Request {
+			for i := 10; i < 18; i++ {
+				all[i] = all[9]
+				all[i].SessionID = ""
+			}
+			all[11].InputLength-- // another length
+			all[11].HashIDs = append([]uint64{}, all[9].HashIDs[:6]...)
+			all[11].HashIDs = append(all[11].HashIDs, 77_777)
+			all[12].HashIDs = append([]uint64{0}, chain(433, 0, 99)[1:]...) // other ids
+			all[13].InputLength = 3 * blockSize
+			all[13].HashIDs = all[9].HashIDs[:3]
+			all[14].InputLength = 3*blockSize - 1 // the same ids
+			all[14].HashIDs = all[9].HashIDs[:3]
+			return all[:15]
+		}, wants: []want{{check.TailIsFull, check.Warning, 1, "", []place{{15, "id 10002 ends 191 tokens in 3 blocks, and is full elsewhere"}}}}},
+		{name: "no duplicates without ids", spoil: func(all []trace.Request) []trace.Request {
+			for i := range all {
+				all[i].HashIDs = nil
+			}
+			all[10] = all[11]
+			return all
+		}, wants: []want{{check.NoIDs, check.Note, 30, "none of 30 rows", nil}}},
+		{name: "no duplicates without times", spoil: func(all []trace.Request) []trace.Request {
+			for i := range all {
+				all[i].Timestamp = never
+			}
+			all[10] = all[11]
+			return all
+		}, wants: []want{{check.NoTimestamps, check.Warning, 30, "none of 30 rows", nil}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			report := run(t, test.spoil(clean()), test.opts)
@@ -249,6 +312,10 @@ func TestBlockSize(t *testing.T) {
 	for i := range nonsense {
 		nonsense[i].HashIDs = nonsense[i].HashIDs[:20-5*i]
 	}
+	unsettled := []trace.Request{
+		{Timestamp: trace.Some(0.0), InputLength: 200, OutputLength: 1, HashIDs: []uint64{0, 1, 2, 3}},
+		{Timestamp: trace.Some(1.0), InputLength: 126, OutputLength: 1, HashIDs: []uint64{0, 1}},
+	}
 	few := []place{{4, "2 ids for input_length 200, 64 tokens a block"}}
 	many := []place{{6, "18 ids for input_length 1000, 64 tokens a block"}}
 
@@ -276,6 +343,12 @@ func TestBlockSize(t *testing.T) {
 			{check.TooFewIDs, check.Warning, 1, "", few}, {check.TooManyIDs, check.Warning, 1, "", many}}},
 		{"no size", 0, nonsense, 512, []want{
 			{check.WrongBlockSize, check.Error, 4, "512 tokens fit 0 of 4 rows with ids; no size fits most of them", nil}}},
+		{"floor, detected", 0, floors, 64, []want{{check.NoTailID, check.Note, 3, "", []place{
+			{1, "3 ids for input_length 255, 64 tokens a block"},
+			{4, "3 ids for input_length 200, 64 tokens a block"},
+			{5, "7 ids for input_length 500, 64 tokens a block"}}}}},
+		{"several fit, and with one of them no shared tail is partial", 0, unsettled, 64, []want{
+			{check.BlockSizeAssumed, check.Warning, 2, "64 tokens (assumed: every size from 63 to 66 fits)", nil}}},
 		{"floor", 64, floors, 64, []want{{check.NoTailID, check.Note, 3, "", []place{
 			{1, "3 ids for input_length 255, 64 tokens a block"},
 			{4, "3 ids for input_length 200, 64 tokens a block"},
