@@ -157,6 +157,7 @@ func WriteJSON(path string, v any) error {
 	}
 	part := path + ".part"
 	if err := os.WriteFile(part, append(text, '\n'), 0o644); err != nil {
+		os.Remove(part)
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	if err := os.Rename(part, path); err != nil {

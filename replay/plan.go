@@ -3,6 +3,7 @@ package replay
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"moontide/trace"
@@ -18,6 +19,9 @@ type Plan struct {
 	// delay in nanoseconds ("-" where it has none) and its session.
 	Schedule string
 }
+
+// ErrEmpty says that a trace has no row to replay.
+var ErrEmpty = errors.New("the trace has no requests")
 
 // Scan reads a trace as it is about to be replayed. The error is the stream's,
 // or says why the trace cannot be replayed: it is empty or a row has no time.
@@ -47,7 +51,7 @@ func Scan(reqs trace.Requests) (Plan, error) {
 		fmt.Fprintf(digest, "%s %s %q\n", nanoseconds(r.Timestamp), nanoseconds(r.Delay), r.SessionID)
 	}
 	if p.Rows == 0 {
-		return Plan{}, fmt.Errorf("the trace has no requests")
+		return Plan{}, ErrEmpty
 	}
 	p.DurationMS = last.Value - first.Value
 	p.Schedule = hex.EncodeToString(digest.Sum(nil))

@@ -72,7 +72,7 @@ func InOrder(reqs Requests) Requests {
 			row++
 			if r.Timestamp.Set {
 				if r.Timestamp.Value < last {
-					yield(Request{}, fmt.Errorf("row %d goes back in time, from %v to %v ms: sort the trace first", row, last, r.Timestamp.Value))
+					yield(Request{}, fmt.Errorf("row %d goes back in time, from %s to %s ms: sort the trace first", row, AppendMS(nil, last), AppendMS(nil, r.Timestamp.Value)))
 					return
 				}
 				last = r.Timestamp.Value

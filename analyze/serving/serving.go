@@ -8,7 +8,6 @@
 package serving
 
 import (
-	"errors"
 	"iter"
 	"time"
 
@@ -16,9 +15,6 @@ import (
 	"moontide/replay"
 	"moontide/trace"
 )
-
-// ErrNoRecords says that a run has no request to describe.
-var ErrNoRecords = errors.New("no requests were recorded")
 
 // Options change how a run is looked at. The zero value works.
 type Options struct {
@@ -84,8 +80,8 @@ type Cache struct {
 	Requests  int // completed requests whose server said what was cached
 }
 
-// Compute describes a run. The records may come in any order. An error of
-// records is returned as it is.
+// Compute describes a run, also one without a record. The records may come in
+// any order. An error of records is returned as it is.
 func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, error) {
 	c := collector{
 		result:    &Result{Errors: map[replay.Class]int{}, Examples: map[replay.Class]string{}},
@@ -97,9 +93,6 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 			return nil, err
 		}
 		c.add(rec)
-	}
-	if c.result.Completed+c.result.Failed == 0 {
-		return nil, ErrNoRecords
 	}
 	return c.finish(), nil
 }

@@ -188,8 +188,9 @@ func TestRecordsWithoutInstants(t *testing.T) {
 }
 
 func TestNoRecords(t *testing.T) {
-	if r, err := serving.Compute(each(nil), serving.Options{}); !errors.Is(err, serving.ErrNoRecords) || r != nil {
-		t.Errorf("%v, %v", r, err)
+	r, err := serving.Compute(each(nil), serving.Options{})
+	if err != nil || r.Completed+r.Failed != 0 || r.Verdict.Level != serving.Invalid || r.RequestRate.Set {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

@@ -55,7 +55,11 @@ func convert(c *cli.Context, std streams) error {
 		}
 		defer r.Close()
 		readers = append(readers, r)
-		inputs = append(inputs, r.Requests())
+		rows := r.Requests()
+		if c.NArg() > 1 && !c.Bool("sort") { // a merge of what is in no order is in none
+			rows = locatedRows(trace.InOrder(rows), path, r)
+		}
+		inputs = append(inputs, rows)
 	}
 	output := c.String("output")
 	rows, err := writeTrace(std, output, reshape(until(c.Context, trace.Merge(inputs...))))

@@ -31,6 +31,27 @@ func openTraceWith(std streams, path string, opts trace.Options) (*trace.Reader,
 	return trace.Open(path, opts)
 }
 
+// patientInput is standard input whose reads end when the user interrupts
+// them: the system's own wait for more for as long as they like.
+type patientInput struct {
+	in    io.Reader
+	until context.Context
+	pipe  *io.PipeReader // once something is read
+}
+
+func (p *patientInput) Read(b []byte) (int, error) {
+	if p.pipe == nil {
+		from, to := io.Pipe()
+		p.pipe = from
+		context.AfterFunc(p.until, func() { to.CloseWithError(errInterrupted) })
+		go func() {
+			_, err := io.Copy(to, p.in)
+			to.CloseWithError(err)
+		}()
+	}
+	return p.pipe.Read(b)
+}
+
 // traceName is how reports call the trace at path.
 func traceName(path string) string {
 	if path == "-" {
@@ -43,6 +64,20 @@ func traceName(path string) string {
 func baseName(path string) string {
 	name, _, _ := strings.Cut(traceName(path), ".")
 	return strings.ReplaceAll(name, " ", "_")
+}
+
+// locatedRows is the stream with its errors located.
+func locatedRows(reqs trace.Requests, path string, r *trace.Reader) trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		for row, err := range reqs {
+			if err != nil {
+				err = located(err, path, r)
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
 }
 
 // reportSkipped says what --skip-bad-rows left out.
@@ -60,12 +95,14 @@ func reportSkipped(std streams, path string, r *trace.Reader) {
 	}
 }
 
+var errInterrupted = errors.New("interrupted")
+
 // until is the stream up to the moment the user interrupts it.
 func until(ctx context.Context, reqs trace.Requests) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for r, err := range reqs {
 			if ctx.Err() != nil {
-				r, err = trace.Request{}, errors.New("interrupted")
+				r, err = trace.Request{}, errInterrupted
 			}
 			if !yield(r, err) || err != nil {
 				return
@@ -100,7 +137,23 @@ func writeTrace(std streams, path string, reqs trace.Requests) (rows int, err er
 	return rows, w.Close()
 }
 
-// spool copies standard input to a file that can be read more than once.
+// spoolTrace returns a file that can be read more than once with what is at
+// path: a pipe and standard input are copied.
+func spoolTrace(std streams, path string) (file string, remove func(), err error) {
+	if path == "-" {
+		return spool(std.in)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() || info.IsDir() {
+		return path, func() {}, nil // what is wrong with it is said when it is opened
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return "", nil, fmt.Errorf("opening trace: %w", err)
+	}
+	defer in.Close()
+	return spool(in)
+}
+
 func spool(in io.Reader) (path string, remove func(), err error) {
 	f, err := os.CreateTemp("", "moontide-*.jsonl")
 	if err != nil {
@@ -141,4 +194,13 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
+}
+
+// named puts a trace's name before an error that does not name it yet.
+func named(path string, err error) error {
+	var row *trace.RowError
+	if errors.As(err, &row) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/replay"
+	"moontide/replay/openai"
 	"moontide/trace"
 )
 
@@ -33,13 +35,13 @@ func inspect(ctx context.Context, c *cli.Context, std streams, path string) (inp
 	}
 	defer r.Close()
 	var sizes trace.BlockDetector
-	all := until(ctx, trace.InOrder(watch(r.Requests(), sizes.Add)))
-	if in.plan, err = replay.Scan(in.shape(all)); err != nil {
-		return in, fmt.Errorf("%s: %w", path, err)
+	rows := until(ctx, watch(r.Requests(), sizes.Add))
+	if in.plan, err = replay.Scan(in.shape(sendable(trace.InOrder(rows), c.String("endpoint")))); err != nil {
+		return in, located(err, path, r)
 	}
-	// The rows behind a limit still tell the block size.
-	for _, err := range all {
-		if err != nil {
+	// The rows behind a limit still tell the block size, as far as they go.
+	for _, err := range rows {
+		if err != nil && ctx.Err() != nil {
 			return in, err
 		}
 	}
@@ -76,6 +78,33 @@ func replayShape(speedup float64, limit int) func(trace.Requests) trace.Requests
 		}
 		return trace.Speed(trace.Rebase(reqs), speedup)
 	}
+}
+
+// sendable is the stream with an error at a row that the endpoint cannot take.
+func sendable(reqs trace.Requests, endpoint string) trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		for r, err := range reqs {
+			if err == nil {
+				err = openai.Accepts(endpoint, r)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// located says where in a trace an error is, unless it says so itself or is
+// about the trace as a whole.
+func located(err error, path string, r *trace.Reader) error {
+	var row *trace.RowError
+	switch {
+	case errors.As(err, &row), errors.Is(err, errInterrupted):
+		return err
+	case errors.Is(err, replay.ErrEmpty):
+		return named(path, err)
+	}
+	return &trace.RowError{File: path, Line: r.Line(), Err: err}
 }
 
 // watch shows each row to see as it passes.

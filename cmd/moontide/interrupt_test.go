@@ -99,6 +99,9 @@ func TestInterruptDrains(t *testing.T) {
 	if n < 3 || n == 500 {
 		t.Fatalf("%d records\n%s", n, talk)
 	}
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed {
+		t.Errorf("exit status %d: a run that was stopped is not done", code)
+	}
 	for _, want := range []string{
 		fmt.Sprintf("Successful requests:                     %d\n", n),
 		fmt.Sprintf("Requests not sent:                       %d\n", 500-n),

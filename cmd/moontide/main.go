@@ -2,7 +2,7 @@
 // like, and replays them against an OpenAI-compatible endpoint.
 //
 // Data goes to standard output, talk to standard error. The exit status is 0
-// when it is done, 1 when it failed, 2 when it was misused, and 3 when a run
+// when it is done, 1 when it failed or was stopped early, 2 when it was misused, and 3 when a run
 // was measured but its verdict is INVALID.
 package main
 
@@ -51,10 +51,12 @@ func misused(format string, args ...any) error { return usageError{fmt.Errorf(fo
 var errInvalid = errors.New("the run is INVALID")
 
 // run is the whole command. The first interrupt asks it to stop, the second
-// to stop at once.
-func run(args []string, std streams, interrupts <-chan os.Signal) int {
+// to stop at once; a third ends the process, for both have been taken and
+// something still waits.
+func run(args []string, std streams, interrupts chan os.Signal) int {
 	stop, end := newStop(interrupts)
 	defer end()
+	std.in = &patientInput{in: std.in, until: stop.gently}
 	app := newApp(std, stop)
 	args, err := flagsFirst(app, args)
 	if err == nil {
@@ -80,7 +82,7 @@ type stop struct {
 	now    context.Context
 }
 
-func newStop(interrupts <-chan os.Signal) (stop, func()) {
+func newStop(interrupts chan os.Signal) (stop, func()) {
 	now, endNow := context.WithCancel(context.Background())
 	gently, endGently := context.WithCancel(now)
 	go func() {
@@ -92,6 +94,7 @@ func newStop(interrupts <-chan os.Signal) (stop, func()) {
 				return
 			}
 		}
+		signal.Stop(interrupts)
 	}()
 	return stop{gently, now}, endNow
 }

@@ -58,22 +58,19 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 	if err := checkReplayFlags(c); err != nil {
 		return err
 	}
-	if path == "-" {
-		spooled, remove, err := spool(std.in)
-		if err != nil {
-			return err
-		}
-		defer remove()
-		path = spooled
-	}
-	in, err := inspect(stop.gently, c, std, path)
+	file, remove, err := spoolTrace(std, path)
 	if err != nil {
 		return err
 	}
-	in.name = traceName(c.Args().First())
+	defer remove()
+	in, err := inspect(stop.gently, c, std, file)
+	if err != nil {
+		return err
+	}
+	in.name = traceName(path)
 	dir := c.String("out")
 	if dir == "" {
-		dir = filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+baseName(c.Args().First()))
+		dir = freeFolder(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+baseName(path)))
 	}
 	if err := replay.CheckFolder(dir); err != nil {
 		return err
@@ -84,6 +81,15 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 	}
 	defer end()
 	return drive(c, std, stop, in, client, run, dir)
+}
+
+// freeFolder is dir, or dir-2 and so on if a run of the same second has it.
+func freeFolder(dir string) string {
+	free := dir
+	for i := 2; replay.CheckFolder(free) != nil && i < 1000; i++ {
+		free = fmt.Sprintf("%s-%d", dir, i)
+	}
+	return free
 }
 
 func checkReplayFlags(c *cli.Context) error {
@@ -225,20 +231,17 @@ func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Clie
 	run.Sent, run.NotSent = tally.Sent, run.Rows-tally.Sent
 	run.Stopped = tally.Stopped && run.NotSent > tally.Skipped
 	run.Prompts = client.PromptDigest()
+	if read := tally.Sent + tally.Skipped; runErr == nil && !tally.Stopped && read != run.Rows {
+		runErr = fmt.Errorf("the trace changed while it was replayed: it had %d rows, and then %d", run.Rows, read)
+	}
 	if tally.Unrecorded > 0 {
 		runErr = fmt.Errorf("%w: %d requests that ended are not in the record", runErr, tally.Unrecorded)
 	}
 	if runErr != nil {
 		run.Failure = runErr.Error()
 	}
-	err = errors.Join(folder.Close(), folder.WriteRun(run))
-	if runErr != nil {
-		return runErr
-	}
-	if err != nil {
-		return err
-	}
-	return conclude(std, dir)
+	// Whatever went wrong, what was measured is shown.
+	return errors.Join(runErr, folder.Close(), folder.WriteRun(run), conclude(std, dir))
 }
 
 // conclude measures the run from its folder and prints what it was.
@@ -255,6 +258,10 @@ func conclude(std streams, dir string) error {
 	}
 	fmt.Fprintf(std.out, "Run folder: %s\n", dir)
 	switch {
+	case run.Failure != "": // said already
+		return nil
+	case run.Stopped:
+		return errors.New("the run was stopped before the trace's end")
 	case result.Completed == 0:
 		return errors.New("no request succeeded")
 	case result.Verdict.Level == serving.Invalid:

@@ -45,7 +45,7 @@ func synthesize(c *cli.Context, std streams) error {
 	model, err := synth.FitTree(until(c.Context, r.Requests()), synth.TreeOptions{BlockSize: c.Int(blockSizeFlag.Name)})
 	reportSkipped(std, from, r)
 	if err != nil {
-		return fmt.Errorf("%s: %w", from, err)
+		return named(from, err)
 	}
 	fmt.Fprintf(std.err, "moontide: block size: %s\n", model.BlockSize())
 	if k := model.Irregular(); k > 0 {

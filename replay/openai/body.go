@@ -67,17 +67,28 @@ func (c *Client) appendPrompt(dst []byte, r trace.Request, row int) ([]byte, err
 		}
 		return append(dst, "}]"...), nil
 	}
+	if err := Accepts(c.cfg.Endpoint, r); err != nil {
+		return nil, err
+	}
 	dst = append(dst, `,"prompt":`...)
 	if raw, ok := text(r); ok {
 		return append(dst, raw...), nil
-	}
-	if _, ok := r.Raw("messages"); ok {
-		return nil, fmt.Errorf("the row has messages: they need the chat endpoint")
 	}
 	if c.cfg.Prompt == Tokens {
 		return p.AppendJSONTokens(dst), nil
 	}
 	return append(p.AppendWords(append(dst, '"')), '"'), nil
+}
+
+// Accepts returns why a row cannot be sent to an endpoint, if it cannot.
+func Accepts(endpoint string, r trace.Request) error {
+	if _, isText := text(r); endpoint == Chat || isText {
+		return nil
+	}
+	if _, isChat := r.Raw("messages"); isChat {
+		return fmt.Errorf("the row has messages: they need the chat endpoint")
+	}
+	return nil
 }
 
 // text returns the prompt that a row brings along, as the JSON string it is.

@@ -217,6 +217,6 @@ func (c *Client) fillHead() {
 		c.head.Set("Authorization", "Bearer "+c.cfg.APIKey)
 	}
 	for _, h := range c.cfg.Headers {
-		c.head.Set(h.Name, h.Value)
+		c.head.Add(h.Name, h.Value)
 	}
 }

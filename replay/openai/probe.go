@@ -33,6 +33,8 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 		return nil, fmt.Errorf("asking %s for its models: %s", c.base, c.legible(err.Error()))
 	case err != nil:
 		notes = append(notes, "the endpoint does not list its models: "+c.legible(err.Error()))
+	case c.cfg.Model == "" && len(models) == 1 && oneLine(models[0]) != models[0]:
+		return nil, fmt.Errorf("%s serves a model whose name cannot be printed: name the model to ask for", c.base)
 	case c.cfg.Model == "" && len(models) == 1:
 		c.cfg.Model = models[0]
 	case c.cfg.Model == "":

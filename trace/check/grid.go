@@ -29,7 +29,8 @@ type Grid struct {
 	// at most Step/50.
 	Jitter float64 `json:"jitter_ms"`
 	Share  float64 `json:"share"` // of the distinct timestamps, on the grid: 0.99..1
-	Steps  float64 `json:"steps"` // from the first timestamp to the last
+	Steps  float64 `json:"steps"` // from the first tick to the last
+	Ticks  int     `json:"ticks"` // that have a timestamp
 }
 
 // DetectGrid finds the largest step above 1 ms for which at least 99 % of the
@@ -38,9 +39,10 @@ type Grid struct {
 // random ones could do as much with odds of one in 10^9 (a step of 2 ms takes
 // 33 timestamps, one of 10 ms 11).
 //
-// A step need not be whole and not every tick need be used; a grid of which
-// less than one tick in some fifty is used may be missed. Timestamps need be
-// neither in order nor distinct and are left as they are.
+// A step need not be whole and not every tick need be used. A grid may be missed
+// of which less than one tick in some fifty is used, or that has more than some
+// twenty distinct timestamps a tick. Timestamps need be neither in order nor
+// distinct and are left as they are.
 func DetectGrid(timestamps []float64) (Grid, bool) {
 	sorted := slices.Clone(timestamps)
 	slices.Sort(sorted)
@@ -56,11 +58,6 @@ func DetectGrid(timestamps []float64) (Grid, bool) {
 	allGaps := gapsOf(sorted)
 	gaps := allGaps[:min(len(allGaps), gapsTried)]
 	for _, step := range candidates(gaps) {
-		// Long gaps are multiples only of a step that is nearly exact: the short
-		// ones make it so first.
-		for range 2 {
-			step = refine(gaps, step)
-		}
 		if onMultiples(gaps, step) < gapShare {
 			continue
 		}
@@ -83,22 +80,26 @@ func gapsOf(sorted []float64) []float64 {
 	return gaps
 }
 
-// candidates returns steps to try, the largest first. All gaps of a grid are
-// multiples of its step, but for a few next to strays: so one of the shortest
-// is too, and the step is that gap or a fraction of it.
+// candidates returns steps to try, the largest first. But for strays, a gap is a
+// multiple of the step or, between times of one tick, nearly nothing. How many
+// of either there are is not known, so gaps from all over are tried, and their
+// fractions.
 func candidates(gaps []float64) []float64 {
-	sorted := slices.Clone(gaps)
-	slices.Sort(sorted)
-	short := sorted[len(sorted)/20]
+	sorted := slices.Sorted(slices.Values(gaps))
 	var steps []float64
-	for k := 1.0; k <= divisors && short/k > 1; k++ {
-		steps = append(steps, short/k)
+	for _, rank := range []float64{0.05, 0.5, 0.95} {
+		gap := sorted[int(rank*float64(len(sorted)))]
+		for k := 1.0; k <= divisors && gap/k > 1; k++ {
+			steps = append(steps, gap/k)
+		}
 	}
-	return steps
+	slices.Sort(steps)
+	slices.Reverse(steps)
+	return slices.Compact(steps)
 }
 
-// onMultiples is the share of gaps that are a multiple of a step, not less than
-// one, give or take the tolerance at both ends.
+// onMultiples is the share of gaps that are a multiple of a step, which may be
+// 0, give or take the tolerance at both ends.
 func onMultiples(gaps []float64, step float64) float64 {
 	on := 0
 	for _, gap := range gaps {
@@ -111,7 +112,7 @@ func onMultiples(gaps []float64, step float64) float64 {
 
 func isMultiple(gap, step float64) bool {
 	steps := math.Round(gap / step)
-	return steps >= 1 && math.Abs(gap-steps*step) <= 2*gridTolerance*step
+	return math.Abs(gap-steps*step) <= 2*gridTolerance*step
 }
 
 // refine makes a step more exact: jitter cancels along a run of gaps, and the
@@ -161,12 +162,21 @@ func fit(sorted []float64, step float64) (Grid, bool) {
 		return Grid{}, false
 	}
 	held := residues[from : from+most]
-	tick := held[most/2]
-	return Grid{
-		Step:   step,
-		Offset: tick,
-		Jitter: max(tick-held[0], held[most-1]-tick),
-		Share:  float64(most) / float64(n),
-		Steps:  math.Round((sorted[n-1] - sorted[0]) / step),
-	}, true
+	g := Grid{Step: step, Offset: held[most/2], Share: float64(most) / float64(n)}
+	g.Jitter = max(g.Offset-held[0], held[most-1]-g.Offset)
+	g.count(sorted)
+	return g, true
+}
+
+// count finds which ticks have a time.
+func (g *Grid) count(sorted []float64) {
+	tick := func(t float64) float64 { return math.Round((t - g.Offset) / g.Step) }
+	first, last := tick(sorted[0]), math.Inf(-1)
+	for _, t := range sorted {
+		if math.Abs(t-g.Offset-tick(t)*g.Step) <= 2*gridTolerance*g.Step && tick(t) != last {
+			last = tick(t)
+			g.Ticks++
+		}
+	}
+	g.Steps = tick(sorted[len(sorted)-1]) - first
 }

@@ -24,6 +24,14 @@ func ticks(n int, step, offset, used float64, jitter int) (times []float64) {
 	return times
 }
 
+// several makes k times for each of n ticks, each time with a jitter of its own.
+func several(k, n int, step float64, jitter int) (all [][]float64) {
+	for i := range k {
+		all = append(all, ticks(n+i, step, 0, 1, jitter)[i:]) // n+i seeds the jitter
+	}
+	return all
+}
+
 func TestDetectGrid(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	poisson := func(n int, mean float64, clock func(float64) float64) (times []float64) {
@@ -56,9 +64,12 @@ func TestDetectGrid(t *testing.T) {
 		{"every tick", ticks(100, 1000, 0, 1, 0), 1000},
 		{"with an offset", ticks(100, 1000, 417, 1, 0), 1000},
 		{"half of the ticks", ticks(100, 1000, 0, 0.5, 0), 1000},
+		{"long gaps, jitter and few times", ticks(51, 200, 1, 0.2421875, 1), 200},
 		{"one tick in fifty", ticks(2000, 10, 3, 0.02, 0), 10},
 		{"jitter over the origin", ticks(1200, 3000, 3, 0.8, 3), 3000},
 		{"jitter and few ticks", ticks(3000, 3000, 0, 0.1, 20), 3000},
+		{"ten times a tick, each with its jitter", slices.Concat(several(10, 200, 3000, 5)...), 3000},
+		{"twenty times a tick, each with its jitter", slices.Concat(several(20, 100, 3000, 29)...), 3000},
 		{"jitter as wide as the tolerance", ticks(1000, 1000, 500, 1, 10), 1000},
 		{"jitter beyond it", ticks(1000, 1000, 500, 1, 15), 0},
 		{"not a whole step", scaled(ticks(1200, 3000, 0, 0.8, 0), 1/7.0), 3000 / 7.0},
@@ -99,8 +110,8 @@ func TestGridSaysWhereTicksAre(t *testing.T) {
 	times[100] += 300
 	g, ok := check.DetectGrid(times)
 	steps := math.Round((times[299] - times[0]) / 1000)
-	if !ok || g.Step != 1000 || math.Abs(g.Offset-250) > 1 || g.Jitter < 2 || g.Jitter > 4 || g.Steps != steps {
-		t.Errorf("%+v, want 1000 from 250, a jitter of about 2, %v steps", g, steps)
+	if !ok || g.Step != 1000 || math.Abs(g.Offset-250) > 1 || g.Jitter < 2 || g.Jitter > 4 || g.Steps != steps || g.Ticks != 299 {
+		t.Errorf("%+v, want 1000 from 250, a jitter of about 2, %v steps, 299 ticks", g, steps)
 	}
 	if want := 299.0 / 300; math.Abs(g.Share-want) > 1e-12 {
 		t.Errorf("share %v, want %v", g.Share, want)

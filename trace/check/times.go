@@ -10,7 +10,7 @@ import (
 const (
 	// mostTimes bounds the timestamps that are kept for the grid.
 	mostTimes = 1 << 20
-	// burstShare is the share of rows that arrive together with an earlier one
+	// burstShare is the share of rows that come at the tick of an earlier one
 	// from which on a grid makes bursts, and is more than a coarse unit.
 	burstShare = 0.1
 )
@@ -32,6 +32,7 @@ type times struct {
 	longestGap  float64
 	changes     int // rows whose timestamp differs from the one above
 	kept        []float64
+	keptRows    int     // that the kept timestamps stand for
 	tokens      float64 // ISL and OSL, of rows with a timestamp
 }
 
@@ -41,6 +42,9 @@ func (c *times) add(line int, r *trace.Request) {
 	}
 	t := r.Timestamp.Value
 	c.tokens += float64(r.InputLength) + float64(r.OutputLength)
+	if len(c.kept) < mostTimes {
+		c.keptRows++
+	}
 	if c.rows++; c.rows == 1 {
 		c.first, c.low, c.high = t, t, t
 		c.line, c.last, c.kept = line, t, append(c.kept, t)
@@ -98,13 +102,12 @@ func date(seconds float64) string {
 }
 
 func (c *times) grid(g Grid) {
-	together := c.rows - 1 - c.changes
-	bursts := float64(together) >= burstShare*float64(c.rows)
-	if !bursts && g.Steps+1 == float64(len(c.kept)) {
+	bursts := float64(c.keptRows-g.Ticks) >= burstShare*float64(c.keptRows)
+	if !bursts && g.Steps+1 == float64(g.Ticks) {
 		return // one row a step, like a metronome: a constant rate
 	}
-	f := c.found.whole(TimeGrid, c.rows, "%d distinct timestamps for %d rows: %.4g %% of them lie within %s ms of a step of %s ms",
-		c.changes+1, c.rows, 100*g.Share, ms(g.Jitter), ms(math.Round(g.Step*1000)/1000))
+	f := c.found.whole(TimeGrid, c.rows, "%d distinct timestamps for %d rows: %.4g %% of them lie within %s ms of one of %d ticks, %s ms apart",
+		c.changes+1, c.rows, 100*g.Share, ms(g.Jitter), g.Ticks, ms(math.Round(g.Step*1000)/1000))
 	if !bursts {
 		f.Severity = Note
 		f.Says = "Timestamps lie on the grid of a coarse clock: arrivals are known to within one step only. Few rows share a step, so that a replay has no bursts that were not there."

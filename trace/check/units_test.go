@@ -132,6 +132,14 @@ func TestUnitsOfRowsOutOfOrder(t *testing.T) {
 	}
 }
 
+// jittered moves the second and third of three rows by a few milliseconds.
+func jittered(all []trace.Request) []trace.Request {
+	for i := range all {
+		all[i].Timestamp.Value += float64(i % 3)
+	}
+	return all
+}
+
 func TestGridSeverity(t *testing.T) {
 	paced := func(step float64, perTick, ticks int, every func(i int) bool) (all []trace.Request) {
 		for i := range ticks {
@@ -152,6 +160,7 @@ func TestGridSeverity(t *testing.T) {
 	}{
 		{"bursts", paced(1000, 3, 40, always), check.Warning},
 		{"a constant rate", paced(1000, 1, 40, always), ""},
+		{"bursts with a jitter", jittered(paced(1000, 3, 40, always)), check.Warning},
 		{"known to the second", paced(1000, 1, 90, func(i int) bool { return i*i%7 < 3 }), check.Note},
 	} {
 		t.Run(test.name, func(t *testing.T) {
