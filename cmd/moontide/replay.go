@@ -241,22 +241,23 @@ func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Clie
 		run.Failure = runErr.Error()
 	}
 	// Whatever went wrong, what was measured is shown.
-	return errors.Join(runErr, folder.Close(), folder.WriteRun(run), conclude(std, dir))
+	return errors.Join(runErr, folder.Close(), folder.WriteRun(run), conclude(std, dir, run))
 }
 
-// conclude measures the run from its folder and prints what it was.
-func conclude(std streams, dir string) error {
-	run, result, err := measure(std, dir)
+// conclude measures the run from its folder and prints what it was. The run
+// itself is as it is known here: a full disk may have kept the folder's old.
+func conclude(std streams, dir string, run replay.Run) error {
+	_, result, err := measure(std, dir)
 	if err != nil {
-		return err
-	}
-	if err := replay.WriteJSON(filepath.Join(dir, replay.SummaryFile), report.Summary(run, result)); err != nil {
 		return err
 	}
 	if err := report.ServingText(std.out, run, result); err != nil {
 		return err
 	}
 	fmt.Fprintf(std.out, "Run folder: %s\n", dir)
+	if err := replay.WriteJSON(filepath.Join(dir, replay.SummaryFile), report.Summary(run, result)); err != nil {
+		return err
+	}
 	switch {
 	case run.Failure != "": // said already
 		return nil
