@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+	"io"
 	"strconv"
 
 	"moontide/analyze/dist"
@@ -39,6 +41,16 @@ func Summary(run replay.Run, r *serving.Result) map[string]any {
 	addLatency(keys, "itl_ms", r.ITL)
 	addLatency(keys, "e2el_ms", r.E2EL)
 	return keys
+}
+
+// ServingJSON writes the summary as one indented JSON object. The errors are
+// those of w.
+func ServingJSON(w io.Writer, run replay.Run, r *serving.Result) error {
+	text, err := encoding.MarshalIndent(Summary(run, r), "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding summary: %w", err)
+	}
+	return write(w, append(text, '\n'))
 }
 
 // ownSummary is what vLLM has no key for.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 
@@ -30,12 +29,7 @@ func reportCommand(std streams) *cli.Command {
 			if !c.Bool("json") {
 				return report.ServingText(std.out, run, result)
 			}
-			text, err := json.MarshalIndent(report.Summary(run, result), "", "  ")
-			if err != nil {
-				return fmt.Errorf("encoding the summary: %w", err)
-			}
-			_, err = fmt.Fprintf(std.out, "%s\n", text)
-			return err
+			return report.ServingJSON(std.out, run, result)
 		},
 	}
 }
