@@ -51,9 +51,5 @@ type checkJSON struct {
 
 // JSON writes the findings as one indented JSON object.
 func (c Check) JSON(w io.Writer) error {
-	text, err := encoding.MarshalIndent(checkJSON{c.Name, c.Report.Replayable(), c.Report}, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding findings: %w", err)
-	}
-	return write(w, append(text, '\n'))
+	return writeJSON(w, checkJSON{c.Name, c.Report.Replayable(), c.Report})
 }

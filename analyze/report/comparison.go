@@ -160,11 +160,7 @@ func (c Comparison) JSON(w io.Writer) error {
 			out.Distances = append(out.Distances, distancesJSONOf(data.Name, DistancesOf(c[0], data)))
 		}
 	}
-	text, err := encoding.MarshalIndent(out, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding comparison: %w", err)
-	}
-	return write(w, append(text, '\n'))
+	return writeJSON(w, out)
 }
 
 func distancesJSONOf(name string, x Distances) distancesJSON {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"io"
 
 	"moontide/analyze"
@@ -13,11 +12,7 @@ import (
 // ratios 0..1. Every key is always there: what the trace cannot give, or was
 // not asked for, is null. The errors are those of w.
 func (d Dataset) JSON(w io.Writer) error {
-	text, err := encoding.MarshalIndent(datasetOf(d), "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding dataset analysis: %w", err)
-	}
-	return write(w, append(text, '\n'))
+	return writeJSON(w, datasetOf(d))
 }
 
 type datasetJSON struct {

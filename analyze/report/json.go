@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/bytedance/sonic"
@@ -16,6 +18,15 @@ var encoding = sonic.Config{
 	ValidateString: true,
 	CopyString:     true,
 }.Froze()
+
+// writeJSON writes v as one indented JSON object.
+func writeJSON(w io.Writer, v any) error {
+	text, err := encoding.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding report: %w", err)
+	}
+	return write(w, append(text, '\n'))
+}
 
 // number is a float that never shows an exponent, which some readers of JSON
 // numbers do not take. It keeps full precision.

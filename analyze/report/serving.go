@@ -39,10 +39,7 @@ func ServingText(w io.Writer, run replay.Run, r *serving.Result) error {
 	b.estimates(r)
 	b.run(run)
 	b.verdict(r.Verdict)
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("writing serving report: %w", err)
-	}
-	return nil
+	return write(w, b.Bytes())
 }
 
 // servingBlock is 50 columns wide; values begin in column 41, from 0.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"io"
 	"strconv"
 
@@ -46,11 +45,7 @@ func Summary(run replay.Run, r *serving.Result) map[string]any {
 // ServingJSON writes the summary as one indented JSON object. The errors are
 // those of w.
 func ServingJSON(w io.Writer, run replay.Run, r *serving.Result) error {
-	text, err := encoding.MarshalIndent(Summary(run, r), "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding summary: %w", err)
-	}
-	return write(w, append(text, '\n'))
+	return writeJSON(w, Summary(run, r))
 }
 
 // ownSummary is what vLLM has no key for.
