@@ -10,6 +10,10 @@ import (
 // tokens. It is assumed where a trace does not settle its own.
 const DefaultBlockSize = 512
 
+// maxAssumed is the largest block size in tokens that is assumed: no engine has
+// larger blocks. Only rows that settle one, or the user, can say otherwise.
+const maxAssumed = 16384
+
 // How a block size came to be known.
 const (
 	Given    = "given"
@@ -22,7 +26,8 @@ type BlockSize struct {
 	Tokens int
 	How    string // Given, Detected or Assumed
 	// Low and High bound the sizes that fit every row of the trace; High is
-	// math.MaxInt where nothing bounds it. Low > High: no one size fits.
+	// math.MaxInt where nothing bounds it. Low > High: no one size fits, or none
+	// that an engine has.
 	Low, High int
 }
 
@@ -48,13 +53,17 @@ func (b BlockSize) String() string {
 // BlockDetector finds the block size of a trace from its rows: the B for which
 // every row has ceil(ISL/B) ids, or else floor(ISL/B). The zero value is ready.
 type BlockDetector struct {
-	rows        int
+	rows        int // with ids
 	ceil, floor span
+	bare        int // the longest ISL of a row with an empty list of ids
 }
 
 // span is an interval of block sizes in which bounds only tighten. The zero
 // span holds every size from 1.
 type span struct{ above, below int } // sizes 1+above .. MaxInt-below
+
+// none holds no size.
+var none = span{below: math.MaxInt}
 
 func (s *span) atLeast(n int) { s.above = max(s.above, n-1) }
 func (s *span) atMost(n int)  { s.below = max(s.below, math.MaxInt-n) }
@@ -65,21 +74,18 @@ func (s span) holds(n int) bool {
 	return s.low() <= n && n <= s.high()
 }
 
-// Add takes one row into account. Rows without ids say nothing.
+// Add takes one row into account. Rows without ids say nothing, but for empty
+// lists: see fits.
 func (d *BlockDetector) Add(r Request) {
 	if r.HashIDs == nil {
 		return
 	}
-	d.rows++
 	isl, n := r.InputLength, len(r.HashIDs)
 	if n == 0 {
-		// ceil(ISL/B) is 0 only for an empty prompt; floor(ISL/B) for any B above ISL.
-		if isl > 0 {
-			d.ceil.atMost(0)
-		}
-		d.floor.atLeast(isl + 1)
+		d.bare = max(d.bare, isl)
 		return
 	}
+	d.rows++
 	d.ceil.atLeast((isl + n - 1) / n)
 	if n > 1 {
 		d.ceil.atMost((isl - 1) / (n - 1))
@@ -91,28 +97,49 @@ func (d *BlockDetector) Add(r Request) {
 	d.floor.atMost(isl / n)
 }
 
+// fits returns the sizes that fit by either rule. A prompt with an empty list
+// of ids is shorter than a block where blocks are counted by floor. Where that
+// cannot be, the list says no more than a missing one.
+func (d *BlockDetector) fits() (ceil, floor span) {
+	if d.bare == 0 {
+		return d.ceil, d.floor
+	}
+	floor = d.floor
+	if floor.atLeast(d.bare + 1); floor.empty() {
+		return d.ceil, d.floor
+	}
+	return none, floor
+}
+
 // BlockSize returns what the rows so far say. Where more than one size fits,
-// it assumes [DefaultBlockSize] if that is among them, else the largest power
-// of two that is, else the smallest size.
+// it assumes [DefaultBlockSize] if that is among them, else the power of two
+// nearest to it that is, else the smallest size; and it assumes no size that is
+// larger than those of engines.
 func (d *BlockDetector) BlockSize() BlockSize {
 	if d.rows == 0 {
 		return BlockSize{Tokens: DefaultBlockSize, How: Assumed, Low: 1, High: math.MaxInt}
 	}
-	for _, s := range []span{d.ceil, d.floor} {
-		if s.low() == s.high() {
-			return BlockSize{Tokens: s.low(), How: Detected, Low: s.low(), High: s.high()}
-		}
-	}
-	fits := d.ceil
+	ceil, floor := d.fits()
+	fits := ceil
 	if fits.empty() {
-		fits = d.floor
+		fits = floor
+	}
+	if fits.low() == fits.high() {
+		return BlockSize{Tokens: fits.low(), How: Detected, Low: fits.low(), High: fits.high()}
+	}
+	if fits.low() > maxAssumed {
+		fits.atMost(maxAssumed)
 	}
 	b := BlockSize{Tokens: DefaultBlockSize, How: Assumed, Low: fits.low(), High: fits.high()}
 	if fits.empty() || fits.holds(DefaultBlockSize) {
 		return b
 	}
 	b.Tokens = fits.low()
-	if power := 1 << (bits.Len(uint(min(fits.high(), MaxLength))) - 1); fits.holds(power) {
+	power := 1 << (bits.Len(uint(fits.high())) - 1) // the largest: all are below the default
+	if fits.low() > DefaultBlockSize {
+		power = 1 << bits.Len(uint(fits.low()-1)) // the smallest: all are above it
+	}
+	if fits.holds(power) {
 		b.Tokens = power
 	}
 	return b

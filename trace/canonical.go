@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 )
@@ -16,13 +17,20 @@ func parseCanonical(line []byte, r *Request) bool {
 		return false
 	}
 	var seen keySet
+	late := 0 // where ids begin that stand before the length that bounds them
 	for {
 		key, ok := p.key()
 		if !ok || seen&key != 0 {
 			return false
 		}
 		seen |= key
-		if !p.value(key, r) {
+		if key == keyHashIDs && seen&keyInput == 0 {
+			late = p.i
+			ok = p.skipIDs()
+		} else {
+			ok = p.value(key, r)
+		}
+		if !ok {
 			return false
 		}
 		if p.take(',') {
@@ -33,10 +41,17 @@ func parseCanonical(line []byte, r *Request) bool {
 		}
 		break
 	}
+	if seen&(keyInput|keyOutput) != keyInput|keyOutput {
+		return false
+	}
+	if late > 0 {
+		p.i = late
+		return p.value(keyHashIDs, r)
+	}
 	if seen&keyHashIDs == 0 {
 		r.HashIDs = nil
 	}
-	return seen&(keyInput|keyOutput) == keyInput|keyOutput
+	return true
 }
 
 type keySet uint8
@@ -97,30 +112,33 @@ func (p *cursor) text() ([]byte, bool) {
 	return nil, false
 }
 
+// keys are the known keys by their first letters, which differ.
+var keys = [256]struct {
+	name string
+	key  keySet
+}{
+	't': {`"timestamp"`, keyTimestamp},
+	'd': {`"delay"`, keyDelay},
+	'i': {`"input_length"`, keyInput},
+	'o': {`"output_length"`, keyOutput},
+	'h': {`"hash_ids"`, keyHashIDs},
+	's': {`"session_id"`, keySession},
+	'c': {`"context_len"`, keyContext},
+	'u': {`"unique_user_prompt_len"`, keyUnique},
+}
+
 func (p *cursor) key() (keySet, bool) {
-	name, ok := p.text()
-	if !ok || !p.take(':') {
+	p.space()
+	text := p.b[p.i:]
+	if len(text) < 2 {
 		return 0, false
 	}
-	switch string(name) {
-	case "timestamp":
-		return keyTimestamp, true
-	case "delay":
-		return keyDelay, true
-	case "input_length":
-		return keyInput, true
-	case "output_length":
-		return keyOutput, true
-	case "hash_ids":
-		return keyHashIDs, true
-	case "session_id":
-		return keySession, true
-	case "context_len":
-		return keyContext, true
-	case "unique_user_prompt_len":
-		return keyUnique, true
+	k := &keys[text[1]]
+	if k.key == 0 || len(text) < len(k.name) || string(text[:len(k.name)]) != k.name {
+		return 0, false
 	}
-	return 0, false
+	p.i += len(k.name)
+	return k.key, p.take(':')
 }
 
 func (p *cursor) value(key keySet, r *Request) (ok bool) {
@@ -142,7 +160,7 @@ func (p *cursor) value(key keySet, r *Request) (ok bool) {
 		r.UniquePromptLen.Value, ok = p.length()
 		r.UniquePromptLen.Set = true
 	case keyHashIDs:
-		r.HashIDs, ok = p.ids(r.HashIDs)
+		r.HashIDs, ok = p.ids(r.HashIDs, mostIDs(r.InputLength))
 	case keySession:
 		var s []byte
 		s, ok = p.text()
@@ -155,6 +173,14 @@ func (p *cursor) value(key keySet, r *Request) (ok bool) {
 func (p *cursor) digits() (n uint64, ok bool) {
 	p.space()
 	start := p.i
+	for p.i-start < 16 && p.i+8 <= len(p.b) { // hashes have up to twenty
+		eight, ok := eightDigits(binary.LittleEndian.Uint64(p.b[p.i:]))
+		if !ok {
+			break
+		}
+		n = n*1e8 + eight
+		p.i += 8
+	}
 	for ; p.i < len(p.b); p.i++ {
 		d := uint64(p.b[p.i] - '0')
 		if d > 9 {
@@ -224,9 +250,25 @@ func (p *cursor) decimal() (float64, bool) {
 	return float64(n), p.delimited()
 }
 
-func (p *cursor) ids(dst []uint64) ([]uint64, bool) {
+// skipIDs passes over an array of numbers.
+func (p *cursor) skipIDs() bool {
+	end := bytes.IndexByte(p.b[p.i:], ']')
+	p.i += end + 1
+	return end >= 0
+}
+
+var comma = []byte{','}
+
+// ids reads the ids of a row, if there are no more than most.
+func (p *cursor) ids(dst []uint64, most int) ([]uint64, bool) {
 	if !p.take('[') {
 		return nil, false
+	}
+	// Each takes two bytes at least, so that most rows need no counting.
+	if rest := p.b[p.i:]; len(rest)/2 > most {
+		if end := bytes.IndexByte(rest, ']'); end < 0 || bytes.Count(rest[:end], comma)+1 > most {
+			return nil, false
+		}
 	}
 	if dst = dst[:0]; dst == nil {
 		dst = []uint64{}
@@ -235,13 +277,16 @@ func (p *cursor) ids(dst []uint64) ([]uint64, bool) {
 		return dst, true
 	}
 	for {
+		start := p.i
 		id, ok := p.id()
 		if !ok {
 			return nil, false
 		}
 		dst = append(dst, id)
 		if p.i+1 < len(p.b) && p.b[p.i] == ',' && p.b[p.i+1] == ' ' {
+			width := p.i - start
 			p.i += 2
+			dst = p.successors(dst, start, width)
 			continue
 		}
 		if p.take(',') {
@@ -249,6 +294,46 @@ func (p *cursor) ids(dst []uint64) ([]uint64, bool) {
 		}
 		return dst, p.take(']')
 	}
+}
+
+// successors reads the ids after the last of dst for as long as each is one
+// more than the one before it, with the published spacing: the text of such an
+// id is known beforehand, and to compare it is several times quicker than to
+// read it. The id before begins at start and has width characters; the cursor
+// is behind the space after it.
+func (p *cursor) successors(dst []uint64, start, width int) []uint64 {
+	if width > 7 || start+8 > len(p.b) {
+		return dst
+	}
+	b, i := p.b, p.i
+	step := width + len(", ")
+	mask := ^uint64(0) >> (64 - 8*min(step, 8)) // of 7 digits, the space lies behind
+	text := binary.LittleEndian.Uint64(b[start:]) & mask
+	id := dst[len(dst)-1]
+	for i+9 <= len(b) && increment(&text, 8*(width-1)) {
+		if binary.LittleEndian.Uint64(b[i:])&mask != text || b[i+step-1] != ' ' {
+			break
+		}
+		id++
+		dst = append(dst, id)
+		i += step
+	}
+	p.i = i
+	return dst
+}
+
+// increment adds one to a number that is written in the bytes of a word, its
+// last digit at bit last, the digits before it below; false: all are nines.
+func increment(text *uint64, last int) bool {
+	for *text>>last&0xff == '9' {
+		if last == 0 {
+			return false
+		}
+		*text -= 9 << last
+		last -= 8
+	}
+	*text += 1 << last
+	return true
 }
 
 // id reads one block id. Nearly all of a trace's bytes are ids of less than
@@ -264,28 +349,39 @@ func (p *cursor) id() (uint64, bool) {
 	return n, ok && p.delimited()
 }
 
-// sevenDigits reads the decimal digits at the beginning of eight characters,
-// the first of which is in the lowest byte. A width of 0 leaves the text to
-// digits: there are none, or eight or more, or a leading zero.
-//
-// All digits are handled at once, after D. Lemire, "Quickly parsing eight
-// digits" (2018): neighbours are joined to numbers below 100, then to the
-// whole, with one multiplication each.
-func sevenDigits(word uint64) (n uint64, width int) {
-	const (
-		zeros = 0x3030303030303030
-		tops  = 0x8080808080808080
-	)
+// Eight characters are handled as one word, the first in the lowest byte.
+const (
+	zeros = 0x3030303030303030
+	tops  = 0x8080808080808080
+)
+
+// notDigits marks with its top bit the first byte above 9 among values, the
+// characters less '0'. A carry can spoil only what follows that.
+func notDigits(values uint64) uint64 { return (values + 0x7676767676767676 | values) & tops }
+
+// joined is the number of eight digits given as values 0..9, after D. Lemire,
+// "Quickly parsing eight digits" (2018): neighbours are joined to numbers below
+// 100, then to the whole, with one multiplication each.
+func joined(values uint64) uint64 {
+	values = values*10 + values>>8
+	const pairs = 0x000000ff000000ff
+	return (values&pairs*(100+1000000<<32) + values>>16&pairs*(1+10000<<32)) >> 32
+}
+
+// eightDigits reads eight decimal digits, if that is what the word is.
+func eightDigits(word uint64) (uint64, bool) {
 	values := word ^ zeros
-	// Bytes above 9 get their top bit. A carry can spoil only what follows the
-	// first of them.
-	others := (values + 0x7676767676767676 | values) & tops
-	width = bits.TrailingZeros64(others) / 8
+	return joined(values), notDigits(values) == 0
+}
+
+// sevenDigits reads the decimal digits at the beginning of a word. A width of 0
+// leaves the text to digits: there are none, or eight or more, or a leading
+// zero.
+func sevenDigits(word uint64) (n uint64, width int) {
+	values := word ^ zeros
+	width = bits.TrailingZeros64(notDigits(values)) / 8
 	if width == 0 || width == 8 || values&0xff == 0 && width > 1 {
 		return 0, 0
 	}
-	values <<= 64 - 8*width // the digits move up behind leading zeros
-	values = values*10 + values>>8
-	const pairs = 0x000000ff000000ff
-	return (values&pairs*(100+1000000<<32) + values>>16&pairs*(1+10000<<32)) >> 32, width
+	return joined(values << (64 - 8*width)), width // behind leading zeros
 }

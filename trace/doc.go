@@ -13,8 +13,8 @@
 //	}
 //
 // [Create] writes one. In between stand functions from a stream to a stream:
-// [Window], [Take], [Sample] and [Shard] cut; [Speed], [Retime] and [Rebase]
-// move arrivals; [Merge] and [Sort] order. They are lazy, hold no more than
+// [Window], [Take], [Sample] and [Shard] cut; [Speed], [Retime], [Ramp], [Spread],
+// [AtOnce] and [Rebase] move arrivals; [Merge] and [Sort] order. They are lazy, hold no more than
 // they say, never touch a block id and never round a time. A stream that they
 // return can be ranged over as often as the stream it came from.
 package trace

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,17 +19,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"pgregory.net/rapid"
-)
 
-// realTrace is the public conversation trace, where it is at hand.
-func realTrace(t testing.TB) string {
-	t.Helper()
-	path := filepath.FromSlash("../../shared/traces/conversation_trace.jsonl")
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the public conversation trace is not here: %v", err)
-	}
-	return path
-}
+	"moontide/trace/tracetest"
+)
 
 func readString(text string, opts Options) ([]Request, *Reader, error) {
 	r, err := NewReader(strings.NewReader(text), "t.jsonl", opts)
@@ -104,6 +97,8 @@ func TestBadRows(t *testing.T) {
 		"key twice":          {`{"input_length": 5, "output_length": 1, "input_length": 6}`, `t.jsonl:2: key "input_length" is given twice`},
 		"control character":  {"{\"input_length\": 5, \"output_length\": 1, \"session_id\": \"a\x01\"}", `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1, \"session_id\": \"a\x01\"}"`},
 		"invalid UTF-8":      {"{\"input_length\": 5, \"output_length\": 1, \"x\": \"\xff\"}", `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1, \"x\": \"\xff\"}"`},
+		"Azure's CSV":        {`TIMESTAMP,ContextTokens,GeneratedTokens`, `t.jsonl:2: the header of an Azure trace in CSV, not a JSON object: "TIMESTAMP,ContextTokens,GeneratedTokens"`},
+		"BurstGPT's CSV":     {`Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type`, `t.jsonl:2: the header of a BurstGPT trace in CSV, not a JSON object: "Timestamp,Model,Request tokens,Response tokens,Total tokens,"...`},
 		"rest behind":        {`{"input_length": 5, "output_length": 1} {}`, `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1} {}"`},
 		"leading zero":       {`{"input_length": 05, "output_length": 1}`, `t.jsonl:2: not a JSON object: "{\"input_length\": 05, \"output_length\": 1}"`},
 	} {
@@ -152,15 +147,15 @@ func TestReadWhatFilesAreLike(t *testing.T) {
 		"blank lines":     "\n\n" + row(1) + "\n  \n" + row(2) + "\n\n",
 		"gzip":            packed(func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }),
 		"zstd":            packed(func(w io.Writer) io.WriteCloser { z, _ := zstd.NewWriter(w); return z }),
-		"rows of 5 MB": `{"input_length": 1, "output_length": 1, "hash_ids": [` + ids + `1]}` + "\n" +
-			`{"input_length": 2, "output_length": 1, "hash_ids": [` + ids + `1]}`,
+		"rows of 5 MB": `{"input_length": 600000, "output_length": 1, "hash_ids": [` + ids + `1]}` + "\n" +
+			`{"input_length": 500000, "output_length": 1, "hash_ids": [` + ids + `1]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows, _, err := readString(text, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(rows) != 2 || rows[0].InputLength != 1 || rows[1].InputLength != 2 {
+			if len(rows) != 2 || rows[0].InputLength == rows[1].InputLength || len(rows[0].HashIDs) != len(rows[1].HashIDs) {
 				t.Errorf("%d rows", len(rows))
 			}
 		})
@@ -300,7 +295,7 @@ func TestWriteThenReadIsTheIdentity(t *testing.T) {
 }
 
 func TestPublishedTraceComesOutAsItWas(t *testing.T) {
-	path := realTrace(t)
+	path := tracetest.Published(t, "conversation_trace.jsonl")
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -369,7 +364,7 @@ func FuzzRow(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		var got, general Request
-		err := parseRow(line, &got)
+		err := ParseRow(line, &got)
 		if generalErr := parseAny(line, &general); (err == nil) != (generalErr == nil) {
 			t.Fatalf("canonical: %v, general: %v", err, generalErr)
 		}
@@ -387,11 +382,109 @@ func FuzzRow(f *testing.F) {
 			t.Fatalf("wrote what is not JSON: %q", written)
 		}
 		var again Request
-		if err := parseRow(written, &again); err != nil {
+		if err := ParseRow(written, &again); err != nil {
 			t.Fatalf("%v\n%q\n%q", err, line, written)
 		}
 		if d := cmp.Diff(got, again); d != "" {
 			t.Fatal(d)
+		}
+	})
+}
+
+// TestTooManyIDs: a row of more ids than its prompt can have blocks is refused
+// before its ids take memory, whatever the order of its keys.
+func TestTooManyIDs(t *testing.T) {
+	row := func(format string, isl, ids int) []byte {
+		list := strings.TrimSuffix(strings.Repeat("7, ", ids), ", ")
+		return []byte(strings.NewReplacer("ISL", fmt.Sprintf(`"input_length": %d`, isl), "IDS", `"hash_ids": [`+list+`]`).Replace(format))
+	}
+	for _, format := range []string{`{ISL, "output_length": 1, IDS}`, `{IDS, ISL, "output_length": 1}`, `{"output_length": 1, IDS, "session_id": "]", ISL}`} {
+		for _, isl := range []int{0, 1, 1000} {
+			var r Request
+			if line := row(format, isl, isl+spareIDs); !parseCanonical(line, &r) || len(r.HashIDs) != isl+spareIDs || r.InputLength != isl {
+				t.Errorf("%s of %d tokens: %d ids were read", format, isl, len(r.HashIDs))
+			}
+			line := row(format, isl, isl+spareIDs+1)
+			want := fmt.Sprintf("hash_ids has %d ids for an input_length of %d: a block has at least one token", isl+spareIDs+1, isl)
+			if parseCanonical(line, &r) {
+				t.Errorf("%s of %d tokens: %d ids were read", format, isl, len(r.HashIDs))
+			}
+			for _, parse := range []func([]byte, *Request) error{ParseRow, parseAny} {
+				if err := parse(line, &r); err == nil || err.Error() != want {
+					t.Errorf("%s of %d tokens: %v, want %s", format, isl, err, want)
+				}
+			}
+		}
+		r := Request{}
+		if ParseRow(row(format, 1000, 1_250_000), &r); cap(r.HashIDs) > 10_000 {
+			t.Errorf("%s: a refused row took memory for %d ids", format, cap(r.HashIDs))
+		}
+	}
+}
+
+// TestRuns: ids that follow each other are read by comparing text. It must
+// neither run past a number of nines nor take what is not one more.
+func TestRuns(t *testing.T) {
+	row := func(ids string) []byte {
+		return []byte(`{"input_length": 2000, "output_length": 1, "hash_ids": [` + ids + `]}`)
+	}
+	for ids, want := range map[string][]uint64{
+		"8, 9, 10, 11":                                  {8, 9, 10, 11},
+		"98, 99, 100":                                   {98, 99, 100},
+		"1199, 1200, 1201, 1203, 1202":                  {1199, 1200, 1201, 1203, 1202},
+		"1,  2,  3, 4,5":                                {1, 2, 3, 4, 5},
+		"9999998, 9999999, 10000000":                    {9999998, 9999999, 10000000},
+		"18446744073709551614, 18446744073709551615":    {1<<64 - 2, 1<<64 - 1},
+		"12345678, 1234567890123456, 12345678901234567": {12345678, 1234567890123456, 12345678901234567},
+	} {
+		var r Request
+		if err := ParseRow(row(ids), &r); err != nil || !slices.Equal(r.HashIDs, want) {
+			t.Errorf("%s: %d, %v", ids, r.HashIDs, err)
+		}
+	}
+	for _, ids := range []string{"18446744073709551616", "123456789012345678901234", "99999999999999999999999999999999", "12345678x"} {
+		var r Request
+		if parseCanonical(row(ids), &r) {
+			t.Errorf("%s was read as %d", ids, r.HashIDs)
+		}
+	}
+	for _, ids := range []string{"9, :", "99, :0", "9999999, :000000", "1, 2, ", "1, 2,", "1, 2, 3", "5, 6x", "1234567, 1234568x"} {
+		var r Request
+		if err := ParseRow(bytes.TrimSuffix(row(ids), []byte("]}")), &r); err == nil {
+			t.Errorf("%q without an end was read: %d", ids, r.HashIDs)
+		}
+		if parseCanonical(row(ids), &r) != (ids == "1, 2, 3") {
+			t.Errorf("%q: read or refused wrongly: %d", ids, r.HashIDs)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var want []uint64
+		var text []byte
+		for range rapid.IntRange(1, 5).Draw(t, "runs") {
+			first := rapid.OneOf(rapid.Uint64Range(0, 1200), rapid.Uint64Range(999_000, 1_000_100), rapid.Uint64Range(9_999_900, 10_000_100)).Draw(t, "first")
+			between := rapid.SampledFrom([]string{", ", ",", ",  ", " , "}).Draw(t, "between")
+			for i := range rapid.Uint64Range(1, 300).Draw(t, "length") {
+				if text != nil {
+					text = append(text, between...)
+				}
+				text = strconv.AppendUint(text, first+i, 10)
+				want = append(want, first+i)
+			}
+		}
+		var r Request
+		if !parseCanonical(row(string(text)), &r) || !slices.Equal(r.HashIDs, want) {
+			t.Fatalf("%s: %d", text, r.HashIDs)
+		}
+		// A damaged byte is seen, or is another valid row: as the general parser says.
+		damaged := row(string(text))
+		damaged[rapid.IntRange(0, len(damaged)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
+		var got, general Request
+		err := ParseRow(damaged, &got)
+		if generalErr := parseAny(damaged, &general); (err == nil) != (generalErr == nil) {
+			t.Fatalf("%q: %v, the general parser says %v", damaged, err, generalErr)
+		}
+		if err == nil && !slices.Equal(got.HashIDs, general.HashIDs) {
+			t.Fatalf("%q: %d, the general parser says %d", damaged, got.HashIDs, general.HashIDs)
 		}
 	})
 }
@@ -424,39 +517,43 @@ func TestSevenDigits(t *testing.T) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	text, err := os.ReadFile(realTrace(b))
+	published, err := os.ReadFile(tracetest.Published(b, "conversation_trace.jsonl"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	open := func() *Reader {
-		r, err := NewReader(bytes.NewReader(text), "", Options{})
-		if err != nil {
-			b.Fatal(err)
+	benchmarkRead(b, "trace=conversation", published)
+	for _, naming := range tracetest.Namings() {
+		prompts, _ := tracetest.Prompts(2000, naming)
+		var file []byte
+		for i, ids := range prompts {
+			r := Request{Timestamp: Some(float64(i)), InputLength: 512 * len(ids), OutputLength: i, HashIDs: ids}
+			file = append(AppendRow(file, r), '\n')
 		}
-		return r
+		benchmarkRead(b, "ids="+naming.Name, file)
 	}
-	b.Run("rows=owned", func(b *testing.B) {
-		b.SetBytes(int64(len(text)))
-		b.ReportAllocs()
-		for b.Loop() {
-			for _, err := range open().Requests() {
+}
+
+// benchmarkRead reads a file into rows that are kept and into borrowed ones.
+func benchmarkRead(b *testing.B, name string, file []byte) {
+	for way, rows := range map[string]func(*Reader) Requests{"owned": (*Reader).Requests, "borrowed": (*Reader).Borrowed} {
+		b.Run(name+"/rows="+way, func(b *testing.B) {
+			b.SetBytes(int64(len(file)))
+			b.ReportAllocs()
+			references := 0
+			for b.Loop() {
+				r, err := NewReader(bytes.NewReader(file), "", Options{})
 				if err != nil {
 					b.Fatal(err)
 				}
-			}
-		}
-	})
-	b.Run("rows=reused", func(b *testing.B) {
-		b.SetBytes(int64(len(text)))
-		b.ReportAllocs()
-		var row Request
-		for b.Loop() {
-			r := open()
-			for err := r.Read(&row); err != io.EOF; err = r.Read(&row) {
-				if err != nil {
-					b.Fatal(err)
+				references = 0
+				for req, err := range rows(r) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					references += len(req.HashIDs)
 				}
 			}
-		}
-	})
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(references), "ns/reference")
+		})
+	}
 }

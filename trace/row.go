@@ -1,11 +1,13 @@
 package trace
 
 import (
+	"bytes"
 	encodingjson "encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/bytedance/sonic"
@@ -38,9 +40,17 @@ var canonical = map[string]string{
 	"unique_user_prompt_len": "unique_user_prompt_len",
 }
 
-// parseRow fills r from one JSON object. r's ids keep their array where it is
-// large enough. On an error r is half filled and must be discarded.
-func parseRow(line []byte, r *Request) error {
+// spareIDs is how many ids a row may have beyond one a token: lengths and ids
+// are not always counted of the same text.
+const spareIDs = 64
+
+// mostIDs is how many ids a row may have: a block has at least one token.
+func mostIDs(inputLength int) int { return inputLength + spareIDs }
+
+// ParseRow fills r from one line of a trace, which is one JSON object. r's ids
+// keep their array where it is large enough. On an error r is half filled and
+// must be discarded.
+func ParseRow(line []byte, r *Request) error {
 	if parseCanonical(line, r) {
 		return nil
 	}
@@ -52,29 +62,21 @@ func parseAny(line []byte, r *Request) error {
 	*r = Request{HashIDs: r.HashIDs[:0]}
 	// sonic's own check lets through control characters and unknown escapes.
 	if !encodingjson.Valid(line) || !utf8.Valid(line) {
-		return fmt.Errorf("not a JSON object: %s", quote(line))
+		return notObject(line)
 	}
 	root, err := sonic.Get(line)
 	if err != nil || root.TypeSafe() != ast.V_OBJECT {
-		return fmt.Errorf("not a JSON object: %s", quote(line))
+		return notObject(line)
 	}
 	members, err := membersOf(&root)
 	if err != nil {
 		return err
 	}
-	present := map[string]bool{}
-	for _, m := range members {
-		if present[m.key] {
-			return fmt.Errorf("key %q is given twice", m.key)
-		}
-		present[m.key] = true
+	present, err := keysOf(members)
+	if err != nil {
+		return err
 	}
-	for _, m := range members { // a key that is null leaves its place to an alias
-		if m.raw == "null" {
-			delete(present, m.key)
-		}
-	}
-	sawIDs := false
+	var ids *member // read last: the length bounds them
 	for _, m := range members {
 		key, known := canonical[m.key]
 		if known && key != m.key && present[key] {
@@ -87,23 +89,47 @@ func parseAny(line []byte, r *Request) error {
 		if m.raw == "null" {
 			continue
 		}
-		sawIDs = sawIDs || key == "hash_ids"
+		if key == "hash_ids" {
+			ids = &m
+			continue
+		}
 		if err := r.set(key, m.raw); err != nil {
 			return fmt.Errorf("%s %w", m.key, err)
 		}
-	}
-	if !sawIDs {
-		r.HashIDs = nil
 	}
 	if r.Extra != nil {
 		r.Extra = append(r.Extra, '}')
 	}
 	for _, key := range []string{"input_length", "output_length"} {
 		if !has(members, key) {
-			return fmt.Errorf("no %s in %s", key, quote(line))
+			return fmt.Errorf("no %s in %s", key, Quote(line))
 		}
 	}
+	if ids == nil {
+		r.HashIDs = nil
+		return nil
+	}
+	if r.HashIDs, err = ParseIDs(ids.raw, r.HashIDs, r.InputLength); err != nil {
+		return fmt.Errorf("hash_ids %w", err)
+	}
 	return nil
+}
+
+// csvHeaders begin the CSV files that traces are published as.
+var csvHeaders = map[string]string{
+	"TIMESTAMP,ContextTokens,GeneratedTokens":         "an Azure trace",
+	"Timestamp,Model,Request tokens,Response tokens":  "a BurstGPT trace",
+	"Timestamp,Session ID,Elapsed time,Model,":        "a BurstGPT trace",
+	"arrived_at,num_prefill_tokens,num_decode_tokens": "a Vidur trace",
+}
+
+func notObject(line []byte) error {
+	for header, trace := range csvHeaders {
+		if bytes.HasPrefix(line, []byte(header)) {
+			return fmt.Errorf("the header of %s in CSV, not a JSON object: %s", trace, Quote(line))
+		}
+	}
+	return fmt.Errorf("not a JSON object: %s", Quote(line))
 }
 
 type member struct{ key, raw string }
@@ -121,6 +147,19 @@ func membersOf(root *ast.Node) ([]member, error) {
 		return true
 	})
 	return members, errors.Join(err, failed)
+}
+
+// keysOf returns the keys that have a value. One that is null leaves its place
+// to an alias.
+func keysOf(members []member) (map[string]bool, error) {
+	keys := map[string]bool{}
+	for _, m := range members {
+		if _, twice := keys[m.key]; twice {
+			return nil, fmt.Errorf("key %q is given twice", m.key)
+		}
+		keys[m.key] = m.raw != "null"
+	}
+	return keys, nil
 }
 
 // has reports whether a known key has a value under its own name or an alias.
@@ -151,20 +190,18 @@ func (r *Request) set(key, raw string) (err error) {
 	case "delay":
 		r.Delay, err = parseMS(raw)
 	case "input_length":
-		r.InputLength, err = parseLength(raw)
+		r.InputLength, err = ParseLength(raw)
 	case "output_length":
-		r.OutputLength, err = parseLength(raw)
+		r.OutputLength, err = ParseLength(raw)
 	case "context_len":
-		r.ContextLen.Value, err = parseLength(raw)
+		r.ContextLen.Value, err = ParseLength(raw)
 		r.ContextLen.Set = true
 	case "unique_user_prompt_len":
-		r.UniquePromptLen.Value, err = parseLength(raw)
+		r.UniquePromptLen.Value, err = ParseLength(raw)
 		r.UniquePromptLen.Set = true
-	case "hash_ids":
-		r.HashIDs, err = parseIDs(raw, r.HashIDs)
 	case "session_id":
 		if err = json.UnmarshalFromString(raw, &r.SessionID); err != nil {
-			err = fmt.Errorf("is not a string: %s", quote(raw))
+			err = fmt.Errorf("is not a string: %s", Quote(raw))
 		}
 	}
 	return err
@@ -176,22 +213,24 @@ func parseMS(raw string) (Opt[float64], error) {
 		return Opt[float64]{}, err
 	}
 	if ms < 0 || ms > maxMS {
-		return Opt[float64]{}, fmt.Errorf("is out of range: %s ms", quote(raw))
+		return Opt[float64]{}, fmt.Errorf("is out of range: %s ms", Quote(raw))
 	}
 	return Some(ms), nil
 }
 
-func parseLength(raw string) (int, error) {
+// ParseLength reads an ISL or OSL, 0..[MaxLength], from a JSON value. Its errors
+// begin with a verb, so that they can follow the name of the key.
+func ParseLength(raw string) (int, error) {
 	n, err := parseNumber(raw)
 	if err != nil {
 		return 0, err
 	}
 	// Python writes 12.0 for a count that passed through a float column.
 	if n != math.Trunc(n) {
-		return 0, fmt.Errorf("is not a whole number: %s", quote(raw))
+		return 0, fmt.Errorf("is not a whole number: %s", Quote(raw))
 	}
 	if n < 0 || n > MaxLength {
-		return 0, fmt.Errorf("is out of range: %s tokens", quote(raw))
+		return 0, fmt.Errorf("is out of range: %s tokens", Quote(raw))
 	}
 	return int(n), nil
 }
@@ -199,18 +238,24 @@ func parseLength(raw string) (int, error) {
 func parseNumber(raw string) (float64, error) {
 	// JSON was validated: what begins like a number is one.
 	if c := raw[0]; c != '-' && (c < '0' || c > '9') {
-		return 0, fmt.Errorf("is not a number: %s", quote(raw))
+		return 0, fmt.Errorf("is not a number: %s", Quote(raw))
 	}
 	n, err := strconv.ParseFloat(raw, 64)
 	if err != nil {
-		return 0, fmt.Errorf("is out of range: %s", quote(raw))
+		return 0, fmt.Errorf("is out of range: %s", Quote(raw))
 	}
 	return n + 0, nil // -0 is 0
 }
 
-func parseIDs(raw string, dst []uint64) ([]uint64, error) {
+// ParseIDs reads block ids from a JSON value into dst, whose array it uses where
+// that is large enough. A prompt of inputLength tokens bounds their number. Its
+// errors begin with a verb, so that they can follow the name of the key.
+func ParseIDs(raw string, dst []uint64, inputLength int) ([]uint64, error) {
 	if raw[0] != '[' {
-		return nil, fmt.Errorf("is not an array: %s", quote(raw))
+		return nil, fmt.Errorf("is not an array: %s", Quote(raw))
+	}
+	if n := strings.Count(raw, ",") + 1; n > mostIDs(inputLength) {
+		return nil, fmt.Errorf("has %d ids for an input_length of %d: a block has at least one token", n, inputLength)
 	}
 	if dst = dst[:0]; dst == nil {
 		dst = []uint64{}
@@ -226,12 +271,12 @@ func parseIDs(raw string, dst []uint64) ([]uint64, error) {
 		for raw[end] != ',' && raw[end] != ']' && !isSpace(raw[end]) {
 			end++
 			if end == len(raw) {
-				return nil, fmt.Errorf("has an id that is not a number: %s", quote(raw[i:]))
+				return nil, fmt.Errorf("has an id that is not a number: %s", Quote(raw[i:]))
 			}
 		}
 		id, err := strconv.ParseUint(raw[i:end], 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("has an id that is not an unsigned 64-bit integer: %s", quote(raw[i:end]))
+			return nil, fmt.Errorf("has an id that is not an unsigned 64-bit integer: %s", Quote(raw[i:end]))
 		}
 		dst = append(dst, id)
 		i = end
@@ -240,8 +285,8 @@ func parseIDs(raw string, dst []uint64) ([]uint64, error) {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// quote shows a value in an error: on one line, and no longer than a glance.
-func quote[T string | []byte](v T) string {
+// Quote shows a value in an error: on one line, and no longer than a glance.
+func Quote[T string | []byte](v T) string {
 	const most = 60
 	if len(v) > most {
 		return strconv.Quote(string(v[:most])) + "..."

@@ -1,5 +1,51 @@
 package trace
 
+import "io"
+
+// FromRows is the stream of the rows that are left, each with ids of its own.
+// It can be ranged over once.
+func FromRows(rows Rows) Requests {
+	var slab []uint64 // from which ids are cut, so that a small row costs no allocation
+	return stream(rows, func(r Request) Request {
+		n := len(r.HashIDs)
+		if n == 0 {
+			return r
+		}
+		if len(slab) < n {
+			slab = make([]uint64, max(n, 4096))
+		}
+		copy(slab, r.HashIDs)
+		r.HashIDs, slab = slab[:n:n], slab[n:]
+		return r
+	})
+}
+
+// Borrow is the stream of the rows that are left without copying them: the
+// array of HashIDs changes with the next row. It is for whoever is done with a
+// row's ids before the next, and can be ranged over once.
+func Borrow(rows Rows) Requests {
+	return stream(rows, func(r Request) Request { return r })
+}
+
+func stream(rows Rows, as func(Request) Request) Requests {
+	var r Request
+	return func(yield func(Request, error) bool) {
+		for {
+			switch err := rows.Read(&r); err {
+			case nil:
+				if !yield(as(r), nil) {
+					return
+				}
+			case io.EOF:
+				return
+			default:
+				yield(Request{}, err)
+				return
+			}
+		}
+	}
+}
+
 // Collect returns the rows of a stream up to its end or its error.
 func Collect(reqs Requests) ([]Request, error) {
 	var rows []Request

@@ -52,9 +52,8 @@ func at(ms ...float64) []Request {
 	return rows
 }
 
-func closeTo(a, b float64) bool {
-	return math.Abs(a-b) <= 4*(math.Nextafter(math.Abs(a), math.Inf(1))-math.Abs(a))
-}
+// closeTo allows for rounding; below a picosecond all times are the same.
+func closeTo(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(a)+1e-9 }
 
 func TestSpeedsMultiply(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -336,15 +335,23 @@ func TestBlockSize(t *testing.T) {
 		want BlockSize
 		text string
 	}{
-		"no ids":         {[]Request{{InputLength: 5}}, BlockSize{512, Assumed, 1, math.MaxInt}, "512 tokens (assumed: every size from 1 fits)"},
-		"ceil":           {[]Request{row(513, 2), row(512, 1), row(1024, 2), row(1025, 3)}, BlockSize{512, Detected, 512, 512}, "512 tokens (detected)"},
-		"floor":          {[]Request{row(64, 1), row(63, 0), row(127, 1), row(128, 2)}, BlockSize{64, Detected, 64, 64}, "64 tokens (detected)"},
-		"512 among many": {[]Request{row(600, 2), row(1100, 3)}, BlockSize{512, Assumed, 367, 549}, "512 tokens (assumed: every size from 367 to 549 fits)"},
-		"power of two":   {[]Request{row(100, 2), row(90, 2)}, BlockSize{64, Assumed, 50, 89}, "64 tokens (assumed: every size from 50 to 89 fits)"},
-		"no power":       {[]Request{row(21, 2), row(38, 2)}, BlockSize{19, Assumed, 19, 20}, "19 tokens (assumed: every size from 19 to 20 fits)"},
-		"no size":        {[]Request{row(100, 1), row(10, 3)}, BlockSize{512, Assumed, 100, 4}, "512 tokens (assumed: no one size fits every row)"},
-		"empty prompt":   {[]Request{row(0, 0), row(16, 1), row(17, 2)}, BlockSize{16, Detected, 16, 16}, "16 tokens (detected)"},
-		"ids of nothing": {[]Request{row(0, 1), row(16, 1), row(17, 2)}, BlockSize{512, Assumed, 16, 0}, "512 tokens (assumed: no one size fits every row)"},
+		"no ids":                {[]Request{{InputLength: 5}}, BlockSize{512, Assumed, 1, math.MaxInt}, "512 tokens (assumed: every size from 1 fits)"},
+		"ceil":                  {[]Request{row(513, 2), row(512, 1), row(1024, 2), row(1025, 3)}, BlockSize{512, Detected, 512, 512}, "512 tokens (detected)"},
+		"floor":                 {[]Request{row(64, 1), row(63, 0), row(127, 1), row(128, 2)}, BlockSize{64, Detected, 64, 64}, "64 tokens (detected)"},
+		"512 among many":        {[]Request{row(600, 2), row(1100, 3)}, BlockSize{512, Assumed, 367, 549}, "512 tokens (assumed: every size from 367 to 549 fits)"},
+		"power of two":          {[]Request{row(100, 2), row(90, 2)}, BlockSize{64, Assumed, 50, 89}, "64 tokens (assumed: every size from 50 to 89 fits)"},
+		"no power":              {[]Request{row(21, 2), row(38, 2)}, BlockSize{19, Assumed, 19, 20}, "19 tokens (assumed: every size from 19 to 20 fits)"},
+		"no size":               {[]Request{row(100, 1), row(10, 3)}, BlockSize{512, Assumed, 100, 4}, "512 tokens (assumed: no one size fits every row)"},
+		"empty prompt":          {[]Request{row(0, 0), row(16, 1), row(17, 2)}, BlockSize{16, Detected, 16, 16}, "16 tokens (detected)"},
+		"one long prompt":       {[]Request{row(1501, 1)}, BlockSize{2048, Assumed, 1501, math.MaxInt}, "2048 tokens (assumed: every size from 1501 fits)"},
+		"a power above 512":     {[]Request{row(9000, 2), row(600, 1)}, BlockSize{8192, Assumed, 4500, 8999}, "8192 tokens (assumed: every size from 4500 to 8999 fits)"},
+		"a prompt of one block": {[]Request{row(1_000_000, 1)}, BlockSize{512, Assumed, 1_000_000, 16384}, "512 tokens (assumed: no one size fits every row)"},
+		"large and settled":     {[]Request{row(40_000, 1), row(40_001, 2)}, BlockSize{40_000, Detected, 40_000, 40_000}, "40000 tokens (detected)"},
+		"empty lists alone":     {[]Request{row(1501, 0), row(7, 0)}, BlockSize{512, Assumed, 1, math.MaxInt}, "512 tokens (assumed: every size from 1 fits)"},
+		"a list left empty":     {[]Request{row(513, 2), row(512, 1), row(1024, 2), row(1025, 3), row(5000, 0)}, BlockSize{512, Detected, 512, 512}, "512 tokens (detected)"},
+		"ceil before floor":     {[]Request{row(6758, 14), row(7322, 15), row(7236, 15), row(2290, 5)}, BlockSize{512, Assumed, 489, 516}, "512 tokens (assumed: every size from 489 to 516 fits)"},
+		"floor by short prompt": {[]Request{row(127, 1), row(64, 1), row(128, 2), row(10, 0)}, BlockSize{64, Detected, 64, 64}, "64 tokens (detected)"},
+		"ids of nothing":        {[]Request{row(0, 1), row(16, 1), row(17, 2)}, BlockSize{512, Assumed, 16, 0}, "512 tokens (assumed: no one size fits every row)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var d BlockDetector
@@ -382,9 +389,9 @@ func TestBlockSizeIsEverySizeThatFits(t *testing.T) {
 		for _, isl := range isls {
 			d.Add(Request{InputLength: isl, HashIDs: make([]uint64, count(isl, size))})
 		}
-		s := d.ceil
+		s, below := d.fits()
 		if floor {
-			s = d.floor
+			s = below
 		}
 		for b := 1; b <= 400; b++ {
 			fits := true

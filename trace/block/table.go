@@ -140,6 +140,42 @@ func (t *Table) numberFromPage(dst []uint32, ids []uint64) int {
 // Len is the number of distinct ids so far.
 func (t *Table) Len() int { return t.count }
 
+// IDs returns the ids that have the given numbers, each below [Table.Len]. The
+// table is made for the other way: it goes through all of its ids, once for all
+// numbers.
+func (t *Table) IDs(numbers []uint32) []uint64 {
+	ids := make([]uint64, len(numbers))
+	if len(numbers) == 0 {
+		return ids
+	}
+	least, most := slices.Min(numbers), slices.Max(numbers)
+	found := make(map[uint32]uint64, len(numbers))
+	for _, n := range numbers {
+		found[n] = 0
+	}
+	check := func(n uint32, id uint64) {
+		if _, wanted := found[n]; wanted {
+			found[n] = id
+		}
+	}
+	t.ids.each(func(e *entry) {
+		if !e.isPage() {
+			check(e.value-1, e.id())
+			return
+		}
+		first := e.id() &^ (pageSize - 1)
+		for place, n := range t.pages[e.page()] {
+			if n--; n-least <= most-least && n != math.MaxUint32 {
+				check(n, first+uint64(place))
+			}
+		}
+	})
+	for i, n := range numbers {
+		ids[i] = found[n]
+	}
+	return ids
+}
+
 // Err is an error of the kind [ErrFull] once there were more than [MaxLen]
 // distinct ids, for then numbers no longer tell ids apart; else nil.
 func (t *Table) Err() error {

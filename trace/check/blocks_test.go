@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"slices"
 	"testing"
 
 	"moontide/trace"
@@ -19,6 +20,18 @@ func TestIDs(t *testing.T) {
 			all[12].HashIDs = nil
 			return all
 		}, wants: []want{{check.MissingIDs, check.Warning, 1, "", []place{{13, "no hash_ids, input_length 144"}}}}},
+		{name: "no ids, in empty lists", spoil: func(all []trace.Request) []trace.Request {
+			for i := range all {
+				all[i].HashIDs = []uint64{}
+			}
+			all[5].InputLength = 0
+			return all
+		}, wants: []want{{check.ZeroInput, check.Error, 1, "", []place{{6, "input_length 0"}}}, {check.NoIDs, check.Note, 30, "none of 30 rows", nil}}},
+		{name: "missing ids and empty lists", spoil: func(all []trace.Request) []trace.Request {
+			all[12].HashIDs, all[13].HashIDs, all[14].HashIDs = []uint64{}, nil, []uint64{}
+			return all
+		}, wants: []want{{check.MissingIDs, check.Warning, 3, "", []place{
+			{13, "hash_ids is empty, input_length 144"}, {14, "no hash_ids, input_length 181"}, {15, "hash_ids is empty, input_length 218"}}}}},
 		{name: "two ids in one row", spoil: func(all []trace.Request) []trace.Request {
 			ids := all[12].HashIDs // three
 			ids[2] = ids[1]
@@ -140,6 +153,7 @@ func TestBlockSize(t *testing.T) {
 	for i := range nonsense {
 		nonsense[i].HashIDs = nonsense[i].HashIDs[:20-5*i]
 	}
+	short := append(slices.Clone(floors), trace.Request{Timestamp: trace.Some(6000.0), InputLength: 63, OutputLength: 3, HashIDs: []uint64{}})
 	unsettled := []trace.Request{
 		{Timestamp: trace.Some(0.0), InputLength: 200, OutputLength: 1, HashIDs: []uint64{0, 1, 2, 3}},
 		{Timestamp: trace.Some(1.0), InputLength: 126, OutputLength: 1, HashIDs: []uint64{0, 1}},
@@ -175,6 +189,15 @@ func TestBlockSize(t *testing.T) {
 			{1, "3 ids for input_length 255, 64 tokens a block"},
 			{4, "3 ids for input_length 200, 64 tokens a block"},
 			{5, "7 ids for input_length 500, 64 tokens a block"}}}}},
+		{"floor, detected, a prompt below one block", 0, short, 64, []want{{check.NoTailID, check.Note, 4, "", []place{
+			{1, "3 ids for input_length 255, 64 tokens a block"},
+			{4, "3 ids for input_length 200, 64 tokens a block"},
+			{5, "7 ids for input_length 500, 64 tokens a block"},
+			{6, "0 ids for input_length 63"}}}}},
+		{"larger than any block", 0, sized(100_000, 99_999, 100_000), 512, []want{
+			{check.WrongBlockSize, check.Error, 2, "512 tokens fit 0 of 2 rows with ids; no size fits most of them", nil}}},
+		{"one block a prompt", 0, sized(2000, 1501, 1400), 2048, []want{
+			{check.BlockSizeAssumed, check.Warning, 2, "2048 tokens (assumed: every size from 1501 fits)", nil}}},
 		{"several fit, and with one of them no shared tail is partial", 0, unsettled, 64, []want{
 			{check.BlockSizeAssumed, check.Warning, 2, "64 tokens (assumed: every size from 63 to 66 fits)", nil}}},
 		{"floor", 64, floors, 64, []want{{check.NoTailID, check.Note, 3, "", []place{

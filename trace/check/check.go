@@ -42,7 +42,7 @@ type Report struct {
 	BlockSize trace.BlockSize `json:"-"`
 	// Grid is the clock that the timestamps follow; nil where there is none. A
 	// trace at a constant rate has one and no finding of it.
-	Grid *Grid `json:"grid"`
+	Grid *trace.Grid `json:"grid"`
 	// Findings stand in the fixed order of the kinds; a kind that was not met
 	// has none.
 	Findings []Finding `json:"findings"`
@@ -85,8 +85,10 @@ type checker struct {
 	requests int
 
 	times      times
+	delays     delays
 	sessions   sessions
 	lengths    lengths
+	declared   declared
 	sizes      *sizes
 	blocks     blocks
 	duplicates duplicates
@@ -101,8 +103,10 @@ func newChecker(opts Options) *checker {
 	return &checker{
 		found:      found,
 		times:      times{found: found},
+		delays:     delays{found: found},
 		sessions:   sessions{found: found},
 		lengths:    lengths{found: found},
+		declared:   declared{found: found},
 		sizes:      newSizes(found, opts.BlockSize),
 		blocks:     blocks{found: found},
 		duplicates: duplicates{found: found},
@@ -112,33 +116,40 @@ func newChecker(opts Options) *checker {
 func (c *checker) add(line int, r *trace.Request) {
 	c.requests++
 	c.times.add(line, r)
+	c.delays.add(r)
 	c.sessions.add(line, r)
 	c.lengths.add(line, r)
+	c.declared.add(line, r)
 	c.sizes.add(line, r)
 	c.blocks.add(line, r)
 	c.duplicates.add(line, r)
 }
 
 func (c *checker) report(skipped int, reasons []error) *Report {
-	c.badRows(skipped, reasons)
-	if c.requests == 0 {
+	switch {
+	case c.requests > 0:
+		c.badRows(BadRow, skipped, reasons)
+	case skipped > 0:
+		c.badRows(NotTrace, skipped, reasons)
+	default:
 		c.found.whole(Empty, 0, "")
 	}
 	grid := c.times.finish(c.requests)
+	c.delays.finish()
 	c.lengths.finish()
 	size, tokens := c.sizes.finish(c.requests)
 	c.blocks.finish(tokens)
 	return &Report{Requests: c.requests, BlockSize: size, Grid: grid, Findings: c.found.list()}
 }
 
-func (c *checker) badRows(skipped int, reasons []error) {
+func (c *checker) badRows(kind Kind, skipped int, reasons []error) {
 	for _, reason := range reasons {
 		line, err := 0, reason
 		var bad *trace.RowError
 		if errors.As(reason, &bad) {
 			line, err = bad.Line, bad.Err
 		}
-		c.found.add(BadRow, line, "%v", err)
+		c.found.add(kind, line, "%v", err)
 	}
-	c.found.countTo(BadRow, skipped)
+	c.found.countTo(kind, skipped)
 }

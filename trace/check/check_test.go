@@ -158,6 +158,83 @@ func TestBadRows(t *testing.T) {
 	}
 }
 
+// What cannot be a count is a bad row, also where no replay needs it.
+func TestBadDeclarations(t *testing.T) {
+	text := string(trace.AppendRow(nil, clean()[0])) + "\n" + `{"timestamp": 1, "input_length": 5, "output_length": 1, "context_len": -3}` + "\n" +
+		`{"timestamp": 1, "input_length": 500000000, "output_length": 1}` + "\n"
+	r, err := trace.NewReader(strings.NewReader(text), "t.jsonl", trace.Options{SkipBadRows: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := check.Run(r, check.Options{BlockSize: blockSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, report, want{check.BadRow, check.Error, 2, "", []place{
+		{2, `context_len is out of range: "-3" tokens`}, {3, `input_length is out of range: "500000000" tokens`}}})
+}
+
+// A file in another format has one finding, which names the format.
+func TestNotATrace(t *testing.T) {
+	text := "TIMESTAMP,ContextTokens,GeneratedTokens\r\n" + strings.Repeat("2023-11-16 18:15:46.6805900,374,44\r\n", 30)
+	r, err := trace.NewReader(strings.NewReader(text), "t.csv", trace.Options{SkipBadRows: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := check.Run(r, check.Options{Examples: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, report, want{check.NotTrace, check.Error, 31, "", []place{
+		{1, `the header of an Azure trace in CSV, not a JSON object: "TIMESTAMP,ContextTokens,GeneratedTokens"`},
+		{2, `not a JSON object: "2023-11-16 18:15:46.6805900,374,44"`},
+	}})
+}
+
+// long is a source of many rows without ids, the turns of one session.
+type long struct{ rows, next int }
+
+func (s *long) Read(r *trace.Request) error {
+	if s.next == s.rows {
+		return io.EOF
+	}
+	*r = trace.Request{Timestamp: trace.Some(float64(s.next) * 300), InputLength: 5 + s.next%7, OutputLength: 1 + s.next%3, Delay: trace.Some(4000.0), SessionID: "s"}
+	s.next++
+	return nil
+}
+
+func (s *long) Line() int               { return s.next }
+func (s *long) Skipped() (int, []error) { return 0, nil }
+
+// What a check did not look at is said.
+func TestLongTraces(t *testing.T) {
+	const kept = 1 << 20
+	for _, test := range []struct {
+		rows int
+		want string
+	}{
+		{kept, ""},
+		{kept + 3, "a clock and bursts were looked for in the first 1048576 of 1048579 timestamps; the unit of delays was judged by the first 1048576 of 1048579"},
+	} {
+		report, err := check.Run(&long{rows: test.rows}, check.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, f := range report.Findings {
+			if f.Kind == check.CheckedInPart {
+				said = f.Evidence
+				if f.Severity != check.Note || f.Count != 3 {
+					t.Errorf("%+v", f)
+				}
+			}
+		}
+		if said != test.want {
+			t.Errorf("%d rows: %q, want %q", test.rows, said, test.want)
+		}
+	}
+}
+
 func TestUnreadable(t *testing.T) {
 	r, err := trace.NewReader(strings.NewReader("x\n"), "t.jsonl", trace.Options{})
 	if err != nil {
@@ -215,7 +292,7 @@ func TestRealTraces(t *testing.T) {
 		{"../shared/traces/dynamo_mooncake_tiny.jsonl", 0, []want{
 			{check.BlockSizeAssumed, check.Warning, 16, "512 tokens (assumed: every size from 508 to 513 fits)", nil},
 		}},
-		{"traces/chat.jsonl", 3000, []want{
+		{"traces/conversation.jsonl", 3000, []want{
 			{check.TimeGrid, check.Warning, 100, "10 distinct timestamps for 100 rows: 100 % of them lie within 1 ms of one of 10 ticks, 3000 ms apart", nil},
 		}},
 	} {
@@ -256,7 +333,8 @@ func TestRealTraceInOtherUnits(t *testing.T) {
 		0.001: {check.TimeInSeconds, check.TimeGrid, check.Duplicate},
 		1e3:   {check.TimeInMicroseconds, check.TimeGrid, check.Duplicate},
 		1e6:   {check.TimeInNanoseconds, check.TimeGrid, check.Duplicate},
-		0.1:   {check.TimeGrid, check.Duplicate},
+		0.1:   {check.TimeMaybeSeconds, check.TimeGrid, check.Duplicate},
+		0.5:   {check.TimeGrid, check.Duplicate},
 		10:    {check.TimeGrid, check.Duplicate},
 	} {
 		if got := kindsAt(factor); !slices.Equal(got, want) {

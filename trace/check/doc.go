@@ -33,7 +33,9 @@
 // # What it cannot know
 //
 // Nothing in a trace names its unit of time, so [TimeInSeconds] and its likes
-// go by what a service can do; they state the rate that gave them away. A block
+// go by what a service can do, and [DelayInSeconds] and its likes by how long
+// people and tools take; they state the rate or the delays that gave them away.
+// Between what is likely and what is impossible, [TimeMaybeSeconds] warns. A block
 // size is found from the rows as [trace.BlockDetector] does. Where no size fits
 // them all, powers of two are tried for one that fits most, so that the rows
 // that break the rule can be named.
@@ -41,6 +43,7 @@
 // # Cost
 //
 // Memory grows with the distinct blocks (some 20 to 60 B each), the distinct
-// last blocks of prompts and the sessions; of the timestamps at most a million
-// are kept, and of the findings only the first few places.
+// last blocks of prompts, the rows (some 30 B each) and the sessions; of the
+// timestamps and delays at most a million are kept, which [CheckedInPart] says
+// of a longer trace, and of the findings only the first few places.
 package check

@@ -2,20 +2,17 @@ package check
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/cespare/xxhash/v2"
 	"moontide/trace"
 )
 
-// mostAtOnce bounds how many rows of one instant are compared.
-const mostAtOnce = 1 << 16
-
-// duplicates looks for equal rows among those of one instant. Rows without ids
-// are left alone: equal lengths do not make equal prompts.
+// duplicates looks for equal rows, wherever they stand. Rows without ids are
+// left alone: equal lengths do not make equal prompts.
 type duplicates struct {
 	found *ledger
-	at    float64
-	rows  map[uint64]int // from a hash of the row to its line
+	rows  map[uint64]int // from a hash of the row to its first line
 	bytes []byte
 }
 
@@ -23,31 +20,21 @@ func (c *duplicates) add(line int, r *trace.Request) {
 	if !r.Timestamp.Set || len(r.HashIDs) == 0 {
 		return
 	}
-	if c.rows == nil || r.Timestamp.Value != c.at {
-		c.at = r.Timestamp.Value
-		c.forget()
+	if c.rows == nil {
+		c.rows = map[uint64]int{}
 	}
 	h := c.hash(r)
 	if first, ok := c.rows[h]; ok {
 		c.found.add(Duplicate, line, "as line %d: timestamp %s, input_length %d, output_length %d, %d ids",
-			first, ms(c.at), r.InputLength, r.OutputLength, len(r.HashIDs))
-	} else if len(c.rows) < mostAtOnce {
-		c.rows[h] = line
-	}
-}
-
-// forget empties the map. To clear one costs what its largest burst took, so
-// that after a large one a new map is cheaper.
-func (c *duplicates) forget() {
-	if c.rows == nil || len(c.rows) > 64 {
-		c.rows = map[uint64]int{}
+			first, ms(r.Timestamp.Value), r.InputLength, r.OutputLength, len(r.HashIDs))
 		return
 	}
-	clear(c.rows)
+	c.rows[h] = line
 }
 
 func (c *duplicates) hash(r *trace.Request) uint64 {
-	b := binary.LittleEndian.AppendUint64(c.bytes[:0], uint64(r.InputLength))
+	b := binary.LittleEndian.AppendUint64(c.bytes[:0], math.Float64bits(r.Timestamp.Value))
+	b = binary.LittleEndian.AppendUint64(b, uint64(r.InputLength))
 	b = binary.LittleEndian.AppendUint64(b, uint64(r.OutputLength))
 	for _, id := range r.HashIDs {
 		b = binary.LittleEndian.AppendUint64(b, id)

@@ -56,7 +56,37 @@ func TestTimes(t *testing.T) {
 			}
 			all[29].Delay = never
 			return all
-		}, wants: []want{{check.NoTimestamps, check.Warning, 30, "none of 30 rows", nil}}},
+		}, wants: []want{{check.NoTimestamps, check.Error, 30, "none of 30 rows", nil}}},
+		{name: "one burst", spoil: func(all []trace.Request) []trace.Request {
+			for i := range all[:29] {
+				all[i].Timestamp = at(0)
+			}
+			return all
+		}, wants: []want{{check.TimeBursts, check.Warning, 29, "all 29 timestamps are 0", nil}}},
+		{name: "two bursts", spoil: func(all []trace.Request) []trace.Request {
+			for i := range all[:29] {
+				all[i].Timestamp = at(float64(i / 15))
+			}
+			return all
+		}, wants: []want{{check.TimeBursts, check.Warning, 29, "29 rows have 2 distinct timestamps", nil}}},
+		{name: "few at once", spoil: func(all []trace.Request) []trace.Request {
+			for i := range all[:9] {
+				all[i].Timestamp = at(0)
+			}
+			return all[:9]
+		}},
+		{name: "a time that is none", spoil: func(all []trace.Request) []trace.Request {
+			all[28].Timestamp = at(1e15)
+			return all
+		}, wants: []want{{check.LongSpan, check.Error, 29, "timestamps go from 0 to 1000000000000000 ms: 31688.1 years", nil}}},
+		{name: "Unix time among others", opts: check.Options{BlockSize: blockSize}, spoil: func(all []trace.Request) []trace.Request {
+			all[1].Timestamp = at(1_700_000_000_123)
+			return all[:2]
+		}, wants: []want{{check.LongSpan, check.Error, 2, "timestamps go from 0 to 1700000000123 ms: 53.9 years", nil}}},
+		{name: "a year", spoil: func(all []trace.Request) []trace.Request {
+			all[28].Timestamp = at(366 * 24 * 3600e3)
+			return all
+		}},
 		{name: "session that never began", spoil: func(all []trace.Request) []trace.Request {
 			all[9].SessionID = "other"
 			return all
@@ -113,16 +143,20 @@ func TestLengths(t *testing.T) {
 			all[2].OutputLength, all[8].OutputLength = 0, 0
 			return all
 		}, wants: []want{{check.ZeroOutput, check.Warning, 2, "", []place{{3, "output_length 0"}, {9, "output_length 0"}}}}},
-		{name: "huge lengths", spoil: func(all []trace.Request) []trace.Request {
+		{name: "long and huge lengths", spoil: func(all []trace.Request) []trace.Request {
 			all[2].OutputLength = 1_000_001
 			all[3].OutputLength = 1_000_000
 			all[4].InputLength, all[4].HashIDs = 2_000_000, chain(2_000_000, 1, 100)
+			all[6].OutputLength = 10_000_000
+			all[7].OutputLength = 10_000_001
 			for i := 5; i < 29; i++ { // not to look like the load of seconds
-				all[i].Timestamp.Value += 10_000
+				all[i].Timestamp.Value += 30_000
 			}
 			return all
-		}, wants: []want{{check.HugeLength, check.Warning, 2, "", []place{
-			{3, "input_length 174, output_length 1000001"}, {5, "input_length 2000000, output_length 72"}}}}},
+		}, wants: []want{
+			{check.HugeLength, check.Error, 1, "", []place{{8, "input_length 359, output_length 10000001"}}},
+			{check.LongLength, check.Note, 3, "", []place{
+				{3, "input_length 174, output_length 1000001"}, {5, "input_length 2000000, output_length 72"}, {7, "input_length 322, output_length 10000000"}}}}},
 		{name: "constant input", spoil: func(all []trace.Request) []trace.Request {
 			for i := range all[:29] {
 				all[i].InputLength, all[i].HashIDs = 2*blockSize+1, chain(2*blockSize+1, 1, i+1)
@@ -135,6 +169,44 @@ func TestLengths(t *testing.T) {
 		{name: "outputs of one", spoil: func(all []trace.Request) []trace.Request { return answering(all, 1) },
 			wants: []want{{check.OutputsOne, check.Note, 30, "output_length is 1 in every row", nil}}},
 		{name: "few equal outputs", spoil: func(all []trace.Request) []trace.Request { return answering(all, 1)[:9] }},
+	})
+}
+
+func TestDeclared(t *testing.T) {
+	declare := func(r *trace.Request, context, unique int) {
+		r.ContextLen, r.UniquePromptLen = trace.Some(context), trace.Some(unique)
+	}
+	testSpoiled(t, []spoiled{
+		{name: "declarations that add up", spoil: func(all []trace.Request) []trace.Request {
+			for i := range all {
+				declare(&all[i], 64, all[i].InputLength-64)
+			}
+			declare(&all[5], 0, all[5].InputLength)
+			declare(&all[6], all[6].InputLength, 0)
+			return all
+		}},
+		{name: "one part alone", spoil: func(all []trace.Request) []trace.Request {
+			all[5].ContextLen, all[6].UniquePromptLen = trace.Some(10), trace.Some(10)
+			return all
+		}},
+		{name: "declarations that do not", spoil: func(all []trace.Request) []trace.Request {
+			for i := range all {
+				declare(&all[i], 64, all[i].InputLength-64)
+			}
+			declare(&all[2], 64, 109)
+			declare(&all[3], 64, 66)
+			declare(&all[4], 257, 0)
+			declare(&all[5], 0, 286)
+			all[6].ContextLen = trace.Opt[int]{}
+			all[6].UniquePromptLen = trace.Some(323)
+			return all
+		}, wants: []want{
+			{check.ContextBeyondInput, check.Warning, 1, "", []place{{5, "context_len 257, input_length 256"}}},
+			{check.ContextSum, check.Warning, 4, "", []place{
+				{3, "context_len 64 + unique_user_prompt_len 109 = 173, input_length 174"},
+				{4, "context_len 64 + unique_user_prompt_len 66 = 130, input_length 129"},
+				{6, "context_len 0 + unique_user_prompt_len 286 = 286, input_length 285"},
+				{7, "unique_user_prompt_len 323, input_length 322"}}}}},
 	})
 }
 

@@ -86,6 +86,16 @@ func (l *ledger) whole(kind Kind, count int, evidence string, values ...any) *Fi
 	return f
 }
 
+// part notes that a check did not look at so many rows.
+func (l *ledger) part(rows int, evidence string, values ...any) {
+	f := l.of(CheckedInPart)
+	f.Count = max(f.Count, rows)
+	if f.Evidence != "" {
+		f.Evidence += "; "
+	}
+	f.Evidence += fmt.Sprintf(evidence, values...)
+}
+
 // countTo corrects the count of a kind of which not every place was added.
 func (l *ledger) countTo(kind Kind, count int) {
 	if count > 0 {
@@ -108,10 +118,14 @@ func (l *ledger) drop(these ...Kind) {
 	}
 }
 
-// take moves all findings of another ledger here.
+// take adds all that was found in another ledger to what was found here.
 func (l *ledger) take(from *ledger) {
 	for kind, f := range from.found {
-		l.found[kind] = f
+		own := l.of(kind)
+		own.Count += f.Count
+		own.Examples = append(own.Examples, f.Examples...)
+		slices.SortStableFunc(own.Examples, func(a, b Example) int { return cmp.Compare(a.Line, b.Line) })
+		own.Examples = own.Examples[:min(len(own.Examples), max(l.examples, 0))]
 	}
 }
 

@@ -3,8 +3,10 @@ package check
 import "moontide/trace"
 
 const (
-	// hugeLength is beyond the context of the models that are served.
-	hugeLength = 1_000_000
+	// hugeLength is beyond the context of any model, and longLength beyond that
+	// of nearly all: the largest that were announced are 10 and 1 to 2 million.
+	hugeLength = 10_000_000
+	longLength = 1_000_000
 	// fewestForConstant is how many rows it takes to call equal lengths a
 	// property of the trace.
 	fewestForConstant = 10
@@ -30,8 +32,11 @@ func (c *lengths) add(line int, r *trace.Request) {
 	if r.OutputLength == 0 {
 		c.found.add(ZeroOutput, line, "output_length 0")
 	}
-	if r.InputLength > hugeLength || r.OutputLength > hugeLength {
+	switch length := max(r.InputLength, r.OutputLength); {
+	case length > hugeLength:
 		c.found.add(HugeLength, line, "input_length %d, output_length %d", r.InputLength, r.OutputLength)
+	case length > longLength:
+		c.found.add(LongLength, line, "input_length %d, output_length %d", r.InputLength, r.OutputLength)
 	}
 }
 

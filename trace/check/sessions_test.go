@@ -39,6 +39,7 @@ func TestSessions(t *testing.T) {
 }
 
 func TestDuplicates(t *testing.T) {
+	at := trace.Some[float64]
 	testSpoiled(t, []spoiled{
 		{name: "duplicates", spoil: func(all []trace.Request) []trace.Request {
 			again := all[13]
@@ -52,6 +53,20 @@ func TestDuplicates(t *testing.T) {
 			return all
 		}, wants: []want{{check.Duplicate, check.Warning, 1, "", []place{
 			{16, "as line 14: timestamp 7567, input_length 181, output_length 49, 3 ids"}}}}},
+		{name: "a trace appended to itself", opts: check.Options{Examples: 2, BlockSize: blockSize}, spoil: func(all []trace.Request) []trace.Request {
+			return append(all[10:29:29], all[10:29]...)
+		}, wants: []want{
+			{check.TimeBackwards, check.Error, 1, "", []place{{20, "timestamp 5914 after 15601 on line 19"}}},
+			{check.LateStart, check.Note, 38, "the first timestamp is 5914 ms", nil},
+			{check.Duplicate, check.Warning, 19, "", []place{
+				{20, "as line 1: timestamp 5914, input_length 470, output_length 80, 8 ids"},
+				{21, "as line 2: timestamp 6731, input_length 107, output_length 23, 2 ids"}}}}},
+		{name: "one row again at other times", spoil: func(all []trace.Request) []trace.Request {
+			all[12], all[17] = all[9], all[9]
+			all[12].Timestamp, all[17].Timestamp = at(6731), at(9500)
+			all[12].SessionID, all[17].SessionID = "", ""
+			return all
+		}},
 		{name: "no duplicates", spoil: func(all []trace.Request) []trace.Request {
 			for i := 10; i < 18; i++ {
 				all[i] = all[9]
@@ -80,6 +95,6 @@ func TestDuplicates(t *testing.T) {
 			}
 			all[10] = all[11]
 			return all
-		}, wants: []want{{check.NoTimestamps, check.Warning, 30, "none of 30 rows", nil}}},
+		}, wants: []want{{check.NoTimestamps, check.Error, 30, "none of 30 rows", nil}}},
 	})
 }

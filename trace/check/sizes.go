@@ -19,6 +19,10 @@ type sizes struct {
 	detector trace.BlockDetector
 	rows     int // with ids
 	tries    []*try
+	// Rows whose list of ids is empty: it is known at the end whether their
+	// prompts are shorter than a block, or lack ids.
+	empty       *ledger
+	longestBare int // ISL of one of them
 }
 
 // try is one block size and what is wrong with rows if it is right.
@@ -31,7 +35,7 @@ type try struct {
 var sizesTried = []int{1, 2, 4, 8, 16, 32, 64, 128, 256, trace.DefaultBlockSize, 1024, 2048, 4096, 8192, 16384}
 
 func newSizes(found *ledger, given int) *sizes {
-	c := &sizes{found: found, given: given}
+	c := &sizes{found: found, given: given, empty: newLedger(found.examples)}
 	all := sizesTried
 	if given > 0 && !slices.Contains(all, given) {
 		all = append(slices.Clone(all), given)
@@ -43,12 +47,20 @@ func newSizes(found *ledger, given int) *sizes {
 }
 
 func (c *sizes) add(line int, r *trace.Request) {
-	if r.HashIDs == nil {
+	c.detector.Add(*r)
+	switch {
+	case r.HashIDs == nil:
 		c.found.add(MissingIDs, line, "no hash_ids, input_length %d", r.InputLength)
+		return
+	case len(r.HashIDs) == 0 && r.InputLength > 0:
+		c.longestBare = max(c.longestBare, r.InputLength)
+		c.empty.add(NoTailID, line, "0 ids for input_length %d", r.InputLength)
+		c.empty.add(MissingIDs, line, "hash_ids is empty, input_length %d", r.InputLength)
+		return
+	case len(r.HashIDs) == 0:
 		return
 	}
 	c.rows++
-	c.detector.Add(*r)
 	for _, t := range c.tries {
 		t.add(line, r)
 	}
@@ -90,6 +102,12 @@ func (c *sizes) finish(requests int) (used trace.BlockSize, tokens int) {
 		}
 		return used, 0
 	}
+	if c.longestBare < used.Tokens {
+		c.empty.drop(MissingIDs)
+	} else {
+		c.empty.drop(NoTailID)
+	}
+	c.found.take(c.empty)
 	if c.given == 0 && used.Low <= used.High {
 		if used.How == trace.Assumed {
 			c.found.whole(BlockSizeAssumed, c.rows, "%s", used)

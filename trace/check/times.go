@@ -2,17 +2,21 @@ package check
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"moontide/trace"
 )
 
 const (
-	// mostTimes bounds the timestamps that are kept for the grid.
+	// mostTimes bounds the timestamps that are kept for the grid, and the delays.
 	mostTimes = 1 << 20
 	// burstShare is the share of rows that come at the tick of an earlier one
 	// from which on a grid makes bursts, and is more than a coarse unit.
 	burstShare = 0.1
+	// rowsPerTime is how many rows a distinct timestamp has, on average, from
+	// which on rows come in bursts without a clock that says so.
+	rowsPerTime = 10
 )
 
 // The first instant of 2002 and of 2100 in seconds of the Unix epoch: a first
@@ -30,10 +34,10 @@ type times struct {
 	first, last float64
 	low, high   float64
 	longestGap  float64
-	changes     int // rows whose timestamp differs from the one above
-	kept        []float64
-	keptRows    int     // that the kept timestamps stand for
-	tokens      float64 // ISL and OSL, of rows with a timestamp
+	changes     int       // rows whose timestamp differs from the one above
+	kept        []float64 // of the first of them; in the end distinct and sorted
+	keptRows    int       // that the kept timestamps stand for
+	tokens      float64   // ISL and OSL, of rows with a timestamp and sane lengths
 }
 
 func (c *times) add(line int, r *trace.Request) {
@@ -41,7 +45,9 @@ func (c *times) add(line int, r *trace.Request) {
 		return
 	}
 	t := r.Timestamp.Value
-	c.tokens += float64(r.InputLength) + float64(r.OutputLength)
+	if max(r.InputLength, r.OutputLength) <= longLength {
+		c.tokens += float64(r.InputLength + r.OutputLength)
+	}
 	if len(c.kept) < mostTimes {
 		c.keptRows++
 	}
@@ -65,7 +71,7 @@ func (c *times) add(line int, r *trace.Request) {
 }
 
 // finish judges the trace as a whole and returns its grid, if it has one.
-func (c *times) finish(requests int) *Grid {
+func (c *times) finish(requests int) *trace.Grid {
 	if c.rows == 0 {
 		// Where no row says when, each is as good as the others.
 		c.found.drop(NoTime, SessionNotBegun, TurnWithoutDelay)
@@ -76,12 +82,29 @@ func (c *times) finish(requests int) *Grid {
 	}
 	c.origin()
 	c.units()
-	grid, ok := DetectGrid(c.kept)
+	if c.keptRows < c.rows {
+		c.found.part(c.rows-c.keptRows, "a clock and bursts were looked for in the first %d of %d timestamps", c.keptRows, c.rows)
+	}
+	slices.Sort(c.kept)
+	c.kept = slices.Compact(c.kept)
+	grid, ok := trace.DetectGrid(c.kept)
 	if !ok {
+		c.bursts()
 		return nil
 	}
 	c.grid(grid)
 	return &grid
+}
+
+// bursts judges a trace without a grid, which takes several ticks to show.
+func (c *times) bursts() {
+	switch n := len(c.kept); {
+	case c.keptRows < rowsPerTime*n:
+	case n == 1:
+		c.found.whole(TimeBursts, c.keptRows, "all %d timestamps are %s", c.keptRows, ms(c.first))
+	default:
+		c.found.whole(TimeBursts, c.keptRows, "%d rows have %d distinct timestamps", c.keptRows, n)
+	}
 }
 
 func (c *times) origin() {
@@ -101,13 +124,13 @@ func date(seconds float64) string {
 	return time.Unix(int64(seconds), 0).UTC().Format(time.DateTime) + " UTC"
 }
 
-func (c *times) grid(g Grid) {
+func (c *times) grid(g trace.Grid) {
 	bursts := float64(c.keptRows-g.Ticks) >= burstShare*float64(c.keptRows)
-	if !bursts && g.Steps+1 == float64(g.Ticks) {
+	if !bursts && g.Steps+1 == g.Ticks {
 		return // one row a step, like a metronome: a constant rate
 	}
-	f := c.found.whole(TimeGrid, c.rows, "%d distinct timestamps for %d rows: %.4g %% of them lie within %s ms of one of %d ticks, %s ms apart",
-		c.changes+1, c.rows, 100*g.Share, ms(g.Jitter), g.Ticks, ms(math.Round(g.Step*1000)/1000))
+	f := c.found.whole(TimeGrid, c.keptRows, "%d distinct timestamps for %d rows: %.4g %% of them lie within %s ms of one of %d ticks, %s ms apart",
+		len(c.kept), c.keptRows, 100*g.Share, ms(g.Jitter), g.Ticks, ms(math.Round(g.Step*1000)/1000))
 	if !bursts {
 		f.Severity = Note
 		f.Says = "Timestamps lie on the grid of a coarse clock: arrivals are known to within one step only. Few rows share a step, so that a replay has no bursts that were not there."

@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -49,24 +50,30 @@ func TestUnits(t *testing.T) {
 	}{
 		{"a service", arriving(500, poisson(290)), "", ""},
 		{"a busy service", arriving(5000, poisson(20)), "", ""},
-		{"a stress test of short prompts", arriving(5000, poisson(1.2)), "", ""},
-		{"a service in seconds", arriving(500, poisson(0.29)), check.TimeInSeconds, "requests/s over "},
+		{"a stress test of short prompts", arriving(5000, poisson(1.2)), check.TimeMaybeSeconds, "in seconds they would be 0.8"},
+		{"a quiet service in seconds", arriving(2000, poisson(5)), check.TimeMaybeSeconds, "in seconds they would be 0.195 requests/s and 230 tokens/s over 2h50m"},
+		{"a quiet service in whole seconds", whole(arriving(2000, poisson(5))), check.TimeMaybeSeconds, "in seconds they would be 0."},
+		{"a request in 18 s, long prompts, in seconds", huge(arriving(2000, poisson(18))), check.TimeMaybeSeconds, "and 556 tokens/s over 10h"},
+		{"a quiet service of short prompts in seconds", tiny(arriving(2000, poisson(8))), check.TimeMaybeSeconds, "in seconds they would be 0.1"},
+		{"a quiet service", arriving(2000, poisson(5000)), "", ""},
+		{"a service in seconds", arriving(500, poisson(0.29)), check.TimeInSeconds, "in seconds they would be 3."},
 		{"a rare request in seconds, long prompts", huge(arriving(500, poisson(4))), check.TimeInSeconds, "tokens/s"},
 		{"too few rows to tell", arriving(19, poisson(0.29)), "", ""},
-		{"two bursts", bursts(arriving(500, poisson(0.01))), "", ""},
+		{"two bursts", bursts(arriving(500, poisson(0.01))), check.TimeBursts, "500 rows have 2 distinct timestamps"},
 		{"one user", arriving(500, poisson(20_000)), "", ""},
 		{"a few people over weeks", arriving(2000, people), "", ""},
 		{"a service in microseconds", arriving(500, poisson(290e3)), check.TimeInMicroseconds, "in microseconds they would be 3."},
 		{"a service in nanoseconds", arriving(500, poisson(290e6)), check.TimeInNanoseconds, "in nanoseconds they would be 3."},
 		{"slow, and too few rows to tell", arriving(99, poisson(290e3)), "", ""},
-		{"later turns are not at once", turns(arriving(400, poisson(0.9))), "", ""},
+		{"later turns are not at once", turns(arriving(400, poisson(2))), "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			report := run(t, test.all, check.Options{})
 			var wants []want
 			for _, f := range report.Findings {
-				if f.Kind == test.want && strings.Contains(f.Evidence, test.says) && f.Severity == check.Warning {
-					wants = append(wants, want{f.Kind, check.Warning, f.Count, f.Evidence, nil})
+				sure := f.Kind != check.TimeMaybeSeconds && f.Kind != check.TimeBursts
+				if f.Kind == test.want && strings.Contains(f.Evidence, test.says) && (f.Severity == check.Error) == sure {
+					wants = append(wants, want{f.Kind, f.Severity, f.Count, f.Evidence, nil})
 				}
 			}
 			if test.want != "" && wants == nil {
@@ -75,6 +82,24 @@ func TestUnits(t *testing.T) {
 			compare(t, report, wants...)
 		})
 	}
+}
+
+// tiny makes prompts of 64 to 163 tokens and answers of at most 30.
+func tiny(all []trace.Request) []trace.Request {
+	for i := range all[3:] {
+		r := &all[i+3]
+		r.InputLength, r.OutputLength = 64+i%100, 1+i%30
+		r.HashIDs = chain(r.InputLength, 1, 100+i)
+	}
+	return all
+}
+
+// whole rounds times to the unit.
+func whole(all []trace.Request) []trace.Request {
+	for i := range all {
+		all[i].Timestamp.Value = math.Round(all[i].Timestamp.Value)
+	}
+	return all
 }
 
 // huge multiplies prompts by ten.
@@ -117,8 +142,8 @@ func TestUnitsShowTheirEvidence(t *testing.T) {
 		all[i].InputLength, all[i].HashIDs = 64+i%2, nil
 	}
 	compare(t, run(t, all, check.Options{}),
-		want{check.TimeInSeconds, check.Warning, 3401,
-			"3401 rows in 3.4s are 1e+03 requests/s and 2.12e+05 tokens/s; in seconds they would be 1 requests/s over 56m40s", nil},
+		want{check.TimeInSeconds, check.Error, 3401,
+			"3401 rows in 3.4s are 1e+03 requests/s and 2.12e+05 tokens/s; in seconds they would be 1 requests/s and 212 tokens/s over 56m40s", nil},
 		want{check.NoIDs, check.Note, 3401, "none of 3401 rows", nil})
 }
 
@@ -138,6 +163,22 @@ func jittered(all []trace.Request) []trace.Request {
 		all[i].Timestamp.Value += float64(i % 3)
 	}
 	return all
+}
+
+// The number of distinct timestamps does not depend on the order either.
+func TestGridOfRowsOutOfOrder(t *testing.T) {
+	var all []trace.Request
+	for i := range 90 {
+		all = append(all, trace.Request{Timestamp: trace.Some(float64(i * 7 % 30 * 1000)), InputLength: 65 + i, OutputLength: 1 + i%7})
+	}
+	for _, f := range run(t, all, check.Options{}).Findings {
+		if f.Kind == check.TimeGrid && !strings.HasPrefix(f.Evidence, "30 distinct timestamps for 90 rows: ") {
+			t.Error(f.Evidence)
+		} else if f.Kind == check.TimeGrid {
+			return
+		}
+	}
+	t.Error("no grid")
 }
 
 func TestGridSeverity(t *testing.T) {

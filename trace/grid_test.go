@@ -1,4 +1,4 @@
-package check_test
+package trace_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"moontide/trace/check"
+	"moontide/trace"
 	"pgregory.net/rapid"
 )
 
@@ -85,6 +85,21 @@ func TestDetectGrid(t *testing.T) {
 		{"a clock finer than that", ticks(500, 0.5, 0, 1, 0), 0},
 		{"no clock", poisson(5000, 300, exact), 0},
 		{"no clock, few rows", poisson(10, 300, exact), 0},
+		{"one tick in three hundred", ticks(300, 1000, 0, 0.003, 0), 1000},
+		{"one tick in three hundred, a stray", append(ticks(300, 1000, 0, 0.003, 0), 12_345.25), 1000},
+		{"one tick in three hundred, not a whole step", ticks(300, 62.5, 0, 0.003, 0), 62.5},
+		{"one tick in three thousand", ticks(300, 1000, 0, 0.0003, 0), 1000},
+		{"strays all near the start", func() []float64 {
+			times := ticks(10_000, 1000, 0, 1, 0)
+			for i := range 60 {
+				times[15*i] += 400
+			}
+			return times
+		}(), 1000},
+		{"one tick in a hundred, jitter", ticks(300, 1000, 0, 0.01, 1), 1000},
+		{"thirty a second", ticks(2000, 1000.0/30, 0, 0.8, 0), 1000.0 / 30},
+		{"all at the first tick but some", append(make([]float64, 5000), ticks(40, 5000, 0, 1, 0)...), 5000},
+		{"a grid at the end only", append(poisson(500, 10, exact), ticks(100, 3000, 9000, 1, 0)...), 0},
 		{"seven times", ticks(7, 3000, 0, 1, 0), 0},
 		{"eight times", ticks(8, 3000, 0, 1, 0), 3000},
 		{"one time", slices.Repeat([]float64{5}, 100), 0},
@@ -94,7 +109,7 @@ func TestDetectGrid(t *testing.T) {
 			shuffled := append(slices.Clone(test.times), test.times...)
 			random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 			before := slices.Clone(shuffled)
-			g, ok := check.DetectGrid(shuffled)
+			g, ok := trace.DetectGrid(shuffled)
 			if !slices.Equal(before, shuffled) {
 				t.Error("the timestamps were touched")
 			}
@@ -108,13 +123,30 @@ func TestDetectGrid(t *testing.T) {
 func TestGridSaysWhereTicksAre(t *testing.T) {
 	times := ticks(300, 1000, 1_000_250, 0.5, 2)
 	times[100] += 300
-	g, ok := check.DetectGrid(times)
-	steps := math.Round((times[299] - times[0]) / 1000)
+	g, ok := trace.DetectGrid(times)
+	steps := int(math.Round((times[299] - times[0]) / 1000))
 	if !ok || g.Step != 1000 || math.Abs(g.Offset-250) > 1 || g.Jitter < 2 || g.Jitter > 4 || g.Steps != steps || g.Ticks != 299 {
 		t.Errorf("%+v, want 1000 from 250, a jitter of about 2, %v steps, 299 ticks", g, steps)
 	}
 	if want := 299.0 / 300; math.Abs(g.Share-want) > 1e-12 {
 		t.Errorf("share %v, want %v", g.Share, want)
+	}
+}
+
+func TestGridCountsTicksAndNotTimes(t *testing.T) {
+	times := slices.Concat(several(10, 200, 3000, 5)...)
+	times = slices.DeleteFunc(times, func(t float64) bool { return t > 2500 && t < 3500 }) // the second tick
+	if g, ok := trace.DetectGrid(times); !ok || g.Ticks != 208 || g.Steps != 208 {
+		t.Errorf("%+v, want 208 of 209 ticks", g)
+	}
+}
+
+func TestNearestTick(t *testing.T) {
+	g := trace.Grid{Step: 100, Offset: 30}
+	for ms, want := range map[float64]float64{30: 30, 79: 30, 81: 130, -21: -70, 0: 30, 1e6 + 31: 1e6 + 30} {
+		if got := g.Tick(ms); got != want {
+			t.Errorf("the tick nearest to %v is %v, want %v", ms, got, want)
+		}
 	}
 }
 
@@ -126,7 +158,7 @@ func TestDetectGridFindsAnyGrid(t *testing.T) {
 		used := rapid.Float64Range(0.2, 1).Draw(t, "used")
 		offset := rapid.Float64Range(0, 1e6).Draw(t, "offset")
 		n := rapid.IntRange(50, 500).Draw(t, "times")
-		g, ok := check.DetectGrid(ticks(n, step, offset, used, jitter))
+		g, ok := trace.DetectGrid(ticks(n, step, offset, used, jitter))
 		if !ok || math.Abs(g.Step-step) > 0.001*step {
 			t.Fatalf("%d times at %v of the ticks of %v ms with a jitter of %d: %+v", n, used, step, jitter, g)
 		}
@@ -139,7 +171,7 @@ func BenchmarkDetectGrid(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("%s/times=%d", name, len(times)), func(b *testing.B) {
 			for b.Loop() {
-				check.DetectGrid(times)
+				trace.DetectGrid(times)
 			}
 		})
 	}

@@ -1,0 +1,94 @@
+package check_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"moontide/trace"
+	"moontide/trace/check"
+)
+
+// talking makes sessions of ten turns, the later ones after delays in ms.
+func talking(n int, delay func() float64) []trace.Request {
+	random := rand.New(rand.NewPCG(4, 4))
+	all := turns(arriving(n, func(int) float64 { return 2000 * random.ExpFloat64() }))
+	for i := range all {
+		if all[i].Delay.Set {
+			all[i].Delay.Value = delay()
+		}
+	}
+	return all
+}
+
+func TestDelayUnits(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 5))
+	// Times that people and tools take are spread like this around a median.
+	around := func(median, spread float64) func() float64 {
+		return func() float64 { return median * math.Exp(spread*random.NormFloat64()) }
+	}
+	sometimes := func(share float64, delay func() float64) func() float64 {
+		return func() float64 {
+			if random.Float64() < share {
+				return delay()
+			}
+			return 0
+		}
+	}
+	for _, test := range []struct {
+		name string
+		all  []trace.Request
+		want check.Kind // "" is none
+	}{
+		{"people", talking(500, around(20_000, 1.2)), ""},
+		{"people, in seconds", talking(500, around(20, 1.2)), check.DelayInSeconds},
+		{"people, in microseconds", talking(500, around(20e6, 1.2)), check.DelayInMicroseconds},
+		{"people, in nanoseconds", talking(500, around(20e9, 1.2)), check.DelayInNanoseconds},
+		{"people who come back after days", talking(500, around(3_600_000, 2)), ""},
+		{"an agent's tools", talking(500, around(1500, 1.5)), ""},
+		{"tools that are quick, and a build", talking(500, around(40, 3)), ""},
+		{"an agent's tools, in seconds", talking(500, around(1.5, 1.5)), check.DelayInSeconds},
+		{"few delays that are not 0, in seconds", talking(1000, sometimes(0.1, around(20, 1))), check.DelayInSeconds},
+		{"no delays", talking(500, around(0, 0)), ""},
+		{"hardly any delay", talking(500, around(0.05, 0.5)), ""},
+		{"too few to tell", talking(20, around(20, 1)), ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var wants []want
+			report := run(t, test.all, check.Options{})
+			if test.want != "" && len(report.Findings) > 0 {
+				f := report.Findings[0]
+				wants = append(wants, want{test.want, check.Error, f.Count, f.Evidence, nil})
+			}
+			compare(t, report, wants...)
+		})
+	}
+}
+
+func TestDelayUnitsShowTheirEvidence(t *testing.T) {
+	find := func(delay func(i int) float64) (says string) {
+		i := 0
+		all := talking(30, func() float64 { i++; return delay(i) }) // 27 delays
+		for _, f := range run(t, all, check.Options{}).Findings {
+			says += f.Evidence
+		}
+		return says
+	}
+	// The 14th and the largest of 1 to 27; the third is where a tenth ends.
+	for _, test := range []struct {
+		unit float64
+		want string
+	}{
+		{1, "half of 27 delays are up to 14ms, the longest is 27ms; in seconds they would be 14s and 27s"},
+		{1e6, "nine of ten of 27 delays are at least 50m0s, half of them 3h53m20s; in microseconds they would be 3s and 14s"},
+		{1e9, "nine of ten of 27 delays are at least 34.7 days, half of them 162 days; in nanoseconds they would be 3s and 14s"},
+	} {
+		if got := find(func(i int) float64 { return float64(i) * test.unit }); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+	// A pause of a minute is not one of seconds.
+	if got := find(func(i int) float64 { return float64(i) * float64(i/27*60_000/27+1) }); got != "" {
+		t.Errorf("delays of up to a minute: %q", got)
+	}
+}

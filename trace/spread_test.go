@@ -1,0 +1,163 @@
+package trace
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// onGrid draws rows whose times are the ticks of a grid, some early or late by
+// what a grid allows, a few of them strays, and rows that follow others.
+func onGrid(t *rapid.T, g Grid) []Request {
+	var rows []Request
+	at := 0.0
+	for i := range rapid.IntRange(1, 60).Draw(t, "rows") {
+		r := Request{InputLength: i + 1}
+		switch rapid.IntRange(0, 9).Draw(t, "kind") {
+		case 0:
+			r.Delay, r.SessionID = Some(7.0), "s"
+		case 1:
+			at += rapid.Float64Range(0, g.Step).Draw(t, "stray")
+			r.Timestamp = Some(at)
+		default:
+			tick := g.Tick(at + g.Step*float64(rapid.IntRange(0, 2).Draw(t, "steps")))
+			at = max(at, tick+rapid.Float64Range(-0.01, 0.01).Draw(t, "jitter")*g.Step)
+			r.Timestamp = Some(at)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func TestSpreadKeepsOrderAndSteps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := Grid{Step: 3000, Offset: rapid.Float64Range(0, 2999).Draw(t, "offset")}
+		rows := onGrid(t, g)
+		seed := rapid.Uint64().Draw(t, "seed")
+		got := collect(t, InOrder(Spread(FromSlice(slices.Clone(rows)), g, seed)))
+		if !slices.Equal(lengths(got), lengths(rows)) {
+			t.Fatalf("rows %v became %v", lengths(rows), lengths(got))
+		}
+		for i, r := range got {
+			was := rows[i]
+			if r.Timestamp.Set != was.Timestamp.Set || r.Delay != was.Delay {
+				t.Fatalf("row %d was %+v and is %+v", i, was, r)
+			}
+			if !r.Timestamp.Set {
+				continue
+			}
+			if d := math.Abs(r.Timestamp.Value - was.Timestamp.Value); d > 1.03*g.Step || r.Timestamp.Value < 0 {
+				t.Fatalf("row %d moved from %v to %v", i, was.Timestamp.Value, r.Timestamp.Value)
+			}
+			// Early by a hair is of the tick that it is next to.
+			step := math.Floor((was.Timestamp.Value-g.Offset)/g.Step + 2*gridTolerance)
+			if from := g.Offset + step*g.Step; r.Timestamp.Value < min(from, max(from, 0)) || r.Timestamp.Value > from+g.Step {
+				t.Fatalf("row %d of the step from %v is at %v", i, from, r.Timestamp.Value)
+			}
+		}
+		if d := cmp.Diff(got, collect(t, Spread(FromSlice(slices.Clone(rows)), g, seed))); d != "" {
+			t.Fatal("the same seed gave other times")
+		}
+	})
+}
+
+// What was spread lies on no grid any more, and is as irregular as arrivals
+// that come by themselves: gaps of a Poisson process have a CV of 1.
+func TestSpreadMakesPoissonOfBursts(t *testing.T) {
+	const n, step, rate = 20_000, 3000.0, 4e-3
+	random := rand.New(rand.NewPCG(1, 1))
+	var rows []Request
+	var times []float64
+	at := 0.0
+	for range n {
+		at += random.ExpFloat64() / rate
+		rows = append(rows, Request{Timestamp: Some(math.Floor(at/step) * step)})
+		times = append(times, rows[len(rows)-1].Timestamp.Value)
+	}
+	var d GridDetector
+	for _, r := range append(slices.Clone(rows), Request{Delay: Some(1.0)}) {
+		d.Add(r)
+	}
+	g, rowsPerTick, ok := d.Grid()
+	if want, found := DetectGrid(times); !ok || !found || g != want || g.Step != step || math.Abs(rowsPerTick*float64(g.Ticks)-n) > 1e-6 {
+		t.Fatalf("grid %+v, %v, %v rows a tick", g, ok, rowsPerTick)
+	}
+	got := collect(t, Spread(FromSlice(rows), g, 1))
+	var spread []float64
+	sum, squares := 0.0, 0.0
+	for i, r := range got {
+		spread = append(spread, r.Timestamp.Value)
+		if i > 0 {
+			gap := spread[i] - spread[i-1]
+			sum, squares = sum+gap, squares+gap*gap
+		}
+	}
+	if g, ok := DetectGrid(spread); ok {
+		t.Errorf("spread arrivals lie on %+v", g)
+	}
+	mean := sum / (n - 1)
+	if cv := math.Sqrt(squares/(n-1)-mean*mean) / mean; math.Abs(cv-1) > 0.03 {
+		t.Errorf("CV %v of the gaps, want 1", cv)
+	}
+	if cmp.Equal(got, collect(t, Spread(FromSlice(rows), g, 2))) {
+		t.Error("another seed gave the same times")
+	}
+}
+
+func TestSpreadPassesErrorsOn(t *testing.T) {
+	broken := errors.New("broken")
+	bad := func(yield func(Request, error) bool) {
+		if yield(Request{Timestamp: Some(0.0)}, nil) {
+			yield(Request{}, broken)
+		}
+	}
+	if rows, err := Collect(Spread(bad, Grid{Step: 10}, 0)); len(rows) != 1 || !errors.Is(err, broken) {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	for range Spread(FromSlice(at(0, 1, 20, 30)), Grid{Step: 10}, 0) {
+		break // and nothing panics
+	}
+}
+
+func TestRamp(t *testing.T) {
+	// A rate of 1 per ms: after t ms of a ramp of 8 ms, t*t/16 have come.
+	got := collect(t, Ramp(FromSlice(at(0, 1, 2, 4, 5, 6, 100)), 8))
+	want := []float64{0, 4, math.Sqrt(32), 8, 9, 10, 104}
+	for i, r := range got {
+		if r.Timestamp.Value != want[i] {
+			t.Errorf("row %d arrives at %v, want %v", i, r.Timestamp.Value, want[i])
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		rows, full := anyTrace(t), rapid.Float64Range(0.1, 1e5).Draw(t, "full")
+		got := collect(t, InOrder(Ramp(FromSlice(rows), full)))
+		for i, r := range got {
+			if r.Delay != rows[i].Delay || r.Timestamp.Set != rows[i].Timestamp.Set {
+				t.Fatalf("row %d was %+v and is %+v", i, rows[i], r)
+			}
+			// Back again: the time that has passed of the trace's own.
+			s, was := r.Timestamp.Value, rows[i].Timestamp.Value
+			if s < full {
+				s = s * s / (2 * full)
+			} else {
+				s -= full / 2
+			}
+			if math.Abs(s-was) > 1e-9*(1+full+was) {
+				t.Fatalf("at %v of the ramp, %v has passed, want %v", r.Timestamp.Value, s, was)
+			}
+		}
+	})
+}
+
+func TestAtOnce(t *testing.T) {
+	rows := []Request{{Timestamp: Some(9.0)}, {}, {Delay: Some(3.0)}, {Timestamp: Some(10.0), Delay: Some(4.0)}}
+	want := []Request{{Timestamp: Some(0.0)}, {Timestamp: Some(0.0)}, {Delay: Some(3.0)}, {Timestamp: Some(0.0), Delay: Some(4.0)}}
+	if d := cmp.Diff(want, collect(t, AtOnce(FromSlice(rows)))); d != "" {
+		t.Error(d)
+	}
+}
