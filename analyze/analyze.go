@@ -7,7 +7,7 @@
 //	r, err := trace.Open("conversation.jsonl", trace.Options{})
 //	if err != nil { ... }
 //	defer r.Close()
-//	a, err := analyze.Trace(r.Requests(), analyze.Options{})
+//	a, err := analyze.Trace(r.Borrowed(), analyze.Options{})
 //	if err != nil { ... }
 //	fmt.Println(a.ISL.Mean, a.ISL.Quantile(0.99), a.Prefix.Infinite.Block)
 //
@@ -25,6 +25,7 @@ import (
 
 	"moontide/analyze/dist"
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // ErrEmpty says that a trace has no rows, so that there is nothing to describe.
@@ -39,6 +40,12 @@ type Options struct {
 	// Top is how many of the most used blocks, and of the shared roots, are
 	// listed; 0 is 10.
 	Top int
+	// Watch, where set, is shown each request, without its HashIDs, and the
+	// numbers of its blocks (see [block.Table]), which are valid during the call
+	// alone: whoever counts blocks, too, need not number them once more. It is
+	// called in the order of the rows from one goroutine, which is not the
+	// caller's, and not after Trace has returned.
+	Watch func(r trace.Request, blocks []uint32)
 }
 
 // defaultTop is how many lines of a list a reader takes in.
@@ -55,9 +62,11 @@ type Analysis struct {
 	Arrivals *Arrivals
 	// Prefix is nil where no row has a block id.
 	Prefix *Prefix
+	// BlockFit is how well the block size goes with the rows that Prefix covers.
+	BlockFit BlockFit
 	// Observed is the shared context as the block ids show it: a prompt's
-	// leading blocks whose ids occur more than once anywhere in the trace. It
-	// covers the rows that Prefix does, and is absent without it.
+	// leading blocks that other requests of the trace have, too. It covers the
+	// rows that Prefix does, and is absent without it.
 	Observed Context
 	// Declared is the shared context that the generator of a synthetic trace
 	// wrote into its rows. Each of its numbers covers the rows that declare it.
@@ -78,11 +87,12 @@ type Context struct {
 	SharedRatio trace.Opt[float64]
 }
 
-// Trace describes a trace in one pass over its requests. While it runs it holds
-// about 40 bytes for each request, 4 for each unique block, 32 more for each that
-// is used again, and a table of block ids (see [moontide/trace/block.Table]); once
+// Trace describes a trace in one pass over its requests, of which it keeps
+// nothing: they may be those of [trace.Reader.Borrowed]. While it runs it holds
+// about 40 bytes for each request, 4 for each unique block, 20 more for each that
+// is used again, and a table of block ids (see [block.Table]); once
 // the requests have ended, up to 200 bytes for each of them, of which the result
-// keeps about 70. It uses several processors for a moment at the end.
+// keeps about 70. It reads on one processor and counts on another.
 //
 // The errors are [ErrEmpty], an option out of range, more distinct blocks than
 // such a table can number, more than 2^31-1 requests, and, unchanged, an error of
@@ -95,16 +105,7 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 		return nil, fmt.Errorf("a list of the top %d is not possible", opts.Top)
 	}
 	var c collector
-	for r, err := range reqs {
-		if err != nil {
-			return nil, err
-		}
-		if len(c.rows) == maxRequests {
-			return nil, fmt.Errorf("more than %d requests", maxRequests)
-		}
-		c.add(r)
-	}
-	if err := c.prefix.blocks.table.Err(); err != nil {
+	if err := c.collect(reqs, opts.Watch); err != nil {
 		return nil, err
 	}
 	if len(c.rows) == 0 {
@@ -122,11 +123,14 @@ const maxRequests = math.MaxInt32
 
 // collector holds what is kept of the requests until the last one is known.
 type collector struct {
-	rows     []row
+	// What the goroutine that reads keeps.
+	table    block.Table
 	detector trace.BlockDetector
-	prefix   prefixCounter
 	declared declaredSums
 	sessions sessionCounter
+	// What the one that counts keeps.
+	rows   []row
+	prefix prefixCounter
 }
 
 // row is what is kept of a request.
@@ -137,25 +141,14 @@ type row struct {
 	hasIDs   bool
 }
 
-func (c *collector) add(r trace.Request) {
-	at := math.NaN()
-	if r.Timestamp.Set {
-		at = r.Timestamp.Value
-	}
-	c.rows = append(c.rows, row{at: at, isl: int32(r.InputLength), osl: int32(r.OutputLength)})
-	c.detector.Add(r)
-	c.prefix.add(c.rows, r.HashIDs)
-	c.declared.add(r)
-	c.sessions.add(len(c.rows)-1, r)
-}
-
 // analysis works the parts out side by side: each only reads what was kept.
 func (c *collector) analysis(size trace.BlockSize, top int) *Analysis {
 	a := &Analysis{Requests: len(c.rows), Declared: c.declared.context()}
 	var parts sync.WaitGroup
 	parts.Go(func() { a.ISL, a.OSL, a.Lengths = lengthsOf(c.rows) })
 	parts.Go(func() { a.Arrivals = arrivalsOf(c.rows) })
-	parts.Go(func() { a.Prefix, a.Observed = c.prefix.result(c.rows, size, top) })
+	parts.Go(func() { a.Prefix, a.Observed = c.prefix.result(c.rows, &c.table, size, top) })
+	parts.Go(func() { a.BlockFit = c.blockFit(size) })
 	parts.Go(func() {
 		if a.Sessions = c.sessions.result(c.rows); a.Sessions == nil {
 			a.Sessions = c.prefix.sessions(c.rows, size)

@@ -125,7 +125,17 @@ func TestPrefix(t *testing.T) {
 			rows: []trace.Request{prompt(20, 5, 5)},
 			want: prefixWant{
 				requests: 1, total: 2, unique: 1,
-				noHit: 1, observed: context(20, 0, 1),
+				noHit: 1, observed: context(0, 20, 0),
+			},
+		},
+		{
+			// 5 is shared once another prompt has it; 6 comes twice in the same one.
+			name: "id twice in a prompt, and in another", size: 10,
+			rows: []trace.Request{prompt(20, 5, 5), prompt(30, 5, 6, 6)},
+			want: prefixWant{
+				requests: 2, total: 5, unique: 2, hitBlocks: 1, hitTokens: 10,
+				block: 0.2, token: 0.2, mean: (0 + 1.0/3) / 2,
+				noHit: 1, observed: context(15, 10, 0.6),
 			},
 		},
 		{
@@ -138,12 +148,12 @@ func TestPrefix(t *testing.T) {
 			},
 		},
 		{
-			name: "an empty list of ids hits nothing", size: 10,
+			name: "an empty list of ids is no ids", size: 10,
 			rows: []trace.Request{prompt(10, 1), prompt(10, 1), prompt(5)},
 			want: prefixWant{
-				requests: 3, total: 2, unique: 1, hitBlocks: 1, hitTokens: 10,
-				block: 0.5, token: 10.0 / 25, mean: 1.0 / 3,
-				noHit: 2, allHit: 1, observed: context(20.0/3, 5.0/3, 0.8),
+				requests: 2, total: 2, unique: 1, hitBlocks: 1, hitTokens: 10,
+				block: 0.5, token: 0.5, mean: 0.5,
+				noHit: 1, allHit: 1, observed: context(10, 0, 1),
 			},
 		},
 		{

@@ -23,6 +23,10 @@ type Arrivals struct {
 	Rate trace.Opt[float64]
 	// Gaps are the times between successive arrivals in milliseconds.
 	Gaps dist.Distribution
+	// Backwards is the number of rows that come before the row above them. All
+	// here is of the sorted times; whoever goes by the order of rows (caches,
+	// sessions) sees another order than the clock's.
+	Backwards int
 	// CV is the coefficient of variation of Gaps, their population standard
 	// deviation over their mean: 0 for a clock, about 1 for a Poisson process,
 	// more for bursts. It is absent with fewer than two gaps or where all
@@ -41,8 +45,9 @@ type Arrivals struct {
 	// side by side from First on, up to the last that ends by Last; it is absent
 	// with fewer than two.
 	Dispersion1s, Dispersion60s trace.Opt[float64]
-	// Grid is nil where timestamps lie on no grid.
-	Grid *Grid
+	// Grid is the clock that timestamps follow; nil where they follow none, or
+	// one of a millisecond.
+	Grid *trace.Grid
 	// Series is the rate over time.
 	Series Series
 
@@ -70,23 +75,28 @@ func arrivalsOf(rows []row) *Arrivals {
 	if n == 0 {
 		return nil
 	}
-	byTime := func(a, b arrival) int { return cmp.Compare(a.at, b.at) }
-	if !slices.IsSortedFunc(sorted, byTime) {
-		slices.SortStableFunc(sorted, byTime)
+	backwards := 0
+	for i := range n - 1 {
+		if sorted[i+1].at < sorted[i].at {
+			backwards++
+		}
+	}
+	if backwards > 0 {
+		slices.SortStableFunc(sorted, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
 	}
 	times := make([]float64, n)
 	for i, a := range sorted {
 		times[i] = a.at
 	}
-	a := &Arrivals{Requests: n, First: times[0], Last: times[n-1], sorted: sorted}
+	a := &Arrivals{Requests: n, First: times[0], Last: times[n-1], Backwards: backwards, sorted: sorted}
 	a.DistinctTimestamps, a.MostAtOnce = countTimestamps(times)
 	a.Peak1s, a.Peak60s = peak(times, 1000), peak(times, 60_000)
 	a.Dispersion1s, a.Dispersion60s = dispersion(times, 1000), dispersion(times, 60_000)
-	gaps := gapsOf(times)
-	slices.Sort(gaps)
-	a.Grid = gridOf(times, gaps)
+	if g, ok := trace.DetectGrid(times); ok {
+		a.Grid = &g
+	}
 	a.Series = seriesOf(times, a.Grid)
-	a.Gaps = dist.Of(gaps)
+	a.Gaps = dist.Of(gapsOf(times))
 	if a.Duration() > 0 {
 		a.Rate = trace.Some(float64(n) / (a.Duration() / 1000))
 		if a.Gaps.Count > 1 {

@@ -1,56 +1,78 @@
 package analyze_test
 
 import (
+	"bytes"
 	"fmt"
-	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"moontide/analyze"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
-// chained makes requests of 8 to 71 blocks, half of which are a prefix of an
-// earlier request's; name turns a block's number into its id.
-func chained(requests int, name func(uint64) uint64) (rows []trace.Request, references int) {
-	random := rand.New(rand.NewPCG(1, 2))
-	next := uint64(0)
-	for i := range requests {
-		blocks := 8 + random.IntN(64)
-		var ids []uint64
-		if i > 0 {
-			earlier := rows[random.IntN(i)].HashIDs
-			ids = append(ids, earlier[:min(len(earlier), blocks/2)]...)
-		}
-		for len(ids) < blocks {
-			ids = append(ids, name(next))
-			next++
-		}
-		references += blocks
-		r := prompt(512*blocks-random.IntN(512), ids...)
-		r.OutputLength = 1 + random.IntN(1000)
-		r.Timestamp = trace.Some(float64(i / 3 * 1000))
-		rows = append(rows, r)
+// rows makes requests of prompts that share their beginnings.
+func rows(n int, naming tracetest.Naming) (all []trace.Request, references int) {
+	prompts, references := tracetest.Prompts(n, naming)
+	for i, ids := range prompts {
+		all = append(all, trace.Request{
+			Timestamp:   trace.Some(float64(i / 3 * 1000)),
+			InputLength: 512*len(ids) - i*7919%512, OutputLength: 1 + i*104729%1000,
+			HashIDs: ids,
+		})
 	}
-	return rows, references
+	return all, references
 }
 
+// The statistics alone, of rows in memory; the memory is what they hold when
+// they are done.
 func BenchmarkTrace(b *testing.B) {
-	naming := map[string]func(uint64) uint64{
-		"numbered": func(n uint64) uint64 { return n },
-		"hashed":   func(n uint64) uint64 { return n * 0x9e3779b97f4a7c15 },
-	}
-	for _, ids := range []string{"numbered", "hashed"} {
+	for _, naming := range tracetest.Namings() {
 		for _, requests := range []int{10_000, 100_000} {
-			b.Run(fmt.Sprintf("ids=%s/requests=%d", ids, requests), func(b *testing.B) {
-				rows, references := chained(requests, naming[ids])
-				b.ReportAllocs()
+			b.Run(fmt.Sprintf("ids=%s/requests=%d", naming.Name, requests), func(b *testing.B) {
+				all, references := rows(requests, naming)
+				var unique int
+				var held uint64
 				for b.Loop() {
-					if _, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{}); err != nil {
+					b.StopTimer()
+					before := tracetest.Heap()
+					b.StartTimer()
+					a, err := analyze.Trace(trace.FromSlice(all), analyze.Options{})
+					if err != nil {
 						b.Fatal(err)
 					}
+					b.StopTimer()
+					unique, held = a.Prefix.UniqueBlocks, tracetest.Heap()-before
+					runtime.KeepAlive(a)
+					b.StartTimer()
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(references), "ns/reference")
+				b.ReportMetric(float64(held)/float64(unique), "B/unique")
 			})
 		}
+	}
+}
+
+// From the bytes of a trace to its statistics.
+func BenchmarkFile(b *testing.B) {
+	for _, naming := range tracetest.Namings() {
+		b.Run("ids="+naming.Name, func(b *testing.B) {
+			all, references := rows(20_000, naming)
+			var file []byte
+			for _, r := range all {
+				file = append(trace.AppendRow(file, r), '\n')
+			}
+			b.SetBytes(int64(len(file)))
+			for b.Loop() {
+				r, err := trace.NewReader(bytes.NewReader(file), "", trace.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := analyze.Trace(r.Borrowed(), analyze.Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(references), "ns/reference")
+		})
 	}
 }

@@ -2,70 +2,40 @@ package analyze
 
 import "moontide/trace/block"
 
-// blockUses knows of each block who used it: of most, which only one request
-// ever uses, in 4 bytes each. Blocks go by the numbers of their first use. The
-// zero value has no blocks.
+// blockUses knows of each block that came more than once who used it. Of
+// the others, which are most, it knows only that there are so many: the run in
+// which a block was fresh tells the rest. Blocks go by the numbers of their first
+// use. The zero value has no blocks.
 type blockUses struct {
-	table block.Table
-	// states has, for each block, the row that used it, or again and its index
-	// in shared.
-	states pages[uint32]
+	unique int // different blocks
 	shared pages[sharedBlock]
+	index  block.Sparse // the index in shared plus 1, of the blocks that are there
 }
 
-// again marks a state as an index in shared. Rows are fewer, and blocks that are
-// used more than once take up more memory than there is before they are as many.
-const again = 1 << 31
-
-// sharedBlock is a block that was used more than once.
+// sharedBlock is a block that came more than once, if only in one prompt, which
+// uses it once.
 type sharedBlock struct {
-	id          uint64
-	number      uint32
-	first, last uint32 // rows
-	uses        uint32
-	runs        uint32 // that hang under it: see run
+	number uint32
+	run    uint32 // index of the run in which it was fresh
+	last   uint32 // row to use it
+	uses   uint32
+	runs   uint32 // that hang under it: see run
 }
 
-// use notes that a row has a block. It returns the block's number and, where it
-// was there before, the last row to use it.
-func (b *blockUses) use(id uint64, row uint32) (number, last uint32, seen bool) {
-	number, fresh := b.table.Number(id)
-	if fresh {
-		b.states.add(row)
-		return number, 0, false
-	}
-	state := b.states.at(number)
-	if *state >= again {
-		s := b.shared.at(*state &^ again)
-		last = s.last
-		s.last = row
-		s.uses++
-		return number, last, true
-	}
-	last = *state
-	*state = again | uint32(b.shared.len)
-	b.shared.add(sharedBlock{id: id, number: number, first: last, last: row, uses: 2})
-	return number, last, true
+// share notes that a block that was fresh in a run comes again, in a row. That is
+// its second use, or the same prompt's once more.
+func (b *blockUses) share(number, run, row uint32, uses int) {
+	b.shared.add(sharedBlock{number: number, run: run, last: row, uses: uint32(uses)})
+	b.index.Set(number, uint32(b.shared.len))
 }
 
-// unique is the number of different blocks.
-func (b *blockUses) unique() int { return b.states.len }
-
-// repeated returns what is known of a block that was used more than once; nil
+// repeated returns what is known of a block that came more than once; nil
 // for any other.
 func (b *blockUses) repeated(number uint32) *sharedBlock {
-	if state := *b.states.at(number); state >= again {
-		return b.shared.at(state &^ again)
+	if i := b.index.At(number); i > 0 {
+		return b.shared.at(i - 1)
 	}
 	return nil
-}
-
-// owner is the row that used a block first.
-func (b *blockUses) owner(number uint32) uint32 {
-	if s := b.repeated(number); s != nil {
-		return s.first
-	}
-	return *b.states.at(number)
 }
 
 const (

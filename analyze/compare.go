@@ -11,6 +11,12 @@ type Comparison struct {
 	// ISL, OSL and Context (the observed one) are distances in tokens, and Gap,
 	// the time between successive arrivals, one in milliseconds.
 	ISL, OSL, Context, Gap trace.Opt[Distance]
+	// Turns is the distance of the turns of a session, and TurnGap that of the
+	// times from a turn's arrival to the next one's, in milliseconds. Inferred
+	// sessions count as given ones do.
+	Turns, TurnGap trace.Opt[Distance]
+	// Delay is the distance of the think times that rows give, in milliseconds.
+	Delay trace.Opt[Distance]
 }
 
 // Distance is how far two distributions are apart.
@@ -28,8 +34,11 @@ func Compare(a, b *Analysis) Comparison {
 	return Comparison{
 		ISL:     distance(a.ISL, b.ISL),
 		OSL:     distance(a.OSL, b.OSL),
-		Context: distance(a.contexts(), b.contexts()),
-		Gap:     distance(a.gaps(), b.gaps()),
+		Context: distanceIn(a.Prefix, b.Prefix, func(p *Prefix) dist.Distribution { return p.Context }),
+		Gap:     distanceIn(a.Arrivals, b.Arrivals, func(at *Arrivals) dist.Distribution { return at.Gaps }),
+		Turns:   distanceIn(a.Sessions, b.Sessions, func(s *Sessions) dist.Distribution { return s.Turns }),
+		TurnGap: distanceIn(a.Sessions, b.Sessions, func(s *Sessions) dist.Distribution { return s.Gap }),
+		Delay:   distanceIn(a.Sessions, b.Sessions, func(s *Sessions) dist.Distribution { return s.Delay }),
 	}
 }
 
@@ -40,16 +49,10 @@ func distance(a, b dist.Distribution) trace.Opt[Distance] {
 	return trace.Some(Distance{KS: dist.KS(a, b), Wasserstein: dist.Wasserstein(a, b)})
 }
 
-func (a *Analysis) contexts() dist.Distribution {
-	if a.Prefix == nil {
-		return dist.Distribution{}
+// distanceIn is the distance of a part that an analysis may lack.
+func distanceIn[P any](a, b *P, of func(*P) dist.Distribution) trace.Opt[Distance] {
+	if a == nil || b == nil {
+		return trace.Opt[Distance]{}
 	}
-	return a.Prefix.Context
-}
-
-func (a *Analysis) gaps() dist.Distribution {
-	if a.Arrivals == nil {
-		return dist.Distribution{}
-	}
-	return a.Arrivals.Gaps
+	return distance(of(a), of(b))
 }

@@ -33,8 +33,8 @@ func lengthsOf(rows []row) (isl, osl dist.Distribution, l Lengths) {
 	}
 	l.Ratio = ratio(inSum, outSum)
 	l.Ratios = dist.Of(ratios)
-	sortedIn, inRanks := ranked(in)
-	sortedOut, outRanks := ranked(out)
+	sortedIn, inRanks := dist.Ranks(in)
+	sortedOut, outRanks := dist.Ranks(out)
 	isl, osl = dist.Of(sortedIn), dist.Of(sortedOut)
 	if isl.Min < isl.Max && osl.Min < osl.Max {
 		l.Pearson = trace.Some(dist.Pearson(floats(in), floats(out)))
@@ -49,57 +49,4 @@ func floats(lengths []int32) []float64 {
 		values[i] = float64(length)
 	}
 	return values
-}
-
-// ranked returns the lengths in order and the rank of each, from 1, where equal
-// lengths share the mean of their ranks.
-func ranked(lengths []int32) (sorted, ranks []float64) {
-	order := inOrder(lengths)
-	sorted, ranks = make([]float64, len(order)), make([]float64, len(order))
-	for i := 0; i < len(order); {
-		length := lengths[order[i]]
-		end := i + 1
-		for end < len(order) && lengths[order[end]] == length {
-			end++
-		}
-		mean := float64(i+1+end) / 2 // of the ranks i+1 to end
-		for ; i < end; i++ {
-			sorted[i] = float64(length)
-			ranks[order[i]] = mean
-		}
-	}
-	return sorted, ranks
-}
-
-// inOrder returns the indices of lengths, none of which is negative, by length.
-// It is a radix sort by 11 bits at a time: one pass for the lengths of answers
-// and two for those of prompts, where sorting by comparison takes six times as
-// long, more than counting all blocks.
-func inOrder(lengths []int32) []uint32 {
-	const bits = 11
-	longest := int32(0)
-	order := make([]uint32, len(lengths))
-	for i, length := range lengths {
-		order[i] = uint32(i)
-		longest = max(longest, length)
-	}
-	sorted := make([]uint32, len(lengths))
-	for shift := 0; longest>>shift > 0; shift += bits {
-		var next [1 << bits]int // where the next index of each digit goes
-		for _, length := range lengths {
-			next[length>>shift%(1<<bits)]++
-		}
-		sum := 0
-		for digit, n := range next {
-			next[digit] = sum
-			sum += n
-		}
-		for _, i := range order {
-			digit := lengths[i] >> shift % (1 << bits)
-			sorted[next[digit]] = i
-			next[digit]++
-		}
-		order, sorted = sorted, order
-	}
-	return order
 }

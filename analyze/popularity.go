@@ -7,6 +7,7 @@ import (
 
 	"moontide/analyze/dist"
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // Popularity is how often blocks are used. A block is used once by each prompt
@@ -49,8 +50,8 @@ type Zipf struct {
 	Points int
 }
 
-func (c *prefixCounter) popularity(rows []row, top int) Popularity {
-	with := map[uint32]int{1: c.blocks.unique() - c.blocks.shared.len}
+func (c *prefixCounter) popularity(rows []row, table *block.Table, top int) Popularity {
+	with := map[uint32]int{1: c.blocks.unique - c.blocks.shared.len}
 	for s := range c.blocks.shared.all {
 		with[s.uses]++
 	}
@@ -61,7 +62,7 @@ func (c *prefixCounter) popularity(rows []row, top int) Popularity {
 	p := Popularity{Uses: dist.OfCounts(counted)} // which sorts them
 	slices.Reverse(counted)
 	p.Zipf = zipf(counted)
-	p.Top = c.mostUsed(rows, leastUses(counted, top), top)
+	p.Top = c.mostUsed(rows, table, leastUses(counted, top), top)
 	return p
 }
 
@@ -116,7 +117,7 @@ func leastUses(counted []dist.Counted, top int) int {
 
 // mostUsed lists the top blocks, all used at least so often; knowing that, only
 // few have to be sorted.
-func (c *prefixCounter) mostUsed(rows []row, least, top int) []Block {
+func (c *prefixCounter) mostUsed(rows []row, table *block.Table, least, top int) []Block {
 	var blocks []sharedBlock
 	for s := range c.blocks.shared.all {
 		if int(s.uses) >= least {
@@ -126,22 +127,28 @@ func (c *prefixCounter) mostUsed(rows []row, least, top int) []Block {
 	slices.SortFunc(blocks, func(a, b sharedBlock) int {
 		return cmp.Or(cmp.Compare(b.uses, a.uses), cmp.Compare(a.number, b.number))
 	})
+	blocks = blocks[:min(top, len(blocks))]
+	numbers := make([]uint32, len(blocks))
+	for i, s := range blocks {
+		numbers[i] = s.number
+	}
+	ids := table.IDs(numbers)
 	var most []Block
-	for _, s := range blocks[:min(top, len(blocks))] {
-		most = append(most, Block{ID: s.id, Uses: int(s.uses), Depth: c.depth(rows, s.number)})
+	for i, s := range blocks {
+		most = append(most, Block{ID: ids[i], Uses: int(s.uses), Depth: c.depth(rows, s.number)})
 	}
 	return most
 }
 
 // depth is the place of a block in the prompt that had it first, from 1.
 func (c *prefixCounter) depth(rows []row, number uint32) int {
-	depth := 0
-	for _, r := range c.runsOf(rows, int(c.blocks.owner(number))) {
-		depth += int(r.seen)
-		if r.has(number) {
-			return depth + int(number-r.first) + 1
+	with := c.runWith(number)
+	depth := int(with.seen) + int(number-with.first) + 1
+	for _, r := range c.runsOf(rows, int(with.row)) {
+		if r.first == with.first && r.fresh > 0 {
+			break
 		}
-		depth += int(r.fresh)
+		depth += int(r.seen) + int(r.fresh)
 	}
 	return depth
 }

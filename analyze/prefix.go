@@ -1,14 +1,16 @@
 package analyze
 
 import (
+	"sort"
+
 	"moontide/analyze/dist"
 	"moontide/trace"
+	"moontide/trace/block"
 )
 
 // Prefix is how prompts share their beginnings, as their block ids tell it. It
-// covers the rows that have ids. A row without them (hash_ids absent) is not
-// known to miss; it counts in no number here. A row with an empty list of ids
-// is a prompt shorter than a block: it hits nothing.
+// covers the rows that have ids. A row without any, whether hash_ids is absent or
+// an empty list, is not known to miss: it counts in no number here.
 type Prefix struct {
 	BlockSize trace.BlockSize
 	// Requests is the number of rows with ids.
@@ -56,6 +58,7 @@ type prefixCounter struct {
 	requests int // with ids
 	total    int
 	runs     []run // of all rows, in their order
+	latest   int   // the run in which a block was fresh that was found last
 	roots    rootCounter
 	reuse    reuseCounter
 }
@@ -66,57 +69,94 @@ type prefixCounter struct {
 // rest. Only ids that are not chained have a seen block after a fresh one,
 // which starts another run.
 type run struct {
+	row         uint32
 	seen, fresh int32
 	// above is the last of the seen blocks, under which the fresh ones are said to
-	// hang; first is the first of these. Each means something only where its
-	// stretch has blocks.
+	// hang, and means something only where there are some. first is the first of
+	// these, or of the next run's where it has none.
 	above, first uint32
 }
 
-// add follows the ids of the last of rows.
-func (c *prefixCounter) add(rows []row, ids []uint64) {
+// add follows the blocks of the last of rows, the id of the first of which is
+// root.
+func (c *prefixCounter) add(rows []row, numbers []uint32, root uint64) {
 	me := uint32(len(rows) - 1)
-	rows[me].runs = uint32(len(c.runs))
-	if ids == nil {
+	if rows[me].hasIDs {
+		c.requests++
+	}
+	if len(numbers) == 0 {
 		return
 	}
-	rows[me].hasIDs = true
-	c.requests++
-	if len(ids) == 0 {
-		return
-	}
-	c.total += len(ids)
+	c.total += len(numbers)
+	c.roots.add(root, numbers[0], rows[me].isl)
 	leading := true
-	var now run
-	var root uint32
-	for i, id := range ids {
-		number, last, seen := c.blocks.use(id, me)
-		if i == 0 {
-			root = number
+	for len(numbers) > 0 {
+		now := c.nextRun(rows, numbers, leading)
+		c.runs = append(c.runs, now)
+		numbers = numbers[now.seen+now.fresh:]
+		leading = false
+	}
+	c.reuse.flush(rows)
+}
+
+// nextRun uses the blocks of a run, the beginning of numbers. That of a prompt's
+// first run, which leads, are its prefix hits.
+func (c *prefixCounter) nextRun(rows []row, numbers []uint32, leads bool) run {
+	me := uint32(len(rows) - 1)
+	now := run{row: me, first: uint32(c.blocks.unique)}
+	for _, number := range numbers {
+		if number >= now.first {
+			break
 		}
-		if !seen {
-			if now.fresh == 0 {
-				now.first, leading = number, false
-				if now.seen > 0 {
-					c.blocks.repeated(now.above).runs++
-				}
-			}
-			now.fresh++
-			continue
-		}
-		if now.fresh > 0 {
-			c.runs = append(c.runs, now)
-			now = run{}
+		last := c.use(number, me)
+		if leads {
+			c.reuse.hit(rows, last)
 		}
 		now.above = number
 		now.seen++
-		if leading {
-			c.reuse.hit(rows, last)
-		}
 	}
-	c.reuse.flush(rows)
-	c.runs = append(c.runs, now)
-	c.roots.add(ids[0], root, rows[me].isl)
+	now.fresh = fresh(numbers[now.seen:], now.first)
+	c.blocks.unique += int(now.fresh)
+	if now.seen > 0 && now.fresh > 0 {
+		c.blocks.repeated(now.above).runs++
+	}
+	return now
+}
+
+// fresh is how many of the first numbers are fresh, in a row that makes them
+// from first on.
+func fresh(numbers []uint32, first uint32) (n int32) {
+	// Fresh blocks are numbered as they come: if the last is the len-th, so many
+	// came, and all between are.
+	if last := len(numbers) - 1; last >= 0 && numbers[0] == first && numbers[last] == first+uint32(last) {
+		return int32(len(numbers))
+	}
+	for int(n) < len(numbers) && numbers[n] == first+uint32(n) {
+		n++
+	}
+	return n
+}
+
+// use notes that a row has a block that was there before, if only in the same
+// prompt, which is one use. It returns the last row to have it.
+func (c *prefixCounter) use(number, row uint32) (last uint32) {
+	if s := c.blocks.repeated(number); s != nil {
+		if last = s.last; last != row {
+			s.uses++
+		}
+		s.last = row
+		return last
+	}
+	if latest := c.runs[c.latest]; !latest.has(number) {
+		c.latest = c.find(number)
+	}
+	first := c.runs[c.latest].row
+	uses := 2
+	if first == row {
+		uses = 1
+	}
+	c.blocks.share(number, uint32(c.latest), row, uses)
+	return first
 }
 
 // runsOf returns the runs of a row.
@@ -134,16 +174,21 @@ func (r run) end() uint32 { return r.first + uint32(r.fresh) }
 func (r run) has(number uint32) bool { return number-r.first < uint32(r.fresh) }
 
 // runWith returns the run in which a block was fresh.
-func (c *prefixCounter) runWith(rows []row, number uint32) run {
-	runs := c.runsOf(rows, int(c.blocks.owner(number)))
-	for !runs[0].has(number) {
-		runs = runs[1:]
+func (c *prefixCounter) runWith(number uint32) run {
+	if s := c.blocks.repeated(number); s != nil {
+		return c.runs[s.run]
 	}
-	return runs[0]
+	return c.runs[c.find(number)]
+}
+
+// find searches for the run in which a block was fresh: the last that begins
+// with it or before it.
+func (c *prefixCounter) find(number uint32) int {
+	return sort.Search(len(c.runs), func(i int) bool { return c.runs[i].first > number }) - 1
 }
 
 // result is nil where there are no blocks at all.
-func (c *prefixCounter) result(rows []row, size trace.BlockSize, top int) (*Prefix, Context) {
+func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockSize, top int) (*Prefix, Context) {
 	if c.total == 0 {
 		return nil, Context{}
 	}
@@ -151,8 +196,8 @@ func (c *prefixCounter) result(rows []row, size trace.BlockSize, top int) (*Pref
 		BlockSize:    size,
 		Requests:     c.requests,
 		TotalBlocks:  c.total,
-		UniqueBlocks: c.blocks.unique(),
-		Popularity:   c.popularity(rows, top),
+		UniqueBlocks: c.blocks.unique,
+		Popularity:   c.popularity(rows, table, top),
 		Roots:        c.sharedRoots(rows, size, top),
 		Reuse:        c.reuse.result(),
 		Tree:         c.tree(rows),
@@ -172,9 +217,7 @@ func (c *prefixCounter) result(rows []row, size trace.BlockSize, top int) (*Pref
 		case hit == blocks:
 			p.AllHit++
 		}
-		if blocks > 0 {
-			requestRates += float64(hit) / float64(blocks)
-		}
+		requestRates += float64(hit) / float64(blocks)
 		p.HitBlocks += hit
 		p.HitTokens += min(hit*size.Tokens, length)
 		context := min(c.leadingRepeats(runs)*size.Tokens, length)
@@ -211,14 +254,14 @@ func countBlocks(runs []run) int {
 	return n
 }
 
-// leadingRepeats is the number of leading blocks of a prompt that occur more
-// than once among all blocks added.
+// leadingRepeats is the number of leading blocks of a prompt that other prompts
+// have, too. A seen block is one of them, or the prompt has it above.
 func (c *prefixCounter) leadingRepeats(runs []run) int {
 	n := 0
 	for _, r := range runs {
 		n += int(r.seen)
 		for i := range uint32(r.fresh) {
-			if c.blocks.repeated(r.first+i) == nil {
+			if s := c.blocks.repeated(r.first + i); s == nil || s.uses < 2 {
 				return n
 			}
 			n++

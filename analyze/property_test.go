@@ -39,11 +39,11 @@ func requests(t *rapid.T, size int) []trace.Request {
 }
 
 // bruteForce counts by the definitions: one pass with the set of what was
-// cached before, one with the number of uses of each id in the whole trace.
+// cached before, one with the number of prompts in the trace that have each id.
 func bruteForce(rows []trace.Request, size int) (want prefixWant, isl int) {
 	cached, uses := map[uint64]bool{}, map[uint64]int{}
 	for _, r := range rows {
-		if r.HashIDs == nil {
+		if len(r.HashIDs) == 0 {
 			continue
 		}
 		hit := 0
@@ -52,6 +52,8 @@ func bruteForce(rows []trace.Request, size int) (want prefixWant, isl int) {
 		}
 		for _, id := range r.HashIDs {
 			cached[id] = true
+		}
+		for id := range setOf(r.HashIDs) {
 			uses[id]++
 		}
 		want.requests++
@@ -83,6 +85,46 @@ func bruteForce(rows []trace.Request, size int) (want prefixWant, isl int) {
 	want.token = float64(want.hitTokens) / float64(isl)
 	want.observed = context(float64(shared)/n, float64(isl-shared)/n, float64(shared)/float64(isl))
 	return want, isl
+}
+
+func setOf(ids []uint64) map[uint64]bool {
+	set := map[uint64]bool{}
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}
+
+// A block is used once by each prompt that has it.
+func TestUsesAgainstBruteForce(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := requests(rt, 4)
+		a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 4})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if a.Prefix == nil {
+			return
+		}
+		uses := map[uint64]int{}
+		for _, r := range rows {
+			for id := range setOf(r.HashIDs) {
+				uses[id]++
+			}
+		}
+		var want []float64
+		for _, n := range uses {
+			want = append(want, float64(n))
+		}
+		if got := a.Prefix.Popularity; !sameValues(got.Uses, want...) {
+			rt.Fatalf("uses %v, want %v", values(got.Uses), want)
+		}
+		for _, b := range a.Prefix.Popularity.Top {
+			if b.Uses != uses[b.ID] {
+				rt.Fatalf("block %d is said to be used %d times, want %d", b.ID, b.Uses, uses[b.ID])
+			}
+		}
+	})
 }
 
 func TestPrefixAgainstBruteForce(t *testing.T) {

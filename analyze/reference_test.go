@@ -2,20 +2,16 @@ package analyze_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"moontide/analyze"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 // Numbers that others computed from the public Mooncake conversation trace.
 func TestConversationTrace(t *testing.T) {
-	const path = "../../shared/traces/conversation_trace.jsonl"
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the public trace is not here: %v", err)
-	}
-	r, err := trace.Open(path, trace.Options{})
+	r, err := trace.Open(tracetest.Published(t, "conversation_trace.jsonl"), trace.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +52,7 @@ func TestConversationTrace(t *testing.T) {
 		{"requests with no hit", fmt.Sprint(a.Prefix.NoHit), "1"},
 		{"requests with every block hit", fmt.Sprint(a.Prefix.AllHit), "118"},
 		{"peaks in 1 s and 60 s", fmt.Sprint(a.Arrivals.Peak1s, a.Arrivals.Peak60s), "28 260"},
-		{"grid", fmt.Sprint(*a.Arrivals.Grid), "{3000 0 1}"},
+		{"grid", fmt.Sprintf("%+v", *a.Arrivals.Grid), "{Step:3000 Offset:0 Jitter:3 Share:1 Steps:1179 Ticks:1180}"},
 		{"dispersion in 1 s and 60 s", fmt.Sprintf("%.4f %.4f", a.Arrivals.Dispersion1s.Value, a.Arrivals.Dispersion60s.Value), "7.8976 2.8950"},
 		{"correlations", fmt.Sprintf("%.6f %.6f", a.Lengths.Pearson.Value, a.Lengths.Spearman.Value), "0.071878 0.071692"},
 		{"windows", fmt.Sprint(len(a.Arrivals.Series.Counts), a.Arrivals.Series.Step), "236 15000"},

@@ -75,7 +75,7 @@ func (c *prefixCounter) sharedRoots(rows []row, size trace.BlockSize, top int) R
 	// Stable, so that of equals the one that came first stays first.
 	slices.SortStableFunc(shared, func(a, b root) int { return cmp.Compare(b.requests, a.requests) })
 	for _, r := range shared[:min(top, len(shared))] {
-		chain := c.chain(rows, r)
+		chain := c.chain(r)
 		result.Top = append(result.Top, Root{
 			ID: r.id, Requests: int(r.requests),
 			ChainBlocks: chain, ChainTokens: min(chain*size.Tokens, int(r.isl)),
@@ -88,8 +88,8 @@ func (c *prefixCounter) sharedRoots(rows []row, size trace.BlockSize, top int) R
 // common. As an id stands for its whole prefix, these are the blocks that are
 // used as often as the root is; the first prompt that starts with the root
 // shows them in their order.
-func (c *prefixCounter) chain(rows []row, r root) int {
-	end := c.runWith(rows, r.number).end()
+func (c *prefixCounter) chain(r root) int {
+	end := c.runWith(r.number).end()
 	next := r.number + 1
 	for next < end {
 		s := c.blocks.repeated(next)

@@ -30,6 +30,9 @@ type Sessions struct {
 	// Requests is the number of rows that are turns, Sessions that of sessions,
 	// and MultiTurn that of sessions with more than one turn.
 	Requests, Sessions, MultiTurn int
+	// Of is, for each row of the trace, the row of its session's first turn,
+	// both from 0; -1 for a row that is not a turn.
+	Of []int32
 	// Turns is the number of turns of each session.
 	Turns dist.Distribution
 	// Gap is the time from the arrival of a turn's previous turn to its own
@@ -58,24 +61,24 @@ const none = -1
 // sessionsOf gathers what links between rows tell. previous has, for each row, the
 // row of its previous turn, or none; a row that is not covered is not a turn.
 func sessionsOf(rows []row, previous []int32, covered func(i int) bool) *Sessions {
-	s := &Sessions{}
+	s := &Sessions{Of: make([]int32, len(rows))}
 	var gaps, growth []float64
-	session := make([]int32, len(rows)) // its first turn
-	turns := make([]int, len(rows))     // of the session that starts here
+	turns := make([]int, len(rows)) // of the session that starts here
 	for i, r := range rows {
+		s.Of[i] = -1
 		if !covered(i) {
 			continue
 		}
 		s.Requests++
 		if previous[i] == none {
 			s.Sessions++
-			session[i] = int32(i)
+			s.Of[i] = int32(i)
 			turns[i] = 1
 			continue
 		}
 		before := rows[previous[i]]
-		session[i] = session[previous[i]]
-		turns[session[i]]++
+		s.Of[i] = s.Of[previous[i]]
+		turns[s.Of[i]]++
 		growth = append(growth, float64(r.isl-before.isl))
 		if gap := r.at - before.at; !math.IsNaN(gap) {
 			gaps = append(gaps, max(gap, 0))

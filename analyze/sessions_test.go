@@ -1,6 +1,7 @@
 package analyze_test
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -54,6 +55,9 @@ func TestDeclaredSessions(t *testing.T) {
 	if s.Inferred {
 		t.Error("declared sessions are called inferred")
 	}
+	if want := []int32{-1, 1, 2, 1, 1, 1, 6, 2}; !slices.Equal(s.Of, want) {
+		t.Errorf("rows are of the sessions of rows %v, want %v", s.Of, want)
+	}
 	if s := analyzed(t, analyze.Options{}, lengths([2]int{1, 2})...).Sessions; s != nil {
 		t.Errorf("sessions %+v of a trace that tells nothing", s)
 	}
@@ -98,8 +102,8 @@ func TestInferredSessions(t *testing.T) {
 		{"seventeen are a system prompt", system(16), sessionsWant{requests: 17, sessions: 17, turns: ones(17)}},
 		{"ids that are not chained tell nothing", []trace.Request{part(0, 30, 1, 2, 1), part(1, 40, 1, 2, 9, 10)},
 			sessionsWant{requests: 2, sessions: 2, turns: []float64{1, 1}}},
-		{"rows without ids are none, empty prompts are", []trace.Request{part(0, 10, 1), {InputLength: 3}, prompt(3)},
-			sessionsWant{requests: 2, sessions: 2, turns: []float64{1, 1}}},
+		{"rows without ids are none", []trace.Request{part(0, 10, 1), {InputLength: 3}, prompt(3)},
+			sessionsWant{requests: 1, sessions: 1, turns: []float64{1}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -173,10 +177,14 @@ func TestInferredSessionsAgainstBruteForce(t *testing.T) {
 		if a.Prefix == nil {
 			return
 		}
-		want := sessionsWant{requests: len(rows)}
 		first, turns := make([]int, len(rows)), make([]int, len(rows))
+		var want sessionsWant
 		for q, p := range previousTurns(rows, size) {
-			first[q] = q
+			if first[q] = q; len(rows[q].HashIDs) == 0 {
+				first[q] = -1
+				continue
+			}
+			want.requests++
 			if p >= 0 {
 				first[q] = first[p]
 				want.growth = append(want.growth, float64(rows[q].InputLength-rows[p].InputLength))
@@ -196,6 +204,11 @@ func TestInferredSessionsAgainstBruteForce(t *testing.T) {
 			}
 		}
 		checkSessions(rt, a.Sessions, want)
+		for q, of := range a.Sessions.Of {
+			if int(of) != first[q] {
+				rt.Fatalf("row %d is said to be of the session of row %d, want %d", q, of, first[q])
+			}
+		}
 	})
 }
 

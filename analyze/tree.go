@@ -23,7 +23,7 @@ type Tree struct {
 // tree counts by runs. A run of fresh blocks is a chain that hangs under a block
 // or is a root's; only its last block can be a leaf.
 func (c *prefixCounter) tree(rows []row) Tree {
-	t := Tree{Nodes: c.blocks.unique()}
+	t := Tree{Nodes: c.blocks.unique}
 	var starts, ends, leaves []int // of runs, by depth
 	for i := range rows {
 		depth := 0
@@ -38,7 +38,7 @@ func (c *prefixCounter) tree(rows []row) Tree {
 			starts = count(starts, depth+1)
 			depth += int(r.fresh)
 			ends = count(ends, depth)
-			if c.children(rows, r.end()-1) == 0 {
+			if c.children(r, r.end()-1) == 0 {
 				t.Leaves++
 				leaves = count(leaves, depth)
 			}
@@ -51,7 +51,7 @@ func (c *prefixCounter) tree(rows []row) Tree {
 		if s.runs == 0 { // one child at most
 			continue
 		}
-		if n := c.children(rows, s.number); n > 1 {
+		if n := c.children(c.runs[s.run], s.number); n > 1 {
 			t.Forks++
 			children = count(children, n)
 		}
@@ -61,14 +61,15 @@ func (c *prefixCounter) tree(rows []row) Tree {
 	return t
 }
 
-// children is the number of different blocks that follow a block: the next one
-// of the run that it is in, and one for each run that hangs under it.
-func (c *prefixCounter) children(rows []row, number uint32) int {
+// children is the number of different blocks that follow a block, which was
+// fresh in a run: the next one of the run, and one for each run that hangs under
+// it.
+func (c *prefixCounter) children(r run, number uint32) int {
 	n := 0
 	if s := c.blocks.repeated(number); s != nil {
 		n = int(s.runs)
 	}
-	if number+1 < c.runWith(rows, number).end() {
+	if number+1 < r.end() {
 		n++
 	}
 	return n

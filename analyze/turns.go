@@ -46,11 +46,10 @@ func (c *prefixCounter) sessions(rows []row, size trace.BlockSize) *Sessions {
 func (f *turnFinder) previous(r run) int32 {
 	for r.seen > 0 {
 		at := r.above
-		owner := f.blocks.owner(at)
-		if t := f.turns[owner]; t.latest != none && t.end <= at {
+		r = f.runWith(at)
+		if t := f.turns[r.row]; t.latest != none && t.end <= at {
 			return t.latest
 		}
-		r = f.runWith(f.rows, at)
 	}
 	return none
 }
@@ -60,7 +59,7 @@ func (f *turnFinder) previous(r run) int32 {
 func (f *turnFinder) end(i int, r run) {
 	full := min(int(f.rows[i].isl)/f.size, int(r.seen+r.fresh))
 	if own := full - int(r.seen); own > 0 {
-		if end := r.first + uint32(own-1); f.children(f.rows, end) <= maxWays {
+		if end := r.first + uint32(own-1); f.children(r, end) <= maxWays {
 			f.turns[i] = turn{end: end, latest: int32(i)}
 		}
 		return
@@ -70,14 +69,14 @@ func (f *turnFinder) end(i int, r run) {
 	}
 	up := int(r.seen) - full
 	at := r.above
-	r = f.runWith(f.rows, at)
+	r = f.runWith(at)
 	for int(at-r.first) < up {
 		up -= int(at-r.first) + 1
 		at = r.above
-		r = f.runWith(f.rows, at)
+		r = f.runWith(at)
 	}
 	at -= uint32(up)
-	if owner := f.blocks.owner(at); f.turns[owner].latest != none && f.turns[owner].end == at {
-		f.turns[owner].latest = int32(i)
+	if t := &f.turns[f.runWith(at).row]; t.latest != none && t.end == at {
+		t.latest = int32(i)
 	}
 }

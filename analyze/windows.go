@@ -12,8 +12,8 @@ const maxPoints = 500
 // Series is the number of arrivals in each of successive windows.
 type Series struct {
 	// Step is the width of a window in milliseconds: a round number, or where
-	// timestamps lie on a grid above 1 ms a round number of its steps, so that no
-	// window has more ticks than another. It is the smallest such that gives at
+	// timestamps lie on a grid a round number of its steps, so that no window has
+	// more ticks than another. It is the smallest such that gives at
 	// most 500 windows.
 	Step float64
 	// Start is where the first window begins, in milliseconds since the trace
@@ -34,12 +34,12 @@ var roundSteps = []float64{
 }
 
 // seriesOf counts arrivals in order of time.
-func seriesOf(sorted []float64, grid *Grid) Series {
+func seriesOf(sorted []float64, grid *trace.Grid) Series {
 	first, last := sorted[0], sorted[len(sorted)-1]
 	var s Series
-	if grid != nil && grid.Step > 1 {
+	if grid != nil {
 		s.Step = seriesStep(last-first, grid.Step)
-		s.Start = grid.Tick + (math.Round((first-grid.Tick)/grid.Step)-0.5)*grid.Step
+		s.Start = grid.Tick(first) - grid.Step/2
 	} else {
 		s.Step = seriesStep(last-first, 1)
 		s.Start = math.Floor(first/s.Step) * s.Step

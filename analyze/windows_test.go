@@ -135,86 +135,28 @@ func TestDispersionOfPoisson(t *testing.T) {
 }
 
 func TestGrid(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	// ticks are n arrivals on ticks of a step, each taken with a probability, and
-	// moved by up to a jitter.
-	ticks := func(n int, step, taken, jitter float64) (times []float64) {
-		for i := 0; len(times) < n; i++ {
-			if random.Float64() < taken {
-				times = append(times, math.Max(0, float64(i)*step+math.Round((2*random.Float64()-1)*jitter)))
-			}
-		}
-		return times
+	var grid, whole, shuffled []float64
+	for i := range 200 {
+		grid = append(grid, float64(i*3000+i%2))
+		whole = append(whole, float64(i*i*7919%10_007))
+		shuffled = append(shuffled, float64(i*77%200*3000))
 	}
-	moved := func(by float64, times []float64) []float64 {
-		for i := range times {
-			times[i] += by
-		}
-		return times
-	}
-	whole := func(times []float64) []float64 {
-		for i, ms := range times {
-			times[i] = math.Round(ms)
-		}
-		return times
-	}
-	poisson := func(n int, mean float64) (times []float64) {
-		now := 0.0
-		for range n {
-			now += random.ExpFloat64() * mean
-			times = append(times, now)
-		}
-		return times
-	}
-	tests := []struct {
+	for _, test := range []struct {
 		name  string
 		times []float64
 		step  float64 // 0 for none
 	}{
-		{"too few", ticks(7, 3000, 1, 0), 0},
-		{"few", ticks(8, 3000, 1, 0), 3000},
-		{"one millisecond early or late", ticks(1180, 3000, 1, 1), 3000},
-		{"moved", moved(777, ticks(500, 3000, 0.9, 0)), 3000},
-		{"whole seconds, sparse", ticks(300, 1000, 0.02, 0), 1000},
-		{"whole seconds, sparse, one off", append(ticks(300, 1000, 0.003, 0), 12_345.25), 1000},
-		{"sped up", func() []float64 {
-			times := ticks(1000, 3000, 1, 1)
-			for i := range times {
-				times[i] /= 1.7
-			}
-			return times
-		}(), 3000 / 1.7},
-		{"thirty a second", ticks(2000, 1000.0/30, 0.8, 0), 1000.0 / 30},
-		{"whole milliseconds", whole(poisson(500, 200)), 1},
-		{"no grid", poisson(500, 200), 0},
-		{"one in two hundred off", append(ticks(400, 3000, 1, 0), 1e4+1, 2e5+500), 3000},
-		{"one in twenty off", append(ticks(400, 3000, 1, 0), whole(poisson(21, 5e4))...), 1},
-		{"all at once but few", append(slices.Repeat([]float64{0}, 5000), whole(poisson(40, 5000))...), 1},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			g := analyzed(t, analyze.Options{}, arriving(test.times...)...).Arrivals.Grid
-			switch {
-			case test.step == 0:
-				if g != nil {
-					t.Errorf("grid %+v, want none", g)
-				}
-			case g == nil:
-				t.Errorf("no grid, want %v", test.step)
-			case math.Abs(g.Step-test.step) > 1e-5*test.step || g.OnGrid < 0.99 || g.OnGrid > 1:
-				t.Errorf("grid %+v, want %v", g, test.step)
-			}
-		})
-	}
-}
-
-func TestShareOnGrid(t *testing.T) {
-	times := []float64{500} // 200 ticks and one time between them
-	for i := range 200 {
-		times = append(times, float64(i)*1000)
-	}
-	g := analyzed(t, analyze.Options{}, arriving(times...)...).Arrivals.Grid
-	if g == nil || g.Step != 1000 || !near(g.OnGrid, 200.0/201) {
-		t.Errorf("grid %+v, want 1000 with 200 of 201 times", g)
+		{"a grid", grid, 3000},
+		{"out of order", append(shuffled, shuffled...), 3000},
+		{"whole milliseconds are no grid", whole, 0},
+		{"too few", grid[:7], 0},
+	} {
+		g := analyzed(t, analyze.Options{}, arriving(test.times...)...).Arrivals.Grid
+		switch {
+		case (g != nil) != (test.step > 0):
+			t.Errorf("%s: grid %+v, want %v", test.name, g, test.step)
+		case g != nil && (g.Step != test.step || g.Ticks != 200):
+			t.Errorf("%s: grid %+v, want 200 ticks, %v apart", test.name, g, test.step)
+		}
 	}
 }

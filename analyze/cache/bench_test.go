@@ -2,61 +2,30 @@ package cache_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"testing"
 
 	"moontide/analyze/cache"
 	"moontide/trace/block"
+	"moontide/trace/tracetest"
 )
-
-// prompts makes chained prompts of 8 to 146 blocks, half of which are the
-// beginning of an earlier prompt; name turns a block's number into its id.
-func prompts(requests int, name func(uint64) uint64) (all [][]uint64, references int) {
-	random := rand.New(rand.NewPCG(1, 2))
-	next := uint64(0)
-	for range requests {
-		var ids []uint64
-		blocks := 8 + random.IntN(139)
-		if len(all) > 0 {
-			earlier := all[random.IntN(len(all))]
-			ids = append(ids, earlier[:min(len(earlier), blocks/2)]...)
-		}
-		for len(ids) < blocks {
-			ids = append(ids, name(next))
-			next++
-		}
-		all = append(all, ids)
-		references += blocks
-	}
-	return all, references
-}
-
-// naming is how traces name their blocks.
-var naming = []struct {
-	name string
-	id   func(uint64) uint64
-}{
-	{"consecutive", func(n uint64) uint64 { return n }},
-	{"random", func(n uint64) uint64 { return rand.New(rand.NewPCG(3, n)).Uint64() }},
-}
 
 // perReference runs work on traces of both namings, reports what a reference
 // takes and, as what work says it still holds, what a unique block takes.
 func perReference(b *testing.B, requests int, work func(all [][]uint64) (unique int, held any)) {
-	for _, naming := range naming {
-		b.Run(fmt.Sprintf("ids=%s/requests=%d", naming.name, requests), func(b *testing.B) {
-			all, references := prompts(requests, naming.id)
+	for _, naming := range tracetest.Namings() {
+		b.Run(fmt.Sprintf("ids=%s/requests=%d", naming.Name, requests), func(b *testing.B) {
+			all, references := tracetest.Prompts(requests, naming)
 			var unique int
 			var bytes uint64
 			for b.Loop() {
 				b.StopTimer()
-				before := heap()
+				before := tracetest.Heap()
 				b.StartTimer()
 				var held any
 				unique, held = work(all)
 				b.StopTimer()
-				bytes = heap() - before
+				bytes = tracetest.Heap() - before
 				runtime.KeepAlive(held)
 				b.StartTimer()
 			}
@@ -64,14 +33,6 @@ func perReference(b *testing.B, requests int, work func(all [][]uint64) (unique 
 			b.ReportMetric(float64(bytes)/float64(unique), "B/unique")
 		})
 	}
-}
-
-// heap is the memory in use after a collection, in bytes.
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // From ids to the curve; the memory is that of the table, the builder and the
@@ -93,7 +54,7 @@ func BenchmarkCurve(b *testing.B) {
 
 // The curve alone, of blocks that are numbered.
 func BenchmarkCurveOfNumbers(b *testing.B) {
-	all, references := prompts(100_000, naming[0].id)
+	all, references := tracetest.Prompts(100_000, tracetest.Namings()[0])
 	s, _ := sequence(all)
 	for b.Loop() {
 		s.Curve(512)
@@ -115,9 +76,9 @@ func sequence(all [][]uint64) (*cache.Sequence, int) {
 // simulated reports the time and the allocated bytes of simulations of a trace
 // of 10,000 requests at a capacity that holds a tenth of its blocks.
 func simulated(b *testing.B, name string, work func(s *cache.Sequence, capacity int) error) {
-	for _, naming := range naming {
-		all, references := prompts(10_000, naming.id)
-		b.Run(fmt.Sprintf("%s/ids=%s", name, naming.name), func(b *testing.B) {
+	for _, naming := range tracetest.Namings() {
+		all, references := tracetest.Prompts(10_000, naming)
+		b.Run(fmt.Sprintf("%s/ids=%s", name, naming.Name), func(b *testing.B) {
 			var unique int
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -148,7 +109,11 @@ func BenchmarkSimulate(b *testing.B) {
 func BenchmarkCompare(b *testing.B) {
 	for _, routing := range cache.Routings() {
 		simulated(b, "workers=8/routing="+string(routing), func(s *cache.Sequence, capacity int) error {
-			_, err := cache.Compare(s, cache.Fleet{Workers: 8, Capacity: capacity / 8}, 512, routing)
+			c, err := cache.NewComparer(s, 512)
+			if err != nil {
+				return err
+			}
+			_, err = c.Compare(cache.Fleet{Workers: 8, Capacity: capacity / 8}, routing)
 			return err
 		})
 	}

@@ -20,6 +20,8 @@ func TestParseCapacity(t *testing.T) {
 		"1.5gb":         {1.5e9, cache.Bytes},
 		"2TiB":          {2 << 40, cache.Bytes},
 		"512B":          {512, cache.Bytes},
+		"1EiB":          {1 << 60, cache.Bytes},
+		"2PB":           {2e15, cache.Bytes},
 		"0":             {0, cache.Blocks},
 	} {
 		got, err := cache.ParseCapacity(text)
@@ -64,6 +66,8 @@ func TestCapacityInBlocks(t *testing.T) {
 		{cache.Capacity{511, cache.Tokens}, 512, 0, 0},
 		{cache.Capacity{64 << 30, cache.Bytes}, 512, 131072, 1024},
 		{cache.Capacity{64<<30 - 1, cache.Bytes}, 512, 131072, 1023},
+		{cache.Capacity{1 << 41, cache.Blocks}, 512, 0, 1 << 41},
+		{cache.Capacity{1 << 60, cache.Bytes}, 16, 70_272, 1 << 60 / (16 * 70_272)},
 	} {
 		got, err := c.capacity.Blocks(c.blockSize, c.bytesPerToken)
 		if err != nil || got != c.want {
@@ -71,9 +75,12 @@ func TestCapacityInBlocks(t *testing.T) {
 		}
 	}
 	for want, err := range map[string]error{
-		"needs the bytes of a token": blocksError(cache.Capacity{1, cache.Bytes}, 512, 0),
-		"block size 0":               blocksError(cache.Capacity{1, cache.Tokens}, 0, 1),
-		`unknown unit ""`:            blocksError(cache.Capacity{}, 512, 1),
+		"2199023255553 blocks hold more tokens than any cache": blocksError(cache.Capacity{1<<41 + 1, cache.Blocks}, 512, 0),
+		"68719476736 bytes hold more tokens":                   blocksError(cache.Capacity{64 << 30, cache.Bytes}, 512, 1e-300),
+		"hold more tokens":                                     blocksError(cache.Capacity{2e18, cache.Tokens}, 1, 0),
+		"needs the bytes of a token":                           blocksError(cache.Capacity{1, cache.Bytes}, 512, 0),
+		"block size 0":                                         blocksError(cache.Capacity{1, cache.Tokens}, 0, 1),
+		`unknown unit ""`:                                      blocksError(cache.Capacity{}, 512, 1),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
@@ -106,6 +113,7 @@ func TestKVPresets(t *testing.T) {
 		"microsoft/phi-4":                  204_800,
 		"deepseek-ai/DeepSeek-V3":          70_272,
 		"DeepSeek-R1":                      70_272,
+		"moonshotai/Kimi-K2-Instruct":      70_272,
 	} {
 		k, err := cache.KVOf(model)
 		if err != nil || k.BytesPerToken() != want {
@@ -126,17 +134,31 @@ func TestKVPresets(t *testing.T) {
 
 func TestKVArithmetic(t *testing.T) {
 	for model, want := range map[string]string{
-		"Llama-3.1-8B": "2 x 32 layers x 8 KV heads x 128 x 2 B = 131072 B/token",
-		"DeepSeek-V3":  "61 layers x (512 latent + 64 rope) x 2 B = 70272 B/token",
+		"Llama-3.1-8B": "2 x 32 layers x 8 KV heads x 128 x 2 B (bf16) = 131072 B/token",
+		"DeepSeek-V3":  "61 layers x (512 latent + 64 rope) x 2 B (bf16) = 70272 B/token",
 	} {
 		k, err := cache.KVOf(model)
 		if err != nil || k.Arithmetic() != want {
 			t.Errorf("%s: %s, %v; want %s", model, k.Arithmetic(), err, want)
 		}
 	}
-	k, _ := cache.KVOf("Llama-3.1-8B")
-	k.ElementBytes = 1
-	if k.BytesPerToken() != 65_536 {
-		t.Errorf("fp8: %d B", k.BytesPerToken())
+}
+
+func TestKVElements(t *testing.T) {
+	k, err := cache.KVOf("Llama-3.1-8B")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"bf16": 131_072, "FP16": 131_072, "fp8": 65_536, "fp32": 262_144} {
+		if k.Element, err = cache.ParseElement(name); err != nil || k.BytesPerToken() != want {
+			t.Errorf("%s: %d B, %v; want %d", name, k.BytesPerToken(), err, want)
+		}
+	}
+	k.Element = cache.FP8
+	if want := "2 x 32 layers x 8 KV heads x 128 x 1 B (fp8) = 65536 B/token"; k.Arithmetic() != want {
+		t.Errorf("%s, want %s", k.Arithmetic(), want)
+	}
+	if e, err := cache.ParseElement("int3"); err == nil || !strings.Contains(err.Error(), `"int3" is not one of bf16`) {
+		t.Errorf("int3 is %v, error %v", e, err)
 	}
 }

@@ -20,7 +20,7 @@
 // when its last row is known.
 //
 // Other policies are simulated at given capacities by [Simulate], and a [Fleet]
-// of many caches behind a router by [Compare]. Both need a [Sequence], the trace
+// of many caches behind a router is compared by a [Comparer]. Both need a [Sequence], the trace
 // in memory, for Belady's policy looks into the future. [ParseCapacity] reads
 // "10000", "5Mtok" or "64GiB", and [KVOf] knows how many bytes a token takes in
 // the caches of common models.

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"moontide/trace/block"
 )
 
 // Routing is a rule for which worker of a fleet a request goes to.
@@ -70,33 +72,103 @@ type Routed struct {
 	Workers []Hits
 }
 
-// Compare plays a trace against a fleet once for each routing. The result
+// Comparer compares fleets of workers on one trace. It keeps what fleets of
+// several capacities have in common. It is not safe for concurrent use.
+type Comparer struct {
+	sequence  *Sequence
+	blockSize int
+	shared    *Curve
+	routed    map[fixedRoute][]*Curve // of each worker
+}
+
+// fixedRoute is a routing that does not look at caches: what each worker gets
+// is the same at every capacity, and the exact curve of what it gets tells all.
+type fixedRoute struct {
+	routing Routing
+	workers int
+	seed    uint64
+}
+
+// NewComparer returns a Comparer for a trace, which must not change any more,
+// in blocks of blockSize tokens.
+func NewComparer(s *Sequence, blockSize int) (*Comparer, error) {
+	if blockSize < 1 {
+		return nil, fmt.Errorf("comparing routings: block size %d is below 1 token", blockSize)
+	}
+	return &Comparer{s, blockSize, s.Curve(blockSize), map[fixedRoute][]*Curve{}}, nil
+}
+
+// Compare plays the trace against a fleet once for each routing. The result
 // depends on nothing but the arguments.
 //
-// A reference costs a few look-ups in a map. Memory is about 30 bytes for each
-// block that the workers hold together and, for [Prefix], a bit for each worker
-// and distinct block.
-func Compare(s *Sequence, f Fleet, blockSize int, routings ...Routing) (Comparison, error) {
+// All routings but [Prefix] cost one curve (see [CurveBuilder]), whatever the
+// number of workers, for all capacities together. [Prefix] is simulated for
+// each capacity: a reference costs a few look-ups, and memory is 12 bytes
+// for each block that the workers hold together, 4 for each that they have seen,
+// and a bit for each worker and distinct block.
+func (c *Comparer) Compare(f Fleet, routings ...Routing) (Comparison, error) {
 	switch {
 	case f.Workers < 1:
 		return Comparison{}, fmt.Errorf("comparing routings: a fleet of %d workers", f.Workers)
 	case f.Capacity < 0:
 		return Comparison{}, fmt.Errorf("comparing routings: capacity %d is below 0 blocks", f.Capacity)
-	case blockSize < 1:
-		return Comparison{}, fmt.Errorf("comparing routings: block size %d is below 1 token", blockSize)
 	}
-	curve := s.Curve(blockSize)
-	c := Comparison{
-		SharedTotal:  curve.At(timesAtMost(f.Workers, f.Capacity, curve.Largest())),
-		SharedSingle: curve.At(f.Capacity),
+	result := Comparison{
+		SharedTotal:  c.shared.At(timesAtMost(f.Workers, f.Capacity, c.shared.Largest())),
+		SharedSingle: c.shared.At(f.Capacity),
 	}
 	for _, r := range routings {
 		if _, err := ParseRouting(string(r)); err != nil {
 			return Comparison{}, fmt.Errorf("comparing routings: %w", err)
 		}
-		c.Routed = append(c.Routed, f.route(s, r, blockSize))
+		if r == Prefix {
+			result.Routed = append(result.Routed, f.routeByPrefix(c.sequence, c.blockSize))
+		} else {
+			result.Routed = append(result.Routed, c.routeFixed(f, r))
+		}
 	}
-	return c, nil
+	return result, nil
+}
+
+// routeFixed reads the hits of a fleet from the curves of its workers.
+func (c *Comparer) routeFixed(f Fleet, routing Routing) Routed {
+	key := fixedRoute{routing, f.Workers, f.Seed}
+	curves, known := c.routed[key]
+	if !known {
+		curves = f.curves(c.sequence, routing, c.blockSize)
+		c.routed[key] = curves
+	}
+	routed := Routed{Routing: routing, Workers: make([]Hits, f.Workers)}
+	for w, curve := range curves {
+		routed.Workers[w] = curve.At(f.Capacity)
+		routed.Hits.addAll(routed.Workers[w])
+	}
+	return routed
+}
+
+// curves are those of the requests that each worker gets.
+func (f Fleet) curves(s *Sequence, routing Routing, blockSize int) []*Curve {
+	workers := make([]struct {
+		own     block.Table // numbers its blocks anew, so that memory goes by what it sees
+		builder CurveBuilder
+	}, f.Workers)
+	var ids []uint64
+	var numbers []uint32
+	pick := f.picker(s, routing)
+	for i, r := range s.requests {
+		w := &workers[pick(i)]
+		ids = ids[:0]
+		for _, number := range s.blocks(i) {
+			ids = append(ids, uint64(number))
+		}
+		numbers = w.own.AppendNumbers(numbers[:0], ids)
+		w.builder.Add(numbers, r.isl)
+	}
+	curves := make([]*Curve, f.Workers)
+	for w := range workers {
+		curves[w] = workers[w].builder.Curve(blockSize)
+	}
+	return curves
 }
 
 // timesAtMost is a*b, or most where that is smaller, without overflow.
@@ -107,17 +179,17 @@ func timesAtMost(a, b, most int) int {
 	return a * b
 }
 
-// route plays the trace against an empty fleet.
-func (f Fleet) route(s *Sequence, routing Routing, blockSize int) Routed {
-	routed := Routed{Routing: routing, Workers: make([]Hits, f.Workers)}
+// routeByPrefix plays the trace against an empty fleet.
+func (f Fleet) routeByPrefix(s *Sequence, blockSize int) Routed {
+	routed := Routed{Routing: Prefix, Workers: make([]Hits, f.Workers)}
 	caches := make([]*lru, f.Workers)
 	for i := range caches {
 		caches[i] = newLRU(f.Capacity)
 	}
-	pick := f.picker(s, routing, routed.Workers, caches)
+	router := newPrefixRouter(s.distinct, routed.Workers, caches)
 	for i, r := range s.requests {
-		w := pick(i)
 		blocks := s.blocks(i)
+		w := router.pick(blocks)
 		hit := 0
 		if f.Capacity > 0 {
 			hit = serve(caches[w], blocks)
@@ -129,8 +201,8 @@ func (f Fleet) route(s *Sequence, routing Routing, blockSize int) Routed {
 }
 
 // picker returns the function that picks the worker of each request, called in
-// their order. given is what each worker got so far.
-func (f Fleet) picker(s *Sequence, routing Routing, given []Hits, caches []*lru) func(request int) int {
+// their order.
+func (f Fleet) picker(s *Sequence, routing Routing) func(request int) int {
 	turn := 0
 	inTurn := func() int {
 		w := turn
@@ -148,9 +220,6 @@ func (f Fleet) picker(s *Sequence, routing Routing, given []Hits, caches []*lru)
 			}
 			return inTurn()
 		}
-	case Prefix:
-		router := newPrefixRouter(s.distinct, given, caches)
-		return func(request int) int { return router.pick(s.blocks(request)) }
 	default:
 		return func(int) int { return inTurn() }
 	}

@@ -11,7 +11,15 @@ import (
 )
 
 func compare(t testing.TB, rows []request, f cache.Fleet, blockSize int, routings ...cache.Routing) cache.Comparison {
-	c, err := cache.Compare(sequenceOf(rows), f, blockSize, routings...)
+	return compared(t, sequenceOf(rows), f, blockSize, routings...)
+}
+
+func compared(t testing.TB, s *cache.Sequence, f cache.Fleet, blockSize int, routings ...cache.Routing) cache.Comparison {
+	comparer, err := cache.NewComparer(s, blockSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := comparer.Compare(f, routings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +175,39 @@ func TestRequestsWithoutSessionGoInTurn(t *testing.T) {
 	}
 }
 
+func TestGroupedRequestsAreSessions(t *testing.T) {
+	rows := conversations(13, 6)
+	first, sessions := map[string]int32{}, []int32{}
+	for i, r := range rows {
+		if _, known := first[r.session]; !known {
+			first[r.session] = int32(i)
+		}
+		sessions = append(sessions, first[r.session])
+	}
+	f := cache.Fleet{Workers: 4, Capacity: 1 << 20}
+	s := sequenceOf(rows)
+	s.Group(sessions)
+	c := compared(t, s, f, 16, cache.Session)
+	used := 0
+	for _, w := range c.Routed[0].Workers {
+		if w.Requests%6 != 0 {
+			t.Errorf("a worker got %d requests: some session is split", w.Requests)
+		}
+		used += min(w.Requests, 1)
+	}
+	if used < 2 {
+		t.Errorf("all sessions went to %d worker", used)
+	}
+	for i := range sessions {
+		sessions[i] = -1
+	}
+	s.Group(sessions)
+	none := compared(t, s, f, 16, cache.Session, cache.RoundRobin)
+	if !reflect.DeepEqual(none.Routed[0].Workers, none.Routed[1].Workers) {
+		t.Errorf("session routing of requests without one %+v, round-robin %+v", none.Routed[0].Workers, none.Routed[1].Workers)
+	}
+}
+
 // A prompt that all begin with must not bring all to one worker, and prefix
 // routing must keep the sessions together nevertheless.
 func TestPrefixRoutingBalances(t *testing.T) {
@@ -213,9 +254,24 @@ func TestCompareRefuses(t *testing.T) {
 		{cache.Fleet{Workers: 1}, 0, cache.Random, "block size 0"},
 		{cache.Fleet{Workers: 1}, 16, "best", `"best" is not one of round-robin, random, session, prefix`},
 	} {
-		_, err := cache.Compare(sequenceOf(example), c.fleet, c.blockSize, c.routing)
+		comparer, err := cache.NewComparer(sequenceOf(example), c.blockSize)
+		if err == nil {
+			_, err = comparer.Compare(c.fleet, c.routing)
+		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v", c, err)
+		}
+	}
+	comparer, err := cache.NewComparer(sequenceOf(example), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What a Comparer keeps of one capacity must not show at another, nor that of
+	// one seed or number of workers at another.
+	for _, f := range []cache.Fleet{{Workers: 2, Capacity: 3}, {Workers: 2, Capacity: 1}, {Workers: 3, Capacity: 3}, {Workers: 2, Capacity: 3, Seed: 9}} {
+		got, err := comparer.Compare(f, cache.Routings()...)
+		if want := compare(t, example, f, 10, cache.Routings()...); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v: %+v, %v; want %+v", f, got, err, want)
 		}
 	}
 	huge := cache.Fleet{Workers: 1 << 10, Capacity: 1 << 60}

@@ -1,41 +1,64 @@
 package cache
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Gap is how far two LRU curves are apart in their block hit rates, 0..1.
 type Gap struct {
 	Largest float64
 	At      int // the smallest capacity in blocks with the largest gap
-	// Mean is over capacities that lie evenly on a logarithmic axis, from one
-	// block to where both curves are flat: caches are bought in doublings.
+	// Mean is over the logarithm of the capacity, from one block to where both
+	// curves are flat: caches are bought in doublings, and each counts the same.
 	Mean float64
 }
 
-// gapPoints is how many capacities the mean is taken over.
-const gapPoints = 1000
-
 // GapOf compares two curves at equal capacities in blocks, so they should be
-// of traces with one block size. The largest gap is exact: between two bends
-// both curves are straight, so it lies at a bend.
+// of traces with one block size. It is exact: between two bends both curves are
+// straight, so the largest gap lies at a bend, and the mean is an integral that
+// can be written down.
 func GapOf(a, b *Curve) Gap {
 	var g Gap
-	apart := func(capacity int) float64 {
-		return math.Abs(a.At(capacity).Rates().Block - b.At(capacity).Rates().Block)
-	}
+	largest := max(a.Largest(), b.Largest())
+	capacities := []int{1, max(largest, 1)}
 	for _, c := range []*Curve{a, b} {
 		for capacity := range c.Bends() {
-			if d := apart(capacity); d > g.Largest || d == g.Largest && d > 0 && capacity < g.At {
-				g.Largest, g.At = d, capacity
-			}
+			capacities = append(capacities, max(capacity, 1))
 		}
 	}
-	wider := a
-	if b.Largest() > a.Largest() {
-		wider = b
+	slices.Sort(capacities)
+	capacities = slices.Compact(capacities)
+	apart := func(capacity int) float64 { return a.At(capacity).Rates().Block - b.At(capacity).Rates().Block }
+	before := 0.0
+	for i, capacity := range capacities {
+		d := apart(capacity)
+		if math.Abs(d) > g.Largest {
+			g.Largest, g.At = math.Abs(d), capacity
+		}
+		if i > 0 {
+			g.Mean += overLog(float64(capacities[i-1]), float64(capacity), before, d)
+		}
+		before = d
 	}
-	points := wider.Spaced(gapPoints)
-	for _, capacity := range points {
-		g.Mean += apart(capacity) / float64(len(points))
+	if largest <= 1 {
+		g.Mean = g.Largest
+	} else {
+		g.Mean /= math.Log(float64(largest))
 	}
 	return g
+}
+
+// overLog is the integral over ln x, from x = from to x = to, of the size of a
+// value that goes in a straight line over x from start to end.
+func overLog(from, to, start, end float64) float64 {
+	slope := (end - start) / (to - from)
+	signed := func(x0, x1 float64) float64 {
+		return (start-slope*from)*math.Log(x1/x0) + slope*(x1-x0)
+	}
+	if start*end >= 0 {
+		return math.Abs(signed(from, to))
+	}
+	zero := from - start/slope
+	return math.Abs(signed(from, zero)) + math.Abs(signed(zero, to))
 }

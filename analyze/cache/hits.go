@@ -55,3 +55,13 @@ func (h *Hits) addCounted(m, tokens, blocks, isl int) {
 		h.RequestShares += float64(m) / float64(blocks)
 	}
 }
+
+// addAll adds what other requests were asked for and had.
+func (h *Hits) addAll(other Hits) {
+	h.Requests += other.Requests
+	h.Blocks += other.Blocks
+	h.Tokens += other.Tokens
+	h.HitBlocks += other.HitBlocks
+	h.HitTokens += other.HitTokens
+	h.RequestShares += other.RequestShares
+}

@@ -16,9 +16,42 @@ type KV struct {
 	HeadSize int // elements of a key or a value of a head
 	Latent   int // elements of the latent part (kv_lora_rank)
 	Rope     int // elements of the rotary part (qk_rope_head_dim)
-	// ElementBytes is the size of an element: 2 for bf16 and fp16, which all
-	// presets have, 1 for fp8.
-	ElementBytes int
+	// Element is the type of an element: [BF16] in all presets.
+	Element Element
+}
+
+// Element is the type of the numbers in a KV cache.
+type Element string
+
+// The types that engines keep a KV cache in.
+const (
+	BF16 Element = "bf16"
+	FP16 Element = "fp16"
+	FP8  Element = "fp8"
+	FP32 Element = "fp32"
+)
+
+// Elements are all types of elements.
+func Elements() []Element { return []Element{BF16, FP16, FP8, FP32} }
+
+// ParseElement returns the type of a name, in any case.
+func ParseElement(name string) (Element, error) {
+	e := Element(strings.ToLower(name))
+	if !slices.Contains(Elements(), e) {
+		return "", fmt.Errorf("KV cache type %q is not one of %s", name, names(Elements()))
+	}
+	return e, nil
+}
+
+// Bytes is the size of an element.
+func (e Element) Bytes() int {
+	switch e {
+	case FP32:
+		return 4
+	case FP8:
+		return 1
+	}
+	return 2
 }
 
 // BytesPerToken is the size of a token in the cache, over all GPUs that share
@@ -26,28 +59,28 @@ type KV struct {
 // MLA, engines keep copies: these come on top.)
 func (k KV) BytesPerToken() int {
 	if k.Latent > 0 {
-		return k.Layers * (k.Latent + k.Rope) * k.ElementBytes
+		return k.Layers * (k.Latent + k.Rope) * k.Element.Bytes()
 	}
-	return 2 * k.Layers * k.Heads * k.HeadSize * k.ElementBytes
+	return 2 * k.Layers * k.Heads * k.HeadSize * k.Element.Bytes()
 }
 
 // Arithmetic shows where BytesPerToken comes from, so that it can be checked:
-// "2 x 32 layers x 8 KV heads x 128 x 2 B = 131072 B/token". The first 2 are
+// "2 x 32 layers x 8 KV heads x 128 x 2 B (bf16) = 131072 B/token". The first 2 are
 // key and value.
 func (k KV) Arithmetic() string {
 	if k.Latent > 0 {
-		return fmt.Sprintf("%d layers x (%d latent + %d rope) x %d B = %d B/token", k.Layers, k.Latent, k.Rope, k.ElementBytes, k.BytesPerToken())
+		return fmt.Sprintf("%d layers x (%d latent + %d rope) x %d B (%s) = %d B/token", k.Layers, k.Latent, k.Rope, k.Element.Bytes(), k.Element, k.BytesPerToken())
 	}
-	return fmt.Sprintf("2 x %d layers x %d KV heads x %d x %d B = %d B/token", k.Layers, k.Heads, k.HeadSize, k.ElementBytes, k.BytesPerToken())
+	return fmt.Sprintf("2 x %d layers x %d KV heads x %d x %d B (%s) = %d B/token", k.Layers, k.Heads, k.HeadSize, k.Element.Bytes(), k.Element, k.BytesPerToken())
 }
 
 // grouped is a preset with keys and values, and latent one with MLA.
 func grouped(model string, layers, heads, headSize int) KV {
-	return KV{Model: model, Layers: layers, Heads: heads, HeadSize: headSize, ElementBytes: 2}
+	return KV{Model: model, Layers: layers, Heads: heads, HeadSize: headSize, Element: BF16}
 }
 
 func latent(model string, layers, rank, rope int) KV {
-	return KV{Model: model, Layers: layers, Latent: rank, Rope: rope, ElementBytes: 2}
+	return KV{Model: model, Layers: layers, Latent: rank, Rope: rope, Element: BF16}
 }
 
 // presets are from the models' published config.json: num_hidden_layers,
@@ -85,6 +118,7 @@ var presets = []KV{
 	latent("DeepSeek-V2", 60, 512, 64),
 	latent("DeepSeek-V3", 61, 512, 64),
 	latent("DeepSeek-R1", 61, 512, 64),
+	latent("Kimi-K2", 61, 512, 64),
 }
 
 // Presets are the models that [KVOf] knows.

@@ -2,23 +2,19 @@ package cache_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"moontide/analyze/cache"
 	"moontide/trace"
 	"moontide/trace/block"
+	"moontide/trace/tracetest"
 )
 
 const conversationBlockSize = 512
 
 // conversation reads the public Mooncake conversation trace.
 func conversation(t *testing.T) *cache.Sequence {
-	const path = "../../../shared/traces/conversation_trace.jsonl"
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the public trace is not here: %v", err)
-	}
-	r, err := trace.Open(path, trace.Options{})
+	r, err := trace.Open(tracetest.Published(t, "conversation_trace.jsonl"), trace.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +72,18 @@ func TestConversationTrace(t *testing.T) {
 			}
 		}
 	}
-	if got := cache.RoomForReuse(s); got != 8_139 {
-		t.Errorf("%d blocks hold everything that is still to be reused, want 8139", got)
+	room := cache.RoomForReuse(s)
+	if room != 8_139 {
+		t.Errorf("%d blocks hold everything that is still to be reused, want 8139", room)
+	}
+	// The bound need not let in what is never used again, and so needs one less.
+	hits, err := cache.Simulate(s, cache.Belady, conversationBlockSize, room-2, room-1, room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, all := range []bool{false, true, true} {
+		if got := hits[i].HitBlocks == curve.Infinite().HitBlocks; got != all {
+			t.Errorf("Belady at %d blocks hits %d, as an infinite cache: %v, want %v", room-2+i, hits[i].HitBlocks, got, all)
+		}
 	}
 }

@@ -1,6 +1,10 @@
 package cache
 
-import "github.com/cespare/xxhash/v2"
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // Sequence is a trace in memory: what the simulations need, which go over it
 // more than once. The zero Sequence is empty and ready. Adding is not safe for
@@ -34,6 +38,20 @@ func (s *Sequence) Add(numbers []uint32, isl int, session string) {
 		r.session = max(xxhash.Sum64String(session), 1)
 	}
 	s.requests = append(s.requests, r)
+}
+
+// Group says which requests belong together where they do not say so: requests
+// with the same number are a session, and those below 0 have none. It stands in
+// for the names that Add was given; sessions must be one for each request.
+func (s *Sequence) Group(sessions []int32) {
+	for i := range s.requests {
+		s.requests[i].session = 0
+		if n := sessions[i]; n >= 0 {
+			var name [4]byte
+			binary.LittleEndian.PutUint32(name[:], uint32(n))
+			s.requests[i].session = max(xxhash.Sum64(name[:]), 1)
+		}
+	}
 }
 
 // Len is the number of requests.

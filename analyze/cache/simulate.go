@@ -53,8 +53,8 @@ func names[T ~string](values []T) string {
 // which are in blocks and at least 0. blockSize is in tokens, at least 1.
 //
 // A capacity takes one pass over the trace: constant work for each reference,
-// for Belady a logarithm of base 64 of the trace's length. Each holds up to 24
-// bytes for each block of capacity (LRU), 4 for each distinct block and 4 for
+// for Belady a logarithm of base 64 of the trace's length. Each holds 12
+// bytes for each block of capacity and 4 for each distinct one (LRU), 4 for each distinct block and 4 for
 // each block of capacity (FIFO), 12 for each distinct block and 8 for the most
 // uses of one (LFU), or 4 bytes for each reference (Belady).
 func Simulate(s *Sequence, p Policy, blockSize int, capacities ...int) ([]Hits, error) {

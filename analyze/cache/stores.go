@@ -1,38 +1,36 @@
 package cache
 
+import "moontide/trace/block"
+
 // lru evicts the least recently used block. It takes memory for the blocks that
-// it holds and not for all there are, so that a fleet can have many.
+// it has seen and not for all there are, so that a fleet can have many.
 type lru struct {
 	capacity int
-	at       map[uint32]uint32 // from a block to its slot
-	blocks   []uint32          // the block in each slot
-	links    links             // of slots
+	slots    block.Sparse // from a block to its slot plus 1
+	blocks   []uint32     // the block in each slot
+	links    links        // of slots
 	recency  list
 	// inserted and evicted, where set, are told of blocks that come and go.
 	inserted, evicted func(number uint32)
 }
 
 func newLRU(capacity int) *lru {
-	return &lru{capacity: capacity, at: map[uint32]uint32{}, recency: list{none, none}}
+	return &lru{capacity: capacity, recency: list{none, none}}
 }
 
-func (c *lru) has(number uint32) bool {
-	_, ok := c.at[number]
-	return ok
-}
+func (c *lru) has(number uint32) bool { return c.slots.At(number) > 0 }
 
 func (c *lru) use(number uint32) {
-	slot, ok := c.at[number]
-	if ok {
+	if slot := c.slots.At(number) - 1; slot != none {
 		if slot != c.recency.newest {
 			c.links.remove(&c.recency, slot)
 			c.links.push(&c.recency, slot)
 		}
 		return
 	}
-	slot = c.freeSlot()
+	slot := c.freeSlot()
 	c.blocks[slot] = number
-	c.at[number] = slot
+	c.slots.Set(number, slot+1)
 	c.links.push(&c.recency, slot)
 	if c.inserted != nil {
 		c.inserted(number)
@@ -49,7 +47,7 @@ func (c *lru) freeSlot() uint32 {
 	slot := c.recency.oldest
 	number := c.blocks[slot]
 	c.links.remove(&c.recency, slot)
-	delete(c.at, number)
+	c.slots.Set(number, 0)
 	if c.evicted != nil {
 		c.evicted(number)
 	}

@@ -30,6 +30,7 @@ type timeline struct {
 	// last has, of each block number, the place of its last use plus 1; 0 is a
 	// block never used. It is cut into slabs, which need no copying to grow.
 	last  []*[slabSize]uint32
+	above int      // the largest number used plus 1
 	live  int      // distinct blocks used: the number of bits set
 	next  int      // the place of the next use
 	words []uint64 // the places' bits
@@ -72,7 +73,15 @@ func (t *timeline) use(numbers []uint32) {
 	// Bits are cleared a word at a time, for blocks that follow each other were
 	// mostly used together before.
 	word, mask := uint32(0), uint64(0)
-	for i, number := range numbers {
+	for i := 0; i < len(numbers); i++ {
+		number := numbers[i]
+		if int(number) >= t.above {
+			if n := t.useFresh(numbers[i:], uint32(t.next-i)); n > 0 {
+				i += n - 1
+				continue
+			}
+			t.above = int(number) + 1
+		}
 		for int(number>>slabBits) >= len(t.last) {
 			t.last = append(t.last, new([slabSize]uint32))
 		}
@@ -98,6 +107,31 @@ func (t *timeline) use(numbers []uint32) {
 	}
 	t.clear(word, mask)
 	t.count()
+}
+
+// useFresh is the quick way for most blocks: those that nobody used before and
+// whose numbers follow each other and all before. It returns how many of the
+// first numbers these are; newest is the last use of the first of them, plus 1.
+func (t *timeline) useFresh(numbers []uint32, newest uint32) int {
+	n := 0
+	for n < len(numbers) && int(numbers[n]) == t.above+n {
+		n++
+	}
+	for left := n; left > 0; {
+		if t.above>>slabBits == len(t.last) {
+			t.last = append(t.last, new([slabSize]uint32))
+		}
+		room := t.last[t.above>>slabBits][t.above%slabSize:]
+		room = room[:min(left, len(room))]
+		for i := range room {
+			room[i] = newest
+			newest--
+		}
+		t.above += len(room)
+		left -= len(room)
+	}
+	t.live += n
+	return n
 }
 
 // clear clears the bits of mask, which are set, in a word. In a chunk that is

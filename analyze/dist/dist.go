@@ -2,16 +2,15 @@
 // spread, and any quantile.
 //
 // Start with [Of], which takes a slice of values and returns their
-// [Distribution], or [OfCounts] where few values occur often. [KS] and
+// [Distribution], or [OfCounts] where few values occur often, or a [Tally] where
+// there are very many whole numbers. [KS] and
 // [Wasserstein] say how far two distributions are apart, and [BinsFor] and
 // [Distribution.Histogram] make the columns of a plot. All statistics are exact:
 // they come from the values themselves, not from buckets.
 package dist
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"sort"
 
 	"github.com/montanaflynn/stats"
@@ -23,7 +22,7 @@ import (
 //
 // A Distribution never changes, so goroutines may share it. It keeps its
 // values for [Distribution.Quantile], 8 bytes each, or 16 bytes for each
-// different value of [OfCounts].
+// different value of [OfCounts], or what a [Tally] takes.
 type Distribution struct {
 	Count int
 	Sum   float64
@@ -37,6 +36,8 @@ type Distribution struct {
 	// upTo is, for each of sorted, the number of values up to and including it;
 	// nil where each of sorted is one value.
 	upTo []int
+	// tallied are the values where they are those of a [Tally], nil elsewhere.
+	tallied *tallied
 }
 
 // Counted is a value that occurs Count times.
@@ -51,7 +52,7 @@ func Of(values []float64) Distribution {
 	if len(values) == 0 {
 		return Distribution{}
 	}
-	slices.Sort(values)
+	sortValues(values)
 	// The errors can only say that there are no values.
 	sum, _ := stats.Sum(values)
 	mean, _ := stats.Mean(values)
@@ -71,7 +72,7 @@ func Of(values []float64) Distribution {
 // Values must not be NaN; they may be given in any order and several times, and
 // one with a count of 0 or less is no value. It sorts the slice in place.
 func OfCounts(counted []Counted) Distribution {
-	slices.SortFunc(counted, func(a, b Counted) int { return cmp.Compare(a.Value, b.Value) })
+	sortCounted(counted)
 	var d Distribution
 	for _, c := range counted {
 		if c.Count <= 0 {
@@ -124,7 +125,10 @@ func (d Distribution) Quantile(p float64) float64 {
 
 // at returns the value of a rank, 0..Count-1.
 func (d Distribution) at(rank int) float64 {
-	if d.upTo == nil {
+	switch {
+	case d.tallied != nil:
+		return d.tallied.at(rank)
+	case d.upTo == nil:
 		return d.sorted[rank]
 	}
 	return d.sorted[sort.SearchInts(d.upTo, rank+1)]
@@ -136,4 +140,24 @@ func (d Distribution) first(n int) int {
 		return n
 	}
 	return d.upTo[n-1]
+}
+
+// below returns how many values are less than x.
+func (d Distribution) below(x float64) int {
+	if d.tallied != nil {
+		return d.tallied.below(x)
+	}
+	return d.first(sort.SearchFloat64s(d.sorted, x))
+}
+
+// plain is the same distribution with its values in sorted.
+func (d Distribution) plain() Distribution {
+	if d.tallied == nil {
+		return d
+	}
+	var counted []Counted
+	for value, n := range d.tallied.each {
+		counted = append(counted, Counted{value, n})
+	}
+	return OfCounts(counted)
 }

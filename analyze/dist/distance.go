@@ -34,6 +34,7 @@ func Wasserstein(a, b Distribution) float64 {
 // absolute difference of the two cumulative shares, which is constant there,
 // and the stretch's width, 0 from the last value on.
 func steps(a, b Distribution, visit func(difference, width float64)) {
+	a, b = a.plain(), b.plain()
 	i, j := 0, 0
 	x := min(a.Min, b.Min)
 	for {

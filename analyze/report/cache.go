@@ -1,10 +1,7 @@
 package report
 
 import (
-	"encoding/csv"
-	"fmt"
-	"io"
-	"strconv"
+	"slices"
 
 	"moontide/analyze/cache"
 	"moontide/trace"
@@ -15,14 +12,23 @@ type Cache struct {
 	BlockSize int // tokens
 	// Curve is the exact LRU curve.
 	Curve *cache.Curve
-	// Points are the capacities that were asked for, by policy.
+	// Asked are the capacities that were asked for, in the units of the question;
+	// nil where some that fit the trace were chosen.
+	Asked []cache.Capacity
+	// Points are the capacities, by policy.
 	Points []CachePoint
+	// RoomForReuse is [cache.RoomForReuse] where Belady's bound was asked for.
+	RoomForReuse trace.Opt[int] // blocks
 	// BytesPerToken is the size of a token in the KV cache; 0 is not known.
 	// Arithmetic shows where it comes from.
 	BytesPerToken float64
 	Arithmetic    string
-	// Fleets are comparisons of many workers with one cache, by capacity.
-	Fleets []FleetPoint
+	// Workers is how many were asked about, 0 for none. Fleets compare them with
+	// one cache, by capacity.
+	Workers int
+	Fleets  []FleetPoint
+	// SessionsInferred says that session routing went by inferred sessions.
+	SessionsInferred bool
 }
 
 // CachePoint is what one policy hits at one capacity.
@@ -43,10 +49,21 @@ type FleetPoint struct {
 var reached = []float64{0.90, 0.95, 0.99}
 
 func (c *Cache) describe(d *document) {
-	if c == nil || c.Curve == nil || c.Curve.Infinite().Blocks == 0 {
+	if c == nil {
+		return
+	}
+	if !c.known() {
+		if c.Workers > 0 {
+			d.section("Many workers")
+			d.paragraph("No row has block ids (hash_ids), so what", counted(c.Workers, "worker"), "would hit is not known.")
+		}
 		return
 	}
 	d.section("Cache size")
+	if c.Curve.Infinite().HitBlocks == 0 {
+		d.paragraph("No prompt begins like an earlier one: no cache of any size would hit, nor would several.")
+		return
+	}
 	d.paragraph("What a cache of a given size and policy would hit, shared by all requests: exact, in order of the trace.",
 		"A request's blocks are looked up together, against what was there before it arrived.")
 	t := table{columns: []string{"policy", "blocks", "tokens", "size", "block hits", "token hits"}}
@@ -58,6 +75,16 @@ func (c *Cache) describe(d *document) {
 	t.add("infinite", "", "", "", percent(all.Block)+" %", tokenRate(all))
 	d.table(t)
 	d.pause()
+	if n := c.RoomForReuse; n.Set {
+		hold := " hold"
+		if n.Value == 1 {
+			hold = " holds"
+		}
+		d.paragraph(counted(n.Value, "block")+hold+" everything that is still to be reused, with the block in use:",
+			"from there on Belady's bound is the hit rate of the infinite cache.",
+			"It may get there a block earlier, for it need not let in what is never used again.")
+		d.pause()
+	}
 	d.paragraph("The smallest LRU cache that reaches a share of the infinite token hit rate:")
 	s := table{columns: []string{"share", "blocks", "tokens", "size"}}
 	for _, share := range reached {
@@ -73,6 +100,25 @@ func (c *Cache) describe(d *document) {
 	}
 	c.describeFleets(d)
 }
+
+// Sizes are the capacities of the points, in tokens: the same room at any block
+// size.
+func (c *Cache) Sizes() []cache.Capacity {
+	var sizes []cache.Capacity
+	for _, p := range c.Points {
+		size := cache.Capacity{Amount: float64(p.Capacity * c.BlockSize), Unit: cache.Tokens}
+		if !slices.Contains(sizes, size) {
+			sizes = append(sizes, size)
+		}
+	}
+	return sizes
+}
+
+// known reports whether the trace has blocks, without which nothing can be told.
+func (c *Cache) known() bool { return c != nil && c.Curve != nil && c.Curve.Infinite().Blocks > 0 }
+
+// randomIsOneDraw keeps readers from reading much into its last digits.
+const randomIsOneDraw = "Random routing is one draw, the same each time: another would hit a little more or less."
 
 func (c *Cache) describeFleets(d *document) {
 	if len(c.Fleets) == 0 {
@@ -95,6 +141,12 @@ func (c *Cache) describeFleets(d *document) {
 	}
 	d.table(t)
 	d.paragraph("Most loaded is the prompt tokens of the busiest worker over the mean.")
+	if slices.ContainsFunc(c.Fleets[0].Routed, func(r cache.Routed) bool { return r.Routing == cache.Random }) {
+		d.paragraph(randomIsOneDraw)
+	}
+	if c.SessionsInferred {
+		d.paragraph("The trace names no sessions: session routing goes by the inferred ones, whose requests extend each other's prompts.")
+	}
 }
 
 // mostLoaded is the load of the worker with the most tokens over the mean.
@@ -117,101 +169,4 @@ func (c *Cache) bytes(blocks int) string {
 		return absent
 	}
 	return decimals(float64(blocks)*float64(c.BlockSize)*c.BytesPerToken/(1<<30), 2) + " GiB"
-}
-
-// curvePoints is how many points of the LRU curve a file or a figure gets.
-const curvePoints = 400
-
-// CSV writes the curves as one table: the LRU curve at capacities from 1 block
-// to the one from which on nothing more is hit, then the other policies at the
-// capacities that were asked for. The errors are those of w.
-func (c *Cache) CSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	out.Write([]string{"policy", "capacity_blocks", "capacity_tokens", "block_hit_rate", "token_hit_rate"})
-	line := func(policy cache.Policy, capacity int, h cache.Hits) {
-		r := h.Rates()
-		token := ""
-		if r.Token.Set {
-			token = strconv.FormatFloat(r.Token.Value, 'f', -1, 64)
-		}
-		out.Write([]string{string(policy), strconv.Itoa(capacity), strconv.Itoa(capacity * c.BlockSize), strconv.FormatFloat(r.Block, 'f', -1, 64), token})
-	}
-	for _, capacity := range c.Curve.Spaced(curvePoints) {
-		line(cache.LRU, capacity, c.Curve.At(capacity))
-	}
-	for _, p := range c.Points {
-		if p.Policy != cache.LRU {
-			line(p.Policy, p.Capacity, p.Hits)
-		}
-	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		return fmt.Errorf("writing curves: %w", err)
-	}
-	return nil
-}
-
-type cacheJSON struct {
-	Policy         string  `json:"policy"`
-	CapacityBlocks int     `json:"capacity_blocks"`
-	CapacityTokens int     `json:"capacity_tokens"`
-	CapacityBytes  *number `json:"capacity_bytes"`
-	BlockHitRate   number  `json:"block_hit_rate"`
-	TokenHitRate   *number `json:"token_hit_rate"`
-}
-
-type smallestJSON struct {
-	Share          number  `json:"share"` // of the infinite token hit rate
-	CapacityBlocks int     `json:"capacity_blocks"`
-	CapacityTokens int     `json:"capacity_tokens"`
-	CapacityBytes  *number `json:"capacity_bytes"`
-}
-
-type fleetJSON struct {
-	Routing        string  `json:"routing"`
-	Workers        int     `json:"workers"`
-	CapacityBlocks int     `json:"capacity_blocks"` // of each worker
-	BlockHitRate   number  `json:"block_hit_rate"`
-	TokenHitRate   *number `json:"token_hit_rate"`
-}
-
-func (c *Cache) policies() []cacheJSON {
-	var out []cacheJSON
-	for _, p := range c.Points {
-		r := p.Hits.Rates()
-		out = append(out, cacheJSON{string(p.Policy), p.Capacity, p.Capacity * c.BlockSize, c.bytesJSON(p.Capacity), number(r.Block), numberOf(r.Token)})
-	}
-	return out
-}
-
-func (c *Cache) smallest() []smallestJSON {
-	var out []smallestJSON
-	for _, share := range reached {
-		n := c.Curve.SmallestByToken(share)
-		out = append(out, smallestJSON{number(share), n, n * c.BlockSize, c.bytesJSON(n)})
-	}
-	return out
-}
-
-func (c *Cache) fleets() []fleetJSON {
-	var out []fleetJSON
-	for _, f := range c.Fleets {
-		line := func(name string, workers, capacity int, h cache.Hits) {
-			r := h.Rates()
-			out = append(out, fleetJSON{name, workers, capacity, number(r.Block), numberOf(r.Token)})
-		}
-		line("shared-single", 1, f.Capacity, f.SharedSingle)
-		for _, routed := range f.Routed {
-			line(string(routed.Routing), f.Workers, f.Capacity, routed.Hits)
-		}
-		line("shared-total", 1, f.Capacity*f.Workers, f.SharedTotal)
-	}
-	return out
-}
-
-func (c *Cache) bytesJSON(blocks int) *number {
-	if c.BytesPerToken == 0 {
-		return nil
-	}
-	return numberOf(trace.Some(float64(blocks) * float64(c.BlockSize) * c.BytesPerToken))
 }

@@ -32,6 +32,9 @@ func (c Comparison) HTML(w io.Writer) error {
 func (c Comparison) document() *document {
 	d := &document{title: "TRACE COMPARISON", subject: "Measured against: " + c[0].Name}
 	c.sideBySide(d)
+	c.caches(d)
+	c.fleets(d)
+	c.services(d)
 	c.distances(d)
 	return d
 }
@@ -39,10 +42,7 @@ func (c Comparison) document() *document {
 // sideBySide puts the statistics of all traces into one table.
 func (c Comparison) sideBySide(d *document) {
 	d.section("Side by side")
-	t := table{columns: []string{""}}
-	for _, data := range c {
-		t.columns = append(t.columns, oneLine(data.Name))
-	}
+	t := c.table()
 	line := func(label string, value func(a *analyze.Analysis) string) {
 		row := []string{label}
 		for _, data := range c {
@@ -61,6 +61,7 @@ func (c Comparison) sideBySide(d *document) {
 	}
 	arrivals("duration, s", func(at *analyze.Arrivals) string { return decimals(at.Duration()/1000, 1) })
 	arrivals("rate, req/s", func(at *analyze.Arrivals) string { return optional(at.Rate, 3) })
+	arrivals("rows that go back in time", func(at *analyze.Arrivals) string { return grouped(at.Backwards) })
 	arrivals("inter-arrival CV", func(at *analyze.Arrivals) string { return optional(at.CV, 3) })
 	lengths := func(name string, of func(a *analyze.Analysis) dist.Distribution) {
 		line(name+" mean", func(a *analyze.Analysis) string { return decimals(of(a).Mean, 1) })
@@ -80,11 +81,22 @@ func (c Comparison) sideBySide(d *document) {
 		})
 	}
 	shared("block size", func(p *analyze.Prefix) string { return grouped(p.BlockSize.Tokens) })
+	line("rows that the block size fits", func(a *analyze.Analysis) string {
+		if a.Prefix == nil {
+			return absent
+		}
+		return share(a.BlockFit.Fits, a.BlockFit.Rows)
+	})
 	shared("unique / total blocks", func(p *analyze.Prefix) string { return share(p.UniqueBlocks, p.TotalBlocks) })
 	shared("block hit rate, infinite cache", func(p *analyze.Prefix) string { return percent(p.Infinite.Block) + " %" })
 	shared("token hit rate, infinite cache", func(p *analyze.Prefix) string { return optionalPercent(p.Infinite.Token) + " %" })
 	line("observed context mean", func(a *analyze.Analysis) string { return optional(a.Observed.Mean, 1) })
 	d.table(t)
+	for _, data := range c {
+		if warning := BlockSizeWarning(data.Analysis); warning != "" {
+			d.paragraph("Warning: " + oneLine(data.Name) + ": " + warning)
+		}
+	}
 }
 
 // Distances are how far a trace is from another. What one of them cannot give
@@ -97,7 +109,7 @@ type Distances struct {
 // DistancesOf measures how far b is from a.
 func DistancesOf(a, b Dataset) Distances {
 	d := Distances{Comparison: analyze.Compare(a.Analysis, b.Analysis)}
-	if a.Cache != nil && b.Cache != nil && a.Cache.BlockSize == b.Cache.BlockSize {
+	if a.Cache.known() && b.Cache.known() && a.Cache.BlockSize == b.Cache.BlockSize {
 		d.LRU = trace.Some(cache.GapOf(a.Cache.Curve, b.Cache.Curve))
 	}
 	return d
@@ -119,12 +131,17 @@ func (c Comparison) distances(d *document) {
 		line("OSL", "tokens", x.OSL)
 		line("observed context", "tokens", x.Context)
 		line("inter-arrival", "ms", x.Gap)
+		line("turns of a session", "turns", x.Turns)
+		line("turn to next turn", "ms", x.TurnGap)
+		if x.Delay.Set { // few traces have any
+			line("given delay", "ms", x.Delay)
+		}
 		d.table(t)
 		if !x.LRU.Set {
 			d.paragraph("LRU curves are compared where both traces have block ids of one size.")
 			continue
 		}
-		d.row("LRU curve, largest gap", percent(x.LRU.Value.Largest), "points", "at "+grouped(x.LRU.Value.At)+" blocks")
+		d.row("LRU curve, largest gap", percent(x.LRU.Value.Largest), "points", "at "+counted(x.LRU.Value.At, "block"))
 		d.row("LRU curve, mean gap", percent(x.LRU.Value.Mean), "points", "over log capacity")
 	}
 }
@@ -140,6 +157,9 @@ type distancesJSON struct {
 	OSL          *distanceJSON `json:"osl"`
 	Context      *distanceJSON `json:"context"`
 	InterArrival *distanceJSON `json:"inter_arrival"`
+	Turns        *distanceJSON `json:"turns"`
+	TurnGap      *distanceJSON `json:"turn_gap"`
+	Delay        *distanceJSON `json:"delay,omitempty"`
 	LRULargest   *number       `json:"lru_largest_gap"`
 	LRULargestAt *int          `json:"lru_largest_gap_blocks"`
 	LRUMean      *number       `json:"lru_mean_gap"`
@@ -170,7 +190,8 @@ func distancesJSONOf(name string, x Distances) distancesJSON {
 		}
 		return &distanceJSON{number(d.Value.KS), number(d.Value.Wasserstein)}
 	}
-	out := distancesJSON{Trace: name, ISL: of(x.ISL), OSL: of(x.OSL), Context: of(x.Context), InterArrival: of(x.Gap)}
+	out := distancesJSON{Trace: name, ISL: of(x.ISL), OSL: of(x.OSL), Context: of(x.Context), InterArrival: of(x.Gap),
+		Turns: of(x.Turns), TurnGap: of(x.TurnGap), Delay: of(x.Delay)}
 	if x.LRU.Set {
 		g := x.LRU.Value
 		out.LRULargest, out.LRULargestAt, out.LRUMean = new(number(g.Largest)), &g.At, new(number(g.Mean))

@@ -2,6 +2,9 @@ package report
 
 import (
 	"io"
+	"math"
+	"slices"
+	"strings"
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
@@ -12,47 +15,92 @@ import (
 // PNG writes the figures of the report as one picture. The errors are those of
 // w.
 func (d Dataset) PNG(w io.Writer) error {
-	sheet := figure.Sheet{Title: "Trace: " + oneLine(d.Name)}
-	var row figure.Row
-	for _, f := range d.document().figures() {
-		if row.Figures = append(row.Figures, f); len(row.Figures) == 2 {
-			sheet.Rows = append(sheet.Rows, row)
-			row = figure.Row{}
-		}
-	}
-	if len(row.Figures) > 0 {
-		sheet.Rows = append(sheet.Rows, row)
-	}
-	return figure.WritePNG(w, sheet, figure.Options{})
+	return figure.WritePNG(w, d.sheet(), figure.Options{})
 }
 
-func datasetFigures(d *document, data Dataset) {
+func (d Dataset) sheet() figure.Sheet {
+	figures, missing := datasetFigures(d)
+	sheet := figure.Sheet{Title: "Trace: " + oneLine(d.Name)}
+	if len(missing) > 0 {
+		sheet.Note = "Not drawn: " + strings.Join(missing, ", ")
+	}
+	for row := range slices.Chunk(figures, 2) {
+		sheet.Rows = append(sheet.Rows, figure.Row{Figures: row})
+	}
+	return sheet
+}
+
+// datasetFigures draws what there is to draw, and says of the rest why not.
+func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 	a := data.Analysis
-	d.section("Figures")
-	d.figure(histogram("Input sequence length", "ISL", "tokens", a.ISL, 1))
-	d.figure(histogram("Output sequence length", "OSL", "tokens", a.OSL, 1))
-	if a.Arrivals != nil && len(a.Arrivals.Series.Counts) > 0 {
-		d.figure(arrivalsFigure(a.Arrivals))
+	draw := func(f figure.Figure) { figures = append(figures, f) }
+	skip := func(what, why string) { missing = append(missing, what+" ("+why+")") }
+
+	draw(histogram("Input sequence length", "ISL", "tokens", a.ISL, 1))
+	draw(histogram("Output sequence length", "OSL", "tokens", a.OSL, 1))
+	if a.Lengths.Ratios.Count > 0 {
+		draw(histogram("Input tokens for each output token", "ISL / OSL", "", a.Lengths.Ratios, 1))
+	} else {
+		skip("ISL / OSL", "no answer has tokens")
 	}
-	if data.Cache != nil && data.Cache.Curve != nil && data.Cache.Curve.Infinite().Blocks > 0 {
-		d.figure(data.Cache.figure())
+	switch {
+	case a.Arrivals == nil:
+		skip("arrivals", "no row has a timestamp")
+	case !a.Arrivals.Rate.Set:
+		skip("arrivals", "there is one single time")
+	default:
+		draw(arrivalsFigure(a.Arrivals))
 	}
-	if p := a.Prefix; p != nil && p.Reuse.Time.Count > 0 {
+	p := a.Prefix
+	switch {
+	case p == nil:
+		skip("hit rates, reuse intervals", "no row has block ids")
+		return figures, missing
+	case p.HitBlocks == 0:
+		skip("hit rates, reuse intervals", "no prompt begins like an earlier one")
+		return figures, missing
+	}
+	if c := data.Cache; c != nil && c.Curve != nil {
+		draw(c.figure())
+	}
+	if p.Reuse.Time.Count > 0 {
 		f := histogram("Reuse intervals", "Time since a block's last use", "", p.Reuse.Time, 1000)
 		f.X.Quantity = figure.Duration
 		f.Y.Label = "Block hits"
-		d.figure(f)
+		nameMarks(&f)
+		draw(f)
+	} else {
+		skip("reuse intervals", "no timestamps")
 	}
+	return figures, missing
 }
 
-// columns is how many bars a histogram gets.
-const columns = 60
+// binsOf gives few values few columns, so that these say more than single
+// values do, and many no more than a picture has room for.
+func binsOf(values dist.Distribution) dist.Bins {
+	const least, most = 10, 60
+	columns := int(2 * math.Sqrt(float64(values.Count)))
+	return dist.BinsFor(min(max(columns, least), most), values)
+}
 
 // histogram draws a distribution, its values divided by a unit.
 func histogram(title, label, unit string, values dist.Distribution, divisor float64) figure.Figure {
-	bins := dist.BinsFor(columns, values)
+	f := figure.Figure{
+		Title: title, NoLegend: true,
+		X: figure.Axis{Label: label, Unit: unit},
+		Y: figure.Axis{Label: "Requests"},
+	}
+	if values.Count == 0 {
+		return f
+	}
+	if values.Min == values.Max {
+		oneColumn(&f, values.Min/divisor, values.Count)
+		return f
+	}
+	bins := binsOf(values)
 	counts := values.Histogram(bins)
 	if bins.Log && bins.Edges[0] == 0 { // zeros have no place on a log axis
+		f.Note = grouped(counts[0]) + " of value 0 are not on the log axis"
 		bins.Edges, counts = bins.Edges[1:], counts[1:]
 	}
 	x, y := make([]float64, len(bins.Edges)), make([]float64, len(counts))
@@ -62,31 +110,59 @@ func histogram(title, label, unit string, values dist.Distribution, divisor floa
 	for i, n := range counts {
 		y[i] = float64(n)
 	}
-	f := figure.Figure{
-		Title: title, NoLegend: true,
-		X:      figure.Axis{Label: label, Unit: unit, Log: bins.Log},
-		Y:      figure.Axis{Label: "Requests"},
-		Series: []figure.Series{{Name: title, Kind: figure.Bars, X: x, Y: y}},
+	f.X.Log = bins.Log
+	f.Series = []figure.Series{{Name: title, Kind: figure.Bars, X: x, Y: y}}
+	f.Marks = []figure.Mark{
+		{Label: "median", At: values.Quantile(0.5) / divisor},
+		{Label: "p99", At: values.Quantile(0.99) / divisor, Dashed: true},
 	}
-	if values.Count > 0 {
-		f.Marks = []figure.Mark{
-			{Label: "median", At: values.Quantile(0.5) / divisor},
-			{Label: "p99", At: values.Quantile(0.99) / divisor, Dashed: true},
-		}
-	}
+	nameMarks(&f)
 	return f
 }
 
+// oneColumn draws values that are all alike: in the middle of an axis from 0,
+// as a column that is no wider than those of others.
+func oneColumn(f *figure.Figure, value float64, count int) {
+	low, high := 0.0, 2*value
+	if value == 0 {
+		high = 1
+	}
+	half := (high - low) / 60
+	f.X.Min, f.X.Max = &low, &high
+	f.Series = []figure.Series{{Name: f.Title, Kind: figure.Bars, X: []float64{max(0, value-half), value + half}, Y: []float64{float64(count)}}}
+	f.Marks = []figure.Mark{{Label: "all", At: value}}
+	nameMarks(f)
+}
+
+// nameMarks adds to each mark its value.
+func nameMarks(f *figure.Figure) {
+	for i := range f.Marks {
+		m := &f.Marks[i]
+		value := f.X.Text(m.At)
+		if f.X.Quantity == figure.Number && m.At >= 100 {
+			value = decimals(m.At, 0)
+		}
+		name, _, _ := strings.Cut(m.Label, " ")
+		m.Label = name + " " + value
+	}
+}
+
+// arrivalsFigure begins with the first arrival, before which its window may
+// begin, and goes on to the end of the last window.
 func arrivalsFigure(at *analyze.Arrivals) figure.Figure {
 	s := at.Series
-	x, y := make([]float64, len(s.Counts)), make([]float64, len(s.Counts))
+	var x, y []float64
 	for i, n := range s.Counts {
-		x[i] = (s.Start + float64(i)*s.Step) / 1000
-		y[i] = float64(n) / (s.Step / 1000)
+		x = append(x, (s.Start+float64(i)*s.Step)/1000)
+		y = append(y, float64(n)/(s.Step/1000))
 	}
+	last := len(y) - 1
+	x, y = append(x, (s.Start+float64(last+1)*s.Step)/1000), append(y, y[last])
+	x[0] = max(x[0], at.First/1000)
+	time := figure.Axis{Label: "Time of the trace", Quantity: figure.Duration}
 	return figure.Figure{
-		Title: "Arrivals over time", Note: "mean of each " + decimals(s.Step/1000, 0) + " s", NoLegend: true,
-		X:      figure.Axis{Label: "Time of the trace", Quantity: figure.Duration},
+		Title: "Arrivals over time", Note: "mean of each " + time.Text(s.Step/1000), NoLegend: true,
+		X:      time,
 		Y:      figure.Axis{Label: "Arrival rate", Unit: "requests/s"},
 		Series: []figure.Series{{Name: "arrivals", Kind: figure.Steps, X: x, Y: y}},
 	}
@@ -97,24 +173,30 @@ func (c *Cache) figure() figure.Figure {
 	f := figure.Figure{
 		Title: "Hit rate against cache size",
 		X:     figure.Axis{Label: "Cache size", Unit: "tokens", Log: true},
-		Y:     figure.Axis{Label: "Blocks hit", Quantity: figure.Percent},
+		Y:     figure.Axis{Label: "Block hit rate", Quantity: figure.Percent},
 	}
 	scale := float64(c.BlockSize)
 	if c.BytesPerToken > 0 {
 		f.X.Unit, f.X.Quantity = "", figure.Bytes
 		scale *= c.BytesPerToken
 	}
-	lru := figure.Series{Name: string(cache.LRU), Kind: figure.Line}
-	for _, capacity := range c.Curve.Spaced(curvePoints) {
-		lru.X = append(lru.X, float64(capacity)*scale)
-		lru.Y = append(lru.Y, c.Curve.At(capacity).Rates().Block)
+	lru := figure.Series{Name: policyName(cache.LRU), Kind: figure.Line}
+	least, capacities := c.leastDrawn(), c.Curve.Spaced(curvePoints)
+	if len(capacities) == c.Curve.Largest() { // each size there is: a rate holds up to the next
+		lru.Kind = figure.Steps
+	}
+	for _, capacity := range capacities {
+		if capacity >= least {
+			lru.X = append(lru.X, float64(capacity)*scale)
+			lru.Y = append(lru.Y, c.Curve.At(capacity).Rates().Block)
+		}
 	}
 	f.Series = append(f.Series, lru)
 	for _, policy := range cache.Policies() {
 		if policy == cache.LRU {
 			continue
 		}
-		s := figure.Series{Name: string(policy), Kind: figure.Line, Dashed: policy == cache.Belady}
+		s := figure.Series{Name: policyName(policy), Kind: figure.Line, Dashed: policy == cache.Belady}
 		for _, p := range c.Points {
 			if p.Policy == policy {
 				s.X = append(s.X, float64(p.Capacity)*scale)
@@ -127,4 +209,24 @@ func (c *Cache) figure() figure.Figure {
 	}
 	f.Marks = []figure.Mark{{Label: "infinite", At: c.Curve.Infinite().Rates().Block, OnY: true, Dashed: true}}
 	return f
+}
+
+// leastDrawn is the smallest capacity of the figure: smaller caches than were
+// asked for and than a thousandth of what the curve needs to be flat say little.
+func (c *Cache) leastDrawn() int {
+	least := max(1, c.Curve.Largest()/1000)
+	for _, p := range c.Points {
+		if p.Capacity > 0 {
+			least = min(least, p.Capacity)
+		}
+	}
+	return least
+}
+
+// policyName is a policy in a legend.
+func policyName(p cache.Policy) string {
+	if p == cache.Belady {
+		return "Belady's bound"
+	}
+	return strings.ToUpper(string(p))
 }

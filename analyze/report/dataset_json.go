@@ -20,8 +20,8 @@ type datasetJSON struct {
 	Requests    int              `json:"requests"`
 	DurationMs  *number          `json:"duration_ms"`
 	BlockSize   *int             `json:"block_size"`
-	ISL         *distJSON        `json:"isl"`
-	OSL         *distJSON        `json:"osl"`
+	ISL         *lengthJSON      `json:"isl"`
+	OSL         *lengthJSON      `json:"osl"`
 	Blocks      blocksJSON       `json:"blocks"`
 	Cache       cachesJSON       `json:"cache"`
 	Context     contextJSON      `json:"context"`
@@ -34,17 +34,43 @@ type datasetJSON struct {
 }
 
 type distJSON struct {
-	Mean number `json:"mean"`
-	Std  number `json:"std"`
-	Min  number `json:"min"`
-	P25  number `json:"p25"`
-	P50  number `json:"p50"`
-	P75  number `json:"p75"`
-	P90  number `json:"p90"`
-	P95  number `json:"p95"`
-	P99  number `json:"p99"`
-	Max  number `json:"max"`
-	Sum  number `json:"sum"`
+	Count int    `json:"count"`
+	Mean  number `json:"mean"`
+	Std   number `json:"std"`
+	Min   number `json:"min"`
+	P1    number `json:"p1"`
+	P5    number `json:"p5"`
+	P10   number `json:"p10"`
+	P25   number `json:"p25"`
+	P50   number `json:"p50"`
+	P75   number `json:"p75"`
+	P90   number `json:"p90"`
+	P95   number `json:"p95"`
+	P99   number `json:"p99"`
+	P99_9 number `json:"p99_9"`
+	Max   number `json:"max"`
+	Sum   number `json:"sum"`
+}
+
+// lengthJSON is a distribution with its shape.
+type lengthJSON struct {
+	*distJSON
+	Histogram histogramJSON `json:"histogram"`
+}
+
+// histogramJSON has one edge more than counts. A count is of the values from its
+// lower edge up to, and but for the last without, its upper one.
+type histogramJSON struct {
+	Log    bool     `json:"log"` // columns are equally wide on a log axis
+	Edges  []number `json:"edges"`
+	Counts []int    `json:"counts"`
+}
+
+type lengthsJSON struct {
+	Ratio    *number     `json:"isl_per_osl"` // of the sums
+	Ratios   *lengthJSON `json:"ratios"`      // of each request with an answer
+	Pearson  *number     `json:"pearson"`
+	Spearman *number     `json:"spearman"`
 }
 
 type blocksJSON struct {
@@ -52,6 +78,8 @@ type blocksJSON struct {
 	Unique     *int    `json:"unique"`
 	SizeSource *string `json:"size_source"` // "given", "detected" or "assumed"
 	Requests   *int    `json:"requests"`    // rows with ids
+	Fitting    *int    `json:"fitting"`     // of them, those that the block size fits
+	BetterSize *int    `json:"better_size"` // that fits more; null where none is known
 }
 
 type cachesJSON struct {
@@ -59,6 +87,7 @@ type cachesJSON struct {
 	Policies      []cacheJSON    `json:"policies"`
 	Smallest      []smallestJSON `json:"smallest"`
 	Workers       []fleetJSON    `json:"workers"`
+	RoomForReuse  *int           `json:"room_for_reuse_blocks"` // null where Belady's bound was not asked for
 	BytesPerToken *number        `json:"kv_bytes_per_token"`
 }
 
@@ -91,7 +120,8 @@ type arrivalsJSON struct {
 	GridMs             *number `json:"grid_ms"`
 	FirstMs            *number `json:"first_ms"`
 	LastMs             *number `json:"last_ms"`
-	Requests           *int    `json:"requests"` // rows with a timestamp
+	Requests           *int    `json:"requests"`  // rows with a timestamp
+	Backwards          *int    `json:"backwards"` // of them, those before the row above
 	Dispersion1s       *number `json:"dispersion_1s"`
 	Dispersion60s      *number `json:"dispersion_60s"`
 }
@@ -101,8 +131,8 @@ func datasetOf(data Dataset) datasetJSON {
 	d := datasetJSON{
 		Trace:    data.Name,
 		Requests: a.Requests,
-		ISL:      distOf(a.ISL),
-		OSL:      distOf(a.OSL),
+		ISL:      lengthOf(a.ISL),
+		OSL:      lengthOf(a.OSL),
 		Context: contextJSON{
 			ObservedMean:        numberOf(a.Observed.Mean),
 			ObservedUniqueMean:  numberOf(a.Observed.UniqueMean),
@@ -117,23 +147,25 @@ func datasetOf(data Dataset) datasetJSON {
 		d.Blocks = blocksJSON{
 			Total: &p.TotalBlocks, Unique: &p.UniqueBlocks,
 			SizeSource: &p.BlockSize.How, Requests: &p.Requests,
+			Fitting: &a.BlockFit.Fits, BetterSize: orNull(a.BlockFit.Better, a.BlockFit.Better > 0),
 		}
 		d.Cache.Infinite = infiniteOf(p)
 	}
-	d.Lengths = lengthsJSON{numberOf(a.Lengths.Ratio), numberOf(a.Lengths.Pearson), numberOf(a.Lengths.Spearman)}
+	d.Lengths = lengthsJSON{numberOf(a.Lengths.Ratio), lengthOf(a.Lengths.Ratios), numberOf(a.Lengths.Pearson), numberOf(a.Lengths.Spearman)}
 	if c := data.Cache; c != nil && c.Curve != nil {
 		d.Cache.Policies, d.Cache.Smallest, d.Cache.Workers = c.policies(), c.smallest(), c.fleets()
+		d.Cache.RoomForReuse = orNull(c.RoomForReuse.Value, c.RoomForReuse.Set)
 		if c.BytesPerToken > 0 {
 			d.Cache.BytesPerToken = new(number(c.BytesPerToken))
 		}
 	}
 	if p := a.Prefix; p != nil {
-		d.Reuse, d.Sharing = reuseOf(p), sharingOf(p)
+		d.Reuse, d.Sharing = reuseOf(p, data.Cache), sharingOf(p)
 	}
 	if s := a.Sessions; s != nil {
 		d.Sessions = sessionsOf(s)
 	}
-	if s := data.Service; s != nil {
+	if s := data.Service; s != nil && a.Arrivals != nil {
 		d.Concurrency = &concurrencyJSON{number(s.TTFT), number(s.TPOT), numberOf(s.Little), numberOf(s.Mean), s.Peak}
 	}
 	if at := a.Arrivals; at != nil {
@@ -170,6 +202,7 @@ func arrivalsOf(at *analyze.Arrivals) arrivalsJSON {
 		FirstMs:            new(number(at.First)),
 		LastMs:             new(number(at.Last)),
 		Requests:           &at.Requests,
+		Backwards:          &at.Backwards,
 	}
 }
 
@@ -180,9 +213,23 @@ func distOf(d dist.Distribution) *distJSON {
 	}
 	quantile := func(p float64) number { return number(d.Quantile(p)) }
 	return &distJSON{
-		Mean: number(d.Mean), Std: number(d.Std), Min: number(d.Min),
+		Count: d.Count, Mean: number(d.Mean), Std: number(d.Std), Min: number(d.Min),
+		P1: quantile(0.01), P5: quantile(0.05), P10: quantile(0.10),
 		P25: quantile(0.25), P50: quantile(0.50), P75: quantile(0.75),
-		P90: quantile(0.90), P95: quantile(0.95), P99: quantile(0.99),
+		P90: quantile(0.90), P95: quantile(0.95), P99: quantile(0.99), P99_9: quantile(0.999),
 		Max: number(d.Max), Sum: number(d.Sum),
 	}
+}
+
+// lengthOf is nil for the distribution of no values.
+func lengthOf(d dist.Distribution) *lengthJSON {
+	if d.Count == 0 {
+		return nil
+	}
+	bins := binsOf(d)
+	h := histogramJSON{Log: bins.Log, Counts: d.Histogram(bins)}
+	for _, edge := range bins.Edges {
+		h.Edges = append(h.Edges, number(edge))
+	}
+	return &lengthJSON{distOf(d), h}
 }

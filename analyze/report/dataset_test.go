@@ -7,6 +7,7 @@ import (
 	"flag"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/analyze"
+	"moontide/analyze/cache"
 	"moontide/analyze/report"
 	"moontide/trace"
 )
@@ -167,13 +169,18 @@ func datasetJSON(t *testing.T, name string, a *analyze.Analysis) (text string, l
 	if err := (report.Dataset{Name: name, Analysis: a}).JSON(&out); err != nil {
 		t.Fatal(err)
 	}
+	return out.String(), leavesOf(t, out.Bytes())
+}
+
+func leavesOf(t *testing.T, text []byte) map[string]any {
+	t.Helper()
 	var decoded any
-	if err := json.Unmarshal(out.Bytes(), &decoded); err != nil {
-		t.Fatalf("%v in %s", err, out.String())
+	if err := json.Unmarshal(text, &decoded); err != nil {
+		t.Fatalf("%v in %s", err, text)
 	}
-	leaves = map[string]any{}
+	leaves := map[string]any{}
 	flatten("", decoded, leaves)
-	return out.String(), leaves
+	return leaves
 }
 
 func TestDatasetJSON(t *testing.T) {
@@ -183,16 +190,19 @@ func TestDatasetJSON(t *testing.T) {
 	// 1024 + 512 + 1000. Context: 1000, 1024, 512, 1000.
 	want := map[string]any{
 		"trace": "example.jsonl", "requests": 5.0, "duration_ms": 4000.0, "block_size": 512.0,
-		"isl.mean": 1000.0, "isl.std": math.Sqrt(301250.0 / 5), "isl.min": 600.0, "isl.p25": 1000.0, "isl.p50": 1000.0,
-		"isl.p75": 1025.0, "isl.p90": 1235.0, "isl.p95": 1305.0, "isl.p99": 1361.0, "isl.max": 1375.0, "isl.sum": 5000.0,
-		"osl.mean": 20.0, "osl.std": math.Sqrt(200), "osl.min": 0.0, "osl.p25": 10.0, "osl.p50": 20.0,
-		"osl.p75": 30.0, "osl.p90": 36.0, "osl.p95": 38.0, "osl.p99": 39.6, "osl.max": 40.0, "osl.sum": 100.0,
-		"blocks.total": 9.0, "blocks.unique": 4.0, "blocks.size_source": "assumed", "blocks.requests": 4.0,
+		"isl.count": 5.0, "isl.mean": 1000.0, "isl.std": math.Sqrt(301250.0 / 5), "isl.min": 600.0,
+		"isl.p1": 616.0, "isl.p5": 680.0, "isl.p10": 760.0, "isl.p25": 1000.0, "isl.p50": 1000.0, "isl.p75": 1025.0,
+		"isl.p90": 1235.0, "isl.p95": 1305.0, "isl.p99": 1361.0, "isl.p99_9": 1373.6, "isl.max": 1375.0, "isl.sum": 5000.0,
+		"osl.count": 5.0, "osl.mean": 20.0, "osl.std": math.Sqrt(200), "osl.min": 0.0,
+		"osl.p1": 0.4, "osl.p5": 2.0, "osl.p10": 4.0, "osl.p25": 10.0, "osl.p50": 20.0, "osl.p75": 30.0,
+		"osl.p90": 36.0, "osl.p95": 38.0, "osl.p99": 39.6, "osl.p99_9": 39.96, "osl.max": 40.0, "osl.sum": 100.0,
+		"isl.histogram.log": false, "osl.histogram.log": false, "lengths.ratios.histogram.log": false,
+		"blocks.total": 9.0, "blocks.unique": 4.0, "blocks.size_source": "assumed", "blocks.requests": 4.0, "blocks.fitting": 4.0, "blocks.better_size": nil,
 		"cache.infinite.block_hit_rate": 5.0 / 9, "cache.infinite.token_hit_rate": 2536.0 / 3625,
 		"cache.infinite.mean_request_hit_rate": (2.0/3 + 1.0/2 + 1) / 4,
 		"cache.infinite.hit_blocks":            5.0, "cache.infinite.hit_tokens": 2536.0,
 		"cache.infinite.requests_no_hit": 1.0, "cache.infinite.requests_all_hit": 1.0,
-		"cache.policies": nil, "cache.smallest": nil, "cache.workers": nil, "cache.kv_bytes_per_token": nil,
+		"cache.policies": nil, "cache.smallest": nil, "cache.workers": nil, "cache.room_for_reuse_blocks": nil, "cache.kv_bytes_per_token": nil,
 		"context.observed_mean": 884.0, "context.observed_unique_mean": 22.25, "context.observed_shared_ratio": 3536.0 / 3625,
 		"context.declared_mean": 640.0, "context.declared_unique_mean": 266.25, "context.declared_shared_ratio": 2560.0 / 3625,
 		// Steps 0, 2000, 2000: mean 4000/3, deviation 2000 * sqrt(2)/3.
@@ -200,12 +210,14 @@ func TestDatasetJSON(t *testing.T) {
 		// Windows of a second hold 2, 0, 1, 0: mean 0.75, variance 0.6875.
 		"arrivals.dispersion_1s": 0.6875 / 0.75, "arrivals.dispersion_60s": nil,
 		"arrivals.distinct_timestamps": 3.0, "arrivals.max_per_timestamp": 2.0, "arrivals.grid_ms": nil,
-		"arrivals.first_ms": 0.0, "arrivals.last_ms": 4000.0, "arrivals.requests": 4.0,
+		"arrivals.first_ms": 0.0, "arrivals.last_ms": 4000.0, "arrivals.requests": 4.0, "arrivals.backwards": 0.0,
 		// Deviations 0 25 -400 0 375 and -10 0 10 20 -20; ranks 2.5 4 1 2.5 5 and 2 3 4 5 1.
 		"lengths.isl_per_osl": 50.0, "lengths.pearson": -11500 / math.Sqrt(301250*1000), "lengths.spearman": -6.5 / math.Sqrt(95),
+		// Of the four requests with an answer: 20, 25, 51.25, 100.
+		"lengths.ratios.count": 4.0, "lengths.ratios.mean": 196.25 / 4, "lengths.ratios.p50": 38.125, "lengths.ratios.p99_9": 100 - 0.003*48.75, "lengths.ratios.max": 100.0,
 		// Block 0 is used again after 0, 2000 and 2000 ms, block 1 after 0 and 4000.
 		"reuse.time_ms.mean": 1600.0, "reuse.time_ms.p50": 2000.0, "reuse.time_ms.max": 4000.0,
-		"reuse.requests.mean": 1.2, "reuse.requests.p50": 1.0, "reuse.requests.max": 2.0,
+		"reuse.requests.mean": 1.2, "reuse.requests.p50": 1.0, "reuse.requests.max": 2.0, "reuse.blocks": nil,
 		"sessions.inferred": false, "sessions.sessions": 1.0, "sessions.multi_turn": 0.0, "sessions.requests": 1.0,
 		"sessions.turns.mean": 1.0, "sessions.turns.p50": 1.0, "sessions.turns.max": 1.0,
 		"sessions.gap_ms": nil, "sessions.delay_ms": nil, "sessions.growth": nil,
@@ -221,13 +233,52 @@ func TestDatasetJSON(t *testing.T) {
 	// Of the further distributions, three values stand for the rest.
 	for key := range got {
 		part, stat := key[:strings.IndexByte(key+".", '.')], key[strings.LastIndexByte(key, '.')+1:]
-		if slices.Contains([]string{"reuse", "sessions", "sharing"}, part) && slices.Contains([]string{"std", "min", "p25", "p75", "p90", "p95", "p99", "sum"}, stat) {
+		rest := []string{"std", "min", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99", "sum"}
+		if part != "lengths" {
+			rest = append(rest, "count", "p99_9")
+		}
+		if stat == "edges" || stat == "counts" || part != "isl" && part != "osl" && part != "blocks" && slices.Contains(rest, stat) {
 			delete(got, key)
 		}
 	}
 	close := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
 	if diff := cmp.Diff(want, got, close); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Histograms hold every value, between its smallest and its largest.
+func TestDatasetJSONHistograms(t *testing.T) {
+	rows := fullTrace()
+	for i := range 100 { // for the ratio to span more than a linear axis shows
+		rows = append(rows, trace.Request{InputLength: 1 + i*i*i, OutputLength: 1 + i%7})
+	}
+	_, got := datasetJSON(t, "x", analyzed(t, rows))
+	floats := func(key string) (values []float64) {
+		for _, v := range got[key].([]any) {
+			values = append(values, v.(float64))
+		}
+		return values
+	}
+	for key, want := range map[string]struct {
+		columns int
+		log     bool
+	}{"isl": {20, true}, "osl": {17, true}, "lengths.ratios": {20, true}} { // OSL: few are so small
+		edges, counts := floats(key+".histogram.edges"), floats(key+".histogram.counts")
+		sum := 0.0
+		for _, n := range counts {
+			sum += n
+		}
+		if len(counts) != want.columns || len(edges) != want.columns+1 || sum != got[key+".count"] || got[key+".histogram.log"] != want.log {
+			t.Errorf("%s: %d edges, %d counts of %v values, log %v", key, len(edges), len(counts), sum, got[key+".histogram.log"])
+		}
+		end := got[key+".max"].(float64)
+		if key != "lengths.ratios" { // whole numbers
+			end++
+		}
+		if edges[0] != got[key+".min"] || edges[len(edges)-1] != end || !slices.IsSorted(edges) {
+			t.Errorf("%s: edges %v", key, edges)
+		}
 	}
 }
 
@@ -243,7 +294,7 @@ func TestDatasetJSONOfABareTrace(t *testing.T) {
 			held = held[:strings.LastIndexByte(held, '.')]
 			value, ok = bare[held]
 		}
-		known := key == "trace" || key == "requests" || key == "lengths.isl_per_osl" || strings.HasPrefix(key, "isl.") || strings.HasPrefix(key, "osl.")
+		known := key == "trace" || key == "requests" || key == "lengths.isl_per_osl" || strings.HasPrefix(key, "isl.") || strings.HasPrefix(key, "osl.") || strings.HasPrefix(key, "lengths.ratios")
 		switch {
 		case !ok:
 			t.Errorf("%s is missing", key)
@@ -263,7 +314,7 @@ func TestDatasetJSONWritesPlainNumbersAndText(t *testing.T) {
 			t.Errorf("%s is not in %s", want, text)
 		}
 	}
-	if !strings.HasSuffix(text, "\n}\n") || !strings.Contains(text, "\n  \"isl\": {\n    \"mean\": 1,\n") {
+	if !strings.HasSuffix(text, "\n}\n") || !strings.Contains(text, "\n  \"isl\": {\n    \"count\": 3,\n    \"mean\": 1,\n") {
 		t.Errorf("not indented lines: %s", text)
 	}
 }
@@ -291,5 +342,37 @@ func TestDatasetReportsPassOnWriteErrors(t *testing.T) {
 	}
 	if err := (report.Dataset{Name: "x", Analysis: a}).JSON(fullDisk{}); !errors.Is(err, errFull) {
 		t.Errorf("JSON: %v", err)
+	}
+}
+
+// A block's reuse distance is the smallest LRU cache that would have kept it.
+func TestReuseDistance(t *testing.T) {
+	var b cache.CurveBuilder
+	rows := []trace.Request{
+		{InputLength: 1500, HashIDs: []uint64{0, 1, 2}}, {InputLength: 1000, HashIDs: []uint64{3, 4}}, {InputLength: 1500, HashIDs: []uint64{0, 1, 2}},
+	}
+	a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{BlockSize: 512, Watch: func(r trace.Request, blocks []uint32) { b.Add(blocks, r.InputLength) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := report.Dataset{Name: "t", Analysis: a, Cache: &report.Cache{BlockSize: 512, Curve: b.Curve(512)}}
+	var text, out bytes.Buffer
+	if err := errors.Join(data.Text(&text), data.JSON(&out)); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Reuse struct {
+			Blocks struct{ P1, P50, P99, Max int }
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	// 0, 1 and 2 come back after 3 and 4, used from tail to head: 0 was used last.
+	if b := got.Reuse.Blocks; b.P1 != 3 || b.P50 != 4 || b.P99 != 5 || b.Max != 5 {
+		t.Errorf("reuse distances %+v, want 3, 4 and 5 blocks", b)
+	}
+	if !regexp.MustCompile(`Reuse distance, median +4 blocks`).MatchString(text.String()) {
+		t.Errorf("no median of 4 blocks in\n%s", text.String())
 	}
 }

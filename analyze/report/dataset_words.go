@@ -23,7 +23,7 @@ func datasetSummary(a *analyze.Analysis) []string {
 }
 
 func arrivalWords(a *analyze.Analysis) []string {
-	all, at := "The trace holds "+requests(a.Requests), a.Arrivals
+	all, at := "The trace holds "+counted(a.Requests, "request"), a.Arrivals
 	if at == nil {
 		return []string{all + "; it does not say when they arrive."}
 	}
@@ -43,6 +43,18 @@ func arrivalWords(a *analyze.Analysis) []string {
 	return text
 }
 
+// gridWords says what a time grid does to a replay.
+func gridWords(at *analyze.Arrivals) string {
+	switch g := at.Grid; {
+	case at.Requests > g.Ticks+at.Requests/10: // a tenth or more come with others
+		return "Arrivals lie on a grid, most likely the clock of the recording and not the traffic." +
+			" A replay at the original timing sends what came within a step at once, in bursts that production never saw."
+	case g.Ticks == g.Steps+1:
+		return "Requests come at a constant rate, like a metronome."
+	}
+	return "Arrivals are known to within one step of a coarse clock. Few share a step, so a replay has no bursts of its making."
+}
+
 func reuseWords(a *analyze.Analysis) []string {
 	var text []string
 	tokens := "prompt tokens"
@@ -60,7 +72,7 @@ func reuseWords(a *analyze.Analysis) []string {
 			percent(p.Infinite.Token.Value), tokens))
 	}
 	if o := a.Observed.SharedRatio; o.Set && o.Value > 0 {
-		text = append(text, fmt.Sprintf("%s %% of the %s lie in prefixes that occur more than once;"+
+		text = append(text, fmt.Sprintf("%s %% of the %s lie in prefixes that several requests have;"+
 			" whoever brings such a prefix first still misses it.", percent(o.Value), tokens))
 	}
 	if d := a.Declared.SharedRatio; d.Set {
@@ -70,11 +82,12 @@ func reuseWords(a *analyze.Analysis) []string {
 	return text
 }
 
-func requests(n int) string {
-	if n == 1 {
-		return "1 request"
+// counted is a number of things, of which one is named.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
 	}
-	return grouped(n) + " requests"
+	return grouped(n) + " " + thing
 }
 
 // grouped writes a whole number with commas between thousands.
@@ -87,6 +100,9 @@ func decimals(v float64, places int) string { return group(strconv.FormatFloat(v
 func group(number string) string {
 	digits, sign := strings.CutPrefix(number, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")
+	if strings.Trim(whole, "0123456789") != "" {
+		return number // an infinity
+	}
 	var b strings.Builder
 	if sign {
 		b.WriteByte('-')
@@ -114,6 +130,14 @@ func optional(v trace.Opt[float64], places int) string {
 		return absent
 	}
 	return decimals(v.Value, places)
+}
+
+// noteOr is a note on a value, or why there is none.
+func noteOr(v trace.Opt[float64], note, why string) string {
+	if !v.Set {
+		return why
+	}
+	return note
 }
 
 func optionalPercent(ratio trace.Opt[float64]) string {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -15,6 +16,12 @@ func TestGroup(t *testing.T) {
 		if got := decimals(v, 2); got != want {
 			t.Errorf("decimals(%v, 2) = %s, want %s", v, got, want)
 		}
+	}
+	if got := decimals(math.Inf(1), 2) + decimals(math.Inf(-1), 2) + decimals(math.NaN(), 2); got != "+Inf-InfNaN" {
+		t.Errorf("not numbers are %s", got)
+	}
+	if got := counted(1, "block") + counted(0, "block") + counted(1000, "block"); got != "1 block0 blocks1,000 blocks" {
+		t.Errorf("counted: %s", got)
 	}
 	if got := grouped(-1234567); got != "-1,234,567" {
 		t.Errorf("grouped(-1234567) = %s", got)
@@ -51,12 +58,13 @@ func TestDatasetSummary(t *testing.T) {
 		{"times apart", at(0, 1000, 3000), "3 requests over 3.0 s, 1.00 per second", "bursts"},
 		{"coarse times", at(0, 0, 2000, 2000), "share 2 arrival times, up to 2 requests at one", "single"},
 		{"no ids", []trace.Request{{}}, "Without block ids", "cache"},
-		{"nothing shared", at(0, 1), "would never hit", "occur more than once"},
+		{"nothing shared", at(0, 1), "would never hit", "several requests have"},
 		{"shared", append(at(0), at(1)...), "would serve 50.00 % of all prompt tokens", "never hit"},
 		{"some without ids", append(append(at(0), at(1)...), trace.Request{InputLength: 9}),
 			"would serve 50.00 % of all tokens of prompts with block ids", "prompt tokens"},
-		{"shared context", append(at(0), at(1)...), "100.00 % of the prompt tokens lie in prefixes that occur more than once", "declares"},
-		{"declared", []trace.Request{{InputLength: 4, ContextLen: trace.Some(1)}}, "declares 25.00 % of the prompt tokens", "occur"},
+		{"shared context", append(at(0), at(1)...), "100.00 % of the prompt tokens lie in prefixes that several requests have", "declares"},
+		{"an id twice in one prompt", []trace.Request{{InputLength: 20, HashIDs: []uint64{5, 5}}}, "would never hit", "several requests have"},
+		{"declared", []trace.Request{{InputLength: 4, ContextLen: trace.Some(1)}}, "declares 25.00 % of the prompt tokens", "several"},
 		{"no answers", at(0), "answered with 0.", "output token"},
 		{"answers", []trace.Request{{InputLength: 5, OutputLength: 2}}, "2.5 input tokens for each output token", "NaN"},
 	} {
@@ -70,5 +78,22 @@ func TestDatasetSummary(t *testing.T) {
 				t.Errorf("summary %q, want %q and no %q", text, test.says, test.not)
 			}
 		})
+	}
+}
+
+func TestGridWords(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		requests int
+		grid     trace.Grid
+		says     string
+	}{
+		{"bursts", 1000, trace.Grid{Step: 3000, Ticks: 899, Steps: 898}, "bursts that production never saw"},
+		{"a metronome", 1000, trace.Grid{Step: 3000, Ticks: 1000, Steps: 999}, "constant rate"},
+		{"hardly any together", 1000, trace.Grid{Step: 3000, Ticks: 900, Steps: 4000}, "no bursts of its making"},
+	} {
+		if got := gridWords(&analyze.Arrivals{Requests: test.requests, Grid: &test.grid}); !strings.Contains(got, test.says) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.says)
+		}
 	}
 }

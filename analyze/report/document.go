@@ -1,6 +1,10 @@
 package report
 
-import "moontide/analyze/report/figure"
+import (
+	"strings"
+
+	"moontide/analyze/report/figure"
+)
 
 // document is what a report says, before it is known how it will look: text,
 // Markdown or a page are three ways to write one.
@@ -36,10 +40,12 @@ type part struct {
 // valueRow is a named value with its unit and a note of a few words.
 type valueRow struct{ label, value, unit, note string }
 
-// table has a heading for each column; the first is text, the others numbers.
+// table has a heading for each column; the first is text, the others are
+// numbers or, all of them, words.
 type table struct {
 	columns []string
 	rows    [][]string
+	words   bool
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
@@ -55,6 +61,9 @@ func (d *document) append(p part) {
 
 // row adds a value to the last section. Text has 23 columns for the note.
 func (d *document) row(label, value, unit, note string) {
+	if value == "1" && (unit == "tokens" || unit == "blocks") {
+		unit = strings.TrimSuffix(unit, "s")
+	}
 	d.append(part{row: &valueRow{label, value, unit, note}})
 }
 
@@ -73,16 +82,3 @@ func (d *document) paragraph(sentences ...string) {
 func (d *document) table(t table)          { d.append(part{table: &t}) }
 func (d *document) figure(f figure.Figure) { d.append(part{figure: &f}) }
 func (d *document) pause()                 { d.append(part{}) }
-
-// figures are all figures of the document, in order.
-func (d *document) figures() []figure.Figure {
-	var all []figure.Figure
-	for _, s := range d.sections {
-		for _, p := range s.parts {
-			if p.figure != nil {
-				all = append(all, *p.figure)
-			}
-		}
-	}
-	return all
-}

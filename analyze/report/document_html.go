@@ -19,6 +19,7 @@ var pageTemplate = template.Must(template.New("page").Parse(pageSource))
 type (
 	htmlRow   struct{ Label, Value, Unit, Note string }
 	htmlTable struct {
+		Words   bool
 		Columns []string
 		Rows    [][]string
 	}
@@ -26,7 +27,7 @@ type (
 		Rows      []htmlRow
 		Paragraph string
 		Table     *htmlTable
-		Figure    template.HTML
+		Figures   []template.HTML
 	}
 	htmlSection struct {
 		Title string
@@ -52,26 +53,29 @@ func (d *document) html() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// htmlParts joins the rows that follow each other to one table.
+// pageFigure is the size of a figure on a page: its letters are legible where
+// two stand side by side, and one on a phone.
+var pageFigure = figure.Options{Width: 430, PlotHeight: 210}
+
+// htmlParts joins the rows that follow each other to one table, and figures to
+// one group.
 func htmlParts(parts []part) []htmlPart {
 	var out []htmlPart
-	inRows := false
-	for _, p := range parts {
-		if p.row != nil {
-			if !inRows {
-				out = append(out, htmlPart{})
-			}
-			last := &out[len(out)-1]
-			last.Rows = append(last.Rows, htmlRow{p.row.label, p.row.value, p.row.unit, p.row.note})
+	for i, p := range parts {
+		follows := i > 0 && (p.row != nil && parts[i-1].row != nil || p.figure != nil && parts[i-1].figure != nil)
+		if !follows {
+			out = append(out, htmlPart{})
 		}
-		inRows = p.row != nil
+		last := &out[len(out)-1]
 		switch {
+		case p.row != nil:
+			last.Rows = append(last.Rows, htmlRow{p.row.label, p.row.value, p.row.unit, p.row.note})
 		case p.paragraph != "":
-			out = append(out, htmlPart{Paragraph: p.paragraph})
+			last.Paragraph = p.paragraph
 		case p.table != nil:
-			out = append(out, htmlPart{Table: &htmlTable{p.table.columns, p.table.rows}})
+			last.Table = &htmlTable{p.table.words, p.table.columns, p.table.rows}
 		case p.figure != nil:
-			out = append(out, htmlPart{Figure: template.HTML(figure.SVG(figure.One(*p.figure), figure.Options{}))})
+			last.Figures = append(last.Figures, template.HTML(figure.SVG(figure.One(*p.figure), pageFigure)))
 		}
 	}
 	return out

@@ -30,7 +30,11 @@ func (d *document) markdown() []byte {
 			case p.table != nil:
 				b.WriteByte('\n')
 				markdownRow(&b, p.table.columns...)
-				b.WriteString("| ---" + strings.Repeat(" | ---:", len(p.table.columns)-1) + " |\n")
+				rule := " | ---:"
+				if p.table.words {
+					rule = " | ---"
+				}
+				b.WriteString("| ---" + strings.Repeat(rule, len(p.table.columns)-1) + " |\n")
 				for _, row := range p.table.rows {
 					markdownRow(&b, row...)
 				}

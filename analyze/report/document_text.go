@@ -63,7 +63,7 @@ func (b *textWriter) paragraph(text string) {
 	b.WriteByte('\n')
 }
 
-// table aligns columns, the first to the left.
+// table aligns columns, words to the left.
 func (b *textWriter) table(t table) {
 	widths := make([]int, len(t.columns))
 	for _, row := range append([][]string{t.columns}, t.rows...) {
@@ -75,9 +75,12 @@ func (b *textWriter) table(t table) {
 		out := " "
 		for i, cell := range row {
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if i == 0 {
+			switch {
+			case i == 0:
 				out += " " + cell + pad
-			} else {
+			case t.words:
+				out += "  " + cell + pad
+			default:
 				out += "  " + pad + cell
 			}
 		}

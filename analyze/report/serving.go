@@ -9,37 +9,85 @@ import (
 	"strconv"
 	"strings"
 
-	"moontide/analyze/dist"
 	"moontide/analyze/serving"
 	"moontide/replay"
 	"moontide/trace"
 )
 
-// ServingText writes the "Serving Benchmark Result" block of a run, line for
-// line as the field knows it, then what that block has no line for: latencies
-// from the schedule, lag, errors, and the verdict with its evidence. No control
-// characters of a server's answer get into it. The only errors are those of w.
+// ServingText writes a run as [ServingRun.Text] does, with the usual statistics.
 func ServingText(w io.Writer, run replay.Run, r *serving.Result) error {
+	return ServingRun{Run: run, Result: r}.Text(w)
+}
+
+// Text writes the "Serving Benchmark Result" block of a run, line for line as
+// the field knows it, then what that block has no line for: latencies from the
+// schedule, lag, errors, and the verdict with its evidence. No control characters
+// of a server's answer get into it. The only errors are those of w.
+func (s ServingRun) Text(w io.Writer) error {
+	run, r := s.Run, s.Result
 	var b servingBlock
-	b.rule(" Serving Benchmark Result ", '=')
-	b.counts(run, r)
-	b.latency("Time to First Token", "TTFT", r.TTFT)
-	b.latency("Time per Output Token (excl. 1st token)", "TPOT", r.TPOT)
-	b.latency("Inter-token Latency", "ITL", r.ITL)
-	b.latency("End-to-end Latency", "E2EL", r.E2EL)
+	b.block(s, true)
 	b.rule("From the Schedule", '-')
-	b.stat("TTFT from schedule", r.TTFTFromSchedule)
-	b.stat("E2EL from schedule", r.E2ELFromSchedule)
-	b.stat("schedule lag", r.ScheduleLag)
-	b.stat("client lag", r.ClientLag)
-	b.stat("held", r.Held)
+	for _, m := range []serving.Metric{serving.TTFTFromSchedule, serving.E2ELFromSchedule, serving.ScheduleLag, serving.ClientLag, serving.Held} {
+		b.stats(m, r, s.View)
+	}
 	b.rule("", '=')
 	b.errors(r)
+	b.goodput(r.Goodput)
 	b.WriteString("\n")
+	b.prediction(r)
+	b.server(&r.Observed.Server)
 	b.estimates(r)
+	b.window(r)
 	b.run(run)
+	b.calibrated(run, r)
 	b.verdict(r.Verdict)
 	return write(w, b.Bytes())
+}
+
+// VLLM writes the block alone, with no line that vLLM's benchmark does not print,
+// and the verdict under it.
+func (s ServingRun) VLLM(w io.Writer) error {
+	var b servingBlock
+	b.block(s, false)
+	b.rule("", '=')
+	b.verdict(s.Result.Verdict)
+	return write(w, b.Bytes())
+}
+
+// Text writes the runs one after another, each under its name if there are
+// several.
+func (runs ServingRuns) Text(w io.Writer) error { return runs.each(w, ServingRun.Text) }
+
+// VLLM writes the blocks of the runs as [ServingRun.VLLM] does.
+func (runs ServingRuns) VLLM(w io.Writer) error { return runs.each(w, ServingRun.VLLM) }
+
+func (runs ServingRuns) each(w io.Writer, show func(ServingRun, io.Writer) error) error {
+	for i, run := range runs {
+		if len(runs) > 1 {
+			gap := "\n\n"
+			if i == 0 {
+				gap = ""
+			}
+			if err := write(w, []byte(gap+"Run: "+oneLine(run.Name)+"\n")); err != nil {
+				return err
+			}
+		}
+		if err := show(run, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// block is what vLLM's benchmark prints, with more counts or without.
+func (b *servingBlock) block(s ServingRun, more bool) {
+	b.rule(" Serving Benchmark Result ", '=')
+	b.counts(s.Run, s.Result, more)
+	for _, m := range s.View.metrics() {
+		b.rule(metricWords[m].title, '-')
+		b.stats(m, s.Result, s.View)
+	}
 }
 
 // servingBlock is 50 columns wide; values begin in column 41, from 0.
@@ -67,41 +115,67 @@ func (b *servingBlock) optional(label string, x trace.Opt[float64]) {
 	b.float(label, x.Value)
 }
 
-func (b *servingBlock) counts(run replay.Run, r *serving.Result) {
+func (b *servingBlock) counts(run replay.Run, r *serving.Result, more bool) {
 	b.int("Successful requests", r.Completed)
 	b.int("Failed requests", r.Failed)
-	if run.NotSent > 0 {
+	if more && run.NotSent > 0 {
 		b.int("Requests not sent", run.NotSent)
 	}
 	if run.Limits.MaxConcurrency > 0 {
 		b.int("Maximum request concurrency", run.Limits.MaxConcurrency)
 	}
+	if run.Trace.Rate > 0 {
+		b.float("Request rate configured (RPS)", run.Trace.Rate)
+	}
+	if w := run.Window; r.Window != (serving.Span{}) {
+		b.float("Warm-up time (s)", w.WarmupSeconds)
+		b.float("Cool-down time (s)", w.CooldownSeconds)
+	}
 	b.float("Benchmark duration (s)", r.Duration.Seconds())
 	b.int("Total input tokens", r.Input)
 	b.int("Total generated tokens", r.Output)
-	if r.Cached.Set {
+	if more && r.Cached.Set {
 		b.int("Total cached tokens", r.Cached.Value)
 	}
 	b.optional("Request throughput (req/s)", r.RequestRate)
+	if r.Goodput != nil {
+		b.optional("Request goodput (req/s)", r.Goodput.Rate)
+	}
 	b.optional("Output token throughput (tok/s)", r.OutputRate)
 	b.float("Peak output token throughput (tok/s)", r.PeakOutputRate)
 	b.int("Peak concurrent requests", r.PeakConcurrency)
 	b.optional("Total token throughput (tok/s)", r.TotalRate)
 }
 
-func (b *servingBlock) latency(title, name string, d dist.Distribution) {
-	b.rule(title, '-')
-	b.stat(name, d)
-}
-
-func (b *servingBlock) stat(name string, d dist.Distribution) {
-	for _, s := range []struct {
-		label string
-		value float64
-	}{{"Mean", d.Mean}, {"Median", d.Quantile(0.5)}, {"P99", d.Quantile(0.99)}} {
-		b.optional(s.label+" "+name+" (ms)", trace.Opt[float64]{Value: s.value, Set: d.Count > 0})
+// stats are the statistics of a metric, a line each.
+func (b *servingBlock) stats(m serving.Metric, r *serving.Result, v View) {
+	d := r.Latency(m)
+	for _, stat := range v.statistics() {
+		b.optional(stat.name+" "+metricWords[m].name+" (ms)", trace.Opt[float64]{Value: stat.of(d), Set: d.Count > 0})
 	}
 }
+
+// goodput says how many requests met each objective.
+func (b *servingBlock) goodput(g *serving.Goodput) {
+	if g == nil {
+		return
+	}
+	b.WriteString("\nRequests that kept to their objectives:\n")
+	line := func(name string, n int) {
+		share := absent
+		if part := g.Share(n); part.Set {
+			share = percentage(part.Value)
+		}
+		fmt.Fprintf(b, "  %-30s %12s  %d of %d\n", name, share, n, g.Requests)
+	}
+	for _, o := range g.Objectives {
+		line(fmt.Sprintf("%s at most %s ms", metricWords[o.Metric].name, plainNumber(o.LimitMS)), o.Met)
+	}
+	line("all of them", g.Good)
+}
+
+// plainNumber has as many decimals as it takes.
+func plainNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 func (b *servingBlock) errors(r *serving.Result) {
 	if r.Failed == 0 {
@@ -119,6 +193,10 @@ func (b *servingBlock) errors(r *serving.Result) {
 
 // estimates says which token counts are not the server's.
 func (b *servingBlock) estimates(r *serving.Result) {
+	if r.GapsNotKept > 0 {
+		fmt.Fprintf(b, "Counted: ITL is of a histogram to %.1f %%, with %d of %d gaps, for the run kept no chunk times; tokens between the first and the last count as evenly spaced.\n",
+			100*replay.GapResolution, r.GapsCounted, r.GapsNotKept)
+	}
 	if r.InputEstimates > 0 {
 		fmt.Fprintf(b, "Estimated: the input tokens of %d requests are the trace's, for the server did not count them.\n", r.InputEstimates)
 	}
@@ -128,14 +206,21 @@ func (b *servingBlock) estimates(r *serving.Result) {
 }
 
 func (b *servingBlock) run(run replay.Run) {
-	if run.Target.Simulated {
+	switch {
+	case run.Target.Virtual:
+		b.WriteString("Simulated: these are the figures of modelled engines in virtual time, not of a server.\n")
+	case run.Target.Simulated:
 		b.WriteString("Simulated: these are the figures of the embedded endpoint, not of a model.\n")
 	}
 	switch {
-	case run.Ended.IsZero():
+	case run.Ended.IsZero() && run.Sent == 0:
 		b.WriteString("The run did not end: it was killed, or is still going. Rows not sent are unknown.\n")
+	case run.Ended.IsZero():
+		fmt.Fprintf(b, "The run did not end: it was killed, or is still going. %d of %d rows were sent; those that are not in the record were in flight.\n", run.Sent, run.Rows)
 	case run.Stopped:
 		fmt.Fprintf(b, "The run was stopped early: %d of %d rows were not sent.\n", run.NotSent, run.Rows)
+	case run.TimeUp:
+		fmt.Fprintf(b, "Sending ended after %g s, as asked for: %d of %d rows were not sent.\n", run.Limits.DurationSeconds, run.NotSent, run.Rows)
 	case run.NotSent > 0:
 		fmt.Fprintf(b, "%d later turns were not sent, because an earlier turn of their session failed.\n", run.NotSent)
 	}

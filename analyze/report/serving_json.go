@@ -2,7 +2,7 @@ package report
 
 import (
 	"io"
-	"strconv"
+	"slices"
 
 	"moontide/analyze/dist"
 	"moontide/analyze/serving"
@@ -15,6 +15,13 @@ import (
 // vLLM has no key for. What was not measured is null. Latencies are in
 // milliseconds, throughputs per second.
 func Summary(run replay.Run, r *serving.Result) map[string]any {
+	return ServingRun{Run: run, Result: r}.Summary()
+}
+
+// Summary is that of a run, with the percentiles of its view beside the usual
+// ones.
+func (s ServingRun) Summary() map[string]any {
+	run, r := s.Run, s.Result
 	keys := map[string]any{
 		"date":                    run.Started.UTC().Format("20060102-150405"),
 		"backend":                 "openai-" + run.Target.Endpoint,
@@ -33,19 +40,42 @@ func Summary(run replay.Run, r *serving.Result) map[string]any {
 		"total_token_throughput":  numberOf(r.TotalRate),
 		"max_output_tokens_per_s": number(r.PeakOutputRate),
 		"max_concurrent_requests": r.PeakConcurrency,
-		"moontide":                ownSummary(run, r),
 	}
-	addLatency(keys, "ttft_ms", r.TTFT)
-	addLatency(keys, "tpot_ms", r.TPOT)
-	addLatency(keys, "itl_ms", r.ITL)
-	addLatency(keys, "e2el_ms", r.E2EL)
+	if r.Goodput != nil {
+		keys["request_goodput"] = numberOf(r.Goodput.Rate)
+	}
+	own := ownSummary(run, r)
+	percentiles := slices.Compact(slices.Sorted(slices.Values(slices.Concat(servingPercentiles, s.View.Percentiles))))
+	for _, m := range serving.Metrics {
+		to := own
+		if slices.Contains(vllmMetrics, m) {
+			to = keys
+		}
+		addLatency(to, string(m)+"_ms", r.Latency(m), percentiles)
+	}
+	addLatency(own, "first_blur_ms", r.FirstBlur, percentiles)
+	addLatency(own, "blur_ms", r.Blur, percentiles)
+	keys["moontide"] = own
 	return keys
 }
 
-// ServingJSON writes the summary as one indented JSON object. The errors are
-// those of w.
-func ServingJSON(w io.Writer, run replay.Run, r *serving.Result) error {
-	return writeJSON(w, Summary(run, r))
+// vllmMetrics are those that vLLM has keys for.
+var vllmMetrics = []serving.Metric{serving.TTFT, serving.TPOT, serving.ITL, serving.E2EL}
+
+// JSON writes the summary of a run as one indented JSON object, and those of
+// several as an array of them, each with its name as moontide.name. The errors
+// are those of w.
+func (runs ServingRuns) JSON(w io.Writer) error {
+	if len(runs) == 1 {
+		return writeJSON(w, runs[0].Summary())
+	}
+	all := []map[string]any{}
+	for _, run := range runs {
+		keys := run.Summary()
+		keys["moontide"].(map[string]any)["name"] = run.Name
+		all = append(all, keys)
+	}
+	return writeJSON(w, all)
 }
 
 // ownSummary is what vLLM has no key for.
@@ -58,45 +88,77 @@ func ownSummary(run replay.Run, r *serving.Result) map[string]any {
 	for _, e := range r.Verdict.Evidence {
 		evidence = append(evidence, map[string]string{"level": e.Level.String(), "text": e.Text})
 	}
-	ended, l := !run.Ended.IsZero(), r.Lengths
+	ended, l, stamped := !run.Ended.IsZero(), r.Lengths, r.StampedByKernel+r.StampedByClient > 0
 	own := map[string]any{
-		"verdict":          r.Verdict.Level.String(),
-		"evidence":         evidence,
-		"simulated":        run.Target.Simulated,
-		"ended":            ended,
-		"not_sent":         orNull(run.NotSent, ended),
-		"errors":           failed,
-		"offered_rate":     numberOf(r.OfferedRate),
-		"achieved_rate":    numberOf(r.AchievedRate),
-		"cached_tokens":    orNull(r.Cached.Value, r.Cached.Set),
-		"explained_tokens": orNull(r.Cache.Explained.Value, r.Cache.Explained.Set),
-		"input_estimates":  r.InputEstimates,
-		"output_estimates": r.OutputEstimates,
-		"prompts_off":      orNull(l.PromptsOff, l.Prompts > 0),
-		"answers_shorter":  orNull(l.AnswersShorter, l.Answers > 0),
-		"answers_longer":   orNull(l.AnswersLonger, l.Answers > 0),
+		"verdict":           r.Verdict.Level.String(),
+		"evidence":          evidence,
+		"simulated":         run.Target.Simulated,
+		"ended":             ended,
+		"not_sent":          orNull(run.NotSent, ended),
+		"errors":            failed,
+		"stamped_by_kernel": orNull(r.StampedByKernel, stamped),
+		"stamped_by_client": orNull(r.StampedByClient, stamped),
+		"offered_rate":      numberOf(r.OfferedRate),
+		"achieved_rate":     numberOf(r.AchievedRate),
+		"cached_tokens":     orNull(r.Cached.Value, r.Cached.Set),
+		"explained_tokens":  orNull(r.Cache.Explained.Value, r.Cache.Explained.Set),
+		"input_estimates":   r.InputEstimates,
+		"output_estimates":  r.OutputEstimates,
+		"prompts_off":       orNull(l.PromptsOff, l.Prompts > 0),
+		"answers_shorter":   orNull(l.AnswersShorter, l.Answers > 0),
+		"answers_longer":    orNull(l.AnswersLonger, l.Answers > 0),
+		"merged_chunks":     orNull(int(r.Merges.Merged), r.Merges.Chunks > 0),
+		"p99_merged_ms":     numberOr(r.Merges.P99MS, r.Merges.Chunks > 0),
+		"max_merged_ms":     numberOr(r.Merges.MaxMS, r.Merges.Chunks > 0),
+		"cache":             predictionJSON(r.Cache.Prediction),
+		"server":            serverJSON(&r.Observed.Server),
+		"client":            clientJSON(&r.Observed.Client),
+		"window":            windowJSON(run.Window, r),
+		"thresholds":        r.Thresholds,
+		"goodput":           goodputJSON(r.Goodput),
 	}
-	addLatency(own, "ttft_from_schedule_ms", r.TTFTFromSchedule)
-	addLatency(own, "e2el_from_schedule_ms", r.E2ELFromSchedule)
-	addLatency(own, "schedule_lag_ms", r.ScheduleLag)
-	addLatency(own, "client_lag_ms", r.ClientLag)
-	addLatency(own, "held_ms", r.Held)
+	addReadDelay(own, r.ReadDelay)
 	return own
+}
+
+// goodputJSON is what summary.json says of objectives, or null.
+func goodputJSON(g *serving.Goodput) any {
+	if g == nil {
+		return nil
+	}
+	objectives := []map[string]any{}
+	for _, o := range g.Objectives {
+		objectives = append(objectives, map[string]any{
+			"metric": o.Metric, "limit_ms": number(o.LimitMS), "met": o.Met, "share": numberOf(g.Share(o.Met)),
+		})
+	}
+	return map[string]any{"requests": g.Requests, "good": g.Good, "share": numberOf(g.Share(g.Good)), "objectives": objectives}
+}
+
+// numberOr is x, or null where it is not known.
+func numberOr(x float64, known bool) *number {
+	return numberOf(trace.Opt[float64]{Value: x, Set: known})
+}
+
+func addReadDelay(keys map[string]any, d replay.ReadDelay) {
+	for stat, x := range map[string]float64{"median": d.MedianMS, "p99": d.P99MS, "max": d.MaxMS} {
+		keys[stat+"_read_delay_ms"] = numberOr(x, d.Reads > 0)
+	}
 }
 
 // servingPercentiles are the percentiles that a summary holds.
 var servingPercentiles = []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}
 
-func addLatency(keys map[string]any, name string, d dist.Distribution) {
+func addLatency(keys map[string]any, name string, d dist.Distribution, percentiles []float64) {
 	set := func(stat string, x float64) {
-		keys[stat+"_"+name] = numberOf(trace.Opt[float64]{Value: x, Set: d.Count > 0})
+		keys[stat+"_"+name] = numberOr(x, d.Count > 0)
 	}
 	set("mean", d.Mean)
 	set("median", d.Quantile(0.5))
 	set("std", d.Std)
 	set("min", d.Min)
 	set("max", d.Max)
-	for _, p := range servingPercentiles {
-		set("p"+strconv.FormatFloat(p, 'f', -1, 64), d.Quantile(p/100))
+	for _, p := range percentiles {
+		set("p"+percentileName(p), d.Quantile(p/100))
 	}
 }

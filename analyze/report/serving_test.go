@@ -47,6 +47,16 @@ func answers(n int) (records []replay.Record) {
 	return records
 }
 
+// stamped has the kernel stamp all arrivals but those of the last.
+func stamped(records []replay.Record) []replay.Record {
+	for i := range records {
+		records[i].Stamps, records[i].Blur, records[i].Opening = replay.KernelStamps, 50*time.Microsecond, 100*time.Microsecond
+	}
+	last := &records[len(records)-1]
+	last.Stamps, last.Blur = replay.ClientStamps, 0
+	return records
+}
+
 // uncounted takes the server's counts away.
 func uncounted(records []replay.Record) []replay.Record {
 	for i := range records {
@@ -62,7 +72,7 @@ func failure(class replay.Class, message string) replay.Record {
 	}
 }
 
-func measured(t *testing.T, records []replay.Record) *serving.Result {
+func measured(t *testing.T, run replay.Run, records []replay.Record) *serving.Result {
 	t.Helper()
 	r, err := serving.Compute(func(yield func(replay.Record, error) bool) {
 		for _, rec := range records {
@@ -70,7 +80,7 @@ func measured(t *testing.T, records []replay.Record) *serving.Result {
 				return
 			}
 		}
-	}, serving.Options{BlockSize: 512})
+	}, serving.Options{BlockSize: 512, ReadDelay: run.ReadDelay})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,13 +116,16 @@ var servingRuns = []struct {
 	{"stopped", changed(ended(9), func(r *replay.Run) {
 		r.Sent, r.NotSent, r.Stopped, r.Failure, r.Target.Simulated = 2, 7, true, hostile, true
 	}), answers(2)},
+	{"stamped", changed(ended(3), func(r *replay.Run) {
+		r.ReadDelay = replay.ReadDelay{Reads: 12, MedianMS: 0.02, P99MS: 2.5, MaxMS: 7}
+	}), stamped(answers(3))},
 	{"nothing", ended(2), []replay.Record{{Class: replay.Connect, Error: "refused", Done: 5}, {Class: replay.Connect, Error: "refused", Done: 9}}},
 }
 
 func servingText(t *testing.T, run replay.Run, records []replay.Record) string {
 	t.Helper()
 	var text bytes.Buffer
-	if err := report.ServingText(&text, run, measured(t, records)); err != nil {
+	if err := report.ServingText(&text, run, measured(t, run, records)); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()
@@ -146,7 +159,7 @@ func TestServingTextHasTheShapeOfTheField(t *testing.T) {
 				t.Errorf("%s: %q", test.name, row)
 			}
 		}
-		if want := fmt.Sprintf("\n%-40s %d\n", "Failed requests:", measured(t, test.records).Failed); !strings.Contains(block, want) {
+		if want := fmt.Sprintf("\n%-40s %d\n", "Failed requests:", measured(t, test.run, test.records).Failed); !strings.Contains(block, want) {
 			t.Errorf("%s: no %q", test.name, want)
 		}
 	}
@@ -172,7 +185,7 @@ func TestServingTextIsHarmless(t *testing.T) {
 
 func summary(t *testing.T, run replay.Run, records []replay.Record) map[string]any {
 	t.Helper()
-	text, err := json.Marshal(report.Summary(run, measured(t, records)))
+	text, err := json.Marshal(report.Summary(run, measured(t, run, records)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,6 +247,23 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// Who stamped the arrivals, and how late the client read, is with the lag.
+func TestSummaryOfReading(t *testing.T) {
+	for _, test := range servingRuns {
+		if test.name != "stamped" {
+			continue
+		}
+		want := map[string]any{
+			"stamped_by_kernel": 2.0, "stamped_by_client": 1.0, "max_blur_ms": 0.05, "max_opening_ms": 0.1, "max_client_lag_ms": 0.3,
+			"median_read_delay_ms": 0.02, "p99_read_delay_ms": 2.5, "max_read_delay_ms": 7.0,
+		}
+		got := summary(t, test.run, test.records)["moontide"].(map[string]any)
+		if diff := cmp.Diff(want, pick(got, want)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 // What was not measured is null under the same keys, never 0 and never left
 // out.
 func TestSummaryOfNothing(t *testing.T) {
@@ -244,7 +274,7 @@ func TestSummaryOfNothing(t *testing.T) {
 	known := []string{
 		"date", "backend", "endpoint_type", "model_id", "num_prompts", "duration", "completed", "failed",
 		"total_input_tokens", "total_output_tokens", "max_output_tokens_per_s", "max_concurrent_requests", "moontide",
-		"verdict", "evidence", "simulated", "ended", "errors", "input_estimates", "output_estimates",
+		"verdict", "evidence", "simulated", "ended", "errors", "input_estimates", "output_estimates", "thresholds",
 	}
 	for _, at := range []struct{ full, bare map[string]any }{{full, bare}, {full["moontide"].(map[string]any), bare["moontide"].(map[string]any)}} {
 		if len(at.bare) != len(at.full) {
@@ -253,7 +283,7 @@ func TestSummaryOfNothing(t *testing.T) {
 		for key := range at.full {
 			value, there := at.bare[key]
 			// Explained are 0 tokens: nothing was sent that could share any.
-			if !there || key != "explained_tokens" && slices.Contains(known, key) != (value != nil) {
+			if !there || key != "explained_tokens" && slices.Contains(known, key) != (value != nil) && at.full[key] != nil {
 				t.Errorf("%s is %v, there: %v", key, value, there)
 			}
 		}
@@ -284,7 +314,7 @@ func TestSummaryIsValidJSON(t *testing.T) {
 	slow := answers(1)[0]
 	slow.Last = trace.Some(math.MaxInt64 * time.Nanosecond)
 	path := t.TempDir() + "/summary.json"
-	if err := replay.WriteJSON(path, report.Summary(run, measured(t, append(records, slow)))); err != nil {
+	if err := replay.WriteJSON(path, report.Summary(run, measured(t, run, append(records, slow)))); err != nil {
 		t.Fatal(err)
 	}
 	bytes, err := os.ReadFile(path)
@@ -304,7 +334,7 @@ func TestSummaryIsValidJSON(t *testing.T) {
 }
 
 func TestServingTextPassesOnWriteErrors(t *testing.T) {
-	if err := report.ServingText(fullDisk{}, ended(1), measured(t, answers(1))); !errors.Is(err, errFull) {
+	if err := report.ServingText(fullDisk{}, ended(1), measured(t, ended(1), answers(1))); !errors.Is(err, errFull) {
 		t.Errorf("%v", err)
 	}
 }

@@ -2,15 +2,24 @@ package report
 
 import "moontide/analyze"
 
-type lengthsJSON struct {
-	Ratio    *number `json:"isl_per_osl"`
-	Pearson  *number `json:"pearson"`
-	Spearman *number `json:"spearman"`
-}
-
 type reuseJSON struct {
 	TimeMs   *distJSON `json:"time_ms"`  // since a block's last use
 	Requests *distJSON `json:"requests"` // since the request of its last use
+	// Blocks are the different blocks used since its last use, itself included:
+	// the LRU cache that would have held it. Null where there is no curve.
+	Blocks *reuseBlocksJSON `json:"blocks"`
+}
+
+type reuseBlocksJSON struct {
+	P1  int `json:"p1"`
+	P10 int `json:"p10"`
+	P25 int `json:"p25"`
+	P50 int `json:"p50"`
+	P75 int `json:"p75"`
+	P90 int `json:"p90"`
+	P95 int `json:"p95"`
+	P99 int `json:"p99"`
+	Max int `json:"max"`
 }
 
 type sharingJSON struct {
@@ -59,8 +68,13 @@ type concurrencyJSON struct {
 	Peak   int     `json:"peak"`
 }
 
-func reuseOf(p *analyze.Prefix) *reuseJSON {
-	return &reuseJSON{distOf(p.Reuse.Time), distOf(p.Reuse.Requests)}
+func reuseOf(p *analyze.Prefix, c *Cache) *reuseJSON {
+	r := &reuseJSON{TimeMs: distOf(p.Reuse.Time), Requests: distOf(p.Reuse.Requests)}
+	if c.known() && p.HitBlocks > 0 {
+		at := c.Curve.SmallestByBlock
+		r.Blocks = &reuseBlocksJSON{at(.01), at(.1), at(.25), at(.5), at(.75), at(.9), at(.95), at(.99), at(1)}
+	}
+	return r
 }
 
 func sharingOf(p *analyze.Prefix) *sharingJSON {

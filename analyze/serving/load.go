@@ -39,34 +39,43 @@ func (s *spans) most() int {
 	return most
 }
 
-// window counts instants and remembers the first and the last.
-type window struct {
+// instants counts instants and remembers the first and the last.
+type instants struct {
 	n           int
 	first, last time.Duration
 }
 
-func (w *window) add(at time.Duration) {
-	if w.n == 0 {
-		w.first, w.last = at, at
+func (i *instants) add(at time.Duration) {
+	if i.n == 0 {
+		i.first, i.last = at, at
 	}
-	w.first, w.last = min(w.first, at), max(w.last, at)
-	w.n++
+	i.first, i.last = min(i.first, at), max(i.last, at)
+	i.n++
 }
 
 // rate is the instants a second: gaps over the time they take. It is absent
 // where there is no time between the first and the last.
-func (w *window) rate() trace.Opt[float64] {
-	if w.last <= w.first {
+func (i *instants) rate() trace.Opt[float64] {
+	if i.last <= i.first {
 		return trace.Opt[float64]{}
 	}
-	return trace.Some(float64(w.n-1) / (w.last - w.first).Seconds())
+	return trace.Some(float64(i.n-1) / (i.last - i.first).Seconds())
 }
 
-// tokenRate finds the second with the most tokens, among the seconds that
-// begin at a multiple of a step. It counts in steps, so the memory goes with
-// the seconds that have tokens: not with the tokens, nor with an instant that
-// a damaged record puts far away.
-type tokenRate map[time.Duration]*[steps]int64 // by whole second
+// tokenRate finds the second with the most tokens, and that with the most events
+// that brought them, among the seconds that begin at a multiple of a step. It
+// counts in steps, so the memory goes with the seconds that have tokens: not with
+// the tokens, nor with an instant that a damaged record puts far away.
+type tokenRate struct {
+	seconds map[time.Duration]*second // that have tokens
+	at      time.Duration             // where the one begins that was counted in last
+	last    *second
+}
+
+func newTokenRate() tokenRate { return tokenRate{seconds: map[time.Duration]*second{}} }
+
+// second holds the tokens of each step of a second, in parts, and the events.
+type second struct{ tokens, events [steps]int64 }
 
 const (
 	step  = 10 * time.Millisecond
@@ -76,74 +85,59 @@ const (
 	part = 1.0 / (1 << 30)
 )
 
-func (t tokenRate) add(at time.Duration, tokens float64) {
+// partsOf is a number of tokens in parts.
+func partsOf(tokens float64) int64 { return int64(math.Round(tokens / part)) }
+
+// tokensOf is a number of parts in whole tokens.
+func tokensOf(parts int64) int { return int(math.Round(float64(parts) * part)) }
+
+// add takes an event that brought tokens. The events of a request are close
+// together.
+func (t *tokenRate) add(at time.Duration, parts int64) {
 	at = max(at, 0) // nothing came before the run's start
-	second := at / time.Second
-	counts := t[second]
-	if counts == nil {
-		counts = new([steps]int64)
-		t[second] = counts
+	within := at - t.at
+	if t.last == nil || uint64(within) >= uint64(time.Second) {
+		whole := at / time.Second
+		t.at, t.last = whole*time.Second, t.seconds[whole]
+		if t.last == nil {
+			t.last = new(second)
+			t.seconds[whole] = t.last
+		}
+		within = at - t.at
 	}
-	counts[at%time.Second/step] += int64(math.Round(tokens / part))
+	place := uint32(within) / uint32(step)
+	t.last.tokens[place] += parts
+	t.last.events[place]++
 }
 
-// most slides a window of one second over every second with tokens and the
-// one before it. Rounded to thousandths, no trace is left of the parts.
-func (t tokenRate) most() float64 {
-	most := int64(0)
-	for second, counts := range t {
-		before := t[second-1]
-		if before == nil {
-			before = new([steps]int64)
-		}
-		sum := int64(0)
-		for _, n := range before {
-			sum += n
-		}
-		for i, n := range counts {
-			sum += n - before[i]
-			most = max(most, sum)
-		}
-	}
+// mostTokens is rounded to thousandths, which leaves no trace of the parts.
+func (t *tokenRate) mostTokens() float64 {
+	most := t.most(func(s *second) *[steps]int64 { return &s.tokens })
 	return math.Round(float64(most)*part*1000) / 1000
 }
 
-// explainer bounds the prompt tokens that a cache which began empty can have
-// known, whatever the order in which requests came: a block is computed at
-// least once, the cheapest time being where the fewest of its tokens are in a
-// prompt.
-type explainer struct {
-	blockSize int
-	least     map[uint64]int // tokens of a block where it had the fewest
-	sum       int
-	blind     bool // a prompt that its ids do not explain was sent
+func (t *tokenRate) mostEvents() float64 {
+	return float64(t.most(func(s *second) *[steps]int64 { return &s.events }))
 }
 
-// add takes a prompt that was sent. One that is not counted may have filled
-// the cache for others, but its own tokens are in no sum.
-func (e *explainer) add(r trace.Request, counted bool) {
-	if e.blockSize == 0 || r.HashIDs == nil {
-		e.blind = true
-		return
-	}
-	for i, id := range r.HashIDs {
-		tokens := 0
-		if counted {
-			tokens = max(0, min(e.blockSize, r.InputLength-i*e.blockSize))
+// most slides a window of one second over every second with tokens and the
+// one before it.
+func (t *tokenRate) most(of func(s *second) *[steps]int64) int64 {
+	most := int64(0)
+	for at, s := range t.seconds {
+		before := t.seconds[at-1]
+		if before == nil {
+			before = new(second)
 		}
-		least, seen := e.least[id]
-		if !seen {
-			e.least[id] = tokens
-			continue
+		counts, left := of(s), of(before)
+		sum := int64(0)
+		for _, n := range left {
+			sum += n
 		}
-		e.sum += max(tokens, least)
-		e.least[id] = min(tokens, least)
+		for i, n := range counts {
+			sum += n - left[i]
+			most = max(most, sum)
+		}
 	}
-}
-
-func (e *explainer) tokens() trace.Opt[int] {
-	if e.blind {
-		return trace.Opt[int]{}
-	}
-	return trace.Some(e.sum)
+	return most
 }

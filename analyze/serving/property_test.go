@@ -18,7 +18,11 @@ const blockSize = 16
 // anyRun draws requests of all kinds: answered and failed, with and without
 // counts, instants and block ids.
 func anyRun(t *rapid.T) []replay.Record {
-	return rapid.SliceOfN(rapid.Custom(anyRecord), 1, 20).Draw(t, "records")
+	records := rapid.SliceOfN(rapid.Custom(anyRecord), 1, 20).Draw(t, "records")
+	for i := range records {
+		records[i].Row = i
+	}
+	return records
 }
 
 func anyRecord(t *rapid.T) replay.Record {

@@ -2,7 +2,10 @@ package serving_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +35,10 @@ func answered(sent float64, chunks ...float64) replay.Record {
 	return rec
 }
 
-func compute(t testing.TB, opts serving.Options, records ...replay.Record) *serving.Result {
+func compute(t interface {
+	Helper()
+	Fatal(...any)
+}, opts serving.Options, records ...replay.Record) *serving.Result {
 	t.Helper()
 	r, err := serving.Compute(each(records), opts)
 	if err != nil {
@@ -127,7 +133,7 @@ func TestLatencies(t *testing.T) {
 func TestCountsAndThroughputs(t *testing.T) {
 	got := compute(t, serving.Options{BlockSize: 512}, mixed()...)
 	want := &serving.Result{
-		Completed: 3, Failed: 2,
+		Completed: 3, Ended: 3, Failed: 2,
 		Errors:   map[replay.Class]int{replay.Timeout: 1, replay.Connect: 1},
 		Examples: map[replay.Class]string{replay.Timeout: "no end after 1s", replay.Connect: "refused"},
 		Duration: at(1301),                // 1 .. 1302
@@ -138,6 +144,7 @@ func TestCountsAndThroughputs(t *testing.T) {
 		OutputRate:     trace.Some(8 / 1.301),
 		TotalRate:      trace.Some((2611 + 8) / 1.301),
 		PeakOutputRate: 8, // all within 101 .. 340
+		PeakEventRate:  6, PeakSendRate: 4,
 		// Rows 2 and 3 from 302 on; row 2 began as row 1 ended.
 		PeakConcurrency: 2,
 		OfferedRate:     trace.Some(4 / 0.5),   // 0 .. 500
@@ -149,12 +156,14 @@ func TestCountsAndThroughputs(t *testing.T) {
 		// Block 1: 512 in each of three, and the timeout may have been first.
 		// Block 2: 488 + 88, of which the cheaper one was computed. Block 3:
 		// 488, again after the timeout. 1536 + 488 + 488.
-		Cache: serving.Cache{Explained: trace.Some(2512), Requests: 1},
+		Cache:      serving.Cache{Explained: trace.Some(2512), Requests: 1},
+		Thresholds: serving.DefaultThresholds,
 	}
 	// These have tests of their own.
 	noDistributions := cmp.Comparer(func(_, _ dist.Distribution) bool { return true })
 	noVerdict := cmp.Comparer(func(_, _ serving.Verdict) bool { return true })
-	if diff := cmp.Diff(want, got, noDistributions, noVerdict, close); diff != "" {
+	noPrediction := cmp.Comparer(func(_, _ serving.Prediction) bool { return true })
+	if diff := cmp.Diff(want, got, noDistributions, noVerdict, noPrediction, close); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
@@ -235,6 +244,20 @@ func TestNothingSent(t *testing.T) {
 	}
 	if r.PeakConcurrency != 0 || r.ClientLag.Count != 0 {
 		t.Errorf("peak %d, %d lags", r.PeakConcurrency, r.ClientLag.Count)
+	}
+}
+
+// What a chat template adds is no fault of a prompt.
+func TestLengthsWithATemplate(t *testing.T) {
+	opts := serving.Options{CountedISL: func(isl int) int { return isl + 50 }}
+	for input, off := range map[int]int{150: 0, 151: 0, 152: 1, 148: 1, 100: 1} {
+		rec := answered(0, 100)
+		rec.InputLength, rec.Counts.Input = 100, trace.Some(input)
+		r := compute(t, opts, rec)
+		said := fmt.Sprintf("%d of 1 prompts differ from the trace's ISL and the 50 tokens of a template by more than 1 %%", off)
+		if r.Lengths.PromptsOff != off || !slices.ContainsFunc(r.Verdict.Evidence, func(e serving.Evidence) bool { return strings.Contains(e.Text, said) }) {
+			t.Errorf("%d tokens: %d off, %v", input, r.Lengths.PromptsOff, r.Verdict)
+		}
 	}
 }
 

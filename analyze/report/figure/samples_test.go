@@ -41,7 +41,6 @@ func TestSamples(t *testing.T) {
 		}
 		for file, write := range map[string]func(*os.File) error{
 			name + ".png": func(f *os.File) error { return WritePNG(f, sheet, Options{}) },
-			name + ".svg": func(f *os.File) error { return WriteSVG(f, sheet, Options{}) },
 			name + ".htm": func(f *os.File) error {
 				_, err := fmt.Fprintf(f, "<!doctype html><meta charset=utf-8><body style='margin:20px;font-family:sans-serif'><div style='max-width:960px'>%s</div>", svg)
 				return err

@@ -3,7 +3,6 @@ package figure
 import (
 	"fmt"
 	"html"
-	"io"
 	"math"
 	"strconv"
 )
@@ -16,27 +15,14 @@ import (
 // Texts grow and shrink with the picture, so Options.Width should be about the
 // width it will have on the page, in CSS pixels.
 func SVG(s Sheet, o Options) string {
-	return string(drawSVG(s, o, ""))
-}
-
-// WriteSVG writes the sheet as an SVG file, which differs from [SVG] only by
-// the namespace that a file needs. The error is that of w.
-func WriteSVG(w io.Writer, s Sheet, o Options) error {
-	if _, err := w.Write(drawSVG(s, o, ` xmlns="http://www.w3.org/2000/svg"`)); err != nil {
-		return fmt.Errorf("writing an svg: %w", err)
-	}
-	return nil
-}
-
-func drawSVG(s Sheet, o Options, namespace string) []byte {
 	p := newPage(s, o, 1)
 	b := &svg{}
-	b.printf(`<svg%s viewBox="0 0 %d %d" role="img" aria-label="%s" font-family="Helvetica,Arial,'Liberation Sans',sans-serif">`,
-		namespace, p.width, p.height, html.EscapeString(p.name()))
+	b.printf(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" font-family="Helvetica,Arial,'Liberation Sans',sans-serif">`,
+		p.width, p.height, html.EscapeString(p.name()))
 	b.path([][]point{rect{0, 0, float64(p.width), float64(p.height)}.corners()}, pen{fill: paper, opacity: 1}, "")
 	p.draw(b)
 	b.printf("</svg>\n")
-	return b.out
+	return string(b.out)
 }
 
 // svg is the surface that writes elements. Each is a line, so that two

@@ -1,0 +1,71 @@
+package report_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"moontide/analyze/report"
+	"moontide/trace/check"
+)
+
+func checkText(t *testing.T, findings ...check.Finding) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := (report.Check{Name: "example.jsonl", Report: &check.Report{Requests: 5, Findings: findings}}).Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+func TestCheckText(t *testing.T) {
+	got := checkText(t,
+		check.Finding{Kind: check.TimeBackwards, Severity: check.Error, Says: "The row arrives before the row above it.", Count: 1, Of: check.OfRows,
+			Examples: []check.Example{{Line: 7, Value: "timestamp 5 after 9 on line 6"}}},
+		check.Finding{Kind: check.TailIsFull, Severity: check.Warning, Says: "The id is a partial block and a full one.", Count: 1200, Of: check.OfIDs,
+			Examples: []check.Example{{Line: 3, Value: "id 1"}, {Line: 12_345, Value: "id 18446744073709551615 \x1b[2J"}}},
+		check.Finding{Kind: check.LateStart, Severity: check.Note, Says: "The first timestamp is not 0.", Evidence: "the first timestamp is 12.5 ms", Count: 5, Of: check.OfRows})
+	const rule = "--------------------------------------------------------------------------------\n"
+	want := "TRACE CHECK\n" + strings.Repeat("=", 80) + `
+Trace: example.jsonl
+
+ERROR: time_backwards, 1 row
+` + rule + `  The row arrives before the row above it.
+  line  value
+  7     timestamp 5 after 9 on line 6
+
+WARNING: tail_is_full, 1,200 ids
+` + rule + `  The id is a partial block and a full one.
+  line   value
+  3      id 1
+  12345  id 18446744073709551615 [2J
+  and 1,198 more
+
+NOTE: late_start, 5 rows
+` + rule + `  The first timestamp is not 0.
+  the first timestamp is 12.5 ms
+
+Verdict
+` + rule + `  A replay of this trace would not mean what it says.
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestCheckVerdict(t *testing.T) {
+	warning, note := check.Finding{Severity: check.Warning}, check.Finding{Severity: check.Note}
+	for _, test := range []struct {
+		findings []check.Finding
+		says     string
+	}{
+		{nil, "Nothing was found: a replay of this trace means what it says.\n"},
+		{[]check.Finding{note}, "\n  A replay of this trace means what it says.\n"},
+		{[]check.Finding{note, warning}, "A replay of this trace means what it says, but for what the warnings above\n  tell.\n"},
+		{[]check.Finding{warning, {Severity: check.Error}}, "would not mean what it says.\n"},
+	} {
+		if got := checkText(t, test.findings...); !strings.HasSuffix(got, test.says) {
+			t.Errorf("got\n%s\nwant %q at its end", got, test.says)
+		}
+	}
+}

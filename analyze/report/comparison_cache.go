@@ -1,0 +1,180 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"moontide/analyze/cache"
+	"moontide/trace"
+)
+
+// table has a column for each trace.
+func (c Comparison) table() table {
+	t := table{columns: []string{""}}
+	for _, data := range c {
+		t.columns = append(t.columns, oneLine(data.Name))
+	}
+	return t
+}
+
+// caches puts what was asked about caches side by side. Sizes go by their names:
+// one that is named in tokens has as many blocks as a trace's block size makes of
+// it.
+func (c Comparison) caches(d *document) {
+	t := c.table()
+	for _, policy := range cache.Policies() {
+		for _, size := range c.asked() {
+			row, any := []string{string(policy) + ", " + sizeName(size)}, false
+			for _, data := range c {
+				hits := data.Cache.at(policy, size)
+				row, any = append(row, bothRates(hits)), any || hits.Set
+			}
+			if any {
+				t.add(row...)
+			}
+		}
+	}
+	if len(t.rows) == 0 {
+		return
+	}
+	d.section("Cache size, side by side")
+	d.paragraph("Block hits / token hits of one cache that all requests of a trace share, in percent.")
+	d.table(t)
+}
+
+// asked are the capacities of all traces, each once.
+func (c Comparison) asked() []cache.Capacity {
+	var sizes []cache.Capacity
+	for _, data := range c {
+		if data.Cache == nil {
+			continue
+		}
+		for _, size := range data.Cache.Asked {
+			if !slices.Contains(sizes, size) {
+				sizes = append(sizes, size)
+			}
+		}
+	}
+	return sizes
+}
+
+// at is what a policy hits at a capacity, if that was asked.
+func (c *Cache) at(policy cache.Policy, size cache.Capacity) trace.Opt[cache.Hits] {
+	if !c.known() {
+		return trace.Opt[cache.Hits]{}
+	}
+	blocks, err := size.Blocks(c.BlockSize, c.BytesPerToken)
+	i := slices.IndexFunc(c.Points, func(p CachePoint) bool { return p.Policy == policy && p.Capacity == blocks })
+	if err != nil || i < 0 {
+		return trace.Opt[cache.Hits]{}
+	}
+	return trace.Some(c.Points[i].Hits)
+}
+
+// fleets puts what was asked about many workers side by side.
+func (c Comparison) fleets(d *document) {
+	t := c.table()
+	for _, size := range c.asked() {
+		for _, routing := range append([]string{sharedSingle}, append(routingNames(), sharedTotal)...) {
+			row, any := []string{routing + ", " + sizeName(size)}, false
+			for _, data := range c {
+				hits := data.Cache.routed(routing, size)
+				row, any = append(row, bothRates(hits)), any || hits.Set
+			}
+			if any {
+				t.add(row...)
+			}
+		}
+	}
+	if len(t.rows) == 0 {
+		return
+	}
+	workers := 0
+	for _, data := range c {
+		if data.Cache != nil {
+			workers = max(workers, data.Cache.Workers)
+		}
+	}
+	d.section("Many workers, side by side")
+	d.paragraph("Block hits / token hits of "+counted(workers, "worker")+" with a cache of this size each, in percent.",
+		"Marks are one cache of that size ("+sharedSingle+") and one as large as all together ("+sharedTotal+").")
+	d.table(t)
+	asked := func(r cache.Routing) bool {
+		return slices.ContainsFunc(t.rows, func(row []string) bool { return strings.HasPrefix(row[0], string(r)+", ") })
+	}
+	if asked(cache.Random) {
+		d.paragraph(randomIsOneDraw)
+	}
+}
+
+func routingNames() (names []string) {
+	for _, r := range cache.Routings() {
+		names = append(names, string(r))
+	}
+	return names
+}
+
+// routed is what workers with a cache of some size each hit by a routing.
+func (c *Cache) routed(routing string, size cache.Capacity) (found trace.Opt[cache.Hits]) {
+	if !c.known() {
+		return found
+	}
+	blocks, err := size.Blocks(c.BlockSize, c.BytesPerToken)
+	if err != nil {
+		return found
+	}
+	for _, f := range c.Fleets {
+		if f.Capacity == blocks {
+			f.each(func(name string, _, _ int, h cache.Hits) {
+				if name == routing {
+					found = trace.Some(h)
+				}
+			})
+			break
+		}
+	}
+	return found
+}
+
+// services puts the concurrency at a given speed side by side.
+func (c Comparison) services(d *document) {
+	i := slices.IndexFunc(c, func(data Dataset) bool { return data.Service != nil })
+	if i < 0 {
+		return
+	}
+	d.section("Concurrency at a given speed, side by side")
+	d.paragraph(c[i].Service.speed())
+	t := c.table()
+	line := func(label string, value func(s *Service) string) {
+		row := []string{label}
+		for _, data := range c {
+			if data.Service == nil || data.Analysis.Arrivals == nil {
+				row = append(row, absent)
+				continue
+			}
+			row = append(row, value(data.Service))
+		}
+		t.add(row...)
+	}
+	line("mean in flight, Little's law", func(s *Service) string { return optional(s.Little, 1) })
+	line("mean in flight, exact", func(s *Service) string { return optional(s.Mean, 1) })
+	line("peak in flight, exact", func(s *Service) string { return grouped(s.Peak) })
+	d.table(t)
+}
+
+// bothRates are a block and a token hit rate in percent.
+func bothRates(h trace.Opt[cache.Hits]) string {
+	if !h.Set {
+		return absent
+	}
+	r := h.Value.Rates()
+	return percent(r.Block) + " / " + optionalPercent(r.Token)
+}
+
+// sizeName is a capacity as people say it.
+func sizeName(c cache.Capacity) string {
+	if c.Unit == cache.Bytes {
+		return decimals(c.Amount/(1<<30), 2) + " GiB"
+	}
+	return counted(int(c.Amount), strings.TrimSuffix(string(c.Unit), "s"))
+}

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"moontide/analyze"
+	"moontide/analyze/cache"
+	"moontide/analyze/dist"
+	"moontide/analyze/report/figure"
+	"moontide/trace"
+)
+
+func figuresOf(t *testing.T, rows []trace.Request) (titles []string, missing string) {
+	t.Helper()
+	a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures, why := datasetFigures(Dataset{Name: "x", Analysis: a})
+	for _, f := range figures {
+		titles = append(titles, f.Title)
+		if len(f.Series) == 0 || f.X.Label == "" || f.Y.Label == "" || f.X.Unit == "" && f.X.Quantity == figure.Number && f.Title != "Input tokens for each output token" {
+			t.Errorf("figure %q has no series, label or unit: %+v", f.Title, f.X)
+		}
+	}
+	return titles, strings.Join(why, ", ")
+}
+
+func TestFiguresAndWhatIsMissing(t *testing.T) {
+	at := trace.Some[float64]
+	lengths := []string{"Input sequence length", "Output sequence length"}
+	ratio, over, reuse := "Input tokens for each output token", "Arrivals over time", "Reuse intervals"
+	for _, test := range []struct {
+		name    string
+		rows    []trace.Request
+		titles  []string
+		missing string
+	}{
+		{"everything", []trace.Request{{Timestamp: at(0), InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}}, {Timestamp: at(9), InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}}},
+			slices.Concat(lengths, []string{ratio, over, reuse}), ""},
+		{"bare", []trace.Request{{InputLength: 5}}, lengths,
+			"ISL / OSL (no answer has tokens), arrivals (no row has a timestamp), hit rates, reuse intervals (no row has block ids)"},
+		{"one row", []trace.Request{{Timestamp: at(4), InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}}}, append(lengths, ratio),
+			"arrivals (there is one single time), hit rates, reuse intervals (no prompt begins like an earlier one)"},
+		{"no times", []trace.Request{{InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}}, {InputLength: 5, OutputLength: 1, HashIDs: []uint64{1}}}, append(lengths, ratio),
+			"arrivals (no row has a timestamp), reuse intervals (no timestamps)"},
+	} {
+		titles, missing := figuresOf(t, test.rows)
+		if !slices.Equal(titles, test.titles) || missing != test.missing {
+			t.Errorf("%s: figures %q, not drawn: %s", test.name, titles, missing)
+		}
+	}
+}
+
+func TestSheet(t *testing.T) {
+	bare := &analyze.Analysis{Requests: 1, ISL: dist.Of([]float64{1}), OSL: dist.Of([]float64{1}), Lengths: analyze.Lengths{Ratios: dist.Of([]float64{1})}}
+	s := Dataset{Name: "a\nb", Analysis: bare}.sheet()
+	if s.Title != "Trace: a b" || s.Note != "Not drawn: arrivals (no row has a timestamp), hit rates, reuse intervals (no row has block ids)" {
+		t.Errorf("title %q, note %q", s.Title, s.Note)
+	}
+	if len(s.Rows) != 2 || len(s.Rows[0].Figures) != 2 || len(s.Rows[1].Figures) != 1 {
+		t.Errorf("three figures are in %d rows", len(s.Rows))
+	}
+}
+
+func marksOf(f figure.Figure) (labels []string) {
+	for _, m := range f.Marks {
+		labels = append(labels, m.Label)
+	}
+	return labels
+}
+
+func TestHistogramFigure(t *testing.T) {
+	spread := histogram("T", "ISL", "tokens", dist.Of([]float64{0, 0, 1, 50, 5000, 123_456}), 1)
+	if !spread.X.Log || spread.Note != "2 of value 0 are not on the log axis" || spread.Series[0].X[0] != 1 {
+		t.Errorf("zeros on a log axis: %+v", spread)
+	}
+	if got := marksOf(spread); !slices.Equal(got, []string{"median 25.5", "p99 117,533"}) {
+		t.Errorf("marks %q", got)
+	}
+	seconds := histogram("T", "Time", "", dist.Of([]float64{1000, 3000}), 1000)
+	seconds.X.Quantity = figure.Duration
+	nameMarks(&seconds)
+	if got := marksOf(seconds); !slices.Equal(got, []string{"median 2 s", "p99 2.98 s"}) {
+		t.Errorf("marks %q", got)
+	}
+	for _, value := range []float64{0, 600} {
+		alike := histogram("T", "ISL", "tokens", dist.Of([]float64{value, value, value}), 1)
+		x := alike.Series[0].X
+		if len(alike.Series[0].Y) != 1 || alike.Series[0].Y[0] != 3 || x[0] > value || x[1] < value || *alike.X.Min != 0 || x[1]-x[0] > *alike.X.Max/25 {
+			t.Errorf("all %v: %+v on %v to %v", value, alike.Series[0], *alike.X.Min, *alike.X.Max)
+		}
+		if got := marksOf(alike); !slices.Equal(got, []string{"all " + decimals(value, 0)}) {
+			t.Errorf("marks %q", got)
+		}
+	}
+	if none := histogram("T", "ISL", "tokens", dist.Distribution{}, 1); len(none.Series)+len(none.Marks) != 0 {
+		t.Errorf("no values: %+v", none)
+	}
+	for n, want := range map[int]int{1: 1, 4: 10, 100: 20, 900: 60, 100_000: 60} {
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = float64(i)/float64(n) + 1
+		}
+		if got := len(binsOf(dist.Of(values)).Edges) - 1; got != want {
+			t.Errorf("%d values get %d columns, want %d", n, got, want)
+		}
+	}
+}
+
+// A window may begin before the first arrival; the figure does not.
+func TestArrivalsFigure(t *testing.T) {
+	f := arrivalsFigure(&analyze.Arrivals{First: 100, Series: analyze.Series{Step: 3000, Start: -1400, Counts: []int{6, 9}}})
+	s := f.Series[0]
+	if !slices.Equal(s.X, []float64{0.1, 1.6, 4.6}) || !slices.Equal(s.Y, []float64{2, 3, 3}) || f.Note != "mean of each 3 s" {
+		t.Errorf("%v, %v, %q", s.X, s.Y, f.Note)
+	}
+}
+
+func TestCacheFigure(t *testing.T) {
+	var s cache.Sequence
+	for i := range uint32(5000) { // all blocks twice: the second time, 5,000 blocks later
+		s.Add([]uint32{i}, 16, "")
+	}
+	for i := range uint32(5000) {
+		s.Add([]uint32{i}, 16, "")
+	}
+	hits := cache.Hits{Blocks: 4, HitBlocks: 1}
+	c := &Cache{BlockSize: 16, Curve: s.Curve(16), Points: []CachePoint{{cache.Belady, 0, hits}, {cache.Belady, 100, hits}, {cache.FIFO, 200, hits}}}
+	f := c.figure()
+	var names []string
+	for _, s := range f.Series {
+		names = append(names, s.Name)
+	}
+	if !slices.Equal(names, []string{"LRU", "FIFO", "Belady's bound"}) {
+		t.Errorf("series %q", names)
+	}
+	if f.Series[0].Kind != figure.Line {
+		t.Error("a curve of which not every size is drawn has steps")
+	}
+	lru := f.Series[0].X
+	if lru[0] < 5*16 || lru[0] > 6*16 || lru[len(lru)-1] != 5000*16 {
+		t.Errorf("LRU from %v to %v tokens, want from a thousandth of 80,000 to all", lru[0], lru[len(lru)-1])
+	}
+	c.Points[1].Capacity, c.BytesPerToken = 2, 1024
+	if f = c.figure(); f.Series[0].X[0] != 2*16*1024 || f.X.Quantity != figure.Bytes {
+		t.Errorf("LRU from %v, want from the smallest that was asked for, in bytes", f.Series[0].X[0])
+	}
+}
+
+func TestFigureOfASmallCurve(t *testing.T) {
+	var s cache.Sequence
+	s.Add([]uint32{0, 1}, 32, "")
+	s.Add([]uint32{0, 1}, 32, "")
+	f := (&Cache{BlockSize: 16, Curve: s.Curve(16)}).figure()
+	if lru := f.Series[0]; lru.Kind != figure.Steps || !slices.Equal(lru.X, []float64{16, 32}) || !slices.Equal(lru.Y, []float64{0.25, 0.5}) {
+		t.Errorf("%+v, want steps at 16 and 32 tokens", lru)
+	}
+}

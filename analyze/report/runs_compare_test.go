@@ -1,0 +1,134 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/analyze/report"
+	"moontide/analyze/serving"
+	"moontide/analyze/serving/compare"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// comparedRun is a run that ended, of 640 answers, each by so much later than
+// those of others.
+func comparedRun(t *testing.T, name string, url string, later time.Duration, change func(records []replay.Record)) *compare.Run {
+	t.Helper()
+	records := answers(640)
+	for i := range records {
+		r := &records[i]
+		r.InputLength = 1000 * (1 + i%4)
+		r.Counts.Input = trace.Some(r.InputLength)
+		r.Counts.Cached = trace.Some(i % 3 * 400)
+		shift := later * time.Duration(i%4)
+		r.First.Value += shift
+		r.Last.Value += shift
+		r.Done += shift
+	}
+	change(records)
+	run := replay.Run{
+		Ended: time.Unix(2, 0), Rows: 640, Schedule: "s", Target: replay.Target{URL: url, Model: hostile},
+		Trace: replay.Source{Name: "t.jsonl", SHA256: "t", BlockSize: 512, Speedup: 1},
+	}
+	r, err := compare.Read(compare.Source{Name: name, Run: run, Measure: serving.Options{Virtual: true}, Records: func(yield func(replay.Record, error) bool) {
+		for _, rec := range records {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// comparisons are what the forms of a comparison are tested with.
+func comparisons(t *testing.T) map[string]report.RunsComparison {
+	same := func([]replay.Record) {}
+	of := func(a, b []*compare.Run, gates ...string) report.RunsComparison {
+		c := report.RunsComparison{Comparison: compare.Of(a, b, compare.Options{}), NameA: "old", NameB: "new " + hostile}
+		for _, text := range gates {
+			g, err := compare.ParseGate(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, _ := c.Find(g.Metric.Name)
+			c.Judgements = append(c.Judgements, g.Judge(d))
+		}
+		return c
+	}
+	a := comparedRun(t, "runs/a", "http://a", 0, same)
+	b := comparedRun(t, "runs/b", "http://b/"+strings.Repeat("long/", 8), 5*time.Millisecond, func(records []replay.Record) {
+		records[7].Class, records[9].Class = replay.Timeout, replay.Timeout
+	})
+	other := comparedRun(t, "runs/c", "http://a", time.Millisecond, func(records []replay.Record) { records[0].OutputLength = 99 })
+	return map[string]report.RunsComparison{
+		"slower":    of([]*compare.Run{a}, []*compare.Run{b}, "mean_ttft_ms>+1%", "p99_tpot_ms>+5"),
+		"itself":    of([]*compare.Run{a}, []*compare.Run{a}),
+		"unpaired":  of([]*compare.Run{a}, []*compare.Run{other}),
+		"many runs": of([]*compare.Run{a, a}, []*compare.Run{b, b, b}),
+	}
+}
+
+func TestRunsComparison(t *testing.T) {
+	for name, c := range comparisons(t) {
+		t.Run(name, func(t *testing.T) {
+			file := "testdata/runs_" + strings.ReplaceAll(name, " ", "_")
+			for ending, show := range map[string]func(w io.Writer) error{".txt": c.Text, ".md": c.Markdown, ".csv": c.CSV, ".json": c.JSON} {
+				if name != "slower" && ending != ".txt" {
+					continue // the other forms say the same
+				}
+				var b bytes.Buffer
+				if err := show(&b); err != nil {
+					t.Fatal(err)
+				}
+				golden(t, file+ending, b.String())
+			}
+		})
+	}
+}
+
+// All forms say the same, in a form that their readers take, and nothing that
+// commands a terminal.
+func TestRunsComparisonForms(t *testing.T) {
+	for name, c := range comparisons(t) {
+		var text, table, object bytes.Buffer
+		for _, err := range []error{c.Text(&text), c.CSV(&table), c.JSON(&object)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if strings.ContainsAny(text.String(), "\x1b\x07\u009b\u202e\r") {
+			t.Errorf("%s: control characters in\n%q", name, text.String())
+		}
+		rows, err := csv.NewReader(&table).ReadAll()
+		if err != nil || len(rows) != len(c.Differences)+1 {
+			t.Errorf("%s: %d rows of CSV: %v", name, len(rows), err)
+		}
+		var parsed struct {
+			Differences []struct {
+				Metric      string
+				B           *float64
+				Interval    *[2]float64
+				Significant *bool
+			}
+		}
+		if err := json.Unmarshal(object.Bytes(), &parsed); err != nil || len(parsed.Differences) != len(c.Differences) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for i, d := range c.Differences {
+			got := parsed.Differences[i]
+			if got.Metric != d.Metric.Name || (got.B == nil) == d.B.Set || got.B != nil && *got.B != d.B.Value ||
+				(got.Interval == nil) == d.Interval.Set || got.Interval != nil && *got.Significant != d.Significant() {
+				t.Errorf("%s: %+v, want %+v", name, got, d)
+			}
+		}
+	}
+}

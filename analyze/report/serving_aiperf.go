@@ -1,0 +1,144 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"moontide/analyze/serving"
+	"moontide/replay"
+)
+
+// ServingAIPerf writes records as AIPerf's profile_export.jsonl has them, a line
+// for each request that was sent, so that what was written for AIPerf reads our
+// runs. Instants are wall clock, in nanoseconds of the Unix epoch. AIPerf's
+// request_latency is E2EL, its inter_token_latency TPOT and its
+// inter_chunk_latency the gaps. The errors are those of records and of w.
+func ServingAIPerf(w io.Writer, run replay.Run, records iter.Seq2[replay.Record, error]) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	turns := map[string]int{}
+	for rec, err := range records {
+		if err != nil {
+			return err
+		}
+		if !rec.Sent.Set {
+			continue
+		}
+		turn := 0
+		if rec.SessionID != "" {
+			turn = turns[rec.SessionID]
+			turns[rec.SessionID]++
+		}
+		line, err := encoding.Marshal(aiperfRecord(run.Started, &rec, turn))
+		if err != nil {
+			return fmt.Errorf("writing row %d: %w", rec.Row+1, err)
+		}
+		out.Write(line)
+		out.WriteByte('\n')
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("writing report: %w", err)
+	}
+	return nil
+}
+
+type (
+	aiperfLine struct {
+		Metadata aiperfMetadata         `json:"metadata"`
+		Metrics  map[string]aiperfValue `json:"metrics"`
+		Error    *aiperfError           `json:"error"`
+	}
+	aiperfMetadata struct {
+		SessionNum     int    `json:"session_num"`
+		RequestID      string `json:"x_request_id"`
+		CorrelationID  string `json:"x_correlation_id"`
+		ConversationID string `json:"conversation_id"`
+		TurnIndex      int    `json:"turn_index"`
+		StartNS        int64  `json:"request_start_ns"`
+		AckNS          *int64 `json:"request_ack_ns"`
+		EndNS          int64  `json:"request_end_ns"`
+		WorkerID       string `json:"worker_id"`
+		ProcessorID    string `json:"record_processor_id"`
+		Phase          string `json:"benchmark_phase"`
+		WasCancelled   bool   `json:"was_cancelled"`
+		CancelledNS    *int64 `json:"cancellation_time_ns"`
+	}
+	aiperfValue struct {
+		Value any    `json:"value"`
+		Unit  string `json:"unit"`
+	}
+	aiperfError struct {
+		Code    int    `json:"code"`
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	}
+)
+
+func aiperfRecord(start time.Time, rec *replay.Record, turn int) aiperfLine {
+	wall := func(at time.Duration) int64 { return start.Add(at).UnixNano() }
+	id := fmt.Sprintf("row-%d", rec.Row)
+	conversation := rec.SessionID
+	if conversation == "" {
+		conversation = id
+	}
+	line := aiperfLine{Metadata: aiperfMetadata{
+		SessionNum: rec.Row, RequestID: id, CorrelationID: conversation, ConversationID: conversation, TurnIndex: turn,
+		StartNS: wall(rec.Sent.Value), EndNS: wall(rec.Done),
+		WorkerID: "moontide", ProcessorID: "moontide", Phase: "profiling", WasCancelled: rec.Class == replay.Canceled,
+	}}
+	if rec.First.Set {
+		ack := wall(rec.First.Value)
+		line.Metadata.AckNS = &ack
+	}
+	if rec.Class != replay.OK {
+		if rec.Class == replay.Canceled {
+			line.Metadata.CancelledNS = &line.Metadata.EndNS
+		}
+		line.Metrics = map[string]aiperfValue{"error_isl": {inputTokens(rec), "tokens"}}
+		line.Error = &aiperfError{rec.Status, string(rec.Class), rec.Error}
+		return line
+	}
+	line.Metrics = aiperfMetrics(rec)
+	return line
+}
+
+func inputTokens(rec *replay.Record) int {
+	if rec.Counts.Input.Set {
+		return rec.Counts.Input.Value
+	}
+	return rec.InputLength
+}
+
+// aiperfMetrics are those that the request has.
+func aiperfMetrics(rec *replay.Record) map[string]aiperfValue {
+	output := rec.Chunks
+	if rec.Counts.Output.Set {
+		output = rec.Counts.Output.Value
+	}
+	values := map[string]aiperfValue{
+		"input_sequence_length":  {inputTokens(rec), "tokens"},
+		"output_sequence_length": {output, "tokens"},
+		"output_token_count":     {output, "tokens"},
+	}
+	for name, m := range map[string]serving.Metric{
+		"time_to_first_token": serving.TTFT, "time_to_second_token": serving.TTST,
+		"inter_token_latency": serving.TPOT, "request_latency": serving.E2EL,
+	} {
+		if ms := m.Of(rec); ms.Set {
+			values[name] = aiperfValue{number(ms.Value), "ms"}
+		}
+	}
+	if tpot := serving.TPOT.Of(rec); tpot.Set && tpot.Value > 0 {
+		values["output_token_throughput_per_user"] = aiperfValue{number(1000 / tpot.Value), "tokens/sec/user"}
+	}
+	if len(rec.Gaps) > 0 {
+		gaps := make([]number, len(rec.Gaps))
+		for i, gap := range rec.Gaps {
+			gaps[i] = number(float64(gap) / float64(time.Millisecond))
+		}
+		values["inter_chunk_latency"] = aiperfValue{gaps, "ms"}
+	}
+	return values
+}

@@ -1,0 +1,153 @@
+package report
+
+import (
+	"io"
+	"math"
+
+	"moontide/analyze/dist"
+	"moontide/analyze/report/figure"
+	"moontide/analyze/serving"
+)
+
+// PNG draws the metric-distribution figure: a row for each run, and in it how
+// many requests had which TTFT, inter-token latency and end-to-end latency. The
+// errors are those of w.
+func (runs ServingRuns) PNG(w io.Writer) error {
+	return figure.WritePNG(w, runs.sheet(), figure.Options{})
+}
+
+// drawnMetrics are the columns of the figure.
+var drawnMetrics = []struct {
+	metric       serving.Metric
+	title, count string
+}{
+	{serving.TTFT, "TTFT", "Requests"},
+	{serving.ITL, "Inter-token latency", "Tokens"},
+	{serving.E2EL, "E2E latency", "Requests"},
+}
+
+func (runs ServingRuns) sheet() figure.Sheet {
+	sheet := figure.Sheet{Title: "Metric distributions", SharedX: true}
+	for _, run := range runs {
+		label := run.Result.Verdict.Level.String()
+		if run.Name != "" {
+			label = oneLine(run.Name) + ": " + label
+		}
+		row := figure.Row{Label: label}
+		for _, of := range drawnMetrics {
+			row.Figures = append(row.Figures, density(of.title, of.count, run.Result.Latency(of.metric), runs.rangeOf(of.metric)))
+		}
+		sheet.Rows = append(sheet.Rows, row)
+	}
+	return sheet
+}
+
+// valueRange is where the columns of a smoothed curve lie.
+type valueRange struct {
+	low, high float64
+	log       bool
+}
+
+// rangeOf is common to all runs, so that their curves can be compared. It is
+// logarithmic where the largest value is more than 20 times the smallest.
+func (runs ServingRuns) rangeOf(m serving.Metric) valueRange {
+	const linear = 20
+	r := valueRange{low: math.Inf(1)}
+	for _, run := range runs {
+		if d := run.Result.Latency(m); d.Count > 0 {
+			r.low, r.high = min(r.low, d.Min), max(r.high, d.Max)
+		}
+	}
+	r.log = r.low > 0 && r.high > linear*r.low
+	return r
+}
+
+// density draws how many values there are where, smoothed, with the mean and the
+// median and, dashed, quartiles and p99. Values are milliseconds.
+func density(title, count string, d dist.Distribution, over valueRange) figure.Figure {
+	const second = 1000
+	f := figure.Figure{
+		Title: title, NoLegend: true,
+		X: figure.Axis{Quantity: figure.Duration, Log: over.log},
+		Y: figure.Axis{Label: count},
+	}
+	if d.Count == 0 {
+		return f
+	}
+	if x, y := smoothed(d, over); len(x) > 0 {
+		for i := range x {
+			x[i] /= second
+		}
+		f.Series = []figure.Series{{Name: title, Kind: figure.Area, X: x, Y: y}}
+	} else { // all are the same
+		at := d.Min / second
+		half := max(math.Abs(at)/50, 1e-6)
+		f.Series = []figure.Series{{Name: title, Kind: figure.Bars, X: []float64{at - half, at + half}, Y: []float64{float64(d.Count)}}}
+	}
+	f.Marks = []figure.Mark{
+		{Label: "mean", At: d.Mean / second},
+		{Label: "median", At: d.Quantile(0.5) / second},
+		{Label: "p25", At: d.Quantile(0.25) / second, Dashed: true},
+		{Label: "p75", At: d.Quantile(0.75) / second, Dashed: true},
+		{Label: "p99", At: d.Quantile(0.99) / second, Dashed: true},
+	}
+	return f
+}
+
+// A smoothed curve has the counts of this many columns, each spread over its
+// neighbours by a normal distribution of this many columns' standard deviation.
+const (
+	smoothColumns = 160
+	smoothWidth   = 2.5
+)
+
+// smoothed counts values in columns over a range that holds them, and smooths the
+// counts: the sum of all is the number of values. It has no points where the
+// range is one single value.
+func smoothed(d dist.Distribution, over valueRange) (x, y []float64) {
+	low, high := over.low, over.high
+	if !(low < high) {
+		return nil, nil
+	}
+	scale, back := func(v float64) float64 { return v }, func(v float64) float64 { return v }
+	if over.log {
+		scale, back = math.Log, math.Exp
+	}
+	from, width := scale(low), (scale(high)-scale(low))/smoothColumns
+	edges := make([]float64, smoothColumns+1)
+	for i := range edges {
+		edges[i] = back(from + width*float64(i))
+	}
+	edges[0], edges[smoothColumns] = low, high
+	counts := d.Histogram(dist.Bins{Edges: edges})
+	reach := int(math.Ceil(4 * smoothWidth))
+	x, y = make([]float64, smoothColumns), make([]float64, smoothColumns)
+	for i := range x {
+		x[i] = back(from + width*(float64(i)+0.5))
+	}
+	kernel := make([]float64, 2*reach+1)
+	sum := 0.0
+	for k := range kernel {
+		z := float64(k-reach) / smoothWidth
+		kernel[k] = math.Exp(-z * z / 2)
+		sum += kernel[k]
+	}
+	for i, n := range counts {
+		for k, weight := range kernel {
+			y[mirrored(i+k-reach)] += float64(n) * weight / sum
+		}
+	}
+	return x, y
+}
+
+// mirrored is a column, of one that lies behind an end that as far before it, so
+// that nothing is lost at the ends.
+func mirrored(i int) int {
+	switch {
+	case i < 0:
+		return -1 - i
+	case i >= smoothColumns:
+		return 2*smoothColumns - 1 - i
+	}
+	return i
+}

@@ -1,0 +1,330 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/analyze/report"
+	"moontide/analyze/serving"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+func written(t *testing.T, write func(io.Writer) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// inDetail measures records with all that a report may show.
+func inDetail(t *testing.T, records []replay.Record) *serving.Result {
+	t.Helper()
+	objectives, err := serving.ParseObjectives("ttft:101,tpot:25,e2el:1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := serving.Compute(each(records), serving.Options{BlockSize: 512, Detail: true, Objectives: objectives})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func each(records []replay.Record) func(func(replay.Record, error) bool) {
+	return func(yield func(replay.Record, error) bool) {
+		for _, rec := range records {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}
+
+// reported are two runs as a report has them: one of four answers, and one where
+// half of the requests failed.
+func reported(t *testing.T) report.ServingRuns {
+	t.Helper()
+	view := report.View{Metrics: []serving.Metric{serving.TTFT, serving.TTST, serving.ITL}, Percentiles: []float64{1, 50, 99.9}}
+	run := changed(ended(4), func(r *replay.Run) {
+		r.Trace, r.Limits.MaxConcurrency = replay.Source{Name: "a b/c=d.jsonl", Speedup: 2}, 8
+	})
+	failed := append(answers(2), failure(replay.Server, hostile), failure(replay.Timeout, "no end after 1s"))
+	return report.ServingRuns{
+		{Name: "one", Run: run, Result: inDetail(t, answers(4)), View: view},
+		{Name: hostile, Run: run, Result: inDetail(t, failed), View: view},
+	}
+}
+
+func TestServingFormats(t *testing.T) {
+	runs := reported(t)
+	for name, write := range map[string]func(io.Writer) error{
+		"text.txt": runs.Text, "vllm.txt": runs.VLLM, "table.csv": runs.CSV, "table.md": runs.Markdown, "go.bench": runs.GoBench,
+		"one.txt":    runs[:1].Text,
+		"series.csv": func(w io.Writer) error { return report.SeriesCSV(w, runs[1].Result.Detail.Series) },
+		"aiperf.jsonl": func(w io.Writer) error {
+			failed := failure(replay.Canceled, hostile)
+			failed.Row, failed.SessionID, failed.Status = 7, "s", 499
+			unsent := replay.Record{Class: replay.Connect}
+			records := append(answers(1), failed, unsent, uncounted(answers(1))[0])
+			records[3].SessionID = "s"
+			return report.ServingAIPerf(w, ended(4), each(records))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := written(t, write)
+			golden(t, "testdata/report_"+name, text)
+			for _, r := range text {
+				if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e') && !strings.HasSuffix(name, "jsonl") {
+					t.Fatalf("%q in %s", r, text)
+				}
+			}
+			if err := write(fullDisk{}); err == nil {
+				t.Error("a full disk is no error")
+			}
+		})
+	}
+}
+
+// The block of the four answers, worked out by hand: they were sent from 0.4 to
+// 1500.4 ms, with a TTFT of 100 to 103 ms, then gaps of 20 and 30 ms, and the
+// last was done at 1500.4 + 103 + 50 + 1, so 1.654 s after the first was sent.
+func TestBlockByHand(t *testing.T) {
+	text := written(t, reported(t)[:1].VLLM)
+	for label, want := range map[string]float64{
+		"Successful requests": 4, "Failed requests": 0, "Maximum request concurrency": 8,
+		"Benchmark duration (s)": 1.654, "Total input tokens": 4000, "Total generated tokens": 12,
+		"Request throughput (req/s)": 4 / 1.654,
+		// With a TTFT of 101 at most, 2 of 4; TPOT is 25 and E2EL 153 at most.
+		"Request goodput (req/s)":         2 / 1.654,
+		"Output token throughput (tok/s)": 12 / 1.654, "Total token throughput (tok/s)": 4012 / 1.654,
+		"Peak output token throughput (tok/s)": 6, "Peak concurrent requests": 1,
+		"Mean TTFT (ms)": 101.5, "Median TTFT (ms)": 101.5, "P1 TTFT (ms)": 100.03, "P50 TTFT (ms)": 101.5, "P99.9 TTFT (ms)": 102.997,
+		"Mean TTST (ms)": 20, "Median TTST (ms)": 20, "P1 TTST (ms)": 20,
+		// Four of 20 and four of 30: p1 lies between the first two.
+		"Mean ITL (ms)": 25, "Median ITL (ms)": 25, "P1 ITL (ms)": 20, "P99.9 ITL (ms)": 30,
+	} {
+		line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(label) + `: +(\S+)$`).FindStringSubmatch(text)
+		if line == nil {
+			t.Errorf("no line %s in\n%s", label, text)
+			continue
+		}
+		if got, err := strconv.ParseFloat(line[1], 64); err != nil || math.Abs(got-want) > 0.005 {
+			t.Errorf("%s is %s, want %.3f", label, line[1], want)
+		}
+	}
+}
+
+// Tables say what the summary says.
+func TestTablesAgreeWithTheSummary(t *testing.T) {
+	runs := reported(t)
+	rows, err := csv.NewReader(strings.NewReader(written(t, runs.CSV))).ReadAll()
+	if err != nil || len(rows) != 3 {
+		t.Fatal(rows, err)
+	}
+	var summaries []map[string]any
+	if err := json.Unmarshal([]byte(written(t, runs.JSON)), &summaries); err != nil || len(summaries) != 2 {
+		t.Fatal(summaries, err)
+	}
+	for i, summary := range summaries {
+		own := summary["moontide"].(map[string]any)
+		compared := 0
+		for k, key := range rows[0] {
+			value, there := summary[key]
+			if !there {
+				value, there = own[key]
+			}
+			if number, isNumber := value.(float64); there && isNumber {
+				compared++
+				if got, err := strconv.ParseFloat(rows[i+1][k], 64); err != nil || got != number {
+					t.Errorf("run %d: %s is %s, in the summary %v", i, key, rows[i+1][k], number)
+				}
+			}
+		}
+		if compared < 25 {
+			t.Errorf("run %d: %d of %d columns are in the summary", i, compared, len(rows[0]))
+		}
+		goodput := own["goodput"].(map[string]any)
+		if goodput["requests"] != 4.0 || goodput["good"] != 2.0 || goodput["share"] != 0.5 || len(goodput["objectives"].([]any)) != 3 {
+			t.Errorf("run %d: goodput %v", i, goodput)
+		}
+	}
+	one := map[string]any{}
+	if err := json.Unmarshal([]byte(written(t, runs[:1].JSON)), &one); err != nil || one["completed"] != 4.0 || one["p99.9_ttft_ms"] == nil {
+		t.Errorf("%v, %v", err, one)
+	}
+}
+
+func TestParsePercentiles(t *testing.T) {
+	if got, err := report.ParsePercentiles("1, 50,99.9"); err != nil || fmt.Sprint(got) != "[1 50 99.9]" {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, text := range []string{"", "1,", "101", "-1", "NaN", "p99", "5,5"} {
+		if got, err := report.ParsePercentiles(text); err == nil {
+			t.Errorf("%q is %v", text, got)
+		}
+	}
+}
+
+// A smoothed curve keeps every value, and a picture is drawn of whatever there is.
+func TestServingPNG(t *testing.T) {
+	nothing := report.ServingRun{Run: ended(1), Result: inDetail(t, []replay.Record{{Class: replay.Connect}})}
+	same := report.ServingRun{Run: ended(1), Result: inDetail(t, answers(1))}
+	for i, runs := range []report.ServingRuns{reported(t), {nothing}, {same}, {nothing, same}} {
+		picture, err := png.Decode(strings.NewReader(written(t, runs.PNG)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := picture.Bounds(); size.Dx() != 2640 || size.Dy() < 400*len(runs) {
+			t.Errorf("picture %d is %v", i, size)
+		}
+	}
+}
+
+// foreign are a run's words that come from outside.
+func foreign() replay.Run {
+	run := ended(2)
+	run.Trace.Name, run.Target.Model, run.Command = "<script>alert(1)</script>", `"><img src=x onerror=alert(2)>`, []string{"</title><script>alert(3)</script>"}
+	run.Notes, run.Target.URL, run.Salt = []string{"<b>bold</b>"}, "javascript:alert(4)", "{{.}}"
+	return run
+}
+
+func page(t *testing.T) string {
+	records := append(answers(4), failure(replay.Class("<i>"), "<script>alert(5)</script>"))
+	for i := range records {
+		records[i].SessionID = "s"
+	}
+	return written(t, report.ServingRuns{{Name: "<u>run</u>", Run: foreign(), Result: inDetail(t, records)}}.HTML)
+}
+
+// A page asks for nothing from elsewhere, runs nothing, and marks nothing up that
+// came from outside.
+func TestServingPageIsHarmlessAndWhole(t *testing.T) {
+	text := page(t)
+	for _, bad := range []string{"<script", "<img", "<b>", "<i>", "<u>", "<link", "<iframe", "@import"} {
+		if at := strings.Index(text, bad); at >= 0 {
+			t.Errorf("%s in ...%s", bad, text[max(0, at-60):min(len(text), at+60)])
+		}
+	}
+	last := 0
+	for _, title := range []string{"Verdict: VALID", "Serving benchmark result", "Distributions", "Over time", "Requests", "By turn of the session", "Configuration"} {
+		at := strings.Index(text, "<h2>"+title+"</h2>")
+		if at < last {
+			t.Errorf("section %s is at %d, the one before at %d", title, at, last)
+		}
+		last = at
+	}
+	if n := strings.Count(text, "<svg"); n != 14 {
+		t.Errorf("%d figures", n)
+	}
+	for _, want := range []string{"client lag at p99 is ", "&lt;script&gt;alert(1)&lt;/script&gt;", "TTFT at most 101 ms", "40.00 %", "&lt;b&gt;bold&lt;/b&gt;"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// Long runs make no long pages, and the slowest request stays in them.
+func TestServingPageIsBounded(t *testing.T) {
+	var records []replay.Record
+	for i := range 60_000 {
+		rec := answers(1)[0]
+		later := time.Duration(i) * 7 * time.Millisecond
+		rec.Row, rec.InputLength, rec.HashIDs = i, 1024, []uint64{1, uint64(i + 2)}
+		rec.Due, rec.Ready, rec.Done = rec.Due+later, rec.Ready+later, rec.Done+later
+		wait := time.Duration(i*7919%100_003) * time.Microsecond
+		if i == 31_234 {
+			wait = 90 * time.Second
+		}
+		rec.Sent, rec.First, rec.Last = trace.Some(rec.Sent.Value+later), trace.Some(rec.First.Value+later+wait), trace.Some(rec.Last.Value+later+wait)
+		rec.Done += wait
+		records = append(records, rec)
+	}
+	text := written(t, report.ServingRuns{{Run: ended(len(records)), Result: inDetail(t, records)}}.HTML)
+	if len(text) > 1<<20 {
+		t.Errorf("%d bytes", len(text))
+	}
+	// 90.1 s have to have a place on the axes of TTFT.
+	if reached := regexp.MustCompile(`>(80 s|90 s|100 s|1\.5 min)<`).FindAllString(text, -1); len(reached) < 2 {
+		t.Errorf("%d axes reach the slowest", len(reached))
+	}
+}
+
+// browsers are what Chromium is called.
+var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "chrome-headless-shell"}
+
+// A browser reads the page as it was meant, and draws it.
+func TestServingPageInChromium(t *testing.T) {
+	browser := ""
+	for _, name := range browsers {
+		if path, err := exec.LookPath(name); err == nil {
+			browser = path
+		}
+	}
+	if browser == "" {
+		t.Skip("Chromium is not installed")
+	}
+	limited, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if out, err := exec.CommandContext(limited, browser, "--headless", "--no-sandbox", "--user-data-dir="+t.TempDir(), "--dump-dom", "about:blank").Output(); err != nil || len(out) == 0 {
+		t.Skipf("%s does not run here: %v", browser, err)
+	}
+	dir := t.TempDir()
+	file, picture := filepath.Join(dir, "report.html"), filepath.Join(dir, "page.png")
+	if err := os.WriteFile(file, []byte(page(t)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	open := func(flags ...string) []byte {
+		cmd := exec.CommandContext(limited, browser, append([]string{
+			"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir=" + dir, "--window-size=1100,1400",
+		}, append(flags, "file://"+file)...)...)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s: %v", browser, err)
+		}
+		return out
+	}
+	dom := string(open("--dump-dom"))
+	for want, n := range map[string]int{"<svg": 14, "<h1>": 1, "<script": 0, "<img": 0, "</html>": 1} {
+		if got := strings.Count(dom, want); got != n {
+			t.Errorf("%d of %s in what the browser has, want %d", got, want, n)
+		}
+	}
+	open("--screenshot=" + picture)
+	f, err := os.Open(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	shot, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dark := 0
+	for y := range shot.Bounds().Dy() {
+		for x := range shot.Bounds().Dx() {
+			if r, _, _, _ := shot.At(x, y).RGBA(); r < 0x8000 {
+				dark++
+			}
+		}
+	}
+	if dark < 5000 {
+		t.Errorf("%d dark points: the page looks empty", dark)
+	}
+}

@@ -1,0 +1,226 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"moontide/analyze/dist"
+	"moontide/analyze/report/figure"
+	"moontide/analyze/serving"
+	"moontide/replay"
+)
+
+func (s *servingPage) distributions() {
+	s.begin("Distributions")
+	drawn := 0
+	for _, of := range []struct {
+		metric       serving.Metric
+		title, count string
+	}{
+		{serving.TTFT, "Time to first token", "Requests"},
+		{serving.TPOT, "Time per output token", "Requests"},
+		{serving.ITL, "Inter-token latency", "Tokens"},
+		{serving.E2EL, "End-to-end latency", "Requests"},
+	} {
+		if d := s.Result.Latency(of.metric); d.Count > 0 {
+			s.figure(density(of.title, of.count, d, ServingRuns{s.ServingRun}.rangeOf(of.metric)))
+			drawn++
+		}
+	}
+	if drawn == 0 {
+		s.paragraph("No request was answered, so there is none.")
+	}
+}
+
+// overTime draws the stretches of the run.
+func (s *servingPage) overTime() {
+	if s.Result.Detail == nil || len(s.Result.Detail.Series.Stretches) < 2 {
+		return
+	}
+	series := s.Result.Detail.Series
+	s.begin("Over time")
+	s.paragraph(fmt.Sprintf("Each value is of a stretch of %v.", series.Step))
+	step := series.Step.Seconds()
+	rate := func(n func(at *serving.Stretch) int) func(at *serving.Stretch) float64 {
+		return func(at *serving.Stretch) float64 { return float64(n(at)) / step }
+	}
+	s.figure(stretched(series, "Requests", figure.Axis{Label: "Requests", Unit: "req/s"}, []stretchLine{
+		{"due", true, rate(func(at *serving.Stretch) int { return at.Due })},
+		{"sent", false, rate(func(at *serving.Stretch) int { return at.Sent })},
+		{"completed", false, rate(func(at *serving.Stretch) int { return at.Completed })},
+		{"failed", false, rate(func(at *serving.Stretch) int { return at.Failed })},
+	}))
+	s.figure(stretched(series, "Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"}, []stretchLine{
+		{"", false, func(at *serving.Stretch) float64 { return at.Output / step }},
+	}))
+	s.figure(stretched(series, "Requests in flight", figure.Axis{Label: "Requests"}, []stretchLine{
+		{"mean", false, func(at *serving.Stretch) float64 { return at.InFlight }},
+		{"most at once", true, func(at *serving.Stretch) float64 { return float64(at.MostInFlight) }},
+	}))
+	s.figure(stretched(series, "Time to first token", figure.Axis{Label: "TTFT", Quantity: figure.Duration}, []stretchLine{
+		{"median", false, quantileLine(0.5, func(at *serving.Stretch) dist.Distribution { return at.TTFT })},
+		{"p99", false, quantileLine(0.99, func(at *serving.Stretch) dist.Distribution { return at.TTFT })},
+		{"largest", true, quantileLine(1, func(at *serving.Stretch) dist.Distribution { return at.TTFT })},
+	}))
+	s.figure(stretched(series, "Lag at p99", figure.Axis{Label: "Lag", Quantity: figure.Duration}, []stretchLine{
+		{"schedule lag", false, quantileLine(0.99, func(at *serving.Stretch) dist.Distribution { return at.ScheduleLag })},
+		{"client lag", false, quantileLine(0.99, func(at *serving.Stretch) dist.Distribution { return at.ClientLag })},
+	}))
+}
+
+// stretchLine is a value of each stretch. NaN is none.
+type stretchLine struct {
+	name   string
+	dashed bool
+	of     func(at *serving.Stretch) float64
+}
+
+// quantileLine is a quantile in seconds.
+func quantileLine(p float64, of func(at *serving.Stretch) dist.Distribution) func(at *serving.Stretch) float64 {
+	return func(at *serving.Stretch) float64 {
+		d := of(at)
+		if d.Count == 0 {
+			return math.NaN()
+		}
+		return d.Quantile(p) / 1000
+	}
+}
+
+func stretched(series serving.Series, title string, y figure.Axis, lines []stretchLine) figure.Figure {
+	f := figure.Figure{Title: title, X: figure.Axis{Label: "Time", Quantity: figure.Duration}, Y: y}
+	for _, line := range lines {
+		drawn := figure.Series{Name: line.name, Kind: figure.Line, Dashed: line.dashed}
+		for i := range series.Stretches {
+			at := series.From + time.Duration(i)*series.Step + series.Step/2
+			drawn.X = append(drawn.X, at.Seconds())
+			drawn.Y = append(drawn.Y, line.of(&series.Stretches[i]))
+		}
+		f.Series = append(f.Series, drawn)
+	}
+	return f
+}
+
+// timeline draws the requests: when each waited and when it was answered, and
+// how long they took.
+func (s *servingPage) timeline() {
+	if s.Result.Detail == nil || len(s.Result.Detail.Requests) == 0 {
+		return
+	}
+	requests := s.Result.Detail.Requests
+	s.begin("Requests")
+	s.figure(bars(requests))
+	s.figure(dots(requests, "TTFT by the time of sending", "TTFT", func(q *serving.Request) time.Duration { return q.First - q.Sent }))
+	s.figure(dots(requests, "E2EL by the time of sending", "E2EL", func(q *serving.Request) time.Duration { return q.Last - q.Sent }))
+	s.figure(isl(requests))
+}
+
+// mostBars is how many requests a timeline shows: more lie on each other.
+const mostBars = 400
+
+// bars draws a line for each request from its sending to its first token, and on
+// to its end. Of many requests that follow each other the one that took longest
+// stands for all.
+func bars(requests []serving.Request) figure.Figure {
+	waiting := figure.Series{Name: "to the first token", Kind: figure.Line}
+	answering := figure.Series{Name: "to the last", Kind: figure.Line}
+	failed := figure.Series{Name: "failed", Kind: figure.Line, Dashed: true}
+	line := func(to *figure.Series, row int, from, end time.Duration) {
+		to.X = append(to.X, from.Seconds(), end.Seconds(), math.NaN())
+		to.Y = append(to.Y, float64(row), float64(row), math.NaN())
+	}
+	each := (len(requests) + mostBars - 1) / mostBars
+	for begin := 0; begin < len(requests); begin += each {
+		q := longest(requests[begin:min(begin+each, len(requests))])
+		switch {
+		case q == nil:
+		case q.Class != replay.OK || !q.Answered:
+			line(&failed, q.Row, q.Sent, q.End)
+		default:
+			line(&waiting, q.Row, q.Sent, q.First)
+			line(&answering, q.Row, q.First, q.Last)
+		}
+	}
+	f := figure.Figure{
+		Title: "Timeline",
+		X:     figure.Axis{Label: "Time", Quantity: figure.Duration},
+		Y:     figure.Axis{Label: "Row of the trace"},
+	}
+	for _, series := range []figure.Series{waiting, answering, failed} {
+		if len(series.X) > 0 {
+			f.Series = append(f.Series, series)
+		}
+	}
+	if each > 1 {
+		f.Note = fmt.Sprintf("the longest of every %d requests", each)
+	}
+	return f
+}
+
+// longest is the request that took longest, nil where none was sent.
+func longest(requests []serving.Request) (most *serving.Request) {
+	for i := range requests {
+		if q := &requests[i]; q.WasSent && (most == nil || q.End-q.Sent > most.End-most.Sent) {
+			most = q
+		}
+	}
+	return most
+}
+
+// dots draws a duration of each answered request.
+func dots(requests []serving.Request, title, label string, of func(q *serving.Request) time.Duration) figure.Figure {
+	series := figure.Series{Name: label, Kind: figure.Points}
+	for i := range requests {
+		if q := &requests[i]; q.Answered && q.Class == replay.OK {
+			series.X = append(series.X, q.Sent.Seconds())
+			series.Y = append(series.Y, of(q).Seconds())
+		}
+	}
+	return figure.Figure{
+		Title: title, NoLegend: true,
+		X:      figure.Axis{Label: "Time", Quantity: figure.Duration},
+		Y:      figure.Axis{Label: label, Quantity: figure.Duration},
+		Series: []figure.Series{series},
+	}
+}
+
+// isl draws TTFT against the length of the prompt.
+func isl(requests []serving.Request) figure.Figure {
+	series := figure.Series{Name: "TTFT", Kind: figure.Points}
+	for i := range requests {
+		if q := &requests[i]; q.Answered && q.Class == replay.OK {
+			series.X = append(series.X, float64(q.ISL))
+			series.Y = append(series.Y, (q.First - q.Sent).Seconds())
+		}
+	}
+	return figure.Figure{
+		Title: "TTFT by ISL", NoLegend: true,
+		X:      figure.Axis{Label: "ISL", Unit: "tokens"},
+		Y:      figure.Axis{Label: "TTFT", Quantity: figure.Duration},
+		Series: []figure.Series{series},
+	}
+}
+
+// predictionFigure draws, for each request, what was cached against what was
+// predicted.
+func predictionFigure(p *serving.Prediction) (figure.Figure, bool) {
+	if len(p.Each) == 0 || p.Predicted+p.Measured == 0 {
+		return figure.Figure{}, false
+	}
+	series := figure.Series{Name: "requests", Kind: figure.Points}
+	most := 0
+	for _, e := range p.Each {
+		series.X = append(series.X, float64(e.Predicted))
+		series.Y = append(series.Y, float64(e.Measured))
+		most = max(most, e.Predicted, e.Measured)
+	}
+	return figure.Figure{
+		Title: "Cached prompt tokens of each request",
+		X:     figure.Axis{Label: "Predicted", Unit: "tokens"},
+		Y:     figure.Axis{Label: "Measured", Unit: "tokens"},
+		Series: []figure.Series{
+			series,
+			{Name: "as predicted", Kind: figure.Line, Dashed: true, X: []float64{0, float64(most)}, Y: []float64{0, float64(most)}},
+		},
+	}, true
+}

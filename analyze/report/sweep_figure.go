@@ -1,0 +1,86 @@
+package report
+
+import (
+	"io"
+	"strings"
+
+	"moontide/analyze/dist"
+	"moontide/analyze/report/figure"
+	"moontide/analyze/serving"
+	"moontide/trace"
+)
+
+// PNG draws throughput against latency: a line for each deployment, a dot for
+// each run, which bears its level. The errors are those of w.
+func (s Sweep) PNG(w io.Writer) error {
+	return figure.WritePNG(w, s.sheet(), figure.Options{})
+}
+
+func (s Sweep) sheet() figure.Sheet {
+	latency := func(of func(r *serving.Result) dist.Distribution) func(r *serving.Result) trace.Opt[float64] {
+		return func(r *serving.Result) trace.Opt[float64] {
+			mean := meanOf(of(r))
+			mean.Value /= 1000
+			return mean
+		}
+	}
+	e2el := latency(func(r *serving.Result) dist.Distribution { return r.E2EL })
+	ttft := latency(func(r *serving.Result) dist.Distribution { return r.TTFT })
+	tpot := latency(func(r *serving.Result) dist.Distribution { return r.TPOT })
+	perUser := func(r *serving.Result) trace.Opt[float64] {
+		seconds := tpot(r)
+		return trace.Opt[float64]{Value: 1 / seconds.Value, Set: seconds.Set && seconds.Value > 0}
+	}
+	time := func(label string) figure.Axis { return figure.Axis{Label: label, Quantity: figure.Duration} }
+	return figure.Sheet{
+		Title: "Throughput against latency",
+		Note:  s.figureNote(),
+		Rows: []figure.Row{
+			{Figures: []figure.Figure{s.figure(time("Mean E2E latency"), e2el), s.figure(time("Mean TTFT"), ttft)}},
+			{Figures: []figure.Figure{s.figure(time("Mean TPOT"), tpot), s.figure(figure.Axis{Label: "Per-user output", Unit: "tok/s"}, perUser)}},
+		},
+	}
+}
+
+// figure draws the output token throughput against one thing.
+func (s Sweep) figure(x figure.Axis, value func(r *serving.Result) trace.Opt[float64]) figure.Figure {
+	f := figure.Figure{
+		Title: x.Label, X: x,
+		Y: figure.Axis{Label: "Output throughput", Unit: "tok/s"},
+	}
+	low, high := 0.0, 0.0
+	for _, d := range s.Deployments {
+		series := figure.Series{Name: oneLine(d.Label), Kind: figure.Line}
+		for _, p := range d.Points {
+			at, throughput := value(p.Result), p.Result.OutputRate
+			if !at.Set || !throughput.Set {
+				continue
+			}
+			if low == 0 || at.Value < low {
+				low = at.Value
+			}
+			high = max(high, at.Value)
+			series.X = append(series.X, at.Value)
+			series.Y = append(series.Y, throughput.Value)
+			series.Labels = append(series.Labels, oneLine(p.mark()))
+		}
+		f.Series = append(f.Series, series)
+	}
+	// Latencies that differ a lot would leave the small ones in a corner.
+	if f.X.Log = low > 0 && high > 20*low; !f.X.Log {
+		f.X.Min = new(float64)
+	}
+	return f
+}
+
+func (s Sweep) figureNote() string {
+	note := oneLine(s.Subject) + "; dots bear the level: " + strings.ToLower(s.Axis)
+	for _, d := range s.Deployments {
+		for _, p := range d.Points {
+			if p.mark() != p.Level {
+				return note + "; " + unproven + " is not VALID"
+			}
+		}
+	}
+	return note
+}

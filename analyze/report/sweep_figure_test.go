@@ -1,0 +1,49 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/analyze/dist"
+	"moontide/analyze/report/figure"
+	"moontide/analyze/serving"
+	"moontide/trace"
+)
+
+// A dot stands at a mean latency, in seconds, and the output throughput of its
+// run, and bears the level. What was not measured has none.
+func TestSweepSheet(t *testing.T) {
+	run := func(level string, ms, rate float64, verdict serving.Level) SweepPoint {
+		return SweepPoint{Level: level, Result: &serving.Result{
+			OutputRate: trace.Some(rate), Verdict: serving.Verdict{Level: verdict},
+			E2EL: dist.Of([]float64{ms, 3 * ms}), TTFT: dist.Of([]float64{ms / 10}), TPOT: dist.Of([]float64{ms / 100}),
+		}}
+	}
+	s := Sweep{Subject: "ISL 1", Axis: "Concurrency", Deployments: []Deployment{
+		{Label: "a", Points: []SweepPoint{run("1", 500, 10, serving.Valid), run("2", 1000, 15, serving.Suspect), {Level: "3", Result: &serving.Result{}}}},
+		{Label: "b", Points: []SweepPoint{run("1", 250, 20, serving.Valid)}},
+	}}
+	sheet := s.sheet()
+	if want := "ISL 1; dots bear the level: concurrency; * is not VALID"; sheet.Note != want {
+		t.Errorf("%q, want %q", sheet.Note, want)
+	}
+	got := map[string][]figure.Series{}
+	for _, row := range sheet.Rows {
+		for _, f := range row.Figures {
+			got[f.Title] = f.Series
+		}
+	}
+	want := map[string][]figure.Series{}
+	for title, x := range map[string][3]float64{
+		"Mean E2E latency": {1, 2, 0.5}, "Mean TTFT": {0.05, 0.1, 0.025}, "Mean TPOT": {0.005, 0.01, 0.0025}, "Per-user output": {200, 100, 400},
+	} {
+		want[title] = []figure.Series{
+			{Name: "a", Kind: figure.Line, X: []float64{x[0], x[1]}, Y: []float64{10, 15}, Labels: []string{"1", "2*"}},
+			{Name: "b", Kind: figure.Line, X: []float64{x[2]}, Y: []float64{20}, Labels: []string{"1"}},
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

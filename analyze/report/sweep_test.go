@@ -1,0 +1,260 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"image/png"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/analyze/dist"
+	"moontide/analyze/report"
+	"moontide/analyze/serving"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// sweepResult is a run of n requests whose latencies are base, 2*base and so on
+// to n*base, in milliseconds, of which TTFT is a tenth and TPOT a hundredth.
+func sweepResult(n int, base, rate float64) *serving.Result {
+	of := func(part float64) dist.Distribution {
+		var values []float64
+		for i := range n {
+			values = append(values, base*part*float64(i+1))
+		}
+		return dist.Of(values)
+	}
+	return &serving.Result{
+		Completed: n, RequestRate: trace.Some(rate), OutputRate: trace.Some(150 * rate),
+		E2EL: of(1), TTFT: of(0.1), TPOT: of(0.01),
+	}
+}
+
+func judged(r *serving.Result, level serving.Level, texts ...string) *serving.Result {
+	r.Verdict.Level = level
+	r.Verdict.Evidence = []serving.Evidence{{Level: serving.Valid, Text: "nothing to see"}}
+	for _, text := range texts {
+		r.Verdict.Evidence = append(r.Verdict.Evidence, serving.Evidence{Level: level, Text: text})
+	}
+	return r
+}
+
+func failing(r *serving.Result) *serving.Result {
+	r.Failed = 3
+	r.Errors = map[replay.Class]int{replay.Timeout: 2, replay.Connect: 1}
+	r.Examples = map[replay.Class]string{replay.Connect: "refused\x1b[2J"}
+	return r
+}
+
+// oneSweep is of one deployment, comparedSweep of two: of the second a run is
+// INVALID, some of its requests failed, and one run is missing.
+func oneSweep() report.Sweep {
+	return report.Sweep{
+		Subject: "ISL 3000, OSL 150, model m",
+		Axis:    "Concurrency",
+		Deployments: []report.Deployment{{Points: []report.SweepPoint{
+			{Level: "1", Result: sweepResult(10, 100, 1.5)},
+			{Level: "2", Result: sweepResult(20, 110, 2.75)},
+			{Level: "128", Result: sweepResult(1280, 10, 12345.678)},
+		}}},
+	}
+}
+
+func comparedSweep() report.Sweep {
+	s := oneSweep()
+	s.Deployments[0].Label = "base|line"
+	s.Deployments = append(s.Deployments, report.Deployment{Label: "new", Points: []report.SweepPoint{
+		{Level: "1", Result: sweepResult(10, 50, 3), Notes: []string{"it\x1b[2J was cold"}},
+		{Level: "2", Result: failing(judged(sweepResult(20, 220, 1.375), serving.Invalid, "client lag at p99 is 20.00 ms", "and more"))},
+	}})
+	return s
+}
+
+func emptySweep() report.Sweep {
+	return report.Sweep{Subject: "nothing", Axis: "Request Rate (req/s)", Deployments: []report.Deployment{{Points: []report.SweepPoint{
+		{Level: "0.5", Result: judged(&serving.Result{}, serving.Invalid, "no request succeeded")},
+	}}}}
+}
+
+var sweeps = []struct {
+	name  string
+	sweep report.Sweep
+}{{"one", oneSweep()}, {"compared", comparedSweep()}, {"empty", emptySweep()}}
+
+func TestSweep(t *testing.T) {
+	for _, test := range sweeps {
+		t.Run(test.name, func(t *testing.T) {
+			for _, form := range []struct {
+				ending string
+				write  func(b *bytes.Buffer) error
+			}{
+				{"txt", func(b *bytes.Buffer) error { return test.sweep.Text(b) }},
+				{"md", func(b *bytes.Buffer) error { return test.sweep.Markdown(b) }},
+				{"csv", func(b *bytes.Buffer) error { return test.sweep.CSV(b) }},
+			} {
+				var b bytes.Buffer
+				if err := form.write(&b); err != nil {
+					t.Fatal(err)
+				}
+				golden(t, "testdata/sweep_"+test.name+"."+form.ending, b.String())
+			}
+		})
+	}
+}
+
+// The table that is published has these nine columns, to the letter, and the
+// values that the runs have.
+func TestSweepColumns(t *testing.T) {
+	var b bytes.Buffer
+	if err := oneSweep().Markdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := "| Concurrency | Request Throughput (req/s) | Output Token Throughput (tok/s) | Mean E2E Latency (ms) | P99 E2E Latency (ms) " +
+		"| Mean TTFT (ms) | P99 TTFT (ms) | Mean TPOT (ms) | P99 TPOT (ms) |\n"
+	if !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+	// Of 100, 200 .. 1000 ms, 550 is the mean and 991 the 99th percentile.
+	if want := "| 1 | 1.50 | 225.00 | 550.00 | 991.00 | 55.00 | 99.10 | 5.50 | 9.91 |\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("no %q in\n%s", want, b.String())
+	}
+}
+
+// A ratio is that of the value beside it to the first deployment's at the same
+// level.
+func TestSweepRatios(t *testing.T) {
+	var b bytes.Buffer
+	if err := comparedSweep().Markdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`| 1 | base\|line | 1.50 | 225.00 | 550.00 | 991.00 | 55.00 | 99.10 | 5.50 | 9.91 |`,
+		`| 1 | new | 3.00 (2.00x) | 450.00 (2.00x) | 275.00 (0.50x) | 495.50 (0.50x) | 27.50 (0.50x) | 49.55 (0.50x) | 2.75 (0.50x) | 4.96 (0.50x) |`,
+		`| 2\* | new | 1.38 (0.50x) | 206.25 (0.50x) | 2310.00 (2.00x) |`,
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	// A run that the other has no counterpart of is there, without a ratio.
+	if side := b.String()[strings.Index(b.String(), "Side by side"):]; strings.Count(side, "| 128 |") != 1 {
+		t.Errorf("the run at 128 is not once in\n%s", side)
+	}
+}
+
+// A run that is not VALID is marked in every table, and its reasons are there
+// once; what does not speak against it is not among them.
+func TestSweepVerdict(t *testing.T) {
+	var b bytes.Buffer
+	if err := comparedSweep().Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	if n := len(regexp.MustCompile(`(?m)^ *2\*  `).FindAllString(text, -1)); n != 2 {
+		t.Errorf("the run is marked %d times in\n%s", n, text)
+	}
+	for want, times := range map[string]int{
+		"Verdict: INVALID, the worst of 5 runs.\n":                                           1,
+		"* new, Concurrency 2: INVALID: client lag at p99 is 20.00 ms; and more.\n":          1,
+		"new, Concurrency 2: 3 of 23 requests failed: connect 1 (refused [2J), timeout 2.\n": 1,
+		"new, Concurrency 1: it [2J was cold.\n":                                             1,
+		"nothing to see":                                                                     0,
+	} {
+		if got := strings.Count(text, want); got != times {
+			t.Errorf("%q is there %d times in\n%s", want, got, text)
+		}
+	}
+}
+
+func TestSweepLine(t *testing.T) {
+	for want, r := range map[string]*serving.Result{
+		"SUSPECT: 1.50 req/s, 225.00 tok/s, mean E2EL 550.00 ms, mean TTFT 55.00 ms, mean TPOT 5.50 ms, 3 failed: connect 1 (refused [2J), timeout 2": failing(judged(sweepResult(10, 100, 1.5), serving.Suspect)),
+		"VALID: - req/s, - tok/s, mean E2EL - ms, mean TTFT - ms, mean TPOT - ms, 0 failed":                                                           {},
+	} {
+		if got := report.SweepLine(r); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestSweepCSV(t *testing.T) {
+	var b bytes.Buffer
+	if err := comparedSweep().CSV(&b); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"new", "2", "1.375", "206.25", "2310", "4358.2", "231", "435.82", "23.1", "43.582", "20", "3", "INVALID"}
+	got := rows[len(rows)-1]
+	for i, cell := range got[2:10] { // means may differ in the last digit
+		if len(cell) > 8 {
+			got[i+2] = strings.TrimRight(fmt.Sprintf("%.4f", parse(t, cell)), "0")
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func parse(t *testing.T, number string) (x float64) {
+	t.Helper()
+	if _, err := fmt.Sscan(number, &x); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func TestSweepIsHarmless(t *testing.T) {
+	s := comparedSweep()
+	s.Subject = hostile
+	s.Deployments[1].Label = hostile
+	s.Deployments[1].Points[1].Result.Errors = map[replay.Class]int{hostile: 3}
+	s.Deployments[1].Points[1].Result.Verdict.Evidence[1].Text = hostile
+	for _, write := range []func(b *bytes.Buffer) error{
+		func(b *bytes.Buffer) error { return s.Text(b) },
+		func(b *bytes.Buffer) error { return s.Markdown(b) },
+	} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range b.String() {
+			if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e') {
+				t.Fatalf("%q at %d in %q", r, i, b.String())
+			}
+		}
+		if n := strings.Count(b.String(), "\nVerdict: "); n != 1 {
+			t.Errorf("%d verdicts in\n%s", n, b.String())
+		}
+	}
+}
+
+func TestSweepPNG(t *testing.T) {
+	for _, test := range sweeps {
+		var b bytes.Buffer
+		if err := test.sweep.PNG(&b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := png.Decode(&b); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestSweepPassesOnWriteErrors(t *testing.T) {
+	s := oneSweep()
+	for name, err := range map[string]error{
+		"text": s.Text(fullDisk{}), "markdown": s.Markdown(fullDisk{}), "csv": s.CSV(fullDisk{}), "png": s.PNG(fullDisk{}),
+	} {
+		if !errors.Is(err, errFull) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

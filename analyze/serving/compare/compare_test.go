@@ -1,0 +1,441 @@
+package compare_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"moontide/analyze/serving"
+	"moontide/analyze/serving/compare"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// ended is run.json of a run that went to its end.
+func ended() replay.Run {
+	return replay.Run{
+		Ended: time.Unix(2, 0), Rows: 100, Schedule: "s",
+		Trace: replay.Source{Name: "t.jsonl", SHA256: "t", BlockSize: 512, Speedup: 1},
+	}
+}
+
+func read(t testing.TB, name string, run replay.Run, records []replay.Record, opts serving.Options, asked ...compare.Metric) *compare.Run {
+	t.Helper()
+	r, err := compare.Read(compare.Source{Name: name, Run: run, Records: each(records), Measure: opts}, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// streamed are answers of several tokens: TTFT, then gaps of about 10 ms.
+func streamed(seed uint64, n int) (records []replay.Record) {
+	random := rand.New(rand.NewPCG(seed, 4))
+	for i := range n {
+		rec := answered(i, 50+100*random.Float64())
+		rec.InputLength = 500 + 300*(i%40)
+		rec.Counts.Input = trace.Some(rec.InputLength)
+		rec.Counts.Cached = trace.Some(random.IntN(500))
+		at := rec.First.Value
+		for range 1 + random.IntN(20) {
+			gap := time.Duration(1e7 + random.Int64N(2e6))
+			rec.Gaps = append(rec.Gaps, gap)
+			at += gap
+		}
+		rec.Chunks = len(rec.Gaps) + 1
+		rec.Counts.Output = trace.Some(rec.Chunks)
+		rec.Last, rec.Done = trace.Some(at), at
+		records = append(records, rec)
+	}
+	return records
+}
+
+// later are the same answers, each of them by as much.
+func later(records []replay.Record, by time.Duration) []replay.Record {
+	records = slices.Clone(records)
+	for i := range records {
+		r := &records[i]
+		r.First.Value += by
+		r.Last.Value += by
+		r.Done += by
+	}
+	return records
+}
+
+func find(t testing.TB, c *compare.Comparison, name string) compare.Difference {
+	t.Helper()
+	d, ok := c.Find(name)
+	if !ok {
+		t.Fatalf("no %s", name)
+	}
+	return d
+}
+
+// What is different for every request by as much is known exactly.
+func TestExactDifference(t *testing.T) {
+	records := streamed(1, 400)
+	a, b := read(t, "a", ended(), records, serving.Options{}), read(t, "b", ended(), later(records, 7*time.Millisecond), serving.Options{})
+	c := compare.Of([]*compare.Run{a}, []*compare.Run{b}, compare.Options{})
+	if !c.Paired || c.Pairs != 400 || c.OnlyA+c.OnlyB != 0 || len(c.Objections) != 0 || len(c.Changes) != 0 {
+		t.Errorf("%+v", c)
+	}
+	near := func(x, want float64) bool { return math.Abs(x-want) < 1e-9 }
+	for name, want := range map[string]float64{"mean_ttft_ms": 7, "median_ttft_ms": 7, "mean_e2el_ms": 7, "mean_tpot_ms": 0, "p99_itl_ms": 0} {
+		d := find(t, c, name)
+		if in := d.Interval.Value; !d.Interval.Set && name != "p99_ttft_ms" || !near(d.Difference.Value, want) || !near(in.Low, want) || !near(in.High, want) {
+			t.Errorf("%s: %+v", name, d)
+		}
+		if better := map[float64]int{7: -1, 0: 0}[want]; d.Better() != better {
+			t.Errorf("%s is better by %d", name, d.Better())
+		}
+	}
+	for _, r := range c.Requests {
+		want := map[string]float64{"ttft_ms": 7, "tpot_ms": 0, "e2el_ms": 7}[r.Latency]
+		if !near(r.Mean, want) || !near(r.Median, want) || !near(r.MeanInterval.Value.Low, want) || want > 0 && (r.Higher != 400 || r.Lower != 0) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// What single runs measured is what their reports say, and what several measured
+// is what their records give together.
+func TestValues(t *testing.T) {
+	one, other := streamed(1, 300), streamed(2, 300)
+	a, b := read(t, "a", ended(), one, serving.Options{}), read(t, "b", ended(), other, serving.Options{})
+	c := compare.Of([]*compare.Run{a}, []*compare.Run{a, b}, compare.Options{})
+	result, err := serving.Compute(each(one), serving.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := serving.Compute(each(append(slices.Clone(one), other...)), serving.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]func(r *serving.Result) float64{
+		"p99_ttft_ms":    func(r *serving.Result) float64 { return r.TTFT.Quantile(0.99) },
+		"median_itl_ms":  func(r *serving.Result) float64 { return r.ITL.Quantile(0.5) },
+		"mean_tpot_ms":   func(r *serving.Result) float64 { return r.TPOT.Mean },
+		"mean_e2el_ms":   func(r *serving.Result) float64 { return r.E2EL.Mean },
+		"cached_share":   func(r *serving.Result) float64 { return float64(r.Cached.Value) / float64(r.Input) },
+		"mean_itl_ms":    func(r *serving.Result) float64 { return r.ITL.Mean },
+		"median_ttft_ms": func(r *serving.Result) float64 { return r.TTFT.Quantile(0.5) },
+	} {
+		d := find(t, c, name)
+		if want := of(result); d.A.Value != want {
+			t.Errorf("%s is %v, the run's %v", name, d.A.Value, want)
+		}
+		if want := of(both); math.Abs(d.B.Value-want) > 1e-9*want {
+			t.Errorf("%s of two runs is %v, of their records %v", name, d.B.Value, want)
+		}
+	}
+}
+
+// Rates of all stretches together are the run's, with a window and without.
+func TestRatesOfStretches(t *testing.T) {
+	records := streamed(3, 400)
+	records[5].Class, records[6].Class = replay.Timeout, replay.Server
+	for _, window := range []serving.Span{{}, {From: 10 * time.Second, To: 30 * time.Second}} {
+		opts := serving.Options{Window: window, Objectives: []serving.Objective{{Metric: serving.TTFT, LimitMS: 100}, {Metric: serving.TTST, LimitMS: 11}}}
+		asked := append(compare.Metrics(), metrics(t, "goodput")...)
+		asked = append(asked, metrics(t, "mean_ttst_ms")...)
+		a := read(t, "a", ended(), records, opts, asked...)
+		// Of two runs that are the same, what the records give is the run's own.
+		c := compare.Of([]*compare.Run{a}, []*compare.Run{a, a}, compare.Options{Metrics: asked})
+		for _, name := range []string{"request_throughput", "output_throughput", "total_token_throughput", "failed_share", "goodput"} {
+			d := find(t, c, name)
+			if !d.A.Set || math.Abs(d.B.Value-d.A.Value) > 0.002*d.A.Value {
+				t.Errorf("window %v: %s is %v, its stretches give %v", window, name, d.A, d.B)
+			}
+		}
+		if good, all := find(t, c, "goodput").A.Value, find(t, c, "request_throughput").A.Value; !(0.1*all < good && good < 0.9*all) {
+			t.Errorf("of %v requests a second %v are good: the test does not tell", all, good)
+		}
+		for _, name := range []string{"mean_ttft_ms", "mean_ttst_ms", "mean_itl_ms", "mean_tpot_ms", "cached_share"} {
+			if d := find(t, c, name); math.Abs(d.B.Value-d.A.Value) > 1e-9*d.A.Value {
+				t.Errorf("window %v: %s is %v, the kept requests give %v", window, name, d.A.Value, d.B.Value)
+			}
+		}
+	}
+}
+
+// Neither the order in which requests ended nor the number of cores changes a
+// figure.
+func TestSameFigures(t *testing.T) {
+	one, other := streamed(4, 300), later(streamed(5, 300), time.Millisecond)
+	compared := func(a, b []replay.Record) *compare.Comparison {
+		return compare.Of([]*compare.Run{read(t, "a", ended(), a, serving.Options{})}, []*compare.Run{read(t, "b", ended(), b, serving.Options{})}, compare.Options{Seed: 9})
+	}
+	figures := func(c *compare.Comparison) []any {
+		var all []any
+		for _, d := range c.Differences {
+			d.Metric = compare.Metric{Name: d.Metric.Name}
+			all = append(all, d)
+		}
+		return append(all, c.Requests, c.Origins)
+	}
+	want := figures(compared(one, other))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	shuffled := slices.Clone(one)
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(shuffled), func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
+	slices.Reverse(other)
+	if got := figures(compared(shuffled, other)); !reflect.DeepEqual(got, want) {
+		t.Error(cmp.Diff(want, got, cmp.AllowUnexported(compare.Metric{})))
+	}
+}
+
+// What the bands of a division add is the mean difference of all.
+func TestOriginsAddUp(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(2, 80).Draw(rt, "n")
+		one, other := streamed(rapid.Uint64().Draw(rt, "a"), n), streamed(rapid.Uint64().Draw(rt, "b"), n)
+		for i := range one {
+			isl := rapid.IntRange(1, 300000).Draw(rt, "ISL")
+			one[i].InputLength, other[i].InputLength = isl, isl
+			if rapid.IntRange(0, 9).Draw(rt, "fails") == 0 {
+				one[i].Class = replay.Timeout
+			}
+			if rapid.IntRange(0, 3).Draw(rt, "one token") == 0 {
+				other[i].Counts.Output = trace.Some(1) // has no TPOT
+			}
+		}
+		c := compare.Of([]*compare.Run{read(t, "a", ended(), one, serving.Options{})}, []*compare.Run{read(t, "b", ended(), other, serving.Options{})}, compare.Options{Resamples: 20})
+		for _, o := range c.Origins {
+			for k, r := range c.Requests {
+				adds, count := 0., 0
+				for _, band := range o.Bands {
+					adds += band.Latencies[k].Adds
+					count += band.Latencies[k].Count
+				}
+				if math.Abs(adds-r.Mean) > 1e-6 || count != r.Count {
+					rt.Errorf("%s: bands by %s add %v of %d pairs to a mean of %v of %d", r.Latency, o.By, adds, count, r.Mean, r.Count)
+				}
+			}
+		}
+	})
+}
+
+// The difference is found where it was put.
+func TestOrigins(t *testing.T) {
+	one := streamed(6, 800)
+	other := slices.Clone(one)
+	for i := range other {
+		if other[i].InputLength >= 8192 {
+			copy(other[i:i+1], later(other[i:i+1], 20*time.Millisecond))
+		}
+	}
+	c := compare.Of([]*compare.Run{read(t, "a", ended(), one, serving.Options{})}, []*compare.Run{read(t, "b", ended(), other, serving.Options{})}, compare.Options{})
+	for _, band := range c.Origins[0].Bands {
+		ttft := band.Latencies[0]
+		if long := strings.HasPrefix(band.Name, "8192"); ttft.Significant() != long || long != (ttft.Adds > 0) {
+			t.Errorf("%s: %+v", band.Name, ttft)
+		}
+	}
+	other = append(slices.Clone(one[:400]), later(one[400:], 20*time.Millisecond)...)
+	c = compare.Of([]*compare.Run{read(t, "a", ended(), one, serving.Options{})}, []*compare.Run{read(t, "b", ended(), other, serving.Options{})}, compare.Options{})
+	times := c.Origins[len(c.Origins)-1]
+	for i, band := range times.Bands {
+		if ttft := band.Latencies[0]; ttft.Significant() != (i >= 4) || band.Pairs != 100 {
+			t.Errorf("%s: %d pairs, %+v", band.Name, band.Pairs, ttft)
+		}
+	}
+	if first := times.Bands[0].Name; first != "0.0 to 10.0 s" {
+		t.Errorf("the first is of %s", first)
+	}
+	if times.By != "time" || len(times.Bands) != 8 {
+		t.Errorf("%s has %d bands", times.By, len(times.Bands))
+	}
+}
+
+func TestObjections(t *testing.T) {
+	records := streamed(7, 100)
+	for name, tc := range map[string]struct {
+		change  func(run *replay.Run, records []replay.Record) serving.Options
+		want    string
+		invalid bool
+		paired  bool
+	}{
+		"none": {func(*replay.Run, []replay.Record) serving.Options { return serving.Options{} }, "", false, true},
+		"INVALID": {func(_ *replay.Run, records []replay.Record) serving.Options {
+			for i := range records {
+				records[i].Ready -= time.Second
+			}
+			return serving.Options{}
+		}, "b is INVALID: client lag", true, true},
+		"killed": {func(run *replay.Run, _ []replay.Record) serving.Options {
+			run.Ended = time.Time{}
+			return serving.Options{}
+		}, "b did not end", false, true},
+		"failed": {func(run *replay.Run, _ []replay.Record) serving.Options {
+			run.Failure = "disk full"
+			return serving.Options{}
+		}, "b failed: disk full", false, true},
+		"stopped": {func(run *replay.Run, _ []replay.Record) serving.Options {
+			run.Stopped, run.NotSent = true, 5
+			return serving.Options{}
+		}, "b was stopped: 5 of 100 rows were not sent", false, true},
+		"speed": {func(run *replay.Run, _ []replay.Record) serving.Options {
+			run.Schedule, run.Trace.Speedup = "x", 2
+			return serving.Options{}
+		}, "a and b were sent at different speeds: 1 and 2 times", false, true},
+		"times": {func(run *replay.Run, _ []replay.Record) serving.Options { run.Schedule = "x"; return serving.Options{} }, "their schedules differ", false, true},
+		"part": {func(run *replay.Run, _ []replay.Record) serving.Options {
+			run.Schedule, run.Rows = "x", 200
+			return serving.Options{}
+		}, "different parts of the trace: 100 and 200 rows", false, true},
+		"blocks": {func(run *replay.Run, _ []replay.Record) serving.Options {
+			run.Trace.BlockSize = 16
+			return serving.Options{}
+		}, "blocks of different sizes: 512 and 16", false, true},
+		"requests": {func(_ *replay.Run, records []replay.Record) serving.Options {
+			records[3].HashIDs = []uint64{5}
+			return serving.Options{}
+		}, "different requests: 1 of 100 rows", false, false},
+		"trace": {func(run *replay.Run, records []replay.Record) serving.Options {
+			run.Trace.SHA256, run.Trace.Name = "u", "u.jsonl"
+			records[3].OutputLength++
+			return serving.Options{}
+		}, "different traces: t.jsonl and u.jsonl", false, false},
+		"trace of the same name": {func(run *replay.Run, records []replay.Record) serving.Options {
+			run.Trace.SHA256 = "0123456789"
+			records[3].OutputLength++
+			return serving.Options{}
+		}, "different traces of the name t.jsonl, with the SHA-256 t and 01234567", false, false},
+		"the same trace, packed": {func(run *replay.Run, _ []replay.Record) serving.Options {
+			run.Trace.SHA256 = "u"
+			return serving.Options{}
+		}, "", false, true},
+		"rows": {func(_ *replay.Run, records []replay.Record) serving.Options {
+			for i := range records {
+				records[i].Row += 1000
+			}
+			return serving.Options{}
+		}, "a and b have no row in common", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, changed := ended(), slices.Clone(records)
+			opts := tc.change(&run, changed)
+			a, b := read(t, "a", ended(), records, serving.Options{}), read(t, "b", run, changed, opts)
+			c := compare.Of([]*compare.Run{a}, []*compare.Run{b}, compare.Options{Resamples: 20})
+			var got compare.Objection
+			for _, o := range c.Objections {
+				got = o
+			}
+			if !strings.Contains(got.Reason, tc.want) || (tc.want == "") != (len(c.Objections) == 0) || len(c.Objections) > 1 || got.Invalid != tc.invalid || c.Paired != tc.paired {
+				t.Errorf("%+v, paired %v", c.Objections, c.Paired)
+			}
+			if c.Paired != (len(c.Requests) > 0) {
+				t.Errorf("%d latencies are paired", len(c.Requests))
+			}
+		})
+	}
+}
+
+func TestTwiceInTheRecord(t *testing.T) {
+	records := streamed(8, 5)
+	records[4].Row = 2
+	_, err := compare.Read(compare.Source{Records: each(records)}, nil)
+	if err == nil || !strings.Contains(err.Error(), "row 3 is in the record twice") {
+		t.Error(err)
+	}
+}
+
+// Requests that ended on one side alone are counted, and not paired.
+func TestOneSided(t *testing.T) {
+	one, other := streamed(9, 100), streamed(9, 100)
+	one[1].Class, other[2].Class, other[3].Class = replay.Timeout, replay.Timeout, replay.Timeout
+	one[4].Class, other[4].Class = replay.Timeout, replay.Timeout
+	c := compare.Of([]*compare.Run{read(t, "a", ended(), one, serving.Options{})}, []*compare.Run{read(t, "b", ended(), other, serving.Options{})}, compare.Options{Resamples: 20})
+	if c.Pairs != 96 || c.OnlyA != 2 || c.OnlyB != 1 {
+		t.Errorf("%d pairs, %d in A alone, %d in B", c.Pairs, c.OnlyA, c.OnlyB)
+	}
+	if d := find(t, c, "failed_share"); d.A.Value != 0.02 || d.B.Value != 0.03 || d.Interval.Set {
+		t.Errorf("%+v", d)
+	}
+}
+
+// A stretch is of the same rows on both sides, also where one has few of them.
+func TestStretchesAreOfTheSameRows(t *testing.T) {
+	a, b := read(t, "a", ended(), streamed(1, 800), serving.Options{}), read(t, "b", ended(), streamed(2, 800)[400:], serving.Options{})
+	c := compare.Of([]*compare.Run{a}, []*compare.Run{b}, compare.Options{Resamples: 20})
+	if d := find(t, c, "mean_ttft_ms"); !c.Paired || d.Interval.Set {
+		t.Errorf("half of the rows tell of all stretches: %+v", d)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	base := ended()
+	base.Notes, base.Flags = []string{"the same", "only here"}, []string{"--router=prefix", "--out=a"}
+	other := ended()
+	other.Notes, other.Flags = []string{"the same"}, []string{"--router=random", "--out=b", "--engines=2"}
+	other.Target.URL, other.Limits.MaxConcurrency, other.Salt = "http://b", 8, "x"
+	other.Started, other.Sent, other.Prompts, other.Command = time.Unix(1, 0), 5, "p", []string{"other"} // how it went
+	records := streamed(10, 3)
+	second := other
+	second.Salt = "y"
+	c := compare.Of([]*compare.Run{read(t, "a", base, records, serving.Options{})},
+		[]*compare.Run{read(t, "b1", other, records, serving.Options{}), read(t, "b2", second, records, serving.Options{})}, compare.Options{Resamples: 20})
+	want := []compare.Change{
+		{"target.url", []string{""}, []string{"http://b"}},
+		{"salt", []string{""}, []string{"x", "y"}},
+		{"limits.max_concurrency", []string{"0"}, []string{"8"}},
+		{"flags.router", []string{"prefix"}, []string{"random"}},
+		{"notes", []string{"only here"}, nil},
+		{"flags.engines", nil, []string{"2"}},
+	}
+	if diff := cmp.Diff(want, c.Changes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The embedded endpoint listens on any free port, which is no setting.
+func TestChangesOfTheEmbeddedEndpoint(t *testing.T) {
+	a, b := ended(), ended()
+	a.Target, b.Target = replay.Target{URL: "http://127.0.0.1:1", Simulated: true}, replay.Target{URL: "http://127.0.0.1:2", Simulated: true}
+	a.Salt, a.Flags = "x", []string{"--salt=x"} // which is one change
+	records := streamed(10, 3)
+	c := compare.Of([]*compare.Run{read(t, "a", a, records, serving.Options{})}, []*compare.Run{read(t, "b", b, records, serving.Options{})}, compare.Options{Resamples: 20})
+	if diff := cmp.Diff([]compare.Change{{"salt", []string{"x"}, []string{""}}}, c.Changes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The parts of a short run have names of their own.
+func TestPartsOfAShortRun(t *testing.T) {
+	for _, shorter := range []time.Duration{10, 1000, 1e6} {
+		records := streamed(6, 80)
+		for i := range records {
+			records[i].Due /= shorter
+		}
+		run := read(t, "a", ended(), records, serving.Options{})
+		c := compare.Of([]*compare.Run{run}, []*compare.Run{run}, compare.Options{Resamples: 20})
+		times := c.Origins[len(c.Origins)-1]
+		names := map[string]bool{}
+		for _, band := range times.Bands {
+			names[band.Name] = true
+		}
+		if times.By != "time" || len(names) != 8 {
+			t.Errorf("%d times shorter: %v", shorter, names)
+		}
+	}
+}
+
+// Nothing, or too little, is compared without a panic and without a claim.
+func TestLittle(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 19} {
+		a, b := read(t, "a", ended(), streamed(11, n), serving.Options{}), read(t, "b", ended(), streamed(12, n), serving.Options{})
+		c := compare.Of([]*compare.Run{a}, []*compare.Run{b}, compare.Options{Resamples: 20})
+		for _, d := range c.Differences {
+			if d.Interval.Set && strings.HasSuffix(d.Metric.Name, "_ms") && !strings.Contains(d.Metric.Name, "itl") {
+				t.Errorf("%d requests: %+v", n, d)
+			}
+		}
+	}
+}
