@@ -1,4 +1,8 @@
-// Package synth makes traces that are like a trace.
+// Package synth makes traces that are like a trace, by the tree method, whose
+// knobs many know. Package synth/sessions is the faithful method: conversations,
+// think times and bursts as in the source, and with them what a cache of any
+// size hits. Start there unless you need the knobs. Package synth/describe makes
+// traces that are like no other, from a description.
 //
 // Start with [FitTree], which learns a [Tree] from the requests of a source,
 // and range over [Tree.Requests] for as many new ones as wanted:
@@ -6,6 +10,15 @@
 //	tree, err := synth.FitTree(source, synth.TreeOptions{})
 //	...
 //	for r, err := range tree.Requests(1, 10_000) {
+//
+// [Tree.Draw] draws requests that differ from the source's as a [TreeShape]
+// says, and is the fast way to write many:
+//
+//	d, err := tree.Draw(1, 10_000, synth.TreeShape{PrefixLenMultiplier: 16, MaxISL: 110_000})
+//	...
+//	rows, err := w.WriteRows(d) // w is a *trace.Writer
+//	...
+//	d.Rejected() // how many were longer than 110,000 tokens
 //
 // # The tree method
 //
@@ -26,10 +39,17 @@
 // time, so that hits come less close together and a small cache fares
 // differently. Compare hit rates with the source at equal numbers of requests.
 //
+// A [TreeShape] stretches shared prefixes, unique prompts and output lengths,
+// spreads requests over copies of the core, speeds time up and sets limits. It
+// keeps to that generator but for three things: fractions of the prefix
+// multiplier are honoured where that one rounds them up, all draws are
+// repeatable, and time can be kept from passing for requests that a limit
+// rejects, which otherwise slow the trace down.
+//
 // # Randomness
 //
 // All draws come from the seed, with an independent stream for each aspect:
-// arrivals, walk, unique lengths, last blocks, output lengths. Two models that
-// differ in one aspect, as in their arrivals, draw the same values for all the
-// others.
+// arrivals, walk, copy of the core, unique lengths, last blocks, output lengths.
+// Two models or shapes that differ in one aspect, as in their arrivals, draw the
+// same values for all the others.
 package synth

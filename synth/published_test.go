@@ -1,23 +1,20 @@
 package synth
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
-	"os"
+	"slices"
 	"testing"
 
 	"moontide/trace"
-	"moontide/trace/prefix"
+	"moontide/trace/tracetest"
 )
 
 // published reads the conversation trace that the Mooncake project published.
 func published(t testing.TB) []trace.Request {
 	t.Helper()
-	const path = "../../shared/traces/conversation_trace.jsonl"
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no published trace here: %v", err)
-	}
-	f, err := trace.Open(path, trace.Options{})
+	f, err := trace.Open(tracetest.Published(t, "conversation_trace.jsonl"), trace.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,32 +26,54 @@ func published(t testing.TB) []trace.Request {
 	return rows
 }
 
-// statistics are means over the requests of a trace.
+// statistics are what the data generator's users compare.
 type statistics struct {
-	isl, osl, span, blockHitRate float64
+	isl, islMin, islMax, osl   float64 // tokens
+	context, unique            float64 // tokens, declared, means
+	blocks, distinct           float64
+	blockHitRate, tokenHitRate float64 // of an infinite cache
+	span                       float64 // ms
 }
 
-// measure takes the block hit rate of an infinite cache: the leading blocks of
-// each request that an earlier one had.
-func measure(rows []trace.Request) statistics {
-	var s statistics
-	hits, blocks := 0, 0
-	seen := prefix.New()
+// measure takes hits at an infinite cache: the leading blocks of a request that
+// an earlier one had. The ids of rows have to be dense and chained.
+func measure(rows []trace.Request, blockSize int) statistics {
+	s := statistics{islMin: math.Inf(1)}
+	var hits, hitTokens, tokens float64
+	var seen []bool
 	for _, r := range rows {
-		s.isl += float64(r.InputLength) / float64(len(rows))
+		isl := float64(r.InputLength)
+		tokens += isl
+		s.islMin, s.islMax = min(s.islMin, isl), max(s.islMax, isl)
 		s.osl += float64(r.OutputLength) / float64(len(rows))
-		hits += seen.Depth(seen.Find(r.HashIDs))
-		blocks += len(r.HashIDs)
-		seen.Add(r.HashIDs)
+		s.context += float64(r.ContextLen.Value) / float64(len(rows))
+		s.unique += float64(r.UniquePromptLen.Value) / float64(len(rows))
+		s.blocks += float64(len(r.HashIDs))
+		for len(r.HashIDs) > 0 && int(slices.Max(r.HashIDs)) >= len(seen) {
+			seen = append(seen, make([]bool, 1+len(seen))...)
+		}
+		hit, still := 0, true
+		for _, id := range r.HashIDs {
+			if still = still && seen[id]; still {
+				hit++
+			}
+			if !seen[id] {
+				seen[id] = true
+				s.distinct++
+			}
+		}
+		hits += float64(hit)
+		hitTokens += min(isl, float64(hit*blockSize))
 	}
+	s.isl = tokens / float64(len(rows))
 	s.span = rows[len(rows)-1].Timestamp.Value - rows[0].Timestamp.Value
-	s.blockHitRate = float64(hits) / float64(blocks)
+	s.blockHitRate, s.tokenHitRate = hits/s.blocks, hitTokens/tokens
 	return s
 }
 
 func TestPublishedTraceIsRead(t *testing.T) {
 	rows := published(t)
-	got := measure(rows)
+	got := measure(rows, 512)
 	for _, c := range []struct {
 		name           string
 		got, want, tol float64
@@ -62,7 +81,10 @@ func TestPublishedTraceIsRead(t *testing.T) {
 		{"ISL mean", got.isl, 12035.06, .005},
 		{"OSL mean", got.osl, 342.62, .005},
 		{"span in ms", got.span, 3_536_999, 0},
+		{"blocks", got.blocks, 288_500, 0},
+		{"distinct blocks", got.distinct, 182_790, 0},
 		{"block hit rate", got.blockHitRate, .366412, .0000005},
+		{"token hit rate", got.tokenHitRate, .373624, .0000005},
 	} {
 		if math.Abs(c.got-c.want) > c.tol {
 			t.Errorf("%s is %v, want %v", c.name, c.got, c.want)
@@ -83,7 +105,7 @@ func TestTreeIsLikeThePublishedTrace(t *testing.T) {
 	const seeds = 8
 	var mean statistics
 	for seed := range uint64(seeds) {
-		s := measure(draw(t, tree, seed, len(rows)))
+		s := measure(draw(t, tree, seed, len(rows)), 512)
 		t.Logf("seed %d: %+v", seed, s)
 		mean.isl += s.isl / seeds
 		mean.osl += s.osl / seeds
@@ -105,6 +127,59 @@ func TestTreeIsLikeThePublishedTrace(t *testing.T) {
 	}
 }
 
+// TestTreeIsLikeTheDataGenerator draws the trace that was published with the
+// data generator (prefixes 16 and prompts 10 times as long, up to 110,000
+// tokens) and compares it with what that generator draws: means and standard
+// deviations of a dozen runs.
+func TestTreeIsLikeTheDataGenerator(t *testing.T) {
+	tree := mustFit(t, published(t), 0)
+	const seeds = 10
+	var runs []statistics
+	for seed := range uint64(seeds) {
+		d, err := tree.Draw(seed, 10_000, TreeShape{PrefixLenMultiplier: 16, PromptLenMultiplier: 10, MaxISL: 110_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := trace.Collect(d.Requests())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := sha256.Sum256([]byte(lines(rows))); seed == 1 && fmt.Sprintf("%x", text[:8]) != "0cb335e650078671" {
+			t.Errorf("the bytes of seed 1 have changed: their digest begins with %x", text[:8])
+		}
+		runs = append(runs, measure(rows, 512))
+	}
+	for _, c := range []struct {
+		name     string
+		of       func(statistics) float64
+		mean, sd float64
+	}{
+		{"ISL mean", func(s statistics) float64 { return s.isl }, 39_611, 216},
+		{"ISL min", func(s statistics) float64 { return s.islMin }, 12_801, 0},
+		{"ISL max", func(s statistics) float64 { return s.islMax }, 109_510, 25}, // 109,459 to 109,560
+		{"OSL mean", func(s statistics) float64 { return s.osl }, 343.1, 2.2},
+		{"distinct blocks", func(s statistics) float64 { return s.distinct }, 434_172, 5_198},
+		{"blocks", func(s statistics) float64 { return s.blocks }, 778_347, 4_355},
+		{"block hit rate", func(s statistics) float64 { return s.blockHitRate }, .442, .006},
+		{"token hit rate", func(s statistics) float64 { return s.tokenHitRate }, .445, .006},
+		{"declared context", func(s statistics) float64 { return s.context }, 22_699, 280},
+		{"declared unique prompt", func(s statistics) float64 { return s.unique }, 16_912, 291},
+		{"span in ms", func(s statistics) float64 { return s.span }, 5_100_000, 44_000},
+	} {
+		mean := 0.
+		for seed, s := range runs {
+			if got := c.of(s); math.Abs(got-c.mean) > 4*c.sd {
+				t.Errorf("%s of seed %d is %v, want %v within %v", c.name, seed, got, c.mean, 4*c.sd)
+			}
+			mean += c.of(s) / seeds
+		}
+		if math.Abs(mean-c.mean) > 2*c.sd+1e-9 {
+			t.Errorf("%s is %v over all seeds, want %v within %v", c.name, mean, c.mean, 2*c.sd)
+		}
+		t.Logf("%-22s %12.5g, the generator's %12.5g +- %g", c.name, mean, c.mean, c.sd)
+	}
+}
+
 // chats makes n requests of conversations that extend their own prompts under
 // one system prompt, in blocks of 512 tokens.
 func chats(n int) []trace.Request {
@@ -123,6 +198,15 @@ func chats(n int) []trace.Request {
 	return rows
 }
 
+func BenchmarkPublishedFitTree(b *testing.B) {
+	rows := published(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		mustFit(b, rows, 0)
+	}
+	reportPerRequest(b, len(rows))
+}
+
 func BenchmarkFitTree(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("requests=%d", n), func(b *testing.B) {
@@ -136,18 +220,46 @@ func BenchmarkFitTree(b *testing.B) {
 	}
 }
 
-func BenchmarkTreeRequests(b *testing.B) {
-	for _, n := range []int{1_000, 10_000, 100_000} {
-		b.Run(fmt.Sprintf("requests=%d", n), func(b *testing.B) {
-			tree := mustFit(b, chats(n), 512)
-			b.ReportAllocs()
-			for b.Loop() {
-				for range tree.Requests(1, n) {
-				}
-			}
-			reportPerRequest(b, n)
+// BenchmarkTreeDraw draws and spells requests as the command does, with shapes
+// that give short and long runs of ids.
+func BenchmarkTreeDraw(b *testing.B) {
+	const n = 10_000
+	tree := mustFit(b, chats(n), 512)
+	for _, shape := range []TreeShape{
+		{PrefixLenMultiplier: 1, PromptLenMultiplier: 1},
+		{PrefixLenMultiplier: 16, PromptLenMultiplier: 10},
+	} {
+		b.Run(fmt.Sprintf("prefix=%v/prompt=%v", shape.PrefixLenMultiplier, shape.PromptLenMultiplier), func(b *testing.B) {
+			benchmarkDraw(b, tree, n, shape)
 		})
 	}
+}
+
+// BenchmarkPublishedTreeDraw is BenchmarkTreeDraw for the trace that was
+// published with the data generator.
+func BenchmarkPublishedTreeDraw(b *testing.B) {
+	tree := mustFit(b, published(b), 0)
+	benchmarkDraw(b, tree, 100_000, TreeShape{PrefixLenMultiplier: 16, PromptLenMultiplier: 10, MaxISL: 110_000})
+}
+
+func benchmarkDraw(b *testing.B, tree *Tree, n int, shape TreeShape) {
+	b.ReportAllocs()
+	var row []byte
+	var r trace.Request
+	size := 0
+	for b.Loop() {
+		d, err := tree.Draw(1, n, shape)
+		if err != nil {
+			b.Fatal(err)
+		}
+		size = 0
+		for d.Read(&r) == nil {
+			row = append(trace.AppendRow(row[:0], r), '\n')
+			size += len(row)
+		}
+	}
+	b.SetBytes(int64(size))
+	reportPerRequest(b, n)
 }
 
 func reportPerRequest(b *testing.B, n int) {

@@ -194,6 +194,7 @@ func walkable(core *prefix.Core, leaves, ends []int) []treeNode {
 	for i := range nodes {
 		nodes[i].ways.add(toUnique, leaves[i])
 		nodes[i].ways.add(toEnd, ends[i])
+		nodes[i].ways.index()
 	}
 	return nodes
 }

@@ -1,0 +1,275 @@
+package law
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// ksLimit is what the Kolmogorov-Smirnov distance of n draws from their law
+// exceeds once in a thousand seeds.
+func ksLimit(n int) float64 { return 1.95 / math.Sqrt(float64(n)) }
+
+// ks is the distance of draws from a law.
+func ks(draws []float64, l Law) float64 {
+	slices.Sort(draws)
+	var worst float64
+	n := float64(len(draws))
+	for i := 0; i < len(draws); {
+		j := i
+		for j < len(draws) && draws[j] == draws[i] {
+			j++
+		}
+		below := l.CDF(math.Nextafter(draws[i], math.Inf(-1)))
+		worst = max(worst, math.Abs(l.CDF(draws[i])-float64(j)/n), math.Abs(below-float64(i)/n))
+		i = j
+	}
+	return worst
+}
+
+func draws(l Law, n int) []float64 {
+	places := PlacesOf(1, "test")
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = l.Quantile(places.At(i, 0))
+	}
+	return values
+}
+
+func moments(values []float64) (mean, std float64) {
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		std += (v - mean) * (v - mean) / float64(len(values))
+	}
+	return mean, math.Sqrt(std)
+}
+
+// laws are one of each kind, with the moments that theory gives them.
+var laws = map[string]struct {
+	law       Law
+	mean, std float64
+}{
+	"fixed":       {Fixed(7), 7, 0},
+	"uniform":     {Uniform{10, 22}, 16, 12 / math.Sqrt(12)},
+	"normal":      {Normal{1000, 200}, 1000, 200},
+	"lognormal":   {NewLognormal(300, 0.8), 300, 240},
+	"exponential": {Exponential(5), 5, 5},
+	"even":        {NewWeibull(5, 0.2), 5, 1},
+	"bursty":      {NewWeibull(5, 2), 5, 10},
+	"geometric":   {Geometric{4}, 4, math.Sqrt(12)},
+	"certain":     {Geometric{1}, 1, 0},
+	"empirical":   {NewEmpirical([]float64{3, 1, 2, 2}), 2, math.Sqrt(0.5)},
+	"mixture": {NewMixture([]Part{{0.75, Normal{10, 2}}, {0.25, Normal{30, 2}}}),
+		15, math.Sqrt(4 + 0.75*25 + 0.25*225)},
+	"mixed atoms": {NewMixture([]Part{{0.7, Fixed(100)}, {0.2, Fixed(5000)}, {0.1, Uniform{200, 300}}}), 1095, 1955.79},
+	// A bell cut in the middle: E = mean + std phi(0)/(1-Phi(0)).
+	"half a bell": {cut(Normal{0, 1}, 0, math.Inf(1)), math.Sqrt(2 / math.Pi), math.Sqrt(1 - 2/math.Pi)},
+	"rounded":     {Whole{Uniform{0.5, 6.5}}, 3.5, math.Sqrt(35. / 12)},
+	"memoryless":  {cut(Exponential(5), 10, math.Inf(1)), 15, 5},
+}
+
+func cut(l Law, low, high float64) Law {
+	w, _ := Within(l, low, high)
+	return w
+}
+
+func TestLaws(t *testing.T) {
+	const n = 40_000
+	for name, tc := range laws {
+		t.Run(name, func(t *testing.T) {
+			values := draws(tc.law, n)
+			mean, std := moments(values)
+			// Standard errors: of the mean std/sqrt n; of the std more for heavy tails.
+			if math.Abs(mean-tc.mean) > 4*tc.std/math.Sqrt(n)+1e-9 {
+				t.Errorf("mean is %v, want %v", mean, tc.mean)
+			}
+			if math.Abs(std-tc.std) > 0.03*tc.std+1e-9 {
+				t.Errorf("std is %v, want %v", std, tc.std)
+			}
+			if d := ks(values, tc.law); d > ksLimit(n) {
+				t.Errorf("KS distance is %.4f, want at most %.4f", d, ksLimit(n))
+			}
+		})
+	}
+}
+
+// TestQuantileInvertsCDF holds for every law and every number that can come.
+func TestQuantileInvertsCDF(t *testing.T) {
+	for name, tc := range laws {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				p := rapid.Float64Range(MinP, 1-MinP).Draw(t, "p")
+				q := rapid.Float64Range(MinP, 1-MinP).Draw(t, "q")
+				x := tc.law.Quantile(p)
+				if y := tc.law.Quantile(q); (p < q && x > y) || math.IsNaN(y) || math.IsInf(y, 0) {
+					t.Fatalf("quantiles of %v and %v are %v and %v", p, q, x, y)
+				}
+				const close = 1e-9
+				if above := tc.law.CDF(x + close*math.Abs(x)); above < p-close {
+					t.Fatalf("P(X <= %v) = %v, want at least %v", x, above, p)
+				}
+				if below := tc.law.CDF(x - close*math.Abs(x) - 1e-12); below > p+close {
+					t.Fatalf("P(X < %v) = %v, want at most %v", x, below, p)
+				}
+			})
+		})
+	}
+}
+
+func TestWithin(t *testing.T) {
+	l, mass := Within(Normal{1000, 200}, 800, 1200)
+	if want := math.Erf(1 / math.Sqrt2); math.Abs(mass-want) > 1e-12 {
+		t.Errorf("mass within a standard deviation is %v, want %v", mass, want)
+	}
+	if Least(l) != 800 || Most(l) > 1200 || Most(l) < 1199.9 {
+		t.Errorf("it reaches from %v to %v", Least(l), Most(l))
+	}
+	if _, mass := Within(Fixed(7), 7, 7); mass != 1 {
+		t.Errorf("mass of an atom on both bounds is %v", mass)
+	}
+	if _, mass := Within(Normal{1000, 1}, 0, 10); mass != 0 {
+		t.Errorf("mass far away is %v", mass)
+	}
+	e := NewEmpirical([]float64{1, 2, 3, 4})
+	inner, mass := Within(e, 2, 3)
+	if got := fmt.Sprint(inner.Quantile(0.01), inner.Quantile(0.49), inner.Quantile(0.51), inner.Quantile(0.99), mass); got != "2 2 3 3 0.5" {
+		t.Errorf("2 and 3 of 1 to 4: %s", got)
+	}
+}
+
+func TestWholeMean(t *testing.T) {
+	for want, l := range map[float64]Law{
+		3.5: Whole{Uniform{0.5, 6.5}},
+		4:   Whole{Geometric{4}},
+		1:   Fixed(1),
+		5:   Whole{Fixed(5)},
+	} {
+		if got := WholeMean(l, 1, 1000); math.Abs(got-want) > 1e-9 {
+			t.Errorf("mean of %v is %v, want %v", l, got, want)
+		}
+	}
+}
+
+// TestZipf compares counts with popularity by chi-square, also below an
+// exponent of 1.
+func TestZipf(t *testing.T) {
+	const things, n = 50, 200_000
+	for _, s := range []float64{0, 0.5, 1, 1.2, 3} {
+		t.Run(fmt.Sprint("s=", s), func(t *testing.T) {
+			z, places := NewZipf(things, s), PlacesOf(1, "zipf")
+			var counts [things]float64
+			for i := range n {
+				counts[z.At(places.At(i, 0))]++
+			}
+			var norm, chi float64
+			for k := range things {
+				norm += math.Pow(float64(k+1), -s)
+			}
+			for k := range things {
+				want := n * math.Pow(float64(k+1), -s) / norm
+				chi += (counts[k] - want) * (counts[k] - want) / want
+			}
+			// chi-square with 49 degrees of freedom exceeds 85.35 once in a thousand.
+			if chi > 85.35 {
+				t.Errorf("chi-square is %.1f, want at most 85.35", chi)
+			}
+		})
+	}
+	if z := NewZipf(3, 0); z.At(MinP) != 0 || z.At(1-MinP) != 2 {
+		t.Error("the ends are not reached")
+	}
+}
+
+func ranks(values []float64) []float64 {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		if values[a] < values[b] {
+			return -1
+		}
+		return 1
+	})
+	r := make([]float64, len(values))
+	for rank, i := range order {
+		r[i] = float64(rank)
+	}
+	return r
+}
+
+func correlation(x, y []float64) float64 {
+	mx, sx := moments(x)
+	my, sy := moments(y)
+	var sum float64
+	for i := range x {
+		sum += (x[i] - mx) * (y[i] - my) / float64(len(x))
+	}
+	return sum / (sx * sy)
+}
+
+func TestCorrelate(t *testing.T) {
+	const n = 40_000
+	first, second := PlacesOf(1, "first"), PlacesOf(1, "second")
+	for _, want := range []float64{-1, -0.6, 0, 0.3, 0.9, 1} {
+		var p, tied []float64
+		for i := range n {
+			u := first.At(i, 0)
+			p, tied = append(p, u), append(tied, Correlate(u, second.At(i, 0), want))
+		}
+		if got := correlation(ranks(p), ranks(tied)); math.Abs(got-want) > 0.015 {
+			t.Errorf("rank correlation is %.3f, want %v", got, want)
+		}
+		if d := ks(tied, Uniform{0, 1}); d > ksLimit(n) {
+			t.Errorf("rank correlation %v: KS distance from uniform is %.4f", want, d)
+		}
+	}
+}
+
+// TestPlaces looks for structure between neighbours in every direction.
+func TestPlaces(t *testing.T) {
+	const n = 40_000
+	a, b, other := PlacesOf(1, "a"), PlacesOf(1, "b"), PlacesOf(2, "a")
+	var along, next, down, aspect, seed, turned []float64
+	for i := range n {
+		along, next = append(along, a.At(i, 0)), append(next, a.At(i+1, 0))
+		down, aspect = append(down, a.At(i, 1)), append(aspect, b.At(i, 0))
+		seed, turned = append(seed, other.At(i, 0)), append(turned, a.At(0, i))
+	}
+	for name, values := range map[string][]float64{"next": next, "down": down, "aspect": aspect, "seed": seed, "turned": turned} {
+		if r := correlation(along, values); math.Abs(r) > 4/math.Sqrt(n) {
+			t.Errorf("%s: correlation is %.4f", name, r)
+		}
+		if d := ks(slices.Clone(values), Uniform{0, 1}); d > ksLimit(n) {
+			t.Errorf("%s: KS distance is %.4f", name, d)
+		}
+	}
+}
+
+// TestGoldenNumbers: a seed means the same numbers in every version.
+func TestGoldenNumbers(t *testing.T) {
+	got := fmt.Sprintf("%d %.17g %.17g", Stream(1, "arrivals").Uint64(), PlacesOf(1, "turns").At(2, 3), PlacesOf(0, "").At(0, 0))
+	const want = "11012347512194390557 0.65668106919146363 0.054310465035372402"
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func BenchmarkQuantile(b *testing.B) {
+	places := PlacesOf(1, "benchmark")
+	for _, name := range []string{"uniform", "lognormal", "bursty", "geometric", "mixture", "half a bell"} {
+		b.Run("law="+name, func(b *testing.B) {
+			l := laws[name].law
+			i := 0
+			for b.Loop() {
+				l.Quantile(places.At(i, 0))
+				i++
+			}
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package sessions_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"moontide/analyze"
+	"moontide/synth/sessions"
+	"moontide/trace"
+)
+
+// Requests come on the source's grid, as far off it, and in bursts as large.
+func TestArrivalsOfConversation(t *testing.T) {
+	t.Parallel()
+	rows := conversation(t)
+	m := fit(t, rows, sessions.Options{})
+	early := func(rows []trace.Request) float64 {
+		n := 0.0
+		for _, r := range rows {
+			switch off := math.Mod(r.Timestamp.Value, 3000); {
+			case off >= 2990:
+				n++
+			case off > 10:
+				t.Fatalf("timestamp %v is not on the grid", r.Timestamp.Value)
+			}
+		}
+		return n / float64(len(rows))
+	}
+	const seeds = 4
+	from := look(t, rows, 512, nil)
+	var share, second, minute float64
+	for seed := range uint64(seeds) {
+		drawn := draw(t, m, seed, len(rows))
+		to := look(t, drawn, 512, nil)
+		share += early(drawn) / seeds
+		second += to.Arrivals.Dispersion1s.Value / from.Arrivals.Dispersion1s.Value / seeds
+		minute += to.Arrivals.Dispersion60s.Value / from.Arrivals.Dispersion60s.Value / seeds
+	}
+	t.Logf("early: %.3f of all, want %.3f; dispersion in 1 s and 60 s is %.2f and %.2f times the source's", share, early(rows), second, minute)
+	if math.Abs(share-early(rows)) > .05 {
+		t.Errorf("%v of the requests are early, want %v", share, early(rows))
+	}
+	if math.Abs(second-1) > .1 || math.Abs(minute-1) > .3 {
+		t.Errorf("the index of dispersion is %v times the source's in 1 s, %v in 60 s", second, minute)
+	}
+}
+
+// shapes are ways in which requests come: each calls add with times in ms.
+var shapes = map[string]func(random *rand.Rand, add func(ms float64)){
+	"poisson": func(random *rand.Rand, add func(float64)) { during(random, add, 0, 2400, 4, 4) },
+	"lull": func(random *rand.Rand, add func(float64)) {
+		during(random, add, 0, 3000, 4, 4)
+		during(random, add, 3000, 3480, .06, .06)
+	},
+	"ramp": func(random *rand.Rand, add func(float64)) {
+		during(random, add, 0, 1800, .3, .3)
+		during(random, add, 1800, 3600, .3, 10)
+		during(random, add, 3600, 4200, .2, .2)
+	},
+	"tail": func(random *rand.Rand, add func(float64)) {
+		during(random, add, 0, 2000, 5, 5)
+		for at, gap := 2000., 1.; at < 2400; at, gap = at+gap, gap*1.25 {
+			add(at * 1000)
+		}
+	},
+	"on and off": func(random *rand.Rand, add func(float64)) {
+		for from := 0.; from < 3600; from += 80 {
+			during(random, add, from, from+20, 10, 10)
+			during(random, add, from+20, from+80, .5, .5)
+		}
+	},
+	"grid": func(random *rand.Rand, add func(float64)) {
+		during(random, func(ms float64) { add(math.Round(ms/1000) * 1000) }, 0, 3600, 1, 6)
+	},
+	"even": func(random *rand.Rand, add func(float64)) {
+		for i := range 4000 {
+			add(float64(i) * 250)
+		}
+	},
+	"five at a time": func(random *rand.Rand, add func(float64)) {
+		at := 0.
+		for i := range 5000 {
+			if i%5 == 0 {
+				at += random.ExpFloat64() * 2000
+			}
+			add(at)
+		}
+	},
+}
+
+// during calls add by a Poisson process whose rate goes from one value to another,
+// in requests a second.
+func during(random *rand.Rand, add func(float64), from, to, first, last float64) {
+	most := max(first, last)
+	for at := from + random.ExpFloat64()/most; at < to; at += random.ExpFloat64() / most {
+		if rate := first + (last-first)*(at-from)/(to-from); random.Float64()*most < rate {
+			add(math.Round(at * 1000))
+		}
+	}
+}
+
+// However the rate varies, so many requests take as long as in the source, all
+// along, and follow each other as there.
+func TestArrivalShapes(t *testing.T) {
+	t.Parallel()
+	for name, shape := range shapes {
+		t.Run(name, func(t *testing.T) {
+			var rows []trace.Request
+			shape(rand.New(rand.NewPCG(8, 15)), func(ms float64) {
+				rows = append(rows, trace.Request{Timestamp: trace.Some(ms), InputLength: 700, OutputLength: 10})
+			})
+			m := fit(t, rows, sessions.Options{BlockSize: 512})
+			from := look(t, rows, 512, nil)
+			begin, span := rows[0].Timestamp.Value, from.Arrivals.Duration()
+			const seeds = 5
+			ks, mean := 0., 0.
+			for seed := range uint64(seeds) {
+				drawn := draw(t, m, seed, len(rows))
+				to := look(t, drawn, 512, nil)
+				ks += analyze.Compare(from.Analysis, to.Analysis).Gap.Value.KS / seeds
+				took := to.Arrivals.Duration() / span
+				mean += took / seeds
+				if math.Abs(took-1) > .1 {
+					t.Errorf("seed %d: it takes %.3f times as long", seed, took)
+				}
+				for part := 1; part < 10; part++ {
+					i := len(rows) * part / 10
+					want := rows[i].Timestamp.Value - begin
+					if off := (drawn[i].Timestamp.Value - want) / span; math.Abs(off) > .05 {
+						t.Errorf("seed %d: request %d is %.3f of the source's time off", seed, i, off)
+					}
+				}
+			}
+			t.Logf("KS of gaps %.4f, %.4f times as long", ks, mean)
+			if ks > .03 || math.Abs(mean-1) > .03 {
+				t.Errorf("KS of gaps %.4f, %.4f times as long on average", ks, mean)
+			}
+		})
+	}
+}

@@ -1,0 +1,232 @@
+package sessions_test
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+
+	"moontide/synth/sessions"
+	"moontide/trace"
+)
+
+// value is a value of a distribution in a model's file.
+type value struct {
+	Cuts   [][4]float64
+	Leaves [][][]float64
+}
+
+// boundsFile is what has bounds in a model's file.
+type boundsFile struct {
+	ISL, OSL    [2]float64
+	First       []value                     `json:"first_turn"`
+	Templated   []value                     `json:"first_turn_templated"`
+	Turns       map[string][]value          `json:"later_turns"`
+	GoesOn      struct{ Cuts [][4]float64 } `json:"goes_on"`
+	GoesOnAgain struct{ Cuts [][4]float64 } `json:"goes_on_again"`
+}
+
+// The bounds of bins, and the values at which leaves part, are not the value of
+// any request: all of those are whole numbers here, and none of these is. A value
+// alone is one that five requests have.
+func TestBoundsTellNobody(t *testing.T) {
+	t.Parallel()
+	sources := map[string][]trace.Request{"conversation": conversation(t)}
+	for name, w := range workloads {
+		sources[name] = w.rows()
+	}
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		rows := sources[name]
+		osl := make(map[int]int)
+		for _, r := range rows {
+			osl[r.OutputLength]++
+		}
+		var m boundsFile
+		if err := json.Unmarshal(saved(t, modelOf(t, name, rows)), &m); err != nil {
+			t.Fatal(err)
+		}
+		bounds := 0
+		between := func(what string, x float64) {
+			bounds++
+			if math.Abs(x-math.Floor(x)-.5) > 1e-9 {
+				t.Errorf("%s: %s %v is no half number", name, what, x)
+			}
+		}
+		cuts := func(some [][4]float64, whole ...int) {
+			for _, c := range some {
+				if slices.Contains(whole, int(c[0])) {
+					between("cut", c[1])
+				}
+			}
+		}
+		check := func(vs []value, from int, whole ...int) {
+			for i, v := range vs {
+				cuts(v.Cuts, whole...)
+				for _, leaf := range v.Leaves {
+					for _, bin := range leaf {
+						switch {
+						case i < from:
+						case len(bin) == 5:
+							between("bound", bin[2])
+							between("bound", bin[3])
+						case i == len(vs)-1 && osl[int(bin[2])] < 5:
+							t.Errorf("%s: OSL %v is that of %d requests", name, bin[2], osl[int(bin[2])])
+						}
+					}
+				}
+			}
+		}
+		for _, x := range slices.Concat(m.ISL[:], m.OSL[:]) {
+			between("range", x)
+		}
+		check(m.First, 0, 3)
+		check(m.Templated, 0, 3)
+		// ISL, OSL, new tokens, and the values after the shared part: of these the
+		// mean of gaps is no whole number.
+		known := []int{1, 2, 4, 5, 8, 10, 11}
+		for _, vs := range m.Turns {
+			check(vs, 1, known...)
+		}
+		cuts(m.GoesOn.Cuts, known...)
+		cuts(m.GoesOnAgain.Cuts, known...)
+		if bounds < 50 {
+			t.Errorf("%s: only %d bounds", name, bounds)
+		}
+	}
+}
+
+// cells calls f with the number of requests that each part of a model's file
+// rests on.
+func cells(t *testing.T, file []byte, f func(what string, requests float64)) {
+	t.Helper()
+	var m struct {
+		Templates      [][]float64
+		FirstTurn      []value                      `json:"first_turn"`
+		FirstTemplated []value                      `json:"first_turn_templated"`
+		GoesOn         struct{ Leaves [][]float64 } `json:"goes_on"`
+		Again          struct{ Leaves [][]float64 } `json:"goes_on_again"`
+		Templated      struct{ Leaves [][]float64 } `json:"templated_by_time"`
+		Turns          map[string][]value           `json:"later_turns"`
+		Arrivals       struct {
+			Jitter, Pieces [][]float64
+			Steps          []value
+		}
+	}
+	if err := json.Unmarshal(file, &m); err != nil {
+		t.Fatal(err)
+	}
+	values := func(what string, vs []value) {
+		for _, v := range vs {
+			for _, leaf := range v.Leaves {
+				for _, bin := range leaf {
+					f(what, bin[0])
+				}
+			}
+		}
+	}
+	values("first turn", slices.Concat(m.FirstTurn, m.FirstTemplated))
+	values("step", m.Arrivals.Steps)
+	for name, vs := range m.Turns {
+		values(name, vs)
+	}
+	for _, leaf := range slices.Concat(m.GoesOn.Leaves, m.Again.Leaves, m.Templated.Leaves) {
+		f("choice", leaf[0])
+	}
+	for _, j := range m.Arrivals.Jitter {
+		f("jitter", j[0])
+	}
+	for _, p := range m.Arrivals.Pieces {
+		f("piece", p[0])
+	}
+	for _, p := range m.Templates {
+		if p[2] != 0 {
+			f("template", p[2])
+		}
+	}
+}
+
+// A model is not a memory: nothing in it is known from fewer than five requests.
+func TestCellsRestOnFiveRequests(t *testing.T) {
+	t.Parallel()
+	sources := map[string][]trace.Request{"conversation": nil}
+	for name, w := range workloads {
+		sources[name] = w.rows()
+		sources[name+", head"] = sources[name][:60]
+	}
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		t.Run(name, func(t *testing.T) {
+			rows := sources[name]
+			if rows == nil {
+				rows = conversation(t)
+			}
+			n, least := 0, 1e9
+			cells(t, saved(t, modelOf(t, name, rows)), func(what string, requests float64) {
+				n++
+				least = min(least, requests)
+				if requests < 5 {
+					t.Errorf("a %s rests on %v requests", what, requests)
+				}
+			})
+			t.Logf("%d cells, the least of %v requests", n, least)
+		})
+	}
+}
+
+// Nothing that follows each other in the source comes out again, and no id.
+func TestNothingIsCopied(t *testing.T) {
+	t.Parallel()
+	rows := slices.Clone(conversation(t))
+	for i := range rows { // ids that no other trace would have
+		rows[i].HashIDs = slices.Clone(rows[i].HashIDs)
+		for k := range rows[i].HashIDs {
+			rows[i].HashIDs[k] = rows[i].HashIDs[k]*7_919_000_003 + 1<<40
+		}
+	}
+	m := fit(t, rows, sessions.Options{})
+	file := string(saved(t, m))
+	type lengths struct{ isl, osl int }
+	pair := func(rows []trace.Request, i int) [2]lengths {
+		return [2]lengths{{rows[i].InputLength, rows[i].OutputLength}, {rows[i+1].InputLength, rows[i+1].OutputLength}}
+	}
+	known := make(map[[2]lengths]bool)
+	ids := make(map[uint64]bool)
+	for i, r := range rows {
+		if i+1 < len(rows) {
+			known[pair(rows, i)] = true
+		}
+		for _, id := range r.HashIDs {
+			ids[id] = true
+		}
+	}
+	for _, number := range regexp.MustCompile(`\d{10,}`).FindAllString(file, -1) {
+		if id, err := strconv.ParseUint(number, 10, 64); err == nil && ids[id] {
+			t.Errorf("id %d of the source is in the file", id)
+		}
+	}
+	drawn := draw(t, m, 1, len(rows))
+	copied, longest, now := 0, 0, 0
+	for i := range drawn[:len(drawn)-1] {
+		now++
+		if !known[pair(drawn, i)] {
+			now = 0
+		} else {
+			copied++
+		}
+		longest = max(longest, now)
+		for _, id := range drawn[i].HashIDs {
+			if ids[id] {
+				t.Fatalf("id %d is the source's", id)
+			}
+		}
+	}
+	t.Logf("%d of %d pairs of neighbours are also in the source", copied, len(drawn))
+	if longest > 1 {
+		t.Errorf("%d rows follow each other as in the source", longest+1)
+	}
+	if copied > 12 {
+		t.Errorf("%d pairs of neighbours are as in the source", copied)
+	}
+}
