@@ -2,28 +2,46 @@ package replay
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
+
+// alarm wakes dispatch.
+type alarm interface {
+	// Set has the alarm go off at an instant, or a moment before it: early at
+	// most. It takes the place of what was set before, for which the alarm may
+	// still go off if it was about to.
+	Set(at time.Time)
+	Stop()
+}
 
 // dispatch is the loop that reads the clock: it sends what is due and waits
 // for what comes next. It returns when nothing is left to send or sending was
 // stopped, and no request is in flight.
 func (r *run) dispatch(ctx context.Context) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	rows, inFlight := r.rows, 0
-	for {
-		if !r.tally.Stopped {
-			inFlight += r.sendDue(ctx)
+	rung := make(chan struct{}, 1)
+	alarm := r.newAlarm(func() {
+		select {
+		case rung <- struct{}{}:
+		default: // it has not seen the last one yet
 		}
-		if inFlight == 0 && (r.tally.Stopped || rows == nil && r.schedule.idle()) {
+	})
+	defer alarm.Stop()
+	rows, inFlight, failed := r.rows, 0, 0
+	for {
+		now := time.Since(r.start)
+		if !r.isOver() {
+			inFlight += r.sendDue(ctx)
+			r.open(ctx)
+			r.endInTime(now)
+		}
+		if inFlight == 0 && (r.isOver() || rows == nil && r.schedule.idle()) {
 			return
 		}
-		var wake <-chan time.Time
-		now := time.Since(r.start)
-		if at, ok := r.schedule.wake(now); ok && !r.tally.Stopped {
-			timer.Reset(at - now)
-			wake = timer.C
+		now = time.Since(r.start)
+		wake, waits := r.wake(now)
+		if waits && !r.isOver() {
+			alarm.Set(r.start.Add(wake))
 		}
 		// Rows wait in their channel while enough are at hand, so that the
 		// bodies in memory stay bounded.
@@ -49,24 +67,92 @@ func (r *run) dispatch(ctx context.Context) {
 			r.schedule.push(j)
 		case e := <-r.ended:
 			inFlight--
+			if e.unsent {
+				r.takeBack()
+				continue
+			}
 			r.schedule.ended(e.j, e.at, e.ok)
-		case <-wake:
-		case <-r.unlessStopped(r.Drain):
-			r.tally.Stopped = true
-		case <-r.unlessStopped(r.halt):
-			r.tally.Stopped = true
+			if !e.ok {
+				failed++
+			}
+			if failed == r.MaxErrors && !e.ok {
+				r.fail(fmt.Errorf("%w: %d", ErrTooManyErrors, failed))
+				r.stopSending() // and not one request later
+			}
+		case <-rung:
+			r.spin(wake)
+		case <-r.unlessOver(r.Drain):
+			r.stopSending()
+		case <-r.unlessOver(r.halt):
+			r.stopSending()
 		case <-ctx.Done():
-			r.tally.Stopped = true
+			r.stopSending()
 			for ; inFlight > 0; inFlight-- {
-				<-r.ended
+				if e := <-r.ended; e.unsent {
+					r.takeBack()
+				}
 			}
 		}
 	}
 }
 
-// unlessStopped is c until sending was stopped, then a channel that is silent.
-func (r *run) unlessStopped(c <-chan struct{}) <-chan struct{} {
-	if r.tally.Stopped {
+// isOver reports whether nothing is sent any more.
+func (r *run) isOver() bool { return r.tally.Stopped || r.tally.TimeUp }
+
+func (r *run) stopSending() {
+	if !r.isOver() {
+		close(r.over)
+	}
+	r.tally.Stopped = true
+}
+
+// takeBack counts a request as not sent that was to be sent and could not be
+// noted.
+func (r *run) takeBack() {
+	r.stopSending()
+	r.tally.Sent--
+	r.live.sent.Add(-1)
+}
+
+// endInTime ends the sending when, at now, Duration had passed.
+func (r *run) endInTime(now time.Duration) {
+	if r.Duration > 0 && now >= r.Duration {
+		close(r.over)
+		r.tally.TimeUp = true
+	}
+}
+
+// wake is the next instant at which there is something to do if nothing else
+// happens before.
+func (r *run) wake(now time.Duration) (at time.Duration, ok bool) {
+	at, ok = r.schedule.wake(now)
+	if r.Duration > 0 && (!ok || at > r.Duration) {
+		return r.Duration, true
+	}
+	return at, ok
+}
+
+func (r *run) newAlarm(ring func()) alarm {
+	if r.Precise {
+		return newExactAlarm(ring)
+	}
+	return newTimerAlarm(ring)
+}
+
+// spin lets the rest of the time pass until an instant that an alarm went off
+// for early. It gives way to nobody: whoever got the processor would keep it
+// for longer.
+func (r *run) spin(until time.Duration) {
+	if until-time.Since(r.start) > early { // the alarm was for another instant
+		return
+	}
+	for time.Since(r.start) < until {
+	}
+}
+
+// unlessOver is c until sending is over, then a channel that is silent.
+func (r *run) unlessOver(c <-chan struct{}) <-chan struct{} {
+	if r.isOver() {
 		return nil
 	}
 	return c
@@ -86,11 +172,61 @@ func (r *run) sendDue(ctx context.Context) (started int) {
 	}
 }
 
+// open begins to open what will be sent soon.
+func (r *run) open(ctx context.Context) {
+	for {
+		j, ok := r.schedule.toOpen(time.Since(r.start))
+		if !ok {
+			return
+		}
+		if call, can := j.call.(Opener); can {
+			j.opened = make(chan struct{})
+			r.requests.Go(func() {
+				call.Open(ctx)
+				close(j.opened)
+			})
+		}
+		r.schedule.pushOpened(j)
+	}
+}
+
+// discard gives back what was opened for requests that are not sent.
+func (r *run) discard() {
+	for _, j := range r.schedule.near {
+		j.discard()
+	}
+}
+
+// discard gives back what was opened for a request that is not sent.
+func (j job) discard() {
+	if j.opened != nil {
+		<-j.opened
+		j.call.(Opener).Discard()
+	}
+}
+
 func (r *run) send(ctx context.Context, j job, ready time.Duration) {
+	var opening time.Duration
+	if j.opened != nil {
+		began := time.Now()
+		<-j.opened
+		opening = time.Since(began)
+	}
+	if r.journal != nil {
+		if err := r.journal.Sending(j.row); err != nil {
+			r.fail(err)
+			j.discard()
+			r.ended <- ending{j: j, unsent: true}
+			return
+		}
+	}
 	o := j.call.Send(ctx)
+	o.Opening += opening
 	j.call = nil
+	o, ready, retries := r.persist(ctx, j, o, ready)
 	rec := newRecord(j, ready, r.start, o)
-	r.ended <- ending{j, rec.Done, rec.Class == OK}
+	rec.Retries = retries
+	r.ended <- ending{j: j, at: rec.Done, ok: rec.Class == OK}
 	r.records <- rec
 }
 
@@ -104,6 +240,9 @@ func (r *run) record() {
 		if rec.Class != OK {
 			r.tally.Failed++
 			r.live.failed.Add(1)
+		}
+		if rec.Class == Canceled {
+			r.tally.Canceled++
 		}
 		if !broken {
 			if err := r.Recorder.Record(rec); err != nil {

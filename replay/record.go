@@ -15,7 +15,7 @@ const (
 	Connect   Class = "connect"   // no connection, or it broke before an answer
 	Timeout   Class = "timeout"   // the answer was not complete in time
 	HTTPError Class = "status"    // an HTTP status other than 200
-	Server    Class = "server"    // an error object inside the stream
+	Server    Class = "server"    // an error inside the stream, or an answer that the server says it broke off
 	Protocol  Class = "protocol"  // an answer that is not what the API says
 	Truncated Class = "truncated" // a stream that ended without its end
 	Empty     Class = "empty"     // a complete answer without a single token
@@ -36,7 +36,31 @@ type Outcome struct {
 	Status int // HTTP status, 0 where there was none
 	Class  Class
 	Error  string // what went wrong, on one line, for people
+	// RetryAfter is how long a server that refused the request for now asked to
+	// wait from Done on; 0 where it named no time.
+	RetryAfter time.Duration
+	// Opening is how long the request waited for its connection, which is part
+	// of Sent being late and not the client's doing: it is how long the server
+	// and the network took to open one.
+	Opening time.Duration
+	// Stamps says whose instants First, Last and Gaps are of.
+	Stamps Stamps
+	// FirstBlur is the most by which First may be too late, and Blur the most by
+	// which any of them may be, because the client
+	// was late itself and read at once what had come apart. They are known where
+	// Stamps are the kernel's.
+	FirstBlur, Blur time.Duration
+	// Target is which of several servers it went to, from 0.
+	Target int
 }
+
+// Stamps says who took the instants of arrival.
+type Stamps string
+
+const (
+	KernelStamps Stamps = "kernel" // as each segment came in
+	ClientStamps Stamps = "client" // as it was read, which may be late
+)
 
 // Counts are the tokens of a request as the server reported them. What it did
 // not report is absent.
@@ -53,18 +77,35 @@ type Record struct {
 	trace.Request
 	// Row is the row's number in the replayed trace, from 0.
 	Row int
-	// Due is what the trace asked for, Ready the latest of due, a free slot
-	// and the end of the turn before. Sent, First and Last are absent where
+	// Due is what the trace asked for, Ready the latest of due, a free slot,
+	// the end of the turn before and, of a request that was sent again, the
+	// instant from which it might be: the other instants are of the last time. Sent, First and Last are absent where
 	// there was no such moment.
 	Due, Ready        time.Duration
 	Sent, First, Last Instant
 	Done              time.Duration
+	Opening           time.Duration // of the time between Ready and Sent, the wait for a connection
 	Gaps              []time.Duration
-	Chunks            int // token chunks
+	Chunks            int           // token chunks
+	Stamps            Stamps        // whose First, Last and Gaps are; "" where it is not known
+	FirstBlur         time.Duration // the most by which First may be too late
+	Blur              time.Duration // the most by which one of them may be too late
+	Target            int           // which of several servers it went to
 	Counts            Counts
+	Retries           int // how often it was sent again
 	Status            int
 	Class             Class
 	Error             string
+}
+
+// ClientLag is the client's own lateness: what passed between the instant at
+// which the request could be sent and the one at which it was, less the wait
+// for a connection. It is absent where nothing was sent.
+func (r *Record) ClientLag() Instant {
+	if !r.Sent.Set {
+		return Instant{}
+	}
+	return trace.Some(r.Sent.Value - r.Ready - r.Opening)
 }
 
 // newRecord places an outcome on the run's clock.
@@ -79,7 +120,7 @@ func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 		Request: j.req, Row: j.row,
 		Due: j.due, Ready: ready,
 		Sent: since(o.Sent), First: since(o.First), Last: since(o.Last), Done: o.Done.Sub(start),
-		Gaps: o.Gaps, Counts: o.Counts,
+		Opening: o.Opening, Gaps: o.Gaps, Stamps: o.Stamps, FirstBlur: o.FirstBlur, Blur: o.Blur, Target: o.Target, Counts: o.Counts,
 		Status: o.Status, Class: o.Class, Error: o.Error,
 	}
 	if rec.First.Set {

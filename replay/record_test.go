@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	encodingjson "encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +20,7 @@ import (
 )
 
 func anyRecord(t *rapid.T) Record {
-	instant := rapid.Map(rapid.Int64Range(0, int64(100*24*time.Hour)), func(n int64) time.Duration { return time.Duration(n) })
+	instant := rapid.Map(rapid.Int64Range(0, int64(49*24*time.Hour)), func(n int64) time.Duration { return time.Duration(n) })
 	maybe := func(name string) Instant {
 		if rapid.Bool().Draw(t, "has "+name) {
 			return trace.Some(instant.Draw(t, name))
@@ -36,9 +38,12 @@ func anyRecord(t *rapid.T) Record {
 		Row:     rapid.IntRange(0, 1e6).Draw(t, "row"),
 		Due:     instant.Draw(t, "due"), Ready: instant.Draw(t, "ready"), Done: instant.Draw(t, "done"),
 		Sent: maybe("sent"), First: maybe("first"), Last: maybe("last"),
-		Chunks: rapid.IntRange(0, 9).Draw(t, "chunks"),
-		Counts: Counts{count("input"), count("output"), count("cached")},
-		Status: rapid.IntRange(0, 599).Draw(t, "status"),
+		Opening: instant.Draw(t, "opening"), Blur: instant.Draw(t, "blur"), FirstBlur: instant.Draw(t, "first blur"), Target: rapid.IntRange(0, 9).Draw(t, "target"),
+		Stamps:  rapid.SampledFrom([]Stamps{"", KernelStamps, ClientStamps}).Draw(t, "stamps"),
+		Chunks:  rapid.IntRange(0, 9).Draw(t, "chunks"),
+		Counts:  Counts{count("input"), count("output"), count("cached")},
+		Retries: rapid.IntRange(0, 3).Draw(t, "retries"),
+		Status:  rapid.IntRange(0, 599).Draw(t, "status"),
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "gaps") {
 		rec.Gaps = append(rec.Gaps, instant.Draw(t, "gap"))
@@ -96,6 +101,23 @@ func TestRecordsReadBackToTheNanosecond(t *testing.T) {
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Fatal(d)
+		}
+	})
+}
+
+// Durations are written as floats would be, as far as these have the digits.
+func TestDurationsAreWrittenAsMilliseconds(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0", 1: "0.000001", time.Millisecond: "1", 1_500_000: "1.5", 1_000_001: "1.000001", 120_000_000: "120", 100: "0.0001", -1_500_000: "-1.5",
+	} {
+		if got := string(appendDuration(nil, d)); got != want {
+			t.Errorf("%v is written as %s ms", d, got)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		d := time.Duration(rapid.Int64Range(-1e15, 1e15).Draw(t, "d"))
+		if got, want := string(appendDuration(nil, d)), string(trace.AppendMS(nil, float64(d)/float64(time.Millisecond))); got != want {
+			t.Fatalf("%d ns: %s, want %s", d, got, want)
 		}
 	})
 }
@@ -214,11 +236,127 @@ func TestScan(t *testing.T) {
 	for want, bad := range map[string][]trace.Request{
 		"the trace has no requests":                 nil,
 		"row 2 has neither a timestamp nor a delay": append(atMS(1), trace.Request{}),
+		// What a clock of nanoseconds cannot hold, and what is only meant to be waited for.
+		"row 2 would be sent 1.16e+04 days after the start: a replay waits for 366 days at most": atMS(0, 1e12),
+		"row 1 would be sent +Inf days after the start":                                          atMS(math.Inf(1)),
+		"row 1 would be sent NaN days after the start":                                           atMS(math.NaN()),
+		"row 2 would be sent 367 days after the turn before":                                     append(atMS(1), trace.Request{Delay: trace.Some(367 * 86_400_000.0), SessionID: "s"}),
 	} {
 		if _, err := Scan(trace.FromSlice(bad)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
+}
+
+// A kill may come at any moment while a folder is made: what it leaves is a run
+// that can be resumed, or is no run yet and in nobody's way.
+func TestFolderOfAKillAtItsBeginning(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "run")
+	if f, err := CreateFolder(whole, Run{Rows: 3}); err != nil {
+		t.Fatal(err)
+	} else {
+		f.Close()
+	}
+	if got, recorded := readRecords(t, whole); len(got) != 0 || recorded.Run.Rows != 3 {
+		t.Errorf("%d records, %+v", len(got), recorded.Run)
+	}
+	for name, files := range map[string]map[string]string{
+		"nothing":         {},
+		"half a run.json": {"run.json.part123": `{"vers`, RequestsFile: ""},
+		"a record":        {RequestsFile: ""},
+	} {
+		dir := t.TempDir()
+		for file, text := range files {
+			os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644)
+		}
+		if err := TryFolder(dir); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		f, err := CreateFolder(dir, Run{Rows: 3})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := CreateFolder(dir, Run{Rows: 4}); err == nil {
+			t.Errorf("%s: two runs have one folder", name)
+		}
+		f.Close()
+		if _, recorded := readRecords(t, dir); recorded.Run.Rows != 3 {
+			t.Errorf("%s: %+v", name, recorded.Run)
+		}
+	}
+	dir := t.TempDir() // of another process that has the record, and no run.json yet
+	f, err := CreateFolder(dir, Run{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	os.Remove(filepath.Join(dir, RunFile))
+	if _, err := CreateFolder(dir, Run{}); err == nil || !strings.Contains(err.Error(), "still going") {
+		t.Errorf("two make one folder: %v", err)
+	}
+	for name, text := range map[string]string{"notes.txt": "", RequestsFile: "x", RunFile: ""} {
+		dir := t.TempDir()
+		os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)
+		if _, err := CreateFolder(dir, Run{}); err == nil || !strings.Contains(err.Error(), "is not empty") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whether a folder can be made shows before it is, and leaves nothing behind.
+func TestTryFolder(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{"run", "a/b/c", "a/./b/../c", "."} {
+		if err := TryFolder(filepath.Join(dir, path)); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	os.WriteFile(filepath.Join(dir, "file"), nil, 0o644)
+	os.Mkdir(filepath.Join(dir, "used"), 0o755)
+	os.WriteFile(filepath.Join(dir, "used", "x"), nil, 0o644)
+	for path, want := range map[string]string{"file": "making run folder", "file/x": "making run folder", "used": "is not empty", "a\x00b": "making run folder"} {
+		if err := TryFolder(dir + "/" + path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	if entries := must(os.ReadDir(dir)); len(entries) != 2 {
+		t.Errorf("it left %v", entries)
+	}
+	if os.Mkdir(filepath.Join(dir, "closed"), 0o555); os.Getuid() != 0 { // who is root may write anywhere
+		if err := TryFolder(filepath.Join(dir, "closed", "run")); err == nil {
+			t.Error("a folder that cannot be written to")
+		}
+	}
+}
+
+func TestScanTakesAllThatCanBeWaitedFor(t *testing.T) {
+	rows := append(atMS(0, 366*86_400_000), trace.Request{Delay: trace.Some(366 * 86_400_000.0), SessionID: "s"})
+	if _, err := Scan(trace.FromSlice(rows)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Which rows are the first and the last of their sessions, by the definition.
+func TestScanKnowsSessions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := anySessionRows(t)
+		p, err := Scan(trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rows {
+			same := func(other trace.Request) bool { return r.SessionID != "" && other.SessionID == r.SessionID }
+			first := r.SessionID != "" && !slices.ContainsFunc(rows[:i], same)
+			last := r.SessionID != "" && !slices.ContainsFunc(rows[i+1:], same)
+			if p.Sessions.first.has(i) != first || p.Sessions.last.has(i) != last {
+				t.Fatalf("row %d of %q: first %t, last %t", i, r.SessionID, !first, !last)
+			}
+		}
+		if p.Sessions.first.has(len(rows)+1000) || p.Sessions.last.has(len(rows)+1000) {
+			t.Fatal("a row that the trace lacks is of a session")
+		}
+	})
 }
 
 func BenchmarkRecord(b *testing.B) {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -19,6 +20,7 @@ type recordLine struct {
 	Row          int       `json:"row"`
 	DueMS        float64   `json:"due_ms"`
 	ReadyMS      float64   `json:"ready_ms"`
+	OpeningMS    float64   `json:"opening_ms"`
 	SentMS       *float64  `json:"sent_ms"`
 	FirstMS      *float64  `json:"first_ms"`
 	LastMS       *float64  `json:"last_ms"`
@@ -28,6 +30,11 @@ type recordLine struct {
 	CachedTokens *int      `json:"cached_tokens"`
 	Chunks       int       `json:"chunks"`
 	ChunkMS      []float64 `json:"chunk_ms"`
+	Stamps       Stamps    `json:"stamps"`
+	FirstBlurMS  float64   `json:"first_blur_ms"`
+	BlurMS       float64   `json:"blur_ms"`
+	Target       int       `json:"target_index"`
+	Retries      int       `json:"retries"`
 	Status       int       `json:"status"`
 	Error        string    `json:"error"`
 	ErrorClass   Class     `json:"error_class"`
@@ -36,9 +43,9 @@ type recordLine struct {
 // recordKeys are the keys of a result line that a trace row might bring along
 // when the row itself is of an earlier run.
 var recordKeys = map[string]bool{
-	"row": true, "due_ms": true, "ready_ms": true, "sent_ms": true, "first_ms": true, "last_ms": true, "done_ms": true,
-	"input_tokens": true, "output_tokens": true, "cached_tokens": true, "chunks": true, "chunk_ms": true,
-	"status": true, "error": true, "error_class": true,
+	"row": true, "due_ms": true, "ready_ms": true, "opening_ms": true, "sent_ms": true, "first_ms": true, "last_ms": true, "done_ms": true,
+	"input_tokens": true, "output_tokens": true, "cached_tokens": true, "chunks": true, "chunk_ms": true, "stamps": true, "first_blur_ms": true, "blur_ms": true, "target_index": true,
+	"retries": true, "status": true, "error": true, "error_class": true,
 }
 
 // textKeys hold what users wrote. A result keeps their digest alone.
@@ -65,6 +72,7 @@ func AppendRecord(dst []byte, rec Record, keepText bool) ([]byte, error) {
 	dst = strconv.AppendInt(dst, int64(rec.Row), 10)
 	dst = appendInstant(dst, "due_ms", trace.Some(rec.Due))
 	dst = appendInstant(dst, "ready_ms", trace.Some(rec.Ready))
+	dst = appendSpan(dst, "opening_ms", rec.Opening)
 	dst = appendInstant(dst, "sent_ms", rec.Sent)
 	dst = appendInstant(dst, "first_ms", rec.First)
 	dst = appendInstant(dst, "last_ms", rec.Last)
@@ -83,6 +91,13 @@ func AppendRecord(dst []byte, rec Record, keepText bool) ([]byte, error) {
 		}
 		dst = append(dst, ']')
 	}
+	if rec.Stamps != "" {
+		dst = append(append(append(dst, `, "stamps": "`...), rec.Stamps...), '"')
+	}
+	dst = appendSpan(dst, "first_blur_ms", rec.FirstBlur)
+	dst = appendSpan(dst, "blur_ms", rec.Blur)
+	dst = appendCount(dst, "target_index", trace.Opt[int]{Value: rec.Target, Set: rec.Target != 0})
+	dst = appendCount(dst, "retries", trace.Opt[int]{Value: rec.Retries, Set: rec.Retries != 0})
 	dst = appendCount(dst, "status", trace.Some(rec.Status))
 	if rec.Class != OK {
 		message, err := json.Marshal(rec.Error)
@@ -105,10 +120,29 @@ func appendInstant(dst []byte, key string, at Instant) []byte {
 	return appendDuration(dst, at.Value)
 }
 
+// appendSpan appends a duration that is mostly none, and then left out.
+func appendSpan(dst []byte, key string, d time.Duration) []byte {
+	return appendInstant(dst, key, Instant{Value: d, Set: d != 0})
+}
+
 // appendDuration appends milliseconds with as many of six decimals as it
-// takes, so that nanoseconds read back as they were.
+// takes, as the integers that they are: a float of more than 15 digits would
+// not read back as it was. Gaps are most of a record.
 func appendDuration(dst []byte, d time.Duration) []byte {
-	return trace.AppendMS(dst, float64(d)/float64(time.Millisecond))
+	if d < 0 {
+		dst, d = append(dst, '-'), -d
+	}
+	dst = strconv.AppendInt(dst, int64(d/time.Millisecond), 10)
+	decimals := int(d % time.Millisecond)
+	if decimals == 0 {
+		return dst
+	}
+	digits := [7]byte{0: '.'}
+	for i := 6; i > 0; i-- {
+		digits[i] = byte('0' + decimals%10)
+		decimals /= 10
+	}
+	return append(dst, bytes.TrimRight(digits[:], "0")...)
 }
 
 func appendCount(dst []byte, key string, n trace.Opt[int]) []byte {
@@ -139,9 +173,10 @@ func parseRecord(row trace.Request) (Record, error) {
 		Request: row, Row: line.Row,
 		Due: msToDuration(line.DueMS), Ready: msToDuration(line.ReadyMS),
 		Sent: instantOf(line.SentMS), First: instantOf(line.FirstMS), Last: instantOf(line.LastMS),
-		Done: msToDuration(*line.DoneMS), Chunks: line.Chunks,
-		Counts: Counts{optOf(line.InputTokens), optOf(line.OutputTokens), optOf(line.CachedTokens)},
-		Status: line.Status, Class: line.ErrorClass, Error: line.Error,
+		Opening: msToDuration(line.OpeningMS), Done: msToDuration(*line.DoneMS),
+		Chunks: line.Chunks, Stamps: line.Stamps, FirstBlur: msToDuration(line.FirstBlurMS), Blur: msToDuration(line.BlurMS), Target: line.Target,
+		Counts:  Counts{optOf(line.InputTokens), optOf(line.OutputTokens), optOf(line.CachedTokens)},
+		Retries: line.Retries, Status: line.Status, Class: line.ErrorClass, Error: line.Error,
 	}
 	for _, ms := range line.ChunkMS {
 		if math.IsNaN(ms) {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -27,10 +28,30 @@ type Call interface {
 	Send(ctx context.Context) Outcome
 }
 
+// Opener is a Call that can get a connection before it needs one, so that
+// nothing is left to do at the request's time but to send it.
+type Opener interface {
+	Call
+	// Open is called at most once, a moment before Send, which waits for its
+	// return. When ctx ends it returns soon. What goes wrong, Send will meet.
+	Open(ctx context.Context)
+	// Discard is called instead of Send when a request that was opened is not
+	// sent after all.
+	Discard()
+}
+
 // Recorder keeps records. Record is called from one goroutine, once for each
 // request as it ends. An error stops the run from sending more.
 type Recorder interface {
 	Record(Record) error
+}
+
+// Journal is a [Recorder] that is also told of each request before it is sent,
+// so that a run that is killed can tell what was in flight. Sending is called
+// from many goroutines. An error stops the run from sending this request and
+// more.
+type Journal interface {
+	Sending(row int) error
 }
 
 // Runner replays traces. Its fields are set before Run and not changed after.
@@ -40,8 +61,35 @@ type Runner struct {
 	// MaxConcurrency limits the requests in flight; those that are due wait
 	// for a slot, in order, and the wait is recorded as held. 0 is no limit.
 	MaxConcurrency int
-	// Ahead is how many requests are prepared before their time. 0 means 64.
+	// Closed makes a closed loop of MaxConcurrency: arrivals of 0 are no time
+	// that was asked for, so a request is due when there is room for it. A turn
+	// that is due goes before a row that begins something new.
+	Closed bool
+	// Duration ends the sending: what is ready no earlier on the run's clock is
+	// not sent, and what is in flight may finish. 0 is no end.
+	Duration time.Duration
+	// MaxErrors ends the sending, as a failure of the run, when so many requests
+	// have failed in all. 0 is no limit.
+	MaxErrors int
+	// Retries is how often a request is sent again that the server refuses for
+	// now, with 429 or 503: when the server says that it may come again, or else
+	// after 1 s, 2 s, 4 s and so on. A Ready is then the last of these instants,
+	// and the wait is part of what was held. 0 never sends one again.
+	Retries int
+	// Sessions are those of the trace, of a [Plan]. Without them a Runner has to
+	// remember every session to the end.
+	Sessions *Sessions
+	// Past is what an earlier part of the run did; nil is nothing.
+	Past *Past
+	// Ahead is how many requests are prepared before their time, and of how
+	// many the connections are opened. 0 means 64.
 	Ahead int
+	// Precise sends to within some ten microseconds of the due time, where the
+	// machine has a processor to spare. It costs a share of one that grows with
+	// the rate: at most 0.06 at 1,000 requests a second, nothing while none is
+	// due. Without it, and on systems other than Linux, a timer may be late by
+	// a millisecond.
+	Precise bool
 	// Drain, when closed, stops the sending; what is in flight may finish.
 	Drain <-chan struct{}
 
@@ -53,24 +101,37 @@ type Tally struct {
 	Start      time.Time // the instant that is 0 in every record
 	Sent       int       // requests that were started, however they ended
 	Failed     int       // of these, the ones that did not end well
+	Canceled   int       // of these, the ones that the end of ctx cut short
 	Skipped    int       // later turns left out because an earlier one failed
 	Unrecorded int       // requests that the recorder did not take
 	Stopped    bool      // sending was stopped: by Drain, by ctx or by a failure
+	TimeUp     bool      // sending ended because Duration had passed
 }
+
+// ErrTooManyErrors says that MaxErrors requests have failed.
+var ErrTooManyErrors = errors.New("too many requests failed")
 
 // Status is where a run is.
 type Status struct {
 	Sent, Done, Failed, InFlight int
-	OutputTokens                 int // of requests that are done
+	OutputTokens                 int       // of requests that are done
+	Start                        time.Time // the instant that is 0 in every record; zero before
 }
 
-type live struct{ sent, done, failed, tokens atomic.Int64 }
+type live struct {
+	sent, done, failed, tokens atomic.Int64
+	start                      atomic.Pointer[time.Time]
+}
 
 // Status may be called at any time, from any goroutine.
 func (r *Runner) Status() Status {
 	done := r.live.done.Load()
 	sent := max(r.live.sent.Load(), done)
-	return Status{int(sent), int(done), int(r.live.failed.Load()), int(sent - done), int(r.live.tokens.Load())}
+	s := Status{Sent: int(sent), Done: int(done), Failed: int(r.live.failed.Load()), InFlight: int(sent - done), OutputTokens: int(r.live.tokens.Load())}
+	if start := r.live.start.Load(); start != nil {
+		s.Start = *start
+	}
+	return s
 }
 
 // Run replays reqs, whose rows must be in order of arrival, and returns when
@@ -83,7 +144,7 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	defer cut()
 	run := &run{
 		Runner:   r,
-		schedule: newSchedule(r.MaxConcurrency),
+		schedule: newSchedule(r.MaxConcurrency, rules{r.Closed, r.Duration, r.Past}),
 		rows:     make(chan job, r.ahead()),
 		turns:    make(chan job),
 		prepared: make(chan job),
@@ -92,17 +153,23 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 		stop:     make(chan struct{}),
 		primed:   make(chan struct{}),
 		halt:     make(chan struct{}),
+		over:     make(chan struct{}),
 	}
+	run.journal, _ = r.Recorder.(Journal)
 	var preparing, recording sync.WaitGroup
 	preparing.Go(func() { run.prepareRows(reqs) })
 	preparing.Go(run.prepareTurns)
 	recording.Go(run.record)
 
 	<-run.primed
-	run.start = time.Now()
+	run.start = time.Now().Add(run.headStart() - r.Past.clock())
+	r.live.start.Store(&run.start)
+	run.schedule.openable, run.schedule.mostTurns = r.ahead(), r.ahead()
 	run.dispatch(ctx)
 	close(run.stop)
 	preparing.Wait()
+	cut() // nothing is in flight but what is being opened in vain
+	run.discard()
 	run.requests.Wait()
 	close(run.records)
 	recording.Wait()
@@ -110,6 +177,15 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	run.tally.Start = run.start
 	run.tally.Skipped = run.schedule.skipped
 	return run.tally, run.failure()
+}
+
+// headStart is how long before the run's clock begins the first connections are
+// opened: as long as all others are before their requests.
+func (r *run) headStart() time.Duration {
+	if r.opens.Load() {
+		return openLead
+	}
+	return 0
 }
 
 func (r *Runner) ahead() int {
@@ -134,8 +210,11 @@ type run struct {
 	records  chan Record
 	stop     chan struct{} // closed when nothing is sent any more
 	primed   chan struct{} // closed when the first rows are prepared
+	opens    atomic.Bool   // calls are of the kind that is opened before its time
 	requests sync.WaitGroup
-	tally    Tally // Sent, Stopped: of dispatch; Failed, Unrecorded: of record
+	tally    Tally // Sent, Stopped, TimeUp: of dispatch; Failed, Canceled, Unrecorded: of record
+	journal  Journal
+	over     chan struct{} // closed by dispatch when it sends no more
 
 	errMu sync.Mutex
 	err   error
@@ -143,9 +222,10 @@ type run struct {
 }
 
 type ending struct {
-	j  job
-	at time.Duration
-	ok bool
+	j      job
+	at     time.Duration
+	ok     bool
+	unsent bool // it could not be noted, so it was not sent
 }
 
 // prepareRows reads the trace and prepares its rows ahead. A later turn of a
@@ -155,18 +235,22 @@ func (r *run) prepareRows(reqs trace.Requests) {
 	defer close(r.rows)
 	primed := sync.OnceFunc(func() { close(r.primed) })
 	defer primed()
-	row := 0
-	seen := map[string]bool{}
+	row, passed := -1, 0
+	later := r.laterTurns()
 	for req, err := range reqs {
 		if err != nil {
 			r.fail(err)
 			return
 		}
-		j := job{req: req, row: row}
-		if s := req.SessionID; s == "" || !seen[s] {
-			if s != "" {
-				seen[s] = true
-			}
+		row++
+		j := job{req: req, row: row, turn: later(req.SessionID, row)}
+		if r.Past.has(row) {
+			continue
+		}
+		if r.Sessions != nil {
+			j.last = r.Sessions.last.has(row)
+		}
+		if !j.turn {
 			if j, err = r.prepare(j); err != nil {
 				r.fail(err)
 				return
@@ -177,9 +261,26 @@ func (r *run) prepareRows(reqs trace.Requests) {
 		case <-r.stop:
 			return
 		}
-		if row++; row == cap(r.rows) {
+		if passed++; passed == cap(r.rows) {
 			primed()
 		}
+	}
+}
+
+// laterTurns tells rows, which are asked for in order, that follow a turn of
+// their session.
+func (r *run) laterTurns() func(session string, row int) bool {
+	if r.Sessions != nil {
+		return func(session string, row int) bool { return session != "" && !r.Sessions.first.has(row) }
+	}
+	seen := map[string]bool{}
+	return func(session string, _ int) (later bool) {
+		if session == "" {
+			return false
+		}
+		later = seen[session]
+		seen[session] = true
+		return later
 	}
 }
 
@@ -210,5 +311,8 @@ func (r *run) prepare(j job) (job, error) {
 		return j, fmt.Errorf("preparing row %d: %w", j.row+1, err)
 	}
 	j.call = call
+	if _, can := call.(Opener); can {
+		r.opens.Store(true)
+	}
 	return j, nil
 }

@@ -1,9 +1,11 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -73,6 +75,7 @@ func (c fakeCall) Send(ctx context.Context) Outcome {
 type memory struct {
 	records map[int]Record
 	fail    error // after one record
+	tally   Tally
 }
 
 func (m *memory) Record(rec Record) error {
@@ -278,7 +281,7 @@ func TestCancelEndsAtOnceAndRecordsAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if tally.Sent != 2 || tally.Failed != 2 || !tally.Stopped {
+		if tally.Sent != 2 || tally.Failed != 2 || tally.Canceled != 2 || !tally.Stopped {
 			t.Errorf("tally: %+v", tally)
 		}
 		for row, rec := range m.records {
@@ -369,17 +372,91 @@ func TestPreparedAheadIsBounded(t *testing.T) {
 	})
 }
 
+// Turns that are due and have to wait for a slot are rows for the most part. They
+// are sent in the order of their times even so.
+func TestTurnsThatAreHeldAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sessions, ahead = 500, 8
+		server, m := &fakeServer{}, &memory{}
+		var rows []trace.Request
+		for i := range sessions {
+			rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Timestamp: trace.Some(0.0)})
+			// A think time in another order than that of the turns before.
+			rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Delay: trace.Some(float64(1 + (i*7)%13))})
+		}
+		sent, most := 0, 0
+		server.took = func(trace.Request) time.Duration {
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			sent++
+			most = max(most, server.prepared-sent)
+			return 10 * msec
+		}
+		plan, err := Scan(trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runner := &Runner{Client: server, Recorder: m, MaxConcurrency: 4, Ahead: ahead, Sessions: &plan.Sessions}
+		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
+			t.Fatal(err)
+		}
+		// Rows in the channel and in the schedule, as many turns, and those that
+		// went before others.
+		if most > 4*ahead || len(m.records) != len(rows) {
+			t.Errorf("%d requests were prepared and waited, %d records", most, len(m.records))
+		}
+		records := slices.SortedFunc(maps.Values(m.records), func(a, b Record) int {
+			return cmp.Or(cmp.Compare(a.Sent.Value, b.Sent.Value), cmp.Compare(a.Due, b.Due))
+		})
+		for i, rec := range records[1:] {
+			if before := records[i]; before.Due > rec.Due && rec.Due < before.Ready && before.Sent.Value < rec.Sent.Value {
+				t.Fatalf("row %d, due at %v, was sent at %v, after row %d, due at %v and sent at %v", rec.Row, rec.Due, rec.Sent.Value, before.Row, before.Due, before.Sent.Value)
+			}
+		}
+	})
+}
+
+// As many turns as are prepared at once are due in a while, and keep none waiting
+// that is due before them.
+func TestSoonerTurnsOvertake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
+		const ahead, late = 8, 20
+		var rows []trace.Request
+		for i := range late {
+			rows = append(rows, trace.Request{SessionID: fmt.Sprint(i), Timestamp: trace.Some(0.0)}, trace.Request{SessionID: fmt.Sprint(i), Delay: trace.Some(900.0)})
+		}
+		rows = append(rows, trace.Request{SessionID: "soon", Timestamp: trace.Some(100.0)}, trace.Request{SessionID: "soon", Delay: trace.Some(5.0)})
+		if _, err := (&Runner{Client: server, Recorder: m, Ahead: ahead}).Run(t.Context(), trace.FromSlice(rows)); err != nil {
+			t.Fatal(err)
+		}
+		for row, rec := range m.records {
+			want := time.Duration(row%2) * 910 * msec
+			switch row - 2*late {
+			case 0:
+				want = 100 * msec
+			case 1:
+				want = 115 * msec
+			}
+			if rec.Sent.Value != want {
+				t.Errorf("row %d was sent at %v, want %v", row, rec.Sent.Value, want)
+			}
+		}
+	})
+}
+
 func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := &fakeServer{took: always(100 * msec)}, &memory{}
 		runner := &Runner{Client: server, Recorder: m}
 		during := make(chan Status, 1)
 		time.AfterFunc(105*msec, func() { during <- runner.Status() })
-		if _, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 50))); err != nil {
+		tally, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 50)))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (Status{Sent: 2, Done: 1, InFlight: 1, OutputTokens: 1}); <-during != want {
-			t.Errorf("not %+v", want)
+		if got, want := <-during, (Status{Sent: 2, Done: 1, InFlight: 1, OutputTokens: 1, Start: tally.Start}); got != want {
+			t.Errorf("%+v, not %+v", got, want)
 		}
 	})
 }

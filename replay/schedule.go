@@ -15,29 +15,55 @@ type job struct {
 	call Call // nil until prepared
 	due  time.Duration
 	from time.Duration // earliest instant at which it may be sent: due, or the end of the turn before
-	turn bool          // a later turn of a session
+	turn bool          // it was not prepared with the rows, as a later turn of a session
+	last bool          // no later row is of its session
+	// opened is closed when the call's Open has returned; nil: it was not called
+	opened chan struct{}
 }
 
 // lead is how long before its time a later turn is prepared. Until then it is
 // only a row: think times are long, and bodies take room.
 const lead = time.Second
 
+// openLead is how long before its time, at the latest, a request's connection
+// is opened: a handshake to another continent and back, and less than servers
+// keep a connection that says nothing. Those of up to twice as long are opened
+// along with it, so that one wake serves many.
+const openLead = 50 * time.Millisecond
+
 // schedule decides what is sent next. It reads no clock and starts nothing:
 // instants come in as arguments, so its laws can be tested to the nanosecond.
 // It has one owner.
 type schedule struct {
+	rules
 	waiting   jobs // prepared, in order of from
-	rows      int  // of these, the ones that are no later turns
+	near      jobs // prepared and opened, or being opened, in order of from
+	openable  int  // most of near at once
+	rows      int  // of waiting and near, the ones that are no later turns
 	sessions  map[string]*session
-	turns     jobs // released turns that are still to be prepared
-	preparing int  // turns that are being prepared
+	turns     jobs  // released turns that are still to be prepared
+	preparing []job // turns that are being prepared, in the order in which they went
+	mostTurns int   // most turns prepared, or being prepared, at once; 0 is no limit
+	prepared  int   // of these turns
+	lastTurn  job   // the one of all turns that went to be prepared that is to be sent last
+	backlog   []job // of a closed loop: rows that nothing but room decides on, in order
 	free      slots
 	lastDue   time.Duration
 	skipped   int // turns left out because an earlier turn failed
+	moved     move
 }
 
-// session is the state of a conversation. It stays until the run's end, since
-// a later turn may still come.
+// rules are what a schedule goes by besides the trace.
+type rules struct {
+	// closed is a closed loop: a row has no time, it is due when there is room
+	// for it, and a turn that is due goes before a row that begins something.
+	closed bool
+	until  time.Duration // what is ready no earlier is not sent; 0 is no end
+	past   *Past         // what an earlier part of the run did; nil is nothing
+}
+
+// session is the state of a conversation. It stays until its last row is over,
+// where that is known, else until the run's end.
 type session struct {
 	busy   bool // a turn is waiting or in flight
 	failed bool
@@ -45,27 +71,33 @@ type session struct {
 	parked []job         // turns behind it, unprepared: only rows, no bodies
 }
 
-func newSchedule(maxConcurrency int) *schedule {
-	return &schedule{sessions: map[string]*session{}, free: slots{limit: maxConcurrency}}
+func newSchedule(maxConcurrency int, r rules) *schedule {
+	s := &schedule{rules: r, sessions: map[string]*session{}, free: slots{limit: maxConcurrency}}
+	if r.past != nil {
+		s.sessions, s.lastDue = r.past.sessions, r.past.Clock
+		s.moved = move{resumed: true, from: r.past.Clock, behind: r.past.lastRow}
+	}
+	return s
 }
 
 // add takes the next row of the trace. A row that opens no wait comes
 // prepared; a later turn of a session does not, since its turn may be far off.
 func (s *schedule) add(j job) {
-	if j.req.SessionID == "" {
-		s.push(s.atItsTime(j))
+	s.moved.see(j)
+	id := j.req.SessionID
+	if id == "" {
+		s.arrive(j)
 		return
 	}
-	c, later := s.sessions[j.req.SessionID]
-	if !later {
-		c = &session{busy: true}
-		s.sessions[j.req.SessionID] = c
-		s.push(s.atItsTime(j))
-		return
-	}
+	c, later := s.sessions[id]
 	switch {
+	case !later:
+		if !j.last {
+			s.sessions[id] = &session{busy: true}
+		}
+		s.arrive(j)
 	case c.failed:
-		s.skipped++
+		s.skip(j)
 	case c.busy:
 		c.parked = append(c.parked, j)
 	default:
@@ -73,14 +105,36 @@ func (s *schedule) add(j job) {
 	}
 }
 
+// arrive takes a row that follows no other.
+func (s *schedule) arrive(j job) {
+	j = s.atItsTime(j)
+	switch {
+	case j.turn:
+		heap.Push(&s.turns, j)
+	case s.closed:
+		s.backlog = append(s.backlog, j)
+		s.rows++
+	default:
+		s.push(j)
+	}
+}
+
 // atItsTime sets a row's due time to its arrival. A row without one belongs to
 // the row before it.
 func (s *schedule) atItsTime(j job) job {
 	if j.req.Timestamp.Set {
-		s.lastDue = msToDuration(j.req.Timestamp.Value)
+		s.lastDue = s.moved.due(j)
 	}
 	j.due, j.from = s.lastDue, s.lastDue
 	return j
+}
+
+// skip leaves a turn out, because one before it failed.
+func (s *schedule) skip(j job) {
+	s.skipped++
+	if j.last {
+		delete(s.sessions, j.req.SessionID)
+	}
 }
 
 // release sets the due time of a turn whose turn before has ended, and has it
@@ -91,18 +145,24 @@ func (s *schedule) release(c *session, j job) {
 	case j.req.Delay.Set:
 		j.due = c.ended + msToDuration(j.req.Delay.Value)
 	case j.req.Timestamp.Set:
-		j.due = msToDuration(j.req.Timestamp.Value)
+		j.due = s.moved.due(j)
 	default:
 		j.due = c.ended
 	}
+	j.due = max(j.due, s.moved.from)
 	j.from, j.turn = max(j.due, c.ended), true
 	heap.Push(&s.turns, j)
 }
 
 // toPrepare returns the released turn whose time has come near, if there is
-// one. It stays until takeTurn.
+// one. It stays until takeTurn. Where requests are held, as many turns as there
+// are sessions may be due: beyond mostTurns only one is prepared that goes
+// before another.
 func (s *schedule) toPrepare(now time.Duration) (j job, ok bool) {
 	if len(s.turns) == 0 || s.turns[0].from > now+lead {
+		return job{}, false
+	}
+	if s.mostTurns > 0 && s.prepared >= s.mostTurns && !before(s.turns[0], s.lastTurn) {
 		return job{}, false
 	}
 	return s.turns[0], true
@@ -111,14 +171,17 @@ func (s *schedule) toPrepare(now time.Duration) (j job, ok bool) {
 // takeTurn notes that the turn of toPrepare is being prepared; it comes back
 // by push.
 func (s *schedule) takeTurn() {
-	heap.Pop(&s.turns)
-	s.preparing++
+	turn := heap.Pop(&s.turns).(job)
+	s.preparing = append(s.preparing, turn)
+	if s.prepared++; before(s.lastTurn, turn) {
+		s.lastTurn = turn
+	}
 }
 
 // push makes a prepared job wait for its time.
 func (s *schedule) push(j job) {
 	if j.turn {
-		s.preparing--
+		s.preparing = s.preparing[1:] // they come back in the order in which they went
 	} else {
 		s.rows++
 	}
@@ -128,26 +191,84 @@ func (s *schedule) push(j job) {
 // next returns the job to be sent at now, if there is one, and the instant at
 // which it was ready. It takes a slot, which ended gives back.
 func (s *schedule) next(now time.Duration) (j job, ready time.Duration, ok bool) {
-	if len(s.waiting) == 0 || s.waiting[0].from > now || !s.free.any() {
+	s.admit(now)
+	q := s.foremost()
+	if len(*q) == 0 || (*q)[0].from > now || !s.free.any() {
 		return job{}, 0, false
 	}
-	j = heap.Pop(&s.waiting).(job)
-	if !j.turn {
+	if ready = max((*q)[0].from, s.free.since()); s.until > 0 && ready >= s.until {
+		return job{}, 0, false
+	}
+	s.free.take()
+	j = heap.Pop(q).(job)
+	if j.turn {
+		s.prepared--
+	} else {
 		s.rows--
 	}
-	return j, max(j.from, s.free.take()), true
+	if s.closed {
+		j.due = ready
+	}
+	return j, ready, true
 }
 
-// wake returns the next instant after now at which next or toPrepare has
-// something if nothing else happens before.
+// admit lets the next row of a closed loop come, if there is room for it that
+// no turn wants.
+func (s *schedule) admit(now time.Duration) {
+	if len(s.backlog) == 0 || !s.free.any() {
+		return
+	}
+	for _, q := range [][]job{*s.foremost(), s.turns, s.preparing} {
+		if len(q) > 0 && q[0].from <= now {
+			return
+		}
+	}
+	heap.Push(&s.waiting, s.backlog[0])
+	s.backlog[0] = job{}
+	s.backlog = s.backlog[1:]
+}
+
+// foremost is the queue whose first job is to be sent first.
+func (s *schedule) foremost() *jobs {
+	if len(s.near) == 0 || len(s.waiting) > 0 && before(s.waiting[0], s.near[0]) {
+		return &s.waiting
+	}
+	return &s.near
+}
+
+// toOpen takes a job whose time has come near enough to open its connection,
+// if there is one and its request would have a slot. It comes back by
+// pushOpened.
+func (s *schedule) toOpen(now time.Duration) (j job, ok bool) {
+	if !s.mayOpen() || s.waiting[0].from > now+2*openLead {
+		return job{}, false
+	}
+	return heap.Pop(&s.waiting).(job), true
+}
+
+func (s *schedule) mayOpen() bool {
+	return len(s.waiting) > 0 && len(s.near) < s.openable && s.free.more(len(s.near))
+}
+
+// pushOpened makes a job wait for its time whose connection is being opened.
+func (s *schedule) pushOpened(j job) { heap.Push(&s.near, j) }
+
+// wake returns the next instant after now at which next, toOpen or toPrepare
+// has something if nothing else happens before.
 func (s *schedule) wake(now time.Duration) (at time.Duration, ok bool) {
-	if len(s.waiting) > 0 && s.free.any() {
-		at, ok = s.waiting[0].from, true
+	if q := *s.foremost(); len(q) > 0 && s.free.any() {
+		at, ok = q[0].from, true
+	}
+	sooner := func(t time.Duration) {
+		if t > now && (!ok || t < at) {
+			at, ok = t, true
+		}
+	}
+	if s.mayOpen() {
+		sooner(s.waiting[0].from - openLead)
 	}
 	if len(s.turns) > 0 {
-		if near := s.turns[0].from - lead; near > now && (!ok || near < at) {
-			at, ok = near, true
-		}
+		sooner(s.turns[0].from - lead)
 	}
 	return at, ok
 }
@@ -160,22 +281,27 @@ func (s *schedule) ended(j job, at time.Duration, ok bool) {
 		return
 	}
 	c.busy, c.ended = false, at
-	if !ok {
+	switch {
+	case !ok:
 		c.failed = true
-		s.skipped += len(c.parked)
+		parked := c.parked
 		c.parked = nil
-		return
-	}
-	if len(c.parked) > 0 {
+		for _, later := range parked {
+			s.skip(later)
+		}
+	case len(c.parked) > 0:
 		first := c.parked[0]
 		c.parked = c.parked[1:]
 		s.release(c, first)
+	}
+	if j.last {
+		delete(s.sessions, j.req.SessionID)
 	}
 }
 
 // idle reports whether nothing is left to be sent of what was added.
 func (s *schedule) idle() bool {
-	return len(s.waiting) == 0 && len(s.turns) == 0 && s.preparing == 0
+	return len(s.waiting) == 0 && len(s.near) == 0 && len(s.backlog) == 0 && len(s.turns) == 0 && len(s.preparing) == 0
 }
 
 // slots counts free places under a limit and knows since when each is free. A
@@ -183,26 +309,35 @@ func (s *schedule) idle() bool {
 type slots struct {
 	limit int
 	taken int
-	since []time.Duration // of places that were given back, oldest first
+	given []time.Duration // when places were given back, oldest first
 }
 
-func (s *slots) any() bool { return s.limit == 0 || s.taken < s.limit }
+func (s *slots) any() bool { return s.more(0) }
 
-// take takes the place that has been free the longest and returns since when.
-func (s *slots) take() time.Duration {
-	s.taken++
-	if s.limit == 0 || s.taken+len(s.since) <= s.limit {
-		return 0 // a place that nobody has had yet
+// more reports whether a place is free besides n that are spoken for.
+func (s *slots) more(n int) bool { return s.limit == 0 || s.taken+n < s.limit }
+
+// since is when the place that has been free the longest became so: 0 for one
+// that nobody has had yet.
+func (s *slots) since() time.Duration {
+	if s.limit == 0 || s.taken+len(s.given) < s.limit {
+		return 0
 	}
-	at := s.since[0]
-	s.since = s.since[1:]
-	return at
+	return s.given[0]
+}
+
+// take takes the place that has been free the longest.
+func (s *slots) take() {
+	if s.limit > 0 && s.taken+len(s.given) == s.limit {
+		s.given = s.given[1:]
+	}
+	s.taken++
 }
 
 func (s *slots) give(at time.Duration) {
 	s.taken--
 	if s.limit > 0 {
-		s.since = append(s.since, at)
+		s.given = append(s.given, at)
 	}
 }
 
@@ -210,12 +345,10 @@ func (s *slots) give(at time.Duration) {
 // keep the order of the trace.
 type jobs []job
 
-func (q jobs) Len() int { return len(q) }
-func (q jobs) Less(i, k int) bool {
-	return q[i].from < q[k].from || q[i].from == q[k].from && q[i].row < q[k].row
-}
-func (q jobs) Swap(i, k int) { q[i], q[k] = q[k], q[i] }
-func (q *jobs) Push(x any)   { *q = append(*q, x.(job)) }
+func (q jobs) Len() int           { return len(q) }
+func (q jobs) Less(i, k int) bool { return before(q[i], q[k]) }
+func (q jobs) Swap(i, k int)      { q[i], q[k] = q[k], q[i] }
+func (q *jobs) Push(x any)        { *q = append(*q, x.(job)) }
 func (q *jobs) Pop() any {
 	last := len(*q) - 1
 	j := (*q)[last]
@@ -224,6 +357,13 @@ func (q *jobs) Pop() any {
 	return j
 }
 
+func before(a, b job) bool { return a.from < b.from || a.from == b.from && a.row < b.row }
+
+// msToDuration rounds to nanoseconds. It is exact for 49 days: beyond 2^32
+// milliseconds a float no longer tells a nanosecond from the next. The whole
+// milliseconds stay apart, for their product with a million would be rounded
+// once more.
 func msToDuration(ms float64) time.Duration {
-	return time.Duration(math.Round(ms * float64(time.Millisecond)))
+	whole, rest := math.Modf(ms)
+	return time.Duration(whole)*time.Millisecond + time.Duration(math.Round(rest*float64(time.Millisecond)))
 }

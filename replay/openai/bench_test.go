@@ -3,11 +3,10 @@ package openai
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
-	"moontide/replay"
+	"moontide/replay/openai/poll"
 )
 
 // answers are streams of n token chunks as servers send them.
@@ -30,34 +29,26 @@ func repeat(n int, event string) []byte {
 	return bytes.Repeat([]byte("data: "+event+"\n\n"), n)
 }
 
-// BenchmarkEvent is the cost of one event, from bytes in memory to the end of
-// stream.take.
+// BenchmarkEvent is the cost of one event of those that arrive in bulk, from
+// bytes in memory to what is known of the answer.
 func BenchmarkEvent(b *testing.B) {
-	const n = 1000
+	const n = 100
 	for _, a := range answers {
-		text := a.stream(n)
+		text := []byte(inChunk(string(a.stream(n))))
 		b.Run(fmt.Sprintf("answer=%s", a.name), func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text) / n))
+			at := poll.Arrival{Time: time.Now()}
+			to := &answer{}
+			to.feed([]byte(streamed), at)
 			for done := 0; done < b.N; done += n {
-				s := stream{out: new(replay.Outcome), expect: n}
-				in := newEventReader(bytes.NewReader(text))
-				at := time.Now()
-				for {
-					data, err := in.next()
-					if err == io.EOF {
-						break
-					}
-					if err != nil {
-						b.Fatal(err)
-					}
-					if err := s.take(data, at); err != nil {
-						b.Fatal(err)
-					}
+				to.stream.gaps = gaps{to.stream.gaps.bytes[:0], 0}
+				if to.feed(text, at) != inStream {
+					b.Fatal(to.cause)
 				}
-				if len(s.out.Gaps) != n-1 {
-					b.Fatalf("%d gaps of %d events", len(s.out.Gaps), n)
-				}
+			}
+			if to.stream.gaps.n < n-1 {
+				b.Fatalf("%d gaps", to.stream.gaps.n)
 			}
 		})
 	}

@@ -4,8 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -22,16 +25,65 @@ func (c *Client) fillBody() {
 	}
 	c.before = append(c.before, model...)
 	c.after = append(c.after[:0], `,"stream":true,"stream_options":{"include_usage":true}`...)
-	if c.ignore {
+	if c.ignoreEOS && !slices.Contains(c.extraKeys, "ignore_eos") {
 		c.after = append(c.after, `,"ignore_eos":true`...)
 	}
-	c.after = append(c.after, '}')
+	c.after = append(append(c.after, c.extra...), '}')
+}
+
+// ownMembers are those that ExtraBody cannot set.
+var ownMembers = []string{"model", "prompt", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n"}
+
+// extraMembers returns the members of a JSON object and those of the sampling,
+// each behind a comma, in the order of their keys.
+func extraMembers(object string, sampling map[string]part) (members []byte, keys []string, err error) {
+	values := map[string]part{}
+	if object != "" {
+		if err := json.UnmarshalFromString(object, &values); err != nil || values == nil {
+			return nil, nil, errors.New("extra body is not a JSON object")
+		}
+	}
+	for key, value := range sampling {
+		if _, twice := values[key]; twice {
+			return nil, nil, fmt.Errorf("extra body has %q, which is given by itself, too", key)
+		}
+		values[key] = value
+	}
+	keys = slices.Sorted(maps.Keys(values))
+	for _, key := range keys {
+		if slices.Contains(ownMembers, key) {
+			return nil, nil, fmt.Errorf("extra body has %q, which is the replay's to set", key)
+		}
+		quoted, err := json.Marshal(key)
+		if err != nil {
+			return nil, nil, fmt.Errorf("extra body: key %q: %w", key, err)
+		}
+		members = append(append(members, ','), quoted...)
+		members = append(append(members, ':'), values[key]...)
+	}
+	return members, keys, nil
+}
+
+// sampling are the members that say how tokens are chosen.
+func (cfg Config) sampling() map[string]part {
+	members := map[string]part{}
+	for key, value := range map[string]trace.Opt[float64]{"temperature": cfg.Temperature, "top_p": cfg.TopP} {
+		if value.Set {
+			members[key] = strconv.AppendFloat(nil, value.Value, 'g', -1, 64)
+		}
+	}
+	return members
 }
 
 // Prepare spells out a request. A row that brings its own text (messages for
 // chat, text_input for completions) is sent as it is; any other gets a prompt
 // made from its block ids, of exactly its ISL.
 func (c *Client) Prepare(r trace.Request, row int) (replay.Call, error) {
+	return orError(c.prepare(r, row, c.digest.add))
+}
+
+// prepare spells out a request and shows its prompt to told.
+func (c *Client) prepare(r trace.Request, row int, told func(row int, prompt []byte)) (*call, error) {
 	body := make([]byte, 0, c.bodySize(r.InputLength))
 	body = append(body, c.before...)
 	start := len(body)
@@ -39,12 +91,24 @@ func (c *Client) Prepare(r trace.Request, row int) (replay.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.digest.add(row, body[start:])
-	body = append(body, `,"max_tokens":`...)
-	// An answer of no tokens cannot be asked for.
-	body = strconv.AppendInt(body, int64(max(r.OutputLength, 1)), 10)
-	body = append(body, c.after...)
-	return &call{client: c, body: body, expect: r.OutputLength, timeout: c.cfg.Timeout}, nil
+	told(row, body[start:])
+	body = c.appendRest(body, r.OutputLength)
+	call := c.newCall(c.server(r, row), r.SessionID, body)
+	if onToken := c.cfg.OnToken; onToken != nil {
+		call.onToken = func(data []byte) { onToken(row, data) }
+	}
+	return call, nil
+}
+
+// appendRest appends what stands behind the prompt of a request for an answer
+// of so many tokens. One of no tokens cannot be asked for.
+func (c *Client) appendRest(body []byte, osl int) []byte {
+	osl = max(osl, 1)
+	body = strconv.AppendInt(append(body, `,"max_tokens":`...), int64(osl), 10)
+	if c.minTokens && !slices.Contains(c.extraKeys, "min_tokens") {
+		body = strconv.AppendInt(append(body, `,"min_tokens":`...), int64(osl), 10)
+	}
+	return append(body, c.after...)
 }
 
 func (c *Client) bodySize(isl int) int {
@@ -53,6 +117,7 @@ func (c *Client) bodySize(isl int) int {
 }
 
 func (c *Client) appendPrompt(dst []byte, r trace.Request, row int) ([]byte, error) {
+	r.InputLength = c.exactLength(r.InputLength)
 	p := c.cfg.Source.Prompt(r, row)
 	if c.cfg.Endpoint == Chat {
 		dst = append(dst, `,"messages":`...)
@@ -63,7 +128,7 @@ func (c *Client) appendPrompt(dst []byte, r trace.Request, row int) ([]byte, err
 		if raw, ok := text(r); ok {
 			dst = append(dst, raw...)
 		} else {
-			dst = append(p.AppendWords(append(dst, '"')), '"')
+			dst = append(p.AppendText(append(dst, '"')), '"')
 		}
 		return append(dst, "}]"...), nil
 	}
@@ -77,7 +142,7 @@ func (c *Client) appendPrompt(dst []byte, r trace.Request, row int) ([]byte, err
 	if c.cfg.Prompt == Tokens {
 		return p.AppendJSONTokens(dst), nil
 	}
-	return append(p.AppendWords(append(dst, '"')), '"'), nil
+	return append(p.AppendText(append(dst, '"')), '"'), nil
 }
 
 // Accepts returns why a row cannot be sent to an endpoint, if it cannot.

@@ -15,28 +15,114 @@ import (
 // call is one request, spelled out.
 type call struct {
 	client  *Client
+	server  *server
+	head    []byte
 	body    []byte
-	expect  int // output tokens
 	timeout time.Duration
+	plain   int // asks for text, as answer does
+	opened  connection
+	onToken func(data []byte) // nil: nobody is told
+}
+
+// newCall spells out a request to a server, of a session where there is one.
+func (c *Client) newCall(s *server, session string, body []byte) *call {
+	var head fasthttp.RequestHeader
+	s.head.CopyTo(&head)
+	if session != "" && len(head.Peek(sessionHeader)) == 0 {
+		head.Set(sessionHeader, sessionName(session))
+	}
+	head.SetContentLength(len(body))
+	return &call{client: c, server: s, head: head.Header(), body: body, timeout: c.cfg.Timeout}
+}
+
+// Open makes ready what is no part of the request: a connection, which Send
+// then uses if it still can. It may be called once, a moment before Send, and
+// must have returned by then. What goes wrong, Send will meet again and tell.
+func (c *call) Open(ctx context.Context) {
+	if opened, err := c.client.connect(ctx, c.server, time.Now().Add(c.timeout)); err == nil {
+		c.opened = opened
+	}
+}
+
+// Discard gives back what Open opened, in place of Send.
+func (c *call) Discard() {
+	opened := c.opened
+	c.opened = nil
+	switch {
+	case opened == nil:
+	case c.client.cfg.Connections == Pooled:
+		c.server.idle.put(opened, time.Now())
+	default:
+		opened.Close()
+	}
 }
 
 // Send implements replay.Call.
 func (c *call) Send(ctx context.Context) replay.Outcome {
-	deadline := time.Now().Add(c.timeout)
-	x, err := c.client.connect(ctx, deadline)
-	if err != nil {
-		return c.fail(ctx, replay.Outcome{Done: time.Now()}, replay.Connect, err)
+	o, a, class, err := c.do(ctx)
+	s := &a.stream
+	o.First, o.Last, o.Gaps, o.Counts = s.first, s.last, s.gaps.durations(), s.counts
+	o.Status, o.FirstBlur, o.Blur, o.Target = a.head.status, s.firstBlur, s.blur, c.server.index
+	if o.Stamps == replay.KernelStamps {
+		c.client.stamped.Add(uint64(s.gaps.n))
+		if !s.first.IsZero() {
+			c.client.stamped.Add(1)
+		}
 	}
-	// A deadline in the past ends every wait in the connection at once.
-	unwatch := context.AfterFunc(ctx, func() { x.raw.SetDeadline(time.Unix(1, 0)) })
-	o := x.exchange(ctx, c)
-	if o.Done = x.conn.arrived; o.Done.IsZero() {
-		o.Done = time.Now()
+	o.RetryAfter = retryAfter(a.head.retryAfter, o.Done)
+	if class != replay.OK {
+		return c.fail(ctx, o, class, err)
 	}
-	// Where the watch has begun to act, its deadline may come at any time: such
-	// a connection must not reach another request.
-	x.release(unwatch() && x.reusable)
 	return o
+}
+
+// do sends the request and reads the answer to its end.
+func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class replay.Class, err error) {
+	began := time.Now()
+	deadline := began.Add(c.timeout)
+	a = &answer{plain: c.plain, silence: silence{limit: c.client.cfg.IdleTimeout}}
+	a.stream.merges = &c.client.merges
+	a.stream.onToken = c.onToken
+	conn, err := c.connection(ctx, deadline)
+	o.Opening = time.Since(began)
+	if err != nil {
+		o.Done = time.Now()
+		return o, a, replay.Connect, err
+	}
+	head, body := c.head, c.body
+	c.head, c.body = nil, nil
+	sent, wrote, writeErr := conn.exchange(ctx, a, deadline, head, body)
+	o.Sent, o.Done = sent, a.arrived
+	if sent.After(o.Done) { // a refusal does not wait for the request
+		o.Done = sent
+	}
+	o.Stamps = replay.ClientStamps
+	if !a.stream.foreign {
+		o.Stamps = c.client.Stamps()
+	}
+	class, err = a.judge(writeErr)
+	// A server that broke off an answer is not trusted with another request on
+	// the same connection, however well it framed what it said.
+	if wrote && a.whole && class != replay.Truncated && !a.head.closing && c.plain == 0 && c.client.cfg.Connections == Pooled {
+		c.server.idle.put(conn, time.Now())
+	} else {
+		conn.Close()
+	}
+	return o, a, class, err
+}
+
+// connection is the one that Open opened, or another.
+func (c *call) connection(ctx context.Context, deadline time.Time) (connection, error) {
+	opened := c.opened
+	c.opened = nil
+	switch {
+	case opened == nil:
+	case ctx.Err() == nil && opened.alive():
+		return opened, nil
+	default:
+		opened.Close()
+	}
+	return c.client.connect(ctx, c.server, deadline)
 }
 
 // fail classes an error. What the user or the clock ended is told apart from
@@ -46,10 +132,13 @@ func (c *call) fail(ctx context.Context, o replay.Outcome, class replay.Class, e
 	if class != replay.Connect && class != replay.Truncated {
 		return o
 	}
+	var silent errSilent
 	switch {
 	case ctx.Err() != nil:
 		o.Class, o.Error = replay.Canceled, "ended by the user"
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, fasthttp.ErrTimeout):
+	case errors.As(err, &silent):
+		o.Class, o.Error = replay.Timeout, silent.Error()
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		o.Class, o.Error = replay.Timeout, fmt.Sprintf("no complete answer within %v", c.timeout)
 	}
 	return o

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"fmt"
 	"unsafe"
 
 	"github.com/bytedance/sonic"
@@ -31,7 +32,9 @@ type chunk struct {
 		FinishReason part `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *usage `json:"usage"`
-	Error part   `json:"error"`
+	// Timings are llama.cpp's own; its usage does not tell what was cached.
+	Timings part `json:"timings"`
+	Error   part `json:"error"`
 }
 
 // part is JSON that is not looked into: whether an answer goes on does not
@@ -78,12 +81,28 @@ func (c *chunk) finished() bool {
 	return false
 }
 
-// failure returns the message of a chunk that is an error.
+// failure returns the message of a chunk that is an error, or that says of the
+// answer that it was broken off.
 func (c *chunk) failure() (message string, ok bool) {
-	if len(c.Error) == 0 || string(c.Error) == "null" {
-		return "", false
+	if len(c.Error) > 0 && string(c.Error) != "null" {
+		return errorMessage(c.Error), true
 	}
-	return errorMessage(c.Error), true
+	for i := range c.Choices {
+		var reason string
+		if raw := c.Choices[i].FinishReason; present(raw) && json.Unmarshal(raw, &reason) == nil && brokenOff[reason] {
+			return fmt.Sprintf("the server broke the answer off: finish_reason is %q", reason), true
+		}
+	}
+	return "", false
+}
+
+// brokenOff are the reasons of answers that the server itself broke off. They
+// go on to [DONE] as if they were whole.
+var brokenOff = map[string]bool{
+	"abort":     true, // vLLM, SGLang
+	"error":     true, // vLLM, Dynamo
+	"cancelled": true, // TensorRT-LLM
+	"timeout":   true, // TensorRT-LLM
 }
 
 type usage struct {
@@ -93,17 +112,27 @@ type usage struct {
 		CachedTokens *int `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 	CacheHitTokens *int `json:"prompt_cache_hit_tokens"` // DeepSeek
-	CachedTokens   *int `json:"cached_tokens"`           // Moonshot
+	CachedTokens   *int `json:"cached_tokens"`           // Moonshot, older SGLang
 }
 
 // counts merges what this chunk says into what earlier ones said: some servers
 // send usage with every chunk, and the last is the whole.
-func (u *usage) counts(c replay.Counts) replay.Counts {
-	set := func(o *trace.Opt[int], n *int) {
-		if n != nil && *n >= 0 {
-			*o = trace.Some(*n)
+func (c *chunk) counts(counts replay.Counts) replay.Counts {
+	if len(c.Timings) > 0 {
+		var timings struct {
+			Cached *int `json:"cache_n"`
+		}
+		if events.Unmarshal(c.Timings, &timings) == nil {
+			set(&counts.Cached, timings.Cached)
 		}
 	}
+	if c.Usage != nil {
+		counts = c.Usage.counts(counts)
+	}
+	return counts
+}
+
+func (u *usage) counts(c replay.Counts) replay.Counts {
 	set(&c.Input, u.PromptTokens)
 	set(&c.Output, u.CompletionTokens)
 	set(&c.Cached, u.CachedTokens)
@@ -112,4 +141,10 @@ func (u *usage) counts(c replay.Counts) replay.Counts {
 		set(&c.Cached, u.Details.CachedTokens)
 	}
 	return c
+}
+
+func set(o *trace.Opt[int], n *int) {
+	if n != nil && *n >= 0 {
+		*o = trace.Some(*n)
+	}
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/openai/poll"
 	"moontide/trace"
 )
 
 func taken(t *testing.T, events ...string) *stream {
 	t.Helper()
-	s := &stream{out: &replay.Outcome{}, expect: 8}
-	at := time.Now()
+	s := &stream{}
+	at := poll.Arrival{Time: time.Now()}
 	for _, event := range events {
 		if err := s.take([]byte(event), at); err != nil {
 			t.Fatalf("%s: %v", event, err)
@@ -55,8 +56,28 @@ func TestTokenChunks(t *testing.T) {
 		``:                            false,
 		`[DONE]`:                      false,
 	} {
-		if s := taken(t, event); s.out.First.IsZero() == want {
+		if s := taken(t, event); s.first.IsZero() == want {
 			t.Errorf("%s: token chunk is %v, want %v", event, !want, want)
+		}
+	}
+}
+
+// An answer that the server broke off ends like one that is whole: only its
+// reason tells.
+func TestBrokenOff(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]bool{
+		`"abort"`: true, `"error"`: true, `"cancelled"`: true, `"timeout"`: true, `"abo\u0072t"`: true,
+		`"stop"`: false, `"length"`: false, `"tool_calls"`: false, `"content_filter"`: false, `"eos_token"`: false, `""`: false, `null`: false,
+	} {
+		for _, event := range []string{
+			`{"choices":[{"delta":{"content":"a"},"finish_reason":` + reason + `}]}`,
+			`{"choices":[{"text":"a"},{"text":"","finish_reason":` + reason + `}],"usage":{"completion_tokens":1}}`,
+		} {
+			err := new(stream).take([]byte(event), poll.Arrival{Time: time.Now()})
+			if class, _ := new(stream).judge(err); (class == replay.Server) != want {
+				t.Errorf("%s: %q, %v", event, class, err)
+			}
 		}
 	}
 }
@@ -85,18 +106,18 @@ func TestNothingOfTheEventBefore(t *testing.T) {
 
 func TestGapsAreBetweenNeighbours(t *testing.T) {
 	t.Parallel()
-	s := &stream{out: &replay.Outcome{}}
+	s := &stream{}
 	start := time.Now()
 	for i, event := range []string{`{"choices":[{"text":"a"}]}`, `{"choices":[{"text":""}]}`, `{"choices":[{"text":"b"}]}`, `{"choices":[{"text":"c"}]}`, done} {
-		if err := s.take([]byte(event), start.Add(time.Duration(i*i)*time.Second)); err != nil {
+		if err := s.take([]byte(event), poll.Arrival{Time: start.Add(time.Duration(i*i) * time.Second)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := []time.Duration{4 * time.Second, 5 * time.Second}; !slices.Equal(s.out.Gaps, want) {
-		t.Errorf("gaps %v, want %v", s.out.Gaps, want)
+	if want := []time.Duration{4 * time.Second, 5 * time.Second}; !slices.Equal(s.gaps.durations(), want) {
+		t.Errorf("gaps %v, want %v", s.gaps.durations(), want)
 	}
-	if s.out.First != start || s.out.Last != start.Add(9*time.Second) {
-		t.Errorf("first %v, last %v after the start", s.out.First.Sub(start), s.out.Last.Sub(start))
+	if s.first != start || s.last != start.Add(9*time.Second) {
+		t.Errorf("first %v, last %v after the start", s.first.Sub(start), s.last.Sub(start))
 	}
 }
 
@@ -131,6 +152,7 @@ func TestUsage(t *testing.T) {
 		"cached: unknown":  {[]string{`{"prompt_tokens_details":{"cached_tokens":null}}`}, replay.Counts{}},
 		"cached: DeepSeek": {[]string{`{"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":3}`}, replay.Counts{Cached: some(4)}},
 		"cached: Moonshot": {[]string{`{"cached_tokens":4}`}, replay.Counts{Cached: some(4)}},
+		"cached: SGLang":   {[]string{`{"prompt_tokens":7,"prompt_tokens_details":{"cached_tokens":4},"reasoning_tokens":0}`}, replay.Counts{Input: some(7), Cached: some(4)}},
 		"negative":         {[]string{`{"prompt_tokens":-1}`}, replay.Counts{}},
 		"none":             {[]string{`null`}, replay.Counts{}},
 	} {
@@ -138,8 +160,28 @@ func TestUsage(t *testing.T) {
 		for _, u := range tc.usages {
 			events = append(events, `{"choices":[],"usage":`+u+`}`)
 		}
-		if got := taken(t, events...).out.Counts; got != tc.want {
+		if got := taken(t, events...).counts; got != tc.want {
 			t.Errorf("%s: counts %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// llama.cpp says beside the usage what was cached. Usage that says so itself is
+// believed, and timings of any other form do no harm.
+func TestTimings(t *testing.T) {
+	t.Parallel()
+	const usage, details = `"usage":{"prompt_tokens":7}`, `"usage":{"prompt_tokens":7,"prompt_tokens_details":{"cached_tokens":2}}`
+	for event, want := range map[string]trace.Opt[int]{
+		`{"choices":[],` + usage + `,"timings":{"cache_n":6,"prompt_n":1,"prompt_ms":30.9}}`: trace.Some(6),
+		`{"choices":[],"timings":{"cache_n":0}}`:                                             trace.Some(0),
+		`{"choices":[],"timings":{"cache_n":6},` + details + `}`:                             trace.Some(2),
+		`{"choices":[],` + usage + `,"timings":{"prompt_n":7}}`:                              {},
+		`{"choices":[],` + usage + `,"timings":{"cache_n":"six"}}`:                           {},
+		`{"choices":[],` + usage + `,"timings":"fast"}`:                                      {},
+		`{"choices":[],` + usage + `,"timings":null}`:                                        {},
+	} {
+		if got := taken(t, event).counts.Cached; got != want {
+			t.Errorf("%s: %+v cached, want %+v", event, got, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/prompt"
+	"moontide/trace"
 )
 
 func TestNewRefuses(t *testing.T) {
@@ -35,6 +37,12 @@ func TestNewRefuses(t *testing.T) {
 		"prompt":              {Config{URL: good, Prompt: "text"}, `prompt form is not tokens or words: "text"`},
 		"tokens in chat":      {Config{URL: good, Endpoint: Chat, Prompt: Tokens}, "chat messages are text"},
 		"timeout":             {Config{URL: good, Timeout: -time.Second}, "timeout is negative: -1s"},
+		"idle timeout":        {Config{URL: good, IdleTimeout: -time.Second}, "idle timeout is negative: -1s"},
+		"temperature":         {Config{URL: good, Temperature: trace.Some(-0.1)}, "temperature is not from 0 to 2: -0.1"},
+		"temperature, NaN":    {Config{URL: good, Temperature: trace.Some(math.NaN())}, "temperature is not from 0 to 2: NaN"},
+		"top-p":               {Config{URL: good, TopP: trace.Some(0.0)}, "top-p is not above 0 and at most 1: 0"},
+		"twice":               {Config{URL: good, TopP: trace.Some(0.5), ExtraBody: `{"top_p":"hush"}`}, `extra body has "top_p", which is given by itself, too`},
+		"passages as ids":     {Config{URL: good, Prompt: Tokens, Source: prompt.Source{Text: new(prompt.Corpus)}}, "cannot be sent as token ids"},
 		"model":               {Config{URL: good, Model: "a\xff"}, "model name is not UTF-8"},
 		"source":              {Config{URL: good, Source: prompt.Source{BlockSize: -1}}, "block size"},
 		"key with a line end": {Config{URL: good, APIKey: "hush\nA: b"}, "API key has a line end"},
@@ -45,6 +53,13 @@ func TestNewRefuses(t *testing.T) {
 		"value with CR":       {Config{URL: good, Headers: []Header{{"A", "hush\rB: c"}}}, "header 1 is not a name"},
 		"value with LF":       {Config{URL: good, Headers: []Header{{"A", "hush\nB: c"}}}, "header 1 is not a name"},
 		"value with NUL":      {Config{URL: good, Headers: []Header{{"A", "hush\x00"}}}, "header 1 is not a name"},
+		"a second url":        {Config{URLs: []string{good, "localhost"}}, "url is not http://host"},
+		"balance":             {Config{URL: good, Balance: "luck"}, `balance is not round-robin or session: "luck"`},
+		"connections":         {Config{URL: good, Connections: "few"}, `connections are not pooled or fresh: "few"`},
+		"extra body":          {Config{URL: good, ExtraBody: `["hush"]`}, "extra body is not a JSON object"},
+		"extra body, null":    {Config{URL: good, ExtraBody: `null`}, "extra body is not a JSON object"},
+		"extra body, broken":  {Config{URL: good, ExtraBody: `{"hush":`}, "extra body is not a JSON object"},
+		"extra body, ours":    {Config{URL: good, ExtraBody: `{"stream":false}`}, `extra body has "stream", which is the replay's to set`},
 		"framing":             {Config{URL: good, Headers: []Header{{"Content-length", "0"}}}, "header 1 is about the connection"},
 		"encoding":            {Config{URL: good, Headers: []Header{{"Accept-Encoding", "gzip"}}}, "header 1 asks for an encoded answer"},
 	} {
@@ -71,7 +86,7 @@ func TestTargets(t *testing.T) {
 		if got := c.Target(); got != want {
 			t.Errorf("%s is for %s, want %s", url, got, want)
 		}
-		if path := string(c.head.RequestURI()); !strings.HasSuffix(want, path) || !strings.HasPrefix(path, "/") {
+		if path := string(c.servers[0].head.RequestURI()); !strings.HasSuffix(want, path) || !strings.HasPrefix(path, "/") {
 			t.Errorf("%s asks for %s", url, path)
 		}
 	}
@@ -125,9 +140,9 @@ func TestSecretsAreMasked(t *testing.T) {
 	quoted := strings.ReplaceAll(said, `"`, `\"`)
 	padded := strings.Repeat("x", 190) + said // cut short in the middle of one
 	for name, text := range map[string]string{
-		"status":        answer("401 No", "application/json", `{"error":{"message":"`+quoted+`"}}`),
-		"plain":         answer("401 No", "text/plain", said),
-		"cut short":     answer("401 No", "text/plain", padded),
+		"status":        answerOf("401 No", "application/json", `{"error":{"message":"`+quoted+`"}}`),
+		"plain":         answerOf("401 No", "text/plain", said),
+		"cut short":     answerOf("401 No", "text/plain", padded),
 		"in the stream": streamed + inChunk(`data: {"error":{"message":"`+quoted+`"}}`+"\n\n"),
 		"garbage":       streamed + inChunk("data: "+said+"\n\n"),
 		"content type":  "HTTP/1.1 200 OK\r\nContent-Type: sk-key-123\r\n\r\n",

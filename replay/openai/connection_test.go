@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -18,7 +19,7 @@ import (
 
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
-	busy := answer("429 Too Many Requests", "text/plain", "slow down")
+	busy := answerOf("429 Too Many Requests", "text/plain", "slow down")
 	whole := streamed + inChunk(complete) + lastChunk
 	for name, tc := range map[string]struct {
 		first       string // answer
@@ -26,8 +27,9 @@ func TestConnectionsAreReused(t *testing.T) {
 	}{
 		"read to its end":      {whole, 1},
 		"a trailer":            {streamed + inChunk(complete) + "0\r\nA: b\r\n\r\n", 1},
-		"content length":       {answer("200 OK", "text/event-stream", complete), 1},
+		"content length":       {answerOf("200 OK", "text/event-stream", complete), 1},
 		"an error, read":       {busy, 1},
+		"an error that closes": {"HTTP/1.1 429 No\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno", 2},
 		"cut":                  {streamed + inChunk(tide), 2},
 		"connection: close":    {"HTTP/1.1 200 OK\r\nConnection: close\r\n" + whole[len("HTTP/1.1 200 OK\r\n"):], 2},
 		"an error in a stream": {streamed + inChunk(`data: {"error":"no"}`+"\n\n") + lastChunk, 2},
@@ -66,7 +68,7 @@ func TestClosedIdleConnectionIsNotUsed(t *testing.T) {
 	}, wellBehaved)
 	c := client(t, s.url)
 	wantOK(t, send(t, c), 2)
-	if idle := c.host.IdleConnsCount(); idle != 1 {
+	if idle := c.servers[0].idle.count(); idle != 1 {
 		t.Fatalf("%d idle connections", idle)
 	}
 	close(hangUp)
@@ -80,23 +82,75 @@ func TestClosedIdleConnectionIsNotUsed(t *testing.T) {
 func TestNoConnectionIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
-	c := client(t, serve(t,
-		says(streamed+inChunk(tide)),
-		once((*peer).reset),
+	s := serve(t,
+		once(func(p *peer) { p.say(streamed + inChunk(tide)); p.finish() }),
+		once(func(p *peer) { p.say(streamed + inChunk("data: {{\n\n")); p.hold() }),
 		once(func(p *peer) { cancel(); p.hold() }),
-		wellBehaved,
-	).url)
-	send(t, c)
-	send(t, c)
+	)
+	c := client(t, s.url)
+	wantClass(t, send(t, c), replay.Truncated, "")
+	wantClass(t, send(t, c), replay.Protocol, "")
 	wantClass(t, prepare(t, c, row).Send(ctx), replay.Canceled, "")
-	if n := c.host.ConnsCount(); n != 0 {
-		t.Errorf("%d connections are open", n)
-	}
+	s.wait()
 	wantClass(t, prepare(t, c, row).Send(ctx), replay.Canceled, "") // before it began
+
+	kept := serve(t, wellBehaved)
+	c = client(t, kept.url)
 	wantOK(t, send(t, c), 2)
 	c.Close()
-	if n := c.host.ConnsCount(); n != 0 {
-		t.Errorf("%d connections are open", n)
+	kept.wait()
+}
+
+func TestFreshConnections(t *testing.T) {
+	t.Parallel()
+	s := serve(t, wellBehaved)
+	c := client(t, s.url, func(cfg *Config) { cfg.Connections = Fresh })
+	wantOK(t, send(t, c), 2)
+	s.wait()
+	wantOK(t, send(t, c), 2)
+	if n := s.connections(); n != 2 {
+		t.Errorf("%d connections, want 2", n)
+	}
+}
+
+// A connection that was opened ahead carries the request, and is not waited
+// for. One that the server closed meanwhile does not.
+// A connection that was opened for nothing is there for another request, or
+// closed where each has its own.
+func TestDiscarded(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]int{Pooled: 1, Fresh: 2} {
+		s := serve(t, wellBehaved)
+		c := client(t, s.url, func(cfg *Config) { cfg.Connections = kind })
+		made := prepare(t, c, row)
+		made.Discard() // nothing is open yet
+		made.Open(context.Background())
+		made.Discard()
+		wantOK(t, send(t, c), 2)
+		if n := s.connections(); n != want {
+			t.Errorf("%s: %d connections, want %d", kind, n, want)
+		}
+	}
+}
+
+func TestOpenedAhead(t *testing.T) {
+	t.Parallel()
+	s := serve(t, wellBehaved)
+	c := client(t, s.url)
+	made := prepare(t, c, row)
+	made.Open(context.Background())
+	c.dialer.ControlContext = func(context.Context, string, string, syscall.RawConn) error { return errors.New("dialed again") }
+	wantOK(t, made.Send(context.Background()), 2)
+
+	closed := make(chan bool)
+	s = serve(t, func(p *peer) { p.Close(); close(closed) }, wellBehaved)
+	c = client(t, s.url)
+	made = prepare(t, c, row)
+	made.Open(context.Background())
+	<-closed
+	wantOK(t, made.Send(context.Background()), 2)
+	if n := s.connections(); n != 2 {
+		t.Errorf("%d connections, want 2", n)
 	}
 }
 
@@ -115,7 +169,8 @@ func TestCancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			at := make(chan bool)
-			url := serve(t, script(at)).url
+			s := serve(t, script(at))
+			url := s.url
 			if name == "shaking hands" {
 				url = "https" + url[len("http"):]
 			}
@@ -124,9 +179,7 @@ func TestCancel(t *testing.T) {
 			defer cancel()
 			go func() { <-at; cancel() }()
 			wantClass(t, prepare(t, c, row).Send(ctx), replay.Canceled, "ended by the user")
-			if n := c.host.ConnsCount(); n != 0 {
-				t.Errorf("%d connections are open", n)
-			}
+			s.wait()
 		})
 	}
 }
@@ -218,17 +271,16 @@ func TestUntrustedServer(t *testing.T) {
 func TestSentAfterTheHandshake(t *testing.T) {
 	t.Parallel()
 	s, hello := secureServer(t)
-	c := client(t, s.URL)
 	trusted := x509.NewCertPool()
 	trusted.AddCert(s.Certificate())
-	c.host.TLSConfig = &tls.Config{RootCAs: trusted}
+	c := client(t, s.URL, func(cfg *Config) { cfg.RootCAs = trusted })
 	o := send(t, c)
 	wantOK(t, o, 2)
 	if !o.Sent.After(*hello) {
 		t.Errorf("sent %v before the server had shaken hands", hello.Sub(o.Sent))
 	}
 	wantOK(t, send(t, c), 2)
-	if n := c.host.ConnsCount(); n != 1 {
+	if n := c.servers[0].idle.count(); n != 1 {
 		t.Errorf("%d connections", n)
 	}
 }

@@ -26,23 +26,32 @@ func errorMessage(raw []byte) string {
 
 // errorText says what a body that is not an answer says.
 func errorText(status int, body []byte) string {
+	text, ok := saidInError(body)
+	if !ok {
+		text = string(body)
+	}
+	return fmt.Sprintf("HTTP status %d: %s", status, text)
+}
+
+// saidInError returns what the JSON of an error says, if it says something.
+func saidInError(body []byte) (text string, ok bool) {
 	var wrapped struct {
 		Error   part   `json:"error"`
 		Message string `json:"message"` // vLLM before 0.10
 		Detail  any    `json:"detail"`  // FastAPI
 	}
-	text := string(body)
-	if json.Unmarshal(body, &wrapped) == nil {
-		switch {
-		case len(wrapped.Error) > 0 && string(wrapped.Error) != "null":
-			text = errorMessage(wrapped.Error)
-		case wrapped.Message != "":
-			text = wrapped.Message
-		case wrapped.Detail != nil:
-			text = fmt.Sprint(wrapped.Detail)
-		}
+	if json.Unmarshal(body, &wrapped) != nil {
+		return "", false
 	}
-	return fmt.Sprintf("HTTP status %d: %s", status, text)
+	switch {
+	case len(wrapped.Error) > 0 && string(wrapped.Error) != "null":
+		return errorMessage(wrapped.Error), true
+	case wrapped.Message != "":
+		return wrapped.Message, true
+	case wrapped.Detail != nil:
+		return fmt.Sprint(wrapped.Detail), true
+	}
+	return "", false
 }
 
 // mask replaces what must not be printed. Servers repeat keys in what they

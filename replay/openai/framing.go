@@ -1,109 +1,177 @@
 package openai
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"io"
-	"strconv"
 )
 
 // errChunk is a body that says it is chunked and is not.
 var errChunk = errors.New("malformed chunked encoding")
 
-// maxTrailer bounds the lines behind the last chunk.
-const maxTrailer = 64
+const (
+	// maxTrailer bounds the lines behind the last chunk.
+	maxTrailer = 64
+	// maxChunkLine bounds each line of the encoding, in bytes.
+	maxChunkLine = 8 << 10
+)
 
-// chunkedBody takes the chunked encoding off a body. A read returns what has
-// arrived of one chunk and never waits for more: fasthttp's reader waits for
-// the end of a chunk, and the standard library's, between two chunks, for the
-// data of the second. It reads past the trailer, so that the connection is at
-// the beginning of the next answer.
-type chunkedBody struct {
-	in   *bufio.Reader
-	left int64 // of the current chunk
-	some bool  // there was a chunk, whose line end is yet to be read
-	err  error
+// framing takes the framing off a body: it tells the body's bytes from those
+// that say where it ends. It keeps no bytes, wherever the network cut them.
+type framing struct {
+	part  framePart
+	left  int64 // of the chunk, or of the body where its length was announced
+	line  int   // bytes of the line so far
+	lines int   // of the trailer
+	// Of a chunk's size.
+	digits bool // there was one
+	blank  bool // there was a blank behind them
+	cr     bool // the last byte was a CR
 }
 
-func (b *chunkedBody) Read(p []byte) (n int, err error) {
-	if b.left == 0 && b.err == nil {
-		b.left, b.err = b.nextChunk()
+// framePart is where in a body the next byte is.
+type framePart uint8
+
+const (
+	untilClose framePart = iota
+	inSized
+	inSize // of a chunk: its first line
+	inExtension
+	midChunk
+	behindChunk // its line end
+	inTrailer
+	behindBody
+)
+
+// newFraming frames a body by the length in its header: -1 is chunked, and
+// less is until the connection closes.
+func newFraming(contentLength int) framing {
+	switch {
+	case contentLength == -1:
+		return framing{part: inSize}
+	case contentLength < -1:
+		return framing{part: untilClose}
+	case contentLength == 0:
+		return framing{part: behindBody}
 	}
-	if b.err != nil {
-		return 0, b.err
-	}
-	n, b.err = b.in.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	b.err = unexpected(b.err)
-	return n, b.err
+	return framing{part: inSized, left: int64(contentLength)}
 }
 
-// nextChunk returns the size of the next chunk, or io.EOF behind the last.
-func (b *chunkedBody) nextChunk() (size int64, err error) {
-	if b.some {
-		switch line, err := b.line(); {
-		case err != nil:
-			return 0, err
-		case len(line) > 0:
-			return 0, errChunk
+// next returns the bytes of the body that b begins with, and what lies behind
+// them. Where there are none, all of b is used up, or the body ended, which is
+// io.EOF, or it is malformed.
+func (f *framing) next(b []byte) (data, rest []byte, err error) {
+	for {
+		switch f.part {
+		case untilClose:
+			return b, nil, nil
+		case behindBody:
+			return nil, b, io.EOF
+		case inSized, midChunk:
+			n := min(int64(len(b)), f.left)
+			if f.left -= n; f.left == 0 {
+				f.endPart()
+			}
+			if n > 0 {
+				return b[:n], b[n:], nil
+			}
+		default:
+			if b, err = f.control(b); err != nil {
+				return nil, b, err
+			}
+		}
+		if len(b) == 0 && f.part != behindBody {
+			return nil, nil, nil
 		}
 	}
-	b.some = true
-	line, err := b.line()
-	if err != nil {
-		return 0, err
+}
+
+func (f *framing) endPart() {
+	if f.part == inSized {
+		f.part = behindBody
+		return
 	}
-	digits, _, _ := bytes.Cut(line, []byte(";")) // an extension means nothing here
-	n, err := strconv.ParseUint(string(bytes.TrimRight(digits, " \t")), 16, 63)
-	if err != nil {
-		return 0, errChunk
-	}
-	if n > 0 {
-		return int64(n), nil
-	}
-	for range maxTrailer {
-		line, err := b.line()
-		if err != nil {
-			return 0, err
+	f.part, f.line, f.cr = behindChunk, 0, false
+}
+
+// control takes bytes that are not the body's, up to the end of a line.
+func (f *framing) control(b []byte) (rest []byte, err error) {
+	for i, c := range b {
+		if c == '\n' {
+			return b[i+1:], f.endLine()
 		}
-		if len(line) == 0 {
-			return 0, io.EOF
+		if f.line++; f.line >= maxChunkLine || !f.take(c) {
+			return b[i:], errChunk
 		}
 	}
-	return 0, errChunk
+	return nil, nil
 }
 
-// line returns a line without its end.
-func (b *chunkedBody) line() ([]byte, error) {
-	line, err := b.in.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		return nil, errChunk
+// take takes a byte of a line. It reports whether the byte can be there. A CR
+// is part of the line's end if it is the last, so it is judged by what follows.
+func (f *framing) take(c byte) bool {
+	afterCR := f.cr
+	f.cr = c == '\r'
+	switch f.part {
+	case behindChunk:
+		return f.cr && !afterCR
+	case inSize:
+		return !afterCR && (f.cr || f.sizeByte(c))
 	}
-	if err != nil {
-		return nil, unexpected(err)
+	return true
+}
+
+func (f *framing) sizeByte(c byte) bool {
+	digit := int64(-1)
+	switch {
+	case '0' <= c && c <= '9':
+		digit = int64(c - '0')
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		digit = int64(c|0x20-'a') + 10
+	case c == ';':
+		f.part = inExtension // it means nothing here
+		return f.digits
+	case c == ' ' || c == '\t':
+		f.blank = true
+		return true
 	}
-	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
-}
-
-// sizedBody is a body whose length was announced.
-type sizedBody struct {
-	in   *bufio.Reader
-	left int64
-}
-
-func (b *sizedBody) Read(p []byte) (int, error) {
-	if b.left == 0 {
-		return 0, io.EOF
+	if digit < 0 || f.blank || f.left >= 1<<59 {
+		return false
 	}
-	n, err := b.in.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, unexpected(err)
+	f.digits = true
+	f.left = f.left<<4 | digit
+	return true
 }
 
-// unexpected is what an end inside a body is.
-func unexpected(err error) error {
-	if err == io.EOF {
+// endLine acts on a line that ended.
+func (f *framing) endLine() error {
+	empty := f.line == 0 || f.line == 1 && f.cr
+	f.line, f.cr = 0, false
+	switch f.part {
+	case behindChunk:
+		f.part = inSize
+	case inSize, inExtension:
+		if !f.digits {
+			return errChunk
+		}
+		f.digits, f.blank = false, false
+		f.part = midChunk
+		if f.left == 0 {
+			f.part = inTrailer
+		}
+	case inTrailer:
+		if f.lines++; empty {
+			f.part = behindBody
+		} else if f.lines >= maxTrailer {
+			return errChunk
+		}
+	}
+	return nil
+}
+
+// end is what the end of the connection is to the body: io.EOF where it may
+// end there.
+func (f *framing) end(err error) error {
+	if err == io.EOF && f.part != untilClose && f.part != behindBody {
 		return io.ErrUnexpectedEOF
 	}
 	return err

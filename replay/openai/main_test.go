@@ -19,9 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// fasthttp's pool is swept by a goroutine that ends within idleTimeout
-	// after the last connection.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"))
+	goleak.VerifyTestMain(m)
 }
 
 // peer is the server's end of one connection: it says byte for byte what a
@@ -52,30 +50,59 @@ func (p *peer) say(texts ...string) {
 // hold keeps the connection open until the client hangs up.
 func (p *peer) hold() { io.Copy(io.Discard, p.in) }
 
+// finish ends what the server has to say and waits for the client to hang up.
+func (p *peer) finish() {
+	p.Conn.(*net.TCPConn).CloseWrite()
+	p.hold()
+}
+
 // reset hangs up so that the client sees a reset, not an end.
 func (p *peer) reset() {
 	p.Conn.(*net.TCPConn).SetLinger(0)
 	p.Close()
 }
 
-// server runs scripts, the n-th on its n-th connection and the last on all
+// fakeServer runs scripts, the n-th on its n-th connection and the last on all
 // that follow. A connection is closed when its script returns.
-type server struct {
+type fakeServer struct {
 	url      string
 	mu       sync.Mutex
 	accepted int
+	running  int // scripts
+	ended    *sync.Cond
 }
 
-func serve(t *testing.T, scripts ...func(*peer)) *server {
+// wait returns when all scripts have ended, which those that hold a connection
+// do when the client has closed it.
+func (s *fakeServer) wait() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.running > 0 {
+		s.ended.Wait()
+	}
+}
+
+// run runs a script to its end.
+func (s *fakeServer) run(script func(*peer), p *peer) {
+	script(p)
+	p.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
+	s.ended.Broadcast()
+}
+
+func serve(t *testing.T, scripts ...func(*peer)) *fakeServer {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{url: "http://" + ln.Addr().String()}
+	s := &fakeServer{url: "http://" + ln.Addr().String()}
+	s.ended = sync.NewCond(&s.mu)
 	var open []net.Conn
-	var running sync.WaitGroup
-	running.Go(func() {
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
 		for {
 			c, err := ln.Accept()
 			if err != nil {
@@ -84,12 +111,10 @@ func serve(t *testing.T, scripts ...func(*peer)) *server {
 			s.mu.Lock()
 			script := scripts[min(s.accepted, len(scripts)-1)]
 			s.accepted++
+			s.running++
 			open = append(open, c)
 			s.mu.Unlock()
-			running.Go(func() {
-				defer c.Close()
-				script(&peer{c, t, bufio.NewReader(c)})
-			})
+			go s.run(script, &peer{c, t, bufio.NewReader(c)})
 		}
 	})
 	t.Cleanup(func() {
@@ -99,12 +124,13 @@ func serve(t *testing.T, scripts ...func(*peer)) *server {
 			c.Close()
 		}
 		s.mu.Unlock()
-		running.Wait()
+		accepting.Wait()
+		s.wait()
 	})
 	return s
 }
 
-func (s *server) connections() int {
+func (s *fakeServer) connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.accepted
@@ -200,7 +226,7 @@ const (
 func inChunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
 
 // answer is a whole answer with a head and a body.
-func answer(status, kind, body string) string {
+func answerOf(status, kind, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", status, kind, len(body), body)
 }
 

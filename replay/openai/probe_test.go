@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -21,27 +22,85 @@ func endpoint(models string, completions ...string) func(*peer) {
 			case r.Method == http.MethodGet && r.URL.Path == "/v1/models":
 				p.say(models)
 			case strings.Contains(completions[0], "ignore_eos") && !strings.Contains(body, "ignore_eos"):
-				p.say(completions[len(completions)-1])
+				p.say(recounted(completions[len(completions)-1], countIn(body)))
 			default:
-				p.say(completions[0])
+				p.say(recounted(completions[0], countIn(body)))
 			}
 		}
 	}
+}
+
+// countIn is the number of token ids or words in a body's prompt.
+func countIn(body string) int {
+	var sent struct {
+		Prompt   any
+		Messages []struct{ Content string }
+	}
+	json.UnmarshalFromString(body, &sent)
+	switch p := sent.Prompt.(type) {
+	case []any:
+		return len(p)
+	case string:
+		return len(strings.Fields(p))
+	}
+	return len(strings.Fields(sent.Messages[0].Content))
+}
+
+// recounted is an answer of one chunk with another count of prompt tokens, if
+// it has one.
+func recounted(answer string, n int) string {
+	framed, ok := strings.CutPrefix(answer, streamed)
+	if !ok {
+		return answer
+	}
+	_, framed, _ = strings.Cut(framed, "\r\n")
+	events := strings.TrimSuffix(framed, "\r\n"+lastChunk)
+	return streamed + inChunk(strings.Replace(events, `"prompt_tokens":3`, fmt.Sprintf(`"prompt_tokens":%d`, n), 1)) + lastChunk
+}
+
+// choosy is a server that refuses members, one at a time.
+func choosy(members ...string) func(*peer) {
+	return func(p *peer) {
+		for {
+			r, body := p.request()
+			if r == nil {
+				return
+			}
+			answer := recounted(streamed+inChunk(complete)+lastChunk, promptOf(r, body))
+			if r.Method == http.MethodGet {
+				answer = listed("a")
+			}
+			for _, member := range members {
+				if strings.Contains(body, member) {
+					answer = answerOf("400 Bad Request", "application/json", `{"error":{"message":"unknown member: `+member+`"}}`)
+					break
+				}
+			}
+			p.say(answer)
+		}
+	}
+}
+
+func promptOf(r *http.Request, body string) int {
+	if r.Method == http.MethodGet {
+		return 0
+	}
+	return countIn(body)
 }
 
 func listed(ids ...string) string {
 	for i, id := range ids {
 		ids[i] = `{"id":"` + id + `","object":"model"}`
 	}
-	return answer("200 OK", "application/json", `{"object":"list","data":[`+strings.Join(ids, ",")+`]}`)
+	return answerOf("200 OK", "application/json", `{"object":"list","data":[`+strings.Join(ids, ",")+`]}`)
 }
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	whole := streamed + inChunk(complete) + lastChunk
-	missing := answer("404 Not Found", "application/json", `{"detail":"Not Found"}`)
-	refused := answer("400 Bad Request", "application/json", `{"error":{"message":"extra fields not permitted: ignore_eos"}}`)
-	page := answer("200 OK", "text/html", "<!doctype html>")
+	missing := answerOf("404 Not Found", "application/json", `{"detail":"Not Found"}`)
+	refused := answerOf("400 Bad Request", "application/json", `{"error":{"message":"extra fields not permitted: ignore_eos"}}`)
+	page := answerOf("200 OK", "text/html", "<!doctype html>")
 	for name, tc := range map[string]struct {
 		model  string
 		script func(*peer)
@@ -58,10 +117,12 @@ func TestProbe(t *testing.T) {
 		"no list, named":        {"b", endpoint(missing, whole), "b", "does not list its models: HTTP status 404: Not Found", ""},
 		"refuses ignore_eos":    {"", endpoint(listed("a"), refused, whole), "a", "refuses ignore_eos", ""},
 		"refuses everything":    {"", endpoint(listed("a"), refused), "", "", "ignore_eos"},
+		"refuses min_tokens":    {"", choosy("min_tokens"), "a", "refuses min_tokens: it is left out", ""},
+		"refuses both":          {"", choosy("ignore_eos", "min_tokens"), "a", "refuses ignore_eos: answers may be shorter than the trace says\nthe endpoint refuses min_tokens", ""},
 		"no usage":              {"", endpoint(listed("a"), streamed+inChunk(tide+finish+theEnd)+lastChunk), "a", "reports no usage", ""},
 		"no text in the token":  {"", endpoint(listed("a"), streamed+inChunk(finish+tokens+theEnd)+lastChunk), "a", "", ""},
-		"no such model":         {"b", endpoint(listed("a"), answer("404 Not Found", "application/json", `{"error":{"message":"no model b"}}`)), "", "", "HTTP status 404: no model b"},
-		"not streaming":         {"", endpoint(listed("a"), answer("200 OK", "application/json", `{"choices":[]}`)), "", "", `content type is "application/json"`},
+		"no such model":         {"b", endpoint(listed("a"), answerOf("404 Not Found", "application/json", `{"error":{"message":"no model b"}}`)), "", "", "HTTP status 404: no model b"},
+		"not streaming":         {"", endpoint(listed("a"), answerOf("200 OK", "application/json", `{"choices":[]}`)), "", "", `content type is "application/json"`},
 		"a page":                {"", endpoint(page, page), "", "", "not a list of models: <!doctype html>"},
 		"a page, named":         {"b", endpoint(page, page), "", "", `content type is "text/html"`},
 		"not HTTP":              {"", says("220 mail.example\r\n"), "", "", "not an HTTP answer"},
@@ -85,11 +146,13 @@ func TestProbe(t *testing.T) {
 			if !strings.Contains(said, tc.note) || tc.note == "" && said != "" {
 				t.Errorf("notes %q, want %q", said, tc.note)
 			}
-			if ignores := tc.note != "refuses ignore_eos"; c.IgnoresEOS() != ignores {
-				t.Errorf("ignore_eos is sent: %v", !ignores)
-			}
 			body := string(prepare(t, c, row).body)
-			if !strings.HasPrefix(body, `{"model":"`+tc.serves+`",`) || strings.Contains(body, "ignore_eos") != c.IgnoresEOS() {
+			for member, sent := range map[string]bool{"ignore_eos": c.IgnoresEOS(), "min_tokens": c.MinTokens()} {
+				if refused := strings.Contains(tc.note, "refuses "+member); sent == refused || strings.Contains(body, member) != sent {
+					t.Errorf("%s is sent: %t, refused: %t, body %s", member, sent, refused, body)
+				}
+			}
+			if !strings.HasPrefix(body, `{"model":"`+tc.serves+`",`) {
 				t.Errorf("body %s", body)
 			}
 		})
@@ -99,13 +162,13 @@ func TestProbe(t *testing.T) {
 func TestProbeSendsNothingOfTheTrace(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []Config{{Endpoint: Chat}, {Prompt: Words}, {Prompt: Tokens}} {
-		bodies := make(chan string, 1)
+		bodies := make(chan string, 2)
 		s := serve(t, func(p *peer) {
 			if r, body := p.request(); r.Method == http.MethodGet {
 				p.say(listed("a"))
 			} else {
 				bodies <- body
-				p.say(streamed + inChunk(complete) + lastChunk)
+				p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
 			}
 		})
 		c := client(t, s.url, func(to *Config) { to.Endpoint, to.Prompt = cfg.Endpoint, cfg.Prompt })
@@ -117,8 +180,15 @@ func TestProbeSendsNothingOfTheTrace(t *testing.T) {
 			Model     string `json:"model"`
 			MaxTokens int    `json:"max_tokens"`
 		}
-		if body := <-bodies; json.UnmarshalFromString(body, &sent) != nil || sent.Model != "m" || sent.MaxTokens != 1 {
-			t.Errorf("%+v probes with %s", cfg, body)
+		short, long := <-bodies, <-bodies
+		for _, body := range []string{short, long} {
+			if json.UnmarshalFromString(body, &sent) != nil || sent.Model != "m" || sent.MaxTokens != 1 {
+				t.Errorf("%+v probes with %s", cfg, body)
+			}
+		}
+		// The second does not find the first in a cache.
+		if countIn(short) != probeTokens || countIn(long) != probeTokens+longerTokens || strings.HasPrefix(long[40:], short[40:80]) {
+			t.Errorf("%+v probes with %s and %s", cfg, short, long)
 		}
 		if c.PromptDigest() != before {
 			t.Error("the probe counts as a prompt")

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -10,35 +9,40 @@ import (
 	"pgregory.net/rapid"
 )
 
-// eventsOf reads all events of a stream that arrives in pieces.
+// eventsOf returns all events of a stream that arrives in pieces.
 func eventsOf(pieces ...string) (events []string, err error) {
-	in := newEventReader(&pieceReader{pieces})
-	for {
-		data, err := in.next()
-		if err != nil {
-			return events, err
+	var cutter eventCutter
+	for _, piece := range pieces {
+		b := []byte(piece)
+		for {
+			data, rest, ok, err := cutter.next(b)
+			if err != nil {
+				return events, err
+			}
+			if !ok {
+				break
+			}
+			events = append(events, string(data))
+			b = rest
 		}
+		// What arrived is gone after the call.
+		for i := range b {
+			b[i] = 'x'
+		}
+	}
+	if err := cutter.failure(); err != nil {
+		return events, err
+	}
+	if data, ok := cutter.end(); ok {
 		events = append(events, string(data))
 	}
-}
-
-type pieceReader struct{ pieces []string }
-
-func (r *pieceReader) Read(p []byte) (int, error) {
-	for len(r.pieces) > 0 && r.pieces[0] == "" {
-		r.pieces = r.pieces[1:]
-	}
-	if len(r.pieces) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, r.pieces[0])
-	r.pieces[0] = r.pieces[0][n:]
-	return n, nil
+	return events, nil
 }
 
 // reference is what the standard says, on a whole stream and without a thought
-// for cost, and the exception that is made for [DONE].
-func reference(stream string) (events []string) {
+// for cost, and the exceptions that are made for errors, which end a stream, and
+// for [DONE].
+func reference(stream string) (events []string, failed bool) {
 	stream = strings.ReplaceAll(stream, "\r\n", "\n")
 	lines := strings.Split(strings.ReplaceAll(stream, "\r", "\n"), "\n")
 	var data []string
@@ -47,18 +51,25 @@ func reference(stream string) (events []string) {
 		value = strings.TrimPrefix(value, " ")
 		switch ended := i < len(lines)-1; {
 		case ended && line == "":
+			if failed {
+				return events, true
+			}
 			if data != nil {
 				events = append(events, strings.Join(data, "\n"))
 			}
 			data = nil
+		case field == "event" && ended:
+			failed = failed || value == "error"
+		case field == "error" && ended:
+			failed = true
 		case field == "data" && (ended || value == done):
 			data = append(data, value)
 		}
 	}
-	if len(data) == 1 && data[0] == done {
+	if len(data) == 1 && data[0] == done && !failed {
 		events = append(events, done)
 	}
-	return events
+	return events, failed
 }
 
 func TestEventsByTheStandard(t *testing.T) {
@@ -84,10 +95,10 @@ func TestEventsByTheStandard(t *testing.T) {
 		"data: a\r\n\r\ndata: b\r\n\r\ndata: [DON": {"a", "b"},
 	} {
 		got, err := eventsOf(stream)
-		if err != io.EOF || !slices.Equal(got, want) {
+		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q has events %q, %v, want %q", stream, got, err, want)
 		}
-		if got := reference(stream); !slices.Equal(got, want) {
+		if got, _ := reference(stream); !slices.Equal(got, want) {
 			t.Errorf("by the reference %q has events %q, want %q", stream, got, want)
 		}
 		if got, _ := eventsOf(strings.Split(stream, "")...); !slices.Equal(got, want) {
@@ -101,7 +112,7 @@ func TestEventsWhereverTheNetworkCuts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.OneOf(
-			rapid.SampledFrom([]string{"", "data", "data:", "data: ", "data: [DONE]", ": note", "event: x", "id: 1", "retry: 9", "da"}),
+			rapid.SampledFrom([]string{"", "data", "data:", "data: ", "data: [DONE]", ": note", "event: x", "event: error", "error: x", "id: 1", "retry: 9", "da"}),
 			rapid.StringMatching(`data: ?[a-z :]{0,8}`),
 			rapid.Just("data: "+strings.Repeat("tide ", 2000)),
 		)
@@ -117,72 +128,95 @@ func TestEventsWhereverTheNetworkCuts(t *testing.T) {
 			pieces, rest = append(pieces, rest[:n]), rest[n:]
 		}
 		got, err := eventsOf(pieces...)
-		if want := reference(stream.String()); err != io.EOF || !slices.Equal(got, want) {
-			t.Fatalf("events %q, %v, want %q", got, err, want)
+		if want, failed := reference(stream.String()); (err != nil) != failed || !slices.Equal(got, want) {
+			t.Fatalf("events %q, %v, want %q, failed %t", got, err, want, failed)
 		}
 	})
 }
 
-// endless repeats a text for ever, and counts what was read of it.
-type endless struct {
-	text string
-	read int
-}
-
-func (e *endless) Read(p []byte) (n int, err error) {
-	for n < len(p) {
-		n += copy(p[n:], e.text[(e.read+n)%len(e.text):])
+// An event that is an error says what went wrong in its data or in a comment.
+func TestErrorEvents(t *testing.T) {
+	t.Parallel()
+	for stream, want := range map[string]string{
+		"data: a\n\nevent: error\n: gone\n\ndata: b\n\n":             "gone",
+		"event: error\n: gone\n: for good\n\n":                       "gone for good",
+		"event: error\n: gone\ndata: {}\n\n":                         "gone",
+		"event: error\ndata: {\"message\":\"gone\"}\n\n":             "gone",
+		"event: error\ndata: {\"error\":{\"message\":\"gone\"}}\n\n": "gone",
+		"event: error\ndata: gone\n\n":                               "an event that is an error: gone",
+		"event: error\n\n":                                           "an event that is an error: ",
+		"event:error\r\n:gone\r\n\r\n":                               "gone",
+		"error: {\"code\":500,\"message\":\"gone\"}\n\ndata: [DONE]": "gone",
+		"event: error\n: gone":                                       "an event that is an error: ",
+		": well\nevent: error\n: gone\ndata: [DONE]":                 "gone",
+	} {
+		for _, pieces := range [][]string{{stream}, strings.Split(stream, "")} {
+			got, err := eventsOf(pieces...)
+			if err == nil || err.Error() != want || len(got) > 1 {
+				t.Errorf("%q has events %q, and says %v, want %q", stream, got, err, want)
+			}
+		}
 	}
-	e.read += n
-	return n, nil
+	var cutter eventCutter
+	for range 10 {
+		cutter.next([]byte("event: error\n: " + strings.Repeat("x", maxAside*3/4) + "\n"))
+	}
+	if n := len(cutter.comment); n > maxAside+1 {
+		t.Errorf("%d bytes of comments are kept", n)
+	}
 }
 
+// What is kept of an event without end is bounded.
 func TestEventTooLong(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"x", "data: tide", "data: tide\n"} {
-		in := &endless{text: text}
-		events := newEventReader(in)
-		if _, err := events.next(); !errors.Is(err, errEventTooLong) {
-			t.Errorf("%q without end: %v", text, err)
+		piece := []byte(strings.Repeat(text, 64<<10/len(text)))
+		var cutter eventCutter
+		fed := 0
+		for fed <= 4*maxEvent {
+			_, _, ok, err := cutter.next(piece)
+			if fed += len(piece); errors.Is(err, errEventTooLong) {
+				break
+			}
+			if err != nil || ok {
+				t.Fatalf("%q without end: %v", text, err)
+			}
 		}
-		if in.read > 4*maxEvent || cap(events.buf)+cap(events.data) > 4*maxEvent {
-			t.Errorf("%q without end: %d bytes read, %d kept", text, in.read, cap(events.buf)+cap(events.data))
+		if fed > 4*maxEvent || cap(cutter.line)+cap(cutter.data) > 4*maxEvent {
+			t.Errorf("%q without end: %d bytes read, %d kept", text, fed, cap(cutter.line)+cap(cutter.data))
 		}
 	}
 }
 
-// What is passed over is not kept.
-func TestCommentsTakeNoMemory(t *testing.T) {
+// What is passed over is not kept, nor is the room for a large event.
+func TestLittleIsKept(t *testing.T) {
 	t.Parallel()
-	ping := &endless{text: ": ping\n\nevent: x\n"}
-	events := newEventReader(io.MultiReader(io.LimitReader(ping, 2*maxEvent), strings.NewReader("\n\ndata: a\n\n")))
-	data, err := events.next()
-	if err != nil || string(data) != "a" {
-		t.Fatalf("event %.20q, %v", data, err)
+	var cutter eventCutter
+	large := "data: " + strings.Repeat("tide", 1<<18)
+	for _, piece := range []string{strings.Repeat(": ping\n\nevent: x\n", 1<<16), "\n\n", large[:1<<19], large[1<<19:] + "\n", "\n", "data: a\n\n"} {
+		for rest, ok := []byte(piece), true; ok; {
+			_, rest, ok, _ = cutter.next(rest)
+		}
 	}
-	if kept := cap(events.buf) + cap(events.data); kept > 16<<10 {
+	if kept := cap(cutter.line) + cap(cutter.data); kept > 2*keepSmall {
 		t.Errorf("%d bytes kept", kept)
 	}
 }
 
-// What fails before the stream ends is what next returns.
-func TestEventReaderFails(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("broken")
-	in := newEventReader(io.MultiReader(strings.NewReader("data: a\n\ndata: b\n"), failing{broken}))
-	if data, err := in.next(); string(data) != "a" || err != nil {
-		t.Errorf("event %q, %v", data, err)
-	}
-	for range 2 {
-		if data, err := in.next(); data != nil || err != broken {
-			t.Errorf("event %q, %v, want %v", data, err, broken)
+// An event that arrives whole takes no memory.
+func TestWholeEventsAreNotCopied(t *testing.T) {
+	for _, end := range []string{"\n\n", "\r\n\r\n"} {
+		var cutter eventCutter
+		two := []byte("data: tide" + end + "data: tide" + end)
+		if allocated := testing.AllocsPerRun(10, func() {
+			for rest, ok := two, true; ok; {
+				_, rest, ok, _ = cutter.next(rest)
+			}
+		}); allocated > 0 || cap(cutter.line)+cap(cutter.data) > 0 {
+			t.Errorf("%q: %v allocations, %d bytes kept", end, allocated, cap(cutter.line)+cap(cutter.data))
 		}
 	}
 }
-
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func FuzzEvents(f *testing.F) {
 	f.Add("data: a\r\n\r\n: ping\n\ndata: b\ndata:c\r\rdata: [DONE]", uint8(3))
@@ -195,8 +229,8 @@ func FuzzEvents(f *testing.F) {
 			pieces, rest = append(pieces, rest[:n]), rest[n:]
 		}
 		got, err := eventsOf(pieces...)
-		if want := reference(stream); err != io.EOF || !slices.Equal(got, want) {
-			t.Errorf("%q in pieces of %d has events %q, %v, want %q", stream, int(size)+1, got, err, want)
+		if want, failed := reference(stream); (err != nil) != failed || !slices.Equal(got, want) {
+			t.Errorf("%q in pieces of %d has events %q, %v, want %q, failed %t", stream, int(size)+1, got, err, want, failed)
 		}
 	})
 }

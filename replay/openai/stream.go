@@ -4,18 +4,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/openai/poll"
 )
 
-// stream is what has been seen of an answer.
+// stream is what has been seen of the events of an answer.
 type stream struct {
-	out      *replay.Outcome
-	expect   int
-	done     bool // [DONE] came
-	finished bool // a finish reason came
-	event    chunk
+	first, last time.Time     // token chunks
+	before      time.Time     // the last token chunk of an earlier read
+	gaps        gaps          // between them
+	firstBlur   time.Duration // the most by which first may be too late
+	blur        time.Duration // the most by which any chunk may be
+	merges      *poll.Counter // nil: nobody counts
+	foreign     bool          // an instant was not the kernel's
+	done        bool          // [DONE] came
+	finished    bool          // a finish reason came
+	counts      replay.Counts
+	newest      bool              // nothing came behind the last token chunk yet
+	onToken     func(data []byte) // nil: nobody is told
 }
 
 // serverError is an error object inside a stream.
@@ -28,52 +37,94 @@ type protocolError struct{ event string }
 
 func (e protocolError) Error() string { return "an event is not what the API says: " + e.event }
 
-// read takes events to the end of the stream and returns what ended it, nil
-// where that was [DONE]. An event arrived when its last byte did.
-func (s *stream) read(body io.Reader, c *conn) error {
-	events := newEventReader(body)
-	for !s.done {
-		data, err := events.next()
-		if err != nil {
-			return err
-		}
-		if err := s.take(data, c.arrived); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // take looks at the data of one event that arrived at an instant.
-func (s *stream) take(data []byte, at time.Time) error {
+func (s *stream) take(data []byte, at poll.Arrival) error {
 	if string(data) == done {
+		s.behind(at)
 		s.done = true
 		return nil
 	}
 	if len(data) == 0 { // keeps the connection alive
 		return nil
 	}
-	if err := s.event.decode(data); err != nil {
-		return protocolError{string(data)}
-	}
-	if message, ok := s.event.failure(); ok {
-		return serverError{message}
-	}
-	o := s.out
-	if s.event.hasToken() {
-		if o.First.IsZero() {
-			o.First = at
-			o.Gaps = make([]time.Duration, 0, min(max(s.expect-1, 0), 1<<14))
-		} else {
-			o.Gaps = append(o.Gaps, at.Sub(o.Last))
+	seen, ok := glanceAt(data)
+	if !ok {
+		var err error
+		if seen, err = s.decode(data); err != nil {
+			return err
 		}
-		o.Last = at
 	}
-	s.finished = s.finished || s.event.finished()
-	if s.event.Usage != nil {
-		o.Counts = s.event.Usage.counts(o.Counts)
+	if seen.token {
+		s.token(at)
+		if s.onToken != nil {
+			s.onToken(data)
+		}
+	} else {
+		s.behind(at)
 	}
+	s.finished = s.finished || seen.finished
 	return nil
+}
+
+// token notes that a token chunk arrived. A chunk never arrived before the one
+// in front of it, whatever segments of the network overtook each other.
+//
+// Chunks that were read together have the instant of the last. The others may
+// have come earlier, though not before they could have been read, nor before
+// what was read before them: that is the blur. It is small unless the client
+// was late, and says nothing against a server that sends chunks together.
+func (s *stream) token(at poll.Arrival) {
+	s.foreign, s.newest = s.foreign || !at.Kernel, true
+	if s.first.IsZero() {
+		s.first, s.last = at.Time, at.Time
+		return
+	}
+	gap := max(at.Sub(s.last), 0)
+	s.gaps.add(gap)
+	if gap > 0 {
+		s.before = s.last
+	}
+	s.last = s.last.Add(gap)
+	if gap == 0 {
+		s.merged(min(at.Unread, s.last.Sub(s.before)), at.Kernel)
+	}
+}
+
+// behind notes that an event came that is no token chunk. A token chunk that was
+// read together with it, as the last of an answer with its end, has its instant.
+func (s *stream) behind(at poll.Arrival) {
+	if s.newest && at.Time.Equal(s.last) {
+		s.merged(min(at.Unread, s.last.Sub(s.before)), at.Kernel)
+	}
+	s.newest = false
+}
+
+// merged notes that the chunk in front of this one may be too late by as much
+// as late, and with it all that were read before it at once.
+func (s *stream) merged(late time.Duration, stamped bool) {
+	s.blur = max(s.blur, late)
+	if s.last.Equal(s.first) {
+		s.firstBlur = max(s.firstBlur, late)
+	}
+	if s.merges != nil && stamped {
+		s.merges.Add(late, 1)
+	}
+}
+
+// chunks are reused: those that are decoded are few, but not with all servers.
+var chunks = sync.Pool{New: func() any { return new(chunk) }}
+
+func (s *stream) decode(data []byte) (glance, error) {
+	c := chunks.Get().(*chunk)
+	defer chunks.Put(c)
+	if err := c.decode(data); err != nil {
+		return glance{}, protocolError{string(data)}
+	}
+	if message, ok := c.failure(); ok {
+		return glance{}, serverError{message}
+	}
+	s.counts = c.counts(s.counts)
+	return glance{token: c.hasToken(), finished: c.finished()}, nil
 }
 
 // judge says how a stream ended, given what ended it.
@@ -88,7 +139,7 @@ func (s *stream) judge(err error) (replay.Class, error) {
 		return replay.Protocol, err
 	case !complete:
 		return replay.Truncated, fmt.Errorf("the stream ended before its end: %w", err)
-	case s.out.First.IsZero():
+	case s.first.IsZero():
 		return replay.Empty, errors.New("the answer has no tokens")
 	}
 	return replay.OK, nil

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"net"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/openai/poll"
 )
 
 // script is a connection whose reads bring one piece each.
@@ -59,9 +59,9 @@ func (s *script) Close() error {
 	return nil
 }
 
-func scripted(s *script) *exchange {
-	c := &conn{Conn: s}
-	return &exchange{raw: c, conn: c, in: bufio.NewReaderSize(c, 8<<10), out: bufio.NewWriter(c)}
+func scripted(s *script) *blocking {
+	timed := &timedConn{Conn: s}
+	return &blocking{conn: timed, timed: timed}
 }
 
 // An event is handed over, and stamped, with the read that completed it.
@@ -84,48 +84,37 @@ func TestArrival(t *testing.T) {
 		"over three reads":                 {[]string{inChunk(tide)[:9], inChunk(tide)[9:30], inChunk(tide)[30:] + two}, 3},
 		"behind a chunk of comments alone": {[]string{inChunk(": wait\n\n"), inChunk(tide), two}, 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := &script{pieces: append([]string{streamed}, tc.pieces...)}
-			before := 1 // the header's read
-			if s.pieces[1] == "" {
-				s.pieces = []string{streamed + tc.pieces[1]}
-				before = 0
+		pieces := append([]string{streamed}, tc.pieces...)
+		if pieces[1] == "" {
+			pieces = append([]string{streamed + pieces[2]}, pieces[3:]...)
+			tc.reads--
+		}
+		var a answer
+		start := time.Now()
+		for i, piece := range pieces {
+			if a.stream.first.IsZero() != (i <= tc.reads) {
+				t.Errorf("%s: after %d reads the first event was at %v", name, i, a.stream.first)
 			}
-			x := scripted(s)
-			if err := x.readHeader(); err != nil {
-				t.Fatal(err)
-			}
-			events := newEventReader(x.body())
-			data, err := events.next()
-			if err != nil || !strings.Contains(string(data), "tide") {
-				t.Fatalf("event %q, %v", data, err)
-			}
-			if len(s.at) != before+tc.reads {
-				t.Fatalf("it took %d reads, want %d", len(s.at)-before, tc.reads)
-			}
-			if late := x.conn.arrived.Sub(s.at[len(s.at)-1]); late < 0 {
-				t.Errorf("arrived %v before it was read", -late)
-			}
-		})
+			a.feed([]byte(piece), poll.Arrival{Time: start.Add(time.Duration(i) * time.Second), Kernel: true})
+		}
+		if got := a.stream.first.Sub(start); got != time.Duration(tc.reads)*time.Second {
+			t.Errorf("%s: it arrived with the read at %v, want %d s", name, got, tc.reads)
+		}
 	}
 }
 
-// Sent is before the first byte is with the kernel, however large the body is.
+// Sent is before the first byte is with the kernel.
 func TestSentBeforeTheFirstWrite(t *testing.T) {
 	t.Parallel()
-	c := client(t, "http://localhost")
 	s := &script{pieces: []string{streamed + inChunk(complete) + lastChunk}}
-	x := scripted(s)
-	x.conn.begin()
-	x.deadline = time.Now().Add(time.Hour)
 	before := time.Now()
-	o := x.exchange(context.Background(), &call{client: c, body: make([]byte, 100<<10)})
-	if o.Class != replay.OK || len(s.wrote) < 2 {
-		t.Fatalf("class %q (%s), %d writes", o.Class, o.Error, len(s.wrote))
+	var a answer
+	sent, wrote, err := scripted(s).exchange(context.Background(), &a, before.Add(time.Hour), []byte("head"), []byte("body"))
+	if !wrote || err != nil || len(s.wrote) != 2 || !a.stream.done {
+		t.Fatalf("wrote %v, %v, %d writes", wrote, err, len(s.wrote))
 	}
-	if o.Sent.Before(before) || o.Sent.After(s.wrote[0]) {
-		t.Errorf("sent %v after it began, first write %v after that", o.Sent.Sub(before), s.wrote[0].Sub(o.Sent))
+	if sent.Before(before) || sent.After(s.wrote[0]) {
+		t.Errorf("sent %v after it began, first write %v after that", sent.Sub(before), s.wrote[0].Sub(sent))
 	}
 }
 
@@ -144,13 +133,14 @@ func TestCalledOffTooLate(t *testing.T) {
 			}
 		}
 		c := client(t, "http://localhost")
-		c.host.Dial = func(string) (net.Conn, error) { return &conn{Conn: s}, nil }
+		conn := scripted(s)
+		c.servers[0].idle.put(conn, time.Now())
 		wantOK(t, prepare(t, c, row).Send(ctx), 1)
-		if s.closed != late || c.host.IdleConnsCount() == 1 == late {
-			t.Errorf("late %v: closed is %v, %d idle connections", late, s.closed, c.host.IdleConnsCount())
+		if conn.alive() == late {
+			t.Errorf("late %v: alive is %v", late, !late)
 		}
-		if !late && !s.deadline.IsZero() {
-			t.Errorf("an idle connection has the deadline %v", s.deadline)
+		if !late && (!s.deadline.IsZero() || c.servers[0].idle.count() != 1) {
+			t.Errorf("%d idle connections with the deadline %v", c.servers[0].idle.count(), s.deadline)
 		}
 	}
 }
@@ -166,7 +156,7 @@ func TestNothingIsReadInVain(t *testing.T) {
 			s.onRead = func(int) { cancel() }
 		}
 		c := client(t, "http://localhost")
-		c.host.Dial = func(string) (net.Conn, error) { return &conn{Conn: s}, nil }
+		c.servers[0].idle.put(scripted(s), time.Now())
 		wantOK(t, prepare(t, c, row).Send(ctx), 1)
 		if s.read != 1 || !s.closed {
 			t.Errorf("%.40q: %d reads, closed is %v", first, s.read, s.closed)
@@ -179,9 +169,9 @@ func TestErrorWhileCanceled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s := &script{pieces: []string{answer("500 Oh", "text/plain", "no")}, onRead: func(int) { cancel() }}
+	s := &script{pieces: []string{answerOf("500 Oh", "text/plain", "no")}, onRead: func(int) { cancel() }}
 	c := client(t, "http://localhost")
-	c.host.Dial = func(string) (net.Conn, error) { return &conn{Conn: s}, nil }
+	c.servers[0].idle.put(scripted(s), time.Now())
 	wantClass(t, prepare(t, c, row).Send(ctx), replay.HTTPError, "HTTP status 500")
 }
 
@@ -219,14 +209,38 @@ func TestChunkedBody(t *testing.T) {
 		"0x3\r\nabc\r\n":                       {"", errChunk},
 		"ffffffffffffffff\r\nabc\r\n":          {"", errChunk},
 		"7fffffffffffffff\r\nabc":              {"abc", io.ErrUnexpectedEOF},
+		"8000000000000000\r\nabc":              {"", errChunk},
+		"10000000000000003\r\nabc\r\n":         {"", errChunk},
 	} {
-		b := &chunkedBody{in: bufio.NewReader(strings.NewReader(text))}
-		body, err := io.ReadAll(b)
-		if string(body) != want.body || err != want.err {
-			t.Errorf("%q is %q, %v, want %q, %v", text, body, err, want.body, want.err)
+		for size := 1; size <= len(text)+1; size++ {
+			body, err := unchunked(text, size)
+			if body != want.body || err != want.err {
+				t.Errorf("%q in pieces of %d is %q, %v, want %q, %v", text, size, body, err, want.body, want.err)
+			}
 		}
-		if _, again := b.Read(make([]byte, 1)); want.err != nil && again != want.err || want.err == nil && again != io.EOF {
-			t.Errorf("%q ends a second time with %v", text, again)
+	}
+}
+
+// unchunked takes the chunked encoding off a text that arrives in pieces.
+func unchunked(text string, size int) (body string, err error) {
+	f := newFraming(-1)
+	for rest := []byte(text); ; {
+		piece := rest[:min(size, len(rest))]
+		if rest = rest[len(piece):]; len(piece) == 0 {
+			return body, f.end(io.EOF)
+		}
+		for {
+			var data []byte
+			if data, piece, err = f.next(piece); err == io.EOF {
+				return body, nil
+			}
+			body += string(data)
+			if err != nil {
+				return body, err
+			}
+			if len(data) == 0 {
+				break
+			}
 		}
 	}
 }

@@ -34,7 +34,24 @@ func (p Prompt) AppendWords(dst []byte) []byte {
 		return dst
 	}
 	for r := range p.runs() {
-		dst = appendWords(dst, r)
+		dst = p.words.appendWords(dst, r)
 	}
 	return dst[:len(dst)-1] // without the last space
+}
+
+// AppendText appends the prompt as text of p.Len() tokens as it stands in a
+// JSON string: a passage of the source's Text, or words where it has none. Like
+// words it neither starts nor ends with a space.
+func (p Prompt) AppendText(dst []byte) []byte {
+	if p.text == nil || p.length == 0 {
+		return p.AppendWords(dst)
+	}
+	start := len(dst)
+	for r := range p.runs() {
+		if r.key == p.own { // it begins where the ids end, not with the prompt
+			r.from -= uint64(len(p.ids) * p.blockSize)
+		}
+		dst = p.text.appendRun(dst, r)
+	}
+	return append(dst[:start], dst[start+1:]...) // without the first space
 }

@@ -18,7 +18,7 @@
 // has none) the rest is the row's own: tokens that no other row has. So no
 // prompt is cut short, and none shares by accident.
 //
-// # Two forms
+// # Three forms
 //
 // Token ids are exact by construction, for endpoints that accept them. For the
 // others there are words: each of the 1024 words of the list is one token in
@@ -26,8 +26,18 @@
 // tokenizers split before a space, so that n words are n tokens. The form was
 // counted with Llama 2 and 3, Qwen 2.5 and 3, DeepSeek-V3, Mistral Nemo,
 // Gemma 3, gpt-oss, cl100k and o200k. Another model may count differently:
-// check against what the server reports. Random ids decoded to text would not
-// do: they do not encode to the same number of tokens again.
+// check against what the server reports, or give the model's own tokenizer, for
+// which [NewWords] replaces the words that it cuts. Random ids decoded to text
+// would not do: they do not encode to the same number of tokens again.
+//
+// The third form is text that means something: passages of a [Corpus], which is
+// made of a dataset and the model's tokenizer. Text can be cut to exact lengths
+// where it may be put together from pieces that were encoded apart. Tokenizers
+// split before the space between two words, so words are such pieces; a prompt
+// that ends within a word needs, too, that the beginning of the word is encoded
+// to the tokens it has in the whole. Words of which that is not true are left
+// out of the corpus, two in a hundred of English prose. What is left may be cut
+// behind any token, and any block may follow any other.
 //
 // # The format
 //
@@ -47,6 +57,12 @@
 //	'b'  blocks:  number is the block's id, name is empty, j counts from the block's start
 //	'r'  rows:    number is the row's index, name is empty, j counts from the prompt's start
 //	'f'  filler:  name is the filler's name, number is 0, j counts from the text's start
+//
+// A passage of a corpus of N tokens has the word numbers draw>>54 of the first
+// four draws, each behind a space, and then the tokens of the corpus from the
+// first one on that is not before draw*N>>64, by the fifth draw, and begins a
+// word; behind the last token comes the first. In the domain of rows j counts,
+// for passages, from where the ids end. A prompt leaves out its first space.
 //
 // A draw is the token id Low + (draw>>32)*(High-Low)>>32, and the word number
 // draw>>54 of words.txt, counted from 0.

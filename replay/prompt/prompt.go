@@ -34,6 +34,11 @@ type Source struct {
 	// Token ids are drawn from [Low, High); 0 is DefaultLow and DefaultHigh.
 	// Words do not depend on them.
 	Low, High uint32
+	// Words are those to draw from; nil is the list of this package.
+	Words *Words
+	// Text, unless it is nil, is what the text of prompts is taken from, in
+	// place of words.
+	Text *Corpus
 }
 
 // Validate says what is wrong with s, if anything: a negative block size, or
@@ -48,6 +53,12 @@ func (s Source) Validate() error {
 		return fmt.Errorf("token ids [%d, %d) are fewer than %d", s.Low, s.High, minSpan)
 	}
 	return nil
+}
+
+// TokenRange is what token ids are drawn from: low on, and below high.
+func (s Source) TokenRange() (low, high uint32) {
+	s = s.withDefaults()
+	return s.Low, s.High
 }
 
 func (s Source) withDefaults() Source {
@@ -76,6 +87,8 @@ func (s Source) Prompt(r trace.Request, row int) Prompt {
 		blocks:    s.base(blockDomain, ""),
 		own:       key(s.base(rowDomain, ""), uint64(row)),
 		alphabet:  newAlphabet(s.Low, s.High),
+		words:     s.Words.table(),
+		text:      s.Text,
 	}
 }
 
@@ -90,6 +103,8 @@ func (s Source) Filler(name string, n int) Prompt {
 		blockSize: s.BlockSize,
 		own:       key(s.base(fillerDomain, name), 0),
 		alphabet:  newAlphabet(s.Low, s.High),
+		words:     s.Words.table(),
+		text:      s.Text,
 	}
 }
 
@@ -104,6 +119,8 @@ type Prompt struct {
 	blocks    uint64   // the base of their keys
 	own       uint64   // the key of what no id covers
 	alphabet  alphabet
+	words     *wordTable
+	text      *Corpus
 }
 
 // Len is the length of the prompt in tokens.

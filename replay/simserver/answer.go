@@ -3,11 +3,13 @@ package simserver
 import (
 	"math"
 	"strconv"
+
+	"moontide/replay/simserver/engine"
 )
 
 // api is what differs between the two ways to ask for an answer.
 type api struct {
-	readPrompt  func(*wireRequest, *Prompt) *apiError
+	readPrompt  func(*wireRequest, tokens) *apiError
 	promptParam string
 	maxTokens   int // of an answer whose request does not say
 
@@ -29,7 +31,7 @@ var chatAPI = api{
 	object:       "chat.completion",
 	chunkObject:  "chat.completion.chunk",
 	wholeOpening: `{"index":0,"message":{"role":"assistant","content":"`,
-	roleChoice:   `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`,
+	roleChoice:   `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`,
 	tokenOpening: `{"index":0,"delta":{"content":"`,
 	closing:      `"},"logprobs":null,"finish_reason":`,
 }
@@ -51,15 +53,18 @@ var completionAPI = api{
 // known to need no escaping or are quoted already, and an event of a stream
 // must cost next to nothing.
 type answer struct {
-	api          *api
-	timeline     *Timeline
-	seed         uint64 // chooses the words
-	id           string
-	created      int64  // Unix time in seconds
-	model        string // quoted
-	includeUsage bool
+	api     *api
+	id      string
+	created int64  // Unix time in seconds
+	model   string // quoted
+	seed    uint64 // of the words
+	ending  ending
+	// The events have the usage: one after the last token, or each of them.
+	includeUsage, continuousUsage bool
+	stamped                       bool
 
-	head []byte // of every event, up to its choices; set by startStream
+	opening []byte // of every event of a stream, up to the text
+	head    int    // how much of it comes before the choice
 }
 
 // words are the tokens that are generated: short, and each one word for a
@@ -75,9 +80,31 @@ var words = [...]string{
 	" that", " the", " then", " they", " this", " to", " we", " you",
 }
 
-// word is token k. An odd stride goes through all words before it repeats one.
-func (a *answer) word(k int) string {
-	return words[(a.seed+uint64(k)*37)%uint64(len(words))]
+// wordTokens are the words as a prompt has them.
+var wordTokens = func() (tokens [len(words)]uint64) {
+	for i, word := range words {
+		tokens[i] = engine.WordToken(word[1:])
+	}
+	return tokens
+}()
+
+// wordIndex is the word that token k of an answer is. An odd stride goes
+// through all words before it repeats one.
+func wordIndex(seed uint64, k int) int {
+	return int((seed + uint64(k)*37) % uint64(len(words)))
+}
+
+func (a *answer) word(k int) string { return words[wordIndex(a.seed, k)] }
+
+// text is what token k adds to what the client sees.
+func (a *answer) text(k int) string {
+	switch e := &a.ending; {
+	case k < e.whole:
+		return a.word(k)
+	case k == e.whole:
+		return e.tail
+	}
+	return ""
 }
 
 func (a *answer) appendHead(b []byte, object string) []byte {
@@ -92,64 +119,102 @@ func (a *answer) appendHead(b []byte, object string) []byte {
 	return append(b, `,"choices":[`...)
 }
 
-func (a *answer) appendUsage(b []byte) []byte {
-	t := a.timeline
-	b = append(b, `],"usage":{"prompt_tokens":`...)
-	b = strconv.AppendInt(b, int64(t.Prompt), 10)
+// usage are the tokens of a prompt, and how many of them were cached.
+type usage struct{ prompt, cached int }
+
+// append appends the member that counts these and the tokens of the answer.
+func (u usage) append(b []byte, tokens int) []byte {
+	b = append(b, `,"usage":{"prompt_tokens":`...)
+	b = strconv.AppendInt(b, int64(u.prompt), 10)
 	b = append(b, `,"total_tokens":`...)
-	b = strconv.AppendInt(b, int64(t.Prompt+t.Tokens), 10)
+	b = strconv.AppendInt(b, int64(u.prompt+tokens), 10)
 	b = append(b, `,"completion_tokens":`...)
-	b = strconv.AppendInt(b, int64(t.Tokens), 10)
+	b = strconv.AppendInt(b, int64(tokens), 10)
 	b = append(b, `,"prompt_tokens_details":{"cached_tokens":`...)
-	b = strconv.AppendInt(b, int64(t.Cached), 10)
-	return append(b, `}}}`...)
+	b = strconv.AppendInt(b, int64(u.cached), 10)
+	return append(b, `}}`...)
 }
 
+// appendFinish appends why the answer ended, which closes its choice.
 func (a *answer) appendFinish(b []byte) []byte {
 	b = append(b, '"')
-	b = append(b, a.timeline.Finish...)
-	return append(b, `","stop_reason":null}`...)
+	b = append(b, a.ending.reason...)
+	b = append(b, `","stop_reason":`...)
+	if a.ending.stop == "" {
+		return append(b, `null}]`...)
+	}
+	b = append(b, quoted(a.ending.stop)...)
+	return append(b, `}]`...)
 }
 
 // whole is the answer to a request that is not streamed.
-func (a *answer) whole() []byte {
+func (a *answer) whole(u usage) []byte {
 	b := a.appendHead(nil, a.api.object)
 	b = append(b, a.api.wholeOpening...)
-	for k := range a.timeline.Tokens {
-		b = append(b, a.word(k)...)
+	for k := range min(a.ending.tokens, a.ending.whole+1) {
+		b = append(b, a.text(k)...)
 	}
 	b = append(b, a.api.closing...)
 	b = a.appendFinish(b)
-	return a.appendUsage(b)
+	b = u.append(b, a.ending.tokens)
+	return append(b, '}')
 }
 
-// startStream has to be called before appendEvents.
+// startStream has to be called before the methods below.
 func (a *answer) startStream() {
-	a.head = a.appendHead([]byte("data: "), a.api.chunkObject)
+	b := append(make([]byte, 0, 256), "data: "...)
+	b = a.appendHead(b, a.api.chunkObject)
+	a.head = len(b)
+	a.opening = append(b, a.api.tokenOpening...)
 }
 
-// appendEvents appends what is sent when token k is there: its event, before
-// the first the one that opens a chat, and after the last those that end the
-// stream.
-func (a *answer) appendEvents(b []byte, k int) []byte {
+// appendToken appends the event of token k, before the first the one that
+// opens a chat, and with the last why it was. A token that adds nothing to the
+// text has no event. The stamp is in those of an answer that is stamped.
+func (a *answer) appendToken(b []byte, k int, u usage, stamp int64) []byte {
 	if k == 0 && a.api.roleChoice != "" {
-		b = append(b, a.head...)
+		b = append(b, a.opening[:a.head]...)
 		b = append(b, a.api.roleChoice...)
-		b = append(b, "\n\n"...)
+		b = a.closeToken(b, 0, u, stamp)
 	}
-	b = append(b, a.head...)
-	b = append(b, a.api.tokenOpening...)
-	b = append(b, a.word(k)...)
+	text, last := a.text(k), k == a.ending.tokens-1
+	if text == "" && !last {
+		return b
+	}
+	b = append(b, a.opening...)
+	b = append(b, text...)
 	b = append(b, a.api.closing...)
-	if k < a.timeline.Tokens-1 {
-		return append(b, "null}]}\n\n"...)
+	if last {
+		b = a.appendFinish(b)
+	} else {
+		b = append(b, "null}]"...)
 	}
-	b = a.appendFinish(b)
-	b = append(b, "]}\n\n"...)
+	return a.closeToken(b, k+1, u, stamp)
+}
+
+// closeToken closes an event by which so many tokens have come.
+func (a *answer) closeToken(b []byte, tokens int, u usage, stamp int64) []byte {
+	if a.continuousUsage {
+		b = u.append(b, tokens)
+	}
+	return a.closeEvent(b, stamp)
+}
+
+// appendEnd appends what follows the last token's event.
+func (a *answer) appendEnd(b []byte, u usage, stamp int64) []byte {
 	if a.includeUsage {
-		b = append(b, a.head...)
-		b = a.appendUsage(b)
-		b = append(b, "\n\n"...)
+		b = append(b, a.opening[:a.head]...)
+		b = append(b, ']')
+		b = u.append(b, a.ending.tokens)
+		b = a.closeEvent(b, stamp)
 	}
 	return append(b, "data: [DONE]\n\n"...)
+}
+
+func (a *answer) closeEvent(b []byte, stamp int64) []byte {
+	if a.stamped {
+		b = append(b, `,"written_ns":`...)
+		b = strconv.AppendInt(b, stamp, 10)
+	}
+	return append(b, "}\n\n"...)
 }

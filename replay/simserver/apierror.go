@@ -27,9 +27,11 @@ func notSupported(param string) *apiError {
 	return e
 }
 
-func contextLength(limit, prompt, answer int) *apiError {
-	e := badRequest("", "This model's maximum context length is %d tokens. However, you requested %d tokens "+
-		"(%d in the prompt, %d in the completion).", limit, prompt+answer, prompt, answer)
+// contextLength refuses what is too long, as vLLM words it.
+func contextLength(limit, prompt, answer int, api *api) *apiError {
+	e := badRequest(api.promptParam, "This model's maximum context length is %d tokens. However, you requested %d tokens "+
+		"(%d in the %s, %d in the completion). Please reduce the length of the %s or completion.",
+		limit, uint64(prompt)+uint64(answer), prompt, api.promptParam, answer, api.promptParam)
 	e.code = "context_length_exceeded"
 	return e
 }
@@ -42,8 +44,11 @@ func (e *apiError) write(ctx *fasthttp.RequestCtx) {
 		Code    *string `json:"code"`
 	}
 	d := detail{Message: e.message, Type: "invalid_request_error"}
-	if e.status >= fasthttp.StatusInternalServerError {
+	switch {
+	case e.status >= fasthttp.StatusInternalServerError:
 		d.Type = "server_error"
+	case e.status == fasthttp.StatusTooManyRequests:
+		d.Type = "rate_limit_error"
 	}
 	if e.param != "" {
 		d.Param = &e.param
@@ -58,4 +63,13 @@ func (e *apiError) write(ctx *fasthttp.RequestCtx) {
 	ctx.SetStatusCode(e.status)
 	ctx.SetContentType(jsonType)
 	ctx.SetBody(body)
+}
+
+// quoted is s as a JSON string.
+func quoted(s string) []byte {
+	text, err := sonic.ConfigStd.Marshal(s)
+	if err != nil { // cannot be: a string has no form that is not JSON
+		return []byte(`""`)
+	}
+	return text
 }

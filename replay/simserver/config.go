@@ -1,8 +1,9 @@
 package simserver
 
 import (
-	"math"
-	"time"
+	"fmt"
+
+	"moontide/replay/simserver/engine"
 )
 
 // Config says what the simulated server is. The zero value works: it serves
@@ -10,41 +11,52 @@ import (
 type Config struct {
 	// Model is the one model that is served; "" is "sim".
 	Model string
-	// PrefillPerToken is the time to compute one prompt token that is not in
-	// the prefix cache; 0 or less takes no time.
-	PrefillPerToken time.Duration
-	// DecodeStep is the time between two tokens of one answer; 0 or less takes
-	// no time.
-	DecodeStep time.Duration
-	// BlockSize is the number of tokens in a block of the prefix cache; 0 or
-	// less is 16.
-	BlockSize int
-	// KVBlocks is the capacity of the prefix cache in blocks; 0 or less is
-	// 1<<20. A block takes about 50 bytes of memory once it is used.
-	KVBlocks int
-	// MaxModelLen is the most tokens that a prompt and its answer may have
-	// together; 0 or less is 1<<20. A request for more is refused.
-	MaxModelLen int
+	// Deployment is what computes the answers.
+	Deployment engine.Deployment
+	// TimeScale is how many times as fast as time the deployment works, from
+	// [LeastTimeScale] to [MostTimeScale]; 0 is 1.
+	TimeScale float64
+	// CacheGenerated has generated tokens cached too, so that the next turn of
+	// a conversation, which repeats them, need not compute them.
+	CacheGenerated bool
 	// MaxBody is the largest body of a request in bytes; 0 or less is 64 MiB.
 	MaxBody int
+	// Faults go wrong with the answers, each with its share of those that the
+	// ones before it leave. A request may name another one in a header.
+	Faults []Fault
+	// Seed is that of the faults: which of the requests, in the order in which
+	// they come, and where.
+	Seed uint64
+	// Version is what /version says.
+	Version string
 }
+
+// Beyond these the deployment's time would overflow within weeks, or its next
+// event be years away.
+const (
+	LeastTimeScale = 0.001
+	MostTimeScale  = 1000
+)
 
 func (c Config) withDefaults() Config {
 	if c.Model == "" {
 		c.Model = "sim"
 	}
-	c.PrefillPerToken = max(c.PrefillPerToken, 0)
-	c.DecodeStep = max(c.DecodeStep, 0)
-	c.BlockSize = positive(c.BlockSize, 16)
-	c.KVBlocks = min(positive(c.KVBlocks, 1<<20), math.MaxInt32-1)
-	c.MaxModelLen = positive(c.MaxModelLen, 1<<20)
-	c.MaxBody = positive(c.MaxBody, 64<<20)
+	c.Deployment.Engine = c.Deployment.Engine.WithDefaults()
+	if c.TimeScale == 0 {
+		c.TimeScale = 1
+	}
+	if c.MaxBody <= 0 {
+		c.MaxBody = 64 << 20
+	}
 	return c
 }
 
-func positive(n, otherwise int) int {
-	if n > 0 {
-		return n
+// validate says what is wrong with c, which has its defaults, if anything. The
+// deployment is another matter.
+func (c Config) validate() error {
+	if !(c.TimeScale >= LeastTimeScale && c.TimeScale <= MostTimeScale) {
+		return fmt.Errorf("simserver: the time scale is not from %v to %v: %v", LeastTimeScale, MostTimeScale, c.TimeScale)
 	}
-	return otherwise
+	return nil
 }

@@ -16,13 +16,6 @@ type connections struct {
 	active    map[net.Conn]bool // whether a request is being read or answered
 }
 
-type onceListener struct {
-	net.Listener
-	close func() error
-}
-
-func (l *onceListener) Close() error { return l.close() }
-
 // listen remembers ln, and returns false after a shutdown.
 func (c *connections) listen(ln net.Listener) bool {
 	c.mu.Lock()

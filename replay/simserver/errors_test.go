@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"moontide/replay/simserver"
+	"moontide/replay/simserver/engine"
 )
 
 // refusal is the error object of a response.
@@ -52,7 +53,7 @@ func (s *testServer) refused(method, path, body string) (int, refusal) {
 }
 
 func TestRefusedParameters(t *testing.T) {
-	s := start(t, simserver.Config{MaxModelLen: 20})
+	s := start(t, over(engine.Config{MaxModelLen: 20}))
 	const unsupported, tooLong = "unsupported_value", "context_length_exceeded"
 	const chat, text = `"messages":[{"role":"user","content":"a b"}]`, `"prompt":"a b"`
 	for _, tt := range []struct{ path, members, param, code string }{
@@ -78,17 +79,27 @@ func TestRefusedParameters(t *testing.T) {
 		{completionPath, text + `,"max_tokens":"5"`, "max_tokens", ""},
 		{completionPath, text + `,"max_tokens":1e30`, "max_tokens", ""},
 		{completionPath, text + `,"max_tokens":5,"max_completion_tokens":0`, "max_completion_tokens", ""},
-		{completionPath, text + `,"max_tokens":19`, "", tooLong},
-		{completionPath, text + `,"max_tokens":9223372036854775807`, "", tooLong},
-		{completionPath, `"prompt":"` + strings.Repeat("a ", 20) + `"`, "", tooLong},
+		{completionPath, text + `,"max_tokens":19`, "prompt", tooLong},
+		{completionPath, text + `,"max_tokens":9223372036854775807`, "prompt", tooLong},
+		{completionPath, `"prompt":"` + strings.Repeat("a ", 20) + `"`, "prompt", tooLong},
 		{completionPath, text + `,"max_tokens":5,"min_tokens":6`, "min_tokens", ""},
 		{completionPath, text + `,"min_tokens":-1`, "min_tokens", ""},
 		{completionPath, text + `,"ignore_eos":1`, "ignore_eos", ""},
+		{completionPath, text + `,"stop":5`, "stop", ""},
+		{completionPath, text + `,"stop":""`, "stop", ""},
+		{completionPath, text + `,"stop":["a",""]`, "stop", ""},
+		{completionPath, text + `,"stop":["a",1]`, "stop", ""},
+		{completionPath, text + `,"stop":["a"` + strings.Repeat(`,"b"`, 16) + `]`, "stop", ""},
+		{completionPath, text + `,"stop":"` + strings.Repeat("b", 1025) + `"`, "stop", ""},
+		{completionPath, text + `,"stop":"a","include_stop_str_in_output":1`, "include_stop_str_in_output", ""},
+		{completionPath, text + `,"guided_json":{}`, "guided_json", unsupported},
+		{completionPath, text + `,"truncate_prompt_tokens":5`, "truncate_prompt_tokens", unsupported},
+		{chatPath, chat + `,"tool_choice":"required"`, "tool_choice", unsupported},
+		{chatPath, chat + `,"modalities":["text","audio"]`, "modalities", unsupported},
 		{completionPath, text + `,"stream":"yes"`, "stream", ""},
 		{completionPath, text + `,"stream_options":{}`, "stream_options", ""},
 		{completionPath, text + `,"stream":true,"stream_options":[]`, "stream_options", ""},
-		{completionPath, text + `,"stream":true,"stream_options":{"continuous_usage_stats":true}`,
-			"stream_options.continuous_usage_stats", unsupported},
+		{completionPath, text + `,"stream":true,"stream_options":{"continuous_usage_stats":1}`, "stream_options", ""},
 
 		{completionPath, `"x":1`, "prompt", ""},
 		{completionPath, `"prompt":null`, "prompt", ""},
@@ -153,7 +164,7 @@ func TestHarmlessParameters(t *testing.T) {
 	s := start(t, simserver.Config{})
 	a := s.ask(chatPath, `{"messages":[{"role":"user","content":"a, [b {c"}],"n":1,"best_of":1,"tools":[],"logprobs":false,
 		"top_logprobs":0,"echo":false,"suffix":"","response_format":{"type":"text"},"stream_options":null,"model":null,
-		"seed":1,"temperature":0,"top_p":1,"user":"u","stop":["x"],"metadata":{"a":[1,{"b":null}]},"Max_Tokens":3}`)
+		"seed":1,"temperature":0,"top_p":1,"user":"u","stop":["x"],"tool_choice":"auto","metadata":{"a":[1,{"b":null}]},"Max_Tokens":3}`)
 	if a.Usage.Prompt != 3 || a.Usage.Completion == 3 {
 		t.Errorf("%+v", a.Usage)
 	}
@@ -172,6 +183,16 @@ func TestRefusedBodies(t *testing.T) {
 	}
 }
 
+func TestTooLongInWords(t *testing.T) {
+	s := start(t, over(engine.Config{MaxModelLen: 20}))
+	_, r := s.refused("POST", chatPath, `{"messages":[{"role":"user","content":"a b"}],"max_tokens":9223372036854775807}`)
+	const want = "This model's maximum context length is 20 tokens. However, you requested 9223372036854775809 tokens " +
+		"(2 in the messages, 9223372036854775807 in the completion). Please reduce the length of the messages or completion."
+	if r.Error.Message != want {
+		t.Errorf("%s\nwant %s", r.Error.Message, want)
+	}
+}
+
 func TestUnknownModel(t *testing.T) {
 	s := start(t, simserver.Config{Model: "m"})
 	for _, path := range []string{chatPath, completionPath} {
@@ -180,6 +201,14 @@ func TestUnknownModel(t *testing.T) {
 			t.Errorf("%s: status %d, param %q, code %q", path, status, r.param(), r.code())
 		}
 	}
+	for _, path := range []string{"/v1/models/sim", "/v1/models/", "/v1/models/m/", "/v1/models/" + strings.Repeat("m", 1000)} {
+		if status, r := s.refused("GET", path, ""); status != http.StatusNotFound || r.code() != "model_not_found" {
+			t.Errorf("%s: status %d, code %q", path, status, r.code())
+		}
+	}
+	if status, r := s.refused("POST", "/tokenize", `{"model":"x","prompt":"a"}`); status != http.StatusNotFound || r.code() != "model_not_found" {
+		t.Errorf("/tokenize: status %d, code %q", status, r.code())
+	}
 	if status, r := s.refused("POST", completionPath, `{"model":5}`); status != http.StatusBadRequest || r.param() != "model" {
 		t.Errorf("a model that is no string: status %d, param %q", status, r.param())
 	}
@@ -187,7 +216,7 @@ func TestUnknownModel(t *testing.T) {
 
 func TestUnknownPathsAndMethods(t *testing.T) {
 	s := start(t, simserver.Config{})
-	for _, path := range []string{"/", "/v1", "/v1/embeddings", "/v1/models/sim", "/v1/chat/completions/x", "/" + strings.Repeat("x", 1000)} {
+	for _, path := range []string{"/", "/v1", "/v1/embeddings", "/v1/chat/completions/x", "/v1/modelssim", "/" + strings.Repeat("x", 1000)} {
 		for _, method := range []string{"GET", "POST", "DELETE"} {
 			if status, _ := s.refused(method, path, ""); status != http.StatusNotFound {
 				t.Errorf("%s %.40s: status %d, want 404", method, path, status)
@@ -195,7 +224,8 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		}
 	}
 	for path, allowed := range map[string]string{
-		chatPath: "POST", completionPath: "POST", "/v1/models": "GET", "/health": "GET", "/metrics": "GET",
+		chatPath: "POST", completionPath: "POST", "/tokenize": "POST",
+		"/v1/models": "GET", "/v1/models/sim": "GET", "/health": "GET", "/metrics": "GET", "/version": "GET",
 	} {
 		for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
 			if method == allowed {
@@ -220,9 +250,12 @@ func TestLargeRequests(t *testing.T) {
 	// A client that sends everything before it reads has to see the answer as
 	// well, however much there is.
 	for _, n := range []int{1001, 10_000_000} {
-		if status, _ := s.refused("POST", completionPath, strings.Repeat(" ", n)); status != http.StatusRequestEntityTooLarge {
-			t.Errorf("a body of %d bytes: status %d, want 413", n, status)
+		if status := s.dial(post(completionPath, strings.Repeat(" ", n))).header(); status != "HTTP/1.1 413 Request Entity Too Large" {
+			t.Errorf("a body of %d bytes: %s", n, status)
 		}
+	}
+	if status, _ := s.refused("POST", completionPath, strings.Repeat(" ", 1001)); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d, want 413", status)
 	}
 	res, err := s.client.Post("http://sim"+completionPath, "application/json",
 		struct{ *strings.Reader }{strings.NewReader(strings.Repeat(" ", 5000))}) // of unknown length: chunked

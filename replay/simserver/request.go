@@ -1,14 +1,19 @@
 package simserver
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/bytedance/sonic"
 	"github.com/bytedance/sonic/decoder"
 	"github.com/valyala/fasthttp"
+
+	"moontide/replay/simserver/engine"
 )
 
 // jsonAPI is as strict as the JSON standard and lets no string point into a
@@ -32,11 +37,14 @@ type wireRequest struct {
 	MaxCompletionTokens raw `json:"max_completion_tokens"`
 	MinTokens           raw `json:"min_tokens"`
 	IgnoreEOS           raw `json:"ignore_eos"`
+	Stop                raw `json:"stop"`
+	IncludeStop         raw `json:"include_stop_str_in_output"`
 
 	N              raw `json:"n"`
 	BestOf         raw `json:"best_of"`
 	UseBeamSearch  raw `json:"use_beam_search"`
 	Tools          raw `json:"tools"`
+	ToolChoice     raw `json:"tool_choice"`
 	Functions      raw `json:"functions"`
 	Logprobs       raw `json:"logprobs"`
 	TopLogprobs    raw `json:"top_logprobs"`
@@ -44,7 +52,14 @@ type wireRequest struct {
 	Echo           raw `json:"echo"`
 	Suffix         raw `json:"suffix"`
 	Audio          raw `json:"audio"`
+	Modalities     raw `json:"modalities"`
 	PromptEmbeds   raw `json:"prompt_embeds"`
+	TruncatePrompt raw `json:"truncate_prompt_tokens"`
+	GuidedJSON     raw `json:"guided_json"`
+	GuidedRegex    raw `json:"guided_regex"`
+	GuidedChoice   raw `json:"guided_choice"`
+	GuidedGrammar  raw `json:"guided_grammar"`
+	Structured     raw `json:"structured_outputs"`
 	ResponseFormat raw `json:"response_format"`
 }
 
@@ -55,10 +70,12 @@ type streamOptions struct {
 
 // request is what a body asks for.
 type request struct {
-	prompt       *Prompt
-	sampling     Sampling
-	stream       bool
-	includeUsage bool
+	prompt          *engine.Prompt
+	session         string
+	sampling        sampling
+	stream          bool
+	includeUsage    bool
+	continuousUsage bool // in each event of the stream
 }
 
 // The first use of a type compiles its decoder, which takes milliseconds; they
@@ -69,11 +86,10 @@ var compileDecoders = sync.OnceFunc(func() {
 	}
 })
 
-// parse reads the body of a request to an API whose prompt is read by prompt.
-// Nothing that it returns points into body.
-func (c Config) parse(body []byte, api *api) (*request, *apiError) {
-	var w wireRequest
-	if err := jsonAPI.Unmarshal(body, &w); err != nil {
+// read reads a body that asks for the one model that there is.
+func (c Config) read(body []byte) (*wireRequest, *apiError) {
+	w, err := decodeBody(body)
+	if err != nil {
 		return nil, badRequest("", "the body is not a JSON object: %s", cause(err))
 	}
 	var model string
@@ -81,23 +97,40 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 		return nil, err
 	}
 	if !absent(w.Model) && model != c.Model {
-		return nil, &apiError{
-			status:  fasthttp.StatusNotFound,
-			message: fmt.Sprintf("the model %q does not exist; this server has %q", shortened(model), c.Model),
-			param:   "model", code: "model_not_found",
-		}
+		return nil, c.noModel(model)
+	}
+	return w, nil
+}
+
+// decodeBody tells the members of a body apart.
+func decodeBody(body []byte) (*wireRequest, error) {
+	w := new(wireRequest)
+	if rest, ids, cut := cutIDs(body); cut && jsonAPI.Unmarshal(rest, w) == nil && bytes.Equal(w.Prompt, noIDs) {
+		w.Prompt = ids
+		return w, nil
+	}
+	*w = wireRequest{}
+	return w, jsonAPI.Unmarshal(body, w)
+}
+
+// parse reads the body of a request for an answer. Nothing that it returns
+// points into body.
+func (c Config) parse(body []byte, api *api) (*request, *apiError) {
+	w, err := c.read(body)
+	if err != nil {
+		return nil, err
 	}
 	if err := w.refuseUnsupported(); err != nil {
 		return nil, err
 	}
-	r := &request{prompt: newPrompt(c.BlockSize)}
-	if err := api.readPrompt(&w, r.prompt); err != nil {
+	r := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}
+	if err := api.readPrompt(w, r.prompt); err != nil {
 		return nil, err
 	}
 	if r.prompt.Len() == 0 {
 		return nil, badRequest(api.promptParam, "the prompt is empty")
 	}
-	if err := w.readSampling(r, c.MaxModelLen, api.maxTokens); err != nil {
+	if err := w.readSampling(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
 		return nil, err
 	}
 	if err := w.readStream(r); err != nil {
@@ -106,18 +139,27 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	return r, nil
 }
 
+func (c Config) noModel(name string) *apiError {
+	return &apiError{
+		status:  fasthttp.StatusNotFound,
+		message: fmt.Sprintf("the model %q does not exist; this server has %q", shortened(name), c.Model),
+		param:   "model", code: "model_not_found",
+	}
+}
+
 // refuseUnsupported returns an error if a parameter has a value other than the
 // one that makes no difference.
 func (w *wireRequest) refuseUnsupported() *apiError {
 	for _, p := range [...]struct {
 		name     string
 		value    raw
-		harmless string
+		harmless string // or several, a space between them
 	}{
 		{"n", w.N, "1"},
 		{"best_of", w.BestOf, "1"},
 		{"use_beam_search", w.UseBeamSearch, "false"},
 		{"tools", w.Tools, "[]"},
+		{"tool_choice", w.ToolChoice, `"none" "auto"`},
 		{"functions", w.Functions, "[]"},
 		{"logprobs", w.Logprobs, "false"},
 		{"top_logprobs", w.TopLogprobs, "0"},
@@ -125,9 +167,16 @@ func (w *wireRequest) refuseUnsupported() *apiError {
 		{"echo", w.Echo, "false"},
 		{"suffix", w.Suffix, `""`},
 		{"audio", w.Audio, "null"},
+		{"modalities", w.Modalities, `["text"]`},
 		{"prompt_embeds", w.PromptEmbeds, "null"},
+		{"truncate_prompt_tokens", w.TruncatePrompt, "null"},
+		{"guided_json", w.GuidedJSON, "null"},
+		{"guided_regex", w.GuidedRegex, "null"},
+		{"guided_choice", w.GuidedChoice, "null"},
+		{"guided_grammar", w.GuidedGrammar, "null"},
+		{"structured_outputs", w.Structured, "null"},
 	} {
-		if !absent(p.value) && string(p.value) != p.harmless {
+		if !absent(p.value) && !slices.Contains(strings.Split(p.harmless, " "), string(p.value)) {
 			return notSupported(p.name)
 		}
 	}
@@ -144,35 +193,63 @@ func (w *wireRequest) refuseUnsupported() *apiError {
 }
 
 // readSampling reads how long the answer may be. A request that does not say
-// so may have what is left of limit, at most most tokens.
-func (w *wireRequest) readSampling(r *request, limit, most int) *apiError {
+// so may have what is left of limit, as far as the API lets it.
+func (w *wireRequest) readSampling(r *request, limit int, api *api) *apiError {
 	isl := r.prompt.Len()
 	if isl >= limit {
-		return contextLength(limit, isl, 1)
+		return contextLength(limit, isl, 1, api)
 	}
 	s := &r.sampling
-	s.MaxTokens = min(most, limit-isl)
+	s.maxTokens = min(api.maxTokens, limit-isl)
 	for _, p := range [...]struct {
 		name  string
 		value raw
 	}{{"max_tokens", w.MaxTokens}, {"max_completion_tokens", w.MaxCompletionTokens}} {
-		if err := decode(p.value, p.name, "an integer", &s.MaxTokens); err != nil {
+		if err := decode(p.value, p.name, "an integer", &s.maxTokens); err != nil {
 			return err
 		}
-		if s.MaxTokens < 1 {
-			return badRequest(p.name, "%s must be at least 1, got %d", p.name, s.MaxTokens)
+		if s.maxTokens < 1 {
+			return badRequest(p.name, "%s must be at least 1, got %d", p.name, s.maxTokens)
 		}
 	}
-	if s.MaxTokens > limit-isl {
-		return contextLength(limit, isl, s.MaxTokens)
+	if s.maxTokens > limit-isl {
+		return contextLength(limit, isl, s.maxTokens, api)
 	}
-	if err := decode(w.MinTokens, "min_tokens", "an integer", &s.MinTokens); err != nil {
+	if err := decode(w.MinTokens, "min_tokens", "an integer", &s.minTokens); err != nil {
 		return err
 	}
-	if s.MinTokens < 0 || s.MinTokens > s.MaxTokens {
-		return badRequest("min_tokens", "min_tokens must be between 0 and max_tokens=%d, got %d", s.MaxTokens, s.MinTokens)
+	if s.minTokens < 0 || s.minTokens > s.maxTokens {
+		return badRequest("min_tokens", "min_tokens must be between 0 and max_tokens=%d, got %d", s.maxTokens, s.minTokens)
 	}
-	return decode(w.IgnoreEOS, "ignore_eos", "a boolean", &s.IgnoreEOS)
+	if err := decode(w.IgnoreEOS, "ignore_eos", "a boolean", &s.ignoreEOS); err != nil {
+		return err
+	}
+	return w.readStops(&s.stops)
+}
+
+// readStops reads the strings at which the answer ends: one or an array.
+func (w *wireRequest) readStops(s *stops) *apiError {
+	const param, want = "stop", "a string or an array of strings"
+	if absent(w.Stop) {
+		return nil
+	}
+	s.strings = make([]string, 1)
+	var into any = &s.strings[0]
+	if w.Stop[0] == '[' {
+		if elements(w.Stop) > mostStops {
+			return badRequest(param, "stop has more than %d strings", mostStops)
+		}
+		into = &s.strings
+	}
+	if err := decode(w.Stop, param, want, into); err != nil {
+		return err
+	}
+	for _, text := range s.strings {
+		if text == "" || len(text) > longestStop {
+			return badRequest(param, "a string of stop is empty or longer than %d bytes", longestStop)
+		}
+	}
+	return decode(w.IncludeStop, "include_stop_str_in_output", "a boolean", &s.include)
 }
 
 func (w *wireRequest) readStream(r *request) *apiError {
@@ -189,10 +266,7 @@ func (w *wireRequest) readStream(r *request) *apiError {
 	if err := decode(w.StreamOptions, "stream_options", "an object of booleans", &o); err != nil {
 		return err
 	}
-	if o.ContinuousUsageStats {
-		return notSupported("stream_options.continuous_usage_stats")
-	}
-	r.includeUsage = o.IncludeUsage
+	r.includeUsage, r.continuousUsage = o.IncludeUsage, o.IncludeUsage && o.ContinuousUsageStats // as vLLM has it
 	return nil
 }
 

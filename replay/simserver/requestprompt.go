@@ -3,13 +3,20 @@ package simserver
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 )
 
 // maxElements is the most messages in a chat and parts in a message. A short
 // text can hold many, each taking far more memory than its text does, so they
 // are counted before any is decoded.
 const maxElements = 1 << 16
+
+// tokens take a prompt as it is read: an engine's prompt, or whoever wants to
+// know its tokens.
+type tokens interface {
+	AddText(string)
+	AddToken(uint64)
+	Len() int
+}
 
 type wireMessage struct {
 	Role      string `json:"role"`
@@ -23,7 +30,7 @@ type wirePart struct {
 }
 
 // readChat adds the contents of all messages to the prompt.
-func readChat(w *wireRequest, p *Prompt) *apiError {
+func readChat(w *wireRequest, p tokens) *apiError {
 	if absent(w.Messages) {
 		return badRequest("messages", "messages is missing")
 	}
@@ -42,7 +49,7 @@ func readChat(w *wireRequest, p *Prompt) *apiError {
 	return nil
 }
 
-func (m *wireMessage) read(param string, p *Prompt) *apiError {
+func (m *wireMessage) read(param string, p tokens) *apiError {
 	switch m.Role {
 	case "system", "developer", "user", "assistant", "tool":
 	default:
@@ -63,7 +70,7 @@ func (m *wireMessage) read(param string, p *Prompt) *apiError {
 	return readText(m.Content, param, p)
 }
 
-func readParts(m raw, param string, p *Prompt) *apiError {
+func readParts(m raw, param string, p tokens) *apiError {
 	if elements(m) > maxElements {
 		return badRequest(param, "%s has more than %d elements", param, maxElements)
 	}
@@ -85,7 +92,7 @@ func readParts(m raw, param string, p *Prompt) *apiError {
 
 // readCompletion adds the prompt of a completion: a text, an array of token
 // ids, or an array of one of these.
-func readCompletion(w *wireRequest, p *Prompt) *apiError {
+func readCompletion(w *wireRequest, p tokens) *apiError {
 	const param = "prompt"
 	m := w.Prompt
 	if absent(m) {
@@ -103,29 +110,12 @@ func readCompletion(w *wireRequest, p *Prompt) *apiError {
 	return readText(m, param, p)
 }
 
-func readText(m raw, param string, p *Prompt) *apiError {
+func readText(m raw, param string, p tokens) *apiError {
 	var text string
 	if err := decode(m, param, "text or token ids", &text); err != nil {
 		return err
 	}
 	p.AddText(text)
-	return nil
-}
-
-// readIDs adds the token ids of an array straight from its text, so that a
-// prompt takes no memory for them.
-func readIDs(m raw, param string, p *Prompt) *apiError {
-	ids := inside(m)
-	if len(ids) == 0 {
-		return nil
-	}
-	for id := range bytes.SplitSeq(ids, []byte(",")) {
-		token, err := strconv.ParseUint(string(bytes.TrimSpace(id)), 10, 32)
-		if err != nil {
-			return badRequest(param, "%s[%d] is not a token id, an integer from 0 to %d", param, p.Len(), uint32(1<<32-1))
-		}
-		p.AddToken(token)
-	}
 	return nil
 }
 

@@ -10,49 +10,72 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/bytedance/sonic"
 	"github.com/valyala/fasthttp"
+
+	"moontide/replay/simserver/engine"
 )
 
 // errShutdown ends what is in flight when the server shuts down.
 var errShutdown = errors.New("simserver: shut down")
 
-// Server serves an OpenAI-compatible API over one [Engine]. Make it with
-// [New]; its methods may be called from any goroutine.
+// Server serves an OpenAI-compatible API over a deployment of modelled engines.
+// Make it with [New]; its methods may be called from any goroutine.
 //
-// A client that goes away is noticed at the next write to it: in a stream when
-// the next token is due, otherwise when the answer is complete.
+// A client that goes away, also by closing its half of the connection, is
+// noticed at once, and its request with it is gone.
 type Server struct {
-	cfg    Config
-	http   *fasthttp.Server
-	start  time.Time
-	model  string // quoted for JSON
-	idSeed uint64
-	lastID atomic.Uint64
+	cfg      Config
+	http     *fasthttp.Server
+	start    time.Time
+	mono     int64  // the same instant of the system's monotonic clock, ns
+	model    string // quoted for JSON
+	idSeed   uint64
+	lastID   atomic.Uint64
+	measured measured
 
-	mu     sync.Mutex // guards engine
-	engine *Engine
+	mu      sync.Mutex // guards what follows, and the requests' state in it
+	cluster *engine.Cluster
+	events  []engine.Event // that the loop has yet to tell
+	// Connections whose clients wait for something to happen.
+	listening map[*conn]struct{}
+	alarm     alarm // of the next event; nil before the first request
+	newAlarm  func() alarm
+	round     time.Duration // when the loop's last one began
+
+	// The loop's.
+	loop    sync.WaitGroup
+	touched []*flight
+	buf     []byte
 
 	done  chan struct{} // closed by Shutdown
 	conns connections
 }
 
-// New returns a server that has yet to Serve.
-func New(cfg Config) *Server {
-	compileDecoders()
-	cfg = cfg.withDefaults()
-	model, err := sonic.ConfigStd.MarshalToString(cfg.Model)
-	if err != nil { // cannot be: a string has no form that is not JSON
-		model = `""`
+// New returns a server that has yet to Serve. The error says what is wrong with
+// the configuration.
+func New(cfg Config) (*Server, error) {
+	cluster, err := cfg.Deployment.New()
+	if err != nil {
+		return nil, err
 	}
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	compileDecoders()
 	s := &Server{
-		cfg:    cfg,
-		start:  time.Now(),
-		model:  model,
-		idSeed: rand.Uint64(),
-		engine: NewEngine(cfg),
-		done:   make(chan struct{}),
-		conns:  connections{active: make(map[net.Conn]bool)},
+		cfg:       cfg,
+		start:     time.Now(),
+		mono:      monotonic(),
+		model:     string(quoted(cfg.Model)),
+		idSeed:    rand.Uint64(),
+		measured:  newMeasured(),
+		cluster:   cluster,
+		listening: make(map[*conn]struct{}),
+		newAlarm:  newAlarm,
+		buf:       make([]byte, 0, 4<<10),
+		done:      make(chan struct{}),
+		conns:     connections{active: make(map[net.Conn]bool)},
 	}
 	s.http = &fasthttp.Server{
 		Handler:      s.handle,
@@ -66,12 +89,13 @@ func New(cfg Config) *Server {
 		MaxRequestBodySize:           cfg.MaxBody,
 		DisablePreParseMultipartForm: true,
 		ReadBufferSize:               8 << 10, // also the most that headers may have
+		WriteBufferSize:              512,     // stays with a stream, which needs it for its headers
 		ReadTimeout:                  10 * time.Minute,
 		IdleTimeout:                  2 * time.Minute,
 		// Streams are memory: no buffer stays with one that it does not need.
 		ReduceMemoryUsage: true,
 	}
-	return s
+	return s, nil
 }
 
 // Serve answers the connections that ln accepts, until Shutdown, after which
@@ -79,7 +103,7 @@ func New(cfg Config) *Server {
 func (s *Server) Serve(ln net.Listener) error {
 	// Shutdown may come before the HTTP server knows of ln, so it closes the
 	// listener itself; the HTTP server will, too.
-	ln = &onceListener{Listener: ln, close: sync.OnceValue(ln.Close)}
+	ln = &listener{Listener: ln, close: sync.OnceValue(ln.Close)}
 	defer ln.Close()
 	if !s.conns.listen(ln) {
 		return nil
@@ -95,15 +119,26 @@ func (s *Server) Serve(ln net.Listener) error {
 // ctx ends before that it closes them itself and returns the error of ctx. A
 // server that was shut down stays so.
 func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.conns.shutDown(func() { close(s.done) })
+	err := s.conns.shutDown(s.endWaiting)
 	if e := s.http.ShutdownWithContext(ctx); e != nil {
 		s.conns.closeAll()
 		err = e
 	}
+	s.stopLoop()
 	if err != nil {
 		return fmt.Errorf("shutting down: %w", err)
 	}
 	return nil
+}
+
+// endWaiting has everybody wait no longer.
+func (s *Server) endWaiting() {
+	close(s.done)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.listening {
+		c.interrupt()
+	}
 }
 
 func (s *Server) isShutDown() bool {
@@ -113,54 +148,6 @@ func (s *Server) isShutDown() bool {
 	default:
 		return false
 	}
-}
-
-// now is the engine's time.
-func (s *Server) now() time.Duration { return time.Since(s.start) }
-
-func (s *Server) submit(r *request) *Timeline {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	// The time is taken under the lock: the engine's must not go back.
-	return s.engine.Submit(s.now(), r.prompt, r.sampling)
-}
-
-func (s *Server) release(t *Timeline) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.engine.Release(s.now(), t)
-}
-
-func (s *Server) stats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.engine.Stats(s.now())
-}
-
-// waitUntil returns at the engine's time due, or errShutdown if the server
-// shuts down first. timer is stopped, and so it is afterwards.
-func (s *Server) waitUntil(timer *time.Timer, due time.Duration) error {
-	if s.isShutDown() {
-		return errShutdown
-	}
-	wait := due - s.now()
-	if wait <= 0 {
-		return nil
-	}
-	timer.Reset(wait)
-	select {
-	case <-timer.C:
-		return nil
-	case <-s.done:
-		timer.Stop()
-		return errShutdown
-	}
-}
-
-func newStoppedTimer() *time.Timer {
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return t
 }
 
 // discard is a logger that does not: every failure reaches the client or is

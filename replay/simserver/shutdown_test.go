@@ -5,12 +5,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/valyala/fasthttp/fasthttputil"
-
 	"moontide/replay/simserver"
+	"moontide/replay/simserver/engine"
 )
 
 // within is a context for a Shutdown that has nothing to wait for.
@@ -21,7 +21,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 }
 
 func TestShutdownEndsWhatIsInFlight(t *testing.T) {
-	s := start(t, simserver.Config{DecodeStep: time.Hour})
+	s := start(t, over(engine.Config{Costs: engine.Costs{Sequence: time.Hour}}))
 	stream := s.open("POST", completionPath, `{"prompt":"hi","stream":true,"max_tokens":9,"ignore_eos":true}`)
 	firstEvents(t, stream.Body, 1)
 
@@ -30,7 +30,7 @@ func TestShutdownEndsWhatIsInFlight(t *testing.T) {
 		status, _ := s.do("POST", completionPath, `{"prompt":"hi","max_tokens":9,"ignore_eos":true}`)
 		whole <- status
 	}()
-	for s.metric(`vllm:num_requests_running{engine="0",model_name="sim"}`) != "2" {
+	for s.metric(`vllm:num_requests_waiting{engine="0",model_name="sim"}`) != "1" { // for the hour of the first to end
 		time.Sleep(time.Millisecond)
 	}
 
@@ -49,11 +49,11 @@ func TestShutdownEndsWhatIsInFlight(t *testing.T) {
 }
 
 func TestShutdownDoesNotWaitForSilentClients(t *testing.T) {
-	s := simserver.New(simserver.Config{})
-	ln := fasthttputil.NewInmemoryListener()
+	s := newServer(t, simserver.Config{})
+	ln := newPipes()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
-	conn, err := ln.Dial()
+	conn, err := ln.dial()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,11 +70,11 @@ func TestShutdownDoesNotWaitForSilentClients(t *testing.T) {
 }
 
 func TestShutdownClosesConnectionsWhenItsContextEnds(t *testing.T) {
-	s := simserver.New(simserver.Config{})
-	ln := fasthttputil.NewInmemoryListener()
+	s := newServer(t, simserver.Config{})
+	ln := newPipes()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
-	conn, err := ln.Dial()
+	conn, err := ln.dial()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +102,11 @@ func TestShutdownClosesConnectionsWhenItsContextEnds(t *testing.T) {
 }
 
 func TestServeAfterShutdown(t *testing.T) {
-	s := simserver.New(simserver.Config{})
+	s := newServer(t, simserver.Config{})
 	if err := s.Shutdown(within(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	ln := fasthttputil.NewInmemoryListener()
+	ln := newPipes()
 	if err := s.Serve(ln); err != nil {
 		t.Errorf("Serve: %v", err)
 	}
@@ -121,8 +121,30 @@ func (brokenListener) Accept() (net.Conn, error) { return nil, errors.New("no mo
 func (brokenListener) Close() error              { return nil }
 
 func TestServeReportsItsListener(t *testing.T) {
-	err := simserver.New(simserver.Config{}).Serve(brokenListener{})
+	err := newServer(t, simserver.Config{}).Serve(brokenListener{})
 	if err == nil || err.Error() != "serving: no more sockets" {
 		t.Errorf("Serve: %v", err)
+	}
+}
+
+// What goes wrong for a long time is no longer than the server.
+func TestShutdownDoesNotWaitForFaults(t *testing.T) {
+	s := startTCP(t, simserver.Config{})
+	whole := strings.Replace(hello, "true", "false", 1)
+	var conns []rawConn
+	for _, request := range []string{
+		post(completionPath, whole, "X-Moontide-Fault: delay:1:1h"), post(completionPath, hello, "X-Moontide-Fault: delay:1:1h"),
+		post(completionPath, whole, "X-Moontide-Fault: stall"), post(completionPath, hello, "X-Moontide-Fault: stall"),
+	} {
+		conns = append(conns, s.dial(request))
+	}
+	conns[3].header()
+	if err := s.Shutdown(within(t, 10*time.Second)); err != nil {
+		t.Error(err)
+	}
+	for i, c := range conns {
+		if text, _ := c.rest(); strings.Contains(text, "[DONE]") || strings.Contains(text, "200 OK") {
+			t.Errorf("request %d: %q", i, text)
+		}
 	}
 }

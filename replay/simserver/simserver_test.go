@@ -10,15 +10,16 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
 
 	"moontide/replay/simserver"
+	"moontide/replay/simserver/engine"
 )
 
 func TestMain(m *testing.M) {
@@ -35,13 +36,60 @@ type testServer struct {
 	t      *testing.T
 	client http.Client
 	dials  atomic.Int32
+	// dialTCP connects past the client.
+	dialTCP func() (net.Conn, error)
+}
+
+// over is a server over one engine.
+func over(cfg engine.Config) simserver.Config {
+	return simserver.Config{Deployment: engine.Deployment{Engine: cfg}}
+}
+
+func newServer(t *testing.T, cfg simserver.Config) *simserver.Server {
+	t.Helper()
+	s, err := simserver.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // start serves in memory.
 func start(t *testing.T, cfg simserver.Config) *testServer {
 	t.Helper()
-	ln := fasthttputil.NewInmemoryListener()
-	return startOn(t, cfg, ln, ln.Dial)
+	ln := newPipes()
+	return startOn(t, cfg, ln, ln.dial)
+}
+
+// pipes is a listener within memory.
+type pipes struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+	once     sync.Once
+}
+
+func newPipes() *pipes { return &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.accepted:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func (p *pipes) dial() (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.accepted <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
 }
 
 // startTCP serves on the loopback interface.
@@ -56,7 +104,7 @@ func startTCP(t *testing.T, cfg simserver.Config) *testServer {
 
 func startOn(t *testing.T, cfg simserver.Config, ln net.Listener, dial func() (net.Conn, error)) *testServer {
 	t.Helper()
-	s := &testServer{Server: simserver.New(cfg), t: t}
+	s := &testServer{Server: newServer(t, cfg), t: t, dialTCP: dial}
 	transport := &http.Transport{
 		DisableCompression: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -184,6 +232,59 @@ func TestStreamedCompletion(t *testing.T) {
 	}
 }
 
+// Where a client wants to know all the time, each event counts what has come.
+func TestContinuousUsage(t *testing.T) {
+	s := start(t, over(engine.Config{BlockSize: 1}))
+	s.do("POST", completionPath, `{"prompt":"a b"}`)
+	counted := regexp.MustCompile(`"prompt_tokens":([0-9]+),"total_tokens":([0-9]+),"completion_tokens":([0-9]+),"prompt_tokens_details":\{"cached_tokens":([0-9]+)\}\}\}\n`)
+	for options, want := range map[string]string{
+		`{"include_usage":true,"continuous_usage_stats":true}`:  "[3 3 0 2] [3 4 1 2] [3 5 2 2] [3 6 3 2] [3 6 3 2] ",
+		`{"include_usage":true,"continuous_usage_stats":false}`: "[3 6 3 2] ",
+		`{"include_usage":false,"continuous_usage_stats":true}`: "",
+		`{}`: "",
+	} {
+		_, body := s.do("POST", chatPath, `{"messages":[{"role":"user","content":"a b c"}],"max_tokens":3,"stream":true,"stream_options":`+options+`}`)
+		got := ""
+		for _, m := range counted.FindAllStringSubmatch(body, -1) {
+			got += fmt.Sprint(m[1:]) + " "
+		}
+		if got != want || strings.Count(body, `"usage"`) != strings.Count(want, "[") {
+			t.Errorf("%s: %s, want %s, in\n%s", options, got, want, body)
+		}
+	}
+}
+
+// A request says in a header which conversation it belongs to, and all of one
+// go to the engine that has their prompts.
+func TestSessionsOverHTTP(t *testing.T) {
+	s := startTCP(t, simserver.Config{Deployment: engine.Deployment{
+		Engine: engine.Config{BlockSize: 1}, Engines: 3, Router: engine.Session,
+	}})
+	cached := func(headers ...string) string {
+		t.Helper()
+		res, err := http.ReadResponse(s.dial(post(completionPath, `{"prompt":"a b c d","max_tokens":1}`, headers...)).Reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(body), `"cached_tokens":`)
+		return strings.TrimRight(rest, "}")
+	}
+	for i, want := range []string{"0", "3", "3", "3"} {
+		if got := cached("X-Session-ID: one"); got != want {
+			t.Errorf("request %d of a session: %s tokens cached, want %s", i, got, want)
+		}
+	}
+	// Without a session it is the engines' turn, one of which has seen it.
+	all := cached() + cached() + cached()
+	if strings.Count(all, "0") != 2 || strings.Count(all, "3") != 1 {
+		t.Errorf("cached on three engines: %s", all)
+	}
+}
+
 func TestWholeAnswers(t *testing.T) {
 	s := start(t, simserver.Config{})
 	words := regexp.MustCompile(`"(?: [a-z]+){2}"`)
@@ -234,7 +335,7 @@ func (s *testServer) ask(path, body string) answer {
 }
 
 func TestPromptForms(t *testing.T) {
-	s := start(t, simserver.Config{BlockSize: 1})
+	s := start(t, over(engine.Config{BlockSize: 1}))
 	for _, tt := range []struct {
 		path, body     string
 		tokens, cached int
@@ -256,7 +357,7 @@ func TestPromptForms(t *testing.T) {
 }
 
 func TestAnswerLengths(t *testing.T) {
-	s := start(t, simserver.Config{MaxModelLen: 2000})
+	s := start(t, over(engine.Config{MaxModelLen: 2000}))
 	const chat = `{"messages":[{"role":"user","content":"hello you"}]`
 	natural := s.ask(chatPath, chat+"}")
 	n := natural.Usage.Completion
@@ -304,7 +405,9 @@ func TestStreamAndWholeSayTheSame(t *testing.T) {
 }
 
 func TestPlainPages(t *testing.T) {
-	s := start(t, simserver.Config{Model: "m", MaxModelLen: 4096})
+	cfg := over(engine.Config{MaxModelLen: 4096})
+	cfg.Model = "m"
+	s := start(t, cfg)
 	if status, body := s.do("GET", "/health", ""); status != 200 || body != "" {
 		t.Errorf("/health: %d %q", status, body)
 	}
@@ -332,43 +435,16 @@ func firstEvents(t *testing.T, body io.Reader, n int) {
 func TestEventsAreSentWhenDue(t *testing.T) {
 	// The second token is an hour away, so the first can only be here if it
 	// was not held back for more.
-	s := start(t, simserver.Config{DecodeStep: time.Hour})
+	s := start(t, over(engine.Config{Costs: engine.Costs{Sequence: time.Hour}}))
 	res := s.open("POST", chatPath, `{"messages":[{"role":"user","content":"a b"}],"stream":true,"max_tokens":9,"ignore_eos":true}`)
 	firstEvents(t, res.Body, 2)
 
 	// Nor are the headers held back for the first token.
-	s = start(t, simserver.Config{PrefillPerToken: time.Hour})
+	s = start(t, over(engine.Config{Costs: engine.Costs{PrefillToken: time.Hour}}))
 	s.open("POST", chatPath, `{"messages":[{"role":"user","content":"a b"}],"stream":true}`)
 	s.open("POST", completionPath, `{"prompt":"a b","stream":true}`)
-	if got := s.metric(`vllm:num_requests_running{engine="0",model_name="sim"}`); got != "1" {
-		t.Errorf("%s requests run, want 1: prefill is one at a time", got)
-	}
-	if got := s.metric(`vllm:num_requests_waiting{engine="0",model_name="sim"}`); got != "1" {
-		t.Errorf("%s requests wait, want 1", got)
-	}
-}
-
-func TestClientThatLeavesFreesItsSlot(t *testing.T) {
-	for name, start := range map[string]func(*testing.T, simserver.Config) *testServer{"memory": start, "tcp": startTCP} {
-		t.Run("network="+name, func(t *testing.T) {
-			s := start(t, simserver.Config{DecodeStep: time.Millisecond})
-			res := s.open("POST", completionPath, `{"prompt":"hi","stream":true,"max_tokens":1000000,"ignore_eos":true}`)
-			firstEvents(t, res.Body, 3)
-			const running = `vllm:num_requests_running{engine="0",model_name="sim"}`
-			if got := s.metric(running); got != "1" {
-				t.Errorf("%s requests run, want 1", got)
-			}
-			res.Body.Close()
-			for deadline := time.Now().Add(30 * time.Second); s.metric(running) != "0"; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("the request of a client that left still runs")
-				}
-			}
-			if got := s.metric(`vllm:request_success_total{engine="0",model_name="sim",finished_reason="abort"}`); got != "1" {
-				t.Errorf("%s aborted requests, want 1", got)
-			}
-		})
-	}
+	s.until(runningMetric, "1") // the step that was begun holds one
+	s.until(waitingMetric, "1")
 }
 
 func TestConnectionIsKeptAfterStream(t *testing.T) {
@@ -380,5 +456,57 @@ func TestConnectionIsKeptAfterStream(t *testing.T) {
 	}
 	if got := s.dials.Load(); got != 1 {
 		t.Errorf("%d connections for requests one after the other, want 1", got)
+	}
+}
+
+// The ids that /tokenize gives are the prompt that they come from.
+func TestTokenize(t *testing.T) {
+	s := start(t, over(engine.Config{BlockSize: 1, MaxModelLen: 100}))
+	type tokenized struct {
+		Count, Max_Model_Len int
+		Tokens               []uint32
+		Token_Strs           []string
+	}
+	ask := func(body string) (got tokenized) {
+		t.Helper()
+		status, text := s.do("POST", "/tokenize", body)
+		if err := json.Unmarshal([]byte(text), &got); err != nil || status != 200 || got.Max_Model_Len != 100 || got.Count != len(got.Tokens) || got.Token_Strs != nil {
+			t.Fatalf("%s: status %d, %v: %s", body, status, err, text)
+		}
+		return got
+	}
+	if got := ask(`{"prompt":"one two  one"}`).Tokens; len(got) != 3 || got[0] != got[2] || got[0] == got[1] {
+		t.Errorf("%v", got)
+	}
+	if got := ask(`{"prompt":[7,4294967295]}`).Tokens; fmt.Sprint(got) != "[7 4294967295]" {
+		t.Errorf("%v", got)
+	}
+	if got := ask(`{"prompt":""}`); got.Count != 0 {
+		t.Errorf("%+v", got)
+	}
+	chat := `{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"how are you"}]}`
+	ids, err := json.Marshal(ask(chat).Tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ask(chatPath, chat)
+	if c := s.ask(completionPath, fmt.Sprintf(`{"prompt":%s}`, ids)).Usage; c.Prompt != 5 || c.Details.Cached != 4 {
+		t.Errorf("the ids of a prompt are another: %+v", c)
+	}
+}
+
+func TestVersionAndModel(t *testing.T) {
+	cfg := over(engine.Config{MaxModelLen: 4096})
+	cfg.Model, cfg.Version = `org/"m"`, "v1"
+	s := start(t, cfg)
+	if status, body := s.do("GET", "/version", ""); status != 200 || body != `{"version":"v1"}` {
+		t.Errorf("/version: %d %s", status, body)
+	}
+	for _, path := range []string{`/v1/models/org/%22m%22`, `/v1/models/org%2F%22m%22`} {
+		status, body := s.do("GET", path, "")
+		want := `{"id":"org/\"m\"","object":"model","created":0,"owned_by":"moontide","root":"org/\"m\"","parent":null,"max_model_len":4096}`
+		if status != 200 || constant(body) != want {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
 	}
 }

@@ -1,69 +1,73 @@
 package simserver
 
-import (
-	"io"
-	"time"
-)
+import "io"
 
-// eventStream is the body of a streamed answer. The HTTP server writes and
-// flushes one chunk for each Read, so a Read waits until the next token is due
-// and returns all events that are due by then: one token a chunk as long as
-// the writer keeps up, and no more writes than needed when it does not.
-//
-// Due times are those of the timeline, not a pause after the event before, so
-// a stream that was held up catches up and does not drift.
+// eventStream is the body of a streamed answer. Its events do not pass through
+// the HTTP server, which would cost a goroutine's wake-up each: when the server
+// has sent the headers it asks the body to write itself, and the loop writes
+// chunks straight to the connection until the answer is complete. The server
+// then ends the body and waits for the connection's next request.
 type eventStream struct {
-	server  *Server
-	answer  *answer
-	timer   *time.Timer
-	sent    int    // tokens whose events have been built
-	pending []byte // built and not yet read
-	buf     []byte // the memory behind pending
+	server *Server
+	flight *flight
 }
 
-// The HTTP server finds Close by its type only.
-var _ io.ReadCloser = (*eventStream)(nil)
+// SupportsBodyWriteTo has the HTTP server call WriteTo.
+func (eventStream) SupportsBodyWriteTo() bool { return true }
 
-// Read returns io.EOF after the end of the stream, and errShutdown when the
-// server shuts down before it.
-func (s *eventStream) Read(p []byte) (int, error) {
-	if len(s.pending) == 0 {
-		if s.sent == s.answer.timeline.Tokens {
-			return 0, io.EOF
-		}
-		if err := s.server.waitUntil(s.timer, s.answer.timeline.Due(s.sent)); err != nil {
-			return 0, err
-		}
-		s.build(len(p))
+// WriteTo returns when the answer has been written, or an error, after which
+// the connection is closed. It writes nothing itself.
+func (e eventStream) WriteTo(io.Writer) (int64, error) { return 0, e.server.fly(e.flight) }
+
+// Read is never called.
+func (eventStream) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// mostInChunk is about how many bytes of events are put into one chunk.
+const mostInChunk = 64 << 10
+
+// appendChunk appends a chunk with the events of tokens, and of the end after
+// the last. The memory before it is used, too.
+func (f *flight) appendChunk(b []byte, from, upTo int) ([]byte, int) {
+	var stamp int64
+	if f.stamped {
+		stamp = f.server.stampAt(f.server.clock())
 	}
-	n := copy(p, s.pending)
-	s.pending = s.pending[n:]
-	if len(s.pending) == 0 && s.sent == s.answer.timeline.Tokens {
-		// Now rather than on Close, which follows the last write: whoever has
-		// seen the end of the stream finds the request finished.
-		s.server.release(s.answer.timeline)
+	b = append(b, chunkRoom...)
+	k, u := from, f.usage()
+	for ; k < upTo && len(b) < mostInChunk; k++ {
+		b = f.appendToken(b, k, u, stamp)
 	}
-	return n, nil
+	if k == f.Output && from < k {
+		b = f.appendEnd(b, u, stamp)
+	}
+	return b, k
 }
 
-// build makes the events that are due pending, up to room bytes of them so
-// that none is torn, and at least one.
-func (s *eventStream) build(room int) {
-	b := s.buf[:0]
-	for due := s.answer.timeline.Out(s.server.now()); s.sent < due; s.sent++ {
-		before := len(b)
-		b = s.answer.appendEvents(b, s.sent)
-		if len(b) > room && before > 0 {
-			b = b[:before]
-			break
-		}
-	}
-	s.buf, s.pending = b, b
+func (f *flight) complete(tokens int) bool { return tokens == f.Output }
+
+// end wakes who waits for the answer.
+func (f *flight) end() {
+	f.conn.interrupt()
+	close(f.ended)
 }
 
-// Close frees the request, whose client may be gone before its end.
-func (s *eventStream) Close() error {
-	s.timer.Stop()
-	s.server.release(s.answer.timeline)
-	return nil
+// chunkRoom is the room before a chunk's data for its size and a line end.
+const chunkRoom = "00000000\r\n"
+
+// framed makes b, whose data begins after chunkRoom, a chunk. It returns b, to
+// which it appends, and the chunk in it: nothing where there is no data, for
+// that would end the body.
+func framed(b []byte) (buf, chunk []byte) {
+	const digits = "0123456789abcdef"
+	n := len(b) - len(chunkRoom)
+	if n == 0 {
+		return b, nil
+	}
+	i := len(chunkRoom) - 2
+	for ; n > 0; n >>= 4 {
+		i--
+		b[i] = digits[n&15]
+	}
+	b = append(b, '\r', '\n')
+	return b, b[i:]
 }

@@ -4,155 +4,229 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"moontide/replay/simserver/engine"
 )
 
-// openStream submits a request for osl tokens and returns the body of its
-// answer.
-func openStream(s *Server, api *api, osl int) *eventStream {
-	r := &request{prompt: promptOf(s.engine, 1, 2, 3), sampling: Sampling{MaxTokens: osl, IgnoreEOS: true}}
-	a := &answer{
-		api: api, timeline: s.submit(r), seed: r.prompt.hash(),
-		id: api.idPrefix + "1", model: s.model, includeUsage: true,
+// newServer is a server over one engine, whose clock a test may fake.
+func newServer(t testing.TB, cfg engine.Config) *Server {
+	t.Helper()
+	return serverOf(t, Config{Deployment: engine.Deployment{Engine: cfg}})
+}
+
+func serverOf(t testing.TB, cfg Config) *Server {
+	t.Helper()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
 	}
-	a.startStream()
-	return &eventStream{server: s, answer: a, timer: newStoppedTimer()}
+	s.newAlarm = newTimerAlarm
+	t.Cleanup(s.stopLoop)
+	return s
+}
+
+// flightOf is a request for osl tokens.
+func flightOf(s *Server, api *api, osl int, c net.Conn) *flight {
+	r := &request{prompt: s.cluster.NewPrompt(), sampling: sampling{maxTokens: osl, ignoreEOS: true}}
+	r.prompt.AddText("a b c")
+	f := s.newFlight(r, answer{api: api, id: api.idPrefix + "1", model: s.model, includeUsage: true}, newConn(c), time.Now())
+	f.startStream()
+	f.streamed = true
+	return f
+}
+
+// openedStream is a stream under way, without the HTTP around it.
+type openedStream struct {
+	*flight
+	net.Conn // the client's end
+	ended    chan error
+}
+
+func openStream(t testing.TB, s *Server, api *api, osl int) *openedStream {
+	t.Helper()
+	client, server := net.Pipe()
+	o := &openedStream{flightOf(s, api, osl, server), client, make(chan error, 1)}
+	go func() {
+		_, err := eventStream{s, o.flight}.WriteTo(nil)
+		o.ended <- err
+	}()
+	return o
 }
 
 // tokenEvents counts the events with a token in them.
 func tokenEvents(b []byte) int {
-	n := 0
-	for event := range bytes.SplitSeq(b, []byte("\n\n")) {
-		if bytes.Contains(event, []byte(`"content":" `)) || bytes.Contains(event, []byte(`"text":" `)) {
-			n++
-		}
+	return bytes.Count(b, []byte(`"content":" `)) + bytes.Count(b, []byte(`"text":" `))
+}
+
+// read expects so many tokens at a time of the server.
+func (o *openedStream) read(t *testing.T, s *Server, at time.Duration, tokens int) {
+	t.Helper()
+	p := make([]byte, 1<<20)
+	n, err := o.Read(p)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return n
+	if got := tokenEvents(p[:n]); got != tokens || s.now() != at {
+		t.Errorf("%d tokens at %v, want %d at %v", got, s.now(), tokens, at)
+	}
 }
 
 func TestStreamKeepsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Config{PrefillPerToken: time.Second, DecodeStep: 7 * time.Second})
-		stream := openStream(s, &chatAPI, 10)
-		defer stream.Close()
-		p := make([]byte, 4096)
-		read := func(wantAt time.Duration, wantTokens int) {
-			t.Helper()
-			n, err := stream.Read(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := tokenEvents(p[:n]); got != wantTokens || s.now() != wantAt {
-				t.Errorf("%d tokens at %v, want %d at %v", got, s.now(), wantTokens, wantAt)
-			}
-		}
-		read(3*time.Second, 1)
-		read(10*time.Second, 1)
-		read(17*time.Second, 1)
-		// A writer that is held up gets all that is due at once, and the times
-		// of what follows are as if it had not been.
+		s := newServer(t, engine.Config{Costs: engine.Costs{PrefillToken: time.Second, Sequence: 7 * time.Second}})
+		stream := openStream(t, s, &chatAPI, 9)
+		stream.read(t, s, 3*time.Second, 1)
+		stream.read(t, s, 10*time.Second, 1)
+		stream.read(t, s, 17*time.Second, 1)
+		// A client that is held up holds up nobody: what it finds is what came
+		// meanwhile, and the times of what follows are as if it had not been.
 		time.Sleep(17 * time.Second)
-		read(34*time.Second, 2)
-		read(38*time.Second, 1)
-		time.Sleep(time.Hour)
-		read(38*time.Second+time.Hour, 4)
-		if n, err := stream.Read(p); n != 0 || err != io.EOF {
-			t.Errorf("after the end: %d bytes, %v", n, err)
+		stream.read(t, s, 34*time.Second, 1) // on its way at 24 s
+		stream.read(t, s, 34*time.Second, 1)
+		stream.read(t, s, 38*time.Second, 1)
+		time.Sleep(15 * time.Second)
+		stream.read(t, s, 53*time.Second, 1)
+		stream.read(t, s, 53*time.Second, 1)
+		stream.read(t, s, 59*time.Second, 1)
+		if err := <-stream.ended; err != nil || s.now() != 59*time.Second {
+			t.Errorf("the stream ended at %v: %v", s.now(), err)
 		}
+		synctest.Wait()
 	})
 }
 
-func TestStreamIsTheSameInAnyBuffer(t *testing.T) {
-	for _, api := range []*api{&chatAPI, &completionAPI} {
-		var whole []byte
-		for _, size := range []int{1 << 20, 1, 7, 100, 300, 512, 4096} {
-			s := New(Config{})
-			stream := openStream(s, api, 50)
-			var got []byte
-			p := make([]byte, size)
-			for {
-				n, err := stream.Read(p)
-				got = append(got, p[:n]...)
-				if err == io.EOF {
-					break
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				if size >= 4096 && !bytes.HasSuffix(p[:n], []byte("\n\n")) {
-					t.Errorf("%s: a buffer of %d bytes holds a torn event", api.object, size)
-				}
+// Who reads nothing for too long is cut off, and nobody waits for it.
+func TestClientThatReadsNothingIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}})
+		stream := openStream(t, s, &chatAPI, 1000)
+		if err := <-stream.ended; !errors.Is(err, errGone) || s.now() != rest+slowest {
+			t.Errorf("%v at %v, want %v at %v", err, s.now(), errGone, rest+slowest)
+		}
+		if got := s.total(); got.Running+got.Waiting != 0 {
+			t.Errorf("%+v", got)
+		}
+		synctest.Wait()
+	})
+}
+
+// Who reads slowly is not, however long it takes.
+func TestClientThatReadsSlowlyIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{})
+		const osl = 5000 // some 800 kB, all there at once
+		stream := openStream(t, s, &chatAPI, osl)
+		var all []byte
+		for p := make([]byte, mostAtOnce/16); ; time.Sleep(time.Second) {
+			n, err := stream.Read(p)
+			all = append(all, p[:n]...)
+			if err != nil {
+				t.Fatalf("after %d bytes and %v: %v", len(all), s.now(), err)
 			}
-			if whole == nil {
-				whole = got
-			}
-			if !bytes.Equal(got, whole) {
-				t.Errorf("%s: with a buffer of %d bytes the stream is another", api.object, size)
-			}
-			if n := tokenEvents(got); n != 50 {
-				t.Errorf("%s: %d token events, want 50", api.object, n)
+			if bytes.HasSuffix(all, []byte("[DONE]\n\n\r\n"+bodyEnd)) {
+				break
 			}
 		}
-	}
+		if err := <-stream.ended; err != nil || tokenEvents(all) != osl || s.now() < 20*slowest {
+			t.Errorf("%d tokens by %v: %v", tokenEvents(all), s.now(), err)
+		}
+		synctest.Wait()
+	})
 }
 
 func TestStreamFreesItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Config{DecodeStep: time.Second})
-		check := func(when string, running, finished, aborted int) {
+		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}, MaxSeqs: 2})
+		var streams [3]*openedStream
+		for i := range streams {
+			streams[i] = openStream(t, s, &completionAPI, 3)
+			synctest.Wait() // for it to be submitted
+		}
+		ends, leaves, queued := streams[0], streams[1], streams[2]
+		check := func(when string, running, waiting, finished, aborted int) {
 			t.Helper()
-			got := s.stats()
-			if got.Running != running || got.Finished[FinishLength] != finished || got.Finished[FinishAbort] != aborted {
-				t.Errorf("%s: %+v, want %d running, %d finished, %d aborted", when, got, running, finished, aborted)
+			synctest.Wait()
+			got, full, gone := s.total(), int(s.measured.full.Load()), int(s.measured.aborted.Load())
+			if got.Running != running || got.Waiting != waiting || full != finished || gone != aborted {
+				t.Errorf("%s: %+v, %d finished, %d aborted; want %d running, %d waiting, %d finished, %d aborted",
+					when, got, full, gone, running, waiting, finished, aborted)
 			}
 		}
-		ends, leaves := openStream(s, &completionAPI, 3), openStream(s, &completionAPI, 3)
-		check("both open", 2, 0, 0)
-		if err := leaves.Close(); err != nil {
-			t.Error(err)
-		}
-		check("one left early", 1, 0, 1)
-		p := make([]byte, 4096)
-		for range 3 {
-			if _, err := ends.Read(p); err != nil {
-				t.Fatal(err)
+		time.Sleep(1500 * time.Millisecond) // the second joins the first one after a second
+		check("two decode, one waits", 2, 1, 0, 0)
+		queued.Close()
+		check("the one that waits left", 2, 0, 0, 1)
+		leaves.Close()
+		check("one left early", 1, 0, 0, 2)
+		for _, gone := range []*openedStream{queued, leaves} {
+			if err := <-gone.ended; !errors.Is(err, errGone) {
+				t.Errorf("of a client that left: %v", err)
 			}
 		}
-		check("the other has been read", 0, 1, 1)
-		if err := ends.Close(); err != nil {
+		if s.now() != 1500*time.Millisecond {
+			t.Errorf("it is %v", s.now())
+		}
+		ends.read(t, s, 1500*time.Millisecond, 1)
+		ends.read(t, s, 1500*time.Millisecond, 1)
+		ends.read(t, s, 2*time.Second, 1)
+		if err := <-ends.ended; err != nil {
 			t.Error(err)
 		}
-		check("and closed", 0, 1, 1)
+		check("the other has been read", 0, 0, 1, 2)
 	})
 }
 
-func TestShutdownEndsWaitingRead(t *testing.T) {
+func TestShutdownEndsWaitingStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Config{PrefillPerToken: time.Hour})
-		stream := openStream(s, &chatAPI, 1)
-		go func() {
-			time.Sleep(time.Second)
-			if err := s.Shutdown(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}()
-		if n, err := stream.Read(make([]byte, 4096)); n != 0 || !errors.Is(err, errShutdown) || s.now() != time.Second {
-			t.Errorf("Read gave %d bytes and %v at %v, want %v at 1s", n, err, s.now(), errShutdown)
+		s := newServer(t, engine.Config{Costs: engine.Costs{PrefillToken: time.Hour}})
+		stream := openStream(t, s, &chatAPI, 1)
+		time.Sleep(time.Second)
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Error(err)
 		}
-		synctest.Wait()
-		// Nor does a stream go on whose events are all due.
-		if n, err := openStream(New(Config{}), &chatAPI, 1).Read(make([]byte, 4096)); n == 0 || err != nil {
-			t.Errorf("another server's stream: %d bytes, %v", n, err)
+		if err := <-stream.ended; !errors.Is(err, errShutdown) || s.now() != time.Second {
+			t.Errorf("%v at %v, want %v at 1s", err, s.now(), errShutdown)
 		}
-		time.Sleep(100 * time.Hour)
-		if n, err := stream.Read(make([]byte, 4096)); n != 0 || !errors.Is(err, errShutdown) {
-			t.Errorf("Read after Shutdown gave %d bytes and %v", n, err)
+		if err := <-openStream(t, s, &chatAPI, 1).ended; !errors.Is(err, errShutdown) {
+			t.Errorf("a stream after Shutdown: %v", err)
+		}
+		if got := s.total(); got.Running+got.Waiting != 0 {
+			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// What a client sends meanwhile is its next request, and does not end a stream.
+func TestClientMaySendItsNextRequest(t *testing.T) {
+	for _, size := range []int{1, 100, mostEarly, 3 * mostEarly} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}})
+			stream := openStream(t, s, &completionAPI, 2)
+			next := bytes.Repeat([]byte("next request "), size)[:size]
+			go stream.Write(next)
+			stream.read(t, s, rest, 1)
+			stream.read(t, s, time.Second, 1)
+			if err := <-stream.ended; err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, size)
+			for n := 0; n < size; {
+				m, err := stream.conn.Read(got[n:])
+				if err != nil {
+					t.Fatalf("after %d of %d bytes: %v", n, size, err)
+				}
+				n += m
+			}
+			if !bytes.Equal(got, next) {
+				t.Errorf("%d bytes come out as others", size)
+			}
+		})
+	}
 }
 
 func TestWordsAreDistinctAndPlain(t *testing.T) {
@@ -169,33 +243,63 @@ func TestWordsAreDistinctAndPlain(t *testing.T) {
 	}
 }
 
-func TestEventsDoNotAllocate(t *testing.T) {
-	s := New(Config{})
-	stream := openStream(s, &chatAPI, 1_000_000)
-	p := make([]byte, 4096)
-	allocs := testing.AllocsPerRun(100, func() {
-		if n, err := stream.Read(p); n == 0 || err != nil {
-			t.Fatal(n, err)
+func TestFramed(t *testing.T) {
+	for _, n := range []int{0, 1, 9, 15, 16, 255, 256, 4095, 4096, 1 << 20} {
+		data := bytes.Repeat([]byte("x"), n)
+		want := fmt.Sprintf("%x\r\n%s\r\n", n, data)
+		if n == 0 {
+			want = "" // which would end the body
 		}
-	})
-	if allocs != 0 {
-		t.Errorf("%v allocations a Read", allocs)
+		if got := string(chunkOf(data)); got != want {
+			t.Errorf("%d bytes: %.20q", n, got)
+		}
 	}
 }
 
-func BenchmarkEvent(b *testing.B) {
-	for _, api := range []*api{&chatAPI, &completionAPI} {
-		for _, size := range []int{512, 4096} {
-			b.Run(fmt.Sprintf("object=%s/buffer=%d", api.chunkObject, size), func(b *testing.B) {
-				stream := openStream(New(Config{MaxModelLen: 1 << 40}), api, b.N+1)
-				p := make([]byte, size)
-				b.ReportAllocs()
-				for stream.sent < b.N {
-					if _, err := stream.Read(p); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
+// sunk is so many streams whose clients take everything at once.
+func sunk(t testing.TB, s *Server, streams int) []engine.Event {
+	t.Helper()
+	// Datagrams that nobody reads are dropped.
+	deaf, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { deaf.Close() })
+	null, err := net.Dial("udp", deaf.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	fd := newConn(null).fd
+	var events []engine.Event
+	for range streams {
+		f := flightOf(s, &chatAPI, 1<<28, &net.TCPConn{})
+		f.conn.fd = fd
+		events = append(events, engine.Event{Request: &f.Request, Kind: engine.Token})
+	}
+	return events
+}
+
+func TestEventsDoNotAllocate(t *testing.T) {
+	s := newServer(t, engine.Config{MaxModelLen: 1 << 30})
+	events := sunk(t, s, 10)
+	if allocs := testing.AllocsPerRun(100, func() { s.tell(events) }); allocs != 0 {
+		t.Errorf("%v allocations for %d events", allocs, len(events))
+	}
+}
+
+// A step of the server: the tokens of as many streams as decode together, each
+// one a write.
+func BenchmarkTell(b *testing.B) {
+	for _, streams := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprintf("streams=%d", streams), func(b *testing.B) {
+			s := newServer(b, engine.Config{MaxModelLen: 1 << 30})
+			events := sunk(b, s, streams)
+			b.ReportAllocs()
+			for b.Loop() {
+				s.tell(events)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*streams), "ns/token")
+		})
 	}
 }

@@ -1,0 +1,142 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"moontide/trace"
+)
+
+// Load is one thing to drive. Its requests arrive evenly.
+type Load struct {
+	Kind Kind `json:"kind"`
+	// LockStep is that of [Pace].
+	LockStep    bool    `json:"lock_step"`
+	Requests    int     `json:"requests"`
+	RequestRate float64 `json:"offered_requests_per_s"`
+	ISL         int     `json:"isl"`
+	OSL         int     `json:"osl"`
+	TokenRate   float64 `json:"tokens_per_s_per_stream"`
+}
+
+// Kind is what a load is about.
+type Kind string
+
+const (
+	// Streams are requests that are all in flight at once for a while, in
+	// which the errors are measured and the work is counted.
+	Streams Kind = "streams"
+	// Sends are requests that keep coming, and end.
+	Sends Kind = "sends"
+)
+
+// Ladder is loads that grow.
+type Ladder []Load
+
+const (
+	// hold is how long all streams of a load are in flight.
+	hold = time.Second
+	// before is how long a run waits for its first request: a process that has
+	// just begun is late for what is due at once.
+	before = 100 * time.Millisecond
+	// calibrationISL is the length of a prompt where it is not what matters.
+	calibrationISL = 16
+)
+
+// streams is n streams of so many tokens a second each, all of which begin
+// within ramp.
+func streams(n int, tokenRate float64, ramp time.Duration, lockStep bool) Load {
+	return Load{
+		Kind: Streams, LockStep: lockStep, Requests: n, RequestRate: float64(n) / ramp.Seconds(), ISL: calibrationISL,
+		OSL:       max(3, int(math.Ceil(tokenRate*(ramp+hold).Seconds()))+1),
+		TokenRate: tokenRate,
+	}
+}
+
+// sends is so many requests a second, for a time, with answers of 20 tokens
+// within 0.4 seconds.
+func sends(rate float64, isl int, during time.Duration) Load {
+	return Load{Kind: Sends, Requests: int(rate * during.Seconds()), RequestRate: rate, ISL: isl, OSL: 20, TokenRate: 50}
+}
+
+// Ladders are what is driven where nothing else is said: more and more
+// streams, more and more tokens a second, each evenly phased and in lock-step,
+// more and more requests a second, and long prompts. They take about 40
+// seconds, and up to 15 more on a machine that is busy with something else.
+func Ladders() []Ladder {
+	var ladders []Ladder
+	for _, lockStep := range []bool{false, true} {
+		ladders = append(ladders,
+			Ladder{
+				streams(100, 50, 100*time.Millisecond, lockStep),
+				streams(1000, 50, 500*time.Millisecond, lockStep),
+				streams(5000, 10, 800*time.Millisecond, lockStep),
+				streams(10_800, 6.13, 1600*time.Millisecond, lockStep),
+			},
+			Ladder{
+				streams(1000, 100, 500*time.Millisecond, lockStep),
+				streams(1000, 150, 500*time.Millisecond, lockStep),
+			})
+	}
+	return append(ladders,
+		Ladder{
+			sends(250, calibrationISL, time.Second),
+			sends(1000, calibrationISL, 1500*time.Millisecond),
+			sends(2000, calibrationISL, time.Second),
+			sends(4000, calibrationISL, time.Second),
+		},
+		Ladder{sends(100, 110_000, 1500*time.Millisecond)})
+}
+
+// QuickLadders are a shadow of [Ladders], of a few seconds: they say that
+// everything works, and little of what the machine can do.
+func QuickLadders() []Ladder {
+	return []Ladder{
+		{streams(50, 20, 100*time.Millisecond, false)},
+		{streams(50, 20, 100*time.Millisecond, true)},
+		{sends(100, calibrationISL, 300*time.Millisecond)},
+	}
+}
+
+// String is the load in words.
+func (l Load) String() string {
+	if l.Kind == Sends {
+		return fmt.Sprintf("%g requests/s of %d tokens", l.RequestRate, l.ISL)
+	}
+	how := "evenly phased"
+	if l.LockStep {
+		how = "in lock-step"
+	}
+	return fmt.Sprintf("%d streams of %g tokens/s %s", l.Requests, l.TokenRate, how)
+}
+
+// Pace is that of the endpoint.
+func (l Load) Pace() Pace {
+	return Pace{TPOT: time.Duration(float64(time.Second) / l.TokenRate), LockStep: l.LockStep}
+}
+
+// lasts is how long the load takes where nothing is late.
+func (l Load) lasts() time.Duration {
+	return before + time.Duration((float64(l.Requests)/l.RequestRate+float64(l.OSL)/l.TokenRate)*float64(time.Second))
+}
+
+// rows is the load as a trace.
+func (l Load) rows() trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		for i := range l.Requests {
+			at := trace.Some(ms(before) + 1e3*float64(i)/l.RequestRate)
+			if !yield(trace.Request{Timestamp: at, InputLength: l.ISL, OutputLength: l.OSL}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// events is the tokens a second that the load asks for where it is steady.
+func (l Load) events() float64 {
+	if l.Kind == Sends {
+		return l.RequestRate * float64(l.OSL)
+	}
+	return float64(l.Requests) * l.TokenRate
+}

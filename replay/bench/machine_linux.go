@@ -1,0 +1,80 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func checkSystem() error { return nil }
+
+// cpuModel is what the kernel calls the processors.
+func cpuModel() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// monotonicAt is an instant on CLOCK_MONOTONIC, in nanoseconds. The clocks are
+// read one after the other: of several looks the one is right that was not
+// interrupted.
+func monotonicAt(instant time.Time) int64 {
+	at := int64(math.MaxInt64)
+	for range 10 {
+		var now unix.Timespec
+		since := time.Since(instant)
+		unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // every Linux has it
+		at = min(at, now.Nano()-int64(since))
+	}
+	return at
+}
+
+// processorTime is what all threads of a process have had, 0 where the process
+// is none of ours.
+func processorTime(pid int) time.Duration {
+	const schedulerClock = 2 // CPUCLOCK_SCHED; see clock_getcpuclockid(3)
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid)<<3|schedulerClock, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
+// residentMemory is what a process has in memory.
+func residentMemory(pid int) (megabytes float64) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	var size, resident int
+	if _, err := fmt.Fscan(bytes.NewReader(text), &size, &resident); err != nil {
+		return 0
+	}
+	return float64(resident) * float64(os.Getpagesize()) / (1 << 20)
+}
+
+// allProcessorTime is what all processes and the kernel have had, but for what
+// comes of interrupts, which is no process's.
+func allProcessorTime() time.Duration {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	var user, nice, system int
+	if _, err := fmt.Sscanf(string(text), "cpu %d %d %d", &user, &nice, &system); err != nil {
+		return 0
+	}
+	return time.Duration(user+nice+system) * (time.Second / 100) // USER_HZ
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// checkSystem says why this system cannot calibrate: client and endpoint need
+// a clock that they share.
+func checkSystem() error {
+	return fmt.Errorf("calibrating: on this system: %w", errors.ErrUnsupported)
+}
+
+func cpuModel() string                       { return "" }
+func monotonicAt(time.Time) int64            { return 0 }
+func processorTime(int) time.Duration        { return 0 }
+func residentMemory(int) (megabytes float64) { return 0 }
+func allProcessorTime() time.Duration        { return 0 }

@@ -1,0 +1,177 @@
+package bench_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/bench"
+)
+
+func TestOpenSweep(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "sweep")
+	record := bench.SweepRecord{Version: "v1", Command: []string{"moontide", "bench"}, Flags: []string{"--isl=3000", "--osl=150"}}
+	for _, what := range []string{"a new folder", "the same again"} {
+		if err := bench.OpenSweep(dir, record); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	writeFile(t, filepath.Join(dir, "concurrency-1", replay.RunFile), "{}")
+	for _, test := range []struct {
+		flags []string
+		want  string
+	}{
+		{[]string{"--isl=3000", "--osl=151"}, "it was begun with --osl=150, and now it is with --osl=151"},
+		{[]string{"--isl=3000"}, "it was begun with --osl=150, and now it is without"},
+		{[]string{"--osl=150", "--seed=1", "--isl=3000"}, "it was begun without, and now it is with --seed=1"},
+		{nil, "it was begun with --isl=3000 --osl=150, and now it is without"},
+	} {
+		err := bench.OpenSweep(dir, bench.SweepRecord{Flags: test.flags})
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v: %v, want %s", test.flags, err, test.want)
+		}
+	}
+	if err := bench.OpenSweep(dir, bench.SweepRecord{Version: "v2", Flags: record.Flags}); err != nil {
+		t.Errorf("another version and command go on with it: %v", err)
+	}
+}
+
+// A sweep of which no run began takes other flags: those that it was begun with
+// may have been why.
+func TestOpenSweepWithoutRuns(t *testing.T) {
+	dir := t.TempDir()
+	for _, flags := range [][]string{{"--url=ftp://a"}, {"--url=http://a"}} {
+		if err := bench.OpenSweep(dir, bench.SweepRecord{Flags: flags}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, filepath.Join(dir, "concurrency-1", replay.RunFile), "{}")
+	if err := bench.OpenSweep(dir, bench.SweepRecord{Flags: []string{"--url=http://a"}}); err != nil {
+		t.Error(err)
+	}
+	if err := bench.OpenSweep(dir, bench.SweepRecord{Flags: []string{"--url=ftp://a"}}); err == nil || !strings.Contains(err.Error(), "begun with --url=http://a") {
+		t.Error(err)
+	}
+}
+
+func TestOpenSweepRefuses(t *testing.T) {
+	full := t.TempDir()
+	writeFile(t, filepath.Join(full, "letter.txt"), "dear")
+	damaged := t.TempDir()
+	writeFile(t, filepath.Join(damaged, bench.SweepFile), "{")
+	file := filepath.Join(t.TempDir(), "file")
+	writeFile(t, file, "")
+	for dir, want := range map[string]string{full: "not empty, and holds no sweep", damaged: "reading " + damaged, file: "not a directory"} {
+		if err := bench.OpenSweep(dir, bench.SweepRecord{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leave makes a run's folder as a run leaves it.
+func leave(t *testing.T, dir string, run replay.Run, summary string) {
+	t.Helper()
+	folder, err := replay.CreateFolder(dir, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if summary != "" {
+		writeFile(t, filepath.Join(dir, replay.SummaryFile), summary)
+	}
+}
+
+// A run counts where it came to its end; else the next attempt has a folder
+// and a salt of its own, and the one that was cut short stays.
+func TestAttempt(t *testing.T) {
+	leg := bench.Leg{Name: "concurrency-8", MaxConcurrency: 8}
+	whole := replay.Run{Ended: time.Unix(1, 0), Trace: replay.Source{SHA256: "abc"}, Limits: replay.Limits{MaxConcurrency: 8}}
+	with := func(change func(*replay.Run)) replay.Run {
+		run := whole
+		change(&run)
+		return run
+	}
+	tests := []struct {
+		name    string
+		run     replay.Run
+		summary string
+		done    bool
+	}{
+		{"ended", whole, `{"completed": 80, "failed": 1, "moontide": {}}`, true},
+		{"killed", with(func(r *replay.Run) { r.Ended = time.Time{} }), "", false},
+		{"killed before its summary", whole, "", false},
+		{"its end could not be written", with(func(r *replay.Run) { r.Ended = time.Time{} }), `{"completed": 80}`, false},
+		{"stopped", with(func(r *replay.Run) { r.Stopped = true }), `{"completed": 3}`, false},
+		{"failed", with(func(r *replay.Run) { r.Failure = "disk full" }), `{"completed": 3}`, false},
+		{"nothing succeeded", whole, `{"completed": 0}`, false},
+		{"killed, of another trace", with(func(r *replay.Run) { r.Ended, r.Trace.SHA256 = time.Time{}, "x" }), "", false},
+	}
+	for _, test := range tests {
+		dir := t.TempDir()
+		first := attempt(t, leg, dir, "")
+		if want := (bench.Attempt{Dir: filepath.Join(dir, "concurrency-8"), Salt: "concurrency-8/abc"}); first != want {
+			t.Fatalf("of nothing: %+v", first)
+		}
+		leave(t, first.Dir, test.run, test.summary)
+		want := bench.Attempt{Dir: first.Dir, Salt: "s/concurrency-8/abc", Done: true}
+		if !test.done {
+			want = bench.Attempt{Dir: first.Dir + "-attempt-2", Salt: "s/concurrency-8-attempt-2/abc"}
+		}
+		if got := attempt(t, leg, dir, "s"); got != want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, want)
+		}
+		if test.done {
+			continue
+		}
+		if got := attempt(t, leg, dir, ""); got.Salt != "concurrency-8-attempt-2/abc" {
+			t.Errorf("%s: without a salt of the user's it is %q", test.name, got.Salt)
+		}
+		leave(t, want.Dir, whole, `{"completed": 80}`)
+		if got := attempt(t, leg, dir, "s"); !got.Done || got.Dir != want.Dir {
+			t.Errorf("%s, and then a whole one: %+v", test.name, got)
+		}
+	}
+}
+
+func attempt(t *testing.T, leg bench.Leg, dir, salt string) bench.Attempt {
+	t.Helper()
+	a, err := leg.Attempt(dir, salt, "abc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestAttemptRefusesOtherRuns(t *testing.T) {
+	leg := bench.Leg{Name: "concurrency-8", MaxConcurrency: 8}
+	for name, run := range map[string]replay.Run{
+		"another trace": {Ended: time.Unix(1, 0), Trace: replay.Source{SHA256: "other"}, Limits: replay.Limits{MaxConcurrency: 8}},
+		"another limit": {Ended: time.Unix(1, 0), Trace: replay.Source{SHA256: "abc"}, Limits: replay.Limits{MaxConcurrency: 9}},
+	} {
+		dir := t.TempDir()
+		leave(t, filepath.Join(dir, leg.Name), run, `{"completed": 1}`)
+		if a, err := leg.Attempt(dir, "", "abc"); err == nil || !strings.Contains(err.Error(), "other requests") {
+			t.Errorf("%s: %+v, %v", name, a, err)
+		}
+	}
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, leg.Name, replay.RunFile), "{")
+	if _, err := leg.Attempt(dir, "", "abc"); err == nil || !strings.Contains(err.Error(), replay.RunFile) {
+		t.Errorf("a damaged run.json: %v", err)
+	}
+}

@@ -1,0 +1,142 @@
+package bench_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"moontide/replay/bench"
+)
+
+func TestLegs(t *testing.T) {
+	a, b := bench.Target{Label: "a", URL: "http://a"}, bench.Target{Label: "b", URL: "http://b"}
+	tests := []struct {
+		name  string
+		sweep bench.Sweep
+		want  []bench.Leg
+	}{
+		{"ten requests for each in flight",
+			bench.Sweep{Axis: bench.Concurrency, Levels: []float64{1, 128}, Targets: []bench.Target{{}}},
+			[]bench.Leg{
+				{Name: "concurrency-1", Axis: bench.Concurrency, Level: 1, Prompts: 10, MaxConcurrency: 1},
+				{Name: "concurrency-128", Axis: bench.Concurrency, Level: 128, Prompts: 1280, MaxConcurrency: 128},
+			}},
+		{"all targets at a level, then the next",
+			bench.Sweep{Axis: bench.Concurrency, Levels: []float64{4, 2}, Prompts: 7, Targets: []bench.Target{a, b}},
+			[]bench.Leg{
+				{Name: "a-concurrency-4", Target: a, Axis: bench.Concurrency, Level: 4, Prompts: 7, MaxConcurrency: 4},
+				{Name: "b-concurrency-4", Target: b, Axis: bench.Concurrency, Level: 4, Prompts: 7, MaxConcurrency: 4},
+				{Name: "a-concurrency-2", Target: a, Axis: bench.Concurrency, Level: 2, Prompts: 7, MaxConcurrency: 2},
+				{Name: "b-concurrency-2", Target: b, Axis: bench.Concurrency, Level: 2, Prompts: 7, MaxConcurrency: 2},
+			}},
+		{"a minute at a rate, under a ceiling",
+			bench.Sweep{Axis: bench.Rate, Levels: []float64{0.01, 2.51}, Ceiling: 9, Targets: []bench.Target{a}},
+			[]bench.Leg{
+				{Name: "a-rate-0.01", Target: a, Axis: bench.Rate, Level: 0.01, Prompts: 10, MaxConcurrency: 9},
+				{Name: "a-rate-2.51", Target: a, Axis: bench.Rate, Level: 2.51, Prompts: 151, MaxConcurrency: 9},
+			}},
+	}
+	for _, test := range tests {
+		if diff := cmp.Diff(test.want, test.sweep.Legs()); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", test.name, diff)
+		}
+	}
+}
+
+// No two runs of a sweep go into one folder, nor get one salt.
+func TestLegsHaveNamesOfTheirOwn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		level := rapid.Float64Range(1e-6, 1e6)
+		s := bench.Sweep{Axis: bench.Rate, Levels: rapid.SliceOfNDistinct(level, 1, 6, rapid.ID).Draw(t, "levels")}
+		label := rapid.StringMatching(`[a-z0-9][a-z0-9._-]{0,5}`)
+		for _, l := range rapid.SliceOfNDistinct(label, 1, 4, rapid.ID).Draw(t, "labels") {
+			s.Targets = append(s.Targets, bench.Target{Label: l, URL: "http://x"})
+		}
+		names := map[string]bool{}
+		for _, leg := range s.Legs() {
+			if names[leg.Name] || strings.ContainsAny(leg.Name, "/\\ ") {
+				t.Fatalf("a second %q, or no name of a file", leg.Name)
+			}
+			names[leg.Name] = true
+		}
+	})
+}
+
+func TestParseLevels(t *testing.T) {
+	tests := []struct {
+		axis bench.Axis
+		text string
+		want []float64
+		fail string
+	}{
+		{bench.Concurrency, "1,2,4", []float64{1, 2, 4}, ""},
+		{bench.Concurrency, " 8 ", []float64{8}, ""},
+		{bench.Rate, "0.5,10", []float64{0.5, 10}, ""},
+		{bench.Concurrency, "", nil, `"" is not a whole number from 1 to 1000000`},
+		{bench.Concurrency, "1,,2", nil, `"" is not a whole number`},
+		{bench.Concurrency, "0", nil, `"0" is not a whole number`},
+		{bench.Concurrency, "1.5", nil, `"1.5" is not a whole number`},
+		{bench.Concurrency, "1000001", nil, `not a whole number from 1 to 1000000`},
+		{bench.Concurrency, "NaN", nil, `"NaN" is not a whole number`},
+		{bench.Concurrency, "2,1,2.0", nil, "2.0 is there twice"},
+		{bench.Rate, "0", nil, `"0" is not a number above 0`},
+		{bench.Rate, "-1", nil, `"-1" is not a number above 0`},
+		{bench.Rate, "inf", nil, `"inf" is not a number above 0 and up to 1000000`},
+		{bench.Rate, "NaN", nil, `"NaN" is not a number above 0`},
+		{bench.Rate, "x", nil, `"x" is not a number above 0`},
+	}
+	for _, test := range tests {
+		got, err := bench.ParseLevels(test.axis, test.text)
+		checkParsed(t, test.text, got, err, test.want, test.fail)
+	}
+	if _, err := bench.ParseLevels(bench.Concurrency, levels(1001)); err == nil || !strings.Contains(err.Error(), "more than 1000 levels") {
+		t.Errorf("1001 levels: %v", err)
+	}
+}
+
+func levels(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, bench.FormatLevel(float64(i+1)))
+	}
+	return strings.Join(all, ",")
+}
+
+func TestParseTargets(t *testing.T) {
+	tests := []struct {
+		texts []string
+		want  []bench.Target
+		fail  string
+	}{
+		{nil, []bench.Target{{}}, ""},
+		{[]string{"http://h:1"}, []bench.Target{{URL: "http://h:1"}}, ""},
+		{[]string{"new=http://h:1"}, []bench.Target{{Label: "new", URL: "http://h:1"}}, ""},
+		{[]string{"http://h:1/v1?a=b"}, []bench.Target{{URL: "http://h:1/v1?a=b"}}, ""},
+		{[]string{"a=http://h:1?x=y", "b.2=http://h:2"}, []bench.Target{{Label: "a", URL: "http://h:1?x=y"}, {Label: "b.2", URL: "http://h:2"}}, ""},
+		{[]string{"a=http://h:1", "http://h:2"}, nil, "want label=http://h:2"},
+		{[]string{"a=http://h:1", "A=http://h:2"}, nil, "two have the label A"},
+		{[]string{"a="}, nil, `"a=" names no URL`},
+		{[]string{""}, nil, `"" names no URL`},
+		{[]string{"=http://h:1"}, nil, `"" is not a label`},
+		{[]string{"../x=http://h:1"}, nil, `"../x" is not a label`},
+		{[]string{".a=http://h:1"}, nil, `".a" is not a label`},
+		{[]string{strings.Repeat("a", 41) + "=http://h:1"}, nil, "is not a label of 1 to 40"},
+	}
+	for _, test := range tests {
+		got, err := bench.ParseTargets(test.texts)
+		checkParsed(t, strings.Join(test.texts, " "), got, err, test.want, test.fail)
+	}
+}
+
+func checkParsed[T comparable](t *testing.T, text string, got []T, err error, want []T, fail string) {
+	t.Helper()
+	switch {
+	case fail == "" && (err != nil || !slices.Equal(got, want)):
+		t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+	case fail != "" && (err == nil || !strings.Contains(err.Error(), fail)):
+		t.Errorf("%q: %v, %v, want the error %q", text, got, err, fail)
+	}
+}

@@ -1,0 +1,356 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/trace"
+)
+
+// In a closed loop a request is due when there is room for it, and nothing is
+// ever held.
+func TestClosedLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{}, &memory{}
+		server.took = func(r trace.Request) time.Duration { return time.Duration(r.InputLength) * msec }
+		rows := atMS(0, 0, 0, 0, 0)
+		for i, took := range []int{30, 10, 10, 50, 10} {
+			rows[i].InputLength = took
+		}
+		runner := &Runner{Client: server, Recorder: m, MaxConcurrency: 2, Closed: true}
+		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
+			t.Fatal(err)
+		}
+		for name, f := range map[string]func(Record) time.Duration{"due": dueAt, "ready": readyAt, "sent": sentAt} {
+			equal(t, name, rowsOf(m, 5, f), 0, 0, 10*msec, 20*msec, 30*msec)
+		}
+	})
+}
+
+// Sessions still chain, and a conversation that goes on comes before one that
+// begins: with room for one, they come one after the other.
+func TestClosedLoopKeepsSessionsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
+		turn := func(session string) trace.Request {
+			return trace.Request{SessionID: session, Timestamp: trace.Some(0.0)}
+		}
+		think := turn("a")
+		think.Timestamp, think.Delay = trace.Opt[float64]{}, trace.Some(15.0)
+		rows := []trace.Request{turn("a"), turn("b"), turn("c"), turn("a"), turn("b"), turn("c"), think}
+		runner := &Runner{Client: server, Recorder: m, MaxConcurrency: 1, Closed: true}
+		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
+			t.Fatal(err)
+		}
+		// a a b(while a thinks) b, then a, whose time came meanwhile, c c
+		want := []time.Duration{0, 20 * msec, 50 * msec, 10 * msec, 30 * msec, 60 * msec, 40 * msec}
+		equal(t, "sent", rowsOf(m, 7, sentAt), want...)
+		equal(t, "due", rowsOf(m, 7, dueAt), want...)
+		equal(t, "ready", rowsOf(m, 7, readyAt), want...)
+	})
+}
+
+// What is ready when the time is up, or later, is not sent; what is in flight
+// ends.
+func TestDurationEndsTheSending(t *testing.T) {
+	for _, limit := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			server, m := &fakeServer{took: always(15 * msec)}, &memory{}
+			runner := &Runner{Client: server, Recorder: m, MaxConcurrency: limit, Duration: 30 * msec}
+			began := time.Now()
+			tally, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 10, 29, 30, 31, 3_600_000)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, took := []time.Duration{0, 10 * msec, 29 * msec}, 44*msec
+			if limit == 1 {
+				want, took = []time.Duration{0, 15 * msec}, 30*msec // the next slot is free as the time is up
+			}
+			equal(t, "sent", rowsOf(m, len(m.records), sentAt), want...)
+			if !tally.TimeUp || tally.Stopped || tally.Sent != len(want) || tally.Failed != 0 || time.Since(began) != took {
+				t.Errorf("limit %d: %+v after %v", limit, tally, time.Since(began))
+			}
+		})
+	}
+}
+
+// A gap of the trace is not waited for beyond the time.
+func TestDurationEndsInAGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		runner := &Runner{Client: &fakeServer{took: always(10 * msec)}, Recorder: &memory{}, Duration: 30 * msec}
+		tally, err := runner.Run(t.Context(), trace.FromSlice(atMS(0, 3_600_000)))
+		if err != nil || !tally.TimeUp || tally.Sent != 1 || time.Since(began) != 30*msec {
+			t.Errorf("%+v, %v after %v", tally, err, time.Since(began))
+		}
+	})
+}
+
+// A trace that is over before the time is up is over.
+func TestDurationLeavesShorterRunsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
+		began := time.Now()
+		tally, err := (&Runner{Client: server, Recorder: m, Duration: time.Hour}).Run(t.Context(), trace.FromSlice(atMS(0, 20)))
+		if err != nil || tally.TimeUp || tally.Sent != 2 || time.Since(began) != 30*msec {
+			t.Errorf("%+v, %v after %v", tally, err, time.Since(began))
+		}
+	})
+}
+
+func TestTooManyErrorsEndTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
+		server.class = func(r trace.Request) Class {
+			if r.InputLength%2 == 0 {
+				return HTTPError
+			}
+			return OK
+		}
+		rows := atMS(0, 20, 40, 55, 60, 80, 100)
+		for i := range rows {
+			rows[i].InputLength = i
+		}
+		tally, err := (&Runner{Client: server, Recorder: m, MaxErrors: 2}).Run(t.Context(), trace.FromSlice(rows))
+		// Rows 0 and 2 failed, the latter at 50 ms.
+		if !errors.Is(err, ErrTooManyErrors) || err.Error() != "too many requests failed: 2" || tally.Sent != 3 || tally.Failed != 2 || !tally.Stopped || len(m.records) != 3 {
+			t.Errorf("%+v, %v", tally, err)
+		}
+		_, err = (&Runner{Client: server, Recorder: m, MaxErrors: 5}).Run(t.Context(), trace.FromSlice(rows))
+		if err != nil {
+			t.Error(err)
+		}
+		// The slot that the last failure leaves is not used.
+		for i := range rows {
+			rows[i].Timestamp.Value = 0
+		}
+		tally, _ = (&Runner{Client: server, Recorder: m, MaxErrors: 2, MaxConcurrency: 1, Closed: true}).Run(t.Context(), trace.FromSlice(rows))
+		if tally.Sent != 3 || tally.Failed != 2 || !tally.Stopped {
+			t.Errorf("in a closed loop: %+v", tally)
+		}
+	})
+}
+
+// busyServer refuses each row as often as refusals says.
+type busyServer struct {
+	fakeServer
+	status   int
+	after    time.Duration
+	mu       sync.Mutex
+	refusals map[int]int
+	again    []time.Duration // when a request was prepared again
+	start    time.Time
+}
+
+func (s *busyServer) Prepare(r trace.Request, row int) (Call, error) { return busyCall{s, r, row}, nil }
+
+func (s *busyServer) PrepareAgain(r trace.Request, row int) (Call, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.again = append(s.again, time.Since(s.start))
+	return busyCall{s, r, row}, nil
+}
+
+type busyCall struct {
+	server *busyServer
+	r      trace.Request
+	row    int
+}
+
+func (c busyCall) Send(ctx context.Context) Outcome {
+	s := c.server
+	s.mu.Lock()
+	refuse := s.refusals[c.row] > 0
+	s.refusals[c.row]--
+	s.mu.Unlock()
+	o := fakeCall{&s.fakeServer, c.r}.Send(ctx)
+	if refuse {
+		o.First, o.Last, o.Counts = time.Time{}, time.Time{}, Counts{}
+		o.Class, o.Status, o.RetryAfter = HTTPError, s.status, s.after
+	}
+	return o
+}
+
+// A refused request is sent again when the server says, or after pauses that
+// double. All instants are of the last time, and the wait was no lateness of the
+// client.
+func TestRetry(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status, refusals, retries int
+		after, wantReady          time.Duration
+		wantRetries               int
+		wantClass                 Class
+	}{
+		"never asked to":       {429, 1, 0, time.Second, 0, 0, HTTPError},
+		"as the server says":   {429, 2, 3, 5 * time.Second, 10*time.Second + 20*msec, 2, OK},
+		"unavailable":          {503, 1, 3, 5 * time.Second, 5*time.Second + 10*msec, 1, OK},
+		"pauses that double":   {503, 3, 3, 0, 7*time.Second + 30*msec, 3, OK},
+		"not often enough":     {429, 3, 2, time.Second, 2*time.Second + 20*msec, 2, HTTPError},
+		"another error":        {500, 1, 3, time.Second, 0, 0, HTTPError},
+		"longer than patience": {429, 1, 3, time.Hour, 0, 0, HTTPError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, m := &busyServer{status: tc.status, after: tc.after, refusals: map[int]int{0: tc.refusals}, start: time.Now()}, &memory{}
+				server.took = always(10 * msec)
+				rows := atMS(0, 1)
+				rows[0].SessionID, rows[1].SessionID = "s", "s" // a later turn waits for the last answer
+				runner := &Runner{Client: server, Recorder: m, Retries: tc.retries}
+				tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
+				if err != nil {
+					t.Fatal(err)
+				}
+				rec := m.records[0]
+				if rec.Due != 0 || rec.Ready != tc.wantReady || rec.Sent.Value != tc.wantReady || rec.Done != tc.wantReady+10*msec || rec.ClientLag() != trace.Some(time.Duration(0)) {
+					t.Errorf("due %v, ready %v, sent %v, done %v", rec.Due, rec.Ready, rec.Sent.Value, rec.Done)
+				}
+				if rec.Retries != tc.wantRetries || rec.Class != tc.wantClass || tally.Failed != len(rec.Class)/6 {
+					t.Errorf("%d retries, class %q, %+v", rec.Retries, rec.Class, tally)
+				}
+				if rec.Class == OK && m.records[1].Sent.Value != rec.Done {
+					t.Errorf("the turn behind it was sent at %v", m.records[1].Sent.Value)
+				}
+				for _, at := range server.again {
+					if at > tc.wantReady-respell {
+						t.Errorf("prepared again at %v, to be sent at %v", at, tc.wantReady)
+					}
+				}
+			})
+		})
+	}
+}
+
+// When sending is over, a request that waits to be sent again is not.
+func TestRetryEndsWithTheSending(t *testing.T) {
+	for _, how := range []string{"drained", "cancelled", "time is up"} {
+		synctest.Test(t, func(t *testing.T) {
+			server, m := &busyServer{status: 429, after: time.Minute, refusals: map[int]int{0: 1}}, &memory{}
+			server.took = always(10 * msec)
+			drain := make(chan struct{})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			runner := &Runner{Client: server, Recorder: m, Retries: 1, Drain: drain}
+			want := time.Second
+			switch how {
+			case "drained":
+				time.AfterFunc(time.Second, func() { close(drain) })
+			case "cancelled":
+				time.AfterFunc(time.Second, cancel)
+			default:
+				runner.Duration, want = 30*time.Second, 10*msec // it would come too late: nothing is left to wait for
+			}
+			began := time.Now()
+			tally, err := runner.Run(ctx, trace.FromSlice(atMS(0)))
+			if rec := m.records[0]; err != nil || rec.Class != HTTPError || rec.Retries != 0 || rec.Done != 10*msec || tally.Sent != 1 || time.Since(began) != want {
+				t.Errorf("%s: %+v, %v, %+v after %v", how, tally, err, rec, time.Since(began))
+			}
+		})
+	}
+}
+
+// In virtual time these rules are the same ones.
+func TestVirtualRunnerKeepsTheRulesOfARun(t *testing.T) {
+	for seed := range uint64(80) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		rows := anyRows(random, 150)
+		closed := seed%2 == 0
+		if closed {
+			rows, _ = trace.Collect(trace.AtOnce(trace.FromSlice(rows)))
+		}
+		times := make([]time.Duration, len(rows))
+		for i := range times {
+			times[i] = time.Duration(1 + random.Int64N(4e9))
+		}
+		took := func(r trace.Request) time.Duration { return times[r.InputLength-1] }
+		class := func(r trace.Request) Class {
+			if r.InputLength%29 == 0 {
+				return Timeout
+			}
+			return OK
+		}
+		plan, err := Scan(trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		duration := []time.Duration{0, 20 * time.Second, 60 * time.Second}[seed%3]
+		limit := []int{1, 3, 20}[seed/3%3]
+		var inReal, inVirtual memory
+		var real Tally
+		synctest.Test(t, func(t *testing.T) {
+			runner := &Runner{
+				Client: &fakeServer{took: took, class: class}, Recorder: &inReal,
+				MaxConcurrency: limit, Closed: closed, Duration: duration, Sessions: &plan.Sessions,
+			}
+			if real, err = runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
+				t.Fatal(err)
+			}
+		})
+		v := VirtualRunner{
+			Model: &fakeModel{took: took, class: class}, Recorder: &inVirtual,
+			MaxConcurrency: limit, Closed: closed, Duration: duration, Sessions: &plan.Sessions,
+		}
+		tally, err := v.Run(t.Context(), trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if real.TimeUp { // how many rows were read by then is left open
+			real.Skipped, tally.Skipped = 0, 0
+		}
+		real.Start = time.Time{}
+		if tally != real || tally.Sent == 0 || duration == 0 && tally.Sent+tally.Skipped != len(rows) {
+			t.Errorf("seed %d: %+v, in real time %+v", seed, tally, real)
+		}
+		if diff := cmp.Diff(inReal.records, inVirtual.records); diff != "" {
+			t.Fatalf("seed %d, -real +virtual:\n%s", seed, diff)
+		}
+		for _, rec := range slices.Collect(maps.Values(inVirtual.records)) {
+			if closed && rec.Due != rec.Ready || duration > 0 && rec.Ready >= duration {
+				t.Fatalf("seed %d: %+v", seed, rec)
+			}
+		}
+	}
+}
+
+// Sessions that are over are forgotten, whether their turns failed or not.
+func TestFinishedSessionsAreForgotten(t *testing.T) {
+	for _, failing := range []bool{false, true} {
+		random := rand.New(rand.NewPCG(7, 7))
+		var rows []trace.Request
+		for i := range 2000 {
+			rows = append(rows, trace.Request{
+				InputLength: i, SessionID: fmt.Sprint(i/20*10 + random.IntN(10)), Timestamp: trace.Some(float64(100 * i)),
+			})
+		}
+		plan, err := Scan(trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSchedule(0, rules{})
+		most := 0
+		for i, r := range rows {
+			now := msToDuration(r.Timestamp.Value)
+			s.add(job{req: r, row: i, last: plan.Sessions.last.has(i)})
+			for turn, ok := s.toPrepare(now); ok; turn, ok = s.toPrepare(now) {
+				s.takeTurn()
+				s.push(turn)
+			}
+			for j, _, ok := s.next(now); ok; j, _, ok = s.next(now) {
+				s.ended(j, now, !failing || j.row%3 > 0)
+			}
+			most = max(most, len(s.sessions))
+		}
+		if len(s.sessions) != 0 || most > 20 || failing != (s.skipped > 0) {
+			t.Errorf("%d sessions at the end, %d at most, %d turns skipped", len(s.sessions), most, s.skipped)
+		}
+	}
+}

@@ -1,0 +1,363 @@
+package openai
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"moontide/replay"
+	"moontide/replay/openai/poll"
+)
+
+// fed is an answer that arrived in pieces, a second each, and then ended.
+func fed(pieces [][]byte, end error) *answer {
+	a := &answer{}
+	at := poll.Arrival{Time: time.Unix(1e9, 0), Kernel: true}
+	for _, piece := range pieces {
+		at.Time = at.Add(time.Second)
+		// What arrived is gone after the call.
+		passing := slices.Clone(piece)
+		if a.feed(passing, at) == over {
+			return a
+		}
+		for i := range passing {
+			passing[i] = '"'
+		}
+	}
+	at.Time = at.Add(time.Second)
+	a.end(end, at)
+	return a
+}
+
+// verdict is all that is known of an answer but when it arrived.
+func (a *answer) verdict() string {
+	class, err := a.judge(nil)
+	return fmt.Sprintf("%q %v, %d gaps, first %t, status %d, counts %v, whole %t, text %q",
+		class, err, a.stream.gaps.n, !a.stream.first.IsZero(), a.head.status, a.stream.counts, a.whole, a.text)
+}
+
+// cutAt cuts b in pieces of the sizes that sizes holds, over and over.
+func cutAt(b, sizes []byte) (pieces [][]byte) {
+	for i := 0; len(b) > 0; i++ {
+		size := 1
+		if len(sizes) > 0 {
+			size += int(sizes[i%len(sizes)])
+		}
+		size = min(size, len(b))
+		pieces, b = append(pieces, b[:size]), b[size:]
+	}
+	return pieces
+}
+
+// saidByServers are answers, sound and not, from which fuzzing starts.
+func saidByServers() (all []string) {
+	for _, body := range []string{
+		complete, role + complete, tide + finish, tide + tide[:20], tide + "data: {{\n\n", ": ping\n\n" + tide + "data:\n\n" + theEnd,
+		strings.ReplaceAll(complete, "\n", "\r\n"), strings.ReplaceAll(complete, "\n", "\r"),
+		tide + `data: {"error":{"message":"out of memory"}}` + "\n\n", tide + "error: {\"message\":\"no\"}\n\n" + theEnd,
+		tide + finish + "event: error\r\n: no\r\n: room\n\n" + theEnd, tide + "event: error\r: no\r\r", tide + "event: error\n: no\n" + theEnd, tide + "data: [DONE]", "data: {\"choices\":[\ndata: {\"text\":\"a\"}]}\n\n" + theEnd,
+	} {
+		all = append(all,
+			streamed+inChunk(body)+lastChunk,
+			streamed+inChunk(body[:len(body)/2])+inChunk(body[len(body)/2:])+"0;x=y\r\nA: b\r\n\r\n",
+			untilEnd+body,
+			answerOf("200 OK", "text/event-stream", body),
+			streamed+inChunk(body)+"zz\r\n",
+			answerOf("429 Slow Down", "application/json", `{"error":"busy"}`)+body,
+		)
+	}
+	return append(all, "HTTP/1.1 100 Continue\r\n\r\n"+streamed+inChunk(complete)+lastChunk, "220 mail\r\n", "HTTP/1.1 204 No\r\n\r\n")
+}
+
+// Wherever the network cuts an answer, it is the same answer.
+func FuzzAnswer(f *testing.F) {
+	for i, text := range saidByServers() {
+		f.Add([]byte(text), []byte{byte(i), 0, 7}, i%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, text, sizes []byte, reset bool) {
+		end := io.EOF
+		if reset {
+			end = os.ErrDeadlineExceeded
+		}
+		want := fed([][]byte{text}, end)
+		got := fed(cutAt(text, sizes), end)
+		// Of what is over, the rest may not have been fed.
+		if want.phase != over || got.phase != over {
+			t.Fatal("not over")
+		}
+		if got, want := agree(got), agree(want); got != want {
+			t.Errorf("%q in pieces of %v is\n%s, whole it is\n%s", text, sizes, got, want)
+		}
+	})
+}
+
+// agree is the verdict as far as it does not depend on the cuts. An answer is
+// looked at no further than to its end, so that what lies behind is seen only
+// if it came along. An error text shows no more of a head than had arrived.
+func agree(a *answer) string {
+	a.whole = false
+	var malformed errHead
+	if errors.As(a.cause, &malformed) {
+		a.cause = errHead{errors.New("malformed")}
+	}
+	return a.verdict()
+}
+
+// Of every answer that servers give, each way to cut it in two is the same.
+func TestEveryCutInTwo(t *testing.T) {
+	t.Parallel()
+	for _, text := range saidByServers() {
+		want := agree(fed([][]byte{[]byte(text)}, io.EOF))
+		for cut := range text {
+			if got := agree(fed([][]byte{[]byte(text[:cut]), []byte(text[cut:])}, io.EOF)); got != want {
+				t.Errorf("%q cut at %d is\n%s, whole it is\n%s", text, cut, got, want)
+			}
+		}
+	}
+}
+
+// The instants are those of the pieces that completed the events, and gaps
+// are between neighbours, however large.
+func TestInstants(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		gaps := rapid.SliceOfN(rapid.Int64Range(0, int64(7*time.Hour)), 0, 50).Draw(t, "gaps")
+		a := &answer{}
+		at := poll.Arrival{Time: time.Unix(1e9, 0), Kernel: true}
+		start := at.Time
+		a.feed([]byte(streamed), at)
+		a.feed([]byte(inChunk(role+tide)), at)
+		var want []time.Duration
+		for _, gap := range gaps {
+			at.Time = at.Add(time.Duration(gap))
+			want = append(want, time.Duration(gap))
+			a.feed([]byte(inChunk(tide)), at)
+		}
+		if got := a.stream.gaps.durations(); !slices.Equal(got, want) {
+			t.Fatalf("gaps %v, want %v", got, want)
+		}
+		if !a.stream.first.Equal(start) || !a.stream.last.Equal(at.Time) || a.stream.foreign {
+			t.Fatalf("first %v, last %v, foreign %v", a.stream.first, a.stream.last, a.stream.foreign)
+		}
+	})
+}
+
+// Segments of the network may overtake each other; tokens cannot.
+func TestTimeDoesNotGoBack(t *testing.T) {
+	t.Parallel()
+	var s stream
+	start := time.Now()
+	for _, at := range []int{5, 3, 9, 9, 8, 10} {
+		s.token(poll.Arrival{Time: start.Add(time.Duration(at)), Kernel: true})
+	}
+	if want := []time.Duration{0, 4, 0, 0, 1}; !slices.Equal(s.gaps.durations(), want) || s.last.Sub(s.first) != 5 {
+		t.Errorf("gaps %v, %v in all", s.gaps.durations(), s.last.Sub(s.first))
+	}
+}
+
+// Chunks that came with one read are blurred by what they can have waited, and
+// by no more than the time since the read before.
+func TestBlur(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for name, tc := range map[string]struct {
+		chunks int // of the last of three reads, 10 ms apart
+		unread time.Duration
+		want   time.Duration
+	}{
+		"one chunk a read":            {1, time.Hour, 0},
+		"sent together, read at once": {3, ms / 5, ms / 5},
+		"read late":                   {2, 7 * ms, 7 * ms},
+		"read very late":              {4, time.Hour, 10 * ms},
+	} {
+		a := &answer{}
+		start := time.Now()
+		a.feed([]byte(streamed), poll.Arrival{Time: start, Kernel: true})
+		for i, chunks := range []int{1, 1, tc.chunks} {
+			at := poll.Arrival{Time: start.Add(time.Duration(i) * 10 * ms), Kernel: true, Unread: tc.unread}
+			a.feed([]byte(inChunk(strings.Repeat(tide, chunks))), at)
+		}
+		if a.stream.blur != tc.want {
+			t.Errorf("%s: blur of %v, want %v", name, a.stream.blur, tc.want)
+		}
+	}
+	// In the first read there is nothing before.
+	a := &answer{}
+	a.feed([]byte(streamed+inChunk(tide+tide)), poll.Arrival{Time: time.Now(), Kernel: true, Unread: ms})
+	if a.stream.blur != ms {
+		t.Errorf("blur of %v", a.stream.blur)
+	}
+}
+
+// One instant that is the client's makes those of the answer the client's.
+func TestForeignInstants(t *testing.T) {
+	t.Parallel()
+	for _, kernel := range [][]bool{{true, true}, {false, true}, {true, false}} {
+		var s stream
+		for _, k := range kernel {
+			s.token(poll.Arrival{Time: time.Now(), Kernel: k})
+		}
+		if s.foreign != !(kernel[0] && kernel[1]) {
+			t.Errorf("kernel %v: foreign is %v", kernel, s.foreign)
+		}
+	}
+}
+
+// An event costs no allocation, whatever server it is of, and a stream keeps
+// next to nothing.
+func TestNoAllocationForAnEvent(t *testing.T) {
+	for _, kind := range answers[:2] {
+		a := &answer{}
+		at := poll.Arrival{Time: time.Now(), Kernel: true}
+		a.feed([]byte(streamed), at)
+		event := []byte(inChunk(string(kind.stream(1))))
+		a.stream.gaps.bytes = make([]byte, 0, 1<<10)
+		if n := testing.AllocsPerRun(100, func() { a.feed(event, at) }); n > 0 {
+			t.Errorf("%s: %v allocations", kind.name, n)
+		}
+		if a.stream.gaps.n != 100 {
+			t.Errorf("%s: %d gaps", kind.name, a.stream.gaps.n)
+		}
+		if kept := cap(a.text) + cap(a.events.line) + cap(a.events.data); kept > 0 {
+			t.Errorf("%s: %d bytes kept", kind.name, kept)
+		}
+	}
+}
+
+// A glance sees what decoding does, or does not claim to.
+func FuzzGlance(f *testing.F) {
+	for _, text := range eventsSeen {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { checkGlance(t, data) })
+}
+
+func checkGlance(t interface {
+	Errorf(string, ...any)
+}, data []byte) {
+	got, ok := glanceAt(data)
+	if !ok {
+		return
+	}
+	var c chunk
+	if err := c.decode(bytes.Clone(data)); err != nil {
+		t.Errorf("%q does not decode: %v", data, err)
+		return
+	}
+	_, failed := c.failure()
+	want := glance{token: c.hasToken(), finished: c.finished()}
+	if got != want || failed || c.Usage != nil || len(c.Timings) > 0 && string(c.Timings) != "null" {
+		t.Errorf("%q is %+v at a glance and %+v decoded, failed %v, usage %v", data, got, want, failed, c.Usage)
+	}
+}
+
+// Events put together from what may be in them, with a byte changed here and
+// there.
+func TestGlanceAgreesWithDecoding(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		data := []byte(rapid.SampledFrom(eventsSeen).Draw(t, "event"))
+		for range rapid.IntRange(0, 3).Draw(t, "changes") {
+			at := rapid.IntRange(0, len(data)-1).Draw(t, "at")
+			switch rapid.IntRange(0, 2).Draw(t, "how") {
+			case 0:
+				data[at] = rapid.SampledFrom([]byte(`{}[]",:\ 0-.eEtfn`+"\n\x00\xff")).Draw(t, "byte")
+			case 1:
+				data = slices.Delete(data, at, at+1)
+			default:
+				other := rapid.SampledFrom(eventsSeen).Draw(t, "other")
+				from := rapid.IntRange(0, len(other)-1).Draw(t, "from")
+				data = slices.Insert(data, at, []byte(other[from:min(from+9, len(other))])...)
+			}
+			if len(data) == 0 {
+				return
+			}
+		}
+		checkGlance(t, data)
+	})
+}
+
+// eventsSeen are events as engines send them.
+var eventsSeen = []string{
+	// vLLM
+	`{"id":"cmpl-6a3f","object":"text_completion","created":1732175000,"model":"m","choices":[{"index":0,"text":" tide","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}`,
+	`{"id":"chatcmpl-6a3f","object":"chat.completion.chunk","created":1732175000,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null}`,
+	`{"id":"chatcmpl-6a3f","object":"chat.completion.chunk","created":1732175000,"model":"m","choices":[{"index":0,"delta":{"content":" \"tide\"\n"},"logprobs":null,"finish_reason":null,"token_ids":null}]}`,
+	`{"id":"chatcmpl-6a3f","choices":[{"index":0,"delta":{"content":""},"logprobs":null,"finish_reason":"length","stop_reason":null}]}`,
+	`{"id":"chatcmpl-6a3f","choices":[{"index":0,"delta":{"content":""},"logprobs":null,"finish_reason":"abort","stop_reason":null}],"error":{}}`,
+	`{"id":"chatcmpl-6a3f","choices":[],"usage":{"prompt_tokens":7,"total_tokens":12,"completion_tokens":5,"prompt_tokens_details":null}}`,
+	// SGLang
+	`{"id":"36b4","object":"chat.completion.chunk","created":1732175000,"model":"m","choices":[{"index":0,"delta":{"role":null,"content":null,"reasoning_content":"hm","tool_calls":null},"logprobs":null,"finish_reason":null,"matched_stop":null}],"usage":null}`,
+	`{"id":"36b4","choices":[{"index":0,"delta":{"role":null,"content":null,"reasoning_content":null,"tool_calls":null},"finish_reason":"length","matched_stop":null}],"usage":null}`,
+	// TensorRT-LLM, Dynamo
+	`{"id":"cmpl-1","object":"text_completion","created":1732175000,"model":"m","choices":[{"index":0,"text":"tide","token_ids":[1,2],"logprobs":null,"context_logits":null,"finish_reason":null,"stop_reason":null,"disaggregated_params":null}],"usage":null,"prompt_token_ids":null}`,
+	`{"id":"d","choices":[{"index":0,"delta":{"content":"tide","function_call":null,"tool_calls":null,"role":"assistant","refusal":null,"reasoning_content":null},"finish_reason":null,"logprobs":null}],"created":1732175000,"model":"m","service_tier":null,"system_fingerprint":null,"object":"chat.completion.chunk","usage":null,"nvext":{"worker_id":{"prefill":1}}}`,
+	// llama.cpp
+	`{"choices":[{"finish_reason":null,"index":0,"delta":{"content":" tide"}}],"created":1732175000,"id":"c","model":"m","system_fingerprint":"b6000","object":"chat.completion.chunk"}`,
+	`{"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"usage":{"completion_tokens":5},"timings":{"prompt_n":1,"prompt_ms":-0.5e+3,"x":[]}}`,
+	// others
+	`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\": 1}"}}]}}]}`,
+	`{"choices":[{"delta":{"reasoning":"hm","content":""}},{"text":"\\"}]}`,
+	`{"error":{"message":"out of memory"}}`, `{"error":null,"choices":null}`, `{"choices":[{"delta":null,"text":[]}]}`,
+	` { "choices" : [ { "text" : [ ] , "text2" : true } ] , "x" : false } `, `{"Choices":[{"text":"a"}]}`, `{"\u0063hoices":[{"text":"a"}]}`,
+	`{"id":"backslash","choices":[{"index":0,"text":"C:\\","delta":{"content":"\\\""},"finish_reason":null}]}`,
+	`{"choices":[{"delta":{"content":"a"},"delta":{"content":""}}]}`, `{"choices":[{"delta":{"content":"a","content":""}}]}`,
+	`{"choices":[{"text":"a","text":""}]}`, `{"choices":[{"finish_reason":"stop","finish_reason":null}]}`,
+	`{"choices":[{"text":"a","finish_reason":"abort"}]}`, `{"choices":[{"text":"a","finish_reason":"eos"}]}`, `{"choices":[{"finish_reason":["stop"]}]}`,
+	`{"choices":[{"text":"a"}],"choices":[]}`, `{}`, `[]`, `null`, `"hello"`, `{"choices":[{"text":"a"}]}}`, `{"x":01}`, `{"x":1.}`, `{"x":-}`, `{"x":1e}`, `{"x":"\`,
+	`{"x":` + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `}`,
+}
+
+// The usual events need no decoding.
+func TestAGlanceIsEnough(t *testing.T) {
+	t.Parallel()
+	for _, text := range eventsSeen {
+		_, ok := glanceAt([]byte(text))
+		unusual := strings.Contains(text, `usage":{`) || strings.Contains(text, `timings":{`) || strings.Contains(text, `error":{`)
+		if strings.HasPrefix(text, `{"id"`) && ok == unusual {
+			t.Errorf("%s: ok is %v", text, ok)
+		}
+	}
+}
+
+// Of the text of an error no more is kept than an error needs.
+func TestLongErrorIsCut(t *testing.T) {
+	t.Parallel()
+	text := []byte("HTTP/1.1 500 Oh\r\n\r\n" + strings.Repeat("x", 4*maxAside))
+	for _, size := range []byte{255, 99} {
+		if a := fed(cutAt(text, []byte{size}), io.EOF); len(a.text) != maxAside || a.whole {
+			t.Errorf("%d bytes are kept, whole %t", len(a.text), a.whole)
+		}
+	}
+	if a := fed([][]byte{text}, io.EOF); len(a.text) != maxAside {
+		t.Errorf("%d bytes are kept", len(a.text))
+	}
+}
+
+// What was said before an answer ended stays so, whatever ended it.
+func TestEndsOfAnswers(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]map[error]replay.Class{
+		"":                               {io.EOF: replay.Connect, os.ErrDeadlineExceeded: replay.Connect},
+		streamed + inChunk(tide):         {io.EOF: replay.Truncated, os.ErrDeadlineExceeded: replay.Truncated},
+		streamed + inChunk(complete):     {io.EOF: replay.OK, os.ErrDeadlineExceeded: replay.OK},
+		untilEnd + tide + finish:         {io.EOF: replay.OK, os.ErrDeadlineExceeded: replay.Truncated},
+		streamed + inChunk(tide+finish):  {io.EOF: replay.Truncated, os.ErrDeadlineExceeded: replay.Truncated},
+		"HTTP/1.1 503 No\r\n\r\nbusy":    {io.EOF: replay.HTTPError, os.ErrDeadlineExceeded: replay.HTTPError},
+		untilEnd + tide + "data: [DONE]": {io.EOF: replay.OK, os.ErrDeadlineExceeded: replay.OK},
+	} {
+		for end, class := range want {
+			if got, err := fed([][]byte{[]byte(text)}, end).judge(nil); got != class {
+				t.Errorf("%q that ends with %v is %q (%v), want %q", text, end, got, err, class)
+			}
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package openai
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// Who asks is told of each token chunk, of nothing else, with its row, and not
+// of those of a probe.
+func TestOnToken(t *testing.T) {
+	t.Parallel()
+	told := map[int][]string{}
+	word := func(text string) string {
+		return fmt.Sprintf(`data: {"choices":[{"index":0,"text":"%s"}]}`, text) + "\n\n"
+	}
+	c := client(t, serve(t, func(p *peer) {
+		for {
+			if r, _ := p.request(); r == nil {
+				return
+			}
+			p.say(streamed, inChunk(word("a")+word("")), inChunk(": ping\n\n"+word("b")), inChunk(finish+tokens+theEnd)+lastChunk)
+		}
+	}).url, func(cfg *Config) {
+		cfg.OnToken = func(row int, data []byte) { told[row] = append(told[row], string(data)) }
+	})
+	if o := c.probe(context.Background(), c.servers[0], 3); o.Error != "" {
+		t.Fatal(o.Error)
+	}
+	if len(told) > 0 {
+		t.Errorf("of a probe it is told %v", told)
+	}
+	for _, n := range []int{7, 0} {
+		call, err := c.Prepare(row, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantOK(t, call.Send(context.Background()), 2)
+	}
+	want := []string{`{"choices":[{"index":0,"text":"a"}]}`, `{"choices":[{"index":0,"text":"b"}]}`}
+	if len(told) != 2 || !slices.Equal(told[7], want) || !slices.Equal(told[0], want) {
+		t.Errorf("it is told %v", told)
+	}
+}

@@ -1,0 +1,448 @@
+//go:build linux
+
+package poll
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	// The kernel begins to stamp a moment after it was asked to.
+	if _, err := stampAll(); err != nil {
+		panic(err)
+	}
+	for tries := 0; !stampsCome() && tries < 10_000; tries++ {
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// stampsCome reports whether the kernel stamps what comes in.
+func stampsCome() bool {
+	l, err := New()
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer ln.Close()
+	c, peer, err := connect(l, ln)
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+	defer peer.Close()
+	peer.Write([]byte("x"))
+	h := &collector{want: 1}
+	c.Exchange(context.Background(), h, later)
+	return h.at[0].Kernel
+}
+
+// listener is a server whose ends of connections the tests play.
+func listener(t *testing.T) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+func loop(t *testing.T) *Loop {
+	t.Helper()
+	l, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// pair is a connection of the loop and its other end.
+func pair(t *testing.T, l *Loop, ln net.Listener) (*Conn, *net.TCPConn) {
+	t.Helper()
+	c, peer, err := connect(l, ln)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); peer.Close() })
+	return c, peer
+}
+
+func connect(l *Loop, ln net.Listener) (*Conn, *net.TCPConn, error) {
+	raw, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := l.Adopt(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	peer, err := ln.Accept()
+	if err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	return c, peer.(*net.TCPConn), nil
+}
+
+// collector wants so many bytes.
+type collector struct {
+	want      int
+	got       []byte
+	at        []Arrival
+	ended     error
+	onArrival func(c *Conn)
+}
+
+func (h *collector) Arrived(c *Conn, b []byte, at Arrival) bool {
+	if h.onArrival != nil {
+		h.onArrival(c)
+	}
+	h.got, h.at = append(h.got, b...), append(h.at, at)
+	return len(h.got) >= h.want
+}
+
+func (h *collector) Ended(err error, at Arrival) { h.ended, h.at = err, append(h.at, at) }
+
+var later = time.Now().Add(time.Hour)
+
+func TestExchange(t *testing.T) {
+	t.Parallel()
+	c, peer := pair(t, loop(t), listener(t))
+	for range 3 { // of the same connection
+		h := &collector{want: 6}
+		go func() {
+			io.ReadFull(peer, make([]byte, 11))
+			peer.Write([]byte("answer"))
+		}()
+		before := time.Now()
+		sent, wrote, err := c.Exchange(context.Background(), h, later, []byte("the "), nil, []byte("request"))
+		if !wrote || err != nil || string(h.got) != "answer" || h.ended != nil {
+			t.Fatalf("wrote %t, %v, got %q, ended %v", wrote, err, h.got, h.ended)
+		}
+		if at := h.at[0]; !at.Kernel || sent.Before(before) || at.Before(sent) || at.After(time.Now()) {
+			t.Errorf("arrived %v, kernel %t, sent %v, before %v", at.Time, at.Kernel, sent, before)
+		}
+		if !c.Alive() {
+			t.Error("it is dead")
+		}
+	}
+	if n := c.loop.Delays().Count(); n != 3 {
+		t.Errorf("%d delays of 3 reads", n)
+	}
+}
+
+// An instant is that of the arrival however late the read is.
+func TestInstantsAreTheKernels(t *testing.T) {
+	t.Parallel()
+	l, ln := loop(t), listener(t)
+	one, onePeer := pair(t, l, ln)
+	two, twoPeer := pair(t, l, ln)
+	var written time.Time
+	blocks := &collector{want: 1, onArrival: func(*Conn) {
+		// The thread is here, so it can read the other no sooner than now.
+		twoPeer.Write([]byte("x"))
+		written = time.Now()
+	}}
+	waits := &collector{want: 1}
+	var both sync.WaitGroup
+	began := make(chan bool)
+	both.Go(func() {
+		close(began)
+		two.Exchange(context.Background(), waits, later)
+	})
+	<-began
+	both.Go(func() { one.Exchange(context.Background(), blocks, later) })
+	onePeer.Write([]byte("x"))
+	both.Wait()
+	if at := waits.at[0]; !at.Kernel || at.After(written) {
+		t.Errorf("arrived %v after it was written, kernel %t", at.Sub(written), at.Kernel)
+	}
+	if most := l.Delays().Quantile(1); most <= 0 {
+		t.Errorf("the largest delay is %v", most)
+	}
+}
+
+// What is read together may have come apart, by no more than is said.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	l, ln := loop(t), listener(t)
+	one, onePeer := pair(t, l, ln)
+	two, twoPeer := pair(t, l, ln)
+	var first, second time.Time
+	blocks := &collector{want: 1, onArrival: func(*Conn) {
+		first = time.Now()
+		twoPeer.Write([]byte("x"))
+		for second = time.Now(); second.Sub(first) < 5*time.Millisecond; second = time.Now() {
+		}
+		twoPeer.Write([]byte("y"))
+	}}
+	waits := &collector{want: 2}
+	var both sync.WaitGroup
+	began := make(chan bool)
+	both.Go(func() {
+		close(began)
+		two.Exchange(context.Background(), waits, later)
+	})
+	<-began
+	both.Go(func() { one.Exchange(context.Background(), blocks, later) })
+	onePeer.Write([]byte("x"))
+	both.Wait()
+	if at := waits.at[0]; len(waits.at) != 1 || at.Before(second) || at.Unread < at.Sub(first) {
+		t.Errorf("%d reads, the first %v behind its writing, unread for %v", len(waits.at), at.Sub(first), at.Unread)
+	}
+}
+
+// Large requests and large answers go through, whatever the buffers are.
+func TestLarge(t *testing.T) {
+	t.Parallel()
+	c, peer := pair(t, loop(t), listener(t))
+	request := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
+	answer := bytes.Repeat([]byte("fedcba9876543210"), 1<<20)
+	got := make([]byte, len(request))
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		io.ReadFull(peer, got)
+		peer.Write(answer)
+		peer.CloseWrite()
+	})
+	h := &collector{want: len(answer)}
+	_, wrote, err := c.Exchange(context.Background(), h, later, request[:5], request[5:])
+	serving.Wait()
+	if !wrote || err != nil || !bytes.Equal(got, request) || !bytes.Equal(h.got, answer) {
+		t.Fatalf("wrote %t, %v, %d bytes went and %d came", wrote, err, len(got), len(h.got))
+	}
+	h = &collector{want: 1}
+	if c.Exchange(context.Background(), h, later); h.ended != io.EOF {
+		t.Errorf("it ended with %v", h.ended)
+	}
+}
+
+// An answer to a request that was not read ends the exchange.
+func TestAnswerBeforeTheRequestWasRead(t *testing.T) {
+	t.Parallel()
+	c, peer := pair(t, loop(t), listener(t))
+	h := &collector{want: 2}
+	peer.Write([]byte("no"))
+	_, wrote, err := c.Exchange(context.Background(), h, later, make([]byte, 64<<20))
+	if wrote || err != nil || string(h.got) != "no" {
+		t.Errorf("wrote %t, %v, got %q", wrote, err, h.got)
+	}
+}
+
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	canceled, cancel := context.WithCancel(context.Background())
+	cancel()
+	for name, tc := range map[string]struct {
+		ctx      context.Context
+		deadline time.Time
+		peer     func(*net.TCPConn)
+		says     string
+		want     error
+	}{
+		"end":               {context.Background(), later, func(p *net.TCPConn) { p.Close() }, "", io.EOF},
+		"said, then end":    {context.Background(), later, func(p *net.TCPConn) { p.Write([]byte("bye")); p.Close() }, "bye", io.EOF},
+		"reset":             {context.Background(), later, func(p *net.TCPConn) { p.SetLinger(0); p.Close() }, "", syscall.ECONNRESET},
+		"deadline":          {context.Background(), time.Unix(1, 0), func(*net.TCPConn) {}, "", os.ErrDeadlineExceeded},
+		"canceled":          {canceled, later, func(*net.TCPConn) {}, "", context.Canceled},
+		"deadline by far":   {canceled, time.Unix(1, 0), func(*net.TCPConn) {}, "", nil},
+		"deadline of later": {canceled, later.Add(-time.Second), func(*net.TCPConn) {}, "", context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, peer := pair(t, loop(t), listener(t))
+			tc.peer(peer)
+			h := &collector{want: 100}
+			c.Exchange(tc.ctx, h, tc.deadline)
+			if tc.want != nil && !errors.Is(h.ended, tc.want) || h.ended == nil || string(h.got) != tc.says {
+				t.Errorf("ended with %v and %q, want %v and %q", h.ended, h.got, tc.want, tc.says)
+			}
+		})
+	}
+}
+
+// A deadline that the handler moves is the one that counts.
+func TestSetDeadline(t *testing.T) {
+	t.Parallel()
+	c, peer := pair(t, loop(t), listener(t))
+	peer.Write([]byte("x"))
+	h := &collector{want: 2, onArrival: func(c *Conn) { c.SetDeadline(time.Now()) }}
+	if c.Exchange(context.Background(), h, later); h.ended != os.ErrDeadlineExceeded {
+		t.Errorf("ended with %v", h.ended)
+	}
+}
+
+func TestAlive(t *testing.T) {
+	t.Parallel()
+	l, ln := loop(t), listener(t)
+	quiet, _ := pair(t, l, ln)
+	if !quiet.Alive() {
+		t.Error("a quiet connection is dead")
+	}
+	talks, peer := pair(t, l, ln)
+	peer.Write([]byte("x"))
+	ended, peer := pair(t, l, ln)
+	peer.CloseWrite()
+	if talks.Alive() || ended.Alive() {
+		t.Errorf("one that talks is alive: %t, one that ended: %t", talks.Alive(), ended.Alive())
+	}
+}
+
+// What comes between two exchanges is for the second.
+func TestWhatComesBetween(t *testing.T) {
+	t.Parallel()
+	l, ln := loop(t), listener(t)
+	c, peer := pair(t, l, ln)
+	peer.Write([]byte("one"))
+	c.Exchange(context.Background(), &collector{want: 3}, later)
+	peer.Write([]byte("two"))
+	// Another connection is read behind it, so the loop has seen it.
+	other, otherPeer := pair(t, l, ln)
+	otherPeer.Write([]byte("x"))
+	other.Exchange(context.Background(), &collector{want: 1}, later)
+	h := &collector{want: 3}
+	c.Exchange(context.Background(), h, later)
+	if string(h.got) != "two" {
+		t.Errorf("got %q", h.got)
+	}
+}
+
+// What is left unread when a connection had its turn is read in the next.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	l, ln := loop(t), listener(t)
+	first, firstPeer := pair(t, l, ln)
+	firstPeer.Write([]byte("x"))
+	small := &collector{want: 1, onArrival: func(*Conn) {
+		l.receiver.buf = l.receiver.buf[:1000]
+		l.receiver.part.SetLen(1000)
+	}}
+	first.Exchange(context.Background(), small, later)
+	c, peer := pair(t, l, ln)
+	peer.Write(make([]byte, 30_000))
+	h := &collector{want: 30_000}
+	if c.Exchange(context.Background(), h, time.Now().Add(10*time.Second)); h.ended != nil || len(h.at) <= mostReads {
+		t.Errorf("%d bytes came with %d reads, ended %v", len(h.got), len(h.at), h.ended)
+	}
+}
+
+// An exchange that is called off when it is over leaves the next one alone.
+func TestCalledOffTooLate(t *testing.T) {
+	t.Parallel()
+	l := loop(t)
+	c, peer := pair(t, l, listener(t))
+	peer.Write([]byte("x"))
+	before := &collector{want: 1}
+	c.Exchange(context.Background(), before, later)
+	h := &collector{want: 2}
+	h.onArrival = func(*Conn) {
+		if len(h.got) == 0 {
+			go func() {
+				l.do(command{end, c, before, time.Time{}, context.Canceled})
+				peer.Write([]byte("x"))
+			}()
+		}
+	}
+	peer.Write([]byte("x"))
+	if c.Exchange(context.Background(), h, later); h.ended != nil {
+		t.Errorf("ended with %v", h.ended)
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	l := loop(t)
+	c, peer := pair(t, l, listener(t))
+	h := &collector{want: 2, onArrival: func(*Conn) { go l.Close() }}
+	peer.Write([]byte("x"))
+	if c.Exchange(context.Background(), h, later); h.ended != ErrClosed {
+		t.Errorf("ended with %v", h.ended)
+	}
+	l.Close()
+	h = &collector{want: 1}
+	if c.Exchange(context.Background(), h, later); h.ended != ErrClosed {
+		t.Errorf("ended with %v", h.ended)
+	}
+}
+
+func TestAdoptRefuses(t *testing.T) {
+	t.Parallel()
+	one, two := net.Pipe()
+	defer two.Close()
+	if _, err := loop(t).Adopt(one); err == nil {
+		t.Error("a pipe was adopted")
+	}
+	if _, err := one.Write([]byte("x")); err != io.ErrClosedPipe {
+		t.Errorf("it was not closed: %v", err)
+	}
+}
+
+// Many at once, whose connections come and go and are called off.
+func TestMany(t *testing.T) {
+	t.Parallel()
+	l, ln := loop(t), listener(t)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			peer, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer peer.Close()
+				io.Copy(peer, peer)
+			})
+		}
+	})
+	var users sync.WaitGroup
+	for user := range 50 {
+		users.Go(func() {
+			for i := range 10 {
+				raw, err := net.Dial("tcp", ln.Addr().String())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				c, err := l.Adopt(raw)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for j := range 5 {
+					said := fmt.Sprintf("user %d, connection %d, exchange %d", user, i, j)
+					ctx, cancel := context.WithCancel(context.Background())
+					if j == 4 {
+						go cancel()
+					}
+					h := &collector{want: len(said)}
+					c.Exchange(ctx, h, later, []byte(said))
+					cancel()
+					if got := string(h.got); got != said && (j < 4 || h.ended != context.Canceled) {
+						t.Errorf("got %q, ended %v, want %q", got, h.ended, said)
+					}
+				}
+				c.Close()
+			}
+		})
+	}
+	users.Wait()
+	ln.Close()
+	all.Wait()
+}

@@ -1,0 +1,45 @@
+//go:build !linux
+
+package poll
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+)
+
+// Loop reads connections, but not on this system.
+type Loop struct{ deadlines deadlines }
+
+// Conn is a connection that a loop reads.
+type Conn struct {
+	deadline time.Time
+	place    int
+}
+
+// New fails with [errors.ErrUnsupported].
+func New() (*Loop, error) { return nil, errors.ErrUnsupported }
+
+// Close does nothing.
+func (l *Loop) Close() {}
+
+// Delays is empty.
+func (l *Loop) Delays() Delays { return Delays{} }
+
+// Adopt fails with [errors.ErrUnsupported].
+func (l *Loop) Adopt(c net.Conn) (*Conn, error) { return nil, errors.ErrUnsupported }
+
+// Exchange fails with [errors.ErrUnsupported].
+func (c *Conn) Exchange(context.Context, Handler, time.Time, ...[]byte) (sent time.Time, wrote bool, err error) {
+	return time.Time{}, false, errors.ErrUnsupported
+}
+
+// SetDeadline does nothing.
+func (c *Conn) SetDeadline(time.Time) {}
+
+// Alive reports false.
+func (c *Conn) Alive() bool { return false }
+
+// Close does nothing.
+func (c *Conn) Close() error { return nil }

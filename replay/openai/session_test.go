@@ -1,0 +1,52 @@
+package openai
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// Turns of one session carry its name, in a form that every server takes.
+func TestSessionHeader(t *testing.T) {
+	t.Parallel()
+	got := make(chan []string, 1)
+	script := func(p *peer) {
+		for {
+			r, _ := p.request()
+			if r == nil {
+				return
+			}
+			got <- r.Header.Values("X-Session-ID")
+			p.say(streamed + inChunk(complete) + lastChunk)
+		}
+	}
+	c := client(t, serve(t, script).url)
+	sent := func(c *Client, session string) string {
+		r := row
+		r.SessionID = session
+		wantOK(t, prepare(t, c, r).Send(context.Background()), 2)
+		return strings.Join(<-got, "|")
+	}
+	for session, want := range map[string]string{
+		"":                       "",
+		"chat-7":                 "chat-7",
+		strings.Repeat("s", 128): strings.Repeat("s", 128),
+	} {
+		if name := sent(c, session); name != want {
+			t.Errorf("session %q is named %q", session, name)
+		}
+	}
+	seen := map[string]string{}
+	for _, session := range []string{"a\r\nX-Evil: 1", "a\nb", "a b", "é", "\x7f", strings.Repeat("s", 129), strings.Repeat("s", 1<<20)} {
+		name := sent(c, session)
+		if len(name) < 2 || len(name) > 17 || name[0] != 'x' || seen[name] != "" || sent(c, session) != name {
+			t.Errorf("session %.20q is named %q, like %.20q", session, name, seen[name])
+		}
+		seen[name] = session
+	}
+	// Who names it himself knows better.
+	c = client(t, c.servers[0].base.String(), func(cfg *Config) { cfg.Headers = []Header{{"x-session-id", "mine"}} })
+	if name := sent(c, "chat-7"); name != "mine" {
+		t.Errorf("named %q", name)
+	}
+}

@@ -1,0 +1,91 @@
+package openai
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"moontide/trace"
+)
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"": 0, "0": 0, "7": 7 * time.Second, " 120 ": 2 * time.Minute, "-5": 0, "1.5": 0, "soon": 0,
+		"99999999999999999999":          0,
+		"4294967295":                    4294967295 * time.Second,
+		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second,
+		"Sun, 01 Mar 2026 11:00:30 GMT": 0,
+		"Sunday":                        0,
+	} {
+		if got := retryAfter(value, now); got != want {
+			t.Errorf("%q: %v, want %v", value, got, want)
+		}
+	}
+}
+
+func TestRetryAfterIsReadOfRefusalsAlone(t *testing.T) {
+	for status, want := range map[string]string{"429 Too Many Requests": "7", "503 Service Unavailable": "7", "200 OK": "", "500 Oops": ""} {
+		h, _, err := parseHead([]byte("HTTP/1.1 " + status + "\r\nretry-after: 7\r\nContent-Length: 0\r\n\r\n"))
+		if err != nil || h.retryAfter != want {
+			t.Errorf("%s: %q, %v", status, h.retryAfter, err)
+		}
+	}
+}
+
+// A warm-up has the row's lengths and none of its text; a request that is
+// prepared again is the same. Neither changes what the run is said to have sent.
+func TestWarmupAndAgain(t *testing.T) {
+	for _, endpoint := range []string{Completions, Chat} {
+		c, err := New(Config{URL: "http://127.0.0.1:1", Model: "m", Endpoint: endpoint})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		row := trace.Request{InputLength: 1030, OutputLength: 9, HashIDs: []uint64{1, 2, 3}}
+		own := row
+		own.Extra = []byte(`{"messages": [{"role": "user", "content": "hush"}], "text_input": "hush"}`)
+		bodies := map[string]int{}
+		first := bodyOf(t, c, row)
+		digest := c.PromptDigest()
+		for i := range 5 {
+			for _, r := range []trace.Request{row, own} {
+				warm, err := c.Warmup().Prepare(r, i)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body := warm.(*call).body
+				bodies[string(body)]++
+				start := bytes.Index(first, []byte(`"m"`))
+				if bytes.Contains(body, []byte("hush")) || bytes.Equal(body[:start+100], first[:start+100]) || !bytes.Contains(body, []byte(`"max_tokens":9`)) {
+					t.Errorf("%s: warm-up %.200s", endpoint, body)
+				}
+			}
+		}
+		if len(bodies) != 5 || c.PromptDigest() != digest { // a warm-up is none of what is measured
+			t.Errorf("%s: %d different bodies", endpoint, len(bodies))
+		}
+		// A row without ids has a text of its own, as a warm-up has.
+		bare, err := c.Warmup().Prepare(row, 0)
+		if own := bodyOf(t, c, trace.Request{InputLength: 1030, OutputLength: 9}); err != nil || bytes.Equal(bare.(*call).body, own) {
+			t.Errorf("%s: a warm-up is what a row without ids says", endpoint)
+		}
+		digest = c.PromptDigest()
+		again, err := c.PrepareAgain(row, 0)
+		if err != nil || !bytes.Equal(again.(*call).body, first) {
+			t.Errorf("%s: again: %v", endpoint, err)
+		}
+		if c.PromptDigest() != digest {
+			t.Errorf("%s: the digest changed", endpoint)
+		}
+	}
+}
+
+func bodyOf(t *testing.T, c *Client, r trace.Request) []byte {
+	t.Helper()
+	prepared, err := c.Prepare(r, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prepared.(*call).body
+}

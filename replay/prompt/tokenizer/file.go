@@ -1,0 +1,232 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/bytedance/sonic"
+)
+
+// strict refuses members that are not listed: what is not known cannot be done.
+var strict = sonic.Config{CopyString: true, ValidateString: true, DisallowUnknownFields: true}.Froze()
+
+var lenient = sonic.Config{CopyString: true, ValidateString: true}.Froze()
+
+// raw is JSON that is not looked into yet.
+type raw = sonic.NoCopyRawMessage
+
+// file is a tokenizer.json. How long an encoding may be and what is put around
+// it is up to the server: truncation, padding, the post-processor and the
+// decoder are not read.
+type file struct {
+	Version       raw          `json:"version"`
+	Truncation    raw          `json:"truncation"`
+	Padding       raw          `json:"padding"`
+	AddedTokens   []addedToken `json:"added_tokens"`
+	Normalizer    raw          `json:"normalizer"`
+	PreTokenizer  raw          `json:"pre_tokenizer"`
+	PostProcessor raw          `json:"post_processor"`
+	Decoder       raw          `json:"decoder"`
+	Model         raw          `json:"model"`
+}
+
+func parse(text []byte) (*Tokenizer, error) {
+	var f file
+	if err := strict.Unmarshal(text, &f); err != nil {
+		return nil, unread("it", err)
+	}
+	t := &Tokenizer{known: true}
+	for _, step := range []func(*Tokenizer) error{f.readModel, f.readNormalizer, f.readPreTokenizer, f.readAdded} {
+		if err := step(t); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// unread is an error of the JSON library on one line, without an excerpt of a
+// file of megabytes.
+func unread(what string, err error) error {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	if len(line) > 120 {
+		line = line[:120] + "..."
+	}
+	return fmt.Errorf("%s is not as in a tokenizer.json: %s", what, line)
+}
+
+func absent(r raw) bool { return len(r) == 0 || string(r) == "null" }
+
+// kindOf is the type that a step of the file names.
+func kindOf(step raw) (string, error) {
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if err := lenient.Unmarshal(step, &kind); err != nil {
+		return "", unread("a step", err)
+	}
+	return kind.Type, nil
+}
+
+func (f *file) readNormalizer(t *Tokenizer) error { return t.addNormalizer(f.Normalizer, 0) }
+
+// deepest is how far sequences may stand in one another.
+const deepest = 4
+
+func (t *Tokenizer) addNormalizer(step raw, depth int) error {
+	if absent(step) {
+		return nil
+	}
+	kind, err := kindOf(step)
+	switch {
+	case err != nil:
+		return err
+	case kind == "NFC":
+		t.nfc = true
+		return nil
+	case kind != "Sequence" || depth == deepest:
+		return fmt.Errorf("normalizer %q is not supported: only NFC is", kind)
+	}
+	var sequence struct {
+		Type        string `json:"type"`
+		Normalizers []raw  `json:"normalizers"`
+	}
+	if err := strict.Unmarshal(step, &sequence); err != nil {
+		return unread("normalizer", err)
+	}
+	for _, inner := range sequence.Normalizers {
+		if err := t.addNormalizer(inner, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *file) readPreTokenizer(t *Tokenizer) error {
+	byteLevel := false
+	if err := t.addPreTokenizer(f.PreTokenizer, &byteLevel, 0); err != nil {
+		return err
+	}
+	if !byteLevel {
+		return errors.New("pre-tokenizer has no ByteLevel: only byte-level BPE is supported, not SentencePiece")
+	}
+	return nil
+}
+
+func (t *Tokenizer) addPreTokenizer(step raw, byteLevel *bool, depth int) error {
+	if absent(step) {
+		return nil
+	}
+	kind, err := kindOf(step)
+	switch {
+	case err != nil:
+		return err
+	case *byteLevel:
+		return fmt.Errorf("pre-tokenizer %q behind ByteLevel is not supported", kind)
+	}
+	switch kind {
+	case "Sequence":
+		return t.addSequence(step, byteLevel, depth)
+	case "Split":
+		return t.addSplit(step)
+	case "Digits":
+		return t.addDigits(step)
+	case "ByteLevel":
+		*byteLevel = true
+		return t.addByteLevel(step)
+	}
+	return fmt.Errorf("pre-tokenizer %q is not supported: Split, Digits and ByteLevel are", kind)
+}
+
+func (t *Tokenizer) addSequence(step raw, byteLevel *bool, depth int) error {
+	var sequence struct {
+		Type          string `json:"type"`
+		PreTokenizers []raw  `json:"pretokenizers"`
+	}
+	if err := strict.Unmarshal(step, &sequence); err != nil {
+		return unread("pre-tokenizer", err)
+	}
+	const most = 16
+	if depth == deepest || len(sequence.PreTokenizers) > most {
+		return errors.New("pre-tokenizer is a sequence of too many steps")
+	}
+	for _, inner := range sequence.PreTokenizers {
+		if err := t.addPreTokenizer(inner, byteLevel, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tokenizer) addSplit(step raw) error {
+	var split struct {
+		Type    string `json:"type"`
+		Pattern struct {
+			String *string `json:"String"`
+			Regex  *string `json:"Regex"`
+		} `json:"pattern"`
+		Behavior string `json:"behavior"`
+		Invert   bool   `json:"invert"`
+	}
+	if err := strict.Unmarshal(step, &split); err != nil {
+		return unread("Split", err)
+	}
+	if split.Pattern.Regex == nil {
+		return errors.New("pre-tokenizer Split without a Regex is not supported")
+	}
+	removed := split.Behavior == "Removed" && split.Invert
+	if split.Behavior != "Isolated" && !removed {
+		return fmt.Errorf("pre-tokenizer Split with behavior %q and invert %t is not supported: Isolated is", split.Behavior, split.Invert)
+	}
+	return t.addPattern(*split.Pattern.Regex, removed)
+}
+
+func (t *Tokenizer) addDigits(step raw) error {
+	var digits struct {
+		Type       string `json:"type"`
+		Individual bool   `json:"individual_digits"`
+	}
+	if err := strict.Unmarshal(step, &digits); err != nil {
+		return unread("Digits", err)
+	}
+	if digits.Individual {
+		return t.addPattern(`\p{N}`, false)
+	}
+	return t.addPattern(`\p{N}+`, false)
+}
+
+func (t *Tokenizer) addByteLevel(step raw) error {
+	level := struct {
+		Type           string `json:"type"`
+		AddPrefixSpace bool   `json:"add_prefix_space"`
+		TrimOffsets    bool   `json:"trim_offsets"` // of no matter: there are no offsets
+		UseRegex       bool   `json:"use_regex"`
+	}{AddPrefixSpace: true, UseRegex: true}
+	switch err := strict.Unmarshal(step, &level); {
+	case err != nil:
+		return unread("ByteLevel", err)
+	case level.AddPrefixSpace:
+		return errors.New("pre-tokenizer ByteLevel with add_prefix_space is not supported")
+	case level.UseRegex:
+		return t.addPattern(gpt2Pattern, false)
+	}
+	return nil
+}
+
+// addPattern adds a split by a regular expression. removed drops what it does
+// not match, which otherwise is kept as words of its own.
+func (t *Tokenizer) addPattern(pattern string, removed bool) error {
+	if s, ok := scanners[pattern]; ok {
+		s.removed = removed
+		t.splits = append(t.splits, s)
+		t.known = t.known && !removed
+		return nil
+	}
+	s, err := newBacktracking(pattern, removed)
+	if err != nil {
+		return err
+	}
+	t.known = false
+	t.splits = append(t.splits, s)
+	return nil
+}

@@ -1,0 +1,18 @@
+package tokenizer
+
+import (
+	"testing"
+
+	"github.com/dlclark/regexp2"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(clocked{m}) }
+
+// clocked are tests after which the clock of the backtracking engine stops.
+type clocked struct{ *testing.M }
+
+func (c clocked) Run() int {
+	defer regexp2.StopTimeoutClock()
+	return c.M.Run()
+}

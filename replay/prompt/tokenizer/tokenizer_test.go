@@ -1,0 +1,318 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+// made is testdata/tokenizers.json: one small vocabulary, and what the files of
+// well-known models put around theirs.
+type made struct {
+	Vocab    map[string]uint32
+	Merges   [][2]string
+	Variants map[string]map[string]json.RawMessage
+}
+
+func load(t testing.TB, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// text is a variant as a tokenizer.json, with merges as pairs or as lines.
+func (m made) text(t testing.TB, variant string, pairs bool) []byte {
+	t.Helper()
+	around := maps.Clone(m.Variants[variant])
+	model := map[string]any{"type": "BPE", "dropout": nil, "unk_token": nil, "byte_fallback": false, "vocab": m.Vocab, "merges": m.Merges}
+	if !pairs {
+		var lines []string
+		for _, p := range m.Merges {
+			lines = append(lines, p[0]+" "+p[1])
+		}
+		model["merges"] = lines
+	}
+	if ignore := around["ignore_merges"]; string(ignore) != "null" {
+		model["ignore_merges"] = ignore
+	}
+	delete(around, "ignore_merges")
+	file := map[string]any{"version": "1.0", "truncation": nil, "padding": nil, "post_processor": nil, "decoder": nil, "model": model}
+	for key, value := range around {
+		file[key] = value
+	}
+	text, err := json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func variants(t testing.TB) made {
+	t.Helper()
+	var m made
+	load(t, "testdata/tokenizers.json", &m)
+	return m
+}
+
+func tokenizerOf(t testing.TB, variant string) *Tokenizer {
+	t.Helper()
+	made, err := Parse(variants(t).text(t, variant, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// The ids are those of the reference implementation, release 0.23.2.
+func TestReferences(t *testing.T) {
+	var want struct {
+		Texts []string
+		IDs   map[string][][]uint32
+	}
+	load(t, "testdata/references.json", &want)
+	all := variants(t)
+	if len(want.IDs) != len(all.Variants) {
+		t.Errorf("%d variants, references of %d", len(all.Variants), len(want.IDs))
+	}
+	for variant, lists := range want.IDs {
+		for _, pairs := range []bool{false, true} {
+			tok, err := Parse(all.text(t, variant, pairs))
+			if err != nil {
+				t.Fatalf("%s: %v", variant, err)
+			}
+			for i, text := range want.Texts {
+				// Norm inserts a joiner where there are more than 30 marks.
+				if strings.Count(text, "\u0301") > 30 && variant == "qwen2" {
+					continue
+				}
+				got, err := tok.Append([]uint32{7}, text)
+				if err != nil || !slices.Equal(got[1:], lists[i]) || got[0] != 7 {
+					t.Errorf("%s: %q is %v, want %v (%v)", variant, text, got[1:], lists[i], err)
+				}
+			}
+		}
+	}
+}
+
+// texts draws what the patterns tell apart: letters of all kinds, digits,
+// marks, punctuation, white space, and contractions.
+func texts() *rapid.Generator[string] {
+	piece := rapid.OneOf(
+		rapid.SampledFrom([]string{" ", " ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u3000", "\u2028", "\u0085", "'s", "'RE", "'\u017f", "'", "a", "Z", "the", "1", "23", "٣", "½", "é", "e\u0301", "\u0301", "漢", "カ", "ー", "한", "我", "!", "...", "-", "$", "€", "…", "😀", "\u200d", "\x00", "\x01", "\ufeff", "\U000e0001", "ʰ", "ǅ"}),
+		rapid.StringN(0, 3, -1),
+		rapid.StringMatching(`[a-zA-Z ]{0,6}`),
+	)
+	return rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "pieces"), "")
+	})
+}
+
+func words(t *rapid.T, s splitter, text string) []string {
+	var out []string
+	if err := s.split(text, func(word string) error { out = append(out, word); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// The scanners written by hand say what their patterns say.
+func TestScannersAgreeWithTheirPatterns(t *testing.T) {
+	for pattern, scanner := range scanners {
+		slow, err := newBacktracking(pattern, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			text := texts().Draw(t, "text")
+			if strings.Contains(text, "\u017f") && strings.Contains(pattern, "(?i") {
+				return // see TestLongS
+			}
+			got, want := words(t, scanner, text), words(t, slow, text)
+			if !slices.Equal(got, want) {
+				t.Fatalf("%s\nsplits %q\ninto   %q\nwant   %q", pattern, text, got, want)
+			}
+		})
+	}
+}
+
+// The reference takes the long s for an s where capitals are small letters.
+func TestLongS(t *testing.T) {
+	if n := matchLlama3("'\u017fx", 3); n != len("'\u017f") {
+		t.Errorf("%d bytes", n)
+	}
+	if n := matchGPT2("'\u017fx"); n != 1 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
+// Every byte of a text is in one of its words, whatever the text.
+func TestWordsAreTheText(t *testing.T) {
+	for pattern, scanner := range scanners {
+		rapid.Check(t, func(t *rapid.T) {
+			text := texts().Draw(t, "text")
+			got := words(t, scanner, text)
+			if strings.Join(got, "") != text || slices.Contains(got, "") {
+				t.Fatalf("%s: %q is split into %q", pattern, text, got)
+			}
+		})
+	}
+}
+
+// What SplitsAtSpaces says: pieces may be encoded apart.
+func TestPiecesAreEncodedApart(t *testing.T) {
+	for _, variant := range []string{"llama3", "qwen2", "deepseek", "gpt2"} {
+		tok := tokenizerOf(t, variant)
+		if !tok.SplitsAtSpaces() {
+			t.Errorf("%s: it is not known", variant)
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			left := strings.TrimRightFunc(texts().Draw(t, "left"), isSpace)
+			right := strings.TrimLeftFunc(texts().Draw(t, "right"), isSpace)
+			// A token may take the white space beside it along.
+			if left == "" || right == "" || strings.Contains(left+right, "<") {
+				return
+			}
+			whole, err := tok.Append(nil, left+" "+right)
+			if err != nil {
+				t.Fatal(err)
+			}
+			apart, _ := tok.Append(nil, left)
+			apart, _ = tok.Append(apart, " "+right)
+			if !slices.Equal(whole, apart) {
+				t.Fatalf("%s: %q and %q are %v, apart %v", variant, left, " "+right, whole, apart)
+			}
+		})
+	}
+	for _, variant := range []string{"another pattern", "digits, then removed"} {
+		if tokenizerOf(t, variant).SplitsAtSpaces() {
+			t.Errorf("%s: nothing is known of its pattern", variant)
+		}
+	}
+}
+
+func isSpace(r rune) bool { c, _ := classAt(string(r)); return c&space != 0 }
+
+// The two ways of merging make the same of a word, whatever its length.
+func TestMergesAgree(t *testing.T) {
+	m := &tokenizerOf(t, "gpt2").model
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.OneOf(rapid.StringMatching(`[ theandro]{1,64}`), rapid.StringN(1, -1, shortWord)).Draw(t, "word")
+		if word == "" {
+			return
+		}
+		if got, want := m.mergeLong(nil, word), m.merge(nil, word); !slices.Equal(got, want) {
+			t.Fatalf("%q is %v by the heap, %v by going over it", word, got, want)
+		}
+	})
+}
+
+// Of equal pairs the leftmost is merged first.
+func TestEqualPairs(t *testing.T) {
+	m := &bpe{merges: map[uint64]merged{pair('a', 'a'): {0, 1000}, pair(1000, 1000): {1, 1001}}}
+	for b := range m.bytes {
+		m.bytes[b] = uint32(b)
+	}
+	for word, want := range map[string][]uint32{
+		"aaa": {1000, 'a'}, "aaaaaaa": {1001, 1000, 'a'}, "baaab": {'b', 1000, 'a', 'b'},
+	} {
+		if a, b := m.merge(nil, word), m.mergeLong(nil, word); !slices.Equal(a, want) || !slices.Equal(b, want) {
+			t.Errorf("%s is %v and by the heap %v, want %v", word, a, b, want)
+		}
+	}
+}
+
+// Tokens are the text: without a normalizer nothing is lost.
+func TestTokensSpellTheText(t *testing.T) {
+	tok := tokenizerOf(t, "deepseek")
+	rapid.Check(t, func(t *rapid.T) {
+		text := texts().Draw(t, "text")
+		ids, err := tok.Append(nil, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var spelled strings.Builder
+		for _, id := range ids {
+			s, ok := tok.Text(id)
+			if !ok {
+				t.Fatalf("token %d has no text", id)
+			}
+			spelled.WriteString(s)
+		}
+		if spelled.String() != text {
+			t.Fatalf("%q is spelled %q", text, spelled.String())
+		}
+	})
+}
+
+func TestTexts(t *testing.T) {
+	tok := tokenizerOf(t, "llama3")
+	texts := slices.Collect(tok.Texts())
+	if len(texts) != len(variants(t).Vocab) || !slices.Contains(texts, " the") || !slices.Contains(texts, "\x00") {
+		t.Errorf("%d texts: %.100q", len(texts), texts)
+	}
+	for _, id := range []uint32{uint32(len(texts)), 1 << 31} { // an added token, and none
+		if text, ok := tok.Text(id); ok {
+			t.Errorf("token %d has the text %q", id, text)
+		}
+	}
+}
+
+func TestWhatIsNoUTF8(t *testing.T) {
+	tok := tokenizerOf(t, "llama3")
+	got, err := tok.Append(nil, "a\xff\xfeb")
+	want, _ := tok.Append(nil, "a\uFFFDb")
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, want %v (%v)", got, want, err)
+	}
+}
+
+// A pattern that never comes to an end is given up.
+func TestPatternThatTakesTooLong(t *testing.T) {
+	s, err := newBacktracking(`(a+)+$`, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.pattern.MatchTimeout = 1
+	err = s.split(strings.Repeat("a", 50)+"b", func(string) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "splitting text by") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzAppend(f *testing.F) {
+	var seeds struct{ Texts []string }
+	load(f, "testdata/references.json", &seeds)
+	for _, text := range seeds.Texts {
+		f.Add(text)
+	}
+	fast := tokenizerOf(f, "llama3")
+	slow := *fast
+	pattern, err := newBacktracking(llama3Pattern, false)
+	if err != nil {
+		f.Fatal(err)
+	}
+	slow.splits = []splitter{pattern}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := fast.Append(nil, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text, "'\u017f") || !utf8.ValidString(text) {
+			return
+		}
+		if want, err := slow.Append(nil, text); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q is %v, by its pattern %v (%v)", text, got, want, err)
+		}
+	})
+}

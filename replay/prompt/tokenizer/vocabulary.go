@@ -1,0 +1,161 @@
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Bounds of a vocabulary. The largest in use have some 260,000 tokens.
+const (
+	maxID    = 1 << 22
+	maxToken = 4 << 10 // bytes
+)
+
+// modelFile is the model of a tokenizer.json.
+type modelFile struct {
+	Type         string            `json:"type"`
+	Dropout      raw               `json:"dropout"`
+	Unknown      raw               `json:"unk_token"`
+	Prefix       *string           `json:"continuing_subword_prefix"`
+	Suffix       *string           `json:"end_of_word_suffix"`
+	FuseUnknown  bool              `json:"fuse_unk"` // every byte is a token: none is unknown
+	ByteFallback bool              `json:"byte_fallback"`
+	IgnoreMerges bool              `json:"ignore_merges"`
+	Vocab        map[string]uint32 `json:"vocab"`
+	Merges       raw               `json:"merges"`
+}
+
+func (f *file) readModel(t *Tokenizer) error {
+	if absent(f.Model) {
+		return errors.New("it has no model: it is no tokenizer.json")
+	}
+	kind, err := kindOf(f.Model)
+	switch {
+	case err != nil:
+		return err
+	case kind != "" && kind != "BPE":
+		return fmt.Errorf("model %q is not supported: byte-level BPE is", kind)
+	}
+	var m modelFile
+	if err := strict.Unmarshal(f.Model, &m); err != nil {
+		return unread("model", err)
+	}
+	set := func(s *string) bool { return s != nil && *s != "" }
+	switch {
+	case m.ByteFallback:
+		return errors.New("model with byte_fallback is not supported: it is SentencePiece, not byte-level BPE")
+	case !absent(m.Dropout) && string(m.Dropout) != "0.0" && string(m.Dropout) != "0":
+		return errors.New("model with dropout is not supported: it encodes at random")
+	case set(m.Prefix) || set(m.Suffix):
+		return errors.New("model with continuing_subword_prefix or end_of_word_suffix is not supported")
+	}
+	if err := t.addVocabulary(m.Vocab); err != nil {
+		return err
+	}
+	if err := t.model.addMerges(m); err != nil {
+		return err
+	}
+	t.model.addWhole(t.texts, m.IgnoreMerges)
+	return nil
+}
+
+func (t *Tokenizer) addVocabulary(vocab map[string]uint32) error {
+	byID := make(map[uint32]string, len(vocab))
+	last := uint32(0)
+	for token, id := range vocab {
+		switch other, taken := byID[id]; {
+		case id > maxID || len(token) > maxToken:
+			return fmt.Errorf("a token of the vocabulary has id %d and %d bytes: %d and %d are the most", id, len(token), maxID, maxToken)
+		case taken:
+			return fmt.Errorf("id %d is of two tokens, %.40q and %.40q", id, min(token, other), max(token, other))
+		}
+		byID[id] = token
+		last = max(last, id)
+	}
+	t.texts = make([]string, int(last)+1)
+	var has [256]bool
+	for id, token := range byID {
+		text, ok := bytesOf(token)
+		if !ok {
+			continue
+		}
+		t.texts[id] = text
+		if len(text) == 1 {
+			t.model.bytes[text[0]] = id
+			has[text[0]] = true
+		}
+	}
+	for b, ok := range has {
+		if !ok {
+			return fmt.Errorf("the vocabulary has no token for the byte 0x%02x: it is not of byte-level BPE", b)
+		}
+	}
+	return nil
+}
+
+func (m *bpe) addMerges(from modelFile) error {
+	pairs, err := mergePairs(from.Merges)
+	if err != nil {
+		return err
+	}
+	m.merges = make(map[uint64]merged, len(pairs))
+	for rank, p := range pairs {
+		left, hasLeft := from.Vocab[p[0]]
+		right, hasRight := from.Vocab[p[1]]
+		both, hasBoth := from.Vocab[p[0]+p[1]]
+		if !hasLeft || !hasRight || !hasBoth {
+			return fmt.Errorf("merge %d, of %.40q and %.40q, is of tokens that the vocabulary does not have", rank, p[0], p[1])
+		}
+		m.merges[pair(left, right)] = merged{uint32(rank), both}
+	}
+	return nil
+}
+
+// mergePairs reads merges as either version of the format writes them: "a b"
+// or ["a", "b"].
+func mergePairs(merges raw) ([][2]string, error) {
+	const wrong = "merge %d is not of two tokens"
+	var lines []string
+	if strict.Unmarshal(merges, &lines) == nil {
+		pairs := make([][2]string, len(lines))
+		for i, line := range lines {
+			left, right, ok := strings.Cut(line, " ")
+			if !ok || strings.Contains(right, " ") {
+				return nil, fmt.Errorf(wrong, i)
+			}
+			pairs[i] = [2]string{left, right}
+		}
+		return pairs, nil
+	}
+	var lists [][]string
+	if err := strict.Unmarshal(merges, &lists); err != nil {
+		return nil, unread("the list of merges", err)
+	}
+	pairs := make([][2]string, len(lists))
+	for i, list := range lists {
+		if len(list) != 2 {
+			return nil, fmt.Errorf(wrong, i)
+		}
+		pairs[i] = [2]string(list)
+	}
+	return pairs, nil
+}
+
+// addWhole finds the words that are one token: those that merge to it, which
+// nearly all do, or all of the vocabulary where the model has it so.
+func (m *bpe) addWhole(texts []string, all bool) {
+	m.whole = make(map[string]uint32, len(texts))
+	var merged []uint32
+	for id, text := range texts {
+		if text == "" {
+			continue
+		}
+		if !all {
+			if merged = m.merge(merged[:0], text); len(merged) != 1 || merged[0] != uint32(id) {
+				continue
+			}
+		}
+		m.whole[text] = uint32(id)
+	}
+}

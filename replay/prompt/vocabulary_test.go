@@ -1,0 +1,63 @@
+package prompt_test
+
+import (
+	"strings"
+	"testing"
+
+	"moontide/replay/prompt"
+)
+
+// Where the vocabulary has the usual words, nothing changes.
+func TestWordsOfTheUsualVocabularies(t *testing.T) {
+	tok := usual(t).tokenizer(t)
+	words, err := prompt.NewWords(tok)
+	if err != nil || words.Replaced() != 0 || words.Tokenizer() != tok.SHA256() {
+		t.Fatalf("%d words replaced, error %v", words.Replaced(), err)
+	}
+	a, b := prompt.Source{}.Filler("x", 5000).AppendWords(nil), prompt.Source{Words: words}.Filler("x", 5000).AppendWords(nil)
+	if string(a) != string(b) {
+		t.Error("the words are others")
+	}
+}
+
+// Words that are not one token each are replaced, and no others.
+func TestWordsOfAnotherVocabulary(t *testing.T) {
+	v := usual(t).without("able", "plant")
+	v.texts = append(v.texts, "able", "zzz", "Ġzzz", "Ġzz", "Ġlongest", "longest", "qqqqqq", "Ġqqqqqq", "Qq", "ĠQq")
+	tok := v.tokenizer(t)
+	words, err := prompt.NewWords(tok)
+	if err != nil || words.Replaced() != 2 {
+		t.Fatalf("%d words replaced, error %v", words.Replaced(), err)
+	}
+	usual := strings.Fields(string(prompt.Source{}.Filler("x", 5000).AppendWords(nil)))
+	text := string(prompt.Source{Words: words}.Filler("x", 5000).AppendWords(nil))
+	if n := count(t, tok, text); n != 5000 {
+		t.Errorf("5000 words are %d tokens", n)
+	}
+	for i, word := range strings.Fields(text) {
+		want := usual[i]
+		switch want {
+		case "able":
+			want = "qqqqqq"
+		case "plant":
+			want = "zzz"
+		}
+		if word != want {
+			t.Fatalf("word %d is %q, want %q", i, word, want)
+		}
+	}
+}
+
+func TestNoWords(t *testing.T) {
+	few := usual(t).without("able")
+	glued := usual(t)
+	glued.pattern = `.+`
+	for want, v := range map[string]vocabulary{
+		"the vocabulary has 1023 words of one token: 1024 are needed": few,
+		"does not split text before a space":                          glued,
+	} {
+		if _, err := prompt.NewWords(v.tokenizer(t)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}

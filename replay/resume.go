@@ -1,0 +1,173 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"moontide/trace"
+)
+
+// Past is what the record of an earlier part of a run says: a [Runner] that is
+// given one goes on behind it. The run's clock stood still in between, so that
+// no figure counts the pause:
+//
+//   - rows in the record are over and are not sent again;
+//   - the first row behind all of these is due at once, and the others keep
+//     their distance from it;
+//   - rows before it that are not in the record were in flight, or waited; they
+//     are due at once;
+//   - a turn is due its delay after the end of the turn before, on the run's
+//     clock, and at once at the earliest; sessions of which a turn failed stay
+//     left out.
+//
+// A Past is used once.
+type Past struct {
+	Clock    time.Duration // where the run's clock goes on: the last end in the record
+	Rows     int           // rows in the record
+	done     rowSet
+	lastRow  int // the last row in the record that came at its arrival
+	sessions map[string]*session
+}
+
+// ReadPast reads the record of a run whose trace has these sessions. A row that
+// is in the record twice, or that the trace does not have, is an error: the
+// record is not of such a run.
+func ReadPast(recorded *Recorded, plan Plan) (*Past, error) {
+	p := &Past{lastRow: -1, sessions: map[string]*session{}}
+	for rec, err := range recorded.Records() {
+		if err != nil {
+			return nil, err
+		}
+		if rec.Row < 0 || rec.Row >= plan.Rows || p.done.has(rec.Row) {
+			return nil, fmt.Errorf("%s is not of this trace: row %d of %d is in it, or is in it twice", RequestsFile, rec.Row+1, plan.Rows)
+		}
+		p.Rows++
+		p.done.add(rec.Row)
+		later := rec.SessionID != "" && !plan.Sessions.first.has(rec.Row)
+		if arrives(rec.Request, later) {
+			p.lastRow = max(p.lastRow, rec.Row)
+		}
+		p.Clock = max(p.Clock, rec.Done)
+		if id := rec.SessionID; id != "" && !plan.Sessions.last.has(rec.Row) {
+			s := p.sessions[id]
+			if s == nil {
+				s = &session{}
+				p.sessions[id] = s
+			}
+			s.ended = max(s.ended, rec.Done)
+			s.failed = s.failed || rec.Class != OK
+		} else {
+			delete(p.sessions, id)
+		}
+	}
+	return p, nil
+}
+
+// ResumeFolder opens the folder of a run that was killed or stopped, to go on
+// with it: records go behind those that are there, and a last line that was cut
+// short is taken away. A run that is still going is an error.
+func ResumeFolder(dir string) (*Folder, error) {
+	f := &Folder{Dir: dir}
+	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), os.O_RDWR, 0)
+	if err == nil {
+		err = f.writeTo(file)
+	}
+	if err == nil {
+		err = dropCutLine(file)
+	}
+	if err == nil {
+		f.gaps, err = readGaps(dir)
+	}
+	if err != nil {
+		if file != nil {
+			file.Close()
+		}
+		return nil, fmt.Errorf("resuming the run in %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// appendLines opens a file to append lines to what it has, of which a last line
+// that was cut short is taken away.
+func appendLines(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := dropCutLine(f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// dropCutLine leaves a file that ends with a line end, and its offset there.
+func dropCutLine(f *os.File) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	text := make([]byte, 64<<10)
+	for end > 0 {
+		from := max(end-int64(len(text)), 0)
+		part := text[:end-from]
+		if _, err := f.ReadAt(part, from); err != nil {
+			return err
+		}
+		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
+			end = from + int64(i) + 1
+			break
+		}
+		end = from
+	}
+	if err := f.Truncate(end); err != nil {
+		return err
+	}
+	_, err = f.Seek(end, io.SeekStart)
+	return err
+}
+
+// has reports whether a row is over.
+func (p *Past) has(row int) bool { return p != nil && p.done.has(row) }
+
+// clock is where the run's clock begins.
+func (p *Past) clock() time.Duration {
+	if p == nil {
+		return 0
+	}
+	return p.Clock
+}
+
+// arrives reports whether a row comes at its arrival: a later turn that has a
+// delay does not.
+func arrives(r trace.Request, later bool) bool {
+	return r.Timestamp.Set && !(later && r.Delay.Set)
+}
+
+// move is where the arrivals of a run that goes on lie on its clock.
+type move struct {
+	resumed bool
+	from    time.Duration // nothing is due earlier
+	behind  int           // rows up to this one had their time
+	by      time.Duration // those behind it are moved
+	known   bool          // by is, from the first of them
+}
+
+// see takes note of the next row of the trace.
+func (m *move) see(j job) {
+	if m.resumed && !m.known && j.row > m.behind && arrives(j.req, j.turn) {
+		m.by, m.known = m.from-msToDuration(j.req.Timestamp.Value), true
+	}
+}
+
+// due is the arrival of a row on the run's clock.
+func (m *move) due(j job) time.Duration {
+	if m.resumed && j.row <= m.behind {
+		return m.from
+	}
+	return max(m.from, m.by+msToDuration(j.req.Timestamp.Value))
+}

@@ -1,0 +1,418 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"moontide/trace"
+)
+
+// keepsRows makes a run's folder of records, as a run that was killed leaves it.
+func keepsRows(t testing.TB, records ...Record) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "run")
+	f, err := CreateFolder(dir, Run{Rows: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range records {
+		if err := f.Record(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func pastOf(t testing.TB, dir string, rows []trace.Request) (*Past, Plan, error) {
+	t.Helper()
+	plan, err := Scan(trace.FromSlice(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recorded.Close()
+	past, err := ReadPast(recorded, plan)
+	return past, plan, err
+}
+
+// resume runs what is left of rows behind the records.
+func resume(t *testing.T, rows []trace.Request, records ...Record) (*memory, Tally) {
+	t.Helper()
+	past, plan, err := pastOf(t, keepsRows(t, records...), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &memory{}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour) // a pause that nothing may count
+		began := time.Now()
+		runner := &Runner{Client: &fakeServer{took: always(10 * msec)}, Recorder: m, Sessions: &plan.Sessions, Past: past}
+		tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tally.Sent != len(m.records) || tally.Sent+tally.Skipped+past.Rows != len(rows) {
+			t.Errorf("%+v, %d records, %d rows of %d were done", tally, len(m.records), past.Rows, len(rows))
+		}
+		if since := began.Sub(tally.Start); since != past.Clock {
+			t.Errorf("the clock goes on at %v, want %v", since, past.Clock)
+		}
+		m.tally = tally
+	})
+	return m, m.tally
+}
+
+func ended(row int, r trace.Request, done time.Duration, class Class) Record {
+	return Record{Request: r, Row: row, Done: done, Class: class, Status: 200}
+}
+
+// The clock goes on where the record ends. What was in flight is sent at once,
+// the rest keeps its distances, and the first of it goes at once too.
+func TestResumedRunGoesOn(t *testing.T) {
+	rows := atMS(0, 100, 200, 300, 900, 950, 950, 2000)
+	m, _ := resume(t, rows, ended(0, rows[0], 400*msec, OK), ended(3, rows[3], 350*msec, Timeout))
+	want := map[int]time.Duration{1: 400 * msec, 2: 400 * msec, 4: 400 * msec, 5: 450 * msec, 6: 450 * msec, 7: 1500 * msec}
+	if len(m.records) != len(want) {
+		t.Fatalf("%d records", len(m.records))
+	}
+	for row, at := range want {
+		rec := m.records[row]
+		if rec.Due != at || rec.Ready != at || rec.Sent != trace.Some(at) || rec.Done != at+10*msec {
+			t.Errorf("row %d: due %v, ready %v, sent %v, done %v; want %v", row, rec.Due, rec.Ready, rec.Sent, rec.Done, at)
+		}
+	}
+}
+
+// A run that had skipped a gap when it was resumed is resumed again: its clock is
+// behind the trace's.
+func TestResumedTwice(t *testing.T) {
+	rows := atMS(0, 5000, 5001, 5002, 5100)
+	m, _ := resume(t, rows, ended(0, rows[0], 10*msec, OK), ended(3, rows[3], 30*msec, OK))
+	for row, at := range map[int]time.Duration{1: 30 * msec, 2: 30 * msec, 4: 30 * msec} {
+		if rec := m.records[row]; rec.Due != at || rec.Sent != trace.Some(at) {
+			t.Errorf("row %d: due %v, sent %v; want %v", row, rec.Due, rec.Sent, at)
+		}
+	}
+}
+
+// Nothing was recorded: it is the run from its beginning.
+func TestResumedRunOfNothing(t *testing.T) {
+	rows := atMS(0, 100)
+	m, _ := resume(t, rows)
+	equal(t, "sent", rowsOf(m, 2, sentAt), 0, 100*msec)
+}
+
+func TestResumedSessions(t *testing.T) {
+	turn := func(session string, ms, delay float64) trace.Request {
+		r := trace.Request{SessionID: session, Timestamp: trace.Some(ms)}
+		if delay > 0 {
+			r.Timestamp, r.Delay = trace.Opt[float64]{}, trace.Some(delay)
+		}
+		return r
+	}
+	rows := []trace.Request{
+		turn("thinks", 0, 0), turn("failed", 0, 0), turn("flying", 10, 0), turn("over", 20, 0),
+		turn("thinks", 0, 500), turn("failed", 0, 1), turn("flying", 0, 30), turn("thinks", 0, 5),
+		turn("new", 1000, 0), turn("thinks", 1200, 0), turn("new", 0, 7), turn("failed", 1300, 0),
+	}
+	rows[4].Timestamp = trace.Some(25.0) // its delay goes before it
+	m, tally := resume(t, rows, ended(0, rows[0], 100*msec, OK), ended(1, rows[1], 200*msec, Truncated), ended(3, rows[3], 300*msec, OK))
+	// The clock goes on at 300 ms; the first row behind row 3 that comes at its
+	// arrival is due then.
+	want := map[int]time.Duration{
+		2: 300 * msec, 6: 340 * msec, // 30 ms after its first turn was sent again
+		4: 600 * msec, 7: 615 * msec, 9: 625 * msec, // its arrival, 500 ms, is over
+		8: 300 * msec, 10: 317 * msec,
+	}
+	for row, at := range want {
+		if rec := m.records[row]; rec.Sent != trace.Some(at) || rec.Ready != at {
+			t.Errorf("row %d was sent at %v, ready at %v, want %v", row, rec.Sent, rec.Ready, at)
+		}
+	}
+	if len(m.records) != len(want) || tally.Skipped != 2 {
+		t.Errorf("%d records, %+v", len(m.records), tally)
+	}
+}
+
+// Wherever a run was cut, its two parts send every row once, leave out the same
+// turns, and the second lies behind the first.
+func TestPartsOfARunAreTheRun(t *testing.T) {
+	for seed := range 40 {
+		rows := rapid.Custom(anySessionRows).Example(seed)
+		class := func(r trace.Request) Class {
+			if r.InputLength%7 == 3 {
+				return Server
+			}
+			return OK
+		}
+		plan, err := Scan(trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := func(past *Past, stop time.Duration, r Recorder) (tally Tally) {
+			synctest.Test(t, func(t *testing.T) {
+				drain := make(chan struct{})
+				if stop > 0 {
+					time.AfterFunc(stop, func() { close(drain) })
+				}
+				runner := &Runner{Client: &fakeServer{took: always(70 * msec), class: class}, Recorder: r, Drain: drain, Sessions: &plan.Sessions, Past: past}
+				if tally, err = runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
+					t.Fatal(err)
+				}
+			})
+			return tally
+		}
+		var whole, second memory
+		all := run(nil, 0, &whole)
+		dir := filepath.Join(t.TempDir(), "run")
+		first, err := CreateFolder(dir, Run{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(nil, time.Duration(1+seed*17)*msec, first)
+		first.Close()
+		before, _ := readRecords(t, dir)
+		past, _, err := pastOf(t, dir, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tally := run(past, 0, &second)
+		if len(before)+tally.Sent != all.Sent || tally.Skipped != all.Skipped {
+			t.Errorf("seed %d: %d and then %+v, at one go %+v", seed, len(before), tally, all)
+		}
+		for _, rec := range before {
+			if _, again := second.records[rec.Row]; again {
+				t.Errorf("seed %d: row %d was sent again", seed, rec.Row)
+			}
+		}
+		for row, rec := range second.records {
+			if rec.Due < past.Clock || rec.Class != whole.records[row].Class {
+				t.Errorf("seed %d: row %d is due at %v and ends as %q; the clock stood at %v", seed, row, rec.Due, rec.Class, past.Clock)
+			}
+		}
+	}
+}
+
+func anySessionRows(t *rapid.T) (rows []trace.Request) {
+	at := 0.0
+	for i := range rapid.IntRange(5, 40).Draw(t, "rows") {
+		at += rapid.SampledFrom([]float64{0, 1, 30}).Draw(t, "gap")
+		r := trace.Request{InputLength: i, Timestamp: trace.Some(at), SessionID: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "session")}
+		if i > 0 && r.SessionID != "" && rapid.Bool().Draw(t, "follows") {
+			r.Timestamp, r.Delay = trace.Opt[float64]{}, trace.Some(40.0)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func TestPastOfAnotherTrace(t *testing.T) {
+	rows := atMS(0, 1)
+	for name, records := range map[string][]Record{
+		"a row that the trace lacks": {ended(2, rows[0], 1, OK)},
+		"a row twice":                {ended(1, rows[0], 1, OK), ended(1, rows[0], 1, OK)},
+		"a row before the first":     {ended(-1, rows[0], 1, OK)},
+	} {
+		if _, _, err := pastOf(t, keepsRows(t, records...), rows); err == nil || !strings.Contains(err.Error(), "is not of this trace") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A folder is gone on with behind its last whole line, by one process at a
+// time.
+func TestResumeFolder(t *testing.T) {
+	first := Record{Request: trace.Request{InputLength: 1}, Done: 1, Status: 200}
+	for _, cut := range []string{"", `{"input_length"`, strings.Repeat("x", 200_000)} {
+		dir := keepsRows(t, first)
+		path := filepath.Join(dir, RequestsFile)
+		text, _ := os.ReadFile(path)
+		os.WriteFile(path, append(text, cut...), 0o644)
+		f, err := ResumeFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ResumeFolder(dir); err == nil || !strings.Contains(err.Error(), "still going") {
+			t.Errorf("two go on with one run: %v", err)
+		}
+		second := Record{Request: trace.Request{InputLength: 2}, Row: 1, Done: 2, Status: 200}
+		if err := f.Record(second); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		got, recorded := readRecords(t, dir)
+		if n, _ := recorded.Damaged(); n > 0 || cmp.Diff([]Record{first, second}, got) != "" {
+			t.Errorf("%d damaged lines, %+v", n, got)
+		}
+	}
+	dir := keepsRows(t)
+	os.WriteFile(filepath.Join(dir, RequestsFile), []byte("half a line"), 0o644)
+	if f, err := ResumeFolder(dir); err != nil {
+		t.Error(err)
+	} else if f.Close(); len(must(os.ReadFile(filepath.Join(dir, RequestsFile)))) != 0 {
+		t.Error("a line that is not whole stays")
+	}
+	if _, err := ResumeFolder(t.TempDir()); err == nil {
+		t.Error("a folder without a run")
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// What was sent is known of a run that is killed at any moment, and each row
+// counts once.
+func TestSentRowsAreCounted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	f, err := CreateFolder(dir, Run{Rows: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []int{0, 3, 9, 3, 1} {
+		if err := f.Sending(row); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := readRecords(t, dir); len(got) != 0 {
+			t.Fatal("it is in the record")
+		}
+	}
+	_, recorded := readRecords(t, dir)
+	if recorded.Run.Sent != 4 || recorded.Run.NotSent != 6 {
+		t.Errorf("%d sent, %d not", recorded.Run.Sent, recorded.Run.NotSent)
+	}
+	f.Close()
+	// A run that was stopped goes on and is killed: what it had sent before
+	// counts. The kill, or a full disk, cut a line.
+	if err := f.WriteRun(Run{Rows: 10, Sent: 4, Ended: time.Unix(1, 0), Stopped: true}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, SentFile)
+	os.WriteFile(path, append(must(os.ReadFile(path)), '8'), 0o644)
+	if f, err = ResumeFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.WriteRun(Run{Rows: 10}), f.Sending(5)); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, recorded = readRecords(t, dir); recorded.Run.Sent != 5 || recorded.Run.NotSent != 5 {
+		t.Errorf("resumed: %d sent, %d not", recorded.Run.Sent, recorded.Run.NotSent)
+	}
+	if err := f.WriteRun(Run{Rows: 10, Sent: 5, Ended: time.Unix(1, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, SentFile)); err == nil {
+		t.Error("a run that ended keeps the file")
+	}
+	if _, recorded = readRecords(t, dir); recorded.Run.Sent != 5 {
+		t.Errorf("%d sent", recorded.Run.Sent)
+	}
+}
+
+// A request is noted before it is sent. One that cannot be noted is not sent,
+// its connection is given back, and the run ends.
+func TestJournalComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		noted := &notes{}
+		server := newOpenServer(0, takes(0))
+		server.took = func(r trace.Request) time.Duration {
+			if !noted.has(r.InputLength) || r.InputLength == 2 {
+				t.Errorf("row %d was not noted", r.InputLength)
+			}
+			return 15 * msec
+		}
+		rows := atMS(1000, 1010, 1020, 1020, 1030)
+		for i := range rows {
+			rows[i].InputLength = i
+		}
+		runner := &Runner{Client: server, Recorder: noted}
+		tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
+		sent := 2 + len(noted.rows) - 3 // row 3 may have been under way
+		if err == nil || err.Error() != "disk full" || tally.Sent != sent || sent > 3 || !tally.Stopped || len(noted.records) != sent || tally.Failed != 0 {
+			t.Errorf("%+v, %v, %d records, %d noted", tally, err, len(noted.records), len(noted.rows))
+		}
+		if server.unused != 0 || server.opening != 0 {
+			t.Errorf("%d connections unused, %d opening", server.unused, server.opening)
+		}
+		if s := runner.Status(); s.Sent != sent || s.InFlight != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// So it is, too, when the user ends the run at the same time.
+func TestWhatIsNotNotedIsNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		noted := &notes{refused: cancel}
+		rows := atMS(0, 0, 10)
+		tally, err := (&Runner{Client: &fakeServer{took: always(time.Hour)}, Recorder: noted}).Run(ctx, trace.FromSlice(rows))
+		if err == nil || tally.Sent != 2 || tally.Failed != 2 || tally.Canceled != 2 || len(noted.records) != 2 {
+			t.Errorf("%+v, %v, %d records", tally, err, len(noted.records))
+		}
+	})
+}
+
+// notes is a journal that cannot take row 2.
+type notes struct {
+	memory
+	mu      sync.Mutex
+	rows    map[int]bool
+	refused func()
+}
+
+func (n *notes) has(row int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.rows[row]
+}
+
+func (n *notes) Sending(row int) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.rows == nil {
+		n.rows = map[int]bool{}
+	}
+	n.rows[row] = true
+	if row != 2 {
+		return nil
+	}
+	if n.refused != nil {
+		n.refused()
+	}
+	return fmt.Errorf("disk full")
+}
+
+func BenchmarkSending(b *testing.B) {
+	f, err := CreateFolder(filepath.Join(b.TempDir(), "run"), Run{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	for i := 0; b.Loop(); i++ {
+		if err := f.Sending(i); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,349 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func anyDeployment(t *rapid.T) Deployment {
+	d := Deployment{
+		Engine: anyConfig(t),
+		Router: rapid.SampledFrom(append(Routings(), "")).Draw(t, "router"),
+		Seed:   rapid.Uint64().Draw(t, "seed"),
+	}
+	if rapid.IntRange(0, 4).Draw(t, "phased") == 0 {
+		d.Engine.PhasedTPOT = time.Duration(rapid.IntRange(1, 20).Draw(t, "TPOT"))
+	}
+	if rapid.Bool().Draw(t, "disaggregated") {
+		d.Prefill, d.Decode = rapid.IntRange(1, 3).Draw(t, "prefill engines"), rapid.IntRange(1, 3).Draw(t, "decode engines")
+		d.Transfer = Transfer{
+			Base:     time.Duration(rapid.IntRange(0, 20).Draw(t, "transfer base")),
+			PerToken: time.Duration(rapid.IntRange(0, 2).Draw(t, "transfer a token")),
+		}
+	} else {
+		d.Engines = rapid.IntRange(0, 4).Draw(t, "engines")
+	}
+	return d
+}
+
+// tell writes events so that those of two plays can be compared.
+func tell(h history) []string {
+	var told []string
+	for _, e := range h.events {
+		told = append(told, fmt.Sprintf("%v: %v %v", e.At, e.Request.Owner, e.Kind))
+	}
+	for i, r := range h.requests {
+		if r != nil {
+			told = append(told, fmt.Sprintf("%d: %d cached", i, r.Cached()))
+		}
+	}
+	return told
+}
+
+func (c *Cluster) engines() []*Engine {
+	all := c.front.engines
+	if c.decode != nil {
+		all = slices.Concat(all, c.decode.engines)
+	}
+	return all
+}
+
+func TestDeploymentLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d, arrivals := anyDeployment(t), anyArrivals(t, true)
+		c, err := d.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := play(t, c, c.BlockSize(), arrivals, func() {})
+		checkAnswers(t, arrivals, h)
+		if c.transfers.len() != 0 {
+			t.Fatal("transfers are left")
+		}
+		for _, e := range c.engines() {
+			checkIdle(t, e)
+		}
+		// What is told of requests adds up to what is counted.
+		queried, hit := 0, 0
+		for _, r := range h.requests {
+			if r != nil && r.admitted {
+				queried, hit = queried+r.Prompt.Len(), hit+r.Cached()
+			}
+		}
+		if s := c.Stats(); s.QueriedTokens != queried || s.HitTokens != hit {
+			t.Fatalf("%d tokens looked up and %d hit, it counts %+v", queried, hit, s)
+		}
+	})
+}
+
+func TestOneEngineBehindAnyRouterIsItself(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg, arrivals := anyConfig(t), anyArrivals(t, true)
+		e, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone := tell(play(t, e, cfg.BlockSize, arrivals, func() {}))
+		for _, routing := range Routings() {
+			c, err := Deployment{Engine: cfg, Engines: 1, Router: routing}.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tell(play(t, c, cfg.BlockSize, arrivals, func() {})); !slices.Equal(alone, got) {
+				t.Fatalf("%s:\n%v\nalone:\n%v", routing, got, alone)
+			}
+		}
+	})
+}
+
+// Whatever the deployment and the time of a transfer, every token of a prompt
+// is computed once, unless it was cached or its request lost its place.
+func TestDisaggregationConservesWork(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg, arrivals := anyConfig(t), anyArrivals(t, false)
+		cfg.KVBlocks = 10_000 // nothing is preempted
+		d := Deployment{Engine: cfg, Prefill: 2, Decode: 2, Router: Prefix}
+		if rapid.Bool().Draw(t, "takes time") {
+			d.Transfer = Transfer{Base: 5, PerToken: 3}
+		}
+		c, err := d.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := play(t, c, cfg.BlockSize, arrivals, func() {})
+		want, generated, transferred := 0, 0, 0
+		for _, r := range h.requests {
+			if r != nil {
+				want += r.Prompt.Len() - r.Cached()
+				generated += r.Output
+				if r.Output > 1 {
+					transferred++
+				}
+			}
+		}
+		s := c.Stats()
+		if s.PrefillTokens != want || s.GeneratedTokens != generated || s.Preemptions != 0 {
+			t.Fatalf("%d tokens to compute, %d to generate; %+v", want, generated, s)
+		}
+		// Prompts are the business of one pool and answers of the other.
+		if p, d := c.front.stats(), c.decode.stats(); p.PrefillTokens != want || d.PrefillTokens != 0 || d.GeneratedTokens != generated-len(firsts(h)) {
+			t.Fatalf("prefill engines: %+v\ndecode engines: %+v", p, d)
+		}
+		if transferred > 0 && c.decode.stats().Steps == 0 {
+			t.Fatal("no decode engine has worked")
+		}
+	})
+}
+
+func firsts(h history) []Event {
+	return slices.DeleteFunc(slices.Clone(h.events), func(e Event) bool { return e.Kind != First })
+}
+
+func TestTransferTakesItsTime(t *testing.T) {
+	c, err := Deployment{
+		Engine:  Config{Costs: Costs{PrefillToken: ms, Sequence: 10 * ms}},
+		Prefill: 1, Decode: 1, Transfer: Transfer{Base: 100 * ms, PerToken: ms},
+	}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used []int
+	h := play(t, c, 16, []arrival{{tokens: sequence(50, 1), output: 3}}, func() { used = append(used, c.Stats().KVUsed) })
+	// 50 ms of prefill, 150 of transfer, then steps of one sequence.
+	want := []string{"50ms: 0 first", "210ms: 0 token", "220ms: 0 token", "220ms: 0 finished", "0: 0 cached"}
+	if got := tell(h); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	// The blocks of a prompt are held while it is on its way: here during
+	// prefill, transfer, on the other side, and not at the end.
+	if want := []int{4, 4, 4, 4, 0}; !slices.Equal(used, want) {
+		t.Errorf("blocks in use: %v, want %v", used, want)
+	}
+}
+
+// A prefill engine whose blocks are all on their way goes on when they have
+// arrived.
+func TestPrefillWaitsForTransfers(t *testing.T) {
+	c, err := Deployment{
+		Engine:  Config{Costs: Costs{PrefillToken: ms, Sequence: 10 * ms}, KVBlocks: 2},
+		Prefill: 1, Decode: 1, Transfer: Transfer{Base: 100 * ms},
+	}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := play(t, c, 16, []arrival{{tokens: sequence(30, 1), output: 2}, {tokens: sequence(30, 100), output: 2}}, func() {})
+	want := []string{"30ms: 0 first", "140ms: 0 token", "140ms: 0 finished", "160ms: 1 first", "270ms: 1 token", "270ms: 1 finished", "0: 0 cached", "1: 0 cached"}
+	if got := tell(h); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What came from a prefill engine can be found on the decode engine too: two
+// requests with one prompt share its blocks.
+func TestTransferredBlocksAreShared(t *testing.T) {
+	c, err := Deployment{Engine: Config{Costs: Costs{Step: ms}, BlockSize: 4}, Prefill: 1, Decode: 1}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := 0
+	play(t, c, 4, []arrival{{tokens: sequence(100, 1), output: 10}, {tokens: sequence(100, 1), output: 10}}, func() {
+		most = max(most, c.decode.stats().KVUsed)
+	})
+	// 25 of the prompt, and 9 tokens of each answer.
+	if most != 25+2*3 {
+		t.Errorf("the decode engine used %d blocks", most)
+	}
+}
+
+func TestCancelInTransfer(t *testing.T) {
+	c, err := Deployment{Prefill: 1, Decode: 1, Transfer: Transfer{Base: time.Hour}}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := play(t, c, 16, []arrival{{tokens: sequence(50, 1), output: 3, cancelAfter: time.Minute}}, func() {})
+	if len(h.events) != 1 || c.transfers.len() != 0 || !h.requests[0].Ended() {
+		t.Errorf("%v, %d transfers", tell(h), c.transfers.len())
+	}
+	for _, e := range c.engines() {
+		checkIdle(t, e)
+	}
+}
+
+// where returns the engine that each request went to.
+func where(t *testing.T, d Deployment, arrivals []arrival) []int {
+	c, err := d.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []int
+	for _, r := range play(t, c, c.BlockSize(), arrivals, func() {}).requests {
+		at = append(at, slices.Index(c.front.engines, r.home))
+	}
+	return at
+}
+
+func TestRouters(t *testing.T) {
+	cfg := Config{Costs: Costs{PrefillToken: ms, Sequence: ms}}
+	a, b := sequence(100, 1), sequence(100, 1000)
+	longA := append(slices.Clone(a), sequence(10, 5000)...)
+	for _, tt := range []struct {
+		name     string
+		routing  Routing
+		arrivals []arrival
+		want     []int
+	}{
+		{"in turn", RoundRobin, []arrival{{tokens: a}, {tokens: a}, {tokens: b}, {tokens: a}}, []int{0, 1, 2, 0}},
+		{"the idle one", LeastLoaded, []arrival{{tokens: a}, {tokens: a}, {tokens: b}, {tokens: a, at: time.Second}}, []int{0, 1, 2, 0}},
+		{"the one with the least to compute of equally many", LeastLoaded,
+			[]arrival{{tokens: longA}, {tokens: a}, {tokens: longA}, {tokens: b}}, []int{0, 1, 2, 1}},
+		{"one for a session, in turn without", Session,
+			[]arrival{{tokens: a, session: "x"}, {tokens: b}, {tokens: b, session: "x"}, {tokens: a}, {tokens: a, session: "x"}}, []int{2, 0, 2, 1, 2}},
+		{"the one that has the prefix", Prefix,
+			[]arrival{{tokens: b}, {tokens: a}, {tokens: longA, at: time.Second}, {tokens: b, at: time.Second}}, []int{0, 1, 1, 0}},
+		{"not behind a queue that is longer than the prefix", Prefix,
+			[]arrival{{tokens: sequence(1000, 1)}, {tokens: sequence(5000, 7000), at: 5 * time.Second}, {tokens: sequence(1100, 1), at: 5 * time.Second}}, []int{0, 0, 1}},
+		{"nor behind one that is as long", Prefix,
+			[]arrival{{tokens: sequence(1000, 1)}, {tokens: append(sequence(1000, 1), sequence(900, 9000)...), at: 2 * time.Second},
+				{tokens: sequence(1001, 1), at: 2 * time.Second}}, []int{0, 0, 1}},
+	} {
+		for i := range tt.arrivals {
+			tt.arrivals[i].output = 1
+		}
+		if got := where(t, Deployment{Engine: cfg, Engines: 3, Router: tt.routing}, tt.arrivals); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A prompt that all begin with does not bring them all to one engine.
+func TestPrefixRouterSpreadsTheLoad(t *testing.T) {
+	var arrivals []arrival
+	for i := range 200 {
+		tokens := append(sequence(1000, 1), uint64(5000+i))
+		arrivals = append(arrivals, arrival{at: time.Duration(i) * time.Second, tokens: tokens, output: 1000})
+	}
+	at := where(t, Deployment{Engine: Config{Costs: Costs{Step: time.Second}}, Engines: 4, Router: Prefix}, arrivals)
+	count := make([]int, 4)
+	for _, e := range at {
+		count[e]++
+	}
+	for e, n := range count {
+		if n < 45 || n > 55 {
+			t.Errorf("engine %d has %d of 200 requests that overlap: %v", e, n, count)
+		}
+	}
+}
+
+func TestRandomRouterIsSeeded(t *testing.T) {
+	arrivals := make([]arrival, 300)
+	for i := range arrivals {
+		arrivals[i] = arrival{tokens: sequence(3, 1), output: 1}
+	}
+	at := func(seed uint64) []int {
+		return where(t, Deployment{Engines: 3, Router: Random, Seed: seed}, arrivals)
+	}
+	one := at(1)
+	if !slices.Equal(one, at(1)) || slices.Equal(one, at(2)) {
+		t.Error("the seed does not choose, or not alone")
+	}
+	for e := range 3 {
+		n := 0
+		for _, x := range one {
+			if x == e {
+				n++
+			}
+		}
+		if math.Abs(float64(n)-100) > 40 {
+			t.Errorf("engine %d has %d of 300 requests", e, n)
+		}
+	}
+}
+
+func TestBadDeployments(t *testing.T) {
+	for name, tt := range map[string]struct {
+		d    Deployment
+		want string
+	}{
+		"negative engines":     {Deployment{Engines: -1}, "-1 engines"},
+		"too many":             {Deployment{Engines: 2000}, "2000 engines; at most 1024"},
+		"prefill alone":        {Deployment{Prefill: 1}, "1 prefill and 0 decode engines"},
+		"decode alone":         {Deployment{Decode: 1}, "0 prefill and 1 decode engines"},
+		"both kinds":           {Deployment{Engines: 1, Prefill: 1, Decode: 1}, "or prefill and decode engines"},
+		"unknown router":       {Deployment{Router: "best"}, `routing "best" is not one of round-robin, random, least-loaded, session, prefix`},
+		"negative transfer":    {Deployment{Transfer: Transfer{Base: -1}}, "transfer time is not from 0"},
+		"negative cost":        {Deployment{Engine: Config{Costs: Costs{Step: -1}}}, "cost of a step is not from 0"},
+		"endless cost":         {Deployment{Engine: Config{Costs: Costs{PrefillToken: 2 * time.Hour}}}, "cost of a prefill token is not from 0 to 1h0m0s: 2h0m0s"},
+		"no room for a batch":  {Deployment{Engine: Config{MaxSeqs: 100, MaxBatchedTokens: 99}}, "max batched tokens 99 is below max seqs 100"},
+		"negative block size":  {Deployment{Engine: Config{BlockSize: -16}}, "block size is not from 1 to 2147483647: -16"},
+		"more than can be had": {Deployment{Engine: Config{KVBlocks: math.MaxInt}}, "KV blocks is not from 1"},
+	} {
+		if _, err := tt.d.New(); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q in it", name, err, tt.want)
+		}
+	}
+}
+
+func TestDeploymentInWords(t *testing.T) {
+	for want, d := range map[string]Deployment{
+		"1 engine": {}, "4 engines, prefix": {Engines: 4, Router: Prefix},
+		"2 prefill and 3 decode engines, round-robin": {Prefill: 2, Decode: 3},
+	} {
+		if got := d.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// stats are those of all engines of a pool.
+func (p *pool) stats() (s Stats) {
+	for _, e := range p.engines {
+		s.add(e.Stats())
+	}
+	return s
+}

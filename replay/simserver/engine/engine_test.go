@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+func TestStepsByHand(t *testing.T) {
+	costs := Costs{Step: 10 * ms, PrefillToken: ms, Sequence: 2 * ms, ContextToken: 100 * time.Microsecond}
+	for _, tt := range []struct {
+		name     string
+		cfg      Config
+		arrivals []arrival
+		want     []string
+	}{
+		{"alone", Config{},
+			[]arrival{{at: 5 * ms, tokens: sequence(100, 1), output: 3}},
+			// 10+100; then 10+2 and 101 tokens of context, 102.
+			[]string{"115ms: 0 first", "137.1ms: 0 token", "159.3ms: 0 token", "159.3ms: 0 finished", "0: 0 cached"}},
+		{"at once is one step", Config{},
+			[]arrival{{tokens: sequence(20, 1), output: 1}, {tokens: sequence(30, 100), output: 1}},
+			[]string{"60ms: 0 first", "60ms: 0 finished", "60ms: 1 first", "60ms: 1 finished", "0: 0 cached", "1: 0 cached"}},
+		{"the later waits for the step to end, and shares the next", Config{},
+			[]arrival{{tokens: sequence(20, 1), output: 2}, {at: ms, tokens: sequence(30, 100), output: 1}},
+			// 30; then 10 + 30 + 2 + 2.1.
+			[]string{"30ms: 0 first", "74.1ms: 0 token", "74.1ms: 0 finished", "74.1ms: 1 first", "74.1ms: 1 finished", "0: 0 cached", "1: 0 cached"}},
+		{"what the step before it leaves in the cache", Config{},
+			[]arrival{{tokens: sequence(40, 1), output: 1}, {at: ms, tokens: sequence(40, 1), output: 1}},
+			[]string{"50ms: 0 first", "50ms: 0 finished", "68ms: 1 first", "68ms: 1 finished", "0: 0 cached", "1: 32 cached"}},
+		{"prefixes are shared within a step", Config{},
+			[]arrival{{tokens: sequence(40, 1), output: 1}, {tokens: sequence(40, 1), output: 1}},
+			[]string{"58ms: 0 first", "58ms: 0 finished", "58ms: 1 first", "58ms: 1 finished", "0: 0 cached", "1: 32 cached"}},
+		{"chunks of what decoding leaves", Config{MaxSeqs: 8, MaxBatchedTokens: 16},
+			[]arrival{{tokens: sequence(16, 1), output: 4}, {tokens: sequence(40, 100), output: 1}},
+			// 26; then thrice 15 tokens of the other, 10 the last time.
+			[]string{"26ms: 0 first", "54.7ms: 0 token", "83.5ms: 0 token", "107.4ms: 0 token", "107.4ms: 0 finished",
+				"107.4ms: 1 first", "107.4ms: 1 finished", "0: 0 cached", "1: 0 cached"}},
+		{"places", Config{MaxSeqs: 1},
+			[]arrival{{tokens: sequence(20, 1), output: 2}, {tokens: sequence(30, 100), output: 1}},
+			[]string{"30ms: 0 first", "44.1ms: 0 token", "44.1ms: 0 finished", "84.1ms: 1 first", "84.1ms: 1 finished", "0: 0 cached", "1: 0 cached"}},
+		{"blocks", Config{KVBlocks: 3},
+			[]arrival{{tokens: sequence(20, 1), output: 2}, {tokens: sequence(30, 100), output: 1}},
+			[]string{"30ms: 0 first", "44.1ms: 0 token", "44.1ms: 0 finished", "84.1ms: 1 first", "84.1ms: 1 finished", "0: 0 cached", "1: 0 cached"}},
+		// Both prompts take two of four blocks. The fourth step would put the
+		// 33rd token of each: 0 preempts 1, whose first block it then takes
+		// from the cache, for 0 took what 1 gave up last.
+		{"preemption", Config{KVBlocks: 4},
+			[]arrival{{tokens: sequence(30, 1), output: 5}, {tokens: sequence(30, 100), output: 4}},
+			[]string{
+				"70ms: 0 first", "70ms: 1 first", "90.2ms: 0 token", "90.2ms: 1 token", "110.6ms: 0 token", "110.6ms: 1 token",
+				"110.6ms: 1 preempted", "125.9ms: 0 token", "141.3ms: 0 token", "141.3ms: 0 finished",
+				"168.3ms: 1 token", "168.3ms: 1 finished", "0: 0 cached", "1: 0 cached"}},
+		// 2 came after 1 and does not overtake it.
+		{"the preempted go first", Config{KVBlocks: 4, MaxSeqs: 2},
+			[]arrival{{tokens: sequence(30, 1), output: 4}, {tokens: sequence(30, 100), output: 4}, {tokens: sequence(10, 200), output: 1}},
+			[]string{
+				"70ms: 0 first", "70ms: 1 first", "90.2ms: 0 token", "90.2ms: 1 token", "110.6ms: 0 token", "110.6ms: 1 token",
+				"110.6ms: 1 preempted", "125.9ms: 0 token", "125.9ms: 0 finished",
+				"162.9ms: 1 token", "162.9ms: 1 finished", "162.9ms: 2 first", "162.9ms: 2 finished", "0: 0 cached", "1: 0 cached", "2: 0 cached"}},
+		{"out of step", Config{PhasedTPOT: 10 * ms},
+			[]arrival{{tokens: sequence(20, 1), output: 3}, {tokens: sequence(30, 100), output: 3}},
+			[]string{
+				"60ms: 0 first", "60ms: 1 first", "62.360679ms: 1 token", "66.180339ms: 0 token",
+				"72.360679ms: 1 token", "72.360679ms: 1 finished", "76.180339ms: 0 token", "76.180339ms: 0 finished", "0: 0 cached", "1: 0 cached"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Costs = costs
+			e, err := New(tt.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := play(t, e, 16, tt.arrivals, func() { checkBooks(t, e) })
+			if got := tell(h); !slices.Equal(got, tt.want) {
+				t.Errorf("got  %q\nwant %q", got, tt.want)
+			}
+			checkIdle(t, e)
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	e, err := New(Config{MaxModelLen: 100, KVBlocks: 4, BlockSize: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := func(isl, osl int) *Request { return &Request{Prompt: promptOf(8, sequence(isl, 1)...), Output: osl} }
+	for _, tt := range []struct {
+		name string
+		r    *Request
+		want string
+	}{
+		{"no prompt", &Request{Output: 1}, "the prompt is empty"},
+		{"empty prompt", request(0, 1), "the prompt is empty"},
+		{"no answer", request(1, 0), "the answer has no token"},
+		{"other blocks", &Request{Prompt: promptOf(16, 1), Output: 1}, "the prompt is in blocks of another size than the engine's"},
+		{"too long for the model", request(50, 51), "a prompt of 50 tokens and an answer of 51 do not fit into the model's context of 100 tokens"},
+		{"too long by far", request(1, 1<<62), "a prompt of 1 tokens and an answer of 4611686018427387904 do not fit into the model's context of 100 tokens"},
+		{"too long for the cache", request(30, 4), "a prompt of 30 tokens and an answer of 4 do not fit into the KV cache of 32 tokens"},
+	} {
+		if err := e.Submit(0, tt.r); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	// The last token is generated and never read.
+	fits := request(30, 3)
+	if err := e.Submit(0, fits); err != nil {
+		t.Error(err)
+	}
+	if err := e.Submit(0, fits); !errors.Is(err, ErrSubmitted) {
+		t.Errorf("the same once more: %v", err)
+	}
+	checkBooks(t, e)
+}
+
+func TestCancelFreesAtOnce(t *testing.T) {
+	e, err := New(Config{Costs: Costs{Step: ms}, MaxSeqs: 1, MaxBatchedTokens: 4, KVBlocks: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := &Request{Prompt: promptOf(16, sequence(10, 1)...), Output: 50}
+	waits := &Request{Prompt: promptOf(16, sequence(10, 1)...), Output: 5}
+	for _, r := range []*Request{runs, waits} {
+		if err := e.Submit(0, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Next()
+	if s := e.Stats(); s.Running != 1 || s.Waiting != 1 || s.KVUsed != 1 {
+		t.Errorf("%+v", s)
+	}
+	e.Cancel(ms/2, waits)
+	e.Cancel(ms/2, runs)
+	e.Cancel(ms/2, runs)
+	checkIdle(t, e)
+	// The step that was begun takes its time.
+	if at, ok := e.Next(); at != ms || !ok {
+		t.Errorf("next is %v, %v", at, ok)
+	}
+	if events := e.Advance(time.Second, nil); len(events) != 0 {
+		t.Errorf("%v", events)
+	}
+}
+
+// Time that passes without a call to Next is used all the same.
+func TestAdvanceCatchesUp(t *testing.T) {
+	arrivals := []arrival{{tokens: sequence(100, 1), output: 30}, {tokens: sequence(50, 1), output: 20}}
+	cfg := Config{Costs: Costs{Step: ms, PrefillToken: ms}, MaxSeqs: 4, MaxBatchedTokens: 16}
+	e, _ := New(cfg)
+	want := tell(play(t, e, 16, arrivals, func() {}))
+
+	e, _ = New(cfg)
+	var h history
+	for i, a := range arrivals {
+		r := &Request{Prompt: promptOf(16, a.tokens...), Output: a.output, Owner: i}
+		h.requests = append(h.requests, r)
+		if err := e.Submit(0, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.events = e.Advance(time.Hour, h.events)
+	if got := tell(h); !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+// A step whose cost nobody can mean does not turn time around.
+func TestCostsDoNotOverflow(t *testing.T) {
+	e, err := New(Config{Costs: Costs{Step: time.Hour, PrefillToken: time.Hour, Sequence: time.Hour, ContextToken: time.Hour}, MaxModelLen: 1 << 30, KVBlocks: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrivals := []arrival{{tokens: sequence(1<<20, 1), output: 20}}
+	checkAnswers(t, arrivals, play(t, e, 16, arrivals, func() {}))
+}
+
+func TestPhasesAreEven(t *testing.T) {
+	const n, period = 100, time.Second
+	e, err := New(Config{PhasedTPOT: period})
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrivals := make([]arrival, n)
+	for i := range arrivals {
+		arrivals[i] = arrival{tokens: sequence(1, uint64(i)), output: 10}
+	}
+	last := map[*Request]time.Duration{}
+	var phases []time.Duration
+	for _, event := range play(t, e, 16, arrivals, func() { checkBooks(t, e) }).events {
+		if event.Kind != Token {
+			continue
+		}
+		before, later := last[event.Request]
+		if later && event.At-before != period {
+			t.Fatalf("a gap of %v", event.At-before)
+		}
+		if !later {
+			phases = append(phases, event.At%period)
+		}
+		last[event.Request] = event.At
+	}
+	slices.Sort(phases)
+	if len(phases) != n {
+		t.Fatalf("%d phases", len(phases))
+	}
+	for i, p := range phases {
+		next := phases[(i+1)%n]
+		if gap := (next - p + period) % period; gap < period/n/3 || gap > 3*period/n {
+			t.Errorf("phases %v and %v are neighbours", p, next)
+		}
+	}
+}
+
+func TestTokensDoNotAllocate(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"lock-step": {Costs: Costs{Step: ms}},
+		"phased":    {PhasedTPOT: ms},
+	} {
+		e, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 100 {
+			if err := e.Submit(0, &Request{Prompt: promptOf(16, sequence(100, uint64(i)<<32)...), Output: 100_000}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		events := make([]Event, 0, 10_000)
+		now := time.Duration(0)
+		events = e.Advance(now, events)
+		if n := testing.AllocsPerRun(100, func() {
+			now += 10 * ms
+			events = e.Advance(now, events[:0])
+			if len(events) < 100 {
+				t.Fatalf("%d events", len(events))
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations for 1000 tokens", name, n)
+		}
+	}
+}

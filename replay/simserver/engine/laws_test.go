@@ -1,0 +1,376 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// arrival is a request that is going to be submitted, and cancelled some time
+// after that if it is not finished by then.
+type arrival struct {
+	at          time.Duration
+	tokens      []uint64
+	output      int
+	session     string
+	cancelAfter time.Duration // 0: never
+}
+
+// machine is what an engine and a cluster have in common.
+type machine interface {
+	Submit(time.Duration, *Request) error
+	Cancel(time.Duration, *Request)
+	Next() (time.Duration, bool)
+	Advance(time.Duration, []Event) []Event
+	Stats() Stats
+}
+
+// history is what became of arrivals.
+type history struct {
+	requests []*Request // by arrival; nil: refused
+	events   []Event
+}
+
+// play drives a machine in virtual time until nothing is left, and calls look
+// whenever it may have begun a step.
+func play(t rapid.TB, m machine, blockSize int, arrivals []arrival, look func()) history {
+	h := history{requests: make([]*Request, len(arrivals))}
+	type cancel struct {
+		at time.Duration
+		r  *Request
+	}
+	var cancels []cancel
+	now, next := time.Duration(0), 0
+	for {
+		for ; next < len(arrivals) && arrivals[next].at <= now; next++ {
+			a := arrivals[next]
+			r := &Request{Prompt: promptOf(blockSize, a.tokens...), Output: a.output, Session: a.session, Owner: next}
+			if m.Submit(now, r) != nil {
+				continue
+			}
+			h.requests[next] = r
+			if a.cancelAfter > 0 {
+				cancels = append(cancels, cancel{now + a.cancelAfter, r})
+			}
+		}
+		cancels = slices.DeleteFunc(cancels, func(c cancel) bool {
+			if c.at <= now {
+				m.Cancel(now, c.r)
+			}
+			return c.at <= now
+		})
+		at, ok := m.Next()
+		look()
+		if next < len(arrivals) && (!ok || arrivals[next].at < at) {
+			at, ok = arrivals[next].at, true
+		}
+		for _, c := range cancels {
+			if !ok || c.at < at {
+				at, ok = c.at, true
+			}
+		}
+		if !ok {
+			return h
+		}
+		if at < now {
+			t.Fatalf("time goes back from %v to %v", now, at)
+		}
+		now = at
+		h.events = m.Advance(now, h.events)
+	}
+}
+
+func promptOf(blockSize int, tokens ...uint64) *Prompt {
+	p := NewPrompt(blockSize)
+	for _, token := range tokens {
+		p.AddToken(token)
+	}
+	return p
+}
+
+func sequence(n int, first uint64) []uint64 {
+	tokens := make([]uint64, n)
+	for i := range tokens {
+		tokens[i] = first + uint64(i)
+	}
+	return tokens
+}
+
+// anyConfig is an engine small enough to be always in trouble.
+func anyConfig(t *rapid.T) Config {
+	cost := func(name string, most int) time.Duration {
+		return time.Duration(rapid.IntRange(0, most).Draw(t, name))
+	}
+	cfg := Config{
+		Costs: Costs{
+			Step: cost("step cost", 9), PrefillToken: cost("prefill cost", 3),
+			Sequence: cost("sequence cost", 3), ContextToken: cost("context cost", 2),
+		},
+		MaxSeqs:     rapid.IntRange(1, 6).Draw(t, "max seqs"),
+		BlockSize:   rapid.IntRange(1, 4).Draw(t, "block size"),
+		KVBlocks:    rapid.IntRange(1, 16).Draw(t, "KV blocks"),
+		MaxModelLen: rapid.IntRange(1, 60).Draw(t, "max model len"),
+	}
+	cfg.MaxBatchedTokens = cfg.MaxSeqs + rapid.IntRange(0, 12).Draw(t, "batched tokens beyond seqs")
+	return cfg
+}
+
+func anyArrivals(t *rapid.T, cancels bool) []arrival {
+	var arrivals []arrival
+	now := time.Duration(0)
+	for range rapid.IntRange(1, 25).Draw(t, "requests") {
+		now += time.Duration(rapid.IntRange(0, 20).Draw(t, "gap"))
+		a := arrival{
+			at:      now,
+			tokens:  rapid.SliceOfN(rapid.Uint64Range(0, 1), 1, 24).Draw(t, "tokens"),
+			output:  rapid.IntRange(1, 20).Draw(t, "output"),
+			session: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "session"),
+		}
+		if cancels && rapid.IntRange(0, 3).Draw(t, "cancels") == 0 {
+			a.cancelAfter = time.Duration(rapid.IntRange(1, 200).Draw(t, "cancel after"))
+		}
+		arrivals = append(arrivals, a)
+	}
+	return arrivals
+}
+
+// checkAnswers holds the events against what was asked for.
+func checkAnswers(t rapid.TB, arrivals []arrival, h history) {
+	type answer struct {
+		tokens, finished int
+		last             time.Duration
+	}
+	answers := make(map[*Request]*answer)
+	for i, r := range h.requests {
+		if r != nil {
+			answers[r] = &answer{last: arrivals[i].at}
+		}
+	}
+	now := time.Duration(0)
+	for _, e := range h.events {
+		if e.At < now {
+			t.Fatalf("an event at %v after one at %v", e.At, now)
+		}
+		now = e.At
+		a := answers[e.Request]
+		if e.At < a.last || a.finished > 0 {
+			t.Fatalf("request %d: %v at %v, after %v, finished %d times", e.Request.Owner, e.Kind, e.At, a.last, a.finished)
+		}
+		a.last = e.At
+		switch e.Kind {
+		case First, Token:
+			if (e.Kind == First) != (a.tokens == 0) {
+				t.Fatalf("request %d: token %d is told as %v", e.Request.Owner, a.tokens, e.Kind)
+			}
+			a.tokens++
+		case Finished:
+			a.finished++
+		case Preempted:
+		default:
+			t.Fatalf("request %d: %v", e.Request.Owner, e.Kind)
+		}
+	}
+	for i, r := range h.requests {
+		if r == nil {
+			continue
+		}
+		a, asked := answers[r], arrivals[i]
+		if asked.cancelAfter == 0 && (a.tokens != asked.output || a.finished != 1) {
+			t.Fatalf("request %d: %d tokens of %d, finished %d times", i, a.tokens, asked.output, a.finished)
+		}
+		if a.tokens > asked.output || a.finished == 1 && a.tokens != asked.output || !r.Ended() {
+			t.Fatalf("request %d: %d tokens of %d, finished %d times, ended %v", i, a.tokens, asked.output, a.finished, r.Ended())
+		}
+	}
+}
+
+// checkBooks counts again what an engine has counted.
+func checkBooks(t rapid.TB, e *Engine) {
+	all := slices.Concat(e.running, e.queue.preempted, e.queue.arrived[e.queue.head:])
+	for _, k := range e.ticks.ticks[e.ticks.head:] {
+		all = append(all, k.r)
+	}
+	backlog, batched, used := 0, 0, 0
+	users := make(map[*run]int)
+	for _, r := range all {
+		backlog += r.owed
+		batched += r.scheduled
+		used += r.others
+		chained := 0
+		for at := r.chain; at != nil; at = at.parent {
+			users[at]++
+			chained += len(at.hashes)
+		}
+		if chained != r.chained || r.others < 0 || r.state == running && r.computed > r.room || r.room != (r.chained+r.others)*e.cfg.BlockSize {
+			t.Fatalf("request %d has computed %d tokens, has %d blocks cached, counts %d, and %d others", r.Owner, r.computed, chained, r.chained, r.others)
+		}
+		if e.stepping && r.state == running && r.scheduled < 1 {
+			t.Fatalf("request %d runs, and the step under way computes nothing of it", r.Owner)
+		}
+		if r.state == waiting && r.chained+r.others > 0 {
+			t.Fatalf("request %d waits and has %d blocks", r.Owner, r.chained+r.others)
+		}
+	}
+	stale := 0
+	for first, r := range e.kv.runs {
+		if r.hashes[0] != first {
+			t.Fatal("a run is found by a hash that it does not begin with")
+		}
+		if r.users != users[r] {
+			t.Fatalf("a run of %d blocks has %d users, counts %d", len(r.hashes), users[r], r.users)
+		}
+		if r.users == 0 {
+			stale += len(r.hashes)
+		} else {
+			used += len(r.hashes)
+		}
+		if p := r.parent; p != nil && r.users > 0 && p.users == 0 {
+			t.Fatal("a run is used and its parent is not")
+		}
+	}
+	if stale != e.kv.stale || e.kv.free != e.cfg.KVBlocks-used || stale > e.kv.free {
+		t.Fatalf("%d of %d blocks are used and %d free ones are cached; it counts %d free and %d", used, e.cfg.KVBlocks, stale, e.kv.free, e.kv.stale)
+	}
+	if len(e.running)+e.ticks.len() > e.cfg.MaxSeqs || batched > e.cfg.MaxBatchedTokens || backlog != e.backlog || e.backlog < 0 {
+		t.Fatalf("%d running, %d tokens in a step, backlog %d, counts %d", len(e.running), batched, backlog, e.backlog)
+	}
+}
+
+// checkIdle says whether an engine has nothing left of any request.
+func checkIdle(t rapid.TB, e *Engine) {
+	checkBooks(t, e)
+	if s := e.Stats(); s.KVUsed != 0 || s.Running != 0 || s.Waiting != 0 || e.backlog != 0 || e.inFlight() != 0 {
+		t.Fatalf("nothing is left to do, and of requests there are left %+v, backlog %d, in flight %d", s, e.backlog, e.inFlight())
+	}
+}
+
+// computed follows what each step computes of prompts.
+type computed struct {
+	e       *Engine
+	steps   int
+	prefill map[*Request]int
+	all     int
+}
+
+func (c *computed) look() {
+	if s := c.e.Stats(); s.Steps == c.steps {
+		return
+	}
+	c.steps++
+	for _, r := range c.e.running {
+		if r.computed < r.target {
+			c.prefill[r] += r.scheduled
+			c.all += r.scheduled
+		}
+	}
+}
+
+func TestEngineLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := anyConfig(t)
+		if rapid.IntRange(0, 4).Draw(t, "phased") == 0 {
+			cfg.PhasedTPOT = time.Duration(rapid.IntRange(1, 20).Draw(t, "TPOT"))
+		}
+		arrivals := anyArrivals(t, true)
+		e, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := computed{e: e, prefill: map[*Request]int{}}
+		h := play(t, e, cfg.BlockSize, arrivals, func() { checkBooks(t, e); work.look() })
+		checkAnswers(t, arrivals, h)
+		checkIdle(t, e)
+
+		generated := 0
+		for i, r := range h.requests {
+			fits := len(arrivals[i].tokens)+arrivals[i].output <= cfg.MaxModelLen &&
+				len(arrivals[i].tokens)+arrivals[i].output-1 <= cfg.KVBlocks*cfg.BlockSize
+			if (r != nil) != fits {
+				t.Fatalf("request %d fits: %v, refused: %v", i, fits, r == nil)
+			}
+			if r == nil {
+				continue
+			}
+			generated += r.Generated()
+			// Every token of a prompt is computed once or was cached.
+			once := r.Prompt.Len() - r.Cached()
+			switch did := work.prefill[r]; {
+			case arrivals[i].cancelAfter > 0:
+			case r.Preempted() == 0 && did != once:
+				t.Fatalf("request %d: %d of %d tokens were cached and %d computed", i, r.Cached(), r.Prompt.Len(), did)
+			case did < once || did > (r.Preempted()+1)*(r.Prompt.Len()+r.Output):
+				t.Fatalf("request %d, preempted %d times: %d of %d tokens were cached and %d computed", i, r.Preempted(), r.Cached(), r.Prompt.Len(), did)
+			}
+			if r.Cached()%cfg.BlockSize != 0 || r.Cached() >= r.Prompt.Len() {
+				t.Fatalf("request %d: %d of %d tokens were cached", i, r.Cached(), r.Prompt.Len())
+			}
+		}
+		if s := e.Stats(); s.PrefillTokens != work.all || s.GeneratedTokens != generated {
+			t.Fatalf("%d tokens of prompts and %d of answers were computed, it counts %+v", work.all, generated, s)
+		}
+		firstComeFirstServed(t, h)
+	})
+}
+
+// firstComeFirstServed holds for all that were never sent back.
+func firstComeFirstServed(t rapid.TB, h history) {
+	last := -1
+	for _, e := range h.events {
+		if e.Kind != First || e.Request.Preempted() > 0 {
+			continue
+		}
+		if row := e.Request.Owner.(int); row < last {
+			t.Fatalf("request %d has its first token after request %d", row, last)
+		} else {
+			last = row
+		}
+	}
+}
+
+// What was told of a request before its prompt can have been computed is a
+// lie.
+func TestNoTokenBeforeItsPrefill(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg, arrivals := anyConfig(t), anyArrivals(t, false)
+		e, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := play(t, e, cfg.BlockSize, arrivals, func() {})
+		for _, event := range h.events {
+			if event.Kind != First {
+				continue
+			}
+			r := event.Request
+			tokens := r.Prompt.Len() - r.Cached()
+			// Full steps, of which each costs something.
+			steps := (tokens + cfg.MaxBatchedTokens - 1) / cfg.MaxBatchedTokens
+			least := arrivals[r.Owner.(int)].at + time.Duration(steps)*cfg.Costs.Step + time.Duration(tokens)*cfg.Costs.PrefillToken
+			if event.At < least {
+				t.Fatalf("request %d has its first token at %v, but %d tokens cannot be computed before %v", r.Owner, event.At, tokens, least)
+			}
+		}
+	})
+}
+
+func TestSameCallsGiveSameEvents(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d, arrivals := anyDeployment(t), anyArrivals(t, true)
+		var first []string
+		for range 2 {
+			c, err := d.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := tell(play(t, c, c.BlockSize(), arrivals, func() {}))
+			if first == nil {
+				first = told
+			}
+			if !slices.Equal(told, first) {
+				t.Fatalf("%v\n%v", first, told)
+			}
+		}
+	})
+}

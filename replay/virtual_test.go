@@ -1,0 +1,169 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/trace"
+)
+
+// fakeModel is a Model whose answers take what took says, as a fakeServer's.
+type fakeModel struct {
+	took  func(r trace.Request) time.Duration
+	class func(r trace.Request) Class
+	ends  []Answer // under way, by time
+}
+
+func (m *fakeModel) Submit(now time.Duration, row int, r trace.Request) {
+	end := now + m.took(r)
+	a := Answer{Row: row, First: trace.Some(end), Last: trace.Some(end), Done: end, Counts: Counts{Output: trace.Some(1)}}
+	if m.class != nil {
+		a.Class = m.class(r)
+	}
+	i, _ := slices.BinarySearchFunc(m.ends, a, func(x, y Answer) int { return int(x.Done - y.Done) })
+	m.ends = slices.Insert(m.ends, i, a)
+}
+
+func (m *fakeModel) Next() (time.Duration, bool) {
+	if len(m.ends) == 0 {
+		return 0, false
+	}
+	return m.ends[0].Done, true
+}
+
+func (m *fakeModel) Advance(now time.Duration) (ended []Answer) {
+	for len(m.ends) > 0 && m.ends[0].Done <= now {
+		ended = append(ended, m.ends[0])
+		m.ends = m.ends[1:]
+	}
+	return ended
+}
+
+// anyRows are rows with sessions, delays and bursts. No two instants that
+// follow from them are the same.
+func anyRows(random *rand.Rand, n int) []trace.Request {
+	var rows []trace.Request
+	at := 0.0
+	for i := range n {
+		r := trace.Request{InputLength: 1 + i, OutputLength: 1}
+		if random.IntN(2) == 0 {
+			at += float64(random.Int64N(3e9)) / 1e6
+		}
+		r.Timestamp = trace.Some(at)
+		if random.IntN(2) == 0 {
+			r.SessionID = fmt.Sprint("s", random.IntN(4))
+			if random.IntN(2) == 0 {
+				r.Timestamp = trace.Opt[float64]{}
+				r.Delay = trace.Some(float64(random.Int64N(5e9)) / 1e6)
+			}
+		}
+		rows = append(rows, r)
+	}
+	rows[0].Timestamp, rows[0].Delay = trace.Some(0.0), trace.Opt[float64]{}
+	return rows
+}
+
+// In virtual time a trace is replayed by the same rules as in real time: every
+// instant of every record is the same.
+func TestVirtualRunnerDoesWhatRunnerDoes(t *testing.T) {
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		rows := anyRows(random, 150)
+		times := make([]time.Duration, len(rows))
+		for i := range times {
+			times[i] = time.Duration(1 + random.Int64N(4e9))
+		}
+		took := func(r trace.Request) time.Duration { return times[r.InputLength-1] }
+		class := func(r trace.Request) Class {
+			if r.InputLength%29 == 0 {
+				return Timeout
+			}
+			return OK
+		}
+		limit := []int{0, 1, 3, 20}[seed%4]
+		var inReal, inVirtual memory
+		var real Tally
+		synctest.Test(t, func(t *testing.T) {
+			var err error
+			server := &fakeServer{took: took, class: class}
+			real, err = (&Runner{Client: server, Recorder: &inReal, MaxConcurrency: limit}).Run(t.Context(), trace.FromSlice(rows))
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+		v := VirtualRunner{Model: &fakeModel{took: took, class: class}, Recorder: &inVirtual, MaxConcurrency: limit}
+		tally, err := v.Run(t.Context(), trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		real.Start = time.Time{}
+		if tally != real || tally.Sent == 0 {
+			t.Errorf("seed %d: %+v, in real time %+v", seed, tally, real)
+		}
+		if diff := cmp.Diff(inReal.records, inVirtual.records); diff != "" {
+			t.Fatalf("seed %d, -real +virtual:\n%s", seed, diff)
+		}
+		for _, r := range slices.Collect(maps.Values(inVirtual.records)) {
+			if r.Sent.Value != r.Ready {
+				t.Fatalf("seed %d: row %d is ready at %v and sent at %v", seed, r.Row, r.Ready, r.Sent.Value)
+			}
+		}
+	}
+}
+
+func TestVirtualRunnerStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	n := 0
+	rows := func(yield func(trace.Request, error) bool) {
+		for {
+			if n++; n == 5000 {
+				cancel()
+			}
+			if !yield(trace.Request{Timestamp: trace.Some(float64(n)), InputLength: 1, OutputLength: 1}, nil) {
+				return
+			}
+		}
+	}
+	var m memory
+	tally, err := (&VirtualRunner{Model: &fakeModel{took: always(10 * msec)}, Recorder: &m}).Run(ctx, rows)
+	if !errors.Is(err, context.Canceled) || !tally.Stopped || n > 10_000 || tally.Sent != len(m.records)+tally.Unrecorded {
+		t.Errorf("%+v, %v after %d rows, %d records", tally, err, n, len(m.records))
+	}
+}
+
+func TestVirtualRunnerFails(t *testing.T) {
+	broken := errors.New("broken")
+	bad := func(yield func(trace.Request, error) bool) {
+		if yield(atMS(0)[0], nil) {
+			yield(trace.Request{}, broken)
+		}
+	}
+	run := func(m Model, r Recorder, rows trace.Requests) error {
+		_, err := (&VirtualRunner{Model: m, Recorder: r}).Run(t.Context(), rows)
+		return err
+	}
+	if err := run(&fakeModel{took: always(1)}, &memory{}, bad); !errors.Is(err, broken) {
+		t.Errorf("a row that cannot be read: %v", err)
+	}
+	if err := run(&fakeModel{took: always(1)}, &memory{fail: broken}, trace.FromSlice(atMS(0, 1, 2))); !errors.Is(err, broken) {
+		t.Errorf("a recorder that takes no more: %v", err)
+	}
+	if err := run(deadModel{}, &memory{}, trace.FromSlice(atMS(0))); err == nil {
+		t.Error("a model that never answers: no error")
+	}
+}
+
+type deadModel struct{}
+
+func (deadModel) Submit(time.Duration, int, trace.Request) {}
+func (deadModel) Next() (time.Duration, bool)              { return 0, false }
+func (deadModel) Advance(time.Duration) []Answer           { return nil }
