@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"runtime/debug"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -25,21 +27,22 @@ func checkBlockSize(c *cli.Context) error {
 
 func analyzeCommand(std streams) *cli.Command {
 	return &cli.Command{
-		Name:        "analyze",
-		Usage:       "say what a trace is like: lengths, arrivals, shared prefixes, cache curves",
-		ArgsUsage:   "TRACE [TRACE...]",
-		Description: "Several traces are shown side by side, with their distances to the first.",
+		Name:      "analyze",
+		Usage:     "say what a trace is like: lengths, arrivals, shared prefixes, cache curves",
+		ArgsUsage: "TRACE [TRACE...]",
+		Description: "Several traces are shown side by side, with their distances to the first.\n" +
+			"The FILE - is standard output.\n\n" + knownModels(),
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
 			&cli.BoolFlag{Name: "markdown", Usage: "print Markdown instead of text"},
-			&cli.BoolFlag{Name: "csv", Usage: "print the curves of hit rate against cache size as CSV instead of text"},
+			&cli.BoolFlag{Name: "csv", Usage: "print hit rates against cache sizes as CSV instead of text: the LRU curve, or what was asked"},
 			&cli.StringFlag{Name: "html", Usage: "also write the report with figures as one page to `FILE`"},
 			&cli.StringFlag{Name: "png", Usage: "also write the figures to `FILE`"},
 			&cli.DurationFlag{Name: "ttft", Usage: "with --tpot: the concurrency at a server of this speed"},
 			&cli.DurationFlag{Name: "tpot", Usage: "time per output token, with --ttft"},
 			blockSizeFlag, skipBadRowsFlag,
-		}, cacheFlags...),
-		Action: func(c *cli.Context) error { return analyzeTrace(c, std) },
+		}, slices.Concat(readFlags(), cacheFlags)...),
+		Action: func(c *cli.Context) error { return analyzeTraces(c, std) },
 	}
 }
 
@@ -51,41 +54,100 @@ type shown interface {
 	HTML(io.Writer) error
 }
 
-func analyzeTrace(c *cli.Context, std streams) error {
-	if c.NArg() == 0 {
-		return misused("analyze: name a trace, or several to compare them with the first")
-	}
-	if err := checkBlockSize(c); err != nil {
-		return err
-	}
-	asked, err := parseCacheFlags(c)
+func analyzeTraces(c *cli.Context, std streams) error {
+	asked, err := parseAnalyze(c)
 	if err != nil {
 		return err
 	}
-	if c.IsSet("ttft") != c.IsSet("tpot") || c.Duration("ttft") < 0 || c.Duration("tpot") < 0 {
-		return misused("analyze: --ttft and --tpot go together and are not negative")
-	}
-	if c.NArg() > 1 && (c.Bool("csv") || c.IsSet("png")) {
-		return misused("analyze: --csv and --png show one trace")
-	}
 	var all report.Comparison
-	for _, path := range c.Args().Slice() {
-		data, err := study(c, std, path, asked)
+	names := traceNames(c.Args().Slice())
+	for i, path := range c.Args().Slice() {
+		data, err := study(c, std, path, names[i], asked)
 		if err != nil {
 			return err
 		}
-		if c.Bool("csv") && data.Cache == nil {
-			return fmt.Errorf("%s: no row has block ids, so there is no curve", path)
-		}
 		all = append(all, data)
+		if c.NArg() > 1 && len(asked.capacities) == 0 && data.Cache.Curve != nil {
+			// The others are measured against it: in caches of the same sizes.
+			asked.capacities = data.Cache.Sizes()
+			all[i].Cache.Asked = asked.capacities
+		}
 	}
+	return showAnalysis(c, std, all)
+}
+
+// parseAnalyze reads the command line, and refuses one that contradicts itself.
+func parseAnalyze(c *cli.Context) (cacheQuestion, error) {
+	asked, err := parseCacheFlags(c)
+	if err != nil {
+		return asked, err
+	}
+	if err := checkBlockSize(c); err != nil {
+		return asked, err
+	}
+	switch {
+	case c.NArg() == 0:
+		return asked, misused("analyze: name a trace, or several to compare them with the first")
+	case c.IsSet("ttft") != c.IsSet("tpot") || c.Duration("ttft") < 0 || c.Duration("tpot") < 0:
+		return asked, misused("analyze: --ttft and --tpot go together and are not negative")
+	case c.NArg() > 1 && (c.Bool("csv") || c.IsSet("png")):
+		return asked, misused("analyze: --csv and --png show one trace")
+	case c.Bool("csv") && c.IsSet("ttft"):
+		return asked, misused("analyze: --csv has no place for a concurrency (--ttft, --tpot)")
+	}
+	return asked, checkOutputs(c)
+}
+
+// checkOutputs refuses two outputs in one place, and one in the place of a trace.
+func checkOutputs(c *cli.Context) error {
+	printed := ""
+	for _, form := range []string{"json", "markdown", "csv"} {
+		if c.Bool(form) && printed != "" {
+			return misused("analyze: --%s and --%s: print one or the other", printed, form)
+		} else if c.Bool(form) {
+			printed = form
+		}
+	}
+	traces := c.Args().Slice()
+	for i, path := range traces {
+		if path == "-" && slices.Contains(traces[:i], path) {
+			return misused("analyze: standard input can be read once")
+		}
+	}
+	for _, flag := range []string{"html", "png"} {
+		path := c.String(flag)
+		switch {
+		case !c.IsSet(flag):
+			continue
+		case path == "":
+			return misused("analyze: --%s names no file", flag)
+		case path == "-" && printed != "":
+			return misused("analyze: --%s - and --%s: standard output has room for one", flag, printed)
+		case flag == "png" && c.IsSet("html") && (path == c.String("html") || path != "-" && sameFile(path, c.String("html"))):
+			return misused("analyze: --html and --png name the same file: %s", path)
+		}
+		for _, in := range traces {
+			if path != "-" && in != "-" && sameFile(path, in) {
+				return misused("analyze: --%s would overwrite the trace %s", flag, in)
+			}
+		}
+	}
+	return nil
+}
+
+// showAnalysis writes the report in all the forms that were asked for. A file
+// that is standard output takes the place of the text.
+func showAnalysis(c *cli.Context, std streams, all report.Comparison) error {
 	var out shown = all
 	if len(all) == 1 {
 		out = all[0]
 	}
-	for flag, draw := range map[string]func(io.Writer) error{"html": out.HTML, "png": all[0].PNG} {
-		if c.IsSet(flag) {
-			if err := writeFile(c.String(flag), draw); err != nil {
+	for _, file := range []struct {
+		flag string
+		draw func(io.Writer) error
+	}{{"html", out.HTML}, {"png", all[0].PNG}} {
+		if c.IsSet(file.flag) {
+			if err := writeFile(std, c.String(file.flag), file.draw); err != nil {
 				return err
 			}
 		}
@@ -97,20 +159,20 @@ func analyzeTrace(c *cli.Context, std streams) error {
 		return out.Markdown(std.out)
 	case c.Bool("csv"):
 		return all[0].Cache.CSV(std.out)
+	case c.String("html") == "-" || c.String("png") == "-":
+		return nil
 	}
 	return out.Text(std.out)
 }
 
 // study reads the trace once and computes all that was asked for.
-func study(c *cli.Context, std streams, path string, asked cacheQuestion) (report.Dataset, error) {
-	data := report.Dataset{Name: traceName(path)}
+func study(c *cli.Context, std streams, path, name string, asked cacheQuestion) (report.Dataset, error) {
 	r, err := openTrace(c, std, path)
 	if err != nil {
-		return data, err
+		return report.Dataset{}, err
 	}
 	defer r.Close()
-	watcher := asked.watcher()
-	data.Analysis, err = analyze.Trace(watch(until(c.Context, r.Requests()), watcher.add), analyze.Options{BlockSize: c.Int(blockSizeFlag.Name)})
+	data, err := studied(c, name, r.Borrowed(), blockSizeOf(c, r), asked)
 	reportSkipped(std, path, r)
 	if err == analyze.ErrEmpty {
 		return data, fmt.Errorf("%s: %w", path, err)
@@ -118,14 +180,47 @@ func study(c *cli.Context, std streams, path string, asked cacheQuestion) (repor
 	if err != nil {
 		return data, err
 	}
-	if p := data.Analysis.Prefix; p != nil {
-		if data.Cache, err = watcher.answer(p.BlockSize.Tokens); err != nil {
-			return data, err
-		}
+	if data.Analysis.Prefix == nil && c.Bool("csv") {
+		return data, fmt.Errorf("%s: no row has block ids, so there is no curve", path)
 	}
-	if at := data.Analysis.Arrivals; at != nil && c.IsSet("ttft") {
+	if warning := report.BlockSizeWarning(data.Analysis); warning != "" {
+		fmt.Fprintf(std.err, "moontide: %s: warning: %s\n", harmless(name), warning)
+	}
+	if c.IsSet("ttft") {
 		ttft, tpot := milliseconds(c.Duration("ttft")), milliseconds(c.Duration("tpot"))
-		data.Service = &report.Service{TTFT: ttft, TPOT: tpot, Concurrency: at.Concurrency(ttft, tpot)}
+		data.Service = &report.Service{TTFT: ttft, TPOT: tpot}
+		if at := data.Analysis.Arrivals; at != nil {
+			data.Service.Concurrency = at.Concurrency(ttft, tpot)
+		}
 	}
 	return data, nil
 }
+
+// studied analyzes requests and answers what was asked about caches.
+func studied(c *cli.Context, name string, reqs trace.Requests, blockSize int, asked cacheQuestion) (data report.Dataset, err error) {
+	data = report.Dataset{Name: name, Cache: &report.Cache{Workers: asked.workers}}
+	watcher := asked.watcher()
+	data.Analysis, err = analyze.Trace(sparing(until(c.Context, reqs)), analyze.Options{
+		BlockSize: blockSize, Watch: watcher.add,
+	})
+	if err == nil && data.Analysis.Prefix != nil {
+		data.Cache, err = watcher.answer(data.Analysis.Prefix.BlockSize.Tokens, data.Analysis.Sessions)
+	}
+	return data, err
+}
+
+// sparing is the stream, and collects garbage more often once it turns out to
+// be long: nearly all that is kept of a trace has no pointers and stays to the
+// end, so that this costs little time and saves much memory.
+func sparing(reqs trace.Requests) trace.Requests {
+	rows := 0
+	debug.SetGCPercent(50)
+	return watch(reqs, func(trace.Request) {
+		if rows++; rows == longTrace {
+			debug.SetGCPercent(20)
+		}
+	})
+}
+
+// longTrace is the number of rows from which on memory counts more than time.
+const longTrace = 20_000

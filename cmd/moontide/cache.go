@@ -1,23 +1,52 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze"
 	"moontide/analyze/cache"
 	"moontide/analyze/report"
 	"moontide/trace"
-	"moontide/trace/block"
 )
 
 var cacheFlags = []cli.Flag{
 	&cli.StringFlag{Name: "cache", Value: "lru", Usage: "`POLICIES` to tell hit rates of, of lru, lfu, fifo and belady (the bound)"},
 	&cli.StringFlag{Name: "capacities", Usage: "`SIZES` of caches, in blocks (10000), tokens (5Mtok) or bytes (64GiB); default: some that fit the trace"},
 	&cli.StringFlag{Name: "kv-model", Usage: "`MODEL` whose KV cache turns tokens into bytes, such as llama-3.1-70b"},
+	&cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "`TYPE` of the numbers in that model's KV cache: bf16, fp16, fp8 or fp32"},
 	&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "size of a token in the KV cache in `BYTES`"},
 	&cli.IntFlag{Name: "workers", Usage: "hit rates of `N` workers that have a cache each"},
 	&cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "how requests get to the workers: `RULES` of round-robin, random, session and prefix"},
+}
+
+const (
+	// mostWorkers is more than any router has behind it.
+	mostWorkers = 4096
+	// mostBytesPerToken is far above any model's.
+	mostBytesPerToken = 1e9
+)
+
+// knownModels lists what --kv-model takes, in lines of help.
+func knownModels() string {
+	var b strings.Builder
+	b.WriteString("Models that --kv-model knows:")
+	column := 80 // begin with a new line
+	for i, k := range cache.Presets() {
+		name := k.Model
+		if i < len(cache.Presets())-1 {
+			name += ","
+		}
+		if column+1+len(name) > 76 {
+			b.WriteString("\n ")
+			column = 1
+		}
+		b.WriteString(" " + name)
+		column += 1 + len(name)
+	}
+	return b.String()
 }
 
 // cacheQuestion is what the flags ask about caches.
@@ -30,44 +59,25 @@ type cacheQuestion struct {
 	routings      []cache.Routing
 }
 
-func parseCacheFlags(c *cli.Context) (cacheQuestion, error) {
-	var q cacheQuestion
-	fail := func(err error) (cacheQuestion, error) { return q, misused("analyze: %v", err) }
-	for _, name := range listed(c.String("cache")) {
-		p, err := cache.ParsePolicy(name)
-		if err != nil {
-			return fail(err)
-		}
-		q.policies = append(q.policies, p)
+func parseCacheFlags(c *cli.Context) (q cacheQuestion, err error) {
+	if q.policies, err = listed(c, "cache", cache.ParsePolicy); err != nil {
+		return q, err
 	}
-	for _, text := range listed(c.String("capacities")) {
-		size, err := cache.ParseCapacity(text)
-		if err != nil {
-			return fail(err)
-		}
-		q.capacities = append(q.capacities, size)
+	if q.capacities, err = listed(c, "capacities", cache.ParseCapacity); err != nil {
+		return q, err
 	}
-	for _, name := range listed(c.String("routing")) {
-		r, err := cache.ParseRouting(name)
-		if err != nil {
-			return fail(err)
-		}
-		q.routings = append(q.routings, r)
+	if q.routings, err = listed(c, "routing", cache.ParseRouting); err != nil {
+		return q, err
 	}
-	if q.workers = c.Int("workers"); c.IsSet("workers") && q.workers < 1 {
-		return q, misused("analyze: --workers is not a positive number: %d", q.workers)
+	q.workers = c.Int("workers")
+	switch {
+	case c.IsSet("workers") && (q.workers < 1 || q.workers > mostWorkers):
+		return q, misused("analyze: --workers is not from 1 to %d: %d", mostWorkers, q.workers)
+	case c.IsSet("routing") && !c.IsSet("workers"):
+		return q, misused("analyze: --routing needs --workers")
 	}
-	switch q.bytesPerToken = c.Float64("kv-bytes-per-token"); {
-	case c.IsSet("kv-bytes-per-token") && !(q.bytesPerToken > 0):
-		return q, misused("analyze: --kv-bytes-per-token is not a positive number: %v", q.bytesPerToken)
-	case c.IsSet("kv-model") && c.IsSet("kv-bytes-per-token"):
-		return q, misused("analyze: --kv-model and --kv-bytes-per-token say the same")
-	case c.IsSet("kv-model"):
-		kv, err := cache.KVOf(c.String("kv-model"))
-		if err != nil {
-			return fail(err)
-		}
-		q.bytesPerToken, q.arithmetic = float64(kv.BytesPerToken()), kv.Model+": "+kv.Arithmetic()
+	if err := q.parseBytes(c); err != nil {
+		return q, err
 	}
 	for _, size := range q.capacities {
 		if size.Unit == cache.Bytes && q.bytesPerToken == 0 {
@@ -77,26 +87,58 @@ func parseCacheFlags(c *cli.Context) (cacheQuestion, error) {
 	return q, nil
 }
 
-// listed are the parts of a list with commas.
-func listed(text string) []string {
+// parseBytes finds the size of a token in the KV cache.
+func (q *cacheQuestion) parseBytes(c *cli.Context) error {
+	switch q.bytesPerToken = c.Float64("kv-bytes-per-token"); {
+	case c.IsSet("kv-bytes-per-token") && !(q.bytesPerToken >= 1 && q.bytesPerToken <= mostBytesPerToken):
+		return misused("analyze: --kv-bytes-per-token is not from 1 to %d: %v", int(mostBytesPerToken), q.bytesPerToken)
+	case c.IsSet("kv-model") && c.IsSet("kv-bytes-per-token"):
+		return misused("analyze: --kv-model and --kv-bytes-per-token say the same")
+	case c.IsSet("kv-dtype") && !c.IsSet("kv-model"):
+		return misused("analyze: --kv-dtype needs --kv-model")
+	case c.IsSet("kv-model"):
+		kv, err := cache.KVOf(c.String("kv-model"))
+		if err == nil {
+			kv.Element, err = cache.ParseElement(c.String("kv-dtype"))
+		}
+		if err != nil {
+			return misused("analyze: %v", err)
+		}
+		q.bytesPerToken, q.arithmetic = float64(kv.BytesPerToken()), kv.Model+": "+kv.Arithmetic()
+	}
+	return nil
+}
+
+// listed reads a flag that lists things with commas, each once.
+func listed[T comparable](c *cli.Context, flag string, parse func(string) (T, error)) ([]T, error) {
+	text := c.String(flag)
 	if strings.TrimSpace(text) == "" {
-		return nil
+		if c.IsSet(flag) {
+			return nil, misused("analyze: --%s names nothing", flag)
+		}
+		return nil, nil
 	}
-	parts := strings.Split(text, ",")
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
+	var all []T
+	for _, part := range strings.Split(text, ",") {
+		one, err := parse(strings.TrimSpace(part))
+		if err != nil {
+			return nil, misused("analyze: %v", err)
+		}
+		if !slices.Contains(all, one) {
+			all = append(all, one)
+		}
 	}
-	return parts
+	return all, nil
 }
 
 // cacheWatcher sees the requests of a trace as they pass and keeps what the
 // question needs: the LRU curve alone, or the whole sequence of blocks.
 type cacheWatcher struct {
 	cacheQuestion
-	blocks   block.Table
-	numbers  []uint32
 	builder  cache.CurveBuilder
 	sequence *cache.Sequence // nil where the curve is enough
+	rows     int             // seen so far
+	with     []int32         // the rows of the sequence
 }
 
 func (q cacheQuestion) watcher() *cacheWatcher {
@@ -112,17 +154,24 @@ func (q cacheQuestion) watcher() *cacheWatcher {
 	return w
 }
 
-func (w *cacheWatcher) add(r trace.Request) {
-	w.numbers = w.blocks.AppendNumbers(w.numbers[:0], r.HashIDs)
-	w.builder.Add(w.numbers, r.InputLength)
+// add follows a request. One without blocks is not known to miss, and counts
+// nowhere.
+func (w *cacheWatcher) add(r trace.Request, blocks []uint32) {
+	w.rows++
+	if len(blocks) == 0 {
+		return
+	}
+	w.builder.Add(blocks, r.InputLength)
 	if w.sequence != nil {
-		w.sequence.Add(w.numbers, r.InputLength, r.SessionID)
+		w.sequence.Add(blocks, r.InputLength, r.SessionID)
+		w.with = append(w.with, int32(w.rows-1))
 	}
 }
 
 // answer computes what was asked, once all requests have passed.
-func (w *cacheWatcher) answer(blockSize int) (*report.Cache, error) {
-	c := &report.Cache{BlockSize: blockSize, Curve: w.builder.Curve(blockSize), BytesPerToken: w.bytesPerToken, Arithmetic: w.arithmetic}
+func (w *cacheWatcher) answer(blockSize int, sessions *analyze.Sessions) (*report.Cache, error) {
+	c := &report.Cache{BlockSize: blockSize, Curve: w.builder.Curve(blockSize),
+		Asked: w.capacities, BytesPerToken: w.bytesPerToken, Arithmetic: w.arithmetic, Workers: w.workers}
 	capacities, err := w.sizes(c.Curve, blockSize)
 	if err != nil {
 		return nil, err
@@ -138,6 +187,9 @@ func (w *cacheWatcher) answer(blockSize int) (*report.Cache, error) {
 		if err != nil {
 			return nil, err
 		}
+		if policy == cache.Belady {
+			c.RoomForReuse = trace.Some(cache.RoomForReuse(w.sequence))
+		}
 		for i, n := range capacities {
 			c.Points = append(c.Points, report.CachePoint{Policy: policy, Capacity: n, Hits: hits[i]})
 		}
@@ -145,9 +197,21 @@ func (w *cacheWatcher) answer(blockSize int) (*report.Cache, error) {
 	if w.workers == 0 {
 		return c, nil
 	}
+	if sessions.Inferred {
+		c.SessionsInferred = true
+		of := make([]int32, len(w.with))
+		for i, row := range w.with {
+			of[i] = sessions.Of[row]
+		}
+		w.sequence.Group(of)
+	}
+	comparer, err := cache.NewComparer(w.sequence, blockSize)
+	if err != nil {
+		return nil, err
+	}
 	for _, n := range capacities {
 		fleet := cache.Fleet{Workers: w.workers, Capacity: n}
-		comparison, err := cache.Compare(w.sequence, fleet, blockSize, w.routings...)
+		comparison, err := comparer.Compare(fleet, w.routings...)
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +229,9 @@ func (w *cacheWatcher) sizes(curve *cache.Curve, blockSize int) ([]int, error) {
 		if err != nil {
 			return nil, misused("analyze: %v", err)
 		}
-		blocks = append(blocks, n)
+		if !slices.Contains(blocks, n) {
+			blocks = append(blocks, n)
+		}
 	}
 	if len(blocks) > 0 {
 		return blocks, nil

@@ -6,7 +6,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/trace"
 	"moontide/trace/check"
 )
 
@@ -15,10 +14,10 @@ func checkCommand(std streams) *cli.Command {
 		Name:      "check",
 		Usage:     "find every irregularity of a trace; exit status 1 if a replay would not mean what it says",
 		ArgsUsage: "TRACE",
-		Flags: []cli.Flag{
+		Flags: append(readFlags(),
 			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
 			blockSizeFlag,
-		},
+		),
 		Action: func(c *cli.Context) error { return checkTrace(c, std) },
 	}
 }
@@ -31,12 +30,18 @@ func checkTrace(c *cli.Context, std streams) error {
 	if err := checkBlockSize(c); err != nil {
 		return err
 	}
-	r, err := openTraceWith(std, path, trace.Options{SkipBadRows: true})
+	opts, err := formatOptions(c)
+	if err != nil {
+		return err
+	}
+	opts.SkipBadRows = true
+	r, err := openTraceWith(std, path, opts)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	found, err := check.Run(r, check.Options{BlockSize: c.Int(blockSizeFlag.Name)})
+	found, err := check.Run(checkable(std, path, r), check.Options{BlockSize: blockSizeOf(c, r)})
+	reportNotes(std, path, r)
 	if err != nil {
 		return err
 	}

@@ -2,14 +2,13 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"moontide/trace"
+	"moontide/trace/foreign"
 )
 
 func convertCommand(std streams) *cli.Command {
@@ -18,22 +17,16 @@ func convertCommand(std streams) *cli.Command {
 		Usage:     "merge, cut, scale and re-time traces",
 		ArgsUsage: "TRACE...",
 		Description: "Several inputs are merged by arrival; their block and session ids are taken to mean the\n" +
-			"same things. Then, in this order: sort, window, sample, shard, take, rate, speed.",
-		Flags: []cli.Flag{
+			"same things. Then, in this order: sort, spread-grid, window, sample, shard, limit, rate,\n" +
+			"speedup, ramp.",
+		Flags: append(append(pacingFlags(),
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write (.gz and .zst are compressed), - for standard output"},
 			&cli.BoolFlag{Name: "sort", Usage: "put rows in order of arrival (holds the trace in memory)"},
-			&cli.DurationFlag{Name: "start", Usage: "keep rows from this time of the trace on, which becomes 0: `90s`, 10m"},
-			&cli.DurationFlag{Name: "end", Usage: "keep rows before this time of the trace: `20m`"},
 			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this share of the sessions, or of the rows without one"},
 			&cli.StringFlag{Name: "shard", Usage: "keep part `i/n`, from 1/n to n/n; all parts together are the trace"},
-			&cli.IntFlag{Name: "take", Usage: "keep the first `N` rows"},
-			&cli.Float64Flag{Name: "rate", Usage: "give rows new arrivals, at `R` requests a second"},
-			&cli.StringFlag{Name: "arrival", Value: trace.Poisson, Usage: "law of the new arrivals: constant, poisson or gamma"},
-			&cli.Float64Flag{Name: "burstiness", Value: 1, Usage: "shape of the gamma law: below 1 comes in bursts"},
-			&cli.Float64Flag{Name: "speed", Value: 1, Usage: "divide all times by `X`"},
-			&cli.Uint64Flag{Name: "seed", Usage: "of --sample and of --arrival"},
-			skipBadRowsFlag,
-		},
+			&cli.Uint64Flag{Name: "seed", Usage: "of --sample, --arrival and --spread-grid"},
+			skipBadRowsFlag, toFlag,
+		), readFlags()...),
 		Action: func(c *cli.Context) error { return convert(c, std) },
 	}
 }
@@ -42,29 +35,31 @@ func convert(c *cli.Context, std streams) error {
 	if c.NArg() == 0 {
 		return misused("convert: name one or more traces")
 	}
-	reshape, err := reshaping(c)
+	r, err := reshapingOf(c)
 	if err != nil {
 		return err
 	}
-	var inputs []trace.Requests
-	var readers []*trace.Reader
-	for _, path := range c.Args().Slice() {
-		r, err := openTrace(c, std, path)
-		if err != nil {
+	to, err := flavourOf(c)
+	if err != nil {
+		return err
+	}
+	paths := c.Args().Slice()
+	if r.spread {
+		var remove func()
+		if paths, remove, err = r.readAhead(c, std, paths); err != nil {
 			return err
 		}
-		defer r.Close()
-		readers = append(readers, r)
-		rows := r.Requests()
-		if c.NArg() > 1 && !c.Bool("sort") { // a merge of what is in no order is in none
-			rows = locatedRows(trace.InOrder(rows), path, r)
-		}
-		inputs = append(inputs, rows)
+		defer remove()
 	}
+	in, err := openMerged(c, std, paths)
+	if err != nil {
+		return err
+	}
+	defer in.close()
 	output := c.String("output")
-	rows, err := writeTrace(std, output, reshape(until(c.Context, trace.Merge(inputs...))))
-	for i, r := range readers {
-		reportSkipped(std, c.Args().Get(i), r)
+	rows, err := writeTrace(std, output, to.of(r.reshape(until(c.Context, in.rows)), in.readers))
+	for i, reader := range in.readers {
+		reportSkipped(std, c.Args().Get(i), reader)
 	}
 	if err != nil {
 		return err
@@ -72,62 +67,113 @@ func convert(c *cli.Context, std streams) error {
 	if output != "-" {
 		fmt.Fprintf(std.err, "moontide: %d requests written to %s\n", rows, output)
 	}
+	to.hint(std)
 	return nil
 }
 
+// merged is one trace of several files.
+type merged struct {
+	readers []*foreign.Reader
+	rows    trace.Requests
+}
+
+func openMerged(c *cli.Context, std streams, paths []string) (*merged, error) {
+	m := &merged{}
+	var inputs []trace.Requests
+	for i, path := range paths {
+		r, err := openPart(c, std, path, i)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		m.readers = append(m.readers, r)
+		rows := r.Requests()
+		if len(paths) > 1 && !c.Bool("sort") { // a merge of what is in no order is in none
+			rows = locatedRows(trace.InOrder(rows), c.Args().Get(i), r)
+		}
+		inputs = append(inputs, rows)
+	}
+	m.rows = trace.Merge(inputs...)
+	return m, nil
+}
+
+func (m *merged) close() {
+	for _, r := range m.readers {
+		r.Close()
+	}
+}
+
 // reshaping is what the flags make of a trace.
-func reshaping(c *cli.Context) (func(trace.Requests) trace.Requests, error) {
-	shard, shards, err := parseShard(c.String("shard"))
+type reshaping struct {
+	pacing
+	sort          bool
+	sample        float64
+	shard, shards int
+}
+
+func reshapingOf(c *cli.Context) (r reshaping, err error) {
+	r.sort, r.sample = c.Bool("sort"), c.Float64("sample")
+	if r.shard, r.shards, err = parseShard(c.String("shard")); err != nil {
+		return r, err
+	}
+	if !(r.sample > 0 && r.sample <= 1) {
+		return r, misused("convert: --sample is not a share above 0 and up to 1: %v", r.sample)
+	}
+	r.pacing, err = pacingOf(c)
+	return r, err
+}
+
+// readAhead finds the grid of the traces. It returns where they can be read once
+// more.
+func (r *reshaping) readAhead(c *cli.Context, std streams, paths []string) (files []string, remove func(), err error) {
+	var spooled []func()
+	remove = func() {
+		for _, f := range spooled {
+			f()
+		}
+	}
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
+	for _, path := range paths {
+		file, unspool, err := spoolTrace(std, path)
+		if err != nil {
+			return nil, nil, err
+		}
+		files, spooled = append(files, file), append(spooled, unspool)
+	}
+	in, err := openMerged(c, std, files)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	arrivals := trace.Arrivals{Law: c.String("arrival"), Rate: c.Float64("rate"), Burstiness: c.Float64("burstiness"), Seed: c.Uint64("seed")}
-	if c.IsSet("rate") {
-		if err := arrivals.Check(); err != nil {
-			return nil, misused("convert: %v", err)
-		}
+	defer in.close()
+	rows := in.rows
+	if !r.sort && len(paths) == 1 {
+		rows = locatedRows(trace.InOrder(rows), paths[0], in.readers[0])
 	}
-	start, end := milliseconds(c.Duration("start")), math.Inf(1)
-	if c.IsSet("end") {
-		end = milliseconds(c.Duration("end"))
+	if err := r.findGrid(c.Context, rows); err != nil {
+		return nil, nil, err
 	}
-	sample, speed, take := c.Float64("sample"), c.Float64("speed"), c.Int("take")
-	switch {
-	case start < 0 || end <= start:
-		return nil, misused("convert: the window from --start %v to --end %v is empty", c.Duration("start"), c.Duration("end"))
-	case !(sample > 0 && sample <= 1):
-		return nil, misused("convert: --sample is not a share above 0 and up to 1: %v", sample)
-	case c.IsSet("take") && take < 1:
-		return nil, misused("convert: --take is not a positive number: %d", take)
-	case !(speed > 0) || math.IsInf(speed, 0):
-		return nil, misused("convert: --speed is not a positive number: %v", speed)
-	case !c.IsSet("rate") && (c.IsSet("arrival") || c.IsSet("burstiness")):
-		return nil, misused("convert: --arrival and --burstiness go with --rate")
+	if r.grid == nil {
+		fmt.Fprintln(std.err, "moontide: note: the arrivals lie on no grid: --spread-grid spreads nothing")
 	}
-	return func(reqs trace.Requests) trace.Requests {
-		if c.Bool("sort") {
-			reqs = trace.Sort(reqs)
-		}
-		if c.IsSet("start") || c.IsSet("end") {
-			reqs = trace.Window(reqs, start, end)
-		}
-		if sample < 1 {
-			reqs = trace.Sample(reqs, sample, c.Uint64("seed"))
-		}
-		if shards > 1 {
-			reqs = trace.Shard(reqs, shard, shards)
-		}
-		if take > 0 {
-			reqs = trace.Take(reqs, take)
-		}
-		if c.IsSet("rate") {
-			reqs = trace.Retime(reqs, arrivals)
-		}
-		if speed != 1 {
-			reqs = trace.Speed(reqs, speed)
-		}
-		return reqs
-	}, nil
+	return files, remove, nil
+}
+
+func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
+	if r.sort {
+		reqs = trace.Sort(reqs)
+	}
+	reqs = r.cut(reqs)
+	if r.sample < 1 {
+		reqs = trace.Sample(reqs, r.sample, r.seed)
+	}
+	if r.shards > 1 {
+		reqs = trace.Shard(reqs, r.shard, r.shards)
+	}
+	return r.pace(reqs)
 }
 
 // parseShard reads "i/n", where i counts from 1, and returns i from 0.
@@ -143,5 +189,3 @@ func parseShard(text string) (i, n int, err error) {
 	}
 	return i - 1, n, nil
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -13,7 +13,7 @@ import (
 func serveFast(t *testing.T, flags ...string) string {
 	t.Helper()
 	cmd := moontide(t.TempDir(), append([]string{"serve", "--listen", "127.0.0.1:0",
-		"--prefill-per-token", "0", "--decode-step", "0", "--kv-blocks", "8000000"}, flags...)...)
+		"--step-base", "0", "--prefill-per-token", "0", "--decode-per-sequence", "0", "--decode-per-context-token", "0", "--kv-blocks", "8000000"}, flags...)...)
 	talk, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

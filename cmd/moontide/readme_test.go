@@ -35,9 +35,11 @@ func transcripts(t *testing.T, path string) []transcript {
 }
 
 // What a run measures differs from run to run: the numbers, how often it
-// reports progress, and, on a busy machine, the verdict.
+// reports progress, which requests found the prefix cache as predicted, and, on
+// a busy machine, the verdict.
 var (
 	progressPattern = regexp.MustCompile(`(?m)^moontide: \S+ of \S+ \| sent .*\n`)
+	causePattern    = regexp.MustCompile(`(?m)^  (cold|pending|evicted|overtaken) .*\n`)
 	verdictPattern  = regexp.MustCompile(`VALID|SUSPECT|INVALID|(?m)^  (valid  |suspect|invalid)`)
 	numberPattern   = regexp.MustCompile(`[0-9][0-9.:]*(µs|ms|s|m)?`)
 	spacePattern    = regexp.MustCompile(` +`)
@@ -45,6 +47,7 @@ var (
 
 func masked(output string) string {
 	output = progressPattern.ReplaceAllString(output, "")
+	output = causePattern.ReplaceAllString(output, "")
 	output = verdictPattern.ReplaceAllString(output, "<verdict>")
 	output = numberPattern.ReplaceAllString(output, "#")
 	return spacePattern.ReplaceAllString(output, " ")

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -17,35 +16,54 @@ import (
 	"moontide/analyze/serving"
 	"moontide/replay"
 	"moontide/replay/openai"
-	"moontide/replay/prompt"
+	"moontide/trace"
 )
+
+// Flags of every verb that makes a run.
+var (
+	maxConcurrencyFlag = &cli.IntFlag{Name: "max-concurrency", Usage: "at most `N` requests in flight; what is due waits, and the wait is measured"}
+	closedFlag         = &cli.BoolFlag{Name: "closed", Usage: "a closed loop: send rows as --max-concurrency leaves room for them, whatever their arrivals"}
+	durationFlag       = &cli.DurationFlag{Name: "duration", Usage: "send nothing after this `TIME`; what is in flight may finish"}
+	warmupTimeFlag     = &cli.DurationFlag{Name: "warmup-time", Usage: "leave the first `TIME` of the run out of its figures"}
+	cooldownTimeFlag   = &cli.DurationFlag{Name: "cooldown-time", Usage: "leave the last `TIME` of the run out of its figures"}
+	outFlag            = &cli.StringFlag{Name: "out", Usage: "`DIR` for the run's folder; default: a new one under runs"}
+	// The trace of a bench does not say at which rate it was drawn.
+	drawnRateFlag = &cli.Float64Flag{Name: "drawn-rate", Hidden: true}
+	keepTextFlag  = &cli.BoolFlag{Name: "keep-text", Usage: "keep texts of the trace in the record instead of their digests"}
+)
+
+const noChunkTimesFlag = "no-chunk-times"
 
 func replayCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Name:      "replay",
 		Usage:     "send a trace's requests at their times and measure every answer",
 		ArgsUsage: "TRACE",
-		Description: "Without --url the simulated endpoint is started in this process and driven. The first\n" +
-			"interrupt stops sending and waits for what is in flight, the second ends at once.",
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "url", Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000"},
-			&cli.StringFlag{Name: "model", Usage: "model to ask for; the only one that the endpoint serves may be left out"},
-			&cli.StringFlag{Name: "endpoint", Value: openai.Completions, Usage: "completions or chat"},
-			&cli.StringFlag{Name: "prompt", Usage: "tokens (ids, exact) or words (one token each); default: tokens on completions, words on chat"},
-			&cli.Float64Flag{Name: "speedup", Value: 1, Usage: "replay `X` times as fast as the trace"},
-			&cli.IntFlag{Name: "limit", Usage: "replay the first `N` rows"},
-			&cli.IntFlag{Name: "max-concurrency", Usage: "at most `N` requests in flight; what is due waits, and the wait is measured"},
+		Description: "Without --url the simulated endpoint is started in this process and driven; the flags of its\n" +
+			"engines are those of moontide serve. The first interrupt stops sending and waits for what is in\n" +
+			"flight, the second ends at once.",
+		Flags: slices.Concat(targetFlags(), pacingFlags(), runFlags(), evidenceFlags(), embeddedFlags(), []cli.Flag{
 			&cli.DurationFlag{Name: "timeout", Value: openai.DefaultTimeout, Usage: "most time for one request, to the end of its answer"},
-			&cli.Uint64Flag{Name: "seed", Usage: "chooses the prompts; the same seed sends the same bytes"},
+			&cli.IntFlag{Name: "retry", Usage: "send a request that is refused with 429 or 503 again, up to `N` times, when the server says (Retry-After)"},
+			&cli.IntFlag{Name: "abort-after-errors", Usage: "stop when `N` requests have failed in all"},
+			&cli.IntFlag{Name: "warmup-requests", Usage: "first send `N` requests of the trace's lengths and other texts, which are not measured"},
+			&cli.DurationFlag{Name: "wait-ready", Usage: "wait up to this `TIME` for the endpoint to answer"},
+			drawnRateFlag,
+			&cli.BoolFlag{Name: noChunkTimesFlag, Usage: "leave the time of each token chunk out of the record, which is most of it; ITL is then counted in a histogram"},
+			&cli.StringFlag{Name: "resume", Usage: "go on with the run in `DIR`, which was killed or stopped: flags that are not given are those of that run"},
+			&cli.Uint64Flag{Name: "seed", Usage: "chooses the prompts and whatever arrivals are drawn; the same seed sends the same bytes"},
 			&cli.StringFlag{Name: "salt", Usage: "chooses other prompts of the same sharing, so that a warm cache of an earlier run does not help"},
-			&cli.StringFlag{Name: "out", Usage: "`DIR` for the run's folder; default: a new one under runs"},
-			&cli.StringSliceFlag{Name: "header", Usage: "'Name: value' sent with every request; may be given often"},
-			&cli.StringFlag{Name: "api-key-env", Usage: "environment `VARIABLE` that holds the API key"},
-			&cli.BoolFlag{Name: "keep-text", Usage: "keep texts of the trace in the record instead of their digests"},
-			blockSizeFlag, skipBadRowsFlag,
-		},
+		}),
 		Action: func(c *cli.Context) error { return replayTrace(c, std, stop) },
 	}
+}
+
+// runFlags are those of every verb that makes a run.
+func runFlags() []cli.Flag {
+	return append(formatFlags(""),
+		maxConcurrencyFlag, closedFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag,
+		outFlag, keepTextFlag, blockSizeFlag, skipBadRowsFlag,
+	)
 }
 
 // replayTrace prepares everything that can fail before it starts, replays,
@@ -55,7 +73,15 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
+	earlier, err := openEarlier(c)
+	if err != nil {
+		return err
+	}
 	if err := checkReplayFlags(c); err != nil {
+		return err
+	}
+	p, err := pacingOf(c)
+	if err != nil {
 		return err
 	}
 	file, remove, err := spoolTrace(std, path)
@@ -63,24 +89,42 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 		return err
 	}
 	defer remove()
-	in, err := inspect(stop.gently, c, std, file)
+	in, err := inspect(stop.gently, c, std, file, p, func(r trace.Request) error { return openai.Accepts(c.String("endpoint"), r) })
 	if err != nil {
 		return err
 	}
 	in.name = traceName(path)
-	dir := c.String("out")
-	if dir == "" {
-		dir = freeFolder(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+baseName(path)))
-	}
-	if err := replay.CheckFolder(dir); err != nil {
+	if err := earlier.checkTrace(in); err != nil {
 		return err
+	}
+	if err := earlier.take(in); err != nil {
+		return err
+	}
+	defer earlier.release()
+	dir := c.String("resume")
+	if earlier == nil {
+		if dir, err = runFolder(c, path); err != nil {
+			return err
+		}
 	}
 	client, run, end, err := connect(c, std, stop, in)
 	if err != nil {
 		return err
 	}
 	defer end()
-	return drive(c, std, stop, in, client, run, dir)
+	if run.Warmup, err = warmUp(c, std, stop, in, client); err != nil {
+		return err
+	}
+	return drive(c, std, stop, in, client, earlier, run, dir)
+}
+
+// runFolder is where a run of the trace at path goes.
+func runFolder(c *cli.Context, path string) (string, error) {
+	dir := c.String(outFlag.Name)
+	if dir == "" {
+		dir = freeFolder(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+baseName(path)))
+	}
+	return dir, replay.TryFolder(dir)
 }
 
 // freeFolder is dir, or dir-2 and so on if a run of the same second has it.
@@ -93,16 +137,49 @@ func freeFolder(dir string) string {
 }
 
 func checkReplayFlags(c *cli.Context) error {
-	speedup := c.Float64("speedup")
 	switch {
-	case !(speedup > 0) || math.IsInf(speedup, 0):
-		return misused("replay: --speedup is not a positive number: %v", speedup)
-	case c.IsSet("limit") && c.Int("limit") < 1:
-		return misused("replay: --limit is not a positive number: %d", c.Int("limit"))
-	case c.IsSet("max-concurrency") && c.Int("max-concurrency") < 1:
-		return misused("replay: --max-concurrency is not a positive number: %d", c.Int("max-concurrency"))
 	case c.Duration("timeout") <= 0:
 		return misused("replay: --timeout is not a positive time: %v", c.Duration("timeout"))
+	case c.Bool(noChunkTimesFlag) && (c.Duration(warmupTimeFlag.Name) > 0 || c.Duration(cooldownTimeFlag.Name) > 0):
+		return misused("replay: --%s leaves out what a window of --%s and --%s is cut by", noChunkTimesFlag, warmupTimeFlag.Name, cooldownTimeFlag.Name)
+	case c.Duration("wait-ready") < 0:
+		return misused("replay: --wait-ready is a negative time: %v", c.Duration("wait-ready"))
+	}
+	for _, limit := range []struct {
+		flag        string
+		least, most int
+	}{{"retry", 0, 100}, {"abort-after-errors", 1, math.MaxInt}, {"warmup-requests", 0, mostWarmup}} {
+		if n := c.Int(limit.flag); c.IsSet(limit.flag) && (n < limit.least || n > limit.most) {
+			return misused("replay: --%s is not from %d to %d: %d", limit.flag, limit.least, limit.most, n)
+		}
+	}
+	if err := checkEvidenceFlags(c); err != nil {
+		return err
+	}
+	return checkRunFlags(c)
+}
+
+// checkWindow checks the flags that say which part of a run is measured.
+func checkWindow(c *cli.Context) error {
+	for _, flag := range []string{warmupTimeFlag.Name, cooldownTimeFlag.Name} {
+		if c.Duration(flag) < 0 {
+			return misused("%s: --%s is a negative time: %v", c.Command.Name, flag, c.Duration(flag))
+		}
+	}
+	return nil
+}
+
+// checkRunFlags checks what [runFlags] are given, each by itself.
+func checkRunFlags(c *cli.Context) error {
+	verb := c.Command.Name
+	switch {
+	case c.IsSet("max-concurrency") && c.Int("max-concurrency") < 1:
+		return misused("%s: --max-concurrency is not a positive number: %d", verb, c.Int("max-concurrency"))
+	case c.IsSet("duration") && c.Duration("duration") <= 0:
+		return misused("%s: --duration is not a positive time: %v", verb, c.Duration("duration"))
+	}
+	if err := checkWindow(c); err != nil {
+		return err
 	}
 	return checkBlockSize(c)
 }
@@ -115,12 +192,23 @@ func connect(c *cli.Context, std streams, stop stop, in input) (*openai.Client, 
 	if err != nil {
 		return fail(err)
 	}
-	simulated := cfg.URL == ""
+	simulated := len(cfg.URLs) == 0
+	limit, err := checkOpenFiles(openFilesLimit(), in.plan.Rows, c.Int("max-concurrency"), simulated)
+	if err != nil {
+		return fail(err)
+	}
+	engines, described, err := embeddedEngines(c, simulated)
+	if err != nil {
+		return fail(err)
+	}
 	endServer := func() {}
 	if simulated {
-		if cfg.URL, endServer, err = embed(); err != nil {
+		if cfg.URL, endServer, err = embed(engines); err != nil {
 			return fail(err)
 		}
+	}
+	if screen(std.err) != nil {
+		cfg.OnToken = in.live.token
 	}
 	client, err := openai.New(cfg)
 	if err != nil {
@@ -128,7 +216,7 @@ func connect(c *cli.Context, std streams, stop stop, in input) (*openai.Client, 
 		return fail(misused("replay: %w", err))
 	}
 	end := func() { client.Close(); endServer() }
-	notes, err := client.Probe(stop.gently)
+	notes, err := awaitReady(stop.gently, std, c.Duration("wait-ready"), client.Probe)
 	if err != nil {
 		end()
 		if stop.gently.Err() != nil {
@@ -136,102 +224,113 @@ func connect(c *cli.Context, std streams, stop stop, in input) (*openai.Client, 
 		}
 		return fail(err)
 	}
-	run := replay.Run{
-		Version: version(), Command: maskedCommand(),
-		Host: replay.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
-		Target: replay.Target{
-			URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
-			Simulated: simulated, IgnoreEOS: client.IgnoresEOS(),
-		},
-		Trace: replay.Source{
-			Name: in.name, SHA256: in.sha256, DurationMS: in.plan.DurationMS, BlockSize: in.blockSize.Tokens,
-			Speedup: c.Float64("speedup"), Limit: c.Int("limit"),
-		},
-		Seed: cfg.Source.Seed, Salt: cfg.Source.Salt,
-		Limits: replay.Limits{MaxConcurrency: c.Int("max-concurrency"), TimeoutSeconds: cfg.Timeout.Seconds()},
-		Rows:   in.plan.Rows, Schedule: in.plan.Schedule,
-		Notes: append(in.notes(), notes...),
-	}
+	run := runOf(c, in)
+	run.Target = targetOf(c, client, cfg.Source)
+	run.Salt, run.Limits.TimeoutSeconds = cfg.Source.Salt, cfg.Timeout.Seconds()
+	run.NoChunkTimes = c.Bool(noChunkTimesFlag)
+	run.Limits.IdleSeconds = cfg.IdleTimeout.Seconds()
+	run.Limits.MaxErrors, run.Limits.Retries = c.Int("abort-after-errors"), c.Int("retry")
+	var uncalibrated []string
+	run.Calibrated, uncalibrated = calibrated(calibrationFile())
+	run.Notes = slices.Concat(run.Notes, described, limit, sourceNotes(cfg.Source), notes, uncalibrated)
 	return client, run, end, nil
 }
 
-func clientConfig(c *cli.Context, in input) (openai.Config, error) {
-	cfg := openai.Config{
-		URL: c.String("url"), Model: c.String("model"), Endpoint: c.String("endpoint"), Prompt: c.String("prompt"),
-		Timeout: c.Duration("timeout"),
-		Source:  prompt.Source{Seed: c.Uint64("seed"), Salt: c.String("salt"), BlockSize: in.blockSize.Tokens},
+// runOf is what run.json says of any run of a trace.
+func runOf(c *cli.Context, in input) replay.Run {
+	return replay.Run{
+		Version: version(), Command: maskedCommand(), Flags: setFlags(c),
+		Host: replay.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
+		Trace: replay.Source{
+			Name: in.name, SHA256: in.sha256, DurationMS: in.plan.DurationMS, BlockSize: in.blockSize.Tokens,
+			Speedup: c.Float64("speedup"), Rate: drawnRate(c), Limit: c.Int("limit"),
+		},
+		Seed:       c.Uint64("seed"),
+		Limits:     replay.Limits{MaxConcurrency: c.Int("max-concurrency"), Closed: c.Bool("closed"), DurationSeconds: c.Duration("duration").Seconds()},
+		Window:     replay.Window{WarmupSeconds: c.Duration("warmup-time").Seconds(), CooldownSeconds: c.Duration("cooldown-time").Seconds()},
+		Thresholds: thresholdsOf(c, replay.Thresholds{}),
+		Rows:       in.plan.Rows, Schedule: in.plan.Schedule,
+		Notes: in.notes(),
 	}
-	if c.IsSet("url") && cfg.URL == "" {
-		return cfg, misused("replay: --url is empty")
-	}
-	for _, h := range c.StringSlice("header") {
-		name, value, ok := strings.Cut(h, ":")
-		if !ok {
-			return cfg, misused("replay: --header is not 'Name: value': %q", name)
-		}
-		cfg.Headers = append(cfg.Headers, openai.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
-	}
-	if variable := c.String("api-key-env"); variable != "" {
-		if cfg.APIKey = os.Getenv(variable); cfg.APIKey == "" {
-			return cfg, misused("replay: the environment variable %s of --api-key-env is not set", variable)
-		}
-	}
-	return cfg, nil
 }
 
-// maskedCommand is the command line without what may be secret.
-func maskedCommand() []string {
-	masked := append([]string{"moontide"}, os.Args[1:]...)
-	for i, arg := range masked {
-		flag, value, joined := strings.Cut(arg, "=")
-		switch {
-		case strings.TrimLeft(flag, "-") != "header" || !strings.HasPrefix(flag, "-"):
-		case joined:
-			masked[i] = flag + "=" + maskedHeader(value)
-		case i+1 < len(masked):
-			masked[i+1] = maskedHeader(masked[i+1])
-		}
+// drawnRate is the rate at which arrivals were drawn, here or for a bench.
+func drawnRate(c *cli.Context) float64 {
+	if c.IsSet(drawnRateFlag.Name) {
+		return c.Float64(drawnRateFlag.Name)
 	}
-	return masked
+	return c.Float64("rate") * c.Float64("speedup")
 }
 
-func maskedHeader(header string) string {
-	name, _, _ := strings.Cut(header, ":")
-	return name + ": ***"
-}
-
-// drive is the run itself.
-func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Client, run replay.Run, dir string) error {
+// drive is the run itself, or what is left of an earlier one.
+func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Client, earlier *earlierRun, run replay.Run, dir string) error {
+	defer collectSeldom()()
 	run.Started = time.Now()
-	folder, err := replay.CreateFolder(dir, run)
+	folder, past, err := openRecord(earlier, &run, dir)
 	if err != nil {
 		return err
 	}
-	folder.KeepText = c.Bool("keep-text")
+	folder.KeepText, folder.NoChunkTimes = c.Bool("keep-text"), run.NoChunkTimes
 	announce(std, run, dir)
 	runner := &replay.Runner{
-		Client: client, Recorder: folder,
-		MaxConcurrency: run.Limits.MaxConcurrency,
-		Drain:          stop.gently.Done(),
+		Client:         client,
+		MaxConcurrency: run.Limits.MaxConcurrency, Closed: run.Limits.Closed,
+		Duration: c.Duration("duration"), MaxErrors: run.Limits.MaxErrors, Retries: run.Limits.Retries,
+		Sessions: &in.plan.Sessions, Past: past,
+		Precise: true,
+		Drain:   stop.gently.Done(),
 	}
 	reader, err := openTrace(c, std, in.path)
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
-	endProgress := progress(std.err, runner, in.plan)
+	watcher, err := observe(c, folder, runner, client)
+	if err != nil {
+		return err
+	}
+	view := newView(std.err, in, run, runner)
+	runner.Recorder = view.watching(folder)
+	view.start()
 	unhook := context.AfterFunc(stop.gently, func() {
-		fmt.Fprintf(std.err, "\nmoontide: no more is sent; waiting for %d in flight, interrupt again to end at once\n", runner.Status().InFlight)
+		view.say(fmt.Sprintf("moontide: no more is sent; waiting for %d in flight, interrupt again to end at once\n", runner.Status().InFlight))
 	})
 	tally, runErr := runner.Run(stop.now, in.shape(reader.Requests()))
 	unhook()
-	endProgress()
+	view.end()
 
-	run.Started, run.Ended = tally.Start, time.Now()
-	run.Sent, run.NotSent = tally.Sent, run.Rows-tally.Sent
-	run.Stopped = tally.Stopped && run.NotSent > tally.Skipped
 	run.Prompts = client.PromptDigest()
-	if read := tally.Sent + tally.Skipped; runErr == nil && !tally.Stopped && read != run.Rows {
+	sampleErr := watcher.end(&run)
+	runErr = settle(&run, tally, past, runErr)
+	// Whatever went wrong, what was measured is shown.
+	return errors.Join(runErr, sampleErr, folder.Close(), folder.WriteRun(run), conclude(std, dir, run))
+}
+
+// openRecord makes the run's folder, or goes on with that of an earlier one.
+func openRecord(earlier *earlierRun, run *replay.Run, dir string) (*replay.Folder, *replay.Past, error) {
+	if earlier == nil {
+		folder, err := replay.CreateFolder(dir, *run)
+		return folder, nil, err
+	}
+	return earlier.folder, earlier.past, earlier.goOn(run)
+}
+
+// settle notes in run.json what became of a run. It returns what the run failed
+// with, if it did.
+func settle(run *replay.Run, tally replay.Tally, past *replay.Past, runErr error) error {
+	done := 0
+	if past == nil {
+		run.Started = tally.Start
+	} else {
+		// What was sent before the run went on is not known to this process.
+		done, run.Prompts = past.Rows, ""
+	}
+	run.Ended = time.Now()
+	run.Sent, run.Skipped = done+tally.Sent, tally.Skipped
+	run.NotSent = run.Rows - run.Sent
+	run.Stopped = tally.Stopped && (run.NotSent > tally.Skipped || tally.Canceled > 0)
+	run.TimeUp = tally.TimeUp && !run.Stopped && run.NotSent > tally.Skipped
+	if read := run.Sent + tally.Skipped; runErr == nil && !tally.Stopped && !tally.TimeUp && read != run.Rows {
 		runErr = fmt.Errorf("the trace changed while it was replayed: it had %d rows, and then %d", run.Rows, read)
 	}
 	if tally.Unrecorded > 0 {
@@ -240,22 +339,30 @@ func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Clie
 	if runErr != nil {
 		run.Failure = runErr.Error()
 	}
-	// Whatever went wrong, what was measured is shown.
-	return errors.Join(runErr, folder.Close(), folder.WriteRun(run), conclude(std, dir, run))
+	return runErr
 }
 
 // conclude measures the run from its folder and prints what it was. The run
 // itself is as it is known here: a full disk may have kept the folder's old.
 func conclude(std streams, dir string, run replay.Run) error {
-	_, result, err := measure(std, dir)
+	measured, result, err := recording{dir}.measure(std, func(r *replay.Run) { *r = run }, inDetail)
 	if err != nil {
 		return err
 	}
+	return present(std, dir, measured, result)
+}
+
+// inDetail has a run measured as its page takes it.
+func inDetail(opts *serving.Options) { opts.Detail = true }
+
+// present prints what a run measured, in detail, and keeps its summary, its page
+// and its picture.
+func present(std streams, dir string, run replay.Run, result *serving.Result) error {
 	if err := report.ServingText(std.out, run, result); err != nil {
 		return err
 	}
 	fmt.Fprintf(std.out, "Run folder: %s\n", dir)
-	if err := replay.WriteJSON(filepath.Join(dir, replay.SummaryFile), report.Summary(run, result)); err != nil {
+	if err := keepReports(std, dir, report.ServingRun{Name: filepath.Base(dir), Run: run, Result: result}); err != nil {
 		return err
 	}
 	switch {
@@ -271,13 +378,30 @@ func conclude(std streams, dir string, run replay.Run) error {
 	return nil
 }
 
+// keepReports writes the reports of a run into its folder.
+func keepReports(std streams, dir string, run report.ServingRun) error {
+	runs := report.ServingRuns{run}
+	return errors.Join(
+		replay.WriteJSON(filepath.Join(dir, replay.SummaryFile), run.Summary()),
+		writeFile(std, filepath.Join(dir, replay.PageFile), runs.HTML),
+		writeFile(std, filepath.Join(dir, replay.FigureFile), runs.PNG),
+	)
+}
+
 func announce(std streams, run replay.Run, dir string) {
 	where := run.Target.URL
 	if run.Target.Simulated {
 		where = "the embedded simulated endpoint (no --url was given)"
 	}
-	fmt.Fprintf(std.err, "moontide: replaying %d requests over %v against %s, model %s\n",
-		run.Rows, time.Duration(run.Trace.DurationMS*float64(time.Millisecond)).Round(time.Millisecond), where, run.Target.Model)
+	how := fmt.Sprintf("over %v", time.Duration(run.Trace.DurationMS*float64(time.Millisecond)).Round(time.Millisecond))
+	if run.Limits.Closed {
+		how = fmt.Sprintf("in a closed loop of %d", run.Limits.MaxConcurrency)
+	}
+	fmt.Fprintf(std.err, "moontide: replaying %d requests %s against %s, model %s\n", run.Rows, how, where, run.Target.Model)
+	if n := len(run.Resumed); n > 0 {
+		r := run.Resumed[n-1]
+		fmt.Fprintf(std.err, "moontide: going on with it: %d requests are in the record, %d were in flight and are sent again\n", r.RowsDone, r.SentAgain)
+	}
 	for _, note := range run.Notes {
 		fmt.Fprintf(std.err, "moontide: note: %s\n", note)
 	}

@@ -116,7 +116,7 @@ func TestReplayOpenLoop(t *testing.T) {
 	url := serveFast(t)
 	dir := t.TempDir()
 	r := try(t, dir, "", "replay", path, "--url", url, "--limit", "500", "--speedup", "20", "--out", "run")
-	if r.status != exitDone && r.status != exitInvalid { // the machine may be too busy to be on time
+	if !r.measured() {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 	records := recordsOf(t, filepath.Join(dir, "run"))
@@ -159,11 +159,17 @@ func TestReplayForms(t *testing.T) {
 				t.Fatalf("got\n%s", out)
 			}
 			records := recordsOf(t, dir+"/run")
-			for i, want := range []struct{ input, output, cached int }{{700, 3, 0}, {700, 1, 512}, {30, 1, 0}, {40, 5, 0}, {60, 5, 0}} {
+			cached := 0
+			for i, want := range []struct{ input, output int }{{700, 3}, {700, 1}, {30, 1}, {40, 5}, {60, 5}} {
 				c := records[i].Counts
-				if c.Input.Value != want.input || c.Output.Value != want.output || c.Cached.Value != want.cached {
+				if c.Input.Value != want.input || c.Output.Value != want.output {
 					t.Errorf("row %d: %+v, want %+v", i, c, want)
 				}
+				cached += c.Cached.Value
+			}
+			// The first two share a block, whichever comes first on a busy machine.
+			if cached != 512 {
+				t.Errorf("%d cached tokens, want 512", cached)
 			}
 			if first := records[0]; first.Due != 0 || string(first.Extra) != `{"model": "x"}` {
 				t.Errorf("the first row is due at %v with %s", first.Due, first.Extra)
@@ -183,7 +189,9 @@ func TestReplayForms(t *testing.T) {
 			if asJSON := must(t, dir, "report", "--json", "run"); !json.Valid([]byte(asJSON)) {
 				t.Errorf("report --json prints\n%s", asJSON)
 			}
-			if again := must(t, dir, "replay", "run/requests.jsonl", "--url", url, "--out", "again"); !strings.Contains(again, "Successful requests:                     5\n") {
+			// Its lines are in the order in which requests ended.
+			must(t, dir, "convert", "run/requests.jsonl", "--sort", "-o", "sorted.jsonl")
+			if again := must(t, dir, "replay", "sorted.jsonl", "--url", url, "--out", "again"); !strings.Contains(again, "Successful requests:                     5\n") {
 				t.Errorf("a result file replayed:\n%s", again)
 			}
 		})
@@ -231,7 +239,7 @@ func TestRunSaysHowToRepeatIt(t *testing.T) {
 func TestReplayOfStandardInput(t *testing.T) {
 	t.Parallel()
 	r := try(t, t.TempDir(), shortTrace, "replay", "-", "--out", "run")
-	if r.status != exitDone || !strings.Contains(r.out, "Simulated: ") || !strings.Contains(r.err, "embedded simulated endpoint") {
+	if !r.measured() || !strings.Contains(r.out, "Simulated: ") || !strings.Contains(r.err, "embedded simulated endpoint") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 }
@@ -243,6 +251,15 @@ func TestNothingSucceeded(t *testing.T) {
 	write(t, dir, "t.jsonl", shortTrace)
 	r := try(t, dir, "", "replay", "t.jsonl", "--url", url, "--out", "run")
 	if r.status != exitFailed || !strings.Contains(r.err, "no request succeeded") || !strings.Contains(r.out, "Verdict: INVALID") || !strings.Contains(r.out, "Failed requests:                         4\n") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+}
+
+// The embedded endpoint is the one that the flags describe.
+func TestReplayWithEngines(t *testing.T) {
+	t.Parallel()
+	r := try(t, t.TempDir(), shortTrace, "replay", "-", "--out", "run", "--engines", "3", "--router", "session", "--max-model-len", "600")
+	if !r.measured() || !strings.Contains(r.out, "Failed requests:                         2\n") || !strings.Contains(r.out, "Note: the embedded endpoint is 3 engines, session.\n") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 }

@@ -2,7 +2,12 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -14,36 +19,286 @@ import (
 func reportCommand(std streams) *cli.Command {
 	return &cli.Command{
 		Name:      "report",
-		Usage:     "print what a run measured, from its folder, also of a run that was killed",
-		ArgsUsage: "DIR",
-		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON instead of text"}},
-		Action: func(c *cli.Context) error {
-			dir, err := one(c, "a run's folder")
-			if err != nil {
-				return err
-			}
-			run, result, err := measure(std, dir)
-			if err != nil {
-				return err
-			}
-			if !c.Bool("json") {
-				return report.ServingText(std.out, run, result)
-			}
-			return report.ServingJSON(std.out, run, result)
-		},
+		Usage:     "print what runs measured, from their folders, also of a run that was killed",
+		ArgsUsage: "RUN [RUN...]",
+		Description: "Several runs are shown one after another, in tables and pictures side by side; LABEL=RUN names\n" +
+			"one. With --merge they are one test that was driven from several machines at once, and are\n" +
+			"measured as one run: their records are merged, their clocks taken to agree.\n\n" +
+			"Window and thresholds are those that the run was made with, unless flags say otherwise. The\n" +
+			"run's folder stays as it is. The FILE - is standard output.\n\n" +
+			"Metrics are ttft, ttst, tpot, itl, e2el, ttft_from_schedule, e2el_from_schedule, schedule_lag,\n" +
+			"client_lag, opening and held; objectives go by the same, in milliseconds, by the longest gap of a\n" +
+			"request for itl.",
+		Flags: append(thresholdFlags(),
+			warmupTimeFlag, cooldownTimeFlag,
+			&cli.StringFlag{Name: "metrics", DefaultText: "ttft,tpot,itl,e2el", Usage: "show these `METRICS`"},
+			&cli.StringFlag{Name: "percentiles", DefaultText: "99", Usage: "and of each these `PERCENTILES`, after mean and median"},
+			&cli.StringFlag{Name: "goodput", Usage: "count the requests that keep to `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
+			&cli.BoolFlag{Name: "merge", Usage: "measure the runs as one"},
+			&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON instead of text"},
+			&cli.BoolFlag{Name: "csv", Usage: "print a line of CSV for each run instead of text"},
+			&cli.BoolFlag{Name: "markdown", Usage: "print a Markdown table instead of text"},
+			&cli.StringFlag{Name: "format", Usage: "print as another `TOOL` does instead of text: vllm is the block alone, aiperf a JSON line for each request as in profile_export.jsonl, bench lines of Go benchmarks for benchstat"},
+			&cli.StringFlag{Name: "html", Usage: "also write the report with figures as one page to `FILE`"},
+			&cli.StringFlag{Name: "png", Usage: "also draw the distributions of TTFT, inter-token latency and E2E latency to `FILE`, a row for each run"},
+			&cli.StringFlag{Name: "cache-misses", Usage: "write to `FILE`, as CSV, what was predicted and measured of each request in the prefix cache"},
+			&cli.StringFlag{Name: "over-time", Usage: "write to `FILE`, as CSV, throughput, concurrency, TTFT and lag over the time of the run"},
+		),
+		Action: func(c *cli.Context) error { return reportRuns(c, std) },
 	}
 }
 
-// measure computes the metrics of the run in a folder.
-func measure(std streams, dir string) (replay.Run, *serving.Result, error) {
-	recorded, err := replay.OpenFolder(dir)
+func reportRuns(c *cli.Context, std streams) error {
+	asked, err := parseReport(c)
 	if err != nil {
-		return replay.Run{}, nil, err
+		return err
 	}
-	defer recorded.Close()
-	result, err := serving.Compute(recorded.Records(), serving.Options{BlockSize: recorded.Run.Trace.BlockSize})
-	if n, reasons := recorded.Damaged(); n > 0 {
-		fmt.Fprintf(std.err, "moontide: %s: lines that could not be read: %d, the first: %v\n", filepath.Join(dir, replay.RequestsFile), n, reasons[0])
+	if asked.format == "aiperf" {
+		return asked.writeAIPerf(std)
 	}
-	return recorded.Run, result, err
+	// Nearly all that is kept of a run has no pointers and stays to the end: to
+	// collect garbage often costs little time and saves much memory.
+	debug.SetGCPercent(25)
+	var runs report.ServingRuns
+	for _, r := range asked.runs {
+		run, result, err := r.dirs.measure(std, func(run *replay.Run) {
+			run.Window, run.Thresholds = windowOf(c, run.Window), thresholdsOf(c, run.Thresholds)
+		}, func(opts *serving.Options) {
+			opts.Objectives = asked.objectives
+			opts.EachPrediction = asked.file("cache-misses") != ""
+			opts.Detail = asked.file("over-time") != "" || asked.file("html") != ""
+		})
+		if err != nil {
+			return err
+		}
+		runs = append(runs, report.ServingRun{Name: r.name, Run: run, Result: result, View: asked.view})
+	}
+	return asked.show(std, runs)
+}
+
+// reportQuestion is what the command line asks for.
+type reportQuestion struct {
+	runs       []namedRecording
+	view       report.View
+	objectives []serving.Objective
+	format     string // of what is printed; "" is text
+	files      []reportFile
+}
+
+type namedRecording struct {
+	name string
+	dirs recording
+}
+
+// reportFile is a flag that names a file.
+type reportFile struct{ flag, path string }
+
+func (q *reportQuestion) file(flag string) string {
+	for _, f := range q.files {
+		if f.flag == flag {
+			return f.path
+		}
+	}
+	return ""
+}
+
+// parseReport reads the command line, and refuses one that contradicts itself.
+func parseReport(c *cli.Context) (q reportQuestion, err error) {
+	if c.NArg() == 0 {
+		return q, misused("report: name a run's folder, or several")
+	}
+	if err := checkThresholdFlags(c); err != nil {
+		return q, err
+	}
+	if err := checkWindow(c); err != nil {
+		return q, err
+	}
+	for _, arg := range c.Args().Slice() {
+		q.runs = append(q.runs, parseRun(arg))
+	}
+	if c.Bool("merge") {
+		merged := namedRecording{name: q.runs[0].name}
+		for _, r := range q.runs {
+			merged.dirs = append(merged.dirs, r.dirs...)
+		}
+		q.runs = []namedRecording{merged}
+	}
+	if err := checkTwice(c, q.runs); err != nil {
+		return q, err
+	}
+	if q.view, q.objectives, err = parseView(c); err != nil {
+		return q, err
+	}
+	if q.format, err = parseForm(c); err != nil {
+		return q, err
+	}
+	return q, q.parseFiles(c)
+}
+
+// parseRun reads [LABEL=]DIR. A folder that is called so is one.
+func parseRun(arg string) namedRecording {
+	if _, err := os.Stat(arg); err != nil {
+		if label, dir, labelled := strings.Cut(arg, "="); labelled && label != "" && dir != "" {
+			return namedRecording{label, recording{dir}}
+		}
+	}
+	return namedRecording{filepath.Base(filepath.Clean(arg)), recording{arg}}
+}
+
+// checkTwice refuses a folder that is given twice to be merged, and names those
+// apart that are called the same.
+func checkTwice(c *cli.Context, runs []namedRecording) error {
+	names := map[string]int{}
+	for _, r := range runs {
+		names[r.name]++
+		for i, dir := range r.dirs {
+			for _, other := range r.dirs[:i] {
+				if sameFolder(dir, other) {
+					return misused("report: --merge: %s is given twice", dir)
+				}
+			}
+		}
+	}
+	for i := range runs {
+		if r := &runs[i]; names[r.name] > 1 {
+			r.name = r.dirs[0]
+		}
+	}
+	return nil
+}
+
+func sameFolder(a, b string) bool {
+	one, err := os.Stat(a)
+	other, err2 := os.Stat(b)
+	return err == nil && err2 == nil && os.SameFile(one, other)
+}
+
+// parseView reads what is shown of the latencies.
+func parseView(c *cli.Context) (v report.View, objectives []serving.Objective, err error) {
+	if c.IsSet("metrics") {
+		if v.Metrics, err = serving.ParseMetrics(c.String("metrics")); err != nil {
+			return v, nil, misused("report: --metrics: %w", err)
+		}
+	}
+	if c.IsSet("percentiles") {
+		if v.Percentiles, err = report.ParsePercentiles(c.String("percentiles")); err != nil {
+			return v, nil, misused("report: --percentiles: %w", err)
+		}
+	}
+	if c.IsSet("goodput") {
+		if objectives, err = serving.ParseObjectives(c.String("goodput")); err != nil {
+			return v, nil, misused("report: --goodput: %w", err)
+		}
+	}
+	return v, objectives, nil
+}
+
+// reportForms are the other tools' formats.
+var reportForms = []string{"vllm", "aiperf", "bench"}
+
+// parseForm is what is printed instead of text, if anything.
+func parseForm(c *cli.Context) (form string, err error) {
+	for _, flag := range []string{"json", "csv", "markdown"} {
+		if !c.Bool(flag) {
+			continue
+		}
+		if form != "" {
+			return "", misused("report: --%s and --%s: print one or the other", form, flag)
+		}
+		form = flag
+	}
+	if !c.IsSet("format") {
+		return form, nil
+	}
+	format := c.String("format")
+	switch {
+	case form != "":
+		return "", misused("report: --%s and --format: print one or the other", form)
+	case !slices.Contains(reportForms, format):
+		return "", misused("report: --format: there is no format %q: there are %s", format, strings.Join(reportForms, ", "))
+	}
+	return format, nil
+}
+
+// parseFiles reads the flags that name files, which go to different places.
+func (q *reportQuestion) parseFiles(c *cli.Context) error {
+	for _, flag := range []string{"html", "png", "cache-misses", "over-time"} {
+		path := c.String(flag)
+		switch {
+		case !c.IsSet(flag):
+			continue
+		case path == "":
+			return misused("report: --%s names no file", flag)
+		case path == "-" && q.format != "":
+			return misused("report: --%s - and --%s: standard output has room for one", flag, q.format)
+		case q.format == "aiperf":
+			return misused("report: --%s and --format aiperf: ask for one at a time", flag)
+		case len(q.runs) > 1 && (flag == "cache-misses" || flag == "over-time"):
+			return misused("report: --%s shows one run", flag)
+		}
+		for _, f := range q.files {
+			if f.path == path || path != "-" && f.path != "-" && sameFile(f.path, path) {
+				return misused("report: --%s and --%s name the same file: %s", f.flag, flag, path)
+			}
+		}
+		q.files = append(q.files, reportFile{flag, path})
+	}
+	return nil
+}
+
+// show writes the files, and prints. A file that is standard output takes the
+// place of the text.
+func (q *reportQuestion) show(std streams, runs report.ServingRuns) error {
+	printed := false
+	for _, f := range q.files {
+		draw := map[string]func(io.Writer) error{
+			"html":         runs.HTML,
+			"png":          runs.PNG,
+			"cache-misses": func(w io.Writer) error { return report.PredictionCSV(w, runs[0].Result.Cache.Prediction) },
+			"over-time":    func(w io.Writer) error { return report.SeriesCSV(w, runs[0].Result.Detail.Series) },
+		}[f.flag]
+		if err := writeFile(std, f.path, draw); err != nil {
+			return err
+		}
+		printed = printed || f.path == "-"
+	}
+	if printed {
+		return nil
+	}
+	return map[string]func(report.ServingRuns, io.Writer) error{
+		"":         report.ServingRuns.Text,
+		"json":     report.ServingRuns.JSON,
+		"csv":      report.ServingRuns.CSV,
+		"markdown": report.ServingRuns.Markdown,
+		"vllm":     report.ServingRuns.VLLM,
+		"bench":    report.ServingRuns.GoBench,
+	}[q.format](runs, std.out)
+}
+
+// writeAIPerf writes the records of the runs, one run after another.
+func (q *reportQuestion) writeAIPerf(std streams) error {
+	for _, r := range q.runs {
+		o, err := r.dirs.open()
+		if err != nil {
+			return err
+		}
+		err = report.ServingAIPerf(std.out, o.Run, o.Records)
+		o.reportDamaged(std)
+		o.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// windowOf is what the flags say, and else what was there.
+func windowOf(c *cli.Context, w replay.Window) replay.Window {
+	if c.IsSet(warmupTimeFlag.Name) {
+		w.WarmupSeconds = c.Duration(warmupTimeFlag.Name).Seconds()
+	}
+	if c.IsSet(cooldownTimeFlag.Name) {
+		w.CooldownSeconds = c.Duration(cooldownTimeFlag.Name).Seconds()
+	}
+	return w
 }

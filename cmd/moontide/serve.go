@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -11,63 +13,93 @@ import (
 	"moontide/replay/simserver"
 )
 
-// The engine that serves where nothing else is said: about a small model on
-// one large GPU.
-const (
-	simPrefillPerToken = 15 * time.Microsecond
-	simDecodeStep      = 8 * time.Millisecond
-)
-
 func serveCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Name:      "serve",
 		Usage:     "run the simulated OpenAI-compatible endpoint by itself",
 		ArgsUsage: " ",
-		Flags: []cli.Flag{
+		Description: "It serves /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health, /version and\n" +
+			"/metrics, the last under vLLM's names. Headers of a request: X-Session-ID names its conversation for\n" +
+			"--router session; X-Moontide-Stamps: 1 has each event say when it was written, in nanoseconds of\n" +
+			"CLOCK_MONOTONIC; X-Moontide-Fault is as --fault, for this request alone.",
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
 			&cli.StringFlag{Name: "model", Value: "sim", Usage: "name of the served model"},
-			&cli.DurationFlag{Name: "prefill-per-token", Value: simPrefillPerToken, Usage: "time to compute one prompt token that is not cached; 0 is as fast as can be"},
-			&cli.DurationFlag{Name: "decode-step", Value: simDecodeStep, Usage: "time between two tokens of an answer; 0 is as fast as can be"},
-			&cli.IntFlag{Name: "kv-block-size", Value: 16, Usage: "tokens a block of the prefix cache"},
-			&cli.IntFlag{Name: "kv-blocks", Value: 1 << 20, Usage: "blocks that the prefix cache holds"},
-			&cli.IntFlag{Name: "max-model-len", Value: 1 << 20, Usage: "most tokens of a prompt and its answer"},
-		},
+			&cli.Float64Flag{Name: "time-scale", Value: 1, Usage: "work `X` times as fast as time"},
+			&cli.StringSliceFlag{Name: "fault", Usage: "have `KIND[:SHARE[:AMOUNT]]` go wrong with a share of the answers, as in reset:0.01 or\n" +
+				"delay:1:2s; may be given often. KIND is\n" + faultKinds()},
+			&cli.Uint64Flag{Name: "seed", Usage: "of the random router and of the faults"},
+			&cli.BoolFlag{Name: untilInputEndsFlag, Usage: "end when standard input does, as it does with the process that holds its other end"},
+		}, engineFlags()...),
 		Action: func(c *cli.Context) error { return serve(c, std, stop) },
 	}
 }
+
+const untilInputEndsFlag = "until-input-ends"
 
 func serve(c *cli.Context, std streams, stop stop) error {
 	if c.NArg() > 0 {
 		return misused("serve: takes no argument: %q", c.Args().Slice())
 	}
-	for _, name := range []string{"kv-block-size", "kv-blocks", "max-model-len"} {
-		if c.Int(name) < 1 {
-			return misused("serve: --%s is not a positive number: %d", name, c.Int(name))
-		}
+	scale := c.Float64("time-scale")
+	if !(scale >= simserver.LeastTimeScale && scale <= simserver.MostTimeScale) {
+		return misused("serve: --time-scale is not from %v to %v: %v", simserver.LeastTimeScale, simserver.MostTimeScale, scale)
 	}
-	for _, name := range []string{"prefill-per-token", "decode-step"} {
-		if c.Duration(name) < 0 {
-			return misused("serve: --%s is negative: %v", name, c.Duration(name))
-		}
+	if c.String("listen") == "" {
+		return misused("serve: --listen is empty")
+	}
+	deployment, err := deploymentOf(c)
+	if err != nil {
+		return err
+	}
+	faults, err := faultsOf(c)
+	if err != nil {
+		return err
 	}
 	ln, err := net.Listen("tcp", c.String("listen"))
 	if err != nil {
 		return fmt.Errorf("serving: %w", err)
 	}
-	fmt.Fprintf(std.err, "moontide: simulated endpoint on http://%s, model %s; interrupt ends it\n", ln.Addr(), c.String("model"))
-	return serveUntil(stop.gently, ln, simserver.Config{
-		Model:           c.String("model"),
-		PrefillPerToken: c.Duration("prefill-per-token"),
-		DecodeStep:      c.Duration("decode-step"),
-		BlockSize:       c.Int("kv-block-size"),
-		KVBlocks:        c.Int("kv-blocks"),
-		MaxModelLen:     c.Int("max-model-len"),
+	fmt.Fprintf(std.err, "moontide: simulated endpoint on http://%s, model %s, %v; interrupt ends it\n", ln.Addr(), c.String("model"), deployment)
+	until, end := context.WithCancel(stop.gently)
+	defer end()
+	if c.Bool(untilInputEndsFlag) {
+		go func() { io.Copy(io.Discard, std.in); end() }()
+	}
+	return serveUntil(until, ln, simserver.Config{
+		Model: c.String("model"), Deployment: deployment, TimeScale: scale, CacheGenerated: c.Bool(cacheGeneratedFlag),
+		Faults: faults, Seed: c.Uint64("seed"), Version: version(),
 	})
+}
+
+func faultKinds() string {
+	var names []string
+	for _, kind := range simserver.FaultKinds() {
+		names = append(names, string(kind))
+	}
+	return strings.Join(names, ", ")
+}
+
+// faultsOf reads --fault.
+func faultsOf(c *cli.Context) ([]simserver.Fault, error) {
+	var faults []simserver.Fault
+	for _, text := range c.StringSlice("fault") {
+		f, err := simserver.ParseFault(text)
+		if err != nil {
+			return nil, misused("serve: --fault: %w", err)
+		}
+		faults = append(faults, f)
+	}
+	return faults, nil
 }
 
 // serveUntil serves until ctx ends.
 func serveUntil(ctx context.Context, ln net.Listener, cfg simserver.Config) error {
-	server := simserver.New(cfg)
+	server, err := simserver.New(cfg)
+	if err != nil {
+		ln.Close()
+		return err
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ln) }()
 	select {
@@ -83,9 +115,42 @@ func serveUntil(ctx context.Context, ln net.Listener, cfg simserver.Config) erro
 	return <-ended
 }
 
+// embeddedFlags are those of the simulated engines where they are driven in the
+// same process, in a group of their own.
+func embeddedFlags() []cli.Flag {
+	flags := engineFlags()
+	for i, f := range flags {
+		flags[i] = inCategory(f, "EMBEDDED ENDPOINT, WHERE NO --url IS GIVEN")
+	}
+	return flags
+}
+
+// embeddedEngines are the engines that a verb drives in its own process, and a
+// note of them where flags chose them.
+func embeddedEngines(c *cli.Context, embedded bool) (simserver.Config, []string, error) {
+	chosen := ""
+	for _, f := range engineFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			chosen = name
+		}
+	}
+	if !embedded && chosen != "" {
+		return simserver.Config{}, nil, misused("%s: --%s is of the embedded endpoint, which --url leaves out", c.Command.Name, chosen)
+	}
+	deployment, err := deploymentOf(c)
+	if err != nil {
+		return simserver.Config{}, nil, err
+	}
+	cfg := simserver.Config{Deployment: deployment, CacheGenerated: c.Bool(cacheGeneratedFlag), Seed: c.Uint64("seed"), Version: version()}
+	if chosen == "" {
+		return cfg, nil, nil
+	}
+	return cfg, []string{fmt.Sprintf("the embedded endpoint is %v", deployment)}, nil
+}
+
 // embed serves the simulated endpoint within this process, until the returned
 // function is called.
-func embed() (url string, end func(), err error) {
+func embed(cfg simserver.Config) (url string, end func(), err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, fmt.Errorf("starting the embedded endpoint: %w", err)
@@ -94,7 +159,7 @@ func embed() (url string, end func(), err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		serveUntil(ctx, ln, simserver.Config{PrefillPerToken: simPrefillPerToken, DecodeStep: simDecodeStep})
+		serveUntil(ctx, ln, cfg)
 	}()
 	return "http://" + ln.Addr().String(), func() { cancel(); <-ended }, nil
 }

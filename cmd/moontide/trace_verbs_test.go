@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,9 +80,9 @@ func TestConvertFiles(t *testing.T) {
 func TestSkipBadRows(t *testing.T) {
 	t.Parallel()
 	text := "oops\n" + threeRows + `{"input_length": -1, "output_length": 1}`
-	for _, args := range [][]string{{"convert", "-"}, {"analyze", "--json", "-"}, {"synth", "--from", "-", "-n", "3"}, {"replay", "-", "--out", "run"}} {
+	for _, args := range [][]string{{"convert", "-"}, {"analyze", "--json", "-"}, {"synth", "--from", "-", "-n", "3", "--method", "tree"}, {"replay", "-", "--out", "run"}} {
 		r := try(t, t.TempDir(), text, append(args, "--skip-bad-rows")...)
-		if r.status != exitDone || !strings.Contains(r.err, "bad rows skipped: 2\n") || !strings.Contains(r.err, `:1: not a JSON object: "oops"`) {
+		if !r.measured() || !strings.Contains(r.err, "bad rows skipped: 2\n") || !strings.Contains(r.err, `:1: not a JSON object: "oops"`) {
 			t.Errorf("%v: exit status %d\n%s", args, r.status, r.err)
 		}
 	}
@@ -108,39 +110,62 @@ func TestAnalyze(t *testing.T) {
 func TestSynth(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "t.jsonl", threeRows)
-	one := must(t, dir, "synth", "--from", "t.jsonl", "--num-requests", "40", "--seed", "3")
-	must(t, dir, "synth", "--from", "t.jsonl", "--num-requests", "40", "--seed", "3", "-o", "out.jsonl.zst")
-	if two := must(t, dir, "convert", "out.jsonl.zst"); one != two || strings.Count(one, "\n") != 40 {
-		t.Error("the same command gave other bytes")
-	}
-	if other := must(t, dir, "synth", "--from", "t.jsonl", "--num-requests", "40", "--seed", "4"); other == one {
-		t.Error("the seed does not matter")
+	for name, args := range map[string][]string{
+		"sessions":    {"--from", sample(t)},
+		"tree":        {"--from", sample(t), "--method", "tree"},
+		"description": {"--spec", "agent"},
+		"flags":       {"--isl", "lognormal:3000:1", "--osl", "150"},
+	} {
+		synth := func(more ...string) string {
+			return must(t, dir, slices.Concat([]string{"synth", "--num-requests", "40"}, args, more)...)
+		}
+		one := synth("--seed", "3", "-o", "-")
+		synth("--seed", "3", "-o", "out.jsonl.zst")
+		if two := must(t, dir, "convert", "out.jsonl.zst"); one != two || strings.Count(one, "\n") != 40 {
+			t.Errorf("%s: the same command gave other bytes", name)
+		}
+		if other := synth("--seed", "4", "-o", "-"); other == one {
+			t.Errorf("%s: the seed does not matter", name)
+		}
 	}
 }
 
-// The sample trace is what the command beside it makes.
-func TestSampleIsWhatItsCommandMakes(t *testing.T) {
+// The sample traces are what the commands beside them make.
+func TestSamplesAreWhatTheirCommandsMake(t *testing.T) {
 	t.Parallel()
-	source := realTrace(t)
 	text, err := os.ReadFile(root + "/traces/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(text), "go run ./cmd/moontide synth ")
-	command, _, end := strings.Cut(rest, "\n")
-	args := strings.Fields(command)
-	if !ok || !end || args[1] != "conversation_trace.jsonl" || args[len(args)-1] != "traces/chat.jsonl" {
-		t.Fatalf("the command is %q", command)
+	made := 0
+	for line := range strings.Lines(string(text)) {
+		command, ok := strings.CutPrefix(line, "go run ./cmd/moontide ")
+		if !ok {
+			continue
+		}
+		args := strings.Fields(command)
+		if file := args[len(args)-1]; path.Dir(file) == "traces" && args[len(args)-2] == "-o" {
+			made++
+			t.Run(path.Base(file), func(t *testing.T) {
+				t.Parallel()
+				for i, arg := range args {
+					if arg == "conversation_trace.jsonl" {
+						args[i] = realTrace(t)
+					}
+				}
+				want, err := os.ReadFile(root + "/" + file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				args[len(args)-1] = "-"
+				if got := must(t, root, args...); got != string(want) {
+					t.Errorf("%s is not what its command makes", file)
+				}
+			})
+		}
 	}
-	args[1] = source
-	want := must(t, t.TempDir(), append([]string{"synth"}, args[:len(args)-2]...)...)
-	got, err := os.ReadFile(sample(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Error("traces/chat.jsonl is not what its command makes")
+	if made < 2 {
+		t.Errorf("%d commands found", made)
 	}
 }
 

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"image/png"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A page takes the place of what was there as any program's output does: links
+// stay links, devices devices, and permissions what they were.
+func TestAnalyzeWritesWhereItIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", threeRows)
+	page := write(t, dir, "page.html", "old")
+	if err := os.Chmod(page, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("page.html", filepath.Join(dir, "link.html")); err != nil {
+		t.Skipf("cannot link: %v", err)
+	}
+	must(t, dir, "analyze", "t.jsonl", "--html", "link.html")
+	if got := readFile(t, page); !strings.HasPrefix(got, "<!DOCTYPE html>") {
+		t.Errorf("the link's target holds %.40q", got)
+	}
+	if info, err := os.Stat(page); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("its mode is %v, %v", info.Mode(), err)
+	}
+	if info, err := os.Lstat(filepath.Join(dir, "link.html")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", info.Mode(), err)
+	}
+	if _, err := os.Stat("/dev/full"); err == nil {
+		r := try(t, dir, "", "analyze", "t.jsonl", "--png", "/dev/full")
+		if r.status != exitFailed || !strings.Contains(r.err, "/dev/full: no space left") {
+			t.Errorf("exit status %d: %s", r.status, r.err)
+		}
+		if info, _ := os.Stat("/dev/full"); info.Mode()&fs.ModeDevice == 0 {
+			t.Error("the device is none any more")
+		}
+	}
+	// What cannot be drawn to the end leaves what was there.
+	if got := files(t, dir); !slices.Equal(got, []string{"link.html", "page.html", "t.jsonl"}) {
+		t.Errorf("files are %v", got)
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestAnalyzeWritesToStandardOutput(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", threeRows)
+	if page := must(t, dir, "analyze", "t.jsonl", "--html", "-"); !strings.HasPrefix(page, "<!DOCTYPE html>") || !strings.HasSuffix(page, "</html>\n") {
+		t.Errorf("page:\n%s", page)
+	}
+	if _, err := png.Decode(strings.NewReader(must(t, dir, "analyze", "t.jsonl", "--png", "-"))); err != nil {
+		t.Error(err)
+	}
+	if got := files(t, dir); len(got) != 1 {
+		t.Errorf("files are %v", got)
+	}
+}
+
+// What is asked for is in the table, all of it, and nothing else.
+func TestAnalyzeCSV(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", strings.Repeat(threeRows, 2))
+	table := func(args ...string) (rows []string) {
+		text := must(t, dir, append([]string{"analyze", "t.jsonl", "--csv"}, args...)...)
+		all, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range all[1:] {
+			rows = append(rows, strings.Join(slices.Concat(row[:2], row[5:]), " "))
+		}
+		return rows
+	}
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"lru 1  1 ", "lru 2  1 ", "lru 3  1 ", "lru 4  1 ", "lru 5  1 "}},
+		{[]string{"--cache", "lfu", "--capacities", "3,2"}, []string{"lfu 3  1 ", "lfu 2  1 "}},
+		{[]string{"--capacities", "2,2,1024tok,2blocks", "--cache", "lru,fifo,lru"}, []string{"lru 2  1 ", "fifo 2  1 "}},
+		{[]string{"--capacities", "1MiB", "--kv-bytes-per-token", "1024"}, []string{"lru 2 1048576 1 "}},
+		{[]string{"--capacities", "2", "--workers", "3", "--routing", "session,random"},
+			[]string{"lru 2  1 ", "lru 2  1 shared-single", "lru 2  3 session", "lru 2  3 random", "lru 6  1 shared-total"}},
+	} {
+		if got := table(test.args...); !slices.Equal(got, test.want) {
+			t.Errorf("%v: %q, want %q", test.args, got, test.want)
+		}
+	}
+}
+
+// All forms of a comparison show what was asked of each trace.
+func TestAnalyzeComparesWhatWasAsked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mkdir(t, dir, "p")
+	mkdir(t, dir, "q")
+	write(t, dir, "p/t.jsonl", strings.Repeat(threeRows, 2))
+	write(t, dir, "q/t.jsonl", threeRows)
+	write(t, dir, "other.jsonl", threeRows)
+	args := []string{"analyze", "p/t.jsonl", "q/t.jsonl", "other.jsonl", "--cache", "lru,belady", "--capacities", "10,1GiB", "--kv-bytes-per-token", "1048576",
+		"--workers", "1", "--routing", "random,session", "--ttft", "1s", "--tpot", "0s"}
+	text := must(t, dir, args...)
+	md := must(t, dir, append(args, "--markdown")...)
+	must(t, dir, append(args, "--html", "page.html")...)
+	page := readFile(t, filepath.Join(dir, "page.html"))
+	// 12 references of which 7 are hit, and 6 of which 1 is.
+	hits := "58.33 / 65.42 16.67 / "
+	for form, got := range map[string]string{"text": text, "Markdown": md, "page": page} {
+		words := strings.Join(strings.Fields(strings.NewReplacer("|", " ", "<td>", " ", "</td>", " ", "<td class=", " ", "</p>", " ", "\\", "").Replace(got)), " ")
+		for _, want := range []string{"lru, 10 blocks " + hits, "lru, 1.00 GiB 25.00 / 46.27 16.67 / ", "belady, 10 blocks " + hits, "belady, 1.00 GiB 33.33 / 48.92 ",
+			"random, 10 blocks " + hits, "session, 10 blocks " + hits, "shared-total, 10 blocks " + hits, "shared-single, 1.00 GiB 25.00 / ",
+			"1 worker with a cache of this size", "Random routing is one draw", "peak in flight, exact 2 1 1", "TTFT of 1,000.0 ms and a TPOT of 0.0 ms"} {
+			if !strings.Contains(words, want) {
+				t.Errorf("%s has no %q:\n%s", form, want, words)
+			}
+		}
+		if strings.Contains(words, "round-robin") {
+			t.Errorf("%s shows what was not asked for", form)
+		}
+	}
+	// Those that are called the same go by their paths.
+	for _, want := range []string{"Measured against: p/t.jsonl\n", "p/t.jsonl  q/t.jsonl  other.jsonl\n", "\nDistance of q/t.jsonl\n", "\nDistance of other.jsonl\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+	var got struct{ Traces []analyzed }
+	if err := json.Unmarshal([]byte(must(t, dir, append(args, "--json")...)), &got); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		trace string
+		block float64
+		peak  int
+	}{{"p/t.jsonl", 7.0 / 12, 2}, {"q/t.jsonl", 1.0 / 6, 1}, {"other.jsonl", 1.0 / 6, 1}} {
+		a := got.Traces[i]
+		if a.Trace != want.trace || len(a.Cache.Policies) != 4 || a.Cache.Policies[0].Block != want.block || len(a.Cache.Workers) != 8 || a.Concurrency.Peak != want.peak {
+			t.Errorf("trace %d is %+v, want %+v", i, a, want)
+		}
+	}
+}
+
+// Where no sizes are asked for, those that fit the first trace serve for all.
+func TestAnalyzeComparesAtTheSizesOfTheFirst(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "a.jsonl", strings.Repeat(threeRows, 2))
+	write(t, dir, "b.jsonl", threeRows)
+	write(t, dir, "noids.jsonl", `{"timestamp": 0, "input_length": 1, "output_length": 1}`+"\n")
+	for _, args := range [][]string{{"a.jsonl", "b.jsonl"}, {"noids.jsonl", "a.jsonl", "b.jsonl"}} {
+		text := must(t, dir, append([]string{"analyze"}, args...)...)
+		if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "lru, 2,560 tokens "+strings.Repeat("- ", len(args)-2)+"58.33 / 65.42 16.67 / ") {
+			t.Errorf("%v:\n%s", args, text)
+		}
+	}
+}
+
+func TestAnalyzeWarnsOfTheBlockSize(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", `{"timestamp": 0, "input_length": 1025, "output_length": 1, "hash_ids": [1, 2, 3]}`+"\n"+
+		`{"timestamp": 0, "input_length": 1536, "output_length": 1, "hash_ids": [1, 2, 4]}`+"\n")
+	const warning = "Blocks of 16 tokens fit the ids of 0 of 2 rows; 512 would fit all."
+	r := try(t, dir, "", "analyze", "t.jsonl", "--block-size", "16")
+	if r.status != exitDone || !strings.Contains(strings.Join(strings.Fields(r.out), " "), "Warning: "+warning) || r.err != "moontide: t.jsonl: warning: "+warning+"\n" {
+		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	if r := try(t, dir, "", "analyze", "t.jsonl", "t.jsonl", "--block-size", "16"); !strings.Contains(strings.Join(strings.Fields(r.out), " "), "Warning: t.jsonl: "+warning) {
+		t.Errorf("a comparison says\n%s", r.out)
+	}
+	if r := try(t, dir, "", "analyze", "t.jsonl"); r.err != "" || strings.Contains(r.out, "Warning") {
+		t.Errorf("it warns of what fits:\n%s%s", r.out, r.err)
+	}
+	var got struct {
+		Blocks struct {
+			Requests, Fitting int
+			Better            int `json:"better_size"`
+		}
+	}
+	if err := json.Unmarshal([]byte(must(t, dir, "analyze", "t.jsonl", "--json", "--block-size", "16")), &got); err != nil || got.Blocks.Fitting != 0 || got.Blocks.Better != 512 {
+		t.Errorf("JSON says %+v, %v", got, err)
+	}
+}
+
+func TestAnalyzeSaysThatTimeGoesBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", strings.Repeat(threeRows, 3))
+	text := must(t, dir, "analyze", "t.jsonl")
+	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "Rows that go back in time 2 before the row above The rows are not in order of arrival.") {
+		t.Errorf("it says\n%s", text)
+	}
+	write(t, dir, "good.jsonl", threeRows)
+	if text := must(t, dir, "analyze", "good.jsonl"); strings.Contains(text, "back in time") {
+		t.Errorf("it says\n%s", text)
+	}
+	if text := must(t, dir, "analyze", "good.jsonl", "t.jsonl"); !strings.Contains(strings.Join(strings.Fields(text), " "), "rows that go back in time 0 2") {
+		t.Errorf("a comparison says\n%s", text)
+	}
+}
+
+// Rows without ids are in no hit rate: not in the infinite cache's, not in a
+// simulated one's, not in a fleet's.
+func TestAnalyzeLeavesOutRowsWithoutIDs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const silent = `{"timestamp": 9000, "input_length": 5000, "output_length": 1}` + "\n" + `{"timestamp": 9000, "input_length": 5000, "output_length": 1, "hash_ids": []}` + "\n"
+	write(t, dir, "t.jsonl", silent+strings.Repeat(threeRows, 2)+silent)
+	write(t, dir, "plain.jsonl", strings.Repeat(threeRows, 2))
+	args := []string{"--csv", "--cache", "lru,belady", "--capacities", "1,10", "--workers", "2", "--routing", "round-robin,random,prefix", "--block-size", "512"}
+	if got, want := must(t, dir, append([]string{"analyze", "t.jsonl"}, args...)...), must(t, dir, append([]string{"analyze", "plain.jsonl"}, args...)...); got != want {
+		t.Errorf("with rows without ids\n%s\nwithout them\n%s", got, want)
+	}
+	var got struct {
+		Cache struct {
+			Infinite struct {
+				Token float64 `json:"token_hit_rate"`
+				Mean  float64 `json:"mean_request_hit_rate"`
+			}
+			Policies []struct {
+				Token float64 `json:"token_hit_rate"`
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(must(t, dir, "analyze", "t.jsonl", "--json", "--capacities", "100", "--block-size", "512")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if c := got.Cache; c.Infinite.Token != c.Policies[0].Token || c.Infinite.Token == 0 || c.Infinite.Mean < 0.5 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Rows without ids before a conversation do not move its turns to another worker.
+func TestAnalyzeRoutesInferredSessions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const turns = `{"input_length": 512, "output_length": 1, "hash_ids": [1]}
+{"input_length": 512, "output_length": 1, "hash_ids": [2]}
+{"input_length": 512, "output_length": 1, "hash_ids": [3]}
+{"input_length": 1024, "output_length": 1, "hash_ids": [1, 4]}
+{"input_length": 1024, "output_length": 1, "hash_ids": [2, 5]}
+{"input_length": 1024, "output_length": 1, "hash_ids": [3, 6]}
+`
+	write(t, dir, "t.jsonl", `{"input_length": 512, "output_length": 1}`+"\n"+turns)
+	a := analyzedJSON(t, must(t, dir, "analyze", "t.jsonl", "--json", "--capacities", "100", "--workers", "64", "--routing", "session"))
+	for _, w := range a.Cache.Workers {
+		if w.Block != 3.0/9 {
+			t.Errorf("%s hits %v of the blocks, want %v", w.Routing, w.Block, 3.0/9)
+		}
+	}
+}
+
+// What was asked of a trace that cannot tell is said to be unknown.
+func TestAnalyzeSaysWhatItCannotTell(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "noids.jsonl", `{"input_length": 1, "output_length": 1}`+"\n")
+	text := must(t, dir, "analyze", "noids.jsonl", "--workers", "4", "--ttft", "1s", "--tpot", "1ms")
+	words := strings.Join(strings.Fields(text), " ")
+	for _, want := range []string{"so what 4 workers would hit is not known", "so it is not known how many requests would be in flight", "which are turns of a session"} {
+		if !strings.Contains(words, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+	for _, args := range [][]string{{"--json"}, {"--markdown"}, {"--html", "-"}, {"--png", "-"}, {"noids.jsonl"}, {"noids.jsonl", "--json"}} {
+		must(t, dir, append([]string{"analyze", "noids.jsonl", "--workers", "4", "--ttft", "1s", "--tpot", "1ms"}, args...)...)
+	}
+}
+
+func TestAnalyzeKVTypes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", threeRows)
+	for _, test := range []struct{ model, dtype, want string }{
+		{"llama-3.1-8b", "", "Llama-3.1-8B: 2 x 32 layers x 8 KV heads x 128 x 2 B (bf16) = 131072 B/token"},
+		{"llama-3.1-8b", "fp8", "Llama-3.1-8B: 2 x 32 layers x 8 KV heads x 128 x 1 B (fp8) = 65536 B/token"},
+		{"moonshotai/Kimi-K2-Instruct", "FP32", "Kimi-K2: 61 layers x (512 latent + 64 rope) x 4 B (fp32) = 140544 B/token"},
+	} {
+		args := []string{"analyze", "t.jsonl", "--kv-model", test.model}
+		if test.dtype != "" {
+			args = append(args, "--kv-dtype", test.dtype)
+		}
+		if words := strings.Join(strings.Fields(must(t, dir, args...)), " "); !strings.Contains(strings.ReplaceAll(words, "- ", "-"), test.want) {
+			t.Errorf("%v says no %q:\n%s", args, test.want, words)
+		}
+	}
+	help := must(t, dir, "analyze", "--help")
+	for _, want := range []string{"Llama-3.1-8B,", "DeepSeek-R1,", "Kimi-K2\n", "--kv-dtype"} {
+		if !strings.Contains(help, want) {
+			t.Errorf("the help has no %q:\n%s", want, help)
+		}
+	}
+}
+
+// Whatever a file or a row holds, what is said of it commands no terminal.
+func TestTalkIsHarmless(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := "a\x1b[2J\u009bb\xff.jsonl"
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(threeRows+"\x1b]0;title\a\n"), 0o644); err != nil {
+		t.Skipf("no such names here: %v", err)
+	}
+	for _, args := range [][]string{{"analyze", name}, {"analyze", name, "--skip-bad-rows", "--block-size", "7"}, {"check", name + "x"}, {"convert", name, "-o", "out"}, {"analyze", "--\x1b[2J"}} {
+		r := try(t, dir, "", args...)
+		if bytes.ContainsAny([]byte(r.err), "\x1b\a\u009b") || !strings.Contains(r.err, `\x1b`) {
+			t.Errorf("%q: %q", args, r.err)
+		}
+	}
+}

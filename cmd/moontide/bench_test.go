@@ -1,0 +1,419 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// benched runs a sweep that has to go to its end. How busy the machine is that
+// runs the test may make it INVALID.
+func benched(t *testing.T, dir string, args ...string) result {
+	t.Helper()
+	r := try(t, dir, "", append([]string{"bench"}, args...)...)
+	if !r.measured() {
+		t.Fatalf("moontide bench %s: exit status %d\n%s%s", strings.Join(args, " "), r.status, r.out, r.err)
+	}
+	return r
+}
+
+func runOfFolder(t *testing.T, dir string) (run replay.Run) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, replay.RunFile))
+	if err == nil {
+		err = json.Unmarshal(text, &run)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// folders are the names of what is in a sweep's folder.
+func folders(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// Each level is a closed loop of its own: ten requests of the given shape for
+// each in flight, never more of them at once, and no prompt of one level is
+// known from another.
+func TestBenchConcurrency(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	r := benched(t, dir, "--isl", "100", "--osl", "5", "--concurrency", "1,3", "--url", url, "--out", "sweep", "--png", "sweep.png", "--csv")
+	rows, err := csv.NewReader(strings.NewReader(r.out)).ReadAll()
+	if err != nil || len(rows) != 3 || rows[0][0] != "Concurrency" || rows[1][0] != "1" || rows[2][0] != "3" || rows[2][9] != "30" {
+		t.Fatalf("%v in\n%s", err, r.out)
+	}
+	if got, want := folders(t, filepath.Join(dir, "sweep")), []string{"concurrency-1", "concurrency-3", "sweep.json"}; !slices.Equal(got, want) {
+		t.Errorf("the folder holds %v", got)
+	}
+	prompts := map[string]bool{}
+	for _, n := range []int{1, 3} {
+		folder := filepath.Join(dir, "sweep", fmt.Sprintf("concurrency-%d", n))
+		run, records := runOfFolder(t, folder), recordsOf(t, folder)
+		if run.Limits.MaxConcurrency != n || !run.Limits.Closed || run.Rows != 10*n || len(records) != 10*n {
+			t.Errorf("concurrency %d: %+v, %d records", n, run, len(records))
+		}
+		prompts[run.Prompts] = true
+		for row, rec := range records {
+			if rec.InputLength != 100 || rec.Counts.Output != trace.Some(5) || rec.Counts.Cached != trace.Some(0) {
+				t.Errorf("concurrency %d, row %d: %+v", n, row, rec)
+			}
+		}
+		if most := mostInFlight(records); most > n {
+			t.Errorf("%d in flight, of %d", most, n)
+		}
+	}
+	if len(prompts) != 2 {
+		t.Error("both levels have the same prompts")
+	}
+	if _, err := png.Decode(bytes.NewReader(picture(t, filepath.Join(dir, "sweep.png")))); err != nil {
+		t.Error(err)
+	}
+}
+
+func mostInFlight(records map[int]replay.Record) (most int) {
+	for _, rec := range records {
+		n := 0
+		for _, other := range records {
+			if other.Ready <= rec.Ready && rec.Ready < other.Done {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// A run that is there is not run again, one that is not whole is, with other
+// prompts, and levels can be added. What does not belong together is refused.
+func TestBenchGoesOn(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	sweep := func(args ...string) []string {
+		return append([]string{"--isl", "50", "--osl", "3", "--url", url, "--out", "sweep"}, args...)
+	}
+	benched(t, dir, sweep("--concurrency", "1,2")...)
+	kept := picture(t, filepath.Join(dir, "sweep", "concurrency-1", replay.RunFile))
+	if err := os.Remove(filepath.Join(dir, "sweep", "concurrency-2", replay.SummaryFile)); err != nil { // as a kill leaves it
+		t.Fatal(err)
+	}
+	r := benched(t, dir, sweep("--concurrency", "1,2,4", "--markdown")...)
+	for _, want := range []string{"\n| 1", "\n| 2", "\n| 4"} {
+		if strings.Count(r.out, want) != 1 {
+			t.Errorf("no row %q in\n%s", want, r.out)
+		}
+	}
+	want := []string{"concurrency-1", "concurrency-2", "concurrency-2-attempt-2", "concurrency-4", "sweep.json"}
+	if got := folders(t, filepath.Join(dir, "sweep")); !slices.Equal(got, want) {
+		t.Errorf("the folder holds %v", got)
+	}
+	if !bytes.Equal(kept, picture(t, filepath.Join(dir, "sweep", "concurrency-1", replay.RunFile))) {
+		t.Error("a run that was there was run again")
+	}
+	first, again := runOfFolder(t, filepath.Join(dir, "sweep", "concurrency-2")), runOfFolder(t, filepath.Join(dir, "sweep", "concurrency-2-attempt-2"))
+	if first.Prompts == again.Prompts || first.Trace.SHA256 != again.Trace.SHA256 || first.Schedule != again.Schedule {
+		t.Errorf("the second attempt is not the same with other prompts:\n%+v\n%+v", first, again)
+	}
+	for _, test := range []struct {
+		want string
+		args []string
+	}{
+		{"was of other requests", sweep("--concurrency", "1", "--num-prompts", "11")},
+		{"begun without, and now it is with --seed=1", sweep("--concurrency", "1", "--seed", "1")},
+		{"begun with --osl=3, and now it is with --osl=4", append(sweep("--concurrency", "1"), "--osl", "4")},
+	} {
+		r := try(t, dir, "", append([]string{"bench"}, test.args...)...)
+		if r.status != exitFailed || r.out != "" || !strings.Contains(r.err, test.want) {
+			t.Errorf("%v: exit status %d, %s%s", test.args, r.status, r.out, r.err)
+		}
+	}
+	if got := folders(t, filepath.Join(dir, "sweep")); !slices.Equal(got, want) {
+		t.Errorf("what was refused left %v", got)
+	}
+}
+
+// An interrupt ends the sweep after what is in flight, shows what was measured,
+// and the same command goes on.
+func TestBenchInterrupted(t *testing.T) {
+	t.Parallel()
+	s, dir := newSlowEndpoint(t), t.TempDir()
+	args := []string{"bench", "--isl", "20", "--osl", "2", "--concurrency", "1,2", "--num-prompts", "3", "--url", s.URL, "--out", "sweep"}
+	cmd := moontide(dir, args...)
+	var out, talk bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &talk
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endChild(cmd) })
+	for range 3 { // of the first level
+		<-s.got
+		s.release <- struct{}{}
+	}
+	<-s.got // the first of the second
+	<-s.got
+	interrupt(t, cmd)
+	awaitQuiet(t, s)
+	s.release <- struct{}{}
+	s.release <- struct{}{}
+	cmd.Wait()
+	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(talk.String(), "concurrency 2: the run was stopped") || !strings.Contains(talk.String(), "--out sweep goes on") {
+		t.Fatalf("exit status %d\n%s%s", cmd.ProcessState.ExitCode(), &out, &talk)
+	}
+	if !strings.Contains(out.String(), "the worst of 1 run") {
+		t.Errorf("what was measured is not shown:\n%s", &out)
+	}
+	close(s.release)
+	r := benched(t, dir, args[1:]...)
+	if !strings.Contains(r.out, "the worst of 2 runs") || !strings.Contains(r.err, "there already: "+filepath.Join("sweep", "concurrency-1")) {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	if got := len(recordsOf(t, filepath.Join(dir, "sweep", "concurrency-2-attempt-2"))); got != 3 {
+		t.Errorf("%d records of the second attempt", got)
+	}
+}
+
+// Deployments get a table each, and one together with ratios.
+func TestBenchComparesDeployments(t *testing.T) {
+	t.Parallel()
+	base, slow, dir := serveFast(t), serveFast(t, "--prefill-per-token", "100us", "--step-base", "1ms"), t.TempDir()
+	r := benched(t, dir, "--isl", "100", "--osl", "5", "--concurrency", "1,2", "--num-prompts", "4", "--url", "base="+base, "--url", "slow="+slow, "--out", "sweep")
+	for _, want := range []string{"\nbase\n", "\nslow\n", "\nSide by side, with the ratio to base\n", "x)", "the worst of 4 runs"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("no %q in\n%s", want, r.out)
+		}
+	}
+	want := []string{"base-concurrency-1", "base-concurrency-2", "slow-concurrency-1", "slow-concurrency-2", "sweep.json"}
+	if got := folders(t, filepath.Join(dir, "sweep")); !slices.Equal(got, want) {
+		t.Errorf("the folder holds %v", got)
+	}
+	for label, url := range map[string]string{"base": base, "slow": slow} {
+		if run := runOfFolder(t, filepath.Join(dir, "sweep", label+"-concurrency-1")); !strings.HasPrefix(run.Target.URL, url) {
+			t.Errorf("%s went to %s, not %s", label, run.Target.URL, url)
+		}
+	}
+}
+
+// With one shared prompt, all but the first request of a run find its blocks,
+// and none finds those of the run before.
+func TestBenchSharedPrompts(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	spec := write(t, dir, "shared.yaml", "isl: 200\nosl: 2\nblock_size: 60\nshared: {count: 1, tokens: 120}\n")
+	load := []string{"--concurrency", "1", "--num-prompts", "5", "--url", url}
+	benched(t, dir, append(load, "--out", "a", "--isl", "200", "--osl", "2", "--shared-prompts", "1", "--shared-len", "120", "--block-size", "60")...)
+	benched(t, dir, append(load, "--out", "b", "--spec", spec, "--salt", "another")...)
+	for _, sweep := range []string{"a", "b"} {
+		for row, rec := range recordsOf(t, filepath.Join(dir, sweep, "concurrency-1")) {
+			want := 112 // whole blocks of the server's, of 16
+			if row == 0 {
+				want = 0
+			}
+			if rec.Counts.Cached != trace.Some(want) {
+				t.Errorf("sweep %s, row %d: %v cached, want %d", sweep, row, rec.Counts.Cached, want)
+			}
+		}
+	}
+}
+
+// A shared prompt is shared to its last token, whatever its length: blocks are
+// cut to fit it where nobody says how long they are.
+func TestBenchSharesWholePrompts(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t, "--kv-block-size", "1"), t.TempDir()
+	for _, test := range []struct {
+		name   string
+		flags  []string
+		cached int
+		blocks int
+	}{
+		{"below a block", []string{"--shared-len", "400"}, 400, 400},
+		{"above a block", []string{"--shared-len", "1000"}, 1000, 500},
+		{"prime", []string{"--shared-len", "997"}, 997, 997},
+		{"tiny", []string{"--shared-len", "7"}, 7, 7},
+		{"as asked", []string{"--shared-len", "1000", "--block-size", "512"}, 512, 512},
+		{"a law", []string{"--shared-len", "uniform:600:600"}, 592, 16},
+		{"nothing shared", nil, 0, 512},
+	} {
+		benched(t, dir, append(test.flags, "--isl", "1100", "--osl", "2", "--concurrency", "1", "--num-prompts", "3", "--url", url, "--salt", test.name, "--out", test.name)...)
+		folder := filepath.Join(dir, test.name, "concurrency-1")
+		if run := runOfFolder(t, folder); run.Trace.BlockSize != test.blocks {
+			t.Errorf("%s: blocks of %d tokens, want %d", test.name, run.Trace.BlockSize, test.blocks)
+		}
+		for row, rec := range recordsOf(t, folder) {
+			if want := trace.Some(test.cached); row > 0 && rec.Counts.Cached != want {
+				t.Errorf("%s, row %d: %v cached, want %v", test.name, row, rec.Counts.Cached, want)
+			}
+		}
+	}
+}
+
+// Two sweeps of other shapes against one server have other prompts, to the first
+// token.
+func TestBenchShapesShareNothing(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	for _, osl := range []string{"2", "3"} {
+		benched(t, dir, "--isl", "100", "--osl", osl, "--concurrency", "1", "--num-prompts", "2", "--url", url, "--out", osl)
+		for row, rec := range recordsOf(t, filepath.Join(dir, osl, "concurrency-1")) {
+			if rec.Counts.Cached != trace.Some(0) {
+				t.Errorf("OSL %s, row %d: %v cached", osl, row, rec.Counts.Cached)
+			}
+		}
+	}
+}
+
+// What stands in the way of a sweep is said with what its requests met with, and
+// other flags may be tried in the same folder while no run is there.
+func TestBenchSaysWhatFailed(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t, "--max-model-len", "50"), t.TempDir()
+	shape := []string{"bench", "--osl", "2", "--concurrency", "1", "--num-prompts", "2", "--out", "sweep", "--url", url, "--isl"}
+	r := try(t, dir, "", append(shape, "30", "--model", "none")...)
+	if r.status != exitFailed || !strings.Contains(r.err, `"none" does not exist`) {
+		t.Errorf("exit status %d\n%s", r.status, r.err)
+	}
+	r = try(t, dir, "", append(shape, "30", "--dataset", "x")...)
+	if r.status != exitMisused || !strings.Contains(r.err, "--dataset needs --tokenizer") || strings.Contains(r.err, "goes on") {
+		t.Errorf("exit status %d\n%s", r.status, r.err)
+	}
+	r = try(t, dir, "", append(shape, "100")...)
+	if r.status != exitFailed || !strings.Contains(r.err, "2 failed: status 2 (HTTP status 400: This model's maximum context length is 50") || !strings.Contains(r.err, "no request succeeded") || r.out != "" {
+		t.Errorf("exit status %d\n%s%s", r.status, r.err, r.out)
+	}
+	if r = try(t, dir, "", append(shape, "30")...); r.status != exitFailed || !strings.Contains(r.err, "a sweep of another kind") {
+		t.Errorf("exit status %d\n%s", r.status, r.err)
+	}
+}
+
+// A window that leaves nothing of a run is said in the table that has all of it.
+func TestBenchWithoutAWindow(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	args := []string{"--isl", "10", "--osl", "2", "--concurrency", "1", "--num-prompts", "2", "--url", serveFast(t), "--out", "sweep", "--warmup-time", "1h"}
+	const want = "\nConcurrency 1: all of the run is measured"
+	if r := benched(t, dir, args...); !strings.Contains(r.out, want) {
+		t.Errorf("not said:\n%s", r.out)
+	}
+	if r := benched(t, dir, append(args[:len(args)-1], "0s", "--out", "other")...); strings.Contains(r.out, want) {
+		t.Errorf("said of a run without one:\n%s", r.out)
+	}
+}
+
+// A load at a rate, under a ceiling, as saturation is tested: a single run is
+// shown as a replay shows it, and as a table of one row.
+func TestBenchRate(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t, "--step-base", "5ms"), t.TempDir()
+	r := benched(t, dir, "--header", "X-One: a, b", "--isl", "50", "--osl", "10", "--request-rate", "200", "--arrival", "constant", "--max-concurrency", "4", "--num-prompts", "40",
+		"--warmup-time", "20ms", "--cooldown-time", "10ms", "--url", url, "--out", "sweep")
+	for _, want := range []string{
+		"============ Serving Benchmark Result ============\n",
+		"Maximum request concurrency:             4\nRequest rate configured (RPS):           200.00\n",
+		"Request Rate",
+		"ISL 50, OSL 10, arrival constant, model sim\n",
+	} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("no %q in\n%s", want, r.out)
+		}
+	}
+	folder := filepath.Join(dir, "sweep", "rate-200")
+	run, records := runOfFolder(t, folder), recordsOf(t, folder)
+	if run.Limits.Closed || run.Trace.Rate != 200 || run.Trace.DurationMS != 195 || run.Window != (replay.Window{WarmupSeconds: 0.02, CooldownSeconds: 0.01}) || len(records) != 40 {
+		t.Errorf("%+v, %d records", run, len(records))
+	}
+	if !slices.Contains(run.Flags, "--header=X-One: ***") || strings.Contains(strings.Join(run.Flags, " "), "--rate") {
+		t.Errorf("a leg was replayed with %q", run.Flags)
+	}
+	held := 0
+	for _, rec := range records {
+		if rec.Ready > rec.Due {
+			held++
+		}
+	}
+	if held == 0 || mostInFlight(records) > 4 {
+		t.Errorf("%d of 40 waited at the ceiling, %d were in flight", held, mostInFlight(records))
+	}
+}
+
+// That a picture cannot be written is found out before the sweep.
+func TestBenchPictureNowhere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := try(t, dir, "", "bench", "--isl", "10", "--osl", "2", "--concurrency", "1", "--out", "sweep", "--png", "none/sweep.png")
+	if r.status != exitFailed || !strings.Contains(r.err, "writing none/sweep.png") || len(folders(t, dir)) > 0 {
+		t.Errorf("exit status %d, left %v\n%s", r.status, folders(t, dir), r.err)
+	}
+}
+
+// The rate that arrivals were drawn at is shown as it was sent, and none where
+// they are the trace's own.
+func TestConfiguredRate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const line = "\nRequest rate configured (RPS):"
+	if out := must(t, dir, "simulate", sample(t), "--rate", "5", "--speedup", "2", "--out", "drawn"); !strings.Contains(out, line+"           10.00\n") {
+		t.Errorf("%s", out)
+	}
+	if out := must(t, dir, "simulate", sample(t), "--speedup", "2", "--out", "own"); strings.Contains(out, line) {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestBenchMisuse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shape := []string{"--isl", "10", "--osl", "2"}
+	for _, test := range []struct {
+		want string
+		args []string
+	}{
+		{"want either --concurrency or --rate", shape},
+		{"want either --concurrency or --rate", append(shape, "--concurrency", "1", "--rate", "1")},
+		{`--concurrency: "x" is not a whole number`, append(shape, "--concurrency", "1,x")},
+		{`--concurrency: 2 is there twice`, append(shape, "--concurrency", "2,2")},
+		{`--rate: "0" is not a number above 0`, append(shape, "--rate", "0")},
+		{"--max-concurrency goes with --rate", append(shape, "--concurrency", "1", "--max-concurrency", "2")},
+		{"--num-prompts is not a positive number: 0", append(shape, "--concurrency", "1", "--num-prompts", "0")},
+		{"--isl and --osl say what requests are like", []string{"--concurrency", "1"}},
+		{"standard input can be read once", []string{"--concurrency", "1", "--spec", "-"}},
+		{"--isl", []string{"--concurrency", "1", "--isl", "none", "--osl", "1"}},
+		{"several are told apart by labels", append(shape, "--concurrency", "1", "--url", "http://a", "--url", "http://b")},
+		{`"" is not a label`, append(shape, "--concurrency", "1", "--url", "=http://a")},
+		{"print one or the other", append(shape, "--concurrency", "1", "--csv", "--markdown")},
+		{"--png names no file", append(shape, "--concurrency", "1", "--png=")},
+		{"standard output has room for one", append(shape, "--concurrency", "1", "--png", "-", "--csv")},
+		{"takes no argument", append(shape, "--concurrency", "1", "trace.jsonl")},
+		{"--timeout is not a positive time", append(shape, "--concurrency", "1", "--timeout", "0s")},
+		{"--duration is not a positive time", append(shape, "--concurrency", "1", "--duration", "-1s")},
+		{"flag provided but not defined: -closed", append(shape, "--concurrency", "1", "--closed")},
+		{"flag provided but not defined: -speedup", append(shape, "--concurrency", "1", "--speedup", "2")},
+	} {
+		r := try(t, dir, "", append([]string{"bench"}, test.args...)...)
+		if r.status != exitMisused || !strings.Contains(r.err, test.want) || !strings.Contains(r.err, "moontide bench --help") {
+			t.Errorf("%v: exit status %d\n%s", test.args, r.status, r.err)
+		}
+	}
+	if left := folders(t, dir); len(left) > 0 {
+		t.Errorf("misuse left %v", left)
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/bench"
+)
+
+// The whole way, as short as it can be: an endpoint in a process of its own, a
+// client that drives it, what they have to say compared.
+func TestCalibrate(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("no clock that processes share")
+	}
+	dir := t.TempDir()
+	out := filepath.Join(dir, "calibration.json")
+	cmd := moontide(dir, "calibrate", "--quick", "--json", "--out", out)
+	cmd.Env = append(cmd.Env, "TMPDIR="+mkdir(t, dir, "tmp"))
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	var got bench.Calibration
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	kept, err := bench.LoadCalibration(out)
+	if err != nil || !kept.For(bench.ThisMachine()) || kept.Range != got.Range || !kept.Taken.Equal(got.Taken) {
+		t.Errorf("it keeps %+v, %v", kept, err)
+	}
+	if got.Stamps != replay.KernelStamps || len(got.Points) != len(bench.QuickLadders()) {
+		t.Fatalf("%d loads, stamps by the %s", len(got.Points), got.Stamps)
+	}
+	for _, p := range got.Points {
+		if p.Lost != 0 {
+			t.Errorf("%v: %d lost", p.Load, p.Lost)
+		}
+		if p.TTFT.Count != p.Requests || p.ITL.Count != p.Requests*(p.OSL-1) || p.ClientLag.Count != p.Requests {
+			t.Errorf("%v: %d first tokens, %d gaps, %d sends", p.Load, p.TTFT.Count, p.ITL.Count, p.ClientLag.Count)
+		}
+		for _, s := range []bench.Spread{p.TTFT, p.ITL} {
+			if s.MedianMS < 0 || s.MedianMS > s.P99MS || s.P99MS > s.MaxMS || s.MaxMS == 0 {
+				t.Errorf("%v: errors of %+v", p.Load, s)
+			}
+		}
+		for _, w := range []bench.Work{p.Client, p.Server} {
+			if w.MemoryMB < 1 || p.Kind == bench.Streams && (w.Cores <= 0 || w.PerEvent <= 0) {
+				t.Errorf("%v: work of %+v", p.Load, w)
+			}
+		}
+		if p.Kind == bench.Streams && (p.Streams != p.Requests || p.EventRate <= 0) {
+			t.Errorf("%v: %d streams, %v events/s", p.Load, p.Streams, p.EventRate)
+		}
+	}
+	if left := files(t, dir); len(left) != 2 { // the result, and the empty tmp
+		t.Errorf("it leaves %v", left)
+	}
+}
+
+func TestCalibrateMisuse(t *testing.T) {
+	t.Parallel()
+	if r := try(t, t.TempDir(), "", "calibrate", "x"); r.status != exitMisused || !strings.Contains(r.err, "takes no argument") {
+		t.Errorf("exit status %d\n%s", r.status, r.err)
+	}
+}
+
+// A run says where in the range it was that was found on this machine, and
+// that it does not know where the range is another machine's.
+func TestReplaySaysWhereInTheRange(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", `{"timestamp": 0, "input_length": 20, "output_length": 2}`+"\n")
+	kept := &bench.Calibration{
+		Taken: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Machine: bench.ThisMachine(),
+		Range: replay.Range{Streams: 100, EventsPerSecond: 200, RequestsPerSecond: 50},
+	}
+	replayed := func() string {
+		cmd := moontide(dir, "replay", "t.jsonl", "--out", "run")
+		cmd.Env = append(cmd.Env, "XDG_CACHE_HOME="+dir, "HOME="+dir, "LocalAppData="+dir)
+		out, _ := cmd.Output()
+		os.RemoveAll(filepath.Join(dir, "run"))
+		return string(out)
+	}
+	if out := replayed(); strings.Contains(out, "alibrated") {
+		t.Errorf("without a calibration:\n%s", out)
+	}
+	path := filepath.Join(dir, "moontide", "calibration.json")
+	if runtime.GOOS == "darwin" {
+		path = filepath.Join(dir, "Library", "Caches", "moontide", "calibration.json")
+	}
+	if err := kept.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	want := "Calibrated: inside what the client was seen to drive on this machine on 2026-11-21: at most 1 streams of 100 (1 %), 2 events/s of 200 (1 %), 1 requests/s of 50 (2 %).\n"
+	if out := replayed(); !strings.Contains(out, want) {
+		t.Errorf("no %q in\n%s", want, out)
+	}
+	kept.Machine.CPU = "another"
+	if err := kept.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	if out := replayed(); strings.Contains(out, "Calibrated: ") || !strings.Contains(out, "Note: the client is not calibrated on this machine") {
+		t.Errorf("with another machine's calibration:\n%s", out)
+	}
+}
+
+func TestCalibrated(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if c, notes := calibrated(""); c != nil || notes != nil {
+		t.Errorf("%v, %q", c, notes)
+	}
+	if c, notes := calibrated(filepath.Join(dir, "none")); c != nil || notes != nil {
+		t.Errorf("%v, %q", c, notes)
+	}
+	if c, notes := calibrated(write(t, dir, "half", "{")); c != nil || len(notes) != 1 {
+		t.Errorf("%v, %q", c, notes)
+	}
+}
+
+// An endpoint whose parent is gone does not stay, however the parent went.
+func TestServeUntilInputEnds(t *testing.T) {
+	t.Parallel()
+	cmd := moontide(t.TempDir(), "serve", "--listen", "127.0.0.1:0", "--"+untilInputEndsFlag)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(talk).ReadString('\n')
+	url, ok := announced(line)
+	if !ok {
+		t.Fatalf("it says %q", line)
+	}
+	address := strings.TrimPrefix(url, "http://")
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+	if _, err := net.Dial("tcp", address); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+func TestAnnounced(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		line, url string
+		ok        bool
+	}{
+		{"moontide: simulated endpoint on http://127.0.0.1:80, model sim, 1 engine; interrupt ends it\n", "http://127.0.0.1:80", true},
+		{"moontide: serving: listen tcp 127.0.0.1:80: bind: permission denied\n", "", false},
+		{"", "", false},
+	} {
+		if url, ok := announced(tt.line); ok != tt.ok || ok && url != tt.url {
+			t.Errorf("%q: %q, %v", tt.line, url, ok)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// The exit status of check is 1 for what no replay can mean, and the text says
+// what the file is.
+func TestCheckExitStatus(t *testing.T) {
+	t.Parallel()
+	row := func(rest string) string { return `{"input_length": 1501, "output_length": 5` + rest + "}\n" }
+	for _, test := range []struct {
+		name, file string
+		status     int
+		says       string
+	}{
+		{"a CSV", "TIMESTAMP,PromptTokens,GeneratedTokens\r\n" + strings.Repeat("2023-11-16 18:15:46.6805900,374,44\r\n", 30), exitFailed, "ERROR: not_a_trace, 31 rows"},
+		{"of which lines", strings.Repeat("x\n", 31), exitFailed, "and 26 more"},
+		{"no timestamps", row(""), exitFailed, "ERROR: no_timestamps"},
+		{"empty lists of ids", row(`, "timestamp": 0, "hash_ids": []`), exitDone, "NOTE: no_ids"},
+		{"more ids than tokens", row(`, "timestamp": 0, "hash_ids": [` + strings.Repeat("1, ", 3000) + `1]`), exitFailed, "hash_ids has 3001 ids for an input_length of 1501"},
+	} {
+		dir := t.TempDir()
+		write(t, dir, "t.jsonl", test.file)
+		if r := try(t, dir, "", "check", "t.jsonl"); r.status != test.status || !strings.Contains(r.out, test.says) {
+			t.Errorf("%s: exit status %d, want %d and %q\n%s%s", test.name, r.status, test.status, test.says, r.out, r.err)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// twoRuns simulates the sample on a server and on a slower one.
+func twoRuns(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	must(t, dir, "simulate", sample(t), "--out", "fast")
+	must(t, dir, "simulate", sample(t), "--out", "slow", "--step-base", "20ms")
+	return dir
+}
+
+// spoil makes a copy of a run whose prompts had lengths that nobody asked for.
+func spoil(t *testing.T, dir, run, copied string) {
+	t.Helper()
+	mkdir(t, dir, copied)
+	for _, name := range []string{"run.json", "requests.jsonl"} {
+		text, err := os.ReadFile(filepath.Join(dir, run, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, copied), name, strings.ReplaceAll(string(text), `"input_tokens": `, `"input_tokens": 9`))
+	}
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	dir := twoRuns(t)
+	out := must(t, dir, "compare", "fast", "slow")
+	for _, want := range []string{"A: fast; B: slow", "flags.step-base", "completed on both sides", "worse", "Where the difference comes from"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if other := must(t, dir, "compare", "slow", "fast"); other == out {
+		t.Error("the sides do not matter")
+	}
+	if again := must(t, dir, "compare", "fast", "slow"); again != out {
+		t.Errorf("the same command prints\n%s\nand\n%s", out, again)
+	}
+	cmd := moontide(dir, "compare", "fast", "slow")
+	cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
+	if one, err := cmd.Output(); err != nil || string(one) != out {
+		t.Errorf("on one core: %v\n%s", err, one)
+	}
+	if other := must(t, dir, "compare", "fast", "slow", "--seed", "5"); other == out {
+		t.Error("the seed does not matter")
+	}
+	if self := must(t, dir, "compare", "fast", "fast"); strings.Contains(self, "worse") || strings.Contains(self, "better") {
+		t.Errorf("a run differs from itself:\n%s", self)
+	}
+	if md := must(t, dir, "compare", "fast", "slow", "--markdown"); !strings.HasPrefix(md, "# Run comparison\n") {
+		t.Errorf("Markdown:\n%s", md)
+	}
+	if csv := must(t, dir, "compare", "fast", "slow", "--csv", "--metric", "p75_e2el_from_schedule_ms"); !strings.HasPrefix(csv, "metric,a,b,") || !strings.Contains(csv, "\np75_e2el_from_schedule_ms,") {
+		t.Errorf("CSV:\n%s", csv)
+	}
+	var object struct{ A, B struct{ Name string } }
+	if text := must(t, dir, "compare", "old=fast,fast", "new=slow", "--json"); json.Unmarshal([]byte(text), &object) != nil || object.A.Name != "old" || object.B.Name != "new" {
+		t.Errorf("JSON:\n%s", text)
+	}
+}
+
+// Whatever a run's summary tells of a latency can be compared.
+func TestCompareAllOfASummary(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, dir, "simulate", sample(t), "--out", "run")
+	text, err := os.ReadFile(filepath.Join(dir, "run", "summary.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var summary map[string]any
+	if err := json.Unmarshal(text, &summary); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{}
+	for _, part := range []map[string]any{summary, summary["moontide"].(map[string]any)} {
+		for name, value := range part {
+			stat, of, _ := strings.Cut(name, "_")
+			number, isNumber := value.(float64)
+			if isNumber && strings.HasSuffix(of, "_ms") && (strings.HasPrefix(stat, "p") || stat == "mean" || stat == "median" || stat == "std" || stat == "min") {
+				want[name] = number
+			}
+		}
+	}
+	args := []string{"compare", "run", "run", "--json"}
+	for name := range want {
+		args = append(args, "--metric", name)
+	}
+	var got struct {
+		Differences []struct {
+			Metric string
+			A      float64
+		}
+	}
+	if err := json.Unmarshal([]byte(must(t, dir, args...)), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range got.Differences {
+		if value, there := want[d.Metric]; there && value != d.A {
+			t.Errorf("%s is %v, in the summary %v", d.Metric, d.A, value)
+		}
+		delete(want, d.Metric)
+	}
+	if len(got.Differences) < 60 || len(want) > 0 {
+		t.Errorf("%d are compared, %v are not", len(got.Differences), want)
+	}
+}
+
+// Goodput goes by the objectives that are given.
+func TestCompareGoodput(t *testing.T) {
+	t.Parallel()
+	dir := twoRuns(t)
+	out := must(t, dir, "compare", "fast", "slow", "--goodput", "e2el:12000,ttft:1e6")
+	if row := regexp.MustCompile(`(?m)^ *goodput +1\.07 +0\.31 .* worse$`); !row.MatchString(out) || !strings.Contains(out, "kept to e2el:12000, ttft:1000000.") {
+		t.Errorf("%s", out)
+	}
+	if r := try(t, dir, "", "compare", "fast", "slow", "--goodput", "e2el:12000", "--fail-if", "goodput<-10%"); r.status != exitFailed || !strings.Contains(r.err, "goodput is -70.79 %") {
+		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
+}
+
+func TestCompareGates(t *testing.T) {
+	t.Parallel()
+	dir := twoRuns(t)
+	for _, tc := range []struct {
+		sides, gates string
+		status       int
+		want         string
+	}{
+		{"fast slow", "mean_tpot_ms>+5%", exitFailed, "failed: mean_tpot_ms>+5%: mean_tpot_ms is +"},
+		{"slow fast", "mean_tpot_ms>+5%", exitDone, ""},
+		{"fast fast", "mean_tpot_ms>+0", exitDone, ""},
+		{"fast slow", "mean_ttft_ms<1 failed_share>+0", exitDone, ""},
+		{"fast slow", "mean_itl_ms>+1 median_itl_ms>+1", exitFailed, "failed: median_itl_ms>+1: median_itl_ms is +"},
+		{"fast slow", "p97_ttft_ms>0", exitFailed, "p97_ttft_ms is "},
+		{"fast slow", "completed<100", exitDone, ""},
+		{"fast slow", "mean_blur_ms>1", exitFailed, "mean_blur_ms was not measured in B"},
+	} {
+		args := append([]string{"compare"}, strings.Fields(tc.sides)...)
+		for _, gate := range strings.Fields(tc.gates) {
+			args = append(args, "--fail-if", gate)
+		}
+		r := try(t, dir, "", args...)
+		if r.status != tc.status || !strings.Contains(r.err, tc.want) || !strings.Contains(r.out, "Conditions\n") {
+			t.Errorf("%s %s: exit status %d: %s\n%s", tc.sides, tc.gates, r.status, r.err, r.out)
+		}
+	}
+}
+
+func TestCompareRefuses(t *testing.T) {
+	t.Parallel()
+	dir := twoRuns(t)
+	must(t, dir, "simulate", sample(t), "--out", "half", "--limit", "50")
+	must(t, dir, "simulate", sample(t), "--out", "hasty", "--speedup", "2")
+	spoil(t, dir, "fast", "spoiled")
+	for _, tc := range []struct {
+		sides  string
+		status int
+		want   string
+	}{
+		{"fast half", exitFailed, "fast and half replayed different parts of the trace: 100 and 50 rows"},
+		{"fast hasty", exitFailed, "different speeds: 1 and 2 times"},
+		{"fast,half slow", exitFailed, "different parts"},
+		{"fast spoiled", exitInvalid, "spoiled is INVALID: 100 of 100 prompts"},
+		{"hasty spoiled", exitInvalid, "spoiled is INVALID"},
+	} {
+		args := append([]string{"compare"}, strings.Fields(tc.sides)...)
+		if r := try(t, dir, "", args...); r.status != tc.status || !strings.Contains(r.err, tc.want) || r.out != "" {
+			t.Errorf("%s: exit status %d: %s\n%s", tc.sides, r.status, r.err, r.out)
+		}
+		if out := must(t, dir, append(args, "--force")...); !strings.Contains(strings.Join(strings.Fields(out), " "), tc.want) {
+			t.Errorf("%s, forced:\n%s", tc.sides, out)
+		}
+	}
+}
+
+func TestCompareMisuse(t *testing.T) {
+	t.Parallel()
+	dir := twoRuns(t)
+	mkdir(t, dir, "empty")
+	for args, tc := range map[string]struct {
+		status int
+		want   string
+	}{
+		"fast":                          {exitMisused, "compare: name two sides, A and B"},
+		"fast slow fast":                {exitMisused, "not 3"},
+		"fast slow --json --csv":        {exitMisused, "--json and --csv: print one or the other"},
+		"fast, slow":                    {exitMisused, `"fast," names no folder between its commas`},
+		"fast slow --fail-if p99":       {exitMisused, `--fail-if: condition "p99" has no < or >`},
+		"fast slow --metric p99_speed":  {exitMisused, `--metric: there is no metric "p99_speed"`},
+		"fast slow --goodput speed:1":   {exitMisused, "compare: --goodput: "},
+		"fast slow --fail-if goodput<1": {exitMisused, "compare: goodput needs objectives"},
+		"fast none":                     {exitFailed, "not a run's folder"},
+		"fast empty":                    {exitFailed, "not a run's folder"},
+	} {
+		if r := try(t, dir, "", append([]string{"compare"}, strings.Fields(args)...)...); r.status != tc.status || !strings.Contains(r.err, tc.want) || r.out != "" {
+			t.Errorf("%s: exit status %d: %s\n%s", args, r.status, r.err, r.out)
+		}
+	}
+}
+
+// A record that a kill cut short is compared as far as it goes, when asked to.
+func TestCompareCutRecord(t *testing.T) {
+	t.Parallel()
+	dir := twoRuns(t)
+	path := filepath.Join(dir, "slow", "requests.jsonl")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text[:len(text)-40], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := try(t, dir, "", "compare", "fast", "slow")
+	if r.status != exitDone || !strings.Contains(r.err, "slow/requests.jsonl: lines that could not be read: 1") || !strings.Contains(r.out, "completed in A alone") {
+		t.Errorf("exit status %d: %s\n%s", r.status, r.err, r.out)
+	}
+}

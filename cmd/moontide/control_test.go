@@ -1,0 +1,332 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moontide/replay"
+)
+
+// Every verb that replays shapes a trace alike: what convert makes of it is what
+// replay and simulate are due to send.
+func TestPacingIsTheSameEverywhere(t *testing.T) {
+	t.Parallel()
+	url := serveFast(t)
+	for name, flags := range map[string]string{
+		"window":       "--start 4s --end 20s",
+		"rate":         "--rate 200 --arrival gamma --burstiness 0.5 --seed 3",
+		"spread":       "--spread-grid --seed 3 --speedup 20",
+		"ramp":         "--rate 300 --arrival constant --ramp 200ms",
+		"first rows":   "--num-prompts 7 --speedup 10",
+		"all of these": "--spread-grid --start 2s --end 25s --limit 30 --speedup 30 --ramp 300ms --seed 9",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			args := append(strings.Fields(flags), sample(t))
+			must(t, dir, append([]string{"convert", "-o", "shaped.jsonl"}, args...)...)
+			must(t, dir, append([]string{"simulate", "--out", "simulated"}, args...)...)
+			must(t, dir, append([]string{"replay", "--url", url, "--salt", name, "--out", "replayed"}, args...)...)
+			rows := rowsOfTrace(t, filepath.Join(dir, "shaped.jsonl"), 1000)
+			replayed, simulated := recordsOf(t, filepath.Join(dir, "replayed")), recordsOf(t, filepath.Join(dir, "simulated"))
+			if len(rows) != len(replayed) || len(rows) != len(simulated) || len(rows) < 5 {
+				t.Fatalf("%d rows, %d replayed, %d simulated", len(rows), len(replayed), len(simulated))
+			}
+			ramp := strings.Contains(flags, "--ramp")
+			for i, row := range rows {
+				// A replay begins with the first arrival. A ramp begins with the
+				// replay, so a trace that begins later is on another part of it.
+				want := time.Duration((row.Timestamp.Value - rows[0].Timestamp.Value) * float64(time.Millisecond))
+				if d := replayed[i].Due - simulated[i].Due; d != 0 || replayed[i].InputLength != row.InputLength {
+					t.Fatalf("row %d: %+v, simulated %+v", i, replayed[i].Request, simulated[i].Request)
+				}
+				if d := replayed[i].Due - want; (d > time.Microsecond || d < -time.Microsecond) && !(ramp && rows[0].Timestamp.Value > 0) {
+					t.Fatalf("row %d is due at %v, want %v", i, replayed[i].Due, want)
+				}
+			}
+			a, b := runOfFolder(t, dir+"/replayed"), runOfFolder(t, dir+"/simulated")
+			if a.Schedule != b.Schedule {
+				t.Error("the schedules have other digests")
+			}
+		})
+	}
+}
+
+func TestGridIsSaid(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for flags, want := range map[string]string{
+		"":                             "arrivals lie on a grid of 3s and are replayed as bursts of 10.0 on average; --spread-grid spreads them",
+		"--spread-grid":                "arrivals lie on a grid of 3s and were spread over its steps",
+		"--rate 3":                     "",
+		"--closed --max-concurrency 3": "",
+	} {
+		out := "run" + strings.ReplaceAll(flags, " ", "")
+		text := must(t, dir, append([]string{"simulate", sample(t), "--out", out}, strings.Fields(flags)...)...)
+		if want == "" && strings.Contains(text, "grid") || !strings.Contains(text, want) {
+			t.Errorf("%q: no %q in\n%s", flags, want, text)
+		}
+	}
+	write(t, dir, "t.jsonl", shortTrace)
+	if text := must(t, dir, "simulate", "t.jsonl", "--spread-grid", "--out", "none"); !strings.Contains(text, "the arrivals lie on no grid: --spread-grid spreads nothing") {
+		t.Errorf("got\n%s", text)
+	}
+	if r := try(t, dir, shortTrace, "convert", "-", "--spread-grid"); r.status != exitDone || !strings.Contains(r.err, "the arrivals lie on no grid") || strings.Count(r.out, "\n") != 5 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestClosedLoopCommand(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	r := try(t, dir, "", "replay", sample(t), "--url", url, "--closed", "--max-concurrency", "5", "--out", "run")
+	if !r.measured() || !strings.Contains(r.err, "in a closed loop of 5 against") {
+		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	for row, rec := range recordsOf(t, filepath.Join(dir, "run")) {
+		if rec.Due != rec.Ready {
+			t.Fatalf("row %d is due at %v and ready at %v", row, rec.Due, rec.Ready)
+		}
+	}
+	if run := runOfFolder(t, dir+"/run"); !run.Limits.Closed || run.Sent != 100 {
+		t.Errorf("%+v", run)
+	}
+}
+
+// A run that was to last so long, and did, is done.
+func TestDurationCommand(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	for _, args := range [][]string{{"replay", "--url", url, "--speedup", "10"}, {"simulate", "--speedup", "10"}} {
+		r := try(t, dir, "", append(args, sample(t), "--duration", "1s", "--warmup-time", "100ms", "--cooldown-time", "50ms", "--out", args[0])...)
+		if !r.measured() {
+			t.Errorf("%v: exit status %d\n%s%s", args, r.status, r.out, r.err)
+		}
+		run := runOfFolder(t, filepath.Join(dir, args[0]))
+		records := recordsOf(t, filepath.Join(dir, args[0]))
+		if !run.TimeUp || run.Stopped || run.Sent != len(records) || run.Sent+run.NotSent != 100 || run.NotSent < 10 || run.Failure != "" || run.Window != (replay.Window{WarmupSeconds: 0.1, CooldownSeconds: 0.05}) {
+			t.Errorf("%+v, %d records", run, len(records))
+		}
+		if want := fmt.Sprintf("Sending ended after 1 s, as asked for: %d of 100 rows were not sent.\n", run.NotSent); !strings.Contains(r.out, want) {
+			t.Errorf("no %q in\n%s", want, r.out)
+		}
+		for row, rec := range records {
+			if rec.Ready >= time.Second {
+				t.Errorf("row %d was ready at %v", row, rec.Ready)
+			}
+		}
+	}
+}
+
+func TestLimitBeyondTheTrace(t *testing.T) {
+	t.Parallel()
+	if out := must(t, t.TempDir(), "simulate", sample(t), "--num-prompts", "500", "--out", "run"); !strings.Contains(out, "the trace has 100 rows to replay, fewer than --limit 500") {
+		t.Errorf("got\n%s", out)
+	}
+}
+
+// A warm-up says nothing that the run says, and leaves no record.
+func TestWarmup(t *testing.T) {
+	t.Parallel()
+	w, dir := newWitness(t, (*httptest.Server).Start), t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--out", "cold")
+	cold := w.take()
+	must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--warmup-requests", "7", "--out", "warm")
+	// It has the lengths of the rows, over and over: three of seven ask for one
+	// token, and look like a probe to the witness.
+	warm := w.take()
+	if len(cold) != 3 || len(warm) != 3+4 {
+		t.Fatalf("%d and %d requests", len(cold), len(warm))
+	}
+	texts := map[string]int{}
+	for _, body := range warm[:4] {
+		texts[body]++
+		prompt := prefixOfPrompt(t, body)
+		for _, measured := range cold {
+			if strings.Contains(measured, prompt) {
+				t.Errorf("a warm-up prompt is like a measured one: %s", prompt)
+			}
+		}
+	}
+	if len(texts) != 4 {
+		t.Errorf("%d different texts", len(texts))
+	}
+	a, b := runOfFolder(t, dir+"/cold"), runOfFolder(t, dir+"/warm")
+	if b.Warmup != 7 || a.Warmup != 0 || a.Prompts != b.Prompts || len(recordsOf(t, dir+"/warm")) != 5 {
+		t.Errorf("%d warm-up requests, prompts %s and %s", b.Warmup, a.Prompts, b.Prompts)
+	}
+}
+
+func prefixOfPrompt(t *testing.T, body string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(body, `"prompt":[`)
+	if !ok || len(rest) < 40 {
+		t.Fatalf("no prompt in %s", body)
+	}
+	return rest[:40]
+}
+
+func TestFailedWarmupEndsIt(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t, "--max-model-len", "500"), t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	r := try(t, dir, "", "replay", "t.jsonl", "--url", url, "--warmup-requests", "3", "--out", "run")
+	if r.status != exitFailed || !strings.Contains(r.err, "a warm-up request failed, so the run was not begun: status: ") || r.out != "" {
+		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	if _, err := os.Stat(dir + "/run"); err == nil {
+		t.Error("it left a folder")
+	}
+}
+
+// moodyEndpoint answers as its mood says, which is asked for the n-th request of
+// a run, from 0, and for the n-th probe before it.
+type moodyEndpoint struct {
+	*httptest.Server
+	mu    sync.Mutex
+	asked map[bool]int // by whether it was a probe
+}
+
+func newMoodyEndpoint(t *testing.T, mood func(probe bool, n int) (status int, retryAfter string)) *moodyEndpoint {
+	e := &moodyEndpoint{asked: map[bool]int{}}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			fmt.Fprint(w, `{"data": [{"id": "m"}]}`)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		probe := strings.Contains(string(body), `"max_tokens":1,`)
+		e.mu.Lock()
+		n := e.asked[probe]
+		e.asked[probe]++
+		e.mu.Unlock()
+		if status, after := mood(probe, n); status != http.StatusOK {
+			w.Header().Set("Retry-After", after)
+			http.Error(w, `{"error": {"message": "too busy"}}`, status)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"choices": [{"text": " a", "finish_reason": "length"}], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}`+"\n\ndata: [DONE]\n\n")
+	}))
+	t.Cleanup(e.Close)
+	return e
+}
+
+func TestWaitReady(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", rowsOfSessions())
+	starting := func(probe bool, n int) (int, string) {
+		if probe && n < 2 {
+			return http.StatusServiceUnavailable, "1"
+		}
+		return http.StatusOK, ""
+	}
+	r := try(t, dir, "", "replay", "t.jsonl", "--url", newMoodyEndpoint(t, starting).URL, "--wait-ready", "1m", "--out", "run")
+	if !r.measured() || strings.Count(r.err, "moontide: waiting for the endpoint: ") != 1 || !strings.Contains(r.err, "too busy") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	for args, want := range map[string]string{
+		"":                   "too busy",
+		"--wait-ready 150ms": "the endpoint was not ready within 150ms: ",
+	} {
+		never := newMoodyEndpoint(t, func(bool, int) (int, string) { return http.StatusServiceUnavailable, "" })
+		r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--url", never.URL, "--out", "no"}, strings.Fields(args)...)...)
+		if r.status != exitFailed || !strings.Contains(r.err, want) || !strings.Contains(r.err, "too busy") {
+			t.Errorf("%q: exit status %d\n%s", args, r.status, r.err)
+		}
+	}
+}
+
+func TestRetryCommand(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", `{"timestamp": 0, "input_length": 5, "output_length": 2, "hash_ids": [1]}`+"\n")
+	for want, retry := range []string{"0", "1", "3"} {
+		endpoint := newMoodyEndpoint(t, func(probe bool, n int) (int, string) {
+			if !probe && n < 2 {
+				return http.StatusTooManyRequests, "1"
+			}
+			return http.StatusOK, ""
+		})
+		r := try(t, dir, "", "replay", "t.jsonl", "--url", endpoint.URL, "--retry", retry, "--out", "run"+retry)
+		rec := recordsOf(t, filepath.Join(dir, "run"+retry))[0]
+		if rec.Retries != want || (rec.Class == replay.OK) != (retry == "3") || rec.Ready < time.Duration(want)*time.Second {
+			t.Errorf("--retry %s: %+v\n%s%s", retry, rec, r.out, r.err)
+		}
+		if a, b := runOfFolder(t, dir+"/run"+retry), runOfFolder(t, dir+"/run0"); a.Prompts != b.Prompts || a.Sent != 1 {
+			t.Errorf("a request that was sent again is another prompt: %+v", a)
+		}
+	}
+}
+
+func TestAbortAfterErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", rowsOfSessions())
+	endpoint := newMoodyEndpoint(t, func(probe bool, n int) (int, string) {
+		if !probe && n > 3 {
+			return http.StatusInternalServerError, ""
+		}
+		return http.StatusOK, ""
+	})
+	r := try(t, dir, "", "replay", "t.jsonl", "--url", endpoint.URL, "--abort-after-errors", "2", "--max-concurrency", "1", "--out", "run")
+	run := runOfFolder(t, dir+"/run")
+	if r.status != exitFailed || !strings.Contains(r.err, "too many requests failed: 2") || !run.Stopped || !strings.Contains(run.Failure, "too many") {
+		t.Errorf("exit status %d, %+v\n%s%s", r.status, run, r.out, r.err)
+	}
+	if records := recordsOf(t, dir+"/run"); len(records) != run.Sent || run.Sent+run.NotSent != 12 || run.NotSent == 0 {
+		t.Errorf("%d records, %d sent, %d not", len(records), run.Sent, run.NotSent)
+	}
+}
+
+func TestControlMisuse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	for _, verb := range []string{"replay", "simulate"} {
+		for flags, want := range map[string]string{
+			"--closed":           "--closed needs --max-concurrency",
+			"--closed --rate 3":  "--closed sends rows as there is room for them: --rate is about arrivals",
+			"--closed --ramp 3s": "--ramp is about arrivals",
+			"--closed --max-concurrency 2 --spread-grid": "--spread-grid is about arrivals",
+			"--ramp 0s":                        "--ramp is not a positive time: 0s",
+			"--rate 3 --spread-grid":           "there is nothing for --spread-grid to spread",
+			"--rate -3":                        "arrival rate is not a positive number: -3",
+			"--arrival poisson":                "--arrival and --burstiness go with --rate",
+			"--start 5s --end 4s":              "the window from --start 5s to --end 4s is empty",
+			"--start -5s":                      "the window from --start -5s",
+			"--duration 0s":                    "--duration is not a positive time: 0s",
+			"--warmup-time -1s":                "--warmup-time is a negative time: -1s",
+			"--cooldown-time -1s":              "--cooldown-time is a negative time: -1s",
+			"--num-prompts 0":                  "--limit is not a positive number: 0",
+			"replay --retry -1":                "--retry is not from 0 to 100: -1",
+			"replay --retry 101":               "--retry is not from 0 to 100: 101",
+			"replay --wait-ready -1s":          "--wait-ready is a negative time: -1s",
+			"replay --resume x --out y":        "--out has no part in it",
+			"replay --warmup-requests 1000000": "--warmup-requests is not from 0 to 100000: 1000000",
+			"replay --abort-after-errors 0":    "--abort-after-errors is not from 1 to",
+		} {
+			own, isReplay := strings.CutPrefix(flags, "replay ")
+			if isReplay && verb != "replay" {
+				continue
+			}
+			r := try(t, dir, "", append([]string{verb, "t.jsonl"}, strings.Fields(own)...)...)
+			if r.status != exitMisused || !strings.Contains(r.err, want) || !strings.HasPrefix(r.err, "moontide: "+verb+": ") {
+				t.Errorf("%s %s: exit status %d: %s", verb, flags, r.status, r.err)
+			}
+		}
+	}
+	if got := files(t, dir); len(got) != 1 {
+		t.Errorf("files %v", got)
+	}
+}

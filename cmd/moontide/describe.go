@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/synth/describe"
+	"moontide/trace"
+	"moontide/traces"
+)
+
+var specFlag = &cli.StringFlag{
+	Name: "spec", Category: ofDescriptions,
+	Usage: "draw from the description in `FILE` (YAML), from the ready one of that name, or from standard input: -",
+}
+
+// describeKeys are the keys of a description that flags of their own set. Laws
+// are given in one word.
+var describeKeys = []struct{ flag, key, usage, otherwise string }{
+	{"isl", "isl", "tokens of a prompt, a `LAW`", ""},
+	{"unique-isl", "unique_isl", "instead of --isl: tokens behind the shared prompt, a `LAW`", ""},
+	{"osl", "osl", "tokens of an answer, a `LAW`", ""},
+	{"correlation", "correlation", "rank correlation of ISL and OSL, from -1 to 1", "0"},
+	{"rate", "rate", "requests a second", "1"},
+	{"arrival", "arrival.process", "law of the gaps: constant, poisson, gamma or weibull", "poisson; gamma with --cv or --burstiness"},
+	{"cv", "arrival.cv", "coefficient of variation of gamma or weibull gaps: above 1 comes in bursts", ""},
+	{"burstiness", "arrival.burstiness", "instead of --cv: shape of gamma gaps, 1 / cv^2: below 1 comes in bursts", ""},
+	{"shared-prompts", "shared.count", "number of shared system prompts", "1 with --shared-len, else none"},
+	{"shared-len", "shared.tokens", "tokens of a shared system prompt, a `LAW`", ""},
+	{"zipf", "shared.zipf", "exponent of the shared prompts' popularity", "0: all alike"},
+	{"turns", "sessions.turns", "prompts of a conversation, a `LAW`", "1"},
+	{"think-time", "sessions.think_time", "from an answer's end to the next prompt, a `LAW` of times: 10s, lognormal:20s:1.5", "0s"},
+	{"new-tokens", "sessions.new_tokens", "tokens that a later prompt adds, a `LAW`", "as a first prompt has"},
+	{"duration", "duration", "draw the requests that arrive within this `TIME`: 90s, 10m", "none"},
+}
+
+// sharedKeys are set by flags that the other ways to make a trace have, too.
+var sharedKeys = []struct{ flag, key string }{
+	{"num-requests", "num_requests"}, {"seed", "seed"}, {blockSizeFlag.Name, "block_size"},
+}
+
+// describeFlags are the flags that describe a trace.
+func describeFlags() []cli.Flag {
+	flags := []cli.Flag{specFlag}
+	for _, k := range describeKeys {
+		flags = append(flags, &cli.StringFlag{Name: k.flag, Category: ofDescriptions, Usage: k.usage, DefaultText: k.otherwise})
+	}
+	return flags
+}
+
+// describedBy returns the first flag that describes a trace, or "" where none
+// does.
+func describedBy(c *cli.Context) string {
+	for _, f := range describeFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// draftDescription is the trace that --spec and the flags describe.
+func draftDescription(c *cli.Context, std streams) (draft, error) {
+	for _, f := range slices.Concat(traceFlags, treeFlags, sessionsFlags) {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return draft{}, misused("synth: --%s is for a trace that is like another one, --%s for one from a description: want one of them", name, describedBy(c))
+		}
+	}
+	d, err := readDescription(c, std)
+	if err != nil {
+		return draft{}, err
+	}
+	return draft{
+		write: writeDescription(c, d),
+		notes: func(int) []string { return []string{fmt.Sprintf("block size: %d tokens", d.BlockSize())} },
+	}, nil
+}
+
+// writeDescription draws a description, until the user interrupts it.
+func writeDescription(c *cli.Context, d *describe.Description) func(*trace.Writer) (rows int, err error) {
+	return func(w *trace.Writer) (int, error) {
+		rows, err := w.WriteRows(untilRows{c.Context, d.Draw()})
+		if err == nil && rows == 0 {
+			err = errors.New("no request arrives within the duration")
+		}
+		return rows, err
+	}
+}
+
+// readDescription makes a description of --spec and the flags, which are put
+// over it.
+func readDescription(c *cli.Context, std streams) (*describe.Description, error) {
+	o := describe.Options{Name: "the flags", Open: openNative}
+	for _, k := range describeKeys {
+		if c.IsSet(k.flag) {
+			o.Settings = append(o.Settings, describe.Setting{Key: k.key, Value: c.String(k.flag), From: "--" + k.flag})
+		}
+	}
+	for _, k := range sharedKeys {
+		if c.IsSet(k.flag) {
+			o.Settings = append(o.Settings, describe.Setting{Key: k.key, Value: fmt.Sprint(c.Value(k.flag)), From: "--" + k.flag})
+		}
+	}
+	var text []byte
+	if spec := c.String(specFlag.Name); c.IsSet(specFlag.Name) {
+		var err error
+		if text, err = readSpec(std, spec); err != nil {
+			return nil, err
+		}
+		o.Name, o.Folder = traceName(spec), filepath.Dir(spec)
+	}
+	d, err := describe.Parse(text, o)
+	var file *fs.PathError
+	if err != nil && !c.IsSet(specFlag.Name) && !errors.As(err, &file) {
+		return nil, usageError{fmt.Errorf("synth: %w", err)}
+	}
+	return d, err
+}
+
+// readSpec returns the text of a description: of a file, or of a ready one
+// where no file has that name. What is too long for a description is not read
+// to its end.
+func readSpec(std streams, name string) ([]byte, error) {
+	in := io.NopCloser(std.in)
+	if name != "-" {
+		f, err := os.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			text, ok := traces.Description(name)
+			if !ok {
+				return nil, fmt.Errorf("reading description: %w, and no ready one has that name: there are %s", err, strings.Join(traces.Descriptions(), ", "))
+			}
+			return text, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading description: %w", err)
+		}
+		in = f
+	}
+	defer in.Close()
+	var text bytes.Buffer
+	if _, err := io.Copy(&text, io.LimitReader(in, describe.MaxText+1)); err != nil {
+		return nil, fmt.Errorf("reading description: %w", err)
+	}
+	return text.Bytes(), nil
+}

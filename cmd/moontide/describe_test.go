@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+// described runs the command line of a description and returns the trace.
+func described(t *testing.T, stdin string, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	std := streams{in: strings.NewReader(stdin), out: &out, err: io.Discard}
+	app := &cli.App{Commands: []*cli.Command{synthCommand(std)}, Writer: &out, ErrWriter: io.Discard, ExitErrHandler: func(*cli.Context, error) {}}
+	err := app.RunContext(context.Background(), append([]string{"moontide", "synth"}, args...))
+	return out.String(), err
+}
+
+func TestDescribedByFlags(t *testing.T) {
+	plain, err := described(t, "", "--isl", "3000", "--osl", "150")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(plain, "\n"); n != 100 {
+		t.Errorf("%d rows, want 100", n)
+	}
+	first, _, _ := strings.Cut(plain, "\n")
+	if want := `"input_length": 3000, "output_length": 150, "hash_ids": [0, 1, 2, 3, 4, 5]}`; !strings.HasSuffix(first, want) {
+		t.Errorf("the first row is %s, want at its end %s", first, want)
+	}
+	all, err := described(t, "", "--unique-isl", "normal:100:20:min=10", "--osl", "uniform:1:9", "--correlation", "0.5", "--rate", "4", "--arrival", "gamma",
+		"--burstiness", "0.5", "--shared-prompts", "3", "--shared-len", "64", "--zipf", "1", "--turns", "geometric:2", "--think-time", "3s",
+		"--new-tokens", "20", "--duration", "1m", "--num-requests", "50", "--seed", "7", "--block-size", "32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"session_id": "s0"`, `"delay": 3000`, `"context_len": 64`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %s in\n%.500s", want, all)
+		}
+	}
+	if n := strings.Count(all, "\n"); n != 50 {
+		t.Errorf("%d rows, want 50", n)
+	}
+}
+
+// The help says which law gaps have where --arrival does not.
+func TestDescribedArrivals(t *testing.T) {
+	of := func(args ...string) string {
+		t.Helper()
+		out, err := described(t, "", append([]string{"--isl", "3", "--osl", "1"}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if of() != of("--arrival", "poisson") {
+		t.Error("arrivals are not Poisson without a word")
+	}
+	if of("--cv", "2") != of("--cv", "2", "--arrival", "gamma") {
+		t.Error("--cv alone is not gamma")
+	}
+	if of("--burstiness", "0.25") != of("--cv", "2", "--arrival", "gamma") {
+		t.Error("--burstiness 1/4 alone is not gamma of CV 2")
+	}
+	if help := of("--help"); !strings.Contains(help, "(default: poisson; gamma with --cv or --burstiness)") {
+		t.Errorf("the help does not say so:\n%s", help)
+	}
+}
+
+func TestDescribedBySpec(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "lengths.txt", "17\n")
+	file := write(t, dir, "mine.yaml", "isl: file:lengths.txt\nosl: 3\nnum_requests: 5\n")
+	of := func(stdin string, args ...string) string {
+		t.Helper()
+		out, err := described(t, stdin, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	out := of("", "--spec", file)
+	if strings.Count(out, `"input_length": 17, "output_length": 3`) != 5 {
+		t.Errorf("a file beside the description is not found:\n%s", out)
+	}
+	if over := of("", "--spec", file, "--osl", "4", "-n", "2"); strings.Count(over, `"output_length": 4`) != 2 || strings.Count(over, "\n") != 2 {
+		t.Errorf("flags do not come over the description:\n%s", over)
+	}
+	if ready := of("", "--spec", "fixed-512-512", "-n", "3"); strings.Count(ready, `"input_length": 512, "output_length": 512`) != 3 {
+		t.Errorf("a ready description:\n%s", ready)
+	}
+	if piped := of("isl: 5\nosl: 6\n", "--spec", "-"); strings.Count(piped, `"input_length": 5, "output_length": 6`) != 100 {
+		t.Errorf("a description from standard input:\n%s", piped)
+	}
+}
+
+func TestDescribedWrongly(t *testing.T) {
+	dir := t.TempDir()
+	bad := write(t, dir, "bad.yaml", "isl: 5\nosl: many\n")
+	for _, tc := range []struct {
+		args   string
+		misuse bool
+		want   string
+	}{
+		{"--isl 3000", true, "synth: the flags: osl is missing"},
+		{"--isl 3000 --osl x", true, `synth: --osl: osl is neither a number nor a law: "x"`},
+		{"--isl 3000 --osl 1 --rate=-1", true, "--rate: rate is out of range: -1"},
+		{"--isl 3000 --osl 1 -n 0", true, "--num-requests: num_requests is out of range: 0"},
+		{"--isl 3000 --osl 1 --block-size 0", true, "--block-size: block_size is out of range: 0"},
+		{"--isl 300 --osl 1 --shared-len 301", true, "--isl: isl is the whole prompt and can be as short as 300 tokens, less than the 301 of a shared prefix"},
+		{"--isl 300 --osl 1 --cv 2 --arrival poisson", true, "--cv: arrival.cv goes with gamma and weibull arrivals, not with poisson"},
+		{"--isl 300 --osl 1 --cv 2 --arrival constant", true, "--cv: arrival.cv goes with gamma and weibull arrivals, not with constant"},
+		{"--isl 300 --osl 1 --burstiness 2 --arrival poisson", true, "--burstiness: arrival.burstiness goes with gamma arrivals, not with poisson"},
+		{"--isl 300 --osl 1 --burstiness 2 --arrival constant", true, "--burstiness: arrival.burstiness goes with gamma arrivals, not with constant"},
+		{"--isl 3000.5 --osl 1", true, "--isl: isl is not a whole number: 3000.5"},
+		{"--isl 3 --osl 1 --duration 0s", true, "--duration: duration is out of range: 0s, want from 0.000001 to 3162240000 seconds"},
+		{"--isl file:" + dir + "/none --osl 1", false, "--isl: isl: open " + dir + "/none: no such file"},
+		{"--isl 3 --osl 1 --from x.jsonl", true, "--from is for a trace that is like another one, --isl for one from a description"},
+		{"--spec chat --max-isl 3", true, "--max-isl is for a trace that is like another one, --spec for one"},
+		{"--spec none", false, "none: no such file or directory, and no ready one has that name: there are agent, chat, "},
+		{"--spec " + dir, false, "reading description: "},
+		{"--spec " + bad, false, "bad.yaml:2:6: osl is neither a number nor a law"},
+		{"--isl 3 --osl 1 --duration 1ms", false, "no request arrives within the duration"},
+	} {
+		out, err := described(t, "", strings.Fields(tc.args)...)
+		var misuse usageError
+		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.As(err, &misuse) != tc.misuse || out != "" {
+			t.Errorf("%s\nerror is %v (misuse: %t), want %s\n%s", tc.args, err, errors.As(err, &misuse), tc.want, out)
+		}
+	}
+}

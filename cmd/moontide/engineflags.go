@@ -1,0 +1,153 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/replay/simserver/engine"
+)
+
+// simEngine is the engine where nothing else is said: about Llama 3.1 8B in FP8
+// on one H100 of 80 GB.
+//
+//   - A step reads 8 GB of weights at some 2.7 of the 3.35 TB/s: 3 ms, and a
+//     millisecond for launching kernels and scheduling.
+//   - A prompt token takes 16 GFLOP at a little over half of the 1,979 TFLOPS:
+//     15 us, or 66,000 tokens a second.
+//   - A decoding sequence shares the reading of the weights; sampling it and
+//     its part of the scheduling take some 10 us.
+//   - The keys and values of a token are 32 layers of 8 heads of 128 numbers,
+//     twice, a byte each: 64 KiB, read in 26 ns.
+//   - 80 GB, nine tenths of which the engine may have, less weights and
+//     activations, leave 60 GB for these: 57,000 blocks of 16 tokens.
+//
+// Limits are the defaults of vLLM on that GPU.
+var simEngine = engine.Config{
+	Costs: engine.Costs{
+		Step:         4 * time.Millisecond,
+		PrefillToken: 15 * time.Microsecond,
+		Sequence:     10 * time.Microsecond,
+		ContextToken: 26 * time.Nanosecond,
+	},
+	MaxSeqs:          1024,
+	MaxBatchedTokens: 8192,
+	BlockSize:        16,
+	KVBlocks:         57_000,
+	MaxModelLen:      131_072,
+}
+
+// simTransfer moves these 64 KiB a token at 45 GB/s, which a network of 400
+// Gbit/s gives, after 2 ms for the two engines to agree.
+var simTransfer = engine.Transfer{Base: 2 * time.Millisecond, PerToken: 1500 * time.Nanosecond}
+
+// The flags of simulated engines, under the names that vLLM's users know.
+const (
+	enginesFlag        = "engines"
+	routerFlag         = "router"
+	prefillEnginesFlag = "prefill-engines"
+	decodeEnginesFlag  = "decode-engines"
+	transferBaseFlag   = "transfer-base"
+	transferTokenFlag  = "transfer-per-token"
+	maxSeqsFlag        = "max-num-seqs"
+	maxBatchedFlag     = "max-num-batched-tokens"
+	engineBlockFlag    = "engine-block-size"
+	kvBlocksFlag       = "num-gpu-blocks"
+	maxModelLenFlag    = "max-model-len"
+	stepBaseFlag       = "step-base"
+	prefillTokenFlag   = "prefill-per-token"
+	sequenceFlag       = "decode-per-sequence"
+	contextTokenFlag   = "decode-per-context-token"
+	phasedFlag         = "phased-tpot"
+	cacheGeneratedFlag = "cache-generated"
+)
+
+// engineFlags are the flags of a simulated deployment.
+func engineFlags() []cli.Flag {
+	count := func(name string, value int, usage string, aliases ...string) cli.Flag {
+		return &cli.IntFlag{Name: name, Value: value, Usage: usage, Aliases: aliases}
+	}
+	cost := func(name string, value time.Duration, usage string) cli.Flag {
+		return &cli.DurationFlag{Name: name, Value: value, Usage: usage}
+	}
+	var routings []string
+	for _, r := range engine.Routings() {
+		routings = append(routings, string(r))
+	}
+	return []cli.Flag{
+		count(enginesFlag, 1, "`N` engines behind a router"),
+		&cli.StringFlag{Name: routerFlag, Value: string(engine.RoundRobin), Usage: "which engine a request goes to: " + strings.Join(routings, ", ")},
+		count(prefillEnginesFlag, 0, "`N` engines that compute prompts and first tokens, instead of --"+enginesFlag),
+		count(decodeEnginesFlag, 0, "`N` engines that go on from there"),
+		cost(transferBaseFlag, simTransfer.Base, "time that keys and values are on their way from prefill to decode,"),
+		cost(transferTokenFlag, simTransfer.PerToken, "and in addition for each prompt token"),
+		count(maxSeqsFlag, simEngine.MaxSeqs, "most sequences that run at once on an engine"),
+		count(maxBatchedFlag, simEngine.MaxBatchedTokens, "most tokens that a step computes; longer prompts take several"),
+		count(kvBlocksFlag, simEngine.KVBlocks, "blocks of an engine's KV cache", "kv-blocks"),
+		count(engineBlockFlag, simEngine.BlockSize, "tokens a block of the KV cache", "kv-block-size"),
+		count(maxModelLenFlag, simEngine.MaxModelLen, "most tokens of a prompt and its answer"),
+		cost(stepBaseFlag, simEngine.Costs.Step, "a step of an engine takes so long, whatever is in it,"),
+		cost(prefillTokenFlag, simEngine.Costs.PrefillToken, "and in addition for each prompt token that it computes,"),
+		cost(sequenceFlag, simEngine.Costs.Sequence, "for each decoding sequence,"),
+		cost(contextTokenFlag, simEngine.Costs.ContextToken, "and for each token of these sequences' contexts"),
+		cost(phasedFlag, 0, "decode out of step: a token each so long, every sequence at a phase of its own; for calibration"),
+		&cli.BoolFlag{Name: cacheGeneratedFlag, Usage: "have generated tokens stay in the prefix cache too"},
+	}
+}
+
+// deploymentOf reads the flags of a simulated deployment.
+func deploymentOf(c *cli.Context) (engine.Deployment, error) {
+	var none engine.Deployment
+	for _, name := range []string{enginesFlag, maxSeqsFlag, maxBatchedFlag, kvBlocksFlag, engineBlockFlag, maxModelLenFlag, prefillEnginesFlag, decodeEnginesFlag} {
+		most := 1<<31 - 2
+		if strings.HasSuffix(name, enginesFlag) {
+			most = engine.MostEngines
+		}
+		if n := c.Int(name); c.IsSet(name) && (n < 1 || n > most) {
+			return none, misused("%s: --%s is not from 1 to %d: %d", c.Command.Name, name, most, n)
+		}
+	}
+	for _, name := range []string{stepBaseFlag, prefillTokenFlag, sequenceFlag, contextTokenFlag, phasedFlag, transferBaseFlag, transferTokenFlag} {
+		if d := c.Duration(name); d < 0 || d > time.Hour {
+			return none, misused("%s: --%s is not from 0 to 1h: %v", c.Command.Name, name, d)
+		}
+	}
+	router, err := engine.ParseRouting(c.String(routerFlag))
+	if err != nil {
+		return none, misused("%s: --%s: %w", c.Command.Name, routerFlag, err)
+	}
+	d := engine.Deployment{
+		Engine: engine.Config{
+			Costs: engine.Costs{
+				Step: c.Duration(stepBaseFlag), PrefillToken: c.Duration(prefillTokenFlag),
+				Sequence: c.Duration(sequenceFlag), ContextToken: c.Duration(contextTokenFlag),
+			},
+			MaxSeqs: c.Int(maxSeqsFlag), MaxBatchedTokens: c.Int(maxBatchedFlag), BlockSize: c.Int(engineBlockFlag),
+			KVBlocks: c.Int(kvBlocksFlag), MaxModelLen: c.Int(maxModelLenFlag), PhasedTPOT: c.Duration(phasedFlag),
+		},
+		Router:   router,
+		Seed:     c.Uint64("seed"),
+		Prefill:  c.Int(prefillEnginesFlag),
+		Decode:   c.Int(decodeEnginesFlag),
+		Transfer: engine.Transfer{Base: c.Duration(transferBaseFlag), PerToken: c.Duration(transferTokenFlag)},
+	}
+	if !c.IsSet(maxBatchedFlag) { // follows the sequences where they are more
+		d.Engine.MaxBatchedTokens = max(d.Engine.MaxBatchedTokens, d.Engine.MaxSeqs)
+	}
+	switch {
+	case d.Engine.MaxBatchedTokens < d.Engine.MaxSeqs:
+		return none, misused("%s: --%s %d is below --%s %d: a step could not hold a token of each sequence",
+			c.Command.Name, maxBatchedFlag, d.Engine.MaxBatchedTokens, maxSeqsFlag, d.Engine.MaxSeqs)
+	case (d.Prefill > 0) != (d.Decode > 0):
+		return none, misused("%s: --%s and --%s go together", c.Command.Name, prefillEnginesFlag, decodeEnginesFlag)
+	case d.Disaggregated() && c.IsSet(enginesFlag):
+		return none, misused("%s: --%s is instead of --%s and --%s", c.Command.Name, enginesFlag, prefillEnginesFlag, decodeEnginesFlag)
+	case !d.Disaggregated():
+		d.Engines = c.Int(enginesFlag)
+	}
+	if err := d.Validate(); err != nil {
+		return none, misused("%s: %w", c.Command.Name, err)
+	}
+	return d, nil
+}

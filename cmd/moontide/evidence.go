@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/serving"
+	"moontide/replay"
+	"moontide/replay/openai"
+	"moontide/replay/sampler"
+	"moontide/replay/servermetrics"
+)
+
+const serverMetricsFlag = "server-metrics"
+
+// thresholdFlags say when a run is INVALID; it is SUSPECT from a fifth on.
+func thresholdFlags() []cli.Flag {
+	d := serving.DefaultThresholds
+	return []cli.Flag{
+		&cli.DurationFlag{Name: "max-lag", DefaultText: fmt.Sprint(d.MaxLagMS, "ms"), Usage: "the run is INVALID when the client is late by more than this `TIME` at p99"},
+		&cli.Float64Flag{Name: "max-lag-share", DefaultText: fmt.Sprint(d.MaxLagShare), Usage: "and by more than this `SHARE` of the median TTFT"},
+		&cli.Float64Flag{Name: "max-prompts-off", DefaultText: fmt.Sprint(d.MaxPromptsOff), Usage: "the run is INVALID when more than this `SHARE` of the prompts have a length that is off by more than 1 %"},
+	}
+}
+
+// evidenceFlags say what is watched while a replay lasts, and what its verdict
+// goes by.
+func evidenceFlags() []cli.Flag {
+	return append(thresholdFlags(), &cli.StringSliceFlag{
+		Name:  serverMetricsFlag,
+		Usage: "`URL` of metrics in Prometheus' text format (vLLM, SGLang, TensorRT-LLM, Dynamo) that are kept second by second; may be given often",
+	})
+}
+
+func checkEvidenceFlags(c *cli.Context) error {
+	if err := checkThresholdFlags(c); err != nil {
+		return err
+	}
+	if _, err := servermetrics.New(c.StringSlice(serverMetricsFlag), nil); err != nil {
+		return misused("%s: --%s: %w", c.Command.Name, serverMetricsFlag, err)
+	}
+	return nil
+}
+
+func checkThresholdFlags(c *cli.Context) error {
+	verb := c.Command.Name
+	if c.IsSet("max-lag") && c.Duration("max-lag") <= 0 {
+		return misused("%s: --max-lag is not a positive time: %v", verb, c.Duration("max-lag"))
+	}
+	for _, flag := range []string{"max-lag-share", "max-prompts-off"} {
+		if share := c.Float64(flag); c.IsSet(flag) && !(share > 0 && share <= 1) {
+			return misused("%s: --%s is not a share above 0 and up to 1: %v", verb, flag, share)
+		}
+	}
+	return nil
+}
+
+// thresholdsOf are what the flags say, and else what was there.
+func thresholdsOf(c *cli.Context, t replay.Thresholds) replay.Thresholds {
+	if c.IsSet("max-lag") {
+		t.MaxLagMS = milliseconds(c.Duration("max-lag"))
+	}
+	if c.IsSet("max-lag-share") {
+		t.MaxLagShare = c.Float64("max-lag-share")
+	}
+	if c.IsSet("max-prompts-off") {
+		t.MaxPromptsOff = c.Float64("max-prompts-off")
+	}
+	return t
+}
+
+// watcher keeps the evidence of a run while it lasts.
+type watcher struct {
+	client       *openai.Client
+	sampler      *sampler.Sampler
+	delays       func() replay.ReadDelay
+	mergedBefore openai.Merges
+}
+
+// observe begins to sample a run, into its folder.
+func observe(c *cli.Context, folder *replay.Folder, runner *replay.Runner, client *openai.Client) (*watcher, error) {
+	cfg := sampler.Config{Write: folder.Sample, Status: runner.Status, ReadDelay: readDelays(client)}
+	if urls := c.StringSlice(serverMetricsFlag); len(urls) > 0 {
+		var roots *x509.CertPool
+		var err error
+		if c.IsSet("ca-file") {
+			if roots, err = readCAs(c.String("ca-file")); err != nil {
+				return nil, err
+			}
+		}
+		scraper, err := servermetrics.New(urls, roots)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Server = func(ctx context.Context) (replay.ServerFigures, error) { return scraper.Scrape(ctx) }
+	}
+	return &watcher{client: client, sampler: sampler.Start(cfg), delays: readDelays(client), mergedBefore: client.Merges()}, nil
+}
+
+// end notes in run.json what no record tells. Its error is of the samples.
+func (w *watcher) end(run *replay.Run) error {
+	run.ReadDelay = w.delays()
+	m := w.client.Merges().Since(w.mergedBefore)
+	run.Merges = replay.Merges{Chunks: m.Chunks, Merged: m.Late.Count(), P99MS: milliseconds(m.Quantile(0.99)), MaxMS: milliseconds(m.Quantile(1))}
+	return w.sampler.Stop()
+}
+
+// readDelays tells how late the client read since the call before.
+func readDelays(client *openai.Client) func() replay.ReadDelay {
+	before := client.ReadDelay()
+	return func() replay.ReadDelay {
+		now := client.ReadDelay()
+		d := now.Since(before)
+		before = now
+		return replay.ReadDelay{Reads: d.Count(), MedianMS: milliseconds(d.Quantile(0.5)), P99MS: milliseconds(d.Quantile(0.99)), MaxMS: milliseconds(d.Quantile(1))}
+	}
+}
+
+// maskQuery leaves out of a URL what may be a secret.
+func maskQuery(url string) string {
+	place, _, queried := strings.Cut(url, "?")
+	if queried {
+		return place + "?***"
+	}
+	return place
+}

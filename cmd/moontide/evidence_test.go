@@ -1,0 +1,269 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+)
+
+// ownSummary is what summary.json has under moontide.
+func ownSummary(t *testing.T, dir string, flags ...string) (own struct {
+	Verdict    string
+	Thresholds replay.Thresholds
+	Window     *struct {
+		From  float64 `json:"from_s"`
+		To    float64 `json:"to_s"`
+		Ended int
+	}
+	Cache *struct {
+		Requests  int
+		Equal     int `json:"equal_requests"`
+		BlockSize int `json:"server_block_size"`
+		Predicted int `json:"predicted_tokens"`
+		Measured  int `json:"measured_tokens"`
+		Causes    map[string]struct{ Requests, Tokens int }
+	}
+	Server *struct {
+		Engine   string
+		Answers  int
+		Failures int
+		Queried  *int `json:"queried_tokens"`
+		Hit      *int `json:"hit_tokens"`
+	}
+	Client *struct {
+		Samples int
+		RSS     int64 `json:"max_rss_bytes"`
+	}
+}) {
+	t.Helper()
+	text := must(t, dir, append([]string{"report", "run", "--json"}, flags...)...)
+	if err := json.Unmarshal([]byte(text), &struct{ Moontide any }{&own}); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return own
+}
+
+// A run keeps what it was like, and what the server said of itself, and a report
+// tells both.
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	r := try(t, dir, "", "replay", sample(t), "--url", url, "--speedup", "20", "--out", "run", "--server-metrics", url, "--server-metrics", url+"/metrics?token=secret")
+	if !r.measured() {
+		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	for _, want := range []string{"\nServer's own figures: vllm, ", "\nPrefix cache, predicted and measured\n", "the client took ", "token chunks were read together with the next"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("no %q in\n%s", want, r.out)
+		}
+	}
+	if again := must(t, dir, "report", "run"); !strings.HasPrefix(r.out, again) {
+		t.Errorf("report prints\n%s\nwhere replay printed\n%s", again, r.out)
+	}
+	var samples []replay.Sample
+	for s, err := range replay.Samples(filepath.Join(dir, "run")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		samples = append(samples, s)
+	}
+	last := samples[len(samples)-1]
+	if len(samples) < 3 || samples[0].Server == nil || samples[0].AtMS != 0 || last.Server == nil || last.Done != 100 || last.InFlight != 0 {
+		t.Errorf("%d samples, the first %+v, the last %+v", len(samples), samples[0], last)
+	}
+	own := ownSummary(t, dir)
+	// The endpoint was asked twice each time; a probe came before the run.
+	if s := own.Server; s.Engine != "vllm" || s.Answers < 2 || s.Failures != 0 || s.Queried == nil || *s.Queried != 2*1329622 || *s.Hit != 2*own.Cache.Measured {
+		t.Errorf("%+v of %+v", s, own.Cache)
+	}
+	if own.Client.Samples != len(samples)-1 || own.Client.RSS < 1<<20 {
+		t.Errorf("%+v", own.Client)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "run", replay.RunFile))
+	if err != nil || strings.Contains(string(text), "secret") || !strings.Contains(string(text), "token=***") && !strings.Contains(string(text), "?***") {
+		t.Errorf("%v, run.json is\n%s", err, text)
+	}
+}
+
+// A server that does not tell does not end a run.
+func TestServerMetricsFail(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	r := try(t, dir, "", "replay", "t.jsonl", "--url", serveFast(t), "--out", "run", "--server-metrics", "http://127.0.0.1:1")
+	if !r.measured() || !strings.Contains(r.out, "Server's own figures\n  not answered                  2  e.g. asking http://127.0.0.1:1/metrics: ") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	if s := ownSummary(t, dir).Server; s.Failures != 2 || s.Answers != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// What a verdict goes by is kept, and a later report may go by something else.
+func TestThresholdsOfARun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	r := try(t, dir, "", "replay", "t.jsonl", "--url", serveFast(t), "--out", "run", "--max-lag", "1ns", "--max-lag-share", "1e-9", "--max-prompts-off", "0.5")
+	if r.status != exitInvalid || !strings.Contains(r.out, "Verdict: INVALID") {
+		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	own := ownSummary(t, dir)
+	if want := (replay.Thresholds{MaxLagMS: 1e-6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5}); own.Thresholds != want || own.Verdict != "INVALID" {
+		t.Errorf("%+v", own)
+	}
+	own = ownSummary(t, dir, "--max-lag", "1h")
+	if want := (replay.Thresholds{MaxLagMS: 3.6e6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5}); own.Thresholds != want || own.Verdict == "INVALID" {
+		t.Errorf("%+v", own)
+	}
+}
+
+func TestWindowOfARun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out := must(t, dir, "simulate", sample(t), "--out", "run", "--warmup-time", "10s", "--cooldown-time", "5s")
+	whole := ownSummary(t, dir, "--warmup-time", "0", "--cooldown-time", "0")
+	own := ownSummary(t, dir)
+	if whole.Window != nil || own.Window == nil || own.Window.From != 10 || own.Window.Ended == 0 || own.Window.Ended >= 100 {
+		t.Fatalf("%+v, whole %+v", own.Window, whole.Window)
+	}
+	if !strings.Contains(out, "\nWarm-up time (s):                        10.00\nCool-down time (s):                      5.00\n") || !strings.Contains(out, "Measured is the window from 10.00 s to ") {
+		t.Errorf("it says\n%s", out)
+	}
+	if again := must(t, dir, "report", "run"); !strings.HasPrefix(out, again) {
+		t.Errorf("report prints\n%s\nwhere simulate printed\n%s", again, out)
+	}
+	if other := ownSummary(t, dir, "--warmup-time", "12s"); other.Window.From != 12 || other.Window.To != own.Window.To {
+		t.Errorf("%+v, was %+v", other.Window, own.Window)
+	}
+	out = must(t, dir, "report", "run", "--warmup-time", "1h")
+	if !strings.Contains(out, "leave nothing of a run of") || !strings.Contains(out, "so all of it is measured.\n") || !strings.Contains(out, "Successful requests:                     100\n") {
+		t.Errorf("of an empty window it says\n%s", out)
+	}
+}
+
+// On the published trace every difference between the prompt tokens that were
+// predicted to be cached and those that were has its cause, and without a limit
+// of the cache there is none.
+func TestCachePredictionOfThePublishedTrace(t *testing.T) {
+	t.Parallel()
+	path := realTrace(t)
+	for _, test := range []struct {
+		blocks string
+		equal  bool
+	}{{"8000000", true}, {"60000", false}} {
+		dir := t.TempDir()
+		must(t, dir, "simulate", path, "--out", "run", "--kv-blocks", test.blocks)
+		c := ownSummary(t, dir).Cache
+		if c.Requests != 12031 || c.BlockSize != 16 || c.Predicted != 54097440 || (c.Equal == c.Requests) != test.equal {
+			t.Errorf("%s blocks: %+v", test.blocks, c)
+		}
+		requests, tokens := c.Equal, c.Measured
+		for cause, d := range c.Causes {
+			requests, tokens = requests+d.Requests, tokens+d.Tokens
+			if d.Requests > 0 && cause != "cold" && cause != "pending" && cause != "evicted" {
+				t.Errorf("%s blocks: %d requests are %s", test.blocks, d.Requests, cause)
+			}
+		}
+		if requests != c.Requests || tokens != c.Predicted {
+			t.Errorf("%s blocks: %d requests of %d, %d tokens of %d are explained", test.blocks, requests, c.Requests, tokens, c.Predicted)
+		}
+	}
+}
+
+// Each request's prediction is to be had, and adds up to the report's.
+func TestCacheMisses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, dir, "simulate", sample(t), "--out", "run", "--kv-blocks", "8000")
+	c := ownSummary(t, dir).Cache
+	for _, to := range []string{"-", "misses.csv"} {
+		text := must(t, dir, "report", "run", "--cache-misses", to)
+		if to != "-" {
+			bytes, err := os.ReadFile(filepath.Join(dir, to))
+			if err != nil || !strings.Contains(text, "Verdict: ") {
+				t.Fatalf("%v, %s", err, text)
+			}
+			text = string(bytes)
+		}
+		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+		if err != nil || len(rows) != 101 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		predicted, measured, equal := 0, 0, 0
+		for _, row := range rows[1:] {
+			number := func(column int) int {
+				n, err := strconv.Atoi(row[column])
+				if err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			predicted, measured = predicted+number(5), measured+number(6)
+			if row[7] == "" {
+				equal++
+			}
+		}
+		if predicted != c.Predicted || measured != c.Measured || equal != c.Equal || equal == 100 {
+			t.Errorf("%s: predicted %d, measured %d, equal %d, of %+v", to, predicted, measured, equal, c)
+		}
+	}
+}
+
+// A folder of before there were samples, windows and thresholds is reported as
+// ever.
+func TestReportOfAnOlderRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	must(t, dir, "replay", "t.jsonl", "--url", serveFast(t), "--out", "run")
+	if err := os.Remove(filepath.Join(dir, "run", replay.SamplesFile)); err != nil {
+		t.Fatal(err)
+	}
+	var run map[string]any
+	path := filepath.Join(dir, "run", replay.RunFile)
+	text, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(text, &run) != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"window", "thresholds", "merges"} {
+		delete(run, key)
+	}
+	if err := replay.WriteJSON(path, run); err != nil {
+		t.Fatal(err)
+	}
+	own := ownSummary(t, dir)
+	if own.Window != nil || own.Client != nil || own.Server != nil || own.Thresholds.MaxLagMS != 10 {
+		t.Errorf("%+v", own)
+	}
+	if out := must(t, dir, "report", "run"); !strings.Contains(out, "their blur, from reading late,") || strings.Contains(out, "the client took") {
+		t.Errorf("it says\n%s", out)
+	}
+}
+
+func TestEvidenceMisuse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	for args, want := range map[string]string{
+		"replay t.jsonl --max-lag 0s":                            "replay: --max-lag is not a positive time: 0s",
+		"replay t.jsonl --max-lag-share 1.5":                     "replay: --max-lag-share is not a share above 0 and up to 1: 1.5",
+		"replay t.jsonl --max-prompts-off NaN":                   "replay: --max-prompts-off is not a share above 0 and up to 1: NaN",
+		"replay t.jsonl --server-metrics localhost:8000/metrics": "replay: --server-metrics: metrics URL is not http://host/metrics",
+		"replay t.jsonl --server-metrics http://u:p@host":        "replay: --server-metrics: metrics URL has credentials in it",
+		"report . --max-lag -1s":                                 "report: --max-lag is not a positive time: -1s",
+		"report . --warmup-time -1s":                             "report: --warmup-time is a negative time: -1s",
+		"report . --cooldown-time -1s":                           "report: --cooldown-time is a negative time: -1s",
+	} {
+		r := try(t, dir, "", strings.Fields(args)...)
+		if r.status != exitMisused || !strings.Contains(r.err, want) || r.out != "" {
+			t.Errorf("%s: exit status %d\n%s%s", args, r.status, r.out, r.err)
+		}
+	}
+}

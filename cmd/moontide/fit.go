@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+)
+
+func fitCommand(std streams) *cli.Command {
+	return &cli.Command{
+		Name:      "fit",
+		Usage:     "learn what a trace is like, as a small file to make traces from",
+		ArgsUsage: "TRACE",
+		Description: "The file holds no row and no id of the trace, and nothing that fewer than five requests say:\n" +
+			"it can be given away. synth --from FILE draws what synth --from TRACE does.",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, - for standard output"},
+			blockSizeFlag, skipBadRowsFlag,
+		}, readFlags()...),
+		Action: func(c *cli.Context) error { return fit(c, std) },
+	}
+}
+
+func fit(c *cli.Context, std streams) error {
+	path, err := one(c, "a trace")
+	if err != nil {
+		return err
+	}
+	if err := checkBlockSize(c); err != nil {
+		return err
+	}
+	in, closeInput, err := openInput(std, path)
+	if err != nil {
+		return err
+	}
+	defer closeInput()
+	if isModel(in) {
+		return fmt.Errorf("%s is a model already", traceName(path))
+	}
+	model, err := fitSessions(c, std, in, path)
+	if err != nil {
+		return err
+	}
+	write := func(w io.Writer) error {
+		_, err := model.WriteTo(w)
+		return err
+	}
+	output := c.String("output")
+	if err := writeFile(std, output, write); err != nil || output == "-" {
+		return err
+	}
+	fmt.Fprintf(std.err, "moontide: a model of %d requests written to %s\n", model.SourceRequests(), filepath.Base(output))
+	return nil
+}

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/replay/prompt/tokenizer"
+	"moontide/trace"
+	"moontide/trace/check"
+	"moontide/trace/foreign"
+)
+
+// formatFlags say how a trace is read, for every verb that reads one. An empty
+// category is none.
+func formatFlags(category string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "format", Category: category, Usage: "`NAME` of the trace's format: " + formatNames(), DefaultText: "by content"},
+		&cli.StringFlag{Name: "block-ids", Category: category, Value: string(foreign.NoIDs), DefaultText: string(foreign.NoIDs),
+			Usage: "`WAY` to give rows without block ids some: unique, or zipf (half of each prompt is of one of 1,000 documents)"},
+		&cli.BoolFlag{Name: "recorded-times", Category: category, DisableDefaultText: true,
+			Usage: "let later turns of weka and dynamo traces come when they did, not a pause after the turn before"},
+	}
+}
+
+// tokenizerFlag is that of verbs which send no prompts.
+func tokenizerFlag(category string) cli.Flag {
+	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "`FILE`, a tokenizer.json: count the tokens of traces that have texts instead of lengths"}
+}
+
+// readFlags are the format flags and the tokenizer of a verb without categories.
+func readFlags() []cli.Flag { return append(formatFlags(""), tokenizerFlag("")) }
+
+func formatNames() string {
+	var names []string
+	for _, f := range foreign.Formats() {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
+}
+
+// formatOptions reads the flags.
+func formatOptions(c *cli.Context) (foreign.Options, error) {
+	opts := foreign.Options{
+		Format:      foreign.Format(c.String("format")),
+		BlockIDs:    foreign.BlockIDs(c.String("block-ids")),
+		BlockSize:   c.Int(blockSizeFlag.Name),
+		Seed:        c.Uint64("seed"),
+		SkipBadRows: c.Bool(skipBadRowsFlag.Name),
+		// vLLM and the tree method know no turns.
+		RecordedTimes: c.Bool("recorded-times") || c.String(toFlag.Name) == toVLLM || c.String("method") == "tree",
+	}
+	if c.IsSet("format") {
+		if _, err := foreign.ParseFormat(c.String("format")); err != nil {
+			return opts, misused("%s: --format: %w", c.Command.Name, err)
+		}
+	}
+	if _, err := foreign.ParseBlockIDs(c.String("block-ids")); err != nil {
+		return opts, misused("%s: --block-ids: %w", c.Command.Name, err)
+	}
+	path := c.String("tokenizer")
+	if path == "" {
+		return opts, nil
+	}
+	var vocabulary *tokenizer.Tokenizer // read when it is needed: most traces have lengths
+	opts.Tokens = func(text string) (_ int, err error) {
+		if vocabulary == nil {
+			if vocabulary, err = tokenizer.Open(path); err != nil {
+				return 0, err
+			}
+		}
+		ids, err := vocabulary.Append(nil, text)
+		return len(ids), err
+	}
+	return opts, nil
+}
+
+// blockSizeOf is the tokens of a block as the user names it, or else as the
+// trace or its format does; 0: it is to be found from the rows.
+func blockSizeOf(c *cli.Context, r *foreign.Reader) int {
+	if n := c.Int(blockSizeFlag.Name); n > 0 {
+		return n
+	}
+	return r.BlockSize()
+}
+
+// reportNotes says what a trace is, where it is not of the native format, and
+// what was left out or assumed to read it.
+func reportNotes(std streams, path string, r *foreign.Reader) {
+	notes := r.Notes()
+	name := harmless(traceName(path))
+	if r.Format() != foreign.Mooncake {
+		fmt.Fprintf(std.err, "moontide: %s: read as a trace of the format %s\n", name, r.Format())
+	}
+	for _, note := range notes {
+		fmt.Fprintf(std.err, "moontide: %s: %s\n", name, harmless(note.String()))
+	}
+}
+
+// checkable is the trace for a check, which needs a line for each row. Where a
+// line has many rows, or a file that is one of several, it is the line that
+// convert would write.
+func checkable(std streams, path string, r *foreign.Reader) check.Source {
+	switch r.Format() {
+	case foreign.Weka, foreign.Dynamo, foreign.ShareGPT:
+		fmt.Fprintf(std.err, "moontide: %s: the lines of findings are those that convert writes\n", harmless(traceName(path)))
+		return &convertedLines{Reader: r}
+	}
+	return r
+}
+
+// convertedLines is a trace whose rows are counted.
+type convertedLines struct {
+	*foreign.Reader
+	rows int
+}
+
+func (l *convertedLines) Read(r *trace.Request) error {
+	l.rows++
+	return l.Reader.Read(r)
+}
+
+func (l *convertedLines) Line() int { return l.rows }
+
+// isFolder reports whether a trace is a folder of files.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// digestFolder adds the files of a folder that is a trace to a digest, each with
+// its name and its length.
+func digestFolder(to io.Writer, folder string) error {
+	paths, _, err := foreign.Files(folder)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		content := sha256.New()
+		n, err := copyFile(content, path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(to, "%q %d %x\n", filepath.Base(path), n, content.Sum(nil))
+	}
+	return nil
+}
+
+func copyFile(to io.Writer, path string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return io.Copy(to, f)
+}
+
+// openNative opens a file that a description names. A trace of another format
+// reads as convert would write it, with the times at which requests came. What
+// cannot be opened twice is read as it is.
+func openNative(path string) (io.ReadCloser, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := in.Stat(); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		return in, nil
+	}
+	r, err := foreign.Open(path, foreign.Options{RecordedTimes: true})
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	if r.Format() == foreign.Mooncake { // which plain numbers are taken for, too
+		return in, r.Close()
+	}
+	return &nativeText{rows: r}, in.Close()
+}
+
+// nativeText is a trace as a text of the native format.
+type nativeText struct {
+	rows *foreign.Reader
+	row  trace.Request
+	line []byte
+	left []byte // of line, to be read
+	err  error  // that ended it: a Reader goes on behind a bad row
+}
+
+// Read implements io.Reader.
+func (t *nativeText) Read(b []byte) (int, error) {
+	if len(t.left) == 0 && t.err == nil {
+		t.err = t.rows.Read(&t.row)
+	}
+	if t.err != nil {
+		return 0, t.err
+	}
+	if len(t.left) == 0 {
+		t.line = append(trace.AppendRow(t.line[:0], t.row), '\n')
+		t.left = t.line
+	}
+	n := copy(b, t.left)
+	t.left = t.left[n:]
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (t *nativeText) Close() error { return t.rows.Close() }
+
+// The flavours in which convert writes a trace.
+const (
+	toNative = "native"
+	toVLLM   = "vllm"
+)
+
+var toFlag = &cli.StringFlag{Name: "to", Value: toNative, DefaultText: toNative,
+	Usage: "the `FLAVOUR` to write: native, or vllm, for vllm bench serve --dataset-name timed_trace"}
+
+// flavour is a trace as it is to be written.
+type flavour struct {
+	name  string
+	sizes trace.BlockDetector
+	size  int // as the inputs say it, 0 where they do not
+}
+
+func flavourOf(c *cli.Context) (*flavour, error) {
+	f := &flavour{name: c.String(toFlag.Name)}
+	if f.name != toNative && f.name != toVLLM {
+		return f, misused("convert: --to is not native or vllm: %q", f.name)
+	}
+	return f, nil
+}
+
+// of is the stream in the flavour. The readers are those of its rows.
+func (f *flavour) of(reqs trace.Requests, readers []*foreign.Reader) trace.Requests {
+	if f.name == toNative {
+		return reqs
+	}
+	f.size = readers[0].BlockSize()
+	for _, r := range readers {
+		if r.BlockSize() != f.size {
+			f.size = 0
+		}
+	}
+	return foreign.TimedTrace(watch(reqs, f.sizes.Add), f.size)
+}
+
+// hint says how the file is to be used.
+func (f *flavour) hint(std streams) {
+	if f.name == toNative {
+		return
+	}
+	size := f.sizes.BlockSize()
+	if f.size > 0 {
+		size = trace.GivenBlockSize(f.size)
+	}
+	fmt.Fprintf(std.err, "moontide: times are seconds; block size: %s: vllm bench serve --dataset-name timed_trace --self-timed --timed-trace-chunk-hash-size %d\n", size, size.Tokens)
+}

@@ -1,0 +1,365 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+	"moontide/trace/foreign"
+	"moontide/trace/tracetest"
+)
+
+// foreignTraces are small traces of each format, by a name for it.
+func foreignTraces(t *testing.T) map[string]string {
+	t.Helper()
+	paths := map[string]string{}
+	for _, name := range []string{"azure2023.csv", "azure2024.csv", "burstgpt.csv", "burstgpt3.csv", "vidur.csv", "bailian.jsonl", "weka", "dynamo.jsonl", "aiperf.jsonl", "sharegpt.json"} {
+		paths[name] = absolute(t, filepath.Join(root, "trace", "foreign", "testdata", name))
+	}
+	return paths
+}
+
+// analysisOf is what analyze prints, less the trace's name.
+func analysisOf(t *testing.T, dir, path string, flags ...string) map[string]any {
+	t.Helper()
+	var a map[string]any
+	out := must(t, dir, append([]string{"analyze", "--json", path}, flags...)...)
+	if err := json.Unmarshal([]byte(out), &a); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	delete(a, "trace")
+	return a
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Every verb makes of a foreign trace what it makes of the native one that
+// convert writes of it.
+func TestEveryVerbReadsEveryFormat(t *testing.T) {
+	t.Parallel()
+	for name, path := range foreignTraces(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			must(t, dir, "convert", path, "-o", "native.jsonl")
+			if out, own := must(t, dir, "convert", path), must(t, dir, "convert", "native.jsonl"); out != own {
+				t.Errorf("converted again it is\n%s\nand not\n%s", own, out)
+			}
+			// A native trace does not say its block size.
+			size := []string{"--block-size", map[string]string{"bailian.jsonl": "16", "weka": "64", "dynamo.jsonl": "16"}[name]}
+			if size[1] == "" {
+				size = nil
+			}
+			if got, want := asJSON(t, analysisOf(t, dir, path)["isl"]), asJSON(t, analysisOf(t, dir, "native.jsonl", size...)["isl"]); got != want {
+				t.Errorf("analyze: %s\nand of the native trace\n%s", got, want)
+			}
+			if got, want := asJSON(t, analysisOf(t, dir, path)["blocks"]), asJSON(t, analysisOf(t, dir, "native.jsonl", size...)["blocks"]); got != want {
+				t.Errorf("analyze: %s\nand of the native trace\n%s", got, want)
+			}
+			check, native := try(t, dir, "", "check", "--json", path), try(t, dir, "", append([]string{"check", "--json", "native.jsonl"}, size...)...)
+			var a, b struct{ Findings []struct{ Kind string } }
+			if json.Unmarshal([]byte(check.out), &a) != nil || json.Unmarshal([]byte(native.out), &b) != nil {
+				t.Fatalf("check prints\n%s%s", check.out, check.err)
+			}
+			if check.status != native.status || !slices.Equal(a.Findings, b.Findings) {
+				t.Errorf("check: %d, %v; and of the native trace %d, %v", check.status, a.Findings, native.status, b.Findings)
+			}
+			flags := append([]string{"--speedup", "1000"}, size...)
+			must(t, dir, append([]string{"simulate", path, "--out", "a"}, flags...)...)
+			must(t, dir, append([]string{"simulate", "native.jsonl", "--out", "b"}, flags...)...)
+			one, errOne := os.ReadFile(filepath.Join(dir, "a", replay.RequestsFile))
+			two, errTwo := os.ReadFile(filepath.Join(dir, "b", replay.RequestsFile))
+			if errOne != nil || errTwo != nil || string(one) != string(two) {
+				t.Errorf("simulate records\n%s\nand of the native trace\n%s", one, two)
+			}
+		})
+	}
+}
+
+// A verb says what was read, left out and assumed; not of the native format.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	paths := foreignTraces(t)
+	for _, args := range [][]string{{"analyze"}, {"check"}, {"convert"}, {"simulate", "--speedup", "1000"}} {
+		r := try(t, dir, "", append(args, paths["burstgpt.csv"])...)
+		for _, want := range []string{"moontide: burstgpt.csv: read as a trace of the format burstgpt\n", "moontide: burstgpt.csv: rows left out, without response tokens (the request failed): 1\n"} {
+			if strings.Count(r.err, want) != 1 {
+				t.Errorf("%s says\n%s", args[0], r.err)
+			}
+		}
+	}
+	if r := try(t, dir, "", "convert", sample(t)); r.err != "" {
+		t.Errorf("of the native format it says\n%s", r.err)
+	}
+}
+
+func TestFormatFlags(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	paths := foreignTraces(t)
+	write(t, dir, "t.jsonl", "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 3}\n{\"timestamp\": 1, \"input_length\": 30, \"output_length\": 3}\n")
+	if got, want := must(t, dir, "convert", "--block-ids", "unique", "t.jsonl"), `{"timestamp": 0, "input_length": 600, "output_length": 3, "hash_ids": [4503599627370496, 4503599627370497]}
+{"timestamp": 1, "input_length": 30, "output_length": 3, "hash_ids": [4503599627370498]}
+`; got != want {
+		t.Errorf("unique ids:\n%s", got)
+	}
+	zipf := func(seed string) string {
+		return must(t, dir, "convert", "--block-ids", "zipf", "--seed", seed, "t.jsonl")
+	}
+	if first := zipf("1"); first != zipf("1") || first == zipf("2") {
+		t.Error("zipf ids do not go by the seed")
+	}
+	if got := must(t, dir, "convert", "--recorded-times", paths["weka"]); strings.Contains(got, `"delay"`) || strings.Count(got, `"timestamp"`) != 10 {
+		t.Errorf("recorded times:\n%s", got)
+	}
+	for name, tc := range map[string]struct {
+		args   []string
+		status int
+		want   string
+	}{
+		"no such format":   {[]string{"analyze", "--format", "csv", "t.jsonl"}, 2, `--format: format is not one of mooncake, azure, burstgpt, vidur, bailian, weka, dynamo, aiperf, sharegpt: "csv"`},
+		"an empty format":  {[]string{"check", "--format", "", "t.jsonl"}, 2, "--format: format is not one of"},
+		"another format":   {[]string{"check", "--format", "azure", "t.jsonl"}, 1, "t.jsonl:1: not the header of an Azure trace, which has the columns TIMESTAMP, ContextTokens, GeneratedTokens: "},
+		"no such ids":      {[]string{"simulate", "--block-ids", "all", "t.jsonl"}, 2, `--block-ids: block ids are not none, unique or zipf: "all"`},
+		"no such flavour":  {[]string{"convert", "--to", "csv", "t.jsonl"}, 2, `--to is not native or vllm: "csv"`},
+		"vLLM without ids": {[]string{"convert", "--to", "vllm", "t.jsonl", "-o", "out"}, 1, "row 1 has no block ids, of which vLLM makes the prompt: --block-ids gives some"},
+		"no tokenizer":     {[]string{"convert", "--tokenizer", "none.json", paths["sharegpt.json"]}, 1, "counting tokens: reading tokenizer: open none.json: no such file"},
+		"a tree of none":   {[]string{"synth", "--method", "tree", "-n", "3", "--from", paths["vidur.csv"], "-o", "out"}, 1, "no block ids to say what it shares"},
+		"a curve of none":  {[]string{"analyze", "--csv", paths["vidur.csv"]}, 1, "no row has block ids, so there is no curve"},
+		"a bad row":        {[]string{"convert", write(t, dir, "bad.csv", "arrived_at,num_prefill_tokens,num_decode_tokens\n1,2,x\n"), "-o", "out"}, 1, `bad.csv:2: num_decode_tokens is not a number: "x"`},
+	} {
+		r := try(t, dir, "", tc.args...)
+		if r.status != tc.status || !strings.Contains(r.err, tc.want) {
+			t.Errorf("%s: status %d\n%s", name, r.status, r.err)
+		}
+	}
+	if got := files(t, dir); !slices.Equal(got, []string{"bad.csv", "t.jsonl"}) {
+		t.Errorf("it leaves %v", got)
+	}
+}
+
+// vLLM's timed_trace has seconds, and nothing that vLLM does not read. Blocks
+// that a conversation has no ids for are covered.
+func TestConvertToVLLM(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	paths := foreignTraces(t)
+	r := try(t, dir, "", "convert", "--to", "vllm", paths["weka"], "--limit", "3")
+	if want := `{"timestamp": 0, "input_length": 150, "output_length": 20, "hash_ids": [`; r.status != 0 || !strings.HasPrefix(r.out, want) {
+		t.Fatalf("status %d\n%s%s", r.status, r.out, r.err)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(r.out), "\n") {
+		var row map[string]any
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		want := []struct {
+			at  float64
+			ids int
+		}{{0, 3}, {0, 2}, {5, 4}}[i]
+		if len(row) != 4 || row["timestamp"] != want.at || len(row["hash_ids"].([]any)) != want.ids {
+			t.Errorf("row %d is %s", i+1, line)
+		}
+	}
+	if want := "vllm bench serve --dataset-name timed_trace --self-timed --timed-trace-chunk-hash-size 64\n"; !strings.Contains(r.err, want) {
+		t.Errorf("it says\n%s", r.err)
+	}
+	for _, name := range []string{"azure2024.csv", "burstgpt.csv", "vidur.csv", "dynamo.jsonl", "bailian.jsonl"} {
+		out := must(t, dir, "convert", "--to", "vllm", "--block-ids", "unique", paths[name])
+		seconds := must(t, dir, "convert", "--recorded-times", "--speedup", "1000", paths[name])
+		for i, line := range strings.Split(strings.TrimSpace(out), "\n") {
+			var a, b struct{ Timestamp *float64 }
+			if json.Unmarshal([]byte(line), &a) != nil || json.Unmarshal([]byte(strings.Split(seconds, "\n")[i]), &b) != nil || *a.Timestamp != *b.Timestamp {
+				t.Errorf("%s: row %d is %s", name, i+1, line)
+			}
+		}
+	}
+}
+
+// A folder's digest is that of the files it is read from, by name and content.
+func TestFolderDigest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mkdir(t, dir, "w")
+	text := func(n string) string {
+		return `{"id": "c", "block_size": 64, "requests": [{"t": 0, "in": ` + n + `, "out": 2, "hash_ids": []}]}`
+	}
+	runs := 0
+	digest := func() string {
+		t.Helper()
+		runs++
+		out := "run" + strings.Repeat("x", runs)
+		must(t, dir, "simulate", "w", "--out", out)
+		var run replay.Run
+		b, err := os.ReadFile(filepath.Join(dir, out, replay.RunFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(b, &run); err != nil {
+			t.Fatal(err)
+		}
+		if run.Trace.BlockSize != 64 || run.Trace.Name != "w" {
+			t.Errorf("%+v", run.Trace)
+		}
+		return run.Trace.SHA256
+	}
+	write(t, dir, "w/a.json", text("10"))
+	first := digest()
+	write(t, dir, "w/notes.txt", "not read")
+	if digest() != first {
+		t.Error("a file that is not read changes the digest")
+	}
+	write(t, dir, "w/a.json", text("11"))
+	second := digest()
+	if err := os.Rename(filepath.Join(dir, "w", "a.json"), filepath.Join(dir, "w", "b.json")); err != nil {
+		t.Fatal(err)
+	}
+	if third := digest(); first == second || second == third {
+		t.Errorf("digests %s, %s, %s", first, second, third)
+	}
+}
+
+// What cannot be read twice is read all the same.
+func TestFormatsOnStandardInput(t *testing.T) {
+	t.Parallel()
+	for name, path := range foreignTraces(t) {
+		if name == "weka" {
+			path = filepath.Join(path, "agent.json")
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := must(t, dir, "convert", path)
+			if r := try(t, dir, string(text), "convert", "-"); r.status != 0 || r.out != want {
+				t.Errorf("status %d\n%s%s", r.status, r.out, r.err)
+			}
+			for _, args := range [][]string{{"simulate", "-", "--speedup", "1000"}, {"analyze", "-"}, {"check", "-"}} {
+				if r := try(t, dir, string(text), args...); r.out == "" {
+					t.Errorf("%v: status %d\n%s", args, r.status, r.err)
+				}
+			}
+		})
+	}
+}
+
+// A replay of conversations keeps their turns in order, and their blocks.
+func TestReplayOfAFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := foreignTraces(t)["weka"]
+	must(t, dir, "replay", path, "--speedup", "100", "--out", "run")
+	turns := map[string]int{}
+	for _, rec := range recordsOf(t, filepath.Join(dir, "run")) {
+		turns[rec.Request.SessionID]++
+	}
+	if turns["agent"] != 4 || turns["agent/a1"] != 2 || turns["agent/a1#2"] != 2 || turns["other"] != 2 {
+		t.Errorf("turns %v", turns)
+	}
+}
+
+// The public traces go through the verbs.
+func TestPublishedTracesOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, rows := range map[string]int{"AzureLLMInferenceTrace_conv.csv": 19366, "dynamo_pi_request_trace.jsonl.gz": 17, "weka": 6} {
+		path := absolute(t, tracetest.Published(t, name))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if a := analysisOf(t, dir, path); a["requests"] != float64(rows) {
+				t.Errorf("%v requests", a["requests"])
+			}
+			must(t, dir, "check", path)
+			must(t, dir, "fit", path, "-o", "model")
+			must(t, dir, "simulate", path, "--out", "run")
+			if out := must(t, dir, "synth", "--from", path, "-n", "20"); strings.Count(out, "\n") != 20 {
+				t.Errorf("synth\n%s", out)
+			}
+			if got := must(t, dir, "synth", "--from", "model", "-n", "20"); got != must(t, dir, "synth", "--from", path, "-n", "20") {
+				t.Error("the model draws another trace")
+			}
+			if strings.HasPrefix(name, "Azure") {
+				return // its requests share nothing that is known
+			}
+			must(t, dir, "synth", "--method", "tree", "--from", path, "-n", "5", "-o", "tree")
+		})
+	}
+}
+
+func TestFormatsAreNamed(t *testing.T) {
+	t.Parallel()
+	help := must(t, t.TempDir(), "analyze", "--help")
+	for _, f := range foreign.Formats() {
+		if !strings.Contains(help, string(f)) {
+			t.Errorf("the help does not name %s", f)
+		}
+	}
+}
+
+// Traces that are merged share no ids that they were given.
+func TestMergedIDsAreApart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := foreignTraces(t)["vidur.csv"]
+	for _, how := range []string{"unique", "zipf"} {
+		var a struct{ Blocks struct{ Total, Unique int } }
+		write(t, dir, "merged.jsonl", must(t, dir, "convert", "--block-ids", how, path, path))
+		if err := json.Unmarshal([]byte(must(t, dir, "analyze", "--json", "merged.jsonl")), &a); err != nil {
+			t.Fatal(err)
+		}
+		if how == "unique" && (a.Blocks.Total == 0 || a.Blocks.Unique != a.Blocks.Total) {
+			t.Errorf("%s: %+v", how, a.Blocks)
+		}
+	}
+}
+
+// Text whose length a trace only estimates does not spoil a replay.
+func TestReplayOfEstimatedTexts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	row := `{"timestamp": 0, "text_input": "` + strings.Repeat("word ", 400) + `", "output_length": 3}` + "\n"
+	write(t, dir, "t.jsonl", strings.Repeat(row, 20))
+	r := try(t, dir, "", "replay", "t.jsonl", "--max-lag", "1h", "--out", "run")
+	if want := "20 prompts are texts whose ISL the trace only estimates, so the server's count of them is not compared"; r.status != 0 || !strings.Contains(r.out, want) {
+		t.Errorf("status %d\n%s%s", r.status, r.out, r.err)
+	}
+}
+
+// A description takes lengths and arrivals of a trace of any format.
+func TestDescriptionOfAnyFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, path := range foreignTraces(t) {
+		native := filepath.Join(dir, name+".native")
+		must(t, dir, "convert", "--recorded-times", path, "-o", native)
+		draw := func(file string) string {
+			spec := "num_requests: 20\nisl: file:" + file + "\nosl: file:" + file + "\n"
+			if name != "sharegpt.json" {
+				spec += "arrival: {process: replay, file: " + file + "}\n"
+			}
+			return must(t, dir, "synth", "--spec", write(t, dir, "spec.yaml", spec))
+		}
+		if got, want := draw(path), draw(native); got != want {
+			t.Errorf("%s: drawn\n%s\nand of the native trace\n%s", name, got, want)
+		}
+	}
+	bad := write(t, dir, "bad.csv", "arrived_at,num_prefill_tokens,num_decode_tokens\n1,2,3\n1,2,x\n")
+	if r := try(t, dir, "", "synth", "--isl", "file:"+bad, "--osl", "1"); r.status == 0 || !strings.Contains(r.err, `bad.csv:3: num_decode_tokens is not a number: "x"`) {
+		t.Errorf("a bad row: status %d\n%s", r.status, r.err)
+	}
+}

@@ -1,0 +1,84 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+)
+
+// onSmallDisk runs a command that can write no file of more than 8 KiB, which
+// fails as a full disk does.
+func onSmallDisk(dir string, args ...string) (talk string, status int) {
+	cmd := exec.Command("sh", append([]string{"-c", `ulimit -f 16 && exec "$0" "$@"`, os.Args[0]}, args...)...)
+	cmd.Dir, cmd.Env = dir, moontide(dir).Env
+	var text strings.Builder
+	cmd.Stderr = &text
+	cmd.Run() // its exit status tells
+	return text.String(), cmd.ProcessState.ExitCode()
+}
+
+// When the record cannot be written, sending stops and what is lost is counted;
+// on a larger disk the run goes on, and every row is in the record once.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const rows = 200
+	write(t, dir, "t.jsonl", strings.Repeat(`{"timestamp": 0, "input_length": 5, "output_length": 2}`+"\n", rows))
+	endpoint := newMoodyEndpoint(t, func(bool, int) (int, string) { return http.StatusOK, "" })
+	talk, status := onSmallDisk(dir, "replay", "t.jsonl", "--url", endpoint.URL, "--closed", "--max-concurrency", "2", "--out", "run")
+	lost := regexp.MustCompile(`recording row \d+: write \S+: .*: (\d+) requests that ended are not in the record`).FindStringSubmatch(talk)
+	if status != exitFailed || lost == nil {
+		t.Fatalf("exit status %d\n%s", status, talk)
+	}
+	unrecorded, _ := strconv.Atoi(lost[1])
+	folder := filepath.Join(dir, "run")
+	run, recorded := runOfFolder(t, folder), linesOf(t, filepath.Join(folder, replay.RequestsFile))
+	endpoint.mu.Lock()
+	sent := endpoint.asked[false]
+	endpoint.mu.Unlock()
+	if run.Sent != sent || recorded+unrecorded != sent || run.Sent+run.NotSent != rows || run.NotSent == 0 || recorded < 5 || unrecorded == 0 {
+		t.Errorf("%d requests were sent, %d are in the record, %d are said to be lost; %+v", sent, recorded, unrecorded, run)
+	}
+
+	r := try(t, dir, "", "replay", "t.jsonl", "--url", endpoint.URL, "--resume", "run")
+	run, records := runOfFolder(t, folder), recordsOf(t, folder)
+	if !r.measured() || len(records) != rows || run.Sent != rows || !run.Finished() || run.Resumed[0].SentAgain != unrecorded {
+		t.Errorf("exit status %d, %d records, %+v\n%s", r.status, len(records), run, r.err)
+	}
+	if n := linesOf(t, filepath.Join(folder, replay.RequestsFile)); n != rows {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// linesOf counts the whole lines of a file.
+func linesOf(t *testing.T, path string) int {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "\n")
+}
+
+func TestSimulationOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var text strings.Builder
+	for i := range 2000 { // more than wait to be written
+		fmt.Fprintf(&text, `{"timestamp": %d, "input_length": 5, "output_length": 2}`+"\n", i)
+	}
+	write(t, dir, "t.jsonl", text.String())
+	if talk, status := onSmallDisk(dir, "simulate", "t.jsonl", "--out", "run"); status != exitFailed || !strings.HasPrefix(talk, "moontide: recording row ") {
+		t.Errorf("exit status %d\n%s", status, talk)
+	}
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+)
+
+// Garbage of less than is spared has nothing collected. The test is not
+// parallel: others make garbage, too.
+func TestCollectSeldom(t *testing.T) {
+	const piece = 64 << 10
+	collections := func() uint32 {
+		runtime.GC() // the heap's goal is that of what is alive now
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range spareGarbage / 2 / piece {
+			garbage = make([]byte, piece)
+		}
+		runtime.ReadMemStats(&after)
+		return after.NumGC - before.NumGC
+	}
+	often := collections()
+	end := collectSeldom()
+	seldom := collections()
+	end()
+	if often == 0 || seldom > 0 {
+		t.Errorf("collected %d times, and %d times with spare garbage", often, seldom)
+	}
+}
+
+var garbage []byte

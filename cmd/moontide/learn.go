@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/trace"
+	"moontide/trace/foreign"
+)
+
+// fitted is what all that is learned from a trace can tell.
+type fitted interface {
+	BlockSize() trace.BlockSize
+	Irregular() int
+}
+
+// learned fits a model to the trace that is read from in, and says what it found.
+func learned[M fitted](c *cli.Context, std streams, in io.Reader, path string, fit func(reqs trace.Requests, blockSize int) (M, error)) (model M, err error) {
+	r, err := openBegun(c, in, path)
+	if err != nil {
+		return model, err
+	}
+	defer r.Close()
+	model, err = fit(until(c.Context, r.Requests()), blockSizeOf(c, r))
+	reportSkipped(std, path, r)
+	if err != nil {
+		return model, named(inputName(path), err)
+	}
+	if size := model.BlockSize(); size.Tokens > 0 {
+		fmt.Fprintf(std.err, "moontide: block size: %s\n", size)
+	}
+	if k := model.Irregular(); k > 0 {
+		fmt.Fprintf(std.err, "moontide: rows whose ids do not cover their prompt exactly: %d\n", k)
+	}
+	return model, nil
+}
+
+// openBegun opens the trace at path whose beginning in has been looked at. What
+// can be opened again is: a folder has no beginning, and some formats are read
+// more than once.
+func openBegun(c *cli.Context, in io.Reader, path string) (*foreign.Reader, error) {
+	opts, err := formatOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); path != "-" && err == nil && (info.IsDir() || info.Mode().IsRegular()) {
+		return foreign.Open(path, opts)
+	}
+	return foreign.NewReader(in, inputName(path), opts)
+}
+
+// openInput opens what is at path, - being standard input, so that its
+// beginning can be looked at. That of a folder is empty.
+func openInput(std streams, path string) (in *bufio.Reader, closeInput func() error, err error) {
+	if path == "-" {
+		return bufio.NewReaderSize(std.in, 256<<10), func() error { return nil }, nil
+	}
+	if isFolder(path) {
+		return bufio.NewReader(bytes.NewReader(nil)), func() error { return nil }, nil
+	}
+	f, err := trace.OpenFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return bufio.NewReaderSize(f, 256<<10), f.Close, nil
+}
+
+// inputName is how errors call what is at path.
+func inputName(path string) string {
+	if path == "-" {
+		return traceName(path)
+	}
+	return path
+}
+
+// isModel reports whether a model's file begins here; it is not read.
+func isModel(in *bufio.Reader) bool {
+	head, _ := in.Peek(64)
+	return bytes.Contains(head, []byte(`"moontide_model"`))
+}

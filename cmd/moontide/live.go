@@ -1,0 +1,220 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"moontide/analyze/serving"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// liveStats is what the live view knows of a run besides its [replay.Status].
+// Arrivals are known before the run, tokens are counted as they come, records
+// come from the goroutine that records, and the view looks from another one.
+type liveStats struct {
+	arrivals arrivals     // of the rows that arrive by the clock
+	chunks   atomic.Int64 // token chunks that arrived
+
+	mu              sync.Mutex
+	ttft, itl, e2el recent
+	lag, allTTFT    spread // of the whole run
+	errors          map[replay.Class]int
+	ended           struct{ chunks, tokens int } // of what ended well
+}
+
+// expect takes a row of the trace, before the run.
+func (l *liveStats) expect(r trace.Request) {
+	if r.Timestamp.Set {
+		l.arrivals.add(time.Duration(r.Timestamp.Value * float64(time.Millisecond)))
+	}
+}
+
+// token takes a token chunk as it arrives.
+func (l *liveStats) token(int, []byte) { l.chunks.Add(1) }
+
+// see takes a record as its request ends.
+func (l *liveStats) see(rec replay.Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if lag := rec.ClientLag(); lag.Set {
+		l.lag.add(lag.Value)
+	}
+	if rec.Class != replay.OK {
+		if l.errors == nil {
+			l.errors = map[replay.Class]int{}
+		}
+		l.errors[rec.Class]++
+		return
+	}
+	l.ended.chunks += rec.Chunks
+	l.ended.tokens += rec.Counts.Output.Value
+	if !rec.Sent.Set || !rec.First.Set || !rec.Last.Set {
+		return
+	}
+	ttft := rec.First.Value - rec.Sent.Value
+	l.allTTFT.add(ttft)
+	l.ttft.add(rec.Done, ttft)
+	l.e2el.add(rec.Done, rec.Last.Value-rec.Sent.Value)
+	for _, gap := range rec.Gaps {
+		l.itl.add(rec.Done, gap)
+	}
+}
+
+// liveState is all that the live view shows, at one instant.
+type liveState struct {
+	title   string
+	elapsed time.Duration // since the run's start
+	span    time.Duration // from the trace's first arrival to its last
+	rows    int           // of the trace
+	timed   int           // of these, the ones that arrive by the clock and not after a turn
+	due     int           // of these, the ones that have arrived
+	closed  bool          // a closed loop: nothing arrives by the clock
+	status  replay.Status
+	tokens  float64    // output tokens that arrived, about
+	rates   progressed // a second, over the last seconds
+	ttft    quantiles
+	itl     quantiles
+	e2el    quantiles
+	lag     time.Duration // at p99, of the run so far
+	limit   time.Duration // above which it is INVALID
+	verdict serving.Level
+	known   bool // something was sent, of which there is a lag
+	errors  map[replay.Class]int
+}
+
+// quantiles are the 50th, 90th and 99th percentile of n durations.
+type quantiles struct {
+	n             int
+	p50, p90, p99 time.Duration
+}
+
+func quantilesOf(s *spread) quantiles {
+	return quantiles{s.n, s.quantile(0.5), s.quantile(0.9), s.quantile(0.99)}
+}
+
+// state is what is to be shown at an instant of a run.
+func (l *liveStats) state(elapsed time.Duration, thresholds replay.Thresholds) liveState {
+	s := liveState{elapsed: elapsed, timed: l.arrivals.rows, due: l.arrivals.by(elapsed)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.ttft, s.itl, s.e2el = quantilesOf(l.ttft.until(elapsed)), quantilesOf(l.itl.until(elapsed)), quantilesOf(l.e2el.until(elapsed))
+	s.errors = maps.Clone(l.errors)
+	if s.known = l.lag.n > 0; s.known {
+		s.lag = l.lag.quantile(0.99)
+		s.verdict, s.limit = serving.LatenessSoFar(s.lag, l.allTTFT.quantile(0.5), thresholds)
+	}
+	// Most servers send a token in each chunk; the others say at an answer's
+	// end how many there were.
+	s.tokens = float64(l.chunks.Load())
+	if l.ended.chunks > 0 && l.ended.tokens > 0 {
+		s.tokens *= float64(l.ended.tokens) / float64(l.ended.chunks)
+	}
+	return s
+}
+
+// frame is the state in lines that are no wider than a terminal.
+func (s *liveState) frame(width int) []string {
+	lines := []string{
+		s.title,
+		s.progress(width),
+		fmt.Sprintf("requests  %d of %d sent, %d in flight, %d done, %d failed",
+			s.status.Sent, s.rows, s.status.InFlight, s.status.Done-s.status.Failed, s.status.Failed),
+		s.paces(),
+		fmt.Sprintf("last %-7v%10s%10s%10s", liveWindow, "p50", "p90", "p99"),
+		latencyLine("TTFT, ms", s.ttft), latencyLine("ITL, ms", s.itl), latencyLine("E2EL, ms", s.e2el),
+		s.judged(),
+	}
+	if len(s.errors) > 0 {
+		var classes []string
+		for _, class := range slices.Sorted(maps.Keys(s.errors)) {
+			classes = append(classes, fmt.Sprintf("%s %d", class, s.errors[class]))
+		}
+		lines = append(lines, "errors    "+strings.Join(classes, ", "))
+	}
+	for i, line := range lines {
+		lines[i] = cutTo(harmless(line), width)
+	}
+	return lines
+}
+
+// progress is how far the run is: against the clock of the trace while that
+// goes on, by its requests before and after.
+func (s *liveState) progress(width int) string {
+	share, text := float64(s.status.Done)/float64(max(s.rows, 1)), clock(s.elapsed)
+	switch {
+	case s.closed || s.span == 0:
+	case s.elapsed <= s.span:
+		share = float64(s.elapsed) / float64(s.span)
+		text = fmt.Sprintf("%s of %s of the trace", clock(s.elapsed), clock(s.span))
+	default:
+		text = fmt.Sprintf("%s, last arrival %s ago", clock(s.elapsed), clock(s.elapsed-s.span))
+	}
+	const least, most = 10, 40
+	bar := min(width-len(text)-len("100 %     [] "), most)
+	if bar < least {
+		return fmt.Sprintf("%3.0f %%     %s", 100*share, text)
+	}
+	full := int(share * float64(bar))
+	return fmt.Sprintf("%3.0f %%     [%s%s] %s", 100*share, strings.Repeat("#", full), strings.Repeat(".", bar-full), text)
+}
+
+// paces are the rates, and how far the sending is behind the arrivals.
+func (s *liveState) paces() string {
+	line := fmt.Sprintf("rates     %.1f req/s sent, %.1f done, %.0f output tok/s", s.rates.sent, s.rates.done, s.rates.tokens)
+	if s.closed || s.timed == 0 {
+		return line
+	}
+	line = fmt.Sprintf("rates     %.1f req/s offered, %.1f sent, %.1f done, %.0f output tok/s", s.rates.due, s.rates.sent, s.rates.done, s.rates.tokens)
+	if behind := s.due - s.status.Sent; behind > 0 {
+		line += fmt.Sprintf("; %d wait", behind)
+	}
+	return line
+}
+
+// judged is the client's own lateness and what it means.
+func (s *liveState) judged() string {
+	if !s.known {
+		return "verdict   nothing has ended yet"
+	}
+	return fmt.Sprintf("verdict   %s so far: client lag at p99 is %s ms, INVALID above %s ms", s.verdict, millis(s.lag), millis(s.limit))
+}
+
+func latencyLine(name string, q quantiles) string {
+	if q.n == 0 {
+		return fmt.Sprintf("%-12s%10s%10s%10s", name, "-", "-", "-")
+	}
+	return fmt.Sprintf("%-12s%10s%10s%10s", name, millis(q.p50), millis(q.p90), millis(q.p99))
+}
+
+// millis is a duration in milliseconds, as exactly as it is known.
+func millis(d time.Duration) string {
+	ms := float64(d) / float64(time.Millisecond)
+	if ms < 100 {
+		return fmt.Sprintf("%.2f", ms)
+	}
+	return fmt.Sprintf("%.0f", ms)
+}
+
+// clock is a duration as clocks show it.
+func clock(d time.Duration) string {
+	seconds := int(d / time.Second)
+	if seconds < 3600 {
+		return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
+}
+
+// cutTo cuts a line to a width.
+func cutTo(line string, width int) string {
+	if utf8.RuneCountInString(line) <= width {
+		return line
+	}
+	return string([]rune(line)[:max(width, 0)])
+}

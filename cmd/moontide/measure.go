@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+
+	"moontide/analyze/serving"
+	"moontide/replay"
+)
+
+// recording is the folder of a run, or those of the machines that drove one test.
+type recording []string
+
+// opened is a recording that is being read.
+type opened struct {
+	serving.Part
+	dirs    recording
+	folders []*replay.Recorded
+}
+
+func (dirs recording) open() (*opened, error) {
+	o := &opened{dirs: dirs}
+	var parts []serving.Part
+	for _, dir := range dirs {
+		folder, err := replay.OpenFolder(dir)
+		if err != nil {
+			o.Close()
+			return nil, err
+		}
+		o.folders = append(o.folders, folder)
+		parts = append(parts, serving.Part{Run: folder.Run, Records: inFolder(dir, len(dirs), folder.Records()), Samples: replay.Samples(dir)})
+	}
+	o.Part = serving.Merge(parts)
+	return o, nil
+}
+
+// inFolder says of an error which of several folders it is of.
+func inFolder(dir string, folders int, records iter.Seq2[replay.Record, error]) iter.Seq2[replay.Record, error] {
+	if folders == 1 {
+		return records
+	}
+	return func(yield func(replay.Record, error) bool) {
+		for rec, err := range records {
+			if err != nil {
+				err = fmt.Errorf("%s: %w", dir, err)
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// gaps are those that the folders' records do not have.
+func (o *opened) gaps() (counts []replay.GapCount) {
+	for _, folder := range o.folders {
+		counts = append(counts, folder.Gaps...)
+	}
+	return counts
+}
+
+func (o *opened) Close() error {
+	var failed error
+	for _, folder := range o.folders {
+		failed = errors.Join(failed, folder.Close())
+	}
+	return failed
+}
+
+// reportDamaged says which lines could not be read.
+func (o *opened) reportDamaged(std streams) {
+	for i, folder := range o.folders {
+		reportDamaged(std, o.dirs[i], folder)
+	}
+}
+
+// measure computes the metrics of the run in a folder, after change has had its
+// say in how; each keeps the predictions of all requests.
+func measure(std streams, dir string, change func(*replay.Run), each bool) (replay.Run, *serving.Result, error) {
+	return recording{dir}.measure(std, change, func(opts *serving.Options) { opts.EachPrediction = each })
+}
+
+// measure computes the metrics of a recording, after change and ask have had
+// their say in how.
+func (dirs recording) measure(std streams, change func(*replay.Run), ask func(*serving.Options)) (replay.Run, *serving.Result, error) {
+	o, opts, err := dirs.openToMeasure(change)
+	if err != nil {
+		return replay.Run{}, nil, err
+	}
+	defer o.Close()
+	ask(&opts)
+	result, err := serving.Compute(o.Records, opts)
+	o.reportDamaged(std)
+	return o.Run, result, err
+}
+
+// openRun opens the run in a folder to be measured as it says, after change has
+// had its say.
+func openRun(dir string, change func(*replay.Run)) (*replay.Recorded, serving.Options, error) {
+	o, opts, err := recording{dir}.openToMeasure(change)
+	if err != nil {
+		return nil, opts, err
+	}
+	o.folders[0].Run = o.Run
+	return o.folders[0], opts, nil
+}
+
+func (dirs recording) openToMeasure(change func(*replay.Run)) (*opened, serving.Options, error) {
+	o, err := dirs.open()
+	if err != nil {
+		return nil, serving.Options{}, err
+	}
+	run := &o.Run
+	change(run)
+	window, err := dirs.cutWindow(run)
+	if err != nil {
+		o.Close()
+		return nil, serving.Options{}, err
+	}
+	observed, err := serving.Observe(o.Samples, window)
+	if err != nil {
+		o.Close()
+		return nil, serving.Options{}, err
+	}
+	return o, serving.Options{
+		BlockSize: run.Trace.BlockSize, Virtual: run.Target.Virtual, CountedISL: run.Target.CountedISL, TemplateTokens: run.Target.TemplateTokens,
+		ReadDelay: run.ReadDelay, Merges: run.Merges, Gaps: o.gaps(), Observed: observed,
+		Window: window, Thresholds: run.Thresholds,
+	}, nil
+}
+
+// reportDamaged says which lines of a run's record could not be read.
+func reportDamaged(std streams, dir string, recorded *replay.Recorded) {
+	if n, reasons := recorded.Damaged(); n > 0 {
+		fmt.Fprintf(std.err, "moontide: %s: lines that could not be read: %d, the first: %v\n", filepath.Join(dir, replay.RequestsFile), n, reasons[0])
+	}
+}
+
+// cutWindow finds the window of a run, for which its records have to be read
+// once more. One that leaves nothing is given up: what was measured is shown
+// whatever went wrong.
+func (dirs recording) cutWindow(run *replay.Run) (serving.Span, error) {
+	if run.Window == (replay.Window{}) {
+		return serving.Span{}, nil
+	}
+	if run.NoChunkTimes {
+		run.Notes = append(run.Notes, "no window can be cut without the times of token chunks, so all of it is measured")
+		return serving.Span{}, nil
+	}
+	again, err := dirs.open()
+	if err != nil {
+		return serving.Span{}, err
+	}
+	defer again.Close()
+	extent, err := serving.Extent(again.Records)
+	if err != nil {
+		return serving.Span{}, err
+	}
+	window, err := serving.Cut(extent, run.Window)
+	if err != nil {
+		run.Notes = append(run.Notes, fmt.Sprintf("%v, so all of it is measured", err))
+	}
+	return window, nil
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+	"moontide/replay/prompt/tokenizer"
+)
+
+// tokenizerFile writes a tokenizer.json in which the words of the usual list,
+// less some, are one token each, and most others several.
+func tokenizerFile(t *testing.T, dir string, without ...string) string {
+	t.Helper()
+	list, err := os.ReadFile(root + "/replay/prompt/words.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vocab := map[string]int{}
+	add := func(text string) { vocab[text] = len(vocab) }
+	next := rune(256)
+	for b := rune(0); b < 256; b++ { // as a vocabulary writes bytes
+		if '!' <= b && b <= '~' || 0xA1 <= b && b != 0xAD {
+			add(string(b))
+			continue
+		}
+		add(string(next))
+		next++
+	}
+	var merges []string
+	for c := 'a'; c <= 'z'; c++ {
+		merges = append(merges, "Ġ "+string(c))
+		add("Ġ" + string(c))
+	}
+	for word := range strings.FieldsSeq(string(list) + " zzz zzzz") {
+		if !slices.Contains(without, word) {
+			add(word)
+			add("Ġ" + word)
+		}
+	}
+	text, err := json.Marshal(map[string]any{
+		"pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+		"model":         map[string]any{"type": "BPE", "ignore_merges": true, "vocab": vocab, "merges": merges},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write(t, dir, "tokenizer.json", string(text))
+}
+
+// counter is an endpoint that counts prompts as a model does: by its tokenizer,
+// with so many tokens of a chat template.
+type counter struct {
+	*httptest.Server
+	tokenizer *tokenizer.Tokenizer
+	template  int
+}
+
+func newCounter(t *testing.T, file string, template int) *counter {
+	tok, err := tokenizer.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &counter{tokenizer: tok, template: template}
+	c.Server = httptest.NewServer(http.HandlerFunc(c.answer))
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (c *counter) answer(out http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		fmt.Fprint(out, `{"data": [{"id": "m"}]}`)
+		return
+	}
+	var body struct {
+		Prompt   any
+		Messages []struct{ Content string }
+	}
+	text, _ := io.ReadAll(r.Body)
+	json.Unmarshal(text, &body)
+	n := 0
+	switch p := body.Prompt.(type) {
+	case []any:
+		n = len(p)
+	case string:
+		ids, _ := c.tokenizer.Append(nil, p)
+		n = len(ids)
+	default:
+		ids, _ := c.tokenizer.Append(nil, body.Messages[0].Content)
+		n = len(ids) + c.template
+	}
+	out.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(out, `data: {"choices": [{"text": " a", "finish_reason": "length"}], "usage": {"prompt_tokens": %d, "completion_tokens": 2}}`+"\n\ndata: [DONE]\n\n", n)
+}
+
+func sharingRows() string {
+	var text strings.Builder
+	for i := range 24 {
+		fmt.Fprintf(&text, `{"timestamp": %d, "input_length": %d, "output_length": 2, "hash_ids": [%d, %d]}`+"\n", i, 17+i%15, i%3, 10+i)
+	}
+	return text.String()
+}
+
+const somebook = "the boy's visit (undertow, \"plant\") was 1984 \\ name falls later gray park moonrise\n\n"
+
+// Whatever prompts are made of, the endpoint counts what the trace says, and
+// the run says what they were made of.
+func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", sharingRows())
+	file := tokenizerFile(t, dir, "plant", "name")
+	write(t, mkdir(t, dir, "books"), "a.txt", strings.Repeat(somebook, 300))
+	conversation, _ := json.Marshal(map[string]any{"conversations": []any{map[string]string{"from": "human", "value": strings.Repeat(somebook, 300)}}})
+	write(t, dir, "sharegpt.json", "["+string(conversation)+"]")
+	endpoint := newCounter(t, file, 7)
+	digests := map[string]string{}
+	for name, tc := range map[string]struct {
+		flags    string
+		template int // what the endpoint adds, as run.json has it
+		extra    int // what it counts more than the trace says
+		target   func(replay.Target) bool
+		note     string
+	}{
+		"ids":     {"", 0, 0, func(to replay.Target) bool { return to.TokenRange == "1000:30000" && to.Prompt == "tokens" }, ""},
+		"few ids": {"--token-range 500:900", 0, 0, func(to replay.Target) bool { return to.TokenRange == "500:900" }, ""},
+		"words":   {"--prompt words", 0, -1, func(to replay.Target) bool { return to.Tokenizer == replay.File{} }, "PROMPTS DO NOT HAVE THE LENGTHS OF THE TRACE"},
+		"our words": {"--prompt words --tokenizer tokenizer.json", 0, 0, func(to replay.Target) bool {
+			return to.Tokenizer.Name == "tokenizer.json" && len(to.Tokenizer.SHA256) == 64
+		}, "2 of the usual words are not one token each"},
+		"books": {"--dataset books --tokenizer tokenizer.json", 0, 0, func(to replay.Target) bool {
+			return to.Dataset.Name == "books" && len(to.Dataset.SHA256) == 64 && to.Prompt == "words"
+		}, "of its words were left out"},
+		"sharegpt":   {"--dataset sharegpt.json --tokenizer tokenizer.json --seed 1", 0, 0, func(to replay.Target) bool { return to.Dataset.Name == "sharegpt.json" }, "of its words were left out"},
+		"chat":       {"--dataset books --tokenizer tokenizer.json --endpoint chat", 7, 7, func(to replay.Target) bool { return !to.ExactISL }, "adds 7 tokens to each prompt"},
+		"exact chat": {"--endpoint chat --tokenizer tokenizer.json --exact-isl", 7, 0, func(to replay.Target) bool { return to.ExactISL && to.CountedISL(9) == 9 && to.CountedISL(3) == 3 }, "prompts are shorter by as many"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := "run-" + strings.ReplaceAll(name, " ", "-")
+			r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--url", endpoint.URL, "--block-size", "16", "--out", run}, strings.Fields(tc.flags)...)...)
+			if !r.measured() || !strings.Contains(r.err, tc.note) {
+				t.Fatalf("exit status %d, want a note %q\n%s", r.status, tc.note, r.err)
+			}
+			recorded, err := replay.OpenFolder(filepath.Join(dir, run))
+			if err != nil {
+				t.Fatal(err)
+			}
+			recorded.Close()
+			target := recorded.Run.Target
+			if !tc.target(target) || target.TemplateTokens != tc.template || !target.MinTokens || !strings.Contains(target.Body, `"ignore_eos":true`) {
+				t.Errorf("target %+v", target)
+			}
+			digests[recorded.Run.Prompts] = name
+			for _, rec := range recordsOf(t, filepath.Join(dir, run)) {
+				got := rec.Counts.Input.Value
+				if tc.extra >= 0 && (got != rec.InputLength+tc.extra || got != target.CountedISL(rec.InputLength)) {
+					t.Errorf("%d tokens are counted of %d", got, rec.InputLength)
+				}
+			}
+		})
+	}
+	if len(digests) != 8 {
+		t.Errorf("prompts are equal: %v", digests)
+	}
+}
+
+func TestPromptMisuse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", sharingRows())
+	tokenizerFile(t, dir)
+	write(t, dir, "few.txt", somebook)
+	write(t, dir, "none.json", `[{"id": 1}]`)
+	write(t, dir, "llama2.json", `{"model": {"type": "BPE", "byte_fallback": true, "vocab": {}, "merges": []}}`)
+	for name, tc := range map[string]struct {
+		flags  string
+		status int
+		want   string
+	}{
+		"range of one":         {"--token-range 5", 2, `--token-range is not LO:HI, token ids from 1 to 4294967295: "5"`},
+		"range of letters":     {"--token-range a:b", 2, `"a:b"`},
+		"range from 0":         {"--token-range 0:5000", 2, `"0:5000"`},
+		"negative range":       {"--token-range=-5:5000", 2, `"-5:5000"`},
+		"large range":          {"--token-range 1:4294967296", 2, `"1:4294967296"`},
+		"narrow range":         {"--token-range 1000:1255", 2, "token ids [1000, 1255) are fewer than 256"},
+		"reversed range":       {"--token-range 5000:4000", 2, "[5000, 4000)"},
+		"range of words":       {"--token-range 1000:5000 --prompt words", 2, "--token-range is for token ids"},
+		"range in chat":        {"--token-range 1000:5000 --endpoint chat", 2, "--token-range is for token ids"},
+		"tokenizer for ids":    {"--tokenizer tokenizer.json", 2, "add --prompt words or --dataset"},
+		"empty tokenizer":      {"--tokenizer= --endpoint chat", 2, "--tokenizer is empty"},
+		"dataset alone":        {"--dataset few.txt", 2, "--dataset needs --tokenizer"},
+		"dataset as ids":       {"--dataset few.txt --tokenizer tokenizer.json --prompt tokens", 2, "leave --prompt out"},
+		"no tokenizer":         {"--tokenizer none.txt --endpoint chat", 1, "none.txt"},
+		"no tokenizer.json":    {"--tokenizer t.jsonl --endpoint chat", 1, "t.jsonl"},
+		"SentencePiece":        {"--tokenizer llama2.json --endpoint chat", 1, "SentencePiece"},
+		"no dataset":           {"--tokenizer tokenizer.json --dataset nothing", 1, "nothing"},
+		"little dataset":       {"--tokenizer tokenizer.json --dataset few.txt", 1, "1000 are the least"},
+		"dataset without text": {"--tokenizer tokenizer.json --dataset none.json", 1, "none.json has no text"},
+		"hot":                  {"--temperature 2.5", 2, "temperature is not from 0 to 2: 2.5"},
+		"top-p":                {"--top-p 0", 2, "top-p is not above 0 and at most 1: 0"},
+		"twice":                {"--temperature 1 --extra-body {\"temperature\":0}", 2, "given by itself, too"},
+		"idle timeout":         {"--idle-timeout -1s", 2, "--idle-timeout is not a positive time: -1s"},
+		"no idle timeout":      {"--idle-timeout 0s", 2, "--idle-timeout is not a positive time: 0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--out", "run"}, strings.Fields(tc.flags)...)...)
+			if r.status != tc.status || !strings.Contains(r.err, tc.want) {
+				t.Errorf("exit status %d, want %d and %q\n%s", r.status, tc.status, tc.want, r.err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "run")); err == nil {
+				t.Error("it left a folder")
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+)
+
+// A report has the runs in every form that is asked for, and misuse is refused.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		must(t, dir, "simulate", sample(t), "--out", name)
+	}
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"a", "--goodput", "ttft:100000", "--metrics", "ttft,ttst", "--percentiles", "1,99.9"}, []string{"Request goodput (req/s): ", "P99.9 TTST (ms): ", " 100.00 %  100 of 100"}},
+		{[]string{"a", "slow=b"}, []string{"Run: a\n", "Run: slow\n"}},
+		{[]string{"a", "b", "--merge"}, []string{"Successful requests:                     200\n", "Note: merged from 2 runs"}},
+		{[]string{"a", "slow=b", "--csv"}, []string{"run,verdict,completed", "\nslow,VALID,100,0,"}},
+		{[]string{"a", "slow=b", "--markdown"}, []string{"| Metric | a | slow |", "| Successful requests | 100 | 100 |"}},
+		{[]string{"a", "b", "--format", "bench"}, []string{"\nBenchmarkServing/trace="}},
+		{[]string{"a", "--format", "vllm"}, []string{"Mean ITL (ms): ", "Verdict: VALID"}},
+		{[]string{"a", "--format", "aiperf"}, []string{`"time_to_first_token":{"value":`, `"benchmark_phase":"profiling"`}},
+		{[]string{"a", "--over-time", "-"}, []string{"from_s,to_s,due,"}},
+		{[]string{"a", "b", "--html", "-"}, []string{"<!DOCTYPE html>", "<h2>b: Configuration</h2>"}},
+		{[]string{"a", "b", "--png", "-"}, []string{"\x89PNG"}},
+	} {
+		out := must(t, dir, append([]string{"report"}, test.args...)...)
+		for _, want := range test.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v: no %q in\n%.2000s", test.args, want, out)
+			}
+		}
+	}
+	for args, want := range map[string]string{
+		"":                             "name a run's folder",
+		"a --json --csv":               "--json and --csv",
+		"a --format pdf":               `no format "pdf"`,
+		"a --metrics ttfb":             `no metric "ttfb"`,
+		"a --percentiles 101":          "no percentile",
+		"a --goodput ttft":             "no objective",
+		"a a --merge":                  "a is given twice",
+		"a --html x --png x":           "the same file",
+		"a --json --png -":             "room for one",
+		"a b --cache-misses x":         "shows one run",
+		"a --format aiperf --png a.pn": "one at a time",
+	} {
+		if r := try(t, dir, "", append([]string{"report"}, strings.Fields(args)...)...); r.status != exitMisused || !strings.Contains(r.err, want) {
+			t.Errorf("%q: exit status %d, %s, want %s", args, r.status, r.err, want)
+		}
+	}
+	if r := try(t, dir, "", "report", "nowhere"); r.status != exitFailed || !strings.Contains(r.err, "not a run's folder") {
+		t.Errorf("exit status %d, %s", r.status, r.err)
+	}
+}
+
+// A line that a kill cut is left out, and counted.
+func TestReportOfACutRecord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, dir, "simulate", sample(t), "--out", "run")
+	path := filepath.Join(dir, "run", replay.RequestsFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text[:len(text)-40], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := try(t, dir, "", "report", "run", "--json")
+	var summary struct{ Completed int }
+	if err := json.Unmarshal([]byte(r.out), &summary); err != nil || summary.Completed != 99 || !strings.Contains(r.err, "lines that could not be read: 1, the first: ") {
+		t.Errorf("%v, %d completed, %s", err, summary.Completed, r.err)
+	}
+}
+
+// A record without chunk times says so, and ITL is known none the less.
+func TestNoChunkTimes(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	out := must(t, dir, "replay", "t.jsonl", "--url", url, "--no-chunk-times", "--out", "run")
+	if !strings.Contains(out, "Counted: ITL is of a histogram to 0.4 %, with 10 of 10 gaps") || !strings.Contains(out, "Median ITL (ms):  ") {
+		t.Errorf("got\n%s", out)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "run", replay.RequestsFile)); err != nil || strings.Contains(string(text), "chunk_ms") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if again := must(t, dir, "report", "run", "--warmup-time", "1ms"); !strings.Contains(again, "no window can be cut") {
+		t.Errorf("got\n%s", again)
+	}
+	if r := try(t, dir, "", "replay", "t.jsonl", "--url", url, "--no-chunk-times", "--warmup-time", "1s"); r.status != exitMisused {
+		t.Errorf("with a window: exit status %d\n%s", r.status, r.err)
+	}
+}

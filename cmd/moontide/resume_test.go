@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay"
+)
+
+// A run is killed while requests are in flight: what ended is in the record,
+// what was sent is known, and --resume sends the rest, each row once.
+func TestKilledRunGoesOn(t *testing.T) {
+	t.Parallel()
+	s, dir := newSlowEndpoint(t), t.TempDir()
+	cmd, _, _ := s.start(t, dir)
+	for range 3 {
+		s.release <- struct{}{}
+	}
+	folder := filepath.Join(dir, "run")
+	awaitRecords(t, folder, 3)
+	if r := try(t, dir, "", "replay", "t.jsonl", "--resume", "run"); r.status != exitFailed || !strings.Contains(r.err, "the run is still going") {
+		t.Errorf("while it lasts: exit status %d: %s", r.status, r.err)
+	}
+	for range 2 { // two more in flight
+		<-s.got
+	}
+	endChild(cmd)
+	text, err := os.ReadFile(filepath.Join(folder, replay.SentFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := bytes.Count(text, []byte("\n"))
+	report := must(t, dir, "report", "run")
+	if want := fmt.Sprintf("%d of 500 rows were sent; those that are not in the record were in flight.\n", sent); !strings.Contains(report, want) || sent < 5 {
+		t.Errorf("no %q in\n%s", want, report)
+	}
+
+	close(s.release)
+	go func() {
+		for range s.got {
+		}
+	}()
+	out := try(t, dir, "", "replay", "t.jsonl", "--resume", "run", "--duration", "3s")
+	if out.status != exitMisused || !strings.Contains(out.err, "the run was made with other flags: --duration was not given") {
+		t.Errorf("other flags: exit status %d: %s", out.status, out.err)
+	}
+	going := moontide(dir, "replay", "t.jsonl", "--resume", "run", "--url", s.URL)
+	var talk bytes.Buffer
+	going.Stderr = &talk
+	if err := going.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endChild(going) })
+	awaitRecords(t, folder, sent+3)
+	interrupt(t, going)
+	going.Wait()
+
+	run, records := runOfFolder(t, folder), recordsOf(t, folder)
+	if run.Sent != len(records) || run.Sent+run.NotSent != 500 || !run.Stopped || run.Prompts != "" || len(run.Resumed) != 1 {
+		t.Fatalf("%d records, %+v\n%s", len(records), run, talk.String())
+	}
+	r := run.Resumed[0]
+	if r.RowsDone != 3 || r.SentAgain != sent-3 || !run.Started.Before(r.At) {
+		t.Errorf("%+v, %d were sent", r, sent)
+	}
+	clock := time.Duration(r.ClockMS * float64(time.Millisecond))
+	last := 0
+	for row, rec := range records {
+		last = max(last, row)
+		if rec.Class != replay.OK || (row >= 3) != (rec.Due >= clock) {
+			t.Errorf("row %d: %v, due %v, the clock went on at %v", row, rec.Class, rec.Due, clock)
+		}
+		// The first row behind the record was due at once, the others 100 ms apart.
+		if want := clock + time.Duration(row-3)*100*time.Millisecond; row >= 3 && rec.Due != want {
+			t.Errorf("row %d is due at %v, want %v", row, rec.Due, want)
+		}
+	}
+	if last != len(records)-1 {
+		t.Errorf("%d records up to row %d", len(records), last)
+	}
+	if _, err := os.Stat(filepath.Join(folder, replay.SentFile)); err != nil {
+		t.Errorf("a run that may be resumed forgets what was sent: %v", err)
+	}
+}
+
+func awaitRecords(t *testing.T, folder string, n int) {
+	t.Helper()
+	for {
+		text, _ := os.ReadFile(filepath.Join(folder, replay.RequestsFile))
+		if bytes.Count(text, []byte("\n")) >= n {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the records never came")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// A run that stopped because too much failed goes on to the trace's end, with
+// the flags that it had; what needs no second part has none.
+func TestStoppedRunGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", rowsOfSessions())
+	write(t, dir, "other.jsonl", rowsOfSessions()+"\n")
+	endpoint := newMoodyEndpoint(t, func(probe bool, n int) (int, string) {
+		if !probe && n == 4 {
+			return http.StatusInternalServerError, ""
+		}
+		return http.StatusOK, ""
+	})
+	replayWith := func(args ...string) result {
+		return try(t, dir, "", append([]string{"replay"}, args...)...)
+	}
+	replayWith("t.jsonl", "--url", endpoint.URL, "--header", "X-Key: hush", "--abort-after-errors", "1", "--max-concurrency", "1", "--speed", "0.5", "--out", "run")
+	before := runOfFolder(t, dir+"/run")
+	if before.Sent >= 12 || !before.Stopped {
+		t.Fatalf("%+v", before)
+	}
+	for want, args := range map[string][]string{
+		"give --header again":          {"t.jsonl"},
+		"--speedup was 0.5":            {"t.jsonl", "--header", "X-Key: hush", "--speedup", "3"},
+		"--salt was not given":         {"t.jsonl", "--header", "X-Key: hush", "--salt", "x"},
+		"it is another trace":          {"other.jsonl", "--header", "X-Key: hush"},
+		"--resume goes on in the fold": {"t.jsonl", "--out", "x"},
+	} {
+		if r := replayWith(append(args, "--resume", "run")...); r.status == exitDone || !strings.Contains(r.err, want) || r.out != "" {
+			t.Errorf("%v: exit status %d: %s", args, r.status, r.err)
+		}
+	}
+	if r := replayWith("t.jsonl", "--resume", "nowhere"); r.status != exitFailed || !strings.Contains(r.err, "--resume nowhere: not a run's folder") {
+		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
+	if after := runOfFolder(t, dir+"/run"); fmt.Sprint(before) != fmt.Sprint(after) {
+		t.Errorf("what was refused changed run.json: %+v", after)
+	}
+
+	r := replayWith("t.jsonl", "--resume", "run", "--header", "X-Key: hush")
+	run, records := runOfFolder(t, dir+"/run"), recordsOf(t, dir+"/run")
+	if _, err := os.Stat(filepath.Join(dir, "run", replay.SentFile)); err == nil {
+		t.Error("the run ended and keeps the list of what was sent")
+	}
+	if !r.measured() || run.Stopped || run.Failure != "" || run.Sent != len(records) || run.Skipped != run.NotSent || run.Sent+run.Skipped != 12 || run.Skipped == 0 {
+		t.Errorf("exit status %d, %d records, %+v\n%s%s", r.status, len(records), run, r.out, r.err)
+	}
+	if !strings.Contains(r.out, "it was resumed: ") || run.Limits != before.Limits || fmt.Sprint(run.Flags) != fmt.Sprint(before.Flags) || !run.Started.Equal(before.Started) {
+		t.Errorf("%+v\n%s", run, r.out)
+	}
+	if again := must(t, dir, "report", "run"); !strings.HasPrefix(r.out, again) {
+		t.Errorf("report prints\n%s\nand the run\n%s", again, r.out)
+	}
+	if r := replayWith("t.jsonl", "--resume", "run"); r.status != exitFailed || !strings.Contains(r.err, "the run went to its end") {
+		t.Errorf("a run that is over: exit status %d: %s", r.status, r.err)
+	}
+	must(t, dir, "simulate", "t.jsonl", "--out", "simulated")
+	if r := replayWith("t.jsonl", "--resume", "simulated"); r.status != exitFailed || !strings.Contains(r.err, "it is a simulation") {
+		t.Errorf("a simulation: exit status %d: %s", r.status, r.err)
+	}
+	var summary map[string]any
+	if text, err := os.ReadFile(dir + "/run/summary.json"); err != nil || json.Unmarshal(text, &summary) != nil {
+		t.Errorf("summary.json: %v", err)
+	}
+}
+
+// What keeps a run from being made is said before the endpoint hears of it: a
+// warm-up would spoil the figures of whoever measures it meanwhile.
+func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", rowsOfSessions())
+	endpoint := newMoodyEndpoint(t, func(probe bool, n int) (int, string) {
+		if !probe && n == 4 {
+			return http.StatusInternalServerError, ""
+		}
+		return http.StatusOK, ""
+	})
+	try(t, dir, "", "replay", "t.jsonl", "--url", endpoint.URL, "--abort-after-errors", "1", "--max-concurrency", "1", "--warmup-requests", "2", "--out", "run")
+	if err := os.Symlink("nowhere/at/all", dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	copyRun := func(name, file string, change func(string) string) {
+		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(dir, "run"))); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, name, file)
+		text, err := os.ReadFile(path)
+		if err != nil || change(string(text)) == string(text) {
+			t.Fatalf("%s of %s cannot be changed: %v", file, name, err)
+		}
+		write(t, dir, filepath.Join(name, file), change(string(text)))
+	}
+	copyRun("twice", replay.RequestsFile, func(text string) string { return text + text })
+	copyRun("over", replay.RunFile, func(text string) string {
+		return strings.Replace(text, `"limits": {`, `"limits": {"duration_s": 0.000001, `, 1)
+	})
+	held, err := replay.ResumeFolder(filepath.Join(dir, "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	asked := func() (n int) {
+		endpoint.mu.Lock()
+		defer endpoint.mu.Unlock()
+		return endpoint.asked[true] + endpoint.asked[false]
+	}
+	before, there := asked(), files(t, dir)
+	for want, args := range map[string][]string{
+		"the run is still going":                         {"--resume", "run"},
+		"is in it twice":                                 {"--resume", "twice"},
+		"--duration 1e-06s had passed when it ended":     {"--resume", "over"},
+		"making run folder: mkdir link":                  {"--out", "link", "--url", endpoint.URL, "--warmup-requests", "2"},
+		"t.jsonl:2: row 2 would be sent +Inf days after": {"--speedup", "1e-320", "--url", endpoint.URL, "--out", "new"},
+	} {
+		if r := try(t, dir, "", append([]string{"replay", "t.jsonl"}, args...)...); r.status != exitFailed || !strings.Contains(r.err, want) || r.out != "" {
+			t.Errorf("%v: exit status %d: %s", args, r.status, r.err)
+		}
+	}
+	if n := asked(); n != before {
+		t.Errorf("the endpoint got %d requests", n-before)
+	}
+	if after := files(t, dir); fmt.Sprint(there) != fmt.Sprint(after) {
+		t.Errorf("files are %v, were %v", after, there)
+	}
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// What is simulated is a run like any other, and says what it is.
+func TestSimulate(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{
+		"one engine":       nil,
+		"round-robin":      {"--engines", "4"},
+		"prefix":           {"--engines", "4", "--router", "prefix", "--max-concurrency", "8"},
+		"disaggregated":    {"--prefill-engines", "2", "--decode-engines", "2", "--router", "least-loaded", "--speedup", "2"},
+		"out of step":      {"--phased-tpot", "10ms", "--max-num-seqs", "20000"},
+		"generated cached": {"--cache-generated", "--engine-block-size", "48"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			out := must(t, dir, append([]string{"simulate", sample(t), "--out", "run"}, flags...)...)
+			for _, want := range []string{"Successful requests:                     100\n", "Simulated: these are the figures of modelled engines in virtual time", "Note: simulated in virtual time: ", "client lag is 0 by construction", "Verdict: VALID"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+			if again := must(t, dir, "report", "run"); !strings.HasPrefix(out, again) {
+				t.Errorf("report prints\n%s\nwhere simulate printed\n%s", again, out)
+			}
+			if got, want := files(t, filepath.Join(dir, "run")), []string{"metrics.png", "report.html", "requests.jsonl", "run.json", "summary.json"}; !slices.Equal(got, want) {
+				t.Errorf("files %v", got)
+			}
+			rows := rowsOfTrace(t, sample(t), 100)
+			for i, rec := range recordsOf(t, filepath.Join(dir, "run")) {
+				c := rec.Counts
+				if c.Input.Value != rows[i].InputLength || c.Output.Value != rows[i].OutputLength || !c.Cached.Set || rec.Chunks != c.Output.Value {
+					t.Fatalf("row %d: %+v, %d chunks", i, c, rec.Chunks)
+				}
+				if rec.Sent.Value != rec.Ready || rec.First.Value <= rec.Sent.Value || rec.Last.Value != rec.Done {
+					t.Fatalf("row %d: %+v", i, rec)
+				}
+			}
+
+			must(t, dir, append([]string{"simulate", sample(t), "--out", "again"}, flags...)...)
+			a, err := os.ReadFile(filepath.Join(dir, "run", replay.RequestsFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, err := os.ReadFile(filepath.Join(dir, "again", replay.RequestsFile)); err != nil || string(a) != string(b) {
+				t.Errorf("the same command gives other bytes: %v", err)
+			}
+		})
+	}
+}
+
+// In virtual time and over HTTP the same engine has the same cached of every
+// prompt, also where the blocks of engine and trace do not fit and the cache
+// is too small.
+func TestSimulateHitsWhatServeDoes(t *testing.T) {
+	t.Parallel()
+	path := realTrace(t)
+	for _, engine := range [][]string{
+		{"--engine-block-size", "16", "--kv-blocks", "20000"},
+		{"--engine-block-size", "48", "--kv-blocks", "8000"},
+	} {
+		t.Run(strings.Join(engine, " "), func(t *testing.T) {
+			t.Parallel()
+			const rows = "300"
+			dir := t.TempDir()
+			url := serveFast(t, engine...)
+			must(t, dir, "replay", path, "--url", url, "--limit", rows, "--speedup", "100000", "--max-concurrency", "1", "--out", "http")
+			must(t, dir, append([]string{"simulate", path, "--limit", rows, "--max-concurrency", "1", "--out", "virtual"}, engine...)...)
+			http, virtual := recordsOf(t, filepath.Join(dir, "http")), recordsOf(t, filepath.Join(dir, "virtual"))
+			hits, free := 0, 0
+			for i, rec := range http {
+				if got, want := virtual[i].Counts, rec.Counts; got != want {
+					t.Fatalf("row %d: %+v in virtual time, %+v over HTTP", i, got, want)
+				}
+				hits += rec.Counts.Cached.Value
+			}
+			must(t, dir, append([]string{"simulate", path, "--limit", rows, "--max-concurrency", "1", "--out", "roomy"}, engine[0], engine[1], "--num-gpu-blocks", "1000000")...)
+			for _, rec := range recordsOf(t, filepath.Join(dir, "roomy")) {
+				free += rec.Counts.Cached.Value
+			}
+			if hits == 0 || hits >= free {
+				t.Errorf("%d tokens are hit, %d with a large cache: this shows nothing", hits, free)
+			}
+		})
+	}
+}
+
+var (
+	simulateCommands = regexp.MustCompile(`(?m)^go run \./cmd/moontide (simulate .* --out (\S+))$`)
+	deploymentRows   = regexp.MustCompile(`(?m)^\| (cached prompt tokens|(TTFT|TPOT|E2EL) mean / p99 \(ms\)) \| (.*) \|$`)
+	figures          = regexp.MustCompile(`[0-9][0-9,]*(?:\.([0-9]+))?`)
+)
+
+// The README's comparison of two deployments is what its commands print.
+func TestReadmeDeployments(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(root + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands, rows := simulateCommands.FindAllStringSubmatch(string(readme), -1), deploymentRows.FindAllStringSubmatch(string(readme), -1)
+	if len(commands) != 2 || len(rows) != 4 {
+		t.Fatalf("%d commands and %d rows", len(commands), len(rows))
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(absolute(t, root+"/traces"), filepath.Join(dir, "traces")); err != nil {
+		t.Skipf("cannot link the sample traces: %v", err)
+	}
+	for column, command := range commands {
+		out := must(t, dir, strings.Fields(command[1])...)
+		for _, row := range rows {
+			labels := []string{"Total cached tokens:", "Total input tokens:"}
+			if metric := row[2]; metric != "" {
+				labels = []string{"Mean " + metric + " (ms):", "P99 " + metric + " (ms):"}
+			}
+			cell := strings.Split(row[3], "|")[column]
+			said := figures.FindAllStringSubmatch(cell, -1)
+			if len(said) != len(labels) {
+				t.Fatalf("%s: %q", row[1], cell)
+			}
+			for i, label := range labels {
+				got := strconv.FormatFloat(printed(t, out, label), 'f', len(said[i][1]), 64)
+				if want := strings.ReplaceAll(said[i][0], ",", ""); got != want {
+					t.Errorf("%s: %s is %s, and the README says %s", command[1], label, got, want)
+				}
+			}
+		}
+	}
+}
+
+// printed is the figure behind a label.
+func printed(t *testing.T, out, label string) float64 {
+	t.Helper()
+	_, rest, _ := strings.Cut(out, "\n"+label)
+	figure, _, _ := strings.Cut(rest, "\n")
+	x, err := strconv.ParseFloat(strings.TrimSpace(figure), 64)
+	if err != nil {
+		t.Fatalf("%s: %v in\n%s", label, err, out)
+	}
+	return x
+}
+
+func TestSimulateSessions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	out := must(t, dir, "simulate", "t.jsonl", "--out", "run", "--max-model-len", "500", "--step-base", "1ms")
+	records := recordsOf(t, dir+"/run")
+	if !strings.Contains(out, "Failed requests:                         2\n") || records[0].Class != replay.HTTPError || records[0].Status != 400 {
+		t.Errorf("%+v\n%s", records[0], out)
+	}
+	if turn := records[4]; turn.Due-records[3].Done != 1e6 || turn.Class != replay.OK {
+		t.Errorf("the second turn is due %v after the first ended", turn.Due-records[3].Done)
+	}
+	if c := records[2].Counts; c.Output != trace.Some(1) {
+		t.Errorf("an answer of no token: %+v", c)
+	}
+	var summary struct {
+		Moontide struct{ Simulated bool }
+	}
+	text, err := os.ReadFile(dir + "/run/summary.json")
+	if err != nil || json.Unmarshal(text, &summary) != nil || !summary.Moontide.Simulated {
+		t.Errorf("summary.json: %v\n%s", err, text)
+	}
+	// A result is a trace, and a trace may come through a pipe.
+	text, err = os.ReadFile(dir + "/run/requests.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := try(t, dir, string(text), "simulate", "-"); r.status != exitDone || !strings.Contains(r.out, "Successful requests:                     5\n") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+}
+
+func TestSimulateMisuse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	write(t, dir, "bad.jsonl", shortTrace+"{\n")
+	for _, tc := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"", 2, "name a trace"},
+		{"t.jsonl --speedup 0", 2, "simulate: --speedup is not a positive number: 0"},
+		{"t.jsonl --limit -1", 2, "simulate: --limit is not a positive number: -1"},
+		{"t.jsonl --max-concurrency 0", 2, "simulate: --max-concurrency is not a positive number: 0"},
+		{"t.jsonl --engines 0", 2, "--engines is not from 1 to 1024: 0"},
+		{"t.jsonl --engines 9999", 2, "--engines is not from 1 to 1024: 9999"},
+		{"t.jsonl --router best", 2, `--router: routing "best" is not one of round-robin, random, least-loaded, session, prefix`},
+		{"t.jsonl --prefill-engines 2", 2, "--prefill-engines and --decode-engines go together"},
+		{"t.jsonl --prefill-engines 2 --decode-engines 2 --engines 2", 2, "--engines is instead of"},
+		{"t.jsonl --max-num-seqs 0", 2, "--max-num-seqs is not from 1 to"},
+		{"t.jsonl --max-num-batched-tokens 100", 2, "--max-num-batched-tokens 100 is below --max-num-seqs 1024"},
+		{"t.jsonl --num-gpu-blocks 99999999999", 2, "--num-gpu-blocks is not from 1 to 2147483646: 99999999999"},
+		{"t.jsonl --engine-block-size -16", 2, "--engine-block-size is not from 1 to"},
+		{"t.jsonl --step-base 2h", 2, "--step-base is not from 0 to 1h: 2h0m0s"},
+		{"t.jsonl --transfer-per-token -1ns", 2, "--transfer-per-token is not from 0 to 1h: -1ns"},
+		{"t.jsonl --url http://127.0.0.1:1", 2, "flag provided but not defined: -url"},
+		{"none.jsonl", 1, "none.jsonl"},
+		{"bad.jsonl", 1, "bad.jsonl:6"},
+	} {
+		before := files(t, dir)
+		r := try(t, dir, "", append([]string{"simulate"}, strings.Fields(tc.args)...)...)
+		if r.status != tc.status || !strings.Contains(r.err, tc.want) || r.out != "" {
+			t.Errorf("%s: exit status %d, want %d; it says\n%s%s\nwant in it\n%s", tc.args, r.status, tc.status, r.out, r.err, tc.want)
+		}
+		if after := files(t, dir); !slices.Equal(before, after) {
+			t.Errorf("%s: files are %v, were %v", tc.args, after, before)
+		}
+	}
+}
+
+func TestServeMisuse(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--time-scale 0":           "--time-scale is not from 0.001 to 1000: 0",
+		"--time-scale 1e18":        "--time-scale is not from 0.001 to 1000: 1e+18",
+		"--listen=":                "--listen is empty",
+		"--fault crash":            `--fault: fault "crash" is not one of refuse, 429, 500,`,
+		"--fault reset:2":          `--fault: fault reset: its share of requests is not above 0 and up to 1: "2"`,
+		"--fault delay:1:x":        `--fault: fault delay: its time is not above 0 and up to 1h0m0s: "x"`,
+		"--time-scale NaN":         "--time-scale is not from 0.001 to 1000: NaN",
+		"--router best":            "--router: routing",
+		"--decode-engines 1":       "--prefill-engines and --decode-engines go together",
+		"trace.jsonl":              "serve: takes no argument",
+		"--decode-per-sequence -1": "invalid value",
+	} {
+		r := try(t, t.TempDir(), "", append([]string{"serve", "--listen", "127.0.0.1:0"}, strings.Fields(args)...)...)
+		if r.status != exitMisused || !strings.Contains(r.err, want) {
+			t.Errorf("%s: exit status %d: %s", args, r.status, r.err)
+		}
+	}
+}
+
+// A server of several engines, faster than time, is one to its clients.
+func TestServeDeployments(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{
+		{"--engines", "3", "--router", "least-loaded", "--time-scale", "50"},
+		{"--prefill-engines", "1", "--decode-engines", "2", "--router", "prefix", "--time-scale", "50"},
+	} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			t.Parallel()
+			url, dir := serveFast(t, append(flags, "--step-base", "10ms")...), t.TempDir()
+			r := try(t, dir, "", "replay", sample(t), "--url", url, "--limit", "30", "--speedup", "100", "--out", "run")
+			if !r.measured() || !strings.Contains(r.out, "Successful requests:                     30\n") {
+				t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+			}
+		})
+	}
+}
+
+// What goes wrong on purpose is what a replay finds wrong.
+func TestServeFaults(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t, "--fault", "truncate:0.3", "--fault", "429:0.3", "--seed", "5"), t.TempDir()
+	r := try(t, dir, "", "replay", sample(t), "--url", url, "--speedup", "1000", "--out", "run", "--max-concurrency", "1")
+	classes := map[replay.Class]int{}
+	for _, rec := range recordsOf(t, filepath.Join(dir, "run")) {
+		classes[rec.Class]++
+	}
+	if r.status == exitMisused || classes[replay.Truncated] < 5 || classes[replay.HTTPError] < 5 || classes[replay.OK] < 5 || len(classes) != 3 {
+		t.Errorf("%v\n%s%s", classes, r.out, r.err)
+	}
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"moontide/trace"
+)
+
+// shared is a trace of prompts of 1 to 6 blocks that begin alike.
+func shared(t *testing.T, dir, name string) {
+	t.Helper()
+	var rows []byte
+	for i := range uint64(60) {
+		ids := []uint64{0, 1, 2, 3, 4}[:1+i%5]
+		if i%2 == 0 {
+			ids = append(slices.Clone(ids), 100+i)
+		}
+		rows = append(trace.AppendRow(rows, trace.Request{
+			Timestamp: trace.Some(float64(i / 3 * 1000)), InputLength: len(ids) * 512, OutputLength: 10 + int(i), HashIDs: ids,
+		}), '\n')
+	}
+	write(t, dir, name, string(rows))
+}
+
+// By name the tree method writes the file that users of the data generator
+// look for, wherever its source is.
+func TestSynthTreeNamesItsFile(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		source string
+		args   []string
+		want   string
+	}{
+		"nothing asked for": {"t.jsonl", nil, "t_synth_1.00x1+1.00_speedup1_maxislNone.jsonl"},
+		"as published": {"conversation_trace.jsonl", []string{"--prefix-len-multiplier", "16", "--prompt-len-multiplier", "10", "--max-isl", "110000"},
+			"conversation_trace_synth_16.00x1+10.00_speedup1_maxisl110000.jsonl"},
+		"fractions": {"some.old.trace.jsonl.gz", []string{"--prefix-len-multiplier", "1.5", "--prefix-root-multiplier", "3", "--speedup-ratio", "2.5"},
+			"some.old.trace_synth_1.50x3+1.00_speedup2.5_maxislNone.jsonl"},
+		"no ending": {"source", nil, "source_synth_1.00x1+1.00_speedup1_maxislNone.jsonl"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, dir := t.TempDir(), t.TempDir()
+			shared(t, from, c.source) // reading goes by content, not by name
+			args := append([]string{"synth", "--method", "tree", "--from", filepath.Join(from, c.source), "-n", "20"}, c.args...)
+			r := try(t, dir, "", args...)
+			if r.status != exitDone || r.out != "" || !strings.Contains(r.err, "20 requests written to "+c.want+"\n") {
+				t.Errorf("%+v", r)
+			}
+			if got := files(t, dir); !slices.Equal(got, []string{c.want}) {
+				t.Fatalf("files %q, want %q", got, c.want)
+			}
+			file, err := os.ReadFile(filepath.Join(dir, c.want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out := must(t, dir, append(args, "-o", "-")...); out != string(file) {
+				t.Error("-o - writes something else")
+			}
+		})
+	}
+}
+
+func TestSynthTreeFromStandardInput(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shared(t, dir, "t.jsonl")
+	text, _ := os.ReadFile(filepath.Join(dir, "t.jsonl"))
+	r := try(t, dir, string(text), "synth", "--method", "tree", "--from", "-", "-n", "20")
+	if want := must(t, dir, "synth", "--method", "tree", "--from", "t.jsonl", "-n", "20", "-o", "-"); r.status != exitDone || r.out != want {
+		t.Errorf("%+v", r)
+	}
+	if got := files(t, dir); !slices.Equal(got, []string{"t.jsonl"}) {
+		t.Errorf("files %q", got)
+	}
+}
+
+// synth | analyze - is one pipe.
+func TestSynthIntoAnalyze(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shared(t, dir, "t.jsonl")
+	out := must(t, dir, "synth", "--method", "tree", "--from", "t.jsonl", "-n", "500", "--prefix-len-multiplier", "2", "-o", "-")
+	r := try(t, dir, out, "analyze", "-", "--json")
+	var got struct {
+		Requests int
+		Context  struct {
+			Declared float64 `json:"declared_mean"`
+		}
+	}
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.Requests != 500 || got.Context.Declared < 1024 {
+		t.Errorf("%+v, %v\n%s", got, err, r.err)
+	}
+}
+
+// What the limits reject, and the rate that is left, is said and is true.
+func TestSynthTreeSaysWhatWasRejected(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shared(t, dir, "t.jsonl") // three requests a second
+	synth := func(args ...string) (rows []trace.Request, talk string) {
+		r := try(t, dir, "", append([]string{"synth", "--method", "tree", "--from", "t.jsonl", "-n", "3000", "-o", "-"}, args...)...)
+		in, err := trace.NewReader(strings.NewReader(r.out), "synth", trace.Options{})
+		if err != nil || r.status != exitDone {
+			t.Fatalf("%v: %+v", err, r)
+		}
+		if rows, err = trace.Collect(in.Requests()); err != nil || len(rows) != 3000 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		return rows, r.err
+	}
+	all, talk := synth()
+	if strings.Contains(talk, "rejected") {
+		t.Errorf("nothing was asked for, and it says\n%s", talk)
+	}
+	rate := func(rows []trace.Request) float64 {
+		return float64(len(rows)) / rows[len(rows)-1].Timestamp.Value * 1000
+	}
+	for _, c := range []struct {
+		args  []string
+		ratio float64 // of the rate to the source's
+		says  string
+	}{
+		{[]string{"--max-isl", "1024", "--min-isl", "1024"}, .2, " drawn requests rejected by --min-isl and --max-isl; of 3"},
+		{[]string{"--max-isl", "1024", "--min-isl", "1024", "--keep-rate"}, 1, "; the others come at "},
+		{[]string{"--max-isl", "1024"}, .3, " drawn requests rejected by --max-isl; of 3"},
+		{[]string{"--min-isl", "1024"}, 0.8, " drawn requests rejected by --min-isl; of 3"},
+	} {
+		rows, talk := synth(c.args...)
+		for _, r := range rows {
+			if long, short := r.InputLength > 1024, r.InputLength < 1024; long && slices.Contains(c.args, "--max-isl") || short && slices.Contains(c.args, "--min-isl") {
+				t.Fatalf("%v: ISL %d", c.args, r.InputLength)
+			}
+		}
+		got := rate(rows)
+		if ratio := got / rate(all); ratio < .8*c.ratio || ratio > 1.2*c.ratio {
+			t.Errorf("%v: rate %v, was %v", c.args, got, rate(all))
+		}
+		if left := strconv.FormatFloat(got, 'f', 2, 64); !strings.Contains(talk, c.says) || !strings.Contains(talk, left) {
+			t.Errorf("%v: a rate of %s is left; it says\n%s", c.args, left, talk)
+		}
+	}
+}
+
+// A wrong knob is named with its value and what is allowed, before anything is
+// written.
+func TestSynthTreeMisuse(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"unknown method":   {[]string{"--method", "magic"}, `--method is not one of sessions, tree: "magic"`},
+		"no prefixes":      {[]string{"--prefix-len-multiplier", "0"}, "--prefix-len-multiplier is not a positive number: 0"},
+		"minus nothing":    {[]string{"--osl-multiplier", "-0"}, "--osl-multiplier is not a positive number: -0"},
+		"no roots":         {[]string{"--prefix-root-multiplier", "0"}, "--prefix-root-multiplier is not a positive number: 0"},
+		"half a root":      {[]string{"--prefix-root-multiplier", "1.5"}, `invalid value "1.5"`},
+		"no limit":         {[]string{"--max-isl", "0"}, "--max-isl is not a positive number: 0"},
+		"negative prompts": {[]string{"--prompt-len-multiplier", "-2"}, "--prompt-len-multiplier -2 is not a number above 0 and up to 1e+08"},
+		"no number":        {[]string{"--osl-multiplier", "NaN"}, "--osl-multiplier NaN is not a number above 0"},
+		"endless":          {[]string{"--speedup-ratio", "Inf"}, "--speedup-ratio +Inf is not a number above 1e-09 and up to 1e+09"},
+		"upside down":      {[]string{"--min-isl", "9", "--max-isl", "8"}, "--min-isl 9 is above --max-isl 8"},
+		"outputs too":      {[]string{"--min-osl", "9", "--max-osl", "8"}, "--min-osl 9 is above --max-osl 8"},
+		"nothing fits":     {[]string{"--max-isl", "511"}, "--max-isl 511 fits no request: the shortest prompt has 512 tokens"},
+		"nothing between":  {[]string{"--min-isl", "513", "--max-isl", "1023"}, "--max-isl 1023 with --min-isl 513 fits no request"},
+		"too long":         {[]string{"--prefix-len-multiplier", "1e7"}, "--prefix-len-multiplier 1e+07 makes prompts of up to 25600000512 tokens; 100000000 are allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			shared(t, dir, "t.jsonl")
+			r := try(t, dir, "", append([]string{"synth", "--method", "tree", "--from", "t.jsonl", "-n", "9", "-o", "out.jsonl"}, c.args...)...)
+			if r.status != exitMisused || !strings.Contains(r.err, c.want) || r.out != "" {
+				t.Errorf("%+v\nwant %q", r, c.want)
+			}
+			if got := files(t, dir); !slices.Equal(got, []string{"t.jsonl"}) {
+				t.Errorf("files %q", got)
+			}
+		})
+	}
+}
+
+// The help shows a newcomer what goes with what, and tells defaults truly.
+func TestSynthHelp(t *testing.T) {
+	t.Parallel()
+	help := must(t, t.TempDir(), "synth", "--help")
+	groups := map[string]string{} // what is below each heading
+	heading := ""
+	for line := range strings.Lines(help) {
+		if !strings.HasPrefix(line, " ") && strings.TrimSpace(line) != "" {
+			heading = strings.TrimSuffix(strings.TrimSpace(line), ":")
+			continue
+		}
+		groups[heading] += line
+	}
+	for _, want := range []struct{ group, flag, says string }{
+		{"DESCRIPTION", "From a trace, --method sessions", ""},
+		{"DESCRIPTION", "--method tree", ""},
+		{"DESCRIPTION", "A description needs no trace", ""},
+		{"FROM A TRACE", "--from", ""},
+		{"FROM A TRACE", "--check", ""},
+		{"FROM A TRACE, --method sessions", "--rate-multiplier", "(default: 1)"},
+		{"FROM A TRACE, --method tree", "--max-isl", "(default: none)"},
+		{"FROM A TRACE, --method tree", "--keep-rate", ""},
+		{"FROM A DESCRIPTION", "--spec", ""},
+		{"FROM A DESCRIPTION", "--isl", ""},
+		{"FROM A DESCRIPTION", "--turns", "(default: 1)"},
+		{"IN EVERY CASE", "--num-requests", "as many as it has"},
+		{"IN EVERY CASE", "--block-size", "or 512"},
+		{"IN EVERY CASE", "--output", ""},
+	} {
+		found := false
+		for line := range strings.Lines(groups[want.group]) {
+			found = found || strings.HasPrefix(strings.TrimSpace(line), want.flag) && strings.Contains(line, want.says)
+		}
+		if !found {
+			t.Errorf("under %s there is no %s with %q", want.group, want.flag, want.says)
+		}
+	}
+	if strings.Contains(help, "(default: false)") || strings.Count(help, "(default: 0)") > 1 { // of --correlation
+		t.Error("it shows defaults that nobody can give")
+	}
+	for line := range strings.Lines(help) {
+		if len(line) > 150 {
+			t.Errorf("a line of %d characters: %s", len(line), line)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/report"
+)
+
+var checkFlag = &cli.BoolFlag{
+	Name: "check", Category: ofTraces, DisableDefaultText: true,
+	Usage: "also say how far a trace of as many requests is from the one it was made from",
+}
+
+// checkFidelity compares a trace with the one that it was made from: statistics,
+// distances, and what caches would hit. Hit rates depend on how many requests
+// there are, so it draws as many as the source has. The comparison goes to
+// standard error where the trace goes to standard output.
+func checkFidelity(c *cli.Context, std streams, d draft, output string) error {
+	from := c.String("from")
+	r, err := openTrace(c, std, from)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	source, err := studied(c, traceName(from), r.Borrowed(), blockSizeOf(c, r), cacheQuestion{})
+	if err != nil {
+		return named(from, err)
+	}
+	again, err := d.redraw(source.Analysis.Requests)
+	if err != nil {
+		return err
+	}
+	drawn, err := studied(c, fmt.Sprintf("synth, seed %d", c.Uint64("seed")), again, c.Int(blockSizeFlag.Name), cacheQuestion{})
+	if err != nil {
+		return err
+	}
+	to := std.out
+	if output == "-" {
+		to = std.err
+	}
+	return report.Comparison{source, drawn}.Text(to)
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"cmp"
+	"io"
+	"math"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/synth/sessions"
+	"moontide/trace"
+)
+
+// sessionsFlags are those of the method that is used without asking.
+var sessionsFlags = []cli.Flag{
+	&cli.Float64Flag{Name: "rate-multiplier", Category: ofSessions, Value: 1, Usage: "let so many times as many conversations begin, with the same pauses in each"},
+}
+
+func draftSessions(c *cli.Context, std streams) (draft, error) {
+	for _, f := range treeFlags {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return draft{}, misused("synth: --%s is for --method tree", name)
+		}
+	}
+	for _, name := range []string{"rate-multiplier", "speedup-ratio"} {
+		if v := c.Float64(name); !(v > 0) || math.IsInf(v, 0) {
+			return draft{}, misused("synth: --%s is not a positive number: %v", name, v)
+		}
+	}
+	model, err := sessionsModel(c, std)
+	if err != nil {
+		return draft{}, err
+	}
+	n := cmp.Or(c.Int("num-requests"), model.SourceRequests())
+	if model, err = model.AtRate(c.Float64("rate-multiplier")); err != nil {
+		return draft{}, err
+	}
+	draw := func(n int) (trace.Requests, error) {
+		return trace.Speed(model.Requests(c.Uint64("seed"), n), c.Float64("speedup-ratio")), nil
+	}
+	return draft{
+		write: func(w *trace.Writer) (int, error) {
+			reqs, err := draw(n)
+			if err != nil {
+				return 0, err
+			}
+			return w.WriteAll(until(c.Context, reqs))
+		},
+		redraw: draw,
+		notes:  func(int) []string { return nil },
+	}, nil
+}
+
+// sessionsModel reads a model's file, or learns the model of a trace.
+func sessionsModel(c *cli.Context, std streams) (*sessions.Model, error) {
+	from := c.String("from")
+	in, closeInput, err := openInput(std, from)
+	if err != nil {
+		return nil, err
+	}
+	defer closeInput()
+	if !isModel(in) {
+		return fitSessions(c, std, in, from)
+	}
+	if c.Bool(checkFlag.Name) {
+		return nil, misused("synth: %s is a model; --check needs the trace", traceName(from))
+	}
+	m, err := sessions.Read(in)
+	if err != nil {
+		return nil, named(inputName(from), err)
+	}
+	if c.IsSet(blockSizeFlag.Name) {
+		return nil, misused("synth: --block-size is for traces: %s is a model, of blocks of %d tokens", traceName(from), m.BlockSize().Tokens)
+	}
+	return m, nil
+}
+
+func fitSessions(c *cli.Context, std streams, in io.Reader, path string) (*sessions.Model, error) {
+	return learned(c, std, in, path, func(reqs trace.Requests, blockSize int) (*sessions.Model, error) {
+		return sessions.Fit(reqs, sessions.Options{BlockSize: blockSize})
+	})
+}

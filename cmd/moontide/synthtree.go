@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/synth"
+	"moontide/trace"
+)
+
+// treeFlags have the names that users of NVIDIA's data generator know.
+var treeFlags = []cli.Flag{
+	&cli.Float64Flag{Name: "prefix-len-multiplier", Category: ofTree, Value: 1, Usage: "stretch shared prefixes; fractions are honoured"},
+	&cli.IntFlag{Name: "prefix-root-multiplier", Category: ofTree, Value: 1, Usage: "spread requests over `N` copies of the shared prefixes"},
+	&cli.Float64Flag{Name: "prompt-len-multiplier", Category: ofTree, Value: 1, Usage: "stretch unique prompts"},
+	&cli.Float64Flag{Name: "osl-multiplier", Category: ofTree, Value: 1, Usage: "stretch output lengths"},
+	&cli.IntFlag{Name: "min-isl", Category: ofTree, DefaultText: "none", Usage: "reject requests with fewer input `TOKENS`"},
+	&cli.IntFlag{Name: "max-isl", Category: ofTree, DefaultText: "none", Usage: "reject requests with more input `TOKENS`"},
+	&cli.IntFlag{Name: "min-osl", Category: ofTree, DefaultText: "none", Usage: "raise shorter outputs to `TOKENS`"},
+	&cli.IntFlag{Name: "max-osl", Category: ofTree, DefaultText: "none", Usage: "cut longer outputs to `TOKENS`"},
+	&cli.BoolFlag{Name: "keep-rate", Category: ofTree, DisableDefaultText: true, Usage: "give rejected requests no time, so that the source's rate is kept"},
+}
+
+// treeShape reads the flags. What is zero in a shape is the default, which
+// nobody means who writes 0 after a flag.
+func treeShape(c *cli.Context) (synth.TreeShape, error) {
+	for _, name := range []string{"prefix-len-multiplier", "prefix-root-multiplier", "prompt-len-multiplier", "osl-multiplier", "speedup-ratio", "max-isl", "max-osl"} {
+		if v := c.Value(name); c.IsSet(name) && (v == 0 || v == 0.) {
+			return synth.TreeShape{}, misused("synth: --%s is not a positive number: %v", name, v)
+		}
+	}
+	shape := synth.TreeShape{
+		PrefixLenMultiplier:  c.Float64("prefix-len-multiplier"),
+		PrefixRootMultiplier: c.Int("prefix-root-multiplier"),
+		PromptLenMultiplier:  c.Float64("prompt-len-multiplier"),
+		OSLMultiplier:        c.Float64("osl-multiplier"),
+		SpeedupRatio:         c.Float64("speedup-ratio"),
+		MinISL:               c.Int("min-isl"),
+		MaxISL:               c.Int("max-isl"),
+		MinOSL:               c.Int("min-osl"),
+		MaxOSL:               c.Int("max-osl"),
+		KeepRate:             c.Bool("keep-rate"),
+	}
+	return shape, misusedKnob(shape.Check())
+}
+
+// misusedKnob is an error of a shape as one of the flag that it came from.
+func misusedKnob(err error) error {
+	var knob *synth.KnobError
+	if errors.As(err, &knob) {
+		return misused("synth: %v", knob)
+	}
+	return err
+}
+
+func draftTree(c *cli.Context, std streams) (draft, error) {
+	for _, f := range sessionsFlags {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return draft{}, misused("synth: --%s is for --method sessions", name)
+		}
+	}
+	shape, err := treeShape(c)
+	if err != nil {
+		return draft{}, err
+	}
+	tree, err := fitTree(c, std)
+	if err != nil {
+		return draft{}, err
+	}
+	drawing, err := tree.Draw(c.Uint64("seed"), c.Int("num-requests"), shape)
+	if err != nil {
+		return draft{}, misusedKnob(err)
+	}
+	return draft{
+		write: func(w *trace.Writer) (int, error) { return w.WriteRows(untilRows{c.Context, drawing}) },
+		redraw: func(n int) (trace.Requests, error) {
+			again, err := tree.Draw(c.Uint64("seed"), n, shape)
+			if err != nil {
+				return nil, misusedKnob(err)
+			}
+			return again.Requests(), nil
+		},
+		file:  treeFile(c.String("from"), shape),
+		notes: func(rows int) []string { return treeNotes(drawing, rows, shape) },
+	}, nil
+}
+
+func fitTree(c *cli.Context, std streams) (*synth.Tree, error) {
+	from := c.String("from")
+	in, closeInput, err := openInput(std, from)
+	if err != nil {
+		return nil, err
+	}
+	defer closeInput()
+	if isModel(in) {
+		return nil, fmt.Errorf("%s is a model of --method sessions: --method tree needs the trace", traceName(from))
+	}
+	return learned(c, std, in, from, func(reqs trace.Requests, blockSize int) (*synth.Tree, error) {
+		return synth.FitTree(reqs, synth.TreeOptions{BlockSize: blockSize})
+	})
+}
+
+// treeFile is the name that the data generator would give the trace: of the
+// source, and what was asked for, where None is no limit. A source without a
+// name has none.
+func treeFile(from string, s synth.TreeShape) string {
+	if from == "-" {
+		return ""
+	}
+	name := filepath.Base(from)
+	for _, packed := range []string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, packed)
+	}
+	maxISL := "None"
+	if s.MaxISL > 0 {
+		maxISL = strconv.Itoa(s.MaxISL)
+	}
+	return fmt.Sprintf("%s_synth_%.2fx%d+%.2f_speedup%g_maxisl%s.jsonl", strings.TrimSuffix(name, filepath.Ext(name)),
+		s.PrefixLenMultiplier, s.PrefixRootMultiplier, s.PromptLenMultiplier, s.SpeedupRatio, maxISL)
+}
+
+// treeNotes say what the limits on ISL cost.
+func treeNotes(d *synth.TreeDrawing, rows int, s synth.TreeShape) []string {
+	if d.Rejected() == 0 {
+		return nil
+	}
+	drawn := rows + d.Rejected()
+	rejected := fmt.Sprintf("%d of %d drawn requests rejected by %s", d.Rejected(), drawn, limitsOnISL(s))
+	if s.KeepRate {
+		return []string{fmt.Sprintf("%s; the others come at %.2f requests/s", rejected, d.Rate())}
+	}
+	return []string{fmt.Sprintf("%s; of %.2f requests/s %.2f are left (--keep-rate keeps them)",
+		rejected, d.Rate()*float64(drawn)/float64(rows), d.Rate())}
+}
+
+// limitsOnISL are the flags that reject requests.
+func limitsOnISL(s synth.TreeShape) string {
+	switch {
+	case s.MaxISL == 0:
+		return "--min-isl"
+	case s.MinISL == 0:
+		return "--max-isl"
+	}
+	return "--min-isl and --max-isl"
+}

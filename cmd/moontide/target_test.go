@@ -1,0 +1,227 @@
+package main
+
+import (
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"moontide/replay"
+)
+
+// witness is an endpoint that remembers the bodies that it got and by how many
+// connections they came.
+type witness struct {
+	*httptest.Server
+	mu     sync.Mutex
+	bodies []string
+	peers  map[string]bool
+}
+
+func newWitness(t *testing.T, start func(*httptest.Server)) *witness {
+	w := &witness{peers: map[string]bool{}}
+	w.Server = httptest.NewUnstartedServer(http.HandlerFunc(w.answer))
+	w.Config.ErrorLog = log.New(io.Discard, "", 0)
+	start(w.Server)
+	t.Cleanup(w.Close)
+	return w
+}
+
+// take returns the bodies that came since it was last asked.
+func (w *witness) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	taken := w.bodies
+	w.bodies = nil
+	return taken
+}
+
+func (w *witness) answer(out http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		fmt.Fprint(out, `{"data": [{"id": "m"}]}`)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	w.mu.Lock()
+	if !strings.Contains(string(body), `"max_tokens":1,`) { // the probe
+		w.bodies = append(w.bodies, string(body))
+		w.peers[r.RemoteAddr] = true
+	}
+	w.mu.Unlock()
+	out.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprint(out, `data: {"choices": [{"text": " a", "finish_reason": "length"}], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}`+"\n\ndata: [DONE]\n\n")
+}
+
+// rowsOfSessions are 12 rows of 3 sessions, far enough apart for one
+// connection to serve them all.
+func rowsOfSessions() string {
+	var text strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&text, `{"timestamp": %d, "input_length": 5, "output_length": 2, "session_id": "%d", "text_input": "s%d."}`+"\n", 5*i, i%3, i%3)
+	}
+	return text.String()
+}
+
+func TestSeveralURLs(t *testing.T) {
+	t.Parallel()
+	for _, balance := range []string{"round-robin", "session"} {
+		a, b := newWitness(t, (*httptest.Server).Start), newWitness(t, (*httptest.Server).Start)
+		dir := t.TempDir()
+		write(t, dir, "t.jsonl", rowsOfSessions())
+		must(t, dir, "replay", "t.jsonl", "--url", a.URL, "--url", b.URL, "--balance", balance, "--out", "run",
+			"--extra-body", `{"temperature": 0, "stop": ["x, y"]}`)
+		if n := len(a.bodies) + len(b.bodies); n != 12 || balance == "round-robin" && len(a.bodies) != 6 {
+			t.Errorf("%s: %d and %d requests", balance, len(a.bodies), len(b.bodies))
+		}
+		for _, body := range append(a.bodies, b.bodies...) {
+			if !strings.Contains(body, `"stop":["x, y"],"temperature":0}`) {
+				t.Errorf("extra body is not in %s", body)
+			}
+		}
+		for s := range 3 {
+			text := fmt.Sprintf(`"s%d."`, s)
+			n := strings.Count(strings.Join(a.bodies, ""), text)
+			if balance == "session" && n != 0 && n != 4 || balance == "round-robin" && n != 2 {
+				t.Errorf("%s: %d of 4 turns of a session went to the first", balance, n)
+			}
+		}
+	}
+}
+
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"pooled", "fresh"} {
+		w := newWitness(t, (*httptest.Server).Start)
+		dir := t.TempDir()
+		write(t, dir, "t.jsonl", rowsOfSessions())
+		must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--connections", kind, "--max-concurrency", "1", "--out", "run")
+		if n := len(w.peers); (n == 12) != (kind == "fresh") {
+			t.Errorf("%s: %d connections for 12 requests", kind, n)
+		}
+	}
+}
+
+// An https endpoint is believed when the file vouches for it, and not without;
+// who stamped the arrivals is in the verdict.
+func TestCAFile(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t, (*httptest.Server).StartTLS)
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", rowsOfSessions())
+	write(t, dir, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.Certificate().Raw})))
+	out := must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--ca-file", "ca.pem", "--out", "run")
+	if !strings.Contains(out, "the client stamped the arrivals of 12 requests") || len(w.bodies) != 12 {
+		t.Errorf("%d requests\n%s", len(w.bodies), out)
+	}
+	if r := try(t, dir, "", "replay", "t.jsonl", "--url", w.URL, "--out", "no"); r.status != exitFailed || !strings.Contains(r.err, "certificate") {
+		t.Errorf("without: exit status %d\n%s", r.status, r.err)
+	}
+}
+
+// How late the client read is in the run's folder, where a report finds it.
+func TestReadDelayIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t, (*httptest.Server).Start)
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", rowsOfSessions())
+	out := must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--out", "run")
+	recorded, err := replay.OpenFolder(filepath.Join(dir, "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded.Close()
+	stamped := recordsOf(t, filepath.Join(dir, "run"))[0].Stamps == replay.KernelStamps
+	if d := recorded.Run.ReadDelay; (d.Reads >= 12) != stamped || d.MedianMS > d.P99MS || d.P99MS > d.MaxMS {
+		t.Errorf("read delay %+v, stamped by the kernel: %t", d, stamped)
+	}
+	if again := must(t, dir, "report", "run"); !strings.HasPrefix(out, again) || strings.Contains(again, "read delay at p99 is") != stamped {
+		t.Errorf("report says\n%s", again)
+	}
+}
+
+func TestTargetMisuse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", rowsOfSessions())
+	write(t, dir, "key.pem", "-----BEGIN PRIVATE KEY-----\nhush\n-----END PRIVATE KEY-----\n")
+	for name, tc := range map[string]struct {
+		flags  []string
+		status int
+		want   string
+	}{
+		"empty url":         {[]string{"--url", "http://a", "--url", ""}, 2, "--url is empty"},
+		"one bad url":       {[]string{"--url", "http://a", "--url", "b"}, 2, "url is not http://host or https://host"},
+		"password in a url": {[]string{"--url", "http://me:hush@host"}, 2, "url has credentials in it"},
+		"balance":           {[]string{"--balance", "random"}, 2, "balance is not round-robin or session"},
+		"connections":       {[]string{"--connections", "many"}, 2, "connections are not pooled or fresh"},
+		"extra body":        {[]string{"--extra-body", `{"key": "hush"`}, 2, "extra body is not a JSON object"},
+		"own member":        {[]string{"--extra-body", `{"stream": "hush"}`}, 2, `extra body has "stream"`},
+		"engines and a url": {[]string{"--url", "http://a", "--router", "prefix"}, 2, "--router is of the embedded endpoint"},
+		"no such router":    {[]string{"--router", "best"}, 2, "--router"},
+		"ca without https":  {[]string{"--url", "http://a", "--ca-file", "key.pem"}, 2, "--ca-file is for https"},
+		"no ca file":        {[]string{"--url", "https://a", "--ca-file", "none.pem"}, 1, "none.pem"},
+		"ca file is a key":  {[]string{"--url", "https://a", "--ca-file", "key.pem"}, 1, "key.pem has no certificate in PEM"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--out", "run"}, tc.flags...)...)
+			if r.status != tc.status || !strings.Contains(r.err, tc.want) || strings.Contains(r.err+r.out, "hush") {
+				t.Errorf("exit status %d, want %d and %q\n%s", r.status, tc.status, tc.want, r.err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "run")); err == nil {
+				t.Error("it left a folder")
+			}
+		})
+	}
+}
+
+func TestCheckOpenFiles(t *testing.T) {
+	for _, tc := range []struct {
+		limit, rows, most int
+		embedded          bool
+		want              string
+	}{
+		{0, 1e6, 1e6, true, ""},
+		{1128, 1e6, 1000, false, ""},
+		{1128, 1e6, 1001, false, "error: --max-concurrency 1001 is more than the system's limit of 1128 open files (ulimit -n) allows: there is room for 1000 requests in flight"},
+		{1128, 1e6, 500, true, ""},
+		{1128, 1e6, 501, true, "room for 500 requests"},
+		{1128, 1000, 1e6, false, ""}, // never so many in flight
+		{1128, 1000, 0, false, ""},
+		{1128, 1001, 0, false, "note: the system's limit of 1128 open files (ulimit -n) leaves room for 1000 requests in flight, and the trace has 1001"},
+		{64, 1, 1, false, "room for 0 requests"},
+	} {
+		notes, err := checkOpenFiles(tc.limit, tc.rows, tc.most, tc.embedded)
+		got := ""
+		if err != nil {
+			got = "error: " + err.Error()
+		} else if len(notes) > 0 {
+			got = "note: " + notes[0]
+		}
+		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%+v: %q", tc, got)
+		}
+	}
+}
+
+func TestTooFewOpenFiles(t *testing.T) {
+	t.Parallel()
+	if openFilesLimit() == 0 {
+		t.Skip("this system has no limit on open files")
+	}
+	dir := t.TempDir()
+	write(t, dir, "t.jsonl", rowsOfSessions())
+	cmd := exec.Command("sh", "-c", `ulimit -n 150 && exec "$0" replay t.jsonl --out run --max-concurrency 12`, os.Args[0])
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), asMoontide+"=1")
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), "there is room for 11 requests in flight") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
