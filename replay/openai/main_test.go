@@ -136,6 +136,10 @@ func (s *fakeServer) connections() int {
 	return s.accepted
 }
 
+// nobody is where no server listens: no port that was free a moment ago, which
+// another test may have by now.
+const nobody = "http://127.0.0.1:1"
+
 // client is a Client of the server for requests of a model named m.
 func client(t *testing.T, url string, edits ...func(*Config)) *Client {
 	t.Helper()
