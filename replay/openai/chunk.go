@@ -7,8 +7,6 @@ import (
 
 	"github.com/bytedance/sonic"
 
-	"moontide/replay"
-	"moontide/trace"
 )
 
 // done is the data of the event that ends a stream.
@@ -105,46 +103,18 @@ var brokenOff = map[string]bool{
 	"timeout":   true, // TensorRT-LLM
 }
 
-type usage struct {
-	PromptTokens     *int `json:"prompt_tokens"`
-	CompletionTokens *int `json:"completion_tokens"`
-	Details          *struct {
-		CachedTokens *int `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CacheHitTokens *int `json:"prompt_cache_hit_tokens"` // DeepSeek
-	CachedTokens   *int `json:"cached_tokens"`           // Moonshot, older SGLang
-}
-
-// counts merges what this chunk says into what earlier ones said: some servers
-// send usage with every chunk, and the last is the whole.
-func (c *chunk) counts(counts replay.Counts) replay.Counts {
+// tally is what this chunk says of counts.
+func (c *chunk) tally() (t tally) {
+	if c.Usage != nil {
+		t = c.Usage.tally()
+	}
 	if len(c.Timings) > 0 {
 		var timings struct {
 			Cached *int `json:"cache_n"`
 		}
 		if events.Unmarshal(c.Timings, &timings) == nil {
-			set(&counts.Cached, timings.Cached)
+			set(&t.timed, timings.Cached)
 		}
 	}
-	if c.Usage != nil {
-		counts = c.Usage.counts(counts)
-	}
-	return counts
-}
-
-func (u *usage) counts(c replay.Counts) replay.Counts {
-	set(&c.Input, u.PromptTokens)
-	set(&c.Output, u.CompletionTokens)
-	set(&c.Cached, u.CachedTokens)
-	set(&c.Cached, u.CacheHitTokens)
-	if u.Details != nil {
-		set(&c.Cached, u.Details.CachedTokens)
-	}
-	return c
-}
-
-func set(o *trace.Opt[int], n *int) {
-	if n != nil && *n >= 0 {
-		*o = trace.Some(*n)
-	}
+	return t
 }

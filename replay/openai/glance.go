@@ -6,23 +6,27 @@ import "bytes"
 type glance struct {
 	token    bool // it carries part of the answer: text, reasoning or a tool call
 	finished bool // it says why the answer ended
+	usage    tally
 }
 
 // glanceAt reads from an event's data what nearly all events consist of. It is
 // a parser of JSON that builds nothing and knows only the members that matter.
-// ok is false for whatever else there may be: usage, an error, an unusual reason
-// to end, capitals or escapes in a key, a member given twice, JSON that is
-// malformed. Such an event is to be decoded; where ok is true, decoding would
+// ok is false for whatever else there may be: an error, timings, an unusual
+// reason to end, capitals or escapes in a key, a member given twice, JSON that
+// is malformed. Such an event is to be decoded; where ok is true, decoding would
 // say the same.
 func glanceAt(data []byte) (g glance, ok bool) {
 	s := scanner{b: data}
-	seen := false
+	var choices, usage bool
 	for more := s.open('{', '}'); more; more = s.more('}') {
 		switch string(s.key()) {
 		case "choices":
-			s.once(&seen)
+			s.once(&choices)
 			s.choices(&g)
-		case "usage", "timings", "error":
+		case "usage":
+			s.once(&usage)
+			s.usage(&g.usage)
+		case "timings", "error":
 			s.null()
 		default:
 			s.value(0)

@@ -54,6 +54,7 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 			return err
 		}
 	}
+	s.counts = seen.usage.over(s.counts)
 	if seen.token {
 		s.token(at)
 		if s.onToken != nil {
@@ -123,8 +124,7 @@ func (s *stream) decode(data []byte) (glance, error) {
 	if message, ok := c.failure(); ok {
 		return glance{}, serverError{message}
 	}
-	s.counts = c.counts(s.counts)
-	return glance{token: c.hasToken(), finished: c.finished()}, nil
+	return glance{c.hasToken(), c.finished(), c.tally()}, nil
 }
 
 // judge says how a stream ended, given what ended it.
