@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/bytedance/sonic"
-
 )
 
 // done is the data of the event that ends a stream.
