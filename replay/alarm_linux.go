@@ -1,11 +1,12 @@
 package replay
 
 import (
-	"math"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"moontide/replay/monotonic"
 )
 
 // exactAlarm is a timer of the kernel's that is waited for like a connection,
@@ -27,7 +28,7 @@ func newExactAlarm(ring func()) alarm {
 		return newTimerAlarm(ring)
 	}
 	a := &exactAlarm{fd: fd, file: os.NewFile(uintptr(fd), "timerfd"), base: time.Now(), ended: make(chan struct{})}
-	a.mono = monotonicAt(a.base)
+	a.mono = monotonic.At(a.base)
 	go a.run(ring)
 	return a
 }
@@ -54,18 +55,4 @@ func (a *exactAlarm) run(ring func()) {
 		}
 		ring()
 	}
-}
-
-// monotonicAt is an instant on CLOCK_MONOTONIC. The clocks run at the same
-// pace but are read one after the other: of several looks the one is right
-// that was not interrupted.
-func monotonicAt(instant time.Time) int64 {
-	at := int64(math.MaxInt64)
-	for range 10 {
-		var now unix.Timespec
-		since := time.Since(instant)
-		unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // every Linux has it
-		at = min(at, now.Nano()-int64(since))
-	}
-	return at
 }

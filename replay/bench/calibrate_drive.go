@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/monotonic"
 	"moontide/replay/openai"
 )
 
@@ -114,7 +115,7 @@ func writtenAt(data []byte) (ns int64, ok bool) {
 
 // compare completes a point by what was recorded.
 func (t *truth) compare(records []replay.Record, start time.Time, p *Point) {
-	zero := monotonicAt(start)
+	zero := monotonic.At(start)
 	var ttft, itl, lag []float64
 	var events float64 // a second
 	var first, last time.Duration

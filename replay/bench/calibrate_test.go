@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/replay"
+	"moontide/replay/monotonic"
 	"moontide/trace"
 )
 
@@ -83,7 +84,7 @@ func TestCompare(t *testing.T) {
 	load := Load{Kind: Streams, Requests: 5, OSL: 4}
 	truth := newTruth(load)
 	start := time.Now()
-	zero := monotonicAt(start)
+	zero := monotonic.At(start)
 	if zero == 0 {
 		t.Skip("no clock that processes share")
 	}

@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"os"
 	"strings"
 	"time"
@@ -25,20 +24,6 @@ func cpuModel() string {
 		}
 	}
 	return ""
-}
-
-// monotonicAt is an instant on CLOCK_MONOTONIC, in nanoseconds. The clocks are
-// read one after the other: of several looks the one is right that was not
-// interrupted.
-func monotonicAt(instant time.Time) int64 {
-	at := int64(math.MaxInt64)
-	for range 10 {
-		var now unix.Timespec
-		since := time.Since(instant)
-		unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // every Linux has it
-		at = min(at, now.Nano()-int64(since))
-	}
-	return at
 }
 
 // processorTime is what all threads of a process have had, 0 where the process

@@ -15,7 +15,6 @@ func checkSystem() error {
 }
 
 func cpuModel() string                       { return "" }
-func monotonicAt(time.Time) int64            { return 0 }
 func processorTime(int) time.Duration        { return 0 }
 func residentMemory(int) (megabytes float64) { return 0 }
 func allProcessorTime() time.Duration        { return 0 }

@@ -5,7 +5,6 @@ package openai
 import (
 	"context"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"moontide/replay"
+	"moontide/replay/monotonic"
 	"moontide/trace"
 )
 
@@ -72,7 +72,7 @@ func drive(b *testing.B, l load) {
 	spent, took := processTime()-before, time.Since(began)
 	delays = c.ReadDelay().Since(delays)
 
-	offset := monotonicAt(began)
+	offset := monotonic.At(began)
 	lost, events := 0, 0
 	var ttft, itl, blur []time.Duration
 	wrote := server.wrote(b, l)
@@ -103,17 +103,6 @@ func drive(b *testing.B, l load) {
 	var use unix.Rusage
 	unix.Getrusage(unix.RUSAGE_SELF, &use)
 	b.ReportMetric(float64(use.Maxrss)/1024, "MB")
-}
-
-// monotonicAt is an instant on the clock of the other process. Of several
-// looks at both clocks the one is right that was not interrupted.
-func monotonicAt(instant time.Time) int64 {
-	offset := int64(math.MaxInt64)
-	for range 100 {
-		since := int64(time.Since(instant))
-		offset = min(offset, monotonic()-since)
-	}
-	return offset
 }
 
 func quantiles(b *testing.B, name string, errors []time.Duration) {

@@ -155,14 +155,14 @@ func (l load) write(descriptors []int) (instants []int64) {
 	first := append([]byte(streamed), event...)
 	last := append(append([]byte(nil), event...), inChunk(finish+theEnd)+lastChunk...)
 	instants = make([]int64, l.streams*l.tokens)
-	start := monotonic() + int64(200*time.Millisecond)
+	start := sharedClock() + int64(200*time.Millisecond)
 	for k := range l.tokens {
 		for i, fd := range descriptors {
 			due := start + int64(k)*int64(l.interval)
 			if !l.lockStep {
 				due += int64(i) * int64(l.interval) / int64(l.streams)
 			}
-			if now := monotonic(); now < due {
+			if now := sharedClock(); now < due {
 				pause := unix.NsecToTimespec(max(due-now, int64(200*time.Microsecond)))
 				unix.Nanosleep(&pause, nil)
 			}
@@ -173,14 +173,14 @@ func (l load) write(descriptors []int) (instants []int64) {
 			case l.tokens - 1:
 				text = last
 			}
-			instants[i*l.tokens+k] = monotonic()
+			instants[i*l.tokens+k] = sharedClock()
 			unix.Write(fd, text)
 		}
 	}
 	return instants
 }
 
-func monotonic() int64 {
+func sharedClock() int64 {
 	var t unix.Timespec
 	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
 	return t.Nano()

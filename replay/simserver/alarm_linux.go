@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"moontide/replay/monotonic"
 )
 
 // fdAlarm is a timer of the kernel's, for which a thread waits. It is on time to
@@ -24,7 +26,8 @@ func newAlarm() alarm {
 	if err != nil {
 		return newTimerAlarm()
 	}
-	return &fdAlarm{fd: fd, start: time.Now(), mono: monotonic()}
+	start := time.Now()
+	return &fdAlarm{fd: fd, start: start, mono: monotonic.At(start)}
 }
 
 func (a *fdAlarm) set(t time.Time) { a.setTo(max(1, a.mono+int64(t.Sub(a.start)))) }
@@ -61,13 +64,4 @@ func (a *fdAlarm) close() {
 	if !a.closed.Swap(true) {
 		a.arm(1)
 	}
-}
-
-// monotonic is CLOCK_MONOTONIC in nanoseconds.
-func monotonic() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		return 0 // cannot be: every Linux has it
-	}
-	return ts.Nano()
 }

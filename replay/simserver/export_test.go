@@ -2,8 +2,5 @@ package simserver
 
 import "moontide/replay/simserver/engine"
 
-// Monotonic is the clock of the stamps.
-var Monotonic = monotonic
-
 // total is the state of a server's only engine.
 func (s *Server) total() engine.Stats { return s.stats()[0] }

@@ -20,7 +20,7 @@ import (
 func exchange(t *testing.T, s *Server, sent string, read func(io.Reader)) {
 	t.Helper()
 	client, server := net.Pipe()
-	client.SetDeadline(time.Now().Add(10 * time.Second)) // for a test that fails
+	client.SetDeadline(time.Now().Add(time.Minute)) // for a test that fails
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

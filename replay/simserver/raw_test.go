@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"moontide/replay/monotonic"
 	"moontide/replay/simserver"
 	"moontide/replay/simserver/engine"
 )
@@ -44,7 +45,7 @@ func (s *testServer) dial(sent string) rawConn {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(30 * time.Second)) // for a test that fails
+	c.SetDeadline(time.Now().Add(time.Minute)) // for a test that fails
 	if _, err := io.WriteString(c, sent); err != nil {
 		s.t.Fatal(err)
 	}
@@ -107,10 +108,11 @@ const hello = `{"prompt":"hello","stream":true,"max_tokens":5,"ignore_eos":true}
 
 func events(text string) int { return strings.Count(text, "data: {") }
 
-// Each token is one event in one chunk as long as its client keeps up, and the
-// connection goes on after the body, with what was sent meanwhile.
+// Chunks are of whole events, and the connection goes on after the body, with
+// what was sent meanwhile. How many events a chunk has is the machine's: where
+// the server is late it has several.
 func TestStreamOnTheWire(t *testing.T) {
-	s := startTCP(t, over(engine.Config{Costs: engine.Costs{Sequence: 30 * time.Millisecond}}))
+	s := startTCP(t, slowly)
 	c := s.dial(post(completionPath, hello))
 	for round := range 3 {
 		if got := c.header(); got != "HTTP/1.1 200 OK" {
@@ -119,7 +121,6 @@ func TestStreamOnTheWire(t *testing.T) {
 		if round < 2 {
 			io.WriteString(c.TCPConn, post(completionPath, hello)) // while the stream goes on
 		}
-		var sizes []int
 		text := ""
 		for {
 			chunk := c.chunk()
@@ -129,11 +130,10 @@ func TestStreamOnTheWire(t *testing.T) {
 			if !strings.HasPrefix(chunk, "data: ") || !strings.HasSuffix(chunk, "\n\n") {
 				t.Errorf("a torn chunk: %q", chunk)
 			}
-			sizes = append(sizes, events(chunk))
 			text += chunk
 		}
-		if fmt.Sprint(sizes) != "[1 1 1 1 1]" || !strings.HasSuffix(text, "data: [DONE]\n\n") {
-			t.Errorf("events of the chunks: %v in\n%s", sizes, text)
+		if events(text) != 5 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
+			t.Errorf("%d events in\n%s", events(text), text)
 		}
 	}
 }
@@ -148,7 +148,7 @@ const (
 // until waits for a metric to have a value.
 func (s *testServer) until(metric, value string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); s.metric(metric) != value; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.metric(metric) != value; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("%s is %s and does not come to be %s", metric, s.metric(metric), value)
 		}
@@ -413,12 +413,12 @@ var stampPattern = regexp.MustCompile(`"written_ns":([0-9]+)}`)
 func TestStamps(t *testing.T) {
 	s := startTCP(t, slowly)
 	body := strings.Replace(hello, `"stream":true`, `"stream":true,"stream_options":{"include_usage":true}`, 1)
-	last := simserver.Monotonic()
+	last := monotonic.At(time.Now())
 	c := s.dial(post(completionPath, body, "X-Moontide-Stamps: 1"))
 	c.header()
 	n := 0
 	for chunk := c.chunk(); chunk != ""; chunk = c.chunk() {
-		now := simserver.Monotonic()
+		now := monotonic.At(time.Now())
 		stamps := stampPattern.FindAllStringSubmatch(chunk, -1)
 		if len(stamps) != events(chunk) {
 			t.Errorf("%d stamps in %s", len(stamps), chunk)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"moontide/replay/monotonic"
 	"moontide/replay/simserver/engine"
 )
 
@@ -63,10 +64,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	compileDecoders()
+	start := time.Now()
 	s := &Server{
 		cfg:       cfg,
-		start:     time.Now(),
-		mono:      monotonic(),
+		start:     start,
+		mono:      monotonic.At(start),
 		model:     string(quoted(cfg.Model)),
 		idSeed:    rand.Uint64(),
 		measured:  newMeasured(),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -63,7 +64,7 @@ func tokenEvents(b []byte) int {
 	return bytes.Count(b, []byte(`"content":" `)) + bytes.Count(b, []byte(`"text":" `))
 }
 
-// read expects so many tokens at a time of the server.
+// read expects so many tokens at a time of the server, in one chunk.
 func (o *openedStream) read(t *testing.T, s *Server, at time.Duration, tokens int) {
 	t.Helper()
 	p := make([]byte, 1<<20)
@@ -73,6 +74,10 @@ func (o *openedStream) read(t *testing.T, s *Server, at time.Duration, tokens in
 	}
 	if got := tokenEvents(p[:n]); got != tokens || s.now() != at {
 		t.Errorf("%d tokens at %v, want %d at %v", got, s.now(), tokens, at)
+	}
+	size, rest, _ := strings.Cut(string(p[:n]), "\r\n")
+	if want, err := strconv.ParseInt(size, 16, 64); err != nil || int(want) != len(strings.TrimSuffix(rest, bodyEnd))-len("\r\n") {
+		t.Errorf("it is not one chunk: %q", p[:n])
 	}
 }
 
