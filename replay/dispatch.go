@@ -29,6 +29,7 @@ func (r *run) dispatch(ctx context.Context) {
 	defer alarm.Stop()
 	rows, inFlight, failed := r.rows, 0, 0
 	for {
+		r.heedStops()
 		now := time.Since(r.start)
 		if !r.isOver() {
 			inFlight += r.sendDue(ctx)
@@ -104,6 +105,19 @@ func (r *run) stopSending() {
 		close(r.over)
 	}
 	r.tally.Stopped = true
+}
+
+// heedStops stops the sending if it was asked for: the loop's select takes any
+// of what is there, and may see the end of a request first, whose slot would
+// let another one go.
+func (r *run) heedStops() {
+	select {
+	case <-r.unlessOver(r.Drain):
+		r.stopSending()
+	case <-r.unlessOver(r.halt):
+		r.stopSending()
+	default:
+	}
 }
 
 // takeBack counts a request as not sent that was to be sent and could not be

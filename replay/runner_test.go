@@ -272,6 +272,19 @@ func TestDrainFinishesWhatIsInFlight(t *testing.T) {
 	})
 }
 
+// Once sending was stopped no request goes, whatever else there is to see to.
+func TestNothingIsSentBehindADrain(t *testing.T) {
+	drain := make(chan struct{})
+	close(drain)
+	for range 100 { // a select takes any of what is there
+		server, m := &fakeServer{took: always(0)}, &memory{}
+		tally, err := (&Runner{Client: server, Recorder: m, Drain: drain}).Run(t.Context(), trace.FromSlice(atMS(0, 0, 0)))
+		if err != nil || !tally.Stopped || tally.Sent != 0 || len(m.records) != 0 {
+			t.Fatalf("%+v, %v, %d records", tally, err, len(m.records))
+		}
+	}
+}
+
 func TestCancelEndsAtOnceAndRecordsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := &fakeServer{took: always(time.Hour)}, &memory{}
