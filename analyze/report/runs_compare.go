@@ -107,6 +107,7 @@ func (c RunsComparison) differences(d *document) {
 	d.section("Differences")
 	t := table{columns: []string{"metric", "A", "B", "B - A", "95 % interval", "change", ""}}
 	unsure, unknown := 0, 0
+	var rising []string
 	for _, x := range c.Differences {
 		if !x.A.Set && !x.B.Set {
 			continue
@@ -117,6 +118,9 @@ func (c RunsComparison) differences(d *document) {
 			unsure++
 		case noInterval:
 			unknown++
+		}
+		if x.Rising && !c.ByRuns() {
+			rising = append(rising, x.Metric.Name)
 		}
 		places, difference := placesOf(x.Metric), absent
 		fine := finer(places, x.Difference.Value)
@@ -135,11 +139,23 @@ func (c RunsComparison) differences(d *document) {
 	if unknown > 0 {
 		d.paragraph("? is a difference without an interval: too few stretches of the run know of it, as of a p99 of less than about 1,200 requests or of a rare failure.")
 	}
-	if len(c.A)+len(c.B) == 2 {
-		d.paragraph("The intervals cover the chance inside of these runs. What differs from one run to the next shows in three runs a side or more: A1,A2,A3 B1,B2,B3.")
-	} else {
-		d.paragraph("No interval is narrower than what the runs' own values give by Student's t.")
+	if len(rising) > 0 {
+		d.paragraph(strings.Join(rising, ", ") + " rose through the run on both sides, as where a queue grows: what one request gains or loses, all behind it do. The intervals allow for that.")
 	}
+	d.paragraph(c.certainty(unsure + unknown))
+}
+
+// certainty says what the intervals go by, and what would tell more.
+func (c RunsComparison) certainty(open int) string {
+	switch {
+	case c.ByRuns():
+		return "The intervals are those of Student's t over the runs' own values (Welch): they cover what differs from one run of this trace to the next."
+	case len(c.A)+len(c.B) > 2:
+		return "No interval is narrower than what the runs' own values give by Student's t. With three runs a side or more they go by these values alone."
+	case open > 0:
+		return "One run a side cannot tell what is at ~ or ?: three or more of the same trace can, as A1,A2,A3 B1,B2,B3. They also show what differs from one run to the next, which the intervals here do not cover."
+	}
+	return "The intervals cover the chance inside of these runs. What differs from one run to the next shows in three runs a side or more: A1,A2,A3 B1,B2,B3."
 }
 
 func objectivesText(objectives []serving.Objective) string {
@@ -266,6 +282,9 @@ func (c RunsComparison) origins(d *document) {
 	}
 	d.section("Where the difference comes from")
 	d.paragraph("Means of B - A in ms, request by request, and what each band adds to the mean of all.")
+	if len(c.A)+len(c.B) > 2 {
+		d.paragraph("~ and ? go by the chance inside of the runs here, not by what differs from run to run.")
+	}
 	for _, o := range c.Origins {
 		d.pause()
 		t := table{columns: []string{o.By, "pairs", "TTFT", "adds", "TPOT", "adds", "E2EL", "adds"}}

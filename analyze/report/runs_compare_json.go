@@ -15,12 +15,14 @@ type runsJSON struct {
 	Changes     []changeJSON     `json:"changes"`
 	Differences []differenceJSON `json:"differences"`
 	Conditions  []conditionJSON  `json:"conditions,omitempty"`
-	Paired      bool             `json:"paired"`
-	Pairs       int              `json:"pairs"`
-	OnlyA       int              `json:"completed_in_a_alone"`
-	OnlyB       int              `json:"completed_in_b_alone"`
-	Requests    []requestsJSON   `json:"requests"`
-	Origins     []originJSON     `json:"origins"`
+	// ByRuns says that the intervals go by the values of the runs alone.
+	ByRuns   bool           `json:"intervals_by_runs"`
+	Paired   bool           `json:"paired"`
+	Pairs    int            `json:"pairs"`
+	OnlyA    int            `json:"completed_in_a_alone"`
+	OnlyB    int            `json:"completed_in_b_alone"`
+	Requests []requestsJSON `json:"requests"`
+	Origins  []originJSON   `json:"origins"`
 }
 
 type sideJSON struct {
@@ -54,6 +56,7 @@ type differenceJSON struct {
 	Relative         *number    `json:"relative"`
 	RelativeInterval *[2]number `json:"relative_interval"`
 	Significant      *bool      `json:"significant"`
+	Rising           bool       `json:"rising"`
 	Verdict          string     `json:"verdict"` // better, worse or nothing
 }
 
@@ -99,7 +102,7 @@ func (c RunsComparison) JSON(w io.Writer) error {
 	out := runsJSON{
 		A: sideJSON{c.NameA, runsJSONOf(c.A)}, B: sideJSON{c.NameB, runsJSONOf(c.B)}, Level: compare.Level,
 		Objections: []string{}, Changes: []changeJSON{}, Requests: []requestsJSON{}, Origins: []originJSON{},
-		Paired: c.Paired, Pairs: c.Pairs, OnlyA: c.OnlyA, OnlyB: c.OnlyB,
+		ByRuns: c.ByRuns(), Paired: c.Paired, Pairs: c.Pairs, OnlyA: c.OnlyA, OnlyB: c.OnlyB,
 	}
 	for _, o := range c.Objections {
 		out.Objections = append(out.Objections, o.Reason)
@@ -144,7 +147,7 @@ func differenceJSONOf(x compare.Difference) differenceJSON {
 	out := differenceJSON{
 		Metric: x.Metric.Name, A: numberOf(x.A), B: numberOf(x.B), RunsA: numbersOf(x.RunsA), RunsB: numbersOf(x.RunsB),
 		Difference: numberOf(x.Difference), Interval: intervalJSON(x.Interval),
-		Relative: numberOf(x.Relative), RelativeInterval: intervalJSON(x.RelativeInterval), Verdict: verdict,
+		Relative: numberOf(x.Relative), RelativeInterval: intervalJSON(x.RelativeInterval), Rising: x.Rising, Verdict: verdict,
 	}
 	if x.Interval.Set {
 		out.Significant = new(x.Significant())

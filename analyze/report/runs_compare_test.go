@@ -74,6 +74,7 @@ func comparisons(t *testing.T) map[string]report.RunsComparison {
 		"itself":    of([]*compare.Run{a}, []*compare.Run{a}),
 		"unpaired":  of([]*compare.Run{a}, []*compare.Run{other}),
 		"many runs": of([]*compare.Run{a, a}, []*compare.Run{b, b, b}),
+		"by runs":   of([]*compare.Run{a, a, b}, []*compare.Run{b, b, a}),
 	}
 }
 

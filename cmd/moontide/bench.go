@@ -41,9 +41,10 @@ func benchCommand(std streams, stop stop) *cli.Command {
 			"moontide bench --isl 2000 --osl 512 --request-rate 200 --max-concurrency 10800 --num-prompts 30000 --warmup-time 60s --cooldown-time 60s",
 		Description: "Each load is a trace, drawn from a description as moontide synth does, and a replay of it, with a\n" +
 			"run's folder of its own in --out. Every run has other prompts, so none finds the one before in the\n" +
-			"server's cache. The same command with the same --out goes on with a sweep that was interrupted, and\n" +
-			"runs what is not there yet. Several URLs are given as label=URL, each gets a table, and the ratio to\n" +
-			"the first. Without --url the simulated endpoint is started in this process and driven.",
+			"server's cache; a sweep that is repeated finds its own, unless it has another --salt. The same command\n" +
+			"with the same --out goes on with a sweep that was interrupted: it runs what is not there yet, and\n" +
+			"again what is INVALID. Several URLs are given as label=URL, each gets a table, and the ratio to the\n" +
+			"first. Without --url the simulated endpoint is started in this process and driven.",
 		CustomHelpTemplate: groupedHelp,
 		Flags:              benchFlags(std, stop),
 		Action:             func(c *cli.Context) error { return runBench(c, std, stop) },
@@ -148,9 +149,11 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		return err
 	}
 	record := bench.SweepRecord{Version: version(), Command: maskedCommand(), Flags: commonFlags(c)}
-	if err := bench.OpenSweep(s.dir, record); err != nil {
+	folder, err := bench.OpenSweep(s.dir, record)
+	if err != nil {
 		return err
 	}
+	defer folder.Close()
 	if err := s.locate(); err != nil {
 		return err
 	}

@@ -158,14 +158,22 @@ func (s *sweeper) run() error {
 func (s *sweeper) drive(leg preparedLeg) error {
 	if leg.Done {
 		fmt.Fprintf(s.std.err, "moontide: it is there already: %s\n", leg.Dir)
-	} else if err := s.replay(leg); err != nil && !errors.Is(err, errInvalid) {
-		return s.unable(leg, err)
+	} else {
+		if leg.Invalid != "" {
+			fmt.Fprintf(s.std.err, "moontide: it is run again, for %s is INVALID\n", leg.Invalid)
+		}
+		if err := s.replay(leg); err != nil && !errors.Is(err, errInvalid) {
+			return s.unable(leg, err)
+		}
 	}
 	run, result, err := measure(s.std, leg.Dir, func(*replay.Run) {}, false)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.std.err, "moontide: %s\n", harmless(report.SweepLine(result)))
+	if result.Cache.Prediction.Causes[serving.Warm].Requests > 0 {
+		fmt.Fprintf(s.std.err, "moontide: the server knew prompts of an earlier run: another --salt, and --out, sends new ones\n")
+	}
 	s.last, s.result = run, result
 	label := leg.Target.Label
 	point := report.SweepPoint{Level: bench.FormatLevel(leg.Level), Result: result}

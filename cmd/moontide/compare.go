@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -20,9 +22,9 @@ func compareCommand(std streams) *cli.Command {
 		Usage:     "say how two runs differ, how sure that is, and where it comes from",
 		ArgsUsage: "A B",
 		Description: "A and B are runs' folders, or several of one test each: A1,A2,A3 B1,B2,B3. A name can be put\n" +
-			"before them: old=A new=B. Runs that are INVALID, that did not go to their end or that did not\n" +
-			"replay the same are not compared without --force: the exit status is then 3 for an INVALID one\n" +
-			"and else 1.\n\n" +
+			"before them: old=A new=B. Three runs a side or more tell what one cannot. Runs that are INVALID,\n" +
+			"that did not go to their end or that did not replay the same are not compared without --force:\n" +
+			"the exit status is then 3 for an INVALID one and else 1.\n\n" +
 			"A condition of --fail-if is a metric of a run's summary, < or >, and a limit. With a sign the limit is\n" +
 			"a change from A to B, with % relative to A: 'p99_ttft_ms>+5%', 'output_throughput<-200'. Without it is\n" +
 			"a value of B: 'mean_itl_ms>25'. A change that is not significant counts as none; one of which no\n" +
@@ -171,9 +173,13 @@ func parseSide(arg string) (comparedSide, error) {
 		list = arg
 	}
 	side := comparedSide{name, strings.Split(list, ",")}
-	for _, dir := range side.dirs {
+	for i, dir := range side.dirs {
 		if dir == "" {
 			return side, misused("compare: %q names no folder between its commas", arg)
+		}
+		// A run has nothing to say of how runs differ from each other by being there twice.
+		if slices.ContainsFunc(side.dirs[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(dir) }) {
+			return side, misused("compare: %q names %s twice", arg, dir)
 		}
 	}
 	if !named {

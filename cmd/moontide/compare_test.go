@@ -64,7 +64,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("CSV:\n%s", csv)
 	}
 	var object struct{ A, B struct{ Name string } }
-	if text := must(t, dir, "compare", "old=fast,fast", "new=slow", "--json"); json.Unmarshal([]byte(text), &object) != nil || object.A.Name != "old" || object.B.Name != "new" {
+	if text := must(t, dir, "compare", "old=fast", "new=slow", "--json"); json.Unmarshal([]byte(text), &object) != nil || object.A.Name != "old" || object.B.Name != "new" {
 		t.Errorf("JSON:\n%s", text)
 	}
 }
@@ -196,6 +196,7 @@ func TestCompareMisuse(t *testing.T) {
 		"fast slow fast":                {exitMisused, "not 3"},
 		"fast slow --json --csv":        {exitMisused, "--json and --csv: print one or the other"},
 		"fast, slow":                    {exitMisused, `"fast," names no folder between its commas`},
+		"slow fast,./fast/":             {exitMisused, `names ./fast/ twice`},
 		"fast slow --fail-if p99":       {exitMisused, `--fail-if: condition "p99" has no < or >`},
 		"fast slow --metric p99_speed":  {exitMisused, `--metric: there is no metric "p99_speed"`},
 		"fast slow --goodput speed:1":   {exitMisused, "compare: --goodput: "},

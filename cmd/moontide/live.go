@@ -121,27 +121,42 @@ func (l *liveStats) state(elapsed time.Duration, thresholds replay.Thresholds) l
 
 // frame is the state in lines that are no wider than a terminal.
 func (s *liveState) frame(width int) []string {
+	column := max(min((width-latencyNames)/3, 10), 6)
 	lines := []string{
-		s.title,
-		s.progress(width),
-		fmt.Sprintf("requests  %d of %d sent, %d in flight, %d done, %d failed",
-			s.status.Sent, s.rows, s.status.InFlight, s.status.Done-s.status.Failed, s.status.Failed),
-		s.paces(),
-		fmt.Sprintf("last %-7v%10s%10s%10s", liveWindow, "p50", "p90", "p99"),
-		latencyLine("TTFT, ms", s.ttft), latencyLine("ITL, ms", s.itl), latencyLine("E2EL, ms", s.e2el),
-		s.judged(),
+		fmt.Sprintf("%-*s%*s%*s%*s", latencyNames, fmt.Sprintf("last %v", liveWindow), column, "p50", column, "p90", column, "p99"),
+		latencyLine("TTFT, ms", s.ttft, column), latencyLine("ITL, ms", s.itl, column), latencyLine("E2EL, ms", s.e2el, column),
 	}
+	requests := fmt.Sprintf("requests  %d of %d sent, %d in flight, %d done, %d failed",
+		s.status.Sent, s.rows, s.status.InFlight, s.status.Done-s.status.Failed, s.status.Failed)
+	lines = slices.Concat([]string{s.title, s.progress(width)}, folded(requests, width), folded(s.paces(), width), lines, folded(s.judged(), width))
 	if len(s.errors) > 0 {
 		var classes []string
 		for _, class := range slices.Sorted(maps.Keys(s.errors)) {
 			classes = append(classes, fmt.Sprintf("%s %d", class, s.errors[class]))
 		}
-		lines = append(lines, "errors    "+strings.Join(classes, ", "))
+		lines = append(lines, folded("errors    "+harmless(strings.Join(classes, ", ")), width)...)
 	}
 	for i, line := range lines {
 		lines[i] = cutTo(harmless(line), width)
 	}
 	return lines
+}
+
+// latencyNames is the width of the names of latencies.
+const latencyNames = 12
+
+// folded is a line in as many as it takes at a width, if that is worth it. They
+// go on below the first one's text.
+func folded(line string, width int) (lines []string) {
+	const indent, least = "          ", 30
+	for width >= least && utf8.RuneCountInString(line) > width {
+		space := strings.LastIndexByte(cutTo(line, width+1), ' ')
+		if space <= len(indent) {
+			break
+		}
+		lines, line = append(lines, strings.TrimRight(line[:space], " ")), indent+line[space+1:]
+	}
+	return append(lines, line)
 }
 
 // progress is how far the run is: against the clock of the trace while that
@@ -186,11 +201,12 @@ func (s *liveState) judged() string {
 	return fmt.Sprintf("verdict   %s so far: client lag at p99 is %s ms, INVALID above %s ms", s.verdict, millis(s.lag), millis(s.limit))
 }
 
-func latencyLine(name string, q quantiles) string {
-	if q.n == 0 {
-		return fmt.Sprintf("%-12s%10s%10s%10s", name, "-", "-", "-")
+func latencyLine(name string, q quantiles, column int) string {
+	cells := [3]string{"-", "-", "-"}
+	if q.n > 0 {
+		cells = [3]string{millis(q.p50), millis(q.p90), millis(q.p99)}
 	}
-	return fmt.Sprintf("%-12s%10s%10s%10s", name, millis(q.p50), millis(q.p90), millis(q.p99))
+	return fmt.Sprintf("%-*s%*s%*s%*s", latencyNames, name, column, cells[0], column, cells[1], column, cells[2])
 }
 
 // millis is a duration in milliseconds, as exactly as it is known.

@@ -94,6 +94,20 @@ func TestLiveFrameFits(t *testing.T) {
 	}
 }
 
+// A narrow terminal shows all that a wide one does, in more lines.
+func TestLiveFrameNarrow(t *testing.T) {
+	for _, test := range liveStates {
+		for width := 40; width < 80; width++ {
+			words := func(width int) []string {
+				return strings.Fields(strings.Join(test.state.frame(width)[2:], " ")) // below the title and the bar
+			}
+			if diff := cmp.Diff(words(200), words(width)); diff != "" {
+				t.Fatalf("%s, %d columns: %s", test.name, width, diff)
+			}
+		}
+	}
+}
+
 // answer is a record that was ready and due at an instant, sent 1 ms later,
 // with a TTFT and then as many gaps of 10 ms as said.
 func answer(at, ttft time.Duration, gaps int) replay.Record {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"moontide/replay"
+	"moontide/trace"
 )
 
 // SweepFile is the file in a sweep's folder that says what all of its runs have
@@ -26,22 +28,62 @@ type SweepRecord struct {
 }
 
 // OpenSweep makes dir the folder of a sweep, or goes on with the one that is
-// there, which must have the same flags unless none of its runs began.
-func OpenSweep(dir string, r SweepRecord) error {
+// there, which must have the same flags unless none of its runs began. The
+// folder is the caller's until it is closed: two sweeps in one would drive each
+// other's runs again.
+func OpenSweep(dir string, r SweepRecord) (io.Closer, error) {
 	path := filepath.Join(dir, SweepFile)
-	var there SweepRecord
-	switch found, err := read(path, &there); {
-	case err != nil:
-		return err
-	case !found:
-		if err := replay.CheckFolder(dir); err != nil {
-			return fmt.Errorf("%w, and holds no sweep to go on with", err)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := checkNoSweep(dir); err != nil {
+			return nil, err
 		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("making the sweep's folder: %w", err)
+			return nil, fmt.Errorf("making the sweep's folder: %w", err)
 		}
-		return replay.WriteJSON(path, r)
 	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the sweep's folder: %w", err)
+	}
+	if err = lock(folder); err == nil {
+		err = r.begin(path)
+	}
+	if err != nil {
+		folder.Close()
+		return nil, err
+	}
+	return folder, nil
+}
+
+// begin writes a sweep's file, or checks the one that is there.
+func (r SweepRecord) begin(path string) error {
+	var there SweepRecord
+	found, err := read(path, &there)
+	switch {
+	case err != nil:
+		return err
+	case found:
+		return r.follows(there, path)
+	}
+	return replay.WriteJSON(path, r)
+}
+
+// checkNoSweep returns why no sweep can begin in dir. What a kill left of the
+// writing of its file does not count.
+func checkNoSweep(dir string) error {
+	entries, _ := os.ReadDir(dir)
+	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+trace.PartSuffix) }) {
+		return nil
+	}
+	if err := replay.CheckFolder(dir); err != nil {
+		return fmt.Errorf("%w, and holds no sweep to go on with", err)
+	}
+	return nil
+}
+
+// follows returns why a sweep cannot go on with the one that is there.
+func (r SweepRecord) follows(there SweepRecord, path string) error {
+	dir := filepath.Dir(path)
 	had, has := without(there.Flags, r.Flags), without(r.Flags, there.Flags)
 	if len(had)+len(has) == 0 {
 		return nil
@@ -50,7 +92,8 @@ func OpenSweep(dir string, r SweepRecord) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading the sweep's folder: %w", err)
-	case len(entries) == 1: // its own file: what was wrong with the flags can be mended
+	case !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile) }):
+		// Its own file alone: what was wrong with the flags can be mended.
 		return replay.WriteJSON(path, r)
 	}
 	return fmt.Errorf("%s holds a sweep of another kind: it was begun %s, and now it is %s; want another folder", dir, with(had), with(has))
@@ -68,57 +111,73 @@ func with(flags []string) string {
 	return "with " + strings.Join(flags, " ")
 }
 
-// Attempt is a run of a leg. A run that was cut short stays where it is, and
-// the next attempt gets a folder and a salt of its own: the server's cache may
-// still know the prompts of the one before.
+// Attempt is a run of a leg. A run that was cut short or that the client spoiled
+// stays where it is, and the next attempt gets a folder and a salt of its own:
+// the server's cache may still know the prompts of the one before.
 type Attempt struct {
 	Dir  string
 	Salt string
 	Done bool // the run is there, from beginning to end
+	// Invalid is the folder of the attempt before, where that is whole and its
+	// verdict is INVALID.
+	Invalid string
 }
 
 // Attempt finds the run of a leg in a sweep's folder, or where it goes. A run
-// counts if it came to its end and a request succeeded. It must be of the same
-// trace, by its SHA-256. That is a part of the salt, so that sweeps of other
-// shapes do not find each other's prompts in the server's cache.
+// counts if it came to its end, a request succeeded and its verdict is not
+// INVALID. It must be of the same trace, by its SHA-256. That is a part of the
+// salt, so that sweeps of other shapes do not find each other's prompts in the
+// server's cache.
 func (l Leg) Attempt(dir, salt, sha256 string) (Attempt, error) {
+	invalid := ""
 	for n := 1; ; n++ {
 		name := l.Name
 		if n > 1 {
 			name = fmt.Sprintf("%s-attempt-%d", l.Name, n)
 		}
-		a := Attempt{Dir: filepath.Join(dir, name), Salt: fmt.Sprintf("%s/%.12s", name, sha256)}
+		a := Attempt{Dir: filepath.Join(dir, name), Salt: fmt.Sprintf("%s/%.12s", name, sha256), Invalid: invalid}
 		if salt != "" {
 			a.Salt = salt + "/" + a.Salt
 		}
 		if replay.CheckFolder(a.Dir) == nil {
 			return a, nil
 		}
-		run, ended, err := ended(a.Dir)
+		run, result, err := ended(a.Dir)
 		switch {
 		case err != nil:
 			return a, err
-		case ended && run.Trace.SHA256 != sha256, ended && run.Limits.MaxConcurrency != l.MaxConcurrency:
+		case result.whole() && run.Trace.SHA256 != sha256, result.whole() && run.Limits.MaxConcurrency != l.MaxConcurrency:
 			return a, fmt.Errorf("the run in %s was of other requests: want another folder for the sweep", a.Dir)
-		case ended:
-			a.Done = true
+		case result.whole() && !result.invalid():
+			a.Done, a.Invalid = true, ""
 			return a, nil
+		}
+		if invalid = ""; result.whole() {
+			invalid = a.Dir
 		}
 	}
 }
 
-// ended reads what is in a run's folder, and whether it is a whole run. A
-// folder that lacks a file was left behind by a kill.
-func ended(dir string) (run replay.Run, whole bool, err error) {
-	var summary struct {
-		Completed int `json:"completed"`
-	}
+// result is what a run's summary says of whether it counts.
+type result struct {
+	Completed int `json:"completed"`
+	Own       struct {
+		Verdict string `json:"verdict"`
+	} `json:"moontide"`
+}
+
+func (r result) whole() bool   { return r.Completed > 0 }
+func (r result) invalid() bool { return r.Own.Verdict == "INVALID" }
+
+// ended reads what is in a run's folder; of a run that is not whole there is no
+// result. A folder that lacks a file was left behind by a kill.
+func ended(dir string) (run replay.Run, summary result, err error) {
 	there, err := read(filepath.Join(dir, replay.RunFile), &run)
-	if !there {
-		return run, false, err
+	if !there || !run.Finished() {
+		return run, result{}, err
 	}
-	there, err = read(filepath.Join(dir, replay.SummaryFile), &summary)
-	return run, there && run.Finished() && summary.Completed > 0, err
+	_, err = read(filepath.Join(dir, replay.SummaryFile), &summary)
+	return run, summary, err
 }
 
 // read reads a file of JSON, if it is there.

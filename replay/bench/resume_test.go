@@ -3,19 +3,50 @@ package bench_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"moontide/replay"
 	"moontide/replay/bench"
+	"moontide/trace"
 )
+
+// openSweep opens a sweep's folder and lets it go.
+func openSweep(dir string, r bench.SweepRecord) error {
+	folder, err := bench.OpenSweep(dir, r)
+	if err != nil {
+		return err
+	}
+	return folder.Close()
+}
+
+// Two processes do not drive one sweep. What a kill left of the making of a
+// sweep's file is no content.
+func TestOneSweepInAFolder(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, bench.SweepFile+trace.PartSuffix+"123"), `{"version`)
+	folder, err := bench.OpenSweep(dir, bench.SweepRecord{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := openSweep(dir, bench.SweepRecord{}); runtime.GOOS == "linux" && (err == nil || !strings.Contains(err.Error(), "another process is driving the sweep")) {
+		t.Errorf("a second sweep in the folder: %v", err)
+	}
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := openSweep(dir, bench.SweepRecord{Flags: []string{"--isl=1"}}); err != nil {
+		t.Errorf("after the first: %v", err)
+	}
+}
 
 func TestOpenSweep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "sweep")
 	record := bench.SweepRecord{Version: "v1", Command: []string{"moontide", "bench"}, Flags: []string{"--isl=3000", "--osl=150"}}
 	for _, what := range []string{"a new folder", "the same again"} {
-		if err := bench.OpenSweep(dir, record); err != nil {
+		if err := openSweep(dir, record); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
@@ -29,12 +60,12 @@ func TestOpenSweep(t *testing.T) {
 		{[]string{"--osl=150", "--seed=1", "--isl=3000"}, "it was begun without, and now it is with --seed=1"},
 		{nil, "it was begun with --isl=3000 --osl=150, and now it is without"},
 	} {
-		err := bench.OpenSweep(dir, bench.SweepRecord{Flags: test.flags})
+		err := openSweep(dir, bench.SweepRecord{Flags: test.flags})
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v: %v, want %s", test.flags, err, test.want)
 		}
 	}
-	if err := bench.OpenSweep(dir, bench.SweepRecord{Version: "v2", Flags: record.Flags}); err != nil {
+	if err := openSweep(dir, bench.SweepRecord{Version: "v2", Flags: record.Flags}); err != nil {
 		t.Errorf("another version and command go on with it: %v", err)
 	}
 }
@@ -44,15 +75,15 @@ func TestOpenSweep(t *testing.T) {
 func TestOpenSweepWithoutRuns(t *testing.T) {
 	dir := t.TempDir()
 	for _, flags := range [][]string{{"--url=ftp://a"}, {"--url=http://a"}} {
-		if err := bench.OpenSweep(dir, bench.SweepRecord{Flags: flags}); err != nil {
+		if err := openSweep(dir, bench.SweepRecord{Flags: flags}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	writeFile(t, filepath.Join(dir, "concurrency-1", replay.RunFile), "{}")
-	if err := bench.OpenSweep(dir, bench.SweepRecord{Flags: []string{"--url=http://a"}}); err != nil {
+	if err := openSweep(dir, bench.SweepRecord{Flags: []string{"--url=http://a"}}); err != nil {
 		t.Error(err)
 	}
-	if err := bench.OpenSweep(dir, bench.SweepRecord{Flags: []string{"--url=ftp://a"}}); err == nil || !strings.Contains(err.Error(), "begun with --url=http://a") {
+	if err := openSweep(dir, bench.SweepRecord{Flags: []string{"--url=ftp://a"}}); err == nil || !strings.Contains(err.Error(), "begun with --url=http://a") {
 		t.Error(err)
 	}
 }
@@ -65,7 +96,7 @@ func TestOpenSweepRefuses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	writeFile(t, file, "")
 	for dir, want := range map[string]string{full: "not empty, and holds no sweep", damaged: "reading " + damaged, file: "not a directory"} {
-		if err := bench.OpenSweep(dir, bench.SweepRecord{}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := openSweep(dir, bench.SweepRecord{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -96,7 +127,9 @@ func leave(t *testing.T, dir string, run replay.Run, summary string) {
 	}
 }
 
-// A run counts where it came to its end; else the next attempt has a folder
+const invalidSummary = `{"completed": 80, "moontide": {"verdict": "INVALID"}}`
+
+// A run counts where it came to its end and the client did not spoil it; else the next attempt has a folder
 // and a salt of its own, and the one that was cut short stays.
 func TestAttempt(t *testing.T) {
 	leg := bench.Leg{Name: "concurrency-8", MaxConcurrency: 8}
@@ -113,6 +146,8 @@ func TestAttempt(t *testing.T) {
 		done    bool
 	}{
 		{"ended", whole, `{"completed": 80, "failed": 1, "moontide": {}}`, true},
+		{"ended, SUSPECT", whole, `{"completed": 80, "moontide": {"verdict": "SUSPECT"}}`, true},
+		{"the client spoiled it", whole, invalidSummary, false},
 		{"killed", with(func(r *replay.Run) { r.Ended = time.Time{} }), "", false},
 		{"killed before its summary", whole, "", false},
 		{"its end could not be written", with(func(r *replay.Run) { r.Ended = time.Time{} }), `{"completed": 80}`, false},
@@ -132,6 +167,9 @@ func TestAttempt(t *testing.T) {
 		if !test.done {
 			want = bench.Attempt{Dir: first.Dir + "-attempt-2", Salt: "s/concurrency-8-attempt-2/abc"}
 		}
+		if test.summary == invalidSummary {
+			want.Invalid = first.Dir
+		}
 		if got := attempt(t, leg, dir, "s"); got != want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, want)
 		}
@@ -142,7 +180,7 @@ func TestAttempt(t *testing.T) {
 			t.Errorf("%s: without a salt of the user's it is %q", test.name, got.Salt)
 		}
 		leave(t, want.Dir, whole, `{"completed": 80}`)
-		if got := attempt(t, leg, dir, "s"); !got.Done || got.Dir != want.Dir {
+		if got := attempt(t, leg, dir, "s"); !got.Done || got.Dir != want.Dir || got.Invalid != "" {
 			t.Errorf("%s, and then a whole one: %+v", test.name, got)
 		}
 	}

@@ -20,13 +20,25 @@
 // package's tests. BCa intervals were tried and cover less: the tails that they
 // correct by are what a few stretches tell least about.
 //
+// That holds where a run goes on as it began. In a queue that grows through the
+// run a latency rises, and the difference of the sides adds up: it is a random
+// walk with a drift, and no resample of stretches knows its spread. Of an M/M/1
+// queue at 130 % load the bootstrap took equal sides for different 4 times in 10,
+// and missed a real 5 % as often, for it counts the rise as noise. Where a
+// latency rises on both sides, the interval is made of the steps from one stretch
+// to the next instead, which are independent, see [Difference.Rising].
+//
 // A percentile has no interval where the values beyond it lie in fewer than 8
 // stretches, nor has a share of so rare a thing: p99 takes about 1,200 requests,
 // more where slow ones come together. Means take 20 stretches with a value.
 //
 // An interval of single runs covers the chance inside of them. What differs from
 // one run to the next, such as how a server started, shows in several runs a side
-// alone: then no interval is narrower than that of Student's t over the runs.
+// alone. Three or more on both sides are independent whatever happens in each, so
+// their own values make the interval of every metric, by Student's t with Welch's
+// degrees of freedom, and it is of the trace that they replayed. Of fewer, no
+// interval is narrower than that of Student's t over the runs. The bands of an
+// [Origin] go by the chance inside of the runs alone.
 package compare
 
 import (
@@ -80,6 +92,9 @@ type Difference struct {
 	Relative         trace.Opt[float64]  // B / A - 1; absent where A is not positive
 	Interval         trace.Opt[Interval] // of Difference
 	RelativeInterval trace.Opt[Interval]
+	// Rising says that the values rise through the run on both sides, as in a
+	// queue that grows: the intervals are those of a difference that adds up.
+	Rising bool
 }
 
 // Significant reports whether the interval of the difference is known and leaves
@@ -97,6 +112,10 @@ func (d Difference) Better() int {
 	}
 	return -d.Metric.better
 }
+
+// ByRuns reports whether the intervals go by the values of the runs alone: there
+// are enough of them on both sides.
+func (c *Comparison) ByRuns() bool { return len(c.A) >= enoughRuns && len(c.B) >= enoughRuns }
 
 // Of compares side B with side A, each of one run or more. All runs must have
 // been read with the metrics that are asked for.
@@ -161,19 +180,46 @@ func difference(m Metric, a, b side, draws []weights) Difference {
 	if d.A.Value > 0 {
 		d.Relative = trace.Some(d.B.Value/d.A.Value - 1)
 	}
-	if !statA.known || !statB.known {
-		return d
-	}
-	interval := func(value, spread float64, of func(a, b float64) float64) trace.Opt[Interval] {
-		resampled := intervalOf(value, draws, func(w *weights) float64 { return of(statA.of(w), statB.of(w)) })
-		return noNarrower(resampled, value, spread)
-	}
-	spread := spreadOfRuns(d.RunsA, d.RunsB)
-	d.Interval = interval(d.Difference.Value, spread, func(a, b float64) float64 { return b - a })
+	between := newContrast(d, statA, statB, draws)
+	d.Interval = between.interval(d.Difference.Value, 1, 1, func(a, b float64) float64 { return b - a })
 	if d.Relative.Set {
-		d.RelativeInterval = interval(d.Relative.Value, spread/d.A.Value, func(a, b float64) float64 { return b/a - 1 })
+		d.RelativeInterval = between.interval(d.Relative.Value, d.B.Value/d.A.Value, 1/d.A.Value, func(a, b float64) float64 { return b/a - 1 })
 	}
+	d.Rising = between.growth.set
 	return d
+}
+
+// contrast is what intervals of a difference are made of.
+type contrast struct {
+	runsA, runsB runs
+	a, b         statistic
+	draws        []weights
+	growth       growth
+}
+
+func newContrast(d Difference, a, b statistic, draws []weights) contrast {
+	c := contrast{runsA: d.RunsA, runsB: d.RunsB, a: a, b: b, draws: draws}
+	if a.rising != nil && b.rising != nil {
+		c.growth = growthOf(a.rising.sample, b.rising.sample)
+	}
+	return c
+}
+
+// interval is that of a value which is (B - times A) * unit, or of either.
+func (c contrast) interval(value, times, unit float64, either func(a, b float64) float64) (found trace.Opt[Interval]) {
+	switch {
+	case len(c.runsA) >= enoughRuns && len(c.runsB) >= enoughRuns:
+		return trace.Some(about(value, welch(c.runsA, c.runsB, times)*unit))
+	case c.growth.set && c.a.rising.known && c.b.rising.known:
+		parts := c.a.rising.parts()
+		for i, part := range c.b.rising.parts() {
+			parts[i] = (parts[i] + part) / 2
+		}
+		found = trace.Some(about(value, c.growth.reach(parts)*unit))
+	case !c.growth.set && c.a.known && c.b.known:
+		found = intervalOf(value, c.draws, func(w *weights) float64 { return either(c.a.of(w), c.b.of(w)) })
+	}
+	return noNarrower(found, value, spreadOfRuns(c.runsA, c.runsB, times)*unit)
 }
 
 // estimate is a side's value: of one run what that run measured, of several what

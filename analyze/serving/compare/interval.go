@@ -58,53 +58,83 @@ const mostAlike = 0.9
 // one before it. The resamples, which draw them apart, do not know that.
 func widening(of func(w *weights) float64) float64 {
 	var values [stretches]float64 // without the stretch
-	mean := 0.
 	for i := range values {
 		w := once
 		w[i] = 0
 		values[i] = of(&w)
-		mean += values[i] / stretches
 	}
-	squares, products := 0., 0.
-	for i, v := range values {
-		squares += (v - mean) * (v - mean)
-		if i > 0 {
-			products += (v - mean) * (values[i-1] - mean)
-		}
-	}
+	squares, alike := likeness(values[:])
 	if !(squares > 0) {
 		return 1
 	}
-	// Of independent values it would be -1/n on average.
-	alike := min(max(0, products/squares+1./stretches), mostAlike)
+	return widerBy(alike + 1./stretches) // of independent values it would be -1/n on average
+}
+
+// widerBy is what an interval of values is multiplied by when each is like the
+// one before it.
+func widerBy(alike float64) float64 {
+	alike = min(max(0, alike), mostAlike)
 	return math.Sqrt((1 + alike) / (1 - alike))
 }
 
-// spreadOfRuns is half the width of the interval that the runs' values give on
-// their own, by Student's t with one standard deviation for both sides. It is 0
-// where no side has two runs.
-func spreadOfRuns(a, b []trace.Opt[float64]) float64 {
-	squares := 0.
-	for _, runs := range [][]trace.Opt[float64]{a, b} {
-		mean := 0.
-		for _, v := range runs {
-			mean += v.Value / float64(len(runs))
-		}
-		for _, v := range runs {
-			squares += (v.Value - mean) * (v.Value - mean)
-		}
+// enoughRuns a side make an interval on their own.
+const enoughRuns = 3
+
+// runs are the values that each run of a side measured.
+type runs []trace.Opt[float64]
+
+// spread is the mean of the runs and the squares of what they are from it.
+func (r runs) spread() (squares float64) {
+	values := make([]float64, len(r))
+	for i, v := range r {
+		values[i] = v.Value
 	}
+	squares, _ = likeness(values)
+	return squares
+}
+
+// welch is half the width of the interval that the runs' values alone give of
+// B - times A, by Student's t with a standard deviation for each side and
+// Welch's degrees of freedom.
+func welch(a, b runs, times float64) float64 {
+	variance := func(r runs) (of, free float64) {
+		n := float64(len(r))
+		return r.spread() / (n - 1) / n, n - 1
+	}
+	ofA, freeA := variance(a)
+	ofB, freeB := variance(b)
+	ofA *= times * times
+	if ofA+ofB == 0 {
+		return 0
+	}
+	free := (ofA + ofB) * (ofA + ofB) / (ofA*ofA/freeA + ofB*ofB/freeB)
+	return studentsT(free) * math.Sqrt(ofA+ofB)
+}
+
+// spreadOfRuns is the same for as few runs as two on one side, by Student's t
+// with one standard deviation for both sides. It is 0 where no side has two runs.
+func spreadOfRuns(a, b runs, times float64) float64 {
 	free := float64(len(a) + len(b) - 2)
 	if free == 0 {
 		return 0
 	}
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: free}.Quantile(1 - (1-Level)/2)
-	return t * math.Sqrt(squares/free*(1/float64(len(a))+1/float64(len(b))))
+	variance := (times*times*a.spread() + b.spread()) / free
+	return studentsT(free) * math.Sqrt(variance*(1/float64(len(a))+1/float64(len(b))))
 }
+
+// studentsT is how many standard deviations either end of an interval is away.
+func studentsT(free float64) float64 {
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: free}.Quantile(1 - (1-Level)/2)
+}
+
+// about is the interval that reaches as far to either side of a value.
+func about(value, half float64) Interval { return Interval{value - half, value + half} }
 
 // noNarrower is the interval, made to reach as far as spread on either side of the
 // value.
 func noNarrower(i trace.Opt[Interval], value, spread float64) trace.Opt[Interval] {
-	i.Value = Interval{min(i.Value.Low, value-spread), max(i.Value.High, value+spread)}
+	if i.Set {
+		i.Value = Interval{min(i.Value.Low, value-spread), max(i.Value.High, value+spread)}
+	}
 	return i
 }

@@ -67,7 +67,7 @@ func ParseMetric(name string) (Metric, error) {
 	default:
 		digits, isPercentile := strings.CutPrefix(stat, "p")
 		p, err := strconv.ParseFloat(digits, 64)
-		if !isPercentile || err != nil || !(0 <= p && p <= 100) {
+		if !isPercentile || strings.Trim(digits, "0123456789.") != "" || err != nil || !(0 <= p && p <= 100) {
 			return Metric{}, fmt.Errorf("there is no metric %q: %q is none of mean, median, std, min, max and p0 to p100", name, stat)
 		}
 		m.of, m.statistic = l.quantile(p / 100)

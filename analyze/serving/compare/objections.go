@@ -76,6 +76,10 @@ func differs(a, b *Run) string {
 		return fmt.Sprintf("%s replayed blocks of different sizes: %d and %d tokens", between, one.BlockSize, other.BlockSize)
 	case a.Run.Schedule == b.Run.Schedule:
 		return ""
+	case one.Rate != other.Rate && one.Rate > 0 && other.Rate > 0:
+		return fmt.Sprintf("%s were sent at different rates: %v and %v requests a second", between, one.Rate, other.Rate)
+	case one.Rate > 0 && other.Rate > 0 && a.Run.Seed != b.Run.Seed:
+		return fmt.Sprintf("%s were sent at different times: their arrivals were drawn with different seeds, %d and %d", between, a.Run.Seed, b.Run.Seed)
 	case one.Speedup != other.Speedup:
 		return fmt.Sprintf("%s were sent at different speeds: %v and %v times that of the trace", between, one.Speedup, other.Speedup)
 	}

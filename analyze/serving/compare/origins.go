@@ -87,7 +87,7 @@ func (p pairs) divide(n int, of func(both *pair) (int, bool), draws []weights) [
 	inParallel(n, func(i int) {
 		bands[i].Pairs = len(inBand[i])
 		for k, latency := range pairedLatencies {
-			part := partOf(inBand[i], k, draws)
+			part := partOf(inBand[i], k, p.growth[k], draws)
 			part.Latency, part.Adds = latency, part.Mean*float64(part.Count)/float64(max(1, counts[k]))
 			bands[i].Latencies = append(bands[i].Latencies, part)
 		}
@@ -96,16 +96,25 @@ func (p pairs) divide(n int, of func(both *pair) (int, bool), draws []weights) [
 }
 
 // partOf is the mean difference of some pairs in one of pairedLatencies.
-func partOf(some []*pair, latency int, draws []weights) (part Part) {
-	var total sums
+func partOf(some []*pair, latency int, g growth, draws []weights) (part Part) {
+	var own, run sums // by their own stretches, and by those of the run
 	for i, both := range some {
 		if d := both.differences[latency]; d.Set {
-			total.add(uint8(i*stretches/len(some)), d.Value)
+			own.add(uint8(i*stretches/len(some)), d.Value)
+			run.add(both.stretch, d.Value)
 			part.Count++
 		}
 	}
-	if part.Count > 0 {
-		part.Mean, part.Interval = measured(statistic{total.mean, total.known()}, draws)
+	if part.Count == 0 {
+		return part
+	}
+	part.Mean = own.mean(&once)
+	switch {
+	case !own.known():
+	case g.set: // what was lost before a band is in it, too
+		part.Interval = trace.Some(about(part.Mean, g.reach(run.shares())))
+	default:
+		part.Interval = intervalOf(part.Mean, draws, own.mean)
 	}
 	return part
 }

@@ -36,6 +36,8 @@ type pair struct {
 type pairs struct {
 	pairs        []pair
 	onlyA, onlyB int
+	growth       [3]growth // of pairedLatencies
+	runsA, runsB [3]runs   // means of each run
 }
 
 // row is a row of one side: the means of its runs.
@@ -102,6 +104,12 @@ func (s side) rows() (all []row) {
 }
 
 func pairsOf(a, b side) (p pairs) {
+	for i, name := range pairedLatencies {
+		l := latencies[name]
+		l.name = name
+		p.growth[i] = growthOf(a.sample(l), b.sample(l))
+		p.runsA[i], p.runsB[i] = a.means(l), b.means(l)
+	}
 	rowsA, rowsB := a.rows(), b.rows()
 	p.pairs = make([]pair, 0, min(len(rowsA), len(rowsB)))
 	for len(rowsA) > 0 && len(rowsB) > 0 {
@@ -150,20 +158,35 @@ func (p pairs) differences(draws []weights) []Requests {
 		}
 		if r.Count = len(items); r.Count > 0 {
 			s := newSample(items)
-			r.Mean, r.MeanInterval = measured(s.meanStatistic(), draws)
-			r.Median, r.MedianInterval = measured(s.quantileStatistic(0.5), draws)
+			r.Mean, r.MeanInterval = p.measured(i, s.meanStatistic(), true, draws)
+			r.Median, r.MedianInterval = p.measured(i, s.quantileStatistic(0.5), false, draws)
 		}
 		all[i] = r
 	})
 	return all
 }
 
-// measured is the value of a statistic and its interval, if enough stretches know
-// of it.
-func measured(s statistic, draws []weights) (float64, trace.Opt[Interval]) {
-	value := s.of(&once)
+// measured is the value of a statistic of differences and its interval, if enough
+// stretches know of it. Several runs a side have their say, by their means: of a
+// mean alone, of a median so far that the interval is no narrower.
+func (p pairs) measured(latency int, s statistic, ofMean bool, draws []weights) (float64, trace.Opt[Interval]) {
+	value, g := s.of(&once), p.growth[latency]
+	a, b := p.runsA[latency], p.runsB[latency]
 	if !s.known {
 		return value, trace.Opt[Interval]{}
 	}
-	return value, intervalOf(value, draws, s.of)
+	spread, several := spreadOfRuns(a, b, 1), len(a) >= enoughRuns && len(b) >= enoughRuns
+	if several {
+		spread = welch(a, b, 1)
+	}
+	var found trace.Opt[Interval]
+	switch {
+	case several && ofMean:
+		found = trace.Some(about(value, spread))
+	case g.set:
+		found = trace.Some(about(value, g.reach(s.rising.parts())))
+	default:
+		found = intervalOf(value, draws, s.of)
+	}
+	return value, noNarrower(found, value, spread)
 }

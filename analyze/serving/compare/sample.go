@@ -10,6 +10,18 @@ type statistic struct {
 	of func(w *weights) float64
 	// known says that enough stretches tell of it for an interval.
 	known bool
+	// rising is what there is where values rise through the run; nil where a
+	// rise has no meaning.
+	rising *rising
+}
+
+// rising is what an interval needs by [growth].
+type rising struct {
+	sample *sample
+	known  bool
+	// parts is how far the statistic moves as the values of each stretch move
+	// by one.
+	parts func() *[stretches]float64
 }
 
 // item is a value and the stretch in which it lies.
@@ -71,6 +83,33 @@ func (s *sums) mean(w *weights) float64 {
 func (s *sums) std(w *weights) float64 {
 	n, sum, squares := s.totals(w)
 	return math.Sqrt(max(0, squares/n-sum/n*sum/n))
+}
+
+// of is the mean of a stretch that has values.
+func (s *sums) of(stretch int) float64 {
+	return s.middle + s.sum[stretch]/s.counts[stretch]
+}
+
+// shares are the shares of the stretches in the values.
+func (s *sums) shares() *[stretches]float64 {
+	n, _, _ := s.totals(&once)
+	parts := s.counts
+	for i := range parts {
+		parts[i] /= max(1, n)
+	}
+	return &parts
+}
+
+// pulls is how far the standard deviation moves as the values of each stretch
+// move by one.
+func (s *sums) pulls() *[stretches]float64 {
+	parts, mean, std := s.shares(), s.mean(&once), s.std(&once)
+	for i := range parts {
+		if parts[i] > 0 && std > 0 {
+			parts[i] *= (s.of(i) - mean) / std
+		}
+	}
+	return parts
 }
 
 // newSample takes the items over.
@@ -145,19 +184,39 @@ func (s *sample) at(rank float64, w *weights) (value, behind float64) {
 }
 
 // quantileStatistic is known where enough stretches have a value beyond the
-// quantile, on the side where there are fewer.
+// quantile, on the side where there are fewer. Where values rise, the last few
+// stretches have them all, and enough values do.
 func (s *sample) quantileStatistic(p float64) statistic {
 	edge := int(math.Round(p * float64(len(s.items))))
 	beyond := min(stretchesIn(s.items[:edge]), stretchesIn(s.items[edge:]))
-	return statistic{func(w *weights) float64 { return s.quantile(p, w) }, s.sums.known() && beyond >= fewestEvents}
+	return statistic{
+		of:    func(w *weights) float64 { return s.quantile(p, w) },
+		known: s.sums.known() && beyond >= fewestEvents,
+		rising: &rising{
+			sample: s, known: min(edge, len(s.items)-edge) >= fewestEvents,
+			parts: func() *[stretches]float64 { return s.partsAround(p) },
+		},
+	}
+}
+
+// partsAround are the shares of the stretches in the values around a quantile.
+func (s *sample) partsAround(p float64) *[stretches]float64 {
+	n := float64(len(s.items))
+	reach := max(fewestEvents, min(p, 1-p)*n/4)
+	from, to := int(max(0, p*n-reach)), int(min(n, math.Ceil(p*n+reach)))
+	var parts [stretches]float64
+	for _, it := range s.items[from:to] {
+		parts[it.stretch] += 1 / float64(to-from)
+	}
+	return &parts
 }
 
 func (s *sample) meanStatistic() statistic {
-	return statistic{s.sums.mean, s.sums.known()}
+	return statistic{s.sums.mean, s.sums.known(), &rising{s, s.sums.known(), s.sums.shares}}
 }
 
 func (s *sample) stdStatistic() statistic {
-	return statistic{s.sums.std, s.sums.known()}
+	return statistic{s.sums.std, s.sums.known(), &rising{s, s.sums.known(), s.sums.pulls}}
 }
 
 func stretchesIn(items []item) (n int) {

@@ -87,6 +87,20 @@ func (s side) values(m Metric) (all []trace.Opt[float64]) {
 	return all
 }
 
+// means are those of a latency in each run that has any.
+func (s side) means(l latency) (all runs) {
+	for _, r := range s.runs {
+		var m mean
+		for i := range r.requests {
+			m.add(l.value(&r.requests[i]))
+		}
+		if v := m.value(); v.Set {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
 // cachedShare is of the requests whose server said what was cached.
 func (s side) cachedShare() statistic {
 	var share ratio

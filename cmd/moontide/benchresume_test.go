@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// A run that is there is not run again, one that is not whole is, with other
+// prompts, and levels can be added. What does not belong together is refused.
+func TestBenchGoesOn(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	sweep := func(args ...string) []string {
+		return append([]string{"--isl", "50", "--osl", "3", "--url", url, "--out", "sweep", "--max-lag", "1h"}, args...)
+	}
+	benched(t, dir, sweep("--concurrency", "1,2")...)
+	kept := picture(t, filepath.Join(dir, "sweep", "concurrency-1", replay.RunFile))
+	if err := os.Remove(filepath.Join(dir, "sweep", "concurrency-2", replay.SummaryFile)); err != nil { // as a kill leaves it
+		t.Fatal(err)
+	}
+	r := benched(t, dir, sweep("--concurrency", "1,2,4", "--markdown")...)
+	for _, want := range []string{"\n| 1", "\n| 2", "\n| 4"} {
+		if strings.Count(r.out, want) != 1 {
+			t.Errorf("no row %q in\n%s", want, r.out)
+		}
+	}
+	want := []string{"concurrency-1", "concurrency-2", "concurrency-2-attempt-2", "concurrency-4", "sweep.json"}
+	if got := folders(t, filepath.Join(dir, "sweep")); !slices.Equal(got, want) {
+		t.Errorf("the folder holds %v", got)
+	}
+	if !bytes.Equal(kept, picture(t, filepath.Join(dir, "sweep", "concurrency-1", replay.RunFile))) {
+		t.Error("a run that was there was run again")
+	}
+	first, again := runOfFolder(t, filepath.Join(dir, "sweep", "concurrency-2")), runOfFolder(t, filepath.Join(dir, "sweep", "concurrency-2-attempt-2"))
+	if first.Prompts == again.Prompts || first.Trace.SHA256 != again.Trace.SHA256 || first.Schedule != again.Schedule {
+		t.Errorf("the second attempt is not the same with other prompts:\n%+v\n%+v", first, again)
+	}
+	for _, test := range []struct {
+		want string
+		args []string
+	}{
+		{"was of other requests", sweep("--concurrency", "1", "--num-prompts", "11")},
+		{"begun without, and now it is with --seed=1", sweep("--concurrency", "1", "--seed", "1")},
+		{"begun with --osl=3, and now it is with --osl=4", append(sweep("--concurrency", "1"), "--osl", "4")},
+	} {
+		r := try(t, dir, "", append([]string{"bench"}, test.args...)...)
+		if r.status != exitFailed || r.out != "" || !strings.Contains(r.err, test.want) {
+			t.Errorf("%v: exit status %d, %s%s", test.args, r.status, r.out, r.err)
+		}
+	}
+	if got := folders(t, filepath.Join(dir, "sweep")); !slices.Equal(got, want) {
+		t.Errorf("what was refused left %v", got)
+	}
+}
+
+// A run that the client spoiled is no point of the table: going on runs it again,
+// with other prompts, until one is good.
+func TestBenchRunsInvalidAgain(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	sweep := []string{"--isl", "50", "--osl", "3", "--url", url, "--out", "sweep", "--max-lag", "1h", "--concurrency", "1,2"}
+	benched(t, dir, sweep...)
+	path := filepath.Join(dir, "sweep", "concurrency-2", replay.SummaryFile)
+	verdict := regexp.MustCompile(`"verdict": "[A-Z]+"`)
+	if err := os.WriteFile(path, verdict.ReplaceAll(picture(t, path), []byte(`"verdict": "INVALID"`)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := benched(t, dir, sweep...)
+	if want := "it is run again, for " + filepath.Join("sweep", "concurrency-2") + " is INVALID"; !strings.Contains(r.err, want) || strings.Count(r.err, "is there already") != 1 {
+		t.Errorf("%s", r.err)
+	}
+	for row, rec := range recordsOf(t, filepath.Join(dir, "sweep", "concurrency-2-attempt-2")) {
+		if rec.Counts.Cached != trace.Some(0) {
+			t.Errorf("row %d of the second attempt: %v cached", row, rec.Counts.Cached)
+		}
+	}
+	if r := benched(t, dir, sweep...); strings.Count(r.err, "is there already") != 2 || strings.Contains(r.err, "again") {
+		t.Errorf("a good one is run again:\n%s", r.err)
+	}
+}
+
+// An interrupt ends the sweep after what is in flight, shows what was measured,
+// and the same command goes on.
+func TestBenchInterrupted(t *testing.T) {
+	t.Parallel()
+	s, dir := newSlowEndpoint(t), t.TempDir()
+	args := []string{"bench", "--isl", "20", "--osl", "2", "--concurrency", "1,2", "--num-prompts", "3", "--url", s.URL, "--out", "sweep", "--max-lag", "1h"}
+	cmd := moontide(dir, args...)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	talk := begin(t, cmd)
+	for range 3 { // of the first level
+		<-s.got
+		s.release <- struct{}{}
+	}
+	<-s.got // the first of the second
+	<-s.got
+	interrupt(t, cmd)
+	talk.await(t, interrupted)
+	s.release <- struct{}{}
+	s.release <- struct{}{}
+	said := talk.end(cmd)
+	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(said, "concurrency 2: the run was stopped") || !strings.Contains(said, "--out sweep goes on") {
+		t.Fatalf("exit status %d\n%s%s", cmd.ProcessState.ExitCode(), &out, said)
+	}
+	if !strings.Contains(out.String(), "the worst of 1 run") {
+		t.Errorf("what was measured is not shown:\n%s", &out)
+	}
+	close(s.release)
+	r := benched(t, dir, args[1:]...)
+	if !strings.Contains(r.out, "the worst of 2 runs") || !strings.Contains(r.err, "there already: "+filepath.Join("sweep", "concurrency-1")) {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+	if got := len(recordsOf(t, filepath.Join(dir, "sweep", "concurrency-2-attempt-2"))); got != 3 {
+		t.Errorf("%d records of the second attempt", got)
+	}
+}
+
+// A sweep that is repeated finds its own prompts in the server's cache, which is
+// said, and what to do.
+func TestBenchRepeated(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	const hint = "the server knew prompts of an earlier run: another --salt"
+	for _, test := range []struct {
+		out, salt string
+		warm      bool
+	}{{"first", "x", false}, {"again", "x", true}, {"other", "y", false}} {
+		r := benched(t, dir, "--isl", "100", "--osl", "2", "--concurrency", "1", "--num-prompts", "3", "--url", url, "--out", test.out, "--salt", test.salt)
+		if strings.Contains(r.err, hint) != test.warm {
+			t.Errorf("%s with salt %s:\n%s", test.out, test.salt, r.err)
+		}
+	}
+}
