@@ -235,13 +235,14 @@ func TestWaitReady(t *testing.T) {
 	if !r.measured() || strings.Count(r.err, "moontide: waiting for the endpoint: ") != 1 || !strings.Contains(r.err, "too busy") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
+	// Whether the one probe comes back in time is the machine's.
 	for args, want := range map[string]string{
 		"":                   "too busy",
 		"--wait-ready 150ms": "the endpoint was not ready within 150ms: ",
 	} {
 		never := newMoodyEndpoint(t, func(bool, int) (int, string) { return http.StatusServiceUnavailable, "" })
 		r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--url", never.URL, "--out", "no"}, strings.Fields(args)...)...)
-		if r.status != exitFailed || !strings.Contains(r.err, want) || !strings.Contains(r.err, "too busy") {
+		if r.status != exitFailed || !strings.Contains(r.err, want) {
 			t.Errorf("%q: exit status %d\n%s", args, r.status, r.err)
 		}
 	}

@@ -54,7 +54,7 @@ func (s *slowEndpoint) answer(w http.ResponseWriter, r *http.Request) {
 
 // start begins a replay of rows that arrive 100 ms apart and returns when the
 // endpoint has got three of them.
-func (s *slowEndpoint) start(t *testing.T, dir string) (cmd *exec.Cmd, out, talk *bytes.Buffer) {
+func (s *slowEndpoint) start(t *testing.T, dir string) (cmd *exec.Cmd, out *bytes.Buffer, talk *talk) {
 	t.Helper()
 	var text strings.Builder
 	for i := range 500 {
@@ -62,16 +62,58 @@ func (s *slowEndpoint) start(t *testing.T, dir string) (cmd *exec.Cmd, out, talk
 	}
 	write(t, dir, "t.jsonl", text.String())
 	cmd = moontide(dir, "replay", "t.jsonl", "--url", s.URL, "--out", "run")
-	out, talk = &bytes.Buffer{}, &bytes.Buffer{}
-	cmd.Stdout, cmd.Stderr = out, talk
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { endChild(cmd) })
+	out = &bytes.Buffer{}
+	cmd.Stdout = out
+	talk = begin(t, cmd)
 	for range 3 {
 		<-s.got
 	}
 	return cmd, out, talk
+}
+
+// talk is what a command says, line by line as it says it.
+type talk struct {
+	lines *bufio.Scanner
+	said  strings.Builder
+}
+
+// begin starts a command, whose talk has to be read to its end before it is
+// waited for.
+func begin(t *testing.T, cmd *exec.Cmd) *talk {
+	t.Helper()
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endChild(cmd) })
+	return &talk{lines: bufio.NewScanner(pipe)}
+}
+
+// interrupted is said when no more is sent.
+const interrupted = "interrupt again to end at once"
+
+// await returns when the command has said a text.
+func (k *talk) await(t *testing.T, text string) {
+	t.Helper()
+	for k.lines.Scan() {
+		fmt.Fprintln(&k.said, k.lines.Text())
+		if strings.Contains(k.lines.Text(), text) {
+			return
+		}
+	}
+	t.Fatalf("no %q in\n%s", text, &k.said)
+}
+
+// end waits for a command and returns all that it said.
+func (k *talk) end(cmd *exec.Cmd) string {
+	for k.lines.Scan() {
+		fmt.Fprintln(&k.said, k.lines.Text())
+	}
+	cmd.Wait() // its exit status tells
+	return k.said.String()
 }
 
 func interrupt(t *testing.T, cmd *exec.Cmd) {
@@ -87,9 +129,9 @@ func TestInterruptDrains(t *testing.T) {
 	s, dir := newSlowEndpoint(t), t.TempDir()
 	cmd, out, talk := s.start(t, dir)
 	interrupt(t, cmd)
-	awaitQuiet(t, s)
+	talk.await(t, interrupted)
 	close(s.release)
-	cmd.Wait()
+	said := talk.end(cmd)
 	records := recordsOf(t, filepath.Join(dir, "run"))
 	for row, rec := range records {
 		if rec.Class != replay.OK || rec.Chunks != 2 {
@@ -98,7 +140,7 @@ func TestInterruptDrains(t *testing.T) {
 	}
 	n := len(records)
 	if n < 3 || n == 500 {
-		t.Fatalf("%d records\n%s", n, talk)
+		t.Fatalf("%d records\n%s", n, said)
 	}
 	if code := cmd.ProcessState.ExitCode(); code != exitFailed {
 		t.Errorf("exit status %d: a run that was stopped is not done", code)
@@ -117,30 +159,17 @@ func TestInterruptDrains(t *testing.T) {
 	}
 }
 
-// awaitQuiet returns when no new request has come for several gaps of the
-// trace: the first interrupt has been taken.
-func awaitQuiet(t *testing.T, s *slowEndpoint) {
-	t.Helper()
-	for {
-		select {
-		case <-s.got:
-		case <-time.After(time.Second):
-			return
-		}
-	}
-}
-
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	s, dir := newSlowEndpoint(t), t.TempDir()
 	cmd, out, talk := s.start(t, dir)
 	interrupt(t, cmd)
-	awaitQuiet(t, s)
+	talk.await(t, interrupted)
 	interrupt(t, cmd)
-	cmd.Wait() // nothing releases the answers
+	said := talk.end(cmd) // nothing releases the answers
 	records := recordsOf(t, filepath.Join(dir, "run"))
 	if len(records) < 3 {
-		t.Fatalf("%d records\n%s", len(records), talk)
+		t.Fatalf("%d records\n%s", len(records), said)
 	}
 	for row, rec := range records {
 		if rec.Class != replay.Canceled || rec.Chunks != 1 {
@@ -148,7 +177,7 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 		}
 	}
 	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(out.String(), fmt.Sprintf("Failed requests:                         %d\n", len(records))) {
-		t.Errorf("exit status %d\n%s%s", cmd.ProcessState.ExitCode(), out, talk)
+		t.Errorf("exit status %d\n%s%s", cmd.ProcessState.ExitCode(), out, said)
 	}
 	if again := must(t, dir, "report", "run"); !strings.HasPrefix(out.String(), again) {
 		t.Errorf("report prints\n%s", again)
@@ -161,26 +190,16 @@ func TestSecondInterruptBehindTheLastRow(t *testing.T) {
 	s, dir := newSlowEndpoint(t), t.TempDir()
 	write(t, dir, "t.jsonl", strings.Repeat(`{"timestamp": 0, "input_length": 20, "output_length": 2}`+"\n", 3))
 	cmd := moontide(dir, "replay", "t.jsonl", "--url", s.URL, "--out", "run")
-	talk, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { endChild(cmd) })
+	talk := begin(t, cmd)
 	for range 3 {
 		<-s.got
 	}
 	s.release <- struct{}{}
 	awaitRecords(t, filepath.Join(dir, "run"), 1)
 	interrupt(t, cmd)
-	for lines := bufio.NewScanner(talk); lines.Scan(); {
-		if strings.Contains(lines.Text(), "interrupt again to end at once") {
-			interrupt(t, cmd)
-		}
-	}
-	cmd.Wait()
+	talk.await(t, interrupted)
+	interrupt(t, cmd)
+	talk.end(cmd)
 	run := runOfFolder(t, filepath.Join(dir, "run"))
 	if cmd.ProcessState.ExitCode() != exitFailed || !run.Stopped || run.Sent != 3 || len(recordsOf(t, filepath.Join(dir, "run"))) != 3 {
 		t.Errorf("exit status %d, %+v", cmd.ProcessState.ExitCode(), run)

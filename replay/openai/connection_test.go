@@ -55,6 +55,14 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
+// awaitEnd returns when the kernel has told a connection, in its own time, that
+// the server hung up.
+func awaitEnd(c connection) {
+	for c.alive() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // The server closes an idle connection when it likes. No request may meet it.
 func TestClosedIdleConnectionIsNotUsed(t *testing.T) {
 	t.Parallel()
@@ -73,6 +81,9 @@ func TestClosedIdleConnectionIsNotUsed(t *testing.T) {
 	}
 	close(hangUp)
 	<-closed
+	idle, _ := c.servers[0].idle.take(time.Now())
+	awaitEnd(idle)
+	c.servers[0].idle.put(idle, time.Now())
 	wantOK(t, send(t, c), 2)
 	if got := s.connections(); got != 2 {
 		t.Errorf("%d connections, want 2", got)
@@ -113,8 +124,6 @@ func TestFreshConnections(t *testing.T) {
 	}
 }
 
-// A connection that was opened ahead carries the request, and is not waited
-// for. One that the server closed meanwhile does not.
 // A connection that was opened for nothing is there for another request, or
 // closed where each has its own.
 func TestDiscarded(t *testing.T) {
@@ -133,6 +142,8 @@ func TestDiscarded(t *testing.T) {
 	}
 }
 
+// A connection that was opened ahead carries the request, and is not waited
+// for. One that the server closed meanwhile does not.
 func TestOpenedAhead(t *testing.T) {
 	t.Parallel()
 	s := serve(t, wellBehaved)
@@ -148,6 +159,7 @@ func TestOpenedAhead(t *testing.T) {
 	made = prepare(t, c, row)
 	made.Open(context.Background())
 	<-closed
+	awaitEnd(made.opened)
 	wantOK(t, made.Send(context.Background()), 2)
 	if n := s.connections(); n != 2 {
 		t.Errorf("%d connections, want 2", n)

@@ -158,7 +158,12 @@ func TestScrapeFaults(t *testing.T) {
 				urls = urls[:1]
 			}
 			f, err := scrape(t, ctx, urls...)
-			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "secret") {
+			if err == nil {
+				t.Fatalf("%+v", f)
+			}
+			// On a busy machine it may be the dialing that takes all the time.
+			said := strings.ReplaceAll(err.Error(), "timed out", "timeout")
+			if !strings.Contains(said, tc.want) || strings.Contains(said, "secret") {
 				t.Errorf("%+v, %v", f, err)
 			}
 		})

@@ -24,6 +24,9 @@ type Conn struct {
 	place    int  // among the deadlines
 	watched  bool // the kernel tells the loop of this descriptor
 	pending  bool // there may be more to read
+	// Where it is not zero, what is pending may have come since then: before
+	// the loop knew of the exchange, it looked here and read nothing.
+	since time.Time
 }
 
 // Adopt takes over a TCP connection that nobody reads or writes. It is closed
@@ -65,7 +68,7 @@ func (l *Loop) Adopt(c net.Conn) (*Conn, error) {
 func (c *Conn) Exchange(ctx context.Context, h Handler, deadline time.Time, parts ...[]byte) (sent time.Time, wrote bool, err error) {
 	sent = time.Now()
 	parts, err = c.write(parts)
-	c.loop.do(command{begin, c, h, deadline, nil})
+	c.loop.do(command{kind: begin, conn: c, handler: h, deadline: deadline, since: sent})
 	var room <-chan struct{}
 	if len(parts) > 0 && err == nil {
 		room = c.room
@@ -84,7 +87,7 @@ func (c *Conn) Exchange(ctx context.Context, h Handler, deadline time.Time, part
 			}
 		case <-done:
 			done = nil
-			c.loop.do(command{end, c, h, time.Time{}, ctx.Err()})
+			c.loop.do(command{kind: end, conn: c, handler: h, err: ctx.Err()})
 		}
 	}
 }
@@ -117,6 +120,9 @@ func (c *Conn) write(parts [][]byte) ([][]byte, error) {
 		parts = left
 	}
 }
+
+// emptied notes that all that had arrived was read.
+func (c *Conn) emptied() { c.pending, c.since = false, time.Time{} }
 
 // SetDeadline moves the deadline of the exchange under way. It is for the
 // Handler.

@@ -40,7 +40,7 @@ type Arrival struct {
 	// a read took. Otherwise it is that of the read.
 	Kernel bool
 	// Unread is the longest that anything of a read can have waited for it
-	// because the loop was busy. Where a read took several segments, the first
+	// because the loop was busy or had not heard of the exchange. Where a read took several segments, the first
 	// may have come earlier than the last by no more than this. How long the
 	// system takes to wake a loop that was idle is not in it, but in Delays.
 	Unread time.Duration

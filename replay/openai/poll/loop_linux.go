@@ -56,6 +56,7 @@ type command struct {
 	conn     *Conn
 	handler  Handler
 	deadline time.Time
+	since    time.Time // begin: nothing of the answer came before
 	err      error
 }
 
@@ -290,14 +291,14 @@ func (l *Loop) control(op, fd int, events uint32) error {
 // system call.
 func (l *Loop) begin(cmd command) {
 	c := cmd.conn
-	c.handler = cmd.handler
+	c.handler, c.since = cmd.handler, cmd.since
 	l.deadlines.set(c, cmd.deadline)
 	if !c.watched {
 		if err := l.control(unix.EPOLL_CTL_ADD, c.fd, interest); err != nil {
 			l.finish(c, err)
 			return
 		}
-		c.watched = true
+		c.watched, c.pending = true, true
 		for len(l.conns) <= c.fd {
 			l.conns = append(l.conns, nil)
 		}
@@ -305,6 +306,8 @@ func (l *Loop) begin(cmd command) {
 	}
 	if c.pending {
 		l.unread = append(l.unread, c)
+	} else {
+		c.since = time.Time{} // it was silent until now
 	}
 }
 
@@ -352,7 +355,7 @@ func (l *Loop) read(c *Conn, toTheEnd bool) {
 		case errno == syscall.EINTR:
 			continue
 		case errno == syscall.EAGAIN:
-			c.pending = false
+			c.emptied()
 			return
 		case errno != 0:
 			l.finish(c, os.NewSyscallError("read", errno))
@@ -364,14 +367,18 @@ func (l *Loop) read(c *Conn, toTheEnd bool) {
 		at, delay := l.clock.arrival(stamp)
 		if at.Kernel {
 			l.delays.Add(delay, 1)
-			at.Unread = max(at.Add(delay).Sub(l.emptied), delay)
+			since := l.emptied
+			if !c.since.IsZero() {
+				since = c.since
+			}
+			at.Unread = max(at.Add(delay).Sub(since), delay)
 		}
 		if c.handler.Arrived(c, b, at) {
 			l.release(c)
 			return
 		}
 		if len(b) < len(l.receiver.buf) && !toTheEnd {
-			c.pending = false
+			c.emptied()
 			return
 		}
 	}
