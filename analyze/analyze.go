@@ -127,6 +127,7 @@ type collector struct {
 	table    block.Table
 	detector trace.BlockDetector
 	declared declaredSums
+	marks    lengthMarks
 	sessions sessionCounter
 	// What the one that counts keeps.
 	rows   []row
@@ -155,6 +156,8 @@ func (c *collector) analysis(size trace.BlockSize, top int) *Analysis {
 		}
 	})
 	parts.Wait()
+	l := &a.Lengths
+	l.EstimatedISL, l.EstimatedOSL, l.MissingOSL = c.marks.estimatedISL, c.marks.estimatedOSL, c.marks.missingOSL
 	return a
 }
 

@@ -17,6 +17,26 @@ type Lengths struct {
 	// monotonic relation, and an outlier is only the next rank. Both are -1..1,
 	// and absent where all prompts or all answers are equally long.
 	Pearson, Spearman trace.Opt[float64]
+	// EstimatedISL and EstimatedOSL are the rows that say of a length that it is
+	// estimated from a text, MissingOSL those that have no OSL, which counts as 0.
+	EstimatedISL, EstimatedOSL, MissingOSL int
+}
+
+// lengthMarks counts rows whose lengths are not those of a tokenizer.
+type lengthMarks struct{ estimatedISL, estimatedOSL, missingOSL int }
+
+func (m *lengthMarks) add(r *trace.Request) {
+	if r.Extra == nil {
+		return
+	}
+	count := func(n *int, mark, length string) {
+		if r.Marked(mark, length) {
+			*n++
+		}
+	}
+	count(&m.estimatedISL, trace.Estimated, "input_length")
+	count(&m.estimatedOSL, trace.Estimated, "output_length")
+	count(&m.missingOSL, trace.Missing, "output_length")
 }
 
 func lengthsOf(rows []row) (isl, osl dist.Distribution, l Lengths) {

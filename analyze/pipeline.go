@@ -67,6 +67,7 @@ func (c *collector) read(reqs trace.Requests, full chan<- *batch, empty <-chan *
 		}
 		c.detector.Add(r)
 		c.declared.add(r)
+		c.marks.add(&r)
 		c.sessions.add(rows, r)
 		rows++
 		b.add(r, &c.table)

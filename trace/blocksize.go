@@ -56,6 +56,7 @@ type BlockDetector struct {
 	rows        int // with ids
 	ceil, floor span
 	bare        int // the longest ISL of a row with an empty list of ids
+	known       int // the size, 0 where it is to be found
 }
 
 // span is an interval of block sizes in which bounds only tighten. The zero
@@ -74,10 +75,16 @@ func (s span) holds(n int) bool {
 	return s.low() <= n && n <= s.high()
 }
 
+// KnownBlocks is a detector that knows the size: no row tells it more.
+func KnownBlocks(tokens int) BlockDetector {
+	only := span{above: tokens - 1, below: math.MaxInt - tokens}
+	return BlockDetector{known: tokens, ceil: only, floor: only}
+}
+
 // Add takes one row into account. Rows without ids say nothing, but for empty
 // lists: see fits.
 func (d *BlockDetector) Add(r Request) {
-	if r.HashIDs == nil {
+	if r.HashIDs == nil || d.known > 0 {
 		return
 	}
 	isl, n := r.InputLength, len(r.HashIDs)
@@ -111,11 +118,31 @@ func (d *BlockDetector) fits() (ceil, floor span) {
 	return none, floor
 }
 
+// Disagrees reports whether the rows of two traces cannot be of one block size,
+// by either rule. Rows that no size fits say nothing.
+func (d *BlockDetector) Disagrees(o *BlockDetector) bool {
+	some := false
+	for _, a := range []span{d.ceil, d.floor} {
+		for _, b := range []span{o.ceil, o.floor} {
+			if a.empty() || b.empty() {
+				continue
+			}
+			if some = true; max(a.low(), b.low()) <= min(a.high(), b.high()) {
+				return false
+			}
+		}
+	}
+	return some
+}
+
 // BlockSize returns what the rows so far say. Where more than one size fits,
 // it assumes [DefaultBlockSize] if that is among them, else the power of two
 // nearest to it that is, else the smallest size; and it assumes no size that is
 // larger than those of engines.
 func (d *BlockDetector) BlockSize() BlockSize {
+	if d.known > 0 {
+		return GivenBlockSize(d.known)
+	}
 	if d.rows == 0 {
 		return BlockSize{Tokens: DefaultBlockSize, How: Assumed, Low: 1, High: math.MaxInt}
 	}

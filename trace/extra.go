@@ -1,7 +1,9 @@
 package trace
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/bytedance/sonic"
 )
@@ -31,6 +33,24 @@ func (r *Request) FilterExtra(edit func(key, raw string) (newKey, newRaw string,
 		return nil, nil
 	}
 	return append(out, '}'), nil
+}
+
+// Unknown key names that say how far a row's lengths can be relied on: each holds
+// an array of the keys of lengths.
+const (
+	Estimated = "estimated" // from a text, without its tokenizer
+	Missing   = "missing"   // written as 0, for the source does not say it
+)
+
+// Marked reports whether the unknown key mark, [Estimated] or [Missing], names a
+// length of the row: input_length or output_length.
+func (r *Request) Marked(mark, length string) bool {
+	if !bytes.Contains(r.Extra, []byte(mark)) { // which few rows have
+		return false
+	}
+	raw, _ := r.Raw(mark)
+	var lengths []string
+	return json.UnmarshalFromString(raw, &lengths) == nil && slices.Contains(lengths, length)
 }
 
 // Text returns the string that the unknown key holds, if it is there and is a

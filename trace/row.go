@@ -102,7 +102,7 @@ func parseAny(line []byte, r *Request) error {
 	}
 	for _, key := range []string{"input_length", "output_length"} {
 		if !has(members, key) {
-			return fmt.Errorf("no %s in %s", key, Quote(line))
+			return missingError{key, Quote(line)}
 		}
 	}
 	if ids == nil {
@@ -113,6 +113,18 @@ func parseAny(line []byte, r *Request) error {
 		return fmt.Errorf("hash_ids %w", err)
 	}
 	return nil
+}
+
+// missingError is a row without one of the lengths.
+type missingError struct{ key, row string }
+
+func (e missingError) Error() string { return "no " + e.key + " in " + e.row }
+
+// IsMissing reports whether err says that a row lacks this key: input_length or
+// output_length.
+func IsMissing(err error, key string) bool {
+	var missing missingError
+	return errors.As(err, &missing) && missing.key == key
 }
 
 // csvHeaders begin the CSV files that traces are published as.

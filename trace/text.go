@@ -25,6 +25,8 @@ type Text struct {
 	closed bool
 	long   []byte // a line that outgrew in's buffer
 	line   int
+	begin  int64 // of the line, in the text
+	next   int64 // where it ended
 }
 
 // NewText begins to read from in; name stands for it in errors. Gzip and zstd
@@ -36,6 +38,12 @@ func NewText(in io.Reader, name string) (*Text, error) {
 	}
 	if head, _ := t.in.Peek(3); bytes.Equal(head, []byte("\xef\xbb\xbf")) {
 		t.in.Discard(3)
+	}
+	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
+		if head, _ := t.in.Peek(2); string(head) == mark {
+			t.Close()
+			return nil, &RowError{name, 1, errors.New("a text in UTF-16: save it in UTF-8")}
+		}
 	}
 	const lfs = "version https://git-lfs.github.com/spec/"
 	if head, _ := t.in.Peek(len(lfs)); string(head) == lfs {
@@ -92,6 +100,11 @@ func (t *Text) Read(b []byte) (int, error) { return t.in.Read(b) }
 // Number is the number of the line that Line returned last, from 1.
 func (t *Text) Number() int { return t.line }
 
+// At is where the line that Line returned last begins, in bytes of the text:
+// decompressed, and behind a byte order mark. It holds where nothing but Line
+// has read.
+func (t *Text) At() int64 { return t.begin }
+
 // ReadError is a failure of a file, not of a row: nothing behind it is read.
 type ReadError struct{ Err error }
 
@@ -107,10 +120,13 @@ func (e ReadError) Unwrap() error { return e.Err }
 func (t *Text) Line() ([]byte, error) {
 	line, err := t.in.ReadSlice('\n')
 	t.line++
+	t.begin = t.next
+	t.next += int64(len(line))
 	if err == bufio.ErrBufferFull {
 		t.long = append(t.long[:0], line...)
 		for err == bufio.ErrBufferFull {
 			line, err = t.in.ReadSlice('\n')
+			t.next += int64(len(line))
 			if len(t.long) <= MaxRow {
 				t.long = append(t.long, line...)
 			}
@@ -126,5 +142,7 @@ func (t *Text) Line() ([]byte, error) {
 	if err == io.EOF && len(line) == 0 {
 		return nil, io.EOF
 	}
-	return bytes.TrimSpace(line), nil
+	bare := bytes.TrimSpace(line)
+	t.begin += int64(cap(line) - cap(bare)) // which is cut off in front
+	return bare, nil
 }

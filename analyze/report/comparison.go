@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
@@ -71,6 +72,18 @@ func (c Comparison) sideBySide(d *document) {
 	}
 	lengths("ISL", func(a *analyze.Analysis) dist.Distribution { return a.ISL })
 	lengths("OSL", func(a *analyze.Analysis) dist.Distribution { return a.OSL })
+	for _, of := range []struct {
+		label string
+		rows  func(l analyze.Lengths) int
+	}{
+		{"rows with an estimated ISL", func(l analyze.Lengths) int { return l.EstimatedISL }},
+		{"rows with an estimated OSL", func(l analyze.Lengths) int { return l.EstimatedOSL }},
+		{"rows without an OSL", func(l analyze.Lengths) int { return l.MissingOSL }},
+	} {
+		if slices.ContainsFunc(c, func(d Dataset) bool { return of.rows(d.Analysis.Lengths) > 0 }) {
+			line(of.label, func(a *analyze.Analysis) string { return grouped(of.rows(a.Lengths)) })
+		}
+	}
 	line("ISL-OSL rank correlation", func(a *analyze.Analysis) string { return optional(a.Lengths.Spearman, 3) })
 	shared := func(label string, value func(p *analyze.Prefix) string) {
 		line(label, func(a *analyze.Analysis) string {

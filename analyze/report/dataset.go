@@ -75,6 +75,18 @@ func (d Dataset) document() *document {
 func datasetOverview(s *document, a *analyze.Analysis) {
 	s.section("Overview")
 	s.row("Total requests", grouped(a.Requests), "", "")
+	for _, marked := range []struct {
+		name, note string
+		rows       int
+	}{
+		{"Requests with an estimated ISL", "from a text, not by a tokenizer", a.Lengths.EstimatedISL},
+		{"Requests with an estimated OSL", "from a text, not by a tokenizer", a.Lengths.EstimatedOSL},
+		{"Requests without an OSL", "counted as 0", a.Lengths.MissingOSL},
+	} {
+		if marked.rows > 0 {
+			s.row(marked.name, grouped(marked.rows), "", marked.note)
+		}
+	}
 	if at := a.Arrivals; at == nil {
 		s.row("Duration", absent, "s", "no row has a timestamp")
 	} else {

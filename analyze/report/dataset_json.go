@@ -71,6 +71,10 @@ type lengthsJSON struct {
 	Ratios   *lengthJSON `json:"ratios"`      // of each request with an answer
 	Pearson  *number     `json:"pearson"`
 	Spearman *number     `json:"spearman"`
+	// Requests that say so of their lengths, by the mark of the trace's reader.
+	EstimatedISL int `json:"isl_estimated"`
+	EstimatedOSL int `json:"osl_estimated"`
+	MissingOSL   int `json:"osl_missing"`
 }
 
 type blocksJSON struct {
@@ -151,7 +155,11 @@ func datasetOf(data Dataset) datasetJSON {
 		}
 		d.Cache.Infinite = infiniteOf(p)
 	}
-	d.Lengths = lengthsJSON{numberOf(a.Lengths.Ratio), lengthOf(a.Lengths.Ratios), numberOf(a.Lengths.Pearson), numberOf(a.Lengths.Spearman)}
+	d.Lengths = lengthsJSON{
+		Ratio: numberOf(a.Lengths.Ratio), Ratios: lengthOf(a.Lengths.Ratios),
+		Pearson: numberOf(a.Lengths.Pearson), Spearman: numberOf(a.Lengths.Spearman),
+		EstimatedISL: a.Lengths.EstimatedISL, EstimatedOSL: a.Lengths.EstimatedOSL, MissingOSL: a.Lengths.MissingOSL,
+	}
 	if c := data.Cache; c != nil && c.Curve != nil {
 		d.Cache.Policies, d.Cache.Smallest, d.Cache.Workers = c.policies(), c.smallest(), c.fleets()
 		d.Cache.RoomForReuse = orNull(c.RoomForReuse.Value, c.RoomForReuse.Set)

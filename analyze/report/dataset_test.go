@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"math"
 	"os"
 	"regexp"
@@ -212,6 +213,7 @@ func TestDatasetJSON(t *testing.T) {
 		"arrivals.distinct_timestamps": 3.0, "arrivals.max_per_timestamp": 2.0, "arrivals.grid_ms": nil,
 		"arrivals.first_ms": 0.0, "arrivals.last_ms": 4000.0, "arrivals.requests": 4.0, "arrivals.backwards": 0.0,
 		// Deviations 0 25 -400 0 375 and -10 0 10 20 -20; ranks 2.5 4 1 2.5 5 and 2 3 4 5 1.
+		"lengths.isl_estimated": 0.0, "lengths.osl_estimated": 0.0, "lengths.osl_missing": 0.0,
 		"lengths.isl_per_osl": 50.0, "lengths.pearson": -11500 / math.Sqrt(301250*1000), "lengths.spearman": -6.5 / math.Sqrt(95),
 		// Of the four requests with an answer: 20, 25, 51.25, 100.
 		"lengths.ratios.count": 4.0, "lengths.ratios.mean": 196.25 / 4, "lengths.ratios.p50": 38.125, "lengths.ratios.p99_9": 100 - 0.003*48.75, "lengths.ratios.max": 100.0,
@@ -294,12 +296,50 @@ func TestDatasetJSONOfABareTrace(t *testing.T) {
 			held = held[:strings.LastIndexByte(held, '.')]
 			value, ok = bare[held]
 		}
-		known := key == "trace" || key == "requests" || key == "lengths.isl_per_osl" || strings.HasPrefix(key, "isl.") || strings.HasPrefix(key, "osl.") || strings.HasPrefix(key, "lengths.ratios")
+		known := key == "trace" || key == "requests" || key == "lengths.isl_per_osl" || strings.HasPrefix(key, "isl.") || strings.HasPrefix(key, "osl.") || strings.HasPrefix(key, "lengths.ratios") ||
+			strings.HasSuffix(key, "_estimated") || key == "lengths.osl_missing"
 		switch {
 		case !ok:
 			t.Errorf("%s is missing", key)
 		case known != (value != nil):
 			t.Errorf("%s is %v", key, value)
+		}
+	}
+}
+
+// Every form says how many lengths are estimated, or are not there.
+func TestDatasetMarks(t *testing.T) {
+	marked := func(extra string) trace.Request {
+		return trace.Request{InputLength: 7, OutputLength: 2, Extra: []byte(extra)}
+	}
+	rows := []trace.Request{
+		marked(`{"estimated": ["input_length"]}`), marked(`{"estimated": ["input_length", "output_length"]}`), marked(`{"estimated": "input_length"}`),
+		marked(`{"missing": ["output_length"], "estimated": ["input_length"]}`), marked(`{"text_input": "\"estimated\""}`), marked(""),
+	}
+	_, keys := datasetJSON(t, "x", analyzed(t, rows))
+	for key, want := range map[string]float64{"isl_estimated": 3, "osl_estimated": 1, "osl_missing": 1} {
+		if got := keys["lengths."+key]; got != want {
+			t.Errorf("%s is %v, want %v", key, got, want)
+		}
+	}
+	data := report.Dataset{Name: "x", Analysis: analyzed(t, rows)}
+	plain := report.Dataset{Name: "y", Analysis: analyzed(t, rows[5:])}
+	for name, write := range map[string]func(io.Writer) error{
+		"text": data.Text, "markdown": data.Markdown, "html": data.HTML,
+		"side by side": report.Comparison{plain, data}.Text,
+	} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"Requests with an estimated ISL", "Requests with an estimated OSL", "Requests without an OSL"}
+		if name == "side by side" {
+			want = []string{"rows with an estimated ISL", "rows with an estimated OSL", "rows without an OSL"}
+		}
+		for _, want := range want {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s does not say: %s", name, want)
+			}
 		}
 	}
 }

@@ -16,6 +16,7 @@ type document struct {
 
 type section struct {
 	title string
+	level string // of a verdict that the section is about, or ""
 	parts []part
 }
 
@@ -29,23 +30,29 @@ func (s section) onlyFigures() bool {
 	return len(s.parts) > 0
 }
 
-// part is one of a row, a paragraph, a table, a figure or, if none, a pause.
+// part is one of a row, a paragraph, a table, a figure, headlines, which only a
+// page shows, or, if none, a pause.
 type part struct {
 	row       *valueRow
 	paragraph string
 	table     *table
 	figure    *figure.Figure
+	headlines []headline
 }
 
 // valueRow is a named value with its unit and a note of a few words.
 type valueRow struct{ label, value, unit, note string }
 
+// headline is a value that a page shows large, and a few words under it.
+type headline struct{ label, value, unit, note string }
+
 // table has a heading for each column; the first is text, the others are
-// numbers or, all of them, words.
+// numbers or, all of them, words. Those of levels begin with that of a verdict.
 type table struct {
 	columns []string
 	rows    [][]string
 	words   bool
+	levels  bool
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }

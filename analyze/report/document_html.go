@@ -19,19 +19,19 @@ var pageTemplate = template.Must(template.New("page").Parse(pageSource))
 type (
 	htmlRow   struct{ Label, Value, Unit, Note string }
 	htmlTable struct {
-		Words   bool
-		Columns []string
-		Rows    [][]string
+		Words, Levels bool
+		Columns       []string
+		Rows          [][]string
 	}
 	htmlPart struct {
-		Rows      []htmlRow
-		Paragraph string
-		Table     *htmlTable
-		Figures   []template.HTML
+		Rows, Headlines []htmlRow
+		Paragraph       string
+		Table           *htmlTable
+		Figures         []template.HTML
 	}
 	htmlSection struct {
-		Title string
-		Parts []htmlPart
+		Title, Level string
+		Parts        []htmlPart
 	}
 	htmlPage struct {
 		Title, Subject string
@@ -44,7 +44,7 @@ type (
 func (d *document) html() ([]byte, error) {
 	page := htmlPage{Title: titleCase(d.title), Subject: oneLine(d.subject)}
 	for _, s := range d.sections {
-		page.Sections = append(page.Sections, htmlSection{s.title, htmlParts(s.parts)})
+		page.Sections = append(page.Sections, htmlSection{s.title, s.level, htmlParts(s.parts)})
 	}
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, page); err != nil {
@@ -73,7 +73,11 @@ func htmlParts(parts []part) []htmlPart {
 		case p.paragraph != "":
 			last.Paragraph = p.paragraph
 		case p.table != nil:
-			last.Table = &htmlTable{p.table.words, p.table.columns, p.table.rows}
+			last.Table = &htmlTable{p.table.words, p.table.levels, p.table.columns, p.table.rows}
+		case p.headlines != nil:
+			for _, h := range p.headlines {
+				last.Headlines = append(last.Headlines, htmlRow{h.label, h.value, h.unit, h.note})
+			}
 		case p.figure != nil:
 			last.Figures = append(last.Figures, template.HTML(figure.SVG(figure.One(*p.figure), pageFigure)))
 		}

@@ -143,7 +143,7 @@ func (b *servingBlock) counts(run replay.Run, r *serving.Result, more bool) {
 	}
 	b.optional("Output token throughput (tok/s)", r.OutputRate)
 	b.float("Peak output token throughput (tok/s)", r.PeakOutputRate)
-	b.int("Peak concurrent requests", r.PeakConcurrency)
+	b.float("Peak concurrent requests", float64(r.PeakConcurrency)) // as vLLM prints it
 	b.optional("Total token throughput (tok/s)", r.TotalRate)
 }
 

@@ -1,8 +1,10 @@
 package report
 
 import (
+	"fmt"
 	"io"
 	"math"
+	"strconv"
 
 	"moontide/analyze/dist"
 	"moontide/analyze/report/figure"
@@ -49,17 +51,35 @@ type valueRange struct {
 }
 
 // rangeOf is common to all runs, so that their curves can be compared. It is
-// logarithmic where the largest value is more than 20 times the smallest.
+// logarithmic where the largest value is more than 20 times the smallest. It
+// leaves out what is next to nothing, as are gaps between chunks that came at
+// once: on a logarithmic axis that would be most of the picture.
 func (runs ServingRuns) rangeOf(m serving.Metric) valueRange {
 	const linear = 20
 	r := valueRange{low: math.Inf(1)}
+	least := math.Inf(1)
 	for _, run := range runs {
 		if d := run.Result.Latency(m); d.Count > 0 {
 			r.low, r.high = min(r.low, d.Min), max(r.high, d.Max)
+			least = min(least, nearlyNothing(d))
 		}
+	}
+	if r.high > linear*least {
+		r.low = max(r.low, least)
 	}
 	r.log = r.low > 0 && r.high > linear*r.low
 	return r
+}
+
+// nearlyNothing is a hundredth of the median or, where that is 0, of what is above
+// most.
+func nearlyNothing(d dist.Distribution) float64 {
+	for _, p := range []float64{0.5, 0.75, 0.9, 0.99} {
+		if x := d.Quantile(p); x > 0 {
+			return x / 100
+		}
+	}
+	return d.Max / 100
 }
 
 // density draws how many values there are where, smoothed, with the mean and the
@@ -74,7 +94,10 @@ func density(title, count string, d dist.Distribution, over valueRange) figure.F
 	if d.Count == 0 {
 		return f
 	}
-	if x, y := smoothed(d, over); len(x) > 0 {
+	if x, y, below := smoothed(d, over); len(x) > 0 {
+		if below > 0 {
+			f.Note = fmt.Sprintf("%s of them below %s ms, at the left end", percentage(float64(below)/float64(d.Count)), strconv.FormatFloat(over.low, 'g', 2, 64))
+		}
 		for i := range x {
 			x[i] /= second
 		}
@@ -84,12 +107,13 @@ func density(title, count string, d dist.Distribution, over valueRange) figure.F
 		half := max(math.Abs(at)/50, 1e-6)
 		f.Series = []figure.Series{{Name: title, Kind: figure.Bars, X: []float64{at - half, at + half}, Y: []float64{float64(d.Count)}}}
 	}
+	at := func(ms float64) float64 { return max(ms, over.low) / second }
 	f.Marks = []figure.Mark{
-		{Label: "mean", At: d.Mean / second},
-		{Label: "median", At: d.Quantile(0.5) / second},
-		{Label: "p25", At: d.Quantile(0.25) / second, Dashed: true},
-		{Label: "p75", At: d.Quantile(0.75) / second, Dashed: true},
-		{Label: "p99", At: d.Quantile(0.99) / second, Dashed: true},
+		{Label: "mean", At: at(d.Mean)},
+		{Label: "median", At: at(d.Quantile(0.5))},
+		{Label: "p25", At: at(d.Quantile(0.25)), Dashed: true},
+		{Label: "p75", At: at(d.Quantile(0.75)), Dashed: true},
+		{Label: "p99", At: at(d.Quantile(0.99)), Dashed: true},
 	}
 	return f
 }
@@ -101,13 +125,13 @@ const (
 	smoothWidth   = 2.5
 )
 
-// smoothed counts values in columns over a range that holds them, and smooths the
-// counts: the sum of all is the number of values. It has no points where the
-// range is one single value.
-func smoothed(d dist.Distribution, over valueRange) (x, y []float64) {
+// smoothed counts values in columns over a range, and smooths the counts: the sum
+// of all is the number of values, for those below the range are counted in its
+// first column. It has no points where the range is one single value.
+func smoothed(d dist.Distribution, over valueRange) (x, y []float64, below int) {
 	low, high := over.low, over.high
 	if !(low < high) {
-		return nil, nil
+		return nil, nil, 0
 	}
 	scale, back := func(v float64) float64 { return v }, func(v float64) float64 { return v }
 	if over.log {
@@ -120,6 +144,11 @@ func smoothed(d dist.Distribution, over valueRange) (x, y []float64) {
 	}
 	edges[0], edges[smoothColumns] = low, high
 	counts := d.Histogram(dist.Bins{Edges: edges})
+	below = d.Count
+	for _, n := range counts {
+		below -= int(n)
+	}
+	counts[0] += below
 	reach := int(math.Ceil(4 * smoothWidth))
 	x, y = make([]float64, smoothColumns), make([]float64, smoothColumns)
 	for i := range x {
@@ -137,7 +166,7 @@ func smoothed(d dist.Distribution, over valueRange) (x, y []float64) {
 			y[mirrored(i+k-reach)] += float64(n) * weight / sum
 		}
 	}
-	return x, y
+	return x, y, below
 }
 
 // mirrored is a column, of one that lies behind an end that as far before it, so

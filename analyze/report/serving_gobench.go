@@ -16,7 +16,8 @@ import (
 // benchmark is called by what was replayed and under which limits, not by the
 // run, so that the runs of one test are samples of one benchmark. Its iterations
 // are the successful requests. A run that has none is left out, and so is what
-// was not measured. The only errors are those of w.
+// was not measured. Verdicts are in lines that benchstat does not read. The only
+// errors are those of w.
 func (runs ServingRuns) GoBench(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("pkg: moontide\n")
@@ -27,6 +28,7 @@ func (runs ServingRuns) GoBench(w io.Writer) error {
 		}
 	}
 	for _, run := range runs {
+		fmt.Fprintf(&b, "# %s: %s\n", orUnnamed(run.Name), run.Result.Verdict.Level)
 		if run.Result.Completed == 0 {
 			continue
 		}

@@ -104,6 +104,7 @@ func ownSummary(run replay.Run, r *serving.Result) map[string]any {
 		"explained_tokens":  orNull(r.Cache.Explained.Value, r.Cache.Explained.Set),
 		"input_estimates":   r.InputEstimates,
 		"output_estimates":  r.OutputEstimates,
+		"prompts_estimated": l.Estimated, // by the trace, so that the server's count is not compared
 		"prompts_off":       orNull(l.PromptsOff, l.Prompts > 0),
 		"answers_shorter":   orNull(l.AnswersShorter, l.Answers > 0),
 		"answers_longer":    orNull(l.AnswersLonger, l.Answers > 0),

@@ -11,6 +11,7 @@ import (
 
 	"moontide/analyze/dist"
 	"moontide/analyze/serving"
+	"moontide/replay"
 )
 
 // HTML writes the runs as one page that needs no network: verdict and evidence
@@ -67,7 +68,10 @@ func (s *servingPage) begin(title string) { s.section(s.prefix + title) }
 func (s *servingPage) verdict() {
 	r := s.Result
 	s.begin("Verdict: " + r.Verdict.Level.String())
-	s.table(evidenceTable(r.Verdict))
+	s.sections[len(s.sections)-1].level = r.Verdict.Level.String()
+	worstFirst := slices.Clone(r.Verdict.Evidence)
+	slices.SortStableFunc(worstFirst, func(a, b serving.Evidence) int { return int(b.Level - a.Level) })
+	s.table(evidenceTable(serving.Verdict{Evidence: worstFirst}))
 	var b servingBlock
 	b.estimates(r)
 	b.window(r)
@@ -83,6 +87,7 @@ func (s *servingPage) verdict() {
 func (s *servingPage) result() {
 	r := s.Result
 	s.begin("Serving benchmark result")
+	s.headlines()
 	for _, f := range countFigures() {
 		label, unit := splitUnit(f.label)
 		x := f.value(r)
@@ -97,6 +102,28 @@ func (s *servingPage) result() {
 	s.latencies(serving.Metrics)
 	s.objectives()
 	s.failures()
+}
+
+// headlines are what is asked for first.
+func (s *servingPage) headlines() {
+	r := s.Result
+	failed := "none failed"
+	if r.Failed > 0 {
+		failed = grouped(r.Failed) + " failed"
+	}
+	all := []headline{
+		{"Requests", grouped(r.Completed), "", failed},
+		{"Request throughput", optional(r.RequestRate, 2), "req/s", fmt.Sprintf("at most %s in flight", grouped(r.PeakConcurrency))},
+		{"Output throughput", optional(r.OutputRate, 0), "tok/s", fmt.Sprintf("%s in the best second", decimals(r.PeakOutputRate, 0))},
+	}
+	for _, m := range []serving.Metric{serving.TTFT, serving.TPOT, serving.ITL, serving.E2EL} {
+		if d := r.Latency(m); d.Count > 0 {
+			all = append(all, headline{
+				"Median " + metricWords[m].name, decimals(d.Quantile(0.5), 1), "ms", decimals(d.Quantile(0.99), 1) + " ms at p99",
+			})
+		}
+	}
+	s.append(part{headlines: all})
 }
 
 // splitUnit parts a label of the block from its unit in parentheses.
@@ -246,6 +273,12 @@ func (s *servingPage) configuration() {
 		add("Ended", run.Ended.UTC().Format(time.RFC3339))
 	}
 	add("Trace", run.Trace.Name)
+	if run.Trace.Rate != 0 {
+		add("Request rate configured", plainNumber(run.Trace.Rate)+" req/s")
+	}
+	if w := run.Window; w != (replay.Window{}) {
+		add("Warm-up and cool-down", plainNumber(w.WarmupSeconds)+" s, "+plainNumber(w.CooldownSeconds)+" s")
+	}
 	whole("Rows", run.Rows)
 	whole("Block size", run.Trace.BlockSize)
 	if run.Trace.Speedup != 0 {

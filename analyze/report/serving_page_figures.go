@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"moontide/analyze/dist"
@@ -45,12 +46,15 @@ func (s *servingPage) overTime() {
 	rate := func(n func(at *serving.Stretch) int) func(at *serving.Stretch) float64 {
 		return func(at *serving.Stretch) float64 { return float64(n(at)) / step }
 	}
-	s.figure(stretched(series, "Requests", figure.Axis{Label: "Requests", Unit: "req/s"}, []stretchLine{
+	requests := []stretchLine{
 		{"due", true, rate(func(at *serving.Stretch) int { return at.Due })},
 		{"sent", false, rate(func(at *serving.Stretch) int { return at.Sent })},
 		{"completed", false, rate(func(at *serving.Stretch) int { return at.Completed })},
-		{"failed", false, rate(func(at *serving.Stretch) int { return at.Failed })},
-	}))
+	}
+	if slices.ContainsFunc(series.Stretches, func(at serving.Stretch) bool { return at.Failed > 0 }) {
+		requests = append(requests, stretchLine{"failed", false, rate(func(at *serving.Stretch) int { return at.Failed })})
+	}
+	s.figure(stretched(series, "Requests", figure.Axis{Label: "Requests", Unit: "req/s"}, requests))
 	s.figure(stretched(series, "Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"}, []stretchLine{
 		{"", false, func(at *serving.Stretch) float64 { return at.Output / step }},
 	}))
@@ -63,6 +67,9 @@ func (s *servingPage) overTime() {
 		{"p99", false, quantileLine(0.99, func(at *serving.Stretch) dist.Distribution { return at.TTFT })},
 		{"largest", true, quantileLine(1, func(at *serving.Stretch) dist.Distribution { return at.TTFT })},
 	}))
+	if s.Result.ScheduleLag.Max == 0 { // as in virtual time
+		return
+	}
 	s.figure(stretched(series, "Lag at p99", figure.Axis{Label: "Lag", Quantity: figure.Duration}, []stretchLine{
 		{"schedule lag", false, quantileLine(0.99, func(at *serving.Stretch) dist.Distribution { return at.ScheduleLag })},
 		{"client lag", false, quantileLine(0.99, func(at *serving.Stretch) dist.Distribution { return at.ClientLag })},
@@ -169,7 +176,7 @@ func longest(requests []serving.Request) (most *serving.Request) {
 
 // dots draws a duration of each answered request.
 func dots(requests []serving.Request, title, label string, of func(q *serving.Request) time.Duration) figure.Figure {
-	series := figure.Series{Name: label, Kind: figure.Points}
+	series := scatter(label, len(requests))
 	for i := range requests {
 		if q := &requests[i]; q.Answered && q.Class == replay.OK {
 			series.X = append(series.X, q.Sent.Seconds())
@@ -184,9 +191,14 @@ func dots(requests []serving.Request, title, label string, of func(q *serving.Re
 	}
 }
 
+// scatter is room for as many points.
+func scatter(name string, points int) figure.Series {
+	return figure.Series{Name: name, Kind: figure.Points, X: make([]float64, 0, points), Y: make([]float64, 0, points)}
+}
+
 // isl draws TTFT against the length of the prompt.
 func isl(requests []serving.Request) figure.Figure {
-	series := figure.Series{Name: "TTFT", Kind: figure.Points}
+	series := scatter("TTFT", len(requests))
 	for i := range requests {
 		if q := &requests[i]; q.Answered && q.Class == replay.OK {
 			series.X = append(series.X, float64(q.ISL))
@@ -207,7 +219,7 @@ func predictionFigure(p *serving.Prediction) (figure.Figure, bool) {
 	if len(p.Each) == 0 || p.Predicted+p.Measured == 0 {
 		return figure.Figure{}, false
 	}
-	series := figure.Series{Name: "requests", Kind: figure.Points}
+	series := scatter("requests", len(p.Each))
 	most := 0
 	for _, e := range p.Each {
 		series.X = append(series.X, float64(e.Predicted))

@@ -81,7 +81,7 @@ func (runs ServingRuns) table() table {
 }
 
 func evidenceTable(v serving.Verdict) table {
-	t := table{columns: []string{"", "Evidence"}, words: true}
+	t := table{columns: []string{"", "Evidence"}, words: true, levels: true}
 	for _, e := range v.Evidence {
 		t.add(e.Level.String(), oneLine(e.Text))
 	}

@@ -233,7 +233,7 @@ func TestSummary(t *testing.T) {
 	want = map[string]any{
 		"verdict": "VALID", "simulated": false, "ended": true, "not_sent": 0.0, "errors": map[string]any{},
 		"offered_rate": 2.0, "achieved_rate": 2.0, "cached_tokens": 0.0, "explained_tokens": 3 * 512.0,
-		"input_estimates": 0.0, "output_estimates": 0.0, "prompts_off": 0.0, "answers_shorter": 0.0, "answers_longer": 0.0,
+		"input_estimates": 0.0, "output_estimates": 0.0, "prompts_estimated": 0.0, "prompts_off": 0.0, "answers_shorter": 0.0, "answers_longer": 0.0,
 		"mean_ttft_from_schedule_ms": 101.9, "mean_e2el_from_schedule_ms": 151.9,
 		"mean_schedule_lag_ms": 0.4, "p99_client_lag_ms": 0.4, "mean_held_ms": 0.0,
 	}
@@ -264,6 +264,18 @@ func TestSummaryOfReading(t *testing.T) {
 	}
 }
 
+// A summary says how many prompts are texts whose ISL is estimated.
+func TestSummaryOfEstimates(t *testing.T) {
+	records := answers(4)
+	for i := range 3 {
+		records[i].Extra = []byte(`{"estimated": ["input_length"], "text_input": "a"}`)
+	}
+	own := summary(t, ended(4), records)["moontide"].(map[string]any)
+	if own["prompts_estimated"] != 3.0 {
+		t.Errorf("prompts_estimated is %v, want 3", own["prompts_estimated"])
+	}
+}
+
 // What was not measured is null under the same keys, never 0 and never left
 // out.
 func TestSummaryOfNothing(t *testing.T) {
@@ -274,7 +286,7 @@ func TestSummaryOfNothing(t *testing.T) {
 	known := []string{
 		"date", "backend", "endpoint_type", "model_id", "num_prompts", "duration", "completed", "failed",
 		"total_input_tokens", "total_output_tokens", "max_output_tokens_per_s", "max_concurrent_requests", "moontide",
-		"verdict", "evidence", "simulated", "ended", "errors", "input_estimates", "output_estimates", "thresholds",
+		"verdict", "evidence", "simulated", "ended", "errors", "input_estimates", "output_estimates", "prompts_estimated", "thresholds",
 	}
 	for _, at := range []struct{ full, bare map[string]any }{{full, bare}, {full["moontide"].(map[string]any), bare["moontide"].(map[string]any)}} {
 		if len(at.bare) != len(at.full) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"moontide/replay"
@@ -84,11 +85,12 @@ func (d *detailer) finish(r *Result, tokens *tokenRate) *Detail {
 			q.Turn, q.session = turns[q.session], 1
 		}
 	}
-	return &Detail{
-		Requests: d.requests,
-		Series:   seriesOf(d.requests, r.Window, tokens),
-		Groups:   groupsOf(d.requests, r),
-	}
+	detail := &Detail{Requests: d.requests}
+	var dividing sync.WaitGroup // neither knows of the other
+	dividing.Go(func() { detail.Groups = groupsOf(d.requests, r) })
+	detail.Series = seriesOf(d.requests, r.Window, tokens)
+	dividing.Wait()
+	return detail
 }
 
 // The latencies of a request that was answered, in milliseconds.

@@ -96,6 +96,9 @@ func (p *prompts) predict(serverBlock int, each bool) Prediction {
 	}
 	c.TemplateTokens, c.Targets = p.template(), len(p.targets)
 	p.order()
+	if each {
+		c.Each = make([]PredictedRequest, 0, len(p.sent))
+	}
 	for i := range p.sent {
 		if q := &p.sent[i]; q.counted {
 			c.add(q, each)

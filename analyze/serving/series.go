@@ -27,23 +27,30 @@ type Stretch struct {
 }
 
 // seriesSteps are the lengths of stretches. A series takes the shortest of which
-// at most mostStretches cover it, and else whole hours.
+// as few cover it as mostStretches says, and else whole hours.
 var seriesSteps = []time.Duration{
 	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
 }
 
-const mostStretches = 240
+// mostStretches is into how many a series of so many requests is divided: few
+// requests in each would show nothing but that they are few.
+func mostStretches(requests int) time.Duration {
+	const few, least, most = 4, 40, 240
+	return time.Duration(min(max(requests/few, least), most))
+}
 
-// stepFor is the length of the stretches of a time.
-func stepFor(length time.Duration) time.Duration {
+// stepFor is the length of the stretches of a time, in which there were so many
+// requests.
+func stepFor(length time.Duration, requests int) time.Duration {
+	most := mostStretches(requests)
 	for _, step := range seriesSteps {
-		if length <= mostStretches*step {
+		if length <= most*step {
 			return step
 		}
 	}
-	return (length/mostStretches + time.Hour).Truncate(time.Hour)
+	return (length/most + time.Hour).Truncate(time.Hour)
 }
 
 // seriesOf divides what was measured: the window, or from the first request due
@@ -58,7 +65,7 @@ func seriesOf(requests []Request, window Span, tokens *tokenRate) Series {
 		}
 		window = Span{begins.first, ends.last}
 	}
-	s := &seriesMaker{Series: Series{From: window.From, Step: stepFor(window.To - window.From)}}
+	s := &seriesMaker{Series: Series{From: window.From, Step: stepFor(window.To-window.From, len(requests))}}
 	if len(requests) == 0 || window.To < window.From {
 		return Series{}
 	}
@@ -153,7 +160,7 @@ func (s *seriesMaker) length(i int, window Span) time.Duration {
 // countInFlight follows the number of requests in flight from change to change.
 // One that ends as another begins is not in flight with it.
 func (s *seriesMaker) countInFlight(requests []Request, window Span) {
-	var begins, ends []time.Duration
+	begins, ends := make([]time.Duration, 0, len(requests)), make([]time.Duration, 0, len(requests))
 	for i := range requests {
 		if q := &requests[i]; q.WasSent && q.Sent <= window.To && q.End >= window.From {
 			begins, ends = append(begins, max(q.Sent, window.From)), append(ends, min(q.End, window.To))

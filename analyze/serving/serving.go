@@ -45,6 +45,10 @@ type Options struct {
 	Thresholds replay.Thresholds
 	// EachPrediction keeps what was predicted of every request.
 	EachPrediction bool
+	// Expected is about how many records there are, for which room is taken
+	// before they come; 0 takes it as they do. Who knows it from a file bounds it
+	// by the file's size.
+	Expected int
 	// Objectives are what Goodput goes by.
 	Objectives []Objective
 	// Detail keeps what pictures of a run take, and what was predicted of every
@@ -170,8 +174,9 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 	}
 	c.prompts.ownISL = c.opts.ownISL
 	if opts.Detail {
-		c.detail = &detailer{}
+		c.detail = &detailer{requests: make([]Request, 0, max(opts.Expected, 0))}
 	}
+	c.expect(max(opts.Expected, 0))
 	for rec, err := range records {
 		if err != nil {
 			return nil, err
@@ -179,6 +184,18 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 		c.add(rec)
 	}
 	return c.finish(), nil
+}
+
+// expect makes room for the records to come: slices that grow by and by leave
+// twice as much behind.
+func (c *collector) expect(records int) {
+	for _, values := range []*[]float64{
+		&c.ttft, &c.ttst, &c.tpot, &c.e2el, &c.ttftSchedule, &c.e2elSchedule, &c.lag, &c.held, &c.schedule, &c.opening, &c.firstBlur, &c.blur,
+	} {
+		*values = make([]float64, 0, records)
+	}
+	c.spans.begins, c.spans.ends = make([]time.Duration, 0, records), make([]time.Duration, 0, records)
+	c.prompts.sent = make([]sentPrompt, 0, records)
 }
 
 func newResult(opts Options) *Result {
@@ -381,48 +398,6 @@ func (c *collector) addLatencies(rec replay.Record) {
 			c.counted = append(c.counted, dist.Counted{Value: ms(gap), Count: 1})
 		}
 	}
-}
-
-func (c *collector) finish() *Result {
-	r := c.result
-	r.TTFT, r.TTST, r.TPOT, r.E2EL = dist.Of(c.ttft), dist.Of(c.ttst), dist.Of(c.tpot), dist.Of(c.e2el)
-	r.ITL = c.gaps.Distribution(float64(time.Millisecond))
-	if len(c.opts.Gaps) > 0 {
-		for _, gaps := range c.opts.Gaps {
-			c.counted = append(c.counted, dist.Counted{Value: ms(time.Duration(gaps.NS)), Count: int(gaps.Count)})
-			r.GapsCounted += int(gaps.Count)
-		}
-		r.ITL = dist.OfCounts(c.counted)
-	}
-	r.TTFTFromSchedule, r.E2ELFromSchedule = dist.Of(c.ttftSchedule), dist.Of(c.e2elSchedule)
-	r.ClientLag, r.Held, r.ScheduleLag = dist.Of(c.lag), dist.Of(c.held), dist.Of(c.schedule)
-	r.Opening, r.FirstBlur, r.Blur = dist.Of(c.opening), dist.Of(c.firstBlur), dist.Of(c.blur)
-	r.PeakConcurrency = c.spans.most()
-	r.PeakOutputRate, r.PeakEventRate, r.PeakSendRate = c.tokens.mostTokens(), c.tokens.mostEvents(), c.sent.mostEvents()
-	r.OfferedRate, r.AchievedRate = c.dues.rate(), c.sends.rate()
-	r.Duration = c.spans.length()
-	if w := c.opts.Window; !w.whole() {
-		r.Duration = w.To - w.From
-		r.Output = tokensOf(c.tokensInside)
-	}
-	if s := r.Duration.Seconds(); s > 0 {
-		r.RequestRate = trace.Some(float64(r.Ended) / s)
-		r.OutputRate = trace.Some(float64(r.Output) / s)
-		r.TotalRate = trace.Some(float64(r.Input+r.Output) / s)
-		if r.Goodput != nil {
-			r.Goodput.Rate = trace.Some(float64(r.Goodput.Good) / s)
-		}
-	}
-	if r.Cache.Requests > 0 {
-		r.Cached = trace.Some(c.cached)
-	}
-	r.Cache.Explained = c.explained.tokens()
-	r.Cache.Prediction = c.prompts.predict(c.opts.Observed.Server.BlockSize, c.opts.EachPrediction || c.opts.Detail)
-	if c.detail != nil {
-		r.Detail = c.detail.finish(r, &c.tokens)
-	}
-	r.Verdict = judge(r)
-	return r
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/foreign"
 )
@@ -17,7 +19,7 @@ func convertCommand(std streams) *cli.Command {
 		Usage:     "merge, cut, scale and re-time traces",
 		ArgsUsage: "TRACE...",
 		Description: "Several inputs are merged by arrival; their block and session ids are taken to mean the\n" +
-			"same things. Then, in this order: sort, spread-grid, window, sample, shard, limit, rate,\n" +
+			"same things, so that traces of different block sizes are refused. Then, in this order: sort, spread-grid, window, sample, shard, limit, rate,\n" +
 			"speedup, ramp.",
 		Flags: append(append(pacingFlags(),
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write (.gz and .zst are compressed), - for standard output"},
@@ -25,7 +27,7 @@ func convertCommand(std streams) *cli.Command {
 			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this share of the sessions, or of the rows without one"},
 			&cli.StringFlag{Name: "shard", Usage: "keep part `i/n`, from 1/n to n/n; all parts together are the trace"},
 			&cli.Uint64Flag{Name: "seed", Usage: "of --sample, --arrival and --spread-grid"},
-			skipBadRowsFlag, toFlag,
+			blockSizeFlag, skipBadRowsFlag, toFlag,
 		), readFlags()...),
 		Action: func(c *cli.Context) error { return convert(c, std) },
 	}
@@ -34,6 +36,9 @@ func convertCommand(std streams) *cli.Command {
 func convert(c *cli.Context, std streams) error {
 	if c.NArg() == 0 {
 		return misused("convert: name one or more traces")
+	}
+	if err := checkBlockSize(c); err != nil {
+		return err
 	}
 	r, err := reshapingOf(c)
 	if err != nil {
@@ -57,9 +62,16 @@ func convert(c *cli.Context, std streams) error {
 	}
 	defer in.close()
 	output := c.String("output")
-	rows, err := writeTrace(std, output, to.of(r.reshape(until(c.Context, in.rows)), in.readers))
+	reshaped := to.of(r.reshape(until(c.Context, some(in.rows))), in.readers)
+	if len(paths) == 1 && !r.sort { // else the row that was read last is another
+		reshaped = locatedRows(reshaped, c.Args().First(), in.readers[0])
+	}
+	rows, err := writeTrace(std, output, reshaped)
 	for i, reader := range in.readers {
 		reportSkipped(std, c.Args().Get(i), reader)
+	}
+	if errors.Is(err, replay.ErrEmpty) {
+		return fmt.Errorf("%s: %w", strings.Join(c.Args().Slice(), ", "), replay.ErrEmpty)
 	}
 	if err != nil {
 		return err
@@ -71,6 +83,21 @@ func convert(c *cli.Context, std streams) error {
 	return nil
 }
 
+// some is the stream, or an error where it is empty.
+func some(reqs trace.Requests) trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		rows := 0
+		for r, err := range reqs {
+			if rows++; !yield(r, err) {
+				return
+			}
+		}
+		if rows == 0 {
+			yield(trace.Request{}, replay.ErrEmpty)
+		}
+	}
+}
+
 // merged is one trace of several files.
 type merged struct {
 	readers []*foreign.Reader
@@ -80,6 +107,7 @@ type merged struct {
 func openMerged(c *cli.Context, std streams, paths []string) (*merged, error) {
 	m := &merged{}
 	var inputs []trace.Requests
+	var sizes blockSizes
 	for i, path := range paths {
 		r, err := openPart(c, std, path, i)
 		if err != nil {
@@ -88,8 +116,12 @@ func openMerged(c *cli.Context, std streams, paths []string) (*merged, error) {
 		}
 		m.readers = append(m.readers, r)
 		rows := r.Requests()
-		if len(paths) > 1 && !c.Bool("sort") { // a merge of what is in no order is in none
-			rows = locatedRows(trace.InOrder(rows), c.Args().Get(i), r)
+		if len(paths) > 1 {
+			rows = sizes.agreeing(rows, c.Args().Get(i), c.Int(blockSizeFlag.Name), r)
+			if !c.Bool("sort") { // a merge of what is in no order is in none
+				rows = trace.InOrder(rows)
+			}
+			rows = locatedRows(rows, c.Args().Get(i), r)
 		}
 		inputs = append(inputs, rows)
 	}
@@ -127,14 +159,14 @@ func reshapingOf(c *cli.Context) (r reshaping, err error) {
 // more.
 func (r *reshaping) readAhead(c *cli.Context, std streams, paths []string) (files []string, remove func(), err error) {
 	var spooled []func()
-	remove = func() {
+	removeAll := func() {
 		for _, f := range spooled {
 			f()
 		}
 	}
 	defer func() {
 		if err != nil {
-			remove()
+			removeAll()
 		}
 	}()
 	for _, path := range paths {
@@ -159,7 +191,7 @@ func (r *reshaping) readAhead(c *cli.Context, std streams, paths []string) (file
 	if r.grid == nil {
 		fmt.Fprintln(std.err, "moontide: note: the arrivals lie on no grid: --spread-grid spreads nothing")
 	}
-	return files, remove, nil
+	return files, removeAll, nil
 }
 
 func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {

@@ -51,7 +51,6 @@ func formatOptions(c *cli.Context) (foreign.Options, error) {
 		Format:      foreign.Format(c.String("format")),
 		BlockIDs:    foreign.BlockIDs(c.String("block-ids")),
 		BlockSize:   c.Int(blockSizeFlag.Name),
-		Seed:        c.Uint64("seed"),
 		SkipBadRows: c.Bool(skipBadRowsFlag.Name),
 		// vLLM and the tree method know no turns.
 		RecordedTimes: c.Bool("recorded-times") || c.String(toFlag.Name) == toVLLM || c.String("method") == "tree",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -125,7 +126,7 @@ func located(err error, path string, r *foreign.Reader) error {
 	case errors.Is(err, replay.ErrEmpty):
 		return named(path, err)
 	}
-	return &trace.RowError{File: path, Line: r.Line(), Err: err}
+	return &trace.RowError{File: cmp.Or(r.File(), path), Line: r.Line(), Err: err}
 }
 
 // watch shows each row to see as it passes.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"path/filepath"
 
 	"moontide/analyze/serving"
@@ -30,6 +31,10 @@ func (dirs recording) open() (*opened, error) {
 			return nil, err
 		}
 		o.folders = append(o.folders, folder)
+		if folder.Run.Version == "" && folder.Run.Started.IsZero() { // some other tool's run.json
+			o.Close()
+			return nil, fmt.Errorf("not a run's folder: %s says neither when the run started nor by which version", filepath.Join(dir, replay.RunFile))
+		}
 		parts = append(parts, serving.Part{Run: folder.Run, Records: inFolder(dir, len(dirs), folder.Records()), Samples: replay.Samples(dir)})
 	}
 	o.Part = serving.Merge(parts)
@@ -51,6 +56,22 @@ func inFolder(dir string, folders int, records iter.Seq2[replay.Record, error]) 
 			}
 		}
 	}
+}
+
+// expected is about how many records there are: at most what the files have room
+// for, whatever run.json says.
+func (o *opened) expected() int {
+	const (
+		shortest = 200     // bytes of a line: its names alone are more
+		most     = 1 << 21 // a file's size may be a lie, too
+	)
+	room := int64(0)
+	for _, dir := range o.dirs {
+		if file, err := os.Stat(filepath.Join(dir, replay.RequestsFile)); err == nil {
+			room += file.Size() / shortest
+		}
+	}
+	return int(max(0, min(int64(o.Run.Rows), room, most)))
 }
 
 // gaps are those that the folders' records do not have.
@@ -127,7 +148,7 @@ func (dirs recording) openToMeasure(change func(*replay.Run)) (*opened, serving.
 	return o, serving.Options{
 		BlockSize: run.Trace.BlockSize, Virtual: run.Target.Virtual, CountedISL: run.Target.CountedISL, TemplateTokens: run.Target.TemplateTokens,
 		ReadDelay: run.ReadDelay, Merges: run.Merges, Gaps: o.gaps(), Observed: observed,
-		Window: window, Thresholds: run.Thresholds,
+		Window: window, Thresholds: run.Thresholds, Expected: o.expected(),
 	}, nil
 }
 

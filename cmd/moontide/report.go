@@ -25,7 +25,8 @@ func reportCommand(std streams) *cli.Command {
 			"one. With --merge they are one test that was driven from several machines at once, and are\n" +
 			"measured as one run: their records are merged, their clocks taken to agree.\n\n" +
 			"Window and thresholds are those that the run was made with, unless flags say otherwise. The\n" +
-			"run's folder stays as it is. The FILE - is standard output.\n\n" +
+			"run's folder stays as it is. The FILE - is standard output. The exit status is 3 where the verdict\n" +
+			"of a run is INVALID; --format aiperf judges none.\n\n" +
 			"Metrics are ttft, ttst, tpot, itl, e2el, ttft_from_schedule, e2el_from_schedule, schedule_lag,\n" +
 			"client_lag, opening and held; objectives go by the same, in milliseconds, by the longest gap of a\n" +
 			"request for itl.",
@@ -73,7 +74,29 @@ func reportRuns(c *cli.Context, std streams) error {
 		}
 		runs = append(runs, report.ServingRun{Name: r.name, Run: run, Result: result, View: asked.view})
 	}
-	return asked.show(std, runs)
+	noteVersions(std, runs)
+	if err := asked.show(std, runs); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(runs, func(r report.ServingRun) bool { return r.Result.Verdict.Level == serving.Invalid }) {
+		return errInvalid
+	}
+	return nil
+}
+
+// noteVersions says so where runs that are shown together are of different
+// versions, which may have measured in different ways.
+func noteVersions(std streams, runs report.ServingRuns) {
+	var said []string
+	for _, r := range runs {
+		if first := runs[0].Run.Version; r.Run.Version != first {
+			said = append(said, fmt.Sprintf("%s is of %s", r.Name, r.Run.Version))
+		}
+	}
+	if len(said) > 0 {
+		fmt.Fprintf(std.err, "moontide: note: the runs are of different versions of moontide: %s is of %s, %s\n",
+			harmless(runs[0].Name), harmless(runs[0].Run.Version), harmless(strings.Join(said, ", ")))
+	}
 }
 
 // reportQuestion is what the command line asks for.

@@ -42,9 +42,6 @@ func (b *bailianRows) read(line []byte, r *trace.Request) error {
 	chat, parent := int64(-1), int64(-1)
 	seen := map[string]bool{}
 	err := members(line, func(key []byte, _ int, raw []byte) (err error) {
-		if seen[string(key)] {
-			return fmt.Errorf("key %q is given twice", key)
-		}
 		seen[string(key)] = true
 		switch string(key) {
 		case "chat_id":

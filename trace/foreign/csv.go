@@ -115,7 +115,7 @@ func (c *csvRows) read(line []byte, r *trace.Request) (err error) {
 		return fmt.Errorf("%d fields under a header of %d: %s", len(c.fields), c.columns, trace.Quote(line))
 	}
 	err = c.row.read(c.fields, r)
-	if err != nil && bytes.Equal(line, c.header) {
+	if err != nil && bytes.Equal(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), c.header) {
 		return errors.New("the header again: these are two files, one behind the other")
 	}
 	return err

@@ -23,6 +23,15 @@
 //	aiperf     the native format with texts instead of lengths
 //	sharegpt   a JSON array of conversations: texts alone
 //
+// # What is held
+//
+// A row at a time, but for these: bailian some 40 bytes a chat, and sharegpt as
+// much a conversation, to know it again; weka and dynamo, whose requests stand in
+// no order of arrival, some 100 bytes a request, and weka a conversation of up to
+// 256 MiB as it is read. A row has up to 64 MiB, and so does a conversation of
+// sharegpt. What of weka and dynamo is compressed or no file is kept in a
+// temporary file of up to 4 GiB.
+//
 // # What becomes of it
 //
 // Times are milliseconds. Where a format has dates, 0 is the first arrival;

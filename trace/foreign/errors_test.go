@@ -38,6 +38,13 @@ func readText(text string, opts foreign.Options) ([]trace.Request, *foreign.Read
 	return rows, r, err
 }
 
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestBadRows: each names its line and its value, one row is read before it, and
 // with SkipBadRows the row behind it is read as well.
 func TestBadRows(t *testing.T) {
@@ -45,66 +52,74 @@ func TestBadRows(t *testing.T) {
 		before, bad, after string
 		want               string
 	}{
-		"azure: no date":               {azureHead + azureRow, "yesterday,1,2\n", azureRow, `t:3: TIMESTAMP is not a date like 2023-11-16 18:15:46.6805900: "yesterday"`},
-		"azure: no such day":           {azureHead + azureRow, "2023-02-29 18:15:46,1,2\n", azureRow, `t:3: TIMESTAMP is not a date like 2023-11-16 18:15:46.6805900: "2023-02-29 18:15:46"`},
-		"azure: no such hour":          {azureHead + azureRow, "2023-11-16 24:15:46,1,2\n", azureRow, `t:3: TIMESTAMP is not a date like 2023-11-16 18:15:46.6805900: "2023-11-16 24:15:46"`},
-		"azure: ten digits":            {azureHead + azureRow, "2023-11-16 18:15:46.0123456789,1,2\n", azureRow, `t:3: TIMESTAMP is not a date like 2023-11-16 18:15:46.6805900: "2023-11-16 18:15:46.0123456789"`},
-		"azure: half a zone":           {azureHead + azureRow, "2023-11-16 18:15:46+0,1,2\n", azureRow, `t:3: TIMESTAMP is not a date like 2023-11-16 18:15:46.6805900: "2023-11-16 18:15:46+0"`},
-		"azure: before the first":      {azureHead + azureRow, "2023-11-16 18:15:46.6805899,1,2\n", azureRow, `t:3: TIMESTAMP is before that of the first row: "2023-11-16 18:15:46.6805899"`},
-		"azure: half a row":            {azureHead + azureRow, "2023-11-16 18:15:47,1\n", azureRow, `t:3: 2 fields under a header of 3: "2023-11-16 18:15:47,1"`},
-		"azure: more fields":           {azureHead + azureRow, "2023-11-16 18:15:47,1,2,3\n", azureRow, `t:3: 4 fields under a header of 3: "2023-11-16 18:15:47,1,2,3"`},
-		"azure: very many fields":      {azureHead + azureRow, strings.Repeat(",", 1000) + "\n", azureRow, `t:3: 65 fields under a header of 3: "` + strings.Repeat(",", 60) + `"...`},
-		"azure: negative":              {azureHead + azureRow, "2023-11-16 18:15:47,-1,2\n", azureRow, `t:3: ContextTokens is out of range: "-1" tokens`},
-		"azure: huge":                  {azureHead + azureRow, "2023-11-16 18:15:47,1,99999999999999999999999\n", azureRow, `t:3: GeneratedTokens is out of range: "99999999999999999999999" tokens`},
-		"azure: beyond float64":        {azureHead + azureRow, "2023-11-16 18:15:47,1,1e999\n", azureRow, `t:3: GeneratedTokens is out of range: "1e999"`},
-		"azure: NaN":                   {azureHead + azureRow, "2023-11-16 18:15:47,NaN,2\n", azureRow, `t:3: ContextTokens is not a number: "NaN"`},
-		"azure: infinite":              {azureHead + azureRow, "2023-11-16 18:15:47,-Inf,2\n", azureRow, `t:3: ContextTokens is not a number: "-Inf"`},
-		"azure: hexadecimal":           {azureHead + azureRow, "2023-11-16 18:15:47,0x10,2\n", azureRow, `t:3: ContextTokens is not a number: "0x10"`},
-		"azure: fraction":              {azureHead + azureRow, "2023-11-16 18:15:47,1.5,2\n", azureRow, `t:3: ContextTokens is not a whole number: "1.5"`},
-		"azure: empty":                 {azureHead + azureRow, "2023-11-16 18:15:47,,2\n", azureRow, `t:3: ContextTokens is empty`},
-		"azure: two files":             {azureHead + azureRow, azureHead, azureRow, `t:3: the header again: these are two files, one behind the other`},
-		"azure: a quote":               {azureHead + azureRow, "\"2023-11-16,1,2\n", azureRow, `t:3: not a row of CSV: "\"2023-11-16,1,2"`},
-		"azure: another format":        {azureHead + azureRow, nativeRow, azureRow, `t:3: a row of a Mooncake trace among those of an Azure trace: not a row of CSV: "{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 2}"`},
-		"burstgpt: wrong sum":          {burstHead + burstRow, "6,ChatGPT,472,18,491,API log\n", burstRow, `t:3: Total tokens is not the sum of 472 and 18: "491"`},
-		"burstgpt: negative time":      {burstHead + burstRow, "-6,ChatGPT,472,18,490,API log\n", burstRow, `t:3: Timestamp is out of range: "-6" s`},
-		"burstgpt: nanoseconds":        {burstHead + burstRow, "1700000000000000000,ChatGPT,472,18,490,API log\n", burstRow, `t:3: Timestamp is out of range: "1700000000000000000" s`},
-		"vidur: no time":               {vidurHead + "0,1,2\n", ",1,2\n", "3,1,2\n", `t:3: arrived_at is empty`},
-		"vidur: exponent and more":     {vidurHead + "0,1,2\n", "1e5e5,1,2\n", "3,1,2\n", `t:3: arrived_at is not a number: "1e5e5"`},
-		"bailian: no chat":             {bailianRow, `{"parent_chat_id": -1, "timestamp": 0.5, "input_length": 40, "output_length": 7}` + "\n", bailianRow, `t:2: no chat_id in "{\"parent_chat_id\": -1, \"timestamp\": 0.5, \"input_length\": 40,"...`},
-		"bailian: chat as text":        {bailianRow, `{"chat_id": "x", "timestamp": 0.5, "input_length": 40, "output_length": 7}` + "\n", bailianRow, `t:2: chat_id is not the number of a chat: "\"x\""`},
-		"bailian: no length":           {bailianRow, `{"chat_id": 1, "parent_chat_id": -1, "timestamp": 0.5, "output_length": null}` + "\n", bailianRow, `t:2: no input_length in "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 0.5, \"outp"...`},
-		"bailian: negative id":         {bailianRow, `{"chat_id": 1, "timestamp": 0.5, "input_length": 40, "output_length": 7, "hash_ids": [1, -3]}` + "\n", bailianRow, `t:2: hash_ids has an id that is not an unsigned 64-bit integer: "-3"`},
-		"bailian: more ids than fit":   {bailianRow, `{"chat_id": 1, "timestamp": 0.5, "input_length": 1, "output_length": 7, "hash_ids": [0` + strings.Repeat(",0", 99) + `]}` + "\n", bailianRow, `t:2: hash_ids has 100 ids for an input_length of 1: a block has at least one token`},
-		"bailian: a key twice":         {bailianRow, `{"chat_id": 1, "timestamp": 0.5, "timestamp": 1, "input_length": 40, "output_length": 7}` + "\n", bailianRow, `t:2: key "timestamp" is given twice`},
-		"bailian: half a row":          {bailianRow, bailianRow[:50] + "\n", bailianRow, `t:2: not a JSON object: "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\":"`},
-		"bailian: a native row":        {bailianRow, nativeRow, bailianRow, `t:2: a row of a Mooncake trace among those of a Bailian trace: no chat_id in "{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 2}"`},
-		"mooncake: a Bailian row":      {nativeRow, `{"chat_id": 1, "parent_chat_id": -1, "timestamp": 0.5}` + "\n", nativeRow, `t:2: a row of a Bailian trace among those of a Mooncake trace: no input_length in "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 0.5}"`},
-		"aiperf: two texts":            {`{"text_input": "a", "output_length": 1}` + "\n", `{"text_input": "a", "messages": [], "output_length": 1}` + "\n", nativeRow, `t:2: messages stands beside another text of the prompt: "{\"text_input\": \"a\", \"messages\": [], \"output_length\": 1}"`},
-		"aiperf: no prompt":            {`{"text_input": "a", "output_length": 1}` + "\n", `{"output_length": 1}` + "\n", nativeRow, `t:2: no input_length, text_input, messages or payload in "{\"output_length\": 1}"`},
-		"aiperf: a message":            {`{"text_input": "a", "output_length": 1}` + "\n", `{"messages": [null], "output_length": 1}` + "\n", nativeRow, `t:2: a message is not an object: "null"`},
-		"aiperf: a payload":            {`{"text_input": "a", "output_length": 1}` + "\n", `{"payload": {"x": 1}, "output_length": 1}` + "\n", nativeRow, `t:2: payload has neither prompt nor messages: "{\"x\": 1}"`},
-		"aiperf: a part":               {`{"text_input": "a", "output_length": 1}` + "\n", `{"messages": [{"content": ["x"]}], "output_length": 1}` + "\n", nativeRow, `t:2: a part of content is not an object with a text: "\"x\""`},
-		"weka: no t":                   {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"in": 1, "out": 2}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0] has no t: "{\"in\": 1, \"out\": 2}"`},
-		"weka: no length":              {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "in": 1}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0] has not both in and out: "{\"t\": 1, \"in\": 1}"`},
-		"weka: a negative time":        {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": -1, "in": 1, "out": 1}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0].t is out of range: "-1" s`},
-		"weka: in a sub-agent":         {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "type": "subagent", "requests": [{"t": 1, "in": 1.5, "out": 1}]}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0].requests[0].in is not a whole number: "1.5"`},
-		"weka: on several lines":       {wekaOf(wekaRequest), strings.Replace(wekaOf("\n\n{\"t\": 1,\n\"in\": 1}"), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:4: requests[0] has not both in and out: "{\"t\": 1,\n\"in\": 1}"`},
-		"weka: an id":                  {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "in": 100, "out": 1, "hash_ids": [1.0]}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0].hash_ids has an id that is not an unsigned 64-bit integer: "1.0"`},
-		"weka: not a request":          {wekaOf(wekaRequest), strings.Replace(wekaOf(`3`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0] is not an object: "3"`},
-		"weka: one name twice":         {wekaOf(wekaRequest), wekaOf(wekaRequest), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: id is that of another conversation, in t: "c"`},
-		"weka: another block size":     {wekaOf(wekaRequest), `{"id": "x", "block_size": 16, "requests": []}` + "\n", strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: block_size is not 64 as in t: 16`},
-		"weka: another scope":          {wekaOf(wekaRequest), `{"id": "x", "hash_id_scope": "mine", "requests": []}` + "\n", strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: hash_id_scope is neither local nor global: "mine"`},
-		"dynamo: another schema":       {dynamoRow, strings.Replace(dynamoRow, ".v1", ".v2", 1), dynamoRow, `t:2: schema is not dynamo.request.trace.v1: "dynamo.request.trace.v2"`},
-		"dynamo: another block size":   {dynamoRow, strings.Replace(dynamoRow, ":16", ":32", 1), dynamoRow, `t:2: request.replay.trace_block_size is not 16 as in t:1: 32`},
-		"dynamo: no length":            {dynamoRow, strings.Replace(dynamoRow, `"input_length":3,`, "", 1), dynamoRow, `t:2: no input_tokens and no replay.input_length in "{\"output_tokens\":1,\"replay\":{\"trace_block_size\":16,\"input_se"...`},
-		"dynamo: an id beyond uint64":  {dynamoRow, strings.Replace(dynamoRow, `[7]`, "[18446744073709551616]", 1), dynamoRow, `t:2: request.replay.input_sequence_hashes has an id that is not an unsigned 64-bit integer: "18446744073709551616"`},
-		"dynamo: event as text":        {dynamoRow, `{"event": "x"}` + "\n", dynamoRow, `t:2: event is not an object: "\"x\""`},
-		"dynamo: a native row":         {dynamoRow, nativeRow, dynamoRow, `t:2: a row of a Mooncake trace among those of a Dynamo trace: schema is not dynamo.request.trace.v1: ""`},
-		"sharegpt: not an object":      {"[" + talk + ",\n", `{"id": "b", "conversations": ["x"]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0] is not an object: "\"x\""`},
-		"sharegpt: behind a quote":     {"[" + strings.Replace(talk, "Hi", `\" ]} {`, 1) + ",\n", `{"id": "b"},` + "\n", talk + "]", `t:2: conversation 2: no conversations in "{\"id\": \"b\"}"`},
-		"sharegpt: nobody":             {"[" + talk + ",\n", `{"id": "b", "conversations": [{"value": "x"}]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0] has not both from and value: "{\"value\": \"x\"}"`},
-		"sharegpt: a number said":      {"[" + talk + ",\n", `{"id": "b", "conversations": [{"from": "human", "value": 3}]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0].value is not a string: "3"`},
-		"sharegpt: not a conversation": {"[" + talk + ",\n", `{"id": "b"},` + "\n", talk + "]", `t:2: conversation 2: no conversations in "{\"id\": \"b\"}"`},
+		"azure: no date":                {azureHead + azureRow, "yesterday,1,2\n", azureRow, `t:3: TIMESTAMP is not a date like 2023-11-16 18:15:46.6805900: "yesterday"`},
+		"azure: no such day":            {azureHead + azureRow, "2023-02-29 18:15:46,1,2\n", azureRow, `t:3: TIMESTAMP is not a date like 2023-11-16 18:15:46.6805900: "2023-02-29 18:15:46"`},
+		"azure: no such hour":           {azureHead + azureRow, "2023-11-16 24:15:46,1,2\n", azureRow, `t:3: TIMESTAMP is not a date like 2023-11-16 18:15:46.6805900: "2023-11-16 24:15:46"`},
+		"azure: ten digits":             {azureHead + azureRow, "2023-11-16 18:15:46.0123456789,1,2\n", azureRow, `t:3: TIMESTAMP is not a date like 2023-11-16 18:15:46.6805900: "2023-11-16 18:15:46.0123456789"`},
+		"azure: half a zone":            {azureHead + azureRow, "2023-11-16 18:15:46+0,1,2\n", azureRow, `t:3: TIMESTAMP is not a date like 2023-11-16 18:15:46.6805900: "2023-11-16 18:15:46+0"`},
+		"azure: before the first":       {azureHead + azureRow, "2023-11-16 18:15:46.6805899,1,2\n", azureRow, `t:3: TIMESTAMP is before that of the first row: "2023-11-16 18:15:46.6805899"`},
+		"azure: half a row":             {azureHead + azureRow, "2023-11-16 18:15:47,1\n", azureRow, `t:3: 2 fields under a header of 3: "2023-11-16 18:15:47,1"`},
+		"azure: more fields":            {azureHead + azureRow, "2023-11-16 18:15:47,1,2,3\n", azureRow, `t:3: 4 fields under a header of 3: "2023-11-16 18:15:47,1,2,3"`},
+		"azure: very many fields":       {azureHead + azureRow, strings.Repeat(",", 1000) + "\n", azureRow, `t:3: 65 fields under a header of 3: "` + strings.Repeat(",", 60) + `"...`},
+		"azure: negative":               {azureHead + azureRow, "2023-11-16 18:15:47,-1,2\n", azureRow, `t:3: ContextTokens is out of range: "-1" tokens`},
+		"azure: huge":                   {azureHead + azureRow, "2023-11-16 18:15:47,1,99999999999999999999999\n", azureRow, `t:3: GeneratedTokens is out of range: "99999999999999999999999" tokens`},
+		"azure: beyond float64":         {azureHead + azureRow, "2023-11-16 18:15:47,1,1e999\n", azureRow, `t:3: GeneratedTokens is out of range: "1e999"`},
+		"azure: NaN":                    {azureHead + azureRow, "2023-11-16 18:15:47,NaN,2\n", azureRow, `t:3: ContextTokens is not a number: "NaN"`},
+		"azure: infinite":               {azureHead + azureRow, "2023-11-16 18:15:47,-Inf,2\n", azureRow, `t:3: ContextTokens is not a number: "-Inf"`},
+		"azure: hexadecimal":            {azureHead + azureRow, "2023-11-16 18:15:47,0x10,2\n", azureRow, `t:3: ContextTokens is not a number: "0x10"`},
+		"azure: fraction":               {azureHead + azureRow, "2023-11-16 18:15:47,1.5,2\n", azureRow, `t:3: ContextTokens is not a whole number: "1.5"`},
+		"azure: empty":                  {azureHead + azureRow, "2023-11-16 18:15:47,,2\n", azureRow, `t:3: ContextTokens is empty`},
+		"azure: two files":              {azureHead + azureRow, azureHead, azureRow, `t:3: the header again: these are two files, one behind the other`},
+		"azure: a quote":                {azureHead + azureRow, "\"2023-11-16,1,2\n", azureRow, `t:3: not a row of CSV: "\"2023-11-16,1,2"`},
+		"azure: another format":         {azureHead + azureRow, nativeRow, azureRow, `t:3: a row of a Mooncake trace among those of an Azure trace: not a row of CSV: "{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 2}"`},
+		"burstgpt: wrong sum":           {burstHead + burstRow, "6,ChatGPT,472,18,491,API log\n", burstRow, `t:3: Total tokens is not the sum of 472 and 18: "491"`},
+		"burstgpt: negative time":       {burstHead + burstRow, "-6,ChatGPT,472,18,490,API log\n", burstRow, `t:3: Timestamp is out of range: "-6" s`},
+		"burstgpt: nanoseconds":         {burstHead + burstRow, "1700000000000000000,ChatGPT,472,18,490,API log\n", burstRow, `t:3: Timestamp is out of range: "1700000000000000000" s`},
+		"vidur: no time":                {vidurHead + "0,1,2\n", ",1,2\n", "3,1,2\n", `t:3: arrived_at is empty`},
+		"vidur: exponent and more":      {vidurHead + "0,1,2\n", "1e5e5,1,2\n", "3,1,2\n", `t:3: arrived_at is not a number: "1e5e5"`},
+		"bailian: no chat":              {bailianRow, `{"parent_chat_id": -1, "timestamp": 0.5, "input_length": 40, "output_length": 7}` + "\n", bailianRow, `t:2: no chat_id in "{\"parent_chat_id\": -1, \"timestamp\": 0.5, \"input_length\": 40,"...`},
+		"bailian: chat as text":         {bailianRow, `{"chat_id": "x", "timestamp": 0.5, "input_length": 40, "output_length": 7}` + "\n", bailianRow, `t:2: chat_id is not the number of a chat: "\"x\""`},
+		"bailian: no length":            {bailianRow, `{"chat_id": 1, "parent_chat_id": -1, "timestamp": 0.5, "output_length": null}` + "\n", bailianRow, `t:2: no input_length in "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 0.5, \"outp"...`},
+		"bailian: negative id":          {bailianRow, `{"chat_id": 1, "timestamp": 0.5, "input_length": 40, "output_length": 7, "hash_ids": [1, -3]}` + "\n", bailianRow, `t:2: hash_ids has an id that is not an unsigned 64-bit integer: "-3"`},
+		"bailian: more ids than fit":    {bailianRow, `{"chat_id": 1, "timestamp": 0.5, "input_length": 1, "output_length": 7, "hash_ids": [0` + strings.Repeat(",0", 99) + `]}` + "\n", bailianRow, `t:2: hash_ids has 100 ids for an input_length of 1: a block has at least one token`},
+		"bailian: a key twice":          {bailianRow, `{"chat_id": 1, "timestamp": 0.5, "timestamp": 1, "input_length": 40, "output_length": 7}` + "\n", bailianRow, `t:2: key "timestamp" is given twice`},
+		"bailian: half a row":           {bailianRow, bailianRow[:50] + "\n", bailianRow, `t:2: not a JSON object: "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\":"`},
+		"bailian: a native row":         {bailianRow, nativeRow, bailianRow, `t:2: a row of a Mooncake trace among those of a Bailian trace: no chat_id in "{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 2}"`},
+		"mooncake: a Bailian row":       {nativeRow, `{"chat_id": 1, "parent_chat_id": -1, "timestamp": 0.5}` + "\n", nativeRow, `t:2: a row of a Bailian trace among those of a Mooncake trace: no input_length in "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 0.5}"`},
+		"dynamo: a key twice":           {dynamoRow, strings.Replace(dynamoRow, `"request":{`, `"request":{"output_tokens":2,`, 1), dynamoRow, `t:2: key "output_tokens" is given twice`},
+		"sharegpt: a key twice":         {"[" + talk + ",\n", strings.Replace(talk, `"value": "Hi"`, `"value": "Hi", "value": "Ho"`, 1) + ",\n", strings.Replace(talk, `"a"`, `"c"`, 1) + "]", `t:2: conversation 2: conversations[0]: key "value" is given twice`},
+		"aiperf: a native row":          {`{"text_input": "a", "output_length": 1}` + "\n", `{"input_length": 1, "output_length": 1, "input_length": 2}` + "\n", nativeRow, `t:2: key "input_length" is given twice`},
+		"mooncake: a whole Bailian row": {nativeRow, bailianRow, nativeRow, `t:2: a row of a Bailian trace among those of a Mooncake trace: its times are seconds and its ids those of single blocks: "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 0.5, \"inpu"...`},
+		"sharegpt: a native row":        {"[" + talk + ",\n", strings.TrimSpace(nativeRow) + ",\n", strings.Replace(talk, `"a"`, `"c"`, 1) + "]", `t:2: conversation 2: a row of a Mooncake trace among those of a ShareGPT file: no conversations in "{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 2}"`},
+		"burstgpt: two marked files":    {burstHead + burstRow, "\ufeff" + burstHead, burstRow, `t:3: the header again: these are two files, one behind the other`},
+		"mooncake: no output":           {nativeRow, `{"timestamp": 1, "input_length": 5}` + "\n", nativeRow, `t:2: no output_length in "{\"timestamp\": 1, \"input_length\": 5}" (--format aiperf takes such rows, with the length 0 and a mark)`},
+		"aiperf: two texts":             {`{"text_input": "a", "output_length": 1}` + "\n", `{"text_input": "a", "messages": [], "output_length": 1}` + "\n", nativeRow, `t:2: messages stands beside another text of the prompt: "{\"text_input\": \"a\", \"messages\": [], \"output_length\": 1}"`},
+		"aiperf: no prompt":             {`{"text_input": "a", "output_length": 1}` + "\n", `{"output_length": 1}` + "\n", nativeRow, `t:2: no input_length, text_input, messages or payload in "{\"output_length\": 1}"`},
+		"aiperf: a message":             {`{"text_input": "a", "output_length": 1}` + "\n", `{"messages": [null], "output_length": 1}` + "\n", nativeRow, `t:2: a message is not an object: "null"`},
+		"aiperf: a payload":             {`{"text_input": "a", "output_length": 1}` + "\n", `{"payload": {"x": 1}, "output_length": 1}` + "\n", nativeRow, `t:2: payload has neither prompt nor messages: "{\"x\": 1}"`},
+		"aiperf: a part":                {`{"text_input": "a", "output_length": 1}` + "\n", `{"messages": [{"content": ["x"]}], "output_length": 1}` + "\n", nativeRow, `t:2: a part of content is not an object with a text: "\"x\""`},
+		"weka: a key twice":             {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "t": 2, "in": 1, "out": 2}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0]: key "t" is given twice`},
+		"weka: no t":                    {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"in": 1, "out": 2}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0] has no t: "{\"in\": 1, \"out\": 2}"`},
+		"weka: no length":               {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "in": 1}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0] has not both in and out: "{\"t\": 1, \"in\": 1}"`},
+		"weka: a negative time":         {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": -1, "in": 1, "out": 1}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0].t is out of range: "-1" s`},
+		"weka: in a sub-agent":          {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "type": "subagent", "requests": [{"t": 1, "in": 1.5, "out": 1}]}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0].requests[0].in is not a whole number: "1.5"`},
+		"weka: on several lines":        {wekaOf(wekaRequest), strings.Replace(wekaOf("\n\n{\"t\": 1,\n\"in\": 1}"), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:4: requests[0] has not both in and out: "{\"t\": 1,\n\"in\": 1}"`},
+		"weka: an id":                   {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "in": 100, "out": 1, "hash_ids": [1.0]}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0].hash_ids has an id that is not an unsigned 64-bit integer: "1.0"`},
+		"weka: not a request":           {wekaOf(wekaRequest), strings.Replace(wekaOf(`3`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0] is not an object: "3"`},
+		"weka: one name twice":          {wekaOf(wekaRequest), wekaOf(wekaRequest), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: id is that of another conversation, in t: "c"`},
+		"weka: another block size":      {wekaOf(wekaRequest), `{"id": "x", "block_size": 16, "requests": []}` + "\n", strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: block_size is not 64 as in t: 16`},
+		"weka: another scope":           {wekaOf(wekaRequest), `{"id": "x", "hash_id_scope": "mine", "requests": []}` + "\n", strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: hash_id_scope is neither local nor global: "mine"`},
+		"dynamo: another schema":        {dynamoRow, strings.Replace(dynamoRow, ".v1", ".v2", 1), dynamoRow, `t:2: schema is not dynamo.request.trace.v1: "dynamo.request.trace.v2"`},
+		"dynamo: another block size":    {dynamoRow, strings.Replace(dynamoRow, ":16", ":32", 1), dynamoRow, `t:2: request.replay.trace_block_size is not 16 as in t:1: 32`},
+		"dynamo: no length":             {dynamoRow, strings.Replace(dynamoRow, `"input_length":3,`, "", 1), dynamoRow, `t:2: no input_tokens and no replay.input_length in "{\"output_tokens\":1,\"replay\":{\"trace_block_size\":16,\"input_se"...`},
+		"dynamo: an id beyond uint64":   {dynamoRow, strings.Replace(dynamoRow, `[7]`, "[18446744073709551616]", 1), dynamoRow, `t:2: request.replay.input_sequence_hashes has an id that is not an unsigned 64-bit integer: "18446744073709551616"`},
+		"dynamo: event as text":         {dynamoRow, `{"event": "x"}` + "\n", dynamoRow, `t:2: event is not an object: "\"x\""`},
+		"dynamo: a native row":          {dynamoRow, nativeRow, dynamoRow, `t:2: a row of a Mooncake trace among those of a Dynamo trace: schema is not dynamo.request.trace.v1: ""`},
+		"sharegpt: not an object":       {"[" + talk + ",\n", `{"id": "b", "conversations": ["x"]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0] is not an object: "\"x\""`},
+		"sharegpt: behind a quote":      {"[" + strings.Replace(talk, "Hi", `\" ]} {`, 1) + ",\n", `{"id": "b"},` + "\n", talk + "]", `t:2: conversation 2: no conversations in "{\"id\": \"b\"}"`},
+		"sharegpt: nobody":              {"[" + talk + ",\n", `{"id": "b", "conversations": [{"value": "x"}]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0] has not both from and value: "{\"value\": \"x\"}"`},
+		"sharegpt: a number said":       {"[" + talk + ",\n", `{"id": "b", "conversations": [{"from": "human", "value": 3}]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0].value is not a string: "3"`},
+		"sharegpt: not a conversation":  {"[" + talk + ",\n", `{"id": "b"},` + "\n", talk + "]", `t:2: conversation 2: no conversations in "{\"id\": \"b\"}"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := tc.before + tc.bad + tc.after
@@ -199,12 +214,6 @@ func TestDamagedFiles(t *testing.T) {
 }
 
 func TestFolders(t *testing.T) {
-	write := func(t *testing.T, dir, name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 	open := func(dir string) ([]trace.Request, *foreign.Reader, error) {
 		r, err := foreign.Open(dir, foreign.Options{})
 		if err != nil {
@@ -232,7 +241,7 @@ func TestFolders(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, "a.json", wekaOf(wekaRequest))
 		write(t, dir, "b.jsonl", nativeRow)
-		if _, _, err := open(dir); err == nil || !strings.Contains(err.Error(), `b.jsonl:1: no id in`) {
+		if _, _, err := open(dir); err == nil || !strings.Contains(err.Error(), `b.jsonl:1: a row of a Mooncake trace among those of a Weka trace: no id in`) {
 			t.Error(err)
 		}
 	})

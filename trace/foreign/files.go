@@ -1,15 +1,12 @@
 package foreign
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"moontide/trace"
 )
 
 // mostFiles bounds the files of a folder.
@@ -54,53 +51,4 @@ func Files(folder string) (paths []string, rest int, err error) {
 		return nil, rest, fmt.Errorf("opening trace: %s is a folder without files that end in .json or .jsonl", folder)
 	}
 	return paths, rest, nil
-}
-
-// files are the texts that make up one trace, one after the other.
-type files struct {
-	first *trace.Text // that is open already, nil: none
-	name  string
-	paths []string // that follow
-	text  *trace.Text
-	file  io.Closer
-}
-
-// Next closes a text and opens the next, or returns io.EOF.
-func (f *files) Next() (*trace.Text, string, error) {
-	if f.first != nil {
-		f.text, f.first = f.first, nil
-		return f.text, f.name, nil
-	}
-	if err := f.Close(); err != nil {
-		return nil, "", err
-	}
-	if len(f.paths) == 0 {
-		return nil, "", io.EOF
-	}
-	path := f.paths[0]
-	f.paths = f.paths[1:]
-	in, err := trace.OpenFile(path)
-	if err != nil {
-		return nil, "", err
-	}
-	f.file = in
-	if f.text, err = trace.NewText(in, path); err != nil {
-		return nil, "", errors.Join(err, f.Close())
-	}
-	return f.text, path, nil
-}
-
-// Close closes what is open.
-func (f *files) Close() error {
-	var errs []error
-	for _, text := range []*trace.Text{f.first, f.text} {
-		if text != nil {
-			errs = append(errs, text.Close())
-		}
-	}
-	if f.file != nil {
-		errs = append(errs, f.file.Close())
-	}
-	f.first, f.text, f.file = nil, nil, nil
-	return errors.Join(errs...)
 }

@@ -53,7 +53,8 @@ func (n namespace) apply(ids []uint64) {
 	}
 }
 
-// BlockIDs says how rows without block ids get some.
+// BlockIDs says how rows without block ids get some. They are the same whenever
+// a trace is read.
 type BlockIDs string
 
 // Ways to give block ids to rows that have none.
@@ -100,12 +101,12 @@ type giver struct {
 	upTo      []float64 // of ZipfIDs: sum of 1/k; nil: nothing is shared
 }
 
-func newGiver(how BlockIDs, part int, seed uint64) *giver {
+func newGiver(how BlockIDs, part int) *giver {
 	g := &giver{next: givenIDs + uint64(part)*partIDs}
 	if how != ZipfIDs {
 		return g
 	}
-	g.random = rand.New(rand.NewPCG(seed, 0x626c6f636b696473+uint64(part))) // "blockids"
+	g.random = rand.New(rand.NewPCG(0, 0x626c6f636b696473+uint64(part))) // "blockids"
 	sum := 0.0
 	for k := 1; k <= documents; k++ {
 		sum += 1 / float64(k)

@@ -23,13 +23,18 @@ func validObject(b []byte) error {
 }
 
 // members walks over the members of a valid object. raw is a value, which
-// begins at b[at]. A value of null is passed over.
+// begins at b[at]. A value of null is passed over. A key that is there twice is an
+// error.
 func members(b []byte, see func(key []byte, at int, raw []byte) error) error {
+	var seen keys
 	for i := skipSpace(b, 1); b[i] != '}'; {
 		keyEnd := skipString(b, i)
 		key := b[i+1 : keyEnd-1]
 		at := skipSpace(b, skipSpace(b, keyEnd)+1)
 		end := skipValue(b, at)
+		if seen.has(key) {
+			return twiceError{string(key)}
+		}
 		if b[at] != 'n' {
 			if err := see(key, at, b[at:end:end]); err != nil {
 				return err
@@ -40,6 +45,38 @@ func members(b []byte, see func(key []byte, at int, raw []byte) error) error {
 		}
 	}
 	return nil
+}
+
+// twiceError is a key that an object has more than once.
+type twiceError struct{ key string }
+
+func (e twiceError) Error() string { return fmt.Sprintf("key %.60q is given twice", e.key) }
+
+// keys are those of one object. Most have few.
+type keys struct {
+	few  [24][]byte
+	n    int
+	many map[string]bool
+}
+
+// has reports whether a key was seen before, and sees it.
+func (k *keys) has(key []byte) bool {
+	for _, other := range k.few[:k.n] {
+		if string(other) == string(key) {
+			return true
+		}
+	}
+	if k.n < len(k.few) {
+		k.few[k.n] = key
+		k.n++
+		return false
+	}
+	if k.many == nil {
+		k.many = map[string]bool{}
+	}
+	seen := k.many[string(key)]
+	k.many[string(key)] = true
+	return seen
 }
 
 // elements walks over the elements of a valid array, which begin at b[at].

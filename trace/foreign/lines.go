@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -59,7 +60,7 @@ func (l *lines) Read(r *trace.Request) error {
 // mixed adds to what is wrong with a line that it is one of another format.
 func mixed(err error, line []byte, f Format) error {
 	other := Detect(line)
-	if other == f || other == Mooncake && !isNative(line) {
+	if other == f || other == Mooncake && (f == AIPerf || !isNative(line)) { // AIPerf has native rows
 		return err
 	}
 	return fmt.Errorf("a row of %s among those of %s: %w", named(other), named(f), err)
@@ -74,7 +75,17 @@ func isNative(line []byte) bool {
 }
 
 // native reads the lines of moontide's own format.
-type native struct{}
+type native struct{ told bool } // that it is, by the caller
 
-func (native) read(line []byte, r *trace.Request) error { return trace.ParseRow(line, r) }
-func (native) end()                                     {}
+func (n native) read(line []byte, r *trace.Request) error {
+	err := trace.ParseRow(line, r)
+	if err == nil && !n.told && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian {
+		return fmt.Errorf("its times are seconds and its ids those of single blocks: %s", trace.Quote(line))
+	}
+	if trace.IsMissing(err, "output_length") {
+		return fmt.Errorf("%w (--format %s takes such rows, with the length 0 and a mark)", err, AIPerf)
+	}
+	return err
+}
+
+func (native) end() {}

@@ -32,10 +32,8 @@ type Options struct {
 	// BlockSize is the tokens of a block for BlockIDs; 0 is what the trace or
 	// its format says, or else [trace.DefaultBlockSize].
 	BlockSize int
-	// Seed is that of BlockIDs.
-	Seed uint64
 	// Part is the number of a trace among those that are made into one, from 0,
-	// so that BlockIDs are its own.
+	// so that BlockIDs are drawn for each of them, and unique ones are its own.
 	Part int
 }
 
@@ -46,6 +44,7 @@ type Reader struct {
 	opts    Options
 	source  source
 	file    io.Closer // nil where the caller closes it
+	folder  bool
 	notes   *notes
 	ids     *giver // nil where rows keep what they have
 	given   int
@@ -85,8 +84,9 @@ func Open(path string, opts Options) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader reads a trace from in; name stands for it in errors. A weka trace is
-// kept in a temporary file until the Reader is closed.
+// NewReader reads a trace from in; name stands for it in errors. The requests of
+// a weka or dynamo trace are kept in a temporary file until the Reader is
+// closed, 4 GiB at most.
 func NewReader(in io.Reader, name string, opts Options) (*Reader, error) {
 	return read(in, name, "", opts)
 }
@@ -97,15 +97,17 @@ func read(in io.Reader, name, again string, opts Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Format == "" {
+	told := opts.Format != ""
+	if !told {
 		opts.Format = Detect(text.Head(256 << 10))
 	}
 	r, err := newReader(opts)
 	if err == nil {
-		r.source, err = r.sourceOf(text, name, again)
+		r.source, err = r.sourceOf(text, name, again, told)
 	}
 	if err != nil {
-		return nil, errors.Join(err, text.Close())
+		text.Close() // which may fail as reading did
+		return nil, err
 	}
 	return r, nil
 }
@@ -123,24 +125,24 @@ func newReader(opts Options) (*Reader, error) {
 	}
 	r := &Reader{format: opts.Format, opts: opts, notes: &notes{}}
 	if how != NoIDs {
-		r.ids = newGiver(how, opts.Part, opts.Seed)
+		r.ids = newGiver(how, opts.Part)
 	}
 	return r, nil
 }
 
-// sourceOf reads the rows of one text.
-func (r *Reader) sourceOf(text *trace.Text, name, again string) (source, error) {
+// sourceOf reads the rows of one text, whose format the caller told or not.
+func (r *Reader) sourceOf(text *trace.Text, name, again string, told bool) (source, error) {
 	count := counter{r.opts.Tokens}
 	var parser lineParser
 	switch r.format {
 	case Weka:
-		return r.weka([]*wekaFile{{name: name, path: again, text: text}}), nil
+		return r.weka([]*textFile{{name: name, path: again, text: text}}), nil
 	case Dynamo:
-		return r.dynamo(files{first: text, name: name}), nil
+		return r.dynamo([]*textFile{{name: name, path: again, text: text}}), nil
 	case ShareGPT:
 		return newShareGPT(text, name, r.notes, count), nil
 	case Mooncake:
-		parser = native{}
+		parser = native{told: told}
 	case Bailian:
 		parser = newBailian(r.notes)
 	case AIPerf:
@@ -156,12 +158,12 @@ func (r *Reader) sourceOf(text *trace.Text, name, again string) (source, error) 
 	return &lines{in: text, name: name, format: r.format, parser: parser}, nil
 }
 
-func (r *Reader) weka(files []*wekaFile) *weka {
+func (r *Reader) weka(files []*textFile) *weka {
 	return &weka{files: files, notes: r.notes, recorded: r.opts.RecordedTimes, names: map[string]string{}}
 }
 
-func (r *Reader) dynamo(in files) *dynamo {
-	return &dynamo{input: in, notes: r.notes, recorded: r.opts.RecordedTimes}
+func (r *Reader) dynamo(files []*textFile) *dynamo {
+	return &dynamo{files: files, notes: r.notes, recorded: r.opts.RecordedTimes}
 }
 
 // openFolder reads a folder whose files make up one trace.
@@ -179,15 +181,16 @@ func openFolder(path string, opts Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	files := make([]*textFile, len(paths))
+	for i, p := range paths {
+		files[i] = &textFile{name: p, path: p}
+	}
+	r.folder = true
 	switch r.format {
 	case Weka:
-		var files []*wekaFile
-		for _, p := range paths {
-			files = append(files, &wekaFile{name: p, path: p})
-		}
 		r.source = r.weka(files)
 	case Dynamo:
-		r.source = r.dynamo(files{paths: paths})
+		r.source = r.dynamo(files)
 	default:
 		return nil, fmt.Errorf("opening trace: %s is a folder, which %s is not: only weka and dynamo traces are folders; its first file is %s", path, named(r.format), paths[0])
 	}
@@ -233,6 +236,14 @@ func (r *Reader) BlockSize() int {
 
 // Line is the line of the row that Read returned last, from 1, in its file.
 func (r *Reader) Line() int { return r.source.Line() }
+
+// File is the file of that row, where the trace is a folder; else "".
+func (r *Reader) File() string {
+	if s, ok := r.source.(interface{ File() string }); ok && r.folder {
+		return s.File()
+	}
+	return ""
+}
 
 // Skipped returns how many bad rows were left out and the first few reasons.
 func (r *Reader) Skipped() (rows int, reasons []error) { return r.skipped, r.kept }

@@ -64,6 +64,7 @@ func TestAnyWrapping(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				defer r.Close()
 				rows, err := trace.Collect(r.Requests())
 				if err != nil {
 					t.Fatal(err)
@@ -259,31 +260,6 @@ func TestWekaFolderIsMergedByTime(t *testing.T) {
 	}
 }
 
-// TestPackedWekaFolder: compressed conversations are read as they are without.
-func TestPackedWekaFolder(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"agent.json", "other.json"} {
-		text, err := os.ReadFile(filepath.Join("testdata/weka", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var packed bytes.Buffer
-		z := gzip.NewWriter(&packed)
-		z.Write(text)
-		z.Close()
-		if err := os.WriteFile(filepath.Join(dir, name+".gz"), packed.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rows := func(path string) []trace.Request {
-		rows, _ := collect(t, path)
-		return rows
-	}
-	if d := cmp.Diff(rows("testdata/weka"), rows(dir)); d != "" {
-		t.Error(d)
-	}
-}
-
 // TestShareGPTSessions: conversations of one name, or of none, are sessions of
 // their own, also where one is called as another would be numbered.
 func TestShareGPTSessions(t *testing.T) {
@@ -304,31 +280,6 @@ func TestShareGPTSessions(t *testing.T) {
 	}
 	if len(seen) != 6 {
 		t.Errorf("%d sessions", len(seen))
-	}
-}
-
-// TestWekaFileChanges: a file that is another when it is read again is said to
-// be.
-func TestWekaFileChanges(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "c.json")
-	text := wekaOf(wekaRequest + `, {"t": 2, "in": 1, "out": 1}`)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r, err := foreign.Open(path, foreign.Options{SkipBadRows: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	var row trace.Request
-	if err := r.Read(&row); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), len(text)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Read(&row); err == nil || !strings.Contains(err.Error(), "the file changed while it was read") {
-		t.Error(err)
 	}
 }
 

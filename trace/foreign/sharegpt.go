@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -35,7 +36,7 @@ type exchange struct{ isl, osl int }
 
 func newShareGPT(in *trace.Text, name string, n *notes, c counter) *sharegpt {
 	s := &sharegpt{in: in, name: name, values: newValues(in, mostConversation), notes: n, count: c, begun: map[uint64]struct{}{}}
-	n.say("there are no arrivals: --rate gives some")
+	n.say("there are no arrivals: convert --rate gives some")
 	if c.exact() {
 		n.say("lengths are counted from the texts, without a chat template; the texts are left out")
 	} else {
@@ -65,7 +66,7 @@ func (s *sharegpt) Read(r *trace.Request) error {
 		s.number++
 		if err := s.conversation(raw); err != nil {
 			s.turns = nil
-			return &trace.RowError{File: s.name, Line: s.values.atLine, Err: fmt.Errorf("conversation %d: %w", s.number, err)}
+			return &trace.RowError{File: s.name, Line: s.values.atLine, Err: fmt.Errorf("conversation %d: %w", s.number, mixed(err, raw, ShareGPT))}
 		}
 	}
 	*r = trace.Request{InputLength: s.turns[0].isl, OutputLength: s.turns[0].osl, SessionID: s.session, Extra: s.marks}
@@ -156,6 +157,9 @@ func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
 		}
 		return nil
 	})
+	if errors.As(err, &twiceError{}) {
+		err = fmt.Errorf(": %w", err)
+	}
 	if err == nil && (!whose || !said) {
 		err = fmt.Errorf(" has not both from and value: %s", trace.Quote(raw))
 	}

@@ -11,7 +11,7 @@ var vidur = table{
 	reader: func(at func(string) int, n *notes) rowReader {
 		v := &vidurRows{time: at("arrived_at"), input: at("num_prefill_tokens"), output: at("num_decode_tokens"), notes: n}
 		if v.time < 0 {
-			n.say("there are no arrivals (no column arrived_at): --rate gives some")
+			n.say("there are no arrivals (no column arrived_at): convert --rate gives some")
 		}
 		return v
 	},

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -121,6 +122,9 @@ func readCall(raw []byte) (c call, err error) {
 		c.recorded.add(string(key), raw)
 		return dotted(key, err)
 	})
+	if errors.As(err, &twiceError{}) {
+		err = fmt.Errorf(": %w", err)
+	}
 	if err == nil {
 		err = c.check(raw)
 	}
@@ -177,8 +181,8 @@ type turns struct {
 	called bool               // a sub-agent ran since
 }
 
-// next gives the times of the turn at t, which is the call's own time, moved.
-func (u *turns) next(c *call, t float64) (timestamp, delay trace.Opt[float64]) {
+// next gives the times of the turn at t, which is its own time, moved.
+func (u *turns) next(c *entry, t float64) (timestamp, delay trace.Opt[float64]) {
 	end := u.end
 	u.end = trace.Opt[float64]{Value: t + c.api.Value, Set: c.api.Set}
 	called := u.called

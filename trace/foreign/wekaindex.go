@@ -22,21 +22,23 @@ const (
 // one or more. Requests of different conversations and sub-agents have to be
 // put in one order, and their ids would fill the memory. So every file is read
 // once to find where each request stands, and then each request is read where
-// it stands. What is held is some 150 bytes a request.
+// it stands. What is held is some 100 bytes a request, and one conversation while
+// it is read.
 type weka struct {
-	files    []*wekaFile
+	files    []*textFile
+	texts    texts
 	notes    *notes
 	recorded bool              // RecordedTimes
 	size     int               // tokens of a block
 	sizeAt   string            // the file that says so
 	names    map[string]string // of conversations, and their files
-	spool    spool
 
 	indexed bool
 	failed  error   // to read the files
 	wrong   []error // with what stands in them
 	spots   []spot
 	raw     []byte
+	name    string // of the file that line is in
 	line    int
 }
 
@@ -44,15 +46,17 @@ type weka struct {
 type spot struct {
 	at               float64 // ms, for the order
 	timestamp, delay trace.Opt[float64]
-	file             *wekaFile
-	offset           int64
-	length, line     int
 	talk             *talk
-	where            string // for messages: the path in the conversation
+	offset           int64
+	length           int32
+	number           int32 // in the list of the talk
+	line             int
 }
 
-// talk is what the requests of one session have in common.
+// talk is what the requests of one list have in common: they are a session.
 type talk struct {
+	file    *textFile
+	where   string // for messages: the path of the list in the conversation
 	session string
 	space   namespace
 	global  bool
@@ -66,12 +70,14 @@ func (w *weka) BlockSize() int {
 
 func (w *weka) Line() int { return w.line }
 
+func (w *weka) File() string { return w.name }
+
 func (w *weka) Close() error {
 	var errs []error
 	for _, f := range w.files {
 		errs = append(errs, f.Close())
 	}
-	return errors.Join(append(errs, w.spool.Close())...)
+	return errors.Join(append(errs, w.texts.Close())...)
 }
 
 func (w *weka) Read(r *trace.Request) error {
@@ -89,18 +95,21 @@ func (w *weka) Read(r *trace.Request) error {
 	}
 	s := &w.spots[0]
 	w.spots = w.spots[1:]
-	w.line = s.line
-	return w.readAt(s, r)
+	w.name, w.line = s.talk.file.name, s.line
+	if err := w.readAt(s, r); err != nil {
+		return &trace.RowError{File: w.name, Line: w.line, Err: err}
+	}
+	return nil
 }
 
 // readAt reads the request that stands at a spot.
 func (w *weka) readAt(s *spot, r *trace.Request) error {
-	w.raw = slices.Grow(w.raw[:0], s.length)[:s.length]
-	if err := s.file.readAt(w.raw, s.offset); err != nil {
-		return &trace.RowError{File: s.file.name, Line: s.line, Err: trace.ReadError{Err: err}}
+	w.raw = slices.Grow(w.raw[:0], int(s.length))[:s.length]
+	if err := w.texts.readAt(s.talk.file, w.raw, s.offset); err != nil {
+		return trace.ReadError{Err: err}
 	}
 	if validObject(w.raw) != nil {
-		return &trace.RowError{File: s.file.name, Line: s.line, Err: trace.ReadError{Err: errors.New("the file changed while it was read")}}
+		return trace.ReadError{Err: errors.New("the file changed while it was read")}
 	}
 	c, err := readCall(w.raw)
 	var row trace.Request
@@ -108,7 +117,7 @@ func (w *weka) readAt(s *spot, r *trace.Request) error {
 		row, err = c.request(r.HashIDs[:0], s.talk)
 	}
 	if err != nil {
-		return &trace.RowError{File: s.file.name, Line: s.line, Err: fmt.Errorf("%s%w", s.where, err)}
+		return fmt.Errorf("%s[%d]%w", s.talk.where, s.number, err)
 	}
 	row.Timestamp, row.Delay, row.SessionID = s.timestamp, s.delay, s.talk.session
 	*r = row
@@ -128,17 +137,16 @@ func (w *weka) indexAll() {
 	}
 	slices.SortStableFunc(w.spots, func(a, b spot) int { return cmp.Compare(a.at, b.at) })
 	if n := len(w.names); n > 1 {
-		w.notes.countMore("conversations, each with a clock of its own, which all begin at 0 (--rate lets them begin one after the other)", n)
+		w.notes.countMore("conversations, each with a clock of its own, which all begin at 0 (convert --rate lets them begin one after the other)", n)
 	}
 }
 
 // index finds the requests of a file. What is wrong with a part of it is kept.
-func (w *weka) index(f *wekaFile) error {
-	in, err := f.begin(&w.spool)
-	if err != nil {
+func (w *weka) index(f *textFile) error {
+	if err := f.begin(); err != nil {
 		return err
 	}
-	all := newValues(in, mostWeka)
+	all := newValues(w.texts.tee(f), mostWeka)
 	for w.failed == nil {
 		raw, err := all.next()
 		if err == io.EOF {
@@ -153,7 +161,7 @@ func (w *weka) index(f *wekaFile) error {
 			err = w.admit(&c, f)
 		}
 		if err != nil {
-			w.fail(f, all.atLine, err)
+			w.fail(f, all.atLine, mixed(err, raw, Weka))
 			continue
 		}
 		x := &indexer{
@@ -162,12 +170,12 @@ func (w *weka) index(f *wekaFile) error {
 		}
 		x.list(c.requests, c.at, c.name, "requests", 0, 0)
 	}
-	return errors.Join(w.failed, f.rest())
+	return errors.Join(w.failed, f.Close())
 }
 
 // fail keeps what is wrong with a part of a file. Of too much it makes a file
 // that cannot be read.
-func (w *weka) fail(f *wekaFile, line int, err error) {
+func (w *weka) fail(f *textFile, line int, err error) {
 	if len(w.wrong) == mostWrong {
 		w.failed = &trace.RowError{File: f.name, Line: line, Err: trace.ReadError{Err: fmt.Errorf("more than %d bad requests", mostWrong)}}
 		return
@@ -176,7 +184,7 @@ func (w *weka) fail(f *wekaFile, line int, err error) {
 }
 
 // admit checks what a conversation shares with others.
-func (w *weka) admit(c *conversation, f *wekaFile) error {
+func (w *weka) admit(c *conversation, f *textFile) error {
 	if other, twice := w.names[c.name]; twice {
 		return fmt.Errorf("id is that of another conversation, in %s: %.60q", other, c.name)
 	}
@@ -194,7 +202,7 @@ func (w *weka) admit(c *conversation, f *wekaFile) error {
 // indexer finds the requests of one conversation.
 type indexer struct {
 	weka   *weka
-	file   *wekaFile
+	file   *textFile
 	raw    []byte
 	offset int64 // of raw
 	line   int   // at counted
@@ -204,73 +212,77 @@ type indexer struct {
 	taken  map[string]int // sessions of sub-agents
 }
 
-// entry is one element of a list of requests.
+// entry is one element of a list of requests, while they are put in order.
 type entry struct {
-	call
-	from, length, line int
-	where              string
+	t                    float64            // ms, its own
+	api, think           trace.Opt[float64] // ms
+	from, length, number int32              // in the conversation, and in the list
+	subagent             bool
+	line                 int
 }
 
 // list follows one list of requests, which stands at in the conversation. Its
 // times count from base, in ms.
 func (x *indexer) list(raw []byte, at int, session, where string, base float64, depth int) {
 	var entries []entry
-	i := 0
+	number := 0
 	elements(raw, func(from int, raw []byte) error {
-		e := entry{from: at + from, length: len(raw), line: x.lineOf(at + from), where: fmt.Sprintf("%s[%d]", where, i)}
-		i++
-		var err error
+		here, line := number, x.lineOf(at+from)
+		number++
 		if len(entries) == mostRequests {
-			x.weka.fail(x.file, e.line, fmt.Errorf("%s has more than %d requests", where, mostRequests))
+			x.weka.fail(x.file, line, fmt.Errorf("%s has more than %d requests", where, mostRequests))
 			return errStop
 		}
-		if e.call, err = readCall(raw); err != nil {
-			x.weka.fail(x.file, e.line, fmt.Errorf("%s%w", e.where, err))
+		c, err := readCall(raw)
+		if err != nil {
+			x.weka.fail(x.file, line, fmt.Errorf("%s[%d]%w", where, here, err))
 			return x.weka.failed
 		}
-		e.hashes, e.model, e.recorded = nil, nil, extra{} // read again where they stand
-		entries = append(entries, e)
+		entries = append(entries, entry{
+			t: c.t.Value, api: c.api, think: c.think, subagent: c.subagent,
+			from: int32(at + from), length: int32(len(raw)), number: int32(here), line: line,
+		})
 		return nil
 	})
-	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.t.Value, b.t.Value) })
+	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.t, b.t) })
 	turns := turns{recorded: x.weka.recorded, notes: x.weka.notes}
-	talk := &talk{session: session, space: x.space, global: x.global}
+	talk := &talk{file: x.file, where: where, session: session, space: x.space, global: x.global}
 	for i := range entries {
 		e := &entries[i]
 		if x.weka.failed != nil {
 			return
 		}
-		t := base + e.t.Value
+		t := base + e.t
 		if e.subagent {
 			turns.called = true
-			x.subagent(e, t, session, base, depth)
+			x.subagent(e, talk, base, depth)
 			continue
 		}
-		s := spot{
-			at: t, file: x.file, offset: x.offset + int64(e.from), length: e.length, line: e.line, talk: talk, where: e.where,
-		}
-		s.timestamp, s.delay = turns.next(&e.call, t)
+		s := spot{at: t, talk: talk, offset: x.offset + int64(e.from), length: e.length, number: e.number, line: e.line}
+		s.timestamp, s.delay = turns.next(e, t)
 		x.weka.spots = append(x.weka.spots, s)
 	}
 }
 
-// subagent follows the requests of a sub-agent, called at t. Newer files have
-// their times since the conversation began, older ones since the call.
-func (x *indexer) subagent(e *entry, t float64, session string, base float64, depth int) {
+// subagent follows the requests of a sub-agent that a talk called. Newer files
+// have their times since the conversation began, older ones since the call.
+func (x *indexer) subagent(e *entry, caller *talk, base float64, depth int) {
+	where := fmt.Sprintf("%s[%d]", caller.where, e.number)
 	if depth == mostNesting {
-		x.weka.fail(x.file, e.line, fmt.Errorf("%s: sub-agents are nested more than %d deep", e.where, mostNesting))
+		x.weka.fail(x.file, e.line, fmt.Errorf("%s: sub-agents are nested more than %d deep", where, mostNesting))
 		return
 	}
+	c, _ := readCall(x.raw[e.from : e.from+e.length]) // which was read before
 	since := base
-	elements(e.requests, func(_ int, raw []byte) error {
-		if first, err := readCall(raw); err == nil && first.t.Value < e.t.Value-1e-3 {
-			since = t
+	elements(c.requests, func(_ int, raw []byte) error {
+		if first, err := readCall(raw); err == nil && first.t.Value < e.t-1e-3 {
+			since = base + e.t
 			x.weka.notes.count("sub-agents whose times count from their call")
 		}
 		return errStop
 	})
 	x.weka.notes.count("sub-agents, which are sessions of their own")
-	x.list(e.requests, e.from+e.at, agentName(session, e.agent, x.taken), e.where+".requests", since, depth+1)
+	x.list(c.requests, int(e.from)+c.at, agentName(caller.session, c.agent, x.taken), where+".requests", since, depth+1)
 }
 
 // lineOf is the line of a place, counted from the one asked for before.

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+)
+
+// rewritten changes a file of a run's folder.
+func rewritten(t *testing.T, path string, change func(string) string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(change(string(text))), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A report of a run that is INVALID ends with exit status 3, as the run did, in
+// every form that judges, and still prints.
+func TestReportOfAnInvalidRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"good", "spoiled"} {
+		must(t, dir, "simulate", sample(t), "--out", name)
+	}
+	rewritten(t, filepath.Join(dir, "spoiled", replay.RequestsFile), func(text string) string {
+		return strings.ReplaceAll(text, `"input_tokens": `, `"input_tokens": 1`)
+	})
+	for args, want := range map[string]struct {
+		status int
+		out    string
+	}{
+		"good":                           {exitDone, "Verdict: VALID"},
+		"spoiled":                        {exitInvalid, "Verdict: INVALID"},
+		"good spoiled":                   {exitInvalid, "Verdict: VALID"},
+		"spoiled --json":                 {exitInvalid, `"verdict": "INVALID"`},
+		"spoiled good --csv":             {exitInvalid, "\nspoiled,INVALID,"},
+		"spoiled --markdown":             {exitInvalid, "INVALID"},
+		"spoiled --format vllm":          {exitInvalid, "Verdict: INVALID"},
+		"spoiled good --format bench":    {exitInvalid, "\n# spoiled: INVALID\n"},
+		"spoiled --html -":               {exitInvalid, `<h2 class="INVALID">Verdict: INVALID</h2>`},
+		"spoiled --format aiperf":        {exitDone, `"time_to_first_token"`},
+		"spoiled --max-prompts-off 100%": {exitMisused, ""},
+		"spoiled --max-prompts-off 1":    {exitDone, "Verdict: SUSPECT"},
+	} {
+		r := try(t, dir, "", append([]string{"report"}, strings.Fields(args)...)...)
+		if r.status != want.status || !strings.Contains(r.out, want.out) {
+			t.Errorf("%s: exit status %d, want %d with %q\n%.1500s%s", args, r.status, want.status, want.out, r.out, r.err)
+		}
+	}
+}
+
+// Runs of different versions are shown, and it is said that they are.
+func TestReportOfDifferentVersions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		must(t, dir, "simulate", sample(t), "--out", name)
+	}
+	if r := try(t, dir, "", "report", "a", "b"); strings.Contains(r.err, "versions") {
+		t.Errorf("of one version: %s", r.err)
+	}
+	rewritten(t, filepath.Join(dir, "b", replay.RunFile), func(text string) string {
+		before, after, _ := strings.Cut(text, `"version": "`)
+		_, after, _ = strings.Cut(after, `"`)
+		return before + `"version": "v0.0.9"` + after
+	})
+	if r := try(t, dir, "", "report", "a", "old=b"); r.status != exitDone || !strings.Contains(r.err, "different versions of moontide: a is of ") || !strings.Contains(r.err, ", old is of v0.0.9\n") {
+		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
+	if r := try(t, dir, "", "report", "a", "b", "--merge"); r.status != exitDone || !strings.Contains(r.out, "differ in their versions of moontide") {
+		t.Errorf("merged: exit status %d\n%s", r.status, r.out)
+	}
+}
+
+// A folder that is another tool's, or of which too little is left, is refused.
+func TestReportOfWhatIsNoRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"foreign": `{"request_throughput": 1.0, "completed": 5}`,
+		"list":    `[1, 2]`,
+		"cut":     `{"version": "v1", "comm`,
+		"null":    `null`,
+	} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name), replay.RunFile, text)
+		write(t, filepath.Join(dir, name), replay.RequestsFile, "")
+		if r := try(t, dir, "", "report", name); r.status != exitFailed || r.out != "" || !strings.Contains(r.err, replay.RunFile) {
+			t.Errorf("%s: exit status %d\n%s%s", name, r.status, r.out, r.err)
+		}
+	}
+}
