@@ -182,7 +182,35 @@ func (r *run) sendDue(ctx context.Context) (started int) {
 		started++
 		r.tally.Sent++
 		r.live.sent.Add(1)
+		r.begin(&j)
 		r.requests.Go(func() { r.send(ctx, j, ready) })
+	}
+}
+
+// begin begins to send what can be sent without waiting. What goes wrong, send
+// meets again.
+func (r *run) begin(j *job) {
+	starter, can := j.call.(Starter)
+	if !can || !j.isOpened() {
+		return
+	}
+	if r.journal != nil && r.journal.Sending(j.row) != nil {
+		return
+	}
+	j.noted = true
+	starter.Start()
+}
+
+// isOpened reports whether there is nothing to wait for that Open does.
+func (j *job) isOpened() bool {
+	if j.opened == nil {
+		return true
+	}
+	select {
+	case <-j.opened:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -226,7 +254,7 @@ func (r *run) send(ctx context.Context, j job, ready time.Duration) {
 		<-j.opened
 		opening = time.Since(began)
 	}
-	if r.journal != nil {
+	if r.journal != nil && !j.noted {
 		if err := r.journal.Sending(j.row); err != nil {
 			r.fail(err)
 			j.discard()

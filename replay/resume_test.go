@@ -348,9 +348,9 @@ func TestJournalComesFirst(t *testing.T) {
 		}
 		runner := &Runner{Client: server, Recorder: noted}
 		tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
-		sent := 2 + len(noted.rows) - 3 // row 3 may have been under way
+		sent := 2 + len(noted.times) - 3 // row 3 may have been under way
 		if err == nil || err.Error() != "disk full" || tally.Sent != sent || sent > 3 || !tally.Stopped || len(noted.records) != sent || tally.Failed != 0 {
-			t.Errorf("%+v, %v, %d records, %d noted", tally, err, len(noted.records), len(noted.rows))
+			t.Errorf("%+v, %v, %d records, %d noted", tally, err, len(noted.records), len(noted.times))
 		}
 		if server.unused != 0 || server.opening != 0 {
 			t.Errorf("%d connections unused, %d opening", server.unused, server.opening)
@@ -378,23 +378,23 @@ func TestWhatIsNotNotedIsNotCounted(t *testing.T) {
 type notes struct {
 	memory
 	mu      sync.Mutex
-	rows    map[int]bool
+	times   map[int]int // by row
 	refused func()
 }
 
 func (n *notes) has(row int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.rows[row]
+	return n.times[row] > 0
 }
 
 func (n *notes) Sending(row int) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.rows == nil {
-		n.rows = map[int]bool{}
+	if n.times == nil {
+		n.times = map[int]int{}
 	}
-	n.rows[row] = true
+	n.times[row]++
 	if row != 2 {
 		return nil
 	}

@@ -40,6 +40,17 @@ type Opener interface {
 	Discard()
 }
 
+// Starter is a Call that can begin to send without waiting. Of many that are due
+// at once each then leaves right behind the one before, where goroutines would
+// wait for their turns.
+type Starter interface {
+	Call
+	// Start is called at most once, right before Send, which goes on with what
+	// Start began, if it could begin. Open has returned by then, and Discard is
+	// not called any more.
+	Start()
+}
+
 // Recorder keeps records. Record is called from one goroutine, once for each
 // request as it ends. An error stops the run from sending more.
 type Recorder interface {

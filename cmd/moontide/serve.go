@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -148,6 +151,17 @@ func embeddedEngines(c *cli.Context, embedded bool) (simserver.Config, []string,
 	return cfg, []string{fmt.Sprintf("the embedded endpoint is %v", deployment)}, nil
 }
 
+// roomForEmbedded lets one more thread run Go code than there are processors,
+// unless the user chose how many do. Client and endpoint each have a thread that
+// waits in the kernel, which Go counts as running until its monitor has looked
+// twice, up to ten milliseconds later: with two processors nobody might run for
+// as long.
+var roomForEmbedded = sync.OnceFunc(func() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	}
+})
+
 // embed serves the simulated endpoint within this process, until the returned
 // function is called.
 func embed(cfg simserver.Config) (url string, end func(), err error) {
@@ -155,6 +169,7 @@ func embed(cfg simserver.Config) (url string, end func(), err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("starting the embedded endpoint: %w", err)
 	}
+	roomForEmbedded()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

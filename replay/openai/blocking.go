@@ -15,12 +15,23 @@ type blocking struct {
 	conn   net.Conn
 	timed  *timedConn // the same, or what lies under its TLS
 	called bool       // off: the deadline that ended a request may yet come
+
+	// What begin was told, for wait: to send is to wait here.
+	answer   *answer
+	deadline time.Time
+	parts    [][]byte
 }
 
 // readSize is the room for one read of a goroutine.
 const readSize = 4 << 10
 
-func (b *blocking) exchange(ctx context.Context, a *answer, deadline time.Time, parts ...[]byte) (sent time.Time, wrote bool, err error) {
+func (b *blocking) begin(a *answer, deadline time.Time, parts ...[]byte) {
+	b.answer, b.deadline, b.parts = a, deadline, parts
+}
+
+func (b *blocking) wait(ctx context.Context) (sent time.Time, wrote bool, err error) {
+	a, deadline, parts := b.answer, b.deadline, b.parts
+	b.answer, b.parts = nil, nil
 	b.timed.sent = time.Time{}
 	b.conn.SetDeadline(a.silence.begin(time.Now(), deadline))
 	// A deadline in the past ends every wait in the connection at once.

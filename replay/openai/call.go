@@ -21,7 +21,15 @@ type call struct {
 	timeout time.Duration
 	plain   int // asks for text, as answer does
 	opened  connection
+	begun   *exchange         // nil until something was sent
 	onToken func(data []byte) // nil: nobody is told
+}
+
+// exchange is a request under way.
+type exchange struct {
+	connection
+	answer  *answer
+	opening time.Duration // getting the connection took
 }
 
 // newCall spells out a request to a server, of a session where there is one.
@@ -76,23 +84,45 @@ func (c *call) Send(ctx context.Context) replay.Outcome {
 	return o
 }
 
-// do sends the request and reads the answer to its end.
-func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class replay.Class, err error) {
+// Start implements replay.Starter: it sends where a connection is at hand.
+func (c *call) Start() {
 	began := time.Now()
-	deadline := began.Add(c.timeout)
-	a = &answer{plain: c.plain, silence: silence{limit: c.client.cfg.IdleTimeout}}
-	a.stream.merges = &c.client.merges
-	a.stream.onToken = c.onToken
-	conn, err := c.connection(ctx, deadline)
-	o.Opening = time.Since(began)
-	if err != nil {
-		o.Done = time.Now()
-		return o, a, replay.Connect, err
+	if conn, ok := c.atHand(); ok {
+		c.begin(conn, began)
 	}
+}
+
+// begin begins an exchange whose connection was looked for since an instant.
+func (c *call) begin(conn connection, since time.Time) {
+	now := time.Now()
+	c.begun = &exchange{connection: conn, answer: c.newAnswer(), opening: now.Sub(since)}
 	head, body := c.head, c.body
 	c.head, c.body = nil, nil
-	sent, wrote, writeErr := conn.exchange(ctx, a, deadline, head, body)
-	o.Sent, o.Done = sent, a.arrived
+	conn.begin(c.begun.answer, since.Add(c.timeout), head, body)
+}
+
+func (c *call) newAnswer() *answer {
+	a := &answer{plain: c.plain, silence: silence{limit: c.client.cfg.IdleTimeout}}
+	a.stream.merges = &c.client.merges
+	a.stream.onToken = c.onToken
+	return a
+}
+
+// do sends the request, unless Start has, and reads the answer to its end.
+func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class replay.Class, err error) {
+	if c.begun == nil {
+		began := time.Now()
+		conn, err := c.connection(ctx, began.Add(c.timeout))
+		if err != nil {
+			now := time.Now()
+			return replay.Outcome{Opening: now.Sub(began), Done: now}, c.newAnswer(), replay.Connect, err
+		}
+		c.begin(conn, began)
+	}
+	x := c.begun
+	c.begun, a = nil, x.answer
+	sent, wrote, writeErr := x.wait(ctx)
+	o.Opening, o.Sent, o.Done = x.opening, sent, a.arrived
 	if sent.After(o.Done) { // a refusal does not wait for the request
 		o.Done = sent
 	}
@@ -104,25 +134,35 @@ func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class repla
 	// A server that broke off an answer is not trusted with another request on
 	// the same connection, however well it framed what it said.
 	if wrote && a.whole && class != replay.Truncated && !a.head.closing && c.plain == 0 && c.client.cfg.Connections == Pooled {
-		c.server.idle.put(conn, time.Now())
+		c.server.idle.put(x.connection, time.Now())
 	} else {
-		conn.Close()
+		x.Close()
 	}
 	return o, a, class, err
 }
 
-// connection is the one that Open opened, or another.
+// connection is the one at hand, or a new one.
 func (c *call) connection(ctx context.Context, deadline time.Time) (connection, error) {
+	if ctx.Err() == nil {
+		if conn, ok := c.atHand(); ok {
+			return conn, nil
+		}
+	}
+	return c.client.open(ctx, c.server, deadline)
+}
+
+// atHand is the connection that Open opened, or one of the pool, if it can be
+// used.
+func (c *call) atHand() (connection, bool) {
 	opened := c.opened
 	c.opened = nil
-	switch {
-	case opened == nil:
-	case ctx.Err() == nil && opened.alive():
-		return opened, nil
-	default:
+	if opened != nil {
+		if opened.alive() {
+			return opened, true
+		}
 		opened.Close()
 	}
-	return c.client.connect(ctx, c.server, deadline)
+	return c.server.idle.living(time.Now())
 }
 
 // fail classes an error. What the user or the clock ended is told apart from

@@ -14,11 +14,14 @@ import (
 
 // connection carries one exchange at a time.
 type connection interface {
-	// exchange sends parts, one behind the other, and feeds a what comes back
-	// until it is over. sent is the instant before the first byte was handed
-	// to the kernel; wrote says whether all were; err is what writing failed
-	// with. An end of ctx or a deadline ends the answer.
-	exchange(ctx context.Context, a *answer, deadline time.Time, parts ...[]byte) (sent time.Time, wrote bool, err error)
+	// begin begins to send parts, one behind the other, and to feed a what comes
+	// back, as far as that goes without waiting; wait must follow. A deadline
+	// ends the answer.
+	begin(a *answer, deadline time.Time, parts ...[]byte)
+	// wait returns when the answer is over. sent is the instant before the first
+	// byte was handed to the kernel; wrote says whether all were; err is what
+	// writing failed with. An end of ctx ends the answer.
+	wait(ctx context.Context) (sent time.Time, wrote bool, err error)
 	// alive reports whether a connection that was idle can be used.
 	alive() bool
 	Close() error
@@ -27,8 +30,12 @@ type connection interface {
 // polled is a connection that the client's loop reads.
 type polled struct{ conn *poll.Conn }
 
-func (p polled) exchange(ctx context.Context, a *answer, deadline time.Time, parts ...[]byte) (time.Time, bool, error) {
-	return p.conn.Exchange(ctx, &feeder{a, deadline}, a.silence.begin(time.Now(), deadline), parts...)
+func (p polled) begin(a *answer, deadline time.Time, parts ...[]byte) {
+	p.conn.Begin(&feeder{a, deadline}, a.silence.begin(time.Now(), deadline), parts...)
+}
+
+func (p polled) wait(ctx context.Context) (sent time.Time, wrote bool, err error) {
+	return p.conn.Wait(ctx)
 }
 
 func (p polled) alive() bool  { return p.conn.Alive() }
@@ -63,16 +70,10 @@ func patience(deadline time.Time) time.Time {
 
 // connect takes a living connection from the pool or opens one.
 func (c *Client) connect(ctx context.Context, s *server, deadline time.Time) (connection, error) {
-	for {
-		idle, ok := s.idle.take(time.Now())
-		if !ok {
-			return c.open(ctx, s, deadline)
-		}
-		if idle.alive() {
-			return idle, nil
-		}
-		idle.Close()
+	if idle, ok := s.idle.living(time.Now()); ok {
+		return idle, nil
 	}
+	return c.open(ctx, s, deadline)
 }
 
 // open dials and, where the URL says https, shakes hands, so that what is sent

@@ -166,6 +166,86 @@ func TestOpenedAhead(t *testing.T) {
 	}
 }
 
+// What Start sends is with the server before anybody waits for the answer, on a
+// connection that was opened ahead or that is kept from another request.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 1)
+	s := serve(t, func(p *peer) {
+		for {
+			r, body := p.request()
+			if r == nil {
+				return
+			}
+			got <- body
+			p.say(streamed+inChunk(tide), inChunk(tide+finish+tokens)+inChunk(theEnd)+lastChunk)
+		}
+	})
+	c := client(t, s.url)
+	if c.loop == nil {
+		t.Skip("on this system to send is to wait")
+	}
+	opened, kept := prepare(t, c, row), prepare(t, c, row)
+	for _, made := range []*call{opened, kept} {
+		if made == opened {
+			made.Open(context.Background())
+		}
+		body, before := string(made.body), time.Now()
+		made.Start()
+		if said := <-got; said != body {
+			t.Errorf("the server got %q, want %q", said, body)
+		}
+		after := time.Now()
+		o := made.Send(context.Background())
+		wantOK(t, o, 2)
+		if o.Sent.Before(before) || o.Sent.After(after) {
+			t.Errorf("sent %v, started from %v to %v", o.Sent, before, after)
+		}
+	}
+	if n := s.connections(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+// Where no connection is at hand Start does nothing, and Send all.
+func TestStartWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	for _, edit := range readers {
+		closed := make(chan bool)
+		s := serve(t, func(p *peer) { p.Close(); close(closed) }, wellBehaved)
+		c := edit(client(t, s.url))
+		made := prepare(t, c, row)
+		made.Open(context.Background())
+		<-closed
+		awaitEnd(made.opened)
+		made.Start()
+		if made.begun != nil {
+			t.Error("started on a connection that the server has closed")
+		}
+		wantOK(t, made.Send(context.Background()), 2)
+
+		cold := edit(client(t, serve(t, wellBehaved).url))
+		made = prepare(t, cold, row)
+		made.Start()
+		wantOK(t, made.Send(context.Background()), 2)
+	}
+}
+
+// A user who ends what was started ends it as any other request.
+func TestStartedAndCanceled(t *testing.T) {
+	t.Parallel()
+	for _, edit := range readers {
+		s := serve(t, once((*peer).hold))
+		c := edit(client(t, s.url))
+		made := prepare(t, c, row)
+		made.Open(context.Background())
+		made.Start()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		wantClass(t, made.Send(ctx), replay.Canceled, "ended by the user")
+	}
+}
+
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	reached := func(at chan<- bool, first string) func(*peer) {

@@ -39,6 +39,17 @@ func (p *pool) take(now time.Time) (connection, bool) {
 	return taken, true
 }
 
+// living takes a connection that can be used.
+func (p *pool) living(now time.Time) (connection, bool) {
+	for {
+		idle, ok := p.take(now)
+		if !ok || idle.alive() {
+			return idle, ok
+		}
+		idle.Close()
+	}
+}
+
 // put keeps a connection, until the pool is closed.
 func (p *pool) put(c connection, now time.Time) {
 	p.mu.Lock()

@@ -109,7 +109,9 @@ func TestSentBeforeTheFirstWrite(t *testing.T) {
 	s := &script{pieces: []string{streamed + inChunk(complete) + lastChunk}}
 	before := time.Now()
 	var a answer
-	sent, wrote, err := scripted(s).exchange(context.Background(), &a, before.Add(time.Hour), []byte("head"), []byte("body"))
+	c := scripted(s)
+	c.begin(&a, before.Add(time.Hour), []byte("head"), []byte("body"))
+	sent, wrote, err := c.wait(context.Background())
 	if !wrote || err != nil || len(s.wrote) != 2 || !a.stream.done {
 		t.Fatalf("wrote %v, %v, %d writes", wrote, err, len(s.wrote))
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +18,12 @@ type Conn struct {
 	loop *Loop
 	over chan struct{} // gets one value at the end of each exchange
 	room chan struct{} // gets a value when more can be written
+
+	// Of whoever sends, between Begin and the end of Wait.
+	begun     Handler
+	exchanged time.Time // the instant before the first byte
+	left      [][]byte  // what is still to be written
+	failed    error     // of writing
 
 	// Of the loop's thread, between the beginning and the end of an exchange.
 	handler  Handler
@@ -60,17 +67,28 @@ func (l *Loop) Adopt(c net.Conn) (*Conn, error) {
 	return &Conn{fd: fd, loop: l, over: make(chan struct{}, 1), room: make(chan struct{}, 1)}, nil
 }
 
-// Exchange sends parts, one behind the other, has the loop read what comes
-// back for h, and returns when h has had enough or the connection ended. When
-// ctx ends or the deadline passes, so does the exchange. sent is the instant
+// Exchange is Begin and Wait.
+func (c *Conn) Exchange(ctx context.Context, h Handler, deadline time.Time, parts ...[]byte) (sent time.Time, wrote bool, err error) {
+	c.Begin(h, deadline, parts...)
+	return c.Wait(ctx)
+}
+
+// Begin hands the kernel as much of parts, one behind the other, as it takes at
+// once, and has the loop read what comes back for h. Wait must follow. When the
+// deadline passes, the exchange ends.
+func (c *Conn) Begin(h Handler, deadline time.Time, parts ...[]byte) {
+	c.begun, c.exchanged = h, time.Now()
+	c.left, c.failed = c.write(parts)
+	c.loop.do(command{kind: begin, conn: c, handler: h, deadline: deadline, since: c.exchanged})
+}
+
+// Wait sends what Begin left and returns when the handler has had enough or the
+// connection ended. When ctx ends, so does the exchange. sent is the instant
 // before the first byte was handed to the kernel; wrote says whether all were.
 // err is what writing failed with: an answer may come even so.
-func (c *Conn) Exchange(ctx context.Context, h Handler, deadline time.Time, parts ...[]byte) (sent time.Time, wrote bool, err error) {
-	sent = time.Now()
-	parts, err = c.write(parts)
-	c.loop.do(command{kind: begin, conn: c, handler: h, deadline: deadline, since: sent})
+func (c *Conn) Wait(ctx context.Context) (sent time.Time, wrote bool, err error) {
 	var room <-chan struct{}
-	if len(parts) > 0 && err == nil {
+	if len(c.left) > 0 && c.failed == nil {
 		room = c.room
 		c.loop.writers.Add(1)
 		defer c.loop.writers.Add(-1)
@@ -80,14 +98,16 @@ func (c *Conn) Exchange(ctx context.Context, h Handler, deadline time.Time, part
 	for {
 		select {
 		case <-c.over:
-			return sent, len(parts) == 0, err
+			wrote, err = len(c.left) == 0, c.failed
+			c.begun, c.left = nil, nil
+			return c.exchanged, wrote, err
 		case <-room:
-			if parts, err = c.write(parts); len(parts) == 0 || err != nil {
+			if c.left, c.failed = c.write(c.left); len(c.left) == 0 || c.failed != nil {
 				room = nil
 			}
 		case <-done:
 			done = nil
-			c.loop.do(command{kind: end, conn: c, handler: h, err: ctx.Err()})
+			c.loop.do(command{kind: end, conn: c, handler: c.begun, err: ctx.Err()})
 		}
 	}
 }
@@ -101,15 +121,15 @@ func (c *Conn) write(parts [][]byte) ([][]byte, error) {
 		if len(parts) == 0 {
 			return nil, nil
 		}
-		n, err := unix.SendmsgBuffers(c.fd, parts, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
-		switch err {
-		case nil:
+		n, errno := send(c.fd, parts)
+		switch errno {
+		case 0:
 		case unix.EINTR:
 			continue
 		case unix.EAGAIN:
 			return parts, nil
 		default:
-			return parts, os.NewSyscallError("write", err)
+			return parts, os.NewSyscallError("write", errno)
 		}
 		left := make([][]byte, 0, len(parts))
 		for _, part := range parts {
@@ -119,6 +139,32 @@ func (c *Conn) write(parts [][]byte) ([][]byte, error) {
 		}
 		parts = left
 	}
+}
+
+// sentAtOnce is how many parts one call hands over.
+const sentAtOnce = 4
+
+// send hands over what the kernel takes of the first parts, without waiting. The
+// scheduler need not hear of it: a large part takes long enough for it to give
+// the processor away, and whoever has something to send on time would wait for
+// its turn again.
+func send(fd int, parts [][]byte) (n int, errno unix.Errno) {
+	var vectors [sentAtOnce]unix.Iovec
+	used := 0
+	for _, part := range parts[:min(len(parts), sentAtOnce)] {
+		if len(part) > 0 {
+			vectors[used].Base = &part[0]
+			vectors[used].SetLen(len(part))
+			used++
+		}
+	}
+	message := unix.Msghdr{Iov: &vectors[0]}
+	message.SetIovlen(used)
+	sent, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&message)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(sent), 0
 }
 
 // emptied notes that all that had arrived was read.

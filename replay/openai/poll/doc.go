@@ -10,7 +10,8 @@
 //
 // Use it so: [New] starts a loop, [Loop.Adopt] takes over a connection that
 // was dialed in the usual way, [Conn.Exchange] sends a request and gives what
-// comes back to a [Handler]. A connection can be used again after that.
+// comes back to a [Handler]. A connection can be used again after that. Who has
+// to send on time takes its two halves: [Conn.Begin] sends and does not wait.
 //
 // It exists on Linux. Elsewhere New fails with [errors.ErrUnsupported].
 package poll
@@ -40,9 +41,10 @@ type Arrival struct {
 	// a read took. Otherwise it is that of the read.
 	Kernel bool
 	// Unread is the longest that anything of a read can have waited for it
-	// because the loop was busy or had not heard of the exchange. Where a read took several segments, the first
-	// may have come earlier than the last by no more than this. How long the
-	// system takes to wake a loop that was idle is not in it, but in Delays.
+	// because the loop was busy or had not heard of the exchange. Where a read
+	// took several segments, the first may have come earlier than the last by no
+	// more than this. How long the system takes to wake a loop that was idle is
+	// not in it, but in Delays.
 	Unread time.Duration
 }
 

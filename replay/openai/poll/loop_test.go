@@ -260,6 +260,29 @@ func TestLarge(t *testing.T) {
 	}
 }
 
+// Begin does not wait for a peer that reads nothing, and Wait sends the rest.
+func TestBeginDoesNotWait(t *testing.T) {
+	t.Parallel()
+	c, peer := pair(t, loop(t), listener(t))
+	request := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
+	h := &collector{want: 2}
+	c.Begin(h, later, request[:1], nil, request[1:3], request[3:4], request[4:5], request[5:])
+	if len(c.left) == 0 {
+		t.Fatal("the kernel took all of it: the request is too small for this test")
+	}
+	got := make([]byte, len(request))
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		io.ReadFull(peer, got)
+		peer.Write([]byte("ok"))
+	})
+	_, wrote, err := c.Wait(context.Background())
+	serving.Wait()
+	if !wrote || err != nil || !bytes.Equal(got, request) || string(h.got) != "ok" {
+		t.Errorf("wrote %t, %v, %d bytes, got %q", wrote, err, len(got), h.got)
+	}
+}
+
 // An answer to a request that was not read ends the exchange.
 func TestAnswerBeforeTheRequestWasRead(t *testing.T) {
 	t.Parallel()

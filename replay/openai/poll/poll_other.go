@@ -31,7 +31,15 @@ func (l *Loop) Delays() Delays { return Delays{} }
 func (l *Loop) Adopt(c net.Conn) (*Conn, error) { return nil, errors.ErrUnsupported }
 
 // Exchange fails with [errors.ErrUnsupported].
-func (c *Conn) Exchange(context.Context, Handler, time.Time, ...[]byte) (sent time.Time, wrote bool, err error) {
+func (c *Conn) Exchange(ctx context.Context, h Handler, deadline time.Time, parts ...[]byte) (sent time.Time, wrote bool, err error) {
+	return c.Wait(ctx)
+}
+
+// Begin does nothing.
+func (c *Conn) Begin(Handler, time.Time, ...[]byte) {}
+
+// Wait fails with [errors.ErrUnsupported].
+func (c *Conn) Wait(context.Context) (sent time.Time, wrote bool, err error) {
 	return time.Time{}, false, errors.ErrUnsupported
 }
 
