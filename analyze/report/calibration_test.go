@@ -11,6 +11,7 @@ import (
 	"moontide/analyze/serving"
 	"moontide/replay"
 	"moontide/replay/bench"
+	"moontide/trace/tracetest"
 )
 
 // calibration is what a machine with a hostile name of its processors did.
@@ -46,7 +47,7 @@ func TestCalibrationText(t *testing.T) {
 	if strings.ContainsAny(text.String(), "\x1b\r") {
 		t.Error("a control character gets through")
 	}
-	golden(t, "testdata/calibration.txt", text.String())
+	tracetest.Golden(t, "testdata/calibration.txt", text.String())
 	if err := report.CalibrationText(new(bytes.Buffer), &bench.Calibration{}); err != nil {
 		t.Errorf("of nothing: %v", err)
 	}

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,26 +17,8 @@ import (
 	"moontide/analyze/cache"
 	"moontide/analyze/report"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares text with what is in a file.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("-golden +got:\n%s", diff)
-	}
-}
 
 // fullTrace has a bit of everything that a trace can have: shared prefixes,
 // partial tails, equal times, declarations, a row without time and without ids.
@@ -88,7 +68,7 @@ func TestDatasetText(t *testing.T) {
 		{"testdata/dataset_bare.txt", bareTrace()},
 	} {
 		t.Run(test.golden, func(t *testing.T) {
-			golden(t, test.golden, datasetText(t, test.rows))
+			tracetest.Golden(t, test.golden, datasetText(t, test.rows))
 		})
 	}
 }

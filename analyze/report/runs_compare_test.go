@@ -14,6 +14,7 @@ import (
 	"moontide/analyze/serving/compare"
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 // comparedRun is a run that ended, of 640 answers, each by so much later than
@@ -90,7 +91,7 @@ func TestRunsComparison(t *testing.T) {
 				if err := show(&b); err != nil {
 					t.Fatal(err)
 				}
-				golden(t, file+ending, b.String())
+				tracetest.Golden(t, file+ending, b.String())
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"moontide/analyze/serving"
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 // serverSaid is what a server says of itself, in a run of six seconds.
@@ -92,7 +93,7 @@ func TestServingEvidence(t *testing.T) {
 	if err := report.ServingText(&text, run, r); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/serving_evidence.txt", text.String())
+	tracetest.Golden(t, "testdata/serving_evidence.txt", text.String())
 	if strings.ContainsAny(text.String(), "\x1b\x07\r\t") {
 		t.Error("what the server says commands the terminal")
 	}
@@ -100,7 +101,7 @@ func TestServingEvidence(t *testing.T) {
 	if err := report.PredictionCSV(&text, r.Cache.Prediction); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/serving_evidence.csv", text.String())
+	tracetest.Golden(t, "testdata/serving_evidence.csv", text.String())
 	if err := report.PredictionCSV(fullDisk{}, r.Cache.Prediction); err == nil {
 		t.Error("a full disk takes all")
 	}

@@ -18,6 +18,7 @@ import (
 	"moontide/analyze/serving"
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 func written(t *testing.T, write func(io.Writer) error) string {
@@ -85,7 +86,7 @@ func TestServingFormats(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := written(t, write)
-			golden(t, "testdata/report_"+name, text)
+			tracetest.Golden(t, "testdata/report_"+name, text)
 			for _, r := range text {
 				if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e') && !strings.HasSuffix(name, "jsonl") {
 					t.Fatalf("%q in %s", r, text)

@@ -20,6 +20,7 @@ import (
 	"moontide/analyze/serving"
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 // hostile is what a server may answer: it clears the screen, rings, forges a
@@ -134,7 +135,7 @@ func servingText(t *testing.T, run replay.Run, records []replay.Record) string {
 func TestServingText(t *testing.T) {
 	for _, test := range servingRuns {
 		t.Run(test.name, func(t *testing.T) {
-			golden(t, "testdata/serving_"+test.name+".txt", servingText(t, test.run, test.records))
+			tracetest.Golden(t, "testdata/serving_"+test.name+".txt", servingText(t, test.run, test.records))
 		})
 	}
 }

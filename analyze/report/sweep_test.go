@@ -17,6 +17,7 @@ import (
 	"moontide/analyze/serving"
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 // sweepResult is a run of n requests whose latencies are base, 2*base and so on
@@ -101,7 +102,7 @@ func TestSweep(t *testing.T) {
 				if err := form.write(&b); err != nil {
 					t.Fatal(err)
 				}
-				golden(t, "testdata/sweep_"+test.name+"."+form.ending, b.String())
+				tracetest.Golden(t, "testdata/sweep_"+test.name+"."+form.ending, b.String())
 			}
 		})
 	}

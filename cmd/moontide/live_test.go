@@ -1,9 +1,7 @@
 package main
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,25 +12,8 @@ import (
 	"moontide/analyze/serving"
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("-golden +got:\n%s", diff)
-	}
-}
 
 // liveStates are runs at an instant.
 var liveStates = []struct {
@@ -72,7 +53,7 @@ func TestLiveFrame(t *testing.T) {
 				name += "_narrow"
 			}
 			frame := strings.Join(test.state.frame(width), "\n") + "\n"
-			golden(t, "testdata/live_"+name+".txt", frame)
+			tracetest.Golden(t, "testdata/live_"+name+".txt", frame)
 		}
 	}
 }

@@ -2,9 +2,7 @@ package foreign_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,9 +11,8 @@ import (
 
 	"moontide/trace"
 	"moontide/trace/foreign"
+	"moontide/trace/tracetest"
 )
-
-var update = flag.Bool("update", false, "write what the readers make of the fixtures")
 
 // fixtures are small files of each format, with what is irregular in it, and
 // the format as it is recognized.
@@ -78,30 +75,14 @@ func TestFixtures(t *testing.T) {
 			if r.Format() != format {
 				t.Fatalf("recognized as %s", r.Format())
 			}
-			compare(t, filepath.Join("testdata", "want", name), native(t, path, foreign.Options{}))
+			tracetest.Golden(t, filepath.Join("testdata", "want", name), native(t, path, foreign.Options{}))
 		})
 	}
 	t.Run("recorded times", func(t *testing.T) {
 		opts := foreign.Options{RecordedTimes: true}
 		got := native(t, "testdata/weka", opts) + native(t, "testdata/dynamo.jsonl", opts)
-		compare(t, "testdata/want/recorded", got)
+		tracetest.Golden(t, "testdata/want/recorded", got)
 	})
-}
-
-func compare(t *testing.T, golden, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
-		t.Error(d)
-	}
 }
 
 // TestWrittenRowsReadBack: what is written of a foreign trace is a native one

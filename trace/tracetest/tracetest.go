@@ -1,6 +1,7 @@
 // Package tracetest is what tests and benchmarks of several packages need:
-// [Published] finds a trace that others published, and [Prompts] makes prompts
-// that share their beginnings, with ids of any kind.
+// [Published] finds a trace that others published, [Prompts] makes prompts that
+// share their beginnings, with ids of any kind, and [Golden] compares what was
+// written with a file.
 package tracetest
 
 import (

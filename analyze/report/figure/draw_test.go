@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"image"
 	"image/color"
@@ -12,15 +11,14 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"moontide/trace/tracetest"
+)
 
 func mustPNG(t testing.TB, s Sheet, o Options) []byte {
 	t.Helper()
@@ -42,20 +40,7 @@ func TestGoldenSVG(t *testing.T) {
 		},
 		Marks: []Mark{{Label: "16 MiB", At: 1 << 24}, {Label: "most", At: 0.36, OnY: true, Dashed: true}},
 	}
-	got := []byte(SVG(One(f), Options{Width: 360, PlotHeight: 120}))
-	const golden = "testdata/small.svg"
-	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("differs from %s; if it should, look at it and run with -update. Got:\n%s", golden, got)
-	}
+	tracetest.Golden(t, "testdata/small.svg", SVG(One(f), Options{Width: 360, PlotHeight: 120}))
 }
 
 func TestSameBytesAtAnyTime(t *testing.T) {
