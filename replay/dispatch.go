@@ -29,10 +29,12 @@ func (r *run) dispatch(ctx context.Context) {
 	defer alarm.Stop()
 	rows, inFlight, failed := r.rows, 0, 0
 	for {
-		r.heedStops()
+		r.heedStops(ctx)
 		now := time.Since(r.start)
 		if !r.isOver() {
 			inFlight += r.sendDue(ctx)
+		}
+		if !r.isOver() {
 			r.open(ctx)
 			r.endInTime(now)
 		}
@@ -110,8 +112,10 @@ func (r *run) stopSending() {
 // heedStops stops the sending if it was asked for: the loop's select takes any
 // of what is there, and may see the end of a request first, whose slot would
 // let another one go.
-func (r *run) heedStops() {
+func (r *run) heedStops(ctx context.Context) {
 	select {
+	case <-ctx.Done():
+		r.stopSending()
 	case <-r.unlessOver(r.Drain):
 		r.stopSending()
 	case <-r.unlessOver(r.halt):
@@ -179,26 +183,42 @@ func (r *run) sendDue(ctx context.Context) (started int) {
 		if !ok {
 			return started
 		}
+		if !r.begin(&j) {
+			r.stopSending()
+			return started
+		}
 		started++
 		r.tally.Sent++
 		r.live.sent.Add(1)
-		r.begin(&j)
 		r.requests.Go(func() { r.send(ctx, j, ready) })
 	}
 }
 
-// begin begins to send what can be sent without waiting. What goes wrong, send
-// meets again.
-func (r *run) begin(j *job) {
+// begin begins to send what can be sent without waiting. It is false if the
+// request is not to be sent.
+func (r *run) begin(j *job) bool {
 	starter, can := j.call.(Starter)
 	if !can || !j.isOpened() {
-		return
+		return true
 	}
-	if r.journal != nil && r.journal.Sending(j.row) != nil {
-		return
+	if j.begun = r.note(*j); j.begun {
+		starter.Start()
 	}
-	j.noted = true
-	starter.Start()
+	return j.begun
+}
+
+// note tells the journal of a request. What it cannot take is not sent: the run
+// fails, and what was opened for the request is given back.
+func (r *run) note(j job) bool {
+	if r.journal == nil {
+		return true
+	}
+	err := r.journal.Sending(j.row)
+	if err != nil {
+		r.fail(err)
+		j.discard()
+	}
+	return err == nil
 }
 
 // isOpened reports whether there is nothing to wait for that Open does.
@@ -212,6 +232,16 @@ func (j *job) isOpened() bool {
 	default:
 		return false
 	}
+}
+
+// awaitOpened returns when Open has, and how long that took.
+func (j *job) awaitOpened() time.Duration {
+	if j.isOpened() {
+		return 0
+	}
+	began := time.Now()
+	<-j.opened
+	return time.Since(began)
 }
 
 // open begins to open what will be sent soon.
@@ -249,15 +279,9 @@ func (j job) discard() {
 
 func (r *run) send(ctx context.Context, j job, ready time.Duration) {
 	var opening time.Duration
-	if j.opened != nil {
-		began := time.Now()
-		<-j.opened
-		opening = time.Since(began)
-	}
-	if r.journal != nil && !j.noted {
-		if err := r.journal.Sending(j.row); err != nil {
-			r.fail(err)
-			j.discard()
+	if !j.begun {
+		opening = j.awaitOpened()
+		if !r.note(j) {
 			r.ended <- ending{j: j, unsent: true}
 			return
 		}

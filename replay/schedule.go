@@ -19,7 +19,7 @@ type job struct {
 	last bool          // no later row is of its session
 	// opened is closed when the call's Open has returned; nil: it was not called
 	opened chan struct{}
-	noted  bool // the journal has it
+	begun  bool // the journal has it, and Start was called
 }
 
 // lead is how long before its time a later turn is prepared. Until then it is

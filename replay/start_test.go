@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -96,17 +97,44 @@ func TestNotStartedWhileOpening(t *testing.T) {
 }
 
 // The journal has each row once, before it is started. What it could not take
-// is neither started nor sent.
+// is neither started nor sent, and nothing behind it is.
 func TestNotedBeforeItIsStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, noted := newStartServer(0, takes(0)), &notes{}
-		server.journal = noted
-		tally, err := (&Runner{Client: server, Recorder: noted}).Run(t.Context(), trace.FromSlice(atMS(0, 0, 10, 20)))
-		if err == nil || tally.Sent != 2 || len(noted.records) != 2 || !slices.Equal(server.started, []int{0, 1}) || len(server.unnoted) > 0 {
-			t.Errorf("%+v, %v, started %v, before they were noted %v", tally, err, server.started, server.unnoted)
-		}
-		if noted.times[0] != 1 || noted.times[1] != 1 {
-			t.Errorf("noted %v", noted.times)
+		for _, later := range [][]float64{{19}, {9, 9, 9, 30}} {
+			for _, ends := range []bool{false, true} { // the user ends the run at the same time
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				server, noted := newStartServer(0, takes(0)), &notes{}
+				if ends {
+					noted.refused = cancel
+				}
+				server.journal, server.took = noted, always(15*msec)
+				runner := &Runner{Client: server, Recorder: noted, Duration: 20 * msec}
+				tally, err := runner.Run(ctx, trace.FromSlice(atMS(append([]float64{0, 0}, later...)...)))
+				if err == nil || err.Error() != "disk full" || !tally.Stopped || tally.Sent != 2 || len(noted.records) != 2 || !slices.Equal(server.started, []int{0, 1}) || len(server.unnoted) > 0 {
+					t.Errorf("%+v, %v, started %v, before they were noted %v", tally, err, server.started, server.unnoted)
+				}
+				if want := map[int]int{0: 1, 1: 1, 2: 1}; !maps.Equal(noted.times, want) {
+					t.Errorf("noted %v, want %v", noted.times, want)
+				}
+				if s := runner.Status(); server.unused != 0 || server.opening != 0 || s.InFlight != 0 {
+					t.Errorf("%d connections unused, %d opening, %+v", server.unused, server.opening, s)
+				}
+			}
 		}
 	})
+}
+
+// Once the user has ended the run nothing is sent, whatever else there is to see
+// to.
+func TestNothingIsSentBehindACancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 { // a select takes any of what is there
+		m := &memory{}
+		tally, err := (&Runner{Client: &fakeServer{took: always(0)}, Recorder: m}).Run(ctx, trace.FromSlice(atMS(0, 0, 0)))
+		if err != nil || !tally.Stopped || tally.Sent != 0 || len(m.records) != 0 {
+			t.Fatalf("%+v, %v, %d records", tally, err, len(m.records))
+		}
+	}
 }

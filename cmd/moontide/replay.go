@@ -41,11 +41,12 @@ func replayCommand(std streams, stop stop) *cli.Command {
 		ArgsUsage: "TRACE",
 		Description: "Without --url the simulated endpoint is started in this process and driven; the flags of its\n" +
 			"engines are those of moontide serve. The first interrupt stops sending and waits for what is in\n" +
-			"flight, the second ends at once.",
+			"flight, the second ends at once. A run whose verdict is INVALID exits with status 3; from a fifth\n" +
+			"of the limits on it is SUSPECT.",
 		Flags: slices.Concat(targetFlags(), pacingFlags(), runFlags(), evidenceFlags(), embeddedFlags(), []cli.Flag{
 			&cli.DurationFlag{Name: "timeout", Value: openai.DefaultTimeout, Usage: "most time for one request, to the end of its answer"},
-			&cli.IntFlag{Name: "retry", Usage: "send a request that is refused with 429 or 503 again, up to `N` times, when the server says (Retry-After)"},
-			&cli.IntFlag{Name: "abort-after-errors", Usage: "stop when `N` requests have failed in all"},
+			&cli.IntFlag{Name: "retry", Usage: "send a request that is refused with 429 or 503 again, up to `N` times, when the server says (Retry-After) or else after 1 s, 2 s, 4 s"},
+			&cli.IntFlag{Name: "abort-after-errors", Usage: "stop when `N` requests have failed in all; 0 is never"},
 			&cli.IntFlag{Name: "warmup-requests", Usage: "first send `N` requests of the trace's lengths and other texts, which are not measured"},
 			&cli.DurationFlag{Name: "wait-ready", Usage: "wait up to this `TIME` for the endpoint to answer"},
 			drawnRateFlag,

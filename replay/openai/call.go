@@ -143,10 +143,11 @@ func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class repla
 
 // connection is the one at hand, or a new one.
 func (c *call) connection(ctx context.Context, deadline time.Time) (connection, error) {
-	if ctx.Err() == nil {
-		if conn, ok := c.atHand(); ok {
+	if conn, ok := c.atHand(); ok {
+		if ctx.Err() == nil {
 			return conn, nil
 		}
+		conn.Close()
 	}
 	return c.client.open(ctx, c.server, deadline)
 }

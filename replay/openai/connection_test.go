@@ -246,6 +246,26 @@ func TestStartedAndCanceled(t *testing.T) {
 	}
 }
 
+// A connection that was opened for a request that the user ended before it was
+// sent is closed.
+func TestOpenedAndCanceled(t *testing.T) {
+	t.Parallel()
+	for _, edit := range readers {
+		reached := make(chan bool)
+		s := serve(t, func(p *peer) { close(reached); p.hold() })
+		c := edit(client(t, s.url))
+		made := prepare(t, c, row)
+		made.Open(context.Background())
+		<-reached
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if o := made.Send(ctx); o.Class != replay.Canceled || !o.Sent.IsZero() {
+			t.Errorf("class %q, sent %v", o.Class, o.Sent)
+		}
+		s.wait()
+	}
+}
+
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	reached := func(at chan<- bool, first string) func(*peer) {
