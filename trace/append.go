@@ -62,10 +62,8 @@ func AppendMS(dst []byte, ms float64) []byte {
 func appendString(dst []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
-			quoted, err := json.MarshalToString(s)
-			if err != nil { // not UTF-8
-				quoted, _ = json.MarshalToString(strings.ToValidUTF8(s, "\ufffd"))
-			}
+			// What is not UTF-8 is written as it will be read.
+			quoted, _ := json.MarshalToString(strings.ToValidUTF8(s, "\ufffd"))
 			return append(dst, quoted...)
 		}
 	}
