@@ -172,7 +172,8 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 		t.Fatalf("%d records\n%s", len(records), said)
 	}
 	for row, rec := range records {
-		if rec.Class != replay.Canceled || rec.Chunks != 1 {
+		// The last that were sent may not have had their first token yet.
+		if rec.Class != replay.Canceled || rec.Chunks > 1 {
 			t.Errorf("row %d: %v, %d chunks", row, rec.Class, rec.Chunks)
 		}
 	}
