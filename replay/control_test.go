@@ -267,17 +267,7 @@ func TestVirtualRunnerKeepsTheRulesOfARun(t *testing.T) {
 		if closed {
 			rows, _ = trace.Collect(trace.AtOnce(trace.FromSlice(rows)))
 		}
-		times := make([]time.Duration, len(rows))
-		for i := range times {
-			times[i] = time.Duration(1 + random.Int64N(4e9))
-		}
-		took := func(r trace.Request) time.Duration { return times[r.InputLength-1] }
-		class := func(r trace.Request) Class {
-			if r.InputLength%29 == 0 {
-				return Timeout
-			}
-			return OK
-		}
+		took, class := anyAnswers(random, len(rows))
 		plan, err := Scan(trace.FromSlice(rows))
 		if err != nil {
 			t.Fatal(err)

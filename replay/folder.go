@@ -256,8 +256,8 @@ func CreateFolder(dir string, run Run) (*Folder, error) {
 
 // writeTo has the records go to a file, which nobody else writes to.
 func (f *Folder) writeTo(file *os.File) error {
-	if err := lock(file); err != nil {
-		return err
+	if !Lock(file) {
+		return errors.New("the run is still going")
 	}
 	f.file, f.out = file, bufio.NewWriterSize(file, 64<<10)
 	return nil

@@ -72,23 +72,30 @@ func anyRows(random *rand.Rand, n int) []trace.Request {
 	return rows
 }
 
+// anyAnswers is how long a server takes for each of anyRows, up to four
+// seconds, and how they end.
+func anyAnswers(random *rand.Rand, rows int) (took func(trace.Request) time.Duration, class func(trace.Request) Class) {
+	times := make([]time.Duration, rows)
+	for i := range times {
+		times[i] = time.Duration(1 + random.Int64N(4e9))
+	}
+	took = func(r trace.Request) time.Duration { return times[r.InputLength-1] }
+	class = func(r trace.Request) Class {
+		if r.InputLength%29 == 0 {
+			return Timeout
+		}
+		return OK
+	}
+	return took, class
+}
+
 // In virtual time a trace is replayed by the same rules as in real time: every
 // instant of every record is the same.
 func TestVirtualRunnerDoesWhatRunnerDoes(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		rows := anyRows(random, 150)
-		times := make([]time.Duration, len(rows))
-		for i := range times {
-			times[i] = time.Duration(1 + random.Int64N(4e9))
-		}
-		took := func(r trace.Request) time.Duration { return times[r.InputLength-1] }
-		class := func(r trace.Request) Class {
-			if r.InputLength%29 == 0 {
-				return Timeout
-			}
-			return OK
-		}
+		took, class := anyAnswers(random, len(rows))
 		limit := []int{0, 1, 3, 20}[seed%4]
 		var inReal, inVirtual memory
 		var real Tally

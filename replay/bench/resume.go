@@ -45,8 +45,10 @@ func OpenSweep(dir string, r SweepRecord) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the sweep's folder: %w", err)
 	}
-	if err = lock(folder); err == nil {
+	if replay.Lock(folder) {
 		err = r.begin(path)
+	} else {
+		err = fmt.Errorf("another process is driving the sweep in %s", folder.Name())
 	}
 	if err != nil {
 		folder.Close()
