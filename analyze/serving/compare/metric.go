@@ -20,10 +20,6 @@ type Metric struct {
 	statistic func(s side) statistic
 }
 
-// LessIsBetter and MoreIsBetter say what to hope for. Of some metrics, neither is.
-func (m Metric) LessIsBetter() bool { return m.better < 0 }
-func (m Metric) MoreIsBetter() bool { return m.better > 0 }
-
 // Metrics are those of the "Serving Benchmark Result" block that differ from
 // server to server, with the shares of requests that failed and of prompt tokens
 // that were cached.
