@@ -60,7 +60,7 @@ func TestPreciseRunsSendNothingEarly(t *testing.T) {
 	}
 	for row, at := range arrivals {
 		rec := m.records[row]
-		if want := msToDuration(at); rec.Due != want || rec.Ready != want || rec.Sent.Value < want {
+		if want := Milliseconds(at); rec.Due != want || rec.Ready != want || rec.Sent.Value < want {
 			t.Fatalf("row %d: due %v, ready %v, sent %v, want %v", row, rec.Due, rec.Ready, rec.Sent.Value, want)
 		}
 	}

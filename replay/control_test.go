@@ -328,8 +328,8 @@ func TestFinishedSessionsAreForgotten(t *testing.T) {
 		s := newSchedule(0, rules{})
 		most := 0
 		for i, r := range rows {
-			now := msToDuration(r.Timestamp.Value)
-			s.add(job{req: r, row: i, last: plan.Sessions.last.has(i)})
+			now := Milliseconds(r.Timestamp.Value)
+			s.add(job{req: r, row: i, last: plan.Sessions.last.Has(i)})
 			for turn, ok := s.toPrepare(now); ok; turn, ok = s.toPrepare(now) {
 				s.takeTurn()
 				s.push(turn)

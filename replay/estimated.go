@@ -9,7 +9,7 @@ import (
 // in tokens the reader of the trace could only estimate, so that the server's
 // count of it proves nothing. A prompt that is made up has the ISL, however
 // that was come by.
-func (r *Record) ISLEstimated() bool {
+func ISLEstimated(r *Record) bool {
 	if !bytes.Contains(r.Extra, []byte(`"estimated"`)) {
 		return false
 	}

@@ -20,7 +20,7 @@ func TestISLEstimated(t *testing.T) {
 		`{"recorded": {"estimated": ["input_length"]}, "messages": []}`: false,
 	} {
 		rec := replay.Record{Request: trace.Request{Extra: []byte(extra)}}
-		if got := rec.ISLEstimated(); got != want {
+		if got := replay.ISLEstimated(&rec); got != want {
 			t.Errorf("%s: %v", extra, got)
 		}
 	}

@@ -67,12 +67,12 @@ func sentRows(dir string, rows int) (n int, err error) {
 		return 0, err
 	}
 	defer f.Close()
-	var seen rowSet
+	var seen RowSet
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		// A run that was resumed has sent some rows twice.
-		if row, err := strconv.Atoi(lines.Text()); err == nil && row >= 0 && row < rows && !seen.has(row) {
-			seen.add(row)
+		if row, err := strconv.Atoi(lines.Text()); err == nil && row >= 0 && row < rows && !seen.Has(row) {
+			seen.Add(row)
 			n++
 		}
 	}

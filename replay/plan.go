@@ -26,14 +26,16 @@ type Plan struct {
 // Sessions says of each row of a trace whether it is the first and whether it
 // is the last of its session. It takes two bits for a row, so that a run need
 // not remember sessions that are over.
-type Sessions struct{ first, last rowSet }
+type Sessions struct{ first, last RowSet }
 
-// rowSet is a set of rows, a bit each.
-type rowSet []uint64
+// RowSet is a set of row numbers, one bit per row up to the largest.
+type RowSet []uint64
 
-func (s rowSet) has(row int) bool { return row/64 < len(s) && s[row/64]>>(row%64)&1 == 1 }
+// Has reports whether the set has a row.
+func (s RowSet) Has(row int) bool { return row/64 < len(s) && s[row/64]>>(row%64)&1 == 1 }
 
-func (s *rowSet) add(row int) {
+// Add puts a row into the set.
+func (s *RowSet) Add(row int) {
 	for row/64 >= len(*s) {
 		*s = append(*s, 0)
 	}
@@ -55,14 +57,14 @@ func (s *sessionScan) add(session string, row int) {
 	}
 	hash := maphash.String(s.seed, session)
 	if _, later := s.lastRows[hash]; !later {
-		s.found.first.add(row)
+		s.found.first.Add(row)
 	}
 	s.lastRows[hash] = row
 }
 
 func (s *sessionScan) end() Sessions {
 	for _, row := range s.lastRows {
-		s.found.last.add(row)
+		s.found.last.Add(row)
 	}
 	return s.found
 }
@@ -134,5 +136,5 @@ func nanoseconds(ms trace.Opt[float64]) string {
 	if !ms.Set {
 		return "-"
 	}
-	return fmt.Sprint(msToDuration(ms.Value).Nanoseconds())
+	return fmt.Sprint(Milliseconds(ms.Value).Nanoseconds())
 }

@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	encodingjson "encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -218,36 +216,6 @@ func TestATraceIsNotARun(t *testing.T) {
 	}
 }
 
-func TestScan(t *testing.T) {
-	rows := append(atMS(5, 5, 1005), trace.Request{Delay: trace.Some(3.0), SessionID: "s"})
-	rows[1].OutputLength = 0
-	p, err := Scan(trace.FromSlice(rows))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.Rows != 4 || p.DurationMS != 1000 || p.Turns != 1 || p.ZeroOutput != 2 {
-		t.Errorf("%+v", p)
-	}
-	moved := append([]trace.Request(nil), rows...)
-	moved[2].Timestamp.Value += 0.000_001
-	if q, _ := Scan(trace.FromSlice(moved)); q.Schedule == p.Schedule {
-		t.Error("a nanosecond does not change the schedule's digest")
-	}
-	for want, bad := range map[string][]trace.Request{
-		"the trace has no requests":                 nil,
-		"row 2 has neither a timestamp nor a delay": append(atMS(1), trace.Request{}),
-		// What a clock of nanoseconds cannot hold, and what is only meant to be waited for.
-		"row 2 would be sent 1.16e+04 days after the start: a replay waits for 366 days at most": atMS(0, 1e12),
-		"row 1 would be sent +Inf days after the start":                                          atMS(math.Inf(1)),
-		"row 1 would be sent NaN days after the start":                                           atMS(math.NaN()),
-		"row 2 would be sent 367 days after the turn before":                                     append(atMS(1), trace.Request{Delay: trace.Some(367 * 86_400_000.0), SessionID: "s"}),
-	} {
-		if _, err := Scan(trace.FromSlice(bad)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	}
-}
-
 // A kill may come at any moment while a folder is made: what it leaves is a run
 // that can be resumed, or is no run yet and in nobody's way.
 func TestFolderOfAKillAtItsBeginning(t *testing.T) {
@@ -330,35 +298,7 @@ func TestTryFolder(t *testing.T) {
 	}
 }
 
-func TestScanTakesAllThatCanBeWaitedFor(t *testing.T) {
-	rows := append(atMS(0, 366*86_400_000), trace.Request{Delay: trace.Some(366 * 86_400_000.0), SessionID: "s"})
-	if _, err := Scan(trace.FromSlice(rows)); err != nil {
-		t.Error(err)
-	}
-}
-
 // Which rows are the first and the last of their sessions, by the definition.
-func TestScanKnowsSessions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rows := anySessionRows(t)
-		p, err := Scan(trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, r := range rows {
-			same := func(other trace.Request) bool { return r.SessionID != "" && other.SessionID == r.SessionID }
-			first := r.SessionID != "" && !slices.ContainsFunc(rows[:i], same)
-			last := r.SessionID != "" && !slices.ContainsFunc(rows[i+1:], same)
-			if p.Sessions.first.has(i) != first || p.Sessions.last.has(i) != last {
-				t.Fatalf("row %d of %q: first %t, last %t", i, r.SessionID, !first, !last)
-			}
-		}
-		if p.Sessions.first.has(len(rows)+1000) || p.Sessions.last.has(len(rows)+1000) {
-			t.Fatal("a row that the trace lacks is of a session")
-		}
-	})
-}
-
 func BenchmarkRecord(b *testing.B) {
 	rec := Record{Request: trace.Request{InputLength: 12035, OutputLength: 342, HashIDs: make([]uint64, 24)}, Status: 200}
 	for range 341 {

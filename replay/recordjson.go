@@ -57,7 +57,7 @@ var textKeys = map[string]string{"messages": "messages_sha256", "text_input": "t
 func AppendRecord(dst []byte, rec Record, keepText bool) ([]byte, error) {
 	row := rec.Request
 	var err error
-	row.Extra, err = row.FilterExtra(func(key, raw string) (string, string, bool) {
+	row.Extra, err = trace.FilterExtra(&row, func(key, raw string) (string, string, bool) {
 		if name, isText := textKeys[key]; isText && !keepText {
 			return name, fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(raw))), true
 		}
@@ -164,17 +164,17 @@ func parseRecord(row trace.Request) (Record, error) {
 	if line.DoneMS == nil {
 		return Record{}, fmt.Errorf("not a result line: no done_ms")
 	}
-	extra, err := row.FilterExtra(func(key, raw string) (string, string, bool) { return key, raw, !recordKeys[key] })
+	extra, err := trace.FilterExtra(&row, func(key, raw string) (string, string, bool) { return key, raw, !recordKeys[key] })
 	if err != nil {
 		return Record{}, err
 	}
 	row.Extra = extra
 	rec := Record{
 		Request: row, Row: line.Row,
-		Due: msToDuration(line.DueMS), Ready: msToDuration(line.ReadyMS),
+		Due: Milliseconds(line.DueMS), Ready: Milliseconds(line.ReadyMS),
 		Sent: instantOf(line.SentMS), First: instantOf(line.FirstMS), Last: instantOf(line.LastMS),
-		Opening: msToDuration(line.OpeningMS), Done: msToDuration(*line.DoneMS),
-		Chunks: line.Chunks, Stamps: line.Stamps, FirstBlur: msToDuration(line.FirstBlurMS), Blur: msToDuration(line.BlurMS), Target: line.Target,
+		Opening: Milliseconds(line.OpeningMS), Done: Milliseconds(*line.DoneMS),
+		Chunks: line.Chunks, Stamps: line.Stamps, FirstBlur: Milliseconds(line.FirstBlurMS), Blur: Milliseconds(line.BlurMS), Target: line.Target,
 		Counts:  Counts{optOf(line.InputTokens), optOf(line.OutputTokens), optOf(line.CachedTokens)},
 		Retries: line.Retries, Status: line.Status, Class: line.ErrorClass, Error: line.Error,
 	}
@@ -182,7 +182,7 @@ func parseRecord(row trace.Request) (Record, error) {
 		if math.IsNaN(ms) {
 			return Record{}, fmt.Errorf("chunk_ms is not a number")
 		}
-		rec.Gaps = append(rec.Gaps, msToDuration(ms))
+		rec.Gaps = append(rec.Gaps, Milliseconds(ms))
 	}
 	return rec, nil
 }
@@ -191,7 +191,7 @@ func instantOf(ms *float64) Instant {
 	if ms == nil {
 		return Instant{}
 	}
-	return trace.Some(msToDuration(*ms))
+	return trace.Some(Milliseconds(*ms))
 }
 
 func optOf(n *int) trace.Opt[int] {

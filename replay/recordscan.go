@@ -67,7 +67,7 @@ func hasRecordKey(row *trace.Request) bool {
 	if len(row.Extra) == 0 {
 		return false
 	}
-	_, err := row.FilterExtra(func(key, raw string) (string, string, bool) {
+	_, err := trace.FilterExtra(row, func(key, raw string) (string, string, bool) {
 		found = found || recordKeys[key]
 		return key, raw, false
 	})

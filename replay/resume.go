@@ -1,11 +1,8 @@
 package replay
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
+	"iter"
 	"time"
 
 	"moontide/trace"
@@ -28,7 +25,7 @@ import (
 type Past struct {
 	Clock    time.Duration // where the run's clock goes on: the last end in the record
 	Rows     int           // rows in the record
-	done     rowSet
+	done     RowSet
 	lastRow  int // the last row in the record that came at its arrival
 	sessions map[string]*session
 }
@@ -36,23 +33,23 @@ type Past struct {
 // ReadPast reads the record of a run whose trace has these sessions. A row that
 // is in the record twice, or that the trace does not have, is an error: the
 // record is not of such a run.
-func ReadPast(recorded *Recorded, plan Plan) (*Past, error) {
+func ReadPast(records iter.Seq2[Record, error], plan Plan) (*Past, error) {
 	p := &Past{lastRow: -1, sessions: map[string]*session{}}
-	for rec, err := range recorded.Records() {
+	for rec, err := range records {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Row < 0 || rec.Row >= plan.Rows || p.done.has(rec.Row) {
-			return nil, fmt.Errorf("%s is not of this trace: row %d of %d is in it, or is in it twice", RequestsFile, rec.Row+1, plan.Rows)
+		if rec.Row < 0 || rec.Row >= plan.Rows || p.done.Has(rec.Row) {
+			return nil, fmt.Errorf("the record is not of this trace: row %d of %d is in it, or is in it twice", rec.Row+1, plan.Rows)
 		}
 		p.Rows++
-		p.done.add(rec.Row)
-		later := rec.SessionID != "" && !plan.Sessions.first.has(rec.Row)
+		p.done.Add(rec.Row)
+		later := rec.SessionID != "" && !plan.Sessions.first.Has(rec.Row)
 		if arrives(rec.Request, later) {
 			p.lastRow = max(p.lastRow, rec.Row)
 		}
 		p.Clock = max(p.Clock, rec.Done)
-		if id := rec.SessionID; id != "" && !plan.Sessions.last.has(rec.Row) {
+		if id := rec.SessionID; id != "" && !plan.Sessions.last.Has(rec.Row) {
 			s := p.sessions[id]
 			if s == nil {
 				s = &session{}
@@ -67,72 +64,8 @@ func ReadPast(recorded *Recorded, plan Plan) (*Past, error) {
 	return p, nil
 }
 
-// ResumeFolder opens the folder of a run that was killed or stopped, to go on
-// with it: records go behind those that are there, and a last line that was cut
-// short is taken away. A run that is still going is an error.
-func ResumeFolder(dir string) (*Folder, error) {
-	f := &Folder{Dir: dir}
-	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), os.O_RDWR, 0)
-	if err == nil {
-		err = f.writeTo(file)
-	}
-	if err == nil {
-		err = dropCutLine(file)
-	}
-	if err == nil {
-		f.gaps, err = readGaps(dir)
-	}
-	if err != nil {
-		if file != nil {
-			file.Close()
-		}
-		return nil, fmt.Errorf("resuming the run in %s: %w", dir, err)
-	}
-	return f, nil
-}
-
-// appendLines opens a file to append lines to what it has, of which a last line
-// that was cut short is taken away.
-func appendLines(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := dropCutLine(f); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// dropCutLine leaves a file that ends with a line end, and its offset there.
-func dropCutLine(f *os.File) error {
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
-	}
-	text := make([]byte, 64<<10)
-	for end > 0 {
-		from := max(end-int64(len(text)), 0)
-		part := text[:end-from]
-		if _, err := f.ReadAt(part, from); err != nil {
-			return err
-		}
-		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
-			end = from + int64(i) + 1
-			break
-		}
-		end = from
-	}
-	if err := f.Truncate(end); err != nil {
-		return err
-	}
-	_, err = f.Seek(end, io.SeekStart)
-	return err
-}
-
 // has reports whether a row is over.
-func (p *Past) has(row int) bool { return p != nil && p.done.has(row) }
+func (p *Past) has(row int) bool { return p != nil && p.done.Has(row) }
 
 // clock is where the run's clock begins.
 func (p *Past) clock() time.Duration {
@@ -160,7 +93,7 @@ type move struct {
 // see takes note of the next row of the trace.
 func (m *move) see(j job) {
 	if m.resumed && !m.known && j.row > m.behind && arrives(j.req, j.turn) {
-		m.by, m.known = m.from-msToDuration(j.req.Timestamp.Value), true
+		m.by, m.known = m.from-Milliseconds(j.req.Timestamp.Value), true
 	}
 }
 
@@ -169,5 +102,5 @@ func (m *move) due(j job) time.Duration {
 	if m.resumed && j.row <= m.behind {
 		return m.from
 	}
-	return max(m.from, m.by+msToDuration(j.req.Timestamp.Value))
+	return max(m.from, m.by+Milliseconds(j.req.Timestamp.Value))
 }

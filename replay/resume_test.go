@@ -2,60 +2,40 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"moontide/trace"
 )
 
-// keepsRows makes a run's folder of records, as a run that was killed leaves it.
-func keepsRows(t testing.TB, records ...Record) (dir string) {
-	t.Helper()
-	dir = filepath.Join(t.TempDir(), "run")
-	f, err := CreateFolder(dir, Run{Rows: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, rec := range records {
-		if err := f.Record(rec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-func pastOf(t testing.TB, dir string, rows []trace.Request) (*Past, Plan, error) {
+func pastOf(t testing.TB, rows []trace.Request, records ...Record) (*Past, Plan, error) {
 	t.Helper()
 	plan, err := Scan(trace.FromSlice(rows))
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorded, err := OpenFolder(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer recorded.Close()
-	past, err := ReadPast(recorded, plan)
+	past, err := ReadPast(func(yield func(Record, error) bool) {
+		for _, rec := range records {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}, plan)
 	return past, plan, err
 }
 
 // resume runs what is left of rows behind the records.
 func resume(t *testing.T, rows []trace.Request, records ...Record) (*memory, Tally) {
 	t.Helper()
-	past, plan, err := pastOf(t, keepsRows(t, records...), rows)
+	past, plan, err := pastOf(t, rows, records...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,17 +159,11 @@ func TestPartsOfARunAreTheRun(t *testing.T) {
 			})
 			return tally
 		}
-		var whole, second memory
+		var whole, first, second memory
 		all := run(nil, 0, &whole)
-		dir := filepath.Join(t.TempDir(), "run")
-		first, err := CreateFolder(dir, Run{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		run(nil, time.Duration(1+seed*17)*msec, first)
-		first.Close()
-		before, _ := readRecords(t, dir)
-		past, _, err := pastOf(t, dir, rows)
+		run(nil, time.Duration(1+seed*17)*msec, &first)
+		before := slices.Collect(maps.Values(first.records))
+		past, _, err := pastOf(t, rows, before...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,106 +204,14 @@ func TestPastOfAnotherTrace(t *testing.T) {
 		"a row twice":                {ended(1, rows[0], 1, OK), ended(1, rows[0], 1, OK)},
 		"a row before the first":     {ended(-1, rows[0], 1, OK)},
 	} {
-		if _, _, err := pastOf(t, keepsRows(t, records...), rows); err == nil || !strings.Contains(err.Error(), "is not of this trace") {
+		if _, _, err := pastOf(t, rows, records...); err == nil || !strings.Contains(err.Error(), "is not of this trace") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// A folder is gone on with behind its last whole line, by one process at a
-// time.
-func TestResumeFolder(t *testing.T) {
-	first := Record{Request: trace.Request{InputLength: 1}, Done: 1, Status: 200}
-	for _, cut := range []string{"", `{"input_length"`, strings.Repeat("x", 200_000)} {
-		dir := keepsRows(t, first)
-		path := filepath.Join(dir, RequestsFile)
-		text, _ := os.ReadFile(path)
-		os.WriteFile(path, append(text, cut...), 0o644)
-		f, err := ResumeFolder(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ResumeFolder(dir); err == nil || !strings.Contains(err.Error(), "still going") {
-			t.Errorf("two go on with one run: %v", err)
-		}
-		second := Record{Request: trace.Request{InputLength: 2}, Row: 1, Done: 2, Status: 200}
-		if err := f.Record(second); err != nil {
-			t.Fatal(err)
-		}
-		f.Close()
-		got, recorded := readRecords(t, dir)
-		if n, _ := recorded.Damaged(); n > 0 || cmp.Diff([]Record{first, second}, got) != "" {
-			t.Errorf("%d damaged lines, %+v", n, got)
-		}
-	}
-	dir := keepsRows(t)
-	os.WriteFile(filepath.Join(dir, RequestsFile), []byte("half a line"), 0o644)
-	if f, err := ResumeFolder(dir); err != nil {
-		t.Error(err)
-	} else if f.Close(); len(must(os.ReadFile(filepath.Join(dir, RequestsFile)))) != 0 {
-		t.Error("a line that is not whole stays")
-	}
-	if _, err := ResumeFolder(t.TempDir()); err == nil {
-		t.Error("a folder without a run")
-	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // What was sent is known of a run that is killed at any moment, and each row
 // counts once.
-func TestSentRowsAreCounted(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	f, err := CreateFolder(dir, Run{Rows: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range []int{0, 3, 9, 3, 1} {
-		if err := f.Sending(row); err != nil {
-			t.Fatal(err)
-		}
-		if got, _ := readRecords(t, dir); len(got) != 0 {
-			t.Fatal("it is in the record")
-		}
-	}
-	_, recorded := readRecords(t, dir)
-	if recorded.Run.Sent != 4 || recorded.Run.NotSent != 6 {
-		t.Errorf("%d sent, %d not", recorded.Run.Sent, recorded.Run.NotSent)
-	}
-	f.Close()
-	// A run that was stopped goes on and is killed: what it had sent before
-	// counts. The kill, or a full disk, cut a line.
-	if err := f.WriteRun(Run{Rows: 10, Sent: 4, Ended: time.Unix(1, 0), Stopped: true}); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, SentFile)
-	os.WriteFile(path, append(must(os.ReadFile(path)), '8'), 0o644)
-	if f, err = ResumeFolder(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.WriteRun(Run{Rows: 10}), f.Sending(5)); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	if _, recorded = readRecords(t, dir); recorded.Run.Sent != 5 || recorded.Run.NotSent != 5 {
-		t.Errorf("resumed: %d sent, %d not", recorded.Run.Sent, recorded.Run.NotSent)
-	}
-	if err := f.WriteRun(Run{Rows: 10, Sent: 5, Ended: time.Unix(1, 0)}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, SentFile)); err == nil {
-		t.Error("a run that ended keeps the file")
-	}
-	if _, recorded = readRecords(t, dir); recorded.Run.Sent != 5 {
-		t.Errorf("%d sent", recorded.Run.Sent)
-	}
-}
-
 // A request is noted before it is sent. One that cannot be noted is not sent,
 // its connection is given back, and the run ends.
 func TestJournalComesFirst(t *testing.T) {
@@ -402,17 +284,4 @@ func (n *notes) Sending(row int) error {
 		n.refused()
 	}
 	return fmt.Errorf("disk full")
-}
-
-func BenchmarkSending(b *testing.B) {
-	f, err := CreateFolder(filepath.Join(b.TempDir(), "run"), Run{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
-	for i := 0; b.Loop(); i++ {
-		if err := f.Sending(i); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

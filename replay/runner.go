@@ -259,7 +259,7 @@ func (r *run) prepareRows(reqs trace.Requests) {
 			continue
 		}
 		if r.Sessions != nil {
-			j.last = r.Sessions.last.has(row)
+			j.last = r.Sessions.last.Has(row)
 		}
 		if !j.turn {
 			if j, err = r.prepare(j); err != nil {
@@ -282,7 +282,7 @@ func (r *run) prepareRows(reqs trace.Requests) {
 // their session.
 func (r *run) laterTurns() func(session string, row int) bool {
 	if r.Sessions != nil {
-		return func(session string, row int) bool { return session != "" && !r.Sessions.first.has(row) }
+		return func(session string, row int) bool { return session != "" && !r.Sessions.first.Has(row) }
 	}
 	seen := map[string]bool{}
 	return func(session string, _ int) (later bool) {

@@ -144,7 +144,7 @@ func (s *schedule) release(c *session, j job) {
 	c.busy = true
 	switch {
 	case j.req.Delay.Set:
-		j.due = c.ended + msToDuration(j.req.Delay.Value)
+		j.due = c.ended + Milliseconds(j.req.Delay.Value)
 	case j.req.Timestamp.Set:
 		j.due = s.moved.due(j)
 	default:
@@ -360,11 +360,12 @@ func (q *jobs) Pop() any {
 
 func before(a, b job) bool { return a.from < b.from || a.from == b.from && a.row < b.row }
 
-// msToDuration rounds to nanoseconds. It is exact for 49 days: beyond 2^32
+// Milliseconds converts milliseconds to a duration, rounded to nanoseconds.
+// It is exact for 49 days: beyond 2^32
 // milliseconds a float no longer tells a nanosecond from the next. The whole
 // milliseconds stay apart, for their product with a million would be rounded
 // once more.
-func msToDuration(ms float64) time.Duration {
+func Milliseconds(ms float64) time.Duration {
 	whole, rest := math.Modf(ms)
 	return time.Duration(whole)*time.Millisecond + time.Duration(math.Round(rest*float64(time.Millisecond)))
 }

@@ -74,7 +74,7 @@ func TestOfManyEachLeavesBehindTheOther(t *testing.T) {
 			t.Fatalf("%+v, %v, %d started", tally, err, len(server.started))
 		}
 		for i, row := range server.started {
-			if at := server.at[row].Sub(tally.Start); row != i || at != msToDuration(1000)+time.Duration(i)*cost {
+			if at := server.at[row].Sub(tally.Start); row != i || at != Milliseconds(1000)+time.Duration(i)*cost {
 				t.Fatalf("row %d starts %d-th, at %v", row, i, at)
 			}
 		}

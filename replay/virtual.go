@@ -140,7 +140,7 @@ func (r *virtualRun) fill() error {
 		case !ok:
 			r.ended = true
 		default:
-			r.schedule.add(job{req: req, row: r.read, last: r.Sessions != nil && r.Sessions.last.has(r.read)})
+			r.schedule.add(job{req: req, row: r.read, last: r.Sessions != nil && r.Sessions.last.Has(r.read)})
 			r.read++
 		}
 	}

@@ -2,38 +2,10 @@ package trace
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"github.com/bytedance/sonic"
 )
-
-// FilterExtra returns r.Extra with each member passed through edit, which gets
-// the key and the value as raw JSON and returns what shall stand there, or
-// keep == false to leave the member out.
-func (r *Request) FilterExtra(edit func(key, raw string) (newKey, newRaw string, keep bool)) ([]byte, error) {
-	if len(r.Extra) == 0 {
-		return nil, nil
-	}
-	root, err := sonic.Get(r.Extra)
-	if err != nil {
-		return nil, fmt.Errorf("reading unknown keys: %w", err)
-	}
-	members, err := membersOf(&root)
-	if err != nil {
-		return nil, fmt.Errorf("reading unknown keys: %w", err)
-	}
-	var out []byte
-	for _, m := range members {
-		if key, raw, keep := edit(m.key, m.raw); keep {
-			out = appendMember(out, key, raw)
-		}
-	}
-	if out == nil {
-		return nil, nil
-	}
-	return append(out, '}'), nil
-}
 
 // Unknown key names that say how far a row's lengths can be relied on: each holds
 // an array of the keys of lengths.
@@ -50,7 +22,7 @@ func (r *Request) Marked(mark, length string) bool {
 	}
 	raw, _ := r.Raw(mark)
 	var lengths []string
-	return json.UnmarshalFromString(raw, &lengths) == nil && slices.Contains(lengths, length)
+	return sonic.UnmarshalString(raw, &lengths) == nil && slices.Contains(lengths, length)
 }
 
 // Text returns the string that the unknown key holds, if it is there and is a

@@ -93,7 +93,7 @@ func parseAny(line []byte, r *Request) error {
 			ids = &m
 			continue
 		}
-		if err := r.set(key, m.raw); err != nil {
+		if err := setKey(r, key, m.raw); err != nil {
 			return fmt.Errorf("%s %w", m.key, err)
 		}
 	}
@@ -195,7 +195,7 @@ func appendMember(dst []byte, key, raw string) []byte {
 	return append(dst, raw...)
 }
 
-func (r *Request) set(key, raw string) (err error) {
+func setKey(r *Request, key, raw string) (err error) {
 	switch key {
 	case "timestamp":
 		r.Timestamp, err = parseMS(raw)

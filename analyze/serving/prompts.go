@@ -85,7 +85,7 @@ func (p *prompts) add(rec *replay.Record, counted bool) (numbers []uint32) {
 	}
 	if n := rec.Counts.Input; n.Set {
 		q.input = int32(min(n.Value, math.MaxInt32))
-		if counted && !rec.ISLEstimated() {
+		if counted && !replay.ISLEstimated(rec) {
 			p.extras[n.Value-int(q.own)]++
 		}
 	}

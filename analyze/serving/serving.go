@@ -325,7 +325,7 @@ func (c *collector) addTokens(rec replay.Record) {
 	r, n := c.result, rec.Counts
 	r.Output += outputTokens(&rec)
 	switch {
-	case rec.ISLEstimated():
+	case replay.ISLEstimated(&rec):
 		r.Lengths.Estimated++
 	case n.Input.Set:
 		r.Lengths.Prompts++

@@ -161,7 +161,7 @@ func (e *earlierRun) readPast(in input) error {
 	}
 	defer recorded.Close()
 	e.run = recorded.Run // as it is now that nobody else changes it
-	if e.past, err = replay.ReadPast(recorded, in.plan); err != nil {
+	if e.past, err = replay.ReadPast(recorded.Records(), in.plan); err != nil {
 		return err
 	}
 	if d := e.run.Limits.DurationSeconds; d > 0 && e.past.Clock.Seconds() >= d {
