@@ -23,9 +23,9 @@ import (
 	"math"
 	"sync"
 
-	"moontide/analyze/dist"
 	"moontide/trace"
 	"moontide/trace/block"
+	"moontide/trace/stats"
 )
 
 // ErrEmpty says that a trace has no rows, so that there is nothing to describe.
@@ -55,7 +55,7 @@ const defaultTop = 10
 type Analysis struct {
 	Requests int
 	// ISL and OSL are the input and output sequence lengths in tokens.
-	ISL, OSL dist.Distribution
+	ISL, OSL stats.Distribution
 	// Lengths is how the two go together.
 	Lengths Lengths
 	// Arrivals is nil where no row has a timestamp.

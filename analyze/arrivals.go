@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"moontide/analyze/dist"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Arrivals is when requests come. It covers the rows that have a timestamp, in
@@ -22,7 +22,7 @@ type Arrivals struct {
 	// second; absent where all arrive at once.
 	Rate trace.Opt[float64]
 	// Gaps are the times between successive arrivals in milliseconds.
-	Gaps dist.Distribution
+	Gaps stats.Distribution
 	// Backwards is the number of rows that come before the row above them. All
 	// here is of the sorted times; whoever goes by the order of rows (caches,
 	// sessions) sees another order than the clock's.
@@ -96,7 +96,7 @@ func arrivalsOf(rows []row) *Arrivals {
 		a.Grid = &g
 	}
 	a.Series = seriesOf(times, a.Grid)
-	a.Gaps = dist.Of(gapsOf(times))
+	a.Gaps = stats.Of(gapsOf(times))
 	if a.Duration() > 0 {
 		a.Rate = trace.Some(float64(n) / (a.Duration() / 1000))
 		if a.Gaps.Count > 1 {

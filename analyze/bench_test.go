@@ -8,6 +8,7 @@ import (
 
 	"moontide/analyze"
 	"moontide/trace"
+	"moontide/trace/format"
 	"moontide/trace/tracetest"
 )
 
@@ -60,11 +61,11 @@ func BenchmarkFile(b *testing.B) {
 			all, references := rows(20_000, naming)
 			var file []byte
 			for _, r := range all {
-				file = append(trace.AppendRow(file, r), '\n')
+				file = append(format.AppendRow(file, r), '\n')
 			}
 			b.SetBytes(int64(len(file)))
 			for b.Loop() {
-				r, err := trace.NewReader(bytes.NewReader(file), "", trace.Options{})
+				r, err := format.NewReader(bytes.NewReader(file), "", format.Options{})
 				if err != nil {
 					b.Fatal(err)
 				}

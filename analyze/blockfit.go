@@ -1,6 +1,8 @@
 package analyze
 
-import "moontide/trace"
+import (
+	"moontide/trace"
+)
 
 // BlockFit is how well a block size goes with the number of ids of rows: a
 // prompt has ISL / size of them, rounded up or down. A size that does not fit

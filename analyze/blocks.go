@@ -1,6 +1,8 @@
 package analyze
 
-import "moontide/trace/block"
+import (
+	"moontide/trace/block"
+)
 
 // blockUses knows of each block that came more than once who used it. Of
 // the others, which are most, it knows only that there are so many: the run in

@@ -1,8 +1,8 @@
 package analyze
 
 import (
-	"moontide/analyze/dist"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Comparison is how far apart two traces are. A distance is absent where one of
@@ -34,23 +34,23 @@ func Compare(a, b *Analysis) Comparison {
 	return Comparison{
 		ISL:     distance(a.ISL, b.ISL),
 		OSL:     distance(a.OSL, b.OSL),
-		Context: distanceIn(a.Prefix, b.Prefix, func(p *Prefix) dist.Distribution { return p.Context }),
-		Gap:     distanceIn(a.Arrivals, b.Arrivals, func(at *Arrivals) dist.Distribution { return at.Gaps }),
-		Turns:   distanceIn(a.Sessions, b.Sessions, func(s *Sessions) dist.Distribution { return s.Turns }),
-		TurnGap: distanceIn(a.Sessions, b.Sessions, func(s *Sessions) dist.Distribution { return s.Gap }),
-		Delay:   distanceIn(a.Sessions, b.Sessions, func(s *Sessions) dist.Distribution { return s.Delay }),
+		Context: distanceIn(a.Prefix, b.Prefix, func(p *Prefix) stats.Distribution { return p.Context }),
+		Gap:     distanceIn(a.Arrivals, b.Arrivals, func(at *Arrivals) stats.Distribution { return at.Gaps }),
+		Turns:   distanceIn(a.Sessions, b.Sessions, func(s *Sessions) stats.Distribution { return s.Turns }),
+		TurnGap: distanceIn(a.Sessions, b.Sessions, func(s *Sessions) stats.Distribution { return s.Gap }),
+		Delay:   distanceIn(a.Sessions, b.Sessions, func(s *Sessions) stats.Distribution { return s.Delay }),
 	}
 }
 
-func distance(a, b dist.Distribution) trace.Opt[Distance] {
+func distance(a, b stats.Distribution) trace.Opt[Distance] {
 	if a.Count == 0 || b.Count == 0 {
 		return trace.Opt[Distance]{}
 	}
-	return trace.Some(Distance{KS: dist.KS(a, b), Wasserstein: dist.Wasserstein(a, b)})
+	return trace.Some(Distance{KS: stats.KS(a, b), Wasserstein: stats.Wasserstein(a, b)})
 }
 
 // distanceIn is the distance of a part that an analysis may lack.
-func distanceIn[P any](a, b *P, of func(*P) dist.Distribution) trace.Opt[Distance] {
+func distanceIn[P any](a, b *P, of func(*P) stats.Distribution) trace.Opt[Distance] {
 	if a == nil || b == nil {
 		return trace.Opt[Distance]{}
 	}

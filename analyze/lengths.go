@@ -1,8 +1,8 @@
 package analyze
 
 import (
-	"moontide/analyze/dist"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Lengths is how the prompt and the answer of a request go together.
@@ -11,7 +11,7 @@ type Lengths struct {
 	// empty.
 	Ratio trace.Opt[float64]
 	// Ratios is ISL over OSL of each request whose OSL is not 0.
-	Ratios dist.Distribution
+	Ratios stats.Distribution
 	// Pearson is the linear correlation of ISL and OSL, and Spearman that of
 	// their ranks, in which equal lengths share the mean of theirs: it sees any
 	// monotonic relation, and an outlier is only the next rank. Both are -1..1,
@@ -39,7 +39,7 @@ func (m *lengthMarks) add(r *trace.Request) {
 	count(&m.missingOSL, trace.Missing, "output_length")
 }
 
-func lengthsOf(rows []row) (isl, osl dist.Distribution, l Lengths) {
+func lengthsOf(rows []row) (isl, osl stats.Distribution, l Lengths) {
 	in, out := make([]int32, len(rows)), make([]int32, len(rows))
 	var ratios []float64
 	var inSum, outSum int
@@ -52,13 +52,13 @@ func lengthsOf(rows []row) (isl, osl dist.Distribution, l Lengths) {
 		}
 	}
 	l.Ratio = ratio(inSum, outSum)
-	l.Ratios = dist.Of(ratios)
-	sortedIn, inRanks := dist.Ranks(in)
-	sortedOut, outRanks := dist.Ranks(out)
-	isl, osl = dist.Of(sortedIn), dist.Of(sortedOut)
+	l.Ratios = stats.Of(ratios)
+	sortedIn, inRanks := stats.Ranks(in)
+	sortedOut, outRanks := stats.Ranks(out)
+	isl, osl = stats.Of(sortedIn), stats.Of(sortedOut)
 	if isl.Min < isl.Max && osl.Min < osl.Max {
-		l.Pearson = trace.Some(dist.Pearson(floats(in), floats(out)))
-		l.Spearman = trace.Some(dist.Pearson(inRanks, outRanks))
+		l.Pearson = trace.Some(stats.Pearson(floats(in), floats(out)))
+		l.Spearman = trace.Some(stats.Pearson(inRanks, outRanks))
 	}
 	return isl, osl, l
 }

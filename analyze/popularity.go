@@ -5,16 +5,16 @@ import (
 	"math"
 	"slices"
 
-	"moontide/analyze/dist"
 	"moontide/trace"
 	"moontide/trace/block"
+	"moontide/trace/stats"
 )
 
 // Popularity is how often blocks are used. A block is used once by each prompt
 // that has it.
 type Popularity struct {
 	// Uses is the number of uses of each unique block.
-	Uses dist.Distribution
+	Uses stats.Distribution
 	// Top are the blocks used most, most first, of equals the one that came
 	// first; at most [Options].Top. A block that is used once is
 	// not popular.
@@ -55,11 +55,11 @@ func (c *prefixCounter) popularity(rows []row, table *block.Table, top int) Popu
 	for s := range c.blocks.shared.all {
 		with[s.uses]++
 	}
-	counted := make([]dist.Counted, 0, len(with))
+	counted := make([]stats.Counted, 0, len(with))
 	for uses, blocks := range with {
-		counted = append(counted, dist.Counted{Value: float64(uses), Count: blocks})
+		counted = append(counted, stats.Counted{Value: float64(uses), Count: blocks})
 	}
-	p := Popularity{Uses: dist.OfCounts(counted)} // which sorts them
+	p := Popularity{Uses: stats.OfCounts(counted)} // which sorts them
 	slices.Reverse(counted)
 	p.Zipf = zipf(counted)
 	p.Top = c.mostUsed(rows, table, leastUses(counted, top), top)
@@ -67,7 +67,7 @@ func (c *prefixCounter) popularity(rows []row, table *block.Table, top int) Popu
 }
 
 // zipf fits the numbers of blocks that have the same uses, most uses first.
-func zipf(counted []dist.Counted) trace.Opt[Zipf] {
+func zipf(counted []stats.Counted) trace.Opt[Zipf] {
 	var x, y []float64
 	above := 0
 	for _, c := range counted {
@@ -105,7 +105,7 @@ func line(x, y []float64) (slope, r2 float64) {
 
 // leastUses is how often a block has to be used to be one of the top, known from
 // the numbers of blocks that have the same uses, most uses first.
-func leastUses(counted []dist.Counted, top int) int {
+func leastUses(counted []stats.Counted, top int) int {
 	found := 0
 	for _, c := range counted {
 		if found += c.Count; found >= top {

@@ -3,9 +3,9 @@ package analyze
 import (
 	"sort"
 
-	"moontide/analyze/dist"
 	"moontide/trace"
 	"moontide/trace/block"
+	"moontide/trace/stats"
 )
 
 // Prefix is how prompts share their beginnings, as their block ids tell it. It
@@ -28,7 +28,7 @@ type Prefix struct {
 	NoHit, AllHit int
 	// Context is the observed context of each request in tokens: the values
 	// that [Analysis].Observed averages.
-	Context dist.Distribution
+	Context stats.Distribution
 
 	Popularity Popularity
 	Roots      Roots
@@ -225,7 +225,7 @@ func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockS
 		shared += context
 		isl += length
 	}
-	p.Context = dist.Of(contexts)
+	p.Context = stats.Of(contexts)
 	p.Infinite = HitRates{
 		Block:       float64(p.HitBlocks) / float64(p.TotalBlocks),
 		Token:       ratio(p.HitTokens, isl),

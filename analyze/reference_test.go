@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"moontide/analyze"
-	"moontide/trace"
+	"moontide/trace/format"
 	"moontide/trace/tracetest"
 )
 
 // Numbers that others computed from the public Mooncake conversation trace.
 func TestConversationTrace(t *testing.T) {
-	r, err := trace.Open(tracetest.Published(t, "conversation_trace.jsonl"), trace.Options{})
+	r, err := format.Open(tracetest.Published(t, "conversation_trace.jsonl"), format.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

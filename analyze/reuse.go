@@ -3,7 +3,7 @@ package analyze
 import (
 	"math"
 
-	"moontide/analyze/dist"
+	"moontide/trace/stats"
 )
 
 // Reuse is how long it takes until a block is needed again, which is how long
@@ -15,17 +15,17 @@ import (
 type Reuse struct {
 	// Time is the time since the block's last use in milliseconds, where both
 	// requests have a timestamp. A time that runs backwards counts as 0.
-	Time dist.Distribution
+	Time stats.Distribution
 	// Requests is the number of requests since the block's last use: 1 is the
 	// request right before.
-	Requests dist.Distribution
+	Requests stats.Distribution
 }
 
 // reuseCounter gathers intervals. The blocks of a prompt that were last used by
 // the same request share one, and a path has few of them, for a block is never
 // used more recently than the block before it.
 type reuseCounter struct {
-	times    []dist.Counted
+	times    []stats.Counted
 	requests []int // how many blocks came back after as many requests
 
 	// The hits at hand, of which each was last used by the row from.
@@ -56,22 +56,22 @@ func (c *reuseCounter) flush(rows []row) {
 	}
 	c.requests[apart] += blocks
 	if ms := rows[me].at - rows[c.from].at; !math.IsNaN(ms) {
-		c.times = append(c.times, dist.Counted{Value: max(ms, 0), Count: blocks})
+		c.times = append(c.times, stats.Counted{Value: max(ms, 0), Count: blocks})
 	}
 }
 
 func (c *reuseCounter) result() Reuse {
-	return Reuse{Time: dist.OfCounts(c.times), Requests: ofCounts(c.requests)}
+	return Reuse{Time: stats.OfCounts(c.times), Requests: ofCounts(c.requests)}
 }
 
 // ofCounts describes whole numbers, of which counts says how many there are of
 // each from 0.
-func ofCounts(counts []int) dist.Distribution {
-	counted := make([]dist.Counted, 0, len(counts))
+func ofCounts(counts []int) stats.Distribution {
+	counted := make([]stats.Counted, 0, len(counts))
 	for value, count := range counts {
 		if count > 0 {
-			counted = append(counted, dist.Counted{Value: float64(value), Count: count})
+			counted = append(counted, stats.Counted{Value: float64(value), Count: count})
 		}
 	}
-	return dist.OfCounts(counted)
+	return stats.OfCounts(counted)
 }

@@ -3,8 +3,8 @@ package analyze
 import (
 	"math"
 
-	"moontide/analyze/dist"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Sessions is which requests are turns of one conversation. Where rows have a
@@ -34,19 +34,19 @@ type Sessions struct {
 	// both from 0; -1 for a row that is not a turn.
 	Of []int32
 	// Turns is the number of turns of each session.
-	Turns dist.Distribution
+	Turns stats.Distribution
 	// Gap is the time from the arrival of a turn's previous turn to its own
 	// arrival in milliseconds, where both have a timestamp: the think time and
 	// the time that the answer before took. A time that runs backwards counts
 	// as 0.
-	Gap dist.Distribution
+	Gap stats.Distribution
 	// Delay is the think time itself in milliseconds: from the end of the
 	// previous turn to this turn, for later turns that state it (key delay). It
 	// is never inferred.
-	Delay dist.Distribution
+	Delay stats.Distribution
 	// Growth is the ISL of each later turn less that of its previous turn, in
 	// tokens. It is negative where a session id goes on with a shorter prompt.
-	Growth dist.Distribution
+	Growth stats.Distribution
 }
 
 // maxWays is how many different blocks may follow a prompt that has a next
@@ -93,7 +93,7 @@ func sessionsOf(rows []row, previous []int32, covered func(i int) bool) *Session
 			s.MultiTurn++
 		}
 	}
-	s.Turns, s.Gap, s.Growth = ofCounts(with), dist.Of(gaps), dist.Of(growth)
+	s.Turns, s.Gap, s.Growth = ofCounts(with), stats.Of(gaps), stats.Of(growth)
 	return s
 }
 
@@ -137,6 +137,6 @@ func (c *sessionCounter) result(rows []row) *Sessions {
 	s := sessionsOf(rows, c.previous, func(i int) bool {
 		return i < len(c.previous) && c.previous[i] != outside
 	})
-	s.Delay = dist.Of(c.delays)
+	s.Delay = stats.Of(c.delays)
 	return s
 }

@@ -9,14 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/analyze"
-	"moontide/analyze/dist"
+	"moontide/synth/prefix"
 	"moontide/trace"
-	"moontide/trace/prefix"
+	"moontide/trace/stats"
 )
 
 // values returns the values of a distribution in order, but for the rounding of
 // ranks.
-func values(d dist.Distribution) []float64 {
+func values(d stats.Distribution) []float64 {
 	var all []float64
 	for i := range d.Count {
 		all = append(all, d.Quantile(float64(i)/float64(max(1, d.Count-1))))
@@ -24,7 +24,7 @@ func values(d dist.Distribution) []float64 {
 	return all
 }
 
-func sameValues(d dist.Distribution, want ...float64) bool {
+func sameValues(d stats.Distribution, want ...float64) bool {
 	slices.Sort(want)
 	return slices.EqualFunc(values(d), want, func(a, b float64) bool {
 		return math.Abs(a-b) <= 1e-6*max(1, math.Abs(a), math.Abs(b))
@@ -105,7 +105,7 @@ func TestZipf(t *testing.T) {
 
 // sumOfSquares is that of the deviations from the mean.
 func sumOfSquares(x ...float64) float64 {
-	d := dist.Of(slices.Clone(x))
+	d := stats.Of(slices.Clone(x))
 	return d.Std * d.Std * float64(d.Count)
 }
 

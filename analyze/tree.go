@@ -1,6 +1,8 @@
 package analyze
 
-import "moontide/analyze/dist"
+import (
+	"moontide/trace/stats"
+)
 
 // Tree is the tree of prefixes: a node is a block, under the block that comes
 // before it, so that a path from a root is a prompt's beginning. Where ids are
@@ -14,10 +16,10 @@ type Tree struct {
 	Forks int
 	// Depth is the depth of each node and LeafDepth that of each leaf, in
 	// blocks; a root's is 1.
-	Depth, LeafDepth dist.Distribution
+	Depth, LeafDepth stats.Distribution
 	// Children is the number of different blocks that follow a node, for each
 	// node that is not a leaf: its branching.
-	Children dist.Distribution
+	Children stats.Distribution
 }
 
 // tree counts by runs. A run of fresh blocks is a chain that hangs under a block

@@ -1,6 +1,8 @@
 package analyze
 
-import "moontide/trace"
+import (
+	"moontide/trace"
+)
 
 // turnFinder finds previous turns from block ids, going through the rows in
 // their order.

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"moontide/trace"
 	"pgregory.net/rapid"
+
+	"moontide/trace"
 )
 
 // ticks makes n times on a grid: a tick is used with a probability, and a time

@@ -1,6 +1,14 @@
 package trace
 
-import "io"
+import (
+	"io"
+)
+
+// Rows is a trace that is read into the caller's memory: Read fills r with the
+// next row, reusing the array of r.HashIDs, or returns io.EOF.
+type Rows interface {
+	Read(r *Request) error
+}
 
 // FromRows is the stream of the rows that are left, each with ids of its own.
 // It can be ranged over once.

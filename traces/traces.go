@@ -1,5 +1,5 @@
 // Package traces holds descriptions of workloads that are ready to use; see
-// package moontide/synth/describe for what stands in them.
+// package moontide/synth/spec for what stands in them.
 package traces
 
 import (

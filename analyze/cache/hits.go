@@ -1,6 +1,8 @@
 package cache
 
-import "moontide/trace"
+import (
+	"moontide/trace"
+)
 
 // Hits counts what a cache was asked for and what it had.
 type Hits struct {

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"moontide/analyze/cache"
-	"moontide/trace"
 	"moontide/trace/block"
+	"moontide/trace/format"
 	"moontide/trace/tracetest"
 )
 
@@ -14,7 +14,7 @@ const conversationBlockSize = 512
 
 // conversation reads the public Mooncake conversation trace.
 func conversation(t *testing.T) *cache.Sequence {
-	r, err := trace.Open(tracetest.Published(t, "conversation_trace.jsonl"), trace.Options{})
+	r, err := format.Open(tracetest.Published(t, "conversation_trace.jsonl"), format.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package cache
 
-import "moontide/trace/block"
+import (
+	"moontide/trace/block"
+)
 
 // lru evicts the least recently used block. It takes memory for the blocks that
 // it has seen and not for all there are, so that a fleet can have many.

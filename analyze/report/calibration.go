@@ -5,9 +5,10 @@ import (
 	"io"
 	"strconv"
 
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/bench"
+	"moontide/replay/runfile"
 )
 
 // CalibrationText writes what a client was found to drive. The only errors are
@@ -113,14 +114,14 @@ func milliseconds(x float64) string { return decimals(x, 3) }
 
 // calibrated says how far within the range of its client a run was, or how far
 // outside.
-func (b *servingBlock) calibrated(run replay.Run, r *serving.Result) {
+func (b *servingBlock) calibrated(run runfile.Run, r *run.Result) {
 	if c := run.Calibrated; c != nil && !run.Target.Virtual {
 		fmt.Fprintf(b, "Calibrated: %s.\n", placeIn(c, r.PeakConcurrency, r.PeakEventRate, r.PeakSendRate))
 	}
 }
 
 // placeIn places the most that a run had in the range of its client.
-func placeIn(c *replay.Calibrated, streams int, events, requests float64) string {
+func placeIn(c *runfile.Calibrated, streams int, events, requests float64) string {
 	used := []struct {
 		what      string
 		had, most float64

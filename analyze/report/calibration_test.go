@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"moontide/analyze/report"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/bench"
+	"moontide/replay/runfile"
 	"moontide/trace/tracetest"
 )
 
@@ -24,9 +25,9 @@ func calibration() *bench.Calibration {
 	lockStep.LockStep = true
 	return &bench.Calibration{
 		Version: "v1", Taken: time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC),
-		Machine: bench.Machine{CPU: "Some\x1b[2J\nCPU", Host: replay.Host{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"}},
+		Machine: bench.Machine{CPU: "Some\x1b[2J\nCPU", Host: runfile.Host{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"}},
 		Stamps:  replay.KernelStamps, LimitMS: 1,
-		Range: replay.Range{Streams: 10_800, EventsPerSecond: 66_204.2, RequestsPerSecond: 1000.4},
+		Range: runfile.Range{Streams: 10_800, EventsPerSecond: 66_204.2, RequestsPerSecond: 1000.4},
 		Points: []bench.Point{
 			{
 				Load: many, Streams: 10_800, EventRate: 66_204.2, SentRate: 5400, TTFT: errors(0.001), ITL: errors(0.002), ClientLag: errors(0.03),
@@ -108,9 +109,9 @@ func TestCalibrationLine(t *testing.T) {
 // A run says where in its client's range it was, unless no client took part.
 func TestCalibratedRun(t *testing.T) {
 	t.Parallel()
-	line := func(run replay.Run, r serving.Result) string {
+	line := func(info runfile.Run, r run.Result) string {
 		var text bytes.Buffer
-		if err := report.ServingText(&text, run, &r); err != nil {
+		if err := report.ServingText(&text, info, &r); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(text.String()) {
@@ -120,28 +121,28 @@ func TestCalibratedRun(t *testing.T) {
 		}
 		return ""
 	}
-	calibrated := &replay.Calibrated{
+	calibrated := &runfile.Calibrated{
 		Taken: time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC),
-		Range: replay.Range{Streams: 10_800, EventsPerSecond: 66_204.2, RequestsPerSecond: 1000},
+		Range: runfile.Range{Streams: 10_800, EventsPerSecond: 66_204.2, RequestsPerSecond: 1000},
 	}
-	inside := serving.Result{PeakConcurrency: 1080, PeakEventRate: 66_204, PeakSendRate: 1000}
+	inside := run.Result{PeakConcurrency: 1080, PeakEventRate: 66_204, PeakSendRate: 1000}
 	const seen = " what the client was seen to drive on this machine on 2026-11-21: at most "
 	for _, tt := range []struct {
 		name   string
-		run    replay.Run
-		result serving.Result
+		info    runfile.Run
+		result run.Result
 		want   string
 	}{
-		{"not calibrated", replay.Run{}, inside, ""},
-		{"virtual", replay.Run{Calibrated: calibrated, Target: replay.Target{Virtual: true}}, inside, ""},
-		{"inside", replay.Run{Calibrated: calibrated}, inside,
+		{"not calibrated", runfile.Run{}, inside, ""},
+		{"virtual", runfile.Run{Calibrated: calibrated, Target: runfile.Target{Virtual: true}}, inside, ""},
+		{"inside", runfile.Run{Calibrated: calibrated}, inside,
 			"Calibrated: inside" + seen + "1,080 streams of 10,800 (10 %), 66,204 events/s of 66,204 (100 %), 1,000 requests/s of 1,000 (100 %).\n"},
-		{"too many streams", replay.Run{Calibrated: calibrated}, serving.Result{PeakConcurrency: 21_600},
+		{"too many streams", runfile.Run{Calibrated: calibrated}, run.Result{PeakConcurrency: 21_600},
 			"Calibrated: OUTSIDE" + seen + "21,600 streams of 10,800 (200 %), 0 events/s of 66,204 (0 %), 0 requests/s of 1,000 (0 %).\n"},
-		{"too many requests", replay.Run{Calibrated: &replay.Calibrated{Taken: calibrated.Taken}}, serving.Result{PeakSendRate: 1},
+		{"too many requests", runfile.Run{Calibrated: &runfile.Calibrated{Taken: calibrated.Taken}}, run.Result{PeakSendRate: 1},
 			"Calibrated: OUTSIDE" + seen + "0 streams of 0, 0 events/s of 0, 1 requests/s of 0.\n"},
 	} {
-		if got := line(tt.run, tt.result); got != tt.want {
+		if got := line(tt.info, tt.result); got != tt.want {
 			t.Errorf("%s: %s", tt.name, got)
 		}
 	}

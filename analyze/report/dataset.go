@@ -13,8 +13,8 @@ import (
 	"strconv"
 
 	"moontide/analyze"
-	"moontide/analyze/dist"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Dataset is what is known about a trace. Parts that were not asked for are
@@ -153,7 +153,7 @@ func BlockSizeWarning(a *analyze.Analysis) string {
 	return fmt.Sprintf("%s; %s would fit %s.", text, grouped(f.Better), grouped(f.BetterFits))
 }
 
-func datasetLengths(s *document, title string, d dist.Distribution) {
+func datasetLengths(s *document, title string, d stats.Distribution) {
 	s.section(title)
 	s.row("Average", decimals(d.Mean, 2), "tokens", "")
 	s.row("Standard deviation", decimals(d.Std, 2), "tokens", "")

@@ -7,9 +7,9 @@ import (
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
-	"moontide/analyze/dist"
 	"moontide/analyze/report/figure"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 func figuresOf(t *testing.T, rows []trace.Request) (titles []string, missing string) {
@@ -55,7 +55,7 @@ func TestFiguresAndWhatIsMissing(t *testing.T) {
 }
 
 func TestSheet(t *testing.T) {
-	bare := &analyze.Analysis{Requests: 1, ISL: dist.Of([]float64{1}), OSL: dist.Of([]float64{1}), Lengths: analyze.Lengths{Ratios: dist.Of([]float64{1})}}
+	bare := &analyze.Analysis{Requests: 1, ISL: stats.Of([]float64{1}), OSL: stats.Of([]float64{1}), Lengths: analyze.Lengths{Ratios: stats.Of([]float64{1})}}
 	s := Dataset{Name: "a\nb", Analysis: bare}.sheet()
 	if s.Title != "Trace: a b" || s.Note != "Not drawn: arrivals (no row has a timestamp), hit rates, reuse intervals (no row has block ids)" {
 		t.Errorf("title %q, note %q", s.Title, s.Note)
@@ -73,21 +73,21 @@ func marksOf(f figure.Figure) (labels []string) {
 }
 
 func TestHistogramFigure(t *testing.T) {
-	spread := histogram("T", "ISL", "tokens", dist.Of([]float64{0, 0, 1, 50, 5000, 123_456}), 1)
+	spread := histogram("T", "ISL", "tokens", stats.Of([]float64{0, 0, 1, 50, 5000, 123_456}), 1)
 	if !spread.X.Log || spread.Note != "2 of value 0 are not on the log axis" || spread.Series[0].X[0] != 1 {
 		t.Errorf("zeros on a log axis: %+v", spread)
 	}
 	if got := marksOf(spread); !slices.Equal(got, []string{"median 25.5", "p99 117,533"}) {
 		t.Errorf("marks %q", got)
 	}
-	seconds := histogram("T", "Time", "", dist.Of([]float64{1000, 3000}), 1000)
+	seconds := histogram("T", "Time", "", stats.Of([]float64{1000, 3000}), 1000)
 	seconds.X.Quantity = figure.Duration
 	nameMarks(&seconds)
 	if got := marksOf(seconds); !slices.Equal(got, []string{"median 2 s", "p99 2.98 s"}) {
 		t.Errorf("marks %q", got)
 	}
 	for _, value := range []float64{0, 600} {
-		alike := histogram("T", "ISL", "tokens", dist.Of([]float64{value, value, value}), 1)
+		alike := histogram("T", "ISL", "tokens", stats.Of([]float64{value, value, value}), 1)
 		x := alike.Series[0].X
 		if len(alike.Series[0].Y) != 1 || alike.Series[0].Y[0] != 3 || x[0] > value || x[1] < value || *alike.X.Min != 0 || x[1]-x[0] > *alike.X.Max/25 {
 			t.Errorf("all %v: %+v on %v to %v", value, alike.Series[0], *alike.X.Min, *alike.X.Max)
@@ -96,7 +96,7 @@ func TestHistogramFigure(t *testing.T) {
 			t.Errorf("marks %q", got)
 		}
 	}
-	if none := histogram("T", "ISL", "tokens", dist.Distribution{}, 1); len(none.Series)+len(none.Marks) != 0 {
+	if none := histogram("T", "ISL", "tokens", stats.Distribution{}, 1); len(none.Series)+len(none.Marks) != 0 {
 		t.Errorf("no values: %+v", none)
 	}
 	for n, want := range map[int]int{1: 1, 4: 10, 100: 20, 900: 60, 100_000: 60} {
@@ -104,7 +104,7 @@ func TestHistogramFigure(t *testing.T) {
 		for i := range values {
 			values[i] = float64(i)/float64(n) + 1
 		}
-		if got := len(binsOf(dist.Of(values)).Edges) - 1; got != want {
+		if got := len(binsOf(stats.Of(values)).Edges) - 1; got != want {
 			t.Errorf("%d values get %d columns, want %d", n, got, want)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"io"
 
 	"moontide/analyze"
-	"moontide/analyze/dist"
+	"moontide/trace/stats"
 )
 
 // JSON writes what is known as one indented JSON object. Lengths are in tokens,
@@ -215,7 +215,7 @@ func arrivalsOf(at *analyze.Arrivals) arrivalsJSON {
 }
 
 // distOf is nil for the distribution of no values.
-func distOf(d dist.Distribution) *distJSON {
+func distOf(d stats.Distribution) *distJSON {
 	if d.Count == 0 {
 		return nil
 	}
@@ -230,7 +230,7 @@ func distOf(d dist.Distribution) *distJSON {
 }
 
 // lengthOf is nil for the distribution of no values.
-func lengthOf(d dist.Distribution) *lengthJSON {
+func lengthOf(d stats.Distribution) *lengthJSON {
 	if d.Count == 0 {
 		return nil
 	}

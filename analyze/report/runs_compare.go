@@ -9,16 +9,16 @@ import (
 	"strconv"
 	"strings"
 
-	"moontide/analyze/serving"
-	"moontide/analyze/serving/compare"
+	"moontide/analyze/diff"
+	"moontide/analyze/run"
 	"moontide/trace"
 )
 
 // RunsComparison shows how two sides of a benchmark differ.
 type RunsComparison struct {
-	*compare.Comparison
+	*diff.Comparison
 	NameA, NameB string
-	Judgements   []compare.Judgement
+	Judgements   []diff.Judgement
 }
 
 // Text writes the comparison for a terminal. The errors are those of w.
@@ -49,7 +49,7 @@ func (c RunsComparison) document() *document {
 func (c RunsComparison) runs(d *document) {
 	d.section("Runs")
 	t := table{columns: []string{"", "run", "verdict", "completed", "failed"}, words: true}
-	for i, side := range [][]*compare.Run{c.A, c.B} {
+	for i, side := range [][]*diff.Run{c.A, c.B} {
 		for _, r := range side {
 			t.add("AB"[i:i+1], oneLine(r.Name), r.Verdict.Level.String(), grouped(r.Completed), grouped(r.Failed))
 		}
@@ -60,7 +60,7 @@ func (c RunsComparison) runs(d *document) {
 	}
 	for _, r := range slices.Concat(c.A, c.B) {
 		for _, e := range r.Verdict.Evidence {
-			if e.Level == serving.Suspect && r.Verdict.Level == serving.Suspect {
+			if e.Level == run.Suspect && r.Verdict.Level == run.Suspect {
 				d.paragraph(oneLine(r.Name) + " is SUSPECT: " + oneLine(e.Text) + ".")
 			}
 		}
@@ -158,7 +158,7 @@ func (c RunsComparison) certainty(open int) string {
 	return "The intervals cover the chance inside of these runs. What differs from one run to the next shows in three runs a side or more: A1,A2,A3 B1,B2,B3."
 }
 
-func objectivesText(objectives []serving.Objective) string {
+func objectivesText(objectives []run.Objective) string {
 	var texts []string
 	for _, o := range objectives {
 		texts = append(texts, o.String())
@@ -168,7 +168,7 @@ func objectivesText(objectives []serving.Objective) string {
 
 // changeText is the relative change, or why there is none to tell, and whether
 // it is for the better.
-func changeText(x compare.Difference) (change, word string) {
+func changeText(x diff.Difference) (change, word string) {
 	switch {
 	case !x.Difference.Set:
 		return absent, ""
@@ -193,7 +193,7 @@ func changeText(x compare.Difference) (change, word string) {
 }
 
 // placesOf are the decimals of a metric's values: shares are below 1.
-func placesOf(m compare.Metric) int {
+func placesOf(m diff.Metric) int {
 	if strings.HasSuffix(m.Name, "_share") {
 		return 4
 	}
@@ -220,7 +220,7 @@ func plus(v float64, places int) string {
 	return text
 }
 
-func intervalText(i trace.Opt[compare.Interval], places int) string {
+func intervalText(i trace.Opt[diff.Interval], places int) string {
 	if !i.Set {
 		return absent
 	}
@@ -299,7 +299,7 @@ func (c RunsComparison) origins(d *document) {
 	}
 }
 
-func partText(p compare.Part) string {
+func partText(p diff.Part) string {
 	switch {
 	case p.Count == 0:
 		return absent
@@ -311,7 +311,7 @@ func partText(p compare.Part) string {
 	return plus(p.Mean, 2) + "  " // in line with what has a mark
 }
 
-func addsText(p compare.Part) string {
+func addsText(p diff.Part) string {
 	if p.Count == 0 {
 		return absent
 	}
@@ -345,7 +345,7 @@ func (c RunsComparison) CSV(w io.Writer) error {
 }
 
 // significance is empty where it is not known.
-func significance(x compare.Difference) string {
+func significance(x diff.Difference) string {
 	if !x.Interval.Set {
 		return ""
 	}

@@ -3,7 +3,7 @@ package report
 import (
 	"io"
 
-	"moontide/analyze/serving/compare"
+	"moontide/analyze/diff"
 	"moontide/trace"
 )
 
@@ -100,7 +100,7 @@ type partJSON struct {
 // null.
 func (c RunsComparison) JSON(w io.Writer) error {
 	out := runsJSON{
-		A: sideJSON{c.NameA, runsJSONOf(c.A)}, B: sideJSON{c.NameB, runsJSONOf(c.B)}, Level: compare.Level,
+		A: sideJSON{c.NameA, runsJSONOf(c.A)}, B: sideJSON{c.NameB, runsJSONOf(c.B)}, Level: diff.Level,
 		Objections: []string{}, Changes: []changeJSON{}, Requests: []requestsJSON{}, Origins: []originJSON{},
 		ByRuns: c.ByRuns(), Paired: c.Paired, Pairs: c.Pairs, OnlyA: c.OnlyA, OnlyB: c.OnlyB,
 	}
@@ -135,14 +135,14 @@ func (c RunsComparison) JSON(w io.Writer) error {
 	return writeJSON(w, out)
 }
 
-func runsJSONOf(runs []*compare.Run) (all []runSideJSON) {
+func runsJSONOf(runs []*diff.Run) (all []runSideJSON) {
 	for _, r := range runs {
 		all = append(all, runSideJSON{r.Name, r.Verdict.Level.String(), r.Completed, r.Failed, number(r.GapsKept)})
 	}
 	return all
 }
 
-func differenceJSONOf(x compare.Difference) differenceJSON {
+func differenceJSONOf(x diff.Difference) differenceJSON {
 	_, verdict := changeText(x)
 	out := differenceJSON{
 		Metric: x.Metric.Name, A: numberOf(x.A), B: numberOf(x.B), RunsA: numbersOf(x.RunsA), RunsB: numbersOf(x.RunsB),
@@ -162,7 +162,7 @@ func numbersOf(values []trace.Opt[float64]) (all []*number) {
 	return all
 }
 
-func intervalJSON(i trace.Opt[compare.Interval]) *[2]number {
+func intervalJSON(i trace.Opt[diff.Interval]) *[2]number {
 	if !i.Set {
 		return nil
 	}

@@ -9,17 +9,18 @@ import (
 	"testing"
 	"time"
 
+	"moontide/analyze/diff"
 	"moontide/analyze/report"
-	"moontide/analyze/serving"
-	"moontide/analyze/serving/compare"
+	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/tracetest"
 )
 
 // comparedRun is a run that ended, of 640 answers, each by so much later than
 // those of others.
-func comparedRun(t *testing.T, name string, url string, later time.Duration, change func(records []replay.Record)) *compare.Run {
+func comparedRun(t *testing.T, name string, url string, later time.Duration, change func(records []replay.Record)) *diff.Run {
 	t.Helper()
 	records := answers(640)
 	for i := range records {
@@ -33,11 +34,11 @@ func comparedRun(t *testing.T, name string, url string, later time.Duration, cha
 		r.Done += shift
 	}
 	change(records)
-	run := replay.Run{
-		Ended: time.Unix(2, 0), Rows: 640, Schedule: "s", Target: replay.Target{URL: url, Model: hostile},
-		Trace: replay.Source{Name: "t.jsonl", SHA256: "t", BlockSize: 512, Speedup: 1},
+	info := runfile.Run{
+		Ended: time.Unix(2, 0), Rows: 640, Schedule: "s", Target: runfile.Target{URL: url, Model: hostile},
+		Trace: runfile.Source{Name: "t.jsonl", SHA256: "t", BlockSize: 512, Speedup: 1},
 	}
-	r, err := compare.Read(compare.Source{Name: name, Run: run, Measure: serving.Options{Virtual: true}, Records: func(yield func(replay.Record, error) bool) {
+	r, err := diff.Read(diff.Source{Name: name, Run: info, Measure: run.Options{Virtual: true}, Records: func(yield func(replay.Record, error) bool) {
 		for _, rec := range records {
 			if !yield(rec, nil) {
 				return
@@ -53,10 +54,10 @@ func comparedRun(t *testing.T, name string, url string, later time.Duration, cha
 // comparisons are what the forms of a comparison are tested with.
 func comparisons(t *testing.T) map[string]report.RunsComparison {
 	same := func([]replay.Record) {}
-	of := func(a, b []*compare.Run, gates ...string) report.RunsComparison {
-		c := report.RunsComparison{Comparison: compare.Of(a, b, compare.Options{}), NameA: "old", NameB: "new " + hostile}
+	of := func(a, b []*diff.Run, gates ...string) report.RunsComparison {
+		c := report.RunsComparison{Comparison: diff.Of(a, b, diff.Options{}), NameA: "old", NameB: "new " + hostile}
 		for _, text := range gates {
-			g, err := compare.ParseGate(text)
+			g, err := diff.ParseGate(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,11 +72,11 @@ func comparisons(t *testing.T) map[string]report.RunsComparison {
 	})
 	other := comparedRun(t, "runs/c", "http://a", time.Millisecond, func(records []replay.Record) { records[0].OutputLength = 99 })
 	return map[string]report.RunsComparison{
-		"slower":    of([]*compare.Run{a}, []*compare.Run{b}, "mean_ttft_ms>+1%", "p99_tpot_ms>+5"),
-		"itself":    of([]*compare.Run{a}, []*compare.Run{a}),
-		"unpaired":  of([]*compare.Run{a}, []*compare.Run{other}),
-		"many runs": of([]*compare.Run{a, a}, []*compare.Run{b, b, b}),
-		"by runs":   of([]*compare.Run{a, a, b}, []*compare.Run{b, b, a}),
+		"slower":    of([]*diff.Run{a}, []*diff.Run{b}, "mean_ttft_ms>+1%", "p99_tpot_ms>+5"),
+		"itself":    of([]*diff.Run{a}, []*diff.Run{a}),
+		"unpaired":  of([]*diff.Run{a}, []*diff.Run{other}),
+		"many runs": of([]*diff.Run{a, a}, []*diff.Run{b, b, b}),
+		"by runs":   of([]*diff.Run{a, a, b}, []*diff.Run{b, b, a}),
 	}
 }
 

@@ -9,14 +9,14 @@ import (
 	"strconv"
 	"strings"
 
-	"moontide/analyze/serving"
-	"moontide/replay"
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
 // ServingText writes a run as [ServingRun.Text] does, with the usual statistics.
-func ServingText(w io.Writer, run replay.Run, r *serving.Result) error {
-	return ServingRun{Run: run, Result: r}.Text(w)
+func ServingText(w io.Writer, info runfile.Run, r *run.Result) error {
+	return ServingRun{Run: info, Result: r}.Text(w)
 }
 
 // Text writes the "Serving Benchmark Result" block of a run, line for line as
@@ -24,11 +24,11 @@ func ServingText(w io.Writer, run replay.Run, r *serving.Result) error {
 // schedule, lag, errors, and the verdict with its evidence. No control characters
 // of a server's answer get into it. The only errors are those of w.
 func (s ServingRun) Text(w io.Writer) error {
-	run, r := s.Run, s.Result
+	info, r := s.Run, s.Result
 	var b servingBlock
 	b.block(s, true)
 	b.rule("From the Schedule", '-')
-	for _, m := range []serving.Metric{serving.TTFTFromSchedule, serving.E2ELFromSchedule, serving.ScheduleLag, serving.ClientLag, serving.Held} {
+	for _, m := range []run.Metric{run.TTFTFromSchedule, run.E2ELFromSchedule, run.ScheduleLag, run.ClientLag, run.Held} {
 		b.stats(m, r, s.View)
 	}
 	b.rule("", '=')
@@ -39,8 +39,8 @@ func (s ServingRun) Text(w io.Writer) error {
 	b.server(&r.Observed.Server)
 	b.estimates(r)
 	b.window(r)
-	b.run(run)
-	b.calibrated(run, r)
+	b.run(info)
+	b.calibrated(info, r)
 	b.verdict(r.Verdict)
 	return write(w, b.Bytes())
 }
@@ -63,17 +63,17 @@ func (runs ServingRuns) Text(w io.Writer) error { return runs.each(w, ServingRun
 func (runs ServingRuns) VLLM(w io.Writer) error { return runs.each(w, ServingRun.VLLM) }
 
 func (runs ServingRuns) each(w io.Writer, show func(ServingRun, io.Writer) error) error {
-	for i, run := range runs {
+	for i, info := range runs {
 		if len(runs) > 1 {
 			gap := "\n\n"
 			if i == 0 {
 				gap = ""
 			}
-			if err := write(w, []byte(gap+"Run: "+oneLine(run.Name)+"\n")); err != nil {
+			if err := write(w, []byte(gap+"Run: "+oneLine(info.Name)+"\n")); err != nil {
 				return err
 			}
 		}
-		if err := show(run, w); err != nil {
+		if err := show(info, w); err != nil {
 			return err
 		}
 	}
@@ -115,19 +115,19 @@ func (b *servingBlock) optional(label string, x trace.Opt[float64]) {
 	b.float(label, x.Value)
 }
 
-func (b *servingBlock) counts(run replay.Run, r *serving.Result, more bool) {
+func (b *servingBlock) counts(info runfile.Run, r *run.Result, more bool) {
 	b.int("Successful requests", r.Completed)
 	b.int("Failed requests", r.Failed)
-	if more && run.NotSent > 0 {
-		b.int("Requests not sent", run.NotSent)
+	if more && info.NotSent > 0 {
+		b.int("Requests not sent", info.NotSent)
 	}
-	if run.Limits.MaxConcurrency > 0 {
-		b.int("Maximum request concurrency", run.Limits.MaxConcurrency)
+	if info.Limits.MaxConcurrency > 0 {
+		b.int("Maximum request concurrency", info.Limits.MaxConcurrency)
 	}
-	if run.Trace.Rate > 0 {
-		b.float("Request rate configured (RPS)", run.Trace.Rate)
+	if info.Trace.Rate > 0 {
+		b.float("Request rate configured (RPS)", info.Trace.Rate)
 	}
-	if w := run.Window; r.Window != (serving.Span{}) {
+	if w := info.Window; r.Window != (run.Span{}) {
 		b.float("Warm-up time (s)", w.WarmupSeconds)
 		b.float("Cool-down time (s)", w.CooldownSeconds)
 	}
@@ -148,7 +148,7 @@ func (b *servingBlock) counts(run replay.Run, r *serving.Result, more bool) {
 }
 
 // stats are the statistics of a metric, a line each.
-func (b *servingBlock) stats(m serving.Metric, r *serving.Result, v View) {
+func (b *servingBlock) stats(m run.Metric, r *run.Result, v View) {
 	d := r.Latency(m)
 	for _, stat := range v.statistics() {
 		b.optional(stat.name+" "+metricWords[m].name+" (ms)", trace.Opt[float64]{Value: stat.of(d), Set: d.Count > 0})
@@ -156,7 +156,7 @@ func (b *servingBlock) stats(m serving.Metric, r *serving.Result, v View) {
 }
 
 // goodput says how many requests met each objective.
-func (b *servingBlock) goodput(g *serving.Goodput) {
+func (b *servingBlock) goodput(g *run.Goodput) {
 	if g == nil {
 		return
 	}
@@ -177,7 +177,7 @@ func (b *servingBlock) goodput(g *serving.Goodput) {
 // plainNumber has as many decimals as it takes.
 func plainNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-func (b *servingBlock) errors(r *serving.Result) {
+func (b *servingBlock) errors(r *run.Result) {
 	if r.Failed == 0 {
 		return
 	}
@@ -192,10 +192,10 @@ func (b *servingBlock) errors(r *serving.Result) {
 }
 
 // estimates says which token counts are not the server's.
-func (b *servingBlock) estimates(r *serving.Result) {
+func (b *servingBlock) estimates(r *run.Result) {
 	if r.GapsNotKept > 0 {
 		fmt.Fprintf(b, "Counted: ITL is of a histogram to %.1f %%, with %d of %d gaps, for the run kept no chunk times; tokens between the first and the last count as evenly spaced.\n",
-			100*replay.GapResolution, r.GapsCounted, r.GapsNotKept)
+			100*runfile.GapResolution, r.GapsCounted, r.GapsNotKept)
 	}
 	if r.InputEstimates > 0 {
 		fmt.Fprintf(b, "Estimated: the input tokens of %d requests are the trace's, for the server did not count them.\n", r.InputEstimates)
@@ -205,34 +205,34 @@ func (b *servingBlock) estimates(r *serving.Result) {
 	}
 }
 
-func (b *servingBlock) run(run replay.Run) {
+func (b *servingBlock) run(info runfile.Run) {
 	switch {
-	case run.Target.Virtual:
+	case info.Target.Virtual:
 		b.WriteString("Simulated: these are the figures of modelled engines in virtual time, not of a server.\n")
-	case run.Target.Simulated:
+	case info.Target.Simulated:
 		b.WriteString("Simulated: these are the figures of the embedded endpoint, not of a model.\n")
 	}
 	switch {
-	case run.Ended.IsZero() && run.Sent == 0:
+	case info.Ended.IsZero() && info.Sent == 0:
 		b.WriteString("The run did not end: it was killed, or is still going. Rows not sent are unknown.\n")
-	case run.Ended.IsZero():
-		fmt.Fprintf(b, "The run did not end: it was killed, or is still going. %d of %d rows were sent; those that are not in the record were in flight.\n", run.Sent, run.Rows)
-	case run.Stopped:
-		fmt.Fprintf(b, "The run was stopped early: %d of %d rows were not sent.\n", run.NotSent, run.Rows)
-	case run.TimeUp:
-		fmt.Fprintf(b, "Sending ended after %g s, as asked for: %d of %d rows were not sent.\n", run.Limits.DurationSeconds, run.NotSent, run.Rows)
-	case run.NotSent > 0:
-		fmt.Fprintf(b, "%d later turns were not sent, because an earlier turn of their session failed.\n", run.NotSent)
+	case info.Ended.IsZero():
+		fmt.Fprintf(b, "The run did not end: it was killed, or is still going. %d of %d rows were sent; those that are not in the record were in flight.\n", info.Sent, info.Rows)
+	case info.Stopped:
+		fmt.Fprintf(b, "The run was stopped early: %d of %d rows were not sent.\n", info.NotSent, info.Rows)
+	case info.TimeUp:
+		fmt.Fprintf(b, "Sending ended after %g s, as asked for: %d of %d rows were not sent.\n", info.Limits.DurationSeconds, info.NotSent, info.Rows)
+	case info.NotSent > 0:
+		fmt.Fprintf(b, "%d later turns were not sent, because an earlier turn of their session failed.\n", info.NotSent)
 	}
-	if run.Failure != "" {
-		fmt.Fprintf(b, "The run failed: %s\n", oneLine(run.Failure))
+	if info.Failure != "" {
+		fmt.Fprintf(b, "The run failed: %s\n", oneLine(info.Failure))
 	}
-	for _, note := range run.Notes {
+	for _, note := range info.Notes {
 		fmt.Fprintf(b, "Note: %s.\n", oneLine(note))
 	}
 }
 
-func (b *servingBlock) verdict(v serving.Verdict) {
+func (b *servingBlock) verdict(v run.Verdict) {
 	fmt.Fprintf(b, "Verdict: %s\n", v.Level)
 	for _, e := range v.Evidence {
 		fmt.Fprintf(b, "  %-8s %s\n", strings.ToLower(e.Level.String()), e.Text)

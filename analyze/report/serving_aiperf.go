@@ -7,8 +7,9 @@ import (
 	"iter"
 	"time"
 
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // ServingAIPerf writes records as AIPerf's profile_export.jsonl has them, a line
@@ -16,7 +17,7 @@ import (
 // runs. Instants are wall clock, in nanoseconds of the Unix epoch. AIPerf's
 // request_latency is E2EL, its inter_token_latency TPOT and its
 // inter_chunk_latency the gaps. The errors are those of records and of w.
-func ServingAIPerf(w io.Writer, run replay.Run, records iter.Seq2[replay.Record, error]) error {
+func ServingAIPerf(w io.Writer, run runfile.Run, records iter.Seq2[replay.Record, error]) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	turns := map[string]int{}
 	for rec, err := range records {
@@ -122,15 +123,15 @@ func aiperfMetrics(rec *replay.Record) map[string]aiperfValue {
 		"output_sequence_length": {output, "tokens"},
 		"output_token_count":     {output, "tokens"},
 	}
-	for name, m := range map[string]serving.Metric{
-		"time_to_first_token": serving.TTFT, "time_to_second_token": serving.TTST,
-		"inter_token_latency": serving.TPOT, "request_latency": serving.E2EL,
+	for name, m := range map[string]run.Metric{
+		"time_to_first_token": run.TTFT, "time_to_second_token": run.TTST,
+		"inter_token_latency": run.TPOT, "request_latency": run.E2EL,
 	} {
 		if ms := m.Of(rec); ms.Set {
 			values[name] = aiperfValue{number(ms.Value), "ms"}
 		}
 	}
-	if tpot := serving.TPOT.Of(rec); tpot.Set && tpot.Value > 0 {
+	if tpot := run.TPOT.Of(rec); tpot.Set && tpot.Value > 0 {
 		values["output_token_throughput_per_user"] = aiperfValue{number(1000 / tpot.Value), "tokens/sec/user"}
 	}
 	if len(rec.Gaps) > 0 {

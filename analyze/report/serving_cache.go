@@ -6,24 +6,24 @@ import (
 	"io"
 	"strconv"
 
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 )
 
 // causeWords say what a difference between predicted and measured cached tokens
 // comes from.
-var causeWords = map[serving.Cause]string{
-	serving.Cold:        "fewer: the prefix was sent before, but not computed yet",
-	serving.Pending:     "fewer: the prefix was computed while the request waited: too late for it, or gone again",
-	serving.Evicted:     "fewer: the prefix was computed before and is gone",
-	serving.Elsewhere:   "fewer: the prefix was sent to another URL",
-	serving.OtherLength: "other: the server counted another prompt length than was meant",
-	serving.Overtaken:   "more: a request that was sent later was computed first",
-	serving.Warm:        "more: cached by nothing of this run",
-	serving.Unknown:     "more: the trace does not say what the prompt shares",
+var causeWords = map[run.Cause]string{
+	run.Cold:        "fewer: the prefix was sent before, but not computed yet",
+	run.Pending:     "fewer: the prefix was computed while the request waited: too late for it, or gone again",
+	run.Evicted:     "fewer: the prefix was computed before and is gone",
+	run.Elsewhere:   "fewer: the prefix was sent to another URL",
+	run.OtherLength: "other: the server counted another prompt length than was meant",
+	run.Overtaken:   "more: a request that was sent later was computed first",
+	run.Warm:        "more: cached by nothing of this run",
+	run.Unknown:     "more: the trace does not say what the prompt shares",
 }
 
 // prediction tells what the prefix cache had against what it could have had.
-func (b *servingBlock) prediction(r *serving.Result) {
+func (b *servingBlock) prediction(r *run.Result) {
 	p := &r.Cache.Prediction
 	if p.Requests == 0 {
 		return
@@ -41,13 +41,13 @@ func (b *servingBlock) prediction(r *serving.Result) {
 	if p.TemplateTokens > 0 {
 		b.own("chat template", strconv.Itoa(p.TemplateTokens), "tokens more in most prompts than the trace says")
 	}
-	for _, cause := range serving.Causes {
+	for _, cause := range run.Causes {
 		d, some := p.Causes[cause]
 		if !some {
 			continue
 		}
 		words := causeWords[cause]
-		if engines := r.Observed.Server.Engines; cause == serving.Evicted && (engines == 0 || engines > p.Targets) {
+		if engines := r.Observed.Server.Engines; cause == run.Evicted && (engines == 0 || engines > p.Targets) {
 			words += ", or another engine behind the URL has it"
 		}
 		b.own(string(cause), strconv.Itoa(d.Tokens), fmt.Sprintf("%s, %s", count(d.Requests, "request"), words))
@@ -56,7 +56,7 @@ func (b *servingBlock) prediction(r *serving.Result) {
 }
 
 // blocksOf says in which blocks a prediction is.
-func blocksOf(p *serving.Prediction) string {
+func blocksOf(p *run.Prediction) string {
 	switch {
 	case !p.Estimated:
 		return fmt.Sprintf("in the server's blocks of %d", p.BlockSize)
@@ -84,7 +84,7 @@ func (b *servingBlock) own(name, value, note string) {
 // that were predicted to be cached and those that were, and the cause where they
 // differ. The result must have been computed with Options.EachPrediction. The
 // only errors are those of w.
-func PredictionCSV(w io.Writer, p serving.Prediction) error {
+func PredictionCSV(w io.Writer, p run.Prediction) error {
 	out := csv.NewWriter(w)
 	out.Write([]string{"row", "target_index", "input_length", "input_tokens", "shared_tokens", "predicted_tokens", "cached_tokens", "cause"})
 	for _, e := range p.Each {
@@ -105,12 +105,12 @@ func PredictionCSV(w io.Writer, p serving.Prediction) error {
 }
 
 // predictionJSON is what summary.json says of it, or null.
-func predictionJSON(p serving.Prediction) any {
+func predictionJSON(p run.Prediction) any {
 	if p.Requests == 0 {
 		return nil
 	}
 	causes := map[string]any{}
-	for _, cause := range serving.Causes {
+	for _, cause := range run.Causes {
 		d := p.Causes[cause]
 		causes[string(cause)] = map[string]int{"requests": d.Requests, "tokens": d.Tokens}
 	}

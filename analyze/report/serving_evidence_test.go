@@ -10,23 +10,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/analyze/report"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/tracetest"
 )
 
 // serverSaid is what a server says of itself, in a run of six seconds.
-func serverSaid(t *testing.T) serving.Observed {
+func serverSaid(t *testing.T) run.Observed {
 	t.Helper()
-	figures := func(use, running, queried, hit float64) *replay.ServerFigures {
-		return &replay.ServerFigures{
+	figures := func(use, running, queried, hit float64) *runfile.ServerFigures {
+		return &runfile.ServerFigures{
 			Engine: hostile, Engines: 1, KVUse: &use, KVUseMax: new(use + 0.1), Running: &running, Waiting: new(0.5),
 			QueriedTokens: &queried, HitTokens: &hit, Preemptions: new(running), BlockSize: new(16.0), CapacityTokens: new(32000.0),
 		}
 	}
-	o, err := serving.Observe(func(yield func(replay.Sample, error) bool) {
-		for i, s := range []replay.Sample{
+	o, err := run.Observe(func(yield func(runfile.Sample, error) bool) {
+		for i, s := range []runfile.Sample{
 			{Server: figures(0, 0, 0, 0)},
 			{SpanMS: 1000, CPU: 0.5, MachineShare: 0.25, GCPauses: 1, GCPauseMaxMS: 0.2, SchedP99MS: 0.1, RSSBytes: 1 << 20, Server: figures(0.5, 2, 1000, 100)},
 			{SpanMS: 1000, CPU: 1.5, MachineShare: 0.75, MachineBusy: 0.9, ServerError: hostile},
@@ -35,7 +36,7 @@ func serverSaid(t *testing.T) serving.Observed {
 			s.AtMS = float64(1000 * i)
 			yield(s, nil)
 		}
-	}, serving.Span{})
+	}, run.Span{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +56,12 @@ func sharing() []replay.Record {
 	return records
 }
 
-func evidenced(t *testing.T) (replay.Run, *serving.Result) {
+func evidenced(t *testing.T) (runfile.Run, *run.Result) {
 	t.Helper()
-	run := changed(ended(6), func(r *replay.Run) {
-		r.Window = replay.Window{WarmupSeconds: 0.5, CooldownSeconds: 0.25}
-		r.Thresholds = replay.Thresholds{MaxLagMS: 4}
-		r.Merges = replay.Merges{Chunks: 18, Merged: 2, P99MS: 0.5, MaxMS: 0.75}
+	info := changed(ended(6), func(r *runfile.Run) {
+		r.Window = runfile.Window{WarmupSeconds: 0.5, CooldownSeconds: 0.25}
+		r.Thresholds = runfile.Thresholds{MaxLagMS: 4}
+		r.Merges = runfile.Merges{Chunks: 18, Merged: 2, P99MS: 0.5, MaxMS: 0.75}
 	})
 	records := sharing()
 	each := func(yield func(replay.Record, error) bool) {
@@ -70,27 +71,27 @@ func evidenced(t *testing.T) (replay.Run, *serving.Result) {
 			}
 		}
 	}
-	extent, err := serving.Extent(each)
+	extent, err := run.Extent(each)
 	if err != nil {
 		t.Fatal(err)
 	}
-	window, err := serving.Cut(extent, run.Window)
+	window, err := run.Cut(extent, info.Window)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := serving.Compute(each, serving.Options{
-		BlockSize: 512, Window: window, Thresholds: run.Thresholds, Merges: run.Merges, Observed: serverSaid(t), EachPrediction: true,
+	r, err := run.Compute(each, run.Options{
+		BlockSize: 512, Window: window, Thresholds: info.Thresholds, Merges: info.Merges, Observed: serverSaid(t), EachPrediction: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return run, r
+	return info, r
 }
 
 func TestServingEvidence(t *testing.T) {
-	run, r := evidenced(t)
+	info, r := evidenced(t)
 	var text bytes.Buffer
-	if err := report.ServingText(&text, run, r); err != nil {
+	if err := report.ServingText(&text, info, r); err != nil {
 		t.Fatal(err)
 	}
 	tracetest.Golden(t, "testdata/serving_evidence.txt", text.String())
@@ -108,8 +109,8 @@ func TestServingEvidence(t *testing.T) {
 }
 
 func TestSummaryOfEvidence(t *testing.T) {
-	run, r := evidenced(t)
-	text, err := json.Marshal(report.Summary(run, r)["moontide"])
+	info, r := evidenced(t)
+	text, err := json.Marshal(report.Summary(info, r)["moontide"])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,9 +6,9 @@ import (
 	"math"
 	"strconv"
 
-	"moontide/analyze/dist"
 	"moontide/analyze/report/figure"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
+	"moontide/trace/stats"
 )
 
 // PNG draws the metric-distribution figure: a row for each run, and in it how
@@ -20,12 +20,12 @@ func (runs ServingRuns) PNG(w io.Writer) error {
 
 // drawnMetrics are the columns of the figure.
 var drawnMetrics = []struct {
-	metric       serving.Metric
+	metric       run.Metric
 	title, count string
 }{
-	{serving.TTFT, "TTFT", "Requests"},
-	{serving.ITL, "Inter-token latency", "Tokens"},
-	{serving.E2EL, "E2E latency", "Requests"},
+	{run.TTFT, "TTFT", "Requests"},
+	{run.ITL, "Inter-token latency", "Tokens"},
+	{run.E2EL, "E2E latency", "Requests"},
 }
 
 func (runs ServingRuns) sheet() figure.Sheet {
@@ -54,7 +54,7 @@ type valueRange struct {
 // logarithmic where the largest value is more than 20 times the smallest. It
 // leaves out what is next to nothing, as are gaps between chunks that came at
 // once: on a logarithmic axis that would be most of the picture.
-func (runs ServingRuns) rangeOf(m serving.Metric) valueRange {
+func (runs ServingRuns) rangeOf(m run.Metric) valueRange {
 	const linear = 20
 	r := valueRange{low: math.Inf(1)}
 	least := math.Inf(1)
@@ -73,7 +73,7 @@ func (runs ServingRuns) rangeOf(m serving.Metric) valueRange {
 
 // nearlyNothing is a hundredth of the median or, where that is 0, of what is above
 // most.
-func nearlyNothing(d dist.Distribution) float64 {
+func nearlyNothing(d stats.Distribution) float64 {
 	for _, p := range []float64{0.5, 0.75, 0.9, 0.99} {
 		if x := d.Quantile(p); x > 0 {
 			return x / 100
@@ -84,7 +84,7 @@ func nearlyNothing(d dist.Distribution) float64 {
 
 // density draws how many values there are where, smoothed, with the mean and the
 // median and, dashed, quartiles and p99. Values are milliseconds.
-func density(title, count string, d dist.Distribution, over valueRange) figure.Figure {
+func density(title, count string, d stats.Distribution, over valueRange) figure.Figure {
 	const second = 1000
 	f := figure.Figure{
 		Title: title, NoLegend: true,
@@ -128,7 +128,7 @@ const (
 // smoothed counts values in columns over a range, and smooths the counts: the sum
 // of all is the number of values, for those below the range are counted in its
 // first column. It has no points where the range is one single value.
-func smoothed(d dist.Distribution, over valueRange) (x, y []float64, below int) {
+func smoothed(d stats.Distribution, over valueRange) (x, y []float64, below int) {
 	low, high := over.low, over.high
 	if !(low < high) {
 		return nil, nil, 0
@@ -143,7 +143,7 @@ func smoothed(d dist.Distribution, over valueRange) (x, y []float64, below int) 
 		edges[i] = back(from + width*float64(i))
 	}
 	edges[0], edges[smoothColumns] = low, high
-	counts := d.Histogram(dist.Bins{Edges: edges})
+	counts := d.Histogram(stats.Bins{Edges: edges})
 	below = d.Count
 	for _, n := range counts {
 		below -= int(n)

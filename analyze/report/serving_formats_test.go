@@ -15,8 +15,9 @@ import (
 	"time"
 
 	"moontide/analyze/report"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/tracetest"
 )
@@ -31,13 +32,13 @@ func written(t *testing.T, write func(io.Writer) error) string {
 }
 
 // inDetail measures records with all that a report may show.
-func inDetail(t *testing.T, records []replay.Record) *serving.Result {
+func inDetail(t *testing.T, records []replay.Record) *run.Result {
 	t.Helper()
-	objectives, err := serving.ParseObjectives("ttft:101,tpot:25,e2el:1000")
+	objectives, err := run.ParseObjectives("ttft:101,tpot:25,e2el:1000")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := serving.Compute(each(records), serving.Options{BlockSize: 512, Detail: true, Objectives: objectives})
+	r, err := run.Compute(each(records), run.Options{BlockSize: 512, Detail: true, Objectives: objectives})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,14 +59,14 @@ func each(records []replay.Record) func(func(replay.Record, error) bool) {
 // half of the requests failed.
 func reported(t *testing.T) report.ServingRuns {
 	t.Helper()
-	view := report.View{Metrics: []serving.Metric{serving.TTFT, serving.TTST, serving.ITL}, Percentiles: []float64{1, 50, 99.9}}
-	run := changed(ended(4), func(r *replay.Run) {
-		r.Trace, r.Limits.MaxConcurrency = replay.Source{Name: "a b/c=d.jsonl", Speedup: 2}, 8
+	view := report.View{Metrics: []run.Metric{run.TTFT, run.TTST, run.ITL}, Percentiles: []float64{1, 50, 99.9}}
+	info := changed(ended(4), func(r *runfile.Run) {
+		r.Trace, r.Limits.MaxConcurrency = runfile.Source{Name: "a b/c=d.jsonl", Speedup: 2}, 8
 	})
 	failed := append(answers(2), failure(replay.Server, hostile), failure(replay.Timeout, "no end after 1s"))
 	return report.ServingRuns{
-		{Name: "one", Run: run, Result: inDetail(t, answers(4)), View: view},
-		{Name: hostile, Run: run, Result: inDetail(t, failed), View: view},
+		{Name: "one", Run: info, Result: inDetail(t, answers(4)), View: view},
+		{Name: hostile, Run: info, Result: inDetail(t, failed), View: view},
 	}
 }
 
@@ -195,11 +196,11 @@ func TestServingPNG(t *testing.T) {
 }
 
 // foreign are a run's words that come from outside.
-func foreign() replay.Run {
-	run := ended(2)
-	run.Trace.Name, run.Target.Model, run.Command = "<script>alert(1)</script>", `"><img src=x onerror=alert(2)>`, []string{"</title><script>alert(3)</script>"}
-	run.Notes, run.Target.URL, run.Salt = []string{"<b>bold</b>"}, "javascript:alert(4)", "{{.}}"
-	return run
+func foreign() runfile.Run {
+	info := ended(2)
+	info.Trace.Name, info.Target.Model, info.Command = "<script>alert(1)</script>", `"><img src=x onerror=alert(2)>`, []string{"</title><script>alert(3)</script>"}
+	info.Notes, info.Target.URL, info.Salt = []string{"<b>bold</b>"}, "javascript:alert(4)", "{{.}}"
+	return info
 }
 
 func page(t *testing.T) string {

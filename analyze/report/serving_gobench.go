@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // GoBench writes the runs as lines of Go benchmarks, so that benchstat compares
@@ -55,7 +55,7 @@ func better(key string) string {
 }
 
 // benchmarkName tells tests apart. Its parts are as benchstat reads them.
-func benchmarkName(run replay.Run) string {
+func benchmarkName(run runfile.Run) string {
 	name := "Serving/trace=" + benchmarkWord(run.Trace.Name)
 	if speed := run.Trace.Speedup; speed > 0 && speed != 1 {
 		name += "/speedup=" + strconv.FormatFloat(speed, 'f', -1, 64)

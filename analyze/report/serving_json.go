@@ -4,31 +4,31 @@ import (
 	"io"
 	"slices"
 
-	"moontide/analyze/dist"
-	"moontide/analyze/serving"
-	"moontide/replay"
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Summary is summary.json of a run: vLLM's result keys at the top level, so
 // that tools which read vLLM's results read ours, and under "moontide" what
 // vLLM has no key for. What was not measured is null. Latencies are in
 // milliseconds, throughputs per second.
-func Summary(run replay.Run, r *serving.Result) map[string]any {
-	return ServingRun{Run: run, Result: r}.Summary()
+func Summary(info runfile.Run, r *run.Result) map[string]any {
+	return ServingRun{Run: info, Result: r}.Summary()
 }
 
 // Summary is that of a run, with the percentiles of its view beside the usual
 // ones.
 func (s ServingRun) Summary() map[string]any {
-	run, r := s.Run, s.Result
+	info, r := s.Run, s.Result
 	keys := map[string]any{
-		"date":                    run.Started.UTC().Format("20060102-150405"),
-		"backend":                 "openai-" + run.Target.Endpoint,
-		"endpoint_type":           run.Target.Endpoint,
-		"model_id":                run.Target.Model,
-		"num_prompts":             run.Rows,
-		"max_concurrency":         orNull(run.Limits.MaxConcurrency, run.Limits.MaxConcurrency > 0),
+		"date":                    info.Started.UTC().Format("20060102-150405"),
+		"backend":                 "openai-" + info.Target.Endpoint,
+		"endpoint_type":           info.Target.Endpoint,
+		"model_id":                info.Target.Model,
+		"num_prompts":             info.Rows,
+		"max_concurrency":         orNull(info.Limits.MaxConcurrency, info.Limits.MaxConcurrency > 0),
 		"request_rate":            numberOf(r.OfferedRate),
 		"duration":                number(r.Duration.Seconds()),
 		"completed":               r.Completed,
@@ -44,9 +44,9 @@ func (s ServingRun) Summary() map[string]any {
 	if r.Goodput != nil {
 		keys["request_goodput"] = numberOf(r.Goodput.Rate)
 	}
-	own := ownSummary(run, r)
+	own := ownSummary(info, r)
 	percentiles := slices.Compact(slices.Sorted(slices.Values(slices.Concat(servingPercentiles, s.View.Percentiles))))
-	for _, m := range serving.Metrics {
+	for _, m := range run.Metrics {
 		to := own
 		if slices.Contains(vllmMetrics, m) {
 			to = keys
@@ -60,7 +60,7 @@ func (s ServingRun) Summary() map[string]any {
 }
 
 // vllmMetrics are those that vLLM has keys for.
-var vllmMetrics = []serving.Metric{serving.TTFT, serving.TPOT, serving.ITL, serving.E2EL}
+var vllmMetrics = []run.Metric{run.TTFT, run.TPOT, run.ITL, run.E2EL}
 
 // JSON writes the summary of a run as one indented JSON object, and those of
 // several as an array of them, each with its name as moontide.name. The errors
@@ -70,16 +70,16 @@ func (runs ServingRuns) JSON(w io.Writer) error {
 		return writeJSON(w, runs[0].Summary())
 	}
 	all := []map[string]any{}
-	for _, run := range runs {
-		keys := run.Summary()
-		keys["moontide"].(map[string]any)["name"] = run.Name
+	for _, info := range runs {
+		keys := info.Summary()
+		keys["moontide"].(map[string]any)["name"] = info.Name
 		all = append(all, keys)
 	}
 	return writeJSON(w, all)
 }
 
 // ownSummary is what vLLM has no key for.
-func ownSummary(run replay.Run, r *serving.Result) map[string]any {
+func ownSummary(info runfile.Run, r *run.Result) map[string]any {
 	failed := map[string]int{}
 	for class, n := range r.Errors {
 		failed[string(class)] = n
@@ -88,13 +88,13 @@ func ownSummary(run replay.Run, r *serving.Result) map[string]any {
 	for _, e := range r.Verdict.Evidence {
 		evidence = append(evidence, map[string]string{"level": e.Level.String(), "text": e.Text})
 	}
-	ended, l, stamped := !run.Ended.IsZero(), r.Lengths, r.StampedByKernel+r.StampedByClient > 0
+	ended, l, stamped := !info.Ended.IsZero(), r.Lengths, r.StampedByKernel+r.StampedByClient > 0
 	own := map[string]any{
 		"verdict":           r.Verdict.Level.String(),
 		"evidence":          evidence,
-		"simulated":         run.Target.Simulated,
+		"simulated":         info.Target.Simulated,
 		"ended":             ended,
-		"not_sent":          orNull(run.NotSent, ended),
+		"not_sent":          orNull(info.NotSent, ended),
 		"errors":            failed,
 		"stamped_by_kernel": orNull(r.StampedByKernel, stamped),
 		"stamped_by_client": orNull(r.StampedByClient, stamped),
@@ -114,7 +114,7 @@ func ownSummary(run replay.Run, r *serving.Result) map[string]any {
 		"cache":             predictionJSON(r.Cache.Prediction),
 		"server":            serverJSON(&r.Observed.Server),
 		"client":            clientJSON(&r.Observed.Client),
-		"window":            windowJSON(run.Window, r),
+		"window":            windowJSON(info.Window, r),
 		"thresholds":        r.Thresholds,
 		"goodput":           goodputJSON(r.Goodput),
 	}
@@ -123,7 +123,7 @@ func ownSummary(run replay.Run, r *serving.Result) map[string]any {
 }
 
 // goodputJSON is what summary.json says of objectives, or null.
-func goodputJSON(g *serving.Goodput) any {
+func goodputJSON(g *run.Goodput) any {
 	if g == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ func numberOr(x float64, known bool) *number {
 	return numberOf(trace.Opt[float64]{Value: x, Set: known})
 }
 
-func addReadDelay(keys map[string]any, d replay.ReadDelay) {
+func addReadDelay(keys map[string]any, d runfile.ReadDelay) {
 	for stat, x := range map[string]float64{"median": d.MedianMS, "p99": d.P99MS, "max": d.MaxMS} {
 		keys[stat+"_read_delay_ms"] = numberOr(x, d.Reads > 0)
 	}
@@ -150,7 +150,7 @@ func addReadDelay(keys map[string]any, d replay.ReadDelay) {
 // servingPercentiles are the percentiles that a summary holds.
 var servingPercentiles = []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}
 
-func addLatency(keys map[string]any, name string, d dist.Distribution, percentiles []float64) {
+func addLatency(keys map[string]any, name string, d stats.Distribution, percentiles []float64) {
 	set := func(stat string, x float64) {
 		keys[stat+"_"+name] = numberOr(x, d.Count > 0)
 	}

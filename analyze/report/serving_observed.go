@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strconv"
 
-	"moontide/analyze/dist"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
+	"moontide/trace/stats"
 )
 
 // server tells the server's own figures.
-func (b *servingBlock) server(s *serving.ObservedServer) {
+func (b *servingBlock) server(s *run.ObservedServer) {
 	if s.Scrapes+s.Failures == 0 {
 		return
 	}
@@ -42,7 +42,7 @@ func (b *servingBlock) server(s *serving.ObservedServer) {
 }
 
 // gauge tells the mean and the largest of a value that goes up and down.
-func (b *servingBlock) gauge(name string, mean, most dist.Distribution, show func(float64) string) {
+func (b *servingBlock) gauge(name string, mean, most stats.Distribution, show func(float64) string) {
 	if mean.Count > 0 {
 		b.own(name, show(mean.Mean), "mean, at most "+show(most.Max))
 	}
@@ -53,7 +53,7 @@ func percentage(share float64) string { return strconv.FormatFloat(100*share, 'f
 func rounded(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
 
 // serverJSON is what summary.json says of the server's own figures, or null.
-func serverJSON(s *serving.ObservedServer) any {
+func serverJSON(s *run.ObservedServer) any {
 	if s.Scrapes+s.Failures == 0 {
 		return nil
 	}
@@ -65,7 +65,7 @@ func serverJSON(s *serving.ObservedServer) any {
 		"block_size":      orNull(s.BlockSize, s.BlockSize > 0),
 		"capacity_tokens": orNull(s.CapacityTokens, s.CapacityTokens > 0),
 	}
-	for name, d := range map[string]dist.Distribution{
+	for name, d := range map[string]stats.Distribution{
 		"kv_use": s.KVUse, "kv_use_of_fullest": s.KVUseMax, "running": s.Running, "waiting": s.Waiting, "hit_rate": s.HitRate,
 	} {
 		keys["mean_"+name] = numberOr(d.Mean, d.Count > 0)
@@ -75,7 +75,7 @@ func serverJSON(s *serving.ObservedServer) any {
 }
 
 // clientJSON is what summary.json says of the client itself, or null.
-func clientJSON(c *serving.ObservedClient) any {
+func clientJSON(c *run.ObservedClient) any {
 	if c.Samples == 0 {
 		return nil
 	}

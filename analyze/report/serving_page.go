@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"moontide/analyze/dist"
-	"moontide/analyze/serving"
-	"moontide/replay"
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
+	"moontide/trace/stats"
 )
 
 // HTML writes the runs as one page that needs no network: verdict and evidence
@@ -70,8 +70,8 @@ func (s *servingPage) verdict() {
 	s.begin("Verdict: " + r.Verdict.Level.String())
 	s.sections[len(s.sections)-1].level = r.Verdict.Level.String()
 	worstFirst := slices.Clone(r.Verdict.Evidence)
-	slices.SortStableFunc(worstFirst, func(a, b serving.Evidence) int { return int(b.Level - a.Level) })
-	s.table(evidenceTable(serving.Verdict{Evidence: worstFirst}))
+	slices.SortStableFunc(worstFirst, func(a, b run.Evidence) int { return int(b.Level - a.Level) })
+	s.table(evidenceTable(run.Verdict{Evidence: worstFirst}))
 	var b servingBlock
 	b.estimates(r)
 	b.window(r)
@@ -99,7 +99,7 @@ func (s *servingPage) result() {
 		}
 		s.row(label, value, unit, "")
 	}
-	s.latencies(serving.Metrics)
+	s.latencies(run.Metrics)
 	s.objectives()
 	s.failures()
 }
@@ -116,7 +116,7 @@ func (s *servingPage) headlines() {
 		{"Request throughput", optional(r.RequestRate, 2), "req/s", fmt.Sprintf("at most %s in flight", grouped(r.PeakConcurrency))},
 		{"Output throughput", optional(r.OutputRate, 0), "tok/s", fmt.Sprintf("%s in the best second", decimals(r.PeakOutputRate, 0))},
 	}
-	for _, m := range []serving.Metric{serving.TTFT, serving.TPOT, serving.ITL, serving.E2EL} {
+	for _, m := range []run.Metric{run.TTFT, run.TPOT, run.ITL, run.E2EL} {
 		if d := r.Latency(m); d.Count > 0 {
 			all = append(all, headline{
 				"Median " + metricWords[m].name, decimals(d.Quantile(0.5), 1), "ms", decimals(d.Quantile(0.99), 1) + " ms at p99",
@@ -133,7 +133,7 @@ func splitUnit(label string) (name, unit string) {
 }
 
 // latencies is a table of metrics that were measured, in milliseconds.
-func (s *servingPage) latencies(metrics []serving.Metric) {
+func (s *servingPage) latencies(metrics []run.Metric) {
 	percentiles := s.View.Percentiles
 	if percentiles == nil {
 		percentiles = []float64{50, 90, 99}
@@ -194,7 +194,7 @@ func (s *servingPage) kinds() {
 		t := table{columns: []string{"", "Completed", "Failed", "Median TTFT (ms)", "P99 TTFT (ms)", "Median TPOT (ms)", "P99 TPOT (ms)", "Median E2EL (ms)", "P99 E2EL (ms)"}}
 		for _, k := range g.Kinds {
 			cells := []string{k.Name, grouped(k.Completed), grouped(k.Failed)}
-			for _, d := range []dist.Distribution{k.TTFT, k.TPOT, k.E2EL} {
+			for _, d := range []stats.Distribution{k.TTFT, k.TPOT, k.E2EL} {
 				for _, p := range []float64{0.5, 0.99} {
 					cell := absent
 					if d.Count > 0 {
@@ -221,7 +221,7 @@ func (s *servingPage) cache() {
 	s.row("Shared tokens", grouped(p.Shared), "tokens", "that an earlier prompt had, too, also those that fill no block")
 	if len(p.Causes) > 0 {
 		t := table{columns: []string{"Difference", "Requests", "Tokens", "What it is"}, words: true}
-		for _, cause := range serving.Causes {
+		for _, cause := range run.Causes {
 			if d, some := p.Causes[cause]; some {
 				t.add(string(cause), grouped(d.Requests), grouped(d.Tokens), causeWords[cause])
 			}
@@ -276,7 +276,7 @@ func (s *servingPage) configuration() {
 	if run.Trace.Rate != 0 {
 		add("Request rate configured", plainNumber(run.Trace.Rate)+" req/s")
 	}
-	if w := run.Window; w != (replay.Window{}) {
+	if w := run.Window; w != (runfile.Window{}) {
 		add("Warm-up and cool-down", plainNumber(w.WarmupSeconds)+" s, "+plainNumber(w.CooldownSeconds)+" s")
 	}
 	whole("Rows", run.Rows)

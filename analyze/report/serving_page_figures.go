@@ -6,23 +6,23 @@ import (
 	"slices"
 	"time"
 
-	"moontide/analyze/dist"
 	"moontide/analyze/report/figure"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/trace/stats"
 )
 
 func (s *servingPage) distributions() {
 	s.begin("Distributions")
 	drawn := 0
 	for _, of := range []struct {
-		metric       serving.Metric
+		metric       run.Metric
 		title, count string
 	}{
-		{serving.TTFT, "Time to first token", "Requests"},
-		{serving.TPOT, "Time per output token", "Requests"},
-		{serving.ITL, "Inter-token latency", "Tokens"},
-		{serving.E2EL, "End-to-end latency", "Requests"},
+		{run.TTFT, "Time to first token", "Requests"},
+		{run.TPOT, "Time per output token", "Requests"},
+		{run.ITL, "Inter-token latency", "Tokens"},
+		{run.E2EL, "End-to-end latency", "Requests"},
 	} {
 		if d := s.Result.Latency(of.metric); d.Count > 0 {
 			s.figure(density(of.title, of.count, d, ServingRuns{s.ServingRun}.rangeOf(of.metric)))
@@ -43,36 +43,36 @@ func (s *servingPage) overTime() {
 	s.begin("Over time")
 	s.paragraph(fmt.Sprintf("Each value is of a stretch of %v.", series.Step))
 	step := series.Step.Seconds()
-	rate := func(n func(at *serving.Stretch) int) func(at *serving.Stretch) float64 {
-		return func(at *serving.Stretch) float64 { return float64(n(at)) / step }
+	rate := func(n func(at *run.Stretch) int) func(at *run.Stretch) float64 {
+		return func(at *run.Stretch) float64 { return float64(n(at)) / step }
 	}
 	requests := []stretchLine{
-		{"due", true, rate(func(at *serving.Stretch) int { return at.Due })},
-		{"sent", false, rate(func(at *serving.Stretch) int { return at.Sent })},
-		{"completed", false, rate(func(at *serving.Stretch) int { return at.Completed })},
+		{"due", true, rate(func(at *run.Stretch) int { return at.Due })},
+		{"sent", false, rate(func(at *run.Stretch) int { return at.Sent })},
+		{"completed", false, rate(func(at *run.Stretch) int { return at.Completed })},
 	}
-	if slices.ContainsFunc(series.Stretches, func(at serving.Stretch) bool { return at.Failed > 0 }) {
-		requests = append(requests, stretchLine{"failed", false, rate(func(at *serving.Stretch) int { return at.Failed })})
+	if slices.ContainsFunc(series.Stretches, func(at run.Stretch) bool { return at.Failed > 0 }) {
+		requests = append(requests, stretchLine{"failed", false, rate(func(at *run.Stretch) int { return at.Failed })})
 	}
 	s.figure(stretched(series, "Requests", figure.Axis{Label: "Requests", Unit: "req/s"}, requests))
 	s.figure(stretched(series, "Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"}, []stretchLine{
-		{"", false, func(at *serving.Stretch) float64 { return at.Output / step }},
+		{"", false, func(at *run.Stretch) float64 { return at.Output / step }},
 	}))
 	s.figure(stretched(series, "Requests in flight", figure.Axis{Label: "Requests"}, []stretchLine{
-		{"mean", false, func(at *serving.Stretch) float64 { return at.InFlight }},
-		{"most at once", true, func(at *serving.Stretch) float64 { return float64(at.MostInFlight) }},
+		{"mean", false, func(at *run.Stretch) float64 { return at.InFlight }},
+		{"most at once", true, func(at *run.Stretch) float64 { return float64(at.MostInFlight) }},
 	}))
 	s.figure(stretched(series, "Time to first token", figure.Axis{Label: "TTFT", Quantity: figure.Duration}, []stretchLine{
-		{"median", false, quantileLine(0.5, func(at *serving.Stretch) dist.Distribution { return at.TTFT })},
-		{"p99", false, quantileLine(0.99, func(at *serving.Stretch) dist.Distribution { return at.TTFT })},
-		{"largest", true, quantileLine(1, func(at *serving.Stretch) dist.Distribution { return at.TTFT })},
+		{"median", false, quantileLine(0.5, func(at *run.Stretch) stats.Distribution { return at.TTFT })},
+		{"p99", false, quantileLine(0.99, func(at *run.Stretch) stats.Distribution { return at.TTFT })},
+		{"largest", true, quantileLine(1, func(at *run.Stretch) stats.Distribution { return at.TTFT })},
 	}))
 	if s.Result.ScheduleLag.Max == 0 { // as in virtual time
 		return
 	}
 	s.figure(stretched(series, "Lag at p99", figure.Axis{Label: "Lag", Quantity: figure.Duration}, []stretchLine{
-		{"schedule lag", false, quantileLine(0.99, func(at *serving.Stretch) dist.Distribution { return at.ScheduleLag })},
-		{"client lag", false, quantileLine(0.99, func(at *serving.Stretch) dist.Distribution { return at.ClientLag })},
+		{"schedule lag", false, quantileLine(0.99, func(at *run.Stretch) stats.Distribution { return at.ScheduleLag })},
+		{"client lag", false, quantileLine(0.99, func(at *run.Stretch) stats.Distribution { return at.ClientLag })},
 	}))
 }
 
@@ -80,12 +80,12 @@ func (s *servingPage) overTime() {
 type stretchLine struct {
 	name   string
 	dashed bool
-	of     func(at *serving.Stretch) float64
+	of     func(at *run.Stretch) float64
 }
 
 // quantileLine is a quantile in seconds.
-func quantileLine(p float64, of func(at *serving.Stretch) dist.Distribution) func(at *serving.Stretch) float64 {
-	return func(at *serving.Stretch) float64 {
+func quantileLine(p float64, of func(at *run.Stretch) stats.Distribution) func(at *run.Stretch) float64 {
+	return func(at *run.Stretch) float64 {
 		d := of(at)
 		if d.Count == 0 {
 			return math.NaN()
@@ -94,7 +94,7 @@ func quantileLine(p float64, of func(at *serving.Stretch) dist.Distribution) fun
 	}
 }
 
-func stretched(series serving.Series, title string, y figure.Axis, lines []stretchLine) figure.Figure {
+func stretched(series run.Series, title string, y figure.Axis, lines []stretchLine) figure.Figure {
 	f := figure.Figure{Title: title, X: figure.Axis{Label: "Time", Quantity: figure.Duration}, Y: y}
 	for _, line := range lines {
 		drawn := figure.Series{Name: line.name, Kind: figure.Line, Dashed: line.dashed}
@@ -117,8 +117,8 @@ func (s *servingPage) timeline() {
 	requests := s.Result.Detail.Requests
 	s.begin("Requests")
 	s.figure(bars(requests))
-	s.figure(dots(requests, "TTFT by the time of sending", "TTFT", func(q *serving.Request) time.Duration { return q.First - q.Sent }))
-	s.figure(dots(requests, "E2EL by the time of sending", "E2EL", func(q *serving.Request) time.Duration { return q.Last - q.Sent }))
+	s.figure(dots(requests, "TTFT by the time of sending", "TTFT", func(q *run.Request) time.Duration { return q.First - q.Sent }))
+	s.figure(dots(requests, "E2EL by the time of sending", "E2EL", func(q *run.Request) time.Duration { return q.Last - q.Sent }))
 	s.figure(isl(requests))
 }
 
@@ -128,7 +128,7 @@ const mostBars = 400
 // bars draws a line for each request from its sending to its first token, and on
 // to its end. Of many requests that follow each other the one that took longest
 // stands for all.
-func bars(requests []serving.Request) figure.Figure {
+func bars(requests []run.Request) figure.Figure {
 	waiting := figure.Series{Name: "to the first token", Kind: figure.Line}
 	answering := figure.Series{Name: "to the last", Kind: figure.Line}
 	failed := figure.Series{Name: "failed", Kind: figure.Line, Dashed: true}
@@ -165,7 +165,7 @@ func bars(requests []serving.Request) figure.Figure {
 }
 
 // longest is the request that took longest, nil where none was sent.
-func longest(requests []serving.Request) (most *serving.Request) {
+func longest(requests []run.Request) (most *run.Request) {
 	for i := range requests {
 		if q := &requests[i]; q.WasSent && (most == nil || q.End-q.Sent > most.End-most.Sent) {
 			most = q
@@ -175,7 +175,7 @@ func longest(requests []serving.Request) (most *serving.Request) {
 }
 
 // dots draws a duration of each answered request.
-func dots(requests []serving.Request, title, label string, of func(q *serving.Request) time.Duration) figure.Figure {
+func dots(requests []run.Request, title, label string, of func(q *run.Request) time.Duration) figure.Figure {
 	series := scatter(label, len(requests))
 	for i := range requests {
 		if q := &requests[i]; q.Answered && q.Class == replay.OK {
@@ -197,7 +197,7 @@ func scatter(name string, points int) figure.Series {
 }
 
 // isl draws TTFT against the length of the prompt.
-func isl(requests []serving.Request) figure.Figure {
+func isl(requests []run.Request) figure.Figure {
 	series := scatter("TTFT", len(requests))
 	for i := range requests {
 		if q := &requests[i]; q.Answered && q.Class == replay.OK {
@@ -215,7 +215,7 @@ func isl(requests []serving.Request) figure.Figure {
 
 // predictionFigure draws, for each request, what was cached against what was
 // predicted.
-func predictionFigure(p *serving.Prediction) (figure.Figure, bool) {
+func predictionFigure(p *run.Prediction) (figure.Figure, bool) {
 	if len(p.Each) == 0 || p.Predicted+p.Measured == 0 {
 		return figure.Figure{}, false
 	}

@@ -6,17 +6,17 @@ import (
 	"strconv"
 	"strings"
 
-	"moontide/analyze/dist"
-	"moontide/analyze/serving"
-	"moontide/replay"
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
+	"moontide/trace/stats"
 )
 
 // ServingRun is a run and what it measured, which a report shows as View says.
 // Reports of several are of [ServingRuns].
 type ServingRun struct {
 	Name   string // tells runs apart, mostly the folder
-	Run    replay.Run
-	Result *serving.Result
+	Run    runfile.Run
+	Result *run.Result
 	View   View
 }
 
@@ -26,7 +26,7 @@ type ServingRuns []ServingRun
 // View says what of a run's latencies is shown. The zero View is what vLLM's
 // benchmark shows: TTFT, TPOT, ITL and E2EL, and of each mean, median and p99.
 type View struct {
-	Metrics     []serving.Metric
+	Metrics     []run.Metric
 	Percentiles []float64 // 0 to 100, shown after mean and median
 }
 
@@ -46,9 +46,9 @@ func ParsePercentiles(text string) ([]float64, error) {
 	return all, nil
 }
 
-func (v View) metrics() []serving.Metric {
+func (v View) metrics() []run.Metric {
 	if v.Metrics == nil {
-		return []serving.Metric{serving.TTFT, serving.TPOT, serving.ITL, serving.E2EL}
+		return []run.Metric{run.TTFT, run.TPOT, run.ITL, run.E2EL}
 	}
 	return v.Metrics
 }
@@ -63,17 +63,17 @@ func (v View) percentiles() []float64 {
 // statistic is a number that says something of a distribution.
 type statistic struct {
 	name string // Mean, Median, P99
-	of   func(d dist.Distribution) float64
+	of   func(d stats.Distribution) float64
 }
 
 // statistics are those that a view shows of each metric.
 func (v View) statistics() []statistic {
 	all := []statistic{
-		{"Mean", func(d dist.Distribution) float64 { return d.Mean }},
-		{"Median", func(d dist.Distribution) float64 { return d.Quantile(0.5) }},
+		{"Mean", func(d stats.Distribution) float64 { return d.Mean }},
+		{"Median", func(d stats.Distribution) float64 { return d.Quantile(0.5) }},
 	}
 	for _, p := range v.percentiles() {
-		all = append(all, statistic{"P" + percentileName(p), func(d dist.Distribution) float64 { return d.Quantile(p / 100) }})
+		all = append(all, statistic{"P" + percentileName(p), func(d stats.Distribution) float64 { return d.Quantile(p / 100) }})
 	}
 	return all
 }
@@ -81,16 +81,16 @@ func (v View) statistics() []statistic {
 func percentileName(p float64) string { return strconv.FormatFloat(p, 'f', -1, 64) }
 
 // metricWords are what a metric is called at length, and in short.
-var metricWords = map[serving.Metric]struct{ title, name string }{
-	serving.TTFT:             {"Time to First Token", "TTFT"},
-	serving.TTST:             {"Time to Second Token", "TTST"},
-	serving.TPOT:             {"Time per Output Token (excl. 1st token)", "TPOT"},
-	serving.ITL:              {"Inter-token Latency", "ITL"},
-	serving.E2EL:             {"End-to-end Latency", "E2EL"},
-	serving.TTFTFromSchedule: {"Time to First Token from Schedule", "TTFT from schedule"},
-	serving.E2ELFromSchedule: {"End-to-end Latency from Schedule", "E2EL from schedule"},
-	serving.ScheduleLag:      {"Schedule Lag", "schedule lag"},
-	serving.ClientLag:        {"Client Lag", "client lag"},
-	serving.Opening:          {"Wait for a Connection", "opening"},
-	serving.Held:             {"Held Back", "held"},
+var metricWords = map[run.Metric]struct{ title, name string }{
+	run.TTFT:             {"Time to First Token", "TTFT"},
+	run.TTST:             {"Time to Second Token", "TTST"},
+	run.TPOT:             {"Time per Output Token (excl. 1st token)", "TPOT"},
+	run.ITL:              {"Inter-token Latency", "ITL"},
+	run.E2EL:             {"End-to-end Latency", "E2EL"},
+	run.TTFTFromSchedule: {"Time to First Token from Schedule", "TTFT from schedule"},
+	run.E2ELFromSchedule: {"End-to-end Latency from Schedule", "E2EL from schedule"},
+	run.ScheduleLag:      {"Schedule Lag", "schedule lag"},
+	run.ClientLag:        {"Client Lag", "client lag"},
+	run.Opening:          {"Wait for a Connection", "opening"},
+	run.Held:             {"Held Back", "held"},
 }

@@ -6,14 +6,14 @@ import (
 	"io"
 	"strconv"
 
-	"moontide/analyze/dist"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
+	"moontide/trace/stats"
 )
 
 // SeriesCSV writes a run over time, a line for each of its stretches. Rates are a
 // second, latencies in milliseconds; what there is none of is empty. The result
 // must have been computed with Options.Detail. The only errors are those of w.
-func SeriesCSV(w io.Writer, s serving.Series) error {
+func SeriesCSV(w io.Writer, s run.Series) error {
 	out := csv.NewWriter(w)
 	out.Write([]string{
 		"from_s", "to_s", "due", "sent", "completed", "failed", "output_throughput", "mean_in_flight", "max_in_flight",
@@ -43,7 +43,7 @@ func shortest(x float64) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-func quantileCell(d dist.Distribution, p float64) string {
+func quantileCell(d stats.Distribution, p float64) string {
 	if d.Count == 0 {
 		return ""
 	}

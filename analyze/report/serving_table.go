@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/trace"
 )
 
@@ -80,7 +80,7 @@ func (runs ServingRuns) table() table {
 	return t
 }
 
-func evidenceTable(v serving.Verdict) table {
+func evidenceTable(v run.Verdict) table {
 	t := table{columns: []string{"", "Evidence"}, words: true, levels: true}
 	for _, e := range v.Evidence {
 		t.add(e.Level.String(), oneLine(e.Text))
@@ -112,10 +112,10 @@ func orUnnamed(name string) string {
 type figureOf struct {
 	key, label string
 	whole      bool
-	value      func(r *serving.Result) trace.Opt[float64]
+	value      func(r *run.Result) trace.Opt[float64]
 }
 
-func (f figureOf) format(r *serving.Result) string {
+func (f figureOf) format(r *run.Result) string {
 	x := f.value(r)
 	switch {
 	case !x.Set:
@@ -138,7 +138,7 @@ func (runs ServingRuns) figures() []figureOf {
 		figures = append(figures, goodputFigures(g)...)
 	}
 	metrics := first.View.metrics()
-	for _, m := range []serving.Metric{serving.TTFTFromSchedule, serving.E2ELFromSchedule, serving.ScheduleLag, serving.ClientLag, serving.Held} {
+	for _, m := range []run.Metric{run.TTFTFromSchedule, run.E2ELFromSchedule, run.ScheduleLag, run.ClientLag, run.Held} {
 		if !slices.Contains(metrics, m) {
 			metrics = append(slices.Clone(metrics), m)
 		}
@@ -148,7 +148,7 @@ func (runs ServingRuns) figures() []figureOf {
 			figures = append(figures, figureOf{
 				key:   strings.ToLower(stat.name) + "_" + string(m) + "_ms",
 				label: stat.name + " " + metricWords[m].name + " (ms)",
-				value: func(r *serving.Result) trace.Opt[float64] {
+				value: func(r *run.Result) trace.Opt[float64] {
 					d := r.Latency(m)
 					return trace.Opt[float64]{Value: stat.of(d), Set: d.Count > 0}
 				},
@@ -159,39 +159,39 @@ func (runs ServingRuns) figures() []figureOf {
 }
 
 func countFigures() []figureOf {
-	rate := func(key, label string, of func(r *serving.Result) trace.Opt[float64]) figureOf {
+	rate := func(key, label string, of func(r *run.Result) trace.Opt[float64]) figureOf {
 		return figureOf{key, label, false, of}
 	}
-	whole := func(key, label string, of func(r *serving.Result) int) figureOf {
-		return figureOf{key, label, true, func(r *serving.Result) trace.Opt[float64] { return trace.Some(float64(of(r))) }}
+	whole := func(key, label string, of func(r *run.Result) int) figureOf {
+		return figureOf{key, label, true, func(r *run.Result) trace.Opt[float64] { return trace.Some(float64(of(r))) }}
 	}
 	return []figureOf{
-		whole("completed", "Successful requests", func(r *serving.Result) int { return r.Completed }),
-		whole("failed", "Failed requests", func(r *serving.Result) int { return r.Failed }),
-		rate("duration", "Benchmark duration (s)", func(r *serving.Result) trace.Opt[float64] { return trace.Some(r.Duration.Seconds()) }),
-		whole("total_input_tokens", "Total input tokens", func(r *serving.Result) int { return r.Input }),
-		whole("total_output_tokens", "Total generated tokens", func(r *serving.Result) int { return r.Output }),
-		{"cached_tokens", "Total cached tokens", true, func(r *serving.Result) trace.Opt[float64] {
+		whole("completed", "Successful requests", func(r *run.Result) int { return r.Completed }),
+		whole("failed", "Failed requests", func(r *run.Result) int { return r.Failed }),
+		rate("duration", "Benchmark duration (s)", func(r *run.Result) trace.Opt[float64] { return trace.Some(r.Duration.Seconds()) }),
+		whole("total_input_tokens", "Total input tokens", func(r *run.Result) int { return r.Input }),
+		whole("total_output_tokens", "Total generated tokens", func(r *run.Result) int { return r.Output }),
+		{"cached_tokens", "Total cached tokens", true, func(r *run.Result) trace.Opt[float64] {
 			return trace.Opt[float64]{Value: float64(r.Cached.Value), Set: r.Cached.Set}
 		}},
-		rate("request_throughput", "Request throughput (req/s)", func(r *serving.Result) trace.Opt[float64] { return r.RequestRate }),
-		rate("output_throughput", "Output token throughput (tok/s)", func(r *serving.Result) trace.Opt[float64] { return r.OutputRate }),
-		rate("max_output_tokens_per_s", "Peak output token throughput (tok/s)", func(r *serving.Result) trace.Opt[float64] { return trace.Some(r.PeakOutputRate) }),
-		whole("max_concurrent_requests", "Peak concurrent requests", func(r *serving.Result) int { return r.PeakConcurrency }),
-		rate("total_token_throughput", "Total token throughput (tok/s)", func(r *serving.Result) trace.Opt[float64] { return r.TotalRate }),
+		rate("request_throughput", "Request throughput (req/s)", func(r *run.Result) trace.Opt[float64] { return r.RequestRate }),
+		rate("output_throughput", "Output token throughput (tok/s)", func(r *run.Result) trace.Opt[float64] { return r.OutputRate }),
+		rate("max_output_tokens_per_s", "Peak output token throughput (tok/s)", func(r *run.Result) trace.Opt[float64] { return trace.Some(r.PeakOutputRate) }),
+		whole("max_concurrent_requests", "Peak concurrent requests", func(r *run.Result) int { return r.PeakConcurrency }),
+		rate("total_token_throughput", "Total token throughput (tok/s)", func(r *run.Result) trace.Opt[float64] { return r.TotalRate }),
 	}
 }
 
 // goodputFigures are those of objectives, which all runs have alike.
-func goodputFigures(g *serving.Goodput) []figureOf {
+func goodputFigures(g *run.Goodput) []figureOf {
 	figures := []figureOf{
-		{"request_goodput", "Request goodput (req/s)", false, func(r *serving.Result) trace.Opt[float64] { return r.Goodput.Rate }},
-		{"good_share", "Share that meets every objective", false, func(r *serving.Result) trace.Opt[float64] { return r.Goodput.Share(r.Goodput.Good) }},
+		{"request_goodput", "Request goodput (req/s)", false, func(r *run.Result) trace.Opt[float64] { return r.Goodput.Rate }},
+		{"good_share", "Share that meets every objective", false, func(r *run.Result) trace.Opt[float64] { return r.Goodput.Share(r.Goodput.Good) }},
 	}
 	for i, o := range g.Objectives {
 		figures = append(figures, figureOf{
 			"good_share_" + string(o.Metric), fmt.Sprintf("Share with %s at most %s ms", metricWords[o.Metric].name, plainNumber(o.LimitMS)), false,
-			func(r *serving.Result) trace.Opt[float64] { return r.Goodput.Share(r.Goodput.Objectives[i].Met) },
+			func(r *run.Result) trace.Opt[float64] { return r.Goodput.Share(r.Goodput.Objectives[i].Met) },
 		})
 	}
 	return figures

@@ -17,8 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/analyze/report"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/tracetest"
 )
@@ -73,15 +74,15 @@ func failure(class replay.Class, message string) replay.Record {
 	}
 }
 
-func measured(t *testing.T, run replay.Run, records []replay.Record) *serving.Result {
+func measured(t *testing.T, info runfile.Run, records []replay.Record) *run.Result {
 	t.Helper()
-	r, err := serving.Compute(func(yield func(replay.Record, error) bool) {
+	r, err := run.Compute(func(yield func(replay.Record, error) bool) {
 		for _, rec := range records {
 			if !yield(rec, nil) {
 				return
 			}
 		}
-	}, serving.Options{BlockSize: 512, ReadDelay: run.ReadDelay})
+	}, run.Options{BlockSize: 512, ReadDelay: info.ReadDelay})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,44 +90,44 @@ func measured(t *testing.T, run replay.Run, records []replay.Record) *serving.Re
 }
 
 // ended is a run of n rows that came to its end.
-func ended(n int) replay.Run {
+func ended(n int) runfile.Run {
 	started := time.Date(2026, 3, 4, 5, 6, 7, 0, time.FixedZone("", 3600))
-	return replay.Run{
+	return runfile.Run{
 		Started: started, Ended: started.Add(time.Minute), Rows: n, Sent: n,
-		Target: replay.Target{Model: "m", Endpoint: "chat"},
+		Target: runfile.Target{Model: "m", Endpoint: "chat"},
 	}
 }
 
-func changed(run replay.Run, change func(*replay.Run)) replay.Run {
-	change(&run)
-	return run
+func changed(info runfile.Run, change func(*runfile.Run)) runfile.Run {
+	change(&info)
+	return info
 }
 
 var servingRuns = []struct {
 	name    string
-	run     replay.Run
+	info     runfile.Run
 	records []replay.Record
 }{
 	{"complete", ended(4), answers(4)},
-	{"failures", changed(ended(9), func(r *replay.Run) {
+	{"failures", changed(ended(9), func(r *runfile.Run) {
 		r.Sent, r.NotSent, r.Limits.MaxConcurrency = 7, 2, 16
 		r.Notes = []string{"the block size is assumed", hostile}
 	}), append(uncounted(answers(3)),
 		failure(replay.Server, hostile), failure(replay.Server, "zzz"), failure(replay.Timeout, "no end after 1s"), failure(replay.Empty, ""))},
-	{"killed", changed(ended(9), func(r *replay.Run) { r.Ended, r.Sent = time.Time{}, 0 }), answers(2)},
-	{"stopped", changed(ended(9), func(r *replay.Run) {
+	{"killed", changed(ended(9), func(r *runfile.Run) { r.Ended, r.Sent = time.Time{}, 0 }), answers(2)},
+	{"stopped", changed(ended(9), func(r *runfile.Run) {
 		r.Sent, r.NotSent, r.Stopped, r.Failure, r.Target.Simulated = 2, 7, true, hostile, true
 	}), answers(2)},
-	{"stamped", changed(ended(3), func(r *replay.Run) {
-		r.ReadDelay = replay.ReadDelay{Reads: 12, MedianMS: 0.02, P99MS: 2.5, MaxMS: 7}
+	{"stamped", changed(ended(3), func(r *runfile.Run) {
+		r.ReadDelay = runfile.ReadDelay{Reads: 12, MedianMS: 0.02, P99MS: 2.5, MaxMS: 7}
 	}), stamped(answers(3))},
 	{"nothing", ended(2), []replay.Record{{Class: replay.Connect, Error: "refused", Done: 5}, {Class: replay.Connect, Error: "refused", Done: 9}}},
 }
 
-func servingText(t *testing.T, run replay.Run, records []replay.Record) string {
+func servingText(t *testing.T, info runfile.Run, records []replay.Record) string {
 	t.Helper()
 	var text bytes.Buffer
-	if err := report.ServingText(&text, run, measured(t, run, records)); err != nil {
+	if err := report.ServingText(&text, info, measured(t, info, records)); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()
@@ -135,7 +136,7 @@ func servingText(t *testing.T, run replay.Run, records []replay.Record) string {
 func TestServingText(t *testing.T) {
 	for _, test := range servingRuns {
 		t.Run(test.name, func(t *testing.T) {
-			tracetest.Golden(t, "testdata/serving_"+test.name+".txt", servingText(t, test.run, test.records))
+			tracetest.Golden(t, "testdata/serving_"+test.name+".txt", servingText(t, test.info, test.records))
 		})
 	}
 }
@@ -145,7 +146,7 @@ func TestServingText(t *testing.T) {
 func TestServingTextHasTheShapeOfTheField(t *testing.T) {
 	line := regexp.MustCompile(`^[^:]+:$`)
 	for _, test := range servingRuns {
-		text := servingText(t, test.run, test.records)
+		text := servingText(t, test.info, test.records)
 		end := "\n" + strings.Repeat("=", 50) + "\n"
 		block, _, found := strings.Cut(text, end)
 		if !found || !strings.HasPrefix(block, "============ Serving Benchmark Result ============\n") {
@@ -160,7 +161,7 @@ func TestServingTextHasTheShapeOfTheField(t *testing.T) {
 				t.Errorf("%s: %q", test.name, row)
 			}
 		}
-		if want := fmt.Sprintf("\n%-40s %d\n", "Failed requests:", measured(t, test.run, test.records).Failed); !strings.Contains(block, want) {
+		if want := fmt.Sprintf("\n%-40s %d\n", "Failed requests:", measured(t, test.info, test.records).Failed); !strings.Contains(block, want) {
 			t.Errorf("%s: no %q", test.name, want)
 		}
 	}
@@ -169,8 +170,8 @@ func TestServingTextHasTheShapeOfTheField(t *testing.T) {
 // Nothing that a server or a file says may command a terminal or look like a
 // line of the report.
 func TestServingTextIsHarmless(t *testing.T) {
-	run := changed(ended(1), func(r *replay.Run) { r.Failure, r.Notes = hostile, []string{hostile} })
-	text := servingText(t, run, []replay.Record{failure(replay.Class(hostile), hostile)})
+	info := changed(ended(1), func(r *runfile.Run) { r.Failure, r.Notes = hostile, []string{hostile} })
+	text := servingText(t, info, []replay.Record{failure(replay.Class(hostile), hostile)})
 	for i, r := range text {
 		if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e') {
 			t.Fatalf("%q in %q", r, text[max(0, i-20):min(len(text), i+20)])
@@ -184,9 +185,9 @@ func TestServingTextIsHarmless(t *testing.T) {
 	}
 }
 
-func summary(t *testing.T, run replay.Run, records []replay.Record) map[string]any {
+func summary(t *testing.T, info runfile.Run, records []replay.Record) map[string]any {
 	t.Helper()
-	text, err := json.Marshal(report.Summary(run, measured(t, run, records)))
+	text, err := json.Marshal(report.Summary(info, measured(t, info, records)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,8 +212,8 @@ var about = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*
 
 // The keys and their meaning are those of the result file of vLLM's benchmark.
 func TestSummary(t *testing.T) {
-	run := changed(ended(4), func(r *replay.Run) { r.Limits.MaxConcurrency = 16 })
-	keys := summary(t, run, answers(4))
+	info := changed(ended(4), func(r *runfile.Run) { r.Limits.MaxConcurrency = 16 })
+	keys := summary(t, info, answers(4))
 	// Sent from 0.4 to 1500.4 ms, the last done after 103 + 50 + 1 ms more.
 	const seconds = 1.654
 	want := map[string]any{
@@ -258,7 +259,7 @@ func TestSummaryOfReading(t *testing.T) {
 			"stamped_by_kernel": 2.0, "stamped_by_client": 1.0, "max_blur_ms": 0.05, "max_opening_ms": 0.1, "max_client_lag_ms": 0.3,
 			"median_read_delay_ms": 0.02, "p99_read_delay_ms": 2.5, "max_read_delay_ms": 7.0,
 		}
-		got := summary(t, test.run, test.records)["moontide"].(map[string]any)
+		got := summary(t, test.info, test.records)["moontide"].(map[string]any)
 		if diff := cmp.Diff(want, pick(got, want)); diff != "" {
 			t.Error(diff)
 		}
@@ -281,9 +282,9 @@ func TestSummaryOfEstimates(t *testing.T) {
 // out.
 func TestSummaryOfNothing(t *testing.T) {
 	full := summary(t, ended(4), answers(4))
-	run := changed(ended(2), func(r *replay.Run) { r.Ended = time.Time{} })
+	info := changed(ended(2), func(r *runfile.Run) { r.Ended = time.Time{} })
 	refused := replay.Record{Class: replay.Connect, Error: "refused", Done: 5}
-	bare := summary(t, run, []replay.Record{refused, refused})
+	bare := summary(t, info, []replay.Record{refused, refused})
 	known := []string{
 		"date", "backend", "endpoint_type", "model_id", "num_prompts", "duration", "completed", "failed",
 		"total_input_tokens", "total_output_tokens", "max_output_tokens_per_s", "max_concurrent_requests", "moontide",
@@ -322,12 +323,12 @@ func TestSummaryWithoutCounts(t *testing.T) {
 // Names that are not UTF-8 give valid JSON in the file, too, and numbers have
 // no exponent.
 func TestSummaryIsValidJSON(t *testing.T) {
-	run := changed(ended(1), func(r *replay.Run) { r.Target.Model, r.Target.Endpoint = hostile, hostile })
+	info := changed(ended(1), func(r *runfile.Run) { r.Target.Model, r.Target.Endpoint = hostile, hostile })
 	records := append(answers(1), failure(replay.Class(hostile), hostile))
 	slow := answers(1)[0]
 	slow.Last = trace.Some(math.MaxInt64 * time.Nanosecond)
 	path := t.TempDir() + "/summary.json"
-	if err := replay.WriteJSON(path, report.Summary(run, measured(t, run, append(records, slow)))); err != nil {
+	if err := runfile.WriteJSON(path, report.Summary(info, measured(t, info, append(records, slow)))); err != nil {
 		t.Fatal(err)
 	}
 	bytes, err := os.ReadFile(path)

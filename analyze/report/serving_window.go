@@ -3,14 +3,14 @@ package report
 import (
 	"fmt"
 
-	"moontide/analyze/serving"
-	"moontide/replay"
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
 )
 
 // window says which part of a run was measured.
-func (b *servingBlock) window(r *serving.Result) {
+func (b *servingBlock) window(r *run.Result) {
 	w := r.Window
-	if w == (serving.Span{}) {
+	if w == (run.Span{}) {
 		return
 	}
 	fmt.Fprintf(b, "Measured is the window from %.2f s to %.2f s. Successful requests, input tokens and latencies are of the %d requests wholly inside it,\n"+
@@ -19,8 +19,8 @@ func (b *servingBlock) window(r *serving.Result) {
 }
 
 // windowJSON is what summary.json says of the window, or null.
-func windowJSON(w replay.Window, r *serving.Result) any {
-	if r.Window == (serving.Span{}) {
+func windowJSON(w runfile.Window, r *run.Result) any {
+	if r.Window == (run.Span{}) {
 		return nil
 	}
 	return map[string]any{

@@ -1,6 +1,8 @@
 package report
 
-import "moontide/analyze"
+import (
+	"moontide/analyze"
+)
 
 type reuseJSON struct {
 	TimeMs   *distJSON `json:"time_ms"`  // since a block's last use

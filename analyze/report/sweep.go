@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"moontide/analyze/dist"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Sweep is what runs measured that differ in how much load there was, of one
@@ -33,7 +33,7 @@ type Deployment struct {
 // SweepPoint is one run.
 type SweepPoint struct {
 	Level  string // the same in all deployments
-	Result *serving.Result
+	Result *run.Result
 	Notes  []string // what else to know of it
 }
 
@@ -41,28 +41,28 @@ type SweepPoint struct {
 // but for the first.
 var sweepColumns = []struct {
 	name  string
-	value func(r *serving.Result) trace.Opt[float64]
+	value func(r *run.Result) trace.Opt[float64]
 }{
-	{"Request Throughput (req/s)", func(r *serving.Result) trace.Opt[float64] { return r.RequestRate }},
-	{"Output Token Throughput (tok/s)", func(r *serving.Result) trace.Opt[float64] { return r.OutputRate }},
-	{"Mean E2E Latency (ms)", func(r *serving.Result) trace.Opt[float64] { return meanOf(r.E2EL) }},
-	{"P99 E2E Latency (ms)", func(r *serving.Result) trace.Opt[float64] { return p99Of(r.E2EL) }},
-	{"Mean TTFT (ms)", func(r *serving.Result) trace.Opt[float64] { return meanOf(r.TTFT) }},
-	{"P99 TTFT (ms)", func(r *serving.Result) trace.Opt[float64] { return p99Of(r.TTFT) }},
-	{"Mean TPOT (ms)", func(r *serving.Result) trace.Opt[float64] { return meanOf(r.TPOT) }},
-	{"P99 TPOT (ms)", func(r *serving.Result) trace.Opt[float64] { return p99Of(r.TPOT) }},
+	{"Request Throughput (req/s)", func(r *run.Result) trace.Opt[float64] { return r.RequestRate }},
+	{"Output Token Throughput (tok/s)", func(r *run.Result) trace.Opt[float64] { return r.OutputRate }},
+	{"Mean E2E Latency (ms)", func(r *run.Result) trace.Opt[float64] { return meanOf(r.E2EL) }},
+	{"P99 E2E Latency (ms)", func(r *run.Result) trace.Opt[float64] { return p99Of(r.E2EL) }},
+	{"Mean TTFT (ms)", func(r *run.Result) trace.Opt[float64] { return meanOf(r.TTFT) }},
+	{"P99 TTFT (ms)", func(r *run.Result) trace.Opt[float64] { return p99Of(r.TTFT) }},
+	{"Mean TPOT (ms)", func(r *run.Result) trace.Opt[float64] { return meanOf(r.TPOT) }},
+	{"P99 TPOT (ms)", func(r *run.Result) trace.Opt[float64] { return p99Of(r.TPOT) }},
 }
 
-func meanOf(d dist.Distribution) trace.Opt[float64] {
+func meanOf(d stats.Distribution) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: d.Mean, Set: d.Count > 0}
 }
 
-func p99Of(d dist.Distribution) trace.Opt[float64] {
+func p99Of(d stats.Distribution) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: d.Quantile(0.99), Set: d.Count > 0}
 }
 
 // SweepLine is a run in a line, for those who wait for the table.
-func SweepLine(r *serving.Result) string {
+func SweepLine(r *run.Result) string {
 	line := fmt.Sprintf("%s: %s req/s, %s tok/s, mean E2EL %s ms, mean TTFT %s ms, mean TPOT %s ms, %d failed", r.Verdict.Level,
 		optionalPlain(r.RequestRate), optionalPlain(r.OutputRate), optionalPlain(meanOf(r.E2EL)), optionalPlain(meanOf(r.TTFT)), optionalPlain(meanOf(r.TPOT)), r.Failed)
 	if r.Failed > 0 {
@@ -72,7 +72,7 @@ func SweepLine(r *serving.Result) string {
 }
 
 // failures are the requests that failed by class, each with an example.
-func failures(r *serving.Result) string {
+func failures(r *run.Result) string {
 	var classes []string
 	for _, class := range slices.Sorted(maps.Keys(r.Errors)) {
 		text := fmt.Sprintf("%s %d", oneLine(string(class)), r.Errors[class])
@@ -98,7 +98,7 @@ const unproven = "*"
 
 // mark is the level, and whether to be careful.
 func (p SweepPoint) mark() string {
-	if p.Result.Verdict.Level != serving.Valid {
+	if p.Result.Verdict.Level != run.Valid {
 		return p.Level + unproven
 	}
 	return p.Level
@@ -106,7 +106,7 @@ func (p SweepPoint) mark() string {
 
 // row is a run in its table. Where base is given, each value has its ratio to
 // the one there.
-func (p SweepPoint) row(base *serving.Result) []string {
+func (p SweepPoint) row(base *run.Result) []string {
 	cells := []string{p.mark()}
 	for _, c := range sweepColumns {
 		value := c.value(p.Result)
@@ -171,7 +171,7 @@ func (s Sweep) remarks() []string {
 			if r := p.Result; r.Failed > 0 {
 				remarks = append(remarks, fmt.Sprintf("%s: %d of %d requests failed: %s.", where, r.Failed, r.Completed+r.Failed, failures(r)))
 			}
-			if v := p.Result.Verdict; v.Level != serving.Valid {
+			if v := p.Result.Verdict; v.Level != run.Valid {
 				remarks = append(remarks, fmt.Sprintf("%s %s: %s: %s.", unproven, where, v.Level, strings.Join(against(v), "; ")))
 			}
 		}
@@ -180,7 +180,7 @@ func (s Sweep) remarks() []string {
 }
 
 // against is the evidence that made a verdict what it is.
-func against(v serving.Verdict) []string {
+func against(v run.Verdict) []string {
 	var texts []string
 	for _, e := range v.Evidence {
 		if e.Level == v.Level {
@@ -192,7 +192,7 @@ func against(v serving.Verdict) []string {
 
 // verdict is the worst of all runs.
 func (s Sweep) verdict() string {
-	worst, runs := serving.Valid, 0
+	worst, runs := run.Valid, 0
 	for _, d := range s.Deployments {
 		for _, p := range d.Points {
 			worst = max(worst, p.Result.Verdict.Level)

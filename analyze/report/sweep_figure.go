@@ -4,10 +4,10 @@ import (
 	"io"
 	"strings"
 
-	"moontide/analyze/dist"
 	"moontide/analyze/report/figure"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // PNG draws throughput against latency: a line for each deployment, a dot for
@@ -17,17 +17,17 @@ func (s Sweep) PNG(w io.Writer) error {
 }
 
 func (s Sweep) sheet() figure.Sheet {
-	latency := func(of func(r *serving.Result) dist.Distribution) func(r *serving.Result) trace.Opt[float64] {
-		return func(r *serving.Result) trace.Opt[float64] {
+	latency := func(of func(r *run.Result) stats.Distribution) func(r *run.Result) trace.Opt[float64] {
+		return func(r *run.Result) trace.Opt[float64] {
 			mean := meanOf(of(r))
 			mean.Value /= 1000
 			return mean
 		}
 	}
-	e2el := latency(func(r *serving.Result) dist.Distribution { return r.E2EL })
-	ttft := latency(func(r *serving.Result) dist.Distribution { return r.TTFT })
-	tpot := latency(func(r *serving.Result) dist.Distribution { return r.TPOT })
-	perUser := func(r *serving.Result) trace.Opt[float64] {
+	e2el := latency(func(r *run.Result) stats.Distribution { return r.E2EL })
+	ttft := latency(func(r *run.Result) stats.Distribution { return r.TTFT })
+	tpot := latency(func(r *run.Result) stats.Distribution { return r.TPOT })
+	perUser := func(r *run.Result) trace.Opt[float64] {
 		seconds := tpot(r)
 		return trace.Opt[float64]{Value: 1 / seconds.Value, Set: seconds.Set && seconds.Value > 0}
 	}
@@ -43,7 +43,7 @@ func (s Sweep) sheet() figure.Sheet {
 }
 
 // figure draws the output token throughput against one thing.
-func (s Sweep) figure(x figure.Axis, value func(r *serving.Result) trace.Opt[float64]) figure.Figure {
+func (s Sweep) figure(x figure.Axis, value func(r *run.Result) trace.Opt[float64]) figure.Figure {
 	f := figure.Figure{
 		Title: x.Label, X: x,
 		Y: figure.Axis{Label: "Output throughput", Unit: "tok/s"},

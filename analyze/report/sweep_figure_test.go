@@ -5,24 +5,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"moontide/analyze/dist"
 	"moontide/analyze/report/figure"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // A dot stands at a mean latency, in seconds, and the output throughput of its
 // run, and bears the level. What was not measured has none.
 func TestSweepSheet(t *testing.T) {
-	run := func(level string, ms, rate float64, verdict serving.Level) SweepPoint {
-		return SweepPoint{Level: level, Result: &serving.Result{
-			OutputRate: trace.Some(rate), Verdict: serving.Verdict{Level: verdict},
-			E2EL: dist.Of([]float64{ms, 3 * ms}), TTFT: dist.Of([]float64{ms / 10}), TPOT: dist.Of([]float64{ms / 100}),
+	point := func(level string, ms, rate float64, verdict run.Level) SweepPoint {
+		return SweepPoint{Level: level, Result: &run.Result{
+			OutputRate: trace.Some(rate), Verdict: run.Verdict{Level: verdict},
+			E2EL: stats.Of([]float64{ms, 3 * ms}), TTFT: stats.Of([]float64{ms / 10}), TPOT: stats.Of([]float64{ms / 100}),
 		}}
 	}
 	s := Sweep{Subject: "ISL 1", Axis: "Concurrency", Deployments: []Deployment{
-		{Label: "a", Points: []SweepPoint{run("1", 500, 10, serving.Valid), run("2", 1000, 15, serving.Suspect), {Level: "3", Result: &serving.Result{}}}},
-		{Label: "b", Points: []SweepPoint{run("1", 250, 20, serving.Valid)}},
+		{Label: "a", Points: []SweepPoint{point("1", 500, 10, run.Valid), point("2", 1000, 15, run.Suspect), {Level: "3", Result: &run.Result{}}}},
+		{Label: "b", Points: []SweepPoint{point("1", 250, 20, run.Valid)}},
 	}}
 	sheet := s.sheet()
 	if want := "ISL 1; dots bear the level: concurrency; * is not VALID"; sheet.Note != want {

@@ -12,40 +12,40 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"moontide/analyze/dist"
 	"moontide/analyze/report"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/stats"
 	"moontide/trace/tracetest"
 )
 
 // sweepResult is a run of n requests whose latencies are base, 2*base and so on
 // to n*base, in milliseconds, of which TTFT is a tenth and TPOT a hundredth.
-func sweepResult(n int, base, rate float64) *serving.Result {
-	of := func(part float64) dist.Distribution {
+func sweepResult(n int, base, rate float64) *run.Result {
+	of := func(part float64) stats.Distribution {
 		var values []float64
 		for i := range n {
 			values = append(values, base*part*float64(i+1))
 		}
-		return dist.Of(values)
+		return stats.Of(values)
 	}
-	return &serving.Result{
+	return &run.Result{
 		Completed: n, RequestRate: trace.Some(rate), OutputRate: trace.Some(150 * rate),
 		E2EL: of(1), TTFT: of(0.1), TPOT: of(0.01),
 	}
 }
 
-func judged(r *serving.Result, level serving.Level, texts ...string) *serving.Result {
+func judged(r *run.Result, level run.Level, texts ...string) *run.Result {
 	r.Verdict.Level = level
-	r.Verdict.Evidence = []serving.Evidence{{Level: serving.Valid, Text: "nothing to see"}}
+	r.Verdict.Evidence = []run.Evidence{{Level: run.Valid, Text: "nothing to see"}}
 	for _, text := range texts {
-		r.Verdict.Evidence = append(r.Verdict.Evidence, serving.Evidence{Level: level, Text: text})
+		r.Verdict.Evidence = append(r.Verdict.Evidence, run.Evidence{Level: level, Text: text})
 	}
 	return r
 }
 
-func failing(r *serving.Result) *serving.Result {
+func failing(r *run.Result) *run.Result {
 	r.Failed = 3
 	r.Errors = map[replay.Class]int{replay.Timeout: 2, replay.Connect: 1}
 	r.Examples = map[replay.Class]string{replay.Connect: "refused\x1b[2J"}
@@ -71,14 +71,14 @@ func comparedSweep() report.Sweep {
 	s.Deployments[0].Label = "base|line"
 	s.Deployments = append(s.Deployments, report.Deployment{Label: "new", Points: []report.SweepPoint{
 		{Level: "1", Result: sweepResult(10, 50, 3), Notes: []string{"it\x1b[2J was cold"}},
-		{Level: "2", Result: failing(judged(sweepResult(20, 220, 1.375), serving.Invalid, "client lag at p99 is 20.00 ms", "and more"))},
+		{Level: "2", Result: failing(judged(sweepResult(20, 220, 1.375), run.Invalid, "client lag at p99 is 20.00 ms", "and more"))},
 	}})
 	return s
 }
 
 func emptySweep() report.Sweep {
 	return report.Sweep{Subject: "nothing", Axis: "Request Rate (req/s)", Deployments: []report.Deployment{{Points: []report.SweepPoint{
-		{Level: "0.5", Result: judged(&serving.Result{}, serving.Invalid, "no request succeeded")},
+		{Level: "0.5", Result: judged(&run.Result{}, run.Invalid, "no request succeeded")},
 	}}}}
 }
 
@@ -173,8 +173,8 @@ func TestSweepVerdict(t *testing.T) {
 }
 
 func TestSweepLine(t *testing.T) {
-	for want, r := range map[string]*serving.Result{
-		"SUSPECT: 1.50 req/s, 225.00 tok/s, mean E2EL 550.00 ms, mean TTFT 55.00 ms, mean TPOT 5.50 ms, 3 failed: connect 1 (refused [2J), timeout 2": failing(judged(sweepResult(10, 100, 1.5), serving.Suspect)),
+	for want, r := range map[string]*run.Result{
+		"SUSPECT: 1.50 req/s, 225.00 tok/s, mean E2EL 550.00 ms, mean TTFT 55.00 ms, mean TPOT 5.50 ms, 3 failed: connect 1 (refused [2J), timeout 2": failing(judged(sweepResult(10, 100, 1.5), run.Suspect)),
 		"VALID: - req/s, - tok/s, mean E2EL - ms, mean TTFT - ms, mean TPOT - ms, 0 failed":                                                           {},
 	} {
 		if got := report.SweepLine(r); got != want {

@@ -11,7 +11,7 @@ import (
 
 	"moontide/analyze/report"
 	"moontide/replay/bench"
-	"moontide/trace"
+	"moontide/trace/atomicfile"
 )
 
 // The flags that are the bench's own.
@@ -208,7 +208,7 @@ func checkPNG(path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
-	f, err := trace.CreateWhole(path)
+	f, err := atomicfile.CreateWhole(path)
 	if err != nil {
 		return fmt.Errorf("writing %w", err)
 	}

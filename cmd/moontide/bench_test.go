@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"moontide/replay"
+	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
@@ -27,9 +28,9 @@ func benched(t *testing.T, dir string, args ...string) result {
 	return r
 }
 
-func runOfFolder(t *testing.T, dir string) (run replay.Run) {
+func runOfFolder(t *testing.T, dir string) (run runfile.Run) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, replay.RunFile))
+	text, err := os.ReadFile(filepath.Join(dir, runfile.RunFile))
 	if err == nil {
 		err = json.Unmarshal(text, &run)
 	}
@@ -250,7 +251,7 @@ func TestBenchRate(t *testing.T) {
 	}
 	folder := filepath.Join(dir, "sweep", "rate-200")
 	run, records := runOfFolder(t, folder), recordsOf(t, folder)
-	if run.Limits.Closed || run.Trace.Rate != 200 || run.Trace.DurationMS != 195 || run.Window != (replay.Window{WarmupSeconds: 0.02, CooldownSeconds: 0.01}) || len(records) != 40 {
+	if run.Limits.Closed || run.Trace.Rate != 200 || run.Trace.DurationMS != 195 || run.Window != (runfile.Window{WarmupSeconds: 0.02, CooldownSeconds: 0.01}) || len(records) != 40 {
 		t.Errorf("%+v, %d records", run, len(records))
 	}
 	if !slices.Contains(run.Flags, "--header=X-One: ***") || strings.Contains(strings.Join(run.Flags, " "), "--rate") {

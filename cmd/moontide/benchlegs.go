@@ -14,10 +14,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/analyze/serving"
-	"moontide/replay"
+	"moontide/analyze/run"
 	"moontide/replay/bench"
-	"moontide/synth/describe"
+	"moontide/replay/runfile"
+	"moontide/synth/spec"
 	"moontide/trace"
 )
 
@@ -33,21 +33,21 @@ type sweeper struct {
 
 	legs   []preparedLeg
 	points map[string][]report.SweepPoint // by label
-	last   replay.Run                     // the last one that was measured
-	result *serving.Result                // of it
+	last   runfile.Run                    // the last one that was measured
+	result *run.Result                    // of it
 }
 
 // preparedLeg is a leg with what its requests are drawn from, and where it
 // goes.
 type preparedLeg struct {
 	bench.Leg
-	description *describe.Description
+	description *spec.Description
 	bench.Attempt
 }
 
 // description is what the requests of a leg are drawn from: what moontide synth
 // would draw from with the same flags.
-func (s *sweeper) description(leg bench.Leg) (*describe.Description, error) {
+func (s *sweeper) description(leg bench.Leg) (*spec.Description, error) {
 	own := map[string]string{rateFlag: "", durationFlag.Name: "", "num-requests": strconv.Itoa(leg.Prompts)}
 	if size := sharedBlocks(s.c); size > 0 {
 		own[blockSizeFlag.Name] = strconv.Itoa(size)
@@ -135,7 +135,7 @@ func (s *sweeper) locate() error {
 // first that cannot be driven; what was measured until then is shown.
 func (s *sweeper) run() error {
 	var failed error
-	level := serving.Valid
+	level := run.Valid
 	for i, leg := range s.legs {
 		fmt.Fprintf(s.std.err, "moontide: run %d of %d: %v, %d requests\n", i+1, len(s.legs), leg.Leg, leg.Prompts)
 		if failed = s.drive(leg); failed != nil {
@@ -148,7 +148,7 @@ func (s *sweeper) run() error {
 	if s.result != nil {
 		failed = errors.Join(failed, s.show())
 	}
-	if failed == nil && level == serving.Invalid {
+	if failed == nil && level == run.Invalid {
 		return errInvalid
 	}
 	return failed
@@ -166,18 +166,18 @@ func (s *sweeper) drive(leg preparedLeg) error {
 			return s.unable(leg, err)
 		}
 	}
-	run, result, err := measure(s.std, leg.Dir, func(*replay.Run) {}, false)
+	info, result, err := measure(s.std, leg.Dir, func(*runfile.Run) {}, false)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.std.err, "moontide: %s\n", harmless(report.SweepLine(result)))
-	if result.Cache.Prediction.Causes[serving.Warm].Requests > 0 {
+	if result.Cache.Prediction.Causes[run.Warm].Requests > 0 {
 		fmt.Fprintf(s.std.err, "moontide: the server knew prompts of an earlier run: another --salt, and --out, sends new ones\n")
 	}
-	s.last, s.result = run, result
+	s.last, s.result = info, result
 	label := leg.Target.Label
 	point := report.SweepPoint{Level: bench.FormatLevel(leg.Level), Result: result}
-	if run.Window != (replay.Window{}) && result.Window == (serving.Span{}) {
+	if info.Window != (runfile.Window{}) && result.Window == (run.Span{}) {
 		point.Notes = append(point.Notes, "all of the run is measured, for its warm-up and cool-down leave nothing of it")
 	}
 	s.points[label] = append(s.points[label], point)
@@ -190,7 +190,7 @@ func (s *sweeper) unable(leg preparedLeg, err error) error {
 	if misuse := (usageError{}); errors.As(err, &misuse) {
 		return err
 	}
-	if _, result, unread := measure(s.std, leg.Dir, func(*replay.Run) {}, false); unread == nil && result.Failed > 0 {
+	if _, result, unread := measure(s.std, leg.Dir, func(*runfile.Run) {}, false); unread == nil && result.Failed > 0 {
 		fmt.Fprintf(s.std.err, "moontide: %s\n", harmless(report.SweepLine(result)))
 	}
 	return fmt.Errorf("%w; the same command with --out %s goes on from here", err, s.dir)

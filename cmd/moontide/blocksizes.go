@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"moontide/trace"
-	"moontide/trace/foreign"
+	"moontide/trace/format"
 )
 
 // blockSizes are those of traces that become one: ids of blocks of one size
@@ -23,7 +23,7 @@ type blocksOf struct {
 // shows its blocks to be of another size than those of another trace. size is
 // what the user says of those that do not say it themselves, 0 where their rows
 // are to tell.
-func (s *blockSizes) agreeing(reqs trace.Requests, name string, size int, r *foreign.Reader) trace.Requests {
+func (s *blockSizes) agreeing(reqs trace.Requests, name string, size int, r *format.Reader) trace.Requests {
 	own := &blocksOf{name: name}
 	*s = append(*s, own)
 	return func(yield func(trace.Request, error) bool) {

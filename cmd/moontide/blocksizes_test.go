@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // rowsOf are rows of a native trace with blocks of one size, the last of which
@@ -121,7 +121,7 @@ func TestBlockIDsAreOfTheTrace(t *testing.T) {
 func records(t *testing.T, dir string) string {
 	t.Helper()
 	run := filepath.Join(dir, "run")
-	b, err := os.ReadFile(filepath.Join(run, replay.RequestsFile))
+	b, err := os.ReadFile(filepath.Join(run, runfile.RequestsFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/replay"
 	"moontide/replay/bench"
+	"moontide/replay/runfile"
 )
 
 func calibrateCommand(std streams, stop stop) *cli.Command {
@@ -93,7 +93,7 @@ func calibrationFile() string {
 
 // calibrated is the range of this client on this machine, nil where it is not
 // known. A note says why not, where something could have told.
-func calibrated(path string) (c *replay.Calibrated, notes []string) {
+func calibrated(path string) (c *runfile.Calibrated, notes []string) {
 	if path == "" {
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ func calibrated(path string) (c *replay.Calibrated, notes []string) {
 	case !found.For(bench.ThisMachine()):
 		return nil, []string{"the client is not calibrated on this machine: what is kept of moontide calibrate is another's"}
 	}
-	return &replay.Calibrated{Taken: found.Taken, Range: found.Range}, nil
+	return &runfile.Calibrated{Taken: found.Taken, Range: found.Range}, nil
 }
 
 // The flags of an endpoint that sets no limit: only the pace takes time.

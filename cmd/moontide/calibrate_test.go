@@ -13,6 +13,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/bench"
+	"moontide/replay/runfile"
 )
 
 // The whole way, as short as it can be: an endpoint in a process of its own, a
@@ -82,7 +83,7 @@ func TestReplaySaysWhereInTheRange(t *testing.T) {
 	write(t, dir, "t.jsonl", `{"timestamp": 0, "input_length": 20, "output_length": 1}`+"\n")
 	kept := &bench.Calibration{
 		Taken: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Machine: bench.ThisMachine(),
-		Range: replay.Range{Streams: 100, EventsPerSecond: 100, RequestsPerSecond: 50},
+		Range: runfile.Range{Streams: 100, EventsPerSecond: 100, RequestsPerSecond: 50},
 	}
 	replayed := func() string {
 		cmd := moontide(dir, "replay", "t.jsonl", "--out", "run")

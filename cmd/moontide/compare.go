@@ -10,10 +10,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/diff"
 	"moontide/analyze/report"
-	"moontide/analyze/serving"
-	"moontide/analyze/serving/compare"
-	"moontide/replay"
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
 )
 
 func compareCommand(std streams) *cli.Command {
@@ -48,17 +48,17 @@ func compareRuns(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	var sides [2][]*compare.Run
+	var sides [2][]*diff.Run
 	for i, side := range asked.sides {
 		for _, dir := range side.dirs {
-			run, err := readRun(std, dir, asked)
+			info, err := readRun(std, dir, asked)
 			if err != nil {
 				return err
 			}
-			sides[i] = append(sides[i], run)
+			sides[i] = append(sides[i], info)
 		}
 	}
-	found := compare.Of(sides[0], sides[1], compare.Options{Metrics: asked.metrics, Seed: c.Uint64("seed")})
+	found := diff.Of(sides[0], sides[1], diff.Options{Metrics: asked.metrics, Seed: c.Uint64("seed")})
 	if len(found.Objections) > 0 && !c.Bool("force") {
 		return refuse(std, found.Objections)
 	}
@@ -89,9 +89,9 @@ func compareRuns(c *cli.Context, std streams) error {
 // comparison is what is to be compared.
 type comparison struct {
 	sides      [2]comparedSide
-	gates      []compare.Gate
-	metrics    []compare.Metric
-	objectives []serving.Objective
+	gates      []diff.Gate
+	metrics    []diff.Metric
+	objectives []run.Objective
 }
 
 type comparedSide struct {
@@ -118,36 +118,36 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 			printed = form
 		}
 	}
-	asked.metrics = compare.Metrics()
+	asked.metrics = diff.Metrics()
 	have := map[string]bool{}
 	for _, m := range asked.metrics {
 		have[m.Name] = true
 	}
-	add := func(m compare.Metric) {
+	add := func(m diff.Metric) {
 		if !have[m.Name] {
 			have[m.Name] = true
 			asked.metrics = append(asked.metrics, m)
 		}
 	}
 	if c.IsSet(goodputMetric) {
-		if asked.objectives, err = serving.ParseObjectives(c.String(goodputMetric)); err != nil {
+		if asked.objectives, err = run.ParseObjectives(c.String(goodputMetric)); err != nil {
 			return asked, misused("compare: --goodput: %w", err)
 		}
-		m, err := compare.ParseMetric(goodputMetric)
+		m, err := diff.ParseMetric(goodputMetric)
 		if err != nil {
 			return asked, err
 		}
 		add(m)
 	}
 	for _, name := range c.StringSlice("metric") {
-		m, err := compare.ParseMetric(name)
+		m, err := diff.ParseMetric(name)
 		if err != nil {
 			return asked, misused("compare: --metric: %w", err)
 		}
 		add(m)
 	}
 	for _, text := range c.StringSlice("fail-if") {
-		gate, err := compare.ParseGate(text)
+		gate, err := diff.ParseGate(text)
 		if err != nil {
 			return asked, misused("compare: --fail-if: %w", err)
 		}
@@ -189,23 +189,23 @@ func parseSide(arg string) (comparedSide, error) {
 }
 
 // readRun takes in the run in a folder.
-func readRun(std streams, dir string, asked comparison) (*compare.Run, error) {
-	recorded, opts, err := openRun(dir, func(*replay.Run) {})
+func readRun(std streams, dir string, asked comparison) (*diff.Run, error) {
+	recorded, opts, err := openRun(dir, func(*runfile.Run) {})
 	if err != nil {
 		return nil, err
 	}
 	defer recorded.Close()
 	opts.Objectives = asked.objectives
-	run, err := compare.Read(compare.Source{Name: dir, Run: recorded.Run, Records: recorded.Records(), Measure: opts}, asked.metrics)
+	info, err := diff.Read(diff.Source{Name: dir, Run: recorded.Run, Records: recorded.Records(), Measure: opts}, asked.metrics)
 	reportDamaged(std, dir, recorded)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	return run, nil
+	return info, nil
 }
 
 // refuse says why the sides are not compared.
-func refuse(std streams, objections []compare.Objection) error {
+func refuse(std streams, objections []diff.Objection) error {
 	invalid := false
 	reasons := ""
 	for _, o := range objections {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // Every verb that replays shapes a trace alike: what convert makes of it is what
@@ -112,7 +113,7 @@ func TestDurationCommand(t *testing.T) {
 		}
 		run := runOfFolder(t, filepath.Join(dir, args[0]))
 		records := recordsOf(t, filepath.Join(dir, args[0]))
-		if !run.TimeUp || run.Stopped || run.Sent != len(records) || run.Sent+run.NotSent != 100 || run.NotSent < 10 || run.Failure != "" || run.Window != (replay.Window{WarmupSeconds: 0.1, CooldownSeconds: 0.05}) {
+		if !run.TimeUp || run.Stopped || run.Sent != len(records) || run.Sent+run.NotSent != 100 || run.NotSent < 10 || run.Failure != "" || run.Window != (runfile.Window{WarmupSeconds: 0.1, CooldownSeconds: 0.05}) {
 			t.Errorf("%+v, %d records", run, len(records))
 		}
 		if want := fmt.Sprintf("Sending ended after 1 s, as asked for: %d of 100 rows were not sent.\n", run.NotSent); !strings.Contains(r.out, want) {

@@ -10,7 +10,7 @@ import (
 
 	"moontide/replay"
 	"moontide/trace"
-	"moontide/trace/foreign"
+	"moontide/trace/format"
 )
 
 func convertCommand(std streams) *cli.Command {
@@ -100,7 +100,7 @@ func some(reqs trace.Requests) trace.Requests {
 
 // merged is one trace of several files.
 type merged struct {
-	readers []*foreign.Reader
+	readers []*format.Reader
 	rows    trace.Requests
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/synth/describe"
-	"moontide/trace"
+	"moontide/synth/spec"
+	"moontide/trace/format"
 	"moontide/traces"
 )
 
@@ -86,8 +86,8 @@ func draftDescription(c *cli.Context, std streams) (draft, error) {
 }
 
 // writeDescription draws a description, until the user interrupts it.
-func writeDescription(c *cli.Context, d *describe.Description) func(*trace.Writer) (rows int, err error) {
-	return func(w *trace.Writer) (int, error) {
+func writeDescription(c *cli.Context, d *spec.Description) func(*format.Writer) (rows int, err error) {
+	return func(w *format.Writer) (int, error) {
 		rows, err := w.WriteRows(untilRows{c.Context, d.Draw()})
 		if err == nil && rows == 0 {
 			err = errors.New("no request arrives within the duration")
@@ -98,16 +98,16 @@ func writeDescription(c *cli.Context, d *describe.Description) func(*trace.Write
 
 // readDescription makes a description of --spec and the flags, which are put
 // over it.
-func readDescription(c *cli.Context, std streams) (*describe.Description, error) {
-	o := describe.Options{Name: "the flags", Open: openNative}
+func readDescription(c *cli.Context, std streams) (*spec.Description, error) {
+	o := spec.Options{Name: "the flags", Open: openNative}
 	for _, k := range describeKeys {
 		if c.IsSet(k.flag) {
-			o.Settings = append(o.Settings, describe.Setting{Key: k.key, Value: c.String(k.flag), From: "--" + k.flag})
+			o.Settings = append(o.Settings, spec.Setting{Key: k.key, Value: c.String(k.flag), From: "--" + k.flag})
 		}
 	}
 	for _, k := range sharedKeys {
 		if c.IsSet(k.flag) {
-			o.Settings = append(o.Settings, describe.Setting{Key: k.key, Value: fmt.Sprint(c.Value(k.flag)), From: "--" + k.flag})
+			o.Settings = append(o.Settings, spec.Setting{Key: k.key, Value: fmt.Sprint(c.Value(k.flag)), From: "--" + k.flag})
 		}
 	}
 	var text []byte
@@ -118,7 +118,7 @@ func readDescription(c *cli.Context, std streams) (*describe.Description, error)
 		}
 		o.Name, o.Folder = traceName(spec), filepath.Dir(spec)
 	}
-	d, err := describe.Parse(text, o)
+	d, err := spec.Parse(text, o)
 	var file *fs.PathError
 	if err != nil && !c.IsSet(specFlag.Name) && !errors.As(err, &file) {
 		return nil, usageError{fmt.Errorf("synth: %w", err)}
@@ -147,7 +147,7 @@ func readSpec(std streams, name string) ([]byte, error) {
 	}
 	defer in.Close()
 	var text bytes.Buffer
-	if _, err := io.Copy(&text, io.LimitReader(in, describe.MaxText+1)); err != nil {
+	if _, err := io.Copy(&text, io.LimitReader(in, spec.MaxText+1)); err != nil {
 		return nil, fmt.Errorf("reading description: %w", err)
 	}
 	return text.Bytes(), nil

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/replay/simserver/engine"
+	"moontide/replay/sim/engine"
 )
 
 // simEngine is the engine where nothing else is said: about Llama 3.1 8B in FP8

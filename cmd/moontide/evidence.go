@@ -8,18 +8,18 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/evidence"
 	"moontide/replay/openai"
-	"moontide/replay/sampler"
-	"moontide/replay/servermetrics"
+	"moontide/replay/runfile"
 )
 
 const serverMetricsFlag = "server-metrics"
 
 // thresholdFlags say when a run is INVALID; it is SUSPECT from a fifth on.
 func thresholdFlags() []cli.Flag {
-	d := serving.DefaultThresholds
+	d := run.DefaultThresholds
 	return []cli.Flag{
 		&cli.DurationFlag{Name: "max-lag", DefaultText: fmt.Sprint(d.MaxLagMS, "ms"), Usage: "the run is INVALID when the client is late by more than this `TIME` at p99"},
 		&cli.Float64Flag{Name: "max-lag-share", DefaultText: fmt.Sprint(d.MaxLagShare), Usage: "and by more than this `SHARE` of the median TTFT"},
@@ -40,7 +40,7 @@ func checkEvidenceFlags(c *cli.Context) error {
 	if err := checkThresholdFlags(c); err != nil {
 		return err
 	}
-	if _, err := servermetrics.New(c.StringSlice(serverMetricsFlag), nil); err != nil {
+	if _, err := evidence.New(c.StringSlice(serverMetricsFlag), nil); err != nil {
 		return misused("%s: --%s: %w", c.Command.Name, serverMetricsFlag, err)
 	}
 	return nil
@@ -60,7 +60,7 @@ func checkThresholdFlags(c *cli.Context) error {
 }
 
 // thresholdsOf are what the flags say, and else what was there.
-func thresholdsOf(c *cli.Context, t replay.Thresholds) replay.Thresholds {
+func thresholdsOf(c *cli.Context, t runfile.Thresholds) runfile.Thresholds {
 	if c.IsSet("max-lag") {
 		t.MaxLagMS = milliseconds(c.Duration("max-lag"))
 	}
@@ -76,14 +76,14 @@ func thresholdsOf(c *cli.Context, t replay.Thresholds) replay.Thresholds {
 // watcher keeps the evidence of a run while it lasts.
 type watcher struct {
 	client       *openai.Client
-	sampler      *sampler.Sampler
-	delays       func() replay.ReadDelay
+	sampler      *evidence.Sampler
+	delays       func() runfile.ReadDelay
 	mergedBefore openai.Merges
 }
 
 // observe begins to sample a run, into its folder.
-func observe(c *cli.Context, folder *replay.Folder, runner *replay.Runner, client *openai.Client) (*watcher, error) {
-	cfg := sampler.Config{Write: folder.Sample, Status: runner.Status, ReadDelay: readDelays(client)}
+func observe(c *cli.Context, folder *runfile.Folder, runner *replay.Runner, client *openai.Client) (*watcher, error) {
+	cfg := evidence.Config{Write: folder.Sample, Status: runner.Status, ReadDelay: readDelays(client)}
 	if urls := c.StringSlice(serverMetricsFlag); len(urls) > 0 {
 		var roots *x509.CertPool
 		var err error
@@ -92,31 +92,31 @@ func observe(c *cli.Context, folder *replay.Folder, runner *replay.Runner, clien
 				return nil, err
 			}
 		}
-		scraper, err := servermetrics.New(urls, roots)
+		scraper, err := evidence.New(urls, roots)
 		if err != nil {
 			return nil, err
 		}
-		cfg.Server = func(ctx context.Context) (replay.ServerFigures, error) { return scraper.Scrape(ctx) }
+		cfg.Server = func(ctx context.Context) (runfile.ServerFigures, error) { return scraper.Scrape(ctx) }
 	}
-	return &watcher{client: client, sampler: sampler.Start(cfg), delays: readDelays(client), mergedBefore: client.Merges()}, nil
+	return &watcher{client: client, sampler: evidence.Start(cfg), delays: readDelays(client), mergedBefore: client.Merges()}, nil
 }
 
 // end notes in run.json what no record tells. Its error is of the samples.
-func (w *watcher) end(run *replay.Run) error {
-	run.ReadDelay = w.delays()
+func (w *watcher) end(info *runfile.Run) error {
+	info.ReadDelay = w.delays()
 	m := w.client.Merges().Since(w.mergedBefore)
-	run.Merges = replay.Merges{Chunks: m.Chunks, Merged: m.Late.Count(), P99MS: milliseconds(m.Quantile(0.99)), MaxMS: milliseconds(m.Quantile(1))}
+	info.Merges = runfile.Merges{Chunks: m.Chunks, Merged: m.Late.Count(), P99MS: milliseconds(m.Quantile(0.99)), MaxMS: milliseconds(m.Quantile(1))}
 	return w.sampler.Stop()
 }
 
 // readDelays tells how late the client read since the call before.
-func readDelays(client *openai.Client) func() replay.ReadDelay {
+func readDelays(client *openai.Client) func() runfile.ReadDelay {
 	before := client.ReadDelay()
-	return func() replay.ReadDelay {
+	return func() runfile.ReadDelay {
 		now := client.ReadDelay()
 		d := now.Since(before)
 		before = now
-		return replay.ReadDelay{Reads: d.Count(), MedianMS: milliseconds(d.Quantile(0.5)), P99MS: milliseconds(d.Quantile(0.99)), MaxMS: milliseconds(d.Quantile(1))}
+		return runfile.ReadDelay{Reads: d.Count(), MedianMS: milliseconds(d.Quantile(0.5)), P99MS: milliseconds(d.Quantile(0.99)), MaxMS: milliseconds(d.Quantile(1))}
 	}
 }
 

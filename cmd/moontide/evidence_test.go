@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // ownSummary is what summary.json has under moontide.
 func ownSummary(t *testing.T, dir string, flags ...string) (own struct {
 	Verdict    string
-	Thresholds replay.Thresholds
+	Thresholds runfile.Thresholds
 	Window     *struct {
 		From  float64 `json:"from_s"`
 		To    float64 `json:"to_s"`
@@ -66,8 +66,8 @@ func TestEvidence(t *testing.T) {
 	if again := must(t, dir, "report", "run"); !strings.HasPrefix(r.out, again) {
 		t.Errorf("report prints\n%s\nwhere replay printed\n%s", again, r.out)
 	}
-	var samples []replay.Sample
-	for s, err := range replay.Samples(filepath.Join(dir, "run")) {
+	var samples []runfile.Sample
+	for s, err := range runfile.Samples(filepath.Join(dir, "run")) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestEvidence(t *testing.T) {
 	if own.Client.Samples != len(samples)-1 || own.Client.RSS < 1<<20 {
 		t.Errorf("%+v", own.Client)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "run", replay.RunFile))
+	text, err := os.ReadFile(filepath.Join(dir, "run", runfile.RunFile))
 	if err != nil || strings.Contains(string(text), "secret") || !strings.Contains(string(text), "token=***") && !strings.Contains(string(text), "?***") {
 		t.Errorf("%v, run.json is\n%s", err, text)
 	}
@@ -115,11 +115,11 @@ func TestThresholdsOfARun(t *testing.T) {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 	own := ownSummary(t, dir)
-	if want := (replay.Thresholds{MaxLagMS: 1e-6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5}); own.Thresholds != want || own.Verdict != "INVALID" {
+	if want := (runfile.Thresholds{MaxLagMS: 1e-6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5}); own.Thresholds != want || own.Verdict != "INVALID" {
 		t.Errorf("%+v", own)
 	}
 	own = ownSummary(t, dir, "--max-lag", "1h")
-	if want := (replay.Thresholds{MaxLagMS: 3.6e6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5}); own.Thresholds != want || own.Verdict == "INVALID" {
+	if want := (runfile.Thresholds{MaxLagMS: 3.6e6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5}); own.Thresholds != want || own.Verdict == "INVALID" {
 		t.Errorf("%+v", own)
 	}
 }
@@ -223,11 +223,11 @@ func TestReportOfAnOlderRun(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", shortTrace)
 	must(t, dir, "replay", "t.jsonl", "--url", serveFast(t), "--out", "run")
-	if err := os.Remove(filepath.Join(dir, "run", replay.SamplesFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, "run", runfile.SamplesFile)); err != nil {
 		t.Fatal(err)
 	}
 	var run map[string]any
-	path := filepath.Join(dir, "run", replay.RunFile)
+	path := filepath.Join(dir, "run", runfile.RunFile)
 	text, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(text, &run) != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestReportOfAnOlderRun(t *testing.T) {
 	for _, key := range []string{"window", "thresholds", "merges"} {
 		delete(run, key)
 	}
-	if err := replay.WriteJSON(path, run); err != nil {
+	if err := runfile.WriteJSON(path, run); err != nil {
 		t.Fatal(err)
 	}
 	own := ownSummary(t, dir)

@@ -12,7 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/trace"
-	"moontide/trace/foreign"
+	"moontide/trace/atomicfile"
+	"moontide/trace/format"
 )
 
 var skipBadRowsFlag = &cli.BoolFlag{
@@ -22,12 +23,12 @@ var skipBadRowsFlag = &cli.BoolFlag{
 
 // openTrace opens a trace of any format as the command line names it: - is
 // standard input.
-func openTrace(c *cli.Context, std streams, path string) (*foreign.Reader, error) {
+func openTrace(c *cli.Context, std streams, path string) (*format.Reader, error) {
 	return openPart(c, std, path, 0)
 }
 
 // openPart opens one of several traces that become one, by its number from 0.
-func openPart(c *cli.Context, std streams, path string, part int) (*foreign.Reader, error) {
+func openPart(c *cli.Context, std streams, path string, part int) (*format.Reader, error) {
 	opts, err := formatOptions(c)
 	if err != nil {
 		return nil, err
@@ -36,11 +37,11 @@ func openPart(c *cli.Context, std streams, path string, part int) (*foreign.Read
 	return openTraceWith(std, path, opts)
 }
 
-func openTraceWith(std streams, path string, opts foreign.Options) (*foreign.Reader, error) {
+func openTraceWith(std streams, path string, opts format.Options) (*format.Reader, error) {
 	if path == "-" {
-		return foreign.NewReader(std.in, "standard input", opts)
+		return format.NewReader(std.in, "standard input", opts)
 	}
-	return foreign.Open(path, opts)
+	return format.Open(path, opts)
 }
 
 // patientInput is standard input whose reads end when the user interrupts
@@ -95,7 +96,7 @@ func baseName(path string) string {
 }
 
 // locatedRows is the stream with its errors located.
-func locatedRows(reqs trace.Requests, path string, r *foreign.Reader) trace.Requests {
+func locatedRows(reqs trace.Requests, path string, r *format.Reader) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for row, err := range reqs {
 			if err != nil {
@@ -110,7 +111,7 @@ func locatedRows(reqs trace.Requests, path string, r *foreign.Reader) trace.Requ
 
 // reportSkipped says what a trace's reader left out, by itself or for
 // --skip-bad-rows, and what it assumed.
-func reportSkipped(std streams, path string, r *foreign.Reader) {
+func reportSkipped(std streams, path string, r *format.Reader) {
 	reportNotes(std, path, r)
 	n, reasons := r.Skipped()
 	if n == 0 {
@@ -144,7 +145,7 @@ func until(ctx context.Context, reqs trace.Requests) trace.Requests {
 // writeTrace writes a stream to a file, or to standard output for -. A stream
 // that fails or is empty leaves no file.
 func writeTrace(std streams, path string, reqs trace.Requests) (rows int, err error) {
-	return writeWith(std, path, func(w *trace.Writer) (int, error) {
+	return writeWith(std, path, func(w *format.Writer) (int, error) {
 		rows, err := w.WriteAll(reqs)
 		if err == nil && rows == 0 {
 			err = errors.New("no requests are left to write")
@@ -155,12 +156,12 @@ func writeTrace(std streams, path string, reqs trace.Requests) (rows int, err er
 
 // writeWith lets write fill a trace, in a file or, for -, on standard output.
 // Where it fails it leaves no file.
-func writeWith(std streams, path string, write func(*trace.Writer) (rows int, err error)) (rows int, err error) {
-	var w *trace.Writer
+func writeWith(std streams, path string, write func(*format.Writer) (rows int, err error)) (rows int, err error) {
+	var w *format.Writer
 	if path == "-" {
-		w, err = trace.NewWriter(std.out, "")
+		w, err = format.NewWriter(std.out, "")
 	} else {
-		w, err = trace.Create(path)
+		w, err = format.Create(path)
 	}
 	if err != nil {
 		return 0, err
@@ -223,7 +224,7 @@ func writeFile(std streams, path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(std.out)
 	}
-	f, err := trace.CreateWhole(path)
+	f, err := atomicfile.CreateWhole(path)
 	if err != nil {
 		return fmt.Errorf("writing %w", err)
 	}

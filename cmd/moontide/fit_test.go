@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"moontide/trace"
+	"moontide/trace/format"
 )
 
 // A model stands for its trace: what is drawn from it is the same, wherever it
@@ -38,7 +39,7 @@ func TestSynthSpeed(t *testing.T) {
 	must(t, dir, "fit", sample(t), "-o", "m.json")
 	span := func(args ...string) float64 {
 		text := must(t, dir, append([]string{"synth", "--from", "m.json", "-n", "2000"}, args...)...)
-		r, err := trace.NewReader(strings.NewReader(text), "", trace.Options{})
+		r, err := format.NewReader(strings.NewReader(text), "", format.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/replay/prompt/tokenizer"
 	"moontide/trace"
 	"moontide/trace/check"
-	"moontide/trace/foreign"
+	"moontide/trace/format"
+	"moontide/trace/tokenizer"
 )
 
 // formatFlags say how a trace is read, for every verb that reads one. An empty
@@ -22,7 +22,7 @@ import (
 func formatFlags(category string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Category: category, Usage: "`NAME` of the trace's format: " + formatNames(), DefaultText: "by content"},
-		&cli.StringFlag{Name: "block-ids", Category: category, Value: string(foreign.NoIDs), DefaultText: string(foreign.NoIDs),
+		&cli.StringFlag{Name: "block-ids", Category: category, Value: string(format.NoIDs), DefaultText: string(format.NoIDs),
 			Usage: "`WAY` to give rows without block ids some: unique, or zipf (half of each prompt is of one of 1,000 documents)"},
 		&cli.BoolFlag{Name: "recorded-times", Category: category, DisableDefaultText: true,
 			Usage: "let later turns of weka and dynamo traces come when they did, not a pause after the turn before"},
@@ -39,28 +39,28 @@ func readFlags() []cli.Flag { return append(formatFlags(""), tokenizerFlag("")) 
 
 func formatNames() string {
 	var names []string
-	for _, f := range foreign.Formats() {
+	for _, f := range format.Formats() {
 		names = append(names, string(f))
 	}
 	return strings.Join(names, ", ")
 }
 
 // formatOptions reads the flags.
-func formatOptions(c *cli.Context) (foreign.Options, error) {
-	opts := foreign.Options{
-		Format:      foreign.Format(c.String("format")),
-		BlockIDs:    foreign.BlockIDs(c.String("block-ids")),
+func formatOptions(c *cli.Context) (format.Options, error) {
+	opts := format.Options{
+		Format:      format.Format(c.String("format")),
+		BlockIDs:    format.BlockIDs(c.String("block-ids")),
 		BlockSize:   c.Int(blockSizeFlag.Name),
 		SkipBadRows: c.Bool(skipBadRowsFlag.Name),
 		// vLLM and the tree method know no turns.
 		RecordedTimes: c.Bool("recorded-times") || c.String(toFlag.Name) == toVLLM || c.String("method") == "tree",
 	}
 	if c.IsSet("format") {
-		if _, err := foreign.ParseFormat(c.String("format")); err != nil {
+		if _, err := format.ParseFormat(c.String("format")); err != nil {
 			return opts, misused("%s: --format: %w", c.Command.Name, err)
 		}
 	}
-	if _, err := foreign.ParseBlockIDs(c.String("block-ids")); err != nil {
+	if _, err := format.ParseBlockIDs(c.String("block-ids")); err != nil {
 		return opts, misused("%s: --block-ids: %w", c.Command.Name, err)
 	}
 	path := c.String("tokenizer")
@@ -82,7 +82,7 @@ func formatOptions(c *cli.Context) (foreign.Options, error) {
 
 // blockSizeOf is the tokens of a block as the user names it, or else as the
 // trace or its format does; 0: it is to be found from the rows.
-func blockSizeOf(c *cli.Context, r *foreign.Reader) int {
+func blockSizeOf(c *cli.Context, r *format.Reader) int {
 	if n := c.Int(blockSizeFlag.Name); n > 0 {
 		return n
 	}
@@ -91,10 +91,10 @@ func blockSizeOf(c *cli.Context, r *foreign.Reader) int {
 
 // reportNotes says what a trace is, where it is not of the native format, and
 // what was left out or assumed to read it.
-func reportNotes(std streams, path string, r *foreign.Reader) {
+func reportNotes(std streams, path string, r *format.Reader) {
 	notes := r.Notes()
 	name := harmless(traceName(path))
-	if r.Format() != foreign.Mooncake {
+	if r.Format() != format.Mooncake {
 		fmt.Fprintf(std.err, "moontide: %s: read as a trace of the format %s\n", name, r.Format())
 	}
 	for _, note := range notes {
@@ -105,9 +105,9 @@ func reportNotes(std streams, path string, r *foreign.Reader) {
 // checkable is the trace for a check, which needs a line for each row. Where a
 // line has many rows, or a file that is one of several, it is the line that
 // convert would write.
-func checkable(std streams, path string, r *foreign.Reader) check.Source {
+func checkable(std streams, path string, r *format.Reader) check.Source {
 	switch r.Format() {
-	case foreign.Weka, foreign.Dynamo, foreign.ShareGPT:
+	case format.Weka, format.Dynamo, format.ShareGPT:
 		fmt.Fprintf(std.err, "moontide: %s: the lines of findings are those that convert writes\n", harmless(traceName(path)))
 		return &convertedLines{Reader: r}
 	}
@@ -116,7 +116,7 @@ func checkable(std streams, path string, r *foreign.Reader) check.Source {
 
 // convertedLines is a trace whose rows are counted.
 type convertedLines struct {
-	*foreign.Reader
+	*format.Reader
 	rows int
 }
 
@@ -136,7 +136,7 @@ func isFolder(path string) bool {
 // digestFolder adds the files of a folder that is a trace to a digest, each with
 // its name and its length.
 func digestFolder(to io.Writer, folder string) error {
-	paths, _, err := foreign.Files(folder)
+	paths, _, err := format.Files(folder)
 	if err != nil {
 		return err
 	}
@@ -171,11 +171,11 @@ func openNative(path string) (io.ReadCloser, error) {
 	if info, err := in.Stat(); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 		return in, nil
 	}
-	r, err := foreign.Open(path, foreign.Options{RecordedTimes: true})
+	r, err := format.Open(path, format.Options{RecordedTimes: true})
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
-	if r.Format() == foreign.Mooncake { // which plain numbers are taken for, too
+	if r.Format() == format.Mooncake { // which plain numbers are taken for, too
 		return in, r.Close()
 	}
 	return &nativeText{rows: r}, in.Close()
@@ -183,7 +183,7 @@ func openNative(path string) (io.ReadCloser, error) {
 
 // nativeText is a trace as a text of the native format.
 type nativeText struct {
-	rows *foreign.Reader
+	rows *format.Reader
 	row  trace.Request
 	line []byte
 	left []byte // of line, to be read
@@ -199,7 +199,7 @@ func (t *nativeText) Read(b []byte) (int, error) {
 		return 0, t.err
 	}
 	if len(t.left) == 0 {
-		t.line = append(trace.AppendRow(t.line[:0], t.row), '\n')
+		t.line = append(format.AppendRow(t.line[:0], t.row), '\n')
 		t.left = t.line
 	}
 	n := copy(b, t.left)
@@ -235,7 +235,7 @@ func flavourOf(c *cli.Context) (*flavour, error) {
 }
 
 // of is the stream in the flavour. The readers are those of its rows.
-func (f *flavour) of(reqs trace.Requests, readers []*foreign.Reader) trace.Requests {
+func (f *flavour) of(reqs trace.Requests, readers []*format.Reader) trace.Requests {
 	if f.name == toNative {
 		return reqs
 	}
@@ -245,7 +245,7 @@ func (f *flavour) of(reqs trace.Requests, readers []*foreign.Reader) trace.Reque
 			f.size = 0
 		}
 	}
-	return foreign.TimedTrace(watch(reqs, f.sizes.Add), f.size)
+	return format.TimedTrace(watch(reqs, f.sizes.Add), f.size)
 }
 
 // hint says how the file is to be used.

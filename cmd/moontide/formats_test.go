@@ -12,8 +12,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"moontide/replay"
-	"moontide/trace/foreign"
+	"moontide/replay/runfile"
+	"moontide/trace/format"
 	"moontide/trace/tracetest"
 )
 
@@ -22,7 +22,7 @@ func foreignTraces(t *testing.T) map[string]string {
 	t.Helper()
 	paths := map[string]string{}
 	for _, name := range []string{"azure2023.csv", "azure2024.csv", "burstgpt.csv", "burstgpt3.csv", "vidur.csv", "bailian.jsonl", "weka", "dynamo.jsonl", "aiperf.jsonl", "sharegpt.json"} {
-		paths[name] = absolute(t, filepath.Join(root, "trace", "foreign", "testdata", name))
+		paths[name] = absolute(t, filepath.Join(root, "trace", "format", "testdata", name))
 	}
 	return paths
 }
@@ -82,8 +82,8 @@ func TestEveryVerbReadsEveryFormat(t *testing.T) {
 			flags := append([]string{"--speedup", "1000"}, size...)
 			must(t, dir, append([]string{"simulate", path, "--out", "a"}, flags...)...)
 			must(t, dir, append([]string{"simulate", "native.jsonl", "--out", "b"}, flags...)...)
-			one, errOne := os.ReadFile(filepath.Join(dir, "a", replay.RequestsFile))
-			two, errTwo := os.ReadFile(filepath.Join(dir, "b", replay.RequestsFile))
+			one, errOne := os.ReadFile(filepath.Join(dir, "a", runfile.RequestsFile))
+			two, errTwo := os.ReadFile(filepath.Join(dir, "b", runfile.RequestsFile))
 			if errOne != nil || errTwo != nil || string(one) != string(two) {
 				t.Errorf("simulate records\n%s\nand of the native trace\n%s", one, two)
 			}
@@ -217,8 +217,8 @@ func TestFolderDigest(t *testing.T) {
 		runs++
 		out := "run" + strings.Repeat("x", runs)
 		must(t, dir, "simulate", "w", "--out", out)
-		var run replay.Run
-		b, err := os.ReadFile(filepath.Join(dir, out, replay.RunFile))
+		var run runfile.Run
+		b, err := os.ReadFile(filepath.Join(dir, out, runfile.RunFile))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestPublishedTracesOfOthers(t *testing.T) {
 func TestFormatsAreNamed(t *testing.T) {
 	t.Parallel()
 	help := must(t, t.TempDir(), "analyze", "--help")
-	for _, f := range foreign.Formats() {
+	for _, f := range format.Formats() {
 		if !strings.Contains(help, string(f)) {
 			t.Errorf("the help does not name %s", f)
 		}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // onSmallDisk runs a command that can write no file of more than 8 KiB, which
@@ -42,7 +42,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	unrecorded, _ := strconv.Atoi(lost[1])
 	folder := filepath.Join(dir, "run")
-	run, recorded := runOfFolder(t, folder), linesOf(t, filepath.Join(folder, replay.RequestsFile))
+	run, recorded := runOfFolder(t, folder), linesOf(t, filepath.Join(folder, runfile.RequestsFile))
 	endpoint.mu.Lock()
 	sent := endpoint.asked[false]
 	endpoint.mu.Unlock()
@@ -55,7 +55,7 @@ func TestFullDisk(t *testing.T) {
 	if !r.measured() || len(records) != rows || run.Sent != rows || !run.Finished() || run.Resumed[0].SentAgain != unrecorded {
 		t.Errorf("exit status %d, %d records, %+v\n%s", r.status, len(records), run, r.err)
 	}
-	if n := linesOf(t, filepath.Join(folder, replay.RequestsFile)); n != rows {
+	if n := linesOf(t, filepath.Join(folder, runfile.RequestsFile)); n != rows {
 		t.Errorf("%d lines", n)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"moontide/replay"
 	"moontide/trace"
-	"moontide/trace/foreign"
+	"moontide/trace/format"
 )
 
 // input is the trace of a replay, read once before the run: what is wrong with
@@ -118,7 +118,7 @@ func sendable(reqs trace.Requests, accepts func(trace.Request) error) trace.Requ
 
 // located says where in a trace an error is, unless it says so itself or is
 // about the trace as a whole.
-func located(err error, path string, r *foreign.Reader) error {
+func located(err error, path string, r *format.Reader) error {
 	var row *trace.RowError
 	switch {
 	case errors.As(err, &row), errors.Is(err, errInterrupted):

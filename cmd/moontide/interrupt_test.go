@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // slowEndpoint streams one token of each answer at once and the rest when it
@@ -216,7 +217,7 @@ func TestKilledRunLosesNothing(t *testing.T) {
 	for range 3 {
 		s.release <- struct{}{}
 	}
-	path := filepath.Join(dir, "run", replay.RequestsFile)
+	path := filepath.Join(dir, "run", runfile.RequestsFile)
 	for { // the record follows the end of an answer within moments
 		text, _ := os.ReadFile(path)
 		if bytes.Count(text, []byte("\n")) == 3 {

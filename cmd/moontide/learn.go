@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/trace"
-	"moontide/trace/foreign"
+	"moontide/trace/format"
 )
 
 // fitted is what all that is learned from a trace can tell.
@@ -43,15 +43,15 @@ func learned[M fitted](c *cli.Context, std streams, in io.Reader, path string, f
 // openBegun opens the trace at path whose beginning in has been looked at. What
 // can be opened again is: a folder has no beginning, and some formats are read
 // more than once.
-func openBegun(c *cli.Context, in io.Reader, path string) (*foreign.Reader, error) {
+func openBegun(c *cli.Context, in io.Reader, path string) (*format.Reader, error) {
 	opts, err := formatOptions(c)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := os.Stat(path); path != "-" && err == nil && (info.IsDir() || info.Mode().IsRegular()) {
-		return foreign.Open(path, opts)
+		return format.Open(path, opts)
 	}
-	return foreign.NewReader(in, inputName(path), opts)
+	return format.NewReader(in, inputName(path), opts)
 }
 
 // openInput opens what is at path, - being standard input, so that its
@@ -63,7 +63,7 @@ func openInput(std streams, path string) (in *bufio.Reader, closeInput func() er
 	if isFolder(path) {
 		return bufio.NewReader(bytes.NewReader(nil)), func() error { return nil }, nil
 	}
-	f, err := trace.OpenFile(path)
+	f, err := format.OpenFile(path)
 	if err != nil {
 		return nil, nil, err
 	}

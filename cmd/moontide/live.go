@@ -10,8 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
@@ -24,7 +25,7 @@ type liveStats struct {
 
 	mu              sync.Mutex
 	ttft, itl, e2el recent
-	lag, allTTFT    spread // of the whole run
+	lag, allTTFT    spread // of the whole info
 	errors          map[replay.Class]int
 	ended           struct{ chunks, tokens int } // of what ended well
 }
@@ -70,7 +71,7 @@ func (l *liveStats) see(rec replay.Record) {
 // liveState is all that the live view shows, at one instant.
 type liveState struct {
 	title   string
-	elapsed time.Duration // since the run's start
+	elapsed time.Duration // since the info's start
 	span    time.Duration // from the trace's first arrival to its last
 	rows    int           // of the trace
 	timed   int           // of these, the ones that arrive by the clock and not after a turn
@@ -82,9 +83,9 @@ type liveState struct {
 	ttft    quantiles
 	itl     quantiles
 	e2el    quantiles
-	lag     time.Duration // at p99, of the run so far
+	lag     time.Duration // at p99, of the info so far
 	limit   time.Duration // above which it is INVALID
-	verdict serving.Level
+	verdict run.Level
 	known   bool // something was sent, of which there is a lag
 	errors  map[replay.Class]int
 }
@@ -100,7 +101,7 @@ func quantilesOf(s *spread) quantiles {
 }
 
 // state is what is to be shown at an instant of a run.
-func (l *liveStats) state(elapsed time.Duration, thresholds replay.Thresholds) liveState {
+func (l *liveStats) state(elapsed time.Duration, thresholds runfile.Thresholds) liveState {
 	s := liveState{elapsed: elapsed, timed: l.arrivals.rows, due: l.arrivals.by(elapsed)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +109,7 @@ func (l *liveStats) state(elapsed time.Duration, thresholds replay.Thresholds) l
 	s.errors = maps.Clone(l.errors)
 	if s.known = l.lag.n > 0; s.known {
 		s.lag = l.lag.quantile(0.99)
-		s.verdict, s.limit = serving.LatenessSoFar(s.lag, l.allTTFT.quantile(0.5), thresholds)
+		s.verdict, s.limit = run.LatenessSoFar(s.lag, l.allTTFT.quantile(0.5), thresholds)
 	}
 	// Most servers send a token in each chunk; the others say at an answer's
 	// end how many there were.

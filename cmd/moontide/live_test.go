@@ -9,8 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/tracetest"
 )
@@ -29,7 +30,7 @@ var liveStates = []struct {
 		ttft:   quantiles{115, 123400 * time.Microsecond, 234500 * time.Microsecond, 2345 * time.Millisecond},
 		itl:    quantiles{40000, 20100 * time.Microsecond, 21 * time.Millisecond, 35200 * time.Microsecond},
 		e2el:   quantiles{115, 3456700 * time.Microsecond, 4567 * time.Millisecond, 56789 * time.Millisecond},
-		known:  true, lag: 80 * time.Microsecond, limit: 12300 * time.Microsecond, verdict: serving.Valid,
+		known:  true, lag: 80 * time.Microsecond, limit: 12300 * time.Microsecond, verdict: run.Valid,
 		errors: map[replay.Class]int{replay.Timeout: 2, "no\x1b[2J": 1},
 	}},
 	{"is_behind", liveState{
@@ -37,7 +38,7 @@ var liveStates = []struct {
 		status: replay.Status{Sent: 4, Done: 2, InFlight: 2},
 		ttft:   quantiles{1, time.Second, time.Second, time.Second},
 		e2el:   quantiles{1, time.Second, time.Second, time.Second},
-		known:  true, lag: 20 * time.Millisecond, limit: 10 * time.Millisecond, verdict: serving.Invalid,
+		known:  true, lag: 20 * time.Millisecond, limit: 10 * time.Millisecond, verdict: run.Invalid,
 	}},
 	{"is_closed", liveState{
 		title: "concurrency-8", elapsed: 5 * time.Second, rows: 80, closed: true, due: 80, timed: 80,
@@ -126,7 +127,7 @@ func TestLiveStats(t *testing.T) {
 	for range 100 {
 		l.token(0, nil)
 	}
-	s := l.state(30*time.Second, replay.Thresholds{})
+	s := l.state(30*time.Second, runfile.Thresholds{})
 	// Of the seconds from 21 on: 121 .. 129 ms, and the late one.
 	if s.ttft.n != 10 || !about(s.ttft.p50, 125*time.Millisecond) || !about(s.ttft.p99, time.Second) {
 		t.Errorf("TTFT %+v", s.ttft)
@@ -137,7 +138,7 @@ func TestLiveStats(t *testing.T) {
 	if s.e2el.n != 10 || !about(s.e2el.p50, 145*time.Millisecond) {
 		t.Errorf("E2EL %+v", s.e2el)
 	}
-	if !s.known || !about(s.lag, 400*time.Millisecond) || s.verdict != serving.Invalid || !about(s.limit, 10*time.Millisecond) {
+	if !s.known || !about(s.lag, 400*time.Millisecond) || s.verdict != run.Invalid || !about(s.limit, 10*time.Millisecond) {
 		t.Errorf("lag %v, limit %v, %v", s.lag, s.limit, s.verdict)
 	}
 	if diff := cmp.Diff(map[replay.Class]int{replay.Connect: 1}, s.errors); diff != "" {
@@ -157,15 +158,15 @@ func about(got, want time.Duration) bool { return (got - want).Abs() <= want/50 
 func TestLiveVerdictGoesByTheThresholds(t *testing.T) {
 	var l liveStats
 	l.see(answer(0, 10*time.Millisecond, 0)) // 1 ms late
-	if s := l.state(0, replay.Thresholds{MaxLagMS: 4}); s.verdict != serving.Suspect || s.limit != 4*time.Millisecond {
+	if s := l.state(0, runfile.Thresholds{MaxLagMS: 4}); s.verdict != run.Suspect || s.limit != 4*time.Millisecond {
 		t.Errorf("%v, limit %v", s.verdict, s.limit)
 	}
-	if s := l.state(0, replay.Thresholds{}); s.verdict != serving.Valid || s.limit != 10*time.Millisecond {
+	if s := l.state(0, runfile.Thresholds{}); s.verdict != run.Valid || s.limit != 10*time.Millisecond {
 		t.Errorf("%v, limit %v", s.verdict, s.limit)
 	}
 	var slow liveStats
 	slow.see(answer(0, time.Second, 0))
-	if s := slow.state(0, replay.Thresholds{MaxLagShare: 0.5}); !about(s.limit, 500*time.Millisecond) {
+	if s := slow.state(0, runfile.Thresholds{MaxLagShare: 0.5}); !about(s.limit, 500*time.Millisecond) {
 		t.Errorf("a median TTFT of 1 s allows half of it, not %v", s.limit)
 	}
 }

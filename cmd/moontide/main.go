@@ -23,7 +23,7 @@ import (
 func main() {
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts))
+	os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts))
 }
 
 // streams are what a command talks through.
@@ -54,7 +54,7 @@ var errInvalid = errors.New("the run is INVALID")
 // run is the whole command. The first interrupt asks it to stop, the second
 // to stop at once; a third ends the process, for both have been taken and
 // something still waits.
-func run(args []string, std streams, interrupts chan os.Signal) int {
+func execute(args []string, std streams, interrupts chan os.Signal) int {
 	stop, end := newStop(interrupts)
 	defer end()
 	std.in = &patientInput{in: std.in, until: stop.gently}

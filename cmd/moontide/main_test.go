@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asMoontide) != "" {
 		interrupts := make(chan os.Signal, 2)
 		signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-		os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts))
+		os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts))
 	}
 	os.Exit(m.Run())
 }

@@ -7,8 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // recording is the folder of a run, or those of the machines that drove one test.
@@ -16,28 +17,28 @@ type recording []string
 
 // opened is a recording that is being read.
 type opened struct {
-	serving.Part
+	run.Part
 	dirs    recording
-	folders []*replay.Recorded
+	folders []*runfile.Recorded
 }
 
 func (dirs recording) open() (*opened, error) {
 	o := &opened{dirs: dirs}
-	var parts []serving.Part
+	var parts []run.Part
 	for _, dir := range dirs {
-		folder, err := replay.OpenFolder(dir)
+		folder, err := runfile.OpenFolder(dir)
 		if err != nil {
 			o.Close()
 			return nil, err
 		}
 		o.folders = append(o.folders, folder)
-		if folder.Run.Version == "" && folder.Run.Started.IsZero() { // some other tool's run.json
+		if folder.Run.Version == "" && folder.Run.Started.IsZero() { // some other tool's info.json
 			o.Close()
-			return nil, fmt.Errorf("not a run's folder: %s says neither when the run started nor by which version", filepath.Join(dir, replay.RunFile))
+			return nil, fmt.Errorf("not a run's folder: %s says neither when the run started nor by which version", filepath.Join(dir, runfile.RunFile))
 		}
-		parts = append(parts, serving.Part{Run: folder.Run, Records: inFolder(dir, len(dirs), folder.Records()), Samples: replay.Samples(dir)})
+		parts = append(parts, run.Part{Run: folder.Run, Records: inFolder(dir, len(dirs), folder.Records()), Samples: runfile.Samples(dir)})
 	}
-	o.Part = serving.Merge(parts)
+	o.Part = run.Merge(parts)
 	return o, nil
 }
 
@@ -67,7 +68,7 @@ func (o *opened) expected() int {
 	)
 	room := int64(0)
 	for _, dir := range o.dirs {
-		if file, err := os.Stat(filepath.Join(dir, replay.RequestsFile)); err == nil {
+		if file, err := os.Stat(filepath.Join(dir, runfile.RequestsFile)); err == nil {
 			room += file.Size() / shortest
 		}
 	}
@@ -75,7 +76,7 @@ func (o *opened) expected() int {
 }
 
 // gaps are those that the folders' records do not have.
-func (o *opened) gaps() (counts []replay.GapCount) {
+func (o *opened) gaps() (counts []runfile.GapCount) {
 	for _, folder := range o.folders {
 		counts = append(counts, folder.Gaps...)
 	}
@@ -99,27 +100,27 @@ func (o *opened) reportDamaged(std streams) {
 
 // measure computes the metrics of the run in a folder, after change has had its
 // say in how; each keeps the predictions of all requests.
-func measure(std streams, dir string, change func(*replay.Run), each bool) (replay.Run, *serving.Result, error) {
-	return recording{dir}.measure(std, change, func(opts *serving.Options) { opts.EachPrediction = each })
+func measure(std streams, dir string, change func(*runfile.Run), each bool) (runfile.Run, *run.Result, error) {
+	return recording{dir}.measure(std, change, func(opts *run.Options) { opts.EachPrediction = each })
 }
 
 // measure computes the metrics of a recording, after change and ask have had
 // their say in how.
-func (dirs recording) measure(std streams, change func(*replay.Run), ask func(*serving.Options)) (replay.Run, *serving.Result, error) {
+func (dirs recording) measure(std streams, change func(*runfile.Run), ask func(*run.Options)) (runfile.Run, *run.Result, error) {
 	o, opts, err := dirs.openToMeasure(change)
 	if err != nil {
-		return replay.Run{}, nil, err
+		return runfile.Run{}, nil, err
 	}
 	defer o.Close()
 	ask(&opts)
-	result, err := serving.Compute(o.Records, opts)
+	result, err := run.Compute(o.Records, opts)
 	o.reportDamaged(std)
 	return o.Run, result, err
 }
 
 // openRun opens the run in a folder to be measured as it says, after change has
 // had its say.
-func openRun(dir string, change func(*replay.Run)) (*replay.Recorded, serving.Options, error) {
+func openRun(dir string, change func(*runfile.Run)) (*runfile.Recorded, run.Options, error) {
 	o, opts, err := recording{dir}.openToMeasure(change)
 	if err != nil {
 		return nil, opts, err
@@ -128,60 +129,60 @@ func openRun(dir string, change func(*replay.Run)) (*replay.Recorded, serving.Op
 	return o.folders[0], opts, nil
 }
 
-func (dirs recording) openToMeasure(change func(*replay.Run)) (*opened, serving.Options, error) {
+func (dirs recording) openToMeasure(change func(*runfile.Run)) (*opened, run.Options, error) {
 	o, err := dirs.open()
 	if err != nil {
-		return nil, serving.Options{}, err
+		return nil, run.Options{}, err
 	}
-	run := &o.Run
-	change(run)
-	window, err := dirs.cutWindow(run)
+	info := &o.Run
+	change(info)
+	window, err := dirs.cutWindow(info)
 	if err != nil {
 		o.Close()
-		return nil, serving.Options{}, err
+		return nil, run.Options{}, err
 	}
-	observed, err := serving.Observe(o.Samples, window)
+	observed, err := run.Observe(o.Samples, window)
 	if err != nil {
 		o.Close()
-		return nil, serving.Options{}, err
+		return nil, run.Options{}, err
 	}
-	return o, serving.Options{
-		BlockSize: run.Trace.BlockSize, Virtual: run.Target.Virtual, CountedISL: run.Target.CountedISL, TemplateTokens: run.Target.TemplateTokens,
-		ReadDelay: run.ReadDelay, Merges: run.Merges, Gaps: o.gaps(), Observed: observed,
-		Window: window, Thresholds: run.Thresholds, Expected: o.expected(),
+	return o, run.Options{
+		BlockSize: info.Trace.BlockSize, Virtual: info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
+		ReadDelay: info.ReadDelay, Merges: info.Merges, Gaps: o.gaps(), Observed: observed,
+		Window: window, Thresholds: info.Thresholds, Expected: o.expected(),
 	}, nil
 }
 
 // reportDamaged says which lines of a run's record could not be read.
-func reportDamaged(std streams, dir string, recorded *replay.Recorded) {
+func reportDamaged(std streams, dir string, recorded *runfile.Recorded) {
 	if n, reasons := recorded.Damaged(); n > 0 {
-		fmt.Fprintf(std.err, "moontide: %s: lines that could not be read: %d, the first: %v\n", filepath.Join(dir, replay.RequestsFile), n, reasons[0])
+		fmt.Fprintf(std.err, "moontide: %s: lines that could not be read: %d, the first: %v\n", filepath.Join(dir, runfile.RequestsFile), n, reasons[0])
 	}
 }
 
 // cutWindow finds the window of a run, for which its records have to be read
 // once more. One that leaves nothing is given up: what was measured is shown
 // whatever went wrong.
-func (dirs recording) cutWindow(run *replay.Run) (serving.Span, error) {
-	if run.Window == (replay.Window{}) {
-		return serving.Span{}, nil
+func (dirs recording) cutWindow(info *runfile.Run) (run.Span, error) {
+	if info.Window == (runfile.Window{}) {
+		return run.Span{}, nil
 	}
-	if run.NoChunkTimes {
-		run.Notes = append(run.Notes, "no window can be cut without the times of token chunks, so all of it is measured")
-		return serving.Span{}, nil
+	if info.NoChunkTimes {
+		info.Notes = append(info.Notes, "no window can be cut without the times of token chunks, so all of it is measured")
+		return run.Span{}, nil
 	}
 	again, err := dirs.open()
 	if err != nil {
-		return serving.Span{}, err
+		return run.Span{}, err
 	}
 	defer again.Close()
-	extent, err := serving.Extent(again.Records)
+	extent, err := run.Extent(again.Records)
 	if err != nil {
-		return serving.Span{}, err
+		return run.Span{}, err
 	}
-	window, err := serving.Cut(extent, run.Window)
+	window, err := run.Cut(extent, info.Window)
 	if err != nil {
-		run.Notes = append(run.Notes, fmt.Sprintf("%v, so all of it is measured", err))
+		info.Notes = append(info.Notes, fmt.Sprintf("%v, so all of it is measured", err))
 	}
 	return window, nil
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 const (
@@ -36,7 +37,7 @@ type view struct {
 	title      string
 	runner     *replay.Runner
 	plan       replay.Plan
-	thresholds replay.Thresholds
+	thresholds runfile.Thresholds
 	live       *liveStats // with a screen
 	pace       pace
 
@@ -45,7 +46,7 @@ type view struct {
 	done, ended chan struct{}
 }
 
-func newView(w io.Writer, in input, run replay.Run, runner *replay.Runner) *view {
+func newView(w io.Writer, in input, run runfile.Run, runner *replay.Runner) *view {
 	where := run.Target.URL
 	if run.Target.Simulated {
 		where = "the embedded endpoint"
@@ -58,7 +59,7 @@ func newView(w io.Writer, in input, run replay.Run, runner *replay.Runner) *view
 
 // watching is the folder, or one whose records the view sees where it has use
 // for them.
-func (v *view) watching(folder *replay.Folder) replay.Recorder {
+func (v *view) watching(folder *runfile.Folder) replay.Recorder {
 	if v.screen == nil {
 		return folder
 	}
@@ -154,7 +155,7 @@ func drawing(drawn int, lines []string) string {
 
 // watched is a run's folder whose records the view sees as they are written.
 type watched struct {
-	*replay.Folder
+	*runfile.Folder
 	see func(replay.Record)
 }
 

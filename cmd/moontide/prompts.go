@@ -8,11 +8,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/replay"
 	"moontide/replay/openai"
 	"moontide/replay/prompt"
 	"moontide/replay/prompt/dataset"
-	"moontide/replay/prompt/tokenizer"
+	"moontide/replay/runfile"
+	"moontide/trace/tokenizer"
 )
 
 // promptsFrom reads what prompts are made of.
@@ -79,8 +79,8 @@ func parseTokenRange(text string) (low, high uint32, err error) {
 }
 
 // targetOf is what run.json says of what was driven.
-func targetOf(c *cli.Context, client *openai.Client, source prompt.Source) replay.Target {
-	target := replay.Target{
+func targetOf(c *cli.Context, client *openai.Client, source prompt.Source) runfile.Target {
+	target := runfile.Target{
 		URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
 		Simulated: len(c.StringSlice("url")) == 0,
 		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Body: client.Members(),
@@ -91,10 +91,10 @@ func targetOf(c *cli.Context, client *openai.Client, source prompt.Source) repla
 		target.TokenRange = fmt.Sprintf("%d:%d", low, high)
 	}
 	if path := c.String("tokenizer"); path != "" {
-		target.Tokenizer = replay.File{Name: filepath.Base(path), SHA256: source.Words.Tokenizer()}
+		target.Tokenizer = runfile.File{Name: filepath.Base(path), SHA256: source.Words.Tokenizer()}
 	}
 	if source.Text != nil {
-		target.Dataset = replay.File{Name: filepath.Base(c.String("dataset")), SHA256: source.Text.SHA256()}
+		target.Dataset = runfile.File{Name: filepath.Base(c.String("dataset")), SHA256: source.Text.SHA256()}
 	}
 	return target
 }

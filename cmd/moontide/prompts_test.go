@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"moontide/replay"
-	"moontide/replay/prompt/tokenizer"
+	"moontide/replay/runfile"
+	"moontide/trace/tokenizer"
 )
 
 // tokenizerFile writes a tokenizer.json in which the words of the usual list,
@@ -127,21 +127,21 @@ func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
 		flags    string
 		template int // what the endpoint adds, as run.json has it
 		extra    int // what it counts more than the trace says
-		target   func(replay.Target) bool
+		target   func(runfile.Target) bool
 		note     string
 	}{
-		"ids":     {"", 0, 0, func(to replay.Target) bool { return to.TokenRange == "1000:30000" && to.Prompt == "tokens" }, ""},
-		"few ids": {"--token-range 500:900", 0, 0, func(to replay.Target) bool { return to.TokenRange == "500:900" }, ""},
-		"words":   {"--prompt words", 0, -1, func(to replay.Target) bool { return to.Tokenizer == replay.File{} }, "PROMPTS DO NOT HAVE THE LENGTHS OF THE TRACE"},
-		"our words": {"--prompt words --tokenizer tokenizer.json", 0, 0, func(to replay.Target) bool {
+		"ids":     {"", 0, 0, func(to runfile.Target) bool { return to.TokenRange == "1000:30000" && to.Prompt == "tokens" }, ""},
+		"few ids": {"--token-range 500:900", 0, 0, func(to runfile.Target) bool { return to.TokenRange == "500:900" }, ""},
+		"words":   {"--prompt words", 0, -1, func(to runfile.Target) bool { return to.Tokenizer == runfile.File{} }, "PROMPTS DO NOT HAVE THE LENGTHS OF THE TRACE"},
+		"our words": {"--prompt words --tokenizer tokenizer.json", 0, 0, func(to runfile.Target) bool {
 			return to.Tokenizer.Name == "tokenizer.json" && len(to.Tokenizer.SHA256) == 64
 		}, "2 of the usual words are not one token each"},
-		"books": {"--dataset books --tokenizer tokenizer.json", 0, 0, func(to replay.Target) bool {
+		"books": {"--dataset books --tokenizer tokenizer.json", 0, 0, func(to runfile.Target) bool {
 			return to.Dataset.Name == "books" && len(to.Dataset.SHA256) == 64 && to.Prompt == "words"
 		}, "of its words were left out"},
-		"sharegpt":   {"--dataset sharegpt.json --tokenizer tokenizer.json --seed 1", 0, 0, func(to replay.Target) bool { return to.Dataset.Name == "sharegpt.json" }, "of its words were left out"},
-		"chat":       {"--dataset books --tokenizer tokenizer.json --endpoint chat", 7, 7, func(to replay.Target) bool { return !to.ExactISL }, "adds 7 tokens to each prompt"},
-		"exact chat": {"--endpoint chat --tokenizer tokenizer.json --exact-isl", 7, 0, func(to replay.Target) bool { return to.ExactISL && to.CountedISL(9) == 9 && to.CountedISL(3) == 3 }, "prompts are shorter by as many"},
+		"sharegpt":   {"--dataset sharegpt.json --tokenizer tokenizer.json --seed 1", 0, 0, func(to runfile.Target) bool { return to.Dataset.Name == "sharegpt.json" }, "of its words were left out"},
+		"chat":       {"--dataset books --tokenizer tokenizer.json --endpoint chat", 7, 7, func(to runfile.Target) bool { return !to.ExactISL }, "adds 7 tokens to each prompt"},
+		"exact chat": {"--endpoint chat --tokenizer tokenizer.json --exact-isl", 7, 0, func(to runfile.Target) bool { return to.ExactISL && to.CountedISL(9) == 9 && to.CountedISL(3) == 3 }, "prompts are shorter by as many"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := "run-" + strings.ReplaceAll(name, " ", "-")
@@ -149,7 +149,7 @@ func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
 			if !r.measured() || !strings.Contains(r.err, tc.note) {
 				t.Fatalf("exit status %d, want a note %q\n%s", r.status, tc.note, r.err)
 			}
-			recorded, err := replay.OpenFolder(filepath.Join(dir, run))
+			recorded, err := runfile.OpenFolder(filepath.Join(dir, run))
 			if err != nil {
 				t.Fatal(err)
 			}

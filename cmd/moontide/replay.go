@@ -13,9 +13,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/openai"
+	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
@@ -108,15 +109,15 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 			return err
 		}
 	}
-	client, run, end, err := connect(c, std, stop, in)
+	client, info, end, err := connect(c, std, stop, in)
 	if err != nil {
 		return err
 	}
 	defer end()
-	if run.Warmup, err = warmUp(c, std, stop, in, client); err != nil {
+	if info.Warmup, err = warmUp(c, std, stop, in, client); err != nil {
 		return err
 	}
-	return drive(c, std, stop, in, client, earlier, run, dir)
+	return drive(c, std, stop, in, client, earlier, info, dir)
 }
 
 // runFolder is where a run of the trace at path goes.
@@ -125,13 +126,13 @@ func runFolder(c *cli.Context, path string) (string, error) {
 	if dir == "" {
 		dir = freeFolder(filepath.Join("runs", time.Now().Format("20060102-150405")+"-"+baseName(path)))
 	}
-	return dir, replay.TryFolder(dir)
+	return dir, runfile.TryFolder(dir)
 }
 
 // freeFolder is dir, or dir-2 and so on if a run of the same second has it.
 func freeFolder(dir string) string {
 	free := dir
-	for i := 2; replay.CheckFolder(free) != nil && i < 1000; i++ {
+	for i := 2; runfile.CheckFolder(free) != nil && i < 1000; i++ {
 		free = fmt.Sprintf("%s-%d", dir, i)
 	}
 	return free
@@ -187,8 +188,8 @@ func checkRunFlags(c *cli.Context) error {
 
 // connect finds the endpoint, or starts the embedded one, and settles with it
 // what requests look like.
-func connect(c *cli.Context, std streams, stop stop, in input) (*openai.Client, replay.Run, func(), error) {
-	fail := func(err error) (*openai.Client, replay.Run, func(), error) { return nil, replay.Run{}, nil, err }
+func connect(c *cli.Context, std streams, stop stop, in input) (*openai.Client, runfile.Run, func(), error) {
+	fail := func(err error) (*openai.Client, runfile.Run, func(), error) { return nil, runfile.Run{}, nil, err }
 	cfg, err := clientConfig(c, in)
 	if err != nil {
 		return fail(err)
@@ -225,31 +226,31 @@ func connect(c *cli.Context, std streams, stop stop, in input) (*openai.Client, 
 		}
 		return fail(err)
 	}
-	run := runOf(c, in)
-	run.Target = targetOf(c, client, cfg.Source)
-	run.Salt, run.Limits.TimeoutSeconds = cfg.Source.Salt, cfg.Timeout.Seconds()
-	run.NoChunkTimes = c.Bool(noChunkTimesFlag)
-	run.Limits.IdleSeconds = cfg.IdleTimeout.Seconds()
-	run.Limits.MaxErrors, run.Limits.Retries = c.Int("abort-after-errors"), c.Int("retry")
+	info := runOf(c, in)
+	info.Target = targetOf(c, client, cfg.Source)
+	info.Salt, info.Limits.TimeoutSeconds = cfg.Source.Salt, cfg.Timeout.Seconds()
+	info.NoChunkTimes = c.Bool(noChunkTimesFlag)
+	info.Limits.IdleSeconds = cfg.IdleTimeout.Seconds()
+	info.Limits.MaxErrors, info.Limits.Retries = c.Int("abort-after-errors"), c.Int("retry")
 	var uncalibrated []string
-	run.Calibrated, uncalibrated = calibrated(calibrationFile())
-	run.Notes = slices.Concat(run.Notes, described, limit, sourceNotes(cfg.Source), notes, uncalibrated)
-	return client, run, end, nil
+	info.Calibrated, uncalibrated = calibrated(calibrationFile())
+	info.Notes = slices.Concat(info.Notes, described, limit, sourceNotes(cfg.Source), notes, uncalibrated)
+	return client, info, end, nil
 }
 
 // runOf is what run.json says of any run of a trace.
-func runOf(c *cli.Context, in input) replay.Run {
-	return replay.Run{
+func runOf(c *cli.Context, in input) runfile.Run {
+	return runfile.Run{
 		Version: version(), Command: maskedCommand(), Flags: setFlags(c),
-		Host: replay.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
-		Trace: replay.Source{
+		Host: runfile.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
+		Trace: runfile.Source{
 			Name: in.name, SHA256: in.sha256, DurationMS: in.plan.DurationMS, BlockSize: in.blockSize.Tokens,
 			Speedup: c.Float64("speedup"), Rate: drawnRate(c), Limit: c.Int("limit"),
 		},
 		Seed:       c.Uint64("seed"),
-		Limits:     replay.Limits{MaxConcurrency: c.Int("max-concurrency"), Closed: c.Bool("closed"), DurationSeconds: c.Duration("duration").Seconds()},
-		Window:     replay.Window{WarmupSeconds: c.Duration("warmup-time").Seconds(), CooldownSeconds: c.Duration("cooldown-time").Seconds()},
-		Thresholds: thresholdsOf(c, replay.Thresholds{}),
+		Limits:     runfile.Limits{MaxConcurrency: c.Int("max-concurrency"), Closed: c.Bool("closed"), DurationSeconds: c.Duration("duration").Seconds()},
+		Window:     runfile.Window{WarmupSeconds: c.Duration("warmup-time").Seconds(), CooldownSeconds: c.Duration("cooldown-time").Seconds()},
+		Thresholds: thresholdsOf(c, runfile.Thresholds{}),
 		Rows:       in.plan.Rows, Schedule: in.plan.Schedule,
 		Notes: in.notes(),
 	}
@@ -264,19 +265,19 @@ func drawnRate(c *cli.Context) float64 {
 }
 
 // drive is the run itself, or what is left of an earlier one.
-func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Client, earlier *earlierRun, run replay.Run, dir string) error {
+func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Client, earlier *earlierRun, info runfile.Run, dir string) error {
 	defer collectSeldom()()
-	run.Started = time.Now()
-	folder, past, err := openRecord(earlier, &run, dir)
+	info.Started = time.Now()
+	folder, past, err := openRecord(earlier, &info, dir)
 	if err != nil {
 		return err
 	}
-	folder.KeepText, folder.NoChunkTimes = c.Bool("keep-text"), run.NoChunkTimes
-	announce(std, run, dir)
+	folder.KeepText, folder.NoChunkTimes = c.Bool("keep-text"), info.NoChunkTimes
+	announce(std, info, dir)
 	runner := &replay.Runner{
 		Client:         client,
-		MaxConcurrency: run.Limits.MaxConcurrency, Closed: run.Limits.Closed,
-		Duration: c.Duration("duration"), MaxErrors: run.Limits.MaxErrors, Retries: run.Limits.Retries,
+		MaxConcurrency: info.Limits.MaxConcurrency, Closed: info.Limits.Closed,
+		Duration: c.Duration("duration"), MaxErrors: info.Limits.MaxErrors, Retries: info.Limits.Retries,
 		Sessions: &in.plan.Sessions, Past: past,
 		Precise: true,
 		Drain:   stop.gently.Done(),
@@ -290,7 +291,7 @@ func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Clie
 	if err != nil {
 		return err
 	}
-	view := newView(std.err, in, run, runner)
+	view := newView(std.err, in, info, runner)
 	runner.Recorder = view.watching(folder)
 	view.start()
 	unhook := context.AfterFunc(stop.gently, func() {
@@ -300,53 +301,53 @@ func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Clie
 	unhook()
 	view.end()
 
-	run.Prompts = client.PromptDigest()
-	sampleErr := watcher.end(&run)
-	runErr = settle(&run, tally, past, runErr)
+	info.Prompts = client.PromptDigest()
+	sampleErr := watcher.end(&info)
+	runErr = settle(&info, tally, past, runErr)
 	// Whatever went wrong, what was measured is shown.
-	return errors.Join(runErr, sampleErr, folder.Close(), folder.WriteRun(run), conclude(std, dir, run))
+	return errors.Join(runErr, sampleErr, folder.Close(), folder.WriteRun(info), conclude(std, dir, info))
 }
 
 // openRecord makes the run's folder, or goes on with that of an earlier one.
-func openRecord(earlier *earlierRun, run *replay.Run, dir string) (*replay.Folder, *replay.Past, error) {
+func openRecord(earlier *earlierRun, info *runfile.Run, dir string) (*runfile.Folder, *replay.Past, error) {
 	if earlier == nil {
-		folder, err := replay.CreateFolder(dir, *run)
+		folder, err := runfile.CreateFolder(dir, *info)
 		return folder, nil, err
 	}
-	return earlier.folder, earlier.past, earlier.goOn(run)
+	return earlier.folder, earlier.past, earlier.goOn(info)
 }
 
 // settle notes in run.json what became of a run. It returns what the run failed
 // with, if it did.
-func settle(run *replay.Run, tally replay.Tally, past *replay.Past, runErr error) error {
+func settle(info *runfile.Run, tally replay.Tally, past *replay.Past, runErr error) error {
 	done := 0
 	if past == nil {
-		run.Started = tally.Start
+		info.Started = tally.Start
 	} else {
 		// What was sent before the run went on is not known to this process.
-		done, run.Prompts = past.Rows, ""
+		done, info.Prompts = past.Rows, ""
 	}
-	run.Ended = time.Now()
-	run.Sent, run.Skipped = done+tally.Sent, tally.Skipped
-	run.NotSent = run.Rows - run.Sent
-	run.Stopped = tally.Stopped && (run.NotSent > tally.Skipped || tally.Canceled > 0)
-	run.TimeUp = tally.TimeUp && !run.Stopped && run.NotSent > tally.Skipped
-	if read := run.Sent + tally.Skipped; runErr == nil && !tally.Stopped && !tally.TimeUp && read != run.Rows {
-		runErr = fmt.Errorf("the trace changed while it was replayed: it had %d rows, and then %d", run.Rows, read)
+	info.Ended = time.Now()
+	info.Sent, info.Skipped = done+tally.Sent, tally.Skipped
+	info.NotSent = info.Rows - info.Sent
+	info.Stopped = tally.Stopped && (info.NotSent > tally.Skipped || tally.Canceled > 0)
+	info.TimeUp = tally.TimeUp && !info.Stopped && info.NotSent > tally.Skipped
+	if read := info.Sent + tally.Skipped; runErr == nil && !tally.Stopped && !tally.TimeUp && read != info.Rows {
+		runErr = fmt.Errorf("the trace changed while it was replayed: it had %d rows, and then %d", info.Rows, read)
 	}
 	if tally.Unrecorded > 0 {
 		runErr = fmt.Errorf("%w: %d requests that ended are not in the record", runErr, tally.Unrecorded)
 	}
 	if runErr != nil {
-		run.Failure = runErr.Error()
+		info.Failure = runErr.Error()
 	}
 	return runErr
 }
 
 // conclude measures the run from its folder and prints what it was. The run
 // itself is as it is known here: a full disk may have kept the folder's old.
-func conclude(std streams, dir string, run replay.Run) error {
-	measured, result, err := recording{dir}.measure(std, func(r *replay.Run) { *r = run }, inDetail)
+func conclude(std streams, dir string, info runfile.Run) error {
+	measured, result, err := recording{dir}.measure(std, func(r *runfile.Run) { *r = info }, inDetail)
 	if err != nil {
 		return err
 	}
@@ -354,56 +355,56 @@ func conclude(std streams, dir string, run replay.Run) error {
 }
 
 // inDetail has a run measured as its page takes it.
-func inDetail(opts *serving.Options) { opts.Detail = true }
+func inDetail(opts *run.Options) { opts.Detail = true }
 
 // present prints what a run measured, in detail, and keeps its summary, its page
 // and its picture.
-func present(std streams, dir string, run replay.Run, result *serving.Result) error {
-	if err := report.ServingText(std.out, run, result); err != nil {
+func present(std streams, dir string, info runfile.Run, result *run.Result) error {
+	if err := report.ServingText(std.out, info, result); err != nil {
 		return err
 	}
 	fmt.Fprintf(std.out, "Run folder: %s\n", dir)
-	if err := keepReports(std, dir, report.ServingRun{Name: filepath.Base(dir), Run: run, Result: result}); err != nil {
+	if err := keepReports(std, dir, report.ServingRun{Name: filepath.Base(dir), Run: info, Result: result}); err != nil {
 		return err
 	}
 	switch {
-	case run.Failure != "": // said already
+	case info.Failure != "": // said already
 		return nil
-	case run.Stopped:
+	case info.Stopped:
 		return errors.New("the run was stopped before the trace's end")
 	case result.Completed == 0:
 		return errors.New("no request succeeded")
-	case result.Verdict.Level == serving.Invalid:
+	case result.Verdict.Level == run.Invalid:
 		return errInvalid
 	}
 	return nil
 }
 
 // keepReports writes the reports of a run into its folder.
-func keepReports(std streams, dir string, run report.ServingRun) error {
-	runs := report.ServingRuns{run}
+func keepReports(std streams, dir string, info report.ServingRun) error {
+	runs := report.ServingRuns{info}
 	return errors.Join(
-		replay.WriteJSON(filepath.Join(dir, replay.SummaryFile), run.Summary()),
-		writeFile(std, filepath.Join(dir, replay.PageFile), runs.HTML),
-		writeFile(std, filepath.Join(dir, replay.FigureFile), runs.PNG),
+		runfile.WriteJSON(filepath.Join(dir, runfile.SummaryFile), info.Summary()),
+		writeFile(std, filepath.Join(dir, runfile.PageFile), runs.HTML),
+		writeFile(std, filepath.Join(dir, runfile.FigureFile), runs.PNG),
 	)
 }
 
-func announce(std streams, run replay.Run, dir string) {
-	where := run.Target.URL
-	if run.Target.Simulated {
+func announce(std streams, info runfile.Run, dir string) {
+	where := info.Target.URL
+	if info.Target.Simulated {
 		where = "the embedded simulated endpoint (no --url was given)"
 	}
-	how := fmt.Sprintf("over %v", time.Duration(run.Trace.DurationMS*float64(time.Millisecond)).Round(time.Millisecond))
-	if run.Limits.Closed {
-		how = fmt.Sprintf("in a closed loop of %d", run.Limits.MaxConcurrency)
+	how := fmt.Sprintf("over %v", time.Duration(info.Trace.DurationMS*float64(time.Millisecond)).Round(time.Millisecond))
+	if info.Limits.Closed {
+		how = fmt.Sprintf("in a closed loop of %d", info.Limits.MaxConcurrency)
 	}
-	fmt.Fprintf(std.err, "moontide: replaying %d requests %s against %s, model %s\n", run.Rows, how, where, run.Target.Model)
-	if n := len(run.Resumed); n > 0 {
-		r := run.Resumed[n-1]
+	fmt.Fprintf(std.err, "moontide: replaying %d requests %s against %s, model %s\n", info.Rows, how, where, info.Target.Model)
+	if n := len(info.Resumed); n > 0 {
+		r := info.Resumed[n-1]
 		fmt.Fprintf(std.err, "moontide: going on with it: %d requests are in the record, %d were in flight and are sent again\n", r.RowsDone, r.SentAgain)
 	}
-	for _, note := range run.Notes {
+	for _, note := range info.Notes {
 		fmt.Fprintf(std.err, "moontide: note: %s\n", note)
 	}
 	fmt.Fprintf(std.err, "moontide: recording in %s\n", dir)

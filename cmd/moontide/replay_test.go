@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/runfile"
 	"moontide/trace"
+	"moontide/trace/format"
 )
 
 // recordsOf reads a run's records, by row.
 func recordsOf(t *testing.T, dir string) map[int]replay.Record {
 	t.Helper()
-	recorded, err := replay.OpenFolder(dir)
+	recorded, err := runfile.OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +37,7 @@ func recordsOf(t *testing.T, dir string) map[int]replay.Record {
 
 func rowsOfTrace(t *testing.T, path string, n int) []trace.Request {
 	t.Helper()
-	r, err := trace.Open(path, trace.Options{})
+	r, err := format.Open(path, format.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,16 +205,16 @@ func TestRunSaysHowToRepeatIt(t *testing.T) {
 	url := serveFast(t)
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", shortTrace)
-	run := func(out string, flags ...string) replay.Run {
+	run := func(out string, flags ...string) runfile.Run {
 		must(t, dir, append([]string{"replay", "t.jsonl", "--url", url, "--out", out}, flags...)...)
-		text, err := os.ReadFile(filepath.Join(dir, out, replay.RunFile))
+		text, err := os.ReadFile(filepath.Join(dir, out, runfile.RunFile))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(text), "hush") {
 			t.Errorf("a secret is in run.json:\n%s", text)
 		}
-		var r replay.Run
+		var r runfile.Run
 		if err := json.Unmarshal(text, &r); err != nil {
 			t.Fatal(err)
 		}

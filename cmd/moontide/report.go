@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/analyze/serving"
-	"moontide/replay"
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
 )
 
 func reportCommand(std streams) *cli.Command {
@@ -62,9 +62,9 @@ func reportRuns(c *cli.Context, std streams) error {
 	debug.SetGCPercent(25)
 	var runs report.ServingRuns
 	for _, r := range asked.runs {
-		run, result, err := r.dirs.measure(std, func(run *replay.Run) {
-			run.Window, run.Thresholds = windowOf(c, run.Window), thresholdsOf(c, run.Thresholds)
-		}, func(opts *serving.Options) {
+		info, result, err := r.dirs.measure(std, func(info *runfile.Run) {
+			info.Window, info.Thresholds = windowOf(c, info.Window), thresholdsOf(c, info.Thresholds)
+		}, func(opts *run.Options) {
 			opts.Objectives = asked.objectives
 			opts.EachPrediction = asked.file("cache-misses") != ""
 			opts.Detail = asked.file("over-time") != "" || asked.file("html") != ""
@@ -72,13 +72,13 @@ func reportRuns(c *cli.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		runs = append(runs, report.ServingRun{Name: r.name, Run: run, Result: result, View: asked.view})
+		runs = append(runs, report.ServingRun{Name: r.name, Run: info, Result: result, View: asked.view})
 	}
 	noteVersions(std, runs)
 	if err := asked.show(std, runs); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(runs, func(r report.ServingRun) bool { return r.Result.Verdict.Level == serving.Invalid }) {
+	if slices.ContainsFunc(runs, func(r report.ServingRun) bool { return r.Result.Verdict.Level == run.Invalid }) {
 		return errInvalid
 	}
 	return nil
@@ -103,7 +103,7 @@ func noteVersions(std streams, runs report.ServingRuns) {
 type reportQuestion struct {
 	runs       []namedRecording
 	view       report.View
-	objectives []serving.Objective
+	objectives []run.Objective
 	format     string // of what is printed; "" is text
 	files      []reportFile
 }
@@ -197,9 +197,9 @@ func sameFolder(a, b string) bool {
 }
 
 // parseView reads what is shown of the latencies.
-func parseView(c *cli.Context) (v report.View, objectives []serving.Objective, err error) {
+func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err error) {
 	if c.IsSet("metrics") {
-		if v.Metrics, err = serving.ParseMetrics(c.String("metrics")); err != nil {
+		if v.Metrics, err = run.ParseMetrics(c.String("metrics")); err != nil {
 			return v, nil, misused("report: --metrics: %w", err)
 		}
 	}
@@ -209,7 +209,7 @@ func parseView(c *cli.Context) (v report.View, objectives []serving.Objective, e
 		}
 	}
 	if c.IsSet("goodput") {
-		if objectives, err = serving.ParseObjectives(c.String("goodput")); err != nil {
+		if objectives, err = run.ParseObjectives(c.String("goodput")); err != nil {
 			return v, nil, misused("report: --goodput: %w", err)
 		}
 	}
@@ -316,7 +316,7 @@ func (q *reportQuestion) writeAIPerf(std streams) error {
 }
 
 // windowOf is what the flags say, and else what was there.
-func windowOf(c *cli.Context, w replay.Window) replay.Window {
+func windowOf(c *cli.Context, w runfile.Window) runfile.Window {
 	if c.IsSet(warmupTimeFlag.Name) {
 		w.WarmupSeconds = c.Duration(warmupTimeFlag.Name).Seconds()
 	}

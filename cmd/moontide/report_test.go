@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // A report has the runs in every form that is asked for, and misuse is refused.
@@ -67,7 +67,7 @@ func TestReportOfACutRecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, dir, "simulate", sample(t), "--out", "run")
-	path := filepath.Join(dir, "run", replay.RequestsFile)
+	path := filepath.Join(dir, "run", runfile.RequestsFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestNoChunkTimes(t *testing.T) {
 	if !strings.Contains(out, "Counted: ITL is of a histogram to 0.4 %, with 10 of 10 gaps") || !strings.Contains(out, "Median ITL (ms):  ") {
 		t.Errorf("got\n%s", out)
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "run", replay.RequestsFile)); err != nil || strings.Contains(string(text), "chunk_ms") {
+	if text, err := os.ReadFile(filepath.Join(dir, "run", runfile.RequestsFile)); err != nil || strings.Contains(string(text), "chunk_ms") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	if again := must(t, dir, "report", "run", "--warmup-time", "1ms"); !strings.Contains(again, "no window can be cut") {

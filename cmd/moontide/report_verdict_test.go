@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // rewritten changes a file of a run's folder.
@@ -29,7 +29,7 @@ func TestReportOfAnInvalidRun(t *testing.T) {
 	for _, name := range []string{"good", "spoiled"} {
 		must(t, dir, "simulate", sample(t), "--out", name)
 	}
-	rewritten(t, filepath.Join(dir, "spoiled", replay.RequestsFile), func(text string) string {
+	rewritten(t, filepath.Join(dir, "spoiled", runfile.RequestsFile), func(text string) string {
 		return strings.ReplaceAll(text, `"input_tokens": `, `"input_tokens": 1`)
 	})
 	for args, want := range map[string]struct {
@@ -66,7 +66,7 @@ func TestReportOfDifferentVersions(t *testing.T) {
 	if r := try(t, dir, "", "report", "a", "b"); strings.Contains(r.err, "versions") {
 		t.Errorf("of one version: %s", r.err)
 	}
-	rewritten(t, filepath.Join(dir, "b", replay.RunFile), func(text string) string {
+	rewritten(t, filepath.Join(dir, "b", runfile.RunFile), func(text string) string {
 		before, after, _ := strings.Cut(text, `"version": "`)
 		_, after, _ = strings.Cut(after, `"`)
 		return before + `"version": "v0.0.9"` + after
@@ -84,7 +84,7 @@ func TestReportOfWhatIsNoRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"foreign": `{"request_throughput": 1.0, "completed": 5}`,
+		"format": `{"request_throughput": 1.0, "completed": 5}`,
 		"list":    `[1, 2]`,
 		"cut":     `{"version": "v1", "comm`,
 		"null":    `null`,
@@ -92,9 +92,9 @@ func TestReportOfWhatIsNoRun(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(dir, name), replay.RunFile, text)
-		write(t, filepath.Join(dir, name), replay.RequestsFile, "")
-		if r := try(t, dir, "", "report", name); r.status != exitFailed || r.out != "" || !strings.Contains(r.err, replay.RunFile) {
+		write(t, filepath.Join(dir, name), runfile.RunFile, text)
+		write(t, filepath.Join(dir, name), runfile.RequestsFile, "")
+		if r := try(t, dir, "", "report", name); r.status != exitFailed || r.out != "" || !strings.Contains(r.err, runfile.RunFile) {
 			t.Errorf("%s: exit status %d\n%s%s", name, r.status, r.out, r.err)
 		}
 	}

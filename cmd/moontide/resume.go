@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // ownFlags are those that a resumed run may have otherwise: they change nothing
@@ -43,8 +44,8 @@ func flagValues(c *cli.Context, name string) []string {
 // earlierRun is the run that --resume goes on with. A nil one is none.
 type earlierRun struct {
 	dir    string
-	run    replay.Run
-	folder *replay.Folder // once it is taken
+	run    runfile.Run
+	folder *runfile.Folder // once it is taken
 	past   *replay.Past
 }
 
@@ -59,7 +60,7 @@ func openEarlier(c *cli.Context) (*earlierRun, error) {
 	if c.IsSet("out") {
 		return nil, misused("replay: --resume goes on in the folder of the run: --out has no part in it")
 	}
-	recorded, err := replay.OpenFolder(e.dir)
+	recorded, err := runfile.OpenFolder(e.dir)
 	if err != nil {
 		return nil, fmt.Errorf("--resume %s: %w", e.dir, err)
 	}
@@ -87,7 +88,7 @@ func (e *earlierRun) takeFlags(c *cli.Context) error {
 		}
 		for _, value := range values {
 			if err := c.Set(name, value); err != nil {
-				return fmt.Errorf("--resume %s: --%s=%s of %s: %w", e.dir, name, value, replay.RunFile, err)
+				return fmt.Errorf("--resume %s: --%s=%s of %s: %w", e.dir, name, value, runfile.RunFile, err)
 			}
 		}
 	}
@@ -136,7 +137,7 @@ func (e *earlierRun) take(in input) (err error) {
 	if e == nil {
 		return nil
 	}
-	if e.folder, err = replay.ResumeFolder(e.dir); err != nil {
+	if e.folder, err = runfile.ResumeFolder(e.dir); err != nil {
 		return err
 	}
 	if err := e.readPast(in); err != nil {
@@ -155,7 +156,7 @@ func (e *earlierRun) release() {
 }
 
 func (e *earlierRun) readPast(in input) error {
-	recorded, err := replay.OpenFolder(e.dir)
+	recorded, err := runfile.OpenFolder(e.dir)
 	if err != nil {
 		return err
 	}
@@ -172,9 +173,9 @@ func (e *earlierRun) readPast(in input) error {
 
 // goOn notes in run.json that the run goes on, and what this process has
 // learned. The rest stays as it was.
-func (e *earlierRun) goOn(run *replay.Run) error {
+func (e *earlierRun) goOn(run *runfile.Run) error {
 	again := max(e.run.Sent-e.past.Rows, 0)
-	run.Resumed = append(e.run.Resumed, replay.Resumption{
+	run.Resumed = append(e.run.Resumed, runfile.Resumption{
 		At: time.Now(), RowsDone: e.past.Rows, SentAgain: again, ClockMS: milliseconds(e.past.Clock),
 	})
 	run.Started, run.Command = e.run.Started, e.run.Command

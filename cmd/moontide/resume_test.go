@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // A run is killed while requests are in flight: what ended is in the record,
@@ -32,7 +33,7 @@ func TestKilledRunGoesOn(t *testing.T) {
 		<-s.got
 	}
 	endChild(cmd)
-	text, err := os.ReadFile(filepath.Join(folder, replay.SentFile))
+	text, err := os.ReadFile(filepath.Join(folder, runfile.SentFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestKilledRunGoesOn(t *testing.T) {
 	if last != len(records)-1 {
 		t.Errorf("%d records up to row %d", len(records), last)
 	}
-	if _, err := os.Stat(filepath.Join(folder, replay.SentFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(folder, runfile.SentFile)); err != nil {
 		t.Errorf("a run that may be resumed forgets what was sent: %v", err)
 	}
 }
@@ -99,7 +100,7 @@ func TestKilledRunGoesOn(t *testing.T) {
 func awaitRecords(t *testing.T, folder string, n int) {
 	t.Helper()
 	for {
-		text, _ := os.ReadFile(filepath.Join(folder, replay.RequestsFile))
+		text, _ := os.ReadFile(filepath.Join(folder, runfile.RequestsFile))
 		if bytes.Count(text, []byte("\n")) >= n {
 			return
 		}
@@ -152,7 +153,7 @@ func TestStoppedRunGoesOn(t *testing.T) {
 
 	r := replayWith("t.jsonl", "--resume", "run", "--header", "X-Key: hush")
 	run, records := runOfFolder(t, dir+"/run"), recordsOf(t, dir+"/run")
-	if _, err := os.Stat(filepath.Join(dir, "run", replay.SentFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "run", runfile.SentFile)); err == nil {
 		t.Error("the run ended and keeps the list of what was sent")
 	}
 	if !r.measured() || run.Stopped || run.Failure != "" || run.Sent != len(records) || run.Skipped != run.NotSent || run.Sent+run.Skipped != 12 || run.Skipped == 0 {
@@ -204,11 +205,11 @@ func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
 		}
 		write(t, dir, filepath.Join(name, file), change(string(text)))
 	}
-	copyRun("twice", replay.RequestsFile, func(text string) string { return text + text })
-	copyRun("over", replay.RunFile, func(text string) string {
+	copyRun("twice", runfile.RequestsFile, func(text string) string { return text + text })
+	copyRun("over", runfile.RunFile, func(text string) string {
 		return strings.Replace(text, `"limits": {`, `"limits": {"duration_s": 0.000001, `, 1)
 	})
-	held, err := replay.ResumeFolder(filepath.Join(dir, "run"))
+	held, err := runfile.ResumeFolder(filepath.Join(dir, "run"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/replay/simserver"
+	"moontide/replay/sim/server"
 )
 
 func serveCommand(std streams, stop stop) *cli.Command {
@@ -45,8 +45,8 @@ func serve(c *cli.Context, std streams, stop stop) error {
 		return misused("serve: takes no argument: %q", c.Args().Slice())
 	}
 	scale := c.Float64("time-scale")
-	if !(scale >= simserver.LeastTimeScale && scale <= simserver.MostTimeScale) {
-		return misused("serve: --time-scale is not from %v to %v: %v", simserver.LeastTimeScale, simserver.MostTimeScale, scale)
+	if !(scale >= server.LeastTimeScale && scale <= server.MostTimeScale) {
+		return misused("serve: --time-scale is not from %v to %v: %v", server.LeastTimeScale, server.MostTimeScale, scale)
 	}
 	if c.String("listen") == "" {
 		return misused("serve: --listen is empty")
@@ -69,7 +69,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if c.Bool(untilInputEndsFlag) {
 		go func() { io.Copy(io.Discard, std.in); end() }()
 	}
-	return serveUntil(until, ln, simserver.Config{
+	return serveUntil(until, ln, server.Config{
 		Model: c.String("model"), Deployment: deployment, TimeScale: scale, CacheGenerated: c.Bool(cacheGeneratedFlag),
 		Faults: faults, Seed: c.Uint64("seed"), Version: version(),
 	})
@@ -77,17 +77,17 @@ func serve(c *cli.Context, std streams, stop stop) error {
 
 func faultKinds() string {
 	var names []string
-	for _, kind := range simserver.FaultKinds() {
+	for _, kind := range server.FaultKinds() {
 		names = append(names, string(kind))
 	}
 	return strings.Join(names, ", ")
 }
 
 // faultsOf reads --fault.
-func faultsOf(c *cli.Context) ([]simserver.Fault, error) {
-	var faults []simserver.Fault
+func faultsOf(c *cli.Context) ([]server.Fault, error) {
+	var faults []server.Fault
 	for _, text := range c.StringSlice("fault") {
-		f, err := simserver.ParseFault(text)
+		f, err := server.ParseFault(text)
 		if err != nil {
 			return nil, misused("serve: --fault: %w", err)
 		}
@@ -97,8 +97,8 @@ func faultsOf(c *cli.Context) ([]simserver.Fault, error) {
 }
 
 // serveUntil serves until ctx ends.
-func serveUntil(ctx context.Context, ln net.Listener, cfg simserver.Config) error {
-	server, err := simserver.New(cfg)
+func serveUntil(ctx context.Context, ln net.Listener, cfg server.Config) error {
+	server, err := server.New(cfg)
 	if err != nil {
 		ln.Close()
 		return err
@@ -130,7 +130,7 @@ func embeddedFlags() []cli.Flag {
 
 // embeddedEngines are the engines that a verb drives in its own process, and a
 // note of them where flags chose them.
-func embeddedEngines(c *cli.Context, embedded bool) (simserver.Config, []string, error) {
+func embeddedEngines(c *cli.Context, embedded bool) (server.Config, []string, error) {
 	chosen := ""
 	for _, f := range engineFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
@@ -138,13 +138,13 @@ func embeddedEngines(c *cli.Context, embedded bool) (simserver.Config, []string,
 		}
 	}
 	if !embedded && chosen != "" {
-		return simserver.Config{}, nil, misused("%s: --%s is of the embedded endpoint, which --url leaves out", c.Command.Name, chosen)
+		return server.Config{}, nil, misused("%s: --%s is of the embedded endpoint, which --url leaves out", c.Command.Name, chosen)
 	}
 	deployment, err := deploymentOf(c)
 	if err != nil {
-		return simserver.Config{}, nil, err
+		return server.Config{}, nil, err
 	}
-	cfg := simserver.Config{Deployment: deployment, CacheGenerated: c.Bool(cacheGeneratedFlag), Seed: c.Uint64("seed"), Version: version()}
+	cfg := server.Config{Deployment: deployment, CacheGenerated: c.Bool(cacheGeneratedFlag), Seed: c.Uint64("seed"), Version: version()}
 	if chosen == "" {
 		return cfg, nil, nil
 	}
@@ -164,7 +164,7 @@ var roomForEmbedded = sync.OnceFunc(func() {
 
 // embed serves the simulated endpoint within this process, until the returned
 // function is called.
-func embed(cfg simserver.Config) (url string, end func(), err error) {
+func embed(cfg server.Config) (url string, end func(), err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, fmt.Errorf("starting the embedded endpoint: %w", err)

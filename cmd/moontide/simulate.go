@@ -11,10 +11,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/analyze/serving"
+	"moontide/analyze/run"
 	"moontide/replay"
-	"moontide/replay/simserver/engine"
-	"moontide/replay/virtual"
+	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/virtual"
 	"moontide/trace"
 )
 
@@ -67,12 +68,12 @@ func simulateTrace(c *cli.Context, std streams, stop stop) error {
 }
 
 // simulatedRun is what run.json says of a simulation before it begins.
-func simulatedRun(c *cli.Context, in input, d engine.Deployment) replay.Run {
-	run := runOf(c, in)
-	run.Started = time.Now()
-	run.Target = replay.Target{Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true, IgnoreEOS: true}
-	run.Notes = append(run.Notes, fmt.Sprintf("simulated in virtual time: %v", d))
-	return run
+func simulatedRun(c *cli.Context, in input, d engine.Deployment) runfile.Run {
+	info := runOf(c, in)
+	info.Started = time.Now()
+	info.Target = runfile.Target{Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true, IgnoreEOS: true}
+	info.Notes = append(info.Notes, fmt.Sprintf("simulated in virtual time: %v", d))
+	return info
 }
 
 func simulate(c *cli.Context, std streams, stop stop, in input, d engine.Deployment, dir string) error {
@@ -87,48 +88,48 @@ func simulate(c *cli.Context, std streams, stop stop, in input, d engine.Deploym
 		return err
 	}
 	defer reader.Close()
-	run := simulatedRun(c, in, d)
-	folder, err := replay.CreateFolder(dir, run)
+	info := simulatedRun(c, in, d)
+	folder, err := runfile.CreateFolder(dir, info)
 	if err != nil {
 		return err
 	}
 	folder.KeepText = c.Bool("keep-text")
 
-	kept := keepAndMeasure(folder, serving.Options{BlockSize: in.blockSize.Tokens, Virtual: true, Detail: true})
+	kept := keepAndMeasure(folder, run.Options{BlockSize: in.blockSize.Tokens, Virtual: true, Detail: true})
 	runner := replay.VirtualRunner{
 		Model: endpoint, Recorder: kept,
-		MaxConcurrency: run.Limits.MaxConcurrency, Closed: run.Limits.Closed, Duration: c.Duration("duration"), Sessions: &in.plan.Sessions,
+		MaxConcurrency: info.Limits.MaxConcurrency, Closed: info.Limits.Closed, Duration: c.Duration("duration"), Sessions: &in.plan.Sessions,
 	}
 	tally, runErr := runner.Run(stop.gently, in.shape(reader.Requests()))
 	result, err := kept.end()
 
-	run.Ended = time.Now()
-	run.Sent, run.NotSent, run.Skipped = tally.Sent, run.Rows-tally.Sent, tally.Skipped
-	run.TimeUp = tally.TimeUp && runErr == nil && run.NotSent > tally.Skipped
+	info.Ended = time.Now()
+	info.Sent, info.NotSent, info.Skipped = tally.Sent, info.Rows-tally.Sent, tally.Skipped
+	info.TimeUp = tally.TimeUp && runErr == nil && info.NotSent > tally.Skipped
 	switch {
 	case errors.Is(runErr, context.Canceled):
-		run.Stopped, runErr = true, nil
-		run.Notes = append(run.Notes, fmt.Sprintf("%d requests were in flight when it was stopped, and are not in the record", tally.Unrecorded))
-	case runErr == nil && !tally.TimeUp && tally.Sent+tally.Skipped != run.Rows:
-		runErr = fmt.Errorf("the trace changed while it was simulated: it had %d rows, and then %d", run.Rows, tally.Sent+tally.Skipped)
+		info.Stopped, runErr = true, nil
+		info.Notes = append(info.Notes, fmt.Sprintf("%d requests were in flight when it was stopped, and are not in the record", tally.Unrecorded))
+	case runErr == nil && !tally.TimeUp && tally.Sent+tally.Skipped != info.Rows:
+		runErr = fmt.Errorf("the trace changed while it was simulated: it had %d rows, and then %d", info.Rows, tally.Sent+tally.Skipped)
 	}
 	if errors.Is(runErr, errNotKept) {
 		runErr = nil // err says why
 	}
 	if runErr = errors.Join(runErr, err); runErr != nil {
-		run.Failure = runErr.Error()
+		info.Failure = runErr.Error()
 	}
-	err = errors.Join(runErr, folder.WriteRun(run))
+	err = errors.Join(runErr, folder.WriteRun(info))
 	if result == nil {
 		return err
 	}
-	if run.Window != (replay.Window{}) { // it goes by the run's end, which is known only now
+	if info.Window != (runfile.Window{}) { // it goes by the info's end, which is known only now
 		var measureErr error
-		if run, result, measureErr = (recording{dir}).measure(std, func(r *replay.Run) { *r = run }, inDetail); measureErr != nil {
+		if info, result, measureErr = (recording{dir}).measure(std, func(r *runfile.Run) { *r = info }, inDetail); measureErr != nil {
 			return errors.Join(err, measureErr)
 		}
 	}
-	return errors.Join(err, present(std, dir, run, result))
+	return errors.Join(err, present(std, dir, info, result))
 }
 
 // keeper is a recorder that writes a run's folder and measures the run at the
@@ -137,11 +138,11 @@ type keeper struct {
 	toKeep, toMeasure chan replay.Record
 	failed            chan struct{} // closed when the folder takes no more
 	keeping           sync.WaitGroup
-	result            *serving.Result
+	result            *run.Result
 	keepErr           error // of writing the folder, and of closing it
 }
 
-func keepAndMeasure(folder *replay.Folder, opts serving.Options) *keeper {
+func keepAndMeasure(folder *runfile.Folder, opts run.Options) *keeper {
 	k := &keeper{
 		toKeep: make(chan replay.Record, 256), toMeasure: make(chan replay.Record, 256),
 		failed: make(chan struct{}),
@@ -159,7 +160,7 @@ func keepAndMeasure(folder *replay.Folder, opts serving.Options) *keeper {
 		k.keepErr = errors.Join(k.keepErr, folder.Close())
 	})
 	k.keeping.Go(func() {
-		k.result, _ = serving.Compute(received(k.toMeasure), opts) // its errors are those of the records, and there are none
+		k.result, _ = run.Compute(received(k.toMeasure), opts) // its errors are those of the records, and there are none
 	})
 	return k
 }
@@ -182,7 +183,7 @@ func (k *keeper) Record(rec replay.Record) error {
 
 // end waits for what was recorded to be written and measured, and closes the
 // folder's records.
-func (k *keeper) end() (*serving.Result, error) {
+func (k *keeper) end() (*run.Result, error) {
 	close(k.toKeep)
 	close(k.toMeasure)
 	k.keeping.Wait()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"moontide/replay"
+	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
@@ -52,11 +53,11 @@ func TestSimulate(t *testing.T) {
 			}
 
 			must(t, dir, append([]string{"simulate", sample(t), "--out", "again"}, flags...)...)
-			a, err := os.ReadFile(filepath.Join(dir, "run", replay.RequestsFile))
+			a, err := os.ReadFile(filepath.Join(dir, "run", runfile.RequestsFile))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b, err := os.ReadFile(filepath.Join(dir, "again", replay.RequestsFile)); err != nil || string(a) != string(b) {
+			if b, err := os.ReadFile(filepath.Join(dir, "again", runfile.RequestsFile)); err != nil || string(a) != string(b) {
 				t.Errorf("the same command gives other bytes: %v", err)
 			}
 		})

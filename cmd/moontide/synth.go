@@ -12,12 +12,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/trace"
+	"moontide/trace/format"
 	"moontide/traces"
 )
 
 // draft is a trace that a method is ready to draw.
 type draft struct {
-	write func(*trace.Writer) (rows int, err error)
+	write func(*format.Writer) (rows int, err error)
 	// file is the name that those who ask for the method by name expect
 	// without --output; "" is standard output.
 	file string

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"moontide/trace"
+	"moontide/trace/format"
 )
 
 // shared is a trace of prompts of 1 to 6 blocks that begin alike.
@@ -21,7 +22,7 @@ func shared(t *testing.T, dir, name string) {
 		if i%2 == 0 {
 			ids = append(slices.Clone(ids), 100+i)
 		}
-		rows = append(trace.AppendRow(rows, trace.Request{
+		rows = append(format.AppendRow(rows, trace.Request{
 			Timestamp: trace.Some(float64(i / 3 * 1000)), InputLength: len(ids) * 512, OutputLength: 10 + int(i), HashIDs: ids,
 		}), '\n')
 	}
@@ -106,7 +107,7 @@ func TestSynthTreeSaysWhatWasRejected(t *testing.T) {
 	shared(t, dir, "t.jsonl") // three requests a second
 	synth := func(args ...string) (rows []trace.Request, talk string) {
 		r := try(t, dir, "", append([]string{"synth", "--method", "tree", "--from", "t.jsonl", "-n", "3000", "-o", "-"}, args...)...)
-		in, err := trace.NewReader(strings.NewReader(r.out), "synth", trace.Options{})
+		in, err := format.NewReader(strings.NewReader(r.out), "synth", format.Options{})
 		if err != nil || r.status != exitDone {
 			t.Fatalf("%v: %+v", err, r)
 		}

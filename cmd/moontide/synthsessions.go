@@ -9,6 +9,7 @@ import (
 
 	"moontide/synth/sessions"
 	"moontide/trace"
+	"moontide/trace/format"
 )
 
 // sessionsFlags are those of the method that is used without asking.
@@ -39,7 +40,7 @@ func draftSessions(c *cli.Context, std streams) (draft, error) {
 		return trace.Speed(model.Requests(c.Uint64("seed"), n), c.Float64("speedup-ratio")), nil
 	}
 	return draft{
-		write: func(w *trace.Writer) (int, error) {
+		write: func(w *format.Writer) (int, error) {
 			reqs, err := draw(n)
 			if err != nil {
 				return 0, err

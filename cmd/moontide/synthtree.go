@@ -9,8 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/synth"
+	"moontide/synth/tree"
 	"moontide/trace"
+	"moontide/trace/format"
 )
 
 // treeFlags have the names that users of NVIDIA's data generator know.
@@ -28,13 +29,13 @@ var treeFlags = []cli.Flag{
 
 // treeShape reads the flags. What is zero in a shape is the default, which
 // nobody means who writes 0 after a flag.
-func treeShape(c *cli.Context) (synth.TreeShape, error) {
+func treeShape(c *cli.Context) (tree.TreeShape, error) {
 	for _, name := range []string{"prefix-len-multiplier", "prefix-root-multiplier", "prompt-len-multiplier", "osl-multiplier", "speedup-ratio", "max-isl", "max-osl"} {
 		if v := c.Value(name); c.IsSet(name) && (v == 0 || v == 0.) {
-			return synth.TreeShape{}, misused("synth: --%s is not a positive number: %v", name, v)
+			return tree.TreeShape{}, misused("synth: --%s is not a positive number: %v", name, v)
 		}
 	}
-	shape := synth.TreeShape{
+	shape := tree.TreeShape{
 		PrefixLenMultiplier:  c.Float64("prefix-len-multiplier"),
 		PrefixRootMultiplier: c.Int("prefix-root-multiplier"),
 		PromptLenMultiplier:  c.Float64("prompt-len-multiplier"),
@@ -51,7 +52,7 @@ func treeShape(c *cli.Context) (synth.TreeShape, error) {
 
 // misusedKnob is an error of a shape as one of the flag that it came from.
 func misusedKnob(err error) error {
-	var knob *synth.KnobError
+	var knob *tree.KnobError
 	if errors.As(err, &knob) {
 		return misused("synth: %v", knob)
 	}
@@ -77,7 +78,7 @@ func draftTree(c *cli.Context, std streams) (draft, error) {
 		return draft{}, misusedKnob(err)
 	}
 	return draft{
-		write: func(w *trace.Writer) (int, error) { return w.WriteRows(untilRows{c.Context, drawing}) },
+		write: func(w *format.Writer) (int, error) { return w.WriteRows(untilRows{c.Context, drawing}) },
 		redraw: func(n int) (trace.Requests, error) {
 			again, err := tree.Draw(c.Uint64("seed"), n, shape)
 			if err != nil {
@@ -90,7 +91,7 @@ func draftTree(c *cli.Context, std streams) (draft, error) {
 	}, nil
 }
 
-func fitTree(c *cli.Context, std streams) (*synth.Tree, error) {
+func fitTree(c *cli.Context, std streams) (*tree.Tree, error) {
 	from := c.String("from")
 	in, closeInput, err := openInput(std, from)
 	if err != nil {
@@ -100,15 +101,15 @@ func fitTree(c *cli.Context, std streams) (*synth.Tree, error) {
 	if isModel(in) {
 		return nil, fmt.Errorf("%s is a model of --method sessions: --method tree needs the trace", traceName(from))
 	}
-	return learned(c, std, in, from, func(reqs trace.Requests, blockSize int) (*synth.Tree, error) {
-		return synth.FitTree(reqs, synth.TreeOptions{BlockSize: blockSize})
+	return learned(c, std, in, from, func(reqs trace.Requests, blockSize int) (*tree.Tree, error) {
+		return tree.FitTree(reqs, tree.TreeOptions{BlockSize: blockSize})
 	})
 }
 
 // treeFile is the name that the data generator would give the trace: of the
 // source, and what was asked for, where None is no limit. A source without a
 // name has none.
-func treeFile(from string, s synth.TreeShape) string {
+func treeFile(from string, s tree.TreeShape) string {
 	if from == "-" {
 		return ""
 	}
@@ -125,7 +126,7 @@ func treeFile(from string, s synth.TreeShape) string {
 }
 
 // treeNotes say what the limits on ISL cost.
-func treeNotes(d *synth.TreeDrawing, rows int, s synth.TreeShape) []string {
+func treeNotes(d *tree.TreeDrawing, rows int, s tree.TreeShape) []string {
 	if d.Rejected() == 0 {
 		return nil
 	}
@@ -139,7 +140,7 @@ func treeNotes(d *synth.TreeDrawing, rows int, s synth.TreeShape) []string {
 }
 
 // limitsOnISL are the flags that reject requests.
-func limitsOnISL(s synth.TreeShape) string {
+func limitsOnISL(s tree.TreeShape) string {
 	switch {
 	case s.MaxISL == 0:
 		return "--min-isl"

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // witness is an endpoint that remembers the bodies that it got and by how many
@@ -133,7 +134,7 @@ func TestReadDelayIsKept(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", rowsOfSessions())
 	out := must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--out", "run")
-	recorded, err := replay.OpenFolder(filepath.Join(dir, "run"))
+	recorded, err := runfile.OpenFolder(filepath.Join(dir, "run"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // CalibrateConfig says how to calibrate. Start and Dir must be given.
@@ -54,7 +55,7 @@ type Calibration struct {
 	Machine Machine       `json:"machine"`
 	Stamps  replay.Stamps `json:"stamps"`   // who took the instants of arrival
 	LimitMS float64       `json:"limit_ms"` // of the errors at p99 within the range
-	Range   replay.Range  `json:"range"`
+	Range   runfile.Range `json:"range"`
 	Points  []Point       `json:"loads"` // in the order in which they were driven
 }
 
@@ -159,14 +160,14 @@ const otherFiles = 256
 
 // Machine is what a calibration holds for.
 type Machine struct {
-	replay.Host
+	runfile.Host
 	CPU string `json:"cpu"` // its model, "" where it is not known
 }
 
 // ThisMachine is the one that this process runs on.
 func ThisMachine() Machine {
 	return Machine{
-		Host: replay.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
+		Host: runfile.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
 		CPU:  cpuModel(),
 	}
 }

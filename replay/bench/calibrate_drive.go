@@ -12,6 +12,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/monotonic"
 	"moontide/replay/openai"
+	"moontide/replay/runfile"
 )
 
 // stampsHeader asks the simulated endpoint to say when it wrote each event.
@@ -35,7 +36,7 @@ func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err 
 		return p, err
 	}
 	dir := filepath.Join(cfg.Dir, "load")
-	folder, err := replay.CreateFolder(dir, replay.Run{})
+	folder, err := runfile.CreateFolder(dir, runfile.Run{})
 	if err != nil {
 		return p, err
 	}
@@ -44,7 +45,7 @@ func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err 
 }
 
 // run replays the load.
-func (t *truth) run(ctx context.Context, client *openai.Client, folder *replay.Folder, server int) (Point, error) {
+func (t *truth) run(ctx context.Context, client *openai.Client, folder *runfile.Folder, server int) (Point, error) {
 	records := &keeper{folder: folder}
 	runner := &replay.Runner{Client: client, Recorder: records, Precise: true}
 	watch := startWatch(runner, t, server)
@@ -61,7 +62,7 @@ func (t *truth) run(ctx context.Context, client *openai.Client, folder *replay.F
 
 // keeper records as a replay does, and keeps what it records.
 type keeper struct {
-	folder  *replay.Folder
+	folder  *runfile.Folder
 	records []replay.Record
 }
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"moontide/analyze/dist"
 	"moontide/replay"
+	"moontide/trace/stats"
 )
 
 // Point is what was measured under one load.
@@ -44,7 +44,7 @@ type Spread struct {
 }
 
 func spreadOf(values []float64) Spread {
-	d := dist.Of(values)
+	d := stats.Of(values)
 	return Spread{d.Count, d.Quantile(0.5), d.Quantile(0.99), d.Max}
 }
 

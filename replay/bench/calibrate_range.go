@@ -6,12 +6,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"moontide/replay"
+	"moontide/replay/runfile"
 )
 
 // rangeOf is the range of what was driven. What streams do counts only where it
 // holds evenly phased as well as in lock-step.
-func rangeOf(points []Point) replay.Range {
+func rangeOf(points []Point) runfile.Range {
 	type shape struct {
 		streams   int
 		tokenRate float64
@@ -27,7 +27,7 @@ func rangeOf(points []Point) replay.Range {
 		}
 		ways[s][p.LockStep] = true
 	}
-	var r replay.Range
+	var r runfile.Range
 	for _, p := range points {
 		switch {
 		case p.TooMuch != "":
@@ -46,7 +46,7 @@ func (c *Calibration) Save(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("keeping the calibration: %w", err)
 	}
-	if err := replay.WriteJSON(path, c); err != nil {
+	if err := runfile.WriteJSON(path, c); err != nil {
 		return fmt.Errorf("keeping the calibration: %w", err)
 	}
 	return nil

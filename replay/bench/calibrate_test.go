@@ -18,6 +18,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/monotonic"
+	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
@@ -177,16 +178,16 @@ func TestRangeOf(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		points []Point
-		want   replay.Range
+		want   runfile.Range
 	}{
-		{"nothing", nil, replay.Range{}},
-		{"one way", []Point{at(100, 50, true, "")}, replay.Range{}},
-		{"other way too much", []Point{at(100, 50, true, ""), at(100, 50, false, "x")}, replay.Range{}},
-		{"other shape", []Point{at(100, 50, true, ""), at(100, 40, false, "")}, replay.Range{}},
+		{"nothing", nil, runfile.Range{}},
+		{"one way", []Point{at(100, 50, true, "")}, runfile.Range{}},
+		{"other way too much", []Point{at(100, 50, true, ""), at(100, 50, false, "x")}, runfile.Range{}},
+		{"other shape", []Point{at(100, 50, true, ""), at(100, 40, false, "")}, runfile.Range{}},
 		{"both ways", []Point{
 			at(100, 50, true, ""), at(100, 50, false, ""), at(1000, 1, true, ""), at(1000, 1, false, ""), at(9999, 50, true, ""),
-		}, replay.Range{Streams: 1000, EventsPerSecond: 5000}},
-		{"requests", []Point{sent(250, ""), sent(1000, ""), sent(2000, "x")}, replay.Range{RequestsPerSecond: 1000}},
+		}, runfile.Range{Streams: 1000, EventsPerSecond: 5000}},
+		{"requests", []Point{sent(250, ""), sent(1000, ""), sent(2000, "x")}, runfile.Range{RequestsPerSecond: 1000}},
 	} {
 		if diff := cmp.Diff(tt.want, rangeOf(tt.points)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
@@ -321,8 +322,8 @@ func TestSave(t *testing.T) {
 		t.Errorf("of none: %v", err)
 	}
 	c := &Calibration{
-		Version: "v", Taken: time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC), Machine: Machine{CPU: "a cpu", Host: replay.Host{OS: "linux", CPUs: 2}},
-		Stamps: replay.KernelStamps, LimitMS: 1, Range: replay.Range{Streams: 3, EventsPerSecond: 4.5, RequestsPerSecond: 6},
+		Version: "v", Taken: time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC), Machine: Machine{CPU: "a cpu", Host: runfile.Host{OS: "linux", CPUs: 2}},
+		Stamps: replay.KernelStamps, LimitMS: 1, Range: runfile.Range{Streams: 3, EventsPerSecond: 4.5, RequestsPerSecond: 6},
 		Points: []Point{{Load: streams(10, 50, time.Second, true), Lost: 1, Client: Work{Cores: 0.5}, TooMuch: "x"}},
 	}
 	for range 2 {
@@ -352,7 +353,7 @@ func TestSave(t *testing.T) {
 // A calibration is of one machine: its processors' model and number.
 func TestFor(t *testing.T) {
 	t.Parallel()
-	m := Machine{CPU: "a", Host: replay.Host{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"}}
+	m := Machine{CPU: "a", Host: runfile.Host{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"}}
 	c := &Calibration{Machine: m}
 	for _, tt := range []struct {
 		do   func(*Machine)

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"moontide/replay"
-	"moontide/trace"
+	"moontide/replay/runfile"
+	"moontide/trace/atomicfile"
 )
 
 // SweepFile is the file in a sweep's folder that says what all of its runs have
@@ -45,7 +45,7 @@ func OpenSweep(dir string, r SweepRecord) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the sweep's folder: %w", err)
 	}
-	if replay.Lock(folder) {
+	if runfile.Lock(folder) {
 		err = r.begin(path)
 	} else {
 		err = fmt.Errorf("another process is driving the sweep in %s", folder.Name())
@@ -67,17 +67,17 @@ func (r SweepRecord) begin(path string) error {
 	case found:
 		return r.follows(there, path)
 	}
-	return replay.WriteJSON(path, r)
+	return runfile.WriteJSON(path, r)
 }
 
 // checkNoSweep returns why no sweep can begin in dir. What a kill left of the
 // writing of its file does not count.
 func checkNoSweep(dir string) error {
 	entries, _ := os.ReadDir(dir)
-	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+trace.PartSuffix) }) {
+	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+atomicfile.PartSuffix) }) {
 		return nil
 	}
-	if err := replay.CheckFolder(dir); err != nil {
+	if err := runfile.CheckFolder(dir); err != nil {
 		return fmt.Errorf("%w, and holds no sweep to go on with", err)
 	}
 	return nil
@@ -96,7 +96,7 @@ func (r SweepRecord) follows(there SweepRecord, path string) error {
 		return fmt.Errorf("reading the sweep's folder: %w", err)
 	case !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile) }):
 		// Its own file alone: what was wrong with the flags can be mended.
-		return replay.WriteJSON(path, r)
+		return runfile.WriteJSON(path, r)
 	}
 	return fmt.Errorf("%s holds a sweep of another kind: it was begun %s, and now it is %s; want another folder", dir, with(had), with(has))
 }
@@ -141,7 +141,7 @@ func (l Leg) Attempt(dir, salt, sha256 string) (Attempt, error) {
 		if salt != "" {
 			a.Salt = salt + "/" + a.Salt
 		}
-		if replay.CheckFolder(a.Dir) == nil {
+		if runfile.CheckFolder(a.Dir) == nil {
 			return a, nil
 		}
 		run, result, err := ended(a.Dir)
@@ -173,12 +173,12 @@ func (r result) invalid() bool { return r.Own.Verdict == "INVALID" }
 
 // ended reads what is in a run's folder; of a run that is not whole there is no
 // result. A folder that lacks a file was left behind by a kill.
-func ended(dir string) (run replay.Run, summary result, err error) {
-	there, err := read(filepath.Join(dir, replay.RunFile), &run)
+func ended(dir string) (run runfile.Run, summary result, err error) {
+	there, err := read(filepath.Join(dir, runfile.RunFile), &run)
 	if !there || !run.Finished() {
 		return run, result{}, err
 	}
-	_, err = read(filepath.Join(dir, replay.SummaryFile), &summary)
+	_, err = read(filepath.Join(dir, runfile.SummaryFile), &summary)
 	return run, summary, err
 }
 

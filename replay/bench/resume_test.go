@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"moontide/replay"
 	"moontide/replay/bench"
-	"moontide/trace"
+	"moontide/replay/runfile"
+	"moontide/trace/atomicfile"
 )
 
 // openSweep opens a sweep's folder and lets it go.
@@ -26,7 +26,7 @@ func openSweep(dir string, r bench.SweepRecord) error {
 // sweep's file is no content.
 func TestOneSweepInAFolder(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, bench.SweepFile+trace.PartSuffix+"123"), `{"version`)
+	writeFile(t, filepath.Join(dir, bench.SweepFile+atomicfile.PartSuffix+"123"), `{"version`)
 	folder, err := bench.OpenSweep(dir, bench.SweepRecord{})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestOpenSweep(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-	writeFile(t, filepath.Join(dir, "concurrency-1", replay.RunFile), "{}")
+	writeFile(t, filepath.Join(dir, "concurrency-1", runfile.RunFile), "{}")
 	for _, test := range []struct {
 		flags []string
 		want  string
@@ -79,7 +79,7 @@ func TestOpenSweepWithoutRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	writeFile(t, filepath.Join(dir, "concurrency-1", replay.RunFile), "{}")
+	writeFile(t, filepath.Join(dir, "concurrency-1", runfile.RunFile), "{}")
 	if err := openSweep(dir, bench.SweepRecord{Flags: []string{"--url=http://a"}}); err != nil {
 		t.Error(err)
 	}
@@ -113,9 +113,9 @@ func writeFile(t *testing.T, path, text string) {
 }
 
 // leave makes a run's folder as a run leaves it.
-func leave(t *testing.T, dir string, run replay.Run, summary string) {
+func leave(t *testing.T, dir string, run runfile.Run, summary string) {
 	t.Helper()
-	folder, err := replay.CreateFolder(dir, run)
+	folder, err := runfile.CreateFolder(dir, run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func leave(t *testing.T, dir string, run replay.Run, summary string) {
 		t.Fatal(err)
 	}
 	if summary != "" {
-		writeFile(t, filepath.Join(dir, replay.SummaryFile), summary)
+		writeFile(t, filepath.Join(dir, runfile.SummaryFile), summary)
 	}
 }
 
@@ -133,28 +133,28 @@ const invalidSummary = `{"completed": 80, "moontide": {"verdict": "INVALID"}}`
 // and a salt of its own, and the one that was cut short stays.
 func TestAttempt(t *testing.T) {
 	leg := bench.Leg{Name: "concurrency-8", MaxConcurrency: 8}
-	whole := replay.Run{Ended: time.Unix(1, 0), Trace: replay.Source{SHA256: "abc"}, Limits: replay.Limits{MaxConcurrency: 8}}
-	with := func(change func(*replay.Run)) replay.Run {
+	whole := runfile.Run{Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "abc"}, Limits: runfile.Limits{MaxConcurrency: 8}}
+	with := func(change func(*runfile.Run)) runfile.Run {
 		run := whole
 		change(&run)
 		return run
 	}
 	tests := []struct {
 		name    string
-		run     replay.Run
+		run     runfile.Run
 		summary string
 		done    bool
 	}{
 		{"ended", whole, `{"completed": 80, "failed": 1, "moontide": {}}`, true},
 		{"ended, SUSPECT", whole, `{"completed": 80, "moontide": {"verdict": "SUSPECT"}}`, true},
 		{"the client spoiled it", whole, invalidSummary, false},
-		{"killed", with(func(r *replay.Run) { r.Ended = time.Time{} }), "", false},
+		{"killed", with(func(r *runfile.Run) { r.Ended = time.Time{} }), "", false},
 		{"killed before its summary", whole, "", false},
-		{"its end could not be written", with(func(r *replay.Run) { r.Ended = time.Time{} }), `{"completed": 80}`, false},
-		{"stopped", with(func(r *replay.Run) { r.Stopped = true }), `{"completed": 3}`, false},
-		{"failed", with(func(r *replay.Run) { r.Failure = "disk full" }), `{"completed": 3}`, false},
+		{"its end could not be written", with(func(r *runfile.Run) { r.Ended = time.Time{} }), `{"completed": 80}`, false},
+		{"stopped", with(func(r *runfile.Run) { r.Stopped = true }), `{"completed": 3}`, false},
+		{"failed", with(func(r *runfile.Run) { r.Failure = "disk full" }), `{"completed": 3}`, false},
 		{"nothing succeeded", whole, `{"completed": 0}`, false},
-		{"killed, of another trace", with(func(r *replay.Run) { r.Ended, r.Trace.SHA256 = time.Time{}, "x" }), "", false},
+		{"killed, of another trace", with(func(r *runfile.Run) { r.Ended, r.Trace.SHA256 = time.Time{}, "x" }), "", false},
 	}
 	for _, test := range tests {
 		dir := t.TempDir()
@@ -197,9 +197,9 @@ func attempt(t *testing.T, leg bench.Leg, dir, salt string) bench.Attempt {
 
 func TestAttemptRefusesOtherRuns(t *testing.T) {
 	leg := bench.Leg{Name: "concurrency-8", MaxConcurrency: 8}
-	for name, run := range map[string]replay.Run{
-		"another trace": {Ended: time.Unix(1, 0), Trace: replay.Source{SHA256: "other"}, Limits: replay.Limits{MaxConcurrency: 8}},
-		"another limit": {Ended: time.Unix(1, 0), Trace: replay.Source{SHA256: "abc"}, Limits: replay.Limits{MaxConcurrency: 9}},
+	for name, run := range map[string]runfile.Run{
+		"another trace": {Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "other"}, Limits: runfile.Limits{MaxConcurrency: 8}},
+		"another limit": {Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "abc"}, Limits: runfile.Limits{MaxConcurrency: 9}},
 	} {
 		dir := t.TempDir()
 		leave(t, filepath.Join(dir, leg.Name), run, `{"completed": 1}`)
@@ -208,8 +208,8 @@ func TestAttemptRefusesOtherRuns(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, leg.Name, replay.RunFile), "{")
-	if _, err := leg.Attempt(dir, "", "abc"); err == nil || !strings.Contains(err.Error(), replay.RunFile) {
+	writeFile(t, filepath.Join(dir, leg.Name, runfile.RunFile), "{")
+	if _, err := leg.Attempt(dir, "", "abc"); err == nil || !strings.Contains(err.Error(), runfile.RunFile) {
 		t.Errorf("a damaged run.json: %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/replay/prompt"
-	"moontide/replay/prompt/tokenizer"
 	"moontide/trace"
+	"moontide/trace/tokenizer"
 )
 
 func given(texts ...string) iter.Seq2[string, error] {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"moontide/replay/prompt/tokenizer"
+	"moontide/trace/tokenizer"
 )
 
 // vocabulary is a tokenizer.json to be made: texts that are one token each, and

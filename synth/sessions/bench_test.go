@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"moontide/synth/sessions"
-	"moontide/trace"
+	"moontide/trace/format"
 )
 
 func BenchmarkFit(b *testing.B) {
@@ -38,7 +38,7 @@ func BenchmarkWrite(b *testing.B) {
 	const n = 100_000
 	var size counter
 	for b.Loop() {
-		w, err := trace.NewWriter(&size, "trace.jsonl")
+		w, err := format.NewWriter(&size, "trace.jsonl")
 		if err != nil {
 			b.Fatal(err)
 		}

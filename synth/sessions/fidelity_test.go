@@ -14,10 +14,11 @@ import (
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
-	"moontide/synth/describe"
 	"moontide/synth/sessions"
+	"moontide/synth/spec"
 	"moontide/trace"
 	"moontide/trace/block"
+	"moontide/trace/format"
 	"moontide/traces"
 )
 
@@ -35,7 +36,7 @@ func conversation(t testing.TB) []trace.Request {
 }
 
 var readConversation = sync.OnceValues(func() ([]trace.Request, error) {
-	f, err := trace.Open("../../../shared/traces/conversation_trace.jsonl", trace.Options{})
+	f, err := format.Open("../../../shared/traces/conversation_trace.jsonl", format.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +301,7 @@ func described(t *testing.T, name, timestamps string, n int) []trace.Request {
 			text = bytes.ReplaceAll(text, []byte("\n      max_isl"), []byte("\n  max_isl"))
 		}
 	}
-	d, err := describe.Parse(text, describe.Options{Name: name, Settings: []describe.Setting{{Key: "num_requests", Value: fmt.Sprint(n)}}})
+	d, err := spec.Parse(text, spec.Options{Name: name, Settings: []spec.Setting{{Key: "num_requests", Value: fmt.Sprint(n)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"moontide/synth/prefix"
 	"moontide/trace"
-	"moontide/trace/prefix"
 )
 
 // Options say how [Fit] reads its source. The zero value detects what it needs.

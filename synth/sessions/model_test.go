@@ -15,13 +15,14 @@ import (
 
 	"moontide/synth/sessions"
 	"moontide/trace"
+	"moontide/trace/format"
 )
 
 // lines writes rows as a file has them.
 func lines(t testing.TB, rows []trace.Request) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := trace.NewWriter(&b, "trace.jsonl")
+	w, err := format.NewWriter(&b, "trace.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

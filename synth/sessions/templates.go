@@ -1,6 +1,8 @@
 package sessions
 
-import "moontide/trace/prefix"
+import (
+	"moontide/synth/prefix"
+)
 
 // template is a shared beginning of prompts, such as a system prompt or a
 // document that many ask about. Templates are a tree: a longer one goes on from

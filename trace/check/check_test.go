@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"moontide/trace"
 	"moontide/trace/check"
+	"moontide/trace/format"
 )
 
 // rows is a source in memory; the i-th row is on line i+1.
@@ -140,8 +142,8 @@ func TestEachKindIsDescribed(t *testing.T) {
 }
 
 func TestBadRows(t *testing.T) {
-	text := string(trace.AppendRow(nil, clean()[0])) + "\nTIMESTAMP,ContextTokens\n\n" + strings.Repeat(`{"input_length": -5, "output_length": 1}`+"\n", 20)
-	r, err := trace.NewReader(strings.NewReader(text), "t.jsonl", trace.Options{SkipBadRows: true})
+	text := string(format.AppendRow(nil, clean()[0])) + "\nTIMESTAMP,ContextTokens\n\n" + strings.Repeat(`{"input_length": -5, "output_length": 1}`+"\n", 20)
+	r, err := format.NewReader(strings.NewReader(text), "t.jsonl", format.Options{SkipBadRows: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,9 +162,9 @@ func TestBadRows(t *testing.T) {
 
 // What cannot be a count is a bad row, also where no replay needs it.
 func TestBadDeclarations(t *testing.T) {
-	text := string(trace.AppendRow(nil, clean()[0])) + "\n" + `{"timestamp": 1, "input_length": 5, "output_length": 1, "context_len": -3}` + "\n" +
+	text := string(format.AppendRow(nil, clean()[0])) + "\n" + `{"timestamp": 1, "input_length": 5, "output_length": 1, "context_len": -3}` + "\n" +
 		`{"timestamp": 1, "input_length": 500000000, "output_length": 1}` + "\n"
-	r, err := trace.NewReader(strings.NewReader(text), "t.jsonl", trace.Options{SkipBadRows: true})
+	r, err := format.NewReader(strings.NewReader(text), "t.jsonl", format.Options{SkipBadRows: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +179,7 @@ func TestBadDeclarations(t *testing.T) {
 // A file in another format has one finding, which names the format.
 func TestNotATrace(t *testing.T) {
 	text := "TIMESTAMP,ContextTokens,GeneratedTokens\r\n" + strings.Repeat("2023-11-16 18:15:46.6805900,374,44\r\n", 30)
-	r, err := trace.NewReader(strings.NewReader(text), "t.csv", trace.Options{SkipBadRows: true})
+	r, err := format.NewReader(strings.NewReader(text), "t.csv", format.Options{Format: format.Mooncake, SkipBadRows: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +188,7 @@ func TestNotATrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, report, want{check.NotTrace, check.Error, 31, "", []place{
-		{1, `the header of an Azure trace in CSV, not a JSON object: "TIMESTAMP,ContextTokens,GeneratedTokens"`},
+		{1, `a row of an Azure trace among those of a Mooncake trace: the header of an Azure trace in CSV, not a JSON object: "TIMESTAMP,ContextTokens,GeneratedTokens"`},
 		{2, `not a JSON object: "2023-11-16 18:15:46.6805900,374,44"`},
 	}})
 }
@@ -236,7 +238,7 @@ func TestLongTraces(t *testing.T) {
 }
 
 func TestUnreadable(t *testing.T) {
-	r, err := trace.NewReader(strings.NewReader("x\n"), "t.jsonl", trace.Options{})
+	r, err := format.NewReader(strings.NewReader("x\n"), "t.jsonl", format.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,13 +267,13 @@ func TestExamplesAreBounded(t *testing.T) {
 }
 
 // open opens a real trace or skips the test.
-func open(t testing.TB, name string) *trace.Reader {
+func open(t testing.TB, name string) *format.Reader {
 	t.Helper()
 	path := filepath.Join("..", "..", filepath.FromSlash(name))
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("the trace is not here: %v", err)
 	}
-	r, err := trace.Open(path, trace.Options{SkipBadRows: true})
+	r, err := format.Open(path, format.Options{SkipBadRows: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package check
 
-import "moontide/trace"
+import (
+	"moontide/trace"
+)
 
 // declared checks the split of a prompt that its generator wrote down.
 type declared struct{ found *ledger }

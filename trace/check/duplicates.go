@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/cespare/xxhash/v2"
+
 	"moontide/trace"
 )
 

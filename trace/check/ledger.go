@@ -3,9 +3,8 @@ package check
 import (
 	"cmp"
 	"fmt"
-	"slices"
-
 	"moontide/trace"
+	"slices"
 )
 
 // Finding is all that a trace has of one kind of irregularity.

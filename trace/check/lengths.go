@@ -1,6 +1,8 @@
 package check
 
-import "moontide/trace"
+import (
+	"moontide/trace"
+)
 
 const (
 	// hugeLength is beyond the context of any model, and longLength beyond that

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"moontide/trace"
 	"moontide/trace/check"
-	"pgregory.net/rapid"
 )
 
 // wellFormed draws a trace that obeys the format: arrivals in order, chained

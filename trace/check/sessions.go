@@ -1,6 +1,8 @@
 package check
 
-import "moontide/trace"
+import (
+	"moontide/trace"
+)
 
 // fastestToken is the time in ms that an engine takes at least to generate a
 // token of one answer: few stream 1,000 tokens a second to one user.

@@ -1,0 +1,358 @@
+package diff_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"moontide/analyze/diff"
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/replay/runfile"
+	"moontide/trace"
+)
+
+// ended is run.json of a run that went to its end.
+func ended() runfile.Run {
+	return runfile.Run{
+		Ended: time.Unix(2, 0), Rows: 100, Schedule: "s",
+		Trace: runfile.Source{Name: "t.jsonl", SHA256: "t", BlockSize: 512, Speedup: 1},
+	}
+}
+
+func read(t testing.TB, name string, info runfile.Run, records []replay.Record, opts run.Options, asked ...diff.Metric) *diff.Run {
+	t.Helper()
+	r, err := diff.Read(diff.Source{Name: name, Run: info, Records: each(records), Measure: opts}, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// streamed are answers of several tokens: TTFT, then gaps of about 10 ms.
+func streamed(seed uint64, n int) (records []replay.Record) {
+	random := rand.New(rand.NewPCG(seed, 4))
+	for i := range n {
+		rec := answered(i, 50+100*random.Float64())
+		rec.InputLength = 500 + 300*(i%40)
+		rec.Counts.Input = trace.Some(rec.InputLength)
+		rec.Counts.Cached = trace.Some(random.IntN(500))
+		at := rec.First.Value
+		for range 1 + random.IntN(20) {
+			gap := time.Duration(1e7 + random.Int64N(2e6))
+			rec.Gaps = append(rec.Gaps, gap)
+			at += gap
+		}
+		rec.Chunks = len(rec.Gaps) + 1
+		rec.Counts.Output = trace.Some(rec.Chunks)
+		rec.Last, rec.Done = trace.Some(at), at
+		records = append(records, rec)
+	}
+	return records
+}
+
+// later are the same answers, each of them by as much.
+func later(records []replay.Record, by time.Duration) []replay.Record {
+	records = slices.Clone(records)
+	for i := range records {
+		r := &records[i]
+		r.First.Value += by
+		r.Last.Value += by
+		r.Done += by
+	}
+	return records
+}
+
+func find(t testing.TB, c *diff.Comparison, name string) diff.Difference {
+	t.Helper()
+	d, ok := c.Find(name)
+	if !ok {
+		t.Fatalf("no %s", name)
+	}
+	return d
+}
+
+// What is different for every request by as much is known exactly.
+func TestExactDifference(t *testing.T) {
+	records := streamed(1, 400)
+	a, b := read(t, "a", ended(), records, run.Options{}), read(t, "b", ended(), later(records, 7*time.Millisecond), run.Options{})
+	c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{})
+	if !c.Paired || c.Pairs != 400 || c.OnlyA+c.OnlyB != 0 || len(c.Objections) != 0 || len(c.Changes) != 0 {
+		t.Errorf("%+v", c)
+	}
+	near := func(x, want float64) bool { return math.Abs(x-want) < 1e-9 }
+	for name, want := range map[string]float64{"mean_ttft_ms": 7, "median_ttft_ms": 7, "mean_e2el_ms": 7, "mean_tpot_ms": 0, "p99_itl_ms": 0} {
+		d := find(t, c, name)
+		if in := d.Interval.Value; !d.Interval.Set && name != "p99_ttft_ms" || !near(d.Difference.Value, want) || !near(in.Low, want) || !near(in.High, want) {
+			t.Errorf("%s: %+v", name, d)
+		}
+		if better := map[float64]int{7: -1, 0: 0}[want]; d.Better() != better {
+			t.Errorf("%s is better by %d", name, d.Better())
+		}
+	}
+	for _, r := range c.Requests {
+		want := map[string]float64{"ttft_ms": 7, "tpot_ms": 0, "e2el_ms": 7}[r.Latency]
+		if !near(r.Mean, want) || !near(r.Median, want) || !near(r.MeanInterval.Value.Low, want) || want > 0 && (r.Higher != 400 || r.Lower != 0) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// What single runs measured is what their reports say, and what several measured
+// is what their records give together.
+func TestValues(t *testing.T) {
+	one, other := streamed(1, 300), streamed(2, 300)
+	a, b := read(t, "a", ended(), one, run.Options{}), read(t, "b", ended(), other, run.Options{})
+	c := diff.Of([]*diff.Run{a}, []*diff.Run{a, b}, diff.Options{})
+	result, err := run.Compute(each(one), run.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := run.Compute(each(append(slices.Clone(one), other...)), run.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]func(r *run.Result) float64{
+		"p99_ttft_ms":    func(r *run.Result) float64 { return r.TTFT.Quantile(0.99) },
+		"median_itl_ms":  func(r *run.Result) float64 { return r.ITL.Quantile(0.5) },
+		"mean_tpot_ms":   func(r *run.Result) float64 { return r.TPOT.Mean },
+		"mean_e2el_ms":   func(r *run.Result) float64 { return r.E2EL.Mean },
+		"cached_share":   func(r *run.Result) float64 { return float64(r.Cached.Value) / float64(r.Input) },
+		"mean_itl_ms":    func(r *run.Result) float64 { return r.ITL.Mean },
+		"median_ttft_ms": func(r *run.Result) float64 { return r.TTFT.Quantile(0.5) },
+	} {
+		d := find(t, c, name)
+		if want := of(result); d.A.Value != want {
+			t.Errorf("%s is %v, the run's %v", name, d.A.Value, want)
+		}
+		if want := of(both); math.Abs(d.B.Value-want) > 1e-9*want {
+			t.Errorf("%s of two runs is %v, of their records %v", name, d.B.Value, want)
+		}
+	}
+}
+
+// Rates of all stretches together are the run's, with a window and without.
+func TestRatesOfStretches(t *testing.T) {
+	records := streamed(3, 400)
+	records[5].Class, records[6].Class = replay.Timeout, replay.Server
+	for _, window := range []run.Span{{}, {From: 10 * time.Second, To: 30 * time.Second}} {
+		opts := run.Options{Window: window, Objectives: []run.Objective{{Metric: run.TTFT, LimitMS: 100}, {Metric: run.TTST, LimitMS: 11}}}
+		asked := append(diff.Metrics(), metrics(t, "goodput")...)
+		asked = append(asked, metrics(t, "mean_ttst_ms")...)
+		a := read(t, "a", ended(), records, opts, asked...)
+		// Of two runs that are the same, what the records give is the run's own.
+		c := diff.Of([]*diff.Run{a}, []*diff.Run{a, a}, diff.Options{Metrics: asked})
+		for _, name := range []string{"request_throughput", "output_throughput", "total_token_throughput", "failed_share", "goodput"} {
+			d := find(t, c, name)
+			if !d.A.Set || math.Abs(d.B.Value-d.A.Value) > 0.002*d.A.Value {
+				t.Errorf("window %v: %s is %v, its stretches give %v", window, name, d.A, d.B)
+			}
+		}
+		if good, all := find(t, c, "goodput").A.Value, find(t, c, "request_throughput").A.Value; !(0.1*all < good && good < 0.9*all) {
+			t.Errorf("of %v requests a second %v are good: the test does not tell", all, good)
+		}
+		for _, name := range []string{"mean_ttft_ms", "mean_ttst_ms", "mean_itl_ms", "mean_tpot_ms", "cached_share"} {
+			if d := find(t, c, name); math.Abs(d.B.Value-d.A.Value) > 1e-9*d.A.Value {
+				t.Errorf("window %v: %s is %v, the kept requests give %v", window, name, d.A.Value, d.B.Value)
+			}
+		}
+	}
+}
+
+// Neither the order in which requests ended nor the number of cores changes a
+// figure.
+func TestSameFigures(t *testing.T) {
+	one, other := streamed(4, 300), later(streamed(5, 300), time.Millisecond)
+	compared := func(a, b []replay.Record) *diff.Comparison {
+		return diff.Of([]*diff.Run{read(t, "a", ended(), a, run.Options{})}, []*diff.Run{read(t, "b", ended(), b, run.Options{})}, diff.Options{Seed: 9})
+	}
+	figures := func(c *diff.Comparison) []any {
+		var all []any
+		for _, d := range c.Differences {
+			d.Metric = diff.Metric{Name: d.Metric.Name}
+			all = append(all, d)
+		}
+		return append(all, c.Requests, c.Origins)
+	}
+	want := figures(compared(one, other))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	shuffled := slices.Clone(one)
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(shuffled), func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
+	slices.Reverse(other)
+	if got := figures(compared(shuffled, other)); !reflect.DeepEqual(got, want) {
+		t.Error(cmp.Diff(want, got, cmp.AllowUnexported(diff.Metric{})))
+	}
+}
+
+// What the bands of a division add is the mean difference of all.
+func TestOriginsAddUp(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(2, 80).Draw(rt, "n")
+		one, other := streamed(rapid.Uint64().Draw(rt, "a"), n), streamed(rapid.Uint64().Draw(rt, "b"), n)
+		for i := range one {
+			isl := rapid.IntRange(1, 300000).Draw(rt, "ISL")
+			one[i].InputLength, other[i].InputLength = isl, isl
+			if rapid.IntRange(0, 9).Draw(rt, "fails") == 0 {
+				one[i].Class = replay.Timeout
+			}
+			if rapid.IntRange(0, 3).Draw(rt, "one token") == 0 {
+				other[i].Counts.Output = trace.Some(1) // has no TPOT
+			}
+		}
+		c := diff.Of([]*diff.Run{read(t, "a", ended(), one, run.Options{})}, []*diff.Run{read(t, "b", ended(), other, run.Options{})}, diff.Options{Resamples: 20})
+		for _, o := range c.Origins {
+			for k, r := range c.Requests {
+				adds, count := 0., 0
+				for _, band := range o.Bands {
+					adds += band.Latencies[k].Adds
+					count += band.Latencies[k].Count
+				}
+				if math.Abs(adds-r.Mean) > 1e-6 || count != r.Count {
+					rt.Errorf("%s: bands by %s add %v of %d pairs to a mean of %v of %d", r.Latency, o.By, adds, count, r.Mean, r.Count)
+				}
+			}
+		}
+	})
+}
+
+// The difference is found where it was put.
+func TestOrigins(t *testing.T) {
+	one := streamed(6, 800)
+	other := slices.Clone(one)
+	for i := range other {
+		if other[i].InputLength >= 8192 {
+			copy(other[i:i+1], later(other[i:i+1], 20*time.Millisecond))
+		}
+	}
+	c := diff.Of([]*diff.Run{read(t, "a", ended(), one, run.Options{})}, []*diff.Run{read(t, "b", ended(), other, run.Options{})}, diff.Options{})
+	for _, band := range c.Origins[0].Bands {
+		ttft := band.Latencies[0]
+		if long := strings.HasPrefix(band.Name, "8192"); ttft.Significant() != long || long != (ttft.Adds > 0) {
+			t.Errorf("%s: %+v", band.Name, ttft)
+		}
+	}
+	other = append(slices.Clone(one[:400]), later(one[400:], 20*time.Millisecond)...)
+	c = diff.Of([]*diff.Run{read(t, "a", ended(), one, run.Options{})}, []*diff.Run{read(t, "b", ended(), other, run.Options{})}, diff.Options{})
+	times := c.Origins[len(c.Origins)-1]
+	for i, band := range times.Bands {
+		if ttft := band.Latencies[0]; ttft.Significant() != (i >= 4) || band.Pairs != 100 {
+			t.Errorf("%s: %d pairs, %+v", band.Name, band.Pairs, ttft)
+		}
+	}
+	if first := times.Bands[0].Name; first != "0.0 to 10.0 s" {
+		t.Errorf("the first is of %s", first)
+	}
+	if times.By != "time" || len(times.Bands) != 8 {
+		t.Errorf("%s has %d bands", times.By, len(times.Bands))
+	}
+}
+
+func TestTwiceInTheRecord(t *testing.T) {
+	records := streamed(8, 5)
+	records[4].Row = 2
+	_, err := diff.Read(diff.Source{Records: each(records)}, nil)
+	if err == nil || !strings.Contains(err.Error(), "row 3 is in the record twice") {
+		t.Error(err)
+	}
+}
+
+// Requests that ended on one side alone are counted, and not paired.
+func TestOneSided(t *testing.T) {
+	one, other := streamed(9, 100), streamed(9, 100)
+	one[1].Class, other[2].Class, other[3].Class = replay.Timeout, replay.Timeout, replay.Timeout
+	one[4].Class, other[4].Class = replay.Timeout, replay.Timeout
+	c := diff.Of([]*diff.Run{read(t, "a", ended(), one, run.Options{})}, []*diff.Run{read(t, "b", ended(), other, run.Options{})}, diff.Options{Resamples: 20})
+	if c.Pairs != 96 || c.OnlyA != 2 || c.OnlyB != 1 {
+		t.Errorf("%d pairs, %d in A alone, %d in B", c.Pairs, c.OnlyA, c.OnlyB)
+	}
+	if d := find(t, c, "failed_share"); d.A.Value != 0.02 || d.B.Value != 0.03 || d.Interval.Set {
+		t.Errorf("%+v", d)
+	}
+}
+
+// A stretch is of the same rows on both sides, also where one has few of them.
+func TestStretchesAreOfTheSameRows(t *testing.T) {
+	a, b := read(t, "a", ended(), streamed(1, 800), run.Options{}), read(t, "b", ended(), streamed(2, 800)[400:], run.Options{})
+	c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{Resamples: 20})
+	if d := find(t, c, "mean_ttft_ms"); !c.Paired || d.Interval.Set {
+		t.Errorf("half of the rows tell of all stretches: %+v", d)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	base := ended()
+	base.Notes, base.Flags = []string{"the same", "only here"}, []string{"--router=prefix", "--out=a"}
+	other := ended()
+	other.Notes, other.Flags = []string{"the same"}, []string{"--router=random", "--out=b", "--engines=2"}
+	other.Target.URL, other.Limits.MaxConcurrency, other.Salt = "http://b", 8, "x"
+	other.Started, other.Sent, other.Prompts, other.Command = time.Unix(1, 0), 5, "p", []string{"other"} // how it went
+	records := streamed(10, 3)
+	second := other
+	second.Salt = "y"
+	c := diff.Of([]*diff.Run{read(t, "a", base, records, run.Options{})},
+		[]*diff.Run{read(t, "b1", other, records, run.Options{}), read(t, "b2", second, records, run.Options{})}, diff.Options{Resamples: 20})
+	want := []diff.Change{
+		{"target.url", []string{""}, []string{"http://b"}},
+		{"salt", []string{""}, []string{"x", "y"}},
+		{"limits.max_concurrency", []string{"0"}, []string{"8"}},
+		{"flags.router", []string{"prefix"}, []string{"random"}},
+		{"notes", []string{"only here"}, nil},
+		{"flags.engines", nil, []string{"2"}},
+	}
+	if diff := cmp.Diff(want, c.Changes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The embedded endpoint listens on any free port, which is no setting.
+func TestChangesOfTheEmbeddedEndpoint(t *testing.T) {
+	a, b := ended(), ended()
+	a.Target, b.Target = runfile.Target{URL: "http://127.0.0.1:1", Simulated: true}, runfile.Target{URL: "http://127.0.0.1:2", Simulated: true}
+	a.Salt, a.Flags = "x", []string{"--salt=x"} // which is one change
+	records := streamed(10, 3)
+	c := diff.Of([]*diff.Run{read(t, "a", a, records, run.Options{})}, []*diff.Run{read(t, "b", b, records, run.Options{})}, diff.Options{Resamples: 20})
+	if diff := cmp.Diff([]diff.Change{{"salt", []string{"x"}, []string{""}}}, c.Changes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The parts of a short run have names of their own.
+func TestPartsOfAShortRun(t *testing.T) {
+	for _, shorter := range []time.Duration{10, 1000, 1e6} {
+		records := streamed(6, 80)
+		for i := range records {
+			records[i].Due /= shorter
+		}
+		info := read(t, "a", ended(), records, run.Options{})
+		c := diff.Of([]*diff.Run{info}, []*diff.Run{info}, diff.Options{Resamples: 20})
+		times := c.Origins[len(c.Origins)-1]
+		names := map[string]bool{}
+		for _, band := range times.Bands {
+			names[band.Name] = true
+		}
+		if times.By != "time" || len(names) != 8 {
+			t.Errorf("%d times shorter: %v", shorter, names)
+		}
+	}
+}
+
+// Nothing, or too little, is compared without a panic and without a claim.
+func TestLittle(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 19} {
+		a, b := read(t, "a", ended(), streamed(11, n), run.Options{}), read(t, "b", ended(), streamed(12, n), run.Options{})
+		c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{Resamples: 20})
+		for _, d := range c.Differences {
+			if d.Interval.Set && strings.HasSuffix(d.Metric.Name, "_ms") && !strings.Contains(d.Metric.Name, "itl") {
+				t.Errorf("%d requests: %+v", n, d)
+			}
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package diff_test
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"moontide/analyze/diff"
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// each streams records as a run's folder does.
+func each(records []replay.Record) iter.Seq2[replay.Record, error] {
+	return func(yield func(replay.Record, error) bool) {
+		for _, rec := range records {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}
+
+// metrics finds metrics by their names.
+func metrics(t testing.TB, names ...string) (all []diff.Metric) {
+	t.Helper()
+	for _, name := range names {
+		m, err := diff.ParseMetric(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// answered is a request of a row, sent when it was due, with a TTFT in
+// milliseconds and one token.
+func answered(row int, ttft float64) replay.Record {
+	due := time.Duration(row) * 100 * time.Millisecond
+	first := due + time.Duration(ttft*float64(time.Millisecond))
+	return replay.Record{
+		Request: trace.Request{InputLength: 1000, OutputLength: 1},
+		Row:     row, Due: due, Ready: due, Sent: trace.Some(due), First: trace.Some(first), Last: trace.Some(first), Done: first,
+		Chunks: 1, Counts: replay.Counts{Input: trace.Some(1000), Output: trace.Some(1)}, Status: 200,
+	}
+}
+
+// runOf is a run whose requests had these TTFTs.
+func runOf(t testing.TB, asked []diff.Metric, ttfts []float64) *diff.Run {
+	t.Helper()
+	records := make([]replay.Record, len(ttfts))
+	for i, x := range ttfts {
+		records[i] = answered(i, x)
+	}
+	r, err := diff.Read(diff.Source{Records: each(records), Measure: run.Options{Virtual: true}}, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// shape makes the TTFTs of the same requests in two runs, and knows how the
+// processes they are drawn from differ.
+type shape struct {
+	name  string
+	draw  func(random *rand.Rand, n int) (a, b []float64)
+	truth func(stat string) float64
+}
+
+// percentiles of what the tests look at; the mean has none.
+var percentiles = map[string]float64{"median": 0.5, "p90": 0.9, "p99": 0.99}
+
+// marginal is a shape of independent requests: B is A's distribution times a
+// scale, and what is slow in A is often slow in B.
+func marginal(name string, quantile func(p float64) float64, mean, together, scale float64) shape {
+	phi := func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
+	return shape{
+		name: name,
+		draw: func(random *rand.Rand, n int) (a, b []float64) {
+			for range n {
+				x, y := random.NormFloat64(), random.NormFloat64()
+				a = append(a, quantile(phi(x)))
+				b = append(b, scale*quantile(phi(together*x+math.Sqrt(1-together*together)*y)))
+			}
+			return a, b
+		},
+		truth: func(stat string) float64 {
+			if stat == "mean" {
+				return (scale - 1) * mean
+			}
+			return (scale - 1) * quantile(percentiles[stat])
+		},
+	}
+}
+
+// queue is an M/M/1 queue in its steady state, in which the sojourn time is
+// exponential. B serves 3 % faster. With the same trace both have the same
+// arrivals and, mostly, the same work.
+func queue(utilization float64, sameTrace bool) shape {
+	serveA, serveB := 1/utilization, 1.03/utilization // requests a second, of which 1 arrives
+	return shape{
+		name: fmt.Sprintf("M/M/1 at %.0f %%, same trace %v", 100*utilization, sameTrace),
+		draw: func(random *rand.Rand, n int) (a, b []float64) {
+			waitAtStart := func(serve, u, x float64) float64 {
+				if u > 1/serve {
+					return 0
+				}
+				return x / (serve - 1)
+			}
+			u, x := random.Float64(), random.ExpFloat64()
+			waitA := waitAtStart(serveA, u, x)
+			if !sameTrace {
+				u, x = random.Float64(), random.ExpFloat64()
+			}
+			waitB := waitAtStart(serveB, u, x)
+			for range n {
+				workA, gapA := random.ExpFloat64(), random.ExpFloat64()
+				workB, gapB := workA, gapA
+				if !sameTrace {
+					gapB = random.ExpFloat64()
+				}
+				if !sameTrace || random.Float64() < 0.3 {
+					workB = random.ExpFloat64()
+				}
+				a, b = append(a, 1000*(waitA+workA/serveA)), append(b, 1000*(waitB+workB/serveB))
+				waitA, waitB = max(0, waitA+workA/serveA-gapA), max(0, waitB+workB/serveB-gapB)
+			}
+			return a, b
+		},
+		truth: func(stat string) float64 {
+			times := 1.
+			if stat != "mean" {
+				times = -math.Log(1 - percentiles[stat])
+			}
+			return 1000 * times * (1/(serveB-1) - 1/(serveA-1))
+		},
+	}
+}
+
+func normal(p float64) float64 { return 100 - 20*math.Sqrt2*math.Erfcinv(2*p) }
+
+var shapes = []shape{
+	marginal("normal, together", normal, 100, 0.8, 1.02),
+	marginal("normal, apart", normal, 100, 0, 1.02),
+	marginal("lognormal, together", func(p float64) float64 { return 100 * math.Exp(-math.Sqrt2*math.Erfcinv(2*p)) }, 100*math.Exp(0.5), 0.8, 1.05),
+	marginal("lognormal, apart", func(p float64) float64 { return 100 * math.Exp(-math.Sqrt2*math.Erfcinv(2*p)) }, 100*math.Exp(0.5), 0, 1.05),
+	marginal("Pareto 2.5, together", func(p float64) float64 { return 100 * math.Pow(1-p, -1/2.5) }, 100*2.5/1.5, 0.8, 1.05),
+	queue(0.5, true), queue(0.7, true), queue(0.85, true), queue(0.7, false),
+}
+
+// covered counts, over many pairs of runs, how often there was an interval and
+// how often it had the truth in it.
+type covered struct{ given, right int }
+
+func coverage(t *testing.T, s shape, requests, pairs int, stats []string) map[string]covered {
+	var names []string
+	for _, stat := range stats {
+		names = append(names, stat+"_ttft_ms")
+	}
+	asked := metrics(t, names...)
+	found := map[string]covered{}
+	for i := range pairs {
+		a, b := s.draw(rand.New(rand.NewPCG(uint64(i), uint64(requests))), requests)
+		c := diff.Of([]*diff.Run{runOf(t, asked, a)}, []*diff.Run{runOf(t, asked, b)}, diff.Options{Metrics: asked, Seed: uint64(i), Resamples: 400})
+		for k, stat := range stats {
+			f := found[stat]
+			if d := c.Differences[k]; d.Interval.Set {
+				f.given++
+				if d.Interval.Value.Has(s.truth(stat)) {
+					f.right++
+				}
+			}
+			found[stat] = f
+		}
+	}
+	return found
+}
+
+// An interval at 95 % has the truth in it about 95 times in 100, whatever the
+// shape. How often exactly depends on the draws, whose seeds are fixed.
+func TestCoverage(t *testing.T) {
+	const requests, pairs = 1500, 120
+	for _, s := range shapes {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for stat, f := range coverage(t, s, requests, pairs, []string{"mean", "median", "p90"}) {
+				if 10*f.given < 6*pairs {
+					t.Errorf("%s: %d of %d pairs have an interval", stat, f.given, pairs)
+				}
+				checkCoverage(t, stat, f)
+			}
+		})
+	}
+}
+
+// checkCoverage allows for 2.5 standard deviations of chance, and for what a run
+// that is short against its queue's memory cannot know.
+func checkCoverage(t *testing.T, what string, f covered) {
+	t.Helper()
+	share := float64(f.right) / float64(f.given)
+	if least := 0.93 - 2.5*math.Sqrt(0.95*0.05/float64(f.given)); share < least {
+		t.Errorf("%s: the truth is in %d of %d intervals, %.3f; that is below %.3f", what, f.right, f.given, share, least)
+	}
+}
+
+// Intervals are not simply wide: of independent requests they are hardly wider
+// than those that know of the independence.
+func TestIntervalsAreNarrow(t *testing.T) {
+	const requests, pairs = 2000, 40
+	asked := metrics(t, "mean_ttft_ms")
+	width := 0.
+	for i := range pairs {
+		a, b := shapes[0].draw(rand.New(rand.NewPCG(uint64(i), 1)), requests)
+		c := diff.Of([]*diff.Run{runOf(t, asked, a)}, []*diff.Run{runOf(t, asked, b)}, diff.Options{Metrics: asked, Resamples: 400})
+		in := c.Differences[0].Interval.Value
+		width += (in.High - in.Low) / pairs
+	}
+	// The standard deviation of a single difference, from how the shape is drawn.
+	single := 20 * math.Sqrt(1+1.02*1.02-2*0.8*1.02)
+	if known := 2 * 1.96 * single / math.Sqrt(requests); width > 1.35*known || width < 0.9*known {
+		t.Errorf("intervals are %.3f ms wide; with the true spread they would be %.3f", width, known)
+	}
+}
+
+// A percentile that few requests decide has no interval; where there is one, it
+// is right.
+func TestFewBeyondAPercentile(t *testing.T) {
+	few := coverage(t, shapes[2], 500, 40, []string{"p99"})["p99"]
+	if few.given > 0 {
+		t.Errorf("%d intervals of the p99 of 500 requests", few.given)
+	}
+	enough := coverage(t, shapes[2], 2000, 100, []string{"p99"})["p99"]
+	if enough.given < 95 {
+		t.Errorf("%d of 100 pairs of 2,000 requests have an interval of p99", enough.given)
+	}
+	checkCoverage(t, "p99", enough)
+	// 40 of 4,000 are beyond it, but they came in a few rushes.
+	if rushes := coverage(t, queue(0.85, true), 4000, 20, []string{"p99"})["p99"]; rushes.given > 4 {
+		t.Errorf("%d of 20 p99 of a busy queue have an interval", rushes.given)
+	}
+}
+
+// Every run has a speed of its own, which no single one can tell. Several can.
+func TestCoverageOfSeveralRuns(t *testing.T) {
+	const requests, pairs, runs = 200, 150, 3
+	asked := metrics(t, "mean_ttft_ms")
+	draw := func(random *rand.Rand, base []float64) *diff.Run {
+		ttfts, speed := make([]float64, requests), 1+0.05*random.NormFloat64()
+		for i, x := range base {
+			ttfts[i] = speed * (x + 5*random.NormFloat64())
+		}
+		return runOf(t, asked, ttfts)
+	}
+	var one, several covered
+	for i := range pairs {
+		random := rand.New(rand.NewPCG(uint64(i), 2))
+		base, _ := shapes[0].draw(random, requests)
+		var a, b []*diff.Run
+		for range runs {
+			a, b = append(a, draw(random, base)), append(b, draw(random, base))
+		}
+		for _, side := range []struct {
+			a, b  []*diff.Run
+			found *covered
+		}{{a[:1], b[:1], &one}, {a, b, &several}} {
+			d := diff.Of(side.a, side.b, diff.Options{Metrics: asked, Resamples: 200}).Differences[0]
+			side.found.given++
+			if d.Interval.Value.Has(0) {
+				side.found.right++
+			}
+		}
+	}
+	checkCoverage(t, "three runs a side", several)
+	if one.right > pairs/2 {
+		t.Errorf("the truth is in %d of %d intervals of single runs: this shows nothing", one.right, pairs)
+	}
+}

@@ -1,0 +1,138 @@
+package diff
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Gate is a condition that B must not meet, such as that a metric is more than 5 %
+// above that of A.
+type Gate struct {
+	Metric Metric
+	Text   string // as it was asked for
+	above  bool   // the condition is to be above the limit, else below
+	kind   gateKind
+	limit  float64
+}
+
+type gateKind int
+
+const (
+	level    gateKind = iota // what B has
+	change                   // B - A
+	relative                 // B / A - 1
+)
+
+// ParseGate reads a condition: a metric's name, > or <, and a limit. A limit with
+// a sign is a change from A to B, in percent of A with %, else in the metric's
+// unit; one without is a value of B.
+//
+//	p99_ttft_ms>+5%        p99_ttft_ms>+20
+//	output_throughput<-3%  mean_itl_ms>25
+func ParseGate(text string) (Gate, error) {
+	at := strings.IndexAny(text, "<>")
+	if at < 0 {
+		return Gate{}, fmt.Errorf("condition %q has no < or >: it is like p99_ttft_ms>+5%%", text)
+	}
+	m, err := ParseMetric(strings.TrimSpace(text[:at]))
+	if err != nil {
+		return Gate{}, fmt.Errorf("condition %q: %w", text, err)
+	}
+	g := Gate{Metric: m, Text: text, above: text[at] == '>'}
+	number, percent := strings.CutSuffix(strings.TrimSpace(text[at+1:]), "%")
+	signed := strings.HasPrefix(number, "+") || strings.HasPrefix(number, "-")
+	g.limit, err = strconv.ParseFloat(strings.TrimSpace(number), 64)
+	switch {
+	case err != nil || math.IsNaN(g.limit) || math.IsInf(g.limit, 0):
+		return Gate{}, fmt.Errorf("condition %q: %q is not a number", text, number)
+	case percent && !signed:
+		return Gate{}, fmt.Errorf("condition %q: a percentage is a change and has a sign, as in +%s%%", text, number)
+	case percent:
+		g.kind, g.limit = relative, g.limit/100
+	case signed:
+		g.kind = change
+	}
+	return g, nil
+}
+
+// Judgement is what became of a gate.
+type Judgement struct {
+	Gate   Gate
+	Failed bool
+	Reason string
+}
+
+// Judge weighs a gate against the metric's difference. A change that is not
+// significant counts as none, so that noise fails nothing; a change without an
+// interval counts as it is, and a metric without a value fails the gate: what
+// cannot be told must not pass unseen.
+func (g Gate) Judge(d Difference) Judgement {
+	switch {
+	case !d.B.Set:
+		return Judgement{g, true, g.Metric.Name + " was not measured in B"}
+	case g.kind != level && !d.A.Set:
+		return Judgement{g, true, g.Metric.Name + " was not measured in A"}
+	}
+	value := d.B.Value
+	switch g.kind {
+	case change:
+		value = d.Difference.Value
+	case relative:
+		value = percents(d)
+	}
+	noise := g.kind != level && d.Interval.Set && !d.Significant()
+	weighed := value
+	if noise {
+		weighed = 0
+	}
+	j := Judgement{Gate: g, Failed: g.meets(weighed)}
+	j.Reason = fmt.Sprintf("%s is %s", g.Metric.Name, g.said(value))
+	switch {
+	case noise:
+		j.Reason += ", which is not significant"
+	case g.kind != level && !d.Interval.Set && value != 0:
+		j.Reason += ", of which there is no interval"
+	}
+	return j
+}
+
+func (g Gate) meets(value float64) bool {
+	if g.above {
+		return value > g.limit
+	}
+	return value < g.limit
+}
+
+// percents is the relative change, also from nothing.
+func percents(d Difference) float64 {
+	switch {
+	case d.Difference.Value == 0:
+		return 0
+	case d.A.Value == 0:
+		return math.Inf(int(math.Copysign(1, d.Difference.Value)))
+	}
+	return d.Difference.Value / math.Abs(d.A.Value)
+}
+
+// said is a value as the gate's limit is written.
+func (g Gate) said(value float64) string {
+	switch g.kind {
+	case relative:
+		return fmt.Sprintf("%+.2f %%", 100*value)
+	case change:
+		return fmt.Sprintf("%+.4g", value)
+	}
+	return fmt.Sprintf("%.4g", value)
+}
+
+// Find returns the difference of a metric.
+func (c *Comparison) Find(name string) (Difference, bool) {
+	for _, d := range c.Differences {
+		if d.Metric.Name == name {
+			return d, true
+		}
+	}
+	return Difference{}, false
+}

@@ -1,0 +1,137 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/replay/runfile"
+	"moontide/trace"
+)
+
+// Source is a run that is yet to be read.
+type Source struct {
+	Name    string // how reports call it
+	Run     runfile.Run
+	Records iter.Seq2[replay.Record, error]
+	Measure run.Options
+}
+
+// Run is what is kept of a run: about 140 bytes a request, and of all gaps between
+// chunks 8 bytes for each, up to 32 MB.
+type Run struct {
+	Name    string
+	Run     runfile.Run
+	Verdict run.Verdict
+	// Completed and Failed count requests, InputEstimates and OutputEstimates
+	// those whose tokens the server did not count.
+	Completed, Failed               int
+	InputEstimates, OutputEstimates int
+	Objectives                      []run.Objective // of goodput
+	// GapsKept is the share of the gaps that intervals of ITL go by.
+	GapsKept float64
+
+	values   map[string]trace.Opt[float64] // by the metric's name
+	requests []request                     // by row
+	gaps     gaps
+	load     load
+}
+
+// request is what a comparison needs of a record.
+type request struct {
+	row                         int
+	print                       uint64 // of what was asked for
+	isl                         int
+	due, sent, first, last, end time.Duration
+	input, output, cached       int
+	wasSent, answered           bool
+	completed                   bool                     // in the window, as a whole
+	failed                      bool                     // in the window, at its end
+	measured                    bool                     // completed, with its latencies
+	good                        bool                     // in the window, at its end, and kept to all objectives
+	second                      trace.Opt[time.Duration] // from the first token chunk to the second
+	cachedKnown                 bool
+	gapsFrom, gapsTo            int // its own among those kept
+}
+
+// Read reads a run once and measures it. Metrics are those that it can be compared
+// by, nil for [Metrics]. The error is that of the records, or says that a row is
+// in them twice.
+func Read(s Source, metrics []Metric) (*Run, error) {
+	if metrics == nil {
+		metrics = Metrics()
+	}
+	r := &Run{Name: s.Name, Run: s.Run, Objectives: s.Measure.Objectives, values: map[string]trace.Opt[float64]{}}
+	result, err := run.Compute(func(yield func(replay.Record, error) bool) {
+		for rec, err := range s.Records {
+			if err == nil {
+				r.add(&rec, s.Measure.Window)
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}, s.Measure)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(r.requests, func(a, b request) int { return cmp.Compare(a.row, b.row) })
+	for i := 1; i < len(r.requests); i++ {
+		if row := r.requests[i].row; row == r.requests[i-1].row {
+			return nil, fmt.Errorf("row %d is in the record twice", row+1)
+		}
+	}
+	for _, m := range metrics {
+		r.values[m.Name] = m.of(result)
+	}
+	r.Verdict, r.Completed, r.Failed = result.Verdict, result.Completed, result.Failed
+	r.InputEstimates, r.OutputEstimates = result.InputEstimates, result.OutputEstimates
+	r.GapsKept = 1 / float64(max(1, r.gaps.every))
+	r.load = loadOf(r.requests, s.Measure.Window, result.Duration)
+	return r, nil
+}
+
+func (r *Run) add(rec *replay.Record, window run.Span) {
+	q := request{
+		row: rec.Row, print: fingerprint(rec.Request), isl: rec.InputLength,
+		due: rec.Due, sent: rec.Sent.Value, first: rec.First.Value, last: rec.Last.Value, end: rec.Done,
+		input: rec.InputLength, output: rec.Chunks, cached: rec.Counts.Cached.Value,
+	}
+	if rec.Counts.Input.Set {
+		q.input = rec.Counts.Input.Value
+	}
+	if rec.Counts.Output.Set {
+		q.output = rec.Counts.Output.Value
+	}
+	whole := window == run.Span{}
+	ok := rec.Class == replay.OK
+	q.wasSent, q.answered = rec.Sent.Set, rec.Sent.Set && rec.First.Set && rec.Last.Set
+	q.completed = ok && (whole || rec.Sent.Set && window.From <= rec.Sent.Value && rec.Done <= window.To)
+	q.failed = !ok && (whole || window.From <= rec.Done && rec.Done <= window.To)
+	q.good = ok && (whole || window.From <= rec.Done && rec.Done <= window.To) && r.keepsTo(rec)
+	q.cachedKnown = q.completed && rec.Counts.Cached.Set
+	q.measured = q.completed && q.answered
+	if q.measured {
+		q.gapsFrom, q.gapsTo = r.addGaps(rec.Gaps)
+		if len(rec.Gaps) > 0 {
+			q.second = trace.Some(rec.Gaps[0])
+		}
+	}
+	r.requests = append(r.requests, q)
+}
+
+// keepsTo reports whether an answer kept to all objectives.
+func (r *Run) keepsTo(rec *replay.Record) bool {
+	for _, o := range r.Objectives {
+		if !o.KeptBy(rec) {
+			return false
+		}
+	}
+	return true
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

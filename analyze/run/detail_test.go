@@ -1,0 +1,179 @@
+package run_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// Of the run of mixed, by hand, in stretches of 100 ms. See there.
+func TestSeries(t *testing.T) {
+	s := compute(t, run.Options{Detail: true}, mixed()...).Detail.Series
+	if s.From != 0 || s.Step != 100*time.Millisecond || len(s.Stretches) != 14 {
+		t.Fatalf("from %v, %d stretches of %v", s.From, len(s.Stretches), s.Step)
+	}
+	type stretch struct {
+		Due, Sent, Completed, Failed int
+		Output, InFlight             float64
+		MostInFlight                 int
+		TTFT, ClientLag              float64
+	}
+	want := map[int]stretch{
+		0: {Due: 1, Sent: 1, InFlight: 0.99, MostInFlight: 1, ClientLag: 1},
+		// Row 0 to 152, row 1 from 153.
+		1: {Due: 1, Sent: 1, Completed: 1, Output: 5, InFlight: 0.99, MostInFlight: 1, TTFT: 100, ClientLag: 3},
+		// Row 1 ends as row 2 is sent, at 260.
+		2: {Due: 1, Sent: 1, Completed: 1, Output: 1, InFlight: 1, MostInFlight: 1, TTFT: 100, ClientLag: 60},
+		// What row 3 was sent is not counted, as it failed.
+		3:  {Due: 1, Sent: 1, Output: 2, InFlight: 1.98, MostInFlight: 2, TTFT: 40, ClientLag: 2},
+		4:  {Completed: 1, InFlight: 1, MostInFlight: 1},
+		5:  {Due: 1, Failed: 1, InFlight: 1, MostInFlight: 1},
+		6:  {InFlight: 1, MostInFlight: 1},
+		12: {InFlight: 1, MostInFlight: 1},
+		13: {Failed: 1, InFlight: 1, MostInFlight: 1}, // of 2 ms
+	}
+	for i, want := range want {
+		at := s.Stretches[i]
+		got := stretch{at.Due, at.Sent, at.Completed, at.Failed, at.Output, at.InFlight, at.MostInFlight, at.TTFT.Max, at.ClientLag.Max}
+		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 })); diff != "" {
+			t.Errorf("stretch %d: -want +got:\n%s", i, diff)
+		}
+	}
+}
+
+// Nothing is lost or told twice: what the stretches count is what the run has.
+func TestSeriesAddUp(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		records := anyRun(rt)
+		r := compute(t, run.Options{Detail: true}, records...)
+		var due, sent, completed, failed, most, ttft int
+		output, busy := 0.0, 0.0
+		s := r.Detail.Series
+		last := time.Duration(0)
+		for _, rec := range records {
+			last = max(last, rec.Done)
+		}
+		for i, at := range s.Stretches {
+			due, sent, completed, failed = due+at.Due, sent+at.Sent, completed+at.Completed, failed+at.Failed
+			most, ttft, output = max(most, at.MostInFlight), ttft+at.TTFT.Count, output+at.Output
+			begin := s.From + time.Duration(i)*s.Step
+			busy += at.InFlight * (min(last, begin+s.Step) - begin).Seconds()
+		}
+		wantBusy, wantSent, tokens := 0.0, 0, 0
+		for _, rec := range records {
+			if rec.Sent.Set {
+				wantSent++
+				wantBusy += (rec.Done - rec.Sent.Value).Seconds()
+			}
+			if rec.Class == replay.OK && rec.Sent.Set && rec.First.Set {
+				tokens += rec.Chunks
+				if rec.Counts.Output.Set {
+					tokens += rec.Counts.Output.Value - rec.Chunks
+				}
+			}
+		}
+		if due != len(records) || sent != wantSent || completed != r.Completed || failed != r.Failed || most != r.PeakConcurrency || ttft != r.TTFT.Count {
+			rt.Errorf("due %d, sent %d, completed %d, failed %d, most %d, %d TTFT of %+v", due, sent, completed, failed, most, ttft, r)
+		}
+		if output-float64(tokens) > 0.01 || float64(tokens)-output > 0.01 || busy-wantBusy > 1e-6 || wantBusy-busy > 1e-6 {
+			rt.Errorf("%v tokens, want %d; %v s in flight, want %v", output, tokens, busy, wantBusy)
+		}
+	})
+}
+
+// A run of a year has few stretches, too, and so has one that a damaged record
+// makes last for centuries.
+func TestSeriesAreBounded(t *testing.T) {
+	for _, length := range []float64{0, 1, 24_000, 24_001, 1e8, 3e10, 9e12} {
+		s := compute(t, run.Options{Detail: true}, answered(0, length)).Detail.Series
+		end := s.From + time.Duration(len(s.Stretches))*s.Step
+		if len(s.Stretches) < 1 || len(s.Stretches) > 242 || end < at(length) {
+			t.Errorf("%v ms: %d stretches of %v", length, len(s.Stretches), s.Step)
+		}
+	}
+}
+
+// In a session each turn is one more, whatever the order of the records.
+func TestGroupsByTurn(t *testing.T) {
+	var records []replay.Record
+	for i := range 12 {
+		rec := answered(float64(1000*i), float64(1000*i+100*(i/2+1)))
+		rec.Row, rec.SessionID, rec.InputLength = i, fmt.Sprint(i%2), 100<<i
+		records = append(records, rec)
+	}
+	records[11].Class = replay.Timeout
+	records[0], records[7] = records[7], records[0]
+	groups := compute(t, run.Options{Detail: true}, records...).Detail.Groups
+	if len(groups) != 2 || groups[0].By != "turn of the session" || groups[1].By != "ISL" {
+		t.Fatalf("%+v", groups)
+	}
+	type kind struct {
+		Name              string
+		Completed, Failed int
+		TTFT              float64
+	}
+	of := func(g run.Group) (kinds []kind) {
+		for _, k := range g.Kinds {
+			kinds = append(kinds, kind{k.Name, k.Completed, k.Failed, k.TTFT.Max})
+		}
+		return kinds
+	}
+	want := []kind{{"1", 2, 0, 100}, {"2", 2, 0, 200}, {"3", 2, 0, 300}, {"4", 2, 0, 400}, {"5 to 8", 3, 1, 600}}
+	if diff := cmp.Diff(want, of(groups[0])); diff != "" {
+		t.Error(diff)
+	}
+	// ISL 100, 200, 400; 800; 1600 ..
+	want = []kind{{"below 512", 3, 0, 200}, {"512 to 1023", 1, 0, 200}, {"1024 to 2047", 1, 0, 300}}
+	if diff := cmp.Diff(want, of(groups[1])[:3]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestGroupsByPredictedHits(t *testing.T) {
+	asked := func(row int, sent float64, ids ...uint64) replay.Record {
+		rec := answered(sent, sent+10)
+		rec.Request = trace.Request{InputLength: 40, OutputLength: 1, HashIDs: ids}
+		rec.Row, rec.Counts = row, replay.Counts{Input: trace.Some(40), Output: trace.Some(1), Cached: trace.Some(0)}
+		return rec
+	}
+	opts := run.Options{Detail: true, BlockSize: 10}
+	opts.Observed.Server.BlockSize = 10
+	groups := compute(t, opts, asked(0, 0, 1, 2, 3, 4), asked(1, 100, 1, 2, 3, 5), asked(2, 200, 9, 8, 7, 6), asked(3, 300, 1, 2, 11, 12)).Detail.Groups
+	if len(groups) != 1 {
+		t.Fatalf("%+v", groups)
+	}
+	got := ""
+	for _, k := range groups[0].Kinds {
+		got += fmt.Sprintf("%s: %d; ", k.Name, k.Completed)
+	}
+	if got != "none: 2; 50 to 75 %: 1; 75 to 90 %: 1; " {
+		t.Error(got)
+	}
+}
+
+// Each way to divide has every request once.
+func TestGroupsDivide(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		records := anyRun(rt)
+		for i := range records {
+			records[i].SessionID = rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "session")
+		}
+		r := compute(t, run.Options{Detail: true}, records...)
+		for _, g := range r.Detail.Groups {
+			completed, failed, ttft := 0, 0, 0
+			for _, k := range g.Kinds {
+				completed, failed, ttft = completed+k.Completed, failed+k.Failed, ttft+k.TTFT.Count
+			}
+			if completed != r.Completed || failed != r.Failed || ttft != r.TTFT.Count {
+				rt.Errorf("by %s: %d completed, %d failed, %d TTFT of %d, %d, %d", g.By, completed, failed, ttft, r.Completed, r.Failed, r.TTFT.Count)
+			}
+		}
+	})
+}

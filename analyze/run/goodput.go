@@ -1,0 +1,112 @@
+package run
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// Objective is what a request has to keep to: a metric of at most so many
+// milliseconds.
+type Objective struct {
+	Metric  Metric
+	LimitMS float64
+}
+
+// ParseObjectives reads objectives as "ttft:2000,tpot:25,e2el:30000", in
+// milliseconds.
+func ParseObjectives(text string) ([]Objective, error) {
+	var all []Objective
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		name, limit, found := strings.Cut(word, ":")
+		if !found {
+			return nil, fmt.Errorf("%q is no objective: one is ttft:2000, a metric and its limit in ms", word)
+		}
+		metric, err := ParseMetric(name)
+		if err != nil {
+			return nil, err
+		}
+		ms, err := strconv.ParseFloat(limit, 64)
+		if err != nil || !(ms >= 0 && ms <= 1e12) {
+			return nil, fmt.Errorf("the limit of %s is no number of milliseconds: %q", metric, limit)
+		}
+		for _, o := range all {
+			if o.Metric == metric {
+				return nil, fmt.Errorf("%s has two limits", metric)
+			}
+		}
+		all = append(all, Objective{metric, ms})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%q names no objective: one is ttft:2000, a metric and its limit in ms", text)
+	}
+	return all, nil
+}
+
+// String is the objective as it is written.
+func (o Objective) String() string {
+	return string(o.Metric) + ":" + strconv.FormatFloat(o.LimitMS, 'f', -1, 64)
+}
+
+// KeptBy reports whether a request kept to it. What a request does not have, as an
+// answer of one token has no TPOT, it cannot miss.
+func (o Objective) KeptBy(rec *replay.Record) bool {
+	value := o.Metric.Of(rec)
+	return !value.Set || value.Value <= o.LimitMS
+}
+
+// Goodput says how many requests kept to objectives. A failed request keeps to
+// none.
+type Goodput struct {
+	Requests   int // that ended in what was measured, well or not
+	Good       int // of these, that met every objective
+	Rate       trace.Opt[float64]
+	Objectives []Kept
+}
+
+// Kept is an objective and how many requests met it.
+type Kept struct {
+	Objective
+	Met int
+}
+
+// Share is Good or Met of the requests, from 0 to 1; absent without requests.
+func (g *Goodput) Share(n int) trace.Opt[float64] {
+	if g.Requests == 0 {
+		return trace.Opt[float64]{}
+	}
+	return trace.Some(float64(n) / float64(g.Requests))
+}
+
+func newGoodput(objectives []Objective) *Goodput {
+	if len(objectives) == 0 {
+		return nil
+	}
+	g := &Goodput{}
+	for _, o := range objectives {
+		g.Objectives = append(g.Objectives, Kept{Objective: o})
+	}
+	return g
+}
+
+// add judges a request that has ended.
+func (g *Goodput) add(rec *replay.Record) {
+	g.Requests++
+	if rec.Class != replay.OK {
+		return
+	}
+	good := true
+	for i := range g.Objectives {
+		if o := &g.Objectives[i]; o.KeptBy(rec) {
+			o.Met++
+		} else {
+			good = false
+		}
+	}
+	if good {
+		g.Good++
+	}
+}

@@ -1,0 +1,139 @@
+package run_test
+
+import (
+	"testing"
+	"time"
+
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+func TestPeakConcurrency(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		spans [][2]float64 // sent, done
+		want  int
+	}{
+		{"one", [][2]float64{{0, 10}}, 1},
+		{"one after the other", [][2]float64{{0, 10}, {20, 30}}, 1},
+		{"touching", [][2]float64{{0, 10}, {10, 20}, {20, 30}}, 1},
+		{"touching by all but a nanosecond", [][2]float64{{0, 10}, {9.999999, 20}}, 2},
+		{"nested", [][2]float64{{0, 100}, {10, 90}, {20, 30}, {40, 50}}, 3},
+		{"chained", [][2]float64{{0, 20}, {10, 40}, {30, 60}, {50, 70}}, 2},
+		{"all at once", [][2]float64{{5, 9}, {5, 8}, {5, 7}, {5, 6}}, 4},
+		{"one of no length in a long one", [][2]float64{{0, 100}, {50, 50}}, 1},
+	} {
+		var records []replay.Record
+		for _, s := range test.spans {
+			records = append(records, answered(s[0], s[1]))
+		}
+		if got := compute(t, run.Options{}, records...).PeakConcurrency; got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+func TestPeakOutputRate(t *testing.T) {
+	weighing := func(tokens int, rec replay.Record) replay.Record {
+		rec.Counts.Output = trace.Some(tokens)
+		return rec
+	}
+	year := float64(365 * 24 * time.Hour / time.Millisecond)
+	for _, test := range []struct {
+		name    string
+		records []replay.Record
+		want    float64
+	}{
+		{"a chunk is a token where nothing else is known", []replay.Record{answered(0, 10, 20, 30)}, 3},
+		{"a chunk weighs its share", []replay.Record{weighing(7, answered(0, 10, 20, 2000))}, 2 * 7.0 / 3},
+		{"shares add up to what they are shares of", []replay.Record{weighing(7, answered(0, 10, 20, 30))}, 7},
+		{"an answer in one chunk", []replay.Record{weighing(100, answered(0, 10))}, 100},
+		{"the last step of a second", []replay.Record{answered(0, 0, 999.999999)}, 2},
+		{"a second later", []replay.Record{answered(0, 0, 1000)}, 1},
+		{"across whole seconds", []replay.Record{answered(0, 900, 1000, 1899.999999)}, 3},
+		{"the end of the second before", []replay.Record{answered(0, 990, 1000, 1990)}, 2},
+		{"requests add up", []replay.Record{answered(0, 500, 3000), weighing(10, answered(0, 600))}, 11},
+		{"the densest second, not the first", []replay.Record{answered(0, 10, 5010, 5020, 5030, 9000)}, 3},
+		{"seconds apart do not add up", []replay.Record{answered(0, 500, 2500)}, 1},
+		// A counter for each step up to then would take 5 GB.
+		{"an instant that is far away", []replay.Record{answered(0, 10, 20), weighing(50, answered(0, 200*year))}, 50},
+		{"an instant before the start", []replay.Record{answered(-50, -20, 10)}, 2},
+	} {
+		if got := compute(t, run.Options{}, test.records...).PeakOutputRate; got < test.want-0.001 || got > test.want+0.001 {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// Whole tokens stay whole, in however many parts they came.
+func TestPeakOutputRateIsNotBlurred(t *testing.T) {
+	rec := answered(0, 10, 20, 30, 40, 50, 60, 70)
+	rec.Counts.Output = trace.Some(10)
+	if got := compute(t, run.Options{}, rec).PeakOutputRate; got != 10 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestOfferedAndAchievedRate(t *testing.T) {
+	rate := func(r float64) trace.Opt[float64] { return trace.Some(r) }
+	late := func(due, sent float64) replay.Record {
+		rec := answered(sent, sent+100)
+		rec.Due = at(due)
+		return rec
+	}
+	for _, test := range []struct {
+		name              string
+		records           []replay.Record
+		offered, achieved trace.Opt[float64]
+	}{
+		{"one request", []replay.Record{late(0, 0)}, trace.Opt[float64]{}, trace.Opt[float64]{}},
+		{"a burst, sent over 0.1 s", []replay.Record{late(0, 0), late(0, 50), late(0, 100)}, trace.Opt[float64]{}, rate(20)},
+		{"10/s, sent at 5/s", []replay.Record{late(1000, 1000), late(1100, 1200), late(1200, 1400)}, rate(10), rate(5)},
+		{"a trace that begins before 0", []replay.Record{late(-2000, 0), late(-1000, 500)}, rate(1), rate(2)},
+		{"not all were sent", []replay.Record{late(0, 0), late(100, 100), {Due: at(200), Class: replay.Connect}}, rate(10), rate(10)},
+	} {
+		r := compute(t, run.Options{}, test.records...)
+		if r.OfferedRate != test.offered || r.AchievedRate != test.achieved {
+			t.Errorf("%s: offered %v, achieved %v", test.name, r.OfferedRate, r.AchievedRate)
+		}
+	}
+}
+
+func TestExplainedTokens(t *testing.T) {
+	prompt := func(isl int, ids ...uint64) replay.Record {
+		rec := answered(0, 100)
+		rec.InputLength, rec.HashIDs = isl, ids
+		return rec
+	}
+	failed, unsent := prompt(30, 1, 2), replay.Record{Class: replay.Connect}
+	failed.Class = replay.Truncated
+	for _, test := range []struct {
+		name    string
+		records []replay.Record
+		want    trace.Opt[int]
+	}{
+		{"alone", []replay.Record{prompt(30, 1, 2)}, trace.Some(0)},
+		{"the same twice", []replay.Record{prompt(30, 1, 2), prompt(30, 1, 2)}, trace.Some(30)},
+		{"three times", []replay.Record{prompt(30, 1, 2), prompt(30, 1, 2), prompt(30, 1, 2)}, trace.Some(60)},
+		{"the first block", []replay.Record{prompt(30, 1, 2), prompt(32, 1, 3)}, trace.Some(16)},
+		{"an extension", []replay.Record{prompt(32, 1, 2), prompt(40, 1, 2, 3)}, trace.Some(32)},
+		// A tail of 8 tokens is a full block elsewhere. If the tail comes first,
+		// the longer prompt finds up to 32; if last, 24 are found.
+		{"a tail that is a full block elsewhere", []replay.Record{prompt(24, 1, 2), prompt(48, 1, 2, 3)}, trace.Some(32)},
+		{"nothing shared", []replay.Record{prompt(30, 1, 2), prompt(30, 3, 4)}, trace.Some(0)},
+		{"no blocks at all", []replay.Record{prompt(0), prompt(30, 1, 2)}, trace.Opt[int]{}},
+		{"an empty list of blocks", []replay.Record{{Request: trace.Request{HashIDs: []uint64{}}, Sent: instant(0)}, prompt(30, 1, 2)}, trace.Some(0)},
+		{"a failed one may have filled the cache", []replay.Record{failed, prompt(30, 1, 2)}, trace.Some(30)},
+		{"but nobody counts what it hit", []replay.Record{failed, failed}, trace.Some(0)},
+		{"one that was not sent is not looked at", []replay.Record{unsent, prompt(30, 1, 2)}, trace.Some(0)},
+		{"more ids than tokens", []replay.Record{prompt(10, 1, 2, 3), prompt(10, 1, 2, 3)}, trace.Some(10)},
+	} {
+		if got := compute(t, run.Options{BlockSize: 16}, test.records...).Cache.Explained; got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+	if got := compute(t, run.Options{}, prompt(30, 1, 2)).Cache.Explained; got.Set {
+		t.Errorf("without a block size: %v", got)
+	}
+}

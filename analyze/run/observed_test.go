@@ -1,0 +1,80 @@
+package run_test
+
+import (
+	"errors"
+	"iter"
+	"testing"
+
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
+	"moontide/trace"
+)
+
+func eachSample(samples []runfile.Sample) iter.Seq2[runfile.Sample, error] {
+	return func(yield func(runfile.Sample, error) bool) {
+		for _, s := range samples {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+func figures(kvUse, running, queried, hit float64) *runfile.ServerFigures {
+	return &runfile.ServerFigures{
+		Engine: "vllm", Engines: 1, KVUse: &kvUse, KVUseMax: new(2 * kvUse), Running: &running,
+		QueriedTokens: &queried, HitTokens: &hit, BlockSize: new(16.0), CapacityTokens: new(3200.0),
+	}
+}
+
+func TestObserve(t *testing.T) {
+	samples := []runfile.Sample{
+		{AtMS: 0, Server: figures(0, 0, 1000, 300)}, // before the run
+		{AtMS: 1000, SpanMS: 1000, CPU: 0.5, MachineShare: 0.25, GCPauses: 2, GCPauseMaxMS: 3, SchedP99MS: 1, RSSBytes: 7},
+		{AtMS: 4000, SpanMS: 3000, CPU: 1.5, MachineShare: 0.75, GCPauses: 1, GCPauseMaxMS: 4, SchedP99MS: 5, RSSBytes: 9, Server: figures(0.2, 4, 1500, 400)},
+		{AtMS: 5000, SpanMS: 1000, CPU: 0.5, MachineShare: 0.25, RSSBytes: 8, ServerError: "busy"},
+		{AtMS: 6000, SpanMS: 1000, CPU: 0.5, MachineShare: 0.25, Server: figures(0.4, 8, 2500, 700), ServerError: ""},
+		{AtMS: 6100, SpanMS: 100, CPU: 0.5, ServerError: "gone"},
+		{AtMS: 6200, SpanMS: 100, CPU: 0.5, Server: figures(0.1, 0, 3000, 900)}, // after it
+	}
+	o, err := run.Observe(eachSample(samples), run.Span{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, s := o.Client, o.Server
+	// 0.5 for 3.2 s and 1.5 for 3 s.
+	if c.Samples != 6 || c.CPU != (0.5*3.2+1.5*3)/6.2 || c.MachineShare.Max != 0.75 || c.GCPauses != 3 || c.GCPauseMaxMS != 4 || c.SchedMS.Max != 5 || c.RSSBytes != 9 {
+		t.Errorf("%+v", c)
+	}
+	if s.Engine != "vllm" || s.Engines != 1 || s.Scrapes != 4 || s.Failures != 2 || s.Failure != "busy" || s.BlockSize != 16 || s.CapacityTokens != 3200 {
+		t.Errorf("%+v", s)
+	}
+	if s.KVUse.Count != 2 || s.KVUseMax.Max != 0.8 || s.Running.Mean != 6 || s.Running.Max != 8 || s.Waiting.Count != 0 {
+		t.Errorf("gauges %v %v %v %v", s.KVUse, s.KVUseMax, s.Running, s.Waiting)
+	}
+	if s.QueriedTokens != trace.Some(2000) || s.HitTokens != trace.Some(600) || s.Preemptions.Set {
+		t.Errorf("counters %v %v %v", s.QueriedTokens, s.HitTokens, s.Preemptions)
+	}
+	// The client's samples are those of the window, the server's all.
+	o, err = run.Observe(eachSample(samples), run.Span{From: at(4000), To: at(5000)})
+	if err != nil || o.Client.Samples != 2 || o.Server.Scrapes != 4 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+func TestCountersThatBeganAnew(t *testing.T) {
+	o, err := run.Observe(eachSample([]runfile.Sample{{Server: figures(0, 0, 100, 5)}, {Server: figures(0, 0, 10, 5)}, {Server: figures(0, 0, 500, 5)}}), run.Span{})
+	if err != nil || o.Server.QueriedTokens.Set || o.Server.HitTokens != trace.Some(0) {
+		t.Errorf("%+v, %v", o.Server, err)
+	}
+	if o, _ := run.Observe(eachSample([]runfile.Sample{{Server: figures(0, 0, 100, 5)}}), run.Span{}); o.Server.QueriedTokens.Set {
+		t.Errorf("of one answer %+v", o.Server)
+	}
+}
+
+func TestObserveError(t *testing.T) {
+	broken := errors.New("broken")
+	if _, err := run.Observe(func(yield func(runfile.Sample, error) bool) { yield(runfile.Sample{}, broken) }, run.Span{}); err != broken {
+		t.Error(err)
+	}
+}

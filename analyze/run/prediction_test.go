@@ -1,0 +1,302 @@
+package run_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// asked is a prompt of some tokens in blocks of 100, sent at one instant and
+// with its first token at another, of which the server had some tokens cached.
+func asked(row int, sent, first float64, isl, cached int, ids ...uint64) replay.Record {
+	rec := answered(sent, first)
+	rec.Row, rec.InputLength, rec.HashIDs = row, isl, ids
+	rec.Counts = replay.Counts{Input: trace.Some(isl), Output: trace.Some(1), Cached: trace.Some(cached)}
+	return rec
+}
+
+func at2(target int, rec replay.Record) replay.Record {
+	rec.Target = target
+	return rec
+}
+
+// counted is a prompt of which the server counted some tokens.
+func counted(tokens int, rec replay.Record) replay.Record {
+	rec.Counts.Input = trace.Some(tokens)
+	return rec
+}
+
+// inBlocksOf10 has the server say that its blocks are of 10 tokens.
+var inBlocksOf10 = run.Options{
+	BlockSize: 100, EachPrediction: true,
+	Observed: run.Observed{Server: run.ObservedServer{BlockSize: 10}},
+}
+
+// Each case is about its last request. All is worked out by hand.
+func TestPredictedRequest(t *testing.T) {
+	first := asked(0, 0, 50, 250, 0, 1, 2, 3) // blocks of 100, 100 and 50 tokens
+	lost := first
+	lost.Class, lost.First, lost.Last = replay.Timeout, replay.Instant{}, replay.Instant{}
+	for _, test := range []struct {
+		name              string
+		before            []replay.Record
+		last              replay.Record
+		shared, predicted int
+		cause             run.Cause
+	}{
+		{"nothing is shared", []replay.Record{first}, asked(1, 100, 150, 250, 0, 4, 5, 6), 0, 0, ""},
+		{"a prefix", []replay.Record{first}, asked(1, 100, 150, 250, 200, 1, 2, 6), 200, 200, ""},
+		{"the same prompt: its last token is computed", []replay.Record{first}, asked(1, 100, 150, 250, 240, 1, 2, 3), 250, 240, ""},
+		{"a tail that is longer here: whole blocks of its beginning", []replay.Record{first}, asked(1, 100, 150, 300, 250, 1, 2, 3), 250, 250, ""},
+		{"a tail that is shorter here", []replay.Record{first}, asked(1, 100, 150, 235, 230, 1, 2, 3), 235, 230, ""},
+		{"part of a block of the server", []replay.Record{asked(0, 0, 50, 255, 0, 1, 2, 3)}, asked(1, 100, 150, 300, 250, 1, 2, 3), 255, 250, ""},
+		{"the longer of two tails", []replay.Record{first, asked(1, 60, 70, 280, 250, 1, 2, 3)}, asked(2, 100, 150, 300, 280, 1, 2, 3), 280, 280, ""},
+		{"a full block behind a tail", []replay.Record{first, asked(1, 60, 70, 310, 250, 1, 2, 3, 4)}, asked(2, 100, 150, 400, 310, 1, 2, 3, 4), 310, 310, ""},
+
+		{"computed and gone", []replay.Record{first}, asked(1, 100, 150, 250, 100, 1, 2, 6), 200, 200, run.Evicted},
+		{"gone altogether", []replay.Record{first}, asked(1, 100, 150, 250, 0, 1, 2, 6), 200, 200, run.Evicted},
+		{"sent, its first token later than this one's", []replay.Record{first}, asked(1, 10, 40, 250, 100, 1, 2, 6), 200, 200, run.Cold},
+		{"sent, its first token while this one waited", []replay.Record{first}, asked(1, 10, 60, 250, 100, 1, 2, 6), 200, 200, run.Pending},
+		{"its head computed, what misses cold", []replay.Record{first, asked(1, 60, 200, 250, 200, 1, 2, 6)}, asked(2, 100, 150, 350, 200, 1, 2, 6, 7), 250, 250, run.Cold},
+		{"sent but failed", []replay.Record{lost}, asked(1, 100, 150, 250, 0, 1, 2, 6), 200, 200, run.Cold},
+		{"as sent at once, in order of rows", []replay.Record{asked(0, 100, 150, 250, 0, 1, 2, 3)}, asked(1, 100, 150, 250, 200, 1, 2, 6), 200, 200, ""},
+
+		{"sent to another server", []replay.Record{first}, at2(1, asked(1, 100, 150, 250, 0, 1, 2, 6)), 200, 200, run.Elsewhere},
+		{"part of it sent here", []replay.Record{first, at2(1, asked(1, 60, 70, 150, 0, 1, 7))}, at2(1, asked(2, 100, 150, 250, 100, 1, 2, 6)), 200, 200, run.Elsewhere},
+		{"that part is gone", []replay.Record{first, at2(1, asked(1, 60, 70, 150, 0, 1, 7))}, at2(1, asked(2, 100, 150, 250, 50, 1, 2, 6)), 200, 200, run.Evicted},
+
+		{"sent later and computed first", []replay.Record{asked(1, 110, 120, 250, 0, 1, 2, 3)}, asked(0, 100, 150, 250, 200, 1, 2, 6), 0, 0, run.Overtaken},
+		{"sent later, after this one's first token", []replay.Record{asked(1, 160, 170, 250, 0, 1, 2, 3)}, asked(0, 100, 150, 250, 200, 1, 2, 6), 0, 0, run.Warm},
+		{"more than anybody sent", []replay.Record{first}, asked(1, 100, 150, 250, 210, 1, 2, 6), 200, 200, run.Warm},
+		{"its own prompt is nobody else's", nil, asked(0, 100, 150, 250, 200, 1, 2, 6), 0, 0, run.Warm},
+
+		{"a prompt of another length, less", []replay.Record{first}, counted(260, asked(1, 100, 150, 250, 100, 1, 2, 6)), 200, 200, run.OtherLength},
+		{"a prompt of another length, more", []replay.Record{first}, counted(260, asked(1, 100, 150, 250, 210, 1, 2, 6)), 200, 200, run.OtherLength},
+		{"all that is shared, not whole blocks", []replay.Record{first}, asked(1, 100, 150, 250, 250, 1, 2, 3), 250, 240, ""},
+		{"ids say nothing", []replay.Record{first}, asked(1, 100, 150, 250, 100), 0, 0, run.Unknown},
+		{"ids end early", []replay.Record{first}, asked(1, 100, 150, 250, 100, 1), 100, 100, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := compute(t, inBlocksOf10, append(test.before, test.last)...).Cache.Prediction
+			for _, e := range p.Each {
+				if e.Row != test.last.Row {
+					continue
+				}
+				want := run.PredictedRequest{
+					Row: test.last.Row, Target: test.last.Target, ISL: test.last.InputLength, Input: test.last.Counts.Input,
+					Shared: test.shared, Predicted: test.predicted, Measured: test.last.Counts.Cached.Value, Cause: test.cause,
+				}
+				if diff := cmp.Diff(want, e); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+				return
+			}
+			t.Errorf("it is not in %+v", p.Each)
+		})
+	}
+}
+
+func TestPrediction(t *testing.T) {
+	failed := asked(9, 500, 600, 250, 200, 1, 2, 3)
+	failed.Class = replay.Server
+	got := compute(t, inBlocksOf10,
+		asked(0, 0, 50, 250, 0, 1, 2, 3),
+		asked(1, 100, 150, 250, 240, 1, 2, 3),
+		asked(2, 200, 250, 250, 100, 1, 2, 6),
+		asked(3, 300, 350, 250, 50, 1, 2, 7),
+		asked(4, 400, 450, 250, 230, 1, 2, 8),
+		failed,
+	).Cache.Prediction
+	got.Each = nil
+	want := run.Prediction{
+		Requests: 5, BlockSize: 10, Targets: 1,
+		Shared: 250 + 3*200, Predicted: 240 + 3*200, Measured: 240 + 100 + 50 + 230, Equal: 2,
+		Causes: map[run.Cause]run.Difference{run.Evicted: {Requests: 2, Tokens: 100 + 150}, run.Warm: {Requests: 1, Tokens: 30}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A server that does not say how large its blocks are shows it.
+func TestServersBlockSize(t *testing.T) {
+	opts := run.Options{BlockSize: 100}
+	p := compute(t, opts, asked(0, 0, 50, 250, 0, 1, 2, 3), asked(1, 100, 150, 250, 192, 1, 2, 6), asked(2, 200, 250, 250, 240, 1, 2, 6)).Cache.Prediction
+	if p.BlockSize != 48 || !p.Estimated || p.Predicted != 192+240 || p.Equal != 3 {
+		t.Errorf("%+v", p)
+	}
+	if p := compute(t, opts, asked(0, 0, 50, 250, 0, 1, 2, 3), asked(1, 100, 150, 250, 0, 1, 2, 6)).Cache.Prediction; p.BlockSize != 1 || p.Predicted != 200 {
+		t.Errorf("where nothing was cached: %+v", p)
+	}
+}
+
+// Engines leave a count of 0 out; one that counts nothing is not compared.
+func TestNothingCachedIsLeftOut(t *testing.T) {
+	silent := asked(2, 200, 250, 250, 0, 1, 2, 6)
+	silent.Counts.Cached = trace.Opt[int]{}
+	p := compute(t, inBlocksOf10, asked(1, 100, 150, 250, 0, 1, 2, 3), silent).Cache.Prediction
+	if d := p.Causes[run.Evicted]; p.Requests != 2 || d.Tokens != 200 {
+		t.Errorf("%+v", p)
+	}
+	if p := compute(t, inBlocksOf10, silent).Cache.Prediction; p.Requests != 0 {
+		t.Errorf("%+v", p)
+	}
+	if p := compute(t, run.Options{}, asked(1, 100, 150, 250, 0, 1, 2, 3)).Cache.Prediction; p.Requests != 0 {
+		t.Errorf("of unknown block size: %+v", p)
+	}
+}
+
+// The tokens of a chat template are before the prompt and behind it: as much
+// more may be cached.
+func TestTemplateMayBeCached(t *testing.T) {
+	templated := func(row int, isl, cached int, ids ...uint64) replay.Record {
+		return counted(isl+25, asked(row, float64(100*row), float64(100*row+50), isl, cached, ids...))
+	}
+	p := compute(t, inBlocksOf10,
+		templated(0, 250, 0, 1, 2, 3), templated(1, 250, 200, 1, 2, 6), templated(2, 250, 220, 1, 2, 7), templated(3, 250, 190, 1, 2, 8), templated(4, 250, 230, 1, 2, 9)).Cache.Prediction
+	want := map[run.Cause]run.Difference{run.Evicted: {Requests: 1, Tokens: 10}, run.Warm: {Requests: 1, Tokens: 30}}
+	if p.TemplateTokens != 25 || p.Equal != 3 || !cmp.Equal(want, p.Causes) {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Prompts that were made shorter by a template of 25 tokens share less of their
+// rows, and are of the length that is meant.
+func TestPredictionOfShorterPrompts(t *testing.T) {
+	opts := inBlocksOf10
+	opts.CountedISL, opts.TemplateTokens = func(isl int) int { return isl }, 25
+	p := compute(t, opts,
+		asked(0, 0, 50, 250, 0, 1, 2, 3),
+		asked(1, 100, 150, 250, 240, 1, 2, 3), // 225 tokens of the row, and what is before them of the template
+		asked(2, 200, 250, 250, 220, 1, 2, 6),
+		asked(3, 300, 350, 250, 190, 1, 2, 7),
+		counted(26, asked(4, 400, 450, 20, 20, 1)),
+		counted(240, asked(5, 500, 550, 250, 100, 1, 2, 8)),
+	).Cache.Prediction
+	want := map[run.Cause]run.Difference{run.Evicted: {Requests: 1, Tokens: 10}, run.OtherLength: {Requests: 1, Tokens: 100}}
+	if p.TemplateTokens != 25 || p.Shared != 225+3*200+1 || p.Each[3].ISL != 250 || !cmp.Equal(want, p.Causes) {
+		t.Errorf("%+v", p)
+	}
+}
+
+// anyPrompts draws a run of prompts on a tree of prefixes, whose blocks are of
+// 16 tokens, and whose server has blocks of 4.
+func anyPrompts(t *rapid.T) []replay.Record {
+	records := make([]replay.Record, rapid.IntRange(1, 25).Draw(t, "requests"))
+	for i := range records {
+		blocks := rapid.IntRange(1, 4).Draw(t, "blocks")
+		ids, id := make([]uint64, blocks), uint64(0)
+		for k := range ids {
+			id = 3*id + rapid.Uint64Range(1, 3).Draw(t, "way")
+			ids[k] = id
+		}
+		sent := float64(rapid.IntRange(0, 300).Draw(t, "sent"))
+		first := sent + float64(rapid.IntRange(0, 100).Draw(t, "TTFT"))
+		rec := asked(i, sent, first, 16*blocks-rapid.IntRange(0, 15).Draw(t, "less"), 0, ids...)
+		rec.Target = rapid.IntRange(0, 2).Draw(t, "target")
+		if rapid.IntRange(0, 9).Draw(t, "fails") == 0 {
+			rec.Class = replay.Timeout
+		}
+		records[i] = rec
+	}
+	return records
+}
+
+// sharedTokens is how far two prompts begin alike.
+func sharedTokens(a, b replay.Record) int {
+	n := 0
+	for n < len(a.HashIDs) && n < len(b.HashIDs) && a.HashIDs[n] == b.HashIDs[n] {
+		n++
+	}
+	return min(n*16, a.InputLength, b.InputLength)
+}
+
+// The prediction is that of comparing every prompt with every other.
+func TestPredictionIsThatOfAllPairs(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		records := anyPrompts(rt)
+		opts := run.Options{BlockSize: 16, EachPrediction: true, Observed: run.Observed{Server: run.ObservedServer{BlockSize: 4}}}
+		for i := range records {
+			records[i].Counts.Cached = trace.Some(rapid.IntRange(0, records[i].InputLength).Draw(rt, "cached"))
+		}
+		p := compute(rt, opts, rapid.Permutation(records).Draw(rt, "order")...).Cache.Prediction
+		for _, e := range p.Each {
+			q := records[e.Row]
+			var sentBefore, here, computed, meanwhile, later int
+			for j, r := range records {
+				shared := sharedTokens(q, r)
+				if j == e.Row {
+					continue
+				}
+				before := r.Sent.Value < q.Sent.Value || r.Sent.Value == q.Sent.Value && j < e.Row
+				if before {
+					sentBefore = max(sentBefore, shared)
+				}
+				if r.Target != q.Target {
+					continue
+				}
+				if before {
+					here = max(here, shared)
+				}
+				if r.First.Value < q.Sent.Value {
+					computed = max(computed, shared)
+				}
+				if r.First.Value < q.First.Value {
+					meanwhile = max(meanwhile, shared)
+				}
+				if r.Sent.Value < q.First.Value || before {
+					later = max(later, shared)
+				}
+			}
+			whole := func(tokens int) int { return max(0, min(tokens, q.InputLength-1)) / 4 * 4 }
+			m, want := e.Measured, run.Cause("")
+			switch {
+			case m < whole(computed):
+				want = run.Evicted
+			case m < whole(sentBefore) && m < whole(meanwhile):
+				want = run.Pending
+			case m < whole(here):
+				want = run.Cold
+			case m < whole(sentBefore):
+				want = run.Elsewhere
+			case m <= sentBefore:
+			case m <= later:
+				want = run.Overtaken
+			default:
+				want = run.Warm
+			}
+			tied := false // which of two first tokens at one instant was first is not said
+			for j, r := range records {
+				tied = tied || j != e.Row && r.First == q.First
+			}
+			if e.Shared != sentBefore || e.Predicted != whole(sentBefore) || e.Cause != want && !tied {
+				rt.Fatalf("%+v, want shared %d, %q", e, sentBefore, want)
+			}
+		}
+	})
+}
+
+// What is predicted of a run is what such a cache does.
+func TestPredictionOfAnInfiniteCache(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		records := anyPrompts(rt)
+		order := records
+		for i := range order { // one after the other, to one server
+			order[i].Sent, order[i].First, order[i].Last, order[i].Target = instant(float64(10*i)), instant(float64(10*i+5)), instant(float64(10*i+5)), 0
+			best := 0
+			for _, r := range order[:i] {
+				best = max(best, sharedTokens(order[i], r))
+			}
+			order[i].Counts.Cached = trace.Some(max(0, min(best, order[i].InputLength-1)) / 4 * 4)
+		}
+		opts := run.Options{BlockSize: 16, Observed: run.Observed{Server: run.ObservedServer{BlockSize: 4}}}
+		if p := compute(rt, opts, order...).Cache.Prediction; p.Equal != p.Requests || p.Measured != p.Predicted {
+			rt.Errorf("%+v", p)
+		}
+	})
+}

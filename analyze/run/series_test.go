@@ -1,0 +1,55 @@
+package run_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"moontide/analyze/run"
+)
+
+// Stretches are few where requests are, so that each has some, and never more than
+// a picture has room for.
+func TestSeriesHasRequestsInItsStretches(t *testing.T) {
+	for _, test := range []struct {
+		requests int // 20 a second
+		step     time.Duration
+	}{
+		{20, 100 * time.Millisecond}, {100, 200 * time.Millisecond}, {400, 500 * time.Millisecond},
+		{2000, 500 * time.Millisecond}, {10_000, 5 * time.Second},
+	} {
+		r, err := run.Compute(each(streamed(test.requests, 1)), run.Options{Detail: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := r.Detail.Series
+		if s.Step != test.step || len(s.Stretches) > 241 {
+			t.Errorf("%d requests: %d stretches of %v, want %v", test.requests, len(s.Stretches), s.Step, test.step)
+		}
+		due := 0
+		for _, at := range s.Stretches {
+			due += at.Due
+		}
+		if due != test.requests {
+			t.Errorf("%d of %d requests are in a stretch", due, test.requests)
+		}
+	}
+}
+
+// How many records are expected changes nothing but memory, right or wrong.
+func TestExpectedChangesNothing(t *testing.T) {
+	records := streamed(50, 3)
+	want, err := run.Compute(each(records), run.Options{BlockSize: 512, Detail: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, expected := range []int{-1, 1, 50, 5000} {
+		got, err := run.Compute(each(records), run.Options{BlockSize: 512, Detail: true, Expected: expected})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(want, got) {
+			t.Errorf("%d expected: it is another result", expected)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package run
+
+import (
+	"fmt"
+	"iter"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/runfile"
+)
+
+// Span is a stretch of a run, both ends included, since the run's start. The
+// zero Span is all of it.
+type Span struct{ From, To time.Duration }
+
+func (s Span) whole() bool { return s == Span{} }
+
+// has reports whether an instant lies inside.
+func (s Span) has(at time.Duration) bool { return s.whole() || s.From <= at && at <= s.To }
+
+// holds reports whether a request lies inside, from its sending to its end.
+func (s Span) holds(rec *replay.Record) bool {
+	return s.whole() || rec.Sent.Set && s.From <= rec.Sent.Value && rec.Done <= s.To
+}
+
+// clip is the part of a stretch of time that lies inside, if there is any.
+func (s Span) clip(from, to time.Duration) (time.Duration, time.Duration, bool) {
+	if s.whole() {
+		return from, to, true
+	}
+	from, to = max(from, s.From), min(to, s.To)
+	return from, to, from <= to
+}
+
+// Extent is from the first request sent to the last one done. It is the zero
+// Span where nothing was sent.
+func Extent(records iter.Seq2[replay.Record, error]) (Span, error) {
+	var begins, ends instants
+	for rec, err := range records {
+		if err != nil {
+			return Span{}, err
+		}
+		if rec.Sent.Set {
+			begins.add(rec.Sent.Value)
+			ends.add(rec.Done)
+		}
+	}
+	return Span{begins.first, ends.last}, nil
+}
+
+// Cut is what a window leaves of a run of some extent: without the first seconds
+// and the last. It fails where that is nothing. The zero window is all of it.
+func Cut(extent Span, w runfile.Window) (Span, error) {
+	if w == (runfile.Window{}) {
+		return Span{}, nil
+	}
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	cut := Span{extent.From + seconds(w.WarmupSeconds), extent.To - seconds(w.CooldownSeconds)}
+	if cut.To <= cut.From {
+		return Span{}, fmt.Errorf("a warm-up of %vs and a cool-down of %vs leave nothing of a run of %v",
+			w.WarmupSeconds, w.CooldownSeconds, (extent.To - extent.From).Round(time.Millisecond))
+	}
+	return cut, nil
+}

@@ -1,0 +1,215 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/runfile"
+)
+
+// watched samples a run that starts some time after the sampler does and lasts
+// for a while, and returns the samples.
+func watched(t *testing.T, change func(*Config), startsAfter, lasts time.Duration) (samples []runfile.Sample, err error) {
+	t.Helper()
+	var start atomic.Value
+	start.Store(time.Time{})
+	cfg := Config{
+		Write: func(s runfile.Sample) error { samples = append(samples, s); return nil },
+		Status: func() replay.Status {
+			return replay.Status{Start: start.Load().(time.Time), Sent: 5, Done: 2, InFlight: 3}
+		},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	s := Start(cfg)
+	time.Sleep(startsAfter)
+	synctest.Wait()
+	start.Store(time.Now())
+	time.Sleep(lasts)
+	synctest.Wait()
+	return samples, s.Stop()
+}
+
+func atMS(samples []runfile.Sample) (at []float64) {
+	for _, s := range samples {
+		at = append(at, s.AtMS)
+	}
+	return at
+}
+
+// A sample a second, and one at the end, since the run's start.
+func TestASampleASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		samples, err := watched(t, nil, 300*time.Millisecond, 3450*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := atMS(samples), []float64{0, 700, 1700, 2700, 3450}; !slices.Equal(got, want) {
+			t.Fatalf("samples at %v, want %v", got, want)
+		}
+		for i, span := range []float64{0, 1000, 1000, 1000, 750} {
+			s := samples[i]
+			if s.SpanMS != span || i > 0 && (s.Sent != 5 || s.Done != 2 || s.InFlight != 3 || s.Server != nil) {
+				t.Errorf("sample %d: %+v", i, s)
+			}
+		}
+	})
+}
+
+// A run that never starts, and one that is over at once.
+func TestShortRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var samples []runfile.Sample
+		s := Start(Config{Write: func(s runfile.Sample) error { samples = append(samples, s); return nil }, Status: func() replay.Status { return replay.Status{} }})
+		time.Sleep(5 * time.Second)
+		if err := s.Stop(); err != nil || samples != nil {
+			t.Errorf("%v, %v", samples, err)
+		}
+		samples, err := watched(t, nil, 0, time.Millisecond)
+		if err != nil || !slices.Equal(atMS(samples), []float64{0, 1}) {
+			t.Errorf("%v, %v", samples, err)
+		}
+	})
+}
+
+// The server is asked before the run, again when it has answered, and after.
+func TestServerIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		var samples []runfile.Sample
+		start := time.Now()
+		s := Start(Config{
+			Every:  900 * time.Millisecond,
+			Write:  func(s runfile.Sample) error { samples = append(samples, s); return nil },
+			Status: func() replay.Status { return replay.Status{Start: start} },
+			Server: func(ctx context.Context) (runfile.ServerFigures, error) {
+				asked++
+				n := float64(asked)
+				switch asked {
+				case 2: // slow, but in time
+					time.Sleep(1500 * time.Millisecond)
+				case 3:
+					<-ctx.Done()
+					return runfile.ServerFigures{}, errors.New("silent")
+				}
+				return runfile.ServerFigures{Running: &n}, nil
+			},
+		})
+		time.Sleep(9500 * time.Millisecond)
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		var got []float64 // which answer a sample has; -1 for a failure
+		for _, s := range samples {
+			switch {
+			case s.ServerError == "silent":
+				got = append(got, -1)
+			case s.Server != nil:
+				got = append(got, *s.Server.Running)
+			default:
+				got = append(got, 0)
+			}
+		}
+		// Asked at 0, 0.9 (until 2.4), 2.7 (until 7.7), 8.1, 9 and 9.5 s.
+		if want := []float64{1, 0, 0, 2, 0, 0, 0, 0, 0, -1, 4, 6}; !slices.Equal(got, want) {
+			t.Errorf("answers %v", got)
+		}
+	})
+}
+
+// When samples cannot be written, nothing more is, and who stops is told.
+func TestWriteError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full, writes := errors.New("full"), 0
+		_, err := watched(t, func(c *Config) {
+			c.Write = func(runfile.Sample) error { writes++; return full }
+		}, 0, 5*time.Second)
+		if err != full || writes != 1 {
+			t.Errorf("%v after %d writes", err, writes)
+		}
+	})
+}
+
+func TestReadDelayIsOfTheSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := uint64(0)
+		samples, err := watched(t, func(c *Config) {
+			c.ReadDelay = func() runfile.ReadDelay { calls++; return runfile.ReadDelay{Reads: calls} }
+		}, 0, 2500*time.Millisecond)
+		if err != nil || samples[1].ReadDelay.Reads != 2 || samples[2].ReadDelay.Reads != 3 {
+			t.Errorf("%+v, %v", samples, err) // the first was before the run
+		}
+	})
+}
+
+// What the process costs is told of the time since it was last asked.
+func TestMeter(t *testing.T) {
+	var m meter
+	m.reset()
+	var s runfile.Sample
+	before := processCPU()
+	for processCPU() < before+20*time.Millisecond && before > 0 {
+	}
+	runtime.GC()
+	m.read(&s, 10*time.Millisecond)
+	if before > 0 && (s.CPU < 2 || s.MachineShare != s.CPU/float64(runtime.NumCPU())) {
+		t.Errorf("CPU %v of one, %v of the machine", s.CPU, s.MachineShare)
+	}
+	if s.GCPauses < 1 || s.GCPauseMS < s.GCPauseMaxMS || s.GCPauseMaxMS <= 0 {
+		t.Errorf("%+v", s)
+	}
+	if runtime.GOOS == "linux" && s.RSSBytes < 1<<20 {
+		t.Errorf("%d bytes", s.RSSBytes)
+	}
+	m.read(&s, time.Hour)
+	if s.CPU > 0.01 || s.SchedP99MS < s.SchedP50MS {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAdded(t *testing.T) {
+	t.Parallel()
+	counts := []uint64{3, 5, 9}
+	if got := added(counts, []uint64{1, 5, 2}); !slices.Equal(got, []uint64{2, 0, 7}) || !slices.Equal(added(counts, nil), counts) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestUpperQuantile(t *testing.T) {
+	t.Parallel()
+	bounds := []float64{math.Inf(-1), 1, 2, 4, math.Inf(1)}
+	for _, test := range []struct {
+		counts []uint64
+		q      float64
+		want   float64
+	}{
+		{[]uint64{0, 0, 0, 0}, 0.5, 0}, {[]uint64{0, 1, 0, 0}, 0.5, 2}, {[]uint64{99, 0, 1, 0}, 0.99, 1},
+		{[]uint64{98, 0, 2, 0}, 0.99, 4}, {[]uint64{0, 0, 0, 5}, 0.5, 4}, {[]uint64{1, 1, 1, 1}, 1, 4},
+	} {
+		if got := upperQuantile(test.counts, bounds, test.q); got != test.want {
+			t.Errorf("%v of %v is %v, want %v", test.q, test.counts, got, test.want)
+		}
+	}
+}
+
+func BenchmarkSample(b *testing.B) {
+	start := time.Now()
+	s := &Sampler{cfg: Config{
+		Write:     func(runfile.Sample) error { return nil },
+		Status:    func() replay.Status { return replay.Status{Start: start} },
+		ReadDelay: func() runfile.ReadDelay { return runfile.ReadDelay{} },
+	}}
+	s.meter.reset()
+	for b.Loop() {
+		s.sample(false)
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package replay
-
-import "os"
-
-// Lock does nothing: this system has no lock that a killed process gives up.
-func Lock(*os.File) bool { return true }

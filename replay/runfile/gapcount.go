@@ -1,0 +1,94 @@
+package runfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"moontide/trace/atomicfile"
+)
+
+// GapsFile is where a run's folder keeps how long the gaps between token chunks
+// were, where the records do not: a [GapCount] a line, written when the run
+// ends.
+const GapsFile = "gaps.jsonl"
+
+// GapCount is how many gaps between token chunks were about as long as one.
+type GapCount struct {
+	NS    int64 `json:"gap_ns"` // nanoseconds
+	Count int64 `json:"count"`
+}
+
+// GapResolution is the most by which a GapCount's gap is off, as a part of it.
+const GapResolution = 1.0 / 256
+
+// gapCounts count gaps by the length that stands for them: some thousand
+// numbers, however many gaps there are.
+type gapCounts map[int64]int64
+
+// add counts a gap by its first eight binary digits.
+func (c gapCounts) add(gap time.Duration) {
+	rest := max(bits.Len64(uint64(max(gap, 0)))-8, 0)
+	low := int64(max(gap, 0)) >> rest << rest
+	c[low+(1<<rest)/2]++
+}
+
+// list is in order of length.
+func (c gapCounts) list() []GapCount {
+	var list []GapCount
+	for _, ns := range slices.Sorted(maps.Keys(c)) {
+		list = append(list, GapCount{ns, c[ns]})
+	}
+	return list
+}
+
+// write replaces the file of a run's folder.
+func (c gapCounts) write(dir string) error {
+	f, err := atomicfile.CreateWhole(filepath.Join(dir, GapsFile))
+	if err != nil {
+		return fmt.Errorf("writing %w", err)
+	}
+	for _, count := range c.list() {
+		line, err := json.Marshal(count)
+		if err == nil {
+			_, err = f.Write(append(line, '\n'))
+		}
+		if err != nil {
+			f.Discard()
+			return fmt.Errorf("writing %s: %w", GapsFile, err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("writing %w", err)
+	}
+	return nil
+}
+
+// readGaps reads it. A run whose records have their gaps has none.
+func readGaps(dir string) (gapCounts, error) {
+	f, err := os.Open(filepath.Join(dir, GapsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return gapCounts{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	counts := gapCounts{}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		var count GapCount
+		if err := json.Unmarshal(lines.Bytes(), &count); err != nil || count.NS < 0 || count.Count < 0 {
+			return nil, fmt.Errorf("%s:%d: not a count of gaps: %.100q", GapsFile, n, lines.Text())
+		}
+		counts[count.NS] += count.Count
+	}
+	return counts, lines.Err()
+}

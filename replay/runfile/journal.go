@@ -1,0 +1,82 @@
+package runfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"moontide/replay"
+)
+
+// SentFile is where a run's folder keeps which rows were sent until the run has
+// gone to its end: the number of each, from 0, on a line of its own. Then
+// run.json says as much, and the file goes.
+const SentFile = "sent.txt"
+
+// journal is sent.txt while it is written. What was written is with the
+// operating system, and outlives a process that is killed.
+type journal struct {
+	open sync.Once
+	file *os.File
+	err  error // of opening it
+}
+
+// Sending implements [Journal].
+func (f *Folder) Sending(row int) error {
+	s := &f.sent
+	s.open.Do(func() {
+		s.file, s.err = appendLines(filepath.Join(f.Dir, SentFile))
+	})
+	err := s.err
+	if err == nil {
+		var line [24]byte
+		_, err = s.file.Write(append(strconv.AppendInt(line[:0], int64(row), 10), '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("noting that row %d is sent: %w", row+1, err)
+	}
+	return nil
+}
+
+func (j *journal) close() error {
+	if j.file == nil {
+		return nil
+	}
+	return j.file.Close()
+}
+
+// remove ends a journal of which run.json knows all.
+func (j *journal) remove(dir string) error {
+	if err := os.Remove(filepath.Join(dir, SentFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// sentRows counts the rows that a journal has. There is none of a run that
+// sent nothing.
+func sentRows(dir string, rows int) (n int, err error) {
+	f, err := os.Open(filepath.Join(dir, SentFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var seen replay.RowSet
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		// A run that was resumed has sent some rows twice.
+		if row, err := strconv.Atoi(lines.Text()); err == nil && row >= 0 && row < rows && !seen.Has(row) {
+			seen.Add(row)
+			n++
+		}
+	}
+	return n, lines.Err()
+}

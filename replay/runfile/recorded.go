@@ -1,0 +1,196 @@
+package runfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"moontide/replay"
+	"moontide/trace"
+	"moontide/trace/format"
+)
+
+// Recorded is a run's folder as it lies on disk.
+type Recorded struct {
+	Run     Run
+	Gaps    []GapCount // of a run whose records have none
+	file    *os.File
+	text    *format.Text
+	path    string
+	damaged int
+	reasons []error
+}
+
+// OpenFolder opens a run's folder, of a run that ended or that was killed. Of
+// the latter, what was sent is counted.
+func OpenFolder(dir string) (*Recorded, error) {
+	text, err := os.ReadFile(filepath.Join(dir, RunFile))
+	if err != nil {
+		return nil, fmt.Errorf("not a run's folder: %w", err)
+	}
+	r := &Recorded{path: filepath.Join(dir, RequestsFile)}
+	if err := json.Unmarshal(text, &r.Run); err != nil {
+		return nil, fmt.Errorf("reading %s: %.100q", filepath.Join(dir, RunFile), err.Error())
+	}
+	if r.Run.Ended.IsZero() {
+		sent, err := sentRows(dir, r.Run.Rows)
+		if err != nil {
+			return nil, fmt.Errorf("reading run: %w", err)
+		}
+		if sent > 0 {
+			r.Run.Sent, r.Run.NotSent = sent, r.Run.Rows-sent
+		}
+	}
+	gaps, err := readGaps(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading run: %w", err)
+	}
+	r.Gaps = gaps.list()
+	if r.file, err = format.OpenFile(r.path); err != nil {
+		return nil, fmt.Errorf("reading run: %w", err)
+	}
+	if r.text, err = format.NewText(r.file, r.path); err != nil {
+		r.file.Close()
+		return nil, fmt.Errorf("reading run: %w", err)
+	}
+	return r, nil
+}
+
+// Damaged returns how many lines could not be read, and the first reasons. A
+// line that a kill cut short is one.
+func (r *Recorded) Damaged() (lines int, reasons []error) { return r.damaged, r.reasons }
+
+// Close closes the folder's files.
+func (r *Recorded) Close() error { return errors.Join(r.text.Close(), r.file.Close()) }
+
+// Records returns the records in the order in which their requests ended. It
+// can be ranged over once. The records are parsed on all processors, a little
+// ahead of whoever ranges over them.
+func (r *Recorded) Records() iter.Seq2[replay.Record, error] {
+	return func(yield func(replay.Record, error) bool) {
+		stop := make(chan struct{})
+		var working sync.WaitGroup
+		defer working.Wait()
+		defer close(stop)
+		for b := range r.batches(stop, &working) {
+			<-b.parsed
+			for i := range b.lines {
+				l := &b.lines[i]
+				switch {
+				case l.bad != nil:
+					r.damage(l)
+				case !yield(l.rec, l.err) || l.err != nil:
+					return
+				}
+			}
+		}
+	}
+}
+
+// damage counts a line that is no row.
+func (r *Recorded) damage(l *recordedLine) {
+	const mostReasons = 10
+	if r.damaged++; len(r.reasons) < mostReasons {
+		r.reasons = append(r.reasons, &trace.RowError{File: r.path, Line: l.number, Err: l.bad})
+	}
+}
+
+// batch is lines that follow each other.
+type batch struct {
+	text   []byte
+	lines  []recordedLine
+	parsed chan struct{} // closed when they are
+}
+
+// recordedLine is a line and what became of it: a record, a line that is left
+// out, or an error that ends the records.
+type recordedLine struct {
+	number   int
+	from, to int // in the text
+	rec      replay.Record
+	bad, err error
+}
+
+// batchSize is how much text is parsed at a time, in bytes.
+const batchSize = 256 << 10
+
+// batches reads the file and has it parsed, in order, until stop is closed.
+func (r *Recorded) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan *batch {
+	parsers := runtime.GOMAXPROCS(0)
+	inOrder, toParse := make(chan *batch, 2*parsers), make(chan *batch, 2*parsers)
+	working.Go(func() {
+		defer close(inOrder)
+		defer close(toParse)
+		for more := true; more; {
+			var b *batch
+			b, more = r.readBatch()
+			toParse <- b // there is room where there is in inOrder
+			select {
+			case inOrder <- b:
+			case <-stop:
+				return
+			}
+		}
+	})
+	for range parsers {
+		working.Go(func() {
+			for b := range toParse {
+				b.parse()
+			}
+		})
+	}
+	return inOrder
+}
+
+// readBatch reads lines, and reports whether there may be more.
+func (r *Recorded) readBatch() (b *batch, more bool) {
+	b = &batch{text: make([]byte, 0, batchSize+batchSize/8), parsed: make(chan struct{})}
+	for len(b.text) < batchSize {
+		line, err := r.text.Line()
+		if err == io.EOF {
+			return b, false
+		}
+		l := recordedLine{number: r.text.Number(), from: len(b.text)}
+		b.text = append(b.text, line...)
+		l.to = len(b.text)
+		switch {
+		case errors.As(err, new(trace.ReadError)):
+			l.err = &trace.RowError{File: r.path, Line: l.number, Err: err}
+			b.lines = append(b.lines, l)
+			return b, false
+		case err != nil:
+			l.bad = err
+		case len(line) == 0:
+			continue
+		}
+		b.lines = append(b.lines, l)
+	}
+	return b, true
+}
+
+func (b *batch) parse() {
+	defer close(b.parsed)
+	var a arena
+	for i := range b.lines {
+		l := &b.lines[i]
+		if l.bad != nil || l.err != nil {
+			continue
+		}
+		line := b.text[l.from:l.to]
+		if scanRecord(line, &l.rec, &a) {
+			continue
+		}
+		var row trace.Request
+		if l.bad = format.ParseRow(line, &row); l.bad != nil {
+			continue
+		}
+		if l.rec, l.err = parseRecord(row); l.err != nil {
+			l.err = fmt.Errorf("%s:%d: %w", RequestsFile, l.number, l.err)
+		}
+	}
+}

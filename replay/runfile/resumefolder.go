@@ -1,0 +1,73 @@
+package runfile
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// ResumeFolder opens the folder of a run that was killed or stopped, to go on
+// with it: records go behind those that are there, and a last line that was cut
+// short is taken away. A run that is still going is an error.
+func ResumeFolder(dir string) (*Folder, error) {
+	f := &Folder{Dir: dir}
+	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), os.O_RDWR, 0)
+	if err == nil {
+		err = f.writeTo(file)
+	}
+	if err == nil {
+		err = dropCutLine(file)
+	}
+	if err == nil {
+		f.gaps, err = readGaps(dir)
+	}
+	if err != nil {
+		if file != nil {
+			file.Close()
+		}
+		return nil, fmt.Errorf("resuming the run in %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// appendLines opens a file to append lines to what it has, of which a last line
+// that was cut short is taken away.
+func appendLines(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := dropCutLine(f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// dropCutLine leaves a file that ends with a line end, and its offset there.
+func dropCutLine(f *os.File) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	text := make([]byte, 64<<10)
+	for end > 0 {
+		from := max(end-int64(len(text)), 0)
+		part := text[:end-from]
+		if _, err := f.ReadAt(part, from); err != nil {
+			return err
+		}
+		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
+			end = from + int64(i) + 1
+			break
+		}
+		end = from
+	}
+	if err := f.Truncate(end); err != nil {
+		return err
+	}
+	_, err = f.Seek(end, io.SeekStart)
+	return err
+}

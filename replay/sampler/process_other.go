@@ -1,8 +1,0 @@
-//go:build !unix
-
-package sampler
-
-import "time"
-
-// processCPU is not known on this system.
-func processCPU() time.Duration { return 0 }

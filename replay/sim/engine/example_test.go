@@ -1,0 +1,42 @@
+package engine_test
+
+import (
+	"fmt"
+	"time"
+
+	"moontide/replay/sim/engine"
+)
+
+// Stepped in virtual time, an engine tells at once what becomes of requests.
+func ExampleEngine() {
+	e, err := engine.New(engine.Config{
+		Costs:     engine.Costs{PrefillToken: time.Millisecond, Sequence: 20 * time.Millisecond},
+		BlockSize: 4,
+	})
+	if err != nil {
+		panic(err)
+	}
+	for i, text := range []string{
+		"you are a helpful assistant what is a tide",
+		"you are a helpful assistant what is the moon",
+	} {
+		p := engine.NewPrompt(4)
+		p.AddText(text)
+		if err := e.Submit(0, &engine.Request{Prompt: p, Output: 2, Owner: i}); err != nil {
+			panic(err)
+		}
+	}
+	for at, ok := e.Next(); ok; at, ok = e.Next() {
+		for _, event := range e.Advance(at, nil) {
+			r := event.Request
+			fmt.Printf("%v: request %v %v, %d of %d tokens cached\n", event.At, r.Owner, event.Kind, r.Cached(), r.Prompt.Len())
+		}
+	}
+	// Output:
+	// 14ms: request 0 first, 0 of 9 tokens cached
+	// 14ms: request 1 first, 4 of 9 tokens cached
+	// 54ms: request 0 token, 0 of 9 tokens cached
+	// 54ms: request 0 finished, 0 of 9 tokens cached
+	// 54ms: request 1 token, 4 of 9 tokens cached
+	// 54ms: request 1 finished, 4 of 9 tokens cached
+}

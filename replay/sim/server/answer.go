@@ -1,0 +1,220 @@
+package server
+
+import (
+	"math"
+	"strconv"
+
+	"moontide/replay/sim/engine"
+)
+
+// api is what differs between the two ways to ask for an answer.
+type api struct {
+	readPrompt  func(*wireRequest, tokens) *apiError
+	promptParam string
+	maxTokens   int // of an answer whose request does not say
+
+	idPrefix     string
+	object       string // of a whole answer
+	chunkObject  string
+	wholeOpening string // of the only choice, up to the text
+	roleChoice   string // of a chunk before the first token, or ""
+	tokenOpening string // of a chunk's choice, up to the text
+	closing      string // of any choice, from the text to the finish reason
+}
+
+var chatAPI = api{
+	readPrompt:  readChat,
+	promptParam: "messages",
+	maxTokens:   math.MaxInt,
+
+	idPrefix:     "chatcmpl-",
+	object:       "chat.completion",
+	chunkObject:  "chat.completion.chunk",
+	wholeOpening: `{"index":0,"message":{"role":"assistant","content":"`,
+	roleChoice:   `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`,
+	tokenOpening: `{"index":0,"delta":{"content":"`,
+	closing:      `"},"logprobs":null,"finish_reason":`,
+}
+
+var completionAPI = api{
+	readPrompt:  readCompletion,
+	promptParam: "prompt",
+	maxTokens:   16, // as OpenAI and vLLM have it
+
+	idPrefix:     "cmpl-",
+	object:       "text_completion",
+	chunkObject:  "text_completion",
+	wholeOpening: `{"index":0,"text":"`,
+	tokenOpening: `{"index":0,"text":"`,
+	closing:      `","logprobs":null,"finish_reason":`,
+}
+
+// answer writes one answer as JSON. That is done by hand: all its strings are
+// known to need no escaping or are quoted already, and an event of a stream
+// must cost next to nothing.
+type answer struct {
+	api     *api
+	id      string
+	created int64  // Unix time in seconds
+	model   string // quoted
+	seed    uint64 // of the words
+	ending  ending
+	// The events have the usage: one after the last token, or each of them.
+	includeUsage, continuousUsage bool
+	stamped                       bool
+
+	opening []byte // of every event of a stream, up to the text
+	head    int    // how much of it comes before the choice
+}
+
+// words are the tokens that are generated: short, and each one word for a
+// client that counts words.
+var words = [...]string{
+	" a", " all", " am", " an", " and", " any", " are", " as",
+	" at", " be", " but", " by", " can", " day", " did", " do",
+	" end", " far", " few", " for", " get", " go", " had", " has",
+	" he", " her", " him", " his", " how", " if", " in", " is",
+	" it", " its", " just", " kind", " let", " like", " long", " made",
+	" many", " may", " me", " more", " my", " no", " not", " now",
+	" of", " on", " one", " or", " our", " out", " she", " so",
+	" that", " the", " then", " they", " this", " to", " we", " you",
+}
+
+// wordTokens are the words as a prompt has them.
+var wordTokens = func() (tokens [len(words)]uint64) {
+	for i, word := range words {
+		tokens[i] = engine.WordToken(word[1:])
+	}
+	return tokens
+}()
+
+// wordIndex is the word that token k of an answer is. An odd stride goes
+// through all words before it repeats one.
+func wordIndex(seed uint64, k int) int {
+	return int((seed + uint64(k)*37) % uint64(len(words)))
+}
+
+func (a *answer) word(k int) string { return words[wordIndex(a.seed, k)] }
+
+// text is what token k adds to what the client sees.
+func (a *answer) text(k int) string {
+	switch e := &a.ending; {
+	case k < e.whole:
+		return a.word(k)
+	case k == e.whole:
+		return e.tail
+	}
+	return ""
+}
+
+func (a *answer) appendHead(b []byte, object string) []byte {
+	b = append(b, `{"id":"`...)
+	b = append(b, a.id...)
+	b = append(b, `","object":"`...)
+	b = append(b, object...)
+	b = append(b, `","created":`...)
+	b = strconv.AppendInt(b, a.created, 10)
+	b = append(b, `,"model":`...)
+	b = append(b, a.model...)
+	return append(b, `,"choices":[`...)
+}
+
+// usage are the tokens of a prompt, and how many of them were cached.
+type usage struct{ prompt, cached int }
+
+// append appends the member that counts these and the tokens of the answer.
+func (u usage) append(b []byte, tokens int) []byte {
+	b = append(b, `,"usage":{"prompt_tokens":`...)
+	b = strconv.AppendInt(b, int64(u.prompt), 10)
+	b = append(b, `,"total_tokens":`...)
+	b = strconv.AppendInt(b, int64(u.prompt+tokens), 10)
+	b = append(b, `,"completion_tokens":`...)
+	b = strconv.AppendInt(b, int64(tokens), 10)
+	b = append(b, `,"prompt_tokens_details":{"cached_tokens":`...)
+	b = strconv.AppendInt(b, int64(u.cached), 10)
+	return append(b, `}}`...)
+}
+
+// appendFinish appends why the answer ended, which closes its choice.
+func (a *answer) appendFinish(b []byte) []byte {
+	b = append(b, '"')
+	b = append(b, a.ending.reason...)
+	b = append(b, `","stop_reason":`...)
+	if a.ending.stop == "" {
+		return append(b, `null}]`...)
+	}
+	b = append(b, quoted(a.ending.stop)...)
+	return append(b, `}]`...)
+}
+
+// whole is the answer to a request that is not streamed.
+func (a *answer) whole(u usage) []byte {
+	b := a.appendHead(nil, a.api.object)
+	b = append(b, a.api.wholeOpening...)
+	for k := range min(a.ending.tokens, a.ending.whole+1) {
+		b = append(b, a.text(k)...)
+	}
+	b = append(b, a.api.closing...)
+	b = a.appendFinish(b)
+	b = u.append(b, a.ending.tokens)
+	return append(b, '}')
+}
+
+// startStream has to be called before the methods below.
+func (a *answer) startStream() {
+	b := append(make([]byte, 0, 256), "data: "...)
+	b = a.appendHead(b, a.api.chunkObject)
+	a.head = len(b)
+	a.opening = append(b, a.api.tokenOpening...)
+}
+
+// appendToken appends the event of token k, before the first the one that
+// opens a chat, and with the last why it was. A token that adds nothing to the
+// text has no event. The stamp is in those of an answer that is stamped.
+func (a *answer) appendToken(b []byte, k int, u usage, stamp int64) []byte {
+	if k == 0 && a.api.roleChoice != "" {
+		b = append(b, a.opening[:a.head]...)
+		b = append(b, a.api.roleChoice...)
+		b = a.closeToken(b, 0, u, stamp)
+	}
+	text, last := a.text(k), k == a.ending.tokens-1
+	if text == "" && !last {
+		return b
+	}
+	b = append(b, a.opening...)
+	b = append(b, text...)
+	b = append(b, a.api.closing...)
+	if last {
+		b = a.appendFinish(b)
+	} else {
+		b = append(b, "null}]"...)
+	}
+	return a.closeToken(b, k+1, u, stamp)
+}
+
+// closeToken closes an event by which so many tokens have come.
+func (a *answer) closeToken(b []byte, tokens int, u usage, stamp int64) []byte {
+	if a.continuousUsage {
+		b = u.append(b, tokens)
+	}
+	return a.closeEvent(b, stamp)
+}
+
+// appendEnd appends what follows the last token's event.
+func (a *answer) appendEnd(b []byte, u usage, stamp int64) []byte {
+	if a.includeUsage {
+		b = append(b, a.opening[:a.head]...)
+		b = append(b, ']')
+		b = u.append(b, a.ending.tokens)
+		b = a.closeEvent(b, stamp)
+	}
+	return append(b, "data: [DONE]\n\n"...)
+}
+
+func (a *answer) closeEvent(b []byte, stamp int64) []byte {
+	if a.stamped {
+		b = append(b, `,"written_ns":`...)
+		b = strconv.AppendInt(b, stamp, 10)
+	}
+	return append(b, "}\n\n"...)
+}

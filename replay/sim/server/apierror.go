@@ -1,0 +1,75 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/bytedance/sonic"
+	"github.com/valyala/fasthttp"
+)
+
+// apiError is a request refused, as the API says it.
+type apiError struct {
+	status  int
+	message string
+	param   string // the parameter at fault, or ""
+	code    string // what a program can tell it by, or ""
+}
+
+func badRequest(param, format string, args ...any) *apiError {
+	return &apiError{status: fasthttp.StatusBadRequest, message: fmt.Sprintf(format, args...), param: param}
+}
+
+// notSupported refuses what would change the answer in a way that is not
+// modelled, rather than giving an answer to another question.
+func notSupported(param string) *apiError {
+	e := badRequest(param, "this value of %s is not supported by the simulated server", param)
+	e.code = "unsupported_value"
+	return e
+}
+
+// contextLength refuses what is too long, as vLLM words it.
+func contextLength(limit, prompt, answer int, api *api) *apiError {
+	e := badRequest(api.promptParam, "This model's maximum context length is %d tokens. However, you requested %d tokens "+
+		"(%d in the %s, %d in the completion). Please reduce the length of the %s or completion.",
+		limit, uint64(prompt)+uint64(answer), prompt, api.promptParam, answer, api.promptParam)
+	e.code = "context_length_exceeded"
+	return e
+}
+
+func (e *apiError) write(ctx *fasthttp.RequestCtx) {
+	type detail struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	d := detail{Message: e.message, Type: "invalid_request_error"}
+	switch {
+	case e.status >= fasthttp.StatusInternalServerError:
+		d.Type = "server_error"
+	case e.status == fasthttp.StatusTooManyRequests:
+		d.Type = "rate_limit_error"
+	}
+	if e.param != "" {
+		d.Param = &e.param
+	}
+	if e.code != "" {
+		d.Code = &e.code
+	}
+	body, err := sonic.ConfigStd.Marshal(map[string]detail{"error": d})
+	if err != nil { // cannot be: strings only
+		body = []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
+	}
+	ctx.SetStatusCode(e.status)
+	ctx.SetContentType(jsonType)
+	ctx.SetBody(body)
+}
+
+// quoted is s as a JSON string.
+func quoted(s string) []byte {
+	text, err := sonic.ConfigStd.Marshal(s)
+	if err != nil { // cannot be: a string has no form that is not JSON
+		return []byte(`""`)
+	}
+	return text
+}

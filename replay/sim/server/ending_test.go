@@ -1,0 +1,92 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// answered is what a client sees of an answer with stop strings, by the rule
+// of vLLM: after each token beyond the least the text is searched for each
+// stop string in turn, and cut before the first that is found.
+func answered(s sampling, seed uint64) (text string, tokens int, stop string) {
+	tokens, _ = s.length(seed)
+	for k := range tokens {
+		before := len(text)
+		text += words[wordIndex(seed, k)]
+		if k < s.minTokens {
+			continue
+		}
+		for _, stop := range s.stops.strings {
+			from := max(0, before-len(stop)+1)
+			if i := strings.Index(text[from:], stop); i >= 0 {
+				if s.stops.include {
+					i += len(stop)
+				}
+				return text[:from+i], k + 1, stop
+			}
+		}
+	}
+	return text, tokens, ""
+}
+
+func TestAnswerEndsAtStopStrings(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		s := sampling{
+			maxTokens: rapid.IntRange(1, 400).Draw(rt, "max"), minTokens: rapid.IntRange(0, 300).Draw(rt, "min"),
+			ignoreEOS: rapid.Bool().Draw(rt, "ignore EOS"),
+			stops:     stops{include: rapid.Bool().Draw(rt, "include")},
+		}
+		var all strings.Builder // text from which most stop strings are taken
+		for k := range 200 {
+			all.WriteString(words[wordIndex(seed, k)])
+		}
+		for range rapid.IntRange(1, 3).Draw(rt, "stops") {
+			from, n := rapid.IntRange(0, all.Len()-1).Draw(rt, "from"), rapid.IntRange(1, 60).Draw(rt, "bytes")
+			s.stops.strings = append(s.stops.strings, all.String()[from:min(from+n, all.Len())])
+		}
+		if rapid.Bool().Draw(rt, "none") {
+			s.stops.strings = []string{"0", " no such words"}
+		}
+		text, tokens, stop := answered(s, seed)
+		a := answer{api: &completionAPI, seed: seed, ending: s.end(seed)}
+		got := ""
+		for k := range a.ending.tokens {
+			got += a.text(k)
+		}
+		if got != text || a.ending.tokens != tokens || a.ending.stop != stop || (stop != "") && a.ending.reason != FinishStop {
+			rt.Errorf("%q, %+v\nwant %q, %d tokens, %q", got, a.ending, text, tokens, stop)
+		}
+		if whole := string(a.whole(usage{prompt: 1})); !strings.Contains(whole, `"text":"`+text+`"`) {
+			rt.Errorf("whole: %s, want %q", whole, text)
+		}
+	})
+}
+
+// No event has an empty text but the last one, which says why.
+func TestStoppedStream(t *testing.T) {
+	seed := uint64(0)
+	word := func(k int) string { return words[wordIndex(seed, k)] }
+	s := sampling{maxTokens: 100, ignoreEOS: true, stops: stops{strings: []string{word(3)[2:] + word(4) + word(5)}}}
+	a := answer{api: &completionAPI, id: "x", model: `"m"`, seed: seed, ending: s.end(seed)}
+	a.startStream()
+	var texts []string
+	var b []byte
+	for k := range a.ending.tokens {
+		b = a.appendToken(nil, k, usage{}, 0)
+		if len(b) > 0 {
+			_, rest, _ := strings.Cut(string(b), `"text":"`)
+			text, _, _ := strings.Cut(rest, `"`)
+			texts = append(texts, text)
+		}
+	}
+	if want := []string{word(0), word(1), word(2), word(3)[:2], ""}; !slices.Equal(texts, want) {
+		t.Errorf("%q, want %q", texts, want)
+	}
+	if want := `"finish_reason":"stop","stop_reason":"` + s.stops.strings[0] + `"}]}`; !strings.Contains(string(b), want) {
+		t.Errorf("%s\nhas no %s", b, want)
+	}
+}

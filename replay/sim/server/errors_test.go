@@ -1,0 +1,272 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/server"
+)
+
+// refusal is the error object of a response.
+type refusal struct {
+	Error struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	} `json:"error"`
+}
+
+func (r refusal) param() string { return orNone(r.Error.Param) }
+func (r refusal) code() string  { return orNone(r.Error.Code) }
+
+func orNone(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// refused sends a request and returns the status and the error object.
+func (s *testServer) refused(method, path, body string) (int, refusal) {
+	s.t.Helper()
+	status, text := s.do(method, path, body)
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	var r refusal
+	if err := d.Decode(&r); err != nil {
+		s.t.Fatalf("%s %s %.100s: status %d, no error object: %v: %s", method, path, body, status, err, text)
+	}
+	for _, member := range []string{`"message":"`, `"type":"`, `"param":`, `"code":`} {
+		if !strings.Contains(text, member) {
+			s.t.Errorf("%s: no %s in %s", body, member, text)
+		}
+	}
+	if r.Error.Type != "invalid_request_error" || r.Error.Message == "" || len(r.Error.Message) > 300 || strings.Contains(r.Error.Message, "\n") {
+		s.t.Errorf("%.100s: %s", body, text)
+	}
+	return status, r
+}
+
+func TestRefusedParameters(t *testing.T) {
+	s := start(t, over(engine.Config{MaxModelLen: 20}))
+	const unsupported, tooLong = "unsupported_value", "context_length_exceeded"
+	const chat, text = `"messages":[{"role":"user","content":"a b"}]`, `"prompt":"a b"`
+	for _, tt := range []struct{ path, members, param, code string }{
+		{chatPath, chat + `,"n":2`, "n", unsupported},
+		{chatPath, chat + `,"n":0`, "n", unsupported},
+		{chatPath, chat + `,"tools":[{"type":"function"}]`, "tools", unsupported},
+		{chatPath, chat + `,"functions":[{}]`, "functions", unsupported},
+		{chatPath, chat + `,"logprobs":true`, "logprobs", unsupported},
+		{chatPath, chat + `,"top_logprobs":2`, "top_logprobs", unsupported},
+		{chatPath, chat + `,"audio":{}`, "audio", unsupported},
+		{chatPath, chat + `,"response_format":{"type":"json_object"}`, "response_format", unsupported},
+		{chatPath, chat + `,"response_format":1`, "response_format", ""},
+		{completionPath, text + `,"best_of":2`, "best_of", unsupported},
+		{completionPath, text + `,"use_beam_search":true`, "use_beam_search", unsupported},
+		{completionPath, text + `,"logprobs":0`, "logprobs", unsupported},
+		{completionPath, text + `,"prompt_logprobs":1`, "prompt_logprobs", unsupported},
+		{completionPath, text + `,"echo":true`, "echo", unsupported},
+		{completionPath, text + `,"suffix":"x"`, "suffix", unsupported},
+		{completionPath, text + `,"prompt_embeds":"AAAA"`, "prompt_embeds", unsupported},
+
+		{completionPath, text + `,"max_tokens":0`, "max_tokens", ""},
+		{completionPath, text + `,"max_tokens":-1`, "max_tokens", ""},
+		{completionPath, text + `,"max_tokens":"5"`, "max_tokens", ""},
+		{completionPath, text + `,"max_tokens":1e30`, "max_tokens", ""},
+		{completionPath, text + `,"max_tokens":5,"max_completion_tokens":0`, "max_completion_tokens", ""},
+		{completionPath, text + `,"max_tokens":19`, "prompt", tooLong},
+		{completionPath, text + `,"max_tokens":9223372036854775807`, "prompt", tooLong},
+		{completionPath, `"prompt":"` + strings.Repeat("a ", 20) + `"`, "prompt", tooLong},
+		{completionPath, text + `,"max_tokens":5,"min_tokens":6`, "min_tokens", ""},
+		{completionPath, text + `,"min_tokens":-1`, "min_tokens", ""},
+		{completionPath, text + `,"ignore_eos":1`, "ignore_eos", ""},
+		{completionPath, text + `,"stop":5`, "stop", ""},
+		{completionPath, text + `,"stop":""`, "stop", ""},
+		{completionPath, text + `,"stop":["a",""]`, "stop", ""},
+		{completionPath, text + `,"stop":["a",1]`, "stop", ""},
+		{completionPath, text + `,"stop":["a"` + strings.Repeat(`,"b"`, 16) + `]`, "stop", ""},
+		{completionPath, text + `,"stop":"` + strings.Repeat("b", 1025) + `"`, "stop", ""},
+		{completionPath, text + `,"stop":"a","include_stop_str_in_output":1`, "include_stop_str_in_output", ""},
+		{completionPath, text + `,"guided_json":{}`, "guided_json", unsupported},
+		{completionPath, text + `,"truncate_prompt_tokens":5`, "truncate_prompt_tokens", unsupported},
+		{chatPath, chat + `,"tool_choice":"required"`, "tool_choice", unsupported},
+		{chatPath, chat + `,"modalities":["text","audio"]`, "modalities", unsupported},
+		{completionPath, text + `,"stream":"yes"`, "stream", ""},
+		{completionPath, text + `,"stream_options":{}`, "stream_options", ""},
+		{completionPath, text + `,"stream":true,"stream_options":[]`, "stream_options", ""},
+		{completionPath, text + `,"stream":true,"stream_options":{"continuous_usage_stats":1}`, "stream_options", ""},
+
+		{completionPath, `"x":1`, "prompt", ""},
+		{completionPath, `"prompt":null`, "prompt", ""},
+		{completionPath, `"prompt":""`, "prompt", ""},
+		{completionPath, `"prompt":" \n\t"`, "prompt", ""},
+		{completionPath, `"prompt":[]`, "prompt", ""},
+		{completionPath, `"prompt":[[]]`, "prompt", ""},
+		{completionPath, `"prompt":[""]`, "prompt", ""},
+		{completionPath, `"prompt":["a","b"]`, "prompt", ""},
+		{completionPath, `"prompt":[[1],[2]]`, "prompt", ""},
+		{completionPath, `"prompt":[["a"]]`, "prompt", ""},
+		{completionPath, `"prompt":["a",1]`, "prompt", ""},
+		{completionPath, `"prompt":[1,"a"]`, "prompt", ""},
+		{completionPath, `"prompt":[1,null]`, "prompt", ""},
+		{completionPath, `"prompt":[-1]`, "prompt", ""},
+		{completionPath, `"prompt":[4294967296]`, "prompt", ""},
+		{completionPath, `"prompt":[1.5]`, "prompt", ""},
+		{completionPath, `"prompt":5`, "prompt", ""},
+		{completionPath, `"prompt":{}`, "prompt", ""},
+
+		{chatPath, `"prompt":"a"`, "messages", ""},
+		{chatPath, `"messages":[]`, "messages", ""},
+		{chatPath, `"messages":{}`, "messages", ""},
+		{chatPath, `"messages":"a"`, "messages", ""},
+		{chatPath, `"messages":[1]`, "messages", ""},
+		{chatPath, `"messages":[null]`, "messages[0].role", ""},
+		{chatPath, `"messages":[{"content":"a"}]`, "messages[0].role", ""},
+		{chatPath, `"messages":[{"role":"user","content":"a"},{"role":"king","content":"a"}]`, "messages[1].role", ""},
+		{chatPath, `"messages":[{"role":"user"}]`, "messages[0].content", ""},
+		{chatPath, `"messages":[{"role":"user","content":1}]`, "messages[0].content", ""},
+		{chatPath, `"messages":[{"role":"user","content":{}}]`, "messages[0].content", ""},
+		{chatPath, `"messages":[{"role":"user","content":["a"]}]`, "messages[0].content", ""},
+		{chatPath, `"messages":[{"role":"user","content":[{"type":"text"}]}]`, "messages[0].content", ""},
+		{chatPath, `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]`, "messages[0].content", unsupported},
+		{chatPath, `"messages":[{"role":"assistant","tool_calls":[{}]}]`, "messages[0].tool_calls", unsupported},
+		{chatPath, `"messages":[{"role":"assistant"}]`, "messages", ""},
+		{chatPath, `"messages":[{}` + strings.Repeat(",{}", 1<<16) + `]`, "messages", ""},
+		{chatPath, `"messages":[{"role":"user","content":[{}` + strings.Repeat(",{}", 1<<16) + `]}]`, "messages[0].content", ""},
+	} {
+		status, r := s.refused("POST", tt.path, "{"+tt.members+"}")
+		if status != http.StatusBadRequest || r.param() != tt.param || r.code() != tt.code {
+			t.Errorf("%.100s: status %d, %+v (param %q, code %q); want 400, param %q, code %q",
+				tt.members, status, r.Error, r.param(), r.code(), tt.param, tt.code)
+		}
+	}
+}
+
+func TestOnePromptARequest(t *testing.T) {
+	s := start(t, server.Config{})
+	for _, prompt := range []string{`["a","b"]`, `[[1],[2]]`, `["a,b",[1]]`} {
+		_, r := s.refused("POST", completionPath, `{"prompt":`+prompt+`}`)
+		if want := "only one prompt a request is supported"; r.Error.Message != want {
+			t.Errorf("%s: %q, want %q", prompt, r.Error.Message, want)
+		}
+	}
+	if a := s.ask(completionPath, `{"prompt":["a, \" [{ ,b"]}`); a.Usage.Prompt != 4 {
+		t.Errorf("a text with commas and brackets has %d tokens, want 4", a.Usage.Prompt)
+	}
+}
+
+func TestHarmlessParameters(t *testing.T) {
+	s := start(t, server.Config{})
+	a := s.ask(chatPath, `{"messages":[{"role":"user","content":"a, [b {c"}],"n":1,"best_of":1,"tools":[],"logprobs":false,
+		"top_logprobs":0,"echo":false,"suffix":"","response_format":{"type":"text"},"stream_options":null,"model":null,
+		"seed":1,"temperature":0,"top_p":1,"user":"u","stop":["x"],"tool_choice":"auto","metadata":{"a":[1,{"b":null}]},"Max_Tokens":3}`)
+	if a.Usage.Prompt != 3 || a.Usage.Completion == 3 {
+		t.Errorf("%+v", a.Usage)
+	}
+}
+
+func TestRefusedBodies(t *testing.T) {
+	s := start(t, server.Config{})
+	for _, body := range []string{
+		``, ` `, `{`, `[]`, `5`, `"x"`, `{"prompt":"a"} x`, `{"prompt":"a",}`, `{"prompt":'a'}`, "{\"prompt\":\"a\nb\"}",
+		`{"prompt":"a","x":tru}`, `{"prompt":[1,2}`, strings.Repeat("[", 100_000), `{"x":` + strings.Repeat(`{"x":`, 100_000),
+		`{"prompt":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}`, "\x00\xff",
+	} {
+		if status, r := s.refused("POST", completionPath, body); status != http.StatusBadRequest || r.code() != "" {
+			t.Errorf("%.40q: status %d, %+v", body, status, r.Error)
+		}
+	}
+}
+
+func TestTooLongInWords(t *testing.T) {
+	s := start(t, over(engine.Config{MaxModelLen: 20}))
+	_, r := s.refused("POST", chatPath, `{"messages":[{"role":"user","content":"a b"}],"max_tokens":9223372036854775807}`)
+	const want = "This model's maximum context length is 20 tokens. However, you requested 9223372036854775809 tokens " +
+		"(2 in the messages, 9223372036854775807 in the completion). Please reduce the length of the messages or completion."
+	if r.Error.Message != want {
+		t.Errorf("%s\nwant %s", r.Error.Message, want)
+	}
+}
+
+func TestUnknownModel(t *testing.T) {
+	s := start(t, server.Config{Model: "m"})
+	for _, path := range []string{chatPath, completionPath} {
+		status, r := s.refused("POST", path, `{"model":"`+strings.Repeat("sim", 1000)+`"}`)
+		if status != http.StatusNotFound || r.param() != "model" || r.code() != "model_not_found" {
+			t.Errorf("%s: status %d, param %q, code %q", path, status, r.param(), r.code())
+		}
+	}
+	for _, path := range []string{"/v1/models/sim", "/v1/models/", "/v1/models/m/", "/v1/models/" + strings.Repeat("m", 1000)} {
+		if status, r := s.refused("GET", path, ""); status != http.StatusNotFound || r.code() != "model_not_found" {
+			t.Errorf("%s: status %d, code %q", path, status, r.code())
+		}
+	}
+	if status, r := s.refused("POST", "/tokenize", `{"model":"x","prompt":"a"}`); status != http.StatusNotFound || r.code() != "model_not_found" {
+		t.Errorf("/tokenize: status %d, code %q", status, r.code())
+	}
+	if status, r := s.refused("POST", completionPath, `{"model":5}`); status != http.StatusBadRequest || r.param() != "model" {
+		t.Errorf("a model that is no string: status %d, param %q", status, r.param())
+	}
+}
+
+func TestUnknownPathsAndMethods(t *testing.T) {
+	s := start(t, server.Config{})
+	for _, path := range []string{"/", "/v1", "/v1/embeddings", "/v1/chat/completions/x", "/v1/modelssim", "/" + strings.Repeat("x", 1000)} {
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			if status, _ := s.refused(method, path, ""); status != http.StatusNotFound {
+				t.Errorf("%s %.40s: status %d, want 404", method, path, status)
+			}
+		}
+	}
+	for path, allowed := range map[string]string{
+		chatPath: "POST", completionPath: "POST", "/tokenize": "POST",
+		"/v1/models": "GET", "/v1/models/sim": "GET", "/health": "GET", "/metrics": "GET", "/version": "GET",
+	} {
+		for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
+			if method == allowed {
+				continue
+			}
+			if status, _ := s.refused(method, path, "{}"); status != http.StatusMethodNotAllowed {
+				t.Errorf("%s %s: status %d, want 405", method, path, status)
+			}
+			if got := s.open(method, path, "").Header.Get("Allow"); got != allowed {
+				t.Errorf("%s %s: Allow %q, want %q", method, path, got, allowed)
+			}
+		}
+	}
+}
+
+func TestLargeRequests(t *testing.T) {
+	s := startTCP(t, server.Config{MaxBody: 1000})
+	fits := fmt.Sprintf(`{"prompt":"%s"}`, strings.Repeat("a", 1000-len(`{"prompt":""}`)))
+	if a := s.ask(completionPath, fits); a.Usage.Prompt != 1 {
+		t.Errorf("%+v", a.Usage)
+	}
+	// A client that sends everything before it reads has to see the answer as
+	// well, however much there is.
+	for _, n := range []int{1001, 10_000_000} {
+		if status := s.dial(post(completionPath, strings.Repeat(" ", n))).header(); status != "HTTP/1.1 413 Request Entity Too Large" {
+			t.Errorf("a body of %d bytes: %s", n, status)
+		}
+	}
+	if status, _ := s.refused("POST", completionPath, strings.Repeat(" ", 1001)); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d, want 413", status)
+	}
+	res, err := s.client.Post("http://sim"+completionPath, "application/json",
+		struct{ *strings.Reader }{strings.NewReader(strings.Repeat(" ", 5000))}) // of unknown length: chunked
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a chunked body of 5000 bytes: status %d, want 413", res.StatusCode)
+	}
+	if status, _ := s.refused("GET", "/health?"+strings.Repeat("x", 20_000), ""); status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a request line of 20 kB: status %d, want 431", status)
+	}
+}

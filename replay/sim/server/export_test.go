@@ -1,0 +1,8 @@
+package server
+
+import (
+	"moontide/replay/sim/engine"
+)
+
+// total is the state of a server's only engine.
+func (s *Server) total() engine.Stats { return s.stats()[0] }

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"math"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moontide/replay/sim/engine"
+)
+
+// At twice the speed everything takes half the time.
+func TestTimeScale(t *testing.T) {
+	for _, scale := range []float64{0, 1, 2, 0.25, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			s := serverOf(t, Config{
+				TimeScale:  scale,
+				Deployment: engine.Deployment{Engine: engine.Config{Costs: engine.Costs{PrefillToken: time.Second, Sequence: 8 * time.Second}}},
+			})
+			if scale == 0 {
+				scale = 1
+			}
+			stream := openStream(t, s, &chatAPI, 3)
+			start := time.Now()
+			p := make([]byte, 4096)
+			for _, want := range []time.Duration{3 * time.Second, 11 * time.Second, 19 * time.Second} {
+				if n, err := stream.Read(p); err != nil || tokenEvents(p[:n]) != 1 {
+					t.Fatalf("%d bytes, %v", n, err)
+				}
+				if at := time.Since(start); at != time.Duration(float64(want)/scale) {
+					t.Errorf("scale %v: a token at %v, want %v/%v", scale, at, want, scale)
+				}
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+func TestBadTimeScale(t *testing.T) {
+	for _, scale := range []float64{-1, 1e-4, 1e4, 1e300, math.Inf(1), math.NaN()} {
+		if _, err := New(Config{TimeScale: scale}); err == nil || !strings.HasPrefix(err.Error(), "simserver: the time scale is not from 0.001 to 1000: ") {
+			t.Errorf("%v: %v", scale, err)
+		}
+	}
+}
+
+// A server that is not asked anything has nothing to wake up for.
+func TestIdleServerSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{Costs: engine.Costs{Step: time.Second}})
+		stream := openStream(t, s, &chatAPI, 3)
+		for at := range 3 {
+			stream.read(t, s, time.Duration(at+1)*time.Second, 1)
+		}
+		synctest.Wait()
+		if s.alarm.(*timerAlarm).timer.Stop() {
+			t.Error("the alarm is set with nothing under way")
+		}
+	})
+}
+
+// The next turn of a conversation, which repeats the answer, finds it cached
+// where generated tokens are.
+func TestCacheGenerated(t *testing.T) {
+	for _, cached := range []struct {
+		generated bool
+		want      int
+	}{{false, 4}, {true, 12}} {
+		s := serverOf(t, Config{CacheGenerated: cached.generated, Deployment: engine.Deployment{Engine: engine.Config{BlockSize: 4}}})
+		ask := func(text string) *flight {
+			r := &request{prompt: s.cluster.NewPrompt(), sampling: sampling{maxTokens: 8, ignoreEOS: true}}
+			r.prompt.AddText(text)
+			f := s.newFlight(r, answer{api: &chatAPI}, newConn(&net.TCPConn{}), time.Now())
+			if err := s.submit(f); err != nil {
+				t.Fatal(err)
+			}
+			<-f.ended
+			return f
+		}
+		first := ask("one two three four five six")
+		said := ""
+		for k := range 8 {
+			said += first.word(k)
+		}
+		// 6 of the prompt and 7 of the answer are in the cache: three blocks.
+		next := ask("one two three four five six" + said + " and now")
+		if got := next.Cached(); got != cached.want || next.Prompt.Len() != 16 {
+			t.Errorf("generated tokens cached: %v: %d of %d tokens cached, want %d", cached.generated, got, next.Prompt.Len(), cached.want)
+		}
+	}
+}
+
+func TestEngineRefusal(t *testing.T) {
+	s := newServer(t, engine.Config{KVBlocks: 2})
+	refused := s.refuses(flightOf(s, &chatAPI, 100, &net.TCPConn{}))
+	if refused == nil || refused.status != 400 || refused.code != "context_length_exceeded" || refused.param != "messages" {
+		t.Errorf("%+v", refused)
+	}
+	if refused := s.refuses(flightOf(s, &chatAPI, 30, &net.TCPConn{})); refused != nil {
+		t.Errorf("what fits exactly: %+v", refused)
+	}
+}
+
+func TestUnknownRouter(t *testing.T) {
+	if _, err := New(Config{Deployment: engine.Deployment{Router: "best"}}); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,124 @@
+package server
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay/sim/engine"
+)
+
+// exchange sends bytes over a connection of their own and gives the answer to
+// read. It returns when the server is done with the connection.
+func exchange(t *testing.T, s *Server, sent string, read func(io.Reader)) {
+	t.Helper()
+	client, server := net.Pipe()
+	client.SetDeadline(time.Now().Add(time.Minute)) // for a test that fails
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		s.http.ServeConn(newConn(server))
+	}()
+	go io.WriteString(client, sent)
+	read(client)
+	client.Close()
+	<-served
+	if s := s.total(); s.Running+s.Waiting+s.KVUsed != 0 {
+		t.Fatalf("requests have not been released: %+v", s)
+	}
+}
+
+// FuzzBody gives a body to both APIs. Whatever it is, it gets an answer or an
+// error object, and only a valid one within the limits gets an answer.
+func FuzzBody(f *testing.F) {
+	for _, body := range []string{
+		`{"prompt":"hi"}`, `{"prompt":[1,2]}`, `{"prompt":["a"],"stream":true,"stream_options":{"include_usage":true}}`,
+		`{"prompt":[[1]],"max_tokens":3,"min_tokens":2}`, `{"prompt":[`, `{"prompt":[]}`, `{"prompt":[[}`, `null`, ``,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"a\u0000\ud800"}]}],"max_completion_tokens":1}`,
+		`{"messages":[{"role":"assistant","content":"a"}],"n":1,"tools":[],"ignore_eos":true}`, "{\"prompt\":\"\xff\"}",
+		`{"prompt":"a","stop":["x"," a"],"include_stop_str_in_output":true,"min_tokens":3}`, `{"prompt":"a","stop":" the","stream":true}`,
+	} {
+		f.Add([]byte(body))
+	}
+	s := newServer(f, engine.Config{MaxModelLen: 64})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for path, api := range map[string]*api{"/v1/chat/completions": &chatAPI, "/v1/completions": &completionAPI} {
+			r, refused := s.cfg.parse(body, api)
+			if refused == nil {
+				isl, osl := r.prompt.Len(), r.sampling.maxTokens
+				if !json.Valid(body) || isl < 1 || osl < 1 || isl+osl > 64 || r.sampling.minTokens > osl {
+					t.Errorf("accepted: %d tokens, %+v", isl, r.sampling)
+				}
+			}
+			sent := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: sim\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+			exchange(t, s, sent, func(c io.Reader) {
+				res, err := http.ReadResponse(bufio.NewReader(c), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, err := io.ReadAll(res.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if (res.StatusCode == http.StatusOK) != (refused == nil) {
+					t.Errorf("status %d, but the parser says %v", res.StatusCode, refused)
+				}
+				if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+					if !json.Valid(answer) {
+						t.Errorf("the answer is not JSON: %q", answer)
+					}
+					return
+				}
+				checkEvents(t, string(answer))
+			})
+		}
+	})
+}
+
+// checkEvents looks at the framing of a stream that ended well.
+func checkEvents(t *testing.T, stream string) {
+	t.Helper()
+	events := strings.Split(stream, "\n\n")
+	if n := len(events); n < 3 || events[n-1] != "" || events[n-2] != "data: [DONE]" {
+		t.Fatalf("a stream that does not end: %q", stream)
+	}
+	for _, event := range events[:len(events)-2] {
+		if data, ok := strings.CutPrefix(event, "data: "); !ok || !json.Valid([]byte(data)) {
+			t.Errorf("an event that is none: %q", event)
+		}
+	}
+}
+
+// FuzzConnection sends anything at all. It must not bring the server down, and
+// nothing of it may stay.
+func FuzzConnection(f *testing.F) {
+	const post = "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: "
+	for _, sent := range []string{
+		"", "GET / HTTP/1.1\r\n\r\n", "GET /v1/models/a%2fb HTTP/1.0\r\n\r\n", post + "15\r\n\r\n{\"prompt\":\"hi\"}", post + "-1\r\n\r\n", "\r\n\r\n",
+		"POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nf\r\n{\"prompt\":\"hi\"}\r\n0\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"HEAD /health HTTP/1.1\r\nExpect: 100-continue\r\n\r\n", "\x16\x03\x01", "CONNECT a:1 HTTP/1.1\r\n\r\n",
+		post + "29\r\nX-Moontide-Fault: reset\r\n\r\n{\"prompt\":\"hi\",\"stream\":true}", post + "15\r\nX-Moontide-Fault: truncate\r\n\r\n{\"prompt\":\"hi\"}",
+		post + "29\r\nX-Moontide-Fault: merge:1:3\r\nX-Moontide-Stamps: 1\r\n\r\n{\"prompt\":\"hi\",\"stream\":true}GET /metrics HTTP/1.1\r\n\r\n",
+		post + "15\r\nX-Moontide-Fault: garbage:\r\n\r\n{\"prompt\":\"hi\"}", post + "15\r\nX-Moontide-Fault: 429:0.5:1h\r\n\r\n{\"prompt\":\"hi\"}",
+	} {
+		f.Add(sent)
+	}
+	s := newServer(f, engine.Config{MaxModelLen: 64})
+	f.Fuzz(func(t *testing.T, sent string) {
+		if slow := regexp.MustCompile(`(?i)fault[^\n]*(delay|stall|drip)`); slow.MatchString(sent) {
+			t.Skip("a delay, a stall or a drip, which take their time")
+		}
+		exchange(t, s, sent, func(c io.Reader) {
+			// Until it waits for more.
+			c.(net.Conn).SetReadDeadline(time.Now().Add(time.Millisecond))
+			io.Copy(io.Discard, c)
+		})
+	})
+}

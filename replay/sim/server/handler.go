@@ -1,0 +1,264 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// maxKeptBody is the largest body, in bytes, whose memory stays for the next
+// request of its connection. The prompts of 10,000 streams would be gigabytes.
+const maxKeptBody = 16 << 10
+
+const jsonType = "application/json"
+
+// Headers of requests.
+const (
+	sessionHeader = "X-Session-ID"      // names the conversation, for the session router
+	stampsHeader  = "X-Moontide-Stamps" // "1": each event says when it was written
+	faultHeader   = "X-Moontide-Fault"  // what goes wrong, instead of the server's faults
+)
+
+// route is what is served at a path; a path without one serves nothing.
+type route struct {
+	method string
+	serve  func(*Server, *fasthttp.RequestCtx) *apiError
+}
+
+const modelsPath = "/v1/models"
+
+func routeTo(path string) route {
+	switch path {
+	case "/v1/chat/completions":
+		return route{fasthttp.MethodPost, func(s *Server, ctx *fasthttp.RequestCtx) *apiError {
+			return s.serveAnswer(ctx, &chatAPI)
+		}}
+	case "/v1/completions":
+		return route{fasthttp.MethodPost, func(s *Server, ctx *fasthttp.RequestCtx) *apiError {
+			return s.serveAnswer(ctx, &completionAPI)
+		}}
+	case "/tokenize":
+		return route{fasthttp.MethodPost, (*Server).serveTokenize}
+	case modelsPath:
+		return route{fasthttp.MethodGet, (*Server).serveModels}
+	case "/metrics":
+		return route{fasthttp.MethodGet, (*Server).serveMetrics}
+	case "/version":
+		return route{fasthttp.MethodGet, (*Server).serveVersion}
+	case "/health":
+		return route{fasthttp.MethodGet, func(*Server, *fasthttp.RequestCtx) *apiError { return nil }}
+	}
+	if strings.HasPrefix(path, modelsPath+"/") {
+		return route{fasthttp.MethodGet, (*Server).serveModel}
+	}
+	return route{}
+}
+
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	path, method := string(ctx.Path()), string(ctx.Method())
+	r := routeTo(path)
+	var err *apiError
+	switch {
+	case r.serve == nil:
+		err = &apiError{status: fasthttp.StatusNotFound, message: fmt.Sprintf("there is nothing at %q", shortened(path))}
+	case method != r.method:
+		ctx.Response.Header.Set(fasthttp.HeaderAllow, r.method)
+		err = &apiError{
+			status:  fasthttp.StatusMethodNotAllowed,
+			message: fmt.Sprintf("%s takes %s, not %q", path, r.method, shortened(method)),
+		}
+	default:
+		err = r.serve(s, ctx)
+	}
+	if err != nil {
+		err.write(ctx)
+	}
+}
+
+func (s *Server) serveModels(ctx *fasthttp.RequestCtx) *apiError {
+	ctx.SetContentType(jsonType)
+	ctx.SetBody(fmt.Appendf(nil, `{"object":"list","data":[%s]}`, s.modelObject()))
+	return nil
+}
+
+func (s *Server) serveModel(ctx *fasthttp.RequestCtx) *apiError {
+	name := strings.TrimPrefix(string(ctx.Path()), modelsPath+"/")
+	if name != s.cfg.Model {
+		return s.cfg.noModel(name)
+	}
+	ctx.SetContentType(jsonType)
+	ctx.SetBody(s.modelObject())
+	return nil
+}
+
+func (s *Server) modelObject() []byte {
+	return fmt.Appendf(nil, `{"id":%s,"object":"model","created":%d,"owned_by":"moontide","root":%s,"parent":null,"max_model_len":%d}`,
+		s.model, s.start.Unix(), s.model, s.cfg.Deployment.Engine.MaxModelLen)
+}
+
+func (s *Server) serveVersion(ctx *fasthttp.RequestCtx) *apiError {
+	ctx.SetContentType(jsonType)
+	ctx.SetBody(fmt.Appendf(nil, `{"version":%s}`, quoted(s.cfg.Version)))
+	return nil
+}
+
+func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
+	r, err := s.cfg.parse(ctx.PostBody(), api)
+	ctx.Request.ReleaseBody(maxKeptBody)
+	if err != nil {
+		return err
+	}
+	r.session = string(ctx.Request.Header.Peek(sessionHeader))
+	number := s.lastID.Add(1)
+	random := chance(s.cfg.Seed, number)
+	fault, err := s.faultOf(ctx, random)
+	if err != nil {
+		return err
+	}
+	f := s.newFlight(r, answer{
+		api:             api,
+		id:              fmt.Sprintf("%s%016x%016x", api.idPrefix, s.idSeed, number),
+		created:         ctx.Time().Unix(),
+		model:           s.model,
+		includeUsage:    r.includeUsage,
+		continuousUsage: r.continuousUsage,
+		stamped:         string(ctx.Request.Header.Peek(stampsHeader)) == "1",
+	}, ctx.Conn().(*conn), ctx.Time())
+	if err := s.refuses(f); err != nil {
+		return err
+	}
+	if err := s.before(ctx, f.conn, fault); err != nil {
+		return err
+	}
+	if !r.stream {
+		return s.serveWhole(ctx, f, fault)
+	}
+	if fault.inStream() {
+		f.script = newScript(fault, f.Output, random)
+	}
+	s.serveStream(ctx, f)
+	return nil
+}
+
+// faultOf is what goes wrong with a request, if anything.
+func (s *Server) faultOf(ctx *fasthttp.RequestCtx, random *rand.Rand) (Fault, *apiError) {
+	text := ctx.Request.Header.Peek(faultHeader)
+	if len(text) == 0 {
+		return drawn(s.cfg.Faults, random), nil
+	}
+	f, err := ParseFault(string(text))
+	if err != nil {
+		return Fault{}, badRequest(faultHeader, "%v", err)
+	}
+	return drawn([]Fault{f}, random), nil
+}
+
+// before has those faults happen that come before an answer.
+func (s *Server) before(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiError {
+	switch f.Kind {
+	case Refuse:
+		c.reset()
+		return &apiError{status: fasthttp.StatusServiceUnavailable, message: "refused"} // which nobody reads
+	case TooMany:
+		seconds := int(math.Ceil(f.Time.Seconds()))
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
+		return &apiError{status: fasthttp.StatusTooManyRequests, message: fmt.Sprintf("Rate limit reached. Please try again in %ds.", seconds), code: "rate_limit_exceeded"}
+	case Failure:
+		return &apiError{status: fasthttp.StatusInternalServerError, message: "The server had an error while processing your request."}
+	case Delay:
+		return notAnswered(s.pause(c, f.Time))
+	}
+	return nil
+}
+
+// clientGone is an answer that nobody reads.
+var clientGone = &apiError{status: 499, message: "the client closed the connection"}
+
+// notAnswered is why there is no answer, if there is none.
+func notAnswered(err error) *apiError {
+	switch err {
+	case nil:
+		return nil
+	case errShutdown:
+		return &apiError{status: fasthttp.StatusServiceUnavailable, message: "the server is shutting down"}
+	}
+	return clientGone
+}
+
+func (s *Server) serveStream(ctx *fasthttp.RequestCtx, f *flight) {
+	f.startStream()
+	f.streamed = true
+	ctx.SetContentType("text/event-stream; charset=utf-8")
+	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-cache")
+	ctx.Response.ImmediateHeaderFlush = true
+	ctx.Response.SetBodyStream(eventStream{s, f}, -1)
+}
+
+func (s *Server) serveWhole(ctx *fasthttp.RequestCtx, f *flight, fault Fault) *apiError {
+	if err := s.fly(f); err != nil {
+		ctx.SetConnectionClose()
+		return notAnswered(err)
+	}
+	ctx.SetContentType(jsonType)
+	body := f.whole(f.usage())
+	switch fault.Kind {
+	case Stall:
+		if err := s.pause(f.conn, cmp.Or(fault.Time, forGood)); err != nil {
+			return notAnswered(err)
+		}
+	case Reset:
+		f.conn.reset()
+	case Truncate:
+		ctx.Response.Header.SetContentLength(len(body))
+		f.conn.Write(append(ctx.Response.Header.Header(), body[:len(body)/2]...))
+		f.conn.Close()
+		return clientGone
+	case Garbage:
+		body = append(body[:len(body)/2], garbage...)
+	}
+	ctx.SetBody(body)
+	return nil
+}
+
+// refuseBroken answers what is not a request that the handler could be given.
+// The connection is closed afterwards.
+func refuseBroken(ctx *fasthttp.RequestCtx, err error) {
+	e := &apiError{status: fasthttp.StatusBadRequest, message: "the HTTP request cannot be read"}
+	var timeout net.Error
+	var small *fasthttp.ErrSmallBuffer
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		e.status, e.message = fasthttp.StatusRequestEntityTooLarge, "the body is too large"
+		drain(ctx.Conn())
+	case errors.As(err, &small):
+		e.status, e.message = fasthttp.StatusRequestHeaderFieldsTooLarge, "the headers are too large"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		e.status, e.message = fasthttp.StatusRequestTimeout, "the request took too long to arrive"
+	}
+	e.write(ctx)
+}
+
+// drain reads what a client goes on sending, until it pauses and for no more
+// than a few seconds. A connection that is closed with data unread is reset,
+// and its client may never see why.
+func drain(conn net.Conn) {
+	const pause, most = 250 * time.Millisecond, 5 * time.Second
+	end := time.Now().Add(most)
+	buf := make([]byte, 64<<10)
+	for time.Now().Before(end) {
+		if err := conn.SetReadDeadline(time.Now().Add(pause)); err != nil {
+			return
+		}
+		if _, err := conn.Read(buf); err != nil {
+			return
+		}
+	}
+}

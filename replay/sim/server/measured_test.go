@@ -1,0 +1,70 @@
+package server
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moontide/replay/sim/engine"
+)
+
+func TestHistogram(t *testing.T) {
+	h := newHistogram(0.001, 1, 2.5)
+	h.observe(time.Millisecond, 1) // a bound is within its bucket
+	h.observe(time.Millisecond+1, 2)
+	h.observe(10*time.Second, 1)
+	const want = `x_bucket{a="b",le="0.001"} 1
+x_bucket{a="b",le="1.0"} 3
+x_bucket{a="b",le="2.5"} 3
+x_bucket{a="b",le="+Inf"} 4
+x_sum{a="b"} 10.003000002
+x_count{a="b"} 4
+`
+	if got := string(h.appendText(nil, "x", `a="b"`)); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// What is measured is when clients were told: a first token that is due at
+// once is told in the loop's first round, and faster than time is faster.
+func TestLatenciesAreMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serverOf(t, Config{TimeScale: 2, Deployment: engine.Deployment{Engine: engine.Config{Costs: engine.Costs{Sequence: 400 * time.Millisecond}}}})
+		stream := openStream(t, s, &completionAPI, 4)
+		for range 4 {
+			if _, err := stream.Read(make([]byte, 4096)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := <-stream.ended; err != nil {
+			t.Fatal(err)
+		}
+		text := string(s.measured.appendText(nil, s.stats(), "m"))
+		for _, want := range []string{
+			`time_to_first_token_seconds_sum{engine="0",model_name="m"} 0.0002`, `time_to_first_token_seconds_bucket{engine="0",model_name="m",le="0.001"} 1`,
+			`inter_token_latency_seconds_sum{engine="0",model_name="m"} 0.5998`, `inter_token_latency_seconds_count{engine="0",model_name="m"} 3`,
+			`e2e_request_latency_seconds_sum{engine="0",model_name="m"} 0.6`, `e2e_request_latency_seconds_bucket{engine="0",model_name="m",le="0.8"} 1`,
+		} {
+			if !strings.Contains(text, want+"\n") {
+				t.Errorf("no %s in\n%s", want, text)
+			}
+		}
+	})
+}
+
+// A loop that is late tells a client of several tokens in one write.
+func TestTokensOfOneRoundAreOneWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: rest / 4}})
+		stream := openStream(t, s, &completionAPI, 9)
+		stream.read(t, s, rest, 5)
+		stream.read(t, s, 2*rest, 4)
+		if err := <-stream.ended; err != nil {
+			t.Fatal(err)
+		}
+		if zero, all := s.measured.itl.counts[0].Load(), s.measured.itl.sum.Load(); zero != 8 || time.Duration(all) != rest {
+			t.Errorf("%d gaps of %v together", zero, time.Duration(all))
+		}
+	})
+}

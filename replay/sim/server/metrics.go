@@ -1,0 +1,125 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"moontide/replay/sim/engine"
+)
+
+const metricsType = "text/plain; version=0.0.4; charset=utf-8"
+
+// measured is what became of the answers. Times are those at which clients
+// were told, not those of the model: they hold what the server itself added.
+type measured struct {
+	ttft, itl, e2el        *histogram
+	stopped, full, aborted atomic.Int64 // requests, by why they ended
+}
+
+// The buckets are those of vLLM.
+func newMeasured() measured {
+	return measured{
+		ttft: newHistogram(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
+			20, 40, 80, 160, 640, 2560),
+		itl: newHistogram(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80),
+		e2el: newHistogram(0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920,
+			7680),
+	}
+}
+
+// tokens notes that a client is told at an instant of the tokens that it does
+// not know of. Of several the second and later ones come no time after the
+// one before.
+func (m *measured) tokens(f *flight, at time.Duration) {
+	n := f.there - f.told
+	if f.told == 0 {
+		m.ttft.observe(at-f.begun, 1)
+	} else {
+		m.itl.observe(at-f.last, 1)
+	}
+	if n > 1 {
+		m.itl.observe(0, n-1)
+	}
+}
+
+// finished notes that an answer is complete.
+func (m *measured) finished(f *flight, at time.Duration) {
+	m.e2el.observe(at-f.begun, 1)
+	if f.ending.reason == FinishStop {
+		m.stopped.Add(1)
+	} else {
+		m.full.Add(1)
+	}
+}
+
+func (s *Server) stats() []engine.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.alarm != nil {
+		s.advance()
+	}
+	return s.cluster.EachStats()
+}
+
+// serveMetrics writes the engines' state in Prometheus' text format, under the
+// names that vLLM gives to the same things, with a line for each engine. What
+// became of the answers is measured where they are written, and said of the
+// first.
+func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) *apiError {
+	ctx.SetContentType(metricsType)
+	ctx.SetBody(s.measured.appendText(nil, s.stats(), s.cfg.Model))
+	return nil
+}
+
+var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+func (m *measured) appendText(b []byte, each []engine.Stats, model string) []byte {
+	of := func(index int) string {
+		return fmt.Sprintf(`engine="%d",model_name="%s"`, index, labelEscaper.Replace(model))
+	}
+	labels := of(0)
+	head := func(name, kind, help string) {
+		b = fmt.Appendf(b, "# HELP vllm:%s %s\n# TYPE vllm:%s %s\n", name, help, name, kind)
+	}
+	for _, v := range [...]struct {
+		name, kind, help string
+		value            func(s engine.Stats) any
+	}{
+		{"num_requests_running", "gauge", "Number of requests in the running batches.", func(s engine.Stats) any { return s.Running }},
+		{"num_requests_waiting", "gauge", "Number of requests waiting for a place in a batch.", func(s engine.Stats) any { return s.Waiting }},
+		{"kv_cache_usage_perc", "gauge", "Share of the KV cache that requests use. 1 means 100 percent usage.", func(s engine.Stats) any { return float64(s.KVUsed) / float64(s.KVBlocks) }},
+		{"prefix_cache_queries_total", "counter", "Prefix cache queries, in terms of number of queried tokens.", func(s engine.Stats) any { return s.QueriedTokens }},
+		{"prefix_cache_hits_total", "counter", "Prefix cache hits, in terms of number of cached tokens.", func(s engine.Stats) any { return s.HitTokens }},
+		{"prompt_tokens_total", "counter", "Number of prefill tokens processed, cached ones included.", func(s engine.Stats) any { return s.PromptTokens }},
+		{"num_preemptions_total", "counter", "Number of times that a request lost its place.", func(s engine.Stats) any { return s.Preemptions }},
+		{"generation_tokens_total", "counter", "Number of generation tokens processed.", func(s engine.Stats) any { return s.GeneratedTokens }},
+	} {
+		head(v.name, v.kind, v.help)
+		for i, s := range each {
+			b = fmt.Appendf(b, "vllm:%s{%s} %v\n", v.name, of(i), v.value(s))
+		}
+	}
+	head("request_success_total", "counter", "Count of processed requests by the reason they ended.")
+	for _, v := range [...]struct {
+		reason FinishReason
+		count  *atomic.Int64
+	}{{FinishStop, &m.stopped}, {FinishLength, &m.full}, {FinishAbort, &m.aborted}} {
+		b = fmt.Appendf(b, "vllm:request_success_total{%s,finished_reason=\"%s\"} %d\n", labels, v.reason, v.count.Load())
+	}
+	for _, v := range [...]struct {
+		name, help string
+		histogram  *histogram
+	}{
+		{"time_to_first_token_seconds", "Time from a request to its first token, as written.", m.ttft},
+		{"inter_token_latency_seconds", "Time between consecutive tokens of an answer, as written.", m.itl},
+		{"e2e_request_latency_seconds", "Time from a request to the last token of its answer, as written.", m.e2el},
+	} {
+		head(v.name, "histogram", v.help)
+		b = v.histogram.appendText(b, "vllm:"+v.name, labels)
+	}
+	return b
+}

@@ -1,0 +1,441 @@
+package server_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"moontide/replay/monotonic"
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/server"
+)
+
+// post is a POST of a body with extra header lines, as bytes.
+func post(path, body string, headers ...string) string {
+	lines := ""
+	for _, h := range headers {
+		lines += h + "\r\n"
+	}
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: sim\r\n%sContent-Length: %d\r\n\r\n%s", path, lines, len(body), body)
+}
+
+// rawConn is a client that is nothing but a socket.
+type rawConn struct {
+	*net.TCPConn
+	*bufio.Reader
+	t *testing.T
+}
+
+func (c rawConn) Read(p []byte) (int, error) { return c.Reader.Read(p) }
+
+// dial connects to a server on the loopback interface and sends something.
+func (s *testServer) dial(sent string) rawConn {
+	s.t.Helper()
+	c, err := s.dialTCP()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(time.Minute)) // for a test that fails
+	if _, err := io.WriteString(c, sent); err != nil {
+		s.t.Fatal(err)
+	}
+	return rawConn{c.(*net.TCPConn), bufio.NewReader(c), s.t}
+}
+
+// line reads a line, which has to end as HTTP has it.
+func (c rawConn) line() string {
+	c.t.Helper()
+	line, err := c.ReadString('\n')
+	if err != nil || !strings.HasSuffix(line, "\r\n") {
+		c.t.Fatalf("%q, %v", line, err)
+	}
+	return strings.TrimSuffix(line, "\r\n")
+}
+
+// header reads the header of a response and returns its status line.
+func (c rawConn) header() string {
+	c.t.Helper()
+	status := c.line()
+	for c.line() != "" {
+	}
+	return status
+}
+
+// chunk reads one chunk of a body; "" is the end.
+func (c rawConn) chunk() string {
+	c.t.Helper()
+	size, err := strconv.ParseUint(c.line(), 16, 32)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	data := make([]byte, size)
+	if _, err := io.ReadFull(c, data); err != nil {
+		c.t.Fatal(err)
+	}
+	if end := c.line(); end != "" {
+		c.t.Fatalf("a chunk goes on: %q", end)
+	}
+	return string(data)
+}
+
+// rest reads to the end and says how that was: "closed" or "reset".
+func (c rawConn) rest() (text, end string) {
+	c.t.Helper()
+	b, err := io.ReadAll(c)
+	switch {
+	case err == nil:
+		return string(b), "closed"
+	case errors.Is(err, syscall.ECONNRESET):
+		return string(b), "reset"
+	}
+	c.t.Fatalf("after %q: %v", b, err)
+	return "", ""
+}
+
+var slowly = over(engine.Config{Costs: engine.Costs{Sequence: 2 * time.Millisecond}})
+
+const hello = `{"prompt":"hello","stream":true,"max_tokens":5,"ignore_eos":true}`
+
+func events(text string) int { return strings.Count(text, "data: {") }
+
+// Chunks are of whole events, and the connection goes on after the body, with
+// what was sent meanwhile. How many events a chunk has is the machine's: where
+// the server is late it has several.
+func TestStreamOnTheWire(t *testing.T) {
+	s := startTCP(t, slowly)
+	c := s.dial(post(completionPath, hello))
+	for round := range 3 {
+		if got := c.header(); got != "HTTP/1.1 200 OK" {
+			t.Fatal(got)
+		}
+		if round < 2 {
+			io.WriteString(c.TCPConn, post(completionPath, hello)) // while the stream goes on
+		}
+		text := ""
+		for {
+			chunk := c.chunk()
+			if chunk == "" {
+				break
+			}
+			if !strings.HasPrefix(chunk, "data: ") || !strings.HasSuffix(chunk, "\n\n") {
+				t.Errorf("a torn chunk: %q", chunk)
+			}
+			text += chunk
+		}
+		if events(text) != 5 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
+			t.Errorf("%d events in\n%s", events(text), text)
+		}
+	}
+}
+
+const (
+	runningMetric = `vllm:num_requests_running{engine="0",model_name="sim"}`
+	waitingMetric = `vllm:num_requests_waiting{engine="0",model_name="sim"}`
+	usageMetric   = `vllm:kv_cache_usage_perc{engine="0",model_name="sim"}`
+	abortedMetric = `vllm:request_success_total{engine="0",model_name="sim",finished_reason="abort"}`
+)
+
+// until waits for a metric to have a value.
+func (s *testServer) until(metric, value string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); s.metric(metric) != value; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s is %s and does not come to be %s", metric, s.metric(metric), value)
+		}
+	}
+}
+
+// The next token is an hour away, so it is not a write that finds the client
+// gone.
+func TestClientThatLeavesFreesItsSlot(t *testing.T) {
+	ways := map[string]func(rawConn){
+		"close": func(c rawConn) { c.Close() },
+		"reset": func(c rawConn) { c.SetLinger(0); c.Close() },
+		"half":  func(c rawConn) { c.CloseWrite() },
+	}
+	for way, leave := range ways {
+		for _, streamed := range []bool{true, false} {
+			t.Run(fmt.Sprintf("way=%s/streamed=%v", way, streamed), func(t *testing.T) {
+				s := startTCP(t, over(engine.Config{Costs: engine.Costs{Sequence: time.Hour}, MaxSeqs: 1}))
+				body := strings.Replace(hello, "true", fmt.Sprint(streamed), 1)
+				first := s.dial(post(completionPath, body))
+				s.until(runningMetric, "1")
+				queued := s.dial(post(completionPath, body))
+				s.until(waitingMetric, "1")
+				leave(queued)
+				s.until(waitingMetric, "0")
+				leave(first)
+				s.until(runningMetric, "0")
+				s.until(abortedMetric, "2")
+			})
+		}
+	}
+}
+
+// Wherever a request is, nothing of it stays when its client leaves.
+func TestClientThatLeavesFreesItsBlocks(t *testing.T) {
+	const hour = time.Hour
+	for state, tt := range map[string]struct {
+		deployment engine.Deployment
+		metric     string // is 1 in that state,
+		engine     int    // of the last engine
+	}{
+		"prefilling":   {engine.Deployment{Engine: engine.Config{Costs: engine.Costs{PrefillToken: hour}}}, runningMetric, 0},
+		"decoding":     {engine.Deployment{Engine: engine.Config{Costs: engine.Costs{Sequence: hour}}}, runningMetric, 0},
+		"out of step":  {engine.Deployment{Engine: engine.Config{PhasedTPOT: hour}}, runningMetric, 0},
+		"transferring": {engine.Deployment{Prefill: 1, Decode: 1, Transfer: engine.Transfer{Base: hour}}, waitingMetric, 1},
+		"decoding after a transfer": {engine.Deployment{Engine: engine.Config{Costs: engine.Costs{Sequence: hour}},
+			Prefill: 1, Decode: 1}, runningMetric, 1},
+	} {
+		t.Run(state, func(t *testing.T) {
+			tt.deployment.Engine.KVBlocks = 100
+			s := startTCP(t, server.Config{Deployment: tt.deployment})
+			of := func(metric string, engine int) string {
+				return strings.Replace(metric, `engine="0"`, fmt.Sprintf(`engine="%d"`, engine), 1)
+			}
+			c := s.dial(post(completionPath, hello))
+			s.until(of(tt.metric, tt.engine), "1")
+			used := false
+			for e := range tt.engine + 1 {
+				used = used || s.metric(of(usageMetric, e)) != "0"
+			}
+			if !used {
+				t.Error("it uses no block")
+			}
+			c.Close()
+			for e := range tt.engine + 1 {
+				s.until(of(usageMetric, e), "0")
+			}
+			s.until(of(tt.metric, tt.engine), "0")
+			s.until(abortedMetric, "1")
+		})
+	}
+}
+
+// Others get their tokens while one client reads nothing, and it gets all of
+// its own when it reads again.
+func TestSlowReaderHoldsUpNobody(t *testing.T) {
+	s := startTCP(t, server.Config{})
+	long := strings.Replace(hello, `"max_tokens":5`, `"max_tokens":25000`, 1) // 4 MB
+	slow := s.dial(post(completionPath, long))
+	if a := s.ask(completionPath, `{"prompt":"hi","max_tokens":3}`); a.Usage.Completion != 3 {
+		t.Errorf("%+v", a)
+	}
+	slow.header()
+	n := 0
+	for chunk := slow.chunk(); chunk != ""; chunk = slow.chunk() {
+		n += events(chunk)
+	}
+	if n != 25000 {
+		t.Errorf("%d events", n)
+	}
+}
+
+func TestFaultsBeforeAnAnswer(t *testing.T) {
+	s := startTCP(t, server.Config{})
+	with := func(fault string) rawConn { return s.dial(post(completionPath, hello, "X-Moontide-Fault: "+fault)) }
+
+	if text, end := with("refuse").rest(); text != "" || end != "reset" {
+		t.Errorf("refuse: %q, %s", text, end)
+	}
+	for fault, want := range map[string]struct{ status, after, kind string }{
+		"429":      {"429 Too Many Requests", "1", "rate_limit_error"},
+		"429:1:3s": {"429 Too Many Requests", "3", "rate_limit_error"},
+		"500":      {"500 Internal Server Error", "", "server_error"},
+	} {
+		c := with(fault)
+		res, err := http.ReadResponse(c.Reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		if res.Status != want.status || res.Header.Get("Retry-After") != want.after || !strings.Contains(string(body), `"type":"`+want.kind+`"`) {
+			t.Errorf("%s: %s, Retry-After %q: %s", fault, res.Status, res.Header.Get("Retry-After"), body)
+		}
+	}
+	// Nothing takes this long but the fault; who does not wait for its end
+	// leaves.
+	delayed := with("delay:1:1h")
+	if got := s.metric(runningMetric) + s.metric(waitingMetric); got != "00" {
+		t.Errorf("a delayed request is under way: %s", got)
+	}
+	delayed.Close()
+	if got := with("delay:1:1ms").header(); got != "HTTP/1.1 200 OK" {
+		t.Error(got)
+	}
+	if got := with("delay:2").header(); got != "HTTP/1.1 400 Bad Request" {
+		t.Error(got)
+	}
+}
+
+func TestFaultsInAStream(t *testing.T) {
+	s := startTCP(t, slowly)
+	long := strings.Replace(hello, `"max_tokens":5`, `"max_tokens":40`, 1)
+	with := func(fault string) rawConn {
+		c := s.dial(post(completionPath, long, "X-Moontide-Fault: "+fault))
+		if got := c.header(); got != "HTTP/1.1 200 OK" {
+			t.Fatal(got)
+		}
+		return c
+	}
+	for fault, want := range map[string]string{"reset": "reset", "truncate": "closed"} {
+		text, end := with(fault).rest()
+		if n := events(text); end != want || n < 1 || n >= 40 || strings.Contains(text, "[DONE]") || strings.Contains(text, "\r\n0\r\n") || !strings.HasSuffix(text, "\n\n\r\n") {
+			t.Errorf("%s: the end is %s after %d events: %q", fault, end, n, text)
+		}
+	}
+
+	whole := func(c rawConn) (chunks []string, text string) {
+		for chunk := c.chunk(); chunk != ""; chunk = c.chunk() {
+			chunks = append(chunks, chunk)
+			text += chunk
+		}
+		return chunks, text
+	}
+	_, plain := whole(s.dialled(long))
+	same := func(fault, text string) {
+		t.Helper()
+		if constant(text) != constant(plain) {
+			t.Errorf("%s: another text:\n%s\nwant\n%s", fault, text, plain)
+		}
+	}
+	_, text := whole(with("stall:1:50ms"))
+	same("stall", text)
+	chunks, text := whole(with("merge:1:7"))
+	same("merge", text)
+	for i, chunk := range chunks {
+		if n := events(chunk); n != 7 && i < len(chunks)-1 {
+			t.Errorf("chunk %d has %d events, want 7", i, n)
+		}
+	}
+	chunks, text = whole(with("split"))
+	same("split", text)
+	torn := regexp.MustCompile(`^data: |\n\n$`)
+	n := 0
+	for _, chunk := range chunks {
+		if len(torn.FindAllString(chunk, -1)) < 2 {
+			n++
+		}
+	}
+	if n < 40 {
+		t.Errorf("split: %d of %d chunks are pieces of an event", n, len(chunks))
+	}
+	_, text = whole(with("drip:1:10us"))
+	same("drip", text)
+	_, text = whole(with("garbage"))
+	if strings.Count(text, "\xff\xfe\x00") != 1 || events(text) != 41 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
+		t.Errorf("garbage: %q", text)
+	}
+
+	// Nor are more events merged where more are there.
+	fast := startTCP(t, server.Config{})
+	c := fast.dial(post(completionPath, long, "X-Moontide-Fault: merge:1:7"))
+	c.header()
+	if chunks, _ := whole(c); len(chunks) != 6 {
+		t.Errorf("merge: 40 events in %d chunks", len(chunks))
+	}
+
+	// A stall that does not end ends with its client.
+	stalled := with("stall")
+	stalled.chunk()
+	stalled.Close()
+	s.until(runningMetric, "0")
+}
+
+// dialled is a stream without a fault, whose header has been read.
+func (s *testServer) dialled(body string) rawConn {
+	c := s.dial(post(completionPath, body))
+	c.header()
+	return c
+}
+
+func TestFaultsOfAWholeAnswer(t *testing.T) {
+	s := startTCP(t, server.Config{})
+	with := func(fault string) rawConn {
+		return s.dial(post(completionPath, `{"prompt":"hello"}`, "X-Moontide-Fault: "+fault))
+	}
+	if text, end := with("reset").rest(); text != "" || end != "reset" {
+		t.Errorf("reset: %q, %s", text, end)
+	}
+	for fault, want := range map[string]error{"truncate": io.ErrUnexpectedEOF, "garbage": nil, "drip": nil, "stall:1:1ms": nil} {
+		res, err := http.ReadResponse(with(fault).Reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != want || res.StatusCode != 200 || strings.HasSuffix(string(body), "}}}") != (fault == "drip" || fault == "stall:1:1ms") {
+			t.Errorf("%s: %v after %q", fault, err, body)
+		}
+	}
+	stalled := with("stall")
+	s.until(runningMetric, "0")
+	stalled.Close()
+}
+
+// The same seed has the same requests fail, in the order in which they come.
+func TestFaultsAreSeeded(t *testing.T) {
+	fates := func(seed uint64) (fates string) {
+		s := start(t, server.Config{Seed: seed, Faults: []server.Fault{
+			{Kind: server.Failure, Share: 0.3}, {Kind: server.TooMany, Share: 0.5},
+		}})
+		for range 200 {
+			status, _ := s.do("POST", completionPath, `{"prompt":"hi","max_tokens":1}`)
+			fates += strconv.Itoa(status) + " "
+		}
+		return fates
+	}
+	one := fates(1)
+	if one != fates(1) || one == fates(2) {
+		t.Error("the faults do not go by the seed")
+	}
+	// 30 % fail, and half of what is left is too many: 60, 70 and 70 of 200.
+	for status, want := range map[string]int{"500 ": 60, "429 ": 70, "200 ": 70} {
+		if n := strings.Count(one, status); n < want-30 || n > want+30 {
+			t.Errorf("status %s %d times of 200, want about %d", status, n, want)
+		}
+	}
+}
+
+var stampPattern = regexp.MustCompile(`"written_ns":([0-9]+)}`)
+
+// Every event of a request that wants it says when it was written, between the
+// client's asking and its having it.
+func TestStamps(t *testing.T) {
+	s := startTCP(t, slowly)
+	body := strings.Replace(hello, `"stream":true`, `"stream":true,"stream_options":{"include_usage":true}`, 1)
+	last := monotonic.At(time.Now())
+	c := s.dial(post(completionPath, body, "X-Moontide-Stamps: 1"))
+	c.header()
+	n := 0
+	for chunk := c.chunk(); chunk != ""; chunk = c.chunk() {
+		now := monotonic.At(time.Now())
+		stamps := stampPattern.FindAllStringSubmatch(chunk, -1)
+		if len(stamps) != events(chunk) {
+			t.Errorf("%d stamps in %s", len(stamps), chunk)
+		}
+		for _, m := range stamps {
+			at, err := strconv.ParseInt(m[1], 10, 64)
+			if err != nil || at < last || at > now {
+				t.Errorf("written at %d, not from %d to %d: %v", at, last, now, err)
+			}
+			last = at
+			n++
+		}
+	}
+	if n != 6 {
+		t.Errorf("%d stamps, want one of each of 5 tokens and the usage", n)
+	}
+	if _, text := s.do("POST", completionPath, body); stampPattern.MatchString(text) {
+		t.Errorf("stamps that nobody asked for: %s", text)
+	}
+}

@@ -1,0 +1,303 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bytedance/sonic"
+	"github.com/bytedance/sonic/decoder"
+	"github.com/valyala/fasthttp"
+
+	"moontide/replay/sim/engine"
+)
+
+// jsonAPI is as strict as the JSON standard and lets no string point into a
+// body, whose memory is used again.
+var jsonAPI = sonic.Config{CopyString: true, ValidateString: true, CaseSensitive: true}.Froze()
+
+// raw is a member of a body, not decoded yet.
+type raw = sonic.NoCopyRawMessage
+
+// wireRequest is the body of a request. All members stay raw at first, so that
+// each can be decoded by itself and an error can name it; a member that is not
+// listed is ignored.
+type wireRequest struct {
+	Model    raw `json:"model"`
+	Messages raw `json:"messages"`
+	Prompt   raw `json:"prompt"`
+
+	Stream              raw `json:"stream"`
+	StreamOptions       raw `json:"stream_options"`
+	MaxTokens           raw `json:"max_tokens"`
+	MaxCompletionTokens raw `json:"max_completion_tokens"`
+	MinTokens           raw `json:"min_tokens"`
+	IgnoreEOS           raw `json:"ignore_eos"`
+	Stop                raw `json:"stop"`
+	IncludeStop         raw `json:"include_stop_str_in_output"`
+
+	N              raw `json:"n"`
+	BestOf         raw `json:"best_of"`
+	UseBeamSearch  raw `json:"use_beam_search"`
+	Tools          raw `json:"tools"`
+	ToolChoice     raw `json:"tool_choice"`
+	Functions      raw `json:"functions"`
+	Logprobs       raw `json:"logprobs"`
+	TopLogprobs    raw `json:"top_logprobs"`
+	PromptLogprobs raw `json:"prompt_logprobs"`
+	Echo           raw `json:"echo"`
+	Suffix         raw `json:"suffix"`
+	Audio          raw `json:"audio"`
+	Modalities     raw `json:"modalities"`
+	PromptEmbeds   raw `json:"prompt_embeds"`
+	TruncatePrompt raw `json:"truncate_prompt_tokens"`
+	GuidedJSON     raw `json:"guided_json"`
+	GuidedRegex    raw `json:"guided_regex"`
+	GuidedChoice   raw `json:"guided_choice"`
+	GuidedGrammar  raw `json:"guided_grammar"`
+	Structured     raw `json:"structured_outputs"`
+	ResponseFormat raw `json:"response_format"`
+}
+
+type streamOptions struct {
+	IncludeUsage         bool `json:"include_usage"`
+	ContinuousUsageStats bool `json:"continuous_usage_stats"`
+}
+
+// request is what a body asks for.
+type request struct {
+	prompt          *engine.Prompt
+	session         string
+	sampling        sampling
+	stream          bool
+	includeUsage    bool
+	continuousUsage bool // in each event of the stream
+}
+
+// The first use of a type compiles its decoder, which takes milliseconds; they
+// should not be found in the first TTFT. A failure costs nothing but that time.
+var compileDecoders = sync.OnceFunc(func() {
+	for _, v := range []any{wireRequest{}, streamOptions{}, []wireMessage{}, []wirePart{}} {
+		_ = sonic.Pretouch(reflect.TypeOf(v))
+	}
+})
+
+// read reads a body that asks for the one model that there is.
+func (c Config) read(body []byte) (*wireRequest, *apiError) {
+	w, err := decodeBody(body)
+	if err != nil {
+		return nil, badRequest("", "the body is not a JSON object: %s", cause(err))
+	}
+	var model string
+	if err := decode(w.Model, "model", "a string", &model); err != nil {
+		return nil, err
+	}
+	if !absent(w.Model) && model != c.Model {
+		return nil, c.noModel(model)
+	}
+	return w, nil
+}
+
+// decodeBody tells the members of a body apart.
+func decodeBody(body []byte) (*wireRequest, error) {
+	w := new(wireRequest)
+	if rest, ids, cut := cutIDs(body); cut && jsonAPI.Unmarshal(rest, w) == nil && bytes.Equal(w.Prompt, noIDs) {
+		w.Prompt = ids
+		return w, nil
+	}
+	*w = wireRequest{}
+	return w, jsonAPI.Unmarshal(body, w)
+}
+
+// parse reads the body of a request for an answer. Nothing that it returns
+// points into body.
+func (c Config) parse(body []byte, api *api) (*request, *apiError) {
+	w, err := c.read(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.refuseUnsupported(); err != nil {
+		return nil, err
+	}
+	r := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}
+	if err := api.readPrompt(w, r.prompt); err != nil {
+		return nil, err
+	}
+	if r.prompt.Len() == 0 {
+		return nil, badRequest(api.promptParam, "the prompt is empty")
+	}
+	if err := w.readSampling(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
+		return nil, err
+	}
+	if err := w.readStream(r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (c Config) noModel(name string) *apiError {
+	return &apiError{
+		status:  fasthttp.StatusNotFound,
+		message: fmt.Sprintf("the model %q does not exist; this server has %q", shortened(name), c.Model),
+		param:   "model", code: "model_not_found",
+	}
+}
+
+// refuseUnsupported returns an error if a parameter has a value other than the
+// one that makes no difference.
+func (w *wireRequest) refuseUnsupported() *apiError {
+	for _, p := range [...]struct {
+		name     string
+		value    raw
+		harmless string // or several, a space between them
+	}{
+		{"n", w.N, "1"},
+		{"best_of", w.BestOf, "1"},
+		{"use_beam_search", w.UseBeamSearch, "false"},
+		{"tools", w.Tools, "[]"},
+		{"tool_choice", w.ToolChoice, `"none" "auto"`},
+		{"functions", w.Functions, "[]"},
+		{"logprobs", w.Logprobs, "false"},
+		{"top_logprobs", w.TopLogprobs, "0"},
+		{"prompt_logprobs", w.PromptLogprobs, "null"},
+		{"echo", w.Echo, "false"},
+		{"suffix", w.Suffix, `""`},
+		{"audio", w.Audio, "null"},
+		{"modalities", w.Modalities, `["text"]`},
+		{"prompt_embeds", w.PromptEmbeds, "null"},
+		{"truncate_prompt_tokens", w.TruncatePrompt, "null"},
+		{"guided_json", w.GuidedJSON, "null"},
+		{"guided_regex", w.GuidedRegex, "null"},
+		{"guided_choice", w.GuidedChoice, "null"},
+		{"guided_grammar", w.GuidedGrammar, "null"},
+		{"structured_outputs", w.Structured, "null"},
+	} {
+		if !absent(p.value) && !slices.Contains(strings.Split(p.harmless, " "), string(p.value)) {
+			return notSupported(p.name)
+		}
+	}
+	var format struct {
+		Type string `json:"type"`
+	}
+	if err := decode(w.ResponseFormat, "response_format", "an object", &format); err != nil {
+		return err
+	}
+	if !absent(w.ResponseFormat) && format.Type != "text" {
+		return notSupported("response_format")
+	}
+	return nil
+}
+
+// readSampling reads how long the answer may be. A request that does not say
+// so may have what is left of limit, as far as the API lets it.
+func (w *wireRequest) readSampling(r *request, limit int, api *api) *apiError {
+	isl := r.prompt.Len()
+	if isl >= limit {
+		return contextLength(limit, isl, 1, api)
+	}
+	s := &r.sampling
+	s.maxTokens = min(api.maxTokens, limit-isl)
+	for _, p := range [...]struct {
+		name  string
+		value raw
+	}{{"max_tokens", w.MaxTokens}, {"max_completion_tokens", w.MaxCompletionTokens}} {
+		if err := decode(p.value, p.name, "an integer", &s.maxTokens); err != nil {
+			return err
+		}
+		if s.maxTokens < 1 {
+			return badRequest(p.name, "%s must be at least 1, got %d", p.name, s.maxTokens)
+		}
+	}
+	if s.maxTokens > limit-isl {
+		return contextLength(limit, isl, s.maxTokens, api)
+	}
+	if err := decode(w.MinTokens, "min_tokens", "an integer", &s.minTokens); err != nil {
+		return err
+	}
+	if s.minTokens < 0 || s.minTokens > s.maxTokens {
+		return badRequest("min_tokens", "min_tokens must be between 0 and max_tokens=%d, got %d", s.maxTokens, s.minTokens)
+	}
+	if err := decode(w.IgnoreEOS, "ignore_eos", "a boolean", &s.ignoreEOS); err != nil {
+		return err
+	}
+	return w.readStops(&s.stops)
+}
+
+// readStops reads the strings at which the answer ends: one or an array.
+func (w *wireRequest) readStops(s *stops) *apiError {
+	const param, want = "stop", "a string or an array of strings"
+	if absent(w.Stop) {
+		return nil
+	}
+	s.strings = make([]string, 1)
+	var into any = &s.strings[0]
+	if w.Stop[0] == '[' {
+		if elements(w.Stop) > mostStops {
+			return badRequest(param, "stop has more than %d strings", mostStops)
+		}
+		into = &s.strings
+	}
+	if err := decode(w.Stop, param, want, into); err != nil {
+		return err
+	}
+	for _, text := range s.strings {
+		if text == "" || len(text) > longestStop {
+			return badRequest(param, "a string of stop is empty or longer than %d bytes", longestStop)
+		}
+	}
+	return decode(w.IncludeStop, "include_stop_str_in_output", "a boolean", &s.include)
+}
+
+func (w *wireRequest) readStream(r *request) *apiError {
+	if err := decode(w.Stream, "stream", "a boolean", &r.stream); err != nil {
+		return err
+	}
+	if absent(w.StreamOptions) {
+		return nil
+	}
+	if !r.stream {
+		return badRequest("stream_options", "stream_options can only be given together with stream=true")
+	}
+	var o streamOptions
+	if err := decode(w.StreamOptions, "stream_options", "an object of booleans", &o); err != nil {
+		return err
+	}
+	r.includeUsage, r.continuousUsage = o.IncludeUsage, o.IncludeUsage && o.ContinuousUsageStats // as vLLM has it
+	return nil
+}
+
+// absent says whether a member was left out, which null says too.
+func absent(m raw) bool { return len(m) == 0 || string(m) == "null" }
+
+// decode reads the member called param into v, which stays as it is where the
+// member is absent.
+func decode(m raw, param, want string, v any) *apiError {
+	if absent(m) {
+		return nil
+	}
+	if err := jsonAPI.Unmarshal(m, v); err != nil {
+		return badRequest(param, "%s must be %s", param, want)
+	}
+	return nil
+}
+
+// cause is an error of the JSON library without the excerpt of the body, which
+// is of any size and on several lines.
+func cause(err error) string {
+	if syntax, ok := errors.AsType[decoder.SyntaxError](err); ok {
+		return fmt.Sprintf("%s at byte %d", syntax.Message(), syntax.Pos)
+	}
+	return "a value of another type"
+}
+
+func shortened(s string) string {
+	const most = 64
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}

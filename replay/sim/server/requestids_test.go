@@ -1,0 +1,110 @@
+package server
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/replay/sim/engine"
+)
+
+// ids are the tokens of a prompt, kept.
+type ids []uint64
+
+func (p *ids) AddText(s string)  { panic("text: " + s) }
+func (p *ids) AddToken(t uint64) { *p = append(*p, t) }
+func (p *ids) Len() int          { return len(*p) }
+
+func TestReadIDs(t *testing.T) {
+	for array, want := range map[string]ids{
+		`[]`:                   nil,
+		`[ ]`:                  nil,
+		`[7]`:                  {7},
+		`[0,4294967295]`:       {0, 4294967295},
+		"[ 1 ,\t2,\n 30 ,4\r]": {1, 2, 30, 4},
+	} {
+		var got ids
+		if err := readIDs(raw(array), "prompt", &got); err != nil || cmp.Diff(want, got) != "" {
+			t.Errorf("%s: %v %v", array, got, err)
+		}
+	}
+	for array, at := range map[string]int{
+		`[-1]`: 0, `[1.0]`: 0, `[1e3]`: 0, `[4294967296]`: 0, `[99999999999999999999999]`: 0, `["1"]`: 0, `[1,"a"]`: 1,
+		`[1,2,]`: 1, `[1,,2]`: 1, `[1 2]`: 0, `[007]`: 0, `[1,2,null]`: 2, `[,1]`: 0,
+	} {
+		var got ids
+		err := readIDs(raw(array), "prompt", &got)
+		if want := fmt.Sprintf("prompt[%d] is not a token id", at); err == nil || !strings.HasPrefix(err.message, want) {
+			t.Errorf("%s: %v, want %s", array, err, want)
+		}
+	}
+}
+
+// Wherever a prompt of ids stands in a body, and whatever else looks like one,
+// a body says what a JSON library takes it for.
+func TestDecodeBodyAsTheLibrary(t *testing.T) {
+	for _, body := range []string{
+		`{"prompt":[1,2],"max_tokens":3}`,
+		`{ "max_tokens" : 3 , "prompt" : [ 1 , 2 ] }`,
+		`{"prompt":[1,2],"prompt":"text"}`,
+		`{"prompt":"text","prompt":[1,2]}`,
+		`{"x":{"prompt":[1,2]},"prompt":[3]}`,
+		`{"x":{"prompt":[1,2]},"prompt":[]}`,
+		`{"x":{"prompt":[1,2]}}`,
+		`{"x":"prompt","y":[1,2],"prompt":[3]}`,
+		`{"x":"\"prompt\":[1,2]","prompt":[3]}`,
+		`{"x":"\\","prompt":[3]}`,
+		`{"prompt":[1,"]"]}`,
+		`{"prompt":[1,[2]]}`,
+		`{"prompt":[[1,2]]}`,
+		`{"prompt":["a"]}`,
+		`{"prompt":[]}`,
+		`{"prompt":"a"}`,
+		`{"prompt":null}`,
+		`{"prompt":[1`,
+		`{"prompt":`,
+		`{"prompt"`,
+		`{"prompt":[1]`,
+		`{"prompt":[1]}}`,
+		`[{"prompt":[1]}]`,
+		`"prompt":[1]`,
+		`{}`,
+	} {
+		var want wireRequest
+		wantErr := jsonAPI.UnmarshalFromString(body, &want)
+		got, gotErr := decodeBody([]byte(body))
+		if (gotErr == nil) != (wantErr == nil) || wantErr == nil && cmp.Diff(want, *got) != "" {
+			t.Errorf("%s: %v, want %v\n%s", body, gotErr, wantErr, cmp.Diff(want, *got))
+		}
+	}
+	_, ids, _ := cutIDs([]byte(`{"model":"m","prompt": [1, 2] ,"n":1}`))
+	if string(ids) != `[1, 2]` {
+		t.Errorf("cut: %s", ids)
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	for _, isl := range []int{1_000, 110_000} {
+		b.Run(fmt.Sprintf("prompt=ids/isl=%d", isl), func(b *testing.B) {
+			random := rand.New(rand.NewPCG(1, 2))
+			body := []byte(`{"model":"sim","stream":true,"max_tokens":2,"prompt":[1000`)
+			for range isl - 1 {
+				body = strconv.AppendInt(append(body, ','), int64(1000+random.IntN(29000)), 10)
+			}
+			body = append(body, "]}"...)
+			c := Config{Model: "sim", Deployment: engine.Deployment{Engine: engine.Config{BlockSize: 16, MaxModelLen: 1 << 20}}}
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.parse(body, &completionAPI); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*isl), "ns/token")
+		})
+	}
+}

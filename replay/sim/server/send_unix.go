@@ -1,0 +1,16 @@
+//go:build unix && !linux
+
+package server
+
+import (
+	"errors"
+	"syscall"
+)
+
+// send writes to a socket, which the net package has made one that does not
+// wait.
+func send(fd int, b []byte) (int, syscall.Errno) {
+	n, err := syscall.Write(fd, b)
+	errno, _ := errors.AsType[syscall.Errno](err)
+	return n, errno
+}

@@ -1,0 +1,310 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moontide/replay/sim/engine"
+)
+
+// newServer is a server over one engine, whose clock a test may fake.
+func newServer(t testing.TB, cfg engine.Config) *Server {
+	t.Helper()
+	return serverOf(t, Config{Deployment: engine.Deployment{Engine: cfg}})
+}
+
+func serverOf(t testing.TB, cfg Config) *Server {
+	t.Helper()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.newAlarm = newTimerAlarm
+	t.Cleanup(s.stopLoop)
+	return s
+}
+
+// flightOf is a request for osl tokens.
+func flightOf(s *Server, api *api, osl int, c net.Conn) *flight {
+	r := &request{prompt: s.cluster.NewPrompt(), sampling: sampling{maxTokens: osl, ignoreEOS: true}}
+	r.prompt.AddText("a b c")
+	f := s.newFlight(r, answer{api: api, id: api.idPrefix + "1", model: s.model, includeUsage: true}, newConn(c), time.Now())
+	f.startStream()
+	f.streamed = true
+	return f
+}
+
+// openedStream is a stream under way, without the HTTP around it.
+type openedStream struct {
+	*flight
+	net.Conn // the client's end
+	ended    chan error
+}
+
+func openStream(t testing.TB, s *Server, api *api, osl int) *openedStream {
+	t.Helper()
+	client, server := net.Pipe()
+	o := &openedStream{flightOf(s, api, osl, server), client, make(chan error, 1)}
+	go func() {
+		_, err := eventStream{s, o.flight}.WriteTo(nil)
+		o.ended <- err
+	}()
+	return o
+}
+
+// tokenEvents counts the events with a token in them.
+func tokenEvents(b []byte) int {
+	return bytes.Count(b, []byte(`"content":" `)) + bytes.Count(b, []byte(`"text":" `))
+}
+
+// read expects so many tokens at a time of the server, in one chunk.
+func (o *openedStream) read(t *testing.T, s *Server, at time.Duration, tokens int) {
+	t.Helper()
+	p := make([]byte, 1<<20)
+	n, err := o.Read(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tokenEvents(p[:n]); got != tokens || s.now() != at {
+		t.Errorf("%d tokens at %v, want %d at %v", got, s.now(), tokens, at)
+	}
+	size, rest, _ := strings.Cut(string(p[:n]), "\r\n")
+	if want, err := strconv.ParseInt(size, 16, 64); err != nil || int(want) != len(strings.TrimSuffix(rest, bodyEnd))-len("\r\n") {
+		t.Errorf("it is not one chunk: %q", p[:n])
+	}
+}
+
+func TestStreamKeepsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{Costs: engine.Costs{PrefillToken: time.Second, Sequence: 7 * time.Second}})
+		stream := openStream(t, s, &chatAPI, 9)
+		stream.read(t, s, 3*time.Second, 1)
+		stream.read(t, s, 10*time.Second, 1)
+		stream.read(t, s, 17*time.Second, 1)
+		// A client that is held up holds up nobody: what it finds is what came
+		// meanwhile, and the times of what follows are as if it had not been.
+		time.Sleep(17 * time.Second)
+		stream.read(t, s, 34*time.Second, 1) // on its way at 24 s
+		stream.read(t, s, 34*time.Second, 1)
+		stream.read(t, s, 38*time.Second, 1)
+		time.Sleep(15 * time.Second)
+		stream.read(t, s, 53*time.Second, 1)
+		stream.read(t, s, 53*time.Second, 1)
+		stream.read(t, s, 59*time.Second, 1)
+		if err := <-stream.ended; err != nil || s.now() != 59*time.Second {
+			t.Errorf("the stream ended at %v: %v", s.now(), err)
+		}
+		synctest.Wait()
+	})
+}
+
+// Who reads nothing for too long is cut off, and nobody waits for it.
+func TestClientThatReadsNothingIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}})
+		stream := openStream(t, s, &chatAPI, 1000)
+		if err := <-stream.ended; !errors.Is(err, errGone) || s.now() != rest+slowest {
+			t.Errorf("%v at %v, want %v at %v", err, s.now(), errGone, rest+slowest)
+		}
+		if got := s.total(); got.Running+got.Waiting != 0 {
+			t.Errorf("%+v", got)
+		}
+		synctest.Wait()
+	})
+}
+
+// Who reads slowly is not, however long it takes.
+func TestClientThatReadsSlowlyIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{})
+		const osl = 5000 // some 800 kB, all there at once
+		stream := openStream(t, s, &chatAPI, osl)
+		var all []byte
+		for p := make([]byte, mostAtOnce/16); ; time.Sleep(time.Second) {
+			n, err := stream.Read(p)
+			all = append(all, p[:n]...)
+			if err != nil {
+				t.Fatalf("after %d bytes and %v: %v", len(all), s.now(), err)
+			}
+			if bytes.HasSuffix(all, []byte("[DONE]\n\n\r\n"+bodyEnd)) {
+				break
+			}
+		}
+		if err := <-stream.ended; err != nil || tokenEvents(all) != osl || s.now() < 20*slowest {
+			t.Errorf("%d tokens by %v: %v", tokenEvents(all), s.now(), err)
+		}
+		synctest.Wait()
+	})
+}
+
+func TestStreamFreesItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}, MaxSeqs: 2})
+		var streams [3]*openedStream
+		for i := range streams {
+			streams[i] = openStream(t, s, &completionAPI, 3)
+			synctest.Wait() // for it to be submitted
+		}
+		ends, leaves, queued := streams[0], streams[1], streams[2]
+		check := func(when string, running, waiting, finished, aborted int) {
+			t.Helper()
+			synctest.Wait()
+			got, full, gone := s.total(), int(s.measured.full.Load()), int(s.measured.aborted.Load())
+			if got.Running != running || got.Waiting != waiting || full != finished || gone != aborted {
+				t.Errorf("%s: %+v, %d finished, %d aborted; want %d running, %d waiting, %d finished, %d aborted",
+					when, got, full, gone, running, waiting, finished, aborted)
+			}
+		}
+		time.Sleep(1500 * time.Millisecond) // the second joins the first one after a second
+		check("two decode, one waits", 2, 1, 0, 0)
+		queued.Close()
+		check("the one that waits left", 2, 0, 0, 1)
+		leaves.Close()
+		check("one left early", 1, 0, 0, 2)
+		for _, gone := range []*openedStream{queued, leaves} {
+			if err := <-gone.ended; !errors.Is(err, errGone) {
+				t.Errorf("of a client that left: %v", err)
+			}
+		}
+		if s.now() != 1500*time.Millisecond {
+			t.Errorf("it is %v", s.now())
+		}
+		ends.read(t, s, 1500*time.Millisecond, 1)
+		ends.read(t, s, 1500*time.Millisecond, 1)
+		ends.read(t, s, 2*time.Second, 1)
+		if err := <-ends.ended; err != nil {
+			t.Error(err)
+		}
+		check("the other has been read", 0, 0, 1, 2)
+	})
+}
+
+func TestShutdownEndsWaitingStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, engine.Config{Costs: engine.Costs{PrefillToken: time.Hour}})
+		stream := openStream(t, s, &chatAPI, 1)
+		time.Sleep(time.Second)
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-stream.ended; !errors.Is(err, errShutdown) || s.now() != time.Second {
+			t.Errorf("%v at %v, want %v at 1s", err, s.now(), errShutdown)
+		}
+		if err := <-openStream(t, s, &chatAPI, 1).ended; !errors.Is(err, errShutdown) {
+			t.Errorf("a stream after Shutdown: %v", err)
+		}
+		if got := s.total(); got.Running+got.Waiting != 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// What a client sends meanwhile is its next request, and does not end a stream.
+func TestClientMaySendItsNextRequest(t *testing.T) {
+	for _, size := range []int{1, 100, mostEarly, 3 * mostEarly} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}})
+			stream := openStream(t, s, &completionAPI, 2)
+			next := bytes.Repeat([]byte("next request "), size)[:size]
+			go stream.Write(next)
+			stream.read(t, s, rest, 1)
+			stream.read(t, s, time.Second, 1)
+			if err := <-stream.ended; err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, size)
+			for n := 0; n < size; {
+				m, err := stream.conn.Read(got[n:])
+				if err != nil {
+					t.Fatalf("after %d of %d bytes: %v", n, size, err)
+				}
+				n += m
+			}
+			if !bytes.Equal(got, next) {
+				t.Errorf("%d bytes come out as others", size)
+			}
+		})
+	}
+}
+
+func TestWordsAreDistinctAndPlain(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, w := range words {
+		if seen[w] || w[0] != ' ' || len(strings.Fields(w)) != 1 || strings.Trim(w[1:], "abcdefghijklmnopqrstuvwxyz") != "" {
+			t.Errorf("%q is not a new word of lower-case letters with a leading space", w)
+		}
+		seen[w] = true
+	}
+	a := answer{seed: 5}
+	if a.word(0) == a.word(1) || a.word(3) != a.word(3+len(words)) {
+		t.Error("the words of an answer do not go round")
+	}
+}
+
+func TestFramed(t *testing.T) {
+	for _, n := range []int{0, 1, 9, 15, 16, 255, 256, 4095, 4096, 1 << 20} {
+		data := bytes.Repeat([]byte("x"), n)
+		want := fmt.Sprintf("%x\r\n%s\r\n", n, data)
+		if n == 0 {
+			want = "" // which would end the body
+		}
+		if got := string(chunkOf(data)); got != want {
+			t.Errorf("%d bytes: %.20q", n, got)
+		}
+	}
+}
+
+// sunk is so many streams whose clients take everything at once.
+func sunk(t testing.TB, s *Server, streams int) []engine.Event {
+	t.Helper()
+	// Datagrams that nobody reads are dropped.
+	deaf, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { deaf.Close() })
+	null, err := net.Dial("udp", deaf.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	fd := newConn(null).fd
+	var events []engine.Event
+	for range streams {
+		f := flightOf(s, &chatAPI, 1<<28, &net.TCPConn{})
+		f.conn.fd = fd
+		events = append(events, engine.Event{Request: &f.Request, Kind: engine.Token})
+	}
+	return events
+}
+
+func TestEventsDoNotAllocate(t *testing.T) {
+	s := newServer(t, engine.Config{MaxModelLen: 1 << 30})
+	events := sunk(t, s, 10)
+	if allocs := testing.AllocsPerRun(100, func() { s.tell(events) }); allocs != 0 {
+		t.Errorf("%v allocations for %d events", allocs, len(events))
+	}
+}
+
+// A step of the server: the tokens of as many streams as decode together, each
+// one a write.
+func BenchmarkTell(b *testing.B) {
+	for _, streams := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprintf("streams=%d", streams), func(b *testing.B) {
+			s := newServer(b, engine.Config{MaxModelLen: 1 << 30})
+			events := sunk(b, s, streams)
+			b.ReportAllocs()
+			for b.Loop() {
+				s.tell(events)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*streams), "ns/token")
+		})
+	}
+}

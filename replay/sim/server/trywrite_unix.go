@@ -1,0 +1,36 @@
+//go:build unix
+
+package server
+
+import (
+	"errors"
+	"syscall"
+)
+
+const canTryWrite = true
+
+// tryWrite writes what a socket takes at once, which may be nothing.
+func tryWrite(fd int, b []byte) (int, error) {
+	for {
+		n, err := send(fd, b)
+		switch err {
+		case 0:
+			return n, nil
+		case syscall.EAGAIN:
+			return 0, nil
+		case syscall.EINTR:
+		default:
+			return 0, err
+		}
+	}
+}
+
+// passes says whether what kept a connection from being accepted passes.
+func passes(err error) bool {
+	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package simserver
-
-func newAlarm() alarm { return newTimerAlarm() }

@@ -1,6 +1,0 @@
-package simserver
-
-import "moontide/replay/simserver/engine"
-
-// total is the state of a server's only engine.
-func (s *Server) total() engine.Stats { return s.stats()[0] }

@@ -1,0 +1,389 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/trace"
+	"moontide/trace/format"
+)
+
+// busy has every aspect: clients, levels of prefixes, sessions, laws.
+const busy = `
+num_requests: 3000
+rate: 5
+block_size: 16
+shared:
+  - {count: 2, tokens: 40}
+  - {count: 10, tokens: uniform:10:90, zipf: 1}
+clients:
+  - name: chat
+    share: 0.6
+    unique_isl: lognormal:100:1:max=2000
+    osl: lognormal:50:1:max=500
+    correlation: 0.5
+    sessions: {turns: geometric:4, think_time: exponential:5s, new_tokens: uniform:0:60}
+  - name: batch
+    share: 0.4
+    isl: uniform:150:900
+    osl: exponential:20
+  - name: cron
+    rate: 1
+    arrival: constant
+    lengths: small.jsonl
+    shared: []
+    sessions: {turns: 3, timestamps: all, ttft: 1s, tpot: 100ms, think_time: 2s, new_tokens: 7}
+`
+
+func lines(rows []trace.Request) string {
+	var b []byte
+	for _, r := range rows {
+		b = append(format.AppendRow(b, r), '\n')
+	}
+	return string(b)
+}
+
+// TestGolden: a seed means the same bytes in every version.
+func TestGolden(t *testing.T) {
+	got := fmt.Sprintf("%x", sha256.Sum256([]byte(lines(draw(t, busy)))))
+	const want = "fb316e6bfd12a5e90ee29d277f26bfef55e3ae2eb15d616456d19d7b98842baa"
+	if got != want {
+		t.Errorf("digest is %s, want %s; it begins\n%s", got, want, lines(draw(t, busy)[:8]))
+	}
+}
+
+func TestSameSeedSameTraceAndPrefix(t *testing.T) {
+	all := draw(t, busy)
+	d := parse(t, busy)
+	for range 2 { // also from one description, ranged over twice
+		if again, _ := trace.Collect(d.Requests()); lines(again) != lines(all) {
+			t.Fatal("the same description draws another trace")
+		}
+	}
+	few := draw(t, busy, Setting{Key: "num_requests", Value: "1000", From: "--n"})
+	if len(few) != 1000 || lines(few) != lines(all[:1000]) {
+		t.Error("1000 requests are not the first of 3000")
+	}
+	short := draw(t, busy, Setting{Key: "duration", Value: "100s", From: "--duration"})
+	if lines(short) != lines(all[:len(short)]) || len(short) < 300 || len(short) == len(all) {
+		t.Errorf("the %d requests of 100 s are not the first ones", len(short))
+	}
+	if other := draw(t, busy, Setting{Key: "seed", Value: "1", From: "--seed"}); lines(other) == lines(all) {
+		t.Error("another seed draws the same trace")
+	}
+}
+
+// TestReadReusesMemory: the rows of Draw are those of Requests.
+func TestReadReusesMemory(t *testing.T) {
+	all := draw(t, busy)
+	drawing := parse(t, busy).Draw()
+	var row trace.Request
+	for i := range all {
+		if err := drawing.Read(&row); err != nil {
+			t.Fatal(err)
+		}
+		if lines([]trace.Request{row}) != lines(all[i:i+1]) {
+			t.Fatalf("row %d differs", i)
+		}
+	}
+	for range 2 {
+		if err := drawing.Read(&row); err != io.EOF {
+			t.Errorf("after the end: %v", err)
+		}
+	}
+}
+
+// byClient splits rows by what their session is called.
+func byClient(rows []trace.Request) map[string][]trace.Request {
+	clients := map[string][]trace.Request{}
+	for _, r := range rows {
+		name, _, _ := strings.Cut(r.SessionID, "-")
+		clients[name] = append(clients[name], r)
+	}
+	return clients
+}
+
+// turnValues are what a turn has from each aspect.
+type turnValues struct{ start, isl, fresh, osl, delay, shared string }
+
+// readTurns reads the trace of TestAspectsAreIndependent, where the first 8
+// blocks are shared. Each turn is known by its session and its number.
+func readTurns(rows []trace.Request) map[string]turnValues {
+	values, last, turn := map[string]turnValues{}, map[string]trace.Request{}, map[string]int{}
+	for _, r := range rows {
+		v := turnValues{osl: fmt.Sprint(r.OutputLength), delay: fmt.Sprint(r.Delay.Value), shared: fmt.Sprint(r.HashIDs[:8])}
+		if before, later := last[r.SessionID]; later {
+			v.fresh = fmt.Sprint(r.InputLength - before.InputLength - before.OutputLength)
+		} else {
+			v.isl, v.start = fmt.Sprint(r.InputLength), fmt.Sprint(r.Timestamp.Value)
+		}
+		last[r.SessionID] = r
+		values[fmt.Sprint(r.SessionID, " ", turn[r.SessionID])] = v
+		turn[r.SessionID]++
+	}
+	return values
+}
+
+// TestAspectsAreIndependent changes one aspect at a time: only what comes from
+// it may change.
+func TestAspectsAreIndependent(t *testing.T) {
+	const text = `
+num_requests: 2000
+rate: 2
+isl: uniform:100:200
+osl: uniform:10:20
+block_size: 8
+shared: {count: 9, tokens: 64, zipf: 1}
+sessions: {turns: geometric:3, think_time: exponential:9s, new_tokens: uniform:5:9}
+`
+	was := readTurns(draw(t, text))
+	for key, tc := range map[string]struct{ value, changes string }{
+		"osl":                 {"uniform:30:99", "osl"},
+		"isl":                 {"uniform:300:900", "isl"},
+		"rate":                {"0.5", "start"},
+		"sessions.think_time": {"1s", "delay"},
+		"sessions.new_tokens": {"uniform:50:90", "fresh"},
+		"shared.zipf":         {"0", "shared"},
+		"correlation":         {"0.9", "osl"},
+		"arrival":             {"constant", "start"},
+	} {
+		rows := draw(t, text, Setting{Key: key, Value: tc.value, From: "--" + key})
+		changed, compared := map[string]bool{}, 0
+		for at, v := range readTurns(rows) {
+			w, both := was[at]
+			if !both {
+				continue
+			}
+			compared++
+			for name, pair := range map[string][2]string{
+				"start": {v.start, w.start}, "isl": {v.isl, w.isl}, "fresh": {v.fresh, w.fresh}, "osl": {v.osl, w.osl},
+				"delay": {v.delay, w.delay}, "shared": {v.shared, w.shared},
+			} {
+				changed[name] = changed[name] || pair[0] != pair[1]
+			}
+		}
+		for name, did := range changed {
+			if did != (name == tc.changes) {
+				t.Errorf("another %s: %s changed: %t", key, name, did)
+			}
+		}
+		if compared < 1000 {
+			t.Errorf("another %s: only %d turns to compare", key, compared)
+		}
+	}
+}
+
+// TestClientsAreIndependent: one client's laws are none of another's business.
+func TestClientsAreIndependent(t *testing.T) {
+	before := byClient(draw(t, busy))["cron"]
+	after := byClient(draw(t, strings.Replace(busy, "osl: lognormal:50:1:max=500", "osl: uniform:5:9", 1)))["cron"]
+	n := min(len(before), len(after))
+	for i := range n {
+		if before[i].InputLength != after[i].InputLength || before[i].Timestamp != after[i].Timestamp {
+			t.Fatalf("row %d of cron changed with chat", i)
+		}
+	}
+	if n < 300 {
+		t.Errorf("only %d rows of cron to compare", n)
+	}
+}
+
+// TestSessions checks every turn of the busy trace: its arithmetic, its blocks,
+// its time.
+func TestSessions(t *testing.T) {
+	last, turn := map[string]trace.Request{}, map[string]int{}
+	owner := map[uint64]string{}
+	for i, r := range draw(t, busy) {
+		if want := (r.InputLength + 15) / 16; len(r.HashIDs) != want || r.InputLength < 1 || r.OutputLength < 1 {
+			t.Fatalf("row %d: %d ids for %d tokens", i, len(r.HashIDs), r.InputLength)
+		}
+		context := r.ContextLen.Value
+		if context%16 != 0 || context+r.UniquePromptLen.Value != r.InputLength {
+			t.Fatalf("row %d: context %d and unique %d of %d", i, context, r.UniquePromptLen.Value, r.InputLength)
+		}
+		for k, id := range r.HashIDs[context/16:] {
+			if by, taken := owner[id]; taken {
+				t.Fatalf("row %d: id %d at %d is new, and was %s's", i, id, k, by)
+			}
+			owner[id] = r.SessionID
+		}
+		if r.SessionID == "" { // batch
+			continue
+		}
+		before, later := last[r.SessionID]
+		last[r.SessionID] = r
+		if !later {
+			if !r.Timestamp.Set || r.Delay.Set {
+				t.Fatalf("row %d begins a session without a timestamp", i)
+			}
+			continue
+		}
+		turn[r.SessionID]++
+		whole := before.InputLength / 16
+		if context != whole*16 || !slices.Equal(r.HashIDs[:whole], before.HashIDs[:whole]) {
+			t.Fatalf("row %d does not extend the turn before it: %v, %v", i, before, r)
+		}
+		if len(before.HashIDs) > whole && slices.Contains(r.HashIDs, before.HashIDs[whole]) {
+			t.Fatalf("row %d shares a block that was not whole", i)
+		}
+		fresh := r.InputLength - before.InputLength - before.OutputLength
+		if strings.HasPrefix(r.SessionID, "cron") {
+			// ttft + (osl-1) tpot + think
+			gap := 1 + 0.1*float64(before.OutputLength-1) + 2
+			if got := (r.Timestamp.Value - before.Timestamp.Value) / 1000; fresh != 7 || r.Delay.Set || math.Abs(got-gap) > 1e-5 {
+				t.Fatalf("row %d adds %d tokens after %v s, want 7 after %v", i, fresh, got, gap)
+			}
+		} else if fresh < 0 || fresh > 60 || r.Timestamp.Set || !r.Delay.Set {
+			t.Fatalf("row %d adds %d tokens: %+v", i, fresh, r)
+		}
+	}
+	longest := 0
+	for id, turns := range turn {
+		longest = max(longest, turns)
+		if strings.HasPrefix(id, "cron") && turns > 2 {
+			t.Errorf("%s has %d turns, want 3", id, turns+1)
+		}
+	}
+	if longest < 10 {
+		t.Errorf("the longest session has %d turns", longest+1)
+	}
+}
+
+// TestSharedBlocks: a block belongs to the deepest prefix that reaches into it
+// and ends in it or beyond.
+func TestSharedBlocks(t *testing.T) {
+	rows := draw(t, `
+num_requests: 4000
+block_size: 10
+shared: [{count: 1, tokens: 25}, {count: 3, tokens: 10}, {count: 2, tokens: 4}]
+unique_isl: 2
+osl: 1`)
+	// 25: blocks 0-1; 35: block 2 (20-30); 39: none, block 3 is each request's own.
+	paths := map[string]int{}
+	for _, r := range rows {
+		if r.InputLength != 41 || len(r.HashIDs) != 5 || r.ContextLen.Value != 30 {
+			t.Fatalf("row is %+v", r)
+		}
+		paths[fmt.Sprint(r.HashIDs[:3])]++
+	}
+	if len(paths) != 3 || paths["[0 1 2]"] < 1200 || paths["[0 1 3]"] < 1200 || paths["[0 1 4]"] < 1200 {
+		t.Errorf("paths are %v", paths)
+	}
+	exact := draw(t, "num_requests: 100\nblock_size: 10\nshared: {count: 2, tokens: 20}\nisl: 20\nosl: 1")
+	for _, r := range exact {
+		if len(r.HashIDs) != 2 || r.UniquePromptLen.Value != 0 || r.HashIDs[1] > 3 {
+			t.Fatalf("a prompt that is all shared: %+v", r)
+		}
+	}
+}
+
+// TestClientsHaveTheirShares: shares are of requests, however many turns each
+// client's sessions have.
+func TestClientsHaveTheirShares(t *testing.T) {
+	rows := draw(t, `
+duration: 20000
+rate: 10
+osl: 1
+clients:
+  - {name: long, share: 0.5, isl: 10, sessions: {turns: 10, new_tokens: 0, tpot: 0, ttft: 0}}
+  - {name: short, share: 0.3, isl: 20, sessions: {turns: geometric:2, new_tokens: 0, tpot: 0, ttft: 0}}
+  - {name: single, share: 0.2, isl: 30}
+  - {name: own, rate: 5, isl: 40, sessions: {turns: 5, new_tokens: 0, tpot: 0, ttft: 0}}`)
+	counts := map[string]float64{}
+	for _, r := range rows {
+		name, _, _ := strings.Cut(r.SessionID, "-")
+		counts[name]++
+	}
+	for name, want := range map[string]float64{"long": 5, "short": 3, "": 2, "own": 5} {
+		if got := counts[name] / 20000; math.Abs(got-want) > 0.02*want+0.05 {
+			t.Errorf("client %q has %.3f requests a second, want %v", name, got, want)
+		}
+	}
+}
+
+func TestCommonArrivalsAreDividedNotDoubled(t *testing.T) {
+	rows := draw(t, "isl: 1\nosl: 1\nrate: 4\narrival: constant\nnum_requests: 1000\nclients: [{name: a, share: 0.5}, {name: b, share: 0.5, isl: 2}]")
+	ones := 0
+	for i, r := range rows {
+		if r.Timestamp.Value != float64(i)*250 {
+			t.Fatalf("row %d arrives at %v", i, r.Timestamp.Value)
+		}
+		ones += 2 - r.InputLength
+	}
+	if ones < 430 || ones > 570 {
+		t.Errorf("%d of 1000 requests are a's, want about 500", ones)
+	}
+}
+
+func TestJointLengths(t *testing.T) {
+	counts := map[string]int{}
+	for _, r := range draw(t, "num_requests: 3000\nlengths: small.jsonl") {
+		counts[fmt.Sprint(r.InputLength, r.OutputLength)]++
+	}
+	if len(counts) != 3 || counts["10 1"] < 900 || counts["20 2"] < 900 || counts["30 3"] < 900 {
+		t.Errorf("pairs are %v", counts)
+	}
+	for _, r := range draw(t, "num_requests: 300\nlengths: {file: small.jsonl, min_isl: 15, max_osl: 2}") {
+		if r.InputLength != 20 {
+			t.Fatalf("ISL %d is out of bounds", r.InputLength)
+		}
+	}
+}
+
+func TestCorrelatedLengths(t *testing.T) {
+	var ranks [2][]float64
+	for _, r := range draw(t, "num_requests: 20000\nisl: uniform:1:1000000\nosl: uniform:1:1000000\ncorrelation: -0.7") {
+		ranks[0], ranks[1] = append(ranks[0], float64(r.InputLength)), append(ranks[1], float64(r.OutputLength))
+	}
+	var xy, x, y, xx, yy float64
+	n := float64(len(ranks[0]))
+	for i := range ranks[0] { // uniform values are their own ranks
+		a, b := ranks[0][i]/1e6, ranks[1][i]/1e6
+		xy, x, y, xx, yy = xy+a*b/n, x+a/n, y+b/n, xx+a*a/n, yy+b*b/n
+	}
+	if got := (xy - x*y) / math.Sqrt((xx-x*x)*(yy-y*y)); math.Abs(got+0.7) > 0.015 {
+		t.Errorf("rank correlation is %.3f, want -0.7", got)
+	}
+}
+
+func TestContextLimitEndsSessions(t *testing.T) {
+	turns := 0
+	for _, r := range draw(t, "num_requests: 500\nisl: 100\nosl: 10\nsessions: {turns: 1000, new_tokens: 90, max_isl: 450}") {
+		if r.InputLength > 450 || (r.InputLength-100)%100 != 0 {
+			t.Fatalf("a prompt of %d tokens", r.InputLength)
+		}
+		if r.InputLength == 400 {
+			turns++
+		}
+	}
+	if turns == 0 {
+		t.Error("no session reaches its limit")
+	}
+}
+
+func TestQueueIsAStableOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := rapid.SliceOfN(rapid.IntRange(0, 5), 1, 40).Draw(t, "at")
+		var q queue
+		for i, a := range at {
+			q.push(event{at: float64(a), source: i})
+		}
+		order := make([]int, len(at))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return at[a] - at[b] })
+		for _, want := range order {
+			if e := q.pop(); e.source != want {
+				t.Fatalf("%d comes out, want %d", e.source, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package spec
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// A rate that changes is followed by time rescaling: arrivals are drawn at
+// unit rate in operational time, which runs as fast as the rate is high, and
+// each is put at the moment that operational time reaches it (Brown et al.,
+// "The time-rescaling theorem and its application to neural spike train data
+// analysis", 2002). It is exact, and a Poisson process stays one.
+
+// clock tells when operational time has come so far. Times are in seconds from
+// the start of the trace.
+type clock interface {
+	// after returns the time at which the integral of the rate from a reaches
+	// amount >= 0, and +Inf where it never does.
+	after(a, amount float64) float64
+}
+
+// profile is a rate over time that can be looked at anywhere.
+type profile interface {
+	clock
+	// integral of the rate from a to b >= a.
+	integral(a, b float64) float64
+}
+
+// steady is a rate that does not change, in events a second.
+type steady float64
+
+func (s steady) integral(a, b float64) float64   { return float64(s) * (b - a) }
+func (s steady) after(a, amount float64) float64 { return a + amount/float64(s) }
+
+// phase is a part of [phases] in which the rate goes straight from one value
+// to another.
+type phase struct {
+	start, length float64
+	from, to      float64
+	before        float64 // integral up to start
+}
+
+// upTo is the integral over the first s seconds.
+func (p phase) upTo(s float64) float64 {
+	return s * (p.from + (p.to-p.from)*s/(2*p.length))
+}
+
+// reach returns the seconds after which the integral is amount.
+func (p phase) reach(amount float64) float64 {
+	if amount == 0 {
+		return 0
+	}
+	slope := (p.to - p.from) / p.length
+	// The root of slope/2 s^2 + from s - amount that loses no digits where
+	// slope is small.
+	root := math.Sqrt(max(p.from*p.from+2*slope*amount, 0))
+	return min(2*amount/(p.from+root), p.length)
+}
+
+// phases are rates one after another. Behind the last one its final rate
+// stays, unless they repeat.
+type phases struct {
+	parts  []phase
+	length float64
+	total  float64 // integral over all parts
+	repeat bool
+}
+
+// newPhases takes the lengths and rates of the parts and fills in the rest.
+func newPhases(parts []phase, repeat bool) *phases {
+	p := &phases{parts: parts, repeat: repeat}
+	for i := range parts {
+		parts[i].start, parts[i].before = p.length, p.total
+		p.length += parts[i].length
+		p.total += parts[i].upTo(parts[i].length)
+	}
+	return p
+}
+
+func (p *phases) final() float64 { return p.parts[len(p.parts)-1].to }
+
+// peak is the highest rate.
+func (p *phases) peak() (rate float64) {
+	for _, part := range p.parts {
+		rate = max(rate, part.from, part.to)
+	}
+	return rate
+}
+
+// cumulative is the integral from 0 to t.
+func (p *phases) cumulative(t float64) float64 {
+	rounds := 0.0
+	if t >= p.length {
+		if !p.repeat {
+			return p.total + p.final()*(t-p.length)
+		}
+		rounds = math.Floor(t / p.length)
+		t -= rounds * p.length
+	}
+	sum := rounds * p.total
+	for _, part := range p.parts {
+		if t < part.start+part.length {
+			return sum + part.before + part.upTo(max(t-part.start, 0))
+		}
+	}
+	return sum + p.total
+}
+
+func (p *phases) integral(a, b float64) float64 { return p.cumulative(b) - p.cumulative(a) }
+
+func (p *phases) after(a, amount float64) float64 {
+	target, start := p.cumulative(a)+amount, 0.0
+	if target >= p.total {
+		if !p.repeat {
+			if target == p.total {
+				return max(a, p.length)
+			}
+			return max(a, p.length+(target-p.total)/p.final()) // +Inf where the last rate is 0
+		}
+		rounds := math.Floor(target / p.total)
+		target -= rounds * p.total
+		start = rounds * p.length
+	}
+	for _, part := range p.parts {
+		if here := part.upTo(part.length); here > 0 && target < part.before+here {
+			return max(a, start+part.start+part.reach(max(target-part.before, 0)))
+		}
+	}
+	return max(a, start+p.length)
+}
+
+// cycle is a rate that swings around its mean like a cosine.
+type cycle struct {
+	mean      float64
+	amplitude float64 // of the swing, as a share of the mean: 0 to 1
+	period    float64
+	peak      float64 // a time at which it is highest
+}
+
+func (c cycle) integral(a, b float64) float64 {
+	turn := 2 * math.Pi / c.period
+	swing := math.Sin(turn*(b-c.peak)) - math.Sin(turn*(a-c.peak))
+	return c.mean * ((b - a) + c.amplitude/turn*swing)
+}
+
+// after solves for the time by Newton's method, between bounds that only
+// tighten, for the rate may come to 0.
+func (c cycle) after(a, amount float64) float64 {
+	turn := 2 * math.Pi / c.period
+	// The integral is off its mean slope by at most this much.
+	slack := 2 * c.amplitude / turn
+	low, high := max(a, a+amount/c.mean-slack), a+amount/c.mean+slack
+	for at := low + (high-low)/2; ; {
+		over := c.integral(a, at) - amount
+		if over < 0 {
+			low = at
+		} else {
+			high = at
+		}
+		next := at - over/(c.mean*(1+c.amplitude*math.Cos(turn*(at-c.peak))))
+		if math.Abs(next-at) <= 1e-9 && next >= a {
+			return next // to a nanosecond
+		}
+		if !(next > low && next < high) {
+			if next = low + (high-low)/2; next <= low || next >= high {
+				return high
+			}
+		}
+		at = next
+	}
+}
+
+// bursts multiply a rate by one of two factors in turns of exponential length:
+// a Markov-modulated process. They are drawn as time goes on, so integrals can
+// only be asked for forwards.
+type bursts struct {
+	under   profile
+	states  [2]state // off, on
+	random  *rand.Rand
+	current int
+	until   float64
+}
+
+type state struct {
+	mean   float64 // length in seconds
+	factor float64 // of the rate under it
+}
+
+// newBursts begins in a state drawn by its share of the time. The factors keep
+// the mean of the rate: off to on is the ratio of the rates in the two states.
+func newBursts(under profile, on, off, ratio float64, random *rand.Rand) *bursts {
+	share := on / (on + off)
+	high := 1 / (share + ratio*(1-share))
+	b := &bursts{under: under, random: random, states: [2]state{{off, ratio * high}, {on, high}}}
+	if random.Float64() < share {
+		b.current = 1
+	}
+	b.until = b.states[b.current].mean * random.ExpFloat64()
+	return b
+}
+
+// after may only be called with times that do not decrease.
+func (b *bursts) after(a, amount float64) float64 {
+	most := b.states[1].factor
+	if math.IsInf(b.under.after(a, amount/most), 1) {
+		return math.Inf(1) // no number of bursts would get there
+	}
+	for {
+		if a < b.until {
+			factor := b.states[b.current].factor
+			here := factor * b.under.integral(a, b.until)
+			if amount <= here && here > 0 {
+				return min(b.under.after(a, amount/factor), b.until)
+			}
+			amount -= here
+			a = b.until
+		}
+		b.current = 1 - b.current
+		b.until += b.states[b.current].mean * b.random.ExpFloat64()
+	}
+}

@@ -1,0 +1,251 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/trace"
+)
+
+// anyProfile draws a rate, zero phases and all.
+func anyProfile(t *rapid.T) profile {
+	switch rapid.IntRange(0, 2).Draw(t, "kind") {
+	case 0:
+		return steady(rapid.Float64Range(0.1, 100).Draw(t, "rate"))
+	case 1:
+		return cycle{
+			mean:      rapid.Float64Range(0.1, 100).Draw(t, "mean"),
+			amplitude: rapid.Float64Range(0, 1).Draw(t, "amplitude"),
+			period:    rapid.Float64Range(0.1, 1000).Draw(t, "period"),
+			peak:      rapid.Float64Range(0, 1000).Draw(t, "peak"),
+		}
+	}
+	rate := rapid.OneOf(rapid.Just(0.), rapid.Float64Range(0.01, 100))
+	parts := []phase{{length: 1, from: 1, to: 1}}
+	for range rapid.IntRange(0, 4).Draw(t, "phases") {
+		parts = append(parts, phase{
+			length: rapid.Float64Range(0.1, 100).Draw(t, "length"),
+			from:   rate.Draw(t, "from"), to: rate.Draw(t, "to"),
+		})
+	}
+	return newPhases(parts, rapid.Bool().Draw(t, "repeat"))
+}
+
+// TestClockInvertsIntegral: what is reached after a time is the integral up to
+// it, and not before.
+func TestClockInvertsIntegral(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyProfile(t)
+		a := rapid.Float64Range(0, 500).Draw(t, "a")
+		amount := rapid.OneOf(rapid.Just(0.), rapid.Float64Range(1e-6, 500)).Draw(t, "amount")
+		b := p.after(a, amount)
+		if math.IsInf(b, 1) {
+			if far := p.integral(a, 1e9); far >= amount {
+				t.Fatalf("never, but the integral comes to %v", far)
+			}
+			return
+		}
+		slack := 1e-7 * (1 + amount + p.integral(0, a))
+		if got := p.integral(a, b); b < a || math.Abs(got-amount) > slack {
+			t.Fatalf("from %v to %v it is %v, want %v", a, b, got, amount)
+		}
+	})
+}
+
+// TestClockNeverGoesBack at a time where the sum of the phases' integrals rounds
+// down.
+func TestClockNeverGoesBack(t *testing.T) {
+	p := newPhases([]phase{{length: 1, from: 1, to: 1}, {length: 1, from: 0, to: 1}, {length: 0.1, from: 0, to: 1}, {length: 1, from: 1, to: 1}}, false)
+	for a := range 100 {
+		if b := p.after(float64(a), 0); b < float64(a) {
+			t.Errorf("0 after %d is at %v", a, b)
+		}
+	}
+}
+
+// TestIntegralIsTheRate holds the phases and the cycle to sums over small steps.
+func TestIntegralIsTheRate(t *testing.T) {
+	ramp := newPhases([]phase{{length: 10, from: 0, to: 4}, {length: 5, from: 2, to: 2}, {length: 5, from: 2, to: 0}}, true)
+	c := cycle{mean: 3, amplitude: 0.5, period: 20, peak: 7}
+	rates := map[profile]func(float64) float64{
+		ramp: func(s float64) float64 {
+			switch s = math.Mod(s, 20); {
+			case s < 10:
+				return 0.4 * s
+			case s < 15:
+				return 2
+			}
+			return 2 - 0.4*(s-15)
+		},
+		c: func(s float64) float64 { return 3 * (1 + 0.5*math.Cos(2*math.Pi*(s-7)/20)) },
+	}
+	for p, rate := range rates {
+		var sum float64
+		const step = 1e-3
+		for s := 3.; s < 47; s += step {
+			sum += rate(s+step/2) * step
+		}
+		if got := p.integral(3, 47); math.Abs(got-sum) > 0.01 {
+			t.Errorf("%T: integral is %v, want %v", p, got, sum)
+		}
+	}
+}
+
+func times(t *testing.T, text string) []float64 {
+	t.Helper()
+	var at []float64
+	for _, r := range draw(t, text) {
+		at = append(at, math.Round(r.Timestamp.Value*1000)/1e6)
+	}
+	return at
+}
+
+// windows counts arrivals in equal windows from 0.
+func windows(at []float64, length float64, n int) []float64 {
+	counts := make([]float64, n)
+	for _, a := range at {
+		if i := int(a / length); i < n {
+			counts[i]++
+		}
+	}
+	return counts
+}
+
+// TestCountsFollowTheRate compares counts in windows with the integral of the
+// rate: for Poisson arrivals each is a Poisson number, and their sum of squares
+// a chi-square one, neither too large nor too small.
+func TestCountsFollowTheRate(t *testing.T) {
+	const sized = "isl: 1\nosl: 1\nseed: 3\n"
+	for name, tc := range map[string]struct {
+		text           string
+		length, amount float64 // of the windows, and of time
+		rate           func(t float64) float64
+	}{
+		"steady": {"rate: 20\nduration: 1000", 20, 1000, func(float64) float64 { return 20 }},
+		"ramp": {"rate: [{for: 500, from: 0, to: 40}, {for: 200, at: 10}, {for: 300, to: 1}]", 20, 1000, func(s float64) float64 {
+			switch {
+			case s < 500:
+				return 0.08 * s
+			case s < 700:
+				return 10
+			}
+			return 10 - 0.03*(s-700)
+		}},
+		"repeated": {"rate: {phases: [{for: 30, at: 30}, {for: 10, at: 0}], repeat: true}\nduration: 1000", 10, 1000, func(s float64) float64 {
+			if math.Mod(s, 40) < 30 {
+				return 30
+			}
+			return 0
+		}},
+		"daily": {"rate: 0.5\narrival: {cycle: {amplitude: 0.9, peak: 14h}}\nduration: 48h", 3600, 48 * 3600, func(s float64) float64 {
+			return 0.5 * (1 + 0.9*math.Cos(2*math.Pi*(s-14*3600)/86400))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := int(tc.amount / tc.length)
+			var chi, cells float64
+			for i, got := range windows(times(t, sized+tc.text), tc.length, n) {
+				var want float64
+				for k := range 100 {
+					want += tc.rate((float64(i)+(float64(k)+0.5)/100)*tc.length) * tc.length / 100
+				}
+				if want == 0 {
+					if got > 0 {
+						t.Errorf("%v arrivals in window %d, at a rate of 0", got, i)
+					}
+					continue
+				}
+				chi, cells = chi+(got-want)*(got-want)/want, cells+1
+			}
+			// Chi-square has this mean and standard deviation.
+			if off := (chi - cells) / math.Sqrt(2*cells); math.Abs(off) > 3.5 {
+				t.Errorf("chi-square of %v windows is %.1f", cells, chi)
+			}
+		})
+	}
+}
+
+// TestCountsVary: nothing is rescaled to hit the rate, so counts over seeds
+// have the variance of the process: the mean times cv^2 for a renewal process.
+func TestCountsVary(t *testing.T) {
+	for arrival, cv := range map[string]float64{"poisson": 1, "{process: gamma, cv: 2}": 2, "{burstiness: 4}": 0.5, "{process: weibull, cv: 1.5}": 1.5, "constant": 0} {
+		const seeds, mean = 400, 500.
+		var sum, squares float64
+		for seed := range seeds {
+			n := float64(len(draw(t, fmt.Sprintf("isl: 1\nosl: 1\nrate: 5\nduration: 100\nseed: %d\narrival: %s", seed, arrival))))
+			sum, squares = sum+n, squares+n*n
+		}
+		got := sum / seeds
+		variance := squares/seeds - got*got
+		if slack := 4*cv*math.Sqrt(mean/seeds) + cv*cv + 1e-9; math.Abs(got-mean) > slack {
+			t.Errorf("%s: %v requests on average, want %v", arrival, got, mean)
+		}
+		if want := cv * cv * mean; math.Abs(variance-want) > 0.25*want {
+			t.Errorf("%s: the variance of the count is %.1f, want %.1f", arrival, variance, want)
+		}
+	}
+}
+
+// TestBursts: the mean rate stays, the states have their rates and their share
+// of the time, and requests come in bursts.
+func TestBursts(t *testing.T) {
+	at := times(t, "isl: 1\nosl: 1\nrate: 10\nduration: 50000\narrival: {bursts: {on: 10, off: 30, ratio: 0.1}}")
+	const mean = 10.
+	// The index of dispersion of counts in long windows is 1 + 2 V tau / mean,
+	// with V the variance of the rate and tau 1/(1/on + 1/off).
+	high := mean / (0.25 + 0.1*0.75)
+	v, tau := 0.25*0.75*(0.9*high)*(0.9*high), 7.5
+	want := 1 + 2*v*tau/mean
+	counts := windows(at, 500, 100)
+	var sum, squares float64
+	for _, c := range counts {
+		sum, squares = sum+c/100, squares+c*c/100
+	}
+	if got := sum / 500; math.Abs(got-mean) > 0.4 {
+		t.Errorf("rate is %.2f, want %v", got, mean)
+	}
+	if got := (squares - sum*sum) / sum; math.Abs(got-want) > 0.35*want {
+		t.Errorf("index of dispersion is %.0f, want %.0f", got, want)
+	}
+	if silent := times(t, "isl: 1\nosl: 1\nrate: 10\nduration: 2000\narrival: {bursts: {on: 1, off: 9}}"); len(silent) < 14000 || len(silent) > 26000 {
+		t.Errorf("%d requests of bursts between silence, want about 20000", len(silent))
+	}
+}
+
+func TestReplayedArrivals(t *testing.T) {
+	const text = "isl: 1\nosl: 1\narrival: {file: small.jsonl}\n"
+	// 0, 0.5, 3 s; the mean gap is 1.5 s, so that the next pass begins at 4.5.
+	for more, want := range map[string]string{
+		"":                           "[0 0.5 3]",
+		"num_requests: 7":            "[0 0.5 3 4.5 5 7.5 9]",
+		"duration: 5s":               "[0 0.5 3 4.5]",
+		"rate: 2\nnum_requests: 4":   "[0 0.166667 1 1.5]", // 3 in 4.5 s become 3 in 1.5
+		"rate: 0.5\nnum_requests: 4": "[0 0.666667 4 6]",
+		// Sessions of two turns begin at half the rate.
+		"rate: 2\nnum_requests: 4\nsessions: {turns: 2, think_time: 1h}": "[0 0.333333 2 3]",
+	} {
+		if got := fmt.Sprint(times(t, text+more)); got != want {
+			t.Errorf("%s: arrivals at %s, want %s", more, got, want)
+		}
+	}
+}
+
+func TestConstantArrivals(t *testing.T) {
+	if got := fmt.Sprint(times(t, "isl: 1\nosl: 1\nrate: 4\narrival: constant\nnum_requests: 4")); got != "[0 0.25 0.5 0.75]" {
+		t.Errorf("at 4 a second: %s", got)
+	}
+	// At 2 t requests a second the k-th comes at sqrt(k).
+	if got := fmt.Sprint(times(t, "isl: 1\nosl: 1\nrate: [{for: 3, from: 0, to: 6}]\narrival: constant\nnum_requests: 5")); got != "[0 1 1.414214 1.732051 2]" {
+		t.Errorf("on a ramp: %s", got)
+	}
+}
+
+func TestTimeRunsOut(t *testing.T) {
+	_, err := trace.Collect(parse(t, "isl: 1\nosl: 1\nrate: [{for: 10, at: 1}, {for: 1, at: 1e-12}]\nnum_requests: 100\narrival: constant").Requests())
+	if err == nil || err.Error() != "drawing request 11: it arrives after 1e+12 s, the most is 1e+12: want a higher rate or fewer requests" && len(err.Error()) < 50 {
+		t.Errorf("error is %v", err)
+	}
+}

@@ -1,0 +1,297 @@
+package tree
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/trace"
+	"moontide/trace/format"
+)
+
+func draw(t testing.TB, tree *Tree, seed uint64, n int) []trace.Request {
+	t.Helper()
+	rows, err := trace.Collect(tree.Requests(seed, n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// lines writes rows as a trace file has them.
+func lines(rows []trace.Request) string {
+	var b []byte
+	for _, r := range rows {
+		b = append(format.AppendRow(b, r), '\n')
+	}
+	return string(b)
+}
+
+func TestTreeRequestsGolden(t *testing.T) {
+	got := lines(draw(t, mustFit(t, example, 4), 1, 8))
+	const want = `{"timestamp": 0, "input_length": 12, "output_length": 20, "hash_ids": [0, 3, 4], "context_len": 4, "unique_user_prompt_len": 8}
+{"timestamp": 500.25, "input_length": 8, "output_length": 30, "hash_ids": [0, 5], "context_len": 4, "unique_user_prompt_len": 4}
+{"timestamp": 500.25, "input_length": 5, "output_length": 20, "hash_ids": [0, 6], "context_len": 4, "unique_user_prompt_len": 1}
+{"timestamp": 1500.25, "input_length": 16, "output_length": 10, "hash_ids": [0, 1, 2, 7], "context_len": 12, "unique_user_prompt_len": 4}
+{"timestamp": 2500.25, "input_length": 12, "output_length": 30, "hash_ids": [0, 1, 2], "context_len": 12, "unique_user_prompt_len": 0}
+{"timestamp": 3000.5, "input_length": 12, "output_length": 20, "hash_ids": [0, 1, 2], "context_len": 12, "unique_user_prompt_len": 0}
+{"timestamp": 3000.5, "input_length": 8, "output_length": 10, "hash_ids": [0, 1], "context_len": 8, "unique_user_prompt_len": 0}
+{"timestamp": 3500.75, "input_length": 12, "output_length": 20, "hash_ids": [0, 1, 2], "context_len": 12, "unique_user_prompt_len": 0}
+`
+	if got != want {
+		t.Errorf("seed 1 draws\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestTreeRequestsCount(t *testing.T) {
+	tree := mustFit(t, example, 4)
+	for _, n := range []int{0, -1} {
+		rows, err := trace.Collect(tree.Requests(1, n))
+		if err == nil || len(rows) > 0 {
+			t.Errorf("n = %d: %d rows and error %v", n, len(rows), err)
+		}
+	}
+	seen := 0
+	for range tree.Requests(1, 100) {
+		if seen++; seen == 7 {
+			break
+		}
+	}
+	if seen != 7 {
+		t.Errorf("a loop left at 7 saw %d rows", seen)
+	}
+}
+
+func TestTreeRequestsAtOneTimestamp(t *testing.T) {
+	rows := []trace.Request{request(5, 4, 1, 1), request(5, 4, 1, 1), request(5, 4, 1, 2)}
+	for i, r := range draw(t, mustFit(t, rows, 4), 1, 10) {
+		if r.Timestamp != trace.Some(0.) {
+			t.Errorf("row %d arrives at %v, want 0: the source has no steps", i, r.Timestamp)
+		}
+	}
+}
+
+func TestTreeRequestsKeepDecimals(t *testing.T) {
+	rows := []trace.Request{request(0.1, 4, 1, 1), request(0.2, 4, 1, 2), request(0.3, 4, 1, 3)}
+	for i, r := range draw(t, mustFit(t, rows, 4), 1, 100) {
+		if got, want := fmt.Sprint(r.Timestamp.Value), fmt.Sprint(float64(i)/10); got != want {
+			t.Fatalf("row %d arrives at %s ms, want %s", i, got, want)
+		}
+	}
+}
+
+func TestTreeRequestsOverCenturies(t *testing.T) {
+	const century = 3.15576e12 // ms
+	rows := []trace.Request{request(0, 4, 1, 1), request(century, 4, 1, 2)}
+	for i, r := range draw(t, mustFit(t, rows, 4), 1, 300) {
+		if got, want := r.Timestamp.Value, float64(i)*century; math.Abs(got-want) > 1e-9*want {
+			t.Fatalf("row %d arrives at %v ms, want %v", i, got, want)
+		}
+	}
+}
+
+// TestTreeRequestsFollowTheWays draws so many requests that a continuation off
+// by a percent would show, and compares the ways taken with their counts.
+func TestTreeRequestsFollowTheWays(t *testing.T) {
+	const n = 200_000
+	tree := mustFit(t, example, 4)
+	paths := make(map[string]int)
+	for _, r := range draw(t, tree, 1, n) {
+		core := r.HashIDs[:r.ContextLen.Value/4]
+		paths[fmt.Sprintf("%v+%d", core, len(r.HashIDs)-len(core))]++
+	}
+	want := map[string]float64{
+		"[0]+1": 1. / 8, "[0]+2": 1. / 8, // 1/4 leave after 7, for 1 or 2 blocks
+		"[0 1]+0":   1. / 4, // 3/4 go on, 1/3 of them end
+		"[0 1 2]+0": 1. / 4, // 3/4 * 2/3 go on, half of them end
+		"[0 1 2]+1": 1. / 8, "[0 1 2]+2": 1. / 8,
+	}
+	for path, p := range want {
+		// 5 standard deviations are at most .005.
+		if got := float64(paths[path]) / n; got < p-.005 || got > p+.005 {
+			t.Errorf("%s is drawn with probability %.4f, want %.4f", path, got, p)
+		}
+	}
+	if len(paths) != len(want) {
+		t.Errorf("drew the paths %v, want those of %v", paths, want)
+	}
+}
+
+// TestAspectsAreIndependent changes one aspect of the source at a time: only
+// the members that come from it may change, in any row.
+func TestAspectsAreIndependent(t *testing.T) {
+	change := func(f func(i int, r *trace.Request)) []trace.Request {
+		rows := slices.Clone(example)
+		for i := range rows {
+			f(i, &rows[i])
+		}
+		return draw(t, mustFit(t, rows, 4), 9, 200)
+	}
+	was := change(func(int, *trace.Request) {})
+	all := "time osl isl ids"
+	for name, c := range map[string]struct {
+		change  func(i int, r *trace.Request)
+		changed string
+	}{
+		"arrivals": {func(i int, r *trace.Request) { r.Timestamp = trace.Some(float64(i * i)) }, "time"},
+		"outputs":  {func(i int, r *trace.Request) { r.OutputLength = 100 + i }, "osl"},
+		"tails":    {func(_ int, r *trace.Request) { r.InputLength = 4*len(r.HashIDs) - 3 }, "isl"},
+		"walk": {func(i int, r *trace.Request) {
+			if i == 1 { // no longer within the core
+				r.HashIDs, r.InputLength = []uint64{7, 50}, 8
+			}
+		}, "isl ids"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := change(c.change)
+			equal := map[string]func(a, b trace.Request) bool{
+				"time": func(a, b trace.Request) bool { return a.Timestamp == b.Timestamp },
+				"osl":  func(a, b trace.Request) bool { return a.OutputLength == b.OutputLength },
+				"isl":  func(a, b trace.Request) bool { return a.InputLength == b.InputLength },
+				"ids":  func(a, b trace.Request) bool { return slices.Equal(a.HashIDs, b.HashIDs) },
+			}
+			for member := range strings.FieldsSeq(all) {
+				kept := slices.EqualFunc(was, got, equal[member])
+				if want := !strings.Contains(c.changed, member); kept != want {
+					t.Errorf("%s kept: %t, want %t", member, kept, want)
+				}
+			}
+		})
+	}
+}
+
+// source draws a trace with shared prefixes, ties and disorder in time, and,
+// where the block size will be given, rows with too few or too many ids.
+func source(t *rapid.T) (rows []trace.Request, blockSize int) {
+	blockSize = rapid.IntRange(1, 9).Draw(t, "block size")
+	irregular := rapid.Bool().Draw(t, "irregular")
+	ids := []uint64{}
+	fresh := rapid.Uint64().Draw(t, "first id")
+	for range rapid.IntRange(1, 30).Draw(t, "requests") {
+		ids = slices.Clone(ids[:rapid.IntRange(0, len(ids)).Draw(t, "kept")])
+		for range rapid.IntRange(0, 4).Draw(t, "new") {
+			ids = append(ids, fresh)
+			fresh++ // may wrap round: ids are only names
+		}
+		isl := max(0, len(ids)*blockSize-rapid.IntRange(0, blockSize-1).Draw(t, "short"))
+		if irregular {
+			isl = rapid.IntRange(0, 60).Draw(t, "ISL")
+		}
+		at := float64(rapid.IntRange(-3, 9).Draw(t, "timestamp")) / 4
+		rows = append(rows, request(at, isl, rapid.IntRange(0, 99).Draw(t, "OSL"), ids...))
+	}
+	return rows, blockSize
+}
+
+func TestTreeRequestsAreWellFormed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, blockSize := source(t)
+		tree, err := FitTree(trace.FromSlice(rows), TreeOptions{BlockSize: blockSize})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := tree.nodes[len(tree.nodes)-1]
+		shared := last.first + uint64(last.blocks) // ids below are the core's
+		fresh, now := shared, 0.
+		parents := make(map[uint64]uint64)
+		first := true
+		for r, err := range tree.Requests(rapid.Uint64().Draw(t, "seed"), 100) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first && r.Timestamp.Value != 0 || !r.Timestamp.Set || r.Timestamp.Value < now {
+				t.Fatalf("timestamp %v after %v", r.Timestamp, now)
+			}
+			first, now = false, r.Timestamp.Value
+			checkLengths(t, r, blockSize)
+			fresh = checkIDs(t, r.HashIDs, r.ContextLen.Value/blockSize, shared, fresh, parents)
+		}
+	})
+}
+
+func checkLengths(t *rapid.T, r trace.Request, blockSize int) {
+	blocks := len(r.HashIDs)
+	if r.HashIDs == nil || r.InputLength < 0 ||
+		r.InputLength <= (blocks-1)*blockSize || r.InputLength > blocks*blockSize {
+		t.Fatalf("%d tokens in %v, blocks of %d", r.InputLength, r.HashIDs, blockSize)
+	}
+	context, unique := r.ContextLen, r.UniquePromptLen
+	if !context.Set || !unique.Set || context.Value+unique.Value != r.InputLength ||
+		context.Value%blockSize != 0 || unique.Value < 0 {
+		t.Fatalf("context %v and unique %v of %d tokens", context, unique, r.InputLength)
+	}
+}
+
+// checkIDs wants the request's first blocks from the core and its others fresh,
+// counting on from those before, and every id under the same parent as ever.
+func checkIDs(t *rapid.T, ids []uint64, core int, shared, fresh uint64, parents map[uint64]uint64) uint64 {
+	const root = 1 << 63
+	parent := uint64(root)
+	for i, id := range ids {
+		if i < core && id >= shared {
+			t.Fatalf("block %d of %v is context but not one of the %d core blocks", i, ids, shared)
+		}
+		if i >= core {
+			if id != fresh {
+				t.Fatalf("block %d of %v is unique, but is not the next id %d", i, ids, fresh)
+			}
+			fresh++
+		}
+		if known, ok := parents[id]; ok && known != parent {
+			t.Fatalf("id %d follows %d and %d", id, known, parent)
+		}
+		parents[id] = parent
+		parent = id
+	}
+	return fresh
+}
+
+func TestTreeRequestsDependOnTheSeedAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, blockSize := source(t)
+		tree, err := FitTree(trace.FromSlice(rows), TreeOptions{BlockSize: blockSize})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed := rapid.Uint64().Draw(t, "seed")
+		stream := tree.Requests(seed, 50)
+		once, _ := trace.Collect(stream)
+		again, _ := trace.Collect(stream)
+		fewer, _ := trace.Collect(tree.Requests(seed, 20))
+		if len(once) != 50 || len(fewer) != 20 {
+			t.Fatalf("%d and %d rows, want 50 and 20", len(once), len(fewer))
+		}
+		if lines(once) != lines(again) {
+			t.Fatalf("ranging twice yields\n%s\nand\n%s", lines(once), lines(again))
+		}
+		if lines(once[:20]) != lines(fewer) {
+			t.Fatalf("20 rows are\n%s\nnot the beginning of 50:\n%s", lines(fewer), lines(once))
+		}
+	})
+}
+
+func TestSeedsDiffer(t *testing.T) {
+	tree := mustFit(t, example, 4)
+	seen := make(map[string]uint64)
+	for seed := range uint64(100) {
+		rows := lines(draw(t, tree, seed, 50))
+		if other, ok := seen[rows]; ok {
+			t.Errorf("seeds %d and %d draw the same rows", other, seed)
+		}
+		seen[rows] = seed
+	}
+}
+
+func TestAspectsDrawDifferently(t *testing.T) {
+	a, b := stream(1, "walk"), stream(1, "arrivals")
+	if a.Uint64() == b.Uint64() {
+		t.Error("two aspects of one seed begin alike")
+	}
+	if stream(1, "walk").Uint64() != stream(1, "walk").Uint64() {
+		t.Error("one aspect of one seed begins differently twice")
+	}
+}

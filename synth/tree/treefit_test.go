@@ -1,0 +1,197 @@
+package tree
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/trace"
+)
+
+func request(at float64, isl, osl int, ids ...uint64) trace.Request {
+	if ids == nil {
+		ids = []uint64{}
+	}
+	return trace.Request{Timestamp: trace.Some(at), InputLength: isl, OutputLength: osl, HashIDs: ids}
+}
+
+// example shares a prompt in three depths, in blocks of 4 tokens, and leaves it
+// for prompts of one and of two blocks.
+var example = []trace.Request{
+	request(0, 14, 10, 7, 8, 9, 30),
+	request(0, 8, 20, 7, 8),
+	request(1000, 12, 30, 7, 8, 9),
+	request(1500.25, 9, 20, 7, 40, 41),
+}
+
+func mustFit(t testing.TB, rows []trace.Request, blockSize int) *Tree {
+	t.Helper()
+	tree, err := FitTree(trace.FromSlice(rows), TreeOptions{BlockSize: blockSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// counts tells how often each value was observed.
+func counts[T comparable](e empirical[T]) map[T]int {
+	m := make(map[T]int)
+	var before uint64
+	for i, v := range e.values {
+		m[v] += int(e.upTo[i] - before)
+		before = e.upTo[i]
+	}
+	return m
+}
+
+// node is a treeNode in plain words.
+type node struct {
+	First  uint64
+	Blocks int
+	Ways   map[int]int
+}
+
+func nodesOf(t *Tree) []node {
+	var nodes []node
+	for _, n := range t.nodes {
+		nodes = append(nodes, node{n.first, n.blocks, counts(n.ways)})
+	}
+	return nodes
+}
+
+func same(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestFitTreeExample(t *testing.T) {
+	tree := mustFit(t, example, 0)
+	same(t, "block size", trace.BlockSize{Tokens: 4, How: trace.Detected, Low: 4, High: 4}, tree.BlockSize())
+	same(t, "irregular rows", 0, tree.Irregular())
+	same(t, "core", []node{
+		{0, 0, map[int]int{1: 4}},
+		{0, 1, map[int]int{2: 3, toUnique: 1}},
+		{1, 1, map[int]int{3: 2, toEnd: 1}},
+		{2, 1, map[int]int{toUnique: 1, toEnd: 1}},
+	}, nodesOf(tree))
+	same(t, "blocks of unique prompts", map[int]int{1: 1, 2: 1}, counts(tree.unique))
+	same(t, "tokens of last blocks", map[int]int{1: 1, 2: 1, 4: 2}, counts(tree.tails))
+	same(t, "output lengths", map[int]int{10: 1, 20: 2, 30: 1}, counts(tree.outputs))
+	same(t, "requests at a timestamp", map[int]int{1: 2, 2: 1}, counts(tree.together))
+	same(t, "steps in ns", map[int64]int{1_000_000_000: 1, 500_250_000: 1}, counts(tree.steps))
+}
+
+func TestFitTreeContractsChains(t *testing.T) {
+	tree := mustFit(t, []trace.Request{
+		request(0, 40, 1, 1, 2, 3, 4),
+		request(0, 40, 1, 1, 2, 3, 5),
+		request(0, 20, 1, 6, 7),
+		request(0, 20, 1, 6, 7),
+		request(0, 30, 1, 8, 9, 10),
+	}, 10)
+	same(t, "core", []node{
+		{0, 0, map[int]int{1: 2, 2: 2, toUnique: 1}},
+		{0, 3, map[int]int{toUnique: 2}},
+		{3, 2, map[int]int{toEnd: 2}},
+	}, nodesOf(tree))
+	same(t, "blocks of unique prompts", map[int]int{1: 2, 3: 1}, counts(tree.unique))
+}
+
+func TestFitTreeIrregularRows(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows      []trace.Request
+		blockSize int // given
+		irregular int
+		core      []node
+		unique    map[int]int
+		tails     map[int]int
+	}{
+		"no id for a last block that is not full, size detected": {
+			// 25 tokens have 2 ids, and so have 29, 20 have 2, 7 have none.
+			rows: []trace.Request{
+				request(0, 25, 1, 1, 2), request(0, 29, 1, 1, 2), request(0, 20, 1, 1, 2),
+				request(0, 39, 1, 1, 3, 4), request(0, 7, 1),
+			},
+			irregular: 4,
+			core: []node{
+				{0, 0, map[int]int{1: 4, toUnique: 1}},
+				{0, 1, map[int]int{2: 3, toUnique: 1}},
+				{1, 1, map[int]int{toUnique: 2, toEnd: 1}},
+			},
+			unique: map[int]int{1: 3, 3: 1},
+			tails:  map[int]int{5: 1, 9: 2, 10: 1, 7: 1},
+		},
+		"ids beyond the prompt": {
+			rows: []trace.Request{
+				request(0, 10, 1, 1, 2, 3), request(0, 11, 1, 1, 2), request(0, 0, 1, 1),
+			},
+			blockSize: 10, irregular: 2,
+			core: []node{
+				{0, 0, map[int]int{1: 2, toEnd: 1}},
+				{0, 1, map[int]int{toUnique: 1, toEnd: 1}},
+			},
+			unique: map[int]int{1: 1},
+			tails:  map[int]int{10: 1, 1: 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := mustFit(t, c.rows, c.blockSize)
+			same(t, "tokens a block", 10, tree.BlockSize().Tokens)
+			same(t, "irregular rows", c.irregular, tree.Irregular())
+			same(t, "core", c.core, nodesOf(tree))
+			same(t, "blocks of unique prompts", c.unique, counts(tree.unique))
+			same(t, "tokens of last blocks", c.tails, counts(tree.tails))
+		})
+	}
+}
+
+func TestFitTreeOrdersArrivals(t *testing.T) {
+	tree := mustFit(t, []trace.Request{
+		request(-2.01, 4, 1, 1), request(0.3, 4, 1, 2), request(0, 4, 1, 3),
+		request(0.30000000000000004, 4, 1, 4), // as programs write 0.1 + 0.2
+	}, 4)
+	same(t, "requests at a timestamp", map[int]int{1: 2, 2: 1}, counts(tree.together))
+	same(t, "steps in ns", map[int64]int{300_000: 1, 2_010_000: 1}, counts(tree.steps))
+}
+
+func TestFitTreeErrors(t *testing.T) {
+	broken := errors.New("line 3 is broken")
+	late := request(0, 8, 1, 1, 2)
+	late.Timestamp = trace.Opt[float64]{}
+	unknown := trace.Request{Timestamp: trace.Some(0.), InputLength: 8}
+	for name, c := range map[string]struct {
+		source    trace.Requests
+		blockSize int
+		want      string
+	}{
+		"no requests":         {trace.FromSlice(nil), 4, "the source has no requests"},
+		"no ids":              {trace.FromSlice([]trace.Request{example[0], unknown}), 4, "request 2: no block ids"},
+		"no timestamp":        {trace.FromSlice([]trace.Request{late}), 4, "request 1: no timestamp"},
+		"timestamp too large": {trace.FromSlice([]trace.Request{request(1e300, 8, 1, 1, 2)}), 4, "timestamp 1e+300 ms is out of range"},
+		"timestamp no number": {trace.FromSlice([]trace.Request{request(math.NaN(), 8, 1, 1, 2)}), 4, "timestamp NaN ms is out of range"},
+		"negative ISL":        {trace.FromSlice([]trace.Request{request(0, -1, 1)}), 4, "input length -1 is not in 0.."},
+		"huge ISL":            {trace.FromSlice([]trace.Request{request(0, trace.MaxLength+1, 1)}), 4, "input length 100000001 is not in 0.."},
+		"negative block size": {trace.FromSlice(example), -1, "block size -1 is not in 0.."},
+		"huge block size":     {trace.FromSlice(example), math.MaxInt, "is not in 0.."},
+		"no size fits":        {trace.FromSlice([]trace.Request{request(0, 8, 1, 1, 2), request(0, 800, 1, 1, 2)}), 0, "no one block size fits"},
+		"broken source":       {func(yield func(trace.Request, error) bool) { yield(trace.Request{}, broken) }, 4, "line 3 is broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree, err := FitTree(c.source, TreeOptions{BlockSize: c.blockSize})
+			if err == nil || tree != nil {
+				t.Fatalf("got %v and error %v", tree, err)
+			}
+			if !strings.HasPrefix(err.Error(), "fitting the tree method: ") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %q does not say %q", err, c.want)
+			}
+			if name == "broken source" && !errors.Is(err, broken) {
+				t.Errorf("error %q does not wrap the source's", err)
+			}
+		})
+	}
+}

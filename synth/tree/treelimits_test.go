@@ -1,0 +1,225 @@
+package tree
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/trace"
+)
+
+func TestTreeLimitsRejectAndNothingElse(t *testing.T) {
+	const n = 4000
+	tree := mustFit(t, chats(300), 512)
+	all := draw(t, tree, 7, n)
+	var lengths []int
+	for _, r := range all {
+		lengths = append(lengths, r.InputLength)
+	}
+	slices.Sort(lengths)
+	shape := TreeShape{MinISL: lengths[n/4], MaxISL: lengths[n*3/4]} // which fit themselves
+	var want []trace.Request
+	last := 0
+	for i, r := range all {
+		if r.InputLength >= shape.MinISL && r.InputLength <= shape.MaxISL {
+			want = append(want, r)
+			last = i
+		}
+	}
+	fits := len(want)
+	if fits < 500 || fits > n-500 {
+		t.Fatalf("%d of %d requests fit: the limits tell nothing", fits, n)
+	}
+	d, got := drawShape(t, tree, 7, fits, shape)
+	shape.KeepRate = true
+	kept, keptRows := drawShape(t, tree, 7, fits, shape)
+	for i, r := range got {
+		if r.Timestamp != want[i].Timestamp {
+			t.Fatalf("row %d arrives at %v, want %v as without limits", i, r.Timestamp, want[i].Timestamp)
+		}
+		if at := keptRows[i].Timestamp; at != all[i].Timestamp {
+			t.Fatalf("row %d arrives at %v, want %v as the row of that number without limits", i, at, all[i].Timestamp)
+		}
+		for _, r := range []trace.Request{r, keptRows[i]} {
+			if r.InputLength != want[i].InputLength || r.OutputLength != want[i].OutputLength || r.ContextLen != want[i].ContextLen {
+				t.Fatalf("row %d is %+v, want %+v", i, r, want[i])
+			}
+		}
+	}
+	for _, d := range []*TreeDrawing{d, kept} {
+		if d.Rejected() != last+1-fits {
+			t.Errorf("%d rejected, want %d of %d", d.Rejected(), last+1-fits, last+1)
+		}
+	}
+	if rate, want := d.Rate(), float64(fits)/want[fits-1].Timestamp.Value*1000; math.Abs(rate-want) > 1e-9*want {
+		t.Errorf("a rate of %v, want %v", rate, want)
+	}
+	if ratio := kept.Rate() / d.Rate() * float64(fits) / float64(last+1); ratio < .9 || ratio > 1.1 {
+		t.Errorf("kept the rate %v, of which the limits left %v: off by %v", kept.Rate(), d.Rate(), ratio)
+	}
+}
+
+// TestTreeAccepted compares the probability and the extremes with sums over
+// every walk, unique length and last block.
+func TestTreeAccepted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, blockSize := source(t)
+		tree, err := FitTree(trace.FromSlice(rows), TreeOptions{BlockSize: blockSize})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shape := TreeShape{PrefixLenMultiplier: multiplier(t, "prefix"), PromptLenMultiplier: multiplier(t, "prompt")}
+		m, err := tree.shaped(shape, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.shape.MinISL = rapid.IntRange(0, 60).Draw(t, "min ISL")
+		m.shape.MaxISL = rapid.IntRange(max(1, m.shape.MinISL), 200).Draw(t, "max ISL")
+		accepted, shortest, longest := 0., math.MaxInt, 0
+		everyISL(m, func(p float64, isl int) {
+			shortest, longest = min(shortest, isl), max(longest, isl)
+			if isl >= m.shape.MinISL && isl <= m.shape.MaxISL {
+				accepted += p
+			}
+		})
+		if got := m.accepted(); math.Abs(got-accepted) > 1e-12 {
+			t.Fatalf("accepted %v, want %v", got, accepted)
+		}
+		if low, high := m.extremes(); low != shortest || high != longest {
+			t.Fatalf("extremes %d and %d, want %d and %d", low, high, shortest, longest)
+		}
+	})
+}
+
+// everyISL calls f for each prompt that can be drawn.
+func everyISL(m *shapedTree, f func(p float64, isl int)) {
+	chances := func(e empirical[int]) map[int]float64 {
+		p := make(map[int]float64)
+		for v, n := range counts(e) {
+			p[v] = float64(n) / float64(e.total())
+		}
+		return p
+	}
+	var walk func(p float64, at, shared int)
+	walk = func(p float64, at, shared int) {
+		for way, q := range chances(m.nodes[at].ways) {
+			switch {
+			case way >= 0:
+				walk(p*q, way, shared+m.nodes[way].blocks)
+			case way == toEnd:
+				f(p*q, shared*m.size.Tokens)
+			default:
+				for tail, r := range chances(m.tails) {
+					if way == toBlock {
+						f(p*q*r, tail)
+						continue
+					}
+					for unique, s := range chances(m.unique) {
+						f(p*q*r*s, (shared+unique-1)*m.size.Tokens+tail)
+					}
+				}
+			}
+		}
+	}
+	walk(1, 0, 0)
+}
+
+func TestTreeDrawErrors(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	tree := mustFit(t, example, 4) // prompts of 8 to 20 tokens, outputs of 10 to 30
+	long := mustFit(t, []trace.Request{request(0, trace.MaxLength, 1, 1), request(0, trace.MaxLength, 1, 1)}, trace.MaxLength)
+	rare := make([]trace.Request, 20_001)
+	for i := range rare {
+		rare[i] = request(0, 4, 1, 1)
+	}
+	rare[7] = request(0, 8, 1, 1, 2)
+	rareTree := mustFit(t, rare, 4)
+	for name, c := range map[string]struct {
+		tree  *Tree
+		n     int
+		shape TreeShape
+		want  string
+	}{
+		"no requests":        {tree, 0, TreeShape{}, "num-requests 0 is not at least 1"},
+		"negative requests":  {tree, -3, TreeShape{}, "num-requests -3 is not at least 1"},
+		"negative prefix":    {tree, 1, TreeShape{PrefixLenMultiplier: -1}, "prefix-len-multiplier -1 is not a number above 0 and up to 1e+08"},
+		"prefix no number":   {tree, 1, TreeShape{PrefixLenMultiplier: nan}, "prefix-len-multiplier NaN is not a number"},
+		"endless prefix":     {tree, 1, TreeShape{PrefixLenMultiplier: inf}, "prefix-len-multiplier +Inf is not a number"},
+		"huge prefix":        {tree, 1, TreeShape{PrefixLenMultiplier: 1e9, MaxISL: 9}, "prefix-len-multiplier 1e+09 is not"},
+		"prompt no number":   {tree, 1, TreeShape{PromptLenMultiplier: nan}, "prompt-len-multiplier NaN is not"},
+		"negative OSL":       {tree, 1, TreeShape{OSLMultiplier: -.5}, "osl-multiplier -0.5 is not"},
+		"no speed":           {tree, 1, TreeShape{SpeedupRatio: nan}, "speedup-ratio NaN is not a number above 1e-09 and up to 1e+09"},
+		"backwards":          {tree, 1, TreeShape{SpeedupRatio: -1}, "speedup-ratio -1 is not"},
+		"negative copies":    {tree, 1, TreeShape{PrefixRootMultiplier: -1}, "prefix-root-multiplier -1 is not in 0..100000000"},
+		"negative limit":     {tree, 1, TreeShape{MaxISL: -1}, "max-isl -1 is not in 0.."},
+		"limit of no row":    {tree, 1, TreeShape{MinOSL: trace.MaxLength + 1}, "min-osl 100000001 is not in 0.."},
+		"ISL upside down":    {tree, 1, TreeShape{MinISL: 9, MaxISL: 8}, "min-isl 9 is above --max-isl 8"},
+		"OSL upside down":    {tree, 1, TreeShape{MinOSL: 9, MaxOSL: 8}, "min-osl 9 is above --max-osl 8"},
+		"all too long":       {tree, 1, TreeShape{MaxISL: 4}, "max-isl 4 fits no request: the shortest prompt has 5 tokens"},
+		"all too short":      {tree, 1, TreeShape{MinISL: 21}, "min-isl 21 fits no request: the longest prompt has 20 tokens"},
+		"none between":       {tree, 1, TreeShape{MinISL: 7, MaxISL: 7}, "max-isl 7 with --min-isl 7 fits no request"},
+		"next to none":       {rareTree, 1, TreeShape{MinISL: 5}, "min-isl 5 fits only 5e-05 of the requests; at least 0.0001 have to fit"},
+		"next to none below": {rareTree, 1, TreeShape{MinISL: 5, MaxISL: 9}, "max-isl 9 with --min-isl 5 fits only 5e-05 of"},
+		"prefix too long":    {tree, 1, TreeShape{PrefixLenMultiplier: 1e8}, "prefix-len-multiplier 1e+08 makes prompts of up to 1200000008 tokens; 100000000 are allowed"},
+		"prompt too long":    {tree, 1, TreeShape{PromptLenMultiplier: 1e8}, "prompt-len-multiplier 1e+08 makes prompts of up to 800000012 tokens"},
+		"twice the longest":  {long, 1, TreeShape{PrefixLenMultiplier: 2}, "prefix-len-multiplier 2 makes prompts of up to 200000000 tokens"},
+		"output too long":    {tree, 1, TreeShape{OSLMultiplier: 1e7}, "osl-multiplier 1e+07 makes outputs of up to 300000000 tokens; 100000000 are allowed"},
+		"too many ids":       {tree, 1, TreeShape{PrefixLenMultiplier: 1e8, PrefixRootMultiplier: 1e8, MaxISL: 20}, "prefix-root-multiplier 100000000 takes 30000000000000000 block ids, 300000000 for a copy"},
+		"rejected time":      {tree, 6000, TreeShape{SpeedupRatio: 5e-9, MinISL: 20}, "speedup-ratio 5e-09 lets 6000 requests take "},
+		"too slow":           {tree, 1e6, TreeShape{SpeedupRatio: 1e-9}, "speedup-ratio 1e-09 lets 1000000 requests take 5.6e+17 ms; 1e+15 are allowed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := c.tree.Draw(1, c.n, c.shape)
+			var knob *KnobError
+			if !errors.As(err, &knob) || d != nil {
+				t.Fatalf("got %v and error %v", d, err)
+			}
+			if !strings.Contains(err.Error(), "drawing by the tree method: --"+c.want) {
+				t.Errorf("error %q does not say %q", err, c.want)
+			}
+		})
+	}
+}
+
+// What is not an error: the borders of the above.
+func TestTreeDrawBorders(t *testing.T) {
+	tree := mustFit(t, example, 4)
+	for _, shape := range []TreeShape{
+		{MaxISL: 5}, {MinISL: 20}, {MinISL: 8, MaxISL: 8}, {MinOSL: 7, MaxOSL: 7},
+		{PrefixLenMultiplier: 8e6}, {OSLMultiplier: 1e7, MaxOSL: 100}, {SpeedupRatio: 1e9}, {SpeedupRatio: 1e-9},
+		{SpeedupRatio: 5e-9, MinISL: 20, KeepRate: true},
+		{PrefixLenMultiplier: 1e6, PrefixRootMultiplier: 1e8, MinISL: 1e6, MaxISL: 1e7},
+	} {
+		if _, err := tree.Draw(1, 3, shape); err != nil {
+			t.Errorf("%+v: %v", shape, err)
+		}
+	}
+}
+
+func TestTreeDrawStopsWhereTimeDoes(t *testing.T) {
+	// Expected to end in time, but the one long step may come twice.
+	rows := []trace.Request{request(0, 4, 1, 1), request(1, 4, 1, 2), request(9e14/1e3, 4, 1, 3)}
+	for seed := range uint64(100) {
+		d, err := mustFit(t, rows, 4).Draw(seed, 3, TreeShape{SpeedupRatio: 1.4e-3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := trace.Collect(d.Requests())
+		for _, r := range got {
+			if r.Timestamp.Value > 1e15 {
+				t.Fatalf("a request arrives at %v", r.Timestamp)
+			}
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), "arrives after 1.29e+15 ms; 1e+15 are allowed") {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Error("no seed draws the long step twice")
+}

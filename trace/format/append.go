@@ -1,0 +1,129 @@
+package format
+
+import (
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moontide/trace"
+)
+
+// AppendRow appends the row as one JSON object, without a line end. Keys stand
+// in the published order with the published spacing, so that a trace of that
+// format comes out as the bytes it was.
+func AppendRow(dst []byte, r trace.Request) []byte {
+	dst = append(dst, '{')
+	if r.Timestamp.Set {
+		dst = append(dst, `"timestamp": `...)
+		dst = trace.AppendMS(dst, r.Timestamp.Value)
+		dst = append(dst, ", "...)
+	}
+	dst = append(dst, `"input_length": `...)
+	dst = strconv.AppendInt(dst, int64(r.InputLength), 10)
+	dst = append(dst, `, "output_length": `...)
+	dst = strconv.AppendInt(dst, int64(r.OutputLength), 10)
+	if r.HashIDs != nil {
+		dst = append(dst, `, "hash_ids": [`...)
+		dst = appendIDs(dst, r.HashIDs)
+		dst = append(dst, ']')
+	}
+	if r.SessionID != "" {
+		dst = append(dst, `, "session_id": `...)
+		dst = appendString(dst, r.SessionID)
+	}
+	if r.Delay.Set {
+		dst = append(dst, `, "delay": `...)
+		dst = trace.AppendMS(dst, r.Delay.Value)
+	}
+	if r.ContextLen.Set {
+		dst = append(dst, `, "context_len": `...)
+		dst = strconv.AppendInt(dst, int64(r.ContextLen.Value), 10)
+	}
+	if r.UniquePromptLen.Set {
+		dst = append(dst, `, "unique_user_prompt_len": `...)
+		dst = strconv.AppendInt(dst, int64(r.UniquePromptLen.Value), 10)
+	}
+	if len(r.Extra) > len(`{}`) {
+		dst = append(dst, ", "...)
+		dst = append(dst, r.Extra[1:len(r.Extra)-1]...)
+	}
+	return append(dst, '}')
+}
+
+// appendString appends s as a JSON string.
+func appendString(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			// What is not UTF-8 is written as it will be read.
+			quoted, _ := strictJSON.MarshalToString(strings.ToValidUTF8(s, "\ufffd"))
+			return append(dst, quoted...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
+
+const separator = ", "
+
+// appendIDs appends decimal numbers with a separator between them. Ids are
+// mostly given out one by one, so that most follow the id before them.
+func appendIDs(dst []byte, ids []uint64) []byte {
+	if len(ids) == 0 {
+		return dst
+	}
+	for i := 0; i < len(ids); {
+		next := i + 1
+		for next < len(ids) && ids[next] == ids[next-1]+1 {
+			next++
+		}
+		dst = appendRun(dst, ids[i], next-i)
+		i = next
+	}
+	return dst[:len(dst)-len(separator)]
+}
+
+// appendRun appends n consecutive numbers, each with the separator behind it.
+// Numbers of one decade differ in their last digit alone: the first is spelled,
+// and two words that hold its text are counted up and stored for each.
+func appendRun(dst []byte, first uint64, n int) []byte {
+	for n > 0 {
+		decade := min(n, 10-int(first%10))
+		before := len(dst)
+		dst = append(strconv.AppendUint(dst, first, 10), separator...)
+		width := len(dst) - before
+		if width > 16 { // longer than two words: one by one
+			decade = 1
+		}
+		if decade > 1 {
+			dst = countUp(dst, width, decade-1)
+		}
+		first += uint64(decade)
+		n -= decade
+	}
+	return dst
+}
+
+// countUp appends the texts of the n numbers that follow the one in the last
+// width bytes of dst, 3 to 16 with the separator, as long as its last digit
+// does not carry.
+func countUp(dst []byte, width, n int) []byte {
+	const word = 8
+	start, end := len(dst)-width, len(dst)
+	// The words are loaded and stored whole: what lies behind the text is
+	// overwritten by the next number or cut off.
+	dst = slices.Grow(dst, n*width+2*word)[:end+n*width+2*word]
+	low, high := binary.LittleEndian.Uint64(dst[start:]), binary.LittleEndian.Uint64(dst[start+word:])
+	var one [2]uint64
+	last := width - len(separator) - 1
+	one[last/word] = 1 << (last % word * 8)
+	for range n {
+		low += one[0]
+		high += one[1]
+		binary.LittleEndian.PutUint64(dst[end:], low)
+		binary.LittleEndian.PutUint64(dst[end+word:], high)
+		end += width
+	}
+	return dst[:end]
+}

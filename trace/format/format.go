@@ -1,0 +1,150 @@
+package format
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Format is the name of a format of traces.
+type Format string
+
+// The formats that are read.
+const (
+	Mooncake Format = "mooncake"
+	Azure    Format = "azure"
+	BurstGPT Format = "burstgpt"
+	Vidur    Format = "vidur"
+	Bailian  Format = "bailian"
+	Weka     Format = "weka"
+	Dynamo   Format = "dynamo"
+	AIPerf   Format = "aiperf"
+	ShareGPT Format = "sharegpt"
+)
+
+// Formats returns all formats, the native one first.
+func Formats() []Format {
+	return []Format{Mooncake, Azure, BurstGPT, Vidur, Bailian, Weka, Dynamo, AIPerf, ShareGPT}
+}
+
+// ParseFormat returns the format of that name.
+func ParseFormat(name string) (Format, error) {
+	if f := Format(name); slices.Contains(Formats(), f) {
+		return f, nil
+	}
+	names := make([]string, 0, 9)
+	for _, f := range Formats() {
+		names = append(names, string(f))
+	}
+	return "", fmt.Errorf("format is not one of %s: %q", strings.Join(names, ", "), name)
+}
+
+// Detect tells a format by the beginning of a decompressed file; some hundred
+// bytes are enough for all but odd ones. What it does not recognize is
+// [Mooncake], whose reader says what is wrong with it.
+func Detect(head []byte) Format {
+	head = bytes.TrimLeft(head, " \t\r\n")
+	if len(head) == 0 {
+		return Mooncake
+	}
+	switch head[0] {
+	case '{':
+		f := byKeys(headKeys(head))
+		if f == Mooncake && hasTexts(head) {
+			return AIPerf
+		}
+		return f
+	case '[':
+		if first := bytes.TrimLeft(head[1:], " \t\r\n"); len(first) > 0 && first[0] == '{' {
+			if f := byKeys(headKeys(first)); f == ShareGPT || f == Weka {
+				return f
+			}
+		}
+		return Mooncake
+	}
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	for _, t := range tables {
+		if t.is(splitHeader(line)) {
+			return t.format
+		}
+	}
+	return Mooncake
+}
+
+// hasTexts reports whether rows behind the first have texts instead of lengths.
+func hasTexts(head []byte) bool {
+	for line := range bytes.Lines(head) {
+		if line[0] == '{' && byKeys(headKeys(line)) == AIPerf {
+			return true
+		}
+	}
+	return false
+}
+
+// byKeys tells a format by the keys of its first object.
+func byKeys(keys map[string]bool) Format {
+	switch {
+	case keys["moontide_model"]: // no trace, which has keys of some
+		return Mooncake
+	case keys["event"], keys["schema"] && keys["event_type"]:
+		return Dynamo
+	case keys["chat_id"] && keys["parent_chat_id"]:
+		return Bailian
+	case keys["requests"] && (keys["block_size"] || keys["hash_id_scope"] || keys["id"]):
+		return Weka
+	case keys["conversations"], keys["conversation"]:
+		return ShareGPT
+	case keys["input_length"], keys["input_tokens"]:
+		return Mooncake
+	case keys["text_input"], keys["messages"], keys["payload"]:
+		return AIPerf
+	}
+	return Mooncake
+}
+
+// mostHeadKeys bounds the keys by which a format is told.
+const mostHeadKeys = 256
+
+// headKeys are the first keys of the object that b begins with, as far as b
+// goes.
+func headKeys(b []byte) map[string]bool {
+	keys := map[string]bool{}
+	depth, isKey := 0, true
+	for i := 0; i < len(b) && len(keys) < mostHeadKeys; i++ {
+		switch b[i] {
+		case '"':
+			end := skipString(b, i)
+			if depth == 1 && isKey && end < len(b) {
+				keys[string(b[i+1:end-1])] = true
+			}
+			isKey = false
+			i = end - 1
+		case '{', '[':
+			depth++
+			isKey = b[i] == '{'
+		case '}', ']':
+			if depth--; depth == 0 {
+				return keys
+			}
+		case ',':
+			isKey = depth == 1
+		}
+	}
+	return keys
+}
+
+// named is the format as a message calls it.
+func named(f Format) string {
+	switch f {
+	case Azure:
+		return "an Azure trace"
+	case AIPerf:
+		return "an AIPerf trace"
+	case ShareGPT:
+		return "a ShareGPT file"
+	case BurstGPT:
+		return "a BurstGPT trace"
+	}
+	return fmt.Sprintf("a %s%s trace", strings.ToUpper(string(f[:1])), f[1:])
+}

@@ -1,0 +1,122 @@
+package format_test
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/trace"
+	"moontide/trace/format"
+	"moontide/trace/tracetest"
+)
+
+// fixtures are small files of each format, with what is irregular in it, and
+// the format as it is recognized.
+var fixtures = map[string]format.Format{
+	"azure2023.csv":    format.Azure,
+	"azure2024.csv":    format.Azure,
+	"burstgpt.csv":     format.BurstGPT,
+	"burstgpt3.csv":    format.BurstGPT,
+	"vidur.csv":        format.Vidur,
+	"vidurlengths.csv": format.Vidur,
+	"bailian.jsonl":    format.Bailian,
+	"weka":             format.Weka,
+	"dynamo.jsonl":     format.Dynamo,
+	"aiperf.jsonl":     format.AIPerf,
+	"sharegpt.json":    format.ShareGPT,
+}
+
+// native is what convert would write of a trace, and then its notes.
+func native(t *testing.T, path string, opts format.Options) string {
+	t.Helper()
+	r, err := format.Open(path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rows, err := trace.Collect(r.Requests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spelled(rows) + noted(r)
+}
+
+func spelled(rows []trace.Request) string {
+	var b []byte
+	for _, row := range rows {
+		b = append(format.AppendRow(b, row), '\n')
+	}
+	return string(b)
+}
+
+func noted(r *format.Reader) string {
+	var b strings.Builder
+	for _, note := range r.Notes() {
+		fmt.Fprintf(&b, "# %s\n", note)
+	}
+	return b.String()
+}
+
+// TestFixtures compares all that is made of each fixture with the file beside
+// it, which was checked by hand.
+func TestFixtures(t *testing.T) {
+	for name, want := range fixtures {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join("testdata", name)
+			r, err := format.Open(path, format.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Close()
+			if r.Format() != want {
+				t.Fatalf("recognized as %s", r.Format())
+			}
+			tracetest.Golden(t, filepath.Join("testdata", "want", name), native(t, path, format.Options{}))
+		})
+	}
+	t.Run("recorded times", func(t *testing.T) {
+		opts := format.Options{RecordedTimes: true}
+		got := native(t, "testdata/weka", opts) + native(t, "testdata/dynamo.jsonl", opts)
+		tracetest.Golden(t, "testdata/want/recorded", got)
+	})
+}
+
+// TestWrittenRowsReadBack: what is written of a foreign trace is a native one
+// of the same rows, which is written as the same bytes again.
+func TestWrittenRowsReadBack(t *testing.T) {
+	for name := range fixtures {
+		t.Run(name, func(t *testing.T) {
+			r, err := format.Open(filepath.Join("testdata", name), format.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			rows, err := trace.Collect(r.Requests())
+			if err != nil || len(rows) == 0 {
+				t.Fatal(len(rows), err)
+			}
+			text := spelled(rows)
+			again, err := format.NewReader(strings.NewReader(text), "again", format.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again.Format() != format.Mooncake {
+				t.Errorf("recognized as %s", again.Format())
+			}
+			read, err := trace.Collect(again.Requests())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(rows, read); d != "" {
+				t.Error(d)
+			}
+			if !bytes.Equal([]byte(text), []byte(spelled(read))) {
+				t.Error("it is written in another way")
+			}
+		})
+	}
+}

@@ -1,0 +1,357 @@
+package format
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"moontide/trace"
+)
+
+// TestSecondsAreRounded: seconds as they are spelled become the float64 that is
+// nearest to a thousand times their value.
+func TestSecondsAreRounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[0-9]{1,11}(\.[0-9]{0,18})?(e-?[0-9])?`).Draw(t, "text")
+		exact, ok := new(big.Rat).SetString(strings.Replace(text, ".e", "e", 1))
+		if !ok {
+			t.Skip(text)
+		}
+		want, _ := exact.Mul(exact, big.NewRat(1000, 1)).Float64()
+		got, err := seconds([]byte(text))
+		if want > latest {
+			if err == nil {
+				t.Fatalf("%s is read as %v", text, got)
+			}
+			return
+		}
+		// With an exponent of its own it is rounded twice.
+		if err != nil || got != want && !(strings.Contains(text, "e") && math.Abs(got-want) <= want*1e-15) {
+			t.Fatalf("%s is read as %v, want %v: %v", text, got, want, err)
+		}
+	})
+}
+
+// TestDates: a date as the standard library spells it is read as the instant
+// it is, in every spelling.
+func TestDates(t *testing.T) {
+	var d dates
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.Unix(rapid.Int64Range(0, 7_000_000_000).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns"))
+		zone := time.FixedZone("", rapid.IntRange(-14*60, 14*60).Draw(t, "zone")*60)
+		layout := rapid.SampledFrom([]string{
+			"2006-01-02 15:04:05.000000000", "2006-01-02T15:04:05.999999999Z", "2006-01-02 15:04:05.000000000-07:00", "2006-01-02T15:04:05.999999999-07:00",
+		}).Draw(t, "layout")
+		spelled := at.UTC()
+		if strings.HasSuffix(layout, "-07:00") {
+			spelled = at.In(zone)
+		}
+		if y := spelled.Year(); y < 1970 || y > 2200 {
+			t.Skip(y)
+		}
+		text := spelled.Format(layout)
+		if got, err := d.parse([]byte(text)); err != nil || got != at.UnixNano() {
+			t.Fatalf("%s is read as %d, want %d: %v", text, got, at.UnixNano(), err)
+		}
+	})
+}
+
+// anyJSON draws JSON with odd strings and white space.
+func anyJSON(depth int) *rapid.Generator[string] {
+	space := rapid.SampledFrom([]string{"", " ", "\n\t"})
+	word := rapid.SampledFrom([]string{`"a"`, `"}{"`, `"\""`, `"\\"`, `",:["`, `"\u005d"`, `""`, `"日"`})
+	atom := rapid.OneOf(word, rapid.SampledFrom([]string{"1", "-2.5e3", "true", "false", "0"}))
+	if depth == 0 {
+		return atom
+	}
+	return rapid.Custom(func(t *rapid.T) string {
+		var b strings.Builder
+		put := func(s string) { b.WriteString(space.Draw(t, "space") + s + space.Draw(t, "space")) }
+		n := rapid.IntRange(0, 4).Draw(t, "n")
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		case 0:
+			return atom.Draw(t, "atom")
+		case 1:
+			b.WriteString("[")
+			for i := range n {
+				if i > 0 {
+					put(",")
+				}
+				put(anyJSON(depth-1).Draw(t, "element"))
+			}
+			put("]")
+			return strings.TrimRight(b.String(), " \n\t")
+		}
+		b.WriteString("{")
+		for i := range n {
+			if i > 0 {
+				put(",")
+			}
+			put(strconv.Quote(fmt.Sprint("k", i)))
+			put(":")
+			put(anyJSON(depth-1).Draw(t, "member"))
+		}
+		put("}")
+		return strings.TrimRight(b.String(), " \n\t")
+	})
+}
+
+// TestKeys: a key that was there before is found, however many there are.
+func TestKeys(t *testing.T) {
+	var seen keys
+	for _, before := range []bool{false, true, true} {
+		for i := range 3 * len(seen.few) {
+			if got := seen.has([]byte(strconv.Itoa(i))); got != before {
+				t.Errorf("key %d was seen: %v", i, got)
+			}
+		}
+	}
+}
+
+// TestWalks: members and elements are those that the standard library finds,
+// and stand where they say.
+func TestWalks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		value := anyJSON(3).Draw(t, "value")
+		object := []byte(`{"x": ` + value + ` , "y":[` + value + `, ` + value + `]}`)
+		if err := validObject(object); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]json.RawMessage{}
+		if err := json.Unmarshal(object, &want); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]json.RawMessage{}
+		members(object, func(key []byte, at int, raw []byte) error {
+			if string(object[at:at+len(raw)]) != string(raw) {
+				t.Fatalf("%s does not stand at %d", raw, at)
+			}
+			got[string(key)] = raw
+			return nil
+		})
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("%s\n%s", object, d)
+		}
+		var elementsWant, elementsGot []json.RawMessage
+		if err := json.Unmarshal(want["y"], &elementsWant); err != nil {
+			t.Fatal(err)
+		}
+		elements(want["y"], func(at int, raw []byte) error {
+			if string(want["y"][at:at+len(raw)]) != string(raw) {
+				t.Fatalf("%s does not stand at %d", raw, at)
+			}
+			elementsGot = append(elementsGot, raw)
+			return nil
+		})
+		if d := cmp.Diff(elementsWant, elementsGot); d != "" {
+			t.Fatalf("%s\n%s", object, d)
+		}
+		keys := headKeys(object)
+		if len(keys) != 2 || !keys["x"] || !keys["y"] {
+			t.Fatalf("%s has the keys %v", object, keys)
+		}
+		for cut := range object { // a beginning has no other keys
+			for key := range headKeys(object[:cut]) {
+				if !keys[key] {
+					t.Fatalf("%s has the key %q", object[:cut], key)
+				}
+			}
+		}
+	})
+}
+
+// TestChain: two chained ids are equal exactly where the prefixes are.
+func TestChain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		blocks := rapid.SliceOfN(rapid.Uint64Range(0, 2), 1, 8)
+		a, b := blocks.Draw(t, "a"), blocks.Draw(t, "b")
+		chainedA, chainedB := slices.Clone(a), slices.Clone(b)
+		chain(chainedA)
+		chain(chainedB)
+		for i := range a {
+			for k := range b {
+				same := i == k && slices.Equal(a[:i+1], b[:k+1])
+				if (chainedA[i] == chainedB[k]) != same {
+					t.Fatalf("%v and %v are chained to %v and %v", a, b, chainedA, chainedB)
+				}
+			}
+		}
+		for _, id := range chainedA {
+			if id > mostID {
+				t.Fatalf("%d is no signed integer", id)
+			}
+		}
+	})
+}
+
+// TestNamespaces: ids keep their differences in a conversation, and share none
+// with another.
+func TestNamespaces(t *testing.T) {
+	seen := map[uint64]string{}
+	for i := range 1000 {
+		name := fmt.Sprint("trace_", i)
+		ids := []uint64{0, 1, 2, 1<<32 - 1, 1 << 32, 1<<64 - 1}
+		namespaceOf(name).apply(ids)
+		if ids[1] != ids[0]+1 || ids[2] != ids[0]+2 {
+			t.Fatalf("%s: the order is lost: %v", name, ids)
+		}
+		for _, id := range ids {
+			if other, taken := seen[id]; taken || id > mostID {
+				t.Fatalf("id %d of %s is also of %q", id, name, other)
+			}
+			seen[id] = name
+		}
+	}
+}
+
+func given(t *testing.T, how BlockIDs, part int, lengths []int) [][]uint64 {
+	t.Helper()
+	g := newGiver(how, part)
+	g.blockSize = 16
+	var all [][]uint64
+	for _, n := range lengths {
+		r := trace.Request{InputLength: n}
+		g.give(&r)
+		if len(r.HashIDs) != (n+15)/16 || r.HashIDs == nil {
+			t.Fatalf("%s: %d ids for %d tokens", how, len(r.HashIDs), n)
+		}
+		all = append(all, slices.Clone(r.HashIDs))
+	}
+	return all
+}
+
+func TestBlockIDs(t *testing.T) {
+	lengths := []int{100, 0, 16, 17, 5000}
+	seen := map[uint64]bool{}
+	for _, ids := range given(t, UniqueIDs, 0, lengths) {
+		for _, id := range ids {
+			if seen[id] {
+				t.Fatalf("unique id %d comes twice", id)
+			}
+			seen[id] = true
+		}
+	}
+
+	const rows = 20_000
+	many := slices.Repeat([]int{160}, rows)
+	zipf := given(t, ZipfIDs, 0, many)
+	if !slices.EqualFunc(zipf, given(t, ZipfIDs, 0, many), slices.Equal) {
+		t.Error("one trace gets two results")
+	}
+	document := func(a, b []uint64) bool { return a[0] == b[0] }
+	if slices.EqualFunc(zipf, given(t, ZipfIDs, 1, many), document) {
+		t.Error("two traces that are made into one get the same documents")
+	}
+	first, parents, own := map[uint64]int{}, map[uint64]uint64{}, map[uint64]bool{}
+	for _, ids := range zipf {
+		first[ids[0]]++
+		for i := 1; i < len(ids); i++ {
+			if p, known := parents[ids[i]]; known && p != ids[i-1] {
+				t.Fatalf("id %d follows %d and %d", ids[i], p, ids[i-1])
+			}
+			parents[ids[i]] = ids[i-1]
+		}
+		for _, id := range ids[5:] {
+			if own[id] {
+				t.Fatalf("id %d is of two prompts", id)
+			}
+			own[id] = true
+		}
+	}
+	// The sum of 1/k up to 1,000 is 7.485: the first document has 13.4 %, the
+	// second half of that. Three standard deviations are 144 and 106 rows.
+	if n := first[givenIDs-documents*room]; n < 2672-144 || n > 2672+144 {
+		t.Errorf("%d of %d prompts begin with the first document", n, rows)
+	}
+	if n := first[givenIDs-(documents-1)*room]; n < 1336-106 || n > 1336+106 {
+		t.Errorf("%d of %d prompts begin with the second document", n, rows)
+	}
+}
+
+// TestFields: the fields of a line are those that the standard library finds,
+// less the spaces around them, and what it takes for no line is none.
+func TestFields(t *testing.T) {
+	piece := rapid.SampledFrom([]string{"a", "1.5", ",", ",", `"`, `""`, `"a,b"`, `"x ""y"" z"`, `""""`, "日"})
+	rapid.Check(t, func(t *rapid.T) {
+		line := strings.Join(rapid.SliceOfN(piece, 1, 12).Draw(t, "line"), "")
+		want, err := csv.NewReader(strings.NewReader(line)).Read()
+		fields, got := splitFields(nil, []byte(line))
+		if (err == nil) != (got == nil) {
+			t.Fatalf("%s: %v, want %v", line, got, err)
+		}
+		if err != nil {
+			return
+		}
+		if texts := asStrings(fields); !slices.Equal(texts, want) {
+			t.Fatalf("%s: %q, want %q", line, texts, want)
+		}
+	})
+	for line, want := range map[string][]string{
+		` a ,  "b , c" ,d `: {"a", "b , c", "d"},
+		`a, `:               {"a", ""},
+		`"" , ""`:           {"", ""},
+		` `:                 {""},
+	} {
+		if fields, err := splitFields(nil, []byte(line)); err != nil || !slices.Equal(asStrings(fields), want) {
+			t.Errorf("%q: %q, %v", line, asStrings(fields), err)
+		}
+	}
+	for _, long := range []string{strings.Repeat(",", 1000), `"a"` + strings.Repeat(",", 1000), strings.Repeat(`"",`, 1000)} {
+		if fields, err := splitFields(nil, []byte(long)); err != nil || len(fields) != maxColumns+1 {
+			t.Errorf("%.10s: %d fields, %v", long, len(fields), err)
+		}
+	}
+}
+
+func asStrings(fields [][]byte) (texts []string) {
+	for _, f := range fields {
+		texts = append(texts, string(f))
+	}
+	return texts
+}
+
+func TestEstimate(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "a": 1, "abcd": 1, "abcde": 2, "日本語日": 3, "\xff\xfe": 2} {
+		if got := estimate(text); got != want {
+			t.Errorf("%q is estimated at %d tokens, want %d", text, got, want)
+		}
+	}
+}
+
+// TestClock: times that are milliseconds are told from seconds, days with nights
+// from neither.
+func TestClock(t *testing.T) {
+	watch := func(gap func(i int) float64) string {
+		var c clock
+		at := 0.0
+		for i := range 200 {
+			at += gap(i)
+			c.see(at * 1000)
+		}
+		return c.doubt()
+	}
+	if doubt := watch(func(i int) float64 { return 500 + 400*math.Sin(float64(i)) }); !strings.Contains(doubt, "are no seconds") {
+		t.Error("a request every half second, in milliseconds, is taken for one in 500 s")
+	}
+	if doubt := watch(func(int) float64 { return 0.5 }); doubt != "" {
+		t.Error(doubt)
+	}
+	if doubt := watch(func(i int) float64 {
+		if i%50 == 0 {
+			return 50_000
+		}
+		return 60
+	}); doubt != "" {
+		t.Error(doubt)
+	}
+}

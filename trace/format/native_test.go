@@ -1,0 +1,560 @@
+package format
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	stdjson "encoding/json"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"pgregory.net/rapid"
+
+	"moontide/trace"
+	"moontide/trace/tracetest"
+)
+
+func readString(text string, opts Options) ([]trace.Request, *Reader, error) {
+	r, err := NewReader(strings.NewReader(text), "t.jsonl", opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := trace.Collect(r.Requests())
+	return rows, r, err
+}
+
+func TestReadRows(t *testing.T) {
+	const plain = `"input_length": 5, "output_length": 2`
+	base := trace.Request{InputLength: 5, OutputLength: 2}
+	with := func(f func(*trace.Request)) trace.Request { r := base; f(&r); return r }
+	for name, tc := range map[string]struct {
+		row  string
+		want trace.Request
+	}{
+		"published": {`{"timestamp": 0, "input_length": 5, "output_length": 2, "hash_ids": [0, 1]}`,
+			trace.Request{Timestamp: trace.Some(0.0), InputLength: 5, OutputLength: 2, HashIDs: []uint64{0, 1}}},
+		"compact, other order": {`{"hash_ids":[7],"output_length":2,"input_length":5,"timestamp":3}`,
+			trace.Request{Timestamp: trace.Some(3.0), InputLength: 5, OutputLength: 2, HashIDs: []uint64{7}}},
+		"no times, no ids":      {`{` + plain + `}`, base},
+		"empty ids":             {`{` + plain + `, "hash_ids": []}`, with(func(r *trace.Request) { r.HashIDs = []uint64{} })},
+		"null ids":              {`{` + plain + `, "hash_ids": null}`, base},
+		"decimal time":          {`{"timestamp": 1234.5678, ` + plain + `}`, with(func(r *trace.Request) { r.Timestamp = trace.Some(1234.5678) })},
+		"exponent time":         {`{"timestamp": 1.5e3, ` + plain + `}`, with(func(r *trace.Request) { r.Timestamp = trace.Some(1500.0) })},
+		"long decimal time":     {`{"timestamp": 0.12345678901234567890, ` + plain + `}`, with(func(r *trace.Request) { r.Timestamp = trace.Some(0.12345678901234568) })},
+		"delay instead":         {`{"delay": 2.5, "session_id": "s", ` + plain + `}`, with(func(r *trace.Request) { r.Delay, r.SessionID = trace.Some(2.5), "s" })},
+		"aliases":               {`{"created_time": 9, "delay_ms": 1, "input_tokens": 5, "output_tokens": 2}`, with(func(r *trace.Request) { r.Timestamp, r.Delay = trace.Some(9.0), trace.Some(1.0) })},
+		"alias beside its key":  {`{"input_tokens": 99, ` + plain + `}`, with(func(r *trace.Request) { r.Extra = []byte(`{"input_tokens": 99}`) })},
+		"alias of a null":       {`{"input_length": null, "input_tokens": 5, "output_length": 2}`, base},
+		"whole floats":          {`{"input_length": 5.0, "output_length": 2e0}`, base},
+		"ids beyond int64":      {`{` + plain + `, "hash_ids": [18446744073709551615, 9223372036854775808, 3, 3]}`, with(func(r *trace.Request) { r.HashIDs = []uint64{1<<64 - 1, 1 << 63, 3, 3} })},
+		"zero output":           {`{"input_length": 5, "output_length": 0}`, trace.Request{InputLength: 5}},
+		"declared context":      {`{` + plain + `, "context_len": 3, "unique_user_prompt_len": 2}`, with(func(r *trace.Request) { r.ContextLen, r.UniquePromptLen = trace.Some(3), trace.Some(2) })},
+		"escaped session":       {`{` + plain + `, "session_id": "\u00e9\n"}`, with(func(r *trace.Request) { r.SessionID = "é\n" })},
+		"unknown keys":          {`{"model": "m", ` + plain + `, "priority":1.0,"x":{"a": [1, null]}}`, with(func(r *trace.Request) { r.Extra = []byte(`{"model": "m", "priority": 1.0, "x": {"a": [1, null]}}`) })},
+		"white space":           {"\t{ \"input_length\" :5 ,\"output_length\":\t2 , \"hash_ids\" : [ 1 ,2 ] } ", with(func(r *trace.Request) { r.HashIDs = []uint64{1, 2} })},
+		"beyond uint64 is kept": {`{` + plain + `, "n": 123456789012345678901234567890}`, with(func(r *trace.Request) { r.Extra = []byte(`{"n": 123456789012345678901234567890}`) })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, _, err := readString(tc.row, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff([]trace.Request{tc.want}, rows); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestBadRows(t *testing.T) {
+	for name, tc := range map[string]struct{ row, want string }{
+		"not JSON":           {`TIMESTAMP,ContextTokens`, `t.jsonl:2: not a JSON object: "TIMESTAMP,ContextTokens"`},
+		"array":              {`[1, 2]`, `t.jsonl:2: not a JSON object: "[1, 2]"`},
+		"half":               {`{"input_length": 5, "outp`, `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"outp"`},
+		"no input":           {`{"output_length": 5}`, `t.jsonl:2: no input_length in "{\"output_length\": 5}"`},
+		"null output":        {`{"input_length": 5, "output_length": null}`, `t.jsonl:2: no output_length in "{\"input_length\": 5, \"output_length\": null}" (--format aiperf takes such rows, with the length 0 and a mark)`},
+		"negative":           {`{"input_length": -5, "output_length": 1}`, `t.jsonl:2: input_length is out of range: "-5" tokens`},
+		"absurd":             {`{"input_length": 100000001, "output_length": 1}`, `t.jsonl:2: input_length is out of range: "100000001" tokens`},
+		"absurd by exponent": {`{"input_length": 1e300, "output_length": 1}`, `t.jsonl:2: input_length is out of range: "1e300" tokens`},
+		"fraction":           {`{"input_length": 1.5, "output_length": 1}`, `t.jsonl:2: input_length is not a whole number: "1.5"`},
+		"text for a number":  {`{"input_tokens": "5", "output_length": 1}`, `t.jsonl:2: input_tokens is not a number: "\"5\""`},
+		"negative time":      {`{"timestamp": -1, "input_length": 5, "output_length": 1}`, `t.jsonl:2: timestamp is out of range: "-1" ms`},
+		"infinite time":      {`{"timestamp": 1e999, "input_length": 5, "output_length": 1}`, `t.jsonl:2: timestamp is out of range: "1e999"`},
+		"negative id":        {`{"input_length": 5, "output_length": 1, "hash_ids": [1, -2]}`, `t.jsonl:2: hash_ids has an id that is not an unsigned 64-bit integer: "-2"`},
+		"id beyond 64 bits":  {`{"input_length": 5, "output_length": 1, "hash_ids": [18446744073709551616]}`, `t.jsonl:2: hash_ids has an id that is not an unsigned 64-bit integer: "18446744073709551616"`},
+		"id as float":        {`{"input_length": 5, "output_length": 1, "hash_ids": [1.0]}`, `t.jsonl:2: hash_ids has an id that is not an unsigned 64-bit integer: "1.0"`},
+		"ids as text":        {`{"input_length": 5, "output_length": 1, "hash_ids": "1"}`, `t.jsonl:2: hash_ids is not an array: "\"1\""`},
+		"session as number":  {`{"input_length": 5, "output_length": 1, "session_id": 4}`, `t.jsonl:2: session_id is not a string: "4"`},
+		"key twice":          {`{"input_length": 5, "output_length": 1, "input_length": 6}`, `t.jsonl:2: key "input_length" is given twice`},
+		"control character":  {"{\"input_length\": 5, \"output_length\": 1, \"session_id\": \"a\x01\"}", `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1, \"session_id\": \"a\x01\"}"`},
+		"invalid UTF-8":      {"{\"input_length\": 5, \"output_length\": 1, \"x\": \"\xff\"}", `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1, \"x\": \"\xff\"}"`},
+		"Azure's CSV":        {`TIMESTAMP,ContextTokens,GeneratedTokens`, `t.jsonl:2: a row of an Azure trace among those of a Mooncake trace: the header of an Azure trace in CSV, not a JSON object: "TIMESTAMP,ContextTokens,GeneratedTokens"`},
+		"BurstGPT's CSV":     {`Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type`, `t.jsonl:2: a row of a BurstGPT trace among those of a Mooncake trace: the header of a BurstGPT trace in CSV, not a JSON object: "Timestamp,Model,Request tokens,Response tokens,Total tokens,"...`},
+		"rest behind":        {`{"input_length": 5, "output_length": 1} {}`, `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"output_length\": 1} {}"`},
+		"leading zero":       {`{"input_length": 05, "output_length": 1}`, `t.jsonl:2: not a JSON object: "{\"input_length\": 05, \"output_length\": 1}"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			good := `{"input_length": 1, "output_length": 1}`
+			text := good + "\n" + tc.row + "\n" + good + "\n"
+			rows, _, err := readString(text, Options{})
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("error is\n%v\nwant\n%v", err, tc.want)
+			}
+			if len(rows) != 1 {
+				t.Errorf("%d rows before the error, want 1", len(rows))
+			}
+			var bad *trace.RowError
+			if !errors.As(err, &bad) || bad.Line != 2 || bad.File != "t.jsonl" {
+				t.Errorf("error does not name the place: %#v", err)
+			}
+
+			rows, r, err := readString(text, Options{SkipBadRows: true})
+			if err != nil || len(rows) != 2 {
+				t.Fatalf("skipping: %d rows, error %v", len(rows), err)
+			}
+			if n, why := r.Skipped(); n != 1 || len(why) != 1 || why[0].Error() != tc.want {
+				t.Errorf("skipped %d: %v", n, why)
+			}
+		})
+	}
+}
+
+func TestReadWhatFilesAreLike(t *testing.T) {
+	row := func(n int) string { return fmt.Sprintf(`{"timestamp": 5, "input_length": %d, "output_length": 1}`, n) }
+	two := row(1) + "\n" + row(2) + "\n"
+	packed := func(pack func(io.Writer) io.WriteCloser) string {
+		var b bytes.Buffer
+		w := pack(&b)
+		io.WriteString(w, two)
+		w.Close()
+		return b.String()
+	}
+	ids := strings.Repeat("12345678, ", 500_000)
+	for name, text := range map[string]string{
+		"plain":           two,
+		"no last newline": row(1) + "\n" + row(2),
+		"CRLF":            row(1) + "\r\n" + row(2) + "\r\n",
+		"byte order mark": "\xef\xbb\xbf" + two,
+		"blank lines":     "\n\n" + row(1) + "\n  \n" + row(2) + "\n\n",
+		"gzip":            packed(func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }),
+		"zstd":            packed(func(w io.Writer) io.WriteCloser { z, _ := zstd.NewWriter(w); return z }),
+		"rows of 5 MB": `{"input_length": 600000, "output_length": 1, "hash_ids": [` + ids + `1]}` + "\n" +
+			`{"input_length": 500000, "output_length": 1, "hash_ids": [` + ids + `1]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, _, err := readString(text, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(rows) != 2 || rows[0].InputLength == rows[1].InputLength || len(rows[0].HashIDs) != len(rows[1].HashIDs) {
+				t.Errorf("%d rows", len(rows))
+			}
+		})
+	}
+}
+
+func TestUnreadableFiles(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "is a folder") {
+		t.Errorf("a folder: %v", err)
+	}
+	if _, err := Open(filepath.Join(dir, "none"), Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	_, _, err := readString("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", Options{SkipBadRows: true})
+	if err == nil || !strings.Contains(err.Error(), "t.jsonl:1: a Git LFS pointer") {
+		t.Errorf("a pointer: %v", err)
+	}
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	for range 1000 {
+		io.WriteString(z, `{"input_length": 1, "output_length": 1}`+"\n")
+	}
+	z.Close()
+	_, _, err = readString(b.String()[:b.Len()-20], Options{SkipBadRows: true})
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a cut gzip file: %v", err)
+	}
+	_, r, err := readString(strings.Repeat(" ", MaxRow+2)+"\n"+`{"input_length": 1, "output_length": 1}`, Options{SkipBadRows: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, why := r.Skipped(); n != 1 || !strings.Contains(why[0].Error(), "t.jsonl:1: row is longer than 64 MiB") {
+		t.Errorf("a row without end: %d %v", n, why)
+	}
+}
+
+func TestRequestsAreOwned(t *testing.T) {
+	rows, _, err := readString(`{"input_length": 1, "output_length": 1, "hash_ids": [1, 2]}
+{"input_length": 1, "output_length": 1, "hash_ids": [3, 4], "m": 1}
+{"input_length": 1, "output_length": 1, "hash_ids": [5]}`, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows[0].HashIDs = append(rows[0].HashIDs, 99)
+	if d := cmp.Diff([][]uint64{{1, 2, 99}, {3, 4}, {5}}, [][]uint64{rows[0].HashIDs, rows[1].HashIDs, rows[2].HashIDs}); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestCanonicalRowsTakeTheFastPath keeps the parser of the hot path honest:
+// what it takes, the general one reads alike, and it takes every row that
+// AppendRow writes without unknown keys.
+func TestCanonicalRowsTakeTheFastPath(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := anyRequest(t, false)
+		line := AppendRow(nil, want)
+		var fast, slow trace.Request
+		if err := parseAny(line, &slow); err != nil {
+			t.Fatal(err)
+		}
+		if !parseCanonical(line, &fast) {
+			if want.SessionID == "" && strings.IndexByte(string(line), '.') < 0 {
+				t.Fatalf("not taken: %s", line)
+			}
+			return
+		}
+		if d := cmp.Diff(slow, fast); d != "" {
+			t.Fatalf("%s: general, canonical:\n%s", line, d)
+		}
+	})
+}
+
+// anyRequest draws a request such as the reader may return.
+func anyRequest(t *rapid.T, extras bool) trace.Request {
+	ms := rapid.OneOf(
+		rapid.Map(rapid.IntRange(0, 1e9), func(n int) float64 { return float64(n) }),
+		rapid.Float64Range(0, 1e12))
+	opt := func(name string) trace.Opt[float64] {
+		if rapid.Bool().Draw(t, "has "+name) {
+			return trace.Some(ms.Draw(t, name))
+		}
+		return trace.Opt[float64]{}
+	}
+	r := trace.Request{
+		Timestamp:    opt("timestamp"),
+		Delay:        opt("delay"),
+		InputLength:  rapid.IntRange(0, trace.MaxLength).Draw(t, "isl"),
+		OutputLength: rapid.IntRange(0, trace.MaxLength).Draw(t, "osl"),
+		SessionID:    rapid.OneOf(rapid.Just(""), rapid.String()).Draw(t, "session"),
+	}
+	if rapid.Bool().Draw(t, "has ids") {
+		r.HashIDs = rapid.SliceOfN(rapid.Uint64(), 0, 8).Draw(t, "ids")
+	}
+	if rapid.Bool().Draw(t, "declares") {
+		r.ContextLen, r.UniquePromptLen = trace.Some(rapid.IntRange(0, 9).Draw(t, "context")), trace.Some(3)
+	}
+	if extras && rapid.Bool().Draw(t, "has extras") {
+		r.Extra = []byte(`{"model": "` + rapid.StringMatching(`[a-z]{0,5}`).Draw(t, "model") + `", "n": 1.50}`)
+	}
+	return r
+}
+
+func TestWriteThenReadIsTheIdentity(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := make([]trace.Request, rapid.IntRange(0, 5).Draw(t, "rows"))
+		for i := range want {
+			want[i] = anyRequest(t, true)
+		}
+		name := rapid.SampledFrom([]string{"a.jsonl", "a.gz", "a.zst"}).Draw(t, "name")
+		var b bytes.Buffer
+		w, err := NewWriter(&b, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := w.WriteAll(trace.FromSlice(want)); err != nil || n != len(want) {
+			t.Fatal(n, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := NewReader(&b, name, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := trace.Collect(r.Requests())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(want) == 0 && len(got) == 0 {
+			return
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+func TestPublishedTraceComesOutAsItWas(t *testing.T) {
+	path := tracetest.Published(t, "conversation_trace.jsonl")
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var got bytes.Buffer
+	w, _ := NewWriter(&got, "")
+	if n, err := w.WriteAll(r.Requests()); err != nil || n != 12031 {
+		t.Fatal(n, err)
+	}
+	w.Close()
+	if !bytes.Equal(bytes.TrimSpace(want), bytes.TrimSpace(got.Bytes())) {
+		t.Error("the bytes differ")
+	}
+}
+
+func TestCreateReplacesOnlyWhenWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.jsonl")
+	os.WriteFile(path, []byte("old"), 0o644)
+	content := func() string { b, _ := os.ReadFile(path); return string(b) }
+
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Write(trace.Request{InputLength: 1})
+	w.Discard()
+	if content() != "old" {
+		t.Errorf("a discarded trace changed the file: %q", content())
+	}
+	if w, err = Create(path); err != nil {
+		t.Fatal(err)
+	}
+	w.Write(trace.Request{InputLength: 1})
+	if content() != "old" {
+		t.Errorf("the file changed before Close: %q", content())
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"input_length": 1, "output_length": 0}` + "\n"; content() != want {
+		t.Errorf("the file is %q, want %q", content(), want)
+	}
+	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
+		t.Errorf("files left behind: %v", left)
+	}
+	if _, err := Create(filepath.Dir(path)); err == nil {
+		t.Error("a folder was accepted")
+	}
+}
+
+// FuzzRow holds both parsers against each other and against the standard
+// library: what is read was JSON, and reads back as the same row.
+func FuzzRow(f *testing.F) {
+	for _, seed := range []string{
+		`{"timestamp": 0, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1, 2]}`,
+		`{"timestamp":1.25,"input_tokens":1,"output_tokens":1e2,"session_id":"\u0000","delay_ms":0.5,"x":[{}]}`,
+		`{"input_length":1,"output_length":1,"hash_ids":[18446744073709551615],"a":"\ud800"}`,
+		`{"input_length":1,"output_length":1,"hash_ids":[1 ,]}`, `{}`, `[]`, ``, `nul`, `{"a":}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var got, general trace.Request
+		err := ParseRow(line, &got)
+		if generalErr := parseAny(line, &general); (err == nil) != (generalErr == nil) {
+			t.Fatalf("canonical: %v, general: %v", err, generalErr)
+		}
+		if err != nil {
+			return
+		}
+		if d := cmp.Diff(general, got); d != "" {
+			t.Fatal(d)
+		}
+		if !stdjson.Valid(line) {
+			t.Fatalf("read what is not JSON: %q", line)
+		}
+		written := AppendRow(nil, got)
+		if !stdjson.Valid(written) {
+			t.Fatalf("wrote what is not JSON: %q", written)
+		}
+		var again trace.Request
+		if err := ParseRow(written, &again); err != nil {
+			t.Fatalf("%v\n%q\n%q", err, line, written)
+		}
+		if d := cmp.Diff(got, again); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+// TestTooManyIDs: a row of more ids than its prompt can have blocks is refused
+// before its ids take memory, whatever the order of its keys.
+func TestTooManyIDs(t *testing.T) {
+	row := func(format string, isl, ids int) []byte {
+		list := strings.TrimSuffix(strings.Repeat("7, ", ids), ", ")
+		return []byte(strings.NewReplacer("ISL", fmt.Sprintf(`"input_length": %d`, isl), "IDS", `"hash_ids": [`+list+`]`).Replace(format))
+	}
+	for _, format := range []string{`{ISL, "output_length": 1, IDS}`, `{IDS, ISL, "output_length": 1}`, `{"output_length": 1, IDS, "session_id": "]", ISL}`} {
+		for _, isl := range []int{0, 1, 1000} {
+			var r trace.Request
+			if line := row(format, isl, isl+spareIDs); !parseCanonical(line, &r) || len(r.HashIDs) != isl+spareIDs || r.InputLength != isl {
+				t.Errorf("%s of %d tokens: %d ids were read", format, isl, len(r.HashIDs))
+			}
+			line := row(format, isl, isl+spareIDs+1)
+			want := fmt.Sprintf("hash_ids has %d ids for an input_length of %d: a block has at least one token", isl+spareIDs+1, isl)
+			if parseCanonical(line, &r) {
+				t.Errorf("%s of %d tokens: %d ids were read", format, isl, len(r.HashIDs))
+			}
+			for _, parse := range []func([]byte, *trace.Request) error{ParseRow, parseAny} {
+				if err := parse(line, &r); err == nil || err.Error() != want {
+					t.Errorf("%s of %d tokens: %v, want %s", format, isl, err, want)
+				}
+			}
+		}
+		r := trace.Request{}
+		if ParseRow(row(format, 1000, 1_250_000), &r); cap(r.HashIDs) > 10_000 {
+			t.Errorf("%s: a refused row took memory for %d ids", format, cap(r.HashIDs))
+		}
+	}
+}
+
+// TestRuns: ids that follow each other are read by comparing text. It must
+// neither run past a number of nines nor take what is not one more.
+func TestRuns(t *testing.T) {
+	row := func(ids string) []byte {
+		return []byte(`{"input_length": 2000, "output_length": 1, "hash_ids": [` + ids + `]}`)
+	}
+	for ids, want := range map[string][]uint64{
+		"8, 9, 10, 11":                                  {8, 9, 10, 11},
+		"98, 99, 100":                                   {98, 99, 100},
+		"1199, 1200, 1201, 1203, 1202":                  {1199, 1200, 1201, 1203, 1202},
+		"1,  2,  3, 4,5":                                {1, 2, 3, 4, 5},
+		"9999998, 9999999, 10000000":                    {9999998, 9999999, 10000000},
+		"18446744073709551614, 18446744073709551615":    {1<<64 - 2, 1<<64 - 1},
+		"12345678, 1234567890123456, 12345678901234567": {12345678, 1234567890123456, 12345678901234567},
+	} {
+		var r trace.Request
+		if err := ParseRow(row(ids), &r); err != nil || !slices.Equal(r.HashIDs, want) {
+			t.Errorf("%s: %d, %v", ids, r.HashIDs, err)
+		}
+	}
+	for _, ids := range []string{"18446744073709551616", "123456789012345678901234", "99999999999999999999999999999999", "12345678x"} {
+		var r trace.Request
+		if parseCanonical(row(ids), &r) {
+			t.Errorf("%s was read as %d", ids, r.HashIDs)
+		}
+	}
+	for _, ids := range []string{"9, :", "99, :0", "9999999, :000000", "1, 2, ", "1, 2,", "1, 2, 3", "5, 6x", "1234567, 1234568x"} {
+		var r trace.Request
+		if err := ParseRow(bytes.TrimSuffix(row(ids), []byte("]}")), &r); err == nil {
+			t.Errorf("%q without an end was read: %d", ids, r.HashIDs)
+		}
+		if parseCanonical(row(ids), &r) != (ids == "1, 2, 3") {
+			t.Errorf("%q: read or refused wrongly: %d", ids, r.HashIDs)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var want []uint64
+		var text []byte
+		for range rapid.IntRange(1, 5).Draw(t, "runs") {
+			first := rapid.OneOf(rapid.Uint64Range(0, 1200), rapid.Uint64Range(999_000, 1_000_100), rapid.Uint64Range(9_999_900, 10_000_100)).Draw(t, "first")
+			between := rapid.SampledFrom([]string{", ", ",", ",  ", " , "}).Draw(t, "between")
+			for i := range rapid.Uint64Range(1, 300).Draw(t, "length") {
+				if text != nil {
+					text = append(text, between...)
+				}
+				text = strconv.AppendUint(text, first+i, 10)
+				want = append(want, first+i)
+			}
+		}
+		var r trace.Request
+		if !parseCanonical(row(string(text)), &r) || !slices.Equal(r.HashIDs, want) {
+			t.Fatalf("%s: %d", text, r.HashIDs)
+		}
+		// A damaged byte is seen, or is another valid row: as the general parser says.
+		damaged := row(string(text))
+		damaged[rapid.IntRange(0, len(damaged)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
+		var got, general trace.Request
+		err := ParseRow(damaged, &got)
+		if generalErr := parseAny(damaged, &general); (err == nil) != (generalErr == nil) {
+			t.Fatalf("%q: %v, the general parser says %v", damaged, err, generalErr)
+		}
+		if err == nil && !slices.Equal(got.HashIDs, general.HashIDs) {
+			t.Fatalf("%q: %d, the general parser says %d", damaged, got.HashIDs, general.HashIDs)
+		}
+	})
+}
+
+func TestSevenDigits(t *testing.T) {
+	for text, want := range map[string]struct {
+		n     uint64
+		width int
+	}{
+		"0, 1, 2,": {0, 1}, "7]}xxxxx": {7, 1}, "1234567,": {1234567, 7}, "9999999 ": {9999999, 7},
+		"12\xff00000": {12, 2}, "12:45678": {12, 2}, "12/45678": {12, 2}, "100000, ": {100000, 6},
+		"12345678": {0, 0}, "00, 0000": {0, 0}, "-1, 0000": {0, 0}, ",1234567": {0, 0}, "\x8a1234567": {0, 0},
+	} {
+		if n, width := sevenDigits(binary.LittleEndian.Uint64([]byte(text))); n != want.n || width != want.width {
+			t.Errorf("%q: %d of %d digits, want %d of %d", text, n, width, want.n, want.width)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.Uint64Range(0, 9_999_999).Draw(t, "n")
+		text := strconv.FormatUint(want, 10)
+		rest := rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "rest")
+		if rest[0] >= '0' && rest[0] <= '9' {
+			rest[0] = ','
+		}
+		n, width := sevenDigits(binary.LittleEndian.Uint64(append([]byte(text), rest...)))
+		if n != want || width != len(text) {
+			t.Fatalf("%d of %d digits, want %d of %d", n, width, want, len(text))
+		}
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	published, err := os.ReadFile(tracetest.Published(b, "conversation_trace.jsonl"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	benchmarkRead(b, "trace=conversation", published)
+	for _, naming := range tracetest.Namings() {
+		prompts, _ := tracetest.Prompts(2000, naming)
+		var file []byte
+		for i, ids := range prompts {
+			r := trace.Request{Timestamp: trace.Some(float64(i)), InputLength: 512 * len(ids), OutputLength: i, HashIDs: ids}
+			file = append(AppendRow(file, r), '\n')
+		}
+		benchmarkRead(b, "ids="+naming.Name, file)
+	}
+}
+
+// benchmarkRead reads a file into rows that are kept and into borrowed ones.
+func benchmarkRead(b *testing.B, name string, file []byte) {
+	for way, rows := range map[string]func(*Reader) trace.Requests{"owned": (*Reader).Requests, "borrowed": (*Reader).Borrowed} {
+		b.Run(name+"/rows="+way, func(b *testing.B) {
+			b.SetBytes(int64(len(file)))
+			b.ReportAllocs()
+			references := 0
+			for b.Loop() {
+				r, err := NewReader(bytes.NewReader(file), "", Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				references = 0
+				for req, err := range rows(r) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					references += len(req.HashIDs)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(references), "ns/reference")
+		})
+	}
+}

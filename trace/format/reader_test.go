@@ -1,0 +1,321 @@
+package format_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+
+	"moontide/trace"
+	"moontide/trace/format"
+)
+
+// TestAnyWrapping: a file is the same trace plain, compressed, behind a byte
+// order mark, and as a stream.
+func TestAnyWrapping(t *testing.T) {
+	zipped := func(b []byte) []byte {
+		var out bytes.Buffer
+		z := gzip.NewWriter(&out)
+		z.Write(b)
+		z.Close()
+		return out.Bytes()
+	}
+	for name := range fixtures {
+		path := filepath.Join("testdata", name)
+		if name == "weka" {
+			path = filepath.Join(path, "agent.json")
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := native(t, path, format.Options{})
+		z, err := zstd.NewWriter(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+		for how, wrapped := range map[string][]byte{
+			"plain": text, "gzip": zipped(text), "zstd": z.EncodeAll(text, nil), "marked": append([]byte("\xef\xbb\xbf"), text...),
+			"CRLF":         bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r"), nil), []byte("\n"), []byte("\r\n")),
+			"no last line": bytes.TrimRight(text, "\r\n"),
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				file := filepath.Join(t.TempDir(), "file")
+				if err := os.WriteFile(file, wrapped, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				got := native(t, file, format.Options{})
+				if how == "CRLF" { // white space of unknown keys stays
+					got = strings.ReplaceAll(got, "\r", "")
+				}
+				if d := cmp.Diff(want, got); d != "" {
+					t.Errorf("the file: %s", d)
+				}
+				r, err := format.NewReader(bytes.NewReader(wrapped), "stream", format.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				rows, err := trace.Collect(r.Requests())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff(want, strings.ReplaceAll(spelled(rows)+noted(r), "\r", "")); d != "" {
+					t.Errorf("the stream: %s", d)
+				}
+			})
+		}
+	}
+}
+
+func TestDetect(t *testing.T) {
+	for head, want := range map[string]format.Format{
+		"": format.Mooncake, "\n\n": format.Mooncake, "a,b,c\n": format.Mooncake, "[1, 2]": format.Mooncake, `[{"a": 1}]`: format.Mooncake, "{": format.Mooncake,
+		`{"timestamp": 0, "input_length": 1`:                                                format.Mooncake,
+		`{"input_length": 1, "output_length": 2, "text_input": "a"}`:                        format.Mooncake,
+		"{\"input_length\": 1, \"output_length\": 2}\n{\"text_input\": \"a\"}\n":            format.AIPerf,
+		"\r\n TIMESTAMP,ContextTokens,GeneratedTokens":                                      format.Azure,
+		"\"TIMESTAMP\", ContextTokens ,GeneratedTokens,x\r\n":                               format.Azure,
+		"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,":          format.BurstGPT,
+		"num_decode_tokens,num_prefill_tokens\n":                                            format.Vidur,
+		`{"chat_id": 1, "parent_chat_id": -1, "input_length": 3`:                            format.Bailian,
+		"{\n \"id\": \"x\",\n \"block_size\": 64,\n \"requests\": [{\"chat_id\": 3":         format.Weka,
+		`{"timestamp": 1, "event": {"schema": "dynamo`:                                      format.Dynamo,
+		`{"schema": "dynamo.request.trace.v1", "event_type": "x"}`:                          format.Dynamo,
+		`{"messages": [{"role": "user", "content": "\"input_length\": 3`:                    format.AIPerf,
+		`[{"id": "x", "block_size": 64, "requests": [{"t": 0`:                               format.Weka,
+		`{"id": "x", "requests": [{"t": 0`:                                                  format.Weka,
+		`[ {"id": "x", "conversations": []}`:                                                format.ShareGPT,
+		`{"id": "x", "conversations": [`:                                                    format.ShareGPT,
+		`{"moontide_model":1,"block_size":16,"requests":100}`:                               format.Mooncake,
+		`{"x": {"conversations": 1}, "y": ["conversations", "input_length"], "payload": 1}`: format.AIPerf,
+	} {
+		if got := format.Detect([]byte(head)); got != want {
+			t.Errorf("%q is taken for %s, want %s", head, got, want)
+		}
+	}
+}
+
+func TestFormatNames(t *testing.T) {
+	for _, f := range format.Formats() {
+		if got, err := format.ParseFormat(string(f)); got != f || err != nil {
+			t.Errorf("%s: %s, %v", f, got, err)
+		}
+	}
+	for _, opts := range []format.Options{{Format: "csv"}, {BlockIDs: "some"}} {
+		if _, err := format.NewReader(strings.NewReader(""), "t", opts); err == nil {
+			t.Errorf("%+v is taken", opts)
+		}
+	}
+}
+
+// TestTokenizer: with a counter nothing is estimated, and nothing marked; what
+// it cannot count is a bad row.
+func TestTokenizer(t *testing.T) {
+	words := func(text string) (int, error) {
+		if strings.Contains(text, "!") {
+			return 0, errors.New("an exclamation")
+		}
+		return len(strings.Fields(text)), nil
+	}
+	opts := format.Options{Tokens: words, SkipBadRows: true}
+	rows, r, err := readText(`{"text_input": "one two three", "output_length": 1}
+{"messages": [{"content": "one two"}, {"content": [{"text": "three"}]}], "output_length": 1}
+{"text_input": "one!", "output_length": 1}
+`, opts)
+	if n, _ := r.Skipped(); err != nil || len(rows) != 2 || n != 1 {
+		t.Fatal(rows, n, err)
+	}
+	for _, row := range rows {
+		if _, marked := row.Raw("estimated"); row.InputLength != 3 || marked {
+			t.Errorf("%+v", row)
+		}
+	}
+	rows, _, err = readText(`[{"id": "x", "conversations": [{"from": "human", "value": "one two"}, {"from": "gpt", "value": "three"}]}]`, opts)
+	if err != nil || len(rows) != 1 || rows[0].InputLength != 2 || rows[0].OutputLength != 1 || rows[0].Extra != nil {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
+
+// TestGivenIDs: rows get ids only where they have none, and a row's ids are
+// its own, also beside rows with ids as traces have them, and in every part of a
+// trace.
+func TestGivenIDs(t *testing.T) {
+	text := `{"input_length": 20, "output_length": 1}
+{"input_length": 20, "output_length": 1, "hash_ids": [0, 1]}
+{"input_length": 40, "output_length": 1}
+{"input_length": 20, "output_length": 1, "hash_ids": []}
+`
+	rows, r, err := readText(text, format.Options{BlockIDs: format.UniqueIDs, BlockSize: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids [][]uint64
+	for _, row := range rows {
+		ids = append(ids, row.HashIDs)
+	}
+	const first = 1 << 52
+	if want := [][]uint64{{first, first + 1}, {0, 1}, {first + 2, first + 3, first + 4}, {}}; !cmp.Equal(ids, want) {
+		t.Errorf("ids are %v, want %v", ids, want)
+	}
+	for _, how := range []format.BlockIDs{format.UniqueIDs, format.ZipfIDs} {
+		own := map[uint64]int{}
+		for part := range 3 {
+			rows, _, err := readText(text, format.Options{BlockIDs: how, BlockSize: 16, Part: part})
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := rows[2].HashIDs[2]
+			if own[last]++; own[last] > 1 {
+				t.Errorf("%s: part %d has an id of another part", how, part)
+			}
+		}
+	}
+	if _, _, err := readText(text, format.Options{BlockIDs: format.UniqueIDs, Part: 1 << 12}); err == nil {
+		t.Error("a part beyond the last is read")
+	}
+	if !strings.Contains(noted(r), "given some (unique, of 16 tokens): 2") || r.BlockSize() != 16 {
+		t.Errorf("%s, blocks of %d", noted(r), r.BlockSize())
+	}
+	// Blocks have one size in a trace.
+	rows, _, err = readText(strings.Replace(bailianRow, `, "hash_ids": [10, 11, 12]`, "", 1)+bailianRow, format.Options{BlockIDs: format.UniqueIDs})
+	if err != nil || len(rows[0].HashIDs) != len(rows[1].HashIDs) {
+		t.Errorf("given ids %v beside %v, %v", rows[0].HashIDs, rows[1].HashIDs, err)
+	}
+	rows, _, _ = readText(text, format.Options{})
+	if rows[0].HashIDs != nil {
+		t.Errorf("ids are invented: %v", rows[0].HashIDs)
+	}
+}
+
+// TestBorrowedRows are the rows that Requests copies.
+func TestBorrowedRows(t *testing.T) {
+	for name := range fixtures {
+		path := filepath.Join("testdata", name)
+		r, err := format.Open(path, format.Options{BlockIDs: format.ZipfIDs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var borrowed []string
+		for row, err := range r.Borrowed() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			borrowed = append(borrowed, string(format.AppendRow(nil, row)))
+		}
+		r.Close()
+		rows, _ := format.Open(path, format.Options{BlockIDs: format.ZipfIDs})
+		own, _ := trace.Collect(rows.Requests())
+		rows.Close()
+		if want := strings.Join(borrowed, "\n") + "\n"; spelled(own) != want {
+			t.Errorf("%s: %s", name, cmp.Diff(want, spelled(own)))
+		}
+	}
+}
+
+// TestBounds: what would take too much memory, or never end, is refused.
+func TestBounds(t *testing.T) {
+	deep := wekaOf(strings.Repeat(`{"t": 1, "type": "subagent", "requests": [`, 40) + wekaRequest + strings.Repeat(`]}`, 40))
+	if _, _, err := readText(deep, format.Options{}); err == nil || !strings.Contains(err.Error(), "sub-agents are nested more than 16 deep") {
+		t.Errorf("nested sub-agents: %.100v", err)
+	}
+	if _, _, err := readText(`{"chat_id": 1, "parent_chat_id": `+strings.Repeat("[", 1_000_000), format.Options{}); err == nil {
+		t.Error("a million brackets are read")
+	}
+	if _, err := format.NewReader(strings.NewReader(strings.Repeat(",", 100_000)+"\n"), "t", format.Options{Format: format.Vidur}); err == nil || len(err.Error()) > 300 {
+		t.Errorf("a header of 100,000 columns: %.300v", err)
+	}
+	_, r, err := readText(wekaOf(strings.Repeat("0, ", 100_000)+"0"), format.Options{SkipBadRows: true})
+	if n, _ := r.Skipped(); err == nil || err.Error() != "t:1: reading: more than 10000 bad requests" || n != 10_000 {
+		t.Errorf("%d bad requests are skipped, %v", n, err)
+	}
+	many := &strings.Builder{} // of kinds of events: each is noted, up to a bound
+	for i := range 1000 {
+		fmt.Fprintf(many, `{"schema":"dynamo.request.trace.v1","event_type":"e%d"}`+"\n", i)
+	}
+	if _, r, err := readText(many.String(), format.Options{}); err != nil || len(r.Notes()) > 60 {
+		t.Errorf("%d notes, %v", len(r.Notes()), err)
+	}
+}
+
+// TestWekaFolderIsMergedByTime whatever the files are called.
+func TestWekaFolderIsMergedByTime(t *testing.T) {
+	r, err := format.Open("testdata/weka", format.Options{RecordedTimes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rows, err := trace.Collect(trace.InOrder(r.Requests()))
+	if err != nil || len(rows) != 10 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+}
+
+// TestShareGPTSessions: conversations of one name, or of none, are sessions of
+// their own, also where one is called as another would be numbered.
+func TestShareGPTSessions(t *testing.T) {
+	var b strings.Builder
+	for _, name := range []string{"a#3", "a", "a", "", "#4", "a"} {
+		fmt.Fprintf(&b, `{"id": %q, "conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]}`+"\n", name)
+	}
+	rows, _, err := readText(b.String(), format.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, row := range rows {
+		if row.SessionID == "" || seen[row.SessionID] {
+			t.Errorf("session %q comes twice", row.SessionID)
+		}
+		seen[row.SessionID] = true
+	}
+	if len(seen) != 6 {
+		t.Errorf("%d sessions", len(seen))
+	}
+}
+
+func TestTimedTrace(t *testing.T) {
+	rows := []trace.Request{
+		{Timestamp: trace.Some(1500.0), InputLength: 70, OutputLength: 3, HashIDs: append(make([]uint64, 0, 8), 5, 6), SessionID: "s", Extra: []byte(`{"model": "m"}`)},
+		{Timestamp: trace.Some(2000.25), InputLength: 64, OutputLength: 1, HashIDs: []uint64{5, 7}},
+	}
+	write := func(rows []trace.Request, blockSize int) (string, error) {
+		timed, err := trace.Collect(format.TimedTrace(trace.FromSlice(rows), blockSize))
+		return spelled(timed), err
+	}
+	if got, err := write(rows, 0); err != nil || got != `{"timestamp": 1.5, "input_length": 70, "output_length": 3, "hash_ids": [5, 6]}
+{"timestamp": 2.00025, "input_length": 64, "output_length": 1, "hash_ids": [5, 7]}
+` {
+		t.Errorf("%s%v", got, err)
+	}
+	timed, err := trace.Collect(format.TimedTrace(trace.FromSlice([]trace.Request{rows[0], rows[0], rows[1]}), 32))
+	if err != nil || len(timed[0].HashIDs) != 3 || !slices.Equal(timed[0].HashIDs[:2], rows[0].HashIDs) || timed[0].HashIDs[2] == timed[1].HashIDs[2] || !slices.Equal(timed[2].HashIDs, rows[1].HashIDs) {
+		t.Errorf("ids that do not cover the prompt: %v, %v", timed, err)
+	}
+	if !slices.Equal(rows[0].HashIDs[:4], []uint64{5, 6, 0, 0}) {
+		t.Error("the row itself was changed")
+	}
+	for name, tc := range map[string]struct {
+		row  trace.Request
+		want string
+	}{
+		"no time": {trace.Request{HashIDs: []uint64{1}}, "row 2 has no timestamp, which vLLM needs: --rate gives some"},
+		"a delay": {trace.Request{Delay: trace.Some(1.0), HashIDs: []uint64{1}}, "row 2 has a delay and no timestamp, which vLLM needs: replay the trace, and convert the record of the run"},
+		"no ids":  {trace.Request{Timestamp: trace.Some(1.0), InputLength: 1}, "row 2 has no block ids, of which vLLM makes the prompt: --block-ids gives some"},
+	} {
+		for _, blockSize := range []int{0, 16} {
+			if _, err := write([]trace.Request{rows[0], tc.row}, blockSize); err == nil || err.Error() != tc.want {
+				t.Errorf("%s, blocks of %d: %v, want %s", name, blockSize, err, tc.want)
+			}
+		}
+	}
+}

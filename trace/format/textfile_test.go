@@ -1,0 +1,132 @@
+package format_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
+
+	"moontide/trace"
+	"moontide/trace/format"
+)
+
+// TestPackedWekaFolder: compressed conversations are read as they are without.
+func TestPackedWekaFolder(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"agent.json", "other.json"} {
+		text, err := os.ReadFile(filepath.Join("testdata/weka", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		z.Write(text)
+		z.Close()
+		if err := os.WriteFile(filepath.Join(dir, name+".gz"), packed.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := func(path string) []trace.Request {
+		rows, _ := collect(t, path)
+		return rows
+	}
+	if d := cmp.Diff(rows("testdata/weka"), rows(dir)); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestFileChanges: a file that is another when it is read again is said to be.
+func TestFileChanges(t *testing.T) {
+	for name, text := range map[string]string{
+		"weka":   wekaOf(wekaRequest + `, {"t": 2, "in": 1, "out": 1}`),
+		"dynamo": dynamoRow + dynamoRow,
+	} {
+		for how, change := range map[string]func(path string) error{
+			"another": func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("x"), len(text)), 0o644) },
+			"shorter": func(path string) error { return os.Truncate(path, 1) },
+		} {
+			path := filepath.Join(t.TempDir(), "c.json")
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			r, err := format.Open(path, format.Options{SkipBadRows: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			var row trace.Request
+			if err := r.Read(&row); err != nil {
+				t.Fatal(err)
+			}
+			if err := change(path); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]string{"another": "the file changed while it was read", "shorter": "reading: EOF"}[how]
+			if err := r.Read(&row); err == nil || !strings.Contains(err.Error(), path+":") || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, %s: %v", name, how, err)
+			}
+		}
+	}
+}
+
+// TestDynamoStandsAnywhere: requests are read where they stand, behind blank
+// lines, other events and the lines of other files, and in order of arrival.
+func TestDynamoStandsAnywhere(t *testing.T) {
+	row := func(at, id int) string {
+		return strings.NewReplacer(":20,", fmt.Sprintf(":%d,", at), "[7]", fmt.Sprintf("[%d]", id)).Replace(dynamoRow)
+	}
+	other := `{"schema":"dynamo.request.trace.v1","event_type":"tool_start"}` + "\n"
+	dir := t.TempDir()
+	write(t, dir, "a.jsonl", "\xef\xbb\xbf\r\n \t"+row(90, 1)+"\n"+other+"\u00a0"+row(20, 2))
+	write(t, dir, "b.jsonl", other+"  "+strings.TrimSpace(row(50, 3))+" \r\n\n\n"+row(21, 4))
+	rows, _ := collect(t, dir)
+	got := ""
+	for _, r := range rows {
+		got += fmt.Sprintf("%v:%v ", r.Timestamp.Value, r.HashIDs)
+	}
+	if want := "0:[2] 1:[4] 30:[3] 70:[1] "; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestHeldIsLittle: what is held of a trace that is in no order of arrival does
+// not grow with the ids of its requests.
+func TestHeldIsLittle(t *testing.T) {
+	const rows, ids = 1000, 1000
+	list := strings.Repeat("18446744073709551615,", ids-1) + "7"
+	for name, text := range map[string]string{
+		"dynamo": strings.Repeat(strings.NewReplacer("[7]", "["+list+"]", `"input_length":3`, `"input_length":16000`).Replace(dynamoRow), rows),
+		"weka":   wekaOf(strings.Repeat(strings.NewReplacer("[1]", "["+list+"]", `"in": 100`, `"in": 64000`).Replace(wekaRequest)+",\n", rows-1) + wekaRequest),
+	} {
+		path := filepath.Join(t.TempDir(), "t.jsonl")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		heap := func() int64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		before := heap()
+		r, err := format.Open(path, format.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		r.BlockSize() // reads all
+		if held := heap() - before; held > 1<<20 || r.BlockSize() == 0 {
+			t.Errorf("%s: %d bytes for %d requests of %d ids", name, held, rows, ids)
+		}
+		got, err := trace.Collect(r.Requests())
+		if err != nil || len(got) != rows || len(got[0].HashIDs) != ids {
+			t.Errorf("%s: %d rows, %v", name, len(got), err)
+		}
+	}
+}

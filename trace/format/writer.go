@@ -1,0 +1,144 @@
+package format
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"moontide/trace"
+	"moontide/trace/atomicfile"
+)
+
+// Writer writes a trace row by row. It is not safe for concurrent use.
+type Writer struct {
+	out    io.Writer
+	rows   []byte                // whole rows that out has not got yet
+	failed error                 // of out: what came after it would follow a hole
+	layers []io.Closer           // encoders, from the outermost
+	file   *atomicfile.WholeFile // nil where the caller closes out
+}
+
+// NewWriter writes a trace to out, compressed as the ending of name says: .gz,
+// .zst or, with any other, not at all. Close flushes it and leaves out open.
+func NewWriter(out io.Writer, name string) (*Writer, error) {
+	w := &Writer{}
+	switch {
+	case strings.HasSuffix(name, ".gz"):
+		z := gzip.NewWriter(out)
+		w.layers = append(w.layers, z)
+		out = z
+	case strings.HasSuffix(name, ".zst"):
+		z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			return nil, fmt.Errorf("compressing %s: %w", name, err)
+		}
+		w.layers = append(w.layers, z)
+		out = z
+	}
+	w.out = out
+	return w, nil
+}
+
+// Create writes a trace to a file. The file appears under its name, whole,
+// when Close succeeds, and replaces what was there; until then nothing is
+// touched: see [WholeFile].
+func Create(path string) (*Writer, error) {
+	f, err := atomicfile.CreateWhole(path)
+	if err != nil {
+		return nil, fmt.Errorf("creating trace: %w", err)
+	}
+	w, err := NewWriter(f, path)
+	if err != nil {
+		f.Discard()
+		return nil, err
+	}
+	w.file = f
+	return w, nil
+}
+
+// Write appends one row. It keeps nothing of r. Once it has failed it fails.
+func (w *Writer) Write(r trace.Request) error {
+	w.rows = append(AppendRow(w.rows, r), '\n')
+	if len(w.rows) < flushAt && w.failed == nil {
+		return nil
+	}
+	if err := w.flush(); err != nil {
+		return fmt.Errorf("writing trace: %w", err)
+	}
+	return nil
+}
+
+// flushAt is how many bytes of rows are worth a system call.
+const flushAt = 256 << 10
+
+func (w *Writer) flush() error {
+	if w.failed == nil && len(w.rows) > 0 {
+		var n int
+		if n, w.failed = w.out.Write(w.rows); n < len(w.rows) && w.failed == nil {
+			w.failed = io.ErrShortWrite
+		}
+	}
+	w.rows = w.rows[:0]
+	return w.failed
+}
+
+// WriteAll appends the rows of a stream and returns how many there were.
+func (w *Writer) WriteAll(reqs trace.Requests) (rows int, err error) {
+	for r, err := range reqs {
+		if err != nil {
+			return rows, err
+		}
+		if err := w.Write(r); err != nil {
+			return rows, err
+		}
+		rows++
+	}
+	return rows, nil
+}
+
+// WriteRows appends the rows that are left and returns how many there were. It
+// takes no memory for a row, and so is the fastest way to write many.
+func (w *Writer) WriteRows(rows trace.Rows) (n int, err error) {
+	var r trace.Request
+	for ; ; n++ {
+		if err := rows.Read(&r); err == io.EOF {
+			return n, nil
+		} else if err != nil {
+			return n, err
+		}
+		if err := w.Write(r); err != nil {
+			return n, err
+		}
+	}
+}
+
+// Close writes what is buffered and puts the file in its place.
+func (w *Writer) Close() error {
+	errs := []error{w.flush()}
+	for _, l := range w.layers {
+		errs = append(errs, l.Close())
+	}
+	err := errors.Join(errs...)
+	if w.file != nil {
+		if err == nil {
+			err = w.file.Close()
+		} else {
+			w.file.Discard()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("writing trace: %w", err)
+	}
+	return nil
+}
+
+// Discard gives up a trace that was begun: what Create opened is removed.
+func (w *Writer) Discard() {
+	if w.file != nil {
+		w.file.Discard()
+	}
+}

@@ -1,0 +1,210 @@
+package format
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moontide/trace"
+)
+
+// repeated is a trace of n rows that look alike, read into the caller's memory.
+type repeated struct {
+	row   trace.Request
+	n     int
+	fails error // instead of the end
+}
+
+func (s *repeated) Read(r *trace.Request) error {
+	switch {
+	case s.n > 0:
+		s.n--
+		if r.HashIDs == nil {
+			r.HashIDs = []uint64{}
+		}
+		ids := append(r.HashIDs[:0], s.row.HashIDs...)
+		*r = s.row
+		r.HashIDs = ids
+		return nil
+	case s.fails != nil:
+		return s.fails
+	}
+	return io.EOF
+}
+
+func numbered(n int) trace.Request {
+	r := trace.Request{Timestamp: trace.Some(1.5), InputLength: n, OutputLength: 1, HashIDs: []uint64{}}
+	for i := range uint64(n) {
+		r.HashIDs = append(r.HashIDs, i)
+	}
+	return r
+}
+
+// Rows come out alike however they come in, of every size beside the buffer's.
+func TestWriteRows(t *testing.T) {
+	for _, c := range []struct{ ids, rows int }{{0, 0}, {0, 1}, {3, 1}, {10, 30_000}, {100_000, 3}} {
+		row := numbered(c.ids)
+		want := strings.Repeat(string(AppendRow(nil, row))+"\n", c.rows)
+		var out bytes.Buffer
+		w, err := NewWriter(&out, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := w.WriteRows(&repeated{row: row, n: c.rows}); n != c.rows || err != nil {
+			t.Errorf("%+v: %d rows, error %v", c, n, err)
+		}
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		if out.String() != want {
+			t.Errorf("%+v: %d bytes, want %d", c, out.Len(), len(want))
+		}
+	}
+}
+
+func TestWriteRowsOfAReader(t *testing.T) {
+	text := `{"timestamp": 0, "input_length": 5, "output_length": 1, "hash_ids": [1, 2, 3]}
+{"timestamp": 1, "input_length": 5, "output_length": 1}
+`
+	r, err := NewReader(strings.NewReader(text+"oops\n"), "t", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w, _ := NewWriter(&out, "")
+	n, err := w.WriteRows(r)
+	var bad *trace.RowError
+	if n != 2 || !errors.As(err, &bad) || bad.Line != 3 {
+		t.Errorf("%d rows, error %v", n, err)
+	}
+	w.Close()
+	if out.String() != text {
+		t.Errorf("wrote\n%s", out.String())
+	}
+}
+
+func TestWriteKeepsNothingOfARow(t *testing.T) {
+	var out bytes.Buffer
+	w, _ := NewWriter(&out, "")
+	row := numbered(3)
+	want := string(AppendRow(nil, row)) + "\n"
+	w.Write(row)
+	row.HashIDs[0] = 99
+	w.Close()
+	if out.String() != want {
+		t.Errorf("wrote\n%s", out.String())
+	}
+}
+
+func TestWriteRowsTakesNoMemoryForARow(t *testing.T) {
+	w, _ := NewWriter(io.Discard, "")
+	source := &repeated{row: numbered(100), n: 20_000}
+	if _, err := w.WriteRows(source); err != nil { // the buffers have their size
+		t.Fatal(err)
+	}
+	allocs := testing.AllocsPerRun(5, func() {
+		source.n = 20_000
+		w.WriteRows(source)
+	})
+	if allocs > 10 { // the request at hand
+		t.Errorf("%v allocations for 20,000 rows", allocs)
+	}
+}
+
+// faulty takes some bytes, fails once, and would go on.
+type faulty struct {
+	taken  int64
+	limit  int64
+	failed bool
+	short  bool
+}
+
+var errFull = errors.New("disk full")
+
+func (f *faulty) Write(b []byte) (int, error) {
+	if f.taken+int64(len(b)) > f.limit && !f.failed {
+		f.failed = true
+		if f.short {
+			return 0, nil
+		}
+		return 0, errFull
+	}
+	f.taken += int64(len(b))
+	return len(b), nil
+}
+
+func TestWriterStopsWhereItsOutputFailed(t *testing.T) {
+	row := numbered(1000)
+	length := int64(len(AppendRow(nil, row)) + 1)
+	for _, short := range []bool{false, true} {
+		want := errFull
+		if short {
+			want = io.ErrShortWrite
+		}
+		out := &faulty{limit: 1_000_000, short: short}
+		w, _ := NewWriter(out, "")
+		n, err := w.WriteRows(&repeated{row: row, n: 1000})
+		if !errors.Is(err, want) || int64(n)*length < out.taken {
+			t.Fatalf("%d rows, error %v", n, err)
+		}
+		taken := out.taken
+		if taken == 0 || taken > out.limit || taken%length != 0 {
+			t.Errorf("%d bytes came out before the failure", taken)
+		}
+		for range 1000 {
+			err = w.Write(row)
+		}
+		if !errors.Is(err, want) || !errors.Is(w.Close(), want) {
+			t.Errorf("the failure is forgotten: %v", err)
+		}
+		if out.taken != taken {
+			t.Errorf("%d bytes follow the failure", out.taken-taken)
+		}
+	}
+	small := &faulty{}
+	w, _ := NewWriter(small, "")
+	if err := w.Write(row); err != nil {
+		t.Errorf("a row that is only kept: %v", err)
+	}
+	if err := w.Close(); !errors.Is(err, errFull) {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// A trace that could not be written leaves what was there.
+func TestCreateOnAFullDevice(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skipf("no device that is full: %v", err)
+	}
+	w, err := Create("/dev/full")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.WriteRows(&repeated{row: numbered(1000), n: 1000})
+	if err == nil || !strings.Contains(err.Error(), "no space left") {
+		t.Errorf("error %v", err)
+	}
+	if err := w.Close(); err == nil {
+		t.Error("Close forgets it")
+	}
+}
+
+func TestDiscardLeavesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.jsonl")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := w.WriteRows(&repeated{row: numbered(1000), n: 1000, fails: errFull})
+	if n != 1000 || !errors.Is(err, errFull) {
+		t.Fatalf("%d rows, error %v", n, err)
+	}
+	w.Discard()
+	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+}

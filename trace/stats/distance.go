@@ -1,0 +1,62 @@
+package stats
+
+import "math"
+
+// KS is the two-sample Kolmogorov-Smirnov distance: the largest difference
+// between the shares of the values of a and of b that are at most x, over all
+// x. It is 0 for equal distributions and 1 where all values of one are below
+// all of the other, has no unit, and is NaN unless both have values. It takes
+// time linear in the values that a and b keep.
+func KS(a, b Distribution) float64 {
+	if a.Count == 0 || b.Count == 0 {
+		return math.NaN()
+	}
+	largest := 0.0
+	steps(a, b, func(difference, _ float64) { largest = max(largest, difference) })
+	return largest
+}
+
+// Wasserstein is the Wasserstein-1 or earth mover's distance: how far a value
+// of a has to be moved on average to make the distribution b, which is the area
+// between their cumulative distribution functions. It has the unit of the
+// values and is NaN unless both have values. It takes time linear in the values
+// that a and b keep.
+func Wasserstein(a, b Distribution) float64 {
+	if a.Count == 0 || b.Count == 0 {
+		return math.NaN()
+	}
+	area := 0.0
+	steps(a, b, func(difference, width float64) { area += difference * width })
+	return area
+}
+
+// steps visits each stretch between successive values of a and b together: the
+// absolute difference of the two cumulative shares, which is constant there,
+// and the stretch's width, 0 from the last value on.
+func steps(a, b Distribution, visit func(difference, width float64)) {
+	a, b = a.plain(), b.plain()
+	i, j := 0, 0
+	x := min(a.Min, b.Min)
+	for {
+		for i < len(a.sorted) && a.sorted[i] == x {
+			i++
+		}
+		for j < len(b.sorted) && b.sorted[j] == x {
+			j++
+		}
+		next := math.Inf(1)
+		if i < len(a.sorted) {
+			next = a.sorted[i]
+		}
+		if j < len(b.sorted) {
+			next = min(next, b.sorted[j])
+		}
+		difference := math.Abs(float64(a.first(i))/float64(a.Count) - float64(b.first(j))/float64(b.Count))
+		if math.IsInf(next, 1) {
+			visit(difference, 0)
+			return
+		}
+		visit(difference, next-x)
+		x = next
+	}
+}

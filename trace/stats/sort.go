@@ -1,0 +1,106 @@
+package stats
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// A trace has hundreds of thousands of values to sort, and to compare them takes
+// longer than to read the trace. So they are sorted by their bits.
+
+// fewestForRadix is from how many values on a radix sort pays.
+const fewestForRadix = 256
+
+// sortValues sorts values, none of which is NaN.
+func sortValues(values []float64) {
+	if slices.IsSorted(values) {
+		return
+	}
+	if len(values) < fewestForRadix {
+		slices.Sort(values)
+		return
+	}
+	keys := make([]uint64, len(values))
+	for i, v := range values {
+		keys[i] = key(v)
+	}
+	for i, k := range radixSorted(keys, 0) {
+		values[i] = value(k)
+	}
+}
+
+// sortCounted sorts by value.
+func sortCounted(counted []Counted) {
+	if len(counted) >= fewestForRadix && sortPacked(counted) {
+		return
+	}
+	slices.SortFunc(counted, func(a, b Counted) int { return cmp.Compare(a.Value, b.Value) })
+}
+
+// sortPacked sorts whole values and counts that fit 32 bits each, if all do.
+func sortPacked(counted []Counted) bool {
+	keys := make([]uint64, len(counted))
+	for i, c := range counted {
+		whole := uint32(max(0, min(c.Value, math.MaxUint32)))
+		if float64(whole) != c.Value || c.Count < 0 || c.Count > math.MaxUint32 {
+			return false
+		}
+		keys[i] = uint64(whole)<<32 | uint64(c.Count)
+	}
+	for i, k := range radixSorted(keys, 32) {
+		counted[i] = Counted{Value: float64(k >> 32), Count: int(k & math.MaxUint32)}
+	}
+	return true
+}
+
+// key maps floats to integers of the same order, and value maps them back.
+func key(v float64) uint64 {
+	bits := math.Float64bits(v)
+	if bits>>63 != 0 {
+		return ^bits
+	}
+	return bits | 1<<63
+}
+
+func value(key uint64) float64 {
+	if key>>63 == 0 {
+		return math.Float64frombits(^key)
+	}
+	return math.Float64frombits(key &^ (1 << 63))
+}
+
+// radixSorted sorts by the bits of the keys from one on, by 11 bits a pass, and
+// makes no pass for bits that are the same in all keys: whole numbers leave most
+// of a float's alone. Keys that do not differ keep their order. It overwrites
+// keys.
+func radixSorted(keys []uint64, from int) []uint64 {
+	const digits = 1 << 11
+	all, some := ^uint64(0), uint64(0)
+	for _, k := range keys {
+		all &= k
+		some |= k
+	}
+	now, to := keys, make([]uint64, len(keys))
+	for shift := from; shift < 64; shift += 11 {
+		if (all^some)>>shift%digits == 0 {
+			continue
+		}
+		var next [digits]int // where the next key of each digit goes
+		for _, k := range now {
+			next[k>>shift%digits]++
+		}
+		sum := 0
+		for digit, n := range next {
+			next[digit] = sum
+			sum += n
+		}
+		for _, k := range now {
+			place := &next[k>>shift%digits]
+			to[*place] = k
+			*place++
+		}
+		now, to = to, now
+	}
+	return now
+}
