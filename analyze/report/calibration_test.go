@@ -129,7 +129,7 @@ func TestCalibratedRun(t *testing.T) {
 	const seen = " what the client was seen to drive on this machine on 2026-11-21: at most "
 	for _, tt := range []struct {
 		name   string
-		info    runfile.Run
+		info   runfile.Run
 		result run.Result
 		want   string
 	}{

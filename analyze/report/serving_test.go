@@ -105,7 +105,7 @@ func changed(info runfile.Run, change func(*runfile.Run)) runfile.Run {
 
 var servingRuns = []struct {
 	name    string
-	info     runfile.Run
+	info    runfile.Run
 	records []replay.Record
 }{
 	{"complete", ended(4), answers(4)},

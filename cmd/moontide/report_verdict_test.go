@@ -85,9 +85,9 @@ func TestReportOfWhatIsNoRun(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"format": `{"request_throughput": 1.0, "completed": 5}`,
-		"list":    `[1, 2]`,
-		"cut":     `{"version": "v1", "comm`,
-		"null":    `null`,
+		"list":   `[1, 2]`,
+		"cut":    `{"version": "v1", "comm`,
+		"null":   `null`,
 	} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
 			t.Fatal(err)
