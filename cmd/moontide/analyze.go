@@ -14,8 +14,8 @@ import (
 )
 
 var blockSizeFlag = &cli.IntFlag{
-	Name:  "block-size",
-	Usage: "tokens a block; 0 finds it from the trace",
+	Name: "block-size", Category: inTraceInput,
+	Usage: "`TOKENS` per block", DefaultText: "detected from the trace",
 }
 
 func checkBlockSize(c *cli.Context) error {

@@ -34,17 +34,16 @@ func ofReplays() []string {
 func benchCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Name:      "bench",
-		Usage:     "measure an endpoint under one load after another: tables of concurrency or rate",
+		Usage:     "sweep an endpoint over concurrencies or request rates",
 		ArgsUsage: " ",
 		UsageText: "moontide bench --isl 3000 --osl 150 --concurrency 1,2,4,8,16,32,64,128 [--out DIR]\n" +
 			"moontide bench --isl 3000 --osl 150 --rate 1,2,4,8 --url base=http://a:8000 --url new=http://b:8000\n" +
 			"moontide bench --isl 2000 --osl 512 --request-rate 200 --max-concurrency 10800 --num-prompts 30000 --warmup-time 60s --cooldown-time 60s",
-		Description: "Each load is a trace, drawn from a description as moontide synth does, and a replay of it, with a\n" +
-			"run's folder of its own in --out. Every run has other prompts, so none finds the one before in the\n" +
-			"server's cache; a sweep that is repeated finds its own, unless it has another --salt. The same command\n" +
-			"with the same --out goes on with a sweep that was interrupted: it runs what is not there yet, and\n" +
-			"again what is INVALID. Several URLs are given as label=URL, each gets a table, and the ratio to the\n" +
-			"first. Without --url the simulated endpoint is started in this process and driven.",
+		Description: "Each run replays a trace that is drawn like those of moontide synth, and has its own folder in\n" +
+			"--out. Prompts differ from run to run, so that no run finds a warm cache; repeat a sweep with\n" +
+			"another --salt. The same command with the same --out resumes an interrupted sweep: it does the\n" +
+			"missing runs, and repeats INVALID ones. Give several URLs as label=URL to get a table of each\n" +
+			"and the ratios to the first. Without --url a simulated endpoint runs in this process.",
 		CustomHelpTemplate: groupedHelp,
 		Flags:              benchFlags(std, stop),
 		Action:             func(c *cli.Context) error { return runBench(c, std, stop) },
@@ -54,16 +53,15 @@ func benchCommand(std streams, stop stop) *cli.Command {
 // benchFlags are the bench's own flags, those that describe requests, and those
 // of a replay, as far as they do not contradict the plan of a sweep.
 func benchFlags(std streams, stop stop) []cli.Flag {
-	const group = "LOADS AND RESULTS"
 	own := []cli.Flag{
-		&cli.StringFlag{Name: concurrencyFlag, Category: group, Usage: "keep `N,N,..` requests in flight: a run for each N"},
-		&cli.StringFlag{Name: rateFlag, Category: group, Aliases: []string{"request-rate"}, Usage: "let `R,R,..` requests a second arrive: a run for each R"},
-		&cli.IntFlag{Name: numPromptsFlag, Category: group, Usage: "`N` requests for each run", DefaultText: "10 for each in flight; a minute of them at a rate"},
-		&cli.StringSliceFlag{Name: "url", Category: group, Usage: "`URL` of an OpenAI-compatible endpoint, or label=URL of each of several"},
-		&cli.StringFlag{Name: outFlag.Name, Category: group, Usage: "`DIR` of the sweep, with a folder for each run; default: a new one under runs"},
-		&cli.BoolFlag{Name: "markdown", Category: group, DisableDefaultText: true, Usage: "print tables as Markdown"},
-		&cli.BoolFlag{Name: "csv", Category: group, DisableDefaultText: true, Usage: "print one table as CSV"},
-		&cli.StringFlag{Name: "png", Category: group, Usage: "also draw throughput against latency to `FILE`; - for standard output"},
+		&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several", DefaultText: "an embedded simulated endpoint"},
+		&cli.StringFlag{Name: concurrencyFlag, Category: inLoad, Usage: "one run for each of `N,N,..`, with that many requests in flight"},
+		&cli.StringFlag{Name: rateFlag, Category: inLoad, Aliases: []string{"request-rate"}, Usage: "one run for each of `R,R,..`, at that many requests per second"},
+		&cli.IntFlag{Name: numPromptsFlag, Category: inLoad, Usage: "`N` requests per run", DefaultText: "10 times the concurrency, or a minute at the rate"},
+		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "sweep folder `DIR`, with a folder for each run", DefaultText: "a new folder under runs"},
+		&cli.BoolFlag{Name: "markdown", Category: inOutput, DisableDefaultText: true, Usage: "print Markdown tables"},
+		&cli.BoolFlag{Name: "csv", Category: inOutput, DisableDefaultText: true, Usage: "print one CSV table"},
+		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
 	}
 	taken := ofReplays()
 	for _, f := range own {
@@ -84,45 +82,10 @@ func benchFlags(std streams, stop stop) []cli.Flag {
 	taken = append(taken, blockSizeFlag.Name)
 	for _, f := range replayCommand(std, stop).Flags {
 		if !slices.ContainsFunc(f.Names(), func(name string) bool { return slices.Contains(taken, name) }) {
-			flags = append(flags, inCategory(f, "AS IN A REPLAY"))
+			flags = append(flags, f)
 		}
 	}
-	return flags
-}
-
-// inCategory is a flag in a group of the help.
-func inCategory(f cli.Flag, category string) cli.Flag {
-	switch f := f.(type) {
-	case *cli.StringFlag:
-		in := *f
-		in.Category = category
-		return &in
-	case *cli.StringSliceFlag:
-		in := *f
-		in.Category = category
-		return &in
-	case *cli.BoolFlag:
-		in := *f
-		in.Category = category
-		return &in
-	case *cli.IntFlag:
-		in := *f
-		in.Category = category
-		return &in
-	case *cli.Uint64Flag:
-		in := *f
-		in.Category = category
-		return &in
-	case *cli.Float64Flag:
-		in := *f
-		in.Category = category
-		return &in
-	case *cli.DurationFlag:
-		in := *f
-		in.Category = category
-		return &in
-	}
-	return f
+	return grouped(flags)
 }
 
 // runBench checks everything that can be wrong before anything is sent, drives

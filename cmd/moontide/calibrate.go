@@ -22,17 +22,17 @@ import (
 func calibrateCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Name:      "calibrate",
-		Usage:     "find out how much this client can drive on this machine, and how far off its instants are",
+		Usage:     "measure how much load this machine can generate and how exact its timestamps are",
 		ArgsUsage: " ",
-		Description: "Starts the simulated endpoint in a process of its own, which says when it wrote each\n" +
-			"event, and drives it at growing load, evenly phased and in lock-step, as far as errors at\n" +
-			"p99 stay below 1 ms. It takes less than 50 seconds. Later runs say whether they were within\n" +
-			"the range that was found, unless --quick found it.",
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "json", Usage: "print the result as JSON instead of text"},
-			&cli.BoolFlag{Name: "quick", Usage: "drive next to nothing, to see whether it works"},
-			&cli.StringFlag{Name: "out", Usage: "`FILE` for the result, in place of the one that later runs look at"},
-		},
+		Description: "Runs the simulated endpoint in a separate process that reports when it wrote each event, and\n" +
+			"raises the load, with streams evenly phased and in lock-step, while the p99 errors stay below\n" +
+			"1 ms. Takes less than 50 seconds. Later runs report whether they stayed within the range found.",
+		CustomHelpTemplate: groupedHelp,
+		Flags: grouped([]cli.Flag{
+			&cli.BoolFlag{Name: "quick", Category: inRunControl, DisableDefaultText: true, Usage: "a few seconds of light load, as a smoke test; the result is not saved"},
+			&cli.BoolFlag{Name: "json", Category: inOutput, DisableDefaultText: true, Usage: "print JSON instead of text"},
+			&cli.StringFlag{Name: "out", Category: inOutput, Usage: "result `FILE`", DefaultText: "the one that later runs read"},
+		}),
 		Action: func(c *cli.Context) error { return calibrate(c, std, stop) },
 	}
 }

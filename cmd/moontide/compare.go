@@ -19,26 +19,27 @@ import (
 func compareCommand(std streams) *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
-		Usage:     "say how two runs differ, how sure that is, and where it comes from",
+		Usage:     "compare two runs, with confidence intervals",
 		ArgsUsage: "A B",
-		Description: "A and B are runs' folders, or several of one test each: A1,A2,A3 B1,B2,B3. A name can be put\n" +
-			"before them: old=A new=B. Three runs a side or more tell what one cannot. Runs that are INVALID,\n" +
-			"that did not go to their end or that did not replay the same are not compared without --force:\n" +
-			"the exit status is then 3 for an INVALID one and else 1.\n\n" +
-			"A condition of --fail-if is a metric of a run's summary, < or >, and a limit. With a sign the limit is\n" +
-			"a change from A to B, with % relative to A: 'p99_ttft_ms>+5%', 'output_throughput<-200'. Without it is\n" +
-			"a value of B: 'mean_itl_ms>25'. A change that is not significant counts as none; one of which no\n" +
-			"interval can be told counts as it is. What was not measured fails.",
-		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "fail-if", Usage: "end with exit status 1 where `CONDITION` is met; may be given often"},
-			&cli.StringSliceFlag{Name: "metric", Usage: "compare `METRIC`, too, such as p90_ttft_from_schedule_ms; may be given often"},
-			&cli.StringFlag{Name: "goodput", Usage: "compare the requests a second that keep to `OBJECTIVES`, such as ttft:2000,tpot:25, too: the metric goodput"},
-			&cli.BoolFlag{Name: "force", Usage: "compare what speaks against being compared"},
-			&cli.Uint64Flag{Name: "seed", Usage: "of the resamples"},
-			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
-			&cli.BoolFlag{Name: "markdown", Usage: "print Markdown instead of text"},
-			&cli.BoolFlag{Name: "csv", Usage: "print the table of differences as CSV instead of text"},
-		},
+		Description: "A and B are run folders, or comma-separated folders of repeated runs: A1,A2,A3 B1,B2,B3. Name\n" +
+			"the sides with old=A new=B. Use three or more runs per side to see run-to-run variation. Runs\n" +
+			"that are INVALID (exit status 3), incomplete or of different workloads (exit status 1) are not\n" +
+			"compared without --force.\n\n" +
+			"A --fail-if condition is a summary metric, < or >, and a limit. A signed limit is a change from\n" +
+			"A to B, with % relative to A: 'p99_ttft_ms>+5%', 'output_throughput<-200'. An unsigned limit is a\n" +
+			"value of B: 'mean_itl_ms>25'. A change that is not significant counts as none; a change without\n" +
+			"a confidence interval counts as is. A metric that was not measured fails.",
+		CustomHelpTemplate: groupedHelp,
+		Flags: grouped([]cli.Flag{
+			&cli.StringSliceFlag{Name: "fail-if", Category: inValidity, Usage: "exit with status 1 if `CONDITION` holds; repeatable"},
+			&cli.BoolFlag{Name: "force", Category: inValidity, DisableDefaultText: true, Usage: "compare anyway"},
+			&cli.StringSliceFlag{Name: "metric", Category: inOutput, Usage: "also compare `METRIC`, such as p90_ttft_from_schedule_ms; repeatable"},
+			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "also compare goodput, the requests per second that meet `OBJECTIVES`, such as ttft:2000,tpot:25"},
+			&cli.Uint64Flag{Name: "seed", Category: inOutput, Usage: "seed of the bootstrap resamples"},
+			&cli.BoolFlag{Name: "json", Category: inOutput, DisableDefaultText: true, Usage: "print JSON instead of text"},
+			&cli.BoolFlag{Name: "markdown", Category: inOutput, DisableDefaultText: true, Usage: "print Markdown instead of text"},
+			&cli.BoolFlag{Name: "csv", Category: inOutput, DisableDefaultText: true, Usage: "print the differences as CSV instead of text"},
+		}),
 		Action: func(c *cli.Context) error { return compareRuns(c, std) },
 	}
 }

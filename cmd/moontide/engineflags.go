@@ -66,33 +66,33 @@ const (
 // engineFlags are the flags of a simulated deployment.
 func engineFlags() []cli.Flag {
 	count := func(name string, value int, usage string, aliases ...string) cli.Flag {
-		return &cli.IntFlag{Name: name, Value: value, Usage: usage, Aliases: aliases}
+		return &cli.IntFlag{Name: name, Category: inEngine, Value: value, Usage: usage, Aliases: aliases}
 	}
 	cost := func(name string, value time.Duration, usage string) cli.Flag {
-		return &cli.DurationFlag{Name: name, Value: value, Usage: usage}
+		return &cli.DurationFlag{Name: name, Category: inEngine, Value: value, Usage: usage}
 	}
 	var routings []string
 	for _, r := range engine.Routings() {
 		routings = append(routings, string(r))
 	}
 	return []cli.Flag{
-		count(enginesFlag, 1, "`N` engines behind a router"),
-		&cli.StringFlag{Name: routerFlag, Value: string(engine.RoundRobin), Usage: "which engine a request goes to: " + strings.Join(routings, ", ")},
-		count(prefillEnginesFlag, 0, "`N` engines that compute prompts and first tokens, instead of --"+enginesFlag),
-		count(decodeEnginesFlag, 0, "`N` engines that go on from there"),
-		cost(transferBaseFlag, simTransfer.Base, "time that keys and values are on their way from prefill to decode,"),
-		cost(transferTokenFlag, simTransfer.PerToken, "and in addition for each prompt token"),
-		count(maxSeqsFlag, simEngine.MaxSeqs, "most sequences that run at once on an engine"),
-		count(maxBatchedFlag, simEngine.MaxBatchedTokens, "most tokens that a step computes; longer prompts take several"),
-		count(kvBlocksFlag, simEngine.KVBlocks, "blocks of an engine's KV cache", "kv-blocks"),
-		count(engineBlockFlag, simEngine.BlockSize, "tokens a block of the KV cache", "kv-block-size"),
-		count(maxModelLenFlag, simEngine.MaxModelLen, "most tokens of a prompt and its answer"),
-		cost(stepBaseFlag, simEngine.Costs.Step, "a step of an engine takes so long, whatever is in it,"),
-		cost(prefillTokenFlag, simEngine.Costs.PrefillToken, "and in addition for each prompt token that it computes,"),
-		cost(sequenceFlag, simEngine.Costs.Sequence, "for each decoding sequence,"),
-		cost(contextTokenFlag, simEngine.Costs.ContextToken, "and for each token of these sequences' contexts"),
-		cost(phasedFlag, 0, "decode out of step: a token each so long, every sequence at a phase of its own; for calibration"),
-		&cli.BoolFlag{Name: cacheGeneratedFlag, Usage: "have generated tokens stay in the prefix cache too"},
+		count(enginesFlag, 1, "number `N` of engines behind a router"),
+		&cli.StringFlag{Name: routerFlag, Category: inEngine, Value: string(engine.RoundRobin), Usage: "routing `POLICY`: " + strings.Join(routings, ", ")},
+		count(prefillEnginesFlag, 0, "disaggregated: `N` engines for prefill, instead of --"+enginesFlag),
+		count(decodeEnginesFlag, 0, "disaggregated: `N` engines for decode"),
+		cost(transferBaseFlag, simTransfer.Base, "disaggregated: base `TIME` of a KV transfer from prefill to decode"),
+		cost(transferTokenFlag, simTransfer.PerToken, "disaggregated: additional KV transfer `TIME` per prompt token"),
+		count(maxSeqsFlag, simEngine.MaxSeqs, "maximum `N` of sequences running at once on an engine"),
+		count(maxBatchedFlag, simEngine.MaxBatchedTokens, "maximum `N` of tokens computed in a step; longer prompts are chunked"),
+		count(kvBlocksFlag, simEngine.KVBlocks, "KV cache size of an engine, in blocks", "kv-blocks"),
+		count(engineBlockFlag, simEngine.BlockSize, "KV cache block size in tokens", "kv-block-size"),
+		count(maxModelLenFlag, simEngine.MaxModelLen, "maximum `N` of prompt and output tokens of a request"),
+		cost(stepBaseFlag, simEngine.Costs.Step, "base `TIME` of an engine step"),
+		cost(prefillTokenFlag, simEngine.Costs.PrefillToken, "additional step `TIME` per prompt token computed"),
+		cost(sequenceFlag, simEngine.Costs.Sequence, "additional step `TIME` per decoding sequence"),
+		cost(contextTokenFlag, simEngine.Costs.ContextToken, "additional step `TIME` per token of the decoding sequences' contexts"),
+		cost(phasedFlag, 0, "for calibration: a token per sequence every `TIME`, each sequence at its own phase"),
+		&cli.BoolFlag{Name: cacheGeneratedFlag, Category: inEngine, DisableDefaultText: true, Usage: "keep generated tokens in the prefix cache too"},
 	}
 }
 

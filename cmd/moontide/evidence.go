@@ -21,9 +21,9 @@ const serverMetricsFlag = "server-metrics"
 func thresholdFlags() []cli.Flag {
 	d := run.DefaultThresholds
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "max-lag", DefaultText: fmt.Sprint(d.MaxLagMS, "ms"), Usage: "the run is INVALID when the client is late by more than this `TIME` at p99"},
-		&cli.Float64Flag{Name: "max-lag-share", DefaultText: fmt.Sprint(d.MaxLagShare), Usage: "and by more than this `SHARE` of the median TTFT"},
-		&cli.Float64Flag{Name: "max-prompts-off", DefaultText: fmt.Sprint(d.MaxPromptsOff), Usage: "the run is INVALID when more than this `SHARE` of the prompts have a length that is off by more than 1 %"},
+		&cli.DurationFlag{Name: "max-lag", Category: inValidity, DefaultText: fmt.Sprint(d.MaxLagMS, "ms"), Usage: "INVALID if the client lag p99 exceeds both `TIME` and --max-lag-share; SUSPECT from a fifth of it"},
+		&cli.Float64Flag{Name: "max-lag-share", Category: inValidity, DefaultText: fmt.Sprint(d.MaxLagShare), Usage: "INVALID if the client lag p99 exceeds both --max-lag and `SHARE` of the median TTFT"},
+		&cli.Float64Flag{Name: "max-prompts-off", Category: inValidity, DefaultText: fmt.Sprint(d.MaxPromptsOff), Usage: "INVALID if more than `SHARE` of the prompts are off by more than 1 % in length"},
 	}
 }
 
@@ -31,8 +31,8 @@ func thresholdFlags() []cli.Flag {
 // goes by.
 func evidenceFlags() []cli.Flag {
 	return append(thresholdFlags(), &cli.StringSliceFlag{
-		Name:  serverMetricsFlag,
-		Usage: "`URL` of metrics in Prometheus' text format (vLLM, SGLang, TensorRT-LLM, Dynamo) that are kept second by second; may be given often",
+		Name: serverMetricsFlag, Category: inValidity,
+		Usage: "Prometheus metrics `URL` of the server (vLLM, SGLang, TensorRT-LLM, Dynamo) to record every second; repeatable",
 	})
 }
 

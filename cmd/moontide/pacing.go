@@ -15,15 +15,15 @@ import (
 // that replays or converts one.
 func pacingFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "start", Usage: "keep rows from this time of the trace on, which becomes 0: `90s`, 10m"},
-		&cli.DurationFlag{Name: "end", Usage: "keep rows before this time of the trace: `20m`"},
-		&cli.IntFlag{Name: "limit", Aliases: []string{"take", "num-prompts"}, Usage: "keep the first `N` rows; a trace of fewer is not repeated"},
-		&cli.BoolFlag{Name: "spread-grid", Usage: "spread requests that share a coarse timestamp over the step of its clock"},
-		&cli.Float64Flag{Name: "rate", Usage: "give rows new arrivals, at `R` requests a second"},
-		&cli.StringFlag{Name: "arrival", Value: trace.Poisson, Usage: "law of the new arrivals: constant, poisson or gamma"},
-		&cli.Float64Flag{Name: "burstiness", Value: 1, Usage: "shape of the gamma law: below 1 comes in bursts"},
-		&cli.Float64Flag{Name: "speedup", Aliases: []string{"speed"}, Value: 1, Usage: "divide all times by `X`"},
-		&cli.DurationFlag{Name: "ramp", Usage: "let the rate grow linearly from 0 for this `TIME`, after --speedup"},
+		&cli.DurationFlag{Name: "start", Category: inLoad, Usage: "drop the rows before `TIME` of the trace, which becomes 0"},
+		&cli.DurationFlag{Name: "end", Category: inLoad, Usage: "drop the rows from `TIME` of the trace on", DefaultText: "the trace's end"},
+		&cli.IntFlag{Name: "limit", Category: inLoad, Aliases: []string{"take", "num-prompts"}, Usage: "use the first `N` rows; a shorter trace is not repeated", DefaultText: "all"},
+		&cli.BoolFlag{Name: "spread-grid", Category: inLoad, DisableDefaultText: true, Usage: "spread requests that share a coarse timestamp over that step of the trace's clock"},
+		&cli.Float64Flag{Name: "rate", Category: inLoad, Usage: "replace the arrivals: `R` requests per second", DefaultText: "the trace's arrivals"},
+		&cli.StringFlag{Name: "arrival", Category: inLoad, Value: trace.Poisson, Usage: "arrival `PROCESS` for --rate: constant, poisson or gamma"},
+		&cli.Float64Flag{Name: "burstiness", Category: inLoad, Value: 1, Usage: "shape `K` of gamma arrivals: below 1 they come in bursts"},
+		&cli.Float64Flag{Name: "speedup", Category: inLoad, Aliases: []string{"speed"}, Value: 1, Usage: "divide all times by `X`"},
+		&cli.DurationFlag{Name: "ramp", Category: inLoad, Usage: "ramp the rate up linearly from 0 over `TIME`, after --speedup"},
 	}
 }
 

@@ -22,15 +22,15 @@ import (
 
 // Flags of every verb that makes a run.
 var (
-	maxConcurrencyFlag = &cli.IntFlag{Name: "max-concurrency", Usage: "at most `N` requests in flight; what is due waits, and the wait is measured"}
-	closedFlag         = &cli.BoolFlag{Name: "closed", Usage: "a closed loop: send rows as --max-concurrency leaves room for them, whatever their arrivals"}
-	durationFlag       = &cli.DurationFlag{Name: "duration", Usage: "send nothing after this `TIME`; what is in flight may finish"}
-	warmupTimeFlag     = &cli.DurationFlag{Name: "warmup-time", Usage: "leave the first `TIME` of the run out of its figures"}
-	cooldownTimeFlag   = &cli.DurationFlag{Name: "cooldown-time", Usage: "leave the last `TIME` of the run out of its figures"}
-	outFlag            = &cli.StringFlag{Name: "out", Usage: "`DIR` for the run's folder; default: a new one under runs"}
+	maxConcurrencyFlag = &cli.IntFlag{Name: "max-concurrency", Category: inLoad, Usage: "at most `N` requests in flight; later requests queue in the client, and the time is measured", DefaultText: "no limit"}
+	closedFlag         = &cli.BoolFlag{Name: "closed", Category: inLoad, DisableDefaultText: true, Usage: "closed loop: ignore the trace's arrivals and keep --max-concurrency requests in flight"}
+	durationFlag       = &cli.DurationFlag{Name: "duration", Category: inRunControl, Usage: "stop sending after `TIME`; requests in flight finish", DefaultText: "no limit"}
+	warmupTimeFlag     = &cli.DurationFlag{Name: "warmup-time", Category: inValidity, Usage: "exclude the first `TIME` of the run from the metrics"}
+	cooldownTimeFlag   = &cli.DurationFlag{Name: "cooldown-time", Category: inValidity, Usage: "exclude the last `TIME` of the run from the metrics"}
+	outFlag            = &cli.StringFlag{Name: "out", Category: inOutput, Usage: "run folder `DIR`", DefaultText: "a new folder under runs"}
 	// The trace of a bench does not say at which rate it was drawn.
 	drawnRateFlag = &cli.Float64Flag{Name: "drawn-rate", Hidden: true}
-	keepTextFlag  = &cli.BoolFlag{Name: "keep-text", Usage: "keep texts of the trace in the record instead of their digests"}
+	keepTextFlag  = &cli.BoolFlag{Name: "keep-text", Category: inOutput, DisableDefaultText: true, Usage: "record the trace's texts instead of their SHA-256"}
 )
 
 const noChunkTimesFlag = "no-chunk-times"
@@ -38,23 +38,23 @@ const noChunkTimesFlag = "no-chunk-times"
 func replayCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Name:      "replay",
-		Usage:     "send a trace's requests at their times and measure every answer",
+		Usage:     "send a trace's requests at their scheduled times and measure every response",
 		ArgsUsage: "TRACE",
-		Description: "Without --url the simulated endpoint is started in this process and driven; the flags of its\n" +
-			"engines are those of moontide serve. The first interrupt stops sending and waits for what is in\n" +
-			"flight, the second ends at once. A run whose verdict is INVALID exits with status 3; from a fifth\n" +
-			"of the limits on it is SUSPECT.",
-		Flags: slices.Concat(targetFlags(), pacingFlags(), runFlags(), evidenceFlags(), embeddedFlags(), []cli.Flag{
-			&cli.DurationFlag{Name: "timeout", Value: openai.DefaultTimeout, Usage: "most time for one request, to the end of its answer"},
-			&cli.IntFlag{Name: "retry", Usage: "send a request that is refused with 429 or 503 again, up to `N` times, when the server says (Retry-After) or else after 1 s, 2 s, 4 s"},
-			&cli.IntFlag{Name: "abort-after-errors", Usage: "stop when `N` requests have failed in all; 0 is never"},
-			&cli.IntFlag{Name: "warmup-requests", Usage: "first send `N` requests of the trace's lengths and other texts, which are not measured"},
-			&cli.DurationFlag{Name: "wait-ready", Usage: "wait up to this `TIME` for the endpoint to answer"},
+		Description: "Without --url a simulated endpoint runs in this process; it takes the engine flags of\n" +
+			"moontide serve. The first interrupt stops sending and waits for the requests in flight, the\n" +
+			"second ends the run at once. The exit status is 3 if the verdict is INVALID.",
+		CustomHelpTemplate: groupedHelp,
+		Flags: grouped(targetFlags(), pacingFlags(), runFlags(), evidenceFlags(), engineFlags(), []cli.Flag{
+			&cli.Uint64Flag{Name: "seed", Category: inRequests, Usage: "seed of the prompts and of drawn arrivals; the same seed sends the same bytes"},
+			&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "change the prompt text but keep its prefix sharing, to avoid a warm cache"},
+			&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit of one request, to the end of its response"},
+			&cli.IntFlag{Name: "retry", Category: inRunControl, Usage: "retry a request that got 429 or 503 up to `N` times, after Retry-After or else 1 s, 2 s, 4 s"},
+			&cli.IntFlag{Name: "abort-after-errors", Category: inRunControl, Usage: "stop the run after `N` failed requests", DefaultText: "never"},
+			&cli.IntFlag{Name: "warmup-requests", Category: inRunControl, Usage: "send `N` unmeasured requests first, with the trace's lengths and other text"},
+			&cli.DurationFlag{Name: "wait-ready", Category: inRunControl, Usage: "wait up to `TIME` for the endpoint to become ready"},
+			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`; flags default to those of that run"},
 			drawnRateFlag,
-			&cli.BoolFlag{Name: noChunkTimesFlag, Usage: "leave the time of each token chunk out of the record, which is most of it; ITL is then counted in a histogram"},
-			&cli.StringFlag{Name: "resume", Usage: "go on with the run in `DIR`, which was killed or stopped: flags that are not given are those of that run"},
-			&cli.Uint64Flag{Name: "seed", Usage: "chooses the prompts and whatever arrivals are drawn; the same seed sends the same bytes"},
-			&cli.StringFlag{Name: "salt", Usage: "chooses other prompts of the same sharing, so that a warm cache of an earlier run does not help"},
+			&cli.BoolFlag{Name: noChunkTimesFlag, Category: inOutput, DisableDefaultText: true, Usage: "do not record the time of each token chunk (most of a record); ITL then comes from a histogram"},
 		}),
 		Action: func(c *cli.Context) error { return replayTrace(c, std, stop) },
 	}
@@ -62,7 +62,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 
 // runFlags are those of every verb that makes a run.
 func runFlags() []cli.Flag {
-	return append(formatFlags(""),
+	return append(formatFlags(inTraceInput),
 		maxConcurrencyFlag, closedFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag,
 		outFlag, keepTextFlag, blockSizeFlag, skipBadRowsFlag,
 	)

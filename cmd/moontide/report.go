@@ -19,32 +19,32 @@ import (
 func reportCommand(std streams) *cli.Command {
 	return &cli.Command{
 		Name:      "report",
-		Usage:     "print what runs measured, from their folders, also of a run that was killed",
+		Usage:     "report the metrics of runs from their folders, even of a killed run",
 		ArgsUsage: "RUN [RUN...]",
-		Description: "Several runs are shown one after another, in tables and pictures side by side; LABEL=RUN names\n" +
-			"one. With --merge they are one test that was driven from several machines at once, and are\n" +
-			"measured as one run: their records are merged, their clocks taken to agree.\n\n" +
-			"Window and thresholds are those that the run was made with, unless flags say otherwise. The\n" +
-			"run's folder stays as it is. The FILE - is standard output. The exit status is 3 where the verdict\n" +
-			"of a run is INVALID; --format aiperf judges none.\n\n" +
-			"Metrics are ttft, ttst, tpot, itl, e2el, ttft_from_schedule, e2el_from_schedule, schedule_lag,\n" +
-			"client_lag, opening and held; objectives go by the same, in milliseconds, by the longest gap of a\n" +
-			"request for itl.",
-		Flags: append(thresholdFlags(),
+		Description: "Several runs are reported one after another, with tables and figures side by side; LABEL=RUN\n" +
+			"labels one. --merge reports the runs as one test that several machines drove at once: their\n" +
+			"records are merged and their clocks are assumed to agree.\n\n" +
+			"Window and thresholds default to those of the run. Run folders are not changed. FILE - is\n" +
+			"standard output. The exit status is 3 if a run is INVALID (not with --format aiperf).\n\n" +
+			"Metrics: ttft, ttst, tpot, itl, e2el, ttft_from_schedule, e2el_from_schedule, schedule_lag,\n" +
+			"client_lag, opening and held. Objectives use the same names, in milliseconds; itl is a request's\n" +
+			"longest gap.",
+		CustomHelpTemplate: groupedHelp,
+		Flags: grouped(thresholdFlags(), []cli.Flag{
 			warmupTimeFlag, cooldownTimeFlag,
-			&cli.StringFlag{Name: "metrics", DefaultText: "ttft,tpot,itl,e2el", Usage: "show these `METRICS`"},
-			&cli.StringFlag{Name: "percentiles", DefaultText: "99", Usage: "and of each these `PERCENTILES`, after mean and median"},
-			&cli.StringFlag{Name: "goodput", Usage: "count the requests that keep to `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
-			&cli.BoolFlag{Name: "merge", Usage: "measure the runs as one"},
-			&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON instead of text"},
-			&cli.BoolFlag{Name: "csv", Usage: "print a line of CSV for each run instead of text"},
-			&cli.BoolFlag{Name: "markdown", Usage: "print a Markdown table instead of text"},
-			&cli.StringFlag{Name: "format", Usage: "print as another `TOOL` does instead of text: vllm is the block alone, aiperf a JSON line for each request as in profile_export.jsonl, bench lines of Go benchmarks for benchstat"},
-			&cli.StringFlag{Name: "html", Usage: "also write the report with figures as one page to `FILE`"},
-			&cli.StringFlag{Name: "png", Usage: "also draw the distributions of TTFT, inter-token latency and E2E latency to `FILE`, a row for each run"},
-			&cli.StringFlag{Name: "cache-misses", Usage: "write to `FILE`, as CSV, what was predicted and measured of each request in the prefix cache"},
-			&cli.StringFlag{Name: "over-time", Usage: "write to `FILE`, as CSV, throughput, concurrency, TTFT and lag over the time of the run"},
-		),
+			&cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "comma-separated `METRICS` to show"},
+			&cli.StringFlag{Name: "percentiles", Category: inOutput, DefaultText: "99", Usage: "comma-separated `PERCENTILES` to show besides mean and median"},
+			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "count the requests that meet `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
+			&cli.BoolFlag{Name: "merge", Category: inOutput, DisableDefaultText: true, Usage: "report the runs as one"},
+			&cli.BoolFlag{Name: "json", Category: inOutput, DisableDefaultText: true, Usage: "print the summary as JSON instead of text"},
+			&cli.BoolFlag{Name: "csv", Category: inOutput, DisableDefaultText: true, Usage: "print CSV, one line per run, instead of text"},
+			&cli.BoolFlag{Name: "markdown", Category: inOutput, DisableDefaultText: true, Usage: "print a Markdown table instead of text"},
+			&cli.StringFlag{Name: "format", Category: inOutput, Usage: "print the `FORMAT` of another tool: vllm (its result block), aiperf (profile_export.jsonl) or bench (Go benchmark lines for benchstat)"},
+			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the report with figures to `FILE`, a self-contained page"},
+			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the distributions of TTFT, ITL and E2EL to `FILE`, one row per run"},
+			&cli.StringFlag{Name: "cache-misses", Category: inOutput, Usage: "also write predicted and measured prefix cache hits of each request to CSV `FILE`"},
+			&cli.StringFlag{Name: "over-time", Category: inOutput, Usage: "also write throughput, concurrency, TTFT and lag over time to CSV `FILE`"},
+		}),
 		Action: func(c *cli.Context) error { return reportRuns(c, std) },
 	}
 }

@@ -19,21 +19,21 @@ import (
 func serveCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Name:      "serve",
-		Usage:     "run the simulated OpenAI-compatible endpoint by itself",
+		Usage:     "run the simulated OpenAI-compatible endpoint",
 		ArgsUsage: " ",
-		Description: "It serves /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health, /version and\n" +
-			"/metrics, the last under vLLM's names. Headers of a request: X-Session-ID names its conversation for\n" +
-			"--router session; X-Moontide-Stamps: 1 has each event say when it was written, in nanoseconds of\n" +
-			"CLOCK_MONOTONIC; X-Moontide-Fault is as --fault, for this request alone.",
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
-			&cli.StringFlag{Name: "model", Value: "sim", Usage: "name of the served model"},
-			&cli.Float64Flag{Name: "time-scale", Value: 1, Usage: "work `X` times as fast as time"},
-			&cli.StringSliceFlag{Name: "fault", Usage: "have `KIND[:SHARE[:AMOUNT]]` go wrong with a share of the answers, as in reset:0.01 or\n" +
-				"delay:1:2s; may be given often. KIND is\n" + faultKinds()},
-			&cli.Uint64Flag{Name: "seed", Usage: "of the random router and of the faults"},
-			&cli.BoolFlag{Name: untilInputEndsFlag, Usage: "end when standard input does, as it does with the process that holds its other end"},
-		}, engineFlags()...),
+		Description: "Serves /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health, /version, and\n" +
+			"/metrics with vLLM's names. Request headers: X-Session-ID names the conversation for\n" +
+			"--router session; X-Moontide-Stamps: 1 adds the write time of each event (CLOCK_MONOTONIC, ns);\n" +
+			"X-Moontide-Fault applies a --fault to one request.",
+		CustomHelpTemplate: groupedHelp,
+		Flags: grouped([]cli.Flag{
+			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
+			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the served model"},
+			&cli.StringSliceFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is " + faultKinds()},
+			&cli.BoolFlag{Name: untilInputEndsFlag, Category: inRunControl, DisableDefaultText: true, Usage: "exit when standard input is closed"},
+			&cli.Float64Flag{Name: "time-scale", Category: inEngine, Value: 1, Usage: "run the engines `X` times as fast as real time"},
+			&cli.Uint64Flag{Name: "seed", Category: inEngine, Usage: "seed of the random router and of the faults"},
+		}, engineFlags()),
 		Action: func(c *cli.Context) error { return serve(c, std, stop) },
 	}
 }
@@ -116,16 +116,6 @@ func serveUntil(ctx context.Context, ln net.Listener, cfg server.Config) error {
 		return fmt.Errorf("shutting the endpoint down: %w", err)
 	}
 	return <-ended
-}
-
-// embeddedFlags are those of the simulated engines where they are driven in the
-// same process, in a group of their own.
-func embeddedFlags() []cli.Flag {
-	flags := engineFlags()
-	for i, f := range flags {
-		flags[i] = inCategory(f, "EMBEDDED ENDPOINT, WHERE NO --url IS GIVEN")
-	}
-	return flags
 }
 
 // embeddedEngines are the engines that a verb drives in its own process, and a

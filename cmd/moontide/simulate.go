@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,13 +21,14 @@ import (
 func simulateCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Name:      "simulate",
-		Usage:     "answer a trace with modelled engines in virtual time: an hour takes a second",
+		Usage:     "replay a trace against simulated engines in virtual time: an hour takes a second",
 		ArgsUsage: "TRACE",
-		Description: "The engines are those of moontide serve. The run's folder is that of a replay, so every\n" +
-			"report works on it. The defaults are about Llama 3.1 8B in FP8 on one H100.",
-		Flags: slices.Concat(pacingFlags(), runFlags(), []cli.Flag{
-			&cli.Uint64Flag{Name: "seed", Usage: "of the random router and of whatever arrivals are drawn"},
-			tokenizerFlag(""),
+		Description: "The engines are those of moontide serve; the defaults approximate Llama 3.1 8B in FP8 on one\n" +
+			"H100. The run folder has the same files as that of a replay, so every report works on it.",
+		CustomHelpTemplate: groupedHelp,
+		Flags: grouped(pacingFlags(), runFlags(), []cli.Flag{
+			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "seed of drawn arrivals and of the random router"},
+			tokenizerFlag(inTraceInput),
 		}, engineFlags()),
 		Action: func(c *cli.Context) error { return simulateTrace(c, std, stop) },
 	}

@@ -15,27 +15,27 @@ import (
 	"moontide/trace"
 )
 
-// targetFlags say where a replay's requests go and what they are like.
+// targetFlags say where requests go and what they contain.
 func targetFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "url", Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; may be given often"},
-		&cli.StringFlag{Name: "balance", Value: openai.RoundRobin, Usage: "how requests go to several URLs: round-robin, or session (all turns of one to one)"},
-		&cli.StringFlag{Name: "connections", Value: openai.Pooled, Usage: "pooled (kept for other requests) or fresh (one for each request)"},
-		&cli.StringFlag{Name: "ca-file", Usage: "`PEM` file with who may vouch for an https endpoint, in place of whom the system trusts"},
-		&cli.StringFlag{Name: "model", Usage: "model to ask for; the only one that the endpoint serves may be left out"},
-		&cli.StringFlag{Name: "endpoint", Value: openai.Completions, Usage: "completions or chat"},
-		&cli.StringFlag{Name: "prompt", Usage: "tokens (ids, exact) or words (one token each); default: tokens on completions, words on chat"},
-		&cli.StringFlag{Name: "token-range", Usage: fmt.Sprintf("draw token ids from `LO:HI`, LO on and below HI; default: %d:%d", prompt.DefaultLow, prompt.DefaultHigh)},
-		&cli.StringFlag{Name: "tokenizer", Usage: "`FILE`, the model's tokenizer.json: words are of one token each in its vocabulary"},
-		&cli.StringFlag{Name: "dataset", Usage: "`FILE` of ShareGPT conversations, book, or folder of books (*.txt): prompts are passages of it, cut to exact lengths; needs --tokenizer"},
-		&cli.BoolFlag{Name: "exact-isl", Usage: "make prompts shorter by what the endpoint adds to each (a chat template), so that it counts the trace's ISL"},
-		&cli.BoolFlag{Name: "no-ignore-eos", Usage: "let answers end where the model ends them: ask neither for ignore_eos nor for min_tokens"},
-		&cli.Float64Flag{Name: "temperature", Usage: "`T` of sampling, 0 to 2; default: the endpoint's"},
-		&cli.Float64Flag{Name: "top-p", Usage: "share of the probability that is sampled from, above 0 and at most 1; default: the endpoint's"},
-		&cli.DurationFlag{Name: "idle-timeout", Usage: "most time without a byte from the endpoint, from sending on; default: no limit but --timeout"},
-		&cli.StringFlag{Name: "extra-body", Usage: "`JSON` object whose members every request gets, such as '{\"temperature\": 0}'"},
-		&cli.StringSliceFlag{Name: "header", Usage: "'Name: value' sent with every request; may be given often"},
-		&cli.StringFlag{Name: "api-key-env", Usage: "environment `VARIABLE` that holds the API key"},
+		&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"},
+		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "model `NAME`; optional if the endpoint serves one model"},
+		&cli.StringFlag{Name: "endpoint", Category: inTarget, Value: openai.Completions, Usage: "`API` to call: completions or chat"},
+		&cli.StringFlag{Name: "api-key-env", Category: inTarget, Usage: "environment `VARIABLE` that holds the API key"},
+		&cli.StringSliceFlag{Name: "header", Category: inTarget, Usage: "`'Name: value'` header to send with every request; repeatable"},
+		&cli.StringFlag{Name: "balance", Category: inTarget, Value: openai.RoundRobin, Usage: "`POLICY` for several URLs: round-robin, or session (all turns of a session to one URL)"},
+		&cli.StringFlag{Name: "connections", Category: inTarget, Value: openai.Pooled, Usage: "`MODE`: pooled (reuse connections) or fresh (a new connection for each request)"},
+		&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "CA bundle `FILE` (PEM) used instead of the system's"},
+		&cli.StringFlag{Name: "prompt", Category: inRequests, Usage: "prompt `FORM`: tokens (token ids, exact length) or words (one token each)", DefaultText: "tokens for completions, words for chat"},
+		&cli.StringFlag{Name: "token-range", Category: inRequests, Usage: "draw token ids from `LO:HI`, including LO and excluding HI", DefaultText: fmt.Sprintf("%d:%d", prompt.DefaultLow, prompt.DefaultHigh)},
+		&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "the model's tokenizer.json `FILE`: use words that are one token each in its vocabulary"},
+		&cli.StringFlag{Name: "dataset", Category: inRequests, Usage: "`FILE` of ShareGPT conversations, a text file, or a folder of *.txt: prompts are passages of it, cut to exact lengths; needs --tokenizer"},
+		&cli.BoolFlag{Name: "exact-isl", Category: inRequests, DisableDefaultText: true, Usage: "shorten prompts by what the endpoint adds (a chat template), so that it counts the trace's input length"},
+		&cli.BoolFlag{Name: "no-ignore-eos", Category: inRequests, DisableDefaultText: true, Usage: "let the model end its answers: send neither ignore_eos nor min_tokens"},
+		&cli.Float64Flag{Name: "temperature", Category: inRequests, Usage: "sampling temperature `T` from 0 to 2", DefaultText: "the endpoint's"},
+		&cli.Float64Flag{Name: "top-p", Category: inRequests, Usage: "top-p `P` of sampling, above 0 and at most 1", DefaultText: "the endpoint's"},
+		&cli.StringFlag{Name: "extra-body", Category: inRequests, Usage: "`JSON` object whose members are added to every request, such as '{\"top_k\": 5}'"},
+		&cli.DurationFlag{Name: "idle-timeout", Category: inRunControl, Usage: "fail a request after `TIME` without a byte from the endpoint", DefaultText: "no limit but --timeout"},
 	}
 }
 
