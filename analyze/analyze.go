@@ -55,7 +55,7 @@ const defaultTop = 10
 type Analysis struct {
 	Requests int
 	// ISL and OSL are the input and output sequence lengths in tokens.
-	ISL, OSL stats.Distribution
+	ISL, OSL stats.Sample
 	// Lengths is how the two go together.
 	Lengths Lengths
 	// Arrivals is nil where no row has a timestamp.

@@ -22,7 +22,7 @@ type Arrivals struct {
 	// second; absent where all arrive at once.
 	Rate trace.Opt[float64]
 	// Gaps are the times between successive arrivals in milliseconds.
-	Gaps stats.Distribution
+	Gaps stats.Sample
 	// Backwards is the number of rows that come before the row above them. All
 	// here is of the sorted times; whoever goes by the order of rows (caches,
 	// sessions) sees another order than the clock's.

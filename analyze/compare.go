@@ -34,15 +34,15 @@ func Compare(a, b *Analysis) Comparison {
 	return Comparison{
 		ISL:     distance(a.ISL, b.ISL),
 		OSL:     distance(a.OSL, b.OSL),
-		Context: distanceIn(a.Prefix, b.Prefix, func(p *Prefix) stats.Distribution { return p.Context }),
-		Gap:     distanceIn(a.Arrivals, b.Arrivals, func(at *Arrivals) stats.Distribution { return at.Gaps }),
-		Turns:   distanceIn(a.Sessions, b.Sessions, func(s *Sessions) stats.Distribution { return s.Turns }),
-		TurnGap: distanceIn(a.Sessions, b.Sessions, func(s *Sessions) stats.Distribution { return s.Gap }),
-		Delay:   distanceIn(a.Sessions, b.Sessions, func(s *Sessions) stats.Distribution { return s.Delay }),
+		Context: distanceIn(a.Prefix, b.Prefix, func(p *Prefix) stats.Sample { return p.Context }),
+		Gap:     distanceIn(a.Arrivals, b.Arrivals, func(at *Arrivals) stats.Sample { return at.Gaps }),
+		Turns:   distanceIn(a.Sessions, b.Sessions, func(s *Sessions) stats.Sample { return s.Turns }),
+		TurnGap: distanceIn(a.Sessions, b.Sessions, func(s *Sessions) stats.Sample { return s.Gap }),
+		Delay:   distanceIn(a.Sessions, b.Sessions, func(s *Sessions) stats.Sample { return s.Delay }),
 	}
 }
 
-func distance(a, b stats.Distribution) trace.Opt[Distance] {
+func distance(a, b stats.Sample) trace.Opt[Distance] {
 	if a.Count == 0 || b.Count == 0 {
 		return trace.Opt[Distance]{}
 	}
@@ -50,7 +50,7 @@ func distance(a, b stats.Distribution) trace.Opt[Distance] {
 }
 
 // distanceIn is the distance of a part that an analysis may lack.
-func distanceIn[P any](a, b *P, of func(*P) stats.Distribution) trace.Opt[Distance] {
+func distanceIn[P any](a, b *P, of func(*P) stats.Sample) trace.Opt[Distance] {
 	if a == nil || b == nil {
 		return trace.Opt[Distance]{}
 	}

@@ -11,7 +11,7 @@ type Lengths struct {
 	// empty.
 	Ratio trace.Opt[float64]
 	// Ratios is ISL over OSL of each request whose OSL is not 0.
-	Ratios stats.Distribution
+	Ratios stats.Sample
 	// Pearson is the linear correlation of ISL and OSL, and Spearman that of
 	// their ranks, in which equal lengths share the mean of theirs: it sees any
 	// monotonic relation, and an outlier is only the next rank. Both are -1..1,
@@ -39,7 +39,7 @@ func (m *lengthMarks) add(r *trace.Request) {
 	count(&m.missingOSL, trace.Missing, "output_length")
 }
 
-func lengthsOf(rows []row) (isl, osl stats.Distribution, l Lengths) {
+func lengthsOf(rows []row) (isl, osl stats.Sample, l Lengths) {
 	in, out := make([]int32, len(rows)), make([]int32, len(rows))
 	var ratios []float64
 	var inSum, outSum int

@@ -14,7 +14,7 @@ import (
 // that has it.
 type Popularity struct {
 	// Uses is the number of uses of each unique block.
-	Uses stats.Distribution
+	Uses stats.Sample
 	// Top are the blocks used most, most first, of equals the one that came
 	// first; at most [Options].Top. A block that is used once is
 	// not popular.

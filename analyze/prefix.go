@@ -28,7 +28,7 @@ type Prefix struct {
 	NoHit, AllHit int
 	// Context is the observed context of each request in tokens: the values
 	// that [Analysis].Observed averages.
-	Context stats.Distribution
+	Context stats.Sample
 
 	Popularity Popularity
 	Roots      Roots

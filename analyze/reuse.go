@@ -15,10 +15,10 @@ import (
 type Reuse struct {
 	// Time is the time since the block's last use in milliseconds, where both
 	// requests have a timestamp. A time that runs backwards counts as 0.
-	Time stats.Distribution
+	Time stats.Sample
 	// Requests is the number of requests since the block's last use: 1 is the
 	// request right before.
-	Requests stats.Distribution
+	Requests stats.Sample
 }
 
 // reuseCounter gathers intervals. The blocks of a prompt that were last used by
@@ -66,7 +66,7 @@ func (c *reuseCounter) result() Reuse {
 
 // ofCounts describes whole numbers, of which counts says how many there are of
 // each from 0.
-func ofCounts(counts []int) stats.Distribution {
+func ofCounts(counts []int) stats.Sample {
 	counted := make([]stats.Counted, 0, len(counts))
 	for value, count := range counts {
 		if count > 0 {

@@ -34,19 +34,19 @@ type Sessions struct {
 	// both from 0; -1 for a row that is not a turn.
 	Of []int32
 	// Turns is the number of turns of each session.
-	Turns stats.Distribution
+	Turns stats.Sample
 	// Gap is the time from the arrival of a turn's previous turn to its own
 	// arrival in milliseconds, where both have a timestamp: the think time and
 	// the time that the answer before took. A time that runs backwards counts
 	// as 0.
-	Gap stats.Distribution
+	Gap stats.Sample
 	// Delay is the think time itself in milliseconds: from the end of the
 	// previous turn to this turn, for later turns that state it (key delay). It
 	// is never inferred.
-	Delay stats.Distribution
+	Delay stats.Sample
 	// Growth is the ISL of each later turn less that of its previous turn, in
 	// tokens. It is negative where a session id goes on with a shorter prompt.
-	Growth stats.Distribution
+	Growth stats.Sample
 }
 
 // maxWays is how many different blocks may follow a prompt that has a next

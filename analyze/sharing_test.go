@@ -16,7 +16,7 @@ import (
 
 // values returns the values of a distribution in order, but for the rounding of
 // ranks.
-func values(d stats.Distribution) []float64 {
+func values(d stats.Sample) []float64 {
 	var all []float64
 	for i := range d.Count {
 		all = append(all, d.Quantile(float64(i)/float64(max(1, d.Count-1))))
@@ -24,7 +24,7 @@ func values(d stats.Distribution) []float64 {
 	return all
 }
 
-func sameValues(d stats.Distribution, want ...float64) bool {
+func sameValues(d stats.Sample, want ...float64) bool {
 	slices.Sort(want)
 	return slices.EqualFunc(values(d), want, func(a, b float64) bool {
 		return math.Abs(a-b) <= 1e-6*max(1, math.Abs(a), math.Abs(b))

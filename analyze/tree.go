@@ -16,10 +16,10 @@ type Tree struct {
 	Forks int
 	// Depth is the depth of each node and LeafDepth that of each leaf, in
 	// blocks; a root's is 1.
-	Depth, LeafDepth stats.Distribution
+	Depth, LeafDepth stats.Sample
 	// Children is the number of different blocks that follow a node, for each
 	// node that is not a leaf: its branching.
-	Children stats.Distribution
+	Children stats.Sample
 }
 
 // tree counts by runs. A run of fresh blocks is a chain that hangs under a block

@@ -51,13 +51,13 @@ func ParseMetric(name string) (Metric, error) {
 	m := Metric{Name: name, better: -1}
 	switch stat {
 	case "mean":
-		m.of, m.statistic = l.result(func(d stats.Distribution) float64 { return d.Mean }), l.sampled((*sample).meanStatistic)
+		m.of, m.statistic = l.result(func(d stats.Sample) float64 { return d.Mean }), l.sampled((*sample).meanStatistic)
 	case "std":
-		m.of, m.statistic = l.result(func(d stats.Distribution) float64 { return d.Std }), l.sampled((*sample).stdStatistic)
+		m.of, m.statistic = l.result(func(d stats.Sample) float64 { return d.Std }), l.sampled((*sample).stdStatistic)
 	case "min": // what is not in a resample may be less
-		m.of = l.result(func(d stats.Distribution) float64 { return d.Min })
+		m.of = l.result(func(d stats.Sample) float64 { return d.Min })
 	case "max":
-		m.of = l.result(func(d stats.Distribution) float64 { return d.Max })
+		m.of = l.result(func(d stats.Sample) float64 { return d.Max })
 	case "median":
 		m.of, m.statistic = l.quantile(0.5)
 	default:
@@ -79,14 +79,14 @@ func (m Metric) named(name string) Metric {
 // latency is one of the times that a run measured of its requests.
 type latency struct {
 	name         string
-	distribution func(r *run.Result) stats.Distribution
+	distribution func(r *run.Result) stats.Sample
 	// value is that of a request; nil where only the result tells it, or where
 	// the values are the gaps.
 	value func(q *request) trace.Opt[float64]
 	gaps  bool
 }
 
-func (l latency) result(stat func(d stats.Distribution) float64) func(r *run.Result) trace.Opt[float64] {
+func (l latency) result(stat func(d stats.Sample) float64) func(r *run.Result) trace.Opt[float64] {
 	return func(r *run.Result) trace.Opt[float64] {
 		d := l.distribution(r)
 		if d.Count == 0 {
@@ -97,7 +97,7 @@ func (l latency) result(stat func(d stats.Distribution) float64) func(r *run.Res
 }
 
 func (l latency) quantile(p float64) (func(r *run.Result) trace.Opt[float64], func(s side) statistic) {
-	of := l.result(func(d stats.Distribution) float64 { return d.Quantile(p) })
+	of := l.result(func(d stats.Sample) float64 { return d.Quantile(p) })
 	return of, l.sampled(func(s *sample) statistic { return s.quantileStatistic(p) })
 }
 
@@ -110,19 +110,19 @@ func (l latency) sampled(of func(s *sample) statistic) func(s side) statistic {
 }
 
 var latencies = map[string]latency{
-	"ttft_ms":               {distribution: func(r *run.Result) stats.Distribution { return r.TTFT }, value: (*request).ttft},
-	"ttst_ms":               {distribution: func(r *run.Result) stats.Distribution { return r.TTST }, value: (*request).ttst},
-	"tpot_ms":               {distribution: func(r *run.Result) stats.Distribution { return r.TPOT }, value: (*request).tpot},
-	"itl_ms":                {distribution: func(r *run.Result) stats.Distribution { return r.ITL }, gaps: true},
-	"e2el_ms":               {distribution: func(r *run.Result) stats.Distribution { return r.E2EL }, value: (*request).e2el},
-	"ttft_from_schedule_ms": {distribution: func(r *run.Result) stats.Distribution { return r.TTFTFromSchedule }, value: (*request).ttftFromSchedule},
-	"e2el_from_schedule_ms": {distribution: func(r *run.Result) stats.Distribution { return r.E2ELFromSchedule }, value: (*request).e2elFromSchedule},
-	"client_lag_ms":         {distribution: func(r *run.Result) stats.Distribution { return r.ClientLag }},
-	"schedule_lag_ms":       {distribution: func(r *run.Result) stats.Distribution { return r.ScheduleLag }},
-	"opening_ms":            {distribution: func(r *run.Result) stats.Distribution { return r.Opening }},
-	"held_ms":               {distribution: func(r *run.Result) stats.Distribution { return r.Held }},
-	"blur_ms":               {distribution: func(r *run.Result) stats.Distribution { return r.Blur }},
-	"first_blur_ms":         {distribution: func(r *run.Result) stats.Distribution { return r.FirstBlur }},
+	"ttft_ms":               {distribution: func(r *run.Result) stats.Sample { return r.TTFT }, value: (*request).ttft},
+	"ttst_ms":               {distribution: func(r *run.Result) stats.Sample { return r.TTST }, value: (*request).ttst},
+	"tpot_ms":               {distribution: func(r *run.Result) stats.Sample { return r.TPOT }, value: (*request).tpot},
+	"itl_ms":                {distribution: func(r *run.Result) stats.Sample { return r.ITL }, gaps: true},
+	"e2el_ms":               {distribution: func(r *run.Result) stats.Sample { return r.E2EL }, value: (*request).e2el},
+	"ttft_from_schedule_ms": {distribution: func(r *run.Result) stats.Sample { return r.TTFTFromSchedule }, value: (*request).ttftFromSchedule},
+	"e2el_from_schedule_ms": {distribution: func(r *run.Result) stats.Sample { return r.E2ELFromSchedule }, value: (*request).e2elFromSchedule},
+	"client_lag_ms":         {distribution: func(r *run.Result) stats.Sample { return r.ClientLag }},
+	"schedule_lag_ms":       {distribution: func(r *run.Result) stats.Sample { return r.ScheduleLag }},
+	"opening_ms":            {distribution: func(r *run.Result) stats.Sample { return r.Opening }},
+	"held_ms":               {distribution: func(r *run.Result) stats.Sample { return r.Held }},
+	"blur_ms":               {distribution: func(r *run.Result) stats.Sample { return r.Blur }},
+	"first_blur_ms":         {distribution: func(r *run.Result) stats.Sample { return r.FirstBlur }},
 }
 
 func always(v func(r *run.Result) float64) func(r *run.Result) trace.Opt[float64] {

@@ -64,14 +64,14 @@ func (c Comparison) sideBySide(d *document) {
 	arrivals("rate, req/s", func(at *analyze.Arrivals) string { return optional(at.Rate, 3) })
 	arrivals("rows that go back in time", func(at *analyze.Arrivals) string { return grouped(at.Backwards) })
 	arrivals("inter-arrival CV", func(at *analyze.Arrivals) string { return optional(at.CV, 3) })
-	lengths := func(name string, of func(a *analyze.Analysis) stats.Distribution) {
+	lengths := func(name string, of func(a *analyze.Analysis) stats.Sample) {
 		line(name+" mean", func(a *analyze.Analysis) string { return decimals(of(a).Mean, 1) })
 		line(name+" std", func(a *analyze.Analysis) string { return decimals(of(a).Std, 1) })
 		line(name+" p50", func(a *analyze.Analysis) string { return decimals(of(a).Quantile(0.5), 1) })
 		line(name+" p99", func(a *analyze.Analysis) string { return decimals(of(a).Quantile(0.99), 1) })
 	}
-	lengths("ISL", func(a *analyze.Analysis) stats.Distribution { return a.ISL })
-	lengths("OSL", func(a *analyze.Analysis) stats.Distribution { return a.OSL })
+	lengths("ISL", func(a *analyze.Analysis) stats.Sample { return a.ISL })
+	lengths("OSL", func(a *analyze.Analysis) stats.Sample { return a.OSL })
 	for _, of := range []struct {
 		label string
 		rows  func(l analyze.Lengths) int

@@ -153,7 +153,7 @@ func BlockSizeWarning(a *analyze.Analysis) string {
 	return fmt.Sprintf("%s; %s would fit %s.", text, grouped(f.Better), grouped(f.BetterFits))
 }
 
-func datasetLengths(s *document, title string, d stats.Distribution) {
+func datasetLengths(s *document, title string, d stats.Sample) {
 	s.section(title)
 	s.row("Average", decimals(d.Mean, 2), "tokens", "")
 	s.row("Standard deviation", decimals(d.Std, 2), "tokens", "")

@@ -77,14 +77,14 @@ func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 
 // binsOf gives few values few columns, so that these say more than single
 // values do, and many no more than a picture has room for.
-func binsOf(values stats.Distribution) stats.Bins {
+func binsOf(values stats.Sample) stats.Bins {
 	const least, most = 10, 60
 	columns := int(2 * math.Sqrt(float64(values.Count)))
 	return stats.BinsFor(min(max(columns, least), most), values)
 }
 
 // histogram draws a distribution, its values divided by a unit.
-func histogram(title, label, unit string, values stats.Distribution, divisor float64) figure.Figure {
+func histogram(title, label, unit string, values stats.Sample, divisor float64) figure.Figure {
 	f := figure.Figure{
 		Title: title, NoLegend: true,
 		X: figure.Axis{Label: label, Unit: unit},

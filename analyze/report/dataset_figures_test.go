@@ -96,7 +96,7 @@ func TestHistogramFigure(t *testing.T) {
 			t.Errorf("marks %q", got)
 		}
 	}
-	if none := histogram("T", "ISL", "tokens", stats.Distribution{}, 1); len(none.Series)+len(none.Marks) != 0 {
+	if none := histogram("T", "ISL", "tokens", stats.Sample{}, 1); len(none.Series)+len(none.Marks) != 0 {
 		t.Errorf("no values: %+v", none)
 	}
 	for n, want := range map[int]int{1: 1, 4: 10, 100: 20, 900: 60, 100_000: 60} {

@@ -215,7 +215,7 @@ func arrivalsOf(at *analyze.Arrivals) arrivalsJSON {
 }
 
 // distOf is nil for the distribution of no values.
-func distOf(d stats.Distribution) *distJSON {
+func distOf(d stats.Sample) *distJSON {
 	if d.Count == 0 {
 		return nil
 	}
@@ -230,7 +230,7 @@ func distOf(d stats.Distribution) *distJSON {
 }
 
 // lengthOf is nil for the distribution of no values.
-func lengthOf(d stats.Distribution) *lengthJSON {
+func lengthOf(d stats.Sample) *lengthJSON {
 	if d.Count == 0 {
 		return nil
 	}

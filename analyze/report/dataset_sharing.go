@@ -54,7 +54,7 @@ func datasetSharing(d *document, a *analyze.Analysis, c *Cache) {
 func firstOf[T any](all []T, n int) []T { return all[:min(n, len(all))] }
 
 // secondsOf is a quantile of times in ms, absent where there are none.
-func secondsOf(d stats.Distribution, p float64) trace.Opt[float64] {
+func secondsOf(d stats.Sample, p float64) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: d.Quantile(p) / 1000, Set: d.Count > 0}
 }
 

@@ -73,7 +73,7 @@ func (runs ServingRuns) rangeOf(m run.Metric) valueRange {
 
 // nearlyNothing is a hundredth of the median or, where that is 0, of what is above
 // most.
-func nearlyNothing(d stats.Distribution) float64 {
+func nearlyNothing(d stats.Sample) float64 {
 	for _, p := range []float64{0.5, 0.75, 0.9, 0.99} {
 		if x := d.Quantile(p); x > 0 {
 			return x / 100
@@ -84,7 +84,7 @@ func nearlyNothing(d stats.Distribution) float64 {
 
 // density draws how many values there are where, smoothed, with the mean and the
 // median and, dashed, quartiles and p99. Values are milliseconds.
-func density(title, count string, d stats.Distribution, over valueRange) figure.Figure {
+func density(title, count string, d stats.Sample, over valueRange) figure.Figure {
 	const second = 1000
 	f := figure.Figure{
 		Title: title, NoLegend: true,
@@ -128,7 +128,7 @@ const (
 // smoothed counts values in columns over a range, and smooths the counts: the sum
 // of all is the number of values, for those below the range are counted in its
 // first column. It has no points where the range is one single value.
-func smoothed(d stats.Distribution, over valueRange) (x, y []float64, below int) {
+func smoothed(d stats.Sample, over valueRange) (x, y []float64, below int) {
 	low, high := over.low, over.high
 	if !(low < high) {
 		return nil, nil, 0

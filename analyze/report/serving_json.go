@@ -150,7 +150,7 @@ func addReadDelay(keys map[string]any, d runfile.ReadDelay) {
 // servingPercentiles are the percentiles that a summary holds.
 var servingPercentiles = []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}
 
-func addLatency(keys map[string]any, name string, d stats.Distribution, percentiles []float64) {
+func addLatency(keys map[string]any, name string, d stats.Sample, percentiles []float64) {
 	set := func(stat string, x float64) {
 		keys[stat+"_"+name] = numberOr(x, d.Count > 0)
 	}

@@ -42,7 +42,7 @@ func (b *servingBlock) server(s *run.ObservedServer) {
 }
 
 // gauge tells the mean and the largest of a value that goes up and down.
-func (b *servingBlock) gauge(name string, mean, most stats.Distribution, show func(float64) string) {
+func (b *servingBlock) gauge(name string, mean, most stats.Sample, show func(float64) string) {
 	if mean.Count > 0 {
 		b.own(name, show(mean.Mean), "mean, at most "+show(most.Max))
 	}
@@ -65,7 +65,7 @@ func serverJSON(s *run.ObservedServer) any {
 		"block_size":      orNull(s.BlockSize, s.BlockSize > 0),
 		"capacity_tokens": orNull(s.CapacityTokens, s.CapacityTokens > 0),
 	}
-	for name, d := range map[string]stats.Distribution{
+	for name, d := range map[string]stats.Sample{
 		"kv_use": s.KVUse, "kv_use_of_fullest": s.KVUseMax, "running": s.Running, "waiting": s.Waiting, "hit_rate": s.HitRate,
 	} {
 		keys["mean_"+name] = numberOr(d.Mean, d.Count > 0)

@@ -194,7 +194,7 @@ func (s *servingPage) kinds() {
 		t := table{columns: []string{"", "Completed", "Failed", "Median TTFT (ms)", "P99 TTFT (ms)", "Median TPOT (ms)", "P99 TPOT (ms)", "Median E2EL (ms)", "P99 E2EL (ms)"}}
 		for _, k := range g.Kinds {
 			cells := []string{k.Name, grouped(k.Completed), grouped(k.Failed)}
-			for _, d := range []stats.Distribution{k.TTFT, k.TPOT, k.E2EL} {
+			for _, d := range []stats.Sample{k.TTFT, k.TPOT, k.E2EL} {
 				for _, p := range []float64{0.5, 0.99} {
 					cell := absent
 					if d.Count > 0 {

@@ -63,16 +63,16 @@ func (s *servingPage) overTime() {
 		{"most at once", true, func(at *run.Stretch) float64 { return float64(at.MostInFlight) }},
 	}))
 	s.figure(stretched(series, "Time to first token", figure.Axis{Label: "TTFT", Quantity: figure.Duration}, []stretchLine{
-		{"median", false, quantileLine(0.5, func(at *run.Stretch) stats.Distribution { return at.TTFT })},
-		{"p99", false, quantileLine(0.99, func(at *run.Stretch) stats.Distribution { return at.TTFT })},
-		{"largest", true, quantileLine(1, func(at *run.Stretch) stats.Distribution { return at.TTFT })},
+		{"median", false, quantileLine(0.5, func(at *run.Stretch) stats.Sample { return at.TTFT })},
+		{"p99", false, quantileLine(0.99, func(at *run.Stretch) stats.Sample { return at.TTFT })},
+		{"largest", true, quantileLine(1, func(at *run.Stretch) stats.Sample { return at.TTFT })},
 	}))
 	if s.Result.ScheduleLag.Max == 0 { // as in virtual time
 		return
 	}
 	s.figure(stretched(series, "Lag at p99", figure.Axis{Label: "Lag", Quantity: figure.Duration}, []stretchLine{
-		{"schedule lag", false, quantileLine(0.99, func(at *run.Stretch) stats.Distribution { return at.ScheduleLag })},
-		{"client lag", false, quantileLine(0.99, func(at *run.Stretch) stats.Distribution { return at.ClientLag })},
+		{"schedule lag", false, quantileLine(0.99, func(at *run.Stretch) stats.Sample { return at.ScheduleLag })},
+		{"client lag", false, quantileLine(0.99, func(at *run.Stretch) stats.Sample { return at.ClientLag })},
 	}))
 }
 
@@ -84,7 +84,7 @@ type stretchLine struct {
 }
 
 // quantileLine is a quantile in seconds.
-func quantileLine(p float64, of func(at *run.Stretch) stats.Distribution) func(at *run.Stretch) float64 {
+func quantileLine(p float64, of func(at *run.Stretch) stats.Sample) func(at *run.Stretch) float64 {
 	return func(at *run.Stretch) float64 {
 		d := of(at)
 		if d.Count == 0 {

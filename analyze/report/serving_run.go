@@ -63,17 +63,17 @@ func (v View) percentiles() []float64 {
 // statistic is a number that says something of a distribution.
 type statistic struct {
 	name string // Mean, Median, P99
-	of   func(d stats.Distribution) float64
+	of   func(d stats.Sample) float64
 }
 
 // statistics are those that a view shows of each metric.
 func (v View) statistics() []statistic {
 	all := []statistic{
-		{"Mean", func(d stats.Distribution) float64 { return d.Mean }},
-		{"Median", func(d stats.Distribution) float64 { return d.Quantile(0.5) }},
+		{"Mean", func(d stats.Sample) float64 { return d.Mean }},
+		{"Median", func(d stats.Sample) float64 { return d.Quantile(0.5) }},
 	}
 	for _, p := range v.percentiles() {
-		all = append(all, statistic{"P" + percentileName(p), func(d stats.Distribution) float64 { return d.Quantile(p / 100) }})
+		all = append(all, statistic{"P" + percentileName(p), func(d stats.Sample) float64 { return d.Quantile(p / 100) }})
 	}
 	return all
 }

@@ -43,7 +43,7 @@ func shortest(x float64) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-func quantileCell(d stats.Distribution, p float64) string {
+func quantileCell(d stats.Sample, p float64) string {
 	if d.Count == 0 {
 		return ""
 	}

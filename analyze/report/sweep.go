@@ -53,11 +53,11 @@ var sweepColumns = []struct {
 	{"P99 TPOT (ms)", func(r *run.Result) trace.Opt[float64] { return p99Of(r.TPOT) }},
 }
 
-func meanOf(d stats.Distribution) trace.Opt[float64] {
+func meanOf(d stats.Sample) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: d.Mean, Set: d.Count > 0}
 }
 
-func p99Of(d stats.Distribution) trace.Opt[float64] {
+func p99Of(d stats.Sample) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: d.Quantile(0.99), Set: d.Count > 0}
 }
 

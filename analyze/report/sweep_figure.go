@@ -17,16 +17,16 @@ func (s Sweep) PNG(w io.Writer) error {
 }
 
 func (s Sweep) sheet() figure.Sheet {
-	latency := func(of func(r *run.Result) stats.Distribution) func(r *run.Result) trace.Opt[float64] {
+	latency := func(of func(r *run.Result) stats.Sample) func(r *run.Result) trace.Opt[float64] {
 		return func(r *run.Result) trace.Opt[float64] {
 			mean := meanOf(of(r))
 			mean.Value /= 1000
 			return mean
 		}
 	}
-	e2el := latency(func(r *run.Result) stats.Distribution { return r.E2EL })
-	ttft := latency(func(r *run.Result) stats.Distribution { return r.TTFT })
-	tpot := latency(func(r *run.Result) stats.Distribution { return r.TPOT })
+	e2el := latency(func(r *run.Result) stats.Sample { return r.E2EL })
+	ttft := latency(func(r *run.Result) stats.Sample { return r.TTFT })
+	tpot := latency(func(r *run.Result) stats.Sample { return r.TPOT })
 	perUser := func(r *run.Result) trace.Opt[float64] {
 		seconds := tpot(r)
 		return trace.Opt[float64]{Value: 1 / seconds.Value, Set: seconds.Set && seconds.Value > 0}

@@ -23,7 +23,7 @@ import (
 // sweepResult is a run of n requests whose latencies are base, 2*base and so on
 // to n*base, in milliseconds, of which TTFT is a tenth and TPOT a hundredth.
 func sweepResult(n int, base, rate float64) *run.Result {
-	of := func(part float64) stats.Distribution {
+	of := func(part float64) stats.Sample {
 		var values []float64
 		for i := range n {
 			values = append(values, base*part*float64(i+1))

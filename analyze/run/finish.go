@@ -33,7 +33,7 @@ func (c *collector) finish() *Result {
 func (c *collector) distributions() {
 	r := c.result
 	r.TTFT, r.TTST, r.TPOT, r.E2EL = stats.Of(c.ttft), stats.Of(c.ttst), stats.Of(c.tpot), stats.Of(c.e2el)
-	r.ITL = c.gaps.Distribution(float64(time.Millisecond))
+	r.ITL = c.gaps.Sample(float64(time.Millisecond))
 	if len(c.opts.Gaps) > 0 {
 		for _, gaps := range c.opts.Gaps {
 			c.counted = append(c.counted, stats.Counted{Value: ms(time.Duration(gaps.NS)), Count: int(gaps.Count)})

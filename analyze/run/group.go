@@ -21,7 +21,7 @@ type Kind struct {
 	// Completed requests are those that latencies are of: in a window, the
 	// requests wholly inside it. Failed ones ended inside it.
 	Completed, Failed int
-	TTFT, TPOT, E2EL  stats.Distribution
+	TTFT, TPOT, E2EL  stats.Sample
 }
 
 // groupsOf divides requests in all ways that leave more than one kind.

@@ -66,7 +66,7 @@ func names(metrics []Metric) string {
 }
 
 // Latency is the distribution of a metric, in milliseconds.
-func (r *Result) Latency(m Metric) stats.Distribution {
+func (r *Result) Latency(m Metric) stats.Sample {
 	switch m {
 	case TTFT:
 		return r.TTFT
@@ -91,7 +91,7 @@ func (r *Result) Latency(m Metric) stats.Distribution {
 	case Held:
 		return r.Held
 	}
-	return stats.Distribution{}
+	return stats.Sample{}
 }
 
 // Of is the metric of one request in milliseconds, absent where the request has

@@ -20,10 +20,10 @@ type Observed struct {
 // are over the samples, which mostly are seconds.
 type ObservedClient struct {
 	Samples      int
-	CPU          float64            // its processor time over the time that passed: 1 is one processor
-	MachineShare stats.Distribution // the same over all processors
-	MachineBusy  stats.Distribution // that of all processes; all 0 where it is not known
-	SchedMS      stats.Distribution // how long goroutines waited for a processor, at p99 of the sample
+	CPU          float64      // its processor time over the time that passed: 1 is one processor
+	MachineShare stats.Sample // the same over all processors
+	MachineBusy  stats.Sample // that of all processes; all 0 where it is not known
+	SchedMS      stats.Sample // how long goroutines waited for a processor, at p99 of the sample
 	GCPauses     int
 	GCPauseMaxMS float64
 	RSSBytes     int64 // the most memory
@@ -38,10 +38,10 @@ type ObservedServer struct {
 	Failure  string // the first
 
 	// Over the answers while the run lasted.
-	KVUse            stats.Distribution // share of the KV cache in use, mean over the engines
-	KVUseMax         stats.Distribution // of the engine with most
-	Running, Waiting stats.Distribution // requests
-	HitRate          stats.Distribution // of servers that do not count tokens
+	KVUse            stats.Sample // share of the KV cache in use, mean over the engines
+	KVUseMax         stats.Sample // of the engine with most
+	Running, Waiting stats.Sample // requests
+	HitRate          stats.Sample // of servers that do not count tokens
 
 	// What its counters grew by from the first answer to the last; unknown where
 	// they fell in between, as those of a server do that began anew.
@@ -139,7 +139,7 @@ func (o *serverObserver) finish() ObservedServer {
 
 // during is the distribution of a gauge while the run lasted: the first answer is
 // from before it, and the last from after it.
-func during(answers []float64) stats.Distribution {
+func during(answers []float64) stats.Sample {
 	if len(answers) > 2 {
 		answers = answers[1 : len(answers)-1]
 	}

@@ -23,7 +23,7 @@ type Stretch struct {
 	MostInFlight                 int     // at once
 	// TTFT is of the completed requests whose first token came in it, the lags
 	// of the requests that were sent in it, in milliseconds.
-	TTFT, ScheduleLag, ClientLag stats.Distribution
+	TTFT, ScheduleLag, ClientLag stats.Sample
 }
 
 // seriesSteps are the lengths of stretches. A series takes the shortest of which

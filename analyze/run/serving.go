@@ -107,15 +107,15 @@ type Result struct {
 	OfferedRate, AchievedRate trace.Opt[float64] // requests a second, as due and as sent
 
 	// TTST is the gap between the first token chunk and the second.
-	TTFT, TTST, TPOT, ITL, E2EL stats.Distribution
+	TTFT, TTST, TPOT, ITL, E2EL stats.Sample
 	// The same from the instant the trace asked for, so that a client or a
 	// limit that holds requests back does not look like a fast server.
-	TTFTFromSchedule, E2ELFromSchedule stats.Distribution
+	TTFTFromSchedule, E2ELFromSchedule stats.Sample
 	// Of every request that was sent: ClientLag = sent - ready - opening is the
 	// client's own, Opening waited for a connection, which is the server's and
 	// the network's, Held = ready - due waited for a slot or a turn,
 	// ScheduleLag = sent - due is all of them.
-	ClientLag, Opening, Held, ScheduleLag stats.Distribution
+	ClientLag, Opening, Held, ScheduleLag stats.Sample
 
 	// StampedByKernel and StampedByClient count the completed requests by whose
 	// their instants of arrival are. Where they are the kernel's, FirstBlur is
@@ -127,7 +127,7 @@ type Result struct {
 	// them, GapsCounted those of them that ITL knows from being counted: all, but
 	// for a run that was killed.
 	GapsNotKept, GapsCounted int
-	FirstBlur, Blur          stats.Distribution
+	FirstBlur, Blur          stats.Sample
 	ReadDelay                runfile.ReadDelay // as given
 	Merges                   runfile.Merges    // as given
 	Observed                 Observed          // as given

@@ -92,7 +92,7 @@ type spread struct {
 	Sum, Min, Median, Mean float64
 }
 
-func spreadOf(d stats.Distribution) spread {
+func spreadOf(d stats.Sample) spread {
 	return spread{d.Count, d.Sum, d.Min, d.Quantile(0.5), d.Mean}
 }
 
@@ -102,7 +102,7 @@ func TestLatencies(t *testing.T) {
 	r := compute(t, run.Options{}, mixed()...)
 	for _, test := range []struct {
 		name string
-		got  stats.Distribution
+		got  stats.Sample
 		want spread
 	}{
 		// 101-1, 253-153, 300-260; rows 3 and 4 failed.
@@ -160,7 +160,7 @@ func TestCountsAndThroughputs(t *testing.T) {
 		Thresholds: run.DefaultThresholds,
 	}
 	// These have tests of their own.
-	noDistributions := cmp.Comparer(func(_, _ stats.Distribution) bool { return true })
+	noDistributions := cmp.Comparer(func(_, _ stats.Sample) bool { return true })
 	noVerdict := cmp.Comparer(func(_, _ run.Verdict) bool { return true })
 	noPrediction := cmp.Comparer(func(_, _ run.Prediction) bool { return true })
 	if diff := cmp.Diff(want, got, noDistributions, noVerdict, noPrediction, close); diff != "" {
@@ -181,7 +181,7 @@ func TestRecordsWithoutInstants(t *testing.T) {
 			part := whole
 			change(&part)
 			r := compute(t, run.Options{}, part)
-			for _, d := range []stats.Distribution{r.TTFT, r.TPOT, r.ITL, r.E2EL, r.TTFTFromSchedule, r.E2ELFromSchedule} {
+			for _, d := range []stats.Sample{r.TTFT, r.TPOT, r.ITL, r.E2EL, r.TTFTFromSchedule, r.E2ELFromSchedule} {
 				if d.Count != 0 {
 					t.Errorf("%d values", d.Count)
 				}

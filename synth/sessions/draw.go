@@ -7,8 +7,8 @@ import (
 	"sort"
 	"strconv"
 
-	"moontide/synth/law"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Requests draws n requests, at least 1, in order of arrival, the first at
@@ -69,19 +69,19 @@ type drawing struct {
 func (m *Model) newDrawing(seed uint64) *drawing {
 	d := &drawing{
 		Model: m, fresh: m.fresh, visited: make([]bool, len(m.templates)),
-		clock:     m.arrivals.clock(law.Stream(seed, "arrivals"), m.speed),
-		beginning: law.Stream(seed, "templates"),
-		templated: newChooser(&m.templated, law.Stream(seed, "templates or none")),
+		clock:     m.arrivals.clock(stats.NewStream(seed, "arrivals"), m.speed),
+		beginning: stats.NewStream(seed, "templates"),
+		templated: newChooser(&m.templated, stats.NewStream(seed, "templates or none")),
 	}
-	starting := law.Stream(seed, "first turns")
+	starting := stats.NewStream(seed, "first turns")
 	for i := range d.first {
 		d.first[i] = newSampler(m.first[i], starting)
 	}
-	going := law.Stream(seed, "going on")
+	going := stats.NewStream(seed, "going on")
 	for i := range d.goesOn {
 		d.goesOn[i] = newChooser(&m.goesOn[i], going)
 	}
-	later := law.Stream(seed, "later turns")
+	later := stats.NewStream(seed, "later turns")
 	for i := range d.turns {
 		d.turns[i] = newSampler(m.turns[i], later)
 	}

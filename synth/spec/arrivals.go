@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"moontide/synth/law"
+	"moontide/trace/stats"
 )
 
 // The arrival processes.
@@ -231,7 +231,7 @@ func (a *arrivals) start(seed uint64, aspect string, scale float64) func() float
 	}
 	var when clock = a.rate
 	if b := a.bursts; b != nil {
-		when = newBursts(a.rate, b.on, b.off, b.ratio, law.Stream(seed, aspect+" bursts"))
+		when = newBursts(a.rate, b.on, b.off, b.ratio, stats.NewStream(seed, aspect+" bursts"))
 	}
 	gap := a.gaps(seed, aspect)
 	now := 0.0
@@ -257,13 +257,13 @@ func (a *arrivals) replay(stretch float64) func() float64 {
 // them to hit a rate exactly, so that they vary as their law does. Constant
 // arrivals begin with a gap of 0, the others with a gap like any other.
 func (a *arrivals) gaps(seed uint64, aspect string) func() float64 {
-	random := law.Stream(seed, aspect)
+	random := stats.NewStream(seed, aspect)
 	switch a.process {
 	case gammaGaps:
 		shape := 1 / (a.cv * a.cv)
 		return distuv.Gamma{Alpha: shape, Beta: shape, Src: random}.Rand
 	case weibullGaps:
-		w := law.NewWeibull(1, a.cv)
+		w := stats.NewWeibull(1, a.cv)
 		return func() float64 { return w.Scale * math.Pow(random.ExpFloat64(), 1/w.Shape) }
 	case poissonGaps:
 		return random.ExpFloat64

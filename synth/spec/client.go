@@ -3,8 +3,8 @@ package spec
 import (
 	"math"
 
-	"moontide/synth/law"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 const (
@@ -16,9 +16,9 @@ const (
 // client is a kind of traffic.
 type client struct {
 	name        string
-	share       float64 // of the requests of its source
-	isl, osl    law.Law // nil where pairs are given
-	unique      bool    // isl counts only what is behind the shared prefix
+	share       float64            // of the requests of its source
+	isl, osl    stats.Distribution // nil where pairs are given
+	unique      bool               // isl counts only what is behind the shared prefix
 	correlation float64
 	pairs       []pair
 	longest     int     // first prompt that can be drawn
@@ -29,11 +29,11 @@ type client struct {
 
 // sessions say how a conversation goes on after its first prompt.
 type sessions struct {
-	turns     law.Law
-	several   bool    // there can be more than one
-	meanTurns float64 // of those that happen: maxISL ends sessions early
-	think     law.Law // seconds
-	grows     law.Law // new tokens a turn; nil: like the first prompt's own
+	turns     stats.Distribution
+	several   bool               // there can be more than one
+	meanTurns float64            // of those that happen: maxISL ends sessions early
+	think     stats.Distribution // seconds
+	grows     stats.Distribution // new tokens a turn; nil: like the first prompt's own
 	maxISL    int
 	open      bool    // later turns have timestamps instead of delays
 	ttft      float64 // of the assumed answers, in seconds
@@ -41,7 +41,7 @@ type sessions struct {
 }
 
 // mostTurns is the number of turns of the longest sessions that the law allows.
-func (s sessions) mostTurns() int { return min(int(law.Most(s.turns)), maxTurns) }
+func (s sessions) mostTurns() int { return min(int(stats.Highest(s.turns)), maxTurns) }
 
 // answer is the assumed time of an answer in seconds.
 func (s sessions) answer(osl int) float64 { return s.ttft + s.tpot*float64(max(osl-1, 0)) }
@@ -134,10 +134,10 @@ func (c *client) lengths(f fields) (shortest, longest int) {
 	if f.failed() {
 		return 0, 0
 	}
-	if c.correlation != 0 && (law.Least(c.isl) == law.Most(c.isl) || law.Least(c.osl) == law.Most(c.osl)) {
+	if c.correlation != 0 && (stats.Lowest(c.isl) == stats.Highest(c.isl) || stats.Lowest(c.osl) == stats.Highest(c.osl)) {
 		f.fail(f.place("correlation"), "correlation needs an isl and an osl that vary")
 	}
-	return int(law.Least(c.isl)), int(law.Most(c.isl))
+	return int(stats.Lowest(c.isl)), int(stats.Highest(c.isl))
 }
 
 // joint reads the lengths of a trace's rows, ISL and OSL together.
@@ -164,7 +164,7 @@ func (f fields) joint(n *node) []pair {
 // sessions reads how sessions go on; without a description they have one turn.
 func (r *reading) sessions(n *node) sessions {
 	longest := int(r.tokens(1).allowed.high)
-	s := sessions{turns: law.Fixed(1), meanTurns: 1, think: law.Fixed(0), maxISL: longest, ttft: 0.5, tpot: 0.02}
+	s := sessions{turns: stats.Fixed(1), meanTurns: 1, think: stats.Fixed(0), maxISL: longest, ttft: 0.5, tpot: 0.02}
 	if n == nil {
 		return s
 	}
@@ -181,7 +181,7 @@ func (r *reading) sessions(n *node) sessions {
 	s.ttft = f.seconds("ttft", s.ttft, span{0, year})
 	s.tpot = f.seconds("tpot", s.tpot, span{0, year})
 	if !r.failed() {
-		s.several = law.WholeMean(s.turns, 1, s.mostTurns()) > 1
+		s.several = stats.IntegerMean(s.turns, 1, s.mostTurns()) > 1
 	}
 	return s
 }
@@ -199,7 +199,7 @@ func (c *client) draw(first bool, prefix int, p, q float64) (fresh, osl int) {
 		lengths := c.pairAt(p)
 		fresh, osl = int(lengths.isl)-prefix, int(lengths.osl)
 	} else {
-		osl = int(c.osl.Quantile(law.Correlate(p, q, c.correlation)))
+		osl = int(c.osl.Quantile(stats.Correlate(p, q, c.correlation)))
 	}
 	switch {
 	case !first && c.sessions.grows != nil:

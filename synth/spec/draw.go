@@ -7,8 +7,8 @@ import (
 	"sort"
 	"strconv"
 
-	"moontide/synth/law"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // maxTime bounds arrivals in seconds: what a trace can hold.
@@ -59,7 +59,7 @@ type Drawing struct {
 type liveSource struct {
 	clients  []*liveClient
 	weights  []float64
-	mix      law.Places
+	mix      stats.Indexed
 	arrive   func() float64
 	arrivals int
 }
@@ -68,7 +68,7 @@ type liveSource struct {
 type liveClient struct {
 	*client
 	started                                 int // sessions
-	turns, think, prompts, answers, choices law.Places
+	turns, think, prompts, answers, choices stats.Indexed
 }
 
 // session is a conversation at a moment: the prompt that comes next.
@@ -90,7 +90,7 @@ func (d *Description) Draw() *Drawing {
 	drawing := &Drawing{Description: d, fresh: d.sharedIDs}
 	for i, s := range d.sources {
 		scale, weights := s.scale()
-		live := liveSource{weights: weights, mix: law.PlacesOf(d.seed, s.name+" mix"), arrive: s.arrivals.start(d.seed, s.name, scale)}
+		live := liveSource{weights: weights, mix: stats.NewIndexed(d.seed, s.name+" mix"), arrive: s.arrivals.start(d.seed, s.name, scale)}
 		for _, c := range s.clients {
 			live.clients = append(live.clients, d.live(c, ""))
 		}
@@ -102,7 +102,7 @@ func (d *Description) Draw() *Drawing {
 
 // live begins a client. Another run of the same has other random numbers.
 func (d *Description) live(c *client, run string) *liveClient {
-	places := func(aspect string) law.Places { return law.PlacesOf(d.seed, run+aspect+" of client "+c.name) }
+	places := func(aspect string) stats.Indexed { return stats.NewIndexed(d.seed, run+aspect+" of client "+c.name) }
 	return &liveClient{
 		client: c,
 		turns:  places("turns"), think: places("think time"), prompts: places("prompts"),

@@ -3,7 +3,7 @@ package spec
 import (
 	"fmt"
 
-	"moontide/synth/law"
+	"moontide/trace/stats"
 )
 
 // maxPrefixes bounds the shared prefixes of a description, and so memory.
@@ -20,8 +20,8 @@ type shared struct {
 type level struct {
 	children int // of each node above
 	nodes    int // altogether
-	tokens   law.Law
-	popular  law.Zipf
+	tokens   stats.Distribution
+	popular  stats.Zipf
 }
 
 // shared reads one level, or a list of levels within each other.
@@ -46,8 +46,8 @@ func (r *reading) shared(n *node) *shared {
 		if r.failed() {
 			return s
 		}
-		l.popular = law.NewZipf(l.children, exponent)
-		s.most += int(law.Most(l.tokens))
+		l.popular = stats.NewZipf(l.children, exponent)
+		s.most += int(stats.Highest(l.tokens))
 		s.levels = append(s.levels, l)
 	}
 	return s
@@ -92,7 +92,7 @@ func (s *shared) grow(seed uint64, aspect string, blockSize int, fresh uint64) (
 	p := &prefixes{shared: s, blockSize: blockSize}
 	parents := []prefix{{}}
 	for i, l := range s.levels {
-		lengths := law.PlacesOf(seed, fmt.Sprintf("%s level %d", aspect, i))
+		lengths := stats.NewIndexed(seed, fmt.Sprintf("%s level %d", aspect, i))
 		nodes := make([]prefix, l.nodes)
 		for k := range nodes {
 			above := parents[k/l.children].tokens

@@ -3,7 +3,7 @@ package spec
 import (
 	"slices"
 
-	"moontide/synth/law"
+	"moontide/trace/stats"
 )
 
 // How closely the mean number of turns is looked at: sessions are tried out
@@ -55,10 +55,10 @@ func (d *Description) meanTurns(c *client, tries int) float64 {
 func (c *client) mostAdded() int {
 	fresh, osl := c.longest, 0
 	if c.sessions.grows != nil {
-		fresh = int(law.Most(c.sessions.grows))
+		fresh = int(stats.Highest(c.sessions.grows))
 	}
 	if c.pairs == nil {
-		osl = int(law.Most(c.osl))
+		osl = int(stats.Highest(c.osl))
 	}
 	for _, p := range c.pairs {
 		osl = max(osl, int(p.osl))

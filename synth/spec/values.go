@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"moontide/synth/law"
+	"moontide/trace/stats"
 )
 
 // quantity is something that a law is about: which numbers make sense, and how
@@ -47,37 +47,37 @@ var cvs = map[string]span{"normal": {1e-6, 1000}, "lognormal": {1e-4, 100}, "wei
 const lawNames = "fixed, uniform, normal, lognormal, exponential, weibull, geometric, file, mixture"
 
 // law reads the law at a key.
-func (f fields) law(key string, q quantity) law.Law {
+func (f fields) law(key string, q quantity) stats.Distribution {
 	n := f.node.at(key)
 	if n == nil {
 		f.fail(f.node.place, "%s is missing", f.label(key))
-		return law.Fixed(0)
+		return stats.Fixed(0)
 	}
 	q.key = f.label(key)
 	return f.reading.law(n, q)
 }
 
 // law reads a law and cuts it to its bounds.
-func (r *reading) law(n *node, q quantity) law.Law {
+func (r *reading) law(n *node, q quantity) stats.Distribution {
 	f, name := r.lawFields(n, q)
 	if r.failed() {
-		return law.Fixed(0)
+		return stats.Fixed(0)
 	}
 	low, high := f.bounds(q, name)
 	l := f.shape(name, q, low, high)
 	if r.failed() {
-		return law.Fixed(0)
+		return stats.Fixed(0)
 	}
 	if q.whole { // what rounds into the bounds lies within them
 		low, high = low-0.5, math.Nextafter(high+0.5, low)
 	}
-	cut, mass := law.Within(l, low, high)
+	cut, mass := stats.Truncate(l, low, high)
 	if mass < leastMass {
 		r.fail(n.place, "%s has a probability of %.3g of a value %v%s: want bounds that the law reaches", q.key, max(mass, 0), f.boundsSpan(q, name), q.unit().plural)
-		return law.Fixed(0)
+		return stats.Fixed(0)
 	}
 	if q.whole {
-		return law.Whole{Law: cut}
+		return stats.Rounded{Distribution: cut}
 	}
 	return cut
 }
@@ -194,40 +194,40 @@ func (f fields) needed(key string, q quantity, allowed span) float64 {
 }
 
 // shape reads the parameters of a law, without its bounds.
-func (f fields) shape(name string, q quantity, low, high float64) law.Law {
+func (f fields) shape(name string, q quantity, low, high float64) stats.Distribution {
 	positive := span{1e-9, 1e12}
 	switch name {
 	case "fixed":
-		return law.Fixed(f.needed("value", q, q.allowed))
+		return stats.Fixed(f.needed("value", q, q.allowed))
 	case "uniform":
 		if q.whole {
-			return law.Uniform{Low: low - 0.5, High: high + 0.5}
+			return stats.Uniform{Low: low - 0.5, High: high + 0.5}
 		}
 		if low == high {
-			return law.Fixed(low)
+			return stats.Fixed(low)
 		}
-		return law.Uniform{Low: low, High: high}
+		return stats.Uniform{Low: low, High: high}
 	case "geometric":
-		return law.Geometric{Mean: f.needed("mean", q, span{1, 1e12})}
+		return stats.Geometric{Mean: f.needed("mean", q, span{1, 1e12})}
 	case "exponential":
-		return law.Exponential(f.needed("mean", q, positive))
+		return stats.Exponential(f.needed("mean", q, positive))
 	case "file":
-		return law.NewEmpirical(f.column("path", q))
+		return stats.Empirical{Sample: stats.Of(f.column("path", q))}
 	case "mixture":
 		return f.mixture(q)
 	}
 	mean := f.needed("mean", q, positive)
 	spread := f.spread(q, mean, cvs[name])
 	if f.failed() {
-		return law.Fixed(0)
+		return stats.Fixed(0)
 	}
 	switch name {
 	case "lognormal":
-		return law.NewLognormal(mean, spread/mean)
+		return stats.NewLognormal(mean, spread/mean)
 	case "weibull":
-		return law.NewWeibull(mean, spread/mean)
+		return stats.NewWeibull(mean, spread/mean)
 	default:
-		return law.Normal{Mean: mean, Std: spread}
+		return stats.Normal{Mean: mean, Std: spread}
 	}
 }
 
@@ -249,13 +249,13 @@ func (f fields) spread(q quantity, mean float64, cvs span) float64 {
 }
 
 // mixture reads the parts of a mixture. Each is cut by bounds of its own.
-func (f fields) mixture(q quantity) law.Law {
+func (f fields) mixture(q quantity) stats.Distribution {
 	of := f.node.at("of")
 	if of == nil || of.kind != list || len(of.items) == 0 || len(of.items) > 100 {
 		f.fail(f.place("of"), "%s needs of: a list of 1 to 100 laws, each with its share", q.key)
-		return law.Fixed(0)
+		return stats.Fixed(0)
 	}
-	var parts []law.Part
+	var parts []stats.Component
 	var shares []float64
 	for _, item := range of.items {
 		if item.kind != mapping {
@@ -272,12 +272,12 @@ func (f fields) mixture(q quantity) law.Law {
 				rest.entries = append(rest.entries, e)
 			}
 		}
-		parts = append(parts, law.Part{Share: share, Law: f.reading.law(rest, q)})
+		parts = append(parts, stats.Component{Weight: share, Distribution: f.reading.law(rest, q)})
 		shares = append(shares, share)
 	}
 	f.shares(of.place, q.key, shares)
 	if f.failed() {
-		return law.Fixed(0)
+		return stats.Fixed(0)
 	}
-	return law.NewMixture(parts)
+	return stats.NewMixture(parts)
 }

@@ -9,6 +9,7 @@ import (
 
 	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/stats"
 	"moontide/trace/tracetest"
 )
 
@@ -94,7 +95,7 @@ func TestPublishedTraceIsRead(t *testing.T) {
 	tree := mustFit(t, rows, 0)
 	same(t, "block size", trace.BlockSize{Tokens: 512, How: trace.Detected, Low: 512, High: 512}, tree.BlockSize())
 	same(t, "irregular rows", 0, tree.Irregular())
-	same(t, "requests that the core accounts for", uint64(12_031), tree.nodes[0].ways.total())
+	same(t, "requests that the core accounts for", 12_031, tree.nodes[0].ways.Total())
 }
 
 // TestTreeIsLikeThePublishedTrace draws as many requests as the source has and
@@ -185,7 +186,7 @@ func TestTreeIsLikeTheDataGenerator(t *testing.T) {
 // one system prompt, in blocks of 512 tokens.
 func chats(n int) []trace.Request {
 	rows := make([]trace.Request, n)
-	random := stream(1, "chats")
+	random := stats.NewStream(1, "chats")
 	turns := [][]uint64{{0}}
 	for i := range rows {
 		next := turns[random.IntN(len(turns))]

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Tree is a model of a trace by the tree method; see the package comment. Make
@@ -11,20 +12,20 @@ type Tree struct {
 	size      trace.BlockSize
 	irregular int
 
-	nodes  []treeNode     // the core: the root, which has no blocks, then parents before children
-	unique empirical[int] // blocks of a unique prompt
-	tails  empirical[int] // tokens of a prompt's last block, 1 to a whole block
+	nodes  []treeNode          // the core: the root, which has no blocks, then parents before children
+	unique stats.Discrete[int] // blocks of a unique prompt
+	tails  stats.Discrete[int] // tokens of a prompt's last block, 1 to a whole block
 
-	outputs  empirical[int]   // OSL
-	together empirical[int]   // requests that share a timestamp
-	steps    empirical[int64] // nanoseconds between timestamps, at least 1
+	outputs  stats.Discrete[int]   // OSL
+	together stats.Discrete[int]   // requests that share a timestamp
+	steps    stats.Discrete[int64] // nanoseconds between timestamps, at least 1
 }
 
 // treeNode is a run of shared blocks.
 type treeNode struct {
 	first  uint64 // id of its first block; the others have the ids that follow
 	blocks int
-	ways   empirical[int] // where requests go on to: an index in Tree.nodes, or out
+	ways   stats.Discrete[int] // where requests go on to: an index in Tree.nodes, or out
 }
 
 // Ways that a request leaves the core, negative so that no node has them.

@@ -11,6 +11,7 @@ import (
 
 	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/stats"
 )
 
 func draw(t testing.TB, tree *Tree, seed uint64, n int) []trace.Request {
@@ -287,11 +288,11 @@ func TestSeedsDiffer(t *testing.T) {
 }
 
 func TestAspectsDrawDifferently(t *testing.T) {
-	a, b := stream(1, "walk"), stream(1, "arrivals")
+	a, b := stats.NewStream(1, "walk"), stats.NewStream(1, "arrivals")
 	if a.Uint64() == b.Uint64() {
 		t.Error("two aspects of one seed begin alike")
 	}
-	if stream(1, "walk").Uint64() != stream(1, "walk").Uint64() {
+	if stats.NewStream(1, "walk").Uint64() != stats.NewStream(1, "walk").Uint64() {
 		t.Error("one aspect of one seed begins differently twice")
 	}
 }

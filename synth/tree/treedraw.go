@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // TreeDrawing is a trace that is being drawn from a [Tree], row by row. It is
@@ -57,15 +58,15 @@ func (t *Tree) Draw(seed uint64, n int, shape TreeShape) (*TreeDrawing, error) {
 	d := &TreeDrawing{
 		model:         m,
 		n:             n,
-		arrivals:      stream(seed, "arrivals"),
-		walk:          stream(seed, "walk"),
-		copies:        stream(seed, "copies"),
-		uniqueLengths: stream(seed, "unique lengths"),
-		tailLengths:   stream(seed, "tail lengths"),
-		outputLengths: stream(seed, "output lengths"),
+		arrivals:      stats.NewStream(seed, "arrivals"),
+		walk:          stats.NewStream(seed, "walk"),
+		copies:        stats.NewStream(seed, "copies"),
+		uniqueLengths: stats.NewStream(seed, "unique lengths"),
+		tailLengths:   stats.NewStream(seed, "tail lengths"),
+		outputLengths: stats.NewStream(seed, "output lengths"),
 		fresh:         m.core * uint64(m.shape.PrefixRootMultiplier),
 	}
-	d.due = m.together.draw(d.arrivals)
+	d.due = m.together.Draw(d.arrivals)
 	return d, nil
 }
 
@@ -143,14 +144,14 @@ func (d *TreeDrawing) next() (osl int) {
 	}
 	way := d.descend()
 	d.at.copy = d.copies.Uint64N(uint64(m.shape.PrefixRootMultiplier))
-	d.at.unique, d.at.tail = m.unique.draw(d.uniqueLengths), m.tails.draw(d.tailLengths)
+	d.at.unique, d.at.tail = m.unique.Draw(d.uniqueLengths), m.tails.Draw(d.tailLengths)
 	switch way {
 	case toBlock:
 		d.at.unique = 1
 	case toEnd:
 		d.at.unique, d.at.tail = 0, m.size.Tokens // the core has whole blocks
 	}
-	return m.outputs.draw(d.outputLengths)
+	return m.outputs.Draw(d.outputLengths)
 }
 
 func (d *TreeDrawing) isl() int {
@@ -166,8 +167,8 @@ func (d *TreeDrawing) fits() bool {
 // timestamp has no steps, and time stands still.
 func (d *TreeDrawing) arrive() {
 	if d.due == 0 {
-		d.now += float64(d.model.steps.draw(d.arrivals))
-		d.due = d.model.together.draw(d.arrivals)
+		d.now += float64(d.model.steps.Draw(d.arrivals))
+		d.due = d.model.together.Draw(d.arrivals)
 	}
 	d.due--
 }
@@ -177,7 +178,7 @@ func (d *TreeDrawing) descend() (way int) {
 	nodes := d.model.nodes
 	d.at.path, d.at.shared = d.at.path[:0], 0
 	for at := 0; ; at = way {
-		if way = nodes[at].ways.draw(d.walk); way < 0 {
+		if way = nodes[at].ways.Draw(d.walk); way < 0 {
 			return way
 		}
 		d.at.path = append(d.at.path, way)

@@ -9,6 +9,7 @@ import (
 
 	"moontide/synth/prefix"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // TreeOptions say how [FitTree] reads its source. The zero value detects what
@@ -131,7 +132,7 @@ func (s *observations) model() (*Tree, error) {
 			return nil, errors.New("no one block size fits every row; name the right one")
 		}
 	}
-	t := &Tree{size: size, irregular: s.irregular, outputs: observed(s.outputs)}
+	t := &Tree{size: size, irregular: s.irregular, outputs: stats.NewDiscrete(s.outputs)}
 	t.together, t.steps = s.pace()
 	s.fitPrompts(t)
 	return t, nil
@@ -139,7 +140,7 @@ func (s *observations) model() (*Tree, error) {
 
 // pace returns how many requests share a timestamp, and the nanoseconds from
 // one timestamp to the next.
-func (s *observations) pace() (together empirical[int], steps empirical[int64]) {
+func (s *observations) pace() (together stats.Discrete[int], steps stats.Discrete[int64]) {
 	groups, gaps := make(map[int]int), make(map[int64]int)
 	times := slices.Sorted(maps.Keys(s.arrivals))
 	for i, at := range times {
@@ -148,7 +149,7 @@ func (s *observations) pace() (together empirical[int], steps empirical[int64]) 
 			gaps[at-times[i-1]]++
 		}
 	}
-	return observed(groups), observed(gaps)
+	return stats.NewDiscrete(groups), stats.NewDiscrete(gaps)
 }
 
 // fitPrompts sorts every request by the core node at which it leaves the core,
@@ -175,7 +176,7 @@ func (s *observations) fitPrompts(t *Tree) {
 			tails[isl-(blocks-1)*t.size.Tokens]++
 		}
 	}
-	t.unique, t.tails = observed(unique), observed(tails)
+	t.unique, t.tails = stats.NewDiscrete(unique), stats.NewDiscrete(tails)
 	t.nodes = walkable(core, leaves, ends)
 }
 
@@ -188,13 +189,13 @@ func walkable(core *prefix.Core, leaves, ends []int) []treeNode {
 		nodes[i].first, nodes[i].blocks = next, run.Blocks
 		next += uint64(run.Blocks)
 		if i > 0 {
-			nodes[run.Parent].ways.add(i, run.Visits)
+			nodes[run.Parent].ways.Add(i, run.Visits)
 		}
 	}
 	for i := range nodes {
-		nodes[i].ways.add(toUnique, leaves[i])
-		nodes[i].ways.add(toEnd, ends[i])
-		nodes[i].ways.index()
+		nodes[i].ways.Add(toUnique, leaves[i])
+		nodes[i].ways.Add(toEnd, ends[i])
+		nodes[i].ways.Index()
 	}
 	return nodes
 }

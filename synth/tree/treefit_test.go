@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 func request(at float64, isl, osl int, ids ...uint64) trace.Request {
@@ -36,13 +37,11 @@ func mustFit(t testing.TB, rows []trace.Request, blockSize int) *Tree {
 	return tree
 }
 
-// counts tells how often each value was observed.
-func counts[T comparable](e empirical[T]) map[T]int {
+// counts returns how often each value was observed.
+func counts[T int | int64](d stats.Discrete[T]) map[T]int {
 	m := make(map[T]int)
-	var before uint64
-	for i, v := range e.values {
-		m[v] += int(e.upTo[i] - before)
-		before = e.upTo[i]
+	for v, n := range d.All {
+		m[v] += n
 	}
 	return m
 }

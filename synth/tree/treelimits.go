@@ -24,7 +24,7 @@ func (m *shapedTree) check(n int) error {
 		return badKnob("prefix-root-multiplier", s.PrefixRootMultiplier,
 			"takes %.0f block ids, %d for a copy of the core; %d are allowed", ids, m.core, uint64(mostIDs))
 	}
-	if _, osl := m.outputs.bounds(); osl > trace.MaxLength {
+	if _, osl := m.outputs.Bounds(); osl > trace.MaxLength {
 		return badKnob("osl-multiplier", s.OSLMultiplier,
 			"makes outputs of up to %d tokens; %d are allowed (--max-osl clips)", osl, trace.MaxLength)
 	}
@@ -71,7 +71,7 @@ func (m *shapedTree) expectedSpan(n int) float64 {
 	if !m.shape.KeepRate {
 		candidates /= m.accepted()
 	}
-	return candidates * mean(&m.steps) / mean(&m.together) / nsPerMs / m.shape.SpeedupRatio
+	return candidates * m.steps.Mean() / m.together.Mean() / nsPerMs / m.shape.SpeedupRatio
 }
 
 // accepted is the probability that a request is within MinISL and MaxISL: a sum
@@ -91,8 +91,8 @@ func (m *shapedTree) accepted() float64 {
 // extremes returns the fewest and the most tokens that a prompt can have.
 func (m *shapedTree) extremes() (shortest, longest int) {
 	shortest = math.MaxInt
-	least, most := m.tails.bounds()
-	low, high := m.unique.bounds()
+	least, most := m.tails.Bounds()
+	low, high := m.unique.Bounds()
 	m.outcomes(func(_ float64, shared, way int) {
 		a, b := shared*m.size.Tokens, shared*m.size.Tokens
 		switch way {
@@ -115,10 +115,8 @@ func (m *shapedTree) outcomes(f func(p float64, shared, way int)) {
 	reached[0] = 1
 	for i := range m.nodes { // parents come before their children
 		ways := &m.nodes[i].ways
-		var before uint64
-		for k, way := range ways.values {
-			p := reached[i] * float64(ways.upTo[k]-before) / float64(ways.total())
-			before = ways.upTo[k]
+		for way, count := range ways.All {
+			p := reached[i] * float64(count) / float64(ways.Total())
 			if way < 0 {
 				f(p, depth[i], way)
 				continue
@@ -138,10 +136,10 @@ func (m *shapedTree) upTo(isl, shared, way int) float64 {
 	case way == toEnd:
 		return 1
 	case way == toBlock:
-		return share(&m.tails, left)
+		return m.tails.CDF(left)
 	}
 	// Fewer blocks fit with any tail, one more only with a short one.
 	whole, tail := left/m.size.Tokens, left%m.size.Tokens
-	fit, last := share(&m.unique, whole), share(&m.unique, whole+1)
-	return fit + (last-fit)*share(&m.tails, tail)
+	fit, last := m.unique.CDF(whole), m.unique.CDF(whole+1)
+	return fit + (last-fit)*m.tails.CDF(tail)
 }

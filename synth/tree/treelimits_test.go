@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 func TestTreeLimitsRejectAndNothingElse(t *testing.T) {
@@ -97,10 +98,10 @@ func TestTreeAccepted(t *testing.T) {
 
 // everyISL calls f for each prompt that can be drawn.
 func everyISL(m *shapedTree, f func(p float64, isl int)) {
-	chances := func(e empirical[int]) map[int]float64 {
+	chances := func(e stats.Discrete[int]) map[int]float64 {
 		p := make(map[int]float64)
 		for v, n := range counts(e) {
-			p[v] = float64(n) / float64(e.total())
+			p[v] = float64(n) / float64(e.Total())
 		}
 		return p
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // TreeShape says how requests drawn from a [Tree] differ from its source. The
@@ -110,12 +111,12 @@ type shapedTree struct {
 	size     trace.BlockSize
 	shape    TreeShape // filled
 	nodes    []treeNode
-	core     uint64         // blocks of one copy of the core
-	unique   empirical[int] // stretched, as nodes are
-	tails    empirical[int]
-	outputs  empirical[int] // stretched and clipped
-	together empirical[int]
-	steps    empirical[int64]
+	core     uint64              // blocks of one copy of the core
+	unique   stats.Discrete[int] // stretched, as nodes are
+	tails    stats.Discrete[int]
+	outputs  stats.Discrete[int] // stretched and clipped
+	together stats.Discrete[int]
+	steps    stats.Discrete[int64]
 }
 
 // shaped fails with a [*KnobError] where n of its requests could not be
@@ -130,8 +131,8 @@ func (t *Tree) shaped(s TreeShape, n int) (*shapedTree, error) {
 	s = s.filled()
 	m := &shapedTree{
 		size: t.size, shape: s, tails: t.tails, together: t.together, steps: t.steps,
-		unique:  t.unique.changed(func(blocks int) int { return max(1, times(blocks, s.PromptLenMultiplier)) }),
-		outputs: t.outputs.changed(s.osl),
+		unique:  t.unique.Map(func(blocks int) int { return max(1, times(blocks, s.PromptLenMultiplier)) }),
+		outputs: t.outputs.Map(s.osl),
 	}
 	m.nodes, m.core = stretched(t.nodes, s.PrefixLenMultiplier)
 	if err := m.check(n); err != nil {
@@ -160,14 +161,14 @@ func stretched(nodes []treeNode, by float64) (longer []treeNode, blocks uint64) 
 	depth := make([]int, len(nodes)) // of each run's end, before it is stretched
 	for i, n := range nodes {        // parents come before their children
 		longer[i].ways = n.ways
-		for _, child := range n.ways.values {
+		for child := range n.ways.All {
 			if child >= 0 {
 				depth[child] = depth[i] + nodes[child].blocks
 				longer[child].blocks = times(depth[child], by) - times(depth[i], by)
 			}
 		}
 		if depth[i] > 0 && times(depth[i], by) == 0 {
-			longer[i].ways = n.ways.changed(notToNothing)
+			longer[i].ways = n.ways.Map(notToNothing)
 		}
 	}
 	for i := range longer {

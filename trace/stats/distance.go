@@ -7,7 +7,7 @@ import "math"
 // x. It is 0 for equal distributions and 1 where all values of one are below
 // all of the other, has no unit, and is NaN unless both have values. It takes
 // time linear in the values that a and b keep.
-func KS(a, b Distribution) float64 {
+func KS(a, b Sample) float64 {
 	if a.Count == 0 || b.Count == 0 {
 		return math.NaN()
 	}
@@ -21,7 +21,7 @@ func KS(a, b Distribution) float64 {
 // between their cumulative distribution functions. It has the unit of the
 // values and is NaN unless both have values. It takes time linear in the values
 // that a and b keep.
-func Wasserstein(a, b Distribution) float64 {
+func Wasserstein(a, b Sample) float64 {
 	if a.Count == 0 || b.Count == 0 {
 		return math.NaN()
 	}
@@ -33,7 +33,7 @@ func Wasserstein(a, b Distribution) float64 {
 // steps visits each stretch between successive values of a and b together: the
 // absolute difference of the two cumulative shares, which is constant there,
 // and the stretch's width, 0 from the last value on.
-func steps(a, b Distribution, visit func(difference, width float64)) {
+func steps(a, b Sample, visit func(difference, width float64)) {
 	a, b = a.plain(), b.plain()
 	i, j := 0, 0
 	x := min(a.Min, b.Min)

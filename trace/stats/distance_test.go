@@ -35,7 +35,7 @@ func TestDistances(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			a, b := stats.Of(slices.Clone(test.a)), stats.Of(slices.Clone(test.b))
-			for _, pair := range [][2]stats.Distribution{{a, b}, {b, a}} {
+			for _, pair := range [][2]stats.Sample{{a, b}, {b, a}} {
 				ks, w := stats.KS(pair[0], pair[1]), stats.Wasserstein(pair[0], pair[1])
 				if math.IsNaN(test.ks) {
 					if !math.IsNaN(ks) || !math.IsNaN(w) {
@@ -100,7 +100,7 @@ func BenchmarkDistance(b *testing.B) {
 		other[i] = math.Exp(random.NormFloat64())
 	}
 	x, y := stats.Of(lognormal(n)), stats.Of(other)
-	for name, distance := range map[string]func(a, b stats.Distribution) float64{"ks": stats.KS, "wasserstein": stats.Wasserstein} {
+	for name, distance := range map[string]func(a, b stats.Sample) float64{"ks": stats.KS, "wasserstein": stats.Wasserstein} {
 		b.Run(fmt.Sprintf("of=%s/values=%d", name, n), func(b *testing.B) {
 			for b.Loop() {
 				distance(x, y)

@@ -29,7 +29,7 @@ type Bins struct {
 // value: columns narrower than 1 would be empty but for a few, and of columns
 // whose width is no whole number some hold one value more than their neighbours.
 // They are then as many as this allows, about n or fewer.
-func BinsFor(n int, ds ...Distribution) Bins {
+func BinsFor(n int, ds ...Sample) Bins {
 	n = max(n, 1)
 	low, high, positive := math.Inf(1), math.Inf(-1), math.Inf(1)
 	for _, d := range ds {
@@ -77,7 +77,7 @@ func logEdges(n int, low, positive, high float64) []float64 {
 	return append(edges, high)
 }
 
-func allWhole(ds []Distribution) bool {
+func allWhole(ds []Sample) bool {
 	for _, d := range ds {
 		if d.tallied != nil {
 			return d.tallied.unit == 1
@@ -125,7 +125,7 @@ func wholeLogEdges(n int, low, positive, high float64) []float64 {
 
 // Histogram counts the values in each column. Values outside all columns count
 // nowhere.
-func (d Distribution) Histogram(b Bins) []int {
+func (d Sample) Histogram(b Bins) []int {
 	if len(b.Edges) < 2 {
 		return nil
 	}

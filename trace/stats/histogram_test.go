@@ -50,7 +50,7 @@ func TestHistogram(t *testing.T) {
 
 func TestBinsCoverAll(t *testing.T) {
 	a, b := stats.Of([]float64{3, 4}), stats.Of([]float64{10.5, 43})
-	bins := stats.BinsFor(4, a, stats.Distribution{}, b)
+	bins := stats.BinsFor(4, a, stats.Sample{}, b)
 	if want := []float64{3, 13, 23, 33, 43}; !slices.Equal(bins.Edges, want) {
 		t.Errorf("edges %v, want %v", bins.Edges, want)
 	}

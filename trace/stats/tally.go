@@ -8,7 +8,7 @@ import (
 )
 
 // Tally collects whole numbers, of which there may be hundreds of millions, for
-// their [Distribution]: exact, in about 2 bytes for each number, or 4 for each
+// their [Sample]: exact, in about 2 bytes for each number, or 4 for each
 // that could lie between the others where they are dense. The zero Tally is
 // empty. It is not safe for concurrent use.
 type Tally struct {
@@ -102,9 +102,9 @@ func (t *Tally) pages() map[int64]*tallyPage {
 	return all
 }
 
-// Distribution is that of the numbers divided by a unit, which is positive. The
+// Sample is that of the numbers divided by a unit, which is positive. The
 // Tally is empty then.
-func (t *Tally) Distribution(unit float64) Distribution {
+func (t *Tally) Sample(unit float64) Sample {
 	s := &tallied{unit: unit}
 	pages := t.pages()
 	for _, key := range slices.Sorted(maps.Keys(pages)) {
@@ -116,9 +116,9 @@ func (t *Tally) Distribution(unit float64) Distribution {
 	}
 	*t = Tally{}
 	if s.count == 0 {
-		return Distribution{}
+		return Sample{}
 	}
-	d := Distribution{Count: s.count, Min: s.at(0), Max: s.at(s.count - 1), tallied: s}
+	d := Sample{Count: s.count, Min: s.at(0), Max: s.at(s.count - 1), tallied: s}
 	for value, n := range s.each {
 		d.Sum += value * float64(n)
 	}

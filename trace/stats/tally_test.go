@@ -11,7 +11,7 @@ import (
 )
 
 // like fails where two distributions of the same values differ in anything.
-func like(t interface{ Errorf(string, ...any) }, got, want stats.Distribution) {
+func like(t interface{ Errorf(string, ...any) }, got, want stats.Sample) {
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) }
 	if got.Count != want.Count || got.Min != want.Min || got.Max != want.Max || !near(got.Sum, want.Sum) || !near(got.Mean, want.Mean) || !near(got.Std, want.Std) {
 		t.Errorf("%d values, %v to %v, mean %v, std %v; want %d, %v to %v, %v, %v",
@@ -47,7 +47,7 @@ func TestTally(t *testing.T) {
 			tally.Add(n)
 			values = append(values, float64(n)/1e3)
 		}
-		like(rt, tally.Distribution(1e3), stats.Of(values))
+		like(rt, tally.Sample(1e3), stats.Of(values))
 	})
 }
 
@@ -62,7 +62,7 @@ func TestTallyOfMany(t *testing.T) {
 			tally.Add(n)
 			values = append(values, float64(n)/1e6)
 		}
-		like(t, tally.Distribution(1e6), stats.Of(values))
+		like(t, tally.Sample(1e6), stats.Of(values))
 	}
 }
 
@@ -77,7 +77,7 @@ func BenchmarkTally(b *testing.B) {
 		for _, n := range numbers {
 			tally.Add(n)
 		}
-		tally.Distribution(1e6)
+		tally.Sample(1e6)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(numbers)), "ns/number")
 }

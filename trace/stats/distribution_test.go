@@ -1,4 +1,4 @@
-package law
+package stats
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ksLimit is what the Kolmogorov-Smirnov distance of n draws from their law
-// exceeds once in a thousand seeds.
+// ksLimit is the Kolmogorov-Smirnov distance that n draws exceed with a
+// probability of 1 in 1000.
 func ksLimit(n int) float64 { return 1.95 / math.Sqrt(float64(n)) }
 
-// ks is the distance of draws from a law.
-func ks(draws []float64, l Law) float64 {
+// ks is the distance of draws from a distribution.
+func ks(draws []float64, d Distribution) float64 {
 	slices.Sort(draws)
 	var worst float64
 	n := float64(len(draws))
@@ -23,15 +23,15 @@ func ks(draws []float64, l Law) float64 {
 		for j < len(draws) && draws[j] == draws[i] {
 			j++
 		}
-		below := l.CDF(math.Nextafter(draws[i], math.Inf(-1)))
-		worst = max(worst, math.Abs(l.CDF(draws[i])-float64(j)/n), math.Abs(below-float64(i)/n))
+		below := d.CDF(math.Nextafter(draws[i], math.Inf(-1)))
+		worst = max(worst, math.Abs(d.CDF(draws[i])-float64(j)/n), math.Abs(below-float64(i)/n))
 		i = j
 	}
 	return worst
 }
 
-func draws(l Law, n int) []float64 {
-	places := PlacesOf(1, "test")
+func draws(l Distribution, n int) []float64 {
+	places := NewIndexed(1, "test")
 	values := make([]float64, n)
 	for i := range values {
 		values[i] = l.Quantile(places.At(i, 0))
@@ -49,40 +49,42 @@ func moments(values []float64) (mean, std float64) {
 	return mean, math.Sqrt(std)
 }
 
-// laws are one of each kind, with the moments that theory gives them.
-var laws = map[string]struct {
-	law       Law
+// distributions has one of each kind with its theoretical moments.
+var distributions = map[string]struct {
+	of        Distribution
 	mean, std float64
 }{
-	"fixed":       {Fixed(7), 7, 0},
-	"uniform":     {Uniform{10, 22}, 16, 12 / math.Sqrt(12)},
-	"normal":      {Normal{1000, 200}, 1000, 200},
-	"lognormal":   {NewLognormal(300, 0.8), 300, 240},
-	"exponential": {Exponential(5), 5, 5},
-	"even":        {NewWeibull(5, 0.2), 5, 1},
-	"bursty":      {NewWeibull(5, 2), 5, 10},
-	"geometric":   {Geometric{4}, 4, math.Sqrt(12)},
-	"certain":     {Geometric{1}, 1, 0},
-	"empirical":   {NewEmpirical([]float64{3, 1, 2, 2}), 2, math.Sqrt(0.5)},
-	"mixture": {NewMixture([]Part{{0.75, Normal{10, 2}}, {0.25, Normal{30, 2}}}),
+	"fixed":          {Fixed(7), 7, 0},
+	"uniform":        {Uniform{10, 22}, 16, 12 / math.Sqrt(12)},
+	"normal":         {Normal{1000, 200}, 1000, 200},
+	"lognormal":      {NewLognormal(300, 0.8), 300, 240},
+	"exponential":    {Exponential(5), 5, 5},
+	"weibull cv 0.2": {NewWeibull(5, 0.2), 5, 1},
+	"weibull cv 2":   {NewWeibull(5, 2), 5, 10},
+	"geometric":      {Geometric{4}, 4, math.Sqrt(12)},
+	"certain":        {Geometric{1}, 1, 0},
+	"empirical":      {empirical([]float64{3, 1, 2, 2}), 2, math.Sqrt(0.5)},
+	"mixture": {NewMixture([]Component{{0.75, Normal{10, 2}}, {0.25, Normal{30, 2}}}),
 		15, math.Sqrt(4 + 0.75*25 + 0.25*225)},
-	"mixed atoms": {NewMixture([]Part{{0.7, Fixed(100)}, {0.2, Fixed(5000)}, {0.1, Uniform{200, 300}}}), 1095, 1955.79},
+	"mixed atoms": {NewMixture([]Component{{0.7, Fixed(100)}, {0.2, Fixed(5000)}, {0.1, Uniform{200, 300}}}), 1095, 1955.79},
 	// A bell cut in the middle: E = mean + std phi(0)/(1-Phi(0)).
-	"half a bell": {cut(Normal{0, 1}, 0, math.Inf(1)), math.Sqrt(2 / math.Pi), math.Sqrt(1 - 2/math.Pi)},
-	"rounded":     {Whole{Uniform{0.5, 6.5}}, 3.5, math.Sqrt(35. / 12)},
-	"memoryless":  {cut(Exponential(5), 10, math.Inf(1)), 15, 5},
+	"half normal": {truncated(Normal{0, 1}, 0, math.Inf(1)), math.Sqrt(2 / math.Pi), math.Sqrt(1 - 2/math.Pi)},
+	"rounded":     {Rounded{Uniform{0.5, 6.5}}, 3.5, math.Sqrt(35. / 12)},
+	"memoryless":  {truncated(Exponential(5), 10, math.Inf(1)), 15, 5},
 }
 
-func cut(l Law, low, high float64) Law {
-	w, _ := Within(l, low, high)
-	return w
+func truncated(d Distribution, low, high float64) Distribution {
+	d, _ = Truncate(d, low, high)
+	return d
 }
 
-func TestLaws(t *testing.T) {
+func empirical(values []float64) Empirical { return Empirical{Of(values)} }
+
+func TestDistributions(t *testing.T) {
 	const n = 40_000
-	for name, tc := range laws {
+	for name, tc := range distributions {
 		t.Run(name, func(t *testing.T) {
-			values := draws(tc.law, n)
+			values := draws(tc.of, n)
 			mean, std := moments(values)
 			// Standard errors: of the mean std/sqrt n; of the std more for heavy tails.
 			if math.Abs(mean-tc.mean) > 4*tc.std/math.Sqrt(n)+1e-9 {
@@ -91,29 +93,28 @@ func TestLaws(t *testing.T) {
 			if math.Abs(std-tc.std) > 0.03*tc.std+1e-9 {
 				t.Errorf("std is %v, want %v", std, tc.std)
 			}
-			if d := ks(values, tc.law); d > ksLimit(n) {
+			if d := ks(values, tc.of); d > ksLimit(n) {
 				t.Errorf("KS distance is %.4f, want at most %.4f", d, ksLimit(n))
 			}
 		})
 	}
 }
 
-// TestQuantileInvertsCDF holds for every law and every number that can come.
 func TestQuantileInvertsCDF(t *testing.T) {
-	for name, tc := range laws {
+	for name, tc := range distributions {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				p := rapid.Float64Range(MinP, 1-MinP).Draw(t, "p")
 				q := rapid.Float64Range(MinP, 1-MinP).Draw(t, "q")
-				x := tc.law.Quantile(p)
-				if y := tc.law.Quantile(q); (p < q && x > y) || math.IsNaN(y) || math.IsInf(y, 0) {
+				x := tc.of.Quantile(p)
+				if y := tc.of.Quantile(q); (p < q && x > y) || math.IsNaN(y) || math.IsInf(y, 0) {
 					t.Fatalf("quantiles of %v and %v are %v and %v", p, q, x, y)
 				}
 				const close = 1e-9
-				if above := tc.law.CDF(x + close*math.Abs(x)); above < p-close {
+				if above := tc.of.CDF(x + close*math.Abs(x)); above < p-close {
 					t.Fatalf("P(X <= %v) = %v, want at least %v", x, above, p)
 				}
-				if below := tc.law.CDF(x - close*math.Abs(x) - 1e-12); below > p+close {
+				if below := tc.of.CDF(x - close*math.Abs(x) - 1e-12); below > p+close {
 					t.Fatalf("P(X < %v) = %v, want at most %v", x, below, p)
 				}
 			})
@@ -121,35 +122,35 @@ func TestQuantileInvertsCDF(t *testing.T) {
 	}
 }
 
-func TestWithin(t *testing.T) {
-	l, mass := Within(Normal{1000, 200}, 800, 1200)
+func TestTruncate(t *testing.T) {
+	l, mass := Truncate(Normal{1000, 200}, 800, 1200)
 	if want := math.Erf(1 / math.Sqrt2); math.Abs(mass-want) > 1e-12 {
 		t.Errorf("mass within a standard deviation is %v, want %v", mass, want)
 	}
-	if Least(l) != 800 || Most(l) > 1200 || Most(l) < 1199.9 {
-		t.Errorf("it reaches from %v to %v", Least(l), Most(l))
+	if Lowest(l) != 800 || Highest(l) > 1200 || Highest(l) < 1199.9 {
+		t.Errorf("its range is %v to %v", Lowest(l), Highest(l))
 	}
-	if _, mass := Within(Fixed(7), 7, 7); mass != 1 {
+	if _, mass := Truncate(Fixed(7), 7, 7); mass != 1 {
 		t.Errorf("mass of an atom on both bounds is %v", mass)
 	}
-	if _, mass := Within(Normal{1000, 1}, 0, 10); mass != 0 {
+	if _, mass := Truncate(Normal{1000, 1}, 0, 10); mass != 0 {
 		t.Errorf("mass far away is %v", mass)
 	}
-	e := NewEmpirical([]float64{1, 2, 3, 4})
-	inner, mass := Within(e, 2, 3)
+	e := empirical([]float64{1, 2, 3, 4})
+	inner, mass := Truncate(e, 2, 3)
 	if got := fmt.Sprint(inner.Quantile(0.01), inner.Quantile(0.49), inner.Quantile(0.51), inner.Quantile(0.99), mass); got != "2 2 3 3 0.5" {
 		t.Errorf("2 and 3 of 1 to 4: %s", got)
 	}
 }
 
-func TestWholeMean(t *testing.T) {
-	for want, l := range map[float64]Law{
-		3.5: Whole{Uniform{0.5, 6.5}},
-		4:   Whole{Geometric{4}},
+func TestIntegerMean(t *testing.T) {
+	for want, l := range map[float64]Distribution{
+		3.5: Rounded{Uniform{0.5, 6.5}},
+		4:   Rounded{Geometric{4}},
 		1:   Fixed(1),
-		5:   Whole{Fixed(5)},
+		5:   Rounded{Fixed(5)},
 	} {
-		if got := WholeMean(l, 1, 1000); math.Abs(got-want) > 1e-9 {
+		if got := IntegerMean(l, 1, 1000); math.Abs(got-want) > 1e-9 {
 			t.Errorf("mean of %v is %v, want %v", l, got, want)
 		}
 	}
@@ -161,7 +162,7 @@ func TestZipf(t *testing.T) {
 	const things, n = 50, 200_000
 	for _, s := range []float64{0, 0.5, 1, 1.2, 3} {
 		t.Run(fmt.Sprint("s=", s), func(t *testing.T) {
-			z, places := NewZipf(things, s), PlacesOf(1, "zipf")
+			z, places := NewZipf(things, s), NewIndexed(1, "zipf")
 			var counts [things]float64
 			for i := range n {
 				counts[z.At(places.At(i, 0))]++
@@ -215,7 +216,7 @@ func correlation(x, y []float64) float64 {
 
 func TestCorrelate(t *testing.T) {
 	const n = 40_000
-	first, second := PlacesOf(1, "first"), PlacesOf(1, "second")
+	first, second := NewIndexed(1, "first"), NewIndexed(1, "second")
 	for _, want := range []float64{-1, -0.6, 0, 0.3, 0.9, 1} {
 		var p, tied []float64
 		for i := range n {
@@ -231,10 +232,10 @@ func TestCorrelate(t *testing.T) {
 	}
 }
 
-// TestPlaces looks for structure between neighbours in every direction.
-func TestPlaces(t *testing.T) {
+// TestIndexed looks for structure between neighbours in every direction.
+func TestIndexed(t *testing.T) {
 	const n = 40_000
-	a, b, other := PlacesOf(1, "a"), PlacesOf(1, "b"), PlacesOf(2, "a")
+	a, b, other := NewIndexed(1, "a"), NewIndexed(1, "b"), NewIndexed(2, "a")
 	var along, next, down, aspect, seed, turned []float64
 	for i := range n {
 		along, next = append(along, a.At(i, 0)), append(next, a.At(i+1, 0))
@@ -253,18 +254,18 @@ func TestPlaces(t *testing.T) {
 
 // TestGoldenNumbers: a seed means the same numbers in every version.
 func TestGoldenNumbers(t *testing.T) {
-	got := fmt.Sprintf("%d %.17g %.17g", Stream(1, "arrivals").Uint64(), PlacesOf(1, "turns").At(2, 3), PlacesOf(0, "").At(0, 0))
+	got := fmt.Sprintf("%d %.17g %.17g", NewStream(1, "arrivals").Uint64(), NewIndexed(1, "turns").At(2, 3), NewIndexed(0, "").At(0, 0))
 	const want = "11012347512194390557 0.65668106919146363 0.054310465035372402"
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-func BenchmarkQuantile(b *testing.B) {
-	places := PlacesOf(1, "benchmark")
-	for _, name := range []string{"uniform", "lognormal", "bursty", "geometric", "mixture", "half a bell"} {
-		b.Run("law="+name, func(b *testing.B) {
-			l := laws[name].law
+func BenchmarkDistributionQuantile(b *testing.B) {
+	places := NewIndexed(1, "benchmark")
+	for _, name := range []string{"uniform", "lognormal", "weibull cv 2", "geometric", "mixture", "half normal"} {
+		b.Run("distribution="+name, func(b *testing.B) {
+			l := distributions[name].of
 			i := 0
 			for b.Loop() {
 				l.Quantile(places.At(i, 0))

@@ -1,12 +1,14 @@
-// Package stats says what a set of values is like: how many, their mean and
-// spread, and any quantile.
+// Package stats describes samples and draws from probability distributions.
 //
-// Start with [Of], which takes a slice of values and returns their
-// [Distribution], or [OfCounts] where few values occur often, or a [Tally] where
-// there are very many whole numbers. [KS] and
-// [Wasserstein] say how far two distributions are apart, and [BinsFor] and
-// [Distribution.Histogram] make the columns of a plot. All statistics are exact:
-// they come from the values themselves, not from buckets.
+// [Of] takes a slice of values and returns a [Sample]: count, mean, deviation
+// and any quantile. [OfCounts] does so for values with counts, and a [Tally] for
+// hundreds of millions of whole numbers. [KS] and [Wasserstein] are distances
+// between two samples; [BinsFor] and [Sample.Histogram] make histograms. All
+// statistics are exact: they come from the values, not from buckets.
+//
+// A [Distribution] is a probability distribution to draw from, a [Discrete] one
+// of counted integers. Random numbers come from [NewStream] and [NewIndexed],
+// which are independent for each seed and aspect.
 package stats
 
 import (
@@ -16,14 +18,14 @@ import (
 	"github.com/montanaflynn/stats"
 )
 
-// Distribution describes a set of values, in the unit of these values. The
-// zero Distribution is that of no values: everything is 0, and who presents it
+// Sample describes a set of values, in the unit of these values. The
+// zero Sample is that of no values: everything is 0, and who presents it
 // has to look at Count to tell nothing from a true 0.
 //
-// A Distribution never changes, so goroutines may share it. It keeps its
-// values for [Distribution.Quantile], 8 bytes each, or 16 bytes for each
+// A Sample never changes, so goroutines may share it. It keeps its
+// values for [Sample.Quantile], 8 bytes each, or 16 bytes for each
 // different value of [OfCounts], or what a [Tally] takes.
-type Distribution struct {
+type Sample struct {
 	Count int
 	Sum   float64
 	Mean  float64
@@ -48,16 +50,16 @@ type Counted struct {
 
 // Of describes values, which must hold no NaN. It sorts the slice in place and
 // keeps it: the caller hands it over and must not touch it again.
-func Of(values []float64) Distribution {
+func Of(values []float64) Sample {
 	if len(values) == 0 {
-		return Distribution{}
+		return Sample{}
 	}
 	sortValues(values)
 	// The errors can only say that there are no values.
 	sum, _ := stats.Sum(values)
 	mean, _ := stats.Mean(values)
 	std, _ := stats.StandardDeviationPopulation(values)
-	return Distribution{
+	return Sample{
 		Count:  len(values),
 		Sum:    sum,
 		Mean:   mean,
@@ -71,9 +73,9 @@ func Of(values []float64) Distribution {
 // OfCounts describes values of which each occurs as often as its count says.
 // Values must not be NaN; they may be given in any order and several times, and
 // one with a count of 0 or less is no value. It sorts the slice in place.
-func OfCounts(counted []Counted) Distribution {
+func OfCounts(counted []Counted) Sample {
 	sortCounted(counted)
-	var d Distribution
+	var d Sample
 	for _, c := range counted {
 		if c.Count <= 0 {
 			continue
@@ -88,7 +90,7 @@ func OfCounts(counted []Counted) Distribution {
 		d.upTo = append(d.upTo, d.Count)
 	}
 	if d.Count == 0 {
-		return Distribution{}
+		return Sample{}
 	}
 	d.Mean = d.Sum / float64(d.Count)
 	d.Min, d.Max = d.sorted[0], d.sorted[len(d.sorted)-1]
@@ -105,7 +107,7 @@ func OfCounts(counted []Counted) Distribution {
 // linear interpolation between closest ranks (numpy's default, Hyndman and Fan
 // type 7): p = 0.5 is the median, p = 0.99 the 99th percentile. Any p up to 0
 // is the minimum and any from 1 on the maximum; no values give 0.
-func (d Distribution) Quantile(p float64) float64 {
+func (d Sample) Quantile(p float64) float64 {
 	switch {
 	case !(p > 0): // NaN, too
 		return d.Min
@@ -124,7 +126,7 @@ func (d Distribution) Quantile(p float64) float64 {
 }
 
 // at returns the value of a rank, 0..Count-1.
-func (d Distribution) at(rank int) float64 {
+func (d Sample) at(rank int) float64 {
 	switch {
 	case d.tallied != nil:
 		return d.tallied.at(rank)
@@ -135,7 +137,7 @@ func (d Distribution) at(rank int) float64 {
 }
 
 // first returns how many values the first n of sorted stand for.
-func (d Distribution) first(n int) int {
+func (d Sample) first(n int) int {
 	if d.upTo == nil || n == 0 {
 		return n
 	}
@@ -143,7 +145,7 @@ func (d Distribution) first(n int) int {
 }
 
 // below returns how many values are less than x.
-func (d Distribution) below(x float64) int {
+func (d Sample) below(x float64) int {
 	if d.tallied != nil {
 		return d.tallied.below(x)
 	}
@@ -151,7 +153,7 @@ func (d Distribution) below(x float64) int {
 }
 
 // plain is the same distribution with its values in sorted.
-func (d Distribution) plain() Distribution {
+func (d Sample) plain() Sample {
 	if d.tallied == nil {
 		return d
 	}

@@ -1,0 +1,49 @@
+package stats
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+)
+
+// NewStream returns the random numbers of one aspect of a seed, such as
+// "arrivals". Streams of different seeds or aspects are independent, those of
+// neighbouring seeds included.
+func NewStream(seed uint64, aspect string) *rand.Rand {
+	high, low := digest(seed, aspect)
+	return rand.New(rand.NewPCG(high, low))
+}
+
+// Indexed is a source of random numbers that are looked up by index instead of
+// drawn in sequence: a number depends on the seed, the aspect and its index
+// alone, and on nothing that is drawn elsewhere.
+type Indexed uint64
+
+// NewIndexed returns the numbers of one aspect of a seed. Those of different
+// seeds or aspects are independent of each other and of every [NewStream].
+func NewIndexed(seed uint64, aspect string) Indexed {
+	_, low := digest(seed, "places of "+aspect)
+	return Indexed(low)
+}
+
+// At returns the number at index i, j, uniform in [MinP, 1-MinP].
+func (x Indexed) At(i, j int) float64 {
+	// Each index is a step of a SplitMix64 sequence (Steele, Lea & Flood
+	// 2014); the second sequence starts where the first one stands.
+	h := mix(uint64(x) + uint64(i)*gamma)
+	h = mix(h + uint64(j)*gamma)
+	return (float64(h>>12) + 0.5) / (1 << 52) // one bit more would round up to 1
+}
+
+const gamma = 0x9e3779b97f4a7c15
+
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+func digest(seed uint64, aspect string) (high, low uint64) {
+	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, seed), aspect...))
+	return binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:])
+}
