@@ -14,12 +14,13 @@ import (
 
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 // fillBody spells out what all bodies have in common.
 func (c *Client) fillBody() {
 	c.before = append(c.before[:0], `{"model":`...)
-	model, err := json.Marshal(c.cfg.Model)
+	model, err := jsonscan.Strict.Marshal(c.cfg.Model)
 	if err != nil {
 		panic(err) // New and the list of models let nothing but UTF-8 through
 	}
@@ -39,7 +40,7 @@ var ownMembers = []string{"model", "prompt", "messages", "stream", "stream_optio
 func extraMembers(object string, sampling map[string]part) (members []byte, keys []string, err error) {
 	values := map[string]part{}
 	if object != "" {
-		if err := json.UnmarshalFromString(object, &values); err != nil || values == nil {
+		if err := jsonscan.Strict.UnmarshalFromString(object, &values); err != nil || values == nil {
 			return nil, nil, errors.New("extra body is not a JSON object")
 		}
 	}
@@ -54,7 +55,7 @@ func extraMembers(object string, sampling map[string]part) (members []byte, keys
 		if slices.Contains(ownMembers, key) {
 			return nil, nil, fmt.Errorf("extra body has %q, which is the replay's to set", key)
 		}
-		quoted, err := json.Marshal(key)
+		quoted, err := jsonscan.Strict.Marshal(key)
 		if err != nil {
 			return nil, nil, fmt.Errorf("extra body: key %q: %w", key, err)
 		}

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"fmt"
+	"moontide/trace/jsonscan"
 	"unsafe"
 
 	"github.com/bytedance/sonic"
@@ -10,8 +11,6 @@ import (
 
 // done is the data of the event that ends a stream.
 const done = "[DONE]"
-
-var json = sonic.Config{SortMapKeys: true, ValidateString: true, CopyString: true}.Froze()
 
 // events is decoded in the path of every event: it copies nothing.
 var events = sonic.Config{NoValidateJSONMarshaler: true}.Froze()
@@ -86,7 +85,7 @@ func (c *chunk) failure() (message string, ok bool) {
 	}
 	for i := range c.Choices {
 		var reason string
-		if raw := c.Choices[i].FinishReason; present(raw) && json.Unmarshal(raw, &reason) == nil && brokenOff[reason] {
+		if raw := c.Choices[i].FinishReason; present(raw) && jsonscan.Strict.Unmarshal(raw, &reason) == nil && brokenOff[reason] {
 			return fmt.Sprintf("the server broke the answer off: finish_reason is %q", reason), true
 		}
 	}

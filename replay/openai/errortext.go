@@ -2,6 +2,7 @@ package openai
 
 import (
 	"fmt"
+	"moontide/trace/jsonscan"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,11 +15,11 @@ func errorMessage(raw []byte) string {
 	var object struct {
 		Message string `json:"message"`
 	}
-	if json.Unmarshal(raw, &object) == nil && object.Message != "" {
+	if jsonscan.Strict.Unmarshal(raw, &object) == nil && object.Message != "" {
 		return object.Message
 	}
 	var text string
-	if json.Unmarshal(raw, &text) == nil && text != "" {
+	if jsonscan.Strict.Unmarshal(raw, &text) == nil && text != "" {
 		return text
 	}
 	return string(raw)
@@ -40,7 +41,7 @@ func saidInError(body []byte) (text string, ok bool) {
 		Message string `json:"message"` // vLLM before 0.10
 		Detail  any    `json:"detail"`  // FastAPI
 	}
-	if json.Unmarshal(body, &wrapped) != nil {
+	if jsonscan.Strict.Unmarshal(body, &wrapped) != nil {
 		return "", false
 	}
 	switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"moontide/replay"
+	"moontide/trace/jsonscan"
 )
 
 // probeTimeout bounds the first answer: a server that is loading a model may
@@ -142,7 +143,7 @@ func (c *Client) models(ctx context.Context, s *server) ([]string, error) {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(text, &list); err != nil || len(list.Data) == 0 {
+	if err := jsonscan.Strict.Unmarshal(text, &list); err != nil || len(list.Data) == 0 {
 		return nil, fmt.Errorf("not a list of models: %s", text)
 	}
 	var names []string

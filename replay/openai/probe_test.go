@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"moontide/trace/jsonscan"
 	"net/http"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ func countIn(body string) int {
 		Prompt   any
 		Messages []struct{ Content string }
 	}
-	json.UnmarshalFromString(body, &sent)
+	jsonscan.Strict.UnmarshalFromString(body, &sent)
 	switch p := sent.Prompt.(type) {
 	case []any:
 		return len(p)
@@ -187,7 +188,7 @@ func TestProbeSendsNothingOfTheTrace(t *testing.T) {
 		}
 		short, long := <-bodies, <-bodies
 		for _, body := range []string{short, long} {
-			if json.UnmarshalFromString(body, &sent) != nil || sent.Model != "m" || sent.MaxTokens != 1 {
+			if jsonscan.Strict.UnmarshalFromString(body, &sent) != nil || sent.Model != "m" || sent.MaxTokens != 1 {
 				t.Errorf("%+v probes with %s", cfg, body)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"moontide/trace/jsonscan"
 	"net"
 	"net/http"
 	"os"
@@ -134,7 +135,7 @@ func readLoadRequest(c net.Conn, descriptors []int) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(text, &body); err != nil {
+	if err := jsonscan.Strict.Unmarshal(text, &body); err != nil {
 		return err
 	}
 	stream, err := strconv.Atoi(body.Prompt)

@@ -13,6 +13,7 @@ import (
 
 	"moontide/replay"
 	"moontide/trace/atomicfile"
+	"moontide/trace/jsonscan"
 )
 
 // The files of a run's folder.
@@ -326,7 +327,7 @@ func (f *Folder) WriteRun(run Run) error {
 // WriteJSON writes v, indented, so that the file is either the old or the new
 // one, never half of it.
 func WriteJSON(path string, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
+	text, err := jsonscan.Strict.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moontide/trace/atomicfile"
+	"moontide/trace/jsonscan"
 )
 
 // GapsFile is where a run's folder keeps how long the gaps between token chunks
@@ -56,7 +57,7 @@ func (c gapCounts) write(dir string) error {
 		return fmt.Errorf("writing %w", err)
 	}
 	for _, count := range c.list() {
-		line, err := json.Marshal(count)
+		line, err := jsonscan.Strict.Marshal(count)
 		if err == nil {
 			_, err = f.Write(append(line, '\n'))
 		}
@@ -85,7 +86,7 @@ func readGaps(dir string) (gapCounts, error) {
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		var count GapCount
-		if err := json.Unmarshal(lines.Bytes(), &count); err != nil || count.NS < 0 || count.Count < 0 {
+		if err := jsonscan.Strict.Unmarshal(lines.Bytes(), &count); err != nil || count.NS < 0 || count.Count < 0 {
 			return nil, fmt.Errorf("%s:%d: not a count of gaps: %.100q", GapsFile, n, lines.Text())
 		}
 		counts[count.NS] += count.Count

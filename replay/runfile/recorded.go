@@ -13,6 +13,7 @@ import (
 	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/jsonscan"
 )
 
 // Recorded is a run's folder as it lies on disk.
@@ -34,7 +35,7 @@ func OpenFolder(dir string) (*Recorded, error) {
 		return nil, fmt.Errorf("not a run's folder: %w", err)
 	}
 	r := &Recorded{path: filepath.Join(dir, RequestsFile)}
-	if err := json.Unmarshal(text, &r.Run); err != nil {
+	if err := jsonscan.Strict.Unmarshal(text, &r.Run); err != nil {
 		return nil, fmt.Errorf("reading %s: %.100q", filepath.Join(dir, RunFile), err.Error())
 	}
 	if r.Run.Ended.IsZero() {

@@ -8,14 +8,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/bytedance/sonic"
-
 	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/jsonscan"
 )
-
-var json = sonic.Config{SortMapKeys: true, ValidateString: true, CopyString: true}.Froze()
 
 // recordLine is the part of a result line that the trace row does not have.
 type recordLine struct {
@@ -102,7 +99,7 @@ func AppendRecord(dst []byte, rec replay.Record, keepText bool) ([]byte, error) 
 	dst = appendCount(dst, "retries", trace.Opt[int]{Value: rec.Retries, Set: rec.Retries != 0})
 	dst = appendCount(dst, "status", trace.Some(rec.Status))
 	if rec.Class != replay.OK {
-		message, err := json.Marshal(rec.Error)
+		message, err := jsonscan.Strict.Marshal(rec.Error)
 		if err != nil {
 			return dst, err
 		}
@@ -159,7 +156,7 @@ func appendCount(dst []byte, key string, n trace.Opt[int]) []byte {
 func parseRecord(row trace.Request) (replay.Record, error) {
 	var line recordLine
 	if len(row.Extra) > 0 {
-		if err := json.Unmarshal(row.Extra, &line); err != nil {
+		if err := jsonscan.Strict.Unmarshal(row.Extra, &line); err != nil {
 			return replay.Record{}, fmt.Errorf("result line does not decode: %.100q", err.Error())
 		}
 	}

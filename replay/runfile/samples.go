@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"moontide/trace/jsonscan"
 	"os"
 	"path/filepath"
 )
@@ -81,7 +82,7 @@ func (f *Folder) Sample(s Sample) error {
 			return fmt.Errorf("writing samples: %w", err)
 		}
 	}
-	text, err := json.Marshal(s)
+	text, err := jsonscan.Strict.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("writing samples: %w", err)
 	}
@@ -119,7 +120,7 @@ func Samples(dir string) iter.Seq2[Sample, error] {
 		lines.Buffer(nil, maxSampleLine)
 		for lines.Scan() {
 			var s Sample
-			if json.Unmarshal(lines.Bytes(), &s) != nil {
+			if jsonscan.Strict.Unmarshal(lines.Bytes(), &s) != nil {
 				continue
 			}
 			if !yield(s, nil) {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 // aiperfRows reads the rows of NVIDIA's AIPerf: those of the native format, and
@@ -135,7 +136,7 @@ func (a *aiperfRows) counted(s string) (int, error) {
 // messages counts the text of messages. A list of numbers is a prompt of token
 // ids.
 func (a *aiperfRows) messages(raw []byte) (total int, err error) {
-	err = elements(raw, func(_ int, message []byte) error {
+	err = jsonscan.Elements(raw, func(_ int, message []byte) error {
 		switch c := message[0]; {
 		case c == '{':
 			return members(message, func(key []byte, _ int, raw []byte) error {
@@ -167,7 +168,7 @@ func (a *aiperfRows) content(raw []byte) (total int, err error) {
 	if raw[0] != '[' {
 		return 0, fmt.Errorf("content is neither text nor parts: %s", Quote(raw))
 	}
-	err = elements(raw, func(_ int, part []byte) error {
+	err = jsonscan.Elements(raw, func(_ int, part []byte) error {
 		var p struct{ Text *string }
 		if err := json.Unmarshal(part, &p); err != nil {
 			return fmt.Errorf("a part of content is not an object with a text: %s", Quote(part))

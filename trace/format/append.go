@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 // AppendRow appends the row as one JSON object, without a line end. Keys stand
@@ -56,7 +57,7 @@ func appendString(dst []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
 			// What is not UTF-8 is written as it will be read.
-			quoted, _ := strictJSON.MarshalToString(strings.ToValidUTF8(s, "\ufffd"))
+			quoted, _ := jsonscan.Strict.MarshalToString(strings.ToValidUTF8(s, "\ufffd"))
 			return append(dst, quoted...)
 		}
 	}

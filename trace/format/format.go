@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"fmt"
+	"moontide/trace/jsonscan"
 	"slices"
 	"strings"
 )
@@ -103,33 +104,21 @@ func byKeys(keys map[string]bool) Format {
 	return Mooncake
 }
 
-// mostHeadKeys bounds the keys by which a format is told.
-const mostHeadKeys = 256
+// maxHeadKeys bounds the keys by which a format is detected.
+const maxHeadKeys = 256
 
 // headKeys are the first keys of the object that b begins with, as far as b
 // goes.
 func headKeys(b []byte) map[string]bool {
 	keys := map[string]bool{}
-	depth, isKey := 0, true
-	for i := 0; i < len(b) && len(keys) < mostHeadKeys; i++ {
-		switch b[i] {
-		case '"':
-			end := skipString(b, i)
-			if depth == 1 && isKey && end < len(b) {
-				keys[string(b[i+1:end-1])] = true
-			}
-			isKey = false
-			i = end - 1
-		case '{', '[':
-			depth++
-			isKey = b[i] == '{'
-		case '}', ']':
-			if depth--; depth == 0 {
-				return keys
-			}
-		case ',':
-			isKey = depth == 1
+	c := jsonscan.New(b)
+	for more := c.Open('{'); more && len(keys) < maxHeadKeys; more = c.More('}') {
+		key := c.Key()
+		if c.Failed() {
+			break
 		}
+		keys[string(key)] = true
+		c.Raw()
 	}
 	return keys
 }

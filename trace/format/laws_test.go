@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 // TestSecondsAreRounded: seconds as they are spelled become the float64 that is
@@ -106,18 +107,6 @@ func anyJSON(depth int) *rapid.Generator[string] {
 	})
 }
 
-// TestKeys: a key that was there before is found, however many there are.
-func TestKeys(t *testing.T) {
-	var seen keys
-	for _, before := range []bool{false, true, true} {
-		for i := range 3 * len(seen.few) {
-			if got := seen.has([]byte(strconv.Itoa(i))); got != before {
-				t.Errorf("key %d was seen: %v", i, got)
-			}
-		}
-	}
-}
-
 // TestWalks: members and elements are those that the standard library finds,
 // and stand where they say.
 func TestWalks(t *testing.T) {
@@ -146,7 +135,7 @@ func TestWalks(t *testing.T) {
 		if err := json.Unmarshal(want["y"], &elementsWant); err != nil {
 			t.Fatal(err)
 		}
-		elements(want["y"], func(at int, raw []byte) error {
+		jsonscan.Elements(want["y"], func(at int, raw []byte) error {
 			if string(want["y"][at:at+len(raw)]) != string(raw) {
 				t.Fatalf("%s does not stand at %d", raw, at)
 			}

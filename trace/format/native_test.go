@@ -2,7 +2,6 @@ package format
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -490,39 +489,7 @@ func TestRuns(t *testing.T) {
 	})
 }
 
-func TestSevenDigits(t *testing.T) {
-	for text, want := range map[string]struct {
-		n     uint64
-		width int
-	}{
-		"0, 1, 2,": {0, 1}, "7]}xxxxx": {7, 1}, "1234567,": {1234567, 7}, "9999999 ": {9999999, 7},
-		"12\xff00000": {12, 2}, "12:45678": {12, 2}, "12/45678": {12, 2}, "100000, ": {100000, 6},
-		"12345678": {0, 0}, "00, 0000": {0, 0}, "-1, 0000": {0, 0}, ",1234567": {0, 0}, "\x8a1234567": {0, 0},
-	} {
-		if n, width := sevenDigits(binary.LittleEndian.Uint64([]byte(text))); n != want.n || width != want.width {
-			t.Errorf("%q: %d of %d digits, want %d of %d", text, n, width, want.n, want.width)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		want := rapid.Uint64Range(0, 9_999_999).Draw(t, "n")
-		text := strconv.FormatUint(want, 10)
-		rest := rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "rest")
-		if rest[0] >= '0' && rest[0] <= '9' {
-			rest[0] = ','
-		}
-		n, width := sevenDigits(binary.LittleEndian.Uint64(append([]byte(text), rest...)))
-		if n != want || width != len(text) {
-			t.Fatalf("%d of %d digits, want %d of %d", n, width, want, len(text))
-		}
-	})
-}
-
-func BenchmarkRead(b *testing.B) {
-	published, err := os.ReadFile(tracetest.Published(b, "conversation_trace.jsonl"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	benchmarkRead(b, "trace=conversation", published)
+func BenchmarkReadNative(b *testing.B) {
 	for _, naming := range tracetest.Namings() {
 		prompts, _ := tracetest.Prompts(2000, naming)
 		var file []byte

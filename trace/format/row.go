@@ -14,11 +14,8 @@ import (
 	"github.com/bytedance/sonic/ast"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
-
-// strictJSON refuses what the default configuration lets through in strings that it
-// decodes, and owns what it returns.
-var strictJSON = sonic.Config{SortMapKeys: true, ValidateString: true, CopyString: true}.Froze()
 
 // canonical maps each key that moontide understands, and its aliases, to the
 // key that it writes. An alias counts only where the row lacks its canonical
@@ -43,15 +40,17 @@ var canonical = map[string]string{
 const spareIDs = 64
 
 // mostIDs is how many ids a row may have: a block has at least one token.
-func mostIDs(inputLength int) int { return inputLength + spareIDs }
+func maxIDs(inputLength int) int { return inputLength + spareIDs }
 
 // ParseRow fills r from one line of a trace, which is one JSON object. r's ids
 // keep their array where it is large enough. On an error r is half filled and
 // must be discarded.
 func ParseRow(line []byte, r *trace.Request) error {
+	ids := r.HashIDs
 	if parseCanonical(line, r) {
 		return nil
 	}
+	r.HashIDs = ids
 	return parseAny(line, r)
 }
 
@@ -210,7 +209,7 @@ func setKey(r *trace.Request, key, raw string) (err error) {
 		r.UniquePromptLen.Value, err = ParseLength(raw)
 		r.UniquePromptLen.Set = true
 	case "session_id":
-		if err = strictJSON.UnmarshalFromString(raw, &r.SessionID); err != nil {
+		if err = jsonscan.Strict.UnmarshalFromString(raw, &r.SessionID); err != nil {
 			err = fmt.Errorf("is not a string: %s", Quote(raw))
 		}
 	}
@@ -264,7 +263,7 @@ func ParseIDs(raw string, dst []uint64, inputLength int) ([]uint64, error) {
 	if raw[0] != '[' {
 		return nil, fmt.Errorf("is not an array: %s", Quote(raw))
 	}
-	if n := strings.Count(raw, ",") + 1; n > mostIDs(inputLength) {
+	if n := strings.Count(raw, ",") + 1; n > maxIDs(inputLength) {
 		return nil, fmt.Errorf("has %d ids for an input_length of %d: a block has at least one token", n, inputLength)
 	}
 	if dst = dst[:0]; dst == nil {

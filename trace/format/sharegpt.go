@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 // mostConversation is the longest conversation in bytes that is read.
@@ -100,7 +101,7 @@ func (s *sharegpt) conversation(raw []byte) error {
 	}
 	s.session = s.unused(name)
 	before, i := 0, 0
-	err = elements(said, func(_ int, raw []byte) error {
+	err = jsonscan.Elements(said, func(_ int, raw []byte) error {
 		answer, tokens, err := s.message(raw)
 		if err != nil {
 			return fmt.Errorf("conversations[%d]%w", i, err)
@@ -157,7 +158,7 @@ func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
 		}
 		return nil
 	})
-	if errors.As(err, &twiceError{}) {
+	if errors.As(err, &jsonscan.DuplicateKeyError{}) {
 		err = fmt.Errorf(": %w", err)
 	}
 	if err == nil && (!whose || !said) {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 // mostWeka is the largest conversation in bytes that is read.
@@ -122,7 +123,7 @@ func readCall(raw []byte) (c call, err error) {
 		c.recorded.add(string(key), raw)
 		return dotted(key, err)
 	})
-	if errors.As(err, &twiceError{}) {
+	if errors.As(err, &jsonscan.DuplicateKeyError{}) {
 		err = fmt.Errorf(": %w", err)
 	}
 	if err == nil {

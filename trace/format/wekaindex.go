@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
 // mostWrong bounds the bad requests that are told apart, mostRequests those of
@@ -226,7 +227,7 @@ type entry struct {
 func (x *indexer) list(raw []byte, at int, session, where string, base float64, depth int) {
 	var entries []entry
 	number := 0
-	elements(raw, func(from int, raw []byte) error {
+	jsonscan.Elements(raw, func(from int, raw []byte) error {
 		here, line := number, x.lineOf(at+from)
 		number++
 		if len(entries) == mostRequests {
@@ -274,7 +275,7 @@ func (x *indexer) subagent(e *entry, caller *talk, base float64, depth int) {
 	}
 	c, _ := readCall(x.raw[e.from : e.from+e.length]) // which was read before
 	since := base
-	elements(c.requests, func(_ int, raw []byte) error {
+	jsonscan.Elements(c.requests, func(_ int, raw []byte) error {
 		if first, err := readCall(raw); err == nil && first.t.Value < e.t-1e-3 {
 			since = base + e.t
 			x.weka.notes.count("sub-agents whose times count from their call")

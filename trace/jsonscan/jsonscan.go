@@ -1,0 +1,296 @@
+// Package jsonscan reads JSON in hot paths without building a tree.
+//
+// A [Cursor] walks over one JSON text in place and allocates nothing. Errors
+// are sticky: after the first surprise every read returns zero, every loop ends,
+// and [Cursor.Done] reports false. So a scanner for a known layout is a loop
+// and a switch, and hands everything unusual to a real decoder:
+//
+//	c := jsonscan.New(line)
+//	for more := c.Open('{'); more; more = c.More('}') {
+//		switch string(c.Key()) {
+//		case "input_length":
+//			n = c.Int(maxLength)
+//		default:
+//			c.Skip()
+//		}
+//	}
+//	if !c.Done() { // decode the line with Strict instead
+//	}
+//
+// [Members] and [Elements] walk over JSON that is known to be valid.
+package jsonscan
+
+import (
+	"bytes"
+
+	"github.com/bytedance/sonic"
+)
+
+// Strict is the sonic configuration for all JSON from outside: it rejects
+// strings that the default lets through and returns copies, so that results do
+// not keep the input alive.
+var Strict = sonic.Config{SortMapKeys: true, ValidateString: true, CopyString: true}.Froze()
+
+// MaxDepth is how deep [Cursor.Skip] follows nested values.
+const MaxDepth = 16
+
+// Cursor is a position in a JSON text. All methods skip white space first. The
+// text must not change while slices returned by a method are in use.
+type Cursor struct {
+	text   []byte
+	at     int
+	failed bool
+}
+
+// New returns a cursor at the start of text.
+func New(text []byte) Cursor { return Cursor{text: text} }
+
+// Fail makes the cursor fail: see the package comment.
+func (c *Cursor) Fail() { c.at, c.failed = len(c.text), true }
+
+// Done reports whether everything was read and nothing failed.
+func (c *Cursor) Done() bool { return c.Peek() == 0 && c.at == len(c.text) && !c.failed }
+
+// Failed reports whether a read failed.
+func (c *Cursor) Failed() bool { return c.failed }
+
+// Once fails if bit was seen before: a key that is given twice.
+func (c *Cursor) Once(seen *uint32, bit uint32) {
+	if *seen&bit != 0 {
+		c.Fail()
+	}
+	*seen |= bit
+}
+
+// Peek returns the next byte that is not white space without reading it, or 0
+// at the end.
+func (c *Cursor) Peek() byte {
+	if c.at < len(c.text) && c.text[c.at] > ' ' {
+		return c.text[c.at]
+	}
+	return c.peekPastSpace()
+}
+
+func (c *Cursor) peekPastSpace() byte {
+	for ; c.at < len(c.text); c.at++ {
+		switch b := c.text[c.at]; b {
+		case ' ', '\n', '\t', '\r':
+		default:
+			return b
+		}
+	}
+	return 0
+}
+
+// Open enters an object ('{') or array ('[') and reports whether it has
+// elements.
+func (c *Cursor) Open(bracket byte) bool {
+	if c.Peek() != bracket {
+		c.Fail()
+		return false
+	}
+	c.at++
+	if c.Peek() == bracket+2 { // the closing bracket, in ASCII
+		c.at++
+		return false
+	}
+	return !c.failed
+}
+
+// More passes the comma before the next element and returns true, or passes the
+// closing bracket and returns false.
+func (c *Cursor) More(closing byte) bool {
+	switch c.Peek() {
+	case ',':
+		c.at++
+		c.skipOneSpace()
+		return true
+	case closing:
+		c.at++
+	default:
+		c.Fail()
+	}
+	return false
+}
+
+// Key reads the key of a member and the colon. It returns the key as spelled,
+// escapes included.
+func (c *Cursor) Key() []byte {
+	if text := c.text[c.at:]; len(text) > 0 && text[0] == '"' {
+		end := 1 + bytes.IndexByte(text[1:], '"')
+		if end+1 < len(text) && text[end+1] == ':' && text[end-1] != '\\' && end > 0 {
+			c.at += end + 2
+			c.skipOneSpace()
+			return text[1:end]
+		}
+	}
+	key := c.Text()
+	if c.Peek() != ':' {
+		c.Fail()
+		return nil
+	}
+	c.at++
+	return key
+}
+
+// skipOneSpace keeps the usual spacing from the slow path of Peek.
+func (c *Cursor) skipOneSpace() {
+	if c.at < len(c.text) && c.text[c.at] == ' ' {
+		c.at++
+	}
+}
+
+// Text reads a string and returns what is between its quotes as spelled,
+// escapes included.
+func (c *Cursor) Text() []byte {
+	if c.Peek() != '"' {
+		c.Fail()
+		return nil
+	}
+	start := c.at + 1
+	for end := start; ; end++ {
+		next := bytes.IndexByte(c.text[end:], '"')
+		if next < 0 {
+			c.Fail()
+			return nil
+		}
+		end += next
+		escapes := 0
+		for c.text[end-1-escapes] == '\\' { // stops at the opening quote
+			escapes++
+		}
+		if escapes%2 == 0 {
+			c.at = end + 1
+			return c.text[start:end]
+		}
+	}
+}
+
+// PlainText reads a string of printable ASCII without escapes and fails for any
+// other.
+func (c *Cursor) PlainText() []byte {
+	text := c.Text()
+	for _, b := range text {
+		if b < 0x20 || b > 0x7e || b == '\\' {
+			c.Fail()
+			return nil
+		}
+	}
+	return text
+}
+
+// Null reads null, the only value that may stand here.
+func (c *Cursor) Null() { c.word("null") }
+
+func (c *Cursor) word(word string) {
+	c.Peek()
+	if len(c.text)-c.at < len(word) || string(c.text[c.at:c.at+len(word)]) != word {
+		c.Fail()
+		return
+	}
+	c.at += len(word)
+}
+
+// Skip reads any value and fails if it is malformed or nested deeper than
+// [MaxDepth]. It does not check the characters and escapes within strings. It
+// reports whether the value is a non-empty string or array.
+func (c *Cursor) Skip() (nonEmpty bool) { return c.skip(0) }
+
+func (c *Cursor) skip(depth int) (nonEmpty bool) {
+	switch b := c.Peek(); {
+	case b == '"':
+		return len(c.Text()) > 0
+	case b == '-' || '0' <= b && b <= '9':
+		c.skipNumber()
+	case b == 'n':
+		c.word("null")
+	case b == 't':
+		c.word("true")
+	case b == 'f':
+		c.word("false")
+	case depth == MaxDepth:
+		c.Fail()
+	case b == '[':
+		for more := c.Open('['); more; more = c.More(']') {
+			nonEmpty = true
+			c.skip(depth + 1)
+		}
+	case b == '{':
+		for more := c.Open('{'); more; more = c.More('}') {
+			c.Key()
+			c.skip(depth + 1)
+		}
+	default:
+		c.Fail()
+	}
+	return nonEmpty
+}
+
+// skipNumber reads -?int frac? exp?
+func (c *Cursor) skipNumber() {
+	if c.text[c.at] == '-' {
+		c.at++
+	}
+	whole := c.skipDigits()
+	ok := whole == 1 || whole > 1 && c.text[c.at-whole] != '0'
+	if c.at < len(c.text) && c.text[c.at] == '.' {
+		c.at++
+		ok = c.skipDigits() > 0 && ok
+	}
+	if c.at < len(c.text) && c.text[c.at]|0x20 == 'e' {
+		c.at++
+		if c.at < len(c.text) && (c.text[c.at] == '+' || c.text[c.at] == '-') {
+			c.at++
+		}
+		ok = c.skipDigits() > 0 && ok
+	}
+	if !ok {
+		c.Fail()
+	}
+}
+
+func (c *Cursor) skipDigits() int {
+	start := c.at
+	for c.at < len(c.text) && '0' <= c.text[c.at] && c.text[c.at] <= '9' {
+		c.at++
+	}
+	return c.at - start
+}
+
+// Raw reads any value and returns its text. It relies on the text being valid:
+// it only follows brackets and quotes, and fails where the text ends too early.
+func (c *Cursor) Raw() []byte {
+	c.Peek()
+	text, start, at := c.text, c.at, c.at
+	for depth := 0; ; at++ {
+		if at >= len(text) {
+			if depth > 0 {
+				c.Fail()
+			}
+			break
+		}
+		switch text[at] {
+		case '"':
+			c.at = at
+			c.Text()
+			at = c.at - 1
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			depth--
+		case ',', ' ', '\n', '\t', '\r':
+		default:
+			continue
+		}
+		if depth > 0 {
+			continue
+		}
+		if depth == 0 && text[at] != ',' && text[at] > ' ' {
+			at++ // a string, object or array ends with this byte, a bare value before it
+		}
+		break
+	}
+	c.at = at
+	return text[start:at:at]
+}

@@ -1,0 +1,224 @@
+package jsonscan
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
+
+// Int reads an integer from 0 to most, written in digits alone.
+func (c *Cursor) Int(most int) int {
+	n := c.Uint()
+	if n > uint64(most) {
+		c.Fail()
+		return 0
+	}
+	return int(n)
+}
+
+// Uint reads an unsigned 64-bit integer, written in digits alone.
+func (c *Cursor) Uint() (n uint64) {
+	c.Peek()
+	start := c.at
+	for c.at-start < 16 && c.at+8 <= len(c.text) { // hashes have up to twenty digits
+		eight, ok := eightDigits(binary.LittleEndian.Uint64(c.text[c.at:]))
+		if !ok {
+			break
+		}
+		n = n*1e8 + eight
+		c.at += 8
+	}
+	for ; c.at < len(c.text); c.at++ {
+		d := uint64(c.text[c.at] - '0')
+		if d > 9 {
+			break
+		}
+		if c.at-start >= 19 { // only from the twentieth digit on can it overflow
+			hi, lo := bits.Mul64(n, 10)
+			sum, carry := bits.Add64(lo, d, 0)
+			if hi+carry != 0 {
+				c.Fail()
+				return 0
+			}
+			n = sum
+			continue
+		}
+		n = n*10 + d
+	}
+	c.checkDigits(start, c.at)
+	return n
+}
+
+// checkDigits fails unless the text from start to end is an integer of JSON:
+// it has a digit and no leading zero. What follows is for the next read to
+// check: nothing that can follow a number is a part of it.
+func (c *Cursor) checkDigits(start, end int) {
+	if end == start || end-start > 1 && c.text[start] == '0' {
+		c.Fail()
+	}
+}
+
+// maxDecimal is the longest Decimal in characters, so that it fits 64 bits.
+const maxDecimal = 18
+
+// Pow10 are the powers of ten that are exact in a float64.
+var Pow10 = [23]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+
+// Decimal reads a number of up to 18 characters without an exponent: its value is
+// n / 10^places. For |n| < 2^53 the quotient float64(n) / Pow10[places] is the
+// correctly rounded value.
+func (c *Cursor) Decimal() (n int64, places int) {
+	minus := c.Peek() == '-'
+	if minus {
+		c.at++
+	}
+	text, start, end := c.text, c.at, c.at
+	point := -1
+	for ; end < len(text); end++ {
+		if d := text[end] - '0'; d <= 9 {
+			n = n*10 + int64(d)
+		} else if text[end] == '.' && point < 0 {
+			point = end
+		} else {
+			break
+		}
+		if end-start >= maxDecimal {
+			c.Fail()
+			return 0, 0
+		}
+	}
+	c.at = end
+	if point < 0 {
+		c.checkDigits(start, end)
+	} else if c.checkDigits(start, point); end == point+1 {
+		c.Fail()
+	} else {
+		places = end - point - 1
+	}
+	if minus {
+		n = -n
+	}
+	return n, places
+}
+
+// Uints reads an array of unsigned 64-bit integers into dst, whose memory it
+// reuses. It fails, before it takes memory, if there are more than most.
+func (c *Cursor) Uints(dst []uint64, most int) []uint64 {
+	if dst = dst[:0]; dst == nil {
+		dst = []uint64{}
+	}
+	more := c.Open('[')
+	// Each takes two bytes at least, so most arrays need no counting.
+	if rest := c.text[c.at:]; more && len(rest)/2 > most {
+		if end := bytes.IndexByte(rest, ']'); end < 0 || bytes.Count(rest[:end], comma)+1 > most {
+			c.Fail()
+			return nil
+		}
+	}
+	for more {
+		c.Peek()
+		start := c.at
+		dst = append(dst, c.shortUint())
+		if c.at+1 < len(c.text) && c.text[c.at] == ',' && c.text[c.at+1] == ' ' {
+			width := c.at - start
+			c.at += 2
+			dst = c.successors(dst, start, width)
+			continue
+		}
+		more = c.More(']')
+	}
+	if c.failed {
+		return nil
+	}
+	return dst
+}
+
+var comma = []byte{','}
+
+// successors reads numbers for as long as each is one more than the one before
+// it and follows after a comma and a space: the text of such a number is known
+// beforehand, and comparing it is several times faster than parsing. The number
+// before begins at start and has width digits; the cursor is behind the space
+// after it, and is left behind the space after the last number that is read.
+func (c *Cursor) successors(dst []uint64, start, width int) []uint64 {
+	if width > 7 || start+8 > len(c.text) {
+		return dst
+	}
+	b, i := c.text, c.at
+	step := width + len(", ")
+	mask := ^uint64(0) >> (64 - 8*min(step, 8)) // of 7 digits, the space lies behind
+	text := binary.LittleEndian.Uint64(b[start:]) & mask
+	n := dst[len(dst)-1]
+	for i+9 <= len(b) && increment(&text, 8*(width-1)) {
+		if binary.LittleEndian.Uint64(b[i:])&mask != text || b[i+step-1] != ' ' {
+			break
+		}
+		n++
+		dst = append(dst, n)
+		i += step
+	}
+	c.at = i
+	return dst
+}
+
+// increment adds one to a number that is written in the bytes of a word, its
+// last digit at bit last, the digits before it below. It returns false for a
+// number of nines, which would need another digit.
+func increment(text *uint64, last int) bool {
+	for *text>>last&0xff == '9' {
+		if last == 0 {
+			return false
+		}
+		*text -= 9 << last
+		last -= 8
+	}
+	*text += 1 << last
+	return true
+}
+
+// shortUint is Uint at a digit, faster for numbers of less than eight digits.
+func (c *Cursor) shortUint() uint64 {
+	if c.at+8 <= len(c.text) {
+		if n, width := sevenDigits(binary.LittleEndian.Uint64(c.text[c.at:])); width > 0 {
+			c.at += width
+			return n
+		}
+	}
+	return c.Uint()
+}
+
+// Eight characters are handled as one word, the first in the lowest byte.
+const (
+	zeros    = 0x3030303030303030
+	highBits = 0x8080808080808080
+)
+
+// notDigits marks with its high bit the first byte above 9 among values, the
+// characters less '0'. A carry can spoil only what follows that.
+func notDigits(values uint64) uint64 { return (values + 0x7676767676767676 | values) & highBits }
+
+// joinDigits is the number of eight digits given as values 0..9, after D. Lemire,
+// "Quickly parsing eight digits" (2018): neighbours are joined to numbers below
+// 100, then to the whole, with one multiplication each.
+func joinDigits(values uint64) uint64 {
+	values = values*10 + values>>8
+	const pairs = 0x000000ff000000ff
+	return (values&pairs*(100+1000000<<32) + values>>16&pairs*(1+10000<<32)) >> 32
+}
+
+// eightDigits reads eight decimal digits, if that is what the word is.
+func eightDigits(word uint64) (uint64, bool) {
+	values := word ^ zeros
+	return joinDigits(values), notDigits(values) == 0
+}
+
+// sevenDigits reads the decimal digits at the beginning of a word. The width is
+// 0 where there are none, eight or more, or a leading zero.
+func sevenDigits(word uint64) (n uint64, width int) {
+	values := word ^ zeros
+	width = bits.TrailingZeros64(notDigits(values)) / 8
+	if width == 0 || width == 8 || values&0xff == 0 && width > 1 {
+		return 0, 0
+	}
+	return joinDigits(values << (64 - 8*width)), width // behind leading zeros
+}

@@ -1,0 +1,83 @@
+package jsonscan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// DuplicateKeyError is a key that an object has more than once.
+type DuplicateKeyError struct{ Key string }
+
+func (e DuplicateKeyError) Error() string { return fmt.Sprintf("key %.60q is given twice", e.Key) }
+
+// Members calls visit for each member of an object, which must be valid JSON: raw
+// is its value, at the offset at of the object. It stops at the first error; a
+// key that is given twice is a [DuplicateKeyError].
+func Members(object []byte, visit func(key []byte, at int, raw []byte) error) error {
+	var seen keySet
+	c := New(object)
+	for more := c.Open('{'); more; more = c.More('}') {
+		key := c.Key()
+		if bytes.IndexByte(key, '\\') >= 0 {
+			key = unescape(key)
+		}
+		c.Peek()
+		at := c.at
+		raw := c.Raw()
+		if seen.add(key) {
+			return DuplicateKeyError{string(key)}
+		}
+		if err := visit(key, at, raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Elements calls visit for each element of an array, which must be valid JSON, with
+// its offset in the array. It stops at the first error.
+func Elements(array []byte, visit func(at int, raw []byte) error) error {
+	c := New(array)
+	for more := c.Open('['); more; more = c.More(']') {
+		c.Peek()
+		at := c.at
+		if err := visit(at, c.Raw()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unescape(key []byte) []byte {
+	var s string
+	json.Unmarshal([]byte(`"`+string(key)+`"`), &s) // valid, as the object is
+	return []byte(s)
+}
+
+// keySet are the keys of one object. Most objects have few.
+type keySet struct {
+	few  [24][]byte
+	n    int
+	many map[string]bool
+}
+
+// add reports whether the key was added before.
+func (k *keySet) add(key []byte) (seen bool) {
+	for _, other := range k.few[:k.n] {
+		if string(other) == string(key) {
+			return true
+		}
+	}
+	if k.n < len(k.few) {
+		k.few[k.n] = key
+		k.n++
+		return false
+	}
+	if k.many == nil {
+		k.many = map[string]bool{}
+	}
+	seen = k.many[string(key)]
+	k.many[string(key)] = true
+	return seen
+}
