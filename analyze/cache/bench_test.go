@@ -7,6 +7,7 @@ import (
 
 	"moontide/analyze/cache"
 	"moontide/trace/block"
+	"moontide/trace/routing"
 	"moontide/trace/tracetest"
 )
 
@@ -107,13 +108,13 @@ func BenchmarkSimulate(b *testing.B) {
 }
 
 func BenchmarkCompare(b *testing.B) {
-	for _, routing := range cache.Routings() {
-		simulated(b, "workers=8/routing="+string(routing), func(s *cache.Sequence, capacity int) error {
+	for _, policy := range routing.Policies() {
+		simulated(b, "workers=8/routing="+string(policy), func(s *cache.Sequence, capacity int) error {
 			c, err := cache.NewComparer(s, 512)
 			if err != nil {
 				return err
 			}
-			_, err = c.Compare(cache.Fleet{Workers: 8, Capacity: capacity / 8}, routing)
+			_, err = c.Compare(cache.Fleet{Workers: 8, Capacity: capacity / 8}, policy)
 			return err
 		})
 	}

@@ -2,57 +2,26 @@ package cache
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"strings"
 
 	"moontide/trace/block"
+	"moontide/trace/routing"
 )
 
-// Routing is a rule for which worker of a fleet a request goes to.
-type Routing string
+// maxOverload is how far above the average a worker's load may be before
+// [routing.Prefix] avoids it (consistent hashing with bounded loads: Mirrokni,
+// Thorup and Zadimoghaddam, 2018).
+const maxOverload = 1.25
 
-const (
-	// RoundRobin gives the requests to the workers in turn.
-	RoundRobin Routing = "round-robin"
-	// Random draws a worker for each request, from the fleet's seed.
-	Random Routing = "random"
-	// Session sends all requests of a session to one worker, which the hash of
-	// its name picks. Requests without a session go to the workers in turn.
-	Session Routing = "session"
-	// Prefix sends a request to the worker that has the longest prefix of it in
-	// its cache, of several to the one that was given the fewest blocks so far.
-	//
-	// Workers that were given more than 1.25 times the average are passed over,
-	// so that a prompt that all requests begin with does not bring them all to
-	// the worker that saw it first: soon each worker has it, it speaks for none,
-	// and the least loaded is taken. (The bound is that of consistent hashing
-	// with bounded loads: Mirrokni, Thorup and Zadimoghaddam, 2018.)
-	Prefix Routing = "prefix"
-)
-
-// loadBound is the load of a worker over the average from which on [Prefix]
-// passes it over.
-const loadBound = 1.25
-
-// Routings are all routings.
-func Routings() []Routing { return []Routing{RoundRobin, Random, Session, Prefix} }
-
-// ParseRouting returns the routing of a name, in any case.
-func ParseRouting(name string) (Routing, error) {
-	r := Routing(strings.ToLower(name))
-	if !slices.Contains(Routings(), r) {
-		return "", fmt.Errorf("routing %q is not one of %s", name, names(Routings()))
-	}
-	return r, nil
-}
-
-// Fleet is a number of workers, each with an LRU cache of its own that sees
-// only what a router sends it.
+// Fleet is a number of workers behind a router, each with its own LRU cache.
+//
+// A trace does not say when a worker is done, so a worker's load is what it was
+// sent so far: [routing.LeastLoaded] takes the worker that was sent the fewest
+// blocks, and [routing.Prefix] the longest cached prefix among the workers that
+// were sent at most 1.25 times the average.
 type Fleet struct {
 	Workers  int    // at least 1
 	Capacity int    // of each worker, in blocks, at least 0
-	Seed     uint64 // of [Random]
+	Seed     uint64 // for [routing.Random]
 }
 
 // Comparison is what a fleet hits, beside single caches that see all requests.
@@ -64,9 +33,9 @@ type Comparison struct {
 	Routed []Routed
 }
 
-// Routed is what a fleet hits with a routing.
+// Routed is what a fleet hits with a routing policy.
 type Routed struct {
-	Routing Routing
+	Routing routing.Policy
 	Hits    Hits
 	// Workers is what each was given and hit: how even the load is.
 	Workers []Hits
@@ -84,7 +53,7 @@ type Comparer struct {
 // fixedRoute is a routing that does not look at caches: what each worker gets
 // is the same at every capacity, and the exact curve of what it gets tells all.
 type fixedRoute struct {
-	routing Routing
+	policy  routing.Policy
 	workers int
 	seed    uint64
 }
@@ -101,12 +70,12 @@ func NewComparer(s *Sequence, blockSize int) (*Comparer, error) {
 // Compare plays the trace against a fleet once for each routing. The result
 // depends on nothing but the arguments.
 //
-// All routings but [Prefix] cost one curve (see [CurveBuilder]), whatever the
-// number of workers, for all capacities together. [Prefix] is simulated for
+// All policies but [routing.Prefix] cost one curve (see [CurveBuilder]), whatever the
+// number of workers, for all capacities together. [routing.Prefix] is simulated for
 // each capacity: a reference costs a few look-ups, and memory is 12 bytes
 // for each block that the workers hold together, 4 for each that they have seen,
 // and a bit for each worker and distinct block.
-func (c *Comparer) Compare(f Fleet, routings ...Routing) (Comparison, error) {
+func (c *Comparer) Compare(f Fleet, policies ...routing.Policy) (Comparison, error) {
 	switch {
 	case f.Workers < 1:
 		return Comparison{}, fmt.Errorf("comparing routings: a fleet of %d workers", f.Workers)
@@ -117,28 +86,29 @@ func (c *Comparer) Compare(f Fleet, routings ...Routing) (Comparison, error) {
 		SharedTotal:  c.shared.At(timesAtMost(f.Workers, f.Capacity, c.shared.Largest())),
 		SharedSingle: c.shared.At(f.Capacity),
 	}
-	for _, r := range routings {
-		if _, err := ParseRouting(string(r)); err != nil {
+	for _, p := range policies {
+		router, err := routing.New(p, f.Workers, f.Seed)
+		if err != nil {
 			return Comparison{}, fmt.Errorf("comparing routings: %w", err)
 		}
-		if r == Prefix {
-			result.Routed = append(result.Routed, f.routeByPrefix(c.sequence, c.blockSize))
+		if router.Policy() == routing.Prefix {
+			result.Routed = append(result.Routed, f.routeByPrefix(c.sequence, router, c.blockSize))
 		} else {
-			result.Routed = append(result.Routed, c.routeFixed(f, r))
+			result.Routed = append(result.Routed, c.routeFixed(f, router))
 		}
 	}
 	return result, nil
 }
 
 // routeFixed reads the hits of a fleet from the curves of its workers.
-func (c *Comparer) routeFixed(f Fleet, routing Routing) Routed {
-	key := fixedRoute{routing, f.Workers, f.Seed}
+func (c *Comparer) routeFixed(f Fleet, router *routing.Router) Routed {
+	key := fixedRoute{router.Policy(), f.Workers, f.Seed}
 	curves, known := c.routed[key]
 	if !known {
-		curves = f.curves(c.sequence, routing, c.blockSize)
+		curves = f.curves(c.sequence, router, c.blockSize)
 		c.routed[key] = curves
 	}
-	routed := Routed{Routing: routing, Workers: make([]Hits, f.Workers)}
+	routed := Routed{Routing: router.Policy(), Workers: make([]Hits, f.Workers)}
 	for w, curve := range curves {
 		routed.Workers[w] = curve.At(f.Capacity)
 		routed.Hits.addAll(routed.Workers[w])
@@ -147,22 +117,24 @@ func (c *Comparer) routeFixed(f Fleet, routing Routing) Routed {
 }
 
 // curves are those of the requests that each worker gets.
-func (f Fleet) curves(s *Sequence, routing Routing, blockSize int) []*Curve {
+func (f Fleet) curves(s *Sequence, router *routing.Router, blockSize int) []*Curve {
 	workers := make([]struct {
 		own     block.Table // numbers its blocks anew, so that memory goes by what it sees
 		builder CurveBuilder
+		sent    int // blocks
 	}, f.Workers)
+	load := func(w int) routing.Load { return routing.Load{Tokens: workers[w].sent} }
 	var ids []uint64
 	var numbers []uint32
-	pick := f.picker(s, routing)
 	for i, r := range s.requests {
-		w := &workers[pick(i)]
+		w := &workers[router.Pick(routing.Request{Session: r.session}, load, nil)]
 		ids = ids[:0]
 		for _, number := range s.blocks(i) {
 			ids = append(ids, uint64(number))
 		}
 		numbers = w.own.AppendNumbers(numbers[:0], ids)
 		w.builder.Add(numbers, r.isl)
+		w.sent += len(numbers)
 	}
 	curves := make([]*Curve, f.Workers)
 	for w := range workers {
@@ -180,47 +152,30 @@ func timesAtMost(a, b, most int) int {
 }
 
 // routeByPrefix plays the trace against an empty fleet.
-func (f Fleet) routeByPrefix(s *Sequence, blockSize int) Routed {
-	routed := Routed{Routing: Prefix, Workers: make([]Hits, f.Workers)}
+func (f Fleet) routeByPrefix(s *Sequence, router *routing.Router, blockSize int) Routed {
+	routed := Routed{Routing: routing.Prefix, Workers: make([]Hits, f.Workers)}
 	caches := make([]*lru, f.Workers)
 	for i := range caches {
 		caches[i] = newLRU(f.Capacity)
 	}
-	router := newPrefixRouter(s.distinct, routed.Workers, caches)
+	var cached []int // leading blocks of the request, by worker
+	load := func(w int) routing.Load {
+		if sent := float64(routed.Workers[w].Blocks); sent*float64(f.Workers) > maxOverload*float64(routed.Hits.Blocks) {
+			return routing.Load{Tokens: mostTokens} // full
+		}
+		return routing.Load{}
+	}
+	hit := func(w int) int { return cached[w] * blockSize }
+	holders := newHolders(s.distinct, caches)
 	for i, r := range s.requests {
 		blocks := s.blocks(i)
-		w := router.pick(blocks)
-		hit := 0
+		cached = holders.lookUp(blocks)
+		w := router.Pick(routing.Request{Tokens: len(blocks) * blockSize}, load, hit)
 		if f.Capacity > 0 {
-			hit = serve(caches[w], blocks)
+			serve(caches[w], blocks)
 		}
-		routed.Workers[w].add(hit, len(blocks), r.isl, blockSize)
-		routed.Hits.add(hit, len(blocks), r.isl, blockSize)
+		routed.Workers[w].add(cached[w], len(blocks), r.isl, blockSize)
+		routed.Hits.add(cached[w], len(blocks), r.isl, blockSize)
 	}
 	return routed
-}
-
-// picker returns the function that picks the worker of each request, called in
-// their order.
-func (f Fleet) picker(s *Sequence, routing Routing) func(request int) int {
-	turn := 0
-	inTurn := func() int {
-		w := turn
-		turn = (turn + 1) % f.Workers
-		return w
-	}
-	switch routing {
-	case Random:
-		random := rand.New(rand.NewPCG(f.Seed, 0))
-		return func(int) int { return random.IntN(f.Workers) }
-	case Session:
-		return func(request int) int {
-			if hash := s.requests[request].session; hash != 0 {
-				return int(hash % uint64(f.Workers))
-			}
-			return inTurn()
-		}
-	default:
-		return func(int) int { return inTurn() }
-	}
 }

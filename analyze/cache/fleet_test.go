@@ -2,24 +2,26 @@ package cache_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"moontide/analyze/cache"
+	"moontide/trace/routing"
 )
 
-func compare(t testing.TB, rows []request, f cache.Fleet, blockSize int, routings ...cache.Routing) cache.Comparison {
-	return compared(t, sequenceOf(rows), f, blockSize, routings...)
+func compare(t testing.TB, rows []request, f cache.Fleet, blockSize int, policies ...routing.Policy) cache.Comparison {
+	return compared(t, sequenceOf(rows), f, blockSize, policies...)
 }
 
-func compared(t testing.TB, s *cache.Sequence, f cache.Fleet, blockSize int, routings ...cache.Routing) cache.Comparison {
+func compared(t testing.TB, s *cache.Sequence, f cache.Fleet, blockSize int, policies ...routing.Policy) cache.Comparison {
 	comparer, err := cache.NewComparer(s, blockSize)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := comparer.Compare(f, routings...)
+	c, err := comparer.Compare(f, policies...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +33,7 @@ func TestOneWorkerIsTheSharedCache(t *testing.T) {
 		rows := drawRequests(rt, 4)
 		f := cache.Fleet{Workers: 1, Capacity: rapid.IntRange(0, 20).Draw(rt, "capacity"), Seed: 3}
 		want := plainHits(rows, newPlain(f.Capacity, victims[cache.LRU]), 4)
-		c := compare(t, rows, f, 4, cache.Routings()...)
+		c := compare(t, rows, f, 4, routing.Policies()...)
 		if !same(c.SharedTotal, want) || !same(c.SharedSingle, want) {
 			rt.Fatalf("shared %+v and %+v, want %+v", c.SharedTotal, c.SharedSingle, want)
 		}
@@ -61,6 +63,10 @@ func plainRoute(rows []request, workers, capacity, blockSize int, pick func(i in
 
 func plainRoundRobin(i int, _ request, caches []*plainCache, _ []int) int { return i % len(caches) }
 
+func plainLeastLoaded(_ int, _ request, _ []*plainCache, given []int) int {
+	return slices.Index(given, slices.Min(given))
+}
+
 // plainPrefix asks every worker for its prefix.
 func plainPrefix(_ int, r request, caches []*plainCache, given []int) int {
 	total := 0
@@ -88,7 +94,7 @@ func TestRoutingAgainstPlainOne(t *testing.T) {
 		rows := drawRequests(rt, 4)
 		workers := rapid.SampledFrom([]int{1, 2, 3, 4, 64, 65, 130}).Draw(rt, "workers")
 		capacity := rapid.IntRange(0, 12).Draw(rt, "capacity")
-		c := compare(t, rows, cache.Fleet{Workers: workers, Capacity: capacity}, 4, cache.RoundRobin, cache.Prefix)
+		c := compare(t, rows, cache.Fleet{Workers: workers, Capacity: capacity}, 4, routing.RoundRobin, routing.Prefix, routing.LeastLoaded)
 		total := plainHits(rows, newPlain(workers*capacity, victims[cache.LRU]), 4)
 		if !same(c.SharedTotal, total) {
 			rt.Fatalf("shared cache of all: %+v, want %+v", c.SharedTotal, total)
@@ -100,6 +106,7 @@ func TestRoutingAgainstPlainOne(t *testing.T) {
 		for i, want := range [][]cache.Hits{
 			plainRoute(rows, workers, capacity, 4, plainRoundRobin),
 			plainRoute(rows, workers, capacity, 4, plainPrefix),
+			plainRoute(rows, workers, capacity, 4, plainLeastLoaded),
 		} {
 			sum := cache.Hits{}
 			for w, h := range c.Routed[i].Workers {
@@ -140,7 +147,7 @@ func conversations(sessions, turns int) []request {
 
 func TestSessionsStayWithTheirWorker(t *testing.T) {
 	rows := conversations(13, 6)
-	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 1 << 20}, 16, cache.Session, cache.RoundRobin)
+	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 1 << 20}, 16, routing.Session, routing.RoundRobin)
 	session, turns := c.Routed[0].Hits.HitBlocks, c.Routed[1].Hits.HitBlocks
 	// Every turn hits the turn before; only the first ones may miss the root,
 	// once a worker.
@@ -169,7 +176,7 @@ func TestRequestsWithoutSessionGoInTurn(t *testing.T) {
 	for i := range rows {
 		rows[i].session = ""
 	}
-	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 100}, 16, cache.Session, cache.RoundRobin)
+	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 100}, 16, routing.Session, routing.RoundRobin)
 	if !reflect.DeepEqual(c.Routed[0].Workers, c.Routed[1].Workers) {
 		t.Errorf("session routing without sessions %+v, round-robin %+v", c.Routed[0].Workers, c.Routed[1].Workers)
 	}
@@ -187,7 +194,7 @@ func TestGroupedRequestsAreSessions(t *testing.T) {
 	f := cache.Fleet{Workers: 4, Capacity: 1 << 20}
 	s := sequenceOf(rows)
 	s.Group(sessions)
-	c := compared(t, s, f, 16, cache.Session)
+	c := compared(t, s, f, 16, routing.Session)
 	used := 0
 	for _, w := range c.Routed[0].Workers {
 		if w.Requests%6 != 0 {
@@ -202,7 +209,7 @@ func TestGroupedRequestsAreSessions(t *testing.T) {
 		sessions[i] = -1
 	}
 	s.Group(sessions)
-	none := compared(t, s, f, 16, cache.Session, cache.RoundRobin)
+	none := compared(t, s, f, 16, routing.Session, routing.RoundRobin)
 	if !reflect.DeepEqual(none.Routed[0].Workers, none.Routed[1].Workers) {
 		t.Errorf("session routing of requests without one %+v, round-robin %+v", none.Routed[0].Workers, none.Routed[1].Workers)
 	}
@@ -212,7 +219,7 @@ func TestGroupedRequestsAreSessions(t *testing.T) {
 // routing must keep the sessions together nevertheless.
 func TestPrefixRoutingBalances(t *testing.T) {
 	rows := conversations(40, 8)
-	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 1 << 20}, 16, cache.Prefix)
+	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 1 << 20}, 16, routing.Prefix)
 	r := c.Routed[0]
 	for w, h := range r.Workers {
 		if share := float64(h.Blocks) / float64(r.Hits.Blocks); share < 0.2 || share > 0.32 {
@@ -227,7 +234,7 @@ func TestPrefixRoutingBalances(t *testing.T) {
 func TestRandomRoutingComesFromTheSeed(t *testing.T) {
 	rows := conversations(20, 5)
 	workers := func(seed uint64) []cache.Hits {
-		return compare(t, rows, cache.Fleet{Workers: 3, Capacity: 200, Seed: seed}, 16, cache.Random).Routed[0].Workers
+		return compare(t, rows, cache.Fleet{Workers: 3, Capacity: 200, Seed: seed}, 16, routing.Random).Routed[0].Workers
 	}
 	if !reflect.DeepEqual(workers(1), workers(1)) {
 		t.Error("one seed, two results")
@@ -246,17 +253,17 @@ func TestCompareRefuses(t *testing.T) {
 	for _, c := range []struct {
 		fleet     cache.Fleet
 		blockSize int
-		routing   cache.Routing
+		policy    routing.Policy
 		want      string
 	}{
-		{cache.Fleet{Workers: 0}, 16, cache.Random, "0 workers"},
-		{cache.Fleet{Workers: 1, Capacity: -1}, 16, cache.Random, "capacity -1"},
-		{cache.Fleet{Workers: 1}, 0, cache.Random, "block size 0"},
-		{cache.Fleet{Workers: 1}, 16, "best", `"best" is not one of round-robin, random, session, prefix`},
+		{cache.Fleet{Workers: 0}, 16, routing.Random, "0 workers"},
+		{cache.Fleet{Workers: 1, Capacity: -1}, 16, routing.Random, "capacity -1"},
+		{cache.Fleet{Workers: 1}, 0, routing.Random, "block size 0"},
+		{cache.Fleet{Workers: 1}, 16, "best", `"best" is not one of round-robin, random, least-loaded, session, prefix`},
 	} {
 		comparer, err := cache.NewComparer(sequenceOf(example), c.blockSize)
 		if err == nil {
-			_, err = comparer.Compare(c.fleet, c.routing)
+			_, err = comparer.Compare(c.fleet, c.policy)
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v", c, err)
@@ -269,8 +276,8 @@ func TestCompareRefuses(t *testing.T) {
 	// What a Comparer keeps of one capacity must not show at another, nor that of
 	// one seed or number of workers at another.
 	for _, f := range []cache.Fleet{{Workers: 2, Capacity: 3}, {Workers: 2, Capacity: 1}, {Workers: 3, Capacity: 3}, {Workers: 2, Capacity: 3, Seed: 9}} {
-		got, err := comparer.Compare(f, cache.Routings()...)
-		if want := compare(t, example, f, 10, cache.Routings()...); err != nil || !reflect.DeepEqual(got, want) {
+		got, err := comparer.Compare(f, routing.Policies()...)
+		if want := compare(t, example, f, 10, routing.Policies()...); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v: %+v, %v; want %+v", f, got, err, want)
 		}
 	}

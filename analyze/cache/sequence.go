@@ -3,7 +3,7 @@ package cache
 import (
 	"encoding/binary"
 
-	"github.com/cespare/xxhash/v2"
+	"moontide/trace/routing"
 )
 
 // Sequence is a trace in memory: what the simulations need, which go over it
@@ -33,11 +33,7 @@ func (s *Sequence) Add(numbers []uint32, isl int, session string) {
 		s.distinct = max(s.distinct, int(n)+1)
 	}
 	s.numbers = append(s.numbers, numbers...)
-	r := sequenced{isl: isl, end: len(s.numbers)}
-	if session != "" {
-		r.session = max(xxhash.Sum64String(session), 1)
-	}
-	s.requests = append(s.requests, r)
+	s.requests = append(s.requests, sequenced{isl: isl, end: len(s.numbers), session: routing.SessionHash(session)})
 }
 
 // Group says which requests belong together where they do not say so: requests
@@ -49,7 +45,7 @@ func (s *Sequence) Group(sessions []int32) {
 		if n := sessions[i]; n >= 0 {
 			var name [4]byte
 			binary.LittleEndian.PutUint32(name[:], uint32(n))
-			s.requests[i].session = max(xxhash.Sum64(name[:]), 1)
+			s.requests[i].session = routing.SessionHash(string(name[:]))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"moontide/analyze/cache"
 	"moontide/trace"
+	"moontide/trace/routing"
 )
 
 // Cache is what caches of some sizes and policies would hit on a trace.
@@ -141,7 +142,7 @@ func (c *Cache) describeFleets(d *document) {
 	}
 	d.table(t)
 	d.paragraph("Most loaded is the prompt tokens of the busiest worker over the mean.")
-	if slices.ContainsFunc(c.Fleets[0].Routed, func(r cache.Routed) bool { return r.Routing == cache.Random }) {
+	if slices.ContainsFunc(c.Fleets[0].Routed, func(r cache.Routed) bool { return r.Routing == routing.Random }) {
 		d.paragraph(randomIsOneDraw)
 	}
 	if c.SessionsInferred {

@@ -6,6 +6,7 @@ import (
 
 	"moontide/analyze/cache"
 	"moontide/trace"
+	"moontide/trace/routing"
 )
 
 // table has a column for each trace.
@@ -99,16 +100,16 @@ func (c Comparison) fleets(d *document) {
 	d.paragraph("Block hits / token hits of "+counted(workers, "worker")+" with a cache of this size each, in percent.",
 		"Marks are one cache of that size ("+sharedSingle+") and one as large as all together ("+sharedTotal+").")
 	d.table(t)
-	asked := func(r cache.Routing) bool {
+	asked := func(r routing.Policy) bool {
 		return slices.ContainsFunc(t.rows, func(row []string) bool { return strings.HasPrefix(row[0], string(r)+", ") })
 	}
-	if asked(cache.Random) {
+	if asked(routing.Random) {
 		d.paragraph(randomIsOneDraw)
 	}
 }
 
 func routingNames() (names []string) {
-	for _, r := range cache.Routings() {
+	for _, r := range routing.Policies() {
 		names = append(names, string(r))
 	}
 	return names

@@ -10,6 +10,7 @@ import (
 	"moontide/analyze/cache"
 	"moontide/analyze/report"
 	"moontide/trace"
+	"moontide/trace/routing"
 )
 
 var cacheFlags = []cli.Flag{
@@ -19,7 +20,7 @@ var cacheFlags = []cli.Flag{
 	&cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "`TYPE` of the numbers in that model's KV cache: bf16, fp16, fp8 or fp32"},
 	&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "size of a token in the KV cache in `BYTES`"},
 	&cli.IntFlag{Name: "workers", Usage: "hit rates of `N` workers that have a cache each"},
-	&cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "how requests get to the workers: `RULES` of round-robin, random, session and prefix"},
+	&cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "how requests get to the workers: `POLICIES` of round-robin, random, least-loaded, session and prefix"},
 }
 
 const (
@@ -56,7 +57,7 @@ type cacheQuestion struct {
 	bytesPerToken float64
 	arithmetic    string
 	workers       int
-	routings      []cache.Routing
+	routings      []routing.Policy
 }
 
 func parseCacheFlags(c *cli.Context) (q cacheQuestion, err error) {
@@ -66,7 +67,7 @@ func parseCacheFlags(c *cli.Context) (q cacheQuestion, err error) {
 	if q.capacities, err = listed(c, "capacities", cache.ParseCapacity); err != nil {
 		return q, err
 	}
-	if q.routings, err = listed(c, "routing", cache.ParseRouting); err != nil {
+	if q.routings, err = listed(c, "routing", routing.Parse); err != nil {
 		return q, err
 	}
 	q.workers = c.Int("workers")

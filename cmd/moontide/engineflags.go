@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/replay/sim/engine"
+	"moontide/trace/routing"
 )
 
 // simEngine is the engine where nothing else is said: about Llama 3.1 8B in FP8
@@ -45,7 +46,7 @@ var simTransfer = engine.Transfer{Base: 2 * time.Millisecond, PerToken: 1500 * t
 // The flags of simulated engines, under the names that vLLM's users know.
 const (
 	enginesFlag        = "engines"
-	routerFlag         = "router"
+	routingFlag        = "routing"
 	prefillEnginesFlag = "prefill-engines"
 	decodeEnginesFlag  = "decode-engines"
 	transferBaseFlag   = "transfer-base"
@@ -71,13 +72,13 @@ func engineFlags() []cli.Flag {
 	cost := func(name string, value time.Duration, usage string) cli.Flag {
 		return &cli.DurationFlag{Name: name, Category: inEngine, Value: value, Usage: usage}
 	}
-	var routings []string
-	for _, r := range engine.Routings() {
-		routings = append(routings, string(r))
+	var policies []string
+	for _, p := range routing.Policies() {
+		policies = append(policies, string(p))
 	}
 	return []cli.Flag{
 		count(enginesFlag, 1, "number `N` of engines behind a router"),
-		&cli.StringFlag{Name: routerFlag, Category: inEngine, Value: string(engine.RoundRobin), Usage: "routing `POLICY`: " + strings.Join(routings, ", ")},
+		&cli.StringFlag{Name: routingFlag, Aliases: []string{"router"}, Category: inEngine, Value: string(routing.RoundRobin), Usage: "routing `POLICY`: " + strings.Join(policies, ", ")},
 		count(prefillEnginesFlag, 0, "disaggregated: `N` engines for prefill, instead of --"+enginesFlag),
 		count(decodeEnginesFlag, 0, "disaggregated: `N` engines for decode"),
 		cost(transferBaseFlag, simTransfer.Base, "disaggregated: base `TIME` of a KV transfer from prefill to decode"),
@@ -113,9 +114,9 @@ func deploymentOf(c *cli.Context) (engine.Deployment, error) {
 			return none, misused("%s: --%s is not from 0 to 1h: %v", c.Command.Name, name, d)
 		}
 	}
-	router, err := engine.ParseRouting(c.String(routerFlag))
+	policy, err := routing.Parse(c.String(routingFlag))
 	if err != nil {
-		return none, misused("%s: --%s: %w", c.Command.Name, routerFlag, err)
+		return none, misused("%s: --%s: %w", c.Command.Name, routingFlag, err)
 	}
 	d := engine.Deployment{
 		Engine: engine.Config{
@@ -126,7 +127,7 @@ func deploymentOf(c *cli.Context) (engine.Deployment, error) {
 			MaxSeqs: c.Int(maxSeqsFlag), MaxBatchedTokens: c.Int(maxBatchedFlag), BlockSize: c.Int(engineBlockFlag),
 			KVBlocks: c.Int(kvBlocksFlag), MaxModelLen: c.Int(maxModelLenFlag), PhasedTPOT: c.Duration(phasedFlag),
 		},
-		Router:   router,
+		Routing:  policy,
 		Seed:     c.Uint64("seed"),
 		Prefill:  c.Int(prefillEnginesFlag),
 		Decode:   c.Int(decodeEnginesFlag),

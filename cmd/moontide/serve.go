@@ -23,7 +23,7 @@ func serveCommand(std streams, stop stop) *cli.Command {
 		ArgsUsage: " ",
 		Description: "Serves /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health, /version, and\n" +
 			"/metrics with vLLM's names. Request headers: X-Session-ID names the conversation for\n" +
-			"--router session; X-Moontide-Stamps: 1 adds the write time of each event (CLOCK_MONOTONIC, ns);\n" +
+			"--routing session; X-Moontide-Stamps: 1 adds the write time of each event (CLOCK_MONOTONIC, ns);\n" +
 			"X-Moontide-Fault applies a --fault to one request.",
 		CustomHelpTemplate: groupedHelp,
 		Flags: grouped([]cli.Flag{

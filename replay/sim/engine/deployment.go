@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
+
+	"moontide/trace/routing"
 )
 
 // Deployment says what serves together. The zero value is one engine.
@@ -12,11 +15,11 @@ type Deployment struct {
 	Engine Config
 	// Engines is how many there are behind the router; 0 is one.
 	Engines int
-	// Router says which engine a request goes to; "" is [RoundRobin]. It
-	// chooses among the prefill engines where there are such. A request goes
-	// to the decode engine with the least load.
-	Router Routing
-	// Seed is the random router's.
+	// Routing chooses the engine of a request, in a disaggregated deployment
+	// the prefill engine; "" is [routing.RoundRobin]. Decode engines are chosen
+	// by [routing.LeastLoaded].
+	Routing routing.Policy
+	// Seed is for [routing.Random].
 	Seed uint64
 	// Prefill and Decode, both above 0, make a disaggregated deployment
 	// instead: Prefill engines compute prompts and first tokens, Decode
@@ -41,15 +44,12 @@ func (d Deployment) Disaggregated() bool { return d.Prefill > 0 && d.Decode > 0 
 
 // String is the deployment in words.
 func (d Deployment) String() string {
-	router := d.Router
-	if router == "" {
-		router = RoundRobin
-	}
+	policy := cmp.Or(d.Routing, routing.RoundRobin)
 	switch {
 	case d.Disaggregated():
-		return fmt.Sprintf("%d prefill and %d decode engines, %s", d.Prefill, d.Decode, router)
+		return fmt.Sprintf("%d prefill and %d decode engines, %s", d.Prefill, d.Decode, policy)
 	case d.Engines > 1:
-		return fmt.Sprintf("%d engines, %s", d.Engines, router)
+		return fmt.Sprintf("%d engines, %s", d.Engines, policy)
 	}
 	return "1 engine"
 }
@@ -72,9 +72,9 @@ func (d Deployment) Validate() error {
 	case d.Transfer.Base < 0 || d.Transfer.Base > mostCost || d.Transfer.PerToken < 0 || d.Transfer.PerToken > mostCost:
 		return fmt.Errorf("engine: transfer time is not from 0 to %v: %v and %v a token", mostCost, d.Transfer.Base, d.Transfer.PerToken)
 	}
-	if d.Router != "" {
-		if _, err := ParseRouting(string(d.Router)); err != nil {
-			return err
+	if d.Routing != "" {
+		if _, err := routing.Parse(string(d.Routing)); err != nil {
+			return fmt.Errorf("engine: %w", err)
 		}
 	}
 	return d.Engine.Validate()
@@ -86,14 +86,17 @@ func (d Deployment) New() (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{transfer: d.Transfer, blockSize: d.Engine.WithDefaults().BlockSize}
-	if !d.Disaggregated() {
-		c.front = newPool(d.Engine, max(d.Engines, 1), newRouter(d.Router, d.Seed))
-		return c, nil
+	front := max(d.Engines, 1)
+	if d.Disaggregated() {
+		front = d.Prefill
 	}
-	c.front = newPool(d.Engine, d.Prefill, newRouter(d.Router, d.Seed))
+	var err error
+	if c.front, err = newPool(d.Engine, front, d.Routing, d.Seed); err != nil || !d.Disaggregated() {
+		return c, err
+	}
 	for _, e := range c.front.engines {
 		e.holds = true
 	}
-	c.decode = newPool(d.Engine, d.Decode, leastLoaded{})
-	return c, nil
+	c.decode, err = newPool(d.Engine, d.Decode, routing.LeastLoaded, 0)
+	return c, err
 }

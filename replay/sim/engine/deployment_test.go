@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"moontide/trace/routing"
 )
 
 func anyDeployment(t *rapid.T) Deployment {
 	d := Deployment{
-		Engine: anyConfig(t),
-		Router: rapid.SampledFrom(append(Routings(), "")).Draw(t, "router"),
-		Seed:   rapid.Uint64().Draw(t, "seed"),
+		Engine:  anyConfig(t),
+		Routing: rapid.SampledFrom(append(routing.Policies(), "")).Draw(t, "router"),
+		Seed:    rapid.Uint64().Draw(t, "seed"),
 	}
 	if rapid.IntRange(0, 4).Draw(t, "phased") == 0 {
 		d.Engine.PhasedTPOT = time.Duration(rapid.IntRange(1, 20).Draw(t, "TPOT"))
@@ -90,13 +92,13 @@ func TestOneEngineBehindAnyRouterIsItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		alone := tell(play(t, e, cfg.BlockSize, arrivals, func() {}))
-		for _, routing := range Routings() {
-			c, err := Deployment{Engine: cfg, Engines: 1, Router: routing}.New()
+		for _, policy := range routing.Policies() {
+			c, err := Deployment{Engine: cfg, Engines: 1, Routing: policy}.New()
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := tell(play(t, c, cfg.BlockSize, arrivals, func() {})); !slices.Equal(alone, got) {
-				t.Fatalf("%s:\n%v\nalone:\n%v", routing, got, alone)
+				t.Fatalf("%s:\n%v\nalone:\n%v", policy, got, alone)
 			}
 		}
 	})
@@ -108,7 +110,7 @@ func TestDisaggregationConservesWork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg, arrivals := anyConfig(t), anyArrivals(t, false)
 		cfg.KVBlocks = 10_000 // nothing is preempted
-		d := Deployment{Engine: cfg, Prefill: 2, Decode: 2, Router: Prefix}
+		d := Deployment{Engine: cfg, Prefill: 2, Decode: 2, Routing: routing.Prefix}
 		if rapid.Bool().Draw(t, "takes time") {
 			d.Transfer = Transfer{Base: 5, PerToken: 3}
 		}
@@ -234,28 +236,30 @@ func TestRouters(t *testing.T) {
 	longA := append(slices.Clone(a), sequence(10, 5000)...)
 	for _, tt := range []struct {
 		name     string
-		routing  Routing
+		policy   routing.Policy
 		arrivals []arrival
 		want     []int
 	}{
-		{"in turn", RoundRobin, []arrival{{tokens: a}, {tokens: a}, {tokens: b}, {tokens: a}}, []int{0, 1, 2, 0}},
-		{"the idle one", LeastLoaded, []arrival{{tokens: a}, {tokens: a}, {tokens: b}, {tokens: a, at: time.Second}}, []int{0, 1, 2, 0}},
-		{"the one with the least to compute of equally many", LeastLoaded,
+		{"in turn", routing.RoundRobin, []arrival{{tokens: a}, {tokens: a}, {tokens: b}, {tokens: a}}, []int{0, 1, 2, 0}},
+		{"the idle one", routing.LeastLoaded, []arrival{{tokens: a}, {tokens: a}, {tokens: b}, {tokens: a, at: time.Second}}, []int{0, 1, 2, 0}},
+		{"the one with the least to compute of equally many", routing.LeastLoaded,
 			[]arrival{{tokens: longA}, {tokens: a}, {tokens: longA}, {tokens: b}}, []int{0, 1, 2, 1}},
-		{"one for a session, in turn without", Session,
+		{"one for a session, in turn without", routing.Session,
 			[]arrival{{tokens: a, session: "x"}, {tokens: b}, {tokens: b, session: "x"}, {tokens: a}, {tokens: a, session: "x"}}, []int{2, 0, 2, 1, 2}},
-		{"the one that has the prefix", Prefix,
+		{"the one that has the prefix", routing.Prefix,
 			[]arrival{{tokens: b}, {tokens: a}, {tokens: longA, at: time.Second}, {tokens: b, at: time.Second}}, []int{0, 1, 1, 0}},
-		{"not behind a queue that is longer than the prefix", Prefix,
-			[]arrival{{tokens: sequence(1000, 1)}, {tokens: sequence(5000, 7000), at: 5 * time.Second}, {tokens: sequence(1100, 1), at: 5 * time.Second}}, []int{0, 0, 1}},
-		{"nor behind one that is as long", Prefix,
+		{"not behind a queue that is longer than the prefix", routing.Prefix,
+			[]arrival{{tokens: sequence(1000, 1)}, {tokens: append(sequence(1000, 1), sequence(5000, 7000)...), at: 5 * time.Second}, {tokens: sequence(1100, 1), at: 5 * time.Second}}, []int{0, 0, 1}},
+		{"new prompts spread over idle engines", routing.Prefix,
+			[]arrival{{tokens: longA}, {tokens: b, at: time.Second}, {tokens: sequence(10, 9000), at: 2 * time.Second}, {tokens: sequence(10, 8000), at: 3 * time.Second}}, []int{0, 1, 2, 2}},
+		{"nor behind one that is as long", routing.Prefix,
 			[]arrival{{tokens: sequence(1000, 1)}, {tokens: append(sequence(1000, 1), sequence(900, 9000)...), at: 2 * time.Second},
 				{tokens: sequence(1001, 1), at: 2 * time.Second}}, []int{0, 0, 1}},
 	} {
 		for i := range tt.arrivals {
 			tt.arrivals[i].output = 1
 		}
-		if got := where(t, Deployment{Engine: cfg, Engines: 3, Router: tt.routing}, tt.arrivals); !slices.Equal(got, tt.want) {
+		if got := where(t, Deployment{Engine: cfg, Engines: 3, Routing: tt.policy}, tt.arrivals); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -268,7 +272,7 @@ func TestPrefixRouterSpreadsTheLoad(t *testing.T) {
 		tokens := append(sequence(1000, 1), uint64(5000+i))
 		arrivals = append(arrivals, arrival{at: time.Duration(i) * time.Second, tokens: tokens, output: 1000})
 	}
-	at := where(t, Deployment{Engine: Config{Costs: Costs{Step: time.Second}}, Engines: 4, Router: Prefix}, arrivals)
+	at := where(t, Deployment{Engine: Config{Costs: Costs{Step: time.Second}}, Engines: 4, Routing: routing.Prefix}, arrivals)
 	count := make([]int, 4)
 	for _, e := range at {
 		count[e]++
@@ -286,7 +290,7 @@ func TestRandomRouterIsSeeded(t *testing.T) {
 		arrivals[i] = arrival{tokens: sequence(3, 1), output: 1}
 	}
 	at := func(seed uint64) []int {
-		return where(t, Deployment{Engines: 3, Router: Random, Seed: seed}, arrivals)
+		return where(t, Deployment{Engines: 3, Routing: routing.Random, Seed: seed}, arrivals)
 	}
 	one := at(1)
 	if !slices.Equal(one, at(1)) || slices.Equal(one, at(2)) {
@@ -315,7 +319,7 @@ func TestBadDeployments(t *testing.T) {
 		"prefill alone":        {Deployment{Prefill: 1}, "1 prefill and 0 decode engines"},
 		"decode alone":         {Deployment{Decode: 1}, "0 prefill and 1 decode engines"},
 		"both kinds":           {Deployment{Engines: 1, Prefill: 1, Decode: 1}, "or prefill and decode engines"},
-		"unknown router":       {Deployment{Router: "best"}, `routing "best" is not one of round-robin, random, least-loaded, session, prefix`},
+		"unknown router":       {Deployment{Routing: "best"}, `routing "best" is not one of round-robin, random, least-loaded, session, prefix`},
 		"negative transfer":    {Deployment{Transfer: Transfer{Base: -1}}, "transfer time is not from 0"},
 		"negative cost":        {Deployment{Engine: Config{Costs: Costs{Step: -1}}}, "cost of a step is not from 0"},
 		"endless cost":         {Deployment{Engine: Config{Costs: Costs{PrefillToken: 2 * time.Hour}}}, "cost of a prefill token is not from 0 to 1h0m0s: 2h0m0s"},
@@ -331,7 +335,7 @@ func TestBadDeployments(t *testing.T) {
 
 func TestDeploymentInWords(t *testing.T) {
 	for want, d := range map[string]Deployment{
-		"1 engine": {}, "4 engines, prefix": {Engines: 4, Router: Prefix},
+		"1 engine": {}, "4 engines, prefix": {Engines: 4, Routing: routing.Prefix},
 		"2 prefill and 3 decode engines, round-robin": {Prefill: 2, Decode: 3},
 	} {
 		if got := d.String(); got != want {

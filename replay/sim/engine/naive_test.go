@@ -10,6 +10,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"pgregory.net/rapid"
+
+	"moontide/trace/routing"
 )
 
 // The deployments once more, as the package comment tells of them and as slowly
@@ -54,6 +56,7 @@ type naiveEngine struct {
 	end      time.Duration
 	// Whether anything has changed since it last found nothing that it can do.
 	changed bool
+	sent    int // tokens of prompts, for prefix routing
 }
 
 type naiveTransfer struct {
@@ -348,13 +351,14 @@ func (c *naiveCluster) submit(row int, a arrival) *naiveRequest {
 	}
 	switch {
 	case len(c.front) == 1:
-	case c.Router == Random:
+	case c.Routing == routing.Random:
 		e = c.front[c.random.IntN(len(c.front))]
-	case c.Router == LeastLoaded:
+	case c.Routing == routing.LeastLoaded:
 		weigh(func(e *naiveEngine) int { return e.load()<<30 + e.toCompute() })
-	case c.Router == Prefix:
-		weigh(func(e *naiveEngine) int { return e.toCompute() - e.hits(r)*e.BlockSize + 200*e.load() })
-	case c.Router == Session && a.session != "":
+	case c.Routing == routing.Prefix:
+		weigh(func(e *naiveEngine) int { return (e.toCompute()-e.hits(r)*e.BlockSize+200*e.load())<<30 + e.sent })
+		e.sent += len(r.tokens)
+	case c.Routing == routing.Session && a.session != "":
 		e = c.front[xxhash.Sum64String(a.session)%uint64(len(c.front))]
 	default:
 		inTurn()

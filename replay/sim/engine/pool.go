@@ -1,26 +1,34 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"moontide/trace/routing"
+)
 
 // pool is a number of equal engines behind a router. It remembers what it knows
 // of their next events, for most of the time only one of them has changed.
 type pool struct {
 	engines []*Engine
-	router  router
+	router  *routing.Router
 	next    []time.Duration // of each engine; forever: never; unsettled: ask
 }
 
 const unsettled = -1
 
-func newPool(cfg Config, n int, r router) *pool {
-	p := &pool{router: r, next: make([]time.Duration, n)}
+func newPool(cfg Config, n int, policy routing.Policy, seed uint64) (*pool, error) {
+	router, err := routing.New(policy, n, seed)
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{router: router, next: make([]time.Duration, n)}
 	for i := range n {
 		e := newEngine(cfg)
 		e.index = i
 		p.engines = append(p.engines, e)
 		p.next[i] = unsettled
 	}
-	return p
+	return p, nil
 }
 
 // pick is the engine that a request goes to.
@@ -28,7 +36,15 @@ func (p *pool) pick(r *Request) *Engine {
 	if len(p.engines) == 1 {
 		return p.engines[0]
 	}
-	return p.engines[p.router.pick(p.engines, r)]
+	request := routing.Request{Session: routing.SessionHash(r.Session), Tokens: r.Prompt.tokens}
+	load := func(i int) routing.Load {
+		return routing.Load{Requests: p.engines[i].inFlight(), Tokens: p.engines[i].backlog}
+	}
+	cached := func(i int) int {
+		hits, _ := p.engines[i].kv.lookUp(r.reusable())
+		return hits * p.engines[i].cfg.BlockSize
+	}
+	return p.engines[p.router.Pick(request, load, cached)]
 }
 
 // changed notes that an engine may have another next event.

@@ -14,7 +14,7 @@
 //			PrefillToken: 50 * time.Microsecond, // 20,000 prompt tokens a second, at most
 //		}},
 //		Engines: 4,
-//		Router:  engine.Prefix,
+//		Routing: routing.Prefix,
 //	}})
 //	if err != nil { ... }
 //	go s.Serve(ln)

@@ -104,7 +104,7 @@ func TestEngineRefusal(t *testing.T) {
 }
 
 func TestUnknownRouter(t *testing.T) {
-	if _, err := New(Config{Deployment: engine.Deployment{Router: "best"}}); err == nil {
+	if _, err := New(Config{Deployment: engine.Deployment{Routing: "best"}}); err == nil {
 		t.Error("no error")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/replay/sim/engine"
+	"moontide/trace/routing"
 )
 
 func TestMetrics(t *testing.T) {
@@ -83,7 +84,7 @@ vllm:request_success_total{L,finished_reason="abort"} 0
 // Each engine has its own lines, which add up to the whole.
 func TestMetricsOfEachEngine(t *testing.T) {
 	cfg := over(engine.Config{KVBlocks: 50})
-	cfg.Deployment.Engines, cfg.Deployment.Router = 3, engine.RoundRobin
+	cfg.Deployment.Engines, cfg.Deployment.Routing = 3, routing.RoundRobin
 	s := start(t, cfg)
 	for range 4 {
 		s.ask(completionPath, `{"prompt":[1,2,3],"max_tokens":2}`)

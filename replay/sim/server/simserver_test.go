@@ -20,6 +20,7 @@ import (
 
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/server"
+	"moontide/trace/routing"
 )
 
 func TestMain(m *testing.M) {
@@ -258,7 +259,7 @@ func TestContinuousUsage(t *testing.T) {
 // go to the engine that has their prompts.
 func TestSessionsOverHTTP(t *testing.T) {
 	s := startTCP(t, server.Config{Deployment: engine.Deployment{
-		Engine: engine.Config{BlockSize: 1}, Engines: 3, Router: engine.Session,
+		Engine: engine.Config{BlockSize: 1}, Engines: 3, Routing: routing.Session,
 	}})
 	cached := func(headers ...string) string {
 		t.Helper()

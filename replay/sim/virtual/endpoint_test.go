@@ -11,6 +11,7 @@ import (
 	"moontide/replay/sim/virtual"
 	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/routing"
 	"moontide/trace/tracetest"
 )
 
@@ -166,11 +167,11 @@ func BenchmarkSimulate(b *testing.B) {
 	}
 	for _, d := range []engine.Deployment{
 		{Engine: gpu},
-		{Engine: gpu, Engines: 8, Router: engine.RoundRobin},
-		{Engine: gpu, Engines: 8, Router: engine.Prefix},
-		{Engine: gpu, Prefill: 4, Decode: 4, Router: engine.Prefix, Transfer: engine.Transfer{Base: ms, PerToken: 1500}},
+		{Engine: gpu, Engines: 8, Routing: routing.RoundRobin},
+		{Engine: gpu, Engines: 8, Routing: routing.Prefix},
+		{Engine: gpu, Prefill: 4, Decode: 4, Routing: routing.Prefix, Transfer: engine.Transfer{Base: ms, PerToken: 1500}},
 	} {
-		b.Run(fmt.Sprintf("engines=%d/prefill=%d/decode=%d/router=%s", d.Engines, d.Prefill, d.Decode, d.Router), func(b *testing.B) {
+		b.Run(fmt.Sprintf("engines=%d/prefill=%d/decode=%d/routing=%s", d.Engines, d.Prefill, d.Decode, d.Routing), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				e, err := virtual.New(virtual.Config{Deployment: d})
