@@ -15,7 +15,7 @@ import (
 
 var blockSizeFlag = &cli.IntFlag{
 	Name: "block-size", Category: inTraceInput,
-	Usage: "`TOKENS` per block", DefaultText: "detected from the trace",
+	Usage: "block size, `N` tokens", DefaultText: "found in the trace",
 }
 
 func checkBlockSize(c *cli.Context) error {
@@ -27,21 +27,20 @@ func checkBlockSize(c *cli.Context) error {
 
 func analyzeCommand(std streams) *cli.Command {
 	return &cli.Command{
-		Name:      "analyze",
-		Usage:     "say what a trace is like: lengths, arrivals, shared prefixes, cache curves",
-		ArgsUsage: "TRACE [TRACE...]",
-		Description: "Several traces are shown side by side, with their distances to the first.\n" +
-			"The FILE - is standard output.\n\n" + knownModels(),
-		Flags: append([]cli.Flag{
+		Name:        "analyze",
+		Usage:       "describe a trace: lengths, arrivals, shared prefixes, sessions, cache hit rates",
+		ArgsUsage:   "TRACE [TRACE...]",
+		Description: "Several traces are shown side by side, with their distances to the first. FILE - is standard output.\n\n" + knownModels(),
+		Flags: slices.Concat(group(inOutput,
 			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
 			&cli.BoolFlag{Name: "markdown", Usage: "print Markdown instead of text"},
-			&cli.BoolFlag{Name: "csv", Usage: "print hit rates against cache sizes as CSV instead of text: the LRU curve, or what was asked"},
-			&cli.StringFlag{Name: "html", Usage: "also write the report with figures as one page to `FILE`"},
+			&cli.BoolFlag{Name: "csv", Usage: "print hit rates by cache size as CSV instead of text: the LRU curve, or the caches asked for"},
+			&cli.StringFlag{Name: "html", Usage: "also write a page with figures to `FILE`"},
 			&cli.StringFlag{Name: "png", Usage: "also write the figures to `FILE`"},
-			&cli.DurationFlag{Name: "ttft", Usage: "with --tpot: the concurrency at a server of this speed"},
-			&cli.DurationFlag{Name: "tpot", Usage: "time per output token, with --ttft"},
-			blockSizeFlag, skipBadRowsFlag,
-		}, slices.Concat(readFlags(), cacheFlags)...),
+		), cacheFlags(), group(inServer,
+			&cli.DurationFlag{Name: "ttft", Usage: "time to first token (`TIME`) for an estimate of the concurrency; needs --tpot"},
+			&cli.DurationFlag{Name: "tpot", Usage: "time per output token (`TIME`) for an estimate of the concurrency; needs --ttft"},
+		), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
 		Action: func(c *cli.Context) error { return analyzeTraces(c, std) },
 	}
 }

@@ -305,7 +305,7 @@ func TestAnalyzeKVTypes(t *testing.T) {
 		}
 	}
 	help := must(t, dir, "analyze", "--help")
-	for _, want := range []string{"Llama-3.1-8B,", "DeepSeek-R1,", "Kimi-K2\n", "--kv-dtype"} {
+	for _, want := range []string{"Llama-3.1-8B,", "DeepSeek-R1,", "Kimi-K2.", "--kv-dtype"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help has no %q:\n%s", want, help)
 		}

@@ -44,9 +44,8 @@ func benchCommand(std streams, stop stop) *cli.Command {
 			"another --salt. The same command with the same --out resumes an interrupted sweep: it does the\n" +
 			"missing runs, and repeats INVALID ones. Give several URLs as label=URL to get a table of each\n" +
 			"and the ratios to the first. Without --url a simulated endpoint runs in this process.",
-		CustomHelpTemplate: groupedHelp,
-		Flags:              benchFlags(std, stop),
-		Action:             func(c *cli.Context) error { return runBench(c, std, stop) },
+		Flags:  benchFlags(std, stop),
+		Action: func(c *cli.Context) error { return runBench(c, std, stop) },
 	}
 }
 

@@ -13,14 +13,16 @@ import (
 	"moontide/trace/routing"
 )
 
-var cacheFlags = []cli.Flag{
-	&cli.StringFlag{Name: "cache", Value: "lru", Usage: "`POLICIES` to tell hit rates of, of lru, lfu, fifo and belady (the bound)"},
-	&cli.StringFlag{Name: "capacities", Usage: "`SIZES` of caches, in blocks (10000), tokens (5Mtok) or bytes (64GiB); default: some that fit the trace"},
-	&cli.StringFlag{Name: "kv-model", Usage: "`MODEL` whose KV cache turns tokens into bytes, such as llama-3.1-70b"},
-	&cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "`TYPE` of the numbers in that model's KV cache: bf16, fp16, fp8 or fp32"},
-	&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "size of a token in the KV cache in `BYTES`"},
-	&cli.IntFlag{Name: "workers", Usage: "hit rates of `N` workers that have a cache each"},
-	&cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "how requests get to the workers: `POLICIES` of round-robin, random, least-loaded, session and prefix"},
+func cacheFlags() []cli.Flag {
+	return group(inCache,
+		&cli.StringFlag{Name: "cache", Value: "lru", Usage: "eviction `POLICIES` to simulate, of lru, lfu, fifo and belady (the upper bound)"},
+		&cli.StringFlag{Name: "capacities", Usage: "cache `SIZES` in blocks (10000), tokens (5Mtok) or bytes (64GiB)", DefaultText: "several that fit the trace"},
+		&cli.StringFlag{Name: "kv-model", Usage: "`MODEL` whose KV cache turns tokens into bytes, such as llama-3.1-70b"},
+		&cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "number `TYPE` in the KV cache of --kv-model: bf16, fp16, fp8 or fp32"},
+		&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "size of a token in the KV cache, `N` bytes; replaces --kv-model"},
+		&cli.IntFlag{Name: "workers", Usage: "simulate `N` workers with a cache each"},
+		&cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "routing `POLICIES` to compare with --workers, of round-robin, random, least-loaded, session and prefix"},
+	)
 }
 
 const (
@@ -30,24 +32,13 @@ const (
 	mostBytesPerToken = 1e9
 )
 
-// knownModels lists what --kv-model takes, in lines of help.
+// knownModels lists the values of --kv-model for the help.
 func knownModels() string {
-	var b strings.Builder
-	b.WriteString("Models that --kv-model knows:")
-	column := 80 // begin with a new line
-	for i, k := range cache.Presets() {
-		name := k.Model
-		if i < len(cache.Presets())-1 {
-			name += ","
-		}
-		if column+1+len(name) > 76 {
-			b.WriteString("\n ")
-			column = 1
-		}
-		b.WriteString(" " + name)
-		column += 1 + len(name)
+	var names []string
+	for _, k := range cache.Presets() {
+		names = append(names, k.Model)
 	}
-	return b.String()
+	return "Models known to --kv-model: " + strings.Join(names, ", ") + "."
 }
 
 // cacheQuestion is what the flags ask about caches.

@@ -27,7 +27,6 @@ func calibrateCommand(std streams, stop stop) *cli.Command {
 		Description: "Runs the simulated endpoint in a separate process that reports when it wrote each event, and\n" +
 			"raises the load, with streams evenly phased and in lock-step, while the p99 errors stay below\n" +
 			"1 ms. Takes less than 50 seconds. Later runs report whether they stayed within the range found.",
-		CustomHelpTemplate: groupedHelp,
 		Flags: grouped([]cli.Flag{
 			&cli.BoolFlag{Name: "quick", Category: inRunControl, DisableDefaultText: true, Usage: "a few seconds of light load, as a smoke test; the result is not saved"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, DisableDefaultText: true, Usage: "print JSON instead of text"},

@@ -12,10 +12,10 @@ import (
 func checkCommand(std streams) *cli.Command {
 	return &cli.Command{
 		Name:      "check",
-		Usage:     "find every irregularity of a trace; exit status 1 if a replay would not mean what it says",
+		Usage:     "list every irregularity of a trace; exits 1 if it cannot be replayed faithfully",
 		ArgsUsage: "TRACE",
 		Flags: append(readFlags(),
-			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
+			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},
 			blockSizeFlag,
 		),
 		Action: func(c *cli.Context) error { return checkTrace(c, std) },

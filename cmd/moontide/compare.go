@@ -29,7 +29,6 @@ func compareCommand(std streams) *cli.Command {
 			"A to B, with % relative to A: 'p99_ttft_ms>+5%', 'output_throughput<-200'. An unsigned limit is a\n" +
 			"value of B: 'mean_itl_ms>25'. A change that is not significant counts as none; a change without\n" +
 			"a confidence interval counts as is. A metric that was not measured fails.",
-		CustomHelpTemplate: groupedHelp,
 		Flags: grouped([]cli.Flag{
 			&cli.StringSliceFlag{Name: "fail-if", Category: inValidity, Usage: "exit with status 1 if `CONDITION` holds; repeatable"},
 			&cli.BoolFlag{Name: "force", Category: inValidity, DisableDefaultText: true, Usage: "compare anyway"},

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,19 +17,19 @@ import (
 func convertCommand(std streams) *cli.Command {
 	return &cli.Command{
 		Name:      "convert",
-		Usage:     "merge, cut, scale and re-time traces",
+		Usage:     "merge, cut, sample, shard, scale and re-time traces",
 		ArgsUsage: "TRACE...",
-		Description: "Several inputs are merged by arrival; their block and session ids are taken to mean the\n" +
-			"same things, so that traces of different block sizes are refused. Then, in this order: sort, spread-grid, window, sample, shard, limit, rate,\n" +
-			"speedup, ramp.",
-		Flags: append(append(pacingFlags(),
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write (.gz and .zst are compressed), - for standard output"},
-			&cli.BoolFlag{Name: "sort", Usage: "put rows in order of arrival (holds the trace in memory)"},
-			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this share of the sessions, or of the rows without one"},
-			&cli.StringFlag{Name: "shard", Usage: "keep part `i/n`, from 1/n to n/n; all parts together are the trace"},
-			&cli.Uint64Flag{Name: "seed", Usage: "of --sample, --arrival and --spread-grid"},
-			blockSizeFlag, skipBadRowsFlag, toFlag,
-		), readFlags()...),
+		Description: "Several inputs are merged by arrival. Their block and session ids must mean the same things, so traces of different block sizes are refused. " +
+			"Then these apply, in this order: sort, spread-grid, start and end, sample, shard, limit, rate, speedup, ramp.",
+		Flags: slices.Concat(pacingFlags(), group(inLoad,
+			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; holds the trace in memory"},
+			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this `SHARE` of the sessions, or of the rows without one"},
+			&cli.StringFlag{Name: "shard", Usage: "keep part `i/n`, from 1/n to n/n; together the parts are the trace"},
+			&cli.Uint64Flag{Name: "seed", Usage: "random `SEED` of --sample, --arrival and --spread-grid", DefaultText: "0"},
+		), group(inOutput,
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},
+			toFlag,
+		), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
 		Action: func(c *cli.Context) error { return convert(c, std) },
 	}
 }

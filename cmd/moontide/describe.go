@@ -20,27 +20,26 @@ import (
 
 var specFlag = &cli.StringFlag{
 	Name: "spec", Category: ofDescriptions,
-	Usage: "draw from the description in `FILE` (YAML), from the ready one of that name, or from standard input: -",
+	Usage: "description: a YAML `FILE`, the name of a ready one, or - for standard input",
 }
 
-// describeKeys are the keys of a description that flags of their own set. Laws
-// are given in one word.
+// describeKeys are the flags that set a key of a description.
 var describeKeys = []struct{ flag, key, usage, otherwise string }{
-	{"isl", "isl", "tokens of a prompt, a `LAW`", ""},
-	{"unique-isl", "unique_isl", "instead of --isl: tokens behind the shared prompt, a `LAW`", ""},
-	{"osl", "osl", "tokens of an answer, a `LAW`", ""},
-	{"correlation", "correlation", "rank correlation of ISL and OSL, from -1 to 1", "0"},
-	{"rate", "rate", "requests a second", "1"},
-	{"arrival", "arrival.process", "law of the gaps: constant, poisson, gamma or weibull", "poisson; gamma with --cv or --burstiness"},
-	{"cv", "arrival.cv", "coefficient of variation of gamma or weibull gaps: above 1 comes in bursts", ""},
-	{"burstiness", "arrival.burstiness", "instead of --cv: shape of gamma gaps, 1 / cv^2: below 1 comes in bursts", ""},
-	{"shared-prompts", "shared.count", "number of shared system prompts", "1 with --shared-len, else none"},
-	{"shared-len", "shared.tokens", "tokens of a shared system prompt, a `LAW`", ""},
-	{"zipf", "shared.zipf", "exponent of the shared prompts' popularity", "0: all alike"},
-	{"turns", "sessions.turns", "prompts of a conversation, a `LAW`", "1"},
-	{"think-time", "sessions.think_time", "from an answer's end to the next prompt, a `LAW` of times: 10s, lognormal:20s:1.5", "0s"},
-	{"new-tokens", "sessions.new_tokens", "tokens that a later prompt adds, a `LAW`", "as a first prompt has"},
-	{"duration", "duration", "draw the requests that arrive within this `TIME`: 90s, 10m", "none"},
+	{"isl", "isl", "prompt length (ISL) in tokens, a `DIST`", ""},
+	{"unique-isl", "unique_isl", "prompt length after the shared prefix in tokens, a `DIST`; replaces --isl", ""},
+	{"osl", "osl", "answer length (OSL) in tokens, a `DIST`", ""},
+	{"correlation", "correlation", "rank correlation `R` of ISL and OSL, -1 to 1", "0"},
+	{"rate", "rate", "arrival rate, `R` requests/s", "1"},
+	{"arrival", "arrival.process", "arrival `PROCESS`: constant, poisson, gamma or weibull", "poisson; gamma with --cv or --burstiness"},
+	{"cv", "arrival.cv", "coefficient of variation `CV` of gamma or weibull inter-arrival times; above 1 is bursty", ""},
+	{"burstiness", "arrival.burstiness", "shape `K` of gamma arrivals, 1/CV^2; below 1 is bursty; replaces --cv", ""},
+	{"shared-prompts", "shared.count", "number `N` of shared system prompts", "1 with --shared-len, else none"},
+	{"shared-len", "shared.tokens", "length of a shared system prompt in tokens, a `DIST`", ""},
+	{"zipf", "shared.zipf", "Zipf exponent `S` of the popularity of shared prompts", "0: all alike"},
+	{"turns", "sessions.turns", "turns per conversation, a `DIST`", "1"},
+	{"think-time", "sessions.think_time", "pause between an answer and the next prompt, a `DIST` of times such as 10s or lognormal:20s:1.5", "0s"},
+	{"new-tokens", "sessions.new_tokens", "tokens added by each later turn, a `DIST`", "like a first prompt"},
+	{"duration", "duration", "keep requests that arrive within this `TIME`", "no limit"},
 }
 
 // sharedKeys are set by flags that the other ways to make a trace have, too.
@@ -70,7 +69,7 @@ func describedBy(c *cli.Context) string {
 
 // draftDescription is the trace that --spec and the flags describe.
 func draftDescription(c *cli.Context, std streams) (draft, error) {
-	for _, f := range slices.Concat(traceFlags, treeFlags, sessionsFlags) {
+	for _, f := range slices.Concat(traceFlags(), treeFlags(), sessionsFlags()) {
 		if name := f.Names()[0]; c.IsSet(name) {
 			return draft{}, misused("synth: --%s is for a trace that is like another one, --%s for one from a description: want one of them", name, describedBy(c))
 		}

@@ -17,8 +17,8 @@ import (
 )
 
 var skipBadRowsFlag = &cli.BoolFlag{
-	Name: "skip-bad-rows", Category: inTraceInput, DisableDefaultText: true,
-	Usage: "skip and count rows that are not requests instead of stopping at the first",
+	Name: "skip-bad-rows", Category: inTraceInput,
+	Usage: "skip and count invalid rows instead of stopping at the first",
 }
 
 // openTrace opens a trace of any format as the command line names it: - is

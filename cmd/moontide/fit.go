@@ -11,12 +11,12 @@ import (
 func fitCommand(std streams) *cli.Command {
 	return &cli.Command{
 		Name:      "fit",
-		Usage:     "learn what a trace is like, as a small file to make traces from",
+		Usage:     "learn a model of a trace: a small, shareable file for synth --from",
 		ArgsUsage: "TRACE",
-		Description: "The file holds no row and no id of the trace, and nothing that fewer than five requests say:\n" +
-			"it can be given away. synth --from FILE draws what synth --from TRACE does.",
+		Description: "The file holds no row and no id of the trace, and nothing based on fewer than five requests, so it can be given away. " +
+			"synth --from MODEL makes the same trace as synth --from TRACE.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, - for standard output"},
+			&cli.StringFlag{Name: "output", Category: inOutput, Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 			blockSizeFlag, skipBadRowsFlag,
 		}, readFlags()...),
 		Action: func(c *cli.Context) error { return fit(c, std) },

@@ -17,25 +17,22 @@ import (
 	"moontide/trace/tokenizer"
 )
 
-// formatFlags say how a trace is read, for every verb that reads one. An empty
-// category is none.
+// formatFlags are the flags of every verb that reads a trace.
 func formatFlags(category string) []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "format", Category: category, Usage: "`NAME` of the trace's format: " + formatNames(), DefaultText: "by content"},
-		&cli.StringFlag{Name: "block-ids", Category: category, Value: string(format.NoIDs), DefaultText: string(format.NoIDs),
-			Usage: "`WAY` to give rows without block ids some: unique, or zipf (half of each prompt is of one of 1,000 documents)"},
-		&cli.BoolFlag{Name: "recorded-times", Category: category, DisableDefaultText: true,
-			Usage: "let later turns of weka and dynamo traces come when they did, not a pause after the turn before"},
-	}
+	return group(category,
+		&cli.StringFlag{Name: "format", Usage: "trace format `NAME`: " + formatNames(), DefaultText: "auto-detected"},
+		&cli.StringFlag{Name: "block-ids", Value: string(format.NoIDs), Usage: "`METHOD` to invent missing block ids: none, unique, or zipf (half of each prompt is one of 1,000 documents)"},
+		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA and Dynamo traces at their recorded times, not after the previous answer"},
+	)
 }
 
-// tokenizerFlag is that of verbs which send no prompts.
+// tokenizerFlag is for verbs that read texts but send no prompts.
 func tokenizerFlag(category string) cli.Flag {
-	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "`FILE`, a tokenizer.json: count the tokens of traces that have texts instead of lengths"}
+	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "tokenizer.json `FILE` that counts the tokens of traces with texts instead of lengths"}
 }
 
-// readFlags are the format flags and the tokenizer of a verb without categories.
-func readFlags() []cli.Flag { return append(formatFlags(""), tokenizerFlag("")) }
+// readFlags are the format flags and the tokenizer.
+func readFlags() []cli.Flag { return append(formatFlags(inTraceInput), tokenizerFlag(inTraceInput)) }
 
 func formatNames() string {
 	var names []string
@@ -216,8 +213,8 @@ const (
 	toVLLM   = "vllm"
 )
 
-var toFlag = &cli.StringFlag{Name: "to", Value: toNative, DefaultText: toNative,
-	Usage: "the `FLAVOUR` to write: native, or vllm, for vllm bench serve --dataset-name timed_trace"}
+var toFlag = &cli.StringFlag{Name: "to", Category: inOutput, Value: toNative,
+	Usage: "`FORMAT` to write: native, or vllm for vllm bench serve --dataset-name timed_trace"}
 
 // flavour is a trace as it is to be written.
 type flavour struct {

@@ -43,7 +43,6 @@ func replayCommand(std streams, stop stop) *cli.Command {
 		Description: "Without --url a simulated endpoint runs in this process; it takes the engine flags of\n" +
 			"moontide serve. The first interrupt stops sending and waits for the requests in flight, the\n" +
 			"second ends the run at once. The exit status is 3 if the verdict is INVALID.",
-		CustomHelpTemplate: groupedHelp,
 		Flags: grouped(targetFlags(), pacingFlags(), runFlags(), evidenceFlags(), engineFlags(), []cli.Flag{
 			&cli.Uint64Flag{Name: "seed", Category: inRequests, Usage: "seed of the prompts and of drawn arrivals; the same seed sends the same bytes"},
 			&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "change the prompt text but keep its prefix sharing, to avoid a warm cache"},

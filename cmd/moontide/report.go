@@ -29,7 +29,6 @@ func reportCommand(std streams) *cli.Command {
 			"Metrics: ttft, ttst, tpot, itl, e2el, ttft_from_schedule, e2el_from_schedule, schedule_lag,\n" +
 			"client_lag, opening and held. Objectives use the same names, in milliseconds; itl is a request's\n" +
 			"longest gap.",
-		CustomHelpTemplate: groupedHelp,
 		Flags: grouped(thresholdFlags(), []cli.Flag{
 			warmupTimeFlag, cooldownTimeFlag,
 			&cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "comma-separated `METRICS` to show"},

@@ -25,7 +25,6 @@ func serveCommand(std streams, stop stop) *cli.Command {
 			"/metrics with vLLM's names. Request headers: X-Session-ID names the conversation for\n" +
 			"--routing session; X-Moontide-Stamps: 1 adds the write time of each event (CLOCK_MONOTONIC, ns);\n" +
 			"X-Moontide-Fault applies a --fault to one request.",
-		CustomHelpTemplate: groupedHelp,
 		Flags: grouped([]cli.Flag{
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
 			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the served model"},

@@ -25,7 +25,6 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 		ArgsUsage: "TRACE",
 		Description: "The engines are those of moontide serve; the defaults approximate Llama 3.1 8B in FP8 on one\n" +
 			"H100. The run folder has the same files as that of a replay, so every report works on it.",
-		CustomHelpTemplate: groupedHelp,
 		Flags: grouped(pacingFlags(), runFlags(), []cli.Flag{
 			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "seed of drawn arrivals and of the random router"},
 			tokenizerFlag(inTraceInput),

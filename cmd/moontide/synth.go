@@ -35,76 +35,47 @@ var methods = map[string]method{"sessions": draftSessions, "tree": draftTree}
 
 const defaultMethod = "sessions"
 
-// The groups in which the help shows the flags.
-const (
-	ofTraces       = "FROM A TRACE"
-	ofSessions     = "FROM A TRACE, --method sessions"
-	ofTree         = "FROM A TRACE, --method tree"
-	ofDescriptions = "FROM A DESCRIPTION"
-	ofAll          = "IN EVERY CASE"
-)
-
 func synthCommand(std streams) *cli.Command {
 	return &cli.Command{
-		Name:  "synth",
-		Usage: "make a trace that is like another one, or as a description says",
-		UsageText: "moontide synth --from TRACE [-o FILE]\n" +
-			"moontide synth --from TRACE --method tree -n N [-o FILE]\n" +
-			"moontide synth --spec FILE | --isl LAW --osl LAW [-o FILE]",
-		Description: "From a trace, --method sessions keeps what a server feels: conversations and think times, bursts,\n" +
-			"lengths, and prefixes that come again as soon as they did. TRACE may be a model of moontide fit.\n" +
-			"More requests than the source has go on as it did, with new conversations.\n\n" +
-			"--method tree is that of NVIDIA's data generator: it walks the tree of prefixes that requests share.\n" +
-			"Its lengths, sharing and pace can be multiplied. Without --output it writes a file named after the source\n" +
-			"and what was asked for: conversation_trace_synth_16.00x1+10.00_speedup1_maxisl110000.jsonl.\n\n" +
-			"A description needs no trace. It is a file in YAML, flags, or both: flags come over the file. Ready ones:\n" +
-			strings.Join(traces.Descriptions()[:6], ", ") + ",\n" + strings.Join(traces.Descriptions()[6:], ", ") + ".\n\n" +
-			"A LAW is a number or uniform:100:2000 (min, max), normal:1000:200 (mean, std), lognormal:1000:1.5 (mean, cv),\n" +
-			"exponential:1000 (mean), weibull:1000:1.5 (mean, cv), geometric:4 (mean), each of which :min=A:max=B can cut,\n" +
-			"or file:PATH (numbers, or a trace).",
-		CustomHelpTemplate: groupedHelp,
-		Flags:              slices.Concat(traceFlags, sessionsFlags, treeFlags, describeFlags(), sharedFlags()),
-		Action:             func(c *cli.Context) error { return synthesize(c, std) },
+		Name:      "synth",
+		Usage:     "make a trace that resembles another one, or from a description",
+		ArgsUsage: " ",
+		Description: "From a trace, --method sessions keeps conversations and think times, bursts, lengths, and how soon prefixes recur. TRACE may also be a model made by moontide fit. " +
+			"If more requests are asked for than the source has, the trace continues in the same way with new conversations.\n\n" +
+			"--method tree is the method of NVIDIA's data generator: it samples paths in the tree of shared prefixes. " +
+			"Lengths, sharing and rate can be multiplied. Without --output it writes a file named after the source and the flags, such as " +
+			"conversation_trace_synth_16.00x1+10.00_speedup1_maxisl110000.jsonl.\n\n" +
+			"A description needs no trace. It is a YAML file, flags, or both; flags override the file. Ready ones: " + strings.Join(traces.Descriptions(), ", ") + ".\n\n" +
+			"A DIST is a probability distribution: a number, uniform:100:2000 (min, max), normal:1000:200 (mean, standard deviation), lognormal:1000:1.5 (mean, CV), " +
+			"exponential:1000 (mean), weibull:1000:1.5 (mean, CV), geometric:4 (mean), each optionally cut by :min=A:max=B, or file:PATH (numbers, or a trace).",
+		Flags:  slices.Concat(traceFlags(), sessionsFlags(), treeFlags(), describeFlags(), sharedFlags()),
+		Action: func(c *cli.Context) error { return synthesize(c, std) },
 	}
 }
 
-// groupedHelp shows flags under their categories. Both keep their order, which
-// the library's own help would sort.
-const groupedHelp = `NAME:
-   {{template "helpNameTemplate" .}}
-
-USAGE:
-   {{template "usageTemplate" .}}
-
-DESCRIPTION:
-   {{template "descriptionTemplate" .}}
-{{$group := ""}}{{range .VisibleFlags}}{{if and .GetCategory (ne .GetCategory $group)}}{{$group = .GetCategory}}
-{{$group}}:
-{{end}}   {{.}}
-{{end}}`
-
 // traceFlags go with both methods to make a trace from another one.
-var traceFlags = append([]cli.Flag{
-	&cli.StringFlag{Name: "from", Category: ofTraces, Usage: "the `TRACE` to learn from, - for standard input, or a model of moontide fit"},
-	&cli.StringFlag{Name: "method", Category: ofTraces, Value: defaultMethod, DefaultText: defaultMethod, Usage: "how to make it: `METHOD` is one of " + methodNames()},
-	&cli.Float64Flag{Name: "speedup-ratio", Category: ofTraces, Value: 1, Usage: "divide the time between requests by this"},
-	checkFlag,
-	&cli.BoolFlag{Name: skipBadRowsFlag.Name, Category: ofTraces, DisableDefaultText: true, Usage: skipBadRowsFlag.Usage},
-	tokenizerFlag(ofTraces),
-}, formatFlags(ofTraces)...)
+func traceFlags() []cli.Flag {
+	return slices.Concat(group(ofTraces,
+		&cli.StringFlag{Name: "from", Usage: "`TRACE` or model to learn from; - is standard input"},
+		&cli.StringFlag{Name: "method", Value: defaultMethod, Usage: "`METHOD` to use: " + methodNames()},
+		&cli.Float64Flag{Name: "speedup-ratio", Value: 1, Usage: "divide the time between requests by `X`"},
+		checkFlag(),
+	), readFlags(), []cli.Flag{skipBadRowsFlag})
+}
 
 // sharedFlags go with every way to make a trace.
 func sharedFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.IntFlag{Name: "num-requests", Aliases: []string{"n"}, Category: ofAll, Usage: "make `N` rows; --method tree needs it",
-			DefaultText: "from a trace: as many as it has; from a description: what it says, or 100"},
-		&cli.GenericFlag{Name: "seed", Category: ofAll, Value: new(seed), Usage: "the same seed gives the same bytes",
-			DefaultText: "0, or what the description says"},
-		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofAll, Usage: "`TOKENS` of a block",
-			DefaultText: "from a trace: found in it; from a description: what it says, or 512"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Category: ofAll, Usage: "`FILE` to write (.gz and .zst are compressed), - for standard output",
-			DefaultText: "-, and see --method tree"},
-	}
+	return slices.Concat(group(inRequests,
+		&cli.IntFlag{Name: "num-requests", Aliases: []string{"n"}, Usage: "make `N` requests; required by --method tree",
+			DefaultText: "as many as the trace has; the description's, or 100"},
+		&cli.GenericFlag{Name: "seed", Value: new(seed), Usage: "random `SEED`; the same seed gives the same bytes",
+			DefaultText: "0, or the description's"},
+		&cli.IntFlag{Name: blockSizeFlag.Name, Usage: "block size, `N` tokens",
+			DefaultText: "found in the trace; the description's, or 512"},
+	), group(inOutput,
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output",
+			DefaultText: "-, or a name by --method tree"},
+	))
 }
 
 // seed is the value of a flag whose errors say what is allowed.
@@ -143,7 +114,7 @@ func synthesize(c *cli.Context, std streams) error {
 	if output != "-" {
 		fmt.Fprintf(std.err, "moontide: %d requests written to %s\n", rows, output)
 	}
-	if c.Bool(checkFlag.Name) {
+	if c.Bool(checkFlagName) {
 		return checkFidelity(c, std, d, output)
 	}
 	return nil
@@ -168,7 +139,7 @@ func draftOf(c *cli.Context, std streams) (draft, error) {
 		return draft{}, misused("synth: --method tree needs --num-requests")
 	case c.Int("num-requests") < 1 && c.IsSet("num-requests"):
 		return draft{}, misused("synth: --num-requests is not a positive number: %d", c.Int("num-requests"))
-	case c.Bool(checkFlag.Name) && from == "-":
+	case c.Bool(checkFlagName) && from == "-":
 		return draft{}, misused("synth: --check reads the source a second time, and standard input can be read once: want a file")
 	}
 	return prepare(c, std)

@@ -8,9 +8,10 @@ import (
 	"moontide/analyze/report"
 )
 
-var checkFlag = &cli.BoolFlag{
-	Name: "check", Category: ofTraces, DisableDefaultText: true,
-	Usage: "also say how far a trace of as many requests is from the one it was made from",
+const checkFlagName = "check"
+
+func checkFlag() cli.Flag {
+	return &cli.BoolFlag{Name: checkFlagName, Usage: "also compare a trace of the source's length with the source"}
 }
 
 // checkFidelity compares a trace with the one that it was made from: statistics,

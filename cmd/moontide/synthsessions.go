@@ -12,13 +12,15 @@ import (
 	"moontide/trace/format"
 )
 
-// sessionsFlags are those of the method that is used without asking.
-var sessionsFlags = []cli.Flag{
-	&cli.Float64Flag{Name: "rate-multiplier", Category: ofSessions, Value: 1, Usage: "let so many times as many conversations begin, with the same pauses in each"},
+// sessionsFlags are the flags of the default method.
+func sessionsFlags() []cli.Flag {
+	return group(ofSessions,
+		&cli.Float64Flag{Name: "rate-multiplier", Value: 1, Usage: "multiply the rate of new conversations by `X`; pauses within them stay"},
+	)
 }
 
 func draftSessions(c *cli.Context, std streams) (draft, error) {
-	for _, f := range treeFlags {
+	for _, f := range treeFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
 			return draft{}, misused("synth: --%s is for --method tree", name)
 		}
@@ -63,7 +65,7 @@ func sessionsModel(c *cli.Context, std streams) (*sessions.Model, error) {
 	if !isModel(in) {
 		return fitSessions(c, std, in, from)
 	}
-	if c.Bool(checkFlag.Name) {
+	if c.Bool(checkFlagName) {
 		return nil, misused("synth: %s is a model; --check needs the trace", traceName(from))
 	}
 	m, err := sessions.Read(in)

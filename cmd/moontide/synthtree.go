@@ -15,16 +15,18 @@ import (
 )
 
 // treeFlags have the names that users of NVIDIA's data generator know.
-var treeFlags = []cli.Flag{
-	&cli.Float64Flag{Name: "prefix-len-multiplier", Category: ofTree, Value: 1, Usage: "stretch shared prefixes; fractions are honoured"},
-	&cli.IntFlag{Name: "prefix-root-multiplier", Category: ofTree, Value: 1, Usage: "spread requests over `N` copies of the shared prefixes"},
-	&cli.Float64Flag{Name: "prompt-len-multiplier", Category: ofTree, Value: 1, Usage: "stretch unique prompts"},
-	&cli.Float64Flag{Name: "osl-multiplier", Category: ofTree, Value: 1, Usage: "stretch output lengths"},
-	&cli.IntFlag{Name: "min-isl", Category: ofTree, DefaultText: "none", Usage: "reject requests with fewer input `TOKENS`"},
-	&cli.IntFlag{Name: "max-isl", Category: ofTree, DefaultText: "none", Usage: "reject requests with more input `TOKENS`"},
-	&cli.IntFlag{Name: "min-osl", Category: ofTree, DefaultText: "none", Usage: "raise shorter outputs to `TOKENS`"},
-	&cli.IntFlag{Name: "max-osl", Category: ofTree, DefaultText: "none", Usage: "cut longer outputs to `TOKENS`"},
-	&cli.BoolFlag{Name: "keep-rate", Category: ofTree, DisableDefaultText: true, Usage: "give rejected requests no time, so that the source's rate is kept"},
+func treeFlags() []cli.Flag {
+	return group(ofTree,
+		&cli.Float64Flag{Name: "prefix-len-multiplier", Value: 1, Usage: "multiply the length of shared prefixes by `X`; fractions are honoured"},
+		&cli.IntFlag{Name: "prefix-root-multiplier", Value: 1, Usage: "spread requests over `N` copies of the shared prefixes"},
+		&cli.Float64Flag{Name: "prompt-len-multiplier", Value: 1, Usage: "multiply the length of unique prompts by `X`"},
+		&cli.Float64Flag{Name: "osl-multiplier", Value: 1, Usage: "multiply output lengths by `X`"},
+		&cli.IntFlag{Name: "min-isl", DefaultText: "none", Usage: "reject requests with fewer than `N` input tokens"},
+		&cli.IntFlag{Name: "max-isl", DefaultText: "none", Usage: "reject requests with more than `N` input tokens"},
+		&cli.IntFlag{Name: "min-osl", DefaultText: "none", Usage: "raise shorter outputs to `N` tokens"},
+		&cli.IntFlag{Name: "max-osl", DefaultText: "none", Usage: "cut longer outputs to `N` tokens"},
+		&cli.BoolFlag{Name: "keep-rate", Usage: "take no time for rejected requests, so that the source's rate is kept"},
+	)
 }
 
 // treeShape reads the flags. What is zero in a shape is the default, which
@@ -60,7 +62,7 @@ func misusedKnob(err error) error {
 }
 
 func draftTree(c *cli.Context, std streams) (draft, error) {
-	for _, f := range sessionsFlags {
+	for _, f := range sessionsFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
 			return draft{}, misused("synth: --%s is for --method sessions", name)
 		}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+)
+
+// The groups of flags in the help of a verb, in the order in which they are
+// shown.
+const (
+	inTarget       = "TARGET"
+	inRequests     = "REQUESTS"
+	inLoad         = "LOAD"
+	inRunControl   = "RUN CONTROL"
+	ofTraces       = "FROM A TRACE"
+	ofSessions     = "FROM A TRACE, --method sessions"
+	ofTree         = "FROM A TRACE, --method tree"
+	ofDescriptions = "FROM A DESCRIPTION"
+	inTraceInput   = "TRACE INPUT"
+	inCache        = "CACHE"
+	inServer       = "SERVER"
+	inValidity     = "VALIDITY"
+	inOutput       = "OUTPUT"
+	inEngine       = "ENGINE"
+)
+
+var groups = []string{
+	inTarget, inRequests, inLoad, inRunControl, ofTraces, ofSessions, ofTree, ofDescriptions,
+	inTraceInput, inCache, inServer, inValidity, inOutput, inEngine,
+}
+
+// grouped joins flags; the help sorts them by their groups.
+func grouped(flags ...[]cli.Flag) []cli.Flag { return slices.Concat(flags...) }
+
+// group puts new flags into a group of the help.
+func group(name string, flags ...cli.Flag) []cli.Flag {
+	for _, f := range flags {
+		reflect.ValueOf(f).Elem().FieldByName("Category").SetString(name)
+	}
+	return flags
+}
