@@ -151,7 +151,7 @@ func TestHelpGroups(t *testing.T) {
 		{"synth", inRequests, "--block-size", "or 512"},
 		{"replay", "COMMON", "--url", "embedded simulated endpoint"},
 		{"replay", inRequests, "--temperature", "(default: the endpoint's)"},
-		{"replay", inRunControl, "--timeout", "(default: 6h)"},
+		{"replay", inRunControl, "--timeout TIME", "(default: 6h)"},
 		{"replay", inEngine, "Flags of", "moontide serve --help"},
 		{"bench", "COMMON", "--concurrency", ""},
 		{"serve", inEngine, "--prefill-engines", ""},
@@ -159,7 +159,7 @@ func TestHelpGroups(t *testing.T) {
 		{"convert", "COMMON", "--output", "(default: -)"},
 	} {
 		whole, groups := helpOf(t, want.verb)
-		_, entry, found := strings.Cut(groups[want.group], "  "+want.flag)
+		_, entry, found := strings.Cut(groups[want.group], " "+want.flag)
 		if end := strings.Index(entry, "\n  -"); end >= 0 {
 			entry = entry[:end]
 		}
