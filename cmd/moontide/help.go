@@ -123,19 +123,19 @@ var verbPages = map[string]verbPage{
 		section: "Simulate",
 		usage:   []string{"TRACE [FLAGS]"},
 		examples: []string{
-			"traces/agent.jsonl --engines 4 --router prefix",
+			"traces/agent.jsonl --engines 4 --routing prefix",
 			"traces/agent.jsonl --prefill-engines 3 --decode-engines 1 --out runs/pd",
 		},
-		common: []string{"limit", "speedup", "rate", maxConcurrencyFlag.Name, enginesFlag, routerFlag, "seed", "out"},
+		common: []string{"limit", "speedup", "rate", maxConcurrencyFlag.Name, enginesFlag, routingFlag, "seed", "out"},
 	},
 	"serve": {
 		section: "Simulate",
 		usage:   []string{"[FLAGS]"},
 		examples: []string{
-			"--listen 127.0.0.1:8000 --engines 2 --router prefix",
+			"--listen 127.0.0.1:8000 --engines 2 --routing prefix",
 			"--fault reset:0.01 --time-scale 10",
 		},
-		common: []string{"listen", "model", enginesFlag, routerFlag, "time-scale", "fault"},
+		common: []string{"listen", "model", enginesFlag, routingFlag, "time-scale", "fault"},
 	},
 }
 
