@@ -75,10 +75,10 @@ func thresholdsOf(c *cli.Context, t runfile.Thresholds) runfile.Thresholds {
 
 // watcher keeps the evidence of a run while it lasts.
 type watcher struct {
-	client       *openai.Client
-	sampler      *evidence.Sampler
-	delays       func() runfile.ReadDelay
-	mergedBefore openai.Merges
+	client            *openai.Client
+	sampler           *evidence.Sampler
+	delays            func() runfile.ReadDelay
+	stampErrorsBefore openai.StampErrors
 }
 
 // observe begins to sample a run, into its folder.
@@ -98,14 +98,14 @@ func observe(c *cli.Context, folder *runfile.Folder, runner *replay.Runner, clie
 		}
 		cfg.Server = func(ctx context.Context) (runfile.ServerFigures, error) { return scraper.Scrape(ctx) }
 	}
-	return &watcher{client: client, sampler: evidence.Start(cfg), delays: readDelays(client), mergedBefore: client.Merges()}, nil
+	return &watcher{client: client, sampler: evidence.Start(cfg), delays: readDelays(client), stampErrorsBefore: client.StampErrors()}, nil
 }
 
 // end notes in run.json what no record tells. Its error is of the samples.
 func (w *watcher) end(info *runfile.Run) error {
 	info.ReadDelay = w.delays()
-	m := w.client.Merges().Since(w.mergedBefore)
-	info.Merges = runfile.Merges{Chunks: m.Chunks, Merged: m.Late.Count(), P99MS: milliseconds(m.Quantile(0.99)), MaxMS: milliseconds(m.Quantile(1))}
+	m := w.client.StampErrors().Since(w.stampErrorsBefore)
+	info.Merges = runfile.Merges{Chunks: m.Chunks, Merged: m.Shared.Count(), P99MS: milliseconds(m.Quantile(0.99)), MaxMS: milliseconds(m.Quantile(1))}
 	return w.sampler.Stop()
 }
 

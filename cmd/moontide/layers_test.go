@@ -23,7 +23,9 @@ var mayImport = map[string][]string{
 	"replay/bench":          {"replay", "replay/monotonic", "replay/openai", "replay/runfile", "trace", "trace/atomicfile", "trace/stats"},
 	"replay/evidence":       {"replay", "replay/runfile"},
 	"replay/monotonic":      {},
-	"replay/openai":         {"replay", "replay/openai/poll", "replay/prompt", "trace", "trace/jsonscan"},
+	"replay/openai":         {"replay", "replay/openai/http1", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "trace", "trace/jsonscan"},
+	"replay/openai/http1":   {"replay/openai/poll"},
+	"replay/openai/sse":     {},
 	"replay/openai/poll":    {},
 	"replay/prompt":         {"trace"},
 	"replay/prompt/dataset": {},
@@ -50,7 +52,7 @@ var mayImport = map[string][]string{
 
 // onlyIn are libraries that have one place.
 var onlyIn = map[string][]string{
-	"github.com/valyala/fasthttp":   {"replay/openai", "replay/evidence", "replay/sim/server"},
+	"github.com/valyala/fasthttp":   {"replay/openai", "replay/openai/http1", "replay/evidence", "replay/sim/server"},
 	"net/http":                      {},
 	"github.com/urfave/cli/v2":      {"cmd/moontide"},
 	"github.com/klauspost/compress": {"trace/format"},

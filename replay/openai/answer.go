@@ -1,223 +1,173 @@
 package openai
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"time"
+	"strings"
 
 	"moontide/replay"
+	"moontide/replay/openai/http1"
 	"moontide/replay/openai/poll"
+	"moontide/replay/openai/sse"
 )
 
 const (
-	// afterEnd is how long a connection is given to end an answer of which
-	// nothing more is needed: one behind its [DONE], or one that is an error.
-	afterEnd = time.Second
-	// maxAside bounds what is read of such an answer, in bytes.
-	maxAside = 64 << 10
+	statusOK = 200
+	// maxErrorText is how much is kept of the body of an error, in bytes.
+	maxErrorText = 64 << 10
 )
 
-// answer is what has arrived of the answer to a request. It is fed what each
-// read brought, and keeps of it next to nothing: ten thousand of them are
-// under way at once. What it makes of an answer does not depend on where the
-// network cut it.
+// answer is the http1.Sink of one request. It keeps next to nothing of what
+// arrives: ten thousand answers may be in flight.
 type answer struct {
-	// plain asks for the body as text of at most so many bytes, whatever it
-	// is, in place of a stream of events.
-	plain   int
-	silence silence
+	// maxText makes the answer plain text of at most so many bytes, whatever
+	// its status, instead of a stream of events.
+	maxText int
 
-	phase   phase
-	head    head
-	framing framing
-	events  eventCutter
-	stream  stream
-	text    []byte // the head until it is whole; then the text of an error
-	asideOf int    // bytes read in the phase aside
-	arrived time.Time
-	cause   error // what ended the head or the stream
-	whole   bool  // the body was read to its end, and nothing lies behind it
+	status     int // 0 before the head
+	retryAfter string
+	reusable   bool // the server keeps the connection open
+	events     sse.Parser
+	stream     stream
+	text       []byte // of an error, or if maxText is set
+	err        error  // what ended the answer; nil if [DONE] or this client did
 }
 
-// phase is how far an answer has come.
-type phase uint8
-
-const (
-	inHead phase = iota
-	inStream
-	aside // nothing that is measured can come any more
-	over
-)
-
-// errHead is a head that is none of HTTP.
-type errHead struct{ error }
-
-func (e errHead) Unwrap() error { return e.error }
-
-// feed takes what arrived at an instant, and returns how far the answer is.
-func (a *answer) feed(b []byte, at poll.Arrival) phase {
-	a.arrived = at.Time
-	if a.phase == inHead {
-		if b = a.feedHead(b); a.phase == inHead || a.phase == over {
-			return a.phase
-		}
-	}
-	for a.phase != over {
-		data, rest, err := a.framing.next(b)
-		b = rest
-		switch {
-		case err != nil:
-			a.endBody(err)
-			a.whole = err == io.EOF && len(rest) == 0 && a.asideOf < maxAside
-			a.phase = over
-		case len(data) == 0:
-			return a.phase
-		case a.phase == inStream:
-			a.feedStream(data, at)
-		default:
-			a.feedAside(data)
-		}
-	}
-	return over
+// answerError is an error that has a class of its own.
+type answerError struct {
+	class replay.Class
+	text  string
 }
 
-// feedHead takes bytes of the head and returns those that lie behind it.
-func (a *answer) feedHead(b []byte) []byte {
-	lineEnded := bytes.IndexByte(b, '\n') >= 0 // a head ends with a line
-	if len(a.text) > 0 {
-		a.text = append(a.text, b...)
-		b = a.text
-	}
-	var head head
-	var rest []byte
-	err := errNeedMore
-	if lineEnded || len(b) >= maxHead {
-		head, rest, err = parseHead(b)
+func (e answerError) Error() string { return e.text }
+
+// Head implements http1.Sink.
+func (a *answer) Head(h *http1.Head) http1.Action {
+	a.status, a.reusable = h.Status, h.Reusable()
+	if h.Status == 429 || h.Status == 503 {
+		a.retryAfter = h.RetryAfter
 	}
 	switch {
-	case err == errNeedMore:
-		if len(a.text) == 0 {
-			a.text = append(a.text, b...)
-		}
-		return nil
-	case err != nil:
-		a.cause, a.text, a.phase = errHead{err}, nil, over
-		return nil
+	case a.maxText > 0:
+		return http1.Read
+	case h.Status != statusOK:
+		return http1.Drain
 	}
-	a.head, a.text = head, nil
-	a.framing = newFraming(head.length)
-	a.phase = inStream
-	if a.plain > 0 || head.status != statusOK {
-		a.phase = aside
-	} else if err := head.checkStream(); err != nil {
-		a.cause, a.phase = err, over
+	if a.err = checkStream(h); a.err != nil {
+		return http1.Stop
 	}
-	return rest
+	return http1.Read
 }
 
-const statusOK = 200
+// checkStream returns an error if a response is not a stream of events.
+func checkStream(h *http1.Head) error {
+	if !strings.EqualFold(h.ContentType, "text/event-stream") {
+		return answerError{replay.Protocol, fmt.Sprintf("content type is %q, not text/event-stream", h.ContentType)}
+	}
+	if h.Encoding != "" && h.Encoding != "identity" {
+		return answerError{replay.Protocol, fmt.Sprintf("content encoding is %q although none was asked for", h.Encoding)}
+	}
+	return nil
+}
 
-// feedStream takes bytes of the stream of events.
-func (a *answer) feedStream(b []byte, at poll.Arrival) {
+// Body implements http1.Sink.
+func (a *answer) Body(b []byte, at poll.Arrival) http1.Action {
+	switch {
+	case a.maxText > 0:
+		if a.addText(b, a.maxText); len(a.text) == a.maxText {
+			return http1.Stop
+		}
+		return http1.Read
+	case a.status != statusOK:
+		a.addText(b, maxErrorText)
+		return http1.Drain
+	case a.stream.done:
+		return http1.Drain
+	}
 	for {
-		data, rest, ok, err := a.events.next(b)
+		data, rest, ok, err := a.events.Next(b)
 		if err == nil && ok {
 			err = a.stream.take(data, at)
 		}
 		switch {
 		case err != nil:
-			a.cause, a.phase = err, over
-			return
+			a.err = err
+			return http1.Stop
 		case !ok:
-			return
+			return http1.Read
 		case a.stream.done:
-			a.endStream(len(rest))
-			return
+			a.events = sse.Parser{} // release its buffers
+			if !a.reusable {
+				return http1.Stop
+			}
+			return http1.Drain
 		}
 		b = rest
 	}
 }
 
-// endStream goes on behind [DONE], for the sake of the connection.
-func (a *answer) endStream(behind int) {
-	a.events = eventCutter{}
-	a.asideOf = behind
-	if a.phase = aside; a.head.closing {
-		a.phase = over
-	}
+func (a *answer) addText(b []byte, most int) {
+	a.text = append(a.text, b[:min(len(b), most-len(a.text))]...)
 }
 
-// feedAside takes bytes that no measurement depends on.
-func (a *answer) feedAside(b []byte) {
-	most := max(a.plain, maxAside)
-	if !a.stream.done {
-		a.text = append(a.text, b[:min(len(b), most-len(a.text))]...)
-	}
-	if a.asideOf += len(b); a.asideOf >= most {
-		a.phase = over
-	}
-}
-
-// endBody notes what ended the body, its framing or the connection, unless
-// [DONE] came before.
-func (a *answer) endBody(err error) {
+// End implements http1.Sink.
+func (a *answer) End(err error) {
 	if a.stream.done {
 		return
 	}
-	if failure := a.events.failure(); failure != nil {
-		a.cause = failure
-		return
-	}
-	if _, ok := a.events.end(); ok && a.phase == inStream {
-		a.stream.done = true
-		return
-	}
-	a.cause = err
-}
-
-// settled reports whether all that is still to come is without importance.
-func (a *answer) settled() bool { return a.phase == aside && a.plain == 0 }
-
-// end takes the end of the connection, or of the patience with it.
-func (a *answer) end(err error, at poll.Arrival) {
-	err = a.silence.explain(err)
-	if a.phase == inHead {
-		a.cause = err
-	} else {
-		a.endBody(a.framing.end(err))
-	}
-	if a.phase == inHead || a.phase == inStream {
-		a.arrived = at.Time
-	}
-	a.phase = over
-}
-
-// judge says how the answer was, given what writing the request failed with.
-func (a *answer) judge(writeErr error) (replay.Class, error) {
+	done, failure := a.events.End()
 	switch {
-	case a.head.status == 0:
-		return a.judgeNone(writeErr)
-	case a.head.status != statusOK:
-		return replay.HTTPError, errors.New(errorText(a.head.status, a.text))
+	case failure != nil:
+		a.err = failure
+	case done:
+		a.stream.done = true
+	default:
+		a.err = err
+	}
+}
+
+// result classifies the answer, given the error of writing the request.
+func (a *answer) result(writeErr error) (replay.Class, error) {
+	switch {
+	case a.status == 0:
+		return noAnswer(a.err, writeErr)
+	case a.status != statusOK:
+		return replay.HTTPError, errors.New(errorText(a.status, a.text))
 	case writeErr != nil:
 		return replay.Connect, writeErr
 	}
-	if err := a.head.checkStream(); err != nil {
-		return replay.Protocol, err
-	}
-	return a.stream.judge(a.cause)
+	return a.stream.result(a.err)
 }
 
-// judgeNone judges what is no answer. A failed write is where it began.
-func (a *answer) judgeNone(writeErr error) (replay.Class, error) {
-	var malformed errHead
+// noAnswer classifies what ended before a head. The error of writing came first.
+func noAnswer(err, writeErr error) (replay.Class, error) {
+	var malformed *http1.HeadError
 	switch {
 	case writeErr != nil:
-		return replay.Connect, fmt.Errorf("the connection broke before an answer: %w", writeErr)
-	case errors.As(a.cause, &malformed):
-		return replay.Protocol, fmt.Errorf("not an HTTP answer: %w", a.cause)
+		err = writeErr
+	case errors.As(err, &malformed):
+		return replay.Protocol, fmt.Errorf("not an HTTP response: %w", err)
 	}
-	return replay.Connect, fmt.Errorf("the connection broke before an answer: %w", a.cause)
+	return replay.Connect, fmt.Errorf("connection closed before a response: %w", err)
+}
+
+// result classifies a stream that ended with err, which is nil behind [DONE].
+func (s *stream) result(err error) (replay.Class, error) {
+	var known answerError
+	var event *sse.ErrorEvent
+	complete := s.done || s.finished && err == io.EOF
+	switch {
+	case errors.As(err, &event):
+		return replay.Server, errors.New(errorEventText(event))
+	case errors.As(err, &known):
+		return known.class, err
+	case errors.Is(err, sse.ErrTooLong), errors.Is(err, http1.ErrChunked):
+		return replay.Protocol, err
+	case !complete:
+		return replay.Truncated, fmt.Errorf("stream truncated before [DONE]: %w", err)
+	case s.first.IsZero():
+		return replay.Empty, errors.New("the answer has no tokens")
+	}
+	return replay.OK, nil
 }

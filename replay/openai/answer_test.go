@@ -14,18 +14,34 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/replay"
+	"moontide/replay/openai/http1"
 	"moontide/replay/openai/poll"
+	"moontide/replay/openai/sse"
 )
 
+// fedAnswer is an answer with the response that feeds it.
+type fedAnswer struct {
+	http1.Response
+	answer
+	over bool
+}
+
+func newFed() *fedAnswer {
+	a := &fedAnswer{}
+	a.Sink = &a.answer
+	return a
+}
+
 // fed is an answer that arrived in pieces, a second each, and then ended.
-func fed(pieces [][]byte, end error) *answer {
-	a := &answer{}
+func fed(pieces [][]byte, end error) *fedAnswer {
+	a := newFed()
 	at := poll.Arrival{Time: time.Unix(1e9, 0), Kernel: true}
 	for _, piece := range pieces {
 		at.Time = at.Add(time.Second)
 		// What arrived is gone after the call.
 		passing := slices.Clone(piece)
-		if a.feed(passing, at) == over {
+		if a.Feed(passing, at) {
+			a.over = true
 			return a
 		}
 		for i := range passing {
@@ -33,15 +49,16 @@ func fed(pieces [][]byte, end error) *answer {
 		}
 	}
 	at.Time = at.Add(time.Second)
-	a.end(end, at)
+	a.Response.End(end, at)
+	a.over = true
 	return a
 }
 
 // verdict is all that is known of an answer but when it arrived.
-func (a *answer) verdict() string {
-	class, err := a.judge(nil)
-	return fmt.Sprintf("%q %v, %d gaps, first %t, status %d, counts %v, whole %t, text %q",
-		class, err, a.stream.gaps.n, !a.stream.first.IsZero(), a.head.status, a.stream.counts, a.whole, a.text)
+func (a *fedAnswer) verdict() string {
+	class, err := a.result(nil)
+	return fmt.Sprintf("%q %v, %d gaps, first %t, status %d, counts %v, reusable %t, text %q",
+		class, err, a.stream.gaps.n, !a.stream.first.IsZero(), a.status, a.stream.counts, a.Reusable, a.text)
 }
 
 // cutAt cuts b in pieces of the sizes that sizes holds, over and over.
@@ -90,7 +107,7 @@ func FuzzAnswer(f *testing.F) {
 		want := fed([][]byte{text}, end)
 		got := fed(cutAt(text, sizes), end)
 		// Of what is over, the rest may not have been fed.
-		if want.phase != over || got.phase != over {
+		if !want.over || !got.over {
 			t.Fatal("not over")
 		}
 		if got, want := agree(got), agree(want); got != want {
@@ -102,11 +119,11 @@ func FuzzAnswer(f *testing.F) {
 // agree is the verdict as far as it does not depend on the cuts. An answer is
 // looked at no further than to its end, so that what lies behind is seen only
 // if it came along. An error text shows no more of a head than had arrived.
-func agree(a *answer) string {
-	a.whole = false
-	var malformed errHead
-	if errors.As(a.cause, &malformed) {
-		a.cause = errHead{errors.New("malformed")}
+func agree(a *fedAnswer) string {
+	a.Reusable = false
+	var malformed *http1.HeadError
+	if errors.As(a.err, &malformed) {
+		a.err = errors.New("malformed")
 	}
 	return a.verdict()
 }
@@ -130,22 +147,22 @@ func TestInstants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		gaps := rapid.SliceOfN(rapid.Int64Range(0, int64(7*time.Hour)), 0, 50).Draw(t, "gaps")
-		a := &answer{}
+		a := newFed()
 		at := poll.Arrival{Time: time.Unix(1e9, 0), Kernel: true}
 		start := at.Time
-		a.feed([]byte(streamed), at)
-		a.feed([]byte(inChunk(role+tide)), at)
+		a.Feed([]byte(streamed), at)
+		a.Feed([]byte(inChunk(role+tide)), at)
 		var want []time.Duration
 		for _, gap := range gaps {
 			at.Time = at.Add(time.Duration(gap))
 			want = append(want, time.Duration(gap))
-			a.feed([]byte(inChunk(tide)), at)
+			a.Feed([]byte(inChunk(tide)), at)
 		}
 		if got := a.stream.gaps.durations(); !slices.Equal(got, want) {
 			t.Fatalf("gaps %v, want %v", got, want)
 		}
-		if !a.stream.first.Equal(start) || !a.stream.last.Equal(at.Time) || a.stream.foreign {
-			t.Fatalf("first %v, last %v, foreign %v", a.stream.first, a.stream.last, a.stream.foreign)
+		if !a.stream.first.Equal(start) || !a.stream.last.Equal(at.Time) || a.stream.clientStamps {
+			t.Fatalf("first %v, last %v, client stamps %v", a.stream.first, a.stream.last, a.stream.clientStamps)
 		}
 	})
 }
@@ -156,7 +173,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	var s stream
 	start := time.Now()
 	for _, at := range []int{5, 3, 9, 9, 8, 10} {
-		s.token(poll.Arrival{Time: start.Add(time.Duration(at)), Kernel: true})
+		s.tokenChunk(poll.Arrival{Time: start.Add(time.Duration(at)), Kernel: true})
 	}
 	if want := []time.Duration{0, 4, 0, 0, 1}; !slices.Equal(s.gaps.durations(), want) || s.last.Sub(s.first) != 5 {
 		t.Errorf("gaps %v, %v in all", s.gaps.durations(), s.last.Sub(s.first))
@@ -178,22 +195,22 @@ func TestBlur(t *testing.T) {
 		"read late":                   {2, 7 * ms, 7 * ms},
 		"read very late":              {4, time.Hour, 10 * ms},
 	} {
-		a := &answer{}
+		a := newFed()
 		start := time.Now()
-		a.feed([]byte(streamed), poll.Arrival{Time: start, Kernel: true})
+		a.Feed([]byte(streamed), poll.Arrival{Time: start, Kernel: true})
 		for i, chunks := range []int{1, 1, tc.chunks} {
 			at := poll.Arrival{Time: start.Add(time.Duration(i) * 10 * ms), Kernel: true, Unread: tc.unread}
-			a.feed([]byte(inChunk(strings.Repeat(tide, chunks))), at)
+			a.Feed([]byte(inChunk(strings.Repeat(tide, chunks))), at)
 		}
-		if a.stream.blur != tc.want {
-			t.Errorf("%s: blur of %v, want %v", name, a.stream.blur, tc.want)
+		if a.stream.maxStampError != tc.want {
+			t.Errorf("%s: blur of %v, want %v", name, a.stream.maxStampError, tc.want)
 		}
 	}
 	// In the first read there is nothing before.
-	a := &answer{}
-	a.feed([]byte(streamed+inChunk(tide+tide)), poll.Arrival{Time: time.Now(), Kernel: true, Unread: ms})
-	if a.stream.blur != ms {
-		t.Errorf("blur of %v", a.stream.blur)
+	a := newFed()
+	a.Feed([]byte(streamed+inChunk(tide+tide)), poll.Arrival{Time: time.Now(), Kernel: true, Unread: ms})
+	if a.stream.maxStampError != ms {
+		t.Errorf("blur of %v", a.stream.maxStampError)
 	}
 }
 
@@ -203,10 +220,10 @@ func TestForeignInstants(t *testing.T) {
 	for _, kernel := range [][]bool{{true, true}, {false, true}, {true, false}} {
 		var s stream
 		for _, k := range kernel {
-			s.token(poll.Arrival{Time: time.Now(), Kernel: k})
+			s.tokenChunk(poll.Arrival{Time: time.Now(), Kernel: k})
 		}
-		if s.foreign != !(kernel[0] && kernel[1]) {
-			t.Errorf("kernel %v: foreign is %v", kernel, s.foreign)
+		if s.clientStamps != !(kernel[0] && kernel[1]) {
+			t.Errorf("kernel %v: client stamps: %v", kernel, s.clientStamps)
 		}
 	}
 }
@@ -215,18 +232,18 @@ func TestForeignInstants(t *testing.T) {
 // next to nothing.
 func TestNoAllocationForAnEvent(t *testing.T) {
 	for _, kind := range answers {
-		a := &answer{}
+		a := newFed()
 		at := poll.Arrival{Time: time.Now(), Kernel: true}
-		a.feed([]byte(streamed), at)
+		a.Feed([]byte(streamed), at)
 		event := []byte(inChunk(string(kind.stream(1))))
 		a.stream.gaps.bytes = make([]byte, 0, 1<<10)
-		if n := testing.AllocsPerRun(100, func() { a.feed(event, at) }); n > 0 {
+		if n := testing.AllocsPerRun(100, func() { a.Feed(event, at) }); n > 0 {
 			t.Errorf("%s: %v allocations", kind.name, n)
 		}
 		if a.stream.gaps.n != 100 {
 			t.Errorf("%s: %d gaps", kind.name, a.stream.gaps.n)
 		}
-		if kept := cap(a.text) + cap(a.events.line) + cap(a.events.data); kept > 0 {
+		if kept := cap(a.text); kept > 0 {
 			t.Errorf("%s: %d bytes kept", kind.name, kept)
 		}
 	}
@@ -243,7 +260,7 @@ func FuzzGlance(f *testing.F) {
 func checkGlance(t interface {
 	Errorf(string, ...any)
 }, data []byte) {
-	got, ok := glanceAt(data)
+	got, ok := scanChunk(data)
 	if !ok {
 		return
 	}
@@ -253,7 +270,7 @@ func checkGlance(t interface {
 		return
 	}
 	_, failed := c.failure()
-	want := glance{c.hasToken(), c.finished(), c.tally()}
+	want := c.info()
 	if got != want || failed || len(c.Timings) > 0 && string(c.Timings) != "null" {
 		t.Errorf("%q is %+v at a glance and %+v decoded, failed %v", data, got, want, failed)
 	}
@@ -323,7 +340,7 @@ var eventsSeen = []string{
 func TestAGlanceIsEnough(t *testing.T) {
 	t.Parallel()
 	for _, text := range eventsSeen {
-		_, ok := glanceAt([]byte(text))
+		_, ok := scanChunk([]byte(text))
 		unusual := strings.Contains(text, `timings":{`) || strings.Contains(text, `error":{`)
 		if strings.HasPrefix(text, `{"id"`) && ok == unusual {
 			t.Errorf("%s: ok is %v", text, ok)
@@ -334,13 +351,13 @@ func TestAGlanceIsEnough(t *testing.T) {
 // Of the text of an error no more is kept than an error needs.
 func TestLongErrorIsCut(t *testing.T) {
 	t.Parallel()
-	text := []byte("HTTP/1.1 500 Oh\r\n\r\n" + strings.Repeat("x", 4*maxAside))
+	text := []byte("HTTP/1.1 500 Oh\r\n\r\n" + strings.Repeat("x", 4*maxErrorText))
 	for _, size := range []byte{255, 99} {
-		if a := fed(cutAt(text, []byte{size}), io.EOF); len(a.text) != maxAside || a.whole {
-			t.Errorf("%d bytes are kept, whole %t", len(a.text), a.whole)
+		if a := fed(cutAt(text, []byte{size}), io.EOF); len(a.text) != maxErrorText || a.Reusable {
+			t.Errorf("%d bytes are kept, whole %t", len(a.text), a.Reusable)
 		}
 	}
-	if a := fed([][]byte{text}, io.EOF); len(a.text) != maxAside {
+	if a := fed([][]byte{text}, io.EOF); len(a.text) != maxErrorText {
 		t.Errorf("%d bytes are kept", len(a.text))
 	}
 }
@@ -358,9 +375,29 @@ func TestEndsOfAnswers(t *testing.T) {
 		untilEnd + tide + "data: [DONE]": {io.EOF: replay.OK, os.ErrDeadlineExceeded: replay.OK},
 	} {
 		for end, class := range want {
-			if got, err := fed([][]byte{[]byte(text)}, end).judge(nil); got != class {
+			if got, err := fed([][]byte{[]byte(text)}, end).result(nil); got != class {
 				t.Errorf("%q that ends with %v is %q (%v), want %q", text, end, got, err, class)
 			}
+		}
+	}
+}
+
+// An error event tells what went wrong in its data or in a comment.
+func TestErrorEventTexts(t *testing.T) {
+	t.Parallel()
+	for event, want := range map[sse.ErrorEvent]string{
+		{Comment: "gone"}:                          "gone",
+		{Data: "{}", Comment: "gone"}:              "gone",
+		{Data: `{"message":"gone"}`}:               "gone",
+		{Data: `{"error":{"message":"gone"}}`}:     "gone",
+		{Data: `{"code":500,"message":"gone"}`}:    "gone",
+		{Data: `{"message":"gone"}`, Comment: "x"}: "gone",
+		{Data: "gone"}:                             "error event: gone",
+		{}:                                         "error event: ",
+	} {
+		text := errorEventText(&event)
+		if text != want {
+			t.Errorf("%+v reads %q, want %q", event, text, want)
 		}
 	}
 }

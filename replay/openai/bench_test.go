@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"moontide/replay/openai/http1"
 	"moontide/replay/openai/poll"
 )
 
@@ -40,11 +41,12 @@ func BenchmarkEvent(b *testing.B) {
 			b.SetBytes(int64(len(text) / n))
 			at := poll.Arrival{Time: time.Now()}
 			to := &answer{}
-			to.feed([]byte(streamed), at)
+			response := http1.Response{Sink: to}
+			response.Feed([]byte(streamed), at)
 			for done := 0; done < b.N; done += n {
 				to.stream.gaps = gaps{to.stream.gaps.bytes[:0], 0}
-				if to.feed(text, at) != inStream {
-					b.Fatal(to.cause)
+				if response.Feed(text, at) {
+					b.Fatal(to.err)
 				}
 			}
 			if to.stream.gaps.n < n-1 {

@@ -5,34 +5,39 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"moontide/replay"
+	"moontide/replay/openai/http1"
 )
 
-// call is one request, spelled out.
+// call is one request, ready to be sent. It is a replay.Call, Opener and
+// Starter.
 type call struct {
-	client  *Client
-	server  *server
-	head    []byte
-	body    []byte
-	timeout time.Duration
-	plain   int // asks for text, as answer does
-	opened  connection
-	begun   *exchange         // nil until something was sent
-	onToken func(data []byte) // nil: nobody is told
+	client     *Client
+	server     *server
+	head, body []byte
+	promptEnd  int // of the prompt's member in body
+	timeout    time.Duration
+	maxText    int               // as in answer
+	onToken    func(data []byte) // may be nil
+	opened     *http1.Conn       // by Open; nil if it failed
+	sent       *exchange         // nil until the request was begun
 }
 
-// exchange is a request under way.
+// exchange is a request in flight.
 type exchange struct {
-	connection
-	answer  *answer
-	opening time.Duration // getting the connection took
+	conn        *http1.Conn
+	response    http1.Response
+	answer      answer
+	connectTime time.Duration
 }
 
-// newCall spells out a request to a server, of a session where there is one.
+// newCall makes a request to a server, in a session unless that is "".
 func (c *Client) newCall(s *server, session string, body []byte) *call {
 	var head fasthttp.RequestHeader
 	s.head.CopyTo(&head)
@@ -43,26 +48,50 @@ func (c *Client) newCall(s *server, session string, body []byte) *call {
 	return &call{client: c, server: s, head: head.Header(), body: body, timeout: c.cfg.Timeout}
 }
 
-// Open makes ready what is no part of the request: a connection, which Send
-// then uses if it still can. It may be called once, a moment before Send, and
-// must have returned by then. What goes wrong, Send will meet again and tell.
+// Open implements replay.Opener. An error will come again in Send.
 func (c *call) Open(ctx context.Context) {
-	if opened, err := c.client.connect(ctx, c.server, time.Now().Add(c.timeout)); err == nil {
-		c.opened = opened
+	if conn, err := c.server.host.Conn(ctx, time.Now().Add(c.timeout)); err == nil {
+		c.opened = conn
 	}
 }
 
-// Discard gives back what Open opened, in place of Send.
+// Discard implements replay.Opener.
 func (c *call) Discard() {
+	if c.opened != nil {
+		c.server.host.Put(c.opened)
+		c.opened = nil
+	}
+}
+
+// Start implements replay.Starter: it sends if a connection is ready.
+func (c *call) Start() {
+	began := time.Now()
+	if conn := c.ready(); conn != nil {
+		c.begin(conn, began)
+	}
+}
+
+// ready returns the connection that Open opened or an idle one, or nil.
+func (c *call) ready() *http1.Conn {
 	opened := c.opened
 	c.opened = nil
-	switch {
-	case opened == nil:
-	case c.client.cfg.Connections == Pooled:
-		c.server.idle.put(opened, time.Now())
-	default:
+	if opened != nil {
+		if opened.Alive() {
+			return opened
+		}
 		opened.Close()
 	}
+	return c.server.host.Idle()
+}
+
+// begin sends the request on a connection that was looked for since began.
+func (c *call) begin(conn *http1.Conn, began time.Time) {
+	x := &exchange{conn: conn, connectTime: time.Since(began), answer: answer{maxText: c.maxText}}
+	x.answer.stream.shared, x.answer.stream.onToken = &c.client.shared, c.onToken
+	x.response = http1.Response{Sink: &x.answer, Deadline: began.Add(c.timeout), IdleTimeout: c.client.cfg.IdleTimeout}
+	head, body := c.head, c.body
+	c.sent, c.head, c.body = x, nil, nil
+	conn.Begin(&x.response, head, body)
 }
 
 // Send implements replay.Call.
@@ -70,117 +99,82 @@ func (c *call) Send(ctx context.Context) replay.Outcome {
 	o, a, class, err := c.do(ctx)
 	s := &a.stream
 	o.First, o.Last, o.Gaps, o.Counts = s.first, s.last, s.gaps.durations(), s.counts
-	o.Status, o.FirstBlur, o.Blur, o.Target = a.head.status, s.firstBlur, s.blur, c.server.index
-	if o.Stamps == replay.KernelStamps {
-		c.client.stamped.Add(uint64(s.gaps.n))
-		if !s.first.IsZero() {
-			c.client.stamped.Add(1)
-		}
+	o.Status, o.FirstBlur, o.Blur, o.Target = a.status, s.firstStampError, s.maxStampError, c.server.index
+	if o.Stamps == replay.KernelStamps && !s.first.IsZero() {
+		c.client.stamped.Add(uint64(s.gaps.n + 1))
 	}
-	o.RetryAfter = retryAfter(a.head.retryAfter, o.Done)
+	o.RetryAfter = retryAfter(a.retryAfter, o.Done)
 	if class != replay.OK {
-		return c.fail(ctx, o, class, err)
+		o.Class, o.Error = c.explain(ctx, class, err)
 	}
 	return o
 }
 
-// Start implements replay.Starter: it sends where a connection is at hand.
-func (c *call) Start() {
-	began := time.Now()
-	if conn, ok := c.atHand(); ok {
-		c.begin(conn, began)
-	}
-}
-
-// begin begins an exchange whose connection was looked for since an instant.
-func (c *call) begin(conn connection, since time.Time) {
-	now := time.Now()
-	c.begun = &exchange{connection: conn, answer: c.newAnswer(), opening: now.Sub(since)}
-	head, body := c.head, c.body
-	c.head, c.body = nil, nil
-	conn.begin(c.begun.answer, since.Add(c.timeout), head, body)
-}
-
-func (c *call) newAnswer() *answer {
-	a := &answer{plain: c.plain, silence: silence{limit: c.client.cfg.IdleTimeout}}
-	a.stream.merges = &c.client.merges
-	a.stream.onToken = c.onToken
-	return a
-}
-
-// do sends the request, unless Start has, and reads the answer to its end.
+// do sends the request, unless Start did, and reads the answer.
 func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class replay.Class, err error) {
-	if c.begun == nil {
+	if c.sent == nil {
 		began := time.Now()
-		conn, err := c.connection(ctx, began.Add(c.timeout))
+		conn := c.ready()
+		if conn != nil && ctx.Err() != nil {
+			conn.Close()
+			conn = nil
+		}
+		if conn == nil {
+			conn, err = c.server.host.Dial(ctx, began.Add(c.timeout))
+		}
 		if err != nil {
 			now := time.Now()
-			return replay.Outcome{Opening: now.Sub(began), Done: now}, c.newAnswer(), replay.Connect, err
+			return replay.Outcome{Opening: now.Sub(began), Done: now}, &answer{}, replay.Connect, err
 		}
 		c.begin(conn, began)
 	}
-	x := c.begun
-	c.begun, a = nil, x.answer
-	sent, wrote, writeErr := x.wait(ctx)
-	o.Opening, o.Sent, o.Done = x.opening, sent, a.arrived
-	if sent.After(o.Done) { // a refusal does not wait for the request
+	x := c.sent
+	c.sent, a = nil, &x.answer
+	sent, writeErr := x.conn.Wait(ctx)
+	o.Opening, o.Sent, o.Done = x.connectTime, sent, x.response.Received
+	if sent.After(o.Done) { // refused before the request was sent
 		o.Done = sent
 	}
 	o.Stamps = replay.ClientStamps
-	if !a.stream.foreign {
+	if !a.stream.clientStamps {
 		o.Stamps = c.client.Stamps()
 	}
-	class, err = a.judge(writeErr)
-	// A server that broke off an answer is not trusted with another request on
-	// the same connection, however well it framed what it said.
-	if wrote && a.whole && class != replay.Truncated && !a.head.closing && c.plain == 0 && c.client.cfg.Connections == Pooled {
-		c.server.idle.put(x.connection, time.Now())
+	class, err = a.result(writeErr)
+	// A server that broke off a stream is not trusted with another request on
+	// the connection, even if it framed the stream well.
+	if x.response.Reusable && class != replay.Truncated && c.maxText == 0 {
+		c.server.host.Put(x.conn)
 	} else {
-		x.Close()
+		x.conn.Close()
 	}
 	return o, a, class, err
 }
 
-// connection is the one at hand, or a new one.
-func (c *call) connection(ctx context.Context, deadline time.Time) (connection, error) {
-	if conn, ok := c.atHand(); ok {
-		if ctx.Err() == nil {
-			return conn, nil
-		}
-		conn.Close()
-	}
-	return c.client.open(ctx, c.server, deadline)
-}
-
-// atHand is the connection that Open opened, or one of the pool, if it can be
-// used.
-func (c *call) atHand() (connection, bool) {
-	opened := c.opened
-	c.opened = nil
-	if opened != nil {
-		if opened.alive() {
-			return opened, true
-		}
-		opened.Close()
-	}
-	return c.server.idle.living(time.Now())
-}
-
-// fail classes an error. What the user or the clock ended is told apart from
-// what the server did.
-func (c *call) fail(ctx context.Context, o replay.Outcome, class replay.Class, err error) replay.Outcome {
-	o.Class, o.Error = class, c.client.legible(err.Error())
-	if class != replay.Connect && class != replay.Truncated {
-		return o
-	}
-	var silent errSilent
+// explain tells what the user or a timeout ended from what the server did.
+func (c *call) explain(ctx context.Context, class replay.Class, err error) (replay.Class, string) {
+	var idle *http1.IdleError
 	switch {
+	case class != replay.Connect && class != replay.Truncated:
 	case ctx.Err() != nil:
-		o.Class, o.Error = replay.Canceled, "ended by the user"
-	case errors.As(err, &silent):
-		o.Class, o.Error = replay.Timeout, silent.Error()
+		return replay.Canceled, "canceled by the user"
+	case errors.As(err, &idle):
+		return replay.Timeout, idle.Error()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		o.Class, o.Error = replay.Timeout, fmt.Sprintf("no complete answer within %v", c.timeout)
+		return replay.Timeout, fmt.Sprintf("no complete answer within %v", c.timeout)
 	}
-	return o
+	return class, c.client.printable(err.Error())
+}
+
+// retryAfter is how long to wait from now on by a Retry-After header: seconds or
+// a date. It is 0 if the header is malformed or the date has passed.
+func retryAfter(value string, now time.Time) time.Duration {
+	value = strings.TrimSpace(value)
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	at, err := fasthttp.ParseHTTPDate([]byte(value))
+	if err != nil {
+		return 0
+	}
+	return max(at.Sub(now), 0)
 }

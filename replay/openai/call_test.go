@@ -19,6 +19,9 @@ var readers = map[replay.Stamps]func(*Client) *Client{
 		if c.loop != nil {
 			c.loop.Close()
 			c.loop = nil
+			for _, s := range c.servers {
+				s.host.Loop = nil
+			}
 		}
 		return c
 	},
@@ -120,7 +123,7 @@ type fault struct {
 }
 
 func faults() map[string]fault {
-	long := "data: " + strings.Repeat("x", maxEvent)
+	long := "data: " + strings.Repeat("x", 16<<20)
 	return map[string]fault{
 		"cut in an event":         {says(streamed + inChunk(tide+tide[:20])), nil, replay.Truncated, "unexpected EOF", 200, 1},
 		"cut in a chunk":          {says(streamed + inChunk(tide) + "40\r\n" + tide[:20]), nil, replay.Truncated, "", 200, 1},
@@ -146,7 +149,7 @@ func faults() map[string]fault {
 		"aborted":                 {says(streamed + inChunk(tide+`data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":"abort"}]}`+"\n\n"+tokens+theEnd) + lastChunk), nil, replay.Server, `finish_reason is "abort"`, 200, 1},
 		"error as a string":       {says(streamed + inChunk(`data: {"error":"overloaded"}`+"\n\n") + lastChunk), nil, replay.Server, "overloaded", 200, 0},
 		"not a stream":            {says(answerOf("200 OK", "application/json", `{"choices":[]}`)), nil, replay.Protocol, `content type is "application/json"`, 200, 0},
-		"compressed":              {says("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), nil, replay.Protocol, `encoded as "gzip"`, 200, 0},
+		"compressed":              {says("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), nil, replay.Protocol, `content encoding is "gzip"`, 200, 0},
 		"OpenAI's error":          {says(answerOf("429 Too Many Requests", "application/json", `{"error":{"message":"slow down","type":"rate_limit"}}`)), nil, replay.HTTPError, "HTTP status 429: slow down", 429, 0},
 		"FastAPI's error":         {says(answerOf("422 Unprocessable", "application/json", `{"detail":[{"msg":"max_tokens is wrong"}]}`)), nil, replay.HTTPError, "max_tokens is wrong", 422, 0},
 		"older vLLM's error":      {says(answerOf("400 Bad", "application/json", `{"object":"error","message":"too long"}`)), nil, replay.HTTPError, "HTTP status 400: too long", 400, 0},
@@ -160,11 +163,11 @@ func faults() map[string]fault {
 		"stalled in the stream":   {once(func(p *peer) { p.say(streamed + inChunk(tide)); p.hold() }), soon, replay.Timeout, "50ms", -1, -1},
 		"answer after the time":   {once(func(p *peer) { p.hold(); wellBehaved(p) }), soon, replay.Timeout, "50ms", 0, 0},
 		"slow in the trailer":     {once(func(p *peer) { p.say(streamed + inChunk(tide+finish) + "0\r\n"); p.hold() }), soon, replay.Timeout, "50ms", -1, -1},
-		"hung up on":              {says(), nil, replay.Connect, "broke before an answer", 0, 0},
+		"hung up on":              {says(), nil, replay.Connect, "closed before a response", 0, 0},
 		"reset at once":           {once((*peer).reset), nil, replay.Connect, "", 0, 0},
-		"hung up in the header":   {says(streamed[:30]), nil, replay.Connect, "broke before an answer", 0, 0},
-		"not HTTP":                {says("220 mail.example ESMTP\r\n"), nil, replay.Protocol, "not an HTTP answer", 0, 0},
-		"header too long":         {says("HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("a", 16<<10)), nil, replay.Protocol, "not an HTTP answer", 0, 0},
+		"hung up in the header":   {says(streamed[:30]), nil, replay.Connect, "closed before a response", 0, 0},
+		"not HTTP":                {says("220 mail.example ESMTP\r\n"), nil, replay.Protocol, "not an HTTP response", 0, 0},
+		"header too long":         {says("HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("a", 16<<10)), nil, replay.Protocol, "not an HTTP response", 0, 0},
 		"empty":                   {says(streamed + inChunk(role+finish+tokens+theEnd) + lastChunk), nil, replay.Empty, "no tokens", 200, 0},
 	}
 }
@@ -216,7 +219,7 @@ func TestNoFaultSpoilsTheNext(t *testing.T) {
 					faulty.timeout = c.cfg.Timeout
 				}
 				wantClass(t, faulty.Send(context.Background()), tc.class, tc.text)
-				if n := c.servers[0].idle.count(); n != 0 {
+				if n := c.servers[0].host.IdleConns(); n != 0 {
 					t.Errorf("%d connections are kept", n)
 				}
 				c.cfg.Timeout = 20 * time.Second
@@ -273,7 +276,7 @@ func TestHalfSentIsNotReused(t *testing.T) {
 	c := client(t, s.url)
 	large := trace.Request{InputLength: 4_000_000, OutputLength: 1}
 	wantClass(t, prepare(t, c, large).Send(context.Background()), replay.HTTPError, "HTTP status 413: at most 1 MB")
-	if n := c.servers[0].idle.count(); n > 0 && c.loop != nil {
+	if n := c.servers[0].host.IdleConns(); n > 0 && c.loop != nil {
 		t.Errorf("%d connections are kept", n)
 	}
 	close(checked)

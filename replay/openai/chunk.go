@@ -9,110 +9,86 @@ import (
 	"github.com/bytedance/sonic"
 )
 
-// done is the data of the event that ends a stream.
-const done = "[DONE]"
+// chunkJSON decodes events without copying them.
+var chunkJSON = sonic.Config{NoValidateJSONMarshaler: true}.Froze()
 
-// events is decoded in the path of every event: it copies nothing.
-var events = sonic.Config{NoValidateJSONMarshaler: true}.Froze()
+// chunkInfo is what one event tells of the progress of an answer.
+type chunkInfo struct {
+	hasToken bool // text, reasoning or a tool call
+	finished bool // it gives the reason why the answer ended
+	usage    usageCounts
+}
 
-// chunk is what is looked at of one event of a stream, chat or completions.
+// chunk is one event of a stream of either API, as far as it is read.
 type chunk struct {
 	Choices []struct {
-		Text  part `json:"text"`
+		Text  raw `json:"text"`
 		Delta struct {
-			Content          part `json:"content"`
-			ReasoningContent part `json:"reasoning_content"`
-			Reasoning        part `json:"reasoning"`
-			ToolCalls        part `json:"tool_calls"`
+			Content          raw `json:"content"`
+			ReasoningContent raw `json:"reasoning_content"`
+			Reasoning        raw `json:"reasoning"`
+			ToolCalls        raw `json:"tool_calls"`
 		} `json:"delta"`
-		FinishReason part `json:"finish_reason"`
+		FinishReason raw `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *usage `json:"usage"`
-	// Timings are llama.cpp's own; its usage does not tell what was cached.
-	Timings part `json:"timings"`
-	Error   part `json:"error"`
+	// Timings are llama.cpp's, which has no cached tokens in its usage.
+	Timings raw `json:"timings"`
+	Error   raw `json:"error"`
 }
 
-// part is JSON that is not looked into: whether an answer goes on does not
-// depend on what it says.
-type part = sonic.NoCopyRawMessage
+// raw is JSON that is not decoded.
+type raw = sonic.NoCopyRawMessage
 
-// present reports whether a part says anything: a string that is not empty or
-// a list with something in it.
-func present(p part) bool {
-	if len(p) <= len(`""`) {
+// nonEmpty reports whether JSON is a string or an array that is not empty.
+func nonEmpty(r raw) bool {
+	if len(r) <= len(`""`) {
 		return false
 	}
-	return p[0] == '"' || p[0] == '[' && len(bytes.TrimSpace(p[1:len(p)-1])) > 0
+	return r[0] == '"' || r[0] == '[' && len(bytes.TrimSpace(r[1:len(r)-1])) > 0
 }
 
-// decode makes c the chunk that an event's data is. c refers to data and is
-// valid as long as data is.
+// decode fills c with an event's data, to which c then refers.
 func (c *chunk) decode(data []byte) error {
-	// A decoder may leave in a reused element what the new text does not name.
+	// Decoding may leave in a reused element what the new text does not name.
 	clear(c.Choices)
 	*c = chunk{Choices: c.Choices[:0]}
-	return events.UnmarshalFromString(unsafe.String(unsafe.SliceData(data), len(data)), c)
+	return chunkJSON.UnmarshalFromString(unsafe.String(unsafe.SliceData(data), len(data)), c)
 }
 
-// hasToken reports whether the chunk carries part of the answer: text,
-// reasoning or a tool call. A role, a finish reason or usage is none.
-func (c *chunk) hasToken() bool {
+func (c *chunk) info() chunkInfo {
+	info := chunkInfo{usage: c.usageCounts()}
 	for i := range c.Choices {
-		d := &c.Choices[i].Delta
-		if present(c.Choices[i].Text) || present(d.Content) || present(d.ReasoningContent) || present(d.Reasoning) || present(d.ToolCalls) {
-			return true
+		choice := &c.Choices[i]
+		d := &choice.Delta
+		for _, content := range [...]raw{choice.Text, d.Content, d.ReasoningContent, d.Reasoning, d.ToolCalls} {
+			info.hasToken = info.hasToken || nonEmpty(content)
 		}
+		info.finished = info.finished || nonEmpty(choice.FinishReason)
 	}
-	return false
+	return info
 }
 
-// finished reports whether the chunk says why the answer ended.
-func (c *chunk) finished() bool {
-	for i := range c.Choices {
-		if present(c.Choices[i].FinishReason) {
-			return true
-		}
-	}
-	return false
-}
-
-// failure returns the message of a chunk that is an error, or that says of the
-// answer that it was broken off.
+// failure returns the message of a chunk that reports an error or an answer that
+// the server aborted.
 func (c *chunk) failure() (message string, ok bool) {
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		return errorMessage(c.Error), true
 	}
 	for i := range c.Choices {
 		var reason string
-		if raw := c.Choices[i].FinishReason; present(raw) && jsonscan.Strict.Unmarshal(raw, &reason) == nil && brokenOff[reason] {
-			return fmt.Sprintf("the server broke the answer off: finish_reason is %q", reason), true
+		if text := c.Choices[i].FinishReason; nonEmpty(text) && jsonscan.Strict.Unmarshal(text, &reason) == nil && aborted[reason] {
+			return fmt.Sprintf("the server aborted the answer: finish_reason is %q", reason), true
 		}
 	}
 	return "", false
 }
 
-// brokenOff are the reasons of answers that the server itself broke off. They
-// go on to [DONE] as if they were whole.
-var brokenOff = map[string]bool{
+// aborted are the finish reasons of answers that the server gave up. Their
+// streams go on to [DONE] as if they were complete.
+var aborted = map[string]bool{
 	"abort":     true, // vLLM, SGLang
 	"error":     true, // vLLM, Dynamo
 	"cancelled": true, // TensorRT-LLM
 	"timeout":   true, // TensorRT-LLM
-}
-
-// tally is what this chunk says of counts.
-func (c *chunk) tally() (t tally) {
-	if c.Usage != nil {
-		t = c.Usage.tally()
-	}
-	if len(c.Timings) > 0 {
-		var timings struct {
-			Cached *int `json:"cache_n"`
-		}
-		if events.Unmarshal(c.Timings, &timings) == nil {
-			set(&t.timed, timings.Cached)
-		}
-	}
-	return t
 }

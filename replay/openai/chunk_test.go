@@ -8,6 +8,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/openai/poll"
+	"moontide/replay/openai/sse"
 	"moontide/trace"
 )
 
@@ -75,7 +76,7 @@ func TestBrokenOff(t *testing.T) {
 			`{"choices":[{"text":"a"},{"text":"","finish_reason":` + reason + `}],"usage":{"completion_tokens":1}}`,
 		} {
 			err := new(stream).take([]byte(event), poll.Arrival{Time: time.Now()})
-			if class, _ := new(stream).judge(err); (class == replay.Server) != want {
+			if class, _ := new(stream).result(err); (class == replay.Server) != want {
 				t.Errorf("%s: %q, %v", event, class, err)
 			}
 		}
@@ -98,7 +99,7 @@ func TestNothingOfTheEventBefore(t *testing.T) {
 				t.Fatalf("%s: %v", text, err)
 			}
 		}
-		if c.hasToken() || c.finished() || c.Usage != nil {
+		if info := c.info(); info != (chunkInfo{}) || c.Usage != nil {
 			t.Errorf("%s is taken for %+v", next, c)
 		}
 	}
@@ -108,7 +109,7 @@ func TestGapsAreBetweenNeighbours(t *testing.T) {
 	t.Parallel()
 	s := &stream{}
 	start := time.Now()
-	for i, event := range []string{`{"choices":[{"text":"a"}]}`, `{"choices":[{"text":""}]}`, `{"choices":[{"text":"b"}]}`, `{"choices":[{"text":"c"}]}`, done} {
+	for i, event := range []string{`{"choices":[{"text":"a"}]}`, `{"choices":[{"text":""}]}`, `{"choices":[{"text":"b"}]}`, `{"choices":[{"text":"c"}]}`, sse.Done} {
 		if err := s.take([]byte(event), poll.Arrival{Time: start.Add(time.Duration(i*i) * time.Second)}); err != nil {
 			t.Fatal(err)
 		}

@@ -7,14 +7,15 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/openai/http1"
 )
 
 func TestConnectionsAreReused(t *testing.T) {
@@ -57,8 +58,8 @@ func TestConnectionsAreReused(t *testing.T) {
 
 // awaitEnd returns when the kernel has told a connection, in its own time, that
 // the server hung up.
-func awaitEnd(c connection) {
-	for c.alive() {
+func awaitEnd(c *http1.Conn) {
+	for c.Alive() {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -76,14 +77,14 @@ func TestClosedIdleConnectionIsNotUsed(t *testing.T) {
 	}, wellBehaved)
 	c := client(t, s.url)
 	wantOK(t, send(t, c), 2)
-	if idle := c.servers[0].idle.count(); idle != 1 {
+	if idle := c.servers[0].host.IdleConns(); idle != 1 {
 		t.Fatalf("%d idle connections", idle)
 	}
+	idle := c.servers[0].host.Idle()
 	close(hangUp)
 	<-closed
-	idle, _ := c.servers[0].idle.take(time.Now())
 	awaitEnd(idle)
-	c.servers[0].idle.put(idle, time.Now())
+	c.servers[0].host.Put(idle)
 	wantOK(t, send(t, c), 2)
 	if got := s.connections(); got != 2 {
 		t.Errorf("%d connections, want 2", got)
@@ -150,7 +151,7 @@ func TestOpenedAhead(t *testing.T) {
 	c := client(t, s.url)
 	made := prepare(t, c, row)
 	made.Open(context.Background())
-	c.dialer.ControlContext = func(context.Context, string, string, syscall.RawConn) error { return errors.New("dialed again") }
+	c.servers[0].host.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("dialed again") }
 	wantOK(t, made.Send(context.Background()), 2)
 
 	closed := make(chan bool)
@@ -219,7 +220,7 @@ func TestStartWithoutAConnection(t *testing.T) {
 		<-closed
 		awaitEnd(made.opened)
 		made.Start()
-		if made.begun != nil {
+		if made.sent != nil {
 			t.Error("started on a connection that the server has closed")
 		}
 		wantOK(t, made.Send(context.Background()), 2)
@@ -242,7 +243,7 @@ func TestStartedAndCanceled(t *testing.T) {
 		made.Start()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		wantClass(t, made.Send(ctx), replay.Canceled, "ended by the user")
+		wantClass(t, made.Send(ctx), replay.Canceled, "canceled by the user")
 	}
 }
 
@@ -290,7 +291,7 @@ func TestCancel(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			go func() { <-at; cancel() }()
-			wantClass(t, prepare(t, c, row).Send(ctx), replay.Canceled, "ended by the user")
+			wantClass(t, prepare(t, c, row).Send(ctx), replay.Canceled, "canceled by the user")
 			s.wait()
 		})
 	}
@@ -300,27 +301,27 @@ func TestCancelWhileDialing(t *testing.T) {
 	t.Parallel()
 	c := client(t, serve(t, wellBehaved).url)
 	ctx, cancel := context.WithCancel(context.Background())
-	c.dialer.ControlContext = func(dialing context.Context, _, _ string, _ syscall.RawConn) error {
+	c.servers[0].host.DialContext = func(dialing context.Context, _, _ string) (net.Conn, error) {
 		cancel()
 		<-dialing.Done()
-		return dialing.Err()
+		return nil, dialing.Err()
 	}
 	o := prepare(t, c, row).Send(ctx)
-	wantClass(t, o, replay.Canceled, "ended by the user")
+	wantClass(t, o, replay.Canceled, "canceled by the user")
 	if !o.Sent.IsZero() {
 		t.Error("sent without a connection")
 	}
 	// One that was called off is nobody else's affair.
-	c.dialer.ControlContext = nil
+	c.servers[0].host.DialContext = nil
 	wantOK(t, send(t, c), 2)
 }
 
 func TestDialingTakesFromTheTimeout(t *testing.T) {
 	t.Parallel()
 	c := client(t, serve(t, wellBehaved).url, soon)
-	c.dialer.ControlContext = func(dialing context.Context, _, _ string, _ syscall.RawConn) error {
+	c.servers[0].host.DialContext = func(dialing context.Context, _, _ string) (net.Conn, error) {
 		<-dialing.Done()
-		return dialing.Err()
+		return nil, dialing.Err()
 	}
 	wantClass(t, send(t, c), replay.Timeout, "no complete answer within 50ms")
 }
@@ -392,7 +393,7 @@ func TestSentAfterTheHandshake(t *testing.T) {
 		t.Errorf("sent %v before the server had shaken hands", hello.Sub(o.Sent))
 	}
 	wantOK(t, send(t, c), 2)
-	if n := c.servers[0].idle.count(); n != 1 {
+	if n := c.servers[0].host.IdleConns(); n != 1 {
 		t.Errorf("%d connections", n)
 	}
 }

@@ -2,42 +2,39 @@ package openai
 
 import (
 	"fmt"
-	"moontide/trace/jsonscan"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"moontide/replay/openai/sse"
+	"moontide/trace/jsonscan"
 )
 
-// errorMessage returns what an error says, which is an object with a message
-// or just the message.
-func errorMessage(raw []byte) string {
-	var object struct {
-		Message string `json:"message"`
-	}
-	if jsonscan.Strict.Unmarshal(raw, &object) == nil && object.Message != "" {
-		return object.Message
-	}
-	var text string
-	if jsonscan.Strict.Unmarshal(raw, &text) == nil && text != "" {
-		return text
-	}
-	return string(raw)
-}
-
-// errorText says what a body that is not an answer says.
+// errorText describes a response whose status is an error.
 func errorText(status int, body []byte) string {
-	text, ok := saidInError(body)
+	text, ok := messageIn(body)
 	if !ok {
 		text = string(body)
 	}
 	return fmt.Sprintf("HTTP status %d: %s", status, text)
 }
 
-// saidInError returns what the JSON of an error says, if it says something.
-func saidInError(body []byte) (text string, ok bool) {
+// errorEventText describes an event by which a server reports an error.
+func errorEventText(e *sse.ErrorEvent) string {
+	if message, ok := messageIn([]byte(e.Data)); ok {
+		return message
+	}
+	if e.Comment != "" {
+		return e.Comment
+	}
+	return e.Error()
+}
+
+// messageIn returns the message of the JSON by which a server reports an error.
+func messageIn(body []byte) (text string, ok bool) {
 	var wrapped struct {
-		Error   part   `json:"error"`
+		Error   raw    `json:"error"`
 		Message string `json:"message"` // vLLM before 0.10
 		Detail  any    `json:"detail"`  // FastAPI
 	}
@@ -55,20 +52,36 @@ func saidInError(body []byte) (text string, ok bool) {
 	return "", false
 }
 
-// mask replaces what must not be printed. Servers repeat keys in what they
-// say about them.
-func mask(cfg Config) *strings.Replacer {
-	const shortest = 4 // less is no secret, and would garble what it occurs in
+// errorMessage returns the message of an error, an object with a message or a
+// string.
+func errorMessage(err []byte) string {
+	var object struct {
+		Message string `json:"message"`
+	}
+	if jsonscan.Strict.Unmarshal(err, &object) == nil && object.Message != "" {
+		return object.Message
+	}
+	var text string
+	if jsonscan.Strict.Unmarshal(err, &text) == nil && text != "" {
+		return text
+	}
+	return string(err)
+}
+
+// newMask returns a replacer of the secrets of a configuration: servers quote
+// keys in their errors.
+func newMask(cfg Config) *strings.Replacer {
+	const shortest = 4 // bytes: anything shorter is no secret and would garble texts
 	secrets := []string{cfg.APIKey}
 	for _, h := range cfg.Headers {
 		_, credentials, _ := strings.Cut(h.Value, " ") // behind Bearer or Basic
 		secrets = append(secrets, h.Value, strings.TrimSpace(credentials))
 	}
-	for _, secret := range secrets { // as an error text quotes it
+	for _, secret := range secrets { // as error texts quote them
 		quoted := strconv.Quote(secret)
 		secrets = append(secrets, quoted[1:len(quoted)-1])
 	}
-	// Of two that begin alike the longer is to be found.
+	// Of two secrets with the same beginning the longer must be found.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, secret := range secrets {
@@ -79,10 +92,11 @@ func mask(cfg Config) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// legible is foreign text as it may stand in a log.
-func (c *Client) legible(text string) string { return oneLine(c.secrets.Replace(text)) }
+// printable makes a server's text fit for a log: one line, cut and masked.
+func (c *Client) printable(text string) string { return oneLine(c.mask.Replace(text)) }
 
-// oneLine shortens foreign text so that it can stand in a log or a table.
+// oneLine replaces what cannot be printed by spaces and cuts text at 200
+// characters.
 func oneLine(s string) string {
 	const most = 200
 	out := make([]rune, 0, most)

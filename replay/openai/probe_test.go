@@ -109,7 +109,7 @@ func TestProbe(t *testing.T) {
 		err    string
 	}{
 		"one model":             {"", endpoint(listed("a"), whole), "a", "", ""},
-		"two models":            {"", endpoint(listed("a", "b"), whole), "", "", "serves 2 models: name one of a, b"},
+		"two models":            {"", endpoint(listed("a", "b"), whole), "", "", "serves 2 models: choose one of a, b"},
 		"two models, one named": {"b", endpoint(listed("a", "b"), whole), "b", "", ""},
 		"no models":             {"", endpoint(listed(), whole), "", "", "not a list of models"},
 		"no models, named":      {"b", endpoint(listed(), whole), "b", "does not list its models", ""},
@@ -117,16 +117,16 @@ func TestProbe(t *testing.T) {
 		"no list, named":        {"b", endpoint(missing, whole), "b", "does not list its models: HTTP status 404: Not Found", ""},
 		"refuses ignore_eos":    {"", endpoint(listed("a"), refused, whole), "a", "refuses ignore_eos", ""},
 		"refuses everything":    {"", endpoint(listed("a"), refused), "", "", "ignore_eos"},
-		"refuses min_tokens":    {"", choosy("min_tokens"), "a", "refuses min_tokens: it is left out", ""},
-		"refuses both":          {"", choosy("ignore_eos", "min_tokens"), "a", "refuses ignore_eos: answers may be shorter than the trace says\nthe endpoint refuses min_tokens", ""},
+		"refuses min_tokens":    {"", choosy("min_tokens"), "a", "refuses min_tokens, so it is not sent", ""},
+		"refuses both":          {"", choosy("ignore_eos", "min_tokens"), "a", "refuses ignore_eos, so answers may be shorter than in the trace\nthe endpoint refuses min_tokens", ""},
 		"no usage":              {"", endpoint(listed("a"), streamed+inChunk(tide+finish+theEnd)+lastChunk), "a", "reports no usage", ""},
 		"no text in the token":  {"", endpoint(listed("a"), streamed+inChunk(finish+tokens+theEnd)+lastChunk), "a", "", ""},
 		"no such model":         {"b", endpoint(listed("a"), answerOf("404 Not Found", "application/json", `{"error":{"message":"no model b"}}`)), "", "", "HTTP status 404: no model b"},
 		"not streaming":         {"", endpoint(listed("a"), answerOf("200 OK", "application/json", `{"choices":[]}`)), "", "", `content type is "application/json"`},
 		"a page":                {"", endpoint(page, page), "", "", "not a list of models: <!doctype html>"},
 		"a page, named":         {"b", endpoint(page, page), "", "", `content type is "text/html"`},
-		"not HTTP":              {"", says("220 mail.example\r\n"), "", "", "not an HTTP answer"},
-		"hangs up":              {"", says(), "", "", "broke before an answer"},
+		"not HTTP":              {"", says("220 mail.example\r\n"), "", "", "not an HTTP response"},
+		"hangs up":              {"", says(), "", "", "closed before a response"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

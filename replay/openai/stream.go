@@ -1,81 +1,70 @@
 package openai
 
 import (
-	"errors"
-	"fmt"
-	"io"
+	"encoding/binary"
 	"sync"
 	"time"
 
 	"moontide/replay"
 	"moontide/replay/openai/poll"
+	"moontide/replay/openai/sse"
 )
 
-// stream is what has been seen of the events of an answer.
+// stream is what the events of an answer have told so far.
 type stream struct {
-	first, last time.Time     // token chunks
-	before      time.Time     // the last token chunk of an earlier read
-	gaps        gaps          // between them
-	firstBlur   time.Duration // the most by which first may be too late
-	blur        time.Duration // the most by which any chunk may be
-	merges      *poll.Counter // nil: nobody counts
-	foreign     bool          // an instant was not the kernel's
-	done        bool          // [DONE] came
-	finished    bool          // a finish reason came
-	counts      replay.Counts
-	newest      bool              // nothing came behind the last token chunk yet
-	onToken     func(data []byte) // nil: nobody is told
+	first, last     time.Time     // arrival of token chunks
+	previousRead    time.Time     // the last token chunk of an earlier read
+	gaps            gaps          // between token chunks
+	firstStampError time.Duration // first may be too late by so much
+	maxStampError   time.Duration // any token chunk may be
+	shared          *poll.Counter // of stamps shared with a later event; may be nil
+	clientStamps    bool          // some stamps are not the kernel's
+	newest          bool          // the last event was a token chunk
+	done            bool          // [DONE] came
+	finished        bool          // a finish reason came
+	counts          replay.Counts
+	onToken         func(data []byte) // may be nil
 }
 
-// serverError is an error object inside a stream.
-type serverError struct{ message string }
-
-func (e serverError) Error() string { return e.message }
-
-// protocolError is an event that is not what the API says.
-type protocolError struct{ event string }
-
-func (e protocolError) Error() string { return "an event is not what the API says: " + e.event }
-
-// take looks at the data of one event that arrived at an instant.
+// take takes the data of an event.
 func (s *stream) take(data []byte, at poll.Arrival) error {
-	if string(data) == done {
-		s.behind(at)
+	if string(data) == sse.Done {
+		s.otherEvent(at)
 		s.done = true
 		return nil
 	}
-	if len(data) == 0 { // keeps the connection alive
+	if len(data) == 0 { // a keep-alive
 		return nil
 	}
-	seen, ok := glanceAt(data)
+	info, ok := scanChunk(data)
 	if !ok {
 		var err error
-		if seen, err = s.decode(data); err != nil {
+		if info, err = decodeChunk(data); err != nil {
 			return err
 		}
 	}
-	s.counts = seen.usage.over(s.counts)
-	if seen.token {
-		s.token(at)
+	s.counts = info.usage.update(s.counts)
+	if info.hasToken {
+		s.tokenChunk(at)
 		if s.onToken != nil {
 			s.onToken(data)
 		}
 	} else {
-		s.behind(at)
+		s.otherEvent(at)
 	}
-	s.finished = s.finished || seen.finished
+	s.finished = s.finished || info.finished
 	return nil
 }
 
-// token notes that a token chunk arrived. A chunk never arrived before the one
-// in front of it, whatever segments of the network overtook each other.
+// tokenChunk notes the arrival of a token chunk. Network segments may overtake
+// each other, but a chunk cannot arrive before the one it follows.
 //
-// Chunks that were read together have the instant of the last. The others may
-// have come earlier, though not before they could have been read, nor before
-// what was read before them: that is the blur. It is small unless the client
-// was late, and says nothing against a server that sends chunks together.
-func (s *stream) token(at poll.Arrival) {
-	s.foreign, s.newest = s.foreign || !at.Kernel, true
+// Chunks of one read share the stamp of its last segment. All but the last may
+// have come earlier, though not before they could have been read, nor before the
+// chunk of an earlier read: that bounds the error of their stamps. It is small
+// unless the client was late, however many chunks a server sends together.
+func (s *stream) tokenChunk(at poll.Arrival) {
+	s.clientStamps, s.newest = s.clientStamps || !at.Kernel, true
 	if s.first.IsZero() {
 		s.first, s.last = at.Time, at.Time
 		return
@@ -83,64 +72,71 @@ func (s *stream) token(at poll.Arrival) {
 	gap := max(at.Sub(s.last), 0)
 	s.gaps.add(gap)
 	if gap > 0 {
-		s.before = s.last
+		s.previousRead = s.last
 	}
 	s.last = s.last.Add(gap)
 	if gap == 0 {
-		s.merged(min(at.Unread, s.last.Sub(s.before)), at.Kernel)
+		s.sharedStamp(at)
 	}
 }
 
-// behind notes that an event came that is no token chunk. A token chunk that was
-// read together with it, as the last of an answer with its end, has its instant.
-func (s *stream) behind(at poll.Arrival) {
+// otherEvent notes an event that is not a token chunk. It shares the stamp of a
+// token chunk that was read together with it.
+func (s *stream) otherEvent(at poll.Arrival) {
 	if s.newest && at.Time.Equal(s.last) {
-		s.merged(min(at.Unread, s.last.Sub(s.before)), at.Kernel)
+		s.sharedStamp(at)
 	}
 	s.newest = false
 }
 
-// merged notes that the chunk in front of this one may be too late by as much
-// as late, and with it all that were read before it at once.
-func (s *stream) merged(late time.Duration, stamped bool) {
-	s.blur = max(s.blur, late)
+// sharedStamp notes that the token chunk before this event has its stamp.
+func (s *stream) sharedStamp(at poll.Arrival) {
+	late := min(at.Unread, s.last.Sub(s.previousRead))
+	s.maxStampError = max(s.maxStampError, late)
 	if s.last.Equal(s.first) {
-		s.firstBlur = max(s.firstBlur, late)
+		s.firstStampError = max(s.firstStampError, late)
 	}
-	if s.merges != nil && stamped {
-		s.merges.Add(late, 1)
+	if s.shared != nil && at.Kernel {
+		s.shared.Add(late, 1)
 	}
 }
 
-// chunks are reused: those that are decoded are few, but not with all servers.
+// chunks are reused: with some servers many events have to be decoded.
 var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
-func (s *stream) decode(data []byte) (glance, error) {
+func decodeChunk(data []byte) (chunkInfo, error) {
 	c := chunks.Get().(*chunk)
 	defer chunks.Put(c)
 	if err := c.decode(data); err != nil {
-		return glance{}, protocolError{string(data)}
+		return chunkInfo{}, answerError{replay.Protocol, "event is not a chunk of the API: " + string(data)}
 	}
 	if message, ok := c.failure(); ok {
-		return glance{}, serverError{message}
+		return chunkInfo{}, answerError{replay.Server, message}
 	}
-	return glance{c.hasToken(), c.finished(), c.tally()}, nil
+	return c.info(), nil
 }
 
-// judge says how a stream ended, given what ended it.
-func (s *stream) judge(err error) (replay.Class, error) {
-	var fromServer serverError
-	var garbage protocolError
-	complete := s.done || s.finished && err == io.EOF
-	switch {
-	case errors.As(err, &fromServer):
-		return replay.Server, err
-	case errors.As(err, &garbage), errors.Is(err, errEventTooLong), errors.Is(err, errChunk):
-		return replay.Protocol, err
-	case !complete:
-		return replay.Truncated, fmt.Errorf("the stream ended before its end: %w", err)
-	case s.first.IsZero():
-		return replay.Empty, errors.New("the answer has no tokens")
+// gaps are durations in as few bytes as each needs, usually four: ten thousand
+// answers may be in flight.
+type gaps struct {
+	bytes []byte
+	n     int
+}
+
+func (g *gaps) add(d time.Duration) {
+	g.bytes = binary.AppendUvarint(g.bytes, uint64(d))
+	g.n++
+}
+
+func (g *gaps) durations() []time.Duration {
+	if g.n == 0 {
+		return nil
 	}
-	return replay.OK, nil
+	out := make([]time.Duration, 0, g.n)
+	for rest := g.bytes; len(rest) > 0; {
+		d, size := binary.Uvarint(rest)
+		out = append(out, time.Duration(d))
+		rest = rest[size:]
+	}
+	return out
 }

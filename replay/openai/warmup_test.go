@@ -2,36 +2,9 @@ package openai
 
 import (
 	"bytes"
-	"testing"
-	"time"
-
 	"moontide/trace"
+	"testing"
 )
-
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for value, want := range map[string]time.Duration{
-		"": 0, "0": 0, "7": 7 * time.Second, " 120 ": 2 * time.Minute, "-5": 0, "1.5": 0, "soon": 0,
-		"99999999999999999999":          0,
-		"4294967295":                    4294967295 * time.Second,
-		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second,
-		"Sun, 01 Mar 2026 11:00:30 GMT": 0,
-		"Sunday":                        0,
-	} {
-		if got := retryAfter(value, now); got != want {
-			t.Errorf("%q: %v, want %v", value, got, want)
-		}
-	}
-}
-
-func TestRetryAfterIsReadOfRefusalsAlone(t *testing.T) {
-	for status, want := range map[string]string{"429 Too Many Requests": "7", "503 Service Unavailable": "7", "200 OK": "", "500 Oops": ""} {
-		h, _, err := parseHead([]byte("HTTP/1.1 " + status + "\r\nretry-after: 7\r\nContent-Length: 0\r\n\r\n"))
-		if err != nil || h.retryAfter != want {
-			t.Errorf("%s: %q, %v", status, h.retryAfter, err)
-		}
-	}
-}
 
 // A warm-up has the row's lengths and none of its text; a request that is
 // prepared again is the same. Neither changes what the run is said to have sent.

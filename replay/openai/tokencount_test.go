@@ -46,17 +46,17 @@ func TestProbeLearnsHowPromptsAreCounted(t *testing.T) {
 		"as meant":       {[]func(int) int{plus(0)}, trace.Some(0), "", ""},
 		"a template":     {[]func(int) int{plus(9)}, trace.Some(9), "adds 9 tokens to each prompt", ""},
 		"equal ones":     {[]func(int) int{plus(9), plus(9)}, trace.Some(9), "adds 9 tokens", ""},
-		"a factor":       {[]func(int) int{func(n int) int { return n * 5 / 4 }}, trace.Opt[int]{}, "PROMPTS DO NOT HAVE THE LENGTHS OF THE TRACE: the endpoint counts 10 tokens where 8 are meant and 330 where 264 are, 1.25 for each more", "1.25 for each"},
-		"one in a few":   {[]func(int) int{func(n int) int { return n + n/200 }}, trace.Opt[int]{}, "265 where 264 are", "265 where"},
-		"too few":        {[]func(int) int{plus(-3)}, trace.Opt[int]{}, "5 tokens where 8", "5 tokens where 8"},
-		"one count only": {[]func(int) int{func(int) int { return 7 }}, trace.Opt[int]{}, "0.00 for each", "0.00 for each"},
-		"different ones": {[]func(int) int{plus(9), plus(4)}, trace.Opt[int]{}, "do not add equally many tokens to each prompt: 9, and http://", "9, and http://"},
+		"a factor":       {[]func(int) int{func(n int) int { return n * 5 / 4 }}, trace.Opt[int]{}, "PROMPTS DO NOT HAVE THE LENGTHS OF THE TRACE: the endpoint counts 10 tokens for a prompt of 8 and 330 for one of 264, 1.25 per token", "1.25 per token"},
+		"one in a few":   {[]func(int) int{func(n int) int { return n + n/200 }}, trace.Opt[int]{}, "265 for one of 264", "265 for one"},
+		"too few":        {[]func(int) int{plus(-3)}, trace.Opt[int]{}, "5 tokens for a prompt of 8", "5 tokens for"},
+		"one count only": {[]func(int) int{func(int) int { return 7 }}, trace.Opt[int]{}, "0.00 per token", "0.00 per token"},
+		"different ones": {[]func(int) int{plus(9), plus(4)}, trace.Opt[int]{}, "add different numbers of tokens to each prompt: 9, but http://", "9, but http://"},
 		"too long": {[]func(int) int{func(n int) int {
 			if n > 100 {
 				return -1
 			}
 			return n
-		}}, trace.Opt[int]{}, "a probe of 264 tokens failed, so how prompts are counted is not known: HTTP status 400: too long", "too long"},
+		}}, trace.Opt[int]{}, "a probe of 264 tokens failed, so it is unknown how prompts are counted: HTTP status 400: too long", "too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +71,7 @@ func TestProbeLearnsHowPromptsAreCounted(t *testing.T) {
 					})
 					notes, err := c.Probe(context.Background())
 					if exact && tc.refused != "" {
-						if err == nil || !strings.Contains(err.Error(), tc.refused) || !strings.Contains(err.Error(), "cannot be made of exactly the length") {
+						if err == nil || !strings.Contains(err.Error(), tc.refused) || !strings.Contains(err.Error(), "cannot be made to have exactly the length") {
 							t.Errorf("%+v: error %v, want %q", cfg, err, tc.refused)
 						}
 						continue
@@ -111,7 +111,7 @@ func TestExactISL(t *testing.T) {
 	}
 
 	none := client(t, serve(t, endpoint(listed("m"), streamed+inChunk(tide+finish+theEnd)+lastChunk)).url, exact)
-	if _, err := none.Probe(context.Background()); err == nil || !strings.Contains(err.Error(), "does not count the tokens of prompts") {
+	if _, err := none.Probe(context.Background()); err == nil || !strings.Contains(err.Error(), "does not report prompt tokens") {
 		t.Errorf("without usage: error %v", err)
 	}
 }

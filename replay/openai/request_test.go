@@ -40,7 +40,7 @@ func TestBodies(t *testing.T) {
 		c := client(t, "http://localhost", func(cfg *Config) { cfg.Endpoint, cfg.Prompt, cfg.Model = tc.endpoint, tc.form, tc.model })
 		for _, ignore := range []bool{true, false} {
 			c.ignoreEOS, c.minTokens = ignore, ignore
-			c.fillBody()
+			c.setCommon()
 			want := tc.want
 			if !ignore {
 				want = strings.Replace(want, `,"ignore_eos":true`, "", 1)

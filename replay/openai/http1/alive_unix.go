@@ -1,16 +1,15 @@
 //go:build unix
 
-package openai
+package http1
 
 import (
 	"net"
 	"syscall"
 )
 
-// alive reports whether an idle connection can still be used. A server closes
-// idle connections when it likes; a request written to one that was closed
-// would fail through no fault of the server's. Peeking tells at no cost: there
-// must be nothing to read, neither an end nor bytes nobody asked for.
+// alive reports whether an idle connection can be used: there is nothing to
+// read, neither an end nor unrequested bytes. Servers close idle connections
+// when they like, and a request that meets that would fail for no reason.
 func alive(c net.Conn) bool {
 	raw, ok := c.(syscall.Conn)
 	if !ok {

@@ -7,19 +7,19 @@ import (
 	"moontide/replay/openai/poll"
 )
 
-// What was read together may be late by as much as it can have waited; the last
-// of a read is not.
-func TestMergedChunks(t *testing.T) {
+// Token chunks that were read together with a later event may be late by as much
+// as they can have waited.
+func TestSharedStamps(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	at := func(ms, unread int) poll.Arrival {
 		return poll.Arrival{Time: start.Add(time.Duration(ms) * time.Millisecond), Kernel: true, Unread: time.Duration(unread) * time.Millisecond}
 	}
 	for _, test := range []struct {
-		name        string
-		reads       [][3]int // ms, unread ms, chunks; 0 chunks: the end, twice
-		first, blur int      // ms
-		merged      uint64
+		name       string
+		reads      [][3]int // ms, unread ms, chunks; 0 chunks: the end, twice
+		first, max int      // ms
+		merged     uint64
 	}{
 		{"each by itself", [][3]int{{10, 5, 1}, {20, 5, 1}}, 0, 0, 0},
 		{"the first two together", [][3]int{{10, 5, 2}, {20, 5, 1}}, 5, 5, 1},
@@ -33,25 +33,25 @@ func TestMergedChunks(t *testing.T) {
 		{"the last, which is the first, with the end", [][3]int{{10, 5, 1}, {10, 5, 0}}, 5, 5, 1},
 		{"the last two with the end", [][3]int{{10, 5, 1}, {20, 7, 2}, {20, 7, 0}}, 0, 7, 2},
 	} {
-		var merges poll.Counter
-		s := stream{merges: &merges}
+		var shared poll.Counter
+		s := stream{shared: &shared}
 		for _, read := range test.reads {
 			for range read[2] {
-				s.token(at(read[0], read[1]))
+				s.tokenChunk(at(read[0], read[1]))
 			}
 			if read[2] == 0 {
-				s.behind(at(read[0], read[1]))
-				s.behind(at(read[0], read[1]))
+				s.otherEvent(at(read[0], read[1]))
+				s.otherEvent(at(read[0], read[1]))
 			}
 		}
 		ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-		if s.firstBlur != ms(test.first) || s.blur != ms(test.blur) || merges.Snapshot().Count() != test.merged {
-			t.Errorf("%s: first %v, blur %v, merged %d", test.name, s.firstBlur, s.blur, merges.Snapshot().Count())
+		if s.firstStampError != ms(test.first) || s.maxStampError != ms(test.max) || shared.Snapshot().Count() != test.merged {
+			t.Errorf("%s: first %v, max %v, shared %d", test.name, s.firstStampError, s.maxStampError, shared.Snapshot().Count())
 		}
 	}
 }
 
-func TestMergesQuantile(t *testing.T) {
+func TestStampErrorsQuantile(t *testing.T) {
 	t.Parallel()
 	var late poll.Counter
 	late.Add(4*time.Millisecond, 5)
@@ -64,15 +64,15 @@ func TestMergesQuantile(t *testing.T) {
 		{1000, 0.99, 0}, {1001, 0.99, 0}, {999, 0.99, 4 * time.Millisecond}, {500, 0.99, 4 * time.Millisecond},
 		{499, 0.99, 8 * time.Millisecond}, {1000, 1, 8 * time.Millisecond}, {10, 0.5, 4 * time.Millisecond}, {0, 0.5, 4 * time.Millisecond},
 	} {
-		if got := (Merges{test.chunks, late.Snapshot()}).Quantile(test.q); got < test.want || got > test.want*9/8 {
+		if got := (StampErrors{test.chunks, late.Snapshot()}).Quantile(test.q); got < test.want || got > test.want*9/8 {
 			t.Errorf("%v of %d chunks is %v, want %v", test.q, test.chunks, got, test.want)
 		}
 	}
-	if got := (Merges{Chunks: 5}).Quantile(1); got != 0 {
+	if got := (StampErrors{Chunks: 5}).Quantile(1); got != 0 {
 		t.Errorf("of none merged %v", got)
 	}
-	m := Merges{20, late.Snapshot()}.Since(Merges{8, poll.Delays{}})
-	if m.Chunks != 12 || m.Late.Count() != 10 {
-		t.Errorf("%d chunks, %d merged", m.Chunks, m.Late.Count())
+	m := StampErrors{20, late.Snapshot()}.Since(StampErrors{8, poll.Delays{}})
+	if m.Chunks != 12 || m.Shared.Count() != 10 {
+		t.Errorf("%d chunks, %d merged", m.Chunks, m.Shared.Count())
 	}
 }

@@ -1,4 +1,4 @@
-package openai
+package sse
 
 import (
 	"errors"
@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// eventsOf returns all events of a stream that arrives in pieces.
-func eventsOf(pieces ...string) (events []string, err error) {
-	var cutter eventCutter
+// parse returns all events of a stream that arrives in pieces.
+func parse(pieces ...string) (events []string, err error) {
+	var p Parser
 	for _, piece := range pieces {
 		b := []byte(piece)
 		for {
-			data, rest, ok, err := cutter.next(b)
+			data, rest, ok, err := p.Next(b)
 			if err != nil {
 				return events, err
 			}
@@ -25,23 +25,20 @@ func eventsOf(pieces ...string) (events []string, err error) {
 			events = append(events, string(data))
 			b = rest
 		}
-		// What arrived is gone after the call.
+		// The parser must not refer to bytes of earlier reads.
 		for i := range b {
 			b[i] = 'x'
 		}
 	}
-	if err := cutter.failure(); err != nil {
-		return events, err
+	done, err := p.End()
+	if done {
+		events = append(events, Done)
 	}
-	if data, ok := cutter.end(); ok {
-		events = append(events, string(data))
-	}
-	return events, nil
+	return events, err
 }
 
-// reference is what the standard says, on a whole stream and without a thought
-// for cost, and the exceptions that are made for errors, which end a stream, and
-// for [DONE].
+// reference is a slow parser of a whole stream by the text of the standard, with
+// the same exceptions: an error ends a stream, and [DONE] needs no blank line.
 func reference(stream string) (events []string, failed bool) {
 	stream = strings.ReplaceAll(stream, "\r\n", "\n")
 	lines := strings.Split(strings.ReplaceAll(stream, "\r", "\n"), "\n")
@@ -62,17 +59,17 @@ func reference(stream string) (events []string, failed bool) {
 			failed = failed || value == "error"
 		case field == "error" && ended:
 			failed = true
-		case field == "data" && (ended || value == done):
+		case field == "data" && (ended || value == Done):
 			data = append(data, value)
 		}
 	}
-	if len(data) == 1 && data[0] == done && !failed {
-		events = append(events, done)
+	if len(data) == 1 && data[0] == Done && !failed {
+		events = append(events, Done)
 	}
 	return events, failed
 }
 
-func TestEventsByTheStandard(t *testing.T) {
+func TestEventsFollowTheStandard(t *testing.T) {
 	t.Parallel()
 	for stream, want := range map[string][]string{
 		"data: a\n\ndata: b\n\n":                   {"a", "b"},
@@ -85,30 +82,30 @@ func TestEventsByTheStandard(t *testing.T) {
 		"datas: a\n\nDATA: b\n\n data: c\n\n":      nil,
 		"data: a\n\ndata: half":                    {"a"},
 		"data: a\n\ndata: half\n":                  {"a"},
-		"data: a\n\ndata: [DONE]":                  {"a", done},
-		"data: [DONE]\n":                           {done},
-		"data: [DONE]\r":                           {done},
+		"data: a\n\ndata: [DONE]":                  {"a", Done},
+		"data: [DONE]\n":                           {Done},
+		"data: [DONE]\r":                           {Done},
 		"data: a\ndata: [DONE]":                    nil,
 		"data: [DONE":                              nil,
 		"\n\n\r\n\ndata: a\n\n\n\n":                {"a"},
 		"data: {\"content\":\"\u2028\\n\"}\n\n":    {"{\"content\":\"\u2028\\n\"}"},
 		"data: a\r\n\r\ndata: b\r\n\r\ndata: [DON": {"a", "b"},
 	} {
-		got, err := eventsOf(stream)
+		got, err := parse(stream)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q has events %q, %v, want %q", stream, got, err, want)
 		}
 		if got, _ := reference(stream); !slices.Equal(got, want) {
 			t.Errorf("by the reference %q has events %q, want %q", stream, got, want)
 		}
-		if got, _ := eventsOf(strings.Split(stream, "")...); !slices.Equal(got, want) {
+		if got, _ := parse(strings.Split(stream, "")...); !slices.Equal(got, want) {
 			t.Errorf("byte by byte %q has events %q, want %q", stream, got, want)
 		}
 	}
 }
 
-// However a stream is cut, its events are the same.
-func TestEventsWhereverTheNetworkCuts(t *testing.T) {
+// The events of a stream do not depend on where the network cuts it.
+func TestEventsDoNotDependOnCuts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.OneOf(
@@ -127,93 +124,93 @@ func TestEventsWhereverTheNetworkCuts(t *testing.T) {
 			n := min(rapid.OneOf(rapid.IntRange(1, 9), rapid.IntRange(1, 9000)).Draw(t, "cut"), len(rest))
 			pieces, rest = append(pieces, rest[:n]), rest[n:]
 		}
-		got, err := eventsOf(pieces...)
+		got, err := parse(pieces...)
 		if want, failed := reference(stream.String()); (err != nil) != failed || !slices.Equal(got, want) {
 			t.Fatalf("events %q, %v, want %q, failed %t", got, err, want, failed)
 		}
 	})
 }
 
-// An event that is an error says what went wrong in its data or in a comment.
+// An error event carries its data and its comments.
 func TestErrorEvents(t *testing.T) {
 	t.Parallel()
-	for stream, want := range map[string]string{
-		"data: a\n\nevent: error\n: gone\n\ndata: b\n\n":             "gone",
-		"event: error\n: gone\n: for good\n\n":                       "gone for good",
-		"event: error\n: gone\ndata: {}\n\n":                         "gone",
-		"event: error\ndata: {\"message\":\"gone\"}\n\n":             "gone",
-		"event: error\ndata: {\"error\":{\"message\":\"gone\"}}\n\n": "gone",
-		"event: error\ndata: gone\n\n":                               "an event that is an error: gone",
-		"event: error\n\n":                                           "an event that is an error: ",
-		"event:error\r\n:gone\r\n\r\n":                               "gone",
-		"error: {\"code\":500,\"message\":\"gone\"}\n\ndata: [DONE]": "gone",
-		"event: error\n: gone":                                       "an event that is an error: ",
-		": well\nevent: error\n: gone\ndata: [DONE]":                 "gone",
+	for stream, want := range map[string]ErrorEvent{
+		"data: a\n\nevent: error\n: gone\n\ndata: b\n\n": {"", "gone"},
+		"event: error\n: gone\n: for good\n\n":           {"", "gone for good"},
+		"event: error\n: gone\ndata: {}\n\n":             {"{}", "gone"},
+		"event: error\ndata: {\"message\":\"gone\"}\n\n": {`{"message":"gone"}`, ""},
+		"event: error\ndata: gone\ndata: for good\n\n":   {"gone\nfor good", ""},
+		"event: error\n\n":                               {"", ""},
+		"event:error\r\n:gone\r\n\r\n":                   {"", "gone"},
+		"error: {\"code\":500}\n\ndata: [DONE]":          {`{"code":500}`, ""},
+		"event: error\n: gone":                           {"", ""}, // the comment's line has not ended
+		": well\nevent: error\n: gone\ndata: [DONE]":     {"", "gone"},
 	} {
 		for _, pieces := range [][]string{{stream}, strings.Split(stream, "")} {
-			got, err := eventsOf(pieces...)
-			if err == nil || err.Error() != want || len(got) > 1 {
-				t.Errorf("%q has events %q, and says %v, want %q", stream, got, err, want)
+			got, err := parse(pieces...)
+			var event *ErrorEvent
+			if !errors.As(err, &event) || *event != want || len(got) > 1 {
+				t.Errorf("%q has events %q and the error %#v, want %#v", stream, got, err, want)
 			}
 		}
 	}
-	var cutter eventCutter
+	var p Parser
 	for range 10 {
-		cutter.next([]byte("event: error\n: " + strings.Repeat("x", maxAside*3/4) + "\n"))
+		p.Next([]byte("event: error\n: " + strings.Repeat("x", maxComment*3/4) + "\n"))
 	}
-	if n := len(cutter.comment); n > maxAside+1 {
+	if n := len(p.comment); n > maxComment+1 {
 		t.Errorf("%d bytes of comments are kept", n)
 	}
 }
 
-// What is kept of an event without end is bounded.
+// The buffer of an event that does not end is bounded.
 func TestEventTooLong(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"x", "data: tide", "data: tide\n"} {
 		piece := []byte(strings.Repeat(text, 64<<10/len(text)))
-		var cutter eventCutter
+		var p Parser
 		fed := 0
 		for fed <= 4*maxEvent {
-			_, _, ok, err := cutter.next(piece)
-			if fed += len(piece); errors.Is(err, errEventTooLong) {
+			_, _, ok, err := p.Next(piece)
+			if fed += len(piece); errors.Is(err, ErrTooLong) {
 				break
 			}
 			if err != nil || ok {
 				t.Fatalf("%q without end: %v", text, err)
 			}
 		}
-		if fed > 4*maxEvent || cap(cutter.line)+cap(cutter.data) > 4*maxEvent {
-			t.Errorf("%q without end: %d bytes read, %d kept", text, fed, cap(cutter.line)+cap(cutter.data))
+		if fed > 4*maxEvent || cap(p.line)+cap(p.data) > 4*maxEvent {
+			t.Errorf("%q without end: %d bytes read, %d kept", text, fed, cap(p.line)+cap(p.data))
 		}
 	}
 }
 
-// What is passed over is not kept, nor is the room for a large event.
-func TestLittleIsKept(t *testing.T) {
+// Neither ignored fields nor the buffer of a large event are kept.
+func TestBuffersAreReleased(t *testing.T) {
 	t.Parallel()
-	var cutter eventCutter
+	var p Parser
 	large := "data: " + strings.Repeat("tide", 1<<18)
 	for _, piece := range []string{strings.Repeat(": ping\n\nevent: x\n", 1<<16), "\n\n", large[:1<<19], large[1<<19:] + "\n", "\n", "data: a\n\n"} {
 		for rest, ok := []byte(piece), true; ok; {
-			_, rest, ok, _ = cutter.next(rest)
+			_, rest, ok, _ = p.Next(rest)
 		}
 	}
-	if kept := cap(cutter.line) + cap(cutter.data); kept > 2*keepSmall {
+	if kept := cap(p.line) + cap(p.data); kept > 2*keepBuffer {
 		t.Errorf("%d bytes kept", kept)
 	}
 }
 
-// An event that arrives whole takes no memory.
+// An event that arrives in one piece is not copied.
 func TestWholeEventsAreNotCopied(t *testing.T) {
 	for _, end := range []string{"\n\n", "\r\n\r\n"} {
-		var cutter eventCutter
+		var p Parser
 		two := []byte("data: tide" + end + "data: tide" + end)
 		if allocated := testing.AllocsPerRun(10, func() {
 			for rest, ok := two, true; ok; {
-				_, rest, ok, _ = cutter.next(rest)
+				_, rest, ok, _ = p.Next(rest)
 			}
-		}); allocated > 0 || cap(cutter.line)+cap(cutter.data) > 0 {
-			t.Errorf("%q: %v allocations, %d bytes kept", end, allocated, cap(cutter.line)+cap(cutter.data))
+		}); allocated > 0 || cap(p.line)+cap(p.data) > 0 {
+			t.Errorf("%q: %v allocations, %d bytes kept", end, allocated, cap(p.line)+cap(p.data))
 		}
 	}
 }
@@ -228,7 +225,7 @@ func FuzzEvents(f *testing.F) {
 			n := min(int(size)+1, len(rest))
 			pieces, rest = append(pieces, rest[:n]), rest[n:]
 		}
-		got, err := eventsOf(pieces...)
+		got, err := parse(pieces...)
 		if want, failed := reference(stream); (err != nil) != failed || !slices.Equal(got, want) {
 			t.Errorf("%q in pieces of %d has events %q, %v, want %q, failed %t", stream, int(size)+1, got, err, want, failed)
 		}

@@ -1,0 +1,163 @@
+package openai
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"moontide/replay/prompt"
+	"moontide/trace"
+)
+
+// Values of Config.Endpoint.
+const (
+	Chat        = "chat"
+	Completions = "completions"
+)
+
+// Values of Config.Prompt.
+const (
+	Tokens = "tokens" // token ids, exact by construction
+	Words  = "words"  // words of one token each, or passages of Source.Text
+)
+
+// Values of Config.Connections.
+const (
+	Pooled = "pooled" // kept alive and reused
+	Fresh  = "fresh"  // one for each request
+)
+
+// Values of Config.Balance.
+const (
+	RoundRobin = "round-robin" // by row number
+	BySession  = "session"     // all turns of a session to one server, other rows round-robin
+)
+
+// DefaultTimeout is long because answers are: p99 latencies of a quarter of an
+// hour have been published for servers under load.
+const DefaultTimeout = 6 * time.Hour
+
+// Config tells where requests go and what they contain. Only URL is required.
+type Config struct {
+	URL      string   // http or https, with or without /v1 at its end
+	URLs     []string // several servers, instead of URL
+	Balance  string   // RoundRobin (default) or BySession
+	Endpoint string   // Completions (default) or Chat
+	Prompt   string   // Tokens or Words; default Tokens for completions without Source.Text
+	Model    string   // default: the one model that the endpoint serves
+	Source   prompt.Source
+	// Timeout limits a request, from sending to the end of its answer. 0 is
+	// DefaultTimeout.
+	Timeout time.Duration
+	// IdleTimeout ends a request, at most an eighth late, if nothing arrives
+	// for so long. 0 is no such limit.
+	IdleTimeout time.Duration
+	Headers     []Header // sent with every request
+	APIKey      string   // sent as a bearer token; never printed
+	ExtraBody   string   // a JSON object whose members every request gets
+	// Temperature (0 to 2) and TopP (above 0, at most 1) are left to the
+	// endpoint if absent.
+	Temperature, TopP trace.Opt[float64]
+	// StopAtEOS lets answers end where the model ends them. Otherwise requests
+	// ask for the full length, by ignore_eos and min_tokens.
+	StopAtEOS bool
+	// ExactISL shortens prompts by the tokens that the endpoint adds (a chat
+	// template), so that it counts as many as the trace says. Probe measures
+	// them. Prompts are at least one token long, and rows with text of their own
+	// are sent as they are.
+	ExactISL    bool
+	Connections string         // Pooled (default) or Fresh
+	RootCAs     *x509.CertPool // of https servers; nil is the system's
+	// OnToken, if not nil, is called with each token chunk of the answer to a
+	// row, in order. data is valid during the call. It is called by the thread
+	// that reads all connections and must not block.
+	OnToken func(row int, data []byte)
+}
+
+// Header is an HTTP header.
+type Header struct{ Name, Value string }
+
+func (cfg Config) withDefaults() Config {
+	if len(cfg.URLs) == 0 {
+		cfg.URLs = []string{cfg.URL}
+	}
+	if cfg.Balance == "" {
+		cfg.Balance = RoundRobin
+	}
+	if cfg.Endpoint == "" {
+		cfg.Endpoint = Completions
+	}
+	if cfg.Prompt == "" {
+		cfg.Prompt = Words
+		if cfg.Endpoint == Completions && cfg.Source.Text == nil {
+			cfg.Prompt = Tokens
+		}
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Connections == "" {
+		cfg.Connections = Pooled
+	}
+	return cfg
+}
+
+func (cfg Config) check() error {
+	switch {
+	case cfg.Endpoint != Chat && cfg.Endpoint != Completions:
+		return fmt.Errorf("endpoint is not %s or %s: %q", Chat, Completions, cfg.Endpoint)
+	case cfg.Prompt != Tokens && cfg.Prompt != Words:
+		return fmt.Errorf("prompt form is not %s or %s: %q", Tokens, Words, cfg.Prompt)
+	case cfg.Endpoint == Chat && cfg.Prompt == Tokens:
+		return errors.New("chat messages are text: token ids need the completions endpoint")
+	case cfg.Balance != RoundRobin && cfg.Balance != BySession:
+		return fmt.Errorf("balance is not %s or %s: %q", RoundRobin, BySession, cfg.Balance)
+	case cfg.Connections != Pooled && cfg.Connections != Fresh:
+		return fmt.Errorf("connections are not %s or %s: %q", Pooled, Fresh, cfg.Connections)
+	case cfg.Timeout < 0:
+		return fmt.Errorf("timeout is negative: %v", cfg.Timeout)
+	case cfg.IdleTimeout < 0:
+		return fmt.Errorf("idle timeout is negative: %v", cfg.IdleTimeout)
+	case cfg.Source.Text != nil && cfg.Prompt == Tokens:
+		return errors.New("passages of a dataset are text: they cannot be sent as token ids")
+	case cfg.Temperature.Set && !(cfg.Temperature.Value >= 0 && cfg.Temperature.Value <= 2):
+		return fmt.Errorf("temperature is not from 0 to 2: %v", cfg.Temperature.Value)
+	case cfg.TopP.Set && !(cfg.TopP.Value > 0 && cfg.TopP.Value <= 1):
+		return fmt.Errorf("top-p is not above 0 and at most 1: %v", cfg.TopP.Value)
+	}
+	for i, h := range cfg.Headers {
+		if err := h.check(); err != nil {
+			// Not by its name, which may hold a misplaced value.
+			return fmt.Errorf("header %d %w", i+1, err)
+		}
+	}
+	switch {
+	case !headerText(cfg.APIKey):
+		return errors.New("API key contains a line end or another control character")
+	case !utf8.ValidString(cfg.Model):
+		return errors.New("model name is not UTF-8")
+	}
+	return cfg.Source.Validate()
+}
+
+func (h Header) check() error {
+	const separators = "()<>@,;:\\\"/[]?={} \t" // RFC 9110, section 5.6.2
+	if h.Name == "" || !headerText(h.Name) || strings.ContainsAny(h.Name, separators) || !headerText(h.Value) {
+		return errors.New("is not a name and a value")
+	}
+	switch strings.ToLower(h.Name) {
+	case "content-length", "transfer-encoding", "connection", "trailer":
+		return errors.New("is about the connection: it cannot be set")
+	case "accept-encoding":
+		return errors.New("asks for an encoded answer, whose tokens could not be timed")
+	}
+	return nil
+}
+
+// headerText reports whether s can stand in a header.
+func headerText(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
+}

@@ -1,0 +1,122 @@
+package http1
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"moontide/replay/openai/poll"
+)
+
+// dialTimeout bounds the opening of a connection.
+const dialTimeout = 30 * time.Second
+
+// Host opens connections to one server and keeps idle ones for 3 seconds. Its
+// methods may be called from any goroutine; its fields must not change then.
+type Host struct {
+	Address string      // host:port
+	TLS     *tls.Config // nil is plain HTTP
+	Loop    *poll.Loop  // reads connections without TLS; nil: goroutines do
+	// NoReuse has every request use a connection of its own.
+	NoReuse bool
+	// DialContext opens TCP connections; nil is that of a net.Dialer.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+
+	idle pool
+}
+
+// Conn returns an idle connection, or a new one.
+func (h *Host) Conn(ctx context.Context, deadline time.Time) (*Conn, error) {
+	if c := h.Idle(); c != nil {
+		return c, nil
+	}
+	return h.Dial(ctx, deadline)
+}
+
+// Idle returns an idle connection that the server has not closed, or nil.
+func (h *Host) Idle() *Conn { return h.idle.takeAlive(time.Now()) }
+
+// IdleConns is the number of idle connections.
+func (h *Host) IdleConns() int { return h.idle.count() }
+
+// Put gives back a connection that can carry another request.
+func (h *Host) Put(c *Conn) {
+	if h.NoReuse {
+		c.Close()
+		return
+	}
+	h.idle.put(c, time.Now())
+}
+
+// Close closes the idle connections, and those that are put back later.
+func (h *Host) Close() { h.idle.close() }
+
+// Dial opens a connection, with TLS shaken hands. It fails with
+// os.ErrDeadlineExceeded at the deadline, zero being none, and after 30 seconds.
+func (h *Host) Dial(ctx context.Context, deadline time.Time) (*Conn, error) {
+	limit := time.Now().Add(dialTimeout)
+	if !deadline.IsZero() && deadline.Before(limit) {
+		limit = deadline
+	}
+	dialing, cancel := context.WithDeadline(ctx, limit)
+	defer cancel()
+	// Dialing needs a deep stack, which does not shrink soon, and the caller's
+	// goroutine lives as long as its response.
+	var t transport
+	var err error
+	dialed := make(chan struct{})
+	go func() {
+		defer close(dialed)
+		t, err = h.dial(dialing)
+	}()
+	<-dialed
+	switch {
+	case err == nil:
+		return &Conn{transport: t}, nil
+	case dialing.Err() == nil || ctx.Err() != nil:
+		return nil, err
+	case limit.Equal(deadline):
+		return nil, os.ErrDeadlineExceeded
+	default:
+		return nil, fmt.Errorf("no connection within %v", dialTimeout)
+	}
+}
+
+func (h *Host) dial(ctx context.Context) (transport, error) {
+	open := h.DialContext
+	if open == nil {
+		open = new(net.Dialer).DialContext
+	}
+	raw, err := open(ctx, "tcp", h.Address)
+	if err != nil {
+		return nil, err
+	}
+	if h.TLS == nil && h.Loop != nil {
+		conn, err := h.Loop.Adopt(raw)
+		return polled{conn}, err
+	}
+	timed := &timedConn{Conn: raw}
+	if h.TLS == nil {
+		return &blocking{conn: timed, timed: timed}, nil
+	}
+	secure := tls.Client(timed, h.TLS)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, err
+	}
+	return &blocking{conn: secure, timed: timed}, nil
+}
+
+// withoutSource removes the client's port from an error: it differs with each
+// connection, and errors are counted by their text.
+func withoutSource(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		op.Source = nil
+	}
+	return err
+}

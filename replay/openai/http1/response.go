@@ -1,0 +1,165 @@
+package http1
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"time"
+
+	"moontide/replay/openai/poll"
+)
+
+const (
+	// drainTime and drainBytes bound what is read of a response only so that
+	// its connection can be used again.
+	drainTime  = time.Second
+	drainBytes = 64 << 10
+)
+
+// Sink takes one response. All methods are called by the thread that reads the
+// connection and must not block; b is valid during the call.
+type Sink interface {
+	Head(h *Head) Action
+	Body(b []byte, at poll.Arrival) Action
+	// End is called once, unless an Action was Stop. err is io.EOF if the body
+	// is complete, io.ErrUnexpectedEOF if it was cut short, a [*HeadError],
+	// [ErrChunked], an [*IdleError], os.ErrDeadlineExceeded, the context's error
+	// or the error of reading.
+	End(err error)
+}
+
+// Action is what to do with the rest of a response.
+type Action uint8
+
+const (
+	Read  Action = iota // the rest matters
+	Drain               // read the rest only if it comes within 1 s and 64 KiB
+	Stop                // read nothing more; the connection cannot be reused
+)
+
+// Response parses one response from the pieces that the network delivers, and
+// passes its body on. Beyond the head it buffers nothing.
+type Response struct {
+	Sink        Sink
+	Deadline    time.Time     // ends the response; zero is none
+	IdleTimeout time.Duration // ends it if nothing arrives for so long; 0 is none
+
+	// Received is the instant of the last bytes, or of the end if more than
+	// draining ended with it.
+	Received time.Time
+	// Reusable reports whether the connection can carry another request. It is
+	// known after [Conn.Wait].
+	Reusable bool
+
+	state   state
+	head    []byte // until it is complete
+	closing bool   // the server closes the connection
+	body    body
+	idle    idleDeadline
+	drained int // bytes
+}
+
+type state uint8
+
+const (
+	inHead state = iota
+	inBody
+	draining
+	over
+)
+
+// HeadError is a head that is not HTTP.
+type HeadError struct{ err error }
+
+func (e *HeadError) Error() string { return e.err.Error() }
+func (e *HeadError) Unwrap() error { return e.err }
+
+// Feed takes bytes that arrived and reports whether the response is over.
+func (r *Response) Feed(b []byte, at poll.Arrival) bool {
+	r.Received = at.Time
+	if r.state == inHead {
+		b = r.feedHead(b)
+	}
+	for r.state == inBody || r.state == draining {
+		data, rest, err := r.body.next(b)
+		b = rest
+		switch {
+		case err != nil:
+			r.Reusable = err == io.EOF && len(rest) == 0 && !r.closing
+			r.finish(err)
+		case len(data) == 0:
+			return false
+		case r.state == inBody:
+			r.do(r.Sink.Body(data, at))
+		default:
+			r.do(r.Sink.Body(data, at))
+			if r.drained += len(data); r.drained >= drainBytes {
+				r.state = over
+			}
+		}
+	}
+	return r.state == over
+}
+
+// End takes the end of the connection, of its deadline or of the context.
+func (r *Response) End(err error, at poll.Arrival) {
+	if r.state != draining {
+		r.Received = at.Time
+	}
+	err = r.idle.explain(err)
+	if r.state != inHead {
+		err = r.body.end(err)
+	}
+	r.finish(err)
+}
+
+func (r *Response) finish(err error) {
+	r.state = over
+	r.Sink.End(err)
+}
+
+func (r *Response) do(a Action) {
+	switch {
+	case a == Stop:
+		r.state = over
+	case a == Drain && r.state == inBody:
+		r.state = draining
+	}
+}
+
+// feedHead takes bytes of the head and returns those behind it.
+func (r *Response) feedHead(b []byte) []byte {
+	lineEnded := bytes.IndexByte(b, '\n') >= 0 // a head ends with a line
+	if len(r.head) > 0 {
+		r.head = append(r.head, b...)
+		b = r.head
+	}
+	var h Head
+	var rest []byte
+	err := errNeedMore
+	if lineEnded || len(b) >= maxHead {
+		h, rest, err = parseHead(b)
+	}
+	switch {
+	case err == nil:
+		r.head, r.closing, r.body = nil, h.closing, newBody(h.length)
+		r.state = inBody
+		r.do(r.Sink.Head(&h))
+	case errors.Is(err, errNeedMore):
+		if len(r.head) == 0 {
+			r.head = append(r.head, b...)
+		}
+	default:
+		r.head = nil
+		r.finish(&HeadError{err})
+	}
+	return rest
+}
+
+// deadline returns the new deadline if bytes that arrived changed it.
+func (r *Response) deadline(at time.Time) (until time.Time, moved bool) {
+	if r.state == draining {
+		return r.idle.drain(time.Now())
+	}
+	return r.idle.received(at)
+}

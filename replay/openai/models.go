@@ -1,0 +1,65 @@
+package openai
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"moontide/trace/jsonscan"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// settleModel asks the first server for its models. Another that serves others
+// will refuse the requests.
+func (c *Client) settleModel(ctx context.Context) (notes []string, err error) {
+	s := c.servers[0]
+	models, err := c.models(ctx, s)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil && c.cfg.Model == "":
+		return nil, fmt.Errorf("asking %s for its models: %s", s.base, c.printable(err.Error()))
+	case err != nil:
+		notes = append(notes, "the endpoint does not list its models: "+c.printable(err.Error()))
+	case c.cfg.Model == "" && len(models) == 1 && oneLine(models[0]) != models[0]:
+		return nil, fmt.Errorf("%s serves a model whose name cannot be printed: set the model", s.base)
+	case c.cfg.Model == "" && len(models) == 1:
+		c.cfg.Model = models[0]
+	case c.cfg.Model == "":
+		return nil, fmt.Errorf("%s serves %d models: choose one of %s", s.base, len(models), c.printable(strings.Join(models, ", ")))
+	}
+	return notes, nil
+}
+
+const maxModels = 4 << 20 // bytes of the list
+
+// models returns the names that /v1/models lists. Its errors may quote secrets.
+func (c *Client) models(ctx context.Context, s *server) ([]string, error) {
+	var head fasthttp.RequestHeader
+	s.head.CopyTo(&head)
+	head.SetMethod(fasthttp.MethodGet)
+	head.SetRequestURI(s.base.EscapedPath() + "/v1/models")
+	head.Set("Accept", "application/json")
+	call := &call{client: c, server: s, head: head.Header(), timeout: min(probeTimeout, c.cfg.Timeout), maxText: maxModels}
+	_, a, _, err := call.do(ctx)
+	switch {
+	case err != nil && a.status != statusOK:
+		return nil, err
+	case a.err != nil && a.err != io.EOF:
+		return nil, fmt.Errorf("reading the list: %w", a.err)
+	}
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := jsonscan.Strict.Unmarshal(a.text, &list); err != nil || len(list.Data) == 0 {
+		return nil, fmt.Errorf("not a list of models: %s", a.text)
+	}
+	var names []string
+	for _, m := range list.Data {
+		names = append(names, m.ID)
+	}
+	return names, nil
+}

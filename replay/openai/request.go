@@ -1,0 +1,231 @@
+package openai
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strconv"
+	"sync"
+
+	"moontide/replay"
+	"moontide/replay/prompt"
+	"moontide/trace"
+	"moontide/trace/jsonscan"
+)
+
+// Prepare makes the request of a row. A row that brings its own text (messages
+// for chat, text_input for either endpoint) is sent as it is; any other gets a
+// prompt made from its block ids.
+func (c *Client) Prepare(r trace.Request, row int) (replay.Call, error) {
+	call, err := c.prepare(r, row)
+	if err != nil {
+		return nil, err
+	}
+	c.digest.add(row, call.body[len(c.beforePrompt):call.promptEnd])
+	return call, nil
+}
+
+// PrepareAgain makes a request that was made before, because the server refused
+// it and its body is gone. PromptDigest does not count it again.
+func (c *Client) PrepareAgain(r trace.Request, row int) (replay.Call, error) {
+	call, err := c.prepare(r, row)
+	if err != nil {
+		return nil, err
+	}
+	return call, nil
+}
+
+func (c *Client) prepare(r trace.Request, row int) (*call, error) {
+	body := c.startBody(r.InputLength)
+	p := r
+	p.InputLength = c.exactLength(r.InputLength)
+	body, err := c.appendPrompt(body, r, c.cfg.Source.Prompt(p, row))
+	if err != nil {
+		return nil, err
+	}
+	end := len(body)
+	call := c.newCall(c.server(r, row), r.SessionID, c.finishBody(body, r.OutputLength))
+	call.promptEnd = end
+	if onToken := c.cfg.OnToken; onToken != nil {
+		call.onToken = func(data []byte) { onToken(row, data) }
+	}
+	return call, nil
+}
+
+// Warmup is a client of the same connections whose requests have the lengths of
+// the rows but text that no row has, so that no measured prompt is cached.
+// Neither PromptDigest nor OnToken sees them.
+func (c *Client) Warmup() replay.Client { return warmup{c} }
+
+type warmup struct{ client *Client }
+
+// Prepare implements replay.Client.
+func (w warmup) Prepare(r trace.Request, row int) (replay.Call, error) {
+	c := w.client
+	body, err := c.fillerBody("warm-up "+strconv.Itoa(row), c.exactLength(r.InputLength), r.OutputLength)
+	if err != nil {
+		return nil, err
+	}
+	return c.newCall(c.server(trace.Request{}, row), "", body), nil
+}
+
+// fillerBody returns the body of a request that belongs to no row.
+func (c *Client) fillerBody(name string, isl, osl int) ([]byte, error) {
+	body, err := c.appendPrompt(c.startBody(isl), trace.Request{}, c.cfg.Source.Filler(name, isl))
+	if err != nil {
+		return nil, err
+	}
+	return c.finishBody(body, osl), nil
+}
+
+func (c *Client) startBody(isl int) []byte {
+	return append(make([]byte, 0, c.bodySize(isl)), c.beforePrompt...)
+}
+
+func (c *Client) bodySize(isl int) int {
+	const perToken = 6 // five digits and a comma, or a word
+	return len(c.beforePrompt) + len(c.afterPrompt) + 128 + perToken*isl
+}
+
+// finishBody appends what follows the prompt. An answer of no tokens cannot be
+// asked for: it gets one.
+func (c *Client) finishBody(body []byte, osl int) []byte {
+	osl = max(osl, 1)
+	body = strconv.AppendInt(append(body, `,"max_tokens":`...), int64(osl), 10)
+	if c.minTokens && !slices.Contains(c.extraKeys, "min_tokens") {
+		body = strconv.AppendInt(append(body, `,"min_tokens":`...), int64(osl), 10)
+	}
+	return append(body, c.afterPrompt...)
+}
+
+// appendPrompt appends the prompt of a row: its own text, or p.
+func (c *Client) appendPrompt(body []byte, r trace.Request, p prompt.Prompt) ([]byte, error) {
+	if c.cfg.Endpoint == Chat {
+		return appendMessages(body, r, p), nil
+	}
+	if err := Accepts(c.cfg.Endpoint, r); err != nil {
+		return nil, err
+	}
+	return appendCompletionPrompt(body, r, p, c.cfg.Prompt), nil
+}
+
+// Accepts returns an error if a row cannot be sent to an endpoint.
+func Accepts(endpoint string, r trace.Request) error {
+	if _, isText := ownText(r); endpoint == Chat || isText {
+		return nil
+	}
+	if _, isChat := r.Raw("messages"); isChat {
+		return errors.New("the row has messages: they need the chat endpoint")
+	}
+	return nil
+}
+
+// ownText returns the text that a row brings along, as a JSON string.
+func ownText(r trace.Request) (raw string, ok bool) {
+	if _, ok := r.Text("text_input"); !ok {
+		return "", false
+	}
+	return r.Raw("text_input")
+}
+
+func appendText(body []byte, p prompt.Prompt) []byte {
+	return append(p.AppendText(append(body, '"')), '"')
+}
+
+// setCommon sets the parts of a body that all requests share.
+func (c *Client) setCommon() {
+	c.beforePrompt = append(c.beforePrompt[:0], `{"model":`...)
+	model, err := jsonscan.Strict.Marshal(c.cfg.Model)
+	if err != nil {
+		panic(err) // New and Probe accept UTF-8 only
+	}
+	c.beforePrompt = append(c.beforePrompt, model...)
+	c.afterPrompt = append(c.afterPrompt[:0], `,"stream":true,"stream_options":{"include_usage":true}`...)
+	if c.ignoreEOS && !slices.Contains(c.extraKeys, "ignore_eos") {
+		c.afterPrompt = append(c.afterPrompt, `,"ignore_eos":true`...)
+	}
+	c.afterPrompt = append(append(c.afterPrompt, c.extra...), '}')
+}
+
+// reservedKeys are those that ExtraBody cannot set.
+var reservedKeys = []string{"model", "prompt", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n"}
+
+// extraMembers returns the members of Config.ExtraBody and those of the sampling,
+// each behind a comma, sorted by key.
+func extraMembers(cfg Config) (members []byte, keys []string, err error) {
+	values := map[string]raw{}
+	if cfg.ExtraBody != "" {
+		if err := jsonscan.Strict.UnmarshalFromString(cfg.ExtraBody, &values); err != nil || values == nil {
+			return nil, nil, errors.New("extra body is not a JSON object")
+		}
+	}
+	for key, value := range map[string]trace.Opt[float64]{"temperature": cfg.Temperature, "top_p": cfg.TopP} {
+		if !value.Set {
+			continue
+		}
+		if _, twice := values[key]; twice {
+			return nil, nil, fmt.Errorf("extra body has %q, which is also set by itself", key)
+		}
+		values[key] = strconv.AppendFloat(nil, value.Value, 'g', -1, 64)
+	}
+	keys = slices.Sorted(maps.Keys(values))
+	for _, key := range keys {
+		if slices.Contains(reservedKeys, key) {
+			return nil, nil, fmt.Errorf("extra body has %q, which the replay sets", key)
+		}
+		quoted, err := jsonscan.Strict.Marshal(key)
+		if err != nil {
+			return nil, nil, fmt.Errorf("extra body: key %q: %w", key, err)
+		}
+		members = append(append(members, ','), quoted...)
+		members = append(append(members, ':'), values[key]...)
+	}
+	return members, keys, nil
+}
+
+// digest is the sum of hashes modulo 2^256, which does not depend on the order
+// of what is added.
+type digest struct {
+	mu  sync.Mutex
+	sum [4]uint64
+}
+
+func (d *digest) add(row int, prompt []byte) {
+	h := sha256.New()
+	var number [8]byte
+	binary.BigEndian.PutUint64(number[:], uint64(row))
+	h.Write(number[:])
+	h.Write(prompt)
+	sum := h.Sum(nil)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sum = addModulo(d.sum, sum)
+}
+
+// PromptDigest is the sum modulo 2^256, in hexadecimal, of SHA-256(row, prompt)
+// over all prepared requests: the row as 8 bytes, big-endian, the prompt as the
+// member of the body, from the comma before its key. Runs of equal digests sent
+// equal prompts.
+func (c *Client) PromptDigest() string {
+	c.digest.mu.Lock()
+	defer c.digest.mu.Unlock()
+	var b [32]byte
+	for i, word := range c.digest.sum {
+		binary.BigEndian.PutUint64(b[8*i:], word)
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// addModulo adds a big-endian 256-bit number.
+func addModulo(sum [4]uint64, number []byte) [4]uint64 {
+	var carry uint64
+	for i := 3; i >= 0; i-- {
+		sum[i], carry = bits.Add64(sum[i], binary.BigEndian.Uint64(number[8*i:]), carry)
+	}
+	return sum
+}

@@ -1,0 +1,208 @@
+// Package sse parses streams of server-sent events (WHATWG HTML, section 9.2).
+//
+// A [Parser] takes the bytes of a stream as they arrive, cut anywhere, and
+// returns the data of each event that is complete:
+//
+//	var p sse.Parser
+//	for b := range reads {
+//		for data, rest, ok, err := p.Next(b); ok; data, rest, ok, err = p.Next(rest) {
+//			handle(data)
+//		}
+//	}
+//
+// Lines end in LF, CRLF or CR. The data lines of one event are joined with LF.
+// Comments and other fields are ignored, with two exceptions for errors that
+// inference servers send inside a stream; see [ErrorEvent]. An event that
+// arrives in one piece is not copied and costs no allocation.
+package sse
+
+import (
+	"bytes"
+	"errors"
+)
+
+// Done is the data of the event that ends a stream of the OpenAI API.
+const Done = "[DONE]"
+
+const (
+	maxEvent   = 16 << 20 // bytes
+	maxComment = 64 << 10 // bytes kept of the comments of an error event
+	// keepBuffer is the largest buffer that is kept for the next event.
+	keepBuffer = 4 << 10
+)
+
+// ErrTooLong is returned for an event of more than 16 MiB.
+var ErrTooLong = errors.New("an event is longer than 16 MiB")
+
+// ErrorEvent is an event by which a server reports that it failed: one of type
+// "error", or one with a field named "error" (llama.cpp until late 2025). Such a
+// stream still goes on to [DONE]. Dynamo puts the message into comments.
+type ErrorEvent struct{ Data, Comment string }
+
+func (e *ErrorEvent) Error() string {
+	if e.Comment == "" {
+		return "error event: " + e.Data
+	}
+	return "error event: " + e.Comment
+}
+
+// Parser splits a byte stream into events. The zero Parser is ready to use. It
+// buffers only an event that has begun, 16 MiB at most.
+type Parser struct {
+	line     []byte // the unfinished line
+	data     []byte // of the unfinished event
+	comment  []byte // of an error event
+	hasData  bool
+	failed   bool // the event is an error
+	afterCR  bool // the last line ended in CR: an LF that follows belongs to it
+	returned bool // data was returned by the last Next
+}
+
+// Next returns the data of the first event that ends in b, and the part of b
+// behind it. data is valid until the next call. If no event ends in b, ok is
+// false and b is used up. An error, [ErrTooLong] or an *[ErrorEvent], ends the
+// stream: the Parser cannot be used after it.
+func (p *Parser) Next(b []byte) (data, rest []byte, ok bool, err error) {
+	if p.returned {
+		p.returned, p.hasData = false, false
+		p.data = emptied(p.data)
+	}
+	for {
+		if p.afterCR && len(b) > 0 {
+			p.afterCR = false
+			if b[0] == '\n' {
+				b = b[1:]
+			}
+		}
+		if len(p.line) == 0 && !p.hasData && !p.failed {
+			if data, rest, ok := wholeEvent(b); ok {
+				return data, rest, true, nil
+			}
+		}
+		end := lineEnd(b)
+		if end < 0 {
+			if p.line = append(p.line, b...); len(p.line) > maxEvent {
+				return nil, nil, false, ErrTooLong
+			}
+			return nil, nil, false, nil
+		}
+		line := b[:end]
+		p.afterCR = b[end] == '\r'
+		b = b[end+1:]
+		if len(p.line) > 0 {
+			line = append(p.line, line...)
+			p.line = emptied(line)
+		}
+		switch {
+		case len(line) > 0:
+			if err := p.takeLine(line); err != nil {
+				return nil, b, false, err
+			}
+		case p.failed:
+			return nil, b, false, p.errorEvent()
+		case p.hasData:
+			p.returned = true
+			return p.data, b, true, nil
+		}
+	}
+}
+
+// End is called at the end of the stream. It returns an *[ErrorEvent] if the
+// unfinished event is one. By the standard any other unfinished event is
+// discarded; done reports whether it was [Done], as some servers leave out the
+// blank line behind it.
+func (p *Parser) End() (done bool, err error) {
+	if p.failed {
+		return false, p.errorEvent()
+	}
+	if name, value := field(p.line); string(name) == "data" && string(value) == Done {
+		return !p.hasData, nil
+	}
+	return p.hasData && !p.returned && string(p.data) == Done, nil
+}
+
+// wholeEvent is the fast path: b begins with one data line and the blank line
+// that ends the event.
+func wholeEvent(b []byte) (data, rest []byte, ok bool) {
+	const prefix = "data: "
+	if len(b) < len(prefix) || string(b[:len(prefix)]) != prefix {
+		return nil, nil, false
+	}
+	end := bytes.IndexByte(b, '\n')
+	if end < 0 {
+		return nil, nil, false
+	}
+	data, rest = b[len(prefix):end], b[end+1:]
+	switch {
+	case len(rest) > 0 && rest[0] == '\n':
+		rest = rest[1:]
+	case len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n' && len(data) > 0 && data[len(data)-1] == '\r':
+		data, rest = data[:len(data)-1], rest[2:]
+	default:
+		return nil, nil, false
+	}
+	return data, rest, bytes.IndexByte(data, '\r') < 0
+}
+
+// takeLine takes a complete line that is not empty.
+func (p *Parser) takeLine(line []byte) error {
+	switch name, value := field(line); string(name) {
+	case "event":
+		p.failed = p.failed || string(value) == "error"
+	case "": // a comment
+		if room := maxComment - len(p.comment); p.failed && room > 0 {
+			p.comment = append(append(p.comment, ' '), value[:min(len(value), room)]...)
+		}
+	case "error":
+		p.failed = true
+		return p.takeData(value)
+	case "data":
+		return p.takeData(value)
+	}
+	return nil
+}
+
+func (p *Parser) takeData(value []byte) error {
+	if p.hasData {
+		p.data = append(p.data, '\n')
+	}
+	if p.data = append(p.data, value...); len(p.data) > maxEvent {
+		return ErrTooLong
+	}
+	p.hasData = true
+	return nil
+}
+
+func (p *Parser) errorEvent() error {
+	return &ErrorEvent{Data: string(p.data), Comment: string(bytes.TrimSpace(p.comment))}
+}
+
+// emptied is b without its contents, or nil if it is too large to keep.
+func emptied(b []byte) []byte {
+	if cap(b) > keepBuffer {
+		return nil
+	}
+	return b[:0]
+}
+
+// field splits a line into the name of its field and the value, without the one
+// space that may precede it. The name of a comment is empty.
+func field(line []byte) (name, value []byte) {
+	name, value, _ = bytes.Cut(line, []byte(":"))
+	return name, bytes.TrimPrefix(value, []byte(" "))
+}
+
+// lineEnd returns the index of the first CR or LF, -1 if there is none.
+func lineEnd(b []byte) int {
+	lf := bytes.IndexByte(b, '\n')
+	if lf < 0 {
+		lf = len(b)
+	}
+	if cr := bytes.IndexByte(b[:lf], '\r'); cr >= 0 {
+		return cr
+	}
+	if lf == len(b) {
+		return -1
+	}
+	return lf
+}
