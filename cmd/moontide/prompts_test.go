@@ -141,7 +141,7 @@ func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
 		}, "of its words were left out"},
 		"sharegpt":   {"--dataset sharegpt.json --tokenizer tokenizer.json --seed 1", 0, 0, func(to runfile.Target) bool { return to.Dataset.Name == "sharegpt.json" }, "of its words were left out"},
 		"chat":       {"--dataset books --tokenizer tokenizer.json --endpoint chat", 7, 7, func(to runfile.Target) bool { return !to.ExactISL }, "adds 7 tokens to each prompt"},
-		"exact chat": {"--endpoint chat --tokenizer tokenizer.json --exact-isl", 7, 0, func(to runfile.Target) bool { return to.ExactISL && to.CountedISL(9) == 9 && to.CountedISL(3) == 3 }, "prompts are shorter by as many"},
+		"exact chat": {"--endpoint chat --tokenizer tokenizer.json --exact-isl", 7, 0, func(to runfile.Target) bool { return to.ExactISL && to.CountedISL(9) == 9 && to.CountedISL(3) == 3 }, "prompts are made that much shorter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := "run-" + strings.ReplaceAll(name, " ", "-")
@@ -206,7 +206,7 @@ func TestPromptMisuse(t *testing.T) {
 		"dataset without text": {"--tokenizer tokenizer.json --dataset none.json", 1, "none.json has no text"},
 		"hot":                  {"--temperature 2.5", 2, "temperature is not from 0 to 2: 2.5"},
 		"top-p":                {"--top-p 0", 2, "top-p is not above 0 and at most 1: 0"},
-		"twice":                {"--temperature 1 --extra-body {\"temperature\":0}", 2, "given by itself, too"},
+		"twice":                {"--temperature 1 --extra-body {\"temperature\":0}", 2, "also set by itself"},
 		"idle timeout":         {"--idle-timeout -1s", 2, "--idle-timeout is not a positive time: -1s"},
 		"no idle timeout":      {"--idle-timeout 0s", 2, "--idle-timeout is not a positive time: 0s"},
 	} {
