@@ -14,8 +14,8 @@ import (
 func largeRun(seed uint64, requests, gapsEach int) *Run {
 	random := rand.New(rand.NewPCG(seed, 3))
 	r := &Run{values: map[string]trace.Opt[float64]{}}
-	for _, m := range Metrics() {
-		r.values[m.Name] = trace.Some(1.)
+	for _, m := range DefaultMetrics() {
+		r.values[m.Key] = trace.Some(1.)
 	}
 	gaps := make([]time.Duration, gapsEach)
 	end := time.Duration(requests) * time.Millisecond
@@ -28,8 +28,9 @@ func largeRun(seed uint64, requests, gapsEach int) *Run {
 			last += gaps[k]
 		}
 		q := request{
-			row: i, isl: int(1000 * random.ExpFloat64()), due: sent, sent: sent, first: first, last: last, end: last, input: 1000, output: gapsEach + 1,
-			cached: random.IntN(1000), wasSent: true, answered: true, completed: true, measured: true, cachedKnown: true,
+			Timing: run.Timing{Due: sent, Sent: sent, First: first, Last: last, Output: int32(gapsEach + 1), WasSent: true, Answered: true},
+			row:    i, isl: int(1000 * random.ExpFloat64()), end: last, input: 1000,
+			cached: random.IntN(1000), completed: true, measured: true, cachedKnown: true,
 		}
 		q.gapsFrom, q.gapsTo = r.addGaps(gaps)
 		r.requests = append(r.requests, q)

@@ -46,13 +46,14 @@ import (
 	"slices"
 	"sync"
 
+	"moontide/analyze/run"
 	"moontide/trace"
 )
 
 // Options change how sides are compared. The zero value works.
 type Options struct {
-	Metrics []Metric // nil: [Metrics]
-	Seed    uint64   // of the resamples
+	Metrics []run.Metric // nil: [DefaultMetrics]
+	Seed    uint64       // of the resamples
 	// Resamples is the number of bootstrap resamples, 0 for 2,000.
 	Resamples int
 }
@@ -84,7 +85,7 @@ type Comparison struct {
 // Difference is how a metric of B differs from that of A. Absent is what was
 // not measured.
 type Difference struct {
-	Metric           Metric
+	Metric           run.Metric
 	A, B             trace.Opt[float64]
 	RunsA            []trace.Opt[float64] // of each run
 	RunsB            []trace.Opt[float64]
@@ -108,9 +109,9 @@ func (d Difference) Better() int {
 	case !d.Significant():
 		return 0
 	case d.Difference.Value > 0:
-		return d.Metric.better
+		return int(d.Metric.Better)
 	}
-	return -d.Metric.better
+	return -int(d.Metric.Better)
 }
 
 // ByRuns reports whether the intervals go by the values of the runs alone: there
@@ -121,7 +122,7 @@ func (c *Comparison) ByRuns() bool { return len(c.A) >= enoughRuns && len(c.B) >
 // been read with the metrics that are asked for.
 func Of(a, b []*Run, opts Options) *Comparison {
 	if opts.Metrics == nil {
-		opts.Metrics = Metrics()
+		opts.Metrics = DefaultMetrics()
 	}
 	if opts.Resamples <= 0 {
 		opts.Resamples = defaultResamples
@@ -166,12 +167,9 @@ func inParallel(n int, do func(i int)) {
 }
 
 // difference compares one metric.
-func difference(m Metric, a, b side, draws []weights) Difference {
+func difference(m run.Metric, a, b side, draws []weights) Difference {
 	d := Difference{Metric: m, RunsA: a.values(m), RunsB: b.values(m)}
-	var statA, statB statistic
-	if m.statistic != nil {
-		statA, statB = m.statistic(a), m.statistic(b)
-	}
+	statA, statB := a.statistic(m), b.statistic(m)
 	d.A, d.B = estimate(d.RunsA, statA), estimate(d.RunsB, statB)
 	if !d.A.Set || !d.B.Set {
 		return d

@@ -28,7 +28,7 @@ func ended() runfile.Run {
 	}
 }
 
-func read(t testing.TB, name string, info runfile.Run, records []replay.Record, opts run.Options, asked ...diff.Metric) *diff.Run {
+func read(t testing.TB, name string, info runfile.Run, records []replay.Record, opts run.Options, asked ...run.Metric) *diff.Run {
 	t.Helper()
 	r, err := diff.Read(diff.Source{Name: name, Run: info, Records: each(records), Measure: opts}, asked)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestExactDifference(t *testing.T) {
 		}
 	}
 	for _, r := range c.Requests {
-		want := map[string]float64{"ttft_ms": 7, "tpot_ms": 0, "e2el_ms": 7}[r.Latency]
+		want := map[run.Latency]float64{run.TTFT: 7, run.TPOT: 0, run.E2EL: 7}[r.Latency]
 		if !near(r.Mean, want) || !near(r.Median, want) || !near(r.MeanInterval.Value.Low, want) || want > 0 && (r.Higher != 400 || r.Lower != 0) {
 			t.Errorf("%+v", r)
 		}
@@ -144,19 +144,19 @@ func TestRatesOfStretches(t *testing.T) {
 	records := streamed(3, 400)
 	records[5].Class, records[6].Class = replay.Timeout, replay.Server
 	for _, window := range []run.Span{{}, {From: 10 * time.Second, To: 30 * time.Second}} {
-		opts := run.Options{Window: window, Objectives: []run.Objective{{Metric: run.TTFT, LimitMS: 100}, {Metric: run.TTST, LimitMS: 11}}}
-		asked := append(diff.Metrics(), metrics(t, "goodput")...)
+		opts := run.Options{Window: window, Objectives: []run.Objective{{Latency: run.TTFT, LimitMS: 100}, {Latency: run.TTST, LimitMS: 11}}}
+		asked := append(diff.DefaultMetrics(), metrics(t, "goodput")...)
 		asked = append(asked, metrics(t, "mean_ttst_ms")...)
 		a := read(t, "a", ended(), records, opts, asked...)
 		// Of two runs that are the same, what the records give is the run's own.
 		c := diff.Of([]*diff.Run{a}, []*diff.Run{a, a}, diff.Options{Metrics: asked})
-		for _, name := range []string{"request_throughput", "output_throughput", "total_token_throughput", "failed_share", "goodput"} {
+		for _, name := range []string{"request_throughput", "output_throughput", "total_token_throughput", "failed_share", "request_goodput"} {
 			d := find(t, c, name)
 			if !d.A.Set || math.Abs(d.B.Value-d.A.Value) > 0.002*d.A.Value {
 				t.Errorf("window %v: %s is %v, its stretches give %v", window, name, d.A, d.B)
 			}
 		}
-		if good, all := find(t, c, "goodput").A.Value, find(t, c, "request_throughput").A.Value; !(0.1*all < good && good < 0.9*all) {
+		if good, all := find(t, c, "request_goodput").A.Value, find(t, c, "request_throughput").A.Value; !(0.1*all < good && good < 0.9*all) {
 			t.Errorf("of %v requests a second %v are good: the test does not tell", all, good)
 		}
 		for _, name := range []string{"mean_ttft_ms", "mean_ttst_ms", "mean_itl_ms", "mean_tpot_ms", "cached_share"} {
@@ -177,7 +177,7 @@ func TestSameFigures(t *testing.T) {
 	figures := func(c *diff.Comparison) []any {
 		var all []any
 		for _, d := range c.Differences {
-			d.Metric = diff.Metric{Name: d.Metric.Name}
+			d.Metric = run.Metric{Key: d.Metric.Key}
 			all = append(all, d)
 		}
 		return append(all, c.Requests, c.Origins)
@@ -188,7 +188,7 @@ func TestSameFigures(t *testing.T) {
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(shuffled), func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
 	slices.Reverse(other)
 	if got := figures(compared(shuffled, other)); !reflect.DeepEqual(got, want) {
-		t.Error(cmp.Diff(want, got, cmp.AllowUnexported(diff.Metric{})))
+		t.Error(cmp.Diff(want, got, cmp.AllowUnexported(run.Metric{}, run.Statistic{})))
 	}
 }
 
@@ -350,7 +350,7 @@ func TestLittle(t *testing.T) {
 		a, b := read(t, "a", ended(), streamed(11, n), run.Options{}), read(t, "b", ended(), streamed(12, n), run.Options{})
 		c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{Resamples: 20})
 		for _, d := range c.Differences {
-			if d.Interval.Set && strings.HasSuffix(d.Metric.Name, "_ms") && !strings.Contains(d.Metric.Name, "itl") {
+			if d.Interval.Set && strings.HasSuffix(d.Metric.Key, "_ms") && !strings.Contains(d.Metric.Key, "itl") {
 				t.Errorf("%d requests: %+v", n, d)
 			}
 		}

@@ -26,10 +26,10 @@ func each(records []replay.Record) iter.Seq2[replay.Record, error] {
 }
 
 // metrics finds metrics by their names.
-func metrics(t testing.TB, names ...string) (all []diff.Metric) {
+func metrics(t testing.TB, names ...string) (all []run.Metric) {
 	t.Helper()
 	for _, name := range names {
-		m, err := diff.ParseMetric(name)
+		m, err := run.ParseMetric(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func answered(row int, ttft float64) replay.Record {
 }
 
 // runOf is a run whose requests had these TTFTs.
-func runOf(t testing.TB, asked []diff.Metric, ttfts []float64) *diff.Run {
+func runOf(t testing.TB, asked []run.Metric, ttfts []float64) *diff.Run {
 	t.Helper()
 	records := make([]replay.Record, len(ttfts))
 	for i, x := range ttfts {

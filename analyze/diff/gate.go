@@ -5,12 +5,14 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"moontide/analyze/run"
 )
 
 // Gate is a condition that B must not meet, such as that a metric is more than 5 %
 // above that of A.
 type Gate struct {
-	Metric Metric
+	Metric run.Metric
 	Text   string // as it was asked for
 	above  bool   // the condition is to be above the limit, else below
 	kind   gateKind
@@ -36,7 +38,7 @@ func ParseGate(text string) (Gate, error) {
 	if at < 0 {
 		return Gate{}, fmt.Errorf("condition %q has no < or >: it is like p99_ttft_ms>+5%%", text)
 	}
-	m, err := ParseMetric(strings.TrimSpace(text[:at]))
+	m, err := run.ParseMetric(strings.TrimSpace(text[:at]))
 	if err != nil {
 		return Gate{}, fmt.Errorf("condition %q: %w", text, err)
 	}
@@ -71,9 +73,9 @@ type Judgement struct {
 func (g Gate) Judge(d Difference) Judgement {
 	switch {
 	case !d.B.Set:
-		return Judgement{g, true, g.Metric.Name + " was not measured in B"}
+		return Judgement{g, true, g.Metric.Key + " was not measured in B"}
 	case g.kind != level && !d.A.Set:
-		return Judgement{g, true, g.Metric.Name + " was not measured in A"}
+		return Judgement{g, true, g.Metric.Key + " was not measured in A"}
 	}
 	value := d.B.Value
 	switch g.kind {
@@ -88,7 +90,7 @@ func (g Gate) Judge(d Difference) Judgement {
 		weighed = 0
 	}
 	j := Judgement{Gate: g, Failed: g.meets(weighed)}
-	j.Reason = fmt.Sprintf("%s is %s", g.Metric.Name, g.said(value))
+	j.Reason = fmt.Sprintf("%s is %s", g.Metric.Key, g.said(value))
 	switch {
 	case noise:
 		j.Reason += ", which is not significant"
@@ -128,9 +130,9 @@ func (g Gate) said(value float64) string {
 }
 
 // Find returns the difference of a metric.
-func (c *Comparison) Find(name string) (Difference, bool) {
+func (c *Comparison) Find(key string) (Difference, bool) {
 	for _, d := range c.Differences {
-		if d.Metric.Name == name {
+		if d.Metric.Key == key {
 			return d, true
 		}
 	}

@@ -53,7 +53,7 @@ func TestGate(t *testing.T) {
 func TestBadGates(t *testing.T) {
 	for text, want := range map[string]string{
 		"p99_ttft_ms":        "no < or >",
-		"p99_ttft>+5%":       `no metric "p99_ttft"`,
+		"p99_ttft>+5%":       `unknown metric "p99_ttft"`,
 		"p101_ttft_ms>+5%":   `"p101" is none of mean`,
 		"pNaN_ttft_ms>+5%":   `"pNaN" is none of mean`,
 		"best_ttft_ms>+5%":   `"best" is none of mean`,
@@ -62,8 +62,8 @@ func TestBadGates(t *testing.T) {
 		"p99_ttft_ms>+x%":    `"+x" is not a number`,
 		"p99_ttft_ms>+Inf":   "is not a number",
 		"p99_ttft_ms>=+5%":   `"=+5" is not a number`,
-		">+5%":               `no metric ""`,
-		"tensor_throughput>": "no metric",
+		">+5%":               `unknown metric ""`,
+		"tensor_throughput>": "unknown metric",
 	} {
 		if _, err := diff.ParseGate(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
@@ -79,7 +79,7 @@ func TestMetricNames(t *testing.T) {
 	} {
 		metrics(t, name)
 	}
-	if n := len(diff.Metrics()); n != 17 {
+	if n := len(diff.DefaultMetrics()); n != 17 {
 		t.Errorf("%d metrics", n)
 	}
 }

@@ -204,7 +204,7 @@ func TestThreeRunsASide(t *testing.T) {
 	c := diff.Of(draw(1), draw(1.02), diff.Options{Metrics: asked})
 	for _, d := range c.Differences {
 		if in := d.Interval.Value; !d.Significant() || in.High-in.Low > 0.3*math.Abs(d.Difference.Value) {
-			t.Errorf("%s: %+v of %v", d.Metric.Name, d.Interval, d.Difference.Value)
+			t.Errorf("%s: %+v of %v", d.Metric.Key, d.Interval, d.Difference.Value)
 		}
 	}
 	if r := c.Requests[0]; !(r.MeanInterval.Value.High < 0) {

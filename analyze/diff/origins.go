@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"moontide/analyze/run"
 	"moontide/trace"
 )
 
@@ -23,7 +24,7 @@ type Band struct {
 
 // Part is what a band has to do with the difference of a latency.
 type Part struct {
-	Latency  string
+	Latency  run.Latency
 	Count    int                 // pairs that have the latency
 	Mean     float64             // mean difference B - A in the band
 	Interval trace.Opt[Interval] // of Mean
@@ -97,11 +98,11 @@ func (p pairs) divide(n int, of func(both *pair) (int, bool), draws []weights) [
 
 // partOf is the mean difference of some pairs in one of pairedLatencies.
 func partOf(some []*pair, latency int, g growth, draws []weights) (part Part) {
-	var own, run sums // by their own stretches, and by those of the run
+	var own, all sums // by their own stretches, and by those of the run
 	for i, both := range some {
 		if d := both.differences[latency]; d.Set {
 			own.add(uint8(i*stretches/len(some)), d.Value)
-			run.add(both.stretch, d.Value)
+			all.add(both.stretch, d.Value)
 			part.Count++
 		}
 	}
@@ -112,7 +113,7 @@ func partOf(some []*pair, latency int, g growth, draws []weights) (part Part) {
 	switch {
 	case !own.known():
 	case g.set: // what was lost before a band is in it, too
-		part.Interval = trace.Some(about(part.Mean, g.reach(run.shares())))
+		part.Interval = trace.Some(about(part.Mean, g.reach(all.shares())))
 	default:
 		part.Interval = intervalOf(part.Mean, draws, own.mean)
 	}

@@ -5,12 +5,13 @@ import (
 	"slices"
 	"time"
 
+	"moontide/analyze/run"
 	"moontide/trace"
 )
 
 // Requests says how a latency of the same requests differs: B - A of each.
 type Requests struct {
-	Latency      string // ttft_ms, tpot_ms or e2el_ms
+	Latency      run.Latency // TTFT, TPOT or E2EL
 	Count        int
 	Mean, Median float64
 	MeanInterval trace.Opt[Interval]
@@ -21,7 +22,7 @@ type Requests struct {
 }
 
 // pairedLatencies are those that are compared request by request.
-var pairedLatencies = []string{"ttft_ms", "tpot_ms", "e2el_ms"}
+var pairedLatencies = [3]run.Latency{run.TTFT, run.TPOT, run.E2EL}
 
 // pair is a row that was completed on both sides.
 type pair struct {
@@ -83,16 +84,16 @@ func (s side) rows() (all []row) {
 	all = make([]row, 0, len(refs)/len(s.runs))
 	for len(refs) > 0 {
 		first := refs[0]
-		r := row{row: first.q.row, stretch: first.stretch, isl: first.q.isl, due: first.q.due}
+		r := row{row: first.q.row, stretch: first.stretch, isl: first.q.isl, due: first.q.Due}
 		var cached mean
 		var values [3]mean
 		n := 0
 		for ; n < len(refs) && refs[n].q.row == r.row; n++ {
 			q := refs[n].q
 			cached.add(q.cachedPart())
-			values[0].add(q.ttft())
-			values[1].add(q.tpot())
-			values[2].add(q.e2el())
+			for i, l := range pairedLatencies {
+				values[i].add(q.latency(l))
+			}
 		}
 		r.cached = cached.value()
 		for i := range values {
@@ -104,9 +105,7 @@ func (s side) rows() (all []row) {
 }
 
 func pairsOf(a, b side) (p pairs) {
-	for i, name := range pairedLatencies {
-		l := latencies[name]
-		l.name = name
+	for i, l := range pairedLatencies {
 		p.growth[i] = growthOf(a.sample(l), b.sample(l))
 		p.runsA[i], p.runsB[i] = a.means(l), b.means(l)
 	}

@@ -3,29 +3,16 @@ package diff
 import (
 	"time"
 
+	"moontide/analyze/run"
 	"moontide/trace"
 )
 
-// The latencies of a request in milliseconds; absent where there are none.
-
-func (q *request) ttft() trace.Opt[float64]             { return q.span(q.sent, q.first) }
-func (q *request) e2el() trace.Opt[float64]             { return q.span(q.sent, q.last) }
-func (q *request) ttftFromSchedule() trace.Opt[float64] { return q.span(q.due, q.first) }
-func (q *request) e2elFromSchedule() trace.Opt[float64] { return q.span(q.due, q.last) }
-
-func (q *request) ttst() trace.Opt[float64] {
-	return trace.Opt[float64]{Value: ms(q.second.Value), Set: q.second.Set}
-}
-
-func (q *request) tpot() trace.Opt[float64] {
-	t := q.span(q.first, q.last)
-	t.Set = t.Set && q.output > 1
-	t.Value /= float64(max(1, q.output-1))
-	return t
-}
-
-func (q *request) span(from, to time.Duration) trace.Opt[float64] {
-	return trace.Opt[float64]{Value: ms(to - from), Set: q.measured}
+// latency is one of a completed request, in milliseconds.
+func (q *request) latency(l run.Latency) trace.Opt[float64] {
+	if !q.measured {
+		return trace.Opt[float64]{}
+	}
+	return q.Latency(l)
 }
 
 // cachedPart is the share of the prompt that was cached.

@@ -35,7 +35,7 @@ type Run struct {
 	// GapsKept is the share of the gaps that intervals of ITL go by.
 	GapsKept float64
 
-	values   map[string]trace.Opt[float64] // by the metric's name
+	values   map[string]trace.Opt[float64] // by the metric's key
 	requests []request                     // by row
 	gaps     gaps
 	load     load
@@ -43,27 +43,26 @@ type Run struct {
 
 // request is what a comparison needs of a record.
 type request struct {
-	row                         int
-	print                       uint64 // of what was asked for
-	isl                         int
-	due, sent, first, last, end time.Duration
-	input, output, cached       int
-	wasSent, answered           bool
-	completed                   bool                     // in the window, as a whole
-	failed                      bool                     // in the window, at its end
-	measured                    bool                     // completed, with its latencies
-	good                        bool                     // in the window, at its end, and kept to all objectives
-	second                      trace.Opt[time.Duration] // from the first token chunk to the second
-	cachedKnown                 bool
-	gapsFrom, gapsTo            int // its own among those kept
+	run.Timing
+	end              time.Duration
+	row              int
+	print            uint64 // of what was asked for
+	isl              int
+	input, cached    int
+	completed        bool // in the window, as a whole
+	failed           bool // in the window, at its end
+	measured         bool // completed, with its latencies
+	good             bool // in the window, at its end, and kept to all objectives
+	cachedKnown      bool
+	gapsFrom, gapsTo int // its own among those kept
 }
 
 // Read reads a run once and measures it. Metrics are those that it can be compared
-// by, nil for [Metrics]. The error is that of the records, or says that a row is
+// by, nil for [DefaultMetrics]. The error is that of the records, or says that a row is
 // in them twice.
-func Read(s Source, metrics []Metric) (*Run, error) {
+func Read(s Source, metrics []run.Metric) (*Run, error) {
 	if metrics == nil {
-		metrics = Metrics()
+		metrics = DefaultMetrics()
 	}
 	r := &Run{Name: s.Name, Run: s.Run, Objectives: s.Measure.Objectives, values: map[string]trace.Opt[float64]{}}
 	result, err := run.Compute(func(yield func(replay.Record, error) bool) {
@@ -86,7 +85,7 @@ func Read(s Source, metrics []Metric) (*Run, error) {
 		}
 	}
 	for _, m := range metrics {
-		r.values[m.Name] = m.of(result)
+		r.values[m.Key] = m.Value(result)
 	}
 	r.Verdict, r.Completed, r.Failed = result.Verdict, result.Completed, result.Failed
 	r.InputEstimates, r.OutputEstimates = result.InputEstimates, result.OutputEstimates
@@ -97,29 +96,21 @@ func Read(s Source, metrics []Metric) (*Run, error) {
 
 func (r *Run) add(rec *replay.Record, window run.Span) {
 	q := request{
-		row: rec.Row, print: fingerprint(rec.Request), isl: rec.InputLength,
-		due: rec.Due, sent: rec.Sent.Value, first: rec.First.Value, last: rec.Last.Value, end: rec.Done,
-		input: rec.InputLength, output: rec.Chunks, cached: rec.Counts.Cached.Value,
+		Timing: run.TimingOf(rec), end: rec.Done, row: rec.Row, print: fingerprint(rec.Request), isl: rec.InputLength,
+		input: rec.InputLength, cached: rec.Counts.Cached.Value,
 	}
 	if rec.Counts.Input.Set {
 		q.input = rec.Counts.Input.Value
 	}
-	if rec.Counts.Output.Set {
-		q.output = rec.Counts.Output.Value
-	}
 	whole := window == run.Span{}
 	ok := rec.Class == replay.OK
-	q.wasSent, q.answered = rec.Sent.Set, rec.Sent.Set && rec.First.Set && rec.Last.Set
 	q.completed = ok && (whole || rec.Sent.Set && window.From <= rec.Sent.Value && rec.Done <= window.To)
 	q.failed = !ok && (whole || window.From <= rec.Done && rec.Done <= window.To)
 	q.good = ok && (whole || window.From <= rec.Done && rec.Done <= window.To) && r.keepsTo(rec)
 	q.cachedKnown = q.completed && rec.Counts.Cached.Set
-	q.measured = q.completed && q.answered
+	q.measured = q.completed && q.Answered
 	if q.measured {
 		q.gapsFrom, q.gapsTo = r.addGaps(rec.Gaps)
-		if len(rec.Gaps) > 0 {
-			q.second = trace.Some(rec.Gaps[0])
-		}
 	}
 	r.requests = append(r.requests, q)
 }

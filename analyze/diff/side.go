@@ -16,27 +16,27 @@ type side struct {
 }
 
 func newSide(runs []*Run, c *cut) side {
-	return side{runs: runs, cut: c, samples: &samples{made: map[string]func() *sample{}}}
+	return side{runs: runs, cut: c, samples: &samples{made: map[run.Latency]func() *sample{}}}
 }
 
 // samples makes each sample once, for whoever asks first.
 type samples struct {
 	mu   sync.Mutex
-	made map[string]func() *sample
+	made map[run.Latency]func() *sample
 }
 
 // sample is that of a latency.
-func (s side) sample(l latency) *sample {
+func (s side) sample(l run.Latency) *sample {
 	s.samples.mu.Lock()
-	get, known := s.samples.made[l.name]
+	get, known := s.samples.made[l]
 	if !known {
 		get = sync.OnceValue(func() *sample {
-			if l.gaps {
+			if l == run.ITL {
 				return newSample(s.gapItems())
 			}
-			return newSample(s.items(l.value))
+			return newSample(s.items(l))
 		})
-		s.samples.made[l.name] = get
+		s.samples.made[l] = get
 	}
 	s.samples.mu.Unlock()
 	return get()
@@ -51,14 +51,14 @@ func (s side) each(do func(r *Run, q *request, stretch uint8)) {
 	}
 }
 
-func (s side) items(value func(q *request) trace.Opt[float64]) []item {
+func (s side) items(l run.Latency) []item {
 	n := 0
 	for _, r := range s.runs {
 		n += len(r.requests)
 	}
 	items := make([]item, 0, n)
 	s.each(func(_ *Run, q *request, stretch uint8) {
-		if v := value(q); v.Set {
+		if v := q.latency(l); v.Set {
 			items = append(items, item{v.Value, stretch})
 		}
 	})
@@ -80,19 +80,19 @@ func (s side) gapItems() []item {
 }
 
 // values are what each run measured.
-func (s side) values(m Metric) (all []trace.Opt[float64]) {
+func (s side) values(m run.Metric) (all []trace.Opt[float64]) {
 	for _, r := range s.runs {
-		all = append(all, r.values[m.Name])
+		all = append(all, r.values[m.Key])
 	}
 	return all
 }
 
 // means are those of a latency in each run that has any.
-func (s side) means(l latency) (all runs) {
+func (s side) means(l run.Latency) (all runs) {
 	for _, r := range s.runs {
 		var m mean
 		for i := range r.requests {
-			m.add(l.value(&r.requests[i]))
+			m.add(r.requests[i].latency(l))
 		}
 		if v := m.value(); v.Set {
 			all = append(all, v)
@@ -137,17 +137,15 @@ type load struct {
 }
 
 // rate is what the runs of a side answered of something a second.
-func rate(what func(l *load) *[stretches]float64) func(s side) statistic {
-	return func(s side) statistic {
-		var r ratio
-		for _, run := range s.runs {
-			for i, n := range what(&run.load) {
-				r.parts[i] += n
-				r.whole[i] += run.load.seconds
-			}
+func (s side) rate(what func(l *load) *[stretches]float64) statistic {
+	var r ratio
+	for _, run := range s.runs {
+		for i, n := range what(&run.load) {
+			r.parts[i] += n
+			r.whole[i] += run.load.seconds
 		}
-		return r.statistic()
 	}
+	return r.statistic()
 }
 
 // loadOf puts the tokens of an answer evenly between its first and its last, and
@@ -174,10 +172,10 @@ func loadOf(requests []request, window run.Span, duration time.Duration) load {
 			count(&l.good, q.end, 1)
 		}
 		if q.completed {
-			count(&l.tokens, q.first, float64(q.input))
+			count(&l.tokens, q.First, float64(q.input))
 		}
-		if q.answered && (q.completed || !whole) {
-			spread(&l.output, place(q.first), place(q.last), float64(q.output))
+		if q.Answered && (q.completed || !whole) {
+			spread(&l.output, place(q.First), place(q.Last), float64(q.Output))
 		}
 	}
 	for i, n := range l.output {
@@ -205,8 +203,8 @@ func spread(in *[stretches]float64, from, to, n float64) {
 func start(requests []request) (first time.Duration) {
 	found := false
 	for i := range requests {
-		if q := &requests[i]; q.wasSent && (!found || q.sent < first) {
-			first, found = q.sent, true
+		if q := &requests[i]; q.WasSent && (!found || q.Sent < first) {
+			first, found = q.Sent, true
 		}
 	}
 	return first

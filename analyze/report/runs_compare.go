@@ -120,18 +120,18 @@ func (c RunsComparison) differences(d *document) {
 			unknown++
 		}
 		if x.Rising && !c.ByRuns() {
-			rising = append(rising, x.Metric.Name)
+			rising = append(rising, x.Metric.Key)
 		}
 		places, difference := placesOf(x.Metric), absent
 		fine := finer(places, x.Difference.Value)
 		if x.Difference.Set {
 			difference = plus(x.Difference.Value, fine)
 		}
-		t.add(x.Metric.Name, optional(x.A, places), optional(x.B, places), difference, intervalText(x.Interval, fine), change, word)
+		t.add(x.Metric.Key, optional(x.A, places), optional(x.B, places), difference, intervalText(x.Interval, fine), change, word)
 	}
 	d.table(t)
 	if objectives := c.A[0].Objectives; len(objectives) > 0 {
-		d.paragraph("goodput is the requests a second that kept to " + objectivesText(objectives) + ".")
+		d.paragraph("request_goodput counts requests that meet " + objectivesText(objectives) + ".")
 	}
 	if unsure > 0 {
 		d.paragraph("~ is a difference that is not significant: its interval has 0 in it. Of 20 metrics that are truly equal, one is outside by chance.")
@@ -193,8 +193,8 @@ func changeText(x diff.Difference) (change, word string) {
 }
 
 // placesOf are the decimals of a metric's values: shares are below 1.
-func placesOf(m diff.Metric) int {
-	if strings.HasSuffix(m.Name, "_share") {
+func placesOf(m run.Metric) int {
+	if m.Unit == run.Share {
 		return 4
 	}
 	return 2
@@ -262,7 +262,7 @@ func (c RunsComparison) requests(d *document) {
 	for _, r := range c.Requests {
 		if r.Count > 0 {
 			mean, median := finer(2, r.Mean), finer(2, r.Median)
-			t.add(r.Latency, grouped(r.Count), plus(r.Mean, mean), intervalText(r.MeanInterval, mean), plus(r.Median, median), intervalText(r.MedianInterval, median), share(r.Lower, r.Count))
+			t.add(r.Latency.Key(), grouped(r.Count), plus(r.Mean, mean), intervalText(r.MeanInterval, mean), plus(r.Median, median), intervalText(r.MedianInterval, median), share(r.Lower, r.Count))
 		}
 	}
 	d.table(t)
@@ -331,7 +331,7 @@ func (c RunsComparison) CSV(w io.Writer) error {
 	for _, x := range c.Differences {
 		in, relative := x.Interval, x.RelativeInterval
 		out.Write([]string{
-			x.Metric.Name, cell(x.A.Value, x.A.Set), cell(x.B.Value, x.B.Set),
+			x.Metric.Key, cell(x.A.Value, x.A.Set), cell(x.B.Value, x.B.Set),
 			cell(x.Difference.Value, x.Difference.Set), cell(in.Value.Low, in.Set), cell(in.Value.High, in.Set),
 			cell(x.Relative.Value, x.Relative.Set), cell(relative.Value.Low, relative.Set), cell(relative.Value.High, relative.Set),
 			significance(x), []string{"worse", "", "better"}[x.Better()+1],

@@ -118,7 +118,7 @@ func (c RunsComparison) JSON(w io.Writer) error {
 	}
 	for _, r := range c.Requests {
 		out.Requests = append(out.Requests, requestsJSON{
-			r.Latency, r.Count, number(r.Mean), intervalJSON(r.MeanInterval), number(r.Median), intervalJSON(r.MedianInterval), r.Lower, r.Higher,
+			r.Latency.Key(), r.Count, number(r.Mean), intervalJSON(r.MeanInterval), number(r.Median), intervalJSON(r.MedianInterval), r.Lower, r.Higher,
 		})
 	}
 	for _, o := range c.Origins {
@@ -126,7 +126,7 @@ func (c RunsComparison) JSON(w io.Writer) error {
 		for _, b := range o.Bands {
 			band := bandJSON{Band: b.Name, Pairs: b.Pairs}
 			for _, p := range b.Latencies {
-				band.Latencies = append(band.Latencies, partJSON{p.Latency, p.Count, number(p.Mean), intervalJSON(p.Interval), number(p.Adds)})
+				band.Latencies = append(band.Latencies, partJSON{p.Latency.Key(), p.Count, number(p.Mean), intervalJSON(p.Interval), number(p.Adds)})
 			}
 			origin.Bands = append(origin.Bands, band)
 		}
@@ -145,7 +145,7 @@ func runsJSONOf(runs []*diff.Run) (all []runSideJSON) {
 func differenceJSONOf(x diff.Difference) differenceJSON {
 	_, verdict := changeText(x)
 	out := differenceJSON{
-		Metric: x.Metric.Name, A: numberOf(x.A), B: numberOf(x.B), RunsA: numbersOf(x.RunsA), RunsB: numbersOf(x.RunsB),
+		Metric: x.Metric.Key, A: numberOf(x.A), B: numberOf(x.B), RunsA: numbersOf(x.RunsA), RunsB: numbersOf(x.RunsB),
 		Difference: numberOf(x.Difference), Interval: intervalJSON(x.Interval),
 		Relative: numberOf(x.Relative), RelativeInterval: intervalJSON(x.RelativeInterval), Rising: x.Rising, Verdict: verdict,
 	}

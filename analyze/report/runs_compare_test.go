@@ -61,7 +61,7 @@ func comparisons(t *testing.T) map[string]report.RunsComparison {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, _ := c.Find(g.Metric.Name)
+			d, _ := c.Find(g.Metric.Key)
 			c.Judgements = append(c.Judgements, g.Judge(d))
 		}
 		return c
@@ -128,7 +128,7 @@ func TestRunsComparisonForms(t *testing.T) {
 		}
 		for i, d := range c.Differences {
 			got := parsed.Differences[i]
-			if got.Metric != d.Metric.Name || (got.B == nil) == d.B.Set || got.B != nil && *got.B != d.B.Value ||
+			if got.Metric != d.Metric.Key || (got.B == nil) == d.B.Set || got.B != nil && *got.B != d.B.Value ||
 				(got.Interval == nil) == d.Interval.Set || got.Interval != nil && *got.Significant != d.Significant() {
 				t.Errorf("%s: %+v, want %+v", name, got, d)
 			}

@@ -28,7 +28,7 @@ func (s ServingRun) Text(w io.Writer) error {
 	var b servingBlock
 	b.block(s, true)
 	b.rule("From the Schedule", '-')
-	for _, m := range []run.Metric{run.TTFTFromSchedule, run.E2ELFromSchedule, run.ScheduleLag, run.ClientLag, run.Held} {
+	for _, m := range run.ScheduleLatencies {
 		b.stats(m, r, s.View)
 	}
 	b.rule("", '=')
@@ -85,7 +85,7 @@ func (b *servingBlock) block(s ServingRun, more bool) {
 	b.rule(" Serving Benchmark Result ", '=')
 	b.counts(s.Run, s.Result, more)
 	for _, m := range s.View.metrics() {
-		b.rule(metricWords[m].title, '-')
+		b.rule(m.Title(), '-')
 		b.stats(m, s.Result, s.View)
 	}
 }
@@ -148,10 +148,10 @@ func (b *servingBlock) counts(info runfile.Run, r *run.Result, more bool) {
 }
 
 // stats are the statistics of a metric, a line each.
-func (b *servingBlock) stats(m run.Metric, r *run.Result, v View) {
-	d := r.Latency(m)
+func (b *servingBlock) stats(m run.Latency, r *run.Result, v View) {
 	for _, stat := range v.statistics() {
-		b.optional(stat.name+" "+metricWords[m].name+" (ms)", trace.Opt[float64]{Value: stat.of(d), Set: d.Count > 0})
+		metric := m.Metric(stat)
+		b.optional(metric.Heading(), metric.Value(r))
 	}
 }
 
@@ -169,7 +169,7 @@ func (b *servingBlock) goodput(g *run.Goodput) {
 		fmt.Fprintf(b, "  %-30s %12s  %d of %d\n", name, share, n, g.Requests)
 	}
 	for _, o := range g.Objectives {
-		line(fmt.Sprintf("%s at most %s ms", metricWords[o.Metric].name, plainNumber(o.LimitMS)), o.Met)
+		line(fmt.Sprintf("%s at most %s ms", o.Latency.Label(), plainNumber(o.LimitMS)), o.Met)
 	}
 	line("all of them", g.Good)
 }

@@ -123,7 +123,7 @@ func aiperfMetrics(rec *replay.Record) map[string]aiperfValue {
 		"output_sequence_length": {output, "tokens"},
 		"output_token_count":     {output, "tokens"},
 	}
-	for name, m := range map[string]run.Metric{
+	for name, m := range map[string]run.Latency{
 		"time_to_first_token": run.TTFT, "time_to_second_token": run.TTST,
 		"inter_token_latency": run.TPOT, "request_latency": run.E2EL,
 	} {

@@ -120,7 +120,7 @@ func TestSummaryOfEvidence(t *testing.T) {
 	}
 	none := map[string]any{"requests": 0.0, "tokens": 0.0}
 	want := map[string]any{
-		"merged_chunks": 2.0, "p99_merged_ms": 0.5, "max_merged_ms": 0.75, "max_first_blur_ms": 0.0,
+		"merged_chunks": 2.0, "p99_merged_ms": 0.5, "max_merged_ms": 0.75, "max_first_stamp_error_ms": 0.0,
 		"thresholds": map[string]any{"max_lag_ms": 4.0, "max_lag_share": 0.05, "max_prompts_off": 0.01},
 		// Sent from 0.4 to 2500.4 ms, the last done 105 + 50 + 1 ms later.
 		"window": map[string]any{"warmup_s": 0.5, "cooldown_s": 0.25, "from_s": 0.5004, "to_s": 2.4064, "ended": 4.0},

@@ -20,7 +20,7 @@ func (runs ServingRuns) PNG(w io.Writer) error {
 
 // drawnMetrics are the columns of the figure.
 var drawnMetrics = []struct {
-	metric       run.Metric
+	metric       run.Latency
 	title, count string
 }{
 	{run.TTFT, "TTFT", "Requests"},
@@ -54,7 +54,7 @@ type valueRange struct {
 // logarithmic where the largest value is more than 20 times the smallest. It
 // leaves out what is next to nothing, as are gaps between chunks that came at
 // once: on a logarithmic axis that would be most of the picture.
-func (runs ServingRuns) rangeOf(m run.Metric) valueRange {
+func (runs ServingRuns) rangeOf(m run.Latency) valueRange {
 	const linear = 20
 	r := valueRange{low: math.Inf(1)}
 	least := math.Inf(1)

@@ -59,7 +59,7 @@ func each(records []replay.Record) func(func(replay.Record, error) bool) {
 // half of the requests failed.
 func reported(t *testing.T) report.ServingRuns {
 	t.Helper()
-	view := report.View{Metrics: []run.Metric{run.TTFT, run.TTST, run.ITL}, Percentiles: []float64{1, 50, 99.9}}
+	view := report.View{Metrics: []run.Latency{run.TTFT, run.TTST, run.ITL}, Percentiles: []float64{1, 50, 99.9}}
 	info := changed(ended(4), func(r *runfile.Run) {
 		r.Trace, r.Limits.MaxConcurrency = runfile.Source{Name: "a b/c=d.jsonl", Speedup: 2}, 8
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"moontide/analyze/run"
 	"moontide/replay/runfile"
 )
 
@@ -21,37 +22,26 @@ import (
 func (runs ServingRuns) GoBench(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("pkg: moontide\n")
-	figures := runs.figures()
-	for _, f := range figures {
-		if way := better(f.key); way != "" {
-			fmt.Fprintf(&b, "Unit %s better=%s\n", f.key, way)
+	metrics := runs.metrics()
+	for _, m := range metrics {
+		if m.Better != run.Neither {
+			fmt.Fprintf(&b, "Unit %s better=%s\n", m.Key, map[run.Direction]string{run.Lower: "lower", run.Higher: "higher"}[m.Better])
 		}
 	}
-	for _, run := range runs {
-		fmt.Fprintf(&b, "# %s: %s\n", orUnnamed(run.Name), run.Result.Verdict.Level)
-		if run.Result.Completed == 0 {
+	for _, of := range runs {
+		fmt.Fprintf(&b, "# %s: %s\n", orUnnamed(of.Name), of.Result.Verdict.Level)
+		if of.Result.Completed == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "Benchmark%s %d", benchmarkName(run.Run), run.Result.Completed)
-		for _, f := range figures {
-			if x := f.value(run.Result); x.Set {
-				fmt.Fprintf(&b, " %s %s", strconv.FormatFloat(x.Value, 'f', -1, 64), f.key)
+		fmt.Fprintf(&b, "Benchmark%s %d", benchmarkName(of.Run), of.Result.Completed)
+		for _, m := range metrics {
+			if x := m.Value(of.Result); x.Set {
+				fmt.Fprintf(&b, " %s %s", strconv.FormatFloat(x.Value, 'f', -1, 64), m.Key)
 			}
 		}
 		b.WriteString("\n")
 	}
 	return write(w, b.Bytes())
-}
-
-// better is which way a figure should go, "" where neither is better.
-func better(key string) string {
-	switch {
-	case strings.HasSuffix(key, "_ms") || key == "failed":
-		return "lower"
-	case strings.HasSuffix(key, "throughput"), strings.Contains(key, "good"), key == "completed", key == "cached_tokens":
-		return "higher"
-	}
-	return ""
 }
 
 // benchmarkName tells tests apart. Its parts are as benchstat reads them.

@@ -7,7 +7,6 @@ import (
 	"moontide/analyze/run"
 	"moontide/replay/runfile"
 	"moontide/trace"
-	"moontide/trace/stats"
 )
 
 // Summary is summary.json of a run: vLLM's result keys at the top level, so
@@ -46,21 +45,16 @@ func (s ServingRun) Summary() map[string]any {
 	}
 	own := ownSummary(info, r)
 	percentiles := slices.Compact(slices.Sorted(slices.Values(slices.Concat(servingPercentiles, s.View.Percentiles))))
-	for _, m := range run.Metrics {
+	for _, m := range append(slices.Clone(run.Latencies), run.FirstStampError, run.MaxStampError) {
 		to := own
-		if slices.Contains(vllmMetrics, m) {
+		if slices.Contains(run.VLLMLatencies, m) {
 			to = keys
 		}
-		addLatency(to, string(m)+"_ms", r.Latency(m), percentiles)
+		addLatency(to, r, m, percentiles)
 	}
-	addLatency(own, "first_blur_ms", r.FirstBlur, percentiles)
-	addLatency(own, "blur_ms", r.Blur, percentiles)
 	keys["moontide"] = own
 	return keys
 }
-
-// vllmMetrics are those that vLLM has keys for.
-var vllmMetrics = []run.Metric{run.TTFT, run.TPOT, run.ITL, run.E2EL}
 
 // JSON writes the summary of a run as one indented JSON object, and those of
 // several as an array of them, each with its name as moontide.name. The errors
@@ -130,7 +124,7 @@ func goodputJSON(g *run.Goodput) any {
 	objectives := []map[string]any{}
 	for _, o := range g.Objectives {
 		objectives = append(objectives, map[string]any{
-			"metric": o.Metric, "limit_ms": number(o.LimitMS), "met": o.Met, "share": numberOf(g.Share(o.Met)),
+			"metric": o.Latency.String(), "limit_ms": number(o.LimitMS), "met": o.Met, "share": numberOf(g.Share(o.Met)),
 		})
 	}
 	return map[string]any{"requests": g.Requests, "good": g.Good, "share": numberOf(g.Share(g.Good)), "objectives": objectives}
@@ -150,16 +144,13 @@ func addReadDelay(keys map[string]any, d runfile.ReadDelay) {
 // servingPercentiles are the percentiles that a summary holds.
 var servingPercentiles = []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}
 
-func addLatency(keys map[string]any, name string, d stats.Sample, percentiles []float64) {
-	set := func(stat string, x float64) {
-		keys[stat+"_"+name] = numberOr(x, d.Count > 0)
-	}
-	set("mean", d.Mean)
-	set("median", d.Quantile(0.5))
-	set("std", d.Std)
-	set("min", d.Min)
-	set("max", d.Max)
+func addLatency(keys map[string]any, r *run.Result, l run.Latency, percentiles []float64) {
+	all := []run.Statistic{run.Mean, run.Median, run.Std, run.Min, run.Max}
 	for _, p := range percentiles {
-		set("p"+percentileName(p), d.Quantile(p/100))
+		all = append(all, run.Percentile(p))
+	}
+	for _, s := range all {
+		m := l.Metric(s)
+		keys[m.Key] = numberOf(m.Value(r))
 	}
 }

@@ -88,18 +88,17 @@ func (s *servingPage) result() {
 	r := s.Result
 	s.begin("Serving benchmark result")
 	s.headlines()
-	for _, f := range countFigures() {
-		label, unit := splitUnit(f.label)
-		x := f.value(r)
+	for _, m := range run.BlockMetrics(nil) {
+		x := m.Value(r)
 		value := absent
-		if x.Set && f.whole {
+		if x.Set && m.Unit == run.Count {
 			value = grouped(int(x.Value))
 		} else if x.Set {
 			value = decimals(x.Value, 2)
 		}
-		s.row(label, value, unit, "")
+		s.row(m.Label, value, string(m.Unit), "")
 	}
-	s.latencies(run.Metrics)
+	s.latencies(run.Latencies)
 	s.objectives()
 	s.failures()
 }
@@ -116,24 +115,18 @@ func (s *servingPage) headlines() {
 		{"Request throughput", optional(r.RequestRate, 2), "req/s", fmt.Sprintf("at most %s in flight", grouped(r.PeakConcurrency))},
 		{"Output throughput", optional(r.OutputRate, 0), "tok/s", fmt.Sprintf("%s in the best second", decimals(r.PeakOutputRate, 0))},
 	}
-	for _, m := range []run.Metric{run.TTFT, run.TPOT, run.ITL, run.E2EL} {
+	for _, m := range run.VLLMLatencies {
 		if d := r.Latency(m); d.Count > 0 {
 			all = append(all, headline{
-				"Median " + metricWords[m].name, decimals(d.Quantile(0.5), 1), "ms", decimals(d.Quantile(0.99), 1) + " ms at p99",
+				"Median " + m.Label(), decimals(d.Quantile(0.5), 1), "ms", decimals(d.Quantile(0.99), 1) + " ms at p99",
 			})
 		}
 	}
 	s.append(part{headlines: all})
 }
 
-// splitUnit parts a label of the block from its unit in parentheses.
-func splitUnit(label string) (name, unit string) {
-	name, unit, _ = strings.Cut(label, " (")
-	return name, strings.TrimSuffix(unit, ")")
-}
-
 // latencies is a table of metrics that were measured, in milliseconds.
-func (s *servingPage) latencies(metrics []run.Metric) {
+func (s *servingPage) latencies(metrics []run.Latency) {
 	percentiles := s.View.Percentiles
 	if percentiles == nil {
 		percentiles = []float64{50, 90, 99}
@@ -148,7 +141,7 @@ func (s *servingPage) latencies(metrics []run.Metric) {
 		if d.Count == 0 {
 			continue
 		}
-		cells := []string{metricWords[m].name, decimals(d.Mean, 2), decimals(d.Std, 2), decimals(d.Min, 2)}
+		cells := []string{m.Label(), decimals(d.Mean, 2), decimals(d.Std, 2), decimals(d.Min, 2)}
 		for _, p := range percentiles {
 			cells = append(cells, decimals(d.Quantile(p/100), 2))
 		}
@@ -166,7 +159,7 @@ func (s *servingPage) objectives() {
 	}
 	t := table{columns: []string{"Objective", "Requests", "Share"}}
 	for _, o := range g.Objectives {
-		t.add(fmt.Sprintf("%s at most %s ms", metricWords[o.Metric].name, plainNumber(o.LimitMS)), grouped(o.Met), optionalPercent(g.Share(o.Met))+" %")
+		t.add(fmt.Sprintf("%s at most %s ms", o.Latency.Label(), plainNumber(o.LimitMS)), grouped(o.Met), optionalPercent(g.Share(o.Met))+" %")
 	}
 	t.add("all of them", grouped(g.Good), optionalPercent(g.Share(g.Good))+" %")
 	s.table(t)

@@ -16,7 +16,7 @@ func (s *servingPage) distributions() {
 	s.begin("Distributions")
 	drawn := 0
 	for _, of := range []struct {
-		metric       run.Metric
+		metric       run.Latency
 		title, count string
 	}{
 		{run.TTFT, "Time to first token", "Requests"},

@@ -9,25 +9,24 @@ import (
 	"strings"
 
 	"moontide/analyze/run"
-	"moontide/trace"
 )
 
 // CSV writes a line for each run: its name, its verdict, and its numbers under
 // the names that they have in the summary. What was not measured is empty. The
 // only errors are those of w.
 func (runs ServingRuns) CSV(w io.Writer) error {
-	figures := runs.figures()
+	metrics := runs.metrics()
 	head := []string{"run", "verdict"}
-	for _, f := range figures {
-		head = append(head, f.key)
+	for _, m := range metrics {
+		head = append(head, m.Key)
 	}
 	out := csv.NewWriter(w)
 	out.Write(head)
 	for _, run := range runs {
 		line := []string{oneLine(run.Name), run.Result.Verdict.Level.String()}
-		for _, f := range figures {
+		for _, m := range metrics {
 			cell := ""
-			if x := f.value(run.Result); x.Set {
+			if x := m.Value(run.Result); x.Set {
 				cell = strconv.FormatFloat(x.Value, 'f', -1, 64)
 			}
 			line = append(line, cell)
@@ -70,10 +69,10 @@ func (runs ServingRuns) table() table {
 		verdicts = append(verdicts, run.Result.Verdict.Level.String())
 	}
 	t.add(verdicts...)
-	for _, f := range runs.figures() {
-		cells := []string{f.label}
+	for _, m := range runs.metrics() {
+		cells := []string{m.Heading()}
 		for _, run := range runs {
-			cells = append(cells, f.format(run.Result))
+			cells = append(cells, cell(m, run.Result))
 		}
 		t.add(cells...)
 	}
@@ -107,92 +106,42 @@ func orUnnamed(name string) string {
 	return name
 }
 
-// figureOf is one number of a run, by its key in the summary and its line in the
-// block.
-type figureOf struct {
-	key, label string
-	whole      bool
-	value      func(r *run.Result) trace.Opt[float64]
-}
-
-func (f figureOf) format(r *run.Result) string {
-	x := f.value(r)
+// cell is a metric of a run with two decimals, or the whole number that it is.
+func cell(m run.Metric, r *run.Result) string {
+	x := m.Value(r)
 	switch {
 	case !x.Set:
 		return absent
-	case f.whole:
+	case m.Unit == run.Count:
 		return strconv.Itoa(int(x.Value))
 	}
 	return strconv.FormatFloat(x.Value, 'f', 2, 64)
 }
 
-// figures are the counts, the rates, and the statistics of the view of the first
+// metrics are the counts, the rates, and the statistics of the view of the first
 // run.
-func (runs ServingRuns) figures() []figureOf {
+func (runs ServingRuns) metrics() []run.Metric {
 	if len(runs) == 0 {
 		return nil
 	}
 	first := runs[0]
-	figures := countFigures()
+	var objectives []run.Objective
 	if g := first.Result.Goodput; g != nil {
-		figures = append(figures, goodputFigures(g)...)
-	}
-	metrics := first.View.metrics()
-	for _, m := range []run.Metric{run.TTFTFromSchedule, run.E2ELFromSchedule, run.ScheduleLag, run.ClientLag, run.Held} {
-		if !slices.Contains(metrics, m) {
-			metrics = append(slices.Clone(metrics), m)
+		for _, o := range g.Objectives {
+			objectives = append(objectives, o.Objective)
 		}
 	}
-	for _, m := range metrics {
+	metrics := run.BlockMetrics(objectives)
+	latencies := slices.Clone(first.View.metrics())
+	for _, l := range run.ScheduleLatencies {
+		if !slices.Contains(latencies, l) {
+			latencies = append(latencies, l)
+		}
+	}
+	for _, l := range latencies {
 		for _, stat := range first.View.statistics() {
-			figures = append(figures, figureOf{
-				key:   strings.ToLower(stat.name) + "_" + string(m) + "_ms",
-				label: stat.name + " " + metricWords[m].name + " (ms)",
-				value: func(r *run.Result) trace.Opt[float64] {
-					d := r.Latency(m)
-					return trace.Opt[float64]{Value: stat.of(d), Set: d.Count > 0}
-				},
-			})
+			metrics = append(metrics, l.Metric(stat))
 		}
 	}
-	return figures
-}
-
-func countFigures() []figureOf {
-	rate := func(key, label string, of func(r *run.Result) trace.Opt[float64]) figureOf {
-		return figureOf{key, label, false, of}
-	}
-	whole := func(key, label string, of func(r *run.Result) int) figureOf {
-		return figureOf{key, label, true, func(r *run.Result) trace.Opt[float64] { return trace.Some(float64(of(r))) }}
-	}
-	return []figureOf{
-		whole("completed", "Successful requests", func(r *run.Result) int { return r.Completed }),
-		whole("failed", "Failed requests", func(r *run.Result) int { return r.Failed }),
-		rate("duration", "Benchmark duration (s)", func(r *run.Result) trace.Opt[float64] { return trace.Some(r.Duration.Seconds()) }),
-		whole("total_input_tokens", "Total input tokens", func(r *run.Result) int { return r.Input }),
-		whole("total_output_tokens", "Total generated tokens", func(r *run.Result) int { return r.Output }),
-		{"cached_tokens", "Total cached tokens", true, func(r *run.Result) trace.Opt[float64] {
-			return trace.Opt[float64]{Value: float64(r.Cached.Value), Set: r.Cached.Set}
-		}},
-		rate("request_throughput", "Request throughput (req/s)", func(r *run.Result) trace.Opt[float64] { return r.RequestRate }),
-		rate("output_throughput", "Output token throughput (tok/s)", func(r *run.Result) trace.Opt[float64] { return r.OutputRate }),
-		rate("max_output_tokens_per_s", "Peak output token throughput (tok/s)", func(r *run.Result) trace.Opt[float64] { return trace.Some(r.PeakOutputRate) }),
-		whole("max_concurrent_requests", "Peak concurrent requests", func(r *run.Result) int { return r.PeakConcurrency }),
-		rate("total_token_throughput", "Total token throughput (tok/s)", func(r *run.Result) trace.Opt[float64] { return r.TotalRate }),
-	}
-}
-
-// goodputFigures are those of objectives, which all runs have alike.
-func goodputFigures(g *run.Goodput) []figureOf {
-	figures := []figureOf{
-		{"request_goodput", "Request goodput (req/s)", false, func(r *run.Result) trace.Opt[float64] { return r.Goodput.Rate }},
-		{"good_share", "Share that meets every objective", false, func(r *run.Result) trace.Opt[float64] { return r.Goodput.Share(r.Goodput.Good) }},
-	}
-	for i, o := range g.Objectives {
-		figures = append(figures, figureOf{
-			"good_share_" + string(o.Metric), fmt.Sprintf("Share with %s at most %s ms", metricWords[o.Metric].name, plainNumber(o.LimitMS)), false,
-			func(r *run.Result) trace.Opt[float64] { return r.Goodput.Share(r.Goodput.Objectives[i].Met) },
-		})
-	}
-	return figures
+	return metrics
 }

@@ -237,7 +237,7 @@ func TestSummary(t *testing.T) {
 		"offered_rate": 2.0, "achieved_rate": 2.0, "cached_tokens": 0.0, "explained_tokens": 3 * 512.0,
 		"input_estimates": 0.0, "output_estimates": 0.0, "prompts_estimated": 0.0, "prompts_off": 0.0, "answers_shorter": 0.0, "answers_longer": 0.0,
 		"mean_ttft_from_schedule_ms": 101.9, "mean_e2el_from_schedule_ms": 151.9,
-		"mean_schedule_lag_ms": 0.4, "p99_client_lag_ms": 0.4, "mean_held_ms": 0.0,
+		"mean_schedule_lag_ms": 0.4, "p99_client_lag_ms": 0.4, "mean_client_queue_time_ms": 0.0,
 	}
 	own := keys["moontide"].(map[string]any)
 	if diff := cmp.Diff(want, pick(own, want), about); diff != "" {
@@ -256,7 +256,7 @@ func TestSummaryOfReading(t *testing.T) {
 			continue
 		}
 		want := map[string]any{
-			"stamped_by_kernel": 2.0, "stamped_by_client": 1.0, "max_blur_ms": 0.05, "max_opening_ms": 0.1, "max_client_lag_ms": 0.3,
+			"stamped_by_kernel": 2.0, "stamped_by_client": 1.0, "max_stamp_error_ms": 0.05, "max_connect_ms": 0.1, "max_client_lag_ms": 0.3,
 			"median_read_delay_ms": 0.02, "p99_read_delay_ms": 2.5, "max_read_delay_ms": 7.0,
 		}
 		got := summary(t, test.info, test.records)["moontide"].(map[string]any)

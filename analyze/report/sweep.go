@@ -11,7 +11,6 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/trace"
-	"moontide/trace/stats"
 )
 
 // Sweep is what runs measured that differ in how much load there was, of one
@@ -37,34 +36,20 @@ type SweepPoint struct {
 	Notes  []string // what else to know of it
 }
 
-// sweepColumns are the columns of the concurrency table as they are published,
+// sweepMetrics are the columns of the concurrency table as they are published,
 // but for the first.
-var sweepColumns = []struct {
-	name  string
-	value func(r *run.Result) trace.Opt[float64]
-}{
-	{"Request Throughput (req/s)", func(r *run.Result) trace.Opt[float64] { return r.RequestRate }},
-	{"Output Token Throughput (tok/s)", func(r *run.Result) trace.Opt[float64] { return r.OutputRate }},
-	{"Mean E2E Latency (ms)", func(r *run.Result) trace.Opt[float64] { return meanOf(r.E2EL) }},
-	{"P99 E2E Latency (ms)", func(r *run.Result) trace.Opt[float64] { return p99Of(r.E2EL) }},
-	{"Mean TTFT (ms)", func(r *run.Result) trace.Opt[float64] { return meanOf(r.TTFT) }},
-	{"P99 TTFT (ms)", func(r *run.Result) trace.Opt[float64] { return p99Of(r.TTFT) }},
-	{"Mean TPOT (ms)", func(r *run.Result) trace.Opt[float64] { return meanOf(r.TPOT) }},
-	{"P99 TPOT (ms)", func(r *run.Result) trace.Opt[float64] { return p99Of(r.TPOT) }},
-}
-
-func meanOf(d stats.Sample) trace.Opt[float64] {
-	return trace.Opt[float64]{Value: d.Mean, Set: d.Count > 0}
-}
-
-func p99Of(d stats.Sample) trace.Opt[float64] {
-	return trace.Opt[float64]{Value: d.Quantile(0.99), Set: d.Count > 0}
-}
+var sweepMetrics = func() (all []run.Metric) {
+	for _, key := range []string{"request_throughput", "output_throughput", "mean_e2el_ms", "p99_e2el_ms", "mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_tpot_ms"} {
+		all = append(all, run.MustMetric(key))
+	}
+	return all
+}()
 
 // SweepLine is a run in a line, for those who wait for the table.
 func SweepLine(r *run.Result) string {
+	value := func(key string) string { return optionalPlain(run.MustMetric(key).Value(r)) }
 	line := fmt.Sprintf("%s: %s req/s, %s tok/s, mean E2EL %s ms, mean TTFT %s ms, mean TPOT %s ms, %d failed", r.Verdict.Level,
-		optionalPlain(r.RequestRate), optionalPlain(r.OutputRate), optionalPlain(meanOf(r.E2EL)), optionalPlain(meanOf(r.TTFT)), optionalPlain(meanOf(r.TPOT)), r.Failed)
+		value("request_throughput"), value("output_throughput"), value("mean_e2el_ms"), value("mean_ttft_ms"), value("mean_tpot_ms"), r.Failed)
 	if r.Failed > 0 {
 		line += ": " + failures(r)
 	}
@@ -87,8 +72,8 @@ func failures(r *run.Result) string {
 // columns are the headings of a table of the sweep.
 func (s Sweep) columns() []string {
 	columns := []string{s.Axis}
-	for _, c := range sweepColumns {
-		columns = append(columns, c.name)
+	for _, c := range sweepMetrics {
+		columns = append(columns, c.Column())
 	}
 	return columns
 }
@@ -108,11 +93,11 @@ func (p SweepPoint) mark() string {
 // the one there.
 func (p SweepPoint) row(base *run.Result) []string {
 	cells := []string{p.mark()}
-	for _, c := range sweepColumns {
-		value := c.value(p.Result)
+	for _, c := range sweepMetrics {
+		value := c.Value(p.Result)
 		cell := optionalPlain(value)
 		if base != nil {
-			if of := c.value(base); value.Set && of.Set && of.Value > 0 {
+			if of := c.Value(base); value.Set && of.Set && of.Value > 0 {
 				cell += fmt.Sprintf(" (%.2fx)", value.Value/of.Value)
 			}
 		}
@@ -218,8 +203,8 @@ func (s Sweep) CSV(w io.Writer) error {
 		for _, p := range d.Points {
 			r := p.Result
 			line := append(labels(d.Label), p.Level)
-			for _, c := range sweepColumns {
-				line = append(line, plain(c.value(r)))
+			for _, c := range sweepMetrics {
+				line = append(line, plain(c.Value(r)))
 			}
 			out.Write(append(line, strconv.Itoa(r.Completed), strconv.Itoa(r.Failed), r.Verdict.Level.String()))
 		}

@@ -7,7 +7,6 @@ import (
 	"moontide/analyze/report/figure"
 	"moontide/analyze/run"
 	"moontide/trace"
-	"moontide/trace/stats"
 )
 
 // PNG draws throughput against latency: a line for each deployment, a dot for
@@ -17,16 +16,14 @@ func (s Sweep) PNG(w io.Writer) error {
 }
 
 func (s Sweep) sheet() figure.Sheet {
-	latency := func(of func(r *run.Result) stats.Sample) func(r *run.Result) trace.Opt[float64] {
+	seconds := func(l run.Latency) func(r *run.Result) trace.Opt[float64] {
 		return func(r *run.Result) trace.Opt[float64] {
-			mean := meanOf(of(r))
+			mean := l.Metric(run.Mean).Value(r)
 			mean.Value /= 1000
 			return mean
 		}
 	}
-	e2el := latency(func(r *run.Result) stats.Sample { return r.E2EL })
-	ttft := latency(func(r *run.Result) stats.Sample { return r.TTFT })
-	tpot := latency(func(r *run.Result) stats.Sample { return r.TPOT })
+	e2el, ttft, tpot := seconds(run.E2EL), seconds(run.TTFT), seconds(run.TPOT)
 	perUser := func(r *run.Result) trace.Opt[float64] {
 		seconds := tpot(r)
 		return trace.Opt[float64]{Value: 1 / seconds.Value, Set: seconds.Set && seconds.Value > 0}

@@ -11,7 +11,7 @@ import (
 )
 
 // Detail is what a run was like request by request, over time, and by the kinds
-// of requests. It takes some 100 bytes a request.
+// of requests. It takes some 120 bytes a request.
 type Detail struct {
 	// Requests are all, also those outside the window, in the order of their
 	// rows.
@@ -24,20 +24,16 @@ type Detail struct {
 	Groups []Group
 }
 
-// Request is what a [Detail] keeps of a record. Instants are since the run's
-// start; Sent, First and Last are 0 where there was no such moment: see WasSent
-// and Answered.
+// Request is what a [Detail] keeps of a record.
 type Request struct {
-	Row                    int
-	ISL, Output            int32 // tokens; the trace's, and the server's or else chunks
-	Turn                   int32 // of its session, from 1
-	session                int32 // 0 is none
-	Due, Ready             time.Duration
-	Sent, First, Last, End time.Duration
-	opening                time.Duration
-	Class                  replay.Class
-	WasSent, Answered      bool
-	Counted                bool // completed, and wholly in what was measured
+	Timing
+	End     time.Duration
+	Row     int
+	ISL     int32 // tokens, as the trace has it
+	Turn    int32 // of its session, from 1
+	session int32 // 0 is none
+	Class   replay.Class
+	Counted bool // completed, and wholly in what was measured
 }
 
 // detailer collects a Detail.
@@ -46,13 +42,8 @@ type detailer struct {
 	sessions map[string]int32
 }
 
-func (d *detailer) add(rec *replay.Record, counted bool) {
-	q := Request{
-		Row: rec.Row, ISL: small(rec.InputLength), Output: small(outputTokens(rec)),
-		Due: rec.Due, Ready: rec.Ready, Sent: rec.Sent.Value, First: rec.First.Value, Last: rec.Last.Value, End: rec.Done,
-		WasSent: rec.Sent.Set, Answered: rec.Sent.Set && rec.First.Set && rec.Last.Set, opening: rec.Opening,
-		Counted: counted, Class: rec.Class, Turn: 1,
-	}
+func (d *detailer) add(rec *replay.Record, timing Timing, counted bool) {
+	q := Request{Timing: timing, End: rec.Done, Row: rec.Row, ISL: clampTokens(rec.InputLength), Counted: counted, Class: rec.Class, Turn: 1}
 	if rec.SessionID != "" {
 		q.session = d.session(rec.SessionID)
 	}
@@ -93,10 +84,5 @@ func (d *detailer) finish(r *Result, tokens *tokenRate) *Detail {
 	return detail
 }
 
-// The latencies of a request that was answered, in milliseconds.
-
-func (q *Request) ttft() float64 { return ms(q.First - q.Sent) }
-func (q *Request) e2el() float64 { return ms(q.Last - q.Sent) }
-
-// small is a number of tokens in half the memory.
-func small(tokens int) int32 { return int32(min(max(tokens, 0), math.MaxInt32)) }
+// clampTokens is a number of tokens in half the memory.
+func clampTokens(tokens int) int32 { return int32(min(max(tokens, 0), math.MaxInt32)) }

@@ -32,7 +32,11 @@ func (c *collector) finish() *Result {
 
 func (c *collector) distributions() {
 	r := c.result
-	r.TTFT, r.TTST, r.TPOT, r.E2EL = stats.Of(c.ttft), stats.Of(c.ttst), stats.Of(c.tpot), stats.Of(c.e2el)
+	for l := range c.latencies {
+		if l := Latency(l); l != NoLatency && l != ITL {
+			*latencies[l].distribution(r) = stats.Of(c.latencies[l])
+		}
+	}
 	r.ITL = c.gaps.Sample(float64(time.Millisecond))
 	if len(c.opts.Gaps) > 0 {
 		for _, gaps := range c.opts.Gaps {
@@ -41,9 +45,6 @@ func (c *collector) distributions() {
 		}
 		r.ITL = stats.OfCounts(c.counted)
 	}
-	r.TTFTFromSchedule, r.E2ELFromSchedule = stats.Of(c.ttftSchedule), stats.Of(c.e2elSchedule)
-	r.ClientLag, r.Held, r.ScheduleLag = stats.Of(c.lag), stats.Of(c.held), stats.Of(c.schedule)
-	r.Opening, r.FirstBlur, r.Blur = stats.Of(c.opening), stats.Of(c.firstBlur), stats.Of(c.blur)
 }
 
 func (c *collector) rates() {

@@ -9,10 +9,9 @@ import (
 	"moontide/trace"
 )
 
-// Objective is what a request has to keep to: a metric of at most so many
-// milliseconds.
+// Objective is an upper limit on a latency of each request.
 type Objective struct {
-	Metric  Metric
+	Latency Latency
 	LimitMS float64
 }
 
@@ -25,20 +24,20 @@ func ParseObjectives(text string) ([]Objective, error) {
 		if !found {
 			return nil, fmt.Errorf("%q is no objective: one is ttft:2000, a metric and its limit in ms", word)
 		}
-		metric, err := ParseMetric(name)
+		latency, err := ParseLatency(name)
 		if err != nil {
 			return nil, err
 		}
 		ms, err := strconv.ParseFloat(limit, 64)
 		if err != nil || !(ms >= 0 && ms <= 1e12) {
-			return nil, fmt.Errorf("the limit of %s is no number of milliseconds: %q", metric, limit)
+			return nil, fmt.Errorf("the limit of %s is no number of milliseconds: %q", latency, limit)
 		}
 		for _, o := range all {
-			if o.Metric == metric {
-				return nil, fmt.Errorf("%s has two limits", metric)
+			if o.Latency == latency {
+				return nil, fmt.Errorf("%s has two limits", latency)
 			}
 		}
-		all = append(all, Objective{metric, ms})
+		all = append(all, Objective{latency, ms})
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%q names no objective: one is ttft:2000, a metric and its limit in ms", text)
@@ -48,13 +47,13 @@ func ParseObjectives(text string) ([]Objective, error) {
 
 // String is the objective as it is written.
 func (o Objective) String() string {
-	return string(o.Metric) + ":" + strconv.FormatFloat(o.LimitMS, 'f', -1, 64)
+	return o.Latency.String() + ":" + plain(o.LimitMS)
 }
 
 // KeptBy reports whether a request kept to it. What a request does not have, as an
 // answer of one token has no TPOT, it cannot miss.
 func (o Objective) KeptBy(rec *replay.Record) bool {
-	value := o.Metric.Of(rec)
+	value := o.Latency.Of(rec)
 	return !value.Set || value.Value <= o.LimitMS
 }
 

@@ -53,7 +53,7 @@ func TestGoodput(t *testing.T) {
 
 // As throughput does, goodput counts the requests that end inside a window.
 func TestGoodputInAWindow(t *testing.T) {
-	opts := run.Options{Window: run.Span{From: at(90), To: at(300)}, Objectives: []run.Objective{{Metric: run.TTFT, LimitMS: 1000}}}
+	opts := run.Options{Window: run.Span{From: at(90), To: at(300)}, Objectives: []run.Objective{{Latency: run.TTFT, LimitMS: 1000}}}
 	if g := compute(t, opts, mixed()...).Goodput; g.Requests != 2 || g.Good != 2 || g.Rate != trace.Some(2/0.21) {
 		t.Errorf("%+v", g)
 	}
@@ -63,7 +63,7 @@ func TestParseObjectives(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                "names no objective",
 		"ttft":            `"ttft" is no objective`,
-		"latency:3":       `there is no metric "latency"`,
+		"latency:3":       `unknown metric "latency"`,
 		"ttft:":           "no number of milliseconds",
 		"ttft:-1":         "no number of milliseconds",
 		"ttft:NaN":        "no number of milliseconds",
@@ -82,7 +82,7 @@ func TestMetricsOfARequestAreThoseOfTheRun(t *testing.T) {
 		rec := anyRecord(rt)
 		rec.Class = replay.OK
 		r := compute(t, run.Options{}, rec)
-		for _, m := range run.Metrics {
+		for _, m := range run.Latencies {
 			own, d := m.Of(&rec), r.Latency(m)
 			if own.Set != (d.Count > 0) || own.Set && own.Value != d.Max {
 				rt.Errorf("%s: %v of the request, %d values up to %v of the run", m, own, d.Count, d.Max)
@@ -91,12 +91,12 @@ func TestMetricsOfARequestAreThoseOfTheRun(t *testing.T) {
 	})
 }
 
-func TestParseMetrics(t *testing.T) {
-	if got, err := run.ParseMetrics("itl, TTFT,e2el_from_schedule"); err != nil || len(got) != 3 || got[1] != run.TTFT {
+func TestParseLatencies(t *testing.T) {
+	if got, err := run.ParseLatencies("itl, TTFT,e2el_from_schedule"); err != nil || len(got) != 3 || got[1] != run.TTFT {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, text := range []string{"", "ttft,", "ttft,ttft", "p99"} {
-		if got, err := run.ParseMetrics(text); err == nil {
+		if got, err := run.ParseLatencies(text); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
 	}

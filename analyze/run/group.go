@@ -64,12 +64,15 @@ func predictedShares(each []PredictedRequest) func(row int) (share float64, know
 	}
 }
 
+// groupLatencies are those of a [Kind].
+var groupLatencies = [3]Latency{TTFT, TPOT, E2EL}
+
 // kindMaker is a kind in the making.
 type kindMaker struct {
 	order             int
 	name              string
 	completed, failed int
-	ttft, tpot, e2el  []float64
+	latencies         [3][]float64 // of groupLatencies
 }
 
 func divide(requests []Request, window Span, of func(q *Request) (order int, name string, some bool)) []Kind {
@@ -95,7 +98,7 @@ func divide(requests []Request, window Span, of func(q *Request) (order int, nam
 	slices.SortFunc(sorted, func(a, b *kindMaker) int { return a.order - b.order })
 	var kinds []Kind
 	for _, m := range sorted {
-		kinds = append(kinds, Kind{m.name, m.completed, m.failed, stats.Of(m.ttft), stats.Of(m.tpot), stats.Of(m.e2el)})
+		kinds = append(kinds, Kind{m.name, m.completed, m.failed, stats.Of(m.latencies[0]), stats.Of(m.latencies[1]), stats.Of(m.latencies[2])})
 	}
 	return kinds
 }
@@ -106,12 +109,10 @@ func (m *kindMaker) add(q *Request) {
 		return
 	}
 	m.completed++
-	if !q.Answered {
-		return
-	}
-	m.ttft, m.e2el = append(m.ttft, q.ttft()), append(m.e2el, q.e2el())
-	if q.Output > 1 {
-		m.tpot = append(m.tpot, ms(q.Last-q.First)/float64(q.Output-1))
+	for i, l := range groupLatencies {
+		if value := q.Latency(l); value.Set {
+			m.latencies[i] = append(m.latencies[i], value.Value)
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func TestMergedRunsAreOne(t *testing.T) {
 			}
 			parts = append(parts, part(machine, later))
 		}
-		opts := run.Options{BlockSize: blockSize, Objectives: []run.Objective{{Metric: run.TTFT, LimitMS: 1000}}}
+		opts := run.Options{BlockSize: blockSize, Objectives: []run.Objective{{Latency: run.TTFT, LimitMS: 1000}}}
 		merged := run.Merge(parts)
 		got, err := run.Compute(merged.Records, opts)
 		if err != nil {

@@ -2,145 +2,267 @@ package run
 
 import (
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 
-	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
 
-// Metric is one of the times that a run measures of its requests, by the name
-// that flags and summaries call it.
-type Metric string
+// Metric is one number of a run: a count, a rate, a share, or a statistic of a
+// latency. Text, JSON, CSV, sweeps, comparisons, gates and objectives all take
+// keys, labels and values from here.
+type Metric struct {
+	Key    string // in JSON and CSV; vLLM's where vLLM has one
+	Label  string // without its unit: see Heading
+	Unit   Unit
+	Better Direction
+	// Latency and Statistic are those of a latency's statistic; Latency is
+	// NoLatency for all other metrics.
+	Latency   Latency
+	Statistic Statistic
+	// Goodput says that the metric exists only where objectives were given.
+	Goodput bool
 
-// The metrics. See [Result] for what they mean.
+	column string
+	value  func(r *Result) trace.Opt[float64]
+}
+
+// Value is the metric's value, absent where the run did not measure it.
+func (m Metric) Value(r *Result) trace.Opt[float64] {
+	if m.Latency != NoLatency {
+		d := r.Latency(m.Latency)
+		return trace.Opt[float64]{Value: m.Statistic.Of(d), Set: d.Count > 0}
+	}
+	return m.value(r)
+}
+
+// Heading is the label with the unit: Mean TTFT (ms).
+func (m Metric) Heading() string {
+	if m.Unit == Count || m.Unit == Share {
+		return m.Label
+	}
+	return m.Label + " (" + string(m.Unit) + ")"
+}
+
+// Column is the heading in tables of published results: Mean E2E Latency (ms).
+func (m Metric) Column() string {
+	if m.column != "" {
+		m.Label = m.column
+	}
+	return m.Heading()
+}
+
+// Unit is what a metric is measured in.
+type Unit string
+
+// The units.
 const (
-	TTFT             Metric = "ttft"
-	TTST             Metric = "ttst"
-	TPOT             Metric = "tpot"
-	ITL              Metric = "itl"
-	E2EL             Metric = "e2el"
-	TTFTFromSchedule Metric = "ttft_from_schedule"
-	E2ELFromSchedule Metric = "e2el_from_schedule"
-	ScheduleLag      Metric = "schedule_lag"
-	ClientLag        Metric = "client_lag"
-	Opening          Metric = "opening"
-	Held             Metric = "held"
+	Count             Unit = ""      // of requests or tokens: a whole number
+	Share             Unit = "share" // from 0 to 1
+	Seconds           Unit = "s"
+	Milliseconds      Unit = "ms"
+	RequestsPerSecond Unit = "req/s"
+	TokensPerSecond   Unit = "tok/s"
 )
 
-// Metrics are all metrics, in the order in which reports tell them.
-var Metrics = []Metric{TTFT, TTST, TPOT, ITL, E2EL, TTFTFromSchedule, E2ELFromSchedule, ScheduleLag, ClientLag, Opening, Held}
+// Direction says which way a metric improves.
+type Direction int
 
-// ParseMetrics reads names with commas between them, each of them once.
-func ParseMetrics(text string) ([]Metric, error) {
+// The directions.
+const (
+	Lower   Direction = -1
+	Neither Direction = 0
+	Higher  Direction = 1
+)
+
+// metrics are all that are no statistic of a latency, in report order.
+var metrics = []Metric{
+	{Key: "completed", Label: "Successful requests", Better: Higher, value: count(func(r *Result) int { return r.Completed })},
+	{Key: "failed", Label: "Failed requests", Better: Lower, value: count(func(r *Result) int { return r.Failed })},
+	{Key: "duration", Label: "Benchmark duration", Unit: Seconds, value: func(r *Result) trace.Opt[float64] { return trace.Some(r.Duration.Seconds()) }},
+	{Key: "total_input_tokens", Label: "Total input tokens", value: count(func(r *Result) int { return r.Input })},
+	{Key: "total_output_tokens", Label: "Total generated tokens", value: count(func(r *Result) int { return r.Output })},
+	{Key: "cached_tokens", Label: "Total cached tokens", Better: Higher, value: func(r *Result) trace.Opt[float64] {
+		return trace.Opt[float64]{Value: float64(r.Cached.Value), Set: r.Cached.Set}
+	}},
+	{Key: "request_throughput", Label: "Request throughput", column: "Request Throughput", Unit: RequestsPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.RequestRate }},
+	{Key: "output_throughput", Label: "Output token throughput", column: "Output Token Throughput", Unit: TokensPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.OutputRate }},
+	{Key: "max_output_tokens_per_s", Label: "Peak output token throughput", Unit: TokensPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return trace.Some(r.PeakOutputRate) }},
+	{Key: "max_concurrent_requests", Label: "Peak concurrent requests", value: count(func(r *Result) int { return r.PeakConcurrency })},
+	{Key: "total_token_throughput", Label: "Total token throughput", Unit: TokensPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.TotalRate }},
+	{Key: "request_goodput", Label: "Request goodput", Unit: RequestsPerSecond, Better: Higher, Goodput: true, value: ofGoodput(func(g *Goodput) trace.Opt[float64] { return g.Rate })},
+	{Key: "good_share", Label: "Share that meets every objective", Unit: Share, Better: Higher, Goodput: true, value: ofGoodput(func(g *Goodput) trace.Opt[float64] { return g.Share(g.Good) })},
+	{Key: "offered_rate", Label: "Offered request rate", Unit: RequestsPerSecond, value: func(r *Result) trace.Opt[float64] { return r.OfferedRate }},
+	{Key: "achieved_rate", Label: "Achieved request rate", Unit: RequestsPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.AchievedRate }},
+	{Key: "failed_share", Label: "Share of failed requests", Unit: Share, Better: Lower, value: func(r *Result) trace.Opt[float64] {
+		return shareOf(r.Failed, r.Completed+r.Failed)
+	}},
+	{Key: "cached_share", Label: "Share of cached input tokens", Unit: Share, Better: Higher, value: func(r *Result) trace.Opt[float64] {
+		if !r.Cached.Set {
+			return trace.Opt[float64]{}
+		}
+		return shareOf(r.Cached.Value, r.Input)
+	}},
+}
+
+func count(of func(r *Result) int) func(r *Result) trace.Opt[float64] {
+	return func(r *Result) trace.Opt[float64] { return trace.Some(float64(of(r))) }
+}
+
+func ofGoodput(of func(g *Goodput) trace.Opt[float64]) func(r *Result) trace.Opt[float64] {
+	return func(r *Result) trace.Opt[float64] {
+		if r.Goodput == nil {
+			return trace.Opt[float64]{}
+		}
+		return of(r.Goodput)
+	}
+}
+
+func shareOf(part, whole int) trace.Opt[float64] {
+	if whole <= 0 {
+		return trace.Opt[float64]{}
+	}
+	return trace.Some(float64(part) / float64(whole))
+}
+
+// goodShare is the share of requests that meet the objective for a latency.
+func goodShare(l Latency) Metric {
+	return Metric{
+		Key: "good_share_" + l.String(), Label: "Share that meets the " + l.Label() + " objective", Unit: Share, Better: Higher, Goodput: true,
+		value: ofGoodput(func(g *Goodput) trace.Opt[float64] {
+			for _, o := range g.Objectives {
+				if o.Latency == l {
+					return g.Share(o.Met)
+				}
+			}
+			return trace.Opt[float64]{}
+		}),
+	}
+}
+
+// BlockMetrics are the counts and rates of the "Serving Benchmark Result" block
+// in its order, then those of objectives, if any.
+func BlockMetrics(objectives []Objective) []Metric {
 	var all []Metric
-	for name := range strings.SplitSeq(text, ",") {
-		m, err := ParseMetric(name)
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(all, m) {
-			return nil, fmt.Errorf("%s is named twice", m)
-		}
+	for _, key := range []string{
+		"completed", "failed", "duration", "total_input_tokens", "total_output_tokens", "cached_tokens", "request_throughput",
+		"output_throughput", "max_output_tokens_per_s", "max_concurrent_requests", "total_token_throughput",
+	} {
+		all = append(all, MustMetric(key))
+	}
+	if len(objectives) == 0 {
+		return all
+	}
+	all = append(all, MustMetric("request_goodput"), MustMetric("good_share"))
+	for _, o := range objectives {
+		m := goodShare(o.Latency)
+		m.Label = fmt.Sprintf("Share with %s at most %s ms", o.Latency.Label(), plain(o.LimitMS))
 		all = append(all, m)
 	}
-	return all, nil
+	return all
 }
 
-// ParseMetric finds a metric by its name.
-func ParseMetric(name string) (Metric, error) {
-	m := Metric(strings.ToLower(strings.TrimSpace(name)))
-	if !slices.Contains(Metrics, m) {
-		return "", fmt.Errorf("there is no metric %q: there are %s", name, names(Metrics))
+// Metric is a statistic of the latency.
+func (l Latency) Metric(s Statistic) Metric {
+	m := Metric{Key: s.Key + "_" + l.Key(), Label: s.Label() + " " + l.Label(), Unit: Milliseconds, Better: Lower, Latency: l, Statistic: s}
+	if column := latencies[l].column; column != "" {
+		m.column = s.Label() + " " + column
 	}
-	return m, nil
+	return m
 }
 
-func names(metrics []Metric) string {
-	var words []string
+// ParseMetric finds a metric by its key, such as request_throughput or
+// p99_ttft_ms. Any percentile from p0 to p100 works.
+func ParseMetric(key string) (Metric, error) {
+	if key == "goodput" {
+		key = "request_goodput"
+	}
 	for _, m := range metrics {
-		words = append(words, string(m))
-	}
-	return strings.Join(words, ", ")
-}
-
-// Latency is the distribution of a metric, in milliseconds.
-func (r *Result) Latency(m Metric) stats.Sample {
-	switch m {
-	case TTFT:
-		return r.TTFT
-	case TTST:
-		return r.TTST
-	case TPOT:
-		return r.TPOT
-	case ITL:
-		return r.ITL
-	case E2EL:
-		return r.E2EL
-	case TTFTFromSchedule:
-		return r.TTFTFromSchedule
-	case E2ELFromSchedule:
-		return r.E2ELFromSchedule
-	case ScheduleLag:
-		return r.ScheduleLag
-	case ClientLag:
-		return r.ClientLag
-	case Opening:
-		return r.Opening
-	case Held:
-		return r.Held
-	}
-	return stats.Sample{}
-}
-
-// Of is the metric of one request in milliseconds, absent where the request has
-// none: a request without a token has no TTFT, an answer of one token no TPOT.
-// Its ITL is the longest of its gaps.
-func (m Metric) Of(rec *replay.Record) trace.Opt[float64] {
-	if !rec.Sent.Set {
-		return trace.Opt[float64]{}
-	}
-	switch m {
-	case ScheduleLag:
-		return trace.Some(ms(rec.Sent.Value - rec.Due))
-	case ClientLag:
-		return trace.Some(ms(rec.ClientLag().Value))
-	case Opening:
-		return trace.Some(ms(rec.Opening))
-	case Held:
-		return trace.Some(ms(rec.Ready - rec.Due))
-	}
-	if !rec.First.Set || !rec.Last.Set {
-		return trace.Opt[float64]{}
-	}
-	return m.ofAnswer(rec)
-}
-
-// ofAnswer is the metric of a request that was answered.
-func (m Metric) ofAnswer(rec *replay.Record) trace.Opt[float64] {
-	sent, first, last := rec.Sent.Value, rec.First.Value, rec.Last.Value
-	switch m {
-	case TTFT:
-		return trace.Some(ms(first - sent))
-	case E2EL:
-		return trace.Some(ms(last - sent))
-	case TTFTFromSchedule:
-		return trace.Some(ms(first - rec.Due))
-	case E2ELFromSchedule:
-		return trace.Some(ms(last - rec.Due))
-	case TPOT: // that of a one-token answer does not exist; it is not 0
-		if output := outputTokens(rec); output > 1 {
-			return trace.Some(ms(last-first) / float64(output-1))
-		}
-	case TTST:
-		if len(rec.Gaps) > 0 {
-			return trace.Some(ms(rec.Gaps[0]))
-		}
-	case ITL:
-		if len(rec.Gaps) > 0 {
-			return trace.Some(ms(slices.Max(rec.Gaps)))
+		if m.Key == key {
+			return m, nil
 		}
 	}
-	return trace.Opt[float64]{}
+	if name, ok := strings.CutPrefix(key, "good_share_"); ok {
+		l, err := ParseLatency(name)
+		if err != nil {
+			return Metric{}, err
+		}
+		return goodShare(l), nil
+	}
+	stat, latency, _ := strings.Cut(key, "_")
+	for l := NoLatency + 1; l < latencyCount; l++ {
+		if latency != l.Key() && (latencies[l].oldKey == "" || latency != latencies[l].oldKey+"_ms") {
+			continue
+		}
+		s, err := ParseStatistic(stat)
+		if err != nil {
+			return Metric{}, fmt.Errorf("unknown metric %q: %w", key, err)
+		}
+		return l.Metric(s), nil
+	}
+	return Metric{}, fmt.Errorf("unknown metric %q: want a key of a run's summary, such as p99_ttft_ms, mean_itl_ms or output_throughput", key)
 }
+
+// MustMetric is ParseMetric for a key that is known to exist; it panics on any
+// other.
+func MustMetric(key string) Metric {
+	m, err := ParseMetric(key)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// Statistic is a number that summarizes a distribution.
+type Statistic struct {
+	Key        string  // mean, median, std, min, max, p99
+	P          float64 // the quantile from 0 to 1, if IsQuantile
+	IsQuantile bool
+	of         func(d stats.Sample) float64
+}
+
+// The statistics that are no percentile.
+var (
+	Mean   = Statistic{Key: "mean", of: func(d stats.Sample) float64 { return d.Mean }}
+	Median = Statistic{Key: "median", P: 0.5, IsQuantile: true}
+	Std    = Statistic{Key: "std", of: func(d stats.Sample) float64 { return d.Std }} // of the population
+	Min    = Statistic{Key: "min", of: func(d stats.Sample) float64 { return d.Min }}
+	Max    = Statistic{Key: "max", of: func(d stats.Sample) float64 { return d.Max }}
+)
+
+// Percentile is a percentile from 0 to 100.
+func Percentile(p float64) Statistic {
+	return Statistic{Key: "p" + plain(p), P: p / 100, IsQuantile: true}
+}
+
+// Of is the statistic of a distribution, 0 where that has no values.
+func (s Statistic) Of(d stats.Sample) float64 {
+	if s.IsQuantile {
+		return d.Quantile(s.P)
+	}
+	return s.of(d)
+}
+
+// Label is the name in text: Mean, P99.
+func (s Statistic) Label() string { return strings.ToUpper(s.Key[:1]) + s.Key[1:] }
+
+// ParseStatistic reads mean, median, std, min, max, or a percentile such as p99.
+func ParseStatistic(key string) (Statistic, error) {
+	for _, s := range []Statistic{Mean, Median, Std, Min, Max} {
+		if s.Key == key {
+			return s, nil
+		}
+	}
+	digits, isPercentile := strings.CutPrefix(key, "p")
+	p, err := strconv.ParseFloat(digits, 64)
+	if !isPercentile || strings.Trim(digits, "0123456789.") != "" || err != nil || !(0 <= p && p <= 100) {
+		return Statistic{}, fmt.Errorf("statistic %q is none of mean, median, std, min, max and p0 to p100", key)
+	}
+	s := Percentile(p)
+	s.Key = key
+	return s, nil
+}
+
+// plain writes a number with as many decimals as it needs.
+func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

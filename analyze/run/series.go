@@ -133,11 +133,11 @@ func (s *seriesMaker) add(q *Request) {
 	if i := s.index(q.Sent); i >= 0 {
 		s.Stretches[i].Sent++
 		v := &s.values[i]
-		v.schedule = append(v.schedule, ms(q.Sent-q.Due))
-		v.client = append(v.client, ms(q.Sent-q.Ready-q.opening))
+		v.schedule = append(v.schedule, q.Latency(ScheduleLag).Value)
+		v.client = append(v.client, q.Latency(ClientLag).Value)
 	}
 	if i := s.index(q.First); q.Answered && q.Class == replay.OK && i >= 0 {
-		s.values[i].ttft = append(s.values[i].ttft, q.ttft())
+		s.values[i].ttft = append(s.values[i].ttft, q.Latency(TTFT).Value)
 	}
 }
 

@@ -111,23 +111,24 @@ type Result struct {
 	// The same from the instant the trace asked for, so that a client or a
 	// limit that holds requests back does not look like a fast server.
 	TTFTFromSchedule, E2ELFromSchedule stats.Sample
-	// Of every request that was sent: ClientLag = sent - ready - opening is the
-	// client's own, Opening waited for a connection, which is the server's and
-	// the network's, Held = ready - due waited for a slot or a turn,
-	// ScheduleLag = sent - due is all of them.
-	ClientLag, Opening, Held, ScheduleLag stats.Sample
+	// Of every request that was sent: ClientLag = sent - ready - connect is the
+	// client's own lateness; ConnectTime is the wait for a connection, which the
+	// server and the network cause; QueueTime = ready - due is the wait for a
+	// slot or for the turn before; ScheduleLag = sent - due is their sum.
+	ClientLag, ConnectTime, QueueTime, ScheduleLag stats.Sample
 
 	// StampedByKernel and StampedByClient count the completed requests by whose
-	// their instants of arrival are. Where they are the kernel's, FirstBlur is
-	// the most by which the TTFT of a request may be too long, and Blur the most
-	// by which any of its instants may be too late, because the client read at
-	// once what may have come apart.
+	// their instants of arrival are. Where they are the kernel's, FirstStampError
+	// bounds how much too long the TTFT of a request may be, and MaxStampError how
+	// much too late any of its instants may be, because the client read at once
+	// what may have arrived separately.
 	StampedByKernel, StampedByClient int
 	// GapsNotKept are the gaps between token chunks of records that do not have
 	// them, GapsCounted those of them that ITL knows from being counted: all, but
 	// for a run that was killed.
 	GapsNotKept, GapsCounted int
-	FirstBlur, Blur          stats.Sample
+	FirstStampError          stats.Sample
+	MaxStampError            stats.Sample
 	ReadDelay                runfile.ReadDelay // as given
 	Merges                   runfile.Merges    // as given
 	Observed                 Observed          // as given
@@ -190,10 +191,10 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 // expect makes room for the records to come: slices that grow by and by leave
 // twice as much behind.
 func (c *collector) expect(records int) {
-	for _, values := range []*[]float64{
-		&c.ttft, &c.ttst, &c.tpot, &c.e2el, &c.ttftSchedule, &c.e2elSchedule, &c.lag, &c.held, &c.schedule, &c.opening, &c.firstBlur, &c.blur,
-	} {
-		*values = make([]float64, 0, records)
+	for l := range c.latencies {
+		if l := Latency(l); l != NoLatency && l != ITL {
+			c.latencies[l] = make([]float64, 0, records)
+		}
 	}
 	c.spans.begins, c.spans.ends = make([]time.Duration, 0, records), make([]time.Duration, 0, records)
 	c.prompts.sent = make([]sentPrompt, 0, records)
@@ -211,24 +212,21 @@ func newResult(opts Options) *Result {
 
 // collector holds what is kept of the records until the last one is known.
 type collector struct {
-	opts                       Options
-	result                     *Result
-	ttft, ttst, tpot, e2el     []float64
-	ttftSchedule, e2elSchedule []float64
-	lag, held, schedule        []float64
-	opening, firstBlur, blur   []float64
-	spans                      spans
-	dues                       instants
-	sends                      instants
-	tokens                     tokenRate // and chunks, as events
-	sent                       tokenRate // of requests: each is one event
-	tokensInside               int64     // in parts
-	prompts                    prompts
-	explained                  explainer
-	gaps                       stats.Tally     // in nanoseconds
-	counted                    []stats.Counted // instead, where not all were kept
-	cached                     int
-	detail                     *detailer // nil where it is not asked for
+	opts         Options
+	result       *Result
+	latencies    [latencyCount][]float64 // none of ITL: see gaps
+	spans        spans
+	dues         instants
+	sends        instants
+	tokens       tokenRate // and chunks, as events
+	sent         tokenRate // of requests: each is one event
+	tokensInside int64     // in parts
+	prompts      prompts
+	explained    explainer
+	gaps         stats.Tally     // in nanoseconds
+	counted      []stats.Counted // instead, where not all were kept
+	cached       int
+	detail       *detailer // nil where it is not asked for
 }
 
 func (c *collector) add(rec replay.Record) {
@@ -238,8 +236,9 @@ func (c *collector) add(rec replay.Record) {
 	if window.has(rec.Due) {
 		c.dues.add(rec.Due)
 	}
+	timing := TimingOf(&rec)
 	if rec.Sent.Set {
-		c.addSent(rec)
+		c.addSent(rec, &timing)
 		c.explained.add(rec.Request, c.prompts.add(&rec, ok && inside), ok && inside)
 	}
 	c.addChunks(rec)
@@ -258,17 +257,17 @@ func (c *collector) add(rec replay.Record) {
 		r.Goodput.add(&rec)
 	}
 	if c.detail != nil {
-		c.detail.add(&rec, ok && inside)
+		c.detail.add(&rec, timing, ok && inside)
 	}
 	if ok && inside {
 		r.Completed++
 		c.addTokens(rec)
-		c.addLatencies(rec)
+		c.addLatencies(rec, &timing)
 	}
 }
 
 // addSent takes what is told of every request that was sent.
-func (c *collector) addSent(rec replay.Record) {
+func (c *collector) addSent(rec replay.Record, timing *Timing) {
 	if from, to, some := c.opts.Window.clip(rec.Sent.Value, rec.Done); some {
 		c.spans.add(from, to)
 	}
@@ -277,17 +276,18 @@ func (c *collector) addSent(rec replay.Record) {
 	}
 	c.sends.add(rec.Sent.Value)
 	c.sent.add(rec.Sent.Value, 0)
-	c.lag = append(c.lag, ClientLag.Of(&rec).Value)
-	c.opening = append(c.opening, Opening.Of(&rec).Value)
-	c.held = append(c.held, Held.Of(&rec).Value)
-	c.schedule = append(c.schedule, ScheduleLag.Of(&rec).Value)
+	for l := range c.latencies {
+		if sent := latencies[l].sent; sent != nil {
+			c.latencies[l] = append(c.latencies[l], ms(sent(timing)))
+		}
+	}
 }
 
 // addChunks counts the tokens of each chunk at its time: of all that was
 // measured those of completed requests, of a window those of any.
 func (c *collector) addChunks(rec replay.Record) {
 	window := c.opts.Window
-	if !rec.Sent.Set || !rec.First.Set || !rec.Last.Set || window.whole() && rec.Class != replay.OK {
+	if !isAnswered(&rec) || window.whole() && rec.Class != replay.OK {
 		return
 	}
 	// A chunk may carry several tokens: each weighs its share.
@@ -366,27 +366,27 @@ func outputTokens(rec *replay.Record) int {
 	return rec.Chunks
 }
 
-func (c *collector) addLatencies(rec replay.Record) {
-	if !rec.Sent.Set || !rec.First.Set || !rec.Last.Set {
+func (c *collector) addLatencies(rec replay.Record, timing *Timing) {
+	if !timing.Answered {
 		return
 	}
 	switch rec.Stamps {
 	case replay.KernelStamps:
 		c.result.StampedByKernel++
-		c.firstBlur = append(c.firstBlur, ms(rec.FirstBlur))
-		c.blur = append(c.blur, ms(rec.Blur))
 	case replay.ClientStamps:
 		c.result.StampedByClient++
 	}
-	for _, kept := range []struct {
-		metric Metric
-		values *[]float64
-	}{
-		{TTFT, &c.ttft}, {TTST, &c.ttst}, {TPOT, &c.tpot}, {E2EL, &c.e2el},
-		{TTFTFromSchedule, &c.ttftSchedule}, {E2ELFromSchedule, &c.e2elSchedule},
-	} {
-		if value := kept.metric.ofAnswer(&rec); value.Set {
-			*kept.values = append(*kept.values, value.Value)
+	for l := range c.latencies {
+		l := Latency(l)
+		switch spec := &latencies[l]; {
+		case spec.answered != nil:
+			if value := timing.Latency(l); value.Set {
+				c.latencies[l] = append(c.latencies[l], value.Value)
+			}
+		case spec.other != nil && l != ITL:
+			if d, ok := spec.other(&rec); ok {
+				c.latencies[l] = append(c.latencies[l], ms(d))
+			}
 		}
 	}
 	for _, gap := range rec.Gaps {

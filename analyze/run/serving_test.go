@@ -120,7 +120,7 @@ func TestLatencies(t *testing.T) {
 		// 1-0, 153-150, 260-200, 302-300: of all that were sent.
 		{"client lag", r.ClientLag, spread{4, 66, 1, 2.5, 16.5}},
 		// 0, 150-100, 0, 0.
-		{"held", r.Held, spread{4, 50, 0, 0, 12.5}},
+		{"queue time", r.QueueTime, spread{4, 50, 0, 0, 12.5}},
 		// 1-0, 153-100, 260-200, 302-300.
 		{"schedule lag", r.ScheduleLag, spread{4, 116, 1, 27.5, 29}},
 	} {

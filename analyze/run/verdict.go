@@ -144,10 +144,10 @@ func (v *Verdict) weighMerges(r *Result, late func(string, float64)) {
 	by := fmt.Sprintf("the kernel stamped the arrivals of %d requests; ", r.StampedByKernel)
 	m := r.Merges
 	if m.Chunks == 0 {
-		late(by+"their blur, from reading late,", r.Blur.Quantile(0.99))
+		late(by+"their blur, from reading late,", r.MaxStampError.Quantile(0.99))
 		return
 	}
-	late(by+"by how much reading late may have lengthened TTFT", r.FirstBlur.Quantile(0.99))
+	late(by+"by how much reading late may have lengthened TTFT", r.FirstStampError.Quantile(0.99))
 	limit := r.lateness(r.ITL)
 	v.note(grade(m.P99MS, limit), "%d of %d token chunks were read together with the next; how late that may have made a chunk at p99 is %.2f ms; the run is INVALID above %.2f ms",
 		m.Merged, m.Chunks, m.P99MS, limit)

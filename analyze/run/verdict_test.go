@@ -199,12 +199,12 @@ func TestThresholds(t *testing.T) {
 }
 
 // A connection that took long to open is not the client's lateness.
-func TestOpeningIsNoLag(t *testing.T) {
+func TestConnectTimeIsNoLag(t *testing.T) {
 	rec := late(500, 100)
 	rec.Opening = at(499)
 	r := compute(t, run.Options{}, rec)
-	if r.ClientLag.Max != 1 || r.Opening.Max != 499 || r.ScheduleLag.Max != 500 || r.Verdict.Level == run.Invalid {
-		t.Errorf("client lag %v, opening %v, schedule lag %v: %v", r.ClientLag.Max, r.Opening.Max, r.ScheduleLag.Max, r.Verdict)
+	if r.ClientLag.Max != 1 || r.ConnectTime.Max != 499 || r.ScheduleLag.Max != 500 || r.Verdict.Level == run.Invalid {
+		t.Errorf("client lag %v, connect time %v, schedule lag %v: %v", r.ClientLag.Max, r.ConnectTime.Max, r.ScheduleLag.Max, r.Verdict)
 	}
 }
 

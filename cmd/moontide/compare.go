@@ -65,7 +65,7 @@ func compareRuns(c *cli.Context, std streams) error {
 	shown := report.RunsComparison{Comparison: found, NameA: asked.sides[0].name, NameB: asked.sides[1].name}
 	var failed []error
 	for _, gate := range asked.gates {
-		difference, _ := found.Find(gate.Metric.Name)
+		difference, _ := found.Find(gate.Metric.Key)
 		j := gate.Judge(difference)
 		if shown.Judgements = append(shown.Judgements, j); j.Failed {
 			failed = append(failed, fmt.Errorf("failed: %s: %s", gate.Text, j.Reason))
@@ -90,7 +90,7 @@ func compareRuns(c *cli.Context, std streams) error {
 type comparison struct {
 	sides      [2]comparedSide
 	gates      []diff.Gate
-	metrics    []diff.Metric
+	metrics    []run.Metric
 	objectives []run.Objective
 }
 
@@ -118,29 +118,22 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 			printed = form
 		}
 	}
-	asked.metrics = diff.Metrics()
-	have := map[string]bool{}
-	for _, m := range asked.metrics {
-		have[m.Name] = true
-	}
-	add := func(m diff.Metric) {
-		if !have[m.Name] {
-			have[m.Name] = true
+	asked.metrics = diff.DefaultMetrics()
+	needsObjectives := false
+	add := func(m run.Metric) {
+		needsObjectives = needsObjectives || m.Goodput
+		if !slices.ContainsFunc(asked.metrics, func(other run.Metric) bool { return other.Key == m.Key }) {
 			asked.metrics = append(asked.metrics, m)
 		}
 	}
-	if c.IsSet(goodputMetric) {
-		if asked.objectives, err = run.ParseObjectives(c.String(goodputMetric)); err != nil {
+	if c.IsSet("goodput") {
+		if asked.objectives, err = run.ParseObjectives(c.String("goodput")); err != nil {
 			return asked, misused("compare: --goodput: %w", err)
 		}
-		m, err := diff.ParseMetric(goodputMetric)
-		if err != nil {
-			return asked, err
-		}
-		add(m)
+		add(run.MustMetric("request_goodput"))
 	}
 	for _, name := range c.StringSlice("metric") {
-		m, err := diff.ParseMetric(name)
+		m, err := run.ParseMetric(name)
 		if err != nil {
 			return asked, misused("compare: --metric: %w", err)
 		}
@@ -154,14 +147,11 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 		asked.gates = append(asked.gates, gate)
 		add(gate.Metric)
 	}
-	if have[goodputMetric] && asked.objectives == nil {
+	if needsObjectives && asked.objectives == nil {
 		return asked, misused("compare: goodput needs objectives: want --goodput, such as ttft:2000,tpot:25")
 	}
 	return asked, nil
 }
-
-// goodputMetric is the flag and the metric.
-const goodputMetric = "goodput"
 
 // parseSide reads [NAME=]DIR[,DIR...]. A folder that is called so is one.
 func parseSide(arg string) (comparedSide, error) {

@@ -27,8 +27,8 @@ func reportCommand(std streams) *cli.Command {
 			"Window and thresholds default to those of the run. Run folders are not changed. FILE - is\n" +
 			"standard output. The exit status is 3 if a run is INVALID (not with --format aiperf).\n\n" +
 			"Metrics: ttft, ttst, tpot, itl, e2el, ttft_from_schedule, e2el_from_schedule, schedule_lag,\n" +
-			"client_lag, opening and held. Objectives use the same names, in milliseconds; itl is a request's\n" +
-			"longest gap.",
+			"client_lag, connect and client_queue_time. Objectives use the same names, in milliseconds;\n" +
+			"itl is a request's longest gap.",
 		Flags: grouped(thresholdFlags(), []cli.Flag{
 			warmupTimeFlag, cooldownTimeFlag,
 			&cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "comma-separated `METRICS` to show"},
@@ -198,7 +198,7 @@ func sameFolder(a, b string) bool {
 // parseView reads what is shown of the latencies.
 func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err error) {
 	if c.IsSet("metrics") {
-		if v.Metrics, err = run.ParseMetrics(c.String("metrics")); err != nil {
+		if v.Metrics, err = run.ParseLatencies(c.String("metrics")); err != nil {
 			return v, nil, misused("report: --metrics: %w", err)
 		}
 	}
