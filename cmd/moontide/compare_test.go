@@ -198,7 +198,7 @@ func TestCompareMisuse(t *testing.T) {
 		"fast, slow":                    {exitMisused, `"fast," names no folder between its commas`},
 		"slow fast,./fast/":             {exitMisused, `names ./fast/ twice`},
 		"fast slow --fail-if p99":       {exitMisused, `--fail-if: condition "p99" has no < or >`},
-		"fast slow --metric p99_speed":  {exitMisused, `--metric: there is no metric "p99_speed"`},
+		"fast slow --metric p99_speed":  {exitMisused, `--metric: unknown metric "p99_speed"`},
 		"fast slow --goodput speed:1":   {exitMisused, "compare: --goodput: "},
 		"fast slow --fail-if goodput<1": {exitMisused, "compare: goodput needs objectives"},
 		"fast none":                     {exitFailed, "not a run's folder"},

@@ -44,7 +44,7 @@ func TestReport(t *testing.T) {
 		"":                             "name a run's folder",
 		"a --json --csv":               "--json and --csv",
 		"a --format pdf":               `no format "pdf"`,
-		"a --metrics ttfb":             `no metric "ttfb"`,
+		"a --metrics ttfb":             `unknown metric "ttfb"`,
 		"a --percentiles 101":          "no percentile",
 		"a --goodput ttft":             "no objective",
 		"a a --merge":                  "a is given twice",
