@@ -1,5 +1,5 @@
-// Package traces holds descriptions of workloads that are ready to use; see
-// package moontide/synth/spec for what stands in them.
+// Package traces embeds ready-made workload specs; package moontide/synth/spec
+// documents their syntax.
 package traces
 
 import (
@@ -11,14 +11,14 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Description returns the text of a description by its name, such as "chat".
-func Description(name string) (text []byte, ok bool) {
+// Spec returns the text of a spec by its name, such as "chat".
+func Spec(name string) (text []byte, ok bool) {
 	text, err := files.ReadFile(name + ".yaml")
 	return text, err == nil
 }
 
-// Descriptions returns the names of all descriptions in order.
-func Descriptions() []string {
+// Specs returns the names of all specs in alphabetical order.
+func Specs() []string {
 	names, _ := fs.Glob(files, "*.yaml")
 	for i, name := range names {
 		names[i] = strings.TrimSuffix(name, ".yaml")

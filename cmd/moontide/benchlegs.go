@@ -41,13 +41,13 @@ type sweeper struct {
 // goes.
 type preparedLeg struct {
 	bench.Leg
-	description *spec.Description
+	description *spec.Spec
 	bench.Attempt
 }
 
 // description is what the requests of a leg are drawn from: what moontide synth
 // would draw from with the same flags.
-func (s *sweeper) description(leg bench.Leg) (*spec.Description, error) {
+func (s *sweeper) description(leg bench.Leg) (*spec.Spec, error) {
 	own := map[string]string{rateFlag: "", durationFlag.Name: "", "num-requests": strconv.Itoa(leg.Prompts)}
 	if size := sharedBlocks(s.c); size > 0 {
 		own[blockSizeFlag.Name] = strconv.Itoa(size)

@@ -85,7 +85,7 @@ func draftDescription(c *cli.Context, std streams) (draft, error) {
 }
 
 // writeDescription draws a description, until the user interrupts it.
-func writeDescription(c *cli.Context, d *spec.Description) func(*format.Writer) (rows int, err error) {
+func writeDescription(c *cli.Context, d *spec.Spec) func(*format.Writer) (rows int, err error) {
 	return func(w *format.Writer) (int, error) {
 		rows, err := w.WriteRows(untilRows{c.Context, d.Draw()})
 		if err == nil && rows == 0 {
@@ -97,7 +97,7 @@ func writeDescription(c *cli.Context, d *spec.Description) func(*format.Writer) 
 
 // readDescription makes a description of --spec and the flags, which are put
 // over it.
-func readDescription(c *cli.Context, std streams) (*spec.Description, error) {
+func readDescription(c *cli.Context, std streams) (*spec.Spec, error) {
 	o := spec.Options{Name: "the flags", Open: openNative}
 	for _, k := range describeKeys {
 		if c.IsSet(k.flag) {
@@ -133,9 +133,9 @@ func readSpec(std streams, name string) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			text, ok := traces.Description(name)
+			text, ok := traces.Spec(name)
 			if !ok {
-				return nil, fmt.Errorf("reading description: %w, and no ready one has that name: there are %s", err, strings.Join(traces.Descriptions(), ", "))
+				return nil, fmt.Errorf("reading description: %w, and no ready one has that name: there are %s", err, strings.Join(traces.Specs(), ", "))
 			}
 			return text, nil
 		}

@@ -151,7 +151,7 @@ func TestFormatFlags(t *testing.T) {
 		"no output length": {[]string{"simulate", short}, 1, `short.jsonl:1: no output_length in "{\"input_length\": 5}" (--format aiperf takes such rows, with the length 0 and a mark)`},
 		"a cut archive":    {[]string{"analyze", cut}, 1, "cut.gz:1: reading: unexpected EOF\n"},
 		"no tokenizer":     {[]string{"convert", "--tokenizer", "none.json", paths["sharegpt.json"]}, 1, "counting tokens: reading tokenizer: open none.json: no such file"},
-		"a tree of none":   {[]string{"synth", "--method", "tree", "-n", "3", "--from", paths["vidur.csv"], "-o", "out"}, 1, "no block ids to say what it shares"},
+		"a tree of none":   {[]string{"synth", "--method", "tree", "-n", "3", "--from", paths["vidur.csv"], "-o", "out"}, 1, "no block ids, so its shared prefixes are unknown"},
 		"a curve of none":  {[]string{"analyze", "--csv", paths["vidur.csv"]}, 1, "no row has block ids, so there is no curve"},
 		"a bad row":        {[]string{"convert", write(t, dir, "bad.csv", "arrived_at,num_prefill_tokens,num_decode_tokens\n1,2,x\n"), "-o", "out"}, 1, `bad.csv:2: num_decode_tokens is not a number: "x"`},
 	} {

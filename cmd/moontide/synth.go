@@ -45,7 +45,7 @@ func synthCommand(std streams) *cli.Command {
 			"--method tree is the method of NVIDIA's data generator: it samples paths in the tree of shared prefixes. " +
 			"Lengths, sharing and rate can be multiplied. Without --output it writes a file named after the source and the flags, such as " +
 			"conversation_trace_synth_16.00x1+10.00_speedup1_maxisl110000.jsonl.\n\n" +
-			"A description needs no trace. It is a YAML file, flags, or both; flags override the file. Ready ones: " + strings.Join(traces.Descriptions(), ", ") + ".\n\n" +
+			"A description needs no trace. It is a YAML file, flags, or both; flags override the file. Ready ones: " + strings.Join(traces.Specs(), ", ") + ".\n\n" +
 			"A DIST is a probability distribution: a number, uniform:100:2000 (min, max), normal:1000:200 (mean, standard deviation), lognormal:1000:1.5 (mean, CV), " +
 			"exponential:1000 (mean), weibull:1000:1.5 (mean, CV), geometric:4 (mean), each optionally cut by :min=A:max=B, or file:PATH (numbers, or a trace).",
 		Flags:  slices.Concat(traceFlags(), sessionsFlags(), treeFlags(), describeFlags(), sharedFlags()),

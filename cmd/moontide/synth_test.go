@@ -170,7 +170,7 @@ func TestSynthTreeMisuse(t *testing.T) {
 		"outputs too":      {[]string{"--min-osl", "9", "--max-osl", "8"}, "--min-osl 9 is above --max-osl 8"},
 		"nothing fits":     {[]string{"--max-isl", "511"}, "--max-isl 511 fits no request: the shortest prompt has 512 tokens"},
 		"nothing between":  {[]string{"--min-isl", "513", "--max-isl", "1023"}, "--max-isl 1023 with --min-isl 513 fits no request"},
-		"too long":         {[]string{"--prefix-len-multiplier", "1e7"}, "--prefix-len-multiplier 1e+07 makes prompts of up to 25600000512 tokens; 100000000 are allowed"},
+		"too long":         {[]string{"--prefix-len-multiplier", "1e7"}, "--prefix-len-multiplier 1e+07 makes prompts of up to 25600000512 tokens; at most 100000000 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

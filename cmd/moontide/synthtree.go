@@ -31,13 +31,13 @@ func treeFlags() []cli.Flag {
 
 // treeShape reads the flags. What is zero in a shape is the default, which
 // nobody means who writes 0 after a flag.
-func treeShape(c *cli.Context) (tree.TreeShape, error) {
+func treeShape(c *cli.Context) (tree.Shape, error) {
 	for _, name := range []string{"prefix-len-multiplier", "prefix-root-multiplier", "prompt-len-multiplier", "osl-multiplier", "speedup-ratio", "max-isl", "max-osl"} {
 		if v := c.Value(name); c.IsSet(name) && (v == 0 || v == 0.) {
-			return tree.TreeShape{}, misused("synth: --%s is not a positive number: %v", name, v)
+			return tree.Shape{}, misused("synth: --%s is not a positive number: %v", name, v)
 		}
 	}
-	shape := tree.TreeShape{
+	shape := tree.Shape{
 		PrefixLenMultiplier:  c.Float64("prefix-len-multiplier"),
 		PrefixRootMultiplier: c.Int("prefix-root-multiplier"),
 		PromptLenMultiplier:  c.Float64("prompt-len-multiplier"),
@@ -49,14 +49,21 @@ func treeShape(c *cli.Context) (tree.TreeShape, error) {
 		MaxOSL:               c.Int("max-osl"),
 		KeepRate:             c.Bool("keep-rate"),
 	}
-	return shape, misusedKnob(shape.Check())
+	return shape, misusedShape(shape.Check())
 }
 
-// misusedKnob is an error of a shape as one of the flag that it came from.
-func misusedKnob(err error) error {
-	var knob *tree.KnobError
-	if errors.As(err, &knob) {
-		return misused("synth: %v", knob)
+// shapeFlags names the flags of a shape's fields.
+var shapeFlags = strings.NewReplacer(
+	"PrefixLenMultiplier", "--prefix-len-multiplier", "PrefixRootMultiplier", "--prefix-root-multiplier",
+	"PromptLenMultiplier", "--prompt-len-multiplier", "OSLMultiplier", "--osl-multiplier", "SpeedupRatio", "--speedup-ratio",
+	"MinISL", "--min-isl", "MaxISL", "--max-isl", "MinOSL", "--min-osl", "MaxOSL", "--max-osl",
+)
+
+// misusedShape turns a shape's error into one of the flags that it came from.
+func misusedShape(err error) error {
+	var shape *tree.ShapeError
+	if errors.As(err, &shape) {
+		return misused("synth: %s", shapeFlags.Replace(shape.Error()))
 	}
 	return err
 }
@@ -71,20 +78,20 @@ func draftTree(c *cli.Context, std streams) (draft, error) {
 	if err != nil {
 		return draft{}, err
 	}
-	tree, err := fitTree(c, std)
+	model, err := fitTree(c, std)
 	if err != nil {
 		return draft{}, err
 	}
-	drawing, err := tree.Draw(c.Uint64("seed"), c.Int("num-requests"), shape)
+	drawing, err := model.Draw(c.Uint64("seed"), c.Int("num-requests"), shape)
 	if err != nil {
-		return draft{}, misusedKnob(err)
+		return draft{}, misusedShape(err)
 	}
 	return draft{
 		write: func(w *format.Writer) (int, error) { return w.WriteRows(untilRows{c.Context, drawing}) },
 		redraw: func(n int) (trace.Requests, error) {
-			again, err := tree.Draw(c.Uint64("seed"), n, shape)
+			again, err := model.Draw(c.Uint64("seed"), n, shape)
 			if err != nil {
-				return nil, misusedKnob(err)
+				return nil, misusedShape(err)
 			}
 			return again.Requests(), nil
 		},
@@ -93,7 +100,7 @@ func draftTree(c *cli.Context, std streams) (draft, error) {
 	}, nil
 }
 
-func fitTree(c *cli.Context, std streams) (*tree.Tree, error) {
+func fitTree(c *cli.Context, std streams) (*tree.Model, error) {
 	from := c.String("from")
 	in, closeInput, err := openInput(std, from)
 	if err != nil {
@@ -103,15 +110,15 @@ func fitTree(c *cli.Context, std streams) (*tree.Tree, error) {
 	if isModel(in) {
 		return nil, fmt.Errorf("%s is a model of --method sessions: --method tree needs the trace", traceName(from))
 	}
-	return learned(c, std, in, from, func(reqs trace.Requests, blockSize int) (*tree.Tree, error) {
-		return tree.FitTree(reqs, tree.TreeOptions{BlockSize: blockSize})
+	return learned(c, std, in, from, func(reqs trace.Requests, blockSize int) (*tree.Model, error) {
+		return tree.Fit(reqs, tree.Options{BlockSize: blockSize})
 	})
 }
 
 // treeFile is the name that the data generator would give the trace: of the
 // source, and what was asked for, where None is no limit. A source without a
 // name has none.
-func treeFile(from string, s tree.TreeShape) string {
+func treeFile(from string, s tree.Shape) string {
 	if from == "-" {
 		return ""
 	}
@@ -128,7 +135,7 @@ func treeFile(from string, s tree.TreeShape) string {
 }
 
 // treeNotes say what the limits on ISL cost.
-func treeNotes(d *tree.TreeDrawing, rows int, s tree.TreeShape) []string {
+func treeNotes(d *tree.Drawing, rows int, s tree.Shape) []string {
 	if d.Rejected() == 0 {
 		return nil
 	}
@@ -142,7 +149,7 @@ func treeNotes(d *tree.TreeDrawing, rows int, s tree.TreeShape) []string {
 }
 
 // limitsOnISL are the flags that reject requests.
-func limitsOnISL(s tree.TreeShape) string {
+func limitsOnISL(s tree.Shape) string {
 	switch {
 	case s.MaxISL == 0:
 		return "--min-isl"

@@ -291,7 +291,7 @@ func TestDescribedWorkloads(t *testing.T) {
 // described draws from a ready description.
 func described(t *testing.T, name, timestamps string, n int) []trace.Request {
 	t.Helper()
-	text, ok := traces.Description(name)
+	text, ok := traces.Spec(name)
 	if !ok {
 		t.Fatalf("no description %q", name)
 	}

@@ -35,9 +35,9 @@ type Setting struct {
 	From  string // what errors call it: --turns
 }
 
-// Description is what a trace is to be like, free of contradictions. It does
+// Spec is what a trace is to be like, free of contradictions. It does
 // not change and may be used by any number of goroutines at once.
-type Description struct {
+type Spec struct {
 	blockSize int
 	requests  int     // 0: no limit
 	duration  float64 // seconds; 0: no limit
@@ -56,13 +56,13 @@ type source struct {
 }
 
 // BlockSize is the number of tokens of a block.
-func (d *Description) BlockSize() int { return d.blockSize }
+func (d *Spec) BlockSize() int { return d.blockSize }
 
 // Parse reads a description; see the package comment for what may stand in it.
 // Everything that contradicts itself or cannot be drawn is an error here, with
 // the line and column or the setting that is to blame. It reads the files that
 // are named.
-func Parse(text []byte, o Options) (*Description, error) {
+func Parse(text []byte, o Options) (*Spec, error) {
 	if o.Name == "" {
 		o.Name = "description"
 	}
@@ -111,9 +111,9 @@ func (r *reading) override(root *node, s Setting) {
 
 var topKeys = append([]string{"num_requests", "duration", "block_size", "seed", "rate", "arrival", "clients"}, clientKeys...)
 
-func (r *reading) description(root *node) *Description {
+func (r *reading) description(root *node) *Spec {
 	f := r.fields(root, "", topKeys...)
-	d := &Description{
+	d := &Spec{
 		requests:  f.whole("num_requests", 0, span{1, 1e12}),
 		duration:  f.seconds("duration", 0, span{1e-6, 100 * year}),
 		blockSize: f.whole("block_size", trace.DefaultBlockSize, span{1, trace.MaxLength}),
@@ -141,7 +141,7 @@ func (r *reading) description(root *node) *Description {
 }
 
 // clients are all clients in the order of their sources.
-func (d *Description) clients() iter.Seq[*client] {
+func (d *Spec) clients() iter.Seq[*client] {
 	return func(yield func(*client) bool) {
 		for _, s := range d.sources {
 			for _, c := range s.clients {
@@ -167,7 +167,7 @@ func (f fields) seed() uint64 {
 }
 
 // limit settles how much is drawn where the description does not say.
-func (d *Description) limit(f fields) {
+func (d *Spec) limit(f fields) {
 	if d.requests == 0 && d.duration == 0 {
 		for _, s := range d.sources {
 			scale, _ := s.scale()
@@ -187,7 +187,7 @@ var clientName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
 
 // clients reads the list of clients. Those with a share are served by one
 // process of arrivals, the others have their own.
-func (r *reading) clients(d *Description, root *node) {
+func (r *reading) clients(d *Spec, root *node) {
 	n := root.at("clients")
 	if n.kind != list || len(n.items) == 0 || len(n.items) > 1000 {
 		r.fail(n.place, "clients is not a list of 1 to 1000 clients")

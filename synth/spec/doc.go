@@ -1,7 +1,7 @@
 // Package spec draws traces from a description instead of from a trace.
 //
 // Start with [Parse], which reads a short YAML text, and range over
-// [Description.Requests]:
+// [Spec.Requests]:
 //
 //	isl: 3000
 //	osl: 150

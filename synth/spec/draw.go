@@ -22,7 +22,7 @@ const maxTime = 1e12
 // The stream can be ranged over repeatedly, also at once, and yields the same
 // each time. It holds the shared prefixes and the sessions that are not over.
 // Its only error is an arrival later than a trace can say.
-func (d *Description) Requests() trace.Requests {
+func (d *Spec) Requests() trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		var row trace.Request
 		var slab []uint64 // from which rows cut their ids
@@ -47,7 +47,7 @@ func (d *Description) Requests() trace.Requests {
 // Drawing is one run through a description: everything that is alive at a
 // moment. It has one owner.
 type Drawing struct {
-	*Description
+	*Spec
 	drawn   int
 	sources []liveSource
 	pending queue
@@ -84,10 +84,10 @@ type session struct {
 	runs     []run   // these blocks, and its own of earlier turns
 }
 
-// Draw begins to draw the trace of [Description.Requests], row by row into the
+// Draw begins to draw the trace of [Spec.Requests], row by row into the
 // caller's memory.
-func (d *Description) Draw() *Drawing {
-	drawing := &Drawing{Description: d, fresh: d.sharedIDs}
+func (d *Spec) Draw() *Drawing {
+	drawing := &Drawing{Spec: d, fresh: d.sharedIDs}
 	for i, s := range d.sources {
 		scale, weights := s.scale()
 		live := liveSource{weights: weights, mix: stats.NewIndexed(d.seed, s.name+" mix"), arrive: s.arrivals.start(d.seed, s.name, scale)}
@@ -101,7 +101,7 @@ func (d *Description) Draw() *Drawing {
 }
 
 // live begins a client. Another run of the same has other random numbers.
-func (d *Description) live(c *client, run string) *liveClient {
+func (d *Spec) live(c *client, run string) *liveClient {
 	places := func(aspect string) stats.Indexed { return stats.NewIndexed(d.seed, run+aspect+" of client "+c.name) }
 	return &liveClient{
 		client: c,

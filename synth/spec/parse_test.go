@@ -32,7 +32,7 @@ func openTest(path string) (io.ReadCloser, error) { return files.Open(path) }
 
 var testOptions = Options{Name: "d.yaml", Open: openTest, Folder: "dir"}
 
-func parse(t testing.TB, text string, settings ...Setting) *Description {
+func parse(t testing.TB, text string, settings ...Setting) *Spec {
 	t.Helper()
 	o := testOptions
 	o.Settings = settings
@@ -270,13 +270,13 @@ func TestReadyDescriptions(t *testing.T) {
 		"long-document":   {1000, 23167, 5, 350, 1, 0.822, 0.001, 2.62, 0.01},
 		"shared-prefix":   {2000, 3978, 1, 193, 1, 0.788, 0.001, 0, 0},
 	}
-	for _, name := range traces.Descriptions() {
+	for _, name := range traces.Specs() {
 		t.Run(name, func(t *testing.T) {
 			w, known := want[name]
 			if !known {
 				t.Fatal("it has no place in this test yet")
 			}
-			text, _ := traces.Description(name)
+			text, _ := traces.Spec(name)
 			rows := draw(t, string(text))
 			var isl, osl, seen, blocks, last float64
 			ids, turns := map[uint64]bool{}, map[string]int{}
@@ -309,17 +309,17 @@ func TestReadyDescriptions(t *testing.T) {
 			}
 		})
 	}
-	if len(want) != len(traces.Descriptions()) {
-		t.Errorf("there are %v", traces.Descriptions())
+	if len(want) != len(traces.Specs()) {
+		t.Errorf("there are %v", traces.Specs())
 	}
-	if _, ok := traces.Description("../chat"); ok || !slices.IsSorted(traces.Descriptions()) {
+	if _, ok := traces.Spec("../chat"); ok || !slices.IsSorted(traces.Specs()) {
 		t.Error("names are paths, or out of order")
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range traces.Descriptions() {
-		text, _ := traces.Description(name)
+	for _, name := range traces.Specs() {
+		text, _ := traces.Spec(name)
 		f.Add(text)
 	}
 	f.Add([]byte("isl: {law: mixture, of: [{share: 1, law: file, path: numbers.txt}]}\nosl: 1\nrate: {phases: [{for: 1, at: 1}], repeat: true}"))

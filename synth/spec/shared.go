@@ -70,7 +70,7 @@ type prefix struct {
 
 // grow draws the shared prefixes of all clients. Those given at the top are
 // the same for all.
-func (d *Description) grow() {
+func (d *Spec) grow() {
 	var common *prefixes
 	if d.common != nil {
 		common, d.sharedIDs = d.common.grow(d.seed, "shared", d.blockSize, d.sharedIDs)

@@ -17,7 +17,7 @@ const (
 
 // countTurns finds out how many turns the sessions of each client have on
 // average.
-func (d *Description) countTurns() {
+func (d *Spec) countTurns() {
 	clients := slices.Collect(d.clients())
 	for _, c := range clients {
 		c.sessions.meanTurns = d.meanTurns(c, max(triedTurns/len(clients), leastTried))
@@ -29,7 +29,7 @@ func (d *Description) countTurns() {
 // by then is the law of a long sum, so sessions without another end are tried
 // out, as the seed would draw them; of each it is known exactly what the law
 // of turns would have given and how much of it is lost.
-func (d *Description) meanTurns(c *client, tries int) float64 {
+func (d *Spec) meanTurns(c *client, tries int) float64 {
 	most := c.sessions.mostTurns()
 	upTo := make([]float64, most+1) // mean turns where only so many fit
 	upTo[1] = 1

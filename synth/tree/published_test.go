@@ -95,13 +95,13 @@ func TestPublishedTraceIsRead(t *testing.T) {
 	tree := mustFit(t, rows, 0)
 	same(t, "block size", trace.BlockSize{Tokens: 512, How: trace.Detected, Low: 512, High: 512}, tree.BlockSize())
 	same(t, "irregular rows", 0, tree.Irregular())
-	same(t, "requests that the core accounts for", 12_031, tree.nodes[0].ways.Total())
+	same(t, "requests that the core accounts for", 12_031, tree.nodes[0].next.Total())
 }
 
-// TestTreeIsLikeThePublishedTrace draws as many requests as the source has and
+// TestDrawsLikeThePublishedTrace draws as many requests as the source has and
 // compares the means of some seeds with the source's. The hit rate of the
 // method lies some points above it; see the package comment.
-func TestTreeIsLikeThePublishedTrace(t *testing.T) {
+func TestDrawsLikeThePublishedTrace(t *testing.T) {
 	rows := published(t)
 	tree := mustFit(t, rows, 0)
 	const seeds = 8
@@ -129,16 +129,16 @@ func TestTreeIsLikeThePublishedTrace(t *testing.T) {
 	}
 }
 
-// TestTreeIsLikeTheDataGenerator draws the trace that was published with the
+// TestDrawsLikeTheDataGenerator draws the trace that was published with the
 // data generator (prefixes 16 and prompts 10 times as long, up to 110,000
 // tokens) and compares it with what that generator draws: means and standard
 // deviations of a dozen runs.
-func TestTreeIsLikeTheDataGenerator(t *testing.T) {
+func TestDrawsLikeTheDataGenerator(t *testing.T) {
 	tree := mustFit(t, published(t), 0)
 	const seeds = 10
 	var runs []statistics
 	for seed := range uint64(seeds) {
-		d, err := tree.Draw(seed, 10_000, TreeShape{PrefixLenMultiplier: 16, PromptLenMultiplier: 10, MaxISL: 110_000})
+		d, err := tree.Draw(seed, 10_000, Shape{PrefixLenMultiplier: 16, PromptLenMultiplier: 10, MaxISL: 110_000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func chats(n int) []trace.Request {
 	return rows
 }
 
-func BenchmarkPublishedFitTree(b *testing.B) {
+func BenchmarkPublishedFit(b *testing.B) {
 	rows := published(b)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -209,7 +209,7 @@ func BenchmarkPublishedFitTree(b *testing.B) {
 	reportPerRequest(b, len(rows))
 }
 
-func BenchmarkFitTree(b *testing.B) {
+func BenchmarkFit(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("requests=%d", n), func(b *testing.B) {
 			rows := chats(n)
@@ -222,12 +222,12 @@ func BenchmarkFitTree(b *testing.B) {
 	}
 }
 
-// BenchmarkTreeDraw draws and spells requests as the command does, with shapes
+// BenchmarkDraw draws and spells requests as the command does, with shapes
 // that give short and long runs of ids.
-func BenchmarkTreeDraw(b *testing.B) {
+func BenchmarkDraw(b *testing.B) {
 	const n = 10_000
 	tree := mustFit(b, chats(n), 512)
-	for _, shape := range []TreeShape{
+	for _, shape := range []Shape{
 		{PrefixLenMultiplier: 1, PromptLenMultiplier: 1},
 		{PrefixLenMultiplier: 16, PromptLenMultiplier: 10},
 	} {
@@ -237,14 +237,14 @@ func BenchmarkTreeDraw(b *testing.B) {
 	}
 }
 
-// BenchmarkPublishedTreeDraw is BenchmarkTreeDraw for the trace that was
+// BenchmarkPublishedDraw is BenchmarkDraw for the trace that was
 // published with the data generator.
-func BenchmarkPublishedTreeDraw(b *testing.B) {
+func BenchmarkPublishedDraw(b *testing.B) {
 	tree := mustFit(b, published(b), 0)
-	benchmarkDraw(b, tree, 100_000, TreeShape{PrefixLenMultiplier: 16, PromptLenMultiplier: 10, MaxISL: 110_000})
+	benchmarkDraw(b, tree, 100_000, Shape{PrefixLenMultiplier: 16, PromptLenMultiplier: 10, MaxISL: 110_000})
 }
 
-func benchmarkDraw(b *testing.B, tree *Tree, n int, shape TreeShape) {
+func benchmarkDraw(b *testing.B, tree *Model, n int, shape Shape) {
 	b.ReportAllocs()
 	var row []byte
 	var r trace.Request

@@ -10,7 +10,7 @@ import (
 	"moontide/trace"
 )
 
-func drawShape(t testing.TB, tree *Tree, seed uint64, n int, shape TreeShape) (*TreeDrawing, []trace.Request) {
+func drawShape(t testing.TB, tree *Model, seed uint64, n int, shape Shape) (*Drawing, []trace.Request) {
 	t.Helper()
 	d, err := tree.Draw(seed, n, shape)
 	if err != nil {
@@ -26,8 +26,8 @@ func drawShape(t testing.TB, tree *Tree, seed uint64, n int, shape TreeShape) (*
 	return d, rows
 }
 
-func TestTreeDrawGolden(t *testing.T) {
-	_, rows := drawShape(t, mustFit(t, example, 4), 1, 8, TreeShape{
+func TestDrawGolden(t *testing.T) {
+	_, rows := drawShape(t, mustFit(t, example, 4), 1, 8, Shape{
 		PrefixLenMultiplier: 1.5, PrefixRootMultiplier: 2, PromptLenMultiplier: 3, OSLMultiplier: .25,
 		SpeedupRatio: 2, MaxISL: 24, MinOSL: 4,
 	})
@@ -53,16 +53,16 @@ func multiplier(t *rapid.T, name string) float64 {
 	).Draw(t, name)
 }
 
-// TestTreeShapeLaws draws with a shape and without, from the same seed: each
+// TestShapeChangesEachRow draws with a shape and without, from the same seed: each
 // row then is what the shape makes of the row without.
-func TestTreeShapeLaws(t *testing.T) {
+func TestShapeChangesEachRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, blockSize := source(t)
-		tree, err := FitTree(trace.FromSlice(rows), TreeOptions{BlockSize: blockSize})
+		tree, err := Fit(trace.FromSlice(rows), Options{BlockSize: blockSize})
 		if err != nil {
 			t.Fatal(err)
 		}
-		given := TreeShape{
+		given := Shape{
 			PrefixLenMultiplier:  multiplier(t, "prefix"),
 			PrefixRootMultiplier: rapid.IntRange(0, 3).Draw(t, "roots"),
 			PromptLenMultiplier:  multiplier(t, "prompt"),
@@ -78,7 +78,7 @@ func TestTreeShapeLaws(t *testing.T) {
 			t.Fatal(err)
 		}
 		shaped, _ := trace.Collect(d.Requests())
-		s := given.filled()
+		s := given.withDefaults()
 		for i, r := range shaped {
 			checkLengths(t, r, blockSize)
 			checkShaped(t, plain[i], r, blockSize, s)
@@ -92,7 +92,7 @@ func TestTreeShapeLaws(t *testing.T) {
 // rounded is the law of lengths, in other words than the code's.
 func rounded(n int, by float64) int { return int(math.Round(float64(n) * by)) }
 
-func checkShaped(t *rapid.T, was, r trace.Request, blockSize int, s TreeShape) {
+func checkShaped(t *rapid.T, was, r trace.Request, blockSize int, s Shape) {
 	shared := was.ContextLen.Value / blockSize
 	unique, tail := len(was.HashIDs)-shared, was.InputLength-(len(was.HashIDs)-1)*blockSize
 	context := rounded(shared, s.PrefixLenMultiplier)
@@ -121,7 +121,7 @@ func checkShaped(t *rapid.T, was, r trace.Request, blockSize int, s TreeShape) {
 
 // checkSharing wants two requests of one copy to share as much as they shared,
 // stretched, and those of two copies to share nothing.
-func checkSharing(t *rapid.T, wasA, wasB, a, b trace.Request, s TreeShape) {
+func checkSharing(t *rapid.T, wasA, wasB, a, b trace.Request, s Shape) {
 	got, want := common(a, b), rounded(common(wasA, wasB), s.PrefixLenMultiplier)
 	if got != want && !(s.PrefixRootMultiplier > 1 && got == 0) {
 		t.Fatalf("%v and %v became %v and %v: they share %d blocks, want %d", wasA.HashIDs, wasB.HashIDs, a.HashIDs, b.HashIDs, got, want)
@@ -136,44 +136,44 @@ func common(a, b trace.Request) int {
 	return n
 }
 
-func TestTreeZeroShapeChangesNothing(t *testing.T) {
+func TestZeroShapeChangesNothing(t *testing.T) {
 	tree := mustFit(t, chats(300), 512)
 	want := lines(draw(t, tree, 5, 500))
-	for _, shape := range []TreeShape{{}, {1, 1, 1, 1, 1, 0, 0, 0, 0, false}, {MinISL: 1, MaxISL: 1e8, KeepRate: true}} {
+	for _, shape := range []Shape{{}, {1, 1, 1, 1, 1, 0, 0, 0, 0, false}, {MinISL: 1, MaxISL: 1e8, KeepRate: true}} {
 		if _, rows := drawShape(t, tree, 5, 500, shape); lines(rows) != want {
 			t.Errorf("%+v changes the trace", shape)
 		}
 	}
 }
 
-func TestTreeOSL(t *testing.T) {
+func TestOSLMultiplier(t *testing.T) {
 	for _, c := range []struct {
-		shape     TreeShape
+		shape     Shape
 		osl, want int
 	}{
-		{TreeShape{}, 7, 7},
-		{TreeShape{}, 0, 0},
-		{TreeShape{OSLMultiplier: .1}, 0, 0}, // nothing was asked for
-		{TreeShape{OSLMultiplier: .1}, 1, 1}, // something was
-		{TreeShape{OSLMultiplier: .1}, 24, 2},
-		{TreeShape{OSLMultiplier: .1}, 25, 3},
-		{TreeShape{OSLMultiplier: 2.5}, 3, 8},
-		{TreeShape{OSLMultiplier: 10, MaxOSL: 99}, 10, 99},
-		{TreeShape{OSLMultiplier: 10, MinOSL: 99}, 9, 99},
-		{TreeShape{MinOSL: 5, MaxOSL: 5}, 0, 5},
+		{Shape{}, 7, 7},
+		{Shape{}, 0, 0},
+		{Shape{OSLMultiplier: .1}, 0, 0}, // nothing was asked for
+		{Shape{OSLMultiplier: .1}, 1, 1}, // something was
+		{Shape{OSLMultiplier: .1}, 24, 2},
+		{Shape{OSLMultiplier: .1}, 25, 3},
+		{Shape{OSLMultiplier: 2.5}, 3, 8},
+		{Shape{OSLMultiplier: 10, MaxOSL: 99}, 10, 99},
+		{Shape{OSLMultiplier: 10, MinOSL: 99}, 9, 99},
+		{Shape{MinOSL: 5, MaxOSL: 5}, 0, 5},
 	} {
-		if got := c.shape.filled().osl(c.osl); got != c.want {
+		if got := c.shape.withDefaults().osl(c.osl); got != c.want {
 			t.Errorf("%+v makes %d of %d output tokens, want %d", c.shape, got, c.osl, c.want)
 		}
 	}
 }
 
-func TestTreeRootCopies(t *testing.T) {
+func TestRootCopies(t *testing.T) {
 	const copies, n = 5, 20_000
 	tree := mustFit(t, chats(300), 512)
 	core := tree.nodes[len(tree.nodes)-1].first + uint64(tree.nodes[len(tree.nodes)-1].blocks)
 	plain := draw(t, tree, 3, n)
-	_, rows := drawShape(t, tree, 3, n, TreeShape{PrefixRootMultiplier: copies})
+	_, rows := drawShape(t, tree, 3, n, Shape{PrefixRootMultiplier: copies})
 	var inCopy [copies]float64
 	for i, r := range rows {
 		shared := r.ContextLen.Value / 512 // at least one: every chat has the system prompt
@@ -200,13 +200,13 @@ func TestTreeRootCopies(t *testing.T) {
 	}
 }
 
-// TestTreePrefixMultiplierScalesContext takes the mean over a wide tree, where
+// TestPrefixMultiplierScalesContext takes the mean over a wide tree, where
 // the halves of blocks that rounding adds and takes cancel out.
-func TestTreePrefixMultiplierScalesContext(t *testing.T) {
+func TestPrefixMultiplierScalesContext(t *testing.T) {
 	rows := published(t)
 	tree := mustFit(t, rows, 0)
 	context := func(by float64) float64 {
-		_, rows := drawShape(t, tree, 2, 20_000, TreeShape{PrefixLenMultiplier: by})
+		_, rows := drawShape(t, tree, 2, 20_000, Shape{PrefixLenMultiplier: by})
 		return measure(rows, 512).context
 	}
 	one := context(1)
@@ -218,9 +218,9 @@ func TestTreePrefixMultiplierScalesContext(t *testing.T) {
 	}
 }
 
-func TestTreeDrawingReadReusesItsRow(t *testing.T) {
+func TestDrawingReadReusesItsRow(t *testing.T) {
 	tree := mustFit(t, chats(300), 512)
-	shape := TreeShape{PrefixLenMultiplier: 3, PrefixRootMultiplier: 2, MaxISL: 100_000}
+	shape := Shape{PrefixLenMultiplier: 3, PrefixRootMultiplier: 2, MaxISL: 100_000}
 	_, want := drawShape(t, tree, 1, 2000, shape)
 	d, err := tree.Draw(1, 2000, shape)
 	if err != nil {
@@ -244,7 +244,7 @@ func TestTreeDrawingReadReusesItsRow(t *testing.T) {
 	}
 }
 
-func TestTreeRequestsAreOwned(t *testing.T) {
+func TestRequestsAreOwned(t *testing.T) {
 	tree := mustFit(t, example, 4)
 	rows := draw(t, tree, 1, 50)
 	for i := range rows {

@@ -13,7 +13,7 @@ import (
 	"moontide/trace/stats"
 )
 
-func TestTreeLimitsRejectAndNothingElse(t *testing.T) {
+func TestLimitsRejectAndNothingElse(t *testing.T) {
 	const n = 4000
 	tree := mustFit(t, chats(300), 512)
 	all := draw(t, tree, 7, n)
@@ -22,7 +22,7 @@ func TestTreeLimitsRejectAndNothingElse(t *testing.T) {
 		lengths = append(lengths, r.InputLength)
 	}
 	slices.Sort(lengths)
-	shape := TreeShape{MinISL: lengths[n/4], MaxISL: lengths[n*3/4]} // which fit themselves
+	shape := Shape{MinISL: lengths[n/4], MaxISL: lengths[n*3/4]} // which fit themselves
 	var want []trace.Request
 	last := 0
 	for i, r := range all {
@@ -51,7 +51,7 @@ func TestTreeLimitsRejectAndNothingElse(t *testing.T) {
 			}
 		}
 	}
-	for _, d := range []*TreeDrawing{d, kept} {
+	for _, d := range []*Drawing{d, kept} {
 		if d.Rejected() != last+1-fits {
 			t.Errorf("%d rejected, want %d of %d", d.Rejected(), last+1-fits, last+1)
 		}
@@ -64,16 +64,16 @@ func TestTreeLimitsRejectAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestTreeAccepted compares the probability and the extremes with sums over
+// TestAcceptance compares the probability and the extremes with sums over
 // every walk, unique length and last block.
-func TestTreeAccepted(t *testing.T) {
+func TestAcceptance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, blockSize := source(t)
-		tree, err := FitTree(trace.FromSlice(rows), TreeOptions{BlockSize: blockSize})
+		tree, err := Fit(trace.FromSlice(rows), Options{BlockSize: blockSize})
 		if err != nil {
 			t.Fatal(err)
 		}
-		shape := TreeShape{PrefixLenMultiplier: multiplier(t, "prefix"), PromptLenMultiplier: multiplier(t, "prompt")}
+		shape := Shape{PrefixLenMultiplier: multiplier(t, "prefix"), PromptLenMultiplier: multiplier(t, "prompt")}
 		m, err := tree.shaped(shape, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -87,17 +87,17 @@ func TestTreeAccepted(t *testing.T) {
 				accepted += p
 			}
 		})
-		if got := m.accepted(); math.Abs(got-accepted) > 1e-12 {
+		if got := m.acceptance(); math.Abs(got-accepted) > 1e-12 {
 			t.Fatalf("accepted %v, want %v", got, accepted)
 		}
-		if low, high := m.extremes(); low != shortest || high != longest {
+		if low, high := m.islRange(); low != shortest || high != longest {
 			t.Fatalf("extremes %d and %d, want %d and %d", low, high, shortest, longest)
 		}
 	})
 }
 
 // everyISL calls f for each prompt that can be drawn.
-func everyISL(m *shapedTree, f func(p float64, isl int)) {
+func everyISL(m *shapedModel, f func(p float64, isl int)) {
 	chances := func(e stats.Discrete[int]) map[int]float64 {
 		p := make(map[int]float64)
 		for v, n := range counts(e) {
@@ -107,15 +107,15 @@ func everyISL(m *shapedTree, f func(p float64, isl int)) {
 	}
 	var walk func(p float64, at, shared int)
 	walk = func(p float64, at, shared int) {
-		for way, q := range chances(m.nodes[at].ways) {
+		for way, q := range chances(m.nodes[at].next) {
 			switch {
 			case way >= 0:
 				walk(p*q, way, shared+m.nodes[way].blocks)
-			case way == toEnd:
+			case way == exitEnd:
 				f(p*q, shared*m.size.Tokens)
 			default:
 				for tail, r := range chances(m.tails) {
-					if way == toBlock {
+					if way == exitOneBlock {
 						f(p*q*r, tail)
 						continue
 					}
@@ -129,7 +129,7 @@ func everyISL(m *shapedTree, f func(p float64, isl int)) {
 	walk(1, 0, 0)
 }
 
-func TestTreeDrawErrors(t *testing.T) {
+func TestDrawErrors(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	tree := mustFit(t, example, 4) // prompts of 8 to 20 tokens, outputs of 10 to 30
 	long := mustFit(t, []trace.Request{request(0, trace.MaxLength, 1, 1), request(0, trace.MaxLength, 1, 1)}, trace.MaxLength)
@@ -140,46 +140,46 @@ func TestTreeDrawErrors(t *testing.T) {
 	rare[7] = request(0, 8, 1, 1, 2)
 	rareTree := mustFit(t, rare, 4)
 	for name, c := range map[string]struct {
-		tree  *Tree
+		tree  *Model
 		n     int
-		shape TreeShape
+		shape Shape
 		want  string
 	}{
-		"no requests":        {tree, 0, TreeShape{}, "num-requests 0 is not at least 1"},
-		"negative requests":  {tree, -3, TreeShape{}, "num-requests -3 is not at least 1"},
-		"negative prefix":    {tree, 1, TreeShape{PrefixLenMultiplier: -1}, "prefix-len-multiplier -1 is not a number above 0 and up to 1e+08"},
-		"prefix no number":   {tree, 1, TreeShape{PrefixLenMultiplier: nan}, "prefix-len-multiplier NaN is not a number"},
-		"endless prefix":     {tree, 1, TreeShape{PrefixLenMultiplier: inf}, "prefix-len-multiplier +Inf is not a number"},
-		"huge prefix":        {tree, 1, TreeShape{PrefixLenMultiplier: 1e9, MaxISL: 9}, "prefix-len-multiplier 1e+09 is not"},
-		"prompt no number":   {tree, 1, TreeShape{PromptLenMultiplier: nan}, "prompt-len-multiplier NaN is not"},
-		"negative OSL":       {tree, 1, TreeShape{OSLMultiplier: -.5}, "osl-multiplier -0.5 is not"},
-		"no speed":           {tree, 1, TreeShape{SpeedupRatio: nan}, "speedup-ratio NaN is not a number above 1e-09 and up to 1e+09"},
-		"backwards":          {tree, 1, TreeShape{SpeedupRatio: -1}, "speedup-ratio -1 is not"},
-		"negative copies":    {tree, 1, TreeShape{PrefixRootMultiplier: -1}, "prefix-root-multiplier -1 is not in 0..100000000"},
-		"negative limit":     {tree, 1, TreeShape{MaxISL: -1}, "max-isl -1 is not in 0.."},
-		"limit of no row":    {tree, 1, TreeShape{MinOSL: trace.MaxLength + 1}, "min-osl 100000001 is not in 0.."},
-		"ISL upside down":    {tree, 1, TreeShape{MinISL: 9, MaxISL: 8}, "min-isl 9 is above --max-isl 8"},
-		"OSL upside down":    {tree, 1, TreeShape{MinOSL: 9, MaxOSL: 8}, "min-osl 9 is above --max-osl 8"},
-		"all too long":       {tree, 1, TreeShape{MaxISL: 4}, "max-isl 4 fits no request: the shortest prompt has 5 tokens"},
-		"all too short":      {tree, 1, TreeShape{MinISL: 21}, "min-isl 21 fits no request: the longest prompt has 20 tokens"},
-		"none between":       {tree, 1, TreeShape{MinISL: 7, MaxISL: 7}, "max-isl 7 with --min-isl 7 fits no request"},
-		"next to none":       {rareTree, 1, TreeShape{MinISL: 5}, "min-isl 5 fits only 5e-05 of the requests; at least 0.0001 have to fit"},
-		"next to none below": {rareTree, 1, TreeShape{MinISL: 5, MaxISL: 9}, "max-isl 9 with --min-isl 5 fits only 5e-05 of"},
-		"prefix too long":    {tree, 1, TreeShape{PrefixLenMultiplier: 1e8}, "prefix-len-multiplier 1e+08 makes prompts of up to 1200000008 tokens; 100000000 are allowed"},
-		"prompt too long":    {tree, 1, TreeShape{PromptLenMultiplier: 1e8}, "prompt-len-multiplier 1e+08 makes prompts of up to 800000012 tokens"},
-		"twice the longest":  {long, 1, TreeShape{PrefixLenMultiplier: 2}, "prefix-len-multiplier 2 makes prompts of up to 200000000 tokens"},
-		"output too long":    {tree, 1, TreeShape{OSLMultiplier: 1e7}, "osl-multiplier 1e+07 makes outputs of up to 300000000 tokens; 100000000 are allowed"},
-		"too many ids":       {tree, 1, TreeShape{PrefixLenMultiplier: 1e8, PrefixRootMultiplier: 1e8, MaxISL: 20}, "prefix-root-multiplier 100000000 takes 30000000000000000 block ids, 300000000 for a copy"},
-		"rejected time":      {tree, 6000, TreeShape{SpeedupRatio: 5e-9, MinISL: 20}, "speedup-ratio 5e-09 lets 6000 requests take "},
-		"too slow":           {tree, 1e6, TreeShape{SpeedupRatio: 1e-9}, "speedup-ratio 1e-09 lets 1000000 requests take 5.6e+17 ms; 1e+15 are allowed"},
+		"no requests":        {tree, 0, Shape{}, "0 requests: at least 1 is needed"},
+		"negative requests":  {tree, -3, Shape{}, "-3 requests: at least 1 is needed"},
+		"negative prefix":    {tree, 1, Shape{PrefixLenMultiplier: -1}, "PrefixLenMultiplier -1 is not a number above 0 and up to 1e+08"},
+		"prefix no number":   {tree, 1, Shape{PrefixLenMultiplier: nan}, "PrefixLenMultiplier NaN is not a number"},
+		"endless prefix":     {tree, 1, Shape{PrefixLenMultiplier: inf}, "PrefixLenMultiplier +Inf is not a number"},
+		"huge prefix":        {tree, 1, Shape{PrefixLenMultiplier: 1e9, MaxISL: 9}, "PrefixLenMultiplier 1e+09 is not"},
+		"prompt no number":   {tree, 1, Shape{PromptLenMultiplier: nan}, "PromptLenMultiplier NaN is not"},
+		"negative OSL":       {tree, 1, Shape{OSLMultiplier: -.5}, "OSLMultiplier -0.5 is not"},
+		"no speed":           {tree, 1, Shape{SpeedupRatio: nan}, "SpeedupRatio NaN is not a number above 1e-09 and up to 1e+09"},
+		"backwards":          {tree, 1, Shape{SpeedupRatio: -1}, "SpeedupRatio -1 is not"},
+		"negative copies":    {tree, 1, Shape{PrefixRootMultiplier: -1}, "PrefixRootMultiplier -1 is not in 0..100000000"},
+		"negative limit":     {tree, 1, Shape{MaxISL: -1}, "MaxISL -1 is not in 0.."},
+		"limit of no row":    {tree, 1, Shape{MinOSL: trace.MaxLength + 1}, "MinOSL 100000001 is not in 0.."},
+		"ISL upside down":    {tree, 1, Shape{MinISL: 9, MaxISL: 8}, "MinISL 9 is above MaxISL 8"},
+		"OSL upside down":    {tree, 1, Shape{MinOSL: 9, MaxOSL: 8}, "MinOSL 9 is above MaxOSL 8"},
+		"all too long":       {tree, 1, Shape{MaxISL: 4}, "MaxISL 4 fits no request: the shortest prompt has 5 tokens"},
+		"all too short":      {tree, 1, Shape{MinISL: 21}, "MinISL 21 fits no request: the longest prompt has 20 tokens"},
+		"none between":       {tree, 1, Shape{MinISL: 7, MaxISL: 7}, "MaxISL 7 with MinISL 7 fits no request"},
+		"next to none":       {rareTree, 1, Shape{MinISL: 5}, "MinISL 5 fits only 5e-05 of the requests; at least 0.0001 must fit"},
+		"next to none below": {rareTree, 1, Shape{MinISL: 5, MaxISL: 9}, "MaxISL 9 with MinISL 5 fits only 5e-05 of"},
+		"prefix too long":    {tree, 1, Shape{PrefixLenMultiplier: 1e8}, "PrefixLenMultiplier 1e+08 makes prompts of up to 1200000008 tokens; at most 100000000 are allowed"},
+		"prompt too long":    {tree, 1, Shape{PromptLenMultiplier: 1e8}, "PromptLenMultiplier 1e+08 makes prompts of up to 800000012 tokens"},
+		"twice the longest":  {long, 1, Shape{PrefixLenMultiplier: 2}, "PrefixLenMultiplier 2 makes prompts of up to 200000000 tokens"},
+		"output too long":    {tree, 1, Shape{OSLMultiplier: 1e7}, "OSLMultiplier 1e+07 makes outputs of up to 300000000 tokens; at most 100000000 are allowed"},
+		"too many ids":       {tree, 1, Shape{PrefixLenMultiplier: 1e8, PrefixRootMultiplier: 1e8, MaxISL: 20}, "PrefixRootMultiplier 100000000 takes 30000000000000000 block ids, 300000000 for each copy"},
+		"rejected time":      {tree, 6000, Shape{SpeedupRatio: 5e-9, MinISL: 20}, "SpeedupRatio 5e-09 makes 6000 requests take "},
+		"too slow":           {tree, 1e6, Shape{SpeedupRatio: 1e-9}, "SpeedupRatio 1e-09 makes 1000000 requests take 5.6e+17 ms; at most 1e+15 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := c.tree.Draw(1, c.n, c.shape)
-			var knob *KnobError
-			if !errors.As(err, &knob) || d != nil {
+			var shapeError *ShapeError
+			if err == nil || errors.As(err, &shapeError) != (c.n > 0) || d != nil {
 				t.Fatalf("got %v and error %v", d, err)
 			}
-			if !strings.Contains(err.Error(), "drawing by the tree method: --"+c.want) {
+			if !strings.Contains(err.Error(), "drawing by the tree method: "+c.want) {
 				t.Errorf("error %q does not say %q", err, c.want)
 			}
 		})
@@ -187,9 +187,9 @@ func TestTreeDrawErrors(t *testing.T) {
 }
 
 // What is not an error: the borders of the above.
-func TestTreeDrawBorders(t *testing.T) {
+func TestDrawBorders(t *testing.T) {
 	tree := mustFit(t, example, 4)
-	for _, shape := range []TreeShape{
+	for _, shape := range []Shape{
 		{MaxISL: 5}, {MinISL: 20}, {MinISL: 8, MaxISL: 8}, {MinOSL: 7, MaxOSL: 7},
 		{PrefixLenMultiplier: 8e6}, {OSLMultiplier: 1e7, MaxOSL: 100}, {SpeedupRatio: 1e9}, {SpeedupRatio: 1e-9},
 		{SpeedupRatio: 5e-9, MinISL: 20, KeepRate: true},
@@ -201,11 +201,11 @@ func TestTreeDrawBorders(t *testing.T) {
 	}
 }
 
-func TestTreeDrawStopsWhereTimeDoes(t *testing.T) {
+func TestDrawStopsWhereTimeDoes(t *testing.T) {
 	// Expected to end in time, but the one long step may come twice.
 	rows := []trace.Request{request(0, 4, 1, 1), request(1, 4, 1, 2), request(9e14/1e3, 4, 1, 3)}
 	for seed := range uint64(100) {
-		d, err := mustFit(t, rows, 4).Draw(seed, 3, TreeShape{SpeedupRatio: 1.4e-3})
+		d, err := mustFit(t, rows, 4).Draw(seed, 3, Shape{SpeedupRatio: 1.4e-3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestTreeDrawStopsWhereTimeDoes(t *testing.T) {
 			}
 		}
 		if err != nil {
-			if !strings.Contains(err.Error(), "arrives after 1.29e+15 ms; 1e+15 are allowed") {
+			if !strings.Contains(err.Error(), "arrives after 1.29e+15 ms; at most 1e+15 are allowed") {
 				t.Error(err)
 			}
 			return

@@ -14,7 +14,7 @@ import (
 	"moontide/trace/stats"
 )
 
-func draw(t testing.TB, tree *Tree, seed uint64, n int) []trace.Request {
+func draw(t testing.TB, tree *Model, seed uint64, n int) []trace.Request {
 	t.Helper()
 	rows, err := trace.Collect(tree.Requests(seed, n))
 	if err != nil {
@@ -32,7 +32,7 @@ func lines(rows []trace.Request) string {
 	return string(b)
 }
 
-func TestTreeRequestsGolden(t *testing.T) {
+func TestRequestsGolden(t *testing.T) {
 	got := lines(draw(t, mustFit(t, example, 4), 1, 8))
 	const want = `{"timestamp": 0, "input_length": 12, "output_length": 20, "hash_ids": [0, 3, 4], "context_len": 4, "unique_user_prompt_len": 8}
 {"timestamp": 500.25, "input_length": 8, "output_length": 30, "hash_ids": [0, 5], "context_len": 4, "unique_user_prompt_len": 4}
@@ -48,7 +48,7 @@ func TestTreeRequestsGolden(t *testing.T) {
 	}
 }
 
-func TestTreeRequestsCount(t *testing.T) {
+func TestRequestsCount(t *testing.T) {
 	tree := mustFit(t, example, 4)
 	for _, n := range []int{0, -1} {
 		rows, err := trace.Collect(tree.Requests(1, n))
@@ -67,7 +67,7 @@ func TestTreeRequestsCount(t *testing.T) {
 	}
 }
 
-func TestTreeRequestsAtOneTimestamp(t *testing.T) {
+func TestRequestsAtOneTimestamp(t *testing.T) {
 	rows := []trace.Request{request(5, 4, 1, 1), request(5, 4, 1, 1), request(5, 4, 1, 2)}
 	for i, r := range draw(t, mustFit(t, rows, 4), 1, 10) {
 		if r.Timestamp != trace.Some(0.) {
@@ -76,7 +76,7 @@ func TestTreeRequestsAtOneTimestamp(t *testing.T) {
 	}
 }
 
-func TestTreeRequestsKeepDecimals(t *testing.T) {
+func TestRequestsKeepDecimals(t *testing.T) {
 	rows := []trace.Request{request(0.1, 4, 1, 1), request(0.2, 4, 1, 2), request(0.3, 4, 1, 3)}
 	for i, r := range draw(t, mustFit(t, rows, 4), 1, 100) {
 		if got, want := fmt.Sprint(r.Timestamp.Value), fmt.Sprint(float64(i)/10); got != want {
@@ -85,7 +85,7 @@ func TestTreeRequestsKeepDecimals(t *testing.T) {
 	}
 }
 
-func TestTreeRequestsOverCenturies(t *testing.T) {
+func TestRequestsOverCenturies(t *testing.T) {
 	const century = 3.15576e12 // ms
 	rows := []trace.Request{request(0, 4, 1, 1), request(century, 4, 1, 2)}
 	for i, r := range draw(t, mustFit(t, rows, 4), 1, 300) {
@@ -95,9 +95,9 @@ func TestTreeRequestsOverCenturies(t *testing.T) {
 	}
 }
 
-// TestTreeRequestsFollowTheWays draws so many requests that a continuation off
+// TestWalkProbabilities draws so many requests that a continuation off
 // by a percent would show, and compares the ways taken with their counts.
-func TestTreeRequestsFollowTheWays(t *testing.T) {
+func TestWalkProbabilities(t *testing.T) {
 	const n = 200_000
 	tree := mustFit(t, example, 4)
 	paths := make(map[string]int)
@@ -188,10 +188,10 @@ func source(t *rapid.T) (rows []trace.Request, blockSize int) {
 	return rows, blockSize
 }
 
-func TestTreeRequestsAreWellFormed(t *testing.T) {
+func TestRequestsAreWellFormed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, blockSize := source(t)
-		tree, err := FitTree(trace.FromSlice(rows), TreeOptions{BlockSize: blockSize})
+		tree, err := Fit(trace.FromSlice(rows), Options{BlockSize: blockSize})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,10 +251,10 @@ func checkIDs(t *rapid.T, ids []uint64, core int, shared, fresh uint64, parents 
 	return fresh
 }
 
-func TestTreeRequestsDependOnTheSeedAlone(t *testing.T) {
+func TestRequestsDependOnTheSeedAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, blockSize := source(t)
-		tree, err := FitTree(trace.FromSlice(rows), TreeOptions{BlockSize: blockSize})
+		tree, err := Fit(trace.FromSlice(rows), Options{BlockSize: blockSize})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,9 +28,9 @@ var example = []trace.Request{
 	request(1500.25, 9, 20, 7, 40, 41),
 }
 
-func mustFit(t testing.TB, rows []trace.Request, blockSize int) *Tree {
+func mustFit(t testing.TB, rows []trace.Request, blockSize int) *Model {
 	t.Helper()
-	tree, err := FitTree(trace.FromSlice(rows), TreeOptions{BlockSize: blockSize})
+	tree, err := Fit(trace.FromSlice(rows), Options{BlockSize: blockSize})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,17 +46,17 @@ func counts[T int | int64](d stats.Discrete[T]) map[T]int {
 	return m
 }
 
-// node is a treeNode in plain words.
-type node struct {
+// nodeCounts is a node that can be compared.
+type nodeCounts struct {
 	First  uint64
 	Blocks int
 	Ways   map[int]int
 }
 
-func nodesOf(t *Tree) []node {
-	var nodes []node
+func describeNodes(t *Model) []nodeCounts {
+	var nodes []nodeCounts
 	for _, n := range t.nodes {
-		nodes = append(nodes, node{n.first, n.blocks, counts(n.ways)})
+		nodes = append(nodes, nodeCounts{n.first, n.blocks, counts(n.next)})
 	}
 	return nodes
 }
@@ -68,24 +68,24 @@ func same(t *testing.T, what string, want, got any) {
 	}
 }
 
-func TestFitTreeExample(t *testing.T) {
+func TestFitExample(t *testing.T) {
 	tree := mustFit(t, example, 0)
 	same(t, "block size", trace.BlockSize{Tokens: 4, How: trace.Detected, Low: 4, High: 4}, tree.BlockSize())
 	same(t, "irregular rows", 0, tree.Irregular())
-	same(t, "core", []node{
+	same(t, "core", []nodeCounts{
 		{0, 0, map[int]int{1: 4}},
-		{0, 1, map[int]int{2: 3, toUnique: 1}},
-		{1, 1, map[int]int{3: 2, toEnd: 1}},
-		{2, 1, map[int]int{toUnique: 1, toEnd: 1}},
-	}, nodesOf(tree))
+		{0, 1, map[int]int{2: 3, exitUnique: 1}},
+		{1, 1, map[int]int{3: 2, exitEnd: 1}},
+		{2, 1, map[int]int{exitUnique: 1, exitEnd: 1}},
+	}, describeNodes(tree))
 	same(t, "blocks of unique prompts", map[int]int{1: 1, 2: 1}, counts(tree.unique))
 	same(t, "tokens of last blocks", map[int]int{1: 1, 2: 1, 4: 2}, counts(tree.tails))
 	same(t, "output lengths", map[int]int{10: 1, 20: 2, 30: 1}, counts(tree.outputs))
-	same(t, "requests at a timestamp", map[int]int{1: 2, 2: 1}, counts(tree.together))
-	same(t, "steps in ns", map[int64]int{1_000_000_000: 1, 500_250_000: 1}, counts(tree.steps))
+	same(t, "requests at a timestamp", map[int]int{1: 2, 2: 1}, counts(tree.groups))
+	same(t, "steps in ns", map[int64]int{1_000_000_000: 1, 500_250_000: 1}, counts(tree.gaps))
 }
 
-func TestFitTreeContractsChains(t *testing.T) {
+func TestFitContractsChains(t *testing.T) {
 	tree := mustFit(t, []trace.Request{
 		request(0, 40, 1, 1, 2, 3, 4),
 		request(0, 40, 1, 1, 2, 3, 5),
@@ -93,20 +93,20 @@ func TestFitTreeContractsChains(t *testing.T) {
 		request(0, 20, 1, 6, 7),
 		request(0, 30, 1, 8, 9, 10),
 	}, 10)
-	same(t, "core", []node{
-		{0, 0, map[int]int{1: 2, 2: 2, toUnique: 1}},
-		{0, 3, map[int]int{toUnique: 2}},
-		{3, 2, map[int]int{toEnd: 2}},
-	}, nodesOf(tree))
+	same(t, "core", []nodeCounts{
+		{0, 0, map[int]int{1: 2, 2: 2, exitUnique: 1}},
+		{0, 3, map[int]int{exitUnique: 2}},
+		{3, 2, map[int]int{exitEnd: 2}},
+	}, describeNodes(tree))
 	same(t, "blocks of unique prompts", map[int]int{1: 2, 3: 1}, counts(tree.unique))
 }
 
-func TestFitTreeIrregularRows(t *testing.T) {
+func TestFitIrregularRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows      []trace.Request
 		blockSize int // given
 		irregular int
-		core      []node
+		core      []nodeCounts
 		unique    map[int]int
 		tails     map[int]int
 	}{
@@ -117,10 +117,10 @@ func TestFitTreeIrregularRows(t *testing.T) {
 				request(0, 39, 1, 1, 3, 4), request(0, 7, 1),
 			},
 			irregular: 4,
-			core: []node{
-				{0, 0, map[int]int{1: 4, toUnique: 1}},
-				{0, 1, map[int]int{2: 3, toUnique: 1}},
-				{1, 1, map[int]int{toUnique: 2, toEnd: 1}},
+			core: []nodeCounts{
+				{0, 0, map[int]int{1: 4, exitUnique: 1}},
+				{0, 1, map[int]int{2: 3, exitUnique: 1}},
+				{1, 1, map[int]int{exitUnique: 2, exitEnd: 1}},
 			},
 			unique: map[int]int{1: 3, 3: 1},
 			tails:  map[int]int{5: 1, 9: 2, 10: 1, 7: 1},
@@ -130,9 +130,9 @@ func TestFitTreeIrregularRows(t *testing.T) {
 				request(0, 10, 1, 1, 2, 3), request(0, 11, 1, 1, 2), request(0, 0, 1, 1),
 			},
 			blockSize: 10, irregular: 2,
-			core: []node{
-				{0, 0, map[int]int{1: 2, toEnd: 1}},
-				{0, 1, map[int]int{toUnique: 1, toEnd: 1}},
+			core: []nodeCounts{
+				{0, 0, map[int]int{1: 2, exitEnd: 1}},
+				{0, 1, map[int]int{exitUnique: 1, exitEnd: 1}},
 			},
 			unique: map[int]int{1: 1},
 			tails:  map[int]int{10: 1, 1: 1},
@@ -142,23 +142,23 @@ func TestFitTreeIrregularRows(t *testing.T) {
 			tree := mustFit(t, c.rows, c.blockSize)
 			same(t, "tokens a block", 10, tree.BlockSize().Tokens)
 			same(t, "irregular rows", c.irregular, tree.Irregular())
-			same(t, "core", c.core, nodesOf(tree))
+			same(t, "core", c.core, describeNodes(tree))
 			same(t, "blocks of unique prompts", c.unique, counts(tree.unique))
 			same(t, "tokens of last blocks", c.tails, counts(tree.tails))
 		})
 	}
 }
 
-func TestFitTreeOrdersArrivals(t *testing.T) {
+func TestFitOrdersArrivals(t *testing.T) {
 	tree := mustFit(t, []trace.Request{
 		request(-2.01, 4, 1, 1), request(0.3, 4, 1, 2), request(0, 4, 1, 3),
 		request(0.30000000000000004, 4, 1, 4), // as programs write 0.1 + 0.2
 	}, 4)
-	same(t, "requests at a timestamp", map[int]int{1: 2, 2: 1}, counts(tree.together))
-	same(t, "steps in ns", map[int64]int{300_000: 1, 2_010_000: 1}, counts(tree.steps))
+	same(t, "requests at a timestamp", map[int]int{1: 2, 2: 1}, counts(tree.groups))
+	same(t, "steps in ns", map[int64]int{300_000: 1, 2_010_000: 1}, counts(tree.gaps))
 }
 
-func TestFitTreeErrors(t *testing.T) {
+func TestFitErrors(t *testing.T) {
 	broken := errors.New("line 3 is broken")
 	late := request(0, 8, 1, 1, 2)
 	late.Timestamp = trace.Opt[float64]{}
@@ -181,7 +181,7 @@ func TestFitTreeErrors(t *testing.T) {
 		"broken source":       {func(yield func(trace.Request, error) bool) { yield(trace.Request{}, broken) }, 4, "line 3 is broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tree, err := FitTree(c.source, TreeOptions{BlockSize: c.blockSize})
+			tree, err := Fit(c.source, Options{BlockSize: c.blockSize})
 			if err == nil || tree != nil {
 				t.Fatalf("got %v and error %v", tree, err)
 			}

@@ -1,0 +1,210 @@
+package tree
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// Drawing draws the requests of a trace one by one. It is not safe for
+// concurrent use, but any number may draw from one model.
+type Drawing struct {
+	model     *shapedModel
+	remaining int
+	read      int
+
+	arrivals, walk, copies, uniqueLengths, tailLengths, outputLengths *rand.Rand
+
+	now      float64 // nanoseconds before the speed-up: whole, so that sums are exact up to 2^53 (104 days)
+	due      int     // requests still to come at now
+	fresh    uint64  // the next unused block id
+	rejected int
+
+	prompt prompt // of the current request
+}
+
+// prompt is the outcome of a walk.
+type prompt struct {
+	copy   uint64
+	path   []int // core nodes
+	shared int   // their blocks
+	unique int   // its own blocks
+	tail   int   // tokens of the last block
+}
+
+// Draw prepares n requests, at least 1, in order of arrival; the first arrives
+// at 0 unless it was rejected. Block ids are chained to their prefix: ids from 0
+// are the core's, one copy after the other; those after them are given out one
+// by one to unique prompts. Requests have context_len, the tokens of their core
+// blocks, and unique_user_prompt_len, the rest of the ISL.
+//
+// The rows depend on the model, the seed and the shape alone: a smaller n is a
+// prefix of a larger one. Memory does not grow with n.
+//
+// A shape that cannot be drawn is a [*ShapeError], found before anything is
+// drawn: a value out of range, limits that contradict each other or the model's
+// lengths, limits that fit fewer than one request in 10,000, or lengths, ids or
+// times beyond what a trace can hold.
+func (m *Model) Draw(seed uint64, n int, shape Shape) (*Drawing, error) {
+	shaped, err := m.shaped(shape, n)
+	if err != nil {
+		return nil, fmt.Errorf("drawing by the tree method: %w", err)
+	}
+	d := &Drawing{
+		model:         shaped,
+		remaining:     n,
+		arrivals:      stats.NewStream(seed, "arrivals"),
+		walk:          stats.NewStream(seed, "walk"),
+		copies:        stats.NewStream(seed, "copies"),
+		uniqueLengths: stats.NewStream(seed, "unique lengths"),
+		tailLengths:   stats.NewStream(seed, "tail lengths"),
+		outputLengths: stats.NewStream(seed, "output lengths"),
+		fresh:         shaped.coreBlocks * uint64(shaped.shape.PrefixRootMultiplier),
+	}
+	d.due = shaped.groups.Draw(d.arrivals)
+	return d, nil
+}
+
+// Read draws the next request into r, or returns io.EOF after the last. It
+// reuses the array of r.HashIDs, so a caller that keeps a request must copy its
+// ids, as [Drawing.Requests] does.
+func (d *Drawing) Read(r *trace.Request) error {
+	if d.remaining == 0 {
+		return io.EOF
+	}
+	d.remaining--
+	d.read++
+	osl := d.next()
+	for !d.fits() {
+		d.rejected++
+		osl = d.next()
+	}
+	if d.model.shape.KeepRate {
+		d.arrive()
+	}
+	at := d.timestamp()
+	if at > maxTime {
+		return fmt.Errorf("drawing by the tree method: a request arrives after %.3g ms; at most %g are allowed", at, maxTime)
+	}
+	context := d.prompt.shared * d.model.size.Tokens
+	*r = trace.Request{
+		Timestamp:       trace.Some(at),
+		InputLength:     d.isl(),
+		OutputLength:    osl,
+		HashIDs:         d.appendIDs(r.HashIDs[:0]),
+		ContextLen:      trace.Some(context),
+		UniquePromptLen: trace.Some(d.isl() - context),
+	}
+	return nil
+}
+
+// Requests draws the remaining requests. It can be ranged over once.
+func (d *Drawing) Requests() trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		for {
+			var r trace.Request // with its own array of ids
+			err := d.Read(&r)
+			if err == io.EOF {
+				return
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Rejected returns how many requests MinISL and MaxISL have rejected so far.
+func (d *Drawing) Rejected() int { return d.rejected }
+
+// Rate returns the requests per second read so far, from time 0 to the last; 0
+// while no time has passed.
+func (d *Drawing) Rate() float64 {
+	if d.now == 0 {
+		return 0
+	}
+	return float64(d.read) / d.timestamp() * 1000
+}
+
+// timestamp is the arrival of the current request in milliseconds.
+func (d *Drawing) timestamp() float64 { return d.now / nsPerMs / d.model.shape.SpeedupRatio }
+
+// next draws a request except for its ids and returns its output length. Every
+// request takes the same number of draws from each stream, needed or not, so
+// that its values do not depend on the requests before it.
+func (d *Drawing) next() (osl int) {
+	m, p := d.model, &d.prompt
+	if !m.shape.KeepRate {
+		d.arrive()
+	}
+	exit := d.descend()
+	p.copy = d.copies.Uint64N(uint64(m.shape.PrefixRootMultiplier))
+	p.unique, p.tail = m.unique.Draw(d.uniqueLengths), m.tails.Draw(d.tailLengths)
+	switch exit {
+	case exitOneBlock:
+		p.unique = 1
+	case exitEnd:
+		p.unique, p.tail = 0, m.size.Tokens // the core has whole blocks
+	}
+	return m.outputs.Draw(d.outputLengths)
+}
+
+func (d *Drawing) isl() int {
+	return (d.prompt.shared+d.prompt.unique-1)*d.model.size.Tokens + d.prompt.tail
+}
+
+func (d *Drawing) fits() bool {
+	s, isl := &d.model.shape, d.isl()
+	return isl >= s.MinISL && (s.MaxISL == 0 || isl <= s.MaxISL)
+}
+
+// arrive advances the time to the next request. A source with only one
+// timestamp has no gaps, and time stands still.
+func (d *Drawing) arrive() {
+	if d.due == 0 {
+		d.now += float64(d.model.gaps.Draw(d.arrivals))
+		d.due = d.model.groups.Draw(d.arrivals)
+	}
+	d.due--
+}
+
+// descend walks the core from its root and returns how it leaves.
+func (d *Drawing) descend() (exit int) {
+	nodes, p := d.model.nodes, &d.prompt
+	p.path, p.shared = p.path[:0], 0
+	for at := 0; ; {
+		if at = nodes[at].next.Draw(d.walk); at < 0 {
+			return at
+		}
+		p.path = append(p.path, at)
+		p.shared += nodes[at].blocks
+	}
+}
+
+// appendIDs appends the ids of the current request: of its copy of the core,
+// then unused ones.
+func (d *Drawing) appendIDs(ids []uint64) []uint64 {
+	m, p := d.model, &d.prompt
+	if ids = slices.Grow(ids, p.shared+p.unique); ids == nil {
+		ids = []uint64{}
+	}
+	first := m.coreBlocks * p.copy
+	for _, i := range p.path {
+		ids = appendRun(ids, first+m.nodes[i].first, m.nodes[i].blocks)
+	}
+	ids = appendRun(ids, d.fresh, p.unique)
+	d.fresh += uint64(p.unique)
+	return ids
+}
+
+// appendRun appends consecutive ids.
+func appendRun(ids []uint64, first uint64, blocks int) []uint64 {
+	for i := range uint64(blocks) {
+		ids = append(ids, first+i)
+	}
+	return ids
+}
