@@ -14,7 +14,7 @@ func scanChunk(data []byte) (info chunkInfo, ok bool) {
 	c := jsonscan.New(data)
 	var seen uint32
 	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(plainKey(&c)) {
+		switch string(c.LowerKey()) {
 		case "choices":
 			c.Once(&seen, 1)
 			scanChoices(&c, &info)
@@ -37,7 +37,7 @@ func scanChoices(c *jsonscan.Cursor, info *chunkInfo) {
 	for more := c.Open('['); more; more = c.More(']') {
 		var seen uint32
 		for more := c.Open('{'); more; more = c.More('}') {
-			switch string(plainKey(c)) {
+			switch string(c.LowerKey()) {
 			case "text":
 				c.Once(&seen, 1)
 				info.hasToken = c.Skip() || info.hasToken
@@ -77,7 +77,7 @@ func scanDelta(c *jsonscan.Cursor, info *chunkInfo) {
 	var seen uint32
 	for more := c.Open('{'); more; more = c.More('}') {
 		bit := uint32(0)
-		switch string(plainKey(c)) {
+		switch string(c.LowerKey()) {
 		case "content":
 			bit = 1
 		case "reasoning_content":
@@ -101,7 +101,7 @@ func scanUsage(c *jsonscan.Cursor, n *usageCounts) {
 	}
 	var seen uint32
 	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(plainKey(c)) {
+		switch string(c.LowerKey()) {
 		case "prompt_tokens":
 			c.Once(&seen, 1)
 			scanCount(c, &n.input)
@@ -129,7 +129,7 @@ func scanDetails(c *jsonscan.Cursor, n *usageCounts) {
 	}
 	var seen uint32
 	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(plainKey(c)) {
+		switch string(c.LowerKey()) {
 		case "cached_tokens":
 			c.Once(&seen, 1)
 			scanCount(c, &n.details)
@@ -154,23 +154,3 @@ func null(c *jsonscan.Cursor) bool {
 	c.Null()
 	return true
 }
-
-// plainKey reads a key and fails unless there is only one spelling of it:
-// decoders ignore case and resolve escapes.
-func plainKey(c *jsonscan.Cursor) []byte {
-	key := c.Key()
-	for _, b := range key {
-		if !plain[b] {
-			c.Fail()
-			return nil
-		}
-	}
-	return key
-}
-
-var plain = func() (plain [256]bool) {
-	for b := ' '; b < 0x80; b++ {
-		plain[b] = b != '\\' && !('A' <= b && b <= 'Z')
-	}
-	return plain
-}()

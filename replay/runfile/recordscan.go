@@ -8,6 +8,7 @@ import (
 	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/format"
+	"moontide/trace/jsonscan"
 )
 
 // arena is memory that records share, so that reading them allocates seldom. What
@@ -58,7 +59,7 @@ func scanRecord(line []byte, rec *replay.Record, a *arena) bool {
 		a.ids = a.ids[:len(a.ids)+n]
 		rec.HashIDs = rec.HashIDs[:n:n]
 	}
-	s := recordScanner{b: line, i: end + len(", "), arena: a}
+	s := recordScanner{Cursor: jsonscan.New(line[end+len(", "):]), arena: a}
 	return s.members(rec)
 }
 
@@ -78,8 +79,7 @@ func hasRecordKey(row *trace.Request) bool {
 
 // recordScanner reads the members that a trace row does not have.
 type recordScanner struct {
-	b     []byte
-	i     int
+	jsonscan.Cursor
 	seen  uint32
 	arena *arena
 }
@@ -109,85 +109,65 @@ const (
 	seenClass
 )
 
+// members reads them to the end of the line, which is the end of the object.
 func (s *recordScanner) members(rec *replay.Record) bool {
-	for {
-		key, ok := s.text()
-		if !ok || !s.take(": ") {
-			return false
-		}
-		if ok = s.member(key, rec); !ok {
-			return false
-		}
-		if s.i == len(s.b)-1 && s.b[s.i] == '}' {
-			return s.seen&seenDone != 0
-		}
-		if !s.take(", ") {
-			return false
-		}
+	for more := true; more; more = s.More('}') {
+		s.member(s.Key(), rec)
 	}
+	return s.Done() && s.seen&seenDone != 0
 }
 
 // member reads the value of a key.
-func (s *recordScanner) member(key []byte, rec *replay.Record) bool {
+func (s *recordScanner) member(key []byte, rec *replay.Record) {
 	switch string(key) {
 	case "row":
-		return s.int(seenRow, &rec.Row)
+		s.int(seenRow, &rec.Row)
 	case "due_ms":
-		return s.duration(seenDue, &rec.Due)
+		s.duration(seenDue, &rec.Due)
 	case "ready_ms":
-		return s.duration(seenReady, &rec.Ready)
+		s.duration(seenReady, &rec.Ready)
 	case "opening_ms":
-		return s.duration(seenOpening, &rec.Opening)
+		s.duration(seenOpening, &rec.Opening)
 	case "sent_ms":
-		return s.instant(seenSent, &rec.Sent)
+		s.instant(seenSent, &rec.Sent)
 	case "first_ms":
-		return s.instant(seenFirst, &rec.First)
+		s.instant(seenFirst, &rec.First)
 	case "last_ms":
-		return s.instant(seenLast, &rec.Last)
+		s.instant(seenLast, &rec.Last)
 	case "done_ms":
-		return s.duration(seenDone, &rec.Done)
+		s.duration(seenDone, &rec.Done)
 	case "input_tokens":
-		return s.count(seenInput, &rec.Counts.Input)
+		s.count(seenInput, &rec.Counts.Input)
 	case "output_tokens":
-		return s.count(seenOutput, &rec.Counts.Output)
+		s.count(seenOutput, &rec.Counts.Output)
 	case "cached_tokens":
-		return s.count(seenCached, &rec.Counts.Cached)
+		s.count(seenCached, &rec.Counts.Cached)
 	case "chunks":
-		return s.int(seenChunks, &rec.Chunks)
+		s.int(seenChunks, &rec.Chunks)
 	case "chunk_ms":
-		return s.gaps(rec)
+		s.gaps(rec)
 	case "first_blur_ms":
-		return s.duration(seenFirstBlur, &rec.FirstBlur)
+		s.duration(seenFirstBlur, &rec.FirstBlur)
 	case "blur_ms":
-		return s.duration(seenBlur, &rec.Blur)
+		s.duration(seenBlur, &rec.Blur)
 	case "target_index":
-		return s.int(seenTarget, &rec.Target)
+		s.int(seenTarget, &rec.Target)
 	case "retries":
-		return s.int(seenRetries, &rec.Retries)
+		s.int(seenRetries, &rec.Retries)
 	case "status":
-		return s.int(seenStatus, &rec.Status)
-	}
-	return s.words(key, rec)
-}
-
-// words reads the value of a key that is text.
-func (s *recordScanner) words(key []byte, rec *replay.Record) bool {
-	text, ok := s.text()
-	if !ok {
-		return false
-	}
-	switch string(key) {
+		s.int(seenStatus, &rec.Status)
 	case "stamps":
-		rec.Stamps = replay.Stamps(known(text, string(replay.KernelStamps), string(replay.ClientStamps)))
-		return s.once(seenStamps)
+		s.Once(&s.seen, seenStamps)
+		rec.Stamps = replay.Stamps(known(s.PlainText(), string(replay.KernelStamps), string(replay.ClientStamps)))
 	case "error":
-		rec.Error = string(text)
-		return s.once(seenError)
+		s.Once(&s.seen, seenError)
+		rec.Error = string(s.PlainText())
 	case "error_class":
-		rec.Class = replay.Class(text)
-		return s.once(seenClass)
+		s.Once(&s.seen, seenClass)
+		rec.Class = replay.Class(s.PlainText())
+	default:
+		s.Fail()
 	}
-	return false
 }
 
 // known is a text that mostly is one of a few, for which there is memory.
@@ -200,138 +180,52 @@ func known(text []byte, few ...string) string {
 	return string(text)
 }
 
-// once reports whether a member comes for the first time.
-func (s *recordScanner) once(bit uint32) bool {
-	first := s.seen&bit == 0
-	s.seen |= bit
-	return first
+func (s *recordScanner) int(bit uint32, to *int) {
+	s.Once(&s.seen, bit)
+	*to = s.Int(math.MaxInt32)
 }
 
-func (s *recordScanner) take(text string) bool {
-	if len(s.b)-s.i < len(text) || string(s.b[s.i:s.i+len(text)]) != text {
-		return false
-	}
-	s.i += len(text)
-	return true
-}
-
-// text reads a string of printable ASCII without escapes.
-func (s *recordScanner) text() ([]byte, bool) {
-	if !s.take(`"`) {
-		return nil, false
-	}
-	for start := s.i; s.i < len(s.b); s.i++ {
-		switch c := s.b[s.i]; {
-		case c == '"':
-			s.i++
-			return s.b[start : s.i-1], true
-		case c < 0x20 || c > 0x7e || c == '\\':
-			return nil, false
-		}
-	}
-	return nil, false
-}
-
-// mostDigits keeps numbers far from overflowing, also as nanoseconds.
-const mostDigits = 12
-
-// digits reads an unsigned number without leading zeros.
-func (s *recordScanner) digits() (n int64, ok bool) {
-	b, i := s.b, s.i
-	for i < len(b) {
-		d := b[i] - '0'
-		if d > 9 {
-			break
-		}
-		n = n*10 + int64(d)
-		if i++; i-s.i > mostDigits {
-			return 0, false
-		}
-	}
-	width := i - s.i
-	leading := width > 1 && b[s.i] == '0'
-	s.i = i
-	return n, width > 0 && !leading
-}
-
-func (s *recordScanner) int(bit uint32, to *int) bool {
-	n, ok := s.digits()
-	*to = int(n)
-	return ok && n <= math.MaxInt32 && s.once(bit)
-}
-
-func (s *recordScanner) count(bit uint32, to *trace.Opt[int]) bool {
+func (s *recordScanner) count(bit uint32, to *trace.Opt[int]) {
 	to.Set = true
-	return s.int(bit, &to.Value)
+	s.int(bit, &to.Value)
 }
 
-func (s *recordScanner) instant(bit uint32, to *replay.Instant) bool {
+func (s *recordScanner) instant(bit uint32, to *replay.Instant) {
 	to.Set = true
-	return s.duration(bit, &to.Value)
+	s.duration(bit, &to.Value)
 }
 
-func (s *recordScanner) duration(bit uint32, to *time.Duration) bool {
-	ok := false
-	*to, ok = s.ms()
-	return ok && s.once(bit)
+func (s *recordScanner) duration(bit uint32, to *time.Duration) {
+	s.Once(&s.seen, bit)
+	*to = s.ms()
 }
 
-// weights are the nanoseconds of the decimals of a millisecond, by how many
+// nanoseconds of the last decimal of a number of milliseconds, by how many
 // decimals there are.
-var weights = [7]int64{0, 100_000, 10_000, 1_000, 100, 10, 1}
+var nanoseconds = [7]int64{1_000_000, 100_000, 10_000, 1_000, 100, 10, 1}
 
 // ms reads milliseconds with up to six decimals.
-func (s *recordScanner) ms() (time.Duration, bool) {
-	minus := s.take("-")
-	n, ok := s.digits()
-	if !ok {
-		return 0, false
+func (s *recordScanner) ms() time.Duration {
+	n, places := s.Decimal()
+	if places >= len(nanoseconds) || n > math.MaxInt64/nanoseconds[places] || n < -math.MaxInt64/nanoseconds[places] {
+		s.Fail()
+		return 0
 	}
-	ns := n * int64(time.Millisecond)
-	if s.i < len(s.b) && s.b[s.i] == '.' {
-		b, i := s.b, s.i+1
-		decimals := int64(0)
-		for i < len(b) {
-			d := b[i] - '0'
-			if d > 9 {
-				break
-			}
-			decimals = decimals*10 + int64(d)
-			if i++; i-s.i > 7 {
-				return 0, false
-			}
-		}
-		width := i - s.i - 1
-		if width == 0 {
-			return 0, false
-		}
-		ns += decimals * weights[width]
-		s.i = i
-	}
-	if minus {
-		ns = -ns
-	}
-	return time.Duration(ns), true
+	return time.Duration(n * nanoseconds[places])
 }
 
 // gaps reads an array of times.
-func (s *recordScanner) gaps(rec *replay.Record) bool {
-	if !s.take("[") || !s.once(seenGaps) {
-		return false
-	}
+func (s *recordScanner) gaps(rec *replay.Record) {
+	s.Once(&s.seen, seenGaps)
 	all := s.arena.gaps
 	start := len(all)
-	for {
-		gap, ok := s.ms()
-		if !ok {
-			return false
-		}
-		all = append(all, gap)
-		if s.take(", ") {
-			continue
-		}
-		rec.Gaps = all[start:len(all):len(all)]
-		s.arena.gaps = all
-		return s.take("]")
+	more := s.Open('[')
+	if !more { // AppendRecord writes no empty array
+		s.Fail()
 	}
+	for ; more; more = s.More(']') {
+		all = append(all, s.ms())
+	}
+	rec.Gaps = all[start:len(all):len(all)]
+	s.arena.gaps = all
 }

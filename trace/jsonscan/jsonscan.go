@@ -100,7 +100,7 @@ func (c *Cursor) Open(bracket byte) bool {
 // More passes the comma before the next element and returns true, or passes the
 // closing bracket and returns false.
 func (c *Cursor) More(closing byte) bool {
-	switch c.Peek() {
+	switch b := c.Peek(); b {
 	case ',':
 		c.at++
 		c.skipOneSpace()
@@ -116,21 +116,62 @@ func (c *Cursor) More(closing byte) bool {
 // Key reads the key of a member and the colon. It returns the key as spelled,
 // escapes included.
 func (c *Cursor) Key() []byte {
-	if text := c.text[c.at:]; len(text) > 0 && text[0] == '"' {
-		end := 1 + bytes.IndexByte(text[1:], '"')
-		if end+1 < len(text) && text[end+1] == ':' && text[end-1] != '\\' && end > 0 {
-			c.at += end + 2
-			c.skipOneSpace()
-			return text[1:end]
-		}
+	if key, ok := c.lowerKey(); ok {
+		return key
 	}
 	key := c.Text()
+	c.colon()
+	return key
+}
+
+// LowerKey is Key, but fails if the key has capitals, escapes or characters
+// beyond ASCII: decoders ignore case and resolve escapes, so that such a key
+// may stand for another.
+func (c *Cursor) LowerKey() []byte {
+	key, ok := c.lowerKey()
+	if !ok {
+		c.Fail()
+	}
+	return key
+}
+
+func (c *Cursor) lowerKey() (key []byte, ok bool) {
+	if c.Peek() != '"' {
+		return nil, false
+	}
+	text, start := c.text, c.at+1
+	end := start
+	for end < len(text) && inLowerKey[text[end]] {
+		end++
+	}
+	if end == len(text) || text[end] != '"' {
+		return nil, false
+	}
+	if end+1 < len(text) && text[end+1] == ':' { // colon, without a call
+		c.at = end + 2
+		c.skipOneSpace()
+		return text[start:end], true
+	}
+	c.at = end + 1
+	c.colon()
+	return text[start:end], true
+}
+
+// inLowerKey are the bytes of a LowerKey.
+var inLowerKey = func() (in [256]bool) {
+	for b := ' '; b < 0x80; b++ {
+		in[b] = b != '"' && b != '\\' && !('A' <= b && b <= 'Z')
+	}
+	return in
+}()
+
+func (c *Cursor) colon() {
 	if c.Peek() != ':' {
 		c.Fail()
-		return nil
+		return
 	}
 	c.at++
-	return key
+	c.skipOneSpace()
 }
 
 // skipOneSpace keeps the usual spacing from the slow path of Peek.

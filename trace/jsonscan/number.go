@@ -72,29 +72,28 @@ func (c *Cursor) Decimal() (n int64, places int) {
 	if minus {
 		c.at++
 	}
-	text, start, end := c.text, c.at, c.at
-	point := -1
-	for ; end < len(text); end++ {
-		if d := text[end] - '0'; d <= 9 {
-			n = n*10 + int64(d)
-		} else if text[end] == '.' && point < 0 {
-			point = end
-		} else {
-			break
+	start, end := c.at, c.at
+	text := c.text[:min(len(c.text), start+maxDecimal)]
+	for ; end < len(text) && text[end]-'0' <= 9; end++ {
+		n = n*10 + int64(text[end]-'0')
+	}
+	c.checkDigits(start, end)
+	if end < len(text) && text[end] == '.' {
+		point := end
+		for end++; end < len(text) && text[end]-'0' <= 9; end++ {
+			n = n*10 + int64(text[end]-'0')
 		}
-		if end-start >= maxDecimal {
+		if places = end - point - 1; places == 0 {
 			c.Fail()
-			return 0, 0
 		}
+	}
+	if end == start+maxDecimal && end < len(c.text) { // there may be more digits
+		c.Fail()
+	}
+	if c.failed {
+		return 0, 0
 	}
 	c.at = end
-	if point < 0 {
-		c.checkDigits(start, end)
-	} else if c.checkDigits(start, point); end == point+1 {
-		c.Fail()
-	} else {
-		places = end - point - 1
-	}
 	if minus {
 		n = -n
 	}
