@@ -36,7 +36,10 @@ func (p *peer) request() (*http.Request, string) {
 	if err != nil {
 		return nil, ""
 	}
-	body, _ := io.ReadAll(r.Body)
+	body, err := io.ReadAll(r.Body)
+	if err != nil { // the client gave up while it sent it
+		return nil, ""
+	}
 	return r, string(body)
 }
 
