@@ -287,7 +287,7 @@ func (r *run) send(ctx context.Context, j job, ready time.Duration) {
 		}
 	}
 	o := j.call.Send(ctx)
-	o.Opening += opening
+	o.ConnectTime += opening
 	j.call = nil
 	o, ready, retries := r.persist(ctx, j, o, ready)
 	rec := newRecord(j, ready, r.start, o)

@@ -8,7 +8,7 @@
 // request ends; a [Folder] is one that writes a run's folder to disk.
 //
 // A closed loop, the end of a run, requests that are sent again and a run that
-// goes on where an earlier one was cut ([Past]) are a Runner's fields.
+// goes on where an earlier one was cut ([ResumeState]) are a Runner's fields.
 //
 // Due times are absolute offsets from the start, never gaps to sleep, so being
 // late once does not move what follows. Connections are opened a moment ahead,

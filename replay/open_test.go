@@ -106,8 +106,8 @@ func TestConnectionsAreOpenedAhead(t *testing.T) {
 		}
 		for row, rec := range m.records {
 			ahead := tally.Start.Add(rec.Ready).Sub(server.began[row])
-			if ahead < openLead || ahead > 2*openLead || rec.Sent.Value != rec.Ready || rec.Opening != 0 {
-				t.Fatalf("row %d: opened %v ahead, sent %v after it was ready, opening %v", row, ahead, rec.Sent.Value-rec.Ready, rec.Opening)
+			if ahead < openLead || ahead > 2*openLead || rec.Sent.Value != rec.Ready || rec.ConnectTime != 0 {
+				t.Fatalf("row %d: opened %v ahead, sent %v after it was ready, opening %v", row, ahead, rec.Sent.Value-rec.Ready, rec.ConnectTime)
 			}
 		}
 		if server.unused != 0 || server.discarded != 0 {
@@ -127,8 +127,8 @@ func TestSlowConnectionsAreNotTheClientsLag(t *testing.T) {
 		}
 		rec := m.records[0]
 		want := server.began[0].Sub(tally.Start) + 500*msec
-		if rec.Ready != time.Second || rec.Sent.Value != want || rec.Opening != want-time.Second || rec.ClientLag() != trace.Some(time.Duration(0)) {
-			t.Errorf("ready at %v, sent at %v, opening %v, want %v and the rest", rec.Ready, rec.Sent.Value, rec.Opening, want)
+		if rec.Ready != time.Second || rec.Sent.Value != want || rec.ConnectTime != want-time.Second || rec.ClientLag() != trace.Some(time.Duration(0)) {
+			t.Errorf("ready at %v, sent at %v, opening %v, want %v and the rest", rec.Ready, rec.Sent.Value, rec.ConnectTime, want)
 		}
 	})
 }

@@ -72,13 +72,13 @@ func (s *sessionScan) end() Sessions {
 // ErrEmpty says that a trace has no row to replay.
 var ErrEmpty = errors.New("the trace has no requests")
 
-// Longest is the longest that an arrival may be after the start of a replay, and
+// MaxWait is the longest that an arrival may be after the start of a replay, and
 // a turn after the one before.
-const Longest = 366 * 24 * time.Hour
+const MaxWait = 366 * 24 * time.Hour
 
 // Scan reads a trace as it is about to be replayed. The error is the stream's,
 // or says why the trace cannot be replayed: it is empty, or a row has no time or
-// one beyond [Longest].
+// one beyond [MaxWait].
 // That rows are in order of arrival is for [trace.InOrder] to check.
 func Scan(reqs trace.Requests) (Plan, error) {
 	var p Plan
@@ -120,7 +120,7 @@ func Scan(reqs trace.Requests) (Plan, error) {
 
 // inTime returns why a row comes too late to be waited for, if it does.
 func inTime(r trace.Request) error {
-	const most = float64(Longest / time.Millisecond)
+	const most = float64(MaxWait / time.Millisecond)
 	switch {
 	case r.Timestamp.Set && !(r.Timestamp.Value <= most):
 		return fmt.Errorf("would be sent %.3g days after the start: a replay waits for %v days at most", r.Timestamp.Value/msPerDay, most/msPerDay)

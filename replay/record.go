@@ -39,17 +39,17 @@ type Outcome struct {
 	// RetryAfter is how long a server that refused the request for now asked to
 	// wait from Done on; 0 where it named no time.
 	RetryAfter time.Duration
-	// Opening is how long the request waited for its connection, which is part
+	// ConnectTime is how long the request waited for its connection, which is part
 	// of Sent being late and not the client's doing: it is how long the server
 	// and the network took to open one.
-	Opening time.Duration
+	ConnectTime time.Duration
 	// Stamps says whose instants First, Last and Gaps are of.
 	Stamps Stamps
-	// FirstBlur is the most by which First may be too late, and Blur the most by
+	// FirstStampError is the most by which First may be too late, and MaxStampError the most by
 	// which any of them may be, because the client
 	// was late itself and read at once what had come apart. They are known where
 	// Stamps are the kernel's.
-	FirstBlur, Blur time.Duration
+	FirstStampError, MaxStampError time.Duration
 	// Target is which of several servers it went to, from 0.
 	Target int
 }
@@ -84,12 +84,12 @@ type Record struct {
 	Due, Ready        time.Duration
 	Sent, First, Last Instant
 	Done              time.Duration
-	Opening           time.Duration // of the time between Ready and Sent, the wait for a connection
+	ConnectTime       time.Duration // of the time between Ready and Sent, the wait for a connection
 	Gaps              []time.Duration
 	Chunks            int           // token chunks
 	Stamps            Stamps        // whose First, Last and Gaps are; "" where it is not known
-	FirstBlur         time.Duration // the most by which First may be too late
-	Blur              time.Duration // the most by which one of them may be too late
+	FirstStampError   time.Duration // the most by which First may be too late
+	MaxStampError     time.Duration // the most by which one of them may be too late
 	Target            int           // which of several servers it went to
 	Counts            Counts
 	Retries           int // how often it was sent again
@@ -105,7 +105,7 @@ func (r *Record) ClientLag() Instant {
 	if !r.Sent.Set {
 		return Instant{}
 	}
-	return trace.Some(r.Sent.Value - r.Ready - r.Opening)
+	return trace.Some(r.Sent.Value - r.Ready - r.ConnectTime)
 }
 
 // newRecord places an outcome on the run's clock.
@@ -120,7 +120,7 @@ func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 		Request: j.req, Row: j.row,
 		Due: j.due, Ready: ready,
 		Sent: since(o.Sent), First: since(o.First), Last: since(o.Last), Done: o.Done.Sub(start),
-		Opening: o.Opening, Gaps: o.Gaps, Stamps: o.Stamps, FirstBlur: o.FirstBlur, Blur: o.Blur, Target: o.Target, Counts: o.Counts,
+		ConnectTime: o.ConnectTime, Gaps: o.Gaps, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Counts: o.Counts,
 		Status: o.Status, Class: o.Class, Error: o.Error,
 	}
 	if rec.First.Set {

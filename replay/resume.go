@@ -8,7 +8,7 @@ import (
 	"moontide/trace"
 )
 
-// Past is what the record of an earlier part of a run says: a [Runner] that is
+// ResumeState is what the record of an earlier part of a run says: a [Runner] that is
 // given one goes on behind it. The run's clock stood still in between, so that
 // no figure counts the pause:
 //
@@ -21,8 +21,8 @@ import (
 //     clock, and at once at the earliest; sessions of which a turn failed stay
 //     left out.
 //
-// A Past is used once.
-type Past struct {
+// A ResumeState is used once.
+type ResumeState struct {
 	Clock    time.Duration // where the run's clock goes on: the last end in the record
 	Rows     int           // rows in the record
 	done     RowSet
@@ -30,11 +30,11 @@ type Past struct {
 	sessions map[string]*session
 }
 
-// ReadPast reads the record of a run whose trace has these sessions. A row that
+// ReadResumeState reads the record of a run whose trace has these sessions. A row that
 // is in the record twice, or that the trace does not have, is an error: the
 // record is not of such a run.
-func ReadPast(records iter.Seq2[Record, error], plan Plan) (*Past, error) {
-	p := &Past{lastRow: -1, sessions: map[string]*session{}}
+func ReadResumeState(records iter.Seq2[Record, error], plan Plan) (*ResumeState, error) {
+	p := &ResumeState{lastRow: -1, sessions: map[string]*session{}}
 	for rec, err := range records {
 		if err != nil {
 			return nil, err
@@ -65,10 +65,10 @@ func ReadPast(records iter.Seq2[Record, error], plan Plan) (*Past, error) {
 }
 
 // has reports whether a row is over.
-func (p *Past) has(row int) bool { return p != nil && p.done.Has(row) }
+func (p *ResumeState) has(row int) bool { return p != nil && p.done.Has(row) }
 
 // clock is where the run's clock begins.
-func (p *Past) clock() time.Duration {
+func (p *ResumeState) clock() time.Duration {
 	if p == nil {
 		return 0
 	}

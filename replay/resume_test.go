@@ -16,13 +16,13 @@ import (
 	"moontide/trace"
 )
 
-func pastOf(t testing.TB, rows []trace.Request, records ...Record) (*Past, Plan, error) {
+func pastOf(t testing.TB, rows []trace.Request, records ...Record) (*ResumeState, Plan, error) {
 	t.Helper()
 	plan, err := Scan(trace.FromSlice(rows))
 	if err != nil {
 		t.Fatal(err)
 	}
-	past, err := ReadPast(func(yield func(Record, error) bool) {
+	past, err := ReadResumeState(func(yield func(Record, error) bool) {
 		for _, rec := range records {
 			if !yield(rec, nil) {
 				return
@@ -43,7 +43,7 @@ func resume(t *testing.T, rows []trace.Request, records ...Record) (*memory, Tal
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour) // a pause that nothing may count
 		began := time.Now()
-		runner := &Runner{Client: &fakeServer{took: always(10 * msec)}, Recorder: m, Sessions: &plan.Sessions, Past: past}
+		runner := &Runner{Client: &fakeServer{took: always(10 * msec)}, Recorder: m, Sessions: &plan.Sessions, Resume: past}
 		tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
 		if err != nil {
 			t.Fatal(err)
@@ -146,13 +146,13 @@ func TestPartsOfARunAreTheRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run := func(past *Past, stop time.Duration, r Recorder) (tally Tally) {
+		run := func(past *ResumeState, stop time.Duration, r Recorder) (tally Tally) {
 			synctest.Test(t, func(t *testing.T) {
 				drain := make(chan struct{})
 				if stop > 0 {
 					time.AfterFunc(stop, func() { close(drain) })
 				}
-				runner := &Runner{Client: &fakeServer{took: always(70 * msec), class: class}, Recorder: r, Drain: drain, Sessions: &plan.Sessions, Past: past}
+				runner := &Runner{Client: &fakeServer{took: always(70 * msec), class: class}, Recorder: r, Drain: drain, Sessions: &plan.Sessions, Resume: past}
 				if tally, err = runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
 					t.Fatal(err)
 				}

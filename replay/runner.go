@@ -90,8 +90,8 @@ type Runner struct {
 	// Sessions are those of the trace, of a [Plan]. Without them a Runner has to
 	// remember every session to the end.
 	Sessions *Sessions
-	// Past is what an earlier part of the run did; nil is nothing.
-	Past *Past
+	// Resume is what an earlier part of the run did; nil is nothing.
+	Resume *ResumeState
 	// Ahead is how many requests are prepared before their time, and of how
 	// many the connections are opened. 0 means 64.
 	Ahead int
@@ -155,7 +155,7 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	defer cut()
 	run := &run{
 		Runner:   r,
-		schedule: newSchedule(r.MaxConcurrency, rules{r.Closed, r.Duration, r.Past}),
+		schedule: newSchedule(r.MaxConcurrency, rules{r.Closed, r.Duration, r.Resume}),
 		rows:     make(chan job, r.ahead()),
 		turns:    make(chan job),
 		prepared: make(chan job),
@@ -173,7 +173,7 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	recording.Go(run.record)
 
 	<-run.primed
-	run.start = time.Now().Add(run.headStart() - r.Past.clock())
+	run.start = time.Now().Add(run.headStart() - r.Resume.clock())
 	r.live.start.Store(&run.start)
 	run.schedule.openable, run.schedule.mostTurns = r.ahead(), r.ahead()
 	run.dispatch(ctx)
@@ -255,7 +255,7 @@ func (r *run) prepareRows(reqs trace.Requests) {
 		}
 		row++
 		j := job{req: req, row: row, turn: later(req.SessionID, row)}
-		if r.Past.has(row) {
+		if r.Resume.has(row) {
 			continue
 		}
 		if r.Sessions != nil {

@@ -60,7 +60,7 @@ type rules struct {
 	// for it, and a turn that is due goes before a row that begins something.
 	closed bool
 	until  time.Duration // what is ready no earlier is not sent; 0 is no end
-	past   *Past         // what an earlier part of the run did; nil is nothing
+	past   *ResumeState  // what an earlier part of the run did; nil is nothing
 }
 
 // session is the state of a conversation. It stays until its last row is over,

@@ -52,7 +52,7 @@ func sharing() []replay.Record {
 		records[i].Stamps = replay.KernelStamps
 	}
 	records[2].Target = 1
-	records[5].FirstBlur = 300 * time.Microsecond
+	records[5].FirstStampError = 300 * time.Microsecond
 	return records
 }
 

@@ -52,10 +52,10 @@ func answers(n int) (records []replay.Record) {
 // stamped has the kernel stamp all arrivals but those of the last.
 func stamped(records []replay.Record) []replay.Record {
 	for i := range records {
-		records[i].Stamps, records[i].Blur, records[i].Opening = replay.KernelStamps, 50*time.Microsecond, 100*time.Microsecond
+		records[i].Stamps, records[i].MaxStampError, records[i].ConnectTime = replay.KernelStamps, 50*time.Microsecond, 100*time.Microsecond
 	}
 	last := &records[len(records)-1]
-	last.Stamps, last.Blur = replay.ClientStamps, 0
+	last.Stamps, last.MaxStampError = replay.ClientStamps, 0
 	return records
 }
 

@@ -121,14 +121,14 @@ var latencies = [latencyCount]latencySpec{
 		key: "first_stamp_error", title: "First-token Stamp Error", label: "first stamp error", oldKey: "first_blur",
 		distribution: func(r *Result) *stats.Sample { return &r.FirstStampError },
 		other: func(rec *replay.Record) (time.Duration, bool) {
-			return rec.FirstBlur, rec.Stamps == replay.KernelStamps && isAnswered(rec)
+			return rec.FirstStampError, rec.Stamps == replay.KernelStamps && isAnswered(rec)
 		},
 	},
 	MaxStampError: {
 		key: "stamp_error", title: "Stamp Error", label: "stamp error", oldKey: "blur",
 		distribution: func(r *Result) *stats.Sample { return &r.MaxStampError },
 		other: func(rec *replay.Record) (time.Duration, bool) {
-			return rec.Blur, rec.Stamps == replay.KernelStamps && isAnswered(rec)
+			return rec.MaxStampError, rec.Stamps == replay.KernelStamps && isAnswered(rec)
 		},
 	},
 }
@@ -203,7 +203,7 @@ type Timing struct {
 func TimingOf(rec *replay.Record) Timing {
 	t := Timing{
 		Due: rec.Due, Ready: rec.Ready, Sent: rec.Sent.Value, First: rec.First.Value, Last: rec.Last.Value,
-		Connect: rec.Opening, Output: clampTokens(outputTokens(rec)), WasSent: rec.Sent.Set, Answered: isAnswered(rec), HasGaps: len(rec.Gaps) > 0,
+		Connect: rec.ConnectTime, Output: clampTokens(outputTokens(rec)), WasSent: rec.Sent.Set, Answered: isAnswered(rec), HasGaps: len(rec.Gaps) > 0,
 	}
 	if t.HasGaps {
 		t.SecondGap = rec.Gaps[0]

@@ -44,7 +44,7 @@ func cached(tokens int) []replay.Record {
 // to some ms, of a TTFT of 100 ms.
 func stamped(n int, blur float64) []replay.Record {
 	rec := late(0, 100)
-	rec.Stamps, rec.Blur = replay.KernelStamps, at(blur)
+	rec.Stamps, rec.MaxStampError = replay.KernelStamps, at(blur)
 	return slices.Repeat([]replay.Record{rec}, n)
 }
 
@@ -66,7 +66,7 @@ func TestVerdictOnReading(t *testing.T) {
 	}
 	blurredFirst := stamped(3, 0)
 	for i := range blurredFirst {
-		blurredFirst[i].FirstBlur = at(2)
+		blurredFirst[i].FirstStampError = at(2)
 	}
 	waiting := func(ms float64) run.Options {
 		return observed(t, runfile.Sample{SpanMS: 1000, SchedP99MS: ms}, runfile.Sample{SpanMS: 1000, SchedP99MS: ms})
@@ -201,7 +201,7 @@ func TestThresholds(t *testing.T) {
 // A connection that took long to open is not the client's lateness.
 func TestConnectTimeIsNoLag(t *testing.T) {
 	rec := late(500, 100)
-	rec.Opening = at(499)
+	rec.ConnectTime = at(499)
 	r := compute(t, run.Options{}, rec)
 	if r.ClientLag.Max != 1 || r.ConnectTime.Max != 499 || r.ScheduleLag.Max != 500 || r.Verdict.Level == run.Invalid {
 		t.Errorf("client lag %v, connect time %v, schedule lag %v: %v", r.ClientLag.Max, r.ConnectTime.Max, r.ScheduleLag.Max, r.Verdict)

@@ -82,7 +82,7 @@ type watcher struct {
 }
 
 // observe begins to sample a run, into its folder.
-func observe(c *cli.Context, folder *runfile.Folder, runner *replay.Runner, client *openai.Client) (*watcher, error) {
+func observe(c *cli.Context, folder *runfile.Writer, runner *replay.Runner, client *openai.Client) (*watcher, error) {
 	cfg := evidence.Config{Write: folder.Sample, Status: runner.Status, ReadDelay: readDelays(client)}
 	if urls := c.StringSlice(serverMetricsFlag); len(urls) > 0 {
 		var roots *x509.CertPool

@@ -19,14 +19,14 @@ type recording []string
 type opened struct {
 	run.Part
 	dirs    recording
-	folders []*runfile.Recorded
+	folders []*runfile.Reader
 }
 
 func (dirs recording) open() (*opened, error) {
 	o := &opened{dirs: dirs}
 	var parts []run.Part
 	for _, dir := range dirs {
-		folder, err := runfile.OpenFolder(dir)
+		folder, err := runfile.Open(dir)
 		if err != nil {
 			o.Close()
 			return nil, err
@@ -120,7 +120,7 @@ func (dirs recording) measure(std streams, change func(*runfile.Run), ask func(*
 
 // openRun opens the run in a folder to be measured as it says, after change has
 // had its say.
-func openRun(dir string, change func(*runfile.Run)) (*runfile.Recorded, run.Options, error) {
+func openRun(dir string, change func(*runfile.Run)) (*runfile.Reader, run.Options, error) {
 	o, opts, err := recording{dir}.openToMeasure(change)
 	if err != nil {
 		return nil, opts, err
@@ -154,7 +154,7 @@ func (dirs recording) openToMeasure(change func(*runfile.Run)) (*opened, run.Opt
 }
 
 // reportDamaged says which lines of a run's record could not be read.
-func reportDamaged(std streams, dir string, recorded *runfile.Recorded) {
+func reportDamaged(std streams, dir string, recorded *runfile.Reader) {
 	if n, reasons := recorded.Damaged(); n > 0 {
 		fmt.Fprintf(std.err, "moontide: %s: lines that could not be read: %d, the first: %v\n", filepath.Join(dir, runfile.RequestsFile), n, reasons[0])
 	}

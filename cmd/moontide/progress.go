@@ -59,7 +59,7 @@ func newView(w io.Writer, in input, run runfile.Run, runner *replay.Runner) *vie
 
 // watching is the folder, or one whose records the view sees where it has use
 // for them.
-func (v *view) watching(folder *runfile.Folder) replay.Recorder {
+func (v *view) watching(folder *runfile.Writer) replay.Recorder {
 	if v.screen == nil {
 		return folder
 	}
@@ -155,13 +155,13 @@ func drawing(drawn int, lines []string) string {
 
 // watched is a run's folder whose records the view sees as they are written.
 type watched struct {
-	*runfile.Folder
+	*runfile.Writer
 	see func(replay.Record)
 }
 
 func (w watched) Record(rec replay.Record) error {
 	w.see(rec)
-	return w.Folder.Record(rec)
+	return w.Writer.Record(rec)
 }
 
 func progressLine(elapsed time.Duration, s replay.Status, plan replay.Plan) string {

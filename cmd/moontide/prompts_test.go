@@ -149,7 +149,7 @@ func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
 			if !r.measured() || !strings.Contains(r.err, tc.note) {
 				t.Fatalf("exit status %d, want a note %q\n%s", r.status, tc.note, r.err)
 			}
-			recorded, err := runfile.OpenFolder(filepath.Join(dir, run))
+			recorded, err := runfile.Open(filepath.Join(dir, run))
 			if err != nil {
 				t.Fatal(err)
 			}

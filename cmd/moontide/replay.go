@@ -277,7 +277,7 @@ func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Clie
 		Client:         client,
 		MaxConcurrency: info.Limits.MaxConcurrency, Closed: info.Limits.Closed,
 		Duration: c.Duration("duration"), MaxErrors: info.Limits.MaxErrors, Retries: info.Limits.Retries,
-		Sessions: &in.plan.Sessions, Past: past,
+		Sessions: &in.plan.Sessions, Resume: past,
 		Precise: true,
 		Drain:   stop.gently.Done(),
 	}
@@ -308,9 +308,9 @@ func drive(c *cli.Context, std streams, stop stop, in input, client *openai.Clie
 }
 
 // openRecord makes the run's folder, or goes on with that of an earlier one.
-func openRecord(earlier *earlierRun, info *runfile.Run, dir string) (*runfile.Folder, *replay.Past, error) {
+func openRecord(earlier *earlierRun, info *runfile.Run, dir string) (*runfile.Writer, *replay.ResumeState, error) {
 	if earlier == nil {
-		folder, err := runfile.CreateFolder(dir, *info)
+		folder, err := runfile.Create(dir, *info)
 		return folder, nil, err
 	}
 	return earlier.folder, earlier.past, earlier.goOn(info)
@@ -318,7 +318,7 @@ func openRecord(earlier *earlierRun, info *runfile.Run, dir string) (*runfile.Fo
 
 // settle notes in run.json what became of a run. It returns what the run failed
 // with, if it did.
-func settle(info *runfile.Run, tally replay.Tally, past *replay.Past, runErr error) error {
+func settle(info *runfile.Run, tally replay.Tally, past *replay.ResumeState, runErr error) error {
 	done := 0
 	if past == nil {
 		info.Started = tally.Start

@@ -17,7 +17,7 @@ import (
 // recordsOf reads a run's records, by row.
 func recordsOf(t *testing.T, dir string) map[int]replay.Record {
 	t.Helper()
-	recorded, err := runfile.OpenFolder(dir)
+	recorded, err := runfile.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,8 +45,8 @@ func flagValues(c *cli.Context, name string) []string {
 type earlierRun struct {
 	dir    string
 	run    runfile.Run
-	folder *runfile.Folder // once it is taken
-	past   *replay.Past
+	folder *runfile.Writer // once it is taken
+	past   *replay.ResumeState
 }
 
 // openEarlier reads the run that --resume names, if it does, and gives the
@@ -60,7 +60,7 @@ func openEarlier(c *cli.Context) (*earlierRun, error) {
 	if c.IsSet("out") {
 		return nil, misused("replay: --resume goes on in the folder of the run: --out has no part in it")
 	}
-	recorded, err := runfile.OpenFolder(e.dir)
+	recorded, err := runfile.Open(e.dir)
 	if err != nil {
 		return nil, fmt.Errorf("--resume %s: %w", e.dir, err)
 	}
@@ -137,7 +137,7 @@ func (e *earlierRun) take(in input) (err error) {
 	if e == nil {
 		return nil
 	}
-	if e.folder, err = runfile.ResumeFolder(e.dir); err != nil {
+	if e.folder, err = runfile.Resume(e.dir); err != nil {
 		return err
 	}
 	if err := e.readPast(in); err != nil {
@@ -156,13 +156,13 @@ func (e *earlierRun) release() {
 }
 
 func (e *earlierRun) readPast(in input) error {
-	recorded, err := runfile.OpenFolder(e.dir)
+	recorded, err := runfile.Open(e.dir)
 	if err != nil {
 		return err
 	}
 	defer recorded.Close()
 	e.run = recorded.Run // as it is now that nobody else changes it
-	if e.past, err = replay.ReadPast(recorded.Records(), in.plan); err != nil {
+	if e.past, err = replay.ReadResumeState(recorded.Records(), in.plan); err != nil {
 		return err
 	}
 	if d := e.run.Limits.DurationSeconds; d > 0 && e.past.Clock.Seconds() >= d {

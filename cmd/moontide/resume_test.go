@@ -209,7 +209,7 @@ func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
 	copyRun("over", runfile.RunFile, func(text string) string {
 		return strings.Replace(text, `"limits": {`, `"limits": {"duration_s": 0.000001, `, 1)
 	})
-	held, err := runfile.ResumeFolder(filepath.Join(dir, "run"))
+	held, err := runfile.Resume(filepath.Join(dir, "run"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func simulate(c *cli.Context, std streams, stop stop, in input, d engine.Deploym
 	}
 	defer reader.Close()
 	info := simulatedRun(c, in, d)
-	folder, err := runfile.CreateFolder(dir, info)
+	folder, err := runfile.Create(dir, info)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ type keeper struct {
 	keepErr           error // of writing the folder, and of closing it
 }
 
-func keepAndMeasure(folder *runfile.Folder, opts run.Options) *keeper {
+func keepAndMeasure(folder *runfile.Writer, opts run.Options) *keeper {
 	k := &keeper{
 		toKeep: make(chan replay.Record, 256), toMeasure: make(chan replay.Record, 256),
 		failed: make(chan struct{}),

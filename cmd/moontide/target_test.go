@@ -134,7 +134,7 @@ func TestReadDelayIsKept(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", rowsOfSessions())
 	out := must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--out", "run")
-	recorded, err := runfile.OpenFolder(filepath.Join(dir, "run"))
+	recorded, err := runfile.Open(filepath.Join(dir, "run"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err 
 		return p, err
 	}
 	dir := filepath.Join(cfg.Dir, "load")
-	folder, err := runfile.CreateFolder(dir, runfile.Run{})
+	folder, err := runfile.Create(dir, runfile.Run{})
 	if err != nil {
 		return p, err
 	}
@@ -45,7 +45,7 @@ func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err 
 }
 
 // run replays the load.
-func (t *truth) run(ctx context.Context, client *openai.Client, folder *runfile.Folder, server int) (Point, error) {
+func (t *truth) run(ctx context.Context, client *openai.Client, folder *runfile.Writer, server int) (Point, error) {
 	records := &keeper{folder: folder}
 	runner := &replay.Runner{Client: client, Recorder: records, Precise: true}
 	watch := startWatch(runner, t, server)
@@ -62,7 +62,7 @@ func (t *truth) run(ctx context.Context, client *openai.Client, folder *runfile.
 
 // keeper records as a replay does, and keeps what it records.
 type keeper struct {
-	folder  *runfile.Folder
+	folder  *runfile.Writer
 	records []replay.Record
 }
 

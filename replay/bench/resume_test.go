@@ -115,7 +115,7 @@ func writeFile(t *testing.T, path, text string) {
 // leave makes a run's folder as a run leaves it.
 func leave(t *testing.T, dir string, run runfile.Run, summary string) {
 	t.Helper()
-	folder, err := runfile.CreateFolder(dir, run)
+	folder, err := runfile.Create(dir, run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func (c *call) Send(ctx context.Context) replay.Outcome {
 	o, a, class, err := c.do(ctx)
 	s := &a.stream
 	o.First, o.Last, o.Gaps, o.Counts = s.first, s.last, s.gaps.durations(), s.counts
-	o.Status, o.FirstBlur, o.Blur, o.Target = a.status, s.firstStampError, s.maxStampError, c.server.index
+	o.Status, o.FirstStampError, o.MaxStampError, o.Target = a.status, s.firstStampError, s.maxStampError, c.server.index
 	if o.Stamps == replay.KernelStamps && !s.first.IsZero() {
 		c.client.stamped.Add(uint64(s.gaps.n + 1))
 	}
@@ -124,14 +124,14 @@ func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class repla
 		}
 		if err != nil {
 			now := time.Now()
-			return replay.Outcome{Opening: now.Sub(began), Done: now}, &answer{}, replay.Connect, err
+			return replay.Outcome{ConnectTime: now.Sub(began), Done: now}, &answer{}, replay.Connect, err
 		}
 		c.begin(conn, began)
 	}
 	x := c.sent
 	c.sent, a = nil, &x.answer
 	sent, writeErr := x.conn.Wait(ctx)
-	o.Opening, o.Sent, o.Done = x.connectTime, sent, x.response.Received
+	o.ConnectTime, o.Sent, o.Done = x.connectTime, sent, x.response.Received
 	if sent.After(o.Done) { // refused before the request was sent
 		o.Done = sent
 	}

@@ -45,7 +45,7 @@ func (l *ledger) Record(rec replay.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if lag := rec.ClientLag(); lag.Set && lag.Value < 0 {
-		l.t.Errorf("row %d left %v before it was ready: sent %v, ready %v, opening %v", rec.Row, -lag.Value, rec.Sent.Value, rec.Ready, rec.Opening)
+		l.t.Errorf("row %d left %v before it was ready: sent %v, ready %v, opening %v", rec.Row, -lag.Value, rec.Sent.Value, rec.Ready, rec.ConnectTime)
 	}
 	if rec.Class == replay.OK && rec.Counts.Output != trace.Some(rec.Row+1) {
 		l.t.Errorf("row %d got the answer to another: %+v", rec.Row, rec.Counts)

@@ -59,7 +59,7 @@ func drive(b *testing.B, l load) {
 		sending.Go(func() {
 			ready := time.Now()
 			outcomes[i] = made.Send(context.Background())
-			lags[i] = outcomes[i].Sent.Sub(ready) - outcomes[i].Opening
+			lags[i] = outcomes[i].Sent.Sub(ready) - outcomes[i].ConnectTime
 		})
 		if i%20 == 0 {
 			time.Sleep(2 * time.Millisecond)
@@ -89,7 +89,7 @@ func drive(b *testing.B, l load) {
 		for k, gap := range o.Gaps {
 			itl = append(itl, (gap - time.Duration(written[k+1]-written[k])).Abs())
 		}
-		blur = append(blur, o.Blur)
+		blur = append(blur, o.MaxStampError)
 		events += l.tokens
 	}
 	b.ReportMetric(float64(lost), "lost")

@@ -32,11 +32,11 @@ func TestGapsAreCountedAsLong(t *testing.T) {
 // went well, and goes on with it when the run is resumed.
 func TestFolderWithoutChunkTimes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	folder, err := CreateFolder(dir, Run{Rows: 3, NoChunkTimes: true})
+	folder, err := Create(dir, Run{Rows: 3, NoChunkTimes: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := func(f *Folder, row int, class replay.Class, gaps ...time.Duration) {
+	record := func(f *Writer, row int, class replay.Class, gaps ...time.Duration) {
 		rec := replay.Record{Request: trace.Request{InputLength: 1, OutputLength: 4}, Row: row, Class: class, Chunks: len(gaps) + 1, Gaps: gaps}
 		if err := f.Record(rec); err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestFolderWithoutChunkTimes(t *testing.T) {
 	if got := recorded.Gaps; len(got) != 2 || got[0] != (GapCount{100, 2}) || got[1] != (GapCount{200, 1}) {
 		t.Errorf("gaps: %v", got)
 	}
-	if folder, err = ResumeFolder(dir); err != nil {
+	if folder, err = Resume(dir); err != nil {
 		t.Fatal(err)
 	}
 	folder.NoChunkTimes = true
@@ -69,7 +69,7 @@ func TestFolderWithoutChunkTimes(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, GapsFile), []byte("{\"gap_ns\": -1}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolder(dir); err == nil {
+	if _, err := Open(dir); err == nil {
 		t.Error("a gap before its beginning is taken")
 	}
 }

@@ -27,7 +27,7 @@ type journal struct {
 }
 
 // Sending implements [Journal].
-func (f *Folder) Sending(row int) error {
+func (f *Writer) Sending(row int) error {
 	s := &f.sent
 	s.open.Do(func() {
 		s.file, s.err = appendLines(filepath.Join(f.Dir, SentFile))

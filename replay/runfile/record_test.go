@@ -38,7 +38,7 @@ func anyRecord(t *rapid.T) replay.Record {
 		Row:     rapid.IntRange(0, 1e6).Draw(t, "row"),
 		Due:     instant.Draw(t, "due"), Ready: instant.Draw(t, "ready"), Done: instant.Draw(t, "done"),
 		Sent: maybe("sent"), First: maybe("first"), Last: maybe("last"),
-		Opening: instant.Draw(t, "opening"), Blur: instant.Draw(t, "blur"), FirstBlur: instant.Draw(t, "first blur"), Target: rapid.IntRange(0, 9).Draw(t, "target"),
+		ConnectTime: instant.Draw(t, "opening"), MaxStampError: instant.Draw(t, "blur"), FirstStampError: instant.Draw(t, "first blur"), Target: rapid.IntRange(0, 9).Draw(t, "target"),
 		Stamps:  rapid.SampledFrom([]replay.Stamps{"", replay.KernelStamps, replay.ClientStamps}).Draw(t, "stamps"),
 		Chunks:  rapid.IntRange(0, 9).Draw(t, "chunks"),
 		Counts:  replay.Counts{Input: count("input"), Output: count("output"), Cached: count("cached")},
@@ -57,9 +57,9 @@ func anyRecord(t *rapid.T) replay.Record {
 	return rec
 }
 
-func readRecords(t testing.TB, dir string) ([]replay.Record, *Recorded) {
+func readRecords(t testing.TB, dir string) ([]replay.Record, *Reader) {
 	t.Helper()
-	recorded, err := OpenFolder(dir)
+	recorded, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestTextsBecomeDigests(t *testing.T) {
 func TestFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	run := Run{Version: "v", Rows: 2, Started: time.Unix(5, 0).UTC()}
-	f, err := CreateFolder(dir, run)
+	f, err := Create(dir, run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestFolder(t *testing.T) {
 		t.Error(d)
 	}
 
-	if _, err := CreateFolder(dir, run); err == nil || !strings.Contains(err.Error(), "is not empty") {
+	if _, err := Create(dir, run); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("a folder in use: %v", err)
 	}
 	if err := CheckFolder(t.TempDir()); err != nil {
@@ -197,7 +197,7 @@ func TestFolder(t *testing.T) {
 	if err := CheckFolder(path); err == nil {
 		t.Error("a file was taken for a folder")
 	}
-	if _, err := OpenFolder(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a run's folder") {
+	if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a run's folder") {
 		t.Errorf("opening an empty folder: %v", err)
 	}
 }
@@ -206,7 +206,7 @@ func TestATraceIsNotARun(t *testing.T) {
 	dir := t.TempDir()
 	WriteJSON(filepath.Join(dir, RunFile), Run{})
 	os.WriteFile(filepath.Join(dir, RequestsFile), []byte(`{"input_length": 1, "output_length": 1}`+"\n"), 0o644)
-	recorded, err := OpenFolder(dir)
+	recorded, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestATraceIsNotARun(t *testing.T) {
 // that can be resumed, or is no run yet and in nobody's way.
 func TestFolderOfAKillAtItsBeginning(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "run")
-	if f, err := CreateFolder(whole, Run{Rows: 3}); err != nil {
+	if f, err := Create(whole, Run{Rows: 3}); err != nil {
 		t.Fatal(err)
 	} else {
 		f.Close()
@@ -242,12 +242,12 @@ func TestFolderOfAKillAtItsBeginning(t *testing.T) {
 		if err := TryFolder(dir); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		f, err := CreateFolder(dir, Run{Rows: 3})
+		f, err := Create(dir, Run{Rows: 3})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err := CreateFolder(dir, Run{Rows: 4}); err == nil {
+		if _, err := Create(dir, Run{Rows: 4}); err == nil {
 			t.Errorf("%s: two runs have one folder", name)
 		}
 		f.Close()
@@ -256,19 +256,19 @@ func TestFolderOfAKillAtItsBeginning(t *testing.T) {
 		}
 	}
 	dir := t.TempDir() // of another process that has the record, and no run.json yet
-	f, err := CreateFolder(dir, Run{})
+	f, err := Create(dir, Run{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	os.Remove(filepath.Join(dir, RunFile))
-	if _, err := CreateFolder(dir, Run{}); err == nil || !strings.Contains(err.Error(), "still going") {
+	if _, err := Create(dir, Run{}); err == nil || !strings.Contains(err.Error(), "still going") {
 		t.Errorf("two make one folder: %v", err)
 	}
 	for name, text := range map[string]string{"notes.txt": "", RequestsFile: "x", RunFile: ""} {
 		dir := t.TempDir()
 		os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)
-		if _, err := CreateFolder(dir, Run{}); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		if _, err := Create(dir, Run{}); err == nil || !strings.Contains(err.Error(), "is not empty") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -71,7 +71,7 @@ func AppendRecord(dst []byte, rec replay.Record, keepText bool) ([]byte, error) 
 	dst = strconv.AppendInt(dst, int64(rec.Row), 10)
 	dst = appendInstant(dst, "due_ms", trace.Some(rec.Due))
 	dst = appendInstant(dst, "ready_ms", trace.Some(rec.Ready))
-	dst = appendSpan(dst, "opening_ms", rec.Opening)
+	dst = appendSpan(dst, "opening_ms", rec.ConnectTime)
 	dst = appendInstant(dst, "sent_ms", rec.Sent)
 	dst = appendInstant(dst, "first_ms", rec.First)
 	dst = appendInstant(dst, "last_ms", rec.Last)
@@ -93,8 +93,8 @@ func AppendRecord(dst []byte, rec replay.Record, keepText bool) ([]byte, error) 
 	if rec.Stamps != "" {
 		dst = append(append(append(dst, `, "stamps": "`...), rec.Stamps...), '"')
 	}
-	dst = appendSpan(dst, "first_blur_ms", rec.FirstBlur)
-	dst = appendSpan(dst, "blur_ms", rec.Blur)
+	dst = appendSpan(dst, "first_blur_ms", rec.FirstStampError)
+	dst = appendSpan(dst, "blur_ms", rec.MaxStampError)
 	dst = appendCount(dst, "target_index", trace.Opt[int]{Value: rec.Target, Set: rec.Target != 0})
 	dst = appendCount(dst, "retries", trace.Opt[int]{Value: rec.Retries, Set: rec.Retries != 0})
 	dst = appendCount(dst, "status", trace.Some(rec.Status))
@@ -172,8 +172,8 @@ func parseRecord(row trace.Request) (replay.Record, error) {
 		Request: row, Row: line.Row,
 		Due: replay.Milliseconds(line.DueMS), Ready: replay.Milliseconds(line.ReadyMS),
 		Sent: instantOf(line.SentMS), First: instantOf(line.FirstMS), Last: instantOf(line.LastMS),
-		Opening: replay.Milliseconds(line.OpeningMS), Done: replay.Milliseconds(*line.DoneMS),
-		Chunks: line.Chunks, Stamps: line.Stamps, FirstBlur: replay.Milliseconds(line.FirstBlurMS), Blur: replay.Milliseconds(line.BlurMS), Target: line.Target,
+		ConnectTime: replay.Milliseconds(line.OpeningMS), Done: replay.Milliseconds(*line.DoneMS),
+		Chunks: line.Chunks, Stamps: line.Stamps, FirstStampError: replay.Milliseconds(line.FirstBlurMS), MaxStampError: replay.Milliseconds(line.BlurMS), Target: line.Target,
 		Counts:  replay.Counts{Input: optOf(line.InputTokens), Output: optOf(line.OutputTokens), Cached: optOf(line.CachedTokens)},
 		Retries: line.Retries, Status: line.Status, Class: line.ErrorClass, Error: line.Error,
 	}

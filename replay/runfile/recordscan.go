@@ -127,7 +127,7 @@ func (s *recordScanner) member(key []byte, rec *replay.Record) {
 	case "ready_ms":
 		s.duration(seenReady, &rec.Ready)
 	case "opening_ms":
-		s.duration(seenOpening, &rec.Opening)
+		s.duration(seenOpening, &rec.ConnectTime)
 	case "sent_ms":
 		s.instant(seenSent, &rec.Sent)
 	case "first_ms":
@@ -147,9 +147,9 @@ func (s *recordScanner) member(key []byte, rec *replay.Record) {
 	case "chunk_ms":
 		s.gaps(rec)
 	case "first_blur_ms":
-		s.duration(seenFirstBlur, &rec.FirstBlur)
+		s.duration(seenFirstBlur, &rec.FirstStampError)
 	case "blur_ms":
-		s.duration(seenBlur, &rec.Blur)
+		s.duration(seenBlur, &rec.MaxStampError)
 	case "target_index":
 		s.int(seenTarget, &rec.Target)
 	case "retries":

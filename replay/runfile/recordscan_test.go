@@ -141,7 +141,7 @@ func TestManyRecords(t *testing.T) {
 		t.Errorf("%d records, %d damaged: %v", len(records), damaged, reasons)
 	}
 	// Who stops early waits for nothing.
-	recorded, err := OpenFolder(dir)
+	recorded, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

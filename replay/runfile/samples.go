@@ -75,7 +75,7 @@ type sampleFile struct {
 // Sample writes a line of samples.jsonl, which is with the operating system
 // when it returns. Samples are written by one goroutine, which need not be that
 // of the records.
-func (f *Folder) Sample(s Sample) error {
+func (f *Writer) Sample(s Sample) error {
 	if f.samples.file == nil {
 		var err error
 		if f.samples.file, err = appendLines(filepath.Join(f.Dir, SamplesFile)); err != nil {

@@ -24,7 +24,7 @@ func samplesOf(t *testing.T, dir string) (all []Sample) {
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")
-	f, err := CreateFolder(dir, Run{})
+	f, err := Create(dir, Run{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// ResumeFolder opens the folder of a run that was killed or stopped, to go on
+// Resume opens the folder of a run that was killed or stopped, to go on
 // with it: records go behind those that are there, and a last line that was cut
 // short is taken away. A run that is still going is an error.
-func ResumeFolder(dir string) (*Folder, error) {
-	f := &Folder{Dir: dir}
+func Resume(dir string) (*Writer, error) {
+	f := &Writer{Dir: dir}
 	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), os.O_RDWR, 0)
 	if err == nil {
 		err = f.writeTo(file)

@@ -18,7 +18,7 @@ import (
 func keepsRows(t testing.TB, records ...replay.Record) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "run")
-	f, err := CreateFolder(dir, Run{Rows: 100})
+	f, err := Create(dir, Run{Rows: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +49,11 @@ func TestResumeFolder(t *testing.T) {
 		path := filepath.Join(dir, RequestsFile)
 		text, _ := os.ReadFile(path)
 		os.WriteFile(path, append(text, cut...), 0o644)
-		f, err := ResumeFolder(dir)
+		f, err := Resume(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ResumeFolder(dir); err == nil || !strings.Contains(err.Error(), "still going") {
+		if _, err := Resume(dir); err == nil || !strings.Contains(err.Error(), "still going") {
 			t.Errorf("two go on with one run: %v", err)
 		}
 		second := replay.Record{Request: trace.Request{InputLength: 2}, Row: 1, Done: 2, Status: 200}
@@ -68,19 +68,19 @@ func TestResumeFolder(t *testing.T) {
 	}
 	dir := keepsRows(t)
 	os.WriteFile(filepath.Join(dir, RequestsFile), []byte("half a line"), 0o644)
-	if f, err := ResumeFolder(dir); err != nil {
+	if f, err := Resume(dir); err != nil {
 		t.Error(err)
 	} else if f.Close(); len(must(os.ReadFile(filepath.Join(dir, RequestsFile)))) != 0 {
 		t.Error("a line that is not whole stays")
 	}
-	if _, err := ResumeFolder(t.TempDir()); err == nil {
+	if _, err := Resume(t.TempDir()); err == nil {
 		t.Error("a folder without a run")
 	}
 }
 
 func TestSentRowsAreCounted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	f, err := CreateFolder(dir, Run{Rows: 10})
+	f, err := Create(dir, Run{Rows: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestSentRowsAreCounted(t *testing.T) {
 	}
 	path := filepath.Join(dir, SentFile)
 	os.WriteFile(path, append(must(os.ReadFile(path)), '8'), 0o644)
-	if f, err = ResumeFolder(dir); err != nil {
+	if f, err = Resume(dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(f.WriteRun(Run{Rows: 10}), f.Sending(5)); err != nil {
@@ -126,7 +126,7 @@ func TestSentRowsAreCounted(t *testing.T) {
 }
 
 func BenchmarkSending(b *testing.B) {
-	f, err := CreateFolder(filepath.Join(b.TempDir(), "run"), Run{})
+	f, err := Create(filepath.Join(b.TempDir(), "run"), Run{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -158,8 +158,8 @@ type ReadDelay struct {
 	MaxMS    float64 `json:"max_ms"`
 }
 
-// Folder is a run's folder while the run lasts. It is a [Recorder].
-type Folder struct {
+// Writer is a run's folder while the run lasts. It is a [Recorder].
+type Writer struct {
 	Dir      string
 	KeepText bool
 	// NoChunkTimes leaves the gaps between token chunks out of the records,
@@ -227,15 +227,15 @@ func TryFolder(dir string) error {
 	return nil
 }
 
-// CreateFolder makes a run's folder with its run.json. See [CheckFolder].
-func CreateFolder(dir string, run Run) (*Folder, error) {
+// Create makes a run's folder with its run.json. See [CheckFolder].
+func Create(dir string, run Run) (*Writer, error) {
 	if err := CheckFolder(dir); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making run folder: %w", err)
 	}
-	f := &Folder{Dir: dir}
+	f := &Writer{Dir: dir}
 	// Who has a lock on the record has the folder, and a run.json has a record.
 	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), os.O_CREATE|os.O_WRONLY, 0o644)
 	if err == nil {
@@ -257,7 +257,7 @@ func CreateFolder(dir string, run Run) (*Folder, error) {
 }
 
 // writeTo has the records go to a file, which nobody else writes to.
-func (f *Folder) writeTo(file *os.File) error {
+func (f *Writer) writeTo(file *os.File) error {
 	if !Lock(file) {
 		return errors.New("the run is still going")
 	}
@@ -267,7 +267,7 @@ func (f *Folder) writeTo(file *os.File) error {
 
 // Record writes one line, which is with the operating system when Record
 // returns: a killed process loses no request that had ended.
-func (f *Folder) Record(rec replay.Record) error {
+func (f *Writer) Record(rec replay.Record) error {
 	if f.NoChunkTimes {
 		f.countGaps(&rec)
 	}
@@ -287,7 +287,7 @@ func (f *Folder) Record(rec replay.Record) error {
 
 // countGaps takes the gaps out of a record. Those of a request that failed are
 // in no latency.
-func (f *Folder) countGaps(rec *replay.Record) {
+func (f *Writer) countGaps(rec *replay.Record) {
 	if f.gaps == nil {
 		f.gaps = gapCounts{}
 	}
@@ -300,7 +300,7 @@ func (f *Folder) countGaps(rec *replay.Record) {
 }
 
 // Close ends requests.jsonl.
-func (f *Folder) Close() error {
+func (f *Writer) Close() error {
 	if f.NoChunkTimes {
 		if err := f.gaps.write(f.Dir); err != nil {
 			return errors.Join(err, f.closeFiles())
@@ -309,7 +309,7 @@ func (f *Folder) Close() error {
 	return f.closeFiles()
 }
 
-func (f *Folder) closeFiles() error {
+func (f *Writer) closeFiles() error {
 	if err := errors.Join(f.file.Sync(), f.file.Close(), f.samples.close(), f.sent.close()); err != nil {
 		return fmt.Errorf("closing %s: %w", RequestsFile, err)
 	}
@@ -317,7 +317,7 @@ func (f *Folder) closeFiles() error {
 }
 
 // WriteRun replaces run.json.
-func (f *Folder) WriteRun(run Run) error {
+func (f *Writer) WriteRun(run Run) error {
 	if err := WriteJSON(filepath.Join(f.Dir, RunFile), run); err != nil || !run.Finished() {
 		return err
 	}

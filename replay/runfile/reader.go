@@ -16,8 +16,8 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// Recorded is a run's folder as it lies on disk.
-type Recorded struct {
+// Reader is a run's folder as it lies on disk.
+type Reader struct {
 	Run     Run
 	Gaps    []GapCount // of a run whose records have none
 	file    *os.File
@@ -27,14 +27,14 @@ type Recorded struct {
 	reasons []error
 }
 
-// OpenFolder opens a run's folder, of a run that ended or that was killed. Of
+// Open opens a run's folder, of a run that ended or that was killed. Of
 // the latter, what was sent is counted.
-func OpenFolder(dir string) (*Recorded, error) {
+func Open(dir string) (*Reader, error) {
 	text, err := os.ReadFile(filepath.Join(dir, RunFile))
 	if err != nil {
 		return nil, fmt.Errorf("not a run's folder: %w", err)
 	}
-	r := &Recorded{path: filepath.Join(dir, RequestsFile)}
+	r := &Reader{path: filepath.Join(dir, RequestsFile)}
 	if err := jsonscan.Strict.Unmarshal(text, &r.Run); err != nil {
 		return nil, fmt.Errorf("reading %s: %.100q", filepath.Join(dir, RunFile), err.Error())
 	}
@@ -64,15 +64,15 @@ func OpenFolder(dir string) (*Recorded, error) {
 
 // Damaged returns how many lines could not be read, and the first reasons. A
 // line that a kill cut short is one.
-func (r *Recorded) Damaged() (lines int, reasons []error) { return r.damaged, r.reasons }
+func (r *Reader) Damaged() (lines int, reasons []error) { return r.damaged, r.reasons }
 
 // Close closes the folder's files.
-func (r *Recorded) Close() error { return errors.Join(r.text.Close(), r.file.Close()) }
+func (r *Reader) Close() error { return errors.Join(r.text.Close(), r.file.Close()) }
 
 // Records returns the records in the order in which their requests ended. It
 // can be ranged over once. The records are parsed on all processors, a little
 // ahead of whoever ranges over them.
-func (r *Recorded) Records() iter.Seq2[replay.Record, error] {
+func (r *Reader) Records() iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
 		stop := make(chan struct{})
 		var working sync.WaitGroup
@@ -94,7 +94,7 @@ func (r *Recorded) Records() iter.Seq2[replay.Record, error] {
 }
 
 // damage counts a line that is no row.
-func (r *Recorded) damage(l *recordedLine) {
+func (r *Reader) damage(l *recordedLine) {
 	const mostReasons = 10
 	if r.damaged++; len(r.reasons) < mostReasons {
 		r.reasons = append(r.reasons, &trace.RowError{File: r.path, Line: l.number, Err: l.bad})
@@ -121,7 +121,7 @@ type recordedLine struct {
 const batchSize = 256 << 10
 
 // batches reads the file and has it parsed, in order, until stop is closed.
-func (r *Recorded) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan *batch {
+func (r *Reader) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan *batch {
 	parsers := runtime.GOMAXPROCS(0)
 	inOrder, toParse := make(chan *batch, 2*parsers), make(chan *batch, 2*parsers)
 	working.Go(func() {
@@ -149,7 +149,7 @@ func (r *Recorded) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan
 }
 
 // readBatch reads lines, and reports whether there may be more.
-func (r *Recorded) readBatch() (b *batch, more bool) {
+func (r *Reader) readBatch() (b *batch, more bool) {
 	b = &batch{text: make([]byte, 0, batchSize+batchSize/8), parsed: make(chan struct{})}
 	for len(b.text) < batchSize {
 		line, err := r.text.Line()
