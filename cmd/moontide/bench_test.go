@@ -317,9 +317,10 @@ func TestBenchMisuse(t *testing.T) {
 		{"standard output has room for one", append(shape, "--concurrency", "1", "--png", "-", "--csv")},
 		{"takes no argument", append(shape, "--concurrency", "1", "trace.jsonl")},
 		{"--timeout is not a positive time", append(shape, "--concurrency", "1", "--timeout", "0s")},
-		{"--duration is not a positive time", append(shape, "--concurrency", "1", "--duration", "-1s")},
-		{"flag provided but not defined: -closed", append(shape, "--concurrency", "1", "--closed")},
-		{"flag provided but not defined: -speedup", append(shape, "--concurrency", "1", "--speedup", "2")},
+		{"--duration -1s is negative", append(shape, "--concurrency", "1", "--duration", "-1s")},
+		{"--duration is not a positive time", append(shape, "--concurrency", "1", "--duration", "0s")},
+		{"a bench draws its own requests", append(shape, "--concurrency", "1", "--closed")},
+		{"a bench draws its own requests", append(shape, "--concurrency", "1", "--speedup", "2")},
 	} {
 		r := try(t, dir, "", append([]string{"bench"}, test.args...)...)
 		if r.status != exitMisused || !strings.Contains(r.err, test.want) || !strings.Contains(r.err, "moontide bench --help") {

@@ -257,9 +257,9 @@ func TestEvidenceMisuse(t *testing.T) {
 		"replay t.jsonl --max-prompts-off NaN":                   "replay: --max-prompts-off is not a share above 0 and up to 1: NaN",
 		"replay t.jsonl --server-metrics localhost:8000/metrics": "replay: --server-metrics: metrics URL is not http://host/metrics",
 		"replay t.jsonl --server-metrics http://u:p@host":        "replay: --server-metrics: metrics URL has credentials in it",
-		"report . --max-lag -1s":                                 "report: --max-lag is not a positive time: -1s",
-		"report . --warmup-time -1s":                             "report: --warmup-time is a negative time: -1s",
-		"report . --cooldown-time -1s":                           "report: --cooldown-time is a negative time: -1s",
+		"report . --max-lag -1s":                                 "report: --max-lag -1s is negative",
+		"report . --warmup-time -1s":                             "report: --warmup-time -1s is negative",
+		"report . --cooldown-time -1s":                           "report: --cooldown-time -1s is negative",
 	} {
 		r := try(t, dir, "", strings.Fields(args)...)
 		if r.status != exitMisused || !strings.Contains(r.err, want) || r.out != "" {

@@ -191,7 +191,7 @@ func verbHelp(c *cli.Command) string {
 		}
 	}
 	common, rest := splitCommon(c.VisibleFlags(), page.common)
-	flagGroup(&b, c.Name, "COMMON", common)
+	flagGroup(&b, c, "COMMON", common)
 	for _, name := range groups {
 		var members []cli.Flag
 		for _, f := range rest {
@@ -203,7 +203,7 @@ func verbHelp(c *cli.Command) string {
 			b.WriteString("\nENGINE\n  Flags of the simulated engines: see 'moontide serve --help'.\n")
 			continue
 		}
-		flagGroup(&b, c.Name, name, members)
+		flagGroup(&b, c, name, members)
 	}
 	return b.String()
 }
@@ -232,7 +232,7 @@ func categoryOf(f cli.Flag) string {
 	return ""
 }
 
-func flagGroup(b *strings.Builder, verb, title string, flags []cli.Flag) {
+func flagGroup(b *strings.Builder, verb *cli.Command, title string, flags []cli.Flag) {
 	if len(flags) == 0 {
 		return
 	}
@@ -287,7 +287,7 @@ func placeholder(f cli.Flag) string {
 }
 
 // flagText is the text of a flag with its default and its other names.
-func flagText(verb string, f cli.Flag) string {
+func flagText(verb *cli.Command, f cli.Flag) string {
 	var notes []string
 	if text := defaultOf(f); text != "" {
 		notes = append(notes, "default: "+text)

@@ -81,7 +81,7 @@ func TestHelpOfEachFlag(t *testing.T) {
 				t.Errorf("%s --%s is in the group %q", c.Name, name, group)
 			}
 			usage := f.(cli.DocGenerationFlag).GetUsage()
-			text := flagText(c.Name, f)
+			text := flagText(c, f)
 			first, _, _ := strings.Cut(strings.Trim(strings.ReplaceAll(usage, "`", ""), "'"), " ")
 			switch {
 			case usage == "":
@@ -151,12 +151,12 @@ func TestHelpGroups(t *testing.T) {
 		{"synth", inRequests, "--block-size", "or 512"},
 		{"replay", "COMMON", "--url", "embedded simulated endpoint"},
 		{"replay", inRequests, "--temperature", "(default: the endpoint's)"},
-		{"replay", inRunControl, "--timeout TIME", "(default: 6h)"},
+		{"replay", inRunControl, "--timeout TIME", "(default: 6h"},
 		{"replay", inEngine, "Flags of", "moontide serve --help"},
 		{"bench", "COMMON", "--concurrency", ""},
 		{"serve", inEngine, "--prefill-engines", ""},
 		{"analyze", inCache, "--routing", "round-robin"},
-		{"convert", "COMMON", "--output", "(default: -)"},
+		{"convert", "COMMON", "--output", "(default: -"},
 	} {
 		whole, groups := helpOf(t, want.verb)
 		_, entry, found := strings.Cut(groups[want.group], " "+want.flag)

@@ -59,7 +59,7 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	defer end()
 	std.in = &patientInput{in: std.in, until: stop.gently}
 	app := newApp(std, stop)
-	args, err := flagsFirst(app, args)
+	args, err := parseArgs(app, args)
 	if err == nil {
 		err = app.RunContext(stop.gently, append([]string{app.Name}, args...))
 	}
@@ -126,12 +126,7 @@ func newApp(std streams, stop stop) *cli.App {
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return usageError{err} },
-		Action: func(c *cli.Context) error {
-			if name := c.Args().First(); name != "" {
-				return misused("there is no command %q", name)
-			}
-			return cli.ShowAppHelp(c)
-		},
+		Action:                    cli.ShowAppHelp,
 		Commands: []*cli.Command{
 			replayCommand(std, stop),
 			simulateCommand(std, stop),
@@ -160,48 +155,4 @@ func verbOf(app *cli.App, args []string) string {
 		return args[0] + " "
 	}
 	return ""
-}
-
-// flagsFirst puts the flags of a command before its other arguments: the
-// parser stops at the first argument that is none, and people write both
-// orders.
-func flagsFirst(app *cli.App, args []string) ([]string, error) {
-	if len(args) == 0 {
-		return args, nil
-	}
-	command := app.Command(args[0])
-	if command == nil {
-		return args, nil
-	}
-	takesValue := map[string]bool{}
-	for _, f := range command.Flags {
-		_, isBool := f.(*cli.BoolFlag)
-		for _, name := range f.Names() {
-			takesValue[name] = !isBool
-		}
-	}
-	var flags, others []string
-	rest := args[1:]
-	for len(rest) > 0 {
-		arg := rest[0]
-		rest = rest[1:]
-		if arg == "--" {
-			others = append(others, rest...)
-			break
-		}
-		if arg == "-" || !strings.HasPrefix(arg, "-") {
-			others = append(others, arg)
-			continue
-		}
-		flags = append(flags, arg)
-		name, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		if takesValue[name] && !hasValue {
-			if len(rest) == 0 {
-				return args, misused("flag %s needs a value", arg)
-			}
-			flags = append(flags, rest[0])
-			rest = rest[1:]
-		}
-	}
-	return append(append(append([]string{args[0]}, flags...), "--"), others...), nil
 }

@@ -1,12 +1,151 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
 
-func otherNamesOf(verb string, f cli.Flag) (names []string) {
+	"github.com/urfave/cli/v2"
+)
+
+// otherName is a flag of vLLM's bench serve, of AIPerf or of guidellm. One that
+// means the same as one of moontide is accepted in its place; for others the
+// error names moontide's flags.
+type otherName struct {
+	names []string
+	flags []string // of the same meaning; a verb takes the first that it has
+	// convert gives the value as moontide's flag takes it; nil leaves it.
+	convert func(string) (string, error)
+	// verbs have a flag that has no effect, for moontide always does so, or
+	// that has to be said in another way.
+	verbs   []string
+	instead string
+}
+
+var (
+	runVerbs   = []string{"replay", "bench"}
+	sendVerbs  = []string{"replay", "bench", "simulate"}
+	shapeVerbs = []string{"bench", "synth"}
+)
+
+var otherNames = []otherName{
+	{names: words("base-url target"), flags: words("url")},
+	{names: words("backend endpoint-type request-type"), flags: words("endpoint"), convert: apiOf},
+	{names: words("served-model-name"), verbs: runVerbs, instead: "use --model NAME, which is the name in the requests"},
+	{names: words("processor"), flags: words("tokenizer")},
+	{names: words("request-rate"), flags: words("rate")},
+	{names: words("request-rate-mode arrival-pattern"), flags: words("arrival")},
+	{names: words("arrival-smoothness"), flags: words("burstiness")},
+	{names: words("request-count num-requests max-requests num-prompts"), flags: words("limit num-prompts num-requests")},
+	{names: words("benchmark-duration max-seconds"), flags: words("duration")},
+	{names: words("request-timeout-seconds"), flags: words("timeout")},
+	{names: words("num-warmups warmup-request-count num-warmup-requests"), flags: words("warmup-requests")},
+	{names: words("ready-check-timeout-sec"), flags: words("wait-ready")},
+	{names: words("max-errors"), flags: words("abort-after-errors")},
+	{names: words("random-seed"), flags: words("seed")},
+	{names: words("fixed-schedule-start-offset"), flags: words("start"), convert: inMilliseconds},
+	{names: words("fixed-schedule-end-offset"), flags: words("end"), convert: inMilliseconds},
+	{names: words("random-input-len synthetic-input-tokens-mean"), flags: words("isl")},
+	{names: words("random-output-len output-tokens-mean"), flags: words("osl")},
+	{names: words("metric-percentiles"), flags: words("percentiles")},
+	{names: words("percentile-metrics"), flags: words("metrics")},
+	{names: words("artifact-dir output-artifact-dir"), flags: words("out")},
+	{names: words("output-file"), flags: words("output")},
+
+	{names: words("ignore-eos streaming save-result save-detailed"), verbs: runVerbs},
+	{names: words("fixed-schedule"), verbs: words("replay simulate")},
+
+	{names: words("concurrency"), verbs: words("replay simulate"),
+		instead: "for a closed loop use --closed --max-concurrency N, to limit requests in flight --max-concurrency N, for a sweep moontide bench --concurrency N,N,..."},
+	{names: words("rate-type profile"), verbs: sendVerbs,
+		instead: "use --rate R --arrival constant or poisson for a rate, --closed --max-concurrency N for a fixed concurrency, and moontide bench for a sweep"},
+	{names: words("dataset-name dataset-path custom-dataset-type"), verbs: sendVerbs,
+		instead: "give the trace as an argument, its format is auto-detected; --dataset FILE fills prompts with text"},
+	{names: words("input-file"), verbs: words("replay simulate analyze check convert fit"), instead: "give the trace as an argument"},
+	{names: words("input-file"), flags: words("from")},
+	{names: words("data"), verbs: sendVerbs, instead: "describe requests with moontide bench --isl DIST --osl DIST, or give a trace as an argument"},
+	{names: words("random-prefix-len shared-system-prompt-length"), verbs: shapeVerbs, instead: "use --shared-len N with --unique-isl for the rest of the prompt"},
+	{names: words("num-sessions conversation-num session-turns-mean conversation-turn-mean"), verbs: shapeVerbs, instead: "use --turns DIST for conversations, and --num-requests or --num-prompts for their number of requests"},
+	{names: words("api-key"), verbs: runVerbs, instead: "use --api-key-env VARIABLE; other users can read a key on the command line"},
+	{names: words("extra-inputs"), verbs: runVerbs, instead: "use --extra-body JSON"},
+	{names: words("closed speedup speed ramp start end spread-grid limit"), verbs: words("bench"),
+		instead: "a bench draws its own requests; use --concurrency N,N,... or --rate R,R,... with --num-prompts"},
+	{names: words("url base-url target host port"), verbs: words("simulate"), instead: "the engines run in virtual time: use moontide replay to send requests"},
+	{names: words("result-dir result-filename output-path"), verbs: sendVerbs, instead: "use --out DIR for the run's folder, and moontide report for its results in other forms"},
+	{names: words("goodput percentiles metric-percentiles percentile-metrics"), verbs: sendVerbs, instead: "use it with moontide report, on the run's folder"},
+}
+
+func words(text string) []string { return strings.Fields(text) }
+
+// findOther finds what another tool's flag means to a verb: a flag of its own,
+// or "" where it has none of the same meaning.
+func findOther(verb *cli.Command, name string) (*otherName, string) {
+	for i, other := range otherNames {
+		if !slices.Contains(other.names, name) {
+			continue
+		}
+		if slices.Contains(other.verbs, verb.Name) {
+			return &otherNames[i], ""
+		}
+		if flag := other.flagOf(verb.Flags); flag != "" {
+			return &otherNames[i], flag
+		}
+	}
+	return nil, ""
+}
+
+func (o *otherName) flagOf(flags []cli.Flag) string {
+	for _, name := range o.flags {
+		if slices.ContainsFunc(flags, func(f cli.Flag) bool { return f.Names()[0] == name }) {
+			return name
+		}
+	}
+	return ""
+}
+
+// otherNamesOf are the other names of a flag, by which it can be called, too.
+func otherNamesOf(verb *cli.Command, f cli.Flag) (names []string) {
 	for _, name := range f.Names()[1:] {
 		if len(name) > 1 {
 			names = append(names, name)
 		}
 	}
+	for i := range otherNames {
+		if otherNames[i].flagOf(verb.Flags) != f.Names()[0] {
+			continue
+		}
+		for _, name := range otherNames[i].names {
+			if o, flag := findOther(verb, name); o == &otherNames[i] && flag != "" && !slices.ContainsFunc(verb.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) }) {
+				names = append(names, name)
+			}
+		}
+	}
+	if name := f.Names()[0]; verb.Name == "serve" && name == "listen" || name == "url" {
+		names = append(names, "host and --port")
+	}
 	return names
 }
+
+// hostPort is what --host and --port mean to a verb.
+func hostPort(verb *cli.Command, host, port string) (flag, value string) {
+	address := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), cmp.Or(port, "8000"))
+	if verb.Name == "serve" {
+		return "listen", address
+	}
+	return "url", "http://" + address
+}
+
+// apiOf is the API of a path, and of a backend of another tool.
+func apiOf(value string) (string, error) {
+	switch strings.ToLower(value) {
+	case "/v1/completions", "v1/completions", "completions", "text_completions", "vllm", "openai":
+		return "completions", nil
+	case "/v1/chat/completions", "v1/chat/completions", "chat", "chat_completions", "openai-chat":
+		return "chat", nil
+	}
+	return "", fmt.Errorf("unknown API %q: use completions or chat", value)
+}
+
+func inMilliseconds(value string) (string, error) { return value + "ms", nil }

@@ -207,7 +207,7 @@ func TestPromptMisuse(t *testing.T) {
 		"hot":                  {"--temperature 2.5", 2, "temperature is not from 0 to 2: 2.5"},
 		"top-p":                {"--top-p 0", 2, "top-p is not above 0 and at most 1: 0"},
 		"twice":                {"--temperature 1 --extra-body {\"temperature\":0}", 2, "also set by itself"},
-		"idle timeout":         {"--idle-timeout -1s", 2, "--idle-timeout is not a positive time: -1s"},
+		"idle timeout":         {"--idle-timeout -1s", 2, "--idle-timeout -1s is negative"},
 		"no idle timeout":      {"--idle-timeout 0s", 2, "--idle-timeout is not a positive time: 0s"},
 	} {
 		t.Run(name, func(t *testing.T) {

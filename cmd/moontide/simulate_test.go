@@ -211,8 +211,8 @@ func TestSimulateMisuse(t *testing.T) {
 		{"t.jsonl --num-gpu-blocks 99999999999", 2, "--num-gpu-blocks is not from 1 to 2147483646: 99999999999"},
 		{"t.jsonl --engine-block-size -16", 2, "--engine-block-size is not from 1 to"},
 		{"t.jsonl --step-base 2h", 2, "--step-base is not from 0 to 1h: 2h0m0s"},
-		{"t.jsonl --transfer-per-token -1ns", 2, "--transfer-per-token is not from 0 to 1h: -1ns"},
-		{"t.jsonl --url http://127.0.0.1:1", 2, "flag provided but not defined: -url"},
+		{"t.jsonl --transfer-per-token -1ns", 2, "--transfer-per-token -1ns is negative"},
+		{"t.jsonl --url http://127.0.0.1:1", 2, "the engines run in virtual time: use moontide replay to send requests"},
 		{"none.jsonl", 1, "none.jsonl"},
 		{"bad.jsonl", 1, "bad.jsonl:6"},
 	} {
@@ -240,7 +240,7 @@ func TestServeMisuse(t *testing.T) {
 		"--router best":            "--routing: routing",
 		"--decode-engines 1":       "--prefill-engines and --decode-engines go together",
 		"trace.jsonl":              "serve: takes no argument",
-		"--decode-per-sequence -1": "invalid value",
+		"--decode-per-sequence -1": "--decode-per-sequence -1s is negative",
 	} {
 		r := try(t, t.TempDir(), "", append([]string{"serve", "--listen", "127.0.0.1:0"}, strings.Fields(args)...)...)
 		if r.status != exitMisused || !strings.Contains(r.err, want) {

@@ -161,7 +161,7 @@ func TestSynthTreeMisuse(t *testing.T) {
 		"no prefixes":      {[]string{"--prefix-len-multiplier", "0"}, "--prefix-len-multiplier is not a positive number: 0"},
 		"minus nothing":    {[]string{"--osl-multiplier", "-0"}, "--osl-multiplier is not a positive number: -0"},
 		"no roots":         {[]string{"--prefix-root-multiplier", "0"}, "--prefix-root-multiplier is not a positive number: 0"},
-		"half a root":      {[]string{"--prefix-root-multiplier", "1.5"}, `invalid value "1.5"`},
+		"half a root":      {[]string{"--prefix-root-multiplier", "1.5"}, `--prefix-root-multiplier "1.5" is not a whole number`},
 		"no limit":         {[]string{"--max-isl", "0"}, "--max-isl is not a positive number: 0"},
 		"negative prompts": {[]string{"--prompt-len-multiplier", "-2"}, "--prompt-len-multiplier -2 is not a number above 0 and up to 1e+08"},
 		"no number":        {[]string{"--osl-multiplier", "NaN"}, "--osl-multiplier NaN is not a number above 0"},

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
+)
+
+// maxDuration is the longest time that a flag takes: no run lasts longer.
+const maxDuration = 366 * 24 * time.Hour
+
+// givenFlag is a flag of the command line. A boolean one may have no value.
+type givenFlag struct {
+	name, value string
+	bare        bool // without a value
+}
+
+func (g givenFlag) String() string {
+	if g.bare {
+		return "--" + g.name
+	}
+	return "--" + g.name + "=" + g.value
+}
+
+// parseArgs makes a command line into one that the library parses: flags stand
+// before the other arguments, have moontide's names, and durations have units.
+// Unknown names and values of the wrong type are refused.
+func parseArgs(app *cli.App, args []string) ([]string, error) {
+	if len(args) == 0 {
+		return args, nil
+	}
+	switch verb := args[0]; {
+	case verb == "help" && len(args) > 1:
+		return []string{args[1], "--help"}, nil
+	case verb == "help":
+		return []string{"--help"}, nil
+	case verb == "version":
+		return []string{"--version"}, nil
+	case strings.HasPrefix(verb, "-"):
+		return args, nil
+	case app.Command(verb) == nil:
+		var verbs []string
+		for _, c := range app.Commands {
+			verbs = append(verbs, c.Name)
+		}
+		return args, misused("unknown command %q%s", verb, didYouMean("", verb, verbs))
+	}
+	p := argParser{verb: app.Command(args[0])}
+	if err := p.parse(args[1:]); err != nil {
+		return args, err
+	}
+	if err := p.joinOthers(); err != nil {
+		return args, err
+	}
+	line := []string{args[0]}
+	for _, g := range p.flags {
+		line = append(line, g.String())
+	}
+	return append(append(line, "--"), p.others...), nil
+}
+
+type argParser struct {
+	verb   *cli.Command
+	flags  []givenFlag
+	others []string
+}
+
+func (p *argParser) parse(rest []string) error {
+	for len(rest) > 0 {
+		arg := rest[0]
+		rest = rest[1:]
+		if arg == "--" {
+			p.others = append(p.others, rest...)
+			return nil
+		}
+		if arg == "-" || !strings.HasPrefix(arg, "-") {
+			p.others = append(p.others, arg)
+			continue
+		}
+		name, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		if name == "help" || name == "h" {
+			p.flags = append(p.flags, givenFlag{name: "help", bare: true})
+			continue
+		}
+		name, convert, err := p.resolve(name)
+		if err != nil {
+			return err
+		}
+		if name == "" { // what another tool has to be told, moontide always does
+			continue
+		}
+		f := p.find(name)
+		if _, isBool := f.(*cli.BoolFlag); isBool && !hasValue {
+			p.flags = append(p.flags, givenFlag{name: name, bare: true})
+			continue
+		}
+		if !hasValue {
+			if len(rest) == 0 || p.isFlag(rest[0]) {
+				return misused("%s: flag --%s needs a value", p.verb.Name, name)
+			}
+			value, rest = rest[0], rest[1:]
+		}
+		if convert != nil {
+			if value, err = convert(value); err != nil {
+				return misused("%s: --%s: %w", p.verb.Name, name, err)
+			}
+		}
+		if value, err = checkValue(f, name, value); err != nil {
+			return misused("%s: %w", p.verb.Name, err)
+		}
+		p.flags = append(p.flags, givenFlag{name: name, value: value})
+	}
+	return nil
+}
+
+// find is the flag of that name, nil where the verb has none.
+func (p *argParser) find(name string) cli.Flag {
+	for _, f := range p.verb.Flags {
+		if slices.Contains(f.Names(), name) {
+			return f
+		}
+	}
+	if (name == "host" || name == "port") && (p.find("url") != nil || p.find("listen") != nil) {
+		return &cli.StringFlag{Name: name}
+	}
+	return nil
+}
+
+// isFlag reports whether an argument is a flag of the verb, and so no value.
+func (p *argParser) isFlag(arg string) bool {
+	name, ok := strings.CutPrefix(arg, "--")
+	name, _, _ = strings.Cut(name, "=")
+	return ok && name != "" && p.find(name) != nil
+}
+
+// resolve returns moontide's name of a flag, and how to convert its value where
+// another tool's differs.
+func (p *argParser) resolve(name string) (string, func(string) (string, error), error) {
+	if p.find(name) != nil {
+		if name == "endpoint" {
+			return name, apiOf, nil
+		}
+		return name, nil, nil
+	}
+	other, flag := findOther(p.verb, name)
+	switch {
+	case other == nil:
+		return "", nil, misused("%s: unknown flag --%s%s", p.verb.Name, name, didYouMean("--", name, p.names()))
+	case other.instead != "":
+		return "", nil, misused("%s: no --%s here: %s", p.verb.Name, name, other.instead)
+	}
+	return flag, other.convert, nil
+}
+
+func (p *argParser) names() (names []string) {
+	for _, f := range p.verb.VisibleFlags() {
+		names = append(names, f.Names()...)
+	}
+	return names
+}
+
+// joinOthers replaces what other tools say with several flags, or with values
+// that moontide has flags for.
+func (p *argParser) joinOthers() error {
+	value := func(name string) string {
+		for _, g := range p.flags {
+			if g.name == name {
+				return g.value
+			}
+		}
+		return ""
+	}
+	drop := func(names ...string) {
+		p.flags = slices.DeleteFunc(p.flags, func(g givenFlag) bool { return slices.Contains(names, g.name) })
+	}
+	if host, port := value("host"), value("port"); host != "" || port != "" {
+		if value("url") != "" || value("listen") != "" {
+			return misused("%s: --host and --port name an endpoint that --url or --listen names, too", p.verb.Name)
+		}
+		flag, address := hostPort(p.verb, host, port)
+		drop("host", "port")
+		p.flags = append(p.flags, givenFlag{name: flag, value: address})
+	}
+	rate := slices.IndexFunc(p.flags, func(g givenFlag) bool {
+		return (g.name == "rate" || g.name == "request-rate") && strings.EqualFold(strings.TrimPrefix(g.value, "+"), "inf")
+	})
+	switch limit := value(maxConcurrencyFlag.Name); {
+	case rate < 0 || p.find(maxConcurrencyFlag.Name) == nil:
+		return nil
+	case limit == "":
+		return misused("%s: an infinite --rate sends all requests at once: add --%s N to keep N in flight", p.verb.Name, maxConcurrencyFlag.Name)
+	case p.find("concurrency") != nil: // of a bench
+		drop("rate", "request-rate", maxConcurrencyFlag.Name)
+		p.flags = append(p.flags, givenFlag{name: "concurrency", value: limit})
+	default:
+		drop("rate", "request-rate")
+		p.flags = append(p.flags, givenFlag{name: closedFlag.Name, bare: true})
+	}
+	return nil
+}
+
+// checkValue refuses a value that a flag's type cannot have, and gives a bare
+// number of a duration its unit: seconds.
+func checkValue(f cli.Flag, name, value string) (string, error) {
+	switch f.(type) {
+	case *cli.BoolFlag:
+		if _, err := strconv.ParseBool(value); err != nil {
+			return "", fmt.Errorf("--%s takes no value: %q", name, value)
+		}
+	case *cli.IntFlag:
+		if _, err := strconv.ParseInt(value, 0, 64); err != nil {
+			return "", fmt.Errorf("--%s %q is not a whole number", name, value)
+		}
+	case *cli.Uint64Flag:
+		if _, err := strconv.ParseUint(value, 0, 64); err != nil {
+			return "", fmt.Errorf("--%s %q is not a whole number from 0 to %d", name, value, uint64(math.MaxUint64))
+		}
+	case *cli.Float64Flag:
+		if _, err := strconv.ParseFloat(value, 64); err != nil {
+			return "", fmt.Errorf("--%s %q is not a number", name, value)
+		}
+	case *cli.DurationFlag:
+		return checkDuration(name, value)
+	case *cli.StringFlag:
+		if _, err := strconv.ParseFloat(value, 64); err == nil && (name == "duration" || name == "think-time") { // of a description
+			return checkDuration(name, value)
+		}
+	}
+	return value, nil
+}
+
+func checkDuration(name, value string) (string, error) {
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		seconds, _ := strconv.ParseFloat(value, 64)
+		if !(math.Abs(seconds) <= maxDuration.Seconds()) {
+			return "", fmt.Errorf("--%s %s s is out of range: use at most %v", name, value, plainDuration(maxDuration.String()))
+		}
+		value = time.Duration(math.Round(seconds * float64(time.Second))).String()
+	}
+	d, err := time.ParseDuration(value)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("--%s %q is not a duration: use a number of seconds, or a unit as in 500ms, 90s, 10m, 1h30m", name, value)
+	case d < 0:
+		return "", fmt.Errorf("--%s %v is negative", name, value)
+	case d > maxDuration:
+		return "", fmt.Errorf("--%s %v is out of range: use at most %v", name, value, plainDuration(maxDuration.String()))
+	}
+	return value, nil
+}
+
+// didYouMean proposes the name that is most like a misspelt one, if one is like it.
+func didYouMean(dashes, name string, names []string) string {
+	best, likeness := "", 0.85
+	for _, n := range names {
+		if l := smetrics.JaroWinkler(name, n, 0.7, 4); l > likeness {
+			best, likeness = n, l
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s%s?", dashes, best)
+}

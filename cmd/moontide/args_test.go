@@ -1,0 +1,148 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What users of other tools type does the same here, wherever it stands.
+func TestOtherNames(t *testing.T) {
+	t.Parallel()
+	app := newApp(streams{}, stop{})
+	for _, test := range []struct{ line, want string }{
+		// vLLM
+		{"replay t --base-url http://a:1 --num-prompts 5", "replay --url=http://a:1 --num-prompts=5 -- t"},
+		{"replay --host a --port 9 t", "replay --url=http://a:9 -- t"},
+		{"replay t --port 9", "replay --url=http://127.0.0.1:9 -- t"},
+		{"replay t --host ::1", "replay --url=http://[::1]:8000 -- t"},
+		{"serve --host 0.0.0.0 --port 9", "serve --listen=0.0.0.0:9 --"},
+		{"replay t --endpoint /v1/chat/completions", "replay --endpoint=chat -- t"},
+		{"replay t --endpoint /v1/completions --ignore-eos", "replay --endpoint=completions -- t"},
+		{"replay t --backend openai-chat", "replay --endpoint=chat -- t"},
+		{"replay t --request-rate 4 --burstiness 0.5", "replay --rate=4 --burstiness=0.5 -- t"},
+		{"replay t --request-rate inf --max-concurrency 8", "replay --max-concurrency=8 --closed -- t"},
+		{"bench --request-rate inf --max-concurrency 8 --isl 1 --osl 1", "bench --isl=1 --osl=1 --concurrency=8 --"},
+		{"bench --random-input-len 1 --random-output-len 2 --request-rate 1,2", "bench --isl=1 --osl=2 --request-rate=1,2 --"},
+		{"replay t --num-warmups 3 --ready-check-timeout-sec 600", "replay --warmup-requests=3 --wait-ready=10m0s -- t"},
+		{"report r --metric-percentiles 50,90 --percentile-metrics ttft", "report --percentiles=50,90 --metrics=ttft -- r"},
+		// AIPerf
+		{"replay t --request-count 5 --benchmark-duration 30 --streaming --fixed-schedule", "replay --limit=5 --duration=30s -- t"},
+		{"bench --isl 1 --osl 1 --concurrency 4 --request-count 5", "bench --isl=1 --osl=1 --concurrency=4 --num-prompts=5 --"},
+		{"replay t --fixed-schedule-start-offset 1500 --random-seed 3", "replay --start=1500ms --seed=3 -- t"},
+		{"replay t --request-rate 4 --arrival-pattern gamma --arrival-smoothness 2", "replay --rate=4 --arrival=gamma --burstiness=2 -- t"},
+		{"synth --input-file t --num-requests 3 --output-file o", "synth --from=t --num-requests=3 --output=o --"},
+		// guidellm
+		{"replay t --target http://a:1 --max-seconds 2.5 --max-requests 7 --max-errors 2", "replay --url=http://a:1 --duration=2.5s --limit=7 --abort-after-errors=2 -- t"},
+		{"replay t --request-type chat_completions --processor tokenizer.json", "replay --endpoint=chat --tokenizer=tokenizer.json -- t"},
+	} {
+		got, err := parseArgs(app, strings.Fields(test.line))
+		if err != nil || strings.Join(got, " ") != test.want {
+			t.Errorf("%s\nbecame %q (%v)\nwant   %q", test.line, got, err, test.want)
+		}
+	}
+}
+
+// What means something else is refused, with moontide's own flags in the error.
+func TestOtherNamesOfOtherMeaning(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"replay t --concurrency 5":                   "--closed --max-concurrency N",
+		"replay t --request-rate inf":                "add --max-concurrency N",
+		"replay t --rate-type sweep":                 "moontide bench for a sweep",
+		"bench --profile concurrent":                 "--closed --max-concurrency N for a fixed",
+		"replay t --dataset-name sharegpt":           "--dataset FILE",
+		"replay --input-file t":                      "give the trace as an argument",
+		"replay t --data prompt_tokens=256":          "moontide bench --isl DIST --osl DIST",
+		"bench --random-prefix-len 100":              "--shared-len N with --unique-isl",
+		"replay t --api-key sk-secret":               "--api-key-env VARIABLE",
+		"replay t --result-dir d":                    "--out DIR",
+		"replay t --metric-percentiles 50":           "moontide report",
+		"replay t --served-model-name m":             "--model NAME",
+		"replay t --url http://a:1 --host b":         "--host and --port name an endpoint that --url",
+		"replay t --endpoint /v1/embeddings":         "use completions or chat",
+		"analyze t --host a":                         "unknown flag --host",
+		"convert t --rate inf":                       "rate",
+		"replay t --max-concurency 5":                "did you mean --max-concurrency?",
+		"replay t --fixed-schedule-start-offset 1s":  `"1sms" is not a duration`,
+		"replay --max-concurrency 8 --rate=-inf t":   "not a positive number",
+		"bench --isl 1 --osl 1 --closed":             "use --concurrency N,N,...",
+		"bench --isl 1 --osl 1 --request-rate inf":   "add --max-concurrency N",
+		"simulate t --concurrency 5":                 "--max-concurrency",
+		"replay t --request-rate 2 --goodput ttft:1": "moontide report",
+	} {
+		r := try(t, t.TempDir(), "", strings.Fields(line)...)
+		if r.status != exitMisused && line != "convert t --rate inf" || !strings.Contains(r.err, want) {
+			t.Errorf("%s: exit status %d, want %q in\n%s", line, r.status, want, r.err)
+		}
+		if strings.Contains(r.err, "sk-secret") {
+			t.Errorf("%s: a key is printed", line)
+		}
+	}
+}
+
+// The table names flags and verbs that there are, and hides no flag of moontide.
+func TestOtherNamesTable(t *testing.T) {
+	t.Parallel()
+	verbs := allVerbs()
+	for _, other := range otherNames {
+		used := false
+		for _, verb := range verbs {
+			used = used || other.flagOf(verb.Flags) != ""
+			for _, name := range other.names {
+				if slices.Contains(other.verbs, verb.Name) && hasFlag(verb.Flags, name) {
+					t.Errorf("%s has a --%s of its own", verb.Name, name)
+				}
+			}
+		}
+		for _, name := range other.verbs {
+			used = true
+			if _, ok := verbPages[name]; !ok {
+				t.Errorf("%v: there is no verb %s", other.names, name)
+			}
+		}
+		if !used {
+			t.Errorf("no verb has a flag for %v", other.names)
+		}
+	}
+}
+
+func TestDurations(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{"30": "30s", "0.25": "250ms", "1e3": "16m40s", "90s": "90s", "1h30m": "1h30m", "0": "0s"} {
+		if got, err := checkDuration("x", value); got != want || err != nil {
+			t.Errorf("%s is %s (%v), want %s", value, got, err, want)
+		}
+	}
+	for _, value := range []string{"", "-1", "-1s", "inf", "nan", "1e300", "ten", "5 s", "9999999h"} {
+		if got, err := checkDuration("x", value); err == nil {
+			t.Errorf("%q is %s", value, got)
+		}
+	}
+}
+
+// A number without a unit means seconds, and is shown with its unit.
+func TestDurationInSeconds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	row := `{"timestamp": 0, "input_length": 5, "output_length": 1}` + "\n" + `{"timestamp": 4000, "input_length": 5, "output_length": 1}` + "\n"
+	write(t, dir, "t.jsonl", row)
+	if got := must(t, dir, "convert", "t.jsonl", "--end", "3"); strings.Count(got, "\n") != 1 {
+		t.Errorf("--end 3 leaves\n%s", got)
+	}
+	r := try(t, dir, "", "convert", "t.jsonl", "--start", "5", "--end", "3")
+	if !strings.Contains(r.err, "5s") || !strings.Contains(r.err, "3s") {
+		t.Errorf("it says\n%s", r.err)
+	}
+	if a, b := must(t, dir, "synth", "--isl", "5", "--osl", "1", "--rate", "2", "--duration", "30"), must(t, dir, "synth", "--isl", "5", "--osl", "1", "--rate", "2", "--duration", "30s"); a != b {
+		t.Error("synth --duration 30 is not 30s")
+	}
+}
+
+func TestHelpAndVersionAsVerbs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if must(t, dir, "help", "fit") != must(t, dir, "fit", "--help") || must(t, dir, "help") != must(t, dir, "--help") || must(t, dir, "version") != must(t, dir, "--version") {
+		t.Error("help and version as verbs differ from the flags")
+	}
+}
