@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"moontide/trace/block"
 	"moontide/trace/routing"
@@ -87,7 +88,7 @@ func (c *Comparer) Compare(f Fleet, policies ...routing.Policy) (Comparison, err
 		SharedSingle: c.shared.At(f.Capacity),
 	}
 	for _, p := range policies {
-		router, err := routing.New(p, f.Workers, f.Seed)
+		router, err := routing.New(p, f.Workers, rand.New(rand.NewPCG(f.Seed, 0)))
 		if err != nil {
 			return Comparison{}, fmt.Errorf("comparing routings: %w", err)
 		}

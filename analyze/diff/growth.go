@@ -1,6 +1,10 @@
 package diff
 
-import "math"
+import (
+	"math"
+
+	"moontide/trace/stats"
+)
 
 // growth is what is known of how a latency differs between sides on both of
 // which it rises through the run. The zero value is of one that does not.
@@ -42,7 +46,7 @@ func growthOf(a, b *sample) growth {
 		level, apart, time = append(level, one+other), append(apart, other-one), append(time, float64(i))
 	}
 	n := len(time)
-	if n < fewestStretches || time[n-1]-time[0] != float64(n-1) || !(correlation(level, time) > risesFrom) {
+	if n < fewestStretches || time[n-1]-time[0] != float64(n-1) || !(stats.Pearson(level, time) > risesFrom) {
 		return growth{}
 	}
 	steps := make([]float64, n-1)
@@ -67,17 +71,6 @@ func (g growth) reach(parts *[stretches]float64) float64 {
 		squares += behind * behind
 	}
 	return g.step * math.Sqrt(squares)
-}
-
-// correlation is Pearson's; NaN where one of them is all the same.
-func correlation(x, y []float64) float64 {
-	middleX, middleY := average(x), average(y)
-	xx, yy, xy := 0., 0., 0.
-	for i := range x {
-		dx, dy := x[i]-middleX, y[i]-middleY
-		xx, yy, xy = xx+dx*dx, yy+dy*dy, xy+dx*dy
-	}
-	return xy / math.Sqrt(xx*yy)
 }
 
 func average(values []float64) (mean float64) {

@@ -223,8 +223,8 @@ type collector struct {
 	tokensInside int64     // in parts
 	prompts      prompts
 	explained    explainer
-	gaps         stats.Tally     // in nanoseconds
-	counted      []stats.Counted // instead, where not all were kept
+	gaps         stats.SampleBuilder // in nanoseconds
+	counted      []stats.Counted     // instead, where not all were kept
 	cached       int
 	detail       *detailer // nil where it is not asked for
 }

@@ -8,7 +8,7 @@ import (
 
 // Worker 1 has most of the prompt in its cache, but also a queue.
 func Example() {
-	router, err := routing.New(routing.Prefix, 2, 0)
+	router, err := routing.New(routing.Prefix, 2, nil)
 	if err != nil {
 		panic(err)
 	}

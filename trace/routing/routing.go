@@ -5,7 +5,7 @@
 //
 // Call [New], then [Router.Pick] for each request in order of arrival:
 //
-//	r, err := routing.New(routing.Session, 4, 0)
+//	r, err := routing.New(routing.Session, 4, nil)
 //	...
 //	worker := r.Pick(routing.Request{Session: routing.SessionHash("chat-17")}, nil, nil)
 //
@@ -15,6 +15,7 @@
 package routing
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -29,7 +30,7 @@ type Policy string
 const (
 	// RoundRobin takes the workers in turn.
 	RoundRobin Policy = "round-robin"
-	// Random draws a worker for each request, from a seed.
+	// Random draws a worker for each request.
 	Random Policy = "random"
 	// LeastLoaded takes the worker with the fewest requests. Ties go to the
 	// fewest tokens to compute, then to the first worker.
@@ -98,8 +99,9 @@ type Router struct {
 }
 
 // New returns a router for a number of workers, at least 1, which are known by
-// their indexes from 0. The policy "" is [RoundRobin]; the seed is for [Random].
-func New(p Policy, workers int, seed uint64) (*Router, error) {
+// their indexes from 0. The policy "" is [RoundRobin]. [Random] draws from random,
+// which may be nil for the other policies.
+func New(p Policy, workers int, random *rand.Rand) (*Router, error) {
 	if p == "" {
 		p = RoundRobin
 	}
@@ -109,12 +111,10 @@ func New(p Policy, workers int, seed uint64) (*Router, error) {
 		return nil, err
 	case workers < 1:
 		return nil, fmt.Errorf("routing to %d workers", workers)
+	case p == Random && random == nil:
+		return nil, errors.New("random routing without random numbers")
 	}
-	r := &Router{policy: p, sent: make([]int, workers)}
-	if p == Random {
-		r.random = rand.New(rand.NewPCG(seed, 0x726f75746572)) // "router"
-	}
-	return r, nil
+	return &Router{policy: p, random: random, sent: make([]int, workers)}, nil
 }
 
 // Policy returns the router's policy.

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -8,7 +9,7 @@ import (
 
 func router(t *testing.T, p Policy, workers int, seed uint64) *Router {
 	t.Helper()
-	r, err := New(p, workers, seed)
+	r, err := New(p, workers, rand.New(rand.NewPCG(seed, 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +80,14 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s in upper case: %q, %v", p, got, err)
 		}
 	}
-	_, err := New("best", 1, 0)
+	_, err := New("best", 1, nil)
 	if want := `routing "best" is not one of round-robin, random, least-loaded, session, prefix`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	if _, err := New(RoundRobin, 0, 0); err == nil {
+	if _, err := New(RoundRobin, 0, nil); err == nil {
 		t.Error("0 workers: no error")
+	}
+	if _, err := New(Random, 1, nil); err == nil {
+		t.Error("no random numbers: no error")
 	}
 }

@@ -2,11 +2,10 @@ package stats
 
 import "math"
 
-// KS is the two-sample Kolmogorov-Smirnov distance: the largest difference
-// between the shares of the values of a and of b that are at most x, over all
-// x. It is 0 for equal distributions and 1 where all values of one are below
-// all of the other, has no unit, and is NaN unless both have values. It takes
-// time linear in the values that a and b keep.
+// KS returns the two-sample Kolmogorov-Smirnov distance, the largest difference
+// between the two cumulative distribution functions: 0 for equal distributions,
+// 1 where all values of one are below all of the other. It is NaN unless both
+// have values, and takes linear time.
 func KS(a, b Sample) float64 {
 	if a.Count == 0 || b.Count == 0 {
 		return math.NaN()
@@ -16,11 +15,10 @@ func KS(a, b Sample) float64 {
 	return largest
 }
 
-// Wasserstein is the Wasserstein-1 or earth mover's distance: how far a value
-// of a has to be moved on average to make the distribution b, which is the area
-// between their cumulative distribution functions. It has the unit of the
-// values and is NaN unless both have values. It takes time linear in the values
-// that a and b keep.
+// Wasserstein returns the Wasserstein-1 (earth mover's) distance, in the unit of
+// the values: how far a value of a has to move on average to make b, which is the
+// area between the cumulative distribution functions. It is NaN unless both have
+// values, and takes linear time.
 func Wasserstein(a, b Sample) float64 {
 	if a.Count == 0 || b.Count == 0 {
 		return math.NaN()
@@ -30,11 +28,11 @@ func Wasserstein(a, b Sample) float64 {
 	return area
 }
 
-// steps visits each stretch between successive values of a and b together: the
-// absolute difference of the two cumulative shares, which is constant there,
-// and the stretch's width, 0 from the last value on.
+// steps visits the intervals between successive values of a and b together: the
+// absolute difference of the two cumulative shares, which is constant there, and
+// the interval's width, 0 from the last value on.
 func steps(a, b Sample, visit func(difference, width float64)) {
-	a, b = a.plain(), b.plain()
+	a, b = a.withoutPages(), b.withoutPages()
 	i, j := 0, 0
 	x := min(a.Min, b.Min)
 	for {

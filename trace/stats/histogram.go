@@ -2,33 +2,29 @@ package stats
 
 import "math"
 
-// logSpan is how far values have to spread, largest over smallest, before their
-// bins grow in proportion: on a linear axis most of them would be one column.
+// logSpan is the ratio of the largest to the smallest value above which bins are
+// logarithmic.
 const logSpan = 20
 
-// Bins divides an axis into columns.
+// Bins divides an axis into bins.
 type Bins struct {
-	// Edges are the borders of the columns, one more than there are columns,
-	// rising. A column holds the values from its lower edge up to, and except in
-	// the last column without, its upper edge.
+	// Edges are the borders of the bins in ascending order, one more than there
+	// are bins. A bin includes its lower edge, and the last one its upper edge.
 	Edges []float64
-	// Log says that the columns are equally wide on a logarithmic axis, but for
-	// what [BinsFor] says of whole numbers. Where
-	// values of 0 come with it, one more column from 0 to the smallest positive
-	// value stands in front of the others for them.
+	// Log says that the bins are equally wide on a logarithmic axis, except as
+	// [BinsFor] says of integers. Values of 0 have a bin of their own in front,
+	// from 0 to the smallest positive value.
 	Log bool
 }
 
-// BinsFor returns n columns, at least 1, that cover the values of all ds, so
-// that their histograms can be laid over each other. They are logarithmic where
-// no value is negative and the largest is more than 20 times the smallest positive
-// one, else linear. A range of one single value is one column of width 1 around
-// it; no values have no columns.
+// BinsFor returns n bins, at least 1, that cover the values of all samples, so
+// that their histograms can be overlaid. They are logarithmic where no value is
+// negative and the largest is more than 20 times the smallest positive one, else
+// linear. A single value gets one bin of width 1 around it, no values none.
 //
-// Where all values are whole numbers, so are the edges, up to one past the largest
-// value: columns narrower than 1 would be empty but for a few, and of columns
-// whose width is no whole number some hold one value more than their neighbours.
-// They are then as many as this allows, about n or fewer.
+// Where all values are integers, so are the edges, up to one past the largest
+// value: otherwise some bins would hold one integer more than their neighbours.
+// There are then about n bins or fewer.
 func BinsFor(n int, ds ...Sample) Bins {
 	n = max(n, 1)
 	low, high, positive := math.Inf(1), math.Inf(-1), math.Inf(1)
@@ -79,8 +75,8 @@ func logEdges(n int, low, positive, high float64) []float64 {
 
 func allWhole(ds []Sample) bool {
 	for _, d := range ds {
-		if d.tallied != nil {
-			return d.tallied.unit == 1
+		if d.pages != nil {
+			return d.pages.unit == 1
 		}
 		for _, v := range d.sorted {
 			if v != math.Trunc(v) {
@@ -91,7 +87,7 @@ func allWhole(ds []Sample) bool {
 	return true
 }
 
-// wholeEdges are those of columns of one whole width.
+// wholeEdges returns edges of one integer width.
 func wholeEdges(n int, low, high float64) []float64 {
 	width := math.Ceil((high - low + 1) / float64(n))
 	edges := []float64{low}
@@ -102,9 +98,8 @@ func wholeEdges(n int, low, high float64) []float64 {
 	return edges
 }
 
-// wholeLogEdges are those of columns whose width is in proportion to their lower
-// edge, in whole numbers, so that none is narrower than one before it, but for
-// the last.
+// wholeLogEdges returns integer edges whose width is proportional to the lower
+// edge, so that no bin but the last is narrower than the one before.
 func wholeLogEdges(n int, low, positive, high float64) []float64 {
 	var edges []float64
 	if low == 0 {
@@ -115,7 +110,7 @@ func wholeLogEdges(n int, low, positive, high float64) []float64 {
 	for edge := positive; edge < end; {
 		edges = append(edges, edge)
 		width := max(1, math.Round(edge*growth))
-		if edge+1.5*width > end { // what is left is no column of its own
+		if edge+1.5*width > end { // the rest is too narrow for another bin
 			break
 		}
 		edge += width
@@ -123,8 +118,8 @@ func wholeLogEdges(n int, low, positive, high float64) []float64 {
 	return append(edges, end)
 }
 
-// Histogram counts the values in each column. Values outside all columns count
-// nowhere.
+// Histogram returns the number of values in each bin. Values outside all bins are
+// not counted.
 func (d Sample) Histogram(b Bins) []int {
 	if len(b.Edges) < 2 {
 		return nil
@@ -133,7 +128,7 @@ func (d Sample) Histogram(b Bins) []int {
 	below := d.below(b.Edges[0])
 	for i, edge := range b.Edges[1:] {
 		if i == len(counts)-1 {
-			edge = math.Nextafter(edge, math.Inf(1)) // the last column is closed
+			edge = math.Nextafter(edge, math.Inf(1)) // the last bin is closed
 		}
 		up := d.below(edge)
 		counts[i] = up - below

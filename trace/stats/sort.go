@@ -6,18 +6,16 @@ import (
 	"slices"
 )
 
-// A trace has hundreds of thousands of values to sort, and to compare them takes
-// longer than to read the trace. So they are sorted by their bits.
-
-// fewestForRadix is from how many values on a radix sort pays.
-const fewestForRadix = 256
+// minRadix is the number of values from which a radix sort is faster. A trace has
+// hundreds of thousands of them, and comparing takes longer than reading it.
+const minRadix = 256
 
 // sortValues sorts values, none of which is NaN.
 func sortValues(values []float64) {
 	if slices.IsSorted(values) {
 		return
 	}
-	if len(values) < fewestForRadix {
+	if len(values) < minRadix {
 		slices.Sort(values)
 		return
 	}
@@ -32,7 +30,7 @@ func sortValues(values []float64) {
 
 // sortCounted sorts by value.
 func sortCounted(counted []Counted) {
-	if len(counted) >= fewestForRadix && sortPacked(counted) {
+	if len(counted) >= minRadix && sortPacked(counted) {
 		return
 	}
 	slices.SortFunc(counted, func(a, b Counted) int { return cmp.Compare(a.Value, b.Value) })
@@ -70,10 +68,9 @@ func value(key uint64) float64 {
 	return math.Float64frombits(key &^ (1 << 63))
 }
 
-// radixSorted sorts by the bits of the keys from one on, by 11 bits a pass, and
-// makes no pass for bits that are the same in all keys: whole numbers leave most
-// of a float's alone. Keys that do not differ keep their order. It overwrites
-// keys.
+// radixSorted sorts by the bits from a position on, stably, 11 bits a pass. It
+// skips bits that are equal in all keys, which are most of those of integers in
+// floats. It overwrites keys.
 func radixSorted(keys []uint64, from int) []uint64 {
 	const digits = 1 << 11
 	all, some := ^uint64(0), uint64(0)

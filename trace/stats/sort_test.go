@@ -18,7 +18,7 @@ func TestSort(t *testing.T) {
 	any := rapid.OneOf(whole, rapid.Float64(),
 		rapid.SampledFrom([]float64{-1, 0.5, 0, math.Copysign(0, -1), 1 << 32, math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64}))
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.SampledFrom([]int{0, 1, 2, fewestForRadix - 1, fewestForRadix, 700}).Draw(t, "n")
+		n := rapid.SampledFrom([]int{0, 1, 2, minRadix - 1, minRadix, 700}).Draw(t, "n")
 		values := rapid.SliceOfN(rapid.SampledFrom([]*rapid.Generator[float64]{whole, any}).Draw(t, "kind"), n, n).Draw(t, "values")
 		odd := rapid.SampledFrom([]int{0, -1, math.MaxUint32, 1 << 40}).Draw(t, "odd count")
 		counted := make([]Counted, n)

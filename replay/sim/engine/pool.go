@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"moontide/trace/routing"
@@ -17,7 +18,7 @@ type pool struct {
 const unsettled = -1
 
 func newPool(cfg Config, n int, policy routing.Policy, seed uint64) (*pool, error) {
-	router, err := routing.New(policy, n, seed)
+	router, err := routing.New(policy, n, rand.New(rand.NewPCG(seed, 0x726f75746572))) // "router"
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"moontide/trace/stats"
 )
 
-// like fails where two distributions of the same values differ in anything.
-func like(t interface{ Errorf(string, ...any) }, got, want stats.Sample) {
+// equalSamples fails where two samples of the same values differ.
+func equalSamples(t interface{ Errorf(string, ...any) }, got, want stats.Sample) {
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) }
 	if got.Count != want.Count || got.Min != want.Min || got.Max != want.Max || !near(got.Sum, want.Sum) || !near(got.Mean, want.Mean) || !near(got.Std, want.Std) {
 		t.Errorf("%d values, %v to %v, mean %v, std %v; want %d, %v to %v, %v, %v",
@@ -37,47 +37,46 @@ func like(t interface{ Errorf(string, ...any) }, got, want stats.Sample) {
 	}
 }
 
-// A Tally of numbers is the distribution of their values, whatever they are.
-func TestTally(t *testing.T) {
+func TestSampleBuilder(t *testing.T) {
 	numbers := rapid.OneOf(rapid.Int64Range(-3, 3), rapid.Int64Range(-1e6, 1e6), rapid.Int64Range(-1<<52, 1<<52))
 	rapid.Check(t, func(rt *rapid.T) {
-		var tally stats.Tally
+		var b stats.SampleBuilder
 		var values []float64
 		for _, n := range rapid.SliceOf(numbers).Draw(rt, "numbers") {
-			tally.Add(n)
+			b.Add(n)
 			values = append(values, float64(n)/1e3)
 		}
-		like(rt, tally.Sample(1e3), stats.Of(values))
+		equalSamples(rt, b.Sample(1e3), stats.Of(values))
 	})
 }
 
-// Pages with few, many and very many numbers are kept in three ways.
-func TestTallyOfMany(t *testing.T) {
+// Pages with few, many and very many integers are stored in three ways.
+func TestSampleBuilderOfMany(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
 	for _, spread := range []float64{1, 1e3, 1e5, 1e7, 1e10} {
-		var tally stats.Tally
+		var b stats.SampleBuilder
 		var values []float64
 		for range 300_000 {
 			n := int64(random.ExpFloat64() * spread)
-			tally.Add(n)
+			b.Add(n)
 			values = append(values, float64(n)/1e6)
 		}
-		like(t, tally.Sample(1e6), stats.Of(values))
+		equalSamples(t, b.Sample(1e6), stats.Of(values))
 	}
 }
 
-func BenchmarkTally(b *testing.B) {
+func BenchmarkSampleBuilder(b *testing.B) {
 	random := rand.New(rand.NewPCG(3, 5))
 	numbers := make([]int64, 1<<22)
 	for i := range numbers {
 		numbers[i] = 1e7 + int64(random.ExpFloat64()*5e6)
 	}
 	for b.Loop() {
-		var tally stats.Tally
+		var builder stats.SampleBuilder
 		for _, n := range numbers {
-			tally.Add(n)
+			builder.Add(n)
 		}
-		tally.Sample(1e6)
+		builder.Sample(1e6)
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(numbers)), "ns/number")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(numbers)), "ns/integer")
 }
