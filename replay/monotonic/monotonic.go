@@ -1,3 +1,4 @@
-// Package monotonic tells instants on a clock that processes of one machine
-// share, so that what one stamped another can compare. [At] is all there is.
+// Package monotonic has the clock that the processes of one machine share, so
+// that an instant that one of them stamped can be compared by another ([At]),
+// and a timer that is precise on that clock ([NewTimer]).
 package monotonic

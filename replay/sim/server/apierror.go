@@ -7,27 +7,27 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// apiError is a request refused, as the API says it.
+// apiError is an error response of the API.
 type apiError struct {
 	status  int
 	message string
-	param   string // the parameter at fault, or ""
-	code    string // what a program can tell it by, or ""
+	param   string // the parameter at fault; may be ""
+	code    string // for programs; may be ""
 }
 
 func badRequest(param, format string, args ...any) *apiError {
 	return &apiError{status: fasthttp.StatusBadRequest, message: fmt.Sprintf(format, args...), param: param}
 }
 
-// notSupported refuses what would change the answer in a way that is not
-// modelled, rather than giving an answer to another question.
+// notSupported refuses a parameter that would change the answer in a way that is
+// not modelled.
 func notSupported(param string) *apiError {
 	e := badRequest(param, "this value of %s is not supported by the simulated server", param)
 	e.code = "unsupported_value"
 	return e
 }
 
-// contextLength refuses what is too long, as vLLM words it.
+// contextLength refuses what is too long, in the words of vLLM.
 func contextLength(limit, prompt, answer int, api *api) *apiError {
 	e := badRequest(api.promptParam, "This model's maximum context length is %d tokens. However, you requested %d tokens "+
 		"(%d in the %s, %d in the completion). Please reduce the length of the %s or completion.",
@@ -57,7 +57,7 @@ func (e *apiError) write(ctx *fasthttp.RequestCtx) {
 		d.Code = &e.code
 	}
 	body, err := sonic.ConfigStd.Marshal(map[string]detail{"error": d})
-	if err != nil { // cannot be: strings only
+	if err != nil { // impossible: strings only
 		body = []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
 	}
 	ctx.SetStatusCode(e.status)
@@ -68,7 +68,7 @@ func (e *apiError) write(ctx *fasthttp.RequestCtx) {
 // quoted is s as a JSON string.
 func quoted(s string) []byte {
 	text, err := sonic.ConfigStd.Marshal(s)
-	if err != nil { // cannot be: a string has no form that is not JSON
+	if err != nil { // impossible for a string
 		return []byte(`""`)
 	}
 	return text

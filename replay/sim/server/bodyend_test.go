@@ -29,7 +29,7 @@ func TestBodyEndsWithItsLastToken(t *testing.T) {
 		}
 		// What the HTTP server writes after that, and in how many pieces.
 		go func() {
-			c := stream.flight.conn
+			c := stream.activeRequest.conn
 			c.Write([]byte("0\r\n"))
 			c.Write([]byte("next"))
 			c.Write([]byte("\r\n"))

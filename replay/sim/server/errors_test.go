@@ -151,7 +151,7 @@ func TestOnePromptARequest(t *testing.T) {
 	s := start(t, server.Config{})
 	for _, prompt := range []string{`["a","b"]`, `[[1],[2]]`, `["a,b",[1]]`} {
 		_, r := s.refused("POST", completionPath, `{"prompt":`+prompt+`}`)
-		if want := "only one prompt a request is supported"; r.Error.Message != want {
+		if want := "only one prompt per request is supported"; r.Error.Message != want {
 			t.Errorf("%s: %q, want %q", prompt, r.Error.Message, want)
 		}
 	}

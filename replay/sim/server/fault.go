@@ -8,46 +8,43 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong, on purpose, with a share of the answers.
+// Fault is an error that the server simulates in a share of its answers.
 type Fault struct {
 	Kind  FaultKind
 	Share float64 // of requests: above 0, up to 1
-	// Time is how long a delay or a stall takes, 0 being for good, how long a
-	// drip pauses, and what Retry-After says.
-	Time time.Duration
-	// Count is how many events are merged.
-	Count int
+	// Time is the length of a delay or a stall (0: forever), of the pauses of a
+	// drip, and the value of Retry-After.
+	Time  time.Duration
+	Count int // of merged events
 }
 
-// FaultKind is what goes wrong.
+// FaultKind is a kind of fault. Faults within a stream begin at a random token
+// after the first. Of an answer that is not streamed, stall, reset, truncate and
+// garbage affect the whole; drip, merge and split do nothing.
 type FaultKind string
 
-// The kinds of faults. Those within the stream begin at a token that is drawn,
-// the first one excepted. Where an answer is not streamed, a stall, a reset, a
-// truncation and garbage happen to the answer as it is, and the three that
-// concern events do not happen.
 const (
 	Refuse   FaultKind = "refuse"   // the connection is reset without an answer
 	TooMany  FaultKind = "429"      // status 429 with Retry-After
 	Failure  FaultKind = "500"      // status 500
-	Delay    FaultKind = "delay"    // nothing happens for a time before the request is taken
+	Delay    FaultKind = "delay"    // the request is taken later
 	Stall    FaultKind = "stall"    // the stream pauses
 	Reset    FaultKind = "reset"    // the connection is reset
-	Truncate FaultKind = "truncate" // the connection is closed as if all was well
-	Garbage  FaultKind = "garbage"  // an event that is none is among the others
-	Drip     FaultKind = "drip"     // events come a few bytes at a time
-	Merge    FaultKind = "merge"    // events come several at once
-	Split    FaultKind = "split"    // events come in pieces, cut at any byte
+	Truncate FaultKind = "truncate" // the connection is closed in the middle of the stream
+	Garbage  FaultKind = "garbage"  // a malformed event is inserted
+	Drip     FaultKind = "drip"     // events arrive a few bytes at a time
+	Merge    FaultKind = "merge"    // several events arrive at once
+	Split    FaultKind = "split"    // events arrive in two or more pieces
 )
 
-// defaultFaults are what each kind is where no more is said.
+// defaultFaults are all kinds with their defaults.
 var defaultFaults = []Fault{
 	{Kind: Refuse}, {Kind: TooMany, Time: time.Second}, {Kind: Failure}, {Kind: Delay, Time: time.Second},
 	{Kind: Stall}, {Kind: Reset}, {Kind: Truncate}, {Kind: Garbage}, {Kind: Drip, Time: 20 * time.Millisecond},
 	{Kind: Merge, Count: 4}, {Kind: Split},
 }
 
-// FaultKinds are all kinds of faults.
+// FaultKinds returns all kinds of faults.
 func FaultKinds() []FaultKind {
 	var kinds []FaultKind
 	for _, f := range defaultFaults {
@@ -56,9 +53,9 @@ func FaultKinds() []FaultKind {
 	return kinds
 }
 
-// ParseFault reads KIND[:SHARE[:AMOUNT]]: the share of requests from 0 to 1,
-// left out 1, and the kind's time or number of events, as in "reset:0.01" and
-// "stall:1:2s".
+// ParseFault parses KIND[:SHARE[:AMOUNT]], such as "reset:0.01" or "stall:1:2s":
+// the share of requests (above 0, up to 1; default 1) and the time or number of
+// events, if the kind takes one.
 func ParseFault(text string) (Fault, error) {
 	kind, rest, hasShare := strings.Cut(text, ":")
 	f, known := Fault{}, false
@@ -75,7 +72,7 @@ func ParseFault(text string) (Fault, error) {
 	if hasShare {
 		var err error
 		if f.Share, err = strconv.ParseFloat(share, 64); err != nil || !(f.Share > 0 && f.Share <= 1) {
-			return Fault{}, fmt.Errorf("fault %s: its share of requests is not above 0 and up to 1: %q", f.Kind, shortened(share))
+			return Fault{}, fmt.Errorf("fault %s: share of requests must be above 0 and at most 1, got %q", f.Kind, shortened(share))
 		}
 	}
 	if hasAmount {
@@ -92,11 +89,11 @@ func (f *Fault) setAmount(text string) error {
 	switch f.Kind {
 	case TooMany, Delay, Stall, Drip:
 		if f.Time, err = time.ParseDuration(text); err != nil || f.Time <= 0 || f.Time > longest {
-			return fmt.Errorf("fault %s: its time is not above 0 and up to %v: %q", f.Kind, longest, shortened(text))
+			return fmt.Errorf("fault %s: time must be above 0 and at most %v, got %q", f.Kind, longest, shortened(text))
 		}
 	case Merge:
 		if f.Count, err = strconv.Atoi(text); err != nil || f.Count < 2 || f.Count > most {
-			return fmt.Errorf("fault %s: its number of events is not from 2 to %d: %q", f.Kind, most, shortened(text))
+			return fmt.Errorf("fault %s: number of events must be from 2 to %d, got %q", f.Kind, most, shortened(text))
 		}
 	default:
 		return fmt.Errorf("fault %s takes no amount: %q", f.Kind, shortened(text))
@@ -104,18 +101,18 @@ func (f *Fault) setAmount(text string) error {
 	return nil
 }
 
-// forGood is how long a stall is that does not end.
-const forGood = 24 * time.Hour
+// forever is the length of a stall without a time.
+const forever = 24 * time.Hour
 
-// chance is what is random about the request of a number: the same for the
-// same seed, whatever happens to other requests.
-func chance(seed, number uint64) *rand.Rand {
-	const aspect = 0x6661756c74 // a number of its own among the seeds
-	return rand.New(rand.NewPCG(seed^aspect, number))
+// faultRandom returns the random numbers for the faults of the n-th request. They
+// do not depend on other requests.
+func faultRandom(seed, n uint64) *rand.Rand {
+	const aspect = 0x6661756c74 // keeps apart from other uses of the seed
+	return rand.New(rand.NewPCG(seed^aspect, n))
 }
 
-// drawn is the first of the faults whose turn it is, or none.
-func drawn(faults []Fault, r *rand.Rand) Fault {
+// drawFault returns the first fault that r draws, or none.
+func drawFault(faults []Fault, r *rand.Rand) Fault {
 	for _, f := range faults {
 		if r.Float64() < f.Share {
 			return f
@@ -124,7 +121,7 @@ func drawn(faults []Fault, r *rand.Rand) Fault {
 	return Fault{}
 }
 
-// inStream says whether the fault is a matter of the stream.
+// inStream reports whether the fault happens within the stream.
 func (f Fault) inStream() bool {
 	switch f.Kind {
 	case Stall, Reset, Truncate, Garbage, Drip, Merge, Split:

@@ -52,9 +52,9 @@ func FuzzBody(f *testing.F) {
 		for path, api := range map[string]*api{"/v1/chat/completions": &chatAPI, "/v1/completions": &completionAPI} {
 			r, refused := s.cfg.parse(body, api)
 			if refused == nil {
-				isl, osl := r.prompt.Len(), r.sampling.maxTokens
-				if !json.Valid(body) || isl < 1 || osl < 1 || isl+osl > 64 || r.sampling.minTokens > osl {
-					t.Errorf("accepted: %d tokens, %+v", isl, r.sampling)
+				isl, osl := r.prompt.Len(), r.length.maxTokens
+				if !json.Valid(body) || isl < 1 || osl < 1 || isl+osl > 64 || r.length.minTokens > osl {
+					t.Errorf("accepted: %d tokens, %+v", isl, r.length)
 				}
 			}
 			sent := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: sim\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)

@@ -14,20 +14,20 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// maxKeptBody is the largest body, in bytes, whose memory stays for the next
-// request of its connection. The prompts of 10,000 streams would be gigabytes.
+// maxKeptBody is the largest body, in bytes, whose memory is kept for the next
+// request: the prompts of 10,000 streams would be gigabytes.
 const maxKeptBody = 16 << 10
 
 const jsonType = "application/json"
 
 // Headers of requests.
 const (
-	sessionHeader = "X-Session-ID"      // names the conversation, for the session router
-	stampsHeader  = "X-Moontide-Stamps" // "1": each event says when it was written
-	faultHeader   = "X-Moontide-Fault"  // what goes wrong, instead of the server's faults
+	sessionHeader = "X-Session-ID"      // for routing by session
+	stampsHeader  = "X-Moontide-Stamps" // "1": each event has the instant of its writing
+	faultHeader   = "X-Moontide-Fault"  // a fault, instead of the configured ones
 )
 
-// route is what is served at a path; a path without one serves nothing.
+// route is what is served at a path. The zero route is nothing.
 type route struct {
 	method string
 	serve  func(*Server, *fasthttp.RequestCtx) *apiError
@@ -68,7 +68,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	var err *apiError
 	switch {
 	case r.serve == nil:
-		err = &apiError{status: fasthttp.StatusNotFound, message: fmt.Sprintf("there is nothing at %q", shortened(path))}
+		err = &apiError{status: fasthttp.StatusNotFound, message: fmt.Sprintf("%q is not served", shortened(path))}
 	case method != r.method:
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, r.method)
 		err = &apiError{
@@ -118,12 +118,12 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 	}
 	r.session = string(ctx.Request.Header.Peek(sessionHeader))
 	number := s.lastID.Add(1)
-	random := chance(s.cfg.Seed, number)
+	random := faultRandom(s.cfg.Seed, number)
 	fault, err := s.faultOf(ctx, random)
 	if err != nil {
 		return err
 	}
-	f := s.newFlight(r, answer{
+	q := s.newActive(r, answer{
 		api:             api,
 		id:              fmt.Sprintf("%s%016x%016x", api.idPrefix, s.idSeed, number),
 		created:         ctx.Time().Unix(),
@@ -132,41 +132,41 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 		continuousUsage: r.continuousUsage,
 		stamped:         string(ctx.Request.Header.Peek(stampsHeader)) == "1",
 	}, ctx.Conn().(*conn), ctx.Time())
-	if err := s.refuses(f); err != nil {
+	if err := s.tooLong(q); err != nil {
 		return err
 	}
-	if err := s.before(ctx, f.conn, fault); err != nil {
+	if err := s.faultBefore(ctx, q.conn, fault); err != nil {
 		return err
 	}
 	if !r.stream {
-		return s.serveWhole(ctx, f, fault)
+		return s.serveWhole(ctx, q, fault)
 	}
 	if fault.inStream() {
-		f.script = newScript(fault, f.Output, random)
+		q.faulty = newFaultyStream(fault, q.Output, random)
 	}
-	s.serveStream(ctx, f)
+	s.serveStream(ctx, q)
 	return nil
 }
 
-// faultOf is what goes wrong with a request, if anything.
+// faultOf returns the fault of a request, if any.
 func (s *Server) faultOf(ctx *fasthttp.RequestCtx, random *rand.Rand) (Fault, *apiError) {
 	text := ctx.Request.Header.Peek(faultHeader)
 	if len(text) == 0 {
-		return drawn(s.cfg.Faults, random), nil
+		return drawFault(s.cfg.Faults, random), nil
 	}
 	f, err := ParseFault(string(text))
 	if err != nil {
 		return Fault{}, badRequest(faultHeader, "%v", err)
 	}
-	return drawn([]Fault{f}, random), nil
+	return drawFault([]Fault{f}, random), nil
 }
 
-// before has those faults happen that come before an answer.
-func (s *Server) before(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiError {
+// faultBefore simulates the faults that come before an answer.
+func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiError {
 	switch f.Kind {
 	case Refuse:
 		c.reset()
-		return &apiError{status: fasthttp.StatusServiceUnavailable, message: "refused"} // which nobody reads
+		return &apiError{status: fasthttp.StatusServiceUnavailable, message: "refused"} // not seen by the client
 	case TooMany:
 		seconds := int(math.Ceil(f.Time.Seconds()))
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
@@ -179,10 +179,10 @@ func (s *Server) before(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiError {
 	return nil
 }
 
-// clientGone is an answer that nobody reads.
+// clientGone is a response that nobody reads.
 var clientGone = &apiError{status: 499, message: "the client closed the connection"}
 
-// notAnswered is why there is no answer, if there is none.
+// notAnswered returns the response for an error of run or pause.
 func notAnswered(err error) *apiError {
 	switch err {
 	case nil:
@@ -193,33 +193,33 @@ func notAnswered(err error) *apiError {
 	return clientGone
 }
 
-func (s *Server) serveStream(ctx *fasthttp.RequestCtx, f *flight) {
-	f.startStream()
-	f.streamed = true
+func (s *Server) serveStream(ctx *fasthttp.RequestCtx, q *activeRequest) {
+	q.startStream()
+	q.streamed = true
 	ctx.SetContentType("text/event-stream; charset=utf-8")
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-cache")
 	ctx.Response.ImmediateHeaderFlush = true
-	ctx.Response.SetBodyStream(eventStream{s, f}, -1)
+	ctx.Response.SetBodyStream(eventStream{s, q}, -1)
 }
 
-func (s *Server) serveWhole(ctx *fasthttp.RequestCtx, f *flight, fault Fault) *apiError {
-	if err := s.fly(f); err != nil {
+func (s *Server) serveWhole(ctx *fasthttp.RequestCtx, q *activeRequest, fault Fault) *apiError {
+	if err := s.run(q); err != nil {
 		ctx.SetConnectionClose()
 		return notAnswered(err)
 	}
 	ctx.SetContentType(jsonType)
-	body := f.whole(f.usage())
+	body := q.whole(q.usage())
 	switch fault.Kind {
 	case Stall:
-		if err := s.pause(f.conn, cmp.Or(fault.Time, forGood)); err != nil {
+		if err := s.pause(q.conn, cmp.Or(fault.Time, forever)); err != nil {
 			return notAnswered(err)
 		}
 	case Reset:
-		f.conn.reset()
+		q.conn.reset()
 	case Truncate:
 		ctx.Response.Header.SetContentLength(len(body))
-		f.conn.Write(append(ctx.Response.Header.Header(), body[:len(body)/2]...))
-		f.conn.Close()
+		q.conn.Write(append(ctx.Response.Header.Header(), body[:len(body)/2]...))
+		q.conn.Close()
 		return clientGone
 	case Garbage:
 		body = append(body[:len(body)/2], garbage...)
@@ -228,8 +228,8 @@ func (s *Server) serveWhole(ctx *fasthttp.RequestCtx, f *flight, fault Fault) *a
 	return nil
 }
 
-// refuseBroken answers what is not a request that the handler could be given.
-// The connection is closed afterwards.
+// refuseBroken answers what fasthttp cannot read as a request. It then closes the
+// connection.
 func refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	e := &apiError{status: fasthttp.StatusBadRequest, message: "the HTTP request cannot be read"}
 	var timeout net.Error
@@ -246,9 +246,9 @@ func refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	e.write(ctx)
 }
 
-// drain reads what a client goes on sending, until it pauses and for no more
-// than a few seconds. A connection that is closed with data unread is reset,
-// and its client may never see why.
+// drain reads what a client goes on sending, until it pauses or some seconds have
+// passed. Closing a connection with unread data resets it, and the client might
+// not see the response.
 func drain(conn net.Conn) {
 	const pause, most = 250 * time.Millisecond, 5 * time.Second
 	end := time.Now().Add(most)

@@ -19,104 +19,99 @@ func (s *Server) now() time.Duration {
 	return time.Duration(float64(s.clock()) * s.cfg.TimeScale)
 }
 
-// stampAt is what the system's monotonic clock says at a time of the clock, in
+// stampAt converts a time of the clock to the system's monotonic clock, in
 // nanoseconds.
 func (s *Server) stampAt(at time.Duration) int64 { return s.mono + int64(at) }
 
 // startLoop starts the loop with the first request. The caller holds the mutex.
 func (s *Server) startLoop() {
-	if s.alarm != nil {
-		return
+	if s.timer == nil {
+		s.timer = s.newTimer(s.step)
 	}
-	s.alarm = s.newAlarm()
-	s.loop.Go(s.run)
 }
 
 // stopLoop returns when the loop has ended. Nothing is submitted any more.
 func (s *Server) stopLoop() {
 	s.mu.Lock()
-	if s.alarm != nil {
-		s.alarm.close()
-	}
+	timer := s.timer
 	s.mu.Unlock()
-	s.loop.Wait()
+	if timer != nil {
+		timer.Stop()
+	}
 }
 
-// run is the loop: the one goroutine that tells clients what happens to their
-// requests.
-func (s *Server) run() {
-	var events []engine.Event
-	for s.alarm.wait() {
-		s.mu.Lock()
-		s.round = s.clock()
-		s.due(s.now())
-		events, s.events = s.events, events[:0]
-		s.setAlarm()
-		s.mu.Unlock()
-		s.tell(events)
-		clear(events)
-	}
+// step is a round of the loop, which the timer calls. Nothing else gives clients
+// their tokens.
+func (s *Server) step() {
+	s.mu.Lock()
+	s.round = s.clock()
+	s.advanceTo(s.now())
+	events := s.events
+	s.events = s.spareEvents[:0]
+	s.setTimer()
+	s.mu.Unlock()
+	s.deliverAll(events)
+	clear(events)
+	s.spareEvents = events
 }
 
 // advance brings the deployment up to the present. The caller holds the mutex.
 func (s *Server) advance() {
-	s.due(s.now())
-	s.setAlarm()
+	s.advanceTo(s.now())
+	s.setTimer()
 }
 
-// due adds what happens until now to the events that the loop has to tell.
-func (s *Server) due(now time.Duration) { s.events = s.cluster.Advance(now, s.events) }
+func (s *Server) advanceTo(now time.Duration) { s.events = s.cluster.Advance(now, s.events) }
 
-// setAlarm has the loop wake for what is next. Times are those of the
-// deployment, so that a loop that is late delays what is told, and nothing
+// setTimer sets the timer to the next event of the deployment. Events have the
+// times of the model: if the loop is late, what it delivers is late, but nothing
 // after it.
-func (s *Server) setAlarm() {
+func (s *Server) setTimer() {
 	next, ok := s.cluster.Next()
 	at := time.Duration(math.Ceil(float64(next) / s.cfg.TimeScale))
 	if len(s.events) > 0 {
 		at, ok = 0, true
 	}
 	if !ok || s.isShutDown() {
-		s.alarm.clear()
+		s.timer.Clear()
 		return
 	}
-	s.alarm.set(s.start.Add(max(at, s.round+rest)))
+	s.timer.Set(s.start.Add(max(at, s.round+rest)))
 }
 
-// tell tells clients of events, of each client's together.
-func (s *Server) tell(events []engine.Event) {
+// deliverAll gives clients their tokens, each all of its own at once.
+func (s *Server) deliverAll(events []engine.Event) {
 	s.touched = s.touched[:0]
 	for _, e := range events {
-		f := e.Request.Owner.(*flight)
+		q := e.Request.Owner.(*activeRequest)
 		switch e.Kind {
 		case engine.First, engine.Token:
-			if f.there == f.told {
-				s.touched = append(s.touched, f)
+			if q.generated == q.delivered {
+				s.touched = append(s.touched, q)
 			}
-			f.there++
+			q.generated++
 		}
 	}
-	for i, f := range s.touched {
+	for i, q := range s.touched {
 		s.touched[i] = nil
-		s.deliver(f)
+		s.deliver(q)
 	}
 }
 
-// deliver tells a client of the tokens that are there.
-func (s *Server) deliver(f *flight) {
+func (s *Server) deliver(q *activeRequest) {
 	at := s.clock()
-	s.measured.tokens(f, at)
-	f.told, f.last = f.there, at
-	complete := f.there == f.Output
+	s.latencies.tokens(q, at)
+	q.delivered, q.last = q.generated, at
+	complete := q.generated == q.Output
 	if complete {
-		s.measured.finished(f, at)
+		s.latencies.completed(q, at)
 	}
 	switch {
-	case f.script != nil:
-		f.script.add(f.there)
-	case f.streamed:
-		s.buf = f.outlet.offer(f.there, s.buf)
+	case q.faulty != nil:
+		q.faulty.offer(q.generated)
+	case q.streamed:
+		s.buf = q.writer.offer(q.generated, s.buf)
 	case complete:
-		f.end()
+		q.complete()
 	}
 }

@@ -13,16 +13,16 @@ import (
 
 const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 
-// measured is what became of the answers. Times are those at which clients
-// were told, not those of the model: they hold what the server itself added.
-type measured struct {
+// latencies are the metrics of answers as clients see them: what the server added
+// to the model's times is included.
+type latencies struct {
 	ttft, itl, e2el        *histogram
-	stopped, full, aborted atomic.Int64 // requests, by why they ended
+	stopped, full, aborted atomic.Int64 // requests by finish reason
 }
 
-// The buckets are those of vLLM.
-func newMeasured() measured {
-	return measured{
+// newLatencies uses the buckets of vLLM.
+func newLatencies() latencies {
+	return latencies{
 		ttft: newHistogram(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 			20, 40, 80, 160, 640, 2560),
 		itl: newHistogram(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80),
@@ -31,25 +31,23 @@ func newMeasured() measured {
 	}
 }
 
-// tokens notes that a client is told at an instant of the tokens that it does
-// not know of. Of several the second and later ones come no time after the
-// one before.
-func (m *measured) tokens(f *flight, at time.Duration) {
-	n := f.there - f.told
-	if f.told == 0 {
-		m.ttft.observe(at-f.begun, 1)
+// tokens observes the delivery of new tokens. Those behind the first of them come
+// with no delay.
+func (m *latencies) tokens(q *activeRequest, at time.Duration) {
+	n := q.generated - q.delivered
+	if q.delivered == 0 {
+		m.ttft.observe(at-q.begun, 1)
 	} else {
-		m.itl.observe(at-f.last, 1)
+		m.itl.observe(at-q.last, 1)
 	}
 	if n > 1 {
 		m.itl.observe(0, n-1)
 	}
 }
 
-// finished notes that an answer is complete.
-func (m *measured) finished(f *flight, at time.Duration) {
-	m.e2el.observe(at-f.begun, 1)
-	if f.ending.reason == FinishStop {
+func (m *latencies) completed(q *activeRequest, at time.Duration) {
+	m.e2el.observe(at-q.begun, 1)
+	if q.finish.reason == FinishStop {
 		m.stopped.Add(1)
 	} else {
 		m.full.Add(1)
@@ -59,25 +57,23 @@ func (m *measured) finished(f *flight, at time.Duration) {
 func (s *Server) stats() []engine.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.alarm != nil {
+	if s.timer != nil {
 		s.advance()
 	}
 	return s.cluster.EachStats()
 }
 
-// serveMetrics writes the engines' state in Prometheus' text format, under the
-// names that vLLM gives to the same things, with a line for each engine. What
-// became of the answers is measured where they are written, and said of the
-// first.
+// serveMetrics writes metrics in Prometheus' text format under vLLM's names: those
+// of the engines with a line for each, those of the answers for engine 0.
 func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) *apiError {
 	ctx.SetContentType(metricsType)
-	ctx.SetBody(s.measured.appendText(nil, s.stats(), s.cfg.Model))
+	ctx.SetBody(s.latencies.appendText(nil, s.stats(), s.cfg.Model))
 	return nil
 }
 
 var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-func (m *measured) appendText(b []byte, each []engine.Stats, model string) []byte {
+func (m *latencies) appendText(b []byte, each []engine.Stats, model string) []byte {
 	of := func(index int) string {
 		return fmt.Sprintf(`engine="%d",model_name="%s"`, index, labelEscaper.Replace(model))
 	}

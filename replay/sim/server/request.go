@@ -16,16 +16,15 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// jsonAPI is as strict as the JSON standard and lets no string point into a
-// body, whose memory is used again.
-var jsonAPI = sonic.Config{CopyString: true, ValidateString: true, CaseSensitive: true}.Froze()
+// bodyJSON accepts nothing but JSON by the standard, and returns no string that
+// points into a body, whose memory is reused.
+var bodyJSON = sonic.Config{CopyString: true, ValidateString: true, CaseSensitive: true}.Froze()
 
-// raw is a member of a body, not decoded yet.
+// raw is a member of a body that is not decoded yet.
 type raw = sonic.NoCopyRawMessage
 
-// wireRequest is the body of a request. All members stay raw at first, so that
-// each can be decoded by itself and an error can name it; a member that is not
-// listed is ignored.
+// wireRequest is the body of a request. Each member is decoded by itself, so that
+// an error can name it. Members that are not listed are ignored.
 type wireRequest struct {
 	Model    raw `json:"model"`
 	Messages raw `json:"messages"`
@@ -68,25 +67,26 @@ type streamOptions struct {
 	ContinuousUsageStats bool `json:"continuous_usage_stats"`
 }
 
-// request is what a body asks for.
+// request is a request for an answer.
 type request struct {
 	prompt          *engine.Prompt
 	session         string
-	sampling        sampling
+	length          lengthLimits
+	stops           stopStrings
 	stream          bool
 	includeUsage    bool
-	continuousUsage bool // in each event of the stream
+	continuousUsage bool // usage in each event
 }
 
-// The first use of a type compiles its decoder, which takes milliseconds; they
-// should not be found in the first TTFT. A failure costs nothing but that time.
+// compileDecoders keeps the milliseconds that the first use of a type takes out
+// of the first TTFT. An error would cost only that time.
 var compileDecoders = sync.OnceFunc(func() {
 	for _, v := range []any{wireRequest{}, streamOptions{}, []wireMessage{}, []wirePart{}} {
 		_ = sonic.Pretouch(reflect.TypeOf(v))
 	}
 })
 
-// read reads a body that asks for the one model that there is.
+// read reads the members of a body and checks the model.
 func (c Config) read(body []byte) (*wireRequest, *apiError) {
 	w, err := decodeBody(body)
 	if err != nil {
@@ -102,19 +102,18 @@ func (c Config) read(body []byte) (*wireRequest, *apiError) {
 	return w, nil
 }
 
-// decodeBody tells the members of a body apart.
 func decodeBody(body []byte) (*wireRequest, error) {
 	w := new(wireRequest)
-	if rest, ids, cut := cutIDs(body); cut && jsonAPI.Unmarshal(rest, w) == nil && bytes.Equal(w.Prompt, noIDs) {
+	if rest, ids, cut := cutTokenIDs(body); cut && bodyJSON.Unmarshal(rest, w) == nil && bytes.Equal(w.Prompt, cutMark) {
 		w.Prompt = ids
 		return w, nil
 	}
 	*w = wireRequest{}
-	return w, jsonAPI.Unmarshal(body, w)
+	return w, bodyJSON.Unmarshal(body, w)
 }
 
-// parse reads the body of a request for an answer. Nothing that it returns
-// points into body.
+// parse reads the body of a request for an answer. The result does not refer to
+// body.
 func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	w, err := c.read(body)
 	if err != nil {
@@ -130,7 +129,10 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	if r.prompt.Len() == 0 {
 		return nil, badRequest(api.promptParam, "the prompt is empty")
 	}
-	if err := w.readSampling(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
+	if err := w.readLength(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
+		return nil, err
+	}
+	if err := w.readStop(&r.stops); err != nil {
 		return nil, err
 	}
 	if err := w.readStream(r); err != nil {
@@ -147,13 +149,13 @@ func (c Config) noModel(name string) *apiError {
 	}
 }
 
-// refuseUnsupported returns an error if a parameter has a value other than the
-// one that makes no difference.
+// refuseUnsupported returns an error for a parameter whose value would change
+// the answer.
 func (w *wireRequest) refuseUnsupported() *apiError {
 	for _, p := range [...]struct {
 		name     string
 		value    raw
-		harmless string // or several, a space between them
+		harmless string // values, separated by spaces
 	}{
 		{"n", w.N, "1"},
 		{"best_of", w.BestOf, "1"},
@@ -192,14 +194,14 @@ func (w *wireRequest) refuseUnsupported() *apiError {
 	return nil
 }
 
-// readSampling reads how long the answer may be. A request that does not say
-// so may have what is left of limit, as far as the API lets it.
-func (w *wireRequest) readSampling(r *request, limit int, api *api) *apiError {
+// readLength reads how long the answer may be: by default what is left of the
+// context length, as far as the API allows.
+func (w *wireRequest) readLength(r *request, limit int, api *api) *apiError {
 	isl := r.prompt.Len()
 	if isl >= limit {
 		return contextLength(limit, isl, 1, api)
 	}
-	s := &r.sampling
+	s := &r.length
 	s.maxTokens = min(api.maxTokens, limit-isl)
 	for _, p := range [...]struct {
 		name  string
@@ -221,14 +223,11 @@ func (w *wireRequest) readSampling(r *request, limit int, api *api) *apiError {
 	if s.minTokens < 0 || s.minTokens > s.maxTokens {
 		return badRequest("min_tokens", "min_tokens must be between 0 and max_tokens=%d, got %d", s.maxTokens, s.minTokens)
 	}
-	if err := decode(w.IgnoreEOS, "ignore_eos", "a boolean", &s.ignoreEOS); err != nil {
-		return err
-	}
-	return w.readStops(&s.stops)
+	return decode(w.IgnoreEOS, "ignore_eos", "a boolean", &s.ignoreEOS)
 }
 
-// readStops reads the strings at which the answer ends: one or an array.
-func (w *wireRequest) readStops(s *stops) *apiError {
+// readStop reads the strings at which the answer stops: one or an array.
+func (w *wireRequest) readStop(s *stopStrings) *apiError {
 	const param, want = "stop", "a string or an array of strings"
 	if absent(w.Stop) {
 		return nil
@@ -236,17 +235,14 @@ func (w *wireRequest) readStops(s *stops) *apiError {
 	s.strings = make([]string, 1)
 	var into any = &s.strings[0]
 	if w.Stop[0] == '[' {
-		if elements(w.Stop) > mostStops {
-			return badRequest(param, "stop has more than %d strings", mostStops)
-		}
 		into = &s.strings
 	}
-	if err := decode(w.Stop, param, want, into); err != nil {
+	if err := decodeArray(w.Stop, param, want, maxStops, into); err != nil {
 		return err
 	}
 	for _, text := range s.strings {
-		if text == "" || len(text) > longestStop {
-			return badRequest(param, "a string of stop is empty or longer than %d bytes", longestStop)
+		if text == "" || len(text) > maxStopBytes {
+			return badRequest(param, "a stop string is empty or longer than %d bytes", maxStopBytes)
 		}
 	}
 	return decode(w.IncludeStop, "include_stop_str_in_output", "a boolean", &s.include)
@@ -270,23 +266,22 @@ func (w *wireRequest) readStream(r *request) *apiError {
 	return nil
 }
 
-// absent says whether a member was left out, which null says too.
+// absent reports whether a member was left out or null.
 func absent(m raw) bool { return len(m) == 0 || string(m) == "null" }
 
-// decode reads the member called param into v, which stays as it is where the
-// member is absent.
+// decode decodes a member into v. An absent one leaves v as it is.
 func decode(m raw, param, want string, v any) *apiError {
 	if absent(m) {
 		return nil
 	}
-	if err := jsonAPI.Unmarshal(m, v); err != nil {
+	if err := bodyJSON.Unmarshal(m, v); err != nil {
 		return badRequest(param, "%s must be %s", param, want)
 	}
 	return nil
 }
 
-// cause is an error of the JSON library without the excerpt of the body, which
-// is of any size and on several lines.
+// cause is an error of the JSON library without its excerpt of the body, which may
+// be long and has several lines.
 func cause(err error) string {
 	if syntax, ok := errors.AsType[decoder.SyntaxError](err); ok {
 		return fmt.Sprintf("%s at byte %d", syntax.Message(), syntax.Pos)

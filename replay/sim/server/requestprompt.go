@@ -1,17 +1,17 @@
 package server
 
 import (
-	"bytes"
 	"fmt"
+
+	"moontide/trace/jsonscan"
 )
 
-// maxElements is the most messages in a chat and parts in a message. A short
-// text can hold many, each taking far more memory than its text does, so they
-// are counted before any is decoded.
+// maxElements bounds the messages of a chat and the parts of a message. A short
+// body can hold many that take far more memory than their text, so they are
+// counted before any is decoded.
 const maxElements = 1 << 16
 
-// tokens take a prompt as it is read: an engine's prompt, or whoever wants to
-// know its tokens.
+// tokens collects a prompt: an engine's prompt, or a list for /tokenize.
 type tokens interface {
 	AddText(string)
 	AddToken(uint64)
@@ -34,11 +34,8 @@ func readChat(w *wireRequest, p tokens) *apiError {
 	if absent(w.Messages) {
 		return badRequest("messages", "messages is missing")
 	}
-	if elements(w.Messages) > maxElements {
-		return badRequest("messages", "messages has more than %d elements", maxElements)
-	}
 	var messages []wireMessage
-	if err := decode(w.Messages, "messages", "an array of objects", &messages); err != nil {
+	if err := decodeArray(w.Messages, "messages", "an array of objects", maxElements, &messages); err != nil {
 		return err
 	}
 	for i := range messages {
@@ -70,12 +67,9 @@ func (m *wireMessage) read(param string, p tokens) *apiError {
 	return readText(m.Content, param, p)
 }
 
-func readParts(m raw, param string, p tokens) *apiError {
-	if elements(m) > maxElements {
-		return badRequest(param, "%s has more than %d elements", param, maxElements)
-	}
+func readParts(array raw, param string, p tokens) *apiError {
 	var parts []wirePart
-	if err := decode(m, param, "a string or an array of text parts", &parts); err != nil {
+	if err := decodeArray(array, param, "a string or an array of text parts", maxElements, &parts); err != nil {
 		return err
 	}
 	for _, part := range parts {
@@ -90,22 +84,24 @@ func readParts(m raw, param string, p tokens) *apiError {
 	return nil
 }
 
-// readCompletion adds the prompt of a completion: a text, an array of token
-// ids, or an array of one of these.
+// readCompletion adds the prompt of a completion: a text, an array of token ids,
+// or an array with one of these.
 func readCompletion(w *wireRequest, p tokens) *apiError {
 	const param = "prompt"
 	m := w.Prompt
 	if absent(m) {
 		return badRequest(param, "prompt is missing")
 	}
-	if inner := inside(m); m[0] == '[' && len(inner) > 0 && (inner[0] == '"' || inner[0] == '[') {
-		if elements(m) != 1 {
-			return badRequest(param, "only one prompt a request is supported")
+	c := jsonscan.New(m)
+	if m[0] == '[' && c.Open('[') && (c.Peek() == '"' || c.Peek() == '[') {
+		inner := raw(c.Raw())
+		if c.More(']') {
+			return badRequest(param, "only one prompt per request is supported")
 		}
 		m = inner
 	}
 	if m[0] == '[' {
-		return readIDs(m, param, p)
+		return readTokenIDs(m, param, p)
 	}
 	return readText(m, param, p)
 }
@@ -119,39 +115,16 @@ func readText(m raw, param string, p tokens) *apiError {
 	return nil
 }
 
-// inside is the text between the brackets of an array.
-func inside(m raw) raw {
-	return raw(bytes.TrimSpace(m[1:max(1, len(m)-1)]))
+// decodeArray decodes an array of up to most elements, if m is one.
+func decodeArray(m raw, param, want string, most int, into any) *apiError {
+	if m[0] == '[' && elements(m) > most {
+		return badRequest(param, "%s has more than %d elements", param, most)
+	}
+	return decode(m, param, want, into)
 }
 
-// elements counts the elements of a JSON array; 1 for an empty one.
-func elements(m raw) int {
-	n, depth := 1, 0
-	text := inside(m)
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth--
-		case '"':
-			i = stringEnd(text, i)
-		case ',':
-			if depth == 0 {
-				n++
-			}
-		}
-	}
+// elements counts the elements of a JSON array.
+func elements(array raw) (n int) {
+	jsonscan.Elements(array, func(int, []byte) error { n++; return nil })
 	return n
-}
-
-// stringEnd is the index of the quote that closes the JSON string which opens
-// at text[i].
-func stringEnd(text []byte, i int) int {
-	for i++; i < len(text) && text[i] != '"'; i++ {
-		if text[i] == '\\' {
-			i++
-		}
-	}
-	return i
 }

@@ -4,7 +4,7 @@ import "testing"
 
 func TestElements(t *testing.T) {
 	for array, want := range map[string]int{
-		`[]`:                        1,
+		`[]`:                        0,
 		`[1]`:                       1,
 		` [1, 2,3 ]`[1:]:            3,
 		`[[1,2],{"a":1,"b":[3,4]}]`: 2,

@@ -20,40 +20,38 @@ import (
 var errShutdown = errors.New("simulated server: shut down")
 
 // Server serves an OpenAI-compatible API over a deployment of modelled engines.
-// Make it with [New]; its methods may be called from any goroutine.
+// Make it with [New]. Its methods may be called from any goroutine.
 //
-// A client that goes away, also by closing its half of the connection, is
-// noticed at once, and its request with it is gone.
+// A client that leaves, also by closing its half of the connection, is noticed at
+// once, and its request is aborted.
 type Server struct {
-	cfg      Config
-	http     *fasthttp.Server
-	start    time.Time
-	mono     int64  // the same instant of the system's monotonic clock, ns
-	model    string // quoted for JSON
-	idSeed   uint64
-	lastID   atomic.Uint64
-	measured measured
+	cfg       Config
+	http      *fasthttp.Server
+	start     time.Time
+	mono      int64  // the same instant of the system's monotonic clock, ns
+	model     string // quoted for JSON
+	idSeed    uint64
+	lastID    atomic.Uint64
+	latencies latencies
 
-	mu      sync.Mutex // guards what follows, and the requests' state in it
-	cluster *engine.Cluster
-	events  []engine.Event // that the loop has yet to tell
-	// Connections whose clients wait for something to happen.
-	listening map[*conn]struct{}
-	alarm     alarm // of the next event; nil before the first request
-	newAlarm  func() alarm
-	round     time.Duration // when the loop's last one began
+	mu       sync.Mutex // guards what follows, with the requests in the cluster
+	cluster  *engine.Cluster
+	events   []engine.Event     // not delivered yet
+	waiting  map[*conn]struct{} // clients that wait for an answer
+	timer    monotonic.Timer    // nil before the first request
+	newTimer func(func()) monotonic.Timer
+	round    time.Duration // when the last round of the loop began
 
-	// The loop's.
-	loop    sync.WaitGroup
-	touched []*flight
-	buf     []byte
+	// Of the loop.
+	touched     []*activeRequest
+	spareEvents []engine.Event
+	buf         []byte
 
 	done  chan struct{} // closed by Shutdown
 	conns connections
 }
 
-// New returns a server that has yet to Serve. The error says what is wrong with
-// the configuration.
+// New checks the configuration and returns a server that is ready to Serve.
 func New(cfg Config) (*Server, error) {
 	cluster, err := cfg.Deployment.New()
 	if err != nil {
@@ -71,10 +69,10 @@ func New(cfg Config) (*Server, error) {
 		mono:      monotonic.At(start),
 		model:     string(quoted(cfg.Model)),
 		idSeed:    rand.Uint64(),
-		measured:  newMeasured(),
+		latencies: newLatencies(),
 		cluster:   cluster,
-		listening: make(map[*conn]struct{}),
-		newAlarm:  newAlarm,
+		waiting:   make(map[*conn]struct{}),
+		newTimer:  monotonic.NewTimer,
 		buf:       make([]byte, 0, 4<<10),
 		done:      make(chan struct{}),
 		conns:     connections{active: make(map[net.Conn]bool)},
@@ -85,26 +83,24 @@ func New(cfg Config) (*Server, error) {
 		ConnState:    s.conns.track,
 		Logger:       discard{},
 		Name:         "moontide-simserver",
-		// Far above the descriptors that a process may have: those are the
-		// limit, not a number in here.
+		// Above what a process may have: file descriptors are the limit.
 		Concurrency:                  1 << 20,
 		MaxRequestBodySize:           cfg.MaxBody,
 		DisablePreParseMultipartForm: true,
-		ReadBufferSize:               8 << 10, // also the most that headers may have
-		WriteBufferSize:              512,     // stays with a stream, which needs it for its headers
+		ReadBufferSize:               8 << 10, // also limits the headers
+		WriteBufferSize:              512,     // every stream keeps one
 		ReadTimeout:                  10 * time.Minute,
 		IdleTimeout:                  2 * time.Minute,
-		// Streams are memory: no buffer stays with one that it does not need.
+		// Streams keep no buffer that they do not need.
 		ReduceMemoryUsage: true,
 	}
 	return s, nil
 }
 
-// Serve answers the connections that ln accepts, until Shutdown, after which
-// it returns nil, or until ln fails. It closes ln.
+// Serve serves the connections that ln accepts until Shutdown, when it returns
+// nil, or until ln fails. It closes ln.
 func (s *Server) Serve(ln net.Listener) error {
-	// Shutdown may come before the HTTP server knows of ln, so it closes the
-	// listener itself; the HTTP server will, too.
+	// Shutdown may come before fasthttp knows ln, so both close it.
 	ln = &listener{Listener: ln, close: sync.OnceValue(ln.Close)}
 	defer ln.Close()
 	if !s.conns.listen(ln) {
@@ -116,10 +112,10 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting, cuts the streams in flight, answers what else is
-// waiting with status 503, and returns when all connections are closed. When
-// ctx ends before that it closes them itself and returns the error of ctx. A
-// server that was shut down stays so.
+// Shutdown stops accepting, cuts the streams in flight, answers other requests
+// with status 503, and returns when all connections are closed. If ctx ends
+// before that, it closes them and returns the error of ctx. The server cannot be
+// used again.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.conns.shutDown(s.endWaiting)
 	if e := s.http.ShutdownWithContext(ctx); e != nil {
@@ -133,12 +129,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// endWaiting has everybody wait no longer.
+// endWaiting ends the wait of all requests.
 func (s *Server) endWaiting() {
 	close(s.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := range s.listening {
+	for c := range s.waiting {
 		c.interrupt()
 	}
 }
@@ -152,8 +148,8 @@ func (s *Server) isShutDown() bool {
 	}
 }
 
-// discard is a logger that does not: every failure reaches the client or is
-// one of its own making.
+// discard is a logger that does nothing: every failure reaches the client or is
+// the client's.
 type discard struct{}
 
 func (discard) Printf(string, ...any) {}

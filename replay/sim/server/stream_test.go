@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"moontide/replay/monotonic"
 	"moontide/replay/sim/engine"
 )
 
@@ -26,16 +27,16 @@ func serverOf(t testing.TB, cfg Config) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.newAlarm = newTimerAlarm
+	s.newTimer = monotonic.NewGoTimer
 	t.Cleanup(s.stopLoop)
 	return s
 }
 
-// flightOf is a request for osl tokens.
-func flightOf(s *Server, api *api, osl int, c net.Conn) *flight {
-	r := &request{prompt: s.cluster.NewPrompt(), sampling: sampling{maxTokens: osl, ignoreEOS: true}}
+// activeOf is a request for osl tokens.
+func activeOf(s *Server, api *api, osl int, c net.Conn) *activeRequest {
+	r := &request{prompt: s.cluster.NewPrompt(), length: lengthLimits{maxTokens: osl, ignoreEOS: true}}
 	r.prompt.AddText("a b c")
-	f := s.newFlight(r, answer{api: api, id: api.idPrefix + "1", model: s.model, includeUsage: true}, newConn(c), time.Now())
+	f := s.newActive(r, answer{api: api, id: api.idPrefix + "1", model: s.model, includeUsage: true}, newConn(c), time.Now())
 	f.startStream()
 	f.streamed = true
 	return f
@@ -43,7 +44,7 @@ func flightOf(s *Server, api *api, osl int, c net.Conn) *flight {
 
 // openedStream is a stream under way, without the HTTP around it.
 type openedStream struct {
-	*flight
+	*activeRequest
 	net.Conn // the client's end
 	ended    chan error
 }
@@ -51,9 +52,9 @@ type openedStream struct {
 func openStream(t testing.TB, s *Server, api *api, osl int) *openedStream {
 	t.Helper()
 	client, server := net.Pipe()
-	o := &openedStream{flightOf(s, api, osl, server), client, make(chan error, 1)}
+	o := &openedStream{activeOf(s, api, osl, server), client, make(chan error, 1)}
 	go func() {
-		_, err := eventStream{s, o.flight}.WriteTo(nil)
+		_, err := eventStream{s, o.activeRequest}.WriteTo(nil)
 		o.ended <- err
 	}()
 	return o
@@ -110,8 +111,8 @@ func TestClientThatReadsNothingIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}})
 		stream := openStream(t, s, &chatAPI, 1000)
-		if err := <-stream.ended; !errors.Is(err, errGone) || s.now() != rest+slowest {
-			t.Errorf("%v at %v, want %v at %v", err, s.now(), errGone, rest+slowest)
+		if err := <-stream.ended; !errors.Is(err, errGone) || s.now() != rest+slowestWrite {
+			t.Errorf("%v at %v, want %v at %v", err, s.now(), errGone, rest+slowestWrite)
 		}
 		if got := s.total(); got.Running+got.Waiting != 0 {
 			t.Errorf("%+v", got)
@@ -127,7 +128,7 @@ func TestClientThatReadsSlowlyIsServed(t *testing.T) {
 		const osl = 5000 // some 800 kB, all there at once
 		stream := openStream(t, s, &chatAPI, osl)
 		var all []byte
-		for p := make([]byte, mostAtOnce/16); ; time.Sleep(time.Second) {
+		for p := make([]byte, slowPiece/16); ; time.Sleep(time.Second) {
 			n, err := stream.Read(p)
 			all = append(all, p[:n]...)
 			if err != nil {
@@ -137,7 +138,7 @@ func TestClientThatReadsSlowlyIsServed(t *testing.T) {
 				break
 			}
 		}
-		if err := <-stream.ended; err != nil || tokenEvents(all) != osl || s.now() < 20*slowest {
+		if err := <-stream.ended; err != nil || tokenEvents(all) != osl || s.now() < 20*slowestWrite {
 			t.Errorf("%d tokens by %v: %v", tokenEvents(all), s.now(), err)
 		}
 		synctest.Wait()
@@ -156,7 +157,7 @@ func TestStreamFreesItsRequest(t *testing.T) {
 		check := func(when string, running, waiting, finished, aborted int) {
 			t.Helper()
 			synctest.Wait()
-			got, full, gone := s.total(), int(s.measured.full.Load()), int(s.measured.aborted.Load())
+			got, full, gone := s.total(), int(s.latencies.full.Load()), int(s.latencies.aborted.Load())
 			if got.Running != running || got.Waiting != waiting || full != finished || gone != aborted {
 				t.Errorf("%s: %+v, %d finished, %d aborted; want %d running, %d waiting, %d finished, %d aborted",
 					when, got, full, gone, running, waiting, finished, aborted)
@@ -208,7 +209,7 @@ func TestShutdownEndsWaitingStream(t *testing.T) {
 
 // What a client sends meanwhile is its next request, and does not end a stream.
 func TestClientMaySendItsNextRequest(t *testing.T) {
-	for _, size := range []int{1, 100, mostEarly, 3 * mostEarly} {
+	for _, size := range []int{1, 100, maxEarly, 3 * maxEarly} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}})
 			stream := openStream(t, s, &completionAPI, 2)
@@ -278,7 +279,7 @@ func sunk(t testing.TB, s *Server, streams int) []engine.Event {
 	fd := newConn(null).fd
 	var events []engine.Event
 	for range streams {
-		f := flightOf(s, &chatAPI, 1<<28, &net.TCPConn{})
+		f := activeOf(s, &chatAPI, 1<<28, &net.TCPConn{})
 		f.conn.fd = fd
 		events = append(events, engine.Event{Request: &f.Request, Kind: engine.Token})
 	}
@@ -288,21 +289,21 @@ func sunk(t testing.TB, s *Server, streams int) []engine.Event {
 func TestEventsDoNotAllocate(t *testing.T) {
 	s := newServer(t, engine.Config{MaxModelLen: 1 << 30})
 	events := sunk(t, s, 10)
-	if allocs := testing.AllocsPerRun(100, func() { s.tell(events) }); allocs != 0 {
+	if allocs := testing.AllocsPerRun(100, func() { s.deliverAll(events) }); allocs != 0 {
 		t.Errorf("%v allocations for %d events", allocs, len(events))
 	}
 }
 
 // A step of the server: the tokens of as many streams as decode together, each
 // one a write.
-func BenchmarkTell(b *testing.B) {
+func BenchmarkDeliver(b *testing.B) {
 	for _, streams := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprintf("streams=%d", streams), func(b *testing.B) {
 			s := newServer(b, engine.Config{MaxModelLen: 1 << 30})
 			events := sunk(b, s, streams)
 			b.ReportAllocs()
 			for b.Loop() {
-				s.tell(events)
+				s.deliverAll(events)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*streams), "ns/token")
 		})

@@ -9,8 +9,8 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// serveTokenize answers as vLLM's /tokenize does: the token ids of a prompt or
-// of a chat. The same ids are the same prompt to the engine.
+// serveTokenize answers as vLLM's /tokenize does, with the token ids of a prompt
+// or a chat. The ids make the same prompt for the engine.
 func (s *Server) serveTokenize(ctx *fasthttp.RequestCtx) *apiError {
 	body := ctx.PostBody()
 	defer ctx.Request.ReleaseBody(maxKeptBody)
@@ -26,8 +26,8 @@ func (s *Server) serveTokenize(ctx *fasthttp.RequestCtx) *apiError {
 	if err := api.readPrompt(w, &list); err != nil {
 		return err
 	}
-	if list.Len() > mostListed {
-		return badRequest(api.promptParam, "more than %d tokens are not listed: there are %d", mostListed, list.Len())
+	if list.Len() > maxListed {
+		return badRequest(api.promptParam, "the prompt has %[2]d tokens; at most %[1]d are listed", maxListed, list.Len())
 	}
 	b := append([]byte(nil), `{"count":`...)
 	b = strconv.AppendInt(b, int64(list.Len()), 10)
@@ -45,11 +45,10 @@ func (s *Server) serveTokenize(ctx *fasthttp.RequestCtx) *apiError {
 	return nil
 }
 
-// mostListed is how many tokens are listed: a body is of tens of megabytes, and
-// the list of its tokens is many times as long.
-const mostListed = 1 << 21
+// maxListed bounds the list of tokens, which is many times as long as the body.
+const maxListed = 1 << 21
 
-// tokenList counts the tokens of a prompt and keeps the first ones.
+// tokenList counts the tokens of a prompt and keeps the first maxListed.
 type tokenList struct {
 	first []uint64
 	n     int
@@ -57,7 +56,7 @@ type tokenList struct {
 
 // AddToken appends one token.
 func (l *tokenList) AddToken(token uint64) {
-	if l.n++; l.n <= mostListed {
+	if l.n++; l.n <= maxListed {
 		l.first = append(l.first, token)
 	}
 }

@@ -40,7 +40,7 @@ func TestLatenciesAreMeasured(t *testing.T) {
 		if err := <-stream.ended; err != nil {
 			t.Fatal(err)
 		}
-		text := string(s.measured.appendText(nil, s.stats(), "m"))
+		text := string(s.latencies.appendText(nil, s.stats(), "m"))
 		for _, want := range []string{
 			`time_to_first_token_seconds_sum{engine="0",model_name="m"} 0.0002`, `time_to_first_token_seconds_bucket{engine="0",model_name="m",le="0.001"} 1`,
 			`inter_token_latency_seconds_sum{engine="0",model_name="m"} 0.5998`, `inter_token_latency_seconds_count{engine="0",model_name="m"} 3`,
@@ -63,7 +63,7 @@ func TestTokensOfOneRoundAreOneWrite(t *testing.T) {
 		if err := <-stream.ended; err != nil {
 			t.Fatal(err)
 		}
-		if zero, all := s.measured.itl.counts[0].Load(), s.measured.itl.sum.Load(); zero != 8 || time.Duration(all) != rest {
+		if zero, all := s.latencies.itl.counts[0].Load(), s.latencies.itl.sum.Load(); zero != 8 || time.Duration(all) != rest {
 			t.Errorf("%d gaps of %v together", zero, time.Duration(all))
 		}
 	})

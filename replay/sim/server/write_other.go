@@ -2,9 +2,9 @@
 
 package server
 
-// Elsewhere a goroutine a stream waits for each write.
+// Elsewhere each stream is written by a goroutine that blocks.
 const canTryWrite = false
 
 func tryWrite(int, []byte) (int, error) { return 0, nil }
 
-func passes(error) bool { return false }
+func isTemporary(error) bool { return false }

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// send writes to a socket without waiting. It takes a tenth less of the
-// processor than write does, which goes through the layer of files, and as it
-// does not wait the scheduler need not hear of it.
+// send writes to a socket without blocking. It takes a tenth less CPU than
+// write(2), and the raw call spares the scheduler, which need not know of a call
+// that does not block.
 func send(fd int, b []byte) (int, syscall.Errno) {
 	n, _, err := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
 		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)

@@ -40,7 +40,7 @@ func TestTimeScale(t *testing.T) {
 
 func TestBadTimeScale(t *testing.T) {
 	for _, scale := range []float64{-1, 1e-4, 1e4, 1e300, math.Inf(1), math.NaN()} {
-		if _, err := New(Config{TimeScale: scale}); err == nil || !strings.HasPrefix(err.Error(), "simserver: the time scale is not from 0.001 to 1000: ") {
+		if _, err := New(Config{TimeScale: scale}); err == nil || !strings.HasPrefix(err.Error(), "time scale must be from 0.001 to 1000, got ") {
 			t.Errorf("%v: %v", scale, err)
 		}
 	}
@@ -55,8 +55,11 @@ func TestIdleServerSleeps(t *testing.T) {
 			stream.read(t, s, time.Duration(at+1)*time.Second, 1)
 		}
 		synctest.Wait()
-		if s.alarm.(*timerAlarm).timer.Stop() {
-			t.Error("the alarm is set with nothing under way")
+		last := s.round
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if s.round != last {
+			t.Errorf("the loop ran at %v with nothing to do", s.round)
 		}
 	})
 }
@@ -69,14 +72,14 @@ func TestCacheGenerated(t *testing.T) {
 		want      int
 	}{{false, 4}, {true, 12}} {
 		s := serverOf(t, Config{CacheGenerated: cached.generated, Deployment: engine.Deployment{Engine: engine.Config{BlockSize: 4}}})
-		ask := func(text string) *flight {
-			r := &request{prompt: s.cluster.NewPrompt(), sampling: sampling{maxTokens: 8, ignoreEOS: true}}
+		ask := func(text string) *activeRequest {
+			r := &request{prompt: s.cluster.NewPrompt(), length: lengthLimits{maxTokens: 8, ignoreEOS: true}}
 			r.prompt.AddText(text)
-			f := s.newFlight(r, answer{api: &chatAPI}, newConn(&net.TCPConn{}), time.Now())
+			f := s.newActive(r, answer{api: &chatAPI}, newConn(&net.TCPConn{}), time.Now())
 			if err := s.submit(f); err != nil {
 				t.Fatal(err)
 			}
-			<-f.ended
+			<-f.done
 			return f
 		}
 		first := ask("one two three four five six")
@@ -94,11 +97,11 @@ func TestCacheGenerated(t *testing.T) {
 
 func TestEngineRefusal(t *testing.T) {
 	s := newServer(t, engine.Config{KVBlocks: 2})
-	refused := s.refuses(flightOf(s, &chatAPI, 100, &net.TCPConn{}))
+	refused := s.tooLong(activeOf(s, &chatAPI, 100, &net.TCPConn{}))
 	if refused == nil || refused.status != 400 || refused.code != "context_length_exceeded" || refused.param != "messages" {
 		t.Errorf("%+v", refused)
 	}
-	if refused := s.refuses(flightOf(s, &chatAPI, 30, &net.TCPConn{})); refused != nil {
+	if refused := s.tooLong(activeOf(s, &chatAPI, 30, &net.TCPConn{})); refused != nil {
 		t.Errorf("what fits exactly: %+v", refused)
 	}
 }

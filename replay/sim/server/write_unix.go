@@ -9,7 +9,7 @@ import (
 
 const canTryWrite = true
 
-// tryWrite writes what a socket takes at once, which may be nothing.
+// tryWrite writes what a socket takes without blocking, possibly nothing.
 func tryWrite(fd int, b []byte) (int, error) {
 	for {
 		n, err := send(fd, b)
@@ -25,8 +25,8 @@ func tryWrite(fd int, b []byte) (int, error) {
 	}
 }
 
-// passes says whether what kept a connection from being accepted passes.
-func passes(err error) bool {
+// isTemporary reports whether a later Accept may succeed.
+func isTemporary(err error) bool {
 	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
 		if errors.Is(err, e) {
 			return true

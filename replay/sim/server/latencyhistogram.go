@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// histogram counts durations in buckets, as Prometheus does. One goroutine may
-// observe while others append.
+// histogram is a Prometheus histogram of durations. One goroutine may observe
+// while others append.
 type histogram struct {
-	bounds []time.Duration // of buckets; the last has none
+	bounds []time.Duration // upper bounds; the last bucket has none
 	counts []atomic.Uint64 // one more than bounds
 	sum    atomic.Int64    // nanoseconds
 }
 
-// newHistogram takes the bounds in seconds.
+// newHistogram takes bounds in seconds.
 func newHistogram(bounds ...float64) *histogram {
 	h := &histogram{counts: make([]atomic.Uint64, len(bounds)+1)}
 	for _, b := range bounds {
@@ -25,7 +25,7 @@ func newHistogram(bounds ...float64) *histogram {
 	return h
 }
 
-// observe counts d so many times.
+// observe counts d several times.
 func (h *histogram) observe(d time.Duration, times int) {
 	i := 0
 	for i < len(h.bounds) && d > h.bounds[i] {
@@ -50,7 +50,7 @@ func (h *histogram) appendText(b []byte, name, labels string) []byte {
 	return fmt.Appendf(b, "%s_count{%s} %d\n", name, labels, total)
 }
 
-// decimal is a bound as vLLM's client library writes it: always with a point.
+// decimal formats a bound as the Python client library does: with a point.
 func decimal(x float64) string {
 	s := strconv.FormatFloat(x, 'f', -1, 64)
 	if x == float64(int64(x)) {

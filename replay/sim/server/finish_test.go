@@ -8,10 +8,18 @@ import (
 	"pgregory.net/rapid"
 )
 
+// limits are all that end an answer.
+type limits struct {
+	lengthLimits
+	stops stopStrings
+}
+
+func (l limits) finish(seed uint64) finish { return finishOf(seed, l.lengthLimits, l.stops) }
+
 // answered is what a client sees of an answer with stop strings, by the rule
 // of vLLM: after each token beyond the least the text is searched for each
 // stop string in turn, and cut before the first that is found.
-func answered(s sampling, seed uint64) (text string, tokens int, stop string) {
+func answered(s limits, seed uint64) (text string, tokens int, stop string) {
 	tokens, _ = s.length(seed)
 	for k := range tokens {
 		before := len(text)
@@ -35,10 +43,12 @@ func answered(s sampling, seed uint64) (text string, tokens int, stop string) {
 func TestAnswerEndsAtStopStrings(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
-		s := sampling{
-			maxTokens: rapid.IntRange(1, 400).Draw(rt, "max"), minTokens: rapid.IntRange(0, 300).Draw(rt, "min"),
-			ignoreEOS: rapid.Bool().Draw(rt, "ignore EOS"),
-			stops:     stops{include: rapid.Bool().Draw(rt, "include")},
+		s := limits{
+			lengthLimits: lengthLimits{
+				maxTokens: rapid.IntRange(1, 400).Draw(rt, "max"), minTokens: rapid.IntRange(0, 300).Draw(rt, "min"),
+				ignoreEOS: rapid.Bool().Draw(rt, "ignore EOS"),
+			},
+			stops: stopStrings{include: rapid.Bool().Draw(rt, "include")},
 		}
 		var all strings.Builder // text from which most stop strings are taken
 		for k := range 200 {
@@ -52,13 +62,13 @@ func TestAnswerEndsAtStopStrings(t *testing.T) {
 			s.stops.strings = []string{"0", " no such words"}
 		}
 		text, tokens, stop := answered(s, seed)
-		a := answer{api: &completionAPI, seed: seed, ending: s.end(seed)}
+		a := answer{api: &completionAPI, seed: seed, finish: s.finish(seed)}
 		got := ""
-		for k := range a.ending.tokens {
+		for k := range a.finish.tokens {
 			got += a.text(k)
 		}
-		if got != text || a.ending.tokens != tokens || a.ending.stop != stop || (stop != "") && a.ending.reason != FinishStop {
-			rt.Errorf("%q, %+v\nwant %q, %d tokens, %q", got, a.ending, text, tokens, stop)
+		if got != text || a.finish.tokens != tokens || a.finish.stop != stop || (stop != "") && a.finish.reason != FinishStop {
+			rt.Errorf("%q, %+v\nwant %q, %d tokens, %q", got, a.finish, text, tokens, stop)
 		}
 		if whole := string(a.whole(usage{prompt: 1})); !strings.Contains(whole, `"text":"`+text+`"`) {
 			rt.Errorf("whole: %s, want %q", whole, text)
@@ -70,12 +80,12 @@ func TestAnswerEndsAtStopStrings(t *testing.T) {
 func TestStoppedStream(t *testing.T) {
 	seed := uint64(0)
 	word := func(k int) string { return words[wordIndex(seed, k)] }
-	s := sampling{maxTokens: 100, ignoreEOS: true, stops: stops{strings: []string{word(3)[2:] + word(4) + word(5)}}}
-	a := answer{api: &completionAPI, id: "x", model: `"m"`, seed: seed, ending: s.end(seed)}
+	s := limits{lengthLimits: lengthLimits{maxTokens: 100, ignoreEOS: true}, stops: stopStrings{strings: []string{word(3)[2:] + word(4) + word(5)}}}
+	a := answer{api: &completionAPI, id: "x", model: `"m"`, seed: seed, finish: s.finish(seed)}
 	a.startStream()
 	var texts []string
 	var b []byte
-	for k := range a.ending.tokens {
+	for k := range a.finish.tokens {
 		b = a.appendToken(nil, k, usage{}, 0)
 		if len(b) > 0 {
 			_, rest, _ := strings.Cut(string(b), `"text":"`)

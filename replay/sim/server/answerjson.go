@@ -7,17 +7,17 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// api is what differs between the two ways to ask for an answer.
+// api is what differs between chat and completions.
 type api struct {
 	readPrompt  func(*wireRequest, tokens) *apiError
 	promptParam string
-	maxTokens   int // of an answer whose request does not say
+	maxTokens   int // by default
 
 	idPrefix     string
-	object       string // of a whole answer
+	object       string // of an answer that is not streamed
 	chunkObject  string
-	wholeOpening string // of the only choice, up to the text
-	roleChoice   string // of a chunk before the first token, or ""
+	wholeOpening string // of the choice, up to the text
+	roleChoice   string // of a chunk before the first token; may be ""
 	tokenOpening string // of a chunk's choice, up to the text
 	closing      string // of any choice, from the text to the finish reason
 }
@@ -49,26 +49,24 @@ var completionAPI = api{
 	closing:      `","logprobs":null,"finish_reason":`,
 }
 
-// answer writes one answer as JSON. That is done by hand: all its strings are
-// known to need no escaping or are quoted already, and an event of a stream
-// must cost next to nothing.
+// answer encodes an answer as JSON, by hand: an event must cost next to nothing,
+// and all strings need no escaping or are quoted already.
 type answer struct {
 	api     *api
 	id      string
 	created int64  // Unix time in seconds
 	model   string // quoted
 	seed    uint64 // of the words
-	ending  ending
-	// The events have the usage: one after the last token, or each of them.
+	finish  finish
+	// Usage comes in an event after the last token, or in each event.
 	includeUsage, continuousUsage bool
-	stamped                       bool
+	stamped                       bool // each event has the instant of its writing
 
 	opening []byte // of every event of a stream, up to the text
-	head    int    // how much of it comes before the choice
+	head    int    // length of the part before the choice
 }
 
-// words are the tokens that are generated: short, and each one word for a
-// client that counts words.
+// words are the generated tokens, each one word of text.
 var words = [...]string{
 	" a", " all", " am", " an", " and", " any", " are", " as",
 	" at", " be", " but", " by", " can", " day", " did", " do",
@@ -80,7 +78,7 @@ var words = [...]string{
 	" that", " the", " then", " they", " this", " to", " we", " you",
 }
 
-// wordTokens are the words as a prompt has them.
+// wordTokens are the words as tokens of a prompt.
 var wordTokens = func() (tokens [len(words)]uint64) {
 	for i, word := range words {
 		tokens[i] = engine.WordToken(word[1:])
@@ -88,21 +86,21 @@ var wordTokens = func() (tokens [len(words)]uint64) {
 	return tokens
 }()
 
-// wordIndex is the word that token k of an answer is. An odd stride goes
-// through all words before it repeats one.
+// wordIndex is the index of the word that is token k of an answer. The odd stride
+// goes through all words before one repeats.
 func wordIndex(seed uint64, k int) int {
 	return int((seed + uint64(k)*37) % uint64(len(words)))
 }
 
 func (a *answer) word(k int) string { return words[wordIndex(a.seed, k)] }
 
-// text is what token k adds to what the client sees.
+// text is the text of token k that the client gets.
 func (a *answer) text(k int) string {
-	switch e := &a.ending; {
-	case k < e.whole:
+	switch f := &a.finish; {
+	case k < f.whole:
 		return a.word(k)
-	case k == e.whole:
-		return e.tail
+	case k == f.whole:
+		return f.tail
 	}
 	return ""
 }
@@ -119,10 +117,10 @@ func (a *answer) appendHead(b []byte, object string) []byte {
 	return append(b, `,"choices":[`...)
 }
 
-// usage are the tokens of a prompt, and how many of them were cached.
+// usage is the number of tokens of a prompt and of cached ones among them.
 type usage struct{ prompt, cached int }
 
-// append appends the member that counts these and the tokens of the answer.
+// append appends the member for an answer of so many tokens.
 func (u usage) append(b []byte, tokens int) []byte {
 	b = append(b, `,"usage":{"prompt_tokens":`...)
 	b = strconv.AppendInt(b, int64(u.prompt), 10)
@@ -135,32 +133,32 @@ func (u usage) append(b []byte, tokens int) []byte {
 	return append(b, `}}`...)
 }
 
-// appendFinish appends why the answer ended, which closes its choice.
+// appendFinish appends why the answer ended, and closes the choice.
 func (a *answer) appendFinish(b []byte) []byte {
 	b = append(b, '"')
-	b = append(b, a.ending.reason...)
+	b = append(b, a.finish.reason...)
 	b = append(b, `","stop_reason":`...)
-	if a.ending.stop == "" {
+	if a.finish.stop == "" {
 		return append(b, `null}]`...)
 	}
-	b = append(b, quoted(a.ending.stop)...)
+	b = append(b, quoted(a.finish.stop)...)
 	return append(b, `}]`...)
 }
 
-// whole is the answer to a request that is not streamed.
+// whole encodes an answer that is not streamed.
 func (a *answer) whole(u usage) []byte {
 	b := a.appendHead(nil, a.api.object)
 	b = append(b, a.api.wholeOpening...)
-	for k := range min(a.ending.tokens, a.ending.whole+1) {
+	for k := range min(a.finish.tokens, a.finish.whole+1) {
 		b = append(b, a.text(k)...)
 	}
 	b = append(b, a.api.closing...)
 	b = a.appendFinish(b)
-	b = u.append(b, a.ending.tokens)
+	b = u.append(b, a.finish.tokens)
 	return append(b, '}')
 }
 
-// startStream has to be called before the methods below.
+// startStream must be called before the methods below.
 func (a *answer) startStream() {
 	b := append(make([]byte, 0, 256), "data: "...)
 	b = a.appendHead(b, a.api.chunkObject)
@@ -168,16 +166,15 @@ func (a *answer) startStream() {
 	a.opening = append(b, a.api.tokenOpening...)
 }
 
-// appendToken appends the event of token k, before the first the one that
-// opens a chat, and with the last why it was. A token that adds nothing to the
-// text has no event. The stamp is in those of an answer that is stamped.
+// appendToken appends the event of token k, before the first token that of the
+// role. A token without text has no event unless it is the last.
 func (a *answer) appendToken(b []byte, k int, u usage, stamp int64) []byte {
 	if k == 0 && a.api.roleChoice != "" {
 		b = append(b, a.opening[:a.head]...)
 		b = append(b, a.api.roleChoice...)
 		b = a.closeToken(b, 0, u, stamp)
 	}
-	text, last := a.text(k), k == a.ending.tokens-1
+	text, last := a.text(k), k == a.finish.tokens-1
 	if text == "" && !last {
 		return b
 	}
@@ -192,7 +189,7 @@ func (a *answer) appendToken(b []byte, k int, u usage, stamp int64) []byte {
 	return a.closeToken(b, k+1, u, stamp)
 }
 
-// closeToken closes an event by which so many tokens have come.
+// closeToken closes an event, with which so many tokens have come.
 func (a *answer) closeToken(b []byte, tokens int, u usage, stamp int64) []byte {
 	if a.continuousUsage {
 		b = u.append(b, tokens)
@@ -200,12 +197,12 @@ func (a *answer) closeToken(b []byte, tokens int, u usage, stamp int64) []byte {
 	return a.closeEvent(b, stamp)
 }
 
-// appendEnd appends what follows the last token's event.
+// appendEnd appends what follows the event of the last token.
 func (a *answer) appendEnd(b []byte, u usage, stamp int64) []byte {
 	if a.includeUsage {
 		b = append(b, a.opening[:a.head]...)
 		b = append(b, ']')
-		b = u.append(b, a.ending.tokens)
+		b = u.append(b, a.finish.tokens)
 		b = a.closeEvent(b, stamp)
 	}
 	return append(b, "data: [DONE]\n\n"...)

@@ -19,7 +19,7 @@ func (p *ids) AddText(s string)  { panic("text: " + s) }
 func (p *ids) AddToken(t uint64) { *p = append(*p, t) }
 func (p *ids) Len() int          { return len(*p) }
 
-func TestReadIDs(t *testing.T) {
+func TestReadTokenIDs(t *testing.T) {
 	for array, want := range map[string]ids{
 		`[]`:                   nil,
 		`[ ]`:                  nil,
@@ -28,25 +28,25 @@ func TestReadIDs(t *testing.T) {
 		"[ 1 ,\t2,\n 30 ,4\r]": {1, 2, 30, 4},
 	} {
 		var got ids
-		if err := readIDs(raw(array), "prompt", &got); err != nil || cmp.Diff(want, got) != "" {
+		if err := readTokenIDs(raw(array), "prompt", &got); err != nil || cmp.Diff(want, got) != "" {
 			t.Errorf("%s: %v %v", array, got, err)
 		}
 	}
 	for array, at := range map[string]int{
 		`[-1]`: 0, `[1.0]`: 0, `[1e3]`: 0, `[4294967296]`: 0, `[99999999999999999999999]`: 0, `["1"]`: 0, `[1,"a"]`: 1,
-		`[1,2,]`: 1, `[1,,2]`: 1, `[1 2]`: 0, `[007]`: 0, `[1,2,null]`: 2, `[,1]`: 0,
+		`[1,2,]`: 2, `[1,,2]`: 1, `[1 2]`: 0, `[007]`: 0, `[1,2,null]`: 2, `[,1]`: 0,
 	} {
 		var got ids
-		err := readIDs(raw(array), "prompt", &got)
+		err := readTokenIDs(raw(array), "prompt", &got)
 		if want := fmt.Sprintf("prompt[%d] is not a token id", at); err == nil || !strings.HasPrefix(err.message, want) {
 			t.Errorf("%s: %v, want %s", array, err, want)
 		}
 	}
 }
 
-// Wherever a prompt of ids stands in a body, and whatever else looks like one,
-// a body says what a JSON library takes it for.
-func TestDecodeBodyAsTheLibrary(t *testing.T) {
+// Cutting the ids out of a body does not change what it decodes to, wherever they
+// are and whatever looks like them.
+func TestDecodeBodyAgreesWithTheLibrary(t *testing.T) {
 	for _, body := range []string{
 		`{"prompt":[1,2],"max_tokens":3}`,
 		`{ "max_tokens" : 3 , "prompt" : [ 1 , 2 ] }`,
@@ -75,13 +75,13 @@ func TestDecodeBodyAsTheLibrary(t *testing.T) {
 		`{}`,
 	} {
 		var want wireRequest
-		wantErr := jsonAPI.UnmarshalFromString(body, &want)
+		wantErr := bodyJSON.UnmarshalFromString(body, &want)
 		got, gotErr := decodeBody([]byte(body))
 		if (gotErr == nil) != (wantErr == nil) || wantErr == nil && cmp.Diff(want, *got) != "" {
 			t.Errorf("%s: %v, want %v\n%s", body, gotErr, wantErr, cmp.Diff(want, *got))
 		}
 	}
-	_, ids, _ := cutIDs([]byte(`{"model":"m","prompt": [1, 2] ,"n":1}`))
+	_, ids, _ := cutTokenIDs([]byte(`{"model":"m","prompt": [1, 2] ,"n":1}`))
 	if string(ids) != `[1, 2]` {
 		t.Errorf("cut: %s", ids)
 	}

@@ -3,20 +3,45 @@ package server
 import (
 	"net"
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
 
-// connections are the listeners and connections that are open, kept so that a
-// shutdown need not wait for clients that have nothing to ask.
+// listener accepts clients.
+type listener struct {
+	net.Listener
+	close func() error // may be called more than once
+}
+
+func (l *listener) Close() error { return l.close() }
+
+// Accept waits while the process has no file descriptor left, which is no reason
+// to stop serving.
+func (l *listener) Accept() (net.Conn, error) {
+	const pause = 20 * time.Millisecond
+	for {
+		c, err := l.Listener.Accept()
+		switch {
+		case err == nil:
+			return newConn(c), nil
+		case !isTemporary(err):
+			return nil, err
+		}
+		time.Sleep(pause)
+	}
+}
+
+// connections tracks what is open, so that a shutdown does not wait for clients
+// without a request.
 type connections struct {
 	mu        sync.Mutex
 	closed    bool
 	listeners []net.Listener
-	active    map[net.Conn]bool // whether a request is being read or answered
+	active    map[net.Conn]bool // true while a request is read or answered
 }
 
-// listen remembers ln, and returns false after a shutdown.
+// listen adds ln and returns true, or false after a shutdown.
 func (c *connections) listen(ln net.Listener) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,7 +51,7 @@ func (c *connections) listen(ln net.Listener) bool {
 	return !c.closed
 }
 
-// track is told each change of a connection's state.
+// track is called by fasthttp when the state of a connection changes.
 func (c *connections) track(conn net.Conn, state fasthttp.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,8 +66,8 @@ func (c *connections) track(conn net.Conn, state fasthttp.ConnState) {
 	}
 }
 
-// shutDown calls first, then closes all listeners and all connections without
-// a request. A second call does nothing.
+// shutDown calls first, then closes all listeners and the connections without a
+// request. A second call does nothing.
 func (c *connections) shutDown(first func()) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

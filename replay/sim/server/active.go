@@ -1,0 +1,153 @@
+package server
+
+import (
+	"errors"
+	"time"
+
+	"moontide/replay/sim/engine"
+)
+
+// activeRequest is a request that is being answered: an [engine.Request] of the
+// deployment and the answer to a client.
+type activeRequest struct {
+	engine.Request
+	answer
+	server   *Server
+	conn     *conn
+	begun    time.Duration // when it came, by the clock
+	streamed bool
+	writer   eventWriter   // of a stream
+	faulty   *faultyStream // nil: the stream has no fault
+
+	// Of the loop.
+	generated, delivered int           // tokens, and those that the client was given
+	last                 time.Duration // the last delivery
+
+	done chan struct{} // closed when the answer is complete
+}
+
+func (s *Server) newActive(r *request, a answer, c *conn, begun time.Time) *activeRequest {
+	q := &activeRequest{answer: a, server: s, conn: c, begun: begun.Sub(s.start), done: make(chan struct{})}
+	q.writer.q = q
+	q.Prompt, q.Session, q.Owner = r.prompt, r.session, q
+	q.seed = r.prompt.Hash()
+	q.finish = finishOf(q.seed, r.length, r.stops)
+	q.Output = q.finish.tokens
+	if s.cfg.CacheGenerated {
+		for k := range q.Output - 1 {
+			q.Prompt.AddAnswer(wordTokens[wordIndex(q.seed, k)])
+		}
+	}
+	return q
+}
+
+// usage is known from the first token on.
+func (q *activeRequest) usage() usage { return usage{q.Prompt.Len(), q.Cached()} }
+
+// complete wakes the handler, which waits in run.
+func (q *activeRequest) complete() {
+	q.conn.interrupt()
+	close(q.done)
+}
+
+// tooLong returns an error if a request can never be answered.
+func (s *Server) tooLong(q *activeRequest) *apiError {
+	err := s.cluster.Fits(q.Prompt.Len(), q.Output)
+	if e, ok := errors.AsType[*engine.TooLong](err); ok {
+		return contextLength(e.Limit, e.Prompt, e.Output, q.api)
+	}
+	if err != nil {
+		return badRequest("", "%v", err)
+	}
+	return nil
+}
+
+// run submits a request and returns when its answer is complete and, if it is a
+// stream, written. It returns errGone as soon as the client leaves, or
+// errShutdown, and frees at once what the request had in the deployment.
+func (s *Server) run(q *activeRequest) error {
+	q.conn.resume()
+	if err := s.submit(q); err != nil {
+		return err
+	}
+	defer s.release(q)
+	if q.faulty != nil {
+		go q.faulty.play(s, q)
+	}
+	if !q.conn.awaitLeave() {
+		return errGone
+	}
+	select { // a complete answer goes before a shutdown
+	case <-q.done:
+	default:
+		select {
+		case <-q.done:
+		case <-s.done:
+			return errShutdown
+		}
+	}
+	q.conn.resume()
+	return nil
+}
+
+// pause waits for d. It returns errGone as soon as the client leaves, or
+// errShutdown.
+func (s *Server) pause(c *conn, d time.Duration) error {
+	end := time.Now().Add(d)
+	c.SetReadDeadline(end)
+	s.mu.Lock()
+	s.waiting[c] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.waiting, c)
+		s.mu.Unlock()
+	}()
+	if !s.isShutDown() && !c.awaitLeave() {
+		return errGone
+	}
+	select {
+	case <-time.After(time.Until(end)): // it has sent too much of its next request
+		return nil
+	case <-s.done:
+		return errShutdown
+	}
+}
+
+// submit hands a request that fits to the deployment.
+func (s *Server) submit(q *activeRequest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isShutDown() {
+		return errShutdown
+	}
+	s.startLoop()
+	s.advance()
+	if err := s.cluster.Submit(s.now(), &q.Request); err != nil {
+		return err
+	}
+	s.waiting[q.conn] = struct{}{}
+	s.advance()
+	return nil
+}
+
+// release ends a request, which is aborted unless it has all its tokens.
+func (s *Server) release(q *activeRequest) {
+	q.writer.stop()
+	if q.faulty != nil {
+		close(q.faulty.gone)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, q.conn)
+	if q.Ended() {
+		return
+	}
+	s.advance() // what was due comes first
+	if q.Ended() {
+		return
+	}
+	s.cluster.Cancel(s.now(), &q.Request)
+	s.latencies.aborted.Add(1)
+	s.advance()
+}

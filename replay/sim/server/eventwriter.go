@@ -1,0 +1,116 @@
+package server
+
+import (
+	"sync"
+	"time"
+)
+
+// eventWriter writes a stream to its client. The loop never waits for it: it
+// hands the kernel what the socket takes in one system call. If the socket does
+// not take everything, a goroutine goes on as the client reads. Events are
+// encoded only when they are written, so a client that is far behind takes no
+// memory; one that reads next to nothing is cut off.
+type eventWriter struct {
+	q *activeRequest
+
+	mu        sync.Mutex
+	available int  // tokens that may be written
+	written   int  // tokens whose events were encoded
+	behind    bool // a goroutine is writing
+	stopped   bool // nothing more is written
+}
+
+// A client that is behind may take so long for so many bytes.
+const (
+	slowestWrite = 30 * time.Second
+	slowPiece    = 8 << 10
+)
+
+// offer makes so many tokens available. buf is scratch memory, which it returns.
+func (w *eventWriter) offer(tokens int, buf []byte) []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.available = tokens
+	if w.behind || w.stopped {
+		return buf
+	}
+	buf, chunk := w.next(buf)
+	n, err := w.q.conn.tryWrite(chunk)
+	switch {
+	case err != nil:
+		w.cutOff()
+	case n < len(chunk) || w.written < w.available:
+		w.behind = true
+		go w.catchUp(append([]byte(nil), chunk[n:]...))
+	case w.written == w.q.Output:
+		w.end()
+	}
+	return buf
+}
+
+// next encodes the next chunk in buf, which it returns. The end of the body goes
+// along with the last event: if many streams end at once it would come
+// milliseconds later, and a client that reads both together could not tell when
+// the last token came. The caller holds the mutex.
+func (w *eventWriter) next(buf []byte) (_, chunk []byte) {
+	before := w.written
+	buf, w.written = w.q.appendChunk(buf[:0], w.written, w.available)
+	buf, chunk = frameChunk(buf)
+	if before < w.written && w.written == w.q.Output {
+		buf = append(buf, bodyEnd...)
+		chunk = buf[len(buf)-len(bodyEnd)-len(chunk):]
+	}
+	return buf, chunk
+}
+
+// end is called when everything is with the kernel, by the holder of the mutex.
+func (w *eventWriter) end() {
+	w.q.conn.alreadyWritten = bodyEnd
+	w.q.complete()
+}
+
+// catchUp writes the rest of a chunk and what becomes available meanwhile.
+func (w *eventWriter) catchUp(rest []byte) {
+	var buf []byte
+	c := w.q.conn
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for !w.stopped && (len(rest) > 0 || w.written < w.available) {
+		if len(rest) == 0 {
+			buf, rest = w.next(buf)
+		}
+		w.mu.Unlock()
+		piece := rest[:min(len(rest), slowPiece)]
+		rest = rest[len(piece):]
+		err := c.SetWriteDeadline(time.Now().Add(slowestWrite))
+		if err == nil {
+			_, err = c.Conn.Write(piece)
+		}
+		w.mu.Lock()
+		if err != nil {
+			w.cutOff()
+		}
+	}
+	w.behind = false
+	if w.stopped {
+		return
+	}
+	c.SetWriteDeadline(time.Time{})
+	if w.written == w.q.Output {
+		w.end()
+	}
+}
+
+// stop ends the writing.
+func (w *eventWriter) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+}
+
+// cutOff closes the connection, which the handler notices. The caller holds the
+// mutex.
+func (w *eventWriter) cutOff() {
+	w.stopped = true
+	w.q.conn.Close()
+}

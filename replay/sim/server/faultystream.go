@@ -1,0 +1,148 @@
+package server
+
+import (
+	"io"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+// faultyStream writes a stream with a fault, in a goroutine of its own.
+type faultyStream struct {
+	fault     Fault
+	random    *rand.Rand
+	before    int // the token before which the fault happens; -1: at every event
+	generated atomic.Int64
+	more      chan struct{} // has an element if there may be more tokens
+	gone      chan struct{} // closed when nobody waits for the answer any more
+}
+
+func newFaultyStream(f Fault, output int, r *rand.Rand) *faultyStream {
+	p := &faultyStream{fault: f, random: r, before: -1, more: make(chan struct{}, 1), gone: make(chan struct{})}
+	switch f.Kind {
+	case Stall, Reset, Truncate, Garbage:
+		p.before = min(1+r.IntN(max(output-1, 1)), output-1)
+	}
+	return p
+}
+
+// offer is called by the loop with the number of tokens so far.
+func (p *faultyStream) offer(tokens int) {
+	p.generated.Store(int64(tokens))
+	select {
+	case p.more <- struct{}{}:
+	default:
+	}
+}
+
+// play writes the stream as far as the fault lets it.
+func (p *faultyStream) play(s *Server, q *activeRequest) {
+	var b []byte
+	for k := 0; k < q.Output; {
+		together := max(p.fault.Count, 1)
+		upTo := p.await(min(k+together, q.Output))
+		switch {
+		case upTo == 0:
+			return
+		case k == p.before && !p.strike(q):
+			return
+		case k < p.before:
+			upTo = min(upTo, p.before)
+		case p.fault.Kind == Merge:
+			upTo = min(upTo, k+together)
+		}
+		b = b[:0]
+		for stamp := s.stampAt(s.clock()); k < upTo; k++ {
+			b = q.appendToken(b, k, q.usage(), stamp)
+		}
+		if k == q.Output {
+			b = q.appendEnd(b, q.usage(), s.stampAt(s.clock()))
+		}
+		if !p.write(q.conn, b) {
+			return
+		}
+	}
+	q.complete()
+}
+
+// await returns the number of tokens once it is at least wanted, 0 if nobody
+// waits for them any more.
+func (p *faultyStream) await(wanted int) int {
+	for {
+		if n := int(p.generated.Load()); n >= wanted {
+			return n
+		}
+		select {
+		case <-p.more:
+		case <-p.gone:
+			return 0
+		}
+	}
+}
+
+// pause waits for d, 0 being forever. It returns false if nobody waits for the
+// answer any more.
+func (p *faultyStream) pause(d time.Duration) bool {
+	var over <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+		return true
+	case <-p.gone:
+		return false
+	}
+}
+
+// strike makes the fault happen and reports whether the stream goes on.
+func (p *faultyStream) strike(q *activeRequest) bool {
+	switch p.fault.Kind {
+	case Reset:
+		q.conn.reset()
+		return false
+	case Truncate:
+		q.conn.Close()
+		return false
+	case Stall:
+		return p.pause(p.fault.Time)
+	case Garbage:
+		_, err := q.conn.Write(chunkOf([]byte(garbage)))
+		return err == nil
+	}
+	return true
+}
+
+// garbage is an event that is neither JSON nor text.
+const garbage = "data: {\"choices\":[{\"index\":0,\"te\xff\xfe\x00]]\n\n"
+
+// write writes events in the pieces that the fault asks for.
+func (p *faultyStream) write(w io.Writer, b []byte) bool {
+	switch p.fault.Kind {
+	case Drip:
+		const piece = 16 // bytes
+		for chunk := chunkOf(b); len(chunk) > 0; chunk = chunk[min(piece, len(chunk)):] {
+			if _, err := w.Write(chunk[:min(piece, len(chunk))]); err != nil || !p.pause(p.fault.Time) {
+				return false
+			}
+		}
+		return true
+	case Split:
+		for len(b) > 1 {
+			n := 1 + p.random.IntN(len(b)-1)
+			if _, err := w.Write(chunkOf(b[:n])); err != nil {
+				return false
+			}
+			b = b[n:]
+		}
+	}
+	_, err := w.Write(chunkOf(b))
+	return err == nil
+}
+
+func chunkOf(b []byte) []byte {
+	_, chunk := frameChunk(append([]byte(chunkRoom), b...))
+	return chunk
+}

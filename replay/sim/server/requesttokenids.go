@@ -1,0 +1,60 @@
+package server
+
+import (
+	"bytes"
+	"math"
+
+	"moontide/trace/jsonscan"
+)
+
+// promptKey is the key of a prompt. Within a JSON string its quotes would be
+// escaped, so it is a key wherever it is found.
+var promptKey = []byte(`"prompt"`)
+
+// cutMark replaces an array of token ids that was cut out of a body. It is no
+// valid prompt, so a body that contains it is refused in any case.
+var cutMark = []byte(`[-1]`)
+
+// cutTokenIDs cuts the prompt out of a body if it is an array of token ids:
+// scanning it takes the JSON library 20 times as long as reading it, and a long
+// prompt is nearly all of its body. The caller has to check that rest is JSON and
+// that what was cut is the prompt and not something within it.
+func cutTokenIDs(body []byte) (rest []byte, ids raw, ok bool) {
+	key := bytes.Index(body, promptKey)
+	if key < 0 {
+		return nil, nil, false
+	}
+	c := jsonscan.New(body[key:])
+	if c.Key(); c.Peek() != '[' {
+		return nil, nil, false
+	}
+	start := key + bytes.IndexByte(body[key:], '[')
+	length := bytes.IndexByte(body[start:], ']')
+	if length < 0 {
+		return nil, nil, false
+	}
+	first := bytes.TrimLeft(body[start+1:start+length], " \t\r\n")
+	if len(first) == 0 || first[0] < '0' || first[0] > '9' {
+		return nil, nil, false
+	}
+	end := start + length + 1
+	rest = make([]byte, 0, len(body)-length+len(cutMark))
+	rest = append(append(append(rest, body[:start]...), cutMark...), body[end:]...)
+	return rest, raw(body[start:end]), true
+}
+
+// readTokenIDs adds the ids of an array to a prompt without decoding it, so that
+// they take no memory.
+func readTokenIDs(array raw, param string, p tokens) *apiError {
+	c := jsonscan.New(array)
+	for more := c.Open('['); more; {
+		id := c.Int(math.MaxUint32)
+		if more = c.More(']'); !c.Failed() {
+			p.AddToken(uint64(id))
+		}
+	}
+	if !c.Done() {
+		return badRequest(param, "%s[%d] is not a token id, an integer from 0 to %d", param, p.Len(), uint32(math.MaxUint32))
+	}
+	return nil
+}
