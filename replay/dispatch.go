@@ -4,29 +4,30 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"moontide/replay/monotonic"
 )
 
-// alarm wakes dispatch.
-type alarm interface {
-	// Set has the alarm go off at an instant, or a moment before it: early at
-	// most. It takes the place of what was set before, for which the alarm may
-	// still go off if it was about to.
-	Set(at time.Time)
-	Stop()
-}
+// early is how long before its instant the precise timer wakes dispatch, which
+// spins for the rest: waking takes some ten microseconds.
+const early = 60 * time.Microsecond
 
 // dispatch is the loop that reads the clock: it sends what is due and waits
 // for what comes next. It returns when nothing is left to send or sending was
 // stopped, and no request is in flight.
 func (r *run) dispatch(ctx context.Context) {
 	rung := make(chan struct{}, 1)
-	alarm := r.newAlarm(func() {
+	newTimer, lead := monotonic.NewGoTimer, time.Duration(0)
+	if r.Precise {
+		newTimer, lead = monotonic.NewTimer, early
+	}
+	timer := newTimer(func() {
 		select {
 		case rung <- struct{}{}:
 		default: // it has not seen the last one yet
 		}
 	})
-	defer alarm.Stop()
+	defer timer.Stop()
 	rows, inFlight, failed := r.rows, 0, 0
 	for {
 		r.heedStops(ctx)
@@ -44,7 +45,7 @@ func (r *run) dispatch(ctx context.Context) {
 		now = time.Since(r.start)
 		wake, waits := r.wake(now)
 		if waits && !r.isOver() {
-			alarm.Set(r.start.Add(wake))
+			timer.Set(r.start.Add(wake - lead))
 		}
 		// Rows wait in their channel while enough are at hand, so that the
 		// bodies in memory stay bounded.
@@ -150,18 +151,10 @@ func (r *run) wake(now time.Duration) (at time.Duration, ok bool) {
 	return at, ok
 }
 
-func (r *run) newAlarm(ring func()) alarm {
-	if r.Precise {
-		return newExactAlarm(ring)
-	}
-	return newTimerAlarm(ring)
-}
-
-// spin lets the rest of the time pass until an instant that an alarm went off
-// for early. It gives way to nobody: whoever got the processor would keep it
-// for longer.
+// spin waits for an instant that the timer woke dispatch for early. It does not
+// yield: whoever got the CPU core would keep it for longer.
 func (r *run) spin(until time.Duration) {
-	if until-time.Since(r.start) > early { // the alarm was for another instant
+	if until-time.Since(r.start) > early { // the timer was set for another instant
 		return
 	}
 	for time.Since(r.start) < until {

@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"replay/prompt/dataset": {},
 	"replay/runfile":        {"replay", "trace", "trace/atomicfile", "trace/format", "trace/jsonscan"},
 	"replay/sim/engine":     {"trace/routing"},
-	"replay/sim/server":     {"replay/monotonic", "replay/sim/engine"},
+	"replay/sim/server":     {"replay/monotonic", "replay/sim/engine", "trace/jsonscan"},
 	"replay/sim/virtual":    {"replay", "replay/sim/engine", "trace"},
 	"synth/prefix":          {},
 	"synth/sessions":        {"synth/prefix", "trace", "trace/stats"},

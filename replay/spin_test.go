@@ -7,35 +7,6 @@ import (
 	"moontide/trace"
 )
 
-var alarms = map[string]func(func()) alarm{"timer": newTimerAlarm, "exact": newExactAlarm}
-
-// An alarm goes off at its time, and a moment before it at most, whatever it
-// was set to first.
-func TestAlarms(t *testing.T) {
-	for name, newAlarm := range alarms {
-		t.Run(name, func(t *testing.T) {
-			rung := make(chan struct{}, 1)
-			alarm := newAlarm(func() { rung <- struct{}{} })
-			alarm.Set(time.Now().Add(time.Hour))
-			for _, d := range []time.Duration{-time.Hour, 0, time.Nanosecond, 100 * time.Microsecond, 5 * time.Millisecond} {
-				at := time.Now().Add(d)
-				alarm.Set(at)
-				<-rung
-				if ahead := time.Until(at); ahead > early {
-					t.Errorf("%v: it goes off %v before its time", d, ahead)
-				}
-			}
-			alarm.Set(time.Now().Add(time.Hour))
-			alarm.Stop()
-			select {
-			case <-rung:
-				t.Error("it goes off when it is stopped")
-			default:
-			}
-		})
-	}
-}
-
 // What is spun is the moment that an alarm may be early, and no more: an alarm
 // that was for another instant is not waited for.
 func TestSpinIsBounded(t *testing.T) {
