@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/trace"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // each streams records as a run's folder does.
@@ -50,18 +53,32 @@ func answered(row int, ttft float64) replay.Record {
 	}
 }
 
-// runOf is a run whose requests had these TTFTs.
-func runOf(t testing.TB, asked []run.Metric, ttfts []float64) *diff.Run {
-	t.Helper()
-	records := make([]replay.Record, len(ttfts))
-	for i, x := range ttfts {
-		records[i] = answered(i, x)
+// The runs that tests of coverage draw differ as runs that were read do.
+func TestDrawnRunsAreAsRead(t *testing.T) {
+	asked := metrics(t, "mean_ttft_ms", "p90_ttft_ms", "max_ttft_ms")
+	var drawn, read [2]*diff.Run
+	for side, ttfts := range [2][]float64{} {
+		ttfts, _ = shapes[2].draw(rand.New(rand.NewPCG(uint64(side), 1)), 300)
+		records := make([]replay.Record, len(ttfts))
+		for i, x := range ttfts {
+			records[i] = answered(i, x)
+		}
+		drawn[side] = diff.RunOfTTFTs(asked, ttfts)
+		var err error
+		if read[side], err = diff.Read(diff.Source{Records: each(records), Measure: run.Options{Virtual: true}}, asked); err != nil {
+			t.Fatal(err)
+		}
 	}
-	r, err := diff.Read(diff.Source{Records: each(records), Measure: run.Options{Virtual: true}}, asked)
-	if err != nil {
-		t.Fatal(err)
+	opts := diff.Options{Metrics: asked, Seed: 1, Resamples: 50}
+	want := diff.Of(read[:1], read[1:], opts)
+	got := diff.DifferencesOf(drawn[0], drawn[1], opts)
+	ignoreFuncs := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().Type().Kind() == reflect.Func }, cmp.Ignore())
+	if d := cmp.Diff(want.Differences, got, ignoreFuncs, cmp.AllowUnexported(run.Metric{}, run.Statistic{})); d != "" {
+		t.Error(d)
 	}
-	return r
+	if d := cmp.Diff(want.Requests, diff.Of(drawn[:1], drawn[1:], opts).Requests); d != "" {
+		t.Error(d)
+	}
 }
 
 // shape makes the TTFTs of the same requests in two runs, and knows how the
@@ -166,10 +183,10 @@ func coverage(t *testing.T, s shape, requests, pairs int, stats []string) map[st
 	found := map[string]covered{}
 	for i := range pairs {
 		a, b := s.draw(rand.New(rand.NewPCG(uint64(i), uint64(requests))), requests)
-		c := diff.Of([]*diff.Run{runOf(t, asked, a)}, []*diff.Run{runOf(t, asked, b)}, diff.Options{Metrics: asked, Seed: uint64(i), Resamples: 400})
+		differences := diff.DifferencesOf(diff.RunOfTTFTs(asked, a), diff.RunOfTTFTs(asked, b), diff.Options{Metrics: asked, Seed: uint64(i), Resamples: 400})
 		for k, stat := range stats {
 			f := found[stat]
-			if d := c.Differences[k]; d.Interval.Set {
+			if d := differences[k]; d.Interval.Set {
 				f.given++
 				if d.Interval.Value.Has(s.truth(stat)) {
 					f.right++
@@ -211,13 +228,13 @@ func checkCoverage(t *testing.T, what string, f covered) {
 // Intervals are not simply wide: of independent requests they are hardly wider
 // than those that know of the independence.
 func TestIntervalsAreNarrow(t *testing.T) {
+	t.Parallel()
 	const requests, pairs = 2000, 40
 	asked := metrics(t, "mean_ttft_ms")
 	width := 0.
 	for i := range pairs {
 		a, b := shapes[0].draw(rand.New(rand.NewPCG(uint64(i), 1)), requests)
-		c := diff.Of([]*diff.Run{runOf(t, asked, a)}, []*diff.Run{runOf(t, asked, b)}, diff.Options{Metrics: asked, Resamples: 400})
-		in := c.Differences[0].Interval.Value
+		in := diff.DifferencesOf(diff.RunOfTTFTs(asked, a), diff.RunOfTTFTs(asked, b), diff.Options{Metrics: asked, Resamples: 400})[0].Interval.Value
 		width += (in.High - in.Low) / pairs
 	}
 	// The standard deviation of a single difference, from how the shape is drawn.
@@ -230,6 +247,7 @@ func TestIntervalsAreNarrow(t *testing.T) {
 // A percentile that few requests decide has no interval; where there is one, it
 // is right.
 func TestFewBeyondAPercentile(t *testing.T) {
+	t.Parallel()
 	few := coverage(t, shapes[2], 500, 40, []string{"p99"})["p99"]
 	if few.given > 0 {
 		t.Errorf("%d intervals of the p99 of 500 requests", few.given)
@@ -247,6 +265,7 @@ func TestFewBeyondAPercentile(t *testing.T) {
 
 // Every run has a speed of its own, which no single one can tell. Several can.
 func TestCoverageOfSeveralRuns(t *testing.T) {
+	t.Parallel()
 	const requests, pairs, runs = 200, 150, 3
 	asked := metrics(t, "mean_ttft_ms")
 	draw := func(random *rand.Rand, base []float64) *diff.Run {
@@ -254,7 +273,7 @@ func TestCoverageOfSeveralRuns(t *testing.T) {
 		for i, x := range base {
 			ttfts[i] = speed * (x + 5*random.NormFloat64())
 		}
-		return runOf(t, asked, ttfts)
+		return diff.RunOfTTFTs(asked, ttfts)
 	}
 	var one, several covered
 	for i := range pairs {

@@ -104,6 +104,7 @@ func TestCoverageOfGrowingQueues(t *testing.T) {
 
 // A warm-up that is not measured has left its difference behind.
 func TestCoverageBehindAWarmup(t *testing.T) {
+	t.Parallel()
 	const requests, warmup, pairs = 1500, 450, 120
 	s := overloaded(1.05, 0.3)
 	after := func(random *rand.Rand, n int) (a, b []float64) {
@@ -134,6 +135,7 @@ func TestCoverageBehindAWarmup(t *testing.T) {
 
 // Where a queue grows, a small difference is found, and none where there is none.
 func TestPowerInGrowingQueues(t *testing.T) {
+	t.Parallel()
 	const requests, pairs = 1500, 60
 	found := func(s shape) map[string]int {
 		stats := []string{"mean_ttft_ms", "median_ttft_ms", "p99_ttft_ms"}
@@ -141,7 +143,7 @@ func TestPowerInGrowingQueues(t *testing.T) {
 		n := map[string]int{}
 		for i := range pairs {
 			a, b := s.draw(rand.New(rand.NewPCG(uint64(i), 5)), requests)
-			c := diff.Of([]*diff.Run{runOf(t, asked, a)}, []*diff.Run{runOf(t, asked, b)}, diff.Options{Metrics: asked, Resamples: 200})
+			c := diff.Of([]*diff.Run{diff.RunOfTTFTs(asked, a)}, []*diff.Run{diff.RunOfTTFTs(asked, b)}, diff.Options{Metrics: asked, Resamples: 200})
 			for k, d := range c.Differences {
 				if d.Significant() {
 					n[stats[k]]++
@@ -170,13 +172,14 @@ func TestPowerInGrowingQueues(t *testing.T) {
 // A run that only gets slower by chance is no queue that grows, nor is one in
 // which nothing waits, though it gets slower.
 func TestRunsThatDoNotRise(t *testing.T) {
+	t.Parallel()
 	const pairs = 100
 	asked := metrics(t, "mean_ttft_ms")
 	for _, s := range []shape{shapes[0], queue(0.85, true), longer(0.8), longer(0)} {
 		rising := 0
 		for i := range pairs {
 			a, b := s.draw(rand.New(rand.NewPCG(uint64(i), 6)), 1500)
-			if diff.Of([]*diff.Run{runOf(t, asked, a)}, []*diff.Run{runOf(t, asked, b)}, diff.Options{Metrics: asked, Resamples: 20}).Differences[0].Rising {
+			if diff.DifferencesOf(diff.RunOfTTFTs(asked, a), diff.RunOfTTFTs(asked, b), diff.Options{Metrics: asked, Resamples: 20})[0].Rising {
 				rising++
 			}
 		}
@@ -197,7 +200,7 @@ func TestThreeRunsASide(t *testing.T) {
 			for i := range ttfts {
 				ttfts[i] = 100*float64(i)/faster + 20*random.NormFloat64()
 			}
-			runs = append(runs, runOf(t, asked, ttfts))
+			runs = append(runs, diff.RunOfTTFTs(asked, ttfts))
 		}
 		return runs
 	}
@@ -217,7 +220,7 @@ func TestWelch(t *testing.T) {
 	asked := metrics(t, "mean_ttft_ms")
 	runs := func(means ...float64) (all []*diff.Run) {
 		for _, m := range means {
-			all = append(all, runOf(t, asked, []float64{m, m}))
+			all = append(all, diff.RunOfTTFTs(asked, []float64{m, m}))
 		}
 		return all
 	}

@@ -1,0 +1,43 @@
+package diff
+
+import (
+	"time"
+
+	"moontide/analyze/run"
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// RunOfTTFTs is what [Read] makes of a run whose requests are due every 100 ms,
+// are sent on time and answer with one token after these TTFTs in milliseconds.
+// Tests of coverage draw thousands of runs, and reading would be most of their
+// time.
+func RunOfTTFTs(metrics []run.Metric, ttfts []float64) *Run {
+	r := &Run{GapsKept: 1, values: map[string]trace.Opt[float64]{}}
+	measured := make([]float64, len(ttfts))
+	for i, ttft := range ttfts {
+		due := time.Duration(i) * 100 * time.Millisecond
+		first := due + time.Duration(ttft*float64(time.Millisecond))
+		measured[i] = ms(first - due)
+		r.requests = append(r.requests, request{
+			Timing: run.Timing{Due: due, Ready: due, Sent: due, First: first, Last: first, Output: 1, WasSent: true, Answered: true},
+			end:    first, row: i, isl: 1000, input: 1000, completed: true, measured: true,
+		})
+	}
+	result := run.Result{TTFT: stats.Of(measured)}
+	for _, m := range metrics {
+		r.values[m.Key] = m.Value(&result)
+	}
+	return r
+}
+
+// DifferencesOf are the Differences of [Of] alone.
+func DifferencesOf(a, b *Run, opts Options) (all []Difference) {
+	cut := cutRows([]*Run{a, b})
+	sideA, sideB := newSide([]*Run{a}, cut), newSide([]*Run{b}, cut)
+	draws := drawAll(opts.Seed, opts.Resamples)
+	for _, m := range opts.Metrics {
+		all = append(all, difference(m, sideA, sideB, draws))
+	}
+	return all
+}
