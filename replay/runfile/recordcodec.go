@@ -1,0 +1,205 @@
+package runfile
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"moontide/replay"
+	"moontide/trace"
+	"moontide/trace/jsonscan"
+)
+
+// begin begins a field. It reports whether there is one to write or to scan;
+// raw is the value to decode, nil if there is none.
+func (c *recordCodec) begin(key, oldKey string, write bool) (ok bool, raw []byte) {
+	switch c.mode {
+	case writing:
+		if write {
+			c.dst = append(append(append(c.dst, `, "`...), key...), `": `...)
+		}
+		return write, nil
+	case scanning:
+		return c.next != nil && (string(c.next) == key || oldKey != "" && string(c.next) == oldKey), nil
+	case decoding:
+		raw, ok := c.members[key]
+		if !ok && oldKey != "" {
+			raw = c.members[oldKey]
+		}
+		if string(raw) == "null" {
+			return false, nil
+		}
+		return false, raw
+	}
+	c.keys[key] = true
+	if oldKey != "" {
+		c.keys[oldKey] = true
+	}
+	return false, nil
+}
+
+// end ends a field that was scanned.
+func (c *recordCodec) end() {
+	c.next = nil
+	if c.More('}') {
+		c.next = c.Key()
+	}
+}
+
+// decode decodes a value. It is not a method on v's place in the record, which
+// would have to be on the heap.
+func decode[T any](c *recordCodec, raw []byte) (v T) {
+	if err := jsonscan.Strict.Unmarshal(raw, &v); err != nil && c.err == nil {
+		c.err = err
+	}
+	return v
+}
+
+// int is a field with a whole number. Like all methods for fields it reports
+// whether the field was there.
+func (c *recordCodec) int(key string, n *int, write bool) bool {
+	ok, raw := c.begin(key, "", write)
+	switch {
+	case raw != nil:
+		*n = decode[int](c, raw)
+	case ok && c.mode == writing:
+		c.dst = strconv.AppendInt(c.dst, int64(*n), 10)
+	case ok:
+		*n = c.Int(math.MaxInt32)
+		c.end()
+	}
+	return ok || raw != nil
+}
+
+func (c *recordCodec) count(key string, n *trace.Opt[int]) {
+	n.Set = c.int(key, &n.Value, n.Set)
+}
+
+// duration is a field in milliseconds.
+func (c *recordCodec) duration(key, oldKey string, d *time.Duration, write bool) bool {
+	ok, raw := c.begin(key, oldKey, write)
+	switch {
+	case raw != nil:
+		*d = replay.Milliseconds(decode[float64](c, raw))
+	case ok && c.mode == writing:
+		c.dst = appendDuration(c.dst, *d)
+	case ok:
+		*d = c.milliseconds()
+		c.end()
+	}
+	return ok || raw != nil
+}
+
+func (c *recordCodec) instant(key string, at *replay.Instant) {
+	at.Set = c.duration(key, "", &at.Value, at.Set)
+}
+
+// durations is a field that is left out where it is empty.
+func (c *recordCodec) durations(key string, all *[]time.Duration) {
+	ok, raw := c.begin(key, "", len(*all) > 0)
+	switch {
+	case raw != nil:
+		for _, ms := range decode[[]float64](c, raw) {
+			*all = append(*all, replay.Milliseconds(ms))
+		}
+	case ok && c.mode == writing:
+		for i, d := range *all {
+			if i == 0 {
+				c.dst = append(c.dst, '[')
+			} else {
+				c.dst = append(c.dst, ", "...)
+			}
+			c.dst = appendDuration(c.dst, d)
+		}
+		c.dst = append(c.dst, ']')
+	case ok:
+		*all = c.scanDurations()
+		c.end()
+	}
+}
+
+// scanDurations reads an array into the arena.
+func (c *recordCodec) scanDurations() []time.Duration {
+	all := c.arena.gaps
+	start := len(all)
+	more := c.Open('[')
+	if !more { // an empty one is never written
+		c.Fail()
+	}
+	for ; more; more = c.More(']') {
+		all = append(all, c.milliseconds())
+	}
+	c.arena.gaps = all
+	return all[start:len(all):len(all)]
+}
+
+func (c *recordCodec) text(key string, s *string, write bool) {
+	ok, raw := c.begin(key, "", write)
+	switch {
+	case raw != nil:
+		*s = decode[string](c, raw)
+	case ok && c.mode == writing:
+		c.dst = c.appendText(*s)
+	case ok:
+		*s = internText(c.PlainText())
+		c.end()
+	}
+}
+
+// appendText appends a string to dst, without an allocation for plain ones.
+func (c *recordCodec) appendText(s string) []byte {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+		return append(append(append(c.dst, '"'), s...), '"')
+	}
+	text, err := jsonscan.Strict.Marshal(s)
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	return append(c.dst, text...)
+}
+
+// internText is a string without an allocation for the most usual ones.
+func internText(text []byte) string {
+	for _, s := range [...]replay.Stamps{replay.KernelStamps, replay.ClientStamps} {
+		if string(text) == string(s) {
+			return string(s)
+		}
+	}
+	return string(text)
+}
+
+// appendDuration appends milliseconds with as many of six decimals as needed,
+// from integers: a float of more than 15 digits would not read back as it was.
+// Gaps are most of a record.
+func appendDuration(dst []byte, d time.Duration) []byte {
+	if d < 0 {
+		dst, d = append(dst, '-'), -d
+	}
+	dst = strconv.AppendInt(dst, int64(d/time.Millisecond), 10)
+	decimals := int(d % time.Millisecond)
+	if decimals == 0 {
+		return dst
+	}
+	digits := [7]byte{0: '.'}
+	for i := 6; i > 0; i-- {
+		digits[i] = byte('0' + decimals%10)
+		decimals /= 10
+	}
+	return append(dst, bytes.TrimRight(digits[:], "0")...)
+}
+
+// nanoseconds of the last decimal of a number of milliseconds, by how many
+// decimals there are.
+var nanoseconds = [7]int64{1_000_000, 100_000, 10_000, 1_000, 100, 10, 1}
+
+// milliseconds reads milliseconds with up to six decimals.
+func (c *recordCodec) milliseconds() time.Duration {
+	n, places := c.Decimal()
+	if places >= len(nanoseconds) || n > math.MaxInt64/nanoseconds[places] || n < -math.MaxInt64/nanoseconds[places] {
+		c.Fail()
+		return 0
+	}
+	return time.Duration(n * nanoseconds[places])
+}
