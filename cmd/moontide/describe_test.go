@@ -68,7 +68,7 @@ func TestDescribedArrivals(t *testing.T) {
 	if of("--burstiness", "0.25") != of("--cv", "2", "--arrival", "gamma") {
 		t.Error("--burstiness 1/4 alone is not gamma of CV 2")
 	}
-	if help := of("--help"); !strings.Contains(help, "(default: poisson; gamma with --cv or --burstiness)") {
+	if help := of("--help"); !strings.Contains(strings.Join(strings.Fields(help), " "), "(default: poisson; gamma with --cv or --burstiness;") {
 		t.Errorf("the help does not say so:\n%s", help)
 	}
 }

@@ -11,16 +11,17 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func init() {
-	cli.HelpPrinter = func(w io.Writer, _ string, data any) {
-		switch data := data.(type) {
-		case *cli.App:
-			io.WriteString(w, appHelp(data))
-		case *cli.Command:
-			io.WriteString(w, verbHelp(data))
-		}
+// showHelp is the help printer of the library.
+func showHelp(w io.Writer, _ string, data any) {
+	switch data := data.(type) {
+	case *cli.App:
+		io.WriteString(w, appHelp(data))
+	case *cli.Command:
+		io.WriteString(w, verbHelp(data))
 	}
 }
+
+func init() { cli.HelpPrinter = showHelp }
 
 // verbPage is what the help of a verb shows beside its flags.
 type verbPage struct {

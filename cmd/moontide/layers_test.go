@@ -1,16 +1,21 @@
 package main
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// mayImport is the house: which packages of the module each may know. Arrows
-// point down only.
+// mayImport lists the packages of the module that each package may import.
+// Imports point down only, and every one that is listed is used.
 var mayImport = map[string][]string{
 	"analyze":               {"trace", "trace/block", "trace/stats"},
 	"analyze/cache":         {"trace", "trace/block", "trace/routing"},
@@ -66,12 +71,19 @@ func TestWhoImportsWhom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	found := map[string]bool{}
 	for line := range strings.Lines(string(out)) {
 		words := strings.Fields(line)
 		name := strings.TrimPrefix(words[0], "moontide/")
+		found[name] = true
 		allowed, known := mayImport[name]
 		if !known {
-			t.Errorf("%s has no place in the house yet: add it to mayImport", name)
+			t.Errorf("%s is not in mayImport yet: add it", name)
+		}
+		for _, room := range allowed {
+			if !slices.Contains(words[1:], "moontide/"+room) {
+				t.Errorf("%s may import %s, and does not: take it off mayImport", name, room)
+			}
 		}
 		for _, imported := range words[1:] {
 			if room, ours := strings.CutPrefix(imported, "moontide/"); ours && !slices.Contains(allowed, room) {
@@ -83,6 +95,41 @@ func TestWhoImportsWhom(t *testing.T) {
 				}
 			}
 		}
+	}
+	for name := range mayImport {
+		if !found[name] {
+			t.Errorf("mayImport lists %s, which is no package", name)
+		}
+	}
+}
+
+// Libraries know no flags of the command: a Go program that uses them has none.
+func TestLibrariesNameNoFlags(t *testing.T) {
+	flagName := regexp.MustCompile(`(^|[^-\w])--[a-z]`)
+	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "cmd" || strings.HasPrefix(entry.Name(), ".") && path != root):
+			return filepath.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && flagName.MatchString(strings.Trim(lit.Value, "`\"")) {
+				t.Errorf("%s names a flag: %s", files.Position(lit.Pos()), lit.Value)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

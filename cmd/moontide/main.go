@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -58,7 +59,11 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	stop, end := newStop(interrupts)
 	defer end()
 	std.in = &patientInput{in: std.in, until: stop.gently}
-	app := newApp(std, stop)
+	var only []string
+	if isVerb(args) {
+		only = args[:1]
+	}
+	app := newApp(std, stop, only...)
 	args, err := parseArgs(app, args)
 	if err == nil {
 		err = app.RunContext(stop.gently, append([]string{app.Name}, args...))
@@ -114,7 +119,39 @@ func newStop(interrupts chan os.Signal) (stop, func()) {
 	return stop{gently, now}, endNow
 }
 
-func newApp(std streams, stop stop) *cli.App {
+// verb makes a command when it is needed.
+type verb struct {
+	name    string
+	command func(streams, stop) *cli.Command
+}
+
+// verbs are the commands, in the order in which the help lists them.
+func verbs() []verb {
+	return []verb{
+		{"replay", replayCommand},
+		{"bench", benchCommand},
+		{"report", quiet(reportCommand)},
+		{"compare", quiet(compareCommand)},
+		{"calibrate", calibrateCommand},
+		{"analyze", quiet(analyzeCommand)},
+		{"check", quiet(checkCommand)},
+		{"convert", quiet(convertCommand)},
+		{"synth", quiet(synthCommand)},
+		{"fit", quiet(fitCommand)},
+		{"simulate", simulateCommand},
+		{"serve", serveCommand},
+	}
+}
+
+// quiet makes the command of a verb that needs no stop: the context of its
+// action ends at the first interrupt.
+func quiet(command func(streams) *cli.Command) func(streams, stop) *cli.Command {
+	return func(std streams, _ stop) *cli.Command { return command(std) }
+}
+
+// newApp is the command with all its verbs, or with one of them only: to make
+// the flags of all takes longer than most of what one does with a small trace.
+func newApp(std streams, stop stop, only ...string) *cli.App {
 	app := &cli.App{
 		Name:                      "moontide",
 		Usage:                     "make, understand and replay traces of LLM serving workloads",
@@ -127,26 +164,30 @@ func newApp(std streams, stop stop) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return usageError{err} },
 		Action:                    cli.ShowAppHelp,
-		Commands: []*cli.Command{
-			replayCommand(std, stop),
-			simulateCommand(std, stop),
-			reportCommand(std),
-			compareCommand(std),
-			analyzeCommand(std),
-			checkCommand(std),
-			convertCommand(std),
-			synthCommand(std),
-			fitCommand(std),
-			serveCommand(std, stop),
-			benchCommand(std, stop),
-			calibrateCommand(std, stop),
-		},
 	}
-	for _, c := range app.Commands {
-		c.HideHelpCommand = true
-		c.OnUsageError = app.OnUsageError
+	for _, v := range verbs() {
+		if len(only) == 0 || slices.Contains(only, v.name) {
+			c := v.command(std, stop)
+			c.HideHelpCommand = true
+			c.OnUsageError = app.OnUsageError
+			app.Commands = append(app.Commands, c)
+		}
 	}
 	return app
+}
+
+// isVerb reports whether a command line begins with a verb, or asks for the
+// version, so that no other verb is needed.
+func isVerb(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	for _, v := range verbs() {
+		if v.name == args[0] {
+			return true
+		}
+	}
+	return args[0] == "--version" || args[0] == "-v" || args[0] == "version"
 }
 
 // verbOf is the command that the arguments begin with, and a space, or nothing.
