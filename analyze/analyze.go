@@ -1,102 +1,96 @@
-// Package analyze says what a trace is like: how long its prompts and answers
-// are, when requests arrive, and how much of a prompt a server has seen before.
+// Package analyze describes a trace: the lengths of its prompts and answers, its
+// arrivals, its sessions, and how much prompts share with earlier ones.
 //
-// Start with [Trace], which reads a stream of requests once and returns an
-// [Analysis]:
+// [Trace] reads a stream of requests once:
 //
-//	r, err := trace.Open("conversation.jsonl", trace.Options{})
+//	r, err := format.Open("conversation.jsonl", format.Options{})
 //	if err != nil { ... }
 //	defer r.Close()
 //	a, err := analyze.Trace(r.Borrowed(), analyze.Options{})
 //	if err != nil { ... }
 //	fmt.Println(a.ISL.Mean, a.ISL.Quantile(0.99), a.Prefix.Infinite.Block)
 //
-// Results are plain values; package analyze/report knows what they look like.
-// What a trace cannot give is absent, never 0: a nil pointer where a whole part
-// is missing, a [trace.Opt] where a single number is.
+// Results are plain values in tokens, blocks and milliseconds. What a trace does
+// not tell is absent, not 0: a nil pointer for a whole part, a [trace.Opt] for a
+// single number. [Compare] measures how far apart two traces are. The packages
+// beneath this one compute cache hit rates (cache) and reports (report).
+//
+// Prompts are counted by block, not kept as a tree of paths as in synth/prefix: a
+// trace of millions of blocks then takes 4 bytes per block instead of 32, and an
+// id that follows several blocks is still one block. A test holds one against the
+// other.
 package analyze
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 
 	"moontide/trace"
-	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
-// ErrEmpty says that a trace has no rows, so that there is nothing to describe.
+// ErrEmpty is returned for a trace without rows.
 var ErrEmpty = errors.New("no requests")
 
-// Options change how a trace is looked at. The zero value finds out everything
-// from the trace.
+// Options configure [Trace]. The zero value works.
 type Options struct {
-	// BlockSize is the number of tokens of a block, 1..[trace.MaxLength]; 0
+	// BlockSize is the number of tokens in a block, 1..[trace.MaxLength]; 0
 	// detects it.
 	BlockSize int
-	// Top is how many of the most used blocks, and of the shared roots, are
-	// listed; 0 is 10.
+	// Top is the number of most used blocks and of shared roots to list; 0 is 10.
 	Top int
-	// Watch, where set, is shown each request, without its HashIDs, and the
-	// numbers of its blocks (see [block.Table]), which are valid during the call
-	// alone: whoever counts blocks, too, need not number them once more. It is
-	// called in the order of the rows from one goroutine, which is not the
-	// caller's, and not after Trace has returned.
+	// Watch, if set, is called for each request, without its HashIDs, with the
+	// numbers of its blocks (see [moontide/trace/block.Table]), which are valid
+	// only during the call. Calls come in row order from one goroutine, which is
+	// not the caller's, and end before Trace returns.
 	Watch func(r trace.Request, blocks []uint32)
 }
 
-// defaultTop is how many lines of a list a reader takes in.
 const defaultTop = 10
 
-// Analysis is what a trace is like.
+// Analysis describes a trace.
 type Analysis struct {
 	Requests int
 	// ISL and OSL are the input and output sequence lengths in tokens.
 	ISL, OSL stats.Sample
-	// Lengths is how the two go together.
+	// Lengths is the relation between the two.
 	Lengths Lengths
 	// Arrivals is nil where no row has a timestamp.
 	Arrivals *Arrivals
 	// Prefix is nil where no row has a block id.
 	Prefix *Prefix
-	// BlockFit is how well the block size goes with the rows that Prefix covers.
+	// BlockFit says how well the block size fits the rows with block ids.
 	BlockFit BlockFit
-	// Observed is the shared context as the block ids show it: a prompt's
-	// leading blocks that other requests of the trace have, too. It covers the
-	// rows that Prefix does, and is absent without it.
+	// Observed is the shared context according to block ids: the leading blocks
+	// of a prompt that other requests have too. It covers the rows with ids, and
+	// is absent without any.
 	Observed Context
 	// Declared is the shared context that the generator of a synthetic trace
-	// wrote into its rows. Each of its numbers covers the rows that declare it.
+	// wrote into its rows. Each number covers the rows that declare it.
 	Declared Context
-	// Sessions is nil where nothing tells which requests belong together: no row
-	// has a session id or block ids.
+	// Sessions is nil where rows have neither session ids nor block ids.
 	Sessions *Sessions
 }
 
-// Context splits prompts into the part that they share with other requests and
-// the part of their own.
+// Context splits prompts into the part shared with other requests and the rest.
 type Context struct {
-	// Mean is the shared part of a prompt and UniqueMean the rest, in tokens,
-	// averaged over requests.
+	// Mean and UniqueMean are the mean shared part of a prompt and the mean rest,
+	// in tokens.
 	Mean, UniqueMean trace.Opt[float64]
-	// SharedRatio is the sum of shared tokens over the sum of ISL: 0..1 (a
-	// declaration can be wrong and exceed 1).
+	// SharedRatio is the sum of shared tokens over the sum of ISL, 0..1 (more
+	// only where a declaration is wrong).
 	SharedRatio trace.Opt[float64]
 }
 
-// Trace describes a trace in one pass over its requests, of which it keeps
-// nothing: they may be those of [trace.Reader.Borrowed]. While it runs it holds
-// about 40 bytes for each request, 4 for each unique block, 20 more for each that
-// is used again, and a table of block ids (see [block.Table]); once
-// the requests have ended, up to 200 bytes for each of them, of which the result
-// keeps about 70. It reads on one processor and counts on another.
+// Trace describes a trace in one pass. It keeps no request, so reqs may be those
+// of a reader's Borrowed method. It uses two CPU cores. Per request it holds
+// about 40 bytes, and up to 200 at the end; per unique block 4 bytes, 20 more if
+// the block is reused, and a table of block ids.
 //
-// The errors are [ErrEmpty], an option out of range, more distinct blocks than
-// such a table can number, more than 2^31-1 requests, and, unchanged, an error of
-// the stream.
+// It returns [ErrEmpty], an error for an option out of range, for more than 2^31-1
+// requests or more blocks than a table can number, or the stream's own error.
 func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	if opts.BlockSize < 0 || opts.BlockSize > trace.MaxLength {
 		return nil, fmt.Errorf("block size %d is not within 1..%d tokens", opts.BlockSize, trace.MaxLength)
@@ -118,31 +112,7 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	return c.analysis(size, cmp.Or(opts.Top, defaultTop)), nil
 }
 
-// maxRequests is what row numbers have room for.
-const maxRequests = math.MaxInt32
-
-// collector holds what is kept of the requests until the last one is known.
-type collector struct {
-	// What the goroutine that reads keeps.
-	table    block.Table
-	detector trace.BlockDetector
-	declared declaredSums
-	marks    lengthMarks
-	sessions sessionCounter
-	// What the one that counts keeps.
-	rows   []row
-	prefix prefixCounter
-}
-
-// row is what is kept of a request.
-type row struct {
-	at       float64 // arrival in ms, or NaN
-	isl, osl int32
-	runs     uint32 // where its runs of blocks begin
-	hasIDs   bool
-}
-
-// analysis works the parts out side by side: each only reads what was kept.
+// analysis computes the parts in parallel: they only read what was collected.
 func (c *collector) analysis(size trace.BlockSize, top int) *Analysis {
 	a := &Analysis{Requests: len(c.rows), Declared: c.declared.context()}
 	var parts sync.WaitGroup
@@ -161,14 +131,13 @@ func (c *collector) analysis(size trace.BlockSize, top int) *Analysis {
 	return a
 }
 
-// declaredSums adds up the declarations of rows. A row may declare one part of
-// its prompt and not the other.
-type declaredSums struct {
+// declaredContext sums what rows declare. A row may declare only one part.
+type declaredContext struct {
 	shared, sharedRows, sharedISL int
 	unique, uniqueRows            int
 }
 
-func (s *declaredSums) add(r trace.Request) {
+func (s *declaredContext) add(r trace.Request) {
 	if r.ContextLen.Set {
 		s.shared += r.ContextLen.Value
 		s.sharedRows++
@@ -180,7 +149,7 @@ func (s *declaredSums) add(r trace.Request) {
 	}
 }
 
-func (s declaredSums) context() Context {
+func (s declaredContext) context() Context {
 	return Context{
 		Mean:        ratio(s.shared, s.sharedRows),
 		UniqueMean:  ratio(s.unique, s.uniqueRows),
@@ -188,10 +157,30 @@ func (s declaredSums) context() Context {
 	}
 }
 
-// ratio is part/whole, absent where there is no whole.
+// ratio is part/whole, absent where whole is 0.
 func ratio(part, whole int) trace.Opt[float64] {
 	if whole == 0 {
 		return trace.Opt[float64]{}
 	}
 	return trace.Some(float64(part) / float64(whole))
+}
+
+// counts has, for each i, how often i was added.
+type counts []int
+
+func (c *counts) add(i, n int) {
+	if missing := i + 1 - len(*c); missing > 0 {
+		*c = append(*c, make([]int, missing)...)
+	}
+	(*c)[i] += n
+}
+
+func (c counts) sample() stats.Sample {
+	counted := make([]stats.Counted, 0, len(c))
+	for value, n := range c {
+		if n > 0 {
+			counted = append(counted, stats.Counted{Value: float64(value), Count: n})
+		}
+	}
+	return stats.OfCounts(counted)
 }

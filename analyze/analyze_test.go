@@ -35,7 +35,7 @@ func sameContext(a, b analyze.Context) bool {
 	return sameOpt(a.Mean, b.Mean) && sameOpt(a.UniqueMean, b.UniqueMean) && sameOpt(a.SharedRatio, b.SharedRatio)
 }
 
-// context makes a Context of which everything is present.
+// context makes a Context with all its parts.
 func context(mean, unique, ratio float64) analyze.Context {
 	return analyze.Context{Mean: trace.Some(mean), UniqueMean: trace.Some(unique), SharedRatio: trace.Some(ratio)}
 }
@@ -80,7 +80,7 @@ func TestPrefix(t *testing.T) {
 		want prefixWant
 	}{
 		{
-			// 1 2 3 and 1 2 4 share 1 2, of which the first request has the miss.
+			// 1 2 3 and 1 2 4 share 1 2, which only the second request hits.
 			name: "shared prefix", size: 10,
 			rows: []trace.Request{prompt(30, 1, 2, 3), prompt(25, 1, 2, 4)},
 			want: prefixWant{

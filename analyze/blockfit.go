@@ -1,23 +1,20 @@
 package analyze
 
-import (
-	"moontide/trace"
-)
+import "moontide/trace"
 
-// BlockFit is how well a block size goes with the number of ids of rows: a
-// prompt has ISL / size of them, rounded up or down. A size that does not fit
-// most rows is wrong, and with it all that is counted in tokens.
+// BlockFit says how many rows a block size fits: those that have ISL / size block
+// ids, rounded up or down. Where it does not fit most rows it is wrong, and so is
+// everything that is counted in tokens.
 type BlockFit struct {
-	// Rows have ids, and Fits of them as many as the size in use gives.
+	// Rows is the number of rows with ids, Fits of those that the size fits.
 	Rows, Fits int
 	// Better is a size that fits more rows, BetterFits of them: the one that fits
-	// all, or the best of powers of two. It is 0 where none was found.
+	// all, or else the best power of two. It is 0 where there is none.
 	Better, BetterFits int
 }
 
-// largestTried is the largest power of two that is tried where no size fits all
-// rows. Engines use smaller ones.
-const largestTried = 16384
+// maxTried is the largest power of two that is tried. Engines use smaller blocks.
+const maxTried = 16384
 
 func (c *collector) blockFit(used trace.BlockSize) BlockFit {
 	f := BlockFit{Rows: c.prefix.requests, Fits: c.fitting(used.Tokens)}
@@ -31,7 +28,7 @@ func (c *collector) blockFit(used trace.BlockSize) BlockFit {
 		}
 	}
 	try(c.detector.BlockSize().Tokens)
-	for tokens := 1; tokens <= largestTried && f.BetterFits < f.Rows; tokens *= 2 {
+	for tokens := 1; tokens <= maxTried && f.BetterFits < f.Rows; tokens *= 2 {
 		try(tokens)
 	}
 	if f.Better == 0 {
@@ -40,7 +37,7 @@ func (c *collector) blockFit(used trace.BlockSize) BlockFit {
 	return f
 }
 
-// fitting counts the rows with ids that blocks of so many tokens fit.
+// fitting counts the rows that a block size fits.
 func (c *collector) fitting(tokens int) int {
 	n := 0
 	for i, r := range c.rows {

@@ -5,31 +5,26 @@ import (
 	"moontide/trace/stats"
 )
 
-// Comparison is how far apart two traces are. A distance is absent where one of
-// them has no such values. It does not depend on which is first.
+// Comparison holds the distances between two traces. A distance is absent where
+// one of them has no such values. Order does not matter.
 type Comparison struct {
-	// ISL, OSL and Context (the observed one) are distances in tokens, and Gap,
-	// the time between successive arrivals, one in milliseconds.
+	// ISL, OSL and Context (observed) are in tokens, Gap (inter-arrival time) in
+	// milliseconds.
 	ISL, OSL, Context, Gap trace.Opt[Distance]
-	// Turns is the distance of the turns of a session, and TurnGap that of the
-	// times from a turn's arrival to the next one's, in milliseconds. Inferred
-	// sessions count as given ones do.
+	// Turns is the number of turns of a session, TurnGap the time from a turn's
+	// arrival to the next one's in milliseconds. Inferred sessions count too.
 	Turns, TurnGap trace.Opt[Distance]
-	// Delay is the distance of the think times that rows give, in milliseconds.
+	// Delay is the think time that rows state, in milliseconds.
 	Delay trace.Opt[Distance]
 }
 
-// Distance is how far two distributions are apart.
+// Distance is the distance between two distributions.
 type Distance struct {
-	// KS is the two-sample Kolmogorov-Smirnov distance, 0..1: see [dist.KS].
-	KS float64
-	// Wasserstein is the Wasserstein-1 distance in the unit of the values: see
-	// [dist.Wasserstein].
-	Wasserstein float64
+	KS          float64 // see [stats.KS]: 0..1
+	Wasserstein float64 // see [stats.Wasserstein]: in the unit of the values
 }
 
-// Compare measures how far b is from a. To compare several traces, compare each
-// with the one that they are to be like.
+// Compare measures the distances between two traces.
 func Compare(a, b *Analysis) Comparison {
 	return Comparison{
 		ISL:     distance(a.ISL, b.ISL),

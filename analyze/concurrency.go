@@ -6,25 +6,23 @@ import (
 	"moontide/trace"
 )
 
-// Concurrency is how many requests a trace would have in flight at a server of
-// a given speed that is never slowed down by load.
+// Concurrency is the number of requests in flight at a server of a given speed
+// that load does not slow down.
 type Concurrency struct {
-	// Little is the mean by Little's law: the rate times the mean time that a
-	// request takes. It is absent where [Arrivals].Rate is.
+	// Little is the mean by Little's law: the rate times the mean time a request
+	// takes. It is absent where [Arrivals].Rate is.
 	Little trace.Opt[float64]
-	// Mean is the exact mean from the first arrival to the last completion;
-	// absent where that is no time. It is at most Little, whose rate does not
-	// count the time in which the last requests drain.
+	// Mean is the exact mean from the first arrival to the last completion, at
+	// most Little, whose rate ignores the time to drain. It is absent where that
+	// time is 0.
 	Mean trace.Opt[float64]
 	// Peak is the most requests in flight at once.
 	Peak int
 }
 
-// Concurrency says how many requests are in flight if each takes ttft + (OSL-1)
-// * tpot, both in milliseconds and at least 0: the time to its first token, and
-// the time per output token for every further one. An answer of no tokens takes
-// ttft. A request is in flight from its arrival until, not including, its
-// completion. It costs a sort of all requests.
+// Concurrency returns the requests in flight if each takes ttft + (OSL-1) * tpot,
+// both in milliseconds and at least 0; an empty answer takes ttft. A request is in
+// flight from its arrival until just before its completion.
 func (a *Arrivals) Concurrency(ttft, tpot float64) Concurrency {
 	var begin, done []float64
 	busy, last := 0.0, a.First
@@ -45,7 +43,7 @@ func (a *Arrivals) Concurrency(ttft, tpot float64) Concurrency {
 	}
 	left := 0
 	for i, t := range begin {
-		for done[left] <= t { // ends at the latest at this request's own completion
+		for done[left] <= t { // stops at this request's own completion at the latest
 			left++
 		}
 		c.Peak = max(c.Peak, i+1-left)

@@ -5,24 +5,24 @@ import (
 	"moontide/trace/stats"
 )
 
-// Lengths is how the prompt and the answer of a request go together.
+// Lengths is the relation between the prompt and the answer of a request.
 type Lengths struct {
 	// Ratio is the sum of ISL over the sum of OSL, absent where all answers are
 	// empty.
 	Ratio trace.Opt[float64]
 	// Ratios is ISL over OSL of each request whose OSL is not 0.
 	Ratios stats.Sample
-	// Pearson is the linear correlation of ISL and OSL, and Spearman that of
-	// their ranks, in which equal lengths share the mean of theirs: it sees any
-	// monotonic relation, and an outlier is only the next rank. Both are -1..1,
-	// and absent where all prompts or all answers are equally long.
+	// Pearson is the linear correlation of ISL and OSL, Spearman that of their
+	// ranks, -1..1. Both are absent where all prompts or all answers are equally
+	// long.
 	Pearson, Spearman trace.Opt[float64]
-	// EstimatedISL and EstimatedOSL are the rows that say of a length that it is
-	// estimated from a text, MissingOSL those that have no OSL, which counts as 0.
+	// EstimatedISL and EstimatedOSL are the numbers of rows whose length is marked
+	// as estimated from text, MissingOSL of those without an OSL, which counts as
+	// 0.
 	EstimatedISL, EstimatedOSL, MissingOSL int
 }
 
-// lengthMarks counts rows whose lengths are not those of a tokenizer.
+// lengthMarks counts rows whose lengths do not come from a tokenizer.
 type lengthMarks struct{ estimatedISL, estimatedOSL, missingOSL int }
 
 func (m *lengthMarks) add(r *trace.Request) {

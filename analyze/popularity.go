@@ -5,68 +5,66 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"moontide/trace"
 	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
-// Popularity is how often blocks are used. A block is used once by each prompt
-// that has it.
+// Popularity describes how often blocks are used. Each prompt that has a block
+// uses it once.
 type Popularity struct {
 	// Uses is the number of uses of each unique block.
 	Uses stats.Sample
-	// Top are the blocks used most, most first, of equals the one that came
-	// first; at most [Options].Top. A block that is used once is
-	// not popular.
+	// Top are the most used blocks in descending order, ties in order of first
+	// use; at most [Options].Top, and none that is used once.
 	Top []Block
-	// Zipf is the law of the head, absent where less than three different
-	// counts of uses are above 1.
+	// Zipf is absent where fewer than three different numbers of uses are above 1.
 	Zipf trace.Opt[Zipf]
 }
 
 // Block is a block and how often it is used.
 type Block struct {
-	ID uint64
-	// Uses counts the block's uses; Depth is its place in a prompt, from 1 (in
-	// the first, where ids are not chained to their prefix).
-	Uses, Depth int
+	ID   uint64
+	Uses int
+	// Depth is its position in the first prompt that has it, from 1.
+	Depth int
 }
 
-// Zipf is a power law of popularity: the block of rank r, the r-th most used
-// one, has uses in proportion to r^-Exponent.
+// Zipf is a power law of popularity: the number of uses of the r-th most used
+// block is proportional to r^-Exponent.
 //
-// It is the straight line through ln(uses) against ln(rank) by least squares, as
-// is usual for requests to caches (Breslau et al., "Web Caching and Zipf-like
-// Distributions: Evidence and Implications", INFOCOM 1999). The line is drawn
-// through the head, the blocks used more than once. Blocks of equal uses are
-// one point, at the mean of their ranks: otherwise the many blocks that are used
-// twice would decide alone.
+// It is the least-squares line through ln(uses) against ln(rank) of the blocks
+// used more than once (Breslau et al., "Web Caching and Zipf-like Distributions",
+// INFOCOM 1999). Blocks with equal uses are one point at their mean rank, so that
+// the many blocks used twice do not dominate.
 type Zipf struct {
 	Exponent float64
-	// R2 is the coefficient of determination of the line: 1 where all points lie
-	// on it, 0 where it explains nothing. Below about 0.9 popularity is not Zipf's.
+	// R2 is the line's coefficient of determination, 0..1. Below about 0.9 the
+	// popularity does not follow Zipf's law.
 	R2 float64
-	// Points is the number of points that the line was drawn through.
+	// Points is the number of points of the fit.
 	Points int
 }
 
 func (c *prefixCounter) popularity(rows []row, table *block.Table, top int) Popularity {
-	with := map[uint32]int{1: c.blocks.unique - c.blocks.shared.len}
-	for s := range c.blocks.shared.all {
-		with[s.uses]++
+	blocks := map[uint32]int{1: c.unique - c.repeated.len} // by uses
+	for s := range c.repeated.all {
+		blocks[s.uses]++
 	}
-	counted := make([]stats.Counted, 0, len(with))
-	for uses, blocks := range with {
-		counted = append(counted, stats.Counted{Value: float64(uses), Count: blocks})
+	counted := make([]stats.Counted, 0, len(blocks))
+	for uses, n := range blocks {
+		counted = append(counted, stats.Counted{Value: float64(uses), Count: n})
 	}
 	p := Popularity{Uses: stats.OfCounts(counted)} // which sorts them
 	slices.Reverse(counted)
 	p.Zipf = zipf(counted)
-	p.Top = c.mostUsed(rows, table, leastUses(counted, top), top)
+	p.Top = c.mostUsed(rows, table, minUses(counted, top), top)
 	return p
 }
 
-// zipf fits the numbers of blocks that have the same uses, most uses first.
+// zipf fits the numbers of blocks by uses, most uses first.
 func zipf(counted []stats.Counted) trace.Opt[Zipf] {
 	var x, y []float64
 	above := 0
@@ -81,31 +79,13 @@ func zipf(counted []stats.Counted) trace.Opt[Zipf] {
 	if len(x) < 3 {
 		return trace.Opt[Zipf]{}
 	}
-	slope, r2 := line(x, y)
-	return trace.Some(Zipf{Exponent: -slope, R2: r2, Points: len(x)})
+	intercept, slope := stat.LinearRegression(x, y, nil, false)
+	return trace.Some(Zipf{Exponent: -slope, R2: stat.RSquared(x, y, nil, intercept, slope), Points: len(x)})
 }
 
-// line is the slope of the least-squares line through points that differ in
-// both coordinates, and its coefficient of determination.
-func line(x, y []float64) (slope, r2 float64) {
-	var meanX, meanY float64
-	for i := range x {
-		meanX += x[i] / float64(len(x))
-		meanY += y[i] / float64(len(y))
-	}
-	var xx, xy, yy float64
-	for i := range x {
-		dx, dy := x[i]-meanX, y[i]-meanY
-		xx += dx * dx
-		xy += dx * dy
-		yy += dy * dy
-	}
-	return xy / xx, xy * xy / (xx * yy)
-}
-
-// leastUses is how often a block has to be used to be one of the top, known from
-// the numbers of blocks that have the same uses, most uses first.
-func leastUses(counted []stats.Counted, top int) int {
+// minUses returns the number of uses from which a block may be in the top, given
+// the numbers of blocks by uses, most uses first.
+func minUses(counted []stats.Counted, top int) int {
 	found := 0
 	for _, c := range counted {
 		if found += c.Count; found >= top {
@@ -115,16 +95,16 @@ func leastUses(counted []stats.Counted, top int) int {
 	return 2
 }
 
-// mostUsed lists the top blocks, all used at least so often; knowing that, only
-// few have to be sorted.
-func (c *prefixCounter) mostUsed(rows []row, table *block.Table, least, top int) []Block {
-	var blocks []sharedBlock
-	for s := range c.blocks.shared.all {
-		if int(s.uses) >= least {
+// mostUsed lists the top blocks, which have at least minUses uses: so only few
+// have to be sorted.
+func (c *prefixCounter) mostUsed(rows []row, table *block.Table, minUses, top int) []Block {
+	var blocks []repeatedBlock
+	for s := range c.repeated.all {
+		if int(s.uses) >= minUses {
 			blocks = append(blocks, *s)
 		}
 	}
-	slices.SortFunc(blocks, func(a, b sharedBlock) int {
+	slices.SortFunc(blocks, func(a, b repeatedBlock) int {
 		return cmp.Or(cmp.Compare(b.uses, a.uses), cmp.Compare(a.number, b.number))
 	})
 	blocks = blocks[:min(top, len(blocks))]
@@ -132,15 +112,14 @@ func (c *prefixCounter) mostUsed(rows []row, table *block.Table, least, top int)
 	for i, s := range blocks {
 		numbers[i] = s.number
 	}
-	ids := table.IDs(numbers)
 	var most []Block
-	for i, s := range blocks {
-		most = append(most, Block{ID: ids[i], Uses: int(s.uses), Depth: c.depth(rows, s.number)})
+	for i, id := range table.IDs(numbers) {
+		most = append(most, Block{ID: id, Uses: int(blocks[i].uses), Depth: c.depth(rows, numbers[i])})
 	}
 	return most
 }
 
-// depth is the place of a block in the prompt that had it first, from 1.
+// depth returns the position of a block in the first prompt that has it, from 1.
 func (c *prefixCounter) depth(rows []row, number uint32) int {
 	with := c.runWith(number)
 	depth := int(with.seen) + int(number-with.first) + 1

@@ -8,26 +8,25 @@ import (
 	"moontide/trace/stats"
 )
 
-// Prefix is how prompts share their beginnings, as their block ids tell it. It
-// covers the rows that have ids. A row without any, whether hash_ids is absent or
-// an empty list, is not known to miss: it counts in no number here.
+// Prefix describes how prompts share prefixes according to their block ids. It
+// covers the rows with ids. A row without any (hash_ids absent or empty) is not
+// known to miss and counts nowhere here.
 type Prefix struct {
 	BlockSize trace.BlockSize
 	// Requests is the number of rows with ids.
 	Requests int
 	// TotalBlocks counts every use of a block, UniqueBlocks every id once.
 	TotalBlocks, UniqueBlocks int
-	// HitBlocks and HitTokens are what an infinite cache would have served: the
-	// numerators of Infinite.Block and Infinite.Token. Only the prompt's own
-	// tokens count, so a hit on a partial last block is not a whole block.
+	// HitBlocks and HitTokens are what an infinite cache hits. A hit never counts
+	// more tokens than the prompt has.
 	HitBlocks, HitTokens int
-	// Infinite are the hit rates of a cache that never evicts.
+	// Infinite is the hit rate of a cache that never evicts.
 	Infinite HitRates
-	// NoHit is the number of requests that hit nothing, and AllHit that of
-	// requests whose every block was a hit.
+	// NoHit and AllHit are the numbers of requests with no block hit and with
+	// every block hit.
 	NoHit, AllHit int
-	// Context is the observed context of each request in tokens: the values
-	// that [Analysis].Observed averages.
+	// Context is the observed context of each request in tokens; its mean is in
+	// [Analysis].Observed.
 	Context stats.Sample
 
 	Popularity Popularity
@@ -36,9 +35,8 @@ type Prefix struct {
 	Tree       Tree
 }
 
-// HitRates are the three ratios that are called "hit rate" in the field, each
-// 0..1. All count a request's prefix hit m: the number of its leading blocks
-// that were cached before it arrived, up to the first miss.
+// HitRates are the three ratios known as "hit rate", each 0..1. m is a request's
+// prefix hit: the number of its leading blocks that were cached before it arrived.
 type HitRates struct {
 	// Block is the sum of m over the sum of blocks.
 	Block float64
@@ -46,39 +44,49 @@ type HitRates struct {
 	// where every prompt is empty.
 	Token trace.Opt[float64]
 	// MeanRequest is the mean of m / blocks over requests (the "theoretical hit
-	// rate" of Dynamo and AIPerf): short prompts weigh as much as long ones.
+	// rate" of Dynamo and AIPerf).
 	MeanRequest float64
 }
 
-// prefixCounter follows the blocks of requests in order of arrival. Tokens have
-// to wait for the block size, and a shared context for later requests, so it
-// keeps for each request what both need.
+// prefixCounter follows the blocks of requests in row order. Tokens depend on the
+// block size and contexts on later requests, so it keeps the runs of each request.
+//
+// Blocks have the numbers of their first use. Most are used once; of these it
+// knows only how many there are. For the others it knows who used them.
 type prefixCounter struct {
-	blocks   blockUses
 	requests int // with ids
-	total    int
-	runs     []run // of all rows, in their order
-	latest   int   // the run in which a block was fresh that was found last
+	total    int // uses of blocks
+	unique   int // different blocks
+	runs     []run
+	latest   int // the run that find returned last
+	repeated pages[repeatedBlock]
+	index    block.Sparse // from a block to its index in repeated plus 1
 	roots    rootCounter
 	reuse    reuseCounter
 }
 
-// run is a stretch of a prompt's blocks: first some that had been seen before,
-// then fresh ones. Fresh blocks are numbered as they come, so a run's are
-// consecutive from first. A prefix-chained prompt is one run: its hits and the
-// rest. Only ids that are not chained have a seen block after a fresh one,
-// which starts another run.
+// run is a part of a prompt: first blocks seen before, then new ones, which have
+// consecutive numbers. A prefix-chained prompt is one run. Only with other ids a
+// seen block follows a new one, and starts another run.
 type run struct {
 	row         uint32
 	seen, fresh int32
-	// above is the last of the seen blocks, under which the fresh ones are said to
-	// hang, and means something only where there are some. first is the first of
-	// these, or of the next run's where it has none.
+	// above is the last of the seen blocks, the parent of the new ones; undefined
+	// if there are none. first is the first new one, or the next run's.
 	above, first uint32
 }
 
-// add follows the blocks of the last of rows, the id of the first of which is
-// root.
+// repeatedBlock is a block that occurred more than once, possibly in one prompt,
+// which counts as one use.
+type repeatedBlock struct {
+	number uint32
+	run    uint32 // index of the run in which it was new
+	last   uint32 // row to use it
+	uses   uint32
+	runs   uint32 // of new blocks that follow it
+}
+
+// add follows the blocks of the last of rows; root is the id of the first.
 func (c *prefixCounter) add(rows []row, numbers []uint32, root uint64) {
 	me := uint32(len(rows) - 1)
 	if rows[me].hasIDs {
@@ -99,35 +107,34 @@ func (c *prefixCounter) add(rows []row, numbers []uint32, root uint64) {
 	c.reuse.flush(rows)
 }
 
-// nextRun uses the blocks of a run, the beginning of numbers. That of a prompt's
-// first run, which leads, are its prefix hits.
-func (c *prefixCounter) nextRun(rows []row, numbers []uint32, leads bool) run {
+// nextRun uses the blocks of the run at the beginning of numbers. Seen blocks of
+// the leading run of a prompt are prefix hits.
+func (c *prefixCounter) nextRun(rows []row, numbers []uint32, leading bool) run {
 	me := uint32(len(rows) - 1)
-	now := run{row: me, first: uint32(c.blocks.unique)}
+	now := run{row: me, first: uint32(c.unique)}
 	for _, number := range numbers {
 		if number >= now.first {
 			break
 		}
 		last := c.use(number, me)
-		if leads {
+		if leading {
 			c.reuse.hit(rows, last)
 		}
 		now.above = number
 		now.seen++
 	}
-	now.fresh = fresh(numbers[now.seen:], now.first)
-	c.blocks.unique += int(now.fresh)
+	now.fresh = consecutive(numbers[now.seen:], now.first)
+	c.unique += int(now.fresh)
 	if now.seen > 0 && now.fresh > 0 {
-		c.blocks.repeated(now.above).runs++
+		c.repeatedBlock(now.above).runs++
 	}
 	return now
 }
 
-// fresh is how many of the first numbers are fresh, in a row that makes them
-// from first on.
-func fresh(numbers []uint32, first uint32) (n int32) {
-	// Fresh blocks are numbered as they come: if the last is the len-th, so many
-	// came, and all between are.
+// consecutive returns how many of the leading numbers are first, first+1, ...
+func consecutive(numbers []uint32, first uint32) (n int32) {
+	// New blocks are numbered in order, so if the last has the right number, all
+	// before it have.
 	if last := len(numbers) - 1; last >= 0 && numbers[0] == first && numbers[last] == first+uint32(last) {
 		return int32(len(numbers))
 	}
@@ -137,26 +144,35 @@ func fresh(numbers []uint32, first uint32) (n int32) {
 	return n
 }
 
-// use notes that a row has a block that was there before, if only in the same
-// prompt, which is one use. It returns the last row to have it.
+// use counts the use of a known block by a row and returns the last row before
+// that used it, which may be the same.
 func (c *prefixCounter) use(number, row uint32) (last uint32) {
-	if s := c.blocks.repeated(number); s != nil {
+	if s := c.repeatedBlock(number); s != nil {
 		if last = s.last; last != row {
 			s.uses++
 		}
 		s.last = row
 		return last
 	}
-	if latest := c.runs[c.latest]; !latest.has(number) {
+	if !c.runs[c.latest].has(number) {
 		c.latest = c.find(number)
 	}
 	first := c.runs[c.latest].row
-	uses := 2
+	uses := uint32(2)
 	if first == row {
 		uses = 1
 	}
-	c.blocks.share(number, uint32(c.latest), row, uses)
+	c.repeated.add(repeatedBlock{number: number, run: uint32(c.latest), last: row, uses: uses})
+	c.index.Set(number, uint32(c.repeated.len))
 	return first
+}
+
+// repeatedBlock returns nil for a block that occurred once.
+func (c *prefixCounter) repeatedBlock(number uint32) *repeatedBlock {
+	if i := c.index.At(number); i > 0 {
+		return c.repeated.at(i - 1)
+	}
+	return nil
 }
 
 // runsOf returns the runs of a row.
@@ -167,27 +183,26 @@ func (c *prefixCounter) runsOf(rows []row, i int) []run {
 	return c.runs[rows[i].runs:rows[i+1].runs]
 }
 
-// end is the number after the run's last block.
+// end returns the number after the run's last block.
 func (r run) end() uint32 { return r.first + uint32(r.fresh) }
 
-// has reports whether a block is one of the run's fresh ones.
+// has reports whether a block was new in the run.
 func (r run) has(number uint32) bool { return number-r.first < uint32(r.fresh) }
 
-// runWith returns the run in which a block was fresh.
+// runWith returns the run in which a block was new.
 func (c *prefixCounter) runWith(number uint32) run {
-	if s := c.blocks.repeated(number); s != nil {
+	if s := c.repeatedBlock(number); s != nil {
 		return c.runs[s.run]
 	}
 	return c.runs[c.find(number)]
 }
 
-// find searches for the run in which a block was fresh: the last that begins
-// with it or before it.
+// find searches for the run in which a block was new.
 func (c *prefixCounter) find(number uint32) int {
 	return sort.Search(len(c.runs), func(i int) bool { return c.runs[i].first > number }) - 1
 }
 
-// result is nil where there are no blocks at all.
+// result returns nil where there are no blocks.
 func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockSize, top int) (*Prefix, Context) {
 	if c.total == 0 {
 		return nil, Context{}
@@ -196,9 +211,9 @@ func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockS
 		BlockSize:    size,
 		Requests:     c.requests,
 		TotalBlocks:  c.total,
-		UniqueBlocks: c.blocks.unique,
+		UniqueBlocks: c.unique,
 		Popularity:   c.popularity(rows, table, top),
-		Roots:        c.sharedRoots(rows, size, top),
+		Roots:        c.sharedRoots(size, top),
 		Reuse:        c.reuse.result(),
 		Tree:         c.tree(rows),
 	}
@@ -210,7 +225,7 @@ func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockS
 			continue
 		}
 		runs, length := c.runsOf(rows, i), int(r.isl)
-		hit, blocks := leadingHits(runs), countBlocks(runs)
+		hit, blocks := int(runs[0].seen), countBlocks(runs)
 		switch {
 		case hit == 0:
 			p.NoHit++
@@ -220,7 +235,7 @@ func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockS
 		requestRates += float64(hit) / float64(blocks)
 		p.HitBlocks += hit
 		p.HitTokens += min(hit*size.Tokens, length)
-		context := min(c.leadingRepeats(runs)*size.Tokens, length)
+		context := min(c.sharedBlocks(runs)*size.Tokens, length)
 		contexts = append(contexts, float64(context))
 		shared += context
 		isl += length
@@ -238,14 +253,6 @@ func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockS
 	}
 }
 
-// leadingHits is the prefix hit of a prompt in blocks.
-func leadingHits(runs []run) int {
-	if len(runs) == 0 {
-		return 0
-	}
-	return int(runs[0].seen)
-}
-
 func countBlocks(runs []run) int {
 	n := 0
 	for _, r := range runs {
@@ -254,18 +261,47 @@ func countBlocks(runs []run) int {
 	return n
 }
 
-// leadingRepeats is the number of leading blocks of a prompt that other prompts
-// have, too. A seen block is one of them, or the prompt has it above.
-func (c *prefixCounter) leadingRepeats(runs []run) int {
+// sharedBlocks returns the number of leading blocks of a prompt that other prompts
+// have too. All seen blocks are such, or repeat a block of the prompt that is.
+func (c *prefixCounter) sharedBlocks(runs []run) int {
 	n := 0
 	for _, r := range runs {
 		n += int(r.seen)
 		for i := range uint32(r.fresh) {
-			if s := c.blocks.repeated(r.first + i); s == nil || s.uses < 2 {
+			if s := c.repeatedBlock(r.first + i); s == nil || s.uses < 2 {
 				return n
 			}
 			n++
 		}
 	}
 	return n
+}
+
+const (
+	pageBits = 12
+	pageSize = 1 << pageBits
+)
+
+// pages is a list of millions of items that grows without copying.
+type pages[T any] struct {
+	pages []*[pageSize]T
+	len   int
+}
+
+func (p *pages[T]) at(i uint32) *T { return &p.pages[i>>pageBits][i%pageSize] }
+
+func (p *pages[T]) add(v T) {
+	if p.len%pageSize == 0 {
+		p.pages = append(p.pages, new([pageSize]T))
+	}
+	p.pages[p.len>>pageBits][p.len%pageSize] = v
+	p.len++
+}
+
+func (p *pages[T]) all(yield func(*T) bool) {
+	for i := range p.len {
+		if !yield(p.at(uint32(i))) {
+			return
+		}
+	}
 }

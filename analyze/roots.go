@@ -8,16 +8,15 @@ import (
 	"moontide/trace"
 )
 
-// Roots are the first blocks of prompts. One that several requests start with
-// is a shared root: a system prompt, or the beginning of a conversation.
+// Roots are the first blocks of prompts. A root that several requests start with
+// is shared: a system prompt, or the beginning of a conversation.
 type Roots struct {
-	// Distinct counts the different first blocks, Shared those that more than
-	// one request starts with.
+	// Distinct counts the different roots, Shared those of several requests.
 	Distinct, Shared int
 	// Requests is the number of requests that start with a shared root.
 	Requests int
-	// Top are the shared roots that most requests start with, most first; at
-	// most [Options].Top.
+	// Top are the shared roots with the most requests in descending order; at most
+	// [Options].Top.
 	Top []Root
 }
 
@@ -25,17 +24,16 @@ type Roots struct {
 type Root struct {
 	// ID is the first block.
 	ID uint64
-	// Requests is how many start with it.
+	// Requests is how many requests start with it.
 	Requests int
-	// ChainBlocks is the number of leading blocks that all of them have in
-	// common, at least 1, and ChainTokens their tokens: whole blocks, but no
-	// more than the shortest of these prompts has.
+	// ChainBlocks is the number of leading blocks that all of them share, at least
+	// 1, and ChainTokens their tokens, at most the ISL of the shortest prompt.
 	ChainBlocks, ChainTokens int
 }
 
-// rootCounter counts who starts with which block.
+// rootCounter counts the prompts that start with each block.
 type rootCounter struct {
-	index map[uint32]uint32
+	index map[uint32]int // by block number
 	roots []root
 }
 
@@ -46,14 +44,13 @@ type root struct {
 	isl      int32 // of the shortest prompt
 }
 
-// add notes a prompt whose first block has an id and a number.
 func (c *rootCounter) add(id uint64, number uint32, isl int32) {
 	i, known := c.index[number]
 	if !known {
 		if c.index == nil {
-			c.index = map[uint32]uint32{}
+			c.index = map[uint32]int{}
 		}
-		i = uint32(len(c.roots))
+		i = len(c.roots)
 		c.index[number] = i
 		c.roots = append(c.roots, root{id: id, number: number, isl: math.MaxInt32})
 	}
@@ -62,7 +59,7 @@ func (c *rootCounter) add(id uint64, number uint32, isl int32) {
 	r.isl = min(r.isl, isl)
 }
 
-func (c *prefixCounter) sharedRoots(rows []row, size trace.BlockSize, top int) Roots {
+func (c *prefixCounter) sharedRoots(size trace.BlockSize, top int) Roots {
 	result := Roots{Distinct: len(c.roots.roots)}
 	var shared []root
 	for _, r := range c.roots.roots {
@@ -72,7 +69,7 @@ func (c *prefixCounter) sharedRoots(rows []row, size trace.BlockSize, top int) R
 			result.Requests += int(r.requests)
 		}
 	}
-	// Stable, so that of equals the one that came first stays first.
+	// Stable: ties stay in order of first use.
 	slices.SortStableFunc(shared, func(a, b root) int { return cmp.Compare(b.requests, a.requests) })
 	for _, r := range shared[:min(top, len(shared))] {
 		chain := c.chain(r)
@@ -84,15 +81,14 @@ func (c *prefixCounter) sharedRoots(rows []row, size trace.BlockSize, top int) R
 	return result
 }
 
-// chain is the number of leading blocks that all prompts of a root have in
-// common. As an id stands for its whole prefix, these are the blocks that are
-// used as often as the root is; the first prompt that starts with the root
-// shows them in their order.
+// chain returns the number of leading blocks that all prompts of a root share. An
+// id stands for its whole prefix, so these are the blocks used as often as the
+// root, in the order of the first prompt that starts with it.
 func (c *prefixCounter) chain(r root) int {
 	end := c.runWith(r.number).end()
 	next := r.number + 1
 	for next < end {
-		s := c.blocks.repeated(next)
+		s := c.repeatedBlock(next)
 		if s == nil || int(s.uses) != int(r.requests) {
 			break
 		}

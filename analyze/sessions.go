@@ -7,66 +7,58 @@ import (
 	"moontide/trace/stats"
 )
 
-// Sessions is which requests are turns of one conversation. Where rows have a
-// session id it covers these rows, and a session is the rows of an id in their
-// order.
+// Sessions describes which requests are turns of one conversation. Where rows
+// have session ids it covers these rows.
 //
-// Else it is inferred from the block ids and covers the rows that have them. A
-// request is the next turn of an earlier one if it is longer (by ISL) and its
-// leading blocks hold all full blocks of the earlier prompt, whose partial last
-// block has changed its id by growing. Of several such requests the one that
-// has most blocks is the turn before, and of equals the most recent; if that is
-// not shorter, the request repeats it and starts a session of its own. A prompt
-// with less than a full block, or whose ids cannot be chained to their prefix, is
-// nobody's next turn or previous one.
+// Otherwise sessions are inferred from block ids and cover the rows that have
+// them. A request is the next turn of an earlier one if it is longer (by ISL) and
+// its leading blocks include all full blocks of the earlier prompt; a partial last
+// block changes its id as it grows. Of several such requests the one with the most
+// blocks counts, then the most recent; if that is not shorter, the request repeats
+// it and starts a session of its own. A prompt without a full block, or whose ids
+// are not chained to their prefix, has no next or previous turn.
 //
-// Two rules keep a system prompt, which all sessions start with, from joining
-// them. A prompt counts as an earlier turn only if its last full block was new
-// with it, or with an earlier request whose last full block it was, too; and
-// only if at most 16 different blocks ever follow that block.
+// Two rules keep a shared system prompt from joining all sessions. A prompt counts
+// as an earlier turn only if its last full block was new with it, or with an
+// earlier request that ended with the same block, and only if at most 16 different
+// blocks ever follow that block.
 type Sessions struct {
-	// Inferred says that the sessions come from block ids.
+	// Inferred says that sessions were inferred from block ids.
 	Inferred bool
-	// Requests is the number of rows that are turns, Sessions that of sessions,
-	// and MultiTurn that of sessions with more than one turn.
+	// Requests is the number of rows covered, Sessions of sessions, and MultiTurn
+	// of sessions with more than one turn.
 	Requests, Sessions, MultiTurn int
-	// Of is, for each row of the trace, the row of its session's first turn,
-	// both from 0; -1 for a row that is not a turn.
+	// Of has, for each row, the row of its session's first turn, both from 0; -1
+	// for rows not covered.
 	Of []int32
 	// Turns is the number of turns of each session.
 	Turns stats.Sample
-	// Gap is the time from the arrival of a turn's previous turn to its own
-	// arrival in milliseconds, where both have a timestamp: the think time and
-	// the time that the answer before took. A time that runs backwards counts
-	// as 0.
+	// Gap is the time from the arrival of a turn to that of the next one in
+	// milliseconds, where both have a timestamp: think time plus the time of the
+	// answer. Negative times count as 0.
 	Gap stats.Sample
-	// Delay is the think time itself in milliseconds: from the end of the
-	// previous turn to this turn, for later turns that state it (key delay). It
-	// is never inferred.
+	// Delay is the think time in milliseconds of the later turns that state it (key
+	// delay): from the end of the turn before. It is never inferred.
 	Delay stats.Sample
-	// Growth is the ISL of each later turn less that of its previous turn, in
-	// tokens. It is negative where a session id goes on with a shorter prompt.
+	// Growth is the ISL of each later turn less that of the turn before, in tokens.
+	// It is negative where a session continues with a shorter prompt.
 	Growth stats.Sample
 }
 
-// maxWays is how many different blocks may follow a prompt that has a next
-// turn. A user who goes back to a turn and asks differently makes another way
-// on, and so does an agent that asks several things at once; these are few. A
-// system prompt has as many ways on as there are conversations.
-const maxWays = 16
+const (
+	none    = -1 // the previous turn of a first turn
+	outside = -2 // the previous turn of a row that is not covered
+)
 
-// none is the previous turn of a first turn.
-const none = -1
-
-// sessionsOf gathers what links between rows tell. previous has, for each row, the
-// row of its previous turn, or none; a row that is not covered is not a turn.
-func sessionsOf(rows []row, previous []int32, covered func(i int) bool) *Sessions {
+// sessionsOf builds sessions from the row of each row's previous turn, or none, or
+// outside.
+func sessionsOf(rows []row, previous []int32) *Sessions {
 	s := &Sessions{Of: make([]int32, len(rows))}
 	var gaps, growth []float64
 	turns := make([]int, len(rows)) // of the session that starts here
 	for i, r := range rows {
-		s.Of[i] = -1
-		if !covered(i) {
+		s.Of[i] = none
+		if previous[i] == outside {
 			continue
 		}
 		s.Requests++
@@ -84,59 +76,59 @@ func sessionsOf(rows []row, previous []int32, covered func(i int) bool) *Session
 			gaps = append(gaps, max(gap, 0))
 		}
 	}
-	var with []int // sessions, by their number of turns
+	var byTurns counts
 	for _, n := range turns {
 		if n > 0 {
-			with = count(with, n)
+			byTurns.add(n, 1)
 		}
 		if n > 1 {
 			s.MultiTurn++
 		}
 	}
-	s.Turns, s.Gap, s.Growth = ofCounts(with), stats.Of(gaps), stats.Of(growth)
+	s.Turns, s.Gap, s.Growth = byTurns.sample(), stats.Of(gaps), stats.Of(growth)
 	return s
 }
 
 // sessionCounter follows session ids.
 type sessionCounter struct {
 	latest   map[string]int32 // turn of each session
-	previous []int32          // of each row, up to the last that has an id
+	previous []int32          // of each row, up to the last with an id
 	delays   []float64
 }
 
-// outside marks rows without an id.
-const outside = -2
-
-// add follows a row, whose index it is told.
-func (c *sessionCounter) add(i int, r trace.Request) {
+func (c *sessionCounter) add(row int, r trace.Request) {
 	if r.SessionID == "" {
 		return
 	}
 	if c.latest == nil {
 		c.latest = map[string]int32{}
 	}
-	for len(c.previous) < i {
-		c.previous = append(c.previous, outside)
-	}
+	c.fill(row)
 	before, later := c.latest[r.SessionID]
 	if !later {
 		before = none
 	}
 	c.previous = append(c.previous, before)
-	c.latest[r.SessionID] = int32(i)
+	c.latest[r.SessionID] = int32(row)
 	if later && r.Delay.Set {
 		c.delays = append(c.delays, r.Delay.Value)
 	}
 }
 
-// result is nil where no row has an id.
+// fill marks the rows before one that have no entry yet as outside.
+func (c *sessionCounter) fill(row int) {
+	for len(c.previous) < row {
+		c.previous = append(c.previous, outside)
+	}
+}
+
+// result returns nil where no row has an id.
 func (c *sessionCounter) result(rows []row) *Sessions {
-	if c.previous == nil {
+	if c.latest == nil {
 		return nil
 	}
-	s := sessionsOf(rows, c.previous, func(i int) bool {
-		return i < len(c.previous) && c.previous[i] != outside
-	})
+	c.fill(len(rows))
+	s := sessionsOf(rows, c.previous)
 	s.Delay = stats.Of(c.delays)
 	return s
 }

@@ -55,7 +55,7 @@ func TestPopularity(t *testing.T) {
 		t.Errorf("uses %v", values(p.Uses))
 	}
 	if p.Zipf.Set {
-		t.Errorf("a Zipf law from two counts: %+v", p.Zipf)
+		t.Errorf("a Zipf fit through two points: %+v", p.Zipf)
 	}
 	// What is used once is not popular, however long the list may be.
 	if p := analyzed(t, byTens, example...).Prefix.Popularity; len(p.Top) != 3 {
@@ -67,7 +67,7 @@ func TestPopularity(t *testing.T) {
 	}
 	p = analyzed(t, byTens, rows...).Prefix.Popularity
 	if len(p.Top) != 10 || p.Top[0] != (analyze.Block{ID: 12, Uses: 5, Depth: 1}) || p.Top[9].ID != 3 {
-		t.Errorf("of equals the first come first: %+v", p.Top)
+		t.Errorf("ties must be in order of first use: %+v", p.Top)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestRoots(t *testing.T) {
 			analyze.Roots{Distinct: 1, Shared: 1, Requests: 3, Top: []analyze.Root{{ID: 5, Requests: 3, ChainBlocks: 2, ChainTokens: 20}}}},
 		{"no more tokens than the shortest prompt", 0, []trace.Request{prompt(27, 5, 6, 7), prompt(23, 5, 6, 7)},
 			analyze.Roots{Distinct: 1, Shared: 1, Requests: 2, Top: []analyze.Root{{ID: 5, Requests: 2, ChainBlocks: 3, ChainTokens: 23}}}},
-		{"most first, of equals the first, only the top", 2,
+		{"most first, ties in order of first use, only the top", 2,
 			[]trace.Request{timed(0, 3), timed(0, 4), timed(0, 5), timed(0, 4), timed(0, 5), timed(0, 3), timed(0, 5)},
 			analyze.Roots{Distinct: 3, Shared: 3, Requests: 7, Top: []analyze.Root{
 				{ID: 5, Requests: 3, ChainBlocks: 1, ChainTokens: 10}, {ID: 3, Requests: 2, ChainBlocks: 1, ChainTokens: 10}}}},

@@ -1,32 +1,29 @@
 package analyze
 
-import (
-	"moontide/trace/stats"
-)
+import "moontide/trace/stats"
 
-// Tree is the tree of prefixes: a node is a block, under the block that comes
-// before it, so that a path from a root is a prompt's beginning. Where ids are
-// not chained to their prefix and one follows several blocks, it counts once,
-// where it was first.
+// Tree describes the tree of prefixes: a node is a block, its parent the block
+// before it, so a path from a root is the beginning of a prompt. An id that
+// follows several blocks (not chained to its prefix) is one node, where it first
+// occurred.
 type Tree struct {
-	// Nodes is the number of unique blocks, Roots that of first blocks, and
-	// Leaves that of blocks that nothing ever follows.
+	// Nodes is the number of unique blocks, Roots of first blocks, and Leaves of
+	// blocks without children.
 	Nodes, Roots, Leaves int
-	// Forks is the number of blocks that several different ones follow.
+	// Forks is the number of blocks with several children.
 	Forks int
-	// Depth is the depth of each node and LeafDepth that of each leaf, in
-	// blocks; a root's is 1.
+	// Depth is the depth of each node and LeafDepth of each leaf, in blocks; a
+	// root's is 1.
 	Depth, LeafDepth stats.Sample
-	// Children is the number of different blocks that follow a node, for each
-	// node that is not a leaf: its branching.
+	// Children is the number of children of each node that has any.
 	Children stats.Sample
 }
 
-// tree counts by runs. A run of fresh blocks is a chain that hangs under a block
-// or is a root's; only its last block can be a leaf.
+// tree counts by runs: the new blocks of a run are a chain below a block, or from
+// a root. Only the last of them can be a leaf.
 func (c *prefixCounter) tree(rows []row) Tree {
-	t := Tree{Nodes: c.blocks.unique}
-	var starts, ends, leaves []int // of runs, by depth
+	t := Tree{Nodes: c.unique}
+	var nodes, leaves counts // by depth; of nodes only the changes until summed
 	for i := range rows {
 		depth := 0
 		for _, r := range c.runsOf(rows, i) {
@@ -37,66 +34,43 @@ func (c *prefixCounter) tree(rows []row) Tree {
 			if depth == 0 {
 				t.Roots++
 			}
-			starts = count(starts, depth+1)
+			nodes.add(depth+1, 1)
 			depth += int(r.fresh)
-			ends = count(ends, depth)
+			nodes.add(depth+1, -1)
 			if c.children(r, r.end()-1) == 0 {
 				t.Leaves++
-				leaves = count(leaves, depth)
+				leaves.add(depth, 1)
 			}
 		}
 	}
-	t.Depth = ofCounts(nodesAt(starts, ends))
-	t.LeafDepth = ofCounts(leaves)
-	children := make([]int, 2)
-	for s := range c.blocks.shared.all {
-		if s.runs == 0 { // one child at most
+	for depth := range nodes[1:] {
+		nodes[depth+1] += nodes[depth]
+	}
+	t.Depth, t.LeafDepth = nodes.sample(), leaves.sample()
+	var children counts
+	for s := range c.repeated.all {
+		if s.runs == 0 { // at most one child
 			continue
 		}
 		if n := c.children(c.runs[s.run], s.number); n > 1 {
 			t.Forks++
-			children = count(children, n)
+			children.add(n, 1)
 		}
 	}
-	children[1] = t.Nodes - t.Leaves - t.Forks
-	t.Children = ofCounts(children)
+	children.add(1, t.Nodes-t.Leaves-t.Forks)
+	t.Children = children.sample()
 	return t
 }
 
-// children is the number of different blocks that follow a block, which was
-// fresh in a run: the next one of the run, and one for each run that hangs under
-// it.
+// children returns the number of children of a block that was new in a run: the
+// next one of the run, and the first of each run of new blocks below it.
 func (c *prefixCounter) children(r run, number uint32) int {
 	n := 0
-	if s := c.blocks.repeated(number); s != nil {
+	if s := c.repeatedBlock(number); s != nil {
 		n = int(s.runs)
 	}
 	if number+1 < r.end() {
 		n++
 	}
 	return n
-}
-
-// nodesAt returns how many nodes there are at each depth, from the depths at
-// which chains start and end.
-func nodesAt(starts, ends []int) []int {
-	nodes := make([]int, len(ends))
-	now := 0
-	for depth := range ends {
-		if depth < len(starts) {
-			now += starts[depth]
-		}
-		nodes[depth] = now
-		now -= ends[depth]
-	}
-	return nodes
-}
-
-// count adds one to the count of i, making room for it.
-func count(counts []int, i int) []int {
-	for len(counts) <= i {
-		counts = append(counts, 0)
-	}
-	counts[i]++
-	return counts
 }

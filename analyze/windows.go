@@ -6,26 +6,25 @@ import (
 	"moontide/trace"
 )
 
-// maxPoints bounds a series: more than a plot has room for says nothing more.
-const maxPoints = 500
+// maxWindows is the most windows of a [Series].
+const maxWindows = 500
 
-// Series is the number of arrivals in each of successive windows.
+// Series is the number of arrivals in successive windows.
 type Series struct {
-	// Step is the width of a window in milliseconds: a round number, or where
-	// timestamps lie on a grid a round number of its steps, so that no window has
-	// more ticks than another. It is the smallest such that gives at
-	// most 500 windows.
+	// Step is the width of a window in milliseconds: the smallest round number
+	// that gives at most 500 windows, or on a time grid a round number of its
+	// steps, so that each window has equally many ticks.
 	Step float64
-	// Start is where the first window begins, in milliseconds since the trace
-	// began: at a multiple of Step, or half a step of the grid before a tick, so
-	// that who comes a little early still falls into the window of that tick.
+	// Start is where the first window begins, in milliseconds: at a multiple of
+	// Step, or half a grid step before a tick, so that a request slightly early
+	// still counts in its tick's window.
 	Start float64
-	// Counts has a number of arrivals for each window; the last is the one with
-	// the last arrival. Windows include their begin and not their end.
+	// Counts is the number of arrivals in each half-open window up to the last
+	// arrival.
 	Counts []int
 }
 
-// roundSteps are the widths of windows that people read easily, in ms.
+// roundSteps are window widths that read well, in ms.
 var roundSteps = []float64{
 	1, 2, 5, 10, 20, 50, 100, 200, 500,
 	1e3, 2e3, 5e3, 10e3, 15e3, 30e3, // seconds
@@ -33,7 +32,7 @@ var roundSteps = []float64{
 	3600e3, 7200e3, 10800e3, 21600e3, 43200e3, 86400e3, // hours
 }
 
-// seriesOf counts arrivals in order of time.
+// seriesOf counts sorted arrivals.
 func seriesOf(sorted []float64, grid *trace.Grid) Series {
 	first, last := sorted[0], sorted[len(sorted)-1]
 	var s Series
@@ -45,20 +44,16 @@ func seriesOf(sorted []float64, grid *trace.Grid) Series {
 		s.Start = math.Floor(first/s.Step) * s.Step
 	}
 	for _, t := range sorted {
-		window := int((t - s.Start) / s.Step)
-		for len(s.Counts) <= window {
-			s.Counts = append(s.Counts, 0)
-		}
-		s.Counts[window]++
+		(*counts)(&s.Counts).add(int((t-s.Start)/s.Step), 1)
 	}
 	return s
 }
 
-// seriesStep chooses the width of the windows of a duration as a round number of
-// units, all in ms. One window more than the duration has room for may be
-// needed, as windows begin before the first arrival.
+// seriesStep chooses a window width for a duration, as a round number of units,
+// all in ms. It leaves room for one more window, since windows begin before the
+// first arrival.
 func seriesStep(duration, unit float64) float64 {
-	least := duration / unit / (maxPoints - 1)
+	least := duration / unit / (maxWindows - 1)
 	for _, step := range roundSteps {
 		if step >= least {
 			return unit * step
@@ -68,8 +63,7 @@ func seriesStep(duration, unit float64) float64 {
 	return unit * day * math.Ceil(least/day)
 }
 
-// peak is the largest number of sorted times within any window of a width in ms,
-// its end not included.
+// peak returns the most sorted times in any half-open window of a width in ms.
 func peak(sorted []float64, width float64) int {
 	most, begin := 0, 0
 	for i, t := range sorted {
@@ -81,16 +75,16 @@ func peak(sorted []float64, width float64) int {
 	return most
 }
 
-// dispersion is the variance of the numbers of sorted times in windows of a
-// width in ms, over their mean.
+// dispersion returns the variance of the number of sorted times per window of a
+// width in ms, over its mean.
 func dispersion(sorted []float64, width float64) trace.Opt[float64] {
 	first := sorted[0]
 	windows := math.Floor((sorted[len(sorted)-1] - first) / width)
 	if windows < 2 {
 		return trace.Opt[float64]{}
 	}
-	// Empty windows add nothing to either sum, and need not be visited: a trace
-	// of years has more of them than of requests.
+	// Empty windows add nothing to either sum and are skipped: a trace of years
+	// has more of them than requests.
 	var sum, squares float64
 	for i := 0; i < len(sorted); {
 		window := math.Floor((sorted[i] - first) / width)

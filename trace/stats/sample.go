@@ -100,9 +100,10 @@ func OfCounts(counted []Counted) Sample {
 func (d *Sample) setMeanAndStd() {
 	d.Mean = d.Sum / float64(d.Count)
 	squares := 0.0
-	for value, n := range d.each {
+	d.each(func(value float64, n int) bool { // called, not ranged over: no allocation
 		squares += (value - d.Mean) * (value - d.Mean) * float64(n)
-	}
+		return true
+	})
 	d.Std = math.Sqrt(squares / float64(d.Count))
 }
 

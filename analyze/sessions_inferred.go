@@ -1,15 +1,17 @@
 package analyze
 
-import (
-	"moontide/trace"
-)
+import "moontide/trace"
 
-// turnFinder finds previous turns from block ids, going through the rows in
-// their order.
+// maxChildren is the most different blocks that may follow the end of a prompt
+// for it to have a next turn. Users who edit a message and agents that branch
+// make a few; a system prompt has one per conversation.
+const maxChildren = 16
+
+// turnFinder finds previous turns from block ids, in row order.
 type turnFinder struct {
 	*prefixCounter
 	rows []row
-	size int
+	size int // of a block, in tokens
 	// turns has, for each row whose last full block was new with it, that block
 	// and the latest row that ended with it.
 	turns []turn
@@ -20,7 +22,7 @@ type turn struct {
 	latest int32 // or none
 }
 
-// sessions infers sessions from block ids; it is nil where there are no blocks.
+// sessions infers sessions from block ids; it returns nil where there are none.
 func (c *prefixCounter) sessions(rows []row, size trace.BlockSize) *Sessions {
 	if c.total == 0 {
 		return nil
@@ -29,8 +31,12 @@ func (c *prefixCounter) sessions(rows []row, size trace.BlockSize) *Sessions {
 	previous := make([]int32, len(rows))
 	for i := range rows {
 		f.turns[i].latest, previous[i] = none, none
+		if !rows[i].hasIDs {
+			previous[i] = outside
+			continue
+		}
 		runs := c.runsOf(rows, i)
-		if len(runs) != 1 { // nothing to go by, or not chained
+		if len(runs) != 1 { // not chained
 			continue
 		}
 		if before := f.previous(runs[0]); before != none && rows[before].isl < rows[i].isl {
@@ -38,7 +44,7 @@ func (c *prefixCounter) sessions(rows []row, size trace.BlockSize) *Sessions {
 		}
 		f.end(i, runs[0])
 	}
-	s := sessionsOf(rows, previous, func(i int) bool { return rows[i].hasIDs })
+	s := sessionsOf(rows, previous)
 	s.Inferred = true
 	return s
 }
@@ -56,12 +62,12 @@ func (f *turnFinder) previous(r run) int32 {
 	return none
 }
 
-// end notes that the row i ends with its last full block. Where an earlier row
-// brought that block, it must have ended there, too.
+// end notes the last full block of row i. If an earlier row brought that block, it
+// counts only if that row ended there too.
 func (f *turnFinder) end(i int, r run) {
 	full := min(int(f.rows[i].isl)/f.size, int(r.seen+r.fresh))
 	if own := full - int(r.seen); own > 0 {
-		if end := r.first + uint32(own-1); f.children(r, end) <= maxWays {
+		if end := r.first + uint32(own-1); f.children(r, end) <= maxChildren {
 			f.turns[i] = turn{end: end, latest: int32(i)}
 		}
 		return

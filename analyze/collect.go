@@ -8,26 +8,45 @@ import (
 	"moontide/trace/block"
 )
 
-// Reading a trace and counting its blocks take about as long, so they run side
-// by side: one goroutine reads rows and numbers their blocks, another follows
-// what the numbers mean. Batches go from the first to the second and back.
-
-const (
-	// batchBlocks and batchRows are how full a batch is when it is passed on:
-	// enough to make the passing cheap, and little enough for a processor's cache.
-	batchBlocks = 32 << 10
-	batchRows   = 1 << 10
-	// batches is how many there are: one is filled, one counted, one waits.
-	batches = 3
-)
-
-// batch is a stretch of requests.
-type batch struct {
-	requests []numbered
-	numbers  []uint32 // of all their blocks
+// collector holds what is kept of the requests until the last one is read. Two
+// goroutines fill it, because reading rows and counting blocks take about equally
+// long. Batches go from the first to the second and back.
+type collector struct {
+	// Filled by the goroutine that reads and numbers blocks.
+	table    block.Table
+	detector trace.BlockDetector
+	declared declaredContext
+	marks    lengthMarks
+	sessions sessionCounter
+	// Filled by the goroutine that counts.
+	rows   []row
+	prefix prefixCounter
 }
 
-// numbered is a request whose blocks have numbers instead of ids.
+// row is what is kept of a request.
+type row struct {
+	at       float64 // arrival in ms, or NaN
+	isl, osl int32
+	runs     uint32 // where its runs of blocks begin
+	hasIDs   bool
+}
+
+const (
+	maxRequests = math.MaxInt32 // row numbers are int32
+
+	// A batch is full at this size: large enough to make handing over cheap,
+	// small enough for the CPU cache.
+	batchBlocks = 32 << 10
+	batchRows   = 1 << 10
+	batches     = 3 // one being filled, one being counted, one waiting
+)
+
+type batch struct {
+	requests []numbered
+	numbers  []uint32 // of the blocks of all requests
+}
+
+// numbered is a request with numbers instead of block ids.
 type numbered struct {
 	trace.Request        // without HashIDs
 	blocks        int32  // how many of the batch's numbers are its own
@@ -54,7 +73,7 @@ func (c *collector) collect(reqs trace.Requests, watch func(trace.Request, []uin
 	return err
 }
 
-// read numbers the blocks of all requests and passes these on.
+// read numbers the blocks of all requests and hands them over in batches.
 func (c *collector) read(reqs trace.Requests, full chan<- *batch, empty <-chan *batch) error {
 	b := <-empty
 	rows := 0
@@ -93,7 +112,7 @@ func (b *batch) add(r trace.Request, table *block.Table) {
 	b.requests = append(b.requests, n)
 }
 
-// count follows the requests of a batch and empties it.
+// count adds the requests of a batch and empties it.
 func (c *collector) count(b *batch, watch func(trace.Request, []uint32)) {
 	left := b.numbers
 	for i := range b.requests {
