@@ -19,7 +19,7 @@ import (
 var mayImport = map[string][]string{
 	"analyze":               {"trace", "trace/block", "trace/stats"},
 	"analyze/cache":         {"trace", "trace/block", "trace/routing"},
-	"analyze/diff":          {"analyze/run", "replay", "replay/runfile", "trace"},
+	"analyze/diff":          {"analyze/run", "replay", "replay/runfile", "trace", "trace/stats"},
 	"analyze/report":        {"analyze", "analyze/cache", "analyze/diff", "analyze/report/figure", "analyze/run", "replay", "replay/bench", "replay/runfile", "trace", "trace/check", "trace/routing", "trace/stats"},
 	"analyze/report/figure": {},
 	"analyze/run":           {"replay", "replay/runfile", "trace", "trace/block", "trace/stats"},
