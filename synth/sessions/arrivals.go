@@ -5,88 +5,89 @@ import (
 	"math/rand/v2"
 )
 
-// arrivals is when requests come, whoever they are. The source is cut into
-// pieces of a steady rate, which follow each other as they did there; in them,
-// what comes next is relative to the piece's mean. So the pieces alone say how
-// long it takes until so many requests have come, whatever a draw knows of the
-// ones before.
+// arrivals is when requests come, whatever they are. The source is cut into
+// segments with a steady rate. Drawn segments follow each other as in the source
+// and last for the same number of ticks or gaps, so that as many requests take
+// as long; within them, values are relative to the segment's mean.
 type arrivals struct {
-	tick   float64 // timestamps are multiples of it, in ms; 0 if they have no grid
-	jitter []bin   // ms off the tick, single values; none where all are on it
-	pieces []piece // of the source, in their order
-	// counted tells that time goes from tick to tick, with some requests or none
-	// at each; else it goes by steps from one timestamp to the next.
-	counted bool
-	// steps has, given the value before and the piece's mean, how far the
-	// requests of a tick are from the mean (see excess); or else the step, as a
-	// multiple of the mean, and the requests at the timestamp after it.
-	steps joint
-	even  float64 // ms between requests where there is too little for all of this
+	TickMs   float64   `json:"tick_ms"` // timestamps are multiples of it; 0 if they have no grid
+	Jitter   []jitter  `json:"jitter"`  // offsets from the tick; none where all are on it
+	Segments []segment `json:"pieces"`  // of the source, in order
+	// ByTick says that time goes from tick to tick, each with any number of
+	// requests; else it goes by gaps from one timestamp to the next.
+	ByTick bool `json:"counted"`
+	// Steps has, given the value before and the segment's mean: by tick, the
+	// excess of the requests at a tick; else the gap as a multiple of the mean,
+	// and the requests after it.
+	Steps     joint   `json:"steps"`
+	MeanGapMs float64 `json:"even_ms"` // used where there are no steps
 }
 
-// piece is a part of the source.
-type piece struct {
-	requests int
-	times    int     // ticks or steps
-	mean     float64 // requests a tick, or ms a step
-}
+// segment is a part of the source with a steady rate: its requests, its ticks or
+// gaps, and the mean requests per tick or ms per gap.
+type segment [3]float64
+
+func (s segment) times() int    { return int(s[1]) }
+func (s segment) mean() float64 { return s[2] }
+
+// jitter is the number of requests that had an offset from the tick, and the
+// offset in ms.
+type jitter [2]float64
 
 const (
-	stepKnown = 2 // dimensions: the value before, and the piece's mean
-	// run is how many pieces follow each other as in the source, on average,
-	// once a trace is longer than that.
-	run = 8
-	// owedTicks is over how many ticks their number of requests is kept, and
-	// owedSteps over how many steps their time.
-	owedTicks, owedSteps = 64, 512
-	// maxTogether bounds the requests at one timestamp.
-	maxTogether = 1e6
-	// fewestCounted is the requests a tick where time goes from tick to tick, at
-	// least: in the source, and in each piece.
-	fewestCounted, fewestInPiece = .2, 1e-3
+	stepKnown = 2 // known values of steps
+	// segmentRun is how many segments follow each other as in the source, on
+	// average, once a trace is longer than the source.
+	segmentRun = 8
+	// The number of ticks and gaps over which a deficit is made up for.
+	ticksToCatchUp, gapsToCatchUp = 64, 512
+	maxAtOnce                     = 1e6 // requests at one timestamp
+	// The least requests per tick where time goes from tick to tick: in the
+	// whole source, and in each segment.
+	minPerTick, minPerTickInSegment = .2, 1e-3
 )
 
 // excess is how far n requests at a tick are from their mean, on a scale on which
 // chance has about the same size whatever the mean (F. J. Anscombe, "The
 // Transformation of Poisson, Binomial and Negative-Binomial Data", Biometrika
-// 35, 1948). The part, 0 to below 1, fills the space between whole numbers.
-func excess(n int, part, mean float64) float64 {
-	return 2 * (math.Sqrt(float64(n)+part) - math.Sqrt(mean+.5))
+// 35, 1948). The fraction, 0 to below 1, fills the space between whole numbers.
+func excess(n int, fraction, mean float64) float64 {
+	return 2 * (math.Sqrt(float64(n)+fraction) - math.Sqrt(mean+.5))
 }
 
-// ofExcess is the number of requests whose excess it is.
-func ofExcess(x, mean float64) float64 {
+// countOfExcess is the inverse of excess.
+func countOfExcess(x, mean float64) float64 {
 	root := max(0, x/2+math.Sqrt(mean+.5))
-	return math.Floor(min(root*root, maxTogether))
+	return math.Floor(min(root*root, maxAtOnce))
 }
 
-// clock draws arrivals one by one.
-type clock struct {
+// arrivalClock draws arrivals one by one.
+type arrivalClock struct {
 	*arrivals
 	random *rand.Rand
-	speed  float64 // how many times the source's rate
+	speed  float64 // times the source's rate
 
-	now    float64 // of the tick, at the source's rate
-	time   float64 // of the timestamp
-	left   int     // requests still to come at it
-	before float64 // the value before
-	owed   float64 // by how much ticks or steps were below their means
+	now     float64 // of the tick or gap, at the source's rate
+	time    float64 // of the timestamp
+	left    int     // requests still to come at it
+	before  float64 // the value before
+	deficit float64 // by how much ticks or gaps were below their means
 
-	piece  int
-	played int // pieces so far
-	times  int // still to come in the piece
+	segment int
+	played  int // segments so far
+	times   int // still to come in the segment
 }
 
-func (a *arrivals) clock(random *rand.Rand, speed float64) *clock {
-	c := &clock{arrivals: a, random: random, speed: speed}
-	if len(a.pieces) > 0 {
-		c.times = a.pieces[0].times
+func (a *arrivals) newClock(random *rand.Rand, speed float64) *arrivalClock {
+	c := &arrivalClock{arrivals: a, random: random, speed: speed}
+	if len(a.Segments) > 0 {
+		c.times = a.Segments[0].times()
 	}
 	switch {
-	case len(a.steps) == 0:
+	case len(a.Steps) == 0:
 		c.left = 1
-	case a.counted:
-		c.countTick()
+	case a.ByTick:
+		c.drawTick()
 	default:
 		c.left = c.requests(1)
 		c.stamp()
@@ -94,105 +95,106 @@ func (a *arrivals) clock(random *rand.Rand, speed float64) *clock {
 	return c
 }
 
-// next returns the time of the next request in ms. It never runs backwards.
-func (c *clock) next() float64 {
+// next returns the time of the next request in ms. It never goes backwards.
+func (c *arrivalClock) next() float64 {
 	for c.left == 0 {
 		switch {
-		case len(c.steps) == 0:
-			c.time += c.even
+		case len(c.Steps) == 0:
+			c.time += c.MeanGapMs
 			c.left = 1
-		case c.counted:
-			c.now += c.tick
-			c.countTick()
+		case c.ByTick:
+			c.now += c.TickMs
+			c.drawTick()
 		default:
-			c.step()
+			c.drawGap()
 		}
 	}
 	c.left--
 	return microseconds(c.time / c.speed)
 }
 
-// microseconds rounds a time in ms to what traces tell apart.
+// microseconds rounds a time in ms.
 func microseconds(ms float64) float64 { return math.Round(ms*1000) / 1000 }
 
-// draw returns the value that comes i-th at a time.
-func (c *clock) draw(i int, known ...float64) float64 {
-	given := &c.steps[i]
-	return given.leaves[given.leaf(known)].at(c.random.Float64(), c.random)
+// draw returns the i-th value of steps.
+func (c *arrivalClock) draw(i int, known ...float64) float64 {
+	given := &c.Steps[i]
+	return given.histograms[given.leaf(known)].draw(c.random.Float64(), c.random)
 }
 
-// countTick draws the requests of a tick. What ticks had too few or too many is
-// made up for by those that follow.
-func (c *clock) countTick() {
-	c.goOn()
-	mean := c.pieces[c.piece].mean
+// drawTick draws the requests of a tick. The ticks that follow make up for a
+// deficit.
+func (c *arrivalClock) drawTick() {
+	c.advanceSegment()
+	mean := c.Segments[c.segment].mean()
 	c.before = c.draw(0, c.before, mean)
-	n := ofExcess(c.before, min(max(mean/2, mean+c.owed/owedTicks), 2*mean))
-	c.owed += mean - n
-	if n == 0 && c.owed > 16+owedTicks*mean {
-		n, c.owed = 1, 0
+	n := countOfExcess(c.before, min(max(mean/2, mean+c.deficit/ticksToCatchUp), 2*mean))
+	c.deficit += mean - n
+	if n == 0 && c.deficit > 16+ticksToCatchUp*mean {
+		n, c.deficit = 1, 0
 	}
 	if c.left = int(n); c.left > 0 {
 		c.stamp()
 	}
 }
 
-// step draws the time to the next timestamp and the requests there.
-func (c *clock) step() {
-	c.goOn()
-	mean := c.pieces[c.piece].mean
-	step := c.draw(0, c.before, mean)
-	c.left = c.requests(step)
-	c.before = step
-	step *= min(max(.5, 1+c.owed/owedSteps), 2)
-	c.owed += 1 - step
-	c.now += step * mean
+// drawGap draws the time to the next timestamp and the requests there.
+func (c *arrivalClock) drawGap() {
+	c.advanceSegment()
+	mean := c.Segments[c.segment].mean()
+	gap := c.draw(0, c.before, mean)
+	c.left = c.requests(gap)
+	c.before = gap
+	gap *= min(max(.5, 1+c.deficit/gapsToCatchUp), 2)
+	c.deficit += 1 - gap
+	c.now += gap * mean
 	c.stamp()
 }
 
-// requests draws the number at a timestamp after a step.
-func (c *clock) requests(step float64) int {
-	n := c.draw(1, c.before, c.pieces[c.piece].mean, step)
-	return int(min(max(1, math.Round(n)), maxTogether))
+// requests draws the number at a timestamp after a gap.
+func (c *arrivalClock) requests(gap float64) int {
+	n := c.draw(1, c.before, c.Segments[c.segment].mean(), gap)
+	return int(min(max(1, math.Round(n)), maxAtOnce))
 }
 
-// stamp makes the timestamp of the time that it is.
-func (c *clock) stamp() {
+// stamp sets the timestamp for the current time.
+func (c *arrivalClock) stamp() {
 	at := c.now
-	if c.tick > 0 {
-		at = math.Round(at/c.tick) * c.tick
+	if c.TickMs > 0 {
+		at = math.Round(at/c.TickMs) * c.TickMs
 		at += c.drawJitter(at)
 	}
 	c.time = max(c.time, at)
 }
 
-func (c *clock) drawJitter(at float64) float64 {
+func (c *arrivalClock) drawJitter(at float64) float64 {
 	total := 0.0
-	for i := range c.jitter {
-		total += c.jitter[i].weight
+	for _, j := range c.Jitter {
+		total += j[0]
 	}
 	u := c.random.Float64() * total
-	for i := range c.jitter {
-		if u < c.jitter[i].weight && at+c.jitter[i].low >= 0 {
-			return c.jitter[i].low
+	for _, j := range c.Jitter {
+		if u < j[0] && at+j[1] >= 0 {
+			return j[1]
 		}
-		u -= c.jitter[i].weight
+		u -= j[0]
 	}
 	return 0
 }
 
-// goOn takes one tick or step of the piece or, where it has none left, of the
-// next one: the source's next or, where the source has ended, runs of its pieces
-// from random places (D. N. Politis and J. P. Romano, "The Stationary
+// advanceSegment takes one tick or gap of the segment or, where it has none
+// left, of the next one. After the end of the source, runs of its segments
+// follow from random places (D. N. Politis and J. P. Romano, "The Stationary
 // Bootstrap", JASA 89, 1994).
-func (c *clock) goOn() {
+func (c *arrivalClock) advanceSegment() {
 	if c.times == 0 {
+		segments := c.Segments
 		c.played++
-		c.piece++
-		if c.played >= len(c.pieces) && (c.random.IntN(run) == 0 || c.piece == len(c.pieces)) {
-			c.piece = c.random.IntN(len(c.pieces))
+		c.segment++
+		if c.played >= len(segments) && (c.random.IntN(segmentRun) == 0 || c.segment == len(segments)) {
+			c.segment = c.random.IntN(len(segments))
 		}
-		c.times = c.pieces[c.piece].times
+		c.times = segments[c.segment].times()
 	}
 	c.times--
 }

@@ -4,25 +4,24 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sort"
 	"strconv"
 
+	"moontide/synth"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
 
-// Requests draws n requests, at least 1, in order of arrival, the first at
-// about 0. Ids from 0 are the templates'; those after them are given out one by
-// one to what is new. Where they have block ids, requests have context_len, the
-// leading tokens that an earlier one of these requests had, and
-// unique_user_prompt_len, the rest of the ISL. Session ids are new ones: s1, s2,
-// and so on; there are some only if the source had. Later turns have a delay
-// instead of a timestamp if most of the source's did.
+// Requests draws n requests, at least 1, in order of arrival, the first at about
+// 0. Block ids from 0 are the templates'; those after them are given out one by
+// one. Requests with block ids have context_len, the leading tokens that an
+// earlier request had, and unique_user_prompt_len, the rest of the ISL. If the
+// source has session ids, the drawn ones are s1, s2, and so on. If most later
+// turns of the source have a delay instead of a timestamp, so do the drawn ones.
 //
-// The stream depends on the model, the seed and n alone, and a smaller n is the
-// beginning of a larger. It can be ranged over repeatedly, also at once, and
-// yields the same each time. It holds the requests that are still to be gone on
-// from, however many it has drawn. Its only error is an n below 1.
+// The requests depend on the model, the seed and n alone, and a smaller n is a
+// prefix of a larger one. The stream can be ranged over repeatedly and
+// concurrently. Its memory is that of the turns to come, however many it has
+// drawn. Its only error is an n below 1.
 func (m *Model) Requests(seed uint64, n int) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		if n < 1 {
@@ -39,176 +38,187 @@ func (m *Model) Requests(seed uint64, n int) trace.Requests {
 }
 
 const (
-	// maxDue bounds the turns that are waited for, and so the memory.
-	maxDue = 1 << 20
-	// patience is over how many turns it shows whether turns come late.
-	patience = 64
+	// maxPlanned bounds the turns to come, and so the memory.
+	maxPlanned = 1 << 20
+	// latenessWindow is the number of turns over which lateness is averaged.
+	latenessWindow = 64
 )
 
-// drawing is one run through a model.
+// drawing is one pass through a model.
 type drawing struct {
 	*Model
-	clock     *clock
-	slot      float64 // the time of the next request that comes by the clock
-	beginning *rand.Rand
-	first     [2]*sampler
-	templated *chooser
-	goesOn    [2]*chooser
-	turns     [relations]*sampler
+	clock           *arrivalClock
+	slot            float64 // the clock's next time
+	templateChoices *rand.Rand
+	first           [2]*jointSampler
+	templated       *choiceSampler
+	continues       [2]*choiceSampler
+	turns           [relations]*jointSampler
 
-	agenda  agenda
-	joining agenda // sessions that are to join others
-	ordered uint64 // turns put on the agenda
-	early   float64
-	drawn   float64 // requests
-	begun   uint64  // sessions
-	fresh   uint64  // the next id that no block has
-	visited []bool  // templates
+	planned synth.Queue[plannedTurn]
+	joining synth.Queue[plannedTurn] // sessions that will join others
+	early   float64                  // ms by which turns may come early
+	drawn   float64                  // requests
+	started uint64                   // sessions
+	free    uint64                   // the next unused block id
+	used    []bool                   // templates
+}
+
+// plannedTurn is a turn to come.
+type plannedTurn struct {
+	from     *turn
+	since    float64 // when it was planned
+	order    int     // how often from was continued before
+	relation relation
+	shared   int // blocks shared with from
+	isl, osl int
+	wait     float64 // ms, without the answer's time if the model has delays
 }
 
 func (m *Model) newDrawing(seed uint64) *drawing {
+	stream := func(aspect string) *rand.Rand { return stats.NewStream(seed, aspect) }
 	d := &drawing{
-		Model: m, fresh: m.fresh, visited: make([]bool, len(m.templates)),
-		clock:     m.arrivals.clock(stats.NewStream(seed, "arrivals"), m.speed),
-		beginning: stats.NewStream(seed, "templates"),
-		templated: newChooser(&m.templated, stats.NewStream(seed, "templates or none")),
+		Model: m, free: m.firstFree, used: make([]bool, len(m.templates)),
+		clock:           m.file.Arrivals.newClock(stream("arrivals"), m.speed),
+		templateChoices: stream("templates"),
+		templated:       newChoiceSampler(&m.file.Templated, stream("templates or none")),
 	}
-	starting := stats.NewStream(seed, "first turns")
+	first, continues, later := stream("first turns"), stream("going on"), stream("later turns")
 	for i := range d.first {
-		d.first[i] = newSampler(m.first[i], starting)
+		d.first[i] = newJointSampler(m.firstTurns[i], first)
 	}
-	going := stats.NewStream(seed, "going on")
-	for i := range d.goesOn {
-		d.goesOn[i] = newChooser(&m.goesOn[i], going)
+	for i := range d.continues {
+		d.continues[i] = newChoiceSampler(m.continues[i], continues)
 	}
-	later := stats.NewStream(seed, "later turns")
 	for i := range d.turns {
-		d.turns[i] = newSampler(m.turns[i], later)
+		d.turns[i] = newJointSampler(m.turns[i], later)
 	}
 	d.slot = d.clock.next()
 	return d
 }
 
-// next draws a request. A turn that is due takes the time that the clock has,
-// so that requests come by the clock and turns when the clock lets them; else a
-// session begins, by joining another if one is due to. Where turns follow the turn
-// before by themselves, the clock is for sessions only.
+// next draws a request. A planned turn that is due takes the clock's next time,
+// so that arrivals follow the clock and turns are as often early as late; else a
+// session starts, or joins another if one is planned. Where later turns have
+// delays, the clock is for sessions only.
 func (d *drawing) next() trace.Request {
 	now := d.slot
-	if d.delays {
-		if len(d.agenda) > 0 && (d.agenda[0].at <= now || d.tooManySessions()) {
-			return d.laterTurn(d.agenda.take(), math.Inf(1))
+	if d.file.Delays {
+		if d.planned.Len() > 0 {
+			if at, _ := d.planned.First(); at <= now || d.tooManySessions() {
+				_, t := d.planned.Pop()
+				r := d.laterTurn(&t, at)
+				r.Delay = trace.Some(microseconds(t.wait))
+				return r
+			}
 		}
 	} else if d.turnIsDue(now) {
 		d.slot = d.clock.next()
-		return d.laterTurn(d.agenda.take(), now)
+		return d.timedTurn(&d.planned, now)
 	}
 	d.slot = d.clock.next()
-	if len(d.joining) > 0 && d.joining[0].at <= now {
-		return d.laterTurn(d.joining.take(), now)
+	if d.joining.Len() > 0 {
+		if at, _ := d.joining.First(); at <= now {
+			return d.timedTurn(&d.joining, now)
+		}
 	}
 	return d.firstTurn(now)
 }
 
-// turnIsDue tells whether a turn shall come now. Turns come early by as much as
-// makes up for those that are late because the clock did not let them before.
+// turnIsDue reports whether a planned turn comes now. Turns come early to make
+// up for those that had to wait for the clock.
 func (d *drawing) turnIsDue(now float64) bool {
-	if len(d.agenda) == 0 {
+	if d.planned.Len() == 0 {
 		return false
 	}
-	t := &d.agenda[0]
-	if late := now - t.at; late >= -d.early && now-t.since >= (t.at-t.since)/8 {
-		d.early = max(0, d.early+late/patience)
+	at, t := d.planned.First()
+	if late := now - at; late >= -d.early && now-t.since >= (at-t.since)/8 {
+		d.early = max(0, d.early+late/latenessWindow)
 		return true
 	}
 	return d.tooManySessions()
 }
 
-// tooManySessions tells whether sessions are further ahead of their share of the
-// requests than they ever were in the source, and then some. A turn comes then
-// before it is due.
+// tooManySessions reports whether sessions are further ahead of their share of
+// the requests than they ever were in the source, with a margin. A turn then
+// comes before it is due.
 func (d *drawing) tooManySessions() bool {
-	share := float64(d.starts) / float64(d.requests)
+	share := float64(d.file.Sessions) / float64(d.file.Requests)
 	usual := share * d.drawn
-	limit := usual + d.startsAhead*d.speed + usual/4 + 3*math.Sqrt(usual*(1-share))
-	return float64(d.begun) > limit
+	limit := usual + d.file.SessionsAhead*d.speed + usual/4 + 3*math.Sqrt(usual*(1-share))
+	return float64(d.started) > limit
 }
 
 func (d *drawing) firstTurn(now float64) trace.Request {
-	d.begun++
-	t := &turn{session: d.begun, at: now, template: d.drawTemplate(now)}
-	t.shared = d.templates[t.template].depth
-	known := d.startOf(t.template, now)
-	v := d.first[d.firstOf(t.template)].draw(known[:]...)
-	t.isl, t.osl = d.islOf(float64(d.tokensOf(t.template))+v[0]), d.oslOf(v[1])
-	t.isl = max(t.isl, d.tokensOf(t.template))
-	if d.templates[t.template].tail > 0 {
-		t.isl = d.tokensOf(t.template)
+	d.started++
+	t := &turn{session: d.started, at: now, template: d.drawTemplate(now)}
+	template := &d.templates[t.template]
+	t.shared = template.depth
+	known := d.startContext(t.template, now)
+	v := d.first[d.firstTurnsOf(t.template)].draw(known[:]...)
+	tokens := d.tokensOf(t.template)
+	t.isl, t.osl = max(d.clipISL(float64(tokens)+v[0]), tokens), d.clipOSL(v[1])
+	if template.tail > 0 {
+		t.isl = tokens
 	}
 	t.blocks = d.blocksOf(t.isl)
 	if t.blocks > t.shared {
-		t.runs = []blockRun{d.newRun(t.blocks - t.shared)}
+		t.runs = []synth.BlockRun{d.newRun(t.blocks - t.shared)}
 	}
-	r := d.request(t, d.visit(t.template))
+	r := d.request(t, d.useTemplate(t.template))
 	r.Timestamp = trace.Some(now)
 	d.plan(t, 0, now)
 	return r
 }
 
-// visit notes that a template is used and returns how many of its blocks had
-// been before.
-func (d *drawing) visit(template int) int {
-	known := template
-	for !d.visited[known] && known > 0 {
-		d.visited[known] = true
-		known = d.templates[known].parent
+// useTemplate marks a template as used and returns how many of its blocks an
+// earlier request had.
+func (d *drawing) useTemplate(template int) (known int) {
+	for !d.used[template] && template > 0 {
+		d.used[template] = true
+		template = d.templates[template].parent
 	}
-	return d.templates[known].depth
+	return d.templates[template].depth
 }
 
 func (d *drawing) drawTemplate(now float64) int {
-	total := d.popular[len(d.popular)-1]
-	if total == 0 || d.templated.draw(now) == none {
+	if d.popularity.Total() == 0 || d.templated.draw(now) == none {
 		return 0
 	}
-	one := d.beginning.Float64() * total
-	return sort.Search(len(d.popular)-1, func(i int) bool { return d.popular[i] > one })
+	return d.popularity.At(d.templateChoices.Float64())
 }
 
-// laterTurn draws the turn that is due, at a time or, if that is infinite, when
-// it is due.
-func (d *drawing) laterTurn(u due, now float64) trace.Request {
-	p := u.from
-	delayed := math.IsInf(now, 1)
-	if delayed {
-		now = u.at
-	}
-	t := &turn{session: p.session, at: now, osl: u.osl}
-	if u.relation == joins {
-		d.begun++
-		t.session = d.begun
+// timedTurn draws the first turn of a queue with a timestamp.
+func (d *drawing) timedTurn(queue *synth.Queue[plannedTurn], now float64) trace.Request {
+	_, t := queue.Pop()
+	r := d.laterTurn(&t, now)
+	r.Timestamp = trace.Some(now)
+	return r
+}
+
+// laterTurn draws a planned turn, without its time.
+func (d *drawing) laterTurn(planned *plannedTurn, now float64) trace.Request {
+	p := planned.from
+	t := &turn{session: p.session, at: now, isl: planned.isl, osl: planned.osl, shared: planned.shared}
+	if planned.relation == joins {
+		d.started++
+		t.session = d.started
 	} else {
 		t.follow(p)
 	}
-	t.shared, t.isl = u.shared, u.isl
 	t.blocks = d.blocksOf(t.isl)
 	t.template, t.runs = d.keep(p, t.shared)
 	if t.blocks > t.shared {
 		t.runs = append(t.runs, d.newRun(t.blocks-t.shared))
 	}
 	r := d.request(t, t.shared)
-	if delayed {
-		r.Delay = trace.Some(microseconds(u.wait))
-	} else {
-		r.Timestamp = trace.Some(now)
-	}
 	d.plan(t, 0, now)
-	d.plan(p, u.order+1, now)
+	d.plan(p, planned.order+1, now)
 	return r
 }
 
-// keep returns the leading blocks of a turn that the next one has, too.
-func (d *drawing) keep(p *turn, blocks int) (template int, runs []blockRun) {
+// keep returns the leading blocks of a turn.
+func (d *drawing) keep(p *turn, blocks int) (template int, runs []synth.BlockRun) {
 	longer := none
 	for template = p.template; d.templates[template].depth > blocks; template = d.templates[template].parent {
 		longer = template
@@ -217,79 +227,73 @@ func (d *drawing) keep(p *turn, blocks int) (template int, runs []blockRun) {
 	if longer == none {
 		return template, firstBlocks(p.runs, rest)
 	}
-	return template, firstBlocks([]blockRun{{d.templates[longer].first, d.templates[longer].blocks}}, rest)
+	return template, firstBlocks([]synth.BlockRun{d.templates[longer].run()}, rest)
 }
 
-// plan decides whether and how a turn is gone on from, for one more time.
+// plan decides whether and how a turn is continued, one more time.
 func (d *drawing) plan(t *turn, order int, now float64) {
-	known := d.knownOf(t, order)
-	what := relation(d.goesOn[min(order, 1)].draw(known[:]...))
-	if what == none || len(d.Model.turns[what]) == 0 || len(d.agenda)+len(d.joining) >= maxDue {
+	known := d.turnContext(t, order)
+	rel := relation(d.continues[min(order, 1)].draw(known[:]...))
+	if rel == none || len(d.Model.turns[rel]) == 0 || d.planned.Len()+d.joining.Len() >= maxPlanned {
 		return
 	}
-	v := d.turns[what].draw(known[:]...)
-	u := due{from: t, since: now, order: order, relation: what, osl: d.oslOf(v[3])}
-	if u.shared, u.isl = d.lengthsOf(t, what, v[0], v[2]); float64(u.isl) > d.isl.high {
+	v := d.turns[rel].draw(known[:]...)
+	p := plannedTurn{from: t, since: now, order: order, relation: rel, osl: d.clipOSL(v[3]), wait: max(0, v[1])}
+	if p.shared, p.isl = d.nextLengths(t, rel, v[0], v[2]); float64(p.isl) > d.file.ISL[1] {
 		return // no prompt is as long
 	}
-	d.ordered++
-	u.number = d.ordered
-	u.at, u.wait = now+max(0, v[1]), max(0, v[1])
+	at := now + p.wait
 	switch {
-	case what == joins:
-		d.joining.add(u)
-		return
-	case d.delays:
-		u.at += answerTime(t.osl)
+	case rel == joins:
+		d.joining.Push(at, p)
+	case d.file.Delays:
+		d.planned.Push(at+answerTime(t.osl), p)
+	default:
+		d.planned.Push(at, p)
 	}
-	d.agenda.add(u)
 }
 
-// lengthsOf returns the blocks that the next turn shares with a turn, and its
-// ISL.
-func (d *drawing) lengthsOf(p *turn, what relation, kept, tokens float64) (shared, isl int) {
+// nextLengths returns the blocks that the next turn shares with p, and its ISL.
+func (d *drawing) nextLengths(p *turn, rel relation, kept, tokens float64) (shared, isl int) {
 	full := min(d.fullBlocks(p.isl), p.blocks)
-	depth := min(d.templates[p.template].depth, full)
-	before := 0 // tokens that there are without the new ones
-	switch what {
+	switch rel {
 	case repeats:
 		return p.blocks, p.isl
 	case extends:
-		shared, before = full, p.isl
+		shared, tokens = full, float64(p.isl)+tokens
 	case returns:
 		shared = min(p.shared, full)
-		before = shared * d.size.Tokens
 	case edits, joins:
+		depth := min(d.templates[p.template].depth, full)
 		shared = depth + int(math.Round(kept*float64(full-depth)))
 		if kept > 0 {
 			shared = max(shared, min(depth+1, full))
 		}
-		before = shared * d.size.Tokens
 	}
-	low := max(d.isl.low, float64(shared*d.size.Tokens))
-	return shared, d.whole(max(low, float64(before)+tokens))
+	context := float64(shared * d.size.Tokens)
+	if rel != extends {
+		tokens += context
+	}
+	return shared, d.wholeTokens(max(d.file.ISL[0], context, tokens))
 }
 
-func (d *drawing) newRun(blocks int) blockRun {
-	r := blockRun{d.fresh, blocks}
-	d.fresh += uint64(blocks)
+func (d *drawing) newRun(blocks int) synth.BlockRun {
+	r := synth.BlockRun{First: d.free, Blocks: blocks}
+	d.free += uint64(blocks)
 	return r
 }
 
-// islOf makes a number of tokens that a prompt has.
-func (d *drawing) islOf(tokens float64) int {
-	return d.whole(min(max(d.isl.low, tokens), d.isl.high))
+func (d *drawing) clipISL(tokens float64) int {
+	return d.wholeTokens(min(max(d.file.ISL[0], tokens), d.file.ISL[1]))
 }
 
-// oslOf makes a number of tokens that an answer has.
-func (d *drawing) oslOf(tokens float64) int {
-	low, high := math.Ceil(d.osl.low), math.Floor(d.osl.high)
+func (d *drawing) clipOSL(tokens float64) int {
+	low, high := math.Ceil(d.file.OSL[0]), math.Floor(d.file.OSL[1])
 	return int(math.Round(min(max(low, tokens), high)))
 }
 
-// whole makes a whole number of tokens, at least 1, of which no more blocks come
-// than a prompt may have.
-func (d *drawing) whole(tokens float64) int {
+// wholeTokens returns a whole number of tokens, from 1 to what a prompt can have.
+func (d *drawing) wholeTokens(tokens float64) int {
 	limit := float64(trace.MaxLength)
 	if d.hasBlocks {
 		limit = min(limit, maxBlocks*float64(d.size.Tokens))
@@ -297,23 +301,20 @@ func (d *drawing) whole(tokens float64) int {
 	return int(min(max(1, math.Round(tokens)), limit))
 }
 
-// request makes the row of a turn of which so many leading blocks were there
-// before.
+// request returns the row of a turn whose leading known blocks an earlier
+// request had.
 func (d *drawing) request(t *turn, known int) trace.Request {
 	d.drawn++
 	r := trace.Request{InputLength: t.isl, OutputLength: t.osl}
-	if d.hasSessions {
+	if d.file.SessionIDs {
 		r.SessionID = "s" + strconv.FormatUint(t.session, 10)
 	}
 	if !d.hasBlocks {
 		return r
 	}
-	r.HashIDs = make([]uint64, 0, t.blocks)
-	r.HashIDs = d.appendTemplate(r.HashIDs, t.template)
+	r.HashIDs = d.appendTemplate(make([]uint64, 0, t.blocks), t.template)
 	for _, run := range t.runs {
-		for i := range uint64(run.blocks) {
-			r.HashIDs = append(r.HashIDs, run.first+i)
-		}
+		r.HashIDs = run.AppendIDs(r.HashIDs)
 	}
 	context := min(known*d.size.Tokens, t.isl)
 	r.ContextLen, r.UniquePromptLen = trace.Some(context), trace.Some(t.isl-context)
@@ -325,9 +326,5 @@ func (d *drawing) appendTemplate(ids []uint64, template int) []uint64 {
 		return ids
 	}
 	t := &d.templates[template]
-	ids = d.appendTemplate(ids, t.parent)
-	for i := range uint64(t.blocks) {
-		ids = append(ids, t.first+i)
-	}
-	return ids
+	return t.run().AppendIDs(d.appendTemplate(ids, t.parent))
 }

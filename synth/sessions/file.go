@@ -11,61 +11,43 @@ import (
 	"moontide/trace"
 )
 
-// The members of a model's file; doc.go describes them.
-type file struct {
-	Version         int                  `json:"moontide_model"`
-	Method          string               `json:"method"`
-	BlockSize       int                  `json:"block_size"`
-	FullBlocksOnly  bool                 `json:"full_blocks_only"`
-	SessionIDs      bool                 `json:"session_ids"`
-	Delays          bool                 `json:"delays"`
-	Requests        int                  `json:"requests"`
-	Sessions        int                  `json:"sessions"`
-	SessionsAhead   float64              `json:"sessions_ahead"`
-	SettledMs       float64              `json:"settled_ms"`
-	ISL             [2]float64           `json:"isl"`
-	OSL             [2]float64           `json:"osl"`
-	Templates       [][4]int             `json:"templates"`
-	TemplatedByTime fileChoice           `json:"templated_by_time"`
-	FirstTurn       fileJoint            `json:"first_turn"`
-	FirstTemplated  fileJoint            `json:"first_turn_templated"`
-	GoesOn          fileChoice           `json:"goes_on"`
-	GoesOnAgain     fileChoice           `json:"goes_on_again"`
-	LaterTurns      map[string]fileJoint `json:"later_turns"`
-	Arrivals        fileArrivals         `json:"arrivals"`
+// modelFile is a model's file and the model itself; doc.go describes its members.
+type modelFile struct {
+	Version            int              `json:"moontide_model"`
+	Method             string           `json:"method"`
+	BlockSize          int              `json:"block_size"`       // 0: rows have no block ids
+	FullBlocksOnly     bool             `json:"full_blocks_only"` // a partial last block has no id
+	SessionIDs         bool             `json:"session_ids"`
+	Delays             bool             `json:"delays"` // later turns have a delay instead of a timestamp
+	Requests           int              `json:"requests"`
+	Sessions           int              `json:"sessions"`
+	SessionsAhead      float64          `json:"sessions_ahead"` // the most by which they were ahead of their share of the requests
+	SettledMs          float64          `json:"settled_ms"`     // when few sessions are older than the trace
+	ISL                [2]float64       `json:"isl"`
+	OSL                [2]float64       `json:"osl"`
+	Templates          [][4]int         `json:"templates"`
+	Templated          choice           `json:"templated_by_time"`
+	FirstTurn          joint            `json:"first_turn"`
+	FirstTurnTemplated joint            `json:"first_turn_templated"`
+	Continues          choice           `json:"goes_on"`
+	ContinuesAgain     choice           `json:"goes_on_again"`
+	LaterTurns         map[string]joint `json:"later_turns"`
+	Arrivals           arrivals         `json:"arrivals"`
 }
 
-type fileArrivals struct {
-	TickMs  float64      `json:"tick_ms"`
-	Jitter  [][2]float64 `json:"jitter"`
-	Pieces  [][3]float64 `json:"pieces"`
-	Counted bool         `json:"counted"`
-	Steps   fileJoint    `json:"steps"`
-	EvenMs  float64      `json:"even_ms"`
-}
-
-type (
-	fileJoint []fileValue
-	fileCut   [4]float64
-	fileValue struct {
-		Cuts   []fileCut     `json:"cuts"`
-		Leaves [][][]float64 `json:"leaves"`
-	}
-	fileChoice struct {
-		Cuts   []fileCut   `json:"cuts"`
-		Leaves [][]float64 `json:"leaves"`
-	}
-)
+// encoding is that of the standard library, but for empty lists: [] and not null.
+var encoding = sonic.Config{
+	EscapeHTML: true, SortMapKeys: true, CompactMarshaler: true, CopyString: true, ValidateString: true, NoNullSliceOrMap: true,
+}.Froze()
 
 const (
 	fileVersion = 1
 	fileMethod  = "sessions"
-	// maxFile bounds a model's file in bytes.
-	maxFile = 64 << 20
+	maxFileSize = 64 << 20
 )
 
 // WriteTo writes the model as JSON. [Read] makes a model of it that draws the
-// same requests. It takes no notice of [Model.AtRate].
+// same requests. [Model.AtRate] does not affect it.
 func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	data, err := m.MarshalJSON()
 	if err != nil {
@@ -80,84 +62,17 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 
 // MarshalJSON returns what WriteTo writes.
 func (m *Model) MarshalJSON() ([]byte, error) {
-	f := file{
-		Version: fileVersion, Method: fileMethod,
-		FullBlocksOnly: m.fullOnly, SessionIDs: m.hasSessions, Delays: m.delays,
-		Requests: m.requests, Sessions: m.starts, SessionsAhead: m.startsAhead, SettledMs: m.settled,
-		ISL: [2]float64{m.isl.low, m.isl.high}, OSL: [2]float64{m.osl.low, m.osl.high},
-		Templates:       [][4]int{},
-		TemplatedByTime: m.templated.file(), FirstTurn: m.first[0].file(), FirstTemplated: m.first[1].file(),
-		GoesOn: m.goesOn[0].file(), GoesOnAgain: m.goesOn[1].file(),
-		LaterTurns: make(map[string]fileJoint),
-		Arrivals: fileArrivals{
-			TickMs: m.arrivals.tick, Counted: m.arrivals.counted, Steps: m.arrivals.steps.file(), EvenMs: m.arrivals.even,
-			Jitter: [][2]float64{}, Pieces: [][3]float64{},
-		},
-	}
-	if m.hasBlocks {
-		f.BlockSize = m.size.Tokens
-	}
-	for _, t := range m.templates[1:] {
-		f.Templates = append(f.Templates, [4]int{t.parent, t.blocks, t.starts, t.tail})
-	}
-	for i, j := range m.turns {
-		if len(j) > 0 {
-			f.LaterTurns[relationNames[i]] = j.file()
-		}
-	}
-	for _, b := range m.arrivals.jitter {
-		f.Arrivals.Jitter = append(f.Arrivals.Jitter, [2]float64{float64(b.count), b.low})
-	}
-	for _, p := range m.arrivals.pieces {
-		f.Arrivals.Pieces = append(f.Arrivals.Pieces, [3]float64{float64(p.requests), float64(p.times), p.mean})
-	}
-	data, err := sonic.ConfigStd.Marshal(f)
+	data, err := encoding.Marshal(&m.file)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the model: %w", err)
 	}
 	return data, nil
 }
 
-func (p *partition) file() []fileCut {
-	cuts := []fileCut{}
-	for _, c := range p.cuts {
-		cuts = append(cuts, fileCut{float64(c.dim), c.at, float64(c.below), float64(c.rest)})
-	}
-	return cuts
-}
-
-func (j joint) file() fileJoint {
-	f := fileJoint{}
-	for i := range j {
-		v := fileValue{Cuts: j[i].partition.file(), Leaves: [][][]float64{}}
-		for _, h := range j[i].leaves {
-			bins := [][]float64{}
-			for _, b := range h.bins {
-				if b.low == b.high {
-					bins = append(bins, []float64{float64(b.count), b.weight, b.low})
-				} else {
-					bins = append(bins, []float64{float64(b.count), b.weight, b.low, b.high, b.mean})
-				}
-			}
-			v.Leaves = append(v.Leaves, bins)
-		}
-		f = append(f, v)
-	}
-	return f
-}
-
-func (c *choice) file() fileChoice {
-	f := fileChoice{Cuts: c.partition.file(), Leaves: [][]float64{}}
-	for _, k := range c.leaves {
-		f.Leaves = append(f.Leaves, append([]float64{float64(k.count)}, k.shares...))
-	}
-	return f
-}
-
-// Read reads a model that [Model.WriteTo] wrote. The file may come from anyone:
-// what is wrong with it is an error that names the place and the value.
+// Read reads a model that [Model.WriteTo] wrote. The file may come from an
+// untrusted source: an error names the place and the value that is wrong.
 func Read(r io.Reader) (*Model, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading a model: %w", err)
 	}
@@ -170,21 +85,24 @@ func Read(r io.Reader) (*Model, error) {
 
 // UnmarshalJSON reads what MarshalJSON returned, with the errors of [Read].
 func (m *Model) UnmarshalJSON(data []byte) error {
-	if err := m.decode(data); err != nil {
+	read := Model{speed: 1}
+	if err := read.file.decode(data); err != nil {
 		return fmt.Errorf("reading a model: %w", err)
 	}
+	read.size = trace.GivenBlockSize(max(read.file.BlockSize, 1))
+	read.prepare()
+	*m = read
 	return nil
 }
 
-func (m *Model) decode(data []byte) error {
-	if len(data) > maxFile {
-		return fmt.Errorf("more than %d bytes", maxFile)
+func (f *modelFile) decode(data []byte) error {
+	if len(data) > maxFileSize {
+		return fmt.Errorf("more than %d bytes", maxFileSize)
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return errors.New("not a JSON object")
 	}
-	var f file
-	if err := sonic.ConfigStd.Unmarshal(data, &f); err != nil {
+	if err := encoding.Unmarshal(data, f); err != nil {
 		return fmt.Errorf("not a model: %w", err)
 	}
 	switch {
@@ -195,29 +113,5 @@ func (m *Model) decode(data []byte) error {
 	case f.Method != fileMethod:
 		return fmt.Errorf("method: %q is not %q", f.Method, fileMethod)
 	}
-	read := Model{
-		fullOnly: f.FullBlocksOnly, hasSessions: f.SessionIDs, delays: f.Delays, hasBlocks: f.BlockSize > 0,
-		size: trace.GivenBlockSize(max(f.BlockSize, 1)), requests: f.Requests, starts: f.Sessions,
-		startsAhead: f.SessionsAhead, settled: f.SettledMs,
-	}
-	c := checker{}
-	c.numbers(&f)
-	read.templates = c.templates(f.Templates, read.size.Tokens)
-	read.templated = c.choice("templated_by_time", f.TemplatedByTime, 1, 1)
-	read.isl, read.osl = c.extent("isl", f.ISL), c.extent("osl", f.OSL)
-	read.first[0] = c.joint("first_turn", f.FirstTurn, startKnown, lengthRange, lengthRange)
-	read.first[1] = c.joint("first_turn_templated", f.FirstTemplated, startKnown, lengthRange, lengthRange)
-	read.goesOn[0] = c.choice("goes_on", f.GoesOn, turnKnown, int(relations))
-	read.goesOn[1] = c.choice("goes_on_again", f.GoesOnAgain, turnKnown, int(relations))
-	read.turns = c.turns(f.LaterTurns)
-	read.arrivals = c.arrivals(f.Arrivals)
-	if c.err != nil {
-		return c.err
-	}
-	if len(read.first[0])+len(read.first[1]) == 0 {
-		return errors.New("first_turn: no values")
-	}
-	read.prepare()
-	*m = read
-	return nil
+	return f.check()
 }

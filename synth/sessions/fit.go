@@ -11,30 +11,28 @@ import (
 	"moontide/trace"
 )
 
-// Options say how [Fit] reads its source. The zero value detects what it needs.
+// Options configures [Fit]. The zero value detects what it needs.
 type Options struct {
-	// BlockSize is the number of tokens of a block, 1 to [trace.MaxLength];
+	// BlockSize is the number of tokens per block, 1 to [trace.MaxLength];
 	// 0 detects it from the rows.
 	BlockSize int
 }
 
-// Fit learns the model from all requests of a trace, which may be in any order
-// but for the turns of a session. It needs memory for the distinct prefixes of
-// the trace (about 48 bytes each) and for its requests (about 300 bytes each),
-// and lets go of both when it returns.
+// Fit learns the model of a trace. The requests may be in any order, except for
+// the turns of a session. While it runs, it takes about 48 bytes for each
+// distinct prefix of the trace and 300 bytes for each request.
 //
-// Where rows have session ids, these say which requests belong together; else
-// the block ids do. A row without a timestamp follows the answer to the row before
-// it of its session after its delay, or at once. The answer is taken to need 500
-// ms, and 20 ms for each token after the first, as descriptions of workloads take
-// it; if most of these times fit in between the timestamps of the rows around, the
-// file is in order of arrival and those that do not fit are moved. Rows may have no block ids at all; the
-// model then knows lengths, arrivals and given sessions only.
+// Session ids, where rows have them, say which requests belong together; else
+// the block ids do. A row without a timestamp follows the answer to the previous
+// row of its session after its delay, or at once. Answers are assumed to take
+// 500 ms, and 20 ms for each token after the first. If most of the resulting
+// times fit between the timestamps of the rows around, the file is taken to be
+// in order of arrival, and the other times are moved to fit. Rows may have no
+// block ids at all; the model then knows lengths, arrivals and given sessions.
 //
-// It is an error if the source fails, has fewer than five requests, has block
-// ids in some rows but not in others, or a row without a timestamp that follows
-// no other; if a prompt has more than 2^20 blocks; or if the block size is to be
-// detected and no one size fits every row.
+// It is an error if the source fails or has fewer than five requests, if only
+// some rows have block ids, if a row without a timestamp follows no other, if a
+// prompt has more than 2^20 blocks, or if no one block size fits every row.
 func Fit(source trace.Requests, opts Options) (*Model, error) {
 	m, err := fit(source, opts)
 	if err != nil {
@@ -56,49 +54,43 @@ func fit(source trace.Requests, opts Options) (*Model, error) {
 			return nil, fmt.Errorf("request %d: %w", len(f.rows)+1, err)
 		}
 	}
-	if len(f.rows) < minCell {
-		return nil, fmt.Errorf("the source has %d requests: at least %d are needed", len(f.rows), minCell)
+	if len(f.rows) < minRequests {
+		return nil, fmt.Errorf("the source has %d requests: at least %d are needed", len(f.rows), minRequests)
 	}
-	if err := f.measure(opts.BlockSize); err != nil {
+	if err := f.prepareRows(opts.BlockSize); err != nil {
 		return nil, err
 	}
-	f.findTemplates()
-	f.settle()
-	f.fitStarts()
-	f.fitTurns()
-	f.fitPace()
-	f.prepare()
-	return f.Model, nil
+	return f.model(), nil
 }
 
 // fitter learns a model.
 type fitter struct {
 	*Model
-	detector trace.BlockDetector
-	prompts  *prefix.Tree
-	rows     []row
-	latest   map[string]int32 // row of each session, plus 1, in order of reading
-	untimed  int              // rows without a timestamp
-	under    []int32          // template of each node of prompts
+	detector   trace.BlockDetector
+	prompts    *prefix.Tree
+	rows       []row
+	latest     map[string]int32 // row of each session, plus 1, in order of reading
+	untimed    int              // rows without a timestamp
+	templateOf []int32          // of each node of prompts
 }
 
 // row is a request of the source.
 type row struct {
 	turn
 	end      prefix.Node // of its blocks
-	before   int32       // the row that it says to follow, in order of reading, or -1
-	delay    float64     // ms from the answer to that one, where this has no timestamp
-	parent   int32       // the row that it goes on from, or -1
-	next     []int32     // the rows that go on from it
+	before   int32       // the previous row of its session, or none
+	delay    float64     // ms from the answer to that row, if this has no timestamp
+	parent   int32       // the row that it continues, or none
+	next     []int32     // the rows that continue it
 	relation relation
 	untimed  bool
 }
 
-// begins tells whether a session begins with the row.
-func (r *row) begins() bool { return r.parent == none || r.relation == joins }
+// starts reports whether a session starts with the row.
+func (r *row) starts() bool { return r.parent == none || r.relation == joins }
 
 func newFitter() *fitter {
-	return &fitter{Model: &Model{}, prompts: prefix.New(), latest: make(map[string]int32)}
+	return &fitter{Model: &Model{file: modelFile{LaterTurns: make(map[string]joint)}}, prompts: prefix.New(), latest: make(map[string]int32)}
 }
 
 func (f *fitter) add(r trace.Request) error {
@@ -118,7 +110,7 @@ func (f *fitter) add(r trace.Request) error {
 	f.detector.Add(r)
 	x := row{turn: turn{isl: r.InputLength, osl: r.OutputLength}, before: none, end: f.prompts.Add(r.HashIDs)}
 	if r.SessionID != "" {
-		f.hasSessions = true
+		f.file.SessionIDs = true
 		x.before = f.latest[r.SessionID] - 1
 		f.latest[r.SessionID] = int32(len(f.rows)) + 1
 	}
@@ -140,50 +132,33 @@ func (f *fitter) add(r trace.Request) error {
 	return nil
 }
 
-// An answer that no one timed is taken to have its first token after firstToken
-// and each further one after nextToken, in ms.
+// The assumed time of an answer in ms: to the first token, and for each after it.
 const firstToken, nextToken = 500, 20
 
 func answerTime(osl int) float64 { return firstToken + nextToken*float64(max(osl-1, 0)) }
 
-// answered is when the answer to a row is there, as far as that can be told.
+// answered is the assumed end of the answer to a row.
 func (f *fitter) answered(i int32) float64 { return f.rows[i].at + answerTime(f.rows[i].osl) }
 
-// maxTime bounds times in ms: 30,000 years.
-const maxTime = 1e15
+const (
+	maxTime   = 1e15    // ms: 30,000 years
+	maxBlocks = 1 << 20 // of a prompt
+)
 
-// maxBlocks bounds the blocks of a prompt.
-const maxBlocks = 1 << 20
-
-// measure sorts the rows by time and finds out what depends on all of them.
-func (f *fitter) measure(given int) error {
-	f.followFile()
-	f.sort()
-	f.size = trace.GivenBlockSize(given)
-	if given == 0 {
+// prepareRows sorts the rows by time and works out what depends on all of them.
+func (f *fitter) prepareRows(blockSize int) error {
+	f.moveIntoFileOrder()
+	f.sortByTime()
+	f.size = trace.GivenBlockSize(blockSize)
+	if blockSize == 0 {
 		if f.size = f.detector.BlockSize(); f.size.Low > f.size.High {
 			return errors.New("no one block size fits every row; name the right one")
 		}
 	}
-	full, partial := 0, 0
-	later := 0
-	for _, r := range f.rows {
-		switch depth, tokens := f.prompts.Depth(r.end), f.size.Tokens; {
-		case r.isl%tokens == 0:
-		case depth == r.isl/tokens:
-			full++
-		case depth == r.isl/tokens+1:
-			partial++
-		}
-		if r.before != none {
-			later++
-		}
-	}
-	f.fullOnly = f.hasBlocks && full > partial
-	f.delays = f.untimed > 0 && 2*f.untimed >= later
-	f.requests = len(f.rows)
-	f.isl = f.extentOf(func(r *row) int { return r.isl })
-	f.osl = f.extentOf(func(r *row) int { return r.osl })
+	f.detectFormat()
+	f.file.Requests = len(f.rows)
+	f.file.ISL = f.lengthRange(func(r *row) int { return r.isl })
+	f.file.OSL = f.lengthRange(func(r *row) int { return r.osl })
 	for i := range f.rows {
 		r := &f.rows[i]
 		r.blocks = f.blocksOf(r.isl)
@@ -200,18 +175,38 @@ func (f *fitter) measure(given int) error {
 	return nil
 }
 
-// followFile moves rows without a timestamp between the timestamps around them in
-// the file, where most lie there already: they are in order of arrival then, and
-// answers took longer or shorter than taken.
-func (f *fitter) followFile() {
+// detectFormat finds out whether partial blocks have ids, and whether later
+// turns have delays.
+func (f *fitter) detectFormat() {
+	without, with, later := 0, 0, 0
+	for _, r := range f.rows {
+		switch depth, full := f.prompts.Depth(r.end), r.isl/f.size.Tokens; {
+		case r.isl%f.size.Tokens == 0:
+		case depth == full:
+			without++
+		case depth == full+1:
+			with++
+		}
+		if r.before != none {
+			later++
+		}
+	}
+	f.file.FullBlocksOnly = f.hasBlocks && without > with
+	f.file.Delays = f.untimed > 0 && 2*f.untimed >= later
+}
+
+// moveIntoFileOrder moves rows without a timestamp between the timestamps around
+// them in the file, if most lie there already: the file is then in order of
+// arrival, and answers took longer or shorter than assumed.
+func (f *fitter) moveIntoFileOrder() {
 	type bounds struct{ low, high float64 }
-	between := make([]bounds, len(f.rows))
+	around := make([]bounds, len(f.rows))
 	low, high := math.Inf(-1), math.Inf(1)
 	for i, r := range f.rows {
 		if !r.untimed {
 			low = max(low, r.at)
 		}
-		between[i].low = low
+		around[i].low = low
 	}
 	inside := 0
 	for i := len(f.rows) - 1; i >= 0; i-- {
@@ -219,31 +214,34 @@ func (f *fitter) followFile() {
 		if !r.untimed {
 			high = min(high, r.at)
 		}
-		between[i].high = high
-		if r.untimed && r.at >= between[i].low && r.at <= high {
+		around[i].high = high
+		if r.untimed && r.at >= around[i].low && r.at <= high {
 			inside++
 		}
 	}
+	if 2*inside < f.untimed {
+		return
+	}
 	for i := range f.rows {
-		if r := &f.rows[i]; r.untimed && 2*inside >= f.untimed {
-			r.at = max(f.answered(r.before)+r.delay, between[i].low)
-			r.at = max(f.rows[r.before].at, min(r.at, between[i].high))
+		if r := &f.rows[i]; r.untimed {
+			r.at = max(f.answered(r.before)+r.delay, around[i].low)
+			r.at = max(f.rows[r.before].at, min(r.at, around[i].high))
 		}
 	}
 }
 
-func (f *fitter) extentOf(length func(*row) int) extent {
+func (f *fitter) lengthRange(length func(*row) int) [2]float64 {
 	values := make([]float64, len(f.rows))
 	for i := range f.rows {
 		values[i] = float64(length(&f.rows[i]))
 	}
 	slices.Sort(values)
-	return extentOf(values, true)
+	public := publicRange(values, true)
+	return [2]float64{public.low, public.high}
 }
 
-// sort puts rows in order of time, the first at 0, and what they say to follow
-// along with them.
-func (f *fitter) sort() {
+// sortByTime sorts the rows, the first at 0, and updates their references.
+func (f *fitter) sortByTime() {
 	order := indices(len(f.rows))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f.rows[a].at, f.rows[b].at) })
 	rows := make([]row, len(order))
@@ -262,16 +260,49 @@ func (f *fitter) sort() {
 	f.rows = rows
 }
 
-// link finds for each row the one that it goes on from: the one that it says to
-// follow or, where it does not, the most recent one that has the longest prefix of
-// it, if that is longer than its template. If rows have session ids, it is a
-// session that joins another then.
+func indices(n int) []int {
+	some := make([]int, n)
+	for i := range some {
+		some[i] = i
+	}
+	return some
+}
+
+// model learns the model of the prepared rows.
+func (f *fitter) model() *Model {
+	f.fitTemplates()
+	f.fitSettleTime()
+	f.fitFirstTurns()
+	f.fitLaterTurns()
+	var times []float64 // of the requests or, with delays, of the sessions
+	for i := range f.rows {
+		if r := &f.rows[i]; !f.file.Delays || r.starts() {
+			times = append(times, r.at)
+		}
+	}
+	f.file.Arrivals = fitArrivals(times)
+	m := &Model{file: f.file, size: f.size, irregular: f.irregular, speed: 1}
+	m.file.Version, m.file.Method = fileVersion, fileMethod
+	if f.hasBlocks {
+		m.file.BlockSize = f.size.Tokens
+	}
+	for _, t := range f.templates[1:] {
+		m.file.Templates = append(m.file.Templates, [4]int{t.parent, t.blocks, t.sessions, t.tail})
+	}
+	m.prepare()
+	return m
+}
+
+// link finds the row that each row continues: the previous one of its session
+// or, without session ids, the most recent one that shares the longest prefix
+// with it, if that is longer than its template. Where rows have session ids, the
+// latter is a session that joins another.
 func (f *fitter) link() {
 	latest := make([]int32, f.prompts.Len()+1) // row that has the node, plus 1
 	for i := range f.rows {
 		r := &f.rows[i]
-		r.parent, r.next, r.number, r.gap, r.pace = none, nil, 0, 0, 0
-		r.template = int(f.under[r.end])
+		r.parent, r.next, r.number, r.gap, r.meanGap = none, nil, 0, 0, 0
+		r.template = int(f.templateOf[r.end])
 		depth := f.templates[r.template].depth
 		known := r.end
 		for known != prefix.Root && latest[known] == 0 {
@@ -280,7 +311,7 @@ func (f *fitter) link() {
 		switch {
 		case r.before != none:
 			r.parent = r.before
-			r.shared = f.common(r.end, f.rows[r.before].end)
+			r.shared = f.commonBlocks(r.end, f.rows[r.before].end)
 		case f.prompts.Depth(known) > depth:
 			r.parent = latest[known] - 1
 			r.shared = f.prompts.Depth(known)
@@ -300,8 +331,7 @@ func (f *fitter) link() {
 	}
 }
 
-// common is the number of blocks that two prompts begin with alike.
-func (f *fitter) common(a, b prefix.Node) int {
+func (f *fitter) commonBlocks(a, b prefix.Node) int {
 	for a != b {
 		if f.prompts.Depth(a) >= f.prompts.Depth(b) {
 			a = f.prompts.Parent(a)
@@ -314,7 +344,7 @@ func (f *fitter) common(a, b prefix.Node) int {
 
 func (f *fitter) relationOf(p, r *row) relation {
 	switch {
-	case f.hasSessions && r.before == none:
+	case f.file.SessionIDs && r.before == none:
 		return joins
 	case r.isl == p.isl && r.end == p.end:
 		return repeats

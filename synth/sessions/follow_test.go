@@ -37,7 +37,7 @@ func TestFileOrderTellsTime(t *testing.T) {
 				add(trace.Request{SessionID: name, Timestamp: trace.Some(at)})
 				add(trace.Request{SessionID: name, Delay: trace.Some(10.0)})
 			}
-			if err := f.measure(512); err != nil {
+			if err := f.prepareRows(512); err != nil {
 				t.Fatal(err)
 			}
 			for _, r := range f.rows {
@@ -72,19 +72,14 @@ func TestTemplatesStayApart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.measure(1000); err != nil {
+	if err := f.prepareRows(1000); err != nil {
 		t.Fatal(err)
 	}
-	f.findTemplates()
-	f.settle()
-	f.fitStarts()
-	f.fitTurns()
-	f.fitPace()
-	f.prepare()
-	if f.Templates() != 1 {
-		t.Fatalf("%d templates", f.Templates())
+	m := f.model()
+	if m.Templates() != 1 {
+		t.Fatalf("%d templates", m.Templates())
 	}
-	for r, err := range f.Requests(1, 2000) {
+	for r, err := range m.Requests(1, 2000) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,61 +4,73 @@ import (
 	"fmt"
 	"math"
 
+	"moontide/synth"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
-// Model is what the method knows of a trace. Make one with [Fit] or [Read]. It
-// does not change and may be used by any number of goroutines at once.
+// Model is what the method has learned of a trace. Make one with [Fit] or
+// [Read]. It is immutable and safe for concurrent use.
 type Model struct {
-	size        trace.BlockSize
-	hasBlocks   bool // rows have block ids
-	fullOnly    bool // a last block that is not full has no id
-	hasSessions bool // rows have session ids
-	delays      bool // later turns have a delay and no timestamp
-	irregular   int
-	requests    int // of the source
+	file      modelFile
+	size      trace.BlockSize
+	hasBlocks bool // rows have block ids
+	irregular int
+	speed     float64 // times the source's rate
 
-	arrivals arrivals
-	settled  float64 // ms after which few sessions are older than the trace
-	isl, osl extent  // of the source
-
-	templates   []template // the first is no template at all
-	starts      int        // sessions of the source
-	startsAhead float64    // the most by which their number was ahead of their share
-	templated   choice     // given the time: a session begins with a template
-	first       [2]joint   // of a session without a template, and with one: tokens after it, OSL
-
-	goesOn [2]choice        // whether and how a turn is gone on from, for the first time, and again
-	turns  [relations]joint // kept, gap, tokens, OSL
-
-	speed float64 // times the source's rate
-
-	popular []float64 // sessions of the templates up to each
-	fresh   uint64    // the first id that no template has
+	// From the file:
+	templates  []template          // the first stands for no template
+	popularity stats.Discrete[int] // templates by their sessions
+	firstFree  uint64              // the first block id that no template has
+	firstTurns [2]joint            // of a session without and with a template
+	continues  [2]*choice          // whether and how a turn is continued: the first time, and again
+	turns      [relations]joint    // of a continuation: kept share, wait, tokens, OSL
 }
 
-// prepare works out what follows from the rest.
+// template is a shared prefix of many prompts, such as a system prompt or a
+// document. Templates form a tree: a longer one extends its parent.
+type template struct {
+	parent   int
+	blocks   int // its own, after its parent's
+	sessions int // that start with it and no longer one; at least minRequests, or 0
+
+	// tail is 0, or the tokens of a partial last block: the template is then a
+	// whole prompt.
+	tail int
+
+	depth int    // blocks, with those of its parents
+	first uint64 // id of its own first block; the others follow
+}
+
+// run has the template's own blocks.
+func (t *template) run() synth.BlockRun { return synth.BlockRun{First: t.first, Blocks: t.blocks} }
+
+// prepare derives the rest of the model from its file, which is valid.
 func (m *Model) prepare() {
-	if m.speed == 0 {
-		m.speed = 1
+	f := &m.file
+	m.hasBlocks = f.BlockSize > 0
+	m.templates = []template{{}}
+	for i, t := range f.Templates {
+		own := template{parent: t[0], blocks: t[1], sessions: t[2], tail: t[3], first: m.firstFree}
+		own.depth = m.templates[own.parent].depth + own.blocks
+		m.firstFree += uint64(own.blocks)
+		m.templates = append(m.templates, own)
+		m.popularity.Add(i+1, own.sessions)
 	}
-	m.popular = make([]float64, len(m.templates))
-	m.fresh = 0
-	sum := 0.0
-	for i := range m.templates {
-		t := &m.templates[i]
-		if i > 0 {
-			t.depth = m.templates[t.parent].depth + t.blocks
-			sum += float64(t.starts)
+	m.firstTurns = [2]joint{f.FirstTurn, f.FirstTurnTemplated}
+	m.continues = [2]*choice{&f.Continues, &f.ContinuesAgain}
+	for i, name := range relationNames {
+		m.turns[i] = f.LaterTurns[name]
+	}
+	for _, j := range append(m.turns[:], f.FirstTurn, f.FirstTurnTemplated, f.Arrivals.Steps) {
+		for i := range j {
+			j[i].prepare()
 		}
-		m.popular[i] = sum
-		t.first = m.fresh
-		m.fresh += uint64(t.blocks)
 	}
 }
 
-// BlockSize returns the tokens of a block and how they are known. A source
-// without block ids has none: its tokens are 0.
+// BlockSize returns the tokens per block and how they are known; it is zero if
+// the source has no block ids.
 func (m *Model) BlockSize() trace.BlockSize {
 	if !m.hasBlocks {
 		return trace.BlockSize{}
@@ -66,20 +78,19 @@ func (m *Model) BlockSize() trace.BlockSize {
 	return m.size
 }
 
-// Irregular returns the number of the source's rows whose ids were not one for
-// each block. It is not kept in a model's file.
+// Irregular returns how many of the source's rows had not one id per block. It
+// is not kept in a model's file.
 func (m *Model) Irregular() int { return m.irregular }
 
 // SourceRequests returns the number of requests that the model was learned from.
-func (m *Model) SourceRequests() int { return m.requests }
+func (m *Model) SourceRequests() int { return m.file.Requests }
 
-// Templates returns the number of shared beginnings that the model knows.
+// Templates returns the number of shared prefixes in the model.
 func (m *Model) Templates() int { return len(m.templates) - 1 }
 
-// AtRate returns the model with a factor times the rate of requests: that many
-// times as many sessions, in which the time between turns stays as it is. (To
-// speed up everything, use [trace.Speed] on what it draws.) The factor is above
-// 0 and finite.
+// AtRate returns the model with factor times as many sessions per second; the
+// time between the turns of a session stays as it is. (To speed up everything,
+// use [trace.Speed] on the requests.) The factor is above 0 and finite.
 func (m *Model) AtRate(factor float64) (*Model, error) {
 	if !(factor > 0) || math.IsInf(factor, 0) {
 		return nil, fmt.Errorf("rate factor %v is not a positive number", factor)
@@ -89,28 +100,29 @@ func (m *Model) AtRate(factor float64) (*Model, error) {
 	return &faster, nil
 }
 
-// firstOf is the law of a session's first turn. Where the source has too few that
-// have a template, or none, they are like the others.
-func (m *Model) firstOf(template int) int {
-	which := 0
-	if template > 0 {
-		which = 1
+// firstTurnsOf returns the index in Model.firstTurns for a session that starts
+// with a template, falling back to the other where there is none.
+func (m *Model) firstTurnsOf(template int) int {
+	i := indicator(template > 0)
+	if len(m.firstTurns[i]) == 0 {
+		return 1 - i
 	}
-	if len(m.first[which]) == 0 {
-		return 1 - which
-	}
-	return which
+	return i
 }
 
-// blocksOf is the number of ids that a prompt has.
-func (m *Model) blocksOf(isl int) int {
-	switch {
-	case !m.hasBlocks:
-		return 0
-	case m.fullOnly:
-		return isl / m.size.Tokens
+func indicator(b bool) int {
+	if b {
+		return 1
 	}
-	return (isl + m.size.Tokens - 1) / m.size.Tokens
+	return 0
+}
+
+// blocksOf is the number of ids of a prompt.
+func (m *Model) blocksOf(isl int) int {
+	if m.hasBlocks && !m.file.FullBlocksOnly {
+		return (isl + m.size.Tokens - 1) / m.size.Tokens
+	}
+	return m.fullBlocks(isl)
 }
 
 // fullBlocks is the number of full blocks of a prompt.
@@ -130,16 +142,26 @@ func (m *Model) tokensOf(template int) int {
 	return t.depth * m.size.Tokens
 }
 
-// startOf is what a first turn's lengths depend on.
-func (m *Model) startOf(template int, at float64) [startKnown]float64 {
-	k := [startKnown]float64{min(at, m.settled), float64(m.templates[template].depth), 0}
-	if m.templates[template].tail > 0 {
-		k[2] = 1
-	}
-	return k
+// startKnown is the number of values on which a first turn's lengths depend.
+const startKnown = 3
+
+// startContext returns these values: the time until the trace has settled, the
+// blocks of the template, and whether that is a whole prompt.
+func (m *Model) startContext(template int, at float64) [startKnown]float64 {
+	t := &m.templates[template]
+	return [startKnown]float64{min(at, m.file.SettledMs), float64(t.depth), float64(indicator(t.tail > 0))}
 }
 
-func (m *Model) knownOf(t *turn, order int) [turnKnown]float64 {
-	own := float64(t.isl - m.tokensOf(t.template))
-	return t.known(order, float64(t.isl-t.shared*m.size.Tokens), m.settled, own)
+// turnKnown is the number of values on which a continuation depends.
+const turnKnown = 9
+
+// turnContext returns these values: how often the turn was continued before,
+// ISL, OSL, its number, its new tokens, the gap before it, the moving mean of the
+// gaps, the time until the trace has settled, and its tokens after the template.
+func (m *Model) turnContext(t *turn, order int) [turnKnown]float64 {
+	return [turnKnown]float64{
+		float64(min(order, 4)), float64(t.isl), float64(t.osl), float64(min(t.number, 64)),
+		float64(t.isl - t.shared*m.size.Tokens), t.gap, t.meanGap, min(t.at, m.file.SettledMs),
+		float64(t.isl - m.tokensOf(t.template)),
+	}
 }

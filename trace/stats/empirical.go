@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"sort"
 )
 
 // Empirical is the [Distribution] of a sample's values: draws return each as
@@ -95,6 +96,14 @@ func (d *Discrete[T]) Draw(random *rand.Rand) T {
 	for d.upTo[i] <= n {
 		i++
 	}
+	return d.values[i]
+}
+
+// At returns the value that a uniform number in [0, 1) maps to. There must be a
+// value.
+func (d *Discrete[T]) At(u float64) T {
+	n := u * float64(d.total())
+	i := sort.Search(len(d.upTo)-1, func(i int) bool { return float64(d.upTo[i]) > n })
 	return d.values[i]
 }
 

@@ -40,8 +40,8 @@ func TestBinsOf(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := samplesOf(c.values...)
 			var got []b
-			for _, x := range binsOf(s, sorted(s, indices(len(s)), 0), 0, usualCell, extent{math.Inf(-1), math.Inf(1), true}) {
-				got = append(got, b{x.count, x.low, x.high})
+			for _, x := range binsOf(sortedPoints(s, indices(len(s)), 0), usualBinSize, valueRange{math.Inf(-1), math.Inf(1), true}) {
+				got = append(got, b{int(x[0]), x[2], x[len(x)/5+2]})
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
@@ -53,14 +53,18 @@ func TestBinsOf(t *testing.T) {
 // Whatever the values, each counts once, bins do not overlap and none is small.
 func TestBinsCoverEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, 40), func(i int) float64 { return float64(i) }), minCell, 200).Draw(t, "values")
+		values := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, 40), func(i int) float64 { return float64(i) }), minRequests, 200).Draw(t, "values")
 		s := samplesOf(values...)
 		n, weight, last := 0, 0.0, math.Inf(-1)
-		for _, b := range binsOf(s, sorted(s, indices(len(s)), 0), 0, usualCell, extent{math.Inf(-1), math.Inf(1), true}) {
-			if b.count < minCell || b.low < last || b.mean < b.low || b.mean > b.high {
-				t.Fatalf("bin %+v after %v", b, last)
+		for _, b := range binsOf(sortedPoints(s, indices(len(s)), 0), usualBinSize, valueRange{math.Inf(-1), math.Inf(1), true}) {
+			low, high, mean := b[2], b[2], b[2]
+			if len(b) == 5 {
+				high, mean = b[3], b[4]
 			}
-			n, weight, last = n+b.count, weight+b.weight, b.high
+			if b[0] < minRequests || low < last || mean < low || mean > high {
+				t.Fatalf("bin %v after %v", b, last)
+			}
+			n, weight, last = n+int(b[0]), weight+b[1], high
 		}
 		if n != len(values) || math.Abs(weight-float64(n)) > 1e-3 {
 			t.Fatalf("%d values of weight %v, want %d", n, weight, len(values))
@@ -77,11 +81,11 @@ func TestBounds(t *testing.T) {
 		{"between neighbours", between(5, 6, true), 5.5},
 		{"between whole numbers", between(1234, 2345, true), 1999.5},
 		{"between any numbers", between(1.234, 1.345, false), 1.3},
-		{"below", below([]float64{20147, 20150, 20900, 21100, 21900, 30000}, true), 19999.5},
-		{"below one digit", below([]float64{3, 3, 3, 3, 3, 9}, true), 2.5},
-		{"above", above([]float64{1, 83000, 90123, 92000, 93000, 94567}, true), 100000.5},
-		{"above a limit that many reach", above([]float64{1, 2000, 2000, 2000, 2000, 2000}, true), 2000.5},
-		{"reach of an even spread", (&bin{low: 0, mean: 50, variance: 100 * 100 / 12.}).reach(true), 100.5},
+		{"below", roundBelow([]float64{20147, 20150, 20900, 21100, 21900, 30000}, true), 19999.5},
+		{"below one digit", roundBelow([]float64{3, 3, 3, 3, 3, 9}, true), 2.5},
+		{"above", roundAbove([]float64{1, 83000, 90123, 92000, 93000, 94567}, true), 100000.5},
+		{"above a limit that many reach", roundAbove([]float64{1, 2000, 2000, 2000, 2000, 2000}, true), 2000.5},
+		{"reach of an even spread", (&rawBin{low: 0, mean: 50, variance: 100 * 100 / 12.}).highEnd(true), 100.5},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
@@ -92,13 +96,13 @@ func TestBounds(t *testing.T) {
 // Chances that fewer than five requests tell are those of all such leaves
 // together, or none.
 func TestRareChancesArePooled(t *testing.T) {
-	c := choice{partition: partition{[]cut{{0, 1, ^0, 1}, {0, 2, ^1, ^2}}}, leaves: make([]chances, 3)}
+	c := choice{decisionTree: decisionTree{[]split{{0, 1, -1, 1}, {0, 2, -2, -3}}}, Leaves: make([]shares, 3)}
 	var samples []sample
 	happen := func(leaf float64, thing, times int) {
 		for range times {
 			s := sample{[]float64{leaf, 0, 0}, 1}
 			if thing >= 0 {
-				s.at[1+thing] = 1
+				s.values[1+thing] = 1
 			}
 			samples = append(samples, s)
 		}
@@ -108,13 +112,13 @@ func TestRareChancesArePooled(t *testing.T) {
 		happen(float64(leaf), 1, times[1])
 		happen(float64(leaf), none, times[2])
 	}
-	for i := range c.leaves {
-		c.leaves[i].shares = make([]float64, 2)
+	for i := range c.Leaves {
+		c.Leaves[i] = make(shares, 3)
 	}
-	c.fill(samples, 1)
+	c.fitShares(samples, 1)
 	rare := 6. / 300
 	for i, want := range [][2]float64{{.1, rare}, {.5, rare}, {1 / (1 + rare), rare / (1 + rare)}} {
-		got := c.leaves[i].shares
+		got := c.Leaves[i][1:]
 		// The third leaf has three requests to which nothing happened: too few.
 		if i == 2 {
 			if math.Abs(got[0]+got[1]-1) > 1e-5 {
@@ -130,13 +134,13 @@ func TestRareChancesArePooled(t *testing.T) {
 
 // A bin keeps its bounds and its mean, whatever the values in between.
 func TestHistogramKeepsTheMean(t *testing.T) {
-	h := newHistogram([]bin{{count: 5, weight: 1, low: 10, high: 110, mean: 30}, {count: 15, weight: 3, low: 200, high: 200, mean: 200}})
+	h := newHistogram([]bin{{5, 1, 10, 110, 30}, {15, 3, 200}})
 	random := source()
-	var d deck
+	var d stratified
 	const n = 100_000
 	sum, low, common := 0.0, 0.0, 0
 	for range n {
-		x := h.at(d.draw(random), random)
+		x := h.draw(d.draw(random), random)
 		switch {
 		case x == 200:
 			common++
@@ -157,14 +161,14 @@ func TestHistogramKeepsTheMean(t *testing.T) {
 
 func TestDeckIsUniform(t *testing.T) {
 	random := source()
-	var d deck
+	var d stratified
 	before := 0.0
 	product := 0.0
 	for range 2000 {
-		var seen [deckSize]bool
-		for range deckSize {
+		var seen [strata]bool
+		for range strata {
 			u := d.draw(random)
-			part := int(u * deckSize)
+			part := int(u * strata)
 			if seen[part] {
 				t.Fatalf("part %d comes twice from one deck", part)
 			}
@@ -173,7 +177,7 @@ func TestDeckIsUniform(t *testing.T) {
 			before = u
 		}
 	}
-	if r := product / (2000 * deckSize) * 12; math.Abs(r) > .05 {
+	if r := product / (2000 * strata) * 12; math.Abs(r) > .05 {
 		t.Errorf("neighbours have a correlation of %v", r)
 	}
 }
@@ -191,12 +195,15 @@ func TestJointKeepsDependence(t *testing.T) {
 		samples = append(samples, sample{[]float64{x, noise, v, 3 * v}, 1})
 	}
 	j := fitJoint(samples, 2)
-	for _, c := range j[0].cuts[:1] {
-		if c.dim != 0 || math.Abs(c.at-.7) > .01 {
+	for _, c := range j[0].Splits[:1] {
+		if c[0] != 0 || math.Abs(c[1]-.7) > .01 {
 			t.Errorf("the first cut is %+v, want dimension 0 at 0.7", c)
 		}
 	}
-	s := newSampler(j, random)
+	for i := range j {
+		j[i].prepare()
+	}
+	s := newJointSampler(j, random)
 	off := 0.0
 	for i := range 1000 {
 		x := float64(i) / 1000
@@ -215,44 +222,18 @@ func TestJointKeepsDependence(t *testing.T) {
 // second was gone on from after 5 and the last after 25.
 func TestKaplanMeier(t *testing.T) {
 	inf := math.Inf(1)
-	questions := []asked{
+	observations := []observation{
 		{next: none, gap: inf, left: 10},
 		{next: 1, gap: 5, left: 20},
 		{next: none, gap: inf, left: 30},
 		{next: 1, gap: 25, left: 40},
 	}
 	weights := make([]float64, 4)
-	kaplanMeier(questions, indices(4), weights)
+	kaplanMeier(observations, indices(4), weights)
 	// After 5, 1 of 4; after 25, 1 of the 2 still seen of the remaining 3/4.
 	if want := []float64{0, 1, 0, 1.5}; !slices.Equal(weights, want) {
 		t.Errorf("weights %v, want %v", weights, want)
 	}
-}
-
-func TestAgendaIsInOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var a agenda
-		var want []due
-		for i, at := range rapid.SliceOf(rapid.IntRange(0, 9)).Draw(t, "times") {
-			d := due{at: float64(at), number: uint64(i)}
-			a.add(d)
-			want = append(want, d)
-		}
-		slices.SortFunc(want, func(x, y due) int {
-			if x.before(&y) {
-				return -1
-			}
-			return 1
-		})
-		for _, w := range want {
-			if got := a.take(); got != w {
-				t.Fatalf("got %v, want %v", got, w)
-			}
-		}
-		if len(a) != 0 {
-			t.Fatalf("%d are left", len(a))
-		}
-	})
 }
 
 func TestGridOf(t *testing.T) {

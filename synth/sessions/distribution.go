@@ -1,0 +1,197 @@
+package sessions
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// minRequests is the number of requests on which every part of a model rests, at
+// least.
+const minRequests = 5
+
+// decisionTree maps known values to leaves by comparisons. Without splits it has
+// one leaf.
+type decisionTree struct {
+	Splits []split `json:"cuts"`
+}
+
+// split is a dimension, a value in it, and where points below that value and the
+// others go: to a later split or, as -1-i, to leaf i.
+type split [4]float64
+
+func (d *decisionTree) leaf(point []float64) int {
+	if len(d.Splits) == 0 {
+		return 0
+	}
+	for at := 0; ; {
+		s := &d.Splits[at]
+		next := s[3]
+		if point[int(s[0])] < s[1] {
+			next = s[2]
+		}
+		if next < 0 {
+			return ^int(next)
+		}
+		at = int(next)
+	}
+}
+
+// bin is a part of a distribution: requests, weight relative to other bins, and
+// the value, if it is common; else requests, weight, low, high and mean. A bin
+// rests on at least minRequests requests.
+type bin []float64
+
+// histogram is the distribution of one value, prepared to be drawn from.
+type histogram struct {
+	bins []bin
+	upTo []float64 // cumulative share of the bins
+	// exponents are k in low + (high-low) * U^k with U uniform: the power-law
+	// distribution on the bin that has its mean.
+	exponents []float64
+}
+
+func newHistogram(bins []bin) histogram {
+	h := histogram{bins: bins, upTo: make([]float64, len(bins)), exponents: make([]float64, len(bins))}
+	total := 0.0
+	for i, b := range bins {
+		total += b[1]
+		h.upTo[i] = total
+		if len(b) > 3 && b[4] > b[2] {
+			h.exponents[i] = (b[3] - b[4]) / (b[4] - b[2])
+		}
+	}
+	for i := range h.upTo {
+		h.upTo[i] /= total
+	}
+	return h
+}
+
+// draw returns a value of the bin at the cumulative share u, 0 to below 1.
+func (h *histogram) draw(u float64, random *rand.Rand) float64 {
+	i, _ := slices.BinarySearch(h.upTo, u)
+	i = min(i, len(h.bins)-1)
+	b := h.bins[i]
+	if len(b) == 3 || b[2] == b[3] {
+		return b[2]
+	}
+	return b[2] + (b[3]-b[2])*math.Exp(-h.exponents[i]*random.ExpFloat64())
+}
+
+// conditional is the distribution of one value, given others.
+type conditional struct {
+	decisionTree
+	Leaves     [][]bin `json:"leaves"`
+	histograms []histogram
+}
+
+func (c *conditional) prepare() {
+	c.histograms = make([]histogram, len(c.Leaves))
+	for i, bins := range c.Leaves {
+		c.histograms[i] = newHistogram(bins)
+	}
+}
+
+// joint is the distribution of several values, given known ones: of the first
+// given the known ones, of the second given these and the first, and so on.
+type joint []conditional
+
+// choice is which of several things happens, or none of them, given known
+// values.
+type choice struct {
+	decisionTree
+	Leaves []shares `json:"leaves"`
+}
+
+// shares are the requests that a leaf rests on, then the probability of each
+// outcome; none has the rest.
+type shares []float64
+
+// none is the outcome that nothing happens; also the index of no row.
+const none = -1
+
+func (s shares) at(u float64) int {
+	for i, share := range s[1:] {
+		if u < share {
+			return i
+		}
+		u -= share
+	}
+	return none
+}
+
+// stratified draws uniform numbers such that of each strata consecutive draws,
+// one falls into each stratum of the unit interval, in random order. It makes
+// traces of different seeds differ less in their means.
+type stratified struct {
+	order [strata]uint8
+	left  uint8
+	ready bool
+}
+
+const strata = 32
+
+func (s *stratified) draw(random *rand.Rand) float64 {
+	if !s.ready {
+		for i := range s.order {
+			s.order[i] = uint8(i)
+		}
+		s.ready = true
+	}
+	if s.left == 0 {
+		s.left = strata
+	}
+	i := random.Uint32N(uint32(s.left))
+	s.left--
+	stratum := s.order[i]
+	s.order[i], s.order[s.left] = s.order[s.left], stratum
+	return (float64(stratum) + random.Float64()) / strata
+}
+
+// jointSampler draws from a joint distribution, stratified within each leaf.
+type jointSampler struct {
+	joint
+	random   *rand.Rand
+	uniforms [][]stratified // of each leaf of each value
+	point    []float64
+}
+
+func newJointSampler(j joint, random *rand.Rand) *jointSampler {
+	s := &jointSampler{joint: j, random: random}
+	for i := range j {
+		s.uniforms = append(s.uniforms, make([]stratified, len(j[i].Leaves)))
+	}
+	return s
+}
+
+// draw returns the values. The next draw overwrites them.
+func (s *jointSampler) draw(known ...float64) []float64 {
+	s.point = append(s.point[:0], known...)
+	for i := range s.joint {
+		c := &s.joint[i]
+		leaf := c.leaf(s.point)
+		u := s.uniforms[i][leaf].draw(s.random)
+		s.point = append(s.point, c.histograms[leaf].draw(u, s.random))
+	}
+	return s.point[len(known):]
+}
+
+// choiceSampler draws from a choice, stratified within each leaf.
+type choiceSampler struct {
+	*choice
+	random   *rand.Rand
+	uniforms []stratified
+}
+
+func newChoiceSampler(c *choice, random *rand.Rand) *choiceSampler {
+	return &choiceSampler{choice: c, random: random, uniforms: make([]stratified, len(c.Leaves))}
+}
+
+// draw returns the outcome, or none.
+func (c *choiceSampler) draw(known ...float64) int {
+	if len(c.Leaves) == 0 {
+		return none
+	}
+	leaf := c.leaf(known)
+	return c.Leaves[leaf].at(c.uniforms[leaf].draw(c.random))
+}

@@ -1,0 +1,254 @@
+package sessions
+
+import "slices"
+
+const (
+	// A bin has usualBinSize samples, or more where there are over maxBins times
+	// as many, or where values are equal.
+	usualBinSize = 8
+	maxBins      = 512
+	// A leaf has at least minLeafSize samples, or 1/maxLeaves of them.
+	minLeafSize = 40
+	maxLeaves   = 256
+	// A split must gain this much (n * R^2). Where there is nothing to explain,
+	// the best of many splits rarely does.
+	minValueGain  = 10
+	minChoiceGain = 12
+)
+
+// sample is one observation: the known values, then those to learn.
+type sample struct {
+	values []float64
+	weight float64 // how many observations it stands for
+}
+
+// point is a sample's value in one dimension.
+type point struct {
+	value, weight float64
+	sample        int
+}
+
+// sortedPoints returns the points of some samples in ascending order.
+func sortedPoints(samples []sample, some []int, dim int) []point {
+	points := make([]point, len(some))
+	for k, i := range some {
+		points[k] = point{samples[i].values[dim], samples[i].weight, i}
+	}
+	slices.SortFunc(points, func(a, b point) int {
+		switch {
+		case a.value < b.value:
+			return -1
+		case a.value > b.value:
+			return 1
+		}
+		return a.sample - b.sample
+	})
+	return points
+}
+
+func valuesOf(points []point) []float64 {
+	values := make([]float64, len(points))
+	for i, p := range points {
+		values[i] = p.value
+	}
+	return values
+}
+
+// endOfEqual returns where the points end that equal the one at from.
+func endOfEqual(points []point, from int) int {
+	to := from
+	for to < len(points) && points[to].value == points[from].value {
+		to++
+	}
+	return to
+}
+
+// fitJoint learns the distribution of the values that follow the known ones, by
+// sequential regression trees (J. P. Reiter, "Using CART to Generate Partially
+// Synthetic Public Use Microdata", Journal of Official Statistics 21, 2005). It
+// needs at least minRequests samples.
+func fitJoint(samples []sample, known int) joint {
+	var j joint
+	for dim := known; dim < len(samples[0].values); dim++ {
+		points := sortedPoints(samples, indices(len(samples)), dim)
+		far := publicRange(valuesOf(points), allWhole(samples, dim))
+		g := treeGrower{samples: samples, known: dim, targets: [][]float64{ranks(points)}, minGain: minValueGain}
+		g.grow()
+		c := conditional{decisionTree: decisionTree{g.splits}}
+		usual := max(usualBinSize, len(samples)/maxBins)
+		for _, leaf := range g.leaves {
+			c.Leaves = append(c.Leaves, binsOf(sortedPoints(samples, leaf, dim), usual, far))
+		}
+		j = append(j, c)
+	}
+	return j
+}
+
+// ranks returns the rank of each sample, 0..1; equal values have equal ranks.
+func ranks(points []point) []float64 {
+	ranks := make([]float64, len(points))
+	for from := 0; from < len(points); {
+		to := endOfEqual(points, from)
+		for _, p := range points[from:to] {
+			ranks[p.sample] = float64(from+to) / 2 / float64(len(points))
+		}
+		from = to
+	}
+	return ranks
+}
+
+// binsOf makes bins of sorted points. Equal values share a bin.
+func binsOf(points []point, usual int, far valueRange) []bin {
+	var bins []rawBin
+	var starts []int // of the points of each bin
+	from := 0        // start of the current bin
+	flush := func(to int) {
+		n := to - from
+		last := len(bins) - 1
+		switch {
+		case n >= minRequests || n > 0 && last < 0:
+			starts = append(starts, from)
+			bins = append(bins, binOf(points[from:to]))
+		case n > 0 && bins[last].low < bins[last].high: // too few: extend the last bin
+			bins[last] = binOf(points[starts[last]:to])
+		case n > 0: // too few after a common value: count as that value
+			bins[last].count += n
+			bins[last].weight += float64(n)
+		}
+		from = to
+	}
+	for at := 0; at < len(points); {
+		to := endOfEqual(points, at)
+		if common := to-at >= usual; common {
+			if at-from >= minRequests || len(bins) > 0 {
+				flush(at)
+			}
+			b := binOf(points[at:to])
+			b.count += at - from
+			b.weight += float64(at - from)
+			starts, bins, from = append(starts, at), append(bins, b), to
+		} else if to-from >= usual {
+			flush(to)
+		}
+		at = to
+	}
+	flush(len(points))
+	return far.publicBins(bins, valuesOf(points))
+}
+
+// rawBin is a bin with the values' own bounds.
+type rawBin struct {
+	count                             int
+	weight, low, high, mean, variance float64
+}
+
+func binOf(points []point) rawBin {
+	b := rawBin{count: len(points), low: points[0].value, high: points[len(points)-1].value}
+	for _, p := range points {
+		b.weight += p.weight
+		b.mean += p.weight * p.value
+	}
+	b.mean /= b.weight
+	for _, p := range points {
+		d := p.value - b.mean
+		b.variance += p.weight * d * d / b.weight
+	}
+	return b
+}
+
+// treeGrower grows a decision tree. It takes the split that explains most of the
+// variance of the targets, as long as one gains enough.
+type treeGrower struct {
+	samples []sample
+	known   int         // dimensions to split
+	targets [][]float64 // each of all samples
+	minGain float64     // for one target
+
+	minLeaf int
+	whole   []bool // dimensions with whole numbers only
+	splits  []split
+	leaves  [][]int
+}
+
+func (g *treeGrower) grow() {
+	g.minLeaf = max(minLeafSize, len(g.samples)/maxLeaves)
+	for d := range g.known {
+		g.whole = append(g.whole, allWhole(g.samples, d))
+	}
+	g.divide(indices(len(g.samples)))
+}
+
+// divide divides some samples and returns the split, or as ^i the leaf, that
+// they became.
+func (g *treeGrower) divide(some []int) int {
+	dim, at, found := g.bestSplit(some)
+	if !found {
+		g.leaves = append(g.leaves, some)
+		return ^(len(g.leaves) - 1)
+	}
+	var below, rest []int
+	for _, i := range some {
+		if g.samples[i].values[dim] < at {
+			below = append(below, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	this := len(g.splits)
+	g.splits = append(g.splits, split{float64(dim), at})
+	b := g.divide(below)
+	r := g.divide(rest)
+	g.splits[this][2], g.splits[this][3] = float64(b), float64(r)
+	return this
+}
+
+func (g *treeGrower) bestSplit(some []int) (dim int, at float64, found bool) {
+	if len(some) < 2*g.minLeaf {
+		return
+	}
+	best := g.minGain
+	for d := range g.known {
+		points := sortedPoints(g.samples, some, d)
+		if points[0].value == points[len(points)-1].value {
+			continue
+		}
+		gains := make([]float64, len(points))
+		for _, target := range g.targets {
+			addGains(gains, points, target)
+		}
+		for i := g.minLeaf; i <= len(points)-g.minLeaf; i++ {
+			low, high := points[i-1].value, points[i].value
+			if low < high && gains[i] > best {
+				best, dim, at, found = gains[i], d, between(low, high, g.whole[d]), true
+			}
+		}
+	}
+	return
+}
+
+// addGains adds n * R^2 of the split before each point: the share of a target's
+// variance that it explains, times the number of samples. Its mean is 1 where
+// there is nothing to explain.
+func addGains(gains []float64, points []point, target []float64) {
+	var n, sum, squares float64
+	for _, p := range points {
+		w, x := p.weight, target[p.sample]
+		n += w
+		sum += w * x
+		squares += w * x * x
+	}
+	variance := squares/n - (sum/n)*(sum/n)
+	if variance < 1e-12 {
+		return
+	}
+	var before, sumBefore float64
+	for i, p := range points {
+		if i > 0 {
+			share := before / n
+			apart := sumBefore/before - (sum-sumBefore)/(n-before)
+			gains[i] += float64(len(points)) * share * (1 - share) * apart * apart / variance
+		}
+		before += p.weight
+		sumBefore += p.weight * target[p.sample]
+	}
+}

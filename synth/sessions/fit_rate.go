@@ -1,0 +1,107 @@
+package sessions
+
+import (
+	"math"
+	"slices"
+
+	mstats "github.com/montanaflynn/stats"
+)
+
+// amount is a number of events in some time or at some ticks.
+type amount struct{ events, of float64 }
+
+func (a amount) rate() float64 { return a.events / a.of }
+
+// logLikelihood is that of the events at their own rate, up to a constant; it is
+// the same for Poisson counts and exponential gaps.
+func (a amount) logLikelihood() float64 {
+	if a.events == 0 {
+		return 0
+	}
+	return a.events * math.Log(a.events/a.of)
+}
+
+func (a amount) minus(b amount) amount { return amount{a.events - b.events, a.of - b.of} }
+
+// steadyRun is a run of amounts with a steady rate.
+type steadyRun struct {
+	from, to int
+	sum      amount
+}
+
+const (
+	// minRateGain is how much more likely a cut must make the rates, times the
+	// logarithm of the number of amounts, times their noise.
+	minRateGain = 3
+	// maxCutDepth bounds the recursion, and so the time it takes.
+	maxCutDepth = 512
+	// noiseWindow is the number of neighbours over which noise is measured.
+	noiseWindow = 16
+)
+
+// steadyRuns cuts a source where its rate changes, by binary segmentation: a run
+// is cut where two rates are most likely, as long as this is more than chance.
+// Every run has at least minRequests amounts and events. Noise is how much the
+// rate varies between neighbours, relative to a Poisson process.
+func steadyRuns(amounts []amount, noise float64) []steadyRun {
+	s := segmenter{upTo: make([]amount, len(amounts)+1)}
+	for i, a := range amounts {
+		s.upTo[i+1] = amount{s.upTo[i].events + a.events, s.upTo[i].of + a.of}
+	}
+	s.minGain = minRateGain * math.Log(float64(len(amounts))) * noise
+	s.cut(0, len(amounts), 0)
+	return s.runs
+}
+
+type segmenter struct {
+	upTo    []amount // cumulative sums
+	minGain float64
+	runs    []steadyRun
+}
+
+func (s *segmenter) sum(from, to int) amount { return s.upTo[to].minus(s.upTo[from]) }
+
+func (s *segmenter) cut(from, to, depth int) {
+	all := s.sum(from, to)
+	best, at := s.minGain, none
+	for i := from + minRequests; i <= to-minRequests && depth < maxCutDepth; i++ {
+		before := s.sum(from, i)
+		after := all.minus(before)
+		if before.events < minRequests || after.events < minRequests {
+			continue
+		}
+		if gain := before.logLikelihood() + after.logLikelihood() - all.logLikelihood(); gain > best {
+			best, at = gain, i
+		}
+	}
+	if at == none {
+		s.runs = append(s.runs, steadyRun{from, to, all})
+		return
+	}
+	s.cut(from, at, depth+1)
+	s.cut(at, to, depth+1)
+}
+
+// countNoise is the mean index of dispersion (variance / mean) of neighbouring
+// counts, and gapNoise the mean squared coefficient of variation of neighbouring
+// gaps: both are 1 for a Poisson process, and slow changes do not add to them.
+func countNoise(counts []float64) float64 { return meanNoise(counts, 1) }
+func gapNoise(gaps []float64) float64     { return meanNoise(gaps, 2) }
+
+func meanNoise(values []float64, power float64) float64 {
+	sum, n := 0.0, 0.0
+	for window := range slices.Chunk(values, noiseWindow) {
+		if len(window) < noiseWindow {
+			break
+		}
+		n++
+		mean, _ := mstats.Mean(window)
+		if mean == 0 {
+			sum++
+			continue
+		}
+		variance, _ := mstats.SampleVariance(window)
+		sum += variance / math.Pow(mean, power)
+	}
+	return max(sum/max(n, 1), .05)
+}

@@ -1,0 +1,210 @@
+package sessions
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// fitSettleTime finds how long it takes until most turns have the turn before
+// them in the trace. Until then, sessions that began before the trace look new.
+func (f *fitter) fitSettleTime() {
+	var gaps []float64
+	for i := range f.rows {
+		if r := &f.rows[i]; r.parent != none {
+			gaps = append(gaps, r.gap)
+		}
+	}
+	if len(gaps) < minLeafSize {
+		return
+	}
+	slices.Sort(gaps)
+	f.file.SettledMs = rounded(min(gaps[len(gaps)*99/100], f.rows[len(f.rows)-1].at/3), 2)
+}
+
+// fitFirstTurns learns how sessions start. Those with a template are apart from
+// the others, because their lengths have nothing in common.
+func (f *fitter) fitFirstTurns() {
+	var lengths [2][]sample
+	var templated []sample
+	for i := range f.rows {
+		r := &f.rows[i]
+		if r.starts() {
+			f.file.Sessions++
+		}
+		if r.parent != none {
+			continue
+		}
+		known := f.startContext(r.template, r.at)
+		private := max(0, r.isl-f.tokensOf(r.template))
+		has := indicator(r.template > 0)
+		lengths[has] = append(lengths[has], sample{append(known[:], float64(private), float64(r.osl)), 1})
+		templated = append(templated, sample{[]float64{r.at, float64(has)}, 1})
+	}
+	f.file.SessionsAhead = f.maxSessionsAhead()
+	if max(len(lengths[0]), len(lengths[1])) < minRequests { // so few must not be told: take all turns
+		lengths[0] = nil
+		for i := range f.rows {
+			r := &f.rows[i]
+			lengths[0] = append(lengths[0], sample{[]float64{0, 0, 0, float64(r.isl), float64(r.osl)}, 1})
+		}
+	}
+	for i, first := range []*joint{&f.file.FirstTurn, &f.file.FirstTurnTemplated} {
+		if len(lengths[i]) >= minRequests {
+			*first = fitJoint(lengths[i], startKnown)
+		}
+	}
+	if len(f.templates) > 1 {
+		f.file.Templated = fitChoice(templated, 1)
+		f.file.Templated.fitShares(templated, 1)
+	}
+}
+
+// maxSessionsAhead is by how many sessions their number was at most ahead of
+// their share of the requests until then.
+func (f *fitter) maxSessionsAhead() float64 {
+	share := float64(f.file.Sessions) / float64(len(f.rows))
+	started, ahead := 0.0, 0.0
+	for i := range f.rows {
+		if f.rows[i].starts() {
+			started++
+			ahead = max(ahead, started-share*float64(i))
+		}
+	}
+	return rounded(ahead, 2)
+}
+
+// observation is whether a turn was continued, the order-th time.
+type observation struct {
+	row, next int32 // next is none if it was not
+	order     int
+	gap, left float64 // ms until then, and until the end of the trace
+}
+
+// fitLaterTurns learns whether turns are continued, how, and when.
+func (f *fitter) fitLaterTurns() {
+	end := f.rows[len(f.rows)-1].at
+	continues := []*choice{&f.file.Continues, &f.file.ContinuesAgain}
+	all := make([][]observation, len(continues))
+	for i := range f.rows {
+		r := &f.rows[i]
+		since := r.at
+		for order := 0; order <= len(r.next); order++ {
+			o := observation{int32(i), none, order, math.Inf(1), end - since}
+			if order < len(r.next) {
+				o.next = r.next[order]
+				o.gap = max(0, f.rows[o.next].at-since)
+				since = f.rows[o.next].at
+			}
+			k := min(order, len(all)-1)
+			all[k] = append(all[k], o)
+		}
+	}
+	var samples [relations][]sample
+	for k, observations := range all {
+		continued := 0
+		for _, o := range observations {
+			if o.next != none {
+				continued++
+			}
+		}
+		if continued < minRequests {
+			continue
+		}
+		weights := f.fitContinues(continues[k], observations)
+		for i, o := range observations {
+			if o.next != none {
+				rel := f.rows[o.next].relation
+				samples[rel] = append(samples[rel], f.turnSample(o, weights[i]))
+			}
+		}
+	}
+	for rel, s := range samples {
+		if len(s) >= minRequests {
+			f.file.LaterTurns[relationNames[rel]] = fitJoint(s, turnKnown)
+		}
+	}
+}
+
+// turnSample is an observed continuation: what is known of the turn, then kept
+// share, wait, tokens and OSL of the next.
+func (f *fitter) turnSample(o observation, weight float64) sample {
+	p, r := &f.rows[o.row], &f.rows[o.next]
+	known := f.turnContext(&p.turn, o.order)
+	depth := f.templates[p.template].depth
+	kept, tokens := 0.0, 0
+	switch r.relation {
+	case extends:
+		tokens = r.isl - p.isl
+	case returns, edits, joins:
+		if own := f.fullBlocks(p.isl) - depth; own > 0 && r.relation != returns {
+			kept = rounded(min(max(0, float64(r.shared-depth)/float64(own)), 1), 4)
+		}
+		tokens = max(0, r.isl-r.shared*f.size.Tokens)
+	}
+	wait := o.gap
+	switch {
+	case r.relation == joins:
+	case r.untimed:
+		wait = r.delay
+	case f.file.Delays:
+		wait = max(0, o.gap-answerTime(p.osl))
+	}
+	return sample{append(known[:], kept, rounded(wait, 9), float64(tokens), float64(r.osl)), weight}
+}
+
+// maxWeight bounds how many continuations an observed one stands for, so that
+// little depends on a few late ones.
+const maxWeight = 3
+
+// fitContinues learns whether turns are continued, and returns how many
+// continuations each observed one stands for. Turns near the end of the trace
+// are continued after it, unseen; within each leaf, the Kaplan-Meier estimator
+// corrects for that ("Nonparametric Estimation from Incomplete Observations",
+// JASA 53, 1958).
+func (f *fitter) fitContinues(c *choice, observations []observation) (weights []float64) {
+	samples := make([]sample, len(observations))
+	outcome := func(i int) *float64 {
+		return &samples[i].values[turnKnown+int(f.rows[observations[i].next].relation)]
+	}
+	for i, o := range observations {
+		known := f.turnContext(&f.rows[o.row].turn, o.order)
+		samples[i] = sample{append(known[:], make([]float64, relations)...), 1}
+		if o.next != none {
+			*outcome(i) = 1
+		}
+	}
+	*c = fitChoice(samples, turnKnown)
+	leaves := make([][]int, len(c.Leaves))
+	for i := range samples {
+		k := c.leaf(samples[i].values)
+		leaves[k] = append(leaves[k], i)
+	}
+	weights = make([]float64, len(observations))
+	for _, leaf := range leaves {
+		kaplanMeier(observations, leaf, weights)
+	}
+	for i, o := range observations {
+		if o.next != none {
+			*outcome(i) = weights[i]
+		}
+	}
+	c.fitShares(samples, turnKnown)
+	return weights
+}
+
+func kaplanMeier(observations []observation, leaf []int, weights []float64) {
+	slices.SortStableFunc(leaf, func(i, j int) int {
+		a, b := observations[i], observations[j]
+		return cmp.Or(cmp.Compare(min(a.gap, a.left), min(b.gap, b.left)), cmp.Compare(a.gap, b.gap))
+	})
+	survival, n := 1.0, float64(len(leaf))
+	for k, i := range leaf {
+		if observations[i].next == none {
+			continue
+		}
+		drop := survival / (n - float64(k))
+		survival -= drop
+		weights[i] = rounded(min(drop*n, maxWeight), 6)
+	}
+}

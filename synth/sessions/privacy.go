@@ -1,0 +1,141 @@
+package sessions
+
+import (
+	"math"
+	"strconv"
+)
+
+// The bounds of bins and the places of splits are not values of single
+// requests. They lie between groups of at least minRequests values. At the ends,
+// the low bound is a round number further out, as coarse as minRequests values
+// are apart there; the high one follows from the bin's mean and variance. Bounds
+// of whole numbers end in .5.
+
+// valueRange is the range of the values in a dimension, rounded outward.
+type valueRange struct {
+	low, high float64
+	whole     bool // whole numbers only
+}
+
+// publicRange returns that of sorted values.
+func publicRange(values []float64, whole bool) valueRange {
+	return valueRange{roundBelow(values, whole), roundAbove(values, whole), whole}
+}
+
+// publicBins returns the bins of sorted values with public bounds in the range.
+func (r valueRange) publicBins(bins []rawBin, values []float64) []bin {
+	public := make([]bin, len(bins))
+	for i, b := range bins {
+		public[i] = bin{float64(b.count), rounded(b.weight, 6), b.low}
+		if b.low == b.high {
+			continue
+		}
+		low, high := max(r.low, roundBelow(values, r.whole)), 0.0
+		if i > 0 {
+			low = between(bins[i-1].high, b.low, r.whole)
+		}
+		b.low = low
+		if i == len(bins)-1 {
+			high = min(r.high, b.highEnd(r.whole))
+		} else {
+			high = between(b.high, bins[i+1].low, r.whole)
+		}
+		if high = max(high, b.mean); low == high {
+			public[i][2] = low
+			continue
+		}
+		public[i] = append(public[i][:2], low, high, min(max(rounded(b.mean, 5), low), high))
+	}
+	return public
+}
+
+// highEnd is the high bound for which the power law from the low bound has the
+// bin's mean and variance: for U^k these are 1/(1+k) and its square times
+// k^2/(1+2k).
+func (b *rawBin) highEnd(whole bool) float64 {
+	mean := b.mean - b.low
+	e := b.variance / (mean * mean)
+	high := b.low + mean*(1+e+math.Sqrt(e*e+e))
+	if whole {
+		return math.Ceil(rounded(high, 3)) + .5
+	}
+	return rounded(high, 3)
+}
+
+// between returns a short number above low and below high.
+func between(low, high float64, whole bool) float64 {
+	if whole {
+		return math.Round(shortest(low+1, high)) - .5
+	}
+	if x := shortest(low, high); low < x && x < high {
+		return x
+	}
+	return low + (high-low)/2
+}
+
+// shortest returns the number with the fewest digits around the middle.
+func shortest(low, high float64) float64 {
+	middle := low + (high-low)/2
+	for digits := 1; digits < 17; digits++ {
+		if x := rounded(middle, digits); low < x && x < high || x == low && low == high {
+			return x
+		}
+	}
+	return high
+}
+
+// roundBelow returns a round number below sorted values.
+func roundBelow(values []float64, whole bool) float64 {
+	low := values[0]
+	grid := gridFor(values[min(minRequests, len(values))-1]-low, low, whole)
+	low = rounded(math.Floor(low/grid)*grid, 12)
+	if whole {
+		low -= .5
+	}
+	return low
+}
+
+// roundAbove returns one above them.
+func roundAbove(values []float64, whole bool) float64 {
+	n := len(values)
+	high := values[n-1]
+	grid := gridFor(high-values[n-min(minRequests, n)], high, whole)
+	high = rounded(math.Ceil(high/grid)*grid, 12)
+	if whole {
+		high += .5
+	}
+	return high
+}
+
+// gridFor returns the finest of the grids 1, 2, 5, 10, ... that is as wide as
+// values near one are apart.
+func gridFor(apart, near float64, whole bool) float64 {
+	apart = max(apart, math.Abs(near)*1e-6, 1e-9)
+	if whole {
+		apart = max(apart, 1)
+	}
+	ten := math.Pow(10, math.Floor(math.Log10(apart)))
+	for _, grid := range []float64{1, 2, 5} {
+		if grid*ten >= apart {
+			return grid * ten
+		}
+	}
+	return 10 * ten
+}
+
+// allWhole reports whether all values in a dimension are whole numbers.
+func allWhole(samples []sample, dim int) bool {
+	for _, s := range samples {
+		if s.values[dim] != math.Trunc(s.values[dim]) {
+			return false
+		}
+	}
+	return true
+}
+
+// rounded keeps some decimal digits, so that a model's file is short and still
+// exact.
+func rounded(x float64, digits int) float64 {
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
+	return r
+}
