@@ -214,7 +214,7 @@ func studied(c *cli.Context, name string, reqs trace.Requests, blockSize int, as
 func sparing(reqs trace.Requests) trace.Requests {
 	rows := 0
 	debug.SetGCPercent(50)
-	return watch(reqs, func(trace.Request) {
+	return trace.Tap(reqs, func(trace.Request) {
 		if rows++; rows == longTrace {
 			debug.SetGCPercent(20)
 		}

@@ -1,16 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/analyze/report"
+	"moontide/analyze/run"
 	"moontide/replay/bench"
+	"moontide/synth/spec"
 	"moontide/trace/atomicfile"
 )
 
@@ -21,10 +21,10 @@ const (
 	numPromptsFlag  = "num-prompts"
 )
 
-// ofReplays are the flags of a replay that a bench does not have: the legs of a
-// sweep set them, or they are about traces that others wrote.
-func ofReplays() []string {
-	names := []string{closedFlag.Name, drawnRateFlag.Name, "resume", keepTextFlag.Name, skipBadRowsFlag.Name}
+// notInBench are the flags of a replay that a bench sets for each run, or that are
+// about traces of others.
+func notInBench() []string {
+	names := []string{closedFlag.Name, "resume", keepTextFlag.Name, skipBadRowsFlag.Name}
 	for _, f := range slices.Concat(pacingFlags(), formatFlags("")) {
 		names = append(names, f.Names()...)
 	}
@@ -50,7 +50,7 @@ func benchCommand(std streams, stop stop) *cli.Command {
 }
 
 // benchFlags are the bench's own flags, those that describe requests, and those
-// of a replay, as far as they do not contradict the plan of a sweep.
+// of a replay that a sweep does not set itself.
 func benchFlags(std streams, stop stop) []cli.Flag {
 	own := []cli.Flag{
 		&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several", DefaultText: "an embedded simulated endpoint"},
@@ -62,7 +62,7 @@ func benchFlags(std streams, stop stop) []cli.Flag {
 		&cli.BoolFlag{Name: "csv", Category: inOutput, DisableDefaultText: true, Usage: "print one CSV table"},
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
 	}
-	taken := ofReplays()
+	taken := notInBench()
 	for _, f := range own {
 		taken = append(taken, f.Names()...)
 	}
@@ -87,8 +87,8 @@ func benchFlags(std streams, stop stop) []cli.Flag {
 	return grouped(flags)
 }
 
-// runBench checks everything that can be wrong before anything is sent, drives
-// the sweep, and shows what it measured, also where it could not go to its end.
+// runBench does the runs of a sweep and shows what was measured, even if the sweep
+// could not be completed.
 func runBench(c *cli.Context, std streams, stop stop) error {
 	plan, err := planOf(c)
 	if err != nil {
@@ -97,29 +97,53 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	if err := checkBenchOutputs(c); err != nil {
 		return err
 	}
-	if err := checkReplayFlags(c); err != nil {
+	cfg, err := replayConfig(c, std, stop)
+	if err != nil {
 		return err
 	}
 	if err := checkPNG(c.String("png")); err != nil {
 		return err
 	}
-	s := &sweeper{c: c, std: std, stop: stop, plan: plan, dir: c.String(outFlag.Name), points: map[string][]report.SweepPoint{}}
-	if s.dir == "" {
-		s.dir = freeFolder(filepath.Join("runs", time.Now().Format("20060102-150405")+"-bench"))
+	descriptions := map[string]*spec.Spec{} // by the name of the run
+	for _, leg := range plan.Legs() {
+		if descriptions[leg.Name], err = legDescription(c, std, leg); err != nil {
+			return err
+		}
 	}
-	if err := s.prepare(); err != nil {
-		return err
+	cfg.Flags = commonFlags(c)
+	dir := cfg.Dir
+	if dir == "" {
+		dir = bench.NewFolder("runs", "bench")
 	}
-	record := bench.SweepRecord{Version: version(), Command: maskedCommand(), Flags: commonFlags(c)}
-	folder, err := bench.OpenSweep(s.dir, record)
+	runs, err := bench.RunSweep(stop.now, bench.SweepConfig{
+		Sweep: plan, Run: cfg, Dir: dir,
+		Trace: func(leg bench.Leg) (bench.Trace, error) {
+			d := descriptions[leg.Name]
+			return bench.Trace{Name: leg.Name + ".jsonl", Requests: d.Requests(), BlockSize: d.BlockSize()}, nil
+		},
+		Save: func(result *bench.Result) error {
+			sayDamaged(std, result.Damaged)
+			return saveReports(std, result)
+		},
+		Each: func(r bench.LegResult) { sayLeg(std, r) },
+	})
 	if err != nil {
+		err = runError(c, err)
+	}
+	if runs == nil {
 		return err
 	}
-	defer folder.Close()
-	if err := s.locate(); err != nil {
-		return err
+	fmt.Fprintf(std.err, "moontide: the runs are in %s\n", dir)
+	if misuse := (usageError{}); err != nil && !errors.As(err, &misuse) {
+		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
 	}
-	return s.run()
+	if len(runs) > 0 {
+		err = errors.Join(err, showSweep(c, std, plan, runs))
+	}
+	if err == nil && slices.ContainsFunc(runs, func(r bench.LegResult) bool { return r.Metrics.Verdict.Level == run.Invalid }) {
+		return errInvalid
+	}
+	return err
 }
 
 // planOf reads the plan of the sweep.
@@ -129,19 +153,20 @@ func planOf(c *cli.Context) (plan bench.Sweep, err error) {
 	if c.IsSet(rateFlag) {
 		plan.Axis, text = bench.Rate, c.String(rateFlag)
 	}
+	if err := requirePositive(c, numPromptsFlag); err != nil {
+		return plan, err
+	}
 	switch {
 	case c.NArg() > 0:
 		return plan, misused("bench: takes no argument: %q", c.Args().Slice())
 	case c.IsSet(concurrencyFlag) == c.IsSet(rateFlag):
-		return plan, misused("bench: want either --concurrency or --rate, with the loads to drive")
+		return plan, misused("bench: want either --concurrency or --rate")
 	case plan.Axis == bench.Concurrency && c.IsSet(maxConcurrencyFlag.Name):
-		return plan, misused("bench: --concurrency says how many are in flight: --max-concurrency goes with --rate")
-	case c.IsSet(numPromptsFlag) && plan.Prompts < 1:
-		return plan, misused("bench: --num-prompts is not a positive number: %d", plan.Prompts)
+		return plan, misused("bench: --max-concurrency goes with --rate, not with --concurrency")
 	case describedBy(c) == "":
-		return plan, misused("bench: --isl and --osl say what requests are like, or --spec names a description")
+		return plan, misused("bench: describe the requests with --isl and --osl, or with --spec")
 	case c.String(specFlag.Name) == "-":
-		return plan, misused("bench: --spec is read for each run, and standard input can be read once: want a file")
+		return plan, misused("bench: --spec must be a file: it is read for each run")
 	}
 	if plan.Levels, err = bench.ParseLevels(plan.Axis, text); err != nil {
 		return plan, misused("bench: --%s: %w", plan.Axis, err)
@@ -155,17 +180,16 @@ func planOf(c *cli.Context) (plan bench.Sweep, err error) {
 func checkBenchOutputs(c *cli.Context) error {
 	switch {
 	case c.Bool("markdown") && c.Bool("csv"):
-		return misused("bench: --markdown and --csv: print one or the other")
+		return misused("bench: --markdown and --csv: choose one")
 	case c.IsSet("png") && c.String("png") == "":
 		return misused("bench: --png names no file")
 	case c.String("png") == "-" && (c.Bool("markdown") || c.Bool("csv")):
-		return misused("bench: --png - and a table: standard output has room for one")
+		return misused("bench: --png - and a table: only one can be standard output")
 	}
 	return nil
 }
 
-// checkPNG finds out whether the picture can be written, which is done after
-// hours maybe.
+// checkPNG checks that the figure can be written, long before it is.
 func checkPNG(path string) error {
 	if path == "" || path == "-" {
 		return nil
@@ -178,7 +202,7 @@ func checkPNG(path string) error {
 	return nil
 }
 
-// commonFlags are the given flags that hold for every run of a sweep.
+// commonFlags are the given flags that shape every run of a sweep.
 func commonFlags(c *cli.Context) []string {
 	ofOneCommand := []string{concurrencyFlag, rateFlag, numPromptsFlag, "markdown", "csv", "png"}
 	return slices.DeleteFunc(setFlags(c), func(given string) bool {

@@ -206,7 +206,7 @@ func TestBenchSaysWhatFailed(t *testing.T) {
 		t.Errorf("exit status %d\n%s", r.status, r.err)
 	}
 	r = try(t, dir, "", append(shape, "30", "--dataset", "x")...)
-	if r.status != exitMisused || !strings.Contains(r.err, "--dataset needs --tokenizer") || strings.Contains(r.err, "goes on") {
+	if r.status != exitMisused || !strings.Contains(r.err, "--dataset needs the model's own tokenizer") || strings.Contains(r.err, "to continue") {
 		t.Errorf("exit status %d\n%s", r.status, r.err)
 	}
 	r = try(t, dir, "", append(shape, "100")...)
@@ -306,19 +306,19 @@ func TestBenchMisuse(t *testing.T) {
 		{`--concurrency: 2 is there twice`, append(shape, "--concurrency", "2,2")},
 		{`--rate: "0" is not a number above 0`, append(shape, "--rate", "0")},
 		{"--max-concurrency goes with --rate", append(shape, "--concurrency", "1", "--max-concurrency", "2")},
-		{"--num-prompts is not a positive number: 0", append(shape, "--concurrency", "1", "--num-prompts", "0")},
-		{"--isl and --osl say what requests are like", []string{"--concurrency", "1"}},
-		{"standard input can be read once", []string{"--concurrency", "1", "--spec", "-"}},
+		{"--num-prompts must be positive: 0", append(shape, "--concurrency", "1", "--num-prompts", "0")},
+		{"describe the requests with --isl and --osl", []string{"--concurrency", "1"}},
+		{"--spec must be a file", []string{"--concurrency", "1", "--spec", "-"}},
 		{"--isl", []string{"--concurrency", "1", "--isl", "none", "--osl", "1"}},
 		{"several are told apart by labels", append(shape, "--concurrency", "1", "--url", "http://a", "--url", "http://b")},
 		{`"" is not a label`, append(shape, "--concurrency", "1", "--url", "=http://a")},
-		{"print one or the other", append(shape, "--concurrency", "1", "--csv", "--markdown")},
+		{"choose one", append(shape, "--concurrency", "1", "--csv", "--markdown")},
 		{"--png names no file", append(shape, "--concurrency", "1", "--png=")},
-		{"standard output has room for one", append(shape, "--concurrency", "1", "--png", "-", "--csv")},
+		{"only one can be standard output", append(shape, "--concurrency", "1", "--png", "-", "--csv")},
 		{"takes no argument", append(shape, "--concurrency", "1", "trace.jsonl")},
-		{"--timeout is not a positive time", append(shape, "--concurrency", "1", "--timeout", "0s")},
+		{"--timeout must be positive", append(shape, "--concurrency", "1", "--timeout", "0s")},
 		{"--duration -1s is negative", append(shape, "--concurrency", "1", "--duration", "-1s")},
-		{"--duration is not a positive time", append(shape, "--concurrency", "1", "--duration", "0s")},
+		{"--duration must be positive", append(shape, "--concurrency", "1", "--duration", "0s")},
 		{"a bench draws its own requests", append(shape, "--concurrency", "1", "--closed")},
 		{"a bench draws its own requests", append(shape, "--concurrency", "1", "--speedup", "2")},
 	} {

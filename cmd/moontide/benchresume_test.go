@@ -47,7 +47,7 @@ func TestBenchGoesOn(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"was of other requests", sweep("--concurrency", "1", "--num-prompts", "11")},
+		{"sent other requests", sweep("--concurrency", "1", "--num-prompts", "11")},
 		{"begun without, and now it is with --seed=1", sweep("--concurrency", "1", "--seed", "1")},
 		{"begun with --osl=3, and now it is with --osl=4", append(sweep("--concurrency", "1"), "--osl", "4")},
 	} {
@@ -74,7 +74,7 @@ func TestBenchRunsInvalidAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := benched(t, dir, sweep...)
-	if want := "it is run again, for " + filepath.Join("sweep", "concurrency-2") + " is INVALID"; !strings.Contains(r.err, want) || strings.Count(r.err, "is there already") != 1 {
+	if want := "repeating a run: " + filepath.Join("sweep", "concurrency-2") + " is INVALID"; !strings.Contains(r.err, want) || strings.Count(r.err, "already done") != 1 {
 		t.Errorf("%s", r.err)
 	}
 	for row, rec := range recordsOf(t, filepath.Join(dir, "sweep", "concurrency-2-attempt-2")) {
@@ -82,7 +82,7 @@ func TestBenchRunsInvalidAgain(t *testing.T) {
 			t.Errorf("row %d of the second attempt: %v cached", row, rec.Counts.Cached)
 		}
 	}
-	if r := benched(t, dir, sweep...); strings.Count(r.err, "is there already") != 2 || strings.Contains(r.err, "again") {
+	if r := benched(t, dir, sweep...); strings.Count(r.err, "already done") != 2 || strings.Contains(r.err, "repeating") {
 		t.Errorf("a good one is run again:\n%s", r.err)
 	}
 }
@@ -108,7 +108,7 @@ func TestBenchInterrupted(t *testing.T) {
 	s.release <- struct{}{}
 	s.release <- struct{}{}
 	said := talk.end(cmd)
-	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(said, "concurrency 2: the run was stopped") || !strings.Contains(said, "--out sweep goes on") {
+	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(said, "concurrency 2: the run was stopped") || !strings.Contains(said, "repeat the command with --out sweep") {
 		t.Fatalf("exit status %d\n%s%s", cmd.ProcessState.ExitCode(), &out, said)
 	}
 	if !strings.Contains(out.String(), "the worst of 1 run") {
@@ -116,7 +116,7 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 	close(s.release)
 	r := benched(t, dir, args[1:]...)
-	if !strings.Contains(r.out, "the worst of 2 runs") || !strings.Contains(r.err, "there already: "+filepath.Join("sweep", "concurrency-1")) {
+	if !strings.Contains(r.out, "the worst of 2 runs") || !strings.Contains(r.err, "already done: "+filepath.Join("sweep", "concurrency-1")) {
 		t.Errorf("%s%s", r.out, r.err)
 	}
 	if got := len(recordsOf(t, filepath.Join(dir, "sweep", "concurrency-2-attempt-2"))); got != 3 {
@@ -129,7 +129,7 @@ func TestBenchInterrupted(t *testing.T) {
 func TestBenchRepeated(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
-	const hint = "the server knew prompts of an earlier run: another --salt"
+	const hint = "the server's cache has prompts of an earlier run; use another --salt"
 	for _, test := range []struct {
 		out, salt string
 		warm      bool

@@ -1,22 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
 	"moontide/replay/bench"
-	"moontide/replay/runfile"
 )
 
 func calibrateCommand(std streams, stop stop) *cli.Command {
@@ -44,24 +39,16 @@ func calibrate(c *cli.Context, std streams, stop stop) error {
 	if path == "" && !c.Bool("quick") {
 		path = calibrationFile()
 	}
-	dir, err := os.MkdirTemp("", "moontide-calibrate-")
-	if err != nil {
-		return fmt.Errorf("calibrating: %w", err)
-	}
-	defer os.RemoveAll(dir)
 	cfg := bench.CalibrateConfig{
-		Start: startEndpoint, Dir: dir,
-		OpenFiles: openFilesLimit(),
-		Machine:   bench.ThisMachine(), Version: version(),
+		Start: startEndpoint, Version: version(),
 		Each: func(p bench.Point) { fmt.Fprintf(std.err, "moontide: %s\n", report.CalibrationLine(p)) },
 	}
 	if c.Bool("quick") {
 		cfg.Ladders = bench.QuickLadders()
 	}
-	defer collectSeldom()() // as a replay does
 	result, err := bench.Calibrate(stop.gently, cfg)
 	if err != nil {
-		return err
+		return runError(c, err)
 	}
 	show := report.CalibrationText
 	if c.Bool("json") {
@@ -76,12 +63,12 @@ func calibrate(c *cli.Context, std streams, stop stop) error {
 	if err := result.Save(path); err != nil {
 		return err
 	}
-	fmt.Fprintf(std.err, "moontide: kept in %s\n", path)
+	fmt.Fprintf(std.err, "moontide: saved in %s\n", path)
 	return nil
 }
 
-// calibrationFile is where the last calibration is, "" where the user has no
-// folder for such files.
+// calibrationFile is where the last calibration is, "" if the user has no cache
+// folder.
 func calibrationFile() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -90,33 +77,14 @@ func calibrationFile() string {
 	return filepath.Join(dir, "moontide", "calibration.json")
 }
 
-// calibrated is the range of this client on this machine, nil where it is not
-// known. A note says why not, where something could have told.
-func calibrated(path string) (c *runfile.Calibrated, notes []string) {
-	if path == "" {
-		return nil, nil
-	}
-	found, err := bench.LoadCalibration(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, []string{err.Error()}
-	case !found.For(bench.ThisMachine()):
-		return nil, []string{"the client is not calibrated on this machine: what is kept of moontide calibrate is another's"}
-	}
-	return &runfile.Calibrated{Taken: found.Taken, Range: found.Range}, nil
-}
-
-// The flags of an endpoint that sets no limit: only the pace takes time.
+// unlimited are the flags of an endpoint without limits: only the pace takes time.
 var unlimited = []string{
-	"serve", "--listen", "127.0.0.1:0", "--" + untilInputEndsFlag,
+	"serve", "--listen", "127.0.0.1:0", "--json", "--" + untilInputEndsFlag,
 	"--" + prefillTokenFlag, "0s", "--" + sequenceFlag, "0s", "--" + contextTokenFlag, "0s",
 	"--" + maxSeqsFlag, "1000000", "--" + maxBatchedFlag, "100000000", "--" + kvBlocksFlag, "100000000", "--" + maxModelLenFlag, "1000000",
 }
 
-// startEndpoint starts this command once more, to serve. It ends with this
-// process, however that ends, since its standard input does.
+// startEndpoint runs moontide serve in a process of its own.
 func startEndpoint(ctx context.Context, p bench.Pace) (bench.Endpoint, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -126,42 +94,5 @@ func startEndpoint(ctx context.Context, p bench.Pace) (bench.Endpoint, error) {
 	if p.LockStep {
 		step, phased = p.TPOT, 0
 	}
-	cmd := exec.CommandContext(ctx, self, append(unlimited, "--"+stepBaseFlag, step.String(), "--"+phasedFlag, phased.String())...)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return bench.Endpoint{}, fmt.Errorf("starting an endpoint: %w", err)
-	}
-	talk, err := cmd.StderrPipe()
-	if err != nil {
-		return bench.Endpoint{}, fmt.Errorf("starting an endpoint: %w", err)
-	}
-	if err := cmd.Start(); err != nil {
-		return bench.Endpoint{}, fmt.Errorf("starting an endpoint: %w", err)
-	}
-	said := bufio.NewReader(talk)
-	first, _ := said.ReadString('\n')
-	url, ok := announced(first)
-	heard := make(chan struct{})
-	go func() { defer close(heard); io.Copy(io.Discard, said) }() // so that it can go on
-	end := func() error {
-		in.Close()
-		<-heard
-		if err := cmd.Wait(); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("the endpoint ended: %w", err)
-		}
-		return nil
-	}
-	if !ok {
-		cmd.Process.Kill()
-		end()
-		return bench.Endpoint{}, fmt.Errorf("starting an endpoint: it says %q", strings.TrimSpace(first))
-	}
-	return bench.Endpoint{URL: url, PID: cmd.Process.Pid, Close: end}, nil
-}
-
-// announced finds the URL in what serve says first.
-func announced(line string) (url string, ok bool) {
-	_, rest, _ := strings.Cut(line, " on ")
-	url, _, ok = strings.Cut(rest, ",")
-	return url, ok && strings.HasPrefix(url, "http://")
+	return bench.StartEndpoint(exec.CommandContext(ctx, self, append(unlimited, "--"+stepBaseFlag, step.String(), "--"+phasedFlag, phased.String())...))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"net"
 	"os"
@@ -115,66 +114,38 @@ func TestReplaySaysWhereInTheRange(t *testing.T) {
 	}
 }
 
-func TestCalibrated(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if c, notes := calibrated(""); c != nil || notes != nil {
-		t.Errorf("%v, %q", c, notes)
-	}
-	if c, notes := calibrated(filepath.Join(dir, "none")); c != nil || notes != nil {
-		t.Errorf("%v, %q", c, notes)
-	}
-	if c, notes := calibrated(write(t, dir, "half", "{")); c != nil || len(notes) != 1 {
-		t.Errorf("%v, %q", c, notes)
-	}
-}
-
-// An endpoint whose parent is gone does not stay, however the parent went.
+// An endpoint exits with its parent, however the parent ended.
 func TestServeUntilInputEnds(t *testing.T) {
 	t.Parallel()
-	cmd := moontide(t.TempDir(), "serve", "--listen", "127.0.0.1:0", "--"+untilInputEndsFlag)
-	in, err := cmd.StdinPipe()
+	cmd := moontide(t.TempDir(), "serve", "--listen", "127.0.0.1:0", "--json", "--"+untilInputEndsFlag)
+	endpoint, err := bench.StartEndpoint(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	talk, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, _ := bufio.NewReader(talk).ReadString('\n')
-	url, ok := announced(line)
-	if !ok {
-		t.Fatalf("it says %q", line)
-	}
-	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	c, err := net.Dial("tcp", strings.TrimPrefix(endpoint.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	in.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("it ends with %v", err)
+	if err := endpoint.Close(); err != nil { // closes its standard input
+		t.Error(err)
 	}
 	if n, err := c.Read(make([]byte, 1)); err == nil {
 		t.Errorf("its connection is still there, with %d bytes", n)
 	}
 }
 
-func TestAnnounced(t *testing.T) {
+// An endpoint that does not start says why.
+func TestStartEndpointFails(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		line, url string
-		ok        bool
-	}{
-		{"moontide: simulated endpoint on http://127.0.0.1:80, model sim, 1 engine; interrupt ends it\n", "http://127.0.0.1:80", true},
-		{"moontide: serving: listen tcp 127.0.0.1:80: bind: permission denied\n", "", false},
-		{"", "", false},
+	for name, args := range map[string][]string{
+		"listen: tcp": {"serve", "--listen", "127.0.0.1:999999", "--json"},
+		"EOF":         {"version"},
+		"invalid":     {"synth", "--isl", "10", "--osl", "1", "-n", "1", "--no-such-flag"},
 	} {
-		if url, ok := announced(tt.line); ok != tt.ok || ok && url != tt.url {
-			t.Errorf("%q: %q, %v", tt.line, url, ok)
+		if e, err := bench.StartEndpoint(moontide(t.TempDir(), args...)); err == nil {
+			e.Close()
+			t.Errorf("%s: it starts", name)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"moontide/analyze/diff"
 	"moontide/analyze/report"
 	"moontide/analyze/run"
-	"moontide/replay/runfile"
+	"moontide/replay/bench"
 )
 
 func compareCommand(std streams) *cli.Command {
@@ -86,7 +86,7 @@ func compareRuns(c *cli.Context, std streams) error {
 	return errors.Join(failed...)
 }
 
-// comparison is what is to be compared.
+// comparison is what the command line asks for.
 type comparison struct {
 	sides      [2]comparedSide
 	gates      []diff.Gate
@@ -99,11 +99,10 @@ type comparedSide struct {
 	dirs []string
 }
 
-// parseCompare reads the command line. What a condition is about is compared,
-// too.
+// parseCompare reads the command line. The metrics of conditions are compared too.
 func parseCompare(c *cli.Context) (asked comparison, err error) {
 	if c.NArg() != 2 {
-		return asked, misused("compare: name two sides, A and B, each a run's folder or several with commas between them; not %d", c.NArg())
+		return asked, misused("compare: want two sides, A and B, each one or more comma-separated run folders; got %d", c.NArg())
 	}
 	for i, arg := range c.Args().Slice() {
 		if asked.sides[i], err = parseSide(arg); err != nil {
@@ -113,7 +112,7 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 	printed := ""
 	for _, form := range []string{"json", "markdown", "csv"} {
 		if c.Bool(form) && printed != "" {
-			return asked, misused("compare: --%s and --%s: print one or the other", printed, form)
+			return asked, misused("compare: --%s and --%s: choose one", printed, form)
 		} else if c.Bool(form) {
 			printed = form
 		}
@@ -148,12 +147,12 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 		add(gate.Metric)
 	}
 	if needsObjectives && asked.objectives == nil {
-		return asked, misused("compare: goodput needs objectives: want --goodput, such as ttft:2000,tpot:25")
+		return asked, misused("compare: goodput needs --goodput OBJECTIVES, such as ttft:2000,tpot:25")
 	}
 	return asked, nil
 }
 
-// parseSide reads [NAME=]DIR[,DIR...]. A folder that is called so is one.
+// parseSide reads [NAME=]DIR[,DIR...]. An existing folder of that name is a DIR.
 func parseSide(arg string) (comparedSide, error) {
 	if _, err := os.Stat(arg); err == nil {
 		return comparedSide{arg, []string{arg}}, nil
@@ -167,7 +166,6 @@ func parseSide(arg string) (comparedSide, error) {
 		if dir == "" {
 			return side, misused("compare: %q names no folder between its commas", arg)
 		}
-		// A run has nothing to say of how runs differ from each other by being there twice.
 		if slices.ContainsFunc(side.dirs[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(dir) }) {
 			return side, misused("compare: %q names %s twice", arg, dir)
 		}
@@ -178,23 +176,26 @@ func parseSide(arg string) (comparedSide, error) {
 	return side, nil
 }
 
-// readRun takes in the run in a folder.
+// readRun reads and measures the run in a folder.
 func readRun(std streams, dir string, asked comparison) (*diff.Run, error) {
-	recorded, opts, err := openRun(dir, func(*runfile.Run) {})
+	recording, err := bench.OpenRecording(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer recorded.Close()
-	opts.Objectives = asked.objectives
-	info, err := diff.Read(diff.Source{Name: dir, Run: recorded.Run, Records: recorded.Records(), Measure: opts}, asked.metrics)
-	reportDamaged(std, dir, recorded)
+	defer recording.Close()
+	opts, err := recording.Options(bench.MeasureConfig{Objectives: asked.objectives})
+	if err != nil {
+		return nil, err
+	}
+	info, err := diff.Read(diff.Source{Name: dir, Run: recording.Run, Records: recording.Records, Measure: opts}, asked.metrics)
+	sayDamaged(std, recording.Damaged())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return info, nil
 }
 
-// refuse says why the sides are not compared.
+// refuse returns why the sides are not compared.
 func refuse(std streams, objections []diff.Objection) error {
 	invalid := false
 	reasons := ""
@@ -202,7 +203,7 @@ func refuse(std streams, objections []diff.Objection) error {
 		reasons += "\n  " + o.Reason
 		invalid = invalid || o.Invalid
 	}
-	err := fmt.Errorf("not comparable (--force compares all the same):%s", reasons)
+	err := fmt.Errorf("not comparable (use --force to compare anyway):%s", reasons)
 	if !invalid {
 		return err
 	}

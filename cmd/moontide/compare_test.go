@@ -192,15 +192,15 @@ func TestCompareMisuse(t *testing.T) {
 		status int
 		want   string
 	}{
-		"fast":                          {exitMisused, "compare: name two sides, A and B"},
-		"fast slow fast":                {exitMisused, "not 3"},
-		"fast slow --json --csv":        {exitMisused, "--json and --csv: print one or the other"},
+		"fast":                          {exitMisused, "compare: want two sides, A and B"},
+		"fast slow fast":                {exitMisused, "got 3"},
+		"fast slow --json --csv":        {exitMisused, "--json and --csv: choose one"},
 		"fast, slow":                    {exitMisused, `"fast," names no folder between its commas`},
 		"slow fast,./fast/":             {exitMisused, `names ./fast/ twice`},
 		"fast slow --fail-if p99":       {exitMisused, `--fail-if: condition "p99" has no < or >`},
 		"fast slow --metric p99_speed":  {exitMisused, `--metric: unknown metric "p99_speed"`},
 		"fast slow --goodput speed:1":   {exitMisused, "compare: --goodput: "},
-		"fast slow --fail-if goodput<1": {exitMisused, "compare: goodput needs objectives"},
+		"fast slow --fail-if goodput<1": {exitMisused, "compare: goodput needs --goodput OBJECTIVES"},
 		"fast none":                     {exitFailed, "not a run's folder"},
 		"fast empty":                    {exitFailed, "not a run's folder"},
 	} {
@@ -223,7 +223,7 @@ func TestCompareCutRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := try(t, dir, "", "compare", "fast", "slow")
-	if r.status != exitDone || !strings.Contains(r.err, "slow/requests.jsonl: lines that could not be read: 1") || !strings.Contains(r.out, "completed in A alone") {
+	if r.status != exitDone || !strings.Contains(r.err, "slow/requests.jsonl: unreadable lines: 1") || !strings.Contains(r.out, "completed in A alone") {
 		t.Errorf("exit status %d: %s\n%s", r.status, r.err, r.out)
 	}
 }

@@ -65,7 +65,7 @@ func TestGridIsSaid(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for flags, want := range map[string]string{
-		"":                             "arrivals lie on a grid of 3s and are replayed as bursts of 10.0 on average; --spread-grid spreads them",
+		"":                             "arrivals lie on a grid of 3s and are replayed as bursts of 10.0 on average unless they are spread over it",
 		"--spread-grid":                "arrivals lie on a grid of 3s and were spread over its steps",
 		"--rate 3":                     "",
 		"--closed --max-concurrency 3": "",
@@ -77,7 +77,7 @@ func TestGridIsSaid(t *testing.T) {
 		}
 	}
 	write(t, dir, "t.jsonl", shortTrace)
-	if text := must(t, dir, "simulate", "t.jsonl", "--spread-grid", "--out", "none"); !strings.Contains(text, "the arrivals lie on no grid: --spread-grid spreads nothing") {
+	if text := must(t, dir, "simulate", "t.jsonl", "--spread-grid", "--out", "none"); !strings.Contains(text, "the arrivals lie on no grid: nothing to spread") {
 		t.Errorf("got\n%s", text)
 	}
 	if r := try(t, dir, shortTrace, "convert", "-", "--spread-grid"); r.status != exitDone || !strings.Contains(r.err, "the arrivals lie on no grid") || strings.Count(r.out, "\n") != 5 {
@@ -129,7 +129,7 @@ func TestDurationCommand(t *testing.T) {
 
 func TestLimitBeyondTheTrace(t *testing.T) {
 	t.Parallel()
-	if out := must(t, t.TempDir(), "simulate", sample(t), "--num-prompts", "500", "--out", "run"); !strings.Contains(out, "the trace has 100 rows to replay, fewer than --limit 500") {
+	if out := must(t, t.TempDir(), "simulate", sample(t), "--num-prompts", "500", "--out", "run"); !strings.Contains(out, "the trace has 100 rows to replay, fewer than the limit of 500") {
 		t.Errorf("got\n%s", out)
 	}
 }
@@ -181,7 +181,7 @@ func TestFailedWarmupEndsIt(t *testing.T) {
 	url, dir := serveFast(t, "--max-model-len", "500"), t.TempDir()
 	write(t, dir, "t.jsonl", shortTrace)
 	r := try(t, dir, "", "replay", "t.jsonl", "--url", url, "--warmup-requests", "3", "--out", "run")
-	if r.status != exitFailed || !strings.Contains(r.err, "a warm-up request failed, so the run was not begun: status: ") || r.out != "" {
+	if r.status != exitFailed || !strings.Contains(r.err, "a warm-up request failed, so the run did not start: status: ") || r.out != "" {
 		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 	if _, err := os.Stat(dir + "/run"); err == nil {
@@ -297,26 +297,27 @@ func TestControlMisuse(t *testing.T) {
 	write(t, dir, "t.jsonl", shortTrace)
 	for _, verb := range []string{"replay", "simulate"} {
 		for flags, want := range map[string]string{
-			"--closed":           "--closed needs --max-concurrency",
-			"--closed --rate 3":  "--closed sends rows as there is room for them: --rate is about arrivals",
-			"--closed --ramp 3s": "--ramp is about arrivals",
-			"--closed --max-concurrency 2 --spread-grid": "--spread-grid is about arrivals",
-			"--ramp 0s":                        "--ramp is not a positive time: 0s",
-			"--rate 3 --spread-grid":           "there is nothing for --spread-grid to spread",
-			"--rate -3":                        "arrival rate is not a positive number: -3",
-			"--arrival poisson":                "--arrival and --burstiness go with --rate",
-			"--start 5s --end 4s":              "the window from --start 5s to --end 4s is empty",
-			"--start -5s":                      "--start -5s is negative",
-			"--duration 0s":                    "--duration is not a positive time: 0s",
-			"--warmup-time -1s":                "--warmup-time -1s is negative",
-			"--cooldown-time -1s":              "--cooldown-time -1s is negative",
-			"--num-prompts 0":                  "--limit is not a positive number: 0",
-			"replay --retry -1":                "--retry is not from 0 to 100: -1",
-			"replay --retry 101":               "--retry is not from 0 to 100: 101",
-			"replay --wait-ready -1s":          "--wait-ready -1s is negative",
-			"replay --resume x --out y":        "--out has no part in it",
-			"replay --warmup-requests 1000000": "--warmup-requests is not from 0 to 100000: 1000000",
-			"replay --abort-after-errors 0":    "--abort-after-errors is not from 1 to",
+			"--closed":                                   "--closed needs a maximum concurrency",
+			"--closed --rate 3":                          "--closed needs a maximum concurrency",
+			"--closed --max-concurrency 2 --rate 3":      "a closed loop has no arrivals to replace",
+			"--closed --max-concurrency 2 --ramp 3s":     "a closed loop has no arrivals to replace, spread or ramp",
+			"--closed --max-concurrency 2 --spread-grid": "a closed loop has no arrivals to replace, spread or ramp",
+			"--ramp 0s":                                  "--ramp must be positive: 0s",
+			"--rate 3 --spread-grid":                     "the arrivals are either replaced or spread over their grid",
+			"--rate -3":                                  "--rate must be positive: -3",
+			"--arrival poisson":                          "--arrival and --burstiness need --rate",
+			"--start 5s --end 4s":                        "the window from 5s to 4s is empty",
+			"--start -5s":                                "--start -5s is negative",
+			"--duration 0s":                              "--duration must be positive: 0s",
+			"--warmup-time -1s":                          "--warmup-time -1s is negative",
+			"--cooldown-time -1s":                        "--cooldown-time -1s is negative",
+			"--num-prompts 0":                            "--limit must be positive: 0",
+			"replay --retry -1":                          "--retry must be from 0 to 100: -1",
+			"replay --retry 101":                         "--retry must be from 0 to 100: 101",
+			"replay --wait-ready -1s":                    "--wait-ready -1s is negative",
+			"replay --resume x --out y":                  "omit --out",
+			"replay --warmup-requests 1000000":           "--warmup-requests must be from 0 to 100000: 1000000",
+			"replay --abort-after-errors 0":              "--abort-after-errors must be positive: 0",
 		} {
 			own, isReplay := strings.CutPrefix(flags, "replay ")
 			if isReplay && verb != "replay" {

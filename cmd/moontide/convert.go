@@ -50,7 +50,7 @@ func convert(c *cli.Context, std streams) error {
 		return err
 	}
 	paths := c.Args().Slice()
-	if r.spread {
+	if r.SpreadGrid {
 		var remove func()
 		if paths, remove, err = r.readAhead(c, std, paths); err != nil {
 			return err
@@ -138,7 +138,7 @@ func (m *merged) close() {
 
 // reshaping is what the flags make of a trace.
 type reshaping struct {
-	pacing
+	trace.Pacing
 	sort          bool
 	sample        float64
 	shard, shards int
@@ -152,7 +152,7 @@ func reshapingOf(c *cli.Context) (r reshaping, err error) {
 	if !(r.sample > 0 && r.sample <= 1) {
 		return r, misused("convert: --sample is not a share above 0 and up to 1: %v", r.sample)
 	}
-	r.pacing, err = pacingOf(c)
+	r.Pacing, err = pacingOf(c)
 	return r, err
 }
 
@@ -186,10 +186,11 @@ func (r *reshaping) readAhead(c *cli.Context, std streams, paths []string) (file
 	if !r.sort && len(paths) == 1 {
 		rows = locatedRows(trace.InOrder(rows), paths[0], in.readers[0])
 	}
-	if err := r.findGrid(c.Context, rows); err != nil {
+	found, err := r.FindGrid(c.Context, rows)
+	if err != nil {
 		return nil, nil, err
 	}
-	if r.grid == nil {
+	if !found {
 		fmt.Fprintln(std.err, "moontide: note: the arrivals lie on no grid: --spread-grid spreads nothing")
 	}
 	return files, removeAll, nil
@@ -199,14 +200,14 @@ func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	if r.sort {
 		reqs = trace.Sort(reqs)
 	}
-	reqs = r.cut(reqs)
+	reqs = r.Select(reqs)
 	if r.sample < 1 {
-		reqs = trace.Sample(reqs, r.sample, r.seed)
+		reqs = trace.Sample(reqs, r.sample, r.Seed)
 	}
 	if r.shards > 1 {
 		reqs = trace.Shard(reqs, r.shard, r.shards)
 	}
-	return r.pace(reqs)
+	return r.Pace(reqs)
 }
 
 // parseShard reads "i/n", where i counts from 1, and returns i from 0.

@@ -10,39 +10,6 @@ import (
 	"moontide/trace/routing"
 )
 
-// simEngine is the engine where nothing else is said: about Llama 3.1 8B in FP8
-// on one H100 of 80 GB.
-//
-//   - A step reads 8 GB of weights at some 2.7 of the 3.35 TB/s: 3 ms, and a
-//     millisecond for launching kernels and scheduling.
-//   - A prompt token takes 16 GFLOP at a little over half of the 1,979 TFLOPS:
-//     15 us, or 66,000 tokens a second.
-//   - A decoding sequence shares the reading of the weights; sampling it and
-//     its part of the scheduling take some 10 us.
-//   - The keys and values of a token are 32 layers of 8 heads of 128 numbers,
-//     twice, a byte each: 64 KiB, read in 26 ns.
-//   - 80 GB, nine tenths of which the engine may have, less weights and
-//     activations, leave 60 GB for these: 57,000 blocks of 16 tokens.
-//
-// Limits are the defaults of vLLM on that GPU.
-var simEngine = engine.Config{
-	Costs: engine.Costs{
-		Step:         4 * time.Millisecond,
-		PrefillToken: 15 * time.Microsecond,
-		Sequence:     10 * time.Microsecond,
-		ContextToken: 26 * time.Nanosecond,
-	},
-	MaxSeqs:          1024,
-	MaxBatchedTokens: 8192,
-	BlockSize:        16,
-	KVBlocks:         57_000,
-	MaxModelLen:      131_072,
-}
-
-// simTransfer moves these 64 KiB a token at 45 GB/s, which a network of 400
-// Gbit/s gives, after 2 ms for the two engines to agree.
-var simTransfer = engine.Transfer{Base: 2 * time.Millisecond, PerToken: 1500 * time.Nanosecond}
-
 // The flags of simulated engines, under the names that vLLM's users know.
 const (
 	enginesFlag        = "engines"
@@ -66,6 +33,7 @@ const (
 
 // engineFlags are the flags of a simulated deployment.
 func engineFlags() []cli.Flag {
+	simulated := engine.Default()
 	count := func(name string, value int, usage string, aliases ...string) cli.Flag {
 		return &cli.IntFlag{Name: name, Category: inEngine, Value: value, Usage: usage, Aliases: aliases}
 	}
@@ -81,20 +49,30 @@ func engineFlags() []cli.Flag {
 		&cli.StringFlag{Name: routingFlag, Aliases: []string{"router"}, Category: inEngine, Value: string(routing.RoundRobin), Usage: "routing `POLICY`: " + strings.Join(policies, ", ")},
 		count(prefillEnginesFlag, 0, "disaggregated: `N` engines for prefill, instead of --"+enginesFlag),
 		count(decodeEnginesFlag, 0, "disaggregated: `N` engines for decode"),
-		cost(transferBaseFlag, simTransfer.Base, "disaggregated: base `TIME` of a KV transfer from prefill to decode"),
-		cost(transferTokenFlag, simTransfer.PerToken, "disaggregated: additional KV transfer `TIME` per prompt token"),
-		count(maxSeqsFlag, simEngine.MaxSeqs, "maximum `N` of sequences running at once on an engine"),
-		count(maxBatchedFlag, simEngine.MaxBatchedTokens, "maximum `N` of tokens computed in a step; longer prompts are chunked"),
-		count(kvBlocksFlag, simEngine.KVBlocks, "KV cache size of an engine, in blocks", "kv-blocks"),
-		count(engineBlockFlag, simEngine.BlockSize, "KV cache block size in tokens", "kv-block-size"),
-		count(maxModelLenFlag, simEngine.MaxModelLen, "maximum `N` of prompt and output tokens of a request"),
-		cost(stepBaseFlag, simEngine.Costs.Step, "base `TIME` of an engine step"),
-		cost(prefillTokenFlag, simEngine.Costs.PrefillToken, "additional step `TIME` per prompt token computed"),
-		cost(sequenceFlag, simEngine.Costs.Sequence, "additional step `TIME` per decoding sequence"),
-		cost(contextTokenFlag, simEngine.Costs.ContextToken, "additional step `TIME` per token of the decoding sequences' contexts"),
+		cost(transferBaseFlag, simulated.Transfer.Base, "disaggregated: base `TIME` of a KV transfer from prefill to decode"),
+		cost(transferTokenFlag, simulated.Transfer.PerToken, "disaggregated: additional KV transfer `TIME` per prompt token"),
+		count(maxSeqsFlag, simulated.Engine.MaxSeqs, "maximum `N` of sequences running at once on an engine"),
+		count(maxBatchedFlag, simulated.Engine.MaxBatchedTokens, "maximum `N` of tokens computed in a step; longer prompts are chunked"),
+		count(kvBlocksFlag, simulated.Engine.KVBlocks, "KV cache size of an engine, in blocks", "kv-blocks"),
+		count(engineBlockFlag, simulated.Engine.BlockSize, "KV cache block size in tokens", "kv-block-size"),
+		count(maxModelLenFlag, simulated.Engine.MaxModelLen, "maximum `N` of prompt and output tokens of a request"),
+		cost(stepBaseFlag, simulated.Engine.Costs.Step, "base `TIME` of an engine step"),
+		cost(prefillTokenFlag, simulated.Engine.Costs.PrefillToken, "additional step `TIME` per prompt token computed"),
+		cost(sequenceFlag, simulated.Engine.Costs.Sequence, "additional step `TIME` per decoding sequence"),
+		cost(contextTokenFlag, simulated.Engine.Costs.ContextToken, "additional step `TIME` per token of the decoding sequences' contexts"),
 		cost(phasedFlag, 0, "for calibration: a token per sequence every `TIME`, each sequence at its own phase"),
 		&cli.BoolFlag{Name: cacheGeneratedFlag, Category: inEngine, DisableDefaultText: true, Usage: "keep generated tokens in the prefix cache too"},
 	}
+}
+
+// engineFlagSet returns a flag of the engines that was given, "" if none was.
+func engineFlagSet(c *cli.Context) string {
+	for _, f := range engineFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // deploymentOf reads the flags of a simulated deployment.
@@ -106,12 +84,12 @@ func deploymentOf(c *cli.Context) (engine.Deployment, error) {
 			most = engine.MostEngines
 		}
 		if n := c.Int(name); c.IsSet(name) && (n < 1 || n > most) {
-			return none, misused("%s: --%s is not from 1 to %d: %d", c.Command.Name, name, most, n)
+			return none, misused("%s: --%s must be from 1 to %d: %d", c.Command.Name, name, most, n)
 		}
 	}
 	for _, name := range []string{stepBaseFlag, prefillTokenFlag, sequenceFlag, contextTokenFlag, phasedFlag, transferBaseFlag, transferTokenFlag} {
 		if d := c.Duration(name); d < 0 || d > time.Hour {
-			return none, misused("%s: --%s is not from 0 to 1h: %v", c.Command.Name, name, d)
+			return none, misused("%s: --%s must be from 0 to 1h: %v", c.Command.Name, name, d)
 		}
 	}
 	policy, err := routing.Parse(c.String(routingFlag))
@@ -143,7 +121,7 @@ func deploymentOf(c *cli.Context) (engine.Deployment, error) {
 	case (d.Prefill > 0) != (d.Decode > 0):
 		return none, misused("%s: --%s and --%s go together", c.Command.Name, prefillEnginesFlag, decodeEnginesFlag)
 	case d.Disaggregated() && c.IsSet(enginesFlag):
-		return none, misused("%s: --%s is instead of --%s and --%s", c.Command.Name, enginesFlag, prefillEnginesFlag, decodeEnginesFlag)
+		return none, misused("%s: --%s and --%s, --%s exclude each other", c.Command.Name, enginesFlag, prefillEnginesFlag, decodeEnginesFlag)
 	case !d.Disaggregated():
 		d.Engines = c.Int(enginesFlag)
 	}

@@ -1,23 +1,19 @@
 package main
 
 import (
-	"context"
-	"crypto/x509"
 	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/run"
-	"moontide/replay"
 	"moontide/replay/evidence"
-	"moontide/replay/openai"
 	"moontide/replay/runfile"
 )
 
 const serverMetricsFlag = "server-metrics"
 
-// thresholdFlags say when a run is INVALID; it is SUSPECT from a fifth on.
+// thresholdFlags set the limits of the verdict.
 func thresholdFlags() []cli.Flag {
 	d := run.DefaultThresholds
 	return []cli.Flag{
@@ -27,8 +23,7 @@ func thresholdFlags() []cli.Flag {
 	}
 }
 
-// evidenceFlags say what is watched while a replay lasts, and what its verdict
-// goes by.
+// evidenceFlags say what a replay records for its verdict, and its limits.
 func evidenceFlags() []cli.Flag {
 	return append(thresholdFlags(), &cli.StringSliceFlag{
 		Name: serverMetricsFlag, Category: inValidity,
@@ -36,30 +31,19 @@ func evidenceFlags() []cli.Flag {
 	})
 }
 
-func checkEvidenceFlags(c *cli.Context) error {
-	if err := checkThresholdFlags(c); err != nil {
-		return err
-	}
-	if _, err := evidence.New(c.StringSlice(serverMetricsFlag), nil); err != nil {
-		return misused("%s: --%s: %w", c.Command.Name, serverMetricsFlag, err)
-	}
-	return nil
-}
-
 func checkThresholdFlags(c *cli.Context) error {
-	verb := c.Command.Name
-	if c.IsSet("max-lag") && c.Duration("max-lag") <= 0 {
-		return misused("%s: --max-lag is not a positive time: %v", verb, c.Duration("max-lag"))
+	if err := requirePositive(c, "max-lag"); err != nil {
+		return err
 	}
 	for _, flag := range []string{"max-lag-share", "max-prompts-off"} {
 		if share := c.Float64(flag); c.IsSet(flag) && !(share > 0 && share <= 1) {
-			return misused("%s: --%s is not a share above 0 and up to 1: %v", verb, flag, share)
+			return misused("%s: --%s must be above 0 and at most 1: %v", c.Command.Name, flag, share)
 		}
 	}
 	return nil
 }
 
-// thresholdsOf are what the flags say, and else what was there.
+// thresholdsOf are t with the limits that flags set.
 func thresholdsOf(c *cli.Context, t runfile.Thresholds) runfile.Thresholds {
 	if c.IsSet("max-lag") {
 		t.MaxLagMS = milliseconds(c.Duration("max-lag"))
@@ -73,54 +57,36 @@ func thresholdsOf(c *cli.Context, t runfile.Thresholds) runfile.Thresholds {
 	return t
 }
 
-// watcher keeps the evidence of a run while it lasts.
-type watcher struct {
-	client            *openai.Client
-	sampler           *evidence.Sampler
-	delays            func() runfile.ReadDelay
-	stampErrorsBefore openai.StampErrors
-}
-
-// observe begins to sample a run, into its folder.
-func observe(c *cli.Context, folder *runfile.Writer, runner *replay.Runner, client *openai.Client) (*watcher, error) {
-	cfg := evidence.Config{Write: folder.Sample, Status: runner.Status, ReadDelay: readDelays(client)}
-	if urls := c.StringSlice(serverMetricsFlag); len(urls) > 0 {
-		var roots *x509.CertPool
-		var err error
-		if c.IsSet("ca-file") {
-			if roots, err = readCAs(c.String("ca-file")); err != nil {
-				return nil, err
-			}
-		}
-		scraper, err := evidence.New(urls, roots)
-		if err != nil {
-			return nil, err
-		}
-		cfg.Server = func(ctx context.Context) (runfile.ServerFigures, error) { return scraper.Scrape(ctx) }
+// windowOf is w with the times that flags set.
+func windowOf(c *cli.Context, w runfile.Window) runfile.Window {
+	if c.IsSet(warmupTimeFlag.Name) {
+		w.WarmupSeconds = c.Duration(warmupTimeFlag.Name).Seconds()
 	}
-	return &watcher{client: client, sampler: evidence.Start(cfg), delays: readDelays(client), stampErrorsBefore: client.StampErrors()}, nil
-}
-
-// end notes in run.json what no record tells. Its error is of the samples.
-func (w *watcher) end(info *runfile.Run) error {
-	info.ReadDelay = w.delays()
-	m := w.client.StampErrors().Since(w.stampErrorsBefore)
-	info.Merges = runfile.Merges{Chunks: m.Chunks, Merged: m.Shared.Count(), P99MS: milliseconds(m.Quantile(0.99)), MaxMS: milliseconds(m.Quantile(1))}
-	return w.sampler.Stop()
-}
-
-// readDelays tells how late the client read since the call before.
-func readDelays(client *openai.Client) func() runfile.ReadDelay {
-	before := client.ReadDelay()
-	return func() runfile.ReadDelay {
-		now := client.ReadDelay()
-		d := now.Since(before)
-		before = now
-		return runfile.ReadDelay{Reads: d.Count(), MedianMS: milliseconds(d.Quantile(0.5)), P99MS: milliseconds(d.Quantile(0.99)), MaxMS: milliseconds(d.Quantile(1))}
+	if c.IsSet(cooldownTimeFlag.Name) {
+		w.CooldownSeconds = c.Duration(cooldownTimeFlag.Name).Seconds()
 	}
+	return w
 }
 
-// maskQuery leaves out of a URL what may be a secret.
+// checkWindow refuses negative times of the measured window.
+func checkWindow(c *cli.Context) error {
+	for _, flag := range []string{warmupTimeFlag.Name, cooldownTimeFlag.Name} {
+		if c.Duration(flag) < 0 {
+			return misused("%s: --%s must not be negative: %v", c.Command.Name, flag, c.Duration(flag))
+		}
+	}
+	return nil
+}
+
+func serverMetrics(c *cli.Context) ([]string, error) {
+	urls := c.StringSlice(serverMetricsFlag)
+	if _, err := evidence.New(urls, nil); err != nil {
+		return nil, misused("%s: --%s: %w", c.Command.Name, serverMetricsFlag, err)
+	}
+	return urls, nil
+}
+
+// maskQuery removes the query of a URL, which may be secret.
 func maskQuery(url string) string {
 	place, _, queried := strings.Cut(url, "?")
 	if queried {

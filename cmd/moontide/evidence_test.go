@@ -143,7 +143,7 @@ func TestWindowOfARun(t *testing.T) {
 		t.Errorf("%+v, was %+v", other.Window, own.Window)
 	}
 	out = must(t, dir, "report", "run", "--warmup-time", "1h")
-	if !strings.Contains(out, "leave nothing of a run of") || !strings.Contains(out, "so all of it is measured.\n") || !strings.Contains(out, "Successful requests:                     100\n") {
+	if !strings.Contains(out, "leave nothing of a run of") || !strings.Contains(out, "so all of the run is measured.\n") || !strings.Contains(out, "Successful requests:                     100\n") {
 		t.Errorf("of an empty window it says\n%s", out)
 	}
 }
@@ -252,9 +252,9 @@ func TestEvidenceMisuse(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", shortTrace)
 	for args, want := range map[string]string{
-		"replay t.jsonl --max-lag 0s":                            "replay: --max-lag is not a positive time: 0s",
-		"replay t.jsonl --max-lag-share 1.5":                     "replay: --max-lag-share is not a share above 0 and up to 1: 1.5",
-		"replay t.jsonl --max-prompts-off NaN":                   "replay: --max-prompts-off is not a share above 0 and up to 1: NaN",
+		"replay t.jsonl --max-lag 0s":                            "replay: --max-lag must be positive: 0s",
+		"replay t.jsonl --max-lag-share 1.5":                     "replay: --max-lag-share must be above 0 and at most 1: 1.5",
+		"replay t.jsonl --max-prompts-off NaN":                   "replay: --max-prompts-off must be above 0 and at most 1: NaN",
 		"replay t.jsonl --server-metrics localhost:8000/metrics": "replay: --server-metrics: metrics URL is not http://host/metrics",
 		"replay t.jsonl --server-metrics http://u:p@host":        "replay: --server-metrics: metrics URL has credentials in it",
 		"report . --max-lag -1s":                                 "report: --max-lag -1s is negative",

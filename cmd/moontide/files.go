@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/atomicfile"
 	"moontide/trace/format"
@@ -124,6 +126,19 @@ func reportSkipped(std streams, path string, r *format.Reader) {
 	if n > len(reasons) {
 		fmt.Fprintf(std.err, "  and %d more\n", n-len(reasons))
 	}
+}
+
+// located says where in a trace an error is, unless it says so itself or is
+// about the trace as a whole.
+func located(err error, path string, r *format.Reader) error {
+	var row *trace.RowError
+	switch {
+	case errors.As(err, &row), errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, replay.ErrEmpty):
+		return named(path, err)
+	}
+	return &trace.RowError{File: cmp.Or(r.File(), path), Line: r.Line(), Err: err}
 }
 
 var errInterrupted = errors.New("interrupted")

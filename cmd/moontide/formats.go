@@ -1,12 +1,10 @@
 package main
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -130,33 +128,6 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// digestFolder adds the files of a folder that is a trace to a digest, each with
-// its name and its length.
-func digestFolder(to io.Writer, folder string) error {
-	paths, _, err := format.Files(folder)
-	if err != nil {
-		return err
-	}
-	for _, path := range paths {
-		content := sha256.New()
-		n, err := copyFile(content, path)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(to, "%q %d %x\n", filepath.Base(path), n, content.Sum(nil))
-	}
-	return nil
-}
-
-func copyFile(to io.Writer, path string) (int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	return io.Copy(to, f)
-}
-
 // openNative opens a file that a description names. A trace of another format
 // reads as convert would write it, with the times at which requests came. What
 // cannot be opened twice is read as it is.
@@ -242,7 +213,7 @@ func (f *flavour) of(reqs trace.Requests, readers []*format.Reader) trace.Reques
 			f.size = 0
 		}
 	}
-	return format.TimedTrace(watch(reqs, f.sizes.Add), f.size)
+	return format.TimedTrace(trace.Tap(reqs, f.sizes.Add), f.size)
 }
 
 // hint says how the file is to be used.

@@ -36,7 +36,7 @@ func TestFullDisk(t *testing.T) {
 	write(t, dir, "t.jsonl", strings.Repeat(`{"timestamp": 0, "input_length": 5, "output_length": 2}`+"\n", rows))
 	endpoint := newMoodyEndpoint(t, func(bool, int) (int, string) { return http.StatusOK, "" })
 	talk, status := onSmallDisk(dir, "replay", "t.jsonl", "--url", endpoint.URL, "--closed", "--max-concurrency", "2", "--out", "run")
-	lost := regexp.MustCompile(`recording row \d+: write \S+: .*: (\d+) requests that ended are not in the record`).FindStringSubmatch(talk)
+	lost := regexp.MustCompile(`recording row \d+: write \S+: .*: (\d+) finished requests are not in the record`).FindStringSubmatch(talk)
 	if status != exitFailed || lost == nil {
 		t.Fatalf("exit status %d\n%s", status, talk)
 	}

@@ -23,9 +23,9 @@ var mayImport = map[string][]string{
 	"analyze/report":        {"analyze", "analyze/cache", "analyze/diff", "analyze/report/figure", "analyze/run", "replay", "replay/bench", "replay/runfile", "trace", "trace/check", "trace/routing", "trace/stats"},
 	"analyze/report/figure": {},
 	"analyze/run":           {"replay", "replay/runfile", "trace", "trace/block", "trace/stats"},
-	"cmd/moontide":          {"analyze", "analyze/cache", "analyze/diff", "analyze/report", "analyze/run", "replay", "replay/bench", "replay/evidence", "replay/openai", "replay/prompt", "replay/prompt/dataset", "replay/runfile", "replay/sim/engine", "replay/sim/server", "replay/sim/virtual", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/routing", "trace/tokenizer", "traces"},
+	"cmd/moontide":          {"analyze", "analyze/cache", "analyze/diff", "analyze/report", "analyze/run", "replay", "replay/bench", "replay/evidence", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/server", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/routing", "trace/tokenizer", "traces"},
 	"replay":                {"replay/monotonic", "trace"},
-	"replay/bench":          {"replay", "replay/monotonic", "replay/openai", "replay/runfile", "trace", "trace/atomicfile", "trace/stats"},
+	"replay/bench":          {"analyze/run", "replay", "replay/evidence", "replay/monotonic", "replay/openai", "replay/prompt", "replay/prompt/dataset", "replay/runfile", "replay/sim/engine", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/stats", "trace/tokenizer"},
 	"replay/evidence":       {"replay", "replay/runfile"},
 	"replay/monotonic":      {},
 	"replay/openai":         {"replay", "replay/openai/http1", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "trace", "trace/jsonscan"},
@@ -132,6 +132,23 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A Go program that makes runs links neither the plots nor the command line.
+func TestBenchLinksNoPlots(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "./replay/bench")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.Lines(string(out)) {
+		for _, unwanted := range []string{"gonum.org/v1/plot", "github.com/urfave/cli", "moontide/analyze/report"} {
+			if strings.HasPrefix(name, unwanted) {
+				t.Errorf("replay/bench depends on %s", name)
+			}
+		}
 	}
 }
 

@@ -16,31 +16,30 @@ import (
 	"moontide/trace"
 )
 
-// liveStats is what the live view knows of a run besides its [replay.Status].
-// Arrivals are known before the run, tokens are counted as they come, records
-// come from the goroutine that records, and the view looks from another one.
+// liveStats is what the live view shows besides the [replay.Status]. Its methods
+// are called from the goroutines that read the trace, receive tokens, record and
+// draw.
 type liveStats struct {
-	arrivals arrivals     // of the rows that arrive by the clock
-	chunks   atomic.Int64 // token chunks that arrived
+	arrivals arrivals     // of the rows that have a timestamp
+	chunks   atomic.Int64 // token chunks received
 
 	mu              sync.Mutex
 	ttft, itl, e2el recent
-	lag, allTTFT    spread // of the whole info
+	lag, allTTFT    spread // of the whole run
 	errors          map[replay.Class]int
-	ended           struct{ chunks, tokens int } // of what ended well
+	ended           struct{ chunks, tokens int } // of successful requests
 }
 
-// expect takes a row of the trace, before the run.
+func newLiveStats() *liveStats { return &liveStats{lag: newSpread(), allTTFT: newSpread()} }
+
+// expect adds a row of the trace, before the run.
 func (l *liveStats) expect(r trace.Request) {
 	if r.Timestamp.Set {
 		l.arrivals.add(time.Duration(r.Timestamp.Value * float64(time.Millisecond)))
 	}
 }
 
-// token takes a token chunk as it arrives.
-func (l *liveStats) token(int, []byte) { l.chunks.Add(1) }
-
-// see takes a record as its request ends.
+// see adds a record as its request ends.
 func (l *liveStats) see(rec replay.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,25 +67,25 @@ func (l *liveStats) see(rec replay.Record) {
 	}
 }
 
-// liveState is all that the live view shows, at one instant.
+// liveState is all that the live view shows at one instant.
 type liveState struct {
 	title   string
-	elapsed time.Duration // since the info's start
+	elapsed time.Duration // since the run's start
 	span    time.Duration // from the trace's first arrival to its last
 	rows    int           // of the trace
-	timed   int           // of these, the ones that arrive by the clock and not after a turn
-	due     int           // of these, the ones that have arrived
-	closed  bool          // a closed loop: nothing arrives by the clock
+	timed   int           // rows that have a timestamp
+	due     int           // rows whose timestamp has passed
+	closed  bool          // a closed loop: timestamps do not count
 	status  replay.Status
-	tokens  float64    // output tokens that arrived, about
-	rates   progressed // a second, over the last seconds
+	tokens  float64    // estimated output tokens received
+	rates   progressed // per second, over the window
 	ttft    quantiles
 	itl     quantiles
 	e2el    quantiles
-	lag     time.Duration // at p99, of the info so far
-	limit   time.Duration // above which it is INVALID
+	lag     time.Duration // client lag p99 so far
+	limit   time.Duration // of lag, above which the run is INVALID
 	verdict run.Level
-	known   bool // something was sent, of which there is a lag
+	known   bool // there is a lag
 	errors  map[replay.Class]int
 }
 
@@ -96,23 +95,23 @@ type quantiles struct {
 	p50, p90, p99 time.Duration
 }
 
-func quantilesOf(s *spread) quantiles {
-	return quantiles{s.n, s.quantile(0.5), s.quantile(0.9), s.quantile(0.99)}
+func quantilesOf(s spread) quantiles {
+	return quantiles{s.count(), s.quantile(0.5), s.quantile(0.9), s.quantile(0.99)}
 }
 
-// state is what is to be shown at an instant of a run.
+// state is what to show at an instant of a run.
 func (l *liveStats) state(elapsed time.Duration, thresholds runfile.Thresholds) liveState {
 	s := liveState{elapsed: elapsed, timed: l.arrivals.rows, due: l.arrivals.by(elapsed)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.ttft, s.itl, s.e2el = quantilesOf(l.ttft.until(elapsed)), quantilesOf(l.itl.until(elapsed)), quantilesOf(l.e2el.until(elapsed))
 	s.errors = maps.Clone(l.errors)
-	if s.known = l.lag.n > 0; s.known {
+	if s.known = l.lag.count() > 0; s.known {
 		s.lag = l.lag.quantile(0.99)
 		s.verdict, s.limit = run.LatenessSoFar(s.lag, l.allTTFT.quantile(0.5), thresholds)
 	}
-	// Most servers send a token in each chunk; the others say at an answer's
-	// end how many there were.
+	// Most servers send one token per chunk; others report the count at the end
+	// of a response.
 	s.tokens = float64(l.chunks.Load())
 	if l.ended.chunks > 0 && l.ended.tokens > 0 {
 		s.tokens *= float64(l.ended.tokens) / float64(l.ended.chunks)
@@ -146,8 +145,8 @@ func (s *liveState) frame(width int) []string {
 // latencyNames is the width of the names of latencies.
 const latencyNames = 12
 
-// folded is a line in as many as it takes at a width, if that is worth it. They
-// go on below the first one's text.
+// folded wraps a line to a width, with continuation lines indented below its
+// text. Very narrow widths are not worth it.
 func folded(line string, width int) (lines []string) {
 	const indent, least = "          ", 30
 	for width >= least && utf8.RuneCountInString(line) > width {
@@ -160,8 +159,8 @@ func folded(line string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// progress is how far the run is: against the clock of the trace while that
-// goes on, by its requests before and after.
+// progress is the progress bar: by the trace's clock while it has arrivals left,
+// else by finished requests.
 func (s *liveState) progress(width int) string {
 	share, text := float64(s.status.Done)/float64(max(s.rows, 1)), clock(s.elapsed)
 	switch {
@@ -181,7 +180,7 @@ func (s *liveState) progress(width int) string {
 	return fmt.Sprintf("%3.0f %%     [%s%s] %s", 100*share, strings.Repeat("#", full), strings.Repeat(".", bar-full), text)
 }
 
-// paces are the rates, and how far the sending is behind the arrivals.
+// paces are the rates and the number of requests that are due and not sent.
 func (s *liveState) paces() string {
 	line := fmt.Sprintf("rates     %.1f req/s sent, %.1f done, %.0f output tok/s", s.rates.sent, s.rates.done, s.rates.tokens)
 	if s.closed || s.timed == 0 {
@@ -189,17 +188,17 @@ func (s *liveState) paces() string {
 	}
 	line = fmt.Sprintf("rates     %.1f req/s offered, %.1f sent, %.1f done, %.0f output tok/s", s.rates.due, s.rates.sent, s.rates.done, s.rates.tokens)
 	if behind := s.due - s.status.Sent; behind > 0 {
-		line += fmt.Sprintf("; %d wait", behind)
+		line += fmt.Sprintf("; %d queued", behind)
 	}
 	return line
 }
 
-// judged is the client's own lateness and what it means.
+// judged is the client lag and the verdict it would lead to.
 func (s *liveState) judged() string {
 	if !s.known {
-		return "verdict   nothing has ended yet"
+		return "verdict   no request has ended yet"
 	}
-	return fmt.Sprintf("verdict   %s so far: client lag at p99 is %s ms, INVALID above %s ms", s.verdict, millis(s.lag), millis(s.limit))
+	return fmt.Sprintf("verdict   %s so far: client lag p99 %s ms, INVALID above %s ms", s.verdict, millis(s.lag), millis(s.limit))
 }
 
 func latencyLine(name string, q quantiles, column int) string {
@@ -210,7 +209,7 @@ func latencyLine(name string, q quantiles, column int) string {
 	return fmt.Sprintf("%-*s%*s%*s%*s", latencyNames, name, column, cells[0], column, cells[1], column, cells[2])
 }
 
-// millis is a duration in milliseconds, as exactly as it is known.
+// millis is a duration in milliseconds, to its precision here.
 func millis(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	if ms < 100 {

@@ -11,6 +11,7 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/bench"
 	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/tracetest"
@@ -110,7 +111,7 @@ func answer(at, ttft time.Duration, gaps int) replay.Record {
 // What the view shows of latencies is of the requests that ended within the
 // window; the lag is that of the whole run.
 func TestLiveStats(t *testing.T) {
-	var l liveStats
+	l := newLiveStats()
 	for i := range 30 {
 		l.see(answer(time.Duration(i)*time.Second, time.Duration(100+i)*time.Millisecond, 2))
 	}
@@ -125,7 +126,7 @@ func TestLiveStats(t *testing.T) {
 	}
 	l.expect(trace.Request{Delay: trace.Some(5.0)})
 	for range 100 {
-		l.token(0, nil)
+		l.chunks.Add(1)
 	}
 	s := l.state(30*time.Second, runfile.Thresholds{})
 	// Of the seconds from 21 on: 121 .. 129 ms, and the late one.
@@ -156,7 +157,7 @@ func about(got, want time.Duration) bool { return (got - want).Abs() <= want/50 
 
 // With thresholds of its own, a run is judged by them.
 func TestLiveVerdictGoesByTheThresholds(t *testing.T) {
-	var l liveStats
+	l := newLiveStats()
 	l.see(answer(0, 10*time.Millisecond, 0)) // 1 ms late
 	if s := l.state(0, runfile.Thresholds{MaxLagMS: 4}); s.verdict != run.Suspect || s.limit != 4*time.Millisecond {
 		t.Errorf("%v, limit %v", s.verdict, s.limit)
@@ -164,7 +165,7 @@ func TestLiveVerdictGoesByTheThresholds(t *testing.T) {
 	if s := l.state(0, runfile.Thresholds{}); s.verdict != run.Valid || s.limit != 10*time.Millisecond {
 		t.Errorf("%v, limit %v", s.verdict, s.limit)
 	}
-	var slow liveStats
+	slow := newLiveStats()
 	slow.see(answer(0, time.Second, 0))
 	if s := slow.state(0, runfile.Thresholds{MaxLagShare: 0.5}); !about(s.limit, 500*time.Millisecond) {
 		t.Errorf("a median TTFT of 1 s allows half of it, not %v", s.limit)
@@ -174,7 +175,7 @@ func TestLiveVerdictGoesByTheThresholds(t *testing.T) {
 func BenchmarkLiveRecord(b *testing.B) {
 	for _, gaps := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("gaps=%d", gaps), func(b *testing.B) {
-			var l liveStats
+			l := newLiveStats()
 			rec := answer(0, 100*time.Millisecond, gaps)
 			for b.Loop() {
 				rec.Done += time.Millisecond
@@ -184,15 +185,8 @@ func BenchmarkLiveRecord(b *testing.B) {
 	}
 }
 
-func BenchmarkLiveToken(b *testing.B) {
-	var l liveStats
-	for b.Loop() {
-		l.token(0, nil)
-	}
-}
-
 func BenchmarkLiveFrame(b *testing.B) {
-	v := &view{live: &liveStats{}, runner: &replay.Runner{}, plan: replay.Plan{Rows: 1000, DurationMS: 1e6}}
+	v := &view{live: newLiveStats(), started: bench.Started{Plan: replay.Plan{Rows: 1000, DurationMS: 1e6}}}
 	for i := range 1000 {
 		v.live.see(answer(time.Duration(i)*10*time.Millisecond, 100*time.Millisecond, 100))
 	}

@@ -2,73 +2,41 @@ package main
 
 import (
 	"math"
-	"math/bits"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// spread is a histogram of durations: what the live view needs of them, in a
-// few kilobytes and some nanoseconds for each. A bucket is a thirty-second of a
-// power of two wide, so a quantile is off by 2 % at most.
-type spread struct {
-	counts [spreadBuckets]uint32
-	n      int
-}
+// spread is a histogram of durations up to a day, exact to 1 %.
+type spread struct{ h *hdrhistogram.Histogram }
 
 const (
-	spreadUnit    = time.Microsecond
-	spreadSteps   = 32 // buckets to a power of two
-	spreadPowers  = 36 // up to a day
-	spreadBuckets = spreadPowers * spreadSteps
+	spreadUnit   = time.Microsecond
+	maxSpread    = int64(24 * time.Hour / spreadUnit)
+	spreadDigits = 2
 )
 
-func spreadBucket(d time.Duration) int {
-	units := uint64(max(d, 0) / spreadUnit)
-	if units < 2*spreadSteps {
-		return int(units)
+func newSpread() spread { return spread{hdrhistogram.New(1, maxSpread, spreadDigits)} }
+
+func (s spread) add(d time.Duration) { s.h.RecordValue(min(int64(max(d, 0)/spreadUnit), maxSpread)) }
+
+func (s spread) count() int { return int(s.h.TotalCount()) }
+
+// quantile is the smallest duration that a share q of the values does not exceed,
+// 0 if there are none.
+func (s spread) quantile(q float64) time.Duration {
+	n := float64(s.h.TotalCount())
+	if n == 0 {
+		return 0
 	}
-	power := bits.Len64(units) - bits.Len64(spreadSteps) // units>>power is from spreadSteps to twice that
-	return min(power*spreadSteps+int(units>>power), spreadBuckets-1)
+	return time.Duration(s.h.ValueAtPercentile(100*max(1, math.Ceil(q*n))/n)) * spreadUnit
 }
 
-// middle is the duration in the middle of a bucket.
-func middle(bucket int) time.Duration {
-	if bucket < 2*spreadSteps {
-		return time.Duration(bucket) * spreadUnit
-	}
-	power := bucket/spreadSteps - 1
-	low := uint64(bucket%spreadSteps+spreadSteps) << power
-	return time.Duration(low+1<<power/2) * spreadUnit
-}
-
-func (s *spread) add(d time.Duration) {
-	s.counts[spreadBucket(d)]++
-	s.n++
-}
-
-func (s *spread) merge(o *spread) {
-	for i, n := range o.counts {
-		s.counts[i] += n
-	}
-	s.n += o.n
-}
-
-// quantile is the duration that the share q does not exceed. It is 0 of none.
-func (s *spread) quantile(q float64) time.Duration {
-	rank := max(1, int(math.Ceil(q*float64(s.n))))
-	seen := 0
-	for i, n := range s.counts {
-		if seen += int(n); n > 0 && seen >= rank {
-			return middle(i)
-		}
-	}
-	return 0
-}
-
-// liveWindow is how much of the past the live view is about.
+// liveWindow is how much of the past the live view shows.
 const liveWindow = 10 * time.Second
 
-// recent is the spread of what was added within the window, second by second.
-// Instants are since the run's start.
+// recent holds the durations of the last liveWindow, second by second. Instants
+// are since the run's start.
 type recent struct {
 	seconds [int(liveWindow / time.Second)]struct {
 		second int64
@@ -76,32 +44,35 @@ type recent struct {
 	}
 }
 
-// add takes a duration that was known at an instant.
+// add adds a duration that was known at an instant.
 func (r *recent) add(at, d time.Duration) {
 	second := int64(at / time.Second)
 	slot := &r.seconds[int(second)%len(r.seconds)]
 	switch {
+	case slot.h == nil:
+		slot.second, slot.spread = second, newSpread()
 	case slot.second < second:
-		slot.second, slot.spread = second, spread{}
+		slot.second = second
+		slot.h.Reset()
 	case slot.second > second: // out of the window meanwhile
 		return
 	}
 	slot.add(d)
 }
 
-// until is the spread of the window that ends at an instant.
-func (r *recent) until(now time.Duration) *spread {
-	var all spread
+// until returns the durations of the window that ends at an instant.
+func (r *recent) until(now time.Duration) spread {
+	all := newSpread()
 	second := int64(now / time.Second)
 	for i := range r.seconds {
-		if slot := &r.seconds[i]; slot.second > second-int64(len(r.seconds)) {
-			all.merge(&slot.spread)
+		if slot := &r.seconds[i]; slot.h != nil && slot.second > second-int64(len(r.seconds)) {
+			all.h.Merge(slot.h) // of the same bounds, so nothing is dropped
 		}
 	}
-	return &all
+	return all
 }
 
-// arrivals says how many rows of a trace have arrived by an instant, in a few
+// arrivals counts the rows of a trace that are due by an instant, in a few
 // kilobytes whatever the trace's length.
 type arrivals struct {
 	counts [4096]int // of each step
@@ -127,8 +98,7 @@ func (a *arrivals) add(at time.Duration) {
 	a.rows++
 }
 
-// by is how many have arrived at now. Within a step they are taken to come
-// evenly.
+// by is the number of rows due by now. Within a step they count as evenly spread.
 func (a *arrivals) by(now time.Duration) int {
 	if a.step == 0 || now < 0 {
 		return 0
@@ -145,7 +115,7 @@ func (a *arrivals) by(now time.Duration) int {
 	return n
 }
 
-// progressed is how far a run was at an instant.
+// progressed is the progress of a run at an instant.
 type progressed struct {
 	at                      time.Duration
 	due, sent, done, tokens float64
@@ -154,8 +124,7 @@ type progressed struct {
 // pace turns counts into rates over the window.
 type pace struct{ past []progressed }
 
-// add notes how far a run is. What is older than the window is let go, but for
-// the last of it, from which the window begins.
+// add appends the progress and forgets all but the last from before the window.
 func (p *pace) add(now progressed) {
 	p.past = append(p.past, now)
 	for len(p.past) > 2 && p.past[1].at <= now.at-liveWindow {
@@ -163,8 +132,7 @@ func (p *pace) add(now progressed) {
 	}
 }
 
-// rates is how much was added a second over the window. It is all 0 where no
-// time has passed.
+// rates is the increase per second over the window, all 0 if no time has passed.
 func (p *pace) rates() progressed {
 	if len(p.past) < 2 {
 		return progressed{}

@@ -14,7 +14,7 @@ func TestSpreadQuantile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Int64Range(0, int64(12*time.Hour)), 1, 50).Draw(t, "values")
 		q := rapid.Float64Range(0, 1).Draw(t, "q")
-		var s spread
+		s := newSpread()
 		for _, v := range values {
 			s.add(time.Duration(v))
 		}
@@ -30,25 +30,17 @@ func TestSpreadQuantile(t *testing.T) {
 	})
 }
 
-// Every duration has a bucket, whose middle is in the bucket.
-func TestSpreadBuckets(t *testing.T) {
-	for bucket := range spreadBuckets {
-		if got := spreadBucket(middle(bucket)); got != bucket {
-			t.Fatalf("the middle of bucket %d is in %d", bucket, got)
-		}
-	}
-	for d := 100 * time.Microsecond; d < 12*time.Hour; d += d / 97 {
-		if got := middle(spreadBucket(d)); (got - d).Abs() > d/60 {
-			t.Fatalf("%v is taken for %v", d, got)
-		}
+// Durations out of range are clamped.
+func TestSpreadRange(t *testing.T) {
+	s := newSpread()
+	if got := s.quantile(0.5); got != 0 {
+		t.Errorf("the median of nothing is %v", got)
 	}
 	for _, d := range []time.Duration{-time.Hour, 0, 1, 1 << 62} {
-		if b := spreadBucket(d); b < 0 || b >= spreadBuckets {
-			t.Errorf("%v is in bucket %d", d, b)
-		}
+		s.add(d)
 	}
-	if got := (&spread{}).quantile(0.5); got != 0 {
-		t.Errorf("the median of nothing is %v", got)
+	if low, high := s.quantile(0.5), s.quantile(1); s.count() != 4 || low != 0 || high < 24*time.Hour {
+		t.Errorf("%d values from %v to %v", s.count(), low, high)
 	}
 }
 
@@ -58,17 +50,17 @@ func TestRecent(t *testing.T) {
 		r.add(time.Duration(second)*time.Second, time.Duration(second)*time.Millisecond)
 	}
 	for now, want := range map[time.Duration]int{24 * time.Second: 10, 24500 * time.Millisecond: 10, 25 * time.Second: 9, 33 * time.Second: 1, 34 * time.Second: 0} {
-		if got := r.until(now).n; got != want {
+		if got := r.until(now).count(); got != want {
 			t.Errorf("%d in the window until %v, want %d", got, now, want)
 		}
 	}
 	r.add(14*time.Second, time.Hour) // late by a whole window
-	if got := r.until(24 * time.Second); got.n != 10 || got.quantile(1) > time.Minute {
-		t.Errorf("what is out of the window is in it: %d, up to %v", got.n, got.quantile(1))
+	if got := r.until(24 * time.Second); got.count() != 10 || got.quantile(1) > time.Minute {
+		t.Errorf("what is out of the window is in it: %d, up to %v", got.count(), got.quantile(1))
 	}
 	r.add(16*time.Second, time.Hour) // late, and still within it
-	if got := r.until(24 * time.Second); got.n != 11 || got.quantile(1) < time.Minute {
-		t.Errorf("a record that came late is missing: %d", got.n)
+	if got := r.until(24 * time.Second); got.count() != 11 || got.quantile(1) < time.Minute {
+		t.Errorf("a record that came late is missing: %d", got.count())
 	}
 }
 

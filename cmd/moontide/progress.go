@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,7 +12,8 @@ import (
 	"golang.org/x/term"
 
 	"moontide/replay"
-	"moontide/replay/runfile"
+	"moontide/replay/bench"
+	"moontide/trace"
 )
 
 const (
@@ -19,8 +21,7 @@ const (
 	drawEvery  = 250 * time.Millisecond
 )
 
-// screen is the terminal that w is, or nil where it is none on which lines can
-// be drawn anew.
+// screen returns w if it is a terminal on which lines can be redrawn, else nil.
 func screen(w io.Writer) *os.File {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -29,74 +30,86 @@ func screen(w io.Writer) *os.File {
 	return f
 }
 
-// view shows where a run is while it lasts: lines that are drawn anew on a
-// terminal, a line now and then elsewhere.
+// view shows the progress of a run: a live view on a terminal, a line now and then
+// elsewhere. It serves several runs, one after another.
 type view struct {
-	w          io.Writer
-	screen     *os.File // nil where w is no terminal
-	title      string
-	runner     *replay.Runner
-	plan       replay.Plan
-	thresholds runfile.Thresholds
-	live       *liveStats // with a screen
-	pace       pace
+	w      io.Writer
+	screen *os.File // nil if w is no terminal
+	stop   stop
+	std    streams
 
-	mu          sync.Mutex
-	drawn       int // lines that are on the screen
-	done, ended chan struct{}
+	// Of one run.
+	started bench.Started
+	title   string
+	live    *liveStats // with a screen
+	pace    pace
+	end     func()
+
+	mu    sync.Mutex
+	drawn int // lines on the screen
 }
 
-func newView(w io.Writer, in input, run runfile.Run, runner *replay.Runner) *view {
-	where := run.Target.URL
-	if run.Target.Simulated {
+func newView(std streams, stop stop) *view {
+	return &view{w: std.err, screen: screen(std.err), stop: stop, std: std, live: newLiveStats()}
+}
+
+// observer returns what the run tells the view.
+func (v *view) observer() bench.Observer {
+	o := bench.Observer{
+		Message: func(text string) { fmt.Fprintf(v.w, "moontide: %s\n", harmless(text)) },
+		Start:   v.start,
+		End:     func() { v.end() },
+	}
+	if v.screen != nil {
+		o.Row = func(r trace.Request) { v.live.expect(r) }
+		o.Record = func(rec replay.Record) { v.live.see(rec) }
+	}
+	return o
+}
+
+// token counts a token chunk.
+func (v *view) token(int, []byte) { v.live.chunks.Add(1) }
+
+// start shows the run until end is called.
+func (v *view) start(s bench.Started) {
+	announce(v.std, s)
+	where := s.Run.Target.URL
+	if s.Run.Target.Simulated {
 		where = "the embedded endpoint"
 	}
-	return &view{
-		w: w, screen: screen(w), title: fmt.Sprintf("%s on %s, model %s", in.name, where, run.Target.Model),
-		runner: runner, plan: in.plan, thresholds: run.Thresholds, live: in.live,
-	}
-}
-
-// watching is the folder, or one whose records the view sees where it has use
-// for them.
-func (v *view) watching(folder *runfile.Writer) replay.Recorder {
-	if v.screen == nil {
-		return folder
-	}
-	return watched{folder, v.live.see}
-}
-
-// start begins to show the run, until end is called.
-func (v *view) start() {
-	v.done, v.ended = make(chan struct{}), make(chan struct{})
+	v.started, v.title = s, fmt.Sprintf("%s on %s, model %s", s.Run.Trace.Name, where, s.Run.Target.Model)
 	every := quietEvery
 	if v.screen != nil {
 		every = drawEvery
 	}
+	done, ended := make(chan struct{}), make(chan struct{})
 	began := time.Now()
 	go func() {
-		defer close(v.ended)
+		defer close(ended)
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
 		for {
 			select {
 			case now := <-ticker.C:
 				v.show(now, began)
-			case <-v.done:
+			case <-done:
 				return
 			}
 		}
 	}()
+	unhook := context.AfterFunc(v.stop.gently, func() {
+		v.say(fmt.Sprintf("moontide: sending stopped; waiting for %d requests in flight, interrupt again to end at once\n", s.Status().InFlight))
+	})
+	v.end = func() {
+		unhook()
+		close(done)
+		<-ended
+		v.say("")
+		v.live, v.pace = newLiveStats(), pace{}
+	}
 }
 
-// end takes the view off the screen.
-func (v *view) end() {
-	close(v.done)
-	<-v.ended
-	v.say("")
-}
-
-// say writes a text for which the view makes room.
+// say replaces the live view by a text.
 func (v *view) say(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -105,14 +118,14 @@ func (v *view) say(text string) {
 }
 
 func (v *view) show(now, began time.Time) {
-	status := v.runner.Status()
+	status := v.started.Status()
 	if !status.Start.IsZero() { // the clock of the records
 		began = status.Start
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.screen == nil {
-		fmt.Fprintf(v.w, "moontide: %s\n", progressLine(now.Sub(began), status, v.plan))
+		fmt.Fprintf(v.w, "moontide: %s\n", progressLine(now.Sub(began), status, v.started.Plan))
 		return
 	}
 	width, height, err := term.GetSize(int(v.screen.Fd()))
@@ -128,17 +141,16 @@ func (v *view) show(now, began time.Time) {
 }
 
 func (v *view) state(elapsed time.Duration, status replay.Status) *liveState {
-	s := v.live.state(elapsed, v.thresholds)
-	s.title, s.status, s.rows = v.title, status, v.plan.Rows
-	s.span = time.Duration(v.plan.DurationMS * float64(time.Millisecond))
-	s.closed = v.runner.Closed
+	s := v.live.state(elapsed, v.started.Run.Thresholds)
+	s.title, s.status, s.rows = v.title, status, v.started.Plan.Rows
+	s.span = replay.Milliseconds(v.started.Plan.DurationMS)
+	s.closed = v.started.Run.Limits.Closed
 	v.pace.add(progressed{at: elapsed, due: float64(s.due), sent: float64(status.Sent), done: float64(status.Done), tokens: s.tokens})
 	s.rates = v.pace.rates()
 	return &s
 }
 
-// drawing is what puts lines on a terminal in place of the ones that were drawn
-// before, with the cursor in the line below.
+// drawing replaces the lines drawn before and leaves the cursor below.
 func drawing(drawn int, lines []string) string {
 	var b strings.Builder
 	if drawn > 0 {
@@ -153,20 +165,9 @@ func drawing(drawn int, lines []string) string {
 	return b.String()
 }
 
-// watched is a run's folder whose records the view sees as they are written.
-type watched struct {
-	*runfile.Writer
-	see func(replay.Record)
-}
-
-func (w watched) Record(rec replay.Record) error {
-	w.see(rec)
-	return w.Writer.Record(rec)
-}
-
 func progressLine(elapsed time.Duration, s replay.Status, plan replay.Plan) string {
 	of := ""
-	if span := time.Duration(plan.DurationMS * float64(time.Millisecond)); span > 0 { // a closed loop has none
+	if span := replay.Milliseconds(plan.DurationMS); span > 0 { // a closed loop has none
 		of = fmt.Sprintf(" of %v", span.Round(time.Second))
 	}
 	return fmt.Sprintf("%v%s | sent %d of %d, in flight %d, done %d, failed %d | %d output tokens",

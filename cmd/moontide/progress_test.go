@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/replay"
+	"moontide/replay/bench"
+	"moontide/replay/runfile"
 )
 
 // terminal is as much of a terminal as the view needs: what is on it after some
@@ -110,7 +112,7 @@ func TestQuietView(t *testing.T) {
 	if screen(&b) != nil {
 		t.Fatal("a buffer is no terminal")
 	}
-	v := &view{w: &b, runner: &replay.Runner{}, plan: replay.Plan{Rows: 9, DurationMS: 60_000}}
+	v := &view{w: &b, started: bench.Started{Plan: replay.Plan{Rows: 9, DurationMS: 60_000}, Status: func() replay.Status { return replay.Status{} }}}
 	began := time.Now()
 	v.show(began.Add(20*time.Second), began)
 	v.say("moontide: something\n")
@@ -123,16 +125,19 @@ func TestQuietView(t *testing.T) {
 	}
 }
 
-// What the view shows of a run is the runner's, the plan's and the records'.
+// The view shows the runner's status, the plan and the records.
 func TestViewState(t *testing.T) {
 	v := &view{
-		title: "t.jsonl", runner: &replay.Runner{Closed: true}, live: &liveStats{},
-		plan: replay.Plan{Rows: 9, DurationMS: 1500},
+		title: "t.jsonl", live: newLiveStats(),
+		started: bench.Started{
+			Run:  runfile.Run{Limits: runfile.Limits{Closed: true}},
+			Plan: replay.Plan{Rows: 9, DurationMS: 1500},
+		},
 	}
 	v.live.see(answer(0, 50*time.Millisecond, 3))
 	v.state(0, replay.Status{})
 	for range 30 {
-		v.live.token(0, nil)
+		v.token(0, nil)
 	}
 	s := v.state(2*time.Second, replay.Status{Sent: 4, Done: 2, InFlight: 2})
 	if s.title != "t.jsonl" || s.rows != 9 || s.span != 1500*time.Millisecond || !s.closed || s.status.Sent != 4 || s.ttft.n != 1 {

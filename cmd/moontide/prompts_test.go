@@ -185,7 +185,7 @@ func TestPromptMisuse(t *testing.T) {
 		status int
 		want   string
 	}{
-		"range of one":         {"--token-range 5", 2, `--token-range is not LO:HI, token ids from 1 to 4294967295: "5"`},
+		"range of one":         {"--token-range 5", 2, `--token-range is not LO:HI with token ids from 1 to 4294967295: "5"`},
 		"range of letters":     {"--token-range a:b", 2, `"a:b"`},
 		"range from 0":         {"--token-range 0:5000", 2, `"0:5000"`},
 		"negative range":       {"--token-range=-5:5000", 2, `"-5:5000"`},
@@ -194,10 +194,10 @@ func TestPromptMisuse(t *testing.T) {
 		"reversed range":       {"--token-range 5000:4000", 2, "[5000, 4000)"},
 		"range of words":       {"--token-range 1000:5000 --prompt words", 2, "--token-range is for token ids"},
 		"range in chat":        {"--token-range 1000:5000 --endpoint chat", 2, "--token-range is for token ids"},
-		"tokenizer for ids":    {"--tokenizer tokenizer.json", 2, "add --prompt words or --dataset"},
+		"tokenizer for ids":    {"--tokenizer tokenizer.json", 2, "choose the prompt form words, or a dataset"},
 		"empty tokenizer":      {"--tokenizer= --endpoint chat", 2, "--tokenizer is empty"},
-		"dataset alone":        {"--dataset few.txt", 2, "--dataset needs --tokenizer"},
-		"dataset as ids":       {"--dataset few.txt --tokenizer tokenizer.json --prompt tokens", 2, "leave --prompt out"},
+		"dataset alone":        {"--dataset few.txt", 2, "--dataset needs the model's own tokenizer"},
+		"dataset as ids":       {"--dataset few.txt --tokenizer tokenizer.json --prompt tokens", 2, "leave the form out"},
 		"no tokenizer":         {"--tokenizer none.txt --endpoint chat", 1, "none.txt"},
 		"no tokenizer.json":    {"--tokenizer t.jsonl --endpoint chat", 1, "t.jsonl"},
 		"SentencePiece":        {"--tokenizer llama2.json --endpoint chat", 1, "SentencePiece"},
@@ -208,7 +208,7 @@ func TestPromptMisuse(t *testing.T) {
 		"top-p":                {"--top-p 0", 2, "top-p is not above 0 and at most 1: 0"},
 		"twice":                {"--temperature 1 --extra-body {\"temperature\":0}", 2, "also set by itself"},
 		"idle timeout":         {"--idle-timeout -1s", 2, "--idle-timeout -1s is negative"},
-		"no idle timeout":      {"--idle-timeout 0s", 2, "--idle-timeout is not a positive time: 0s"},
+		"no idle timeout":      {"--idle-timeout 0s", 2, "--idle-timeout must be positive: 0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--out", "run"}, strings.Fields(tc.flags)...)...)

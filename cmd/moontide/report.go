@@ -13,6 +13,7 @@ import (
 
 	"moontide/analyze/report"
 	"moontide/analyze/run"
+	"moontide/replay/bench"
 	"moontide/replay/runfile"
 )
 
@@ -56,22 +57,24 @@ func reportRuns(c *cli.Context, std streams) error {
 	if asked.format == "aiperf" {
 		return asked.writeAIPerf(std)
 	}
-	// Nearly all that is kept of a run has no pointers and stays to the end: to
-	// collect garbage often costs little time and saves much memory.
+	// Nearly all data of a run has no pointers and stays to the end: frequent
+	// collections cost little time and save much memory.
 	debug.SetGCPercent(25)
 	var runs report.ServingRuns
 	for _, r := range asked.runs {
-		info, result, err := r.dirs.measure(std, func(info *runfile.Run) {
-			info.Window, info.Thresholds = windowOf(c, info.Window), thresholdsOf(c, info.Thresholds)
-		}, func(opts *run.Options) {
-			opts.Objectives = asked.objectives
-			opts.EachPrediction = asked.file("cache-misses") != ""
-			opts.Detail = asked.file("over-time") != "" || asked.file("html") != ""
-		})
+		result, err := bench.Measure(bench.MeasureConfig{
+			Change: func(info *runfile.Run) {
+				info.Window, info.Thresholds = windowOf(c, info.Window), thresholdsOf(c, info.Thresholds)
+			},
+			Objectives:     asked.objectives,
+			EachPrediction: asked.file("cache-misses") != "",
+			Detail:         asked.file("over-time") != "" || asked.file("html") != "",
+		}, r.dirs...)
 		if err != nil {
 			return err
 		}
-		runs = append(runs, report.ServingRun{Name: r.name, Run: info, Result: result, View: asked.view})
+		sayDamaged(std, result.Damaged)
+		runs = append(runs, report.ServingRun{Name: r.name, Run: result.Run, Result: result.Metrics, View: asked.view})
 	}
 	noteVersions(std, runs)
 	if err := asked.show(std, runs); err != nil {
@@ -83,18 +86,17 @@ func reportRuns(c *cli.Context, std streams) error {
 	return nil
 }
 
-// noteVersions says so where runs that are shown together are of different
-// versions, which may have measured in different ways.
+// noteVersions warns if runs are of different versions, which may have measured
+// differently.
 func noteVersions(std streams, runs report.ServingRuns) {
-	var said []string
+	var versions []string
+	different := false
 	for _, r := range runs {
-		if first := runs[0].Run.Version; r.Run.Version != first {
-			said = append(said, fmt.Sprintf("%s is of %s", r.Name, r.Run.Version))
-		}
+		versions = append(versions, r.Name+" "+r.Run.Version)
+		different = different || r.Run.Version != runs[0].Run.Version
 	}
-	if len(said) > 0 {
-		fmt.Fprintf(std.err, "moontide: note: the runs are of different versions of moontide: %s is of %s, %s\n",
-			harmless(runs[0].Name), harmless(runs[0].Run.Version), harmless(strings.Join(said, ", ")))
+	if different {
+		fmt.Fprintf(std.err, "moontide: note: runs of different moontide versions: %s\n", harmless(strings.Join(versions, ", ")))
 	}
 }
 
@@ -109,7 +111,7 @@ type reportQuestion struct {
 
 type namedRecording struct {
 	name string
-	dirs recording
+	dirs []string // several are merged
 }
 
 // reportFile is a flag that names a file.
@@ -124,7 +126,7 @@ func (q *reportQuestion) file(flag string) string {
 	return ""
 }
 
-// parseReport reads the command line, and refuses one that contradicts itself.
+// parseReport reads and checks the command line.
 func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	if c.NArg() == 0 {
 		return q, misused("report: name a run's folder, or several")
@@ -157,18 +159,18 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	return q, q.parseFiles(c)
 }
 
-// parseRun reads [LABEL=]DIR. A folder that is called so is one.
+// parseRun reads [LABEL=]DIR. An existing folder named LABEL=DIR is a DIR.
 func parseRun(arg string) namedRecording {
 	if _, err := os.Stat(arg); err != nil {
 		if label, dir, labelled := strings.Cut(arg, "="); labelled && label != "" && dir != "" {
-			return namedRecording{label, recording{dir}}
+			return namedRecording{label, []string{dir}}
 		}
 	}
-	return namedRecording{filepath.Base(filepath.Clean(arg)), recording{arg}}
+	return namedRecording{filepath.Base(filepath.Clean(arg)), []string{arg}}
 }
 
-// checkTwice refuses a folder that is given twice to be merged, and names those
-// apart that are called the same.
+// checkTwice refuses to merge a folder with itself, and gives runs of the same
+// name their paths as names.
 func checkTwice(c *cli.Context, runs []namedRecording) error {
 	names := map[string]int{}
 	for _, r := range runs {
@@ -195,7 +197,7 @@ func sameFolder(a, b string) bool {
 	return err == nil && err2 == nil && os.SameFile(one, other)
 }
 
-// parseView reads what is shown of the latencies.
+// parseView reads what to show of the latencies.
 func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err error) {
 	if c.IsSet("metrics") {
 		if v.Metrics, err = run.ParseLatencies(c.String("metrics")); err != nil {
@@ -218,14 +220,14 @@ func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err e
 // reportForms are the other tools' formats.
 var reportForms = []string{"vllm", "aiperf", "bench"}
 
-// parseForm is what is printed instead of text, if anything.
+// parseForm returns the output format, "" for text.
 func parseForm(c *cli.Context) (form string, err error) {
 	for _, flag := range []string{"json", "csv", "markdown"} {
 		if !c.Bool(flag) {
 			continue
 		}
 		if form != "" {
-			return "", misused("report: --%s and --%s: print one or the other", form, flag)
+			return "", misused("report: --%s and --%s: choose one", form, flag)
 		}
 		form = flag
 	}
@@ -235,14 +237,14 @@ func parseForm(c *cli.Context) (form string, err error) {
 	format := c.String("format")
 	switch {
 	case form != "":
-		return "", misused("report: --%s and --format: print one or the other", form)
+		return "", misused("report: --%s and --format: choose one", form)
 	case !slices.Contains(reportForms, format):
-		return "", misused("report: --format: there is no format %q: there are %s", format, strings.Join(reportForms, ", "))
+		return "", misused("report: --format: unknown format %q, want one of %s", format, strings.Join(reportForms, ", "))
 	}
 	return format, nil
 }
 
-// parseFiles reads the flags that name files, which go to different places.
+// parseFiles reads the flags that name files, which must be different files.
 func (q *reportQuestion) parseFiles(c *cli.Context) error {
 	for _, flag := range []string{"html", "png", "cache-misses", "over-time"} {
 		path := c.String(flag)
@@ -252,9 +254,9 @@ func (q *reportQuestion) parseFiles(c *cli.Context) error {
 		case path == "":
 			return misused("report: --%s names no file", flag)
 		case path == "-" && q.format != "":
-			return misused("report: --%s - and --%s: standard output has room for one", flag, q.format)
+			return misused("report: --%s - and --%s: only one can be standard output", flag, q.format)
 		case q.format == "aiperf":
-			return misused("report: --%s and --format aiperf: ask for one at a time", flag)
+			return misused("report: --%s and --format aiperf: choose one", flag)
 		case len(q.runs) > 1 && (flag == "cache-misses" || flag == "over-time"):
 			return misused("report: --%s shows one run", flag)
 		}
@@ -268,8 +270,7 @@ func (q *reportQuestion) parseFiles(c *cli.Context) error {
 	return nil
 }
 
-// show writes the files, and prints. A file that is standard output takes the
-// place of the text.
+// show writes the files and prints the report, unless a file is standard output.
 func (q *reportQuestion) show(std streams, runs report.ServingRuns) error {
 	printed := false
 	for _, f := range q.files {
@@ -300,27 +301,16 @@ func (q *reportQuestion) show(std streams, runs report.ServingRuns) error {
 // writeAIPerf writes the records of the runs, one run after another.
 func (q *reportQuestion) writeAIPerf(std streams) error {
 	for _, r := range q.runs {
-		o, err := r.dirs.open()
+		recording, err := bench.OpenRecording(r.dirs...)
 		if err != nil {
 			return err
 		}
-		err = report.ServingAIPerf(std.out, o.Run, o.Records)
-		o.reportDamaged(std)
-		o.Close()
+		err = report.ServingAIPerf(std.out, recording.Run, recording.Records)
+		sayDamaged(std, recording.Damaged())
+		recording.Close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
 	return nil
-}
-
-// windowOf is what the flags say, and else what was there.
-func windowOf(c *cli.Context, w runfile.Window) runfile.Window {
-	if c.IsSet(warmupTimeFlag.Name) {
-		w.WarmupSeconds = c.Duration(warmupTimeFlag.Name).Seconds()
-	}
-	if c.IsSet(cooldownTimeFlag.Name) {
-		w.CooldownSeconds = c.Duration(cooldownTimeFlag.Name).Seconds()
-	}
-	return w
 }

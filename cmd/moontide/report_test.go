@@ -43,15 +43,15 @@ func TestReport(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                             "name a run's folder",
 		"a --json --csv":               "--json and --csv",
-		"a --format pdf":               `no format "pdf"`,
+		"a --format pdf":               `unknown format "pdf"`,
 		"a --metrics ttfb":             `unknown metric "ttfb"`,
 		"a --percentiles 101":          "no percentile",
 		"a --goodput ttft":             "no objective",
 		"a a --merge":                  "a is given twice",
 		"a --html x --png x":           "the same file",
-		"a --json --png -":             "room for one",
+		"a --json --png -":             "only one can be standard output",
 		"a b --cache-misses x":         "shows one run",
-		"a --format aiperf --png a.pn": "one at a time",
+		"a --format aiperf --png a.pn": "choose one",
 	} {
 		if r := try(t, dir, "", append([]string{"report"}, strings.Fields(args)...)...); r.status != exitMisused || !strings.Contains(r.err, want) {
 			t.Errorf("%q: exit status %d, %s, want %s", args, r.status, r.err, want)
@@ -77,7 +77,7 @@ func TestReportOfACutRecord(t *testing.T) {
 	}
 	r := try(t, dir, "", "report", "run", "--json")
 	var summary struct{ Completed int }
-	if err := json.Unmarshal([]byte(r.out), &summary); err != nil || summary.Completed != 99 || !strings.Contains(r.err, "lines that could not be read: 1, the first: ") {
+	if err := json.Unmarshal([]byte(r.out), &summary); err != nil || summary.Completed != 99 || !strings.Contains(r.err, "unreadable lines: 1; the first: ") {
 		t.Errorf("%v, %d completed, %s", err, summary.Completed, r.err)
 	}
 }

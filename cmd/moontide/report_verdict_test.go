@@ -71,7 +71,7 @@ func TestReportOfDifferentVersions(t *testing.T) {
 		_, after, _ = strings.Cut(after, `"`)
 		return before + `"version": "v0.0.9"` + after
 	})
-	if r := try(t, dir, "", "report", "a", "old=b"); r.status != exitDone || !strings.Contains(r.err, "different versions of moontide: a is of ") || !strings.Contains(r.err, ", old is of v0.0.9\n") {
+	if r := try(t, dir, "", "report", "a", "old=b"); r.status != exitDone || !strings.Contains(r.err, "runs of different moontide versions: a ") || !strings.Contains(r.err, ", old v0.0.9\n") {
 		t.Errorf("exit status %d: %s", r.status, r.err)
 	}
 	if r := try(t, dir, "", "report", "a", "b", "--merge"); r.status != exitDone || !strings.Contains(r.out, "differ in their versions of moontide") {

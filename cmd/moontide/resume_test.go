@@ -53,7 +53,7 @@ func TestKilledRunGoesOn(t *testing.T) {
 		}
 	}()
 	out := try(t, dir, "", "replay", "t.jsonl", "--resume", "run", "--duration", "3s")
-	if out.status != exitMisused || !strings.Contains(out.err, "the run was made with other flags: --duration was not given") {
+	if out.status != exitMisused || !strings.Contains(out.err, "different flags: that run had no --duration; omit it") {
 		t.Errorf("other flags: exit status %d: %s", out.status, out.err)
 	}
 	going := moontide(dir, "replay", "t.jsonl", "--resume", "run", "--url", s.URL)
@@ -134,17 +134,17 @@ func TestStoppedRunGoesOn(t *testing.T) {
 		t.Fatalf("%+v", before)
 	}
 	for want, args := range map[string][]string{
-		"give --header again":          {"t.jsonl"},
-		"--speedup was 0.5":            {"t.jsonl", "--header", "X-Key: hush", "--speedup", "3"},
-		"--salt was not given":         {"t.jsonl", "--header", "X-Key: hush", "--salt", "x"},
-		"it is another trace":          {"other.jsonl", "--header", "X-Key: hush"},
-		"--resume goes on in the fold": {"t.jsonl", "--out", "x"},
+		"give --header again":           {"t.jsonl"},
+		"--speedup was 0.5":             {"t.jsonl", "--header", "X-Key: hush", "--speedup", "3"},
+		"--salt was not given":          {"t.jsonl", "--header", "X-Key: hush", "--salt", "x"},
+		"it is another trace":           {"other.jsonl", "--header", "X-Key: hush"},
+		"--resume continues in the run": {"t.jsonl", "--out", "x"},
 	} {
 		if r := replayWith(append(args, "--resume", "run")...); r.status == exitDone || !strings.Contains(r.err, want) || r.out != "" {
 			t.Errorf("%v: exit status %d: %s", args, r.status, r.err)
 		}
 	}
-	if r := replayWith("t.jsonl", "--resume", "nowhere"); r.status != exitFailed || !strings.Contains(r.err, "--resume nowhere: not a run's folder") {
+	if r := replayWith("t.jsonl", "--resume", "nowhere"); r.status != exitFailed || !strings.Contains(r.err, "resuming the run in nowhere: not a run's folder") {
 		t.Errorf("exit status %d: %s", r.status, r.err)
 	}
 	if after := runOfFolder(t, dir+"/run"); fmt.Sprint(before) != fmt.Sprint(after) {
@@ -159,13 +159,13 @@ func TestStoppedRunGoesOn(t *testing.T) {
 	if !r.measured() || run.Stopped || run.Failure != "" || run.Sent != len(records) || run.Skipped != run.NotSent || run.Sent+run.Skipped != 12 || run.Skipped == 0 {
 		t.Errorf("exit status %d, %d records, %+v\n%s%s", r.status, len(records), run, r.out, r.err)
 	}
-	if !strings.Contains(r.out, "it was resumed: ") || run.Limits != before.Limits || fmt.Sprint(run.Flags) != fmt.Sprint(before.Flags) || !run.Started.Equal(before.Started) {
+	if !strings.Contains(r.out, "the run was resumed: ") || run.Limits != before.Limits || fmt.Sprint(run.Flags) != fmt.Sprint(before.Flags) || !run.Started.Equal(before.Started) {
 		t.Errorf("%+v\n%s", run, r.out)
 	}
 	if again := must(t, dir, "report", "run"); !strings.HasPrefix(r.out, again) {
 		t.Errorf("report prints\n%s\nand the run\n%s", again, r.out)
 	}
-	if r := replayWith("t.jsonl", "--resume", "run"); r.status != exitFailed || !strings.Contains(r.err, "the run went to its end") {
+	if r := replayWith("t.jsonl", "--resume", "run"); r.status != exitFailed || !strings.Contains(r.err, "the run is complete") {
 		t.Errorf("a run that is over: exit status %d: %s", r.status, r.err)
 	}
 	must(t, dir, "simulate", "t.jsonl", "--out", "simulated")
@@ -221,11 +221,11 @@ func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
 	}
 	before, there := asked(), files(t, dir)
 	for want, args := range map[string][]string{
-		"the run is still going":                         {"--resume", "run"},
-		"is in it twice":                                 {"--resume", "twice"},
-		"--duration 1e-06s had passed when it ended":     {"--resume", "over"},
-		"making run folder: mkdir link":                  {"--out", "link", "--url", endpoint.URL, "--warmup-requests", "2"},
-		"t.jsonl:2: row 2 would be sent +Inf days after": {"--speedup", "1e-320", "--url", endpoint.URL, "--out", "new"},
+		"the run is still going": {"--resume", "run"},
+		"is in it twice":         {"--resume", "twice"},
+		"the run's duration of 1e-06 s was over when it ended": {"--resume", "over"},
+		"making run folder: mkdir link":                        {"--out", "link", "--url", endpoint.URL, "--warmup-requests", "2"},
+		"t.jsonl:2: row 2 would be sent +Inf days after":       {"--speedup", "1e-320", "--url", endpoint.URL, "--out", "new"},
 	} {
 		if r := try(t, dir, "", append([]string{"replay", "t.jsonl"}, args...)...); r.status != exitFailed || !strings.Contains(r.err, want) || r.out != "" {
 			t.Errorf("%v: exit status %d: %s", args, r.status, r.err)

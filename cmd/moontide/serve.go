@@ -9,10 +9,10 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/replay/bench"
 	"moontide/replay/sim/server"
 )
 
@@ -30,6 +30,7 @@ func serveCommand(std streams, stop stop) *cli.Command {
 			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the served model"},
 			&cli.StringSliceFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is " + faultKinds()},
 			&cli.BoolFlag{Name: untilInputEndsFlag, Category: inRunControl, DisableDefaultText: true, Usage: "exit when standard input is closed"},
+			&cli.BoolFlag{Name: "json", Category: inOutput, DisableDefaultText: true, Usage: "print a JSON line with the endpoint's URL to standard output once it accepts connections"},
 			&cli.Float64Flag{Name: "time-scale", Category: inEngine, Value: 1, Usage: "run the engines `X` times as fast as real time"},
 			&cli.Uint64Flag{Name: "seed", Category: inEngine, Usage: "seed of the random router and of the faults"},
 		}, engineFlags()),
@@ -45,7 +46,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	}
 	scale := c.Float64("time-scale")
 	if !(scale >= server.LeastTimeScale && scale <= server.MostTimeScale) {
-		return misused("serve: --time-scale is not from %v to %v: %v", server.LeastTimeScale, server.MostTimeScale, scale)
+		return misused("serve: --time-scale must be from %v to %v: %v", server.LeastTimeScale, server.MostTimeScale, scale)
 	}
 	if c.String("listen") == "" {
 		return misused("serve: --listen is empty")
@@ -63,12 +64,17 @@ func serve(c *cli.Context, std streams, stop stop) error {
 		return fmt.Errorf("serving: %w", err)
 	}
 	fmt.Fprintf(std.err, "moontide: simulated endpoint on http://%s, model %s, %v; interrupt ends it\n", ln.Addr(), c.String("model"), deployment)
+	if c.Bool("json") {
+		if err := bench.AnnounceEndpoint(std.out, "http://"+ln.Addr().String()); err != nil {
+			return err
+		}
+	}
 	until, end := context.WithCancel(stop.gently)
 	defer end()
 	if c.Bool(untilInputEndsFlag) {
 		go func() { io.Copy(io.Discard, std.in); end() }()
 	}
-	return serveUntil(until, ln, server.Config{
+	return server.Run(until, ln, server.Config{
 		Model: c.String("model"), Deployment: deployment, TimeScale: scale, CacheGenerated: c.Bool(cacheGeneratedFlag),
 		Faults: faults, Seed: c.Uint64("seed"), Version: version(),
 	})
@@ -95,75 +101,12 @@ func faultsOf(c *cli.Context) ([]server.Fault, error) {
 	return faults, nil
 }
 
-// serveUntil serves until ctx ends.
-func serveUntil(ctx context.Context, ln net.Listener, cfg server.Config) error {
-	server, err := server.New(cfg)
-	if err != nil {
-		ln.Close()
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ln) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if err := server.Shutdown(grace); err != nil {
-		return fmt.Errorf("shutting the endpoint down: %w", err)
-	}
-	return <-ended
-}
-
-// embeddedEngines are the engines that a verb drives in its own process, and a
-// note of them where flags chose them.
-func embeddedEngines(c *cli.Context, embedded bool) (server.Config, []string, error) {
-	chosen := ""
-	for _, f := range engineFlags() {
-		if name := f.Names()[0]; c.IsSet(name) {
-			chosen = name
-		}
-	}
-	if !embedded && chosen != "" {
-		return server.Config{}, nil, misused("%s: --%s is of the embedded endpoint, which --url leaves out", c.Command.Name, chosen)
-	}
-	deployment, err := deploymentOf(c)
-	if err != nil {
-		return server.Config{}, nil, err
-	}
-	cfg := server.Config{Deployment: deployment, CacheGenerated: c.Bool(cacheGeneratedFlag), Seed: c.Uint64("seed"), Version: version()}
-	if chosen == "" {
-		return cfg, nil, nil
-	}
-	return cfg, []string{fmt.Sprintf("the embedded endpoint is %v", deployment)}, nil
-}
-
-// roomForEmbedded lets one more thread run Go code than there are processors,
-// unless the user chose how many do. Client and endpoint each have a thread that
-// waits in the kernel, which Go counts as running until its monitor has looked
-// twice, up to ten milliseconds later: with two processors nobody might run for
-// as long.
-var roomForEmbedded = sync.OnceFunc(func() {
+// leaveRoomForEndpoint lets one more thread than there are CPU cores run Go code,
+// unless the user set GOMAXPROCS. Client and embedded endpoint each have a thread
+// that waits in the kernel, which the Go scheduler counts as running for up to
+// ten milliseconds: with two cores nothing else would run for as long.
+var leaveRoomForEndpoint = sync.OnceFunc(func() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 	}
 })
-
-// embed serves the simulated endpoint within this process, until the returned
-// function is called.
-func embed(cfg server.Config) (url string, end func(), err error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, fmt.Errorf("starting the embedded endpoint: %w", err)
-	}
-	roomForEmbedded()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		serveUntil(ctx, ln, cfg)
-	}()
-	return "http://" + ln.Addr().String(), func() { cancel(); <-ended }, nil
-}

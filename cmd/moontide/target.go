@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -39,7 +40,8 @@ func targetFlags() []cli.Flag {
 	}
 }
 
-func clientConfig(c *cli.Context, in input) (openai.Config, error) {
+// clientConfig reads the target and request flags.
+func clientConfig(c *cli.Context) (openai.Config, error) {
 	cfg := openai.Config{
 		URLs: c.StringSlice("url"), Balance: c.String("balance"), Connections: c.String("connections"),
 		Model: c.String("model"), Endpoint: c.String("endpoint"), Prompt: c.String("prompt"),
@@ -47,13 +49,14 @@ func clientConfig(c *cli.Context, in input) (openai.Config, error) {
 		Timeout:   c.Duration("timeout"), IdleTimeout: c.Duration("idle-timeout"),
 		Temperature: given(c, "temperature"), TopP: given(c, "top-p"),
 		StopAtEOS: c.Bool("no-ignore-eos"), ExactISL: c.Bool("exact-isl"),
-		Source: prompt.Source{Seed: c.Uint64("seed"), Salt: c.String("salt"), BlockSize: in.blockSize.Tokens},
 	}
 	if slices.Contains(cfg.URLs, "") {
 		return cfg, misused("replay: --url is empty")
 	}
-	if c.IsSet("idle-timeout") && cfg.IdleTimeout <= 0 {
-		return cfg, misused("replay: --idle-timeout is not a positive time: %v", cfg.IdleTimeout)
+	for _, flag := range []string{"tokenizer", "dataset", "token-range"} {
+		if c.IsSet(flag) && c.String(flag) == "" {
+			return cfg, misused("replay: --%s is empty", flag)
+		}
 	}
 	for i, h := range c.StringSlice("header") {
 		name, value, ok := strings.Cut(h, ":")
@@ -71,14 +74,31 @@ func clientConfig(c *cli.Context, in input) (openai.Config, error) {
 	}
 	if c.IsSet("ca-file") {
 		if !slices.ContainsFunc(cfg.URLs, func(url string) bool { return strings.HasPrefix(url, "https:") }) {
-			return cfg, misused("replay: --ca-file is for https, which no --url has")
+			return cfg, misused("replay: --ca-file is for https, but no --url is https")
 		}
 		var err error
 		if cfg.RootCAs, err = readCAs(c.String("ca-file")); err != nil {
 			return cfg, err
 		}
 	}
-	return cfg, promptsFrom(c, &cfg.Source)
+	if c.IsSet("token-range") {
+		var err error
+		if cfg.Source.Low, cfg.Source.High, err = parseTokenRange(c.String("token-range")); err != nil {
+			return cfg, err
+		}
+	}
+	return cfg, nil
+}
+
+// parseTokenRange parses LO:HI.
+func parseTokenRange(text string) (low, high uint32, err error) {
+	first, last, ok := strings.Cut(text, ":")
+	lo, errLow := strconv.ParseUint(first, 10, 32)
+	hi, errHigh := strconv.ParseUint(last, 10, 32)
+	if !ok || errLow != nil || errHigh != nil || lo == 0 || hi == 0 {
+		return 0, 0, misused("replay: --token-range is not LO:HI with token ids from 1 to 4294967295: %q", text)
+	}
+	return uint32(lo), uint32(hi), nil
 }
 
 // given is a flag that was set.
@@ -86,12 +106,10 @@ func given(c *cli.Context, flag string) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: c.Float64(flag), Set: c.IsSet(flag)}
 }
 
-// maxCAFile is far more than all authorities that a system trusts take, in
-// bytes.
+// maxCAFile is larger than any CA bundle, in bytes.
 const maxCAFile = 16 << 20
 
-// readCAs reads the certificates of a PEM file. Nothing of a file that has none
-// is printed: it may well be a key.
+// readCAs reads a CA bundle. Errors show nothing of the file: it may be a key.
 func readCAs(path string) (*x509.CertPool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -112,8 +130,8 @@ func readCAs(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// maskedCommand is the command line without what may be secret: the values of
-// headers. A URL with credentials is refused, a key comes by the environment.
+// maskedCommand is the command line without values that may be secret. URLs with
+// credentials are refused, and API keys come from the environment.
 func maskedCommand() []string {
 	masked := append([]string{"moontide"}, os.Args[1:]...)
 	for i, arg := range masked {
@@ -131,8 +149,7 @@ func maskedCommand() []string {
 	return masked
 }
 
-// masks are the flags with values that may be secret, and what is left of such
-// a value.
+// masks are the flags whose values may be secret, and how they are shown.
 var masks = map[string]func(string) string{
 	serverMetricsFlag: maskQuery,
 	"header": func(header string) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -12,63 +11,41 @@ import (
 	"moontide/replay"
 	"moontide/replay/monotonic"
 	"moontide/replay/openai"
-	"moontide/replay/runfile"
 )
 
-// stampsHeader asks the simulated endpoint to say when it wrote each event.
+// stampsHeader asks the simulated endpoint for the write time of each event.
 var stampsHeader = openai.Header{Name: "X-Moontide-Stamps", Value: "1"}
 
-// drive drives one load against an endpoint of its own.
+// drive replays one load against an endpoint of its own and compares the record
+// with what the endpoint said.
 func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err error) {
-	debug.FreeOSMemory() // of the load before: it would count as this one's
+	debug.FreeOSMemory() // memory of the load before would count as this one's
 	endpoint, err := cfg.Start(ctx, load.Pace())
 	if err != nil {
 		return p, err
 	}
 	defer func() { err = errors.Join(err, endpoint.Close()) }()
-	told := newTruth(load)
-	client, err := openai.New(openai.Config{URL: endpoint.URL, Headers: []openai.Header{stampsHeader}, OnToken: told.take})
-	if err != nil {
+	truth := newTruth(load)
+	var records []replay.Record
+	var watching *watch
+	p = Point{Load: load}
+	result, err := Run(ctx, Config{
+		Trace:            Trace{Requests: load.rows(), Name: load.String()},
+		keepFirstArrival: true,
+		Client:           openai.Config{URL: endpoint.URL, Headers: []openai.Header{stampsHeader}, OnToken: truth.take},
+		Observer: Observer{
+			Start:  func(s Started) { watching = startWatch(s.Status, truth, endpoint.PID) },
+			Record: func(rec replay.Record) { records = append(records, rec) },
+			End:    func() { watching.end(&p) },
+		},
+	})
+	if err != nil && !errors.Is(err, ErrNoSuccess) {
 		return p, err
 	}
-	defer client.Close()
-	if _, err := client.Probe(ctx); err != nil {
-		return p, err
-	}
-	dir := filepath.Join(cfg.Dir, "load")
-	folder, err := runfile.Create(dir, runfile.Run{})
-	if err != nil {
-		return p, err
-	}
-	defer func() { err = errors.Join(err, folder.Close(), os.RemoveAll(dir)) }()
-	return told.run(ctx, client, folder, endpoint.PID)
-}
-
-// run replays the load.
-func (t *truth) run(ctx context.Context, client *openai.Client, folder *runfile.Writer, server int) (Point, error) {
-	records := &keeper{folder: folder}
-	runner := &replay.Runner{Client: client, Recorder: records, Precise: true}
-	watch := startWatch(runner, t, server)
-	tally, err := runner.Run(ctx, t.load.rows())
-	p := Point{Load: t.load, Lost: t.load.Requests - tally.Sent}
-	watch.end(&p)
-	if err != nil {
-		return p, err
-	}
-	t.compare(records.records, tally.Start, &p)
+	p.Lost = load.Requests - result.Run.Sent
+	truth.compare(records, result.Run.Started, &p)
 	p.TooMuch = judge(p)
 	return p, nil
-}
-
-// keeper records as a replay does, and keeps what it records.
-type keeper struct {
-	folder  *runfile.Writer
-	records []replay.Record
-}
-
-func (k *keeper) Record(rec replay.Record) error {
-	k.records = append(k.records, rec)
-	return k.folder.Record(rec)
 }
 
 // truth is when the endpoint wrote the tokens of a load.
@@ -86,7 +63,7 @@ func newTruth(load Load) *truth {
 	return t
 }
 
-// take notes what an event says. One that says nothing is missed later.
+// take notes the write time of an event. compare finds the missing ones.
 func (t *truth) take(row int, data []byte) {
 	t.events.Add(1)
 	if at, ok := writtenAt(data); ok {
@@ -114,7 +91,7 @@ func writtenAt(data []byte) (ns int64, ok bool) {
 	return ns, true
 }
 
-// compare completes a point by what was recorded.
+// compare completes a point from the records.
 func (t *truth) compare(records []replay.Record, start time.Time, p *Point) {
 	zero := monotonic.At(start)
 	var ttft, itl, lag []float64
@@ -154,8 +131,8 @@ func (t *truth) compare(records []replay.Record, start time.Time, p *Point) {
 	}
 }
 
-// tokenRate is how many tokens a second come with these gaps, but for the
-// first, in which a stream takes its phase.
+// tokenRate is the tokens per second of a stream with these gaps. The first gap
+// does not count: in it the stream takes its phase.
 func tokenRate(gaps []time.Duration) float64 {
 	var sum time.Duration
 	for i, gap := range gaps {
@@ -169,30 +146,29 @@ func tokenRate(gaps []time.Duration) float64 {
 	return float64(len(gaps)-1) / sum.Seconds()
 }
 
-// watch looks at both processes while a load is driven.
+// watch samples client and endpoint process during a load.
 type watch struct {
 	truth       *truth
-	runner      *replay.Runner
+	status      func() replay.Status
 	pids        [2]int // client, server
-	first, last look   // while the load was steady
-	most        int    // in flight
+	first, last sample // while the load was steady
+	most        int    // requests in flight
 	memory      [2]float64
 	stop, ended chan struct{}
 }
 
-// look is what had been done at an instant.
-type look struct {
+// sample is the work done up to an instant.
+type sample struct {
 	at     time.Time
 	events int64
 	used   [2]time.Duration
 	all    time.Duration // of all processes
 }
 
-// watchEvery is often enough, and seldom enough to cost nothing.
 const watchEvery = 20 * time.Millisecond
 
-func startWatch(runner *replay.Runner, t *truth, server int) *watch {
-	w := &watch{truth: t, runner: runner, pids: [2]int{os.Getpid(), server}, stop: make(chan struct{}), ended: make(chan struct{})}
+func startWatch(status func() replay.Status, t *truth, server int) *watch {
+	w := &watch{truth: t, status: status, pids: [2]int{os.Getpid(), server}, stop: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
 		ticker := time.NewTicker(watchEvery)
@@ -200,7 +176,7 @@ func startWatch(runner *replay.Runner, t *truth, server int) *watch {
 		for {
 			select {
 			case <-ticker.C:
-				w.look()
+				w.take()
 			case <-w.stop:
 				return
 			}
@@ -209,8 +185,8 @@ func startWatch(runner *replay.Runner, t *truth, server int) *watch {
 	return w
 }
 
-func (w *watch) look() {
-	s := w.runner.Status()
+func (w *watch) take() {
+	s := w.status()
 	w.most = max(w.most, s.InFlight)
 	for i, pid := range w.pids {
 		w.memory[i] = max(w.memory[i], residentMemory(pid))
@@ -218,9 +194,9 @@ func (w *watch) look() {
 	if !steady(w.truth.load, s) {
 		return
 	}
-	now := look{at: time.Now(), events: w.truth.events.Load(), all: allProcessorTime()}
+	now := sample{at: time.Now(), events: w.truth.events.Load(), all: machineCPUTime()}
 	for i, pid := range w.pids {
-		now.used[i] = processorTime(pid)
+		now.used[i] = processCPUTime(pid)
 	}
 	if w.first.at.IsZero() {
 		w.first = now
@@ -228,8 +204,8 @@ func (w *watch) look() {
 	w.last = now
 }
 
-// steady reports whether a load is what it is about: all streams there, or
-// requests that come while as many end.
+// steady reports whether a load is in its measured phase: all streams are in
+// flight, or requests start and end.
 func steady(l Load, s replay.Status) bool {
 	if l.Kind == Streams {
 		return s.InFlight == l.Requests
@@ -237,7 +213,7 @@ func steady(l Load, s replay.Status) bool {
 	return s.Done > 0 && s.Sent < l.Requests
 }
 
-// end completes a point by what was seen.
+// end stops sampling and completes a point.
 func (w *watch) end(p *Point) {
 	close(w.stop)
 	<-w.ended

@@ -2,7 +2,9 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -80,4 +82,22 @@ func LoadCalibration(path string) (*Calibration, error) {
 // same model and number.
 func (c *Calibration) For(m Machine) bool {
 	return c.Machine.CPU == m.CPU && c.Machine.CPUs == m.CPUs && c.Machine.OS == m.OS && c.Machine.Arch == m.Arch
+}
+
+// calibrated returns the range in a calibration file, nil without one for this
+// machine. A note says if the file could not be used.
+func calibrated(path string) (c *runfile.Calibrated, notes []string) {
+	if path == "" {
+		return nil, nil
+	}
+	found, err := LoadCalibration(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, []string{err.Error()}
+	case !found.For(ThisMachine()):
+		return nil, []string{"the client is not calibrated on this machine: the calibration is of another one"}
+	}
+	return &runfile.Calibrated{Taken: found.Taken, Range: found.Range}, nil
 }

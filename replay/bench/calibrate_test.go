@@ -255,7 +255,7 @@ func TestMayRepeat(t *testing.T) {
 func TestWithin(t *testing.T) {
 	t.Parallel()
 	ladder := Ladder{{Requests: 10}, {Requests: 1000}}
-	for _, tt := range []struct{ files, want int }{{0, 2}, {20000, 2}, {1000 + otherFiles, 2}, {1000, 1}, {20, 0}} {
+	for _, tt := range []struct{ files, want int }{{0, 2}, {20000, 2}, {1000 + 2*otherFiles, 2}, {1000, 1}, {20, 0}} {
 		if got := len(ladder.within(tt.files)); got != tt.want {
 			t.Errorf("of %d files: %d loads", tt.files, got)
 		}
@@ -404,7 +404,7 @@ func TestNoEndpoint(t *testing.T) {
 	var each []Point
 	_, err := Calibrate(context.Background(), CalibrateConfig{
 		Start: func(context.Context, Pace) (Endpoint, error) { return Endpoint{}, failure },
-		Dir:   t.TempDir(), Each: func(p Point) { each = append(each, p) },
+		Each:  func(p Point) { each = append(each, p) },
 	})
 	if !errors.Is(err, failure) || len(each) > 0 || !strings.Contains(err.Error(), "100 streams of 50 tokens/s") {
 		t.Errorf("%v, %v", err, each)
@@ -417,5 +417,21 @@ func TestLoadInWords(t *testing.T) {
 	want := []string{"10 streams of 6.13 tokens/s in lock-step", "10 streams of 50 tokens/s evenly phased", "100 requests/s of 16 tokens"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestCalibrated(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	half := filepath.Join(dir, "half")
+	os.WriteFile(half, []byte("{"), 0o600)
+	if c, notes := calibrated(""); c != nil || notes != nil {
+		t.Errorf("%v, %q", c, notes)
+	}
+	if c, notes := calibrated(filepath.Join(dir, "none")); c != nil || notes != nil {
+		t.Errorf("%v, %q", c, notes)
+	}
+	if c, notes := calibrated(half); c != nil || len(notes) != 1 {
+		t.Errorf("%v, %q", c, notes)
 	}
 }

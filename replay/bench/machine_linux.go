@@ -12,7 +12,7 @@ import (
 
 func checkSystem() error { return nil }
 
-// cpuModel is what the kernel calls the processors.
+// cpuModel is the model name of the CPU.
 func cpuModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -26,9 +26,9 @@ func cpuModel() string {
 	return ""
 }
 
-// processorTime is what all threads of a process have had, 0 where the process
-// is none of ours.
-func processorTime(pid int) time.Duration {
+// processCPUTime is the CPU time of all threads of a process, 0 if it is not
+// known.
+func processCPUTime(pid int) time.Duration {
 	const schedulerClock = 2 // CPUCLOCK_SCHED; see clock_getcpuclockid(3)
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(^pid)<<3|schedulerClock, &t); err != nil {
@@ -37,7 +37,7 @@ func processorTime(pid int) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// residentMemory is what a process has in memory.
+// residentMemory is the resident memory of a process.
 func residentMemory(pid int) (megabytes float64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
@@ -50,9 +50,9 @@ func residentMemory(pid int) (megabytes float64) {
 	return float64(resident) * float64(os.Getpagesize()) / (1 << 20)
 }
 
-// allProcessorTime is what all processes and the kernel have had, but for what
-// comes of interrupts, which is no process's.
-func allProcessorTime() time.Duration {
+// machineCPUTime is the CPU time of all processes and the kernel, without
+// interrupts.
+func machineCPUTime() time.Duration {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0

@@ -15,6 +15,6 @@ func checkSystem() error {
 }
 
 func cpuModel() string                       { return "" }
-func processorTime(int) time.Duration        { return 0 }
+func processCPUTime(int) time.Duration       { return 0 }
 func residentMemory(int) (megabytes float64) { return 0 }
-func allProcessorTime() time.Duration        { return 0 }
+func machineCPUTime() time.Duration          { return 0 }

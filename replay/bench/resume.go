@@ -1,198 +1,112 @@
 package bench
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
+	"time"
 
+	"moontide/replay"
 	"moontide/replay/runfile"
-	"moontide/trace/atomicfile"
 )
 
-// SweepFile is the file in a sweep's folder that says what all of its runs have
-// in common.
-const SweepFile = "sweep.json"
-
-// SweepRecord is sweep.json.
-type SweepRecord struct {
-	Version string   `json:"version"` // of the client that began the sweep
-	Command []string `json:"command"` // that began it, secrets masked
-	// Flags are all that shape a run but its level, secrets masked.
-	Flags []string `json:"flags"`
+// earlierRun is the stopped or killed run that is resumed; nil is none.
+type earlierRun struct {
+	dir    string
+	run    runfile.Run
+	folder *runfile.Writer
+	past   *replay.ResumeState
 }
 
-// OpenSweep makes dir the folder of a sweep, or goes on with the one that is
-// there, which must have the same flags unless none of its runs began. The
-// folder is the caller's until it is closed: two sweeps in one would drive each
-// other's runs again.
-func OpenSweep(dir string, r SweepRecord) (io.Closer, error) {
-	path := filepath.Join(dir, SweepFile)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := checkNoSweep(dir); err != nil {
-			return nil, err
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, fmt.Errorf("making the sweep's folder: %w", err)
-		}
-	}
-	folder, err := os.Open(dir)
+// Resumable returns the record of the run in a folder, or why that run cannot be
+// resumed.
+func Resumable(dir string) (runfile.Run, error) {
+	recorded, err := runfile.Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("opening the sweep's folder: %w", err)
+		return runfile.Run{}, resuming(dir, err)
 	}
-	if runfile.Lock(folder) {
-		err = r.begin(path)
-	} else {
-		err = fmt.Errorf("another process is driving the sweep in %s", folder.Name())
+	recorded.Close()
+	switch {
+	case recorded.Run.Target.Virtual:
+		return runfile.Run{}, resuming(dir, errors.New("it is a simulation: run it again"))
+	case recorded.Run.Finished():
+		return runfile.Run{}, resuming(dir, errors.New("the run is complete"))
 	}
-	if err != nil {
-		folder.Close()
-		return nil, err
-	}
-	return folder, nil
+	return recorded.Run, nil
 }
 
-// begin writes a sweep's file, or checks the one that is there.
-func (r SweepRecord) begin(path string) error {
-	var there SweepRecord
-	found, err := read(path, &there)
+func resuming(dir string, err error) error { return fmt.Errorf("resuming the run in %s: %w", dir, err) }
+
+// openEarlier takes the folder of the run to resume, so that no other process
+// does, and reads what the run has done.
+func openEarlier(cfg *Config, in *input) (*earlierRun, error) {
+	if !cfg.Resume {
+		return nil, nil
+	}
+	e := &earlierRun{dir: cfg.Dir}
+	was, err := Resumable(e.dir)
 	switch {
 	case err != nil:
-		return err
-	case found:
-		return r.follows(there, path)
+		return nil, err
+	case in.sha256 != was.Trace.SHA256:
+		return nil, resuming(e.dir, fmt.Errorf("it is another trace: its SHA-256 is %s, the run's is %s", in.sha256, was.Trace.SHA256))
+	case in.plan.Schedule != was.Schedule || in.plan.Rows != was.Rows:
+		return nil, resuming(e.dir, fmt.Errorf("this version schedules the trace differently from %s", was.Version))
 	}
-	return runfile.WriteJSON(path, r)
+	if e.folder, err = runfile.Resume(e.dir); err != nil {
+		return nil, err
+	}
+	if err := e.read(in); err != nil {
+		e.release()
+		return nil, resuming(e.dir, err)
+	}
+	return e, nil
 }
 
-// checkNoSweep returns why no sweep can begin in dir. What a kill left of the
-// writing of its file does not count.
-func checkNoSweep(dir string) error {
-	entries, _ := os.ReadDir(dir)
-	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+atomicfile.PartSuffix) }) {
-		return nil
+// release closes the folder. It is harmless after the run has closed it.
+func (e *earlierRun) release() {
+	if e != nil {
+		e.folder.Close()
 	}
-	if err := runfile.CheckFolder(dir); err != nil {
-		return fmt.Errorf("%w, and holds no sweep to go on with", err)
+}
+
+func (e *earlierRun) read(in *input) error {
+	recorded, err := runfile.Open(e.dir)
+	if err != nil {
+		return err
+	}
+	defer recorded.Close()
+	e.run = recorded.Run // as it is now that nobody else changes it
+	if e.past, err = replay.ReadResumeState(recorded.Records(), in.plan); err != nil {
+		return err
+	}
+	if d := e.run.Limits.DurationSeconds; d > 0 && e.past.Clock.Seconds() >= d {
+		return fmt.Errorf("the run's duration of %g s was over when it ended: nothing is left to send", d)
 	}
 	return nil
 }
 
-// follows returns why a sweep cannot go on with the one that is there.
-func (r SweepRecord) follows(there SweepRecord, path string) error {
-	dir := filepath.Dir(path)
-	had, has := without(there.Flags, r.Flags), without(r.Flags, there.Flags)
-	if len(had)+len(has) == 0 {
-		return nil
+// record opens the folder for the run: a new one in dir, or that of the earlier
+// run, whose record continues.
+func (e *earlierRun) record(info *runfile.Run, dir string) (*runfile.Writer, *replay.ResumeState, error) {
+	if e == nil {
+		folder, err := runfile.Create(dir, *info)
+		return folder, nil, err
 	}
-	entries, err := os.ReadDir(dir)
-	switch {
-	case err != nil:
-		return fmt.Errorf("reading the sweep's folder: %w", err)
-	case !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile) }):
-		// Its own file alone: what was wrong with the flags can be mended.
-		return runfile.WriteJSON(path, r)
-	}
-	return fmt.Errorf("%s holds a sweep of another kind: it was begun %s, and now it is %s; want another folder", dir, with(had), with(has))
-}
-
-// without are the flags that others are not.
-func without(flags, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return slices.Contains(others, f) })
-}
-
-func with(flags []string) string {
-	if len(flags) == 0 {
-		return "without"
-	}
-	return "with " + strings.Join(flags, " ")
-}
-
-// Attempt is a run of a leg. A run that was cut short or that the client spoiled
-// stays where it is, and the next attempt gets a folder and a salt of its own:
-// the server's cache may still know the prompts of the one before.
-type Attempt struct {
-	Dir  string
-	Salt string
-	Done bool // the run is there, from beginning to end
-	// Invalid is the folder of the attempt before, where that is whole and its
-	// verdict is INVALID.
-	Invalid string
-}
-
-// Attempt finds the run of a leg in a sweep's folder, or where it goes. A run
-// counts if it came to its end, a request succeeded and its verdict is not
-// INVALID. It must be of the same trace, by its SHA-256. That is a part of the
-// salt, so that sweeps of other shapes do not find each other's prompts in the
-// server's cache.
-func (l Leg) Attempt(dir, salt, sha256 string) (Attempt, error) {
-	invalid := ""
-	for n := 1; ; n++ {
-		name := l.Name
-		if n > 1 {
-			name = fmt.Sprintf("%s-attempt-%d", l.Name, n)
-		}
-		a := Attempt{Dir: filepath.Join(dir, name), Salt: fmt.Sprintf("%s/%.12s", name, sha256), Invalid: invalid}
-		if salt != "" {
-			a.Salt = salt + "/" + a.Salt
-		}
-		if runfile.CheckFolder(a.Dir) == nil {
-			return a, nil
-		}
-		run, result, err := ended(a.Dir)
-		switch {
-		case err != nil:
-			return a, err
-		case result.whole() && run.Trace.SHA256 != sha256, result.whole() && run.Limits.MaxConcurrency != l.MaxConcurrency:
-			return a, fmt.Errorf("the run in %s was of other requests: want another folder for the sweep", a.Dir)
-		case result.whole() && !result.invalid():
-			a.Done, a.Invalid = true, ""
-			return a, nil
-		}
-		if invalid = ""; result.whole() {
-			invalid = a.Dir
+	again := max(e.run.Sent-e.past.Rows, 0)
+	info.Resumed = append(e.run.Resumed, runfile.Resumption{
+		At: time.Now(), RowsDone: e.past.Rows, SentAgain: again, ClockMS: ms(e.past.Clock),
+	})
+	info.Started, info.Command = e.run.Started, e.run.Command
+	info.Warmup += e.run.Warmup
+	info.Notes = append(info.Notes, fmt.Sprintf("the run was resumed: %d requests had ended, %d that were in flight were sent again; the pause is in no metric", e.past.Rows, again))
+	for _, note := range e.run.Notes {
+		if !slices.Contains(info.Notes, note) {
+			info.Notes = append(info.Notes, note)
 		}
 	}
-}
-
-// result is what a run's summary says of whether it counts.
-type result struct {
-	Completed int `json:"completed"`
-	Own       struct {
-		Verdict string `json:"verdict"`
-	} `json:"moontide"`
-}
-
-func (r result) whole() bool   { return r.Completed > 0 }
-func (r result) invalid() bool { return r.Own.Verdict == "INVALID" }
-
-// ended reads what is in a run's folder; of a run that is not whole there is no
-// result. A folder that lacks a file was left behind by a kill.
-func ended(dir string) (run runfile.Run, summary result, err error) {
-	there, err := read(filepath.Join(dir, runfile.RunFile), &run)
-	if !there || !run.Finished() {
-		return run, result{}, err
+	if err := e.folder.WriteRun(*info); err != nil {
+		return nil, nil, resuming(e.dir, err)
 	}
-	_, err = read(filepath.Join(dir, runfile.SummaryFile), &summary)
-	return run, summary, err
-}
-
-// read reads a file of JSON, if it is there.
-func read(path string, into any) (there bool, err error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading %s: %w", path, err)
-	}
-	return true, nil
+	return e.folder, e.past, nil
 }

@@ -1,7 +1,6 @@
-package main
+package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -19,19 +18,19 @@ func TestAwaitReady(t *testing.T) {
 		probes   int
 		took     time.Duration
 		err      string
-		lines    int // that it says
+		messages int
 	}{
 		"ready":             {time.Minute, "ready", 1, 0, "", 0},
 		"without patience":  {0, "busy", 1, 0, "too busy", 0},
 		"ready later":       {time.Minute, "busy busy busy busy busy busy ready", 7, 3500 * time.Millisecond, "", 1},
 		"never":             {150 * time.Millisecond, "busy", 2, 150 * time.Millisecond, "the endpoint was not ready within 150ms: too busy", 1},
-		"silent":            {time.Second, "silent", 1, time.Second, "the endpoint was not ready within 1s: it does not answer", 0},
+		"silent":            {time.Second, "silent", 1, time.Second, "the endpoint was not ready within 1s: it does not respond", 0},
 		"busy, then silent": {time.Second, "busy silent", 2, time.Second, "the endpoint was not ready within 1s: too busy", 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			answers, probes, began := strings.Fields(tc.answers), 0, time.Now()
-			var talk bytes.Buffer
-			_, err := awaitReady(t.Context(), streams{err: &talk}, tc.patience, func(ctx context.Context) ([]string, error) {
+			var messages []string
+			_, err := awaitReady(t.Context(), Observer{Message: func(text string) { messages = append(messages, text) }}, tc.patience, func(ctx context.Context) ([]string, error) {
 				answer := answers[min(probes, len(answers)-1)]
 				probes++
 				switch answer {
@@ -47,8 +46,8 @@ func TestAwaitReady(t *testing.T) {
 			if err != nil {
 				said = err.Error()
 			}
-			if took := time.Since(began); said != tc.err || probes != tc.probes || took != tc.took || strings.Count(talk.String(), "\n") != tc.lines {
-				t.Errorf("%s: %q after %d probes and %v, it says %q", name, said, probes, took, &talk)
+			if took := time.Since(began); said != tc.err || probes != tc.probes || took != tc.took || len(messages) != tc.messages {
+				t.Errorf("%s: %q after %d probes and %v, it says %q", name, said, probes, took, messages)
 			}
 		})
 	}

@@ -1,26 +1,26 @@
-package main
+package bench
 
 import (
 	"runtime"
 	"testing"
 )
 
-// Garbage of less than is spared has nothing collected. The test is not
-// parallel: others make garbage, too.
-func TestCollectSeldom(t *testing.T) {
+// Less garbage than the ballast is not collected. The test is not
+// parallel, because other tests make garbage too.
+func TestDelayGC(t *testing.T) {
 	const piece = 64 << 10
 	collections := func() uint32 {
 		runtime.GC() // the heap's goal is that of what is alive now
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		for range spareGarbage / 2 / piece {
+		for range ballast / 2 / piece {
 			garbage = make([]byte, piece)
 		}
 		runtime.ReadMemStats(&after)
 		return after.NumGC - before.NumGC
 	}
 	often := collections()
-	end := collectSeldom()
+	end := delayGC()
 	seldom := collections()
 	end()
 	if often == 0 || seldom > 0 {

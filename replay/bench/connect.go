@@ -1,0 +1,168 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/openai"
+	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/server"
+	"moontide/trace"
+)
+
+// connect starts the embedded endpoint if there is no other, waits for the
+// endpoint and settles the content of requests with it. It completes info.
+func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (client *openai.Client, end func(), err error) {
+	clientConfig := cfg.Client
+	if clientConfig.Source, err = cfg.promptSource(in.blockSize.Tokens); err != nil {
+		return nil, nil, err
+	}
+	limit, err := checkOpenFiles(openFilesLimit(), in.plan.Rows, cfg.MaxConcurrency, cfg.embedded())
+	if err != nil {
+		return nil, nil, err
+	}
+	info.Notes = append(info.Notes, limit...)
+	endServer := func() {}
+	if cfg.embedded() {
+		if clientConfig.URL, endServer, err = embed(server.Config{
+			Deployment: cfg.engines(), CacheGenerated: cfg.CacheGenerated, Seed: cfg.Seed, Version: cfg.Version,
+		}); err != nil {
+			return nil, nil, err
+		}
+		if cfg.Engines != (engine.Deployment{}) {
+			info.Notes = append(info.Notes, fmt.Sprintf("the embedded endpoint is %v", cfg.engines()))
+		}
+	}
+	if client, err = openai.New(clientConfig); err != nil {
+		endServer()
+		return nil, nil, &ConfigError{"", err}
+	}
+	end = func() { client.Close(); endServer() }
+	notes, err := awaitReady(ctx, cfg.Observer, cfg.WaitReady, client.Probe)
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	info.Target = cfg.target(client, clientConfig.Source)
+	var uncalibrated []string
+	info.Calibrated, uncalibrated = calibrated(cfg.CalibrationFile)
+	info.Notes = slices.Concat(info.Notes, sourceNotes(clientConfig.Source), notes, uncalibrated)
+	return client, end, nil
+}
+
+// embed serves simulated engines in this process until end is called.
+func embed(cfg server.Config) (url string, end func(), err error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("starting the embedded endpoint: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		server.Run(ctx, ln, cfg)
+	}()
+	return "http://" + ln.Addr().String(), func() { cancel(); <-ended }, nil
+}
+
+// The pauses between two probes of an endpoint.
+const (
+	firstProbeWait = 100 * time.Millisecond
+	maxProbeWait   = time.Second
+)
+
+// awaitReady probes an endpoint until it is ready or patience ends; without
+// patience it probes once. Each new reason is a message.
+func awaitReady(ctx context.Context, o Observer, patience time.Duration, probe func(context.Context) ([]string, error)) ([]string, error) {
+	if patience == 0 {
+		notes, err := probe(ctx)
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return notes, err
+	}
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	reason := ""
+	for wait := firstProbeWait; ; wait = min(2*wait, maxProbeWait) {
+		notes, err := probe(patient)
+		if err == nil {
+			return notes, nil
+		}
+		if patient.Err() == nil && err.Error() != reason {
+			reason = err.Error()
+			o.message("waiting for the endpoint: %s", reason)
+		}
+		select {
+		case <-patient.Done():
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if reason == "" {
+				reason = "it does not respond"
+			}
+			return nil, fmt.Errorf("the endpoint was not ready within %v: %s", patience, reason)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// warmUp sends the warm-up requests: of the lengths of the trace's first rows,
+// repeated, all at once up to MaxConcurrency. One failure ends the run.
+func warmUp(ctx context.Context, cfg *Config, in *input, client *openai.Client) error {
+	n := cfg.WarmupRequests
+	if n == 0 {
+		return nil
+	}
+	reqs, end, err := in.replayed()
+	if err != nil {
+		return err
+	}
+	defer end()
+	var rows []trace.Request
+	for r, err := range trace.Take(trace.Until(ctx, reqs), n) {
+		if err != nil {
+			return err
+		}
+		rows = append(rows, trace.Request{Timestamp: trace.Some(0.0), InputLength: r.InputLength, OutputLength: r.OutputLength})
+	}
+	for i := 0; len(rows) < n; i++ {
+		rows = append(rows, rows[i])
+	}
+	cfg.Observer.message("warming up with %d requests", n)
+	var outcome firstFailure
+	runner := replay.Runner{
+		Client: client.Warmup(), Recorder: &outcome,
+		MaxConcurrency: cfg.MaxConcurrency, MaxErrors: 1, Drain: cfg.Drain,
+	}
+	_, err = runner.Run(ctx, trace.FromSlice(rows))
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case outcome.class != replay.OK:
+		return fmt.Errorf("a warm-up request failed, so the run did not start: %s: %s", outcome.class, outcome.text)
+	case err != nil && !errors.Is(err, replay.ErrTooManyErrors):
+		return fmt.Errorf("warming up: %w", err)
+	}
+	return nil
+}
+
+// firstFailure is a recorder that keeps only why the first request failed.
+type firstFailure struct {
+	class replay.Class
+	text  string
+}
+
+// Record implements [replay.Recorder].
+func (f *firstFailure) Record(r replay.Record) error {
+	if f.class == replay.OK {
+		f.class, f.text = r.Class, r.Error
+	}
+	return nil
+}

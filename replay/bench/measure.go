@@ -1,0 +1,178 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/replay/runfile"
+)
+
+// MeasureConfig says how recorded runs are measured. The zero value measures them
+// as they were made.
+type MeasureConfig struct {
+	// Change, if not nil, changes the record of the run first: its window and
+	// its thresholds, for instance.
+	Change         func(*runfile.Run)
+	Objectives     []run.Objective // of goodput
+	Detail         bool            // see [run.Options]
+	EachPrediction bool            // see [run.Options]
+}
+
+// Measure measures the run in a folder. Several folders are the parts of one run
+// that several machines drove at once.
+func Measure(cfg MeasureConfig, dirs ...string) (*Result, error) {
+	r, err := OpenRecording(dirs...)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	opts, err := r.Options(cfg)
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := run.Compute(r.Records, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Dir: dirs[0], Run: r.Run, Metrics: metrics, Damaged: r.Damaged()}, nil
+}
+
+// Recording is the record of a run, opened for reading.
+type Recording struct {
+	run.Part
+	dirs    []string
+	folders []*runfile.Reader
+}
+
+// OpenRecording opens the folder of a run, or those of its parts. The caller
+// closes the recording.
+func OpenRecording(dirs ...string) (*Recording, error) {
+	r := &Recording{dirs: dirs}
+	var parts []run.Part
+	for _, dir := range dirs {
+		folder, err := runfile.Open(dir)
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r.folders = append(r.folders, folder)
+		if folder.Run.Version == "" && folder.Run.Started.IsZero() { // some other tool's run.json
+			r.Close()
+			return nil, fmt.Errorf("not a run's folder: %s has neither a version nor a start time", filepath.Join(dir, runfile.RunFile))
+		}
+		parts = append(parts, run.Part{Run: folder.Run, Records: inFolder(dir, len(dirs), folder.Records()), Samples: runfile.Samples(dir)})
+	}
+	r.Part = run.Merge(parts)
+	return r, nil
+}
+
+// inFolder names the folder in errors if there are several.
+func inFolder(dir string, folders int, records iter.Seq2[replay.Record, error]) iter.Seq2[replay.Record, error] {
+	if folders == 1 {
+		return records
+	}
+	return func(yield func(replay.Record, error) bool) {
+		for rec, err := range records {
+			if err != nil {
+				err = fmt.Errorf("%s: %w", dir, err)
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// Options returns how [run.Compute] measures the records. It adds notes to Run.
+func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
+	if cfg.Change != nil {
+		cfg.Change(&r.Run)
+	}
+	window, err := r.cutWindow()
+	if err != nil {
+		return run.Options{}, err
+	}
+	observed, err := run.Observe(r.Samples, window)
+	if err != nil {
+		return run.Options{}, err
+	}
+	info := &r.Run
+	opts := run.Options{
+		BlockSize: info.Trace.BlockSize, Virtual: info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
+		ReadDelay: info.ReadDelay, Merges: info.Merges, Observed: observed,
+		Window: window, Thresholds: info.Thresholds, Expected: r.expected(),
+		Objectives: cfg.Objectives, Detail: cfg.Detail, EachPrediction: cfg.EachPrediction,
+	}
+	for _, folder := range r.folders {
+		opts.Gaps = append(opts.Gaps, folder.Gaps...)
+	}
+	return opts, nil
+}
+
+// cutWindow finds the window of the run, for which its records are read once
+// more. A window that leaves nothing is given up with a note.
+func (r *Recording) cutWindow() (run.Span, error) {
+	info := &r.Run
+	if info.Window == (runfile.Window{}) {
+		return run.Span{}, nil
+	}
+	if info.NoChunkTimes {
+		info.Notes = append(info.Notes, "no window can be cut without the times of token chunks, so all of the run is measured")
+		return run.Span{}, nil
+	}
+	again, err := OpenRecording(r.dirs...)
+	if err != nil {
+		return run.Span{}, err
+	}
+	defer again.Close()
+	extent, err := run.Extent(again.Records)
+	if err != nil {
+		return run.Span{}, err
+	}
+	window, err := run.Cut(extent, info.Window)
+	if err != nil {
+		info.Notes = append(info.Notes, fmt.Sprintf("%v, so all of the run is measured", err))
+	}
+	return window, nil
+}
+
+// expected estimates the number of records: at most what the files have room
+// for, whatever run.json says.
+func (r *Recording) expected() int {
+	const (
+		shortestLine = 200
+		most         = 1 << 21 // a file's size may be wrong too
+	)
+	room := int64(0)
+	for _, dir := range r.dirs {
+		if file, err := os.Stat(filepath.Join(dir, runfile.RequestsFile)); err == nil {
+			room += file.Size() / shortestLine
+		}
+	}
+	return int(max(0, min(int64(r.Run.Rows), room, most)))
+}
+
+// Damaged describes the lines that could not be read, a text for each file with
+// such lines. It is complete when the records have been read.
+func (r *Recording) Damaged() (damaged []string) {
+	for i, folder := range r.folders {
+		if n, reasons := folder.Damaged(); n > 0 {
+			damaged = append(damaged, fmt.Sprintf("%s: unreadable lines: %d; the first: %v", filepath.Join(r.dirs[i], runfile.RequestsFile), n, reasons[0]))
+		}
+	}
+	return damaged
+}
+
+// Close closes the files.
+func (r *Recording) Close() error {
+	var failed error
+	for _, folder := range r.folders {
+		failed = errors.Join(failed, folder.Close())
+	}
+	return failed
+}

@@ -1,0 +1,31 @@
+package bench
+
+import "fmt"
+
+// otherFiles are the open files of a run besides the connections of requests in
+// flight: 64 connections opened ahead, the record, and the process's own.
+const otherFiles = 128
+
+// checkOpenFiles compares the limit on open files (0: none) with what a run may
+// need: a connection for each request in flight, two if the endpoint is in this
+// process. A concurrency limit that cannot be reached is an error. A run without
+// one may or may not get there, so that is a note.
+func checkOpenFiles(limit, rows, maxConcurrency int, embedded bool) (notes []string, err error) {
+	most, each := rows, 1
+	if maxConcurrency > 0 {
+		most = min(rows, maxConcurrency)
+	}
+	if embedded {
+		each = 2
+	}
+	room := max(limit-otherFiles, 0) / each
+	switch {
+	case limit == 0 || most <= room:
+		return nil, nil
+	case maxConcurrency > 0:
+		return nil, fmt.Errorf("a maximum concurrency of %d exceeds the limit of %d open files (ulimit -n), which allows %d requests in flight",
+			maxConcurrency, limit, room)
+	}
+	return []string{fmt.Sprintf("the limit of %d open files (ulimit -n) allows %d requests in flight, and the trace has %d: if the server falls behind, some will fail",
+		limit, room, rows)}, nil
+}

@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+
+	"moontide/replay/openai"
+	"moontide/replay/prompt"
+	"moontide/replay/prompt/dataset"
+	"moontide/replay/runfile"
+	"moontide/trace/tokenizer"
+)
+
+// checkPrompts returns why the fields about prompts contradict each other.
+func (c *Config) checkPrompts() error {
+	form, ranged := c.Client.Prompt, c.Client.Source.Low != 0 || c.Client.Source.High != 0
+	completions := cmp.Or(c.Client.Endpoint, openai.Completions) == openai.Completions
+	ids := form == openai.Tokens || form == "" && completions && c.Dataset == ""
+	switch {
+	case c.Dataset != "" && c.Tokenizer == "":
+		return wrong("Dataset", "needs the model's own tokenizer (tokenizer.json) to cut texts to exact lengths")
+	case c.Dataset != "" && form == openai.Tokens:
+		return wrong("Dataset", "is text, and the prompt form is tokens: leave the form out")
+	case c.Tokenizer != "" && ids && !c.Virtual:
+		return wrong("Tokenizer", "is for text, and prompts are token ids: choose the prompt form words, or a dataset")
+	case ranged && !ids:
+		return wrong("TokenRange", "is for token ids, and prompts are text: it goes with the prompt form tokens")
+	}
+	return nil
+}
+
+// promptSource reads what prompts are made of.
+func (c *Config) promptSource(blockSize int) (prompt.Source, error) {
+	source := c.Client.Source
+	source.Seed, source.Salt, source.BlockSize = c.Seed, c.Salt, blockSize
+	if c.Tokenizer == "" {
+		return source, nil
+	}
+	vocabulary, err := tokenizer.Open(c.Tokenizer)
+	if err != nil {
+		return source, err
+	}
+	if source.Words, err = prompt.NewWords(vocabulary); err != nil {
+		return source, fmt.Errorf("choosing words of one token in %s: %w", c.Tokenizer, err)
+	}
+	if c.Dataset != "" {
+		if source.Text, err = prompt.NewCorpus(dataset.Texts(c.Dataset), vocabulary); err != nil {
+			return source, fmt.Errorf("cutting %s into tokens: %w", c.Dataset, err)
+		}
+	}
+	return source, nil
+}
+
+// target is what run.json says about the endpoint and the requests.
+func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Target {
+	t := runfile.Target{
+		URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
+		Simulated: c.embedded(),
+		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Body: client.Members(),
+		TemplateTokens: client.TemplateTokens().Value, ExactISL: c.Client.ExactISL,
+	}
+	if client.PromptForm() == openai.Tokens {
+		low, high := source.TokenRange()
+		t.TokenRange = fmt.Sprintf("%d:%d", low, high)
+	}
+	if c.Tokenizer != "" {
+		t.Tokenizer = runfile.File{Name: filepath.Base(c.Tokenizer), SHA256: source.Words.Tokenizer()}
+	}
+	if source.Text != nil {
+		t.Dataset = runfile.File{Name: filepath.Base(c.Dataset), SHA256: source.Text.SHA256()}
+	}
+	return t
+}
+
+// sourceNotes are what the report should say about prompts.
+func sourceNotes(source prompt.Source) []string {
+	if source.Text == nil {
+		if n := source.Words.Replaced(); n > 0 {
+			return []string{fmt.Sprintf("%d of the usual words are not one token each in the tokenizer's vocabulary: others are used", n)}
+		}
+		return nil
+	}
+	stats := source.Text.Stats()
+	note := fmt.Sprintf("prompts are passages of %d tokens of text; %.1f %% of its words were left out because they cannot be cut at each of their tokens",
+		stats.Tokens, 100*float64(stats.LeftOut)/float64(max(stats.Words, 1)))
+	if stats.Partial {
+		note += "; the dataset has more text"
+	}
+	return []string{note}
+}

@@ -1,0 +1,270 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/openai"
+	"moontide/replay/runfile"
+)
+
+// Errors of a run that was measured all the same.
+var (
+	ErrStopped   = errors.New("the run was stopped before the trace's end")
+	ErrNoSuccess = errors.New("no request succeeded")
+)
+
+// Run replays a trace, records it and measures it. It first checks all that can
+// be checked without sending: a [*ConfigError] is about the configuration.
+//
+// If the result is not nil the run was measured, whatever the error says:
+// [ErrStopped], [ErrNoSuccess], what the run failed with, or that a file could
+// not be written. A verdict is no error. When ctx ends, Run returns soon: before
+// the first request with ctx's error, later with requests in flight cancelled
+// and [ErrStopped].
+func Run(ctx context.Context, cfg Config) (*Result, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	starting, cancel := context.WithCancel(ctx) // until the first request is sent, draining is cancelling
+	defer cancel()
+	if cfg.Drain != nil {
+		go func() {
+			select {
+			case <-cfg.Drain:
+				cancel()
+			case <-starting.Done():
+			}
+		}()
+	}
+	in, err := await(starting, func() (*input, error) { return readTrace(starting, &cfg) })
+	if err != nil {
+		return nil, err
+	}
+	dir, remove, err := cfg.folder()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	info := cfg.record(in)
+	var result *Result
+	if cfg.Virtual {
+		result, err = simulate(starting, &cfg, in, info, dir)
+	} else {
+		result, err = drive(ctx, starting, &cfg, in, info, dir)
+	}
+	if result == nil {
+		return nil, err
+	}
+	result.Dir = cfg.Dir
+	switch {
+	case err != nil || result.Run.Failure != "":
+	case result.Run.Stopped:
+		err = ErrStopped
+	case result.Metrics.Completed == 0:
+		err = ErrNoSuccess
+	}
+	return result, err
+}
+
+// await returns what f returns, or ctx's error as soon as ctx ends: f may wait
+// for a row that never comes.
+func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := f()
+		done <- outcome{value, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// folder is where the run is recorded.
+func (c *Config) folder() (dir string, remove func(), err error) {
+	switch {
+	case c.Resume:
+		return c.Dir, func() {}, nil
+	case c.Dir != "":
+		return c.Dir, func() {}, runfile.TryFolder(c.Dir)
+	}
+	if dir, err = os.MkdirTemp("", "moontide-run-"); err != nil {
+		return "", nil, fmt.Errorf("making a folder for the record: %w", err)
+	}
+	return dir, func() { os.RemoveAll(dir) }, nil
+}
+
+// record is run.json as far as it is known before the endpoint is.
+func (c *Config) record(in *input) runfile.Run {
+	rate := in.DrawnRate
+	if a := in.pacing.Arrivals; a != nil {
+		rate = a.Rate * in.speedup()
+	}
+	timeout := c.Client.Timeout
+	if timeout == 0 {
+		timeout = openai.DefaultTimeout
+	}
+	info := runfile.Run{
+		Version: c.Version, Command: c.Command, Flags: c.Flags,
+		Host: runfile.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
+		Trace: runfile.Source{
+			Name: in.Name, SHA256: in.sha256, DurationMS: in.plan.DurationMS, BlockSize: in.blockSize.Tokens,
+			Speedup: in.speedup(), Rate: rate, Limit: in.pacing.Limit,
+		},
+		Seed: c.Seed,
+		Limits: runfile.Limits{
+			MaxConcurrency: c.MaxConcurrency, Closed: c.Closed, DurationSeconds: c.Duration.Seconds(),
+		},
+		Window: c.Window, Thresholds: c.Thresholds,
+		Rows: in.plan.Rows, Schedule: in.plan.Schedule, Notes: in.notes,
+	}
+	if !c.Virtual {
+		info.Salt, info.NoChunkTimes = c.Salt, c.NoChunkTimes
+		info.Limits.TimeoutSeconds, info.Limits.IdleSeconds = timeout.Seconds(), c.Client.IdleTimeout.Seconds()
+		info.Limits.MaxErrors, info.Limits.Retries = c.MaxErrors, c.Retries
+	}
+	return info
+}
+
+func (in *input) speedup() float64 {
+	if in.pacing.Speedup == 0 {
+		return 1
+	}
+	return in.pacing.Speedup
+}
+
+// drive replays the trace, or what is left of it, against an endpoint.
+func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.Run, dir string) (*Result, error) {
+	earlier, err := openEarlier(cfg, in)
+	if err != nil {
+		return nil, err
+	}
+	defer earlier.release()
+	client, end, err := connect(starting, cfg, in, &info)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if err := warmUp(starting, cfg, in, client); err != nil {
+		return nil, err
+	}
+	info.Warmup = cfg.WarmupRequests
+	rows, closeRows, err := in.replayed()
+	if err != nil {
+		return nil, err
+	}
+	defer closeRows()
+	defer delayGC()()
+	info.Started = time.Now()
+	folder, past, err := earlier.record(&info, dir)
+	if err != nil {
+		return nil, err
+	}
+	folder.KeepText, folder.NoChunkTimes = cfg.KeepText, cfg.NoChunkTimes
+	runner := &replay.Runner{
+		Client:         client,
+		Recorder:       watched{folder, cfg.Observer.Record},
+		MaxConcurrency: cfg.MaxConcurrency, Closed: cfg.Closed, Duration: cfg.Duration,
+		MaxErrors: cfg.MaxErrors, Retries: cfg.Retries,
+		Sessions: &in.plan.Sessions, Resume: past,
+		Precise: true,
+		Drain:   cfg.Drain,
+	}
+	watcher, err := observe(cfg, folder, runner, client)
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	cfg.Observer.start(Started{Run: info, Dir: dir, Plan: in.plan, Status: runner.Status})
+	tally, runErr := runner.Run(ctx, rows)
+	cfg.Observer.end()
+
+	info.Prompts = client.PromptDigest()
+	sampleErr := watcher.end(&info)
+	runErr = settle(&info, tally, past, runErr)
+	err = errors.Join(runErr, sampleErr, folder.Close(), folder.WriteRun(info))
+	// Whatever went wrong, what was recorded is measured, with the info that is
+	// known here: a full disk may have kept the folder's old one.
+	result, measureErr := measure(dir, &info)
+	return result, errors.Join(err, measureErr)
+}
+
+func measure(dir string, info *runfile.Run) (*Result, error) {
+	return Measure(MeasureConfig{Detail: true, Change: func(recorded *runfile.Run) { *recorded = *info }}, dir)
+}
+
+// watched is a recorder whose records are also shown to see.
+type watched struct {
+	*runfile.Writer
+	see func(replay.Record)
+}
+
+func (w watched) Record(rec replay.Record) error {
+	if w.see != nil {
+		w.see(rec)
+	}
+	return w.Writer.Record(rec)
+}
+
+func (o Observer) start(s Started) {
+	if o.Start != nil {
+		o.Start(s)
+	}
+}
+
+func (o Observer) end() {
+	if o.End != nil {
+		o.End()
+	}
+}
+
+// settle completes the record of a run that has ended. It returns what the run
+// failed with.
+func settle(info *runfile.Run, tally replay.Tally, past *replay.ResumeState, runErr error) error {
+	done := 0
+	if past == nil {
+		info.Started = tally.Start
+	} else {
+		// What was sent before the run was resumed is not known to this process.
+		done, info.Prompts = past.Rows, ""
+	}
+	info.Ended = time.Now()
+	info.Sent, info.Skipped = done+tally.Sent, tally.Skipped
+	info.NotSent = info.Rows - info.Sent
+	info.Stopped = tally.Stopped && (info.NotSent > tally.Skipped || tally.Canceled > 0)
+	info.TimeUp = tally.TimeUp && !info.Stopped && info.NotSent > tally.Skipped
+	if read := info.Sent + tally.Skipped; runErr == nil && !tally.Stopped && !tally.TimeUp && read != info.Rows {
+		runErr = fmt.Errorf("the trace changed during the replay: it had %d rows, then %d", info.Rows, read)
+	}
+	if tally.Unrecorded > 0 {
+		runErr = fmt.Errorf("%w: %d finished requests are not in the record", runErr, tally.Unrecorded)
+	}
+	if runErr != nil {
+		info.Failure = runErr.Error()
+	}
+	return runErr
+}
+
+// NewFolder returns the path of a folder below parent that is free for a run,
+// named by the time and name.
+func NewFolder(parent, name string) string {
+	dir := filepath.Join(parent, time.Now().Format("20060102-150405")+"-"+name)
+	free := dir
+	for i := 2; runfile.CheckFolder(free) != nil && i < 1000; i++ {
+		free = fmt.Sprintf("%s-%d", dir, i)
+	}
+	return free
+}

@@ -1,0 +1,141 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/replay/runfile"
+	"moontide/replay/sim/virtual"
+)
+
+// simulate replays the trace in virtual time.
+func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir string) (*Result, error) {
+	engines := cfg.engines()
+	endpoint, err := virtual.New(virtual.Config{Deployment: engines, TraceBlockSize: in.blockSize.Tokens, CacheGenerated: cfg.CacheGenerated})
+	if err != nil {
+		return nil, &ConfigError{"Engines", err}
+	}
+	rows, closeRows, err := in.replayed()
+	if err != nil {
+		return nil, err
+	}
+	defer closeRows()
+	info.Started = time.Now()
+	info.Target = runfile.Target{Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true, IgnoreEOS: true}
+	info.Notes = append(info.Notes, fmt.Sprintf("simulated in virtual time: %v", engines))
+	folder, err := runfile.Create(dir, info)
+	if err != nil {
+		return nil, err
+	}
+	folder.KeepText = cfg.KeepText
+	kept := recordAndMeasure(folder, run.Options{BlockSize: in.blockSize.Tokens, Virtual: true, Detail: true})
+	runner := replay.VirtualRunner{
+		Model: endpoint, Recorder: kept,
+		MaxConcurrency: cfg.MaxConcurrency, Closed: cfg.Closed, Duration: cfg.Duration, Sessions: &in.plan.Sessions,
+	}
+	tally, runErr := runner.Run(ctx, rows)
+	metrics, err := kept.end()
+	err = settleSimulation(&info, tally, runErr, err)
+	err = errors.Join(err, folder.WriteRun(info))
+	if metrics == nil {
+		return nil, err
+	}
+	if info.Window != (runfile.Window{}) { // it depends on the run's end, which is known only now
+		result, measureErr := measure(dir, &info)
+		return result, errors.Join(err, measureErr)
+	}
+	return &Result{Run: info, Metrics: metrics}, err
+}
+
+// settleSimulation completes the record of a simulation and returns what it
+// failed with: runErr is of the runner, recordErr of the folder.
+func settleSimulation(info *runfile.Run, tally replay.Tally, runErr, recordErr error) error {
+	info.Ended = time.Now()
+	info.Sent, info.NotSent, info.Skipped = tally.Sent, info.Rows-tally.Sent, tally.Skipped
+	info.TimeUp = tally.TimeUp && runErr == nil && info.NotSent > tally.Skipped
+	switch {
+	case errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded):
+		info.Stopped, runErr = true, nil
+		info.Notes = append(info.Notes, fmt.Sprintf("%d requests were in flight when it was stopped, and are not in the record", tally.Unrecorded))
+	case runErr == nil && !tally.TimeUp && tally.Sent+tally.Skipped != info.Rows:
+		runErr = fmt.Errorf("the trace changed during the simulation: it had %d rows, then %d", info.Rows, tally.Sent+tally.Skipped)
+	case errors.Is(runErr, errNotRecorded):
+		runErr = nil // recordErr says why
+	}
+	if runErr = errors.Join(runErr, recordErr); runErr != nil {
+		info.Failure = runErr.Error()
+	}
+	return runErr
+}
+
+// measuringRecorder writes a run's folder and measures the run at the same time,
+// because reading the records back takes longer than the simulation.
+type measuringRecorder struct {
+	toRecord, toMeasure chan replay.Record
+	failed              chan struct{} // closed when the folder takes no more
+	working             sync.WaitGroup
+	metrics             *run.Result
+	err                 error // of the folder
+}
+
+func recordAndMeasure(folder *runfile.Writer, opts run.Options) *measuringRecorder {
+	m := &measuringRecorder{
+		toRecord: make(chan replay.Record, 256), toMeasure: make(chan replay.Record, 256),
+		failed: make(chan struct{}),
+	}
+	m.working.Go(func() {
+		for rec := range m.toRecord {
+			if m.err != nil {
+				continue
+			}
+			if m.err = folder.Record(rec); m.err != nil {
+				close(m.failed)
+			}
+		}
+		m.err = errors.Join(m.err, folder.Close())
+	})
+	m.working.Go(func() {
+		m.metrics, _ = run.Compute(received(m.toMeasure), opts) // it fails only with the errors of the records
+	})
+	return m
+}
+
+// errNotRecorded ends a simulation whose folder has failed.
+var errNotRecorded = errors.New("the record cannot be written")
+
+// Record implements [replay.Recorder].
+func (m *measuringRecorder) Record(rec replay.Record) error {
+	select {
+	case <-m.failed:
+		return errNotRecorded
+	default:
+	}
+	m.toRecord <- rec
+	m.toMeasure <- rec
+	return nil
+}
+
+// end waits until all records are written and measured, and closes the folder.
+func (m *measuringRecorder) end() (*run.Result, error) {
+	close(m.toRecord)
+	close(m.toMeasure)
+	m.working.Wait()
+	return m.metrics, m.err
+}
+
+// received iterates over a channel.
+func received(records <-chan replay.Record) iter.Seq2[replay.Record, error] {
+	return func(yield func(replay.Record, error) bool) {
+		for rec := range records {
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}

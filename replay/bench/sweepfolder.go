@@ -1,0 +1,199 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
+	"moontide/trace/atomicfile"
+)
+
+// SweepFile is the file in a sweep's folder that says what all of its runs have
+// in common.
+const SweepFile = "sweep.json"
+
+// SweepRecord is sweep.json.
+type SweepRecord struct {
+	Version string   `json:"version"` // of the client that began the sweep
+	Command []string `json:"command"` // that began it, secrets masked
+	// Flags are all that shape a run but its level, secrets masked.
+	Flags []string `json:"flags"`
+}
+
+// OpenSweep makes dir the folder of a sweep, or goes on with the one that is
+// there, which must have the same flags unless none of its runs began. The
+// folder is the caller's until it is closed: two sweeps in one would drive each
+// other's runs again.
+func OpenSweep(dir string, r SweepRecord) (io.Closer, error) {
+	path := filepath.Join(dir, SweepFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := checkNoSweep(dir); err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("making the sweep's folder: %w", err)
+		}
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the sweep's folder: %w", err)
+	}
+	if runfile.Lock(folder) {
+		err = r.begin(path)
+	} else {
+		err = fmt.Errorf("another process is driving the sweep in %s", folder.Name())
+	}
+	if err != nil {
+		folder.Close()
+		return nil, err
+	}
+	return folder, nil
+}
+
+// begin writes a sweep's file, or checks the one that is there.
+func (r SweepRecord) begin(path string) error {
+	var there SweepRecord
+	found, err := read(path, &there)
+	switch {
+	case err != nil:
+		return err
+	case found:
+		return r.follows(there, path)
+	}
+	return runfile.WriteJSON(path, r)
+}
+
+// checkNoSweep returns why no sweep can begin in dir. What a kill left of the
+// writing of its file does not count.
+func checkNoSweep(dir string) error {
+	entries, _ := os.ReadDir(dir)
+	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+atomicfile.PartSuffix) }) {
+		return nil
+	}
+	if err := runfile.CheckFolder(dir); err != nil {
+		return fmt.Errorf("%w, and holds no sweep to go on with", err)
+	}
+	return nil
+}
+
+// follows returns why a sweep cannot go on with the one that is there.
+func (r SweepRecord) follows(there SweepRecord, path string) error {
+	dir := filepath.Dir(path)
+	had, has := without(there.Flags, r.Flags), without(r.Flags, there.Flags)
+	if len(had)+len(has) == 0 {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading the sweep's folder: %w", err)
+	case !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile) }):
+		// Its own file alone: what was wrong with the flags can be mended.
+		return runfile.WriteJSON(path, r)
+	}
+	return fmt.Errorf("%s holds a sweep of another kind: it was begun %s, and now it is %s; want another folder", dir, with(had), with(has))
+}
+
+// without are the flags that others are not.
+func without(flags, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return slices.Contains(others, f) })
+}
+
+func with(flags []string) string {
+	if len(flags) == 0 {
+		return "without"
+	}
+	return "with " + strings.Join(flags, " ")
+}
+
+// Attempt is a run of a leg. A run that was cut short or that the client spoiled
+// stays where it is, and the next attempt gets a folder and a salt of its own:
+// the server's cache may still know the prompts of the one before.
+type Attempt struct {
+	Dir  string
+	Salt string
+	Done bool // the run is there, from beginning to end
+	// Invalid is the folder of the attempt before, where that is whole and its
+	// verdict is INVALID.
+	Invalid string
+}
+
+// Attempt finds the run of a leg in a sweep's folder, or where it goes. A run
+// counts if it came to its end, a request succeeded and its verdict is not
+// INVALID. It must be of the same trace, by its SHA-256. That is a part of the
+// salt, so that sweeps of other shapes do not find each other's prompts in the
+// server's cache.
+func (l Leg) Attempt(dir, salt, sha256 string) (Attempt, error) {
+	invalid := ""
+	for n := 1; ; n++ {
+		name := l.Name
+		if n > 1 {
+			name = fmt.Sprintf("%s-attempt-%d", l.Name, n)
+		}
+		a := Attempt{Dir: filepath.Join(dir, name), Salt: fmt.Sprintf("%s/%.12s", name, sha256), Invalid: invalid}
+		if salt != "" {
+			a.Salt = salt + "/" + a.Salt
+		}
+		if runfile.CheckFolder(a.Dir) == nil {
+			return a, nil
+		}
+		info, found, err := ended(a.Dir)
+		switch {
+		case err != nil:
+			return a, err
+		case found.whole() && (info.Trace.SHA256 != sha256 || info.Limits.MaxConcurrency != l.MaxConcurrency):
+			return a, fmt.Errorf("the run in %s sent other requests: choose another folder for the sweep", a.Dir)
+		case found.whole() && !found.invalid():
+			a.Done, a.Invalid = true, ""
+			return a, nil
+		}
+		if invalid = ""; found.whole() {
+			invalid = a.Dir
+		}
+	}
+}
+
+// summary is the part of a run's summary.json that tells if the run counts.
+type summary struct {
+	Completed int `json:"completed"`
+	Own       struct {
+		Verdict string `json:"verdict"`
+	} `json:"moontide"`
+}
+
+func (s summary) whole() bool   { return s.Completed > 0 }
+func (s summary) invalid() bool { return s.Own.Verdict == run.Invalid.String() }
+
+// ended reads the files of a run's folder; the summary is empty unless the run is
+// complete. A folder that lacks a file was left behind by a kill.
+func ended(dir string) (info runfile.Run, found summary, err error) {
+	there, err := read(filepath.Join(dir, runfile.RunFile), &info)
+	if !there || !info.Finished() {
+		return info, summary{}, err
+	}
+	_, err = read(filepath.Join(dir, runfile.SummaryFile), &found)
+	return info, found, err
+}
+
+// read reads a file of JSON, if it is there.
+func read(path string, into any) (there bool, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,181 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"moontide/replay/runfile"
+	"moontide/trace/format"
+)
+
+// SweepConfig describes the runs of a sweep.
+type SweepConfig struct {
+	Sweep
+	// Trace returns what a run sends: requests at the run's rate, or for a
+	// closed loop requests whose arrivals do not matter.
+	Trace func(Leg) (Trace, error)
+	// Run is the configuration of every run. The sweep sets its Trace, URL,
+	// MaxConcurrency, Closed and Dir, and makes Salt different for each run.
+	Run Config
+	// Dir is the folder of the sweep, with a folder for each run.
+	Dir string
+	// Save keeps the reports of a run in its folder, at least summary.json, by
+	// which a resumed sweep knows that the run is done. nil writes only that.
+	Save func(*Result) error
+	// Each, if not nil, is called with each run that was measured, even if it
+	// failed.
+	Each func(LegResult)
+}
+
+// LegResult is a measured run of a sweep.
+type LegResult struct {
+	Leg
+	*Result
+	Found bool // the run was there already
+}
+
+// RunSweep does the runs of a sweep that are not in its folder yet, and measures
+// all of them. It ends at the first that fails and returns the runs before it:
+// nil if none was begun. A [*ConfigError] is about the configuration.
+func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
+	s := sweeper{cfg}
+	legs := cfg.Legs()
+	for _, leg := range legs {
+		planned := s.config(leg, Attempt{Dir: cfg.Dir})
+		planned.Trace.Path = leg.Name
+		if err := planned.check(); err != nil {
+			return nil, err
+		}
+		if _, err := checkOpenFiles(openFilesLimit(), leg.Prompts, leg.MaxConcurrency, planned.embedded()); err != nil {
+			return nil, err
+		}
+	}
+	folder, err := OpenSweep(cfg.Dir, SweepRecord{Version: cfg.Run.Version, Command: cfg.Run.Command, Flags: cfg.Run.Flags})
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	attempts := make([]Attempt, len(legs))
+	for i, leg := range legs { // first all: a folder of other runs is an error before anything is sent
+		if attempts[i], err = s.locate(ctx, leg); err != nil {
+			return nil, err
+		}
+	}
+	results := []LegResult{}
+	for i, leg := range legs {
+		cfg.Run.Observer.message("run %d of %d: %v, %d requests", i+1, len(legs), leg, leg.Prompts)
+		result, err := s.run(ctx, leg, attempts[i])
+		if result != nil {
+			done := LegResult{leg, result, attempts[i].Done}
+			if cfg.Each != nil {
+				cfg.Each(done)
+			}
+			if err == nil {
+				results = append(results, done)
+			}
+		}
+		if err != nil {
+			return results, fmt.Errorf("%v: %w", leg, err)
+		}
+	}
+	return results, nil
+}
+
+type sweeper struct{ SweepConfig }
+
+// config is the configuration of a run.
+func (s *sweeper) config(leg Leg, a Attempt) Config {
+	cfg := s.Run
+	cfg.Client.URL, cfg.Client.URLs = leg.Target.URL, nil
+	cfg.MaxConcurrency, cfg.Closed = leg.MaxConcurrency, leg.Axis == Concurrency
+	cfg.Salt, cfg.Dir = a.Salt, a.Dir
+	return cfg
+}
+
+// draw writes the trace of a run to a file, so that it is drawn before the run.
+func (s *sweeper) draw(ctx context.Context, leg Leg) (t Trace, remove func(), err error) {
+	remove = func() {}
+	if t, err = s.Trace(leg); err != nil || t.Requests == nil {
+		return t, remove, err
+	}
+	dir, err := os.MkdirTemp("", "moontide-bench-")
+	if err != nil {
+		return t, remove, fmt.Errorf("drawing requests: %w", err)
+	}
+	remove = func() { os.RemoveAll(dir) }
+	path := filepath.Join(dir, leg.Name+".jsonl")
+	_, err = await(ctx, func() (struct{}, error) { return struct{}{}, writeTrace(path, t) })
+	if err != nil {
+		remove()
+		return t, func() {}, err
+	}
+	t.Path, t.Requests = path, nil
+	if leg.Axis == Rate {
+		t.DrawnRate = leg.Level
+	}
+	return t, remove, nil
+}
+
+func writeTrace(path string, t Trace) error {
+	w, err := format.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := w.WriteAll(t.Requests); err != nil {
+		w.Discard()
+		return err
+	}
+	return w.Close()
+}
+
+// locate finds a run that is there already, or where it goes.
+func (s *sweeper) locate(ctx context.Context, leg Leg) (Attempt, error) {
+	t, remove, err := s.draw(ctx, leg)
+	if err != nil {
+		return Attempt{}, err
+	}
+	defer remove()
+	digest, err := digestPath(t.Path)
+	if err != nil {
+		return Attempt{}, err
+	}
+	return leg.Attempt(s.Dir, s.Run.Salt, digest)
+}
+
+// run does a run, unless it is there already, and measures it.
+func (s *sweeper) run(ctx context.Context, leg Leg, a Attempt) (*Result, error) {
+	if a.Done {
+		s.Run.Observer.message("already done: %s", a.Dir)
+		return Measure(MeasureConfig{}, a.Dir)
+	}
+	if a.Invalid != "" {
+		s.Run.Observer.message("repeating a run: %s is INVALID", a.Invalid)
+	}
+	t, remove, err := s.draw(ctx, leg)
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	cfg := s.config(leg, a)
+	cfg.Trace = t
+	result, err := Run(ctx, cfg)
+	if result == nil {
+		return nil, err
+	}
+	save := s.Save
+	if save == nil {
+		save = saveSummary
+	}
+	err = errors.Join(err, save(result))
+	result.Metrics.Detail = nil // for the reports only, and large
+	return result, err
+}
+
+func saveSummary(r *Result) error {
+	var s summary
+	s.Completed, s.Own.Verdict = r.Metrics.Completed, r.Metrics.Verdict.Level.String()
+	return runfile.WriteJSON(filepath.Join(r.Dir, runfile.SummaryFile), s)
+}

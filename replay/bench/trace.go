@@ -1,0 +1,283 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/openai"
+	"moontide/trace"
+	"moontide/trace/format"
+)
+
+// Trace is the trace of a run: a Path or Requests.
+type Trace struct {
+	// Path is a file or folder in any format that [format.Open] reads. It is
+	// read several times.
+	Path   string
+	Format format.Options
+	// Requests are iterated several times and must be the same each time.
+	Requests trace.Requests
+	Name     string // in reports; "" is the base name of Path
+	// BlockSize is the number of tokens that a block id stands for; 0 is what
+	// the trace says or its rows show.
+	BlockSize int
+	// DrawnRate is the rate in requests per second at which the arrivals were
+	// drawn; 0 if they are measured.
+	DrawnRate float64
+}
+
+// input is the trace of a run after the reading that finds what is wrong with it
+// before anything is sent.
+type input struct {
+	Trace
+	pacing    trace.Pacing
+	plan      replay.Plan
+	sha256    string
+	blockSize trace.BlockSize
+	notes     []string
+}
+
+// open opens the trace. reader is nil for Requests.
+func (t Trace) open() (rows trace.Requests, reader *format.Reader, err error) {
+	if t.Path == "" {
+		return t.Requests, nil, nil
+	}
+	if reader, err = format.Open(t.Path, t.Format); err != nil {
+		return nil, nil, err
+	}
+	return reader.Requests(), reader, nil
+}
+
+func closeReader(r *format.Reader) {
+	if r != nil {
+		r.Close()
+	}
+}
+
+// replayed opens the trace for a replay. The caller calls end.
+func (in *input) replayed() (rows trace.Requests, end func(), err error) {
+	rows, reader, err := in.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	return in.pacing.Apply(rows), func() { closeReader(reader) }, nil
+}
+
+// readTrace reads the trace of a run.
+func readTrace(ctx context.Context, cfg *Config) (*input, error) {
+	in := &input{Trace: cfg.Trace, pacing: cfg.Pacing}
+	in.Name = cmp.Or(in.Name, filepath.Base(cmp.Or(in.Path, "requests")))
+	in.pacing.Rebase, in.pacing.Closed, in.pacing.Seed = !cfg.keepFirstArrival, cfg.Closed, cfg.Seed
+	if a := in.pacing.Arrivals; a != nil {
+		drawn := *a
+		drawn.Seed = cfg.Seed
+		in.pacing.Arrivals = &drawn
+	}
+	if in.pacing.SpreadGrid {
+		if err := in.findGrid(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return in, in.scan(ctx, cfg)
+}
+
+func (in *input) findGrid(ctx context.Context) error {
+	rows, reader, err := in.open()
+	if err != nil {
+		return err
+	}
+	defer closeReader(reader)
+	if _, err := in.pacing.FindGrid(ctx, trace.InOrder(rows)); err != nil {
+		return in.locate(err, reader)
+	}
+	return nil
+}
+
+// scan reads the whole trace for what must be known before a run.
+func (in *input) scan(ctx context.Context, cfg *Config) error {
+	all, reader, err := in.open()
+	if err != nil {
+		return err
+	}
+	defer closeReader(reader)
+	var sizes trace.BlockDetector
+	var grid trace.GridDetector
+	digest := sha256.New()
+	var line []byte
+	all = trace.Until(ctx, trace.Tap(all, func(r trace.Request) {
+		sizes.Add(r)
+		grid.Add(r)
+		if reader == nil {
+			line = append(format.AppendRow(line[:0], r), '\n')
+			digest.Write(line)
+		}
+	}))
+	rows := trace.InOrder(all)
+	if reader == nil { // each iteration begins anew
+		for _, err := range all {
+			if err != nil {
+				return err
+			}
+		}
+		rows = trace.InOrder(trace.Until(ctx, in.Requests))
+	}
+	if !cfg.Virtual {
+		rows = sendable(rows, cfg.Client.Endpoint)
+	}
+	rows = in.pacing.Apply(rows)
+	if cfg.Observer.Row != nil {
+		rows = trace.Tap(rows, cfg.Observer.Row)
+	}
+	if in.plan, err = replay.Scan(rows); err != nil {
+		return in.locate(err, reader)
+	}
+	if reader != nil { // the rows after a limit still tell the block size, as far as they can be read
+		for range all {
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	in.blockSize = sizes.BlockSize()
+	size := in.BlockSize
+	skipped := 0
+	if reader != nil {
+		cfg.Observer.reader(in.Name, reader)
+		skipped, _ = reader.Skipped()
+		size = cmp.Or(size, reader.BlockSize())
+	}
+	if size > 0 {
+		in.blockSize = trace.GivenBlockSize(size)
+	}
+	in.note(skipped, &grid)
+	if reader == nil {
+		in.sha256 = hex.EncodeToString(digest.Sum(nil))
+		return nil
+	}
+	in.sha256, err = digestPath(in.Path)
+	return err
+}
+
+// note collects what the report should say about the trace.
+func (in *input) note(skipped int, grid *trace.GridDetector) {
+	add := func(format string, args ...any) { in.notes = append(in.notes, fmt.Sprintf(format, args...)) }
+	if in.blockSize.How == trace.Assumed {
+		add("block size is %v", in.blockSize)
+	}
+	if skipped > 0 {
+		add("%d bad rows of the trace were skipped", skipped)
+	}
+	const bursty = 2 // requests per step of the grid
+	g, together, found := grid.Grid()
+	step := time.Duration(g.Step * float64(time.Millisecond)).Round(time.Millisecond)
+	switch p := in.pacing; {
+	case p.SpreadGrid && !found:
+		add("the arrivals lie on no grid: nothing to spread")
+	case p.SpreadGrid:
+		add("arrivals lie on a grid of %v and were spread over its steps", step)
+	case found && !p.Closed && p.Arrivals == nil && together >= bursty:
+		add("arrivals lie on a grid of %v and are replayed as bursts of %.1f on average unless they are spread over it", step, together)
+	}
+	if limit := in.pacing.Limit; limit > in.plan.Rows {
+		add("the trace has %d rows to replay, fewer than the limit of %d", in.plan.Rows, limit)
+	}
+	if in.plan.ZeroOutput > 0 {
+		add("%d rows with an output length of 0 asked for one token", in.plan.ZeroOutput)
+	}
+}
+
+// reader passes on what a reader has to say about a trace.
+func (o Observer) reader(name string, r *format.Reader) {
+	if r.Format() != format.Mooncake {
+		o.message("%s: read as a trace of the format %s", name, r.Format())
+	}
+	for _, note := range r.Notes() {
+		o.message("%s: %v", name, note)
+	}
+	n, reasons := r.Skipped()
+	if n == 0 {
+		return
+	}
+	text := fmt.Sprintf("%s: bad rows skipped: %d", name, n)
+	for _, reason := range reasons {
+		text += fmt.Sprintf("\n  %v", reason)
+	}
+	if n > len(reasons) {
+		text += fmt.Sprintf("\n  and %d more", n-len(reasons))
+	}
+	o.message("%s", text)
+}
+
+// sendable fails at a row that the endpoint cannot take.
+func sendable(reqs trace.Requests, endpoint string) trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		for r, err := range reqs {
+			if err == nil {
+				err = openai.Accepts(cmp.Or(endpoint, openai.Completions), r)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// locate adds file and line to an error unless it has them or is about the whole
+// trace.
+func (in *input) locate(err error, r *format.Reader) error {
+	var row *trace.RowError
+	switch {
+	case r == nil, errors.As(err, &row), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, replay.ErrEmpty):
+		return fmt.Errorf("%s: %w", in.Path, err)
+	}
+	return &trace.RowError{File: cmp.Or(r.File(), in.Path), Line: r.Line(), Err: err}
+}
+
+// digestPath is the SHA-256 of a file, or of the names and contents of a
+// folder's files.
+func digestPath(path string) (string, error) {
+	digest := sha256.New()
+	err := func() error {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			_, err := copyFile(digest, path)
+			return err
+		}
+		paths, _, err := format.Files(path)
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			content := sha256.New()
+			n, err := copyFile(content, path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(digest, "%q %d %x\n", filepath.Base(path), n, content.Sum(nil))
+		}
+		return nil
+	}()
+	if err != nil {
+		return "", fmt.Errorf("reading trace: %w", err)
+	}
+	return hex.EncodeToString(digest.Sum(nil)), nil
+}
+
+func copyFile(to io.Writer, path string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return io.Copy(to, f)
+}

@@ -1,0 +1,135 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Pacing selects rows of a trace and sets their arrivals, in the order of its
+// fields. The zero value changes nothing.
+type Pacing struct {
+	// SpreadGrid spreads requests that share a coarse timestamp over that step
+	// of the trace's clock, which [Pacing.FindGrid] finds.
+	SpreadGrid bool
+	// Start and End keep the rows from Start to before End, and make Start the
+	// new time 0. An End of 0 is no end.
+	Start, End time.Duration
+	Limit      int       // keeps the first rows; 0 keeps all
+	Closed     bool      // makes all arrivals 0, for a closed loop
+	Arrivals   *Arrivals // replaces the arrivals; nil keeps the trace's
+	Rebase     bool      // makes the first arrival 0
+	Speedup    float64   // divides all times; 0 is 1
+	// Ramp raises the rate linearly from 0 over this time.
+	Ramp time.Duration
+	Seed uint64 // of SpreadGrid
+
+	grid *Grid
+}
+
+// Check returns what is wrong with p.
+func (p Pacing) Check() error {
+	switch {
+	case p.Start < 0 || p.End < 0 || p.End > 0 && p.End <= p.Start:
+		return fmt.Errorf("the window from %v to %v is empty", p.Start, p.End)
+	case p.Limit < 0:
+		return fmt.Errorf("the limit on rows is negative: %d", p.Limit)
+	case p.Speedup < 0 || math.IsNaN(p.Speedup) || math.IsInf(p.Speedup, 0):
+		return fmt.Errorf("the speedup is not a positive number: %v", p.Speedup)
+	case p.Ramp < 0:
+		return fmt.Errorf("the ramp is negative: %v", p.Ramp)
+	case p.Arrivals != nil && p.SpreadGrid:
+		return fmt.Errorf("the arrivals are either replaced or spread over their grid, not both")
+	case p.Closed && (p.Arrivals != nil || p.SpreadGrid || p.Ramp > 0):
+		return fmt.Errorf("a closed loop has no arrivals to replace, spread or ramp")
+	case p.Arrivals != nil:
+		return p.Arrivals.Check()
+	}
+	return nil
+}
+
+// FindGrid reads the trace to find the grid of its timestamps, for SpreadGrid.
+// found is false if there is none.
+func (p *Pacing) FindGrid(ctx context.Context, reqs Requests) (found bool, err error) {
+	var d GridDetector
+	for r, err := range Until(ctx, reqs) {
+		if err != nil {
+			return false, err
+		}
+		d.Add(r)
+	}
+	g, _, ok := d.Grid()
+	if ok {
+		p.grid = &g
+	}
+	return ok, nil
+}
+
+// Select spreads the grid and keeps the rows of the window.
+func (p Pacing) Select(reqs Requests) Requests {
+	if p.grid != nil {
+		reqs = Spread(reqs, *p.grid, p.Seed)
+	}
+	if p.Start > 0 || p.End > 0 {
+		end := math.Inf(1)
+		if p.End > 0 {
+			end = float64(p.End) / float64(time.Millisecond)
+		}
+		reqs = Window(reqs, float64(p.Start)/float64(time.Millisecond), end)
+	}
+	return reqs
+}
+
+// Pace keeps the first rows and sets the arrivals.
+func (p Pacing) Pace(reqs Requests) Requests {
+	if p.Limit > 0 {
+		reqs = Take(reqs, p.Limit)
+	}
+	switch {
+	case p.Closed:
+		reqs = AtOnce(reqs)
+	case p.Arrivals != nil:
+		reqs = Retime(reqs, *p.Arrivals)
+	case p.Rebase:
+		reqs = Rebase(reqs)
+	}
+	if p.Speedup > 0 && p.Speedup != 1 {
+		reqs = Speed(reqs, p.Speedup)
+	}
+	if p.Ramp > 0 {
+		reqs = Ramp(reqs, float64(p.Ramp)/float64(time.Millisecond))
+	}
+	return reqs
+}
+
+// Apply is [Pacing.Select] followed by [Pacing.Pace].
+func (p Pacing) Apply(reqs Requests) Requests { return p.Pace(p.Select(reqs)) }
+
+// Until yields the stream until ctx ends, and then ctx's error.
+func Until(ctx context.Context, reqs Requests) Requests {
+	return func(yield func(Request, error) bool) {
+		for r, err := range reqs {
+			if ctx.Err() != nil {
+				r, err = Request{}, ctx.Err()
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Tap calls see with each row that passes.
+func Tap(reqs Requests, see func(Request)) Requests {
+	return func(yield func(Request, error) bool) {
+		for r, err := range reqs {
+			if err == nil {
+				see(r)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
