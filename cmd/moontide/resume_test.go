@@ -134,9 +134,9 @@ func TestStoppedRunGoesOn(t *testing.T) {
 		t.Fatalf("%+v", before)
 	}
 	for want, args := range map[string][]string{
-		"give --header again":           {"t.jsonl"},
-		"--speedup was 0.5":             {"t.jsonl", "--header", "X-Key: hush", "--speedup", "3"},
-		"--salt was not given":          {"t.jsonl", "--header", "X-Key: hush", "--salt", "x"},
+		"repeat --header":               {"t.jsonl"},
+		"that run had --speedup 0.5":    {"t.jsonl", "--header", "X-Key: hush", "--speedup", "3"},
+		"that run had no --salt":        {"t.jsonl", "--header", "X-Key: hush", "--salt", "x"},
 		"it is another trace":           {"other.jsonl", "--header", "X-Key: hush"},
 		"--resume continues in the run": {"t.jsonl", "--out", "x"},
 	} {
