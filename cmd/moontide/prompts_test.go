@@ -202,7 +202,7 @@ func TestPromptMisuse(t *testing.T) {
 		"no tokenizer.json":    {"--tokenizer t.jsonl --endpoint chat", 1, "t.jsonl"},
 		"SentencePiece":        {"--tokenizer llama2.json --endpoint chat", 1, "SentencePiece"},
 		"no dataset":           {"--tokenizer tokenizer.json --dataset nothing", 1, "nothing"},
-		"little dataset":       {"--tokenizer tokenizer.json --dataset few.txt", 1, "1000 are the least"},
+		"little dataset":       {"--tokenizer tokenizer.json --dataset few.txt", 1, "at least 1000 are needed"},
 		"dataset without text": {"--tokenizer tokenizer.json --dataset none.json", 1, "none.json has no text"},
 		"hot":                  {"--temperature 2.5", 2, "temperature is not from 0 to 2: 2.5"},
 		"top-p":                {"--top-p 0", 2, "top-p is not above 0 and at most 1: 0"},

@@ -7,7 +7,6 @@ import (
 
 	"moontide/replay/openai"
 	"moontide/replay/prompt"
-	"moontide/replay/prompt/dataset"
 	"moontide/replay/runfile"
 	"moontide/trace/tokenizer"
 )
@@ -45,7 +44,7 @@ func (c *Config) promptSource(blockSize int) (prompt.Source, error) {
 		return source, fmt.Errorf("choosing words of one token in %s: %w", c.Tokenizer, err)
 	}
 	if c.Dataset != "" {
-		if source.Text, err = prompt.NewCorpus(dataset.Texts(c.Dataset), vocabulary); err != nil {
+		if source.Text, err = prompt.NewCorpus(prompt.ReadDataset(c.Dataset), vocabulary); err != nil {
 			return source, fmt.Errorf("cutting %s into tokens: %w", c.Dataset, err)
 		}
 	}

@@ -160,16 +160,16 @@ func TestCorpusRefused(t *testing.T) {
 		"broken disk": func() (*prompt.Corpus, error) {
 			return prompt.NewCorpus(func(yield func(string, error) bool) { yield("", failed) }, tok)
 		},
-		"has 1 tokens of text that can be cut at any place (1 of its 2 words were left out): 1000 are the least": func() (*prompt.Corpus, error) {
+		"has only 1 usable tokens (1 of its 2 words were left out); at least 1000 are needed": func() (*prompt.Corpus, error) {
 			return prompt.NewCorpus(given("boy 1984"), tok)
 		},
-		"the way the tokenizer splits text is not one that is known": func() (*prompt.Corpus, error) {
+		"the tokenizer splits text in an unknown way": func() (*prompt.Corpus, error) {
 			return prompt.NewCorpus(given(prose(3000)), unknown.tokenizer(t))
 		},
-		"splits text is not": func() (*prompt.Corpus, error) {
+		"splits text in an unknown": func() (*prompt.Corpus, error) {
 			return prompt.NewCorpus(given(prose(3000)), joined.tokenizer(t))
 		},
-		"1023 words of one token": func() (*prompt.Corpus, error) {
+		"1023 suitable words of one token": func() (*prompt.Corpus, error) {
 			return prompt.NewCorpus(given(prose(3000)), usual(t).without("able").tokenizer(t))
 		},
 	} {

@@ -1,69 +1,62 @@
-// Package prompt makes what a replayed request says: a prompt that has exactly
-// the length its row declares and shares with other prompts exactly what the
-// trace says they share.
+// Package prompt makes the prompts of a replay. A prompt has exactly the length
+// of its row, and shares with other prompts exactly the prefix that the trace
+// says.
 //
-// A trace holds no text. Its rows name the blocks of their prompts by id, and
-// an id stands for a whole prefix: rows that begin with the same ids began
-// with the same tokens. A prefix cache must find this sharing in the replay,
-// all of it and no more. So the content of a block is a pure function of a
-// seed, a salt and its id. No table of blocks is kept, every machine makes
-// equal prompts in whatever order it makes them, and the first n tokens of a
-// block are the same whether a row ends after n tokens or goes on.
+//	p := prompt.Source{Seed: 1}.Prompt(request, row)
+//	body = p.AppendJSONTokens(body) // or AppendText
 //
-// # What a prompt consists of
+// A trace has no text: its rows name the blocks of their prompts by id, and an id
+// stands for a whole prefix. The content of a block is a pure function of a seed,
+// a salt and its id, so no table of blocks is kept, every machine makes the same
+// prompts in any order, and the first n tokens of a block do not depend on where a
+// prompt ends.
 //
 // Block i of a row covers the tokens [i*BlockSize, (i+1)*BlockSize) of its
-// prompt. Ids beyond the row's input length are ignored. Where the ids end
-// before the prompt does (a row without ids, or one whose last, partial block
-// has none) the rest is the row's own: tokens that no other row has. So no
-// prompt is cut short, and none shares by accident.
+// prompt. Ids beyond the input length are ignored. Where the ids end before the
+// prompt does (no ids, or none for a partial last block) the rest is unique to
+// the row.
 //
-// # Three forms
+// # Token ids, words, text
 //
-// Token ids are exact by construction, for endpoints that accept them. For the
-// others there are words: each of the 1024 words of the list is one token in
-// the usual vocabularies, both at the start of a text and after a space, and
-// tokenizers split before a space, so that n words are n tokens. The form was
-// counted with Llama 2 and 3, Qwen 2.5 and 3, DeepSeek-V3, Mistral Nemo,
-// Gemma 3, gpt-oss, cl100k and o200k. Another model may count differently:
-// check against what the server reports, or give the model's own tokenizer, for
-// which [NewWords] replaces the words that it cuts. Random ids decoded to text
-// would not do: they do not encode to the same number of tokens again.
+// Token ids are exact by construction, for endpoints that accept them.
 //
-// The third form is text that means something: passages of a [Corpus], which is
-// made of a dataset and the model's tokenizer. Text can be cut to exact lengths
-// where it may be put together from pieces that were encoded apart. Tokenizers
-// split before the space between two words, so words are such pieces; a prompt
-// that ends within a word needs, too, that the beginning of the word is encoded
-// to the tokens it has in the whole. Words of which that is not true are left
-// out of the corpus, two in a hundred of English prose. What is left may be cut
-// behind any token, and any block may follow any other.
+// Words: each of 1024 words is one token in the usual vocabularies, at the start
+// of a text and after a space, and tokenizers split before a space, so n words are
+// n tokens. This was counted with Llama 2 and 3, Qwen 2.5 and 3, DeepSeek-V3,
+// Mistral Nemo, Gemma 3, gpt-oss, cl100k and o200k. For another model, compare
+// with the usage that the server reports, or replace the words that it splits
+// ([NewWords]). Random ids decoded to text would not do: encoded again they are a
+// different number of tokens.
 //
-// # The format
+// Text: passages of a dataset ([NewCorpus]), cut to exact lengths. That takes
+// words that are encoded independently of what follows, and of which each
+// beginning that a cut leaves is encoded to the tokens it has in the whole word.
+// Other words, two in a hundred of English prose, are left out.
 //
-// Runs are comparable over time only while the same row keeps saying the same
-// thing, so this is a format, and stable. All numbers are unsigned, 64 bits
-// wide and wrap around; hashes take them as little-endian bytes.
+// # Format
+//
+// Runs can only be compared if the same row always has the same prompt, so this is
+// a stable format. All numbers are unsigned 64-bit, wrap around, and are hashed as
+// little-endian bytes.
 //
 //	base(domain, name) = XXH64(domain, seed, len(salt), salt, name), XXH64 seeded with 0
 //	key(domain, name, number) = mix(base(domain, name) ^ number)
 //	draw(key, j) = mix(key + (j+1)*0x9e3779b97f4a7c15)
 //
-// where domain is one byte, len(salt) counts bytes, and mix is the finalizer
-// of splitmix64, which makes draw(key, j) the j-th output of splitmix64 seeded
-// with key. There are three domains, so that what is made for one can be met
-// in another only by a 64-bit collision:
+// domain is one byte, len(salt) counts bytes, and mix is the finalizer of
+// splitmix64: draw(key, j) is the j-th output of splitmix64 seeded with key. The
+// domains keep apart, up to 64-bit collisions:
 //
 //	'b'  blocks:  number is the block's id, name is empty, j counts from the block's start
 //	'r'  rows:    number is the row's index, name is empty, j counts from the prompt's start
 //	'f'  filler:  name is the filler's name, number is 0, j counts from the text's start
 //
-// A passage of a corpus of N tokens has the word numbers draw>>54 of the first
-// four draws, each behind a space, and then the tokens of the corpus from the
-// first one on that is not before draw*N>>64, by the fifth draw, and begins a
-// word; behind the last token comes the first. In the domain of rows j counts,
-// for passages, from where the ids end. A prompt leaves out its first space.
-//
 // A draw is the token id Low + (draw>>32)*(High-Low)>>32, and the word number
 // draw>>54 of words.txt, counted from 0.
+//
+// A passage of a corpus of N tokens has the words of its first four draws, each
+// behind a space. The tokens of the corpus follow, from the first one at or after
+// draw*N>>64 (the fifth draw) that begins a word; the last token is followed by
+// the first. For a row's own tokens j counts, in passages, from where the ids end.
+// A prompt leaves out its first space.
 package prompt

@@ -7,9 +7,21 @@ import (
 	"strings"
 )
 
-// The list is part of the format: its words are common English ones of 2 to 5
-// letters, sorted, one a line. Each is one token in the vocabularies that the
-// package comment names, with and without a space before it.
+// AppendWords appends the prompt as p.Len() words of a-z, separated by spaces. It
+// needs no escaping in JSON. It neither starts nor ends with a space: chat
+// templates strip the ends of a message, and some tokenizers add a space in front.
+func (p Prompt) AppendWords(dst []byte) []byte {
+	if p.length == 0 {
+		return dst
+	}
+	for r := range p.runs() {
+		dst = p.words.appendRun(dst, r)
+	}
+	return dst[:len(dst)-1] // without the last space
+}
+
+// wordList is part of the format: common English words of 2 to 5 letters, sorted,
+// one a line, each one token in the vocabularies that the package comment names.
 //
 //go:embed words.txt
 var wordList string
@@ -17,23 +29,21 @@ var wordList string
 const (
 	wordBits  = 10
 	wordCount = 1 << wordBits
+	maxWord   = 6 // letters
 )
 
-// wordTable holds each word as one number: its letters and a space in the order
-// of the text from the lowest byte up, and the length of this in the highest.
-// The whole table fits the first-level cache, and a word is one store.
+// wordTable has each word as a number: its letters and a space from the lowest
+// byte up, and their number in the highest byte. The table fits the first-level
+// cache, and writing a word is one store.
 type wordTable [wordCount]uint64
 
-// longestWord is what a number has room for.
-const longestWord = 6
-
-var words = packWords(strings.Fields(wordList))
+var usualWords = packWords(strings.Fields(wordList))
 
 func packWords(list []string) *wordTable {
 	packed := new(wordTable)
 	for i, word := range list {
 		var text [8]byte
-		n := copy(text[:longestWord], word)
+		n := copy(text[:maxWord], word)
 		text[n] = ' '
 		text[7] = byte(n + 1)
 		packed[i] = binary.LittleEndian.Uint64(text[:])
@@ -41,15 +51,15 @@ func packWords(list []string) *wordTable {
 	return packed
 }
 
-// appendWord appends word number i, without the space behind it.
-func (t *wordTable) appendWord(dst []byte, i uint64) []byte {
-	word := t[i]
+// appendWord appends a word without the space behind it.
+func (t *wordTable) appendWord(dst []byte, number uint64) []byte {
+	word := t[number]
 	dst = binary.LittleEndian.AppendUint64(dst, word)
 	return dst[:len(dst)-8+int(word>>56)-1]
 }
 
-// appendWords appends the words of a run, each with a space behind it.
-func (t *wordTable) appendWords(dst []byte, r run) []byte {
+// appendRun appends the words of a run, each with a space behind it.
+func (t *wordTable) appendRun(dst []byte, r run) []byte {
 	dst = slices.Grow(dst, 8*r.n)
 	text, at := dst[len(dst):cap(dst)], 0
 	for j := range uint64(r.n) {

@@ -14,7 +14,7 @@ func TestWordListLaws(t *testing.T) {
 		t.Fatalf("%d lines, the last one ended: %t; want %d", len(lines), ended, wordCount)
 	}
 	if !slices.IsSorted(lines) || len(slices.Compact(slices.Clone(lines))) != len(lines) {
-		t.Error("the words are not sorted, or not unique")
+		t.Error("the usualWords are not sorted, or not unique")
 	}
 	form := regexp.MustCompile(`^[a-z]{2,5}$`)
 	for _, word := range lines {
@@ -24,11 +24,10 @@ func TestWordListLaws(t *testing.T) {
 	}
 }
 
-// All words, the shortest and the longest too, come out as they stand in the
-// list.
+// All words of the list, the shortest and the longest too, can be unpacked.
 func TestPackedWordsAreTheList(t *testing.T) {
 	var got []string
-	for _, packed := range words {
+	for _, packed := range usualWords {
 		text := make([]byte, packed>>56)
 		for i := range text {
 			text[i] = byte(packed >> (8 * i))
@@ -36,6 +35,6 @@ func TestPackedWordsAreTheList(t *testing.T) {
 		got = append(got, strings.TrimSuffix(string(text), " "))
 	}
 	if text := strings.Join(got, "\n") + "\n"; text != wordList {
-		t.Errorf("packed words differ from the list: %.60q, want %.60q", text, wordList)
+		t.Errorf("packed usualWords differ from the list: %.60q, want %.60q", text, wordList)
 	}
 }

@@ -1,10 +1,4 @@
-// Package dataset reads text that people wrote, for prompts that mean
-// something: conversations in the format of ShareGPT, or books.
-//
-// [Texts] tells from what it finds at a path which of the two it is. Files are
-// read as a stream, and no further than the texts are asked for: those of
-// ShareGPT have hundreds of megabytes.
-package dataset
+package prompt
 
 import (
 	"bufio"
@@ -20,20 +14,20 @@ import (
 	"strings"
 )
 
-// Texts yields the texts of a dataset, none of them larger than a megabyte or
-// so. It can be ranged over more than once. What is at path is
+// ReadDataset yields the texts of a dataset for [NewCorpus], and can be ranged over
+// more than once. Files are read as streams, no further than needed. path is
 //
-//   - a folder: the books in it, which are all files named *.txt there and
-//     below, in the order of their names;
-//   - a file that begins with [ or {: conversations, an array of objects or one
-//     object behind the other, with members "conversations": [{"value": "..."}];
-//   - any other file: one book, of plain text.
+//   - a folder: all files named *.txt in it and below, in the order of their names;
+//   - a file that begins with [ or {: conversations as in ShareGPT, an array of
+//     objects or one object after the other, with members
+//     "conversations": [{"value": "..."}];
+//   - any other file: plain text.
 //
-// An error ends the texts. That there are none is one, too.
-func Texts(path string) iter.Seq2[string, error] {
+// The iteration ends at the first error. A dataset without text is an error.
+func ReadDataset(path string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		some := false
-		err := read(path, func(text string) bool {
+		err := readDataset(path, func(text string) bool {
 			some = true
 			return yield(text, nil)
 		})
@@ -47,21 +41,21 @@ func Texts(path string) iter.Seq2[string, error] {
 	}
 }
 
-// errEnough is that no more texts are asked for.
+// errEnough ends the reading when the consumer stops.
 var errEnough = errors.New("enough")
 
-func read(path string, give func(string) bool) error {
+func readDataset(path string, yield func(string) bool) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return err
 	case info.IsDir():
-		return readBooks(path, give)
+		return readBooks(path, yield)
 	}
-	return readFile(path, give)
+	return readFile(path, yield)
 }
 
-func readBooks(dir string, give func(string) bool) error {
+func readBooks(dir string, yield func(string) bool) error {
 	books := 0
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || !strings.HasSuffix(path, ".txt") {
@@ -73,7 +67,7 @@ func readBooks(dir string, give func(string) bool) error {
 			return err
 		}
 		defer f.Close()
-		return readBook(f, give)
+		return readBook(f, yield)
 	})
 	if err == nil && books == 0 {
 		err = fmt.Errorf("%s has no files named *.txt", dir)
@@ -81,7 +75,7 @@ func readBooks(dir string, give func(string) bool) error {
 	return err
 }
 
-func readFile(path string, give func(string) bool) error {
+func readFile(path string, yield func(string) bool) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -94,21 +88,20 @@ func readFile(path string, give func(string) bool) error {
 	}
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\uFEFF")), " \t\r\n")
 	if len(head) > 0 && (head[0] == '[' || head[0] == '{') {
-		if err := readConversations(in, give); err != nil {
+		if err := readConversations(in, yield); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		return nil
 	}
-	return readBook(in, give)
+	return readBook(in, yield)
 }
 
-// bookPart is how much of a book is one text, in bytes.
-const bookPart = 64 << 10
+const bookPart = 64 << 10 // bytes of plain text at a time
 
-// readBook gives a book in parts that end between words.
-func readBook(in io.Reader, give func(string) bool) error {
+// readBook yields plain text in parts that end between words.
+func readBook(in io.Reader, yield func(string) bool) error {
 	buf := make([]byte, bookPart)
-	kept := 0 // the beginning of a word
+	kept := 0 // bytes of an unfinished word
 	for {
 		n, err := io.ReadFull(in, buf[kept:])
 		n += kept
@@ -120,7 +113,7 @@ func readBook(in io.Reader, give func(string) bool) error {
 		if cut := bytes.LastIndexAny(buf[:n], " \t\r\n"); !ended && cut > 0 {
 			end = cut
 		}
-		if end > 0 && !give(string(buf[:end])) {
+		if end > 0 && !yield(string(buf[:end])) {
 			return errEnough
 		}
 		if ended {
@@ -130,17 +123,16 @@ func readBook(in io.Reader, give func(string) bool) error {
 	}
 }
 
-// maxConversation bounds one conversation in bytes.
-const maxConversation = 16 << 20
+const maxConversation = 16 << 20 // bytes
 
-// conversation is what is looked at of an element of a file.
+// conversation is one element of a file.
 type conversation struct {
 	Conversations []struct {
 		Value string `json:"value"`
 	} `json:"conversations"`
 }
 
-func readConversations(in *bufio.Reader, give func(string) bool) error {
+func readConversations(in *bufio.Reader, yield func(string) bool) error {
 	if mark, _, err := in.ReadRune(); err == nil && mark != '\uFEFF' {
 		in.UnreadRune()
 	}
@@ -160,7 +152,7 @@ func readConversations(in *bufio.Reader, give func(string) bool) error {
 		source.left = maxConversation
 		if array && !decoder.More() {
 			if _, err := decoder.Token(); err != nil {
-				return fmt.Errorf("behind conversation %d: %w", n-1, err)
+				return fmt.Errorf("after conversation %d: %w", n-1, err)
 			}
 			return nil
 		}
@@ -176,15 +168,14 @@ func readConversations(in *bufio.Reader, give func(string) bool) error {
 			return fmt.Errorf("conversation %d: %w", n, err)
 		}
 		for _, turn := range c.Conversations {
-			if turn.Value != "" && !give(turn.Value) {
+			if turn.Value != "" && !yield(turn.Value) {
 				return errEnough
 			}
 		}
 	}
 }
 
-// opensArray goes to the first byte that is no blank, and reports whether it
-// opens an array.
+// opensArray skips white space and reports whether an array begins.
 func opensArray(in *bufio.Reader) (bool, error) {
 	for {
 		b, err := in.ReadByte()
@@ -197,7 +188,7 @@ func opensArray(in *bufio.Reader) (bool, error) {
 	}
 }
 
-// budget is a reader that fails when more is read than is left.
+// budget is a reader that fails when more than left bytes are read.
 type budget struct {
 	in   io.Reader
 	left int
@@ -205,7 +196,7 @@ type budget struct {
 
 func (b *budget) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("it has more than %d bytes", maxConversation)
+		return 0, fmt.Errorf("longer than %d bytes", maxConversation)
 	}
 	n, err := b.in.Read(p[:min(len(p), b.left)])
 	b.left -= n

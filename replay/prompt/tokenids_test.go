@@ -23,7 +23,7 @@ func TestPutDecimal(t *testing.T) {
 // What appendDecimals grows must do for ids of full width.
 func TestAppendDecimalsHasRoom(t *testing.T) {
 	for _, high := range []uint32{2, 11, 101, 1_001, 10_001, 100_001, 1_000_001, math.MaxUint32} {
-		a := newAlphabet(high-1, high) // one id only, of full width
+		a := newIDRange(high-1, high) // one id only, of full width
 		for n := range 40 {
 			want := n * len(strconv.FormatUint(uint64(high-1), 10)+",")
 			if got := a.appendDecimals(nil, run{n: n}); len(got) != want {

@@ -6,7 +6,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// domain keeps apart the keys that are made for different purposes.
+// domain keeps the keys of different purposes apart.
 type domain byte
 
 const (
@@ -15,8 +15,8 @@ const (
 	fillerDomain domain = 'f'
 )
 
-// base is what all keys of one domain and name are made from. The length of
-// the salt goes in so that no salt and name run together into another pair.
+// base is the hash from which all keys of a domain and name are made. It includes
+// the salt's length, so that no other salt and name have the same bytes.
 func (s Source) base(d domain, name string) uint64 {
 	var head [17]byte
 	head[0] = byte(d)
@@ -30,15 +30,14 @@ func (s Source) base(d domain, name string) uint64 {
 	return hash.Sum64()
 }
 
-// key spreads a number over 64 bits. Different numbers of one base never share
-// a key: mix is a bijection.
+// key is a bijection of number: numbers of one base never share a key.
 func key(base, number uint64) uint64 { return mix(base ^ number) }
 
 // gamma is the increment of splitmix64: 2^64 divided by the golden ratio.
 const gamma = 0x9e3779b97f4a7c15
 
-// draw is position j of the random sequence that belongs to a key. That every
-// position can be had on its own is what makes any tail a prefix of its block.
+// draw is number j of the random sequence of a key. Numbers can be had in any
+// order, which is what makes any tail a prefix of its block.
 func draw(key, j uint64) uint64 { return mix(key + (j+1)*gamma) }
 
 // mix is the finalizer of splitmix64.

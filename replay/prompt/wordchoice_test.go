@@ -53,8 +53,8 @@ func TestNoWords(t *testing.T) {
 	glued := usual(t)
 	glued.pattern = `.+`
 	for want, v := range map[string]vocabulary{
-		"the vocabulary has 1023 words of one token: 1024 are needed": few,
-		"does not split text before a space":                          glued,
+		"the vocabulary has only 1023 suitable words of one token; 1024 are needed": few,
+		"does not split text at spaces":                                             glued,
 	} {
 		if _, err := prompt.NewWords(v.tokenizer(t)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

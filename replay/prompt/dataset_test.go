@@ -1,4 +1,4 @@
-package dataset
+package prompt
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ func put(t *testing.T, dir, name, text string) string {
 }
 
 func collect(path string) (texts []string, err error) {
-	for text, e := range Texts(path) {
+	for text, e := range ReadDataset(path) {
 		if e != nil {
 			return texts, e
 		}
@@ -96,9 +96,9 @@ func TestRefused(t *testing.T) {
 		"empty.txt has no text":      put(t, dir, "empty.txt", ""),
 		"conversation 2: ":           put(t, dir, "bad.json", `[{"conversations":[]},{"conversations":7}]`),
 		"conversation 1: ":           put(t, dir, "half.json", `[{"conversations":[{"value":"a`),
-		"behind conversation 1: EOF": put(t, dir, "cut.json", `[{"conversations":[]}`),
-		"more than 16777216 bytes":   put(t, dir, "huge.json", huge),
-		"behind conversation 1: ":    put(t, dir, "wrong.json", `[{"conversations":[]}}`),
+		"after conversation 1: EOF":  put(t, dir, "cut.json", `[{"conversations":[]}`),
+		"longer than 16777216 bytes": put(t, dir, "huge.json", huge),
+		"after conversation 1: ":     put(t, dir, "wrong.json", `[{"conversations":[]}}`),
 		"reading dataset: ":          put(t, dir, "wrong2.json", `{"conversations":[]} x`),
 		"cannot unmarshal":           put(t, dir, "strings.json", `["a"]`),
 		"conversation 1: invalid c":  put(t, dir, "note.json", `[ this is no JSON ]`),
@@ -118,7 +118,7 @@ func TestNoFurtherThanAskedFor(t *testing.T) {
 	}
 	path := put(t, t.TempDir(), "s.json", text.String()+"{{{")
 	n := 0
-	for got, err := range Texts(path) {
+	for got, err := range ReadDataset(path) {
 		if err != nil || got != fmt.Sprint("tide ", n) {
 			t.Fatalf("%q, error %v", got, err)
 		}
@@ -128,7 +128,7 @@ func TestNoFurtherThanAskedFor(t *testing.T) {
 	}
 }
 
-func FuzzTexts(f *testing.F) {
+func FuzzReadDataset(f *testing.F) {
 	f.Add(`[{"conversations":[{"value":"a"}]}]`)
 	f.Add(`{"conversations":[]}`)
 	f.Add("plain")

@@ -15,17 +15,17 @@ type Encoder interface {
 	Append(dst []uint32, text string) ([]uint32, error)
 	// Text is the text of a token.
 	Text(id uint32) (text string, ok bool)
-	// Texts yields the texts of the vocabulary, in an order that stays.
+	// Texts yields the texts of the vocabulary, always in the same order.
 	Texts() iter.Seq[string]
-	// SplitsAtSpaces reports whether pieces that each begin with one space and
-	// have no other may be encoded apart.
+	// SplitsAtSpaces reports whether words with a space in front are encoded
+	// independently of each other.
 	SplitsAtSpaces() bool
-	// SHA256 tells the tokenizer from others.
+	// SHA256 identifies the tokenizer.
 	SHA256() string
 }
 
 // Words are 1024 words of one token each. A nil *Words is the list of this
-// package, which goes with the usual vocabularies.
+// package, which suits the usual vocabularies.
 type Words struct {
 	packed    *wordTable
 	replaced  int
@@ -34,12 +34,12 @@ type Words struct {
 
 func (w *Words) table() *wordTable {
 	if w == nil {
-		return words
+		return usualWords
 	}
 	return w.packed
 }
 
-// Replaced is how many words of the list were none of one token.
+// Replaced is the number of words of the list that are not one token.
 func (w *Words) Replaced() int {
 	if w == nil {
 		return 0
@@ -47,8 +47,7 @@ func (w *Words) Replaced() int {
 	return w.replaced
 }
 
-// Tokenizer is the SHA256 of the tokenizer that the words are chosen for, ""
-// where there was none.
+// Tokenizer is the SHA256 of the tokenizer that the words were chosen for, or "".
 func (w *Words) Tokenizer() string {
 	if w == nil {
 		return ""
@@ -56,11 +55,11 @@ func (w *Words) Tokenizer() string {
 	return w.tokenizer
 }
 
-// plainWord are words that a text can be made of like those of the list.
+// plainWord matches words like those of the list.
 var plainWord = regexp.MustCompile(`^ [a-z]{2,6}$`)
 
-// NewWords chooses words for a vocabulary: those of the list, and in the places
-// of the words that are not one token others, in the order of the alphabet.
+// NewWords chooses words for a vocabulary: the list of this package, in which words
+// that are not one token are replaced by others, in alphabetical order.
 func NewWords(enc Encoder) (*Words, error) {
 	chosen := strings.Fields(wordList)
 	var wrong []int
@@ -78,7 +77,7 @@ func NewWords(enc Encoder) (*Words, error) {
 			return nil, err
 		}
 		if len(others) < len(wrong) {
-			return nil, fmt.Errorf("the vocabulary has %d words of one token: %d are needed", wordCount-len(wrong)+len(others), wordCount)
+			return nil, fmt.Errorf("the vocabulary has only %d suitable words of one token; %d are needed", wordCount-len(wrong)+len(others), wordCount)
 		}
 		for n, i := range wrong {
 			chosen[i] = others[n]
@@ -89,13 +88,12 @@ func NewWords(enc Encoder) (*Words, error) {
 	case err != nil:
 		return nil, err
 	case len(ids) != wordCount:
-		return nil, errors.New("the tokenizer does not split text before a space: no words are one token each")
+		return nil, errors.New("the tokenizer does not split text at spaces, so no words are one token each")
 	}
 	return &Words{packWords(chosen), len(wrong), enc.SHA256()}, nil
 }
 
-// otherWords are the words of one token that a vocabulary has beside those of
-// a list.
+// otherWords returns the words of one token that are not in the list.
 func otherWords(enc Encoder, list []string) ([]string, error) {
 	var others []string
 	for text := range enc.Texts() {
@@ -113,8 +111,8 @@ func otherWords(enc Encoder, list []string) ([]string, error) {
 	return slices.Compact(others), nil
 }
 
-// isOneToken reports whether a word is one token at the start of a text and
-// behind a space.
+// isOneToken reports whether a word is one token at the start of a text and after
+// a space.
 func isOneToken(enc Encoder, word string) (bool, error) {
 	ids, err := enc.Append(nil, word)
 	if err != nil || len(ids) != 1 {

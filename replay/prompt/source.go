@@ -1,0 +1,130 @@
+package prompt
+
+import (
+	"fmt"
+	"iter"
+
+	"moontide/trace"
+)
+
+// Defaults of a [Source].
+const (
+	DefaultBlockSize = 512    // tokens
+	DefaultLow       = 1_000  // above the control tokens of the usual vocabularies
+	DefaultHigh      = 30_000 // within all of them
+)
+
+// minSpan is the least number of token ids to draw from. Servers share prefixes
+// in units of 16 tokens or more: with 256 ids that is 128 random bits, so that
+// different blocks do not start alike.
+const minSpan = 256
+
+// Source makes prompts. It has no state: equal fields make equal prompts on every
+// machine, and any number of goroutines may use it at once. The zero Source works.
+type Source struct {
+	// Seed and Salt choose the content. By convention the seed is the
+	// experiment's and the salt the run's: another salt makes the same trace miss
+	// what an earlier run left in the server's cache.
+	Seed      uint64
+	Salt      string
+	BlockSize int     // tokens per block id; 0 is DefaultBlockSize
+	Low, High uint32  // token ids are in [Low, High); 0 is DefaultLow and DefaultHigh
+	Words     *Words  // nil is the list of this package
+	Text      *Corpus // if not nil, text is made of its passages instead of words
+}
+
+// Validate returns an error for a negative block size or fewer than 256 token
+// ids. The prompts of such a Source have the right length and any content.
+func (s Source) Validate() error {
+	if s.BlockSize < 0 {
+		return fmt.Errorf("block size %d is negative", s.BlockSize)
+	}
+	s = s.withDefaults()
+	if s.High < s.Low || s.High-s.Low < minSpan {
+		return fmt.Errorf("token ids [%d, %d) are fewer than %d", s.Low, s.High, minSpan)
+	}
+	return nil
+}
+
+// TokenRange returns Low and High with their defaults.
+func (s Source) TokenRange() (low, high uint32) {
+	s = s.withDefaults()
+	return s.Low, s.High
+}
+
+func (s Source) withDefaults() Source {
+	if s.BlockSize <= 0 {
+		s.BlockSize = DefaultBlockSize
+	}
+	if s.Low == 0 {
+		s.Low = DefaultLow
+	}
+	if s.High == 0 {
+		s.High = DefaultHigh
+	}
+	return s
+}
+
+// Prompt returns the prompt of a request: exactly r.InputLength tokens. row is its
+// index in the trace. It matters only if the ids do not cover the prompt, and must
+// then be unique among all rows that are replayed together, in all shards. The
+// Prompt refers to r.HashIDs.
+func (s Source) Prompt(r trace.Request, row int) Prompt {
+	p := s.prompt(r.InputLength)
+	p.blocks, p.blockKeys = r.HashIDs, s.base(blockDomain, "")
+	p.ownKey = key(s.base(rowDomain, ""), uint64(row))
+	return p
+}
+
+// Filler returns a prompt of n tokens that shares nothing with rows and blocks,
+// for probes and warm-up requests. Fillers of different names differ; those of one
+// name are prefixes of each other.
+func (s Source) Filler(name string, n int) Prompt {
+	p := s.prompt(n)
+	p.ownKey = key(s.base(fillerDomain, name), 0)
+	return p
+}
+
+func (s Source) prompt(length int) Prompt {
+	s = s.withDefaults()
+	return Prompt{length: max(length, 0), blockSize: s.BlockSize, ids: newIDRange(s.Low, s.High), words: s.Words.table(), text: s.Text}
+}
+
+// Prompt is a prompt that takes no memory until one of its Append methods writes
+// it. They may be called by several goroutines at once and allocate only to grow
+// dst.
+type Prompt struct {
+	length    int
+	blockSize int
+	blocks    []uint64 // ids, as far as they are known
+	blockKeys uint64   // the base of their keys
+	ownKey    uint64   // of what no id covers
+	ids       idRange
+	words     *wordTable
+	text      *Corpus
+}
+
+// Len is the length of the prompt in tokens.
+func (p Prompt) Len() int { return p.length }
+
+// run is a piece of a prompt: the draws [from, from+n) of a key.
+type run struct {
+	key, from uint64
+	n         int
+}
+
+// runs returns the blocks of the prompt.
+func (p Prompt) runs() iter.Seq[run] {
+	return func(yield func(run) bool) {
+		for i, at := 0, 0; at < p.length; i++ {
+			r := run{key: p.ownKey, from: uint64(at), n: min(p.blockSize, p.length-at)}
+			if i < len(p.blocks) {
+				r.key, r.from = key(p.blockKeys, p.blocks[i]), 0
+			}
+			if !yield(r) {
+				return
+			}
+			at += r.n
+		}
+	}
+}
