@@ -8,8 +8,7 @@ import (
 // never is the next use of a block that is not used again.
 const never = none
 
-// nextUses returns, for each reference, the index of the next one to the same
-// block.
+// nextUses returns, for each block use, the index of the next use of the block.
 func nextUses(s *Sequence) []uint32 {
 	next := make([]uint32, len(s.numbers))
 	seen := slices.Repeat([]uint32{never}, s.distinct)
@@ -20,10 +19,9 @@ func nextUses(s *Sequence) []uint32 {
 	return next
 }
 
-// RoomForReuse is the number of blocks that hold everything that is still to be
-// reused: the most that are at one time to be used again, with the one in use.
-// A cache of this size that knows the future misses nothing but the first use
-// of each block. ([Belady] may need one block less, for it need not let in a
+// RoomForReuse returns the number of blocks that hold everything that will be
+// reused, plus the block in use. A cache of this size that knows the future misses
+// only first uses. ([Belady] may need one block less, because it need not insert a
 // block that is never used again; a serving engine must.)
 func RoomForReuse(s *Sequence) int {
 	room, now := 0, 0
@@ -42,9 +40,9 @@ func RoomForReuse(s *Sequence) int {
 	return room
 }
 
-// simulateBelady needs no blocks at all: a cache is the set of the references
-// at which what it holds will be used next. A reference hits if it is in the
-// set, and gives its place to the block's next use; what is used last leaves.
+// simulateBelady represents a cache as the set of the next uses of its blocks. A
+// use hits if it is in the set, and is replaced by the block's next use; the last
+// use in the set is evicted.
 func simulateBelady(s *Sequence, blockSize int, capacities []int) []Hits {
 	next := nextUses(s)
 	all := make([]Hits, len(capacities))
@@ -56,13 +54,13 @@ func simulateBelady(s *Sequence, blockSize int, capacities []int) []Hits {
 
 func belady(s *Sequence, next []uint32, blockSize, capacity int) Hits {
 	var h Hits
-	held, size := newBitSet(len(next)), 0
+	cached, size := newBitSet(len(next)), 0
 	now := 0
 	for _, r := range s.requests {
 		start, hit, tokens := now, 0, 0
 		for ; now < r.end; now++ {
-			if held.has(now) {
-				held.remove(now)
+			if cached.has(now) {
+				cached.remove(now)
 				size--
 				hit++
 				tokens += min((now-start+1)*blockSize, r.isl) - min((now-start)*blockSize, r.isl)
@@ -70,20 +68,20 @@ func belady(s *Sequence, next []uint32, blockSize, capacity int) Hits {
 			if next[now] == never {
 				continue
 			}
-			held.add(int(next[now]))
+			cached.add(int(next[now]))
 			if size++; size > capacity {
-				held.remove(held.largest())
+				cached.remove(cached.largest())
 				size--
 			}
 		}
-		h.addCounted(hit, tokens, r.end-start, r.isl)
+		h.add(requestHits(hit, tokens, r.end-start, r.isl))
 	}
 	return h
 }
 
-// bitSet is a set of numbers below a limit that knows its largest: bits, bits
-// for the words of bits that are not 0, and so on up to a single word. It is a
-// van Emde Boas tree as machines like it.
+// bitSet is a set of numbers below a limit that finds its largest quickly: the
+// first level has a bit per number, each next one a bit per non-zero word of the
+// level before (a van Emde Boas tree in machine words).
 type bitSet struct{ levels [][]uint64 }
 
 func newBitSet(limit int) bitSet {
@@ -120,7 +118,7 @@ func (s bitSet) remove(i int) {
 	}
 }
 
-// largest is the largest number of a set that is not empty.
+// largest returns the largest number of a non-empty set.
 func (s bitSet) largest() int {
 	i := 0
 	for _, level := range slices.Backward(s.levels) {

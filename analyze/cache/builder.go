@@ -3,37 +3,33 @@ package cache
 // CurveBuilder takes the requests of a trace and makes their [Curve]. The zero
 // CurveBuilder is ready. It is not safe for concurrent use.
 //
-// It holds about 6 bytes for each distinct block, and for each request 12 bytes
-// and 8 for each of its runs (below). Where ids are prefix-chained a request has
-// O(log of the distinct blocks) runs on average, mostly 1 to 4, which is a few
-// bits a reference: a request makes one run of all that lay on its path, as the
-// access of a link-cut tree does.
+// It holds about 6 bytes per distinct block, 12 per request and 8 per run (see
+// run). With prefix-chained ids a request has mostly 1 to 4 runs: on average
+// O(log distinct blocks), because a request joins the runs on its path into one,
+// as an access in a link-cut tree does.
 type CurveBuilder struct {
 	timeline timeline
 	requests []requestRuns
 	runs     []run
 }
 
-// requestRuns is a request's ISL in tokens and the number of its blocks and
-// runs.
+// requestRuns is the ISL of a request and its numbers of blocks and runs.
 type requestRuns struct{ isl, blocks, runs int32 }
 
-// run is a stretch of the prefix of a request that was seen before, by the
-// capacity that would have held it: the largest stack distance of a block and
-// all before it in the request. From one block to the next this goes up by one
-// where both were last used in one request, or stays as it is.
-//
-// A run of n > 0 blocks has the distances distance, distance+1, ...; one of
-// n < 0 has -n blocks of the same distance.
+// run is a sequence of blocks in the seen prefix of a request. The distance of a
+// block is the largest stack distance of it and the blocks before it: a larger
+// cache would have hit it. Between blocks last used by one request it grows by one
+// or stays. A run of n > 0 blocks has the distances distance, distance+1, ...; one
+// of n < 0 has -n blocks with equal distances.
 type run struct {
 	distance uint32
 	n        int32
 }
 
-// Add looks up and then uses the blocks of the next request, whose prompt has
-// isl tokens, 0..[trace.MaxLength]. A request without blocks counts too: it
-// hits nothing. Numbers are those of [moontide/trace/block.Table], or any
-// others; memory grows with the largest.
+// Add looks up and then uses the blocks of the next request, whose prompt has isl
+// tokens, 0..[moontide/trace.MaxLength]. A request without blocks counts and hits
+// nothing. Numbers are those of [moontide/trace/block.Table], or any others; memory
+// grows with the largest.
 func (b *CurveBuilder) Add(numbers []uint32, isl int) {
 	before := len(b.runs)
 	b.lookUp(numbers)
@@ -48,8 +44,8 @@ func (b *CurveBuilder) Add(numbers []uint32, isl int) {
 // lookUp appends the runs of a request.
 func (b *CurveBuilder) lookUp(numbers []uint32) {
 	var now run
-	highest := -1 // the largest distance so far
-	distance := 0
+	highest := -1         // distance so far
+	distance := 0         // stack distance of the block
 	previous := uint32(0) // the last use of the block before
 	for _, number := range numbers {
 		place, used := b.timeline.lastUse(number)
@@ -57,7 +53,7 @@ func (b *CurveBuilder) lookUp(numbers []uint32) {
 			break
 		}
 		if place+1 == previous {
-			distance++ // used next to each other: only the block before is between
+			distance++ // last used next to each other: only the block before is between
 		} else {
 			distance = b.timeline.after(place)
 		}
@@ -83,10 +79,9 @@ func (b *CurveBuilder) lookUp(numbers []uint32) {
 	}
 }
 
-// Curve returns the curve of the requests so far, for blocks of blockSize
-// tokens, which must be at least 1. More requests may be added afterwards; they
-// do not change it. For as long as it works it holds 32 bytes for each end of a
-// run, as much as the curve does at most.
+// Curve returns the curve of the requests so far for blocks of blockSize tokens;
+// it panics below 1. Requests added later do not change it. It temporarily holds 32
+// bytes per end of a run, at most as much as the curve.
 func (b *CurveBuilder) Curve(blockSize int) *Curve {
 	if blockSize < 1 {
 		panic("cache: a block has at least 1 token")
@@ -107,8 +102,8 @@ func (b *CurveBuilder) Curve(blockSize int) *Curve {
 	return newCurve(total, bends)
 }
 
-// appendBends appends what a run does to the curve. hit is the number of blocks
-// before it in its request.
+// appendBends appends the bends that a run adds to the curve. hit is the number of
+// blocks before it in its request.
 func appendBends(bends []bend, r run, hit, blocks, isl, blockSize int) []bend {
 	tokens := func(m int) int { return min(m*blockSize, isl) }
 	if r.n < 0 {
@@ -117,8 +112,8 @@ func appendBends(bends []bend, r run, hit, blocks, isl, blockSize int) []bend {
 			hits: -r.n, tokens: int32(tokens(end) - tokens(hit)), blocks: int32(blocks),
 		})
 	}
-	// Full blocks first, then the partial one, then blocks beyond the prompt's
-	// end, which a trace with a wrong block size has.
+	// First full blocks, then the partial one, then blocks beyond the prompt's end,
+	// which occur where the block size is wrong.
 	full := min(max(isl/blockSize-hit, 0), int(r.n))
 	if full > 0 {
 		bends = appendLine(bends, int(r.distance), full, bend{hits: 1, tokens: int32(blockSize), blocks: int32(blocks)})
@@ -135,8 +130,8 @@ func appendBends(bends []bend, r run, hit, blocks, isl, blockSize int) []bend {
 	return bends
 }
 
-// appendLine lets the curve rise by slope for each of n units of capacity from
-// capacity at on.
+// appendLine makes the curve rise by slope per block for n blocks of capacity from
+// at on.
 func appendLine(bends []bend, at, n int, slope bend) []bend {
 	slope.at = uint32(at)
 	end := bend{at: uint32(at + n), hits: -slope.hits, tokens: -slope.tokens, blocks: slope.blocks}

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Capacity is the size of a cache in the unit in which somebody named it.
+// Capacity is the size of a cache with its unit.
 type Capacity struct {
 	Amount float64 // at least 0
 	Unit   Unit
 }
 
-// Unit is what a [Capacity] counts.
+// Unit is the unit of a [Capacity].
 type Unit string
 
 // The units of a capacity.
@@ -24,8 +24,6 @@ const (
 	Bytes  Unit = "bytes"
 )
 
-// units are the names of units, in lower case, and multiples those that may
-// stand before them.
 var (
 	units = map[string]Unit{
 		"": Blocks, "block": Blocks, "blocks": Blocks,
@@ -40,10 +38,10 @@ var (
 	capacityForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) *([kmgtpe]i?)?(blocks?|tok|tokens?|b|bytes?)?$`)
 )
 
-// ParseCapacity reads a capacity: a number of blocks ("10000", "10kblocks"),
-// tokens ("5000000tokens", "5Mtok") or bytes ("64GiB", "80GB"). K, M, G, T, P and
-// E are powers of 1000, Ki, Mi and so on of 1024; they need a unit after them,
-// for "64G" might be blocks or bytes. Upper and lower case are the same.
+// ParseCapacity reads a number of blocks ("10000", "10kblocks"), tokens
+// ("5000000tokens", "5Mtok") or bytes ("64GiB", "80GB"), in any case. K, M, G, T, P
+// and E are powers of 1000, Ki, Mi and so on of 1024; they need a unit, because "64G"
+// might be blocks or bytes.
 func ParseCapacity(text string) (Capacity, error) {
 	parts := capacityForm.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
 	switch {
@@ -60,13 +58,13 @@ func ParseCapacity(text string) (Capacity, error) {
 	return Capacity{amount, units[parts[3]]}, nil
 }
 
-// mostTokens is what the largest cache holds: a million GiB at one byte a token.
-// Tokens of thousands of such caches can be added up.
-const mostTokens = 1 << 50
+// maxTokens is the largest cache: a million GiB at one byte per token. Thousands of
+// them can be added without overflow.
+const maxTokens = 1 << 50
 
-// Blocks is the number of whole blocks that fit. blockSize is in tokens, at
-// least 1; bytesPerToken matters to bytes only, and 0 is not known. More than
-// 2^50 tokens is an error.
+// Blocks returns the number of whole blocks that fit. blockSize is in tokens, at
+// least 1; bytesPerToken is used for bytes only, and 0 means unknown. More than 2^50
+// tokens is an error.
 func (c Capacity) Blocks(blockSize int, bytesPerToken float64) (int, error) {
 	if blockSize < 1 {
 		return 0, fmt.Errorf("converting a capacity: block size %d is below 1 token", blockSize)
@@ -78,20 +76,20 @@ func (c Capacity) Blocks(blockSize int, bytesPerToken float64) (int, error) {
 		blocks /= float64(blockSize)
 	case Bytes:
 		if bytesPerToken <= 0 {
-			return 0, fmt.Errorf("converting a capacity: %s needs the bytes of a token in the KV cache", c)
+			return 0, fmt.Errorf("converting a capacity: %s needs the bytes per token of the KV cache", c)
 		}
 		blocks /= float64(blockSize) * bytesPerToken
 	default:
 		return 0, fmt.Errorf("converting a capacity: unknown unit %q", c.Unit)
 	}
-	if !(blocks*float64(blockSize) <= mostTokens) { // NaN, too
+	if !(blocks*float64(blockSize) <= maxTokens) { // NaN, too
 		return 0, fmt.Errorf("converting a capacity: %s hold more tokens than any cache", c)
 	}
 	return int(blocks), nil
 }
 
-// String is the amount in units, such as "5000000 tokens"; ParseCapacity reads
-// it.
+// String returns the amount and unit, such as "5000000 tokens", which ParseCapacity
+// reads.
 func (c Capacity) String() string {
 	return strconv.FormatFloat(c.Amount, 'f', -1, 64) + " " + string(c.Unit)
 }

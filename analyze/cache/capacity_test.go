@@ -78,7 +78,7 @@ func TestCapacityInBlocks(t *testing.T) {
 		"2199023255553 blocks hold more tokens than any cache": blocksError(cache.Capacity{1<<41 + 1, cache.Blocks}, 512, 0),
 		"68719476736 bytes hold more tokens":                   blocksError(cache.Capacity{64 << 30, cache.Bytes}, 512, 1e-300),
 		"hold more tokens":                                     blocksError(cache.Capacity{2e18, cache.Tokens}, 1, 0),
-		"needs the bytes of a token":                           blocksError(cache.Capacity{1, cache.Bytes}, 512, 0),
+		"needs the bytes per token":                            blocksError(cache.Capacity{1, cache.Bytes}, 512, 0),
 		"block size 0":                                         blocksError(cache.Capacity{1, cache.Tokens}, 0, 1),
 		`unknown unit ""`:                                      blocksError(cache.Capacity{}, 512, 1),
 	} {

@@ -7,26 +7,24 @@ import (
 	"sort"
 )
 
-// Curve is what an LRU cache would have hit, for every capacity. It does not
-// change and may be used concurrently.
+// Curve holds the hits of LRU caches of all capacities. It does not change and may
+// be used concurrently.
 type Curve struct {
 	total Hits
-	// points are where the curve bends, by capacity; between two of them it is
-	// a straight line. The first is that of capacity 0, and the curve is flat
-	// after the last.
+	// points are where the curve bends, by capacity, the first at 0. The curve is
+	// straight between two of them and flat after the last.
 	points []point
 }
 
-// point is what a cache of a capacity hits.
+// point holds the hits at a capacity.
 type point struct {
 	capacity       uint32
 	blocks, tokens int
 	shares         float64
 }
 
-// bend is a change of slope at a capacity: from there on, each block of
-// capacity more hits that many blocks and tokens more, of a request that has
-// so many blocks in all.
+// bend is a change of slope at a capacity: from there on, each further block of
+// capacity hits that many more blocks and tokens of a request of some blocks.
 type bend struct {
 	at           uint32
 	hits, tokens int32
@@ -64,8 +62,8 @@ func newCurve(total Hits, bends []bend) *Curve {
 	return &Curve{total, points}
 }
 
-// sortBends sorts by capacity: a radix sort of 11 bits a pass, for there are
-// hundreds of thousands, and comparing them would take longer than all the rest.
+// sortBends sorts hundreds of thousands of bends by capacity, with a radix sort of
+// 11 bits a pass: comparing would take longer than all the rest.
 func sortBends(bends []bend) []bend {
 	const digit = 11
 	highest := uint32(0)
@@ -93,8 +91,8 @@ func sortBends(bends []bend) []bend {
 	return from
 }
 
-// exactSum is a float sum that adding and later subtracting the same numbers
-// brings back to where it was (Neumaier's compensated summation, 1974).
+// exactSum is a float sum that returns to its value when the same numbers are added
+// and later subtracted (Neumaier's compensated summation, 1974).
 type exactSum struct{ sum, lost float64 }
 
 func (s *exactSum) add(x float64) {
@@ -109,8 +107,8 @@ func (s *exactSum) add(x float64) {
 
 func (s *exactSum) value() float64 { return s.sum + s.lost }
 
-// At is what an LRU cache of so many blocks hits. One of no blocks, or fewer,
-// hits nothing.
+// At returns the hits of an LRU cache of a capacity in blocks; below 1 it hits
+// nothing.
 func (c *Curve) At(capacity int) Hits {
 	capacity = min(max(capacity, 0), c.Largest())
 	i := sort.Search(len(c.points), func(i int) bool { return int(c.points[i].capacity) > capacity }) - 1
@@ -126,21 +124,20 @@ func (c *Curve) At(capacity int) Hits {
 	return h
 }
 
-// Infinite is what a cache hits that never evicts.
+// Infinite returns the hits of a cache that never evicts.
 func (c *Curve) Infinite() Hits { return c.At(math.MaxInt) }
 
-// Largest is the capacity in blocks from which on the curve is flat: a larger
-// cache hits no more.
+// Largest returns the capacity in blocks from which the curve is flat.
 func (c *Curve) Largest() int { return int(c.points[len(c.points)-1].capacity) }
 
-// SmallestByBlock is the smallest capacity in blocks that reaches a share,
-// 0..1, of the block hit rate of an infinite cache.
+// SmallestByBlock returns the smallest capacity in blocks that reaches a share, 0..1,
+// of the infinite cache's block hit rate.
 func (c *Curve) SmallestByBlock(share float64) int {
 	return c.smallest(share, func(h Hits) int { return h.HitBlocks })
 }
 
-// SmallestByToken is the smallest capacity in blocks that reaches a share,
-// 0..1, of the token hit rate of an infinite cache.
+// SmallestByToken returns the smallest capacity in blocks that reaches a share, 0..1,
+// of the infinite cache's token hit rate.
 func (c *Curve) SmallestByToken(share float64) int {
 	return c.smallest(share, func(h Hits) int { return h.HitTokens })
 }
@@ -152,10 +149,8 @@ func (c *Curve) smallest(share float64, hit func(Hits) int) int {
 	})
 }
 
-// Bends returns the capacities at which the curve bends and what is hit there,
-// from capacity 0 to [Curve.Largest]. Between two of them it is a straight line
-// in all three counts, and these are exact: whoever draws the curve or compares
-// two needs no more.
+// Bends returns the capacities at which the curve bends, from 0 to [Curve.Largest],
+// with the exact hits there. Between two of them all three counts are straight lines.
 func (c *Curve) Bends() iter.Seq2[int, Hits] {
 	return func(yield func(int, Hits) bool) {
 		for _, p := range c.points {
@@ -168,8 +163,8 @@ func (c *Curve) Bends() iter.Seq2[int, Hits] {
 	}
 }
 
-// Spaced returns at most n capacities from 1 to [Curve.Largest], evenly spaced
-// on a logarithmic axis, ascending and without repetition: enough for a plot.
+// Spaced returns at most n different capacities from 1 to [Curve.Largest], ascending
+// and evenly spaced on a logarithmic axis, for plots.
 func (c *Curve) Spaced(n int) []int {
 	largest := c.Largest()
 	if n < 1 || largest < 1 {

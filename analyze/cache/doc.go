@@ -1,36 +1,30 @@
-// Package cache says what a prefix cache of a given size and policy would have
-// hit on a trace.
+// Package cache computes the hit rates that a prefix cache of a given size and
+// eviction policy would have on a trace.
 //
-// Start with [CurveBuilder]. It takes the requests of a trace one by one, their
-// blocks numbered by package trace/block, and gives the exact hit rates of an
-// LRU cache of every size at once:
+// A [CurveBuilder] takes the requests one by one, their blocks numbered by package
+// trace/block, and gives the exact hit rates of LRU caches of all sizes:
 //
-//	var t block.Table
+//	var table block.Table
 //	var b cache.CurveBuilder
 //	var numbers []uint32
 //	for r, err := range requests {
 //		...
-//		numbers = t.AppendNumbers(numbers[:0], r.HashIDs)
+//		numbers = table.AppendNumbers(numbers[:0], r.HashIDs)
 //		b.Add(numbers, r.InputLength)
 //	}
 //	curve := b.Curve(512)
 //	fmt.Println(curve.At(10_000).Rates().Token, curve.SmallestByToken(0.95))
 //
-// The block size is asked for at the end, because a trace shows its own only
-// when its last row is known.
-//
-// Other policies are simulated at given capacities by [Simulate], and a [Fleet]
-// of many caches behind a router is compared by a [Comparer]. Both need a [Sequence], the trace
-// in memory, for Belady's policy looks into the future. [ParseCapacity] reads
-// "10000", "5Mtok" or "64GiB", and [KVOf] knows how many bytes a token takes in
-// the caches of common models.
+// [Simulate] plays other policies at given capacities, and a [Comparer] a [Fleet]
+// of caches behind a router. Both need a [Sequence], the trace in memory, because
+// Belady's policy looks ahead. [ParseCapacity] reads "10000", "5Mtok" or "64GiB",
+// and [KVOf] knows the bytes per token of common models.
 //
 // # What a hit is
 //
-// All blocks of a request are looked up first, against what was cached before
-// it arrived. Its hit is the number m of leading blocks that were there; the
-// first miss ends it. Then all its blocks are inserted or refreshed from tail to
-// head, in the order in which engines free them, so that a request's head
-// outlives its tail. A block that a request names twice is looked up twice
-// against the same state.
+// All blocks of a request are looked up first, against what was cached before it
+// arrived. The hit is the number m of leading blocks found. Then all its blocks
+// are inserted or refreshed from tail to head, the order in which engines free
+// them, so that the head of a prompt outlives its tail. A block that occurs twice
+// in a request is looked up twice against the same state.
 package cache

@@ -25,25 +25,24 @@ type Fleet struct {
 	Seed     uint64 // for [routing.Random]
 }
 
-// Comparison is what a fleet hits, beside single caches that see all requests.
+// Comparison holds the hits of a fleet, and of single caches that see all requests.
 type Comparison struct {
-	// SharedTotal is one cache as large as all workers' together, the mark for
-	// every routing, and SharedSingle one as large as a worker's.
+	// SharedTotal is one cache as large as all workers' together, the best that
+	// routing can reach, and SharedSingle one as large as a worker's.
 	SharedTotal, SharedSingle Hits
-	// Routed is in the order in which the routings were asked for.
+	// Routed is in the order of the policies given.
 	Routed []Routed
 }
 
-// Routed is what a fleet hits with a routing policy.
+// Routed holds the hits of a fleet with a routing policy.
 type Routed struct {
 	Routing routing.Policy
 	Hits    Hits
-	// Workers is what each was given and hit: how even the load is.
-	Workers []Hits
+	Workers []Hits // of each worker: how even the load is
 }
 
-// Comparer compares fleets of workers on one trace. It keeps what fleets of
-// several capacities have in common. It is not safe for concurrent use.
+// Comparer compares fleets of workers on one trace. It keeps what fleets of different
+// capacities share. It is not safe for concurrent use.
 type Comparer struct {
 	sequence  *Sequence
 	blockSize int
@@ -51,16 +50,16 @@ type Comparer struct {
 	routed    map[fixedRoute][]*Curve // of each worker
 }
 
-// fixedRoute is a routing that does not look at caches: what each worker gets
-// is the same at every capacity, and the exact curve of what it gets tells all.
+// fixedRoute is a routing that does not look at caches: each worker gets the same
+// requests at every capacity, so one curve per worker holds all its hits.
 type fixedRoute struct {
 	policy  routing.Policy
 	workers int
 	seed    uint64
 }
 
-// NewComparer returns a Comparer for a trace, which must not change any more,
-// in blocks of blockSize tokens.
+// NewComparer returns a Comparer for a trace in blocks of blockSize tokens. The
+// trace must not change any more.
 func NewComparer(s *Sequence, blockSize int) (*Comparer, error) {
 	if blockSize < 1 {
 		return nil, fmt.Errorf("comparing routings: block size %d is below 1 token", blockSize)
@@ -68,14 +67,12 @@ func NewComparer(s *Sequence, blockSize int) (*Comparer, error) {
 	return &Comparer{s, blockSize, s.Curve(blockSize), map[fixedRoute][]*Curve{}}, nil
 }
 
-// Compare plays the trace against a fleet once for each routing. The result
-// depends on nothing but the arguments.
+// Compare plays the trace against a fleet with each routing policy.
 //
-// All policies but [routing.Prefix] cost one curve (see [CurveBuilder]), whatever the
-// number of workers, for all capacities together. [routing.Prefix] is simulated for
-// each capacity: a reference costs a few look-ups, and memory is 12 bytes
-// for each block that the workers hold together, 4 for each that they have seen,
-// and a bit for each worker and distinct block.
+// All policies but [routing.Prefix] take the time of one curve (see [CurveBuilder])
+// for all capacities together. [routing.Prefix] is simulated for each capacity, with a
+// few look-ups per block use; it holds 12 bytes per cached block, 4 per block seen by
+// a worker, and a bit per worker and distinct block.
 func (c *Comparer) Compare(f Fleet, policies ...routing.Policy) (Comparison, error) {
 	switch {
 	case f.Workers < 1:
@@ -101,7 +98,7 @@ func (c *Comparer) Compare(f Fleet, policies ...routing.Policy) (Comparison, err
 	return result, nil
 }
 
-// routeFixed reads the hits of a fleet from the curves of its workers.
+// routeFixed returns the hits of a fleet from the curves of its workers.
 func (c *Comparer) routeFixed(f Fleet, router *routing.Router) Routed {
 	key := fixedRoute{router.Policy(), f.Workers, f.Seed}
 	curves, known := c.routed[key]
@@ -112,15 +109,15 @@ func (c *Comparer) routeFixed(f Fleet, router *routing.Router) Routed {
 	routed := Routed{Routing: router.Policy(), Workers: make([]Hits, f.Workers)}
 	for w, curve := range curves {
 		routed.Workers[w] = curve.At(f.Capacity)
-		routed.Hits.addAll(routed.Workers[w])
+		routed.Hits.add(routed.Workers[w])
 	}
 	return routed
 }
 
-// curves are those of the requests that each worker gets.
+// curves returns the curve of each worker's requests.
 func (f Fleet) curves(s *Sequence, router *routing.Router, blockSize int) []*Curve {
 	workers := make([]struct {
-		own     block.Table // numbers its blocks anew, so that memory goes by what it sees
+		own     block.Table // renumbers its blocks, so that memory depends on what it sees
 		builder CurveBuilder
 		sent    int // blocks
 	}, f.Workers)
@@ -144,7 +141,7 @@ func (f Fleet) curves(s *Sequence, router *routing.Router, blockSize int) []*Cur
 	return curves
 }
 
-// timesAtMost is a*b, or most where that is smaller, without overflow.
+// timesAtMost returns min(a*b, most) without overflow.
 func timesAtMost(a, b, most int) int {
 	if b != 0 && a > most/b {
 		return most
@@ -162,7 +159,7 @@ func (f Fleet) routeByPrefix(s *Sequence, router *routing.Router, blockSize int)
 	var cached []int // leading blocks of the request, by worker
 	load := func(w int) routing.Load {
 		if sent := float64(routed.Workers[w].Blocks); sent*float64(f.Workers) > maxOverload*float64(routed.Hits.Blocks) {
-			return routing.Load{Tokens: mostTokens} // full
+			return routing.Load{Tokens: maxTokens} // full
 		}
 		return routing.Load{}
 	}
@@ -175,8 +172,8 @@ func (f Fleet) routeByPrefix(s *Sequence, router *routing.Router, blockSize int)
 		if f.Capacity > 0 {
 			serve(caches[w], blocks)
 		}
-		routed.Workers[w].add(cached[w], len(blocks), r.isl, blockSize)
-		routed.Hits.add(cached[w], len(blocks), r.isl, blockSize)
+		routed.Workers[w].addRequest(cached[w], len(blocks), r.isl, blockSize)
+		routed.Hits.addRequest(cached[w], len(blocks), r.isl, blockSize)
 	}
 	return routed
 }

@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// Gap is how far two LRU curves are apart in their block hit rates, 0..1.
+// Gap is the distance of two LRU curves in block hit rate, 0..1.
 type Gap struct {
 	Largest float64
 	At      int // the smallest capacity in blocks with the largest gap
-	// Mean is over the logarithm of the capacity, from one block to where both
-	// curves are flat: caches are bought in doublings, and each counts the same.
+	// Mean is taken over the logarithm of the capacity, from one block to where both
+	// curves are flat, so that each doubling counts the same.
 	Mean float64
 }
 
-// GapOf compares two curves at equal capacities in blocks, so they should be
-// of traces with one block size. It is exact: between two bends both curves are
-// straight, so the largest gap lies at a bend, and the mean is an integral that
-// can be written down.
+// GapOf compares two curves at equal capacities in blocks; the traces should have
+// one block size. It is exact: both curves are straight between bends, so the largest
+// gap is at a bend and the mean has a closed form.
 func GapOf(a, b *Curve) Gap {
 	var g Gap
 	largest := max(a.Largest(), b.Largest())
@@ -49,8 +48,8 @@ func GapOf(a, b *Curve) Gap {
 	return g
 }
 
-// overLog is the integral over ln x, from x = from to x = to, of the size of a
-// value that goes in a straight line over x from start to end.
+// overLog returns the integral over ln x, for x between from and to, of the absolute
+// value of the straight line from start to end.
 func overLog(from, to, start, end float64) float64 {
 	slope := (end - start) / (to - from)
 	signed := func(x0, x1 float64) float64 {

@@ -1,33 +1,30 @@
 package cache
 
-import (
-	"moontide/trace"
-)
+import "moontide/trace"
 
-// Hits counts what a cache was asked for and what it had.
+// Hits counts look-ups and hits.
 type Hits struct {
-	// Requests, Blocks and Tokens are what was looked up; Tokens sums the ISL.
+	// Requests, Blocks and Tokens were looked up; Tokens sums the ISL.
 	Requests, Blocks, Tokens int
-	// HitBlocks sums the prefix hits m of the requests, and HitTokens
-	// min(m * block size, ISL): a partial last block counts its own tokens.
+	// HitBlocks sums the prefix hits m of the requests, HitTokens
+	// min(m * block size, ISL).
 	HitBlocks, HitTokens int
-	// RequestShares sums m / blocks over the requests that have blocks.
+	// RequestShares sums m / blocks over the requests with blocks.
 	RequestShares float64
 }
 
-// Rates are the three ratios that are called "hit rate" in the field, each
-// 0..1. They differ a lot, so a number without its name says little.
+// Rates are the three ratios known as "hit rate", each 0..1. They differ a lot, so
+// always name them.
 type Rates struct {
 	// Block is HitBlocks over Blocks; 0 where there are no blocks.
 	Block float64
 	// Token is HitTokens over Tokens; absent where every prompt is empty.
 	Token trace.Opt[float64]
-	// MeanRequest is the mean over requests of the share of blocks that were
-	// hit: short prompts weigh as much as long ones.
+	// MeanRequest is the mean over requests of the share of blocks hit.
 	MeanRequest float64
 }
 
-// Rates are the ratios of the counts.
+// Rates returns the ratios of the counts.
 func (h Hits) Rates() Rates {
 	var r Rates
 	if h.Blocks > 0 {
@@ -42,24 +39,22 @@ func (h Hits) Rates() Rates {
 	return r
 }
 
-// add counts a request of isl tokens in blocks, of which the first m were hit.
-func (h *Hits) add(m, blocks, isl, blockSize int) {
-	h.addCounted(m, min(m*blockSize, isl), blocks, isl)
-}
-
-func (h *Hits) addCounted(m, tokens, blocks, isl int) {
-	h.Requests++
-	h.Blocks += blocks
-	h.Tokens += isl
-	h.HitBlocks += m
-	h.HitTokens += tokens
+// requestHits returns the Hits of one request of isl tokens that hits m blocks and
+// some tokens.
+func requestHits(m, tokens, blocks, isl int) Hits {
+	h := Hits{Requests: 1, Blocks: blocks, Tokens: isl, HitBlocks: m, HitTokens: tokens}
 	if m > 0 {
-		h.RequestShares += float64(m) / float64(blocks)
+		h.RequestShares = float64(m) / float64(blocks)
 	}
+	return h
 }
 
-// addAll adds what other requests were asked for and had.
-func (h *Hits) addAll(other Hits) {
+// addRequest counts a request whose first m blocks were hit.
+func (h *Hits) addRequest(m, blocks, isl, blockSize int) {
+	h.add(requestHits(m, min(m*blockSize, isl), blocks, isl))
+}
+
+func (h *Hits) add(other Hits) {
 	h.Requests += other.Requests
 	h.Blocks += other.Blocks
 	h.Tokens += other.Tokens

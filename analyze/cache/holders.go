@@ -2,7 +2,7 @@ package cache
 
 import "math/bits"
 
-// holders knows which workers have which blocks in their caches, as a set of
+// holders knows which workers have which blocks cached, as a set of
 // bits for each block.
 type holders struct {
 	words int      // of a set

@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// KV is what a model keeps in its KV cache for each token. Latent and Rope are
-// 0 but for models with multi-head latent attention (MLA), whose layers keep a
-// latent and a rotary part instead of keys and values of KV heads.
+// KV is the shape of a model's KV cache. Latent and Rope are 0 except for models
+// with multi-head latent attention (MLA), whose layers keep a latent and a rotary
+// part instead of keys and values.
 type KV struct {
 	Model    string
 	Layers   int
-	Heads    int // KV heads: as many as query heads (MHA), fewer (GQA) or 1 (MQA)
-	HeadSize int // elements of a key or a value of a head
-	Latent   int // elements of the latent part (kv_lora_rank)
-	Rope     int // elements of the rotary part (qk_rope_head_dim)
-	// Element is the type of an element: [BF16] in all presets.
-	Element Element
+	Heads    int     // KV heads
+	HeadSize int     // elements of a key or a value of a head
+	Latent   int     // elements of the latent part (kv_lora_rank)
+	Rope     int     // elements of the rotary part (qk_rope_head_dim)
+	Element  Element // [BF16] in all presets
 }
 
-// Element is the type of the numbers in a KV cache.
+// Element is the element type of a KV cache.
 type Element string
 
-// The types that engines keep a KV cache in.
+// The element types of engines.
 const (
 	BF16 Element = "bf16"
 	FP16 Element = "fp16"
@@ -31,19 +30,13 @@ const (
 	FP32 Element = "fp32"
 )
 
-// Elements are all types of elements.
+// Elements returns all element types.
 func Elements() []Element { return []Element{BF16, FP16, FP8, FP32} }
 
-// ParseElement returns the type of a name, in any case.
-func ParseElement(name string) (Element, error) {
-	e := Element(strings.ToLower(name))
-	if !slices.Contains(Elements(), e) {
-		return "", fmt.Errorf("KV cache type %q is not one of %s", name, names(Elements()))
-	}
-	return e, nil
-}
+// ParseElement returns the element type of a name, in any case.
+func ParseElement(name string) (Element, error) { return parseName("KV cache type", name, Elements()) }
 
-// Bytes is the size of an element.
+// Bytes returns the size of an element.
 func (e Element) Bytes() int {
 	switch e {
 	case FP32:
@@ -54,9 +47,9 @@ func (e Element) Bytes() int {
 	return 2
 }
 
-// BytesPerToken is the size of a token in the cache, over all GPUs that share
-// the model. (With tensor parallelism beyond the number of KV heads, and with
-// MLA, engines keep copies: these come on top.)
+// BytesPerToken returns the size of a token in the cache, over all GPUs that share
+// the model. With MLA, or tensor parallelism beyond the number of KV heads, engines
+// keep copies, which are not included.
 func (k KV) BytesPerToken() int {
 	if k.Latent > 0 {
 		return k.Layers * (k.Latent + k.Rope) * k.Element.Bytes()
@@ -64,9 +57,8 @@ func (k KV) BytesPerToken() int {
 	return 2 * k.Layers * k.Heads * k.HeadSize * k.Element.Bytes()
 }
 
-// Arithmetic shows where BytesPerToken comes from, so that it can be checked:
-// "2 x 32 layers x 8 KV heads x 128 x 2 B (bf16) = 131072 B/token". The first 2 are
-// key and value.
+// Arithmetic shows how BytesPerToken is computed: "2 x 32 layers x 8 KV heads x 128 x
+// 2 B (bf16) = 131072 B/token", where the first 2 stands for key and value.
 func (k KV) Arithmetic() string {
 	if k.Latent > 0 {
 		return fmt.Sprintf("%d layers x (%d latent + %d rope) x %d B (%s) = %d B/token", k.Layers, k.Latent, k.Rope, k.Element.Bytes(), k.Element, k.BytesPerToken())
@@ -74,7 +66,6 @@ func (k KV) Arithmetic() string {
 	return fmt.Sprintf("2 x %d layers x %d KV heads x %d x %d B (%s) = %d B/token", k.Layers, k.Heads, k.HeadSize, k.Element.Bytes(), k.Element, k.BytesPerToken())
 }
 
-// grouped is a preset with keys and values, and latent one with MLA.
 func grouped(model string, layers, heads, headSize int) KV {
 	return KV{Model: model, Layers: layers, Heads: heads, HeadSize: headSize, Element: BF16}
 }
@@ -83,11 +74,11 @@ func latent(model string, layers, rank, rope int) KV {
 	return KV{Model: model, Layers: layers, Latent: rank, Rope: rope, Element: BF16}
 }
 
-// presets are from the models' published config.json: num_hidden_layers,
+// presets come from the models' published config.json: num_hidden_layers,
 // num_key_value_heads and head_dim (or hidden_size / num_attention_heads), or
-// kv_lora_rank and qk_rope_head_dim. Models with sliding windows or chunked
-// attention in some layers (Gemma 2 and 3, gpt-oss, Llama 4) are left out: what
-// they keep of a token depends on how long ago it was.
+// kv_lora_rank and qk_rope_head_dim. Models with sliding windows or chunked attention
+// in some layers (Gemma 2 and 3, gpt-oss, Llama 4) are left out, because what they
+// keep of a token depends on its age.
 var presets = []KV{
 	grouped("Llama-2-7B", 32, 32, 128),
 	grouped("Llama-2-13B", 40, 40, 128),
@@ -121,13 +112,12 @@ var presets = []KV{
 	latent("Kimi-K2", 61, 512, 64),
 }
 
-// Presets are the models that [KVOf] knows.
+// Presets returns the models that [KVOf] knows.
 func Presets() []KV { return slices.Clone(presets) }
 
-// KVOf returns the preset of a model, by its name with or without the
-// organization before it and "-Instruct" after it, in any case:
-// "meta-llama/Llama-3.1-8B-Instruct" or "llama-3.1-8b". Distilled models go by
-// the name of the model that they have the shape of.
+// KVOf returns the preset of a model by name, in any case, with or without the
+// organization and "-Instruct": "meta-llama/Llama-3.1-8B-Instruct" or "llama-3.1-8b".
+// For a distilled model, name the model whose shape it has.
 func KVOf(model string) (KV, error) {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	name = strings.TrimPrefix(name, "meta-") // meta-llama/Meta-Llama-3-8B
@@ -143,5 +133,5 @@ func KVOf(model string) (KV, error) {
 	for i, k := range presets {
 		known[i] = k.Model
 	}
-	return KV{}, fmt.Errorf("the KV cache of model %q is not known: give the bytes of a token, or one of %s", model, strings.Join(known, ", "))
+	return KV{}, fmt.Errorf("the KV cache of model %q is not known: give the bytes per token, or one of %s", model, strings.Join(known, ", "))
 }

@@ -6,43 +6,39 @@ import (
 	"moontide/trace/routing"
 )
 
-// Sequence is a trace in memory: what the simulations need, which go over it
-// more than once. The zero Sequence is empty and ready. Adding is not safe for
-// concurrent use, reading is.
-//
-// It takes 4 bytes for each reference to a block and 24 for each request.
+// Sequence is a trace in memory, for simulations that read it more than once: 4
+// bytes per use of a block and 24 per request. The zero Sequence is empty. Adding
+// is not safe for concurrent use, reading is.
 type Sequence struct {
-	numbers  []uint32
-	requests []sequenced
+	numbers  []uint32 // of all blocks in order
+	requests []request
 	distinct int // 1 + the largest number
 }
 
-// sequenced is a request: its ISL in tokens, the end of its numbers in
-// Sequence.numbers, and the hash of its session, 0 where it has none.
-type sequenced struct {
+type request struct {
 	isl     int
-	end     int
-	session uint64
+	end     int    // of its blocks in Sequence.numbers
+	session uint64 // see routing.SessionHash
 }
 
-// Add appends the next request: its blocks as numbered by
-// [moontide/trace/block.Table], its ISL in tokens and its session, "" if it has
-// none. The numbers are copied.
+// Add appends a request: its blocks as numbered by
+// [moontide/trace/block.Table], its ISL in tokens and its session, "" for none.
+// The numbers are copied.
 func (s *Sequence) Add(numbers []uint32, isl int, session string) {
 	for _, n := range numbers {
 		s.distinct = max(s.distinct, int(n)+1)
 	}
 	s.numbers = append(s.numbers, numbers...)
-	s.requests = append(s.requests, sequenced{isl: isl, end: len(s.numbers), session: routing.SessionHash(session)})
+	s.requests = append(s.requests, request{isl: isl, end: len(s.numbers), session: routing.SessionHash(session)})
 }
 
-// Group says which requests belong together where they do not say so: requests
-// with the same number are a session, and those below 0 have none. It stands in
-// for the names that Add was given; sessions must be one for each request.
+// Group replaces the sessions given to Add: requests with the same number, at
+// least 0, are one session, and those below 0 have none. It takes one number per
+// request.
 func (s *Sequence) Group(sessions []int32) {
-	for i := range s.requests {
+	for i, n := range sessions {
 		s.requests[i].session = 0
-		if n := sessions[i]; n >= 0 {
+		if n >= 0 {
 			var name [4]byte
 			binary.LittleEndian.PutUint32(name[:], uint32(n))
 			s.requests[i].session = routing.SessionHash(string(name[:]))
@@ -50,13 +46,13 @@ func (s *Sequence) Group(sessions []int32) {
 	}
 }
 
-// Len is the number of requests.
+// Len returns the number of requests.
 func (s *Sequence) Len() int { return len(s.requests) }
 
-// References is the number of references to blocks.
+// References returns the number of uses of blocks.
 func (s *Sequence) References() int { return len(s.numbers) }
 
-// Curve is the exact LRU curve of the sequence, see [CurveBuilder].
+// Curve returns the exact LRU curve of the sequence, see [CurveBuilder].
 func (s *Sequence) Curve(blockSize int) *Curve {
 	var b CurveBuilder
 	for i, r := range s.requests {
@@ -65,7 +61,7 @@ func (s *Sequence) Curve(blockSize int) *Curve {
 	return b.Curve(blockSize)
 }
 
-// blocks are the blocks of a request.
+// blocks returns the blocks of a request.
 func (s *Sequence) blocks(request int) []uint32 {
 	start := 0
 	if request > 0 {

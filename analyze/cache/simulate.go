@@ -6,59 +6,55 @@ import (
 	"strings"
 )
 
-// Policy is a rule for which block leaves a full cache.
+// Policy is an eviction policy.
 type Policy string
 
 const (
-	// LRU evicts the block whose last use is longest ago. [CurveBuilder] gives
-	// the same for every capacity, and faster.
+	// LRU evicts the least recently used block. [CurveBuilder] gives the same for
+	// all capacities, and faster.
 	LRU Policy = "lru"
-	// LFU evicts the block with the fewest uses since it came into the cache,
-	// of these the one whose last use is longest ago. What is evicted is
-	// forgotten: should it come again, it counts from one.
+	// LFU evicts the block used least often since it was inserted, ties the least
+	// recently used. Evicted blocks are forgotten and count from one again.
 	LFU Policy = "lfu"
-	// FIFO evicts the block that came first, however often it was used since.
+	// FIFO evicts the block that was inserted first.
 	FIFO Policy = "fifo"
-	// Belady evicts, or does not let in, the block whose next use is farthest
-	// in the future, first of all those that are never used again. It takes
-	// each reference for itself, in order from head to tail, and counts every
-	// block that it has, also after a miss. No policy hits more blocks: it is
-	// the bound, of the block hit rate alone (Belady, A Study of Replacement
-	// Algorithms for a Virtual-Storage Computer, 1966).
+	// Belady evicts, or does not insert, the block whose next use is farthest in
+	// the future, blocks that are never used again first. It takes the block uses
+	// one by one from head to tail and counts every hit, also after a miss. It is
+	// the upper bound of all policies' block hit rate (Belady, A Study of
+	// Replacement Algorithms for a Virtual-Storage Computer, 1966).
 	Belady Policy = "belady"
 )
 
-// Policies are all policies, the bound last.
+// Policies returns all policies, the bound last.
 func Policies() []Policy { return []Policy{LRU, LFU, FIFO, Belady} }
 
 // ParsePolicy returns the policy of a name, in any case.
-func ParsePolicy(name string) (Policy, error) {
-	p := Policy(strings.ToLower(name))
-	if !slices.Contains(Policies(), p) {
-		return "", fmt.Errorf("cache policy %q is not one of %s", name, names(Policies()))
+func ParsePolicy(name string) (Policy, error) { return parseName("cache policy", name, Policies()) }
+
+// parseName finds a name among the known ones, in any case.
+func parseName[T ~string](what, name string, known []T) (T, error) {
+	value := T(strings.ToLower(name))
+	if slices.Contains(known, value) {
+		return value, nil
 	}
-	return p, nil
+	names := make([]string, len(known))
+	for i, v := range known {
+		names[i] = string(v)
+	}
+	return "", fmt.Errorf("%s %q is not one of %s", what, name, strings.Join(names, ", "))
 }
 
-// names lists values for an error message.
-func names[T ~string](values []T) string {
-	texts := make([]string, len(values))
-	for i, v := range values {
-		texts[i] = string(v)
-	}
-	return strings.Join(texts, ", ")
-}
-
-// Simulate returns what a cache with the policy hits at each of the capacities,
-// which are in blocks and at least 0. blockSize is in tokens, at least 1.
+// Simulate returns the hits of a cache at each of the capacities, which are in
+// blocks and at least 0. blockSize is in tokens, at least 1.
 //
-// A capacity takes one pass over the trace: constant work for each reference,
-// for Belady a logarithm of base 64 of the trace's length. Each holds 12
-// bytes for each block of capacity and 4 for each distinct one (LRU), 4 for each distinct block and 4 for
-// each block of capacity (FIFO), 12 for each distinct block and 8 for the most
-// uses of one (LFU), or 4 bytes for each reference (Belady).
+// Each capacity takes one pass of constant work per block use (Belady: base-64
+// logarithm of their number). Memory is 12 bytes per block of capacity and 4 per
+// distinct block (LRU), 4 and 4 (FIFO), 12 per distinct block and 8 per use of the
+// most used block (LFU), or 4 bytes per block use (Belady).
 func Simulate(s *Sequence, p Policy, blockSize int, capacities ...int) ([]Hits, error) {
-	if _, err := ParsePolicy(string(p)); err != nil {
+	p, err := ParsePolicy(string(p))
+	if err != nil {
 		return nil, fmt.Errorf("simulating a cache: %w", err)
 	}
 	if blockSize < 1 {
@@ -69,7 +65,7 @@ func Simulate(s *Sequence, p Policy, blockSize int, capacities ...int) ([]Hits, 
 	}
 	if p == Belady {
 		if len(s.numbers) > never {
-			return nil, fmt.Errorf("simulating a cache: %d references are more than Belady's policy can look ahead", len(s.numbers))
+			return nil, fmt.Errorf("simulating a cache: %d block uses are too many for Belady's policy", len(s.numbers))
 		}
 		return simulateBelady(s, blockSize, capacities), nil
 	}
@@ -80,11 +76,11 @@ func Simulate(s *Sequence, p Policy, blockSize int, capacities ...int) ([]Hits, 
 	return hits, nil
 }
 
-// store is a cache of blocks that evicts by some policy.
+// store is a cache of blocks with an eviction policy.
 type store interface {
 	// has reports whether a block is cached. It changes nothing.
 	has(number uint32) bool
-	// use inserts or refreshes a block, after it evicted one if it must.
+	// use inserts or refreshes a block, evicting another if necessary.
 	use(number uint32)
 }
 
@@ -92,7 +88,7 @@ type store interface {
 func newStore(p Policy, distinct, capacity int) store {
 	switch {
 	case capacity == 0:
-		return nothing{}
+		return emptyStore{}
 	case p == LFU:
 		return newLFU(distinct, capacity)
 	case p == FIFO:
@@ -102,23 +98,23 @@ func newStore(p Policy, distinct, capacity int) store {
 	}
 }
 
-// nothing is a store without room.
-type nothing struct{}
+// emptyStore has no capacity.
+type emptyStore struct{}
 
-func (nothing) has(uint32) bool { return false }
-func (nothing) use(uint32)      {}
+func (emptyStore) has(uint32) bool { return false }
+func (emptyStore) use(uint32)      {}
 
 func simulate(s *Sequence, cached store, blockSize int) Hits {
 	var h Hits
 	for i, r := range s.requests {
 		blocks := s.blocks(i)
-		h.add(serve(cached, blocks), len(blocks), r.isl, blockSize)
+		h.addRequest(serve(cached, blocks), len(blocks), r.isl, blockSize)
 	}
 	return h
 }
 
-// serve looks a request up, which hits the blocks that it returns, and then
-// uses its blocks from tail to head.
+// serve looks up the blocks of a request, then uses them from tail to head. It
+// returns the number of leading blocks hit.
 func serve(cached store, blocks []uint32) (hit int) {
 	for hit < len(blocks) && cached.has(blocks[hit]) {
 		hit++

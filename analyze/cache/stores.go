@@ -1,18 +1,20 @@
 package cache
 
 import (
+	"math"
+
 	"moontide/trace/block"
 )
 
-// lru evicts the least recently used block. It takes memory for the blocks that
-// it has seen and not for all there are, so that a fleet can have many.
+// lru evicts the least recently used block. Its memory depends on the blocks that
+// it has seen, not on all there are, so a fleet can have many.
 type lru struct {
 	capacity int
 	slots    block.Sparse // from a block to its slot plus 1
 	blocks   []uint32     // the block in each slot
 	links    links        // of slots
 	recency  list
-	// inserted and evicted, where set, are told of blocks that come and go.
+	// inserted and evicted are called, if set, for blocks that come and go.
 	inserted, evicted func(number uint32)
 }
 
@@ -39,7 +41,7 @@ func (c *lru) use(number uint32) {
 	}
 }
 
-// freeSlot returns a slot that is in no list, after evicting a block if it must.
+// freeSlot returns a slot that is in no list, evicting a block if necessary.
 func (c *lru) freeSlot() uint32 {
 	if n := len(c.blocks); n < c.capacity {
 		c.blocks = append(c.blocks, 0)
@@ -84,13 +86,12 @@ func (c *fifo) use(number uint32) {
 	c.next = (c.next + 1) % c.capacity
 }
 
-// lfu evicts the least frequently used block, of several the one that was used
-// least recently. Blocks with the same number of uses are in one list, in order
-// of their last use, which is how each came into it: so every step is constant
-// work (Shah, Mitra and Matani, An O(1) Algorithm for Implementing the LFU
-// Cache Eviction Scheme, 2010).
+// lfu evicts the least frequently used block, ties the least recently used.
+// Blocks with equally many uses are one list, in order of their last use, so each
+// step is constant work (Shah, Mitra and Matani, An O(1) Algorithm for
+// Implementing the LFU Cache Eviction Scheme, 2010).
 type lfu struct {
-	capacity, held int
+	capacity, size int
 	uses           []uint32 // of each block number; 0: not cached
 	links          links    // of block numbers
 	byUses         []list   // the blocks with each number of uses
@@ -119,8 +120,8 @@ func (c *lfu) use(number uint32) {
 		if int(uses)+1 == len(c.byUses) {
 			c.byUses = append(c.byUses, list{none, none})
 		}
-	case c.held < c.capacity:
-		c.held++
+	case c.size < c.capacity:
+		c.size++
 		c.fewest = 1
 	default:
 		evicted := c.byUses[c.fewest].oldest
@@ -130,4 +131,39 @@ func (c *lfu) use(number uint32) {
 	}
 	c.uses[number]++
 	c.links.push(&c.byUses[uses+1], number)
+}
+
+// none means no item.
+const none = math.MaxUint32
+
+// list is a queue of numbered items. Their neighbours are in links, which several
+// lists may share if each item is in only one of them.
+type list struct{ oldest, newest uint32 }
+
+type links []struct{ older, newer uint32 }
+
+// push appends an item that is in no list.
+func (l links) push(to *list, item uint32) {
+	l[item].older, l[item].newer = to.newest, none
+	if to.newest == none {
+		to.oldest = item
+	} else {
+		l[to.newest].newer = item
+	}
+	to.newest = item
+}
+
+// remove takes an item out of its list.
+func (l links) remove(from *list, item uint32) {
+	older, newer := l[item].older, l[item].newer
+	if older == none {
+		from.oldest = newer
+	} else {
+		l[older].newer = newer
+	}
+	if newer == none {
+		from.newest = older
+	} else {
+		l[newer].older = older
+	}
 }

@@ -11,36 +11,31 @@ const (
 	slabSize = 1 << slabBits
 
 	firstPlaces = 1 << 16
-	// placesPerBlock is how many places of history are kept for each distinct
-	// block before the timeline is compacted: 1 B a block, and compacting is
-	// rare enough to cost little.
+	// placesPerBlock is the number of places per distinct block from which the
+	// timeline is compacted: 1 byte per block, and rare enough to cost little.
 	placesPerBlock = 8
 )
 
-// timeline orders blocks by their last use. Each use takes the next place; a
-// bit says that the place is still some block's last use. The number of
-// distinct blocks used since a place is then the number of bits set after it:
-// popcounts inside a chunk of 512 bits, and a Fenwick tree over the chunks. So
-// a use costs bits, not a node, and a look-up a few steps in a tree that is
-// small enough for the processor's cache (Bennett and Kruskal, LRU Stack
-// Processing, 1975, with the tree's leaves made 512 times as wide).
-//
-// The zero timeline is empty and ready. It holds at most 2^31 blocks.
+// timeline orders blocks by their last use. Each use takes the next place, and a
+// bit says whether the place is still some block's last use. The number of distinct
+// blocks used since a place is the number of bits set after it: popcounts within a
+// chunk of 512 bits, and a Fenwick tree over the chunks, small enough for the CPU
+// cache (Bennett and Kruskal, LRU Stack Processing, 1975, with leaves 512 times as
+// wide). The zero timeline is empty. It holds at most 2^31 blocks.
 type timeline struct {
-	// last has, of each block number, the place of its last use plus 1; 0 is a
-	// block never used. It is cut into slabs, which need no copying to grow.
+	// last has the place of each block's last use plus 1, or 0, in slabs, which
+	// grow without copying.
 	last  []*[slabSize]uint32
 	above int      // the largest number used plus 1
 	live  int      // distinct blocks used: the number of bits set
 	next  int      // the place of the next use
 	words []uint64 // the places' bits
-	// counted is the number of chunks in the tree: all that are before the one
-	// of next.
+	// counted is the number of chunks in the tree: all before that of next.
 	counted int
 	tree    fenwick
 }
 
-// lastUse returns the place of a block's last use; false: it was never used.
+// lastUse returns the place of a block's last use, and whether it has one.
 func (t *timeline) lastUse(number uint32) (place uint32, used bool) {
 	slab := int(number >> slabBits)
 	if slab >= len(t.last) {
@@ -50,8 +45,8 @@ func (t *timeline) lastUse(number uint32) (place uint32, used bool) {
 	return place - 1, place != 0
 }
 
-// after is the number of distinct blocks whose last use is after place, at
-// which a block was used last.
+// after returns the number of distinct blocks last used after place, which is some
+// block's last use.
 func (t *timeline) after(place uint32) int {
 	word := int(place / wordBits)
 	chunk := int(place / chunkBits)
@@ -70,8 +65,7 @@ func (t *timeline) use(numbers []uint32) {
 	t.reserve(len(numbers))
 	t.set(t.next, t.next+len(numbers))
 	t.next += len(numbers)
-	// Bits are cleared a word at a time, for blocks that follow each other were
-	// mostly used together before.
+	// Bits are cleared a word at a time: neighbours were mostly used together before.
 	word, mask := uint32(0), uint64(0)
 	for i := 0; i < len(numbers); i++ {
 		number := numbers[i]
@@ -94,7 +88,7 @@ func (t *timeline) use(numbers []uint32) {
 			*last = newest
 			continue
 		case place > newest:
-			place = newest // named before in this request: the first mention is the last use
+			place = newest // repeated in this request: the first occurrence is the last use
 		default:
 			*last = newest
 		}
@@ -109,9 +103,9 @@ func (t *timeline) use(numbers []uint32) {
 	t.count()
 }
 
-// useFresh is the quick way for most blocks: those that nobody used before and
-// whose numbers follow each other and all before. It returns how many of the
-// first numbers these are; newest is the last use of the first of them, plus 1.
+// useFresh is a fast path for most blocks: those never used before whose numbers
+// are the next ones. It returns how many of the leading numbers are such; newest is
+// the place of the first of them plus 1.
 func (t *timeline) useFresh(numbers []uint32, newest uint32) int {
 	n := 0
 	for n < len(numbers) && int(numbers[n]) == t.above+n {
@@ -134,8 +128,8 @@ func (t *timeline) useFresh(numbers []uint32, newest uint32) int {
 	return n
 }
 
-// clear clears the bits of mask, which are set, in a word. In a chunk that is
-// not in the tree yet they are not counted.
+// clear clears the bits of mask, which are set, in a word, and uncounts them where
+// the chunk is in the tree.
 func (t *timeline) clear(word uint32, mask uint64) {
 	t.words[word] &^= mask
 	if chunk := int(word / chunkWords); chunk < t.counted && mask != 0 {
@@ -152,7 +146,7 @@ func (t *timeline) set(from, to int) {
 	}
 }
 
-// count puts the chunks that have become full into the tree.
+// count adds full chunks to the tree.
 func (t *timeline) count() {
 	for ; t.counted < t.next/chunkBits; t.counted++ {
 		n := 0
@@ -163,8 +157,8 @@ func (t *timeline) count() {
 	}
 }
 
-// reserve makes room for n more uses, and one place more so that the chunk of
-// next exists.
+// reserve makes room for n more uses and one place more, so that the chunk of next
+// exists.
 func (t *timeline) reserve(n int) {
 	for t.next+n >= len(t.words)*wordBits {
 		if places := len(t.words) * wordBits; t.live+n < places/placesPerBlock {
@@ -186,7 +180,7 @@ func (t *timeline) grow() {
 	t.tree.grow(len(t.words) / chunkWords)
 }
 
-// compact moves all last uses to the first places, in their order.
+// compact moves all last uses to the first places in order.
 func (t *timeline) compact() {
 	for _, slab := range t.last {
 		for i, place := range slab {
@@ -200,4 +194,36 @@ func (t *timeline) compact() {
 	t.set(0, t.live)
 	t.next, t.counted = t.live, 0
 	t.count()
+}
+
+// fenwick keeps prefix sums of a list of counts (Fenwick, A New Data Structure for
+// Cumulative Frequency Tables, 1994). Item i is at i+1; the length less one is a
+// power of two.
+type fenwick []uint32
+
+// add adds n, which may be negative, to the count at i.
+func (f fenwick) add(i, n int) {
+	for i++; i < len(f); i += i & -i {
+		f[i] += uint32(n)
+	}
+}
+
+// sum returns the sum of the counts 0..i.
+func (f fenwick) sum(i int) int {
+	n := uint32(0)
+	for i++; i > 0; i &= i - 1 {
+		n += f[i]
+	}
+	return int(n)
+}
+
+// grow makes room for n counts: a power of two at first, then twice as many as
+// before. New counts are 0.
+func (f *fenwick) grow(n int) {
+	grown := make(fenwick, n+1)
+	copy(grown, *f)
+	if half := len(*f) - 1; half > 0 {
+		grown[n] = grown[half]
+	}
+	*f = grown
 }
