@@ -221,7 +221,7 @@ func TestRetry(t *testing.T) {
 					t.Errorf("the turn behind it was sent at %v", m.records[1].Sent.Value)
 				}
 				for _, at := range server.again {
-					if at > tc.wantReady-respell {
+					if at > tc.wantReady-prepareRetryLead {
 						t.Errorf("prepared again at %v, to be sent at %v", at, tc.wantReady)
 					}
 				}
@@ -325,7 +325,7 @@ func TestFinishedSessionsAreForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newSchedule(0, rules{})
+		s := newSchedule(scheduleConfig{})
 		most := 0
 		for i, r := range rows {
 			now := Milliseconds(r.Timestamp.Value)

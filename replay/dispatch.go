@@ -8,36 +8,36 @@ import (
 	"moontide/replay/monotonic"
 )
 
-// early is how long before its instant the precise timer wakes dispatch, which
-// spins for the rest: waking takes some ten microseconds.
+// early is how long ahead the precise timer wakes dispatch, which spins for the
+// rest: waking takes some ten microseconds.
 const early = 60 * time.Microsecond
 
-// dispatch is the loop that reads the clock: it sends what is due and waits
-// for what comes next. It returns when nothing is left to send or sending was
-// stopped, and no request is in flight.
+// dispatch is the one loop that reads the clock: it sends what is due and waits
+// for the next event. It returns when no request is in flight and nothing is
+// left to send or sending has ended.
 func (r *run) dispatch(ctx context.Context) {
-	rung := make(chan struct{}, 1)
+	wakeUp := make(chan struct{}, 1)
 	newTimer, lead := monotonic.NewGoTimer, time.Duration(0)
 	if r.Precise {
 		newTimer, lead = monotonic.NewTimer, early
 	}
 	timer := newTimer(func() {
 		select {
-		case rung <- struct{}{}:
-		default: // it has not seen the last one yet
+		case wakeUp <- struct{}{}:
+		default: // one is pending
 		}
 	})
 	defer timer.Stop()
 	rows, inFlight, failed := r.rows, 0, 0
 	for {
-		r.heedStops(ctx)
+		r.checkStops(ctx)
 		now := time.Since(r.start)
 		if !r.isOver() {
 			inFlight += r.sendDue(ctx)
 		}
 		if !r.isOver() {
 			r.open(ctx)
-			r.endInTime(now)
+			r.checkDuration(now)
 		}
 		if inFlight == 0 && (r.isOver() || rows == nil && r.schedule.idle()) {
 			return
@@ -47,8 +47,8 @@ func (r *run) dispatch(ctx context.Context) {
 		if waits && !r.isOver() {
 			timer.Set(r.start.Add(wake - lead))
 		}
-		// Rows wait in their channel while enough are at hand, so that the
-		// bodies in memory stay bounded.
+		// Rows wait in their channel while enough are scheduled, so that memory
+		// for bodies stays bounded.
 		more := rows
 		if r.schedule.rows >= r.ahead() {
 			more = nil
@@ -72,7 +72,7 @@ func (r *run) dispatch(ctx context.Context) {
 		case e := <-r.ended:
 			inFlight--
 			if e.unsent {
-				r.takeBack()
+				r.undoSend()
 				continue
 			}
 			r.schedule.ended(e.j, e.at, e.ok)
@@ -81,68 +81,66 @@ func (r *run) dispatch(ctx context.Context) {
 			}
 			if failed == r.MaxErrors && !e.ok {
 				r.fail(fmt.Errorf("%w: %d", ErrTooManyErrors, failed))
-				r.stopSending() // and not one request later
+				r.stopSending() // before the next request
 			}
-		case <-rung:
+		case <-wakeUp:
 			r.spin(wake)
-		case <-r.unlessOver(r.Drain):
+		case <-r.whileSending(r.Drain):
 			r.stopSending()
-		case <-r.unlessOver(r.halt):
+		case <-r.whileSending(r.failed):
 			r.stopSending()
 		case <-ctx.Done():
 			r.stopSending()
 			for ; inFlight > 0; inFlight-- {
 				if e := <-r.ended; e.unsent {
-					r.takeBack()
+					r.undoSend()
 				}
 			}
 		}
 	}
 }
 
-// isOver reports whether nothing is sent any more.
+// isOver reports whether sending has ended.
 func (r *run) isOver() bool { return r.tally.Stopped || r.tally.TimeUp }
 
 func (r *run) stopSending() {
 	if !r.isOver() {
-		close(r.over)
+		close(r.notSending)
 	}
 	r.tally.Stopped = true
 }
 
-// heedStops stops the sending if it was asked for: the loop's select takes any
-// of what is there, and may see the end of a request first, whose slot would
-// let another one go.
-func (r *run) heedStops(ctx context.Context) {
+// checkStops ends the sending if something asked for it. The select in dispatch
+// picks any ready case and might handle the end of a request first, whose slot
+// would let another one go.
+func (r *run) checkStops(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		r.stopSending()
-	case <-r.unlessOver(r.Drain):
+	case <-r.whileSending(r.Drain):
 		r.stopSending()
-	case <-r.unlessOver(r.halt):
+	case <-r.whileSending(r.failed):
 		r.stopSending()
 	default:
 	}
 }
 
-// takeBack counts a request as not sent that was to be sent and could not be
-// noted.
-func (r *run) takeBack() {
+// undoSend counts a request as not sent after all: the journal failed.
+func (r *run) undoSend() {
 	r.stopSending()
 	r.tally.Sent--
 	r.live.sent.Add(-1)
 }
 
-// endInTime ends the sending when, at now, Duration had passed.
-func (r *run) endInTime(now time.Duration) {
+// checkDuration ends the sending once Duration has passed.
+func (r *run) checkDuration(now time.Duration) {
 	if r.Duration > 0 && now >= r.Duration {
-		close(r.over)
+		close(r.notSending)
 		r.tally.TimeUp = true
 	}
 }
 
-// wake is the next instant at which there is something to do if nothing else
-// happens before.
+// wake is the time of the next thing to do if nothing else happens before.
 func (r *run) wake(now time.Duration) (at time.Duration, ok bool) {
 	at, ok = r.schedule.wake(now)
 	if r.Duration > 0 && (!ok || at > r.Duration) {
@@ -151,32 +149,32 @@ func (r *run) wake(now time.Duration) (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// spin waits for an instant that the timer woke dispatch for early. It does not
-// yield: whoever got the CPU core would keep it for longer.
+// spin waits out the rest after the timer woke dispatch early. It does not yield:
+// another goroutine would keep the CPU core for longer.
 func (r *run) spin(until time.Duration) {
-	if until-time.Since(r.start) > early { // the timer was set for another instant
+	if until-time.Since(r.start) > early { // the timer was set for another time
 		return
 	}
 	for time.Since(r.start) < until {
 	}
 }
 
-// unlessOver is c until sending is over, then a channel that is silent.
-func (r *run) unlessOver(c <-chan struct{}) <-chan struct{} {
+// whileSending is c until sending has ended, then a channel that blocks.
+func (r *run) whileSending(c <-chan struct{}) <-chan struct{} {
 	if r.isOver() {
 		return nil
 	}
 	return c
 }
 
-// sendDue starts every request whose time has come.
+// sendDue starts every request that is due.
 func (r *run) sendDue(ctx context.Context) (started int) {
 	for {
 		j, ready, ok := r.schedule.next(time.Since(r.start))
 		if !ok {
 			return started
 		}
-		if !r.begin(&j) {
+		if !r.startSending(&j) {
 			r.stopSending()
 			return started
 		}
@@ -187,22 +185,22 @@ func (r *run) sendDue(ctx context.Context) (started int) {
 	}
 }
 
-// begin begins to send what can be sent without waiting. It is false if the
-// request is not to be sent.
-func (r *run) begin(j *job) bool {
+// startSending starts a request that can be sent without blocking. It returns
+// false if the request must not be sent.
+func (r *run) startSending(j *job) bool {
 	starter, can := j.call.(Starter)
 	if !can || !j.isOpened() {
 		return true
 	}
-	if j.begun = r.note(*j); j.begun {
+	if j.started = r.noteSending(*j); j.started {
 		starter.Start()
 	}
-	return j.begun
+	return j.started
 }
 
-// note tells the journal of a request. What it cannot take is not sent: the run
-// fails, and what was opened for the request is given back.
-func (r *run) note(j job) bool {
+// noteSending notes a request in the journal. If that fails, the run fails and
+// the request is not sent.
+func (r *run) noteSending(j job) bool {
 	if r.journal == nil {
 		return true
 	}
@@ -214,7 +212,7 @@ func (r *run) note(j job) bool {
 	return err == nil
 }
 
-// isOpened reports whether there is nothing to wait for that Open does.
+// isOpened reports whether Open has returned or was not called.
 func (j *job) isOpened() bool {
 	if j.opened == nil {
 		return true
@@ -227,7 +225,7 @@ func (j *job) isOpened() bool {
 	}
 }
 
-// awaitOpened returns when Open has, and how long that took.
+// awaitOpened waits for Open to return and returns how long it waited.
 func (j *job) awaitOpened() time.Duration {
 	if j.isOpened() {
 		return 0
@@ -237,7 +235,7 @@ func (j *job) awaitOpened() time.Duration {
 	return time.Since(began)
 }
 
-// open begins to open what will be sent soon.
+// open starts to open connections of requests that are due soon.
 func (r *run) open(ctx context.Context) {
 	for {
 		j, ok := r.schedule.toOpen(time.Since(r.start))
@@ -251,18 +249,18 @@ func (r *run) open(ctx context.Context) {
 				close(j.opened)
 			})
 		}
-		r.schedule.pushOpened(j)
+		r.schedule.pushOpening(j)
 	}
 }
 
-// discard gives back what was opened for requests that are not sent.
+// discard closes what was opened for requests that are not sent.
 func (r *run) discard() {
-	for _, j := range r.schedule.near {
+	for _, j := range r.schedule.opening {
 		j.discard()
 	}
 }
 
-// discard gives back what was opened for a request that is not sent.
+// discard closes what was opened for a request that is not sent.
 func (j job) discard() {
 	if j.opened != nil {
 		<-j.opened
@@ -271,26 +269,26 @@ func (j job) discard() {
 }
 
 func (r *run) send(ctx context.Context, j job, ready time.Duration) {
-	var opening time.Duration
-	if !j.begun {
-		opening = j.awaitOpened()
-		if !r.note(j) {
+	var waited time.Duration
+	if !j.started {
+		waited = j.awaitOpened()
+		if !r.noteSending(j) {
 			r.ended <- ending{j: j, unsent: true}
 			return
 		}
 	}
 	o := j.call.Send(ctx)
-	o.ConnectTime += opening
+	o.ConnectTime += waited
 	j.call = nil
-	o, ready, retries := r.persist(ctx, j, o, ready)
+	o, ready, retries := r.sendWithRetries(ctx, j, o, ready)
 	rec := newRecord(j, ready, r.start, o)
 	rec.Retries = retries
 	r.ended <- ending{j: j, at: rec.Done, ok: rec.Class == OK}
 	r.records <- rec
 }
 
-// record hands each record over. Once the recorder has failed, sending stops
-// and what still ends is counted as unrecorded.
+// record passes each record to the Recorder. Once that has failed, sending stops
+// and requests that still end are counted as unrecorded.
 func (r *run) record() {
 	broken := false
 	for rec := range r.records {
@@ -303,7 +301,7 @@ func (r *run) record() {
 		if rec.Class == Canceled {
 			r.tally.Canceled++
 		}
-		if !broken {
+		if !broken && r.Recorder != nil {
 			if err := r.Recorder.Record(rec); err != nil {
 				broken = true
 				r.fail(err)
@@ -315,13 +313,13 @@ func (r *run) record() {
 	}
 }
 
-// fail notes the first failure of the run and stops the sending.
+// fail keeps the first failure of the run and ends the sending.
 func (r *run) fail(err error) {
 	r.errMu.Lock()
 	defer r.errMu.Unlock()
 	if r.err == nil {
 		r.err = err
-		close(r.halt)
+		close(r.failed)
 	}
 }
 

@@ -1,19 +1,18 @@
-// Package replay is when: it follows the arrivals of a trace, has each request
-// sent at its time, and records what happened.
+// Package replay sends the requests of a trace at their scheduled times and
+// records the outcome of each.
 //
-// A [Runner] joins three parties. The trace is a [trace.Requests] whose
-// arrivals are the only pacing rule: speed, rate and windows are transforms of
-// the stream, applied before it gets here. A [Client] knows how a request is
-// made and sent; replay knows no HTTP. A [Recorder] keeps each [Record] as its
-// request ends; a [Folder] is one that writes a run's folder to disk.
+// [Scan] a trace, then [Runner.Run] it:
 //
-// A closed loop, the end of a run, requests that are sent again and a run that
-// goes on where an earlier one was cut ([ResumeState]) are a Runner's fields.
+//	runner := replay.Runner{Client: client, Recorder: recorder, MaxConcurrency: 64}
+//	tally, err := runner.Run(ctx, requests)
 //
-// Due times are absolute offsets from the start, never gaps to sleep, so being
-// late once does not move what follows. Connections are opened a moment ahead,
-// and an alarm wakes the one loop that reads the clock. What the client adds
-// itself stays apart from waiting for a slot or for an earlier turn of the
-// session (ready - due) and for a connection (opening): see
-// [Record.ClientLag].
+// The arrivals of the trace are the only pacing rule: apply speed, rates and
+// windows to the stream before. A [Client] makes and sends requests (package
+// openai has one); a [Recorder] keeps a [Record] of each (package runfile has
+// one). A [VirtualRunner] replays against a model, in virtual time.
+//
+// All times are offsets from the start of the run. Due times are absolute, so
+// being late once does not delay later requests. Waiting for a slot or for an
+// earlier turn (ready - due) and for a connection (ConnectTime) is kept apart from
+// the client's own lateness: see [Record.ClientLag].
 package replay

@@ -8,31 +8,29 @@ import (
 	"moontide/trace"
 )
 
-// ResumeState is what the record of an earlier part of a run says: a [Runner] that is
-// given one goes on behind it. The run's clock stood still in between, so that
-// no figure counts the pause:
+// ResumeState is the state of a run that was cut short. A [Runner] that gets one
+// continues the run. The run's clock stands still in between, so that no figure
+// includes the pause:
 //
-//   - rows in the record are over and are not sent again;
-//   - the first row behind all of these is due at once, and the others keep
-//     their distance from it;
-//   - rows before it that are not in the record were in flight, or waited; they
-//     are due at once;
-//   - a turn is due its delay after the end of the turn before, on the run's
-//     clock, and at once at the earliest; sessions of which a turn failed stay
-//     left out.
+//   - recorded rows are not sent again;
+//   - the first row after all of these is due at once, and later rows keep their
+//     distance from it;
+//   - earlier rows without a record were in flight or waited; they are due at
+//     once;
+//   - a turn is due its delay after the end of the turn before, but not earlier
+//     than at once; sessions with a failed turn stay skipped.
 //
 // A ResumeState is used once.
 type ResumeState struct {
-	Clock    time.Duration // where the run's clock goes on: the last end in the record
-	Rows     int           // rows in the record
+	Clock    time.Duration // where the run's clock continues: the last recorded end
+	Rows     int           // number of recorded rows
 	done     RowSet
-	lastRow  int // the last row in the record that came at its arrival
+	lastRow  int // the last recorded row that was due at its arrival
 	sessions map[string]*session
 }
 
-// ReadResumeState reads the record of a run whose trace has these sessions. A row that
-// is in the record twice, or that the trace does not have, is an error: the
-// record is not of such a run.
+// ReadResumeState reads the records of a run of the planned trace. A row that is
+// recorded twice or is not in the trace is an error.
 func ReadResumeState(records iter.Seq2[Record, error], plan Plan) (*ResumeState, error) {
 	p := &ResumeState{lastRow: -1, sessions: map[string]*session{}}
 	for rec, err := range records {
@@ -40,7 +38,7 @@ func ReadResumeState(records iter.Seq2[Record, error], plan Plan) (*ResumeState,
 			return nil, err
 		}
 		if rec.Row < 0 || rec.Row >= plan.Rows || p.done.Has(rec.Row) {
-			return nil, fmt.Errorf("the record is not of this trace: row %d of %d is in it, or is in it twice", rec.Row+1, plan.Rows)
+			return nil, fmt.Errorf("the records are not of this trace: it has %[2]d rows, and row %[1]d is not among them or is recorded twice", rec.Row+1, plan.Rows)
 		}
 		p.Rows++
 		p.done.Add(rec.Row)
@@ -64,10 +62,10 @@ func ReadResumeState(records iter.Seq2[Record, error], plan Plan) (*ResumeState,
 	return p, nil
 }
 
-// has reports whether a row is over.
+// has reports whether a row is recorded.
 func (p *ResumeState) has(row int) bool { return p != nil && p.done.Has(row) }
 
-// clock is where the run's clock begins.
+// clock is where the run's clock starts.
 func (p *ResumeState) clock() time.Duration {
 	if p == nil {
 		return 0
@@ -75,32 +73,33 @@ func (p *ResumeState) clock() time.Duration {
 	return p.Clock
 }
 
-// arrives reports whether a row comes at its arrival: a later turn that has a
-// delay does not.
+// arrives reports whether a row is due at its arrival: a later turn with a delay
+// is not.
 func arrives(r trace.Request, later bool) bool {
 	return r.Timestamp.Set && !(later && r.Delay.Set)
 }
 
-// move is where the arrivals of a run that goes on lie on its clock.
-type move struct {
-	resumed bool
-	from    time.Duration // nothing is due earlier
-	behind  int           // rows up to this one had their time
-	by      time.Duration // those behind it are moved
-	known   bool          // by is, from the first of them
+// resumeShift moves arrivals to the clock of a resumed run. The zero value moves
+// nothing.
+type resumeShift struct {
+	active  bool
+	from    time.Duration // where the clock continues
+	lastRow int           // rows up to this one are due at once
+	by      time.Duration // shift of the rows after it
+	known   bool          // by is known, from the first of them
 }
 
-// see takes note of the next row of the trace.
-func (m *move) see(j job) {
-	if m.resumed && !m.known && j.row > m.behind && arrives(j.req, j.turn) {
-		m.by, m.known = m.from-Milliseconds(j.req.Timestamp.Value), true
+// observe sees the next row of the trace.
+func (s *resumeShift) observe(j job) {
+	if s.active && !s.known && j.row > s.lastRow && arrives(j.req, j.turn) {
+		s.by, s.known = s.from-Milliseconds(j.req.Timestamp.Value), true
 	}
 }
 
 // due is the arrival of a row on the run's clock.
-func (m *move) due(j job) time.Duration {
-	if m.resumed && j.row <= m.behind {
-		return m.from
+func (s *resumeShift) due(j job) time.Duration {
+	if s.active && j.row <= s.lastRow {
+		return s.from
 	}
-	return max(m.from, m.by+Milliseconds(j.req.Timestamp.Value))
+	return max(s.from, s.by+Milliseconds(j.req.Timestamp.Value))
 }

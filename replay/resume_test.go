@@ -16,7 +16,7 @@ import (
 	"moontide/trace"
 )
 
-func pastOf(t testing.TB, rows []trace.Request, records ...Record) (*ResumeState, Plan, error) {
+func resumeStateOf(t testing.TB, rows []trace.Request, records ...Record) (*ResumeState, Plan, error) {
 	t.Helper()
 	plan, err := Scan(trace.FromSlice(rows))
 	if err != nil {
@@ -35,7 +35,7 @@ func pastOf(t testing.TB, rows []trace.Request, records ...Record) (*ResumeState
 // resume runs what is left of rows behind the records.
 func resume(t *testing.T, rows []trace.Request, records ...Record) (*memory, Tally) {
 	t.Helper()
-	past, plan, err := pastOf(t, rows, records...)
+	past, plan, err := resumeStateOf(t, rows, records...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestPartsOfARunAreTheRun(t *testing.T) {
 		all := run(nil, 0, &whole)
 		run(nil, time.Duration(1+seed*17)*msec, &first)
 		before := slices.Collect(maps.Values(first.records))
-		past, _, err := pastOf(t, rows, before...)
+		past, _, err := resumeStateOf(t, rows, before...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,14 +197,14 @@ func anySessionRows(t *rapid.T) (rows []trace.Request) {
 	return rows
 }
 
-func TestPastOfAnotherTrace(t *testing.T) {
+func TestResumeStateOfAnotherTrace(t *testing.T) {
 	rows := atMS(0, 1)
 	for name, records := range map[string][]Record{
 		"a row that the trace lacks": {ended(2, rows[0], 1, OK)},
 		"a row twice":                {ended(1, rows[0], 1, OK), ended(1, rows[0], 1, OK)},
 		"a row before the first":     {ended(-1, rows[0], 1, OK)},
 	} {
-		if _, _, err := pastOf(t, rows, records...); err == nil || !strings.Contains(err.Error(), "is not of this trace") {
+		if _, _, err := resumeStateOf(t, rows, records...); err == nil || !strings.Contains(err.Error(), "not of this trace") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -8,48 +8,47 @@ import (
 	"moontide/trace"
 )
 
-// Resender is a [Client] for which it makes a difference that a request was
-// prepared before. Where a Client is none, Prepare is called once more.
+// Resender is a [Client] that prepares a request differently when it is sent
+// again. For other Clients, Prepare is called again.
 type Resender interface {
 	// PrepareAgain prepares a request that the server refused.
 	PrepareAgain(r trace.Request, row int) (Call, error)
 }
 
 const (
-	// firstPause is before the first request that is sent again to a server
-	// that does not say when; each pause after that is twice as long.
-	firstPause = time.Second
-	// longestPause is the longest that a request is kept for: a server that
-	// asks for more has refused it.
-	longestPause = 10 * time.Minute
-	// respell is how long before its time a request is prepared again: bodies
-	// take room.
-	respell = 20 * time.Millisecond
+	// firstRetryDelay is the delay before the first retry where the server sends
+	// no Retry-After; it doubles with each retry.
+	firstRetryDelay = time.Second
+	// maxRetryDelay is the longest wait for a retry: a server that asks for more
+	// has refused the request.
+	maxRetryDelay = 10 * time.Minute
+	// prepareRetryLead is how long before a retry its body is made: bodies take
+	// memory.
+	prepareRetryLead = 20 * time.Millisecond
 )
 
-// pause is how long after its end a request may be sent again that was sent
-// again n times before, if it may.
-func pause(o Outcome, n int) (d time.Duration, may bool) {
+// retryDelay is how long after its end a request may be sent again after n
+// retries, if it may.
+func retryDelay(o Outcome, n int) (d time.Duration, may bool) {
 	const tooMany, unavailable = 429, 503
 	if o.Class != HTTPError || o.Status != tooMany && o.Status != unavailable {
 		return 0, false
 	}
 	if d = o.RetryAfter; d == 0 {
-		d = min(firstPause<<min(n, 16), longestPause)
+		d = min(firstRetryDelay<<min(n, 16), maxRetryDelay)
 	}
-	return d, d <= longestPause
+	return d, d <= maxRetryDelay
 }
 
-// persist sends a request again as often as it may. It returns the last outcome
-// and the instant at which that one was ready. The slot is kept meanwhile: a
-// server that has too much to do gets no other request in its place. When
-// sending is over, the outcome is what it is.
-func (r *run) persist(ctx context.Context, j job, o Outcome, ready time.Duration) (Outcome, time.Duration, int) {
+// sendWithRetries sends a refused request again up to Retries times. It returns
+// the last outcome, when that attempt was ready, and the number of retries. The
+// slot is kept meanwhile: an overloaded server gets no other request instead.
+func (r *run) sendWithRetries(ctx context.Context, j job, o Outcome, ready time.Duration) (Outcome, time.Duration, int) {
 	retries := 0
 	for ; retries < r.Retries; retries++ {
-		d, may := pause(o, retries)
+		d, may := retryDelay(o, retries)
 		at := o.Done.Add(d).Sub(r.start)
-		if !may || r.Duration > 0 && at >= r.Duration || !r.sleep(ctx, at-respell) {
+		if !may || r.Duration > 0 && at >= r.Duration || !r.sleep(ctx, at-prepareRetryLead) {
 			break
 		}
 		call, err := r.prepareAgain(j)
@@ -65,12 +64,13 @@ func (r *run) persist(ctx context.Context, j job, o Outcome, ready time.Duration
 	return o, ready, retries
 }
 
-// sleep waits for an instant. It is false when sending was over before.
+// sleep waits until a time on the run's clock. It returns false if sending ended
+// before.
 func (r *run) sleep(ctx context.Context, until time.Duration) bool {
 	timer := time.NewTimer(until - time.Since(r.start))
 	defer timer.Stop()
 	select {
-	case <-r.over:
+	case <-r.notSending:
 		return false
 	case <-ctx.Done():
 		return false
@@ -79,7 +79,7 @@ func (r *run) sleep(ctx context.Context, until time.Duration) bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-r.over:
+	case <-r.notSending:
 		return false
 	case <-ctx.Done():
 		return false

@@ -11,122 +11,123 @@ import (
 	"moontide/trace"
 )
 
-// Client knows how a request is made.
+// Client makes requests.
 type Client interface {
-	// Prepare does everything that can be done before the request's time
-	// comes. row is the row's number in the trace, from 0. An error ends the
-	// run: what cannot be made is not the server's fault. Prepare is called
-	// from two goroutines.
+	// Prepare does all work that can be done before the request is due. row is
+	// its number in the trace, from 0. An error ends the run: a request that
+	// cannot be made is not the server's fault. Two goroutines call Prepare.
 	Prepare(r trace.Request, row int) (Call, error)
 }
 
 // Call is one prepared request.
 type Call interface {
-	// Send sends the request, waits for the whole answer and says what
-	// happened; a failed request is an outcome too. When ctx ends it returns
-	// soon. It is called once, from a goroutine of its own.
+	// Send sends the request, waits for the whole answer and returns what
+	// happened; a failed request is an outcome too. It returns soon after ctx
+	// ends. It is called once, in a goroutine of its own.
 	Send(ctx context.Context) Outcome
 }
 
-// Opener is a Call that can get a connection before it needs one, so that
-// nothing is left to do at the request's time but to send it.
+// Opener is a Call that can open its connection before it is due.
 type Opener interface {
 	Call
-	// Open is called at most once, a moment before Send, which waits for its
-	// return. When ctx ends it returns soon. What goes wrong, Send will meet.
+	// Open is called at most once, shortly before Send, which is called after
+	// Open returned. It returns soon after ctx ends. It reports no error: Send
+	// will run into it.
 	Open(ctx context.Context)
 	// Discard is called instead of Send when a request that was opened is not
-	// sent after all.
+	// sent.
 	Discard()
 }
 
-// Starter is a Call that can begin to send without waiting. Of many that are due
-// at once each then leaves right behind the one before, where goroutines would
-// wait for their turns.
+// Starter is a Call that can begin to send without blocking. Of many requests
+// that are due at once, each then leaves right after the one before instead of
+// waiting for its goroutine to be scheduled.
 type Starter interface {
 	Call
-	// Start is called at most once, right before Send, which goes on with what
-	// Start began, if it could begin. Open has returned by then, and Discard is
-	// not called any more.
+	// Start is called at most once, right before Send, which continues what Start
+	// began. Open has returned by then, and Discard is no longer called.
 	Start()
 }
 
 // Recorder keeps records. Record is called from one goroutine, once for each
-// request as it ends. An error stops the run from sending more.
+// request when it ends. An error stops the sending.
 type Recorder interface {
 	Record(Record) error
 }
 
-// Journal is a [Recorder] that is also told of each request before it is sent,
-// so that a run that is killed can tell what was in flight. Sending is called
-// from many goroutines. An error stops the run from sending this request and
-// more.
+// Journal is a [Recorder] that also notes each request before it is sent, so that
+// what was in flight is known after a kill. Sending is called from many
+// goroutines. On an error neither this request nor any other is sent.
 type Journal interface {
 	Sending(row int) error
 }
 
-// Runner replays traces. Its fields are set before Run and not changed after.
+// Runner replays one trace. Set its fields before Run and leave them unchanged
+// after. All but Client are optional.
 type Runner struct {
 	Client   Client
-	Recorder Recorder
-	// MaxConcurrency limits the requests in flight; those that are due wait
-	// for a slot, in order, and the wait is recorded as held. 0 is no limit.
+	Recorder Recorder // nil: records are dropped
+	// MaxConcurrency limits the requests in flight. Due requests wait in order
+	// for a slot; the wait is client queue time. 0 is no limit.
 	MaxConcurrency int
-	// Closed makes a closed loop of MaxConcurrency: arrivals of 0 are no time
-	// that was asked for, so a request is due when there is room for it. A turn
-	// that is due goes before a row that begins something new.
+	// Closed makes a closed loop of MaxConcurrency requests: arrivals are
+	// ignored and a request is due when it gets a slot. A later turn of a session
+	// that is due goes before a row that starts something new.
 	Closed bool
-	// Duration ends the sending: what is ready no earlier on the run's clock is
-	// not sent, and what is in flight may finish. 0 is no end.
+	// Duration ends the sending: requests that become ready at this time of the
+	// run's clock or later are not sent; those in flight finish. 0 is no end.
 	Duration time.Duration
-	// MaxErrors ends the sending, as a failure of the run, when so many requests
-	// have failed in all. 0 is no limit.
+	// MaxErrors fails the run and ends the sending when this many requests have
+	// failed in total. 0 is no limit.
 	MaxErrors int
-	// Retries is how often a request is sent again that the server refuses for
-	// now, with 429 or 503: when the server says that it may come again, or else
-	// after 1 s, 2 s, 4 s and so on. A Ready is then the last of these instants,
-	// and the wait is part of what was held. 0 never sends one again.
+	// Retries is how often a request that the server refuses with 429 or 503 is
+	// sent again: when its Retry-After says, or else after 1 s, 2 s, 4 s and so
+	// on. Ready is then the time of the last attempt, and the wait is client
+	// queue time.
 	Retries int
-	// Sessions are those of the trace, of a [Plan]. Without them a Runner has to
-	// remember every session to the end.
+	// Sessions are the trace's, from its [Plan]. Without them the Runner
+	// remembers every session until the end.
 	Sessions *Sessions
-	// Resume is what an earlier part of the run did; nil is nothing.
+	// Resume continues a run that was cut short. nil starts a new one.
 	Resume *ResumeState
-	// Ahead is how many requests are prepared before their time, and of how
-	// many the connections are opened. 0 means 64.
+	// Ahead is how many requests are prepared before they are due, and how many
+	// connections are opened ahead. 0 means 64.
 	Ahead int
-	// Precise sends to within some ten microseconds of the due time, where the
-	// machine has a processor to spare. It costs a share of one that grows with
-	// the rate: at most 0.06 at 1,000 requests a second, nothing while none is
-	// due. Without it, and on systems other than Linux, a timer may be late by
-	// a millisecond.
+	// Precise sends within some ten microseconds of the due time if a CPU core is
+	// idle. It costs at most 0.06 cores at 1,000 requests a second and nothing
+	// while none is due. Without it, and on systems other than Linux, requests
+	// may be a millisecond late.
 	Precise bool
-	// Drain, when closed, stops the sending; what is in flight may finish.
+	// Drain, when closed, ends the sending; requests in flight finish.
 	Drain <-chan struct{}
 
+	ran  atomic.Bool
 	live live
 }
 
-// Tally counts what became of the rows that were read.
+// Tally counts what happened to the rows that were read.
 type Tally struct {
-	Start      time.Time // the instant that is 0 in every record
-	Sent       int       // requests that were started, however they ended
-	Failed     int       // of these, the ones that did not end well
-	Canceled   int       // of these, the ones that the end of ctx cut short
-	Skipped    int       // later turns left out because an earlier one failed
+	Start      time.Time // time 0 of every record
+	Sent       int       // requests that were started
+	Failed     int       // of these, those that failed
+	Canceled   int       // of these, those that the end of ctx cut short
+	Skipped    int       // later turns not sent because an earlier one failed
 	Unrecorded int       // requests that the recorder did not take
-	Stopped    bool      // sending was stopped: by Drain, by ctx or by a failure
-	TimeUp     bool      // sending ended because Duration had passed
+	Stopped    bool      // Drain, ctx or a failure ended the sending
+	TimeUp     bool      // Duration ended the sending
 }
 
-// ErrTooManyErrors says that MaxErrors requests have failed.
+// ErrTooManyErrors means that MaxErrors requests have failed.
 var ErrTooManyErrors = errors.New("too many requests failed")
 
-// Status is where a run is.
+// ErrReused means that Run was called twice on one [Runner].
+var ErrReused = errors.New("a Runner runs once: use a new one")
+
+// Status is the progress of a run.
 type Status struct {
 	Sent, Done, Failed, InFlight int
 	OutputTokens                 int       // of requests that are done
-	Start                        time.Time // the instant that is 0 in every record; zero before
+	Start                        time.Time // time 0 of every record; zero until it is known
 }
 
 type live struct {
@@ -147,39 +148,52 @@ func (r *Runner) Status() Status {
 
 // Run replays reqs, whose rows must be in order of arrival, and returns when
 // every request that was started has ended and is recorded. The clock starts
-// when the first requests are prepared; an arrival of 0 is the start. When ctx
-// ends, the requests in flight are cut short. An error is a failure of the
-// run, never of a request.
+// when the first requests are prepared; an arrival of 0 is due at once. When ctx
+// ends, requests in flight are cut short and Run returns promptly, even while it
+// waits for reqs: the goroutine that reads reqs ends when reqs returns. An error
+// is a failure of the run, never of a request.
 func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
+	if r.ran.Swap(true) {
+		return Tally{}, ErrReused
+	}
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	run := &run{
-		Runner:   r,
-		schedule: newSchedule(r.MaxConcurrency, rules{r.Closed, r.Duration, r.Resume}),
-		rows:     make(chan job, r.ahead()),
-		turns:    make(chan job),
-		prepared: make(chan job),
-		ended:    make(chan ending, 256),
-		records:  make(chan Record, 256),
-		stop:     make(chan struct{}),
-		primed:   make(chan struct{}),
-		halt:     make(chan struct{}),
-		over:     make(chan struct{}),
+		Runner:     r,
+		schedule:   newSchedule(scheduleConfig{maxConcurrency: r.MaxConcurrency, closed: r.Closed, until: r.Duration, resume: r.Resume}),
+		rows:       make(chan job, r.ahead()),
+		turns:      make(chan job),
+		prepared:   make(chan job),
+		ended:      make(chan ending, 256),
+		records:    make(chan Record, 256),
+		stop:       make(chan struct{}),
+		firstRows:  make(chan struct{}),
+		failed:     make(chan struct{}),
+		notSending: make(chan struct{}),
 	}
 	run.journal, _ = r.Recorder.(Journal)
 	var preparing, recording sync.WaitGroup
-	preparing.Go(func() { run.prepareRows(reqs) })
+	rowsRead := make(chan struct{})
+	go func() {
+		defer close(rowsRead)
+		run.prepareRows(reqs)
+	}()
 	preparing.Go(run.prepareTurns)
 	recording.Go(run.record)
 
-	<-run.primed
+	select {
+	case <-run.firstRows:
+	case <-ctx.Done():
+	case <-r.Drain:
+	}
 	run.start = time.Now().Add(run.headStart() - r.Resume.clock())
 	r.live.start.Store(&run.start)
-	run.schedule.openable, run.schedule.mostTurns = r.ahead(), r.ahead()
+	run.schedule.maxOpening, run.schedule.maxTurns = r.ahead(), r.ahead()
 	run.dispatch(ctx)
 	close(run.stop)
 	preparing.Wait()
-	cut() // nothing is in flight but what is being opened in vain
+	run.reading.wait(rowsRead)
+	cut() // nothing is in flight but connections that are opened in vain
 	run.discard()
 	run.requests.Wait()
 	close(run.records)
@@ -190,8 +204,8 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	return run.tally, run.failure()
 }
 
-// headStart is how long before the run's clock begins the first connections are
-// opened: as long as all others are before their requests.
+// headStart is the time between opening the first connections and the start of
+// the run's clock: the same as for all later requests.
 func (r *run) headStart() time.Duration {
 	if r.opens.Load() {
 		return openLead
@@ -207,48 +221,55 @@ func (r *Runner) ahead() int {
 }
 
 // run is the state of one replay. Rows flow from prepareRows through rows to
-// dispatch, which owns the schedule; turns that were released make the detour
-// over prepareTurns; each request runs in a goroutine of its own and ends in
-// ended and records.
+// dispatch, which owns the schedule. Released turns go through prepareTurns and
+// back. Each request runs in a goroutine of its own and ends in ended and
+// records.
 type run struct {
 	*Runner
 	start    time.Time
 	schedule *schedule
 	rows     chan job // of the trace, in order; closed at its end
-	turns    chan job // released, to be prepared
-	prepared chan job // and back
+	turns    chan job // released turns that are to be prepared
+	prepared chan job // and are
 	ended    chan ending
 	records  chan Record
-	stop     chan struct{} // closed when nothing is sent any more
-	primed   chan struct{} // closed when the first rows are prepared
-	opens    atomic.Bool   // calls are of the kind that is opened before its time
 	requests sync.WaitGroup
-	tally    Tally // Sent, Stopped, TimeUp: of dispatch; Failed, Canceled, Unrecorded: of record
 	journal  Journal
-	over     chan struct{} // closed by dispatch when it sends no more
+	opens    atomic.Bool // calls are Openers
+	reading  streamReader
+	tally    Tally // dispatch sets Sent, Stopped, TimeUp; record sets Failed, Canceled, Unrecorded
 
-	errMu sync.Mutex
-	err   error
-	halt  chan struct{} // closed with the first error
+	firstRows  chan struct{} // closed when the first rows are prepared
+	notSending chan struct{} // closed when dispatch has stopped sending
+	stop       chan struct{} // closed when dispatch has returned
+
+	errMu  sync.Mutex
+	err    error
+	failed chan struct{} // closed with the first error
 }
 
 type ending struct {
 	j      job
 	at     time.Duration
 	ok     bool
-	unsent bool // it could not be noted, so it was not sent
+	unsent bool // the journal failed, so it was not sent
 }
 
-// prepareRows reads the trace and prepares its rows ahead. A later turn of a
-// session is passed on as it is: its body would wait, and take room, for as
-// long as the turns before it last.
+// prepareRows reads the trace and prepares its rows ahead. Later turns of
+// sessions are passed on unprepared: their bodies would take memory until the
+// turns before them end.
 func (r *run) prepareRows(reqs trace.Requests) {
 	defer close(r.rows)
-	primed := sync.OnceFunc(func() { close(r.primed) })
-	defer primed()
+	haveRows := sync.OnceFunc(func() { close(r.firstRows) })
+	defer haveRows()
 	row, passed := -1, 0
 	later := r.laterTurns()
-	for req, err := range reqs {
+	for req, err := range r.reading.each(reqs) {
+		select {
+		case <-r.stop: // maybe long ago, while reqs was waiting
+			return
+		default:
+		}
 		if err != nil {
 			r.fail(err)
 			return
@@ -273,13 +294,13 @@ func (r *run) prepareRows(reqs trace.Requests) {
 			return
 		}
 		if passed++; passed == cap(r.rows) {
-			primed()
+			haveRows()
 		}
 	}
 }
 
-// laterTurns tells rows, which are asked for in order, that follow a turn of
-// their session.
+// laterTurns returns a function that reports, for rows in order, whether a row
+// follows an earlier turn of its session.
 func (r *run) laterTurns() func(session string, row int) bool {
 	if r.Sessions != nil {
 		return func(session string, row int) bool { return session != "" && !r.Sessions.first.Has(row) }
@@ -295,7 +316,7 @@ func (r *run) laterTurns() func(session string, row int) bool {
 	}
 }
 
-// prepareTurns prepares later turns when their time has come near.
+// prepareTurns prepares later turns shortly before they are due.
 func (r *run) prepareTurns() {
 	for {
 		select {

@@ -14,85 +14,83 @@ type job struct {
 	row  int
 	call Call // nil until prepared
 	due  time.Duration
-	from time.Duration // earliest instant at which it may be sent: due, or the end of the turn before
-	turn bool          // it was not prepared with the rows, as a later turn of a session
-	last bool          // no later row is of its session
+	from time.Duration // earliest time it may be sent: due, or the end of the turn before
+	turn bool          // a later turn of a session, not prepared with the rows
+	last bool          // the last row of its session
 	// opened is closed when the call's Open has returned; nil: it was not called
-	opened chan struct{}
-	begun  bool // the journal has it, and Start was called
+	opened  chan struct{}
+	started bool // the journal has it, and Start was called
 }
 
-// lead is how long before its time a later turn is prepared. Until then it is
-// only a row: think times are long, and bodies take room.
-const lead = time.Second
+// prepareLead is how long before it is due a later turn is prepared. Until then
+// it is only a row: think times are long, and bodies take memory.
+const prepareLead = time.Second
 
-// openLead is how long before its time, at the latest, a request's connection
-// is opened: a handshake to another continent and back, and less than servers
-// keep a connection that says nothing. Those of up to twice as long are opened
-// along with it, so that one wake serves many.
+// openLead is the shortest time between opening a request's connection and
+// sending: enough for a handshake across continents, less than servers keep a
+// silent connection. Requests due within twice that time are opened together, so
+// that one wake-up serves many.
 const openLead = 50 * time.Millisecond
 
 // schedule decides what is sent next. It reads no clock and starts nothing:
-// instants come in as arguments, so its laws can be tested to the nanosecond.
-// It has one owner.
+// times are arguments, so that tests can be exact. It has one owner.
 type schedule struct {
-	rules
-	waiting   jobs // prepared, in order of from
-	near      jobs // prepared and opened, or being opened, in order of from
-	openable  int  // most of near at once
-	rows      int  // of waiting and near, the ones that are no later turns
-	sessions  map[string]*session
-	turns     jobs  // released turns that are still to be prepared
-	preparing []job // turns that are being prepared, in the order in which they went
-	mostTurns int   // most turns prepared, or being prepared, at once; 0 is no limit
-	prepared  int   // of these turns
-	lastTurn  job   // the one of all turns that went to be prepared that is to be sent last
-	backlog   []job // of a closed loop: rows that nothing but room decides on, in order
-	free      slots
-	lastDue   time.Duration
-	skipped   int // turns left out because an earlier turn failed
-	moved     move
+	scheduleConfig
+	waiting    jobs // prepared
+	opening    jobs // prepared, and the connection is open or being opened
+	maxOpening int
+	rows       int // of waiting and opening, those that are no later turns
+	sessions   map[string]*session
+	turns      jobs  // released turns that are not prepared yet
+	preparing  []job // turns that are being prepared, in order
+	maxTurns   int   // limit of prepared turns and turns being prepared; 0 is none
+	prepared   int   // number of these turns
+	lastTurn   job   // of all turns that were ever prepared, the last to be sent
+	backlog    []job // of a closed loop: rows that wait for a slot only, in order
+	slots      slots
+	lastDue    time.Duration
+	skipped    int // turns left out because an earlier turn failed
+	shift      resumeShift
 }
 
-// rules are what a schedule goes by besides the trace.
-type rules struct {
-	// closed is a closed loop: a row has no time, it is due when there is room
-	// for it, and a turn that is due goes before a row that begins something.
-	closed bool
-	until  time.Duration // what is ready no earlier is not sent; 0 is no end
-	past   *ResumeState  // what an earlier part of the run did; nil is nothing
+// scheduleConfig has the fields of a [Runner] that decide when requests are sent.
+type scheduleConfig struct {
+	maxConcurrency int
+	closed         bool
+	until          time.Duration // Duration
+	resume         *ResumeState
 }
 
-// session is the state of a conversation. It stays until its last row is over,
-// where that is known, else until the run's end.
+// session is the state of a conversation. It is kept until its last row has
+// ended where that row is known, else until the end of the run.
 type session struct {
 	busy   bool // a turn is waiting or in flight
 	failed bool
 	ended  time.Duration // when the last turn ended
-	parked []job         // turns behind it, unprepared: only rows, no bodies
+	later  []job         // turns after it, unprepared
 }
 
-func newSchedule(maxConcurrency int, r rules) *schedule {
-	s := &schedule{rules: r, sessions: map[string]*session{}, free: slots{limit: maxConcurrency}}
-	if r.past != nil {
-		s.sessions, s.lastDue = r.past.sessions, r.past.Clock
-		s.moved = move{resumed: true, from: r.past.Clock, behind: r.past.lastRow}
+func newSchedule(c scheduleConfig) *schedule {
+	s := &schedule{scheduleConfig: c, sessions: map[string]*session{}, slots: slots{limit: c.maxConcurrency}}
+	if c.resume != nil {
+		s.sessions, s.lastDue = c.resume.sessions, c.resume.Clock
+		s.shift = resumeShift{active: true, from: c.resume.Clock, lastRow: c.resume.lastRow}
 	}
 	return s
 }
 
-// add takes the next row of the trace. A row that opens no wait comes
-// prepared; a later turn of a session does not, since its turn may be far off.
+// add takes the next row of the trace: prepared, unless it is a later turn of a
+// session.
 func (s *schedule) add(j job) {
-	s.moved.see(j)
+	s.shift.observe(j)
 	id := j.req.SessionID
 	if id == "" {
 		s.arrive(j)
 		return
 	}
-	c, later := s.sessions[id]
+	c, known := s.sessions[id]
 	switch {
-	case !later:
+	case !known:
 		if !j.last {
 			s.sessions[id] = &session{busy: true}
 		}
@@ -100,15 +98,15 @@ func (s *schedule) add(j job) {
 	case c.failed:
 		s.skip(j)
 	case c.busy:
-		c.parked = append(c.parked, j)
+		c.later = append(c.later, j)
 	default:
 		s.release(c, j)
 	}
 }
 
-// arrive takes a row that follows no other.
+// arrive takes a row that waits for no earlier turn.
 func (s *schedule) arrive(j job) {
-	j = s.atItsTime(j)
+	j = s.atArrival(j)
 	switch {
 	case j.turn:
 		heap.Push(&s.turns, j)
@@ -120,17 +118,17 @@ func (s *schedule) arrive(j job) {
 	}
 }
 
-// atItsTime sets a row's due time to its arrival. A row without one belongs to
-// the row before it.
-func (s *schedule) atItsTime(j job) job {
+// atArrival makes a row due at its arrival. A row without one is due with the row
+// before it.
+func (s *schedule) atArrival(j job) job {
 	if j.req.Timestamp.Set {
-		s.lastDue = s.moved.due(j)
+		s.lastDue = s.shift.due(j)
 	}
 	j.due, j.from = s.lastDue, s.lastDue
 	return j
 }
 
-// skip leaves a turn out, because one before it failed.
+// skip leaves out a turn because one before it failed.
 func (s *schedule) skip(j job) {
 	s.skipped++
 	if j.last {
@@ -138,39 +136,36 @@ func (s *schedule) skip(j job) {
 	}
 }
 
-// release sets the due time of a turn whose turn before has ended, and has it
-// prepared.
+// release sets the due time of a turn after the turn before it has ended.
 func (s *schedule) release(c *session, j job) {
 	c.busy = true
 	switch {
 	case j.req.Delay.Set:
 		j.due = c.ended + Milliseconds(j.req.Delay.Value)
 	case j.req.Timestamp.Set:
-		j.due = s.moved.due(j)
+		j.due = s.shift.due(j)
 	default:
 		j.due = c.ended
 	}
-	j.due = max(j.due, s.moved.from)
+	j.due = max(j.due, s.shift.from)
 	j.from, j.turn = max(j.due, c.ended), true
 	heap.Push(&s.turns, j)
 }
 
-// toPrepare returns the released turn whose time has come near, if there is
-// one. It stays until takeTurn. Where requests are held, as many turns as there
-// are sessions may be due: beyond mostTurns only one is prepared that goes
-// before another.
+// toPrepare returns the released turn to be prepared next, if one is due soon.
+// takeTurn removes it. With a concurrency limit, one turn of every session may
+// be due: beyond maxTurns only turns that go before a prepared one are prepared.
 func (s *schedule) toPrepare(now time.Duration) (j job, ok bool) {
-	if len(s.turns) == 0 || s.turns[0].from > now+lead {
+	if len(s.turns) == 0 || s.turns[0].from > now+prepareLead {
 		return job{}, false
 	}
-	if s.mostTurns > 0 && s.prepared >= s.mostTurns && !before(s.turns[0], s.lastTurn) {
+	if s.maxTurns > 0 && s.prepared >= s.maxTurns && !before(s.turns[0], s.lastTurn) {
 		return job{}, false
 	}
 	return s.turns[0], true
 }
 
-// takeTurn notes that the turn of toPrepare is being prepared; it comes back
-// by push.
+// takeTurn marks the turn of toPrepare as being prepared; push adds it when it is.
 func (s *schedule) takeTurn() {
 	turn := heap.Pop(&s.turns).(job)
 	s.preparing = append(s.preparing, turn)
@@ -179,28 +174,28 @@ func (s *schedule) takeTurn() {
 	}
 }
 
-// push makes a prepared job wait for its time.
+// push adds a prepared job.
 func (s *schedule) push(j job) {
 	if j.turn {
-		s.preparing = s.preparing[1:] // they come back in the order in which they went
+		s.preparing = s.preparing[1:] // turns are prepared in order
 	} else {
 		s.rows++
 	}
 	heap.Push(&s.waiting, j)
 }
 
-// next returns the job to be sent at now, if there is one, and the instant at
-// which it was ready. It takes a slot, which ended gives back.
+// next returns the job to be sent now, if there is one, and when it became ready.
+// It takes a slot, which ended gives back.
 func (s *schedule) next(now time.Duration) (j job, ready time.Duration, ok bool) {
-	s.admit(now)
-	q := s.foremost()
-	if len(*q) == 0 || (*q)[0].from > now || !s.free.any() {
+	s.admitBacklog(now)
+	q := s.nextQueue()
+	if len(*q) == 0 || (*q)[0].from > now || !s.slots.free() {
 		return job{}, 0, false
 	}
-	if ready = max((*q)[0].from, s.free.since()); s.until > 0 && ready >= s.until {
+	if ready = max((*q)[0].from, s.slots.freeSince()); s.until > 0 && ready >= s.until {
 		return job{}, 0, false
 	}
-	s.free.take()
+	s.slots.take()
 	j = heap.Pop(q).(job)
 	if j.turn {
 		s.prepared--
@@ -213,13 +208,13 @@ func (s *schedule) next(now time.Duration) (j job, ready time.Duration, ok bool)
 	return j, ready, true
 }
 
-// admit lets the next row of a closed loop come, if there is room for it that
-// no turn wants.
-func (s *schedule) admit(now time.Duration) {
-	if len(s.backlog) == 0 || !s.free.any() {
+// admitBacklog adds the next row of a closed loop if a slot is free for it and no
+// turn is due.
+func (s *schedule) admitBacklog(now time.Duration) {
+	if len(s.backlog) == 0 || !s.slots.free() {
 		return
 	}
-	for _, q := range [][]job{*s.foremost(), s.turns, s.preparing} {
+	for _, q := range [][]job{*s.nextQueue(), s.turns, s.preparing} {
 		if len(q) > 0 && q[0].from <= now {
 			return
 		}
@@ -229,17 +224,16 @@ func (s *schedule) admit(now time.Duration) {
 	s.backlog = s.backlog[1:]
 }
 
-// foremost is the queue whose first job is to be sent first.
-func (s *schedule) foremost() *jobs {
-	if len(s.near) == 0 || len(s.waiting) > 0 && before(s.waiting[0], s.near[0]) {
+// nextQueue is the queue that has the job to be sent next.
+func (s *schedule) nextQueue() *jobs {
+	if len(s.opening) == 0 || len(s.waiting) > 0 && before(s.waiting[0], s.opening[0]) {
 		return &s.waiting
 	}
-	return &s.near
+	return &s.opening
 }
 
-// toOpen takes a job whose time has come near enough to open its connection,
-// if there is one and its request would have a slot. It comes back by
-// pushOpened.
+// toOpen takes a job whose connection is to be opened, if one is due soon and has
+// a slot. pushOpening adds it again.
 func (s *schedule) toOpen(now time.Duration) (j job, ok bool) {
 	if !s.mayOpen() || s.waiting[0].from > now+2*openLead {
 		return job{}, false
@@ -248,16 +242,16 @@ func (s *schedule) toOpen(now time.Duration) (j job, ok bool) {
 }
 
 func (s *schedule) mayOpen() bool {
-	return len(s.waiting) > 0 && len(s.near) < s.openable && s.free.more(len(s.near))
+	return len(s.waiting) > 0 && len(s.opening) < s.maxOpening && s.slots.moreThan(len(s.opening))
 }
 
-// pushOpened makes a job wait for its time whose connection is being opened.
-func (s *schedule) pushOpened(j job) { heap.Push(&s.near, j) }
+// pushOpening adds a job whose connection is being opened.
+func (s *schedule) pushOpening(j job) { heap.Push(&s.opening, j) }
 
-// wake returns the next instant after now at which next, toOpen or toPrepare
-// has something if nothing else happens before.
+// wake returns when next, toOpen or toPrepare will have something if nothing else
+// happens before.
 func (s *schedule) wake(now time.Duration) (at time.Duration, ok bool) {
-	if q := *s.foremost(); len(q) > 0 && s.free.any() {
+	if q := *s.nextQueue(); len(q) > 0 && s.slots.free() {
 		at, ok = q[0].from, true
 	}
 	sooner := func(t time.Duration) {
@@ -269,14 +263,14 @@ func (s *schedule) wake(now time.Duration) (at time.Duration, ok bool) {
 		sooner(s.waiting[0].from - openLead)
 	}
 	if len(s.turns) > 0 {
-		sooner(s.turns[0].from - lead)
+		sooner(s.turns[0].from - prepareLead)
 	}
 	return at, ok
 }
 
-// ended takes note that a job's request was over at an instant.
+// ended handles the end of a job's request.
 func (s *schedule) ended(j job, at time.Duration, ok bool) {
-	s.free.give(at)
+	s.slots.give(at)
 	c := s.sessions[j.req.SessionID]
 	if c == nil {
 		return
@@ -285,14 +279,13 @@ func (s *schedule) ended(j job, at time.Duration, ok bool) {
 	switch {
 	case !ok:
 		c.failed = true
-		parked := c.parked
-		c.parked = nil
-		for _, later := range parked {
-			s.skip(later)
+		for _, j := range c.later {
+			s.skip(j)
 		}
-	case len(c.parked) > 0:
-		first := c.parked[0]
-		c.parked = c.parked[1:]
+		c.later = nil
+	case len(c.later) > 0:
+		first := c.later[0]
+		c.later = c.later[1:]
 		s.release(c, first)
 	}
 	if j.last {
@@ -300,37 +293,37 @@ func (s *schedule) ended(j job, at time.Duration, ok bool) {
 	}
 }
 
-// idle reports whether nothing is left to be sent of what was added.
+// idle reports whether everything that was added has been sent.
 func (s *schedule) idle() bool {
-	return len(s.waiting) == 0 && len(s.near) == 0 && len(s.backlog) == 0 && len(s.turns) == 0 && len(s.preparing) == 0
+	return len(s.waiting) == 0 && len(s.opening) == 0 && len(s.backlog) == 0 && len(s.turns) == 0 && len(s.preparing) == 0
 }
 
-// slots counts free places under a limit and knows since when each is free. A
-// limit of 0 is none.
+// slots are the places of a concurrency limit; they know since when each is free.
+// A limit of 0 is none.
 type slots struct {
-	limit int
-	taken int
-	given []time.Duration // when places were given back, oldest first
+	limit    int
+	taken    int
+	released []time.Duration // when free slots were given back, oldest first
 }
 
-func (s *slots) any() bool { return s.more(0) }
+func (s *slots) free() bool { return s.moreThan(0) }
 
-// more reports whether a place is free besides n that are spoken for.
-func (s *slots) more(n int) bool { return s.limit == 0 || s.taken+n < s.limit }
+// moreThan reports whether more than n slots are free.
+func (s *slots) moreThan(n int) bool { return s.limit == 0 || s.taken+n < s.limit }
 
-// since is when the place that has been free the longest became so: 0 for one
-// that nobody has had yet.
-func (s *slots) since() time.Duration {
-	if s.limit == 0 || s.taken+len(s.given) < s.limit {
+// freeSince is when the slot that has been free for longest was given back: 0 for
+// one that was never taken.
+func (s *slots) freeSince() time.Duration {
+	if s.limit == 0 || s.taken+len(s.released) < s.limit {
 		return 0
 	}
-	return s.given[0]
+	return s.released[0]
 }
 
-// take takes the place that has been free the longest.
+// take takes the slot that has been free for longest.
 func (s *slots) take() {
-	if s.limit > 0 && s.taken+len(s.given) == s.limit {
-		s.given = s.given[1:]
+	if s.limit > 0 && s.taken+len(s.released) == s.limit {
+		s.released = s.released[1:]
 	}
 	s.taken++
 }
@@ -338,12 +331,11 @@ func (s *slots) take() {
 func (s *slots) give(at time.Duration) {
 	s.taken--
 	if s.limit > 0 {
-		s.given = append(s.given, at)
+		s.released = append(s.released, at)
 	}
 }
 
-// jobs is a heap by the instant a job may be sent from; rows of one instant
-// keep the order of the trace.
+// jobs is a heap in the order in which jobs are sent: by time, then by row.
 type jobs []job
 
 func (q jobs) Len() int           { return len(q) }
@@ -360,11 +352,10 @@ func (q *jobs) Pop() any {
 
 func before(a, b job) bool { return a.from < b.from || a.from == b.from && a.row < b.row }
 
-// Milliseconds converts milliseconds to a duration, rounded to nanoseconds.
-// It is exact for 49 days: beyond 2^32
-// milliseconds a float no longer tells a nanosecond from the next. The whole
-// milliseconds stay apart, for their product with a million would be rounded
-// once more.
+// Milliseconds converts milliseconds to a duration, rounded to nanoseconds. It is
+// exact up to 49 days: beyond 2^32 milliseconds a float has no nanoseconds. Whole
+// milliseconds are converted apart, as their product with a million would be
+// rounded again.
 func Milliseconds(ms float64) time.Duration {
 	whole, rest := math.Modf(ms)
 	return time.Duration(whole)*time.Millisecond + time.Duration(math.Round(rest*float64(time.Millisecond)))

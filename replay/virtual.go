@@ -10,39 +10,37 @@ import (
 )
 
 // Model answers requests on a clock that its caller moves. Times are since the
-// run's start and never go back.
+// start of the run and never go back.
 type Model interface {
-	// Submit sends a row of the trace, the row-th from 0, at now.
+	// Submit sends a request at now. row is its number in the trace, from 0.
 	Submit(now time.Duration, row int, r trace.Request)
-	// Next is when something happens next, if nothing is submitted before. It
-	// is false when nothing is under way.
+	// Next is the time of the next event if nothing is submitted before. It
+	// returns false when there is none.
 	Next() (at time.Duration, ok bool)
-	// Advance moves the clock to now and returns the answers that ended by
-	// then, in order of their ends. They are the model's until the next call.
+	// Advance moves the clock to now and returns the answers that ended by then,
+	// in order of their ends. They are valid until the next call.
 	Advance(now time.Duration) []Answer
 }
 
-// Answer is what became of a request to a [Model], as [Outcome] is for a
-// [Call].
+// Answer is the outcome of a request to a [Model], as [Outcome] is of a [Call].
 type Answer struct {
 	Row         int
 	First, Last Instant
 	Done        time.Duration
-	Gaps        []time.Duration // the record's from here on
+	Gaps        []time.Duration // not used by the Model any more
 	Counts      Counts
 	Status      int
 	Class       Class
 	Error       string
 }
 
-// VirtualRunner replays traces against a model in virtual time, by the rules
-// of a [Runner]: what is due when, what waits for a slot or for an earlier
-// turn. No time passes while it works, so a request is sent at the instant at
-// which it is ready: there is no client to be late.
+// VirtualRunner replays traces against a model in virtual time, with the
+// scheduling of a [Runner]. There is no client that could be late: a request is
+// sent when it is ready. It may run several times, with a new Model each.
 type VirtualRunner struct {
 	Model    Model
 	Recorder Recorder
-	// These are as those of a Runner.
+	// As in a Runner.
 	MaxConcurrency int
 	Closed         bool
 	Duration       time.Duration
@@ -50,13 +48,31 @@ type VirtualRunner struct {
 }
 
 // Run replays reqs, whose rows must be in order of arrival. When ctx ends it
-// stops where it is; requests in flight are then not in the record, and counted
-// as unrecorded. The Start of the tally is zero.
+// returns promptly, even while it waits for reqs; requests in flight are not
+// recorded and count as unrecorded. Start of the tally is zero.
 func (v *VirtualRunner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
-	rows, end := iter.Pull2(reqs)
-	defer end()
-	run := virtualRun{VirtualRunner: v, schedule: newSchedule(v.MaxConcurrency, rules{closed: v.Closed, until: v.Duration}), rows: rows, inFlight: map[int]sentJob{}}
-	err := run.run(ctx)
+	run := &virtualRun{
+		VirtualRunner: v,
+		schedule:      newSchedule(scheduleConfig{maxConcurrency: v.MaxConcurrency, closed: v.Closed, until: v.Duration}),
+		inFlight:      map[int]sentJob{},
+	}
+	ended := make(chan struct{})
+	var runErr error // once ended is closed
+	go func() {
+		defer close(ended)
+		var stop func()
+		run.rows, stop = iter.Pull2(run.reading.each(reqs))
+		defer stop()
+		runErr = run.run(ctx)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	err := ctx.Err()
+	if run.reading.wait(ended) {
+		err = runErr
+	}
 	run.tally.Skipped = run.schedule.skipped
 	run.tally.Stopped = err != nil
 	run.tally.TimeUp = v.Duration > 0 && run.now >= v.Duration
@@ -64,16 +80,17 @@ func (v *VirtualRunner) Run(ctx context.Context, reqs trace.Requests) (Tally, er
 	return run.tally, err
 }
 
-// virtualAhead is how many rows are read before their time, beyond which nothing is
-// gained: their number bounds the memory.
+// virtualAhead is how many rows are read before they are due. It bounds the
+// memory.
 const virtualAhead = 64
 
 type virtualRun struct {
 	*VirtualRunner
 	schedule *schedule
-	rows     func() (trace.Request, error, bool) // the next one
+	reading  streamReader
+	rows     func() (trace.Request, error, bool) // the next row
 	read     int
-	ended    bool // of the trace
+	allRead  bool
 	now      time.Duration
 	inFlight map[int]sentJob // by row
 	tally    Tally
@@ -89,7 +106,7 @@ func (r *virtualRun) run(ctx context.Context) error {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := r.fill(); err != nil {
+		if err := r.fill(ctx); err != nil {
 			return err
 		}
 		r.sendDue()
@@ -99,8 +116,8 @@ func (r *virtualRun) run(ctx context.Context) error {
 	}
 }
 
-// wait moves the time on until there may be something to send, because its
-// time has come or because an answer has ended. It is false at the end.
+// wait moves the clock until there may be something to send: a request is due or
+// an answer has ended. It returns false at the end.
 func (r *virtualRun) wait() (more bool, err error) {
 	wake, waiting := r.schedule.wake(r.now)
 	if r.Duration > 0 { // nothing is sent from then on
@@ -113,7 +130,7 @@ func (r *virtualRun) wait() (more bool, err error) {
 		case woken:
 			at = wake
 		case !ok && len(r.inFlight) > 0:
-			return false, fmt.Errorf("simulating: nothing happens any more at %v, with %d requests in flight", r.now, len(r.inFlight))
+			return false, fmt.Errorf("simulating: no more events at %v with %d requests in flight", r.now, len(r.inFlight))
 		case !ok:
 			return false, nil
 		}
@@ -130,15 +147,17 @@ func (r *virtualRun) wait() (more bool, err error) {
 	}
 }
 
-// fill reads rows until enough wait for their time.
-func (r *virtualRun) fill() error {
-	for !r.ended && r.schedule.rows < virtualAhead {
+// fill reads rows until enough are scheduled.
+func (r *virtualRun) fill(ctx context.Context) error {
+	for !r.allRead && r.schedule.rows < virtualAhead {
 		req, err, ok := r.rows()
 		switch {
+		case ctx.Err() != nil: // Run may have returned
+			return ctx.Err()
 		case err != nil:
 			return err
 		case !ok:
-			r.ended = true
+			r.allRead = true
 		default:
 			r.schedule.add(job{req: req, row: r.read, last: r.Sessions != nil && r.Sessions.last.Has(r.read)})
 			r.read++
@@ -149,7 +168,7 @@ func (r *virtualRun) fill() error {
 
 func (r *virtualRun) sendDue() {
 	for {
-		// A turn needs no preparing here, but it waits among the jobs alike.
+		// Turns need no preparing here.
 		for turn, near := r.schedule.toPrepare(r.now); near; turn, near = r.schedule.toPrepare(r.now) {
 			r.schedule.takeTurn()
 			r.schedule.push(turn)
