@@ -81,7 +81,7 @@ func deploymentOf(c *cli.Context) (engine.Deployment, error) {
 	for _, name := range []string{enginesFlag, maxSeqsFlag, maxBatchedFlag, kvBlocksFlag, engineBlockFlag, maxModelLenFlag, prefillEnginesFlag, decodeEnginesFlag} {
 		most := 1<<31 - 2
 		if strings.HasSuffix(name, enginesFlag) {
-			most = engine.MostEngines
+			most = engine.MaxEngines
 		}
 		if n := c.Int(name); c.IsSet(name) && (n < 1 || n > most) {
 			return none, misused("%s: --%s must be from 1 to %d: %d", c.Command.Name, name, most, n)

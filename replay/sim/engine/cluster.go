@@ -6,23 +6,28 @@ import (
 	"time"
 )
 
-// Cluster is a deployment at work. It is driven as an [Engine] is, and a
-// cluster of one engine does exactly what that engine would. Make it with
-// [Deployment.New]. It is not safe for concurrent use.
+// Cluster is a running deployment. It is driven like an [Engine], and a cluster of
+// one engine does exactly what that engine does. Make it with [Deployment.New]. It is
+// not safe for concurrent use.
 type Cluster struct {
 	front     *pool // takes requests
 	decode    *pool // nil: the front does everything
 	transfer  Transfer
-	transfers transferQueue
+	transfers fifo[transferUnderWay] // in order of their ends
 	blockSize int
 	now       time.Duration
 }
 
-// NewPrompt returns an empty prompt in blocks of the engines' size. It may be
-// called at any time from any goroutine.
+type transferUnderWay struct {
+	until time.Duration
+	r     *Request
+}
+
+// NewPrompt returns an empty prompt in blocks of the engines' size. It is safe for
+// concurrent use.
 func (c *Cluster) NewPrompt() *Prompt { return NewPrompt(c.blockSize) }
 
-// BlockSize is the number of tokens in a block of the engines' KV caches.
+// BlockSize returns the number of tokens in a block of the engines' KV caches.
 func (c *Cluster) BlockSize() int { return c.blockSize }
 
 // Fits is [Engine.Fits] of any engine: all are equal.
@@ -30,9 +35,8 @@ func (c *Cluster) Fits(prompt, output int) error { return c.front.engines[0].Fit
 
 // Submit is [Engine.Submit] of the engine that the router picks.
 func (c *Cluster) Submit(now time.Duration, r *Request) error {
-	// All engines are equal, so what one refuses they all do, and a request
-	// that is refused leaves no trace in the router.
-	if err := c.front.engines[0].refuse(r); err != nil {
+	// All engines are equal, and a rejected request must not change the router.
+	if err := c.front.engines[0].check(r); err != nil {
 		return err
 	}
 	now = max(now, c.now)
@@ -50,16 +54,15 @@ func (c *Cluster) Submit(now time.Duration, r *Request) error {
 // Cancel is [Engine.Cancel], wherever the request is.
 func (c *Cluster) Cancel(now time.Duration, r *Request) {
 	c.now = max(c.now, now)
-	if r.state == holding {
-		c.transfers.remove(r)
+	if r.state == transferring {
+		c.transfers.removeAt(c.transfers.index(func(t transferUnderWay) bool { return t.r == r }))
 	}
-	if e := r.home; e != nil {
+	if e := r.engine; e != nil {
 		e.Cancel(c.now, r)
 		c.poolOf(e).changed(e)
 	}
 }
 
-// poolOf is the pool of an engine.
 func (c *Cluster) poolOf(e *Engine) *pool {
 	if c.front.engines[min(e.index, len(c.front.engines)-1)] == e {
 		return c.front
@@ -69,69 +72,71 @@ func (c *Cluster) poolOf(e *Engine) *pool {
 
 // Next is [Engine.Next] of all engines.
 func (c *Cluster) Next() (at time.Duration, ok bool) {
-	at, _, ok = c.due(forever)
+	at, _, ok = c.next(forever)
 	return at, ok
 }
 
-// Advance is [Engine.Advance] of all engines. Events of one time come in the
-// order of the engines, those of prefill engines first.
+// Advance is [Engine.Advance] of all engines. Events of one time come in order of the
+// engines, those of prefill engines first.
 func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 	for {
-		at, e, ok := c.due(now)
+		at, e, ok := c.next(now)
 		if !ok || at > now {
 			c.now = max(c.now, now)
 			return events
 		}
 		c.now = at
 		if e == nil {
-			c.arrive(at)
+			c.endTransfer(at)
 			continue
 		}
 		c.poolOf(e).changed(e)
 		from := len(events)
-		if events = e.happen(at, events); e.holds {
-			events = c.send(events, from)
+		if events = e.process(at, events); e.prefillOnly {
+			events = c.beginTransfers(events, from)
 		}
 	}
 }
 
-// due is the time of the next event and the engine that has it: none, if it is
-// the arrival of a transfer. See [Engine.due].
-func (c *Cluster) due(before time.Duration) (at time.Duration, e *Engine, ok bool) {
-	at, e = c.front.due(before)
+// next returns the time of the next event and its engine, or nil for the end of a
+// transfer. See Engine.next.
+func (c *Cluster) next(before time.Duration) (at time.Duration, e *Engine, ok bool) {
+	at, e = c.front.next(before)
 	if c.decode == nil {
 		return at, e, e != nil
 	}
-	if t, d := c.decode.due(before); d != nil && (e == nil || t < at) {
+	if t, d := c.decode.next(before); d != nil && (e == nil || t < at) {
 		at, e = t, d
 	}
-	// What arrives finds everything that happens until then, as what is
-	// submitted does.
-	if t, any := c.transfers.next(); any && (e == nil || t < at) {
-		return t, nil, true
+	// A transfer ends after everything else of its time, like a request submitted
+	// then.
+	if c.transfers.len() > 0 {
+		if t := c.transfers.front().until; e == nil || t < at {
+			return t, nil, true
+		}
 	}
 	return at, e, e != nil
 }
 
-// send begins the transfers of the events from an index on, which tells nobody
-// else.
-func (c *Cluster) send(events []Event, from int) []Event {
+// beginTransfers replaces the handover events from an index on by transfers.
+func (c *Cluster) beginTransfers(events []Event, from int) []Event {
 	return append(events[:from], slices.DeleteFunc(events[from:], func(e Event) bool {
 		if e.Kind != handover {
 			return false
 		}
-		took := c.transfer.Base + times(e.Request.Prompt.tokens, c.transfer.PerToken)
-		c.transfers.add(transferring{e.At + took, e.Request})
+		until := e.At + c.transfer.Base + times(e.Request.Prompt.tokens, c.transfer.PerToken)
+		q := &c.transfers
+		q.insert(sort.Search(q.len(), func(i int) bool { return q.items[q.head+i].until > until }), transferUnderWay{until, e.Request})
 		return true
 	})...)
 }
 
-// arrive ends the transfer that is next: the prefill engine has its blocks
-// back, and a decode engine goes on.
-func (c *Cluster) arrive(at time.Duration) {
-	r := c.transfers.pop()
-	from := r.home
-	from.letGo(at, r)
+// endTransfer ends the next transfer: the prefill engine frees the blocks, and a
+// decode engine continues.
+func (c *Cluster) endTransfer(at time.Duration) {
+	r := c.transfers.pop().r
+	from := r.engine
+	from.transferred(at, r)
 	c.front.changed(from)
 	r.until, r.computed = r.Output, r.Prompt.tokens
 	to := c.decode.pick(r)
@@ -147,9 +152,8 @@ func (c *Cluster) Stats() (all Stats) {
 	return all
 }
 
-// EachStats returns the state of each engine, those that decode behind those
-// that compute prompts. A request whose keys and values are on their way has no
-// engine yet: it waits at the first that decodes.
+// EachStats returns the state of each engine, prefill engines before decode engines.
+// Requests under transfer count as waiting at the first decode engine.
 func (c *Cluster) EachStats() (each []Stats) {
 	for _, e := range c.front.engines {
 		each = append(each, e.Stats())
@@ -180,36 +184,4 @@ func (s *Stats) add(other Stats) {
 	s.Preemptions += other.Preemptions
 	s.Steps += other.Steps
 	s.Busy += other.Busy
-}
-
-// transferQueue holds the transfers under way in order of their ends.
-type transferQueue struct{ under []transferring }
-
-type transferring struct {
-	until time.Duration
-	r     *Request
-}
-
-func (q *transferQueue) len() int { return len(q.under) }
-
-func (q *transferQueue) next() (time.Duration, bool) {
-	if len(q.under) == 0 {
-		return 0, false
-	}
-	return q.under[0].until, true
-}
-
-func (q *transferQueue) add(t transferring) {
-	i := sort.Search(len(q.under), func(i int) bool { return q.under[i].until > t.until })
-	q.under = slices.Insert(q.under, i, t)
-}
-
-func (q *transferQueue) pop() *Request {
-	r := q.under[0].r
-	q.under = slices.Delete(q.under, 0, 1)
-	return r
-}
-
-func (q *transferQueue) remove(r *Request) {
-	q.under = slices.DeleteFunc(q.under, func(t transferring) bool { return t.r == r })
 }

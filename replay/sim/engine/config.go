@@ -6,77 +6,76 @@ import (
 	"time"
 )
 
-// Config is what one engine is like. The zero value works: it takes no time,
-// and its limits are far.
+// Config configures one engine. The zero value works: it takes no time and has high
+// limits.
 type Config struct {
 	Costs Costs
-	// MaxSeqs is the most sequences that run at once; 0 is 1<<20.
+	// MaxSeqs limits the sequences running at once; 0 is 1<<20.
 	MaxSeqs int
-	// MaxBatchedTokens is the most tokens that one step computes, at least
-	// MaxSeqs, so that every running sequence has one; 0 is 1<<20.
+	// MaxBatchedTokens limits the tokens computed in a step, at least MaxSeqs, so that
+	// every running sequence gets one; 0 is 1<<20.
 	MaxBatchedTokens int
-	// BlockSize is the number of tokens in a block of the KV cache; 0 is 16.
+	// BlockSize is the number of tokens in a KV cache block; 0 is 16.
 	BlockSize int
-	// KVBlocks is the number of blocks of the KV cache; 0 is 1<<20. A cached
-	// block takes about 10 bytes of memory.
+	// KVBlocks is the number of KV cache blocks; 0 is 1<<20. A cached block takes about
+	// 10 bytes of memory.
 	KVBlocks int
-	// MaxModelLen is the most tokens that a prompt and its answer may have
-	// together; 0 is 1<<20.
+	// MaxModelLen limits the tokens of a prompt and its answer together; 0 is 1<<20.
 	MaxModelLen int
-	// PhasedTPOT, where it is above 0, takes decoding out of the steps: each
-	// sequence gets a token every PhasedTPOT, at a phase of its own, and the
-	// phases are spread evenly. No engine does that. It is for the calibration
-	// of clients, which lock-step would give all their work at once. A
-	// sequence then holds the room for its whole answer from the beginning, so
-	// none is preempted.
+	// PhasedTPOT, if above 0, takes decoding out of the steps: each sequence gets a
+	// token every PhasedTPOT, with evenly spread phases. No real engine does that. It is
+	// for calibrating clients, which lock-step would give all their work at once. A
+	// sequence then has room for its whole answer from the beginning and is never
+	// preempted.
 	PhasedTPOT time.Duration
 }
 
-// Costs says how long a step takes: the sum of its parts.
+// Costs is the time of a step: the sum of its parts.
 type Costs struct {
-	Step         time.Duration // whatever is in it: weights are read, kernels launched
-	PrefillToken time.Duration // for each prompt token that is computed
-	Sequence     time.Duration // for each decoding sequence
-	ContextToken time.Duration // for each token of the decoding sequences' contexts, whose keys and values are read
+	Step         time.Duration // per step: reading weights, launching kernels
+	PrefillToken time.Duration // per prompt token computed
+	Sequence     time.Duration // per decoding sequence
+	ContextToken time.Duration // per token of the decoding sequences' contexts, whose KV is read
 }
 
-// The defaults of limits, and the most that they may be.
+// DefaultBlockSize is the default of [Config].BlockSize.
+const DefaultBlockSize = 16
+
 const (
-	DefaultBlockSize = 16
-	manyTokens       = 1 << 20
-	mostBlocks       = math.MaxInt32 - 1
-	mostTokens       = math.MaxInt32
-	mostCost         = time.Hour
+	defaultLimit = 1 << 20
+	maxBlocks    = math.MaxInt32 - 1
+	maxTokens    = math.MaxInt32
+	maxCost      = time.Hour
 )
 
-// WithDefaults is c with what it leaves out.
+// WithDefaults returns c with its zero limits set.
 func (c Config) WithDefaults() Config {
 	for _, limit := range []struct {
-		field     *int
-		otherwise int
+		field        *int
+		defaultValue int
 	}{
-		{&c.MaxSeqs, manyTokens}, {&c.MaxBatchedTokens, max(manyTokens, c.MaxSeqs)}, {&c.BlockSize, DefaultBlockSize},
-		{&c.KVBlocks, manyTokens}, {&c.MaxModelLen, manyTokens},
+		{&c.MaxSeqs, defaultLimit}, {&c.MaxBatchedTokens, max(defaultLimit, c.MaxSeqs)}, {&c.BlockSize, DefaultBlockSize},
+		{&c.KVBlocks, defaultLimit}, {&c.MaxModelLen, defaultLimit},
 	} {
 		if *limit.field == 0 {
-			*limit.field = limit.otherwise
+			*limit.field = limit.defaultValue
 		}
 	}
 	return c
 }
 
-// Validate says what is wrong with c, if anything.
+// Validate returns the first error in c.
 func (c Config) Validate() error {
 	c = c.WithDefaults()
 	for _, limit := range []struct {
-		name        string
-		value, most int
+		name       string
+		value, max int
 	}{
-		{"max seqs", c.MaxSeqs, mostTokens}, {"max batched tokens", c.MaxBatchedTokens, mostTokens}, {"block size", c.BlockSize, mostTokens},
-		{"KV blocks", c.KVBlocks, mostBlocks}, {"max model length", c.MaxModelLen, mostTokens},
+		{"max seqs", c.MaxSeqs, maxTokens}, {"max batched tokens", c.MaxBatchedTokens, maxTokens}, {"block size", c.BlockSize, maxTokens},
+		{"KV blocks", c.KVBlocks, maxBlocks}, {"max model length", c.MaxModelLen, maxTokens},
 	} {
-		if limit.value < 1 || limit.value > limit.most {
-			return fmt.Errorf("engine: %s is not from 1 to %d: %d", limit.name, limit.most, limit.value)
+		if limit.value < 1 || limit.value > limit.max {
+			return fmt.Errorf("engine: %s is not from 1 to %d: %d", limit.name, limit.max, limit.value)
 		}
 	}
 	for _, cost := range []struct {
@@ -86,8 +85,8 @@ func (c Config) Validate() error {
 		{"cost of a step", c.Costs.Step}, {"cost of a prefill token", c.Costs.PrefillToken}, {"cost of a sequence", c.Costs.Sequence},
 		{"cost of a context token", c.Costs.ContextToken}, {"phased TPOT", c.PhasedTPOT},
 	} {
-		if cost.value < 0 || cost.value > mostCost {
-			return fmt.Errorf("engine: %s is not from 0 to %v: %v", cost.name, mostCost, cost.value)
+		if cost.value < 0 || cost.value > maxCost {
+			return fmt.Errorf("engine: %s is not from 0 to %v: %v", cost.name, maxCost, cost.value)
 		}
 	}
 	if c.MaxBatchedTokens < c.MaxSeqs {
@@ -96,16 +95,16 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// batch is what a step computes.
+// batch counts what a step computes: prompt tokens, decoding sequences, and the tokens
+// of their contexts.
 type batch struct{ prefill, sequences, context int }
 
-// of is the duration of a step.
+// of returns the time of a step.
 func (c Costs) of(b batch) time.Duration {
 	return c.Step + times(b.prefill, c.PrefillToken) + times(b.sequences, c.Sequence) + times(b.context, c.ContextToken)
 }
 
-// times is n*d, or a month where that is less: time must not overflow,
-// whatever a step is said to cost.
+// times returns n*d, at most a month, so that time does not overflow.
 func times(n int, d time.Duration) time.Duration {
 	const month = 30 * 24 * time.Hour
 	if d > 0 && n > int(month/d) {

@@ -9,11 +9,11 @@ import (
 	"moontide/trace/routing"
 )
 
-// Deployment says what serves together. The zero value is one engine.
+// Deployment configures engines that serve together. The zero value is one engine.
 type Deployment struct {
-	// Engine is what each engine is like.
+	// Engine configures each engine.
 	Engine Config
-	// Engines is how many there are behind the router; 0 is one.
+	// Engines is the number of engines behind the router; 0 is one.
 	Engines int
 	// Routing chooses the engine of a request, in a disaggregated deployment
 	// the prefill engine; "" is [routing.RoundRobin]. Decode engines are chosen
@@ -21,28 +21,28 @@ type Deployment struct {
 	Routing routing.Policy
 	// Seed is for [routing.Random].
 	Seed uint64
-	// Prefill and Decode, both above 0, make a disaggregated deployment
-	// instead: Prefill engines compute prompts and first tokens, Decode
-	// engines the rest of the answers.
+	// Prefill and Decode, both above 0, make a disaggregated deployment instead:
+	// Prefill engines compute prompts and first tokens, Decode engines the rest of the
+	// answers.
 	Prefill, Decode int
-	// Transfer is how long the keys and values of a prompt are on their way
-	// from a prefill to a decode engine, in any number at once.
+	// Transfer is the time to transfer the KV cache of a prompt from a prefill to a
+	// decode engine. Any number of transfers run at once.
 	Transfer Transfer
 }
 
-// Transfer is the time that keys and values are on their way.
+// Transfer is the time of a KV cache transfer.
 type Transfer struct {
-	Base     time.Duration // whatever the length
+	Base     time.Duration
 	PerToken time.Duration // of the prompt
 }
 
-// MostEngines is the most engines that a deployment may have of a kind.
-const MostEngines = 1024
+// MaxEngines is the most engines of a kind in a deployment.
+const MaxEngines = 1024
 
-// Disaggregated says whether prompts are computed apart from answers.
+// Disaggregated reports whether separate engines compute prompts and answers.
 func (d Deployment) Disaggregated() bool { return d.Prefill > 0 && d.Decode > 0 }
 
-// String is the deployment in words.
+// String describes the deployment in words.
 func (d Deployment) String() string {
 	policy := cmp.Or(d.Routing, routing.RoundRobin)
 	switch {
@@ -54,23 +54,23 @@ func (d Deployment) String() string {
 	return "1 engine"
 }
 
-// Validate says what is wrong with d, if anything.
+// Validate returns the first error in d.
 func (d Deployment) Validate() error {
 	for _, n := range []struct {
 		name  string
 		value int
 	}{{"engines", d.Engines}, {"prefill engines", d.Prefill}, {"decode engines", d.Decode}} {
-		if n.value < 0 || n.value > MostEngines {
-			return fmt.Errorf("engine: a deployment of %d %s; at most %d", n.value, n.name, MostEngines)
+		if n.value < 0 || n.value > MaxEngines {
+			return fmt.Errorf("engine: a deployment of %d %s; at most %d", n.value, n.name, MaxEngines)
 		}
 	}
 	switch {
 	case (d.Prefill > 0) != (d.Decode > 0):
-		return fmt.Errorf("engine: %d prefill and %d decode engines: there are both or none", d.Prefill, d.Decode)
+		return fmt.Errorf("engine: %d prefill and %d decode engines: set both or neither", d.Prefill, d.Decode)
 	case d.Disaggregated() && d.Engines > 0:
-		return errors.New("engine: a deployment has engines for everything, or prefill and decode engines")
-	case d.Transfer.Base < 0 || d.Transfer.Base > mostCost || d.Transfer.PerToken < 0 || d.Transfer.PerToken > mostCost:
-		return fmt.Errorf("engine: transfer time is not from 0 to %v: %v and %v a token", mostCost, d.Transfer.Base, d.Transfer.PerToken)
+		return errors.New("engine: set Engines, or Prefill and Decode, not both")
+	case d.Transfer.Base < 0 || d.Transfer.Base > maxCost || d.Transfer.PerToken < 0 || d.Transfer.PerToken > maxCost:
+		return fmt.Errorf("engine: transfer time is not from 0 to %v: %v and %v a token", maxCost, d.Transfer.Base, d.Transfer.PerToken)
 	}
 	if d.Routing != "" {
 		if _, err := routing.Parse(string(d.Routing)); err != nil {
@@ -80,7 +80,7 @@ func (d Deployment) Validate() error {
 	return d.Engine.Validate()
 }
 
-// New returns the deployment at the time 0, idle and with empty caches.
+// New returns the deployment at time 0, idle and with empty caches.
 func (d Deployment) New() (*Cluster, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (d Deployment) New() (*Cluster, error) {
 		return c, err
 	}
 	for _, e := range c.front.engines {
-		e.holds = true
+		e.prefillOnly = true
 	}
 	c.decode, err = newPool(d.Engine, d.Decode, routing.LeastLoaded, 0)
 	return c, err

@@ -225,7 +225,7 @@ func where(t *testing.T, d Deployment, arrivals []arrival) []int {
 	}
 	var at []int
 	for _, r := range play(t, c, c.BlockSize(), arrivals, func() {}).requests {
-		at = append(at, slices.Index(c.front.engines, r.home))
+		at = append(at, slices.Index(c.front.engines, r.engine))
 	}
 	return at
 }
@@ -318,7 +318,7 @@ func TestBadDeployments(t *testing.T) {
 		"too many":             {Deployment{Engines: 2000}, "2000 engines; at most 1024"},
 		"prefill alone":        {Deployment{Prefill: 1}, "1 prefill and 0 decode engines"},
 		"decode alone":         {Deployment{Decode: 1}, "0 prefill and 1 decode engines"},
-		"both kinds":           {Deployment{Engines: 1, Prefill: 1, Decode: 1}, "or prefill and decode engines"},
+		"both kinds":           {Deployment{Engines: 1, Prefill: 1, Decode: 1}, "or Prefill and Decode, not both"},
 		"unknown router":       {Deployment{Routing: "best"}, `routing "best" is not one of round-robin, random, least-loaded, session, prefix`},
 		"negative transfer":    {Deployment{Transfer: Transfer{Base: -1}}, "transfer time is not from 0"},
 		"negative cost":        {Deployment{Engine: Config{Costs: Costs{Step: -1}}}, "cost of a step is not from 0"},

@@ -5,33 +5,29 @@ import (
 	"sort"
 )
 
-// kvCache is the KV cache: a number of blocks, each in use or free. A block
-// that holds a full block of a known prompt is cached: later prompts find it
-// while it is in use, and also when it is free until its room is needed. Free
-// blocks that hold nothing of use go first, then the cached ones in the order
-// in which they came free, of one request from tail to head.
+// kvCache is a KV cache of blocks, each used by requests or free. A full block of a
+// known prompt is cached: later prompts can find it while it is used, and while it is
+// free until its room is needed. Free blocks that are not cached are reused first, then
+// cached ones in the order in which they were freed, within a request from tail to head.
 //
-// Which block holds what makes no difference, so blocks are only counted, and
-// the cached ones are kept in the runs in which they were computed: a prompt
-// of a thousand blocks is a run or two, or a few where it shares prefixes with
-// others. Runs make a tree, each following its parent. A request uses whole
-// runs, from the tree's root to the end of what it has computed, so what is
-// cached is always cached from its beginning.
+// Blocks are interchangeable, so they are only counted. Cached blocks are kept as runs,
+// as they were computed: a prompt of a thousand blocks has one or two runs, or a few
+// where it shares prefixes. Runs form a tree. A request uses whole runs from the root
+// on, so every cached block has all blocks before it cached too.
 type kvCache struct {
 	blockSize int
 	free      int             // blocks that no request uses
-	stale     int             // of these, the ones that are cached
+	stale     int             // of these, cached ones
 	runs      map[uint64]*run // by the hash of their first blocks
-	lru       run             // of a ring of the runs that are free; next goes first
+	lru       run             // the ring of free runs; next is evicted first
 }
 
-// run is some consecutive blocks of prompts. A hash stands for all blocks
-// before it too, so the last one tells the whole way from the root.
+// run is a sequence of blocks of prompts. A hash stands for all blocks before it too.
 type run struct {
 	hashes     []uint64
 	parent     *run
 	users      int
-	prev, next *run // among the free
+	prev, next *run // among the free ones
 }
 
 func newKVCache(capacity, blockSize int) *kvCache {
@@ -40,11 +36,11 @@ func newKVCache(capacity, blockSize int) *kvCache {
 	return c
 }
 
-// blocksFor is the number of blocks that hold so many tokens.
+// blocksFor returns the number of blocks for tokens.
 func (c *kvCache) blocksFor(tokens int) int { return (tokens + c.blockSize - 1) / c.blockSize }
 
-// lookUp counts the leading blocks that are cached and, of these, the ones
-// that are free.
+// lookUp returns the number of leading blocks that are cached, and how many of these
+// are free.
 func (c *kvCache) lookUp(hashes []uint64) (hits, free int) {
 	for hits < len(hashes) {
 		r := c.runs[hashes[hits]]
@@ -63,17 +59,17 @@ func (c *kvCache) lookUp(hashes []uint64) (hits, free int) {
 	return hits, free
 }
 
-// match is the number of the run's blocks that hashes begin with.
+// match returns the number of leading blocks of the run that hashes begin with.
 func (r *run) match(hashes []uint64) int {
 	n := min(len(r.hashes), len(hashes))
 	if r.hashes[n-1] == hashes[n-1] {
 		return n
 	}
-	// Where two ways part they do not meet again.
+	// After the first difference all hashes differ.
 	return sort.Search(n, func(i int) bool { return r.hashes[i] != hashes[i] })
 }
 
-// allocate takes blocks that hold nothing yet. There must be enough free.
+// allocate takes n empty blocks. There must be enough free ones.
 func (c *kvCache) allocate(n int) {
 	c.free -= n
 	for over := c.stale - c.free; over > 0; over = c.stale - c.free {
@@ -81,7 +77,7 @@ func (c *kvCache) allocate(n int) {
 	}
 }
 
-// evict takes at most n blocks from the end of the run that is next.
+// evict removes at most n blocks from the end of the least recently used run.
 func (c *kvCache) evict(n int) {
 	r := c.lru.next
 	rest := len(r.hashes) - n
@@ -93,13 +89,13 @@ func (c *kvCache) evict(n int) {
 	}
 	c.stale -= n
 	r.hashes = r.hashes[:rest]
-	if rest < cap(r.hashes)/4 { // the memory of a long run is not kept for a short one
+	if rest < cap(r.hashes)/4 { // a short run must not keep the memory of a long one
 		r.hashes = slices.Clone(r.hashes)
 	}
 }
 
-// follow uses cached blocks that come after those up to the run at, which is
-// nil at the root, and returns the run with the last of them.
+// follow uses cached blocks that follow the run at (nil: the root), and returns the
+// run with the last of them.
 func (c *kvCache) follow(at *run, hashes []uint64) *run {
 	for len(hashes) > 0 {
 		r := c.runs[hashes[0]]
@@ -117,10 +113,9 @@ func (c *kvCache) follow(at *run, hashes []uint64) *run {
 	return at
 }
 
-// keep makes blocks findable that were computed after those up to the run at,
-// and returns the run with the last of them. They are part of what was
-// allocated. What another request computed side by side is used instead, and
-// the room given back.
+// keep caches allocated blocks that follow the run at, and returns the run with the last
+// of them. Blocks that another request has cached meanwhile are used instead, and their
+// room is freed.
 func (c *kvCache) keep(at *run, hashes []uint64) *run {
 	hits, _ := c.lookUp(hashes)
 	if hits > 0 {
@@ -135,8 +130,8 @@ func (c *kvCache) keep(at *run, hashes []uint64) *run {
 	return r
 }
 
-// split makes the first n blocks of a run a run of their own and returns it.
-// Who used the whole run uses both.
+// split makes the first n blocks of a run a run of their own and returns it. Users of
+// the whole run use both.
 func (c *kvCache) split(r *run, n int) *run {
 	head := &run{hashes: r.hashes[:n:n], parent: r.parent, users: r.users}
 	r.hashes, r.parent = r.hashes[n:], head
@@ -147,9 +142,8 @@ func (c *kvCache) split(r *run, n int) *run {
 	return head
 }
 
-// release gives up the blocks of a request: those up to the run at, and some
-// that are not findable. A block is of no use without those before it, so the
-// head has to outlive the tail.
+// release frees the blocks of a request: those up to the run at, and others that are
+// not cached. A block is useless without those before it, so the tail is freed first.
 func (c *kvCache) release(at *run, others int) {
 	c.free += others
 	for ; at != nil; at = at.parent {
@@ -166,7 +160,7 @@ func (c *kvCache) unlink(r *run) {
 	r.prev, r.next = nil, nil
 }
 
-// link lets a free run go after another.
+// link puts a free run after another in the eviction order.
 func (c *kvCache) link(r, after *run) {
 	r.prev, r.next = after, after.next
 	after.next.prev, after.next = r, r

@@ -188,14 +188,14 @@ func checkAnswers(t rapid.TB, arrivals []arrival, h history) {
 
 // checkBooks counts again what an engine has counted.
 func checkBooks(t rapid.TB, e *Engine) {
-	all := slices.Concat(e.running, e.queue.preempted, e.queue.arrived[e.queue.head:])
-	for _, k := range e.ticks.ticks[e.ticks.head:] {
+	all := slices.Concat(e.running, e.queue.preempted, e.queue.arrived.items[e.queue.arrived.head:])
+	for _, k := range e.phased.items[e.phased.head:] {
 		all = append(all, k.r)
 	}
 	backlog, batched, used := 0, 0, 0
 	users := make(map[*run]int)
 	for _, r := range all {
-		backlog += r.owed
+		backlog += r.backlog
 		batched += r.scheduled
 		used += r.others
 		chained := 0
@@ -233,7 +233,7 @@ func checkBooks(t rapid.TB, e *Engine) {
 	if stale != e.kv.stale || e.kv.free != e.cfg.KVBlocks-used || stale > e.kv.free {
 		t.Fatalf("%d of %d blocks are used and %d free ones are cached; it counts %d free and %d", used, e.cfg.KVBlocks, stale, e.kv.free, e.kv.stale)
 	}
-	if len(e.running)+e.ticks.len() > e.cfg.MaxSeqs || batched > e.cfg.MaxBatchedTokens || backlog != e.backlog || e.backlog < 0 {
+	if len(e.running)+e.phased.len() > e.cfg.MaxSeqs || batched > e.cfg.MaxBatchedTokens || backlog != e.backlog || e.backlog < 0 {
 		t.Fatalf("%d running, %d tokens in a step, backlog %d, counts %d", len(e.running), batched, backlog, e.backlog)
 	}
 }

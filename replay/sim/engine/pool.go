@@ -7,32 +7,32 @@ import (
 	"moontide/trace/routing"
 )
 
-// pool is a number of equal engines behind a router. It remembers what it knows
-// of their next events, for most of the time only one of them has changed.
+// pool is a number of equal engines behind a router. It remembers the times of their
+// next events, because mostly only one of them has changed.
 type pool struct {
 	engines []*Engine
 	router  *routing.Router
-	next    []time.Duration // of each engine; forever: never; unsettled: ask
+	nextAt  []time.Duration // of each engine; forever: never; unknown: ask
 }
 
-const unsettled = -1
+const unknown = -1
 
 func newPool(cfg Config, n int, policy routing.Policy, seed uint64) (*pool, error) {
 	router, err := routing.New(policy, n, rand.New(rand.NewPCG(seed, 0x726f75746572))) // "router"
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{router: router, next: make([]time.Duration, n)}
+	p := &pool{router: router, nextAt: make([]time.Duration, n)}
 	for i := range n {
 		e := newEngine(cfg)
 		e.index = i
 		p.engines = append(p.engines, e)
-		p.next[i] = unsettled
+		p.nextAt[i] = unknown
 	}
 	return p, nil
 }
 
-// pick is the engine that a request goes to.
+// pick returns the engine that a request goes to.
 func (p *pool) pick(r *Request) *Engine {
 	if len(p.engines) == 1 {
 		return p.engines[0]
@@ -48,15 +48,15 @@ func (p *pool) pick(r *Request) *Engine {
 	return p.engines[p.router.Pick(request, load, cached)]
 }
 
-// changed notes that an engine may have another next event.
-func (p *pool) changed(e *Engine) { p.next[e.index] = unsettled }
+// changed notes that the next event of an engine may have changed.
+func (p *pool) changed(e *Engine) { p.nextAt[e.index] = unknown }
 
-// due is the time of the next event and the engine that has it, the first of
-// several. See Engine.due.
-func (p *pool) due(before time.Duration) (at time.Duration, next *Engine) {
+// next returns the time of the next event and its engine, the first of several. See
+// Engine.next.
+func (p *pool) next(before time.Duration) (at time.Duration, next *Engine) {
 	best := -1
-	for i, t := range p.next {
-		if t == unsettled {
+	for i, t := range p.nextAt {
+		if t == unknown {
 			t = p.ask(i, before)
 		}
 		if t < forever && (best < 0 || t < at) {
@@ -69,15 +69,15 @@ func (p *pool) due(before time.Duration) (at time.Duration, next *Engine) {
 	return at, p.engines[best]
 }
 
-// ask is the time of an engine's next event, or forever.
+// ask returns the time of an engine's next event, or forever.
 func (p *pool) ask(i int, before time.Duration) time.Duration {
 	e := p.engines[i]
-	at, ok := e.due(before)
+	at, ok := e.next(before)
 	if !ok {
 		at = forever
 	}
 	if !e.canBegin() {
-		p.next[i] = at
+		p.nextAt[i] = at
 	}
 	return at
 }

@@ -2,54 +2,79 @@ package engine
 
 import "slices"
 
-// queue holds the requests that wait, first come first served. Those that were
-// preempted go before the others, the one that was admitted first before all.
-type queue struct {
-	preempted []*Request // the next one last
-	arrived   []*Request // the next one at head
-	head      int
+// fifo is a queue that reuses the memory of removed items.
+type fifo[T any] struct {
+	items []T // from head on
+	head  int
 }
 
-func (q *queue) len() int { return len(q.preempted) + len(q.arrived) - q.head }
+func (q *fifo[T]) len() int { return len(q.items) - q.head }
 
-func (q *queue) push(r *Request) {
-	if q.head > len(q.arrived)/2 && len(q.arrived) == cap(q.arrived) {
-		n := copy(q.arrived, q.arrived[q.head:])
-		clear(q.arrived[n:])
-		q.arrived, q.head = q.arrived[:n], 0
+func (q *fifo[T]) front() T { return q.items[q.head] }
+
+func (q *fifo[T]) push(item T) { q.insert(q.len(), item) }
+
+// insert puts an item before the i-th.
+func (q *fifo[T]) insert(i int, item T) {
+	if q.head > len(q.items)/2 && len(q.items) == cap(q.items) {
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
 	}
-	q.arrived = append(q.arrived, r)
+	q.items = slices.Insert(q.items, q.head+i, item)
 }
 
-func (q *queue) pushFront(r *Request) { q.preempted = append(q.preempted, r) }
+func (q *fifo[T]) pop() T {
+	var none T
+	item := q.items[q.head]
+	q.items[q.head] = none
+	q.head++
+	return item
+}
 
-// front is the request that is next, or nil.
-func (q *queue) front() *Request {
+// index returns the index of the first item that matches, or -1.
+func (q *fifo[T]) index(match func(T) bool) int { return slices.IndexFunc(q.items[q.head:], match) }
+
+func (q *fifo[T]) removeAt(i int) { q.items = slices.Delete(q.items, q.head+i, q.head+i+1) }
+
+// waitQueue holds waiting requests, first come first served. Preempted requests go
+// before the others, those admitted first before all.
+type waitQueue struct {
+	preempted []*Request // the next one last
+	arrived   fifo[*Request]
+}
+
+func (q *waitQueue) len() int { return len(q.preempted) + q.arrived.len() }
+
+func (q *waitQueue) push(r *Request)      { q.arrived.push(r) }
+func (q *waitQueue) pushFront(r *Request) { q.preempted = append(q.preempted, r) }
+
+// front returns the next request, or nil.
+func (q *waitQueue) front() *Request {
 	switch {
 	case len(q.preempted) > 0:
 		return q.preempted[len(q.preempted)-1]
-	case q.head < len(q.arrived):
-		return q.arrived[q.head]
+	case q.arrived.len() > 0:
+		return q.arrived.front()
 	}
 	return nil
 }
 
-func (q *queue) pop() {
+func (q *waitQueue) pop() {
 	if n := len(q.preempted); n > 0 {
 		q.preempted[n-1] = nil
 		q.preempted = q.preempted[:n-1]
 		return
 	}
-	q.arrived[q.head] = nil
-	q.head++
+	q.arrived.pop()
 }
 
-func (q *queue) remove(r *Request) {
+func (q *waitQueue) remove(r *Request) {
 	if i := slices.Index(q.preempted, r); i >= 0 {
 		q.preempted = slices.Delete(q.preempted, i, i+1)
 		return
 	}
-	if i := slices.Index(q.arrived[q.head:], r); i >= 0 {
-		q.arrived = slices.Delete(q.arrived, q.head+i, q.head+i+1)
+	if i := q.arrived.index(func(other *Request) bool { return other == r }); i >= 0 {
+		q.arrived.removeAt(i)
 	}
 }

@@ -6,32 +6,31 @@ import (
 	"time"
 )
 
-// Request is a request and, once it was submitted, its state. Its fields are
-// not changed after that, and it is submitted once.
+// Request is a request and, once submitted, its state. Submit it once, and do not
+// change its fields afterwards.
 type Request struct {
 	Prompt *Prompt
 	Output int // tokens of the answer (OSL), at least 1
-	// Session names the conversation, for a router; "" is none.
+	// Session names the conversation, for routing; "" is none.
 	Session string
-	// Owner is the caller's own.
+	// Owner is for the caller's use.
 	Owner any
 
 	state     state
-	blocks    int // of the prompt, that can be found: looked at with every token
+	blocks    int // of the prompt with known hashes
 	until     int // tokens of the answer that this engine generates
 	target    int // tokens to compute before the next one is generated
 	computed  int // tokens whose keys and values are in the cache
-	scheduled int // tokens of these that the step under way computes
+	scheduled int // tokens that the current step computes
 	generated int
-	owed      int // of the engine's backlog
+	backlog   int // prompt tokens to compute
 	cached    int // tokens, at the first admission
 	admitted  bool
 	preempted int // times
-	home      *Engine
+	engine    *Engine
 
-	// The blocks of the KV cache that the request uses: those up to a run of
-	// the cached ones, and others that cannot be found; and the tokens that
-	// there is room for in them.
+	// The request uses chained cached blocks, up to the run chain, and other blocks,
+	// which cannot be found. They have room for so many tokens.
 	chain   *run
 	chained int
 	others  int
@@ -44,70 +43,68 @@ const (
 	idle state = iota
 	waiting
 	running
-	phased  // decoding, out of step
-	holding // done here, its blocks kept while they are transferred
+	phased       // decoding outside the steps
+	transferring // its blocks are kept until a decode engine has them
 	ended
 )
 
-// Cached is the number of prompt tokens that were taken from the prefix cache
-// when the request was first admitted.
+// Cached returns the number of prompt tokens found in the prefix cache when the
+// request was first admitted.
 func (r *Request) Cached() int { return r.cached }
 
-// Generated is the number of tokens of the answer that are there.
+// Generated returns the number of tokens of the answer so far.
 func (r *Request) Generated() int { return r.generated }
 
-// Preempted is how often the request lost its place.
+// Preempted returns how often the request was preempted.
 func (r *Request) Preempted() int { return r.preempted }
 
-// Ended says whether the request is finished or cancelled.
+// Ended reports whether the request is finished or cancelled.
 func (r *Request) Ended() bool { return r.state == ended }
 
-// known are the tokens of the prompt and of the answer so far.
+// known returns the number of tokens of the prompt and of the answer so far.
 func (r *Request) known() int { return r.Prompt.tokens + r.generated }
 
-// most is the number of tokens whose keys and values an engine holds in the
-// end: the last token is nobody's past.
-func (r *Request) most() int { return r.Prompt.tokens + r.until - 1 }
+// maxTokens returns the number of tokens whose keys and values are computed in the
+// end: all but the last of the answer.
+func (r *Request) maxTokens() int { return r.Prompt.tokens + r.until - 1 }
 
-// Event is something that happened to a request at a time.
+// Event is what happened to a request at a time.
 type Event struct {
 	Request *Request
 	Kind    Kind
 	At      time.Duration
 }
 
-// Kind is what happened.
+// Kind is the kind of an [Event].
 type Kind uint8
 
-// The kinds of events. The first token of an answer is First and the others
-// are Token; the last is followed by Finished at the same time.
+// The kinds of events. Finished follows the last token at the same time.
 const (
-	First     Kind = iota // a token: the prompt has been computed
-	Token                 // one more token
+	First     Kind = iota // the first token: the prompt has been computed
+	Token                 // a later token
 	Finished              // the answer is complete
-	Preempted             // the place was lost; what is computed will be again
+	Preempted             // removed from the batch, to be computed again
 
-	handover // to the decode pool
+	handover // to a decode engine
 )
 
-// String is the kind as a log would have it.
+// String returns the kind in lower case.
 func (k Kind) String() string {
 	return [...]string{"first", "token", "finished", "preempted", "handover"}[k]
 }
 
-// TooLong is a request that can never be answered.
+// TooLong is the error for a request that can never be served.
 type TooLong struct {
-	Prompt, Output int // tokens
-	Limit          int // tokens
-	Of             string
+	Prompt, Output int    // tokens
+	Limit          int    // tokens
+	Of             string // what the limit is of
 }
 
-// Error says what does not fit into what.
 func (e *TooLong) Error() string {
 	return fmt.Sprintf("a prompt of %d tokens and an answer of %d do not fit into %s of %d tokens", e.Prompt, e.Output, e.Of, e.Limit)
 }
 
-// What else a request is refused for.
+// Errors of Submit.
 var (
 	ErrNoPrompt  = errors.New("the prompt is empty")
 	ErrNoOutput  = errors.New("the answer has no token")

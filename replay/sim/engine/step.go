@@ -2,10 +2,10 @@ package engine
 
 import "time"
 
-// begin schedules a step, as vLLM's V1 scheduler does: the running sequences in
-// order of admission, then waiting requests while there are a place, tokens
-// and blocks for them.
-func (e *Engine) begin() {
+// beginStep schedules a step as vLLM's V1 scheduler does: running sequences in
+// order of admission, then waiting requests while there are sequences, tokens and
+// blocks left.
+func (e *Engine) beginStep() {
 	var b batch
 	budget := e.cfg.MaxBatchedTokens
 	preempted := e.scheduleRunning(&b, &budget)
@@ -17,16 +17,15 @@ func (e *Engine) begin() {
 		return
 	}
 	took := e.cfg.Costs.of(b)
-	e.stepping, e.end = true, e.free+took
+	e.stepping, e.stepEnd = true, e.free+took
 	e.stats.Steps++
 	e.stats.Busy += took
 	e.stats.PrefillTokens += b.prefill
 }
 
-// scheduleRunning gives every decoding sequence its token, and what is left of
-// the budget to the prompt that the step before left unfinished: it was the
-// last to be admitted, so it comes last. Sequences that find no block free
-// preempt the one that was admitted last, which may be themselves.
+// scheduleRunning gives every decoding sequence a token, and the rest of the budget
+// to the prompt that the step before left unfinished, which was admitted last. A
+// sequence that finds no free block preempts the one admitted last, maybe itself.
 func (e *Engine) scheduleRunning(b *batch, budget *int) (preempted bool) {
 	for i := 0; i < len(e.running); i++ {
 		r := e.running[i]
@@ -34,7 +33,7 @@ func (e *Engine) scheduleRunning(b *batch, budget *int) (preempted bool) {
 		if r.computed < r.target {
 			n = min(r.target-r.computed, *budget)
 		}
-		for e.lacks(r, r.computed+n) > e.kv.free {
+		for e.missingBlocks(r, r.computed+n) > e.kv.free {
 			preempted = true
 			last := e.running[len(e.running)-1]
 			e.preempt(last)
@@ -42,25 +41,25 @@ func (e *Engine) scheduleRunning(b *batch, budget *int) (preempted bool) {
 				return true
 			}
 		}
-		e.put(r, n, b)
+		e.schedule(r, n, b)
 		*budget -= n
 	}
 	return preempted
 }
 
-// lacks is the number of blocks that a request needs for so many tokens beyond
-// those that it has.
-func (e *Engine) lacks(r *Request, tokens int) int {
+// missingBlocks returns the number of blocks that a request needs for tokens, in
+// addition to those that it has.
+func (e *Engine) missingBlocks(r *Request, tokens int) int {
 	if tokens <= r.room {
 		return 0
 	}
 	return e.kv.blocksFor(tokens) - r.chained - r.others
 }
 
-// put puts n tokens of a request into the step. Blocks that they fill can be
-// found from now on: a request of the same step may use them, for it reads
-// them, layer by layer, after they are written.
-func (e *Engine) put(r *Request, n int, b *batch) {
+// schedule adds n tokens of a request to the step. Blocks that they fill are cached
+// from now on: a request of the same step may use them, because it reads them, layer
+// by layer, after they are written.
+func (e *Engine) schedule(r *Request, n int, b *batch) {
 	r.scheduled = n
 	if r.computed < r.target {
 		b.prefill += n
@@ -68,23 +67,22 @@ func (e *Engine) put(r *Request, n int, b *batch) {
 		b.sequences++
 		b.context += r.computed + n
 	}
-	upTo := r.computed + n
-	e.grow(r, upTo)
-	e.keep(r, upTo)
+	e.allocate(r, r.computed+n)
+	e.cacheBlocks(r, r.computed+n)
 }
 
-// grow gives a request blocks for so many tokens.
-func (e *Engine) grow(r *Request, tokens int) {
-	if n := e.lacks(r, tokens); n > 0 {
+// allocate gives a request blocks for tokens.
+func (e *Engine) allocate(r *Request, tokens int) {
+	if n := e.missingBlocks(r, tokens); n > 0 {
 		e.kv.allocate(n)
 		r.others += n
 		r.room += n * e.cfg.BlockSize
 	}
 }
 
-// keep makes the full blocks of the first so many tokens of a request
-// findable, as far as they are known.
-func (e *Engine) keep(r *Request, tokens int) {
+// cacheBlocks caches the full blocks of the first tokens of a request, as far as
+// their hashes are known.
+func (e *Engine) cacheBlocks(r *Request, tokens int) {
 	if r.chained == r.blocks {
 		return
 	}
@@ -96,24 +94,24 @@ func (e *Engine) keep(r *Request, tokens int) {
 	}
 }
 
-// preempt sends the sequence that was admitted last back to the head of the
-// queue. All of it is computed again, but for what is still cached by then.
+// preempt sends the sequence admitted last back to the head of the queue. All of it
+// that is not cached by then is computed again.
 func (e *Engine) preempt(r *Request) {
 	e.running = e.running[:len(e.running)-1]
 	e.release(r)
 	r.computed, r.scheduled = 0, 0
 	r.preempted++
 	r.state = waiting
-	e.owe(r, r.known())
+	e.setBacklog(r, r.known())
 	e.queue.pushFront(r)
 	e.stats.Preemptions++
-	e.lost = append(e.lost, Event{r, Preempted, e.free})
+	e.preemptions = append(e.preemptions, Event{r, Preempted, e.free})
 }
 
-// admit takes requests from the queue, first come first served: one that finds
-// no room holds up those behind it.
+// admit takes requests from the queue. One that finds no room holds up those behind
+// it.
 func (e *Engine) admit(b *batch, budget *int) {
-	for *budget > 0 && len(e.running)+e.ticks.len() < e.cfg.MaxSeqs {
+	for *budget > 0 && len(e.running)+e.phased.len() < e.cfg.MaxSeqs {
 		r := e.queue.front()
 		if r == nil {
 			return
@@ -122,37 +120,37 @@ func (e *Engine) admit(b *batch, budget *int) {
 		hits, freeHits := e.kv.lookUp(hashes)
 		known, from := r.known(), hits*e.cfg.BlockSize
 		r.target = known
-		if r.computed > 0 { // elsewhere
+		if r.computed > 0 { // by a prefill engine
 			from, r.target = r.computed, r.computed
 		} else if from == known {
-			// The next token comes from the last one, so that is computed in
-			// any case, and its block with it, in place.
+			// The next token is computed from the last one, so the last block is
+			// computed in any case, in place.
 			from -= e.cfg.BlockSize
 		}
 		n := min(known-from, *budget)
 		upTo := from + n
 		if e.cfg.PhasedTPOT > 0 {
-			upTo = r.most()
+			upTo = r.maxTokens()
 		}
 		if e.kv.blocksFor(upTo)-hits > e.kv.free-freeHits {
 			return
 		}
 		e.queue.pop()
 		r.chain, r.chained, r.room = e.kv.follow(nil, hashes[:hits]), hits, hits*e.cfg.BlockSize
-		e.grow(r, upTo)
-		e.place(r, from)
-		e.put(r, n, b)
+		e.allocate(r, upTo)
+		e.run(r, from)
+		e.schedule(r, n, b)
 		*budget -= n
 	}
 }
 
-// place makes a request a running one, of which so many tokens are there.
-func (e *Engine) place(r *Request, computed int) {
+// run makes a request with some tokens computed a running one.
+func (e *Engine) run(r *Request, computed int) {
 	r.state = running
 	r.computed = computed
-	e.owe(r, r.target-computed)
+	e.setBacklog(r, r.target-computed)
 	e.running = append(e.running, r)
-	if r.admitted { // here or elsewhere
+	if r.admitted { // here or by a prefill engine
 		return
 	}
 	r.admitted, r.cached = true, computed
@@ -160,27 +158,27 @@ func (e *Engine) place(r *Request, computed int) {
 	e.stats.HitTokens += computed
 }
 
-// finishStep ends the step under way: what it computed is there.
+// finishStep ends the current step.
 func (e *Engine) finishStep(events []Event) []Event {
-	e.stepping, e.free = false, e.end
+	e.stepping, e.free = false, e.stepEnd
 	staying := e.running[:0]
 	for _, r := range e.running {
 		prefill := r.computed < r.target
 		r.computed += r.scheduled
 		r.scheduled = 0
 		if prefill {
-			e.owe(r, r.target-r.computed)
+			e.setBacklog(r, r.target-r.computed)
 			if r.computed < r.target {
 				staying = append(staying, r)
 				continue
 			}
 		}
-		if events = e.generate(r, e.end, events); r.state != running {
+		if events = e.generate(r, e.stepEnd, events); r.state != running {
 			continue
 		}
 		if e.cfg.PhasedTPOT > 0 {
 			r.state = phased
-			e.ticks.add(r, e.end, e.cfg.PhasedTPOT)
+			e.phased.add(r, e.stepEnd, e.cfg.PhasedTPOT)
 			continue
 		}
 		staying = append(staying, r)
@@ -190,7 +188,7 @@ func (e *Engine) finishStep(events []Event) []Event {
 	return events
 }
 
-// generate adds a token to an answer, and ends it with the last.
+// generate adds a token to an answer, which the last one ends.
 func (e *Engine) generate(r *Request, at time.Duration, events []Event) []Event {
 	kind := Token
 	if r.generated == 0 {
@@ -204,11 +202,11 @@ func (e *Engine) generate(r *Request, at time.Duration, events []Event) []Event 
 		return events
 	}
 	if r.until < r.Output {
-		r.state = holding
-		e.held++
+		r.state = transferring
+		e.transferring++
 		return append(events, Event{r, handover, at})
 	}
-	e.quit(r)
+	e.remove(r)
 	e.stalled = false
 	return append(events, Event{r, Finished, at})
 }

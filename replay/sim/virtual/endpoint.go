@@ -1,10 +1,8 @@
-// Package virtual is an endpoint on a virtual clock: a deployment of modelled
-// engines that answers the rows of a trace as an [replay.Model], without a
-// client, a network or time that passes. It is to
-// [moontide/replay/sim/engine] what the simulated server is over HTTP:
-// the same engines get the same prompts.
+// Package virtual replays a trace against simulated engines in virtual time, without a
+// client or a network. The engines are those of [moontide/replay/sim/engine] and get
+// the same prompts as over HTTP from [moontide/replay/sim/server].
 //
-// Start with [New], and give the endpoint to a [replay.VirtualRunner].
+// Start with [New], and use the endpoint as the Model of a [replay.VirtualRunner].
 package virtual
 
 import (
@@ -22,22 +20,22 @@ type Endpoint struct {
 	cfg     Config
 	events  []engine.Event
 	answers []replay.Answer
-	refused []replay.Answer // to be told at the next Advance
+	refused []replay.Answer // returned by the next Advance
 	now     time.Duration
 }
 
-// Config says what answers.
+// Config configures an [Endpoint].
 type Config struct {
 	Deployment engine.Deployment
-	// TraceBlockSize is the number of tokens that an id of the trace stands
-	// for; 0 is [trace.DefaultBlockSize].
+	// TraceBlockSize is the block size of the trace in tokens; 0 is
+	// [trace.DefaultBlockSize].
 	TraceBlockSize int
-	// CacheGenerated has the engines cache the tokens that they generate. A
-	// trace does not say which later prompt has them, so none hits them.
+	// CacheGenerated makes the engines cache generated tokens too. A trace does not say
+	// which later prompt contains them, so none hits them.
 	CacheGenerated bool
 }
 
-// New returns an endpoint at the time 0.
+// New returns an endpoint at time 0.
 func New(cfg Config) (*Endpoint, error) {
 	cluster, err := cfg.Deployment.New()
 	if err != nil {
@@ -57,18 +55,17 @@ type flight struct {
 	gaps        []time.Duration
 }
 
-// What the server answers over HTTP to the same requests.
+// The statuses of the same requests over HTTP.
 const (
 	statusOK         = 200
 	statusBadRequest = 400
 )
 
-// Submit sends a row. Its answer has the row's OSL, at least one token, and its
-// prompt the row's block ids.
+// Submit sends a row. The answer has the row's OSL, at least one token.
 func (e *Endpoint) Submit(now time.Duration, row int, r trace.Request) {
 	osl := max(r.OutputLength, 1)
 	e.now = now
-	// First of all, for a prompt takes memory by its length.
+	// Checked first, because a prompt takes memory by its length.
 	if err := e.cluster.Fits(r.InputLength, osl); err != nil {
 		e.refuse(row, err)
 		return
@@ -86,7 +83,7 @@ func (e *Endpoint) Submit(now time.Duration, row int, r trace.Request) {
 	}
 }
 
-// refuse answers a row that can never be served, as the server does.
+// refuse answers a row that can never be served.
 func (e *Endpoint) refuse(row int, err error) {
 	e.refused = append(e.refused, replay.Answer{
 		Row: row, Done: e.now, Status: statusBadRequest, Class: replay.HTTPError,
@@ -94,7 +91,7 @@ func (e *Endpoint) refuse(row int, err error) {
 	})
 }
 
-// Next is when something happens next.
+// Next returns the time of the next event, and whether there is one.
 func (e *Endpoint) Next() (time.Duration, bool) {
 	if len(e.refused) > 0 {
 		return e.now, true
@@ -102,7 +99,8 @@ func (e *Endpoint) Next() (time.Duration, bool) {
 	return e.cluster.Next()
 }
 
-// Advance moves the clock.
+// Advance moves the time on and returns the answers completed until then, which are
+// valid until the next call.
 func (e *Endpoint) Advance(now time.Duration) []replay.Answer {
 	e.answers = append(e.answers[:0], e.refused...)
 	e.refused = e.refused[:0]
@@ -131,5 +129,5 @@ func (f *flight) answer() replay.Answer {
 	}
 }
 
-// Stats are the engines'.
+// Stats returns the state of the engines.
 func (e *Endpoint) Stats() engine.Stats { return e.cluster.Stats() }
