@@ -7,8 +7,8 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// Stepped in virtual time, an engine tells at once what becomes of requests.
-func ExampleEngine() {
+// Two prompts with a common prefix: the second hits a block of the first.
+func Example() {
 	e, err := engine.New(engine.Config{
 		Costs:     engine.Costs{PrefillToken: time.Millisecond, Sequence: 20 * time.Millisecond},
 		BlockSize: 4,
