@@ -9,23 +9,22 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// aiperfRows reads the rows of NVIDIA's AIPerf: those of the native format, and
-// such that have a text instead of lengths: text_input, messages, or a payload
-// that has either.
+// aiperfRows parses the rows of NVIDIA's AIPerf: native rows, and rows that have
+// a text instead of lengths: text_input, messages, or a payload with either.
 type aiperfRows struct {
-	notes   *notes
-	count   counter
-	guessed bool // some tokens of the row
-	row     []byte
+	notes     *notes
+	counter   tokenCounter
+	estimated bool // the tokens of the current row, or some of them
+	row       []byte
 }
 
-func (a *aiperfRows) read(line []byte, r *trace.Request) error {
+func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
 	if err := validObject(line); err != nil {
 		return err
 	}
 	var prompt []byte // the member with the text
 	var input, output, delta bool
-	var rest extra
+	var rest object
 	err := members(line, func(key []byte, _ int, raw []byte) error {
 		switch string(key) {
 		case "input_length", "input_tokens":
@@ -34,7 +33,7 @@ func (a *aiperfRows) read(line []byte, r *trace.Request) error {
 			output = true
 		case "text_input", "messages", "payload":
 			if prompt != nil && !input {
-				return fmt.Errorf("%s stands beside another text of the prompt: %s", key, Quote(line))
+				return fmt.Errorf("%s is a second text of the prompt: %s", key, Quote(line))
 			}
 			prompt = raw
 		case "message_mode":
@@ -56,48 +55,40 @@ func (a *aiperfRows) read(line []byte, r *trace.Request) error {
 		if prompt == nil {
 			return fmt.Errorf("no input_length, text_input, messages or payload in %s", Quote(line))
 		}
-		a.guessed = false
-		tokens, err := a.tokens(prompt)
+		a.estimated = false
+		tokens, err := a.promptTokens(prompt)
 		if err != nil {
 			return err
 		}
 		a.row = append(a.row, `"input_length": `...)
 		a.row = strconv.AppendInt(a.row, int64(min(tokens, trace.MaxLength)), 10)
 		a.row = append(a.row, ", "...)
-		if a.guessed {
+		if a.estimated {
 			a.row = append(a.row, `"estimated": ["input_length"], `...)
+			a.notes.count("input lengths estimated from texts, and marked as estimated")
+		} else {
+			a.notes.count("input lengths counted from texts, without a chat template")
 		}
-		a.note(delta)
+		if delta {
+			a.notes.count("rows with only the new messages of their turn (message_mode delta), as are their lengths")
+		}
 	}
 	if !output {
-		a.notes.count("rows without an output length, which is written as 0")
+		a.notes.count("rows without an output length, written as 0")
 		a.row = append(a.row, `"output_length": 0, "missing": ["output_length"], `...)
 	}
-	a.row = append(a.row, rest.object()[1:]...)
+	a.row = append(a.row, rest.bytes()[1:]...)
 	return ParseRow(a.row, r)
 }
 
-func (a *aiperfRows) note(delta bool) {
-	if !a.guessed {
-		a.notes.count("input lengths counted from texts, without a chat template")
-	} else {
-		a.notes.count("input lengths estimated from texts, and marked as such")
-	}
-	if delta {
-		a.notes.count("rows with the new messages of their turn alone (message_mode delta), and so their lengths")
-	}
-}
-
-func (a *aiperfRows) end() {}
-
-// tokens counts those of a prompt: a string, an array of messages, or a payload
-// that has one of these.
-func (a *aiperfRows) tokens(raw []byte) (int, error) {
+// promptTokens counts the tokens of a string, an array of messages, or a payload
+// with one of these.
+func (a *aiperfRows) promptTokens(raw []byte) (int, error) {
 	switch raw[0] {
 	case '"':
-		return a.text(raw)
+		return a.stringTokens(raw)
 	case '[':
-		return a.messages(raw)
+		return a.messageTokens(raw)
 	case '{':
 		total, found := 0, false
 		err := members(raw, func(key []byte, _ int, raw []byte) error {
@@ -108,7 +99,7 @@ func (a *aiperfRows) tokens(raw []byte) (int, error) {
 				return fmt.Errorf("payload.%s is neither text nor messages: %s", key, Quote(raw))
 			}
 			found = true
-			n, err := a.tokens(raw)
+			n, err := a.promptTokens(raw)
 			total += n
 			return err
 		})
@@ -117,25 +108,24 @@ func (a *aiperfRows) tokens(raw []byte) (int, error) {
 		}
 		return total, err
 	}
-	return 0, fmt.Errorf("the prompt is no text: %s", Quote(raw))
+	return 0, fmt.Errorf("the prompt is not text: %s", Quote(raw))
 }
 
-func (a *aiperfRows) text(raw []byte) (int, error) {
-	s, err := text(raw)
+func (a *aiperfRows) stringTokens(raw []byte) (int, error) {
+	s, err := parseString(raw)
 	if err != nil {
 		return 0, err
 	}
-	return a.counted(s)
+	return a.textTokens(s)
 }
 
-func (a *aiperfRows) counted(s string) (int, error) {
-	a.guessed = a.guessed || !a.count.exact()
-	return a.count.tokens(s)
+func (a *aiperfRows) textTokens(s string) (int, error) {
+	a.estimated = a.estimated || !a.counter.exact()
+	return a.counter.tokens(s)
 }
 
-// messages counts the text of messages. A list of numbers is a prompt of token
-// ids.
-func (a *aiperfRows) messages(raw []byte) (total int, err error) {
+// messageTokens counts the tokens of messages, or of a prompt of token ids.
+func (a *aiperfRows) messageTokens(raw []byte) (total int, err error) {
 	err = jsonscan.Elements(raw, func(_ int, message []byte) error {
 		switch c := message[0]; {
 		case c == '{':
@@ -143,7 +133,7 @@ func (a *aiperfRows) messages(raw []byte) (total int, err error) {
 				if string(key) != "content" {
 					return nil
 				}
-				n, err := a.content(raw)
+				n, err := a.contentTokens(raw)
 				total += n
 				return err
 			})
@@ -151,7 +141,7 @@ func (a *aiperfRows) messages(raw []byte) (total int, err error) {
 			total++
 			return nil
 		case c == '"':
-			n, err := a.text(message)
+			n, err := a.stringTokens(message)
 			total += n
 			return err
 		}
@@ -160,10 +150,10 @@ func (a *aiperfRows) messages(raw []byte) (total int, err error) {
 	return total, err
 }
 
-// content counts what a message says: a string, or parts with a text each.
-func (a *aiperfRows) content(raw []byte) (total int, err error) {
+// contentTokens counts the tokens of a message: a string, or an array of parts.
+func (a *aiperfRows) contentTokens(raw []byte) (total int, err error) {
 	if raw[0] == '"' {
-		return a.text(raw)
+		return a.stringTokens(raw)
 	}
 	if raw[0] != '[' {
 		return 0, fmt.Errorf("content is neither text nor parts: %s", Quote(raw))
@@ -174,10 +164,10 @@ func (a *aiperfRows) content(raw []byte) (total int, err error) {
 			return fmt.Errorf("a part of content is not an object with a text: %s", Quote(part))
 		}
 		if p.Text == nil {
-			a.notes.count("parts of messages that are no text (images, sound) and not counted")
+			a.notes.count("parts of messages other than text (images, sound), not counted")
 			return nil
 		}
-		n, err := a.counted(*p.Text)
+		n, err := a.textTokens(*p.Text)
 		total += n
 		return err
 	})

@@ -56,8 +56,9 @@ func AppendRow(dst []byte, r trace.Request) []byte {
 func appendString(dst []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
-			// What is not UTF-8 is written as it will be read.
-			quoted, _ := jsonscan.Strict.MarshalToString(strings.ToValidUTF8(s, "\ufffd"))
+			// Invalid UTF-8 is written as it will be read. The clone keeps s of
+			// the usual callers from escaping to the heap.
+			quoted, _ := jsonscan.Strict.MarshalToString(strings.ToValidUTF8(strings.Clone(s), "\ufffd"))
 			return append(dst, quoted...)
 		}
 	}

@@ -42,7 +42,7 @@ func TestNotesAreBounded(t *testing.T) {
 	for _, note := range n.list {
 		sum += note.Count
 	}
-	if len(n.list) != mostNotes+1 || sum != 1000 || n.list[mostNotes].Says != otherwise {
+	if len(n.list) != maxNotes+1 || sum != 1000 || n.list[maxNotes].Text != otherNotes {
 		t.Errorf("%d notes, of %d: %v", len(n.list), sum, n.list[len(n.list)-1])
 	}
 }
@@ -75,7 +75,7 @@ func TestLinesOf(t *testing.T) {
 func TestSpool(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	s := spool{size: mostSpooled - 3}
+	s := spool{size: maxSpooled - 3}
 	if _, err := s.Write([]byte("abc")); err != nil {
 		t.Fatal(err)
 	}

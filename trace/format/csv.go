@@ -12,42 +12,49 @@ import (
 	"moontide/trace"
 )
 
-// maxColumns bounds the columns of a table.
-const maxColumns = 64
+const (
+	maxColumns  = 64 // of a table
+	maxOptional = 5  // that are read
+)
 
-// table is a format that is a CSV file with a header.
+// table describes a format that is a CSV file with a header.
 type table struct {
-	format  Format
-	columns []string // that it must have
-	// known are columns that it can have. What stands in others is left out.
-	known []string
-	// reader returns what reads a row. at finds a column's place, -1 where
-	// there is none.
-	reader func(at func(column string) int, n *notes) rowReader
+	format              Format
+	time, input, output string   // columns of arrival and lengths
+	optionalTime        bool     // there may be no arrivals
+	optional            []string // further columns that are read
+	// parseTime returns the arrival in milliseconds; nil parses seconds.
+	parseTime func(c *csvRows, field []byte) (float64, error)
+	// parseRest fills in what the columns above do not have.
+	parseRest func(c *csvRows, r *trace.Request) error
 }
 
-// rowReader reads the fields of a table's rows.
-type rowReader interface {
-	read(fields [][]byte, r *trace.Request) error
-	end() // after the last row
+var tables = []table{
+	{
+		// The releases of Microsoft's trace differ in how they spell times:
+		// 2023-11-16 18:15:46.6805900 in 2023, 2024-05-10 00:00:00.009930+00:00
+		// in 2024. The release of 2025 has a column NumImages.
+		format: Azure, time: "TIMESTAMP", input: "ContextTokens", output: "GeneratedTokens", optional: []string{"NumImages"},
+		parseTime: (*csvRows).sinceFirstDate, parseRest: parseAzure,
+	},
+	{
+		// Seconds from the midnight before the first request. Later releases
+		// have sessions and durations. A failed request has no response tokens.
+		format: BurstGPT, time: "Timestamp", input: "Request tokens", output: "Response tokens",
+		optional:  []string{"Model", "Total tokens", "Log Type", "Session ID", "Elapsed time"},
+		parseRest: parseBurstGPT,
+	},
+	{
+		format: Vidur, time: "arrived_at", input: "num_prefill_tokens", output: "num_decode_tokens", optionalTime: true,
+	},
 }
 
-var tables = []table{azure, burstGPT, vidur}
-
-func tableOf(f Format) (table, bool) {
-	i := slices.IndexFunc(tables, func(t table) bool { return t.format == f })
-	if i < 0 {
-		return table{}, false
-	}
-	return tables[i], true
+// hasHeader reports whether a header is one of the format.
+func (t *table) hasHeader(header []string) bool {
+	return slices.Contains(header, t.input) && slices.Contains(header, t.output) && (t.optionalTime || slices.Contains(header, t.time))
 }
 
-// is reports whether a header is one of the format.
-func (t table) is(header []string) bool {
-	return !slices.ContainsFunc(t.columns, func(c string) bool { return !slices.Contains(header, c) })
-}
-
-// splitHeader returns the columns of the line, nil where it is none.
+// splitHeader returns the columns of a header line, or nil.
 func splitHeader(line []byte) []string {
 	if len(line) > 64<<10 {
 		return nil
@@ -63,16 +70,22 @@ func splitHeader(line []byte) []string {
 	return header
 }
 
-// csvRows reads the lines of a table behind its header.
+// csvRows parses the lines below the header of a table.
 type csvRows struct {
-	header  []byte
-	columns int
-	fields  [][]byte
-	row     rowReader
+	table               *table
+	head                []byte
+	columns             []string
+	fields              [][]byte         // of the current line
+	time, input, output int              // columns
+	rest                [maxOptional]int // columns of table.optional, -1 if absent
+	notes               *notes
+	dates               dateParser
+	extras              map[string]object // of parseBurstGPT
 }
 
 // newCSV reads the header of a table.
-func newCSV(t table, in *Text, name string, n *notes) (*csvRows, error) {
+func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
+	t := &tables[slices.IndexFunc(tables, func(t table) bool { return t.format == f })]
 	line, err := in.Line()
 	for err == nil && len(line) == 0 {
 		line, err = in.Line()
@@ -81,53 +94,96 @@ func newCSV(t table, in *Text, name string, n *notes) (*csvRows, error) {
 		line, err = nil, nil
 	}
 	header := splitHeader(line)
-	if err == nil && !t.is(header) {
-		err = fmt.Errorf("not the header of %s, which has the columns %s: %s", named(t.format), strings.Join(t.columns, ", "), Quote(line))
+	if err == nil && !t.hasHeader(header) {
+		required := t.time + ", " + t.input + ", " + t.output
+		if t.optionalTime {
+			required = t.input + ", " + t.output
+		}
+		err = fmt.Errorf("not the header of %s, which has the columns %s: %s", named(f), required, Quote(line))
+	}
+	column := func(name string) int { return slices.Index(header, name) }
+	c := &csvRows{
+		table: t, head: bytes.Clone(line), columns: header, fields: make([][]byte, 0, maxColumns+1),
+		time: column(t.time), input: column(t.input), output: column(t.output), notes: n,
+	}
+	var unknown []string
+	for i, name := range header {
+		if column(name) != i && err == nil {
+			err = fmt.Errorf("column %q is given twice in the header", name)
+		}
+		if name != t.time && name != t.input && name != t.output && !slices.Contains(t.optional, name) {
+			unknown = append(unknown, cmp.Or(name, "(no name)"))
+		}
 	}
 	if err != nil {
 		return nil, &trace.RowError{File: name, Line: in.Number(), Err: err}
 	}
-	var unknown []string
-	for i, c := range header {
-		if slices.Index(header, c) != i {
-			return nil, &trace.RowError{File: name, Line: in.Number(), Err: fmt.Errorf("the column %q stands twice in the header", c)}
-		}
-		if !slices.Contains(t.columns, c) && !slices.Contains(t.known, c) {
-			unknown = append(unknown, cmp.Or(c, "one without a name"))
-		}
+	for i, name := range t.optional {
+		c.rest[i] = column(name)
 	}
 	if len(unknown) > 0 {
 		n.say("columns left out: %.200s", strings.Join(unknown, ", "))
 	}
-	at := func(column string) int { return slices.Index(header, column) }
-	return &csvRows{
-		header: bytes.Clone(line), columns: len(header),
-		fields: make([][]byte, 0, maxColumns+1), row: t.reader(at, n),
-	}, nil
+	if c.time < 0 {
+		n.say("no arrivals: there is no column %s (convert --rate adds arrivals)", t.time)
+	}
+	return c, nil
 }
 
-func (c *csvRows) read(line []byte, r *trace.Request) (err error) {
+func (c *csvRows) parse(line []byte, r *trace.Request) (err error) {
 	*r = trace.Request{}
 	if c.fields, err = splitFields(c.fields[:0], line); err != nil {
 		return err
 	}
-	if len(c.fields) != c.columns {
-		return fmt.Errorf("%d fields under a header of %d: %s", len(c.fields), c.columns, Quote(line))
+	if len(c.fields) != len(c.columns) {
+		return fmt.Errorf("%d fields under a header of %d: %s", len(c.fields), len(c.columns), Quote(line))
 	}
-	err = c.row.read(c.fields, r)
-	if err != nil && bytes.Equal(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), c.header) {
-		return errors.New("the header again: these are two files, one behind the other")
+	err = c.parseFields(r)
+	if err != nil && bytes.Equal(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), c.head) {
+		return errors.New("the header is repeated: these are two files in one")
 	}
 	return err
 }
 
-func (c *csvRows) end() { c.row.end() }
+func (c *csvRows) parseFields(r *trace.Request) (err error) {
+	switch {
+	case c.time < 0:
+	case c.table.parseTime != nil:
+		r.Timestamp.Set = true
+		r.Timestamp.Value, err = c.table.parseTime(c, c.fields[c.time])
+	default:
+		r.Timestamp.Set = true
+		r.Timestamp.Value, err = parseSeconds(c.fields[c.time])
+	}
+	if err != nil {
+		return keyed(c.table.time, err)
+	}
+	if r.InputLength, err = parseLength(c.fields[c.input]); err != nil {
+		return keyed(c.table.input, err)
+	}
+	if r.OutputLength, err = parseLength(c.fields[c.output]); err != nil {
+		return keyed(c.table.output, err)
+	}
+	if c.table.parseRest != nil {
+		return c.table.parseRest(c, r)
+	}
+	return nil
+}
 
-// splitFields appends the fields of a line to dst. A line of very many is cut
-// behind one more than a table may have.
+// optional returns the field of an optional column, nil if the trace has no such
+// column.
+func (c *csvRows) optional(i int) []byte {
+	if c.rest[i] < 0 {
+		return nil
+	}
+	return c.fields[c.rest[i]]
+}
+
+// splitFields appends the fields of a line to dst, without the spaces around
+// them. It stops after one more than a table may have.
 func splitFields(dst [][]byte, line []byte) ([][]byte, error) {
 	cut := cutField
-	if bytes.IndexByte(line, '"') >= 0 { // few lines have any
+	if bytes.IndexByte(line, '"') >= 0 { // few lines have quotes
 		cut = cutQuoted
 	}
 	for more := true; more && len(dst) <= maxColumns; {
@@ -140,8 +196,7 @@ func splitFields(dst [][]byte, line []byte) ([][]byte, error) {
 	return dst, nil
 }
 
-// cutField cuts the first field off a line without quotes, less the spaces
-// around it.
+// cutField cuts the first field off a line without quotes.
 func cutField(line []byte) (field, rest []byte, more bool) {
 	if i := bytes.IndexByte(line, ','); i >= 0 {
 		field, rest, more = line[:i], line[i+1:], true
@@ -157,8 +212,8 @@ func cutField(line []byte) (field, rest []byte, more bool) {
 	return field, rest, more
 }
 
-// cutQuoted cuts the first field off a line where fields may be in quotes. A
-// quote that is not one of them gives the field nil, and the line as it is.
+// cutQuoted cuts the first field off a line that may have quoted fields. For a
+// misplaced quote it returns a nil field and the line as it is.
 func cutQuoted(line []byte) (field, rest []byte, more bool) {
 	b := bytes.TrimLeft(line, " ")
 	if len(b) == 0 || b[0] != '"' {

@@ -2,7 +2,6 @@ package format
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,61 +13,44 @@ import (
 )
 
 // dynamo is the source of what a Dynamo server records of its requests, in one
-// file or several. A line is written when a request ends, so that arrivals are
-// in no order. So every file is read once to find where each request stands and
-// when it began, and then each is read where it stands. What is held is some 60
-// bytes a request, and 50 a session.
+// or more files. A line is written when its request ends, so lines are in no
+// order of arrival: see textFiles. It holds some 60 bytes a request and 50 a
+// session.
 type dynamo struct {
-	files    []*textFile
-	texts    texts
+	textFiles
 	notes    *notes
-	recorded bool // RecordedTimes
-	size     int  // of blocks, 0 where none is known
+	recorded bool // Options.RecordedTimes
+	size     int  // of blocks, 0 if unknown
 	sizeAt   string
 
-	file    int    // that is being read the first time
-	name    string // of the file that line is in
-	begun   bool   // reading it
-	indexed bool   // all of them
-	stopped error  // reading them, to be told once
+	current int   // file of the first reading
+	begun   bool  // reading it
+	indexed bool  // all files
+	failed  error // of the first reading, to be returned once
 	spots   []dynamoSpot
 	origin  float64            // ms since 1970
-	ends    map[uint64]float64 // of the turns before, by session
-	ids     []uint64
-	raw     []byte
-	line    int
+	ends    map[uint64]float64 // of each session's turn before
+	ids     []uint64           // to be reused
 }
 
-// dynamoSpot is where a request stands, and when it ran.
+// dynamoSpot is where a request is, and when it ran.
 type dynamoSpot struct {
-	begin, end   float64 // ms since 1970, NaN where they are not known
+	begin, end   float64 // ms since 1970, NaN if unknown
 	offset       int64
 	length, line int32
 	file         int32
 }
 
-// BlockSize is the tokens of a block, 0 where no request says it.
+// BlockSize returns the tokens of a block, 0 if no request has it.
 func (d *dynamo) BlockSize() int {
 	d.prepare()
 	return d.size
 }
 
-func (d *dynamo) Line() int { return d.line }
-
-func (d *dynamo) File() string { return d.name }
-
-func (d *dynamo) Close() error {
-	var errs []error
-	for _, f := range d.files {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(append(errs, d.texts.Close())...)
-}
-
 func (d *dynamo) Read(r *trace.Request) error {
-	if d.prepare(); d.stopped != nil {
-		err := d.stopped
-		d.stopped = nil
+	if d.prepare(); d.failed != nil {
+		err := d.failed
+		d.failed = nil
 		return err
 	}
 	if len(d.spots) == 0 {
@@ -78,50 +60,49 @@ func (d *dynamo) Read(r *trace.Request) error {
 	d.spots = d.spots[1:]
 	d.name, d.line = d.files[s.file].name, int(s.line)
 	d.ids = r.HashIDs
-	row, err := d.readAt(s)
+	row, err := d.readSpot(s)
 	if err != nil {
 		return &trace.RowError{File: d.name, Line: d.line, Err: trace.ReadError{Err: err}}
 	}
 	*r = row
-	d.time(r, s)
+	d.setTime(r, s)
 	return nil
 }
 
-// readAt reads the request that stands at a spot. What it is noted for was
-// noted before.
-func (d *dynamo) readAt(s *dynamoSpot) (trace.Request, error) {
-	d.raw = slices.Grow(d.raw[:0], int(s.length))[:s.length]
-	if err := d.texts.readAt(d.files[s.file], d.raw, s.offset); err != nil {
+// readSpot reads the request at a spot. Its notes were taken the first time.
+func (d *dynamo) readSpot(s *dynamoSpot) (trace.Request, error) {
+	raw, err := d.readAt(d.files[s.file], s.offset, s.length)
+	if err != nil {
 		return trace.Request{}, err
 	}
-	noted := d.notes
+	saved := d.notes
 	d.notes = &notes{}
-	p, err := d.parse(d.raw)
-	d.notes = noted
+	p, err := d.parse(raw)
+	d.notes = saved
 	if err != nil {
 		err = fmt.Errorf("the file changed while it was read: %w", err)
 	}
 	return p.row, err
 }
 
-// prepare reads on to the end, or to the next line that stops it.
+// prepare reads to the end of the last file, or to the next bad line.
 func (d *dynamo) prepare() {
-	if d.indexed || d.stopped != nil {
+	if d.indexed || d.failed != nil {
 		return
 	}
-	if d.stopped = d.index(); d.stopped == nil {
+	if d.failed = d.index(); d.failed == nil {
 		d.indexed = true
-		d.arrange()
+		d.sort()
 	}
 }
 
-// index finds the requests of the lines that are left. After an error about a
-// row it can be called again.
+// index finds the requests of the remaining lines. It can be called again after
+// the error of a row.
 func (d *dynamo) index() error {
-	for d.file < len(d.files) {
-		f := d.files[d.file]
+	for d.current < len(d.files) {
+		f := d.files[d.current]
 		if !d.begun {
-			if err := f.begin(); err != nil {
+			if err := f.open(); err != nil {
 				return err
 			}
 			d.begun, d.name = true, f.name
@@ -132,7 +113,7 @@ func (d *dynamo) index() error {
 			if err := f.Close(); err != nil {
 				return err
 			}
-			d.file++
+			d.current++
 			d.begun = false
 			continue
 		}
@@ -146,14 +127,14 @@ func (d *dynamo) index() error {
 	return nil
 }
 
-// keep remembers where the request of a line stands, if it is one.
+// keep remembers where the request in a line is, if it is one.
 func (d *dynamo) keep(f *textFile, line []byte) error {
 	p, err := d.parse(line)
 	if err == errLeftOut {
 		return nil
 	}
 	if err != nil {
-		return mixed(err, line, Dynamo)
+		return otherFormat(err, line, Dynamo)
 	}
 	d.ids = p.row.HashIDs
 	if d.line > math.MaxInt32 {
@@ -161,11 +142,11 @@ func (d *dynamo) keep(f *textFile, line []byte) error {
 	}
 	s := dynamoSpot{
 		begin: p.begin, end: p.end, offset: f.base + f.text.At(),
-		length: int32(len(line)), line: int32(d.line), file: int32(d.file),
+		length: int32(len(line)), line: int32(d.line), file: int32(d.current),
 	}
 	if f.spooled {
-		s.offset = d.texts.spool.size
-		if _, err := d.texts.spool.Write(line); err != nil {
+		s.offset = d.spool.size
+		if _, err := d.spool.Write(line); err != nil {
 			return trace.ReadError{Err: err}
 		}
 	}
@@ -173,8 +154,8 @@ func (d *dynamo) keep(f *textFile, line []byte) error {
 	return nil
 }
 
-// arrange puts the requests in order of arrival.
-func (d *dynamo) arrange() {
+// sort puts the requests in order of arrival.
+func (d *dynamo) sort() {
 	slices.SortStableFunc(d.spots, func(a, b dynamoSpot) int { return cmp.Compare(a.begin, b.begin) })
 	if i := slices.IndexFunc(d.spots, func(s dynamoSpot) bool { return !math.IsNaN(s.begin) }); i >= 0 {
 		d.origin = d.spots[i].begin
@@ -182,8 +163,9 @@ func (d *dynamo) arrange() {
 	d.ends = map[uint64]float64{}
 }
 
-// time gives the next request its arrival, or the pause behind the turn before.
-func (d *dynamo) time(r *trace.Request, s *dynamoSpot) {
+// setTime sets the arrival of the next request, or the pause after the turn
+// before it.
+func (d *dynamo) setTime(r *trace.Request, s *dynamoSpot) {
 	if math.IsNaN(s.begin) {
 		return
 	}
@@ -199,12 +181,11 @@ func (d *dynamo) time(r *trace.Request, s *dynamoSpot) {
 	switch {
 	case !later || math.IsNaN(before) || d.recorded:
 	case s.begin < before:
-		d.notes.count("turns that began before the turn before them had ended, which have their time instead of a delay")
+		d.notes.count("turns that began before the end of the previous turn, with a timestamp instead of a delay")
 	default:
-		r.Delay, r.Timestamp = trace.Some(round(s.begin-before)), trace.Opt[float64]{}
+		r.Delay, r.Timestamp = trace.Some(roundToMicrosecond(s.begin-before)), trace.Opt[float64]{}
 	}
 }
 
-// round takes off what the sum of milliseconds since 1970 and of a duration
-// cannot tell: it is exact to a microsecond.
-func round(ms float64) float64 { return math.Round(ms*1000) / 1000 }
+// roundToMicrosecond removes the rounding errors of milliseconds since 1970.
+func roundToMicrosecond(ms float64) float64 { return math.Round(ms*1000) / 1000 }

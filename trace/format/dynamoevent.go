@@ -12,20 +12,20 @@ const dynamoSchema = "dynamo.request.trace.v1"
 // dynamoRow is one request, with times in ms since 1970.
 type dynamoRow struct {
 	row        trace.Request
-	begin, end float64 // NaN where they are not known
+	begin, end float64 // NaN if unknown
 }
 
-// event is what is known of a line.
+// event is the content of a line.
 type event struct {
 	schema, kind             string
 	session, parent          string
 	request, replay          []byte
-	time, received, duration float64 // NaN: not said
+	time, received, duration float64 // NaN if absent
 	outer                    float64
-	input, output            int // -1: not said
+	input, output            int // -1 if absent
 }
 
-// parse reads one line. What wraps the event may be missing.
+// parse parses one line. The object around the event is optional.
 func (d *dynamo) parse(line []byte) (dynamoRow, error) {
 	none := math.NaN()
 	if err := validObject(line); err != nil {
@@ -36,9 +36,9 @@ func (d *dynamo) parse(line []byte) (dynamoRow, error) {
 	err := members(line, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "event":
-			body, err = raw, object(raw)
+			body, err = raw, isObject(raw)
 		case "timestamp":
-			e.outer, err = millis(raw)
+			e.outer, err = parseMilliseconds(raw)
 		}
 		return keyed(string(key), err)
 	})
@@ -51,7 +51,7 @@ func (d *dynamo) parse(line []byte) (dynamoRow, error) {
 	case e.schema != dynamoSchema:
 		return dynamoRow{}, fmt.Errorf("schema is not %s: %q", dynamoSchema, e.schema)
 	case e.kind != "request_end":
-		d.notes.count(fmt.Sprintf("events left out, which are no requests (%.40s)", e.kind))
+		d.notes.count(fmt.Sprintf("events other than requests left out (%.40s)", e.kind))
 		return dynamoRow{}, errLeftOut
 	case e.request == nil:
 		return dynamoRow{}, fmt.Errorf("no request in %s", Quote(body))
@@ -63,19 +63,19 @@ func (e *event) readBody(body []byte) error {
 	return members(body, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "schema":
-			e.schema, err = text(raw)
+			e.schema, err = parseString(raw)
 		case "event_type":
-			e.kind, err = text(raw)
+			e.kind, err = parseString(raw)
 		case "event_time_unix_ms":
-			e.time, err = millis(raw)
+			e.time, err = parseMilliseconds(raw)
 		case "agent_context":
-			if err = object(raw); err == nil {
+			if err = isObject(raw); err == nil {
 				err = e.readAgent(raw)
 			}
 		case "session_id":
-			e.session, err = text(raw)
+			e.session, err = parseString(raw)
 		case "request":
-			e.request, err = raw, object(raw)
+			e.request, err = raw, isObject(raw)
 		}
 		return keyed(string(key), err)
 	})
@@ -85,37 +85,37 @@ func (e *event) readAgent(raw []byte) error {
 	return members(raw, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "session_id":
-			e.session, err = text(raw)
+			e.session, err = parseString(raw)
 		case "parent_session_id":
-			e.parent, err = text(raw)
+			e.parent, err = parseString(raw)
 		}
 		return keyed(string(key), err)
 	})
 }
 
-// row makes a request of an event that is one.
+// row makes a request of an event.
 func (d *dynamo) row(e *event) (dynamoRow, error) {
-	var all, recorded extra
+	var all, recorded object
 	var model []byte
 	row := dynamoRow{row: trace.Request{SessionID: e.session}}
 	err := members(e.request, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "input_tokens":
-			e.input, err = ParseLength(string(raw))
+			e.input, err = parseLength(raw)
 			return keyed("request.input_tokens", err)
 		case "output_tokens":
-			e.output, err = ParseLength(string(raw))
+			e.output, err = parseLength(raw)
 			return keyed("request.output_tokens", err)
 		case "replay":
-			e.replay, err = raw, object(raw)
+			e.replay, err = raw, isObject(raw)
 			return keyed("request.replay", err)
 		case "model":
 			model = raw
 			return nil
 		case "request_received_ms":
-			e.received, err = millis(raw)
+			e.received, err = parseMilliseconds(raw)
 		case "total_time_ms":
-			e.duration, err = millis(raw)
+			e.duration, err = parseMilliseconds(raw)
 		}
 		recorded.add(string(key), raw)
 		return keyed("request."+string(key), err)
@@ -129,7 +129,7 @@ func (d *dynamo) row(e *event) (dynamoRow, error) {
 	case e.input < 0:
 		return row, fmt.Errorf("no input_tokens and no replay.input_length in %s", Quote(e.request))
 	case e.output < 0:
-		d.notes.count("requests without output_tokens, whose output length is written as 0")
+		d.notes.count("requests without output_tokens, with an output length of 0")
 		all.add("missing", []byte(`["output_length"]`))
 		e.output = 0
 	}
@@ -139,26 +139,24 @@ func (d *dynamo) row(e *event) (dynamoRow, error) {
 	if e.parent != "" {
 		recorded.add("parent_session_id", quoted(e.parent))
 	}
-	if recorded := recorded.object(); recorded != nil {
+	if recorded := recorded.bytes(); recorded != nil {
 		all.add("recorded", recorded)
 	}
-	row.row.InputLength, row.row.OutputLength, row.row.Extra = e.input, e.output, all.object()
+	row.row.InputLength, row.row.OutputLength, row.row.Extra = e.input, e.output, all.bytes()
 	row.begin, row.end = d.interval(e)
 	return row, nil
 }
 
-// readReplay reads what is there to repeat the prompt.
+// readReplay parses the block hashes of the prompt.
 func (d *dynamo) readReplay(e *event, r *trace.Request) error {
 	size, tokens := 0, e.input
 	var hashes []byte
 	err := members(e.replay, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "trace_block_size":
-			if size, err = ParseLength(string(raw)); err == nil && size == 0 {
-				err = fmt.Errorf("is out of range: %s", Quote(raw))
-			}
+			size, err = parseBlockSize(raw)
 		case "input_length":
-			tokens, err = ParseLength(string(raw))
+			tokens, err = parseLength(raw)
 		case "input_sequence_hashes":
 			hashes = raw
 		}
@@ -168,11 +166,11 @@ func (d *dynamo) readReplay(e *event, r *trace.Request) error {
 		return err
 	}
 	if e.input >= 0 && tokens != e.input {
-		d.notes.count("requests with another replay.input_length than input_tokens, of which the former is taken")
+		d.notes.count("requests whose replay.input_length differs from input_tokens; replay.input_length is used")
 	}
 	e.input = tokens
 	if hashes != nil {
-		if r.HashIDs, err = ParseIDs(string(hashes), d.ids, tokens); err != nil {
+		if r.HashIDs, err = parseIDs(hashes, d.ids, tokens); err != nil {
 			return keyed("request.replay.input_sequence_hashes", err)
 		}
 	}
@@ -186,7 +184,7 @@ func (d *dynamo) readReplay(e *event, r *trace.Request) error {
 	return nil
 }
 
-// interval is when a request began and ended, by what is said of it.
+// interval returns when a request began and ended, from the times it has.
 func (d *dynamo) interval(e *event) (begin, end float64) {
 	begin, end = e.received, e.received+e.duration
 	if math.IsNaN(begin) {
@@ -196,7 +194,7 @@ func (d *dynamo) interval(e *event) (begin, end float64) {
 		end = e.time
 	}
 	if math.IsNaN(begin) {
-		d.notes.count("requests without a time of arrival, which have that of their record")
+		d.notes.count("requests without an arrival time, with the time of their record instead")
 		if begin = e.time; math.IsNaN(begin) {
 			begin = e.outer
 		}

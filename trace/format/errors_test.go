@@ -69,7 +69,7 @@ func TestBadRows(t *testing.T) {
 		"azure: hexadecimal":            {azureHead + azureRow, "2023-11-16 18:15:47,0x10,2\n", azureRow, `t:3: ContextTokens is not a number: "0x10"`},
 		"azure: fraction":               {azureHead + azureRow, "2023-11-16 18:15:47,1.5,2\n", azureRow, `t:3: ContextTokens is not a whole number: "1.5"`},
 		"azure: empty":                  {azureHead + azureRow, "2023-11-16 18:15:47,,2\n", azureRow, `t:3: ContextTokens is empty`},
-		"azure: two files":              {azureHead + azureRow, azureHead, azureRow, `t:3: the header again: these are two files, one behind the other`},
+		"azure: two files":              {azureHead + azureRow, azureHead, azureRow, `t:3: the header is repeated: these are two files in one`},
 		"azure: a quote":                {azureHead + azureRow, "\"2023-11-16,1,2\n", azureRow, `t:3: not a row of CSV: "\"2023-11-16,1,2"`},
 		"azure: another format":         {azureHead + azureRow, nativeRow, azureRow, `t:3: a row of a Mooncake trace among those of an Azure trace: not a row of CSV: "{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 2}"`},
 		"burstgpt: wrong sum":           {burstHead + burstRow, "6,ChatGPT,472,18,491,API log\n", burstRow, `t:3: Total tokens is not the sum of 472 and 18: "491"`},
@@ -78,7 +78,7 @@ func TestBadRows(t *testing.T) {
 		"vidur: no time":                {vidurHead + "0,1,2\n", ",1,2\n", "3,1,2\n", `t:3: arrived_at is empty`},
 		"vidur: exponent and more":      {vidurHead + "0,1,2\n", "1e5e5,1,2\n", "3,1,2\n", `t:3: arrived_at is not a number: "1e5e5"`},
 		"bailian: no chat":              {bailianRow, `{"parent_chat_id": -1, "timestamp": 0.5, "input_length": 40, "output_length": 7}` + "\n", bailianRow, `t:2: no chat_id in "{\"parent_chat_id\": -1, \"timestamp\": 0.5, \"input_length\": 40,"...`},
-		"bailian: chat as text":         {bailianRow, `{"chat_id": "x", "timestamp": 0.5, "input_length": 40, "output_length": 7}` + "\n", bailianRow, `t:2: chat_id is not the number of a chat: "\"x\""`},
+		"bailian: chat as text":         {bailianRow, `{"chat_id": "x", "timestamp": 0.5, "input_length": 40, "output_length": 7}` + "\n", bailianRow, `t:2: chat_id is not a chat number: "\"x\""`},
 		"bailian: no length":            {bailianRow, `{"chat_id": 1, "parent_chat_id": -1, "timestamp": 0.5, "output_length": null}` + "\n", bailianRow, `t:2: no input_length in "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 0.5, \"outp"...`},
 		"bailian: negative id":          {bailianRow, `{"chat_id": 1, "timestamp": 0.5, "input_length": 40, "output_length": 7, "hash_ids": [1, -3]}` + "\n", bailianRow, `t:2: hash_ids has an id that is not an unsigned 64-bit integer: "-3"`},
 		"bailian: more ids than fit":    {bailianRow, `{"chat_id": 1, "timestamp": 0.5, "input_length": 1, "output_length": 7, "hash_ids": [0` + strings.Repeat(",0", 99) + `]}` + "\n", bailianRow, `t:2: hash_ids has 100 ids for an input_length of 1: a block has at least one token`},
@@ -89,24 +89,24 @@ func TestBadRows(t *testing.T) {
 		"dynamo: a key twice":           {dynamoRow, strings.Replace(dynamoRow, `"request":{`, `"request":{"output_tokens":2,`, 1), dynamoRow, `t:2: key "output_tokens" is given twice`},
 		"sharegpt: a key twice":         {"[" + talk + ",\n", strings.Replace(talk, `"value": "Hi"`, `"value": "Hi", "value": "Ho"`, 1) + ",\n", strings.Replace(talk, `"a"`, `"c"`, 1) + "]", `t:2: conversation 2: conversations[0]: key "value" is given twice`},
 		"aiperf: a native row":          {`{"text_input": "a", "output_length": 1}` + "\n", `{"input_length": 1, "output_length": 1, "input_length": 2}` + "\n", nativeRow, `t:2: key "input_length" is given twice`},
-		"mooncake: a whole Bailian row": {nativeRow, bailianRow, nativeRow, `t:2: a row of a Bailian trace among those of a Mooncake trace: its times are seconds and its ids those of single blocks: "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 0.5, \"inpu"...`},
+		"mooncake: a whole Bailian row": {nativeRow, bailianRow, nativeRow, `t:2: a row of a Bailian trace among those of a Mooncake trace: times are seconds and block ids are hashes of single blocks: "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 0.5, \"inpu"...`},
 		"sharegpt: a native row":        {"[" + talk + ",\n", strings.TrimSpace(nativeRow) + ",\n", strings.Replace(talk, `"a"`, `"c"`, 1) + "]", `t:2: conversation 2: a row of a Mooncake trace among those of a ShareGPT file: no conversations in "{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 2}"`},
-		"burstgpt: two marked files":    {burstHead + burstRow, "\ufeff" + burstHead, burstRow, `t:3: the header again: these are two files, one behind the other`},
-		"mooncake: no output":           {nativeRow, `{"timestamp": 1, "input_length": 5}` + "\n", nativeRow, `t:2: no output_length in "{\"timestamp\": 1, \"input_length\": 5}" (--format aiperf takes such rows, with the length 0 and a mark)`},
-		"aiperf: two texts":             {`{"text_input": "a", "output_length": 1}` + "\n", `{"text_input": "a", "messages": [], "output_length": 1}` + "\n", nativeRow, `t:2: messages stands beside another text of the prompt: "{\"text_input\": \"a\", \"messages\": [], \"output_length\": 1}"`},
+		"burstgpt: two marked files":    {burstHead + burstRow, "\ufeff" + burstHead, burstRow, `t:3: the header is repeated: these are two files in one`},
+		"mooncake: no output":           {nativeRow, `{"timestamp": 1, "input_length": 5}` + "\n", nativeRow, `t:2: no output_length in "{\"timestamp\": 1, \"input_length\": 5}" (format aiperf accepts such rows, with length 0 and a mark)`},
+		"aiperf: two texts":             {`{"text_input": "a", "output_length": 1}` + "\n", `{"text_input": "a", "messages": [], "output_length": 1}` + "\n", nativeRow, `t:2: messages is a second text of the prompt: "{\"text_input\": \"a\", \"messages\": [], \"output_length\": 1}"`},
 		"aiperf: no prompt":             {`{"text_input": "a", "output_length": 1}` + "\n", `{"output_length": 1}` + "\n", nativeRow, `t:2: no input_length, text_input, messages or payload in "{\"output_length\": 1}"`},
 		"aiperf: a message":             {`{"text_input": "a", "output_length": 1}` + "\n", `{"messages": [null], "output_length": 1}` + "\n", nativeRow, `t:2: a message is not an object: "null"`},
 		"aiperf: a payload":             {`{"text_input": "a", "output_length": 1}` + "\n", `{"payload": {"x": 1}, "output_length": 1}` + "\n", nativeRow, `t:2: payload has neither prompt nor messages: "{\"x\": 1}"`},
 		"aiperf: a part":                {`{"text_input": "a", "output_length": 1}` + "\n", `{"messages": [{"content": ["x"]}], "output_length": 1}` + "\n", nativeRow, `t:2: a part of content is not an object with a text: "\"x\""`},
 		"weka: a key twice":             {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "t": 2, "in": 1, "out": 2}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0]: key "t" is given twice`},
 		"weka: no t":                    {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"in": 1, "out": 2}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0] has no t: "{\"in\": 1, \"out\": 2}"`},
-		"weka: no length":               {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "in": 1}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0] has not both in and out: "{\"t\": 1, \"in\": 1}"`},
+		"weka: no length":               {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "in": 1}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0] needs both in and out: "{\"t\": 1, \"in\": 1}"`},
 		"weka: a negative time":         {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": -1, "in": 1, "out": 1}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0].t is out of range: "-1" s`},
 		"weka: in a sub-agent":          {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "type": "subagent", "requests": [{"t": 1, "in": 1.5, "out": 1}]}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0].requests[0].in is not a whole number: "1.5"`},
-		"weka: on several lines":        {wekaOf(wekaRequest), strings.Replace(wekaOf("\n\n{\"t\": 1,\n\"in\": 1}"), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:4: requests[0] has not both in and out: "{\"t\": 1,\n\"in\": 1}"`},
+		"weka: on several lines":        {wekaOf(wekaRequest), strings.Replace(wekaOf("\n\n{\"t\": 1,\n\"in\": 1}"), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:4: requests[0] needs both in and out: "{\"t\": 1,\n\"in\": 1}"`},
 		"weka: an id":                   {wekaOf(wekaRequest), strings.Replace(wekaOf(`{"t": 1, "in": 100, "out": 1, "hash_ids": [1.0]}`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0].hash_ids has an id that is not an unsigned 64-bit integer: "1.0"`},
 		"weka: not a request":           {wekaOf(wekaRequest), strings.Replace(wekaOf(`3`), `"c"`, `"d"`, 1), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: requests[0] is not an object: "3"`},
-		"weka: one name twice":          {wekaOf(wekaRequest), wekaOf(wekaRequest), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: id is that of another conversation, in t: "c"`},
+		"weka: one name twice":          {wekaOf(wekaRequest), wekaOf(wekaRequest), strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: id is already used by a conversation in t: "c"`},
 		"weka: another block size":      {wekaOf(wekaRequest), `{"id": "x", "block_size": 16, "requests": []}` + "\n", strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: block_size is not 64 as in t: 16`},
 		"weka: another scope":           {wekaOf(wekaRequest), `{"id": "x", "hash_id_scope": "mine", "requests": []}` + "\n", strings.Replace(wekaOf(wekaRequest), `"c"`, `"e"`, 1), `t:2: hash_id_scope is neither local nor global: "mine"`},
 		"dynamo: another schema":        {dynamoRow, strings.Replace(dynamoRow, ".v1", ".v2", 1), dynamoRow, `t:2: schema is not dynamo.request.trace.v1: "dynamo.request.trace.v2"`},
@@ -117,7 +117,7 @@ func TestBadRows(t *testing.T) {
 		"dynamo: a native row":          {dynamoRow, nativeRow, dynamoRow, `t:2: a row of a Mooncake trace among those of a Dynamo trace: schema is not dynamo.request.trace.v1: ""`},
 		"sharegpt: not an object":       {"[" + talk + ",\n", `{"id": "b", "conversations": ["x"]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0] is not an object: "\"x\""`},
 		"sharegpt: behind a quote":      {"[" + strings.Replace(talk, "Hi", `\" ]} {`, 1) + ",\n", `{"id": "b"},` + "\n", talk + "]", `t:2: conversation 2: no conversations in "{\"id\": \"b\"}"`},
-		"sharegpt: nobody":              {"[" + talk + ",\n", `{"id": "b", "conversations": [{"value": "x"}]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0] has not both from and value: "{\"value\": \"x\"}"`},
+		"sharegpt: nobody":              {"[" + talk + ",\n", `{"id": "b", "conversations": [{"value": "x"}]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0] needs both from and value: "{\"value\": \"x\"}"`},
 		"sharegpt: a number said":       {"[" + talk + ",\n", `{"id": "b", "conversations": [{"from": "human", "value": 3}]},` + "\n", talk + "]", `t:2: conversation 2: conversations[0].value is not a string: "3"`},
 		"sharegpt: not a conversation":  {"[" + talk + ",\n", `{"id": "b"},` + "\n", talk + "]", `t:2: conversation 2: no conversations in "{\"id\": \"b\"}"`},
 	} {
@@ -157,13 +157,13 @@ func TestHalfFiles(t *testing.T) {
 		text, want string
 		rows       int
 	}{
-		"weka, cut":              {wekaOf(wekaRequest)[:90], `t:1: the file ends in the middle of what begins on line 1: "{\"id\": \"c\", \"block_size\": 64, \"hash_id_scope\": \"local\", \"req"...`, 0},
-		"weka, the second cut":   {wekaOf(wekaRequest) + wekaOf(wekaRequest)[:90], `t:2: the file ends in the middle of what begins on line 2: "{\"id\": \"c\", \"block_size\": 64, \"hash_id_scope\": \"local\", \"req"...`, 1},
-		"sharegpt, cut":          {"[\n" + talk + ",\n" + talk[:30], `t:3: the file ends in the middle of what begins on line 3: "{\"id\": \"a\", \"conversations\": ["`, 1},
-		"sharegpt, no end":       {"[\n" + talk + "\n", `t:3: the file ends in the middle of its array`, 1},
-		"sharegpt, no comma":     {"[" + talk + "\n" + talk + "]", `t:2: neither a comma nor the end of the array: "{\"id\": \"a\", \"conversations\": [{\"from\": \"human\", \"value\": \"Hi"...`, 1},
+		"weka, cut":              {wekaOf(wekaRequest)[:90], `t:1: the file ends within the object that starts on line 1: "{\"id\": \"c\", \"block_size\": 64, \"hash_id_scope\": \"local\", \"req"...`, 0},
+		"weka, the second cut":   {wekaOf(wekaRequest) + wekaOf(wekaRequest)[:90], `t:2: the file ends within the object that starts on line 2: "{\"id\": \"c\", \"block_size\": 64, \"hash_id_scope\": \"local\", \"req"...`, 1},
+		"sharegpt, cut":          {"[\n" + talk + ",\n" + talk[:30], `t:3: the file ends within the object that starts on line 3: "{\"id\": \"a\", \"conversations\": ["`, 1},
+		"sharegpt, no end":       {"[\n" + talk + "\n", `t:3: the file ends within its array`, 1},
+		"sharegpt, no comma":     {"[" + talk + "\n" + talk + "]", `t:2: expected a comma or the end of the array: "{\"id\": \"a\", \"conversations\": [{\"from\": \"human\", \"value\": \"Hi"...`, 1},
 		"sharegpt, a comma more": {"[" + talk + ",]", `t:1: not a JSON object: "]"`, 1},
-		"sharegpt, and more":     {"[" + talk + "]\n" + talk, `t:2: behind the end of the array: "{\"id\": \"a\", \"conversations\": [{\"from\": \"human\", \"value\": \"Hi"...`, 1},
+		"sharegpt, and more":     {"[" + talk + "]\n" + talk, `t:2: text after the end of the array: "{\"id\": \"a\", \"conversations\": [{\"from\": \"human\", \"value\": \"Hi"...`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := readText(tc.text, format.Options{})
@@ -233,7 +233,7 @@ func TestFolders(t *testing.T) {
 	t.Run("of another format", func(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, "a.jsonl", bailianRow)
-		if _, _, err := open(dir); err == nil || !strings.Contains(err.Error(), "only weka and dynamo traces are folders") {
+		if _, _, err := open(dir); err == nil || !strings.Contains(err.Error(), "only weka and dynamo traces can be folders") {
 			t.Error(err)
 		}
 	})
@@ -258,7 +258,7 @@ func TestFolders(t *testing.T) {
 		if err != nil || len(rows) != 2 {
 			t.Errorf("%d rows, %v", len(rows), err)
 		}
-		if !strings.Contains(noted(r), "which are not read: 2\n") {
+		if !strings.Contains(noted(r), "not read: 2\n") {
 			t.Errorf("notes\n%s", noted(r))
 		}
 		if err := os.Symlink(filepath.Join(dir, "nothing"), filepath.Join(dir, "e.json")); err != nil {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Format is the name of a format of traces.
+// Format names a trace format.
 type Format string
 
-// The formats that are read.
+// The formats that can be read.
 const (
 	Mooncake Format = "mooncake"
 	Azure    Format = "azure"
@@ -29,7 +29,7 @@ func Formats() []Format {
 	return []Format{Mooncake, Azure, BurstGPT, Vidur, Bailian, Weka, Dynamo, AIPerf, ShareGPT}
 }
 
-// ParseFormat returns the format of that name.
+// ParseFormat returns the format with a name.
 func ParseFormat(name string) (Format, error) {
 	if f := Format(name); slices.Contains(Formats(), f) {
 		return f, nil
@@ -41,9 +41,9 @@ func ParseFormat(name string) (Format, error) {
 	return "", fmt.Errorf("format is not one of %s: %q", strings.Join(names, ", "), name)
 }
 
-// Detect tells a format by the beginning of a decompressed file; some hundred
-// bytes are enough for all but odd ones. What it does not recognize is
-// [Mooncake], whose reader says what is wrong with it.
+// Detect returns the format of a decompressed file from its first bytes; a few
+// hundred are usually enough. Anything unknown is [Mooncake], whose reader then
+// reports what is wrong.
 func Detect(head []byte) Format {
 	head = bytes.TrimLeft(head, " \t\r\n")
 	if len(head) == 0 {
@@ -66,14 +66,14 @@ func Detect(head []byte) Format {
 	}
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	for _, t := range tables {
-		if t.is(splitHeader(line)) {
+		if t.hasHeader(splitHeader(line)) {
 			return t.format
 		}
 	}
 	return Mooncake
 }
 
-// hasTexts reports whether rows behind the first have texts instead of lengths.
+// hasTexts reports whether later rows have texts instead of lengths.
 func hasTexts(head []byte) bool {
 	for line := range bytes.Lines(head) {
 		if line[0] == '{' && byKeys(headKeys(line)) == AIPerf {
@@ -83,10 +83,10 @@ func hasTexts(head []byte) bool {
 	return false
 }
 
-// byKeys tells a format by the keys of its first object.
+// byKeys returns the format with these keys in its first object.
 func byKeys(keys map[string]bool) Format {
 	switch {
-	case keys["moontide_model"]: // no trace, which has keys of some
+	case keys["moontide_model"]: // a model file, not a trace
 		return Mooncake
 	case keys["event"], keys["schema"] && keys["event_type"]:
 		return Dynamo
@@ -107,8 +107,8 @@ func byKeys(keys map[string]bool) Format {
 // maxHeadKeys bounds the keys by which a format is detected.
 const maxHeadKeys = 256
 
-// headKeys are the first keys of the object that b begins with, as far as b
-// goes.
+// headKeys returns the first keys of the object that b starts with. b may be cut
+// off anywhere.
 func headKeys(b []byte) map[string]bool {
 	keys := map[string]bool{}
 	c := jsonscan.New(b)
@@ -123,7 +123,7 @@ func headKeys(b []byte) map[string]bool {
 	return keys
 }
 
-// named is the format as a message calls it.
+// named returns the format as messages call it.
 func named(f Format) string {
 	switch f {
 	case Azure:

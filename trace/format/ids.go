@@ -11,9 +11,8 @@ import (
 	"moontide/trace"
 )
 
-// mostID keeps ids that are made here readable for tools that have no unsigned
-// 64-bit integers.
-const mostID = 1<<63 - 1
+// maxID is the largest generated id: many tools have no unsigned 64-bit integers.
+const maxID = 1<<63 - 1
 
 // mix is a hash of two numbers: one round of wyhash.
 func mix(a, b uint64) uint64 {
@@ -21,55 +20,55 @@ func mix(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// chain turns hashes of single blocks into ids of prefixes, in place: the id of
-// block i is a hash of the blocks 0 to i. Two prefixes of a trace with n
-// distinct ones meet by chance with a probability of about n*n / 2^64.
+// chain turns hashes of single blocks into prefix-chained ids, in place: the id
+// of block i is a hash of the blocks 0 to i. Among n distinct prefixes, two
+// collide with a probability of about n*n / 2^64.
 func chain(ids []uint64) {
 	prefix := uint64(len("prefix"))
 	for i, id := range ids {
 		prefix = mix(mix(prefix, id), 0x9e3779b97f4a7c15)
-		ids[i] = prefix & mostID
+		ids[i] = prefix & maxID
 	}
 }
 
-// namespace is a range of ids of one conversation.
+// namespace is the range of block ids of one conversation.
 type namespace uint64
 
-// namespaceOf is the range that belongs to a conversation by its name, so that
-// conversations which are read apart can be merged.
+// namespaceOf derives the range from the conversation's name, so that
+// conversations that are read separately can be merged.
 func namespaceOf(conversation string) namespace {
-	return namespace(xxhash.Sum64String(conversation) & mostID &^ (1<<32 - 1))
+	return namespace(xxhash.Sum64String(conversation) & maxID &^ (1<<32 - 1))
 }
 
-// apply moves ids into the range. They keep their order; one that is larger than
-// the range has room for is hashed.
+// apply moves ids into the range, in the same order. An id that is too large for
+// the range is hashed.
 func (n namespace) apply(ids []uint64) {
 	for i, id := range ids {
 		if id < 1<<32 {
 			ids[i] = uint64(n) | id
 		} else {
-			ids[i] = mix(uint64(n), id) & mostID
+			ids[i] = mix(uint64(n), id) & maxID
 		}
 	}
 }
 
-// BlockIDs says how rows without block ids get some. They are the same whenever
-// a trace is read.
+// BlockIDs is how rows without block ids get some. The ids are the same every time
+// that a trace is read.
 type BlockIDs string
 
-// Ways to give block ids to rows that have none.
+// The ways to assign block ids.
 const (
-	// NoIDs leaves them without.
+	// NoIDs assigns none.
 	NoIDs BlockIDs = "none"
-	// UniqueIDs shares nothing: every block has an id of its own.
+	// UniqueIDs gives every block its own id, so that nothing is shared.
 	UniqueIDs BlockIDs = "unique"
-	// ZipfIDs lets the first half of each prompt's blocks be the beginning of
-	// one of 1,000 documents, the k-th of which is drawn with a probability
-	// proportional to 1/k. The other half is the prompt's own.
+	// ZipfIDs makes the first half of each prompt the beginning of one of 1,000
+	// documents; document k has a probability proportional to 1/k. The other
+	// half is unique.
 	ZipfIDs BlockIDs = "zipf"
 )
 
-// ParseBlockIDs returns the way of that name; "" is none.
+// ParseBlockIDs returns the BlockIDs with a name; "" is NoIDs.
 func ParseBlockIDs(name string) (BlockIDs, error) {
 	switch b := BlockIDs(name); b {
 	case NoIDs, UniqueIDs, ZipfIDs:
@@ -77,32 +76,32 @@ func ParseBlockIDs(name string) (BlockIDs, error) {
 	case "":
 		return NoIDs, nil
 	}
-	return "", fmt.Errorf("block ids are not none, unique or zipf: %q", name)
+	return "", fmt.Errorf("block ids must be none, unique or zipf: %q", name)
 }
 
 const (
 	documents = 1000
 	// room is more blocks than a prompt can have.
 	room = 1 << 27
-	// givenIDs is the first id that is given, where no trace has ids of its own
-	// but by chance; those of documents lie before it. Every part has as many as
-	// partIDs. All of them are whole numbers of a float64.
-	givenIDs = 1 << 52
-	partIDs  = 1 << 40
-	mostPart = givenIDs/partIDs - 1
+	// firstID is the first unique id; the ids of documents are below it. Traces
+	// rarely have ids in this range. Every part has partIDs unique ids. All are
+	// exact in a float64.
+	firstID = 1 << 52
+	partIDs = 1 << 40
+	maxPart = firstID/partIDs - 1
 )
 
-// giver gives ids to rows that have none.
-type giver struct {
-	blockSize int    // set before the first row is given any
-	next      uint64 // of blocks that are shared with nobody
+// idGenerator assigns block ids to rows that have none.
+type idGenerator struct {
+	blockSize int    // set before the first assign
+	next      uint64 // unique id
 	ids       []uint64
 	random    *rand.Rand
-	upTo      []float64 // of ZipfIDs: sum of 1/k; nil: nothing is shared
+	upTo      []float64 // cumulative 1/k for ZipfIDs, else nil
 }
 
-func newGiver(how BlockIDs, part int) *giver {
-	g := &giver{next: givenIDs + uint64(part)*partIDs}
+func newIDGenerator(how BlockIDs, part int) *idGenerator {
+	g := &idGenerator{next: firstID + uint64(part)*partIDs}
 	if how != ZipfIDs {
 		return g
 	}
@@ -115,13 +114,13 @@ func newGiver(how BlockIDs, part int) *giver {
 	return g
 }
 
-// give fills in the row's ids, which are valid until the next call.
-func (g *giver) give(r *trace.Request) {
+// assign sets the row's ids, which are valid until the next call.
+func (g *idGenerator) assign(r *trace.Request) {
 	blocks := (r.InputLength + g.blockSize - 1) / g.blockSize
 	g.ids = g.ids[:0]
 	if g.upTo != nil {
 		document := sort.SearchFloat64s(g.upTo, g.random.Float64()*g.upTo[documents-1])
-		first := givenIDs - uint64(documents-min(document, documents-1))*room
+		first := firstID - uint64(documents-min(document, documents-1))*room
 		for i := range blocks / 2 {
 			g.ids = append(g.ids, first+uint64(i))
 		}

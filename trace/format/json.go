@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"unicode/utf8"
 
 	"moontide/trace/jsonscan"
@@ -13,8 +14,8 @@ import (
 // errStop ends a walk over JSON whose rest does not matter.
 var errStop = errors.New("stop")
 
-// validObject returns an error unless b is one JSON object in UTF-8. members and
-// elements rely on it.
+// validObject returns an error unless b is one JSON object in UTF-8. All walks
+// over b rely on it.
 func validObject(b []byte) error {
 	if len(b) == 0 || b[0] != '{' || !utf8.Valid(b) || !json.Valid(b) {
 		return fmt.Errorf("not a JSON object: %s", Quote(b))
@@ -32,8 +33,8 @@ func members(b []byte, visit func(key []byte, at int, raw []byte) error) error {
 	})
 }
 
-// text is the string that a valid JSON value is.
-func text(raw []byte) (string, error) {
+// parseString parses a JSON string.
+func parseString(raw []byte) (string, error) {
 	if raw[0] != '"' {
 		return "", fmt.Errorf("is not a string: %s", Quote(raw))
 	}
@@ -47,55 +48,61 @@ func text(raw []byte) (string, error) {
 	return s, nil
 }
 
-// object returns an error unless a JSON value is one.
-func object(raw []byte) error {
+func isObject(raw []byte) error {
 	if raw[0] != '{' {
 		return fmt.Errorf("is not an object: %s", Quote(raw))
 	}
 	return nil
 }
 
-// array returns an error unless a JSON value is one.
-func array(raw []byte) error {
+func isArray(raw []byte) error {
 	if raw[0] != '[' {
 		return fmt.Errorf("is not an array: %s", Quote(raw))
 	}
 	return nil
 }
 
-// extra builds the unknown keys of a row.
-type extra struct{ b []byte }
+// object builds a JSON object.
+type object struct{ b []byte }
 
-// add appends a member whose value is JSON.
-func (e *extra) add(key string, raw []byte) {
-	if e.b == nil {
-		e.b = append(e.b, '{')
+func (o *object) add(key string, raw []byte) {
+	if o.b == nil {
+		o.b = append(o.b, '{')
 	} else {
-		e.b = append(e.b, ", "...)
+		o.b = append(o.b, ", "...)
 	}
-	e.b = append(appendString(e.b, key), ": "...)
-	e.b = append(e.b, raw...)
+	o.b = append(appendString(o.b, key), ": "...)
+	o.b = append(o.b, raw...)
 }
 
-// object is what was added, nil where that is nothing.
-func (e *extra) object() []byte {
-	if e.b == nil {
+// bytes returns the object, or nil if nothing was added.
+func (o *object) bytes() []byte {
+	if o.b == nil {
 		return nil
 	}
-	return append(e.b, '}')
+	return append(o.b, '}')
 }
 
-// quoted is a string as JSON.
+// quoted returns s as a JSON string.
 func quoted(s string) []byte {
-	b, _ := json.Marshal(s) // a string cannot fail
+	b, _ := json.Marshal(s) // cannot fail
 	return b
 }
 
-// quotedNumber is a number of a table as JSON. What JSON would spell in another
-// way is kept as a string.
-func quotedNumber(b []byte) []byte {
-	if json.Valid(b) {
-		return b
+// keyed puts the name of a key or column before the error about its value.
+func keyed(key string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return quoted(string(b))
+	return fmt.Errorf("%s %w", key, err)
+}
+
+// Quote quotes a value for an error message: on one line, and cut after 60
+// bytes.
+func Quote[T string | []byte](v T) string {
+	const most = 60
+	if len(v) > most {
+		return strconv.Quote(string(v[:most])) + "..."
+	}
+	return strconv.Quote(string(v))
 }

@@ -29,8 +29,8 @@ func TestSecondsAreRounded(t *testing.T) {
 			t.Skip(text)
 		}
 		want, _ := exact.Mul(exact, big.NewRat(1000, 1)).Float64()
-		got, err := seconds([]byte(text))
-		if want > latest {
+		got, err := parseSeconds([]byte(text))
+		if want > trace.MaxMS {
 			if err == nil {
 				t.Fatalf("%s is read as %v", text, got)
 			}
@@ -46,7 +46,7 @@ func TestSecondsAreRounded(t *testing.T) {
 // TestDates: a date as the standard library spells it is read as the instant
 // it is, in every spelling.
 func TestDates(t *testing.T) {
-	var d dates
+	var d dateParser
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(0, 7_000_000_000).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns"))
 		zone := time.FixedZone("", rapid.IntRange(-14*60, 14*60).Draw(t, "zone")*60)
@@ -176,7 +176,7 @@ func TestChain(t *testing.T) {
 			}
 		}
 		for _, id := range chainedA {
-			if id > mostID {
+			if id > maxID {
 				t.Fatalf("%d is no signed integer", id)
 			}
 		}
@@ -195,7 +195,7 @@ func TestNamespaces(t *testing.T) {
 			t.Fatalf("%s: the order is lost: %v", name, ids)
 		}
 		for _, id := range ids {
-			if other, taken := seen[id]; taken || id > mostID {
+			if other, taken := seen[id]; taken || id > maxID {
 				t.Fatalf("id %d of %s is also of %q", id, name, other)
 			}
 			seen[id] = name
@@ -205,12 +205,12 @@ func TestNamespaces(t *testing.T) {
 
 func given(t *testing.T, how BlockIDs, part int, lengths []int) [][]uint64 {
 	t.Helper()
-	g := newGiver(how, part)
+	g := newIDGenerator(how, part)
 	g.blockSize = 16
 	var all [][]uint64
 	for _, n := range lengths {
 		r := trace.Request{InputLength: n}
-		g.give(&r)
+		g.assign(&r)
 		if len(r.HashIDs) != (n+15)/16 || r.HashIDs == nil {
 			t.Fatalf("%s: %d ids for %d tokens", how, len(r.HashIDs), n)
 		}
@@ -259,10 +259,10 @@ func TestBlockIDs(t *testing.T) {
 	}
 	// The sum of 1/k up to 1,000 is 7.485: the first document has 13.4 %, the
 	// second half of that. Three standard deviations are 144 and 106 rows.
-	if n := first[givenIDs-documents*room]; n < 2672-144 || n > 2672+144 {
+	if n := first[firstID-documents*room]; n < 2672-144 || n > 2672+144 {
 		t.Errorf("%d of %d prompts begin with the first document", n, rows)
 	}
-	if n := first[givenIDs-(documents-1)*room]; n < 1336-106 || n > 1336+106 {
+	if n := first[firstID-(documents-1)*room]; n < 1336-106 || n > 1336+106 {
 		t.Errorf("%d of %d prompts begin with the second document", n, rows)
 	}
 }
@@ -311,7 +311,7 @@ func asStrings(fields [][]byte) (texts []string) {
 
 func TestEstimate(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "a": 1, "abcd": 1, "abcde": 2, "日本語日": 3, "\xff\xfe": 2} {
-		if got := estimate(text); got != want {
+		if got := estimateTokens(text); got != want {
 			t.Errorf("%q is estimated at %d tokens, want %d", text, got, want)
 		}
 	}
@@ -321,15 +321,15 @@ func TestEstimate(t *testing.T) {
 // from neither.
 func TestClock(t *testing.T) {
 	watch := func(gap func(i int) float64) string {
-		var c clock
+		var c unitCheck
 		at := 0.0
 		for i := range 200 {
 			at += gap(i)
-			c.see(at * 1000)
+			c.add(at * 1000)
 		}
 		return c.doubt()
 	}
-	if doubt := watch(func(i int) float64 { return 500 + 400*math.Sin(float64(i)) }); !strings.Contains(doubt, "are no seconds") {
+	if doubt := watch(func(i int) float64 { return 500 + 400*math.Sin(float64(i)) }); !strings.Contains(doubt, "probably not seconds") {
 		t.Error("a request every half second, in milliseconds, is taken for one in 500 s")
 	}
 	if doubt := watch(func(int) float64 { return 0.5 }); doubt != "" {

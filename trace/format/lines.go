@@ -1,7 +1,6 @@
 package format
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,13 +8,12 @@ import (
 	"moontide/trace"
 )
 
-// errLeftOut says that a line is no request. Its parser has noted why.
+// errLeftOut says that a line holds no request. Its parser has noted why.
 var errLeftOut = errors.New("not a request")
 
-// lineParser reads the lines of a format that has a request a line.
+// lineParser parses the lines of a format with one request a line.
 type lineParser interface {
-	read(line []byte, r *trace.Request) error
-	end() // after the last line; may be called more than once
+	parse(line []byte, r *trace.Request) error
 }
 
 // lines is the source of such a format.
@@ -24,7 +22,8 @@ type lines struct {
 	name   string
 	format Format
 	parser lineParser
-	ended  bool
+	units  unitCheck
+	notes  *notes
 }
 
 func (l *lines) Line() int { return l.in.Number() }
@@ -35,57 +34,49 @@ func (l *lines) Read(r *trace.Request) error {
 	for {
 		line, err := l.in.Line()
 		if err == io.EOF {
-			if !l.ended {
-				l.ended = true
-				l.parser.end()
-			}
+			l.end()
 			return io.EOF
 		}
 		if err == nil {
 			if len(line) == 0 {
 				continue
 			}
-			err = l.parser.read(line, r)
+			err = l.parser.parse(line, r)
 		}
-		switch {
-		case err == nil:
+		if r.Timestamp.Set && (err == nil || err == errLeftOut) {
+			l.units.add(r.Timestamp.Value)
+		}
+		switch err {
+		case nil:
 			return nil
-		case err == errLeftOut:
+		case errLeftOut:
 			continue
 		}
-		return &trace.RowError{File: l.name, Line: l.in.Number(), Err: mixed(err, line, l.format)}
+		return &trace.RowError{File: l.name, Line: l.in.Number(), Err: otherFormat(err, line, l.format)}
 	}
 }
 
-// mixed adds to what is wrong with a line that it is one of another format.
-func mixed(err error, line []byte, f Format) error {
+// end notes what only the whole trace can tell, once.
+func (l *lines) end() {
+	if doubt := l.units.doubt(); doubt != "" && (l.format == Bailian || l.format == BurstGPT || l.format == Vidur) {
+		l.notes.say("%s", doubt)
+	}
+	l.units = unitCheck{}
+}
+
+// otherFormat adds to the error of a line that it is in another format.
+func otherFormat(err error, line []byte, f Format) error {
 	other := Detect(line)
-	if other == f || other == Mooncake && (f == AIPerf || !isNative(line)) { // AIPerf has native rows
+	if other == f || other == Mooncake && (f == AIPerf || !looksNative(line)) { // AIPerf has native rows
 		return err
 	}
 	return fmt.Errorf("a row of %s among those of %s: %w", named(other), named(f), err)
 }
 
-func isNative(line []byte) bool {
+func looksNative(line []byte) bool {
 	if len(line) == 0 || line[0] != '{' {
 		return false
 	}
 	keys := headKeys(line)
 	return (keys["input_length"] || keys["input_tokens"]) && !keys["chat_id"] && !keys["parent_chat_id"]
 }
-
-// native reads the lines of moontide's own format.
-type native struct{ told bool } // that it is, by the caller
-
-func (n native) read(line []byte, r *trace.Request) error {
-	err := ParseRow(line, r)
-	if err == nil && !n.told && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian {
-		return fmt.Errorf("its times are seconds and its ids those of single blocks: %s", Quote(line))
-	}
-	if IsMissing(err, "output_length") {
-		return fmt.Errorf("%w (--format %s takes such rows, with the length 0 and a mark)", err, AIPerf)
-	}
-	return err
-}
-
-func (native) end() {}

@@ -81,7 +81,7 @@ func TestBadRows(t *testing.T) {
 		"array":              {`[1, 2]`, `t.jsonl:2: not a JSON object: "[1, 2]"`},
 		"half":               {`{"input_length": 5, "outp`, `t.jsonl:2: not a JSON object: "{\"input_length\": 5, \"outp"`},
 		"no input":           {`{"output_length": 5}`, `t.jsonl:2: no input_length in "{\"output_length\": 5}"`},
-		"null output":        {`{"input_length": 5, "output_length": null}`, `t.jsonl:2: no output_length in "{\"input_length\": 5, \"output_length\": null}" (--format aiperf takes such rows, with the length 0 and a mark)`},
+		"null output":        {`{"input_length": 5, "output_length": null}`, `t.jsonl:2: no output_length in "{\"input_length\": 5, \"output_length\": null}" (format aiperf accepts such rows, with length 0 and a mark)`},
 		"negative":           {`{"input_length": -5, "output_length": 1}`, `t.jsonl:2: input_length is out of range: "-5" tokens`},
 		"absurd":             {`{"input_length": 100000001, "output_length": 1}`, `t.jsonl:2: input_length is out of range: "100000001" tokens`},
 		"absurd by exponent": {`{"input_length": 1e300, "output_length": 1}`, `t.jsonl:2: input_length is out of range: "1e300" tokens`},

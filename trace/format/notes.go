@@ -4,51 +4,50 @@ import "fmt"
 
 // Note is something that a reader left out or assumed.
 type Note struct {
-	Count int // how often; 0 where it is about the trace as a whole
-	Says  string
+	Count int // how often; 0 if it is about the trace as a whole
+	Text  string
 }
 
-// String is the note, and behind it its number.
+// String returns the text and the count.
 func (n Note) String() string {
 	if n.Count == 0 {
-		return n.Says
+		return n.Text
 	}
-	return fmt.Sprintf("%s: %d", n.Says, n.Count)
+	return fmt.Sprintf("%s: %d", n.Text, n.Count)
 }
 
-// mostNotes bounds the different notes of one trace. What is counted beyond them
-// is counted together.
+// maxNotes bounds the different notes of one trace. Further ones are counted
+// together.
 const (
-	mostNotes = 50
-	otherwise = "other things like these"
+	maxNotes   = 50
+	otherNotes = "other things like these"
 )
 
-// notes are kept in the order in which they were first met.
+// notes keeps notes in the order in which they first occurred.
 type notes struct{ list []Note }
 
-// count counts one more of a kind.
-func (n *notes) count(says string) { n.countMore(says, 1) }
+func (n *notes) count(text string) { n.countMany(text, 1) }
 
-func (n *notes) countMore(says string, more int) {
+func (n *notes) countMany(text string, more int) {
 	for i := range n.list {
-		if n.list[i].Says == says {
+		if n.list[i].Text == text {
 			n.list[i].Count += more
 			return
 		}
 	}
 	switch {
-	case len(n.list) < mostNotes:
-		n.list = append(n.list, Note{more, says})
-	case len(n.list) == mostNotes:
-		n.list = append(n.list, Note{more, otherwise})
+	case len(n.list) < maxNotes:
+		n.list = append(n.list, Note{more, text})
+	case len(n.list) == maxNotes:
+		n.list = append(n.list, Note{more, otherNotes})
 	default:
-		n.list[mostNotes].Count += more
+		n.list[maxNotes].Count += more
 	}
 }
 
-// say notes what holds for the trace as a whole.
+// say adds a note about the trace as a whole.
 func (n *notes) say(format string, values ...any) {
-	if len(n.list) < mostNotes {
-		n.list = append(n.list, Note{Says: fmt.Sprintf(format, values...)})
+	if len(n.list) < maxNotes {
+		n.list = append(n.list, Note{Text: fmt.Sprintf(format, values...)})
 	}
 }

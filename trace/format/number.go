@@ -1,21 +1,20 @@
 package format
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
 
 	"moontide/trace"
+	"moontide/trace/jsonscan"
 )
 
-// latest is the largest time in milliseconds that a trace can have.
-const latest = 1e15
+// The errors of this file begin with a verb: see keyed.
 
-// powers are the powers of ten that are exact in a float64.
-var powers = [23]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
-
-// decimal is a number of at most 15 digits: n / 10^places, both exact.
-func decimal(b []byte) (n uint64, places int, ok bool) {
+// splitDecimal parses a number of at most 15 digits: n / 10^places, both exact
+// in a float64. Unlike JSON, CSV files may have leading zeros and a bare point.
+func splitDecimal(b []byte) (n uint64, places int, ok bool) {
 	digits, point := 0, -1
 	for i, c := range b {
 		switch d := c - '0'; {
@@ -34,61 +33,58 @@ func decimal(b []byte) (n uint64, places int, ok bool) {
 	return n, places, digits > 0 && digits <= 15
 }
 
-// number reads a decimal number, of which it takes scale times the value. The
-// scale is a power of ten, so that the result is the correctly rounded one.
-func number(b []byte, scale int) (float64, error) {
-	if n, places, ok := decimal(b); ok {
-		if places -= scale; places <= 0 {
-			return float64(n) * powers[-places], nil
+// parseNumber parses a decimal number and returns 10^exponent times its value,
+// correctly rounded.
+func parseNumber(b []byte, exponent int) (float64, error) {
+	if n, places, ok := splitDecimal(b); ok {
+		if places -= exponent; places <= 0 {
+			return float64(n) * jsonscan.Pow10[-places], nil
 		}
-		return float64(n) / powers[places], nil
+		return float64(n) / jsonscan.Pow10[places], nil
 	}
 	for _, c := range b {
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
 			return 0, fmt.Errorf("is not a number: %s", Quote(b))
 		}
 	}
-	value, err := strconv.ParseFloat(string(b)+"e"+strconv.Itoa(scale), 64)
-	if err != nil { // it had an exponent of its own, or is out of range
+	value, err := strconv.ParseFloat(string(b)+"e"+strconv.Itoa(exponent), 64)
+	if err != nil { // the text has an exponent of its own, or is out of range
 		if value, err = strconv.ParseFloat(string(b), 64); err == nil {
-			value *= powers[scale]
+			value *= jsonscan.Pow10[exponent]
 		}
 	}
 	switch {
 	case err == nil && !math.IsInf(value, 0):
 		return value + 0, nil // -0 is 0
 	case len(b) == 0:
-		return 0, fmt.Errorf("is empty")
+		return 0, errors.New("is empty")
 	case math.IsInf(value, 0):
 		return 0, fmt.Errorf("is out of range: %s", Quote(b))
 	}
 	return 0, fmt.Errorf("is not a number: %s", Quote(b))
 }
 
-// seconds reads a time or a pause in seconds as milliseconds.
-func seconds(b []byte) (float64, error) { return milli(b, 3) }
+// parseSeconds parses a time or duration in seconds and returns milliseconds.
+func parseSeconds(b []byte) (float64, error) { return parseTime(b, 3, "s") }
 
-// millis reads a time or a pause in milliseconds.
-func millis(b []byte) (float64, error) { return milli(b, 0) }
+// parseMilliseconds parses a time or duration in milliseconds.
+func parseMilliseconds(b []byte) (float64, error) { return parseTime(b, 0, "ms") }
 
-func milli(b []byte, scale int) (float64, error) {
-	ms, err := number(b, scale)
-	if err == nil && (ms < 0 || ms > latest) {
-		unit := "ms"
-		if scale == 3 {
-			unit = "s"
-		}
+func parseTime(b []byte, exponent int, unit string) (float64, error) {
+	ms, err := parseNumber(b, exponent)
+	if err == nil && (ms < 0 || ms > trace.MaxMS) {
 		err = fmt.Errorf("is out of range: %s %s", Quote(b), unit)
 	}
 	return ms, err
 }
 
-// length reads a number of tokens.
-func length(b []byte) (int, error) {
-	if n, places, ok := decimal(b); ok && places == 0 && n <= trace.MaxLength {
+// parseLength parses a number of tokens. Python writes 12.0 for a count that
+// went through a float column.
+func parseLength(b []byte) (int, error) {
+	if n, places, ok := splitDecimal(b); ok && places == 0 && n <= trace.MaxLength {
 		return int(n), nil
 	}
-	n, err := number(b, 0)
+	n, err := parseNumber(b, 0)
 	switch {
 	case err != nil:
 		return 0, err
@@ -100,10 +96,51 @@ func length(b []byte) (int, error) {
 	return int(n), nil
 }
 
-// keyed puts the name of a key or column before what is wrong with its value.
-func keyed(key string, err error) error {
-	if err == nil {
-		return nil
+// parseBlockSize parses the tokens of a block.
+func parseBlockSize(b []byte) (int, error) {
+	size, err := parseLength(b)
+	if err == nil && size == 0 {
+		err = fmt.Errorf("is out of range: %s", Quote(b))
 	}
-	return fmt.Errorf("%s %w", key, err)
+	return size, err
+}
+
+// set parses a value that may be absent.
+func set[T any](to *trace.Opt[T], raw []byte, parse func([]byte) (T, error)) (err error) {
+	to.Set = true
+	to.Value, err = parse(raw)
+	return err
+}
+
+// spareIDs is how many ids a row may have beyond one a token: lengths and ids
+// are not always counted from the same text.
+const spareIDs = 64
+
+// maxIDs is how many ids a row may have: a block has at least one token.
+func maxIDs(inputLength int) int { return inputLength + spareIDs }
+
+// parseIDs parses the block ids of a prompt from a valid JSON value into dst,
+// whose array it reuses.
+func parseIDs(raw []byte, dst []uint64, inputLength int) ([]uint64, error) {
+	c := jsonscan.New(raw)
+	ids := c.Uints(dst, maxIDs(inputLength))
+	if c.Done() {
+		return ids, nil
+	}
+	if err := isArray(raw); err != nil {
+		return nil, err
+	}
+	n := 0
+	var wrong error
+	jsonscan.Elements(raw, func(_ int, id []byte) error {
+		n++
+		if _, err := strconv.ParseUint(string(id), 10, 64); err != nil && wrong == nil {
+			wrong = fmt.Errorf("has an id that is not an unsigned 64-bit integer: %s", Quote(id))
+		}
+		return nil
+	})
+	if n > maxIDs(inputLength) {
+		return nil, fmt.Errorf("has %d ids for an input_length of %d: a block has at least one token", n, inputLength)
+	}
+	return nil, wrong
 }

@@ -10,51 +10,48 @@ import (
 	"moontide/trace"
 )
 
-// maxSkippedKept bounds the errors of skipped rows that a Reader remembers.
-const maxSkippedKept = 10
+// maxReasons bounds the errors that Reader.Skipped returns.
+const maxReasons = 10
 
-// Options say how a trace is read. The zero value recognizes the format and
-// stops at the first bad row.
+// Options configure a Reader. The zero value detects the format and stops at the
+// first bad row.
 type Options struct {
-	// Format is that of the trace; "" recognizes it.
+	// Format is the format of the trace; "" detects it.
 	Format Format
-	// SkipBadRows reads on after a row that is not a request. The rows left
-	// out are counted: see [Reader.Skipped].
+	// SkipBadRows continues after a bad row. See [Reader.Skipped].
 	SkipBadRows bool
 	// RecordedTimes gives later turns of a session the time at which they were
-	// recorded, where the format knows it, instead of the pause after the turn
-	// before.
+	// recorded, if the format has it, instead of a delay after the turn before.
 	RecordedTimes bool
-	// Tokens returns the number of tokens of a text; nil estimates it.
+	// Tokens counts the tokens of a text; nil estimates them.
 	Tokens func(text string) (int, error)
-	// BlockIDs says how rows without block ids get some; "" leaves them without.
+	// BlockIDs is how rows without block ids get some; "" leaves them without.
 	BlockIDs BlockIDs
-	// BlockSize is the tokens of a block for BlockIDs; 0 is what the trace or
-	// its format says, or else [trace.DefaultBlockSize].
+	// BlockSize is the tokens of a block for BlockIDs; 0 means that of the trace
+	// or format, or else [trace.DefaultBlockSize].
 	BlockSize int
-	// Part is the number of a trace among those that are made into one, from 0,
-	// so that BlockIDs are drawn for each of them, and unique ones are its own.
+	// Part numbers the traces that are merged into one, from 0, so that the
+	// BlockIDs of each are drawn independently and unique ones differ.
 	Part int
 }
 
 // Reader reads a trace of any format row by row. It is not safe for concurrent
 // use.
 type Reader struct {
-	format  Format
-	opts    Options
-	source  source
-	file    io.Closer // nil where the caller closes it
-	folder  bool
-	notes   *notes
-	ids     *giver // nil where rows keep what they have
-	given   int
-	skipped int
-	kept    []error
+	format   Format
+	opts     Options
+	source   source
+	file     io.Closer // nil if the caller closes it
+	folder   bool
+	notes    *notes
+	ids      *idGenerator // nil to leave rows as they are
+	assigned int          // rows with ids of idGenerator
+	skipped  int
+	reasons  []error
 }
 
-// source is the rows of a trace of one format. An error of Read that is a
-// *[trace.RowError], and of no [trace.ReadError], is about one row: the next
-// can be read.
+// source reads the rows of one format. After an error of Read that is a
+// *[trace.RowError] without a [trace.ReadError], the next row can be read.
 type source interface {
 	trace.Rows
 	// Line is the line of the row that Read returned last, from 1.
@@ -62,7 +59,7 @@ type source interface {
 	Close() error
 }
 
-// Open reads the trace in a file, or in a folder that is one.
+// Open opens a trace: a file, or a folder of weka or dynamo files.
 func Open(path string, opts Options) (*Reader, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return openFolder(path, opts)
@@ -71,11 +68,11 @@ func Open(path string, opts Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	again := ""
+	reopen := ""
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		again = path
+		reopen = path
 	}
-	r, err := read(f, path, again, opts)
+	r, err := newTextReader(f, path, reopen, opts)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -84,29 +81,29 @@ func Open(path string, opts Options) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader reads a trace from in; name stands for it in errors. The requests of
-// a weka or dynamo trace are kept in a temporary file until the Reader is
-// closed, 4 GiB at most.
+// NewReader reads a trace from in; errors call it name. A weka or dynamo trace is
+// copied to a temporary file, of up to 4 GiB, until the Reader is closed.
 func NewReader(in io.Reader, name string, opts Options) (*Reader, error) {
-	return read(in, name, "", opts)
+	return newTextReader(in, name, "", opts)
 }
 
-// read begins to read a text, which can be read again where again is its path.
-func read(in io.Reader, name, again string, opts Options) (*Reader, error) {
+// newTextReader reads a text, which can be opened again by the path reopen unless
+// that is empty.
+func newTextReader(in io.Reader, name, reopen string, opts Options) (*Reader, error) {
 	text, err := NewText(in, name)
 	if err != nil {
 		return nil, err
 	}
-	told := opts.Format != ""
-	if !told {
+	explicit := opts.Format != ""
+	if !explicit {
 		opts.Format = Detect(text.Head(256 << 10))
 	}
 	r, err := newReader(opts)
 	if err == nil {
-		r.source, err = r.sourceOf(text, name, again, told)
+		r.source, err = r.newSource(text, name, reopen, explicit)
 	}
 	if err != nil {
-		text.Close() // which may fail as reading did
+		text.Close() // may fail as reading did
 		return nil, err
 	}
 	return r, nil
@@ -120,59 +117,56 @@ func newReader(opts Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Part < 0 || opts.Part > mostPart {
-		return nil, fmt.Errorf("part of a trace is not from 0 to %d: %d", mostPart, opts.Part)
+	if opts.Part < 0 || opts.Part > maxPart {
+		return nil, fmt.Errorf("part %d is out of range: 0 to %d", opts.Part, maxPart)
 	}
 	r := &Reader{format: opts.Format, opts: opts, notes: &notes{}}
 	if how != NoIDs {
-		r.ids = newGiver(how, opts.Part)
+		r.ids = newIDGenerator(how, opts.Part)
 	}
 	return r, nil
 }
 
-// sourceOf reads the rows of one text, whose format the caller told or not.
-func (r *Reader) sourceOf(text *Text, name, again string, told bool) (source, error) {
-	count := counter{r.opts.Tokens}
-	var parser lineParser
+// newSource reads the rows of one text. explicit: the caller named the format.
+func (r *Reader) newSource(text *Text, name, reopen string, explicit bool) (source, error) {
+	counter := tokenCounter{r.opts.Tokens}
+	l := &lines{in: text, name: name, format: r.format, notes: r.notes}
 	switch r.format {
-	case Weka:
-		return r.weka([]*textFile{{name: name, path: again, text: text}}), nil
-	case Dynamo:
-		return r.dynamo([]*textFile{{name: name, path: again, text: text}}), nil
+	case Weka, Dynamo:
+		return r.newFilesSource([]*textFile{{name: name, path: reopen, text: text}}), nil
 	case ShareGPT:
-		return newShareGPT(text, name, r.notes, count), nil
+		return newShareGPT(text, name, r.notes, counter), nil
 	case Mooncake:
-		parser = native{told: told}
+		l.parser = nativeRows{explicit}
 	case Bailian:
-		parser = newBailian(r.notes)
+		l.parser = newBailian(r.notes)
 	case AIPerf:
-		parser = &aiperfRows{notes: r.notes, count: count}
+		l.parser = &aiperfRows{notes: r.notes, counter: counter}
 	default:
-		t, _ := tableOf(r.format)
-		rows, err := newCSV(t, text, name, r.notes)
+		rows, err := newCSV(r.format, text, name, r.notes)
 		if err != nil {
 			return nil, err
 		}
-		parser = rows
+		l.parser = rows
 	}
-	return &lines{in: text, name: name, format: r.format, parser: parser}, nil
+	return l, nil
 }
 
-func (r *Reader) weka(files []*textFile) *weka {
-	return &weka{files: files, notes: r.notes, recorded: r.opts.RecordedTimes, names: map[string]string{}}
+// newFilesSource reads the files of a weka or dynamo trace.
+func (r *Reader) newFilesSource(files []*textFile) source {
+	if r.format == Weka {
+		return &weka{textFiles: textFiles{files: files}, notes: r.notes, recorded: r.opts.RecordedTimes, names: map[string]string{}}
+	}
+	return &dynamo{textFiles: textFiles{files: files}, notes: r.notes, recorded: r.opts.RecordedTimes}
 }
 
-func (r *Reader) dynamo(files []*textFile) *dynamo {
-	return &dynamo{files: files, notes: r.notes, recorded: r.opts.RecordedTimes}
-}
-
-// openFolder reads a folder whose files make up one trace.
+// openFolder opens a folder whose files are one trace.
 func openFolder(path string, opts Options) (*Reader, error) {
 	paths, rest, err := Files(path)
 	if err != nil {
 		return nil, err
 	}
-	if opts.Format == "" { // that the others are of it is seen when they are read
+	if opts.Format == "" { // the other files are checked as they are read
 		if opts.Format, err = detectFile(paths[0]); err != nil {
 			return nil, err
 		}
@@ -181,21 +175,17 @@ func openFolder(path string, opts Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.format != Weka && r.format != Dynamo {
+		return nil, fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces can be folders: its first file, %s, is %s", path, paths[0], named(r.format))
+	}
 	files := make([]*textFile, len(paths))
 	for i, p := range paths {
 		files[i] = &textFile{name: p, path: p}
 	}
 	r.folder = true
-	switch r.format {
-	case Weka:
-		r.source = r.weka(files)
-	case Dynamo:
-		r.source = r.dynamo(files)
-	default:
-		return nil, fmt.Errorf("opening trace: %s is a folder, which %s is not: only weka and dynamo traces are folders; its first file is %s", path, named(r.format), paths[0])
-	}
+	r.source = r.newFilesSource(files)
 	if rest > 0 {
-		r.notes.countMore("other files and folders in the folder, which are not read", rest)
+		r.notes.countMany("other files and folders in the folder, not read", rest)
 	}
 	return r, nil
 }
@@ -214,30 +204,29 @@ func detectFile(path string) (Format, error) {
 	return Detect(text.Head(256 << 10)), nil
 }
 
-// Format is that of the trace.
+// Format returns the format of the trace.
 func (r *Reader) Format() Format { return r.format }
 
-// BlockSize is the tokens of a block as the format or the trace says it, 0
-// where neither does. Some formats are read ahead for it.
+// BlockSize returns the tokens of a block that the format or trace declares, or
+// 0. It reads all of a weka or dynamo trace to find it.
 func (r *Reader) BlockSize() int {
-	if s, ok := r.source.(interface{ BlockSize() int }); ok {
+	var declares any = r.source
+	if l, ok := r.source.(*lines); ok {
+		declares = l.parser
+	}
+	if s, ok := declares.(interface{ BlockSize() int }); ok {
 		return s.BlockSize()
 	}
-	if l, ok := r.source.(*lines); ok {
-		if s, ok := l.parser.(interface{ BlockSize() int }); ok {
-			return s.BlockSize()
-		}
-	}
-	if r.given > 0 {
+	if r.assigned > 0 {
 		return r.ids.blockSize
 	}
 	return 0
 }
 
-// Line is the line of the row that Read returned last, from 1, in its file.
+// Line returns the line, in its file, of the row that Read returned last, from 1.
 func (r *Reader) Line() int { return r.source.Line() }
 
-// File is the file of that row, where the trace is a folder; else "".
+// File returns the file of that row if the trace is a folder, or "".
 func (r *Reader) File() string {
 	if s, ok := r.source.(interface{ File() string }); ok && r.folder {
 		return s.File()
@@ -245,20 +234,20 @@ func (r *Reader) File() string {
 	return ""
 }
 
-// Skipped returns how many bad rows were left out and the first few reasons.
-func (r *Reader) Skipped() (rows int, reasons []error) { return r.skipped, r.kept }
+// Skipped returns the number of bad rows that were skipped and the first ten
+// errors.
+func (r *Reader) Skipped() (rows int, reasons []error) { return r.skipped, r.reasons }
 
-// Notes returns what was left out and assumed, and how often, of the rows that
-// have been read.
+// Notes returns what was left out or assumed in the rows read so far.
 func (r *Reader) Notes() []Note {
 	list := r.notes.list
-	if r.given > 0 {
-		list = append(list[:len(list):len(list)], Note{r.given, fmt.Sprintf("rows without block ids, which were given some (%s, of %d tokens)", r.opts.BlockIDs, r.ids.blockSize)})
+	if r.assigned > 0 {
+		list = append(list[:len(list):len(list)], Note{r.assigned, fmt.Sprintf("rows without block ids, which got generated ones (%s, %d tokens a block)", r.opts.BlockIDs, r.ids.blockSize)})
 	}
 	return list
 }
 
-// Close releases the file. Reading to the end does not.
+// Close closes the files. Reading to the end does not.
 func (r *Reader) Close() error {
 	err := r.source.Close()
 	if r.file != nil {
@@ -268,19 +257,18 @@ func (r *Reader) Close() error {
 	return err
 }
 
-// Read fills req with the next row, or returns io.EOF. It reuses the array of
-// req.HashIDs, so a caller that keeps a row must copy it; [Reader.Requests]
-// does.
+// Read reads the next row into req, or returns io.EOF. It reuses the array of
+// req.HashIDs: copy a row to keep it, or use [Reader.Requests].
 func (r *Reader) Read(req *trace.Request) error {
 	for {
 		err := r.source.Read(req)
 		if err == nil {
 			if r.ids != nil && req.HashIDs == nil {
-				if r.given == 0 {
+				if r.assigned == 0 {
 					r.ids.blockSize = cmp.Or(r.opts.BlockSize, r.BlockSize(), trace.DefaultBlockSize)
 				}
-				r.ids.give(req)
-				r.given++
+				r.ids.assign(req)
+				r.assigned++
 			}
 			return nil
 		}
@@ -291,15 +279,14 @@ func (r *Reader) Read(req *trace.Request) error {
 		if !r.opts.SkipBadRows || !errors.As(err, &row) || errors.As(err, new(trace.ReadError)) {
 			return err
 		}
-		if r.skipped++; len(r.kept) < maxSkippedKept {
-			r.kept = append(r.kept, err)
+		if r.skipped++; len(r.reasons) < maxReasons {
+			r.reasons = append(r.reasons, err)
 		}
 	}
 }
 
-// Requests returns the rows that are left. It can be ranged over once.
+// Requests returns the remaining rows. It can be ranged over once.
 func (r *Reader) Requests() trace.Requests { return trace.FromRows(r) }
 
-// Borrowed returns the rows that are left without copying them: see
-// [trace.Borrow].
+// Borrowed returns the remaining rows without copying them: see [trace.Borrow].
 func (r *Reader) Borrowed() trace.Requests { return trace.Borrow(r) }

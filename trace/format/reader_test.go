@@ -183,7 +183,7 @@ func TestGivenIDs(t *testing.T) {
 	if _, _, err := readText(text, format.Options{BlockIDs: format.UniqueIDs, Part: 1 << 12}); err == nil {
 		t.Error("a part beyond the last is read")
 	}
-	if !strings.Contains(noted(r), "given some (unique, of 16 tokens): 2") || r.BlockSize() != 16 {
+	if !strings.Contains(noted(r), "got generated ones (unique, 16 tokens a block): 2") || r.BlockSize() != 16 {
 		t.Errorf("%s, blocks of %d", noted(r), r.BlockSize())
 	}
 	// Blocks have one size in a trace.

@@ -12,42 +12,42 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// mostConversation is the longest conversation in bytes that is read.
-const mostConversation = 64 << 20
+// maxConversation is the longest conversation that is accepted, in bytes.
+const maxConversation = 64 << 20
 
-// sharegpt is the source of a ShareGPT file, which has texts alone. Each answer
-// is a request, whose prompt is all that was said before it.
+// sharegpt is the source of a ShareGPT file, which has only texts. Each answer
+// is a request; its prompt is everything before it.
 type sharegpt struct {
-	in     *Text
-	name   string
-	values *values
-	notes  *notes
-	count  counter
-	marks  []byte // of every row
+	in      *Text
+	name    string
+	objects *objectReader
+	notes   *notes
+	counter tokenCounter
+	marks   []byte // Extra of every row
 
-	turns   []exchange          // of the conversation that is being read
-	session string              // of it
-	begun   map[uint64]struct{} // hashes of the sessions' names
+	turns   []exchange          // left of the current conversation
+	session string              // of the current conversation
+	names   map[uint64]struct{} // hashes of the sessions' names
 	number  int
 	stopped bool
 }
 
-// exchange is a question, with all before it, and its answer.
+// exchange is a prompt and its answer, in tokens.
 type exchange struct{ isl, osl int }
 
-func newShareGPT(in *Text, name string, n *notes, c counter) *sharegpt {
-	s := &sharegpt{in: in, name: name, values: newValues(in, mostConversation), notes: n, count: c, begun: map[uint64]struct{}{}}
-	n.say("there are no arrivals: convert --rate gives some")
+func newShareGPT(in *Text, name string, n *notes, c tokenCounter) *sharegpt {
+	s := &sharegpt{in: in, name: name, objects: newObjectReader(in, maxConversation), notes: n, counter: c, names: map[uint64]struct{}{}}
+	n.say("no arrivals: ShareGPT has none (convert --rate adds arrivals)")
 	if c.exact() {
 		n.say("lengths are counted from the texts, without a chat template; the texts are left out")
 	} else {
-		n.say("lengths are estimated from the texts, and marked as such; the texts are left out")
+		n.say("lengths are estimated from the texts, and marked as estimated; the texts are left out")
 		s.marks = []byte(`{"estimated": ["input_length", "output_length"]}`)
 	}
 	return s
 }
 
-func (s *sharegpt) Line() int    { return s.values.atLine }
+func (s *sharegpt) Line() int    { return s.objects.atLine }
 func (s *sharegpt) Close() error { return s.in.Close() }
 
 func (s *sharegpt) Read(r *trace.Request) error {
@@ -55,19 +55,19 @@ func (s *sharegpt) Read(r *trace.Request) error {
 		if s.stopped {
 			return io.EOF
 		}
-		raw, err := s.values.next()
+		raw, err := s.objects.next()
 		if err == io.EOF {
 			s.stopped = true
 			return io.EOF
 		}
-		if err != nil { // what follows cannot be told apart from it
+		if err != nil { // the next object cannot be found
 			s.stopped = true
-			return &trace.RowError{File: s.name, Line: s.values.line, Err: err}
+			return &trace.RowError{File: s.name, Line: s.objects.line, Err: err}
 		}
 		s.number++
 		if err := s.conversation(raw); err != nil {
 			s.turns = nil
-			return &trace.RowError{File: s.name, Line: s.values.atLine, Err: fmt.Errorf("conversation %d: %w", s.number, mixed(err, raw, ShareGPT))}
+			return &trace.RowError{File: s.name, Line: s.objects.atLine, Err: fmt.Errorf("conversation %d: %w", s.number, otherFormat(err, raw, ShareGPT))}
 		}
 	}
 	*r = trace.Request{InputLength: s.turns[0].isl, OutputLength: s.turns[0].osl, SessionID: s.session, Extra: s.marks}
@@ -80,15 +80,15 @@ func (s *sharegpt) conversation(raw []byte) error {
 	if err := validObject(raw); err != nil {
 		return err
 	}
-	var said []byte
+	var messages []byte
 	name := ""
 	err := members(raw, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "conversations", "conversation":
-			said, err = raw, array(raw)
+			messages, err = raw, isArray(raw)
 		case "id":
 			if name = string(raw); raw[0] == '"' {
-				name, err = text(raw)
+				name, err = parseString(raw)
 			}
 		}
 		return keyed(string(key), err)
@@ -96,12 +96,12 @@ func (s *sharegpt) conversation(raw []byte) error {
 	switch {
 	case err != nil:
 		return err
-	case said == nil:
+	case messages == nil:
 		return fmt.Errorf("no conversations in %s", Quote(raw))
 	}
-	s.session = s.unused(name)
+	s.session = s.uniqueName(name)
 	before, i := 0, 0
-	err = jsonscan.Elements(said, func(_ int, raw []byte) error {
+	err = jsonscan.Elements(messages, func(_ int, raw []byte) error {
 		answer, tokens, err := s.message(raw)
 		if err != nil {
 			return fmt.Errorf("conversations[%d]%w", i, err)
@@ -110,9 +110,9 @@ func (s *sharegpt) conversation(raw []byte) error {
 		switch {
 		case !answer:
 		case before == 0:
-			s.notes.count("answers left out, which stand before any question")
+			s.notes.count("answers left out, with no question before them")
 		case tokens == 0:
-			s.notes.count("answers left out, which are empty")
+			s.notes.count("empty answers left out")
 		default:
 			s.turns = append(s.turns, exchange{min(before, trace.MaxLength), min(tokens, trace.MaxLength)})
 		}
@@ -120,38 +120,39 @@ func (s *sharegpt) conversation(raw []byte) error {
 		return nil
 	})
 	if err == nil && len(s.turns) == 0 {
-		s.notes.count("conversations left out, in which nothing is answered")
+		s.notes.count("conversations without an answer left out")
 	}
 	return err
 }
 
-// unused is the name of a conversation's session. Some files have a name twice.
-func (s *sharegpt) unused(name string) string {
+// uniqueName returns the name of a conversation's session. In some files a name
+// occurs twice.
+func (s *sharegpt) uniqueName(name string) string {
 	for {
 		hash := xxhash.Sum64String(name)
-		if _, taken := s.begun[hash]; name != "" && !taken {
-			s.begun[hash] = struct{}{}
+		if _, taken := s.names[hash]; name != "" && !taken {
+			s.names[hash] = struct{}{}
 			return name
 		}
 		name += "#" + strconv.Itoa(s.number)
 	}
 }
 
-// message reads who says something, and counts it.
+// message parses one message and counts its tokens.
 func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
 	if raw[0] != '{' {
 		return false, 0, fmt.Errorf(" is not an object: %s", Quote(raw))
 	}
 	var from, value string
-	var whose, said bool
+	var hasFrom, hasValue bool
 	err = members(raw, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "from", "role":
-			from, err = text(raw)
-			whose = true
+			from, err = parseString(raw)
+			hasFrom = true
 		case "value", "content":
-			value, err = text(raw)
-			said = true
+			value, err = parseString(raw)
+			hasValue = true
 		}
 		if err != nil {
 			return fmt.Errorf(".%s %w", key, err)
@@ -161,8 +162,8 @@ func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
 	if errors.As(err, &jsonscan.DuplicateKeyError{}) {
 		err = fmt.Errorf(": %w", err)
 	}
-	if err == nil && (!whose || !said) {
-		err = fmt.Errorf(" has not both from and value: %s", Quote(raw))
+	if err == nil && (!hasFrom || !hasValue) {
+		err = fmt.Errorf(" needs both from and value: %s", Quote(raw))
 	}
 	if err != nil {
 		return false, 0, err
@@ -171,7 +172,7 @@ func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
 	case "gpt", "assistant", "chatgpt", "bing", "bard", "model":
 		answer = true
 	}
-	if tokens, err = s.count.tokens(value); err != nil {
+	if tokens, err = s.counter.tokens(value); err != nil {
 		return false, 0, fmt.Errorf(": %w", err)
 	}
 	return answer, tokens, nil

@@ -6,32 +6,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"moontide/trace"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"moontide/trace"
 )
 
-// MaxRow is the longest row in bytes that is read; a longer one is an error.
+// MaxRow is the longest row that is accepted, in bytes.
 const MaxRow = 64 << 20
 
-// textBuffer is how far a Text can be looked into.
+// textBuffer is how far Head can look ahead.
 const textBuffer = 256 << 10
 
-// Text is what a file of a trace says, whatever its format: decompressed, and
-// without a byte order mark. It is not safe for concurrent use.
+// Text reads the text of a trace file, decompressed and without a byte order
+// mark. It is not safe for concurrent use.
 type Text struct {
-	in     *bufio.Reader
-	packed io.ReadCloser // the decoder, nil where there is none
-	closed bool
-	long   []byte // a line that outgrew in's buffer
-	line   int
-	begin  int64 // of the line, in the text
-	next   int64 // where it ended
+	in      *bufio.Reader
+	decoder io.ReadCloser // nil if the file is not compressed
+	closed  bool
+	long    []byte // a line that outgrew in's buffer
+	line    int
+	start   int64 // of the text in the file: after a byte order mark
+	begin   int64 // of the line, in the text
+	next    int64 // where it ended
 }
 
-// NewText begins to read from in; name stands for it in errors. Gzip and zstd
-// are recognized by content.
+// NewText starts reading from in; errors call it name. Gzip and zstd are
+// detected from content.
 func NewText(in io.Reader, name string) (*Text, error) {
 	t := &Text{in: bufio.NewReaderSize(in, textBuffer)}
 	if err := t.decompress(); err != nil {
@@ -39,17 +41,18 @@ func NewText(in io.Reader, name string) (*Text, error) {
 	}
 	if head, _ := t.in.Peek(3); bytes.Equal(head, []byte("\xef\xbb\xbf")) {
 		t.in.Discard(3)
+		t.start = 3
 	}
 	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
 		if head, _ := t.in.Peek(2); string(head) == mark {
 			t.Close()
-			return nil, &trace.RowError{File: name, Line: 1, Err: errors.New("a text in UTF-16: save it in UTF-8")}
+			return nil, &trace.RowError{File: name, Line: 1, Err: errors.New("the file is in UTF-16: save it in UTF-8")}
 		}
 	}
 	const lfs = "version https://git-lfs.github.com/spec/"
 	if head, _ := t.in.Peek(len(lfs)); string(head) == lfs {
 		t.Close()
-		return nil, &trace.RowError{File: name, Line: 1, Err: errors.New("a Git LFS pointer, not the file it stands for: fetch it with git lfs pull")}
+		return nil, &trace.RowError{File: name, Line: 1, Err: errors.New("a Git LFS pointer, not the file: fetch it with git lfs pull")}
 	}
 	return t, nil
 }
@@ -62,54 +65,52 @@ func (t *Text) decompress() error {
 		if err != nil {
 			return err
 		}
-		t.packed = z
+		t.decoder = z
 	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(t.in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(512<<20))
 		if err != nil {
 			return err
 		}
-		t.packed = z.IOReadCloser()
+		t.decoder = z.IOReadCloser()
 	default:
 		return nil
 	}
-	t.in = bufio.NewReaderSize(t.packed, textBuffer)
+	t.in = bufio.NewReaderSize(t.decoder, textBuffer)
 	return nil
 }
 
-// Close releases the decoder. What the text was read from is the caller's.
+// Close releases the decoder. It does not close what the text is read from.
 func (t *Text) Close() error {
-	if t.packed == nil || t.closed {
+	if t.decoder == nil || t.closed {
 		return nil
 	}
 	t.closed = true
-	return t.packed.Close()
+	return t.decoder.Close()
 }
 
-// Packed reports whether the text is compressed in its file.
-func (t *Text) Packed() bool { return t.packed != nil }
+// Compressed reports whether the file is compressed.
+func (t *Text) Compressed() bool { return t.decoder != nil }
 
-// Head is up to n bytes of what comes next, at most 256 KiB, without reading
-// them. It is valid until the next read.
+// Head returns up to n of the next bytes, at most 256 KiB, without reading them.
+// They are valid until the next read.
 func (t *Text) Head(n int) []byte {
 	head, _ := t.in.Peek(min(n, textBuffer))
 	return head
 }
 
-// Read reads on from where the last line ended.
+// Read implements io.Reader, from the end of the last line on.
 func (t *Text) Read(b []byte) (int, error) { return t.in.Read(b) }
 
-// Number is the number of the line that Line returned last, from 1.
+// Number returns the number of the line that Line returned last, from 1.
 func (t *Text) Number() int { return t.line }
 
-// At is where the line that Line returned last begins, in bytes of the text:
-// decompressed, and behind a byte order mark. It holds where nothing but Line
-// has read.
+// At returns where the line that Line returned last starts, in bytes of the
+// decompressed text. It is undefined after a Read.
 func (t *Text) At() int64 { return t.begin }
 
-// Line returns the next line without its end and without white space around
-// it, or io.EOF. It is valid until the next call. A line of more than [MaxRow]
-// bytes is an error, behind which the next line can be read; a [trace.ReadError] is
-// not.
+// Line returns the next line without white space around it, or io.EOF. It is
+// valid until the next call. A line longer than [MaxRow] is an error after which
+// the next line can be read; after a [trace.ReadError] nothing can.
 func (t *Text) Line() ([]byte, error) {
 	line, err := t.in.ReadSlice('\n')
 	t.line++
@@ -136,6 +137,6 @@ func (t *Text) Line() ([]byte, error) {
 		return nil, io.EOF
 	}
 	bare := bytes.TrimSpace(line)
-	t.begin += int64(cap(line) - cap(bare)) // which is cut off in front
+	t.begin += int64(cap(line) - cap(bare)) // white space in front
 	return bare, nil
 }

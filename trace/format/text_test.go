@@ -51,7 +51,7 @@ func TestLinesStandWhereAtSays(t *testing.T) {
 // A text in UTF-16, as some spreadsheets write, is said to be one.
 func TestUTF16(t *testing.T) {
 	for _, text := range []string{"\xff\xfe{\x00", "\xfe\xff\x00{"} {
-		if _, err := format.NewText(strings.NewReader(text), "t"); err == nil || err.Error() != "t:1: a text in UTF-16: save it in UTF-8" {
+		if _, err := format.NewText(strings.NewReader(text), "t"); err == nil || err.Error() != "t:1: the file is in UTF-16: save it in UTF-8" {
 			t.Error(err)
 		}
 	}

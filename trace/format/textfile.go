@@ -5,32 +5,38 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
-// mostSpooled bounds what is kept of texts that cannot be read again, in bytes.
-const mostSpooled = 4 << 30
+// maxSpooled bounds the copy of texts that cannot be read again, in bytes.
+const maxSpooled = 4 << 30
 
-// texts are files that are each read once to find where their parts stand, and
-// then again, part by part. One of them is open at a time.
-type texts struct {
+// textFiles are files whose requests are in no order of arrival. Each file is
+// read once to find where its requests are, and then request by request in the
+// order of arrival. One file is open at a time.
+type textFiles struct {
+	files []*textFile
 	spool spool
-	file  *os.File
-	of    *textFile // that file is open for
+	file  *os.File  // open for readAt
+	of    *textFile // that file
+	raw   []byte    // the request that was read last
+
+	name string // file and line of the request that was read last
+	line int
 }
 
 // textFile is one of them.
 type textFile struct {
 	name    string
-	path    string   // "" where it cannot be opened again
-	text    *Text    // while it is read the first time, or is open already
-	file    *os.File // of text, nil where the caller closes it
-	spooled bool     // its parts stand in the spool
-	base    int64    // where the text begins in the file: behind a byte order mark
+	path    string   // "" if it cannot be opened again
+	text    *Text    // during the first reading, or if it was open before
+	file    *os.File // of text, nil if the caller closes it
+	spooled bool     // its requests are in the spool
+	base    int64    // where the text starts in the file or the spool
 }
 
-// begin opens the text, to be read the first time. What of it is wanted later
-// has to be spooled where f.spooled says so.
-func (f *textFile) begin() (err error) {
+// open opens the text for the first reading.
+func (f *textFile) open() (err error) {
 	if f.text == nil {
 		if f.file, err = OpenFile(f.path); err != nil {
 			return err
@@ -39,19 +45,8 @@ func (f *textFile) begin() (err error) {
 			return errors.Join(err, f.Close())
 		}
 	}
-	if f.path == "" || f.text.Packed() {
-		f.spooled = true
-		return nil
-	}
-	file, err := os.Open(f.path)
-	if err != nil {
-		return fmt.Errorf("opening trace: %w", err)
-	}
-	defer file.Close()
-	var mark [3]byte
-	if n, _ := file.ReadAt(mark[:], 0); n == 3 && string(mark[:]) == "\xef\xbb\xbf" {
-		f.base = 3
-	}
+	f.spooled = f.path == "" || f.text.Compressed()
+	f.base = f.text.start
 	return nil
 }
 
@@ -63,45 +58,14 @@ func (f *textFile) Close() error {
 	}
 	if f.file != nil {
 		errs = append(errs, f.file.Close())
-		f.file = nil
 	}
-	f.text = nil
+	f.file, f.text = nil, nil
 	return errors.Join(errs...)
 }
 
-// readAt reads a part of a text: of its file, or of the spool.
-func (t *texts) readAt(f *textFile, b []byte, offset int64) (err error) {
-	if f.spooled {
-		_, err = t.spool.file.ReadAt(b, offset)
-		return err
-	}
-	if t.of != f {
-		if err = t.close(); err != nil {
-			return err
-		}
-		if t.file, err = os.Open(f.path); err != nil {
-			return err
-		}
-		t.of = f
-	}
-	_, err = t.file.ReadAt(b, offset)
-	return err
-}
-
-func (t *texts) close() (err error) {
-	if t.file != nil {
-		err = t.file.Close()
-	}
-	t.file, t.of = nil, nil
-	return err
-}
-
-// Close closes what is open, and removes the spool.
-func (t *texts) Close() error { return errors.Join(t.close(), t.spool.Close()) }
-
-// tee returns the text, what is read of which is spooled where it has to be. It
-// begins in the spool, or in the file, at base.
-func (t *texts) tee(f *textFile) io.Reader {
+// spooling returns a reader of all of f that copies it to the spool if f cannot
+// be read again.
+func (t *textFiles) spooling(f *textFile) io.Reader {
 	if !f.spooled {
 		return f.text
 	}
@@ -109,22 +73,63 @@ func (t *texts) tee(f *textFile) io.Reader {
 	return io.TeeReader(f.text, &t.spool)
 }
 
-// spool is a temporary file of texts that come from a pipe or are compressed.
-// The zero value is an empty one.
+// readAt reads a request of f. The result is valid until the next call.
+func (t *textFiles) readAt(f *textFile, offset int64, length int32) ([]byte, error) {
+	file := t.spool.file
+	if !f.spooled {
+		if t.of != f {
+			if err := t.closeFile(); err != nil {
+				return nil, err
+			}
+			var err error
+			if t.file, err = os.Open(f.path); err != nil {
+				return nil, err
+			}
+			t.of = f
+		}
+		file = t.file
+	}
+	t.raw = slices.Grow(t.raw[:0], int(length))[:length]
+	_, err := file.ReadAt(t.raw, offset)
+	return t.raw, err
+}
+
+func (t *textFiles) closeFile() (err error) {
+	if t.file != nil {
+		err = t.file.Close()
+	}
+	t.file, t.of = nil, nil
+	return err
+}
+
+func (t *textFiles) Line() int { return t.line }
+
+func (t *textFiles) File() string { return t.name }
+
+// Close closes what is open and removes the spool.
+func (t *textFiles) Close() error {
+	var errs []error
+	for _, f := range t.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(append(errs, t.closeFile(), t.spool.Close())...)
+}
+
+// spool is a temporary file with texts that come from a pipe or are compressed.
 type spool struct {
 	file    *os.File
-	removed bool // while it is open, where the system allows that
+	removed bool // while open, if the system allows that
 	size    int64
 }
 
 // Write implements io.Writer.
 func (s *spool) Write(b []byte) (n int, err error) {
-	if s.size+int64(len(b)) > mostSpooled {
-		return 0, fmt.Errorf("more than %d MiB that are compressed or no file: decompress them first", mostSpooled>>20)
+	if s.size+int64(len(b)) > maxSpooled {
+		return 0, fmt.Errorf("more than %d MiB that are compressed or piped: decompress to a file first", maxSpooled>>20)
 	}
 	if s.file == nil {
 		if s.file, err = os.CreateTemp("", "moontide-*.json"); err != nil {
-			return 0, fmt.Errorf("keeping what cannot be read again: %w", err)
+			return 0, fmt.Errorf("creating a temporary copy: %w", err)
 		}
 		s.removed = os.Remove(s.file.Name()) == nil
 	}

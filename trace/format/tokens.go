@@ -5,15 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// counter counts the tokens of texts, or estimates them.
-type counter struct {
-	count func(string) (int, error) // nil where there is no tokenizer
+// tokenCounter counts the tokens of texts, or estimates them.
+type tokenCounter struct {
+	count func(string) (int, error) // nil to estimate
 }
 
-// tokens returns the number of tokens of a text.
-func (c counter) tokens(text string) (int, error) {
+func (c tokenCounter) tokens(text string) (int, error) {
 	if c.count == nil {
-		return estimate(text), nil
+		return estimateTokens(text), nil
 	}
 	n, err := c.count(text)
 	if err != nil {
@@ -23,21 +22,17 @@ func (c counter) tokens(text string) (int, error) {
 }
 
 // exact reports whether tokens are counted.
-func (c counter) exact() bool { return c.count != nil }
+func (c tokenCounter) exact() bool { return c.count != nil }
 
-// estimate is the number of tokens that a text has in the vocabularies of
-// today, to about a fifth for prose: four letters a token, and three quarters
-// of a token for a character beyond ASCII.
-func estimate(text string) int {
-	wide := 0
+// estimateTokens estimates the tokens of a text in a current vocabulary, to
+// about a fifth for prose: four letters a token, and three quarters of a token
+// for a character beyond ASCII.
+func estimateTokens(text string) int {
+	wide, ascii := 0, 0
 	for _, r := range text {
 		if r >= utf8.RuneSelf {
 			wide++
-		}
-	}
-	ascii := 0
-	for i := range len(text) {
-		if text[i] < utf8.RuneSelf {
+		} else {
 			ascii++
 		}
 	}

@@ -54,7 +54,7 @@ func covered(ids []uint64, tokens, blockSize, n int) []uint64 {
 		return ids
 	}
 	for blocks := (tokens + blockSize - 1) / blockSize; len(ids) < blocks; {
-		ids = append(ids[:len(ids):len(ids)], mix(mix(uint64(n), uint64(len(ids))), 0x7461696c)&mostID) // "tail"
+		ids = append(ids[:len(ids):len(ids)], mix(mix(uint64(n), uint64(len(ids))), 0x7461696c)&maxID) // "tail"
 	}
 	return ids
 }

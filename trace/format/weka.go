@@ -10,45 +10,42 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// mostWeka is the largest conversation in bytes that is read.
-const mostWeka = 256 << 20
+// maxWeka is the largest conversation that is accepted, in bytes.
+const maxWeka = 256 << 20
 
-// mostNesting bounds how deep sub-agents can call others.
-const mostNesting = 16
+// maxNesting is how deep sub-agents may be nested.
+const maxNesting = 16
 
-// conversation is one that a WEKA file holds, while it is being read: a JSON
-// object whose requests have times in seconds since it began, and ids that mean
-// something in it alone. Its sub-agents are in one list with its requests and
-// have such a list of their own.
+// conversation is a JSON object of a WEKA file. Its requests have times in seconds
+// since it began, and block ids that are unique only within it. Its sub-agents
+// stand among its requests and have a list of requests of their own.
 type conversation struct {
 	name      string
 	blockSize int
-	global    bool // ids mean the same in all conversations
+	global    bool // block ids are shared by all conversations
 	requests  []byte
-	at        int // of requests
+	at        int // offset of requests
 }
 
-// readConversation reads all but the requests.
-func readConversation(raw []byte) (c conversation, err error) {
+// parseConversation parses all but the requests.
+func parseConversation(raw []byte) (c conversation, err error) {
 	if err := validObject(raw); err != nil {
 		return c, err
 	}
 	err = members(raw, func(key []byte, at int, raw []byte) (err error) {
 		switch string(key) {
 		case "id":
-			c.name, err = text(raw)
+			c.name, err = parseString(raw)
 		case "block_size":
-			if c.blockSize, err = ParseLength(string(raw)); err == nil && c.blockSize == 0 {
-				err = fmt.Errorf("is out of range: %s", Quote(raw))
-			}
+			c.blockSize, err = parseBlockSize(raw)
 		case "hash_id_scope":
 			var scope string
-			if scope, err = text(raw); err == nil && scope != "local" && scope != "global" {
+			if scope, err = parseString(raw); err == nil && scope != "local" && scope != "global" {
 				err = fmt.Errorf("is neither local nor global: %q", scope)
 			}
 			c.global = scope == "global"
 		case "requests":
-			c.requests, c.at, err = raw, at, array(raw)
+			c.requests, c.at, err = raw, at, isArray(raw)
 		}
 		return keyed(string(key), err)
 	})
@@ -63,45 +60,34 @@ func readConversation(raw []byte) (c conversation, err error) {
 	return c, nil
 }
 
-// call is one entry of a list of requests: one, or a sub-agent.
+// call is an entry of a list of requests: a request or a sub-agent.
 type call struct {
 	t, api, think trace.Opt[float64] // ms
 	in, out       trace.Opt[int]
 	hashes, model []byte
 	requests      []byte // of a sub-agent
-	at            int    // of requests, in the call
+	at            int    // offset of requests in the call
 	agent         string
 	subagent      bool
-	recorded      extra
+	recorded      object
 }
 
-// readCall reads one. Its keys are those of the format.
-func readCall(raw []byte) (c call, err error) {
-	if err := object(raw); err != nil {
+func parseCall(raw []byte) (c call, err error) {
+	if err := isObject(raw); err != nil {
 		return c, fmt.Errorf(" %w", err)
-	}
-	some := func(o *trace.Opt[float64], raw []byte) (err error) {
-		o.Set = true
-		o.Value, err = seconds(raw)
-		return err
-	}
-	count := func(o *trace.Opt[int], raw []byte) (err error) {
-		o.Set = true
-		o.Value, err = ParseLength(string(raw))
-		return err
 	}
 	err = members(raw, func(key []byte, at int, raw []byte) (err error) {
 		switch string(key) {
 		case "t":
-			err = some(&c.t, raw)
+			err = set(&c.t, raw, parseSeconds)
 		case "api_time":
-			err = some(&c.api, raw)
+			err = set(&c.api, raw, parseSeconds)
 		case "think_time":
-			err = some(&c.think, raw)
+			err = set(&c.think, raw, parseSeconds)
 		case "in":
-			return dotted(key, count(&c.in, raw))
+			return dotted(key, set(&c.in, raw, parseLength))
 		case "out":
-			return dotted(key, count(&c.out, raw))
+			return dotted(key, set(&c.out, raw, parseLength))
 		case "hash_ids":
 			c.hashes = raw
 			return nil
@@ -110,12 +96,12 @@ func readCall(raw []byte) (c call, err error) {
 			return nil
 		case "requests":
 			c.requests, c.at = raw, at
-			return dotted(key, array(raw))
+			return dotted(key, isArray(raw))
 		case "agent_id":
-			c.agent, err = text(raw)
+			c.agent, err = parseString(raw)
 		case "type":
 			var kind string
-			kind, err = text(raw)
+			kind, err = parseString(raw)
 			c.subagent = kind == "subagent"
 		case "input_types", "output_types":
 			return nil
@@ -132,7 +118,7 @@ func readCall(raw []byte) (c call, err error) {
 	return c, err
 }
 
-// dotted puts the key of a member before what is wrong with its value.
+// dotted puts the key of a member before the error about its value.
 func dotted(key []byte, err error) error {
 	if err == nil {
 		return nil
@@ -147,34 +133,34 @@ func (c *call) check(raw []byte) error {
 	case c.subagent && c.requests == nil:
 		return fmt.Errorf(" is a sub-agent without requests: %s", Quote(raw))
 	case !c.subagent && (!c.in.Set || !c.out.Set):
-		return fmt.Errorf(" has not both in and out: %s", Quote(raw))
+		return fmt.Errorf(" needs both in and out: %s", Quote(raw))
 	}
 	return nil
 }
 
-// request is the row of a call. Its time is not known to the call.
-func (c *call) request(ids []uint64, of *talk) (r trace.Request, err error) {
+// request returns the row of a call, without times.
+func (c *call) request(ids []uint64, of *session) (r trace.Request, err error) {
 	r.InputLength, r.OutputLength = c.in.Value, c.out.Value
 	if c.hashes != nil {
-		if r.HashIDs, err = ParseIDs(string(c.hashes), ids, r.InputLength); err != nil {
+		if r.HashIDs, err = parseIDs(c.hashes, ids, r.InputLength); err != nil {
 			return r, dotted([]byte("hash_ids"), err)
 		}
 		if !of.global {
 			of.space.apply(r.HashIDs)
 		}
 	}
-	var all extra
+	var all object
 	if c.model != nil {
 		all.add("model", c.model)
 	}
-	all.add("recorded", c.recorded.object())
-	r.Extra = all.object()
+	all.add("recorded", c.recorded.bytes())
+	r.Extra = all.bytes()
 	return r, nil
 }
 
-// turns follows one list of requests and finds the times of its turns.
+// turns finds the times of the turns of one session, in order.
 type turns struct {
-	recorded bool // RecordedTimes
+	recorded bool // Options.RecordedTimes
 	notes    *notes
 
 	begun  bool
@@ -182,7 +168,7 @@ type turns struct {
 	called bool               // a sub-agent ran since
 }
 
-// next gives the times of the turn at t, which is its own time, moved.
+// next returns the times of the next turn, which was recorded at t.
 func (u *turns) next(c *entry, t float64) (timestamp, delay trace.Opt[float64]) {
 	end := u.end
 	u.end = trace.Opt[float64]{Value: t + c.api.Value, Set: c.api.Set}
@@ -196,13 +182,14 @@ func (u *turns) next(c *entry, t float64) (timestamp, delay trace.Opt[float64]) 
 	case c.think.Set && !called:
 		return timestamp, c.think
 	case !end.Set:
-		u.notes.count("turns with neither a think_time nor an api_time before them, which have their time instead of a delay")
+		u.notes.count("turns with neither a think_time nor an api_time before them, with a timestamp instead of a delay")
 		return trace.Some(t), delay
 	}
-	return timestamp, trace.Some(round(max(0, t-end.Value)))
+	return timestamp, trace.Some(roundToMicrosecond(max(0, t-end.Value)))
 }
 
-// agentName names a sub-agent's session. taken counts the names that are there.
+// agentName returns the name of a sub-agent's session. taken counts the names in
+// use.
 func agentName(session, agent string, taken map[string]int) string {
 	first := session + "/" + cmp.Or(agent, "agent")
 	name := first

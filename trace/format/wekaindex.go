@@ -12,73 +12,53 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// mostWrong bounds the bad requests that are told apart, mostRequests those of
-// one conversation or sub-agent.
 const (
-	mostWrong    = 10_000
-	mostRequests = 1 << 20
+	maxWrong    = 10_000  // bad requests in a trace
+	maxRequests = 1 << 20 // requests of a conversation or sub-agent
 )
 
-// weka is the source of a WEKA trace: a folder of conversations, or a file of
-// one or more. Requests of different conversations and sub-agents have to be
-// put in one order, and their ids would fill the memory. So every file is read
-// once to find where each request stands, and then each request is read where
-// it stands. What is held is some 100 bytes a request, and one conversation while
-// it is read.
+// weka is the source of a WEKA trace: a file of conversations or a folder of such
+// files. Their requests have to be put in one order, and their block ids would
+// fill the memory: see textFiles. It holds some 100 bytes a request, and one
+// conversation during the first reading.
 type weka struct {
-	files    []*textFile
-	texts    texts
+	textFiles
 	notes    *notes
-	recorded bool              // RecordedTimes
+	recorded bool              // Options.RecordedTimes
 	size     int               // tokens of a block
-	sizeAt   string            // the file that says so
-	names    map[string]string // of conversations, and their files
+	sizeAt   string            // the file that has it
+	names    map[string]string // files by conversation
 
 	indexed bool
-	failed  error   // to read the files
-	wrong   []error // with what stands in them
+	failed  error   // the first reading
+	wrong   []error // bad requests
 	spots   []spot
-	raw     []byte
-	name    string // of the file that line is in
-	line    int
 }
 
-// spot is where a request stands, and what the others say about its time.
+// spot is where a request is, and its times.
 type spot struct {
 	at               float64 // ms, for the order
 	timestamp, delay trace.Opt[float64]
-	talk             *talk
+	session          *session
 	offset           int64
 	length           int32
-	number           int32 // in the list of the talk
+	number           int32 // in the list of the session
 	line             int
 }
 
-// talk is what the requests of one list have in common: they are a session.
-type talk struct {
-	file    *textFile
-	where   string // for messages: the path of the list in the conversation
-	session string
-	space   namespace
-	global  bool
+// session is what the requests of one list have in common.
+type session struct {
+	file   *textFile
+	where  string // path of the list in the conversation, for errors
+	name   string
+	space  namespace
+	global bool
 }
 
-// BlockSize is the tokens of a block, 0 where no conversation says it.
+// BlockSize returns the tokens of a block, 0 if no conversation has it.
 func (w *weka) BlockSize() int {
 	w.indexAll()
 	return w.size
-}
-
-func (w *weka) Line() int { return w.line }
-
-func (w *weka) File() string { return w.name }
-
-func (w *weka) Close() error {
-	var errs []error
-	for _, f := range w.files {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(append(errs, w.texts.Close())...)
 }
 
 func (w *weka) Read(r *trace.Request) error {
@@ -96,31 +76,30 @@ func (w *weka) Read(r *trace.Request) error {
 	}
 	s := &w.spots[0]
 	w.spots = w.spots[1:]
-	w.name, w.line = s.talk.file.name, s.line
-	if err := w.readAt(s, r); err != nil {
+	w.name, w.line = s.session.file.name, s.line
+	if err := w.readSpot(s, r); err != nil {
 		return &trace.RowError{File: w.name, Line: w.line, Err: err}
 	}
 	return nil
 }
 
-// readAt reads the request that stands at a spot.
-func (w *weka) readAt(s *spot, r *trace.Request) error {
-	w.raw = slices.Grow(w.raw[:0], int(s.length))[:s.length]
-	if err := w.texts.readAt(s.talk.file, w.raw, s.offset); err != nil {
+func (w *weka) readSpot(s *spot, r *trace.Request) error {
+	raw, err := w.readAt(s.session.file, s.offset, s.length)
+	if err != nil {
 		return trace.ReadError{Err: err}
 	}
-	if validObject(w.raw) != nil {
+	if validObject(raw) != nil {
 		return trace.ReadError{Err: errors.New("the file changed while it was read")}
 	}
-	c, err := readCall(w.raw)
+	c, err := parseCall(raw)
 	var row trace.Request
 	if err == nil {
-		row, err = c.request(r.HashIDs[:0], s.talk)
+		row, err = c.request(r.HashIDs[:0], s.session)
 	}
 	if err != nil {
-		return fmt.Errorf("%s[%d]%w", s.talk.where, s.number, err)
+		return fmt.Errorf("%s[%d]%w", s.session.where, s.number, err)
 	}
-	row.Timestamp, row.Delay, row.SessionID = s.timestamp, s.delay, s.talk.session
+	row.Timestamp, row.Delay, row.SessionID = s.timestamp, s.delay, s.session.name
 	*r = row
 	return nil
 }
@@ -138,35 +117,35 @@ func (w *weka) indexAll() {
 	}
 	slices.SortStableFunc(w.spots, func(a, b spot) int { return cmp.Compare(a.at, b.at) })
 	if n := len(w.names); n > 1 {
-		w.notes.countMore("conversations, each with a clock of its own, which all begin at 0 (convert --rate lets them begin one after the other)", n)
+		w.notes.countMany("conversations that all start at time 0, as each has its own clock (convert --rate spreads their starts)", n)
 	}
 }
 
-// index finds the requests of a file. What is wrong with a part of it is kept.
+// index finds the requests of a file, and keeps errors about parts of it.
 func (w *weka) index(f *textFile) error {
-	if err := f.begin(); err != nil {
+	if err := f.open(); err != nil {
 		return err
 	}
-	all := newValues(w.texts.tee(f), mostWeka)
+	all := newObjectReader(w.spooling(f), maxWeka)
 	for w.failed == nil {
 		raw, err := all.next()
 		if err == io.EOF {
 			break
 		}
-		if err != nil { // what follows cannot be told apart from it
+		if err != nil { // the next object cannot be found
 			w.fail(f, all.line, err)
 			break
 		}
-		c, err := readConversation(raw)
+		c, err := parseConversation(raw)
 		if err == nil {
-			err = w.admit(&c, f)
+			err = w.check(&c, f)
 		}
 		if err != nil {
-			w.fail(f, all.atLine, mixed(err, raw, Weka))
+			w.fail(f, all.atLine, otherFormat(err, raw, Weka))
 			continue
 		}
 		x := &indexer{
-			weka: w, file: f, offset: f.base + all.at, raw: raw, line: all.atLine,
+			weka: w, file: f, offset: f.base + all.start, raw: raw, line: all.atLine,
 			space: namespaceOf(c.name), global: c.global, taken: map[string]int{},
 		}
 		x.list(c.requests, c.at, c.name, "requests", 0, 0)
@@ -174,20 +153,19 @@ func (w *weka) index(f *textFile) error {
 	return errors.Join(w.failed, f.Close())
 }
 
-// fail keeps what is wrong with a part of a file. Of too much it makes a file
-// that cannot be read.
+// fail keeps the error about a part of a file. Too many make the file unreadable.
 func (w *weka) fail(f *textFile, line int, err error) {
-	if len(w.wrong) == mostWrong {
-		w.failed = &trace.RowError{File: f.name, Line: line, Err: trace.ReadError{Err: fmt.Errorf("more than %d bad requests", mostWrong)}}
+	if len(w.wrong) == maxWrong {
+		w.failed = &trace.RowError{File: f.name, Line: line, Err: trace.ReadError{Err: fmt.Errorf("more than %d bad requests", maxWrong)}}
 		return
 	}
 	w.wrong = append(w.wrong, &trace.RowError{File: f.name, Line: line, Err: err})
 }
 
-// admit checks what a conversation shares with others.
-func (w *weka) admit(c *conversation, f *textFile) error {
+// check checks a conversation against those before it.
+func (w *weka) check(c *conversation, f *textFile) error {
 	if other, twice := w.names[c.name]; twice {
-		return fmt.Errorf("id is that of another conversation, in %s: %.60q", other, c.name)
+		return fmt.Errorf("id is already used by a conversation in %s: %.60q", other, c.name)
 	}
 	w.names[c.name] = f.name
 	switch {
@@ -202,18 +180,18 @@ func (w *weka) admit(c *conversation, f *textFile) error {
 
 // indexer finds the requests of one conversation.
 type indexer struct {
-	weka   *weka
-	file   *textFile
-	raw    []byte
-	offset int64 // of raw
-	line   int   // at counted
-	count  int   // bytes of raw whose lines are counted
-	space  namespace
-	global bool
-	taken  map[string]int // sessions of sub-agents
+	weka    *weka
+	file    *textFile
+	raw     []byte
+	offset  int64 // of raw
+	line    int   // at counted
+	counted int   // bytes of raw whose lines are counted
+	space   namespace
+	global  bool
+	taken   map[string]int // names of sub-agents' sessions
 }
 
-// entry is one element of a list of requests, while they are put in order.
+// entry is a call of a list that is being sorted.
 type entry struct {
 	t                    float64            // ms, its own
 	api, think           trace.Opt[float64] // ms
@@ -222,19 +200,19 @@ type entry struct {
 	line                 int
 }
 
-// list follows one list of requests, which stands at in the conversation. Its
-// times count from base, in ms.
-func (x *indexer) list(raw []byte, at int, session, where string, base float64, depth int) {
+// list finds the requests of one list, at an offset of the conversation. Its times
+// count from base, in ms.
+func (x *indexer) list(raw []byte, at int, name, where string, base float64, depth int) {
 	var entries []entry
 	number := 0
 	jsonscan.Elements(raw, func(from int, raw []byte) error {
 		here, line := number, x.lineOf(at+from)
 		number++
-		if len(entries) == mostRequests {
-			x.weka.fail(x.file, line, fmt.Errorf("%s has more than %d requests", where, mostRequests))
+		if len(entries) == maxRequests {
+			x.weka.fail(x.file, line, fmt.Errorf("%s has more than %d requests", where, maxRequests))
 			return errStop
 		}
-		c, err := readCall(raw)
+		c, err := parseCall(raw)
 		if err != nil {
 			x.weka.fail(x.file, line, fmt.Errorf("%s[%d]%w", where, here, err))
 			return x.weka.failed
@@ -247,7 +225,7 @@ func (x *indexer) list(raw []byte, at int, session, where string, base float64, 
 	})
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.t, b.t) })
 	turns := turns{recorded: x.weka.recorded, notes: x.weka.notes}
-	talk := &talk{file: x.file, where: where, session: session, space: x.space, global: x.global}
+	of := &session{file: x.file, where: where, name: name, space: x.space, global: x.global}
 	for i := range entries {
 		e := &entries[i]
 		if x.weka.failed != nil {
@@ -256,43 +234,44 @@ func (x *indexer) list(raw []byte, at int, session, where string, base float64, 
 		t := base + e.t
 		if e.subagent {
 			turns.called = true
-			x.subagent(e, talk, base, depth)
+			x.subagent(e, of, base, depth)
 			continue
 		}
-		s := spot{at: t, talk: talk, offset: x.offset + int64(e.from), length: e.length, number: e.number, line: e.line}
+		s := spot{at: t, session: of, offset: x.offset + int64(e.from), length: e.length, number: e.number, line: e.line}
 		s.timestamp, s.delay = turns.next(e, t)
 		x.weka.spots = append(x.weka.spots, s)
 	}
 }
 
-// subagent follows the requests of a sub-agent that a talk called. Newer files
-// have their times since the conversation began, older ones since the call.
-func (x *indexer) subagent(e *entry, caller *talk, base float64, depth int) {
+// subagent finds the requests of a sub-agent. Their times count from the start of
+// the conversation in newer files, from the call in older ones.
+func (x *indexer) subagent(e *entry, caller *session, base float64, depth int) {
 	where := fmt.Sprintf("%s[%d]", caller.where, e.number)
-	if depth == mostNesting {
-		x.weka.fail(x.file, e.line, fmt.Errorf("%s: sub-agents are nested more than %d deep", where, mostNesting))
+	if depth == maxNesting {
+		x.weka.fail(x.file, e.line, fmt.Errorf("%s: sub-agents are nested more than %d deep", where, maxNesting))
 		return
 	}
-	c, _ := readCall(x.raw[e.from : e.from+e.length]) // which was read before
+	c, _ := parseCall(x.raw[e.from : e.from+e.length]) // valid: it was parsed before
 	since := base
 	jsonscan.Elements(c.requests, func(_ int, raw []byte) error {
-		if first, err := readCall(raw); err == nil && first.t.Value < e.t-1e-3 {
+		if first, err := parseCall(raw); err == nil && first.t.Value < e.t-1e-3 {
 			since = base + e.t
 			x.weka.notes.count("sub-agents whose times count from their call")
 		}
 		return errStop
 	})
-	x.weka.notes.count("sub-agents, which are sessions of their own")
-	x.list(c.requests, int(e.from)+c.at, agentName(caller.session, c.agent, x.taken), where+".requests", since, depth+1)
+	x.weka.notes.count("sub-agents, written as sessions of their own")
+	x.list(c.requests, int(e.from)+c.at, agentName(caller.name, c.agent, x.taken), where+".requests", since, depth+1)
 }
 
-// lineOf is the line of a place, counted from the one asked for before.
+// lineOf returns the line of an offset. It counts from the last offset that it was
+// called for.
 func (x *indexer) lineOf(at int) int {
-	if at < x.count {
-		x.line -= bytes.Count(x.raw[at:x.count], []byte("\n"))
+	if at < x.counted {
+		x.line -= bytes.Count(x.raw[at:x.counted], []byte("\n"))
 	} else {
-		x.line += bytes.Count(x.raw[x.count:at], []byte("\n"))
+		x.line += bytes.Count(x.raw[x.counted:at], []byte("\n"))
 	}
-	x.count = at
+	x.counted = at
 	return x.line
 }

@@ -1,0 +1,170 @@
+package format
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"moontide/trace"
+	"moontide/trace/jsonscan"
+)
+
+// canonicalKey maps each key of the native format, and its aliases, to the key
+// that is written. An alias counts only if the row has no value under the
+// canonical key: a result line has both input_length and the server's own
+// input_tokens.
+var canonicalKey = map[string]string{
+	"timestamp":              "timestamp",
+	"created_time":           "timestamp",
+	"delay":                  "delay",
+	"delay_ms":               "delay",
+	"input_length":           "input_length",
+	"input_tokens":           "input_length",
+	"output_length":          "output_length",
+	"output_tokens":          "output_length",
+	"hash_ids":               "hash_ids",
+	"session_id":             "session_id",
+	"context_len":            "context_len",
+	"unique_user_prompt_len": "unique_user_prompt_len",
+}
+
+// ParseRow parses one line of a native trace, a JSON object, into r. It reuses
+// the array of r.HashIDs. After an error the contents of r are undefined.
+func ParseRow(line []byte, r *trace.Request) error {
+	ids := r.HashIDs
+	if parseCanonical(line, r) {
+		return nil
+	}
+	r.HashIDs = ids
+	return parseAny(line, r)
+}
+
+type member struct {
+	key string
+	raw []byte
+}
+
+func (m member) null() bool { return m.raw[0] == 'n' }
+
+// parseAny parses every legal row, in any spelling.
+func parseAny(line []byte, r *trace.Request) error {
+	ids := r.HashIDs[:0]
+	*r = trace.Request{}
+	if err := validObject(bytes.TrimSpace(line)); err != nil {
+		return notObject(line)
+	}
+	var members []member
+	hasValue := map[string]bool{}
+	err := jsonscan.Members(line, func(key []byte, _ int, raw []byte) error {
+		m := member{string(key), raw}
+		members = append(members, m)
+		hasValue[m.key] = !m.null()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var unknown object
+	var rawIDs []byte // parsed last: the input length bounds them
+	for _, m := range members {
+		key, known := canonicalKey[m.key]
+		switch {
+		case !known || key != m.key && hasValue[key]:
+			unknown.add(m.key, m.raw)
+		case m.null():
+		case key == "hash_ids":
+			rawIDs = m.raw
+		default:
+			hasValue[key] = true
+			if err := keyed(m.key, setField(r, key, m.raw)); err != nil {
+				return err
+			}
+		}
+	}
+	r.Extra = unknown.bytes()
+	for _, key := range []string{"input_length", "output_length"} {
+		if !hasValue[key] {
+			return missingKeyError{key, Quote(line)}
+		}
+	}
+	if rawIDs != nil {
+		r.HashIDs, err = parseIDs(rawIDs, ids, r.InputLength)
+	}
+	return keyed("hash_ids", err)
+}
+
+func setField(r *trace.Request, key string, raw []byte) (err error) {
+	switch key {
+	case "timestamp":
+		err = set(&r.Timestamp, raw, parseMilliseconds)
+	case "delay":
+		err = set(&r.Delay, raw, parseMilliseconds)
+	case "input_length":
+		r.InputLength, err = parseLength(raw)
+	case "output_length":
+		r.OutputLength, err = parseLength(raw)
+	case "context_len":
+		err = set(&r.ContextLen, raw, parseLength)
+	case "unique_user_prompt_len":
+		err = set(&r.UniquePromptLen, raw, parseLength)
+	case "session_id":
+		r.SessionID, err = parseString(raw)
+	}
+	return err
+}
+
+// missingKeyError is a row without one of the lengths.
+type missingKeyError struct{ key, row string }
+
+func (e missingKeyError) Error() string { return "no " + e.key + " in " + e.row }
+
+// notObject returns the error for a line that is not a JSON object.
+func notObject(line []byte) error {
+	header := splitHeader(line)
+	for _, t := range tables {
+		if t.hasHeader(header) && len(header) > 1 {
+			return fmt.Errorf("the header of %s in CSV, not a JSON object: %s", named(t.format), Quote(line))
+		}
+	}
+	return fmt.Errorf("not a JSON object: %s", Quote(line))
+}
+
+// nativeRows parses the lines of moontide's own format.
+type nativeRows struct {
+	explicit bool // the caller named the format
+}
+
+func (n nativeRows) parse(line []byte, r *trace.Request) error {
+	err := ParseRow(line, r)
+	if err == nil && !n.explicit && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian {
+		return fmt.Errorf("times are seconds and block ids are hashes of single blocks: %s", Quote(line))
+	}
+	var missing missingKeyError
+	if errors.As(err, &missing) && missing.key == "output_length" {
+		return fmt.Errorf("%w (format %s accepts such rows, with length 0 and a mark)", err, AIPerf)
+	}
+	return err
+}
+
+// FilterExtra returns the unknown keys of r, each passed through edit. edit gets
+// a key and its raw JSON value and returns what to write in their place, or
+// keep == false to drop them.
+func FilterExtra(r *trace.Request, edit func(key, raw string) (newKey, newRaw string, keep bool)) ([]byte, error) {
+	if len(r.Extra) == 0 {
+		return nil, nil
+	}
+	if err := validObject(r.Extra); err != nil {
+		return nil, fmt.Errorf("reading unknown keys: %w", err)
+	}
+	var out object
+	err := jsonscan.Members(r.Extra, func(key []byte, _ int, raw []byte) error {
+		if key, raw, keep := edit(string(key), string(raw)); keep {
+			out.add(key, []byte(raw))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading unknown keys: %w", err)
+	}
+	return out.bytes(), nil
+}
