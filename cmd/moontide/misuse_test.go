@@ -47,7 +47,7 @@ func TestMisuse(t *testing.T) {
 		"missing file":          {[]string{"replay", "none.jsonl"}, 1, "none.jsonl: no such file"},
 		"folder for a trace":    {[]string{"analyze", "."}, 1, "is a folder"},
 		"not a trace":           {[]string{"replay", "csv"}, 1, `csv:1: not a JSON object: "TIMESTAMP,ContextTokens"`},
-		"LFS pointer":           {[]string{"analyze", "lfs"}, 1, "lfs:1: a Git LFS pointer, not the file it stands for"},
+		"LFS pointer":           {[]string{"analyze", "lfs"}, 1, "lfs:1: a Git LFS pointer, not the file"},
 		"empty trace":           {[]string{"replay", "empty"}, 1, "empty: the trace has no requests"},
 		"empty trace, analyzed": {[]string{"analyze", "empty"}, 1, "empty: no requests"},
 		"negative length":       {[]string{"replay", "negative"}, 1, `negative:2: input_length is out of range: "-1" tokens`},

@@ -125,7 +125,7 @@ func newCSV(f Format, in *Text, name string, n *notes) (*csvRows, error) {
 		n.say("columns left out: %.200s", strings.Join(unknown, ", "))
 	}
 	if c.time < 0 {
-		n.say("no arrivals: there is no column %s (convert --rate adds arrivals)", t.time)
+		n.say("no arrivals: there is no column %s (set a rate to add arrivals)", t.time)
 	}
 	return c, nil
 }

@@ -308,9 +308,9 @@ func TestTimedTrace(t *testing.T) {
 		row  trace.Request
 		want string
 	}{
-		"no time": {trace.Request{HashIDs: []uint64{1}}, "row 2 has no timestamp, which vLLM needs: --rate gives some"},
-		"a delay": {trace.Request{Delay: trace.Some(1.0), HashIDs: []uint64{1}}, "row 2 has a delay and no timestamp, which vLLM needs: replay the trace, and convert the record of the run"},
-		"no ids":  {trace.Request{Timestamp: trace.Some(1.0), InputLength: 1}, "row 2 has no block ids, of which vLLM makes the prompt: --block-ids gives some"},
+		"no time": {trace.Request{HashIDs: []uint64{1}}, "row 2 has no timestamp, which vLLM needs: set a rate to add arrivals"},
+		"a delay": {trace.Request{Delay: trace.Some(1.0), HashIDs: []uint64{1}}, "row 2 has a delay and no timestamp, which vLLM needs: replay the trace and convert the recorded run"},
+		"no ids":  {trace.Request{Timestamp: trace.Some(1.0), InputLength: 1}, "row 2 has no block ids, from which vLLM makes the prompt: generate some when reading"},
 	} {
 		for _, blockSize := range []int{0, 16} {
 			if _, err := write([]trace.Request{rows[0], tc.row}, blockSize); err == nil || err.Error() != tc.want {

@@ -37,7 +37,7 @@ type exchange struct{ isl, osl int }
 
 func newShareGPT(in *Text, name string, n *notes, c tokenCounter) *sharegpt {
 	s := &sharegpt{in: in, name: name, objects: newObjectReader(in, maxConversation), notes: n, counter: c, names: map[uint64]struct{}{}}
-	n.say("no arrivals: ShareGPT has none (convert --rate adds arrivals)")
+	n.say("no arrivals: ShareGPT has none (set a rate to add arrivals)")
 	if c.exact() {
 		n.say("lengths are counted from the texts, without a chat template; the texts are left out")
 	} else {

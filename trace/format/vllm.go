@@ -6,14 +6,12 @@ import (
 	"moontide/trace"
 )
 
-// TimedTrace makes rows those of vLLM's timed_trace: to be written as any
-// others, they have a timestamp in seconds, the two lengths and hash_ids, and
-// nothing else. vLLM makes its prompts of the ids, so that a row without any
-// gives an empty prompt: it is an error, as is one without a timestamp.
+// TimedTrace converts rows to vLLM's timed_trace: a timestamp in seconds, the two
+// lengths and hash_ids. vLLM makes prompts from the ids, so a row without ids is
+// an error, as is one without a timestamp.
 //
-// vLLM cuts the last block to the prompt's length. Where blockSize is known and
-// a row has no id for its end, it gets one of its own; blockSize 0 leaves the
-// ids as they are.
+// vLLM cuts the last block to the prompt's length. A row without an id for its
+// last, partial block gets a unique one; blockSize 0 leaves the ids as they are.
 func TimedTrace(reqs trace.Requests, blockSize int) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		n := 0
@@ -22,11 +20,11 @@ func TimedTrace(reqs trace.Requests, blockSize int) trace.Requests {
 			switch {
 			case err != nil:
 			case !r.Timestamp.Set && r.Delay.Set:
-				err = fmt.Errorf("row %d has a delay and no timestamp, which vLLM needs: replay the trace, and convert the record of the run", n)
+				err = fmt.Errorf("row %d has a delay and no timestamp, which vLLM needs: replay the trace and convert the recorded run", n)
 			case !r.Timestamp.Set:
-				err = fmt.Errorf("row %d has no timestamp, which vLLM needs: --rate gives some", n)
+				err = fmt.Errorf("row %d has no timestamp, which vLLM needs: set a rate to add arrivals", n)
 			case r.InputLength > 0 && (r.HashIDs == nil || len(r.HashIDs) == 0 && blockSize == 0):
-				err = fmt.Errorf("row %d has no block ids, of which vLLM makes the prompt: --block-ids gives some", n)
+				err = fmt.Errorf("row %d has no block ids, from which vLLM makes the prompt: generate some when reading", n)
 			}
 			if err != nil {
 				yield(trace.Request{}, err)
@@ -35,7 +33,7 @@ func TimedTrace(reqs trace.Requests, blockSize int) trace.Requests {
 			timed := trace.Request{
 				Timestamp:   trace.Some(r.Timestamp.Value / 1000),
 				InputLength: r.InputLength, OutputLength: r.OutputLength,
-				HashIDs: covered(r.HashIDs, r.InputLength, blockSize, n),
+				HashIDs: withTail(r.HashIDs, r.InputLength, blockSize, n),
 			}
 			if !yield(timed, nil) {
 				return
@@ -44,9 +42,9 @@ func TimedTrace(reqs trace.Requests, blockSize int) trace.Requests {
 	}
 }
 
-// covered are ids with one of its own for each block that has none. n is the
-// row's number.
-func covered(ids []uint64, tokens, blockSize, n int) []uint64 {
+// withTail appends a unique id for each block that has none. n is the row's
+// number.
+func withTail(ids []uint64, tokens, blockSize, n int) []uint64 {
 	if ids == nil {
 		ids = []uint64{}
 	}

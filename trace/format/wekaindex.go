@@ -117,7 +117,7 @@ func (w *weka) indexAll() {
 	}
 	slices.SortStableFunc(w.spots, func(a, b spot) int { return cmp.Compare(a.at, b.at) })
 	if n := len(w.names); n > 1 {
-		w.notes.countMany("conversations that all start at time 0, as each has its own clock (convert --rate spreads their starts)", n)
+		w.notes.countMany("conversations that all start at time 0, as each has its own clock (set a rate to spread their starts)", n)
 	}
 }
 
