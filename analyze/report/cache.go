@@ -2,33 +2,35 @@ package report
 
 import (
 	"slices"
+	"strconv"
 
 	"moontide/analyze/cache"
+	"moontide/analyze/report/doc"
 	"moontide/trace"
 	"moontide/trace/routing"
 )
 
-// Cache is what caches of some sizes and policies would hit on a trace.
+// Cache is what caches of several sizes and policies would hit on a trace.
 type Cache struct {
 	BlockSize int // tokens
 	// Curve is the exact LRU curve.
 	Curve *cache.Curve
-	// Asked are the capacities that were asked for, in the units of the question;
-	// nil where some that fit the trace were chosen.
+	// Asked are the capacities that the user asked for, in the user's units; nil if
+	// they were chosen to fit the trace.
 	Asked []cache.Capacity
-	// Points are the capacities, by policy.
+	// Points are the hits at each capacity, by policy.
 	Points []CachePoint
-	// RoomForReuse is [cache.RoomForReuse] where Belady's bound was asked for.
+	// RoomForReuse is [cache.RoomForReuse] if Belady's bound was asked for.
 	RoomForReuse trace.Opt[int] // blocks
-	// BytesPerToken is the size of a token in the KV cache; 0 is not known.
-	// Arithmetic shows where it comes from.
+	// BytesPerToken is the size of a token in the KV cache; 0 if not known.
+	// Arithmetic shows how it was computed.
 	BytesPerToken float64
 	Arithmetic    string
-	// Workers is how many were asked about, 0 for none. Fleets compare them with
-	// one cache, by capacity.
+	// Workers is how many workers were asked about, 0 for none. Fleets compare them
+	// with one cache, by capacity.
 	Workers int
 	Fleets  []FleetPoint
-	// SessionsInferred says that session routing went by inferred sessions.
+	// SessionsInferred says that session routing used inferred sessions.
 	SessionsInferred bool
 }
 
@@ -45,64 +47,38 @@ type FleetPoint struct {
 	cache.Comparison
 }
 
-// reached are the shares of the infinite hit rate for which the smallest cache
-// is told.
-var reached = []float64{0.90, 0.95, 0.99}
+// Single caches beside the workers: of one worker's size, and of all together.
+const (
+	sharedSingle = "shared-single"
+	sharedTotal  = "shared-total"
+)
 
-func (c *Cache) describe(d *document) {
-	if c == nil {
-		return
-	}
-	if !c.known() {
-		if c.Workers > 0 {
-			d.section("Many workers")
-			d.paragraph("No row has block ids (hash_ids), so what", counted(c.Workers, "worker"), "would hit is not known.")
-		}
-		return
-	}
-	d.section("Cache size")
-	if c.Curve.Infinite().HitBlocks == 0 {
-		d.paragraph("No prompt begins like an earlier one: no cache of any size would hit, nor would several.")
-		return
-	}
-	d.paragraph("What a cache of a given size and policy would hit, shared by all requests: exact, in order of the trace.",
-		"A request's blocks are looked up together, against what was there before it arrived.")
-	t := table{columns: []string{"policy", "blocks", "tokens", "size", "block hits", "token hits"}}
-	for _, p := range c.Points {
-		r := p.Hits.Rates()
-		t.add(string(p.Policy), grouped(p.Capacity), grouped(p.Capacity*c.BlockSize), c.bytes(p.Capacity), percent(r.Block)+" %", tokenRate(r))
-	}
-	all := c.Curve.Infinite().Rates()
-	t.add("infinite", "", "", "", percent(all.Block)+" %", tokenRate(all))
-	d.table(t)
-	d.pause()
-	if n := c.RoomForReuse; n.Set {
-		hold := " hold"
-		if n.Value == 1 {
-			hold = " holds"
-		}
-		d.paragraph(counted(n.Value, "block")+hold+" everything that is still to be reused, with the block in use:",
-			"from there on Belady's bound is the hit rate of the infinite cache.",
-			"It may get there a block earlier, for it need not let in what is never used again.")
-		d.pause()
-	}
-	d.paragraph("The smallest LRU cache that reaches a share of the infinite token hit rate:")
-	s := table{columns: []string{"share", "blocks", "tokens", "size"}}
-	for _, share := range reached {
-		n := c.Curve.SmallestByToken(share)
-		s.add(percent(share)+" %", grouped(n), grouped(n*c.BlockSize), c.bytes(n))
-	}
-	d.table(s)
-	switch {
-	case c.Arithmetic != "":
-		d.paragraph("Sizes are those of the KV cache of " + c.Arithmetic + ".")
-	case c.BytesPerToken == 0:
-		d.paragraph("--kv-model or --kv-bytes-per-token gives sizes in bytes.")
-	}
-	c.describeFleets(d)
+// fleetHits are the hits of workers by one routing, or of a single cache.
+type fleetHits struct {
+	name              string
+	workers, capacity int
+	hits              cache.Hits
+	load              string // of the busiest worker over the mean
 }
 
-// Sizes are the capacities of the points, in tokens: the same room at any block
+// all are the hits by each routing, between one cache of a worker's size and one
+// of all together.
+func (f FleetPoint) all() []fleetHits {
+	list := []fleetHits{{sharedSingle, 1, f.Capacity, f.SharedSingle, ""}}
+	for _, r := range f.Routed {
+		list = append(list, fleetHits{string(r.Routing), f.Workers, f.Capacity, r.Hits, busiest(r)})
+	}
+	return append(list, fleetHits{sharedTotal, 1, f.Capacity * f.Workers, f.SharedTotal, ""})
+}
+
+// infiniteShares are the shares of the infinite hit rate for which the smallest
+// cache is reported.
+var infiniteShares = []float64{0.90, 0.95, 0.99}
+
+// curvePoints is how many points of the LRU curve a file or a figure gets.
+const curvePoints = 400
+
+// Sizes are the capacities of the points in tokens: the same room at any block
 // size.
 func (c *Cache) Sizes() []cache.Capacity {
 	var sizes []cache.Capacity
@@ -115,59 +91,145 @@ func (c *Cache) Sizes() []cache.Capacity {
 	return sizes
 }
 
-// known reports whether the trace has blocks, without which nothing can be told.
+// known reports whether the trace has blocks.
 func (c *Cache) known() bool { return c != nil && c.Curve != nil && c.Curve.Infinite().Blocks > 0 }
 
-// randomIsOneDraw keeps readers from reading much into its last digits.
-const randomIsOneDraw = "Random routing is one draw, the same each time: another would hit a little more or less."
+func (c *Cache) addTo(to *doc.Document) {
+	if c == nil {
+		return
+	}
+	if !c.known() {
+		if c.Workers > 0 {
+			to.Section("Workers").Text("No row has block ids (hash_ids): the hits of", doc.Count(c.Workers, "worker"), "are unknown.")
+		}
+		return
+	}
+	s := to.Section("Cache size")
+	if c.Curve.Infinite().HitBlocks == 0 {
+		s.Text("No two prompts share a prefix: no cache of any size would hit.")
+		return
+	}
+	s.Text("Hits of one cache that all requests share: exact, in the order of the trace.",
+		"All blocks of a request are looked up before any of them is inserted.")
+	t := doc.Table{Columns: []string{"policy", "blocks", "tokens", "size", "block hits", "token hits"}, Left: 1}
+	for _, p := range c.Points {
+		r := p.Hits.Rates()
+		t.Add(string(p.Policy), doc.Int(p.Capacity), doc.Int(p.Capacity*c.BlockSize), c.gib(p.Capacity), doc.Percent(r.Block)+" %", doc.PercentOr(r.Token)+" %")
+	}
+	all := c.Curve.Infinite().Rates()
+	t.Add("infinite", "", "", "", doc.Percent(all.Block)+" %", doc.PercentOr(all.Token)+" %")
+	s.Table(t)
+	if n := c.RoomForReuse; n.Set {
+		hold := "hold"
+		if n.Value == 1 {
+			hold = "holds"
+		}
+		s.Text(doc.Count(n.Value, "block"), hold, "everything that is still to be reused, including the block in use:",
+			"from this size on Belady's bound is the infinite hit rate.",
+			"It may get there a block earlier, since it need not insert blocks that are never used again.")
+	}
+	s.Text("The smallest LRU cache that reaches a share of the infinite token hit rate:")
+	smallest := doc.Table{Columns: []string{"share", "blocks", "tokens", "size"}, Left: 1}
+	for _, share := range infiniteShares {
+		n := c.Curve.SmallestByToken(share)
+		smallest.Add(doc.Percent(share)+" %", doc.Int(n), doc.Int(n*c.BlockSize), c.gib(n))
+	}
+	s.Table(smallest)
+	switch {
+	case c.Arithmetic != "":
+		s.Text("KV cache size: " + c.Arithmetic + ".")
+	case c.BytesPerToken == 0:
+		s.Text("--kv-model or --kv-bytes-per-token adds sizes in bytes.")
+	}
+	c.addFleets(to)
+}
 
-func (c *Cache) describeFleets(d *document) {
+// randomIsOneDraw keeps readers from trusting its last digits.
+const randomIsOneDraw = "Random routing is one draw with a fixed seed: another would hit a little more or less."
+
+func (c *Cache) addFleets(to *doc.Document) {
 	if len(c.Fleets) == 0 {
 		return
 	}
-	d.section("Many workers")
-	d.paragraph("Each worker has an LRU cache of its own and sees only what the router sends it.",
-		"One shared cache, of a worker's size and of all together, is the mark.")
-	t := table{columns: []string{"routing", "workers", "blocks each", "block hits", "token hits", "most loaded"}}
+	s := to.Section("Workers")
+	s.Text("Each worker has its own LRU cache and sees only the requests that are routed to it.",
+		"For comparison: one shared cache of a worker's size and one of all together.")
+	t := doc.Table{Columns: []string{"routing", "workers", "blocks each", "block hits", "token hits", "most loaded"}, Left: 1}
+	names := map[string]string{sharedSingle: "one cache, a worker's", sharedTotal: "one cache, all together"}
 	for _, f := range c.Fleets {
-		line := func(name string, workers, capacity int, h cache.Hits, load string) {
-			r := h.Rates()
-			t.add(name, grouped(workers), grouped(capacity), percent(r.Block)+" %", tokenRate(r), load)
+		for _, h := range f.all() {
+			name, r := h.name, h.hits.Rates()
+			if shared, ok := names[name]; ok {
+				name = shared
+			}
+			t.Add(name, doc.Int(h.workers), doc.Int(h.capacity), doc.Percent(r.Block)+" %", doc.PercentOr(r.Token)+" %", h.load)
 		}
-		line("one cache, a worker's", 1, f.Capacity, f.SharedSingle, "")
-		for _, routed := range f.Routed {
-			line(string(routed.Routing), f.Workers, f.Capacity, routed.Hits, mostLoaded(routed))
-		}
-		line("one cache, all together", 1, f.Capacity*f.Workers, f.SharedTotal, "")
 	}
-	d.table(t)
-	d.paragraph("Most loaded is the prompt tokens of the busiest worker over the mean.")
+	s.Table(t)
+	s.Text("Most loaded: prompt tokens of the busiest worker over the mean.")
 	if slices.ContainsFunc(c.Fleets[0].Routed, func(r cache.Routed) bool { return r.Routing == routing.Random }) {
-		d.paragraph(randomIsOneDraw)
+		s.Text(randomIsOneDraw)
 	}
 	if c.SessionsInferred {
-		d.paragraph("The trace names no sessions: session routing goes by the inferred ones, whose requests extend each other's prompts.")
+		s.Text("The trace names no sessions: session routing uses inferred ones, whose requests extend each other's prompts.")
 	}
 }
 
-// mostLoaded is the load of the worker with the most tokens over the mean.
-func mostLoaded(r cache.Routed) string {
+// busiest is the load of the worker with the most tokens over the mean.
+func busiest(r cache.Routed) string {
 	most := 0
 	for _, w := range r.Workers {
 		most = max(most, w.Tokens)
 	}
 	if r.Hits.Tokens == 0 {
-		return absent
+		return doc.Absent
 	}
-	return decimals(float64(most)*float64(len(r.Workers))/float64(r.Hits.Tokens), 2) + "x"
+	return doc.Fixed(float64(most)*float64(len(r.Workers))/float64(r.Hits.Tokens), 2) + "x"
 }
 
-func tokenRate(r cache.Rates) string { return optionalPercent(r.Token) + " %" }
+// bytes is the size of a number of blocks, if known.
+func (c *Cache) bytes(blocks int) trace.Opt[float64] {
+	return trace.Opt[float64]{Value: float64(blocks) * float64(c.BlockSize) * c.BytesPerToken, Set: c.BytesPerToken > 0}
+}
 
-// bytes is the size of a number of blocks in GiB.
-func (c *Cache) bytes(blocks int) string {
-	if c.BytesPerToken == 0 {
-		return absent
+func (c *Cache) gib(blocks int) string {
+	if size := c.bytes(blocks); size.Set {
+		return doc.Fixed(size.Value/(1<<30), 2) + " GiB"
 	}
-	return decimals(float64(blocks)*float64(c.BlockSize)*c.BytesPerToken/(1<<30), 2) + " GiB"
+	return doc.Absent
+}
+
+// Curves is the Document with hit rates against cache sizes as its Data: of each
+// policy at the capacities that were asked for or, if none were, the whole LRU
+// curve from 1 block to the capacity from which on nothing more is hit. Then
+// follow the workers, a row for each routing.
+func (d Dataset) Curves() *doc.Document {
+	to := d.Document()
+	to.Data = d.Cache.curves()
+	return to
+}
+
+func (c *Cache) curves() (data doc.Data) {
+	data.Columns = []string{"policy", "capacity_blocks", "capacity_tokens", "block_hit_rate", "token_hit_rate", "capacity_bytes", "workers", "routing"}
+	add := func(policy cache.Policy, capacity int, h cache.Hits, workers int, routing string) {
+		r := h.Rates()
+		data.Rows = append(data.Rows, []string{string(policy), strconv.Itoa(capacity), strconv.Itoa(capacity * c.BlockSize),
+			doc.Plain(r.Block), doc.PlainOr(r.Token), doc.PlainOr(c.bytes(capacity)), strconv.Itoa(workers), routing})
+	}
+	points := c.Points
+	if isLRU := func(p CachePoint) bool { return p.Policy == cache.LRU }; c.Asked == nil && slices.ContainsFunc(points, isLRU) {
+		points = slices.DeleteFunc(slices.Clone(points), isLRU)
+		for _, capacity := range c.Curve.Spaced(curvePoints) {
+			add(cache.LRU, capacity, c.Curve.At(capacity), 1, "")
+		}
+	}
+	for _, p := range points {
+		add(p.Policy, p.Capacity, p.Hits, 1, "")
+	}
+	for _, f := range c.Fleets {
+		for _, h := range f.all() {
+			add(cache.LRU, h.capacity, h.hits, h.workers, h.name)
+		}
+	}
+	return data
 }

@@ -1,10 +1,5 @@
 package report
 
-import (
-	"moontide/analyze/cache"
-	"moontide/trace"
-)
-
 type cacheJSON struct {
 	Policy         string  `json:"policy"`
 	CapacityBlocks int     `json:"capacity_blocks"`
@@ -29,57 +24,31 @@ type fleetJSON struct {
 	TokenHitRate   *number `json:"token_hit_rate"`
 }
 
-func (c *Cache) policies() []cacheJSON {
-	var out []cacheJSON
+func (c *Cache) policies() (list []cacheJSON) {
 	for _, p := range c.Points {
 		r := p.Hits.Rates()
-		out = append(out, cacheJSON{string(p.Policy), p.Capacity, p.Capacity * c.BlockSize, c.bytesJSON(p.Capacity), number(r.Block), numberOf(r.Token)})
+		list = append(list, cacheJSON{string(p.Policy), p.Capacity, p.Capacity * c.BlockSize, numberOf(c.bytes(p.Capacity)), number(r.Block), numberOf(r.Token)})
 	}
-	return out
+	return list
 }
 
-func (c *Cache) smallest() []smallestJSON {
+func (c *Cache) smallest() (list []smallestJSON) {
 	if c.Curve.Infinite().HitTokens == 0 {
 		return nil // no share of nothing
 	}
-	var out []smallestJSON
-	for _, share := range reached {
+	for _, share := range infiniteShares {
 		n := c.Curve.SmallestByToken(share)
-		out = append(out, smallestJSON{number(share), n, n * c.BlockSize, c.bytesJSON(n)})
+		list = append(list, smallestJSON{number(share), n, n * c.BlockSize, numberOf(c.bytes(n))})
 	}
-	return out
+	return list
 }
 
-func (c *Cache) fleets() []fleetJSON {
-	var out []fleetJSON
+func (c *Cache) fleets() (list []fleetJSON) {
 	for _, f := range c.Fleets {
-		f.each(func(name string, workers, capacity int, h cache.Hits) {
-			r := h.Rates()
-			out = append(out, fleetJSON{name, workers, capacity, number(r.Block), numberOf(r.Token)})
-		})
+		for _, h := range f.all() {
+			r := h.hits.Rates()
+			list = append(list, fleetJSON{h.name, h.workers, h.capacity, number(r.Block), numberOf(r.Token)})
+		}
 	}
-	return out
-}
-
-// Single caches beside the workers: of one worker's size, and of all together.
-const (
-	sharedSingle = "shared-single"
-	sharedTotal  = "shared-total"
-)
-
-// each tells what the workers hit by each routing, between one cache of a
-// worker's size and one of all together.
-func (f FleetPoint) each(tell func(name string, workers, capacity int, h cache.Hits)) {
-	tell(sharedSingle, 1, f.Capacity, f.SharedSingle)
-	for _, routed := range f.Routed {
-		tell(string(routed.Routing), f.Workers, f.Capacity, routed.Hits)
-	}
-	tell(sharedTotal, 1, f.Capacity*f.Workers, f.SharedTotal)
-}
-
-func (c *Cache) bytesJSON(blocks int) *number {
-	if c.BytesPerToken == 0 {
-		return nil
-	}
-	return numberOf(trace.Some(float64(blocks) * float64(c.BlockSize) * c.BytesPerToken))
+	return list
 }

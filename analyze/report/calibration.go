@@ -5,24 +5,16 @@ import (
 	"io"
 	"strconv"
 
-	"moontide/analyze/run"
+	"moontide/analyze/report/doc"
 	"moontide/replay"
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
 )
 
-// CalibrationText writes what a client was found to drive. The only errors are
-// those of w.
-func CalibrationText(w io.Writer, c *bench.Calibration) error {
-	d := calibrationDocument(c)
-	return write(w, d.text())
-}
-
-// CalibrationJSON writes the same as one indented JSON object. The errors are
-// those of w.
+// CalibrationJSON writes a calibration as one indented JSON object.
 func CalibrationJSON(w io.Writer, c *bench.Calibration) error { return writeJSON(w, c) }
 
-// CalibrationLine is a load in a line, for those who wait for the rest.
+// CalibrationLine is the result at one load in one line, to show progress.
 func CalibrationLine(p bench.Point) string {
 	line := fmt.Sprintf("%v: errors at p99: TTFT %s ms, ITL %s ms; client lag at p99: %s ms",
 		p.Load, milliseconds(p.TTFT.P99MS), milliseconds(p.ITL.P99MS), milliseconds(p.ClientLag.P99MS))
@@ -32,31 +24,24 @@ func CalibrationLine(p bench.Point) string {
 	return line
 }
 
-func calibrationDocument(c *bench.Calibration) *document {
-	d := &document{title: "CLIENT CALIBRATION", subject: machineLine(c)}
-	d.section("Within the limit")
-	limit := "error at p99 below " + decimals(c.LimitMS, 0) + " ms"
-	d.row("Streams at once", grouped(c.Range.Streams), "", limit)
-	d.row("Events", decimals(c.Range.EventsPerSecond, 0), "/s", "of all streams")
-	d.row("Requests", decimals(c.Range.RequestsPerSecond, 0), "/s", "client lag alike")
-	d.section("Errors, in milliseconds")
-	d.paragraph("Of the TTFT: the client's instant of a first token less the endpoint's. Of the ITL:",
-		"the gap between two tokens as the client saw it, less as the endpoint wrote it.",
-		"Client lag is how late requests were sent.", whoseStamps(c.Stamps))
-	d.pause()
-	d.table(calibrationErrors(c.Points))
-	d.section("Work")
-	d.paragraph("Of client and endpoint, each a process of its own, and of what else ran on the machine.")
-	d.pause()
-	d.table(calibrationWork(c.Points))
-	for i, p := range c.Points {
-		if p.TooMuch == "" {
-			continue
+// Calibration reports the loads that a client measures correctly on this machine.
+func Calibration(c *bench.Calibration) *doc.Document {
+	d := doc.New("CLIENT CALIBRATION", machineLine(c))
+	s := d.Section("Within the limit")
+	s.Row("Concurrent streams", doc.Int(c.Range.Streams), "", "p99 error below "+doc.Fixed(c.LimitMS, 0)+" ms")
+	s.Row("Events", doc.Fixed(c.Range.EventsPerSecond, 0), "/s", "of all streams")
+	s.Row("Requests", doc.Fixed(c.Range.RequestsPerSecond, 0), "/s", "same limit, client lag")
+	s = d.Section("Errors, in milliseconds")
+	s.Text("TTFT: first token time of the client minus that of the endpoint. ITL: gap between two tokens as",
+		"the client saw it minus the gap as the endpoint wrote it. Lag: how late the client sent requests.", stampSentence(c.Stamps))
+	s.Table(errorTable(c.Points))
+	s = d.Section("Work")
+	s.Text("CPU and memory of the client, of the endpoint (a separate process), and CPU cores used by other processes.")
+	s.Table(workTable(c.Points))
+	for _, p := range c.Points {
+		if p.TooMuch != "" {
+			d.Note("Too much", fmt.Sprintf("%v: %s.", p.Load, p.TooMuch))
 		}
-		if i > 0 {
-			d.pause()
-		}
-		d.paragraph(fmt.Sprintf("Too much: %v: %s.", p.Load, p.TooMuch))
 	}
 	return d
 }
@@ -66,35 +51,35 @@ func machineLine(c *bench.Calibration) string {
 	if cpu == "" {
 		cpu = "unknown"
 	}
-	return fmt.Sprintf("%s: %d processors %s, %s/%s, %s", c.Taken.Format("2006-01-02"), c.Machine.CPUs, cpu, c.Machine.OS, c.Machine.Arch, c.Machine.Go)
+	return fmt.Sprintf("%s: %d CPU cores, %s, %s/%s, %s", c.Taken.Format("2006-01-02"), c.Machine.CPUs, cpu, c.Machine.OS, c.Machine.Arch, c.Machine.Go)
 }
 
-func whoseStamps(s replay.Stamps) string {
+func stampSentence(s replay.Stamps) string {
 	if s == replay.KernelStamps {
-		return "The kernel stamped what arrived."
+		return "Arrivals have kernel timestamps."
 	}
-	return "The client stamped what arrived as it read it."
+	return "Arrivals have the time at which the client read them."
 }
 
-func calibrationErrors(points []bench.Point) table {
-	t := table{columns: []string{"load", "TTFT p50", "p99", "max", "ITL p50", "p99", "max", "lag p50", "p99", "lost"}}
+func errorTable(points []bench.Point) doc.Table {
+	t := doc.Table{Columns: []string{"load", "TTFT p50", "p99", "max", "ITL p50", "p99", "max", "lag p50", "p99", "lost"}, Left: 1}
 	for _, p := range points {
 		cells := []string{loadName(p.Load)}
 		for _, x := range []float64{p.TTFT.MedianMS, p.TTFT.P99MS, p.TTFT.MaxMS, p.ITL.MedianMS, p.ITL.P99MS, p.ITL.MaxMS, p.ClientLag.MedianMS, p.ClientLag.P99MS} {
 			cells = append(cells, milliseconds(x))
 		}
-		t.add(append(cells, strconv.Itoa(p.Lost))...)
+		t.Add(append(cells, strconv.Itoa(p.Lost))...)
 	}
 	return t
 }
 
-func calibrationWork(points []bench.Point) table {
-	t := table{columns: []string{"load", "events/s", "us/event", "cores", "MB", "endpoint us/event", "cores", "MB", "others cores"}}
+func workTable(points []bench.Point) doc.Table {
+	t := doc.Table{Columns: []string{"load", "events/s", "us/event", "cores", "MB", "endpoint us/event", "cores", "MB", "other cores"}, Left: 1}
 	for _, p := range points {
-		t.add(loadName(p.Load), decimals(p.EventRate, 0),
-			decimals(p.Client.PerEvent, 1), decimals(p.Client.Cores, 2), decimals(p.Client.MemoryMB, 0),
-			decimals(p.Server.PerEvent, 1), decimals(p.Server.Cores, 2), decimals(p.Server.MemoryMB, 0),
-			decimals(p.Others, 2))
+		t.Add(loadName(p.Load), doc.Fixed(p.EventRate, 0),
+			doc.Fixed(p.Client.PerEvent, 1), doc.Fixed(p.Client.Cores, 2), doc.Fixed(p.Client.MemoryMB, 0),
+			doc.Fixed(p.Server.PerEvent, 1), doc.Fixed(p.Server.Cores, 2), doc.Fixed(p.Server.MemoryMB, 0),
+			doc.Fixed(p.Others, 2))
 	}
 	return t
 }
@@ -103,24 +88,16 @@ func calibrationWork(points []bench.Point) table {
 func loadName(l bench.Load) string {
 	switch {
 	case l.Kind == bench.Sends:
-		return fmt.Sprintf("%s req/s, ISL %s", decimals(l.RequestRate, 0), grouped(l.ISL))
+		return fmt.Sprintf("%s req/s, ISL %s", doc.Fixed(l.RequestRate, 0), doc.Int(l.ISL))
 	case l.LockStep:
-		return fmt.Sprintf("%s x %g/s, lock-step", grouped(l.Requests), l.TokenRate)
+		return fmt.Sprintf("%s x %g/s, lock-step", doc.Int(l.Requests), l.TokenRate)
 	}
-	return fmt.Sprintf("%s x %g/s, phased", grouped(l.Requests), l.TokenRate)
+	return fmt.Sprintf("%s x %g/s, phased", doc.Int(l.Requests), l.TokenRate)
 }
 
-func milliseconds(x float64) string { return decimals(x, 3) }
+func milliseconds(x float64) string { return doc.Fixed(x, 3) }
 
-// calibrated says how far within the range of its client a run was, or how far
-// outside.
-func (b *servingBlock) calibrated(run runfile.Run, r *run.Result) {
-	if c := run.Calibrated; c != nil && !run.Target.Virtual {
-		fmt.Fprintf(b, "Calibrated: %s.\n", placeIn(c, r.PeakConcurrency, r.PeakEventRate, r.PeakSendRate))
-	}
-}
-
-// placeIn places the most that a run had in the range of its client.
+// placeIn compares the peak load of a run with the calibrated range of its client.
 func placeIn(c *runfile.Calibrated, streams int, events, requests float64) string {
 	used := []struct {
 		what      string
@@ -135,13 +112,13 @@ func placeIn(c *runfile.Calibrated, streams int, events, requests float64) strin
 		if i > 0 {
 			of += ", "
 		}
-		of += fmt.Sprintf("%s %s of %s", decimals(u.had, 0), u.what, decimals(u.most, 0))
+		of += fmt.Sprintf("%s %s of %s", doc.Fixed(u.had, 0), u.what, doc.Fixed(u.most, 0))
 		if u.most > 0 {
-			of += fmt.Sprintf(" (%s %%)", decimals(100*u.had/u.most, 0))
+			of += fmt.Sprintf(" (%s %%)", doc.Fixed(100*u.had/u.most, 0))
 		}
 		if u.had > u.most {
 			where = "OUTSIDE"
 		}
 	}
-	return fmt.Sprintf("%s what the client was seen to drive on this machine on %s: at most %s", where, c.Taken.Format("2006-01-02"), of)
+	return fmt.Sprintf("%s the range that was calibrated on this machine on %s: peak of %s", where, c.Taken.Format("2006-01-02"), of)
 }

@@ -42,14 +42,14 @@ func calibration() *bench.Calibration {
 func TestCalibrationText(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
-	if err := report.CalibrationText(&text, calibration()); err != nil {
+	if err := report.Calibration(calibration()).WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	if strings.ContainsAny(text.String(), "\x1b\r") {
 		t.Error("a control character gets through")
 	}
 	tracetest.Golden(t, "testdata/calibration.txt", text.String())
-	if err := report.CalibrationText(new(bytes.Buffer), &bench.Calibration{}); err != nil {
+	if err := report.Calibration(&bench.Calibration{}).WriteText(new(bytes.Buffer)); err != nil {
 		t.Errorf("of nothing: %v", err)
 	}
 }
@@ -111,22 +111,22 @@ func TestCalibratedRun(t *testing.T) {
 	t.Parallel()
 	line := func(info runfile.Run, r run.Result) string {
 		var text bytes.Buffer
-		if err := report.ServingText(&text, info, &r); err != nil {
+		if err := servingTo(&text, info, &r); err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(text.String()) {
-			if strings.HasPrefix(line, "Calibrated: ") {
-				return line
-			}
+		_, line, found := strings.Cut(text.String(), "Calibrated: ")
+		if !found {
+			return ""
 		}
-		return ""
+		line, _, _ = strings.Cut(line, "\n\n")
+		return "Calibrated: " + strings.Join(strings.Fields(line), " ") + "\n"
 	}
 	calibrated := &runfile.Calibrated{
 		Taken: time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC),
 		Range: runfile.Range{Streams: 10_800, EventsPerSecond: 66_204.2, RequestsPerSecond: 1000},
 	}
 	inside := run.Result{PeakConcurrency: 1080, PeakEventRate: 66_204, PeakSendRate: 1000}
-	const seen = " what the client was seen to drive on this machine on 2026-11-21: at most "
+	const seen = " the range that was calibrated on this machine on 2026-11-21: peak of "
 	for _, tt := range []struct {
 		name   string
 		info   runfile.Run

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"moontide/analyze/report/doc"
 	"moontide/trace/check"
 )
 
@@ -15,43 +16,39 @@ type Check struct {
 	Report *check.Report
 }
 
-// Text writes every finding with its first places. The errors are those of w.
-func (c Check) Text(w io.Writer) error {
-	d := &document{title: "TRACE CHECK", subject: "Trace: " + c.Name}
+// Document lists every finding with its first places.
+func (c Check) Document() *doc.Document {
+	d := doc.New("TRACE CHECK", "Trace: "+c.Name)
 	for _, f := range c.Report.Findings {
-		d.section(fmt.Sprintf("%s: %s, %s", strings.ToUpper(string(f.Severity)), f.Kind, counted(f.Count, strings.TrimSuffix(f.Of, "s"))))
-		d.paragraph(f.Says)
+		s := d.Section(fmt.Sprintf("%s: %s, %s", strings.ToUpper(string(f.Severity)), f.Kind, doc.Count(f.Count, strings.TrimSuffix(f.Of, "s"))))
+		s.Text(f.Says)
 		if f.Evidence != "" {
-			d.paragraph(oneLine(f.Evidence))
+			s.Text(f.Evidence)
 		}
-		if len(f.Examples) > 0 {
-			t := table{columns: []string{"line", "value"}, words: true}
-			for _, e := range f.Examples {
-				t.add(fmt.Sprint(e.Line), oneLine(e.Value))
-			}
-			d.table(t)
-			if more := f.Count - len(f.Examples); more > 0 {
-				d.paragraph("and " + grouped(more) + " more")
-			}
+		t := doc.Table{Columns: []string{"line", "value"}, Left: doc.AllLeft}
+		for _, e := range f.Examples {
+			t.Add(fmt.Sprint(e.Line), e.Value)
+		}
+		s.Table(t)
+		if more := f.Count - len(f.Examples); more > 0 && len(f.Examples) > 0 {
+			s.Text("and " + doc.Int(more) + " more")
 		}
 	}
-	d.section("Verdict")
-	d.paragraph(c.verdict())
-	return write(w, d.text())
+	d.Section("Verdict").Text(c.verdict())
+	return d
 }
 
-// verdict is what the findings come to.
 func (c Check) verdict() string {
 	warned := func(f check.Finding) bool { return f.Severity == check.Warning }
 	switch all := c.Report.Findings; {
 	case !c.Report.Replayable():
-		return "A replay of this trace would not mean what it says."
+		return "This trace cannot be replayed faithfully."
 	case slices.ContainsFunc(all, warned):
-		return "A replay of this trace means what it says, but for what the warnings above tell."
+		return "This trace can be replayed faithfully, except for the warnings above."
 	case len(all) > 0:
-		return "A replay of this trace means what it says."
+		return "This trace can be replayed faithfully."
 	}
-	return "Nothing was found: a replay of this trace means what it says."
+	return "No problems found: this trace can be replayed faithfully."
 }
 
 type checkJSON struct {

@@ -12,7 +12,7 @@ import (
 func checkText(t *testing.T, findings ...check.Finding) string {
 	t.Helper()
 	var text bytes.Buffer
-	if err := (report.Check{Name: "example.jsonl", Report: &check.Report{Requests: 5, Findings: findings}}).Text(&text); err != nil {
+	if err := (report.Check{Name: "example.jsonl", Report: &check.Report{Requests: 5, Findings: findings}}).Document().WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()
@@ -31,22 +31,26 @@ Trace: example.jsonl
 
 ERROR: time_backwards, 1 row
 ` + rule + `  The row arrives before the row above it.
+
   line  value
   7     timestamp 5 after 9 on line 6
 
 WARNING: tail_is_full, 1,200 ids
 ` + rule + `  The id is a partial block and a full one.
+
   line   value
   3      id 1
   12345  id 18446744073709551615 [2J
+
   and 1,198 more
 
 NOTE: late_start, 5 rows
 ` + rule + `  The first timestamp is not 0.
+
   the first timestamp is 12.5 ms
 
 Verdict
-` + rule + `  A replay of this trace would not mean what it says.
+` + rule + `  This trace cannot be replayed faithfully.
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -59,10 +63,10 @@ func TestCheckVerdict(t *testing.T) {
 		findings []check.Finding
 		says     string
 	}{
-		{nil, "Nothing was found: a replay of this trace means what it says.\n"},
-		{[]check.Finding{note}, "\n  A replay of this trace means what it says.\n"},
-		{[]check.Finding{note, warning}, "A replay of this trace means what it says, but for what the warnings above\n  tell.\n"},
-		{[]check.Finding{warning, {Severity: check.Error}}, "would not mean what it says.\n"},
+		{nil, "No problems found: this trace can be replayed faithfully.\n"},
+		{[]check.Finding{note}, "\n  This trace can be replayed faithfully.\n"},
+		{[]check.Finding{note, warning}, "This trace can be replayed faithfully, except for the warnings above.\n"},
+		{[]check.Finding{warning, {Severity: check.Error}}, "cannot be replayed faithfully.\n"},
 	} {
 		if got := checkText(t, test.findings...); !strings.HasSuffix(got, test.says) {
 			t.Errorf("got\n%s\nwant %q at its end", got, test.says)

@@ -1,38 +1,24 @@
 package report
 
 import (
-	"fmt"
 	"io"
 	"slices"
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
+	"moontide/analyze/report/doc"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
 
-// Comparison holds traces side by side. The first is what the others are
-// measured against.
+// Comparison is traces side by side. The others are measured against the first.
 type Comparison []Dataset
 
-// Text writes the comparison for a terminal. The errors are those of w.
-func (c Comparison) Text(w io.Writer) error { return write(w, c.document().text()) }
-
-// Markdown writes the comparison with tables as GitHub reads them.
-func (c Comparison) Markdown(w io.Writer) error { return write(w, c.document().markdown()) }
-
-// HTML writes the comparison as one page that needs no network.
-func (c Comparison) HTML(w io.Writer) error {
-	page, err := c.document().html()
-	if err != nil {
-		return err
-	}
-	return write(w, page)
-}
-
-func (c Comparison) document() *document {
-	d := &document{title: "TRACE COMPARISON", subject: "Measured against: " + c[0].Name}
-	c.sideBySide(d)
+// Document has the statistics, caches and workers side by side, and the distance
+// of each trace from the first.
+func (c Comparison) Document() *doc.Document {
+	d := doc.New("TRACE COMPARISON", "Measured against: "+c[0].Name)
+	c.sideBySide(d.Section("Side by side"))
 	c.caches(d)
 	c.fleets(d)
 	c.services(d)
@@ -41,34 +27,33 @@ func (c Comparison) document() *document {
 }
 
 // sideBySide puts the statistics of all traces into one table.
-func (c Comparison) sideBySide(d *document) {
-	d.section("Side by side")
+func (c Comparison) sideBySide(s *doc.Section) {
 	t := c.table()
 	line := func(label string, value func(a *analyze.Analysis) string) {
 		row := []string{label}
 		for _, data := range c {
 			row = append(row, value(data.Analysis))
 		}
-		t.add(row...)
+		t.Add(row...)
 	}
-	line("requests", func(a *analyze.Analysis) string { return grouped(a.Requests) })
+	line("requests", func(a *analyze.Analysis) string { return doc.Int(a.Requests) })
 	arrivals := func(label string, value func(at *analyze.Arrivals) string) {
 		line(label, func(a *analyze.Analysis) string {
 			if a.Arrivals == nil {
-				return absent
+				return doc.Absent
 			}
 			return value(a.Arrivals)
 		})
 	}
-	arrivals("duration, s", func(at *analyze.Arrivals) string { return decimals(at.Duration()/1000, 1) })
-	arrivals("rate, req/s", func(at *analyze.Arrivals) string { return optional(at.Rate, 3) })
-	arrivals("rows that go back in time", func(at *analyze.Arrivals) string { return grouped(at.Backwards) })
-	arrivals("inter-arrival CV", func(at *analyze.Arrivals) string { return optional(at.CV, 3) })
+	arrivals("duration, s", func(at *analyze.Arrivals) string { return doc.Fixed(at.Duration()/1000, 1) })
+	arrivals("rate, req/s", func(at *analyze.Arrivals) string { return doc.FixedOr(at.Rate, 3) })
+	arrivals("rows out of order", func(at *analyze.Arrivals) string { return doc.Int(at.Backwards) })
+	arrivals("inter-arrival CV", func(at *analyze.Arrivals) string { return doc.FixedOr(at.CV, 3) })
 	lengths := func(name string, of func(a *analyze.Analysis) stats.Sample) {
-		line(name+" mean", func(a *analyze.Analysis) string { return decimals(of(a).Mean, 1) })
-		line(name+" std", func(a *analyze.Analysis) string { return decimals(of(a).Std, 1) })
-		line(name+" p50", func(a *analyze.Analysis) string { return decimals(of(a).Quantile(0.5), 1) })
-		line(name+" p99", func(a *analyze.Analysis) string { return decimals(of(a).Quantile(0.99), 1) })
+		line(name+" mean", func(a *analyze.Analysis) string { return doc.Fixed(of(a).Mean, 1) })
+		line(name+" std", func(a *analyze.Analysis) string { return doc.Fixed(of(a).Std, 1) })
+		line(name+" p50", func(a *analyze.Analysis) string { return doc.Fixed(of(a).Quantile(0.5), 1) })
+		line(name+" p99", func(a *analyze.Analysis) string { return doc.Fixed(of(a).Quantile(0.99), 1) })
 	}
 	lengths("ISL", func(a *analyze.Analysis) stats.Sample { return a.ISL })
 	lengths("OSL", func(a *analyze.Analysis) stats.Sample { return a.OSL })
@@ -81,39 +66,39 @@ func (c Comparison) sideBySide(d *document) {
 		{"rows without an OSL", func(l analyze.Lengths) int { return l.MissingOSL }},
 	} {
 		if slices.ContainsFunc(c, func(d Dataset) bool { return of.rows(d.Analysis.Lengths) > 0 }) {
-			line(of.label, func(a *analyze.Analysis) string { return grouped(of.rows(a.Lengths)) })
+			line(of.label, func(a *analyze.Analysis) string { return doc.Int(of.rows(a.Lengths)) })
 		}
 	}
-	line("ISL-OSL rank correlation", func(a *analyze.Analysis) string { return optional(a.Lengths.Spearman, 3) })
+	line("ISL-OSL rank correlation", func(a *analyze.Analysis) string { return doc.FixedOr(a.Lengths.Spearman, 3) })
 	shared := func(label string, value func(p *analyze.Prefix) string) {
 		line(label, func(a *analyze.Analysis) string {
 			if a.Prefix == nil {
-				return absent
+				return doc.Absent
 			}
 			return value(a.Prefix)
 		})
 	}
-	shared("block size", func(p *analyze.Prefix) string { return grouped(p.BlockSize.Tokens) })
+	shared("block size", func(p *analyze.Prefix) string { return doc.Int(p.BlockSize.Tokens) })
 	line("rows that the block size fits", func(a *analyze.Analysis) string {
 		if a.Prefix == nil {
-			return absent
+			return doc.Absent
 		}
-		return share(a.BlockFit.Fits, a.BlockFit.Rows)
+		return doc.Share(a.BlockFit.Fits, a.BlockFit.Rows)
 	})
-	shared("unique / total blocks", func(p *analyze.Prefix) string { return share(p.UniqueBlocks, p.TotalBlocks) })
-	shared("block hit rate, infinite cache", func(p *analyze.Prefix) string { return percent(p.Infinite.Block) + " %" })
-	shared("token hit rate, infinite cache", func(p *analyze.Prefix) string { return optionalPercent(p.Infinite.Token) + " %" })
-	line("observed context mean", func(a *analyze.Analysis) string { return optional(a.Observed.Mean, 1) })
-	d.table(t)
+	shared("unique / total blocks", func(p *analyze.Prefix) string { return doc.Share(p.UniqueBlocks, p.TotalBlocks) })
+	shared("block hit rate, infinite cache", func(p *analyze.Prefix) string { return doc.Percent(p.Infinite.Block) + " %" })
+	shared("token hit rate, infinite cache", func(p *analyze.Prefix) string { return doc.PercentOr(p.Infinite.Token) + " %" })
+	line("observed context mean", func(a *analyze.Analysis) string { return doc.FixedOr(a.Observed.Mean, 1) })
+	s.Table(t)
 	for _, data := range c {
 		if warning := BlockSizeWarning(data.Analysis); warning != "" {
-			d.paragraph("Warning: " + oneLine(data.Name) + ": " + warning)
+			s.Warn(data.Name + ": " + warning)
 		}
 	}
 }
 
 // Distances are how far a trace is from another. What one of them cannot give
-// is absent.
+// is doc.Absent.
 type Distances struct {
 	analyze.Comparison
 	LRU trace.Opt[cache.Gap]
@@ -128,34 +113,34 @@ func DistancesOf(a, b Dataset) Distances {
 	return d
 }
 
-func (c Comparison) distances(d *document) {
+func (c Comparison) distances(d *doc.Document) {
 	for _, other := range c[1:] {
 		x := DistancesOf(c[0], other)
-		d.section(fmt.Sprintf("Distance of %s", oneLine(other.Name)))
-		t := table{columns: []string{"", "KS, 0..1", "Wasserstein", "unit"}}
+		s := d.Section("Distance of " + other.Name)
+		t := doc.Table{Columns: []string{"", "KS, 0..1", "Wasserstein", "unit"}, Left: 1}
 		line := func(label, unit string, distance trace.Opt[analyze.Distance]) {
 			if !distance.Set {
-				t.add(label, absent, absent, unit)
+				t.Add(label, doc.Absent, doc.Absent, unit)
 				return
 			}
-			t.add(label, decimals(distance.Value.KS, 4), decimals(distance.Value.Wasserstein, 2), unit)
+			t.Add(label, doc.Fixed(distance.Value.KS, 4), doc.Fixed(distance.Value.Wasserstein, 2), unit)
 		}
 		line("ISL", "tokens", x.ISL)
 		line("OSL", "tokens", x.OSL)
 		line("observed context", "tokens", x.Context)
 		line("inter-arrival", "ms", x.Gap)
-		line("turns of a session", "turns", x.Turns)
+		line("turns per session", "turns", x.Turns)
 		line("turn to next turn", "ms", x.TurnGap)
 		if x.Delay.Set { // few traces have any
 			line("given delay", "ms", x.Delay)
 		}
-		d.table(t)
+		s.Table(t)
 		if !x.LRU.Set {
-			d.paragraph("LRU curves are compared where both traces have block ids of one size.")
+			s.Text("LRU curves are compared only if both traces have block ids of the same size.")
 			continue
 		}
-		d.row("LRU curve, largest gap", percent(x.LRU.Value.Largest), "points", "at "+counted(x.LRU.Value.At, "block"))
-		d.row("LRU curve, mean gap", percent(x.LRU.Value.Mean), "points", "over log capacity")
+		s.Row("LRU curve, largest gap", doc.Percent(x.LRU.Value.Largest), "points", "at "+doc.Count(x.LRU.Value.At, "block"))
+		s.Row("LRU curve, mean gap", doc.Percent(x.LRU.Value.Mean), "points", "over log capacity")
 	}
 }
 

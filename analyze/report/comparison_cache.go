@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	"moontide/analyze/cache"
+	"moontide/analyze/report/doc"
 	"moontide/trace"
 	"moontide/trace/routing"
 )
 
 // table has a column for each trace.
-func (c Comparison) table() table {
-	t := table{columns: []string{""}}
+func (c Comparison) table() doc.Table {
+	t := doc.Table{Columns: []string{""}, Left: 1}
 	for _, data := range c {
-		t.columns = append(t.columns, oneLine(data.Name))
+		t.Columns = append(t.Columns, data.Name)
 	}
 	return t
 }
@@ -21,7 +22,7 @@ func (c Comparison) table() table {
 // caches puts what was asked about caches side by side. Sizes go by their names:
 // one that is named in tokens has as many blocks as a trace's block size makes of
 // it.
-func (c Comparison) caches(d *document) {
+func (c Comparison) caches(d *doc.Document) {
 	t := c.table()
 	for _, policy := range cache.Policies() {
 		for _, size := range c.asked() {
@@ -31,16 +32,16 @@ func (c Comparison) caches(d *document) {
 				row, any = append(row, bothRates(hits)), any || hits.Set
 			}
 			if any {
-				t.add(row...)
+				t.Add(row...)
 			}
 		}
 	}
-	if len(t.rows) == 0 {
+	if len(t.Rows) == 0 {
 		return
 	}
-	d.section("Cache size, side by side")
-	d.paragraph("Block hits / token hits of one cache that all requests of a trace share, in percent.")
-	d.table(t)
+	s := d.Section("Cache size, side by side")
+	s.Text("Block hits / token hits of one cache that all requests of a trace share, in percent.")
+	s.Table(t)
 }
 
 // asked are the capacities of all traces, each once.
@@ -73,7 +74,7 @@ func (c *Cache) at(policy cache.Policy, size cache.Capacity) trace.Opt[cache.Hit
 }
 
 // fleets puts what was asked about many workers side by side.
-func (c Comparison) fleets(d *document) {
+func (c Comparison) fleets(d *doc.Document) {
 	t := c.table()
 	for _, size := range c.asked() {
 		for _, routing := range append([]string{sharedSingle}, append(routingNames(), sharedTotal)...) {
@@ -83,11 +84,11 @@ func (c Comparison) fleets(d *document) {
 				row, any = append(row, bothRates(hits)), any || hits.Set
 			}
 			if any {
-				t.add(row...)
+				t.Add(row...)
 			}
 		}
 	}
-	if len(t.rows) == 0 {
+	if len(t.Rows) == 0 {
 		return
 	}
 	workers := 0
@@ -96,15 +97,12 @@ func (c Comparison) fleets(d *document) {
 			workers = max(workers, data.Cache.Workers)
 		}
 	}
-	d.section("Many workers, side by side")
-	d.paragraph("Block hits / token hits of "+counted(workers, "worker")+" with a cache of this size each, in percent.",
-		"Marks are one cache of that size ("+sharedSingle+") and one as large as all together ("+sharedTotal+").")
-	d.table(t)
-	asked := func(r routing.Policy) bool {
-		return slices.ContainsFunc(t.rows, func(row []string) bool { return strings.HasPrefix(row[0], string(r)+", ") })
-	}
-	if asked(routing.Random) {
-		d.paragraph(randomIsOneDraw)
+	s := d.Section("Workers, side by side")
+	s.Text("Block hits / token hits of "+doc.Count(workers, "worker")+" with a cache of this size each, in percent.",
+		"For comparison: one cache of that size ("+sharedSingle+") and one of all together ("+sharedTotal+").")
+	s.Table(t)
+	if slices.ContainsFunc(t.Rows, func(row []string) bool { return strings.HasPrefix(row[0], string(routing.Random)+", ") }) {
+		s.Text(randomIsOneDraw)
 	}
 }
 
@@ -125,57 +123,57 @@ func (c *Cache) routed(routing string, size cache.Capacity) (found trace.Opt[cac
 		return found
 	}
 	for _, f := range c.Fleets {
-		if f.Capacity == blocks {
-			f.each(func(name string, _, _ int, h cache.Hits) {
-				if name == routing {
-					found = trace.Some(h)
-				}
-			})
-			break
+		if f.Capacity != blocks {
+			continue
+		}
+		for _, h := range f.all() {
+			if h.name == routing {
+				return trace.Some(h.hits)
+			}
 		}
 	}
 	return found
 }
 
 // services puts the concurrency at a given speed side by side.
-func (c Comparison) services(d *document) {
+func (c Comparison) services(d *doc.Document) {
 	i := slices.IndexFunc(c, func(data Dataset) bool { return data.Service != nil })
 	if i < 0 {
 		return
 	}
-	d.section("Concurrency at a given speed, side by side")
-	d.paragraph(c[i].Service.speed())
+	s := d.Section("Concurrency at a given speed, side by side")
+	s.Text(c[i].Service.speed())
 	t := c.table()
-	line := func(label string, value func(s *Service) string) {
+	line := func(label string, value func(at *Service) string) {
 		row := []string{label}
 		for _, data := range c {
 			if data.Service == nil || data.Analysis.Arrivals == nil {
-				row = append(row, absent)
+				row = append(row, doc.Absent)
 				continue
 			}
 			row = append(row, value(data.Service))
 		}
-		t.add(row...)
+		t.Add(row...)
 	}
-	line("mean in flight, Little's law", func(s *Service) string { return optional(s.Little, 1) })
-	line("mean in flight, exact", func(s *Service) string { return optional(s.Mean, 1) })
-	line("peak in flight, exact", func(s *Service) string { return grouped(s.Peak) })
-	d.table(t)
+	line("mean in flight, Little's law", func(at *Service) string { return doc.FixedOr(at.Little, 1) })
+	line("mean in flight, exact", func(at *Service) string { return doc.FixedOr(at.Mean, 1) })
+	line("peak in flight, exact", func(at *Service) string { return doc.Int(at.Peak) })
+	s.Table(t)
 }
 
-// bothRates are a block and a token hit rate in percent.
+// bothRates are the block and the token hit rate in percent.
 func bothRates(h trace.Opt[cache.Hits]) string {
 	if !h.Set {
-		return absent
+		return doc.Absent
 	}
 	r := h.Value.Rates()
-	return percent(r.Block) + " / " + optionalPercent(r.Token)
+	return doc.Percent(r.Block) + " / " + doc.PercentOr(r.Token)
 }
 
 // sizeName is a capacity as people say it.
 func sizeName(c cache.Capacity) string {
 	if c.Unit == cache.Bytes {
-		return decimals(c.Amount/(1<<30), 2) + " GiB"
+		return doc.Fixed(c.Amount/(1<<30), 2) + " GiB"
 	}
-	return counted(int(c.Amount), strings.TrimSuffix(string(c.Unit), "s"))
+	return doc.Count(int(c.Amount), strings.TrimSuffix(string(c.Unit), "s"))
 }

@@ -1,24 +1,28 @@
-// Package report is what results look like: text for people, JSON for programs.
+// Package report builds reports of traces, runs, comparisons, sweeps and
+// calibrations. Each report is a value such as [Dataset], [Runs] or [Diff]; its
+// Document is the report as data, to be written as text, Markdown, CSV or HTML:
 //
-// A [Dataset] shows what a trace is like, as
-// [moontide/analyze.Trace] found it; [ServingText] and [Summary] what a replay
-// measured. All take results as they are and compute nothing that these do not
-// hold; what could not be known is "-" in text and null in JSON, never 0.
+//	err := report.Dataset{Name: "conversation.jsonl", Analysis: a}.Document().WriteText(os.Stdout)
+//
+// JSON and PNG methods write the same results for programs and as pictures. A
+// report computes nothing that the results do not hold; what is not known is "-"
+// in text and null in JSON, never 0.
 package report
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strconv"
+	"time"
 
 	"moontide/analyze"
+	"moontide/analyze/report/doc"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
 
-// Dataset is what is known about a trace. Parts that were not asked for are
-// nil and left out.
+// Dataset is the analysis of one trace. Parts that were not asked for are nil and
+// left out.
 type Dataset struct {
 	Name     string
 	Analysis *analyze.Analysis
@@ -26,100 +30,81 @@ type Dataset struct {
 	Service  *Service
 }
 
-// Text writes the "DATASET ANALYSIS" block: an overview, ISL and OSL, how
-// prompts share their beginnings, and so on to a summary in words. Lines have
-// at most 80 columns, but for a long name. The only errors are those of w.
-func (d Dataset) Text(w io.Writer) error { return write(w, d.document().text()) }
-
-// Markdown writes the same with tables as GitHub reads them.
-func (d Dataset) Markdown(w io.Writer) error { return write(w, d.document().markdown()) }
-
-// HTML writes the same, with figures, as one page that needs no network.
-func (d Dataset) HTML(w io.Writer) error {
-	page, err := d.document().html()
-	if err != nil {
-		return err
-	}
-	return write(w, page)
-}
-
-func write(w io.Writer, text []byte) error {
-	if _, err := w.Write(text); err != nil {
-		return fmt.Errorf("writing report: %w", err)
-	}
-	return nil
-}
-
-func (d Dataset) document() *document {
-	s, a := &document{title: "DATASET ANALYSIS", subject: "Trace: " + d.Name}, d.Analysis
-	datasetOverview(s, a)
-	datasetLengths(s, "Input sequence length (ISL): tokens of a prompt", a.ISL)
-	datasetLengths(s, "Output sequence length (OSL): tokens of an answer", a.OSL)
-	datasetPercentiles(s, a)
-	datasetReuse(s, a)
-	datasetSharing(s, a, d.Cache)
-	d.Cache.describe(s)
-	datasetArrivals(s, a)
-	d.Service.describe(s, a.Arrivals != nil)
-	datasetSessions(s, a)
-	s.section("Summary")
-	s.paragraph(datasetSummary(a)...)
-	s.section("Figures")
+// Document is the "DATASET ANALYSIS": an overview, ISL and OSL, prefix reuse, and
+// so on to a summary in words and, in HTML, figures.
+func (d Dataset) Document() *doc.Document {
+	to, a := doc.New("DATASET ANALYSIS", "Trace: "+d.Name), d.Analysis
+	overviewSection(to.Section("Overview"), a)
+	lengthSection(to.Section("Input sequence length (ISL): tokens of a prompt"), a.ISL)
+	lengthSection(to.Section("Output sequence length (OSL): tokens of an answer"), a.OSL)
+	percentileSection(to.Section("Length percentiles, in tokens"), a)
+	reuseSection(to.Section("KV cache / prefix reuse"), a)
+	sharingSection(to, a, d.Cache)
+	d.Cache.addTo(to)
+	arrivalSection(to, a.Arrivals)
+	d.Service.addTo(to, a.Arrivals != nil)
+	sessionSection(to, a.Sessions)
+	to.Section("Summary").Text(summarySentences(a)...)
 	figures, _ := datasetFigures(d) // the text says what is missing
+	s := to.Section("Figures")
 	for _, f := range figures {
-		s.figure(f)
+		s.Figure(f)
 	}
-	return s
+	return to
 }
 
-func datasetOverview(s *document, a *analyze.Analysis) {
-	s.section("Overview")
-	s.row("Total requests", grouped(a.Requests), "", "")
+func overviewSection(s *doc.Section, a *analyze.Analysis) {
+	s.Row("Total requests", doc.Int(a.Requests), "", "")
 	for _, marked := range []struct {
 		name, note string
 		rows       int
 	}{
-		{"Requests with an estimated ISL", "from a text, not by a tokenizer", a.Lengths.EstimatedISL},
-		{"Requests with an estimated OSL", "from a text, not by a tokenizer", a.Lengths.EstimatedOSL},
+		{"Requests with an estimated ISL", "from text, no tokenizer", a.Lengths.EstimatedISL},
+		{"Requests with an estimated OSL", "from text, no tokenizer", a.Lengths.EstimatedOSL},
 		{"Requests without an OSL", "counted as 0", a.Lengths.MissingOSL},
 	} {
 		if marked.rows > 0 {
-			s.row(marked.name, grouped(marked.rows), "", marked.note)
+			s.Row(marked.name, doc.Int(marked.rows), "", marked.note)
 		}
 	}
-	if at := a.Arrivals; at == nil {
-		s.row("Duration", absent, "s", "no row has a timestamp")
-	} else {
-		if at.Requests < a.Requests {
-			s.row("Requests with a timestamp", grouped(at.Requests), "", "used for arrivals")
-		}
-		s.row("Duration, first to last arrival", decimals(at.Duration()/1000, 3), "s", span(at.Duration()))
-		s.row("Request rate", optional(at.Rate, 3), "req/s", noteOr(at.Rate, "requests / duration", "one single time"))
-		s.row("Inter-arrival CV", optional(at.CV, 3), "", noteOr(at.CV, "1: Poisson, >1: bursts", "needs two gaps"))
-		s.row("Distinct arrival times", grouped(at.DistinctTimestamps), "", "up to "+grouped(at.MostAtOnce)+" at once")
-		if at.Backwards > 0 {
-			s.row("Rows that go back in time", grouped(at.Backwards), "", "before the row above")
-			s.paragraph("The rows are not in order of arrival. What is said of arrivals is of the sorted times;",
-				"hits, caches, workers and inferred sessions go by the order of the rows. convert --sort puts them in order.")
-		}
-	}
+	arrivalRows(s, a)
 	p := a.Prefix
 	if p == nil {
-		s.row("Total hash blocks", absent, "blocks", "no row has block ids")
-		s.row("Unique hash blocks", absent, "blocks", "no row has block ids")
+		s.Row("Total hash blocks", doc.Absent, "blocks", "no row has block ids")
+		s.Row("Unique hash blocks", doc.Absent, "blocks", "no row has block ids")
 		return
 	}
 	if p.Requests < a.Requests {
-		s.row("Requests with block ids", grouped(p.Requests), "", "used for prefix reuse")
+		s.Row("Requests with block ids", doc.Int(p.Requests), "", "used for prefix reuse")
 	}
-	s.row("Total hash blocks", grouped(p.TotalBlocks), "blocks", "")
-	s.row("Unique hash blocks", grouped(p.UniqueBlocks), "blocks", share(p.UniqueBlocks, p.TotalBlocks)+" of total")
-	s.row("Block size", grouped(p.BlockSize.Tokens), "tokens", p.BlockSize.How)
+	s.Row("Total hash blocks", doc.Int(p.TotalBlocks), "blocks", "")
+	s.Row("Unique hash blocks", doc.Int(p.UniqueBlocks), "blocks", doc.Share(p.UniqueBlocks, p.TotalBlocks)+" of total")
+	s.Row("Block size", doc.Int(p.BlockSize.Tokens), "tokens", p.BlockSize.How)
 	if p.BlockSize.How == trace.Assumed {
-		s.paragraph(assumedBlockSize(p.BlockSize), "What is counted in tokens below depends on it; --block-size sets it.")
+		s.Warn(assumedBlockSize(p.BlockSize) + " Token counts below depend on it; --block-size sets it.")
 	}
 	if warning := BlockSizeWarning(a); warning != "" {
-		s.paragraph("Warning: " + warning + " What is counted in tokens below is wrong where it does not fit.")
+		s.Warn(warning + " Token counts below are wrong where it does not fit.")
+	}
+}
+
+func arrivalRows(s *doc.Section, a *analyze.Analysis) {
+	at := a.Arrivals
+	if at == nil {
+		s.Row("Duration", doc.Absent, "s", "no row has a timestamp")
+		return
+	}
+	if at.Requests < a.Requests {
+		s.Row("Requests with a timestamp", doc.Int(at.Requests), "", "used for arrivals")
+	}
+	s.Row("Duration, first to last arrival", doc.Fixed(at.Duration()/1000, 3), "s", span(at.Duration()))
+	s.Row("Request rate", doc.FixedOr(at.Rate, 3), "req/s", noteOr(at.Rate, "requests / duration", "all at the same time"))
+	s.Row("Inter-arrival CV", doc.FixedOr(at.CV, 3), "", noteOr(at.CV, "1: Poisson, >1: bursts", "needs two gaps"))
+	s.Row("Distinct arrival times", doc.Int(at.DistinctTimestamps), "", "up to "+doc.Int(at.MostAtOnce)+" at once")
+	if at.Backwards > 0 {
+		s.Row("Rows out of order", doc.Int(at.Backwards), "", "before the row above")
+		s.Warn("The rows are not in order of arrival. Arrival statistics use the sorted times;" +
+			" hit rates, caches, workers and inferred sessions use the order of the rows. convert --sort sorts them.")
 	}
 }
 
@@ -129,95 +114,205 @@ func assumedBlockSize(b trace.BlockSize) string {
 	case b.Low > b.High:
 		return "The block size is assumed: no one size fits the ids of every row."
 	case b.High == math.MaxInt:
-		return fmt.Sprintf("The block size is assumed: every size from %s tokens fits the ids.", grouped(b.Low))
-	default:
-		return fmt.Sprintf("The block size is assumed: every size from %s to %s tokens fits the ids.",
-			grouped(b.Low), grouped(b.High))
+		return fmt.Sprintf("The block size is assumed: every size from %s tokens fits the ids.", doc.Int(b.Low))
 	}
+	return fmt.Sprintf("The block size is assumed: every size from %s to %s tokens fits the ids.", doc.Int(b.Low), doc.Int(b.High))
 }
 
-// BlockSizeWarning says how many rows the block size does not fit, and which size
-// would, in a sentence; it is empty where there is nothing to warn of.
+// BlockSizeWarning says in a sentence how many rows the block size does not fit
+// and which size would. It is empty if the size fits all rows.
 func BlockSizeWarning(a *analyze.Analysis) string {
 	p, f := a.Prefix, a.BlockFit
 	if p == nil || f.Fits == f.Rows {
 		return ""
 	}
-	text := fmt.Sprintf("Blocks of %s fit the ids of %s of %s", counted(p.BlockSize.Tokens, "token"), grouped(f.Fits), counted(f.Rows, "row"))
+	text := fmt.Sprintf("Blocks of %s fit the ids of %s of %s", doc.Count(p.BlockSize.Tokens, "token"), doc.Int(f.Fits), doc.Count(f.Rows, "row"))
 	switch {
 	case f.Better == 0:
 		return text + "."
 	case f.BetterFits == f.Rows:
-		return fmt.Sprintf("%s; %s would fit all.", text, grouped(f.Better))
+		return fmt.Sprintf("%s; %s would fit all.", text, doc.Int(f.Better))
 	}
-	return fmt.Sprintf("%s; %s would fit %s.", text, grouped(f.Better), grouped(f.BetterFits))
+	return fmt.Sprintf("%s; %s would fit %s.", text, doc.Int(f.Better), doc.Int(f.BetterFits))
 }
 
-func datasetLengths(s *document, title string, d stats.Sample) {
-	s.section(title)
-	s.row("Average", decimals(d.Mean, 2), "tokens", "")
-	s.row("Standard deviation", decimals(d.Std, 2), "tokens", "")
-	s.row("Minimum", decimals(d.Min, 0), "tokens", "")
-	s.row("Maximum", decimals(d.Max, 0), "tokens", "")
-	s.row("Total", decimals(d.Sum, 0), "tokens", "")
+func lengthSection(s *doc.Section, d stats.Sample) {
+	s.Row("Average", doc.Fixed(d.Mean, 2), "tokens", "")
+	s.Row("Standard deviation", doc.Fixed(d.Std, 2), "tokens", "")
+	s.Row("Minimum", doc.Fixed(d.Min, 0), "tokens", "")
+	s.Row("Maximum", doc.Fixed(d.Max, 0), "tokens", "")
+	s.Row("Total", doc.Fixed(d.Sum, 0), "tokens", "")
 }
 
-// datasetPercentiles shows how lengths are spread and how the two of a request
-// go together.
-func datasetPercentiles(s *document, a *analyze.Analysis) {
-	s.section("Length percentiles, in tokens")
+// percentileSection has the percentiles of lengths and how ISL and OSL go
+// together.
+func percentileSection(s *doc.Section, a *analyze.Analysis) {
 	l := a.Lengths
-	t := table{columns: []string{"percentile", "ISL", "OSL", "ISL / OSL"}}
+	t := doc.Table{Columns: []string{"percentile", "ISL", "OSL", "ISL / OSL"}, Left: 1}
 	for _, p := range []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9} {
-		name := "p" + strconv.FormatFloat(p, 'f', -1, 64)
+		name := "p" + doc.Plain(p)
 		if p == 50 {
 			name += " (median)"
 		}
 		ratio := trace.Opt[float64]{Value: l.Ratios.Quantile(p / 100), Set: l.Ratios.Count > 0}
-		t.add(name, decimals(a.ISL.Quantile(p/100), 1), decimals(a.OSL.Quantile(p/100), 1), optional(ratio, 2))
+		t.Add(name, doc.Fixed(a.ISL.Quantile(p/100), 1), doc.Fixed(a.OSL.Quantile(p/100), 1), doc.FixedOr(ratio, 2))
 	}
-	s.table(t)
-	s.pause()
-	const alike = "lengths are all alike"
-	s.row("ISL / OSL, of the sums", optional(l.Ratio, 2), "", noteOr(l.Ratio, "", "no answer has tokens"))
-	s.row("Correlation of ISL and OSL", optional(l.Pearson, 3), "", noteOr(l.Pearson, "Pearson, linear", alike))
-	s.row("Correlation of their ranks", optional(l.Spearman, 3), "", noteOr(l.Spearman, "Spearman, monotonic", alike))
+	s.Table(t)
+	const alike = "all lengths are equal"
+	s.Row("ISL / OSL, of the sums", doc.FixedOr(l.Ratio, 2), "", noteOr(l.Ratio, "", "no answer has tokens"))
+	s.Row("Correlation of ISL and OSL", doc.FixedOr(l.Pearson, 3), "", noteOr(l.Pearson, "Pearson, linear", alike))
+	s.Row("Correlation of their ranks", doc.FixedOr(l.Spearman, 3), "", noteOr(l.Spearman, "Spearman, monotonic", alike))
 }
 
-func datasetReuse(s *document, a *analyze.Analysis) {
-	s.section("KV cache / prefix reuse")
-	if p := a.Prefix; p == nil {
-		unknown := "hit rates, what prompts share, and what caches or workers would hit, are not known."
-		if a.Sessions == nil {
-			unknown = "hit rates, what prompts share, which are turns of a session, and what caches or workers would hit, are not known."
-		}
-		s.paragraph("No row has block ids (hash_ids), so " + unknown)
-	} else {
-		s.paragraph("A block of a prompt is a hit if it and all blocks before it were in earlier requests.",
-			"The rates are those of an infinite cache, which starts empty and never evicts.")
-		s.row("Block hit rate", percent(p.Infinite.Block), "%", "hit blocks / all blocks")
-		s.row("Token hit rate", optionalPercent(p.Infinite.Token), "%", "hit tokens / all tokens")
-		s.row("Mean request hit rate", percent(p.Infinite.MeanRequest), "%", "mean of hit/own blocks")
-		s.row("Requests with no hit", grouped(p.NoHit), "", share(p.NoHit, p.Requests))
-		s.row("Requests with every block hit", grouped(p.AllHit), "", share(p.AllHit, p.Requests))
-		if p.Requests < a.Requests {
-			s.paragraph("Rows without block ids, absent or an empty list, are in none of these.")
-		}
-	}
-	s.pause()
-	s.paragraph("Context is what a prompt shares: its leading blocks that other requests have, too (observed),",
-		"or what the generator of the trace wrote down (declared). The rest is the unique prompt.")
+func reuseSection(s *doc.Section, a *analyze.Analysis) {
 	why := "no row has block ids"
-	if a.Prefix != nil {
+	if p := a.Prefix; p == nil {
+		sessions := ""
+		if a.Sessions == nil {
+			sessions = ", sessions"
+		}
+		s.Text("No row has block ids (hash_ids): hit rates, shared prefixes" + sessions + ", and the hits of caches and workers are unknown.")
+	} else {
+		s.Text("A block of a prompt is a hit if it and all blocks before it were in earlier requests.",
+			"The rates are those of an infinite cache, which starts empty and never evicts.")
+		s.Row("Block hit rate", doc.Percent(p.Infinite.Block), "%", "hit blocks / all blocks")
+		s.Row("Token hit rate", doc.PercentOr(p.Infinite.Token), "%", "hit tokens / all tokens")
+		s.Row("Mean request hit rate", doc.Percent(p.Infinite.MeanRequest), "%", "mean of hit/own blocks")
+		s.Row("Requests with no hit", doc.Int(p.NoHit), "", doc.Share(p.NoHit, p.Requests))
+		s.Row("Requests with every block hit", doc.Int(p.AllHit), "", doc.Share(p.AllHit, p.Requests))
+		if p.Requests < a.Requests {
+			s.Text("These rates leave out rows without block ids (hash_ids absent or empty).")
+		}
 		why = "no prompt has tokens"
 	}
-	datasetContext(s, "observed", a.Observed, why)
-	datasetContext(s, "declared", a.Declared, "no row declares it")
+	s.Text("Context is the shared part of a prompt: its leading blocks that other requests have too (observed),",
+		"or what the generator of the trace declared. The rest is the unique prompt.")
+	contextRows(s, "observed", a.Observed, why)
+	contextRows(s, "declared", a.Declared, "no row declares it")
 }
 
-// datasetContext shows one of the two views of what prompts share.
-func datasetContext(s *document, view string, c analyze.Context, why string) {
-	s.row("Average context, "+view, optional(c.Mean, 2), "tokens", noteOr(c.Mean, "", why))
-	s.row("Average unique prompt, "+view, optional(c.UniqueMean, 2), "tokens", noteOr(c.UniqueMean, "", why))
-	s.row("Shared prefix ratio, "+view, optionalPercent(c.SharedRatio), "%", noteOr(c.SharedRatio, "context / all tokens", why))
+func contextRows(s *doc.Section, view string, c analyze.Context, why string) {
+	s.Row("Average context, "+view, doc.FixedOr(c.Mean, 2), "tokens", noteOr(c.Mean, "", why))
+	s.Row("Average unique prompt, "+view, doc.FixedOr(c.UniqueMean, 2), "tokens", noteOr(c.UniqueMean, "", why))
+	s.Row("Shared prefix ratio, "+view, doc.PercentOr(c.SharedRatio), "%", noteOr(c.SharedRatio, "context / all tokens", why))
 }
+
+func sharingSection(to *doc.Document, a *analyze.Analysis, c *Cache) {
+	p := a.Prefix
+	if p == nil {
+		return
+	}
+	s := to.Section("Sharing")
+	s.Row("Requests with a shared root", doc.Int(p.Roots.Requests), "", doc.Share(p.Roots.Requests, p.Requests))
+	s.Row("Shared roots", doc.Int(p.Roots.Shared), "", "of "+doc.Count(p.Roots.Distinct, "first block"))
+	if z := p.Popularity.Zipf; z.Set {
+		s.Row("Zipf exponent of the popularity", doc.Fixed(z.Value.Exponent, 3), "", "R2 "+doc.Fixed(z.Value.R2, 3))
+	}
+	why := "no block is reused"
+	if a.Arrivals == nil {
+		why = "no row has a timestamp"
+	}
+	median, p90 := secondsOf(p.Reuse.Time, 0.5), secondsOf(p.Reuse.Time, 0.9)
+	s.Row("Reuse interval, median", doc.FixedOr(median, 3), "s", noteOr(median, "since the last use", why))
+	s.Row("Reuse interval, p90", doc.FixedOr(p90, 3), "s", noteOr(p90, "", why))
+	if c.known() && p.HitBlocks > 0 {
+		s.Row("Stack distance, median", doc.Int(c.Curve.SmallestByBlock(.5)), "blocks", "LRU size for half the hits")
+		s.Row("Stack distance, p90", doc.Int(c.Curve.SmallestByBlock(.9)), "blocks", "")
+	}
+	s.Row("Prefix tree, leaves", doc.Int(p.Tree.Leaves), "", "of "+doc.Count(p.Tree.Nodes, "block"))
+	s.Row("Prefix tree, forks", doc.Int(p.Tree.Forks), "", "blocks with 2+ children")
+	s.Row("Prefix tree, depth of a leaf", doc.Fixed(p.Tree.LeafDepth.Mean, 1), "blocks", "up to "+doc.Fixed(p.Tree.LeafDepth.Max, 0))
+	roots := doc.Table{Columns: []string{"shared root (first block)", "requests", "share", "common blocks", "common tokens"}, Left: 1}
+	for _, r := range p.Roots.Top[:min(5, len(p.Roots.Top))] {
+		roots.Add(strconv.FormatUint(r.ID, 10), doc.Int(r.Requests), doc.Share(r.Requests, p.Requests), doc.Int(r.ChainBlocks), doc.Int(r.ChainTokens))
+	}
+	s.Table(roots)
+	popular := doc.Table{Columns: []string{"popular block", "uses", "depth"}, Left: 1}
+	for _, b := range p.Popularity.Top[:min(5, len(p.Popularity.Top))] {
+		popular.Add(strconv.FormatUint(b.ID, 10), doc.Int(b.Uses), doc.Int(b.Depth))
+	}
+	s.Table(popular)
+}
+
+func arrivalSection(to *doc.Document, at *analyze.Arrivals) {
+	if at == nil {
+		return
+	}
+	s := to.Section("Arrivals")
+	s.Row("Peak within 1 s", doc.Int(at.Peak1s), "", "requests")
+	s.Row("Peak within 60 s", doc.Int(at.Peak60s), "", "requests")
+	s.Row("Index of dispersion, 1 s", doc.FixedOr(at.Dispersion1s, 2), "", noteOr(at.Dispersion1s, "1: Poisson, >1: bursts", "needs two such windows"))
+	s.Row("Index of dispersion, 60 s", doc.FixedOr(at.Dispersion60s, 2), "", noteOr(at.Dispersion60s, "", "needs two such windows"))
+	if g := at.Grid; g != nil {
+		s.Row("Time grid", doc.Fixed(g.Step, 3), "ms", doc.Percent(g.Share)+" % on it")
+		s.Text(gridSentence(at))
+	}
+}
+
+func sessionSection(to *doc.Document, of *analyze.Sessions) {
+	if of == nil {
+		return
+	}
+	title, how := "Sessions", "session_id"
+	if of.Inferred {
+		title, how = "Sessions (inferred from block ids)", "inferred"
+	}
+	s := to.Section(title)
+	if of.Inferred {
+		s.Text("A request is the next turn of an earlier one if it extends its whole prompt. A session is a first turn and all turns after it.")
+	}
+	s.Row("Sessions", doc.Int(of.Sessions), "", how)
+	s.Row("Sessions of several turns", doc.Int(of.MultiTurn), "", doc.Share(of.MultiTurn, of.Sessions))
+	s.Row("Turns, mean", doc.Fixed(of.Turns.Mean, 2), "", "up to "+doc.Fixed(of.Turns.Max, 0))
+	why := "no second turn"
+	if of.MultiTurn > 0 {
+		why = "turns have no times"
+	}
+	gap, delay := secondsOf(of.Gap, 0.5), secondsOf(of.Delay, 0.5)
+	growth := trace.Opt[float64]{Value: of.Growth.Quantile(0.5), Set: of.Growth.Count > 0}
+	s.Row("Arrival to next turn, median", doc.FixedOr(gap, 3), "s", noteOr(gap, "answer and think time", why))
+	s.Row("Given think time, median", doc.FixedOr(delay, 3), "s", noteOr(delay, "delay", "no later turn has one"))
+	s.Row("Prompt growth per turn, median", doc.FixedOr(growth, 0), "tokens", noteOr(growth, "", "no second turn"))
+}
+
+// Service is how many requests of a trace would be in flight on a server of a
+// given speed.
+type Service struct {
+	TTFT, TPOT float64 // ms
+	analyze.Concurrency
+}
+
+func (c *Service) addTo(to *doc.Document, timed bool) {
+	if c == nil {
+		return
+	}
+	s := to.Section("Concurrency at a given speed")
+	if !timed {
+		s.Text("No row has a timestamp: the number of requests in flight is unknown.")
+		return
+	}
+	s.Text(c.speed())
+	s.Row("Mean in flight, Little's law", doc.FixedOr(c.Little, 1), "", "rate * time in service")
+	s.Row("Mean in flight, exact", doc.FixedOr(c.Mean, 1), "", "first to last request")
+	s.Row("Peak in flight, exact", doc.Int(c.Peak), "", "")
+}
+
+func (c *Service) speed() string {
+	return fmt.Sprintf("Assumes a TTFT of %s ms and a TPOT of %s ms at any load.", doc.Fixed(c.TTFT, 1), doc.Fixed(c.TPOT, 1))
+}
+
+// secondsOf is a quantile of times in ms, in seconds.
+func secondsOf(d stats.Sample, p float64) trace.Opt[float64] {
+	return trace.Opt[float64]{Value: d.Quantile(p) / 1000, Set: d.Count > 0}
+}
+
+// noteOr is a note on a value, or why there is no value.
+func noteOr(v trace.Opt[float64], note, why string) string {
+	if !v.Set {
+		return why
+	}
+	return note
+}
+
+// span writes milliseconds as people would.
+func span(ms float64) string { return doc.Span(time.Duration(ms * float64(time.Millisecond))) }

@@ -8,6 +8,7 @@ import (
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
+	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
 	"moontide/trace/stats"
 )
@@ -20,7 +21,7 @@ func (d Dataset) PNG(w io.Writer) error {
 
 func (d Dataset) sheet() figure.Sheet {
 	figures, missing := datasetFigures(d)
-	sheet := figure.Sheet{Title: "Trace: " + oneLine(d.Name)}
+	sheet := figure.Sheet{Title: "Trace: " + doc.Clean(d.Name)}
 	if len(missing) > 0 {
 		sheet.Note = "Not drawn: " + strings.Join(missing, ", ")
 	}
@@ -100,7 +101,7 @@ func histogram(title, label, unit string, values stats.Sample, divisor float64) 
 	bins := binsOf(values)
 	counts := values.Histogram(bins)
 	if bins.Log && bins.Edges[0] == 0 { // zeros have no place on a log axis
-		f.Note = grouped(counts[0]) + " of value 0 are not on the log axis"
+		f.Note = doc.Int(counts[0]) + " of value 0 are not on the log axis"
 		bins.Edges, counts = bins.Edges[1:], counts[1:]
 	}
 	x, y := make([]float64, len(bins.Edges)), make([]float64, len(counts))
@@ -140,7 +141,7 @@ func nameMarks(f *figure.Figure) {
 		m := &f.Marks[i]
 		value := f.X.Text(m.At)
 		if f.X.Quantity == figure.Number && m.At >= 100 {
-			value = decimals(m.At, 0)
+			value = doc.Fixed(m.At, 0)
 		}
 		name, _, _ := strings.Cut(m.Label, " ")
 		m.Label = name + " " + value

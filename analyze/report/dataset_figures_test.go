@@ -7,6 +7,7 @@ import (
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
+	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
 	"moontide/trace"
 	"moontide/trace/stats"
@@ -92,7 +93,7 @@ func TestHistogramFigure(t *testing.T) {
 		if len(alike.Series[0].Y) != 1 || alike.Series[0].Y[0] != 3 || x[0] > value || x[1] < value || *alike.X.Min != 0 || x[1]-x[0] > *alike.X.Max/25 {
 			t.Errorf("all %v: %+v on %v to %v", value, alike.Series[0], *alike.X.Min, *alike.X.Max)
 		}
-		if got := marksOf(alike); !slices.Equal(got, []string{"all " + decimals(value, 0)}) {
+		if got := marksOf(alike); !slices.Equal(got, []string{"all " + doc.Fixed(value, 0)}) {
 			t.Errorf("marks %q", got)
 		}
 	}

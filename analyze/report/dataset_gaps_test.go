@@ -55,20 +55,20 @@ func TestDatasetWithGaps(t *testing.T) {
 		page string   // in the page: a figure that is there although others are not
 	}{
 		{"no ids", []trace.Request{{Timestamp: at(0), InputLength: 600, OutputLength: 5}, {Timestamp: at(1500), InputLength: 700, OutputLength: 9}},
-			[]string{"No row has block ids (hash_ids), so hit rates, what prompts share, which are turns of a session, and what caches or workers would hit, are not known.", "Inter-arrival CV - needs two gaps", "Average context, observed - tokens no row has block ids"},
+			[]string{"No row has block ids (hash_ids): hit rates, shared prefixes, sessions, and the hits of caches and workers are unknown.", "Inter-arrival CV - needs two gaps", "Average context, observed - tokens no row has block ids"},
 			[]string{"block_size", "blocks.total", "cache.infinite.block_hit_rate", "cache.policies", "cache.smallest", "context.observed_mean", "reuse", "sharing", "sessions", "arrivals.cv", "arrivals.grid_ms"},
 			"Arrivals over time"},
 		{"no timestamps", []trace.Request{{InputLength: 600, OutputLength: 5, HashIDs: []uint64{1, 2}}, {InputLength: 700, OutputLength: 9, HashIDs: []uint64{1, 3}}},
-			[]string{"Duration - s no row has a timestamp", "Reuse interval, median - s no row has a timestamp", "Arrival to next turn, median - s turns have no times", "it does not say when they arrive"},
+			[]string{"Duration - s no row has a timestamp", "Reuse interval, median - s no row has a timestamp", "Arrival to next turn, median - s turns have no times", "2 requests without arrival times"},
 			[]string{"duration_ms", "arrivals.rate", "arrivals.peak_1s", "arrivals.first_ms", "reuse.time_ms", "sessions.gap_ms"},
 			"Hit rate against cache size"},
 		{"one row", []trace.Request{{Timestamp: at(7), InputLength: 600, OutputLength: 5, HashIDs: []uint64{1, 2}}},
-			[]string{"Request rate - req/s one single time", "no cache of any size would hit", "Correlation of ISL and OSL - lengths are all alike",
-				"Reuse interval, median - s no block is used again", "Arrival to next turn, median - s no turn after a first", "1 request at one single time"},
+			[]string{"Request rate - req/s all at the same time", "no cache of any size would hit", "Correlation of ISL and OSL - all lengths are equal",
+				"Reuse interval, median - s no block is reused", "Arrival to next turn, median - s no second turn", "1 request, all at the same time"},
 			[]string{"arrivals.rate", "arrivals.cv", "lengths.pearson", "reuse.time_ms", "reuse.requests", "cache.smallest"},
 			"Output sequence length"},
 		{"one time, no answers", slices.Repeat([]trace.Request{{Timestamp: at(3), InputLength: 600, HashIDs: []uint64{1, 2}}}, 9),
-			[]string{"Request rate - req/s one single time", "ISL / OSL, of the sums - no answer has tokens", "Index of dispersion, 1 s - needs two such windows"},
+			[]string{"Request rate - req/s all at the same time", "ISL / OSL, of the sums - no answer has tokens", "Index of dispersion, 1 s - needs two such windows"},
 			[]string{"arrivals.rate", "arrivals.cv", "arrivals.dispersion_1s", "lengths.isl_per_osl", "lengths.ratios", "arrivals.grid_ms"},
 			"Reuse intervals"},
 		{"empty prompts", []trace.Request{{Timestamp: at(3), HashIDs: []uint64{1}}, {Timestamp: at(9), HashIDs: []uint64{1}}},
@@ -79,7 +79,7 @@ func TestDatasetWithGaps(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			data := cached(t, test.rows, 1, 2)
 			var text, markdown, page, picture, json bytes.Buffer
-			for _, err := range []error{data.Text(&text), data.Markdown(&markdown), data.HTML(&page), data.PNG(&picture), data.JSON(&json)} {
+			for _, err := range []error{data.Document().WriteText(&text), data.Document().WriteMarkdown(&markdown), data.Document().WriteHTML(&page), data.PNG(&picture), data.JSON(&json)} {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -122,11 +122,11 @@ func TestRoomForReuse(t *testing.T) {
 	// Block 1 is to be used again while 2 comes, which is not.
 	data := cached(t, []trace.Request{row(1, 2), row(1, 3), row(1, 3)}, 1, 2, 3)
 	var text, json bytes.Buffer
-	if err := data.Text(&text); err != nil {
+	if err := data.Document().WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	words := strings.Join(strings.Fields(text.String()), " ")
-	want := "2 blocks hold everything that is still to be reused, with the block in use: from there on Belady's bound is the hit rate of the infinite cache. It may get there a block earlier"
+	want := "2 blocks hold everything that is still to be reused, including the block in use: from this size on Belady's bound is the infinite hit rate. It may get there a block earlier"
 	if !strings.Contains(words, want) {
 		t.Errorf("%q is not in:\n%s", want, text.String())
 	}
@@ -138,7 +138,7 @@ func TestRoomForReuse(t *testing.T) {
 	}
 	data.Cache.RoomForReuse = trace.Opt[int]{}
 	text.Reset()
-	if err := data.Text(&text); err != nil || strings.Contains(text.String(), "still to be reused") {
+	if err := data.Document().WriteText(&text); err != nil || strings.Contains(text.String(), "still to be reused") {
 		t.Errorf("it speaks of a bound that nobody asked for: %v\n%s", err, text.String())
 	}
 }
@@ -149,7 +149,7 @@ func TestPageIsHarmlessAndWhole(t *testing.T) {
 	data.Name = `<script src="http://x/y.js">&"'</style>.jsonl`
 	data.Cache.Arithmetic, data.Cache.BytesPerToken = `<b onclick="x()">`, 2
 	var page bytes.Buffer
-	if err := data.HTML(&page); err != nil {
+	if err := data.Document().WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"<script", "<b ", "<link", "<img", "<iframe", "@import", "url(", "src=", "href="} {

@@ -53,7 +53,7 @@ func analyzed(t *testing.T, rows []trace.Request) *analyze.Analysis {
 func datasetText(t *testing.T, rows []trace.Request) string {
 	t.Helper()
 	var text bytes.Buffer
-	if err := (report.Dataset{Name: "example.jsonl", Analysis: analyzed(t, rows)}).Text(&text); err != nil {
+	if err := (report.Dataset{Name: "example.jsonl", Analysis: analyzed(t, rows)}).Document().WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()
@@ -94,7 +94,7 @@ func TestDatasetTextFitsTheTerminal(t *testing.T) {
 // A trace may be called anything.
 func TestDatasetTextIsHarmless(t *testing.T) {
 	var text bytes.Buffer
-	if err := (report.Dataset{Name: "a\x1b[2J\nb\u009bc\xff.jsonl", Analysis: analyzed(t, bareTrace())}).Text(&text); err != nil {
+	if err := (report.Dataset{Name: "a\x1b[2J\nb\u009bc\xff.jsonl", Analysis: analyzed(t, bareTrace())}).Document().WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	if want := "\nTrace: a [2J b c\ufffd.jsonl\n"; !strings.Contains(text.String(), want) {
@@ -123,7 +123,7 @@ func TestDatasetTextTellsHowTheBlockSizeIsKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 			var text bytes.Buffer
-			if err := (report.Dataset{Name: "x", Analysis: a}).Text(&text); err != nil {
+			if err := (report.Dataset{Name: "x", Analysis: a}).Document().WriteText(&text); err != nil {
 				t.Fatal(err)
 			}
 			if words := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(words, test.want) {
@@ -305,8 +305,8 @@ func TestDatasetMarks(t *testing.T) {
 	data := report.Dataset{Name: "x", Analysis: analyzed(t, rows)}
 	plain := report.Dataset{Name: "y", Analysis: analyzed(t, rows[5:])}
 	for name, write := range map[string]func(io.Writer) error{
-		"text": data.Text, "markdown": data.Markdown, "html": data.HTML,
-		"side by side": report.Comparison{plain, data}.Text,
+		"text": data.Document().WriteText, "markdown": data.Document().WriteMarkdown, "html": data.Document().WriteHTML,
+		"side by side": report.Comparison{plain, data}.Document().WriteText,
 	} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
@@ -357,7 +357,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
 
 func TestDatasetReportsPassOnWriteErrors(t *testing.T) {
 	a := analyzed(t, bareTrace())
-	if err := (report.Dataset{Name: "x", Analysis: a}).Text(fullDisk{}); !errors.Is(err, errFull) {
+	if err := (report.Dataset{Name: "x", Analysis: a}).Document().WriteText(fullDisk{}); !errors.Is(err, errFull) {
 		t.Errorf("text: %v", err)
 	}
 	if err := (report.Dataset{Name: "x", Analysis: a}).JSON(fullDisk{}); !errors.Is(err, errFull) {
@@ -377,7 +377,7 @@ func TestReuseDistance(t *testing.T) {
 	}
 	data := report.Dataset{Name: "t", Analysis: a, Cache: &report.Cache{BlockSize: 512, Curve: b.Curve(512)}}
 	var text, out bytes.Buffer
-	if err := errors.Join(data.Text(&text), data.JSON(&out)); err != nil {
+	if err := errors.Join(data.Document().WriteText(&text), data.JSON(&out)); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
@@ -392,7 +392,7 @@ func TestReuseDistance(t *testing.T) {
 	if b := got.Reuse.Blocks; b.P1 != 3 || b.P50 != 4 || b.P99 != 5 || b.Max != 5 {
 		t.Errorf("reuse distances %+v, want 3, 4 and 5 blocks", b)
 	}
-	if !regexp.MustCompile(`Reuse distance, median +4 blocks`).MatchString(text.String()) {
-		t.Errorf("no median of 4 blocks in\n%s", text.String())
+	if !regexp.MustCompile(`Stack distance, median +4 blocks`).MatchString(text.String()) {
+		t.Errorf("no median stack distance of 4 blocks in\n%s", text.String())
 	}
 }

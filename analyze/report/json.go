@@ -1,41 +1,36 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 
-	"github.com/bytedance/sonic"
-
 	"moontide/trace"
 )
 
-// encoding is strict about strings, as sonic's default is not: a name that is
-// not UTF-8 must still give valid JSON. Characters of HTML stay as they are;
-// who puts the text into a page has to escape it.
-var encoding = sonic.Config{
-	SortMapKeys:    true,
-	ValidateString: true,
-	CopyString:     true,
-}.Froze()
-
-// writeJSON writes v as one indented JSON object.
+// writeJSON writes v indented. It uses encoding/json, because compiling sonic's
+// encoder for an object that is written once costs more than it saves.
+// Characters of HTML are not escaped.
 func writeJSON(w io.Writer, v any) error {
-	text, err := encoding.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding report: %w", err)
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	if err := out.Encode(v); err != nil {
+		return fmt.Errorf("writing report: %w", err)
 	}
-	return write(w, append(text, '\n'))
+	return nil
 }
 
-// number is a float that never shows an exponent, which some readers of JSON
-// numbers do not take. It keeps full precision.
+// number is a float that is written without an exponent, which some readers of
+// JSON numbers do not accept. It keeps full precision.
 type number float64
 
 func (n number) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(n), 'f', -1, 64), nil
 }
 
+// numberOf is null where the value is not known.
 func numberOf(v trace.Opt[float64]) *number {
 	if !v.Set {
 		return nil
@@ -43,7 +38,12 @@ func numberOf(v trace.Opt[float64]) *number {
 	return new(number(v.Value))
 }
 
-// orNull is n where it is known.
+// numberOr is x, or null where it is not known.
+func numberOr(x float64, known bool) *number {
+	return numberOf(trace.Opt[float64]{Value: x, Set: known})
+}
+
+// orNull is n, or null where it is not known.
 func orNull(n int, known bool) *int {
 	if !known {
 		return nil

@@ -1,24 +1,24 @@
 package report
 
 import (
-	"encoding/csv"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
 	"moontide/trace"
 )
 
-// Sweep is what runs measured that differ in how much load there was, of one
-// deployment or of several that are compared with the first.
+// Sweep is the results of runs at several load levels, of one deployment or of
+// several that are compared with the first.
 type Sweep struct {
-	// Subject says what is common to all runs, in a line.
+	// Subject says in one line what all runs have in common.
 	Subject string
-	// Axis heads the column of the levels: Concurrency.
+	// Axis is the heading of the level column: Concurrency.
 	Axis        string
 	Deployments []Deployment
 }
@@ -33,21 +33,21 @@ type Deployment struct {
 type SweepPoint struct {
 	Level  string // the same in all deployments
 	Result *run.Result
-	Notes  []string // what else to know of it
+	Notes  []string
 }
 
-// sweepMetrics are the columns of the concurrency table as they are published,
-// but for the first.
-var sweepMetrics = func() (all []run.Metric) {
+// sweepMetrics are the columns of the concurrency table as it is published, except
+// for the first.
+var sweepMetrics = sync.OnceValue(func() (all []run.Metric) {
 	for _, key := range []string{"request_throughput", "output_throughput", "mean_e2el_ms", "p99_e2el_ms", "mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_tpot_ms"} {
 		all = append(all, run.MustMetric(key))
 	}
 	return all
-}()
+})
 
-// SweepLine is a run in a line, for those who wait for the table.
+// SweepLine is the result of a run in one line, to show progress.
 func SweepLine(r *run.Result) string {
-	value := func(key string) string { return optionalPlain(run.MustMetric(key).Value(r)) }
+	value := func(key string) string { return twoDecimals(run.MustMetric(key).Value(r)) }
 	line := fmt.Sprintf("%s: %s req/s, %s tok/s, mean E2EL %s ms, mean TTFT %s ms, mean TPOT %s ms, %d failed", r.Verdict.Level,
 		value("request_throughput"), value("output_throughput"), value("mean_e2el_ms"), value("mean_ttft_ms"), value("mean_tpot_ms"), r.Failed)
 	if r.Failed > 0 {
@@ -56,48 +56,64 @@ func SweepLine(r *run.Result) string {
 	return line
 }
 
-// failures are the requests that failed by class, each with an example.
+// failures are the failed requests by class, each with an example.
 func failures(r *run.Result) string {
 	var classes []string
 	for _, class := range slices.Sorted(maps.Keys(r.Errors)) {
-		text := fmt.Sprintf("%s %d", oneLine(string(class)), r.Errors[class])
+		text := fmt.Sprintf("%s %d", class, r.Errors[class])
 		if example := r.Examples[class]; example != "" {
-			text += " (" + oneLine(example) + ")"
+			text += " (" + example + ")"
 		}
 		classes = append(classes, text)
 	}
-	return strings.Join(classes, ", ")
+	return doc.Clean(strings.Join(classes, ", "))
 }
 
-// columns are the headings of a table of the sweep.
-func (s Sweep) columns() []string {
-	columns := []string{s.Axis}
-	for _, c := range sweepMetrics {
-		columns = append(columns, c.Column())
-	}
-	return columns
-}
+// notValid marks the level of a run whose verdict is not VALID.
+const notValid = "*"
 
-// unproven marks the level of a run whose verdict is not VALID.
-const unproven = "*"
-
-// mark is the level, and whether to be careful.
 func (p SweepPoint) mark() string {
 	if p.Result.Verdict.Level != run.Valid {
-		return p.Level + unproven
+		return p.Level + notValid
 	}
 	return p.Level
 }
 
-// row is a run in its table. Where base is given, each value has its ratio to
-// the one there.
+// Document has a table for each deployment, several deployments also side by side,
+// and the verdict: the worst of all runs. Its Data has a row for each run.
+func (s Sweep) Document() *doc.Document {
+	d := doc.New("LOAD SWEEP", s.Subject)
+	for _, deployment := range s.Deployments {
+		t := doc.Table{Columns: s.columns()}
+		for _, p := range deployment.Points {
+			t.Add(p.row(nil)...)
+		}
+		d.Section(deployment.Label).Table(t)
+	}
+	if len(s.Deployments) > 1 {
+		d.Section("Side by side, with the ratio to " + s.Deployments[0].Label).Table(s.sideBySide())
+	}
+	d.Verdict = s.judge(d)
+	d.Data = s.data()
+	return d
+}
+
+func (s Sweep) columns() []string {
+	columns := []string{s.Axis}
+	for _, m := range sweepMetrics() {
+		columns = append(columns, m.Column())
+	}
+	return columns
+}
+
+// row is a run in its table. With a base, each value has its ratio to the base's.
 func (p SweepPoint) row(base *run.Result) []string {
 	cells := []string{p.mark()}
-	for _, c := range sweepMetrics {
-		value := c.Value(p.Result)
-		cell := optionalPlain(value)
+	for _, m := range sweepMetrics() {
+		value := m.Value(p.Result)
+		cell := twoDecimals(value)
 		if base != nil {
-			if of := c.Value(base); value.Set && of.Set && of.Value > 0 {
+			if of := m.Value(base); value.Set && of.Set && of.Value > 0 {
 				cell += fmt.Sprintf(" (%.2fx)", value.Value/of.Value)
 			}
 		}
@@ -106,33 +122,24 @@ func (p SweepPoint) row(base *run.Result) []string {
 	return cells
 }
 
-// optionalPlain has no commas between thousands: tables go into spreadsheets.
-func optionalPlain(v trace.Opt[float64]) string {
+// twoDecimals has no thousands separators, as in the published tables.
+func twoDecimals(v trace.Opt[float64]) string {
 	if !v.Set {
-		return absent
+		return doc.Absent
 	}
 	return strconv.FormatFloat(v.Value, 'f', 2, 64)
 }
 
-// table is the table of one deployment.
-func (s Sweep) table(d Deployment) table {
-	t := table{columns: s.columns()}
-	for _, p := range d.Points {
-		t.add(p.row(nil)...)
-	}
-	return t
-}
-
-// sideBySide has the runs of a level under each other, with the ratios to the
+// sideBySide has the runs of a level below each other, with the ratios to the
 // first deployment.
-func (s Sweep) sideBySide() table {
-	t := table{columns: slices.Insert(s.columns(), 1, "Deployment")}
+func (s Sweep) sideBySide() doc.Table {
+	t := doc.Table{Columns: slices.Insert(s.columns(), 1, "Deployment")}
 	for _, base := range s.Deployments[0].Points {
-		t.add(slices.Insert(base.row(nil), 1, oneLine(s.Deployments[0].Label))...)
+		t.Add(slices.Insert(base.row(nil), 1, s.Deployments[0].Label)...)
 		for _, d := range s.Deployments[1:] {
 			for _, p := range d.Points {
 				if p.Level == base.Level {
-					t.add(slices.Insert(p.row(base.Result), 1, oneLine(d.Label))...)
+					t.Add(slices.Insert(p.row(base.Result), 1, d.Label)...)
 				}
 			}
 		}
@@ -140,78 +147,63 @@ func (s Sweep) sideBySide() table {
 	return t
 }
 
-// remarks say what of the figures cannot be taken as it is: what is noted of a
-// run, failed requests, and runs that are not VALID with what speaks against them.
-func (s Sweep) remarks() []string {
-	var remarks []string
-	for _, d := range s.Deployments {
-		for _, p := range d.Points {
-			where := fmt.Sprintf("%s %s", s.Axis, p.Level)
-			if d.Label != "" {
-				where = oneLine(d.Label) + ", " + where
+// judge is the worst verdict of all runs. It notes what is wrong with single runs:
+// their notes, failed requests, and why they are not VALID.
+func (s Sweep) judge(d *doc.Document) *doc.Verdict {
+	worst, runs := run.Valid, 0
+	v := &doc.Verdict{}
+	for _, deployment := range s.Deployments {
+		for _, p := range deployment.Points {
+			runs++
+			r, where := p.Result, s.Axis+" "+p.Level
+			worst = max(worst, r.Verdict.Level)
+			if deployment.Label != "" {
+				where = deployment.Label + ", " + where
 			}
 			for _, note := range p.Notes {
-				remarks = append(remarks, fmt.Sprintf("%s: %s.", where, oneLine(note)))
+				d.Note("Note", where+": "+note+".")
 			}
-			if r := p.Result; r.Failed > 0 {
-				remarks = append(remarks, fmt.Sprintf("%s: %d of %d requests failed: %s.", where, r.Failed, r.Completed+r.Failed, failures(r)))
+			if r.Failed > 0 {
+				d.Note("Warning", fmt.Sprintf("%s: %d of %d requests failed: %s.", where, r.Failed, r.Completed+r.Failed, failures(r)))
 			}
-			if v := p.Result.Verdict; v.Level != run.Valid {
-				remarks = append(remarks, fmt.Sprintf("%s %s: %s: %s.", unproven, where, v.Level, strings.Join(against(v), "; ")))
+			if r.Verdict.Level != run.Valid {
+				v.Evidence = append(v.Evidence, doc.Evidence{Level: r.Verdict.Level.String(), Text: notValid + " " + where + ": " + strings.Join(reasons(r.Verdict), "; ")})
 			}
 		}
 	}
-	return remarks
+	v.Level = worst.String()
+	v.Evidence = append([]doc.Evidence{{Level: v.Level, Text: "the worst of " + doc.Count(runs, "run")}}, v.Evidence...)
+	return v
 }
 
-// against is the evidence that made a verdict what it is.
-func against(v run.Verdict) []string {
+// reasons are the evidence that made a verdict what it is.
+func reasons(v run.Verdict) []string {
 	var texts []string
 	for _, e := range v.Evidence {
 		if e.Level == v.Level {
-			texts = append(texts, oneLine(e.Text))
+			texts = append(texts, e.Text)
 		}
 	}
 	return texts
 }
 
-// verdict is the worst of all runs.
-func (s Sweep) verdict() string {
-	worst, runs := run.Valid, 0
-	for _, d := range s.Deployments {
-		for _, p := range d.Points {
-			worst = max(worst, p.Result.Verdict.Level)
-			runs++
-		}
-	}
-	return fmt.Sprintf("Verdict: %s, the worst of %s.", worst, counted(runs, "run"))
-}
-
-// CSV writes one table of all runs: the columns of the concurrency table, and
-// behind them what has no place there. What was not measured is empty. The
-// errors are those of w.
-func (s Sweep) CSV(w io.Writer) error {
-	out := csv.NewWriter(w)
+func (s Sweep) data() (data doc.Data) {
 	labels := func(label string) []string {
 		if len(s.Deployments) == 1 && s.Deployments[0].Label == "" {
 			return nil
 		}
-		return []string{oneLine(label)}
+		return []string{label}
 	}
-	out.Write(slices.Concat(labels("Deployment"), s.columns(), []string{"Successful Requests", "Failed Requests", "Verdict"}))
+	data.Columns = slices.Concat(labels("Deployment"), s.columns(), []string{"Successful Requests", "Failed Requests", "Verdict"})
 	for _, d := range s.Deployments {
 		for _, p := range d.Points {
 			r := p.Result
-			line := append(labels(d.Label), p.Level)
-			for _, c := range sweepMetrics {
-				line = append(line, plain(c.Value(r)))
+			row := append(labels(d.Label), p.Level)
+			for _, m := range sweepMetrics() {
+				row = append(row, doc.PlainOr(m.Value(r)))
 			}
-			out.Write(append(line, strconv.Itoa(r.Completed), strconv.Itoa(r.Failed), r.Verdict.Level.String()))
+			data.Rows = append(data.Rows, append(row, strconv.Itoa(r.Completed), strconv.Itoa(r.Failed), r.Verdict.Level.String()))
 		}
 	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		return fmt.Errorf("writing the sweep: %w", err)
-	}
-	return nil
+	return data
 }

@@ -4,13 +4,14 @@ import (
 	"io"
 	"strings"
 
+	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
 	"moontide/analyze/run"
 	"moontide/trace"
 )
 
-// PNG draws throughput against latency: a line for each deployment, a dot for
-// each run, which bears its level. The errors are those of w.
+// PNG draws throughput against latency: a line for each deployment, a dot with its
+// level for each run.
 func (s Sweep) PNG(w io.Writer) error {
 	return figure.WritePNG(w, s.sheet(), figure.Options{})
 }
@@ -47,7 +48,7 @@ func (s Sweep) figure(x figure.Axis, value func(r *run.Result) trace.Opt[float64
 	}
 	low, high := 0.0, 0.0
 	for _, d := range s.Deployments {
-		series := figure.Series{Name: oneLine(d.Label), Kind: figure.Line}
+		series := figure.Series{Name: doc.Clean(d.Label), Kind: figure.Line}
 		for _, p := range d.Points {
 			at, throughput := value(p.Result), p.Result.OutputRate
 			if !at.Set || !throughput.Set {
@@ -59,11 +60,11 @@ func (s Sweep) figure(x figure.Axis, value func(r *run.Result) trace.Opt[float64
 			high = max(high, at.Value)
 			series.X = append(series.X, at.Value)
 			series.Y = append(series.Y, throughput.Value)
-			series.Labels = append(series.Labels, oneLine(p.mark()))
+			series.Labels = append(series.Labels, doc.Clean(p.mark()))
 		}
 		f.Series = append(f.Series, series)
 	}
-	// Latencies that differ a lot would leave the small ones in a corner.
+	// On a linear axis, widely spread latencies would crowd the small ones into a corner.
 	if f.X.Log = low > 0 && high > 20*low; !f.X.Log {
 		f.X.Min = new(float64)
 	}
@@ -71,11 +72,11 @@ func (s Sweep) figure(x figure.Axis, value func(r *run.Result) trace.Opt[float64
 }
 
 func (s Sweep) figureNote() string {
-	note := oneLine(s.Subject) + "; dots bear the level: " + strings.ToLower(s.Axis)
+	note := doc.Clean(s.Subject) + "; dots are labelled with the " + strings.ToLower(s.Axis)
 	for _, d := range s.Deployments {
 		for _, p := range d.Points {
 			if p.mark() != p.Level {
-				return note + "; " + unproven + " is not VALID"
+				return note + "; " + notValid + " is not VALID"
 			}
 		}
 	}

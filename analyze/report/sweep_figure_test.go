@@ -25,7 +25,7 @@ func TestSweepSheet(t *testing.T) {
 		{Label: "b", Points: []SweepPoint{point("1", 250, 20, run.Valid)}},
 	}}
 	sheet := s.sheet()
-	if want := "ISL 1; dots bear the level: concurrency; * is not VALID"; sheet.Note != want {
+	if want := "ISL 1; dots are labelled with the concurrency; * is not VALID"; sheet.Note != want {
 		t.Errorf("%q, want %q", sheet.Note, want)
 	}
 	got := map[string][]figure.Series{}

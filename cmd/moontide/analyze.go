@@ -10,6 +10,7 @@ import (
 
 	"moontide/analyze"
 	"moontide/analyze/report"
+	"moontide/analyze/report/doc"
 	"moontide/trace"
 )
 
@@ -47,10 +48,8 @@ func analyzeCommand(std streams) *cli.Command {
 
 // shown is a report in all its forms.
 type shown interface {
-	Text(io.Writer) error
+	Document() *doc.Document
 	JSON(io.Writer) error
-	Markdown(io.Writer) error
-	HTML(io.Writer) error
 }
 
 func analyzeTraces(c *cli.Context, std streams) error {
@@ -144,7 +143,7 @@ func showAnalysis(c *cli.Context, std streams, all report.Comparison) error {
 	for _, file := range []struct {
 		flag string
 		draw func(io.Writer) error
-	}{{"html", out.HTML}, {"png", all[0].PNG}} {
+	}{{"html", out.Document().WriteHTML}, {"png", all[0].PNG}} {
 		if c.IsSet(file.flag) {
 			if err := writeFile(std, c.String(file.flag), file.draw); err != nil {
 				return err
@@ -155,13 +154,13 @@ func showAnalysis(c *cli.Context, std streams, all report.Comparison) error {
 	case c.Bool("json"):
 		return out.JSON(std.out)
 	case c.Bool("markdown"):
-		return out.Markdown(std.out)
+		return out.Document().WriteMarkdown(std.out)
 	case c.Bool("csv"):
-		return all[0].Cache.CSV(std.out)
+		return all[0].Curves().WriteCSV(std.out)
 	case c.String("html") == "-" || c.String("png") == "-":
 		return nil
 	}
-	return out.Text(std.out)
+	return out.Document().WriteText(std.out)
 }
 
 // study reads the trace once and computes all that was asked for.

@@ -87,7 +87,7 @@ func TestAnalyzeCSV(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, row := range all[1:] {
-			rows = append(rows, strings.Join(slices.Concat(row[:2], row[5:]), " "))
+			rows = append(rows, strings.Join(slices.Concat(row[:2], row[5:8]), " "))
 		}
 		return rows
 	}
@@ -207,14 +207,14 @@ func TestAnalyzeSaysThatTimeGoesBack(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", strings.Repeat(threeRows, 3))
 	text := must(t, dir, "analyze", "t.jsonl")
-	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "Rows that go back in time 2 before the row above The rows are not in order of arrival.") {
+	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "Rows out of order 2 before the row above Warning: The rows are not in order of arrival.") {
 		t.Errorf("it says\n%s", text)
 	}
 	write(t, dir, "good.jsonl", threeRows)
-	if text := must(t, dir, "analyze", "good.jsonl"); strings.Contains(text, "back in time") {
+	if text := must(t, dir, "analyze", "good.jsonl"); strings.Contains(text, "out of order") {
 		t.Errorf("it says\n%s", text)
 	}
-	if text := must(t, dir, "analyze", "good.jsonl", "t.jsonl"); !strings.Contains(strings.Join(strings.Fields(text), " "), "rows that go back in time 0 2") {
+	if text := must(t, dir, "analyze", "good.jsonl", "t.jsonl"); !strings.Contains(strings.Join(strings.Fields(text), " "), "rows out of order 0 2") {
 		t.Errorf("a comparison says\n%s", text)
 	}
 }
@@ -277,7 +277,7 @@ func TestAnalyzeSaysWhatItCannotTell(t *testing.T) {
 	write(t, dir, "noids.jsonl", `{"input_length": 1, "output_length": 1}`+"\n")
 	text := must(t, dir, "analyze", "noids.jsonl", "--workers", "4", "--ttft", "1s", "--tpot", "1ms")
 	words := strings.Join(strings.Fields(text), " ")
-	for _, want := range []string{"so what 4 workers would hit is not known", "so it is not known how many requests would be in flight", "which are turns of a session"} {
+	for _, want := range []string{"the hits of 4 workers are unknown", "the number of requests in flight is unknown", "sessions, and the hits"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}

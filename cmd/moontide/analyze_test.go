@@ -82,7 +82,7 @@ func TestAnalyzeForms(t *testing.T) {
 		t.Errorf("Markdown:\n%s", md)
 	}
 	curve := must(t, dir, "analyze", "--csv", "a|b<c>.jsonl")
-	if !strings.HasPrefix(curve, "policy,capacity_blocks,capacity_tokens,block_hit_rate,token_hit_rate,capacity_bytes,workers,routing\nlru,1,512,") {
+	if !strings.HasPrefix(curve, "policy,capacity_blocks,capacity_tokens,block_hit_rate,token_hit_rate,capacity_bytes,workers,routing,notes\nlru,1,512,") {
 		t.Errorf("CSV:\n%s", curve)
 	}
 	must(t, dir, "analyze", "a|b<c>.jsonl", "--html", "page.html", "--png", "figures.png")

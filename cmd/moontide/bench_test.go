@@ -223,7 +223,7 @@ func TestBenchWithoutAWindow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	args := []string{"--isl", "10", "--osl", "2", "--concurrency", "1", "--num-prompts", "2", "--url", serveFast(t), "--out", "sweep", "--warmup-time", "1h"}
-	const want = "\nConcurrency 1: all of the run is measured"
+	const want = "\nNote: Concurrency 1: all of the run is measured"
 	if r := benched(t, dir, args...); !strings.Contains(r.out, want) {
 		t.Errorf("not said:\n%s", r.out)
 	}

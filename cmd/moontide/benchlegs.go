@@ -91,17 +91,17 @@ func showSweep(c *cli.Context, std streams, plan bench.Sweep, runs []bench.LegRe
 	case c.String("png") == "-":
 		return nil
 	case c.Bool("markdown"):
-		return sweep.Markdown(std.out)
+		return sweep.Document().WriteMarkdown(std.out)
 	case c.Bool("csv"):
-		return sweep.CSV(std.out)
+		return sweep.Document().WriteCSV(std.out)
 	}
 	if len(plan.Levels)*len(plan.Targets) == 1 {
-		if err := report.ServingText(std.out, runs[0].Run, runs[0].Metrics); err != nil {
+		if err := (report.Runs{{Info: runs[0].Run, Result: runs[0].Metrics}}).Document().WriteText(std.out); err != nil {
 			return err
 		}
 		fmt.Fprintln(std.out)
 	}
-	return sweep.Text(std.out)
+	return sweep.Document().WriteText(std.out)
 }
 
 func sweepReport(c *cli.Context, plan bench.Sweep, runs []bench.LegResult) report.Sweep {

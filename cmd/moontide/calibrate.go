@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,11 +51,11 @@ func calibrate(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return runError(c, err)
 	}
-	show := report.CalibrationText
+	show := report.Calibration(result).WriteText
 	if c.Bool("json") {
-		show = report.CalibrationJSON
+		show = func(w io.Writer) error { return report.CalibrationJSON(w, result) }
 	}
-	if err := show(std.out, result); err != nil {
+	if err := show(std.out); err != nil {
 		return err
 	}
 	if path == "" {

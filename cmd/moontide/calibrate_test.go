@@ -101,8 +101,8 @@ func TestReplaySaysWhereInTheRange(t *testing.T) {
 	if err := kept.Save(path); err != nil {
 		t.Fatal(err)
 	}
-	want := "Calibrated: inside what the client was seen to drive on this machine on 2026-11-21: at most 1 streams of 100 (1 %), 1 events/s of 100 (1 %), 1 requests/s of 50 (2 %).\n"
-	if out := replayed(); !strings.Contains(out, want) {
+	want := "Calibrated: inside the range that was calibrated on this machine on 2026-11-21: peak of 1 streams of 100 (1 %), 1 events/s of 100 (1 %), 1 requests/s of 50 (2 %)."
+	if out := replayed(); !strings.Contains(unwrapped(out), want) {
 		t.Errorf("no %q in\n%s", want, out)
 	}
 	kept.Machine.CPU = "another"

@@ -46,7 +46,7 @@ func checkTrace(c *cli.Context, std streams) error {
 		return err
 	}
 	out := report.Check{Name: traceName(path), Report: found}
-	print := out.Text
+	print := out.Document().WriteText
 	if c.Bool("json") {
 		print = out.JSON
 	}

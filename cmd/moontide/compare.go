@@ -62,7 +62,7 @@ func compareRuns(c *cli.Context, std streams) error {
 	if len(found.Objections) > 0 && !c.Bool("force") {
 		return refuse(std, found.Objections)
 	}
-	shown := report.RunsComparison{Comparison: found, NameA: asked.sides[0].name, NameB: asked.sides[1].name}
+	shown := report.Diff{Comparison: found, NameA: asked.sides[0].name, NameB: asked.sides[1].name}
 	var failed []error
 	for _, gate := range asked.gates {
 		difference, _ := found.Find(gate.Metric.Key)
@@ -71,14 +71,15 @@ func compareRuns(c *cli.Context, std streams) error {
 			failed = append(failed, fmt.Errorf("failed: %s: %s", gate.Text, j.Reason))
 		}
 	}
-	show := shown.Text
+	document := shown.Document()
+	show := document.WriteText
 	switch {
 	case c.Bool("json"):
 		show = shown.JSON
 	case c.Bool("markdown"):
-		show = shown.Markdown
+		show = document.WriteMarkdown
 	case c.Bool("csv"):
-		show = shown.CSV
+		show = document.WriteCSV
 	}
 	if err := show(std.out); err != nil {
 		return err

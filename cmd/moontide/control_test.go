@@ -72,7 +72,7 @@ func TestGridIsSaid(t *testing.T) {
 	} {
 		out := "run" + strings.ReplaceAll(flags, " ", "")
 		text := must(t, dir, append([]string{"simulate", sample(t), "--out", out}, strings.Fields(flags)...)...)
-		if want == "" && strings.Contains(text, "grid") || !strings.Contains(text, want) {
+		if want == "" && strings.Contains(text, "grid") || !strings.Contains(unwrapped(text), want) {
 			t.Errorf("%q: no %q in\n%s", flags, want, text)
 		}
 	}
@@ -116,7 +116,7 @@ func TestDurationCommand(t *testing.T) {
 		if !run.TimeUp || run.Stopped || run.Sent != len(records) || run.Sent+run.NotSent != 100 || run.NotSent < 10 || run.Failure != "" || run.Window != (runfile.Window{WarmupSeconds: 0.1, CooldownSeconds: 0.05}) {
 			t.Errorf("%+v, %d records", run, len(records))
 		}
-		if want := fmt.Sprintf("Sending ended after 1 s, as asked for: %d of 100 rows were not sent.\n", run.NotSent); !strings.Contains(r.out, want) {
+		if want := fmt.Sprintf("Sending ended after the configured 1 s: %d of 100 rows were not sent.", run.NotSent); !strings.Contains(unwrapped(r.out), want) {
 			t.Errorf("no %q in\n%s", want, r.out)
 		}
 		for row, rec := range records {

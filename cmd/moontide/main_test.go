@@ -122,3 +122,6 @@ func mkdir(t *testing.T, dir, name string) string {
 	}
 	return path
 }
+
+// unwrapped undoes the line breaks of a report.
+func unwrapped(text string) string { return strings.Join(strings.Fields(text), " ") }

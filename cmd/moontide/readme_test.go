@@ -39,10 +39,10 @@ func transcripts(t *testing.T, path string) []transcript {
 // a busy machine, the verdict.
 var (
 	progressPattern = regexp.MustCompile(`(?m)^moontide: \S+ of \S+ \| sent .*\n`)
-	causePattern    = regexp.MustCompile(`(?m)^  (cold|pending|evicted|overtaken) .*\n`)
+	causePattern    = regexp.MustCompile(`(?m)^  (difference|cold|pending|evicted|overtaken) .*\n( {20,}.*\n)*`)
 	verdictPattern  = regexp.MustCompile(`VALID|SUSPECT|INVALID|(?m)^  (valid  |suspect|invalid)`)
 	numberPattern   = regexp.MustCompile(`[0-9][0-9.:]*(µs|ms|s|m)?`)
-	spacePattern    = regexp.MustCompile(` +`)
+	spacePattern    = regexp.MustCompile(`\s+`) // lines are wrapped by their width
 )
 
 func masked(output string) string {

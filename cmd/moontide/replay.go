@@ -186,7 +186,7 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err er
 // present prints what a run measured and saves its summary, page and figure.
 func present(std streams, result *bench.Result) error {
 	sayDamaged(std, result.Damaged)
-	if err := report.ServingText(std.out, result.Run, result.Metrics); err != nil {
+	if err := (report.Runs{{Info: result.Run, Result: result.Metrics}}).Document().WriteText(std.out); err != nil {
 		return err
 	}
 	fmt.Fprintf(std.out, "Run folder: %s\n", result.Dir)
@@ -202,11 +202,11 @@ func sayDamaged(std streams, damaged []string) {
 
 // saveReports writes the reports of a run into its folder.
 func saveReports(std streams, result *bench.Result) error {
-	info := report.ServingRun{Name: filepath.Base(result.Dir), Run: result.Run, Result: result.Metrics}
-	runs := report.ServingRuns{info}
+	r := report.Run{Name: filepath.Base(result.Dir), Info: result.Run, Result: result.Metrics}
+	runs := report.Runs{r}
 	return errors.Join(
-		runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), info.Summary()),
-		writeFile(std, filepath.Join(result.Dir, runfile.PageFile), runs.HTML),
+		runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), r.Summary()),
+		writeFile(std, filepath.Join(result.Dir, runfile.PageFile), runs.Document().WriteHTML),
 		writeFile(std, filepath.Join(result.Dir, runfile.FigureFile), runs.PNG),
 	)
 }

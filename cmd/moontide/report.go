@@ -60,7 +60,7 @@ func reportRuns(c *cli.Context, std streams) error {
 	// Nearly all data of a run has no pointers and stays to the end: frequent
 	// collections cost little time and save much memory.
 	debug.SetGCPercent(25)
-	var runs report.ServingRuns
+	var runs report.Runs
 	for _, r := range asked.runs {
 		result, err := bench.Measure(bench.MeasureConfig{
 			Change: func(info *runfile.Run) {
@@ -74,13 +74,13 @@ func reportRuns(c *cli.Context, std streams) error {
 			return err
 		}
 		sayDamaged(std, result.Damaged)
-		runs = append(runs, report.ServingRun{Name: r.name, Run: result.Run, Result: result.Metrics, View: asked.view})
+		runs = append(runs, report.Run{Name: r.name, Info: result.Run, Result: result.Metrics, View: asked.view})
 	}
 	noteVersions(std, runs)
 	if err := asked.show(std, runs); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(runs, func(r report.ServingRun) bool { return r.Result.Verdict.Level == run.Invalid }) {
+	if slices.ContainsFunc(runs, func(r report.Run) bool { return r.Result.Verdict.Level == run.Invalid }) {
 		return errInvalid
 	}
 	return nil
@@ -88,12 +88,12 @@ func reportRuns(c *cli.Context, std streams) error {
 
 // noteVersions warns if runs are of different versions, which may have measured
 // differently.
-func noteVersions(std streams, runs report.ServingRuns) {
+func noteVersions(std streams, runs report.Runs) {
 	var versions []string
 	different := false
 	for _, r := range runs {
-		versions = append(versions, r.Name+" "+r.Run.Version)
-		different = different || r.Run.Version != runs[0].Run.Version
+		versions = append(versions, r.Name+" "+r.Info.Version)
+		different = different || r.Info.Version != runs[0].Info.Version
 	}
 	if different {
 		fmt.Fprintf(std.err, "moontide: note: runs of different moontide versions: %s\n", harmless(strings.Join(versions, ", ")))
@@ -200,7 +200,7 @@ func sameFolder(a, b string) bool {
 // parseView reads what to show of the latencies.
 func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err error) {
 	if c.IsSet("metrics") {
-		if v.Metrics, err = run.ParseLatencies(c.String("metrics")); err != nil {
+		if v.Latencies, err = run.ParseLatencies(c.String("metrics")); err != nil {
 			return v, nil, misused("report: --metrics: %w", err)
 		}
 	}
@@ -271,14 +271,14 @@ func (q *reportQuestion) parseFiles(c *cli.Context) error {
 }
 
 // show writes the files and prints the report, unless a file is standard output.
-func (q *reportQuestion) show(std streams, runs report.ServingRuns) error {
+func (q *reportQuestion) show(std streams, runs report.Runs) error {
 	printed := false
 	for _, f := range q.files {
 		draw := map[string]func(io.Writer) error{
-			"html":         runs.HTML,
+			"html":         runs.Document().WriteHTML,
 			"png":          runs.PNG,
-			"cache-misses": func(w io.Writer) error { return report.PredictionCSV(w, runs[0].Result.Cache.Prediction) },
-			"over-time":    func(w io.Writer) error { return report.SeriesCSV(w, runs[0].Result.Detail.Series) },
+			"cache-misses": func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) },
+			"over-time":    func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) },
 		}[f.flag]
 		if err := writeFile(std, f.path, draw); err != nil {
 			return err
@@ -288,14 +288,19 @@ func (q *reportQuestion) show(std streams, runs report.ServingRuns) error {
 	if printed {
 		return nil
 	}
-	return map[string]func(report.ServingRuns, io.Writer) error{
-		"":         report.ServingRuns.Text,
-		"json":     report.ServingRuns.JSON,
-		"csv":      report.ServingRuns.CSV,
-		"markdown": report.ServingRuns.Markdown,
-		"vllm":     report.ServingRuns.VLLM,
-		"bench":    report.ServingRuns.GoBench,
-	}[q.format](runs, std.out)
+	switch q.format {
+	case "json":
+		return runs.JSON(std.out)
+	case "csv":
+		return runs.Document().WriteCSV(std.out)
+	case "markdown":
+		return runs.Document().WriteMarkdown(std.out)
+	case "vllm":
+		return runs.VLLM().WriteText(std.out)
+	case "bench":
+		return runs.GoBench(std.out)
+	}
+	return runs.Document().WriteText(std.out)
 }
 
 // writeAIPerf writes the records of the runs, one run after another.
@@ -305,7 +310,7 @@ func (q *reportQuestion) writeAIPerf(std streams) error {
 		if err != nil {
 			return err
 		}
-		err = report.ServingAIPerf(std.out, recording.Run, recording.Records)
+		err = report.AIPerf(std.out, recording.Run, recording.Records)
 		sayDamaged(std, recording.Damaged())
 		recording.Close()
 		if err != nil {

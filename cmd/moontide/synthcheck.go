@@ -41,5 +41,5 @@ func checkFidelity(c *cli.Context, std streams, d draft, output string) error {
 	if output == "-" {
 		to = std.err
 	}
-	return report.Comparison{source, drawn}.Text(to)
+	return report.Comparison{source, drawn}.Document().WriteText(to)
 }

@@ -7,7 +7,7 @@ import (
 	"moontide/trace"
 )
 
-type runsJSON struct {
+type diffJSON struct {
 	A           sideJSON         `json:"a"`
 	B           sideJSON         `json:"b"`
 	Level       number           `json:"confidence"`
@@ -15,7 +15,7 @@ type runsJSON struct {
 	Changes     []changeJSON     `json:"changes"`
 	Differences []differenceJSON `json:"differences"`
 	Conditions  []conditionJSON  `json:"conditions,omitempty"`
-	// ByRuns says that the intervals go by the values of the runs alone.
+	// ByRuns says that the intervals are based on the run means alone.
 	ByRuns   bool           `json:"intervals_by_runs"`
 	Paired   bool           `json:"paired"`
 	Pairs    int            `json:"pairs"`
@@ -35,7 +35,7 @@ type runSideJSON struct {
 	Verdict   string `json:"verdict"`
 	Completed int    `json:"completed"`
 	Failed    int    `json:"failed"`
-	// GapsKept is below 1 where intervals of ITL go by a part of the gaps.
+	// GapsKept is below 1 if intervals of ITL are based on a part of the gaps.
 	GapsKept number `json:"itl_gaps_kept"`
 }
 
@@ -98,8 +98,8 @@ type partJSON struct {
 
 // JSON writes the comparison as one indented JSON object. What is not known is
 // null.
-func (c RunsComparison) JSON(w io.Writer) error {
-	out := runsJSON{
+func (c Diff) JSON(w io.Writer) error {
+	out := diffJSON{
 		A: sideJSON{c.NameA, runsJSONOf(c.A)}, B: sideJSON{c.NameB, runsJSONOf(c.B)}, Level: diff.Level,
 		Objections: []string{}, Changes: []changeJSON{}, Requests: []requestsJSON{}, Origins: []originJSON{},
 		ByRuns: c.ByRuns(), Paired: c.Paired, Pairs: c.Pairs, OnlyA: c.OnlyA, OnlyB: c.OnlyB,

@@ -6,62 +6,64 @@ import (
 	"math"
 	"strconv"
 
+	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
 	"moontide/analyze/run"
 	"moontide/trace/stats"
 )
 
-// PNG draws the metric-distribution figure: a row for each run, and in it how
-// many requests had which TTFT, inter-token latency and end-to-end latency. The
-// errors are those of w.
-func (runs ServingRuns) PNG(w io.Writer) error {
+// PNG draws the metric-distribution figure: a row for each run with the
+// distributions of TTFT, inter-token latency and end-to-end latency.
+func (runs Runs) PNG(w io.Writer) error {
 	return figure.WritePNG(w, runs.sheet(), figure.Options{})
 }
 
-// drawnMetrics are the columns of the figure.
-var drawnMetrics = []struct {
-	metric       run.Latency
+// distributionColumn is a column of the figure.
+type distributionColumn struct {
+	latency      run.Latency
 	title, count string
-}{
+}
+
+var distributionColumns = []distributionColumn{
 	{run.TTFT, "TTFT", "Requests"},
 	{run.ITL, "Inter-token latency", "Tokens"},
 	{run.E2EL, "E2E latency", "Requests"},
 }
 
-func (runs ServingRuns) sheet() figure.Sheet {
+func (runs Runs) sheet() figure.Sheet {
 	sheet := figure.Sheet{Title: "Metric distributions", SharedX: true}
-	for _, run := range runs {
-		label := run.Result.Verdict.Level.String()
-		if run.Name != "" {
-			label = oneLine(run.Name) + ": " + label
+	for _, r := range runs {
+		label := r.Result.Verdict.Level.String()
+		if r.Name != "" {
+			label = doc.Clean(r.Name) + ": " + label
 		}
 		row := figure.Row{Label: label}
-		for _, of := range drawnMetrics {
-			row.Figures = append(row.Figures, density(of.title, of.count, run.Result.Latency(of.metric), runs.rangeOf(of.metric)))
+		for _, c := range distributionColumns {
+			row.Figures = append(row.Figures, density(c.title, c.count, r.Result.Latency(c.latency), runs.rangeOf(c.latency)))
 		}
 		sheet.Rows = append(sheet.Rows, row)
 	}
 	return sheet
 }
 
-// valueRange is where the columns of a smoothed curve lie.
+// valueRange is the range of a smoothed curve.
 type valueRange struct {
 	low, high float64
 	log       bool
 }
 
 // rangeOf is common to all runs, so that their curves can be compared. It is
-// logarithmic where the largest value is more than 20 times the smallest. It
-// leaves out what is next to nothing, as are gaps between chunks that came at
-// once: on a logarithmic axis that would be most of the picture.
-func (runs ServingRuns) rangeOf(m run.Latency) valueRange {
+// logarithmic if the largest value is more than 20 times the smallest. It leaves
+// out negligible values, such as gaps between chunks that arrived together: on a
+// logarithmic axis they would take up most of the picture.
+func (runs Runs) rangeOf(l run.Latency) valueRange {
 	const linear = 20
 	r := valueRange{low: math.Inf(1)}
 	least := math.Inf(1)
-	for _, run := range runs {
-		if d := run.Result.Latency(m); d.Count > 0 {
+	for _, other := range runs {
+		if d := other.Result.Latency(l); d.Count > 0 {
 			r.low, r.high = min(r.low, d.Min), max(r.high, d.Max)
-			least = min(least, nearlyNothing(d))
+			least = min(least, negligible(d))
 		}
 	}
 	if r.high > linear*least {
@@ -71,9 +73,8 @@ func (runs ServingRuns) rangeOf(m run.Latency) valueRange {
 	return r
 }
 
-// nearlyNothing is a hundredth of the median or, where that is 0, of what is above
-// most.
-func nearlyNothing(d stats.Sample) float64 {
+// negligible is a hundredth of the median or, if that is 0, of a higher percentile.
+func negligible(d stats.Sample) float64 {
 	for _, p := range []float64{0.5, 0.75, 0.9, 0.99} {
 		if x := d.Quantile(p); x > 0 {
 			return x / 100
@@ -82,8 +83,8 @@ func nearlyNothing(d stats.Sample) float64 {
 	return d.Max / 100
 }
 
-// density draws how many values there are where, smoothed, with the mean and the
-// median and, dashed, quartiles and p99. Values are milliseconds.
+// density draws a smoothed histogram with mean, median and, dashed, quartiles and
+// p99. Values are milliseconds.
 func density(title, count string, d stats.Sample, over valueRange) figure.Figure {
 	const second = 1000
 	f := figure.Figure{
@@ -96,7 +97,7 @@ func density(title, count string, d stats.Sample, over valueRange) figure.Figure
 	}
 	if x, y, below := smoothed(d, over); len(x) > 0 {
 		if below > 0 {
-			f.Note = fmt.Sprintf("%s of them below %s ms, at the left end", percentage(float64(below)/float64(d.Count)), strconv.FormatFloat(over.low, 'g', 2, 64))
+			f.Note = fmt.Sprintf("%s %% of them below %s ms, at the left end", doc.Percent(float64(below)/float64(d.Count)), strconv.FormatFloat(over.low, 'g', 2, 64))
 		}
 		for i := range x {
 			x[i] /= second
@@ -118,16 +119,16 @@ func density(title, count string, d stats.Sample, over valueRange) figure.Figure
 	return f
 }
 
-// A smoothed curve has the counts of this many columns, each spread over its
-// neighbours by a normal distribution of this many columns' standard deviation.
+// A smoothed curve is a histogram of smoothColumns columns, convolved with a normal
+// distribution of smoothWidth columns' standard deviation.
 const (
 	smoothColumns = 160
 	smoothWidth   = 2.5
 )
 
-// smoothed counts values in columns over a range, and smooths the counts: the sum
-// of all is the number of values, for those below the range are counted in its
-// first column. It has no points where the range is one single value.
+// smoothed is a smoothed histogram over a range. Values below the range are counted
+// in its first column, so the sum is the number of values. It has no points if the
+// range is a single value.
 func smoothed(d stats.Sample, over valueRange) (x, y []float64, below int) {
 	low, high := over.low, over.high
 	if !(low < high) {
@@ -169,8 +170,7 @@ func smoothed(d stats.Sample, over valueRange) (x, y []float64, below int) {
 	return x, y, below
 }
 
-// mirrored is a column, of one that lies behind an end that as far before it, so
-// that nothing is lost at the ends.
+// mirrored reflects columns beyond the ends, so that no counts are lost there.
 func mirrored(i int) int {
 	switch {
 	case i < 0:

@@ -52,10 +52,10 @@ func comparedRun(t *testing.T, name string, url string, later time.Duration, cha
 }
 
 // comparisons are what the forms of a comparison are tested with.
-func comparisons(t *testing.T) map[string]report.RunsComparison {
+func comparisons(t *testing.T) map[string]report.Diff {
 	same := func([]replay.Record) {}
-	of := func(a, b []*diff.Run, gates ...string) report.RunsComparison {
-		c := report.RunsComparison{Comparison: diff.Of(a, b, diff.Options{}), NameA: "old", NameB: "new " + hostile}
+	of := func(a, b []*diff.Run, gates ...string) report.Diff {
+		c := report.Diff{Comparison: diff.Of(a, b, diff.Options{}), NameA: "old", NameB: "new " + hostile}
 		for _, text := range gates {
 			g, err := diff.ParseGate(text)
 			if err != nil {
@@ -71,7 +71,7 @@ func comparisons(t *testing.T) map[string]report.RunsComparison {
 		records[7].Class, records[9].Class = replay.Timeout, replay.Timeout
 	})
 	other := comparedRun(t, "runs/c", "http://a", time.Millisecond, func(records []replay.Record) { records[0].OutputLength = 99 })
-	return map[string]report.RunsComparison{
+	return map[string]report.Diff{
 		"slower":    of([]*diff.Run{a}, []*diff.Run{b}, "mean_ttft_ms>+1%", "p99_tpot_ms>+5"),
 		"itself":    of([]*diff.Run{a}, []*diff.Run{a}),
 		"unpaired":  of([]*diff.Run{a}, []*diff.Run{other}),
@@ -84,7 +84,7 @@ func TestRunsComparison(t *testing.T) {
 	for name, c := range comparisons(t) {
 		t.Run(name, func(t *testing.T) {
 			file := "testdata/runs_" + strings.ReplaceAll(name, " ", "_")
-			for ending, show := range map[string]func(w io.Writer) error{".txt": c.Text, ".md": c.Markdown, ".csv": c.CSV, ".json": c.JSON} {
+			for ending, show := range map[string]func(w io.Writer) error{".txt": c.Document().WriteText, ".md": c.Document().WriteMarkdown, ".csv": c.Document().WriteCSV, ".json": c.JSON} {
 				if name != "slower" && ending != ".txt" {
 					continue // the other forms say the same
 				}
@@ -103,7 +103,7 @@ func TestRunsComparison(t *testing.T) {
 func TestRunsComparisonForms(t *testing.T) {
 	for name, c := range comparisons(t) {
 		var text, table, object bytes.Buffer
-		for _, err := range []error{c.Text(&text), c.CSV(&table), c.JSON(&object)} {
+		for _, err := range []error{c.Document().WriteText(&text), c.Document().WriteCSV(&table), c.JSON(&object)} {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,14 +10,14 @@ import (
 	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/trace/jsonscan"
 )
 
-// ServingAIPerf writes records as AIPerf's profile_export.jsonl has them, a line
-// for each request that was sent, so that what was written for AIPerf reads our
-// runs. Instants are wall clock, in nanoseconds of the Unix epoch. AIPerf's
-// request_latency is E2EL, its inter_token_latency TPOT and its
-// inter_chunk_latency the gaps. The errors are those of records and of w.
-func ServingAIPerf(w io.Writer, run runfile.Run, records iter.Seq2[replay.Record, error]) error {
+// AIPerf writes records in the format of AIPerf's profile_export.jsonl, a line for
+// each request that was sent, so that tools for AIPerf read our runs. Times are
+// nanoseconds since the Unix epoch. AIPerf's request_latency is E2EL, its
+// inter_token_latency TPOT and its inter_chunk_latency the gaps.
+func AIPerf(w io.Writer, info runfile.Run, records iter.Seq2[replay.Record, error]) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	turns := map[string]int{}
 	for rec, err := range records {
@@ -32,7 +32,7 @@ func ServingAIPerf(w io.Writer, run runfile.Run, records iter.Seq2[replay.Record
 			turn = turns[rec.SessionID]
 			turns[rec.SessionID]++
 		}
-		line, err := encoding.Marshal(aiperfRecord(run.Started, &rec, turn))
+		line, err := jsonscan.Strict.Marshal(aiperfRecord(info.Started, &rec, turn))
 		if err != nil {
 			return fmt.Errorf("writing row %d: %w", rec.Row+1, err)
 		}
@@ -123,11 +123,11 @@ func aiperfMetrics(rec *replay.Record) map[string]aiperfValue {
 		"output_sequence_length": {output, "tokens"},
 		"output_token_count":     {output, "tokens"},
 	}
-	for name, m := range map[string]run.Latency{
+	for name, l := range map[string]run.Latency{
 		"time_to_first_token": run.TTFT, "time_to_second_token": run.TTST,
 		"inter_token_latency": run.TPOT, "request_latency": run.E2EL,
 	} {
-		if ms := m.Of(rec); ms.Set {
+		if ms := l.Of(rec); ms.Set {
 			values[name] = aiperfValue{number(ms.Value), "ms"}
 		}
 	}

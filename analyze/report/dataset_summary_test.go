@@ -1,43 +1,12 @@
 package report
 
 import (
-	"math"
 	"strings"
 	"testing"
 
 	"moontide/analyze"
 	"moontide/trace"
 )
-
-func TestGroup(t *testing.T) {
-	for v, want := range map[float64]string{
-		0: "0.00", 7: "7.00", 999: "999.00", 1000: "1,000.00", 123456.789: "123,456.79", -1234: "-1,234.00", 1e9: "1,000,000,000.00",
-	} {
-		if got := decimals(v, 2); got != want {
-			t.Errorf("decimals(%v, 2) = %s, want %s", v, got, want)
-		}
-	}
-	if got := decimals(math.Inf(1), 2) + decimals(math.Inf(-1), 2) + decimals(math.NaN(), 2); got != "+Inf-InfNaN" {
-		t.Errorf("not numbers are %s", got)
-	}
-	if got := counted(1, "block") + counted(0, "block") + counted(1000, "block"); got != "1 block0 blocks1,000 blocks" {
-		t.Errorf("counted: %s", got)
-	}
-	if got := grouped(-1234567); got != "-1,234,567" {
-		t.Errorf("grouped(-1234567) = %s", got)
-	}
-}
-
-func TestSpan(t *testing.T) {
-	for ms, want := range map[float64]string{
-		0: "0 ms", 999: "999 ms", 1500: "1.5 s", 59_400: "59.4 s", 59_600: "1 min 0 s", 3_536_999: "58 min 57 s",
-		3_600_000: "1 h 0 min", 100_000_000: "27 h 46 min", 180_000_000: "2 d 2 h",
-	} {
-		if got := span(ms); got != want {
-			t.Errorf("span(%v) = %q, want %q", ms, got, want)
-		}
-	}
-}
 
 // The sentences must be true of the trace they speak of.
 func TestDatasetSummary(t *testing.T) {
@@ -52,20 +21,20 @@ func TestDatasetSummary(t *testing.T) {
 		rows      []trace.Request
 		says, not string
 	}{
-		{"no times", []trace.Request{{}}, "holds 1 request; it does not say when", "per second"},
-		{"one time", at(5, 5), "2 requests at one single time.", "per second"},
+		{"no times", []trace.Request{{}}, "has 1 request without arrival times", "per second"},
+		{"one time", at(5, 5), "2 requests, all at the same time.", "per second"},
 		{"some without a time", append(at(0, 1000), trace.Request{}), "3 requests, 2 of them with an arrival time, over 1.0 s, 2.00 per second", "bursts"},
 		{"times apart", at(0, 1000, 3000), "3 requests over 3.0 s, 1.00 per second", "bursts"},
 		{"coarse times", at(0, 0, 2000, 2000), "share 2 arrival times, up to 2 requests at one", "single"},
 		{"no ids", []trace.Request{{}}, "Without block ids", "cache"},
-		{"nothing shared", at(0, 1), "would never hit", "several requests have"},
+		{"nothing shared", at(0, 1), "would never hit", "several requests share"},
 		{"shared", append(at(0), at(1)...), "would serve 50.00 % of all prompt tokens", "never hit"},
 		{"some without ids", append(append(at(0), at(1)...), trace.Request{InputLength: 9}),
 			"would serve 50.00 % of all tokens of prompts with block ids", "prompt tokens"},
-		{"shared context", append(at(0), at(1)...), "100.00 % of the prompt tokens lie in prefixes that several requests have", "declares"},
-		{"an id twice in one prompt", []trace.Request{{InputLength: 20, HashIDs: []uint64{5, 5}}}, "would never hit", "several requests have"},
+		{"shared context", append(at(0), at(1)...), "100.00 % of the prompt tokens lie in prefixes that several requests share", "declares"},
+		{"an id twice in one prompt", []trace.Request{{InputLength: 20, HashIDs: []uint64{5, 5}}}, "would never hit", "several requests share"},
 		{"declared", []trace.Request{{InputLength: 4, ContextLen: trace.Some(1)}}, "declares 25.00 % of the prompt tokens", "several"},
-		{"no answers", at(0), "answered with 0.", "output token"},
+		{"no answers", at(0), "an answer 0.", "output token"},
 		{"answers", []trace.Request{{InputLength: 5, OutputLength: 2}}, "2.5 input tokens for each output token", "NaN"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -73,7 +42,7 @@ func TestDatasetSummary(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := strings.Join(datasetSummary(a), " ")
+			text := strings.Join(summarySentences(a), " ")
 			if !strings.Contains(text, test.says) || strings.Contains(text, test.not) {
 				t.Errorf("summary %q, want %q and no %q", text, test.says, test.not)
 			}
@@ -81,7 +50,7 @@ func TestDatasetSummary(t *testing.T) {
 	}
 }
 
-func TestGridWords(t *testing.T) {
+func TestGridSentence(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		requests int
@@ -90,9 +59,9 @@ func TestGridWords(t *testing.T) {
 	}{
 		{"bursts", 1000, trace.Grid{Step: 3000, Ticks: 899, Steps: 898}, "bursts that production never saw"},
 		{"a metronome", 1000, trace.Grid{Step: 3000, Ticks: 1000, Steps: 999}, "constant rate"},
-		{"hardly any together", 1000, trace.Grid{Step: 3000, Ticks: 900, Steps: 4000}, "no bursts of its making"},
+		{"hardly any together", 1000, trace.Grid{Step: 3000, Ticks: 900, Steps: 4000}, "adds no bursts"},
 	} {
-		if got := gridWords(&analyze.Arrivals{Requests: test.requests, Grid: &test.grid}); !strings.Contains(got, test.says) {
+		if got := gridSentence(&analyze.Arrivals{Requests: test.requests, Grid: &test.grid}); !strings.Contains(got, test.says) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.says)
 		}
 	}

@@ -91,7 +91,7 @@ func evidenced(t *testing.T) (runfile.Run, *run.Result) {
 func TestServingEvidence(t *testing.T) {
 	info, r := evidenced(t)
 	var text bytes.Buffer
-	if err := report.ServingText(&text, info, r); err != nil {
+	if err := servingTo(&text, info, r); err != nil {
 		t.Fatal(err)
 	}
 	tracetest.Golden(t, "testdata/serving_evidence.txt", text.String())
@@ -99,18 +99,18 @@ func TestServingEvidence(t *testing.T) {
 		t.Error("what the server says commands the terminal")
 	}
 	text.Reset()
-	if err := report.PredictionCSV(&text, r.Cache.Prediction); err != nil {
+	if err := report.Predictions(r.Cache.Prediction).WriteCSV(&text); err != nil {
 		t.Fatal(err)
 	}
 	tracetest.Golden(t, "testdata/serving_evidence.csv", text.String())
-	if err := report.PredictionCSV(fullDisk{}, r.Cache.Prediction); err == nil {
+	if err := report.Predictions(r.Cache.Prediction).WriteCSV(fullDisk{}); err == nil {
 		t.Error("a full disk takes all")
 	}
 }
 
 func TestSummaryOfEvidence(t *testing.T) {
 	info, r := evidenced(t)
-	text, err := json.Marshal(report.Summary(info, r)["moontide"])
+	text, err := json.Marshal(report.Run{Info: info, Result: r}.Summary()["moontide"])
 	if err != nil {
 		t.Fatal(err)
 	}

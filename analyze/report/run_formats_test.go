@@ -57,32 +57,32 @@ func each(records []replay.Record) func(func(replay.Record, error) bool) {
 
 // reported are two runs as a report has them: one of four answers, and one where
 // half of the requests failed.
-func reported(t *testing.T) report.ServingRuns {
+func reported(t *testing.T) report.Runs {
 	t.Helper()
-	view := report.View{Metrics: []run.Latency{run.TTFT, run.TTST, run.ITL}, Percentiles: []float64{1, 50, 99.9}}
+	view := report.View{Latencies: []run.Latency{run.TTFT, run.TTST, run.ITL}, Percentiles: []float64{1, 50, 99.9}}
 	info := changed(ended(4), func(r *runfile.Run) {
 		r.Trace, r.Limits.MaxConcurrency = runfile.Source{Name: "a b/c=d.jsonl", Speedup: 2}, 8
 	})
 	failed := append(answers(2), failure(replay.Server, hostile), failure(replay.Timeout, "no end after 1s"))
-	return report.ServingRuns{
-		{Name: "one", Run: info, Result: inDetail(t, answers(4)), View: view},
-		{Name: hostile, Run: info, Result: inDetail(t, failed), View: view},
+	return report.Runs{
+		{Name: "one", Info: info, Result: inDetail(t, answers(4)), View: view},
+		{Name: hostile, Info: info, Result: inDetail(t, failed), View: view},
 	}
 }
 
 func TestServingFormats(t *testing.T) {
 	runs := reported(t)
 	for name, write := range map[string]func(io.Writer) error{
-		"text.txt": runs.Text, "vllm.txt": runs.VLLM, "table.csv": runs.CSV, "table.md": runs.Markdown, "go.bench": runs.GoBench,
-		"one.txt":    runs[:1].Text,
-		"series.csv": func(w io.Writer) error { return report.SeriesCSV(w, runs[1].Result.Detail.Series) },
+		"text.txt": runs.Document().WriteText, "vllm.txt": runs.VLLM().WriteText, "table.csv": runs.Document().WriteCSV, "table.md": runs.Document().WriteMarkdown, "go.bench": runs.GoBench,
+		"one.txt":    runs[:1].Document().WriteText,
+		"series.csv": func(w io.Writer) error { return report.Series(runs[1].Result.Detail.Series).WriteCSV(w) },
 		"aiperf.jsonl": func(w io.Writer) error {
 			failed := failure(replay.Canceled, hostile)
 			failed.Row, failed.SessionID, failed.Status = 7, "s", 499
 			unsent := replay.Record{Class: replay.Connect}
 			records := append(answers(1), failed, unsent, uncounted(answers(1))[0])
 			records[3].SessionID = "s"
-			return report.ServingAIPerf(w, ended(4), each(records))
+			return report.AIPerf(w, ended(4), each(records))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestServingFormats(t *testing.T) {
 // 1500.4 ms, with a TTFT of 100 to 103 ms, then gaps of 20 and 30 ms, and the
 // last was done at 1500.4 + 103 + 50 + 1, so 1.654 s after the first was sent.
 func TestBlockByHand(t *testing.T) {
-	text := written(t, reported(t)[:1].VLLM)
+	text := written(t, reported(t)[:1].VLLM().WriteText)
 	for label, want := range map[string]float64{
 		"Successful requests": 4, "Failed requests": 0, "Maximum request concurrency": 8,
 		"Benchmark duration (s)": 1.654, "Total input tokens": 4000, "Total generated tokens": 12,
@@ -132,7 +132,7 @@ func TestBlockByHand(t *testing.T) {
 // Tables say what the summary says.
 func TestTablesAgreeWithTheSummary(t *testing.T) {
 	runs := reported(t)
-	rows, err := csv.NewReader(strings.NewReader(written(t, runs.CSV))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(written(t, runs.Document().WriteCSV))).ReadAll()
 	if err != nil || len(rows) != 3 {
 		t.Fatal(rows, err)
 	}
@@ -182,9 +182,9 @@ func TestParsePercentiles(t *testing.T) {
 
 // A smoothed curve keeps every value, and a picture is drawn of whatever there is.
 func TestServingPNG(t *testing.T) {
-	nothing := report.ServingRun{Run: ended(1), Result: inDetail(t, []replay.Record{{Class: replay.Connect}})}
-	same := report.ServingRun{Run: ended(1), Result: inDetail(t, answers(1))}
-	for i, runs := range []report.ServingRuns{reported(t), {nothing}, {same}, {nothing, same}} {
+	nothing := report.Run{Info: ended(1), Result: inDetail(t, []replay.Record{{Class: replay.Connect}})}
+	same := report.Run{Info: ended(1), Result: inDetail(t, answers(1))}
+	for i, runs := range []report.Runs{reported(t), {nothing}, {same}, {nothing, same}} {
 		picture, err := png.Decode(strings.NewReader(written(t, runs.PNG)))
 		if err != nil {
 			t.Fatal(err)
@@ -208,7 +208,7 @@ func page(t *testing.T) string {
 	for i := range records {
 		records[i].SessionID = "s"
 	}
-	return written(t, report.ServingRuns{{Name: "<u>run</u>", Run: foreign(), Result: inDetail(t, records)}}.HTML)
+	return written(t, report.Runs{{Name: "<u>run</u>", Info: foreign(), Result: inDetail(t, records)}}.Document().WriteHTML)
 }
 
 // A page asks for nothing from elsewhere, runs nothing, and marks nothing up that
@@ -254,7 +254,7 @@ func TestServingPageIsBounded(t *testing.T) {
 		rec.Done += wait
 		records = append(records, rec)
 	}
-	text := written(t, report.ServingRuns{{Run: ended(len(records)), Result: inDetail(t, records)}}.HTML)
+	text := written(t, report.Runs{{Info: ended(len(records)), Result: inDetail(t, records)}}.Document().WriteHTML)
 	if len(text) > 1<<20 {
 		t.Errorf("%d bytes", len(text))
 	}
@@ -274,7 +274,7 @@ func TestNextToNothingLeavesRoom(t *testing.T) {
 	records[9].Gaps[1] = 5 * time.Second
 	records[9].Last.Value += 5 * time.Second
 	records[9].Done += 5 * time.Second
-	text := written(t, report.ServingRuns{{Run: ended(10), Result: inDetail(t, records)}}.HTML)
+	text := written(t, report.Runs{{Info: ended(10), Result: inDetail(t, records)}}.Document().WriteHTML)
 	if want := "50.00 % of them below 0.15 ms, at the left end"; !strings.Contains(text, want) {
 		t.Errorf("no %s", want)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"regexp"
@@ -127,7 +128,7 @@ var servingRuns = []struct {
 func servingText(t *testing.T, info runfile.Run, records []replay.Record) string {
 	t.Helper()
 	var text bytes.Buffer
-	if err := report.ServingText(&text, info, measured(t, info, records)); err != nil {
+	if err := servingTo(&text, info, measured(t, info, records)); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()
@@ -180,14 +181,14 @@ func TestServingTextIsHarmless(t *testing.T) {
 	if n := strings.Count(text, "\nVerdict: "); n != 1 {
 		t.Errorf("%d verdicts in:\n%s", n, text)
 	}
-	if n := strings.Count(text, `no [2J model Verdict: VALID 31m `+"\ufffd"+` <b>"\`); n != 4 {
+	if n := strings.Count(strings.Join(strings.Fields(text), " "), `no [2J model Verdict: VALID 31m `+"\ufffd"+` <b>"\`); n != 4 {
 		t.Errorf("class, example, failure and note are there %d times in:\n%s", n, text)
 	}
 }
 
 func summary(t *testing.T, info runfile.Run, records []replay.Record) map[string]any {
 	t.Helper()
-	text, err := json.Marshal(report.Summary(info, measured(t, info, records)))
+	text, err := json.Marshal(report.Run{Info: info, Result: measured(t, info, records)}.Summary())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +289,7 @@ func TestSummaryOfNothing(t *testing.T) {
 	known := []string{
 		"date", "backend", "endpoint_type", "model_id", "num_prompts", "duration", "completed", "failed",
 		"total_input_tokens", "total_output_tokens", "max_output_tokens_per_s", "max_concurrent_requests", "moontide",
-		"verdict", "evidence", "simulated", "ended", "errors", "input_estimates", "output_estimates", "prompts_estimated", "thresholds",
+		"verdict", "evidence", "notes", "simulated", "ended", "errors", "input_estimates", "output_estimates", "prompts_estimated", "thresholds",
 	}
 	for _, at := range []struct{ full, bare map[string]any }{{full, bare}, {full["moontide"].(map[string]any), bare["moontide"].(map[string]any)}} {
 		if len(at.bare) != len(at.full) {
@@ -328,7 +329,7 @@ func TestSummaryIsValidJSON(t *testing.T) {
 	slow := answers(1)[0]
 	slow.Last = trace.Some(math.MaxInt64 * time.Nanosecond)
 	path := t.TempDir() + "/summary.json"
-	if err := runfile.WriteJSON(path, report.Summary(info, measured(t, info, append(records, slow)))); err != nil {
+	if err := runfile.WriteJSON(path, report.Run{Info: info, Result: measured(t, info, append(records, slow))}.Summary()); err != nil {
 		t.Fatal(err)
 	}
 	bytes, err := os.ReadFile(path)
@@ -348,7 +349,11 @@ func TestSummaryIsValidJSON(t *testing.T) {
 }
 
 func TestServingTextPassesOnWriteErrors(t *testing.T) {
-	if err := report.ServingText(fullDisk{}, ended(1), measured(t, ended(1), answers(1))); !errors.Is(err, errFull) {
+	if err := servingTo(fullDisk{}, ended(1), measured(t, ended(1), answers(1))); !errors.Is(err, errFull) {
 		t.Errorf("%v", err)
 	}
+}
+
+func servingTo(w io.Writer, info runfile.Run, r *run.Result) error {
+	return report.Runs{{Info: info, Result: r}}.Document().WriteText(w)
 }

@@ -1,0 +1,76 @@
+package report
+
+import (
+	"fmt"
+
+	"moontide/analyze"
+	"moontide/analyze/report/doc"
+)
+
+// summarySentences say what the numbers mean for a server.
+func summarySentences(a *analyze.Analysis) []string {
+	text := arrivalSentences(a)
+	text = append(text, fmt.Sprintf("A prompt has %s tokens on average (median %s), an answer %s.",
+		doc.Fixed(a.ISL.Mean, 0), doc.Fixed(a.ISL.Quantile(0.5), 0), doc.Fixed(a.OSL.Mean, 0)))
+	if a.OSL.Sum > 0 {
+		text = append(text, fmt.Sprintf("That is %s input tokens for each output token.", doc.Fixed(a.ISL.Sum/a.OSL.Sum, 1)))
+	}
+	return append(text, reuseSentences(a)...)
+}
+
+func arrivalSentences(a *analyze.Analysis) []string {
+	all, at := "The trace has "+doc.Count(a.Requests, "request"), a.Arrivals
+	if at == nil {
+		return []string{all + " without arrival times."}
+	}
+	if at.Requests < a.Requests {
+		all += fmt.Sprintf(", %s of them with an arrival time,", doc.Int(at.Requests))
+	}
+	if !at.Rate.Set {
+		return []string{all + ", all at the same time."}
+	}
+	text := []string{fmt.Sprintf("%s over %s, %s per second on average.", all, span(at.Duration()), doc.Fixed(at.Rate.Value, 2))}
+	// A coarse clock: on average two requests or more have the same time.
+	if at.Requests >= 2*at.DistinctTimestamps {
+		text = append(text, fmt.Sprintf("They share %s arrival times, up to %s requests at one: at the recorded timing they come in bursts.",
+			doc.Int(at.DistinctTimestamps), doc.Int(at.MostAtOnce)))
+	}
+	return text
+}
+
+// gridSentence says what a time grid does to a replay.
+func gridSentence(at *analyze.Arrivals) string {
+	switch g := at.Grid; {
+	case at.Requests > g.Ticks+at.Requests/10: // a tenth or more come with others
+		return "Arrivals lie on a grid, most likely the clock of the recording and not the traffic." +
+			" A replay at the original timing sends all requests of a step at once, in bursts that production never saw."
+	case g.Ticks == g.Steps+1:
+		return "Requests arrive at a constant rate."
+	}
+	return "Arrival times have the precision of a coarse clock. Few requests share a step, so a replay adds no bursts."
+}
+
+func reuseSentences(a *analyze.Analysis) []string {
+	var text []string
+	tokens := "prompt tokens"
+	if p := a.Prefix; p != nil && p.Requests < a.Requests {
+		tokens = "tokens of prompts with block ids"
+	}
+	switch p := a.Prefix; {
+	case p == nil:
+		text = append(text, "Without block ids, shared prefixes are unknown.")
+	case p.HitBlocks == 0:
+		text = append(text, "No two prompts share a prefix: a prefix cache would never hit.")
+	case p.Infinite.Token.Set:
+		text = append(text, fmt.Sprintf("A cache that never evicts would serve %s %% of all %s:"+
+			" a prefix cache saves a server at most that share of prefill.", doc.Percent(p.Infinite.Token.Value), tokens))
+	}
+	if o := a.Observed.SharedRatio; o.Set && o.Value > 0 {
+		text = append(text, fmt.Sprintf("%s %% of the %s lie in prefixes that several requests share;"+
+			" the first request with such a prefix still misses.", doc.Percent(o.Value), tokens))
+	}
+	if d := a.Declared.SharedRatio; d.Set {
+		text = append(text, fmt.Sprintf("The trace's generator declares %s %% of the prompt tokens as shared context.", doc.Percent(d.Value)))
+	}
+	return text
+}

@@ -1,0 +1,329 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moontide/analyze/diff"
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/trace"
+)
+
+// Diff is how two sides of a benchmark differ.
+type Diff struct {
+	*diff.Comparison
+	NameA, NameB string
+	Judgements   []diff.Judgement
+}
+
+// The marks of a difference that means less than its number.
+const (
+	insignificant = "~"
+	noInterval    = "?"
+	equal         = "="
+)
+
+// Document has the runs, what was changed, the differences of the metrics with
+// their intervals, and the differences request by request. Its Data has a row for
+// each metric.
+func (c Diff) Document() *doc.Document {
+	d := doc.New("RUN COMPARISON", "A: "+c.NameA+"; B: "+c.NameB)
+	c.runs(d)
+	c.changes(d.Section("What was changed"))
+	c.differences(d.Section("Differences"))
+	c.gates(d)
+	c.requests(d.Section("Request by request"))
+	c.origins(d)
+	d.Data = c.data()
+	return d
+}
+
+// runs lists what is compared, with the objections to comparing it.
+func (c Diff) runs(d *doc.Document) {
+	s := d.Section("Runs")
+	t := doc.Table{Columns: []string{"", "run", "verdict", "completed", "failed"}, Left: doc.AllLeft}
+	for i, side := range [][]*diff.Run{c.A, c.B} {
+		for _, r := range side {
+			t.Add("AB"[i:i+1], r.Name, r.Verdict.Level.String(), doc.Int(r.Completed), doc.Int(r.Failed))
+		}
+	}
+	s.Table(t)
+	for _, o := range c.Objections {
+		s.Note("Not comparable", o.Reason+".")
+	}
+	for _, r := range slices.Concat(c.A, c.B) {
+		for _, e := range r.Verdict.Evidence {
+			if e.Level != run.Valid && e.Level == r.Verdict.Level {
+				s.Warn(r.Name + " is " + r.Verdict.Level.String() + ": " + e.Text + ".")
+			}
+		}
+		if r.OutputEstimates > 0 {
+			s.Note("Note", fmt.Sprintf("%s: the generated tokens of %s are counted in chunks, because the server did not report them.", r.Name, doc.Count(r.OutputEstimates, "request")))
+		}
+	}
+}
+
+// changes lists the settings that differ.
+func (c Diff) changes(s *doc.Section) {
+	if len(c.Changes) == 0 {
+		s.Text("No recorded setting differs.")
+		return
+	}
+	const wide = 30
+	t := doc.Table{Columns: []string{"setting", "A", "B"}, Left: doc.AllLeft}
+	var long []string
+	for _, change := range c.Changes {
+		a, b := settingText(change.A), settingText(change.B)
+		if len(a) > wide || len(b) > wide {
+			long = append(long, change.Setting+" in A: "+a+"; in B: "+b)
+		} else {
+			t.Add(change.Setting, a, b)
+		}
+	}
+	s.Table(t)
+	for _, text := range long {
+		s.Text(text)
+	}
+}
+
+func settingText(values []string) string {
+	return cmp.Or(strings.TrimSpace(strings.Join(values, ", ")), doc.Absent)
+}
+
+// differences is the table of metrics.
+func (c Diff) differences(s *doc.Section) {
+	t := doc.Table{Columns: []string{"metric", "A", "B", "B - A", "95 % interval", "change", ""}, Left: 1}
+	unsure, unknown := 0, 0
+	var rising []string
+	for _, x := range c.Differences {
+		if !x.A.Set && !x.B.Set {
+			continue
+		}
+		change, word := changeText(x)
+		switch change {
+		case insignificant:
+			unsure++
+		case noInterval:
+			unknown++
+		}
+		if x.Rising && !c.ByRuns() {
+			rising = append(rising, x.Metric.Key)
+		}
+		places, difference := placesOf(x.Metric), doc.Absent
+		fine := finer(places, x.Difference.Value)
+		if x.Difference.Set {
+			difference = plus(x.Difference.Value, fine)
+		}
+		t.Add(x.Metric.Key, doc.FixedOr(x.A, places), doc.FixedOr(x.B, places), difference, intervalText(x.Interval, fine), change, word)
+	}
+	s.Table(t)
+	if objectives := c.A[0].Objectives; len(objectives) > 0 {
+		s.Text("request_goodput counts requests that meet " + objectivesText(objectives) + ".")
+	}
+	if unsure > 0 {
+		s.Text("~ not significant: the interval contains 0. Of 20 metrics that are truly equal, one is outside by chance.")
+	}
+	if unknown > 0 {
+		s.Text("? no interval: too few parts of the run show the value, such as a p99 of fewer than about 1,200 requests or a rare failure.")
+	}
+	if len(rising) > 0 {
+		s.Text(strings.Join(rising, ", ") + " rose during the run on both sides, as when a queue grows: a delay of one request delays all behind it. The intervals allow for that.")
+	}
+	s.Text(c.certainty(unsure + unknown))
+}
+
+// certainty says what the intervals are based on, and what would narrow them.
+func (c Diff) certainty(open int) string {
+	switch {
+	case c.ByRuns():
+		return "With several runs per side, the run means are the sample: the intervals are Welch's t intervals and cover the variation between runs of this trace."
+	case len(c.A)+len(c.B) > 2:
+		return "No interval is narrower than the t interval of the run means. With three or more runs per side, the run means alone decide."
+	case open > 0:
+		return "One run per side cannot decide what is marked ~ or ?: use three or more of the same trace (A1,A2,A3 B1,B2,B3). They also show the variation between runs, which these intervals do not cover."
+	}
+	return "The intervals cover the variation within these runs. Three or more runs per side (A1,A2,A3 B1,B2,B3) also show the variation between runs."
+}
+
+func objectivesText(objectives []run.Objective) string {
+	var texts []string
+	for _, o := range objectives {
+		texts = append(texts, o.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+// changeText is the relative change, or a mark if it means nothing, and whether it
+// is better or worse.
+func changeText(x diff.Difference) (change, word string) {
+	switch {
+	case !x.Difference.Set:
+		return doc.Absent, ""
+	case x.Difference.Value == 0:
+		return equal, ""
+	case !x.Interval.Set:
+		return noInterval, ""
+	case !x.Significant():
+		return insignificant, ""
+	}
+	change = doc.Absent
+	if x.Relative.Set {
+		change = fmt.Sprintf("%+.2f %%", 100*x.Relative.Value)
+	}
+	switch x.Better() {
+	case 1:
+		word = "better"
+	case -1:
+		word = "worse"
+	}
+	return change, word
+}
+
+// placesOf are the decimals of a metric's values: shares are below 1.
+func placesOf(m run.Metric) int {
+	if m.Unit == run.Share {
+		return 4
+	}
+	return 2
+}
+
+// finer are the decimals of a difference: more where there is little.
+func finer(places int, difference float64) int {
+	if math.Abs(difference) < 0.1 {
+		return max(places, 4)
+	}
+	return places
+}
+
+// plus writes a number with its sign, unless it rounds to 0.
+func plus(v float64, places int) string {
+	text := doc.Fixed(v, places)
+	switch {
+	case strings.Trim(text, "-0.") == "":
+		return strings.TrimPrefix(text, "-")
+	case v > 0:
+		return "+" + text
+	}
+	return text
+}
+
+func intervalText(i trace.Opt[diff.Interval], places int) string {
+	if !i.Set {
+		return doc.Absent
+	}
+	return plus(i.Value.Low, places) + " to " + plus(i.Value.High, places)
+}
+
+func (c Diff) gates(d *doc.Document) {
+	if len(c.Judgements) == 0 {
+		return
+	}
+	t := doc.Table{Columns: []string{"condition", "", "because"}, Left: doc.AllLeft}
+	for _, j := range c.Judgements {
+		verdict := "passed"
+		if j.Failed {
+			verdict = "FAILED"
+		}
+		t.Add(j.Gate.Text, verdict, j.Reason)
+	}
+	d.Section("Conditions").Table(t)
+}
+
+// requests is the comparison request by request.
+func (c Diff) requests(s *doc.Section) {
+	if !c.Paired {
+		s.Text("The sides did not replay the same requests, so they cannot be paired.")
+		return
+	}
+	s.Row("completed on both sides", doc.Int(c.Pairs), "", doc.Plural(c.Pairs, "request"))
+	if c.OnlyA+c.OnlyB > 0 {
+		s.Row("completed in A alone", doc.Int(c.OnlyA), "", doc.Plural(c.OnlyA, "request"))
+		s.Row("completed in B alone", doc.Int(c.OnlyB), "", doc.Plural(c.OnlyB, "request"))
+	}
+	if c.Pairs == 0 {
+		return
+	}
+	t := doc.Table{Columns: []string{"B - A", "pairs", "mean", "95 % interval", "median", "95 % interval", "lower in B"}, Left: 1}
+	for _, r := range c.Requests {
+		if r.Count > 0 {
+			mean, median := finer(2, r.Mean), finer(2, r.Median)
+			t.Add(r.Latency.Key(), doc.Int(r.Count), plus(r.Mean, mean), intervalText(r.MeanInterval, mean), plus(r.Median, median), intervalText(r.MedianInterval, median), doc.Share(r.Lower, r.Count))
+		}
+	}
+	s.Table(t)
+}
+
+// origins divides the differences of requests into bands.
+func (c Diff) origins(d *doc.Document) {
+	if len(c.Origins) == 0 {
+		return
+	}
+	s := d.Section("Where the difference comes from")
+	s.Text("Mean of B - A in ms, request by request, and the contribution of each band to the overall mean.")
+	if len(c.A)+len(c.B) > 2 {
+		s.Text("~ and ? here reflect the variation within the runs, not between runs.")
+	}
+	for _, o := range c.Origins {
+		t := doc.Table{Columns: []string{o.By, "pairs", "TTFT", "adds", "TPOT", "adds", "E2EL", "adds"}, Left: 1}
+		for _, band := range o.Bands {
+			cells := []string{band.Name, doc.Int(band.Pairs)}
+			for _, part := range band.Latencies {
+				cells = append(cells, partText(part), addsText(part))
+			}
+			t.Add(cells...)
+		}
+		s.Table(t)
+	}
+}
+
+func partText(p diff.Part) string {
+	switch {
+	case p.Count == 0:
+		return doc.Absent
+	case !p.Interval.Set:
+		return plus(p.Mean, 2) + " " + noInterval
+	case !p.Significant():
+		return plus(p.Mean, 2) + " " + insignificant
+	}
+	return plus(p.Mean, 2) + "  " // aligned with marked numbers
+}
+
+func addsText(p diff.Part) string {
+	if p.Count == 0 {
+		return doc.Absent
+	}
+	return plus(p.Adds, 2)
+}
+
+// data has a row for each metric.
+func (c Diff) data() doc.Data {
+	data := doc.Data{Columns: []string{"metric", "a", "b", "difference", "low", "high", "relative", "relative_low", "relative_high", "significant", "verdict"}}
+	ends := func(i trace.Opt[diff.Interval]) (low, high string) {
+		if !i.Set {
+			return "", ""
+		}
+		return doc.Plain(i.Value.Low), doc.Plain(i.Value.High)
+	}
+	for _, x := range c.Differences {
+		low, high := ends(x.Interval)
+		relativeLow, relativeHigh := ends(x.RelativeInterval)
+		data.Rows = append(data.Rows, []string{
+			x.Metric.Key, doc.PlainOr(x.A), doc.PlainOr(x.B), doc.PlainOr(x.Difference), low, high,
+			doc.PlainOr(x.Relative), relativeLow, relativeHigh, significance(x), []string{"worse", "", "better"}[x.Better()+1],
+		})
+	}
+	return data
+}
+
+// significance is empty if it is not known.
+func significance(x diff.Difference) string {
+	if !x.Interval.Set {
+		return ""
+	}
+	return strconv.FormatBool(x.Significant())
+}

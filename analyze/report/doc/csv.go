@@ -1,0 +1,58 @@
+package doc
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// WriteCSV writes the numbers of the document and of its parts as one table. If
+// there are notes, verdicts or warnings, a last column called notes contains them:
+// those of a part in its first row, those of the document in the first row of all.
+func (d *Document) WriteCSV(w io.Writer) error {
+	columns, rows, noted := d.csvRows()
+	if noted {
+		columns = append(slices.Clone(columns), "notes")
+	}
+	out := csv.NewWriter(w)
+	out.Write(columns)
+	for _, row := range rows {
+		cells := make([]string, len(columns))
+		for i := range cells {
+			cells[i] = Clean(row[i])
+		}
+		out.Write(cells)
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("writing report: %w", err)
+	}
+	return nil
+}
+
+// csvRows are rows that have one cell more than there are columns, for notes.
+func (d *Document) csvRows() (columns []string, rows [][]string, noted bool) {
+	columns = d.Data.Columns
+	for _, row := range d.Data.Rows {
+		rows = append(rows, append(slices.Clone(row), ""))
+	}
+	for _, part := range d.Parts {
+		partColumns, partRows, partNoted := part.csvRows()
+		if columns == nil {
+			columns = partColumns
+		}
+		rows, noted = append(rows, partRows...), noted || partNoted
+	}
+	notes := d.allNotes()
+	if len(notes) == 0 {
+		return columns, rows, noted
+	}
+	if len(rows) == 0 {
+		rows = [][]string{make([]string, len(columns)+1)}
+	}
+	last := &rows[0][len(columns)]
+	*last = strings.TrimSuffix(strings.Join(notes, "; ")+"; "+*last, "; ")
+	return columns, rows, true
+}

@@ -1,0 +1,242 @@
+// Package doc is the one document model of reports: a report is built once, as
+// data, and written as text for a terminal, Markdown, CSV or an HTML page.
+//
+//	d := doc.New("DATASET ANALYSIS", "Trace: conversation.jsonl")
+//	s := d.Section("Overview")
+//	s.Row("Total requests", doc.Int(12031), "", "")
+//	s.Warn("Blocks of 512 tokens fit the ids of 11,000 of 12,031 rows.")
+//	err := d.WriteText(os.Stdout)
+//
+// Every rendering contains every note, warning, verdict and piece of evidence of
+// the document. Text and Markdown leave out figures; CSV has the numbers of
+// [Document.Data] instead of sections. Text from files and servers may be given
+// as it is: each writer removes control characters and escapes what its format
+// gives a meaning to.
+//
+// The functions [Int], [Fixed], [Count] and [Percent] are how reports write
+// numbers. A Document is not safe for concurrent changes; writing one does not
+// change it.
+package doc
+
+import (
+	"strings"
+	"unicode"
+
+	"moontide/analyze/report/figure"
+)
+
+// Absent stands for what is not known, in text, Markdown and HTML.
+const Absent = "-"
+
+// Document is a report.
+type Document struct {
+	Title   string
+	Subject string // what the report is about, in one line
+	// ListingFirst leaves title and subject out of text, because a [Listing] with a
+	// title of its own stands first.
+	ListingFirst bool
+	Sections     []*Section
+	// Notes and Verdict stand last in text, where a terminal shows them, and
+	// first in Markdown and HTML.
+	Notes   []Note
+	Verdict *Verdict
+	// Parts are the reports of several runs in one document, after its sections.
+	// A part without a title gets no heading.
+	Parts []*Document
+	Data  Data
+}
+
+// Data are the numbers of a document for programs: full precision, no units and
+// no thousands separators; what is not known is empty.
+type Data struct {
+	Columns []string
+	Rows    [][]string
+}
+
+// Note is a remark that every rendering contains.
+type Note struct {
+	Kind string // such as "Note" or "Warning"; "" for none
+	Text string
+}
+
+// String is the note as it is written.
+func (n Note) String() string {
+	if n.Kind == "" {
+		return Clean(n.Text)
+	}
+	return n.Kind + ": " + Clean(n.Text)
+}
+
+// Verdict is a level with the evidence for it.
+type Verdict struct {
+	Level    string // VALID, SUSPECT or INVALID
+	Evidence []Evidence
+}
+
+// Evidence is one checked fact.
+type Evidence struct{ Level, Text string }
+
+// Section is a heading and what stands below it.
+type Section struct {
+	Title string
+	// Detail sections are left out of text.
+	Detail bool
+	Blocks []Block
+}
+
+// Block is one of the kinds of content; exactly one of its fields is set.
+type Block struct {
+	Paragraph string
+	Note      *Note
+	KeyValues []KeyValue
+	Table     *Table
+	Listing   *Listing
+	Headlines []KeyValue      // shown large; HTML only
+	Figures   []figure.Figure // HTML only
+}
+
+// KeyValue is a named value, its unit, and a remark of a few words.
+type KeyValue struct{ Key, Value, Unit, Note string }
+
+// Table has cells of text. The first Left columns are aligned left, the others
+// right.
+type Table struct {
+	Columns []string
+	Left    int
+	Rows    [][]string
+}
+
+// AllLeft is a [Table.Left] for tables of words.
+const AllLeft = 1 << 10
+
+// Add appends a row.
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// Listing is the "Serving Benchmark Result" block, which has the same shape in
+// all tools that print it. Markdown and HTML leave it out: reports add a table of
+// the same numbers in a Detail section.
+type Listing struct {
+	Title  string
+	Groups []ListingGroup
+}
+
+// ListingGroup is a titled part of a [Listing].
+type ListingGroup struct {
+	Title string // "" for the first
+	Lines []KeyValue
+}
+
+// New starts a document.
+func New(title, subject string) *Document { return &Document{Title: title, Subject: subject} }
+
+// Section starts a section.
+func (d *Document) Section(title string) *Section {
+	s := &Section{Title: title}
+	d.Sections = append(d.Sections, s)
+	return s
+}
+
+// DetailSection starts a section that text leaves out.
+func (d *Document) DetailSection(title string) *Section {
+	s := d.Section(title)
+	s.Detail = true
+	return s
+}
+
+// Note adds a note to the document as a whole.
+func (d *Document) Note(kind, text string) { d.Notes = append(d.Notes, Note{kind, text}) }
+
+// Text adds a paragraph of the given sentences.
+func (s *Section) Text(sentences ...string) {
+	s.Blocks = append(s.Blocks, Block{Paragraph: strings.Join(sentences, " ")})
+}
+
+// Note adds a note at this place.
+func (s *Section) Note(kind, text string) {
+	s.Blocks = append(s.Blocks, Block{Note: &Note{kind, text}})
+}
+
+// Warn adds a warning at this place.
+func (s *Section) Warn(text string) { s.Note("Warning", text) }
+
+// Row adds a named value. Rows that follow each other are aligned. A note that
+// has more than 23 columns goes on a line of its own in text.
+func (s *Section) Row(key, value, unit, note string) {
+	if value == "1" {
+		unit = strings.TrimSuffix(unit, "s")
+	}
+	b := s.last(func(b *Block) bool { return b.KeyValues != nil })
+	b.KeyValues = append(b.KeyValues, KeyValue{key, value, unit, note})
+}
+
+// Figure adds a figure. Figures that follow each other stand side by side.
+func (s *Section) Figure(f figure.Figure) {
+	b := s.last(func(b *Block) bool { return b.Figures != nil })
+	b.Figures = append(b.Figures, f)
+}
+
+// Table adds a table, unless it has no rows.
+func (s *Section) Table(t Table) {
+	if len(t.Rows) > 0 {
+		s.Blocks = append(s.Blocks, Block{Table: &t})
+	}
+}
+
+// last is the last block if it is of a kind, else a new one.
+func (s *Section) last(of func(*Block) bool) *Block {
+	if n := len(s.Blocks); n == 0 || !of(&s.Blocks[n-1]) {
+		s.Blocks = append(s.Blocks, Block{})
+	}
+	return &s.Blocks[len(s.Blocks)-1]
+}
+
+// hasText reports whether there is something to write without figures.
+func (s *Section) hasText() bool {
+	for _, b := range s.Blocks {
+		if b.Figures == nil && b.Headlines == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// allNotes are the notes and the verdict of the document itself and of its
+// sections, as strings, in the order of a page.
+func (d *Document) allNotes() (all []string) {
+	if v := d.Verdict; v != nil {
+		all = append(all, "Verdict: "+v.Level)
+		for _, e := range v.Evidence {
+			all = append(all, Clean(e.Level+": "+e.Text))
+		}
+	}
+	for _, n := range d.Notes {
+		all = append(all, n.String())
+	}
+	for _, s := range d.Sections {
+		for _, n := range s.notes() {
+			all = append(all, n.String())
+		}
+	}
+	return all
+}
+
+func (s *Section) notes() (all []Note) {
+	for _, b := range s.Blocks {
+		if b.Note != nil {
+			all = append(all, *b.Note)
+		}
+	}
+	return all
+}
+
+// Clean makes text from elsewhere harmless and fit for one line: control
+// characters could break the lines of a report or command a terminal.
+func Clean(s string) string {
+	plain := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
+	return strings.Join(strings.Fields(plain), " ")
+}

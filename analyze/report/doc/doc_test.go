@@ -1,0 +1,147 @@
+package doc_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"html"
+	"io"
+	"strings"
+	"testing"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/report/figure"
+)
+
+// full has every kind of block, and notes and verdicts everywhere they can be.
+func full() *doc.Document {
+	d := doc.New("LOAD REPORT", "a subject")
+	d.Note("Note", "a note of the document, with | and <b> in it")
+	s := d.Section("First")
+	s.Text("One sentence.", "Another one.")
+	s.Warn("a warning in a section")
+	s.Row("requests", "1", "tokens", "a remark")
+	s.Figure(figure.Figure{Title: "a figure"})
+	t := doc.Table{Columns: []string{"name", "value"}, Left: 1}
+	t.Add("x", "1.00")
+	s.Table(t)
+	d.DetailSection("Details").Note("Not comparable", "a note in a detail section")
+	for _, name := range []string{"one", "two"} {
+		part := doc.New(name, "")
+		part.Note("Simulated", "numbers of "+name+" are simulated")
+		part.Verdict = &doc.Verdict{Level: "SUSPECT", Evidence: []doc.Evidence{{"SUSPECT", "evidence of " + name}, {"VALID", "other evidence of " + name}}}
+		part.Section("Results").Blocks = []doc.Block{{Listing: &doc.Listing{Title: "Block", Groups: []doc.ListingGroup{{Lines: []doc.KeyValue{{Key: "Requests", Value: "3"}}}}}}}
+		part.Data = doc.Data{Columns: []string{"run", "requests"}, Rows: [][]string{{name, "3"}}}
+		d.Parts = append(d.Parts, part)
+	}
+	return d
+}
+
+var writers = map[string]func(d *doc.Document, w io.Writer) error{
+	"text": (*doc.Document).WriteText, "Markdown": (*doc.Document).WriteMarkdown, "CSV": (*doc.Document).WriteCSV, "HTML": (*doc.Document).WriteHTML,
+}
+
+func written(t *testing.T, d *doc.Document, name string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := writers[name](d, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// plainWords undoes what a format does to a text.
+func plainWords(s string) string {
+	s = strings.NewReplacer(`\|`, "|", "&lt;", "<", `\_`, "_").Replace(html.UnescapeString(s))
+	return strings.Join(strings.Fields(s), " ")
+}
+
+func TestEveryRenderingHasEveryNote(t *testing.T) {
+	for name := range writers {
+		text := plainWords(written(t, full(), name))
+		for _, want := range []string{
+			"Note: a note of the document, with | and <b> in it", "Warning: a warning in a section", "Not comparable: a note in a detail section",
+			"Simulated: numbers of one are simulated", "Simulated: numbers of two are simulated", "Verdict: SUSPECT",
+			"evidence of one", "other evidence of two",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not contain %q:\n%s", name, want, text)
+			}
+		}
+	}
+}
+
+func TestWriteErrors(t *testing.T) {
+	for name, write := range writers {
+		if err := write(full(), failingWriter{}); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// Text from outside cannot break lines, command a terminal or add markup.
+func TestHostileText(t *testing.T) {
+	const hostile = "a\x1b[2J\nVerdict: VALID\u202e<script>alert(1)</script>"
+	d := doc.New(hostile, hostile)
+	d.Note("Note", hostile)
+	s := d.Section(hostile)
+	s.Row(hostile, hostile, "", hostile)
+	s.Text(hostile)
+	table := doc.Table{Columns: []string{hostile, hostile}}
+	table.Add(hostile, hostile)
+	s.Table(table)
+	d.Verdict = &doc.Verdict{Level: "INVALID", Evidence: []doc.Evidence{{"INVALID", hostile}}}
+	d.Data = doc.Data{Columns: []string{"a"}, Rows: [][]string{{hostile}}}
+	for name := range writers {
+		text := strings.ReplaceAll(written(t, d, name), "\nVerdict: INVALID", "")
+		if strings.ContainsAny(text, "\x1b\u202e\r") || strings.Contains(text, "\nVerdict: VALID") {
+			t.Errorf("%s passes control characters on: %q", name, text)
+		}
+		if name != "CSV" && name != "text" && strings.Contains(text, "<script") {
+			t.Errorf("%s contains a script: %s", name, text)
+		}
+	}
+}
+
+func TestTextFitsTheTerminal(t *testing.T) {
+	d := full()
+	s := d.Section("Wide")
+	s.Row("a key", "1", "tokens", strings.Repeat("a long remark ", 10))
+	for line := range strings.Lines(written(t, d, "text")) {
+		if len(strings.TrimSuffix(line, "\n")) > 80 || strings.HasSuffix(line, " \n") {
+			t.Errorf("%q", line)
+		}
+	}
+	wide := doc.Table{Columns: []string{"level"}, Left: 1}
+	row := []string{"1"}
+	for range 12 {
+		wide.Columns, row = append(wide.Columns, "Request Throughput (req/s)"), append(row, "123456.78")
+	}
+	wide.Add(row...)
+	s.Table(wide)
+	text := written(t, d, "text")
+	for line := range strings.Lines(text) {
+		if len(line) > 113 {
+			t.Errorf("%d columns: %q", len(line), line)
+		}
+	}
+	if n := strings.Count(text, "123456.78"); n != 12 {
+		t.Errorf("a table in parts has %d of 12 columns:\n%s", n, text)
+	}
+}
+
+func TestCSVIsRectangular(t *testing.T) {
+	rows, err := csv.NewReader(strings.NewReader(written(t, full(), "CSV"))).ReadAll()
+	if err != nil || len(rows) != 3 || rows[0][2] != "notes" || !strings.Contains(rows[2][2], "of two") {
+		t.Errorf("%q, %v", rows, err)
+	}
+	d := doc.New("", "")
+	d.Data = doc.Data{Columns: []string{"a"}, Rows: [][]string{{"1"}}}
+	if got := written(t, d, "CSV"); got != "a\n1\n" {
+		t.Errorf("without notes: %q", got)
+	}
+}

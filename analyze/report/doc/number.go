@@ -1,0 +1,114 @@
+package doc
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"moontide/trace"
+)
+
+// Plural is the name of a number of things: "request", "requests".
+func Plural(n int, thing string) string {
+	if n == 1 {
+		return thing
+	}
+	return thing + "s"
+}
+
+// Count is a number of things with their name: "1,200 requests".
+func Count(n int, thing string) string { return Int(n) + " " + Plural(n, thing) }
+
+// Int writes a whole number with thousands separators.
+func Int(n int) string { return separated(strconv.Itoa(n)) }
+
+// Fixed writes a number with thousands separators and a fixed number of decimals.
+func Fixed(v float64, decimals int) string {
+	return separated(strconv.FormatFloat(v, 'f', decimals, 64))
+}
+
+// Number writes a number with three significant digits, whole numbers with all of
+// theirs.
+func Number(v float64) string {
+	if v == math.Trunc(v) || math.Abs(v) >= 1000 {
+		return Fixed(v, 0)
+	}
+	decimals := 2
+	for limit := 1.0; math.Abs(v) < limit && decimals < 9; limit /= 10 {
+		decimals++
+	}
+	for limit := 10.0; math.Abs(v) >= limit && decimals > 0; limit *= 10 {
+		decimals--
+	}
+	return Fixed(v, decimals)
+}
+
+// Plain writes a number in full precision without separators, for Data.
+func Plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// PlainOr is Plain, or nothing where the number is not known.
+func PlainOr(v trace.Opt[float64]) string {
+	if !v.Set {
+		return ""
+	}
+	return Plain(v.Value)
+}
+
+// FixedOr is Fixed, or [Absent] where the number is not known.
+func FixedOr(v trace.Opt[float64], decimals int) string {
+	if !v.Set {
+		return Absent
+	}
+	return Fixed(v.Value, decimals)
+}
+
+// Percent writes a share of 1 in percent, without the sign.
+func Percent(share float64) string { return Fixed(100*share, 2) }
+
+// PercentOr is Percent, or [Absent] where the share is not known.
+func PercentOr(share trace.Opt[float64]) string {
+	if !share.Set {
+		return Absent
+	}
+	return Percent(share.Value)
+}
+
+// Share is part of whole in percent, with the sign.
+func Share(part, whole int) string { return Percent(float64(part)/float64(whole)) + " %" }
+
+// Span writes a duration with the two units that people would use.
+func Span(d time.Duration) string {
+	seconds := int(math.Round(d.Seconds()))
+	switch {
+	case d < time.Second:
+		return Fixed(float64(d)/float64(time.Millisecond), 0) + " ms"
+	case seconds < 60:
+		return Fixed(d.Seconds(), 1) + " s"
+	case seconds < 3600:
+		return fmt.Sprintf("%d min %d s", seconds/60, seconds%60)
+	case seconds < 48*3600:
+		return fmt.Sprintf("%d h %d min", seconds/3600, seconds%3600/60)
+	}
+	return fmt.Sprintf("%d d %d h", seconds/86400, seconds%86400/3600)
+}
+
+// separated puts commas between the thousands of a decimal number.
+func separated(number string) string {
+	digits, negative := strings.CutPrefix(number, "-")
+	whole, fraction, hasFraction := strings.Cut(digits, ".")
+	if strings.Trim(whole, "0123456789") != "" {
+		return number // an infinity
+	}
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if hasFraction {
+		whole += "." + fraction
+	}
+	if negative {
+		return "-" + whole
+	}
+	return whole
+}

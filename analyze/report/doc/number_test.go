@@ -1,0 +1,47 @@
+package doc
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestThousandsSeparators(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0.00", 7: "7.00", 999: "999.00", 1000: "1,000.00", 123456.789: "123,456.79", -1234: "-1,234.00", 1e9: "1,000,000,000.00",
+	} {
+		if got := Fixed(v, 2); got != want {
+			t.Errorf("Fixed(%v, 2) = %s, want %s", v, got, want)
+		}
+	}
+	if got := Fixed(math.Inf(1), 2) + Fixed(math.Inf(-1), 2) + Fixed(math.NaN(), 2); got != "+Inf-InfNaN" {
+		t.Errorf("not numbers are %s", got)
+	}
+	if got := Count(1, "block") + Count(0, "block") + Count(1000, "block"); got != "1 block0 blocks1,000 blocks" {
+		t.Errorf("Count: %s", got)
+	}
+	if got := Int(-1234567); got != "-1,234,567" {
+		t.Errorf("Int(-1234567) = %s", got)
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for ms, want := range map[float64]string{
+		0: "0 ms", 999: "999 ms", 1500: "1.5 s", 59_400: "59.4 s", 59_600: "1 min 0 s", 3_536_999: "58 min 57 s",
+		3_600_000: "1 h 0 min", 100_000_000: "27 h 46 min", 180_000_000: "2 d 2 h",
+	} {
+		if got := Span(time.Duration(ms * 1e6)); got != want {
+			t.Errorf("Span(%v) = %q, want %q", ms, got, want)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 12: "12", 0.5: "0.500", 1.2345: "1.23", 12.345: "12.3", 123.45: "123", 12345.6: "12,346", 12345: "12,345", -0.0123: "-0.0123",
+	} {
+		if got := Number(v); got != want {
+			t.Errorf("Number(%v) = %s, want %s", v, got, want)
+		}
+	}
+}

@@ -1,0 +1,428 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// Run is a run and what it measured.
+type Run struct {
+	Name   string // tells runs apart, mostly the folder
+	Info   runfile.Run
+	Result *run.Result // with Options.Detail for figures over time
+	View   View
+}
+
+// Runs are runs that are reported together.
+type Runs []Run
+
+// View selects the latencies that a report shows. The zero View is what vLLM's
+// benchmark shows: mean, median and p99 of TTFT, TPOT, ITL and E2EL.
+type View struct {
+	Latencies   []run.Latency
+	Percentiles []float64 // 0 to 100, shown after mean and median
+}
+
+// ParsePercentiles reads percentiles from 0 to 100, separated by commas.
+func ParsePercentiles(text string) ([]float64, error) {
+	var all []float64
+	for word := range strings.SplitSeq(text, ",") {
+		p, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+		if err != nil || !(p >= 0 && p <= 100) {
+			return nil, fmt.Errorf("%q is not a percentile from 0 to 100", word)
+		}
+		if slices.Contains(all, p) {
+			return nil, fmt.Errorf("percentile %s is listed twice", doc.Plain(p))
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func (v View) latencies() []run.Latency {
+	if v.Latencies == nil {
+		return run.VLLMLatencies
+	}
+	return v.Latencies
+}
+
+// statistics are those that a view shows of each latency.
+func (v View) statistics() []run.Statistic {
+	all := []run.Statistic{run.Mean, run.Median}
+	percentiles := v.Percentiles
+	if percentiles == nil {
+		percentiles = []float64{99}
+	}
+	for _, p := range percentiles {
+		all = append(all, run.Percentile(p))
+	}
+	return all
+}
+
+// Document is the "Serving Benchmark Result" of each run with its latencies from
+// the schedule, errors, goodput, cache hits, the server's metrics, notes, and the
+// verdict with its evidence. Its Data has a row for each run, under the keys of
+// the summary.
+func (runs Runs) Document() *doc.Document { return runs.document(true) }
+
+// VLLM is the block alone, without lines that vLLM's benchmark does not print, and
+// the notes and the verdict.
+func (runs Runs) VLLM() *doc.Document { return runs.document(false) }
+
+func (runs Runs) document(full bool) *doc.Document {
+	d := doc.New("Serving benchmark", runs.subject())
+	d.ListingFirst = true
+	if len(runs) > 1 && full {
+		d.DetailSection("Runs").Table(runs.sideBySide())
+	}
+	for _, r := range runs {
+		part := &doc.Document{}
+		if len(runs) > 1 {
+			part.Title = r.name()
+		}
+		if full {
+			r.addTo(part, runs.metrics())
+		} else {
+			part.Section("").Blocks = []doc.Block{{Listing: r.listing(false)}}
+		}
+		r.addNotes(part)
+		d.Parts = append(d.Parts, part)
+	}
+	return d
+}
+
+// subject says in one line what was run.
+func (runs Runs) subject() string {
+	var all []string
+	for _, r := range runs {
+		s := fmt.Sprintf("%s against %s", orUnnamed(r.Info.Trace.Name), orUnnamed(r.Info.Target.Model))
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+func orUnnamed(name string) string {
+	if strings.TrimSpace(name) == "" {
+		return "(unnamed)"
+	}
+	return name
+}
+
+func (r Run) name() string { return orUnnamed(r.Name) }
+
+// metrics are the numbers of all runs: counts, rates, and the statistics that the
+// view of the first run shows.
+func (runs Runs) metrics() []run.Metric {
+	if len(runs) == 0 {
+		return nil
+	}
+	first := runs[0]
+	var objectives []run.Objective
+	if g := first.Result.Goodput; g != nil {
+		for _, o := range g.Objectives {
+			objectives = append(objectives, o.Objective)
+		}
+	}
+	metrics := run.BlockMetrics(objectives)
+	shown := first.View.latencies()
+	for _, l := range run.ScheduleLatencies {
+		if !slices.Contains(shown, l) {
+			shown = append(slices.Clone(shown), l)
+		}
+	}
+	for _, l := range shown {
+		for _, s := range first.View.statistics() {
+			metrics = append(metrics, l.Metric(s))
+		}
+	}
+	return metrics
+}
+
+// plainMetric writes a value as tables of several runs and the block do: two
+// decimals or a whole number, without thousands separators.
+func plainMetric(m run.Metric, r *run.Result) string {
+	v := m.Value(r)
+	if v.Set && m.Unit == run.Count {
+		return strconv.Itoa(int(v.Value))
+	}
+	return twoDecimals(v)
+}
+
+// sideBySide has a column for each run.
+func (runs Runs) sideBySide() doc.Table {
+	t := doc.Table{Columns: []string{"Metric"}, Left: 1}
+	verdicts := []string{"Verdict"}
+	for _, r := range runs {
+		t.Columns = append(t.Columns, r.name())
+		verdicts = append(verdicts, r.Result.Verdict.Level.String())
+	}
+	t.Add(verdicts...)
+	for _, m := range runs.metrics() {
+		cells := []string{m.Heading()}
+		for _, r := range runs {
+			cells = append(cells, plainMetric(m, r.Result))
+		}
+		t.Add(cells...)
+	}
+	return t
+}
+
+func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
+	d.Section("").Blocks = []doc.Block{{Listing: r.listing(true)}}
+	r.addResult(d.DetailSection("Serving benchmark result"))
+	r.addFailures(d)
+	r.addGoodput(d)
+	r.addFigures(d)
+	r.addGroups(d)
+	r.addCache(d)
+	addServer(d, &r.Result.Observed.Server)
+	r.addConfiguration(d.DetailSection("Configuration"))
+	d.Data.Columns = []string{"run", "verdict"}
+	row := []string{r.Name, r.Result.Verdict.Level.String()}
+	for _, m := range metrics {
+		d.Data.Columns = append(d.Data.Columns, m.Key)
+		row = append(row, doc.PlainOr(m.Value(r.Result)))
+	}
+	d.Data.Rows = [][]string{row}
+}
+
+// listing is the "Serving Benchmark Result" block, line for line as other tools
+// print it; full adds lines that they do not have.
+func (r Run) listing(full bool) *doc.Listing {
+	l := &doc.Listing{Title: "Serving Benchmark Result", Groups: []doc.ListingGroup{{Lines: r.countLines(full)}}}
+	stats := func(title string, latencies []run.Latency) {
+		group := doc.ListingGroup{Title: title}
+		for _, of := range latencies {
+			for _, s := range r.View.statistics() {
+				m := of.Metric(s)
+				group.Lines = append(group.Lines, doc.KeyValue{Key: m.Heading(), Value: plainMetric(m, r.Result)})
+			}
+		}
+		l.Groups = append(l.Groups, group)
+	}
+	for _, of := range r.View.latencies() {
+		stats(of.Title(), []run.Latency{of})
+	}
+	if full {
+		stats("From the Schedule", run.ScheduleLatencies)
+	}
+	return l
+}
+
+// countLines are the counts and rates of the block.
+func (r Run) countLines(full bool) (lines []doc.KeyValue) {
+	info, result := r.Info, r.Result
+	add := func(key, value string) { lines = append(lines, doc.KeyValue{Key: key, Value: value}) }
+	metric := func(key string) {
+		m := run.MustMetric(key)
+		value := plainMetric(m, result)
+		if key == "max_concurrent_requests" {
+			value += ".00" // as vLLM prints it
+		}
+		add(m.Heading(), value)
+	}
+	metric("completed")
+	metric("failed")
+	if full && info.NotSent > 0 {
+		add("Requests not sent", strconv.Itoa(info.NotSent))
+	}
+	if n := info.Limits.MaxConcurrency; n > 0 {
+		add("Maximum request concurrency", strconv.Itoa(n))
+	}
+	if info.Trace.Rate > 0 {
+		add("Request rate configured (RPS)", twoDecimals(trace.Some(info.Trace.Rate)))
+	}
+	if w := info.Window; result.Window != (run.Span{}) {
+		add("Warm-up time (s)", twoDecimals(trace.Some(w.WarmupSeconds)))
+		add("Cool-down time (s)", twoDecimals(trace.Some(w.CooldownSeconds)))
+	}
+	metric("duration")
+	metric("total_input_tokens")
+	metric("total_output_tokens")
+	if full && result.Cached.Set {
+		metric("cached_tokens")
+	}
+	metric("request_throughput")
+	if result.Goodput != nil {
+		metric("request_goodput")
+	}
+	metric("output_throughput")
+	metric("max_output_tokens_per_s")
+	metric("max_concurrent_requests")
+	metric("total_token_throughput")
+	return lines
+}
+
+// addResult has what the block has, for a page: headlines, counts and rates, and a
+// table of all latencies.
+func (r Run) addResult(s *doc.Section) {
+	s.Blocks = []doc.Block{{Headlines: r.headlines()}}
+	for _, m := range run.BlockMetrics(nil) {
+		v, decimals := m.Value(r.Result), 2
+		if m.Unit == run.Count {
+			decimals = 0
+		}
+		s.Row(m.Label, doc.FixedOr(v, decimals), string(m.Unit), "")
+	}
+	percentiles := r.View.Percentiles
+	if percentiles == nil {
+		percentiles = []float64{50, 90, 99}
+	}
+	statistics := []run.Statistic{run.Mean, run.Std, run.Min}
+	for _, p := range percentiles {
+		statistics = append(statistics, run.Percentile(p))
+	}
+	statistics = append(statistics, run.Max)
+	t := doc.Table{Columns: []string{"ms"}, Left: 1}
+	for _, stat := range statistics {
+		t.Columns = append(t.Columns, stat.Label())
+	}
+	for _, l := range run.Latencies {
+		d := r.Result.Latency(l)
+		if d.Count == 0 {
+			continue
+		}
+		cells := []string{l.Label()}
+		for _, stat := range statistics {
+			cells = append(cells, doc.Fixed(stat.Of(d), 2))
+		}
+		t.Add(cells...)
+	}
+	s.Table(t)
+}
+
+func (r Run) headlines() []doc.KeyValue {
+	result := r.Result
+	failed := "none failed"
+	if result.Failed > 0 {
+		failed = doc.Int(result.Failed) + " failed"
+	}
+	all := []doc.KeyValue{
+		{Key: "Requests", Value: doc.Int(result.Completed), Note: failed},
+		{Key: "Request throughput", Value: doc.FixedOr(result.RequestRate, 2), Unit: "req/s", Note: fmt.Sprintf("at most %s in flight", doc.Int(result.PeakConcurrency))},
+		{Key: "Output throughput", Value: doc.FixedOr(result.OutputRate, 0), Unit: "tok/s", Note: fmt.Sprintf("%s in the best second", doc.Fixed(result.PeakOutputRate, 0))},
+	}
+	for _, l := range run.VLLMLatencies {
+		if d := result.Latency(l); d.Count > 0 {
+			all = append(all, doc.KeyValue{
+				Key: "Median " + l.Label(), Value: doc.Fixed(d.Quantile(0.5), 1), Unit: "ms", Note: doc.Fixed(d.Quantile(0.99), 1) + " ms at p99",
+			})
+		}
+	}
+	return all
+}
+
+func (r Run) addFailures(d *doc.Document) {
+	if r.Result.Failed == 0 {
+		return
+	}
+	t := doc.Table{Columns: []string{"class", "requests", "example"}, Left: doc.AllLeft}
+	for _, class := range slices.Sorted(maps.Keys(r.Result.Errors)) {
+		t.Add(string(class), doc.Int(r.Result.Errors[class]), r.Result.Examples[class])
+	}
+	d.Section("Failed requests").Table(t)
+}
+
+func (r Run) addGoodput(d *doc.Document) {
+	g := r.Result.Goodput
+	if g == nil {
+		return
+	}
+	t := doc.Table{Columns: []string{"objective", "requests", "of", "share"}, Left: 1}
+	add := func(name string, n int) {
+		t.Add(name, doc.Int(n), doc.Int(g.Requests), doc.PercentOr(g.Share(n))+" %")
+	}
+	for _, o := range g.Objectives {
+		add(fmt.Sprintf("%s at most %s ms", o.Latency.Label(), doc.Plain(o.LimitMS)), o.Met)
+	}
+	add("all objectives", g.Good)
+	s := d.Section("Requests that met their objectives")
+	s.Table(t)
+}
+
+// addGroups has the latencies by kind of request.
+func (r Run) addGroups(d *doc.Document) {
+	if r.Result.Detail == nil {
+		return
+	}
+	for _, g := range r.Result.Detail.Groups {
+		t := doc.Table{Columns: []string{"", "Completed", "Failed", "Median TTFT (ms)", "P99 TTFT (ms)", "Median TPOT (ms)", "P99 TPOT (ms)", "Median E2EL (ms)", "P99 E2EL (ms)"}, Left: 1}
+		for _, k := range g.Kinds {
+			cells := []string{k.Name, doc.Int(k.Completed), doc.Int(k.Failed)}
+			for _, l := range []stats.Sample{k.TTFT, k.TPOT, k.E2EL} {
+				for _, p := range []float64{0.5, 0.99} {
+					cells = append(cells, doc.FixedOr(trace.Opt[float64]{Value: l.Quantile(p), Set: l.Count > 0}, 2))
+				}
+			}
+			t.Add(cells...)
+		}
+		d.DetailSection("By " + g.By).Table(t)
+	}
+}
+
+// addConfiguration has the settings of the run and the digests that tell whether
+// another run was the same.
+func (r Run) addConfiguration(s *doc.Section) {
+	info := r.Info
+	t := doc.Table{Columns: []string{"Setting", "Value"}, Left: doc.AllLeft}
+	add := func(name, value string) {
+		if value != "" {
+			t.Add(name, value)
+		}
+	}
+	whole := func(name string, n int) {
+		if n != 0 {
+			add(name, strconv.Itoa(n))
+		}
+	}
+	add("Command", strings.Join(info.Command, " "))
+	add("Version", info.Version)
+	add("Started", info.Started.UTC().Format(time.RFC3339))
+	if !info.Ended.IsZero() {
+		add("Ended", info.Ended.UTC().Format(time.RFC3339))
+	}
+	add("Trace", info.Trace.Name)
+	if info.Trace.Rate != 0 {
+		add("Configured request rate", doc.Plain(info.Trace.Rate)+" req/s")
+	}
+	if w := info.Window; w != (runfile.Window{}) {
+		add("Warm-up and cool-down", doc.Plain(w.WarmupSeconds)+" s, "+doc.Plain(w.CooldownSeconds)+" s")
+	}
+	whole("Rows", info.Rows)
+	whole("Block size", info.Trace.BlockSize)
+	if info.Trace.Speedup != 0 {
+		add("Speedup", doc.Plain(info.Trace.Speedup))
+	}
+	add("URL", info.Target.URL)
+	add("Model", info.Target.Model)
+	add("Endpoint", info.Target.Endpoint)
+	add("Prompts", info.Target.Prompt)
+	add("Tokenizer", info.Target.Tokenizer.Name)
+	add("Dataset", info.Target.Dataset.Name)
+	add("Body", info.Target.Body)
+	whole("Maximum request concurrency", info.Limits.MaxConcurrency)
+	whole("Retries", info.Limits.Retries)
+	add("Seed", strconv.FormatUint(info.Seed, 10))
+	add("Salt", info.Salt)
+	if h := info.Host; h.OS != "" {
+		add("Client", fmt.Sprintf("%s/%s, %d CPU cores, %s", h.OS, h.Arch, h.CPUs, h.Go))
+	}
+	add("SHA-256 of the trace", info.Trace.SHA256)
+	add("SHA-256 of the schedule", info.Schedule)
+	add("SHA-256 of the prompts", info.Prompts)
+	add("SHA-256 of the tokenizer", info.Target.Tokenizer.SHA256)
+	add("SHA-256 of the dataset", info.Target.Dataset.SHA256)
+	s.Table(t)
+}

@@ -1,0 +1,148 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/report/figure"
+	"moontide/analyze/run"
+	"moontide/trace/stats"
+)
+
+// causeWords explain why predicted and measured cached tokens differ.
+var causeWords = map[run.Cause]string{
+	run.Cold:        "fewer: the prefix was sent before, but not computed yet",
+	run.Pending:     "fewer: the prefix was computed while the request waited",
+	run.Evicted:     "fewer: the prefix was computed before and is gone",
+	run.Elsewhere:   "fewer: the prefix was sent to another URL",
+	run.OtherLength: "other: the server counted another prompt length",
+	run.Overtaken:   "more: a request that was sent later was computed first",
+	run.Warm:        "more: cached before this run",
+	run.Unknown:     "more: the trace has no block ids for the prompt",
+}
+
+// addCache compares what the prefix cache hit with what it could have hit.
+func (r Run) addCache(d *doc.Document) {
+	p := &r.Result.Cache.Prediction
+	if p.Requests == 0 {
+		return
+	}
+	s := d.Section("Prefix cache, predicted and measured")
+	s.Row("Predicted cached tokens", doc.Int(p.Predicted), "", "infinite cache, "+blocksOf(p))
+	s.Row("Measured cached tokens", doc.Int(p.Measured), "", fmt.Sprintf("as predicted for %s of %s requests", doc.Int(p.Equal), doc.Int(p.Requests)))
+	if f, some := predictionFigure(p); some {
+		defer s.Figure(f)
+	}
+	if p.Measured == 0 && p.Predicted > 0 {
+		s.Text("Nothing was cached: the server may have no prefix cache, or does not report it.")
+		return
+	}
+	if rest := p.Shared - p.Predicted; rest > 0 {
+		s.Row("Never reusable", doc.Int(rest), "tokens", "shared tokens in a partial block, or at the end of a prompt")
+	}
+	if p.TemplateTokens > 0 {
+		s.Row("Chat template", doc.Int(p.TemplateTokens), "tokens", "more per prompt")
+	}
+	t := doc.Table{Columns: []string{"difference", "requests", "tokens", "cause"}, Left: doc.AllLeft}
+	for _, cause := range run.Causes {
+		if n, some := p.Causes[cause]; some {
+			words := causeWords[cause]
+			if engines := r.Result.Observed.Server.Engines; cause == run.Evicted && (engines == 0 || engines > p.Targets) {
+				words += ", or another engine has it"
+			}
+			t.Add(string(cause), doc.Int(n.Requests), doc.Int(n.Tokens), words)
+		}
+	}
+	s.Table(t)
+}
+
+// blocksOf says in which blocks a prediction is.
+func blocksOf(p *run.Prediction) string {
+	switch {
+	case !p.Estimated:
+		return fmt.Sprintf("in the server's blocks of %d tokens", p.BlockSize)
+	case p.Measured > 0:
+		return fmt.Sprintf("reported in %d-token blocks", p.BlockSize)
+	}
+	return "of unknown block size"
+}
+
+// predictionFigure draws measured against predicted cached tokens, a dot for each
+// request.
+func predictionFigure(p *run.Prediction) (figure.Figure, bool) {
+	if len(p.Each) == 0 || p.Predicted+p.Measured == 0 {
+		return figure.Figure{}, false
+	}
+	series := scatter("requests", len(p.Each))
+	most := 0
+	for _, e := range p.Each {
+		series.X = append(series.X, float64(e.Predicted))
+		series.Y = append(series.Y, float64(e.Measured))
+		most = max(most, e.Predicted, e.Measured)
+	}
+	return figure.Figure{
+		Title: "Cached prompt tokens of each request",
+		X:     figure.Axis{Label: "Predicted", Unit: "tokens"},
+		Y:     figure.Axis{Label: "Measured", Unit: "tokens"},
+		Series: []figure.Series{
+			series,
+			{Name: "as predicted", Kind: figure.Line, Dashed: true, X: []float64{0, float64(most)}, Y: []float64{0, float64(most)}},
+		},
+	}, true
+}
+
+// addServer has the server's own metrics.
+func addServer(d *doc.Document, o *run.ObservedServer) {
+	if o.Scrapes+o.Failures == 0 {
+		return
+	}
+	s := d.Section("Server metrics")
+	if o.Scrapes > 0 {
+		s.Text(fmt.Sprintf("Engine %s: %s of %s.", o.Engine, doc.Count(o.Scrapes, "scrape"), doc.Count(max(o.Engines, 1), "engine")))
+	}
+	gauge := func(name string, mean, most stats.Sample, scale float64, unit string) {
+		if mean.Count > 0 {
+			s.Row(name, doc.Fixed(scale*mean.Mean, 2), unit, "mean, max "+doc.Fixed(scale*most.Max, 2)+" "+unit)
+		}
+	}
+	gauge("KV cache usage", o.KVUse, o.KVUseMax, 100, "%")
+	gauge("Running requests", o.Running, o.Running, 1, "")
+	gauge("Waiting requests", o.Waiting, o.Waiting, 1, "")
+	if hit, queried := o.HitTokens, o.QueriedTokens; hit.Set && queried.Set {
+		share := ""
+		if queried.Value > 0 {
+			share = ", " + doc.Share(hit.Value, queried.Value)
+		}
+		s.Row("Cached tokens", doc.Int(hit.Value), "", "of "+doc.Int(queried.Value)+share)
+	}
+	gauge("Cache hit rate", o.HitRate, o.HitRate, 100, "%")
+	if o.Preemptions.Set {
+		s.Row("Preemptions", doc.Int(o.Preemptions.Value), "", "during the run")
+	}
+	if o.CapacityTokens > 0 {
+		s.Row("KV cache capacity", doc.Int(o.CapacityTokens), "tokens", "of all engines")
+	}
+	if o.Failures > 0 {
+		s.Row("Failed scrapes", doc.Int(o.Failures), "", "e.g. "+o.Failure)
+	}
+}
+
+// Predictions is a document whose Data has the predicted and measured cached
+// tokens of each request, and the cause where they differ. The result must have
+// been computed with Options.EachPrediction.
+func Predictions(p run.Prediction) *doc.Document {
+	d := doc.New("Cached prompt tokens", "")
+	d.Data.Columns = []string{"row", "target_index", "input_length", "input_tokens", "shared_tokens", "predicted_tokens", "cached_tokens", "cause"}
+	for _, e := range p.Each {
+		input := ""
+		if e.Input.Set {
+			input = strconv.Itoa(e.Input.Value)
+		}
+		d.Data.Rows = append(d.Data.Rows, []string{
+			strconv.Itoa(e.Row), strconv.Itoa(e.Target), strconv.Itoa(e.ISL), input,
+			strconv.Itoa(e.Shared), strconv.Itoa(e.Predicted), strconv.Itoa(e.Measured), string(e.Cause),
+		})
+	}
+	return d
+}

@@ -1,0 +1,242 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/report/figure"
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/trace/stats"
+)
+
+// addFigures adds the distributions of latencies, the run over time, and its
+// requests.
+func (r Run) addFigures(d *doc.Document) {
+	s := d.Section("Distributions")
+	for _, c := range []distributionColumn{
+		{run.TTFT, "Time to first token", "Requests"},
+		{run.TPOT, "Time per output token", "Requests"},
+		{run.ITL, "Inter-token latency", "Tokens"},
+		{run.E2EL, "End-to-end latency", "Requests"},
+	} {
+		if of := r.Result.Latency(c.latency); of.Count > 0 {
+			s.Figure(density(c.title, c.count, of, Runs{r}.rangeOf(c.latency)))
+		}
+	}
+	if r.Result.Detail == nil {
+		return
+	}
+	if series := r.Result.Detail.Series; len(series.Stretches) > 1 {
+		s := d.Section("Over time")
+		for _, f := range seriesFigures(series, r.Result.ScheduleLag.Max > 0) {
+			f.Note = fmt.Sprintf("each value covers %v", series.Step)
+			s.Figure(f)
+		}
+	}
+	if requests := r.Result.Detail.Requests; len(requests) > 0 {
+		s := d.Section("Requests")
+		s.Figure(timeline(requests))
+		s.Figure(dots(requests, "TTFT by send time", "TTFT", func(q *run.Request) time.Duration { return q.First - q.Sent }))
+		s.Figure(dots(requests, "E2EL by send time", "E2EL", func(q *run.Request) time.Duration { return q.Last - q.Sent }))
+		s.Figure(ttftByISL(requests))
+	}
+}
+
+// seriesFigures draw a run over time.
+func seriesFigures(series run.Series, lag bool) []figure.Figure {
+	step := series.Step.Seconds()
+	rate := func(n func(at *run.Stretch) int) func(at *run.Stretch) float64 {
+		return func(at *run.Stretch) float64 { return float64(n(at)) / step }
+	}
+	requests := []stretchLine{
+		{"due", true, rate(func(at *run.Stretch) int { return at.Due })},
+		{"sent", false, rate(func(at *run.Stretch) int { return at.Sent })},
+		{"completed", false, rate(func(at *run.Stretch) int { return at.Completed })},
+	}
+	if slices.ContainsFunc(series.Stretches, func(at run.Stretch) bool { return at.Failed > 0 }) {
+		requests = append(requests, stretchLine{"failed", false, rate(func(at *run.Stretch) int { return at.Failed })})
+	}
+	ttft := func(at *run.Stretch) stats.Sample { return at.TTFT }
+	figures := []figure.Figure{
+		stretched(series, "Requests", figure.Axis{Label: "Requests", Unit: "req/s"}, requests...),
+		stretched(series, "Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"},
+			stretchLine{"", false, func(at *run.Stretch) float64 { return at.Output / step }}),
+		stretched(series, "Requests in flight", figure.Axis{Label: "Requests"},
+			stretchLine{"mean", false, func(at *run.Stretch) float64 { return at.InFlight }},
+			stretchLine{"max", true, func(at *run.Stretch) float64 { return float64(at.MostInFlight) }}),
+		stretched(series, "Time to first token", figure.Axis{Label: "TTFT", Quantity: figure.Duration},
+			stretchLine{"median", false, quantileLine(0.5, ttft)},
+			stretchLine{"p99", false, quantileLine(0.99, ttft)},
+			stretchLine{"max", true, quantileLine(1, ttft)}),
+	}
+	if lag { // there is none in virtual time
+		figures = append(figures, stretched(series, "Lag at p99", figure.Axis{Label: "Lag", Quantity: figure.Duration},
+			stretchLine{"schedule lag", false, quantileLine(0.99, func(at *run.Stretch) stats.Sample { return at.ScheduleLag })},
+			stretchLine{"client lag", false, quantileLine(0.99, func(at *run.Stretch) stats.Sample { return at.ClientLag })}))
+	}
+	return figures
+}
+
+// stretchLine is a value of each interval, NaN for none.
+type stretchLine struct {
+	name   string
+	dashed bool
+	of     func(at *run.Stretch) float64
+}
+
+// quantileLine is a quantile in seconds.
+func quantileLine(p float64, of func(at *run.Stretch) stats.Sample) func(at *run.Stretch) float64 {
+	return func(at *run.Stretch) float64 {
+		d := of(at)
+		if d.Count == 0 {
+			return math.NaN()
+		}
+		return d.Quantile(p) / 1000
+	}
+}
+
+func stretched(series run.Series, title string, y figure.Axis, lines ...stretchLine) figure.Figure {
+	f := figure.Figure{Title: title, X: figure.Axis{Label: "Time", Quantity: figure.Duration}, Y: y}
+	for _, line := range lines {
+		drawn := figure.Series{Name: line.name, Kind: figure.Line, Dashed: line.dashed}
+		for i := range series.Stretches {
+			at := series.From + time.Duration(i)*series.Step + series.Step/2
+			drawn.X = append(drawn.X, at.Seconds())
+			drawn.Y = append(drawn.Y, line.of(&series.Stretches[i]))
+		}
+		f.Series = append(f.Series, drawn)
+	}
+	return f
+}
+
+// mostBars is how many requests a timeline shows: more would overlap.
+const mostBars = 400
+
+// timeline draws a line for each request from its sending to its first token, and
+// on to its end. If there are many, only the longest of several requests in a row
+// is drawn.
+func timeline(requests []run.Request) figure.Figure {
+	waiting := figure.Series{Name: "to the first token", Kind: figure.Line}
+	answering := figure.Series{Name: "to the last token", Kind: figure.Line}
+	failed := figure.Series{Name: "failed", Kind: figure.Line, Dashed: true}
+	line := func(to *figure.Series, row int, from, end time.Duration) {
+		to.X = append(to.X, from.Seconds(), end.Seconds(), math.NaN())
+		to.Y = append(to.Y, float64(row), float64(row), math.NaN())
+	}
+	each := (len(requests) + mostBars - 1) / mostBars
+	for begin := 0; begin < len(requests); begin += each {
+		q := longest(requests[begin:min(begin+each, len(requests))])
+		switch {
+		case q == nil:
+		case q.Class != replay.OK || !q.Answered:
+			line(&failed, q.Row, q.Sent, q.End)
+		default:
+			line(&waiting, q.Row, q.Sent, q.First)
+			line(&answering, q.Row, q.First, q.Last)
+		}
+	}
+	f := figure.Figure{
+		Title: "Timeline",
+		X:     figure.Axis{Label: "Time", Quantity: figure.Duration},
+		Y:     figure.Axis{Label: "Row of the trace"},
+	}
+	for _, series := range []figure.Series{waiting, answering, failed} {
+		if len(series.X) > 0 {
+			f.Series = append(f.Series, series)
+		}
+	}
+	if each > 1 {
+		f.Note = fmt.Sprintf("the longest of every %d requests", each)
+	}
+	return f
+}
+
+// longest is the request that took longest, nil if none was sent.
+func longest(requests []run.Request) (most *run.Request) {
+	for i := range requests {
+		if q := &requests[i]; q.WasSent && (most == nil || q.End-q.Sent > most.End-most.Sent) {
+			most = q
+		}
+	}
+	return most
+}
+
+// dots draws a duration of each answered request.
+func dots(requests []run.Request, title, label string, of func(q *run.Request) time.Duration) figure.Figure {
+	series := scatter(label, len(requests))
+	for i := range requests {
+		if q := &requests[i]; q.Answered && q.Class == replay.OK {
+			series.X = append(series.X, q.Sent.Seconds())
+			series.Y = append(series.Y, of(q).Seconds())
+		}
+	}
+	return figure.Figure{
+		Title: title, NoLegend: true,
+		X:      figure.Axis{Label: "Time", Quantity: figure.Duration},
+		Y:      figure.Axis{Label: label, Quantity: figure.Duration},
+		Series: []figure.Series{series},
+	}
+}
+
+// scatter is an empty series with room for some points.
+func scatter(name string, points int) figure.Series {
+	return figure.Series{Name: name, Kind: figure.Points, X: make([]float64, 0, points), Y: make([]float64, 0, points)}
+}
+
+// ttftByISL draws TTFT against the length of the prompt.
+func ttftByISL(requests []run.Request) figure.Figure {
+	series := scatter("TTFT", len(requests))
+	for i := range requests {
+		if q := &requests[i]; q.Answered && q.Class == replay.OK {
+			series.X = append(series.X, float64(q.ISL))
+			series.Y = append(series.Y, (q.First - q.Sent).Seconds())
+		}
+	}
+	return figure.Figure{
+		Title: "TTFT by ISL", NoLegend: true,
+		X:      figure.Axis{Label: "ISL", Unit: "tokens"},
+		Y:      figure.Axis{Label: "TTFT", Quantity: figure.Duration},
+		Series: []figure.Series{series},
+	}
+}
+
+// Series is a document whose Data is a run over time, a row for each interval.
+// Rates are per second, latencies in milliseconds. The result must have been
+// computed with Options.Detail.
+func Series(s run.Series) *doc.Document {
+	d := doc.New("Run over time", "")
+	d.Data.Columns = []string{
+		"from_s", "to_s", "due", "sent", "completed", "failed", "output_throughput", "mean_in_flight", "max_in_flight",
+		"median_ttft_ms", "p99_ttft_ms", "max_ttft_ms", "p99_schedule_lag_ms", "p99_client_lag_ms",
+	}
+	step := s.Step.Seconds()
+	for i, at := range s.Stretches {
+		from := s.From.Seconds() + float64(i)*step
+		d.Data.Rows = append(d.Data.Rows, []string{
+			sixDecimals(from), sixDecimals(from + step),
+			strconv.Itoa(at.Due), strconv.Itoa(at.Sent), strconv.Itoa(at.Completed), strconv.Itoa(at.Failed),
+			sixDecimals(at.Output / step), sixDecimals(at.InFlight), strconv.Itoa(at.MostInFlight),
+			quantileCell(at.TTFT, 0.5), quantileCell(at.TTFT, 0.99), quantileCell(at.TTFT, 1),
+			quantileCell(at.ScheduleLag, 0.99), quantileCell(at.ClientLag, 0.99),
+		})
+	}
+	return d
+}
+
+// sixDecimals has up to six decimals.
+func sixDecimals(x float64) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', 6, 64), 64)
+	return doc.Plain(rounded)
+}
+
+func quantileCell(d stats.Sample, p float64) string {
+	if d.Count == 0 {
+		return ""
+	}
+	return sixDecimals(d.Quantile(p))
+}

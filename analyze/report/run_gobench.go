@@ -1,0 +1,79 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
+)
+
+// GoBench writes the runs as lines of Go benchmarks, for benchstat. The name of a
+// benchmark says what was replayed under which limits, not which run it was, so
+// that the runs of one test are samples of one benchmark. Its iterations are the
+// completed requests. Runs without any and metrics that were not measured are left
+// out. Verdicts and notes are comments.
+func (runs Runs) GoBench(w io.Writer) error {
+	var b bytes.Buffer
+	b.WriteString("pkg: moontide\n")
+	metrics := runs.metrics()
+	for _, m := range metrics {
+		switch m.Better {
+		case run.Lower:
+			fmt.Fprintf(&b, "Unit %s better=lower\n", m.Key)
+		case run.Higher:
+			fmt.Fprintf(&b, "Unit %s better=higher\n", m.Key)
+		}
+	}
+	for _, r := range runs {
+		fmt.Fprintf(&b, "# %s: %s\n", doc.Clean(r.name()), r.Result.Verdict.Level)
+		for _, n := range r.notes() {
+			fmt.Fprintf(&b, "# %s\n", n)
+		}
+		if r.Result.Completed == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "Benchmark%s %d", benchmarkName(r.Info), r.Result.Completed)
+		for _, m := range metrics {
+			if x := m.Value(r.Result); x.Set {
+				fmt.Fprintf(&b, " %s %s", doc.Plain(x.Value), m.Key)
+			}
+		}
+		b.WriteString("\n")
+	}
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("writing report: %w", err)
+	}
+	return nil
+}
+
+// benchmarkName names the test, in parts that benchstat can filter.
+func benchmarkName(info runfile.Run) string {
+	name := "Serving/trace=" + benchmarkWord(info.Trace.Name)
+	if speed := info.Trace.Speedup; speed > 0 && speed != 1 {
+		name += "/speedup=" + doc.Plain(speed)
+	}
+	if n := info.Limits.MaxConcurrency; n > 0 {
+		name += "/concurrency=" + strconv.Itoa(n)
+	}
+	return name
+}
+
+// benchmarkWord replaces what would end a name or a part of one.
+func benchmarkWord(s string) string {
+	word := strings.Map(func(r rune) rune {
+		if r == '/' || r == '=' || unicode.IsSpace(r) {
+			return '_'
+		}
+		return r
+	}, doc.Clean(s))
+	if word == "" {
+		return "none"
+	}
+	return word
+}

@@ -1,0 +1,205 @@
+package report
+
+import (
+	"io"
+	"slices"
+
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
+	"moontide/trace/stats"
+)
+
+// Summary is the summary.json of a run: vLLM's result keys at the top level, so
+// that tools which read vLLM's results read ours, and under "moontide" everything
+// that vLLM has no key for. What was not measured is null. Latencies are in
+// milliseconds, throughputs per second.
+func (r Run) Summary() map[string]any {
+	info, result := r.Info, r.Result
+	keys := map[string]any{
+		"date":                    info.Started.UTC().Format("20060102-150405"),
+		"backend":                 "openai-" + info.Target.Endpoint,
+		"endpoint_type":           info.Target.Endpoint,
+		"model_id":                info.Target.Model,
+		"num_prompts":             info.Rows,
+		"max_concurrency":         orNull(info.Limits.MaxConcurrency, info.Limits.MaxConcurrency > 0),
+		"request_rate":            numberOf(result.OfferedRate),
+		"duration":                number(result.Duration.Seconds()),
+		"completed":               result.Completed,
+		"failed":                  result.Failed,
+		"total_input_tokens":      result.Input,
+		"total_output_tokens":     result.Output,
+		"request_throughput":      numberOf(result.RequestRate),
+		"output_throughput":       numberOf(result.OutputRate),
+		"total_token_throughput":  numberOf(result.TotalRate),
+		"max_output_tokens_per_s": number(result.PeakOutputRate),
+		"max_concurrent_requests": result.PeakConcurrency,
+	}
+	if result.Goodput != nil {
+		keys["request_goodput"] = numberOf(result.Goodput.Rate)
+	}
+	own := r.ownSummary()
+	statistics := []run.Statistic{run.Mean, run.Median, run.Std, run.Min, run.Max}
+	for _, p := range slices.Concat(summaryPercentiles, r.View.Percentiles) {
+		statistics = append(statistics, run.Percentile(p))
+	}
+	for _, l := range slices.Concat(run.Latencies, []run.Latency{run.FirstStampError, run.MaxStampError}) {
+		to := own
+		if slices.Contains(run.VLLMLatencies, l) {
+			to = keys
+		}
+		for _, s := range statistics {
+			m := l.Metric(s)
+			to[m.Key] = numberOf(m.Value(result))
+		}
+	}
+	keys["moontide"] = own
+	return keys
+}
+
+// summaryPercentiles are the percentiles of every summary.
+var summaryPercentiles = []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}
+
+// JSON writes the summary of one run as an indented JSON object, and those of
+// several as an array, each with its name as moontide.name.
+func (runs Runs) JSON(w io.Writer) error {
+	if len(runs) == 1 {
+		return writeJSON(w, runs[0].Summary())
+	}
+	all := []map[string]any{}
+	for _, r := range runs {
+		keys := r.Summary()
+		keys["moontide"].(map[string]any)["name"] = r.Name
+		all = append(all, keys)
+	}
+	return writeJSON(w, all)
+}
+
+// ownSummary has what vLLM has no key for.
+func (r Run) ownSummary() map[string]any {
+	info, result := r.Info, r.Result
+	failed := map[string]int{}
+	for class, n := range result.Errors {
+		failed[string(class)] = n
+	}
+	evidence, notes := []map[string]string{}, []string{}
+	for _, e := range result.Verdict.Evidence {
+		evidence = append(evidence, map[string]string{"level": e.Level.String(), "text": e.Text})
+	}
+	for _, n := range r.notes() {
+		notes = append(notes, n.String())
+	}
+	ended, l, stamped := !info.Ended.IsZero(), result.Lengths, result.StampedByKernel+result.StampedByClient > 0
+	delay := result.ReadDelay
+	return map[string]any{
+		"verdict":              result.Verdict.Level.String(),
+		"evidence":             evidence,
+		"notes":                notes,
+		"simulated":            info.Target.Simulated,
+		"ended":                ended,
+		"not_sent":             orNull(info.NotSent, ended),
+		"errors":               failed,
+		"stamped_by_kernel":    orNull(result.StampedByKernel, stamped),
+		"stamped_by_client":    orNull(result.StampedByClient, stamped),
+		"offered_rate":         numberOf(result.OfferedRate),
+		"achieved_rate":        numberOf(result.AchievedRate),
+		"cached_tokens":        orNull(result.Cached.Value, result.Cached.Set),
+		"explained_tokens":     orNull(result.Cache.Explained.Value, result.Cache.Explained.Set),
+		"input_estimates":      result.InputEstimates,
+		"output_estimates":     result.OutputEstimates,
+		"prompts_estimated":    l.Estimated, // by the trace, so that the server's count is not compared
+		"prompts_off":          orNull(l.PromptsOff, l.Prompts > 0),
+		"answers_shorter":      orNull(l.AnswersShorter, l.Answers > 0),
+		"answers_longer":       orNull(l.AnswersLonger, l.Answers > 0),
+		"merged_chunks":        orNull(int(result.Merges.Merged), result.Merges.Chunks > 0),
+		"p99_merged_ms":        numberOr(result.Merges.P99MS, result.Merges.Chunks > 0),
+		"max_merged_ms":        numberOr(result.Merges.MaxMS, result.Merges.Chunks > 0),
+		"median_read_delay_ms": numberOr(delay.MedianMS, delay.Reads > 0),
+		"p99_read_delay_ms":    numberOr(delay.P99MS, delay.Reads > 0),
+		"max_read_delay_ms":    numberOr(delay.MaxMS, delay.Reads > 0),
+		"cache":                predictionJSON(result.Cache.Prediction),
+		"server":               serverJSON(&result.Observed.Server),
+		"client":               clientJSON(&result.Observed.Client),
+		"window":               windowJSON(info.Window, result),
+		"thresholds":           result.Thresholds,
+		"goodput":              goodputJSON(result.Goodput),
+	}
+}
+
+// goodputJSON is null without objectives.
+func goodputJSON(g *run.Goodput) any {
+	if g == nil {
+		return nil
+	}
+	objectives := []map[string]any{}
+	for _, o := range g.Objectives {
+		objectives = append(objectives, map[string]any{
+			"metric": o.Latency.String(), "limit_ms": number(o.LimitMS), "met": o.Met, "share": numberOf(g.Share(o.Met)),
+		})
+	}
+	return map[string]any{"requests": g.Requests, "good": g.Good, "share": numberOf(g.Share(g.Good)), "objectives": objectives}
+}
+
+// windowJSON is null if the whole run was measured.
+func windowJSON(w runfile.Window, r *run.Result) any {
+	if r.Window == (run.Span{}) {
+		return nil
+	}
+	return map[string]any{
+		"warmup_s": number(w.WarmupSeconds), "cooldown_s": number(w.CooldownSeconds),
+		"from_s": number(r.Window.From.Seconds()), "to_s": number(r.Window.To.Seconds()), "ended": r.Ended,
+	}
+}
+
+// predictionJSON is null without a prediction.
+func predictionJSON(p run.Prediction) any {
+	if p.Requests == 0 {
+		return nil
+	}
+	causes := map[string]any{}
+	for _, cause := range run.Causes {
+		d := p.Causes[cause]
+		causes[string(cause)] = map[string]int{"requests": d.Requests, "tokens": d.Tokens}
+	}
+	return map[string]any{
+		"requests": p.Requests, "equal_requests": p.Equal,
+		"server_block_size": p.BlockSize, "server_block_size_estimated": p.Estimated, "template_tokens": p.TemplateTokens,
+		"shared_tokens": p.Shared, "predicted_tokens": p.Predicted, "measured_tokens": p.Measured,
+		"causes": causes,
+	}
+}
+
+// serverJSON is null if the server's metrics were not scraped.
+func serverJSON(s *run.ObservedServer) any {
+	if s.Scrapes+s.Failures == 0 {
+		return nil
+	}
+	keys := map[string]any{
+		"engine": s.Engine, "engines": s.Engines, "answers": s.Scrapes, "failures": s.Failures,
+		"queried_tokens":  orNull(s.QueriedTokens.Value, s.QueriedTokens.Set),
+		"hit_tokens":      orNull(s.HitTokens.Value, s.HitTokens.Set),
+		"preemptions":     orNull(s.Preemptions.Value, s.Preemptions.Set),
+		"block_size":      orNull(s.BlockSize, s.BlockSize > 0),
+		"capacity_tokens": orNull(s.CapacityTokens, s.CapacityTokens > 0),
+	}
+	for name, d := range map[string]stats.Sample{
+		"kv_use": s.KVUse, "kv_use_of_fullest": s.KVUseMax, "running": s.Running, "waiting": s.Waiting, "hit_rate": s.HitRate,
+	} {
+		keys["mean_"+name] = numberOr(d.Mean, d.Count > 0)
+		keys["max_"+name] = numberOr(d.Max, d.Count > 0)
+	}
+	return keys
+}
+
+// clientJSON is null if the client was not sampled.
+func clientJSON(c *run.ObservedClient) any {
+	if c.Samples == 0 {
+		return nil
+	}
+	return map[string]any{
+		"samples": c.Samples, "mean_cpu": number(c.CPU), "max_machine_share": number(c.MachineShare.Max),
+		"mean_machine_busy": numberOr(c.MachineBusy.Mean, c.MachineBusy.Max > 0), "max_machine_busy": numberOr(c.MachineBusy.Max, c.MachineBusy.Max > 0),
+		"gc_pauses": c.GCPauses, "max_gc_pause_ms": number(c.GCPauseMaxMS),
+		"median_sched_p99_ms": number(c.SchedMS.Quantile(0.5)), "max_sched_p99_ms": number(c.SchedMS.Max),
+		"max_rss_bytes": c.RSSBytes,
+	}
+}

@@ -1,0 +1,79 @@
+package report
+
+import (
+	"fmt"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/replay/runfile"
+)
+
+// addNotes adds everything to know before trusting the numbers, and the verdict
+// with its evidence.
+func (r Run) addNotes(d *doc.Document) {
+	d.Notes = append(d.Notes, r.notes()...)
+	v := r.Result.Verdict
+	d.Verdict = &doc.Verdict{Level: v.Level.String()}
+	for _, e := range v.Evidence {
+		d.Verdict.Evidence = append(d.Verdict.Evidence, doc.Evidence{Level: e.Level.String(), Text: e.Text})
+	}
+}
+
+// notes are the same in all formats.
+func (r Run) notes() (all []doc.Note) {
+	add := func(kind, format string, args ...any) {
+		all = append(all, doc.Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
+	}
+	info, result := r.Info, r.Result
+	if result.GapsNotKept > 0 {
+		add("Note", "ITL is from a histogram with a resolution of %.1f %% (%s of %s gaps), because the run kept no chunk times; tokens between the first and the last count as evenly spaced.",
+			100*runfile.GapResolution, doc.Int(result.GapsCounted), doc.Int(result.GapsNotKept))
+	}
+	if n := result.InputEstimates; n > 0 {
+		add("Estimated", "the input tokens of %s are the trace's, because the server did not report them.", doc.Count(n, "request"))
+	}
+	if n := result.OutputEstimates; n > 0 {
+		add("Estimated", "the generated tokens of %s are counted in chunks, because the server did not report them.", doc.Count(n, "request"))
+	}
+	if w := result.Window; w != (run.Span{}) {
+		add("Window", "%.2f s to %.2f s. Completed requests, input tokens and latencies cover the %s wholly inside it, in a short window the short ones;"+
+			" generated tokens are all that arrived inside it; request throughput counts the %d that ended inside it.",
+			w.From.Seconds(), w.To.Seconds(), doc.Count(result.Completed, "request"), result.Ended)
+	}
+	switch {
+	case info.Target.Virtual:
+		add("Simulated", "these are the numbers of modelled engines in virtual time, not of a server.")
+	case info.Target.Simulated:
+		add("Simulated", "these are the numbers of the embedded endpoint, not of a model.")
+	}
+	if text := endNote(info); text != "" {
+		add("", "%s", text)
+	}
+	if info.Failure != "" {
+		add("", "The run failed: %s", info.Failure)
+	}
+	for _, note := range info.Notes {
+		add("Note", "%s.", note)
+	}
+	if c := info.Calibrated; c != nil && !info.Target.Virtual {
+		add("Calibrated", "%s.", placeIn(c, result.PeakConcurrency, result.PeakEventRate, result.PeakSendRate))
+	}
+	return all
+}
+
+// endNote says how a run ended, if not as planned.
+func endNote(info runfile.Run) string {
+	switch {
+	case info.Ended.IsZero() && info.Sent == 0:
+		return "The run did not end: it was killed or is still running. How many rows were not sent is unknown."
+	case info.Ended.IsZero():
+		return fmt.Sprintf("The run did not end: it was killed or is still running. %d of %d rows were sent; those missing from the record were in flight.", info.Sent, info.Rows)
+	case info.Stopped:
+		return fmt.Sprintf("The run was stopped early: %d of %d rows were not sent.", info.NotSent, info.Rows)
+	case info.TimeUp:
+		return fmt.Sprintf("Sending ended after the configured %g s: %d of %d rows were not sent.", info.Limits.DurationSeconds, info.NotSent, info.Rows)
+	case info.NotSent > 0:
+		return fmt.Sprintf("%s not sent because an earlier turn of the session failed.", doc.Count(info.NotSent, "later turn"))
+	}
+	return ""
+}
