@@ -109,15 +109,15 @@ func TestDescribedWrongly(t *testing.T) {
 		want   string
 	}{
 		{"--isl 3000", true, "synth: the flags: osl is missing"},
-		{"--isl 3000 --osl x", true, `synth: --osl: osl is neither a number nor a law: "x"`},
+		{"--isl 3000 --osl x", true, `synth: --osl: osl is neither a number nor a distribution: "x"`},
 		{"--isl 3000 --osl 1 --rate=-1", true, "--rate: rate is out of range: -1"},
 		{"--isl 3000 --osl 1 -n 0", true, "--num-requests: num_requests is out of range: 0"},
 		{"--isl 3000 --osl 1 --block-size 0", true, "--block-size: block_size is out of range: 0"},
-		{"--isl 300 --osl 1 --shared-len 301", true, "--isl: isl is the whole prompt and can be as short as 300 tokens, less than the 301 of a shared prefix"},
-		{"--isl 300 --osl 1 --cv 2 --arrival poisson", true, "--cv: arrival.cv goes with gamma and weibull arrivals, not with poisson"},
-		{"--isl 300 --osl 1 --cv 2 --arrival constant", true, "--cv: arrival.cv goes with gamma and weibull arrivals, not with constant"},
-		{"--isl 300 --osl 1 --burstiness 2 --arrival poisson", true, "--burstiness: arrival.burstiness goes with gamma arrivals, not with poisson"},
-		{"--isl 300 --osl 1 --burstiness 2 --arrival constant", true, "--burstiness: arrival.burstiness goes with gamma arrivals, not with constant"},
+		{"--isl 300 --osl 1 --shared-len 301", true, "--isl: isl includes the shared prefix but can be as short as 300 tokens, less than the prefix's 301"},
+		{"--isl 300 --osl 1 --cv 2 --arrival poisson", true, "--cv: arrival.cv applies to gamma and weibull arrivals, not to poisson"},
+		{"--isl 300 --osl 1 --cv 2 --arrival constant", true, "--cv: arrival.cv applies to gamma and weibull arrivals, not to constant"},
+		{"--isl 300 --osl 1 --burstiness 2 --arrival poisson", true, "--burstiness: arrival.burstiness applies to gamma arrivals, not to poisson"},
+		{"--isl 300 --osl 1 --burstiness 2 --arrival constant", true, "--burstiness: arrival.burstiness applies to gamma arrivals, not to constant"},
 		{"--isl 3000.5 --osl 1", true, "--isl: isl is not a whole number: 3000.5"},
 		{"--isl 3 --osl 1 --duration 0s", true, "--duration: duration is out of range: 0s, want from 0.000001 to 3162240000 seconds"},
 		{"--isl file:" + dir + "/none --osl 1", false, "--isl: isl: open " + dir + "/none: no such file"},
@@ -125,7 +125,7 @@ func TestDescribedWrongly(t *testing.T) {
 		{"--spec chat --max-isl 3", true, "--max-isl is for a trace that is like another one, --spec for one"},
 		{"--spec none", false, "none: no such file or directory, and no ready one has that name: there are agent, chat, "},
 		{"--spec " + dir, false, "reading description: "},
-		{"--spec " + bad, false, "bad.yaml:2:6: osl is neither a number nor a law"},
+		{"--spec " + bad, false, "bad.yaml:2:6: osl is neither a number nor a distribution"},
 		{"--isl 3 --osl 1 --duration 1ms", false, "no request arrives within the duration"},
 	} {
 		out, err := described(t, "", strings.Fields(tc.args)...)

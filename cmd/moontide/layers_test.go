@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"synth/prefix":          {},
 	"synth":                 {},
 	"synth/sessions":        {"synth", "synth/prefix", "trace", "trace/stats"},
-	"synth/spec":            {"trace", "trace/format", "trace/stats"},
+	"synth/spec":            {"synth", "trace", "trace/format", "trace/stats"},
 	"synth/tree":            {"synth/prefix", "trace", "trace/stats"},
 	"trace":                 {},
 	"trace/atomicfile":      {},

@@ -10,66 +10,65 @@ import (
 
 // The arrival processes.
 const (
-	constantGaps = "constant" // equal gaps
-	poissonGaps  = "poisson"  // exponential gaps
-	gammaGaps    = "gamma"    // gamma gaps of a given CV
-	weibullGaps  = "weibull"  // Weibull gaps of a given CV
-	replayed     = "replay"   // the arrivals of a trace
+	constant = "constant" // equal gaps
+	poisson  = "poisson"  // exponential gaps
+	gamma    = "gamma"    // gamma gaps with a given CV
+	weibull  = "weibull"  // Weibull gaps with a given CV
+	replay   = "replay"   // the arrivals of a trace
 )
 
 const year = 366 * 24 * 3600.0
 
-// rates and periods that are allowed. Rates are requests a second.
+// The allowed rates, in requests per second, and periods.
 var (
 	rates   = span{1e-6, 1e6}
 	periods = span{0.01, 100 * year}
 )
 
-// arrivals is a process of arrivals: gaps of one law in the operational time
-// of a rate, or the times of another trace.
+// arrivals is an arrival process: independent gaps in the operational time of a
+// rate, or the times of another trace.
 type arrivals struct {
 	process string
 	cv      float64 // of gamma and weibull gaps
-	rate    profile // nil for replayed times that keep their own
+	rate    rate    // nil for replayed times that keep their own
 	bursts  *onOff
 	times   []float64 // replayed, in seconds, the first 0
 }
 
 type onOff struct{ on, off, ratio float64 }
 
-// arrivals reads a process and its rate. rate may be nil where the description
-// gives none.
-func (r *reading) arrivals(n, rate *node) *arrivals {
+// arrivals reads a process and its rate; rate is nil where the spec has none.
+func (r *reader) arrivals(n, rate *node) *arrivals {
 	if n == nil {
 		n = &node{kind: mapping}
 	}
 	if n.kind == scalar {
-		n = n.inFull("process")
+		n = n.asMapping("process")
 	}
 	f := r.fields(n, "arrival", "process", "cv", "burstiness", "file", "bursts", "cycle")
-	a := &arrivals{cv: f.variation()}
-	otherwise := poissonGaps
+	a := &arrivals{cv: f.gapCV()}
+	otherwise := poisson
 	switch {
 	case a.cv > 0:
-		otherwise = gammaGaps
+		otherwise = gamma
 	case f.has("file"):
-		otherwise = replayed
+		otherwise = replay
 	}
-	a.process = f.choice("process", otherwise, constantGaps, poissonGaps, gammaGaps, weibullGaps, replayed)
-	f.consistent(a)
-	if a.process == replayed {
-		a.times = f.arrivals("file")
+	a.process = f.choice("process", otherwise, constant, poisson, gamma, weibull, replay)
+	f.checkProcess(a)
+	if a.process == replay {
+		a.times = f.timestamps("file")
 	}
-	if a.process != replayed || rate != nil {
+	if a.process != replay || rate != nil {
 		a.rate = r.rate(rate)
 	}
-	a.modulate(f, rate)
+	a.readCycle(f)
+	a.readBursts(f)
 	return a
 }
 
-// variation reads the coefficient of variation of the gaps, 0 where none is
-// given.
-func (f fields) variation() float64 {
+// gapCV reads the coefficient of variation of the gaps; 0 where there is none.
+func (f fields) gapCV() float64 {
 	f.onlyOne("cv", "burstiness")
 	if b := f.number("burstiness", 0, span{1e-4, 1e4}); b > 0 {
 		return 1 / math.Sqrt(b)
@@ -77,27 +76,27 @@ func (f fields) variation() float64 {
 	return f.number("cv", 0, span{0.01, 20})
 }
 
-// consistent refuses keys that the process does not know.
-func (f fields) consistent(a *arrivals) {
-	varies := a.process == gammaGaps || a.process == weibullGaps
+// checkProcess refuses keys that do not apply to the process.
+func (f fields) checkProcess(a *arrivals) {
+	hasCV := a.process == gamma || a.process == weibull
 	switch {
-	case varies && a.cv == 0:
+	case hasCV && a.cv == 0:
 		f.fail(f.place("process"), "%s is %s and needs cv", f.label("process"), a.process)
-	case f.has("burstiness") && a.process != gammaGaps:
-		f.fail(f.place("burstiness"), "arrival.burstiness goes with gamma arrivals, not with %s", a.process)
-	case !varies && a.cv > 0:
-		f.fail(f.place("cv"), "arrival.cv goes with gamma and weibull arrivals, not with %s", a.process)
-	case a.process == replayed && !f.has("file"):
+	case f.has("burstiness") && a.process != gamma:
+		f.fail(f.place("burstiness"), "arrival.burstiness applies to gamma arrivals, not to %s", a.process)
+	case !hasCV && a.cv > 0:
+		f.fail(f.place("cv"), "arrival.cv applies to gamma and weibull arrivals, not to %s", a.process)
+	case a.process == replay && !f.has("file"):
 		f.fail(f.place("process"), "%s is replay and needs file: a trace", f.label("process"))
-	case a.process != replayed && f.has("file"):
-		f.fail(f.place("file"), "arrival.file goes with replay, not with %s", a.process)
-	case a.process == replayed && (f.has("bursts") || f.has("cycle")):
-		f.fail(f.node.place, "replayed arrivals have the bursts and cycles of their file: want none here")
+	case a.process != replay && f.has("file"):
+		f.fail(f.place("file"), "arrival.file applies to replay, not to %s", a.process)
+	case a.process == replay && (f.has("bursts") || f.has("cycle")):
+		f.fail(f.node.place, "bursts and cycle do not apply to replayed arrivals")
 	}
 }
 
 // rate reads a rate: a number, or phases.
-func (r *reading) rate(n *node) profile {
+func (r *reader) rate(n *node) rate {
 	if n == nil {
 		return steady(1)
 	}
@@ -114,10 +113,10 @@ func (r *reading) rate(n *node) profile {
 		}
 		return r.phases(parts, repeat)
 	}
-	return steady(r.number(n, "rate", rates))
+	return steady(r.parse(n, "rate", rates, number))
 }
 
-func (r *reading) phases(n *node, repeat bool) profile {
+func (r *reader) phases(n *node, repeat bool) rate {
 	if len(n.items) == 0 || len(n.items) > 1000 {
 		r.fail(n.place, "rate has %d phases, want 1 to 1000", len(n.items))
 		return steady(1)
@@ -133,7 +132,7 @@ func (r *reading) phases(n *node, repeat bool) profile {
 			f.fail(item.place, "a phase needs for and at, or for and to")
 		}
 		if i == 0 && f.has("to") && !f.has("from") {
-			f.fail(item.place, "the first phase has nothing to go on from: want from and to, or at")
+			f.fail(item.place, "the first phase has no previous rate: want from and to, or at")
 		}
 		p := phase{length: f.seconds("for", 0, periods)}
 		p.from = f.number("at", f.number("from", last, allowed), allowed)
@@ -148,48 +147,45 @@ func (r *reading) phases(n *node, repeat bool) profile {
 	return p
 }
 
-// modulate reads what makes the rate swing or burst.
-func (a *arrivals) modulate(f fields, rate *node) {
-	if n := f.node.at("cycle"); n != nil {
-		c := f.reading.fields(n, "arrival.cycle", "period", "amplitude", "peak")
-		mean, isSteady := a.rate.(steady)
-		if !isSteady {
-			f.fail(n.place, "arrival.cycle needs a rate that is one number: its mean")
-		}
-		a.rate = cycle{
-			mean:      float64(mean),
-			amplitude: c.number("amplitude", 0.5, span{0, 1}),
-			period:    c.seconds("period", 24*3600, periods),
-			peak:      c.seconds("peak", 0, span{0, periods.high}),
-		}
+func (a *arrivals) readCycle(f fields) {
+	n := f.node.at("cycle")
+	if n == nil {
+		return
 	}
-	if n := f.node.at("bursts"); n != nil {
-		b := f.reading.fields(n, "arrival.bursts", "on", "off", "ratio")
-		if !b.has("on") || !b.has("off") {
-			f.fail(n.place, "arrival.bursts needs on and off: their mean times")
-		}
-		a.bursts = &onOff{b.seconds("on", 1, periods), b.seconds("off", 1, periods), b.number("ratio", 0, span{0, 1})}
-		// Each turn from on to off costs time, also where nothing arrives.
-		if turns := 1 / ((a.bursts.on + a.bursts.off) * a.peak()); !f.failed() && turns > 1e4 {
-			f.fail(n.place, "arrival.bursts come %.3g times for each request: want fewer than 10000", turns)
-		}
+	c := f.reader.fields(n, "arrival.cycle", "period", "amplitude", "peak")
+	mean, isSteady := a.rate.(steady)
+	if !isSteady {
+		f.fail(n.place, "arrival.cycle needs a constant rate (its mean)")
+	}
+	a.rate = cycle{
+		mean:      float64(mean),
+		amplitude: c.number("amplitude", 0.5, span{0, 1}),
+		period:    c.seconds("period", 24*3600, periods),
+		peakTime:  c.seconds("peak", 0, span{0, periods.high}),
 	}
 }
 
-func (a *arrivals) peak() float64 {
-	switch p := a.rate.(type) {
-	case *phases:
-		return p.peak()
-	case cycle:
-		return p.mean
-	case steady:
-		return float64(p)
+func (a *arrivals) readBursts(f fields) {
+	n := f.node.at("bursts")
+	if n == nil {
+		return
 	}
-	return math.Inf(1)
+	b := f.reader.fields(n, "arrival.bursts", "on", "off", "ratio")
+	if !b.has("on") || !b.has("off") {
+		f.fail(n.place, "arrival.bursts needs on and off: their mean times")
+	}
+	a.bursts = &onOff{b.seconds("on", 1, periods), b.seconds("off", 1, periods), b.number("ratio", 0, span{0, 1})}
+	if f.failed() {
+		return
+	}
+	// Each switch costs time to simulate, also where nothing arrives.
+	if switches := 1 / ((a.bursts.on + a.bursts.off) * a.rate.peak()); switches > 1e4 {
+		f.fail(n.place, "arrival.bursts switch %.3g times per request: want fewer than 10000", switches)
+	}
 }
 
-// length is how long the process goes on before it says nothing new; 0 where
-// it never does.
+// length is how long the process lasts before it repeats or stays the same; 0
+// where it has no such time.
 func (a *arrivals) length(scale float64) float64 {
 	if p, ok := a.rate.(*phases); ok && !p.repeat {
 		return p.length
@@ -200,21 +196,20 @@ func (a *arrivals) length(scale float64) float64 {
 	return 0
 }
 
-// runsDry reports that no more requests come from some time on.
-func (a *arrivals) runsDry() bool {
+// endsAtZero reports that no requests come from some time on.
+func (a *arrivals) endsAtZero() bool {
 	p, ok := a.rate.(*phases)
 	return ok && !p.repeat && p.final() == 0
 }
 
-// passLength is the time from one pass through the file to the next: the last
-// request of a pass is followed by a gap of mean length.
+// passLength is the time between two passes through the file: the last request
+// of a pass is followed by a gap of mean length.
 func (a *arrivals) passLength() float64 {
 	last := a.times[len(a.times)-1]
 	return last + last/float64(len(a.times)-1)
 }
 
-// stretch is by how much replayed times are stretched so that the rate is the
-// one that is asked for.
+// stretch is the factor that gives replayed times the rate of the spec.
 func (a *arrivals) stretch(scale float64) float64 {
 	mean, ok := a.rate.(steady)
 	if !ok {
@@ -224,24 +219,24 @@ func (a *arrivals) stretch(scale float64) float64 {
 }
 
 // start begins the process: each call returns the time of the next arrival in
-// seconds, or +Inf where there is none. Its rate is scaled by scale.
+// seconds, or +Inf where there is none. The rate is multiplied by scale.
 func (a *arrivals) start(seed uint64, aspect string, scale float64) func() float64 {
-	if a.process == replayed {
-		return a.replay(a.stretch(scale))
+	if a.process == replay {
+		return a.replayTimes(a.stretch(scale))
 	}
-	var when clock = a.rate
+	var time operationalTime = a.rate
 	if b := a.bursts; b != nil {
-		when = newBursts(a.rate, b.on, b.off, b.ratio, stats.NewStream(seed, aspect+" bursts"))
+		time = newBursts(a.rate, b.on, b.off, b.ratio, stats.NewStream(seed, aspect+" bursts"))
 	}
 	gap := a.gaps(seed, aspect)
 	now := 0.0
 	return func() float64 {
-		now = when.after(now, gap()/scale)
+		now = time.after(now, gap()/scale)
 		return now
 	}
 }
 
-func (a *arrivals) replay(stretch float64) func() float64 {
+func (a *arrivals) replayTimes(stretch float64) func() float64 {
 	next, pass := 0, 0.0
 	return func() float64 {
 		if next == len(a.times) {
@@ -253,19 +248,19 @@ func (a *arrivals) replay(stretch float64) func() float64 {
 	}
 }
 
-// gaps returns the gaps in operational time, whose mean is 1. Nothing rescales
-// them to hit a rate exactly, so that they vary as their law does. Constant
-// arrivals begin with a gap of 0, the others with a gap like any other.
+// gaps returns gaps in operational time with a mean of 1. They are not rescaled
+// to hit a rate exactly. Constant arrivals start with a gap of 0, the others with
+// a random one.
 func (a *arrivals) gaps(seed uint64, aspect string) func() float64 {
 	random := stats.NewStream(seed, aspect)
 	switch a.process {
-	case gammaGaps:
+	case gamma:
 		shape := 1 / (a.cv * a.cv)
 		return distuv.Gamma{Alpha: shape, Beta: shape, Src: random}.Rand
-	case weibullGaps:
+	case weibull:
 		w := stats.NewWeibull(1, a.cv)
 		return func() float64 { return w.Scale * math.Pow(random.ExpFloat64(), 1/w.Shape) }
-	case poissonGaps:
+	case poisson:
 		return random.ExpFloat64
 	}
 	gap := 0.0

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"moontide/trace"
 	"moontide/trace/format"
 )
@@ -366,24 +364,4 @@ func TestContextLimitEndsSessions(t *testing.T) {
 	if turns == 0 {
 		t.Error("no session reaches its limit")
 	}
-}
-
-func TestQueueIsAStableOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		at := rapid.SliceOfN(rapid.IntRange(0, 5), 1, 40).Draw(t, "at")
-		var q queue
-		for i, a := range at {
-			q.push(event{at: float64(a), source: i})
-		}
-		order := make([]int, len(at))
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortStableFunc(order, func(a, b int) int { return at[a] - at[b] })
-		for _, want := range order {
-			if e := q.pop(); e.source != want {
-				t.Fatalf("%d comes out, want %d", e.source, want)
-			}
-		}
-	})
 }

@@ -2,34 +2,33 @@ package spec_test
 
 import (
 	"fmt"
+	"log"
 
 	"moontide/synth/spec"
-	"moontide/trace/format"
 )
 
 func Example() {
-	d, err := spec.Parse([]byte(`
+	text := `
 num_requests: 4
 rate: 2
 arrival: constant
 isl: uniform:1000:1600
 osl: 100
 shared: {count: 3, tokens: 512, zipf: 1}
-`), spec.Options{Name: "example.yaml"})
+`
+	s, err := spec.Parse([]byte(text), spec.Options{Name: "example.yaml"})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
-	for r, err := range d.Requests() {
+	for r, err := range s.Requests() {
 		if err != nil {
-			fmt.Println(err)
-			return
+			log.Fatal(err)
 		}
-		fmt.Println(string(format.AppendRow(nil, r)))
+		fmt.Println(r.Timestamp.Value, "ms:", r.InputLength, "tokens in, blocks", r.HashIDs)
 	}
 	// Output:
-	// {"timestamp": 0, "input_length": 1348, "output_length": 100, "hash_ids": [2, 3, 4], "context_len": 512, "unique_user_prompt_len": 836}
-	// {"timestamp": 500, "input_length": 1374, "output_length": 100, "hash_ids": [0, 5, 6], "context_len": 512, "unique_user_prompt_len": 862}
-	// {"timestamp": 1000, "input_length": 1471, "output_length": 100, "hash_ids": [0, 7, 8], "context_len": 512, "unique_user_prompt_len": 959}
-	// {"timestamp": 1500, "input_length": 1422, "output_length": 100, "hash_ids": [1, 9, 10], "context_len": 512, "unique_user_prompt_len": 910}
+	// 0 ms: 1348 tokens in, blocks [2 3 4]
+	// 500 ms: 1374 tokens in, blocks [0 5 6]
+	// 1000 ms: 1471 tokens in, blocks [0 7 8]
+	// 1500 ms: 1422 tokens in, blocks [1 9 10]
 }

@@ -11,17 +11,16 @@ import (
 	"moontide/trace/format"
 )
 
-// maxValues bounds the values that a description takes from files, and so
-// memory.
+// maxValues bounds the values that a spec takes from files, and so memory.
 const maxValues = 10_000_000
 
-// opener opens the files that a description names.
+// opener opens the files that a spec names.
 type opener struct {
 	open   func(path string) (io.ReadCloser, error)
 	folder string
 }
 
-// column is what a law takes from the rows of a trace.
+// column is the length that a distribution takes from the rows of a trace.
 type column int
 
 const (
@@ -30,30 +29,23 @@ const (
 	oslColumn
 )
 
-// path returns the file named at a key, as the caller can open it: names in a
-// description are relative to its folder.
-func (f fields) path(key string) string {
-	name := f.text(key)
-	if n := f.node.at(key); n != nil && n.inFile && !filepath.IsAbs(name) {
-		return filepath.Join(f.open.folder, name)
-	}
-	return name
-}
-
-// read opens the file named at a key and hands it to use.
-func (f fields) read(key string, use func(name string, in *bufio.Reader) error) {
+// readFile opens the file named at a key and calls use.
+func (f fields) readFile(key string, use func(name string, in *bufio.Reader) error) {
 	if !f.has(key) {
 		f.fail(f.node.place, "%s needs %s: the name of a file", f.name, key)
 	}
-	path := f.path(key)
+	path := f.text(key)
 	if f.failed() {
 		return
 	}
-	if f.open.open == nil {
-		f.fail(f.place(key), "%s names a file, and there are none here: %s", f.label(key), quote(path))
+	if f.node.at(key).inFile && !filepath.IsAbs(path) {
+		path = filepath.Join(f.files.folder, path)
+	}
+	if f.files.open == nil {
+		f.fail(f.place(key), "%s names a file, but files are not available: %s", f.label(key), quote(path))
 		return
 	}
-	in, err := f.open.open(path)
+	in, err := f.files.open(path)
 	if err == nil {
 		err = errors.Join(use(path, bufio.NewReader(in)), in.Close())
 	}
@@ -62,17 +54,16 @@ func (f fields) read(key string, use func(name string, in *bufio.Reader) error) 
 	}
 }
 
-// column reads the values of a law from a file: from a trace, or from plain
-// numbers with white space between them.
+// column reads the values of a distribution from a file: a trace, or numbers
+// separated by white space.
 func (f fields) column(key string, q quantity) (values []float64) {
-	f.read(key, func(name string, in *bufio.Reader) error {
+	f.readFile(key, func(name string, in *bufio.Reader) (err error) {
 		if !isTrace(in) {
-			var err error
 			values, err = f.numbers(name, in)
 			return err
 		}
 		if q.column == noColumn {
-			return fmt.Errorf("%s: a trace, which says nothing about %s: want plain numbers", name, q.key)
+			return fmt.Errorf("%s is a trace, which has no %s: want plain numbers", name, q.label)
 		}
 		return f.eachRow(name, in, func(r trace.Request) error {
 			value := r.InputLength
@@ -103,11 +94,11 @@ func isTrace(in *bufio.Reader) bool {
 	return false
 }
 
-func (r *reading) numbers(name string, in *bufio.Reader) (values []float64, err error) {
+func (r *reader) numbers(name string, in *bufio.Reader) (values []float64, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Split(bufio.ScanWords)
 	for lines.Scan() {
-		if err := r.oneMore(name); err != nil {
+		if err := r.countValue(name); err != nil {
 			return nil, err
 		}
 		x, ok := parseNumber(lines.Text())
@@ -122,15 +113,14 @@ func (r *reading) numbers(name string, in *bufio.Reader) (values []float64, err 
 	return values, nil
 }
 
-// oneMore counts the values that are kept.
-func (r *reading) oneMore(name string) error {
+func (r *reader) countValue(name string) error {
 	if r.values++; r.values > maxValues {
-		return fmt.Errorf("%s: more than %d values, with those of files before it", name, maxValues)
+		return fmt.Errorf("%s: more than %d values in this and earlier files", name, maxValues)
 	}
 	return nil
 }
 
-func (r *reading) eachRow(name string, in io.Reader, do func(trace.Request) error) error {
+func (r *reader) eachRow(name string, in io.Reader, do func(trace.Request) error) error {
 	rows, err := format.NewReader(in, name, format.Options{})
 	if err != nil {
 		return err
@@ -143,7 +133,7 @@ func (r *reading) eachRow(name string, in io.Reader, do func(trace.Request) erro
 		} else if err != nil {
 			return err
 		}
-		if err := r.oneMore(name); err != nil {
+		if err := r.countValue(name); err != nil {
 			return err
 		}
 		if err := do(row); err != nil {
@@ -152,32 +142,32 @@ func (r *reading) eachRow(name string, in io.Reader, do func(trace.Request) erro
 	}
 }
 
-// pair is the ISL and OSL of one request.
-type pair struct{ isl, osl int32 }
+// lengthPair is the ISL and OSL of one request.
+type lengthPair struct{ isl, osl int32 }
 
-// pairs reads the ISL and OSL of a trace's rows together; keep says which.
-func (f fields) pairs(key string, keep func(pair) bool) (pairs []pair) {
+// pairs reads those lengths of a trace's rows that keep accepts.
+func (f fields) pairs(key string, keep func(lengthPair) bool) (pairs []lengthPair) {
 	rows := 0
-	f.read(key, func(name string, in *bufio.Reader) error {
+	f.readFile(key, func(name string, in *bufio.Reader) error {
 		return f.eachRow(name, in, func(r trace.Request) error {
 			rows++
-			if p := (pair{int32(r.InputLength), int32(r.OutputLength)}); keep(p) {
+			if p := (lengthPair{int32(r.InputLength), int32(r.OutputLength)}); keep(p) {
 				pairs = append(pairs, p)
 			}
 			return nil
 		})
 	})
 	if !f.failed() && len(pairs) == 0 {
-		f.fail(f.place(key), "%s has no row within the bounds, of %d", f.label(key), rows)
+		f.fail(f.place(key), "%s has no row within the bounds (%d rows read)", f.label(key), rows)
 	}
 	return pairs
 }
 
-// arrivals reads the timestamps of a trace in seconds, the first at 0. Rows
-// that only follow an earlier turn have none and are passed over.
-func (f fields) arrivals(key string) (times []float64) {
+// timestamps reads those of a trace in seconds, the first at 0. Rows that only
+// follow an earlier turn have none and are skipped.
+func (f fields) timestamps(key string) (times []float64) {
 	origin := 0.0
-	f.read(key, func(name string, in *bufio.Reader) error {
+	f.readFile(key, func(name string, in *bufio.Reader) error {
 		return f.eachRow(name, in, func(r trace.Request) error {
 			if !r.Timestamp.Set {
 				return nil

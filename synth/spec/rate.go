@@ -5,35 +5,35 @@ import (
 	"math/rand/v2"
 )
 
-// A rate that changes is followed by time rescaling: arrivals are drawn at
-// unit rate in operational time, which runs as fast as the rate is high, and
-// each is put at the moment that operational time reaches it (Brown et al.,
-// "The time-rescaling theorem and its application to neural spike train data
-// analysis", 2002). It is exact, and a Poisson process stays one.
+// A varying rate is followed by time rescaling: arrivals are drawn at unit rate
+// in operational time, which runs in proportion to the rate, and mapped to real
+// time (Brown et al., "The time-rescaling theorem and its application to neural
+// spike train data analysis", 2002). This is exact, and a Poisson process stays
+// one. Times are in seconds from the start of the trace.
 
-// clock tells when operational time has come so far. Times are in seconds from
-// the start of the trace.
-type clock interface {
+type operationalTime interface {
 	// after returns the time at which the integral of the rate from a reaches
-	// amount >= 0, and +Inf where it never does.
+	// amount >= 0, or +Inf where it never does.
 	after(a, amount float64) float64
 }
 
-// profile is a rate over time that can be looked at anywhere.
-type profile interface {
-	clock
+// rate is requests per second over time.
+type rate interface {
+	operationalTime
 	// integral of the rate from a to b >= a.
 	integral(a, b float64) float64
+	// peak is the highest rate or, for a cycle, the mean.
+	peak() float64
 }
 
-// steady is a rate that does not change, in events a second.
+// steady is a constant rate.
 type steady float64
 
 func (s steady) integral(a, b float64) float64   { return float64(s) * (b - a) }
 func (s steady) after(a, amount float64) float64 { return a + amount/float64(s) }
+func (s steady) peak() float64                   { return float64(s) }
 
-// phase is a part of [phases] in which the rate goes straight from one value
-// to another.
+// phase is a part of [phases] with a linear rate.
 type phase struct {
 	start, length float64
 	from, to      float64
@@ -51,14 +51,13 @@ func (p phase) reach(amount float64) float64 {
 		return 0
 	}
 	slope := (p.to - p.from) / p.length
-	// The root of slope/2 s^2 + from s - amount that loses no digits where
-	// slope is small.
+	// The root of slope/2 s^2 + from s - amount in the form that loses no digits
+	// where slope is small.
 	root := math.Sqrt(max(p.from*p.from+2*slope*amount, 0))
 	return min(2*amount/(p.from+root), p.length)
 }
 
-// phases are rates one after another. Behind the last one its final rate
-// stays, unless they repeat.
+// phases are rates one after another. The final rate stays, unless they repeat.
 type phases struct {
 	parts  []phase
 	length float64
@@ -79,7 +78,6 @@ func newPhases(parts []phase, repeat bool) *phases {
 
 func (p *phases) final() float64 { return p.parts[len(p.parts)-1].to }
 
-// peak is the highest rate.
 func (p *phases) peak() (rate float64) {
 	for _, part := range p.parts {
 		rate = max(rate, part.from, part.to)
@@ -129,25 +127,26 @@ func (p *phases) after(a, amount float64) float64 {
 	return max(a, start+p.length)
 }
 
-// cycle is a rate that swings around its mean like a cosine.
+// cycle is a rate that varies around its mean like a cosine.
 type cycle struct {
 	mean      float64
-	amplitude float64 // of the swing, as a share of the mean: 0 to 1
+	amplitude float64 // as a share of the mean: 0 to 1
 	period    float64
-	peak      float64 // a time at which it is highest
+	peakTime  float64 // a time at which it is highest
 }
+
+func (c cycle) peak() float64 { return c.mean }
 
 func (c cycle) integral(a, b float64) float64 {
 	turn := 2 * math.Pi / c.period
-	swing := math.Sin(turn*(b-c.peak)) - math.Sin(turn*(a-c.peak))
+	swing := math.Sin(turn*(b-c.peakTime)) - math.Sin(turn*(a-c.peakTime))
 	return c.mean * ((b - a) + c.amplitude/turn*swing)
 }
 
-// after solves for the time by Newton's method, between bounds that only
-// tighten, for the rate may come to 0.
+// after uses Newton's method within a bracket, because the rate may reach 0.
 func (c cycle) after(a, amount float64) float64 {
 	turn := 2 * math.Pi / c.period
-	// The integral is off its mean slope by at most this much.
+	// The integral differs from its mean slope by at most this much.
 	slack := 2 * c.amplitude / turn
 	low, high := max(a, a+amount/c.mean-slack), a+amount/c.mean+slack
 	for at := low + (high-low)/2; ; {
@@ -157,7 +156,7 @@ func (c cycle) after(a, amount float64) float64 {
 		} else {
 			high = at
 		}
-		next := at - over/(c.mean*(1+c.amplitude*math.Cos(turn*(at-c.peak))))
+		next := at - over/(c.mean*(1+c.amplitude*math.Cos(turn*(at-c.peakTime))))
 		if math.Abs(next-at) <= 1e-9 && next >= a {
 			return next // to a nanosecond
 		}
@@ -170,28 +169,28 @@ func (c cycle) after(a, amount float64) float64 {
 	}
 }
 
-// bursts multiply a rate by one of two factors in turns of exponential length:
-// a Markov-modulated process. They are drawn as time goes on, so integrals can
-// only be asked for forwards.
+// bursts multiply a rate by one of two factors in periods of exponential length:
+// a Markov-modulated process. They are drawn as time advances, so after may only
+// be called with times that do not decrease.
 type bursts struct {
-	under   profile
-	states  [2]state // off, on
+	under   rate
+	states  [2]burstState // off, on
 	random  *rand.Rand
 	current int
 	until   float64
 }
 
-type state struct {
+type burstState struct {
 	mean   float64 // length in seconds
-	factor float64 // of the rate under it
+	factor float64 // of the underlying rate
 }
 
-// newBursts begins in a state drawn by its share of the time. The factors keep
-// the mean of the rate: off to on is the ratio of the rates in the two states.
-func newBursts(under profile, on, off, ratio float64, random *rand.Rand) *bursts {
+// newBursts starts in a state drawn by its share of the time. The factors keep
+// the mean rate; ratio is the rate when off over the rate when on.
+func newBursts(under rate, on, off, ratio float64, random *rand.Rand) *bursts {
 	share := on / (on + off)
 	high := 1 / (share + ratio*(1-share))
-	b := &bursts{under: under, random: random, states: [2]state{{off, ratio * high}, {on, high}}}
+	b := &bursts{under: under, random: random, states: [2]burstState{{off, ratio * high}, {on, high}}}
 	if random.Float64() < share {
 		b.current = 1
 	}
@@ -199,11 +198,10 @@ func newBursts(under profile, on, off, ratio float64, random *rand.Rand) *bursts
 	return b
 }
 
-// after may only be called with times that do not decrease.
 func (b *bursts) after(a, amount float64) float64 {
-	most := b.states[1].factor
-	if math.IsInf(b.under.after(a, amount/most), 1) {
-		return math.Inf(1) // no number of bursts would get there
+	highest := b.states[1].factor
+	if math.IsInf(b.under.after(a, amount/highest), 1) {
+		return math.Inf(1) // not even without breaks
 	}
 	for {
 		if a < b.until {

@@ -11,7 +11,7 @@ import (
 )
 
 // anyProfile draws a rate, zero phases and all.
-func anyProfile(t *rapid.T) profile {
+func anyProfile(t *rapid.T) rate {
 	switch rapid.IntRange(0, 2).Draw(t, "kind") {
 	case 0:
 		return steady(rapid.Float64Range(0.1, 100).Draw(t, "rate"))
@@ -20,7 +20,7 @@ func anyProfile(t *rapid.T) profile {
 			mean:      rapid.Float64Range(0.1, 100).Draw(t, "mean"),
 			amplitude: rapid.Float64Range(0, 1).Draw(t, "amplitude"),
 			period:    rapid.Float64Range(0.1, 1000).Draw(t, "period"),
-			peak:      rapid.Float64Range(0, 1000).Draw(t, "peak"),
+			peakTime:  rapid.Float64Range(0, 1000).Draw(t, "peak"),
 		}
 	}
 	rate := rapid.OneOf(rapid.Just(0.), rapid.Float64Range(0.01, 100))
@@ -69,8 +69,8 @@ func TestClockNeverGoesBack(t *testing.T) {
 // TestIntegralIsTheRate holds the phases and the cycle to sums over small steps.
 func TestIntegralIsTheRate(t *testing.T) {
 	ramp := newPhases([]phase{{length: 10, from: 0, to: 4}, {length: 5, from: 2, to: 2}, {length: 5, from: 2, to: 0}}, true)
-	c := cycle{mean: 3, amplitude: 0.5, period: 20, peak: 7}
-	rates := map[profile]func(float64) float64{
+	c := cycle{mean: 3, amplitude: 0.5, period: 20, peakTime: 7}
+	rates := map[rate]func(float64) float64{
 		ramp: func(s float64) float64 {
 			switch s = math.Mod(s, 20); {
 			case s < 10:

@@ -11,26 +11,26 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// MaxText is the length in bytes of the longest description that is read.
-const MaxText = 64 << 10
-
-// A description is small; these bounds, too, keep a hostile one from costing
-// more than a moment.
 const (
+	// MaxText is the length in bytes of the longest spec that is read.
+	MaxText = 64 << 10
+	// A line and the nesting are bounded, too, because the parser's time grows
+	// with the square of the nesting.
 	maxLine  = 4 << 10 // bytes
-	maxDepth = 32      // lists and mappings within each other
+	maxDepth = 32
 )
 
-// node is a value of a description with the place it has there: a line of the
-// file, or the flag that stands for it.
+// node is a value of a spec and its place: a line and column of the file, or a
+// setting. Values come from several places and hold for several clients, so they
+// are looked up by key here instead of decoded into a struct.
 type node struct {
 	place   string
 	inFile  bool
 	kind    kind
 	text    string  // of a scalar
 	items   []*node // of a list
-	entries []entry // of a mapping, in their order
-	unsaid  string  // of a mapping made of a single value: the key that this has
+	entries []entry // of a mapping, in order
+	implied string  // of a mapping made from a scalar: its key
 }
 
 type kind int
@@ -45,12 +45,12 @@ func (k kind) String() string {
 	return [...]string{"a single value", "a list", "a mapping"}[k]
 }
 
-// entry is a key of a mapping and what it stands for.
 type entry struct {
 	key, place string
 	value      *node
 }
 
+// at returns the value of a key, or nil.
 func (n *node) at(key string) *node {
 	for _, e := range n.entries {
 		if e.key == key {
@@ -71,21 +71,19 @@ func (n *node) set(key string, value *node) {
 	n.entries = append(n.entries, entry{key, value.place, value})
 }
 
-// inFull is the mapping that a single value is short for: this value at a key
-// that is not written.
-func (n *node) inFull(key string) *node {
-	m := &node{place: n.place, inFile: n.inFile, kind: mapping, unsaid: key}
+// asMapping returns the mapping that a scalar is short for.
+func (n *node) asMapping(key string) *node {
+	m := &node{place: n.place, inFile: n.inFile, kind: mapping, implied: key}
 	m.set(key, n)
 	return m
 }
 
-// parseText reads YAML. An empty text is an empty mapping.
-func parseText(text []byte, name string) (root *node, err error) {
-	if err := bounded(text); err != nil {
+// parseYAML reads YAML. An empty text is an empty mapping.
+func parseYAML(text []byte, name string) (root *node, err error) {
+	if err := checkBounds(text); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	// The parser is a library's and the text anybody's.
-	defer func() {
+	defer func() { // the parser panics on some malformed texts
 		if recover() != nil {
 			root, err = nil, fmt.Errorf("%s: not YAML", name)
 		}
@@ -94,7 +92,7 @@ func parseText(text []byte, name string) (root *node, err error) {
 	if err != nil {
 		var syntax *yaml.SyntaxError
 		if errors.As(err, &syntax) {
-			return nil, fmt.Errorf("%s: %s", placeOf(name, syntax.Token), explained(syntax.Message))
+			return nil, fmt.Errorf("%s: %s", placeOf(name, syntax.Token), explainYAML(syntax.Message))
 		}
 		return nil, fmt.Errorf("%s: not YAML: %q", name, err.Error())
 	}
@@ -106,16 +104,15 @@ func parseText(text []byte, name string) (root *node, err error) {
 		if doc.Body == nil {
 			continue
 		}
-		if root, err = (&converter{name}).node(doc.Body, 0); err != nil {
+		if root, err = nodeOf(doc.Body, name, 0); err != nil {
 			return nil, err
 		}
 	}
 	return root, nil
 }
 
-// bounded refuses what the parser would take long over: its time grows with
-// the square of the nesting.
-func bounded(text []byte) error {
+// checkBounds refuses texts that would take the parser long.
+func checkBounds(text []byte) error {
 	if len(text) > MaxText {
 		return fmt.Errorf("longer than %d KiB", MaxText>>10)
 	}
@@ -131,7 +128,7 @@ func bounded(text []byte) error {
 			line = 0
 		}
 		if depth > maxDepth {
-			return fmt.Errorf("more than %d brackets within each other", maxDepth)
+			return fmt.Errorf("more than %d nested brackets", maxDepth)
 		}
 		if line > maxLine {
 			return fmt.Errorf("a line is longer than %d KiB", maxLine>>10)
@@ -147,31 +144,34 @@ func placeOf(name string, t *token.Token) string {
 	return fmt.Sprintf("%s:%d:%d", name, t.Position.Line, t.Position.Column)
 }
 
-// converter makes nodes of what the YAML parser found.
-type converter struct{ name string }
-
-func (c *converter) node(from ast.Node, depth int) (*node, error) {
-	n := &node{place: placeOf(c.name, from.GetToken()), inFile: true}
+// nodeOf converts what the YAML parser found.
+func nodeOf(from ast.Node, name string, depth int) (*node, error) {
+	n := &node{place: placeOf(name, from.GetToken()), inFile: true}
 	if depth > maxDepth {
-		return nil, fmt.Errorf("%s: more than %d lists and mappings within each other", n.place, maxDepth)
+		return nil, fmt.Errorf("%s: more than %d nested lists and mappings", n.place, maxDepth)
 	}
 	switch from := from.(type) {
 	case *ast.MappingNode:
 		n.kind = mapping
 		for i, v := range from.Values {
-			e, err := c.entry(v, depth)
+			place := placeOf(name, v.Key.GetToken())
+			key, ok := v.Key.(*ast.StringNode)
+			if !ok {
+				return nil, fmt.Errorf("%s: a key is not plain text", place)
+			}
+			value, err := nodeOf(v.Value, name, depth+1)
 			if err != nil {
 				return nil, err
 			}
-			if i == 0 && !from.IsFlowStyle { // the token is its colon
-				n.place = e.place
+			if i == 0 && !from.IsFlowStyle { // the mapping's token is its colon
+				n.place = place
 			}
-			n.entries = append(n.entries, e)
+			n.entries = append(n.entries, entry{key.Value, place, value})
 		}
 	case *ast.SequenceNode:
 		n.kind = list
 		for _, v := range from.Values {
-			item, err := c.node(v, depth+1)
+			item, err := nodeOf(v, name, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -180,27 +180,15 @@ func (c *converter) node(from ast.Node, depth int) (*node, error) {
 	case *ast.LiteralNode:
 		n.text = strings.TrimSpace(from.Value.Value)
 	case ast.ScalarNode:
-		n.text = from.GetToken().Value
-		if from.Type() == ast.NullType {
-			n.text = ""
-		}
-		if t := from.Type(); t == ast.AnchorType || t == ast.AliasType || t == ast.TagType {
-			return nil, fmt.Errorf("%s: anchors, aliases and tags are not understood here", n.place)
+		switch from.Type() {
+		case ast.AnchorType, ast.AliasType, ast.TagType:
+			return nil, fmt.Errorf("%s: anchors, aliases and tags are not supported", n.place)
+		case ast.NullType:
+		default:
+			n.text = from.GetToken().Value
 		}
 	default:
 		return nil, fmt.Errorf("%s: neither a value, a list nor a mapping", n.place)
 	}
 	return n, nil
-}
-
-func (c *converter) entry(from *ast.MappingValueNode, depth int) (entry, error) {
-	e := entry{place: placeOf(c.name, from.Key.GetToken())}
-	key, ok := from.Key.(*ast.StringNode)
-	if !ok {
-		return e, fmt.Errorf("%s: a key is not plain text", e.place)
-	}
-	e.key = key.Value
-	var err error
-	e.value, err = c.node(from.Value, depth+1)
-	return e, err
 }

@@ -1,0 +1,293 @@
+package spec
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"moontide/trace/stats"
+)
+
+// quantity is what a distribution is about: its name, values and notation.
+type quantity struct {
+	label   string
+	allowed span
+	min     float64 // lower bound, unless the spec has one
+	whole   bool
+	time    bool // in seconds; 30s is 30
+	column  column
+}
+
+func (q quantity) unit() unit {
+	if q.time {
+		return seconds
+	}
+	return number
+}
+
+// minMass is the smallest probability that bounds may leave of a distribution:
+// one that has to be cut more is another distribution.
+const minMass = 1e-6
+
+// positional are the parameters of each distribution in the order of the short
+// form.
+var positional = map[string][]string{
+	"fixed":       {"value"},
+	"uniform":     {"min", "max"},
+	"normal":      {"mean", "std"},
+	"lognormal":   {"mean", "cv"},
+	"exponential": {"mean"},
+	"weibull":     {"mean", "cv"},
+	"geometric":   {"mean"},
+	"file":        {"path"},
+}
+
+// cvs are the possible coefficients of variation.
+var cvs = map[string]span{"normal": {1e-6, 1000}, "lognormal": {1e-4, 100}, "weibull": {0.01, 20}}
+
+const distributionNames = "fixed, uniform, normal, lognormal, exponential, weibull, geometric, file, mixture"
+
+// distribution reads the distribution at a key.
+func (f fields) distribution(key string, q quantity) stats.Distribution {
+	q.label = f.label(key)
+	n := f.node.at(key)
+	if n == nil {
+		f.fail(f.node.place, "%s is missing", q.label)
+		return stats.Fixed(0)
+	}
+	return f.reader.distribution(n, q)
+}
+
+// distribution reads a distribution and truncates it to its bounds.
+func (r *reader) distribution(n *node, q quantity) stats.Distribution {
+	f, name := r.distributionFields(n, q)
+	if r.failed() {
+		return stats.Fixed(0)
+	}
+	bounds := f.bounds(q, name)
+	d := f.untruncated(name, q, bounds)
+	if r.failed() {
+		return stats.Fixed(0)
+	}
+	low, high := bounds.low, bounds.high
+	if q.whole { // include what rounds to the bounds
+		low, high = low-0.5, math.Nextafter(high+0.5, low)
+	}
+	truncated, mass := stats.Truncate(d, low, high)
+	if mass < minMass {
+		r.fail(n.place, "%s has a probability of %.3g for values %v%s: want bounds that the distribution reaches", q.label, max(mass, 0), bounds, q.unit().plural)
+		return stats.Fixed(0)
+	}
+	if q.whole {
+		return stats.Rounded{Distribution: truncated}
+	}
+	return truncated
+}
+
+// distributionFields returns the name and the parameters of a distribution in
+// the short or the full form.
+func (r *reader) distributionFields(n *node, q quantity) (fields, string) {
+	switch n.kind {
+	case scalar:
+		n = r.shortForm(n, q)
+	case list:
+		r.fail(n.place, "%s is a list, want a number or a distribution: one of %s", q.label, distributionNames)
+	case mapping:
+		n = renamed(n, "law", "distribution") // its key until 2026
+	}
+	if r.failed() {
+		return fields{}, ""
+	}
+	f := fields{r, q.label, n}
+	name := f.text("distribution")
+	known := append([]string{"distribution", "min", "max"}, positional[name]...)
+	switch name {
+	case "normal":
+		known = append(known, "cv")
+	case "lognormal", "weibull":
+		known = append(known, "std")
+	case "mixture":
+		known = append(known, "of")
+	case "":
+		r.fail(n.place, "%s has no distribution: want distribution: with one of %s", q.label, distributionNames)
+	default:
+		if positional[name] == nil {
+			r.fail(f.place("distribution"), "%s is not a distribution: want one of %s", quote(name), distributionNames)
+		}
+	}
+	return r.fields(n, q.label, known...), name
+}
+
+// renamed returns a mapping with an old key under its new name.
+func renamed(n *node, old, key string) *node {
+	if n.at(old) == nil || n.at(key) != nil {
+		return n
+	}
+	m := *n
+	m.entries = slices.Clone(n.entries)
+	for i := range m.entries {
+		if m.entries[i].key == old {
+			m.entries[i].key = key
+		}
+	}
+	return &m
+}
+
+// shortForm reads 3000, normal:1000:200 or lognormal:800:1:max=4000.
+func (r *reader) shortForm(n *node, q quantity) *node {
+	text := r.scalar(n, q.label)
+	m := &node{place: n.place, inFile: n.inFile, kind: mapping}
+	add := func(key, text string) {
+		if m.at(key) != nil {
+			r.fail(n.place, "%s of %s is set twice: %s", key, q.label, quote(text))
+		}
+		m.set(key, &node{place: n.place, inFile: n.inFile, text: text})
+	}
+	name, rest, _ := strings.Cut(text, ":")
+	names, known := positional[name]
+	if !known {
+		if _, ok := parseSeconds(name); !ok || rest != "" {
+			r.fail(n.place, "%s is neither a number nor a distribution: %s, want one of %s", q.label, quote(text), distributionNames)
+		}
+		name, rest, names = "fixed", text, positional["fixed"]
+	}
+	add("distribution", name)
+	switch name {
+	case "fixed":
+		m.implied = "value"
+	case "file": // the path may contain colons
+		m.implied = "path"
+		add("path", rest)
+		return m
+	}
+	for i, word := range strings.Split(rest, ":") {
+		key, value, named := strings.Cut(word, "=")
+		switch {
+		case named:
+			add(key, value)
+		case i < len(names):
+			add(names[i], word)
+		default:
+			r.fail(n.place, "%s has too many parameters: %s, want %s:%s", q.label, quote(text), name, strings.Join(names, ":"))
+		}
+	}
+	return m
+}
+
+// bounds reads min and max.
+func (f fields) bounds(q quantity, name string) span {
+	b := span{f.parameter("min", q.min, q, q.allowed), f.parameter("max", q.allowed.high, q, q.allowed)}
+	if name == "uniform" && !f.failed() && !(f.has("min") && f.has("max")) {
+		f.fail(f.node.place, "%s is uniform and needs min and max", q.label)
+	}
+	if b.low > b.high {
+		f.fail(f.place("min"), "%s has min %s above max %s%s", q.label, plain(b.low), plain(b.high), q.unit().plural)
+	}
+	return b
+}
+
+// parameter returns a parameter in the quantity's unit.
+func (f fields) parameter(key string, otherwise float64, q quantity, allowed span) float64 {
+	if q.whole && (key == "min" || key == "max" || key == "value") {
+		return float64(f.whole(key, int(otherwise), allowed))
+	}
+	return f.quantity(key, otherwise, allowed, q.unit())
+}
+
+// required is parameter for keys that must be set.
+func (f fields) required(key string, q quantity, allowed span) float64 {
+	if !f.has(key) {
+		f.fail(f.node.place, "%s needs %s", q.label, key)
+		return 0
+	}
+	return f.parameter(key, 0, q, allowed)
+}
+
+// untruncated reads the parameters of a distribution, apart from its bounds.
+func (f fields) untruncated(name string, q quantity, bounds span) stats.Distribution {
+	positive := span{1e-9, 1e12}
+	switch name {
+	case "fixed":
+		return stats.Fixed(f.required("value", q, q.allowed))
+	case "uniform":
+		if q.whole {
+			return stats.Uniform{Low: bounds.low - 0.5, High: bounds.high + 0.5}
+		}
+		if bounds.low == bounds.high {
+			return stats.Fixed(bounds.low)
+		}
+		return stats.Uniform{Low: bounds.low, High: bounds.high}
+	case "geometric":
+		return stats.Geometric{Mean: f.required("mean", q, span{1, 1e12})}
+	case "exponential":
+		return stats.Exponential(f.required("mean", q, positive))
+	case "file":
+		return stats.Empirical{Sample: stats.Of(f.column("path", q))}
+	case "mixture":
+		return f.mixture(q)
+	}
+	mean := f.required("mean", q, positive)
+	std := f.std(q, mean, cvs[name])
+	if f.failed() {
+		return stats.Fixed(0)
+	}
+	switch name {
+	case "lognormal":
+		return stats.NewLognormal(mean, std/mean)
+	case "weibull":
+		return stats.NewWeibull(mean, std/mean)
+	default:
+		return stats.Normal{Mean: mean, Std: std}
+	}
+}
+
+// std reads the standard deviation or the coefficient of variation.
+func (f fields) std(q quantity, mean float64, cvs span) float64 {
+	f.onlyOne("cv", "std")
+	if f.has("cv") {
+		return f.number("cv", 0, cvs) * mean
+	}
+	if !f.has("std") {
+		f.fail(f.node.place, "%s needs cv or std", q.label)
+	}
+	std := f.parameter("std", 0, q, span{0, 1e12})
+	if cv := std / mean; !f.failed() && !cvs.contains(cv) {
+		f.fail(f.place("std"), "%s has std / mean out of range: %.4g, want %v", q.label, cv, cvs)
+	}
+	return std
+}
+
+// mixture reads the parts of a mixture, each with its own bounds.
+func (f fields) mixture(q quantity) stats.Distribution {
+	of := f.node.at("of")
+	if of == nil || of.kind != list || len(of.items) == 0 || len(of.items) > 100 {
+		f.fail(f.place("of"), "%s needs of: a list of 1 to 100 distributions, each with its share", q.label)
+		return stats.Fixed(0)
+	}
+	var parts []stats.Component
+	var shares []float64
+	for _, item := range of.items {
+		if item.kind != mapping {
+			f.fail(item.place, "a part of %s is %v, want a distribution with its share: {share: 0.5, distribution: fixed, value: 100}", q.label, item.kind)
+			break
+		}
+		item = renamed(item, "law", "distribution")
+		share := fields{f.reader, q.label, item}.required("share", quantity{label: q.label}, span{1e-9, 1})
+		if name := item.at("distribution"); name != nil && name.text == "mixture" {
+			f.fail(name.place, "%s has a nested mixture: put all parts in one list", q.label)
+		}
+		part := &node{place: item.place, inFile: item.inFile, kind: mapping}
+		for _, e := range item.entries {
+			if e.key != "share" {
+				part.entries = append(part.entries, e)
+			}
+		}
+		parts = append(parts, stats.Component{Weight: share, Distribution: f.reader.distribution(part, q)})
+		shares = append(shares, share)
+	}
+	f.checkShares(of.place, q.label, shares)
+	if f.failed() {
+		return stats.Fixed(0)
+	}
+	return stats.NewMixture(parts)
+}

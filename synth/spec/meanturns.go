@@ -1,0 +1,66 @@
+package spec
+
+import (
+	"slices"
+
+	"moontide/trace/stats"
+)
+
+// The precision of the mean number of turns: sessions are simulated until a
+// client has had its part of the turns. More would not show in a trace.
+const (
+	simulatedTurns    = 1 << 17 // of all clients
+	minSimulated      = 1 << 10 // turns of a client
+	simulatedSessions = 10_000  // of a client, at most
+)
+
+// setMeanTurns finds the mean number of turns of each client's sessions.
+func (s *Spec) setMeanTurns() {
+	clients := slices.Collect(s.clients())
+	for _, c := range clients {
+		c.sessions.meanTurns = s.meanTurns(c, max(simulatedTurns/len(clients), minSimulated))
+	}
+}
+
+// meanTurns is the mean number of turns that happen. Sessions end by the
+// distribution of turns, or earlier by max_isl. Since the length of a prompt is
+// a long sum, sessions without the first kind of end are simulated; for each,
+// the expected loss under the distribution of turns is known exactly.
+func (s *Spec) meanTurns(c *client, tries int) float64 {
+	highest := c.sessions.maxTurns()
+	upTo := make([]float64, highest+1) // mean turns where only so many fit
+	upTo[1] = 1
+	for k := 1; k < highest; k++ {
+		upTo[k+1] = upTo[k] + (1 - c.sessions.turns.CDF(float64(k)))
+	}
+	if c.longest+(highest-1)*c.maxAdded() <= c.sessions.maxISL {
+		return upTo[highest]
+	}
+	live := s.start(c, "tried ")
+	var one session
+	var lost float64
+	number := 0
+	for turns := 0; turns < tries && number < simulatedSessions; number++ {
+		one.begin(live, number)
+		for one.turn = 1; one.turn < highest && one.drawNext(); one.turn++ {
+		}
+		lost += upTo[highest] - upTo[one.turn]
+		turns += one.turn
+	}
+	return upTo[highest] - lost/float64(number)
+}
+
+// maxAdded is the largest number of tokens that a turn adds to the next prompt.
+func (c *client) maxAdded() int {
+	newTokens, osl := c.longest, 0
+	if c.sessions.newTokens != nil {
+		newTokens = int(stats.Highest(c.sessions.newTokens))
+	}
+	if c.pairs == nil {
+		osl = int(stats.Highest(c.osl))
+	}
+	for _, p := range c.pairs {
+		osl = max(osl, int(p.osl))
+	}
+	return newTokens + osl
+}

@@ -1,0 +1,126 @@
+package spec
+
+import (
+	"fmt"
+
+	"moontide/synth"
+	"moontide/trace/stats"
+)
+
+// maxPrefixes bounds the shared prefixes of a spec, and so memory.
+const maxPrefixes = 1_000_000
+
+// shared describes a tree of shared prefixes. Prompts choose a child at each
+// level by its popularity.
+type shared struct {
+	levels  []level
+	longest int // tokens of the longest path
+}
+
+type level struct {
+	children   int // of each node above
+	nodes      int // in total
+	tokens     stats.Distribution
+	popularity stats.Zipf
+}
+
+// shared reads one level, or a list of nested levels.
+func (r *reader) shared(n *node) *shared {
+	items := []*node{n}
+	if n.kind == list {
+		items = n.items
+	}
+	s := &shared{}
+	nodes := 1
+	for _, item := range items {
+		f := r.fields(item, "shared", "count", "tokens", "zipf")
+		l := level{children: f.whole("count", 1, span{1, maxPrefixes})}
+		nodes *= l.children
+		if r.prefixes += nodes; r.prefixes > maxPrefixes {
+			f.fail(f.place("count"), "more than %d shared prefixes (%d at this level)", maxPrefixes, nodes)
+			return s
+		}
+		l.nodes = nodes
+		l.tokens = f.distribution("tokens", r.tokens(1))
+		exponent := f.number("zipf", 0, span{0, 100})
+		if r.failed() {
+			return s
+		}
+		l.popularity = stats.NewZipf(l.children, exponent)
+		s.longest += int(stats.Highest(l.tokens))
+		s.levels = append(s.levels, l)
+	}
+	return s
+}
+
+// prefixes are the shared prefixes drawn by a seed. They are immutable.
+type prefixes struct {
+	*shared
+	levels [][]prefix
+}
+
+// prefix is a node of the tree. A block belongs to the node in which it ends.
+type prefix struct {
+	tokens int32 // from the root to its end
+	blocks int32 // its own
+	first  uint64
+}
+
+// drawPrefixes draws the shared prefixes of all clients. Top-level ones are the
+// same for all.
+func (s *Spec) drawPrefixes() {
+	var common *prefixes
+	if s.common != nil {
+		common = s.draw(s.common, "shared")
+	}
+	for c := range s.clients() {
+		switch {
+		case c.shared == nil:
+		case c.shared == s.common:
+			c.prefixes = common
+		default:
+			c.prefixes = s.draw(c.shared, "shared of "+c.name)
+		}
+	}
+}
+
+// draw draws the lengths of all prefixes and gives them the next ids.
+func (s *Spec) draw(of *shared, aspect string) *prefixes {
+	p := &prefixes{shared: of}
+	parents := []prefix{{}}
+	for i, l := range of.levels {
+		lengths := stats.NewIndexed(s.seed, fmt.Sprintf("%s level %d", aspect, i))
+		nodes := make([]prefix, l.nodes)
+		for k := range nodes {
+			above := parents[k/l.children].tokens
+			end := above + int32(l.tokens.Quantile(lengths.At(k, 0)))
+			n := prefix{tokens: end, blocks: end/int32(s.blockSize) - above/int32(s.blockSize), first: s.sharedIDs}
+			s.sharedIDs += uint64(n.blocks)
+			nodes[k] = n
+		}
+		p.levels = append(p.levels, nodes)
+		parents = nodes
+	}
+	return p
+}
+
+// choose appends the blocks of a path to runs and returns its tokens. One
+// uniform number chooses at each level.
+func (p *prefixes) choose(runs []synth.BlockRun, uniform func(level int) float64) ([]synth.BlockRun, int) {
+	node, tokens := 0, int32(0)
+	for i, l := range p.shared.levels {
+		node = node*l.children + l.popularity.At(uniform(i))
+		n := p.levels[i][node]
+		tokens = n.tokens
+		runs = appendRun(runs, synth.BlockRun{First: n.first, Blocks: int(n.blocks)})
+	}
+	return runs, int(tokens)
+}
+
+// appendRun appends a run that is not empty.
+func appendRun(runs []synth.BlockRun, r synth.BlockRun) []synth.BlockRun {
+	if r.Blocks == 0 {
+		return runs
+	}
+	return append(runs, r)
+}

@@ -1,0 +1,290 @@
+package spec
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moontide/trace"
+)
+
+// DefaultRequests is the number of requests of a spec that limits neither
+// requests nor time.
+const DefaultRequests = 100
+
+// Options configures [Parse]. The zero value reads a text that names no files.
+type Options struct {
+	Name     string    // of the file, in errors
+	Settings []Setting // override what the text says
+	// Open opens the files that the spec names; nil forbids them. A name in the
+	// text is relative to Folder; a name in a setting is passed on as it is.
+	Open   func(path string) (io.ReadCloser, error)
+	Folder string
+}
+
+// Setting is a value given outside of the text, such as by a flag.
+type Setting struct {
+	Key   string // with dots between nested keys: sessions.turns
+	Value string // as in the text, on one line
+	From  string // its name in errors
+}
+
+// Spec describes a trace. It is valid and immutable, and safe for concurrent
+// use.
+type Spec struct {
+	blockSize int
+	requests  int     // 0: no limit
+	duration  float64 // seconds; 0: no limit
+	seed      uint64
+	declares  bool // rows say which part of their prompt is shared
+	common    *shared
+	sources   []source
+	sharedIDs uint64 // block ids of shared prefixes: the first so many
+}
+
+// source is an arrival process and the clients that share it.
+type source struct {
+	name     string // of its random numbers
+	arrivals *arrivals
+	clients  []*client
+}
+
+// BlockSize is the number of tokens per block.
+func (s *Spec) BlockSize() int { return s.blockSize }
+
+// Parse reads a spec; the package comment documents its syntax. It also reads
+// the files that the spec names. Everything that contradicts itself or cannot be
+// drawn is an error with its line and column, or its setting.
+func Parse(text []byte, o Options) (*Spec, error) {
+	if o.Name == "" {
+		o.Name = "spec"
+	}
+	root, err := parseYAML(text, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{files: opener{o.Open, o.Folder}, blockSize: trace.DefaultBlockSize}
+	for _, s := range o.Settings {
+		r.override(root, s)
+	}
+	s := r.spec(root)
+	if r.err != nil {
+		return nil, r.err
+	}
+	return s, nil
+}
+
+// override puts a setting over the text.
+func (r *reader) override(root *node, s Setting) {
+	top, _, _ := strings.Cut(s.Key, ".")
+	if clients := root.at("clients"); clients != nil {
+		for _, c := range clients.items {
+			if own := c.at(top); own != nil {
+				r.fail(s.From, "%s is also set by the client at %s; a setting must apply to all clients", top, own.place)
+			}
+		}
+	}
+	at, path := root, strings.Split(s.Key, ".")
+	for _, key := range path[:len(path)-1] {
+		inner := at.at(key)
+		switch {
+		case inner == nil:
+			inner = &node{place: s.From, kind: mapping}
+		case inner.kind == scalar && key == "arrival":
+			inner = inner.asMapping("process")
+		case inner.kind != mapping:
+			r.fail(s.From, "%s is %v at %s: its keys cannot be set", key, inner.kind, inner.place)
+			return
+		}
+		at.set(key, inner)
+		at = inner
+	}
+	at.set(path[len(path)-1], &node{place: s.From, text: s.Value})
+}
+
+var topKeys = append([]string{"num_requests", "duration", "block_size", "seed", "rate", "arrival", "clients"}, clientKeys...)
+
+func (r *reader) spec(root *node) *Spec {
+	f := r.fields(root, "", topKeys...)
+	s := &Spec{
+		requests:  f.whole("num_requests", 0, span{1, 1e12}),
+		duration:  f.seconds("duration", 0, span{1e-6, 100 * year}),
+		blockSize: f.whole("block_size", trace.DefaultBlockSize, span{1, trace.MaxLength}),
+		seed:      f.seed(),
+	}
+	r.blockSize = max(s.blockSize, 1)
+	if n := root.at("shared"); n != nil && !r.failed() {
+		s.common = r.shared(n)
+	}
+	if root.at("clients") == nil {
+		c := r.client(root, "", s.common)
+		s.sources = []source{{"arrivals", r.arrivals(root.at("arrival"), root.at("rate")), []*client{c}}}
+	} else {
+		r.clients(s, root)
+	}
+	if !r.failed() {
+		for c := range s.clients() {
+			s.declares = s.declares || c.shared != nil || c.sessions.several
+		}
+		s.drawPrefixes()
+		s.setMeanTurns()
+		s.setLimit(f)
+	}
+	return s
+}
+
+// clients yields all clients in the order of their sources.
+func (s *Spec) clients() iter.Seq[*client] {
+	return func(yield func(*client) bool) {
+		for _, source := range s.sources {
+			for _, c := range source.clients {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (f fields) seed() uint64 {
+	text := f.text("seed")
+	if text == "" {
+		return 0
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		f.fail(f.place("seed"), "seed is not a whole number from 0 to 2^64-1: %s", quote(text))
+	}
+	return seed
+}
+
+// setLimit decides how much is drawn where the spec does not say.
+func (s *Spec) setLimit(f fields) {
+	if s.requests == 0 && s.duration == 0 {
+		for _, source := range s.sources {
+			scale, _ := source.sessionScale()
+			s.duration = max(s.duration, source.arrivals.length(scale))
+		}
+		if s.duration == 0 {
+			s.requests = DefaultRequests
+		}
+	}
+	goesOn := func(source source) bool { return !source.arrivals.endsAtZero() }
+	if s.duration == 0 && !slices.ContainsFunc(s.sources, goesOn) {
+		f.fail(f.place("num_requests"), "num_requests may never be reached because the rate ends at 0: set a duration, repeat the phases, or end above 0")
+	}
+}
+
+var clientName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
+
+// clients reads the list of clients. Those with a share divide one arrival
+// process; the others have their own.
+func (r *reader) clients(s *Spec, root *node) {
+	n := root.at("clients")
+	if n.kind != list || len(n.items) == 0 || len(n.items) > 1000 {
+		r.fail(n.place, "clients is not a list of 1 to 1000 clients")
+		return
+	}
+	mixed := source{name: "arrivals"}
+	var shares []float64
+	names := map[string]bool{}
+	for i, item := range n.items {
+		f := r.fields(item, "clients", append([]string{"name", "share", "rate", "arrival"}, clientKeys...)...)
+		name := f.clientName(i, names)
+		own := f.has("rate") || f.has("arrival")
+		common := s.common
+		if f.has("shared") {
+			common = nil
+		}
+		share := 1.0
+		if !own {
+			if !f.has("share") && len(n.items) > 1 {
+				f.fail(item.place, "a client needs a share or its own rate")
+			}
+			share = f.number("share", 1, span{1e-6, 1})
+		}
+		if f.onlyOne("share", "rate"); f.has("share") && f.has("arrival") {
+			f.fail(f.place("arrival"), "a client with a share uses the top-level arrival and cannot have its own")
+		}
+		c := r.client(inherit(item, root), name, common)
+		if r.failed() {
+			return
+		}
+		if own {
+			process := item.at("arrival")
+			if process == nil {
+				process = root.at("arrival")
+			}
+			s.sources = append(s.sources, source{"arrivals of " + name, r.arrivals(process, item.at("rate")), []*client{c}})
+			continue
+		}
+		c.share = share
+		shares = append(shares, share)
+		mixed.clients = append(mixed.clients, c)
+	}
+	switch {
+	case len(mixed.clients) > 0:
+		r.checkShares(n.place, "clients", shares)
+		mixed.arrivals = r.arrivals(root.at("arrival"), root.at("rate"))
+		s.sources = slices.Insert(s.sources, 0, mixed)
+	case root.at("rate") != nil:
+		r.fail(root.at("rate").place, "this rate is unused: every client has its own arrivals")
+	}
+}
+
+func (f fields) clientName(i int, taken map[string]bool) string {
+	name := f.text("name")
+	if !f.has("name") {
+		name = fmt.Sprintf("client%d", i+1)
+	}
+	switch {
+	case f.failed():
+	case !clientName.MatchString(name):
+		f.fail(f.place("name"), "name must be 1 to 40 letters, digits or _.-: %s", quote(name))
+	case taken[name]:
+		f.fail(f.place("name"), "two clients have the name %s", quote(name))
+	}
+	taken[name] = true
+	return name
+}
+
+// inherit returns a client with the top-level values that it does not set. ISL
+// and OSL belong together: as two distributions, or as pairs.
+func inherit(client, root *node) *node {
+	whole := &node{place: client.place, inFile: client.inFile, kind: mapping, entries: slices.Clone(client.entries)}
+	pairs := client.at("lengths") != nil
+	prompt := client.at("isl") != nil || client.at("unique_isl") != nil
+	either := prompt || client.at("osl") != nil || client.at("correlation") != nil
+	for _, e := range root.entries {
+		switch {
+		case !slices.Contains(clientKeys, e.key) || client.at(e.key) != nil:
+		case e.key == "shared": // one tree for all
+		case pairs && slices.Contains([]string{"isl", "unique_isl", "osl", "correlation"}, e.key):
+		case prompt && (e.key == "isl" || e.key == "unique_isl"):
+		case either && e.key == "lengths":
+		default:
+			whole.entries = append(whole.entries, e)
+		}
+	}
+	return whole
+}
+
+// sessionScale is the ratio of sessions to requests of a source, whose rate is
+// in requests; cumulative are the clients' shares of the sessions, added up.
+func (s source) sessionScale() (scale float64, cumulative []float64) {
+	for _, c := range s.clients {
+		scale += c.share / c.sessions.meanTurns
+	}
+	var sum float64
+	for _, c := range s.clients {
+		sum += c.share / c.sessions.meanTurns / scale
+		cumulative = append(cumulative, sum)
+	}
+	cumulative[len(cumulative)-1] = math.Inf(1)
+	return scale, cumulative
+}
