@@ -18,7 +18,7 @@ func analyzed(t *testing.T, opts analyze.Options, rows ...trace.Request) *analyz
 	return a
 }
 
-// prompt is a row with ids; no ids at all make an empty list, not an absent one.
+// prompt is a row with ids; without any the list is empty, not absent.
 func prompt(isl int, ids ...uint64) trace.Request {
 	return trace.Request{InputLength: isl, HashIDs: append([]uint64{}, ids...)}
 }
@@ -316,10 +316,10 @@ func TestErrors(t *testing.T) {
 	}
 	for _, size := range []int{-1, trace.MaxLength + 1} {
 		if _, err := analyze.Trace(trace.FromSlice([]trace.Request{{}}), analyze.Options{BlockSize: size}); err == nil {
-			t.Errorf("block size %d was taken", size)
+			t.Errorf("block size %d: no error", size)
 		}
 	}
 	if _, err := analyze.Trace(trace.FromSlice([]trace.Request{{}}), analyze.Options{Top: -1}); err == nil {
-		t.Error("a list of -1 blocks was taken")
+		t.Error("a list of -1 blocks: no error")
 	}
 }

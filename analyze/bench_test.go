@@ -25,8 +25,7 @@ func rows(n int, naming tracetest.Naming) (all []trace.Request, references int) 
 	return all, references
 }
 
-// The statistics alone, of rows in memory; the memory is what they hold when
-// they are done.
+// The statistics of rows in memory; B/unique is the memory of the result.
 func BenchmarkTrace(b *testing.B) {
 	for _, naming := range tracetest.Namings() {
 		for _, requests := range []int{10_000, 100_000} {

@@ -39,7 +39,7 @@ func TestBackwards(t *testing.T) {
 	} {
 		a := analyzed(t, analyze.Options{}, rows...).Arrivals
 		if a.Backwards != want || a.First > 1 && want == 0 {
-			t.Errorf("%d rows go back in time, want %d", a.Backwards, want)
+			t.Errorf("%d rows are backwards, want %d", a.Backwards, want)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func TestUsesAgainstBruteForce(t *testing.T) {
 		}
 		for _, b := range a.Prefix.Popularity.Top {
 			if b.Uses != uses[b.ID] {
-				rt.Fatalf("block %d is said to be used %d times, want %d", b.ID, b.Uses, uses[b.ID])
+				rt.Fatalf("block %d has %d uses, want %d", b.ID, b.Uses, uses[b.ID])
 			}
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// Numbers that others computed from the public Mooncake conversation trace.
+// Published values for the public Mooncake conversation trace.
 func TestConversationTrace(t *testing.T) {
 	r, err := format.Open(tracetest.Published(t, "conversation_trace.jsonl"), format.Options{})
 	if err != nil {
@@ -20,9 +20,8 @@ func TestConversationTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each value is compared in the digits in which it was published; those that
-	// nobody published were computed a second time by a program without any of
-	// this code, straight from the definitions.
+	// Published values have their published digits. The others were computed by an
+	// independent program straight from the definitions.
 	for _, check := range []struct{ name, got, want string }{
 		{"requests", fmt.Sprint(a.Requests), "12031"},
 		{"first and last timestamp", fmt.Sprintf("%.0f %.0f", a.Arrivals.First, a.Arrivals.Last), "0 3536999"},

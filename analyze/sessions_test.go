@@ -53,13 +53,13 @@ func TestDeclaredSessions(t *testing.T) {
 		gaps: []float64{400, 0}, delay: []float64{30, 40}, growth: []float64{50, -30, 10, 10},
 	})
 	if s.Inferred {
-		t.Error("declared sessions are called inferred")
+		t.Error("declared sessions are marked as inferred")
 	}
 	if want := []int32{-1, 1, 2, 1, 1, 1, 6, 2}; !slices.Equal(s.Of, want) {
-		t.Errorf("rows are of the sessions of rows %v, want %v", s.Of, want)
+		t.Errorf("sessions of rows: %v, want %v", s.Of, want)
 	}
 	if s := analyzed(t, analyze.Options{}, lengths([2]int{1, 2})...).Sessions; s != nil {
-		t.Errorf("sessions %+v of a trace that tells nothing", s)
+		t.Errorf("sessions %+v of a trace without ids", s)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestInferredSessions(t *testing.T) {
 		{"the longest, then the latest", []trace.Request{part(0, 10, 1), part(1, 21, 1, 2, 3), part(2, 22, 1, 2, 4), part(9, 40, 1, 2, 5, 6)},
 			// The third repeats the second's blocks and is longer: its next turn.
 			sessionsWant{requests: 4, sessions: 1, multi: 1, turns: []float64{4}, gaps: []float64{1, 1, 7}, growth: []float64{11, 1, 18}}},
-		{"a repetition starts anew and is gone on from", []trace.Request{part(0, 25, 1, 2, 3), part(10, 25, 1, 2, 3), part(30, 45, 1, 2, 4, 5, 6)},
+		{"a repetition starts a session, which continues", []trace.Request{part(0, 25, 1, 2, 3), part(10, 25, 1, 2, 3), part(30, 45, 1, 2, 4, 5, 6)},
 			sessionsWant{requests: 3, sessions: 2, multi: 1, turns: []float64{1, 2}, gaps: []float64{20}, growth: []float64{20}}},
 		{"two ways on from a turn", []trace.Request{part(0, 20, 1, 2), part(5, 30, 1, 2, 3), part(9, 40, 1, 2, 4, 5)},
 			sessionsWant{requests: 3, sessions: 1, multi: 1, turns: []float64{3}, gaps: []float64{5, 9}, growth: []float64{10, 20}}},
@@ -110,7 +110,7 @@ func TestInferredSessions(t *testing.T) {
 			s := analyzed(t, byTens, test.rows...).Sessions
 			checkSessions(t, s, test.want)
 			if !s.Inferred {
-				t.Error("not called inferred")
+				t.Error("not marked as inferred")
 			}
 		})
 	}
@@ -206,7 +206,7 @@ func TestInferredSessionsAgainstBruteForce(t *testing.T) {
 		checkSessions(rt, a.Sessions, want)
 		for q, of := range a.Sessions.Of {
 			if int(of) != first[q] {
-				rt.Fatalf("row %d is said to be of the session of row %d, want %d", q, of, first[q])
+				rt.Fatalf("row %d is in the session of row %d, want %d", q, of, first[q])
 			}
 		}
 	})

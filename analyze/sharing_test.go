@@ -38,8 +38,7 @@ func timed(ms float64, ids ...uint64) trace.Request {
 	return r
 }
 
-// example is three prompts that share 1, two of which share 1 2 3 as well, and
-// one prompt of its own.
+// example is three prompts that share 1 (two of them 1 2 3), and an unrelated one.
 var example = []trace.Request{
 	timed(0, 1, 2, 3, 4), timed(1000, 1, 9), timed(3000, 1, 2, 3, 5, 6), timed(7000, 20, 21),
 }
@@ -71,7 +70,7 @@ func TestPopularity(t *testing.T) {
 	}
 }
 
-// used makes prompts of one block, the i-th of which occurs uses[i] times.
+// used makes prompts of one block each; the i-th block occurs uses[i] times.
 func used(uses ...int) (rows []trace.Request) {
 	for id, n := range uses {
 		rows = append(rows, slices.Repeat([]trace.Request{prompt(10, uint64(id))}, n)...)

@@ -11,8 +11,8 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// perReference runs work on traces of both namings, reports what a reference
-// takes and, as what work says it still holds, what a unique block takes.
+// perReference runs work on traces of all namings and reports the time per block use
+// and the memory that work still holds per unique block.
 func perReference(b *testing.B, requests int, work func(all [][]uint64) (unique int, held any)) {
 	for _, naming := range tracetest.Namings() {
 		b.Run(fmt.Sprintf("ids=%s/requests=%d", naming.Name, requests), func(b *testing.B) {
@@ -53,7 +53,7 @@ func BenchmarkCurve(b *testing.B) {
 	}
 }
 
-// The curve alone, of blocks that are numbered.
+// The curve alone, from numbered blocks.
 func BenchmarkCurveOfNumbers(b *testing.B) {
 	all, references := tracetest.Prompts(100_000, tracetest.Namings()[0])
 	s, _ := sequence(all)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Blocks that are used in any order, not chained, must not cost a run each.
-func TestRunsStayFew(t *testing.T) {
+// Blocks in arbitrary order, not chained, must not take a run each.
+func TestFewRunsForUnchainedBlocks(t *testing.T) {
 	const requests, blocks = 500, 200
 	random := rand.New(rand.NewPCG(1, 1))
 	var b CurveBuilder
@@ -39,7 +39,7 @@ func TestChainedRequestIsOneRun(t *testing.T) {
 	}
 }
 
-func TestExactSumComesBack(t *testing.T) {
+func TestExactSumCancels(t *testing.T) {
 	var s exactSum
 	for range 2 {
 		for i := range 1000 {
@@ -54,11 +54,11 @@ func TestExactSumComesBack(t *testing.T) {
 		s.add(-1e15)
 	}
 	if got := s.value(); got < -1e-9 || got > 1e-9 {
-		t.Errorf("%v is left of numbers that were all taken away", got)
+		t.Errorf("%v is left after subtracting everything that was added", got)
 	}
 }
 
-// However long a trace is, the places of its history are bounded by its blocks.
+// The number of places is bounded by the number of blocks, however long the trace.
 func TestTimelineIsCompacted(t *testing.T) {
 	var line timeline
 	random := rand.New(rand.NewPCG(2, 2))

@@ -29,12 +29,12 @@ func TestParseCapacity(t *testing.T) {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
 		}
 		if again, err := cache.ParseCapacity(got.String()); err != nil || again != got {
-			t.Errorf("%q is written as %q, which is read as %v, %v", text, got, again, err)
+			t.Errorf("%q is written as %q, which parses as %v, %v", text, got, again, err)
 		}
 	}
 }
 
-func TestParseCapacityRefuses(t *testing.T) {
+func TestParseCapacityErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "is not a number of blocks",
 		"-5":                                "is not a number of blocks",
@@ -93,7 +93,7 @@ func blocksError(c cache.Capacity, blockSize int, bytesPerToken float64) error {
 	return err
 }
 
-// Sizes that vendors and papers print for bf16.
+// Published sizes for bf16.
 func TestKVPresets(t *testing.T) {
 	for model, want := range map[string]int{
 		"Llama-3.1-8B":                     131_072,

@@ -18,7 +18,7 @@ func TestCurveAgainstSimulationAtEveryCapacity(t *testing.T) {
 		rows := drawRequests(t, blockSize)
 		curve := sequenceOf(rows).Curve(blockSize)
 		for capacity := range distinct(rows) + 3 {
-			want := plainHits(rows, newPlain(capacity, victims[cache.LRU]), blockSize)
+			want := naiveHits(rows, newNaive(capacity, victims[cache.LRU]), blockSize)
 			if got := curve.At(capacity); !same(got, want) {
 				t.Fatalf("capacity %d: %+v, want %+v", capacity, got, want)
 			}
@@ -26,14 +26,14 @@ func TestCurveAgainstSimulationAtEveryCapacity(t *testing.T) {
 	})
 }
 
-// The block size that the curve is asked for need not fit the rows.
+// The block size need not fit the rows.
 func TestCurveOfAnotherBlockSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := drawRequests(t, 8)
 		other := rapid.IntRange(1, 40).Draw(t, "other block size")
 		curve := sequenceOf(rows).Curve(other)
 		for capacity := range distinct(rows) + 1 {
-			want := plainHits(rows, newPlain(capacity, victims[cache.LRU]), other)
+			want := naiveHits(rows, newNaive(capacity, victims[cache.LRU]), other)
 			if got := curve.At(capacity); !same(got, want) {
 				t.Fatalf("capacity %d: %+v, want %+v", capacity, got, want)
 			}
@@ -41,9 +41,8 @@ func TestCurveOfAnotherBlockSize(t *testing.T) {
 	})
 }
 
-// longTrace has many more references than a timeline has places at first.
-// Requests take the beginnings of documents; few documents make the timeline
-// compact its places, many make it grow.
+// longTrace has many more block uses than the first timeline has places. Requests are
+// prefixes of documents; few documents make the timeline compact, many make it grow.
 func longTrace(documents, requests int) []request {
 	random := rand.New(rand.NewPCG(7, uint64(documents)))
 	var rows []request
@@ -74,7 +73,7 @@ func TestCurveOfLongTraces(t *testing.T) {
 	}
 }
 
-func TestCurveGoesOnAfterCurve(t *testing.T) {
+func TestAddAfterCurve(t *testing.T) {
 	rows := longTrace(20, 200)
 	var b cache.CurveBuilder
 	var early *cache.Curve
@@ -187,7 +186,7 @@ func TestSpaced(t *testing.T) {
 	}
 }
 
-func TestRatesOfNothing(t *testing.T) {
+func TestRatesWithoutRequests(t *testing.T) {
 	var b cache.CurveBuilder
 	if got := b.Curve(1).Infinite().Rates(); got != (cache.Rates{}) {
 		t.Errorf("no requests: %+v", got)

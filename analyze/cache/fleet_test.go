@@ -28,11 +28,11 @@ func compared(t testing.TB, s *cache.Sequence, f cache.Fleet, blockSize int, pol
 	return c
 }
 
-func TestOneWorkerIsTheSharedCache(t *testing.T) {
+func TestOneWorkerEqualsSharedCache(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := drawRequests(rt, 4)
 		f := cache.Fleet{Workers: 1, Capacity: rapid.IntRange(0, 20).Draw(rt, "capacity"), Seed: 3}
-		want := plainHits(rows, newPlain(f.Capacity, victims[cache.LRU]), 4)
+		want := naiveHits(rows, newNaive(f.Capacity, victims[cache.LRU]), 4)
 		c := compare(t, rows, f, 4, routing.Policies()...)
 		if !same(c.SharedTotal, want) || !same(c.SharedSingle, want) {
 			rt.Fatalf("shared %+v and %+v, want %+v", c.SharedTotal, c.SharedSingle, want)
@@ -45,12 +45,12 @@ func TestOneWorkerIsTheSharedCache(t *testing.T) {
 	})
 }
 
-// plainRoute plays rows against plain caches; pick chooses a worker for each.
-func plainRoute(rows []request, workers, capacity, blockSize int, pick func(i int, r request, caches []*plainCache, given []int) int) []cache.Hits {
+// naiveRoute plays rows against naive caches; pick chooses a worker for each.
+func naiveRoute(rows []request, workers, capacity, blockSize int, pick func(i int, r request, caches []*naiveCache, given []int) int) []cache.Hits {
 	hits := make([]cache.Hits, workers)
-	caches := make([]*plainCache, workers)
+	caches := make([]*naiveCache, workers)
 	for w := range caches {
-		caches[w] = newPlain(capacity, victims[cache.LRU])
+		caches[w] = newNaive(capacity, victims[cache.LRU])
 	}
 	given := make([]int, workers)
 	for i, r := range rows {
@@ -61,14 +61,14 @@ func plainRoute(rows []request, workers, capacity, blockSize int, pick func(i in
 	return hits
 }
 
-func plainRoundRobin(i int, _ request, caches []*plainCache, _ []int) int { return i % len(caches) }
+func naiveRoundRobin(i int, _ request, caches []*naiveCache, _ []int) int { return i % len(caches) }
 
-func plainLeastLoaded(_ int, _ request, _ []*plainCache, given []int) int {
+func naiveLeastLoaded(_ int, _ request, _ []*naiveCache, given []int) int {
 	return slices.Index(given, slices.Min(given))
 }
 
-// plainPrefix asks every worker for its prefix.
-func plainPrefix(_ int, r request, caches []*plainCache, given []int) int {
+// naivePrefix asks every worker for its prefix.
+func naivePrefix(_ int, r request, caches []*naiveCache, given []int) int {
 	total := 0
 	for _, g := range given {
 		total += g
@@ -89,24 +89,24 @@ func plainPrefix(_ int, r request, caches []*plainCache, given []int) int {
 	return best
 }
 
-func TestRoutingAgainstPlainOne(t *testing.T) {
+func TestRoutingAgainstNaiveOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := drawRequests(rt, 4)
 		workers := rapid.SampledFrom([]int{1, 2, 3, 4, 64, 65, 130}).Draw(rt, "workers")
 		capacity := rapid.IntRange(0, 12).Draw(rt, "capacity")
 		c := compare(t, rows, cache.Fleet{Workers: workers, Capacity: capacity}, 4, routing.RoundRobin, routing.Prefix, routing.LeastLoaded)
-		total := plainHits(rows, newPlain(workers*capacity, victims[cache.LRU]), 4)
+		total := naiveHits(rows, newNaive(workers*capacity, victims[cache.LRU]), 4)
 		if !same(c.SharedTotal, total) {
 			rt.Fatalf("shared cache of all: %+v, want %+v", c.SharedTotal, total)
 		}
-		single := plainHits(rows, newPlain(capacity, victims[cache.LRU]), 4)
+		single := naiveHits(rows, newNaive(capacity, victims[cache.LRU]), 4)
 		if !same(c.SharedSingle, single) {
 			rt.Fatalf("shared cache of one worker's size: %+v, want %+v", c.SharedSingle, single)
 		}
 		for i, want := range [][]cache.Hits{
-			plainRoute(rows, workers, capacity, 4, plainRoundRobin),
-			plainRoute(rows, workers, capacity, 4, plainPrefix),
-			plainRoute(rows, workers, capacity, 4, plainLeastLoaded),
+			naiveRoute(rows, workers, capacity, 4, naiveRoundRobin),
+			naiveRoute(rows, workers, capacity, 4, naivePrefix),
+			naiveRoute(rows, workers, capacity, 4, naiveLeastLoaded),
 		} {
 			sum := cache.Hits{}
 			for w, h := range c.Routed[i].Workers {
@@ -171,7 +171,7 @@ func TestSessionsStayWithTheirWorker(t *testing.T) {
 	}
 }
 
-func TestRequestsWithoutSessionGoInTurn(t *testing.T) {
+func TestRequestsWithoutSessionAreRoundRobin(t *testing.T) {
 	rows := conversations(12, 5)
 	for i := range rows {
 		rows[i].session = ""
@@ -215,15 +215,15 @@ func TestGroupedRequestsAreSessions(t *testing.T) {
 	}
 }
 
-// A prompt that all begin with must not bring all to one worker, and prefix
-// routing must keep the sessions together nevertheless.
+// A shared prefix must not send all requests to one worker, but sessions must stay
+// together.
 func TestPrefixRoutingBalances(t *testing.T) {
 	rows := conversations(40, 8)
 	c := compare(t, rows, cache.Fleet{Workers: 4, Capacity: 1 << 20}, 16, routing.Prefix)
 	r := c.Routed[0]
 	for w, h := range r.Workers {
 		if share := float64(h.Blocks) / float64(r.Hits.Blocks); share < 0.2 || share > 0.32 {
-			t.Errorf("worker %d was given %.2f of all blocks", w, share)
+			t.Errorf("worker %d got %.2f of all blocks", w, share)
 		}
 	}
 	if least := 0.95 * float64(c.SharedTotal.HitBlocks); float64(r.Hits.HitBlocks) < least {
@@ -231,16 +231,16 @@ func TestPrefixRoutingBalances(t *testing.T) {
 	}
 }
 
-func TestRandomRoutingComesFromTheSeed(t *testing.T) {
+func TestRandomRoutingIsSeeded(t *testing.T) {
 	rows := conversations(20, 5)
 	workers := func(seed uint64) []cache.Hits {
 		return compare(t, rows, cache.Fleet{Workers: 3, Capacity: 200, Seed: seed}, 16, routing.Random).Routed[0].Workers
 	}
 	if !reflect.DeepEqual(workers(1), workers(1)) {
-		t.Error("one seed, two results")
+		t.Error("equal seeds give different results")
 	}
 	if reflect.DeepEqual(workers(1), workers(2)) {
-		t.Error("two seeds, one result")
+		t.Error("different seeds give equal results")
 	}
 	for w, h := range workers(1) {
 		if h.Requests < 20 || h.Requests > 47 { // 33 of 100 each, give or take 3 deviations
@@ -249,7 +249,7 @@ func TestRandomRoutingComesFromTheSeed(t *testing.T) {
 	}
 }
 
-func TestCompareRefuses(t *testing.T) {
+func TestCompareErrors(t *testing.T) {
 	for _, c := range []struct {
 		fleet     cache.Fleet
 		blockSize int

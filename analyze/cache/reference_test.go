@@ -33,8 +33,7 @@ func conversation(t *testing.T) *cache.Sequence {
 
 func digits4(rate float64) string { return fmt.Sprintf("%.4f", rate) }
 
-// Numbers that others computed from the trace, in the digits in which they
-// published them.
+// Published values for this trace, with their published digits.
 func TestConversationTrace(t *testing.T) {
 	s := conversation(t)
 	curve := s.Curve(conversationBlockSize)
@@ -75,7 +74,7 @@ func TestConversationTrace(t *testing.T) {
 	}
 	room := cache.RoomForReuse(s)
 	if room != 8_139 {
-		t.Errorf("%d blocks hold everything that is still to be reused, want 8139", room)
+		t.Errorf("RoomForReuse is %d blocks, want 8139", room)
 	}
 	// The bound need not let in what is never used again, and so needs one less.
 	hits, err := cache.Simulate(s, cache.Belady, conversationBlockSize, room-2, room-1, room)
@@ -92,13 +91,13 @@ func TestConversationTrace(t *testing.T) {
 // A made trace guards the same values where the published one is missing: the
 // simulations, the curve and the naive caches must all have these numbers of hits.
 func TestMadeTrace(t *testing.T) {
-	rows := conversations(13, 6)
+	rows := conversations(8, 5)
 	s := sequenceOf(rows)
 	curve := s.Curve(16)
-	capacities := []int{20, 100, 300}
+	capacities := []int{20, 60, 150}
 	for policy, want := range map[cache.Policy][]int{
-		cache.LRU: {770, 800, 1330}, cache.LFU: {770, 900, 1615},
-		cache.FIFO: {770, 835, 1420}, cache.Belady: {820, 1195, 1710},
+		cache.LRU: {390, 405, 600}, cache.LFU: {390, 435, 715},
+		cache.FIFO: {390, 430, 630}, cache.Belady: {430, 580, 770},
 	} {
 		hits, err := cache.Simulate(s, policy, 16, capacities...)
 		if err != nil {
@@ -107,9 +106,9 @@ func TestMadeTrace(t *testing.T) {
 		var got []int
 		for i, h := range hits {
 			got = append(got, h.HitBlocks)
-			naive := plainBelady(rows, capacities[i], 16)
+			naive := naiveBelady(rows, capacities[i], 16)
 			if policy != cache.Belady {
-				naive = plainHits(rows, newPlain(capacities[i], victims[policy]), 16)
+				naive = naiveHits(rows, newNaive(capacities[i], victims[policy]), 16)
 			}
 			if !same(h, naive) || policy == cache.LRU && !same(h, curve.At(capacities[i])) {
 				t.Errorf("%s at %d blocks: %+v, naively %+v, curve %+v", policy, capacities[i], h, naive, curve.At(capacities[i]))

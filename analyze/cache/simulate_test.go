@@ -9,7 +9,7 @@ import (
 	"moontide/analyze/cache"
 )
 
-func TestPoliciesAgainstPlainOnes(t *testing.T) {
+func TestPoliciesAgainstNaiveOnes(t *testing.T) {
 	for policy, victim := range victims {
 		t.Run(string(policy), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
@@ -17,7 +17,7 @@ func TestPoliciesAgainstPlainOnes(t *testing.T) {
 				rows := drawRequests(rt, blockSize)
 				capacities := upTo(distinct(rows) + 1)
 				for capacity, got := range simulate(t, rows, policy, blockSize, capacities...) {
-					if want := plainHits(rows, newPlain(capacity, victim), blockSize); !same(got, want) {
+					if want := naiveHits(rows, newNaive(capacity, victim), blockSize); !same(got, want) {
 						rt.Fatalf("capacity %d: %+v, want %+v", capacity, got, want)
 					}
 				}
@@ -35,8 +35,8 @@ func upTo(n int) []int {
 	return capacities
 }
 
-// plainBelady looks for the next use of every block each time.
-func plainBelady(rows []request, capacity, blockSize int) cache.Hits {
+// naiveBelady looks for the next use of every block each time.
+func naiveBelady(rows []request, capacity, blockSize int) cache.Hits {
 	var references []uint32
 	for _, r := range rows {
 		references = append(references, r.blocks...)
@@ -78,12 +78,12 @@ func plainBelady(rows []request, capacity, blockSize int) cache.Hits {
 	return h
 }
 
-func TestBeladyAgainstPlainOne(t *testing.T) {
+func TestBeladyAgainstNaiveOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		blockSize := rapid.IntRange(1, 16).Draw(rt, "block size")
 		rows := drawRequests(rt, blockSize)
 		for capacity, got := range simulate(t, rows, cache.Belady, blockSize, upTo(distinct(rows)+1)...) {
-			if want := plainBelady(rows, capacity, blockSize); !same(got, want) {
+			if want := naiveBelady(rows, capacity, blockSize); !same(got, want) {
 				rt.Fatalf("capacity %d: %+v, want %+v", capacity, got, want)
 			}
 		}
@@ -116,7 +116,7 @@ func TestRoomForReuse(t *testing.T) {
 			rt.Fatalf("with room for %d blocks Belady hits %d, want %d", room, got, all)
 		}
 		if room >= 2 && hits[room-2].HitBlocks == all {
-			rt.Fatalf("%d blocks are enough, but %d were said to be needed", room-2, room)
+			rt.Fatalf("%d blocks are enough, but RoomForReuse is %d", room-2, room)
 		}
 	})
 	// 1 and 2 are still to be reused while 3 is in use, which never is again.
@@ -126,7 +126,7 @@ func TestRoomForReuse(t *testing.T) {
 	}
 }
 
-func TestSimulateRefuses(t *testing.T) {
+func TestSimulateErrors(t *testing.T) {
 	s := sequenceOf(example)
 	for _, c := range []struct {
 		policy    cache.Policy
@@ -144,6 +144,6 @@ func TestSimulateRefuses(t *testing.T) {
 		}
 	}
 	if p, err := cache.ParsePolicy("Belady"); p != cache.Belady || err != nil {
-		t.Errorf("Belady is read as %q, %v", p, err)
+		t.Errorf("Belady parses as %q, %v", p, err)
 	}
 }

@@ -58,7 +58,7 @@ func TestBinsCoverAll(t *testing.T) {
 		t.Errorf("counts %v", got)
 	}
 	if got := stats.Of([]float64{2, 5, 44}).Histogram(bins); !slices.Equal(got, []int{1, 0, 0, 0}) {
-		t.Errorf("values outside the columns were counted: %v", got)
+		t.Errorf("values outside the bins were counted: %v", got)
 	}
 }
 
@@ -80,13 +80,13 @@ func TestColumnsOfWholeNumbers(t *testing.T) {
 			edges = edges[1:]
 		}
 		if len(edges) < 2 || len(edges) > n+n/4+3 || edges[len(edges)-1] <= d.Max {
-			t.Fatalf("%d edges for %d columns up to %v: %v", len(edges), n, d.Max, edges)
+			t.Fatalf("%d edges for %d bins up to %v: %v", len(edges), n, d.Max, edges)
 		}
 		before := 1.0
 		for i := range len(edges) - 1 {
 			width := edges[i+1] - edges[i]
 			if edges[i] != math.Trunc(edges[i]) || width != math.Trunc(width) || width < 1 || width < before && i < len(edges)-2 {
-				t.Fatalf("column %d is %v wide after %v: %v", i, width, before, edges)
+				t.Fatalf("bin %d is %v wide after %v: %v", i, width, before, edges)
 			}
 			before = width
 		}
@@ -95,7 +95,7 @@ func TestColumnsOfWholeNumbers(t *testing.T) {
 			sum += n
 		}
 		if sum != d.Count {
-			t.Fatalf("%d of %d values are in a column of %v", sum, d.Count, edges)
+			t.Fatalf("%d of %d values are in a bin of %v", sum, d.Count, edges)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func TestHistogramCountsEveryValue(t *testing.T) {
 			sum += n
 		}
 		if sum != d.Count {
-			t.Fatalf("%d of %d values are in a column of %v", sum, d.Count, bins.Edges)
+			t.Fatalf("%d of %d values are in a bin of %v", sum, d.Count, bins.Edges)
 		}
 	})
 }

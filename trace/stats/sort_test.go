@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSort: however values are sorted, they come out as the standard library
-// sorts them, and counts stay with their values.
+// Sorted values equal those of the standard library, and counts stay with their values.
 func TestSort(t *testing.T) {
 	whole := rapid.OneOf(
 		rapid.Map(rapid.Uint32(), func(n uint32) float64 { return float64(n) }),
@@ -43,7 +42,7 @@ func TestSort(t *testing.T) {
 			}
 		}
 		if odds > 1 {
-			t.Fatalf("%d counts have left their values", odds)
+			t.Fatalf("%d counts are not with their values", odds)
 		}
 	})
 }

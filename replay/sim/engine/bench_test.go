@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A decode step with so many sequences in it, in lock-step, or as many ticks.
+// A decode step of all sequences, or a phased token of each.
 func BenchmarkDecode(b *testing.B) {
 	for _, phased := range []bool{false, true} {
 		for _, sequences := range []int{1, 16, 256, 4096} {
@@ -39,8 +39,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// A prompt of so many tokens, of which a half is cached, from submission to
-// its only token.
+// A prompt, half of it cached, from submission to its only token.
 func BenchmarkPrompt(b *testing.B) {
 	for _, isl := range []int{512, 8192, 131_072} {
 		b.Run(fmt.Sprintf("isl=%d", isl), func(b *testing.B) {

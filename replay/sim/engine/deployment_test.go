@@ -34,18 +34,18 @@ func anyDeployment(t *rapid.T) Deployment {
 	return d
 }
 
-// tell writes events so that those of two plays can be compared.
-func tell(h history) []string {
-	var told []string
+// eventLines formats events for comparison.
+func eventLines(h history) []string {
+	var lines []string
 	for _, e := range h.events {
-		told = append(told, fmt.Sprintf("%v: %v %v", e.At, e.Request.Owner, e.Kind))
+		lines = append(lines, fmt.Sprintf("%v: %v %v", e.At, e.Request.Owner, e.Kind))
 	}
 	for i, r := range h.requests {
 		if r != nil {
-			told = append(told, fmt.Sprintf("%d: %d cached", i, r.Cached()))
+			lines = append(lines, fmt.Sprintf("%d: %d cached", i, r.Cached()))
 		}
 	}
-	return told
+	return lines
 }
 
 func (c *Cluster) engines() []*Engine {
@@ -56,7 +56,7 @@ func (c *Cluster) engines() []*Engine {
 	return all
 }
 
-func TestDeploymentLaws(t *testing.T) {
+func TestDeploymentInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, arrivals := anyDeployment(t), anyArrivals(t, true)
 		c, err := d.New()
@@ -71,7 +71,7 @@ func TestDeploymentLaws(t *testing.T) {
 		for _, e := range c.engines() {
 			checkIdle(t, e)
 		}
-		// What is told of requests adds up to what is counted.
+		// The requests' numbers add up to the statistics.
 		queried, hit := 0, 0
 		for _, r := range h.requests {
 			if r != nil && r.admitted {
@@ -79,33 +79,33 @@ func TestDeploymentLaws(t *testing.T) {
 			}
 		}
 		if s := c.Stats(); s.QueriedTokens != queried || s.HitTokens != hit {
-			t.Fatalf("%d tokens looked up and %d hit, it counts %+v", queried, hit, s)
+			t.Fatalf("%d tokens looked up and %d hit, but the statistics are %+v", queried, hit, s)
 		}
 	})
 }
 
-func TestOneEngineBehindAnyRouterIsItself(t *testing.T) {
+func TestOneEngineWithAnyRouting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg, arrivals := anyConfig(t), anyArrivals(t, true)
 		e, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		alone := tell(play(t, e, cfg.BlockSize, arrivals, func() {}))
+		alone := eventLines(play(t, e, cfg.BlockSize, arrivals, func() {}))
 		for _, policy := range routing.Policies() {
 			c, err := Deployment{Engine: cfg, Engines: 1, Routing: policy}.New()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := tell(play(t, c, cfg.BlockSize, arrivals, func() {})); !slices.Equal(alone, got) {
+			if got := eventLines(play(t, c, cfg.BlockSize, arrivals, func() {})); !slices.Equal(alone, got) {
 				t.Fatalf("%s:\n%v\nalone:\n%v", policy, got, alone)
 			}
 		}
 	})
 }
 
-// Whatever the deployment and the time of a transfer, every token of a prompt
-// is computed once, unless it was cached or its request lost its place.
+// In any deployment every prompt token is computed once, unless it was cached or its
+// request was preempted.
 func TestDisaggregationConservesWork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg, arrivals := anyConfig(t), anyArrivals(t, false)
@@ -147,7 +147,7 @@ func firsts(h history) []Event {
 	return slices.DeleteFunc(slices.Clone(h.events), func(e Event) bool { return e.Kind != First })
 }
 
-func TestTransferTakesItsTime(t *testing.T) {
+func TestTransferTime(t *testing.T) {
 	c, err := Deployment{
 		Engine:  Config{Costs: Costs{PrefillToken: ms, Sequence: 10 * ms}},
 		Prefill: 1, Decode: 1, Transfer: Transfer{Base: 100 * ms, PerToken: ms},
@@ -159,7 +159,7 @@ func TestTransferTakesItsTime(t *testing.T) {
 	h := play(t, c, 16, []arrival{{tokens: sequence(50, 1), output: 3}}, func() { used = append(used, c.Stats().KVUsed) })
 	// 50 ms of prefill, 150 of transfer, then steps of one sequence.
 	want := []string{"50ms: 0 first", "210ms: 0 token", "220ms: 0 token", "220ms: 0 finished", "0: 0 cached"}
-	if got := tell(h); !slices.Equal(got, want) {
+	if got := eventLines(h); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	// The blocks of a prompt are held while it is on its way: here during
@@ -169,8 +169,7 @@ func TestTransferTakesItsTime(t *testing.T) {
 	}
 }
 
-// A prefill engine whose blocks are all on their way goes on when they have
-// arrived.
+// A prefill engine without free blocks continues when transfers end.
 func TestPrefillWaitsForTransfers(t *testing.T) {
 	c, err := Deployment{
 		Engine:  Config{Costs: Costs{PrefillToken: ms, Sequence: 10 * ms}, KVBlocks: 2},
@@ -181,13 +180,13 @@ func TestPrefillWaitsForTransfers(t *testing.T) {
 	}
 	h := play(t, c, 16, []arrival{{tokens: sequence(30, 1), output: 2}, {tokens: sequence(30, 100), output: 2}}, func() {})
 	want := []string{"30ms: 0 first", "140ms: 0 token", "140ms: 0 finished", "160ms: 1 first", "270ms: 1 token", "270ms: 1 finished", "0: 0 cached", "1: 0 cached"}
-	if got := tell(h); !slices.Equal(got, want) {
+	if got := eventLines(h); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// What came from a prefill engine can be found on the decode engine too: two
-// requests with one prompt share its blocks.
+// Transferred blocks are cached on the decode engine: two requests with one prompt
+// share them.
 func TestTransferredBlocksAreShared(t *testing.T) {
 	c, err := Deployment{Engine: Config{Costs: Costs{Step: ms}, BlockSize: 4}, Prefill: 1, Decode: 1}.New()
 	if err != nil {
@@ -210,7 +209,7 @@ func TestCancelInTransfer(t *testing.T) {
 	}
 	h := play(t, c, 16, []arrival{{tokens: sequence(50, 1), output: 3, cancelAfter: time.Minute}}, func() {})
 	if len(h.events) != 1 || c.transfers.len() != 0 || !h.requests[0].Ended() {
-		t.Errorf("%v, %d transfers", tell(h), c.transfers.len())
+		t.Errorf("%v, %d transfers", eventLines(h), c.transfers.len())
 	}
 	for _, e := range c.engines() {
 		checkIdle(t, e)
@@ -230,7 +229,7 @@ func where(t *testing.T, d Deployment, arrivals []arrival) []int {
 	return at
 }
 
-func TestRouters(t *testing.T) {
+func TestRouting(t *testing.T) {
 	cfg := Config{Costs: Costs{PrefillToken: ms, Sequence: ms}}
 	a, b := sequence(100, 1), sequence(100, 1000)
 	longA := append(slices.Clone(a), sequence(10, 5000)...)
@@ -265,8 +264,8 @@ func TestRouters(t *testing.T) {
 	}
 }
 
-// A prompt that all begin with does not bring them all to one engine.
-func TestPrefixRouterSpreadsTheLoad(t *testing.T) {
+// A shared prefix does not send all requests to one engine.
+func TestPrefixRoutingSpreadsTheLoad(t *testing.T) {
 	var arrivals []arrival
 	for i := range 200 {
 		tokens := append(sequence(1000, 1), uint64(5000+i))
@@ -284,7 +283,7 @@ func TestPrefixRouterSpreadsTheLoad(t *testing.T) {
 	}
 }
 
-func TestRandomRouterIsSeeded(t *testing.T) {
+func TestRandomRoutingIsSeeded(t *testing.T) {
 	arrivals := make([]arrival, 300)
 	for i := range arrivals {
 		arrivals[i] = arrival{tokens: sequence(3, 1), output: 1}
@@ -294,7 +293,7 @@ func TestRandomRouterIsSeeded(t *testing.T) {
 	}
 	one := at(1)
 	if !slices.Equal(one, at(1)) || slices.Equal(one, at(2)) {
-		t.Error("the seed does not choose, or not alone")
+		t.Error("equal seeds must give equal choices, other seeds others")
 	}
 	for e := range 3 {
 		n := 0
@@ -344,7 +343,7 @@ func TestDeploymentInWords(t *testing.T) {
 	}
 }
 
-// stats are those of all engines of a pool.
+// stats sums the statistics of all engines of a pool.
 func (p *pool) stats() (s Stats) {
 	for _, e := range p.engines {
 		s.add(e.Stats())

@@ -73,8 +73,8 @@ func TestStepsByHand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := play(t, e, 16, tt.arrivals, func() { checkBooks(t, e) })
-			if got := tell(h); !slices.Equal(got, tt.want) {
+			h := play(t, e, 16, tt.arrivals, func() { checkCounts(t, e) })
+			if got := eventLines(h); !slices.Equal(got, tt.want) {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
 			checkIdle(t, e)
@@ -82,7 +82,7 @@ func TestStepsByHand(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestSubmitErrors(t *testing.T) {
 	e, err := New(Config{MaxModelLen: 100, KVBlocks: 4, BlockSize: 8})
 	if err != nil {
 		t.Fatal(err)
@@ -111,12 +111,12 @@ func TestRefusals(t *testing.T) {
 		t.Error(err)
 	}
 	if err := e.Submit(0, fits); !errors.Is(err, ErrSubmitted) {
-		t.Errorf("the same once more: %v", err)
+		t.Errorf("submitted twice: %v", err)
 	}
-	checkBooks(t, e)
+	checkCounts(t, e)
 }
 
-func TestCancelFreesAtOnce(t *testing.T) {
+func TestCancelFreesBlocks(t *testing.T) {
 	e, err := New(Config{Costs: Costs{Step: ms}, MaxSeqs: 1, MaxBatchedTokens: 4, KVBlocks: 8})
 	if err != nil {
 		t.Fatal(err)
@@ -145,12 +145,12 @@ func TestCancelFreesAtOnce(t *testing.T) {
 	}
 }
 
-// Time that passes without a call to Next is used all the same.
+// Steps run even if Next is not called for a while.
 func TestAdvanceCatchesUp(t *testing.T) {
 	arrivals := []arrival{{tokens: sequence(100, 1), output: 30}, {tokens: sequence(50, 1), output: 20}}
 	cfg := Config{Costs: Costs{Step: ms, PrefillToken: ms}, MaxSeqs: 4, MaxBatchedTokens: 16}
 	e, _ := New(cfg)
-	want := tell(play(t, e, 16, arrivals, func() {}))
+	want := eventLines(play(t, e, 16, arrivals, func() {}))
 
 	e, _ = New(cfg)
 	var h history
@@ -162,12 +162,12 @@ func TestAdvanceCatchesUp(t *testing.T) {
 		}
 	}
 	h.events = e.Advance(time.Hour, h.events)
-	if got := tell(h); !slices.Equal(got, want) {
+	if got := eventLines(h); !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 }
 
-// A step whose cost nobody can mean does not turn time around.
+// Absurd step costs do not overflow the time.
 func TestCostsDoNotOverflow(t *testing.T) {
 	e, err := New(Config{Costs: Costs{Step: time.Hour, PrefillToken: time.Hour, Sequence: time.Hour, ContextToken: time.Hour}, MaxModelLen: 1 << 30, KVBlocks: 1 << 30})
 	if err != nil {
@@ -189,7 +189,7 @@ func TestPhasesAreEven(t *testing.T) {
 	}
 	last := map[*Request]time.Duration{}
 	var phases []time.Duration
-	for _, event := range play(t, e, 16, arrivals, func() { checkBooks(t, e) }).events {
+	for _, event := range play(t, e, 16, arrivals, func() { checkCounts(t, e) }).events {
 		if event.Kind != Token {
 			continue
 		}

@@ -8,16 +8,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// plainCache is the KV cache written to be obviously right: it knows a block
-// by all tokens up to its end, and looks at each for itself.
-type plainCache struct {
+// naiveCache is an obviously correct KV cache: it identifies a block by all tokens up to
+// its end, and looks at each separately.
+type naiveCache struct {
 	capacity int
 	users    map[string]int // of what is cached
 	free     []string       // cached and without a user, the next to go first
 	others   int            // in use, not to be found
 }
 
-func (c *plainCache) inUse() int {
+func (c *naiveCache) inUse() int {
 	n := c.others
 	for _, users := range c.users {
 		if users > 0 {
@@ -27,7 +27,7 @@ func (c *plainCache) inUse() int {
 	return n
 }
 
-func (c *plainCache) lookUp(blocks []string) (hits, free int) {
+func (c *naiveCache) lookUp(blocks []string) (hits, free int) {
 	for _, b := range blocks {
 		users, cached := c.users[b]
 		if !cached {
@@ -41,14 +41,14 @@ func (c *plainCache) lookUp(blocks []string) (hits, free int) {
 	return hits, free
 }
 
-func (c *plainCache) use(b string) {
+func (c *naiveCache) use(b string) {
 	if c.users[b] == 0 {
 		c.free = slices.DeleteFunc(c.free, func(x string) bool { return x == b })
 	}
 	c.users[b]++
 }
 
-func (c *plainCache) allocate(n int) {
+func (c *naiveCache) allocate(n int) {
 	for range n {
 		c.others++
 		if c.inUse()+len(c.free) > c.capacity {
@@ -58,7 +58,7 @@ func (c *plainCache) allocate(n int) {
 	}
 }
 
-func (c *plainCache) keep(b string) {
+func (c *naiveCache) keep(b string) {
 	c.others--
 	if _, cached := c.users[b]; cached {
 		c.use(b)
@@ -67,7 +67,7 @@ func (c *plainCache) keep(b string) {
 	c.users[b] = 1
 }
 
-func (c *plainCache) release(blocks []string, others int) {
+func (c *naiveCache) release(blocks []string, others int) {
 	c.others -= others
 	for _, b := range slices.Backward(blocks) {
 		if c.users[b]--; c.users[b] == 0 {
@@ -76,7 +76,7 @@ func (c *plainCache) release(blocks []string, others int) {
 	}
 }
 
-// holder is a request as far as the cache knows it.
+// holder is the cache's view of a request.
 type holder struct {
 	prompt *Prompt
 	blocks []string
@@ -93,11 +93,11 @@ func newHolder(tokens []uint64, blockSize int) *holder {
 	return h
 }
 
-func TestCacheEqualsPlainOne(t *testing.T) {
+func TestCacheEqualsNaiveOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity, blockSize := rapid.IntRange(1, 14).Draw(t, "capacity"), rapid.IntRange(1, 3).Draw(t, "block size")
 		c := newKVCache(capacity, blockSize)
-		plain := &plainCache{capacity: capacity, users: map[string]int{}}
+		plain := &naiveCache{capacity: capacity, users: map[string]int{}}
 		var holders []*holder
 		tokens := rapid.SliceOfN(rapid.Uint64Range(0, 1), 1, 18)
 		check := func(what string) {
@@ -162,7 +162,7 @@ func TestCacheEqualsPlainOne(t *testing.T) {
 	})
 }
 
-func TestEvictionGivesMemoryBack(t *testing.T) {
+func TestEvictionFreesMemory(t *testing.T) {
 	c := newKVCache(1000, 1)
 	h := newHolder(sequence(1000, 1), 1)
 	c.allocate(1000)

@@ -14,11 +14,11 @@ import (
 	"moontide/trace/routing"
 )
 
-// The deployments once more, as the package comment tells of them and as slowly
-// as can be: every block is an object of its own, every list is searched, and
-// what happens at a time is found by asking everybody.
+// A second implementation of deployments, straight from the package comment and slow:
+// every block is an object, every list is searched, and every engine is polled at each
+// time.
 
-// naiveBlock is a block of the KV cache that holds something that is known.
+// naiveBlock is a cached block.
 type naiveBlock struct {
 	users int
 	freed int // the count of releases when it was last let go
@@ -70,7 +70,7 @@ type naiveCluster struct {
 	transfers     []naiveTransfer
 	turn          int
 	random        *rand.Rand
-	told          []string
+	lines         []string
 }
 
 func newNaive(d Deployment) *naiveCluster {
@@ -89,8 +89,8 @@ func newNaive(d Deployment) *naiveCluster {
 	return c
 }
 
-func (c *naiveCluster) tell(at time.Duration, r *naiveRequest, what string) {
-	c.told = append(c.told, fmt.Sprintf("%v: %d %s", at, r.row, what))
+func (c *naiveCluster) eventLines(at time.Duration, r *naiveRequest, what string) {
+	c.lines = append(c.lines, fmt.Sprintf("%v: %d %s", at, r.row, what))
 }
 
 func (e *naiveEngine) load() int { return len(e.queue) + len(e.running) + len(e.holding) }
@@ -102,7 +102,7 @@ func (e *naiveEngine) toCompute() (tokens int) {
 	return tokens
 }
 
-// contents are the full blocks of the known tokens of a prompt.
+// contents returns the full blocks of the known tokens of a prompt.
 func (e *naiveEngine) contents(r *naiveRequest) (all []string) {
 	for k := e.BlockSize; k <= len(r.tokens); k += e.BlockSize {
 		all = append(all, fmt.Sprint(r.tokens[:k]))
@@ -129,8 +129,7 @@ func (e *naiveEngine) cachedAndFree() (n int) {
 	return n
 }
 
-// take uses so many blocks more, for which the cached ones that came free the
-// longest ago leave.
+// take uses n more blocks, evicting the cached ones that were freed first.
 func (e *naiveEngine) take(n int) {
 	e.inUse += n
 	for e.inUse+e.cachedAndFree() > e.KVBlocks {
@@ -177,7 +176,7 @@ func (e *naiveEngine) missing(r *naiveRequest, tokens int) int {
 	return n
 }
 
-// schedule has the step under way compute n tokens of a request.
+// schedule adds n tokens of a request to the current step.
 func (e *naiveEngine) schedule(r *naiveRequest, n int) {
 	r.inStep = n
 	more := e.missing(r, r.computed+n)
@@ -219,7 +218,7 @@ func (c *naiveCluster) begin(e *naiveEngine, now time.Duration) {
 			last.computed, last.goal, last.inStep = 0, 0, 0
 			last.owes = len(last.tokens) + last.generated
 			e.queue = slices.Insert(e.queue, 0, last)
-			c.tell(now, last, "preempted")
+			c.eventLines(now, last, "preempted")
 			lost = true
 		}
 		if i < len(e.running) {
@@ -283,7 +282,7 @@ func (c *naiveCluster) finish(e *naiveEngine) {
 			kind = "first"
 		}
 		r.generated++
-		c.tell(e.end, r, kind)
+		c.eventLines(e.end, r, kind)
 		if r.generated < r.until {
 			continue
 		}
@@ -295,7 +294,7 @@ func (c *naiveCluster) finish(e *naiveEngine) {
 		}
 		e.letGo(r)
 		r.over = true
-		c.tell(e.end, r, "finished")
+		c.eventLines(e.end, r, "finished")
 	}
 }
 
@@ -313,7 +312,7 @@ func (c *naiveCluster) arrive(t naiveTransfer) {
 	best.add(r)
 }
 
-// drop takes a request out, wherever it is.
+// drop removes a request, wherever it is.
 func (e *naiveEngine) drop(r *naiveRequest) {
 	is := func(o *naiveRequest) bool { return o == r }
 	e.queue, e.running, e.holding = slices.DeleteFunc(e.queue, is), slices.DeleteFunc(e.running, is), slices.DeleteFunc(e.holding, is)
@@ -368,8 +367,8 @@ func (c *naiveCluster) submit(row int, a arrival) *naiveRequest {
 	return r
 }
 
-// playNaively plays arrivals as play does. At each time, what is under way ends
-// before anything arrives or is cancelled, and only then do steps begin.
+// playNaively plays arrivals like play. At each time steps and transfers end before
+// requests arrive or are cancelled, and only then do steps begin.
 func playNaively(d Deployment, arrivals []arrival) []string {
 	c := newNaive(d)
 	requests := make([]*naiveRequest, len(arrivals))
@@ -436,14 +435,14 @@ func playNaively(d Deployment, arrivals []arrival) []string {
 	}
 	for i, r := range requests {
 		if r != nil {
-			c.told = append(c.told, fmt.Sprintf("%d: %d cached", i, r.cached))
+			c.lines = append(c.lines, fmt.Sprintf("%d: %d cached", i, r.cached))
 		}
 	}
-	return c.told
+	return c.lines
 }
 
-// Every token comes at the instant at which the naive deployment has it, every
-// preemption happens where it does, and as much is cached of every prompt.
+// All tokens and preemptions come at the same times as in the naive deployment, and as
+// many tokens of each prompt are cached.
 func TestDeploymentEqualsNaiveOne(t *testing.T) {
 	saw := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -453,7 +452,7 @@ func TestDeploymentEqualsNaiveOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, want := tell(play(t, c, c.BlockSize(), arrivals, func() {})), playNaively(d, arrivals)
+		got, want := eventLines(play(t, c, c.BlockSize(), arrivals, func() {})), playNaively(d, arrivals)
 		// What happens at one time in several engines has no order.
 		slices.Sort(got)
 		slices.Sort(want)
@@ -470,6 +469,6 @@ func TestDeploymentEqualsNaiveOne(t *testing.T) {
 		}
 	})
 	if !t.Failed() && (saw["preempted"] == 0 || saw["cached"] == 0) {
-		t.Errorf("this shows nothing: %v", saw)
+		t.Errorf("the draws covered too little: %v", saw)
 	}
 }

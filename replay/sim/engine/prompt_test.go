@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tokensOf spells out the prompt of a row: what an id stands for is a function
-// of the id, and what no id covers is the row's own.
+// tokensOf returns the tokens of a row's prompt: those of an id are a function of the id,
+// and those that no id covers belong to the row alone.
 func tokensOf(r Row) []uint64 {
 	tokens := make([]uint64, r.ISL)
 	for i := range tokens {
@@ -29,9 +29,8 @@ func common(a, b []uint64) int {
 	return n
 }
 
-// A trace's prompts share the same blocks when they are made from ids as when
-// they are received token by token.
-func TestTracePromptsShareWhatTokensDo(t *testing.T) {
+// Prompts made from ids share the same blocks as those received token by token.
+func TestTracePromptAgainstTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traceBlock, engineBlock := rapid.IntRange(1, 7).Draw(t, "trace block"), rapid.IntRange(1, 5).Draw(t, "engine block")
 		var fromIDs, fromTokens []*Prompt
@@ -100,6 +99,6 @@ func TestTextTokens(t *testing.T) {
 	other := NewPrompt(2)
 	other.AddText("one two three five")
 	if other.Hash() == whole.Hash() || other.blocks[0] != whole.blocks[0] || other.blocks[1] == whole.blocks[1] {
-		t.Error("a prompt with another last word has to differ in its last block, and there only")
+		t.Error("a prompt with another last word must differ in its last block only")
 	}
 }

@@ -78,7 +78,7 @@ func TestRecordsByHand(t *testing.T) {
 	}
 }
 
-// Generated tokens that are cached take the room of prompts.
+// Cached generated tokens take room from prompts.
 func TestCachedAnswersTakeRoom(t *testing.T) {
 	// Of 100 blocks the rows take 2, 64 and 40.
 	rows := []trace.Request{row(0, 32, 1, 1, 2), row(10, 32, 1000, 3, 4), row(20, 33, 600, 5, 6, 7), row(30, 33, 1, 1, 2, 8)}
@@ -108,8 +108,7 @@ var gpu = engine.Config{
 	MaxSeqs: 1024, MaxBatchedTokens: 8192, KVBlocks: 57_000, MaxModelLen: 131_072,
 }
 
-// conversations are rows like those of a chat: every session goes on from its
-// last prompt.
+// conversations are rows of chats: each turn extends the prompt before.
 func conversations(n int) []trace.Request {
 	random := rand.New(rand.NewPCG(1, 2))
 	var rows []trace.Request
@@ -131,8 +130,8 @@ func conversations(n int) []trace.Request {
 	return rows
 }
 
-// The whole of the public conversation trace: nothing is lost, and no more is
-// cached than can be.
+// On the public conversation trace no token is lost, and no more are cached than
+// possible.
 func TestConversationTrace(t *testing.T) {
 	r, err := format.Open(tracetest.Published(t, "conversation_trace.jsonl"), format.Options{})
 	if err != nil {

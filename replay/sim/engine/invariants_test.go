@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// arrival is a request that is going to be submitted, and cancelled some time
-// after that if it is not finished by then.
+// arrival is a request to submit, and to cancel some time later if it is not finished.
 type arrival struct {
 	at          time.Duration
 	tokens      []uint64
@@ -18,7 +17,7 @@ type arrival struct {
 	cancelAfter time.Duration // 0: never
 }
 
-// machine is what an engine and a cluster have in common.
+// machine is an engine or a cluster.
 type machine interface {
 	Submit(time.Duration, *Request) error
 	Cancel(time.Duration, *Request)
@@ -27,14 +26,14 @@ type machine interface {
 	Stats() Stats
 }
 
-// history is what became of arrivals.
+// history is the outcome of arrivals.
 type history struct {
 	requests []*Request // by arrival; nil: refused
 	events   []Event
 }
 
-// play drives a machine in virtual time until nothing is left, and calls look
-// whenever it may have begun a step.
+// play drives a machine in virtual time until it is idle, and calls look whenever it may
+// have begun a step.
 func play(t rapid.TB, m machine, blockSize int, arrivals []arrival, look func()) history {
 	h := history{requests: make([]*Request, len(arrivals))}
 	type cancel struct {
@@ -98,7 +97,7 @@ func sequence(n int, first uint64) []uint64 {
 	return tokens
 }
 
-// anyConfig is an engine small enough to be always in trouble.
+// anyConfig draws an engine small enough to be always short of room.
 func anyConfig(t *rapid.T) Config {
 	cost := func(name string, most int) time.Duration {
 		return time.Duration(rapid.IntRange(0, most).Draw(t, name))
@@ -136,7 +135,7 @@ func anyArrivals(t *rapid.T, cancels bool) []arrival {
 	return arrivals
 }
 
-// checkAnswers holds the events against what was asked for.
+// checkAnswers compares the events with the requests.
 func checkAnswers(t rapid.TB, arrivals []arrival, h history) {
 	type answer struct {
 		tokens, finished int
@@ -162,7 +161,7 @@ func checkAnswers(t rapid.TB, arrivals []arrival, h history) {
 		switch e.Kind {
 		case First, Token:
 			if (e.Kind == First) != (a.tokens == 0) {
-				t.Fatalf("request %d: token %d is told as %v", e.Request.Owner, a.tokens, e.Kind)
+				t.Fatalf("request %d: token %d is reported as %v", e.Request.Owner, a.tokens, e.Kind)
 			}
 			a.tokens++
 		case Finished:
@@ -186,8 +185,8 @@ func checkAnswers(t rapid.TB, arrivals []arrival, h history) {
 	}
 }
 
-// checkBooks counts again what an engine has counted.
-func checkBooks(t rapid.TB, e *Engine) {
+// checkCounts recounts what an engine counts.
+func checkCounts(t rapid.TB, e *Engine) {
 	all := slices.Concat(e.running, e.queue.preempted, e.queue.arrived.items[e.queue.arrived.head:])
 	for _, k := range e.phased.items[e.phased.head:] {
 		all = append(all, k.r)
@@ -207,7 +206,7 @@ func checkBooks(t rapid.TB, e *Engine) {
 			t.Fatalf("request %d has computed %d tokens, has %d blocks cached, counts %d, and %d others", r.Owner, r.computed, chained, r.chained, r.others)
 		}
 		if e.stepping && r.state == running && r.scheduled < 1 {
-			t.Fatalf("request %d runs, and the step under way computes nothing of it", r.Owner)
+			t.Fatalf("request %d runs without tokens in the current step", r.Owner)
 		}
 		if r.state == waiting && r.chained+r.others > 0 {
 			t.Fatalf("request %d waits and has %d blocks", r.Owner, r.chained+r.others)
@@ -238,15 +237,15 @@ func checkBooks(t rapid.TB, e *Engine) {
 	}
 }
 
-// checkIdle says whether an engine has nothing left of any request.
+// checkIdle checks that an engine has nothing left of any request.
 func checkIdle(t rapid.TB, e *Engine) {
-	checkBooks(t, e)
+	checkCounts(t, e)
 	if s := e.Stats(); s.KVUsed != 0 || s.Running != 0 || s.Waiting != 0 || e.backlog != 0 || e.inFlight() != 0 {
-		t.Fatalf("nothing is left to do, and of requests there are left %+v, backlog %d, in flight %d", s, e.backlog, e.inFlight())
+		t.Fatalf("idle with %+v, backlog %d, in flight %d", s, e.backlog, e.inFlight())
 	}
 }
 
-// computed follows what each step computes of prompts.
+// computed follows the prompt tokens of each step.
 type computed struct {
 	e       *Engine
 	steps   int
@@ -267,7 +266,7 @@ func (c *computed) look() {
 	}
 }
 
-func TestEngineLaws(t *testing.T) {
+func TestEngineInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := anyConfig(t)
 		if rapid.IntRange(0, 4).Draw(t, "phased") == 0 {
@@ -279,7 +278,7 @@ func TestEngineLaws(t *testing.T) {
 			t.Fatal(err)
 		}
 		work := computed{e: e, prefill: map[*Request]int{}}
-		h := play(t, e, cfg.BlockSize, arrivals, func() { checkBooks(t, e); work.look() })
+		h := play(t, e, cfg.BlockSize, arrivals, func() { checkCounts(t, e); work.look() })
 		checkAnswers(t, arrivals, h)
 		checkIdle(t, e)
 
@@ -308,13 +307,13 @@ func TestEngineLaws(t *testing.T) {
 			}
 		}
 		if s := e.Stats(); s.PrefillTokens != work.all || s.GeneratedTokens != generated {
-			t.Fatalf("%d tokens of prompts and %d of answers were computed, it counts %+v", work.all, generated, s)
+			t.Fatalf("%d tokens of prompts and %d of answers were computed, but the statistics are %+v", work.all, generated, s)
 		}
 		firstComeFirstServed(t, h)
 	})
 }
 
-// firstComeFirstServed holds for all that were never sent back.
+// firstComeFirstServed holds for all requests that were never preempted.
 func firstComeFirstServed(t rapid.TB, h history) {
 	last := -1
 	for _, e := range h.events {
@@ -329,8 +328,7 @@ func firstComeFirstServed(t rapid.TB, h history) {
 	}
 }
 
-// What was told of a request before its prompt can have been computed is a
-// lie.
+// No request has a token before its prompt can have been computed.
 func TestNoTokenBeforeItsPrefill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg, arrivals := anyConfig(t), anyArrivals(t, false)
@@ -364,12 +362,12 @@ func TestSameCallsGiveSameEvents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := tell(play(t, c, c.BlockSize(), arrivals, func() {}))
+			lines := eventLines(play(t, c, c.BlockSize(), arrivals, func() {}))
 			if first == nil {
-				first = told
+				first = lines
 			}
-			if !slices.Equal(told, first) {
-				t.Fatalf("%v\n%v", first, told)
+			if !slices.Equal(lines, first) {
+				t.Fatalf("%v\n%v", first, lines)
 			}
 		}
 	})

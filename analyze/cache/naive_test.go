@@ -25,9 +25,9 @@ func sequenceOf(rows []request) *cache.Sequence {
 	return &s
 }
 
-// drawRequests draws prompts that extend earlier ones and prompts of any
-// blocks, which repeat blocks and hit again after a miss. Most have as many
-// blocks as their ISL wants, with a partial last one; some have not.
+// drawRequests draws prompts that extend earlier ones, and prompts of arbitrary blocks,
+// which repeat blocks and hit again after a miss. The number of blocks mostly fits the
+// ISL, with a partial last one.
 func drawRequests(t *rapid.T, blockSize int) []request {
 	var rows []request
 	next := uint32(0)
@@ -58,23 +58,22 @@ func drawRequests(t *rapid.T, blockSize int) []request {
 	return rows
 }
 
-// plainCache is a cache written as plainly as can be: what it holds, and for
-// each block what the policies go by.
-type plainCache struct {
+// naiveCache is the simplest cache: its blocks, with what the policies need of each.
+type naiveCache struct {
 	capacity int
-	victim   func(c *plainCache) uint32
+	victim   func(c *naiveCache) uint32
 	uses     map[uint32]int // of the blocks held
 	lastUse  map[uint32]int
 	entered  map[uint32]int
 	now      int
 }
 
-func newPlain(capacity int, victim func(*plainCache) uint32) *plainCache {
-	return &plainCache{capacity, victim, map[uint32]int{}, map[uint32]int{}, map[uint32]int{}, 0}
+func newNaive(capacity int, victim func(*naiveCache) uint32) *naiveCache {
+	return &naiveCache{capacity, victim, map[uint32]int{}, map[uint32]int{}, map[uint32]int{}, 0}
 }
 
-// least returns the block held with the smallest key.
-func (c *plainCache) least(key func(uint32) [2]int) uint32 {
+// least returns the cached block with the smallest key.
+func (c *naiveCache) least(key func(uint32) [2]int) uint32 {
 	var held []uint32
 	for b := range c.uses {
 		held = append(held, b)
@@ -85,20 +84,20 @@ func (c *plainCache) least(key func(uint32) [2]int) uint32 {
 	})
 }
 
-var victims = map[cache.Policy]func(*plainCache) uint32{
-	cache.LRU: func(c *plainCache) uint32 {
+var victims = map[cache.Policy]func(*naiveCache) uint32{
+	cache.LRU: func(c *naiveCache) uint32 {
 		return c.least(func(b uint32) [2]int { return [2]int{c.lastUse[b]} })
 	},
-	cache.FIFO: func(c *plainCache) uint32 {
+	cache.FIFO: func(c *naiveCache) uint32 {
 		return c.least(func(b uint32) [2]int { return [2]int{c.entered[b]} })
 	},
-	cache.LFU: func(c *plainCache) uint32 {
+	cache.LFU: func(c *naiveCache) uint32 {
 		return c.least(func(b uint32) [2]int { return [2]int{c.uses[b], c.lastUse[b]} })
 	},
 }
 
 // serve returns the prefix hit of a request and then uses its blocks.
-func (c *plainCache) serve(blocks []uint32) int {
+func (c *naiveCache) serve(blocks []uint32) int {
 	hit := 0
 	for hit < len(blocks) && c.uses[blocks[hit]] > 0 {
 		hit++
@@ -118,7 +117,7 @@ func (c *plainCache) serve(blocks []uint32) int {
 	return hit
 }
 
-func plainHits(rows []request, c *plainCache, blockSize int) cache.Hits {
+func naiveHits(rows []request, c *naiveCache, blockSize int) cache.Hits {
 	var h cache.Hits
 	for _, r := range rows {
 		h = plus(h, r, c.serve(r.blocks), blockSize)
@@ -138,7 +137,7 @@ func plus(h cache.Hits, r request, hit, blockSize int) cache.Hits {
 	return h
 }
 
-// same compares hits, the sums of floats with some tolerance.
+// same compares hits, with a tolerance for sums of floats.
 func same(a, b cache.Hits) bool {
 	close := math.Abs(a.RequestShares-b.RequestShares) <= 1e-9*(1+math.Abs(b.RequestShares))
 	a.RequestShares, b.RequestShares = 0, 0
