@@ -21,7 +21,7 @@ var blockSizeFlag = &cli.IntFlag{
 
 func checkBlockSize(c *cli.Context) error {
 	if n := c.Int(blockSizeFlag.Name); n < 0 || n > trace.MaxLength {
-		return misused("--block-size is out of range: %d", n)
+		return misused("%s: --block-size %d is out of range: use 0 to %d", c.Command.Name, n, trace.MaxLength)
 	}
 	return nil
 }
@@ -46,8 +46,8 @@ func analyzeCommand(std streams) *cli.Command {
 	}
 }
 
-// shown is a report in all its forms.
-type shown interface {
+// analysisReport is the report of one trace or of several.
+type analysisReport interface {
 	Document() *doc.Document
 	JSON(io.Writer) error
 }
@@ -60,13 +60,13 @@ func analyzeTraces(c *cli.Context, std streams) error {
 	var all report.Comparison
 	names := traceNames(c.Args().Slice())
 	for i, path := range c.Args().Slice() {
-		data, err := study(c, std, path, names[i], asked)
+		data, err := analyzeTrace(c, std, path, names[i], asked)
 		if err != nil {
 			return err
 		}
 		all = append(all, data)
 		if c.NArg() > 1 && len(asked.capacities) == 0 && data.Cache.Curve != nil {
-			// The others are measured against it: in caches of the same sizes.
+			// The other traces are compared at the cache sizes of the first.
 			asked.capacities = data.Cache.Sizes()
 			all[i].Cache.Asked = asked.capacities
 		}
@@ -74,7 +74,7 @@ func analyzeTraces(c *cli.Context, std streams) error {
 	return showAnalysis(c, std, all)
 }
 
-// parseAnalyze reads the command line, and refuses one that contradicts itself.
+// parseAnalyze reads the flags and refuses contradictions.
 func parseAnalyze(c *cli.Context) (cacheQuestion, error) {
 	asked, err := parseCacheFlags(c)
 	if err != nil {
@@ -85,18 +85,19 @@ func parseAnalyze(c *cli.Context) (cacheQuestion, error) {
 	}
 	switch {
 	case c.NArg() == 0:
-		return asked, misused("analyze: name a trace, or several to compare them with the first")
-	case c.IsSet("ttft") != c.IsSet("tpot") || c.Duration("ttft") < 0 || c.Duration("tpot") < 0:
-		return asked, misused("analyze: --ttft and --tpot go together and are not negative")
+		return asked, misused("analyze: missing argument: a trace, or several to compare with the first")
+	case c.IsSet("ttft") != c.IsSet("tpot"):
+		return asked, misused("analyze: --ttft and --tpot go together")
 	case c.NArg() > 1 && (c.Bool("csv") || c.IsSet("png")):
 		return asked, misused("analyze: --csv and --png show one trace")
 	case c.Bool("csv") && c.IsSet("ttft"):
-		return asked, misused("analyze: --csv has no place for a concurrency (--ttft, --tpot)")
+		return asked, misused("analyze: --csv has no column for the concurrency of --ttft and --tpot")
 	}
 	return asked, checkOutputs(c)
 }
 
-// checkOutputs refuses two outputs in one place, and one in the place of a trace.
+// checkOutputs refuses two outputs to one file, and one that would overwrite a
+// trace.
 func checkOutputs(c *cli.Context) error {
 	printed := ""
 	for _, form := range []string{"json", "markdown", "csv"} {
@@ -109,7 +110,7 @@ func checkOutputs(c *cli.Context) error {
 	traces := c.Args().Slice()
 	for i, path := range traces {
 		if path == "-" && slices.Contains(traces[:i], path) {
-			return misused("analyze: standard input can be read once")
+			return misused("analyze: standard input can be read only once")
 		}
 	}
 	for _, flag := range []string{"html", "png"} {
@@ -120,7 +121,7 @@ func checkOutputs(c *cli.Context) error {
 		case path == "":
 			return misused("analyze: --%s names no file", flag)
 		case path == "-" && printed != "":
-			return misused("analyze: --%s - and --%s: standard output has room for one", flag, printed)
+			return misused("analyze: --%s - and --%s both write to standard output: use one", flag, printed)
 		case flag == "png" && c.IsSet("html") && (path == c.String("html") || path != "-" && sameFile(path, c.String("html"))):
 			return misused("analyze: --html and --png name the same file: %s", path)
 		}
@@ -133,10 +134,10 @@ func checkOutputs(c *cli.Context) error {
 	return nil
 }
 
-// showAnalysis writes the report in all the forms that were asked for. A file
-// that is standard output takes the place of the text.
+// showAnalysis writes the files and prints the report, unless a file is standard
+// output.
 func showAnalysis(c *cli.Context, std streams, all report.Comparison) error {
-	var out shown = all
+	var out analysisReport = all
 	if len(all) == 1 {
 		out = all[0]
 	}
@@ -163,14 +164,14 @@ func showAnalysis(c *cli.Context, std streams, all report.Comparison) error {
 	return out.Document().WriteText(std.out)
 }
 
-// study reads the trace once and computes all that was asked for.
-func study(c *cli.Context, std streams, path, name string, asked cacheQuestion) (report.Dataset, error) {
+// analyzeTrace reads a trace once and computes its report.
+func analyzeTrace(c *cli.Context, std streams, path, name string, asked cacheQuestion) (report.Dataset, error) {
 	r, err := openTrace(c, std, path)
 	if err != nil {
 		return report.Dataset{}, err
 	}
 	defer r.Close()
-	data, err := studied(c, name, r.Borrowed(), blockSizeOf(c, r), asked)
+	data, err := analyzeRequests(c, name, r.Borrowed(), blockSizeOf(c, r), asked)
 	reportSkipped(std, path, r)
 	if err == analyze.ErrEmpty {
 		return data, fmt.Errorf("%s: %w", path, err)
@@ -179,7 +180,7 @@ func study(c *cli.Context, std streams, path, name string, asked cacheQuestion) 
 		return data, err
 	}
 	if data.Analysis.Prefix == nil && c.Bool("csv") {
-		return data, fmt.Errorf("%s: no row has block ids, so there is no curve", path)
+		return data, fmt.Errorf("%s: no row has block ids, so there is no hit rate curve", path)
 	}
 	if warning := report.BlockSizeWarning(data.Analysis); warning != "" {
 		fmt.Fprintf(std.err, "moontide: %s: warning: %s\n", harmless(name), warning)
@@ -194,23 +195,23 @@ func study(c *cli.Context, std streams, path, name string, asked cacheQuestion) 
 	return data, nil
 }
 
-// studied analyzes requests and answers what was asked about caches.
-func studied(c *cli.Context, name string, reqs trace.Requests, blockSize int, asked cacheQuestion) (data report.Dataset, err error) {
+// analyzeRequests analyzes a stream, including the caches asked for.
+func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, blockSize int, asked cacheQuestion) (data report.Dataset, err error) {
 	data = report.Dataset{Name: name, Cache: &report.Cache{Workers: asked.workers}}
-	watcher := asked.watcher()
-	data.Analysis, err = analyze.Trace(sparing(until(c.Context, reqs)), analyze.Options{
-		BlockSize: blockSize, Watch: watcher.add,
+	caches := asked.simulator()
+	data.Analysis, err = analyze.Trace(collectOften(until(c.Context, reqs)), analyze.Options{
+		BlockSize: blockSize, Watch: caches.add,
 	})
 	if err == nil && data.Analysis.Prefix != nil {
-		data.Cache, err = watcher.answer(data.Analysis.Prefix.BlockSize.Tokens, data.Analysis.Sessions)
+		data.Cache, err = caches.result(data.Analysis.Prefix.BlockSize.Tokens, data.Analysis.Sessions)
 	}
 	return data, err
 }
 
-// sparing is the stream, and collects garbage more often once it turns out to
-// be long: nearly all that is kept of a trace has no pointers and stays to the
-// end, so that this costs little time and saves much memory.
-func sparing(reqs trace.Requests) trace.Requests {
+// collectOften lowers the GC target for long streams: nearly everything kept of
+// a trace has no pointers and stays, so collecting often is cheap and saves
+// memory.
+func collectOften(reqs trace.Requests) trace.Requests {
 	rows := 0
 	debug.SetGCPercent(50)
 	return trace.Tap(reqs, func(trace.Request) {
@@ -220,5 +221,5 @@ func sparing(reqs trace.Requests) trace.Requests {
 	})
 }
 
-// longTrace is the number of rows from which on memory counts more than time.
+// longTrace is the number of rows above which memory matters more than time.
 const longTrace = 20_000

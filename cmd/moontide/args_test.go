@@ -65,7 +65,7 @@ func TestOtherNamesOfOtherMeaning(t *testing.T) {
 		"convert t --rate inf":                       "rate",
 		"replay t --max-concurency 5":                "did you mean --max-concurrency?",
 		"replay t --fixed-schedule-start-offset 1s":  `"1sms" is not a duration`,
-		"replay --max-concurrency 8 --rate=-inf t":   "not a positive number",
+		"replay --max-concurrency 8 --rate=-inf t":   "--rate must be positive: -Inf",
 		"bench --isl 1 --osl 1 --closed":             "use --concurrency N,N,...",
 		"bench --isl 1 --osl 1 --request-rate inf":   "add --max-concurrency N",
 		"simulate t --concurrency 5":                 "--max-concurrency",

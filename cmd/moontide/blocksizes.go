@@ -8,21 +8,20 @@ import (
 	"moontide/trace/format"
 )
 
-// blockSizes are those of traces that become one: ids of blocks of one size
-// mean nothing among those of another.
+// blockSizes checks that merged traces have the same block size: ids of blocks
+// of different sizes cannot be mixed.
 type blockSizes []*blocksOf
 
-// blocksOf is what is known of the blocks of one trace.
+// blocksOf is the evidence for the block size of one trace.
 type blocksOf struct {
 	name string
-	seen bool // a row with ids
+	seen bool // it has a row with ids
 	trace.BlockDetector
 }
 
-// agreeing is the stream of one of the traces, with an error at the row that
-// shows its blocks to be of another size than those of another trace. size is
-// what the user says of those that do not say it themselves, 0 where their rows
-// are to tell.
+// agreeing returns the stream of one trace, which fails at the row that
+// contradicts the block size of another trace. size is the user's block size for
+// traces that do not state one; 0 detects it from the rows.
 func (s *blockSizes) agreeing(reqs trace.Requests, name string, size int, r *format.Reader) trace.Requests {
 	own := &blocksOf{name: name}
 	*s = append(*s, own)
@@ -48,7 +47,7 @@ func (s *blockSizes) agreeing(reqs trace.Requests, name string, size int, r *for
 func (s *blockSizes) conflict(own *blocksOf) error {
 	for _, other := range *s {
 		if other != own && other.seen && own.Disagrees(&other.BlockDetector) {
-			return fmt.Errorf("blocks of %s, where %s has blocks of %s: their ids cannot stand in one trace; --block-size names the size of those that do not say it",
+			return fmt.Errorf("block size is %s, but that of %s is %s: their block ids cannot be merged; --block-size sets the size of traces that do not state one",
 				own.BlockSize(), other.name, other.BlockSize())
 		}
 	}

@@ -38,26 +38,26 @@ func TestConvertRefusesBlockSizes(t *testing.T) {
 	write(t, dir, "bare.jsonl", `{"timestamp": 1, "input_length": 70, "output_length": 1}`+"\n")
 	write(t, dir, "odd.jsonl", `{"timestamp": 0, "input_length": 70, "output_length": 1, "hash_ids": [1, 2, 3]}`+"\n"+
 		`{"timestamp": 0, "input_length": 70, "output_length": 1, "hash_ids": [1]}`+"\n")
-	const refused = ": their ids cannot stand in one trace; --block-size names the size of those that do not say it\n"
+	const refused = ": their block ids cannot be merged; --block-size sets the size of traces that do not state one\n"
 	for name, tc := range map[string]struct {
 		args string
 		want string // "": they become one
 	}{
-		"by their rows":          {"512.jsonl 16.jsonl", "16.jsonl:1: blocks of 16 tokens (assumed: every size from 11 to 16 fits), where 512.jsonl has blocks of 512 tokens (assumed: every size from 342 to 512 fits)"},
-		"sorted":                 {"--sort 512.jsonl 16.jsonl", "where 512.jsonl has blocks of 512 tokens"},
-		"spread":                 {"--spread-grid 512.jsonl 16.jsonl", "where 512.jsonl has blocks of 512 tokens"},
-		"the third":              {"bare.jsonl 512.jsonl 16.jsonl", "16.jsonl:1: blocks of"},
-		"by a format":            {"512.jsonl bailian", "bailian.jsonl:1: blocks of 16 tokens (given), where 512.jsonl has blocks of 512 tokens"},
-		"by formats":             {"--recorded-times --sort weka dynamo", "blocks of 16 tokens (given), where "},
-		"by a format and a flag": {"--block-size 512 512.jsonl bailian", "bailian.jsonl:1: blocks of 16 tokens (given), where 512.jsonl has blocks of 512 tokens (given)"},
-		"given to rows":          {"--block-ids zipf 16.jsonl bare.jsonl", "bare.jsonl:1: blocks of 512 tokens (given), where 16.jsonl has blocks of"},
-		"for vLLM":               {"--to vllm 512.jsonl 16.jsonl", "16.jsonl:1: blocks of"},
+		"by their rows":          {"512.jsonl 16.jsonl", "16.jsonl:1: block size is 16 tokens (assumed: every size from 11 to 16 fits), but that of 512.jsonl is 512 tokens (assumed: every size from 342 to 512 fits)"},
+		"sorted":                 {"--sort 512.jsonl 16.jsonl", "but that of 512.jsonl is 512 tokens"},
+		"spread":                 {"--spread-grid 512.jsonl 16.jsonl", "but that of 512.jsonl is 512 tokens"},
+		"the third":              {"bare.jsonl 512.jsonl 16.jsonl", "16.jsonl:1: block size is"},
+		"by a format":            {"512.jsonl bailian", "bailian.jsonl:1: block size is 16 tokens (given), but that of 512.jsonl is 512 tokens"},
+		"by formats":             {"--recorded-times --sort weka dynamo", "block size is 16 tokens (given), but that of "},
+		"by a format and a flag": {"--block-size 512 512.jsonl bailian", "bailian.jsonl:1: block size is 16 tokens (given), but that of 512.jsonl is 512 tokens (given)"},
+		"given to rows":          {"--block-ids zipf 16.jsonl bare.jsonl", "bare.jsonl:1: block size is 512 tokens (given), but that of 16.jsonl is"},
+		"for vLLM":               {"--to vllm 512.jsonl 16.jsonl", "16.jsonl:1: block size is"},
 		"one size":               {"512.jsonl 512.jsonl", ""},
 		"one size of a format":   {"16.jsonl bailian", ""},
 		"without ids":            {"512.jsonl bare.jsonl azure", ""},
 		"given the same":         {"--block-ids unique --block-size 16 16.jsonl bare.jsonl bailian azure", ""},
 		"as the user says":       {"--block-size 16 512.jsonl 16.jsonl", ""},
-		"of no one size":         {"odd.jsonl 16.jsonl", "16.jsonl:1: blocks of 16 tokens"},
+		"of no one size":         {"odd.jsonl 16.jsonl", "16.jsonl:1: block size is 16 tokens"},
 		"which the user names":   {"odd.jsonl 16.jsonl --block-size 16", ""},
 		"one trace":              {"512.jsonl --block-size 16", ""},
 	} {
@@ -77,7 +77,7 @@ func TestConvertRefusesBlockSizes(t *testing.T) {
 			t.Errorf("%s: status %d\n%s", name, r.status, r.err)
 		}
 	}
-	if r := try(t, dir, "", "convert", "--block-size", "-1", "16.jsonl"); r.status != exitMisused || !strings.Contains(r.err, "--block-size is out of range: -1") {
+	if r := try(t, dir, "", "convert", "--block-size", "-1", "16.jsonl"); r.status != exitMisused || !strings.Contains(r.err, "--block-size -1 is out of range") {
 		t.Errorf("status %d\n%s", r.status, r.err)
 	}
 }

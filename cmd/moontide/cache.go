@@ -26,10 +26,8 @@ func cacheFlags() []cli.Flag {
 }
 
 const (
-	// mostWorkers is more than any router has behind it.
-	mostWorkers = 4096
-	// mostBytesPerToken is far above any model's.
-	mostBytesPerToken = 1e9
+	maxWorkers       = 4096
+	maxBytesPerToken = 1e9
 )
 
 // knownModels lists the values of --kv-model for the help.
@@ -41,7 +39,7 @@ func knownModels() string {
 	return "Models known to --kv-model: " + strings.Join(names, ", ") + "."
 }
 
-// cacheQuestion is what the flags ask about caches.
+// cacheQuestion is the set of caches to compute hit rates for.
 type cacheQuestion struct {
 	policies      []cache.Policy
 	capacities    []cache.Capacity
@@ -63,8 +61,8 @@ func parseCacheFlags(c *cli.Context) (q cacheQuestion, err error) {
 	}
 	q.workers = c.Int("workers")
 	switch {
-	case c.IsSet("workers") && (q.workers < 1 || q.workers > mostWorkers):
-		return q, misused("analyze: --workers is not from 1 to %d: %d", mostWorkers, q.workers)
+	case c.IsSet("workers") && (q.workers < 1 || q.workers > maxWorkers):
+		return q, misused("analyze: --workers %d is out of range: use 1 to %d", q.workers, maxWorkers)
 	case c.IsSet("routing") && !c.IsSet("workers"):
 		return q, misused("analyze: --routing needs --workers")
 	}
@@ -79,13 +77,13 @@ func parseCacheFlags(c *cli.Context) (q cacheQuestion, err error) {
 	return q, nil
 }
 
-// parseBytes finds the size of a token in the KV cache.
+// parseBytes reads the KV cache size of a token.
 func (q *cacheQuestion) parseBytes(c *cli.Context) error {
 	switch q.bytesPerToken = c.Float64("kv-bytes-per-token"); {
-	case c.IsSet("kv-bytes-per-token") && !(q.bytesPerToken >= 1 && q.bytesPerToken <= mostBytesPerToken):
-		return misused("analyze: --kv-bytes-per-token is not from 1 to %d: %v", int(mostBytesPerToken), q.bytesPerToken)
+	case c.IsSet("kv-bytes-per-token") && !(q.bytesPerToken >= 1 && q.bytesPerToken <= maxBytesPerToken):
+		return misused("analyze: --kv-bytes-per-token %v is out of range: use 1 to %d", q.bytesPerToken, int(maxBytesPerToken))
 	case c.IsSet("kv-model") && c.IsSet("kv-bytes-per-token"):
-		return misused("analyze: --kv-model and --kv-bytes-per-token say the same")
+		return misused("analyze: --kv-model and --kv-bytes-per-token exclude each other")
 	case c.IsSet("kv-dtype") && !c.IsSet("kv-model"):
 		return misused("analyze: --kv-dtype needs --kv-model")
 	case c.IsSet("kv-model"):
@@ -101,12 +99,12 @@ func (q *cacheQuestion) parseBytes(c *cli.Context) error {
 	return nil
 }
 
-// listed reads a flag that lists things with commas, each once.
+// listed parses a comma-separated flag and drops repeated values.
 func listed[T comparable](c *cli.Context, flag string, parse func(string) (T, error)) ([]T, error) {
 	text := c.String(flag)
 	if strings.TrimSpace(text) == "" {
 		if c.IsSet(flag) {
-			return nil, misused("analyze: --%s names nothing", flag)
+			return nil, misused("analyze: --%s is empty", flag)
 		}
 		return nil, nil
 	}
@@ -123,18 +121,18 @@ func listed[T comparable](c *cli.Context, flag string, parse func(string) (T, er
 	return all, nil
 }
 
-// cacheWatcher sees the requests of a trace as they pass and keeps what the
-// question needs: the LRU curve alone, or the whole sequence of blocks.
-type cacheWatcher struct {
+// cacheSimulator collects the requests of a trace: the LRU curve, and the whole
+// sequence of blocks if the question needs it.
+type cacheSimulator struct {
 	cacheQuestion
 	builder  cache.CurveBuilder
-	sequence *cache.Sequence // nil where the curve is enough
-	rows     int             // seen so far
-	with     []int32         // the rows of the sequence
+	sequence *cache.Sequence // nil if the curve is enough
+	rows     int             // added so far
+	with     []int32         // rows in the sequence
 }
 
-func (q cacheQuestion) watcher() *cacheWatcher {
-	w := &cacheWatcher{cacheQuestion: q}
+func (q cacheQuestion) simulator() *cacheSimulator {
+	w := &cacheSimulator{cacheQuestion: q}
 	for _, p := range q.policies {
 		if p != cache.LRU {
 			w.sequence = &cache.Sequence{}
@@ -146,9 +144,8 @@ func (q cacheQuestion) watcher() *cacheWatcher {
 	return w
 }
 
-// add follows a request. One without blocks is not known to miss, and counts
-// nowhere.
-func (w *cacheWatcher) add(r trace.Request, blocks []uint32) {
+// add takes a request. One without block ids is neither hit nor miss.
+func (w *cacheSimulator) add(r trace.Request, blocks []uint32) {
 	w.rows++
 	if len(blocks) == 0 {
 		return
@@ -160,8 +157,8 @@ func (w *cacheWatcher) add(r trace.Request, blocks []uint32) {
 	}
 }
 
-// answer computes what was asked, once all requests have passed.
-func (w *cacheWatcher) answer(blockSize int, sessions *analyze.Sessions) (*report.Cache, error) {
+// result computes the hit rates after the last request.
+func (w *cacheSimulator) result(blockSize int, sessions *analyze.Sessions) (*report.Cache, error) {
 	c := &report.Cache{BlockSize: blockSize, Curve: w.builder.Curve(blockSize),
 		Asked: w.capacities, BytesPerToken: w.bytesPerToken, Arithmetic: w.arithmetic, Workers: w.workers}
 	capacities, err := w.sizes(c.Curve, blockSize)
@@ -212,9 +209,9 @@ func (w *cacheWatcher) answer(blockSize int, sessions *analyze.Sessions) (*repor
 	return c, nil
 }
 
-// sizes are the asked capacities in blocks, or 1, 3, 10, 30 and so on of a
-// thousandth of what the curve needs to be flat.
-func (w *cacheWatcher) sizes(curve *cache.Curve, blockSize int) ([]int, error) {
+// sizes returns the capacities in blocks, by default 10, 30, 100, ... from a
+// thousandth of the size at which the curve is flat.
+func (w *cacheSimulator) sizes(curve *cache.Curve, blockSize int) ([]int, error) {
 	var blocks []int
 	for _, size := range w.capacities {
 		n, err := size.Blocks(blockSize, w.bytesPerToken)
@@ -236,5 +233,5 @@ func (w *cacheWatcher) sizes(curve *cache.Curve, blockSize int) ([]int, error) {
 	return append(blocks, curve.Largest()), nil
 }
 
-// roundSizes are the numbers of blocks that a report falls back on.
+// roundSizes are the default capacities in blocks.
 var roundSizes = []int{10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000}

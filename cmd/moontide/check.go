@@ -23,7 +23,7 @@ func checkCommand(std streams) *cli.Command {
 }
 
 func checkTrace(c *cli.Context, std streams) error {
-	path, err := one(c, "a trace")
+	path, err := one(c, "TRACE")
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func checkTrace(c *cli.Context, std streams) error {
 		return err
 	}
 	if !found.Replayable() {
-		return fmt.Errorf("%s: a replay of it would not mean what it says", path)
+		return fmt.Errorf("%s cannot be replayed faithfully", path)
 	}
 	return nil
 }

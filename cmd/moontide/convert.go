@@ -36,7 +36,7 @@ func convertCommand(std streams) *cli.Command {
 
 func convert(c *cli.Context, std streams) error {
 	if c.NArg() == 0 {
-		return misused("convert: name one or more traces")
+		return misused("convert: missing argument: one or more traces")
 	}
 	if err := checkBlockSize(c); err != nil {
 		return err
@@ -45,7 +45,7 @@ func convert(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	to, err := flavourOf(c)
+	to, err := outputFormatOf(c)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func convert(c *cli.Context, std streams) error {
 	}
 	defer in.close()
 	output := c.String("output")
-	reshaped := to.of(r.reshape(until(c.Context, some(in.rows))), in.readers)
-	if len(paths) == 1 && !r.sort { // else the row that was read last is another
+	reshaped := to.convert(r.reshape(until(c.Context, nonEmpty(in.rows))), in.readers)
+	if len(paths) == 1 && !r.sort { // otherwise the reader's last row is another
 		reshaped = locatedRows(reshaped, c.Args().First(), in.readers[0])
 	}
 	rows, err := writeTrace(std, output, reshaped)
@@ -84,8 +84,8 @@ func convert(c *cli.Context, std streams) error {
 	return nil
 }
 
-// some is the stream, or an error where it is empty.
-func some(reqs trace.Requests) trace.Requests {
+// nonEmpty fails with replay.ErrEmpty if a stream has no rows.
+func nonEmpty(reqs trace.Requests) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		rows := 0
 		for r, err := range reqs {
@@ -99,7 +99,7 @@ func some(reqs trace.Requests) trace.Requests {
 	}
 }
 
-// merged is one trace of several files.
+// merged is one trace read from several files.
 type merged struct {
 	readers []*format.Reader
 	rows    trace.Requests
@@ -119,7 +119,7 @@ func openMerged(c *cli.Context, std streams, paths []string) (*merged, error) {
 		rows := r.Requests()
 		if len(paths) > 1 {
 			rows = sizes.agreeing(rows, c.Args().Get(i), c.Int(blockSizeFlag.Name), r)
-			if !c.Bool("sort") { // a merge of what is in no order is in none
+			if !c.Bool("sort") { // merging needs ordered inputs
 				rows = trace.InOrder(rows)
 			}
 			rows = locatedRows(rows, c.Args().Get(i), r)
@@ -136,7 +136,7 @@ func (m *merged) close() {
 	}
 }
 
-// reshaping is what the flags make of a trace.
+// reshaping is the pipeline of transforms that the flags ask for.
 type reshaping struct {
 	trace.Pacing
 	sort          bool
@@ -150,14 +150,14 @@ func reshapingOf(c *cli.Context) (r reshaping, err error) {
 		return r, err
 	}
 	if !(r.sample > 0 && r.sample <= 1) {
-		return r, misused("convert: --sample is not a share above 0 and up to 1: %v", r.sample)
+		return r, misused("convert: --sample %v is out of range: use a share above 0 and up to 1", r.sample)
 	}
 	r.Pacing, err = pacingOf(c)
 	return r, err
 }
 
-// readAhead finds the grid of the traces. It returns where they can be read once
-// more.
+// readAhead detects the time grid of the traces. It returns files from which
+// they can be read again.
 func (r *reshaping) readAhead(c *cli.Context, std streams, paths []string) (files []string, remove func(), err error) {
 	var spooled []func()
 	removeAll := func() {
@@ -191,7 +191,7 @@ func (r *reshaping) readAhead(c *cli.Context, std streams, paths []string) (file
 		return nil, nil, err
 	}
 	if !found {
-		fmt.Fprintln(std.err, "moontide: note: the arrivals lie on no grid: --spread-grid spreads nothing")
+		fmt.Fprintln(std.err, "moontide: note: no time grid in the arrivals: --spread-grid changes nothing")
 	}
 	return files, removeAll, nil
 }
@@ -210,7 +210,7 @@ func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	return r.Pace(reqs)
 }
 
-// parseShard reads "i/n", where i counts from 1, and returns i from 0.
+// parseShard parses "i/n" with i from 1 to n, and returns i from 0.
 func parseShard(text string) (i, n int, err error) {
 	if text == "" {
 		return 0, 1, nil
@@ -219,7 +219,7 @@ func parseShard(text string) (i, n int, err error) {
 	i, errPart := strconv.Atoi(part)
 	n, errOf := strconv.Atoi(of)
 	if !ok || errPart != nil || errOf != nil || i < 1 || i > n {
-		return 0, 0, misused("convert: --shard is not i/n with i from 1 to n: %q", text)
+		return 0, 0, misused("convert: --shard %q is not i/n with i from 1 to n", text)
 	}
 	return i - 1, n, nil
 }

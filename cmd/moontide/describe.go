@@ -42,7 +42,7 @@ var describeKeys = []struct{ flag, key, usage, otherwise string }{
 	{"duration", "duration", "keep requests that arrive within this `TIME`", "no limit"},
 }
 
-// sharedKeys are set by flags that the other ways to make a trace have, too.
+// sharedKeys are set by flags shared with the other methods.
 var sharedKeys = []struct{ flag, key string }{
 	{"num-requests", "num_requests"}, {"seed", "seed"}, {blockSizeFlag.Name, "block_size"},
 }
@@ -56,8 +56,7 @@ func describeFlags() []cli.Flag {
 	return flags
 }
 
-// describedBy returns the first flag that describes a trace, or "" where none
-// does.
+// describedBy returns the first given flag of a description, or "".
 func describedBy(c *cli.Context) string {
 	for _, f := range describeFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
@@ -67,11 +66,11 @@ func describedBy(c *cli.Context) string {
 	return ""
 }
 
-// draftDescription is the trace that --spec and the flags describe.
+// draftDescription prepares the trace described by --spec and the flags.
 func draftDescription(c *cli.Context, std streams) (draft, error) {
 	for _, f := range slices.Concat(traceFlags(), treeFlags(), sessionsFlags()) {
 		if name := f.Names()[0]; c.IsSet(name) {
-			return draft{}, misused("synth: --%s is for a trace that is like another one, --%s for one from a description: want one of them", name, describedBy(c))
+			return draft{}, misused("synth: --%s makes a trace from another one, --%s from a description: use one of them", name, describedBy(c))
 		}
 	}
 	d, err := readDescription(c, std)
@@ -84,7 +83,7 @@ func draftDescription(c *cli.Context, std streams) (draft, error) {
 	}, nil
 }
 
-// writeDescription draws a description, until the user interrupts it.
+// writeDescription draws a description until it is interrupted.
 func writeDescription(c *cli.Context, d *spec.Spec) func(*format.Writer) (rows int, err error) {
 	return func(w *format.Writer) (int, error) {
 		rows, err := w.WriteRows(untilRows{c.Context, d.Draw()})
@@ -95,8 +94,7 @@ func writeDescription(c *cli.Context, d *spec.Spec) func(*format.Writer) (rows i
 	}
 }
 
-// readDescription makes a description of --spec and the flags, which are put
-// over it.
+// readDescription reads --spec and overrides it with the flags.
 func readDescription(c *cli.Context, std streams) (*spec.Spec, error) {
 	o := spec.Options{Name: "the flags", Open: openNative}
 	for _, k := range describeKeys {
@@ -125,9 +123,8 @@ func readDescription(c *cli.Context, std streams) (*spec.Spec, error) {
 	return d, err
 }
 
-// readSpec returns the text of a description: of a file, or of a ready one
-// where no file has that name. What is too long for a description is not read
-// to its end.
+// readSpec returns the text of a description: a file, or the ready one of that
+// name. It reads at most one byte too many.
 func readSpec(std streams, name string) ([]byte, error) {
 	in := io.NopCloser(std.in)
 	if name != "-" {
@@ -135,7 +132,7 @@ func readSpec(std streams, name string) ([]byte, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			text, ok := traces.Spec(name)
 			if !ok {
-				return nil, fmt.Errorf("reading description: %w, and no ready one has that name: there are %s", err, strings.Join(traces.Specs(), ", "))
+				return nil, fmt.Errorf("reading description: %w; ready ones are %s", err, strings.Join(traces.Specs(), ", "))
 			}
 			return text, nil
 		}

@@ -23,13 +23,12 @@ var skipBadRowsFlag = &cli.BoolFlag{
 	Usage: "skip and count invalid rows instead of stopping at the first",
 }
 
-// openTrace opens a trace of any format as the command line names it: - is
-// standard input.
+// openTrace opens a trace of any format; - is standard input.
 func openTrace(c *cli.Context, std streams, path string) (*format.Reader, error) {
 	return openPart(c, std, path, 0)
 }
 
-// openPart opens one of several traces that become one, by its number from 0.
+// openPart opens input number part, from 0, of several that are merged.
 func openPart(c *cli.Context, std streams, path string, part int) (*format.Reader, error) {
 	opts, err := formatOptions(c)
 	if err != nil {
@@ -46,15 +45,15 @@ func openTraceWith(std streams, path string, opts format.Options) (*format.Reade
 	return format.Open(path, opts)
 }
 
-// patientInput is standard input whose reads end when the user interrupts
-// them: the system's own wait for more for as long as they like.
-type patientInput struct {
+// interruptibleInput is standard input whose reads fail once the user
+// interrupts; a read of the file itself would block.
+type interruptibleInput struct {
 	in    io.Reader
 	until context.Context
-	pipe  *io.PipeReader // once something is read
+	pipe  *io.PipeReader // nil before the first read
 }
 
-func (p *patientInput) Read(b []byte) (int, error) {
+func (p *interruptibleInput) Read(b []byte) (int, error) {
 	if p.pipe == nil {
 		from, to := io.Pipe()
 		p.pipe = from
@@ -67,7 +66,7 @@ func (p *patientInput) Read(b []byte) (int, error) {
 	return p.pipe.Read(b)
 }
 
-// traceName is how reports call the trace at path.
+// traceName returns the name of a trace in reports.
 func traceName(path string) string {
 	if path == "-" {
 		return "standard input"
@@ -75,8 +74,8 @@ func traceName(path string) string {
 	return filepath.Base(path)
 }
 
-// traceNames are how reports call several traces: those that traceName would call
-// the same by their paths.
+// traceNames returns the names of several traces in reports: paths where file
+// names are equal.
 func traceNames(paths []string) []string {
 	count := map[string]int{}
 	for _, path := range paths {
@@ -91,13 +90,13 @@ func traceNames(paths []string) []string {
 	return names
 }
 
-// baseName is the trace's file name less its endings.
+// baseName returns the trace's file name without extensions.
 func baseName(path string) string {
 	name, _, _ := strings.Cut(traceName(path), ".")
 	return strings.ReplaceAll(name, " ", "_")
 }
 
-// locatedRows is the stream with its errors located.
+// locatedRows adds file and line to the errors of a stream.
 func locatedRows(reqs trace.Requests, path string, r *format.Reader) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for row, err := range reqs {
@@ -111,15 +110,15 @@ func locatedRows(reqs trace.Requests, path string, r *format.Reader) trace.Reque
 	}
 }
 
-// reportSkipped says what a trace's reader left out, by itself or for
-// --skip-bad-rows, and what it assumed.
+// reportSkipped reports what a reader assumed and dropped, and the rows skipped
+// by --skip-bad-rows.
 func reportSkipped(std streams, path string, r *format.Reader) {
 	reportNotes(std, path, r)
 	n, reasons := r.Skipped()
 	if n == 0 {
 		return
 	}
-	fmt.Fprintf(std.err, "moontide: %s: bad rows skipped: %d\n", harmless(traceName(path)), n)
+	fmt.Fprintf(std.err, "moontide: %s: %d invalid rows skipped\n", harmless(traceName(path)), n)
 	for _, reason := range reasons {
 		fmt.Fprintf(std.err, "  %s\n", harmless(reason.Error()))
 	}
@@ -128,8 +127,8 @@ func reportSkipped(std streams, path string, r *format.Reader) {
 	}
 }
 
-// located says where in a trace an error is, unless it says so itself or is
-// about the trace as a whole.
+// located adds file and line to an error, unless it has them or concerns the
+// whole trace.
 func located(err error, path string, r *format.Reader) error {
 	var row *trace.RowError
 	switch {
@@ -143,7 +142,7 @@ func located(err error, path string, r *format.Reader) error {
 
 var errInterrupted = errors.New("interrupted")
 
-// until is the stream up to the moment the user interrupts it.
+// until ends a stream with errInterrupted once ctx is done.
 func until(ctx context.Context, reqs trace.Requests) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for r, err := range reqs {
@@ -157,20 +156,20 @@ func until(ctx context.Context, reqs trace.Requests) trace.Requests {
 	}
 }
 
-// writeTrace writes a stream to a file, or to standard output for -. A stream
-// that fails or is empty leaves no file.
+// writeTrace writes a stream to a file, or to standard output for -. It leaves
+// no file if the stream fails or is empty.
 func writeTrace(std streams, path string, reqs trace.Requests) (rows int, err error) {
 	return writeWith(std, path, func(w *format.Writer) (int, error) {
 		rows, err := w.WriteAll(reqs)
 		if err == nil && rows == 0 {
-			err = errors.New("no requests are left to write")
+			err = errors.New("no requests left to write")
 		}
 		return rows, err
 	})
 }
 
-// writeWith lets write fill a trace, in a file or, for -, on standard output.
-// Where it fails it leaves no file.
+// writeWith calls write with the writer of a file, or of standard output for -.
+// It leaves no file on failure.
 func writeWith(std streams, path string, write func(*format.Writer) (rows int, err error)) (rows int, err error) {
 	var w *format.Writer
 	if path == "-" {
@@ -191,14 +190,14 @@ func writeWith(std streams, path string, write func(*format.Writer) (rows int, e
 	return rows, err
 }
 
-// spoolTrace returns a file that can be read more than once with what is at
-// path: a pipe and standard input are copied.
+// spoolTrace returns a file that can be read repeatedly: a copy if path is a
+// pipe or standard input.
 func spoolTrace(std streams, path string) (file string, remove func(), err error) {
 	if path == "-" {
 		return spool(std.in)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() || info.IsDir() {
-		return path, func() {}, nil // what is wrong with it is said when it is opened
+		return path, func() {}, nil // opening it reports what is wrong
 	}
 	in, err := os.Open(path)
 	if err != nil {
@@ -211,30 +210,29 @@ func spoolTrace(std streams, path string) (file string, remove func(), err error
 func spool(in io.Reader) (path string, remove func(), err error) {
 	f, err := os.CreateTemp("", "moontide-*.jsonl")
 	if err != nil {
-		return "", nil, fmt.Errorf("keeping standard input: %w", err)
+		return "", nil, fmt.Errorf("copying standard input: %w", err)
 	}
 	remove = func() { os.Remove(f.Name()) }
 	_, err = io.Copy(f, in)
 	if err = errors.Join(err, f.Close()); err != nil {
 		remove()
-		return "", nil, fmt.Errorf("keeping standard input: %w", err)
+		return "", nil, fmt.Errorf("copying standard input: %w", err)
 	}
 	return f.Name(), remove, nil
 }
 
-// one returns the only argument of a command.
+// one returns the only argument of a verb.
 func one(c *cli.Context, what string) (string, error) {
 	switch c.NArg() {
 	case 0:
-		return "", misused("%s: name %s", c.Command.Name, what)
+		return "", misused("%s: missing argument: %s", c.Command.Name, what)
 	case 1:
 		return c.Args().First(), nil
 	}
-	return "", misused("%s: takes one argument, %s, not %d: %q", c.Command.Name, what, c.NArg(), c.Args().Slice())
+	return "", misused("%s: want one argument, %s, got %d: %q", c.Command.Name, what, c.NArg(), c.Args().Slice())
 }
 
-// writeFile writes a file that appears under its name only when it is whole, or
-// to standard output for -.
+// writeFile writes a file atomically, or standard output for -.
 func writeFile(std streams, path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(std.out)
@@ -243,7 +241,7 @@ func writeFile(std streams, path string, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("writing %w", err)
 	}
-	if err := write(f); err != nil { // which says what it was writing
+	if err := write(f); err != nil { // it names the file
 		f.Discard()
 		return err
 	}
@@ -253,8 +251,8 @@ func writeFile(std streams, path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// sameFile reports whether two paths lead to one file, be it there or not yet.
-// A device is no file.
+// sameFile reports whether two paths name the same regular file, existing or
+// not.
 func sameFile(a, b string) bool {
 	if one, err := os.Stat(a); err == nil {
 		other, err := os.Stat(b)
@@ -265,7 +263,7 @@ func sameFile(a, b string) bool {
 	return err == nil && errOther == nil && one == other
 }
 
-// named puts a trace's name before an error that does not name it yet.
+// named prefixes an error with the trace's name unless it has one.
 func named(path string, err error) error {
 	var row *trace.RowError
 	if errors.As(err, &row) {

@@ -24,7 +24,7 @@ func fitCommand(std streams) *cli.Command {
 }
 
 func fit(c *cli.Context, std streams) error {
-	path, err := one(c, "a trace")
+	path, err := one(c, "TRACE")
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func fit(c *cli.Context, std streams) error {
 	}
 	defer closeInput()
 	if isModel(in) {
-		return fmt.Errorf("%s is a model already", traceName(path))
+		return fmt.Errorf("%s is already a model", traceName(path))
 	}
 	model, err := fitSessions(c, std, in, path)
 	if err != nil {
@@ -51,6 +51,6 @@ func fit(c *cli.Context, std streams) error {
 	if err := writeFile(std, output, write); err != nil || output == "-" {
 		return err
 	}
-	fmt.Fprintf(std.err, "moontide: a model of %d requests written to %s\n", model.SourceRequests(), filepath.Base(output))
+	fmt.Fprintf(std.err, "moontide: model of %d requests written to %s\n", model.SourceRequests(), filepath.Base(output))
 	return nil
 }

@@ -90,23 +90,23 @@ func TestFitMisuse(t *testing.T) {
 		status int
 		says   string
 	}{
-		"nothing to fit":       {[]string{"fit"}, exitMisused, "name a trace"},
+		"nothing to fit":       {[]string{"fit"}, exitMisused, "missing argument: TRACE"},
 		"no such trace":        {[]string{"fit", "none.jsonl"}, exitFailed, "none.jsonl: no such file"},
 		"a folder":             {[]string{"fit", "."}, exitFailed, "opening trace: . is a folder"},
 		"too few requests":     {[]string{"fit", "few.jsonl"}, exitFailed, "few.jsonl: "},
 		"a broken model":       {[]string{"synth", "--from", "broken.json"}, exitFailed, "broken.json: reading a model: requests: "},
-		"block size of model":  {[]string{"synth", "--from", "m.json", "--block-size", "16"}, exitMisused, "--block-size is for traces: m.json is a model, of blocks of 512 tokens"},
-		"a knob of the tree":   {[]string{"synth", "--from", "m.json", "--max-isl", "5"}, exitMisused, "--max-isl is for --method tree"},
-		"the tree of a model":  {[]string{"synth", "--from", "m.json", "--method", "tree", "-n", "5"}, exitFailed, "m.json is a model of --method sessions"},
-		"no rate":              {[]string{"synth", "--from", "m.json", "--rate-multiplier", "0"}, exitMisused, "--rate-multiplier is not a positive number: 0"},
-		"no speed":             {[]string{"synth", "--from", "m.json", "--speedup-ratio=-2"}, exitMisused, "--speedup-ratio is not a positive number: -2"},
-		"no requests":          {[]string{"synth", "--from", "m.json", "-n", "0"}, exitMisused, "--num-requests is not a positive number: 0"},
-		"check without source": {[]string{"synth", "--from", "m.json", "--check"}, exitMisused, "synth: m.json is a model; --check needs the trace"},
-		"a model, fitted":      {[]string{"fit", "m.json"}, exitFailed, "moontide: m.json is a model already"},
-		"check of a pipe":      {[]string{"synth", "--from", "-", "--check"}, exitMisused, "--check reads the source a second time, and standard input can be read once"},
-		"check of description": {[]string{"synth", "--isl", "30", "--osl", "3", "--check"}, exitMisused, "--check is for a trace that is like another one"},
+		"block size of model":  {[]string{"synth", "--from", "m.json", "--block-size", "16"}, exitMisused, "--block-size has no effect on a model: the block size of m.json is 512 tokens"},
+		"a knob of the tree":   {[]string{"synth", "--from", "m.json", "--max-isl", "5"}, exitMisused, "--max-isl only works with --method tree"},
+		"the tree of a model":  {[]string{"synth", "--from", "m.json", "--method", "tree", "-n", "5"}, exitFailed, "m.json is a model for --method sessions"},
+		"no rate":              {[]string{"synth", "--from", "m.json", "--rate-multiplier", "0"}, exitMisused, "--rate-multiplier must be positive: 0"},
+		"no speed":             {[]string{"synth", "--from", "m.json", "--speedup-ratio=-2"}, exitMisused, "--speedup-ratio must be positive: -2"},
+		"no requests":          {[]string{"synth", "--from", "m.json", "-n", "0"}, exitMisused, "--num-requests must be positive: 0"},
+		"check without source": {[]string{"synth", "--from", "m.json", "--check"}, exitMisused, "synth: m.json is a model; --check needs a trace"},
+		"a model, fitted":      {[]string{"fit", "m.json"}, exitFailed, "moontide: m.json is already a model"},
+		"check of a pipe":      {[]string{"synth", "--from", "-", "--check"}, exitMisused, "--check reads the source twice: use a file"},
+		"check of description": {[]string{"synth", "--isl", "30", "--osl", "3", "--check"}, exitMisused, "--check makes a trace from another one"},
 		"rate of description":  {[]string{"synth", "--isl", "30", "--osl", "3", "--rate-multiplier", "3"}, exitMisused, "--rate-multiplier"},
-		"rate of the tree":     {[]string{"synth", "--from", sample(t), "--method", "tree", "-n", "5", "--rate-multiplier", "3"}, exitMisused, "--rate-multiplier is for --method sessions"},
+		"rate of the tree":     {[]string{"synth", "--from", sample(t), "--method", "tree", "-n", "5", "--rate-multiplier", "3"}, exitMisused, "--rate-multiplier only works with --method sessions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := try(t, dir, "", test.args...)

@@ -62,7 +62,7 @@ func formatOptions(c *cli.Context) (format.Options, error) {
 	if path == "" {
 		return opts, nil
 	}
-	var vocabulary *tokenizer.Tokenizer // read when it is needed: most traces have lengths
+	var vocabulary *tokenizer.Tokenizer // loaded on first use: most traces have lengths
 	opts.Tokens = func(text string) (_ int, err error) {
 		if vocabulary == nil {
 			if vocabulary, err = tokenizer.Open(path); err != nil {
@@ -75,8 +75,8 @@ func formatOptions(c *cli.Context) (format.Options, error) {
 	return opts, nil
 }
 
-// blockSizeOf is the tokens of a block as the user names it, or else as the
-// trace or its format does; 0: it is to be found from the rows.
+// blockSizeOf returns the block size in tokens given by the user, the trace or
+// its format; 0 means that the rows have to tell.
 func blockSizeOf(c *cli.Context, r *format.Reader) int {
 	if n := c.Int(blockSizeFlag.Name); n > 0 {
 		return n
@@ -84,32 +84,32 @@ func blockSizeOf(c *cli.Context, r *format.Reader) int {
 	return r.BlockSize()
 }
 
-// reportNotes says what a trace is, where it is not of the native format, and
-// what was left out or assumed to read it.
+// reportNotes reports a foreign format, and what was dropped or assumed to read
+// it.
 func reportNotes(std streams, path string, r *format.Reader) {
 	notes := r.Notes()
 	name := harmless(traceName(path))
 	if r.Format() != format.Mooncake {
-		fmt.Fprintf(std.err, "moontide: %s: read as a trace of the format %s\n", name, r.Format())
+		fmt.Fprintf(std.err, "moontide: %s: trace format: %s\n", name, r.Format())
 	}
 	for _, note := range notes {
 		fmt.Fprintf(std.err, "moontide: %s: %s\n", name, harmless(note.String()))
 	}
 }
 
-// checkable is the trace for a check, which needs a line for each row. Where a
-// line has many rows, or a file that is one of several, it is the line that
-// convert would write.
+// checkable returns the source of a check, which needs one line per row. For
+// formats with several rows per line or several files, lines are numbered as
+// convert would write them.
 func checkable(std streams, path string, r *format.Reader) check.Source {
 	switch r.Format() {
 	case format.Weka, format.Dynamo, format.ShareGPT:
-		fmt.Fprintf(std.err, "moontide: %s: the lines of findings are those that convert writes\n", harmless(traceName(path)))
+		fmt.Fprintf(std.err, "moontide: %s: line numbers are those of the converted trace\n", harmless(traceName(path)))
 		return &convertedLines{Reader: r}
 	}
 	return r
 }
 
-// convertedLines is a trace whose rows are counted.
+// convertedLines numbers rows instead of lines.
 type convertedLines struct {
 	*format.Reader
 	rows int
@@ -128,9 +128,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// openNative opens a file that a description names. A trace of another format
-// reads as convert would write it, with the times at which requests came. What
-// cannot be opened twice is read as it is.
+// openNative opens a file named by a description. Traces of other formats read
+// as convert would write them, with recorded times. Pipes are read as they are.
 func openNative(path string) (io.ReadCloser, error) {
 	in, err := os.Open(path)
 	if err != nil {
@@ -143,19 +142,19 @@ func openNative(path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
-	if r.Format() == format.Mooncake { // which plain numbers are taken for, too
+	if r.Format() == format.Mooncake { // also detected for plain numbers
 		return in, r.Close()
 	}
 	return &nativeText{rows: r}, in.Close()
 }
 
-// nativeText is a trace as a text of the native format.
+// nativeText encodes a trace in the native format.
 type nativeText struct {
 	rows *format.Reader
 	row  trace.Request
 	line []byte
-	left []byte // of line, to be read
-	err  error  // that ended it: a Reader goes on behind a bad row
+	left []byte // unread part of line
+	err  error  // sticky: a format.Reader continues after a bad row
 }
 
 // Read implements io.Reader.
@@ -178,7 +177,7 @@ func (t *nativeText) Read(b []byte) (int, error) {
 // Close implements io.Closer.
 func (t *nativeText) Close() error { return t.rows.Close() }
 
-// The flavours in which convert writes a trace.
+// The formats that convert writes.
 const (
 	toNative = "native"
 	toVLLM   = "vllm"
@@ -187,23 +186,23 @@ const (
 var toFlag = &cli.StringFlag{Name: "to", Category: inOutput, Value: toNative,
 	Usage: "`FORMAT` to write: native, or vllm for vllm bench serve --dataset-name timed_trace"}
 
-// flavour is a trace as it is to be written.
-type flavour struct {
+// outputFormat converts a stream to the format of --to.
+type outputFormat struct {
 	name  string
 	sizes trace.BlockDetector
-	size  int // as the inputs say it, 0 where they do not
+	size  int // stated by the inputs, or 0
 }
 
-func flavourOf(c *cli.Context) (*flavour, error) {
-	f := &flavour{name: c.String(toFlag.Name)}
+func outputFormatOf(c *cli.Context) (*outputFormat, error) {
+	f := &outputFormat{name: c.String(toFlag.Name)}
 	if f.name != toNative && f.name != toVLLM {
-		return f, misused("convert: --to is not native or vllm: %q", f.name)
+		return f, misused("convert: --to %q is unknown: use native or vllm", f.name)
 	}
 	return f, nil
 }
 
-// of is the stream in the flavour. The readers are those of its rows.
-func (f *flavour) of(reqs trace.Requests, readers []*format.Reader) trace.Requests {
+// convert returns the stream in the format. The readers are those of its rows.
+func (f *outputFormat) convert(reqs trace.Requests, readers []*format.Reader) trace.Requests {
 	if f.name == toNative {
 		return reqs
 	}
@@ -216,8 +215,8 @@ func (f *flavour) of(reqs trace.Requests, readers []*format.Reader) trace.Reques
 	return format.TimedTrace(trace.Tap(reqs, f.sizes.Add), f.size)
 }
 
-// hint says how the file is to be used.
-func (f *flavour) hint(std streams) {
+// hint prints how to use the file.
+func (f *outputFormat) hint(std streams) {
 	if f.name == toNative {
 		return
 	}
@@ -225,5 +224,5 @@ func (f *flavour) hint(std streams) {
 	if f.size > 0 {
 		size = trace.GivenBlockSize(f.size)
 	}
-	fmt.Fprintf(std.err, "moontide: times are seconds; block size: %s: vllm bench serve --dataset-name timed_trace --self-timed --timed-trace-chunk-hash-size %d\n", size, size.Tokens)
+	fmt.Fprintf(std.err, "moontide: times are seconds; block size: %s; use with vllm bench serve --dataset-name timed_trace --self-timed --timed-trace-chunk-hash-size %d\n", size, size.Tokens)
 }

@@ -98,7 +98,7 @@ func TestNotes(t *testing.T) {
 	paths := foreignTraces(t)
 	for _, args := range [][]string{{"analyze"}, {"check"}, {"convert"}, {"simulate", "--speedup", "1000"}} {
 		r := try(t, dir, "", append(args, paths["burstgpt.csv"])...)
-		for _, want := range []string{"moontide: burstgpt.csv: read as a trace of the format burstgpt\n", "moontide: burstgpt.csv: rows left out, without response tokens (the request failed): 1\n"} {
+		for _, want := range []string{"moontide: burstgpt.csv: trace format: burstgpt\n", "moontide: burstgpt.csv: rows left out, without response tokens (the request failed): 1\n"} {
 			if strings.Count(r.err, want) != 1 {
 				t.Errorf("%s says\n%s", args[0], r.err)
 			}
@@ -143,7 +143,7 @@ func TestFormatFlags(t *testing.T) {
 		"an empty format":  {[]string{"check", "--format", "", "t.jsonl"}, 2, "--format: format is not one of"},
 		"another format":   {[]string{"check", "--format", "azure", "t.jsonl"}, 1, "t.jsonl:1: not the header of an Azure trace, which has the columns TIMESTAMP, ContextTokens, GeneratedTokens: "},
 		"no such ids":      {[]string{"simulate", "--block-ids", "all", "t.jsonl"}, 2, `--block-ids: block ids must be none, unique or zipf: "all"`},
-		"no such flavour":  {[]string{"convert", "--to", "csv", "t.jsonl"}, 2, `--to is not native or vllm: "csv"`},
+		"no such flavour":  {[]string{"convert", "--to", "csv", "t.jsonl"}, 2, `--to "csv" is unknown: use native or vllm`},
 		"vLLM without ids": {[]string{"convert", "--to", "vllm", "t.jsonl", "-o", "out"}, 1, "t.jsonl:1: row 1 has no block ids, from which vLLM makes the prompt: generate some when reading"},
 		"vLLM of a folder": {[]string{"convert", "--to", "vllm", folder, "-o", "out"}, 1, "two.jsonl:1: row 2 has no block ids"},
 		"an empty trace":   {[]string{"convert", empty, "-o", "out"}, 1, "empty.csv: the trace has no requests\n"},
@@ -152,7 +152,7 @@ func TestFormatFlags(t *testing.T) {
 		"a cut archive":    {[]string{"analyze", cut}, 1, "cut.gz:1: reading: unexpected EOF\n"},
 		"no tokenizer":     {[]string{"convert", "--tokenizer", "none.json", paths["sharegpt.json"]}, 1, "counting tokens: reading tokenizer: open none.json: no such file"},
 		"a tree of none":   {[]string{"synth", "--method", "tree", "-n", "3", "--from", paths["vidur.csv"], "-o", "out"}, 1, "no block ids, so its shared prefixes are unknown"},
-		"a curve of none":  {[]string{"analyze", "--csv", paths["vidur.csv"]}, 1, "no row has block ids, so there is no curve"},
+		"a curve of none":  {[]string{"analyze", "--csv", paths["vidur.csv"]}, 1, "no row has block ids, so there is no hit rate curve"},
 		"a bad row":        {[]string{"convert", write(t, dir, "bad.csv", "arrived_at,num_prefill_tokens,num_decode_tokens\n1,2,x\n"), "-o", "out"}, 1, `bad.csv:2: num_decode_tokens is not a number: "x"`},
 	} {
 		r := try(t, dir, "", tc.args...)

@@ -13,15 +13,16 @@ import (
 	"moontide/trace/format"
 )
 
-// fitted is what all that is learned from a trace can tell.
+// fitted is a model learned from a trace.
 type fitted interface {
 	BlockSize() trace.BlockSize
 	Irregular() int
 }
 
-// learned fits a model to the trace that is read from in, and says what it found.
+// learned fits a model to the trace read from in, and reports block size and
+// irregular rows.
 func learned[M fitted](c *cli.Context, std streams, in io.Reader, path string, fit func(reqs trace.Requests, blockSize int) (M, error)) (model M, err error) {
-	r, err := openBegun(c, in, path)
+	r, err := openPeeked(c, in, path)
 	if err != nil {
 		return model, err
 	}
@@ -35,15 +36,14 @@ func learned[M fitted](c *cli.Context, std streams, in io.Reader, path string, f
 		fmt.Fprintf(std.err, "moontide: block size: %s\n", size)
 	}
 	if k := model.Irregular(); k > 0 {
-		fmt.Fprintf(std.err, "moontide: rows whose ids do not cover their prompt exactly: %d\n", k)
+		fmt.Fprintf(std.err, "moontide: %d rows with block ids that do not cover the prompt exactly\n", k)
 	}
 	return model, nil
 }
 
-// openBegun opens the trace at path whose beginning in has been looked at. What
-// can be opened again is: a folder has no beginning, and some formats are read
-// more than once.
-func openBegun(c *cli.Context, in io.Reader, path string) (*format.Reader, error) {
+// openPeeked opens the trace at path, whose start in has buffered. Files and
+// folders are opened anew, because some formats are read more than once.
+func openPeeked(c *cli.Context, in io.Reader, path string) (*format.Reader, error) {
 	opts, err := formatOptions(c)
 	if err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func openBegun(c *cli.Context, in io.Reader, path string) (*format.Reader, error
 	return format.NewReader(in, inputName(path), opts)
 }
 
-// openInput opens what is at path, - being standard input, so that its
-// beginning can be looked at. That of a folder is empty.
+// openInput opens a file or standard input (-) with a buffer to peek into. A
+// folder reads as empty.
 func openInput(std streams, path string) (in *bufio.Reader, closeInput func() error, err error) {
 	if path == "-" {
 		return bufio.NewReaderSize(std.in, 256<<10), func() error { return nil }, nil
@@ -70,7 +70,7 @@ func openInput(std streams, path string) (in *bufio.Reader, closeInput func() er
 	return bufio.NewReaderSize(f, 256<<10), f.Close, nil
 }
 
-// inputName is how errors call what is at path.
+// inputName returns the name of an input in errors.
 func inputName(path string) string {
 	if path == "-" {
 		return traceName(path)
@@ -78,7 +78,7 @@ func inputName(path string) string {
 	return path
 }
 
-// isModel reports whether a model's file begins here; it is not read.
+// isModel reports whether a model's file starts here, without consuming it.
 func isModel(in *bufio.Reader) bool {
 	head, _ := in.Peek(64)
 	return bytes.Contains(head, []byte(`"moontide_model"`))

@@ -1,9 +1,8 @@
-// Command moontide makes traces of LLM serving workloads, says what they are
-// like, and replays them against an OpenAI-compatible endpoint.
+// Command moontide makes, describes and replays traces of LLM serving workloads.
 //
-// Data goes to standard output, talk to standard error. The exit status is 0
-// when it is done, 1 when it failed or was stopped early, 2 when it was misused, and 3 when a run
-// was measured but its verdict is INVALID.
+// Data goes to standard output, messages to standard error. The exit status is
+// 0 on success, 1 on failure or an early stop, 2 on misuse, and 3 if a run was
+// measured but is INVALID.
 package main
 
 import (
@@ -27,11 +26,11 @@ func main() {
 	os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts))
 }
 
-// streams are what a command talks through.
+// streams are the standard streams of a command.
 type streams struct {
 	in  io.Reader
 	out io.Writer // data
-	err io.Writer // talk
+	err io.Writer // messages and progress
 }
 
 // The exit statuses.
@@ -42,23 +41,22 @@ const (
 	exitInvalid = 3
 )
 
-// usageError is a command line that cannot be meant.
+// usageError is a wrong command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 func misused(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// errInvalid ends a run whose verdict, already printed, is INVALID.
+// errInvalid means that a run is INVALID; its verdict is printed already.
 var errInvalid = errors.New("the run is INVALID")
 
-// run is the whole command. The first interrupt asks it to stop, the second
-// to stop at once; a third ends the process, for both have been taken and
-// something still waits.
+// execute runs a command line and returns its exit status. The first interrupt
+// stops gently, the second at once; a third kills the process.
 func execute(args []string, std streams, interrupts chan os.Signal) int {
 	stop, end := newStop(interrupts)
 	defer end()
-	std.in = &patientInput{in: std.in, until: stop.gently}
+	std.in = &interruptibleInput{in: std.in, until: stop.gently}
 	var only []string
 	if isVerb(args) {
 		only = args[:1]
@@ -82,8 +80,8 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	return exitFailed
 }
 
-// harmless is foreign text as a terminal may show it: names of files, rows of
-// traces and answers of servers can hold characters that command it. Lines stay.
+// harmless escapes control characters in text from files, traces and servers,
+// which could command the terminal. Line breaks stay.
 func harmless(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -96,10 +94,10 @@ func harmless(text string) string {
 	return b.String()
 }
 
-// stop tells commands that the user wants them to end.
+// stop holds the contexts that interrupts cancel.
 type stop struct {
-	gently context.Context // finish what was begun, begin nothing
-	now    context.Context
+	gently context.Context // first interrupt: start nothing new, finish what runs
+	now    context.Context // second interrupt
 }
 
 func newStop(interrupts chan os.Signal) (stop, func()) {
@@ -143,14 +141,14 @@ func verbs() []verb {
 	}
 }
 
-// quiet makes the command of a verb that needs no stop: the context of its
-// action ends at the first interrupt.
+// quiet adapts a verb that only needs the context of its action, which the
+// first interrupt cancels.
 func quiet(command func(streams) *cli.Command) func(streams, stop) *cli.Command {
 	return func(std streams, _ stop) *cli.Command { return command(std) }
 }
 
-// newApp is the command with all its verbs, or with one of them only: to make
-// the flags of all takes longer than most of what one does with a small trace.
+// newApp returns the command with all verbs, or only those named: creating every
+// flag of every verb takes longer than analyzing a small trace.
 func newApp(std streams, stop stop, only ...string) *cli.App {
 	app := &cli.App{
 		Name:                      "moontide",
@@ -176,8 +174,8 @@ func newApp(std streams, stop stop, only ...string) *cli.App {
 	return app
 }
 
-// isVerb reports whether a command line begins with a verb, or asks for the
-// version, so that no other verb is needed.
+// isVerb reports whether a command line starts with a verb or asks for the
+// version, and so needs no other verb.
 func isVerb(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -190,7 +188,7 @@ func isVerb(args []string) bool {
 	return args[0] == "--version" || args[0] == "-v" || args[0] == "version"
 }
 
-// verbOf is the command that the arguments begin with, and a space, or nothing.
+// verbOf returns the verb of a command line and a space, or "".
 func verbOf(app *cli.App, args []string) string {
 	if len(args) > 0 && app.Command(args[0]) != nil {
 		return args[0] + " "

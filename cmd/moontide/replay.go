@@ -60,7 +60,7 @@ func runFlags() []cli.Flag {
 }
 
 func replayTrace(c *cli.Context, std streams, stop stop) error {
-	path, err := one(c, "a trace")
+	path, err := one(c, "TRACE")
 	if err != nil {
 		return err
 	}

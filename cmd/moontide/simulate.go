@@ -20,7 +20,7 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 }
 
 func simulateTrace(c *cli.Context, std streams, stop stop) error {
-	path, err := one(c, "a trace")
+	path, err := one(c, "TRACE")
 	if err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ func TestSimulateMisuse(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"", 2, "name a trace"},
+		{"", 2, "missing argument: TRACE"},
 		{"t.jsonl --speedup 0", 2, "simulate: --speedup must be positive: 0"},
 		{"t.jsonl --limit -1", 2, "simulate: --limit must be positive: -1"},
 		{"t.jsonl --max-concurrency 0", 2, "simulate: --max-concurrency must be positive: 0"},

@@ -16,19 +16,19 @@ import (
 	"moontide/traces"
 )
 
-// draft is a trace that a method is ready to draw.
+// draft is a trace ready to be drawn.
 type draft struct {
 	write func(*format.Writer) (rows int, err error)
-	// file is the name that those who ask for the method by name expect
-	// without --output; "" is standard output.
+	// file is the default output of the method if named by --method; "" is
+	// standard output.
 	file string
-	// redraw draws n requests anew, of a trace that is like another one.
+	// redraw draws another n requests, for --check.
 	redraw func(n int) (trace.Requests, error)
-	// notes say what is worth knowing of the trace once it is written.
+	// notes are printed after writing.
 	notes func(rows int) []string
 }
 
-// method makes a draft from the command line, which it has checked.
+// method checks the command line and makes a draft.
 type method func(c *cli.Context, std streams) (draft, error)
 
 var methods = map[string]method{"sessions": draftSessions, "tree": draftTree}
@@ -78,13 +78,13 @@ func sharedFlags() []cli.Flag {
 	))
 }
 
-// seed is the value of a flag whose errors say what is allowed.
+// seed is a flag value whose errors name the range.
 type seed uint64
 
 func (s *seed) Set(text string) error {
 	n, err := strconv.ParseUint(text, 0, 64)
 	if err != nil {
-		return fmt.Errorf("want a whole number from 0 to %d", uint64(math.MaxUint64))
+		return fmt.Errorf("use a whole number from 0 to %d", uint64(math.MaxUint64))
 	}
 	*s = seed(n)
 	return nil
@@ -97,7 +97,7 @@ func methodNames() string { return strings.Join(slices.Sorted(maps.Keys(methods)
 
 func synthesize(c *cli.Context, std streams) error {
 	if c.NArg() > 0 {
-		return misused("synth: takes no argument: %q (the source is --from)", c.Args().Slice())
+		return misused("synth: unexpected argument %q: name the source with --from", c.Args().First())
 	}
 	d, err := draftOf(c, std)
 	if err != nil {
@@ -120,7 +120,7 @@ func synthesize(c *cli.Context, std streams) error {
 	return nil
 }
 
-// draftOf is the trace that the command line asks for.
+// draftOf prepares the trace that the flags ask for.
 func draftOf(c *cli.Context, std streams) (draft, error) {
 	if describedBy(c) != "" {
 		return draftDescription(c, std)
@@ -132,21 +132,21 @@ func draftOf(c *cli.Context, std streams) (draft, error) {
 	prepare, known := methods[name]
 	switch {
 	case !known:
-		return draft{}, misused("synth: --method is not one of %s: %q", methodNames(), name)
+		return draft{}, misused("synth: unknown --method %q: use %s", name, methodNames())
 	case from == "":
-		return draft{}, misused("synth: --from names the trace to learn from, --spec a description, or --isl and --osl describe one")
+		return draft{}, misused("synth: no source: use --from TRACE, --spec FILE, or --isl and --osl")
 	case !c.IsSet("num-requests") && name == "tree":
 		return draft{}, misused("synth: --method tree needs --num-requests")
 	case c.Int("num-requests") < 1 && c.IsSet("num-requests"):
-		return draft{}, misused("synth: --num-requests is not a positive number: %d", c.Int("num-requests"))
+		return draft{}, misused("synth: --num-requests must be positive: %d", c.Int("num-requests"))
 	case c.Bool(checkFlagName) && from == "-":
-		return draft{}, misused("synth: --check reads the source a second time, and standard input can be read once: want a file")
+		return draft{}, misused("synth: --check reads the source twice: use a file instead of standard input")
 	}
 	return prepare(c, std)
 }
 
-// outputOf is where the trace goes. The default method behaves as all commands
-// do; another was asked for by name, and gives what that name stands for.
+// outputOf returns where the trace goes: --output, the file of a method named by
+// --method, or standard output.
 func outputOf(c *cli.Context, d draft) string {
 	switch {
 	case c.IsSet("output"):
@@ -157,7 +157,7 @@ func outputOf(c *cli.Context, d draft) string {
 	return "-"
 }
 
-// untilRows are rows up to the moment the user interrupts them.
+// untilRows ends rows with errInterrupted once ctx is done.
 type untilRows struct {
 	ctx  context.Context
 	rows trace.Rows

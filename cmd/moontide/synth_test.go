@@ -128,10 +128,10 @@ func TestSynthTreeSaysWhatWasRejected(t *testing.T) {
 		ratio float64 // of the rate to the source's
 		says  string
 	}{
-		{[]string{"--max-isl", "1024", "--min-isl", "1024"}, .2, " drawn requests rejected by --min-isl and --max-isl; of 3"},
-		{[]string{"--max-isl", "1024", "--min-isl", "1024", "--keep-rate"}, 1, "; the others come at "},
-		{[]string{"--max-isl", "1024"}, .3, " drawn requests rejected by --max-isl; of 3"},
-		{[]string{"--min-isl", "1024"}, 0.8, " drawn requests rejected by --min-isl; of 3"},
+		{[]string{"--max-isl", "1024", "--min-isl", "1024"}, .2, " drawn requests rejected by --min-isl and --max-isl; the rate drops from 3"},
+		{[]string{"--max-isl", "1024", "--min-isl", "1024", "--keep-rate"}, 1, "; the others arrive at "},
+		{[]string{"--max-isl", "1024"}, .3, " drawn requests rejected by --max-isl; the rate drops from 3"},
+		{[]string{"--min-isl", "1024"}, 0.8, " drawn requests rejected by --min-isl; the rate drops from 3"},
 	} {
 		rows, talk := synth(c.args...)
 		for _, r := range rows {
@@ -157,12 +157,12 @@ func TestSynthTreeMisuse(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unknown method":   {[]string{"--method", "magic"}, `--method is not one of sessions, tree: "magic"`},
-		"no prefixes":      {[]string{"--prefix-len-multiplier", "0"}, "--prefix-len-multiplier is not a positive number: 0"},
-		"minus nothing":    {[]string{"--osl-multiplier", "-0"}, "--osl-multiplier is not a positive number: -0"},
-		"no roots":         {[]string{"--prefix-root-multiplier", "0"}, "--prefix-root-multiplier is not a positive number: 0"},
+		"unknown method":   {[]string{"--method", "magic"}, `unknown --method "magic": use sessions, tree`},
+		"no prefixes":      {[]string{"--prefix-len-multiplier", "0"}, "--prefix-len-multiplier must be positive: 0"},
+		"minus nothing":    {[]string{"--osl-multiplier", "-0"}, "--osl-multiplier must be positive: -0"},
+		"no roots":         {[]string{"--prefix-root-multiplier", "0"}, "--prefix-root-multiplier must be positive: 0"},
 		"half a root":      {[]string{"--prefix-root-multiplier", "1.5"}, `--prefix-root-multiplier "1.5" is not a whole number`},
-		"no limit":         {[]string{"--max-isl", "0"}, "--max-isl is not a positive number: 0"},
+		"no limit":         {[]string{"--max-isl", "0"}, "--max-isl must be positive: 0"},
 		"negative prompts": {[]string{"--prompt-len-multiplier", "-2"}, "--prompt-len-multiplier -2 is not a number above 0 and up to 1e+08"},
 		"no number":        {[]string{"--osl-multiplier", "NaN"}, "--osl-multiplier NaN is not a number above 0"},
 		"endless":          {[]string{"--speedup-ratio", "Inf"}, "--speedup-ratio +Inf is not a number above 1e-09 and up to 1e+09"},

@@ -14,10 +14,9 @@ func checkFlag() cli.Flag {
 	return &cli.BoolFlag{Name: checkFlagName, Usage: "also compare a trace of the source's length with the source"}
 }
 
-// checkFidelity compares a trace with the one that it was made from: statistics,
-// distances, and what caches would hit. Hit rates depend on how many requests
-// there are, so it draws as many as the source has. The comparison goes to
-// standard error where the trace goes to standard output.
+// checkFidelity compares a trace with its source: statistics, distances and hit
+// rates. Hit rates depend on the number of requests, so it draws as many as the
+// source has. It prints to standard error if the trace goes to standard output.
 func checkFidelity(c *cli.Context, std streams, d draft, output string) error {
 	from := c.String("from")
 	r, err := openTrace(c, std, from)
@@ -25,7 +24,7 @@ func checkFidelity(c *cli.Context, std streams, d draft, output string) error {
 		return err
 	}
 	defer r.Close()
-	source, err := studied(c, traceName(from), r.Borrowed(), blockSizeOf(c, r), cacheQuestion{})
+	source, err := analyzeRequests(c, traceName(from), r.Borrowed(), blockSizeOf(c, r), cacheQuestion{})
 	if err != nil {
 		return named(from, err)
 	}
@@ -33,7 +32,7 @@ func checkFidelity(c *cli.Context, std streams, d draft, output string) error {
 	if err != nil {
 		return err
 	}
-	drawn, err := studied(c, fmt.Sprintf("synth, seed %d", c.Uint64("seed")), again, c.Int(blockSizeFlag.Name), cacheQuestion{})
+	drawn, err := analyzeRequests(c, fmt.Sprintf("synth, seed %d", c.Uint64("seed")), again, c.Int(blockSizeFlag.Name), cacheQuestion{})
 	if err != nil {
 		return err
 	}

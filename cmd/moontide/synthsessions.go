@@ -22,12 +22,12 @@ func sessionsFlags() []cli.Flag {
 func draftSessions(c *cli.Context, std streams) (draft, error) {
 	for _, f := range treeFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
-			return draft{}, misused("synth: --%s is for --method tree", name)
+			return draft{}, misused("synth: --%s only works with --method tree", name)
 		}
 	}
 	for _, name := range []string{"rate-multiplier", "speedup-ratio"} {
 		if v := c.Float64(name); !(v > 0) || math.IsInf(v, 0) {
-			return draft{}, misused("synth: --%s is not a positive number: %v", name, v)
+			return draft{}, misused("synth: --%s must be positive: %v", name, v)
 		}
 	}
 	model, err := sessionsModel(c, std)
@@ -54,7 +54,7 @@ func draftSessions(c *cli.Context, std streams) (draft, error) {
 	}, nil
 }
 
-// sessionsModel reads a model's file, or learns the model of a trace.
+// sessionsModel reads a model, or learns one from a trace.
 func sessionsModel(c *cli.Context, std streams) (*sessions.Model, error) {
 	from := c.String("from")
 	in, closeInput, err := openInput(std, from)
@@ -66,14 +66,14 @@ func sessionsModel(c *cli.Context, std streams) (*sessions.Model, error) {
 		return fitSessions(c, std, in, from)
 	}
 	if c.Bool(checkFlagName) {
-		return nil, misused("synth: %s is a model; --check needs the trace", traceName(from))
+		return nil, misused("synth: %s is a model; --check needs a trace", traceName(from))
 	}
 	m, err := sessions.Read(in)
 	if err != nil {
 		return nil, named(inputName(from), err)
 	}
 	if c.IsSet(blockSizeFlag.Name) {
-		return nil, misused("synth: --block-size is for traces: %s is a model, of blocks of %d tokens", traceName(from), m.BlockSize().Tokens)
+		return nil, misused("synth: --block-size has no effect on a model: the block size of %s is %d tokens", traceName(from), m.BlockSize().Tokens)
 	}
 	return m, nil
 }

@@ -14,7 +14,7 @@ import (
 	"moontide/trace/format"
 )
 
-// treeFlags have the names that users of NVIDIA's data generator know.
+// treeFlags have the names of NVIDIA's data generator.
 func treeFlags() []cli.Flag {
 	return group(ofTree,
 		&cli.Float64Flag{Name: "prefix-len-multiplier", Value: 1, Usage: "multiply the length of shared prefixes by `X`; fractions are honoured"},
@@ -29,12 +29,12 @@ func treeFlags() []cli.Flag {
 	)
 }
 
-// treeShape reads the flags. What is zero in a shape is the default, which
-// nobody means who writes 0 after a flag.
+// treeShape reads the flags. An explicit 0 is refused, because a shape takes it
+// for the default.
 func treeShape(c *cli.Context) (tree.Shape, error) {
 	for _, name := range []string{"prefix-len-multiplier", "prefix-root-multiplier", "prompt-len-multiplier", "osl-multiplier", "speedup-ratio", "max-isl", "max-osl"} {
 		if v := c.Value(name); c.IsSet(name) && (v == 0 || v == 0.) {
-			return tree.Shape{}, misused("synth: --%s is not a positive number: %v", name, v)
+			return tree.Shape{}, misused("synth: --%s must be positive: %v", name, v)
 		}
 	}
 	shape := tree.Shape{
@@ -71,7 +71,7 @@ func misusedShape(err error) error {
 func draftTree(c *cli.Context, std streams) (draft, error) {
 	for _, f := range sessionsFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
-			return draft{}, misused("synth: --%s is for --method sessions", name)
+			return draft{}, misused("synth: --%s only works with --method sessions", name)
 		}
 	}
 	shape, err := treeShape(c)
@@ -108,16 +108,15 @@ func fitTree(c *cli.Context, std streams) (*tree.Model, error) {
 	}
 	defer closeInput()
 	if isModel(in) {
-		return nil, fmt.Errorf("%s is a model of --method sessions: --method tree needs the trace", traceName(from))
+		return nil, fmt.Errorf("%s is a model for --method sessions; --method tree needs a trace", traceName(from))
 	}
 	return learned(c, std, in, from, func(reqs trace.Requests, blockSize int) (*tree.Model, error) {
 		return tree.Fit(reqs, tree.Options{BlockSize: blockSize})
 	})
 }
 
-// treeFile is the name that the data generator would give the trace: of the
-// source, and what was asked for, where None is no limit. A source without a
-// name has none.
+// treeFile returns the file name that NVIDIA's data generator would use, from
+// the source and the flags, or "" for standard input.
 func treeFile(from string, s tree.Shape) string {
 	if from == "-" {
 		return ""
@@ -134,7 +133,7 @@ func treeFile(from string, s tree.Shape) string {
 		s.PrefixLenMultiplier, s.PrefixRootMultiplier, s.PromptLenMultiplier, s.SpeedupRatio, maxISL)
 }
 
-// treeNotes say what the limits on ISL cost.
+// treeNotes reports the requests rejected by the ISL limits.
 func treeNotes(d *tree.Drawing, rows int, s tree.Shape) []string {
 	if d.Rejected() == 0 {
 		return nil
@@ -142,13 +141,13 @@ func treeNotes(d *tree.Drawing, rows int, s tree.Shape) []string {
 	drawn := rows + d.Rejected()
 	rejected := fmt.Sprintf("%d of %d drawn requests rejected by %s", d.Rejected(), drawn, limitsOnISL(s))
 	if s.KeepRate {
-		return []string{fmt.Sprintf("%s; the others come at %.2f requests/s", rejected, d.Rate())}
+		return []string{fmt.Sprintf("%s; the others arrive at %.2f requests/s", rejected, d.Rate())}
 	}
-	return []string{fmt.Sprintf("%s; of %.2f requests/s %.2f are left (--keep-rate keeps them)",
+	return []string{fmt.Sprintf("%s; the rate drops from %.2f to %.2f requests/s (--keep-rate keeps it)",
 		rejected, d.Rate()*float64(drawn)/float64(rows), d.Rate())}
 }
 
-// limitsOnISL are the flags that reject requests.
+// limitsOnISL names the flags that reject requests.
 func limitsOnISL(s tree.Shape) string {
 	switch {
 	case s.MaxISL == 0:
