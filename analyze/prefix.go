@@ -3,6 +3,7 @@ package analyze
 import (
 	"sort"
 
+	"moontide/analyze/cache"
 	"moontide/trace"
 	"moontide/trace/block"
 	"moontide/trace/stats"
@@ -21,7 +22,7 @@ type Prefix struct {
 	// more tokens than the prompt has.
 	HitBlocks, HitTokens int
 	// Infinite is the hit rate of a cache that never evicts.
-	Infinite HitRates
+	Infinite cache.Rates
 	// NoHit and AllHit are the numbers of requests with no block hit and with
 	// every block hit.
 	NoHit, AllHit int
@@ -33,19 +34,6 @@ type Prefix struct {
 	Roots      Roots
 	Reuse      Reuse
 	Tree       Tree
-}
-
-// HitRates are the three ratios known as "hit rate", each 0..1. m is a request's
-// prefix hit: the number of its leading blocks that were cached before it arrived.
-type HitRates struct {
-	// Block is the sum of m over the sum of blocks.
-	Block float64
-	// Token is the sum of min(m * block size, ISL) over the sum of ISL; absent
-	// where every prompt is empty.
-	Token trace.Opt[float64]
-	// MeanRequest is the mean of m / blocks over requests (the "theoretical hit
-	// rate" of Dynamo and AIPerf).
-	MeanRequest float64
 }
 
 // prefixCounter follows the blocks of requests in row order. Tokens depend on the
@@ -217,8 +205,8 @@ func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockS
 		Reuse:        c.reuse.result(),
 		Tree:         c.tree(rows),
 	}
-	var isl, shared int
-	var requestRates float64
+	infinite := cache.Hits{Requests: c.requests, Blocks: c.total}
+	shared := 0
 	contexts := make([]float64, 0, c.requests)
 	for i, r := range rows {
 		if !r.hasIDs {
@@ -232,24 +220,20 @@ func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockS
 		case hit == blocks:
 			p.AllHit++
 		}
-		requestRates += float64(hit) / float64(blocks)
-		p.HitBlocks += hit
-		p.HitTokens += min(hit*size.Tokens, length)
+		infinite.RequestShares += float64(hit) / float64(blocks)
+		infinite.HitBlocks += hit
+		infinite.HitTokens += min(hit*size.Tokens, length)
+		infinite.Tokens += length
 		context := min(c.sharedBlocks(runs)*size.Tokens, length)
 		contexts = append(contexts, float64(context))
 		shared += context
-		isl += length
 	}
 	p.Context = stats.Of(contexts)
-	p.Infinite = HitRates{
-		Block:       float64(p.HitBlocks) / float64(p.TotalBlocks),
-		Token:       ratio(p.HitTokens, isl),
-		MeanRequest: requestRates / float64(p.Requests),
-	}
+	p.HitBlocks, p.HitTokens, p.Infinite = infinite.HitBlocks, infinite.HitTokens, infinite.Rates()
 	return p, Context{
 		Mean:        ratio(shared, p.Requests),
-		UniqueMean:  ratio(isl-shared, p.Requests),
-		SharedRatio: ratio(shared, isl),
+		UniqueMean:  ratio(infinite.Tokens-shared, p.Requests),
+		SharedRatio: ratio(shared, infinite.Tokens),
 	}
 }
 

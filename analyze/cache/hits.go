@@ -20,7 +20,8 @@ type Rates struct {
 	Block float64
 	// Token is HitTokens over Tokens; absent where every prompt is empty.
 	Token trace.Opt[float64]
-	// MeanRequest is the mean over requests of the share of blocks hit.
+	// MeanRequest is the mean over requests of the share of blocks hit (the
+	// "theoretical hit rate" of Dynamo and AIPerf).
 	MeanRequest float64
 }
 

@@ -17,7 +17,7 @@ import (
 // mayImport lists the packages of the module that each package may import.
 // Imports point down only, and every one that is listed is used.
 var mayImport = map[string][]string{
-	"analyze":               {"trace", "trace/block", "trace/stats"},
+	"analyze":               {"analyze/cache", "trace", "trace/block", "trace/stats"},
 	"analyze/cache":         {"trace", "trace/block", "trace/routing"},
 	"analyze/diff":          {"analyze/run", "replay", "replay/runfile", "trace", "trace/stats"},
 	"analyze/report":        {"analyze", "analyze/cache", "analyze/diff", "analyze/report/doc", "analyze/report/figure", "analyze/run", "replay", "replay/bench", "replay/runfile", "trace", "trace/check", "trace/jsonscan", "trace/routing", "trace/stats"},
