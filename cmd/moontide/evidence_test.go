@@ -256,7 +256,7 @@ func TestEvidenceMisuse(t *testing.T) {
 		"replay t.jsonl --max-lag-share 1.5":                     "replay: --max-lag-share must be above 0 and at most 1: 1.5",
 		"replay t.jsonl --max-prompts-off NaN":                   "replay: --max-prompts-off must be above 0 and at most 1: NaN",
 		"replay t.jsonl --server-metrics localhost:8000/metrics": "replay: --server-metrics: metrics URL is not http://host/metrics",
-		"replay t.jsonl --server-metrics http://u:p@host":        "replay: --server-metrics: metrics URL has credentials in it",
+		"replay t.jsonl --server-metrics http://u:p@host":        "replay: --server-metrics: metrics URL must not have credentials",
 		"report . --max-lag -1s":                                 "report: --max-lag -1s is negative",
 		"report . --warmup-time -1s":                             "report: --warmup-time -1s is negative",
 		"report . --cooldown-time -1s":                           "report: --cooldown-time -1s is negative",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/evidence"
 	"moontide/replay/monotonic"
 	"moontide/replay/openai"
 )
@@ -189,14 +190,14 @@ func (w *watch) take() {
 	s := w.status()
 	w.most = max(w.most, s.InFlight)
 	for i, pid := range w.pids {
-		w.memory[i] = max(w.memory[i], residentMemory(pid))
+		w.memory[i] = max(w.memory[i], float64(evidence.ResidentBytes(pid))/(1<<20))
 	}
 	if !steady(w.truth.load, s) {
 		return
 	}
-	now := sample{at: time.Now(), events: w.truth.events.Load(), all: machineCPUTime()}
+	now := sample{at: time.Now(), events: w.truth.events.Load(), all: machineCPU()}
 	for i, pid := range w.pids {
-		now.used[i] = processCPUTime(pid)
+		now.used[i] = evidence.ProcessCPU(pid)
 	}
 	if w.first.at.IsZero() {
 		w.first = now
@@ -235,4 +236,9 @@ func (w *watch) end(p *Point) {
 		p.EventRate = events / took.Seconds()
 		p.Others = max(others.Seconds()/took.Seconds(), 0)
 	}
+}
+
+// machineCPU is the CPU time of all processes and the kernel.
+func machineCPU() time.Duration {
+	return time.Duration(evidence.MachineCPU().Processes) * (time.Second / 100)
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"moontide/replay"
 	"moontide/replay/evidence"
 	"moontide/replay/openai"
@@ -16,7 +17,7 @@ type watcher struct {
 }
 
 // observe starts to sample a run into its folder.
-func observe(cfg *Config, folder *runfile.Writer, runner *replay.Runner, client *openai.Client) (*watcher, error) {
+func observe(ctx context.Context, cfg *Config, folder *runfile.Writer, runner *replay.Runner, client *openai.Client) (*watcher, error) {
 	sampling := evidence.Config{Write: folder.Sample, Status: runner.Status, ReadDelay: readDelays(client)}
 	if len(cfg.ServerMetrics) > 0 {
 		scraper, err := evidence.New(cfg.ServerMetrics, cfg.Client.RootCAs)
@@ -25,7 +26,7 @@ func observe(cfg *Config, folder *runfile.Writer, runner *replay.Runner, client 
 		}
 		sampling.Server = scraper.Scrape
 	}
-	return &watcher{client: client, delays: readDelays(client), stampErrorsBefore: client.StampErrors(), sampler: evidence.Start(sampling)}, nil
+	return &watcher{client: client, delays: readDelays(client), stampErrorsBefore: client.StampErrors(), sampler: evidence.Start(ctx, sampling)}, nil
 }
 
 // end adds to info what no record tells. Its error is that of the samples.

@@ -184,7 +184,7 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 		Precise: true,
 		Drain:   cfg.Drain,
 	}
-	watcher, err := observe(cfg, folder, runner, client)
+	watcher, err := observe(ctx, cfg, folder, runner, client)
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}

@@ -2,43 +2,54 @@ package evidence
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// residentBytes is the memory of this process that the machine holds.
-func residentBytes() int64 {
-	text, err := os.ReadFile("/proc/self/statm") // in pages: size, resident, ...
-	if err != nil {
+// ProcessCPU returns the CPU time of a process, 0 if it is not known.
+func ProcessCPU(pid int) time.Duration {
+	const schedulerClock = 2 // CPUCLOCK_SCHED; see clock_getcpuclockid(3)
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid)<<3|schedulerClock, &t); err != nil {
 		return 0
 	}
-	fields := numbers(text)
-	if len(fields) < 2 {
-		return 0
-	}
-	return fields[1] * int64(os.Getpagesize())
+	return time.Duration(t.Nano())
 }
 
-// machineCPU is the time that all processors together have had since the
-// machine began, and how much of it they worked, for whomever; both in ticks.
-func machineCPU() (worked, all int64) {
+// ResidentBytes returns the resident memory of a process, 0 if it is not known.
+func ResidentBytes(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)) // in pages: size, resident, ...
+	if fields := numbers(text); err == nil && len(fields) >= 2 {
+		return fields[1] * int64(os.Getpagesize())
+	}
+	return 0
+}
+
+// MachineCPU returns the CPU time of the machine.
+func MachineCPU() (t MachineTime) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return 0, 0
+		return t
 	}
 	line, _, _ := bytes.Cut(text, []byte("\n"))
-	const idle, wait, steal = 3, 4, 7 // user nice system idle iowait irq softirq steal
+	const user, nice, system, idle, wait, steal = 0, 1, 2, 3, 4, 7 // user nice system idle iowait irq softirq steal
 	fields := numbers(bytes.TrimPrefix(line, []byte("cpu")))
 	if len(fields) <= steal {
-		return 0, 0
+		return t
 	}
 	for _, ticks := range fields[:steal+1] {
-		all += ticks
+		t.Total += ticks
 	}
-	return all - fields[idle] - fields[wait], all
+	t.Processes = fields[user] + fields[nice] + fields[system]
+	t.Busy = t.Total - fields[idle] - fields[wait]
+	return t
 }
 
-// numbers are the integers of a text, up to what is none.
+// numbers are the integers that a text begins with.
 func numbers(text []byte) (all []int64) {
 	for _, field := range bytes.Fields(text) {
 		n, err := strconv.ParseInt(string(field), 10, 64)

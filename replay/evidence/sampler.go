@@ -1,11 +1,13 @@
-// Package sampler watches a run while it lasts: what the client costs the
-// machine, what the Go runtime keeps it from, and what the server says of
-// itself, second by second. It is the evidence by which a report can tell why
-// a client was late.
+// Package evidence records what client, machine and server do during a run, so
+// that a report can tell why a client was late or a server slow.
 //
-// [Start] begins to sample, and [Sampler.Stop] ends it with a last sample. A
-// sample costs some twenty microseconds, and nothing that is read stops the
-// program: neither the sender nor the readers notice.
+// [Start] starts a [Sampler], which takes a sample every second: CPU use, GC
+// pauses and scheduling delays of this process, CPU use of the machine, and the
+// server's own metrics. [Sampler.Stop] takes the last one. A sample takes about
+// 20 us and stops no other goroutine.
+//
+// A [Scraper] reads the Prometheus metrics of vLLM, SGLang, TensorRT-LLM and
+// Dynamo servers.
 package evidence
 
 import (
@@ -16,57 +18,57 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Config says what is watched, and where samples go.
+// Config says what is sampled, and where samples go. Write and Status must be
+// set.
 type Config struct {
-	// Write keeps a sample. It is called from one goroutine at a time, and no
-	// more after it has failed.
+	// Write stores a sample. It is called from one goroutine at a time, and not
+	// again after an error.
 	Write func(runfile.Sample) error
-	// Status is where the run is. No sample is taken before it has started.
+	// Status returns the progress of the run. No sample is taken before its
+	// start.
 	Status func() replay.Status
-	// ReadDelay, unless it is nil, is how late the client read since the call
-	// before.
+	// ReadDelay, if not nil, returns how late the client read since the last
+	// call.
 	ReadDelay func() runfile.ReadDelay
-	// Server, unless it is nil, asks the server for its figures. It must return
-	// soon after its context ends.
+	// Server, if not nil, returns the server's metrics, as [Scraper.Scrape] does.
 	Server func(context.Context) (runfile.ServerFigures, error)
-	// Every is the time from sample to sample; 0 is a second.
-	Every time.Duration
+	Every  time.Duration // between samples; 0 is a second
 }
 
 // Sampler samples a run.
 type Sampler struct {
 	cfg     Config
+	ctx     context.Context
 	meter   meter
-	began   runfile.Sample // with what the server said before the run
-	started bool           // began is written
-	asked   chan answer    // nil while the server is not being asked
-	before  time.Time      // of the sample before
+	first   runfile.Sample // with the server's metrics from before the run
+	started bool           // first is written
+	pending chan scrape    // of a scrape that has not ended; nil is none
+	last    time.Time      // of the last sample
 	err     error
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-// answer is what came of asking the server.
-type answer struct {
+type scrape struct {
 	figures runfile.ServerFigures
 	err     error
 }
 
-// patience is how long the server has to answer. A server at its limit may well
-// take longer than a second, and is asked again only when it has answered.
-const patience = 5 * time.Second
+// scrapeTimeout is generous: a server at its limit may take seconds. It is not
+// scraped again before it has answered.
+const scrapeTimeout = 5 * time.Second
 
-// Start begins to sample. It first waits for the server's figures, if they are
-// asked for: those from before the run.
-func Start(cfg Config) *Sampler {
+// Start starts to sample, after it has the server's metrics from before the run.
+// When ctx ends the server is not waited for any more.
+func Start(ctx context.Context, cfg Config) *Sampler {
 	if cfg.Every == 0 {
 		cfg.Every = time.Second
 	}
-	s := &Sampler{cfg: cfg, stop: make(chan struct{}), stopped: make(chan struct{})}
-	s.ask()
-	s.hear(&s.began, true)
+	s := &Sampler{cfg: cfg, ctx: ctx, stop: make(chan struct{}), stopped: make(chan struct{})}
+	s.scrape()
+	s.receive(&s.first, true)
 	s.meter.reset()
-	s.before = time.Now()
+	s.last = time.Now()
 	if cfg.ReadDelay != nil {
 		cfg.ReadDelay()
 	}
@@ -74,8 +76,8 @@ func Start(cfg Config) *Sampler {
 	return s
 }
 
-// Stop takes the last sample, with the server's figures from after the run, and
-// returns what went wrong in writing samples.
+// Stop takes the last sample, with the server's metrics from after the run, and
+// returns the first error of Write.
 func (s *Sampler) Stop() error {
 	close(s.stop)
 	<-s.stopped
@@ -97,7 +99,7 @@ func (s *Sampler) run() {
 	}
 }
 
-// sample takes a sample, if the run has started.
+// sample takes a sample if the run has started.
 func (s *Sampler) sample(last bool) {
 	status := s.cfg.Status()
 	if status.Start.IsZero() || s.err != nil {
@@ -105,12 +107,12 @@ func (s *Sampler) sample(last bool) {
 	}
 	if !s.started {
 		s.started = true
-		s.began.AtMS = max(0, ms(s.before.Sub(status.Start)))
-		s.write(s.began)
+		s.first.AtMS = max(0, ms(s.last.Sub(status.Start)))
+		s.write(s.first)
 	}
 	now := time.Now()
-	span := now.Sub(s.before)
-	s.before = now
+	span := now.Sub(s.last)
+	s.last = now
 	sample := runfile.Sample{
 		AtMS: ms(now.Sub(status.Start)), SpanMS: ms(span),
 		InFlight: status.InFlight, Sent: status.Sent, Done: status.Done,
@@ -119,52 +121,43 @@ func (s *Sampler) sample(last bool) {
 	if s.cfg.ReadDelay != nil {
 		sample.ReadDelay = s.cfg.ReadDelay()
 	}
-	// The answer is to what was asked a sample ago, except at the end.
-	s.hear(&sample, last)
-	s.ask()
+	// The metrics are those asked for at the sample before, except at the end.
+	s.receive(&sample, last)
+	s.scrape()
 	if last {
-		s.hear(&sample, true)
+		s.receive(&sample, true)
 	}
 	s.write(sample)
 }
 
-// ask asks the server, unless it has not answered yet.
-func (s *Sampler) ask() {
-	if s.cfg.Server == nil || s.asked != nil {
+// scrape asks for the server's metrics unless that is under way.
+func (s *Sampler) scrape() {
+	if s.cfg.Server == nil || s.pending != nil {
 		return
 	}
-	asked := make(chan answer, 1)
-	s.asked = asked
+	pending := make(chan scrape, 1)
+	s.pending = pending
 	go func() {
-		ctx, end := context.WithTimeout(context.Background(), patience)
-		defer end()
+		ctx, cancel := context.WithTimeout(s.ctx, scrapeTimeout)
+		defer cancel()
 		figures, err := s.cfg.Server(ctx)
-		asked <- answer{figures, err}
+		pending <- scrape{figures, err}
 	}()
 }
 
-// hear puts the server's answer into a sample, if there is one, or when there is
-// one.
-func (s *Sampler) hear(sample *runfile.Sample, wait bool) {
-	if s.asked == nil {
+// receive adds the server's metrics to a sample if they have arrived; it can wait
+// for them.
+func (s *Sampler) receive(sample *runfile.Sample, wait bool) {
+	if s.pending == nil || !wait && len(s.pending) == 0 {
 		return
 	}
-	var a answer
-	if wait {
-		a = <-s.asked
-	} else {
-		select {
-		case a = <-s.asked:
-		default:
-			return
-		}
-	}
-	s.asked = nil
-	if a.err != nil {
-		sample.Server, sample.ServerError = nil, a.err.Error()
+	got := <-s.pending
+	s.pending = nil
+	if got.err != nil {
+		sample.Server, sample.ServerError = nil, got.err.Error()
 		return
 	}
-	sample.Server, sample.ServerError = &a.figures, ""
+	sample.Server, sample.ServerError = &got.figures, ""
 }
 
 func (s *Sampler) write(sample runfile.Sample) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -30,7 +31,7 @@ func watched(t *testing.T, change func(*Config), startsAfter, lasts time.Duratio
 	if change != nil {
 		change(&cfg)
 	}
-	s := Start(cfg)
+	s := Start(t.Context(), cfg)
 	time.Sleep(startsAfter)
 	synctest.Wait()
 	start.Store(time.Now())
@@ -69,7 +70,7 @@ func TestASampleASecond(t *testing.T) {
 func TestShortRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var samples []runfile.Sample
-		s := Start(Config{Write: func(s runfile.Sample) error { samples = append(samples, s); return nil }, Status: func() replay.Status { return replay.Status{} }})
+		s := Start(t.Context(), Config{Write: func(s runfile.Sample) error { samples = append(samples, s); return nil }, Status: func() replay.Status { return replay.Status{} }})
 		time.Sleep(5 * time.Second)
 		if err := s.Stop(); err != nil || samples != nil {
 			t.Errorf("%v, %v", samples, err)
@@ -87,7 +88,7 @@ func TestServerIsAsked(t *testing.T) {
 		asked := 0
 		var samples []runfile.Sample
 		start := time.Now()
-		s := Start(Config{
+		s := Start(t.Context(), Config{
 			Every:  900 * time.Millisecond,
 			Write:  func(s runfile.Sample) error { samples = append(samples, s); return nil },
 			Status: func() replay.Status { return replay.Status{Start: start} },
@@ -126,6 +127,26 @@ func TestServerIsAsked(t *testing.T) {
 	})
 }
 
+// A server that does not answer delays nothing once the context has ended.
+func TestCanceledScrape(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		began := time.Now()
+		s := Start(ctx, Config{
+			Write:  func(runfile.Sample) error { return nil },
+			Status: func() replay.Status { return replay.Status{} },
+			Server: func(ctx context.Context) (runfile.ServerFigures, error) {
+				<-ctx.Done()
+				return runfile.ServerFigures{}, ctx.Err()
+			},
+		})
+		if err := s.Stop(); err != nil || time.Since(began) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
 // When samples cannot be written, nothing more is, and who stops is told.
 func TestWriteError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -151,13 +172,13 @@ func TestReadDelayIsOfTheSecond(t *testing.T) {
 	})
 }
 
-// What the process costs is told of the time since it was last asked.
+// What the process used is measured since the last read.
 func TestMeter(t *testing.T) {
 	var m meter
 	m.reset()
 	var s runfile.Sample
-	before := processCPU()
-	for processCPU() < before+20*time.Millisecond && before > 0 {
+	before := ProcessCPU(os.Getpid())
+	for ProcessCPU(os.Getpid()) < before+20*time.Millisecond && before > 0 {
 	}
 	runtime.GC()
 	m.read(&s, 10*time.Millisecond)

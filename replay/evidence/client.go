@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -11,47 +12,45 @@ import (
 	"moontide/replay/runfile"
 )
 
-// meter tells what the process cost since it was last read.
+// meter measures what this process used since it was last read.
 type meter struct {
-	cpu   time.Duration
-	work  int64 // of the machine, in ticks
-	ticks int64
-	gc    debug.GCStats
-	gcs   int64
-	waits []uint64 // a histogram of how long goroutines waited to run
-	reads []metrics.Sample
+	cpu     time.Duration
+	machine MachineTime
+	gc      debug.GCStats
+	gcs     int64
+	waits   []uint64 // histogram of the scheduling delays of goroutines
+	reads   []metrics.Sample
 }
 
 const schedLatencies = "/sched/latencies:seconds"
 
-// reset begins anew.
 func (m *meter) reset() {
 	m.reads = []metrics.Sample{{Name: schedLatencies}}
 	var none runfile.Sample
 	m.read(&none, time.Second)
 }
 
-// read fills in what the process cost over a span of time, which ends now.
+// read completes a sample of a time span that ends now.
 func (m *meter) read(s *runfile.Sample, span time.Duration) {
-	cpu := processCPU()
+	cpu := ProcessCPU(os.Getpid())
 	if span > 0 {
 		s.CPU = float64(cpu-m.cpu) / float64(span)
 		s.MachineShare = s.CPU / float64(runtime.NumCPU())
 	}
 	m.cpu = cpu
-	work, ticks := machineCPU()
-	if ticks > m.ticks {
-		s.MachineBusy = float64(work-m.work) / float64(ticks-m.ticks)
+	machine := MachineCPU()
+	if total := machine.Total - m.machine.Total; total > 0 {
+		s.MachineBusy = float64(machine.Busy-m.machine.Busy) / float64(total)
 	}
-	m.work, m.ticks = work, ticks
-	m.readPauses(s)
-	m.readWaits(s)
-	s.RSSBytes = residentBytes()
+	m.machine = machine
+	m.readGC(s)
+	m.readSchedLatencies(s)
+	s.RSSBytes = ResidentBytes(os.Getpid())
 }
 
-// readPauses tells how long the garbage collector had stopped the program. The
-// runtime remembers the last 256 cycles, far more than there are in a second.
-func (m *meter) readPauses(s *runfile.Sample) {
+// readGC reads the GC pauses. The runtime remembers the last 256, far more than
+// there are in a second.
+func (m *meter) readGC(s *runfile.Sample) {
 	debug.ReadGCStats(&m.gc)
 	s.GCPauses = int(m.gc.NumGC - m.gcs)
 	m.gcs = m.gc.NumGC
@@ -61,12 +60,11 @@ func (m *meter) readPauses(s *runfile.Sample) {
 	}
 }
 
-// readWaits tells how long goroutines that could have gone on waited for a
-// processor: how late the program is with everything that it does.
-func (m *meter) readWaits(s *runfile.Sample) {
+// readSchedLatencies reads how long runnable goroutines waited for a CPU core.
+func (m *meter) readSchedLatencies(s *runfile.Sample) {
 	metrics.Read(m.reads)
 	if m.reads[0].Value.Kind() != metrics.KindFloat64Histogram {
-		return // a runtime that does not tell
+		return // not in this version of Go
 	}
 	h := m.reads[0].Value.Float64Histogram()
 	since := added(h.Counts, m.waits)
@@ -75,7 +73,7 @@ func (m *meter) readWaits(s *runfile.Sample) {
 	s.SchedP99MS = 1e3 * upperQuantile(since, h.Buckets, 0.99)
 }
 
-// added is what counts have grown by since before, which may be empty.
+// added is the growth of counts since before, which may be empty.
 func added(counts, before []uint64) []uint64 {
 	since := slices.Clone(counts)
 	for i, n := range before {
@@ -84,8 +82,8 @@ func added(counts, before []uint64) []uint64 {
 	return since
 }
 
-// upperQuantile is the upper end of the bucket that holds a quantile: bucket i
-// is from bounds[i] to bounds[i+1]. It is 0 without values.
+// upperQuantile is the upper end of the bucket that holds a quantile, 0 without
+// values. Bucket i is from bounds[i] to bounds[i+1].
 func upperQuantile(counts []uint64, bounds []float64, q float64) float64 {
 	total := uint64(0)
 	for _, n := range counts {
@@ -101,4 +99,12 @@ func upperQuantile(counts []uint64, bounds []float64, q float64) float64 {
 		}
 	}
 	return 0
+}
+
+// MachineTime is CPU time of all cores since the machine started, in ticks of
+// 10 ms. It is zero on systems other than Linux.
+type MachineTime struct {
+	Processes int64 // of processes and the kernel, without interrupts
+	Busy      int64 // all but idle and waiting for a disk
+	Total     int64
 }

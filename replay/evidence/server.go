@@ -1,9 +1,3 @@
-// Package servermetrics asks servers for what they say of themselves: their
-// metrics in Prometheus' text format, under the names of vLLM, SGLang,
-// TensorRT-LLM and Dynamo.
-//
-// [New] checks where to ask, [Scraper.Scrape] asks once, and [Parse] reads a
-// text that was got otherwise.
 package evidence
 
 import (
@@ -22,20 +16,23 @@ import (
 	"moontide/replay/runfile"
 )
 
-// maxText bounds what is read of a server's metrics, in bytes. Those of a large
-// deployment take a megabyte or two.
+// maxText bounds a metrics page in bytes. Those of large deployments have one or
+// two megabytes.
 const maxText = 8 << 20
 
-// Scraper asks servers. It may be used by many goroutines.
+// defaultTimeout applies to a scrape without a deadline.
+const defaultTimeout = 10 * time.Second
+
+// Scraper reads the metrics of servers. It may be used by many goroutines.
 type Scraper struct {
 	urls   []*url.URL
 	client fasthttp.Client
 }
 
-// New checks URLs of metrics, such as http://127.0.0.1:8000/metrics; one without
-// a path gets /metrics. Nothing that may be secret is sent or taken: no API key,
-// and no credentials in a URL. roots are who may vouch for an https server; nil
-// is whom the system trusts.
+// New checks the URLs of Prometheus metrics, such as
+// http://127.0.0.1:8000/metrics; a URL without a path gets /metrics. URLs with
+// credentials are refused, and no API key is sent. roots are the CAs for https;
+// nil is the system's.
 func New(urls []string, roots *x509.CertPool) (*Scraper, error) {
 	s := &Scraper{client: fasthttp.Client{
 		Name: "moontide", MaxResponseBodySize: maxText,
@@ -53,10 +50,10 @@ func New(urls []string, roots *x509.CertPool) (*Scraper, error) {
 	return s, nil
 }
 
-// parseURL prints no part of a URL that may be a secret.
+// parseURL parses a URL. Its errors show nothing that may be secret.
 func parseURL(text string) (*url.URL, error) {
 	if strings.Contains(text, "@") {
-		return nil, errors.New("metrics URL has credentials in it, which are not taken")
+		return nil, errors.New("metrics URL must not have credentials")
 	}
 	place, _, _ := strings.Cut(text, "?")
 	u, err := url.Parse(text)
@@ -70,30 +67,41 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Scrape asks all servers and sums up what they said. It fails where one does,
-// since half a deployment's figures would look like the whole's. The context's
-// deadline is obeyed; one without is given ten seconds.
+// Scrape reads the metrics of all servers and adds them up. It fails if one
+// server fails: half a deployment would look like all of it. It returns when ctx
+// ends.
 func (s *Scraper) Scrape(ctx context.Context) (runfile.ServerFigures, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		deadline = time.Now().Add(10 * time.Second)
+		deadline = time.Now().Add(defaultTimeout)
 	}
-	type reply struct {
+	type page struct {
 		series []series
 		err    error
 	}
-	replies := make(chan reply, len(s.urls))
+	pages := make(chan page, len(s.urls))
 	for _, u := range s.urls {
 		go func() {
 			all, err := s.fetch(u, deadline)
-			replies <- reply{all, err}
+			if err != nil {
+				err = fmt.Errorf("scraping %s://%s%s: %w", u.Scheme, u.Host, u.Path, err)
+			}
+			pages <- page{all, err}
 		}()
 	}
 	var all []series
 	var errs []error
 	for range s.urls {
-		r := <-replies
-		all, errs = append(all, r.series...), append(errs, r.err)
+		select {
+		case p := <-pages:
+			all, errs = append(all, p.series...), append(errs, p.err)
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return runfile.ServerFigures{}, ctx.Err()
+			}
+			p := <-pages // the deadline is also that of the request
+			all, errs = append(all, p.series...), append(errs, p.err)
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return runfile.ServerFigures{}, err
@@ -108,17 +116,10 @@ func (s *Scraper) fetch(u *url.URL, deadline time.Time) ([]series, error) {
 	req.SetRequestURI(u.String())
 	req.Header.Set("Accept", "text/plain;version=0.0.4")
 	if err := s.client.DoDeadline(req, resp, deadline); err != nil {
-		return nil, fmt.Errorf("asking %s: %w", place(u), err)
+		return nil, err
 	}
 	if resp.StatusCode() != fasthttp.StatusOK {
-		return nil, fmt.Errorf("asking %s: HTTP status %d", place(u), resp.StatusCode())
+		return nil, fmt.Errorf("HTTP status %d", resp.StatusCode())
 	}
-	all, err := parse(bytes.NewReader(resp.Body()))
-	if err != nil {
-		return nil, fmt.Errorf("asking %s: %w", place(u), err)
-	}
-	return all, nil
+	return parse(bytes.NewReader(resp.Body()))
 }
-
-// place is a URL without what may be a secret.
-func place(u *url.URL) string { return u.Scheme + "://" + u.Host + u.Path }

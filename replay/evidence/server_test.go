@@ -168,12 +168,12 @@ func TestScrapeFaults(t *testing.T) {
 			}
 		})
 	}
-	if f, err := scrape(t, context.Background(), "http://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "asking http://127.0.0.1:1/metrics") {
+	if f, err := scrape(t, context.Background(), "http://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "scraping http://127.0.0.1:1/metrics") {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRefusesURLs(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
 		"":                          "is not http://host/metrics",

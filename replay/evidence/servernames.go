@@ -9,30 +9,31 @@ import (
 	"strconv"
 	"strings"
 
+	mstats "github.com/montanaflynn/stats"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"moontide/replay/runfile"
 )
 
-// series is one value: a name whose colons are underscores, as some servers
-// have it, its labels, and the value.
+// series is one value of a metric. Colons of its name are underscores, as some
+// servers write them.
 type series struct {
 	name   string
 	labels map[string]string
 	value  float64
 }
 
-// names are what a server calls its figures. Of several names for one thing the
-// first that is there counts: the others are of older versions.
+// names are a server's metrics. Of several names the first that is present
+// counts: the others are those of older versions.
 type names struct {
 	engine           string
 	running, waiting []string
-	kvUse            []string // share, or percent where it is above 1
+	kvUse            []string // share, or percent if above 1
 	hit              []string // counters of tokens
 	queried          []string
-	missed           string   // with hit counts blocks instead
-	hitRate          []string // gauges, for servers without the counters
+	missed           string   // set if hit counts blocks, and then this does too
+	hitRate          []string // gauges of servers without the counters
 	preemptions      []string
 	info             string // has labels with the size of a block and their number
 	blockLabel       string
@@ -42,8 +43,7 @@ type names struct {
 	capacity         []string // tokens
 }
 
-// known are the servers, the ones closest to the engine first: Dynamo passes on
-// what its engines say.
+// known are the servers, engines first: Dynamo passes on its engines' metrics.
 var known = []names{
 	{
 		engine:  "vllm",
@@ -84,10 +84,10 @@ var known = []names{
 	},
 }
 
-// ErrUnknown says that metrics have none of the names that are known.
+// ErrUnknown says that a page has none of the known metrics.
 var ErrUnknown = errors.New("metrics have no figure of vLLM, SGLang, TensorRT-LLM or Dynamo")
 
-// Parse reads figures from a text of metrics.
+// Parse reads the figures on a page of metrics.
 func Parse(r io.Reader) (runfile.ServerFigures, error) {
 	all, err := parse(r)
 	if err != nil {
@@ -96,7 +96,7 @@ func Parse(r io.Reader) (runfile.ServerFigures, error) {
 	return figures(all)
 }
 
-// parse reads the series of a text whose names begin as those that are known.
+// parse reads the series of known servers.
 func parse(r io.Reader) ([]series, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(r)
@@ -133,8 +133,8 @@ func parse(r io.Reader) ([]series, error) {
 	return all, nil
 }
 
-// counts reports whether a series is a number, and not that of another process
-// of an engine which says the same.
+// counts reports whether a series is a number and not a repetition by another
+// rank of the same engine.
 func (s series) counts() bool {
 	for _, rank := range []string{"tp_rank", "pp_rank", "moe_ep_rank"} {
 		if r := s.labels[rank]; r != "" && r != "0" {
@@ -144,29 +144,29 @@ func (s series) counts() bool {
 	return !math.IsNaN(s.value) && !math.IsInf(s.value, 0)
 }
 
-// figures sums up series. Each figure is taken from the first server that knows
-// it, and bears the name of the first that knows any.
+// figures adds up series. Each figure is that of the first server that has it;
+// Engine is the first server that has any.
 func figures(all []series) (runfile.ServerFigures, error) {
-	byName := map[string][]series{}
+	p := page{}
 	for _, s := range all {
-		byName[s.name] = append(byName[s.name], s)
+		p[s.name] = append(p[s.name], s)
 	}
 	var f runfile.ServerFigures
 	for _, n := range known {
-		of := reading{byName}
 		before := f
-		f.Running, f.Waiting = either(f.Running, of.sum(n.running)), either(f.Waiting, of.sum(n.waiting))
-		f.Preemptions = either(f.Preemptions, of.sum(n.preemptions))
-		f.HitRate = either(f.HitRate, of.share(n.hitRate).mean())
+		set(&f.Running, p.sum(n.running))
+		set(&f.Waiting, p.sum(n.waiting))
+		set(&f.Preemptions, p.sum(n.preemptions))
+		set(&f.HitRate, reduce(mstats.Mean, p.shares(n.hitRate)))
 		if f.KVUse == nil {
-			use := of.share(n.kvUse)
-			f.KVUse, f.KVUseMax, f.Engines = use.mean(), use.max(), len(use)
+			use := p.shares(n.kvUse)
+			f.KVUse, f.KVUseMax, f.Engines = reduce(mstats.Mean, use), reduce(mstats.Max, use), len(use)
 		}
 		if f.BlockSize == nil && f.CapacityTokens == nil {
-			f.BlockSize, f.CapacityTokens = of.capacity(n)
+			f.BlockSize, f.CapacityTokens = p.capacity(n)
 		}
 		if f.HitTokens == nil {
-			f.HitTokens, f.QueriedTokens = of.hits(n, f.BlockSize)
+			f.HitTokens, f.QueriedTokens = p.hits(n, f.BlockSize)
 		}
 		if f.Engine == "" && f != before {
 			f.Engine = n.engine
@@ -178,45 +178,57 @@ func figures(all []series) (runfile.ServerFigures, error) {
 	return f, nil
 }
 
-// reading looks figures up.
-type reading struct{ byName map[string][]series }
+// set sets a figure that is not known yet.
+func set(figure **float64, value *float64) {
+	if *figure == nil {
+		*figure = value
+	}
+}
 
-// values are those of the first name that is there.
-type values []float64
+// reduce is a statistic of values, nil if there are none.
+func reduce(statistic func(mstats.Float64Data) (float64, error), values []float64) *float64 {
+	x, err := statistic(values)
+	if err != nil {
+		return nil
+	}
+	return &x
+}
 
-func (r reading) values(names []string) values {
+// page is a page of metrics by name.
+type page map[string][]series
+
+// values are those of the first name that is present.
+func (p page) values(names []string) (values []float64) {
 	for _, name := range names {
-		if found := r.byName[name]; len(found) > 0 {
-			var v values
-			for _, s := range found {
-				v = append(v, s.value)
-			}
-			return v
+		for _, s := range p[name] {
+			values = append(values, s.value)
+		}
+		if values != nil {
+			break
 		}
 	}
-	return nil
+	return values
 }
 
-func (r reading) sum(names []string) *float64 { return r.values(names).sum() }
+func (p page) sum(names []string) *float64 { return reduce(mstats.Sum, p.values(names)) }
 
-// share reads values from 0 to 1, which some servers give as percent.
-func (r reading) share(names []string) values {
-	v := r.values(names)
-	if m := v.max(); m != nil && *m > 1 {
-		for i := range v {
-			v[i] /= 100
+// shares are values from 0 to 1; some servers give percent.
+func (p page) shares(names []string) []float64 {
+	values := p.values(names)
+	if len(values) > 0 && slices.Max(values) > 1 {
+		for i := range values {
+			values[i] /= 100
 		}
 	}
-	return v
+	return values
 }
 
-// hits are the tokens that were found in the prefix cache, and all that were
-// looked up.
-func (r reading) hits(n names, block *float64) (hit, queried *float64) {
-	hit = r.sum(n.hit)
+// hits are the tokens found in the prefix cache, and those looked up.
+func (p page) hits(n names, block *float64) (hit, queried *float64) {
+	hit = p.sum(n.hit)
 	if n.missed == "" {
-		queried = r.sum(n.queried)
-	} else if missed := r.sum([]string{n.missed}); hit != nil && missed != nil && block != nil {
+		queried = p.sum(n.queried)
+	} else if missed := p.sum([]string{n.missed}); hit != nil && missed != nil && block != nil {
 		hit, queried = new(*hit**block), new((*hit+*missed)**block)
 	}
 	if hit == nil || queried == nil {
@@ -225,16 +237,16 @@ func (r reading) hits(n names, block *float64) (hit, queried *float64) {
 	return hit, queried
 }
 
-// capacity is the size of a block, and how many tokens the KV caches of all
-// engines hold.
-func (r reading) capacity(n names) (block, tokens *float64) {
-	if b := r.values(n.block); len(b) > 0 {
+// capacity is the block size, and the tokens that the KV caches of all engines
+// hold.
+func (p page) capacity(n names) (block, tokens *float64) {
+	if b := p.values(n.block); len(b) > 0 {
 		block = &b[0]
 	}
-	if blocks := r.sum(n.blocks); blocks != nil && block != nil {
+	if blocks := p.sum(n.blocks); blocks != nil && block != nil {
 		tokens = new(*blocks * *block)
 	}
-	for _, s := range r.byName[n.info] {
+	for _, s := range p[n.info] {
 		b, err := strconv.ParseFloat(s.labels[n.blockLabel], 64)
 		if err != nil || !(b >= 1 && b < 1e6) {
 			continue
@@ -248,45 +260,7 @@ func (r reading) capacity(n names) (block, tokens *float64) {
 		}
 	}
 	if tokens == nil {
-		tokens = r.sum(n.capacity)
+		tokens = p.sum(n.capacity)
 	}
 	return block, tokens
-}
-
-func (v values) sum() *float64 {
-	if len(v) == 0 {
-		return nil
-	}
-	total := 0.0
-	for _, x := range v {
-		total += x
-	}
-	return &total
-}
-
-func (v values) mean() *float64 {
-	total := v.sum()
-	if total != nil {
-		*total /= float64(len(v))
-	}
-	return total
-}
-
-func (v values) max() *float64 {
-	if len(v) == 0 {
-		return nil
-	}
-	most := v[0]
-	for _, x := range v {
-		most = max(most, x)
-	}
-	return &most
-}
-
-// either is a, or else b.
-func either(a, b *float64) *float64 {
-	if a != nil {
-		return a
-	}
-	return b
 }
