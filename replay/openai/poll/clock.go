@@ -3,30 +3,27 @@ package poll
 import "time"
 
 const (
-	// The two clocks are read one after the other, and it may be interrupted
-	// between: where they differ by more than this, they are read again.
+	// The two clocks are read one after the other. If their offset changed by
+	// more than this, the reading may have been interrupted: it is repeated.
 	clockTolerance = 20 * time.Microsecond
-	// A stamp of before the wall clock was set is worthless. Nothing waits
-	// longer than this to be read.
-	clockDoubt = time.Second
-	// An older stamp is none of the wall clock: some kernels let a stamp of
-	// another clock through.
+	// Stamps are not used for so long after the wall clock was set: they may be
+	// from before. Nothing waits longer to be read.
+	distrustTime = time.Second
+	// Some kernels let stamps of another clock through; those look old.
 	oldestStamp = 10 * time.Minute
 )
 
-// clock turns the kernel's stamps, which are of the wall clock, into monotonic
-// instants. What a stamp says is how long ago it was, by the wall clock of the
-// reader; that is taken off the reader's monotonic clock. Both clocks run at
-// the same pace, so the difference between them changes only when the wall
-// clock is set; for a while after that no stamp is believed.
+// clock converts the kernel's stamps, of the wall clock, to monotonic instants: the
+// age of a stamp by the wall clock is subtracted from the monotonic clock. Both run
+// at the same pace, so their offset changes only when the wall clock is set.
 type clock struct {
-	look   func() reading
-	base   reading
-	offset time.Duration // wall - monotonic, less what it was at base
-	doubt  time.Time     // no stamp is believed before this
+	look     func() reading
+	base     reading
+	offset   time.Duration // wall - monotonic, less that at base
+	distrust time.Time     // stamps are not used before
 }
 
-// reading is what both clocks say at an instant.
+// reading is one instant on both clocks.
 type reading struct {
 	time.Time       // monotonic
 	wall      int64 // nanoseconds
@@ -37,8 +34,8 @@ func readClocks() reading {
 	return reading{now, now.UnixNano()}
 }
 
-// newClock starts from a reading that another confirms: one that was
-// interrupted would be taken for the wall clock being set.
+// newClock starts from a reading that another one confirms: an interrupted one
+// would look like a change of the wall clock.
 func newClock(look func() reading) clock {
 	c := clock{look: look, base: look()}
 	for range 10 {
@@ -51,20 +48,19 @@ func newClock(look func() reading) clock {
 	return c
 }
 
-// arrival returns when something arrived that bears a stamp, in nanoseconds of
-// the wall clock, and is read now, and how long ago that was. A stamp of 0 is
-// none.
+// arrival returns the instant of a stamp that is read now, and its age. The stamp
+// is in nanoseconds of the wall clock, 0 for none.
 func (c *clock) arrival(stamp int64) (at Arrival, delay time.Duration) {
 	now := c.now()
 	delay = time.Duration(now.wall - stamp)
-	if stamp == 0 || now.Before(c.doubt) || delay < -clockTolerance || delay > oldestStamp {
+	if stamp == 0 || now.Before(c.distrust) || delay < -clockTolerance || delay > oldestStamp {
 		return Arrival{Time: now.Time}, 0
 	}
 	delay = max(delay, 0)
 	return Arrival{Time: now.Add(-delay), Kernel: true}, delay
 }
 
-// now reads both clocks, and notices when the wall clock was set.
+// now reads both clocks and notices that the wall clock was set.
 func (c *clock) now() reading {
 	now := c.look()
 	if c.steady(now) {
@@ -76,7 +72,7 @@ func (c *clock) now() reading {
 		}
 	}
 	c.offset = c.offsetAt(now)
-	c.doubt = now.Add(clockDoubt)
+	c.distrust = now.Add(distrustTime)
 	return now
 }
 

@@ -63,7 +63,7 @@ func TestClock(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, 25 * us, time.Hour} {
 		c.set += by
 		expect("right behind the setting", ms, 0, false)
-		pass(clockDoubt - 1)
+		pass(distrustTime - 1)
 		expect("in doubt", ms, 0, false)
 		pass(1)
 		expect("no more in doubt", ms, ms, true)

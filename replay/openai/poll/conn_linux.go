@@ -12,35 +12,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Conn is a connection that a loop reads. One exchange uses it at a time.
+// Conn is a connection that a loop reads. It carries one exchange at a time.
 type Conn struct {
-	fd   int
-	loop *Loop
-	over chan struct{} // gets one value at the end of each exchange
-	room chan struct{} // gets a value when more can be written
+	fd       int
+	loop     *Loop
+	over     chan struct{} // has an element at the end of each exchange
+	writable chan struct{} // has an element when more can be written
 
-	// Of whoever sends, between Begin and the end of Wait.
-	begun     Handler
-	exchanged time.Time // the instant before the first byte
-	left      [][]byte  // what is still to be written
-	failed    error     // of writing
+	// Of the caller, between Begin and the end of Wait.
+	begun    Handler
+	sent     time.Time // before the first byte
+	unsent   [][]byte
+	writeErr error
 
-	// Of the loop's thread, between the beginning and the end of an exchange.
-	handler  Handler
-	deadline time.Time
-	place    int  // among the deadlines
-	watched  bool // the kernel tells the loop of this descriptor
-	pending  bool // there may be more to read
-	// Where it is not zero, what is pending may have come since then: before
-	// the loop knew of the exchange, it looked here and read nothing.
+	// Of the loop's thread, during an exchange.
+	handler   Handler
+	deadline  time.Time
+	heapPlace int  // in the deadlines
+	watched   bool // the kernel reports events of this descriptor
+	pending   bool // there may be more to read
+	// If not zero, what is pending may have arrived from then on: the loop did
+	// not know of the exchange yet and did not read it.
 	since time.Time
 }
 
-// Adopt takes over a TCP connection that nobody reads or writes. It is closed
-// if that fails.
+// Adopt takes over a TCP connection that nobody reads or writes. It closes the
+// connection if that fails.
 func (l *Loop) Adopt(c net.Conn) (*Conn, error) {
-	// Under Go's own poller each segment would wake a thread to no purpose:
-	// the loop has a descriptor of its own, and the poller forgets the other.
+	// In Go's own poller each segment would wake a thread in vain: the loop has
+	// a descriptor of its own, and closing c removes it from the poller.
 	defer c.Close()
 	under, ok := c.(syscall.Conn)
 	if !ok {
@@ -64,7 +64,7 @@ func (l *Loop) Adopt(c net.Conn) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{fd: fd, loop: l, over: make(chan struct{}, 1), room: make(chan struct{}, 1)}, nil
+	return &Conn{fd: fd, loop: l, over: make(chan struct{}, 1), writable: make(chan struct{}, 1)}, nil
 }
 
 // Exchange is Begin and Wait.
@@ -73,46 +73,46 @@ func (c *Conn) Exchange(ctx context.Context, h Handler, deadline time.Time, part
 	return c.Wait(ctx)
 }
 
-// Begin hands the kernel as much of parts, one behind the other, as it takes at
-// once, and has the loop read what comes back for h. Wait must follow. When the
-// deadline passes, the exchange ends.
+// Begin hands the kernel as much of a request, given in parts, as it takes without
+// blocking, and has the loop read the answer for h until the deadline. Wait must
+// follow.
 func (c *Conn) Begin(h Handler, deadline time.Time, parts ...[]byte) {
-	c.begun, c.exchanged = h, time.Now()
-	c.left, c.failed = c.write(parts)
-	c.loop.do(command{kind: begin, conn: c, handler: h, deadline: deadline, since: c.exchanged})
+	c.begun, c.sent = h, time.Now()
+	c.unsent, c.writeErr = c.write(parts)
+	c.loop.send(command{kind: begin, conn: c, handler: h, deadline: deadline, since: c.sent})
 }
 
-// Wait sends what Begin left and returns when the handler has had enough or the
-// connection ended. When ctx ends, so does the exchange. sent is the instant
-// before the first byte was handed to the kernel; wrote says whether all were.
-// err is what writing failed with: an answer may come even so.
+// Wait sends the rest of the request and returns when the exchange is over: when
+// the handler has enough, the connection ends, or ctx does. sent is the instant
+// before the first byte was handed to the kernel, wrote whether all were. err is
+// the error of writing; an answer may come even so.
 func (c *Conn) Wait(ctx context.Context) (sent time.Time, wrote bool, err error) {
-	var room <-chan struct{}
-	if len(c.left) > 0 && c.failed == nil {
-		room = c.room
+	var writable <-chan struct{}
+	if len(c.unsent) > 0 && c.writeErr == nil {
+		writable = c.writable
 		c.loop.writers.Add(1)
 		defer c.loop.writers.Add(-1)
-		c.loop.do(command{kind: wantRoom, conn: c})
+		c.loop.send(command{kind: reportWritable, conn: c})
 	}
 	done := ctx.Done()
 	for {
 		select {
 		case <-c.over:
-			wrote, err = len(c.left) == 0, c.failed
-			c.begun, c.left = nil, nil
-			return c.exchanged, wrote, err
-		case <-room:
-			if c.left, c.failed = c.write(c.left); len(c.left) == 0 || c.failed != nil {
-				room = nil
+			wrote, err = len(c.unsent) == 0, c.writeErr
+			c.begun, c.unsent = nil, nil
+			return c.sent, wrote, err
+		case <-writable:
+			if c.unsent, c.writeErr = c.write(c.unsent); len(c.unsent) == 0 || c.writeErr != nil {
+				writable = nil
 			}
 		case <-done:
 			done = nil
-			c.loop.do(command{kind: end, conn: c, handler: c.begun, err: ctx.Err()})
+			c.loop.send(command{kind: end, conn: c, handler: c.begun, err: ctx.Err()})
 		}
 	}
 }
 
-// write hands over what the kernel takes now and returns what is left.
+// write hands over what the kernel takes without blocking and returns the rest.
 func (c *Conn) write(parts [][]byte) ([][]byte, error) {
 	for {
 		for len(parts) > 0 && len(parts[0]) == 0 {
@@ -121,7 +121,7 @@ func (c *Conn) write(parts [][]byte) ([][]byte, error) {
 		if len(parts) == 0 {
 			return nil, nil
 		}
-		n, errno := send(c.fd, parts)
+		n, errno := sendmsg(c.fd, parts)
 		switch errno {
 		case 0:
 		case unix.EINTR:
@@ -141,17 +141,15 @@ func (c *Conn) write(parts [][]byte) ([][]byte, error) {
 	}
 }
 
-// sentAtOnce is how many parts one call hands over.
-const sentAtOnce = 4
+const maxVectors = 4 // parts of one call
 
-// send hands over what the kernel takes of the first parts, without waiting. The
-// scheduler need not hear of it: a large part takes long enough for it to give
-// the processor away, and whoever has something to send on time would wait for
-// its turn again.
-func send(fd int, parts [][]byte) (n int, errno unix.Errno) {
-	var vectors [sentAtOnce]unix.Iovec
+// sendmsg hands over what the kernel takes of the first parts without blocking. It
+// is a raw call: a large part takes so long that the scheduler would give the CPU
+// core away, and the next request would be late.
+func sendmsg(fd int, parts [][]byte) (n int, errno unix.Errno) {
+	var vectors [maxVectors]unix.Iovec
 	used := 0
-	for _, part := range parts[:min(len(parts), sentAtOnce)] {
+	for _, part := range parts[:min(len(parts), maxVectors)] {
 		if len(part) > 0 {
 			vectors[used].Base = &part[0]
 			vectors[used].SetLen(len(part))
@@ -167,20 +165,19 @@ func send(fd int, parts [][]byte) (n int, errno unix.Errno) {
 	return int(sent), 0
 }
 
-// emptied notes that all that had arrived was read.
+// emptied notes that everything was read.
 func (c *Conn) emptied() { c.pending, c.since = false, time.Time{} }
 
-// SetDeadline moves the deadline of the exchange under way. It is for the
-// Handler.
+// SetDeadline changes the deadline of the exchange. Only the Handler may call it.
 func (c *Conn) SetDeadline(deadline time.Time) { c.loop.deadlines.set(c, deadline) }
 
-// Alive reports whether a connection that is not in use can be: there must be
-// nothing to read, neither an end nor bytes that nobody asked for.
+// Alive reports whether an idle connection can be used: there is nothing to read,
+// neither an end nor unrequested bytes.
 func (c *Conn) Alive() bool {
 	var b [1]byte
 	_, _, err := unix.Recvfrom(c.fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	return err == unix.EAGAIN
 }
 
-// Close closes a connection that is not in use.
+// Close closes an idle connection.
 func (c *Conn) Close() error { return unix.Close(c.fd) }

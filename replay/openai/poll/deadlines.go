@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// deadlines keeps the connections under way in order of their deadlines.
+// deadlines is a heap of the connections in use by their deadlines.
 type deadlines []*Conn
 
-// set moves c to a deadline, which takes it in if it was not there.
+// set changes the deadline of c, and adds c if necessary.
 func (d *deadlines) set(c *Conn, deadline time.Time) {
 	c.deadline = deadline
-	if c.place == 0 {
+	if c.heapPlace == 0 {
 		heap.Push(d, c)
 	} else {
-		heap.Fix(d, c.place-1)
+		heap.Fix(d, c.heapPlace-1)
 	}
 }
 
 func (d *deadlines) remove(c *Conn) {
-	if c.place > 0 {
-		heap.Remove(d, c.place-1)
+	if c.heapPlace > 0 {
+		heap.Remove(d, c.heapPlace-1)
 	}
 }
 
@@ -32,7 +32,7 @@ func (d deadlines) passed(now time.Time) *Conn {
 	return d[0]
 }
 
-// next is how long nothing passes, and at most an hour.
+// next is the time to the next deadline, an hour at most.
 func (d deadlines) next(now time.Time) time.Duration {
 	if len(d) == 0 {
 		return time.Hour
@@ -40,20 +40,20 @@ func (d deadlines) next(now time.Time) time.Duration {
 	return min(max(d[0].deadline.Sub(now), 0), time.Hour)
 }
 
-// Of heap.Interface. A place is an index plus one, so that 0 is none.
+// The rest is heap.Interface. A place is an index plus one, 0 is not in the heap.
 
 func (d deadlines) Len() int           { return len(d) }
 func (d deadlines) Less(i, j int) bool { return d[i].deadline.Before(d[j].deadline) }
 
 func (d deadlines) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
-	d[i].place, d[j].place = i+1, j+1
+	d[i].heapPlace, d[j].heapPlace = i+1, j+1
 }
 
 func (d *deadlines) Push(x any) {
 	c := x.(*Conn)
 	*d = append(*d, c)
-	c.place = len(*d)
+	c.heapPlace = len(*d)
 }
 
 func (d *deadlines) Pop() any {
@@ -61,6 +61,6 @@ func (d *deadlines) Pop() any {
 	c := (*d)[last]
 	(*d)[last] = nil
 	*d = (*d)[:last]
-	c.place = 0
+	c.heapPlace = 0
 	return c
 }

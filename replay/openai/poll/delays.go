@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Delays is a distribution of how much later than the kernel a loop had what
-// it read: the time from a read's last segment to the read. It is a histogram
-// whose buckets are an eighth of a power of two wide, so that what it returns
-// is at most 12.5 % above the truth.
+// Delays is a histogram of durations of 0 or more. Its buckets are an eighth of a
+// power of two wide, so quantiles are at most 12.5 % too large. Unlike a general
+// histogram it is counted without a lock while others read it, and can be
+// subtracted.
 type Delays struct {
 	counts [delayBuckets]uint64
 }
@@ -20,7 +20,7 @@ const (
 	delayBuckets = 40 * delaySteps // up to more than an hour
 )
 
-// delayBucket is the index of the bucket that d, 0 or more, falls into.
+// delayBucket is the index of the bucket of d.
 func delayBucket(d time.Duration) int {
 	ns := uint64(d)
 	if ns < delaySteps {
@@ -39,7 +39,7 @@ func delayTop(bucket int) time.Duration {
 	return time.Duration(uint64(bucket%delaySteps+delaySteps+1)<<power - 1)
 }
 
-// Count is the number of reads.
+// Count is the number of durations.
 func (d Delays) Count() (n uint64) {
 	for _, c := range d.counts {
 		n += c
@@ -47,8 +47,8 @@ func (d Delays) Count() (n uint64) {
 	return n
 }
 
-// Quantile returns the delay that a fraction q of all reads did not exceed, 0
-// where there were none. Quantile(1) is the largest.
+// Quantile returns the duration that a fraction q does not exceed, 0 if there are
+// none. Quantile(1) is the largest.
 func (d Delays) Quantile(q float64) time.Duration {
 	total := d.Count()
 	rank := uint64(math.Ceil(min(max(q, 0), 1) * float64(total)))
@@ -61,7 +61,7 @@ func (d Delays) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// Since is what was added since an earlier look.
+// Since is what was added since an earlier snapshot.
 func (d Delays) Since(before Delays) (added Delays) {
 	for i := range d.counts {
 		added.counts[i] = d.counts[i] - before.counts[i]
@@ -69,14 +69,14 @@ func (d Delays) Since(before Delays) (added Delays) {
 	return added
 }
 
-// Counter is a Delays that is filled while others look at it. The zero Counter
-// is empty. It may be used by many goroutines.
+// Counter counts Delays. Any number of goroutines may use it at once. The zero
+// Counter is empty.
 type Counter [delayBuckets]atomic.Uint64
 
-// Add counts n times a delay of 0 or more.
+// Add counts d, 0 or more, n times.
 func (c *Counter) Add(d time.Duration, n uint64) { c[delayBucket(d)].Add(n) }
 
-// Snapshot is what was counted so far.
+// Snapshot returns what was counted so far.
 func (c *Counter) Snapshot() (d Delays) {
 	for i := range c {
 		d.counts[i] = c[i].Load()

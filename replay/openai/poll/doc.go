@@ -1,19 +1,21 @@
-// Package poll reads many connections with one thread, and says of everything
-// it reads when the kernel received it.
+// Package poll reads many connections with one thread and tells for everything it
+// reads when the kernel received it.
 //
-// A program that reads ten thousand streams is late for most of what it reads:
-// when a server writes to all of them at once, the last is read tens of
-// milliseconds after it arrived. The kernel, however, notes the instant at
-// which each segment comes in (SO_TIMESTAMPNS). A [Loop] reads it along with
-// the bytes, so that an instant is right to microseconds whatever the program
-// was doing, and reports in [Loop.Delays] how late it was itself.
+//	loop, err := poll.New()
+//	conn, err := loop.Adopt(tcpConn) // dialed in the usual way
+//	sent, wrote, err := conn.Exchange(ctx, handler, deadline, request)
 //
-// Use it so: [New] starts a loop, [Loop.Adopt] takes over a connection that
-// was dialed in the usual way, [Conn.Exchange] sends a request and gives what
-// comes back to a [Handler]. A connection can be used again after that. Who has
-// to send on time takes its two halves: [Conn.Begin] sends and does not wait.
+// The [Handler] gets what comes back. [Conn.Begin] and [Conn.Wait] are the two
+// halves of Exchange: Begin sends and does not block.
 //
-// It exists on Linux. Elsewhere New fails with [errors.ErrUnsupported].
+// A program that reads ten thousand streams is late for most of what it reads: if
+// a server writes to all of them at once, the last is read tens of milliseconds
+// after it arrived. But the kernel stamps each segment that comes in
+// (SO_TIMESTAMPNS). The [Loop] reads the stamps along with the bytes, so instants
+// are right to microseconds whatever the program was doing, and [Loop.Delays]
+// tells how late it was itself.
+//
+// It exists on Linux only; elsewhere New fails with [errors.ErrUnsupported].
 package poll
 
 import (
@@ -21,32 +23,29 @@ import (
 	"time"
 )
 
-// Handler gets what arrives on a connection during one exchange. The loop
-// calls it on its thread, one call at a time: it must not wait for anything.
+// Handler gets what arrives on a connection during one exchange. The thread of the
+// loop calls it, one call at a time: it must not block.
 type Handler interface {
-	// Arrived takes the bytes of one read, which are valid during the call.
-	// It returns true when it has all that it wants, which ends the exchange.
-	// It may call SetDeadline on the connection.
+	// Arrived takes the bytes of one read, valid during the call. It returns true
+	// to end the exchange. It may call SetDeadline.
 	Arrived(c *Conn, b []byte, at Arrival) (enough bool)
-	// Ended says that no more will arrive, and why: io.EOF, what reading
-	// failed with, [os.ErrDeadlineExceeded], or the context's error. It ends
-	// the exchange.
+	// Ended ends the exchange: nothing more will arrive, because of io.EOF, an
+	// error of reading, [os.ErrDeadlineExceeded], or the context's error.
 	Ended(err error, at Arrival)
 }
 
-// Arrival is an instant at which something arrived.
+// Arrival is the instant at which something arrived.
 type Arrival struct {
 	time.Time // monotonic
-	// Kernel says that the instant is the kernel's, of the last segment that
-	// a read took. Otherwise it is that of the read.
+	// Kernel tells that the instant is the kernel's stamp of the last segment of
+	// the read. Otherwise it is the instant of the read.
 	Kernel bool
-	// Unread is the longest that anything of a read can have waited for it
-	// because the loop was busy or had not heard of the exchange. Where a read
-	// took several segments, the first may have come earlier than the last by no
-	// more than this. How long the system takes to wake a loop that was idle is
-	// not in it, but in Delays.
+	// Unread is the longest that any byte of the read can have been readable
+	// before, because the loop was busy or did not know of the exchange. Of
+	// several segments, the first came at most so much before the last. The time
+	// to wake an idle loop is not in it, but in Delays.
 	Unread time.Duration
 }
 
-// ErrClosed is the end of what was under way when its loop was closed.
+// ErrClosed ends the exchanges of a loop that is closed.
 var ErrClosed = errors.New("the loop was closed")

@@ -17,62 +17,60 @@ import (
 )
 
 const (
-	// Reads of one connection in one round, so that no other waits for long.
-	mostReads = 8
-	// Connections that the kernel names at once.
-	mostEvents = 1024
+	maxReads  = 8    // of one connection in a round, for the sake of the others
+	maxEvents = 1024 // that the kernel reports at once
 )
 
 // Loop reads connections. Its methods may be called from any goroutine.
 type Loop struct {
-	epoll  int // of these descriptors
-	bell   int // wakes the thread
-	stamps int // a socket that has the kernel stamp; see stampAll
+	epoll  int
+	wakeup int // an eventfd that wakes the thread
+	stamps int // a socket that makes the kernel stamp; see stampAll
 
 	mu       sync.Mutex
 	commands []command
 	closing  bool
-	asleep   atomic.Bool  // the thread waits and needs the bell
-	writers  atomic.Int64 // exchanges that wait for room
+	asleep   atomic.Bool  // the thread waits and must be woken
+	writers  atomic.Int64 // exchanges that wait until more can be written
 	ended    chan struct{}
 	delays   Counter
 
-	// Of the thread alone.
+	// Of the thread.
 	clock     clock
 	receiver  *receiver
-	conns     []*Conn // by descriptor
+	conns     []*Conn // by file descriptor
 	deadlines deadlines
 	unread    []*Conn // there may be more to read
 	taken     []command
 	events    []unix.EpollEvent
 	pace      pace
-	looked    time.Time // when the kernel was last asked what there is to read
-	emptied   time.Time // nothing that this round reads was there before
+	looked    time.Time // when the kernel last reported events
+	emptied   time.Time // what this round reads arrived after this
 }
 
-// command is what the thread is asked to do.
+// command tells the thread to do something.
 type command struct {
 	kind     kind
 	conn     *Conn
 	handler  Handler
 	deadline time.Time
-	since    time.Time // begin: nothing of the answer came before
+	since    time.Time // of begin: nothing of the answer arrived before
 	err      error
 }
 
 type kind uint8
 
 const (
-	begin    kind = iota // read conn for handler
-	wantRoom             // tell conn when more can be written
-	end                  // end the exchange that has handler with err
+	begin          kind = iota // read conn for handler
+	reportWritable             // tell conn when more can be written
+	end                        // end the exchange of handler with err
 )
 
 // New starts a loop.
 func New() (*Loop, error) {
 	l := &Loop{
-		epoll: -1, bell: -1, stamps: -1, ended: make(chan struct{}),
-		clock: newClock(readClocks), receiver: newReceiver(), events: make([]unix.EpollEvent, mostEvents),
+		epoll: -1, wakeup: -1, stamps: -1, ended: make(chan struct{}),
+		clock: newClock(readClocks), receiver: newReceiver(), events: make([]unix.EpollEvent, maxEvents),
 	}
 	if err := l.open(); err != nil {
 		l.close()
@@ -86,19 +84,18 @@ func (l *Loop) open() (err error) {
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return os.NewSyscallError("epoll_create1", err)
 	}
-	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+	if l.wakeup, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return os.NewSyscallError("eventfd", err)
 	}
 	if l.stamps, err = stampAll(); err != nil {
 		return err
 	}
-	return l.control(unix.EPOLL_CTL_ADD, l.bell, unix.EPOLLIN|unix.EPOLLET)
+	return l.control(unix.EPOLL_CTL_ADD, l.wakeup, unix.EPOLLIN|unix.EPOLLET)
 }
 
-// stampAll has the kernel stamp all that comes in, for as long as the socket
-// is open that it returns. The kernel begins a moment after the first socket
-// asks for stamps, and stops behind the last: without this, what arrives first
-// would have none.
+// stampAll makes the kernel stamp everything that comes in while the returned
+// socket is open. The kernel begins a moment after the first socket asks for stamps
+// and ends after the last: without this, first arrivals would have no stamp.
 func stampAll() (fd int, err error) {
 	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return -1, os.NewSyscallError("socket", err)
@@ -107,20 +104,20 @@ func stampAll() (fd int, err error) {
 	return fd, nil
 }
 
-// stamp asks for the stamps of a socket. A kernel that refuses does not stamp,
-// which the arrivals say.
+// stamp asks for the stamps of a socket. If the kernel refuses, Arrival.Kernel is
+// false.
 func stamp(fd int) { unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) }
 
 func (l *Loop) close() {
-	for _, fd := range []int{l.epoll, l.bell, l.stamps} {
+	for _, fd := range []int{l.epoll, l.wakeup, l.stamps} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
 	}
 }
 
-// Close ends all exchanges with [ErrClosed] and returns when the thread has
-// ended. Connections are left to their owners.
+// Close ends all exchanges with [ErrClosed] and returns when the thread has ended.
+// It does not close the connections.
 func (l *Loop) Close() {
 	l.mu.Lock()
 	if l.closing {
@@ -128,18 +125,18 @@ func (l *Loop) Close() {
 		return
 	}
 	l.closing = true
-	l.ring()
+	l.wake()
 	l.mu.Unlock()
 	<-l.ended
 	l.close()
 }
 
-// Delays is the distribution of how late the loop was in reading, since it
-// began.
+// Delays tells how long after the kernel's stamp of their last segment the reads so
+// far came.
 func (l *Loop) Delays() Delays { return l.delays.Snapshot() }
 
-// do asks the thread for something.
-func (l *Loop) do(c command) {
+// send sends the thread a command.
+func (l *Loop) send(c command) {
 	l.mu.Lock()
 	if l.closing {
 		l.mu.Unlock()
@@ -152,35 +149,35 @@ func (l *Loop) do(c command) {
 	defer l.mu.Unlock()
 	l.commands = append(l.commands, c)
 	if l.asleep.Load() {
-		l.ring() // before Close can take the bell away
+		l.wake() // before Close can close wakeup
 	}
 }
 
-func (l *Loop) ring() {
+func (l *Loop) wake() {
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
-	unix.Write(l.bell, one[:])
+	unix.Write(l.wakeup, one[:])
 }
 
-// run is the thread. A round takes what is asked for, then what has arrived.
+// run is the thread. A round runs commands, then reads what has arrived.
 func (l *Loop) run() {
-	runtime.LockOSThread() // for good: the thread ends with the loop
+	runtime.LockOSThread() // never unlocked: the thread ends with the loop
 	defer close(l.ended)
-	hurry()
+	requestShortSlices()
 	l.looked = time.Now()
 	ready := 0
 	for {
-		// Who writes a large request must not wait for it.
+		// The sender of a large request must not wait.
 		if rest := l.pace.rest(time.Now()); rest > 0 && l.writers.Load() == 0 {
 			pause(rest)
 		}
-		if ready < len(l.events) { // the round before took all that was there
+		if ready < len(l.events) { // the last round took everything
 			l.emptied = l.looked
 		}
 		ready = l.wait()
 		began := time.Now()
 		l.pace.round(began, ready)
-		if l.obey() {
+		if l.runCommands() {
 			return
 		}
 		for _, e := range l.events[:ready] {
@@ -193,9 +190,9 @@ func (l *Loop) run() {
 	}
 }
 
-// hurry asks the kernel for short turns of the processor, which it gives
-// sooner in return. Older kernels do not know of it, and it is no matter.
-func hurry() {
+// requestShortSlices asks the kernel for short slices of CPU time, which come
+// sooner. Older kernels ignore it.
+func requestShortSlices() {
 	if attr, err := unix.SchedGetAttr(0, 0); err == nil {
 		attr.Runtime = uint64(100 * time.Microsecond)
 		unix.SchedSetAttr(0, attr, 0)
@@ -207,15 +204,15 @@ func pause(d time.Duration) {
 	unix.Nanosleep(&t, nil)
 }
 
-// wait returns how many events there are when there are some, or something
-// else is to be done.
+// wait returns the number of events when there are some, or there is something else
+// to do.
 func (l *Loop) wait() (ready int) {
 	if ready = l.look(0); ready > 0 {
 		return ready
 	}
 	timeout := 0
 	l.asleep.Store(true)
-	if !l.asked() && len(l.unread) == 0 {
+	if !l.hasCommands() && len(l.unread) == 0 {
 		next := l.deadlines.next(time.Now())
 		timeout = int(math.Ceil(next.Seconds() * 1e3))
 	}
@@ -223,15 +220,15 @@ func (l *Loop) wait() (ready int) {
 	l.asleep.Store(false)
 	l.emptied = time.Now()
 	if err != nil && err != unix.EINTR {
-		panic(fmt.Errorf("waiting for connections: %w", err)) // a descriptor that is not ours
+		panic(fmt.Errorf("waiting for connections: %w", err)) // somebody closed our descriptor
 	}
 	ready = max(ready, 0)
 	return ready + l.look(ready)
 }
 
-// look adds the events that there are now to those that are known. It does not
-// wait, so the scheduler, which may be long in giving a thread back what it
-// had, need not hear of it: what is not named came after the look.
+// look adds current events to the known ones without blocking. What it does not
+// report arrived later: a raw call, as the scheduler might take its time to let the
+// thread go on.
 func (l *Loop) look(known int) (more int) {
 	room := l.events[known:]
 	if len(room) == 0 {
@@ -245,14 +242,14 @@ func (l *Loop) look(known int) (more int) {
 	return int(n)
 }
 
-func (l *Loop) asked() bool {
+func (l *Loop) hasCommands() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.commands) > 0 || l.closing
 }
 
-// obey does what was asked for. It reports whether the loop is to end.
-func (l *Loop) obey() (closing bool) {
+// runCommands reports whether the loop has to end.
+func (l *Loop) runCommands() (closing bool) {
 	l.mu.Lock()
 	l.taken, l.commands = l.commands, l.taken[:0]
 	closing = l.closing
@@ -261,7 +258,7 @@ func (l *Loop) obey() (closing bool) {
 		switch c.kind {
 		case begin:
 			l.begin(c)
-		case wantRoom:
+		case reportWritable:
 			if c.conn.handler != nil {
 				l.control(unix.EPOLL_CTL_MOD, c.conn.fd, interest|unix.EPOLLOUT)
 			}
@@ -286,9 +283,8 @@ func (l *Loop) control(op, fd int, events uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.epoll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}))
 }
 
-// begin starts an exchange. A connection stays watched until it is closed, and
-// what it does between two exchanges is noted, so that each costs no further
-// system call.
+// begin starts an exchange. A connection stays watched until it is closed, so that
+// further exchanges cost no system call.
 func (l *Loop) begin(cmd command) {
 	c := cmd.conn
 	c.handler, c.since = cmd.handler, cmd.since
@@ -307,21 +303,20 @@ func (l *Loop) begin(cmd command) {
 	if c.pending {
 		l.unread = append(l.unread, c)
 	} else {
-		c.since = time.Time{} // it was silent until now
+		c.since = time.Time{} // nothing arrived until now
 	}
 }
 
-// serve sees to one descriptor that the kernel named. An event may be of a
-// connection that was closed meanwhile; the read that follows then finds
-// nothing, or what the next event would have told.
+// serve handles one event. It may be of a connection that was closed meanwhile:
+// reading the descriptor then finds nothing, or what another event would report.
 func (l *Loop) serve(e unix.EpollEvent) {
-	if int(e.Fd) == l.bell {
-		return // edge-triggered: it need not be emptied
+	if int(e.Fd) == l.wakeup {
+		return // edge-triggered: need not be read
 	}
 	c := l.conns[e.Fd]
 	if e.Events&unix.EPOLLOUT != 0 {
 		select {
-		case c.room <- struct{}{}:
+		case c.writable <- struct{}{}:
 		default:
 		}
 	}
@@ -331,7 +326,7 @@ func (l *Loop) serve(e unix.EpollEvent) {
 	}
 }
 
-// readOn goes on with what the round before left unread.
+// readOn continues with what the last round left unread.
 func (l *Loop) readOn() {
 	before := len(l.unread)
 	for _, c := range l.unread[:before] {
@@ -342,14 +337,14 @@ func (l *Loop) readOn() {
 	l.unread = append(l.unread[:0], l.unread[before:]...)
 }
 
-// read takes what has arrived. A read that does not fill the buffer has
-// emptied the socket, except that an end may lie behind.
+// read reads what has arrived. A read that does not fill the buffer has emptied the
+// socket, but the end of the stream may follow.
 func (l *Loop) read(c *Conn, toTheEnd bool) {
 	c.pending = true
-	if c.handler == nil { // it is idle: the next exchange will look
+	if c.handler == nil { // idle: the next exchange will read
 		return
 	}
-	for range mostReads {
+	for range maxReads {
 		b, stamp, errno := l.receiver.receive(c.fd)
 		switch {
 		case errno == syscall.EINTR:
@@ -385,14 +380,13 @@ func (l *Loop) read(c *Conn, toTheEnd bool) {
 	l.unread = append(l.unread, c)
 }
 
-// finish ends an exchange for a reason other than that it had enough.
+// finish ends an exchange whose handler wanted more.
 func (l *Loop) finish(c *Conn, why error) {
 	c.handler.Ended(why, Arrival{Time: l.clock.now().Time})
 	l.release(c)
 }
 
-// release leaves the connection to whoever waits for the end of the exchange,
-// who may use it anew at once.
+// release gives the connection back to the caller of Wait.
 func (l *Loop) release(c *Conn) {
 	c.handler = nil
 	l.deadlines.remove(c)

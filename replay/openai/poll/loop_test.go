@@ -227,7 +227,7 @@ func TestUnreadBeforeTheBeginning(t *testing.T) {
 			other.Exchange(context.Background(), &collector{want: 1}, later)
 		}
 		h := &collector{want: 2}
-		l.do(command{kind: begin, conn: c, handler: h, deadline: later, since: first})
+		l.send(command{kind: begin, conn: c, handler: h, deadline: later, since: first})
 		<-c.over
 		if at := h.at[0]; len(h.at) != 1 || at.Sub(first) < 5*time.Millisecond || at.Unread < at.Sub(first) {
 			t.Errorf("watched %t: %d reads, the last segment %v behind the first, unread for %v", watched, len(h.at), at.Sub(first), at.Unread)
@@ -267,7 +267,7 @@ func TestBeginDoesNotWait(t *testing.T) {
 	request := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
 	h := &collector{want: 2}
 	c.Begin(h, later, request[:1], nil, request[1:3], request[3:4], request[4:5], request[5:])
-	if len(c.left) == 0 {
+	if len(c.unsent) == 0 {
 		t.Fatal("the kernel took all of it: the request is too small for this test")
 	}
 	got := make([]byte, len(request))
@@ -387,7 +387,7 @@ func TestTurns(t *testing.T) {
 	c, peer := pair(t, l, ln)
 	peer.Write(make([]byte, 30_000))
 	h := &collector{want: 30_000}
-	if c.Exchange(context.Background(), h, time.Now().Add(10*time.Second)); h.ended != nil || len(h.at) <= mostReads {
+	if c.Exchange(context.Background(), h, time.Now().Add(10*time.Second)); h.ended != nil || len(h.at) <= maxReads {
 		t.Errorf("%d bytes came with %d reads, ended %v", len(h.got), len(h.at), h.ended)
 	}
 }
@@ -404,7 +404,7 @@ func TestCalledOffTooLate(t *testing.T) {
 	h.onArrival = func(*Conn) {
 		if len(h.got) == 0 {
 			go func() {
-				l.do(command{kind: end, conn: c, handler: before, err: context.Canceled})
+				l.send(command{kind: end, conn: c, handler: before, err: context.Canceled})
 				peer.Write([]byte("x"))
 			}()
 		}

@@ -33,7 +33,7 @@ func TestPace(t *testing.T) {
 	if rounds, longest := run(10_000); longest > 0 || rounds < 9_999 {
 		t.Errorf("of 10,000 events %d rounds, rest of %v", rounds, longest)
 	}
-	if rounds, longest := run(100_000); longest > gather || rounds > 4_500 {
+	if rounds, longest := run(100_000); longest > minRound || rounds > 4_500 {
 		t.Errorf("of 100,000 events %d rounds, rest of %v", rounds, longest)
 	}
 	run(100)

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Loop reads connections, but not on this system.
+// Loop reads connections, on Linux only.
 type Loop struct{ deadlines deadlines }
 
 // Conn is a connection that a loop reads.
 type Conn struct {
-	deadline time.Time
-	place    int
+	deadline  time.Time
+	heapPlace int
 }
 
 // New fails with [errors.ErrUnsupported].

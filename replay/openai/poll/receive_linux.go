@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// receiver reads from sockets that stamp what they receive. It is made once
-// and used for all reads of a loop: a read allocates nothing.
+// receiver reads sockets and their stamps. A loop has one for all reads, which do
+// not allocate.
 type receiver struct {
 	buf     []byte
 	message unix.Msghdr
@@ -28,12 +28,11 @@ func newReceiver() *receiver {
 	return r
 }
 
-// receive reads once, without waiting. stamp is when the last segment of what
-// it read came in, in nanoseconds of the wall clock, or 0 where the kernel
-// does not say.
+// receive reads once, without blocking. stamp is the kernel's stamp of the last
+// segment that was read, in nanoseconds of the wall clock, 0 for none.
 func (r *receiver) receive(fd int) (b []byte, stamp int64, err syscall.Errno) {
 	r.message.SetControllen(len(r.control))
-	// The socket does not block, so the scheduler need not hear of it.
+	// A raw call: the scheduler need not know of one that does not block.
 	n, _, err := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.message)), unix.MSG_DONTWAIT)
 	if err != 0 {
 		return nil, 0, err
@@ -41,7 +40,7 @@ func (r *receiver) receive(fd int) (b []byte, stamp int64, err syscall.Errno) {
 	return r.buf[:n], r.stamp(), 0
 }
 
-// stamp finds the time in the control message of a read.
+// stamp returns the stamp in the control message of the last read.
 func (r *receiver) stamp() int64 {
 	const size = unix.SizeofCmsghdr + int(unsafe.Sizeof(unix.Timespec{}))
 	header := (*unix.Cmsghdr)(unsafe.Pointer(&r.control[0]))
