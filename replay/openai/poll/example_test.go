@@ -1,0 +1,42 @@
+//go:build linux
+
+package poll_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"moontide/replay/openai/poll"
+)
+
+// line is a Handler that waits for the end of a line.
+type line struct{ text []byte }
+
+func (l *line) Arrived(_ *poll.Conn, b []byte, at poll.Arrival) bool {
+	l.text = append(l.text, b...)
+	return b[len(b)-1] == '\n'
+}
+
+func (l *line) Ended(err error, at poll.Arrival) { fmt.Println(err) }
+
+func Example() {
+	listener, _ := net.Listen("tcp", "127.0.0.1:0")
+	defer listener.Close()
+	loop, _ := poll.New()
+	defer loop.Close()
+	raw, _ := net.Dial("tcp", listener.Addr().String())
+	conn, _ := loop.Adopt(raw)
+	defer conn.Close()
+	peer, _ := listener.Accept()
+	fmt.Fprintln(peer, "high tide")
+
+	var answer line
+	_, wrote, err := conn.Exchange(context.Background(), &answer, time.Now().Add(time.Minute), []byte("when?\n"))
+	fmt.Printf("%s%v %v\n", answer.text, wrote, err)
+	peer.Close()
+	// Output:
+	// high tide
+	// true <nil>
+}
