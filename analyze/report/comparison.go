@@ -144,55 +144,33 @@ func (c Comparison) distances(d *doc.Document) {
 	}
 }
 
-type comparisonJSON struct {
-	Traces    []datasetJSON   `json:"traces"`
-	Distances []distancesJSON `json:"distances"` // of each but the first, to the first
-}
-
-type distancesJSON struct {
-	Trace        string        `json:"trace"`
-	ISL          *distanceJSON `json:"isl"`
-	OSL          *distanceJSON `json:"osl"`
-	Context      *distanceJSON `json:"context"`
-	InterArrival *distanceJSON `json:"inter_arrival"`
-	Turns        *distanceJSON `json:"turns"`
-	TurnGap      *distanceJSON `json:"turn_gap"`
-	Delay        *distanceJSON `json:"delay,omitempty"`
-	LRULargest   *number       `json:"lru_largest_gap"`
-	LRULargestAt *int          `json:"lru_largest_gap_blocks"`
-	LRUMean      *number       `json:"lru_mean_gap"`
-}
-
-type distanceJSON struct {
-	KS          number `json:"ks"`
-	Wasserstein number `json:"wasserstein"`
-}
-
-// JSON writes the comparison as one indented JSON object: the traces as
-// [Dataset.JSON] does, and the distances.
+// JSON writes the traces as [Dataset.JSON] does, and the distances of each but the
+// first to the first.
 func (c Comparison) JSON(w io.Writer) error {
-	var out comparisonJSON
+	var traces, distances []object
 	for i, data := range c {
-		out.Traces = append(out.Traces, datasetOf(data))
+		traces = append(traces, datasetJSON(data))
 		if i > 0 {
-			out.Distances = append(out.Distances, distancesJSONOf(data.Name, DistancesOf(c[0], data)))
+			distances = append(distances, distancesJSON(data.Name, DistancesOf(c[0], data)))
 		}
 	}
-	return writeJSON(w, out)
+	return writeJSON(w, object{{"traces", traces}, {"distances", distances}})
 }
 
-func distancesJSONOf(name string, x Distances) distancesJSON {
-	of := func(d trace.Opt[analyze.Distance]) *distanceJSON {
+func distancesJSON(name string, x Distances) object {
+	of := func(d trace.Opt[analyze.Distance]) any {
 		if !d.Set {
 			return nil
 		}
-		return &distanceJSON{number(d.Value.KS), number(d.Value.Wasserstein)}
+		return object{{"ks", number(d.Value.KS)}, {"wasserstein", number(d.Value.Wasserstein)}}
 	}
-	out := distancesJSON{Trace: name, ISL: of(x.ISL), OSL: of(x.OSL), Context: of(x.Context), InterArrival: of(x.Gap),
-		Turns: of(x.Turns), TurnGap: of(x.TurnGap), Delay: of(x.Delay)}
-	if x.LRU.Set {
-		g := x.LRU.Value
-		out.LRULargest, out.LRULargestAt, out.LRUMean = new(number(g.Largest)), &g.At, new(number(g.Mean))
+	o := object{
+		{"trace", name}, {"isl", of(x.ISL)}, {"osl", of(x.OSL)}, {"context", of(x.Context)}, {"inter_arrival", of(x.Gap)},
+		{"turns", of(x.Turns)}, {"turn_gap", of(x.TurnGap)},
 	}
-	return out
+	if x.Delay.Set {
+		o = append(o, field{"delay", of(x.Delay)})
+	}
+	g := x.LRU
+	return append(o, field{"lru_largest_gap", numberOr(g.Value.Largest, g.Set)}, field{"lru_largest_gap_blocks", orNull(g.Value.At, g.Set)}, field{"lru_mean_gap", numberOr(g.Value.Mean, g.Set)})
 }

@@ -4,240 +4,214 @@ import (
 	"io"
 
 	"moontide/analyze"
+	"moontide/analyze/report/doc"
 	"moontide/trace/stats"
 )
 
-// JSON writes what is known as one indented JSON object. Lengths are in tokens,
-// keys in _ms in milliseconds, the rate in requests per second, rates and
-// ratios 0..1. Every key is always there: what the trace cannot give, or was
-// not asked for, is null. The errors are those of w.
-func (d Dataset) JSON(w io.Writer) error {
-	return writeJSON(w, datasetOf(d))
-}
+// JSON writes the analysis as one indented JSON object. Lengths are in tokens, keys
+// in _ms in milliseconds, the rate in requests per second, rates and ratios 0..1.
+// Every key is always there: what the trace cannot give, or was not asked for, is
+// null.
+func (d Dataset) JSON(w io.Writer) error { return writeJSON(w, datasetJSON(d)) }
 
-type datasetJSON struct {
-	Trace       string           `json:"trace"`
-	Requests    int              `json:"requests"`
-	DurationMs  *number          `json:"duration_ms"`
-	BlockSize   *int             `json:"block_size"`
-	ISL         *lengthJSON      `json:"isl"`
-	OSL         *lengthJSON      `json:"osl"`
-	Blocks      blocksJSON       `json:"blocks"`
-	Cache       cachesJSON       `json:"cache"`
-	Context     contextJSON      `json:"context"`
-	Arrivals    arrivalsJSON     `json:"arrivals"`
-	Sessions    *sessionsJSON    `json:"sessions"`
-	Reuse       *reuseJSON       `json:"reuse"`
-	Lengths     lengthsJSON      `json:"lengths"`
-	Sharing     *sharingJSON     `json:"sharing"`
-	Concurrency *concurrencyJSON `json:"concurrency"`
-}
-
-type distJSON struct {
-	Count int    `json:"count"`
-	Mean  number `json:"mean"`
-	Std   number `json:"std"`
-	Min   number `json:"min"`
-	P1    number `json:"p1"`
-	P5    number `json:"p5"`
-	P10   number `json:"p10"`
-	P25   number `json:"p25"`
-	P50   number `json:"p50"`
-	P75   number `json:"p75"`
-	P90   number `json:"p90"`
-	P95   number `json:"p95"`
-	P99   number `json:"p99"`
-	P99_9 number `json:"p99_9"`
-	Max   number `json:"max"`
-	Sum   number `json:"sum"`
-}
-
-// lengthJSON is a distribution with its shape.
-type lengthJSON struct {
-	*distJSON
-	Histogram histogramJSON `json:"histogram"`
-}
-
-// histogramJSON has one edge more than counts. A count is of the values from its
-// lower edge up to, and but for the last without, its upper one.
-type histogramJSON struct {
-	Log    bool     `json:"log"` // columns are equally wide on a log axis
-	Edges  []number `json:"edges"`
-	Counts []int    `json:"counts"`
-}
-
-type lengthsJSON struct {
-	Ratio    *number     `json:"isl_per_osl"` // of the sums
-	Ratios   *lengthJSON `json:"ratios"`      // of each request with an answer
-	Pearson  *number     `json:"pearson"`
-	Spearman *number     `json:"spearman"`
-	// Requests that say so of their lengths, by the mark of the trace's reader.
-	EstimatedISL int `json:"isl_estimated"`
-	EstimatedOSL int `json:"osl_estimated"`
-	MissingOSL   int `json:"osl_missing"`
-}
-
-type blocksJSON struct {
-	Total      *int    `json:"total"`
-	Unique     *int    `json:"unique"`
-	SizeSource *string `json:"size_source"` // "given", "detected" or "assumed"
-	Requests   *int    `json:"requests"`    // rows with ids
-	Fitting    *int    `json:"fitting"`     // of them, those that the block size fits
-	BetterSize *int    `json:"better_size"` // that fits more; null where none is known
-}
-
-type cachesJSON struct {
-	Infinite      infiniteJSON   `json:"infinite"`
-	Policies      []cacheJSON    `json:"policies"`
-	Smallest      []smallestJSON `json:"smallest"`
-	Workers       []fleetJSON    `json:"workers"`
-	RoomForReuse  *int           `json:"room_for_reuse_blocks"` // null where Belady's bound was not asked for
-	BytesPerToken *number        `json:"kv_bytes_per_token"`
-}
-
-type infiniteJSON struct {
-	BlockHitRate       *number `json:"block_hit_rate"`
-	TokenHitRate       *number `json:"token_hit_rate"`
-	MeanRequestHitRate *number `json:"mean_request_hit_rate"`
-	HitBlocks          *int    `json:"hit_blocks"`
-	HitTokens          *int    `json:"hit_tokens"`
-	RequestsNoHit      *int    `json:"requests_no_hit"`
-	RequestsAllHit     *int    `json:"requests_all_hit"`
-}
-
-type contextJSON struct {
-	ObservedMean        *number `json:"observed_mean"`
-	ObservedUniqueMean  *number `json:"observed_unique_mean"`
-	ObservedSharedRatio *number `json:"observed_shared_ratio"`
-	DeclaredMean        *number `json:"declared_mean"`
-	DeclaredUniqueMean  *number `json:"declared_unique_mean"`
-	DeclaredSharedRatio *number `json:"declared_shared_ratio"`
-}
-
-type arrivalsJSON struct {
-	Rate               *number `json:"rate"`
-	CV                 *number `json:"cv"`
-	Peak1s             *int    `json:"peak_1s"`
-	Peak60s            *int    `json:"peak_60s"`
-	DistinctTimestamps *int    `json:"distinct_timestamps"`
-	MaxPerTimestamp    *int    `json:"max_per_timestamp"`
-	GridMs             *number `json:"grid_ms"`
-	FirstMs            *number `json:"first_ms"`
-	LastMs             *number `json:"last_ms"`
-	Requests           *int    `json:"requests"`  // rows with a timestamp
-	Backwards          *int    `json:"backwards"` // of them, those before the row above
-	Dispersion1s       *number `json:"dispersion_1s"`
-	Dispersion60s      *number `json:"dispersion_60s"`
-}
-
-func datasetOf(data Dataset) datasetJSON {
-	a := data.Analysis
-	d := datasetJSON{
-		Trace:    data.Name,
-		Requests: a.Requests,
-		ISL:      lengthOf(a.ISL),
-		OSL:      lengthOf(a.OSL),
-		Context: contextJSON{
-			ObservedMean:        numberOf(a.Observed.Mean),
-			ObservedUniqueMean:  numberOf(a.Observed.UniqueMean),
-			ObservedSharedRatio: numberOf(a.Observed.SharedRatio),
-			DeclaredMean:        numberOf(a.Declared.Mean),
-			DeclaredUniqueMean:  numberOf(a.Declared.UniqueMean),
-			DeclaredSharedRatio: numberOf(a.Declared.SharedRatio),
-		},
+func datasetJSON(d Dataset) object {
+	a := d.Analysis
+	var duration, blockSize any
+	if a.Arrivals != nil {
+		duration = number(a.Arrivals.Duration())
 	}
-	if p := a.Prefix; p != nil {
-		d.BlockSize = &p.BlockSize.Tokens
-		d.Blocks = blocksJSON{
-			Total: &p.TotalBlocks, Unique: &p.UniqueBlocks,
-			SizeSource: &p.BlockSize.How, Requests: &p.Requests,
-			Fitting: &a.BlockFit.Fits, BetterSize: orNull(a.BlockFit.Better, a.BlockFit.Better > 0),
-		}
-		d.Cache.Infinite = infiniteOf(p)
+	if a.Prefix != nil {
+		blockSize = a.Prefix.BlockSize.Tokens
 	}
-	d.Lengths = lengthsJSON{
-		Ratio: numberOf(a.Lengths.Ratio), Ratios: lengthOf(a.Lengths.Ratios),
-		Pearson: numberOf(a.Lengths.Pearson), Spearman: numberOf(a.Lengths.Spearman),
-		EstimatedISL: a.Lengths.EstimatedISL, EstimatedOSL: a.Lengths.EstimatedOSL, MissingOSL: a.Lengths.MissingOSL,
+	return object{
+		{"trace", d.Name},
+		{"requests", a.Requests},
+		{"duration_ms", duration},
+		{"block_size", blockSize},
+		{"isl", lengthJSON(a.ISL)},
+		{"osl", lengthJSON(a.OSL)},
+		{"blocks", blocksJSON(a)},
+		{"cache", cacheJSON(a.Prefix, d.Cache)},
+		{"context", object{
+			{"observed_mean", numberOf(a.Observed.Mean)},
+			{"observed_unique_mean", numberOf(a.Observed.UniqueMean)},
+			{"observed_shared_ratio", numberOf(a.Observed.SharedRatio)},
+			{"declared_mean", numberOf(a.Declared.Mean)},
+			{"declared_unique_mean", numberOf(a.Declared.UniqueMean)},
+			{"declared_shared_ratio", numberOf(a.Declared.SharedRatio)},
+		}},
+		{"arrivals", arrivalsJSON(a.Arrivals)},
+		{"sessions", sessionsJSON(a.Sessions)},
+		{"reuse", reuseJSON(a.Prefix, d.Cache)},
+		{"lengths", object{
+			{"isl_per_osl", numberOf(a.Lengths.Ratio)}, // of the sums
+			{"ratios", lengthJSON(a.Lengths.Ratios)},   // of each request with an answer
+			{"pearson", numberOf(a.Lengths.Pearson)},
+			{"spearman", numberOf(a.Lengths.Spearman)},
+			{"isl_estimated", a.Lengths.EstimatedISL},
+			{"osl_estimated", a.Lengths.EstimatedOSL},
+			{"osl_missing", a.Lengths.MissingOSL},
+		}},
+		{"sharing", sharingJSON(a.Prefix)},
+		{"concurrency", concurrencyJSON(d.Service, a.Arrivals != nil)},
 	}
-	if c := data.Cache; c != nil && c.Curve != nil {
-		d.Cache.Policies, d.Cache.Smallest, d.Cache.Workers = c.policies(), c.smallest(), c.fleets()
-		d.Cache.RoomForReuse = orNull(c.RoomForReuse.Value, c.RoomForReuse.Set)
-		if c.BytesPerToken > 0 {
-			d.Cache.BytesPerToken = new(number(c.BytesPerToken))
+}
+
+func blocksJSON(a *analyze.Analysis) object {
+	p := a.Prefix
+	if p == nil {
+		return nulls("total", "unique", "size_source", "requests", "fitting", "better_size")
+	}
+	return object{
+		{"total", p.TotalBlocks}, {"unique", p.UniqueBlocks},
+		{"size_source", p.BlockSize.How}, // "given", "detected" or "assumed"
+		{"requests", p.Requests},         // rows with ids
+		{"fitting", a.BlockFit.Fits},     // rows that the block size fits
+		{"better_size", orNull(a.BlockFit.Better, a.BlockFit.Better > 0)},
+	}
+}
+
+func cacheJSON(p *analyze.Prefix, c *Cache) object {
+	infinite := nulls("block_hit_rate", "token_hit_rate", "mean_request_hit_rate", "hit_blocks", "hit_tokens", "requests_no_hit", "requests_all_hit")
+	if p != nil {
+		infinite = object{
+			{"block_hit_rate", number(p.Infinite.Block)}, {"token_hit_rate", numberOf(p.Infinite.Token)}, {"mean_request_hit_rate", number(p.Infinite.MeanRequest)},
+			{"hit_blocks", p.HitBlocks}, {"hit_tokens", p.HitTokens}, {"requests_no_hit", p.NoHit}, {"requests_all_hit", p.AllHit},
 		}
 	}
-	if p := a.Prefix; p != nil {
-		d.Reuse, d.Sharing = reuseOf(p, data.Cache), sharingOf(p)
+	if c == nil || c.Curve == nil {
+		return append(object{{"infinite", infinite}}, nulls("policies", "smallest", "workers", "room_for_reuse_blocks", "kv_bytes_per_token")...)
 	}
-	if s := a.Sessions; s != nil {
-		d.Sessions = sessionsOf(s)
+	var policies, smallest, workers []object
+	for _, point := range c.Points {
+		r := point.Hits.Rates()
+		policies = append(policies, append(object{{"policy", string(point.Policy)}}, append(c.capacityJSON(point.Capacity),
+			field{"block_hit_rate", number(r.Block)}, field{"token_hit_rate", numberOf(r.Token)})...))
 	}
-	if s := data.Service; s != nil && a.Arrivals != nil {
-		d.Concurrency = &concurrencyJSON{number(s.TTFT), number(s.TPOT), numberOf(s.Little), numberOf(s.Mean), s.Peak}
+	for _, share := range infiniteShares { // of the infinite token hit rate
+		if c.Curve.Infinite().HitTokens > 0 {
+			smallest = append(smallest, append(object{{"share", number(share)}}, c.capacityJSON(c.Curve.SmallestByToken(share))...))
+		}
 	}
-	if at := a.Arrivals; at != nil {
-		d.DurationMs = new(number(at.Duration()))
-		d.Arrivals = arrivalsOf(at)
+	for _, f := range c.Fleets {
+		for _, h := range f.all() {
+			r := h.hits.Rates()
+			workers = append(workers, object{{"routing", h.name}, {"workers", h.workers}, {"capacity_blocks", h.capacity},
+				{"block_hit_rate", number(r.Block)}, {"token_hit_rate", numberOf(r.Token)}})
+		}
 	}
-	return d
+	return object{
+		{"infinite", infinite},
+		{"policies", policies},
+		{"smallest", smallest},
+		{"workers", workers},
+		{"room_for_reuse_blocks", orNull(c.RoomForReuse.Value, c.RoomForReuse.Set)},
+		{"kv_bytes_per_token", numberOr(c.BytesPerToken, c.BytesPerToken > 0)},
+	}
 }
 
-func infiniteOf(p *analyze.Prefix) infiniteJSON {
-	return infiniteJSON{
-		BlockHitRate:       new(number(p.Infinite.Block)),
-		TokenHitRate:       numberOf(p.Infinite.Token),
-		MeanRequestHitRate: new(number(p.Infinite.MeanRequest)),
-		HitBlocks:          &p.HitBlocks,
-		HitTokens:          &p.HitTokens,
-		RequestsNoHit:      &p.NoHit,
-		RequestsAllHit:     &p.AllHit,
-	}
+func (c *Cache) capacityJSON(blocks int) object {
+	return object{{"capacity_blocks", blocks}, {"capacity_tokens", blocks * c.BlockSize}, {"capacity_bytes", numberOf(c.bytes(blocks))}}
 }
 
-func arrivalsOf(at *analyze.Arrivals) arrivalsJSON {
-	var grid *number
+func arrivalsJSON(at *analyze.Arrivals) object {
+	if at == nil {
+		return nulls("rate", "cv", "peak_1s", "peak_60s", "distinct_timestamps", "max_per_timestamp", "grid_ms", "first_ms", "last_ms",
+			"requests", "backwards", "dispersion_1s", "dispersion_60s")
+	}
+	var grid any
 	if at.Grid != nil {
-		grid = new(number(at.Grid.Step))
+		grid = number(at.Grid.Step)
 	}
-	return arrivalsJSON{
-		Peak1s: &at.Peak1s, Peak60s: &at.Peak60s, GridMs: grid,
-		Dispersion1s: numberOf(at.Dispersion1s), Dispersion60s: numberOf(at.Dispersion60s),
-		Rate:               numberOf(at.Rate),
-		CV:                 numberOf(at.CV),
-		DistinctTimestamps: &at.DistinctTimestamps,
-		MaxPerTimestamp:    &at.MostAtOnce,
-		FirstMs:            new(number(at.First)),
-		LastMs:             new(number(at.Last)),
-		Requests:           &at.Requests,
-		Backwards:          &at.Backwards,
+	return object{
+		{"rate", numberOf(at.Rate)}, {"cv", numberOf(at.CV)}, {"peak_1s", at.Peak1s}, {"peak_60s", at.Peak60s},
+		{"distinct_timestamps", at.DistinctTimestamps}, {"max_per_timestamp", at.MostAtOnce}, {"grid_ms", grid},
+		{"first_ms", number(at.First)}, {"last_ms", number(at.Last)},
+		{"requests", at.Requests},   // rows with a timestamp
+		{"backwards", at.Backwards}, // rows before the row above
+		{"dispersion_1s", numberOf(at.Dispersion1s)}, {"dispersion_60s", numberOf(at.Dispersion60s)},
 	}
 }
 
-// distOf is nil for the distribution of no values.
-func distOf(d stats.Sample) *distJSON {
+func sessionsJSON(s *analyze.Sessions) any {
+	if s == nil {
+		return nil
+	}
+	return object{
+		{"inferred", s.Inferred}, {"sessions", s.Sessions}, {"multi_turn", s.MultiTurn}, {"requests", s.Requests},
+		{"turns", sampleJSON(s.Turns)}, {"gap_ms", sampleJSON(s.Gap)}, {"delay_ms", sampleJSON(s.Delay)}, {"growth", sampleJSON(s.Growth)},
+	}
+}
+
+// reuseJSON has the time, the requests, and the different blocks since a block's
+// last use, itself included: the LRU cache that would have held it.
+func reuseJSON(p *analyze.Prefix, c *Cache) any {
+	if p == nil {
+		return nil
+	}
+	var blocks any
+	if c.known() && p.HitBlocks > 0 {
+		at := c.Curve.SmallestByBlock
+		blocks = object{
+			{"p1", at(.01)}, {"p10", at(.1)}, {"p25", at(.25)}, {"p50", at(.5)}, {"p75", at(.75)},
+			{"p90", at(.9)}, {"p95", at(.95)}, {"p99", at(.99)}, {"max", at(1)},
+		}
+	}
+	return object{{"time_ms", sampleJSON(p.Reuse.Time)}, {"requests", sampleJSON(p.Reuse.Requests)}, {"blocks", blocks}}
+}
+
+func sharingJSON(p *analyze.Prefix) any {
+	if p == nil {
+		return nil
+	}
+	var roots, popular []object
+	for _, r := range p.Roots.Top {
+		roots = append(roots, object{{"id", r.ID}, {"requests", r.Requests}, {"blocks", r.ChainBlocks}, {"tokens", r.ChainTokens}})
+	}
+	for _, b := range p.Popularity.Top {
+		popular = append(popular, object{{"id", b.ID}, {"uses", b.Uses}, {"depth", b.Depth}})
+	}
+	z := p.Popularity.Zipf
+	return object{
+		{"roots_distinct", p.Roots.Distinct}, {"roots_shared", p.Roots.Shared}, {"root_requests", p.Roots.Requests},
+		{"roots", roots}, {"popular", popular},
+		{"zipf_exponent", numberOr(z.Value.Exponent, z.Set)}, {"zipf_r2", numberOr(z.Value.R2, z.Set)},
+		{"tree_nodes", p.Tree.Nodes}, {"tree_leaves", p.Tree.Leaves}, {"tree_forks", p.Tree.Forks}, {"leaf_depth", sampleJSON(p.Tree.LeafDepth)},
+	}
+}
+
+func concurrencyJSON(s *Service, timed bool) any {
+	if s == nil || !timed {
+		return nil
+	}
+	return object{{"ttft_ms", number(s.TTFT)}, {"tpot_ms", number(s.TPOT)}, {"little", numberOf(s.Little)}, {"mean", numberOf(s.Mean)}, {"peak", s.Peak}}
+}
+
+// sampleJSON is null for no values.
+func sampleJSON(d stats.Sample) any {
 	if d.Count == 0 {
 		return nil
 	}
-	quantile := func(p float64) number { return number(d.Quantile(p)) }
-	return &distJSON{
-		Count: d.Count, Mean: number(d.Mean), Std: number(d.Std), Min: number(d.Min),
-		P1: quantile(0.01), P5: quantile(0.05), P10: quantile(0.10),
-		P25: quantile(0.25), P50: quantile(0.50), P75: quantile(0.75),
-		P90: quantile(0.90), P95: quantile(0.95), P99: quantile(0.99), P99_9: quantile(0.999),
-		Max: number(d.Max), Sum: number(d.Sum),
+	o := object{{"count", d.Count}, {"mean", number(d.Mean)}, {"std", number(d.Std)}, {"min", number(d.Min)}}
+	for _, p := range []float64{1, 5, 10, 25, 50, 75, 90, 95, 99} {
+		o = append(o, field{"p" + doc.Plain(p), number(d.Quantile(p / 100))})
 	}
+	return append(o, field{"p99_9", number(d.Quantile(0.999))}, field{"max", number(d.Max)}, field{"sum", number(d.Sum)})
 }
 
-// lengthOf is nil for the distribution of no values.
-func lengthOf(d stats.Sample) *lengthJSON {
+// lengthJSON is a sample with its histogram, which has one edge more than counts.
+// A count is of the values from its lower edge up to, and but for the last
+// without, its upper one.
+func lengthJSON(d stats.Sample) any {
 	if d.Count == 0 {
 		return nil
 	}
 	bins := binsOf(d)
-	h := histogramJSON{Log: bins.Log, Counts: d.Histogram(bins)}
-	for _, edge := range bins.Edges {
-		h.Edges = append(h.Edges, number(edge))
+	edges := make([]number, len(bins.Edges))
+	for i, edge := range bins.Edges {
+		edges[i] = number(edge)
 	}
-	return &lengthJSON{distOf(d), h}
+	// log: columns are equally wide on a log axis
+	histogram := object{{"log", bins.Log}, {"edges", edges}, {"counts", d.Histogram(bins)}}
+	return append(sampleJSON(d).(object), field{"histogram", histogram})
 }

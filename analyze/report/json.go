@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,6 +21,43 @@ func writeJSON(w io.Writer, v any) error {
 		return fmt.Errorf("writing report: %w", err)
 	}
 	return nil
+}
+
+// object is a JSON object whose members have an order.
+type object []field
+
+type field struct {
+	key   string
+	value any
+}
+
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	for i, f := range o {
+		b.WriteByte("{,"[min(i, 1)])
+		if err := out.Encode(f.key); err != nil {
+			return nil, err
+		}
+		b.WriteByte(':')
+		if err := out.Encode(f.value); err != nil {
+			return nil, err
+		}
+	}
+	if len(o) == 0 {
+		b.WriteByte('{')
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// nulls are members that are not known.
+func nulls(keys ...string) (o object) {
+	for _, key := range keys {
+		o = append(o, field{key, nil})
+	}
+	return o
 }
 
 // number is a float that is written without an exponent, which some readers of
