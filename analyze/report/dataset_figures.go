@@ -31,7 +31,7 @@ func (d Dataset) sheet() figure.Sheet {
 	return sheet
 }
 
-// datasetFigures draws what there is to draw, and says of the rest why not.
+// datasetFigures are the figures of a trace, and the reasons for missing ones.
 func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 	a := data.Analysis
 	draw := func(f figure.Figure) { figures = append(figures, f) }

@@ -192,7 +192,7 @@ func placesOf(m run.Metric) int {
 	return 2
 }
 
-// finer are the decimals of a difference: more where there is little.
+// finer are the decimals of a difference: more for a small one.
 func finer(places int, difference float64) int {
 	if math.Abs(difference) < 0.1 {
 		return max(places, 4)

@@ -16,9 +16,8 @@ func (r rect) corners() []point {
 	return []point{{r.left, r.top}, {r.right, r.top}, {r.right, r.bottom}, {r.left, r.bottom}}
 }
 
-// clipLine returns the parts of a polyline that are inside of r. Clipping is
-// done on coordinates because neither surface needs to know of it then, and
-// because clip paths of SVG need ids, which clash within a page.
+// clipLine returns the parts of a polyline that are inside r. Coordinates are
+// clipped, because clip paths of SVG need ids, which clash within a page.
 func (r rect) clipLine(line []point) [][]point {
 	if len(line) == 1 && r.holds(line[0]) {
 		return [][]point{line}

@@ -30,13 +30,13 @@ type Figure struct {
 	X, Y   Axis
 	Series []Series
 	Marks  []Mark
-	// NoLegend leaves out the legend, which else names the series above the
-	// plot as soon as two of them have names.
+	// NoLegend leaves out the legend, which otherwise names the series above the
+	// plot if at least two have names.
 	NoLegend bool
 }
 
-// Quantity is what the values of an axis measure. It decides about steps and
-// labels of the ticks.
+// Quantity is what the values of an axis measure. It determines steps and labels of
+// the ticks.
 type Quantity int
 
 const (
@@ -70,8 +70,8 @@ type Axis struct {
 type Kind int
 
 const (
-	// Line joins the points in their order, which needs not be that of x.
-	// Few points are also drawn as dots.
+	// Line joins the points in their order, which need not be that of x. Few points
+	// are also drawn as dots.
 	Line Kind = iota
 	// Steps holds each value until the next x.
 	Steps
@@ -83,23 +83,21 @@ const (
 	Points
 )
 
-// A Series is points in the values of the axes. It is read and never changed.
-// Where X and Y do not have the lengths they should, the longer one's surplus
-// is ignored.
+// A Series is points in the values of the axes. It is never changed. Surplus values
+// of X or Y are ignored.
 type Series struct {
 	// Name is for the legend and the tooltips.
 	Name   string
 	Kind   Kind
 	X, Y   []float64
 	Dashed bool
-	// Labels names single points of a Line or of Points, such as the
-	// concurrency of a measurement. Where there is no room for a label, it is
-	// only in the tooltip.
+	// Labels names single points of a Line or of Points, such as the concurrency of
+	// a measurement. A label without space is only in the tooltip.
 	Labels []string
 }
 
-// A Mark is a line across the plot at a value worth naming, such as a median
-// or a capacity. It stands on x, or lies across from a value on y.
+// A Mark is a labelled line across the plot at a value such as a median or a
+// capacity, vertical on x or, with OnY, horizontal on y.
 type Mark struct {
 	Label  string
 	At     float64
@@ -107,12 +105,11 @@ type Mark struct {
 	Dashed bool
 }
 
-// Options say how large a sheet is. The zero value gives a good size; values
-// out of their range are brought into it.
+// Options set the size of a sheet. The zero value is a good size; values out of
+// range are limited to it.
 type Options struct {
-	// Width of the sheet in units of which the smallest letters are 11 high,
-	// from 120 to 20,000. 0 means 720 for one column of figures, else 440 a
-	// column.
+	// Width of the sheet in units, from 120 to 20,000; the smallest letters are 11
+	// units high. 0 means 720 for one column of figures, else 440 per column.
 	Width int
 	// PlotHeight is the height of each plot area in the same units, without
 	// titles and labels, from 40 to 10,000: the height of the sheet follows. 0
@@ -124,7 +121,7 @@ type Options struct {
 	Scale int
 }
 
-// Ranges of Options. Their ends are far from any sensible picture.
+// Ranges of Options.
 const (
 	minWidth, maxWidth           = 120, 20_000
 	minPlotHeight, maxPlotHeight = 40, 10_000

@@ -32,8 +32,7 @@ const (
 	atEnd
 )
 
-// typefaces are the two weights of the one typeface. They are parsed once and
-// only read from then on.
+// typefaces are the regular and the bold typeface, parsed once.
 var typefaces = sync.OnceValues(func() (t [2]*opentype.Font, err error) {
 	for i, ttf := range [][]byte{liberationsansregular.TTF, liberationsansbold.TTF} {
 		if t[i], err = opentype.Parse(ttf); err != nil {
@@ -43,7 +42,7 @@ var typefaces = sync.OnceValues(func() (t [2]*opentype.Font, err error) {
 	return t, nil
 })
 
-// face is the font of l. Callers have seen typefaces succeed.
+// face is the font of l. Callers have checked that typefaces succeeds.
 func (l letters) face() font.Face {
 	faces, _ := typefaces()
 	f := font.Face{Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Length(l.size)}, Face: faces[0]}
@@ -62,8 +61,8 @@ func (l letters) width(s string) float64 {
 	return float64(face.Width(s))
 }
 
-// known puts a box in the place of each rune that the font does not have. A
-// browser has others to take it from, a picture has not.
+// known replaces each rune that the font lacks by a box. A browser would take it
+// from another font.
 func (l letters) known(s string) string {
 	var b sfnt.Buffer
 	face := l.face()
@@ -75,8 +74,7 @@ func (l letters) known(s string) string {
 	}, s)
 }
 
-// fit shortens s to the room it has, with an ellipsis where something is
-// missing.
+// fit shortens s to a width, with an ellipsis if something is missing.
 func (l letters) fit(s string, room float64) string {
 	s = clean(s)
 	if l.width(s) <= room {
@@ -98,9 +96,9 @@ func (l letters) fit(s string, room float64) string {
 	return strings.TrimRight(string(runes[:short]), " ") + "…"
 }
 
-// clean makes a text of any origin fit for one line: without control
-// characters, which XML forbids, without marks that turn the direction of what
-// follows, and not longer than anyone reads.
+// clean makes any text fit for one line: without control characters, which XML
+// forbids, without marks that change the text direction, and at most 300
+// characters long.
 func clean(s string) string {
 	const longest = 300
 	var b strings.Builder

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A pennant is the label of a mark on x. Pennants stand in rows above the
-// plot, row 0 lowest, left or right of their line, which goes up to them.
-type pennant struct {
+// A markLabel is the label of a mark on x. Labels stand in rows above the plot,
+// row 0 lowest, left or right of their line, which goes up to them.
+type markLabel struct {
 	mark        *Mark
 	x           float64 // of the line
 	text        string
@@ -18,15 +18,15 @@ type pennant struct {
 
 const (
 	mostMarkRows = 6
-	// mostPennants bounds the search for places. It is more than can be read.
-	mostPennants  = 12
-	mostSideMarks = 24
-	pennantGap    = 4 // between a line and its label
+	// mostMarkLabels bounds the search for places.
+	mostMarkLabels = 12
+	mostSideMarks  = 24
+	markLabelGap   = 4 // between a line and its label
 )
 
-// newPennants are the marks on x within the plot, placed.
-func (p *panel) newPennants() []pennant {
-	var all []pennant
+// newMarkLabels places the marks on x within the plot.
+func (p *panel) newMarkLabels() []markLabel {
+	var all []markLabel
 	for i := range p.fig.Marks {
 		m := &p.fig.Marks[i]
 		if m.OnY || !p.fig.X.drawable(m.At) {
@@ -36,17 +36,17 @@ func (p *panel) newPennants() []pennant {
 		if x < p.frame.left-0.5 || x > p.frame.right+0.5 {
 			continue
 		}
-		mark := pennant{mark: m, x: round(x) + 0.5}
-		if len(all) < mostPennants {
+		mark := markLabel{mark: m, x: round(x) + 0.5}
+		if len(all) < mostMarkLabels {
 			mark.text = markText.fit(m.Label, p.right-p.left)
 		}
 		all = append(all, mark)
 	}
-	// Where there is no way to show all labels, the last marks go without.
-	for n := min(len(all), mostPennants); n > 0; n-- {
+	// If not all labels fit, the last marks have none.
+	for n := min(len(all), mostMarkLabels); n > 0; n-- {
 		for rows := 1; rows <= mostMarkRows; rows++ {
 			steps := 5000
-			if p.placePennants(all[:n], 0, rows, &steps) {
+			if p.placeMarkLabels(all[:n], 0, rows, &steps) {
 				return all
 			}
 		}
@@ -54,28 +54,28 @@ func (p *panel) newPennants() []pennant {
 	return all
 }
 
-// placePennants finds places for the labels from the i-th on, in so many rows.
+// placeMarkLabels finds places for the labels from the i-th on, in so many rows.
 // It tries everything until it runs out of steps.
-func (p *panel) placePennants(all []pennant, i, rows int, steps *int) bool {
+func (p *panel) placeMarkLabels(all []markLabel, i, rows int, steps *int) bool {
 	if i == len(all) {
 		return true
 	}
 	a := &all[i]
 	if a.text == "" {
-		return p.placePennants(all, i+1, rows, steps)
+		return p.placeMarkLabels(all, i+1, rows, steps)
 	}
 	width := markText.width(a.text)
 	for row := range rows {
-		for _, left := range []float64{a.x + pennantGap, a.x - pennantGap - width} {
+		for _, left := range []float64{a.x + markLabelGap, a.x - markLabelGap - width} {
 			if *steps--; *steps < 0 {
 				a.shown = false
 				return false
 			}
 			a.left, a.right, a.row, a.shown = left, left+width, row, true
-			if left < p.left-1 || a.right > p.right+edge/2 || !agree(all[:i], a) {
+			if left < p.left-1 || a.right > p.right+edge/2 || !fitsBeside(all[:i], a) {
 				continue
 			}
-			if p.placePennants(all, i+1, rows, steps) {
+			if p.placeMarkLabels(all, i+1, rows, steps) {
 				return true
 			}
 		}
@@ -84,9 +84,9 @@ func (p *panel) placePennants(all []pennant, i, rows int, steps *int) bool {
 	return false
 }
 
-// agree says whether a touches no label beside it, and neither its line nor
+// fitsBeside reports whether a touches no label beside it, and neither its line nor
 // another's goes through a label below.
-func agree(others []pennant, a *pennant) bool {
+func fitsBeside(others []markLabel, a *markLabel) bool {
 	for i := range others {
 		b := &others[i]
 		if !b.shown {
@@ -96,7 +96,7 @@ func agree(others []pennant, a *pennant) bool {
 		if b.row < a.row {
 			low, high = b, a
 		}
-		if a.row == b.row && a.left < b.right+2*pennantGap && b.left < a.right+2*pennantGap {
+		if a.row == b.row && a.left < b.right+2*markLabelGap && b.left < a.right+2*markLabelGap {
 			return false
 		}
 		// The higher line goes through the lower row. Of one row, each line
@@ -112,10 +112,10 @@ func agree(others []pennant, a *pennant) bool {
 	return true
 }
 
-// rowsOf is how many rows the pennants need.
-func rowsOf(pennants []pennant) int {
+// rowsOf is how many rows the labels need.
+func rowsOf(labels []markLabel) int {
 	n := 0
-	for _, f := range pennants {
+	for _, f := range labels {
 		if f.shown {
 			n = max(n, f.row+1)
 		}

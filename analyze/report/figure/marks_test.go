@@ -9,7 +9,7 @@ import (
 
 // Whatever the marks, labels that are shown touch neither each other nor a
 // line.
-func TestPennantsKeepApart(t *testing.T) {
+func TestMarkLabelsKeepApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := Figure{X: Axis{Min: new(0.0), Max: new(100.0)}, Series: []Series{{X: []float64{0, 100}, Y: []float64{0, 1}}}}
 		for range rapid.IntRange(0, 9).Draw(t, "marks") {
@@ -20,14 +20,14 @@ func TestPennantsKeepApart(t *testing.T) {
 		}
 		marks := newPage(One(f), Options{}, 1).panels[0].marks
 		for i := range marks {
-			if m := &marks[i]; m.shown && !agree(marks[:i], m) {
+			if m := &marks[i]; m.shown && !fitsBeside(marks[:i], m) {
 				t.Fatalf("%+v is in the way of another", *m)
 			}
 		}
 	})
 }
 
-func TestPennantsOfADistribution(t *testing.T) {
+func TestMarkLabelsOfADistribution(t *testing.T) {
 	f := metrics().Rows[1].Figures[1]
 	for i, m := range newPage(One(f), Options{Width: 400}, 1).panels[0].marks {
 		if !m.shown {

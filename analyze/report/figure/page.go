@@ -150,7 +150,7 @@ func (p *page) head(y float64, text string, l letters, ruled bool) float64 {
 	return y + l.size*1.4
 }
 
-// name is what a reader hears who cannot see the picture.
+// name is the text for screen readers.
 func (p *page) name() string {
 	if p.sheet.Title != "" {
 		return clean(p.sheet.Title)

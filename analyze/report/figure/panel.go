@@ -18,8 +18,8 @@ type panel struct {
 	xTicks      []tick
 	yTicks      []tick
 	legend      legend
-	marks       []pennant // of marks on x, above the plot
-	sideMarks   []string  // labels of marks on y, beside the plot; shortened
+	marks       []markLabel // of marks on x, above the plot
+	sideMarks   []string    // labels of marks on y, beside the plot; shortened
 }
 
 // Heights and distances within a panel.
@@ -88,7 +88,7 @@ func (p *panel) setAcross(left, right, before, after float64) {
 		return apart(p.x, t, func(label string) float64 { return tickText.width(label) + 12 })
 	})
 	p.legend = newLegend(p.fig, right-left)
-	p.marks = p.newPennants()
+	p.marks = p.newMarkLabels()
 }
 
 // heights is what the panel needs above and below its plot.

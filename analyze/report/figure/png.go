@@ -31,7 +31,7 @@ func WritePNG(w io.Writer, s Sheet, o Options) error {
 		return fmt.Errorf("drawing a png: %d x %d pixels are more than %d Mi", width, height, maxPixels>>20)
 	}
 	canvas := vgimg.NewWith(
-		// A unit of ours is a point of vg, of which 72 are an inch.
+		// A unit is a point of vg, 1/72 inch.
 		vgimg.UseWH(vg.Length(p.width), vg.Length(p.height)),
 		vgimg.UseDPI(72*p.scale),
 		vgimg.UseBackgroundColor(paper.opaque(1)),
@@ -58,10 +58,9 @@ func (r *raster) point(p point) vg.Point {
 	return vg.Point{X: vg.Length(p.x), Y: vg.Length(r.height - p.y)}
 }
 
-// batch is how many points of a line, or dots, vg draws at a time. Its
-// rasterizer keeps a list of all that a shape has in a row of pixels, so that
-// its time is quadratic in how often a line goes up and down: seconds for a
-// noisy one.
+// batch is how many points of a line, or dots, vg draws at a time. The time of its
+// rasterizer is quadratic in the number of crossings of a row of pixels: seconds
+// for a noisy line.
 const batch = 48
 
 func (r *raster) path(lines [][]point, p pen, _ string) {
@@ -96,9 +95,8 @@ func (r *raster) path(lines [][]point, p pen, _ string) {
 	}
 }
 
-// fill draws a polygon. Unlike a line it cannot be drawn in parts, as edges
-// between these would show, so it takes a rasterizer that adds up areas, whose
-// time only depends on the size.
+// fill draws a polygon. It cannot be drawn in parts, whose edges would show, so it
+// uses a rasterizer whose time depends only on the size.
 func (r *raster) fill(polygon []point, c color.Color) {
 	if len(polygon) < 3 {
 		return

@@ -13,16 +13,15 @@ const (
 	faint  ink = 0xE7E9EC // grid
 )
 
-// palette are Paul Tol's high-contrast colours and companions of his
-// medium-contrast ones. They are told apart with every kind of colour
-// blindness, and the first three by their darkness alone.
+// palette are Paul Tol's high-contrast colours and some of his medium-contrast
+// ones. They are distinct with every kind of colour blindness, and the first three
+// by their darkness alone.
 var palette = []ink{0x004488, 0xDDAA33, 0xBB5566, 0x6699CC, 0x222222, 0x997700}
 
-// dashes follow once more for those who print in grey: from the fourth series
-// on, lines differ by their dashes too.
+// dashes make lines differ in grey print, too, from the fourth series on.
 var dashes = [][]float64{nil, nil, nil, {9, 3}, {2, 3}, {9, 3, 2, 3}}
 
-// dashed is what series and marks get that ask for it.
+// dashed is the pattern of dashed series and marks.
 var dashed = []float64{5, 4}
 
 // A pen is how a shape is drawn: filled, stroked or both.
@@ -46,8 +45,8 @@ func (s *Series) line(index int) pen {
 }
 
 // A surface is what figures are drawn on. Coordinates are in units of the
-// picture, from its upper left corner. A tip is a text that a reader gets on
-// asking; a surface that cannot be asked leaves it out.
+// picture, from its upper left corner. A tip is the text of a tooltip, which PNG
+// leaves out.
 type surface interface {
 	// path draws polylines as one shape. What is filled is closed.
 	path(lines [][]point, p pen, tip string)

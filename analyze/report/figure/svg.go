@@ -7,13 +7,12 @@ import (
 	"strconv"
 )
 
-// SVG returns the sheet as an <svg> element to be put into an HTML page as it
-// is. It is as wide as the element around it, holds no script, no style sheet,
-// no id and no reference to anything outside, and all its texts are escaped.
-// Tooltips tell values of bars, marks and single points.
+// SVG returns the sheet as an <svg> element for an HTML page. It fills the width of
+// the element around it, has no script, style sheet, id or outside reference, and
+// all texts are escaped. Tooltips show the values of bars, marks and single points.
 //
-// Texts grow and shrink with the picture, so Options.Width should be about the
-// width it will have on the page, in CSS pixels.
+// Text scales with the picture, so Options.Width should be about the width on the
+// page, in CSS pixels.
 func SVG(s Sheet, o Options) string {
 	p := newPage(s, o, 1)
 	b := &svg{}
@@ -33,8 +32,7 @@ func (b *svg) printf(format string, args ...any) {
 	b.out = fmt.Appendf(b.out, format, args...)
 }
 
-// number appends a coordinate with one decimal: a twentieth of a unit is less
-// than anyone sees at any size a page is shown in.
+// number appends a coordinate with one decimal, which is enough at any size.
 func (b *svg) number(v float64) {
 	v = math.Round(v*10) / 10
 	if v == 0 {

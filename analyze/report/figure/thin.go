@@ -9,13 +9,13 @@ import (
 // A point in units of the picture: x to the right, y down.
 type point struct{ x, y float64 }
 
-// thinner reduces a polyline to what can be told apart: of consecutive points
-// in one column of pixels it keeps the first, the lowest, the highest and the
-// last. The stroke then covers the same pixels and every peak stays, however
-// short, which neither sampling nor averaging can promise.
+// thinner reduces a polyline to the points that make a visible difference: of
+// consecutive points in one column of pixels it keeps the first, the lowest, the
+// highest and the last. The stroke then covers the same pixels and every peak
+// stays, which neither sampling nor averaging guarantees.
 //
-// Its result is bounded by four points a column as long as x does not go back
-// and forth, and by maxPoints otherwise.
+// The result has at most four points per column if x is monotonic, and at most
+// maxPoints otherwise.
 type thinner struct {
 	from, width float64 // where columns begin, and how wide one is
 	columns     float64
@@ -79,8 +79,8 @@ func (t *thinner) result() [][]point {
 	return t.lines
 }
 
-// coarsen is for lines that run back and forth: it keeps the extremes of
-// stretches of the line instead of columns, and gives up gaps.
+// coarsen is for lines that run back and forth: it keeps the extremes of sections
+// of the line instead of columns, and drops gaps.
 func (t *thinner) coarsen() {
 	var all []point
 	for _, line := range t.lines {
@@ -88,11 +88,11 @@ func (t *thinner) coarsen() {
 	}
 	all = append(all, t.line...)
 	t.lines, t.gaps = nil, false
-	stretch := max(1, (6*len(all)+maxPoints-1)/maxPoints)
+	section := max(1, (6*len(all)+maxPoints-1)/maxPoints)
 	t.line = make([]point, 0, maxPoints)
-	for start := 0; start < len(all); start += stretch {
+	for start := 0; start < len(all); start += section {
 		var group extremes
-		for _, p := range all[start:min(start+stretch, len(all))] {
+		for _, p := range all[start:min(start+section, len(all))] {
 			group.add(p)
 		}
 		t.line = group.appendTo(t.line)
