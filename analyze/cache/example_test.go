@@ -5,6 +5,7 @@ import (
 
 	"moontide/analyze/cache"
 	"moontide/trace/block"
+	"moontide/trace/routing"
 )
 
 func ExampleCurveBuilder() {
@@ -27,4 +28,48 @@ func ExampleCurveBuilder() {
 	// 3 blocks: 0.44
 	// 4 blocks: 0.56
 	// all that an infinite cache hits: 4 blocks
+}
+
+func ExampleSimulate() {
+	var s cache.Sequence
+	for _, numbers := range [][]uint32{{0, 1}, {2, 3}, {0, 1}, {4, 5}, {0, 1}} {
+		s.Add(numbers, 1024, "")
+	}
+	for _, policy := range cache.Policies() {
+		hits, err := cache.Simulate(&s, policy, 512, 2, 4)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("%s: %.1f, %.1f\n", policy, hits[0].Rates().Block, hits[1].Rates().Block)
+	}
+	// Output:
+	// lru: 0.0, 0.4
+	// lfu: 0.0, 0.4
+	// fifo: 0.0, 0.2
+	// belady: 0.4, 0.4
+}
+
+func ExampleComparer() {
+	var s cache.Sequence
+	for turn := range 3 {
+		for session := range uint32(2) {
+			first := 10 * session
+			s.Add([]uint32{first, first + 1, first + 2}[:turn+1], 512*(turn+1), fmt.Sprint("session ", session))
+		}
+		s.Add([]uint32{30}, 512, "")
+	}
+	c, err := cache.NewComparer(&s, 512)
+	if err != nil {
+		panic(err)
+	}
+	result, err := c.Compare(cache.Fleet{Workers: 2, Capacity: 8}, routing.RoundRobin, routing.Prefix)
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range result.Routed {
+		fmt.Printf("%s: %.2f\n", r.Routing, r.Hits.Rates().Block)
+	}
+	// Output:
+	// round-robin: 0.20
+	// prefix: 0.33
 }
