@@ -139,7 +139,7 @@ func (c *Cache) addTo(to *doc.Document) {
 	case c.Arithmetic != "":
 		s.Text("KV cache size: " + c.Arithmetic + ".")
 	case c.BytesPerToken == 0:
-		s.Text("--kv-model or --kv-bytes-per-token adds sizes in bytes.")
+		s.Text("Name a KV model, or the bytes per token, to see sizes in bytes.")
 	}
 	c.addFleets(to)
 }

@@ -81,7 +81,7 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 	s.Row("Unique hash blocks", doc.Int(p.UniqueBlocks), "blocks", doc.Share(p.UniqueBlocks, p.TotalBlocks)+" of total")
 	s.Row("Block size", doc.Int(p.BlockSize.Tokens), "tokens", p.BlockSize.How)
 	if p.BlockSize.How == trace.Assumed {
-		s.Warn(assumedBlockSize(p.BlockSize) + " Token counts below depend on it; --block-size sets it.")
+		s.Warn(assumedBlockSize(p.BlockSize) + " Token counts below depend on it; set the block size if it is wrong.")
 	}
 	if warning := BlockSizeWarning(a); warning != "" {
 		s.Warn(warning + " Token counts below are wrong where it does not fit.")
@@ -104,7 +104,7 @@ func arrivalRows(s *doc.Section, a *analyze.Analysis) {
 	if at.Backwards > 0 {
 		s.Row("Rows out of order", doc.Int(at.Backwards), "", "before the row above")
 		s.Warn("The rows are not in order of arrival. Arrival statistics use the sorted times;" +
-			" hit rates, caches, workers and inferred sessions use the order of the rows. convert --sort sorts them.")
+			" hit rates, caches, workers and inferred sessions use the order of the rows. Sort the trace to avoid this.")
 	}
 }
 

@@ -106,7 +106,6 @@ func TestWhoImportsWhom(t *testing.T) {
 
 // Libraries know no flags of the command: a Go program that uses them has none.
 func TestLibrariesNameNoFlags(t *testing.T) {
-	t.Skip("the rooms are being moved out of")
 	flagName := regexp.MustCompile(`(^|[^-\w])--[a-z]`)
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
 		switch {
