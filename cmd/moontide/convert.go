@@ -191,7 +191,7 @@ func (r *reshaping) readAhead(c *cli.Context, std streams, paths []string) (file
 		return nil, nil, err
 	}
 	if !found {
-		fmt.Fprintln(std.err, "moontide: note: no time grid in the arrivals: --spread-grid changes nothing")
+		fmt.Fprintln(std.err, "moontide: note: the arrivals lie on no grid: nothing to spread")
 	}
 	return files, removeAll, nil
 }

@@ -174,7 +174,7 @@ func (in *input) note(skipped int, grid *trace.GridDetector) {
 		add("block size is %v", in.blockSize)
 	}
 	if skipped > 0 {
-		add("%d bad rows of the trace were skipped", skipped)
+		add("%d invalid rows of the trace were skipped", skipped)
 	}
 	const bursty = 2 // requests per step of the grid
 	g, together, found := grid.Grid()
@@ -198,7 +198,7 @@ func (in *input) note(skipped int, grid *trace.GridDetector) {
 // reader passes on what a reader has to say about a trace.
 func (o Observer) reader(name string, r *format.Reader) {
 	if r.Format() != format.Mooncake {
-		o.message("%s: read as a trace of the format %s", name, r.Format())
+		o.message("%s: trace format: %s", name, r.Format())
 	}
 	for _, note := range r.Notes() {
 		o.message("%s: %v", name, note)
@@ -207,7 +207,7 @@ func (o Observer) reader(name string, r *format.Reader) {
 	if n == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s: bad rows skipped: %d", name, n)
+	text := fmt.Sprintf("%s: %d invalid rows skipped", name, n)
 	for _, reason := range reasons {
 		text += fmt.Sprintf("\n  %v", reason)
 	}
