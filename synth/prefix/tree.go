@@ -1,17 +1,15 @@
-// Package prefix keeps the prompts of a trace as a tree of shared prefixes:
-// who extends whom, and how often.
+// Package prefix counts the shared prefixes of a trace's prompts in a tree.
 //
-// Start with [New] and give [Tree.Add] the block ids of each request. Walk the
-// tree with [Tree.Children], from [Root], or simply count through its nodes:
-// they are numbered as they were first visited, parents before children.
+// Start with [New] and pass the block ids of each request to [Tree.Add]. Nodes are
+// numbered in the order of their first visit, parents before children; walk the
+// tree with [Tree.Children] from [Root], or count through the nodes.
 //
 //	t := prefix.New()
 //	t.Add([]uint64{7, 8, 9, 30})
 //	t.Add([]uint64{7, 8})
 //	t.Visits(t.Find([]uint64{7, 8, 1})) // 2: both requests have the prefix 7 8
 //
-// [Tree.Core] is the shared part alone, as a radix tree whose nodes are runs of
-// blocks: what a model of prefix sharing is made from.
+// [Tree.Core] is the shared part as a radix tree of runs of blocks.
 package prefix
 
 import (
@@ -19,23 +17,20 @@ import (
 	"math"
 )
 
-// Node names a distinct prefix of a [Tree]: the path of blocks from the root.
-// Nodes are numbered from 1 in the order of their first visit, so a node's
-// parent has a smaller number than the node.
+// Node is a distinct prefix of a [Tree]. Nodes are numbered from 1 in the order of
+// their first visit, so a parent has a smaller number than its children.
 type Node int32
 
 // Root is the empty prefix, which every request has.
 const Root Node = 0
 
-// Tree is a trie over blocks. A node is a parent and a block id, so that the
-// same id under two parents, as in a trace whose ids are not chained to their
-// prefix, is two nodes. It takes 32 bytes a node, and more for the second and
-// later children of a node. Any number of goroutines may read a tree that none
-// adds to.
+// Tree is a trie over blocks. The same id under two parents is two nodes. A node
+// takes 32 bytes, and more if it is the second or a later child. Concurrent reads
+// are safe while nothing is added.
 type Tree struct {
 	nodes []node
-	// later finds every child but the first of its parent. Most prefixes have
-	// one way on, and following it needs no look-up.
+	// later finds every child but the first of its parent. Most nodes have one
+	// child, which needs no look-up.
 	later map[edge]Node
 }
 
@@ -44,8 +39,8 @@ type node struct {
 	parent       Node
 	depth        int32
 	visits, ends int32
-	// The children are a ring in the order of their first visit: from lastChild
-	// the next sibling is the first child. Root, which is no child, means none.
+	// The children are a ring in the order of their first visit: the sibling of
+	// lastChild is the first child. Root, which is no child, means none.
 	lastChild, sibling Node
 }
 
@@ -59,10 +54,9 @@ func New() *Tree {
 	return &Tree{nodes: make([]node, 1), later: make(map[edge]Node)}
 }
 
-// Add visits the path of one request's block ids, growing the tree where it is
-// new, and returns the node at which the request ends: [Root] if it has no
-// blocks. It keeps nothing of ids. A tree holds up to 2^31-1 requests and as
-// many nodes; Add panics beyond.
+// Add counts one request's block ids and returns the node at which it ends:
+// [Root] if it has no blocks. It does not keep ids. A tree holds up to 2^31-1
+// requests and as many nodes; Add panics beyond that.
 func (t *Tree) Add(ids []uint64) Node {
 	if t.nodes[Root].visits == math.MaxInt32 {
 		panic("prefix: a tree holds at most 2^31-1 requests")
@@ -100,7 +94,7 @@ func (t *Tree) grow(parent Node, id uint64) Node {
 	return n
 }
 
-// Child returns the node that the block id leads to from n, if there is one.
+// Child returns the child of n with a block id, if there is one.
 func (t *Tree) Child(n Node, id uint64) (Node, bool) {
 	last := t.nodes[n].lastChild
 	if last == Root {
@@ -131,8 +125,8 @@ func (t *Tree) Find(ids []uint64) Node {
 	return at
 }
 
-// Children yields the nodes one block longer than n, in the order of their
-// first visit. The tree must not grow meanwhile.
+// Children yields the children of n in the order of their first visit. The tree
+// must not grow meanwhile.
 func (t *Tree) Children(n Node) iter.Seq[Node] {
 	return func(yield func(Node) bool) {
 		last := t.nodes[n].lastChild
@@ -145,14 +139,13 @@ func (t *Tree) Children(n Node) iter.Seq[Node] {
 	}
 }
 
-// Len returns the number of nodes without the root, which is the number of
-// distinct prefixes in blocks. The nodes are 1 to Len.
+// Len returns the number of nodes without the root: the nodes are 1 to Len.
 func (t *Tree) Len() int { return len(t.nodes) - 1 }
 
-// ID returns the id of n's last block. The root has none and says 0.
+// ID returns the id of n's last block; 0 for the root.
 func (t *Tree) ID(n Node) uint64 { return t.nodes[n].id }
 
-// Parent returns the prefix one block shorter than n. The root is its own.
+// Parent returns the parent of n. The root is its own.
 func (t *Tree) Parent(n Node) Node { return t.nodes[n].parent }
 
 // Depth returns the length of the prefix n in blocks.
@@ -161,5 +154,5 @@ func (t *Tree) Depth(n Node) int { return int(t.nodes[n].depth) }
 // Visits returns the number of requests that have the prefix n.
 func (t *Tree) Visits(n Node) int { return int(t.nodes[n].visits) }
 
-// Ends returns the number of requests whose blocks are the prefix n and no more.
+// Ends returns the number of requests that end at n.
 func (t *Tree) Ends(n Node) int { return int(t.nodes[n].ends) }

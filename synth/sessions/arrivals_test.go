@@ -10,7 +10,7 @@ import (
 	"moontide/trace"
 )
 
-// Requests come on the source's grid, as far off it, and in bursts as large.
+// Arrivals keep the grid, the jitter and the burstiness of the source.
 func TestArrivalsOfConversation(t *testing.T) {
 	t.Parallel()
 	rows := conversation(t)
@@ -46,7 +46,7 @@ func TestArrivalsOfConversation(t *testing.T) {
 	}
 }
 
-// shapes are ways in which requests come: each calls add with times in ms.
+// shapes are arrival patterns: each calls add with times in ms.
 var shapes = map[string]func(random *rand.Rand, add func(ms float64)){
 	"poisson": func(random *rand.Rand, add func(float64)) { during(random, add, 0, 2400, 4, 4) },
 	"lull": func(random *rand.Rand, add func(float64)) {
@@ -89,8 +89,8 @@ var shapes = map[string]func(random *rand.Rand, add func(ms float64)){
 	},
 }
 
-// during calls add by a Poisson process whose rate goes from one value to another,
-// in requests a second.
+// during calls add by a Poisson process whose rate changes linearly, in requests
+// per second.
 func during(random *rand.Rand, add func(float64), from, to, first, last float64) {
 	most := max(first, last)
 	for at := from + random.ExpFloat64()/most; at < to; at += random.ExpFloat64() / most {
@@ -100,8 +100,8 @@ func during(random *rand.Rand, add func(float64), from, to, first, last float64)
 	}
 }
 
-// However the rate varies, so many requests take as long as in the source, all
-// along, and follow each other as there.
+// However the rate varies, the n-th request arrives when it does in the source,
+// and gaps have the same distribution.
 func TestArrivalShapes(t *testing.T) {
 	t.Parallel()
 	for name, shape := range shapes {
@@ -122,7 +122,7 @@ func TestArrivalShapes(t *testing.T) {
 				took := to.Arrivals.Duration() / span
 				mean += took / seeds
 				if math.Abs(took-1) > .1 {
-					t.Errorf("seed %d: it takes %.3f times as long", seed, took)
+					t.Errorf("seed %d: the duration is %.3f times the source's", seed, took)
 				}
 				for part := 1; part < 10; part++ {
 					i := len(rows) * part / 10

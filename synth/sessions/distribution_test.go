@@ -29,9 +29,9 @@ func TestBinsOf(t *testing.T) {
 		values []float64
 		want   []b
 	}{
-		{"one cell", []float64{1, 2, 3, 4, 5}, []b{{5, -.5, 6.5}}},
-		{"two cells", []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, []b{{8, -.5, 8.5}, {5, 8.5, 14.5}}},
-		{"a rest too small joins", []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, []b{{10, -.5, 11.5}}},
+		{"one bin", []float64{1, 2, 3, 4, 5}, []b{{5, -.5, 6.5}}},
+		{"two bins", []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}, []b{{8, -.5, 8.5}, {5, 8.5, 14.5}}},
+		{"a small rest joins the last bin", []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, []b{{10, -.5, 11.5}}},
 		{"common value", []float64{1, 2, 3, 4, 5, 6, 6, 6, 6, 6, 6, 6, 6, 7, 8, 9, 10, 11}, []b{{5, -.5, 5.5}, {8, 6, 6}, {5, 6.5, 12.5}}},
 		{"few below a common value", []float64{1, 6, 6, 6, 6, 6, 6, 6, 6}, []b{{9, 6, 6}}},
 		{"few above a common value", []float64{6, 6, 6, 6, 6, 6, 6, 6, 7}, []b{{9, 6, 6}}},
@@ -50,7 +50,7 @@ func TestBinsOf(t *testing.T) {
 	}
 }
 
-// Whatever the values, each counts once, bins do not overlap and none is small.
+// For any values, each counts once, bins do not overlap and none is small.
 func TestBinsCoverEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, 40), func(i int) float64 { return float64(i) }), minRequests, 200).Draw(t, "values")
@@ -72,7 +72,7 @@ func TestBinsCoverEverything(t *testing.T) {
 	})
 }
 
-// Bounds tell no value: they lie between values, and the ends further out.
+// Bounds are no one's value: they lie between values, and the ends further out.
 func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -93,9 +93,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Chances that fewer than five requests tell are those of all such leaves
-// together, or none.
-func TestRareChancesArePooled(t *testing.T) {
+// Shares that rest on fewer than five requests are pooled over all such leaves,
+// or 0.
+func TestRareSharesArePooled(t *testing.T) {
 	c := choice{decisionTree: decisionTree{[]split{{0, 1, -1, 1}, {0, 2, -2, -3}}}, Leaves: make([]shares, 3)}
 	var samples []sample
 	happen := func(leaf float64, thing, times int) {
@@ -132,7 +132,7 @@ func TestRareChancesArePooled(t *testing.T) {
 	}
 }
 
-// A bin keeps its bounds and its mean, whatever the values in between.
+// Draws from a bin keep its bounds and its mean.
 func TestHistogramKeepsTheMean(t *testing.T) {
 	h := newHistogram([]bin{{5, 1, 10, 110, 30}, {15, 3, 200}})
 	random := source()
@@ -152,14 +152,14 @@ func TestHistogramKeepsTheMean(t *testing.T) {
 		sum += x
 	}
 	if common != n*3/4 {
-		t.Errorf("the common value came %d times of %d, want exactly three quarters from a deck", common, n)
+		t.Errorf("the common value came %d times of %d, want exactly three quarters when stratified", common, n)
 	}
 	if mean := low / float64(n-common); math.Abs(mean-30) > .5 {
 		t.Errorf("the mean of the bin is %v, want 30", mean)
 	}
 }
 
-func TestDeckIsUniform(t *testing.T) {
+func TestStratifiedIsUniform(t *testing.T) {
 	random := source()
 	var d stratified
 	before := 0.0
@@ -170,7 +170,7 @@ func TestDeckIsUniform(t *testing.T) {
 			u := d.draw(random)
 			part := int(u * strata)
 			if seen[part] {
-				t.Fatalf("part %d comes twice from one deck", part)
+				t.Fatalf("stratum %d is drawn twice in one round", part)
 			}
 			seen[part] = true
 			product += (u - .5) * (before - .5)
@@ -182,7 +182,7 @@ func TestDeckIsUniform(t *testing.T) {
 	}
 }
 
-// The values follow what is known where it matters, and each other.
+// Values depend on the known ones that matter, and on each other.
 func TestJointKeepsDependence(t *testing.T) {
 	random := source()
 	var samples []sample
@@ -197,7 +197,7 @@ func TestJointKeepsDependence(t *testing.T) {
 	j := fitJoint(samples, 2)
 	for _, c := range j[0].Splits[:1] {
 		if c[0] != 0 || math.Abs(c[1]-.7) > .01 {
-			t.Errorf("the first cut is %+v, want dimension 0 at 0.7", c)
+			t.Errorf("the first split is %+v, want dimension 0 at 0.7", c)
 		}
 	}
 	for i := range j {
@@ -218,8 +218,8 @@ func TestJointKeepsDependence(t *testing.T) {
 	}
 }
 
-// A hand-made case: of four turns that could be seen for 10, 20, 30 and 40, the
-// second was gone on from after 5 and the last after 25.
+// Four turns were observed for 10, 20, 30 and 40; the second was continued after
+// 5 and the last after 25.
 func TestKaplanMeier(t *testing.T) {
 	inf := math.Inf(1)
 	observations := []observation{

@@ -2,14 +2,11 @@ package sessions_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"moontide/analyze"
@@ -19,30 +16,24 @@ import (
 	"moontide/trace"
 	"moontide/trace/block"
 	"moontide/trace/format"
+	"moontide/trace/tracetest"
 	"moontide/traces"
 )
 
 // conversation reads the conversation trace that the Mooncake project published.
 func conversation(t testing.TB) []trace.Request {
 	t.Helper()
-	rows, err := readConversation()
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("no published trace here: %v", err)
+	f, err := format.Open(tracetest.Published(t, "conversation_trace.jsonl"), format.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer f.Close()
+	rows, err := trace.Collect(f.Requests())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return rows
 }
-
-var readConversation = sync.OnceValues(func() ([]trace.Request, error) {
-	f, err := format.Open("../../../shared/traces/conversation_trace.jsonl", format.Options{})
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return trace.Collect(f.Requests())
-})
 
 func fit(t testing.TB, rows []trace.Request, opts sessions.Options) *sessions.Model {
 	t.Helper()
@@ -68,7 +59,7 @@ const infinite = math.MaxInt
 // capacities are the cache sizes of the public traces' comparison.
 var capacities = []int{1000, 10_000, 30_000, 50_000, 100_000, infinite}
 
-// likeness is what a trace is like, and at which cache sizes it hits how much.
+// likeness is the analysis of a trace and its hit rates by cache size.
 type likeness struct {
 	*analyze.Analysis
 	hits []float64
@@ -95,7 +86,8 @@ func look(t testing.TB, rows []trace.Request, blockSize int, capacities []int) l
 	return l
 }
 
-// distances are how far traces are from their source: means over seeds.
+// distances are differences between drawn traces and their source: means over
+// seeds.
 type distances struct {
 	isl, osl, context, gap float64 // Kolmogorov-Smirnov
 	std, spearman          float64 // relative; absolute
@@ -112,7 +104,7 @@ func (d distances) String() string {
 		d.isl, d.osl, d.context, d.gap, d.std, d.spearman, d.turns, d.think, hits.String())
 }
 
-// compare draws n requests with each of some seeds.
+// compare draws n requests with each of several seeds.
 func compare(t testing.TB, source []trace.Request, m *sessions.Model, n, seeds int, capacities []int) distances {
 	t.Helper()
 	size := m.BlockSize().Tokens
@@ -145,8 +137,7 @@ func compare(t testing.TB, source []trace.Request, m *sessions.Model, n, seeds i
 	return d
 }
 
-// bands are what distances may be; hits has a band for each capacity, or one
-// for all.
+// bands are the allowed distances; hits has one for each capacity, or one for all.
 type bands struct {
 	lengths, context, gap, std, spearman, turns, think float64
 	hits                                               []float64
@@ -169,12 +160,12 @@ func (d distances) within(t *testing.T, b bands) {
 		{"think time", d.think, b.think},
 	} {
 		if !(math.Abs(c.got) <= c.band) {
-			t.Errorf("%s is %+.4f off, allowed are %v", c.name, c.got, c.band)
+			t.Errorf("%s is %+.4f off, want at most %v", c.name, c.got, c.band)
 		}
 	}
 	for i, h := range d.hits {
 		if band := b.hits[min(i, len(b.hits)-1)]; !(math.Abs(h) <= band) {
-			t.Errorf("block hit rate at size %d is %+.4f off, allowed are %v", i, h, band)
+			t.Errorf("block hit rate at size %d is %+.4f off, want at most %v", i, h, band)
 		}
 	}
 }
@@ -188,8 +179,8 @@ func TestConversation(t *testing.T) {
 	})
 }
 
-// No prompt is longer than the source's, or shorter, but for the rounding of both,
-// though sessions may go on for longer.
+// No prompt is longer or shorter than the source's, apart from rounding, although
+// sessions may last longer.
 func TestConversationRange(t *testing.T) {
 	rows := conversation(t)
 	m := fit(t, rows, sessions.Options{})
@@ -201,7 +192,7 @@ func TestConversationRange(t *testing.T) {
 	}
 }
 
-// A longer trace goes on with new sessions instead of the same prompts.
+// A longer trace continues with new sessions instead of the same prompts.
 func TestConversationTenTimesLonger(t *testing.T) {
 	t.Parallel()
 	rows := conversation(t)
@@ -212,7 +203,7 @@ func TestConversationTenTimesLonger(t *testing.T) {
 	})
 }
 
-// The method was made with the whole trace; parts of it are other traces.
+// The method was developed with the whole trace; parts of it are new to it.
 func TestPartsOfConversation(t *testing.T) {
 	t.Parallel()
 	all := conversation(t)
@@ -230,8 +221,8 @@ func TestPartsOfConversation(t *testing.T) {
 	}
 }
 
-// What other workloads reach. Where bands are wider than the whole conversation
-// trace's, doc.go says why.
+// Where bands are wider than for the whole conversation trace, doc.go explains
+// why.
 func TestOtherWorkloads(t *testing.T) {
 	t.Parallel()
 	usual := bands{lengths: .02, context: .02, gap: .02, std: .05, spearman: .03, turns: .05, think: .1, hits: []float64{.02}}
@@ -265,10 +256,8 @@ func TestOtherWorkloads(t *testing.T) {
 	}
 }
 
-// Sources that a description of ours makes, with delays as in the ready ones and
-// with all timestamps: sessions that share documents, agents among people who
-// chat.
-func TestDescribedWorkloads(t *testing.T) {
+// The sources are drawn from the specs in traces/, with delays and with timestamps.
+func TestSpecWorkloads(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -280,7 +269,7 @@ func TestDescribedWorkloads(t *testing.T) {
 	} {
 		for _, timestamps := range []string{"sessions", "all"} {
 			t.Run(c.name+" "+timestamps, func(t *testing.T) {
-				rows := described(t, c.name, timestamps, 8000)
+				rows := fromSpec(t, c.name, timestamps, 8000)
 				m := fit(t, rows, sessions.Options{BlockSize: 512})
 				compare(t, rows, m, len(rows), 3, []int{300, 1000, 10_000, infinite}).within(t, c.bands)
 			})
@@ -288,12 +277,12 @@ func TestDescribedWorkloads(t *testing.T) {
 	}
 }
 
-// described draws from a ready description.
-func described(t *testing.T, name, timestamps string, n int) []trace.Request {
+// fromSpec draws from a spec in traces/.
+func fromSpec(t *testing.T, name, timestamps string, n int) []trace.Request {
 	t.Helper()
 	text, ok := traces.Spec(name)
 	if !ok {
-		t.Fatalf("no description %q", name)
+		t.Fatalf("no spec %q", name)
 	}
 	if timestamps == "all" {
 		text = bytes.ReplaceAll(text, []byte("max_isl:"), []byte("timestamps: all\n      max_isl:"))

@@ -8,7 +8,7 @@ import (
 	"moontide/synth/sessions"
 )
 
-// smallFile is a model that was written by hand.
+// smallFile is a model written by hand.
 const smallFile = `{"moontide_model":1,"method":"sessions","block_size":4,"requests":20,"sessions":10,"sessions_ahead":2,"settled_ms":1000,
 "templates":[[0,2,6,0]],"templated_by_time":{"cuts":[],"leaves":[[10,0.5]]},
 "isl":[0.5,100.5],"osl":[0.5,9.5],"first_turn_templated":[],"first_turn":[{"cuts":[[0,500,-1,-2]],"leaves":[[[5,5,1,20,8]],[[5,5,7]]]},{"cuts":[],"leaves":[[[10,10,1,9,3]]]}],
@@ -96,8 +96,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// Whatever the file says, it is refused, or draws sound requests and is written
-// as it was understood.
+// Any file is either refused, or draws valid requests and survives a round trip.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(smallFile))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -124,10 +123,10 @@ func FuzzRead(f *testing.F) {
 		first := saved(t, m)
 		again, err := sessions.Read(bytes.NewReader(first))
 		if err != nil {
-			t.Fatalf("its own file: %v", err)
+			t.Fatalf("reading its own output: %v", err)
 		}
 		if !bytes.Equal(first, saved(t, again)) {
-			t.Fatal("a file of the file differs")
+			t.Fatal("the file changes in a round trip")
 		}
 	})
 }

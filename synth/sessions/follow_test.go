@@ -7,9 +7,9 @@ import (
 	"moontide/trace"
 )
 
-// Rows without a timestamp come when the answer before them is there and they have
-// waited, but between the timestamps around them in the file, if most do anyway.
-func TestFileOrderTellsTime(t *testing.T) {
+// Rows without a timestamp arrive after the answer before them and their delay, but
+// between the timestamps around them in the file, if most do anyway.
+func TestRowsWithoutTimestamp(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		others       int
@@ -42,15 +42,15 @@ func TestFileOrderTellsTime(t *testing.T) {
 			}
 			for _, r := range f.rows {
 				if r.delay == c.delay && r.at != c.wants {
-					t.Errorf("it comes at %v ms, want %v", r.at, c.wants)
+					t.Errorf("arrival at %v ms, want %v", r.at, c.wants)
 				}
 			}
 		})
 	}
 }
 
-// Few sessions behind a long template, and others without: neither is as long as
-// both together.
+// A few sessions have a long template and the others have long prompts of their
+// own: drawn prompts must not combine both.
 func TestTemplatesStayApart(t *testing.T) {
 	f := newFitter()
 	ids := uint64(1000)

@@ -75,10 +75,10 @@ func TestRequestsRepeat(t *testing.T) {
 		t.Error("1000 requests are not the beginning of 3000")
 	}
 	if !bytes.Equal(long, lines(t, draw(t, m, 5, 3000))) {
-		t.Error("the same seed gave something else")
+		t.Error("the same seed draws other requests")
 	}
 	if bytes.Equal(short, lines(t, draw(t, m, 6, 1000))) {
-		t.Error("another seed gave the same")
+		t.Error("another seed draws the same requests")
 	}
 	if a, b := draw(t, m, 5, 1000), draw(t, m, 6, 1000); a[999].Timestamp == b[999].Timestamp {
 		t.Error("another seed has the same arrivals")
@@ -90,7 +90,7 @@ func TestRequestsRepeat(t *testing.T) {
 	}
 }
 
-// A model from a file draws, to the byte, what the fitted one does.
+// A model that was written and read draws the same bytes.
 func TestFileIsTheModel(t *testing.T) {
 	t.Parallel()
 	for _, name := range slices.Sorted(maps.Keys(workloads)) {
@@ -102,10 +102,10 @@ func TestFileIsTheModel(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(file), string(saved(t, read))); diff != "" {
-				t.Error("a file of the file differs")
+				t.Error("the file changes in a round trip")
 			}
 			if !bytes.Equal(lines(t, draw(t, m, 3, 4000)), lines(t, draw(t, read, 3, 4000))) {
-				t.Error("the model that was read draws something else")
+				t.Error("the model that was read draws other requests")
 			}
 			if len(file) > 300_000 {
 				t.Errorf("the file has %d bytes", len(file))
@@ -114,9 +114,9 @@ func TestFileIsTheModel(t *testing.T) {
 	}
 }
 
-// Prompts are what their ids say, time never runs backwards, and the declared
-// context is what an infinite cache would hit.
-func TestRequestsAreSound(t *testing.T) {
+// Lengths match ids, time never goes backwards, and context_len is what an
+// infinite cache hits.
+func TestRequestsAreValid(t *testing.T) {
 	t.Parallel()
 	for _, name := range slices.Sorted(maps.Keys(workloads)) {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestRequestsAreSound(t *testing.T) {
 				}
 				for i, id := range r.HashIDs {
 					if seen[id] && i >= hit {
-						t.Fatalf("block %d comes back after a new one", id)
+						t.Fatalf("block %d was seen before, but follows a new one", id)
 					}
 				}
 				for _, id := range r.HashIDs {
@@ -163,8 +163,8 @@ func TestRequestsAreSound(t *testing.T) {
 	}
 }
 
-// islRange is that of a source, rounded outward no more than twice as far as the
-// five shortest and the five longest prompts are apart.
+// islRange is the range of ISL, rounded outward by up to twice the range of the
+// five shortest and the five longest prompts.
 func islRange(rows []trace.Request) (low, high float64) {
 	var isl []float64
 	for _, r := range rows {
@@ -175,7 +175,7 @@ func islRange(rows []trace.Request) (low, high float64) {
 	return isl[0] - 2*(isl[4]-isl[0]) - 1, isl[n-1] + 2*(isl[n-1]-isl[n-5]) + 1
 }
 
-// What is drawn stays what it is, to the byte.
+// The bytes drawn by each seed stay the same in every version.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
@@ -202,11 +202,11 @@ func TestAtRate(t *testing.T) {
 		t.Errorf("the rate is %v times as high", r)
 	}
 	if r := b.Sessions.Gap.Quantile(.5) / a.Sessions.Gap.Quantile(.5); r < .9 || r > 1.1 {
-		t.Errorf("the time between turns is %v times as long", r)
+		t.Errorf("the time between turns is %v times the source's", r)
 	}
 	for _, factor := range []float64{0, -1} {
 		if _, err := m.AtRate(factor); err == nil {
-			t.Errorf("a factor of %v is accepted", factor)
+			t.Errorf("factor %v is accepted", factor)
 		}
 	}
 }

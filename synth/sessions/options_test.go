@@ -8,7 +8,7 @@ import (
 	"moontide/trace"
 )
 
-// Sessions that rows name are used as they are, and rows get names of their own.
+// Session ids of the source define the sessions; drawn sessions get new ids.
 func TestGivenSessions(t *testing.T) {
 	w := workloads["small"]
 	w.sessions = true
@@ -27,7 +27,7 @@ func TestGivenSessions(t *testing.T) {
 	}
 }
 
-// Later turns that follow the turn before by a delay do so again.
+// Later turns with delays in the source have delays when drawn.
 func TestDelays(t *testing.T) {
 	w := workloads["small"]
 	w.sessions, w.delays = true, true
@@ -48,13 +48,13 @@ func TestDelays(t *testing.T) {
 	begun := make(map[string]bool)
 	for _, r := range draw(t, m, 1, 2000) {
 		if begun[r.SessionID] != r.Delay.Set || r.Delay.Set == r.Timestamp.Set {
-			t.Fatalf("turn %+v of a session that had begun: %v", r, begun[r.SessionID])
+			t.Fatalf("turn %+v ; its session had begun: %v", r, begun[r.SessionID])
 		}
 		begun[r.SessionID] = true
 	}
 }
 
-// A closed loop: all sessions begin at once.
+// All sessions start at the same time.
 func TestAllAtOnce(t *testing.T) {
 	w := workloads["small"]
 	w.sessions, w.delays, w.requests = true, true, 1000
@@ -71,7 +71,7 @@ func TestAllAtOnce(t *testing.T) {
 	}
 }
 
-// Rows without block ids have lengths and arrivals all the same.
+// Rows without block ids still have lengths and arrivals.
 func TestNoBlocks(t *testing.T) {
 	w := workloads["unshared"]
 	rows := w.rows()
@@ -101,7 +101,7 @@ func compareLengths(t *testing.T, a, b []trace.Request) {
 	}
 }
 
-// A source whose last, partial blocks have no ids makes such requests.
+// Where partial last blocks have no ids in the source, neither have drawn ones.
 func TestFullBlocksOnly(t *testing.T) {
 	w := workloads["bursts"]
 	rows := w.rows()
@@ -122,7 +122,7 @@ func TestFullBlocksOnly(t *testing.T) {
 	})
 }
 
-// The smallest sources give some model.
+// Sources of a few requests can be learned.
 func TestTinySources(t *testing.T) {
 	for n := 5; n < 80; n += 3 {
 		w := workloads["toolagent"]

@@ -19,7 +19,7 @@ type value struct {
 	Leaves [][][]float64
 }
 
-// boundsFile is what has bounds in a model's file.
+// boundsFile has the parts of a model's file with bounds.
 type boundsFile struct {
 	ISL, OSL    [2]float64
 	First       []value                     `json:"first_turn"`
@@ -29,10 +29,9 @@ type boundsFile struct {
 	GoesOnAgain struct{ Cuts [][4]float64 } `json:"goes_on_again"`
 }
 
-// The bounds of bins, and the values at which leaves part, are not the value of
-// any request: all of those are whole numbers here, and none of these is. A value
-// alone is one that five requests have.
-func TestBoundsTellNobody(t *testing.T) {
+// No bound of a bin or split is the value of a request: those are whole numbers
+// here, and bounds are not. A bin of a single value rests on five requests.
+func TestBoundsAreNoRequestsValues(t *testing.T) {
 	t.Parallel()
 	sources := map[string][]trace.Request{"conversation": conversation(t)}
 	for name, w := range workloads {
@@ -52,7 +51,7 @@ func TestBoundsTellNobody(t *testing.T) {
 		between := func(what string, x float64) {
 			bounds++
 			if math.Abs(x-math.Floor(x)-.5) > 1e-9 {
-				t.Errorf("%s: %s %v is no half number", name, what, x)
+				t.Errorf("%s: %s %v does not end in .5", name, what, x)
 			}
 		}
 		cuts := func(some [][4]float64, whole ...int) {
@@ -73,7 +72,7 @@ func TestBoundsTellNobody(t *testing.T) {
 							between("bound", bin[2])
 							between("bound", bin[3])
 						case i == len(vs)-1 && osl[int(bin[2])] < 5:
-							t.Errorf("%s: OSL %v is that of %d requests", name, bin[2], osl[int(bin[2])])
+							t.Errorf("%s: OSL %v occurs in only %d requests", name, bin[2], osl[int(bin[2])])
 						}
 					}
 				}
@@ -98,9 +97,9 @@ func TestBoundsTellNobody(t *testing.T) {
 	}
 }
 
-// cells calls f with the number of requests that each part of a model's file
-// rests on.
-func cells(t *testing.T, file []byte, f func(what string, requests float64)) {
+// eachPart calls f with the number of requests on which each part of a model's
+// file rests.
+func eachPart(t *testing.T, file []byte, f func(what string, requests float64)) {
 	t.Helper()
 	var m struct {
 		Templates      [][]float64
@@ -148,8 +147,8 @@ func cells(t *testing.T, file []byte, f func(what string, requests float64)) {
 	}
 }
 
-// A model is not a memory: nothing in it is known from fewer than five requests.
-func TestCellsRestOnFiveRequests(t *testing.T) {
+// Every part of a model rests on at least five requests.
+func TestPartsRestOnFiveRequests(t *testing.T) {
 	t.Parallel()
 	sources := map[string][]trace.Request{"conversation": nil}
 	for name, w := range workloads {
@@ -163,7 +162,7 @@ func TestCellsRestOnFiveRequests(t *testing.T) {
 				rows = conversation(t)
 			}
 			n, least := 0, 1e9
-			cells(t, saved(t, modelOf(t, name, rows)), func(what string, requests float64) {
+			eachPart(t, saved(t, modelOf(t, name, rows)), func(what string, requests float64) {
 				n++
 				least = min(least, requests)
 				if requests < 5 {
@@ -175,7 +174,7 @@ func TestCellsRestOnFiveRequests(t *testing.T) {
 	}
 }
 
-// Nothing that follows each other in the source comes out again, and no id.
+// Neither ids nor sequences of rows of the source are drawn.
 func TestNothingIsCopied(t *testing.T) {
 	t.Parallel()
 	rows := slices.Clone(conversation(t))
@@ -224,9 +223,9 @@ func TestNothingIsCopied(t *testing.T) {
 	}
 	t.Logf("%d of %d pairs of neighbours are also in the source", copied, len(drawn))
 	if longest > 1 {
-		t.Errorf("%d rows follow each other as in the source", longest+1)
+		t.Errorf("%d consecutive rows are as in the source", longest+1)
 	}
 	if copied > 12 {
-		t.Errorf("%d pairs of neighbours are as in the source", copied)
+		t.Errorf("%d pairs of consecutive rows are as in the source", copied)
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"moontide/trace"
 )
 
-// workload is a little generator of traces, unlike the model in every respect:
-// users come by a Poisson process, talk under one of several system prompts and
-// go on after a pause.
+// workload generates traces by other means than the model: users arrive by a
+// Poisson process, use one of several system prompts and continue after a pause.
 type workload struct {
 	seed      uint64
 	requests  int
@@ -128,8 +127,8 @@ func (w workload) rows() []trace.Request {
 	return out
 }
 
-// workloads differ from each other and from any trace that the method was made
-// with.
+// workloads differ from each other and from any trace with which the method was
+// developed.
 var workloads = map[string]workload{
 	"toolagent": {seed: 1, requests: 12000, blockSize: 512, rate: 4, gridMs: 3000, systems: 60, zipf: 1.1, system: [2]int{1500, 9000},
 		tools: 4, tool: [2]int{1000, 12000}, proceed: .4, pause: 20, question: 1200, spread: 1, answer: 180},

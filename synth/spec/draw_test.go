@@ -13,7 +13,7 @@ import (
 	"moontide/trace/format"
 )
 
-// busy has every aspect: clients, levels of prefixes, sessions, laws.
+// busy uses every feature: clients, levels of prefixes, sessions, distributions.
 const busy = `
 num_requests: 3000
 rate: 5
@@ -62,7 +62,7 @@ func TestSameSeedSameTraceAndPrefix(t *testing.T) {
 	d := parse(t, busy)
 	for range 2 { // also from one description, ranged over twice
 		if again, _ := trace.Collect(d.Requests()); lines(again) != lines(all) {
-			t.Fatal("the same description draws another trace")
+			t.Fatal("the same spec draws another trace")
 		}
 	}
 	few := draw(t, busy, Setting{Key: "num_requests", Value: "1000", From: "--n"})
@@ -98,7 +98,7 @@ func TestReadReusesMemory(t *testing.T) {
 	}
 }
 
-// byClient splits rows by what their session is called.
+// byClient splits rows by the prefix of their session id.
 func byClient(rows []trace.Request) map[string][]trace.Request {
 	clients := map[string][]trace.Request{}
 	for _, r := range rows {
@@ -108,7 +108,7 @@ func byClient(rows []trace.Request) map[string][]trace.Request {
 	return clients
 }
 
-// turnValues are what a turn has from each aspect.
+// turnValues are a turn's values by aspect.
 type turnValues struct{ start, isl, fresh, osl, delay, shared string }
 
 // readTurns reads the trace of TestAspectsAreIndependent, where the first 8
@@ -178,7 +178,7 @@ sessions: {turns: geometric:3, think_time: exponential:9s, new_tokens: uniform:5
 	}
 }
 
-// TestClientsAreIndependent: one client's laws are none of another's business.
+// TestClientsAreIndependent: changing one client leaves the others as they are.
 func TestClientsAreIndependent(t *testing.T) {
 	before := byClient(draw(t, busy))["cron"]
 	after := byClient(draw(t, strings.Replace(busy, "osl: lognormal:50:1:max=500", "osl: uniform:5:9", 1)))["cron"]
@@ -277,7 +277,7 @@ osl: 1`)
 	exact := draw(t, "num_requests: 100\nblock_size: 10\nshared: {count: 2, tokens: 20}\nisl: 20\nosl: 1")
 	for _, r := range exact {
 		if len(r.HashIDs) != 2 || r.UniquePromptLen.Value != 0 || r.HashIDs[1] > 3 {
-			t.Fatalf("a prompt that is all shared: %+v", r)
+			t.Fatalf("fully shared prompt: %+v", r)
 		}
 	}
 }
@@ -306,7 +306,7 @@ clients:
 	}
 }
 
-func TestCommonArrivalsAreDividedNotDoubled(t *testing.T) {
+func TestClientsDivideCommonArrivals(t *testing.T) {
 	rows := draw(t, "isl: 1\nosl: 1\nrate: 4\narrival: constant\nnum_requests: 1000\nclients: [{name: a, share: 0.5}, {name: b, share: 0.5, isl: 2}]")
 	ones := 0
 	for i, r := range rows {
@@ -320,7 +320,7 @@ func TestCommonArrivalsAreDividedNotDoubled(t *testing.T) {
 	}
 }
 
-func TestJointLengths(t *testing.T) {
+func TestLengthPairs(t *testing.T) {
 	counts := map[string]int{}
 	for _, r := range draw(t, "num_requests: 3000\nlengths: small.jsonl") {
 		counts[fmt.Sprint(r.InputLength, r.OutputLength)]++

@@ -8,9 +8,9 @@ import (
 	"moontide/trace/stats"
 )
 
-// TestRateIsOfRequestsThatFit: the rate is one of requests, also where max_isl
-// ends sessions before their time.
-func TestRateIsOfRequestsThatFit(t *testing.T) {
+// TestRateWithMaxISL: the rate counts requests, also where max_isl ends sessions
+// early.
+func TestRateWithMaxISL(t *testing.T) {
 	t.Parallel()
 	const at5 = "duration: 20000\nrate: 5\narrival: constant\n"
 	for name, text := range map[string]string{
@@ -72,9 +72,9 @@ func TestMeanTurns(t *testing.T) {
 	}
 }
 
-// TestTurnsAreTriedOfAThousandClients: what is tried out is bounded, however many
-// clients there are and however long their sessions could be.
-func TestTurnsAreTriedOfAThousandClients(t *testing.T) {
+// TestMeanTurnsOfAThousandClients: simulation is bounded, however many clients there
+// are and however long their sessions can be.
+func TestMeanTurnsOfAThousandClients(t *testing.T) {
 	text := "isl: lognormal:100:1\nosl: lognormal:100:1\nsessions: {turns: 60, new_tokens: lognormal:100:1, max_isl: 9000000}\nclients:\n" +
 		strings.Repeat("  - {rate: 1}\n", 1000)
 	d := parse(t, text)

@@ -14,7 +14,7 @@ import (
 	"moontide/traces"
 )
 
-// files are what the descriptions of tests may name.
+// files are those that specs in tests may name.
 var files = fstest.MapFS{
 	"dir/small.jsonl": {Data: []byte(`{"timestamp": 1000, "input_length": 10, "output_length": 1}
 {"timestamp": 1500, "input_length": 20, "output_length": 2}
@@ -52,7 +52,7 @@ func draw(t testing.TB, text string, settings ...Setting) []trace.Request {
 	return rows
 }
 
-func TestWrongDescriptions(t *testing.T) {
+func TestInvalidSpecs(t *testing.T) {
 	const ok = "isl: 10\nosl: 5\n"
 	for _, tc := range []struct{ text, want string }{
 		// YAML
@@ -198,7 +198,7 @@ func TestWrongDescriptions(t *testing.T) {
 	} {
 		d, err := Parse([]byte(tc.text), testOptions)
 		if err == nil {
-			t.Errorf("taken, as %+v; want error %q:\n%s", d, tc.want, tc.text)
+			t.Errorf("accepted as %+v; want error %q:\n%s", d, tc.want, tc.text)
 		} else if !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error is\n%v\nwant in it\n%s\nfor\n%s", err, tc.want, tc.text)
 		}
@@ -209,7 +209,7 @@ func TestSettings(t *testing.T) {
 	flag := func(key, value string) Setting { return Setting{Key: key, Value: value, From: "--" + key} }
 	d := parse(t, "", flag("isl", "3000"), flag("osl", "150"))
 	if d.requests != DefaultRequests || d.blockSize != 512 {
-		t.Errorf("lengths alone describe %d requests in blocks of %d", d.requests, d.blockSize)
+		t.Errorf("lengths alone draw %d requests in blocks of %d", d.requests, d.blockSize)
 	}
 	rows := draw(t, "isl: 10\nosl: 5\nsessions: {turns: 2}\narrival: poisson\n",
 		flag("isl", "20"), flag("sessions.turns", "1"), flag("num_requests", "3"), flag("arrival.process", "constant"), flag("rate", "4"))
@@ -248,9 +248,8 @@ func TestFilesNeedAnOpener(t *testing.T) {
 	}
 }
 
-// TestReadyDescriptions holds the descriptions that come with the project to
-// what their names say.
-func TestReadyDescriptions(t *testing.T) {
+// TestSampleSpecs checks what the specs in traces/ draw.
+func TestSampleSpecs(t *testing.T) {
 	type like struct {
 		requests                     int
 		isl, islOff, osl, oslOff     float64 // mean and how far off it may be
@@ -274,7 +273,7 @@ func TestReadyDescriptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, known := want[name]
 			if !known {
-				t.Fatal("it has no place in this test yet")
+				t.Fatal("add it to this test")
 			}
 			text, _ := traces.Spec(name)
 			rows := draw(t, string(text))
@@ -310,10 +309,10 @@ func TestReadyDescriptions(t *testing.T) {
 		})
 	}
 	if len(want) != len(traces.Specs()) {
-		t.Errorf("there are %v", traces.Specs())
+		t.Errorf("specs are %v", traces.Specs())
 	}
 	if _, ok := traces.Spec("../chat"); ok || !slices.IsSorted(traces.Specs()) {
-		t.Error("names are paths, or out of order")
+		t.Error("names can be paths, or are out of order")
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"moontide/trace"
 )
 
-// anyProfile draws a rate, zero phases and all.
-func anyProfile(t *rapid.T) rate {
+// anyRate draws a rate, including phases at 0.
+func anyRate(t *rapid.T) rate {
 	switch rapid.IntRange(0, 2).Draw(t, "kind") {
 	case 0:
 		return steady(rapid.Float64Range(0.1, 100).Draw(t, "rate"))
@@ -34,11 +34,11 @@ func anyProfile(t *rapid.T) rate {
 	return newPhases(parts, rapid.Bool().Draw(t, "repeat"))
 }
 
-// TestClockInvertsIntegral: what is reached after a time is the integral up to
-// it, and not before.
-func TestClockInvertsIntegral(t *testing.T) {
+// TestAfterInvertsIntegral: after returns the time at which the integral is
+// reached, and no earlier one.
+func TestAfterInvertsIntegral(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := anyProfile(t)
+		p := anyRate(t)
 		a := rapid.Float64Range(0, 500).Draw(t, "a")
 		amount := rapid.OneOf(rapid.Just(0.), rapid.Float64Range(1e-6, 500)).Draw(t, "amount")
 		b := p.after(a, amount)
@@ -55,9 +55,9 @@ func TestClockInvertsIntegral(t *testing.T) {
 	})
 }
 
-// TestClockNeverGoesBack at a time where the sum of the phases' integrals rounds
-// down.
-func TestClockNeverGoesBack(t *testing.T) {
+// TestAfterNeverGoesBack uses times at which the sum of the phases' integrals
+// rounds down.
+func TestAfterNeverGoesBack(t *testing.T) {
 	p := newPhases([]phase{{length: 1, from: 1, to: 1}, {length: 1, from: 0, to: 1}, {length: 0.1, from: 0, to: 1}, {length: 1, from: 1, to: 1}}, false)
 	for a := range 100 {
 		if b := p.after(float64(a), 0); b < float64(a) {
@@ -66,8 +66,8 @@ func TestClockNeverGoesBack(t *testing.T) {
 	}
 }
 
-// TestIntegralIsTheRate holds the phases and the cycle to sums over small steps.
-func TestIntegralIsTheRate(t *testing.T) {
+// TestIntegral compares phases and cycle with sums over small steps.
+func TestIntegral(t *testing.T) {
 	ramp := newPhases([]phase{{length: 10, from: 0, to: 4}, {length: 5, from: 2, to: 2}, {length: 5, from: 2, to: 0}}, true)
 	c := cycle{mean: 3, amplitude: 0.5, period: 20, peakTime: 7}
 	rates := map[rate]func(float64) float64{
@@ -243,7 +243,7 @@ func TestConstantArrivals(t *testing.T) {
 	}
 }
 
-func TestTimeRunsOut(t *testing.T) {
+func TestArrivalBeyondMaxTime(t *testing.T) {
 	_, err := trace.Collect(parse(t, "isl: 1\nosl: 1\nrate: [{for: 10, at: 1}, {for: 1, at: 1e-12}]\nnum_requests: 100\narrival: constant").Requests())
 	if err == nil || err.Error() != "drawing request 11: it arrives after 1e+12 s, the most is 1e+12: want a higher rate or fewer requests" && len(err.Error()) < 50 {
 		t.Errorf("error is %v", err)

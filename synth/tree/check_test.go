@@ -13,7 +13,7 @@ import (
 	"moontide/trace/stats"
 )
 
-func TestLimitsRejectAndNothingElse(t *testing.T) {
+func TestLimitsOnlyReject(t *testing.T) {
 	const n = 4000
 	tree := mustFit(t, chats(300), 512)
 	all := draw(t, tree, 7, n)
@@ -33,7 +33,7 @@ func TestLimitsRejectAndNothingElse(t *testing.T) {
 	}
 	fits := len(want)
 	if fits < 500 || fits > n-500 {
-		t.Fatalf("%d of %d requests fit: the limits tell nothing", fits, n)
+		t.Fatalf("%d of %d requests fit: the test needs limits that reject some", fits, n)
 	}
 	d, got := drawShape(t, tree, 7, fits, shape)
 	shape.KeepRate = true
@@ -60,7 +60,7 @@ func TestLimitsRejectAndNothingElse(t *testing.T) {
 		t.Errorf("a rate of %v, want %v", rate, want)
 	}
 	if ratio := kept.Rate() / d.Rate() * float64(fits) / float64(last+1); ratio < .9 || ratio > 1.1 {
-		t.Errorf("kept the rate %v, of which the limits left %v: off by %v", kept.Rate(), d.Rate(), ratio)
+		t.Errorf("rate is %v with KeepRate and %v without: off by %v", kept.Rate(), d.Rate(), ratio)
 	}
 }
 
@@ -186,8 +186,8 @@ func TestDrawErrors(t *testing.T) {
 	}
 }
 
-// What is not an error: the borders of the above.
-func TestDrawBorders(t *testing.T) {
+// The extreme shapes that are valid.
+func TestDrawExtremes(t *testing.T) {
 	tree := mustFit(t, example, 4)
 	for _, shape := range []Shape{
 		{MaxISL: 5}, {MinISL: 20}, {MinISL: 8, MaxISL: 8}, {MinOSL: 7, MaxOSL: 7},
@@ -201,7 +201,7 @@ func TestDrawBorders(t *testing.T) {
 	}
 }
 
-func TestDrawStopsWhereTimeDoes(t *testing.T) {
+func TestArrivalBeyondMaxTime(t *testing.T) {
 	// Expected to end in time, but the one long step may come twice.
 	rows := []trace.Request{request(0, 4, 1, 1), request(1, 4, 1, 2), request(9e14/1e3, 4, 1, 3)}
 	for seed := range uint64(100) {

@@ -71,7 +71,7 @@ func TestRequestsAtOneTimestamp(t *testing.T) {
 	rows := []trace.Request{request(5, 4, 1, 1), request(5, 4, 1, 1), request(5, 4, 1, 2)}
 	for i, r := range draw(t, mustFit(t, rows, 4), 1, 10) {
 		if r.Timestamp != trace.Some(0.) {
-			t.Errorf("row %d arrives at %v, want 0: the source has no steps", i, r.Timestamp)
+			t.Errorf("row %d arrives at %v, want 0: the source has no gaps", i, r.Timestamp)
 		}
 	}
 }
@@ -95,8 +95,8 @@ func TestRequestsOverCenturies(t *testing.T) {
 	}
 }
 
-// TestWalkProbabilities draws so many requests that a continuation off
-// by a percent would show, and compares the ways taken with their counts.
+// TestWalkProbabilities draws enough requests to see a probability that is off by
+// a percent.
 func TestWalkProbabilities(t *testing.T) {
 	const n = 200_000
 	tree := mustFit(t, example, 4)
@@ -227,8 +227,8 @@ func checkLengths(t *rapid.T, r trace.Request, blockSize int) {
 	}
 }
 
-// checkIDs wants the request's first blocks from the core and its others fresh,
-// counting on from those before, and every id under the same parent as ever.
+// checkIDs checks that the first blocks are from the core, that the others are new
+// and consecutive, and that every id always has the same parent.
 func checkIDs(t *rapid.T, ids []uint64, core int, shared, fresh uint64, parents map[uint64]uint64) uint64 {
 	const root = 1 << 63
 	parent := uint64(root)
@@ -290,9 +290,9 @@ func TestSeedsDiffer(t *testing.T) {
 func TestAspectsDrawDifferently(t *testing.T) {
 	a, b := stats.NewStream(1, "walk"), stats.NewStream(1, "arrivals")
 	if a.Uint64() == b.Uint64() {
-		t.Error("two aspects of one seed begin alike")
+		t.Error("two aspects of one seed draw the same numbers")
 	}
 	if stats.NewStream(1, "walk").Uint64() != stats.NewStream(1, "walk").Uint64() {
-		t.Error("one aspect of one seed begins differently twice")
+		t.Error("one aspect of one seed draws different numbers")
 	}
 }

@@ -19,8 +19,8 @@ func request(at float64, isl, osl int, ids ...uint64) trace.Request {
 	return trace.Request{Timestamp: trace.Some(at), InputLength: isl, OutputLength: osl, HashIDs: ids}
 }
 
-// example shares a prompt in three depths, in blocks of 4 tokens, and leaves it
-// for prompts of one and of two blocks.
+// example shares a prompt at three depths, in blocks of 4 tokens, with unique
+// prompts of one and two blocks.
 var example = []trace.Request{
 	request(0, 14, 10, 7, 8, 9, 30),
 	request(0, 8, 20, 7, 8),

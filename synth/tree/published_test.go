@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -37,8 +38,8 @@ type statistics struct {
 	span                       float64 // ms
 }
 
-// measure takes hits at an infinite cache: the leading blocks of a request that
-// an earlier one had. The ids of rows have to be dense and chained.
+// measure counts hits of an infinite cache: leading blocks that an earlier request
+// had. Ids must be dense and chained to their prefix.
 func measure(rows []trace.Request, blockSize int) statistics {
 	s := statistics{islMin: math.Inf(1)}
 	var hits, hitTokens, tokens float64
@@ -127,6 +128,64 @@ func TestDrawsLikeThePublishedTrace(t *testing.T) {
 			t.Errorf("%s is %v, want %v within %v", c.name, c.got, c.want, c.tol)
 		}
 	}
+}
+
+// TestDrawsLikeItsSource is TestDrawsLikeThePublishedTrace for a made trace.
+func TestDrawsLikeItsSource(t *testing.T) {
+	rows := chats(4000)
+	slices.SortStableFunc(rows, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
+	want := measure(dense(rows), 512)
+	m := mustFit(t, rows, 512)
+	const seeds = 8
+	var mean statistics
+	for seed := range uint64(seeds) {
+		s := measure(draw(t, m, seed, len(rows)), 512)
+		mean.isl += s.isl / seeds
+		mean.osl += s.osl / seeds
+		mean.span += s.span / seeds
+		mean.blockHitRate += s.blockHitRate / seeds
+	}
+	for _, c := range []struct {
+		name           string
+		got, want, tol float64
+	}{
+		{"ISL mean", mean.isl, want.isl, .05 * want.isl},
+		{"OSL mean", mean.osl, want.osl, .03 * want.osl},
+		{"span in ms", mean.span, want.span, .10 * want.span},
+		{"block hit rate", mean.blockHitRate, want.blockHitRate, .03},
+	} {
+		if math.Abs(c.got-c.want) > c.tol {
+			t.Errorf("%s is %v, want %v within %v", c.name, c.got, c.want, c.tol)
+		}
+	}
+	d, err := m.Draw(1, 10_000, Shape{PrefixLenMultiplier: 16, PromptLenMultiplier: 10, MaxISL: 600_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := trace.Collect(d.Requests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := sha256.Sum256([]byte(lines(drawn))); fmt.Sprintf("%x", text[:8]) != "74aef46524e977f9" {
+		t.Errorf("the bytes of seed 1 have changed: their digest begins with %x", text[:8])
+	}
+}
+
+// dense numbers ids in the order of their first occurrence.
+func dense(rows []trace.Request) []trace.Request {
+	numbers := make(map[uint64]uint64)
+	rows = slices.Clone(rows)
+	for i := range rows {
+		ids := slices.Clone(rows[i].HashIDs)
+		for k, id := range ids {
+			if _, known := numbers[id]; !known {
+				numbers[id] = uint64(len(numbers))
+			}
+			ids[k] = numbers[id]
+		}
+		rows[i].HashIDs = ids
+	}
+	return rows
 }
 
 // TestDrawsLikeTheDataGenerator draws the trace that was published with the
@@ -222,8 +281,8 @@ func BenchmarkFit(b *testing.B) {
 	}
 }
 
-// BenchmarkDraw draws and spells requests as the command does, with shapes
-// that give short and long runs of ids.
+// BenchmarkDraw draws and encodes requests as the command does, with short and
+// long runs of ids.
 func BenchmarkDraw(b *testing.B) {
 	const n = 10_000
 	tree := mustFit(b, chats(n), 512)

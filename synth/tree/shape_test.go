@@ -53,8 +53,8 @@ func multiplier(t *rapid.T, name string) float64 {
 	).Draw(t, name)
 }
 
-// TestShapeChangesEachRow draws with a shape and without, from the same seed: each
-// row then is what the shape makes of the row without.
+// TestShapeChangesEachRow draws with and without a shape from the same seed and
+// checks each row against the shape.
 func TestShapeChangesEachRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows, blockSize := source(t)
@@ -89,7 +89,7 @@ func TestShapeChangesEachRow(t *testing.T) {
 	})
 }
 
-// rounded is the law of lengths, in other words than the code's.
+// rounded is an independent implementation of multiply.
 func rounded(n int, by float64) int { return int(math.Round(float64(n) * by)) }
 
 func checkShaped(t *rapid.T, was, r trace.Request, blockSize int, s Shape) {
@@ -119,8 +119,8 @@ func checkShaped(t *rapid.T, was, r trace.Request, blockSize int, s Shape) {
 	}
 }
 
-// checkSharing wants two requests of one copy to share as much as they shared,
-// stretched, and those of two copies to share nothing.
+// checkSharing checks that two requests of one copy share as much as before,
+// stretched, and requests of two copies nothing.
 func checkSharing(t *rapid.T, wasA, wasB, a, b trace.Request, s Shape) {
 	got, want := common(a, b), rounded(common(wasA, wasB), s.PrefixLenMultiplier)
 	if got != want && !(s.PrefixRootMultiplier > 1 && got == 0) {
@@ -201,7 +201,7 @@ func TestRootCopies(t *testing.T) {
 }
 
 // TestPrefixMultiplierScalesContext takes the mean over a wide tree, where
-// the halves of blocks that rounding adds and takes cancel out.
+// rounding errors cancel out.
 func TestPrefixMultiplierScalesContext(t *testing.T) {
 	rows := published(t)
 	tree := mustFit(t, rows, 0)
