@@ -245,7 +245,7 @@ func TestSummary(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	evidence := own["evidence"].([]any)
-	if first := evidence[0].(map[string]any); len(evidence) != 5 || first["level"] != "VALID" || !strings.HasPrefix(first["text"].(string), "client lag at p99 is 0.40 ms") {
+	if first := evidence[0].(map[string]any); len(evidence) != 5 || first["level"] != "VALID" || !strings.HasPrefix(first["text"].(string), "client lag p99 0.40 ms") {
 		t.Errorf("evidence %v", evidence)
 	}
 }

@@ -254,7 +254,7 @@ func TestLengthsWithATemplate(t *testing.T) {
 		rec := answered(0, 100)
 		rec.InputLength, rec.Counts.Input = 100, trace.Some(input)
 		r := compute(t, opts, rec)
-		said := fmt.Sprintf("%d of 1 prompts differ from the trace's ISL and the 50 tokens of a template by more than 1 %%", off)
+		said := fmt.Sprintf("%d of 1 prompts differ from the trace's ISL plus 50 template tokens by more than 1 %%", off)
 		if r.Lengths.PromptsOff != off || !slices.ContainsFunc(r.Verdict.Evidence, func(e run.Evidence) bool { return strings.Contains(e.Text, said) }) {
 			t.Errorf("%d tokens: %d off, %v", input, r.Lengths.PromptsOff, r.Verdict)
 		}

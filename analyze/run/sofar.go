@@ -6,9 +6,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// LatenessSoFar weighs the client lag of a run that is still going on, at its
-// 99th percentile, as the verdict will: what level it means, and above which
-// limit the run is INVALID. What else the verdict weighs is known at the end.
+// LatenessSoFar is the level that the verdict will give to a client lag at p99, and
+// the limit above which the run is INVALID, while the run goes on.
 func LatenessSoFar(lag, medianTTFT time.Duration, t runfile.Thresholds) (Level, time.Duration) {
 	t = withDefaults(t)
 	limit := max(t.MaxLagMS, t.MaxLagShare*ms(medianTTFT))

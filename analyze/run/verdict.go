@@ -6,34 +6,34 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Level says how far the numbers of a run can be believed.
+// Level tells whether the numbers of a run can be trusted.
 type Level int
 
 // The levels, from best to worst.
 const (
-	Valid   Level = iota // the client did not matter
-	Suspect              // look at the evidence first
-	Invalid              // the numbers are not the server's
+	Valid   Level = iota // the client had no influence on the numbers
+	Suspect              // read the evidence first
+	Invalid              // the numbers do not describe the server
 )
 
 // String is the level as reports print it.
 func (l Level) String() string { return [...]string{"VALID", "SUSPECT", "INVALID"}[l] }
 
-// Verdict is the level and all that was weighed.
+// Verdict is the level of a run and the evidence for it.
 type Verdict struct {
 	Level    Level
 	Evidence []Evidence
 }
 
-// Evidence is one thing that was looked at.
+// Evidence is the result of one check.
 type Evidence struct {
 	Level Level
 	Text  string
 }
 
-// DefaultThresholds are those of a run that names no others. A run is INVALID
-// above a threshold and SUSPECT from a fifth of it on. For lateness the threshold
-// is the larger of MaxLagMS and MaxLagShare of the median TTFT.
+// DefaultThresholds apply where a run sets no others. A run is INVALID above a
+// threshold and SUSPECT from a fifth of it. The threshold of client lag is the
+// larger of MaxLagMS and MaxLagShare of the median TTFT.
 var DefaultThresholds = runfile.Thresholds{MaxLagMS: 10, MaxLagShare: 0.05, MaxPromptsOff: 0.01}
 
 const suspectPart = 5
@@ -51,11 +51,11 @@ func withDefaults(t runfile.Thresholds) runfile.Thresholds {
 	return t
 }
 
-// templateSlack are the tokens of a chat template that every prompt may share
-// and no trace knows of.
+// templateSlack is how many tokens of a chat template all prompts may share
+// without the trace knowing.
 const templateSlack = 64
 
-// judge weighs a result. It is a pure function of what was measured.
+// judge runs all checks. It is a pure function of the measurements.
 func judge(r *Result) Verdict {
 	var v Verdict
 	if r.Completed == 0 {
@@ -64,17 +64,17 @@ func judge(r *Result) Verdict {
 		v.note(Valid, "%d of %d requests failed", r.Failed, r.Completed+r.Failed)
 	}
 	if r.Virtual {
-		v.note(Valid, "no client took part, so client lag is 0 by construction")
+		v.note(Valid, "virtual time: no client, so client lag is 0")
 	} else {
-		v.weighLateness(r)
+		v.checkLateness(r)
 	}
-	v.weighLengths(r)
-	v.weighCached(r)
+	v.checkLengths(r)
+	v.checkCached(r)
 	switch {
 	case r.Virtual && r.OfferedRate.Set:
-		v.note(Valid, "requests were offered at %.2f/s; each that had a slot was sent when it was due, by construction", r.OfferedRate.Value)
+		v.note(Valid, "virtual time: offered %.2f req/s; every request with a slot was sent when due", r.OfferedRate.Value)
 	case r.OfferedRate.Set && r.AchievedRate.Set:
-		v.note(Valid, "requests were offered at %.2f/s and sent at %.2f/s", r.OfferedRate.Value, r.AchievedRate.Value)
+		v.note(Valid, "offered %.2f req/s, sent %.2f req/s", r.OfferedRate.Value, r.AchievedRate.Value)
 	}
 	return v
 }
@@ -84,96 +84,107 @@ func (v *Verdict) note(level Level, format string, args ...any) {
 	v.Evidence = append(v.Evidence, Evidence{level, fmt.Sprintf(format, args...)})
 }
 
-// weighLateness judges the client in sending and in reading.
+// checkLateness checks how late the client sent requests and read answers.
 //
-// How late it reads does no harm by itself where the kernel stamps what
-// arrives: in lock-step the last of ten thousand streams is read a tenth of a
-// second late, with an instant that is right to microseconds. What spoils an
-// instant is to read at once what came apart, for the kernel's stamp is that of
-// the last. So the merged chunks judge then, TTFT by the first chunks of
-// requests and ITL by all chunks; the delay of the reads judges where the client
-// stamps, for more than the hundredth of the requests that p99 leaves out.
-func (v *Verdict) weighLateness(r *Result) {
-	limit := r.lateness(r.TTFT)
+// Late reads are harmless where the kernel timestamps arrivals: in lock-step the
+// last of ten thousand streams is read 0.1 s late, with a timestamp exact to
+// microseconds. A timestamp is wrong only where one read returned data that had
+// arrived separately, as it is that of the last segment. So merged chunks count
+// then: first chunks for TTFT, all chunks for ITL. The read delay counts where the
+// client takes the timestamps of more requests than the 1 % that p99 ignores.
+func (v *Verdict) checkLateness(r *Result) {
+	limit := r.latenessLimit(r.TTFT)
 	late := func(what string, p99 float64) {
-		v.note(grade(p99, limit), "%s at p99 is %.2f ms; the run is INVALID above %.2f ms", what, p99, limit)
+		v.late(what, p99, limit)
 	}
 	if r.ClientLag.Count > 0 {
 		late("client lag", r.ClientLag.Quantile(0.99))
 	}
 	switch {
 	case 100*r.StampedByClient > r.StampedByClient+r.StampedByKernel:
-		v.weighClientStamps(r, limit, late)
+		v.checkClientStamps(r, limit, late)
 	case r.ReadDelay.Reads > 0:
-		v.note(Valid, "read delay at p99 is %.2f ms, which is not in the kernel's stamps", r.ReadDelay.P99MS)
+		v.note(Valid, "read delay p99 %.2f ms, corrected by kernel timestamps", r.ReadDelay.P99MS)
 	case r.StampedByKernel > 0:
-		v.note(Valid, "read delay is not in the record: the run did not end")
+		v.note(Valid, "read delay unknown: the run did not end")
 	}
 	if r.StampedByKernel > 0 {
-		v.weighMerges(r, late)
+		v.checkMerges(r, late)
 	}
-	v.weighClient(r, limit)
+	v.checkClient(r, limit)
 }
 
-// lateness is by how much the client may be late where a latency has some
-// distribution, in milliseconds.
-func (r *Result) lateness(latency interface{ Quantile(float64) float64 }) float64 {
+// late notes a delay at p99, in milliseconds, and what to do if it is too large.
+func (v *Verdict) late(what string, p99, limit float64) {
+	level := grade(p99, limit)
+	text := fmt.Sprintf("%s p99 %.2f ms (INVALID above %.2f ms)", what, p99, limit)
+	if level != Valid {
+		text = fmt.Sprintf("%s p99 %.2f ms (SUSPECT from %.2f ms, INVALID above %.2f ms): use a larger client machine or fewer streams", what, p99, limit/suspectPart, limit)
+	}
+	v.note(level, "%s", text)
+}
+
+// latenessLimit is how late the client may be, in milliseconds, for the values of
+// a latency.
+func (r *Result) latenessLimit(latency interface{ Quantile(float64) float64 }) float64 {
 	return max(r.Thresholds.MaxLagMS, r.Thresholds.MaxLagShare*latency.Quantile(0.5))
 }
 
-// weighClientStamps judges instants that the client took as it read, by what is
-// known of how late it reads: of other reads, or of its goroutines, which is a
-// hint.
-func (v *Verdict) weighClientStamps(r *Result, limit float64, late func(string, float64)) {
+// checkClientStamps checks timestamps that the client took itself when it read: by
+// the read delay of other reads, or by how long goroutines waited, which is only
+// a hint.
+func (v *Verdict) checkClientStamps(r *Result, limit float64, late func(string, float64)) {
 	c := &r.Observed.Client
 	switch {
 	case r.ReadDelay.Reads > 0:
-		late(fmt.Sprintf("the client stamped the arrivals of %d requests as it read them; read delay", r.StampedByClient), r.ReadDelay.P99MS)
+		late(fmt.Sprintf("%d responses timestamped by the client; read delay", r.StampedByClient), r.ReadDelay.P99MS)
 	case c.Samples > 0:
 		waited := c.SchedMS.Quantile(often)
-		v.note(hint(waited >= limit/suspectPart), "the client stamped the arrivals of %d requests as it read them; its goroutines waited up to %.2f ms at p99 in 9 of 10 seconds; the run is SUSPECT from %.2f ms on",
+		v.note(hint(waited >= limit/suspectPart), "%d responses timestamped by the client; scheduling delay p99 up to %.2f ms in 9 of 10 seconds (SUSPECT from %.2f ms)",
 			r.StampedByClient, waited, limit/suspectPart)
 	default:
-		v.note(Valid, "the client stamped the arrivals of %d requests as it read them; how late that was is not known", r.StampedByClient)
+		v.note(Valid, "%d responses timestamped by the client; read delay unknown", r.StampedByClient)
 	}
 }
 
-// weighMerges judges what the client read at once. A run that did not end only
-// tells the worst instant of each request.
-func (v *Verdict) weighMerges(r *Result, late func(string, float64)) {
-	by := fmt.Sprintf("the kernel stamped the arrivals of %d requests; ", r.StampedByKernel)
+// checkMerges checks data that arrived separately and was read at once. Of a run
+// that did not end only the worst timestamp of each request is known.
+func (v *Verdict) checkMerges(r *Result, late func(string, float64)) {
+	by := fmt.Sprintf("%d responses timestamped by the kernel; ", r.StampedByKernel)
 	m := r.Merges
 	if m.Chunks == 0 {
-		late(by+"their blur, from reading late,", r.MaxStampError.Quantile(0.99))
+		late(by+"timestamp error from late reads", r.MaxStampError.Quantile(0.99))
 		return
 	}
-	late(by+"by how much reading late may have lengthened TTFT", r.FirstStampError.Quantile(0.99))
-	limit := r.lateness(r.ITL)
-	v.note(grade(m.P99MS, limit), "%d of %d token chunks were read together with the next; how late that may have made a chunk at p99 is %.2f ms; the run is INVALID above %.2f ms",
-		m.Merged, m.Chunks, m.P99MS, limit)
+	late(by+"TTFT error from late reads", r.FirstStampError.Quantile(0.99))
+	limit := r.latenessLimit(r.ITL)
+	v.late(fmt.Sprintf("%d of %d token chunks read together with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, limit)
 }
 
-// A client that has more than this share of the machine in more than a tenth of
-// the seconds may be late for want of processors.
+// A client that uses more than the share busy of the machine in more than a tenth
+// of the seconds may be late for lack of CPU.
 const (
 	busy  = 0.8
 	often = 0.9
 )
 
-// weighClient tells what may have made the client late. None of it spoils a
-// number by itself, so a run is at most SUSPECT.
-func (v *Verdict) weighClient(r *Result, limit float64) {
+// checkClient looks for causes of a late client. None of them invalidates a
+// number by itself, so the run is at most SUSPECT.
+func (v *Verdict) checkClient(r *Result, limit float64) {
 	c := &r.Observed.Client
 	if c.Samples == 0 {
 		return
 	}
-	v.note(hint(c.MachineShare.Quantile(often) > busy), "the client took %.2f processors; in 9 of 10 seconds up to %.0f %% of the machine; the run is SUSPECT above %.0f %%",
+	v.note(hint(c.MachineShare.Quantile(often) > busy), "client used %.2f CPU cores, up to %.0f %% of the machine in 9 of 10 seconds (SUSPECT above %.0f %%)",
 		c.CPU, 100*c.MachineShare.Quantile(often), 100*busy)
 	if c.MachineBusy.Max > 0 {
-		v.note(Valid, "the machine's processors worked %.0f %% of the time, for whomever, and %.0f %% in the busiest second", 100*c.MachineBusy.Mean, 100*c.MachineBusy.Max)
+		v.note(Valid, "CPU %.0f %% busy (all processes), %.0f %% in the busiest second", 100*c.MachineBusy.Mean, 100*c.MachineBusy.Max)
 	}
-	v.note(hint(c.GCPauseMaxMS > limit), "the longest of the client's %d pauses for garbage is %.2f ms; its goroutines waited %.2f ms at p99 in the worst second",
-		c.GCPauses, c.GCPauseMaxMS, c.SchedMS.Max)
+	pauses := "no GC pauses"
+	if c.GCPauses > 0 {
+		pauses = fmt.Sprintf("longest GC pause %.2f ms (%d in total)", c.GCPauseMaxMS, c.GCPauses)
+	}
+	v.note(hint(c.GCPauseMaxMS > limit), "%s; scheduling delay p99 %.2f ms in the worst second", pauses, c.SchedMS.Max)
 }
 
 // hint is the level of a bad sign.
@@ -184,39 +195,39 @@ func hint(bad bool) Level {
 	return Valid
 }
 
-func (v *Verdict) weighLengths(r *Result) {
+func (v *Verdict) checkLengths(r *Result) {
 	l := r.Lengths
 	if l.Prompts > 0 {
 		share := float64(l.PromptsOff) / float64(l.Prompts)
 		meant := "the trace's ISL"
 		if l.Template > 0 {
-			meant += fmt.Sprintf(" and the %d tokens of a template", l.Template)
+			meant += fmt.Sprintf(" plus %d template tokens", l.Template)
 		}
-		v.note(grade(share, r.Thresholds.MaxPromptsOff), "%d of %d prompts differ from %s by more than 1 %% in the server's count", l.PromptsOff, l.Prompts, meant)
+		v.note(grade(share, r.Thresholds.MaxPromptsOff), "%d of %d prompts differ from %s by more than 1 %% (server's count)", l.PromptsOff, l.Prompts, meant)
 	} else if r.Completed > l.Estimated {
-		v.note(Suspect, "the server did not count the prompt tokens, so their lengths are not proven")
+		v.note(Suspect, "prompt lengths are unverified: the server does not report prompt tokens")
 	}
 	if l.Estimated > 0 {
-		v.note(Valid, "%d prompts are texts whose ISL the trace only estimates, so the server's count of them is not compared", l.Estimated)
+		v.note(Valid, "%d prompts not compared with the server's count: the trace only estimates their ISL", l.Estimated)
 	}
 	if l.Answers > 0 {
 		v.note(Valid, "%d of %d answers are shorter than the trace's OSL, %d longer", l.AnswersShorter, l.Answers, l.AnswersLonger)
 	}
 }
 
-// weighCached looks for what an earlier run left in the server's cache. All that
-// was cached may well be less than the trace explains, since most runs miss some,
-// and yet be more than some requests can have found by themselves.
-func (v *Verdict) weighCached(r *Result) {
+// checkCached looks for cache contents from before the run. The total may be less
+// than the trace explains, since most runs miss some hits, although single
+// requests hit more than the run can have put there.
+func (v *Verdict) checkCached(r *Result) {
 	p := &r.Cache.Prediction
 	if r.Cached.Set && r.Cache.Explained.Set {
 		cached, explained := r.Cached.Value, r.Cache.Explained.Value
 		template := max(templateSlack, p.TemplateTokens)
-		v.note(hint(cached > explained+template*r.Cache.Requests), "%d prompt tokens were cached; the trace explains up to %d", cached, explained)
+		v.note(hint(cached > explained+template*r.Cache.Requests), "%d prompt tokens cached; the trace explains up to %d", cached, explained)
 	}
-	// Without a count of the prompts, a template is not told from a warm cache.
+	// Without the server's count of prompt tokens, a template looks like a warm cache.
 	if warm := p.Causes[Warm]; r.Lengths.Prompts > 0 && warm.Requests > 0 {
-		v.note(Suspect, "%d of %d requests found %d tokens cached that no request of the run can have put there: the cache was warm", warm.Requests, p.Requests, warm.Tokens)
+		v.note(Suspect, "warm cache: %d of %d requests hit %d tokens that no request of this run can have cached; restart the server or change the salt", warm.Requests, p.Requests, warm.Tokens)
 	}
 }
 

@@ -78,29 +78,29 @@ func TestVerdictOnReading(t *testing.T) {
 		want    run.Level
 		says    string
 	}{
-		{"the kernel's stamps leave delay out", stamped(2, 0), read(5000), run.Valid, "read delay at p99 is 5000.00 ms, which is not in the kernel's stamps"},
-		{"delay of a run that was killed", stamped(2, 0), run.Options{}, run.Valid, "read delay is not in the record"},
-		{"a hundredth by the client", byClient(2), read(5000), run.Valid, "which is not in the kernel's stamps"},
-		{"more by the client, delay below a fifth of 10 ms", byClient(3), read(1.999999), run.Valid, "the client stamped the arrivals of 3 requests as it read them; read delay at p99 is 2.00 ms; the run is INVALID above 10.00 ms"},
-		{"delay of a fifth", byClient(3), read(2), run.Suspect, "read delay at p99 is 2.00 ms"},
-		{"delay of 10 ms", byClient(3), read(10), run.Suspect, "read delay at p99 is 10.00 ms"},
-		{"delay above 10 ms", byClient(3), read(10.000001), run.Invalid, "read delay at p99 is 10.00 ms"},
+		{"the kernel's stamps leave delay out", stamped(2, 0), read(5000), run.Valid, "read delay p99 5000.00 ms, corrected by kernel timestamps"},
+		{"delay of a run that was killed", stamped(2, 0), run.Options{}, run.Valid, "read delay unknown: the run did not end"},
+		{"a hundredth by the client", byClient(2), read(5000), run.Valid, "corrected by kernel timestamps"},
+		{"more by the client, delay below a fifth of 10 ms", byClient(3), read(1.999999), run.Valid, "3 responses timestamped by the client; read delay p99 2.00 ms (INVALID above 10.00 ms)"},
+		{"delay of a fifth", byClient(3), read(2), run.Suspect, "read delay p99 2.00 ms"},
+		{"delay of 10 ms", byClient(3), read(10), run.Suspect, "read delay p99 10.00 ms"},
+		{"delay above 10 ms", byClient(3), read(10.000001), run.Invalid, "read delay p99 10.00 ms"},
 		// 5 % of a median TTFT of 1000 ms are 50 ms.
 		{"delay below a fifth of the share", append(slow, client), read(9.999999), run.Valid, "INVALID above 50.00 ms"},
-		{"delay above the share", append(slow, client), read(50.000001), run.Invalid, "read delay at p99 is 50.00 ms"},
-		{"the client's stamps", []replay.Record{client, client}, run.Options{}, run.Valid, "the client stamped the arrivals of 2 requests as it read them; how late that was is not known"},
-		{"the client's stamps, goroutines in time", []replay.Record{client}, waiting(1.999), run.Valid, "its goroutines waited up to 2.00 ms at p99"},
-		{"the client's stamps, goroutines late", []replay.Record{client}, waiting(2), run.Suspect, "its goroutines waited up to 2.00 ms at p99"},
-		{"the client's stamps, goroutines very late", []replay.Record{client}, waiting(2000), run.Suspect, "its goroutines waited up to 2000.00 ms at p99"},
+		{"delay above the share", append(slow, client), read(50.000001), run.Invalid, "read delay p99 50.00 ms"},
+		{"the client's stamps", []replay.Record{client, client}, run.Options{}, run.Valid, "2 responses timestamped by the client; read delay unknown"},
+		{"the client's stamps, goroutines in time", []replay.Record{client}, waiting(1.999), run.Valid, "scheduling delay p99 up to 2.00 ms"},
+		{"the client's stamps, goroutines late", []replay.Record{client}, waiting(2), run.Suspect, "scheduling delay p99 up to 2.00 ms"},
+		{"the client's stamps, goroutines very late", []replay.Record{client}, waiting(2000), run.Suspect, "scheduling delay p99 up to 2000.00 ms"},
 
-		{"no blur", stamped(3, 0), read(0), run.Valid, "the kernel stamped the arrivals of 3 requests; their blur, from reading late, at p99 is 0.00 ms"},
-		{"blur of a fifth", stamped(3, 2), read(0), run.Suspect, "blur, from reading late, at p99 is 2.00 ms"},
-		{"blur above 10 ms", stamped(3, 10.000001), read(0), run.Invalid, "blur, from reading late, at p99 is 10.00 ms"},
-		{"blur of a few", append(stamped(199, 0), stamped(1, 5000)...), read(0), run.Valid, "blur, from reading late, at p99 is 0.00 ms"},
-		{"the chunks are known, not only the worst", stamped(3, 5000), merges(1.999), run.Valid, "2 of 9 token chunks were read together with the next; how late that may have made a chunk at p99 is 2.00 ms; the run is INVALID above 10.00 ms"},
-		{"chunks of a fifth", stamped(3, 0), merges(2), run.Suspect, "made a chunk at p99 is 2.00 ms"},
-		{"chunks above 10 ms", stamped(3, 0), merges(10.001), run.Invalid, "made a chunk at p99 is 10.00 ms"},
-		{"first chunks of a fifth", blurredFirst, merges(0), run.Suspect, "how much reading late may have lengthened TTFT at p99 is 2.00 ms; the run is INVALID above 10.00 ms"},
+		{"no blur", stamped(3, 0), read(0), run.Valid, "3 responses timestamped by the kernel; timestamp error from late reads p99 0.00 ms"},
+		{"blur of a fifth", stamped(3, 2), read(0), run.Suspect, "timestamp error from late reads p99 2.00 ms"},
+		{"blur above 10 ms", stamped(3, 10.000001), read(0), run.Invalid, "timestamp error from late reads p99 10.00 ms"},
+		{"blur of a few", append(stamped(199, 0), stamped(1, 5000)...), read(0), run.Valid, "timestamp error from late reads p99 0.00 ms"},
+		{"the chunks are known, not only the worst", stamped(3, 5000), merges(1.999), run.Valid, "2 of 9 token chunks read together with the next; timestamp error p99 2.00 ms (INVALID above 10.00 ms)"},
+		{"chunks of a fifth", stamped(3, 0), merges(2), run.Suspect, "timestamp error p99 2.00 ms"},
+		{"chunks above 10 ms", stamped(3, 0), merges(10.001), run.Invalid, "timestamp error p99 10.00 ms"},
+		{"first chunks of a fifth", blurredFirst, merges(0), run.Suspect, "TTFT error from late reads p99 2.00 ms (SUSPECT from 2.00 ms, INVALID above 10.00 ms): use a larger client machine"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := compute(t, test.opts, test.records...)
@@ -161,11 +161,11 @@ func TestVerdictOnTheClient(t *testing.T) {
 		want    run.Level
 		says    string
 	}{
-		{"busy for a tenth", share(2, 21), run.Valid, "the client took 1.00 processors; in 9 of 10 seconds up to 80 % of the machine"},
-		{"busy for more", share(3, 21), run.Suspect, "in 9 of 10 seconds up to 99 % of the machine"},
-		{"pauses", pause(10), run.Valid, "the longest of the client's 3 pauses for garbage is 10.00 ms; its goroutines waited 7.00 ms at p99 in the worst second"},
-		{"a long pause", pause(10.01), run.Suspect, "is 10.01 ms"},
-		{"a very long pause", pause(1e6), run.Suspect, "is 1000000.00 ms"},
+		{"busy for a tenth", share(2, 21), run.Valid, "client used 1.00 CPU cores, up to 80 % of the machine"},
+		{"busy for more", share(3, 21), run.Suspect, "up to 99 % of the machine in 9 of 10 seconds"},
+		{"pauses", pause(10), run.Valid, "longest GC pause 10.00 ms (3 in total); scheduling delay p99 7.00 ms in the worst second"},
+		{"a long pause", pause(10.01), run.Suspect, "pause 10.01 ms"},
+		{"a very long pause", pause(1e6), run.Suspect, "pause 1000000.00 ms"},
 	} {
 		v := compute(t, observed(t, test.samples...), late(0, 100)).Verdict
 		said := slices.ContainsFunc(v.Evidence, func(e run.Evidence) bool { return e.Level == test.want && strings.Contains(e.Text, test.says) })
@@ -220,7 +220,7 @@ func TestVerdict(t *testing.T) {
 		says    string
 	}{
 		// The limit is 10 ms while 5 % of the median TTFT are less.
-		{"lag below a fifth of 10 ms", []replay.Record{late(1.999999, 100)}, run.Valid, "client lag at p99 is 2.00 ms; the run is INVALID above 10.00 ms"},
+		{"lag below a fifth of 10 ms", []replay.Record{late(1.999999, 100)}, run.Valid, "client lag p99 2.00 ms (INVALID above 10.00 ms)"},
 		{"lag of a fifth", []replay.Record{late(2, 100)}, run.Suspect, "2.00 ms"},
 		{"lag of 10 ms", []replay.Record{late(10, 100)}, run.Suspect, "10.00 ms"},
 		{"lag above 10 ms", []replay.Record{late(10.000001, 100)}, run.Invalid, "10.00 ms"},
@@ -240,16 +240,16 @@ func TestVerdict(t *testing.T) {
 		{"2 of 1000 prompts off", prompts(1000, 2), run.Suspect, "2 of 1000"},
 		{"10 of 1000 prompts off", prompts(1000, 10), run.Suspect, "10 of 1000"},
 		{"11 of 1000 prompts off", prompts(1000, 11), run.Invalid, "11 of 1000"},
-		{"prompts not counted", []replay.Record{answered(0, 100)}, run.Suspect, "did not count the prompt tokens"},
+		{"prompts not counted", []replay.Record{answered(0, 100)}, run.Suspect, "prompt lengths are unverified"},
 
 		// The trace explains 100 tokens, a chat template 64 more.
-		{"cached as explained", cached(100), run.Valid, "100 prompt tokens were cached; the trace explains up to 100"},
-		{"a warm cache", cached(165), run.Suspect, "165 prompt tokens were cached"},
+		{"cached as explained", cached(100), run.Valid, "100 prompt tokens cached; the trace explains up to 100"},
+		{"a warm cache", cached(165), run.Suspect, "165 prompt tokens cached"},
 
 		{"some failed", []replay.Record{late(0, 100), failed, failed}, run.Valid, "2 of 3 requests failed"},
 		{"none succeeded", []replay.Record{failed}, run.Invalid, "no request succeeded"},
 		{"rates", []replay.Record{late(0, 100), func() replay.Record { r := late(500, 100); r.Due, r.Ready = at(250), at(500); return r }()},
-			run.Valid, "offered at 4.00/s and sent at 2.00/s"},
+			run.Valid, "offered 4.00 req/s, sent 2.00 req/s"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := compute(t, run.Options{BlockSize: 128}, test.records...).Verdict
@@ -292,7 +292,7 @@ func TestLevelString(t *testing.T) {
 // much the others missed. A template of the server is told from it by the count
 // of the prompts.
 func TestVerdictOnAWarmCache(t *testing.T) {
-	const warm = "1 of 3 requests found 170 tokens cached that no request of the run can have put there"
+	const warm = "warm cache: 1 of 3 requests hit 170 tokens that no request of this run can have cached"
 	opts := run.Options{BlockSize: 100}
 	three := func(template, hit int) []replay.Record {
 		records := []replay.Record{asked(0, 0, 50, 250, 0, 1, 2, 3), asked(1, 100, 150, 250, 0, 1, 2, 3), asked(2, 200, 250, 250, hit, 4, 5, 6)}
@@ -336,8 +336,8 @@ func TestVerdictInVirtualTime(t *testing.T) {
 		texts = append(texts, e.Text)
 	}
 	all := strings.Join(texts, "\n")
-	if v.Level == run.Invalid || !strings.Contains(all, "no client took part, so client lag is 0 by construction") ||
-		!strings.Contains(all, "was sent when it was due, by construction") || strings.Contains(all, "client lag at p99") {
+	if v.Level == run.Invalid || !strings.Contains(all, "virtual time: no client, so client lag is 0") ||
+		!strings.Contains(all, "was sent when due") || strings.Contains(all, "client lag at p99") {
 		t.Errorf("%v\n%s", v.Level, all)
 	}
 }
