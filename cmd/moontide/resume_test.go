@@ -222,7 +222,7 @@ func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
 	before, there := asked(), files(t, dir)
 	for want, args := range map[string][]string{
 		"the run is still going": {"--resume", "run"},
-		"is in it twice":         {"--resume", "twice"},
+		"is recorded twice":      {"--resume", "twice"},
 		"the run's duration of 1e-06 s was over when it ended": {"--resume", "over"},
 		"making run folder: mkdir link":                        {"--out", "link", "--url", endpoint.URL, "--warmup-requests", "2"},
 		"t.jsonl:2: row 2 would be sent +Inf days after":       {"--speedup", "1e-320", "--url", endpoint.URL, "--out", "new"},
