@@ -54,14 +54,14 @@ func fed(pieces [][]byte, end error) *fedAnswer {
 	return a
 }
 
-// verdict is all that is known of an answer but when it arrived.
+// verdict is everything about an answer except its instants.
 func (a *fedAnswer) verdict() string {
 	class, err := a.result(nil)
 	return fmt.Sprintf("%q %v, %d gaps, first %t, status %d, counts %v, reusable %t, text %q",
 		class, err, a.stream.gaps.n, !a.stream.first.IsZero(), a.status, a.stream.counts, a.Reusable, a.text)
 }
 
-// cutAt cuts b in pieces of the sizes that sizes holds, over and over.
+// cutAt cuts b into pieces of the given sizes, repeated as needed.
 func cutAt(b, sizes []byte) (pieces [][]byte) {
 	for i := 0; len(b) > 0; i++ {
 		size := 1
@@ -74,8 +74,8 @@ func cutAt(b, sizes []byte) (pieces [][]byte) {
 	return pieces
 }
 
-// saidByServers are answers, sound and not, from which fuzzing starts.
-func saidByServers() (all []string) {
+// serverAnswers are valid and invalid answers, the seeds of fuzzing.
+func serverAnswers() (all []string) {
 	for _, body := range []string{
 		complete, role + complete, tide + finish, tide + tide[:20], tide + "data: {{\n\n", ": ping\n\n" + tide + "data:\n\n" + theEnd,
 		strings.ReplaceAll(complete, "\n", "\r\n"), strings.ReplaceAll(complete, "\n", "\r"),
@@ -94,9 +94,9 @@ func saidByServers() (all []string) {
 	return append(all, "HTTP/1.1 100 Continue\r\n\r\n"+streamed+inChunk(complete)+lastChunk, "220 mail\r\n", "HTTP/1.1 204 No\r\n\r\n")
 }
 
-// Wherever the network cuts an answer, it is the same answer.
+// An answer does not depend on where the network cuts it.
 func FuzzAnswer(f *testing.F) {
-	for i, text := range saidByServers() {
+	for i, text := range serverAnswers() {
 		f.Add([]byte(text), []byte{byte(i), 0, 7}, i%2 == 0)
 	}
 	f.Fuzz(func(t *testing.T, text, sizes []byte, reset bool) {
@@ -116,9 +116,9 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// agree is the verdict as far as it does not depend on the cuts. An answer is
-// looked at no further than to its end, so that what lies behind is seen only
-// if it came along. An error text shows no more of a head than had arrived.
+// agree is the part of the verdict that must not depend on the cuts. What follows
+// the end of an answer is seen only if it arrived with it, and the text of a head
+// error quotes only what had arrived.
 func agree(a *fedAnswer) string {
 	a.Reusable = false
 	var malformed *http1.HeadError
@@ -128,10 +128,10 @@ func agree(a *fedAnswer) string {
 	return a.verdict()
 }
 
-// Of every answer that servers give, each way to cut it in two is the same.
+// Every answer is the same wherever it is cut in two.
 func TestEveryCutInTwo(t *testing.T) {
 	t.Parallel()
-	for _, text := range saidByServers() {
+	for _, text := range serverAnswers() {
 		want := agree(fed([][]byte{[]byte(text)}, io.EOF))
 		for cut := range text {
 			if got := agree(fed([][]byte{[]byte(text[:cut]), []byte(text[cut:])}, io.EOF)); got != want {
@@ -141,8 +141,8 @@ func TestEveryCutInTwo(t *testing.T) {
 	}
 }
 
-// The instants are those of the pieces that completed the events, and gaps
-// are between neighbours, however large.
+// Instants are those of the pieces that completed the events, and gaps are between
+// consecutive token chunks, however large.
 func TestInstants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -167,7 +167,7 @@ func TestInstants(t *testing.T) {
 	})
 }
 
-// Segments of the network may overtake each other; tokens cannot.
+// Network segments may overtake each other; tokens cannot.
 func TestTimeDoesNotGoBack(t *testing.T) {
 	t.Parallel()
 	var s stream
@@ -180,9 +180,9 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// Chunks that came with one read are blurred by what they can have waited, and
-// by no more than the time since the read before.
-func TestBlur(t *testing.T) {
+// The stamp error of chunks in one read is the time that they can have waited, at
+// most the time since the read before.
+func TestMaxStampError(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	for name, tc := range map[string]struct {
@@ -203,19 +203,19 @@ func TestBlur(t *testing.T) {
 			a.Feed([]byte(inChunk(strings.Repeat(tide, chunks))), at)
 		}
 		if a.stream.maxStampError != tc.want {
-			t.Errorf("%s: blur of %v, want %v", name, a.stream.maxStampError, tc.want)
+			t.Errorf("%s: stamp error %v, want %v", name, a.stream.maxStampError, tc.want)
 		}
 	}
 	// In the first read there is nothing before.
 	a := newFed()
 	a.Feed([]byte(streamed+inChunk(tide+tide)), poll.Arrival{Time: time.Now(), Kernel: true, Unread: ms})
 	if a.stream.maxStampError != ms {
-		t.Errorf("blur of %v", a.stream.maxStampError)
+		t.Errorf("stamp error %v", a.stream.maxStampError)
 	}
 }
 
-// One instant that is the client's makes those of the answer the client's.
-func TestForeignInstants(t *testing.T) {
+// One stamp of the client makes all stamps of the answer the client's.
+func TestClientStamps(t *testing.T) {
 	t.Parallel()
 	for _, kernel := range [][]bool{{true, true}, {false, true}, {true, false}} {
 		var s stream
@@ -228,8 +228,7 @@ func TestForeignInstants(t *testing.T) {
 	}
 }
 
-// An event costs no allocation, whatever server it is of, and a stream keeps
-// next to nothing.
+// An event of any server costs no allocation, and a stream keeps no text.
 func TestNoAllocationForAnEvent(t *testing.T) {
 	for _, kind := range answers {
 		a := newFed()
@@ -249,15 +248,15 @@ func TestNoAllocationForAnEvent(t *testing.T) {
 	}
 }
 
-// A glance sees what decoding does, or does not claim to.
-func FuzzGlance(f *testing.F) {
+// scanChunk returns the same as decoding, or ok is false.
+func FuzzScanChunk(f *testing.F) {
 	for _, text := range eventsSeen {
 		f.Add([]byte(text))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { checkGlance(t, data) })
+	f.Fuzz(func(t *testing.T, data []byte) { checkScan(t, data) })
 }
 
-func checkGlance(t interface {
+func checkScan(t interface {
 	Errorf(string, ...any)
 }, data []byte) {
 	got, ok := scanChunk(data)
@@ -272,13 +271,12 @@ func checkGlance(t interface {
 	_, failed := c.failure()
 	want := c.info()
 	if got != want || failed || len(c.Timings) > 0 && string(c.Timings) != "null" {
-		t.Errorf("%q is %+v at a glance and %+v decoded, failed %v", data, got, want, failed)
+		t.Errorf("%q is %+v scanned and %+v decoded, failed %v", data, got, want, failed)
 	}
 }
 
-// Events put together from what may be in them, with a byte changed here and
-// there.
-func TestGlanceAgreesWithDecoding(t *testing.T) {
+// Real events with random changes.
+func TestScanAgreesWithDecoding(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		data := []byte(rapid.SampledFrom(eventsSeen).Draw(t, "event"))
@@ -298,7 +296,7 @@ func TestGlanceAgreesWithDecoding(t *testing.T) {
 				return
 			}
 		}
-		checkGlance(t, data)
+		checkScan(t, data)
 	})
 }
 
@@ -336,8 +334,8 @@ var eventsSeen = []string{
 	`{"x":` + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `}`,
 }
 
-// The usual events need no decoding.
-func TestAGlanceIsEnough(t *testing.T) {
+// The usual events are scanned without decoding.
+func TestUsualEventsAreNotDecoded(t *testing.T) {
 	t.Parallel()
 	for _, text := range eventsSeen {
 		_, ok := scanChunk([]byte(text))
@@ -348,7 +346,7 @@ func TestAGlanceIsEnough(t *testing.T) {
 	}
 }
 
-// Of the text of an error no more is kept than an error needs.
+// Only the beginning of a long error text is kept.
 func TestLongErrorIsCut(t *testing.T) {
 	t.Parallel()
 	text := []byte("HTTP/1.1 500 Oh\r\n\r\n" + strings.Repeat("x", 4*maxErrorText))
@@ -362,7 +360,7 @@ func TestLongErrorIsCut(t *testing.T) {
 	}
 }
 
-// What was said before an answer ended stays so, whatever ended it.
+// The class of an answer depends on what came before its end and on how it ended.
 func TestEndsOfAnswers(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]map[error]replay.Class{

@@ -30,8 +30,8 @@ func repeat(n int, event string) []byte {
 	return bytes.Repeat([]byte("data: "+event+"\n\n"), n)
 }
 
-// BenchmarkEvent is the cost of one event of those that arrive in bulk, from
-// bytes in memory to what is known of the answer.
+// BenchmarkEvent is the cost of one event, from bytes in memory to the state of the
+// answer, if many arrive at once.
 func BenchmarkEvent(b *testing.B) {
 	const n = 100
 	for _, a := range answers {

@@ -12,7 +12,7 @@ import (
 	"moontide/trace"
 )
 
-// readers are the ways in which a client reads, by whose instants they have.
+// readers are the ways in which a client reads, by whose stamps they have.
 var readers = map[replay.Stamps]func(*Client) *Client{
 	replay.KernelStamps: func(c *Client) *Client { return c },
 	replay.ClientStamps: func(c *Client) *Client {
@@ -51,8 +51,7 @@ func TestStamps(t *testing.T) {
 	}
 }
 
-// A chunk of several tokens is one chunk; how many tokens there were, the
-// server says.
+// A chunk of several tokens counts as one; the number of tokens is in the usage.
 func TestChunkOfSeveralTokens(t *testing.T) {
 	t.Parallel()
 	several := `data: {"choices":[{"text":" tide and moon"}],"usage":{"completion_tokens":3}}` + "\n\n"
@@ -112,7 +111,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// fault is what goes wrong with an answer, and what is made of it.
+// fault is a server that misbehaves, and the expected outcome.
 type fault struct {
 	script func(*peer)
 	edit   func(*Config)
@@ -199,8 +198,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Behind a fault the next request has a connection of its own, and an answer
-// that is none of the one before.
+// After a fault the next request has a new connection and gets its own answer.
 func TestNoFaultSpoilsTheNext(t *testing.T) {
 	t.Parallel()
 	for name, tc := range faults() {
@@ -241,8 +239,7 @@ func TestConnectionRefused(t *testing.T) {
 	}
 }
 
-// What is not part of the measurement is not waited for, however long a
-// request may take.
+// What is not measured is not waited for, however long the timeout is.
 func TestNoWaitForWhatDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	forever := func(cfg *Config) { cfg.Timeout = DefaultTimeout }
@@ -265,7 +262,7 @@ func TestRefusedBeforeItWasRead(t *testing.T) {
 	wantClass(t, o, replay.HTTPError, "HTTP status 413: at most 1 MB")
 }
 
-// What was not sent of a request must not come before the next one.
+// A connection on which a request was half sent is not reused.
 func TestHalfSentIsNotReused(t *testing.T) {
 	t.Parallel()
 	checked := make(chan bool)

@@ -63,9 +63,9 @@ func TestTokenChunks(t *testing.T) {
 	}
 }
 
-// An answer that the server broke off ends like one that is whole: only its
-// reason tells.
-func TestBrokenOff(t *testing.T) {
+// An answer that the server aborted ends like a complete one, but for its finish
+// reason.
+func TestAborted(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]bool{
 		`"abort"`: true, `"error"`: true, `"cancelled"`: true, `"timeout"`: true, `"abo\u0072t"`: true,
@@ -83,9 +83,8 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// The chunk that is decoded into is that of the event before: nothing of it
-// may remain.
-func TestNothingOfTheEventBefore(t *testing.T) {
+// Chunks are reused: nothing of the last event may remain.
+func TestChunksAreReset(t *testing.T) {
 	t.Parallel()
 	full := `{"choices":[{"text":"a","delta":{"content":"a","reasoning_content":"a","reasoning":"a","tool_calls":[{}]},"finish_reason":"stop"},` +
 		`{"text":"b","delta":{"content":"b"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`
@@ -100,7 +99,7 @@ func TestNothingOfTheEventBefore(t *testing.T) {
 			}
 		}
 		if info := c.info(); info != (chunkInfo{}) || c.Usage != nil {
-			t.Errorf("%s is taken for %+v", next, c)
+			t.Errorf("%s decodes to %+v", next, c)
 		}
 	}
 }
@@ -167,8 +166,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// llama.cpp says beside the usage what was cached. Usage that says so itself is
-// believed, and timings of any other form do no harm.
+// llama.cpp reports cached tokens in its timings. Usage goes before them, and
+// timings of another form are ignored.
 func TestTimings(t *testing.T) {
 	t.Parallel()
 	const usage, details = `"usage":{"prompt_tokens":7}`, `"usage":{"prompt_tokens":7,"prompt_tokens_details":{"cached_tokens":2}}`

@@ -132,7 +132,7 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 }
 
-// Servers repeat what they were sent. What was secret stays so.
+// Servers quote requests in their errors: secrets are masked.
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
 	secrets := []string{"sk-key-123", "sk-key-123-of-header", "tenant\"7"}
@@ -165,11 +165,11 @@ func TestSecretsAreMasked(t *testing.T) {
 			}
 			for _, said := range []string{o.Error, probed.Error()} {
 				if strings.Contains(said, "sk-") || strings.Contains(said, "of-header") || strings.Contains(said, "tenant") {
-					t.Errorf("it says %s", said)
+					t.Errorf("secret in %q", said)
 				}
 			}
 			if name == "status" && o.Error != "HTTP status 401: *** and *** and ***" {
-				t.Errorf("it says %s", o.Error)
+				t.Errorf("error %q", o.Error)
 			}
 		})
 	}

@@ -56,15 +56,14 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// awaitEnd returns when the kernel has told a connection, in its own time, that
-// the server hung up.
+// awaitEnd waits until the client's kernel knows that the server hung up.
 func awaitEnd(c *http1.Conn) {
 	for c.Alive() {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// The server closes an idle connection when it likes. No request may meet it.
+// No request may use an idle connection that the server has closed.
 func TestClosedIdleConnectionIsNotUsed(t *testing.T) {
 	t.Parallel()
 	hangUp, closed := make(chan bool), make(chan bool)
@@ -125,8 +124,8 @@ func TestFreshConnections(t *testing.T) {
 	}
 }
 
-// A connection that was opened for nothing is there for another request, or
-// closed where each has its own.
+// A connection that was opened in vain is used by another request, or closed if
+// each has its own.
 func TestDiscarded(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]int{Pooled: 1, Fresh: 2} {
@@ -143,8 +142,8 @@ func TestDiscarded(t *testing.T) {
 	}
 }
 
-// A connection that was opened ahead carries the request, and is not waited
-// for. One that the server closed meanwhile does not.
+// A connection that was opened ahead carries the request, unless the server has
+// closed it meanwhile.
 func TestOpenedAhead(t *testing.T) {
 	t.Parallel()
 	s := serve(t, wellBehaved)
@@ -167,8 +166,8 @@ func TestOpenedAhead(t *testing.T) {
 	}
 }
 
-// What Start sends is with the server before anybody waits for the answer, on a
-// connection that was opened ahead or that is kept from another request.
+// Start sends before anybody waits for the answer, on a connection that was opened
+// ahead or an idle one.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
@@ -208,7 +207,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// Where no connection is at hand Start does nothing, and Send all.
+// Without a ready connection Start does nothing and Send everything.
 func TestStartWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	for _, edit := range readers {
@@ -232,7 +231,7 @@ func TestStartWithoutAConnection(t *testing.T) {
 	}
 }
 
-// A user who ends what was started ends it as any other request.
+// A request that was started can be canceled like any other.
 func TestStartedAndCanceled(t *testing.T) {
 	t.Parallel()
 	for _, edit := range readers {
@@ -247,8 +246,7 @@ func TestStartedAndCanceled(t *testing.T) {
 	}
 }
 
-// A connection that was opened for a request that the user ended before it was
-// sent is closed.
+// The connection of a request that is canceled before it was sent is closed.
 func TestOpenedAndCanceled(t *testing.T) {
 	t.Parallel()
 	for _, edit := range readers {
@@ -311,7 +309,7 @@ func TestCancelWhileDialing(t *testing.T) {
 	if !o.Sent.IsZero() {
 		t.Error("sent without a connection")
 	}
-	// One that was called off is nobody else's affair.
+	// Canceling a request does not affect others.
 	c.servers[0].host.DialContext = nil
 	wantOK(t, send(t, c), 2)
 }
@@ -326,8 +324,7 @@ func TestDialingTakesFromTheTimeout(t *testing.T) {
 	wantClass(t, send(t, c), replay.Timeout, "no complete answer within 50ms")
 }
 
-// A request that is called off as it ends must not take the next one on its
-// connection along.
+// Canceling a request as it ends must not cancel the next one on its connection.
 func TestCancelDoesNotReachTheNext(t *testing.T) {
 	t.Parallel()
 	c := client(t, serve(t, wellBehaved).url)
@@ -340,7 +337,7 @@ func TestCancelDoesNotReachTheNext(t *testing.T) {
 				canceling.Go(cancel)
 				made, _ := c.Prepare(row, 0)
 				if o := made.Send(ctx); o.Class != replay.OK && o.Class != replay.Canceled {
-					t.Errorf("called off: class %q (%s)", o.Class, o.Error)
+					t.Errorf("canceled: class %q (%s)", o.Class, o.Error)
 				}
 				canceling.Wait()
 				made, _ = c.Prepare(row, 0)
@@ -380,7 +377,7 @@ func TestUntrustedServer(t *testing.T) {
 	}
 }
 
-// The handshake is no part of the request's latency, as the dial is none.
+// The TLS handshake is not part of the latency, like dialing.
 func TestSentAfterTheHandshake(t *testing.T) {
 	t.Parallel()
 	s, hello := secureServer(t)

@@ -21,9 +21,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load is what the server of the benchmarks does, in a process of its own: it
-// waits for so many streams, writes each an event an interval, and says at the
-// end when it wrote them.
+// load configures the server of the benchmarks, a process of its own. It waits for
+// all streams, writes an event to each per interval, and reports in the end when it
+// wrote them.
 type load struct {
 	streams, tokens int
 	interval        time.Duration
@@ -32,7 +32,7 @@ type load struct {
 
 const loadVariable = "MOONTIDE_TEST_LOAD"
 
-// The process is this program, told to be it.
+// The process is this test binary, with an environment variable.
 func init() {
 	text, ok := os.LookupEnv(loadVariable)
 	if !ok {
@@ -49,7 +49,7 @@ func (l load) String() string {
 	return fmt.Sprintf("%d %d %d %t", l.streams, l.tokens, l.interval, l.lockStep)
 }
 
-// loadServer is the process.
+// loadServer is the running process.
 type loadServer struct {
 	cmd *exec.Cmd
 	out *bufio.Reader
@@ -81,7 +81,7 @@ func (s *loadServer) line(b *testing.B) string {
 	return strings.TrimSpace(line)
 }
 
-// wrote returns the instants at which the process wrote, of stream 0 first.
+// wrote returns the instants of all writes, those of stream 0 first.
 func (s *loadServer) wrote(b *testing.B, l load) []int64 {
 	instants := make([]int64, l.streams*l.tokens)
 	if err := binary.Read(s.out, binary.LittleEndian, instants); err != nil {

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// peer is the server's end of one connection: it says byte for byte what a
-// test wants.
+// peer is the server's end of one connection, with which a test controls every
+// byte.
 type peer struct {
 	net.Conn
 	t  *testing.T
@@ -57,7 +57,7 @@ func (p *peer) say(texts ...string) {
 // hold keeps the connection open until the client hangs up.
 func (p *peer) hold() { io.Copy(io.Discard, p.in) }
 
-// finish ends what the server has to say and waits for the client to hang up.
+// finish closes the sending direction and waits for the client to hang up.
 func (p *peer) finish() {
 	p.Conn.(*net.TCPConn).CloseWrite()
 	p.hold()
@@ -79,8 +79,8 @@ type fakeServer struct {
 	ended    *sync.Cond
 }
 
-// wait returns when all scripts have ended, which those that hold a connection
-// do when the client has closed it.
+// wait returns when all scripts have ended; those that hold a connection end when
+// the client closes it.
 func (s *fakeServer) wait() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +143,8 @@ func (s *fakeServer) connections() int {
 	return s.accepted
 }
 
-// nobody is where no server listens: no port that was free a moment ago, which
-// another test may have by now.
+// nobody is an address where no server listens. A port that was free a moment ago
+// may belong to another test by now.
 const nobody = "http://127.0.0.1:1"
 
 // client is a Client of the server for requests of a model named m.
@@ -203,7 +203,7 @@ func wantClass(t *testing.T, o replay.Outcome, class replay.Class, text string) 
 	}
 	if o.First.IsZero() {
 		if !o.Last.IsZero() || len(o.Gaps) > 0 {
-			t.Error("gaps or a last chunk without a first")
+			t.Error("gaps or a last chunk without a first one")
 		}
 		return
 	}
@@ -219,7 +219,7 @@ func wantClass(t *testing.T, o replay.Outcome, class replay.Class, text string) 
 	}
 }
 
-// What servers say.
+// Parts of responses.
 const (
 	streamed  = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
 	untilEnd  = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
@@ -233,10 +233,10 @@ const (
 	complete = tide + tide + finish + tokens + theEnd
 )
 
-// inChunk is text as a chunk of a chunked body.
+// inChunk returns text as a chunk of a chunked body.
 func inChunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
 
-// answer is a whole answer with a head and a body.
+// answerOf returns a response with a head and a body.
 func answerOf(status, kind, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", status, kind, len(body), body)
 }

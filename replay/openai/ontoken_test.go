@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Who asks is told of each token chunk, of nothing else, with its row, and not
-// of those of a probe.
+// OnToken is called for each token chunk of a row, and for nothing else: not for
+// probes or warm-up requests.
 func TestOnToken(t *testing.T) {
 	t.Parallel()
 	told := map[int][]string{}
@@ -29,7 +29,7 @@ func TestOnToken(t *testing.T) {
 		t.Fatal(o.Error)
 	}
 	if len(told) > 0 {
-		t.Errorf("of a probe it is told %v", told)
+		t.Errorf("called for a probe: %v", told)
 	}
 	for _, n := range []int{7, 0} {
 		call, err := c.Prepare(row, n)
@@ -40,6 +40,6 @@ func TestOnToken(t *testing.T) {
 	}
 	want := []string{`{"choices":[{"index":0,"text":"a"}]}`, `{"choices":[{"index":0,"text":"b"}]}`}
 	if len(told) != 2 || !slices.Equal(told[7], want) || !slices.Equal(told[0], want) {
-		t.Errorf("it is told %v", told)
+		t.Errorf("called with %v", told)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// endpoint is a server of models whose answers to completions are as given,
-// the last for all that follow.
+// endpoint is a server with a list of models. It answers completions with the given
+// answers, the last one repeatedly.
 func endpoint(models string, completions ...string) func(*peer) {
 	return func(p *peer) {
 		for {
@@ -30,7 +30,7 @@ func endpoint(models string, completions ...string) func(*peer) {
 	}
 }
 
-// countIn is the number of token ids or words in a body's prompt.
+// countIn counts the token ids or words of a body's prompt.
 func countIn(body string) int {
 	var sent struct {
 		Prompt   any
@@ -46,8 +46,7 @@ func countIn(body string) int {
 	return len(strings.Fields(sent.Messages[0].Content))
 }
 
-// recounted is an answer of one chunk with another count of prompt tokens, if
-// it has one.
+// recounted replaces the count of prompt tokens in an answer of one chunk.
 func recounted(answer string, n int) string {
 	framed, ok := strings.CutPrefix(answer, streamed)
 	if !ok {
@@ -58,7 +57,7 @@ func recounted(answer string, n int) string {
 	return streamed + inChunk(strings.Replace(events, `"prompt_tokens":3`, fmt.Sprintf(`"prompt_tokens":%d`, n), 1)) + lastChunk
 }
 
-// choosy is a server that refuses members, one at a time.
+// choosy is a server that refuses members of the body, one at a time.
 func choosy(members ...string) func(*peer) {
 	return func(p *peer) {
 		for {
@@ -220,7 +219,7 @@ func TestProbeTimesOut(t *testing.T) {
 	}
 }
 
-// A probe that was called off says so, and the client still works.
+// A canceled probe returns the context's error, and the client still works.
 func TestProbeCanceled(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"", "m"} {

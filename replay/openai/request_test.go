@@ -77,7 +77,7 @@ func TestExtraBody(t *testing.T) {
 	}
 }
 
-// Sampling is said with what else is, and once.
+// Sampling is sent once, with the other members.
 func TestSampling(t *testing.T) {
 	t.Parallel()
 	some := trace.Some[float64]
@@ -102,7 +102,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// Answers that may end early are asked for with neither of the two members.
+// Neither ignore_eos nor min_tokens is sent if answers may end early.
 func TestStopAtEOS(t *testing.T) {
 	t.Parallel()
 	c := client(t, "http://localhost", func(cfg *Config) { cfg.StopAtEOS = true })
@@ -123,7 +123,7 @@ func TestMessagesNeedChat(t *testing.T) {
 	}
 }
 
-// A body is written where there is room for it: it is made while others are sent.
+// Bodies are not copied as they grow: they are made while others are sent.
 func TestBodyIsNotCopied(t *testing.T) {
 	t.Parallel()
 	for _, form := range []string{Tokens, Words} {

@@ -14,8 +14,8 @@ import (
 	"moontide/trace"
 )
 
-// ledger is a record of a run, and what its servers saw of it. Rows are told
-// apart by their OSL, which is the row's number plus one.
+// ledger records a run and what its servers saw of it. A row is identified by its
+// OSL, which is its number plus one.
 type ledger struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -61,8 +61,8 @@ func (l *ledger) Record(rec replay.Record) error {
 	return nil
 }
 
-// sees takes a request that has come to a server.
-func (l *ledger) sees(body string) (osl int) {
+// received records a request that has reached a server.
+func (l *ledger) received(body string) (osl int) {
 	osl, _ = strconv.Atoi(asked.FindStringSubmatch(body)[1])
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *ledger) sees(body string) (osl int) {
 	return osl
 }
 
-// hostile answers requests, each after its kind, until one ends the connection.
+// hostile misbehaves at random until it ends the connection.
 func (l *ledger) hostile(p *peer) {
 	for n := 0; ; n++ {
 		random := rand.N(16)
@@ -86,7 +86,7 @@ func (l *ledger) hostile(p *peer) {
 		if r == nil {
 			return
 		}
-		usage := fmt.Sprintf(`data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":%d}}`+"\n\n", l.sees(body))
+		usage := fmt.Sprintf(`data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":%d}}`+"\n\n", l.received(body))
 		whole := streamed + inChunk(tide+tide+finish+usage+theEnd) + lastChunk
 		switch random {
 		case 1:
@@ -125,9 +125,9 @@ func burstyRows(n int) (rows []trace.Request) {
 	return rows
 }
 
-// Whatever servers do, and however a run ends: each request that was sent was
-// noted first, ends once, is recorded once, and the counts add up. No answer is
-// taken for another's, and no connection is left behind.
+// Whatever servers do and however a run ends, each request is noted before it is
+// sent, ends once and is recorded once, and the counts add up. No request gets the
+// answer to another, and no connection is left open.
 func TestNothingIsLostOrCountedTwice(t *testing.T) {
 	t.Parallel()
 	const rows = 150
@@ -173,7 +173,7 @@ func TestNothingIsLostOrCountedTwice(t *testing.T) {
 	}
 }
 
-// agrees checks that a tally is what the ledger says.
+// agrees checks a tally against the ledger.
 func (l *ledger) agrees(name string, tally replay.Tally, status replay.Status, rows int) {
 	l.t.Helper()
 	l.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"moontide/trace"
 )
 
-// Rows go to the servers by their numbers, and where sessions count, all turns
-// of one to the same.
+// Rows are distributed by their numbers, or all turns of a session go to the same
+// server.
 func TestBalance(t *testing.T) {
 	t.Parallel()
 	urls := []string{"http://a", "http://b/x/v1", "http://c:1"}
@@ -40,7 +40,7 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// Each server is probed, and gets the requests that are its.
+// Each server is probed and gets its share of the requests.
 func TestSeveralServers(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 20)

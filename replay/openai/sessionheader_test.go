@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Turns of one session carry its name, in a form that every server takes.
+// The turns of a session carry its name, in a form that every server accepts.
 func TestSessionHeader(t *testing.T) {
 	t.Parallel()
 	got := make(chan []string, 1)

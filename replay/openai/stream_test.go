@@ -105,10 +105,10 @@ func TestArrival(t *testing.T) {
 	}
 }
 
-// A request that is called off when all of its answer is there has ended well,
-// but the deadline that was to end it may yet come: its connection is not for
-// others. One that was left alone is, without a deadline.
-func TestCalledOffTooLate(t *testing.T) {
+// A request that is canceled when its answer is complete has succeeded, but the
+// deadline that cancels it may still be set: its connection is not reused. Otherwise
+// it is, without a deadline.
+func TestCanceledTooLate(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{true, false} {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -130,7 +130,7 @@ func TestCalledOffTooLate(t *testing.T) {
 	}
 }
 
-// Nothing is read behind [DONE] for a connection that cannot be kept.
+// Nothing is read behind [DONE] if the connection cannot be reused.
 func TestNothingIsReadInVain(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{streamed + inChunk(tide+theEnd), untilEnd + tide + theEnd} {
@@ -147,7 +147,7 @@ func TestNothingIsReadInVain(t *testing.T) {
 	}
 }
 
-// What the server said is not the user's doing.
+// An error of the server goes before a cancellation.
 func TestErrorWhileCanceled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -18,10 +18,9 @@ import (
 	"moontide/trace"
 )
 
-// BenchmarkStreams drives many streams of one token an event, from a server in
-// another process that says when it wrote each event. It reports what an event
-// cost this process, and by how much the instants of first tokens (ttft) and
-// the gaps between tokens (itl) are off.
+// BenchmarkStreams drives many streams of one token per event from a server in
+// another process, which reports when it wrote each event. It measures the CPU time
+// of an event in this process and the errors of TTFT and ITL.
 func BenchmarkStreams(b *testing.B) {
 	for _, l := range []struct{ streams, rate int }{{1000, 20}, {1000, 50}, {1000, 66}, {5000, 13}, {10800, 6}} {
 		for _, lockStep := range []bool{false, true} {
@@ -113,7 +112,7 @@ func quantiles(b *testing.B, name string, errors []time.Duration) {
 	}
 }
 
-// inUse is the memory that is needed, in bytes.
+// inUse is the memory in use, in bytes.
 func inUse() int {
 	runtime.GC()
 	var m runtime.MemStats

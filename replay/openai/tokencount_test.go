@@ -10,7 +10,7 @@ import (
 	"moontide/trace"
 )
 
-// counts is a server that counts prompts in its own way.
+// counts is a server that counts prompt tokens by a function.
 func counts(count func(n int) int) func(*peer) {
 	return func(p *peer) {
 		for {
@@ -33,8 +33,8 @@ func counts(count func(n int) int) func(*peer) {
 
 func plus(template int) func(int) int { return func(n int) int { return n + template } }
 
-// A chat template is told from words that are not one token each: it adds the
-// same to prompts of any length.
+// Probe distinguishes a chat template, which adds the same number of tokens to any
+// prompt, from words that are not one token each.
 func TestProbeLearnsHowPromptsAreCounted(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -86,8 +86,8 @@ func TestProbeLearnsHowPromptsAreCounted(t *testing.T) {
 	}
 }
 
-// The endpoint then counts what the trace says, of prompts that are long
-// enough, and what rows bring along is sent as it is.
+// With ExactISL the endpoint counts the lengths of the trace, if prompts are long
+// enough. Rows with text of their own are sent as they are.
 func TestExactISL(t *testing.T) {
 	t.Parallel()
 	exact := func(cfg *Config) { cfg.Endpoint, cfg.ExactISL = Chat, true }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A warm-up has the row's lengths and none of its text; a request that is
-// prepared again is the same. Neither changes what the run is said to have sent.
+// A warm-up request has the row's lengths but other text. A request that is prepared
+// again is the same. Neither changes PromptDigest.
 func TestWarmupAndAgain(t *testing.T) {
 	for _, endpoint := range []string{Completions, Chat} {
 		c, err := New(Config{URL: "http://127.0.0.1:1", Model: "m", Endpoint: endpoint})

@@ -8,8 +8,7 @@ import (
 	"moontide/trace"
 )
 
-// The forms of a long prompt, covered by ids or not. MB/s counts what is
-// written.
+// All forms of a long prompt, with and without ids. MB/s is of the output.
 func BenchmarkAppend(b *testing.B) {
 	const length = 39_000
 	ids := make([]uint64, length/prompt.DefaultBlockSize)
@@ -42,7 +41,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// A row of one block: what a prompt costs before its first token.
+// The fixed cost of a prompt.
 func BenchmarkPrompt(b *testing.B) {
 	r := trace.Request{InputLength: 1, HashIDs: []uint64{1}}
 	var text []byte

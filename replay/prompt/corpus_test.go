@@ -34,7 +34,7 @@ func corpusOf(t testing.TB, tok *tokenizer.Tokenizer, texts ...string) *prompt.C
 	return c
 }
 
-// said is a prompt as text and as the tokens that it is encoded to.
+// said returns a prompt as text and the tokens of that text.
 func said(t *rapid.T, tok *tokenizer.Tokenizer, s prompt.Source, r trace.Request, row int) (string, []uint32) {
 	var text string
 	body := append(s.Prompt(r, row).AppendText([]byte(`x"`)), '"')
@@ -51,8 +51,8 @@ func said(t *rapid.T, tok *tokenizer.Tokenizer, s prompt.Source, r trace.Request
 	return text, ids
 }
 
-// A prompt of passages is encoded to exactly the tokens asked for, and wherever
-// it ends, it is the beginning of the longer one: in its text and its tokens.
+// A prompt of passages has exactly the tokens asked for, and is a prefix of any
+// longer one, in text and tokens.
 func TestPassagesHaveExactlyTheInputLength(t *testing.T) {
 	tok := usual(t).tokenizer(t)
 	corpus := corpusOf(t, tok, prose(3000), prose(50))
@@ -103,7 +103,7 @@ func TestPassagesShareWhatTheirIDsShare(t *testing.T) {
 	})
 }
 
-// A block says the same wherever it stands.
+// A block has the same text at any position.
 func TestAPassageDependsOnItsIDOnly(t *testing.T) {
 	tok := usual(t).tokenizer(t)
 	corpus := corpusOf(t, tok, prose(3000))
@@ -120,7 +120,7 @@ func TestAPassageDependsOnItsIDOnly(t *testing.T) {
 	})
 }
 
-// What cannot be cut at each of its tokens is left out, and so is what a server
+// Words that cannot be cut behind each token are left out, like those that a server
 // would read as something else.
 func TestWhatIsLeftOut(t *testing.T) {
 	v := usual(t)
@@ -179,8 +179,7 @@ func TestCorpusRefused(t *testing.T) {
 	}
 }
 
-// A dataset of any size takes bounded memory: it is read no further than
-// needed.
+// A dataset of any size takes bounded memory.
 func TestCorpusIsBounded(t *testing.T) {
 	tok, part, given := usual(t).tokenizer(t), strings.Repeat("the boy visit ", 100_000), 0
 	c, err := prompt.NewCorpus(func(yield func(string, error) bool) {
@@ -202,7 +201,7 @@ func TestCorpusDigest(t *testing.T) {
 	}
 }
 
-// Prompts of passages are part of the format: they stay as they are.
+// Prompts of passages are part of the format and never change.
 func TestGoldenPassages(t *testing.T) {
 	s := prompt.Source{Seed: 7, Salt: "run-1", BlockSize: 8, Text: corpusOf(t, usual(t).tokenizer(t), prose(3000))}
 	const want = `lion vest cross aim x \"qu ski went seen hard waves top mars deal jest`

@@ -77,7 +77,7 @@ func TestBooks(t *testing.T) {
 	}
 }
 
-// A word without end comes in parts, too.
+// A very long word is read in parts.
 func TestBookWithoutSpaces(t *testing.T) {
 	long := strings.Repeat("x", 5*bookPart+7)
 	got, err := collect(put(t, t.TempDir(), "a.txt", long))
@@ -109,7 +109,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What is not asked for is not read: the rest of a file may be anything.
+// A file is read no further than needed; the rest may be anything.
 func TestNoFurtherThanAskedFor(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("[")

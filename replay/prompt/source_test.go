@@ -14,8 +14,8 @@ import (
 	"moontide/trace"
 )
 
-// early is a number of tokens within which different content must differ: that
-// two sequences over 256 ids or more agree for longer has a chance of 2^-64.
+// early is the number of tokens within which different content must differ. Two
+// sequences of 256 or more ids agree for longer with a probability of 2^-64.
 const early = 8
 
 func sources(t *rapid.T) prompt.Source {
@@ -29,7 +29,7 @@ func sources(t *rapid.T) prompt.Source {
 	}
 }
 
-// requests draws rows whose ids may be none, too few, enough or too many.
+// requests draws rows with no, too few, enough or too many ids.
 func requests(t *rapid.T) trace.Request {
 	return trace.Request{
 		InputLength: rapid.IntRange(0, 300).Draw(t, "ISL"),
@@ -90,7 +90,7 @@ func TestJSONTokensAreTheTokens(t *testing.T) {
 	})
 }
 
-// Wherever a prompt ends, it is the beginning of the longer one.
+// A prompt is a prefix of any longer one.
 func TestAShorterPromptIsAPrefix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, long, row := sources(t), requests(t), rows(t)
@@ -106,8 +106,8 @@ func TestAShorterPromptIsAPrefix(t *testing.T) {
 	})
 }
 
-// The sharing of a trace becomes the sharing of its prompts, neither more nor
-// less, and whatever the rows' indexes are.
+// Prompts share exactly the prefixes that the trace says, whatever the rows'
+// indexes.
 func TestRowsShareWhatTheirIDsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sources(t)
@@ -125,7 +125,7 @@ func TestRowsShareWhatTheirIDsShare(t *testing.T) {
 	})
 }
 
-// A block says the same at whatever place it stands, and as a tail.
+// A block has the same content at any position, and as a partial tail.
 func TestABlockDependsOnItsIDOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, id := sources(t), rapid.Uint64().Draw(t, "id")
@@ -151,7 +151,7 @@ func TestIDsBeyondThePromptAreIgnored(t *testing.T) {
 	})
 }
 
-// What no id covers is the row's own: other rows share the covered part alone,
+// What no id covers is unique to the row: other rows share only the covered part,
 // and no block has the content.
 func TestUncoveredTokensAreUniqueToTheRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -223,7 +223,7 @@ func TestFillerIsNoPrompt(t *testing.T) {
 	})
 }
 
-// The two ends of the range and all words come up: nothing is cut off.
+// Both ends of the range and all words are drawn.
 func TestDrawsReachTheWholeRange(t *testing.T) {
 	p := prompt.Source{Low: 5000, High: 6000}.Filler("range", 20_000)
 	ids := p.AppendTokens(nil)
@@ -239,7 +239,7 @@ func TestDrawsReachTheWholeRange(t *testing.T) {
 	}
 }
 
-// One prompt spelled out by many goroutines, each into memory it used before.
+// Many goroutines write one prompt, each into reused memory.
 func TestAPromptIsTheSameEveryTime(t *testing.T) {
 	p := prompt.Source{Seed: 1}.Prompt(trace.Request{InputLength: 3000, HashIDs: []uint64{1, 2, 3}}, 9)
 	ids, words, array := p.AppendTokens(nil), p.AppendWords(nil), p.AppendJSONTokens(nil)

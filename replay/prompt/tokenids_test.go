@@ -20,7 +20,7 @@ func TestPutDecimal(t *testing.T) {
 	check(math.MaxUint32)
 }
 
-// What appendDecimals grows must do for ids of full width.
+// appendDecimals reserves enough space for ids of full width.
 func TestAppendDecimalsHasRoom(t *testing.T) {
 	for _, high := range []uint32{2, 11, 101, 1_001, 10_001, 100_001, 1_000_001, math.MaxUint32} {
 		a := newIDRange(high-1, high) // one id only, of full width

@@ -11,8 +11,8 @@ import (
 	"moontide/trace/tokenizer"
 )
 
-// vocabulary is a tokenizer.json to be made: texts that are one token each, and
-// pairs that are merged in other texts.
+// vocabulary describes a tokenizer.json: texts that are one token each, and pairs
+// that are merged in other texts.
 type vocabulary struct {
 	texts   []string
 	merges  [][2]string
@@ -20,8 +20,8 @@ type vocabulary struct {
 	added   []string
 }
 
-// usual has all words of the list, and every letter as the first of a word, so
-// that words it does not have are several tokens.
+// usual has all words of the list and every letter at the start of a word, so that
+// other words are several tokens.
 func usual(t testing.TB) vocabulary {
 	t.Helper()
 	list, err := os.ReadFile("words.txt")
@@ -39,7 +39,7 @@ func usual(t testing.TB) vocabulary {
 	return v
 }
 
-// without is the vocabulary less some words.
+// without removes words from the vocabulary.
 func (v vocabulary) without(words ...string) vocabulary {
 	v.texts = slices.DeleteFunc(slices.Clone(v.texts), func(text string) bool {
 		return slices.Contains(words, strings.TrimPrefix(text, "Ġ"))
@@ -107,8 +107,7 @@ func count(t fataler, tok *tokenizer.Tokenizer, text string) int {
 
 type fataler interface{ Fatal(...any) }
 
-// prose is text of about so many words, some of them of several tokens, some
-// not to be used.
+// prose is a text of about so many words, some of several tokens, some unusable.
 func prose(words int) string {
 	var text strings.Builder
 	for i := range words {

@@ -7,7 +7,7 @@ import (
 	"moontide/replay/prompt"
 )
 
-// Where the vocabulary has the usual words, nothing changes.
+// A vocabulary with the usual words changes nothing.
 func TestWordsOfTheUsualVocabularies(t *testing.T) {
 	tok := usual(t).tokenizer(t)
 	words, err := prompt.NewWords(tok)

@@ -67,7 +67,7 @@ func (c *collector) Head(h *Head) Action                  { c.head = *h; return 
 func (c *collector) Body(b []byte, _ poll.Arrival) Action { c.body += string(b); return Read }
 func (c *collector) End(err error)                        { c.err = err }
 
-// Sent is before the first byte is with the kernel.
+// sent is before the first byte is handed to the kernel.
 func TestSentBeforeTheFirstWrite(t *testing.T) {
 	t.Parallel()
 	s := &script{pieces: []string{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntide\r\n0\r\n\r\n"}}
@@ -89,7 +89,7 @@ func TestSentBeforeTheFirstWrite(t *testing.T) {
 	}
 }
 
-// The client's port is no part of an error: equal faults have equal texts.
+// Errors do not contain the client's port: equal faults have equal texts.
 func TestEqualFaultsReadEqual(t *testing.T) {
 	t.Parallel()
 	here, there := &net.TCPAddr{Port: 40000}, &net.TCPAddr{Port: 8000}
@@ -135,7 +135,7 @@ func TestChunkedBody(t *testing.T) {
 	}
 }
 
-// unchunked takes the chunked encoding off a text that arrives in pieces.
+// unchunked decodes a chunked body that arrives in pieces.
 func unchunked(text string, size int) (body string, err error) {
 	f := newBody(-1)
 	for rest := []byte(text); ; {

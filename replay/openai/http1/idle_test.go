@@ -43,7 +43,7 @@ func TestIdleDeadline(t *testing.T) {
 	deadline := start.Add(time.Hour)
 	none := idleDeadline{request: deadline}
 	if _, moved := none.received(start.Add(time.Minute)); moved || none.start(start) != deadline || none.explain(os.ErrDeadlineExceeded) != os.ErrDeadlineExceeded {
-		t.Error("there is a limit where none was set")
+		t.Error("an idle deadline without a limit")
 	}
 }
 

@@ -16,9 +16,8 @@ type clocks struct {
 	looks   int
 }
 
-// look returns an instant whose wall clock was set. A time.Time cannot be put
-// together from two readings but in this way: its difference to any other is
-// by the monotonic clock, its UnixNano by the wall's.
+// look returns an instant whose wall clock was set: differences are those of the
+// monotonic clock, UnixNano is the wall clock's.
 func (c *clocks) look() reading {
 	c.looks++
 	torn := c.between
@@ -70,7 +69,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// A beginning that is interrupted does no harm.
+// A first reading that is interrupted is not used.
 func TestClockBegins(t *testing.T) {
 	t.Parallel()
 	c := &clocks{now: time.Now(), between: 5 * time.Millisecond}
@@ -80,9 +79,8 @@ func TestClockBegins(t *testing.T) {
 	}
 }
 
-// Whatever is done to the wall clock, no instant is wrong by more than the
-// read was late, and those that the kernel gave are right where nothing was
-// done to it.
+// However the wall clock is set, no instant is wrong by more than the read was late;
+// while it is not set, those of the kernel are exact.
 func TestClockNeverLies(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

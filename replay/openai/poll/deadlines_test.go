@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Deadlines that are set, moved and removed pass in their order.
+// Deadlines that are set, changed and removed pass in order.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -38,16 +38,16 @@ func TestDelays(t *testing.T) {
 		}
 	})
 	if got := (Delays{}).Quantile(0.5); got != 0 {
-		t.Errorf("of none it is %v", got)
+		t.Errorf("quantile of nothing is %v", got)
 	}
 	var c Counter
 	c.Add(1<<62, 1)
 	if got := c.Snapshot().Quantile(1); got < time.Hour {
-		t.Errorf("of a century it is %v", got)
+		t.Errorf("quantile of a century is %v", got)
 	}
 }
 
-// Buckets follow one another without a hole.
+// Buckets have no gaps between them.
 func TestDelayBuckets(t *testing.T) {
 	t.Parallel()
 	for i := range delayBuckets - 1 {

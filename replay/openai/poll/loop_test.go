@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// stampsCome reports whether the kernel stamps what comes in.
+// stampsCome reports whether the kernel stamps arrivals.
 func stampsCome() bool {
 	l, err := New()
 	if err != nil {
@@ -52,7 +52,7 @@ func stampsCome() bool {
 	return h.at[0].Kernel
 }
 
-// listener is a server whose ends of connections the tests play.
+// listener accepts the connections whose other ends the tests play.
 func listener(t *testing.T) net.Listener {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -101,7 +101,7 @@ func connect(l *Loop, ln net.Listener) (*Conn, *net.TCPConn, error) {
 	return c, peer.(*net.TCPConn), nil
 }
 
-// collector wants so many bytes.
+// collector collects so many bytes.
 type collector struct {
 	want      int
 	got       []byte
@@ -140,7 +140,7 @@ func TestExchange(t *testing.T) {
 			t.Errorf("arrived %v, kernel %t, sent %v, before %v", at.Time, at.Kernel, sent, before)
 		}
 		if !c.Alive() {
-			t.Error("it is dead")
+			t.Error("the connection is not alive")
 		}
 	}
 	if n := c.loop.Delays().Count(); n != 3 {
@@ -148,7 +148,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// An instant is that of the arrival however late the read is.
+// Instants are those of arrival, however late the read is.
 func TestInstantsAreTheKernels(t *testing.T) {
 	t.Parallel()
 	l, ln := loop(t), listener(t)
@@ -179,7 +179,7 @@ func TestInstantsAreTheKernels(t *testing.T) {
 	}
 }
 
-// What is read together may have come apart, by no more than is said.
+// Bytes that are read together arrived at most Unread apart.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	l, ln := loop(t), listener(t)
@@ -205,8 +205,8 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// Nor is too little said of what came before the loop knew of the exchange,
-// because who sends was interrupted behind the sending.
+// Unread covers what arrived before the loop knew of the exchange, because the
+// sender was interrupted after sending.
 func TestUnreadBeforeTheBeginning(t *testing.T) {
 	t.Parallel()
 	for _, watched := range []bool{false, true} {
@@ -235,7 +235,7 @@ func TestUnreadBeforeTheBeginning(t *testing.T) {
 	}
 }
 
-// Large requests and large answers go through, whatever the buffers are.
+// Requests and answers may be larger than all buffers.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	c, peer := pair(t, loop(t), listener(t))
@@ -260,7 +260,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// Begin does not wait for a peer that reads nothing, and Wait sends the rest.
+// Begin does not block if the peer does not read, and Wait sends the rest.
 func TestBeginDoesNotWait(t *testing.T) {
 	t.Parallel()
 	c, peer := pair(t, loop(t), listener(t))
@@ -327,7 +327,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A deadline that the handler moves is the one that counts.
+// The handler can change the deadline.
 func TestSetDeadline(t *testing.T) {
 	t.Parallel()
 	c, peer := pair(t, loop(t), listener(t))
@@ -354,7 +354,7 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// What comes between two exchanges is for the second.
+// What arrives between two exchanges belongs to the second.
 func TestWhatComesBetween(t *testing.T) {
 	t.Parallel()
 	l, ln := loop(t), listener(t)
@@ -373,7 +373,7 @@ func TestWhatComesBetween(t *testing.T) {
 	}
 }
 
-// What is left unread when a connection had its turn is read in the next.
+// What a round leaves unread is read in the next.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	l, ln := loop(t), listener(t)
@@ -392,8 +392,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// An exchange that is called off when it is over leaves the next one alone.
-func TestCalledOffTooLate(t *testing.T) {
+// Canceling an exchange that is over does not affect the next.
+func TestCanceledTooLate(t *testing.T) {
 	t.Parallel()
 	l := loop(t)
 	c, peer := pair(t, l, listener(t))
@@ -443,7 +443,7 @@ func TestAdoptRefuses(t *testing.T) {
 	}
 }
 
-// Many at once, whose connections come and go and are called off.
+// Many exchanges at once, some of them canceled, on connections that come and go.
 func TestMany(t *testing.T) {
 	t.Parallel()
 	l, ln := loop(t), listener(t)

@@ -11,7 +11,7 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// At twice the speed everything takes half the time.
+// With a time scale of 2 everything takes half the time.
 func TestTimeScale(t *testing.T) {
 	for _, scale := range []float64{0, 1, 2, 0.25, 1000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestBadTimeScale(t *testing.T) {
 	}
 }
 
-// A server that is not asked anything has nothing to wake up for.
+// An idle server does not wake up.
 func TestIdleServerSleeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, engine.Config{Costs: engine.Costs{Step: time.Second}})
@@ -64,8 +64,7 @@ func TestIdleServerSleeps(t *testing.T) {
 	})
 }
 
-// The next turn of a conversation, which repeats the answer, finds it cached
-// where generated tokens are.
+// With CacheGenerated the next turn of a conversation finds the answer cached.
 func TestCacheGenerated(t *testing.T) {
 	for _, cached := range []struct {
 		generated bool

@@ -13,8 +13,7 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// The end of the body is written with the last token, once, so that the token
-// has an instant of arrival of its own.
+// The end of the body is written once, together with the last token.
 func TestBodyEndsWithItsLastToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, engine.Config{})
@@ -41,7 +40,7 @@ func TestBodyEndsWithItsLastToken(t *testing.T) {
 	})
 }
 
-// Answers follow one another on a connection, each with one end.
+// Each of several answers on a connection has one end.
 func TestAnswersOfOneConnection(t *testing.T) {
 	s, err := New(Config{})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// limits are all that end an answer.
+// limits is everything that can end an answer.
 type limits struct {
 	lengthLimits
 	stops stopStrings
@@ -16,9 +16,9 @@ type limits struct {
 
 func (l limits) finish(seed uint64) finish { return finishOf(seed, l.lengthLimits, l.stops) }
 
-// answered is what a client sees of an answer with stop strings, by the rule
-// of vLLM: after each token beyond the least the text is searched for each
-// stop string in turn, and cut before the first that is found.
+// answered is what a client sees of an answer with stop strings, by vLLM's rule:
+// after each token beyond min_tokens the text is searched for each stop string in
+// turn, and cut before the first one found.
 func answered(s limits, seed uint64) (text string, tokens int, stop string) {
 	tokens, _ = s.length(seed)
 	for k := range tokens {
@@ -76,7 +76,7 @@ func TestAnswerEndsAtStopStrings(t *testing.T) {
 	})
 }
 
-// No event has an empty text but the last one, which says why.
+// Only the last event, with the finish reason, may have no text.
 func TestStoppedStream(t *testing.T) {
 	seed := uint64(0)
 	word := func(k int) string { return words[wordIndex(seed, k)] }

@@ -15,8 +15,8 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// exchange sends bytes over a connection of their own and gives the answer to
-// read. It returns when the server is done with the connection.
+// exchange sends bytes on a new connection and passes the answer to read. It returns
+// when the server has finished with the connection.
 func exchange(t *testing.T, s *Server, sent string, read func(io.Reader)) {
 	t.Helper()
 	client, server := net.Pipe()
@@ -35,8 +35,8 @@ func exchange(t *testing.T, s *Server, sent string, read func(io.Reader)) {
 	}
 }
 
-// FuzzBody gives a body to both APIs. Whatever it is, it gets an answer or an
-// error object, and only a valid one within the limits gets an answer.
+// FuzzBody sends a body to both APIs. It gets an answer if it is valid and within
+// the limits, otherwise an error object.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{
 		`{"prompt":"hi"}`, `{"prompt":[1,2]}`, `{"prompt":["a"],"stream":true,"stream_options":{"include_usage":true}}`,
@@ -82,7 +82,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// checkEvents looks at the framing of a stream that ended well.
+// checkEvents checks the framing of a complete stream.
 func checkEvents(t *testing.T, stream string) {
 	t.Helper()
 	events := strings.Split(stream, "\n\n")
@@ -91,13 +91,13 @@ func checkEvents(t *testing.T, stream string) {
 	}
 	for _, event := range events[:len(events)-2] {
 		if data, ok := strings.CutPrefix(event, "data: "); !ok || !json.Valid([]byte(data)) {
-			t.Errorf("an event that is none: %q", event)
+			t.Errorf("malformed event: %q", event)
 		}
 	}
 }
 
-// FuzzConnection sends anything at all. It must not bring the server down, and
-// nothing of it may stay.
+// FuzzConnection sends arbitrary bytes. They must neither crash the server nor leave
+// anything behind.
 func FuzzConnection(f *testing.F) {
 	const post = "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: "
 	for _, sent := range []string{

@@ -26,8 +26,8 @@ x_count{a="b"} 4
 	}
 }
 
-// What is measured is when clients were told: a first token that is due at
-// once is told in the loop's first round, and faster than time is faster.
+// Latencies are those of delivery: a first token that is due at once is delivered
+// in the loop's first round, whatever the time scale.
 func TestLatenciesAreMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serverOf(t, Config{TimeScale: 2, Deployment: engine.Deployment{Engine: engine.Config{Costs: engine.Costs{Sequence: 400 * time.Millisecond}}}})
@@ -53,7 +53,7 @@ func TestLatenciesAreMeasured(t *testing.T) {
 	})
 }
 
-// A loop that is late tells a client of several tokens in one write.
+// A loop that is late delivers several tokens in one write.
 func TestTokensOfOneRoundAreOneWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: rest / 4}})

@@ -28,7 +28,7 @@ func post(path, body string, headers ...string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: sim\r\n%sContent-Length: %d\r\n\r\n%s", path, lines, len(body), body)
 }
 
-// rawConn is a client that is nothing but a socket.
+// rawConn is a client with a bare socket.
 type rawConn struct {
 	*net.TCPConn
 	*bufio.Reader
@@ -52,7 +52,7 @@ func (s *testServer) dial(sent string) rawConn {
 	return rawConn{c.(*net.TCPConn), bufio.NewReader(c), s.t}
 }
 
-// line reads a line, which has to end as HTTP has it.
+// line reads a line, which must end in CRLF.
 func (c rawConn) line() string {
 	c.t.Helper()
 	line, err := c.ReadString('\n')
@@ -88,7 +88,7 @@ func (c rawConn) chunk() string {
 	return string(data)
 }
 
-// rest reads to the end and says how that was: "closed" or "reset".
+// rest reads to the end and returns "closed" or "reset".
 func (c rawConn) rest() (text, end string) {
 	c.t.Helper()
 	b, err := io.ReadAll(c)
@@ -108,9 +108,8 @@ const hello = `{"prompt":"hello","stream":true,"max_tokens":5,"ignore_eos":true}
 
 func events(text string) int { return strings.Count(text, "data: {") }
 
-// Chunks are of whole events, and the connection goes on after the body, with
-// what was sent meanwhile. How many events a chunk has is the machine's: where
-// the server is late it has several.
+// Chunks have whole events, several if the server is late. The connection goes on
+// behind the body with what was sent meanwhile.
 func TestStreamOnTheWire(t *testing.T) {
 	s := startTCP(t, slowly)
 	c := s.dial(post(completionPath, hello))
@@ -155,8 +154,7 @@ func (s *testServer) until(metric, value string) {
 	}
 }
 
-// The next token is an hour away, so it is not a write that finds the client
-// gone.
+// The next token is an hour away, so no write detects that the client is gone.
 func TestClientThatLeavesFreesItsSlot(t *testing.T) {
 	ways := map[string]func(rawConn){
 		"close": func(c rawConn) { c.Close() },
@@ -182,7 +180,7 @@ func TestClientThatLeavesFreesItsSlot(t *testing.T) {
 	}
 }
 
-// Wherever a request is, nothing of it stays when its client leaves.
+// When a client leaves, nothing of its request stays, in whatever state it is.
 func TestClientThatLeavesFreesItsBlocks(t *testing.T) {
 	const hour = time.Hour
 	for state, tt := range map[string]struct {
@@ -222,8 +220,8 @@ func TestClientThatLeavesFreesItsBlocks(t *testing.T) {
 	}
 }
 
-// Others get their tokens while one client reads nothing, and it gets all of
-// its own when it reads again.
+// A client that reads nothing does not delay others, and gets all its tokens when it
+// reads again.
 func TestSlowReaderHoldsUpNobody(t *testing.T) {
 	s := startTCP(t, server.Config{})
 	long := strings.Replace(hello, `"max_tokens":5`, `"max_tokens":25000`, 1) // 4 MB
@@ -352,7 +350,7 @@ func TestFaultsInAStream(t *testing.T) {
 	s.until(runningMetric, "0")
 }
 
-// dialled is a stream without a fault, whose header has been read.
+// dialled is a stream without a fault whose head was read.
 func (s *testServer) dialled(body string) rawConn {
 	c := s.dial(post(completionPath, body))
 	c.header()
@@ -382,7 +380,7 @@ func TestFaultsOfAWholeAnswer(t *testing.T) {
 	stalled.Close()
 }
 
-// The same seed has the same requests fail, in the order in which they come.
+// Equal seeds make the same requests fail, counted in order of arrival.
 func TestFaultsAreSeeded(t *testing.T) {
 	fates := func(seed uint64) (fates string) {
 		s := start(t, server.Config{Seed: seed, Faults: []server.Fault{
@@ -408,8 +406,8 @@ func TestFaultsAreSeeded(t *testing.T) {
 
 var stampPattern = regexp.MustCompile(`"written_ns":([0-9]+)}`)
 
-// Every event of a request that wants it says when it was written, between the
-// client's asking and its having it.
+// With the header for stamps every event has the instant of its writing, between
+// request and arrival.
 func TestStamps(t *testing.T) {
 	s := startTCP(t, slowly)
 	body := strings.Replace(hello, `"stream":true`, `"stream":true,"stream_options":{"include_usage":true}`, 1)
@@ -436,6 +434,6 @@ func TestStamps(t *testing.T) {
 		t.Errorf("%d stamps, want one of each of 5 tokens and the usage", n)
 	}
 	if _, text := s.do("POST", completionPath, body); stampPattern.MatchString(text) {
-		t.Errorf("stamps that nobody asked for: %s", text)
+		t.Errorf("unrequested stamps: %s", text)
 	}
 }

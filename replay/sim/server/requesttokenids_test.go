@@ -12,7 +12,7 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// ids are the tokens of a prompt, kept.
+// ids keeps the tokens of a prompt.
 type ids []uint64
 
 func (p *ids) AddText(s string)  { panic("text: " + s) }

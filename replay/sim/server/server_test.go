@@ -62,7 +62,7 @@ func start(t *testing.T, cfg server.Config) *testServer {
 	return startOn(t, cfg, ln, ln.dial)
 }
 
-// pipes is a listener within memory.
+// pipes is a listener in memory.
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
@@ -170,7 +170,7 @@ func (s *testServer) metric(name string) string {
 
 var changing = regexp.MustCompile(`"(id":"(?:chat)?cmpl)-[0-9a-f]{32}"|"created":[0-9]{10}\b`)
 
-// constant hides what differs from run to run.
+// constant replaces what differs from run to run.
 func constant(s string) string {
 	return changing.ReplaceAllStringFunc(s, func(m string) string {
 		if strings.HasPrefix(m, `"created`) {
@@ -233,7 +233,7 @@ func TestStreamedCompletion(t *testing.T) {
 	}
 }
 
-// Where a client wants to know all the time, each event counts what has come.
+// With continuous_usage_stats each event has the usage so far.
 func TestContinuousUsage(t *testing.T) {
 	s := start(t, over(engine.Config{BlockSize: 1}))
 	s.do("POST", completionPath, `{"prompt":"a b"}`)
@@ -255,8 +255,7 @@ func TestContinuousUsage(t *testing.T) {
 	}
 }
 
-// A request says in a header which conversation it belongs to, and all of one
-// go to the engine that has their prompts.
+// With the header of a session all requests of a conversation go to one engine.
 func TestSessionsOverHTTP(t *testing.T) {
 	s := startTCP(t, server.Config{Deployment: engine.Deployment{
 		Engine: engine.Config{BlockSize: 1}, Engines: 3, Routing: routing.Session,
@@ -306,7 +305,7 @@ func TestWholeAnswers(t *testing.T) {
 	}
 }
 
-// answer is what a client reads from an answer that is not streamed.
+// answer is a response that is not streamed.
 type answer struct {
 	Choices []struct {
 		Text         string `json:"text"`
@@ -460,7 +459,7 @@ func TestConnectionIsKeptAfterStream(t *testing.T) {
 	}
 }
 
-// The ids that /tokenize gives are the prompt that they come from.
+// The ids from /tokenize make the same prompt.
 func TestTokenize(t *testing.T) {
 	s := start(t, over(engine.Config{BlockSize: 1, MaxModelLen: 100}))
 	type tokenized struct {

@@ -13,8 +13,8 @@ import (
 	"moontide/replay/sim/server"
 )
 
-// soon is a context for a Shutdown that has nothing to wait for. It is shorter
-// than what the server waits for of itself, and long enough for any machine.
+// soon is a context for a Shutdown that has nothing to wait for: shorter than the
+// server's own timeouts, long enough for any machine.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
@@ -128,7 +128,7 @@ func TestServeReportsItsListener(t *testing.T) {
 	}
 }
 
-// What goes wrong for a long time is no longer than the server.
+// Shutdown ends long faults.
 func TestShutdownDoesNotWaitForFaults(t *testing.T) {
 	s := startTCP(t, server.Config{})
 	whole := strings.Replace(hello, "true", "false", 1)

@@ -32,7 +32,7 @@ func serverOf(t testing.TB, cfg Config) *Server {
 	return s
 }
 
-// activeOf is a request for osl tokens.
+// activeOf returns a request for osl tokens.
 func activeOf(s *Server, api *api, osl int, c net.Conn) *activeRequest {
 	r := &request{prompt: s.cluster.NewPrompt(), length: lengthLimits{maxTokens: osl, ignoreEOS: true}}
 	r.prompt.AddText("a b c")
@@ -42,7 +42,7 @@ func activeOf(s *Server, api *api, osl int, c net.Conn) *activeRequest {
 	return f
 }
 
-// openedStream is a stream under way, without the HTTP around it.
+// openedStream is a stream in flight without HTTP around it.
 type openedStream struct {
 	*activeRequest
 	net.Conn // the client's end
@@ -65,7 +65,7 @@ func tokenEvents(b []byte) int {
 	return bytes.Count(b, []byte(`"content":" `)) + bytes.Count(b, []byte(`"text":" `))
 }
 
-// read expects so many tokens at a time of the server, in one chunk.
+// read expects so many tokens in one chunk at a time of the server.
 func (o *openedStream) read(t *testing.T, s *Server, at time.Duration, tokens int) {
 	t.Helper()
 	p := make([]byte, 1<<20)
@@ -78,7 +78,7 @@ func (o *openedStream) read(t *testing.T, s *Server, at time.Duration, tokens in
 	}
 	size, rest, _ := strings.Cut(string(p[:n]), "\r\n")
 	if want, err := strconv.ParseInt(size, 16, 64); err != nil || int(want) != len(strings.TrimSuffix(rest, bodyEnd))-len("\r\n") {
-		t.Errorf("it is not one chunk: %q", p[:n])
+		t.Errorf("not one chunk: %q", p[:n])
 	}
 }
 
@@ -106,7 +106,7 @@ func TestStreamKeepsTime(t *testing.T) {
 	})
 }
 
-// Who reads nothing for too long is cut off, and nobody waits for it.
+// A client that reads nothing for too long is cut off.
 func TestClientThatReadsNothingIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}})
@@ -121,7 +121,7 @@ func TestClientThatReadsNothingIsCutOff(t *testing.T) {
 	})
 }
 
-// Who reads slowly is not, however long it takes.
+// A slow client is not cut off.
 func TestClientThatReadsSlowlyIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, engine.Config{})
@@ -175,7 +175,7 @@ func TestStreamFreesItsRequest(t *testing.T) {
 			}
 		}
 		if s.now() != 1500*time.Millisecond {
-			t.Errorf("it is %v", s.now())
+			t.Errorf("time is %v", s.now())
 		}
 		ends.read(t, s, 1500*time.Millisecond, 1)
 		ends.read(t, s, 1500*time.Millisecond, 1)
@@ -207,7 +207,7 @@ func TestShutdownEndsWaitingStream(t *testing.T) {
 	})
 }
 
-// What a client sends meanwhile is its next request, and does not end a stream.
+// What a client sends during a stream is its next request and does not end the stream.
 func TestClientMaySendItsNextRequest(t *testing.T) {
 	for _, size := range []int{1, 100, maxEarly, 3 * maxEarly} {
 		synctest.Test(t, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestFramed(t *testing.T) {
 	}
 }
 
-// sunk is so many streams whose clients take everything at once.
+// sunk returns streams whose clients take everything at once.
 func sunk(t testing.TB, s *Server, streams int) []engine.Event {
 	t.Helper()
 	// Datagrams that nobody reads are dropped.
@@ -294,8 +294,7 @@ func TestEventsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// A step of the server: the tokens of as many streams as decode together, each
-// one a write.
+// One step of the server: a token for each stream that decodes, one write each.
 func BenchmarkDeliver(b *testing.B) {
 	for _, streams := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprintf("streams=%d", streams), func(b *testing.B) {
