@@ -3,10 +3,11 @@ package openai
 import (
 	"bytes"
 	"fmt"
-	"moontide/trace/jsonscan"
 	"unsafe"
 
 	"github.com/bytedance/sonic"
+
+	"moontide/trace/jsonscan"
 )
 
 // chunkJSON decodes events without copying them.

@@ -1,9 +1,10 @@
 package openai
 
 import (
-	"moontide/replay"
 	"testing"
 	"time"
+
+	"moontide/replay"
 )
 
 func TestIdleTimeout(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"moontide/trace/jsonscan"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"moontide/trace/jsonscan"
 )
 
 // load configures the server of the benchmarks, a process of its own. It waits for

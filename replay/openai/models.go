@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"moontide/trace/jsonscan"
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"moontide/trace/jsonscan"
 )
 
 // settleModel asks the first server for its models. Another that serves others

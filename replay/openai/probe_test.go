@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"moontide/trace/jsonscan"
 	"net/http"
 	"strings"
 	"testing"
+
+	"moontide/trace/jsonscan"
 )
 
 // endpoint is a server with a list of models. It answers completions with the given

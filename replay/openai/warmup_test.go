@@ -2,8 +2,9 @@ package openai
 
 import (
 	"bytes"
-	"moontide/trace"
 	"testing"
+
+	"moontide/trace"
 )
 
 // A warm-up request has the row's lengths but other text. A request that is prepared

@@ -3,11 +3,12 @@ package http1
 import (
 	"context"
 	"io"
-	"moontide/replay/openai/poll"
 	"net"
 	"sync"
 	"testing"
 	"time"
+
+	"moontide/replay/openai/poll"
 )
 
 // script is a connection whose reads bring one piece each.
