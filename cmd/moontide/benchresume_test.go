@@ -48,8 +48,8 @@ func TestBenchGoesOn(t *testing.T) {
 		args []string
 	}{
 		{"sent other requests", sweep("--concurrency", "1", "--num-prompts", "11")},
-		{"begun without, and now it is with --seed=1", sweep("--concurrency", "1", "--seed", "1")},
-		{"begun with --osl=3, and now it is with --osl=4", append(sweep("--concurrency", "1"), "--osl", "4")},
+		{"started without, now it is with --seed=1", sweep("--concurrency", "1", "--seed", "1")},
+		{"started with --osl=3, now it is with --osl=4", append(sweep("--concurrency", "1"), "--osl", "4")},
 	} {
 		r := try(t, dir, "", append([]string{"bench"}, test.args...)...)
 		if r.status != exitFailed || r.out != "" || !strings.Contains(r.err, test.want) {

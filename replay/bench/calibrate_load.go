@@ -8,7 +8,7 @@ import (
 	"moontide/trace"
 )
 
-// Load is one thing to drive. Its requests arrive evenly.
+// Load is what a calibration drives at once. Its requests arrive evenly.
 type Load struct {
 	Kind Kind `json:"kind"`
 	// LockStep is that of [Pace].
@@ -20,32 +20,32 @@ type Load struct {
 	TokenRate   float64 `json:"tokens_per_s_per_stream"`
 }
 
-// Kind is what a load is about.
+// Kind is what a load stresses.
 type Kind string
 
 const (
-	// Streams are requests that are all in flight at once for a while, in
-	// which the errors are measured and the work is counted.
+	// Streams are requests that are all in flight for a while, during which
+	// errors and CPU use are measured.
 	Streams Kind = "streams"
-	// Sends are requests that keep coming, and end.
+	// Sends are short requests that start and end all the time.
 	Sends Kind = "sends"
 )
 
-// Ladder is loads that grow.
+// Ladder is a sequence of growing loads.
 type Ladder []Load
 
 const (
-	// hold is how long all streams of a load are in flight.
+	// hold is the time that all streams of a load are in flight.
 	hold = time.Second
-	// before is how long a run waits for its first request: a process that has
-	// just begun is late for what is due at once.
+	// before is the time of the first arrival: a process that has just started is
+	// late.
 	before = 100 * time.Millisecond
-	// calibrationISL is the length of a prompt where it is not what matters.
+	// calibrationISL is the length of prompts in tokens where it does not matter.
 	calibrationISL = 16
 )
 
-// streams is n streams of so many tokens a second each, all of which begin
-// within ramp.
+// streams are n streams of tokenRate tokens per second each, which start within
+// ramp.
 func streams(n int, tokenRate float64, ramp time.Duration, lockStep bool) Load {
 	return Load{
 		Kind: Streams, LockStep: lockStep, Requests: n, RequestRate: float64(n) / ramp.Seconds(), ISL: calibrationISL,
@@ -54,16 +54,15 @@ func streams(n int, tokenRate float64, ramp time.Duration, lockStep bool) Load {
 	}
 }
 
-// sends is so many requests a second, for a time, with answers of 20 tokens
-// within 0.4 seconds.
+// sends are rate requests per second for a time, with responses of 20 tokens in
+// 0.4 s.
 func sends(rate float64, isl int, during time.Duration) Load {
 	return Load{Kind: Sends, Requests: int(rate * during.Seconds()), RequestRate: rate, ISL: isl, OSL: 20, TokenRate: 50}
 }
 
-// Ladders are what is driven where nothing else is said: more and more
-// streams, more and more tokens a second, each evenly phased and in lock-step,
-// more and more requests a second, and long prompts. They take about 40
-// seconds, and up to 15 more on a machine that is busy with something else.
+// Ladders returns the default loads: growing numbers of streams and of tokens per
+// second, each evenly phased and in lock-step, growing request rates, and long
+// prompts. They take about 40 seconds, and up to 15 more on a busy machine.
 func Ladders() []Ladder {
 	var ladders []Ladder
 	for _, lockStep := range []bool{false, true} {
@@ -89,8 +88,7 @@ func Ladders() []Ladder {
 		Ladder{sends(100, 110_000, 1500*time.Millisecond)})
 }
 
-// QuickLadders are a shadow of [Ladders], of a few seconds: they say that
-// everything works, and little of what the machine can do.
+// QuickLadders returns light loads of a few seconds, for a smoke test.
 func QuickLadders() []Ladder {
 	return []Ladder{
 		{streams(50, 20, 100*time.Millisecond, false)},
@@ -99,7 +97,7 @@ func QuickLadders() []Ladder {
 	}
 }
 
-// String is the load in words.
+// String describes the load.
 func (l Load) String() string {
 	if l.Kind == Sends {
 		return fmt.Sprintf("%g requests/s of %d tokens", l.RequestRate, l.ISL)
@@ -111,12 +109,12 @@ func (l Load) String() string {
 	return fmt.Sprintf("%d streams of %g tokens/s %s", l.Requests, l.TokenRate, how)
 }
 
-// Pace is that of the endpoint.
+// Pace returns the pace of the endpoint.
 func (l Load) Pace() Pace {
 	return Pace{TPOT: time.Duration(float64(time.Second) / l.TokenRate), LockStep: l.LockStep}
 }
 
-// lasts is how long the load takes where nothing is late.
+// lasts is the time of the load if nothing is late.
 func (l Load) lasts() time.Duration {
 	return before + time.Duration((float64(l.Requests)/l.RequestRate+float64(l.OSL)/l.TokenRate)*float64(time.Second))
 }
@@ -133,7 +131,7 @@ func (l Load) rows() trace.Requests {
 	}
 }
 
-// events is the tokens a second that the load asks for where it is steady.
+// events is the planned number of tokens per second while the load is steady.
 func (l Load) events() float64 {
 	if l.Kind == Sends {
 		return l.RequestRate * float64(l.OSL)

@@ -11,25 +11,24 @@ import (
 // Point is what was measured under one load.
 type Point struct {
 	Load
-	Lost int `json:"lost"` // requests that did not end well
-	// Streams is how many requests were in flight at once, at most.
+	Lost int `json:"lost"` // failed requests
+	// Streams is the largest number of requests in flight.
 	Streams int `json:"streams"`
-	// EventRate and SentRate are what was reached, a second: the events of all
-	// streams together, and requests from the first sent to the last.
+	// EventRate and SentRate are per second: the events of all streams, and the
+	// requests from the first sent to the last.
 	EventRate float64 `json:"events_per_s"`
 	SentRate  float64 `json:"requests_per_s"`
-	// TTFT is by how much the client's instant of a first token differs from
-	// the server's, which is the error of the TTFT, and ITL by how much a gap
-	// between two tokens differs.
+	// TTFT is the difference of the client's and the server's time of a first
+	// token, and ITL that of the gaps between two tokens.
 	TTFT      Spread `json:"ttft_error"`
 	ITL       Spread `json:"itl_error"`
 	ClientLag Spread `json:"client_lag"`
-	// The work of client and server while the load was steady.
+	// Client and Server are the resources used while the load was steady.
 	Client Work `json:"client"`
 	Server Work `json:"server"`
-	// Others is how many processors the rest of the machine kept busy then.
+	// Others is the number of CPU cores that other processes used then.
 	Others float64 `json:"other_cores"`
-	// TooMuch is why the load is not within the client's range, "" if it is.
+	// TooMuch is why the load is outside the client's range, "" if it is inside.
 	TooMuch string `json:"too_much,omitempty"`
 
 	stamps replay.Stamps
@@ -48,18 +47,17 @@ func spreadOf(values []float64) Spread {
 	return Spread{d.Count, d.Quantile(0.5), d.Quantile(0.99), d.Max}
 }
 
-// Work is what a process took.
+// Work is the resources that a process used.
 type Work struct {
-	Cores    float64 `json:"cores"`            // processor time over time
-	PerEvent float64 `json:"cpu_us_per_event"` // microseconds of processor time
-	MemoryMB float64 `json:"memory_mb"`        // resident, at most
+	Cores    float64 `json:"cores"`            // CPU time / time
+	PerEvent float64 `json:"cpu_us_per_event"` // CPU time in microseconds
+	MemoryMB float64 `json:"memory_mb"`        // largest resident memory
 }
 
-// errorsOf compares what the client recorded of an answer with what the server
-// said of it: first is when the first token arrived and gaps what lay between
-// the tokens, written is when the server wrote each, on the same clock in
-// nanoseconds. ok is false where there are not as many of the one as of the
-// other.
+// errorsOf compares the client's record of a response with the server's: first is
+// when the first token arrived, gaps are the times between tokens, and written is
+// when the server wrote each token, on the same clock in nanoseconds. ok is false
+// if the numbers of tokens differ.
 func errorsOf(first int64, gaps []time.Duration, written []int64) (ttft time.Duration, itl []time.Duration, ok bool) {
 	if len(written) != len(gaps)+1 {
 		return 0, nil, false
@@ -72,11 +70,10 @@ func errorsOf(first int64, gaps []time.Duration, written []int64) (ttft time.Dur
 	return ttft, itl, true
 }
 
-// fallBehind is the part of the tokens that were asked for that must have come,
-// for the load to be what it says.
-const fallBehind = 0.95
+// minEventShare is the share of the planned events that a load must reach.
+const minEventShare = 0.95
 
-// judge says why a load is too much, "" where it is not.
+// judge says why a load is too much, "" if it is not.
 func judge(p Point) string {
 	limit := ms(Limit)
 	switch {
@@ -84,14 +81,14 @@ func judge(p Point) string {
 		return fmt.Sprintf("%d requests were lost", p.Lost)
 	case p.Kind == Streams && p.Streams < p.Requests:
 		return fmt.Sprintf("only %d streams were in flight at once", p.Streams)
-	case p.Kind == Streams && p.EventRate < fallBehind*p.events():
+	case p.Kind == Streams && p.EventRate < minEventShare*p.events():
 		return fmt.Sprintf("the endpoint wrote %.0f events/s of %.0f", p.EventRate, p.events())
 	case p.TTFT.P99MS > limit:
-		return fmt.Sprintf("the error of the TTFT at p99 is %.3f ms", p.TTFT.P99MS)
+		return fmt.Sprintf("TTFT error p99 %.3f ms", p.TTFT.P99MS)
 	case p.ITL.P99MS > limit:
-		return fmt.Sprintf("the error of the ITL at p99 is %.3f ms", p.ITL.P99MS)
+		return fmt.Sprintf("ITL error p99 %.3f ms", p.ITL.P99MS)
 	case p.Kind == Sends && p.ClientLag.P99MS > limit:
-		return fmt.Sprintf("client lag at p99 is %.3f ms", p.ClientLag.P99MS)
+		return fmt.Sprintf("client lag p99 %.3f ms", p.ClientLag.P99MS)
 	}
 	return ""
 }

@@ -11,23 +11,23 @@ import (
 	"moontide/replay/runfile"
 )
 
-// rangeOf is the range of what was driven. What streams do counts only where it
-// holds evenly phased as well as in lock-step.
+// rangeOf is the range that the points show. Streams count only if they are within
+// it both evenly phased and in lock-step.
 func rangeOf(points []Point) runfile.Range {
 	type shape struct {
 		streams   int
 		tokenRate float64
 	}
-	ways := map[shape]map[bool]bool{} // that are within the range
+	phases := map[shape]map[bool]bool{} // within the range, by lock-step
 	for _, p := range points {
 		s := shape{p.Requests, p.TokenRate}
 		if p.Kind != Streams || p.TooMuch != "" {
 			continue
 		}
-		if ways[s] == nil {
-			ways[s] = map[bool]bool{}
+		if phases[s] == nil {
+			phases[s] = map[bool]bool{}
 		}
-		ways[s][p.LockStep] = true
+		phases[s][p.LockStep] = true
 	}
 	var r runfile.Range
 	for _, p := range points {
@@ -35,7 +35,7 @@ func rangeOf(points []Point) runfile.Range {
 		case p.TooMuch != "":
 		case p.Kind == Sends:
 			r.RequestsPerSecond = max(r.RequestsPerSecond, p.SentRate)
-		case len(ways[shape{p.Requests, p.TokenRate}]) == 2:
+		case len(phases[shape{p.Requests, p.TokenRate}]) == 2:
 			r.Streams = max(r.Streams, p.Streams)
 			r.EventsPerSecond = max(r.EventsPerSecond, p.EventRate)
 		}
@@ -43,21 +43,21 @@ func rangeOf(points []Point) runfile.Range {
 	return r
 }
 
-// Save keeps the calibration in a file, for whose folder it sees.
+// Save writes the calibration to a file, and makes its folder.
 func (c *Calibration) Save(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("keeping the calibration: %w", err)
+		return fmt.Errorf("saving the calibration: %w", err)
 	}
 	if err := runfile.WriteJSON(path, c); err != nil {
-		return fmt.Errorf("keeping the calibration: %w", err)
+		return fmt.Errorf("saving the calibration: %w", err)
 	}
 	return nil
 }
 
-// maxCalibration is far more than a calibration takes, in bytes.
+// maxCalibration is larger than any calibration, in bytes.
 const maxCalibration = 1 << 20
 
-// LoadCalibration reads what Save kept. Where there is no file the error is
+// LoadCalibration reads a saved calibration. Without a file the error is
 // [io/fs.ErrNotExist].
 func LoadCalibration(path string) (*Calibration, error) {
 	info, err := os.Stat(path)
@@ -65,7 +65,7 @@ func LoadCalibration(path string) (*Calibration, error) {
 		return nil, fmt.Errorf("reading the calibration: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxCalibration {
-		return nil, fmt.Errorf("reading the calibration: %s is no file of at most %d bytes", path, maxCalibration)
+		return nil, fmt.Errorf("reading the calibration: %s is not a file of at most %d bytes", path, maxCalibration)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -78,8 +78,8 @@ func LoadCalibration(path string) (*Calibration, error) {
 	return c, nil
 }
 
-// For reports whether the calibration is that of a machine: processors of the
-// same model and number.
+// For reports whether the calibration is valid for a machine: the same number of CPU
+// cores of the same model.
 func (c *Calibration) For(m Machine) bool {
 	return c.Machine.CPU == m.CPU && c.Machine.CPUs == m.CPUs && c.Machine.OS == m.OS && c.Machine.Arch == m.Arch
 }

@@ -154,9 +154,9 @@ func TestJudge(t *testing.T) {
 		{"lost", fine, func(p *Point) { p.Lost = 2 }, "2 requests were lost"},
 		{"not at once", fine, func(p *Point) { p.Streams = 99 }, "only 99 streams were in flight at once"},
 		{"slow endpoint", fine, func(p *Point) { p.EventRate = 4700 }, "the endpoint wrote 4700 events/s of 5000"},
-		{"TTFT", fine, func(p *Point) { p.TTFT.P99MS = 1.5 }, "the error of the TTFT at p99 is 1.500 ms"},
-		{"ITL", fine, func(p *Point) { p.ITL.P99MS = 1.5 }, "the error of the ITL at p99 is 1.500 ms"},
-		{"late", requests, func(p *Point) { p.ClientLag.P99MS = 1.5 }, "client lag at p99 is 1.500 ms"},
+		{"TTFT", fine, func(p *Point) { p.TTFT.P99MS = 1.5 }, "TTFT error p99 1.500 ms"},
+		{"ITL", fine, func(p *Point) { p.ITL.P99MS = 1.5 }, "ITL error p99 1.500 ms"},
+		{"late", requests, func(p *Point) { p.ClientLag.P99MS = 1.5 }, "client lag p99 1.500 ms"},
 	} {
 		p := tt.of
 		tt.do(&p)

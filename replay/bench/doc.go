@@ -1,20 +1,22 @@
-// Package bench is plans of runs: what takes more than one replay to find out.
+// Package bench makes measured runs: it replays a trace against an endpoint,
+// records every request, and judges the run.
 //
-// [Sweep] plans runs that differ in how much load there is; who has the plan
-// drives them.
+// [Run] does one run:
 //
-// [Calibrate] finds out how far the client itself can be believed on a machine.
-// It drives a simulated endpoint, in a process of its own, that says of each
-// event when it was written, at growing load, and compares that with what the
-// client recorded. The endpoint's writing is the truth, so what differs is the
-// client's error, and the network's of the machine with itself. The client is
-// the one of a replay in all its parts: [moontide/replay/openai], a
-// [replay.Runner] and a [replay.Folder].
-//
-//	c, err := bench.Calibrate(ctx, bench.CalibrateConfig{Start: start, Dir: dir})
+//	result, err := bench.Run(ctx, bench.Config{
+//		Trace:  bench.Trace{Path: "trace.jsonl"},
+//		Client: openai.Config{URL: "http://127.0.0.1:8000"},
+//	})
 //	if err != nil { ... }
-//	fmt.Println(c.Range.Streams, "streams at once")
+//	fmt.Println(result.Metrics.Verdict.Level, result.Metrics.TTFT.Mean)
 //
-// [Calibration.Save] keeps what was found, and [LoadCalibration] has it again;
-// [Calibration.For] says whether it is this machine's.
+// [Measure] measures recorded runs again, and [RunSweep] does the runs of a
+// [Sweep] over concurrencies or request rates. Nothing is printed: messages and
+// progress go to an [Observer].
+//
+// [Calibrate] measures how much load this machine can generate and how exact its
+// timestamps are. It drives a simulated endpoint in another process, which reports
+// when it wrote each event on a clock that both processes share.
+// [Calibration.Save] stores the result, and later runs report whether they stayed
+// within its range.
 package bench

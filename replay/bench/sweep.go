@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// Sweep is a plan of runs that differ in one thing, how much load there is:
-// requests of one shape at one level after another, against each target.
+// Sweep is a plan of runs that differ in their load only: requests of one shape at
+// several levels, against each target.
 type Sweep struct {
 	Axis   Axis
-	Levels []float64 // in the order in which they are driven, each once
-	// Prompts is how many requests each run has; 0 goes by the level, see
+	Levels []float64 // distinct, in the order of the runs
+	// Prompts is the number of requests of each run; 0 depends on the level, see
 	// [Sweep.Legs].
 	Prompts int
-	// Ceiling is how many requests may be in flight where the axis is a rate;
-	// 0 is no limit.
+	// Ceiling limits the requests in flight if the axis is a rate; 0 is no limit.
 	Ceiling int
 	Targets []Target // at least one
 }
@@ -26,11 +25,9 @@ type Sweep struct {
 type Axis string
 
 const (
-	// Concurrency is the number of requests in flight: as one ends, the next
-	// is sent.
+	// Concurrency is the number of requests in flight, in a closed loop.
 	Concurrency Axis = "concurrency"
-	// Rate is the number of requests that arrive a second, however many are in
-	// flight.
+	// Rate is the number of arrivals per second.
 	Rate Axis = "rate"
 )
 
@@ -42,8 +39,8 @@ type Target struct {
 
 // Leg is one run of a sweep.
 type Leg struct {
-	// Name is the leg's own among all of a sweep, and good for a file:
-	// concurrency-8, or baseline-rate-2.5 where targets have labels.
+	// Name is unique in the sweep and a valid file name: concurrency-8, or
+	// baseline-rate-2.5 if targets have labels.
 	Name           string
 	Target         Target
 	Axis           Axis
@@ -53,19 +50,19 @@ type Leg struct {
 }
 
 const (
-	// promptsPerSlot is how often a request is sent for each one in flight: the
-	// first and the last of them find a server that is not fully loaded.
+	// promptsPerSlot is the number of requests for each one in flight. The first
+	// and the last find a server that is not fully loaded.
 	promptsPerSlot = 10
-	// rateSeconds is how long requests arrive at a rate.
+	// rateSeconds is the time during which requests arrive at a rate.
 	rateSeconds = 60
-	// fewestPrompts make a median.
-	fewestPrompts = 10
+	// minPrompts are enough for a median.
+	minPrompts = 10
 )
 
-// Legs are the runs in the order in which they are driven: all targets at the
-// first level, then all at the next, so that targets are measured soon after
-// each other. Where the sweep does not say how many prompts, a leg has ten for
-// each request in flight, or a minute of them at its rate, and at least ten.
+// Legs returns the runs in their order: all targets at the first level, then all at
+// the next, so that targets are measured soon after each other. Without Prompts, a
+// run has ten requests for each one in flight, or a minute of them at its rate, and
+// at least ten.
 func (s Sweep) Legs() []Leg {
 	var legs []Leg
 	for _, level := range s.Levels {
@@ -80,7 +77,7 @@ func (s Sweep) Legs() []Leg {
 				leg.MaxConcurrency, each = int(level), promptsPerSlot
 			}
 			if leg.Prompts == 0 {
-				leg.Prompts = max(fewestPrompts, int(math.Ceil(level*float64(each))))
+				leg.Prompts = max(minPrompts, int(math.Ceil(level*float64(each))))
 			}
 			legs = append(legs, leg)
 		}
@@ -88,7 +85,7 @@ func (s Sweep) Legs() []Leg {
 	return legs
 }
 
-// String is the leg in words.
+// String names the leg: "baseline, concurrency 8".
 func (l Leg) String() string {
 	what := fmt.Sprintf("%s %s", l.Axis, FormatLevel(l.Level))
 	if l.Target.Label != "" {
@@ -97,7 +94,7 @@ func (l Leg) String() string {
 	return what
 }
 
-// FormatLevel spells a level as people write it.
+// FormatLevel formats a level without an exponent.
 func FormatLevel(level float64) string { return strconv.FormatFloat(level, 'f', -1, 64) }
 
 const (
@@ -106,8 +103,8 @@ const (
 	mostRate        = 1_000_000
 )
 
-// ParseLevels reads levels with commas between them: 1,2,4,8. A concurrency is
-// a whole number.
+// ParseLevels parses comma-separated levels: 1,2,4,8. Concurrencies are whole
+// numbers.
 func ParseLevels(axis Axis, text string) ([]float64, error) {
 	var levels []float64
 	for part := range strings.SplitSeq(text, ",") {
@@ -119,7 +116,7 @@ func ParseLevels(axis Axis, text string) ([]float64, error) {
 		case axis == Rate && !(err == nil && level > 0 && level <= mostRate):
 			return nil, fmt.Errorf("%q is not a number above 0 and up to %d", part, mostRate)
 		case slices.Contains(levels, level):
-			return nil, fmt.Errorf("%s is there twice", part)
+			return nil, fmt.Errorf("%s is repeated", part)
 		case len(levels) == mostLevels:
 			return nil, fmt.Errorf("more than %d levels", mostLevels)
 		}
@@ -128,14 +125,14 @@ func ParseLevels(axis Axis, text string) ([]float64, error) {
 	return levels, nil
 }
 
-// ParseTargets reads targets, each a URL or label=URL. Several need labels,
-// which go into names of files: up to 40 letters, digits and -._, beginning
-// with a letter or digit. None is the embedded endpoint.
+// ParseTargets parses targets, each a URL or label=URL. Several need labels, which
+// become part of file names: up to 40 letters, digits and -._, starting with a
+// letter or digit. No text is the embedded endpoint.
 func ParseTargets(texts []string) ([]Target, error) {
 	var targets []Target
 	for _, text := range texts {
 		t := Target{URL: text}
-		// The = of a query is behind the :// of a URL.
+		// A = of a query comes after the :// of a URL.
 		if label, url, ok := strings.Cut(text, "="); ok && !strings.Contains(label, "://") {
 			if !goodLabel(label) {
 				return nil, fmt.Errorf("%q is not a label of 1 to 40 letters, digits and -._", label)
@@ -144,11 +141,11 @@ func ParseTargets(texts []string) ([]Target, error) {
 		}
 		switch sameLabel := func(o Target) bool { return strings.EqualFold(o.Label, t.Label) }; {
 		case t.URL == "":
-			return nil, fmt.Errorf("%q names no URL", text)
+			return nil, fmt.Errorf("%q has no URL", text)
 		case len(texts) > 1 && t.Label == "":
-			return nil, fmt.Errorf("several are told apart by labels: want label=%s", text)
+			return nil, fmt.Errorf("several URLs need labels: label=%s", text)
 		case slices.ContainsFunc(targets, sameLabel):
-			return nil, fmt.Errorf("two have the label %s", t.Label)
+			return nil, fmt.Errorf("two URLs have the label %s", t.Label)
 		}
 		targets = append(targets, t)
 	}

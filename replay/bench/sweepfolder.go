@@ -16,11 +16,10 @@ import (
 	"moontide/trace/atomicfile"
 )
 
-// SweepFile is the file in a sweep's folder that says what all of its runs have
-// in common.
+// SweepFile is the file in a sweep's folder that describes all of its runs.
 const SweepFile = "sweep.json"
 
-// SweepRecord is sweep.json.
+// SweepRecord is the content of [SweepFile].
 type SweepRecord struct {
 	Version string   `json:"version"` // of the client that began the sweep
 	Command []string `json:"command"` // that began it, secrets masked
@@ -28,11 +27,10 @@ type SweepRecord struct {
 	Flags []string `json:"flags"`
 }
 
-// OpenSweep makes dir the folder of a sweep, or goes on with the one that is
-// there, which must have the same flags unless none of its runs began. The
-// folder is the caller's until it is closed: two sweeps in one would drive each
-// other's runs again.
-func OpenSweep(dir string, r SweepRecord) (io.Closer, error) {
+// openSweep creates or opens the folder of a sweep. An existing sweep must have the
+// same flags unless none of its runs began. The folder is locked until it is
+// closed.
+func openSweep(dir string, r SweepRecord) (io.Closer, error) {
 	path := filepath.Join(dir, SweepFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := checkNoSweep(dir); err != nil {
@@ -49,7 +47,7 @@ func OpenSweep(dir string, r SweepRecord) (io.Closer, error) {
 	if runfile.Lock(folder) {
 		err = r.begin(path)
 	} else {
-		err = fmt.Errorf("another process is driving the sweep in %s", folder.Name())
+		err = fmt.Errorf("another process uses the sweep in %s", folder.Name())
 	}
 	if err != nil {
 		folder.Close()
@@ -58,7 +56,7 @@ func OpenSweep(dir string, r SweepRecord) (io.Closer, error) {
 	return folder, nil
 }
 
-// begin writes a sweep's file, or checks the one that is there.
+// begin writes the sweep's file, or checks an existing one.
 func (r SweepRecord) begin(path string) error {
 	var there SweepRecord
 	found, err := read(path, &there)
@@ -71,20 +69,20 @@ func (r SweepRecord) begin(path string) error {
 	return runfile.WriteJSON(path, r)
 }
 
-// checkNoSweep returns why no sweep can begin in dir. What a kill left of the
-// writing of its file does not count.
+// checkNoSweep returns why no sweep can begin in dir. What a killed sweep left of
+// its half-written file does not count.
 func checkNoSweep(dir string) error {
 	entries, _ := os.ReadDir(dir)
 	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+atomicfile.PartSuffix) }) {
 		return nil
 	}
 	if err := runfile.CheckFolder(dir); err != nil {
-		return fmt.Errorf("%w, and holds no sweep to go on with", err)
+		return fmt.Errorf("%w, and has no sweep to resume", err)
 	}
 	return nil
 }
 
-// follows returns why a sweep cannot go on with the one that is there.
+// follows returns why a sweep cannot resume an existing one.
 func (r SweepRecord) follows(there SweepRecord, path string) error {
 	dir := filepath.Dir(path)
 	had, has := without(there.Flags, r.Flags), without(r.Flags, there.Flags)
@@ -96,13 +94,13 @@ func (r SweepRecord) follows(there SweepRecord, path string) error {
 	case err != nil:
 		return fmt.Errorf("reading the sweep's folder: %w", err)
 	case !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile) }):
-		// Its own file alone: what was wrong with the flags can be mended.
+		// No run began, so the flags may change.
 		return runfile.WriteJSON(path, r)
 	}
-	return fmt.Errorf("%s holds a sweep of another kind: it was begun %s, and now it is %s; want another folder", dir, with(had), with(has))
+	return fmt.Errorf("%s has a sweep with other flags: it was started %s, now it is %s; choose another folder", dir, with(had), with(has))
 }
 
-// without are the flags that others are not.
+// without are the flags that are not among others.
 func without(flags, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return slices.Contains(others, f) })
 }
@@ -114,31 +112,29 @@ func with(flags []string) string {
 	return "with " + strings.Join(flags, " ")
 }
 
-// Attempt is a run of a leg. A run that was cut short or that the client spoiled
-// stays where it is, and the next attempt gets a folder and a salt of its own:
-// the server's cache may still know the prompts of the one before.
-type Attempt struct {
+// attempt is a run of a leg. An incomplete or INVALID run stays where it is, and the
+// next attempt gets a folder and a salt of its own, because the server's cache may
+// still have the prompts of the one before.
+type attempt struct {
 	Dir  string
 	Salt string
-	Done bool // the run is there, from beginning to end
-	// Invalid is the folder of the attempt before, where that is whole and its
-	// verdict is INVALID.
+	Done bool // the run is complete
+	// Invalid is the folder of the attempt before if that is complete and INVALID.
 	Invalid string
 }
 
-// Attempt finds the run of a leg in a sweep's folder, or where it goes. A run
-// counts if it came to its end, a request succeeded and its verdict is not
-// INVALID. It must be of the same trace, by its SHA-256. That is a part of the
-// salt, so that sweeps of other shapes do not find each other's prompts in the
-// server's cache.
-func (l Leg) Attempt(dir, salt, sha256 string) (Attempt, error) {
+// findAttempt finds the run of a leg in a sweep's folder, or where it goes. A run counts
+// if it is complete, a request succeeded and the verdict is not INVALID. It must be
+// of the trace with that SHA-256, which is part of the salt so that sweeps of other
+// shapes have other prompts.
+func (l Leg) findAttempt(dir, salt, sha256 string) (attempt, error) {
 	invalid := ""
 	for n := 1; ; n++ {
 		name := l.Name
 		if n > 1 {
 			name = fmt.Sprintf("%s-attempt-%d", l.Name, n)
 		}
-		a := Attempt{Dir: filepath.Join(dir, name), Salt: fmt.Sprintf("%s/%.12s", name, sha256), Invalid: invalid}
+		a := attempt{Dir: filepath.Join(dir, name), Salt: fmt.Sprintf("%s/%.12s", name, sha256), Invalid: invalid}
 		if salt != "" {
 			a.Salt = salt + "/" + a.Salt
 		}
@@ -183,7 +179,7 @@ func ended(dir string) (info runfile.Run, found summary, err error) {
 	return info, found, err
 }
 
-// read reads a file of JSON, if it is there.
+// read reads a JSON file if it exists.
 func read(path string, into any) (there bool, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,4 +1,4 @@
-package bench_test
+package bench
 
 import (
 	"os"
@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"moontide/replay/bench"
 	"moontide/replay/runfile"
 	"moontide/trace/atomicfile"
 )
 
-// openSweep opens a sweep's folder and lets it go.
-func openSweep(dir string, r bench.SweepRecord) error {
-	folder, err := bench.OpenSweep(dir, r)
+// openAndClose opens a sweep's folder and closes it.
+func openAndClose(dir string, r SweepRecord) error {
+	folder, err := openSweep(dir, r)
 	if err != nil {
 		return err
 	}
@@ -26,27 +25,27 @@ func openSweep(dir string, r bench.SweepRecord) error {
 // sweep's file is no content.
 func TestOneSweepInAFolder(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, bench.SweepFile+atomicfile.PartSuffix+"123"), `{"version`)
-	folder, err := bench.OpenSweep(dir, bench.SweepRecord{})
+	writeFile(t, filepath.Join(dir, SweepFile+atomicfile.PartSuffix+"123"), `{"version`)
+	folder, err := openSweep(dir, SweepRecord{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := openSweep(dir, bench.SweepRecord{}); runtime.GOOS == "linux" && (err == nil || !strings.Contains(err.Error(), "another process is driving the sweep")) {
+	if err := openAndClose(dir, SweepRecord{}); runtime.GOOS == "linux" && (err == nil || !strings.Contains(err.Error(), "another process uses the sweep")) {
 		t.Errorf("a second sweep in the folder: %v", err)
 	}
 	if err := folder.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := openSweep(dir, bench.SweepRecord{Flags: []string{"--isl=1"}}); err != nil {
+	if err := openAndClose(dir, SweepRecord{Flags: []string{"--isl=1"}}); err != nil {
 		t.Errorf("after the first: %v", err)
 	}
 }
 
 func TestOpenSweep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "sweep")
-	record := bench.SweepRecord{Version: "v1", Command: []string{"moontide", "bench"}, Flags: []string{"--isl=3000", "--osl=150"}}
+	record := SweepRecord{Version: "v1", Command: []string{"moontide", "bench"}, Flags: []string{"--isl=3000", "--osl=150"}}
 	for _, what := range []string{"a new folder", "the same again"} {
-		if err := openSweep(dir, record); err != nil {
+		if err := openAndClose(dir, record); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
@@ -55,35 +54,35 @@ func TestOpenSweep(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		{[]string{"--isl=3000", "--osl=151"}, "it was begun with --osl=150, and now it is with --osl=151"},
-		{[]string{"--isl=3000"}, "it was begun with --osl=150, and now it is without"},
-		{[]string{"--osl=150", "--seed=1", "--isl=3000"}, "it was begun without, and now it is with --seed=1"},
-		{nil, "it was begun with --isl=3000 --osl=150, and now it is without"},
+		{[]string{"--isl=3000", "--osl=151"}, "it was started with --osl=150, now it is with --osl=151"},
+		{[]string{"--isl=3000"}, "it was started with --osl=150, now it is without"},
+		{[]string{"--osl=150", "--seed=1", "--isl=3000"}, "it was started without, now it is with --seed=1"},
+		{nil, "it was started with --isl=3000 --osl=150, now it is without"},
 	} {
-		err := openSweep(dir, bench.SweepRecord{Flags: test.flags})
+		err := openAndClose(dir, SweepRecord{Flags: test.flags})
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v: %v, want %s", test.flags, err, test.want)
 		}
 	}
-	if err := openSweep(dir, bench.SweepRecord{Version: "v2", Flags: record.Flags}); err != nil {
+	if err := openAndClose(dir, SweepRecord{Version: "v2", Flags: record.Flags}); err != nil {
 		t.Errorf("another version and command go on with it: %v", err)
 	}
 }
 
-// A sweep of which no run began takes other flags: those that it was begun with
+// A sweep of which no run began takes other flags: those that it was started with
 // may have been why.
 func TestOpenSweepWithoutRuns(t *testing.T) {
 	dir := t.TempDir()
 	for _, flags := range [][]string{{"--url=ftp://a"}, {"--url=http://a"}} {
-		if err := openSweep(dir, bench.SweepRecord{Flags: flags}); err != nil {
+		if err := openAndClose(dir, SweepRecord{Flags: flags}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	writeFile(t, filepath.Join(dir, "concurrency-1", runfile.RunFile), "{}")
-	if err := openSweep(dir, bench.SweepRecord{Flags: []string{"--url=http://a"}}); err != nil {
+	if err := openAndClose(dir, SweepRecord{Flags: []string{"--url=http://a"}}); err != nil {
 		t.Error(err)
 	}
-	if err := openSweep(dir, bench.SweepRecord{Flags: []string{"--url=ftp://a"}}); err == nil || !strings.Contains(err.Error(), "begun with --url=http://a") {
+	if err := openAndClose(dir, SweepRecord{Flags: []string{"--url=ftp://a"}}); err == nil || !strings.Contains(err.Error(), "started with --url=http://a") {
 		t.Error(err)
 	}
 }
@@ -92,11 +91,11 @@ func TestOpenSweepRefuses(t *testing.T) {
 	full := t.TempDir()
 	writeFile(t, filepath.Join(full, "letter.txt"), "dear")
 	damaged := t.TempDir()
-	writeFile(t, filepath.Join(damaged, bench.SweepFile), "{")
+	writeFile(t, filepath.Join(damaged, SweepFile), "{")
 	file := filepath.Join(t.TempDir(), "file")
 	writeFile(t, file, "")
-	for dir, want := range map[string]string{full: "not empty, and holds no sweep", damaged: "reading " + damaged, file: "not a directory"} {
-		if err := openSweep(dir, bench.SweepRecord{}); err == nil || !strings.Contains(err.Error(), want) {
+	for dir, want := range map[string]string{full: "not empty, and has no sweep", damaged: "reading " + damaged, file: "not a directory"} {
+		if err := openAndClose(dir, SweepRecord{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -132,7 +131,7 @@ const invalidSummary = `{"completed": 80, "moontide": {"verdict": "INVALID"}}`
 // A run counts where it came to its end and the client did not spoil it; else the next attempt has a folder
 // and a salt of its own, and the one that was cut short stays.
 func TestAttempt(t *testing.T) {
-	leg := bench.Leg{Name: "concurrency-8", MaxConcurrency: 8}
+	leg := Leg{Name: "concurrency-8", MaxConcurrency: 8}
 	whole := runfile.Run{Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "abc"}, Limits: runfile.Limits{MaxConcurrency: 8}}
 	with := func(change func(*runfile.Run)) runfile.Run {
 		run := whole
@@ -158,37 +157,37 @@ func TestAttempt(t *testing.T) {
 	}
 	for _, test := range tests {
 		dir := t.TempDir()
-		first := attempt(t, leg, dir, "")
-		if want := (bench.Attempt{Dir: filepath.Join(dir, "concurrency-8"), Salt: "concurrency-8/abc"}); first != want {
+		first := attemptOf(t, leg, dir, "")
+		if want := (attempt{Dir: filepath.Join(dir, "concurrency-8"), Salt: "concurrency-8/abc"}); first != want {
 			t.Fatalf("of nothing: %+v", first)
 		}
 		leave(t, first.Dir, test.run, test.summary)
-		want := bench.Attempt{Dir: first.Dir, Salt: "s/concurrency-8/abc", Done: true}
+		want := attempt{Dir: first.Dir, Salt: "s/concurrency-8/abc", Done: true}
 		if !test.done {
-			want = bench.Attempt{Dir: first.Dir + "-attempt-2", Salt: "s/concurrency-8-attempt-2/abc"}
+			want = attempt{Dir: first.Dir + "-attempt-2", Salt: "s/concurrency-8-attempt-2/abc"}
 		}
 		if test.summary == invalidSummary {
 			want.Invalid = first.Dir
 		}
-		if got := attempt(t, leg, dir, "s"); got != want {
+		if got := attemptOf(t, leg, dir, "s"); got != want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, want)
 		}
 		if test.done {
 			continue
 		}
-		if got := attempt(t, leg, dir, ""); got.Salt != "concurrency-8-attempt-2/abc" {
+		if got := attemptOf(t, leg, dir, ""); got.Salt != "concurrency-8-attempt-2/abc" {
 			t.Errorf("%s: without a salt of the user's it is %q", test.name, got.Salt)
 		}
 		leave(t, want.Dir, whole, `{"completed": 80}`)
-		if got := attempt(t, leg, dir, "s"); !got.Done || got.Dir != want.Dir || got.Invalid != "" {
+		if got := attemptOf(t, leg, dir, "s"); !got.Done || got.Dir != want.Dir || got.Invalid != "" {
 			t.Errorf("%s, and then a whole one: %+v", test.name, got)
 		}
 	}
 }
 
-func attempt(t *testing.T, leg bench.Leg, dir, salt string) bench.Attempt {
+func attemptOf(t *testing.T, leg Leg, dir, salt string) attempt {
 	t.Helper()
-	a, err := leg.Attempt(dir, salt, "abc")
+	a, err := leg.findAttempt(dir, salt, "abc")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,20 +195,20 @@ func attempt(t *testing.T, leg bench.Leg, dir, salt string) bench.Attempt {
 }
 
 func TestAttemptRefusesOtherRuns(t *testing.T) {
-	leg := bench.Leg{Name: "concurrency-8", MaxConcurrency: 8}
+	leg := Leg{Name: "concurrency-8", MaxConcurrency: 8}
 	for name, run := range map[string]runfile.Run{
 		"another trace": {Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "other"}, Limits: runfile.Limits{MaxConcurrency: 8}},
 		"another limit": {Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "abc"}, Limits: runfile.Limits{MaxConcurrency: 9}},
 	} {
 		dir := t.TempDir()
 		leave(t, filepath.Join(dir, leg.Name), run, `{"completed": 1}`)
-		if a, err := leg.Attempt(dir, "", "abc"); err == nil || !strings.Contains(err.Error(), "other requests") {
+		if a, err := leg.findAttempt(dir, "", "abc"); err == nil || !strings.Contains(err.Error(), "sent other requests") {
 			t.Errorf("%s: %+v, %v", name, a, err)
 		}
 	}
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, leg.Name, runfile.RunFile), "{")
-	if _, err := leg.Attempt(dir, "", "abc"); err == nil || !strings.Contains(err.Error(), runfile.RunFile) {
+	if _, err := leg.findAttempt(dir, "", "abc"); err == nil || !strings.Contains(err.Error(), runfile.RunFile) {
 		t.Errorf("a damaged run.json: %v", err)
 	}
 }

@@ -44,7 +44,7 @@ func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 	s := sweeper{cfg}
 	legs := cfg.Legs()
 	for _, leg := range legs {
-		planned := s.config(leg, Attempt{Dir: cfg.Dir})
+		planned := s.config(leg, attempt{Dir: cfg.Dir})
 		planned.Trace.Path = leg.Name
 		if err := planned.check(); err != nil {
 			return nil, err
@@ -53,12 +53,12 @@ func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 			return nil, err
 		}
 	}
-	folder, err := OpenSweep(cfg.Dir, SweepRecord{Version: cfg.Run.Version, Command: cfg.Run.Command, Flags: cfg.Run.Flags})
+	folder, err := openSweep(cfg.Dir, SweepRecord{Version: cfg.Run.Version, Command: cfg.Run.Command, Flags: cfg.Run.Flags})
 	if err != nil {
 		return nil, err
 	}
 	defer folder.Close()
-	attempts := make([]Attempt, len(legs))
+	attempts := make([]attempt, len(legs))
 	for i, leg := range legs { // first all: a folder of other runs is an error before anything is sent
 		if attempts[i], err = s.locate(ctx, leg); err != nil {
 			return nil, err
@@ -87,7 +87,7 @@ func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 type sweeper struct{ SweepConfig }
 
 // config is the configuration of a run.
-func (s *sweeper) config(leg Leg, a Attempt) Config {
+func (s *sweeper) config(leg Leg, a attempt) Config {
 	cfg := s.Run
 	cfg.Client.URL, cfg.Client.URLs = leg.Target.URL, nil
 	cfg.MaxConcurrency, cfg.Closed = leg.MaxConcurrency, leg.Axis == Concurrency
@@ -132,21 +132,21 @@ func writeTrace(path string, t Trace) error {
 }
 
 // locate finds a run that is there already, or where it goes.
-func (s *sweeper) locate(ctx context.Context, leg Leg) (Attempt, error) {
+func (s *sweeper) locate(ctx context.Context, leg Leg) (attempt, error) {
 	t, remove, err := s.draw(ctx, leg)
 	if err != nil {
-		return Attempt{}, err
+		return attempt{}, err
 	}
 	defer remove()
 	digest, err := digestPath(t.Path)
 	if err != nil {
-		return Attempt{}, err
+		return attempt{}, err
 	}
-	return leg.Attempt(s.Dir, s.Run.Salt, digest)
+	return leg.findAttempt(s.Dir, s.Run.Salt, digest)
 }
 
 // run does a run, unless it is there already, and measures it.
-func (s *sweeper) run(ctx context.Context, leg Leg, a Attempt) (*Result, error) {
+func (s *sweeper) run(ctx context.Context, leg Leg, a attempt) (*Result, error) {
 	if a.Done {
 		s.Run.Observer.message("already done: %s", a.Dir)
 		return Measure(MeasureConfig{}, a.Dir)

@@ -1,0 +1,234 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/bench"
+	"moontide/replay/openai"
+	"moontide/replay/runfile"
+	"moontide/trace"
+)
+
+func rows(n int, apart float64) []trace.Request {
+	all := make([]trace.Request, n)
+	for i := range all {
+		all[i] = trace.Request{Timestamp: trace.Some(apart * float64(i)), InputLength: 50, OutputLength: 2}
+	}
+	return all
+}
+
+// Requests of a program are replayed like those of a file, and leave no folder
+// unless one is asked for.
+func TestRequestsAndPath(t *testing.T) {
+	url, stop := fastEndpoint()
+	defer stop()
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	path := filepath.Join(t.TempDir(), "t.jsonl")
+	text := ""
+	for range 5 {
+		text += `{"timestamp": 0, "input_length": 50, "output_length": 2}` + "\n"
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var schedules, prompts []string
+	for _, source := range []bench.Trace{{Path: path}, {Requests: trace.FromSlice(rows(5, 0))}} {
+		result, err := bench.Run(t.Context(), bench.Config{Trace: source, Client: openai.Config{URL: url}, Salt: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Metrics.Completed != 5 || result.Dir != "" || len(result.Run.Trace.SHA256) != 64 {
+			t.Errorf("%+v", result.Run)
+		}
+		schedules, prompts = append(schedules, result.Run.Schedule), append(prompts, result.Run.Prompts)
+	}
+	if schedules[0] != schedules[1] || prompts[0] != prompts[1] {
+		t.Errorf("schedules %q, prompts %q", schedules, prompts)
+	}
+	if left, _ := os.ReadDir(tmp); len(left) > 0 {
+		t.Errorf("it leaves %v", left)
+	}
+}
+
+// A context ends a run promptly, whatever it waits for, and nothing is left.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	never := make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	blocked := func(yield func(trace.Request, error) bool) {
+		if yield(rows(1, 0)[0], nil) {
+			<-never
+		}
+	}
+	for name, cfg := range map[string]bench.Config{
+		"a row that never comes": {Trace: bench.Trace{Requests: blocked}},
+		"a silent endpoint":      {Trace: bench.Trace{Requests: trace.FromSlice(rows(1, 0))}, Client: openai.Config{URL: "http://" + silent.Addr().String()}},
+		"waiting for readiness":  {Trace: bench.Trace{Requests: trace.FromSlice(rows(1, 0))}, Client: openai.Config{URL: "http://127.0.0.1:1"}, WaitReady: time.Hour},
+	} {
+		for how, drain := range map[string]bool{"cancelled": false, "drained": true} {
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			cfg.Dir = filepath.Join(t.TempDir(), "run")
+			cfg.Drain = ended
+			time.AfterFunc(50*time.Millisecond, func() {
+				if drain {
+					close(ended)
+				} else {
+					cancel()
+				}
+			})
+			result, err := bench.Run(ctx, cfg)
+			cancel()
+			if result != nil || !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, %s: %v, %v", name, how, result, err)
+			}
+			if _, err := os.Stat(cfg.Dir); err == nil {
+				t.Errorf("%s, %s: it leaves a folder", name, how)
+			}
+		}
+	}
+}
+
+// A run that is stopped is measured, and can be resumed.
+func TestStopAndResume(t *testing.T) {
+	t.Parallel()
+	url, stop := fastEndpoint()
+	defer stop()
+	for name, drain := range map[string]bool{"cancelled": false, "drained": true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		records := 0
+		cfg := bench.Config{
+			Trace:  bench.Trace{Requests: trace.FromSlice(rows(40, 25))},
+			Client: openai.Config{URL: url}, Dir: filepath.Join(t.TempDir(), "run"), Salt: name, Drain: ended,
+			Observer: bench.Observer{Record: func(replay.Record) {
+				if records++; records != 3 {
+				} else if drain {
+					close(ended)
+				} else {
+					cancel()
+				}
+			}},
+		}
+		result, err := bench.Run(ctx, cfg)
+		cancel()
+		if !errors.Is(err, bench.ErrStopped) || result == nil || result.Metrics.Completed < 3 || result.Run.NotSent == 0 || !result.Run.Stopped {
+			t.Fatalf("%s: %+v, %v", name, result, err)
+		}
+		cfg.Resume, cfg.Drain, cfg.Observer = true, nil, bench.Observer{}
+		if result, err = bench.Run(t.Context(), cfg); err != nil || result.Metrics.Completed+result.Metrics.Failed != 40 || len(result.Run.Resumed) != 1 {
+			t.Fatalf("%s, resumed: %+v, %v", name, result, err)
+		}
+		if _, err := bench.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "the run is complete") {
+			t.Errorf("%s, resumed twice: %v", name, err)
+		}
+		again, err := bench.Measure(bench.MeasureConfig{}, cfg.Dir)
+		if err != nil || again.Metrics.Completed != result.Metrics.Completed || again.Metrics.Verdict.Level != result.Metrics.Verdict.Level {
+			t.Errorf("%s: measured again %+v, %v", name, again, err)
+		}
+	}
+}
+
+// What is wrong with a configuration names the field, before anything is written.
+func TestConfigErrors(t *testing.T) {
+	t.Parallel()
+	some := bench.Trace{Requests: trace.FromSlice(rows(1, 0))}
+	for want, cfg := range map[string]bench.Config{
+		"Trace needs":                   {},
+		"MaxConcurrency must not":       {Trace: some, MaxConcurrency: -1},
+		"Closed needs":                  {Trace: some, Closed: true},
+		"Retries must be from 0 to 100": {Trace: some, Retries: 101},
+		"WaitReady must not":            {Trace: some, WaitReady: -time.Second},
+		"Resume needs":                  {Trace: some, Resume: true},
+		"NoChunkTimes discards":         {Trace: some, NoChunkTimes: true, Window: runfile.Window{WarmupSeconds: 1}},
+		"the speedup is not":            {Trace: some, Pacing: trace.Pacing{Speedup: -1}},
+		"a closed loop has no arrivals": {Trace: some, Closed: true, MaxConcurrency: 1, Pacing: trace.Pacing{Ramp: time.Second}},
+		"Dataset needs":                 {Trace: some, Dataset: "x"},
+		"MaxLagShare must be":           {Trace: some, Thresholds: runfile.Thresholds{MaxLagShare: 2}},
+		"url is not http":               {Trace: some, Client: openai.Config{URL: "ftp://x"}},
+	} {
+		cfg.Dir = filepath.Join(t.TempDir(), "run")
+		if want == "Resume needs" {
+			cfg.Dir = ""
+		}
+		result, err := bench.Run(t.Context(), cfg)
+		var wrong *bench.ConfigError
+		if result != nil || !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+		if _, err := os.Stat(filepath.Join(cfg.Dir, runfile.RunFile)); err == nil {
+			t.Errorf("%s: it leaves a folder", want)
+		}
+	}
+}
+
+// Warm-up requests reach the endpoint and no callback.
+func TestWarmupIsNotObserved(t *testing.T) {
+	t.Parallel()
+	url, stop := fastEndpoint()
+	defer stop()
+	var planned, recorded int
+	tokens := make(chan int, 100)
+	result, err := bench.Run(t.Context(), bench.Config{
+		Trace:          bench.Trace{Requests: trace.FromSlice(rows(3, 0))},
+		Client:         openai.Config{URL: url, OnToken: func(row int, _ []byte) { tokens <- row }},
+		WarmupRequests: 5,
+		Observer: bench.Observer{
+			Row:    func(trace.Request) { planned++ },
+			Record: func(replay.Record) { recorded++ },
+		},
+	})
+	if err != nil || result.Run.Warmup != 5 || planned != 3 || recorded != 3 {
+		t.Errorf("%d planned, %d recorded, %+v, %v", planned, recorded, result, err)
+	}
+	close(tokens)
+	for row := range tokens {
+		if row < 0 || row >= 3 {
+			t.Errorf("a token of row %d", row)
+		}
+	}
+}
+
+// A sweep finds the runs that are done, and does only the others.
+func TestSweepAgain(t *testing.T) {
+	t.Parallel()
+	url, stop := fastEndpoint()
+	defer stop()
+	cfg := bench.SweepConfig{
+		Sweep: bench.Sweep{Axis: bench.Concurrency, Levels: []float64{1, 2}, Prompts: 4, Targets: []bench.Target{{URL: url}}},
+		Trace: func(leg bench.Leg) (bench.Trace, error) {
+			return bench.Trace{Requests: trace.FromSlice(rows(leg.Prompts, 0))}, nil
+		},
+		Run: bench.Config{Thresholds: runfile.Thresholds{MaxLagMS: 1e6}},
+		Dir: filepath.Join(t.TempDir(), "sweep"),
+	}
+	first, err := bench.RunSweep(t.Context(), cfg)
+	if err != nil || len(first) != 2 || first[0].Found || first[1].Run.Limits.MaxConcurrency != 2 || first[0].Run.Salt == first[1].Run.Salt {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	cfg.Levels = []float64{1, 2, 3}
+	again, err := bench.RunSweep(t.Context(), cfg)
+	if err != nil || len(again) != 3 || !again[0].Found || !again[1].Found || again[2].Found {
+		t.Errorf("%+v, %v", again, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	cfg.Dir += "-other"
+	if runs, err := bench.RunSweep(ctx, cfg); runs != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v, %v", runs, err)
+	}
+}
