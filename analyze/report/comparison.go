@@ -29,72 +29,67 @@ func (c Comparison) Document() *doc.Document {
 // sideBySide puts the statistics of all traces into one table.
 func (c Comparison) sideBySide(s *doc.Section) {
 	t := c.table()
-	line := func(label string, value func(a *analyze.Analysis) string) {
-		row := []string{label}
-		for _, data := range c {
-			row = append(row, value(data.Analysis))
-		}
-		t.Add(row...)
-	}
-	line("requests", func(a *analyze.Analysis) string { return doc.Int(a.Requests) })
-	arrivals := func(label string, value func(at *analyze.Arrivals) string) {
-		line(label, func(a *analyze.Analysis) string {
-			if a.Arrivals == nil {
-				return doc.Absent
+	for _, data := range c {
+		for i, row := range c.statistics(data.Analysis) {
+			if i == len(t.Rows) {
+				t.Add(row[0])
 			}
-			return value(a.Arrivals)
-		})
-	}
-	arrivals("duration, s", func(at *analyze.Arrivals) string { return doc.Fixed(at.Duration()/1000, 1) })
-	arrivals("rate, req/s", func(at *analyze.Arrivals) string { return doc.FixedOr(at.Rate, 3) })
-	arrivals("rows out of order", func(at *analyze.Arrivals) string { return doc.Int(at.Backwards) })
-	arrivals("inter-arrival CV", func(at *analyze.Arrivals) string { return doc.FixedOr(at.CV, 3) })
-	lengths := func(name string, of func(a *analyze.Analysis) stats.Sample) {
-		line(name+" mean", func(a *analyze.Analysis) string { return doc.Fixed(of(a).Mean, 1) })
-		line(name+" std", func(a *analyze.Analysis) string { return doc.Fixed(of(a).Std, 1) })
-		line(name+" p50", func(a *analyze.Analysis) string { return doc.Fixed(of(a).Quantile(0.5), 1) })
-		line(name+" p99", func(a *analyze.Analysis) string { return doc.Fixed(of(a).Quantile(0.99), 1) })
-	}
-	lengths("ISL", func(a *analyze.Analysis) stats.Sample { return a.ISL })
-	lengths("OSL", func(a *analyze.Analysis) stats.Sample { return a.OSL })
-	for _, of := range []struct {
-		label string
-		rows  func(l analyze.Lengths) int
-	}{
-		{"rows with an estimated ISL", func(l analyze.Lengths) int { return l.EstimatedISL }},
-		{"rows with an estimated OSL", func(l analyze.Lengths) int { return l.EstimatedOSL }},
-		{"rows without an OSL", func(l analyze.Lengths) int { return l.MissingOSL }},
-	} {
-		if slices.ContainsFunc(c, func(d Dataset) bool { return of.rows(d.Analysis.Lengths) > 0 }) {
-			line(of.label, func(a *analyze.Analysis) string { return doc.Int(of.rows(a.Lengths)) })
+			t.Rows[i] = append(t.Rows[i], row[1])
 		}
 	}
-	line("ISL-OSL rank correlation", func(a *analyze.Analysis) string { return doc.FixedOr(a.Lengths.Spearman, 3) })
-	shared := func(label string, value func(p *analyze.Prefix) string) {
-		line(label, func(a *analyze.Analysis) string {
-			if a.Prefix == nil {
-				return doc.Absent
-			}
-			return value(a.Prefix)
-		})
-	}
-	shared("block size", func(p *analyze.Prefix) string { return doc.Int(p.BlockSize.Tokens) })
-	line("rows that the block size fits", func(a *analyze.Analysis) string {
-		if a.Prefix == nil {
-			return doc.Absent
-		}
-		return doc.Share(a.BlockFit.Fits, a.BlockFit.Rows)
-	})
-	shared("unique / total blocks", func(p *analyze.Prefix) string { return doc.Share(p.UniqueBlocks, p.TotalBlocks) })
-	shared("block hit rate, infinite cache", func(p *analyze.Prefix) string { return doc.Percent(p.Infinite.Block) + " %" })
-	shared("token hit rate, infinite cache", func(p *analyze.Prefix) string { return doc.PercentOr(p.Infinite.Token) + " %" })
-	line("observed context mean", func(a *analyze.Analysis) string { return doc.FixedOr(a.Observed.Mean, 1) })
 	s.Table(t)
 	for _, data := range c {
 		if warning := BlockSizeWarning(data.Analysis); warning != "" {
 			s.Warn(data.Name + ": " + warning)
 		}
 	}
+}
+
+// statistics are the names and values of a column; all traces have the same names.
+func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
+	add := func(name, value string) { rows = append(rows, [2]string{name, value}) }
+	known := func(ok bool, name string, value func() string) {
+		if ok {
+			add(name, value())
+		} else {
+			add(name, doc.Absent)
+		}
+	}
+	add("requests", doc.Int(a.Requests))
+	at, p := a.Arrivals, a.Prefix
+	known(at != nil, "duration, s", func() string { return doc.Fixed(at.Duration()/1000, 1) })
+	known(at != nil, "rate, req/s", func() string { return doc.FixedOr(at.Rate, 3) })
+	known(at != nil, "rows out of order", func() string { return doc.Int(at.Backwards) })
+	known(at != nil, "inter-arrival CV", func() string { return doc.FixedOr(at.CV, 3) })
+	for _, of := range []struct {
+		name string
+		stats.Sample
+	}{{"ISL", a.ISL}, {"OSL", a.OSL}} {
+		add(of.name+" mean", doc.Fixed(of.Mean, 1))
+		add(of.name+" std", doc.Fixed(of.Std, 1))
+		add(of.name+" p50", doc.Fixed(of.Quantile(0.5), 1))
+		add(of.name+" p99", doc.Fixed(of.Quantile(0.99), 1))
+	}
+	for _, of := range []struct {
+		name string
+		rows func(l analyze.Lengths) int
+	}{
+		{"rows with an estimated ISL", func(l analyze.Lengths) int { return l.EstimatedISL }},
+		{"rows with an estimated OSL", func(l analyze.Lengths) int { return l.EstimatedOSL }},
+		{"rows without an OSL", func(l analyze.Lengths) int { return l.MissingOSL }},
+	} {
+		if slices.ContainsFunc(c, func(d Dataset) bool { return of.rows(d.Analysis.Lengths) > 0 }) {
+			add(of.name, doc.Int(of.rows(a.Lengths)))
+		}
+	}
+	add("ISL-OSL rank correlation", doc.FixedOr(a.Lengths.Spearman, 3))
+	known(p != nil, "block size", func() string { return doc.Int(p.BlockSize.Tokens) })
+	known(p != nil, "rows that the block size fits", func() string { return doc.Share(a.BlockFit.Fits, a.BlockFit.Rows) })
+	known(p != nil, "unique / total blocks", func() string { return doc.Share(p.UniqueBlocks, p.TotalBlocks) })
+	known(p != nil, "block hit rate, infinite cache", func() string { return doc.Percent(p.Infinite.Block) + " %" })
+	known(p != nil, "token hit rate, infinite cache", func() string { return doc.PercentOr(p.Infinite.Token) + " %" })
+	add("observed context mean", doc.FixedOr(a.Observed.Mean, 1))
+	return rows
 }
 
 // Distances are how far a trace is from another. What one of them cannot give

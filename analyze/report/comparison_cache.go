@@ -19,21 +19,13 @@ func (c Comparison) table() doc.Table {
 	return t
 }
 
-// caches puts what was asked about caches side by side. Sizes go by their names:
-// one that is named in tokens has as many blocks as a trace's block size makes of
-// it.
+// caches puts what was asked about caches side by side. Sizes are matched by their
+// names: a size in tokens has as many blocks as the trace's block size gives.
 func (c Comparison) caches(d *doc.Document) {
 	t := c.table()
 	for _, policy := range cache.Policies() {
 		for _, size := range c.asked() {
-			row, any := []string{string(policy) + ", " + sizeName(size)}, false
-			for _, data := range c {
-				hits := data.Cache.at(policy, size)
-				row, any = append(row, bothRates(hits)), any || hits.Set
-			}
-			if any {
-				t.Add(row...)
-			}
+			c.addHits(&t, string(policy)+", "+sizeName(size), func(of *Cache) trace.Opt[cache.Hits] { return of.at(policy, size) })
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -42,6 +34,18 @@ func (c Comparison) caches(d *doc.Document) {
 	s := d.Section("Cache size, side by side")
 	s.Text("Block hits / token hits of one cache that all requests of a trace share, in percent.")
 	s.Table(t)
+}
+
+// addHits adds a row, unless no trace has the hits.
+func (c Comparison) addHits(t *doc.Table, name string, hits func(of *Cache) trace.Opt[cache.Hits]) {
+	row, known := []string{name}, false
+	for _, data := range c {
+		h := hits(data.Cache)
+		row, known = append(row, bothRates(h)), known || h.Set
+	}
+	if known {
+		t.Add(row...)
+	}
 }
 
 // asked are the capacities of all traces, each once.
@@ -73,19 +77,12 @@ func (c *Cache) at(policy cache.Policy, size cache.Capacity) trace.Opt[cache.Hit
 	return trace.Some(c.Points[i].Hits)
 }
 
-// fleets puts what was asked about many workers side by side.
+// fleets puts what was asked about workers side by side.
 func (c Comparison) fleets(d *doc.Document) {
 	t := c.table()
 	for _, size := range c.asked() {
 		for _, routing := range append([]string{sharedSingle}, append(routingNames(), sharedTotal)...) {
-			row, any := []string{routing + ", " + sizeName(size)}, false
-			for _, data := range c {
-				hits := data.Cache.routed(routing, size)
-				row, any = append(row, bothRates(hits)), any || hits.Set
-			}
-			if any {
-				t.Add(row...)
-			}
+			c.addHits(&t, routing+", "+sizeName(size), func(of *Cache) trace.Opt[cache.Hits] { return of.routed(routing, size) })
 		}
 	}
 	if len(t.Rows) == 0 {

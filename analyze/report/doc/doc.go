@@ -13,8 +13,8 @@
 // as it is: each writer removes control characters and escapes what its format
 // gives a meaning to.
 //
-// The functions [Int], [Fixed], [Count] and [Percent] are how reports write
-// numbers. A Document is not safe for concurrent changes; writing one does not
+// The functions [Int], [Fixed], [Count], [Percent] and [Duration] are how reports
+// write numbers. A Document is not safe for concurrent changes; writing one does not
 // change it.
 package doc
 

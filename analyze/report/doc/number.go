@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"moontide/analyze/report/figure"
 	"moontide/trace"
 )
 
@@ -29,20 +30,10 @@ func Fixed(v float64, decimals int) string {
 	return separated(strconv.FormatFloat(v, 'f', decimals, 64))
 }
 
-// Number writes a number with three significant digits, whole numbers with all of
-// theirs.
-func Number(v float64) string {
-	if v == math.Trunc(v) || math.Abs(v) >= 1000 {
-		return Fixed(v, 0)
-	}
-	decimals := 2
-	for limit := 1.0; math.Abs(v) < limit && decimals < 9; limit /= 10 {
-		decimals++
-	}
-	for limit := 10.0; math.Abs(v) >= limit && decimals > 0; limit *= 10 {
-		decimals--
-	}
-	return Fixed(v, decimals)
+// Duration writes milliseconds with three significant digits in the unit that suits
+// their size: "1.26 s", "45.6 ms".
+func Duration(ms float64) string {
+	return figure.Axis{Quantity: figure.Duration}.Text(ms / 1000)
 }
 
 // Plain writes a number in full precision without separators, for Data.

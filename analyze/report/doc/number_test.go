@@ -36,12 +36,10 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{
-		0: "0", 12: "12", 0.5: "0.500", 1.2345: "1.23", 12.345: "12.3", 123.45: "123", 12345.6: "12,346", 12345: "12,345", -0.0123: "-0.0123",
-	} {
-		if got := Number(v); got != want {
-			t.Errorf("Number(%v) = %s, want %s", v, got, want)
+func TestDuration(t *testing.T) {
+	for ms, want := range map[float64]string{0: "0", 0.0123: "12.3 µs", 45.64: "45.6 ms", 1255.27: "1.26 s", 90_000: "1.5 min"} {
+		if got := Duration(ms); got != want {
+			t.Errorf("Duration(%v) = %s, want %s", ms, got, want)
 		}
 	}
 }

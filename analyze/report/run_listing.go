@@ -1,0 +1,86 @@
+package report
+
+import (
+	"strconv"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/trace"
+)
+
+// plainMetric writes a value as tables of several runs and the block do: two
+// decimals or a whole number, without thousands separators.
+func plainMetric(m run.Metric, r *run.Result) string {
+	v := m.Value(r)
+	if v.Set && m.Unit == run.Count {
+		return strconv.Itoa(int(v.Value))
+	}
+	return twoDecimals(v)
+}
+
+// listing is the "Serving Benchmark Result" block, line for line as other tools
+// print it; full adds lines that they do not have.
+func (r Run) listing(full bool) *doc.Listing {
+	l := &doc.Listing{Title: "Serving Benchmark Result", Groups: []doc.ListingGroup{{Lines: r.countLines(full)}}}
+	stats := func(title string, latencies []run.Latency) {
+		group := doc.ListingGroup{Title: title}
+		for _, of := range latencies {
+			for _, s := range r.View.statistics() {
+				m := of.Metric(s)
+				group.Lines = append(group.Lines, doc.KeyValue{Key: m.Heading(), Value: plainMetric(m, r.Result)})
+			}
+		}
+		l.Groups = append(l.Groups, group)
+	}
+	for _, of := range r.View.latencies() {
+		stats(of.Title(), []run.Latency{of})
+	}
+	if full {
+		stats("From the Schedule", run.ScheduleLatencies)
+	}
+	return l
+}
+
+// countLines are the counts and rates of the block.
+func (r Run) countLines(full bool) (lines []doc.KeyValue) {
+	info, result := r.Info, r.Result
+	add := func(key, value string) { lines = append(lines, doc.KeyValue{Key: key, Value: value}) }
+	metric := func(key string) {
+		m := run.MustMetric(key)
+		value := plainMetric(m, result)
+		if key == "max_concurrent_requests" {
+			value += ".00" // as vLLM prints it
+		}
+		add(m.Heading(), value)
+	}
+	metric("completed")
+	metric("failed")
+	if full && info.NotSent > 0 {
+		add("Requests not sent", strconv.Itoa(info.NotSent))
+	}
+	if n := info.Limits.MaxConcurrency; n > 0 {
+		add("Maximum request concurrency", strconv.Itoa(n))
+	}
+	if info.Trace.Rate > 0 {
+		add("Request rate configured (RPS)", twoDecimals(trace.Some(info.Trace.Rate)))
+	}
+	if w := info.Window; result.Window != (run.Span{}) {
+		add("Warm-up time (s)", twoDecimals(trace.Some(w.WarmupSeconds)))
+		add("Cool-down time (s)", twoDecimals(trace.Some(w.CooldownSeconds)))
+	}
+	metric("duration")
+	metric("total_input_tokens")
+	metric("total_output_tokens")
+	if full && result.Cached.Set {
+		metric("cached_tokens")
+	}
+	metric("request_throughput")
+	if result.Goodput != nil {
+		metric("request_goodput")
+	}
+	metric("output_throughput")
+	metric("max_output_tokens_per_s")
+	metric("max_concurrent_requests")
+	metric("total_token_throughput")
+	return lines
+}
