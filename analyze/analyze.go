@@ -96,7 +96,7 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 		return nil, fmt.Errorf("block size %d is not within 1..%d tokens", opts.BlockSize, trace.MaxLength)
 	}
 	if opts.Top < 0 {
-		return nil, fmt.Errorf("a list of the top %d is not possible", opts.Top)
+		return nil, fmt.Errorf("top %d: the length of the list must be at least 0", opts.Top)
 	}
 	var c collector
 	if err := c.collect(reqs, opts.Watch); err != nil {

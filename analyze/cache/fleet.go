@@ -76,7 +76,7 @@ func NewComparer(s *Sequence, blockSize int) (*Comparer, error) {
 func (c *Comparer) Compare(f Fleet, policies ...routing.Policy) (Comparison, error) {
 	switch {
 	case f.Workers < 1:
-		return Comparison{}, fmt.Errorf("comparing routings: a fleet of %d workers", f.Workers)
+		return Comparison{}, fmt.Errorf("comparing routings: %d workers; need at least 1", f.Workers)
 	case f.Capacity < 0:
 		return Comparison{}, fmt.Errorf("comparing routings: capacity %d is below 0 blocks", f.Capacity)
 	}

@@ -110,7 +110,7 @@ func New(p Policy, workers int, random *rand.Rand) (*Router, error) {
 	case err != nil:
 		return nil, err
 	case workers < 1:
-		return nil, fmt.Errorf("routing to %d workers", workers)
+		return nil, fmt.Errorf("routing to %d workers; need at least 1", workers)
 	case p == Random && random == nil:
 		return nil, errors.New("random routing without random numbers")
 	}
