@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"moontide/analyze"
+	"moontide/trace"
 	"moontide/trace/format"
 	"moontide/trace/tracetest"
 )
@@ -72,5 +73,42 @@ func TestConversationTrace(t *testing.T) {
 	if s := a.Sessions; !s.Inferred || s.Requests != 12031 || s.Sessions != 12031-3865 || s.Growth.Count != 3865 {
 		t.Errorf("%d requests in %d sessions with %d later turns, inferred %v, want 12031 in 8166 with 3865, true",
 			s.Requests, s.Sessions, s.Growth.Count, s.Inferred)
+	}
+}
+
+// The same numbers of two sample traces, computed by an independent program, so that
+// they are guarded where the published trace is missing.
+func TestSampleTraces(t *testing.T) {
+	for name, want := range map[string]string{
+		"agent": "ISL 10328.12 6743.74 10319.5 25596.1, OSL 288.69 138 624.1, arrivals 27 27 1, CV 0.865472, rate 0.229145, peaks 3 19, " +
+			"correlations -0.035721 -0.128957, roots 19 5 75",
+		"conversation": "ISL 13296.22 18436.50 7388 88957.7, OSL 332.85 351.5 574.4, arrivals 100 10 14, CV 3.162278, rate 3.703841, peaks 14 100, " +
+			"correlations -0.007347 0.024567, roots 1 1 100",
+	} {
+		r, err := format.Open("../traces/"+name+".jsonl", format.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var rows []trace.Request
+		a, err := analyze.Trace(r.Requests(), analyze.Options{Watch: func(r trace.Request, numbers []uint32) {
+			for _, number := range numbers {
+				r.HashIDs = append(r.HashIDs, uint64(number))
+			}
+			rows = append(rows, r)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, roots := a.Arrivals, a.Prefix.Roots
+		got := fmt.Sprintf("ISL %.2f %.2f %g %.1f, OSL %.2f %g %.1f, arrivals %d %d %d, CV %.6f, rate %.6f, peaks %d %d, correlations %.6f %.6f, roots %d %d %d",
+			a.ISL.Mean, a.ISL.Std, a.ISL.Quantile(0.5), a.ISL.Quantile(0.99), a.OSL.Mean, a.OSL.Quantile(0.5), a.OSL.Quantile(0.9),
+			at.Requests, at.DistinctTimestamps, at.MostAtOnce, at.CV.Value, at.Rate.Value, at.Peak1s, at.Peak60s,
+			a.Lengths.Pearson.Value, a.Lengths.Spearman.Value, roots.Distinct, roots.Shared, roots.Top[0].Requests)
+		if got != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+		}
+		prefix, _ := bruteForce(rows, 512)
+		checkPrefix(t, a, prefix)
 	}
 }
