@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Capacity is the size of a cache with its unit.
@@ -35,7 +36,9 @@ var (
 		"p": 1e15, "e": 1e18,
 		"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40, "pi": 1 << 50, "ei": 1 << 60,
 	}
-	capacityForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) *([kmgtpe]i?)?(blocks?|tok|tokens?|b|bytes?)?$`)
+	capacityForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) *([kmgtpe]i?)?(blocks?|tok|tokens?|b|bytes?)?$`)
+	})
 )
 
 // ParseCapacity reads a number of blocks ("10000", "10kblocks"), tokens
@@ -43,7 +46,7 @@ var (
 // and E are powers of 1000, Ki, Mi and so on of 1024; they need a unit, because "64G"
 // might be blocks or bytes.
 func ParseCapacity(text string) (Capacity, error) {
-	parts := capacityForm.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
+	parts := capacityForm().FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
 	switch {
 	case parts == nil:
 		return Capacity{}, fmt.Errorf(`capacity %q is not a number of blocks ("10000"), tokens ("5Mtok") or bytes ("64GiB")`, text)

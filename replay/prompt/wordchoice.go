@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Encoder is the tokenizer of a model, as far as prompts need one.
@@ -56,7 +57,7 @@ func (w *Words) Tokenizer() string {
 }
 
 // plainWord matches words like those of the list.
-var plainWord = regexp.MustCompile(`^ [a-z]{2,6}$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ [a-z]{2,6}$`) })
 
 // NewWords chooses words for a vocabulary: the list of this package, in which words
 // that are not one token are replaced by others, in alphabetical order.
@@ -97,7 +98,7 @@ func NewWords(enc Encoder) (*Words, error) {
 func otherWords(enc Encoder, list []string) ([]string, error) {
 	var others []string
 	for text := range enc.Texts() {
-		if !plainWord.MatchString(text) || slices.Contains(list, text[1:]) {
+		if !plainWord().MatchString(text) || slices.Contains(list, text[1:]) {
 			continue
 		}
 		switch one, err := isOneToken(enc, text[1:]); {

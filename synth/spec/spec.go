@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"moontide/trace"
 )
@@ -180,7 +181,7 @@ func (s *Spec) setLimit(f fields) {
 	}
 }
 
-var clientName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
+var clientName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`) })
 
 // clients reads the list of clients. Those with a share divide one arrival
 // process; the others have their own.
@@ -244,7 +245,7 @@ func (f fields) clientName(i int, taken map[string]bool) string {
 	}
 	switch {
 	case f.failed():
-	case !clientName.MatchString(name):
+	case !clientName().MatchString(name):
 		f.fail(f.place("name"), "name must be 1 to 40 letters, digits or _.-: %s", quote(name))
 	case taken[name]:
 		f.fail(f.place("name"), "two clients have the name %s", quote(name))
