@@ -21,7 +21,7 @@ func (c Check) Document() *doc.Document {
 	d := doc.New("TRACE CHECK", "Trace: "+c.Name)
 	for _, f := range c.Report.Findings {
 		s := d.Section(fmt.Sprintf("%s: %s, %s", strings.ToUpper(string(f.Severity)), f.Kind, doc.Count(f.Count, strings.TrimSuffix(f.Of, "s"))))
-		s.Text(f.Says)
+		s.Text(f.Message)
 		if f.Evidence != "" {
 			s.Text(f.Evidence)
 		}

@@ -20,11 +20,11 @@ func checkText(t *testing.T, findings ...check.Finding) string {
 
 func TestCheckText(t *testing.T) {
 	got := checkText(t,
-		check.Finding{Kind: check.TimeBackwards, Severity: check.Error, Says: "The row arrives before the row above it.", Count: 1, Of: check.OfRows,
+		check.Finding{Kind: check.TimeBackwards, Severity: check.Error, Message: "The row arrives before the row above it.", Count: 1, Of: check.OfRows,
 			Examples: []check.Example{{Line: 7, Value: "timestamp 5 after 9 on line 6"}}},
-		check.Finding{Kind: check.TailIsFull, Severity: check.Warning, Says: "The id is a partial block and a full one.", Count: 1200, Of: check.OfIDs,
+		check.Finding{Kind: check.TailIsFull, Severity: check.Warning, Message: "The id is a partial block and a full one.", Count: 1200, Of: check.OfIDs,
 			Examples: []check.Example{{Line: 3, Value: "id 1"}, {Line: 12_345, Value: "id 18446744073709551615 \x1b[2J"}}},
-		check.Finding{Kind: check.LateStart, Severity: check.Note, Says: "The first timestamp is not 0.", Evidence: "the first timestamp is 12.5 ms", Count: 5, Of: check.OfRows})
+		check.Finding{Kind: check.LateStart, Severity: check.Note, Message: "The first timestamp is not 0.", Evidence: "the first timestamp is 12.5 ms", Count: 5, Of: check.OfRows})
 	const rule = "--------------------------------------------------------------------------------\n"
 	want := "TRACE CHECK\n" + strings.Repeat("=", 80) + `
 Trace: example.jsonl

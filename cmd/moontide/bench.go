@@ -194,7 +194,7 @@ func checkPNG(path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
-	f, err := atomicfile.CreateWhole(path)
+	f, err := atomicfile.Create(path)
 	if err != nil {
 		return fmt.Errorf("writing %w", err)
 	}

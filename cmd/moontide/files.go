@@ -237,7 +237,7 @@ func writeFile(std streams, path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(std.out)
 	}
-	f, err := atomicfile.CreateWhole(path)
+	f, err := atomicfile.Create(path)
 	if err != nil {
 		return fmt.Errorf("writing %w", err)
 	}

@@ -52,7 +52,7 @@ func (c gapCounts) list() []GapCount {
 
 // write replaces the file of a run's folder.
 func (c gapCounts) write(dir string) error {
-	f, err := atomicfile.CreateWhole(filepath.Join(dir, GapsFile))
+	f, err := atomicfile.Create(filepath.Join(dir, GapsFile))
 	if err != nil {
 		return fmt.Errorf("writing %w", err)
 	}

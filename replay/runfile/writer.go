@@ -331,7 +331,7 @@ func WriteJSON(path string, v any) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	f, err := atomicfile.CreateWhole(path)
+	f, err := atomicfile.Create(path)
 	if err != nil {
 		return fmt.Errorf("writing %w", err)
 	}

@@ -10,15 +10,15 @@ import (
 
 // blocks checks that each id stands for one prefix.
 type blocks struct {
-	found   *ledger
+	found   *findings
 	table   block.Table
-	known   []known         // by the table's number
+	known   []known         // by number in the table
 	tails   map[uint32]tail // by the number of a last id
 	numbers []uint32
 }
 
-// known is what is kept of one id. Lines are cut to 32 bits: it takes 4 billion
-// rows for one to be mistaken.
+// known is the state of one id. Lines are cut to 32 bits, which is unique for 4
+// billion rows.
 type known struct {
 	parent uint32 // the number of the id before it, or root
 	line   uint32 // of its last use
@@ -28,12 +28,12 @@ type known struct {
 const root = math.MaxUint32 // the table gives no id this number
 
 const (
-	inner       = 1 << iota // other blocks follow it somewhere: it is full
+	inner       = 1 << iota // other blocks follow it somewhere, so it is full
 	manyParents             // was reported
-	inTwice                 // a row has it twice
+	inTwice                 // occurs twice in a row
 )
 
-// tail is what is kept of the prompts that end with one id.
+// tail is the state of the prompts that end with one id.
 type tail struct {
 	id                uint64
 	blocks            int32  // of the first such prompt
@@ -82,8 +82,8 @@ func position(ids []uint64, i int) string {
 	return fmt.Sprintf("block %d, after id %d", i+1, ids[i-1])
 }
 
-// addTail takes note of the prompt's last block. Whether it is partial is not
-// known before the block size is.
+// addTail remembers the prompt's last block. Whether it is partial is known only
+// once the block size is.
 func (c *blocks) addTail(line int, r *trace.Request, n uint32) {
 	blocks, isl := int32(len(r.HashIDs)), int32(r.InputLength)
 	t, ok := c.tails[n]
@@ -105,11 +105,11 @@ func (c *blocks) addTail(line int, r *trace.Request, n uint32) {
 	c.tails[n] = t
 }
 
-// err says whether ids could be told apart to the end.
+// err returns an error if there were too many distinct ids.
 func (c *blocks) err() error { return c.table.Err() }
 
-// finish judges the last blocks of prompts once it is known how many tokens a
-// block has at least; 0 is that it is not.
+// finish checks the last blocks of prompts, given the least tokens of a block; 0
+// if unknown.
 func (c *blocks) finish(tokens int) {
 	if tokens == 0 {
 		return
@@ -124,9 +124,9 @@ func (c *blocks) finish(tokens int) {
 		case flags&(manyParents|inTwice) != 0: // not one prefix, so not one tail
 		case short <= 0 || short >= int64(tokens): // more ids than blocks, or no partial block
 		case long == int64(tokens) || flags&inner != 0:
-			full = append(full, Example{int(t.line), fmt.Sprintf("id %d ends %d tokens in %d blocks, and is full elsewhere", t.id, t.shortest, t.blocks)})
+			full = append(full, Example{int(t.line), fmt.Sprintf("id %d ends %d tokens in %d blocks, but is full elsewhere", t.id, t.shortest, t.blocks)})
 		case short < long:
-			two = append(two, Example{int(t.line), fmt.Sprintf("id %d ends %d tokens in %d blocks, and %d elsewhere", t.id, t.shortest, t.blocks, t.longest)})
+			two = append(two, Example{int(t.line), fmt.Sprintf("id %d ends %d tokens in %d blocks, but %d elsewhere", t.id, t.shortest, t.blocks, t.longest)})
 		}
 	}
 	c.found.addAll(TailIsFull, full)

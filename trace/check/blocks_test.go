@@ -76,11 +76,11 @@ func TestTails(t *testing.T) {
 		{name: "tail that is full where it goes on", spoil: func(all []trace.Request) []trace.Request {
 			goOn(all, 14, 10, 3) // 174 tokens are two blocks and a partial third
 			return all
-		}, wants: []want{{check.TailIsFull, check.Warning, 1, "", []place{{3, "id 3002 ends 174 tokens in 3 blocks, and is full elsewhere"}}}}},
+		}, wants: []want{{check.TailIsFull, check.Warning, 1, "", []place{{3, "id 3002 ends 174 tokens in 3 blocks, but is full elsewhere"}}}}},
 		{name: "tail that is full where it ends", spoil: func(all []trace.Request) []trace.Request {
 			all[14].InputLength, all[14].HashIDs = 3*blockSize, all[2].HashIDs
 			return all
-		}, wants: []want{{check.TailIsFull, check.Warning, 1, "", []place{{3, "id 3002 ends 174 tokens in 3 blocks, and is full elsewhere"}}}}},
+		}, wants: []want{{check.TailIsFull, check.Warning, 1, "", []place{{3, "id 3002 ends 174 tokens in 3 blocks, but is full elsewhere"}}}}},
 		{name: "full tail that goes on", spoil: func(all []trace.Request) []trace.Request {
 			all[2].InputLength = 3 * blockSize
 			goOn(all, 14, 10, 3)
@@ -97,12 +97,12 @@ func TestTails(t *testing.T) {
 			}
 			return all[:29]
 		}, wants: []want{{check.TailIsFull, check.Warning, 6, "", []place{
-			{6, "id 6004 ends 285 tokens in 5 blocks, and is full elsewhere"},
-			{7, "id 7005 ends 322 tokens in 6 blocks, and is full elsewhere"},
-			{8, "id 8005 ends 359 tokens in 6 blocks, and is full elsewhere"},
-			{9, "id 9006 ends 396 tokens in 7 blocks, and is full elsewhere"},
-			{10, "id 10006 ends 433 tokens in 7 blocks, and is full elsewhere"},
-			{11, "id 11007 ends 470 tokens in 8 blocks, and is full elsewhere"},
+			{6, "id 6004 ends 285 tokens in 5 blocks, but is full elsewhere"},
+			{7, "id 7005 ends 322 tokens in 6 blocks, but is full elsewhere"},
+			{8, "id 8005 ends 359 tokens in 6 blocks, but is full elsewhere"},
+			{9, "id 9006 ends 396 tokens in 7 blocks, but is full elsewhere"},
+			{10, "id 10006 ends 433 tokens in 7 blocks, but is full elsewhere"},
+			{11, "id 11007 ends 470 tokens in 8 blocks, but is full elsewhere"},
 		}}}},
 		{name: "tail of too many ids", opts: check.Options{BlockSize: blockSize}, spoil: func(all []trace.Request) []trace.Request {
 			all[14].InputLength, all[14].HashIDs = 120, all[2].HashIDs
@@ -112,7 +112,7 @@ func TestTails(t *testing.T) {
 			all[14].InputLength, all[14].HashIDs = 140, all[2].HashIDs
 			all[15].InputLength, all[15].HashIDs = 174, all[2].HashIDs
 			return all
-		}, wants: []want{{check.TailTwoLengths, check.Warning, 1, "", []place{{15, "id 3002 ends 140 tokens in 3 blocks, and 174 elsewhere"}}}}},
+		}, wants: []want{{check.TailTwoLengths, check.Warning, 1, "", []place{{15, "id 3002 ends 140 tokens in 3 blocks, but 174 elsewhere"}}}}},
 	})
 }
 

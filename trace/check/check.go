@@ -9,54 +9,53 @@ import (
 	"moontide/trace"
 )
 
-// Source gives the rows of a trace. A *[trace.Reader] is one; it should skip
-// bad rows, or the first of them ends the check.
+// Source reads the rows of a trace, as a *format.Reader does. It should skip bad
+// rows; otherwise the first one ends the check.
 type Source interface {
-	// Read fills the request with the next row, or returns io.EOF. The ids may
-	// share memory with those of the row before.
+	// Read reads the next row into the request, or returns io.EOF. It may reuse
+	// the array of the ids.
 	Read(*trace.Request) error
-	// Line is the number of the row that Read returned last, from 1. No two
-	// rows have the same.
+	// Line returns the line of the row that Read returned last, from 1. No two
+	// rows share a line.
 	Line() int
-	// Skipped is how many bad rows were left out so far and the first few
-	// reasons, which name their lines as a *[trace.RowError].
+	// Skipped returns the number of bad rows that were skipped so far, and the
+	// first errors, each a *[trace.RowError] with its line.
 	Skipped() (rows int, reasons []error)
 }
 
-// Options say how a trace is checked. The zero value is ready.
+// Options configure a check. The zero value works.
 type Options struct {
-	// BlockSize is the tokens of a block where the user named it; 0 finds it
-	// from the rows.
+	// BlockSize is the tokens of a block; 0 detects it from the rows.
 	BlockSize int
-	// Examples is how many places each finding keeps; 0 is 5, less than 0 none.
+	// Examples is the number of examples of each finding; 0 means 5, a negative
+	// number none.
 	Examples int
 }
 
 const defaultExamples = 5
 
-// Report is all that was found in a trace.
+// Report is the result of a check.
 type Report struct {
 	Requests int `json:"requests"` // rows that could be read
-	// BlockSize is what an analysis or a replay of the trace would go by. It is
-	// not in the JSON: its bounds may be math.MaxInt, which is no number there.
+	// BlockSize is what an analysis or replay of the trace would use. It is not
+	// in the JSON: its bounds may be math.MaxInt, which JSON cannot represent.
 	BlockSize trace.BlockSize `json:"-"`
-	// Grid is the clock that the timestamps follow; nil where there is none. A
-	// trace at a constant rate has one and no finding of it.
+	// Grid is the clock that the timestamps follow; nil if there is none. A trace
+	// with a constant rate has a grid but no finding about it.
 	Grid *trace.Grid `json:"grid"`
-	// Findings stand in the fixed order of the kinds; a kind that was not met
-	// has none.
+	// Findings are in the order of the kinds.
 	Findings []Finding `json:"findings"`
 }
 
-// Replayable reports whether a replay of the trace would mean what the trace
-// says: there is no finding of severity [Error].
+// Replayable reports whether the trace can be replayed faithfully: it has no
+// finding of severity [Error].
 func (r *Report) Replayable() bool {
 	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == Error })
 }
 
-// Run reads a trace to its end and says what is wrong with it. An error means
-// that the source could not be read on; what is wrong with rows is in the
-// report. Run is safe for concurrent use with different sources.
+// Run reads a trace to its end and reports what is wrong with it. An error means
+// that reading failed; bad rows are findings. Run is safe for concurrent use with
+// different sources.
 func Run(src Source, opts Options) (*Report, error) {
 	if opts.BlockSize < 0 || opts.BlockSize > trace.MaxLength {
 		return nil, fmt.Errorf("checking trace: block size is out of range: %d tokens", opts.BlockSize)
@@ -79,9 +78,9 @@ func Run(src Source, opts Options) (*Report, error) {
 	return c.report(src.Skipped()), nil
 }
 
-// checker hands each row to the checks, which know nothing of each other.
+// checker passes each row to all checks, which are independent of each other.
 type checker struct {
-	found    *ledger
+	found    *findings
 	requests int
 
 	times      times
@@ -99,7 +98,7 @@ func newChecker(opts Options) *checker {
 	if examples == 0 {
 		examples = defaultExamples
 	}
-	found := newLedger(examples)
+	found := newFindings(examples)
 	return &checker{
 		found:      found,
 		times:      times{found: found},

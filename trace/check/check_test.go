@@ -135,7 +135,7 @@ func TestEachKindIsDescribed(t *testing.T) {
 	broken := clean()
 	broken[0].InputLength, broken[0].OutputLength, broken[5].Timestamp.Value = 0, 0, 0
 	for _, f := range run(t, broken, check.Options{}).Findings {
-		if f.Says == "" || f.Of != check.OfRows && f.Of != check.OfIDs || !strings.HasSuffix(f.Says, ".") {
+		if f.Message == "" || f.Of != check.OfRows && f.Of != check.OfIDs || !strings.HasSuffix(f.Message, ".") {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -216,7 +216,7 @@ func TestLongTraces(t *testing.T) {
 		want string
 	}{
 		{kept, ""},
-		{kept + 3, "a clock and bursts were looked for in the first 1048576 of 1048579 timestamps; the unit of delays was judged by the first 1048576 of 1048579"},
+		{kept + 3, "the clock and bursts were checked on the first 1048576 of 1048579 timestamps; the unit of delays was checked on the first 1048576 of 1048579"},
 	} {
 		report, err := check.Run(&long{rows: test.rows}, check.Options{})
 		if err != nil {
@@ -288,14 +288,14 @@ func TestRealTraces(t *testing.T) {
 		wants []want
 	}{
 		{"../shared/traces/conversation_trace.jsonl", 3000, []want{
-			{check.TimeGrid, check.Warning, 12031, "1180 distinct timestamps for 12031 rows: 100 % of them lie within 3 ms of one of 1180 ticks, 3000 ms apart", nil},
+			{check.TimeGrid, check.Warning, 12031, "1180 distinct timestamps for 12031 rows: 100 % of them are within 3 ms of one of 1180 ticks, 3000 ms apart", nil},
 			{check.Duplicate, check.Warning, 1, "", []place{{7733, "as line 7728: timestamp 2369999, input_length 901, output_length 17, 2 ids"}}},
 		}},
 		{"../shared/traces/dynamo_mooncake_tiny.jsonl", 0, []want{
 			{check.BlockSizeAssumed, check.Warning, 16, "512 tokens (assumed: every size from 508 to 513 fits)", nil},
 		}},
 		{"traces/conversation.jsonl", 3000, []want{
-			{check.TimeGrid, check.Warning, 100, "10 distinct timestamps for 100 rows: 100 % of them lie within 1 ms of one of 10 ticks, 3000 ms apart", nil},
+			{check.TimeGrid, check.Warning, 100, "10 distinct timestamps for 100 rows: 100 % of them are within 1 ms of one of 10 ticks, 3000 ms apart", nil},
 		}},
 	} {
 		t.Run(filepath.Base(test.file), func(t *testing.T) {

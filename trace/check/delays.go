@@ -7,22 +7,22 @@ import (
 )
 
 // A delay is the time in which a person reads and writes, or a tool runs. People
-// take seconds to minutes, and hours now and then; the tools of an agent take
-// tens of milliseconds to minutes. Neither takes less than a tenth of a second
-// half of the time and never as much as a minute, nor nearly always ten minutes
-// and more.
+// take seconds to minutes, sometimes hours; the tools of an agent take tens of
+// milliseconds to minutes. So the unit is wrong if half of the delays are below a
+// tenth of a second and none reaches a minute, or if nearly all are above ten
+// minutes.
 const (
-	shortDelay     = 100.0   // ms; the median is less: too short
-	soonestDelay   = 0.2     // ms; the median is less: none rather than seconds
-	longestOfShort = 60_000. // ms
-	longDelay      = 600_000 // ms; nine of ten are more: too long
+	shortMedian  = 100.0   // ms; a lower median is too short
+	zeroMedian   = 0.2     // ms; a lower median means no delays, not seconds
+	shortLongest = 60_000. // ms
+	longDelay    = 600_000 // ms; too long if nine of ten are longer
 )
 
-// delays looks for delays that are not milliseconds.
+// delays finds delays that are not milliseconds.
 type delays struct {
-	found *ledger
+	found *findings
 	rows  int       // with a delay above 0
-	kept  []float64 // of the first of them
+	kept  []float64 // the first of them
 }
 
 func (c *delays) add(r *trace.Request) {
@@ -30,23 +30,23 @@ func (c *delays) add(r *trace.Request) {
 		return
 	}
 	c.rows++
-	if len(c.kept) < mostTimes {
+	if len(c.kept) < maxTimes {
 		c.kept = append(c.kept, r.Delay.Value)
 	}
 }
 
 func (c *delays) finish() {
-	if c.rows < fewestForUnits {
+	if c.rows < minRowsForUnits {
 		return
 	}
 	if n := len(c.kept); n < c.rows {
-		c.found.part(c.rows-n, "the unit of delays was judged by the first %d of %d", n, c.rows)
+		c.found.part(c.rows-n, "the unit of delays was checked on the first %d of %d", n, c.rows)
 	}
 	slices.Sort(c.kept)
 	last := len(c.kept) - 1
 	soon, median, longest := c.kept[last/10], c.kept[last/2], c.kept[last]
 	switch {
-	case median >= soonestDelay && median < shortDelay && longest < longestOfShort:
+	case median >= zeroMedian && median < shortMedian && longest < shortLongest:
 		c.found.whole(DelayInSeconds, c.rows, "half of %d delays are up to %s, the longest is %s; in seconds they would be %s and %s",
 			c.rows, lasting(median), lasting(longest), lasting(median*1e3), lasting(longest*1e3))
 	case soon >= longDelay:

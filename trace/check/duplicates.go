@@ -9,11 +9,11 @@ import (
 	"moontide/trace"
 )
 
-// duplicates looks for equal rows, wherever they stand. Rows without ids are
-// left alone: equal lengths do not make equal prompts.
+// duplicates finds equal rows anywhere in the trace. It ignores rows without block
+// ids: equal lengths do not make equal prompts.
 type duplicates struct {
-	found *ledger
-	rows  map[uint64]int // from a hash of the row to its first line
+	found *findings
+	rows  map[uint64]int // first line by hash of the row
 	bytes []byte
 }
 

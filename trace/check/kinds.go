@@ -2,7 +2,7 @@ package check
 
 import "slices"
 
-// Severity is what a finding is worth; see the package comment.
+// Severity is how much a finding matters: see the package comment.
 type Severity string
 
 const (
@@ -20,7 +20,7 @@ const (
 // Kind names one kind of irregularity. Names are stable.
 type Kind string
 
-// The kinds, in the order of a report. The table below says what each is.
+// The kinds, in the order of a report. The table below describes each.
 const (
 	Empty    Kind = "empty"
 	NotTrace Kind = "not_a_trace"
@@ -79,74 +79,74 @@ const (
 	CheckedInPart Kind = "checked_in_part"
 )
 
-// meaning is what is said of a kind.
-type meaning struct {
+// description is what a report says about a kind.
+type description struct {
 	kind     Kind
 	severity Severity
 	of       string
-	says     string
+	message  string
 }
 
-// kinds stand in the order of a report.
-var kinds = []meaning{
-	{Empty, Error, OfRows, "The trace has no requests: there is nothing to replay."},
-	{NotTrace, Error, OfRows, "No line of the file is a request: it is in another format, or damaged. A trace is JSON lines, one object a request."},
-	{BadRow, Error, OfRows, "The row is not a request: a replay stops here, or leaves it out and sends less than was recorded."},
+// kinds are all kinds, in the order of a report.
+var kinds = []description{
+	{Empty, Error, OfRows, "The trace has no requests."},
+	{NotTrace, Error, OfRows, "No line of the file is a request: it is in another format or damaged. A native trace is JSON lines, one object per request."},
+	{BadRow, Error, OfRows, "The row is not a request: a replay stops here, or skips it and sends less than was recorded."},
 
-	{TimeBackwards, Error, OfRows, "The row arrives before the row above it: a replay in file order would send it late, or refuse. Sort the trace first."},
-	{NoTime, Error, OfRows, "The row has neither a timestamp nor a delay, although others have: nothing says when to send it."},
-	{NoTimestamps, Error, OfRows, "No row has a timestamp, so that a replay has no arrivals to follow: give the trace some first."},
-	{SessionNotBegun, Error, OfRows, "The row has no timestamp and is the first of its session: there is no earlier turn for it to follow, so its time is lost."},
-	{TurnWithoutDelay, Warning, OfRows, "The turn has neither a timestamp nor a delay: a replay sends it the moment the turn before it ends, as if nobody read the answer."},
-	{DelayWithoutSession, Error, OfRows, "The row has a delay but neither a timestamp nor a session: there is no turn from which the delay could count."},
-	{DelayUnused, Warning, OfRows, "The row has a delay but no earlier turn from which it could count: a replay goes by the timestamp alone."},
-	{TimestampUnused, Note, OfRows, "The later turn of a session has a timestamp and a delay: a replay goes by the delay and ignores the timestamp."},
-	{LateStart, Note, OfRows, "The first timestamp is not 0: a tool that takes it literally idles for that long before its first request."},
-	{EpochTime, Warning, OfRows, "Timestamps look like Unix time instead of milliseconds since the trace began: a tool that takes them literally never sends anything."},
-	{TimeInSeconds, Error, OfRows, "Timestamps look like seconds in a file of milliseconds: a replay would offer a thousand times the load."},
-	{TimeInMicroseconds, Error, OfRows, "Timestamps look like microseconds in a file of milliseconds: a replay would last a thousand times as long."},
-	{TimeInNanoseconds, Error, OfRows, "Timestamps look like nanoseconds in a file of milliseconds: a replay would last a million times as long."},
-	{TimeMaybeSeconds, Warning, OfRows, "Timestamps may be seconds in a file of milliseconds: the load is high, but not impossible. If they are seconds, a replay would offer a thousand times the load."},
-	{LongSpan, Error, OfRows, "The trace lasts longer than any recording of such a service can: a timestamp is damaged or in another unit, and a replay would wait for it."},
-	{TimeGrid, Warning, OfRows, "Timestamps lie on the grid of a coarse clock: original timing sends bursts that production never saw. Spread the arrivals, or read tail latencies with care."},
-	{TimeBursts, Warning, OfRows, "Many requests share few timestamps: original timing sends bursts that production never saw, most likely. Give the trace arrivals, or read latencies with care."},
-	{DelayInSeconds, Error, OfRows, "Delays look like seconds in a file of milliseconds: a replay would send each turn as if nobody read the answer before it."},
-	{DelayInMicroseconds, Error, OfRows, "Delays look like microseconds in a file of milliseconds: a replay would wait a thousand times as long between turns."},
-	{DelayInNanoseconds, Error, OfRows, "Delays look like nanoseconds in a file of milliseconds: a replay would wait a million times as long between turns."},
+	{TimeBackwards, Error, OfRows, "The row arrives before the row above it: a replay in file order sends it late or refuses it. Sort the trace first."},
+	{NoTime, Error, OfRows, "The row has neither a timestamp nor a delay, although others have: its send time is unknown."},
+	{NoTimestamps, Error, OfRows, "No row has a timestamp, so a replay has no arrivals to follow: add some first."},
+	{SessionNotBegun, Error, OfRows, "The first row of a session has no timestamp: it has no earlier turn to follow, so its send time is unknown."},
+	{TurnWithoutDelay, Warning, OfRows, "The turn has neither a timestamp nor a delay: a replay sends it as soon as the previous turn ends, with no time to read the answer."},
+	{DelayWithoutSession, Error, OfRows, "The row has a delay but neither a timestamp nor a session: there is no earlier turn to count the delay from."},
+	{DelayUnused, Warning, OfRows, "The row has a delay but no earlier turn to count it from: a replay uses only the timestamp."},
+	{TimestampUnused, Note, OfRows, "A later turn of a session has both a timestamp and a delay: a replay uses the delay and ignores the timestamp."},
+	{LateStart, Note, OfRows, "The first timestamp is not 0: a tool that takes it literally idles that long before its first request."},
+	{EpochTime, Warning, OfRows, "Timestamps look like Unix time instead of milliseconds since the start of the trace: a tool that takes them literally never sends anything."},
+	{TimeInSeconds, Error, OfRows, "Timestamps look like seconds, but are read as milliseconds: a replay would offer 1,000 times the load."},
+	{TimeInMicroseconds, Error, OfRows, "Timestamps look like microseconds, but are read as milliseconds: a replay would last 1,000 times as long."},
+	{TimeInNanoseconds, Error, OfRows, "Timestamps look like nanoseconds, but are read as milliseconds: a replay would last a million times as long."},
+	{TimeMaybeSeconds, Warning, OfRows, "Timestamps may be seconds, but are read as milliseconds: the load is high, though not impossible. If they are seconds, a replay would offer 1,000 times the load."},
+	{LongSpan, Error, OfRows, "The trace is longer than any recording of such a service can be: a timestamp is damaged or in another unit, and a replay would wait for it."},
+	{TimeGrid, Warning, OfRows, "Timestamps are on the grid of a coarse clock: a replay with original timing sends bursts that production never saw. Spread the arrivals, or read tail latencies with care."},
+	{TimeBursts, Warning, OfRows, "Many requests share few timestamps: a replay with original timing sends bursts that production probably never saw. Add arrivals, or read latencies with care."},
+	{DelayInSeconds, Error, OfRows, "Delays look like seconds, but are read as milliseconds: a replay would leave no time to read the answers."},
+	{DelayInMicroseconds, Error, OfRows, "Delays look like microseconds, but are read as milliseconds: a replay would wait 1,000 times as long between turns."},
+	{DelayInNanoseconds, Error, OfRows, "Delays look like nanoseconds, but are read as milliseconds: a replay would wait a million times as long between turns."},
 
 	{ZeroInput, Error, OfRows, "The prompt has no tokens: it cannot be sent."},
-	{ZeroOutput, Warning, OfRows, "The answer has no tokens, most likely of a request that failed: a replay asks for one, the fewest that there are."},
-	{HugeLength, Error, OfRows, "A length is above ten million tokens, beyond the context of any model: the row is damaged, most likely."},
-	{LongLength, Note, OfRows, "A length is above a million tokens, beyond the context of most models: an endpoint is likely to refuse it."},
-	{ConstantInput, Note, OfRows, "All prompts have one length: the trace says nothing about how a mix of lengths is served."},
-	{ConstantOutput, Note, OfRows, "All answers have one length, as under a cap or in a synthetic load: requests end in step."},
-	{OutputsOne, Note, OfRows, "Every answer is one token: the trace measures prefill alone, and time per output token does not exist."},
+	{ZeroOutput, Warning, OfRows, "The answer has no tokens, probably because the request failed: a replay asks for one token, the minimum."},
+	{HugeLength, Error, OfRows, "A length exceeds ten million tokens, beyond the context of any model: the row is probably damaged."},
+	{LongLength, Note, OfRows, "A length exceeds a million tokens, beyond the context of most models: an endpoint is likely to refuse it."},
+	{ConstantInput, Note, OfRows, "All prompts have the same length: the trace does not show how a mix of lengths is served."},
+	{ConstantOutput, Note, OfRows, "All answers have the same length, as under a cap or in a synthetic load: requests end in step."},
+	{OutputsOne, Note, OfRows, "Every answer is one token: the trace measures only prefill, and has no time per output token."},
 
-	{ContextBeyondInput, Warning, OfRows, "The row declares more shared context than its prompt has tokens: what is told of the declared context is wrong. A replay goes by input_length and the ids."},
-	{ContextSum, Warning, OfRows, "The context and the unique prompt that the row declares do not add up to its prompt: what is told of them is wrong. A replay goes by input_length and the ids."},
+	{ContextBeyondInput, Warning, OfRows, "The row declares more shared context than its prompt has tokens, so statistics of the declared context are wrong. A replay uses input_length and the block ids."},
+	{ContextSum, Warning, OfRows, "The declared context and unique prompt do not add up to the prompt, so statistics of them are wrong. A replay uses input_length and the block ids."},
 
-	{NoIDs, Note, OfRows, "No row has block ids: nothing is known about shared prefixes, and a replay makes every prompt unique."},
-	{MissingIDs, Warning, OfRows, "The row has no block ids although others have: its prompt shares nothing in a replay, and some tools send it empty."},
-	{WrongBlockSize, Error, OfRows, "The block size that would be used contradicts the number of ids: a replay would share prefixes of the wrong lengths. Name the right one."},
+	{NoIDs, Note, OfRows, "No row has block ids: shared prefixes are unknown, and a replay makes every prompt unique."},
+	{MissingIDs, Warning, OfRows, "The row has no block ids, although others have: its prompt shares nothing in a replay, and some tools send it empty."},
+	{WrongBlockSize, Error, OfRows, "The block size contradicts the number of block ids: a replay would share prefixes of the wrong lengths. Set the right block size."},
 	{BlockSizeAssumed, Warning, OfRows, "More than one block size fits all rows: one is assumed, and the lengths of shared prefixes depend on it."},
-	{TooFewIDs, Warning, OfRows, "There are fewer ids than whole blocks in the prompt: a replay sends the prompt in its full length, and what no id names as unique. Other tools silently shorten it."},
-	{TooManyIDs, Warning, OfRows, "There are more ids than blocks in the prompt: a replay sends the prompt in its full length, which the last ids lie beyond. Other tools silently lengthen it."},
+	{TooFewIDs, Warning, OfRows, "The row has fewer block ids than whole blocks in its prompt: a replay sends the full prompt and makes the rest unique. Other tools silently shorten it."},
+	{TooManyIDs, Warning, OfRows, "The row has more block ids than blocks in its prompt: a replay sends the prompt in its full length and ignores the last ids. Other tools silently lengthen it."},
 	{NoTailID, Note, OfRows, "The partial last block has no id: the end of the prompt, less than one block, counts as unique."},
-	{TwoParents, Error, OfIDs, "The id follows different ids in different prompts, so it does not stand for a whole prefix (a content hash of the block alone, most likely): chain the ids first, or sharing is overstated."},
+	{TwoParents, Error, OfIDs, "The id follows different ids in different prompts, so it does not stand for a whole prefix (it is probably a content hash of one block): chain the ids first, or sharing is overstated."},
 	{RepeatedID, Error, OfRows, "An id occurs more than once in the row, so it does not stand for a whole prefix: a prompt cannot be its own beginning."},
-	{TailIsFull, Warning, OfIDs, "The id is a partial last block in one prompt and a full block in another: they share no more than the shorter, and some tools refuse or give the wrong length."},
-	{TailTwoLengths, Warning, OfIDs, "The partial last block has different lengths in different prompts: they share no more than the shorter, and some tools give both one length."},
+	{TailIsFull, Warning, OfIDs, "The id is a partial last block in one prompt and a full block in another: they share no more than the shorter one, and some tools refuse it or get the length wrong."},
+	{TailTwoLengths, Warning, OfIDs, "The partial last block has different lengths in different prompts: they share no more than the shorter one, and some tools give both the same length."},
 
-	{SessionDisorder, Error, OfRows, "The turn arrives before the turn above it in its session: a replay in file order would hold a conversation backwards."},
-	{SessionOverlap, Warning, OfRows, "The turn arrives before the turn above it in its session can have ended (at 1 ms a token): a replay waits for the end, and so departs from the timestamps."},
-	{TurnShrinks, Note, OfRows, "The prompt is shorter than that of the turn before it: the history was cut, or the session is several conversations."},
-	{TurnDiverges, Note, OfRows, "The prompt does not begin with the blocks of the turn before it: the history was rewritten, or the session is several conversations."},
-	{Duplicate, Warning, OfRows, "The row has the timestamp, lengths and ids of an earlier one: recorded twice, or one trace merged with itself or appended to itself. A replay sends both."},
+	{SessionDisorder, Error, OfRows, "The turn arrives before the turn above it in its session: a replay in file order would reverse the conversation."},
+	{SessionOverlap, Warning, OfRows, "The turn arrives before the previous turn of its session can have ended (at 1 ms a token): a replay waits for the end, and so departs from the timestamps."},
+	{TurnShrinks, Note, OfRows, "The prompt is shorter than that of the previous turn: the history was cut, or the session is several conversations."},
+	{TurnDiverges, Note, OfRows, "The prompt does not begin with the blocks of the previous turn: the history was rewritten, or the session is several conversations."},
+	{Duplicate, Warning, OfRows, "The row has the timestamp, lengths and ids of an earlier row: it was recorded twice, or the trace was merged with itself. A replay sends both."},
 
-	{CheckedInPart, Note, OfRows, "The trace is longer than some checks look at: what they say, or do not, holds for its beginning."},
+	{CheckedInPart, Note, OfRows, "The trace is longer than some checks read: their findings apply to its beginning."},
 }
 
-// meaningOf finds a kind in the table, which holds every kind.
-func meaningOf(kind Kind) meaning {
-	return kinds[slices.IndexFunc(kinds, func(m meaning) bool { return m.kind == kind })]
+// describe returns the description of a kind.
+func describe(kind Kind) description {
+	return kinds[slices.IndexFunc(kinds, func(d description) bool { return d.kind == kind })]
 }

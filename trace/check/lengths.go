@@ -1,22 +1,18 @@
 package check
 
-import (
-	"moontide/trace"
-)
+import "moontide/trace"
 
 const (
-	// hugeLength is beyond the context of any model, and longLength beyond that
-	// of nearly all: the largest that were announced are 10 and 1 to 2 million.
-	hugeLength = 10_000_000
-	longLength = 1_000_000
-	// fewestForConstant is how many rows it takes to call equal lengths a
-	// property of the trace.
-	fewestForConstant = 10
+	// The largest contexts that were announced are 10 million tokens; most are 1
+	// to 2 million.
+	hugeLength         = 10_000_000
+	longLength         = 1_000_000
+	minRowsForConstant = 10
 )
 
 // lengths checks ISL and OSL.
 type lengths struct {
-	found                *ledger
+	found                *findings
 	rows                 int
 	firstISL, firstOSL   int
 	otherISLs, otherOSLs bool
@@ -43,7 +39,7 @@ func (c *lengths) add(line int, r *trace.Request) {
 }
 
 func (c *lengths) finish() {
-	if c.rows < fewestForConstant {
+	if c.rows < minRowsForConstant {
 		return
 	}
 	if !c.otherISLs {
@@ -55,5 +51,21 @@ func (c *lengths) finish() {
 		c.found.whole(OutputsOne, c.rows, "output_length is 1 in every row")
 	default:
 		c.found.whole(ConstantOutput, c.rows, "output_length is %d in every row", c.firstOSL)
+	}
+}
+
+// declared checks the context length and unique prompt length of a row.
+type declared struct{ found *findings }
+
+func (c declared) add(line int, r *trace.Request) {
+	context, unique := r.ContextLen, r.UniquePromptLen
+	switch {
+	case context.Value > r.InputLength:
+		c.found.add(ContextBeyondInput, line, "context_len %d, input_length %d", context.Value, r.InputLength)
+	case context.Set && unique.Set && context.Value+unique.Value != r.InputLength:
+		c.found.add(ContextSum, line, "context_len %d + unique_user_prompt_len %d = %d, input_length %d",
+			context.Value, unique.Value, context.Value+unique.Value, r.InputLength)
+	case unique.Value > r.InputLength:
+		c.found.add(ContextSum, line, "unique_user_prompt_len %d, input_length %d", unique.Value, r.InputLength)
 	}
 }

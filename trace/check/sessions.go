@@ -1,26 +1,24 @@
 package check
 
-import (
-	"moontide/trace"
-)
+import "moontide/trace"
 
-// fastestToken is the time in ms that an engine takes at least to generate a
-// token of one answer: few stream 1,000 tokens a second to one user.
+// fastestToken is the least time between tokens of one answer in ms: few engines
+// stream 1,000 tokens a second to one user.
 const fastestToken = 1.0
 
-// sessions checks rows that follow an earlier turn, or should.
+// sessions checks the turns of each session.
 type sessions struct {
-	found  *ledger
+	found  *findings
 	latest map[string]turn
 }
 
-// turn is what is kept of a session's latest row.
+// turn is the latest row of a session.
 type turn struct {
 	line     int
 	at       trace.Opt[float64]
 	isl, osl int
-	// full is how many of its blocks are full for certain, and id the last of
-	// them. The last block may be partial: a longer prompt gives it another id.
+	// full is how many of its blocks are surely full, and id the last of them.
+	// The last block may be partial and have another id in a longer prompt.
 	full int
 	id   uint64
 }

@@ -81,7 +81,7 @@ func TestDuplicates(t *testing.T) {
 			all[14].InputLength = 3*blockSize - 1 // the same ids
 			all[14].HashIDs = all[9].HashIDs[:3]
 			return all[:15]
-		}, wants: []want{{check.TailIsFull, check.Warning, 1, "", []place{{15, "id 10002 ends 191 tokens in 3 blocks, and is full elsewhere"}}}}},
+		}, wants: []want{{check.TailIsFull, check.Warning, 1, "", []place{{15, "id 10002 ends 191 tokens in 3 blocks, but is full elsewhere"}}}}},
 		{name: "no duplicates without ids", spoil: func(all []trace.Request) []trace.Request {
 			for i := range all {
 				all[i].HashIDs = nil

@@ -6,42 +6,42 @@ import (
 	"moontide/trace"
 )
 
-// mostRows is the share of rows that a block size has to fit for the others to
-// be the ones that are wrong.
-const mostRows = 0.5
+// majorityShare is the share of rows that a block size has to fit for the other
+// rows to be wrong.
+const majorityShare = 0.5
 
-// sizes checks the number of ids against the length of the prompt. The block
-// size is known only at the end, so rows are checked against each size that it
-// may turn out to be where no size fits all rows.
+// sizes checks the number of block ids against the length of the prompt. The block
+// size is known only at the end, so every row is checked against all common
+// sizes.
 type sizes struct {
-	found    *ledger
+	found    *findings
 	given    int
 	detector trace.BlockDetector
 	rows     int // with ids
 	tries    []*try
-	// Rows whose list of ids is empty: it is known at the end whether their
-	// prompts are shorter than a block, or lack ids.
-	empty       *ledger
-	longestBare int // ISL of one of them
+	// Rows with an empty list of ids. Only at the end is it known whether their
+	// prompts are shorter than a block or lack ids.
+	empty        *findings
+	longestEmpty int // their longest ISL
 }
 
-// try is one block size and what is wrong with rows if it is right.
+// try is one block size and the findings if it is the right one.
 type try struct {
 	tokens int
-	found  *ledger
+	found  *findings
 }
 
-// sizesTried are those that engines use.
+// sizesTried are the block sizes of engines.
 var sizesTried = []int{1, 2, 4, 8, 16, 32, 64, 128, 256, trace.DefaultBlockSize, 1024, 2048, 4096, 8192, 16384}
 
-func newSizes(found *ledger, given int) *sizes {
-	c := &sizes{found: found, given: given, empty: newLedger(found.examples)}
+func newSizes(found *findings, given int) *sizes {
+	c := &sizes{found: found, given: given, empty: newFindings(found.examples)}
 	all := sizesTried
 	if given > 0 && !slices.Contains(all, given) {
 		all = append(slices.Clone(all), given)
 	}
 	for _, tokens := range all {
-		c.tries = append(c.tries, &try{tokens, newLedger(found.examples)})
+		c.tries = append(c.tries, &try{tokens, newFindings(found.examples)})
 	}
 	return c
 }
@@ -53,7 +53,7 @@ func (c *sizes) add(line int, r *trace.Request) {
 		c.found.add(MissingIDs, line, "no hash_ids, input_length %d", r.InputLength)
 		return
 	case len(r.HashIDs) == 0 && r.InputLength > 0:
-		c.longestBare = max(c.longestBare, r.InputLength)
+		c.longestEmpty = max(c.longestEmpty, r.InputLength)
 		c.empty.add(NoTailID, line, "0 ids for input_length %d", r.InputLength)
 		c.empty.add(MissingIDs, line, "hash_ids is empty, input_length %d", r.InputLength)
 		return
@@ -80,16 +80,16 @@ func (t *try) add(line int, r *trace.Request) {
 		kind = TooManyIDs
 	}
 	if !t.found.more(kind) {
-		return // nearly always: most sizes are wrong for most rows
+		return // the usual case: most sizes are wrong for most rows
 	}
 	t.found.keep(kind, line, "%d ids for input_length %d, %d tokens a block", n, isl, t.tokens)
 }
 
-// misfits is how many rows have neither ceil nor floor of ISL over the size.
+// misfits counts the rows with neither ceil nor floor of ISL over the size.
 func (t *try) misfits() int { return t.found.count(TooFewIDs) + t.found.count(TooManyIDs) }
 
-// finish returns the size that an analysis or a replay goes by and the tokens
-// that a block has at least, by what most rows agree to; 0 where they do not.
+// finish returns the block size that an analysis or replay uses, and the least
+// tokens of a block that most rows agree on, or 0.
 func (c *sizes) finish(requests int) (used trace.BlockSize, tokens int) {
 	used = c.detector.BlockSize()
 	if c.given > 0 {
@@ -102,7 +102,7 @@ func (c *sizes) finish(requests int) (used trace.BlockSize, tokens int) {
 		}
 		return used, 0
 	}
-	if c.longestBare < used.Tokens {
+	if c.longestEmpty < used.Tokens {
 		c.empty.drop(MissingIDs)
 	} else {
 		c.empty.drop(NoTailID)
@@ -120,8 +120,8 @@ func (c *sizes) finish(requests int) (used trace.BlockSize, tokens int) {
 	return used, c.majority(used.Tokens)
 }
 
-// majority names the rows that break the size that most others have, and says
-// so where this is not the size in use.
+// majority reports the rows that contradict the block size of most rows, and
+// whether that is not the size in use.
 func (c *sizes) majority(used int) int {
 	i := slices.IndexFunc(c.tries, func(t *try) bool { return t.tokens == used })
 	inUse := c.tries[i]
@@ -137,7 +137,7 @@ func (c *sizes) majority(used int) int {
 	case detected.How == trace.Detected:
 		c.found.whole(WrongBlockSize, c.rows, "%d tokens fit %d of %d rows with ids; %d fit all", used, fits(inUse), c.rows, detected.Tokens)
 		return detected.Tokens
-	case float64(fits(best)) <= mostRows*float64(c.rows):
+	case float64(fits(best)) <= majorityShare*float64(c.rows):
 		c.found.whole(WrongBlockSize, c.rows, "%d tokens fit %d of %d rows with ids; no size fits most of them", used, fits(inUse), c.rows)
 		return 0
 	case best != inUse:

@@ -9,35 +9,35 @@ import (
 )
 
 const (
-	// mostTimes bounds the timestamps that are kept for the grid, and the delays.
-	mostTimes = 1 << 20
-	// burstShare is the share of rows that come at the tick of an earlier one
-	// from which on a grid makes bursts, and is more than a coarse unit.
+	// maxTimes bounds the timestamps that are kept for the grid, and the delays.
+	maxTimes = 1 << 20
+	// burstShare is the least share of rows on the tick of an earlier row for a
+	// grid to cause bursts, rather than being only a coarse unit.
 	burstShare = 0.1
-	// rowsPerTime is how many rows a distinct timestamp has, on average, from
-	// which on rows come in bursts without a clock that says so.
+	// rowsPerTime is the least mean number of rows per distinct timestamp for
+	// rows without a grid to come in bursts.
 	rowsPerTime = 10
 )
 
-// The first instant of 2002 and of 2100 in seconds of the Unix epoch: a first
-// timestamp in between, in seconds or in milliseconds, is a date.
+// The start of 2002 and of 2100 in Unix seconds: a first timestamp in between, in
+// seconds or milliseconds, is a date.
 const (
 	epochFrom = 1_009_843_200
 	epochTo   = 4_102_444_800
 )
 
-// times checks timestamps, row by row and as a whole.
+// times checks timestamps.
 type times struct {
-	found       *ledger
+	found       *findings
 	rows        int // with a timestamp
 	line        int // of the last such row
 	first, last float64
 	low, high   float64
 	longestGap  float64
 	changes     int       // rows whose timestamp differs from the one above
-	kept        []float64 // of the first of them; in the end distinct and sorted
-	keptRows    int       // that the kept timestamps stand for
-	tokens      float64   // ISL and OSL, of rows with a timestamp and sane lengths
+	kept        []float64 // the first of them; distinct and sorted at the end
+	keptRows    int       // with the kept timestamps
+	tokens      float64   // ISL and OSL of rows with a timestamp and sane lengths
 }
 
 func (c *times) add(line int, r *trace.Request) {
@@ -48,7 +48,7 @@ func (c *times) add(line int, r *trace.Request) {
 	if max(r.InputLength, r.OutputLength) <= longLength {
 		c.tokens += float64(r.InputLength + r.OutputLength)
 	}
-	if len(c.kept) < mostTimes {
+	if len(c.kept) < maxTimes {
 		c.keptRows++
 	}
 	if c.rows++; c.rows == 1 {
@@ -61,7 +61,7 @@ func (c *times) add(line int, r *trace.Request) {
 	}
 	if t != c.last {
 		c.changes++
-		if len(c.kept) < mostTimes {
+		if len(c.kept) < maxTimes {
 			c.kept = append(c.kept, t)
 		}
 	}
@@ -70,10 +70,10 @@ func (c *times) add(line int, r *trace.Request) {
 	c.line, c.last = line, t
 }
 
-// finish judges the trace as a whole and returns its grid, if it has one.
+// finish checks the trace as a whole and returns its grid, if any.
 func (c *times) finish(requests int) *trace.Grid {
 	if c.rows == 0 {
-		// Where no row says when, each is as good as the others.
+		// Without any timestamps, single rows are not at fault.
 		c.found.drop(NoTime, SessionNotBegun, TurnWithoutDelay)
 		if requests > 0 {
 			c.found.whole(NoTimestamps, requests, "none of %d rows", requests)
@@ -83,7 +83,7 @@ func (c *times) finish(requests int) *trace.Grid {
 	c.origin()
 	c.units()
 	if c.keptRows < c.rows {
-		c.found.part(c.rows-c.keptRows, "a clock and bursts were looked for in the first %d of %d timestamps", c.keptRows, c.rows)
+		c.found.part(c.rows-c.keptRows, "the clock and bursts were checked on the first %d of %d timestamps", c.keptRows, c.rows)
 	}
 	slices.Sort(c.kept)
 	c.kept = slices.Compact(c.kept)
@@ -96,7 +96,7 @@ func (c *times) finish(requests int) *trace.Grid {
 	return &grid
 }
 
-// bursts judges a trace without a grid, which takes several ticks to show.
+// bursts checks a trace without a grid; a grid needs several ticks to show.
 func (c *times) bursts() {
 	switch n := len(c.kept); {
 	case c.keptRows < rowsPerTime*n:
@@ -127,12 +127,12 @@ func date(seconds float64) string {
 func (c *times) grid(g trace.Grid) {
 	bursts := float64(c.keptRows-g.Ticks) >= burstShare*float64(c.keptRows)
 	if !bursts && g.Steps+1 == g.Ticks {
-		return // one row a step, like a metronome: a constant rate
+		return // one row a step: a constant rate
 	}
-	f := c.found.whole(TimeGrid, c.keptRows, "%d distinct timestamps for %d rows: %.4g %% of them lie within %s ms of one of %d ticks, %s ms apart",
+	f := c.found.whole(TimeGrid, c.keptRows, "%d distinct timestamps for %d rows: %.4g %% of them are within %s ms of one of %d ticks, %s ms apart",
 		len(c.kept), c.keptRows, 100*g.Share, ms(g.Jitter), g.Ticks, ms(math.Round(g.Step*1000)/1000))
 	if !bursts {
 		f.Severity = Note
-		f.Says = "Timestamps lie on the grid of a coarse clock: arrivals are known to within one step only. Few rows share a step, so that a replay has no bursts that were not there."
+		f.Message = "Timestamps are on the grid of a coarse clock: arrivals are known only to within one step. Few rows share a step, so a replay adds no bursts."
 	}
 }

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// What a trace offers when its timestamps are milliseconds tells whether they
-// are. The largest load that a provider has published is 9 million tokens a
-// second for all of its users (DeepSeek, 2025), the busiest public traces come
-// to some 50 requests a second, and what benchmarks offer lies below. A person
-// at work asks every few seconds to minutes, with nights in between.
+// The load of a trace shows whether its timestamps are milliseconds. The largest
+// load that a provider has published is 9 million tokens a second for all of its
+// users (DeepSeek, 2025); the busiest public traces have some 50 requests a
+// second, and benchmarks fewer. A person at work asks every few seconds to
+// minutes, with nights in between.
 const (
-	fewestForUnits = 20 // rows
-	// From one of these on, all day long, a trace is too fast.
+	minRowsForUnits = 20 // rows
+	// At either of these mean rates a trace is too fast.
 	fastRate   = 1000.0 // requests a second
 	fastTokens = 2e6    // tokens a second, in and out
-	// From one of these on it is faster than nearly all: a quiet service whose
-	// times are seconds looks like that as well.
+	// At either of these it is faster than nearly all traces, and may be a quiet
+	// service with times in seconds.
 	highRate   = 100.0
 	highTokens = 2e5
-	// A trace with longer mean gaps is too slow, if it has many rows and never
-	// pauses: a trace of a few people over weeks has nights.
+	// A trace with longer mean gaps is too slow if it has many rows and no
+	// pauses: a trace of few people over weeks has nights.
 	slowGap        = 60_000.0 // ms
-	fewestForSlow  = 100      // rows
-	pauseMeanRatio = 30       // longest gap over mean gap, where there are pauses
-	// No language model was served to the public for as long as this.
+	minRowsForSlow = 100      // rows
+	pauseMeanRatio = 30       // longest gap over mean gap in a trace with pauses
+	// No language model has been served to the public for so long.
 	longSpan = 10 * year
 )
 
-// units looks for timestamps that are not milliseconds, or not times.
+// units finds timestamps that are not milliseconds, or not times.
 func (c *times) units() {
 	span := c.high - c.low
-	if c.rows < fewestForUnits || c.changes < fewestForUnits/2-1 || c.high <= c.low {
+	if c.rows < minRowsForUnits || c.changes < minRowsForUnits/2-1 || c.high <= c.low {
 		c.span()
 		return
 	}
@@ -46,7 +46,7 @@ func (c *times) units() {
 		}
 		c.found.whole(kind, c.rows, "%d rows in %s are %.3g requests/s and %.3g tokens/s; in seconds they would be %.3g requests/s and %.3g tokens/s over %s",
 			c.rows, lasting(span), rate, tokens, rate/1000, tokens/1000, lasting(span*1000))
-	case gap >= slowGap && c.rows >= fewestForSlow && c.longestGap <= pauseMeanRatio*gap:
+	case gap >= slowGap && c.rows >= minRowsForSlow && c.longestGap <= pauseMeanRatio*gap:
 		kind, unit, factor := TimeInMicroseconds, "microseconds", 1e3
 		if gap/factor >= slowGap {
 			kind, unit, factor = TimeInNanoseconds, "nanoseconds", 1e6
@@ -58,7 +58,7 @@ func (c *times) units() {
 	}
 }
 
-// span looks for a trace that no service can have served.
+// span finds a trace that is too long for any service.
 func (c *times) span() {
 	if span := c.high - c.low; span >= longSpan {
 		c.found.whole(LongSpan, c.rows, "timestamps go from %s to %s ms: %s", ms(c.low), ms(c.high), lasting(span))
@@ -70,8 +70,8 @@ const (
 	year = 365.25 * day
 )
 
-// lasting spells a time span in ms for a reader: days do not fit a Duration's
-// own notation, nor do centuries a Duration.
+// lasting formats a duration in ms. time.Duration has no days and no room for
+// centuries.
 func lasting(ms float64) string {
 	switch {
 	case ms >= 2*year:

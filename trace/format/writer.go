@@ -16,10 +16,10 @@ import (
 // Writer writes a trace row by row. It is not safe for concurrent use.
 type Writer struct {
 	out    io.Writer
-	rows   []byte                // whole rows that out has not got yet
-	failed error                 // of out: what came after it would follow a hole
-	layers []io.Closer           // encoders, from the outermost
-	file   *atomicfile.WholeFile // nil where the caller closes out
+	rows   []byte           // whole rows that out has not got yet
+	failed error            // of out: what came after it would follow a hole
+	layers []io.Closer      // encoders, from the outermost
+	file   *atomicfile.File // nil where the caller closes out
 }
 
 // NewWriter writes a trace to out, compressed as the ending of name says: .gz,
@@ -47,7 +47,7 @@ func NewWriter(out io.Writer, name string) (*Writer, error) {
 // when Close succeeds, and replaces what was there; until then nothing is
 // touched: see [WholeFile].
 func Create(path string) (*Writer, error) {
-	f, err := atomicfile.CreateWhole(path)
+	f, err := atomicfile.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("creating trace: %w", err)
 	}

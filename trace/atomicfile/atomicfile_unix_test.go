@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestWholeFileWritesIntoPipes(t *testing.T) {
+func TestWritesIntoPipes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -21,7 +21,7 @@ func TestWholeFileWritesIntoPipes(t *testing.T) {
 		text, _ := os.ReadFile(path)
 		got <- string(text)
 	}()
-	writeWhole(t, path, "through")
+	writeFile(t, path, "through")
 	if text := <-got; text != "through" {
 		t.Errorf("%q came through", text)
 	}

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// writeWhole writes a text and closes the file.
-func writeWhole(t *testing.T, path, text string) {
+// writeFile writes a text and closes the file.
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	f, err := CreateWhole(path)
+	f, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +43,11 @@ func wantNames(t *testing.T, folder string, want ...string) {
 	}
 }
 
-func TestWholeFileReplaces(t *testing.T) {
+func TestReplaces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	writeWhole(t, path, "old")
-	f, err := CreateWhole(path)
+	writeFile(t, path, "old")
+	f, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,19 +56,19 @@ func TestWholeFileReplaces(t *testing.T) {
 	f.Discard()
 	wantFile(t, path, "old")
 	wantNames(t, dir, "file")
-	writeWhole(t, path, "new")
+	writeFile(t, path, "new")
 	wantFile(t, path, "new")
 	wantNames(t, dir, "file")
 }
 
-func TestWholeFileKeepsPermissions(t *testing.T) {
+func TestKeepsPermissions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, mode := range []fs.FileMode{0o600, 0o666, 0o640} {
 		os.WriteFile(path, nil, 0o600)
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		writeWhole(t, path, "x")
+		writeFile(t, path, "x")
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("mode %v, %v; want %v", info.Mode(), err, mode)
 		}
@@ -76,21 +76,21 @@ func TestWholeFileKeepsPermissions(t *testing.T) {
 }
 
 // Links stay links, whatever they lead over and whether or not there is a file.
-func TestWholeFileFollowsLinks(t *testing.T) {
+func TestFollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	for _, folder := range []string{"files", "links"} {
 		if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	writeWhole(t, dir+"/files/there", "old")
+	writeFile(t, dir+"/files/there", "old")
 	for name, to := range map[string]string{"links/there": "../files/there", "links/twice": "there", "links/new": "../files/new", "links/absolute": dir + "/files/absolute"} {
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Skipf("cannot link: %v", err)
 		}
 	}
 	for name, file := range map[string]string{"twice": "there", "there": "there", "new": "new", "absolute": "absolute"} {
-		writeWhole(t, dir+"/links/"+name, name)
+		writeFile(t, dir+"/links/"+name, name)
 		wantFile(t, dir+"/files/"+file, name)
 	}
 	wantNames(t, dir+"/files", "absolute", "new", "there")
@@ -102,24 +102,24 @@ func TestWholeFileFollowsLinks(t *testing.T) {
 	}
 	os.Symlink("nothing", dir+"/links/last")
 	os.Symlink("last", dir+"/links/first")
-	if f, err := CreateWhole(dir + "/links/first"); err == nil || !strings.Contains(err.Error(), "first: it is a link to a link to nothing") {
+	if f, err := Create(dir + "/links/first"); err == nil || !strings.Contains(err.Error(), "first: it is a link to a link without a target") {
 		t.Errorf("%v, error %v", f, err)
 	}
 }
 
 // What is wrong is said of the path that was asked for.
-func TestWholeFileErrors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{
 		dir:               dir + " is a folder",
 		dir + "/none/new": dir + "/none/new: no such file or directory",
 	} {
-		if f, err := CreateWhole(path); err == nil || err.Error() != want {
+		if f, err := Create(path); err == nil || err.Error() != want {
 			t.Errorf("%v, error %v; want %s", f, err, want)
 		}
 	}
 	path := filepath.Join(dir, "file")
-	f, err := CreateWhole(path)
+	f, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +132,11 @@ func TestWholeFileErrors(t *testing.T) {
 	wantNames(t, dir, "file")
 	// A file that is being written, by this process or by one that died, is not
 	// touched.
-	one, err := CreateWhole(path + "2")
+	one, err := Create(path + "2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeWhole(t, path+"2", "two")
+	writeFile(t, path+"2", "two")
 	io.WriteString(one, "one")
 	if err := one.Close(); err != nil {
 		t.Error(err)

@@ -1,0 +1,142 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"moontide/trace"
+)
+
+// Finding is everything of one Kind in a trace.
+type Finding struct {
+	Kind     Kind     `json:"kind"`
+	Severity Severity `json:"severity"`
+	// Message says what it is and how it affects a replay or an analysis. It is
+	// the same for every finding of a kind and severity.
+	Message string `json:"message"`
+	// Evidence is the measured values that led to a finding about the trace as
+	// a whole; "" if the finding has examples.
+	Evidence string `json:"evidence,omitempty"`
+	Count    int    `json:"count"`
+	Of       string `json:"of"` // what Count counts: OfRows or OfIDs
+	// Examples are the first places, by line. A finding about the trace as a
+	// whole has none.
+	Examples []Example `json:"examples,omitempty"`
+}
+
+// Example is one place of a finding.
+type Example struct {
+	Line  int    `json:"line"` // from 1; 0 if unknown
+	Value string `json:"value"`
+}
+
+// findings collects findings by kind, each with the first few examples.
+type findings struct {
+	examples int
+	found    map[Kind]*Finding
+}
+
+func newFindings(examples int) *findings {
+	return &findings{examples: examples, found: map[Kind]*Finding{}}
+}
+
+func (l *findings) of(kind Kind) *Finding {
+	f := l.found[kind]
+	if f == nil {
+		d := describe(kind)
+		f = &Finding{Kind: kind, Severity: d.severity, Message: d.message, Of: d.of}
+		l.found[kind] = f
+	}
+	return f
+}
+
+// add counts one place of a kind and keeps the first ones as examples.
+func (l *findings) add(kind Kind, line int, format string, values ...any) {
+	if l.more(kind) {
+		l.keep(kind, line, format, values...)
+	}
+}
+
+func (l *findings) keep(kind Kind, line int, format string, values ...any) {
+	f := l.of(kind)
+	f.Examples = append(f.Examples, Example{line, fmt.Sprintf(format, values...)})
+}
+
+// more counts one place of a kind and reports whether to keep it.
+func (l *findings) more(kind Kind) bool {
+	f := l.of(kind)
+	f.Count++
+	return len(f.Examples) < l.examples
+}
+
+// addAll adds places of a kind that are in any order.
+func (l *findings) addAll(kind Kind, all []Example) {
+	slices.SortFunc(all, func(a, b Example) int { return cmp.Compare(a.Line, b.Line) })
+	for _, e := range all {
+		l.add(kind, e.Line, "%s", e.Value)
+	}
+}
+
+// whole adds a finding about the trace as a whole.
+func (l *findings) whole(kind Kind, count int, evidence string, values ...any) *Finding {
+	f := l.of(kind)
+	f.Count, f.Evidence = count, fmt.Sprintf(evidence, values...)
+	return f
+}
+
+// part records that a check did not read some rows.
+func (l *findings) part(rows int, evidence string, values ...any) {
+	f := l.of(CheckedInPart)
+	f.Count = max(f.Count, rows)
+	if f.Evidence != "" {
+		f.Evidence += "; "
+	}
+	f.Evidence += fmt.Sprintf(evidence, values...)
+}
+
+// countTo sets the count of a kind if not every place was added.
+func (l *findings) countTo(kind Kind, count int) {
+	if count > 0 {
+		l.of(kind).Count = count
+	}
+}
+
+// count returns how many places of a kind were added.
+func (l *findings) count(kind Kind) int {
+	if f := l.found[kind]; f != nil {
+		return f.Count
+	}
+	return 0
+}
+
+// drop removes kinds that later rows disproved.
+func (l *findings) drop(these ...Kind) {
+	for _, kind := range these {
+		delete(l.found, kind)
+	}
+}
+
+// take adds the findings of another collection.
+func (l *findings) take(from *findings) {
+	for kind, f := range from.found {
+		own := l.of(kind)
+		own.Count += f.Count
+		own.Examples = append(own.Examples, f.Examples...)
+		slices.SortStableFunc(own.Examples, func(a, b Example) int { return cmp.Compare(a.Line, b.Line) })
+		own.Examples = own.Examples[:min(len(own.Examples), max(l.examples, 0))]
+	}
+}
+
+func (l *findings) list() []Finding {
+	list := make([]Finding, 0, len(l.found))
+	for _, d := range kinds {
+		if f := l.found[d.kind]; f != nil {
+			list = append(list, *f)
+		}
+	}
+	return list
+}
+
+// ms formats a time as a trace does.
+func ms(t float64) string { return string(trace.AppendMS(nil, t)) }
