@@ -8,21 +8,20 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// The laws of [Arrivals].
+// The distributions of gaps in [Arrivals].
 const (
 	Constant = "constant" // equal gaps
 	Poisson  = "poisson"  // exponential gaps
-	Gamma    = "gamma"    // gamma gaps of a given burstiness
+	Gamma    = "gamma"    // gamma-distributed gaps
 )
 
-// Arrivals is a renewal process: independent gaps of one law. Nothing rescales
-// the gaps to hit the rate exactly, so their natural variance is kept.
+// Arrivals is a renewal process: independent inter-arrival gaps from one
+// distribution. Gaps are not rescaled to hit the rate exactly.
 type Arrivals struct {
 	Law  string
 	Rate float64 // requests a second, above 0
-	// Burstiness is the shape of the gamma law: 1 is Poisson, below 1 comes in
-	// bursts (CV = 1/sqrt(Burstiness)), above 1 is more even. Above 0; only
-	// the gamma law reads it.
+	// Burstiness is the shape of Gamma, above 0: 1 is Poisson, below 1 bursty,
+	// above 1 more even (CV = 1/sqrt(Burstiness)).
 	Burstiness float64
 	Seed       uint64
 }
@@ -31,16 +30,16 @@ type Arrivals struct {
 func (a Arrivals) Check() error {
 	switch {
 	case !(a.Rate > 0) || math.IsInf(a.Rate, 0):
-		return fmt.Errorf("arrival rate is not a positive number: %v", a.Rate)
+		return fmt.Errorf("arrival rate must be a positive number: %v", a.Rate)
 	case a.Law != Constant && a.Law != Poisson && a.Law != Gamma:
-		return fmt.Errorf("arrival law is not %s, %s or %s: %q", Constant, Poisson, Gamma, a.Law)
+		return fmt.Errorf("arrival distribution must be %s, %s or %s: %q", Constant, Poisson, Gamma, a.Law)
 	case a.Law == Gamma && (!(a.Burstiness > 0) || math.IsInf(a.Burstiness, 0)):
-		return fmt.Errorf("burstiness is not a positive number: %v", a.Burstiness)
+		return fmt.Errorf("burstiness must be a positive number: %v", a.Burstiness)
 	}
 	return nil
 }
 
-// gaps returns the sequence of gaps in milliseconds, from its beginning.
+// gaps returns a function that draws the gaps in milliseconds.
 func (a Arrivals) gaps() func() float64 {
 	mean := 1000 / a.Rate
 	source := rand.NewPCG(a.Seed, 0x6172726976616c73) // "arrivals"
@@ -49,17 +48,17 @@ func (a Arrivals) gaps() func() float64 {
 		random := rand.New(source)
 		return func() float64 { return mean * random.ExpFloat64() }
 	case Gamma:
-		// Shape b and rate b/mean give the mean that was asked for.
-		law := distuv.Gamma{Alpha: a.Burstiness, Beta: a.Burstiness / mean, Src: source}
-		return law.Rand
+		// Shape b and rate b/mean have this mean.
+		gamma := distuv.Gamma{Alpha: a.Burstiness, Beta: a.Burstiness / mean, Src: source}
+		return gamma.Rand
 	default:
 		return func() float64 { return mean }
 	}
 }
 
-// Retime gives the rows new arrivals in their order, the first at 0. A row
-// that only has a delay keeps following the turn before it. [Arrivals.Check]
-// must have passed.
+// Retime replaces the arrivals of the rows, in their order; the first is at 0. A
+// row with only a delay still follows its previous turn. a must pass
+// [Arrivals.Check].
 func Retime(reqs Requests, a Arrivals) Requests {
 	return func(yield func(Request, error) bool) {
 		gap := a.gaps()

@@ -6,15 +6,15 @@ import (
 	"math/bits"
 )
 
-// DefaultBlockSize is the block size of the published Mooncake traces, in
-// tokens. It is assumed where a trace does not settle its own.
+// DefaultBlockSize is the block size of the published Mooncake traces in tokens.
+// It is assumed if a trace does not determine its own.
 const DefaultBlockSize = 512
 
-// maxAssumed is the largest block size in tokens that is assumed: no engine has
-// larger blocks. Only rows that settle one, or the user, can say otherwise.
+// maxAssumed is the largest block size that is assumed: no engine has larger
+// blocks. A given or detected size may be larger.
 const maxAssumed = 16384
 
-// How a block size came to be known.
+// How a block size is known.
 const (
 	Given    = "given"
 	Detected = "detected"
@@ -26,17 +26,16 @@ type BlockSize struct {
 	Tokens int
 	How    string // Given, Detected or Assumed
 	// Low and High bound the sizes that fit every row of the trace; High is
-	// math.MaxInt where nothing bounds it. Low > High: no one size fits, or none
-	// that an engine has.
+	// math.MaxInt if unbounded. If Low > High, no size of an engine fits.
 	Low, High int
 }
 
-// GivenBlockSize is a size that the user named.
+// GivenBlockSize returns a block size that the user set.
 func GivenBlockSize(tokens int) BlockSize {
 	return BlockSize{Tokens: tokens, How: Given, Low: tokens, High: tokens}
 }
 
-// String says the size and how much it can be relied on.
+// String returns the size and how it is known.
 func (b BlockSize) String() string {
 	switch {
 	case b.How != Assumed:
@@ -51,19 +50,19 @@ func (b BlockSize) String() string {
 }
 
 // BlockDetector finds the block size of a trace from its rows: the B for which
-// every row has ceil(ISL/B) ids, or else floor(ISL/B). The zero value is ready.
+// every row has ceil(ISL/B) ids, or else floor(ISL/B). The zero value works.
 type BlockDetector struct {
-	rows        int // with ids
-	ceil, floor span
-	bare        int // the longest ISL of a row with an empty list of ids
-	known       int // the size, 0 where it is to be found
+	rows         int // with ids
+	ceil, floor  span
+	longestEmpty int // ISL of a row with an empty list of ids
+	known        int // the size if it is not to be detected
 }
 
-// span is an interval of block sizes in which bounds only tighten. The zero
-// span holds every size from 1.
+// span is an interval of block sizes that can only be narrowed. The zero span
+// contains every size from 1.
 type span struct{ above, below int } // sizes 1+above .. MaxInt-below
 
-// none holds no size.
+// none contains no size.
 var none = span{below: math.MaxInt}
 
 func (s *span) atLeast(n int) { s.above = max(s.above, n-1) }
@@ -71,25 +70,24 @@ func (s *span) atMost(n int)  { s.below = max(s.below, math.MaxInt-n) }
 func (s span) low() int       { return 1 + s.above }
 func (s span) high() int      { return math.MaxInt - s.below }
 func (s span) empty() bool    { return s.low() > s.high() }
-func (s span) holds(n int) bool {
+func (s span) contains(n int) bool {
 	return s.low() <= n && n <= s.high()
 }
 
-// KnownBlocks is a detector that knows the size: no row tells it more.
+// KnownBlocks returns a detector that always returns this size.
 func KnownBlocks(tokens int) BlockDetector {
 	only := span{above: tokens - 1, below: math.MaxInt - tokens}
 	return BlockDetector{known: tokens, ceil: only, floor: only}
 }
 
-// Add takes one row into account. Rows without ids say nothing, but for empty
-// lists: see fits.
+// Add adds one row. Rows without ids are ignored, except empty lists: see fits.
 func (d *BlockDetector) Add(r Request) {
 	if r.HashIDs == nil || d.known > 0 {
 		return
 	}
 	isl, n := r.InputLength, len(r.HashIDs)
 	if n == 0 {
-		d.bare = max(d.bare, isl)
+		d.longestEmpty = max(d.longestEmpty, isl)
 		return
 	}
 	d.rows++
@@ -104,22 +102,22 @@ func (d *BlockDetector) Add(r Request) {
 	d.floor.atMost(isl / n)
 }
 
-// fits returns the sizes that fit by either rule. A prompt with an empty list
-// of ids is shorter than a block where blocks are counted by floor. Where that
-// cannot be, the list says no more than a missing one.
+// fits returns the sizes that fit by either rule. By the floor rule, a prompt with
+// an empty list of ids is shorter than a block. If that is impossible, an empty
+// list is ignored like a missing one.
 func (d *BlockDetector) fits() (ceil, floor span) {
-	if d.bare == 0 {
+	if d.longestEmpty == 0 {
 		return d.ceil, d.floor
 	}
 	floor = d.floor
-	if floor.atLeast(d.bare + 1); floor.empty() {
+	if floor.atLeast(d.longestEmpty + 1); floor.empty() {
 		return d.ceil, d.floor
 	}
 	return none, floor
 }
 
-// Disagrees reports whether the rows of two traces cannot be of one block size,
-// by either rule. Rows that no size fits say nothing.
+// Disagrees reports whether the rows of two traces cannot have the same block
+// size. Rows that no size fits are ignored.
 func (d *BlockDetector) Disagrees(o *BlockDetector) bool {
 	some := false
 	for _, a := range []span{d.ceil, d.floor} {
@@ -135,10 +133,9 @@ func (d *BlockDetector) Disagrees(o *BlockDetector) bool {
 	return some
 }
 
-// BlockSize returns what the rows so far say. Where more than one size fits,
-// it assumes [DefaultBlockSize] if that is among them, else the power of two
-// nearest to it that is, else the smallest size; and it assumes no size that is
-// larger than those of engines.
+// BlockSize returns the block size of the rows so far. If several sizes fit, it
+// assumes [DefaultBlockSize], or else the power of two nearest to it that fits, or
+// else the smallest size; at most 16,384.
 func (d *BlockDetector) BlockSize() BlockSize {
 	if d.known > 0 {
 		return GivenBlockSize(d.known)
@@ -158,15 +155,15 @@ func (d *BlockDetector) BlockSize() BlockSize {
 		fits.atMost(maxAssumed)
 	}
 	b := BlockSize{Tokens: DefaultBlockSize, How: Assumed, Low: fits.low(), High: fits.high()}
-	if fits.empty() || fits.holds(DefaultBlockSize) {
+	if fits.empty() || fits.contains(DefaultBlockSize) {
 		return b
 	}
 	b.Tokens = fits.low()
-	power := 1 << (bits.Len(uint(fits.high())) - 1) // the largest: all are below the default
+	power := 1 << (bits.Len(uint(fits.high())) - 1) // the largest, as all are below the default
 	if fits.low() > DefaultBlockSize {
-		power = 1 << bits.Len(uint(fits.low()-1)) // the smallest: all are above it
+		power = 1 << bits.Len(uint(fits.low()-1)) // the smallest, as all are above it
 	}
-	if fits.holds(power) {
+	if fits.contains(power) {
 		b.Tokens = power
 	}
 	return b

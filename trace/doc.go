@@ -1,20 +1,22 @@
-// Package trace is what a trace of an LLM serving workload is: a stream of
-// [Request] values, one for each request that arrived.
+// Package trace represents traces of LLM serving workloads: streams of [Request]
+// values, one for each request that arrived.
 //
-// Start with [Open], which reads a file in the Mooncake JSON lines format
-// (plain, gzip or zstd), and range over its requests:
+// Read a trace with moontide/trace/format and range over its requests:
 //
-//	r, err := trace.Open("conversation.jsonl.zst", trace.Options{})
+//	r, err := format.Open("conversation.jsonl.zst", format.Options{})
 //	if err != nil { ... }
 //	defer r.Close()
-//	for req, err := range r.Requests() {
+//	for req, err := range trace.Speed(r.Requests(), 2) {
 //		if err != nil { ... } // file:line: what is wrong, with the value
 //		fmt.Println(req.Timestamp.Value, req.InputLength)
 //	}
 //
-// [Create] writes one. In between stand functions from a stream to a stream:
-// [Window], [Take], [Sample] and [Shard] cut; [Speed], [Retime], [Ramp], [Spread],
-// [AtOnce] and [Rebase] move arrivals; [Merge] and [Sort] order. They are lazy, hold no more than
-// they say, never touch a block id and never round a time. A stream that they
-// return can be ranged over as often as the stream it came from.
+// Most functions transform one stream into another: [Window], [Take], [Sample]
+// and [Shard] select rows; [Speed], [Retime], [Ramp], [Spread], [AtOnce] and
+// [Rebase] change arrivals; [Merge], [Sort] and [InOrder] deal with order. They
+// are lazy, pass errors on, keep block ids and never round a time. Their result
+// can be ranged over as often as their input.
+//
+// [DetectGrid] finds the clock of coarse timestamps, and [BlockDetector] the block
+// size. Times are milliseconds, lengths are tokens.
 package trace

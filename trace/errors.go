@@ -2,7 +2,7 @@ package trace
 
 import "fmt"
 
-// RowError is what is wrong with one line of a trace.
+// RowError is an error in one line of a trace.
 type RowError struct {
 	File string
 	Line int // from 1
@@ -11,13 +11,13 @@ type RowError struct {
 
 func (e *RowError) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err) }
 
-// Unwrap returns the error without the place.
+// Unwrap returns the error without file and line.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// ReadError is a failure of a file, not of a row: nothing behind it is read.
+// ReadError is a failure to read a file. Nothing after it can be read.
 type ReadError struct{ Err error }
 
 func (e ReadError) Error() string { return "reading: " + e.Err.Error() }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause.
 func (e ReadError) Unwrap() error { return e.Err }

@@ -7,17 +7,17 @@ import (
 	"github.com/bytedance/sonic"
 )
 
-// Unknown key names that say how far a row's lengths can be relied on: each holds
-// an array of the keys of lengths.
+// Unknown keys that mark lengths of a row as unreliable. Each has an array of
+// keys, such as ["input_length"].
 const (
-	Estimated = "estimated" // from a text, without its tokenizer
-	Missing   = "missing"   // written as 0, for the source does not say it
+	Estimated = "estimated" // estimated from a text, without a tokenizer
+	Missing   = "missing"   // written as 0 because the source lacks it
 )
 
-// Marked reports whether the unknown key mark, [Estimated] or [Missing], names a
-// length of the row: input_length or output_length.
+// Marked reports whether mark, [Estimated] or [Missing], lists a length of the
+// row: input_length or output_length.
 func (r *Request) Marked(mark, length string) bool {
-	if !bytes.Contains(r.Extra, []byte(mark)) { // which few rows have
+	if !bytes.Contains(r.Extra, []byte(mark)) { // the usual case, fast
 		return false
 	}
 	raw, _ := r.Raw(mark)
@@ -25,8 +25,7 @@ func (r *Request) Marked(mark, length string) bool {
 	return sonic.UnmarshalString(raw, &lengths) == nil && slices.Contains(lengths, length)
 }
 
-// Text returns the string that the unknown key holds, if it is there and is a
-// string.
+// Text returns the value of an unknown key if it is a string.
 func (r *Request) Text(key string) (string, bool) {
 	if len(r.Extra) == 0 {
 		return "", false
@@ -39,8 +38,7 @@ func (r *Request) Text(key string) (string, bool) {
 	return text, err == nil
 }
 
-// Raw returns the JSON that the unknown key holds, if it is there and is not
-// null.
+// Raw returns the value of an unknown key as JSON, if present and not null.
 func (r *Request) Raw(key string) (string, bool) {
 	if len(r.Extra) == 0 {
 		return "", false

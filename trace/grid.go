@@ -6,60 +6,59 @@ import (
 )
 
 const (
-	// fewestOnGrid is how many distinct times a grid takes at least.
-	fewestOnGrid = 8
-	// gridTolerance is how far from its tick a time may be, as a share of the
+	// minOnGrid is the least number of distinct times for a grid.
+	minOnGrid = 8
+	// gridTolerance is how far a time may be from its tick, as a share of the
 	// step: recorders stamp some milliseconds early or late.
 	gridTolerance = 0.01
-	// gridShare is how many of the distinct times have to be that near.
+	// gridShare is the share of distinct times that have to be on the grid.
 	gridShare = 0.99
-	// chanceOfGrid is how likely random times may lie on the grid as well.
-	chanceOfGrid = 1e-9
+	// maxChance bounds the probability that random times are on the grid.
+	maxChance = 1e-9
 
-	gapsTried  = 1024 // that a candidate is tried on first, from all over the trace
-	gapShare   = 0.95 // of these, to be multiples of it: a stray spoils two
-	timesTried = 256  // of them, on which a candidate has to fit before it is tried on all
-	divisors   = 100  // of the gaps from which candidates come
+	gapsTried  = 1024 // sampled gaps that a candidate step is tried on first
+	gapShare   = 0.95 // share of them that have to be multiples: a stray time spoils two
+	timesTried = 256  // sampled times that a candidate has to fit before it is tried on all
+	divisors   = 100  // of sampled gaps are candidates
 	pairs      = 16   // of gaps whose common divisors are candidates
 )
 
-// Grid is a clock that the arrivals of a trace follow: their times are ticks,
-// whole multiples of a step apart. What comes within a step then comes at once,
-// which it did not where the trace was recorded. Times are in milliseconds.
+// Grid is a coarse clock of timestamps: they are on ticks, which are multiples of
+// a step apart, so all arrivals within a step seem simultaneous. Times are in
+// milliseconds.
 type Grid struct {
 	Step   float64 `json:"step_ms"`   // above 1
-	Offset float64 `json:"offset_ms"` // of the ticks from 0: 0..Step, Step excluded
-	// Jitter is the largest distance of a time on the grid from its tick, at most
+	Offset float64 `json:"offset_ms"` // of the first tick, 0 <= Offset < Step
+	// Jitter is the largest distance from a tick of a time on the grid, at most
 	// Step/50.
 	Jitter float64 `json:"jitter_ms"`
-	Share  float64 `json:"share"` // of the distinct times, on the grid: 0.99..1
+	Share  float64 `json:"share"` // of distinct times on the grid: 0.99..1
 	Steps  int     `json:"steps"` // from the first tick to the last
-	Ticks  int     `json:"ticks"` // that have a time
+	Ticks  int     `json:"ticks"` // with a time
 }
 
-// Tick is the tick nearest to a time.
+// Tick returns the tick nearest to a time.
 func (g Grid) Tick(ms float64) float64 {
 	return g.Offset + math.Round((ms-g.Offset)/g.Step)*g.Step
 }
 
-// mostTimes is of how many distinct times a GridDetector judges.
-const mostTimes = 1 << 20
+// maxGridTimes bounds the times that a GridDetector keeps.
+const maxGridTimes = 1 << 20
 
-// GridDetector finds the grid of the arrivals of a stream. It judges by its
-// first million distinct times, and holds no more of them. The zero value
-// works; it is not safe for concurrent use.
+// GridDetector finds the grid of a stream from its first million distinct
+// timestamps. The zero value works; it is not safe for concurrent use.
 type GridDetector struct {
 	times []float64
 	rows  int
 }
 
-// Add takes the next row. Rows without a timestamp say nothing.
+// Add adds the next row. Rows without a timestamp are ignored.
 func (d *GridDetector) Add(r Request) {
 	if !r.Timestamp.Set {
 		return
 	}
 	if last := len(d.times) - 1; last < 0 || d.times[last] != r.Timestamp.Value {
-		if len(d.times) == mostTimes {
+		if len(d.times) == maxGridTimes {
 			return
 		}
 		d.times = append(d.times, r.Timestamp.Value)
@@ -67,8 +66,8 @@ func (d *GridDetector) Add(r Request) {
 	d.rows++
 }
 
-// Grid is what [DetectGrid] finds, and how many rows a tick has that has any,
-// on average.
+// Grid returns the grid found by [DetectGrid] and the mean number of rows on a tick
+// with rows.
 func (d *GridDetector) Grid() (g Grid, rowsPerTick float64, ok bool) {
 	if g, ok = DetectGrid(d.times); ok {
 		rowsPerTick = float64(d.rows) / float64(g.Ticks)
@@ -77,25 +76,23 @@ func (d *GridDetector) Grid() (g Grid, rowsPerTick float64, ok bool) {
 }
 
 // DetectGrid finds the largest step above 1 ms for which at least 99 % of the
-// distinct times lie within a hundredth of the step of a common residue. It
-// finds none if there are fewer than 8 distinct times or so few that random
-// ones could do as much with odds of one in 10^9 (a step of 2 ms takes 33
-// times, one of 10 ms 11). A step of 1 ms is no grid: the unit of a trace is
-// not a clock.
+// distinct times are within 1 % of the step of a common residue. It requires 8
+// distinct times, and enough for random times to match with a probability below
+// 1e-9 (33 times for a step of 2 ms, 11 for 10 ms). A step of 1 ms, the unit of
+// traces, is not a grid.
 //
-// A step need not be whole, not every tick need be used, and a tick may have
-// several times, each with a jitter of its own. Some grids are missed: those of
-// more than some twenty distinct times a tick, and those whose jitter counts
-// and of which less than one tick in some fifty is used.
+// The step may be fractional, ticks may be unused, and a tick may have several
+// times with their own jitter. Grids with more than about twenty distinct times a
+// tick, and jittered grids with fewer than one in fifty ticks used, are missed.
 //
-// Times are finite. They need be neither in order nor distinct, and are left as
-// they are. The time taken is linear in their number where they are in order.
+// Times must be finite, in any order, and are not modified. The cost is linear if
+// they are sorted.
 func DetectGrid(times []float64) (Grid, bool) {
 	sorted := distinct(times)
-	if len(sorted) < fewestOnGrid {
+	if len(sorted) < minOnGrid {
 		return Grid{}, false
 	}
-	// Large times (of the Unix epoch) would cost the residues their last digits.
+	// Large times, such as Unix time, would cost the residues precision.
 	origin := sorted[0]
 	for i := range sorted {
 		sorted[i] -= origin
@@ -108,7 +105,7 @@ func DetectGrid(times []float64) (Grid, bool) {
 		exact := refined(sorted, step)
 		for _, step := range []float64{math.Round(exact), exact} {
 			if _, most := commonResidue(few, step); float64(most) < gapShare*float64(len(few)) {
-				continue // each step is off by a little: they drift apart
+				continue // the step is slightly off, and the error adds up
 			}
 			if g, ok := fitGrid(sorted, step); ok {
 				g.Offset = math.Mod(g.Offset+origin, g.Step)
@@ -127,7 +124,7 @@ func distinct(times []float64) []float64 {
 	return slices.Compact(sorted)
 }
 
-// sampledGaps are gaps between successive times, of many times from all over.
+// sampledGaps returns gaps between successive times, from all over the trace.
 func sampledGaps(sorted []float64) []float64 {
 	all := len(sorted) - 1
 	gaps := make([]float64, min(all, gapsTried))
@@ -138,7 +135,7 @@ func sampledGaps(sorted []float64) []float64 {
 	return gaps
 }
 
-// sampledTimes are times from all over.
+// sampledTimes returns times from all over the trace.
 func sampledTimes(sorted []float64) []float64 {
 	times := make([]float64, min(len(sorted), timesTried))
 	for i := range times {
@@ -147,11 +144,10 @@ func sampledTimes(sorted []float64) []float64 {
 	return times
 }
 
-// gridSteps returns steps to try, the largest first. But for strays, a gap is a
-// multiple of the step or, between times of one tick, nearly nothing. How many
-// of either there are is not known, so gaps of all lengths are tried, and their
-// fractions. Where few ticks are used, these stay too large; but then two gaps
-// seldom have more in common than the step.
+// gridSteps returns candidate steps, the largest first. Except for strays, a gap is
+// a multiple of the step or, between times of one tick, nearly 0. So fractions of
+// short, median and long gaps are candidates. If few ticks are used, these are
+// too large; but then the greatest common divisor of two gaps is often the step.
 func gridSteps(gaps []float64) []float64 {
 	sorted := slices.Sorted(slices.Values(gaps))
 	var steps []float64
@@ -172,7 +168,8 @@ func gridSteps(gaps []float64) []float64 {
 	return slices.Compact(steps)
 }
 
-// commonDivisor is the greatest of two times in ms, to a microsecond.
+// commonDivisor returns the greatest common divisor of two times in ms, to a
+// microsecond.
 func commonDivisor(a, b float64) float64 {
 	x, y := int64(math.Round(a*1000)), int64(math.Round(b*1000))
 	for y != 0 {
@@ -194,15 +191,15 @@ func areMultiples(gaps []float64, step float64) bool {
 	return true
 }
 
-// multiple is how many steps a gap has, 0 or more, and whether that is so, give
-// or take the tolerance at both ends.
+// multiple returns how many steps a gap has, and whether it is a multiple, within
+// the tolerance at both ends.
 func multiple(gap, step float64) (steps float64, ok bool) {
 	steps = math.Floor(gap/step + 0.5)
 	return steps, math.Abs(gap-steps*step) <= 2*gridTolerance*step
 }
 
-// refined makes a step more exact: jitter cancels along a run of gaps, and the
-// gaps beside strays are left out.
+// refined returns a more exact step: jitter cancels over many gaps. Gaps beside
+// strays are left out.
 func refined(sorted []float64, step float64) float64 {
 	sum, steps := 0.0, 0.0
 	for i, t := range sorted[1:] {
@@ -218,11 +215,11 @@ func refined(sorted []float64, step float64) float64 {
 	return sum / steps
 }
 
-// commonResidue returns the residues of most of the times that differ from each
-// other by no more than the tolerance allows, in order.
+// commonResidue returns the largest set of residues that are within the tolerance
+// of each other, in order.
 func commonResidue(times []float64, step float64) (held []float64, most int) {
 	n := len(times)
-	// Residues twice, one round apart, so that a window may go over the end.
+	// Residues twice, one step apart, so that a window can wrap around.
 	residues := make([]float64, n, 2*n)
 	for i, t := range times {
 		residues[i] = t - math.Floor(t/step)*step
@@ -243,15 +240,15 @@ func commonResidue(times []float64, step float64) (held []float64, most int) {
 	return residues[from : from+most], most
 }
 
-// fitGrid places a grid of a step where it holds most of the sorted times,
-// which begin at 0, and reports whether it holds enough of them.
+// fitGrid returns the grid with this step that has most of the sorted times, which
+// start at 0, and whether that is enough of them.
 func fitGrid(sorted []float64, step float64) (Grid, bool) {
 	n := len(sorted)
 	held, most := commonResidue(sorted, step)
-	// One time sets the offset; whole milliseconds come near by chance more often,
-	// and to a step of about 1 always.
+	// One time sets the offset. Whole milliseconds are near a tick by chance more
+	// often, and always for a step of about 1.
 	odds := 2*gridTolerance + 1/step
-	if float64(most) < gridShare*float64(n) || math.Pow(odds, float64(most-1)) > chanceOfGrid {
+	if float64(most) < gridShare*float64(n) || math.Pow(odds, float64(most-1)) > maxChance {
 		return Grid{}, false
 	}
 	g := Grid{Step: step, Offset: held[most/2], Share: float64(most) / float64(n)}
@@ -260,7 +257,7 @@ func fitGrid(sorted []float64, step float64) (Grid, bool) {
 	return g, true
 }
 
-// count finds which ticks have a time.
+// count counts the ticks with a time.
 func (g *Grid) count(sorted []float64) {
 	last := math.Inf(-1)
 	for _, t := range sorted {

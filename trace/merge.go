@@ -1,16 +1,13 @@
 package trace
 
 import (
-	"cmp"
-	"fmt"
 	"iter"
 	"slices"
 )
 
-// Merge makes one trace of several that are each in order of arrival. Rows
-// that arrive together come in the order of their inputs. A row without a
-// timestamp comes with the row before it in its input. Block ids and session
-// ids of the inputs are taken to mean the same things.
+// Merge merges traces that are each in order of arrival. Simultaneous rows are in
+// the order of their inputs. A row without a timestamp stays after its
+// predecessor. Equal block and session ids are the same block or session.
 func Merge(inputs ...Requests) Requests {
 	if len(inputs) == 1 {
 		return inputs[0]
@@ -46,11 +43,11 @@ func Merge(inputs ...Requests) Requests {
 	}
 }
 
-// head is the next row of one input of a merge.
+// head is the next row of one input.
 type head struct {
 	row  Request
 	err  error
-	at   float64 // arrival, carried over rows that have none
+	at   float64 // arrival, or that of the row before
 	pull func() (Request, error, bool)
 	stop func()
 }
@@ -61,55 +58,4 @@ func (h *head) next() (ok bool) {
 		h.at = h.row.Timestamp.Value
 	}
 	return ok
-}
-
-// InOrder is the stream with an error where a row arrives before the row that
-// precedes it.
-func InOrder(reqs Requests) Requests {
-	return func(yield func(Request, error) bool) {
-		row, last := 0, 0.0
-		for r, err := range reqs {
-			row++
-			if r.Timestamp.Set {
-				if r.Timestamp.Value < last {
-					yield(Request{}, fmt.Errorf("row %d goes back in time, from %s to %s ms: sort the trace first", row, AppendMS(nil, last), AppendMS(nil, r.Timestamp.Value)))
-					return
-				}
-				last = r.Timestamp.Value
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
-// Sort puts the rows in order of arrival; rows that arrive together keep their
-// order, and a row without a timestamp stays behind the row before it. It
-// holds the whole trace in memory.
-func Sort(reqs Requests) Requests {
-	return func(yield func(Request, error) bool) {
-		type timed struct {
-			at  float64
-			row Request
-		}
-		var rows []timed
-		at := 0.0
-		for r, err := range reqs {
-			if err != nil {
-				yield(Request{}, err)
-				return
-			}
-			if r.Timestamp.Set {
-				at = r.Timestamp.Value
-			}
-			rows = append(rows, timed{at, r})
-		}
-		slices.SortStableFunc(rows, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
-		for _, r := range rows {
-			if !yield(r.row, nil) {
-				return
-			}
-		}
-	}
 }

@@ -1,8 +1,11 @@
 package trace
 
-import "iter"
+import (
+	"iter"
+	"strconv"
+)
 
-// Opt is a value that a row may leave out. The zero Opt is absent.
+// Opt is an optional value. The zero Opt is absent.
 type Opt[T any] struct {
 	Value T
 	Set   bool
@@ -11,39 +14,50 @@ type Opt[T any] struct {
 // Some returns a present value.
 func Some[T any](v T) Opt[T] { return Opt[T]{Value: v, Set: true} }
 
-// Request is one row of a trace: one request that was, or is to be, sent to a
-// serving endpoint.
+// Request is one row of a trace: one request to a serving endpoint.
 type Request struct {
-	// Timestamp is the arrival in milliseconds since the trace began. A row
-	// that only follows the turn before it (see Delay) may leave it out.
+	// Timestamp is the arrival in milliseconds since the start of the trace. A
+	// row with a Delay may lack it.
 	Timestamp Opt[float64]
-	// Delay is the pause in milliseconds between the end of the previous turn
-	// of the same session and this turn.
+	// Delay is the pause in milliseconds after the end of the previous turn of
+	// the session.
 	Delay Opt[float64]
 	// InputLength (ISL) and OutputLength (OSL) count tokens, 0..MaxLength.
 	InputLength  int
 	OutputLength int
-	// HashIDs name the blocks of the prompt, each id standing for the whole
-	// prefix up to and including its block: equal ids are equal prefixes.
-	// nil is a row that says nothing about its blocks.
+	// HashIDs are the block ids of the prompt. Each stands for the whole prefix
+	// up to and including its block: equal ids are equal prefixes. nil means
+	// unknown.
 	HashIDs []uint64
-	// SessionID is the conversation that the row is a turn of, or "".
+	// SessionID is the id of the conversation that this is a turn of, or "".
 	SessionID string
-	// ContextLen and UniquePromptLen (keys context_len and
-	// unique_user_prompt_len) are the shared and the unique part of the prompt
-	// in tokens, as the generator of a synthetic trace declared them.
+	// ContextLen and UniquePromptLen (context_len, unique_user_prompt_len) are
+	// the shared and the unique part of the prompt in tokens, as declared by the
+	// generator of a synthetic trace.
 	ContextLen      Opt[int]
 	UniquePromptLen Opt[int]
-	// Extra is a JSON object of all members that moontide gives no meaning to,
-	// in their order and to the letter; nil where there are none.
+	// Extra is a JSON object with all other keys of the row, in their order and
+	// unchanged; nil if there are none.
 	Extra []byte
 }
 
-// MaxLength is the largest ISL or OSL in tokens that a row may have. No model
-// has a context of this size; a larger number is a damaged row.
+// MaxLength is the largest valid ISL or OSL in tokens, far beyond the context of
+// any model.
 const MaxLength = 100_000_000
 
-// Requests is a trace as a stream. An error ends it: nothing follows the pair
-// that carries one. Each request owns its memory and may be kept. A stream can
-// be ranged over once unless its source says otherwise.
+// Requests is a stream of requests. It ends after an error. Each request owns its
+// memory. A stream can be ranged over once unless its source says otherwise.
 type Requests = iter.Seq2[Request, error]
+
+// MaxMS is the largest valid time in milliseconds: below it a float64 resolves
+// microseconds, and Unix time is far below it.
+const MaxMS = 1e15
+
+// AppendMS appends milliseconds in the shortest decimal notation that parses to the
+// same value, without an exponent.
+func AppendMS(dst []byte, ms float64) []byte {
+	if i := int64(ms); float64(i) == ms && i < MaxMS && i > -MaxMS {
+		return strconv.AppendInt(dst, i, 10)
+	}
+	return strconv.AppendFloat(dst, ms, 'f', -1, 64)
+}

@@ -6,17 +6,14 @@ import (
 	"slices"
 )
 
-// Spread gives the rows that arrive within one step of a grid times of their
-// own, as a Poisson process has them that brings as many in that step: uniform
-// over it, from its tick to the next. Rows keep their order, and none moves by
-// more than a step. Strays are spread with the rest of their step; a row
-// without a timestamp stays behind the row before it.
+// Spread spreads the rows on each tick of a grid uniformly over the step up to the
+// next tick, like a Poisson process with as many arrivals. Rows keep their order
+// and move by at most one step. Timestamps off the grid are spread with their
+// step; a row without a timestamp stays after its predecessor.
 //
-// How the recorder came by its ticks is not known: a time is taken for the
-// beginning of its step, as clocks round down.
-//
-// It holds the rows of one step in memory. The rows must be in order of
-// arrival; the same seed gives the same times.
+// A tick is taken for the start of its step, as clocks round down. The rows must
+// be in order of arrival. Spread holds the rows of one step; the same seed gives
+// the same times.
 func Spread(reqs Requests, g Grid, seed uint64) Requests {
 	return func(yield func(Request, error) bool) {
 		random := rand.New(rand.NewPCG(seed, 0x737072656164)) // "spread"
@@ -60,8 +57,8 @@ func Spread(reqs Requests, g Grid, seed uint64) Requests {
 	}
 }
 
-// stepOf is the number of the step that a time is in. One that is early by no
-// more than the tolerance of a tick is of that tick's step.
+// stepOf returns the number of the step of a time. A time slightly before a tick,
+// within the tolerance, belongs to that tick.
 func (g Grid) stepOf(ms float64) float64 {
 	return math.Floor((ms-g.Offset)/g.Step + 2*gridTolerance)
 }

@@ -398,7 +398,7 @@ func TestBlockSizeIsEverySizeThatFits(t *testing.T) {
 			for _, isl := range isls {
 				fits = fits && count(isl, b) == count(isl, size)
 			}
-			if fits != s.holds(b) {
+			if fits != s.contains(b) {
 				t.Fatalf("size %d fits: %v, but the interval is %d..%d", b, fits, s.low(), s.high())
 			}
 		}

@@ -2,8 +2,8 @@ package trace
 
 import "math"
 
-// Speed makes a trace play x times as fast: arrivals and delays are divided by
-// x, which must be above 0. Nothing is rounded beyond the last digit.
+// Speed divides arrivals and delays by x, which must be above 0: the trace plays
+// x times as fast.
 func Speed(reqs Requests, x float64) Requests {
 	return mapRows(reqs, func(r Request) Request {
 		r.Timestamp.Value /= x
@@ -12,7 +12,7 @@ func Speed(reqs Requests, x float64) Requests {
 	})
 }
 
-// Rebase moves the trace so that its first arrival is at 0.
+// Rebase shifts arrivals so that the first is at 0.
 func Rebase(reqs Requests) Requests {
 	return func(yield func(Request, error) bool) {
 		var origin Opt[float64]
@@ -30,12 +30,11 @@ func Rebase(reqs Requests) Requests {
 	}
 }
 
-// Ramp lets the rate of arrivals grow linearly, from 0 at time 0 to what the
-// trace has at the time full, in milliseconds and above 0. What arrives in the
-// first half of that time is stretched over all of it: by t < full, the rows
-// have arrived of the first t*t/(2*full) ms. Later rows keep their gaps, and
-// delays stay as they are. It is a change of the clock, so no row is dropped
-// and Poisson arrivals stay a Poisson process, whose rate grows.
+// Ramp makes the arrival rate grow linearly from 0 to that of the trace during the
+// first full milliseconds (above 0). It stretches the first full/2 ms of the trace
+// over that time: by t < full, the rows of the first t*t/(2*full) ms have arrived.
+// Later rows keep their gaps; delays do not change. No row is dropped, and Poisson
+// arrivals remain a Poisson process with a growing rate.
 func Ramp(reqs Requests, full float64) Requests {
 	return mapRows(reqs, func(r Request) Request {
 		switch at := r.Timestamp.Value; {
@@ -49,9 +48,8 @@ func Ramp(reqs Requests, full float64) Requests {
 	})
 }
 
-// AtOnce lets every row arrive at 0, with or without an arrival of its own: a
-// closed loop, in which it is the room that is left that decides what is sent
-// when. A row that only has a delay keeps following the turn before it.
+// AtOnce makes every row arrive at 0: with a limit on requests in flight, a closed
+// loop. A row with only a delay still follows its previous turn.
 func AtOnce(reqs Requests) Requests {
 	return mapRows(reqs, func(r Request) Request {
 		if r.Timestamp.Set || !r.Delay.Set {

@@ -1,19 +1,17 @@
 package trace
 
-import (
-	"io"
-)
+import "io"
 
-// Rows is a trace that is read into the caller's memory: Read fills r with the
-// next row, reusing the array of r.HashIDs, or returns io.EOF.
+// Rows reads a trace into the caller's memory. Read reads the next row into r,
+// reusing the array of r.HashIDs, or returns io.EOF.
 type Rows interface {
 	Read(r *Request) error
 }
 
-// FromRows is the stream of the rows that are left, each with ids of its own.
-// It can be ranged over once.
+// FromRows returns the remaining rows, each with its own memory. It can be ranged
+// over once.
 func FromRows(rows Rows) Requests {
-	var slab []uint64 // from which ids are cut, so that a small row costs no allocation
+	var slab []uint64 // shared by small rows, to save allocations
 	return stream(rows, func(r Request) Request {
 		n := len(r.HashIDs)
 		if n == 0 {
@@ -28,9 +26,8 @@ func FromRows(rows Rows) Requests {
 	})
 }
 
-// Borrow is the stream of the rows that are left without copying them: the
-// array of HashIDs changes with the next row. It is for whoever is done with a
-// row's ids before the next, and can be ranged over once.
+// Borrow returns the remaining rows without copying: HashIDs is overwritten by the
+// next row. It can be ranged over once.
 func Borrow(rows Rows) Requests {
 	return stream(rows, func(r Request) Request { return r })
 }
@@ -54,7 +51,7 @@ func stream(rows Rows, as func(Request) Request) Requests {
 	}
 }
 
-// Collect returns the rows of a stream up to its end or its error.
+// Collect returns the rows of a stream up to its end or first error.
 func Collect(reqs Requests) ([]Request, error) {
 	var rows []Request
 	for r, err := range reqs {
@@ -66,7 +63,7 @@ func Collect(reqs Requests) ([]Request, error) {
 	return rows, nil
 }
 
-// FromSlice is the stream of the rows in memory.
+// FromSlice returns a stream of rows in memory.
 func FromSlice(rows []Request) Requests {
 	return func(yield func(Request, error) bool) {
 		for _, r := range rows {

@@ -2,10 +2,9 @@ package trace
 
 import "github.com/cespare/xxhash/v2"
 
-// Window keeps the rows that arrive in [start, end) milliseconds and moves
-// them so that start becomes 0. A row without a timestamp stays with the turn
-// before it in its session, or, without a session, with the row before it.
-// It remembers one bit for each session.
+// Window keeps the rows that arrive in [start, end) milliseconds and shifts start
+// to 0. A row without a timestamp is kept if the previous turn of its session
+// was, or without a session, if the previous row was. It holds one bit a session.
 func Window(reqs Requests, start, end float64) Requests {
 	return func(yield func(Request, error) bool) {
 		kept := map[string]bool{}
@@ -49,16 +48,16 @@ func Take(reqs Requests, n int) Requests {
 	}
 }
 
-// Sample keeps each session, and each row without one, with the given
-// probability. Which ones depends on the seed and on the session's name (or
-// the row's number) alone.
+// Sample keeps each session, and each row without a session, with probability
+// fraction. The choice depends only on the seed and the session's id (or the row's
+// number).
 func Sample(reqs Requests, fraction float64, seed uint64) Requests {
 	return keepUnits(reqs, func(session string, row int) bool {
 		h := xxhash.NewWithSeed(seed)
 		if session != "" {
 			h.WriteString(session)
 		} else {
-			var number [9]byte // one byte more than any name can be mistaken for
+			var number [9]byte // 9 bytes, so that it differs from ids of 8
 			for i := range 8 {
 				number[i] = byte(row >> (8 * i))
 			}
@@ -68,9 +67,9 @@ func Sample(reqs Requests, fraction float64, seed uint64) Requests {
 	})
 }
 
-// Shard keeps part i of n, 0 <= i < n: sessions by a hash of their name, rows
-// without one in turn. The n shards hold every row exactly once and keep the
-// trace's clock, so that machines that replay one each act together.
+// Shard keeps part i of n, 0 <= i < n: sessions by a hash of their id, rows
+// without a session in turn. Every row is in exactly one of the n shards. Shards
+// keep the trace's clock, so machines that replay one each stay in step.
 func Shard(reqs Requests, i, n int) Requests {
 	return keepUnits(reqs, func(session string, row int) bool {
 		if session != "" {
@@ -80,6 +79,7 @@ func Shard(reqs Requests, i, n int) Requests {
 	})
 }
 
+// keepUnits keeps the sessions and the rows without a session that keep selects.
 func keepUnits(reqs Requests, keep func(session string, row int) bool) Requests {
 	return func(yield func(Request, error) bool) {
 		row := 0
