@@ -18,8 +18,8 @@ const (
 // Arrivals is a renewal process: independent inter-arrival gaps from one
 // distribution. Gaps are not rescaled to hit the rate exactly.
 type Arrivals struct {
-	Law  string
-	Rate float64 // requests a second, above 0
+	Distribution string
+	Rate         float64 // requests a second, above 0
 	// Burstiness is the shape of Gamma, above 0: 1 is Poisson, below 1 bursty,
 	// above 1 more even (CV = 1/sqrt(Burstiness)).
 	Burstiness float64
@@ -31,9 +31,9 @@ func (a Arrivals) Check() error {
 	switch {
 	case !(a.Rate > 0) || math.IsInf(a.Rate, 0):
 		return fmt.Errorf("arrival rate must be a positive number: %v", a.Rate)
-	case a.Law != Constant && a.Law != Poisson && a.Law != Gamma:
-		return fmt.Errorf("arrival distribution must be %s, %s or %s: %q", Constant, Poisson, Gamma, a.Law)
-	case a.Law == Gamma && (!(a.Burstiness > 0) || math.IsInf(a.Burstiness, 0)):
+	case a.Distribution != Constant && a.Distribution != Poisson && a.Distribution != Gamma:
+		return fmt.Errorf("arrival distribution must be %s, %s or %s: %q", Constant, Poisson, Gamma, a.Distribution)
+	case a.Distribution == Gamma && (!(a.Burstiness > 0) || math.IsInf(a.Burstiness, 0)):
 		return fmt.Errorf("burstiness must be a positive number: %v", a.Burstiness)
 	}
 	return nil
@@ -43,7 +43,7 @@ func (a Arrivals) Check() error {
 func (a Arrivals) gaps() func() float64 {
 	mean := 1000 / a.Rate
 	source := rand.NewPCG(a.Seed, 0x6172726976616c73) // "arrivals"
-	switch a.Law {
+	switch a.Distribution {
 	case Poisson:
 		random := rand.New(source)
 		return func() float64 { return mean * random.ExpFloat64() }

@@ -273,7 +273,7 @@ func TestRetime(t *testing.T) {
 		burstiness float64
 		cv         float64
 	}{{Constant, 0, 0}, {Poisson, 0, 1}, {Gamma, 1, 1}, {Gamma, 0.25, 2}, {Gamma, 4, 0.5}} {
-		a := Arrivals{Law: tc.law, Rate: rate, Burstiness: tc.burstiness, Seed: 3}
+		a := Arrivals{Distribution: tc.law, Rate: rate, Burstiness: tc.burstiness, Seed: 3}
 		if err := a.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +311,7 @@ func TestRetime(t *testing.T) {
 
 func TestRetimeLeavesFollowingTurns(t *testing.T) {
 	rows := []Request{{SessionID: "s"}, {SessionID: "s", Delay: Some(5.0)}, {Timestamp: Some(77.0)}}
-	got := collect(t, Retime(FromSlice(rows), Arrivals{Law: Constant, Rate: 10}))
+	got := collect(t, Retime(FromSlice(rows), Arrivals{Distribution: Constant, Rate: 10}))
 	if got[0].Timestamp != Some(0.0) || got[1].Timestamp.Set || got[2].Timestamp != Some(100.0) {
 		t.Errorf("got %v", got)
 	}
@@ -319,8 +319,8 @@ func TestRetimeLeavesFollowingTurns(t *testing.T) {
 
 func TestArrivalsCheck(t *testing.T) {
 	for _, a := range []Arrivals{
-		{Law: Poisson}, {Law: Poisson, Rate: -1}, {Law: Poisson, Rate: math.NaN()}, {Law: Constant, Rate: math.Inf(1)},
-		{Law: "uniform", Rate: 1}, {Rate: 1}, {Law: Gamma, Rate: 1}, {Law: Gamma, Rate: 1, Burstiness: math.NaN()},
+		{Distribution: Poisson}, {Distribution: Poisson, Rate: -1}, {Distribution: Poisson, Rate: math.NaN()}, {Distribution: Constant, Rate: math.Inf(1)},
+		{Distribution: "uniform", Rate: 1}, {Rate: 1}, {Distribution: Gamma, Rate: 1}, {Distribution: Gamma, Rate: 1, Burstiness: math.NaN()},
 	} {
 		if a.Check() == nil {
 			t.Errorf("%+v was accepted", a)

@@ -62,7 +62,7 @@ func TestMisuse(t *testing.T) {
 		"bad shard":             {[]string{"convert", "good", "--shard", "0/4"}, 2, "--shard \"0/4\" is not i/n"},
 		"empty window":          {[]string{"convert", "good", "--start", "5s", "--end", "5s"}, 2, "is empty"},
 		"nothing in window":     {[]string{"convert", "good", "--start", "5h", "-o", "out"}, 1, "no requests left to write"},
-		"bad law":               {[]string{"convert", "good", "--rate", "1", "--arrival", "uniform"}, 2, "arrival law is not"},
+		"bad law":               {[]string{"convert", "good", "--rate", "1", "--arrival", "uniform"}, 2, "arrival distribution must be"},
 		"zero rate":             {[]string{"convert", "good", "--rate", "0"}, 2, "--rate must be positive: 0"},
 		"law without rate":      {[]string{"convert", "good", "--arrival", "gamma"}, 2, "--arrival and --burstiness need --rate"},
 		"bad row, converted":    {[]string{"convert", "negative", "-o", "out"}, 1, "negative:2: input_length"},

@@ -33,7 +33,7 @@ func pacingOf(c *cli.Context) (trace.Pacing, error) {
 		return p, err
 	}
 	if c.IsSet("rate") {
-		p.Arrivals = &trace.Arrivals{Law: c.String("arrival"), Rate: c.Float64("rate"), Burstiness: c.Float64("burstiness"), Seed: p.Seed}
+		p.Arrivals = &trace.Arrivals{Distribution: c.String("arrival"), Rate: c.Float64("rate"), Burstiness: c.Float64("burstiness"), Seed: p.Seed}
 	} else if c.IsSet("arrival") || c.IsSet("burstiness") {
 		return p, misused("%s: --arrival and --burstiness need --rate", c.Command.Name)
 	}
