@@ -34,7 +34,7 @@ type Calibration struct {
 	Version string        `json:"version"`
 	Taken   time.Time     `json:"taken"`
 	Machine Machine       `json:"machine"`
-	Stamps  replay.Stamps `json:"stamps"`   // who took the instants of arrival
+	Stamps  replay.Stamps `json:"stamps"`   // of the times of arrival
 	LimitMS float64       `json:"limit_ms"` // of the errors at p99 within the range
 	Range   runfile.Range `json:"range"`
 	Points  []Point       `json:"loads"` // in the order in which they were driven

@@ -142,7 +142,7 @@ func (r *Recording) cutWindow() (run.Span, error) {
 }
 
 // expected estimates the number of records: at most what the files have room
-// for, whatever run.json says.
+// for, even if run.json says more.
 func (r *Recording) expected() int {
 	const (
 		shortestLine = 200

@@ -23,7 +23,7 @@ var (
 // Run replays a trace, records it and measures it. It first checks all that can
 // be checked without sending: a [*ConfigError] is about the configuration.
 //
-// If the result is not nil the run was measured, whatever the error says:
+// If the result is not nil the run was measured, even if there is an error:
 // [ErrStopped], [ErrNoSuccess], what the run failed with, or that a file could
 // not be written. A verdict is no error. When ctx ends, Run returns soon: before
 // the first request with ctx's error, later with requests in flight cancelled
