@@ -15,7 +15,7 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// calibration is what a machine with a hostile name of its processors did.
+// calibration is of a machine whose CPU has a hostile name.
 func calibration() *bench.Calibration {
 	errors := func(x float64) bench.Spread {
 		return bench.Spread{Count: 100, MedianMS: x, P99MS: 10 * x, MaxMS: 100 * x}
@@ -54,7 +54,7 @@ func TestCalibrationText(t *testing.T) {
 	}
 }
 
-// Who reads the JSON gets what was calibrated.
+// The JSON contains the calibration.
 func TestCalibrationJSON(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
@@ -106,7 +106,7 @@ func TestCalibrationLine(t *testing.T) {
 	}
 }
 
-// A run says where in its client's range it was, unless no client took part.
+// A run says where it was in its client's calibrated range, except in virtual time.
 func TestCalibratedRun(t *testing.T) {
 	t.Parallel()
 	line := func(info runfile.Run, r run.Result) string {

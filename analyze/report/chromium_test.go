@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// browsers are what Chromium is called. The variable CHROMIUM names another.
+// browsers are names of Chromium. The variable CHROMIUM overrides them.
 var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "chrome-headless-shell", "headless_shell"}
 
-// chromium is a browser without a window, and one tab of it. It is told what to
-// do in messages of the DevTools protocol, which end with a zero byte.
+// chromium is a headless browser with one tab. Messages of the DevTools protocol
+// end with a zero byte.
 type chromium struct {
 	t       *testing.T
 	to      io.Writer
@@ -34,8 +34,8 @@ type event struct {
 	Params json.RawMessage
 }
 
-// newChromium starts a browser, and skips the test where none is installed. One
-// that CHROMIUM names has to work.
+// newChromium starts a browser, and skips the test if none is installed. The one in
+// CHROMIUM has to work.
 func newChromium(t *testing.T) *chromium {
 	t.Helper()
 	path := os.Getenv("CHROMIUM")
@@ -96,7 +96,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// do has the browser do something, and reads its answer into result.
+// do calls a method of the protocol and decodes its answer into result.
 func (c *chromium) do(method string, params, result any) {
 	c.t.Helper()
 	if err := c.try(method, params, result); err != nil {
@@ -150,8 +150,8 @@ type message struct {
 	Error  struct{ Message string }
 }
 
-// read takes the next message, and keeps what is an event. A dialog is closed, or
-// the page would wait for someone to do so.
+// read takes the next message and keeps events. It closes dialogs, which would block
+// the page.
 func (c *chromium) read() (m message, err error) {
 	text, err := c.from.ReadBytes(0)
 	if err != nil {

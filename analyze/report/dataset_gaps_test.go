@@ -44,7 +44,7 @@ func cached(t *testing.T, rows []trace.Request, capacities ...int) report.Datase
 	return data
 }
 
-// Whatever a trace lacks, every form of its report is whole and says why.
+// If a trace lacks something, every format of its report says why.
 func TestDatasetWithGaps(t *testing.T) {
 	at := trace.Some[float64]
 	for _, test := range []struct {
@@ -143,7 +143,7 @@ func TestRoomForReuse(t *testing.T) {
 	}
 }
 
-// A page must hold whatever a file is called, and nothing but itself.
+// A page works with any file name and loads nothing.
 func TestPageIsHarmlessAndWhole(t *testing.T) {
 	data := cached(t, fullTrace(), 1, 2)
 	data.Name = `<script src="http://x/y.js">&"'</style>.jsonl`

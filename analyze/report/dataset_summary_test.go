@@ -8,7 +8,7 @@ import (
 	"moontide/trace"
 )
 
-// The sentences must be true of the trace they speak of.
+// The sentences are true of the trace.
 func TestDatasetSummary(t *testing.T) {
 	at := func(ms ...float64) (rows []trace.Request) {
 		for i, ms := range ms {

@@ -91,7 +91,7 @@ func TestDatasetTextFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// A trace may be called anything.
+// A trace may have any name.
 func TestDatasetTextIsHarmless(t *testing.T) {
 	var text bytes.Buffer
 	if err := (report.Dataset{Name: "a\x1b[2J\nb\u009bc\xff.jsonl", Analysis: analyzed(t, bareTrace())}).Document().WriteText(&text); err != nil {
@@ -102,8 +102,8 @@ func TestDatasetTextIsHarmless(t *testing.T) {
 	}
 }
 
-// How sure the block size is must be seen.
-func TestDatasetTextTellsHowTheBlockSizeIsKnown(t *testing.T) {
+// The text says how the block size is known.
+func TestDatasetTextExplainsTheBlockSize(t *testing.T) {
 	row := func(isl int, ids ...uint64) trace.Request { return trace.Request{InputLength: isl, HashIDs: ids} }
 	for _, test := range []struct {
 		name string
@@ -264,8 +264,8 @@ func TestDatasetJSONHistograms(t *testing.T) {
 	}
 }
 
-// What a trace cannot give is null under the same key, or under that of the
-// object that would hold it.
+// Missing values are null under the same key, or under that of the object that
+// would contain it.
 func TestDatasetJSONOfABareTrace(t *testing.T) {
 	_, full := datasetJSON(t, "x", analyzed(t, fullTrace()))
 	_, bare := datasetJSON(t, "x", analyzed(t, bareTrace()))
@@ -287,7 +287,7 @@ func TestDatasetJSONOfABareTrace(t *testing.T) {
 	}
 }
 
-// Every form says how many lengths are estimated, or are not there.
+// Every format says how many lengths are estimated or missing.
 func TestDatasetMarks(t *testing.T) {
 	marked := func(extra string) trace.Request {
 		return trace.Request{InputLength: 7, OutputLength: 2, Extra: []byte(extra)}

@@ -51,7 +51,7 @@ func comparedRun(t *testing.T, name string, url string, later time.Duration, cha
 	return r
 }
 
-// comparisons are what the forms of a comparison are tested with.
+// comparisons are the test cases for all formats.
 func comparisons(t *testing.T) map[string]report.Diff {
 	same := func([]replay.Record) {}
 	of := func(a, b []*diff.Run, gates ...string) report.Diff {
@@ -80,10 +80,10 @@ func comparisons(t *testing.T) map[string]report.Diff {
 	}
 }
 
-func TestRunsComparison(t *testing.T) {
+func TestDiff(t *testing.T) {
 	for name, c := range comparisons(t) {
 		t.Run(name, func(t *testing.T) {
-			file := "testdata/runs_" + strings.ReplaceAll(name, " ", "_")
+			file := "testdata/diff_" + strings.ReplaceAll(name, " ", "_")
 			for ending, show := range map[string]func(w io.Writer) error{".txt": c.Document().WriteText, ".md": c.Document().WriteMarkdown, ".csv": c.Document().WriteCSV, ".json": c.JSON} {
 				if name != "slower" && ending != ".txt" {
 					continue // the other forms say the same
@@ -98,9 +98,8 @@ func TestRunsComparison(t *testing.T) {
 	}
 }
 
-// All forms say the same, in a form that their readers take, and nothing that
-// commands a terminal.
-func TestRunsComparisonForms(t *testing.T) {
+// All formats agree, can be parsed, and contain no control characters.
+func TestDiffForms(t *testing.T) {
 	for name, c := range comparisons(t) {
 		var text, table, object bytes.Buffer
 		for _, err := range []error{c.Document().WriteText(&text), c.Document().WriteCSV(&table), c.JSON(&object)} {

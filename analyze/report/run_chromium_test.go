@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// looked is what the script below sees of a page.
+// looked is the result of lookScript.
 type looked struct {
 	Width, Room   float64  // of the page, and of the window
 	Headings      []string // in their order
@@ -58,9 +58,9 @@ const lookScript = `(() => {
 	return seen;
 })()`
 
-// A browser reads the page as it was meant, on a desk and on a phone: it draws
-// all of it, asks nobody for anything, and runs nothing.
-func TestServingPageInChromium(t *testing.T) {
+// A browser draws the whole page at the width of a desktop and of a phone, loads
+// nothing and runs no script.
+func TestRunPageInChromium(t *testing.T) {
 	c := newChromium(t)
 	url := pageFile(t)
 	for _, width := range []int{1280, 400} {
@@ -97,7 +97,7 @@ func pageFile(t *testing.T) (url string) {
 	return "file://" + filepath.ToSlash(file)
 }
 
-// harmless fails where the page did more than to be shown.
+// harmless fails if the page did more than display.
 func (c *chromium) harmless(url string) {
 	c.t.Helper()
 	for _, e := range c.events {
@@ -115,7 +115,7 @@ func (c *chromium) harmless(url string) {
 
 // Printed, no figure is cut by the end of a sheet, two stand side by side, and
 // no table reaches out of the paper.
-func TestServingPageOnPaper(t *testing.T) {
+func TestRunPageOnPaper(t *testing.T) {
 	c := newChromium(t)
 	const width, height = 702, 1017 // of A4 without its margins, in CSS pixels
 	c.open(pageFile(t), width)

@@ -17,7 +17,7 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// serverSaid is what a server says of itself, in a run of six seconds.
+// serverSaid are a server's metrics in a run of six seconds.
 func serverSaid(t *testing.T) run.Observed {
 	t.Helper()
 	figures := func(use, running, queried, hit float64) *runfile.ServerFigures {
@@ -88,13 +88,13 @@ func evidenced(t *testing.T) (runfile.Run, *run.Result) {
 	return info, r
 }
 
-func TestServingEvidence(t *testing.T) {
+func TestRunEvidence(t *testing.T) {
 	info, r := evidenced(t)
 	var text bytes.Buffer
 	if err := servingTo(&text, info, r); err != nil {
 		t.Fatal(err)
 	}
-	tracetest.Golden(t, "testdata/serving_evidence.txt", text.String())
+	tracetest.Golden(t, "testdata/run_evidence.txt", text.String())
 	if strings.ContainsAny(text.String(), "\x1b\x07\r\t") {
 		t.Error("what the server says commands the terminal")
 	}
@@ -102,7 +102,7 @@ func TestServingEvidence(t *testing.T) {
 	if err := report.Predictions(r.Cache.Prediction).WriteCSV(&text); err != nil {
 		t.Fatal(err)
 	}
-	tracetest.Golden(t, "testdata/serving_evidence.csv", text.String())
+	tracetest.Golden(t, "testdata/run_evidence.csv", text.String())
 	if err := report.Predictions(r.Cache.Prediction).WriteCSV(fullDisk{}); err == nil {
 		t.Error("a full disk takes all")
 	}

@@ -31,7 +31,7 @@ func written(t *testing.T, write func(io.Writer) error) string {
 	return b.String()
 }
 
-// inDetail measures records with all that a report may show.
+// inDetail measures records with everything that a report can show.
 func inDetail(t *testing.T, records []replay.Record) *run.Result {
 	t.Helper()
 	objectives, err := run.ParseObjectives("ttft:101,tpot:25,e2el:1000")
@@ -55,8 +55,8 @@ func each(records []replay.Record) func(func(replay.Record, error) bool) {
 	}
 }
 
-// reported are two runs as a report has them: one of four answers, and one where
-// half of the requests failed.
+// reported are two runs: one of four answers, and one in which half of the requests
+// failed.
 func reported(t *testing.T) report.Runs {
 	t.Helper()
 	view := report.View{Latencies: []run.Latency{run.TTFT, run.TTST, run.ITL}, Percentiles: []float64{1, 50, 99.9}}
@@ -70,7 +70,7 @@ func reported(t *testing.T) report.Runs {
 	}
 }
 
-func TestServingFormats(t *testing.T) {
+func TestRunFormats(t *testing.T) {
 	runs := reported(t)
 	for name, write := range map[string]func(io.Writer) error{
 		"text.txt": runs.Document().WriteText, "vllm.txt": runs.VLLM().WriteText, "table.csv": runs.Document().WriteCSV, "table.md": runs.Document().WriteMarkdown, "go.bench": runs.GoBench,
@@ -129,7 +129,7 @@ func TestBlockByHand(t *testing.T) {
 	}
 }
 
-// Tables say what the summary says.
+// The numbers of tables and summary are the same.
 func TestTablesAgreeWithTheSummary(t *testing.T) {
 	runs := reported(t)
 	rows, err := csv.NewReader(strings.NewReader(written(t, runs.Document().WriteCSV))).ReadAll()
@@ -180,8 +180,8 @@ func TestParsePercentiles(t *testing.T) {
 	}
 }
 
-// A smoothed curve keeps every value, and a picture is drawn of whatever there is.
-func TestServingPNG(t *testing.T) {
+// A picture can be drawn of any run, also without values.
+func TestRunPNG(t *testing.T) {
 	nothing := report.Run{Info: ended(1), Result: inDetail(t, []replay.Record{{Class: replay.Connect}})}
 	same := report.Run{Info: ended(1), Result: inDetail(t, answers(1))}
 	for i, runs := range []report.Runs{reported(t), {nothing}, {same}, {nothing, same}} {
@@ -195,7 +195,7 @@ func TestServingPNG(t *testing.T) {
 	}
 }
 
-// foreign are a run's words that come from outside.
+// foreign is a run with hostile names and settings.
 func foreign() runfile.Run {
 	info := ended(2)
 	info.Trace.Name, info.Target.Model, info.Command = "<script>alert(1)</script>", `"><img src=x onerror=alert(2)>`, []string{"</title><script>alert(3)</script>"}
@@ -211,9 +211,8 @@ func page(t *testing.T) string {
 	return written(t, report.Runs{{Name: "<u>run</u>", Info: foreign(), Result: inDetail(t, records)}}.Document().WriteHTML)
 }
 
-// A page asks for nothing from elsewhere, runs nothing, and marks nothing up that
-// came from outside.
-func TestServingPageIsHarmlessAndWhole(t *testing.T) {
+// A page loads nothing, runs nothing, and escapes all text from outside.
+func TestRunPageIsHarmlessAndWhole(t *testing.T) {
 	text := page(t)
 	for _, bad := range []string{"<script", "<img", "<b>", "<i>", "<u>", "<link", "<iframe", "@import"} {
 		if at := strings.Index(text, bad); at >= 0 {
@@ -238,8 +237,8 @@ func TestServingPageIsHarmlessAndWhole(t *testing.T) {
 	}
 }
 
-// Long runs make no long pages, and the slowest request stays in them.
-func TestServingPageIsBounded(t *testing.T) {
+// The page of a long run has a bounded size and contains the slowest request.
+func TestRunPageIsBounded(t *testing.T) {
 	var records []replay.Record
 	for i := range 60_000 {
 		rec := answers(1)[0]
@@ -264,9 +263,9 @@ func TestServingPageIsBounded(t *testing.T) {
 	}
 }
 
-// Gaps between chunks that came at once are next to nothing: they stand at the
-// end of a logarithmic axis, counted, and leave room for the rest.
-func TestNextToNothingLeavesRoom(t *testing.T) {
+// Negligible gaps, between chunks that arrived together, are counted at the end of a
+// logarithmic axis and leave room for the others.
+func TestNegligibleGapsLeaveRoom(t *testing.T) {
 	records := answers(10)
 	for i := range records {
 		records[i].Gaps[0] = 0

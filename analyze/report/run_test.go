@@ -134,17 +134,17 @@ func servingText(t *testing.T, info runfile.Run, records []replay.Record) string
 	return text.String()
 }
 
-func TestServingText(t *testing.T) {
+func TestRunText(t *testing.T) {
 	for _, test := range servingRuns {
 		t.Run(test.name, func(t *testing.T) {
-			tracetest.Golden(t, "testdata/serving_"+test.name+".txt", servingText(t, test.info, test.records))
+			tracetest.Golden(t, "testdata/run_"+test.name+".txt", servingText(t, test.info, test.records))
 		})
 	}
 }
 
-// The block is read by eye and by scripts made for vLLM's: rules of 50 columns,
-// labels padded to 40, one space, the value.
-func TestServingTextHasTheShapeOfTheField(t *testing.T) {
+// The block is read by scripts made for vLLM's: rules of 50 columns, labels padded to
+// 40, one space, the value.
+func TestRunTextHasTheShapeOfTheField(t *testing.T) {
 	line := regexp.MustCompile(`^[^:]+:$`)
 	for _, test := range servingRuns {
 		text := servingText(t, test.info, test.records)
@@ -168,9 +168,9 @@ func TestServingTextHasTheShapeOfTheField(t *testing.T) {
 	}
 }
 
-// Nothing that a server or a file says may command a terminal or look like a
-// line of the report.
-func TestServingTextIsHarmless(t *testing.T) {
+// Text from servers and files cannot command a terminal or forge a line of the
+// report.
+func TestRunTextIsHarmless(t *testing.T) {
 	info := changed(ended(1), func(r *runfile.Run) { r.Failure, r.Notes = hostile, []string{hostile} })
 	text := servingText(t, info, []replay.Record{failure(replay.Class(hostile), hostile)})
 	for i, r := range text {
@@ -250,7 +250,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// Who stamped the arrivals, and how late the client read, is with the lag.
+// The summary has the source of the timestamps and the read delay.
 func TestSummaryOfReading(t *testing.T) {
 	for _, test := range servingRuns {
 		if test.name != "stamped" {
@@ -348,7 +348,7 @@ func TestSummaryIsValidJSON(t *testing.T) {
 	}
 }
 
-func TestServingTextPassesOnWriteErrors(t *testing.T) {
+func TestRunTextPassesOnWriteErrors(t *testing.T) {
 	if err := servingTo(fullDisk{}, ended(1), measured(t, ended(1), answers(1))); !errors.Is(err, errFull) {
 		t.Errorf("%v", err)
 	}

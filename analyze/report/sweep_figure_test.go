@@ -11,8 +11,8 @@ import (
 	"moontide/trace/stats"
 )
 
-// A dot stands at a mean latency, in seconds, and the output throughput of its
-// run, and bears the level. What was not measured has none.
+// A dot is at the mean latency in seconds and the output throughput of its run, and
+// is labelled with the level. Runs without values have none.
 func TestSweepSheet(t *testing.T) {
 	point := func(level string, ms, rate float64, verdict run.Level) SweepPoint {
 		return SweepPoint{Level: level, Result: &run.Result{

@@ -108,8 +108,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// The table that is published has these nine columns, to the letter, and the
-// values that the runs have.
+// The published table has exactly these nine columns.
 func TestSweepColumns(t *testing.T) {
 	var b bytes.Buffer
 	if err := oneSweep().Document().WriteMarkdown(&b); err != nil {
@@ -126,8 +125,7 @@ func TestSweepColumns(t *testing.T) {
 	}
 }
 
-// A ratio is that of the value beside it to the first deployment's at the same
-// level.
+// A ratio is relative to the first deployment at the same level.
 func TestSweepRatios(t *testing.T) {
 	var b bytes.Buffer
 	if err := comparedSweep().Document().WriteMarkdown(&b); err != nil {
@@ -148,8 +146,8 @@ func TestSweepRatios(t *testing.T) {
 	}
 }
 
-// A run that is not VALID is marked in every table, and its reasons are there
-// once; what does not speak against it is not among them.
+// A run that is not VALID is marked in every table; only the reasons for that are
+// listed, once.
 func TestSweepVerdict(t *testing.T) {
 	var b bytes.Buffer
 	if err := comparedSweep().Document().WriteText(&b); err != nil {

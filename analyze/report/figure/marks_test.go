@@ -7,8 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever the marks, labels that are shown touch neither each other nor a
-// line.
+// Labels that are shown touch neither each other nor a line.
 func TestMarkLabelsKeepApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := Figure{X: Axis{Min: new(0.0), Max: new(100.0)}, Series: []Series{{X: []float64{0, 100}, Y: []float64{0, 1}}}}

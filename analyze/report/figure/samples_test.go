@@ -14,7 +14,7 @@ import (
 // To look at the pictures: go test -run TestSamples -samples DIR.
 var samplesDir = flag.String("samples", "", "write the sample pictures to this `directory`")
 
-// samples are sheets of the sort that the package is for.
+// samples are typical sheets.
 func samples() map[string]Sheet {
 	return map[string]Sheet{
 		"lengths":    lengths(),
@@ -234,7 +234,7 @@ func overlaid() Figure {
 	return f
 }
 
-// awkward holds what nobody wants to see but everybody gets.
+// awkward has empty, infinite, crowded and overlong data.
 func awkward() Sheet {
 	nan, inf := math.NaN(), math.Inf(1)
 	long := "A title that is much longer than the room there is for it above such a narrow plot </script><b>\"bold\"</b> 日本語"

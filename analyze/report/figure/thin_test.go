@@ -90,7 +90,7 @@ func TestThinKeepsOrder(t *testing.T) {
 	})
 }
 
-// A line may go back and forth between two columns for ever.
+// A line may alternate between two columns any number of times.
 func TestThinBoundsAnyLine(t *testing.T) {
 	var line []point
 	for i := range 1_000_000 {
