@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"trace/jsonscan":        {},
 	"trace/routing":         {},
 	"trace/stats":           {},
-	"trace/tokenizer":       {},
+	"trace/tokenizer":       {"trace/jsonscan"},
 	"trace/tracetest":       {},
 	"traces":                {},
 }

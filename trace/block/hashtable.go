@@ -1,31 +1,31 @@
 package block
 
-// hashTable finds single ids and pages by open addressing with linear probing:
-// less than half the memory of Go's map, and mostly one cache miss a look-up.
-// Nothing is ever removed. The zero hashTable is empty and ready.
+// hashTable finds single ids and pages by open addressing with linear probing. It
+// needs less than half the memory of a Go map and usually one cache miss a
+// lookup. Nothing is ever removed. The zero hashTable is empty.
 //
-// The search for every id of a page's range begins at the same place. Single ids
-// that a page took over may stay behind; they still say the same as the page.
+// The search for all ids of a page's range starts at the same entry. Single ids
+// that a page took over may stay in the table; their numbers agree with the page.
 type hashTable struct {
-	entries []entry // a power of two of them
-	used    int     // how many of them are not free
+	entries []entry // a power of two
+	used    int     // entries that are not free
 }
 
 // entry is a single id with its number plus 1, or the page of all ids with the
-// upper bits of id. It is 12 bytes because the id is kept in halves; a uint64
-// would align it to 16. The value 0 is a free entry.
+// upper bits of id. Its value is 0 if it is free. It has 12 bytes because the id is
+// split; a uint64 would align it to 16.
 type entry struct{ low, high, value uint32 }
 
-// pageFlag tells an entry's page from a number.
+// pageFlag marks the value of a page.
 const pageFlag = 1 << 31
 
 func (e *entry) id() uint64   { return uint64(e.high)<<32 | uint64(e.low) }
 func (e *entry) isPage() bool { return e.value&pageFlag != 0 }
 func (e *entry) page() uint32 { return e.value &^ pageFlag }
 
-// find returns the page that id belongs to or its own entry, else the free entry
-// where it is to be; and whether it passed another single id of the same page on
-// the way. The entry is good until the next put.
+// find returns the page of id, or its own entry, or else the free entry for it, and
+// whether it passed another single id of the same page. The entry is valid until
+// the next put.
 func (h *hashTable) find(id uint64) (e *entry, neighbour bool) {
 	if h.entries == nil {
 		h.entries = make([]entry, 16)
@@ -45,7 +45,7 @@ func (h *hashTable) find(id uint64) (e *entry, neighbour bool) {
 	}
 }
 
-// put fills the free entry that was found for id.
+// put fills the free entry that find returned for id.
 func (h *hashTable) put(e *entry, id uint64, value uint32) {
 	*e = entry{uint32(id), uint32(id >> 32), value}
 	if h.used++; 4*h.used > 3*len(h.entries) {
@@ -53,8 +53,8 @@ func (h *hashTable) put(e *entry, id uint64, value uint32) {
 	}
 }
 
-// replaceByPage makes the first single id of a range, of which there is one at
-// least, the range's page, and copies the numbers of all to p.
+// replaceByPage turns the first single id of a range into the range's page and
+// copies the numbers of all single ids to p. There must be at least one.
 func (h *hashTable) replaceByPage(id uint64, number uint32, p *page) {
 	mask := uint64(len(h.entries) - 1)
 	value := number | pageFlag
@@ -70,7 +70,7 @@ func (h *hashTable) replaceByPage(id uint64, number uint32, p *page) {
 	}
 }
 
-// each calls do for all entries.
+// each calls do for every entry.
 func (h *hashTable) each(do func(*entry)) {
 	for i := range h.entries {
 		if h.entries[i].value != 0 {
@@ -86,16 +86,15 @@ func (h *hashTable) double() {
 		if from.value == 0 {
 			continue
 		}
-		if to, _ := h.find(from.id()); to.value == 0 { // else its page has it
+		if to, _ := h.find(from.id()); to.value == 0 { // else its page replaces it
 			*to = from
 			h.used++
 		}
 	}
 }
 
-// mix spreads keys that differ in few bits, wherever these are, over all bits.
-// It is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014, with Stafford's
-// constants).
+// mix spreads differences in a few bits over all bits. It is the finalizer of
+// SplitMix64 (Steele, Lea and Flood, 2014, with Stafford's constants).
 func mix(key uint64) uint64 {
 	key = (key ^ key>>30) * 0xbf58476d1ce4e5b9
 	key = (key ^ key>>27) * 0x94d049bb133111eb

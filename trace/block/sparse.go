@@ -1,10 +1,9 @@
 package block
 
-// Sparse keeps a value for some blocks, by the numbers that a [Table] gave them,
-// and 0 for the others. It
-// takes memory for 64 blocks that follow each other at once: the blocks of a
-// request mostly do, and a look-up is a few times as quick as that of a map. The
-// zero Sparse is all zeros. It is not safe for concurrent use while it is set.
+// Sparse is an array of values by block number, see [Table], with memory only for
+// blocks that have a value and their neighbours, 64 at a time. A lookup is a few
+// times faster than that of a map. The zero Sparse is all zeros. Set must not run
+// concurrently with other calls.
 type Sparse struct {
 	slabs []*[sparseSlab]*[sparsePage]uint32
 }
@@ -14,7 +13,7 @@ const (
 	sparseSlab = 64 // pages
 )
 
-// At returns the value of a block.
+// At returns the value of a block, 0 if it was not set.
 func (s *Sparse) At(number uint32) uint32 {
 	slab := int(number / (sparsePage * sparseSlab))
 	if slab >= len(s.slabs) || s.slabs[slab] == nil {
@@ -27,7 +26,7 @@ func (s *Sparse) At(number uint32) uint32 {
 	return page[number%sparsePage]
 }
 
-// Set gives a block a value.
+// Set sets the value of a block.
 func (s *Sparse) Set(number, value uint32) {
 	slab := int(number / (sparsePage * sparseSlab))
 	for slab >= len(s.slabs) {

@@ -1,8 +1,8 @@
-// Package block numbers the blocks of a trace: it turns block ids, which may be
-// any 64-bit integers, into 0, 1, 2, ... in order of first use. Whoever keeps
-// something for each block can then keep it in a slice.
+// Package block numbers the blocks of a trace: it maps block ids, which may be any
+// 64-bit integers, to 0, 1, 2, ... in order of first use, so that state of blocks
+// can be kept in slices.
 //
-// The zero [Table] is ready:
+// The zero [Table] works:
 //
 //	var t block.Table
 //	var numbers []uint32
@@ -12,9 +12,8 @@
 //	}
 //	fmt.Println(t.Len(), "distinct blocks")
 //
-// Most traces number their blocks as they write them, so that a prompt is a few
-// runs of consecutive integers; others name blocks by a hash. Both are cheap,
-// also mixed in one trace: see [Table].
+// In most traces a prompt is a few runs of consecutive ids; in others ids are
+// hashes. Both are cheap, even mixed in one trace: see [Table].
 package block
 
 import (
@@ -24,58 +23,52 @@ import (
 	"slices"
 )
 
-// MaxLen is the largest number of distinct ids that a Table can tell apart.
+// MaxLen is the largest number of distinct ids of a Table.
 const MaxLen = math.MaxInt32
 
-// ErrFull says that a trace had more than [MaxLen] distinct ids.
+// ErrFull is the error for more than [MaxLen] distinct ids.
 var ErrFull = errors.New("too many distinct blocks")
 
 const (
 	pageBits = 7
 	pageSize = 1 << pageBits
-	// A Table may have this many places in pages for each distinct id, and a
-	// few pages to begin with. It bounds the memory of ids that only look as if
-	// they came in runs.
+	// A Table may have this many places in pages for each distinct id, plus the
+	// first pages. This bounds the memory for ids that only look like runs.
 	placesPerID = 4
 	firstPages  = 8
 )
 
-// page holds the numbers of pageSize consecutive ids, each plus 1: 0 is an id
-// that was not met.
+// page holds the numbers, plus 1, of pageSize consecutive ids; 0 is an unused id.
 type page [pageSize]uint32
 
-// Table gives each id a number. The zero Table is empty and ready. It is not
-// safe for concurrent use.
+// Table assigns a number to each id. The zero Table is empty. It is not safe for
+// concurrent use.
 //
-// Ids are looked up by their upper bits in one hash table. A first id is kept
-// there itself; when a second with the same upper bits comes, a page is opened
-// for all that have them, in which an id is a place. So a run costs a look into
-// the hash table for each page, and a random id one for itself. Pages are
-// opened only as long as they have no more than a few places for each distinct
-// id, so that memory is bounded by the distinct ids, whatever they are: about
-// 4 B each for runs, 16 to 32 B for random numbers, at most 48 B.
+// Ids are looked up by their upper bits in a hash table. The first id is stored
+// there; the second with the same upper bits opens a page for all of them. So a
+// run costs one hash lookup a page, and a random id one lookup. The number of
+// pages is limited in proportion to the distinct ids, so memory is about 4 B per
+// distinct id for runs, 16 to 32 B for random ids, and 48 B at most.
 type Table struct {
 	count int
 	full  bool
 	ids   hashTable
 	pages []*page
-	// current is the page used last, of the ids whose upper bits are upper; nil
-	// before there is one.
+	// current is the page that was used last, for ids with these upper bits; nil
+	// at first.
 	current *page
 	upper   uint64
 }
 
 // Number returns the number of id and whether this is its first use. The n-th
-// distinct id, from 0, has the number n.
-//
-// From more than [MaxLen] distinct ids on, an id that is not known gets MaxLen
-// and stays new, and [Table.Err] is set.
+// distinct id, from 0, has the number n. After [MaxLen] distinct ids, further ones
+// all get the number MaxLen, and [Table.Err] returns an error.
 func (t *Table) Number(id uint64) (n uint32, isNew bool) {
 	if t.current == nil || id>>pageBits != t.upper {
 		e, neighbour := t.ids.find(id)
 		switch {
 		case e.isPage():
-			t.turnTo(t.pages[e.page()], id)
+			t.setCurrent(t.pages[e.page()], id)
 		case e.value != 0:
 			return e.value - 1, false
 		case neighbour && t.mayOpenPage():
@@ -110,9 +103,8 @@ func (t *Table) AppendNumbers(dst []uint32, ids []uint64) []uint32 {
 	return dst
 }
 
-// numberFromPage is the quick way for runs. It writes the numbers of the first
-// ids to dst, up to the first that does not belong to the current page, and
-// returns how many these are.
+// numberFromPage is the fast path for runs. It writes the numbers of the ids up to
+// the first one outside the current page to dst, and returns how many.
 func (t *Table) numberFromPage(dst []uint32, ids []uint64) int {
 	p, upper := t.current, t.upper
 	if p == nil {
@@ -126,7 +118,7 @@ func (t *Table) numberFromPage(dst []uint32, ids []uint64) int {
 		n := p[id%pageSize]
 		if n == 0 {
 			if t.count == MaxLen {
-				return i // Number knows what to do
+				return i // Number handles this
 			}
 			t.count++
 			n = uint32(t.count)
@@ -137,12 +129,11 @@ func (t *Table) numberFromPage(dst []uint32, ids []uint64) int {
 	return len(ids)
 }
 
-// Len is the number of distinct ids so far.
+// Len returns the number of distinct ids so far.
 func (t *Table) Len() int { return t.count }
 
-// IDs returns the ids that have the given numbers, each below [Table.Len]. The
-// table is made for the other way: it goes through all of its ids, once for all
-// numbers.
+// IDs returns the ids with the given numbers, each below [Table.Len]. It is slow: it
+// goes through all ids of the table.
 func (t *Table) IDs(numbers []uint32) []uint64 {
 	ids := make([]uint64, len(numbers))
 	if len(numbers) == 0 {
@@ -176,8 +167,8 @@ func (t *Table) IDs(numbers []uint32) []uint64 {
 	return ids
 }
 
-// Err is an error of the kind [ErrFull] once there were more than [MaxLen]
-// distinct ids, for then numbers no longer tell ids apart; else nil.
+// Err returns an [ErrFull] if there were more than [MaxLen] distinct ids, whose
+// numbers are not unique.
 func (t *Table) Err() error {
 	if !t.full {
 		return nil
@@ -185,7 +176,7 @@ func (t *Table) Err() error {
 	return fmt.Errorf("numbering blocks: %w: more than %d", ErrFull, MaxLen)
 }
 
-// next takes the next free number.
+// next returns the next free number.
 func (t *Table) next() uint32 {
 	if t.count == MaxLen {
 		t.full = true
@@ -199,13 +190,13 @@ func (t *Table) mayOpenPage() bool {
 	return len(t.pages)*pageSize < placesPerID*t.count+firstPages*pageSize
 }
 
-// openPage opens the page of id, moves the ids to it that the hash table has
-// of its range, and turns to it.
+// openPage opens the page of id, copies the ids of its range to it, and makes it
+// current.
 func (t *Table) openPage(id uint64) {
 	p := new(page)
 	t.ids.replaceByPage(id, uint32(len(t.pages)), p)
 	t.pages = append(t.pages, p)
-	t.turnTo(p, id)
+	t.setCurrent(p, id)
 }
 
-func (t *Table) turnTo(p *page, id uint64) { t.current, t.upper = p, id>>pageBits }
+func (t *Table) setCurrent(p *page, id uint64) { t.current, t.upper = p, id>>pageBits }

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// addedToken is a text that is one token wherever it occurs.
+// addedToken is a text that is always one token.
 type addedToken struct {
 	ID         uint32 `json:"id"`
 	Content    string `json:"content"`
 	SingleWord bool   `json:"single_word"`
-	LStrip     bool   `json:"lstrip"` // takes the white space before it along
-	RStrip     bool   `json:"rstrip"` // and that behind it
+	LStrip     bool   `json:"lstrip"` // includes white space before it
+	RStrip     bool   `json:"rstrip"` // includes white space after it
 	Normalized bool   `json:"normalized"`
-	Special    bool   `json:"special"` // of no matter to encoding
+	Special    bool   `json:"special"` // does not affect encoding
 }
 
 func (f *file) readAdded(t *Tokenizer) error {
@@ -26,7 +26,7 @@ func (f *file) readAdded(t *Tokenizer) error {
 		case a.SingleWord:
 			return fmt.Errorf("added token %.40q with single_word is not supported", a.Content)
 		case a.ID > maxID || len(a.Content) > maxToken:
-			return fmt.Errorf("an added token has id %d and %d bytes: %d and %d are the most", a.ID, len(a.Content), maxID, maxToken)
+			return fmt.Errorf("an added token has id %d and %d bytes: the limits are %d and %d", a.ID, len(a.Content), maxID, maxToken)
 		case a.Content == "":
 			return fmt.Errorf("added token %d is empty", a.ID)
 		case !a.Normalized:
@@ -37,7 +37,7 @@ func (f *file) readAdded(t *Tokenizer) error {
 		}
 		t.normalized.add(a)
 	}
-	// The texts of added tokens are no words that a text could be made of.
+	// Texts are for composing text, which added tokens are not used for.
 	for _, a := range f.AddedTokens {
 		if int(a.ID) < len(t.texts) {
 			t.texts[a.ID] = ""
@@ -46,14 +46,14 @@ func (f *file) readAdded(t *Tokenizer) error {
 	return nil
 }
 
-// added are added tokens to be found in a text.
+// added finds added tokens in a text.
 type added struct {
-	first [256]bool // bytes that one begins with
-	// By the first byte: how long the tokens are, the longest first. Of those
-	// that begin at one place the longest is meant.
+	first [256]bool // first bytes of tokens
+	// lengths are those of the tokens by first byte, the longest first: the
+	// longest match wins.
 	lengths     [256][]int
 	tokens      map[string]addedToken
-	spansSpaces bool // one has a space that is not its first character
+	spansSpaces bool // a token has a space after its first character
 }
 
 func (s *added) add(a addedToken) {
@@ -71,7 +71,7 @@ func (s *added) add(a addedToken) {
 	s.spansSpaces = s.spansSpaces || strings.ContainsFunc(a.Content[1:], unicode.IsSpace)
 }
 
-// at returns the token that text has at a place.
+// at returns the token at an offset of text.
 func (s *added) at(text string, place int) (a addedToken, ok bool) {
 	for _, n := range s.lengths[text[place]] {
 		if n <= len(text)-place {
@@ -83,8 +83,7 @@ func (s *added) at(text string, place int) (a addedToken, ok bool) {
 	return a, false
 }
 
-// cut gives what text consists of in turn: pieces that are tokens and those,
-// never empty, that are none.
+// cut calls give for each token in text and for each non-empty piece between tokens.
 func (s *added) cut(text string, give func(piece string, id uint32, isToken bool)) {
 	done := 0
 	for i := 0; s.tokens != nil && i < len(text); {

@@ -5,25 +5,24 @@ import (
 	"math"
 )
 
-// bpe is the model: the bytes of a word are tokens at first, and then the pair
-// of neighbours that stands first in the list of merges becomes one, again and
-// again, the leftmost first, until no pair is in the list.
+// bpe is the model. The bytes of a word are its first tokens. Then the pair of
+// neighbours with the lowest rank, the leftmost first, is merged until no pair is
+// in the list of merges.
 type bpe struct {
 	bytes  [256]uint32       // the token of each byte
 	merges map[uint64]merged // by pair
-	whole  map[string]uint32 // words that are known to be one token
+	whole  map[string]uint32 // words that are one token
 }
 
-// merged is what a pair becomes. Of two pairs the one of the lower rank goes
-// first.
+// merged is the result of a merge. Merges with a lower rank come first.
 type merged struct{ rank, id uint32 }
 
 const noRank = math.MaxUint32
 
 func pair(left, right uint32) uint64 { return uint64(left)<<32 | uint64(right) }
 
-// shortWord is up to how many bytes a word is merged by going over it anew for
-// every merge, which for the words of a text is quickest.
+// shortWord is the longest word in bytes that is merged in quadratic time, which is
+// fastest for usual words.
 const shortWord = 64
 
 func (m *bpe) append(dst []uint32, word string) []uint32 {
@@ -38,13 +37,13 @@ func (m *bpe) merge(dst []uint32, word string) []uint32 {
 		return m.mergeLong(dst, word)
 	}
 	var symbols [shortWord]uint32
-	var next [shortWord]merged // what each symbol and the one behind it become
+	var next [shortWord]merged // merge of each symbol with the next one
 	n := len(word)
 	for i := range n {
 		symbols[i] = m.bytes[word[i]]
 	}
 	for i := range n {
-		next[i] = m.behind(symbols[:n], i)
+		next[i] = m.mergeAt(symbols[:n], i)
 	}
 	for {
 		best := 0
@@ -60,15 +59,15 @@ func (m *bpe) merge(dst []uint32, word string) []uint32 {
 		copy(symbols[best+1:n], symbols[best+2:n])
 		copy(next[best+1:n], next[best+2:n])
 		n--
-		next[best] = m.behind(symbols[:n], best)
+		next[best] = m.mergeAt(symbols[:n], best)
 		if best > 0 {
-			next[best-1] = m.behind(symbols[:n], best-1)
+			next[best-1] = m.mergeAt(symbols[:n], best-1)
 		}
 	}
 }
 
-// behind is what symbol i becomes with the one behind it.
-func (m *bpe) behind(symbols []uint32, i int) merged {
+// mergeAt returns the merge of symbol i with the next one.
+func (m *bpe) mergeAt(symbols []uint32, i int) merged {
 	if i+1 < len(symbols) {
 		if to, ok := m.merges[pair(symbols[i], symbols[i+1])]; ok {
 			return to
@@ -77,19 +76,19 @@ func (m *bpe) behind(symbols []uint32, i int) merged {
 	return merged{rank: noRank}
 }
 
-// mergeLong is merge for words of any length, in time n log n.
+// mergeLong merges words of any length in time n log n.
 func (m *bpe) mergeLong(dst []uint32, word string) []uint32 {
 	symbols := make([]linked, len(word))
 	for i := range symbols {
-		symbols[i] = linked{id: m.bytes[word[i]], before: i - 1, behind: i + 1}
+		symbols[i] = linked{id: m.bytes[word[i]], before: i - 1, after: i + 1}
 	}
-	symbols[len(word)-1].behind = -1
+	symbols[len(word)-1].after = -1
 	var queue candidates
 	consider := func(at int) {
-		if at < 0 || symbols[at].behind < 0 {
+		if at < 0 || symbols[at].after < 0 {
 			return
 		}
-		p := pair(symbols[at].id, symbols[symbols[at].behind].id)
+		p := pair(symbols[at].id, symbols[symbols[at].after].id)
 		if to, ok := m.merges[p]; ok {
 			heap.Push(&queue, candidate{to, p, at})
 		}
@@ -100,19 +99,19 @@ func (m *bpe) mergeLong(dst []uint32, word string) []uint32 {
 	for len(queue) > 0 {
 		c := heap.Pop(&queue).(candidate)
 		left := &symbols[c.at]
-		if left.gone || left.behind < 0 || pair(left.id, symbols[left.behind].id) != c.pair {
+		if left.gone || left.after < 0 || pair(left.id, symbols[left.after].id) != c.pair {
 			continue // another merge came first
 		}
-		right := &symbols[left.behind]
+		right := &symbols[left.after]
 		right.gone = true
-		left.id, left.behind = c.id, right.behind
-		if left.behind >= 0 {
-			symbols[left.behind].before = c.at
+		left.id, left.after = c.id, right.after
+		if left.after >= 0 {
+			symbols[left.after].before = c.at
 		}
 		consider(left.before)
 		consider(c.at)
 	}
-	for at := 0; at >= 0; at = symbols[at].behind {
+	for at := 0; at >= 0; at = symbols[at].after {
 		dst = append(dst, symbols[at].id)
 	}
 	return dst
@@ -120,19 +119,19 @@ func (m *bpe) mergeLong(dst []uint32, word string) []uint32 {
 
 // linked is a symbol of a long word.
 type linked struct {
-	id             uint32
-	before, behind int // its neighbours, -1 at the ends
-	gone           bool
+	id            uint32
+	before, after int // its neighbours, -1 at the ends
+	gone          bool
 }
 
-// candidate is a merge that was possible when it was found.
+// candidate is a merge that was possible when it was queued.
 type candidate struct {
 	merged
 	pair uint64
 	at   int
 }
 
-// candidates is a heap.Interface: the lowest rank first, of these the leftmost.
+// candidates is a heap of merges: the lowest rank first, then the leftmost.
 type candidates []candidate
 
 func (q candidates) Len() int { return len(q) }

@@ -1,10 +1,9 @@
 package tokenizer
 
-// A vocabulary is JSON, and its tokens are bytes: each byte is written as a
-// character that can be seen. Those that can be seen anyhow stand for
-// themselves, the others, in their order, are U+0100 and those behind it.
+// The tokens of a vocabulary are bytes, written in JSON as visible characters: a
+// visible byte stands for itself, the others in order for U+0100 and up.
 
-// byteOf is the byte that a character stands for, and -1 for any other.
+// byteOf maps a character to its byte, or to -1.
 var byteOf = func() (of [256 + 68]int16) {
 	for i := range of {
 		of[i] = -1
@@ -21,8 +20,8 @@ var byteOf = func() (of [256 + 68]int16) {
 	return of
 }()
 
-// bytesOf returns the bytes that a token of a vocabulary stands for. ok is
-// false for one that stands for none, which no text is encoded to.
+// bytesOf returns the bytes of a token of a vocabulary. ok is false if the token has
+// other characters; no text is encoded to it.
 func bytesOf(token string) (text string, ok bool) {
 	out := make([]byte, 0, len(token))
 	for _, c := range token {

@@ -3,22 +3,20 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"moontide/trace/jsonscan"
 	"strings"
 
 	"github.com/bytedance/sonic"
 )
 
-// strict refuses members that are not listed: what is not known cannot be done.
+// strict rejects unknown members, which could change the encoding.
 var strict = sonic.Config{CopyString: true, ValidateString: true, DisallowUnknownFields: true}.Froze()
 
-var lenient = sonic.Config{CopyString: true, ValidateString: true}.Froze()
-
-// raw is JSON that is not looked into yet.
+// raw is JSON that is parsed later.
 type raw = sonic.NoCopyRawMessage
 
-// file is a tokenizer.json. How long an encoding may be and what is put around
-// it is up to the server: truncation, padding, the post-processor and the
-// decoder are not read.
+// file is a tokenizer.json. Truncation, padding, the post-processor and the decoder
+// are ignored: they are up to the server.
 type file struct {
 	Version       raw          `json:"version"`
 	Truncation    raw          `json:"truncation"`
@@ -34,9 +32,9 @@ type file struct {
 func parse(text []byte) (*Tokenizer, error) {
 	var f file
 	if err := strict.Unmarshal(text, &f); err != nil {
-		return nil, unread("it", err)
+		return nil, unread("the file", err)
 	}
-	t := &Tokenizer{known: true}
+	t := &Tokenizer{scanned: true}
 	for _, step := range []func(*Tokenizer) error{f.readModel, f.readNormalizer, f.readPreTokenizer, f.readAdded} {
 		if err := step(t); err != nil {
 			return nil, err
@@ -45,24 +43,23 @@ func parse(text []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// unread is an error of the JSON library on one line, without an excerpt of a
-// file of megabytes.
+// unread shortens an error of the JSON library, which quotes the file.
 func unread(what string, err error) error {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	if len(line) > 120 {
 		line = line[:120] + "..."
 	}
-	return fmt.Errorf("%s is not as in a tokenizer.json: %s", what, line)
+	return fmt.Errorf("%s is not that of a tokenizer.json: %s", what, line)
 }
 
 func absent(r raw) bool { return len(r) == 0 || string(r) == "null" }
 
-// kindOf is the type that a step of the file names.
+// kindOf returns the type of a step.
 func kindOf(step raw) (string, error) {
 	var kind struct {
 		Type string `json:"type"`
 	}
-	if err := lenient.Unmarshal(step, &kind); err != nil {
+	if err := jsonscan.Strict.Unmarshal(step, &kind); err != nil {
 		return "", unread("a step", err)
 	}
 	return kind.Type, nil
@@ -70,8 +67,8 @@ func kindOf(step raw) (string, error) {
 
 func (f *file) readNormalizer(t *Tokenizer) error { return t.addNormalizer(f.Normalizer, 0) }
 
-// deepest is how far sequences may stand in one another.
-const deepest = 4
+// maxDepth is how deep sequences may be nested.
+const maxDepth = 4
 
 func (t *Tokenizer) addNormalizer(step raw, depth int) error {
 	if absent(step) {
@@ -84,7 +81,7 @@ func (t *Tokenizer) addNormalizer(step raw, depth int) error {
 	case kind == "NFC":
 		t.nfc = true
 		return nil
-	case kind != "Sequence" || depth == deepest:
+	case kind != "Sequence" || depth == maxDepth:
 		return fmt.Errorf("normalizer %q is not supported: only NFC is", kind)
 	}
 	var sequence struct {
@@ -122,7 +119,7 @@ func (t *Tokenizer) addPreTokenizer(step raw, byteLevel *bool, depth int) error 
 	case err != nil:
 		return err
 	case *byteLevel:
-		return fmt.Errorf("pre-tokenizer %q behind ByteLevel is not supported", kind)
+		return fmt.Errorf("pre-tokenizer %q after ByteLevel is not supported", kind)
 	}
 	switch kind {
 	case "Sequence":
@@ -135,7 +132,7 @@ func (t *Tokenizer) addPreTokenizer(step raw, byteLevel *bool, depth int) error 
 		*byteLevel = true
 		return t.addByteLevel(step)
 	}
-	return fmt.Errorf("pre-tokenizer %q is not supported: Split, Digits and ByteLevel are", kind)
+	return fmt.Errorf("pre-tokenizer %q is not supported: only Split, Digits and ByteLevel are", kind)
 }
 
 func (t *Tokenizer) addSequence(step raw, byteLevel *bool, depth int) error {
@@ -147,7 +144,7 @@ func (t *Tokenizer) addSequence(step raw, byteLevel *bool, depth int) error {
 		return unread("pre-tokenizer", err)
 	}
 	const most = 16
-	if depth == deepest || len(sequence.PreTokenizers) > most {
+	if depth == maxDepth || len(sequence.PreTokenizers) > most {
 		return errors.New("pre-tokenizer is a sequence of too many steps")
 	}
 	for _, inner := range sequence.PreTokenizers {
@@ -176,7 +173,7 @@ func (t *Tokenizer) addSplit(step raw) error {
 	}
 	removed := split.Behavior == "Removed" && split.Invert
 	if split.Behavior != "Isolated" && !removed {
-		return fmt.Errorf("pre-tokenizer Split with behavior %q and invert %t is not supported: Isolated is", split.Behavior, split.Invert)
+		return fmt.Errorf("pre-tokenizer Split with behavior %q and invert %t is not supported: only Isolated is", split.Behavior, split.Invert)
 	}
 	return t.addPattern(*split.Pattern.Regex, removed)
 }
@@ -199,7 +196,7 @@ func (t *Tokenizer) addByteLevel(step raw) error {
 	level := struct {
 		Type           string `json:"type"`
 		AddPrefixSpace bool   `json:"add_prefix_space"`
-		TrimOffsets    bool   `json:"trim_offsets"` // of no matter: there are no offsets
+		TrimOffsets    bool   `json:"trim_offsets"` // irrelevant: there are no offsets
 		UseRegex       bool   `json:"use_regex"`
 	}{AddPrefixSpace: true, UseRegex: true}
 	switch err := strict.Unmarshal(step, &level); {
@@ -213,20 +210,20 @@ func (t *Tokenizer) addByteLevel(step raw) error {
 	return nil
 }
 
-// addPattern adds a split by a regular expression. removed drops what it does
-// not match, which otherwise is kept as words of its own.
+// addPattern adds a split by a regular expression. Text between matches is dropped
+// if removed, and else kept as words.
 func (t *Tokenizer) addPattern(pattern string, removed bool) error {
 	if s, ok := scanners[pattern]; ok {
 		s.removed = removed
 		t.splits = append(t.splits, s)
-		t.known = t.known && !removed
+		t.scanned = t.scanned && !removed
 		return nil
 	}
 	s, err := newBacktracking(pattern, removed)
 	if err != nil {
 		return err
 	}
-	t.known = false
+	t.scanned = false
 	t.splits = append(t.splits, s)
 	return nil
 }

@@ -29,7 +29,7 @@ func TestRefused(t *testing.T) {
 		"Metaspace":           {step(`{"type":"Metaspace","replacement":"_"}`), `pre-tokenizer "Metaspace" is not supported`},
 		"no pre-tokenizer":    {step(`null`), "not SentencePiece"},
 		"no ByteLevel":        {step(`{"type":"Digits","individual_digits":true}`), "no ByteLevel"},
-		"behind ByteLevel":    {step(`{"type":"Sequence","pretokenizers":[` + level + `,{"type":"Digits","individual_digits":true}]}`), `"Digits" behind ByteLevel`},
+		"behind ByteLevel":    {step(`{"type":"Sequence","pretokenizers":[` + level + `,{"type":"Digits","individual_digits":true}]}`), `"Digits" after ByteLevel`},
 		"prefix space":        {step(`{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":false}`), "add_prefix_space"},
 		"prefix space unsaid": {step(`{"type":"ByteLevel"}`), "add_prefix_space"},
 		"unknown option":      {step(`{"type":"ByteLevel","add_prefix_space":false,"use_magic":true}`), "use_magic"},
@@ -38,7 +38,7 @@ func TestRefused(t *testing.T) {
 		"removed":             {step(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"a"},"behavior":"Removed","invert":false},` + level + `]}`), `"Removed"`},
 		"bad pattern":         {step(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"(a"},"behavior":"Isolated","invert":false},` + level + `]}`), `pattern "(a" is not supported`},
 		"possessive pattern":  {step(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"a++"},"behavior":"Isolated","invert":false},` + level + `]}`), `is not supported`},
-		"endless pattern":     {step(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"` + strings.Repeat("a", maxPattern+1) + `"},"behavior":"Isolated","invert":false},` + level + `]}`), "4096 are the most"},
+		"endless pattern":     {step(`{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"` + strings.Repeat("a", maxPattern+1) + `"},"behavior":"Isolated","invert":false},` + level + `]}`), "4096"},
 		"deep":                {step(strings.Repeat(`{"type":"Sequence","pretokenizers":[`, 9) + level + strings.Repeat(`]}`, 9)), "too many steps"},
 		"lower case":          {func(f map[string]any) { f["normalizer"] = json.RawMessage(`{"type":"Lowercase"}`) }, `normalizer "Lowercase"`},
 		"NFKC": {func(f map[string]any) {
@@ -47,17 +47,17 @@ func TestRefused(t *testing.T) {
 		"Unigram":             {model("type", "Unigram"), `model "Unigram"`},
 		"no model":            {func(f map[string]any) { f["model"] = nil }, "no model"},
 		"byte fallback":       {model("byte_fallback", true), "SentencePiece"},
-		"dropout":             {model("dropout", 0.1), "at random"},
+		"dropout":             {model("dropout", 0.1), "is random"},
 		"prefix":              {model("continuing_subword_prefix", "##"), "continuing_subword_prefix"},
 		"suffix":              {model("end_of_word_suffix", "</w>"), "end_of_word_suffix"},
 		"unknown member":      {model("magic", 1), "magic"},
-		"not of bytes":        {model("vocab", map[string]int{"a": 0}), "no token for the byte"},
+		"not of bytes":        {model("vocab", map[string]int{"a": 0}), "no token for byte"},
 		"two of one id":       {model("vocab", map[string]int{"a": 1, "b": 1}), `"a" and "b"`},
 		"large id":            {model("vocab", map[string]int{"a": 1 << 30}), "4194304"},
-		"negative id":         {model("vocab", map[string]int{"a": -1}), "model is not as in a tokenizer.json"},
-		"long token":          {model("vocab", map[string]int{strings.Repeat("a", maxToken+1): 1}), "4096 are the most"},
-		"merge of three":      {model("merges", []string{"a b c"}), "merge 0 is not of two"},
-		"merge of one":        {model("merges", [][]string{{"a"}}), "merge 0 is not of two"},
+		"negative id":         {model("vocab", map[string]int{"a": -1}), "model is not that of a tokenizer.json"},
+		"long token":          {model("vocab", map[string]int{strings.Repeat("a", maxToken+1): 1}), "4096"},
+		"merge of three":      {model("merges", []string{"a b c"}), "merge 0 does not have two"},
+		"merge of one":        {model("merges", [][]string{{"a"}}), "merge 0 does not have two"},
 		"merges of numbers":   {model("merges", []int{1}), "list of merges"},
 		"merge of what?":      {model("merges", []string{"a qqqq"}), `merge 0, of "a" and "qqqq"`},
 		"single word":         {added(`[{"id":900,"content":"x","single_word":true}]`), `added token "x" with single_word`},
@@ -104,7 +104,7 @@ func TestOpen(t *testing.T) {
 	if err := os.Truncate(path, maxFile+1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "has more than") {
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "is larger than") {
 		t.Errorf("error %v", err)
 	}
 }

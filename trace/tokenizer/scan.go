@@ -15,8 +15,8 @@ const (
 	eastAsian       = `[一-龥぀-ゟ゠-ヿ]+`
 )
 
-// scanners match what their patterns do. None looks at what stands before a
-// match, and none matches across the place before a single space.
+// scanners match like their patterns. None depends on the text before a match, and
+// none matches across the start of a single space.
 var scanners = map[string]scanned{
 	gpt2Pattern:     {match: matchGPT2},
 	llama3Pattern:   {match: func(s string) int { return matchLlama3(s, 3) }},
@@ -28,7 +28,7 @@ var scanners = map[string]scanned{
 	`\p{N}`:         {match: func(s string) int { return runOf(s, number, 1) }, begins: bytesOfNumbers},
 }
 
-// bytesOfNumbers are the digits, and what other characters begin with.
+// bytesOfNumbers are the digits and the first bytes of characters beyond ASCII.
 var bytesOfNumbers = func() *[256]bool {
 	begins := bytesOfRunes(utf8.RuneSelf, unicode.MaxRune)
 	for b := '0'; b <= '9'; b++ {
@@ -37,7 +37,7 @@ var bytesOfNumbers = func() *[256]bool {
 	return begins
 }()
 
-// bytesOfRunes are the bytes that some characters begin with.
+// bytesOfRunes are the first bytes of a range of characters.
 func bytesOfRunes(first, last rune) *[256]bool {
 	begins := new([256]bool)
 	for b := int(utf8.AppendRune(nil, first)[0]); b <= int(utf8.AppendRune(nil, last)[0]); b++ {
@@ -46,8 +46,7 @@ func bytesOfRunes(first, last rune) *[256]bool {
 	return begins
 }
 
-// class is what the patterns know of a character. There is none for the
-// control characters and what else is left.
+// class is a character class of the patterns; 0 for control characters and others.
 type class uint8
 
 const (
@@ -87,8 +86,7 @@ func unicodeClass(r rune) class {
 	return 0
 }
 
-// classAt is the class and the size of the rune that s begins with; of none
-// both are 0.
+// classAt returns the class and size of the first rune of s, or 0, 0.
 func classAt(s string) (class, int) {
 	if len(s) == 0 {
 		return 0, 0
@@ -100,8 +98,8 @@ func classAt(s string) (class, int) {
 	return unicodeClass(r), size
 }
 
-// runOf is the length of the runes of some classes that s begins with, of so
-// many at most.
+// runOf returns the length of the run of runes of some classes at the start of s, at
+// most that many runes.
 func runOf(s string, of class, most int) (n int) {
 	for ; most > 0; most-- {
 		c, size := classAt(s[n:])
@@ -113,7 +111,7 @@ func runOf(s string, of class, most int) (n int) {
 	return n
 }
 
-// runOfOther is the length of [^\s\p{L}\p{N}]*.
+// runOfOther matches [^\s\p{L}\p{N}]*.
 func runOfOther(s string) (n int) {
 	for n < len(s) {
 		c, size := classAt(s[n:])
@@ -210,8 +208,8 @@ func leadingSpace(s string) int {
 	return 0
 }
 
-// matchSpace matches \s+(?!\S)|\s+, the last space being left to the word that
-// follows, and before them, where they count, \s*[\r\n]+.
+// matchSpace matches \s+(?!\S)|\s+, which leaves the last space to the next word,
+// and with newlines, \s*[\r\n]+ before them.
 func matchSpace(s string, newlines bool) int {
 	n, last, ended := 0, 0, 0 // white space, its last rune, the end of its last newline
 	for {
@@ -244,7 +242,7 @@ func contraction(s string, anyCase bool) int {
 			return 1 + len(end)
 		}
 	}
-	// The letter that folds to an s.
+	// The long s folds to s.
 	if anyCase && strings.HasPrefix(s[1:], "\u017f") {
 		return 1 + len("\u017f")
 	}

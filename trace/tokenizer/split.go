@@ -8,22 +8,21 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// A splitter cuts a text into words, and gives each in turn until giving
-// fails.
+// splitter splits a text into words and calls give for each until that fails.
 type splitter interface {
 	split(text string, give func(word string) error) error
 }
 
-// scanned is a splitter by a scanner, which returns the length of the match
-// that text begins with, 0 where there is none.
+// scanned is a splitter with a hand-written match, which returns the length of the
+// match at the start of text, or 0.
 type scanned struct {
 	match   func(text string) int
-	begins  *[256]bool // bytes that a match may begin with; nil: any
-	removed bool       // what is not matched is dropped
+	begins  *[256]bool // first bytes of matches; nil for any
+	removed bool       // text between matches is dropped
 }
 
-// next returns the length of the first word of a text: of a match, or of what
-// stands before one.
+// next returns the length of the first word of a text: a match, or the text before
+// one.
 func (s scanned) next(text string) (n int, matched bool) {
 	for n < len(text) {
 		if s.begins != nil && !s.begins[text[n]] {
@@ -55,7 +54,7 @@ func (s scanned) split(text string, give func(string) error) error {
 	return nil
 }
 
-// backtracking is a splitter by any pattern.
+// backtracking is a splitter for any pattern.
 type backtracking struct {
 	pattern *regexp2.Regexp
 	removed bool
@@ -63,14 +62,13 @@ type backtracking struct {
 
 const (
 	maxPattern = 4 << 10 // bytes
-	// maxMatching is far more than one match of a pattern takes that is fit
-	// for a tokenizer.
+	// maxMatching is far longer than one match of a sane pattern takes.
 	maxMatching = 5 * time.Second
 )
 
 func newBacktracking(pattern string, removed bool) (*backtracking, error) {
 	if len(pattern) > maxPattern {
-		return nil, fmt.Errorf("a pattern has %d bytes: %d are the most", len(pattern), maxPattern)
+		return nil, fmt.Errorf("a pattern has %d bytes: the limit is %d", len(pattern), maxPattern)
 	}
 	compiled, err := regexp2.Compile(pattern, regexp2.Unicode)
 	if err != nil {
@@ -82,8 +80,8 @@ func newBacktracking(pattern string, removed bool) (*backtracking, error) {
 
 func (s *backtracking) split(text string, give func(string) error) error {
 	runes := []rune(text)
-	done, at := 0, 0 // bytes and runes that were given
-	// bytes is the length of some runes as text.
+	done, at := 0, 0 // bytes and runes so far
+	// bytes returns the length of runes in UTF-8.
 	bytes := func(runes []rune) (n int) {
 		for _, r := range runes {
 			n += utf8.RuneLen(r)

@@ -12,21 +12,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A Tokenizer turns text into tokens. Any number of goroutines may use it at
-// once.
+// Tokenizer encodes text. It is safe for concurrent use.
 type Tokenizer struct {
-	exact      added // found in the text as it is
-	normalized added // found in what the normalizer made of it
+	exact      added // matched before normalization
+	normalized added // matched after it
 	nfc        bool
 	splits     []splitter
-	known      bool // how all of splits work is known, not only what they match
+	scanned    bool // all splits are scanners, see SplitsAtSpaces
 	model      bpe
-	texts      []string // of the tokens of the vocabulary, by id
+	texts      []string // of the vocabulary, by id
 	sum        string
 }
 
-// maxFile bounds a tokenizer.json in bytes. Those of large vocabularies take
-// 33 MB.
+// maxFile bounds a tokenizer.json in bytes. Large vocabularies have 33 MB.
 const maxFile = 128 << 20
 
 // Open reads a tokenizer.json.
@@ -41,7 +39,7 @@ func Open(path string) (*Tokenizer, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading tokenizer: %w", err)
 	case len(text) > maxFile:
-		return nil, fmt.Errorf("reading tokenizer: %s has more than %d bytes", path, maxFile)
+		return nil, fmt.Errorf("reading tokenizer: %s is larger than %d bytes", path, maxFile)
 	}
 	t, err := Parse(text)
 	if err != nil {
@@ -50,7 +48,7 @@ func Open(path string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// Parse reads the text of a tokenizer.json.
+// Parse parses the text of a tokenizer.json.
 func Parse(text []byte) (*Tokenizer, error) {
 	t, err := parse(text)
 	if err != nil {
@@ -61,20 +59,19 @@ func Parse(text []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// SHA256 is the digest of the file, in hexadecimal.
+// SHA256 returns the digest of the file in hexadecimal.
 func (t *Tokenizer) SHA256() string { return t.sum }
 
-// SplitsAtSpaces reports whether text may be put together from pieces that
-// were encoded apart: where a piece ends in anything but white space and the
-// next begins with one space and a character that is none, the tokens of the
-// two are those of the whole. It is known of the patterns of well-known models.
+// SplitsAtSpaces reports whether pieces of text may be encoded separately: if a
+// piece ends in a character other than white space and the next one begins with a
+// single space and another character, their tokens are those of the whole. This
+// holds for the patterns of well-known models.
 func (t *Tokenizer) SplitsAtSpaces() bool {
-	return t.known && !t.exact.spansSpaces && !t.normalized.spansSpaces
+	return t.scanned && !t.exact.spansSpaces && !t.normalized.spansSpaces
 }
 
-// Append appends the tokens of text to dst. Bytes that are no UTF-8 are taken
-// for U+FFFD. There is an error only where a pattern of the file takes beyond
-// all measure long to match.
+// Append appends the tokens of text to dst. Invalid UTF-8 is encoded as U+FFFD. The
+// only error is a pattern of the file that takes more than 5 s to match.
 func (t *Tokenizer) Append(dst []uint32, text string) ([]uint32, error) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	var err error
@@ -108,18 +105,18 @@ func (t *Tokenizer) appendNormalized(dst []uint32, text string) ([]uint32, error
 	return dst, err
 }
 
-// appendSplit splits text by each of the splits in turn, and appends what the
-// model makes of the words.
+// appendSplit splits text by each of the splits in turn and appends the tokens of
+// the words.
 func (t *Tokenizer) appendSplit(dst []uint32, text string, splits []splitter) ([]uint32, error) {
 	if len(splits) == 0 {
 		return t.model.append(dst, text), nil
 	}
 	s, ok := splits[0].(scanned)
 	if !ok {
-		return t.appendGiven(dst, text, splits)
+		return t.appendBacktracking(dst, text, splits)
 	}
 	var err error
-	for len(text) > 0 && err == nil { // as split does, without a function to call
+	for len(text) > 0 && err == nil { // like split, but without a function call
 		n, matched := s.next(text)
 		if matched || !s.removed {
 			dst, err = t.appendSplit(dst, text[:n], splits[1:])
@@ -129,7 +126,7 @@ func (t *Tokenizer) appendSplit(dst []uint32, text string, splits []splitter) ([
 	return dst, err
 }
 
-func (t *Tokenizer) appendGiven(dst []uint32, text string, splits []splitter) ([]uint32, error) {
+func (t *Tokenizer) appendBacktracking(dst []uint32, text string, splits []splitter) ([]uint32, error) {
 	err := splits[0].split(text, func(word string) (err error) {
 		dst, err = t.appendSplit(dst, word, splits[1:])
 		return err
@@ -137,8 +134,8 @@ func (t *Tokenizer) appendGiven(dst []uint32, text string, splits []splitter) ([
 	return dst, err
 }
 
-// Text is the text of a token of the vocabulary, which need not be UTF-8 by
-// itself. ok is false for other ids, those of added tokens among them.
+// Text returns the text of a token of the vocabulary, which may be invalid UTF-8. ok
+// is false for other ids, including added tokens.
 func (t *Tokenizer) Text(id uint32) (text string, ok bool) {
 	if int(id) >= len(t.texts) || t.texts[id] == "" {
 		return "", false
@@ -146,8 +143,8 @@ func (t *Tokenizer) Text(id uint32) (text string, ok bool) {
 	return t.texts[id], true
 }
 
-// Texts yields the texts of the vocabulary in the order of their ids, without
-// added tokens.
+// Texts yields the texts of the vocabulary in order of their ids, without added
+// tokens.
 func (t *Tokenizer) Texts() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, text := range t.texts {

@@ -19,7 +19,7 @@ type modelFile struct {
 	Unknown      raw               `json:"unk_token"`
 	Prefix       *string           `json:"continuing_subword_prefix"`
 	Suffix       *string           `json:"end_of_word_suffix"`
-	FuseUnknown  bool              `json:"fuse_unk"` // every byte is a token: none is unknown
+	FuseUnknown  bool              `json:"fuse_unk"` // irrelevant: every byte is a token
 	ByteFallback bool              `json:"byte_fallback"`
 	IgnoreMerges bool              `json:"ignore_merges"`
 	Vocab        map[string]uint32 `json:"vocab"`
@@ -28,14 +28,14 @@ type modelFile struct {
 
 func (f *file) readModel(t *Tokenizer) error {
 	if absent(f.Model) {
-		return errors.New("it has no model: it is no tokenizer.json")
+		return errors.New("no model: not a tokenizer.json")
 	}
 	kind, err := kindOf(f.Model)
 	switch {
 	case err != nil:
 		return err
 	case kind != "" && kind != "BPE":
-		return fmt.Errorf("model %q is not supported: byte-level BPE is", kind)
+		return fmt.Errorf("model %q is not supported: only byte-level BPE is", kind)
 	}
 	var m modelFile
 	if err := strict.Unmarshal(f.Model, &m); err != nil {
@@ -46,7 +46,7 @@ func (f *file) readModel(t *Tokenizer) error {
 	case m.ByteFallback:
 		return errors.New("model with byte_fallback is not supported: it is SentencePiece, not byte-level BPE")
 	case !absent(m.Dropout) && string(m.Dropout) != "0.0" && string(m.Dropout) != "0":
-		return errors.New("model with dropout is not supported: it encodes at random")
+		return errors.New("model with dropout is not supported: its encoding is random")
 	case set(m.Prefix) || set(m.Suffix):
 		return errors.New("model with continuing_subword_prefix or end_of_word_suffix is not supported")
 	}
@@ -66,9 +66,9 @@ func (t *Tokenizer) addVocabulary(vocab map[string]uint32) error {
 	for token, id := range vocab {
 		switch other, taken := byID[id]; {
 		case id > maxID || len(token) > maxToken:
-			return fmt.Errorf("a token of the vocabulary has id %d and %d bytes: %d and %d are the most", id, len(token), maxID, maxToken)
+			return fmt.Errorf("a token of the vocabulary has id %d and %d bytes: the limits are %d and %d", id, len(token), maxID, maxToken)
 		case taken:
-			return fmt.Errorf("id %d is of two tokens, %.40q and %.40q", id, min(token, other), max(token, other))
+			return fmt.Errorf("two tokens have id %d: %.40q and %.40q", id, min(token, other), max(token, other))
 		}
 		byID[id] = token
 		last = max(last, id)
@@ -88,7 +88,7 @@ func (t *Tokenizer) addVocabulary(vocab map[string]uint32) error {
 	}
 	for b, ok := range has {
 		if !ok {
-			return fmt.Errorf("the vocabulary has no token for the byte 0x%02x: it is not of byte-level BPE", b)
+			return fmt.Errorf("the vocabulary has no token for byte 0x%02x: it is not byte-level BPE", b)
 		}
 	}
 	return nil
@@ -105,17 +105,16 @@ func (m *bpe) addMerges(from modelFile) error {
 		right, hasRight := from.Vocab[p[1]]
 		both, hasBoth := from.Vocab[p[0]+p[1]]
 		if !hasLeft || !hasRight || !hasBoth {
-			return fmt.Errorf("merge %d, of %.40q and %.40q, is of tokens that the vocabulary does not have", rank, p[0], p[1])
+			return fmt.Errorf("merge %d, of %.40q and %.40q: the vocabulary lacks one of the tokens", rank, p[0], p[1])
 		}
 		m.merges[pair(left, right)] = merged{uint32(rank), both}
 	}
 	return nil
 }
 
-// mergePairs reads merges as either version of the format writes them: "a b"
-// or ["a", "b"].
+// mergePairs parses merges in either version of the format: "a b" or ["a", "b"].
 func mergePairs(merges raw) ([][2]string, error) {
-	const wrong = "merge %d is not of two tokens"
+	const wrong = "merge %d does not have two tokens"
 	var lines []string
 	if strict.Unmarshal(merges, &lines) == nil {
 		pairs := make([][2]string, len(lines))
@@ -142,8 +141,8 @@ func mergePairs(merges raw) ([][2]string, error) {
 	return pairs, nil
 }
 
-// addWhole finds the words that are one token: those that merge to it, which
-// nearly all do, or all of the vocabulary where the model has it so.
+// addWhole finds the words that are one token: those that merge to it, which is
+// nearly all of the vocabulary, or all of it if the model ignores merges.
 func (m *bpe) addWhole(texts []string, all bool) {
 	m.whole = make(map[string]uint32, len(texts))
 	var merged []uint32

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew; look at what changed")
+var update = flag.Bool("update", false, "rewrite the golden files; review the changes")
 
-// Golden fails where got is not what the file at path says. With -update it
-// writes the file instead.
+// Golden fails if got differs from the file at path. With -update it rewrites the
+// file.
 func Golden(tb testing.TB, path, got string) {
 	tb.Helper()
 	if *update {

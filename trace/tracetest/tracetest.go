@@ -1,7 +1,6 @@
-// Package tracetest is what tests and benchmarks of several packages need:
-// [Published] finds a trace that others published, [Prompts] makes prompts that
-// share their beginnings, with ids of any kind, and [Golden] compares what was
-// written with a file.
+// Package tracetest has helpers for tests and benchmarks: [Published] finds a
+// published trace, [Prompts] makes prompts with shared prefixes and ids of any
+// kind, and [Golden] compares output with a file.
 package tracetest
 
 import (
@@ -12,19 +11,18 @@ import (
 	"testing"
 )
 
-// Published returns the path of a published trace, and skips the test where
-// that is not at hand. Such files are not part of the project; they are looked
-// for in ../shared/traces, seen from its root.
+// Published returns the path of a published trace in ../shared/traces, relative to
+// the root of the project. It skips the test if the trace is missing.
 func Published(tb testing.TB, name string) string {
 	tb.Helper()
 	path := filepath.Join(Root(tb), "..", "shared", "traces", name)
 	if _, err := os.Stat(path); err != nil {
-		tb.Skipf("the published trace is not here: %v", err)
+		tb.Skipf("the published trace is missing: %v", err)
 	}
 	return path
 }
 
-// Root is the folder of the project.
+// Root returns the root folder of the project.
 func Root(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()
@@ -42,15 +40,14 @@ func Root(tb testing.TB) string {
 	}
 }
 
-// Naming is a way to name blocks: ID is the id of the n-th distinct block of a
-// trace, from 0.
+// Naming assigns block ids: ID returns the id of the n-th distinct block, from 0.
 type Naming struct {
 	Name string
 	ID   func(n uint64) uint64
 }
 
-// Namings returns the ways in which traces name their blocks: by counting, by
-// a hash, and some so and some so.
+// Namings returns the kinds of block ids in traces: consecutive, hashes, and a mix
+// of both.
 func Namings() []Naming {
 	random := func(n uint64) uint64 { return rand.New(rand.NewPCG(3, n)).Uint64() }
 	return []Naming{
@@ -65,10 +62,9 @@ func Namings() []Naming {
 	}
 }
 
-// Prompts makes prompts of 8 to 146 blocks, 77 on average, whose ids are
-// chained to their prefix. The first half of each is the beginning of an
-// earlier prompt. They are the same whenever the naming is. It also returns
-// how many blocks they have together.
+// Prompts makes n prompts of 8 to 146 blocks, 77 on average, with prefix-chained
+// ids. The first half of each is the beginning of an earlier prompt. It also
+// returns their total number of blocks. The result is deterministic.
 func Prompts(n int, naming Naming) (all [][]uint64, references int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	next := uint64(0)
@@ -89,7 +85,7 @@ func Prompts(n int, naming Naming) (all [][]uint64, references int) {
 	return all, references
 }
 
-// Heap is the memory in use after a collection, in bytes.
+// Heap returns the heap in use after a garbage collection, in bytes.
 func Heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
