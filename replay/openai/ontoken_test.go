@@ -28,8 +28,13 @@ func TestOnToken(t *testing.T) {
 	if o := c.probe(context.Background(), c.servers[0], 3); o.Error != "" {
 		t.Fatal(o.Error)
 	}
+	warm, err := c.Warmup().Prepare(row, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOK(t, warm.Send(context.Background()), 2)
 	if len(told) > 0 {
-		t.Errorf("called for a probe: %v", told)
+		t.Errorf("called for a probe or a warm-up request: %v", told)
 	}
 	for _, n := range []int{7, 0} {
 		call, err := c.Prepare(row, n)
