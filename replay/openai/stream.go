@@ -76,7 +76,7 @@ func (s *stream) tokenChunk(at poll.Arrival) {
 	}
 	s.last = s.last.Add(gap)
 	if gap == 0 {
-		s.sharedStamp(at)
+		s.sharedStamp(at.Unread, at.Kernel)
 	}
 }
 
@@ -84,19 +84,19 @@ func (s *stream) tokenChunk(at poll.Arrival) {
 // token chunk that was read together with it.
 func (s *stream) otherEvent(at poll.Arrival) {
 	if s.newest && at.Time.Equal(s.last) {
-		s.sharedStamp(at)
+		s.sharedStamp(at.Unread, at.Kernel)
 	}
 	s.newest = false
 }
 
 // sharedStamp notes that the token chunk before this event has its stamp.
-func (s *stream) sharedStamp(at poll.Arrival) {
-	late := min(at.Unread, s.last.Sub(s.previousRead))
+func (s *stream) sharedStamp(unread time.Duration, kernel bool) {
+	late := min(unread, s.last.Sub(s.previousRead))
 	s.maxStampError = max(s.maxStampError, late)
 	if s.last.Equal(s.first) {
 		s.firstStampError = max(s.firstStampError, late)
 	}
-	if s.shared != nil && at.Kernel {
+	if s.shared != nil && kernel {
 		s.shared.Add(late, 1)
 	}
 }

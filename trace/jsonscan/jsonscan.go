@@ -221,10 +221,13 @@ func (c *Cursor) PlainText() []byte {
 }
 
 // Null reads null, the only value that may stand here.
-func (c *Cursor) Null() { c.word("null") }
-
-func (c *Cursor) word(word string) {
+func (c *Cursor) Null() {
 	c.Peek()
+	c.word("null")
+}
+
+// word reads a word that stands here, without white space before it.
+func (c *Cursor) word(word string) {
 	if len(c.text)-c.at < len(word) || string(c.text[c.at:c.at+len(word)]) != word {
 		c.Fail()
 		return
