@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/report/doc"
 	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/format"
@@ -78,7 +79,7 @@ func convert(c *cli.Context, std streams) error {
 		return err
 	}
 	if output != "-" {
-		fmt.Fprintf(std.err, "moontide: %d requests written to %s\n", rows, output)
+		fmt.Fprintf(std.err, "moontide: %s written to %s\n", doc.Count(rows, "request"), output)
 	}
 	to.hint(std)
 	return nil

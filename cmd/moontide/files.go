@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/report/doc"
 	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/atomicfile"
@@ -118,7 +119,7 @@ func reportSkipped(std streams, path string, r *format.Reader) {
 	if n == 0 {
 		return
 	}
-	fmt.Fprintf(std.err, "moontide: %s: %d invalid rows skipped\n", harmless(traceName(path)), n)
+	fmt.Fprintf(std.err, "moontide: %s: %s skipped\n", harmless(traceName(path)), doc.Count(n, "invalid row"))
 	for _, reason := range reasons {
 		fmt.Fprintf(std.err, "  %s\n", harmless(reason.Error()))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"moontide/analyze/report/doc"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
@@ -51,6 +52,6 @@ func fit(c *cli.Context, std streams) error {
 	if err := writeFile(std, output, write); err != nil || output == "-" {
 		return err
 	}
-	fmt.Fprintf(std.err, "moontide: model of %d requests written to %s\n", model.SourceRequests(), filepath.Base(output))
+	fmt.Fprintf(std.err, "moontide: model of %s written to %s\n", doc.Count(model.SourceRequests(), "request"), filepath.Base(output))
 	return nil
 }

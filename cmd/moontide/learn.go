@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/report/doc"
 	"moontide/trace"
 	"moontide/trace/format"
 )
@@ -36,7 +37,7 @@ func learned[M fitted](c *cli.Context, std streams, in io.Reader, path string, f
 		fmt.Fprintf(std.err, "moontide: block size: %s\n", size)
 	}
 	if k := model.Irregular(); k > 0 {
-		fmt.Fprintf(std.err, "moontide: %d rows with block ids that do not cover the prompt exactly\n", k)
+		fmt.Fprintf(std.err, "moontide: %s with block ids that do not cover the prompt exactly\n", doc.Count(k, "row"))
 	}
 	return model, nil
 }

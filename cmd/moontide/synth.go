@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/report/doc"
 	"moontide/trace"
 	"moontide/trace/format"
 	"moontide/traces"
@@ -112,7 +113,7 @@ func synthesize(c *cli.Context, std streams) error {
 		fmt.Fprintf(std.err, "moontide: %s\n", note)
 	}
 	if output != "-" {
-		fmt.Fprintf(std.err, "moontide: %d requests written to %s\n", rows, output)
+		fmt.Fprintf(std.err, "moontide: %s written to %s\n", doc.Count(rows, "request"), output)
 	}
 	if c.Bool(checkFlagName) {
 		return checkFidelity(c, std, d, output)
