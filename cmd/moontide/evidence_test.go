@@ -97,7 +97,7 @@ func TestServerMetricsFail(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", shortTrace)
 	r := try(t, dir, "", "replay", "t.jsonl", "--url", serveFast(t), "--out", "run", "--server-metrics", "http://127.0.0.1:1")
-	if !r.measured() || !strings.Contains(unwrapped(r.out), "Failed scrapes 2 e.g. asking http://127.0.0.1:1/metrics: ") {
+	if !r.measured() || !strings.Contains(unwrapped(r.out), "Failed scrapes 2 e.g. scraping http://127.0.0.1:1/metrics: ") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 	if s := ownSummary(t, dir).Server; s.Failures != 2 || s.Answers != 0 {
