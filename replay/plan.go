@@ -11,21 +11,20 @@ import (
 	"moontide/trace"
 )
 
-// Plan is what a trace will ask for, known before anything is sent.
+// Plan summarizes a trace before anything is sent.
 type Plan struct {
 	Rows       int
 	DurationMS float64 // from the first arrival to the last
-	Turns      int     // rows that follow an earlier turn instead of a clock
-	ZeroOutput int     // rows that ask for no output token, and get one
-	// Schedule is the SHA-256 of one line for each row: its arrival and its
-	// delay in nanoseconds ("-" where it has none) and its session.
+	Turns      int     // rows that are due after an earlier turn, not at an arrival
+	ZeroOutput int     // rows that ask for no output token; they get one
+	// Schedule is the SHA-256 of one line per row: arrival and delay in
+	// nanoseconds ("-" for none) and session.
 	Schedule string
 	Sessions Sessions
 }
 
-// Sessions says of each row of a trace whether it is the first and whether it
-// is the last of its session. It takes two bits for a row, so that a run need
-// not remember sessions that are over.
+// Sessions tells for each row whether it is the first and whether it is the last
+// of its session, in two bits, so that a run can forget sessions that are over.
 type Sessions struct{ first, last RowSet }
 
 // RowSet is a set of row numbers, one bit per row up to the largest.
@@ -42,9 +41,8 @@ func (s *RowSet) Add(row int) {
 	(*s)[row/64] |= 1 << (row % 64)
 }
 
-// sessionScan finds the first and the last rows of sessions. It knows sessions by
-// a hash: two that share one are taken for one, which costs their requests
-// nothing but being prepared late.
+// sessionScan finds the first and last rows of sessions by the hashes of their
+// ids. A collision only makes requests be prepared late.
 type sessionScan struct {
 	seed     maphash.Seed
 	found    Sessions
@@ -69,17 +67,16 @@ func (s *sessionScan) end() Sessions {
 	return s.found
 }
 
-// ErrEmpty says that a trace has no row to replay.
+// ErrEmpty means that a trace has no rows.
 var ErrEmpty = errors.New("the trace has no requests")
 
-// MaxWait is the longest that an arrival may be after the start of a replay, and
-// a turn after the one before.
+// MaxWait is the latest arrival after the start of a replay, and the longest delay
+// of a turn.
 const MaxWait = 366 * 24 * time.Hour
 
-// Scan reads a trace as it is about to be replayed. The error is the stream's,
-// or says why the trace cannot be replayed: it is empty, or a row has no time or
-// one beyond [MaxWait].
-// That rows are in order of arrival is for [trace.InOrder] to check.
+// Scan plans the replay of a trace. It fails if the stream does, if the trace is
+// empty, or if a row has no arrival or delay or one beyond [MaxWait]. It does not
+// check the order of arrivals: see [trace.InOrder].
 func Scan(reqs trace.Requests) (Plan, error) {
 	var p Plan
 	var first, last trace.Opt[float64]
@@ -118,7 +115,7 @@ func Scan(reqs trace.Requests) (Plan, error) {
 	return p, nil
 }
 
-// inTime returns why a row comes too late to be waited for, if it does.
+// inTime returns an error if a row is due beyond MaxWait.
 func inTime(r trace.Request) error {
 	const most = float64(MaxWait / time.Millisecond)
 	switch {

@@ -6,101 +6,96 @@ import (
 	"moontide/trace"
 )
 
-// Class says how a request ended.
+// Class is how a request ended.
 type Class string
 
-// The classes of errors. A request that ended well has class OK.
+// The classes. A successful request has class OK.
 const (
 	OK        Class = ""
-	Connect   Class = "connect"   // no connection, or it broke before an answer
-	Timeout   Class = "timeout"   // the answer was not complete in time
+	Connect   Class = "connect"   // no connection, or it broke before an answer came
+	Timeout   Class = "timeout"   // no complete answer in time
 	HTTPError Class = "status"    // an HTTP status other than 200
-	Server    Class = "server"    // an error inside the stream, or an answer that the server says it broke off
-	Protocol  Class = "protocol"  // an answer that is not what the API says
-	Truncated Class = "truncated" // a stream that ended without its end
+	Server    Class = "server"    // an error inside the stream, or the server aborted the answer
+	Protocol  Class = "protocol"  // an answer that violates the API
+	Truncated Class = "truncated" // a stream that ended without its end marker
 	Empty     Class = "empty"     // a complete answer without a single token
-	Canceled  Class = "canceled"  // ended by the user
+	Canceled  Class = "canceled"  // by the user
 )
 
-// Outcome is what a [Call] has to tell once it is over.
+// Outcome is the result of a [Call].
 type Outcome struct {
-	// Sent is when the first byte was handed to the kernel, First and Last
-	// when the first and the last token chunk arrived, Done when the stream
-	// ended. All are monotonic; Sent, First and Last are zero where there was
-	// no such moment.
+	// Sent is when the first byte was handed to the kernel, First and Last when
+	// the first and the last token chunk arrived, Done when the stream ended. All
+	// have monotonic clock readings. Sent, First and Last are zero if it did not
+	// happen.
 	Sent, First, Last, Done time.Time
-	// Gaps are the times between consecutive token chunks: one fewer than
-	// there were chunks.
+	// Gaps are the times between consecutive token chunks, one fewer than chunks.
 	Gaps   []time.Duration
 	Counts Counts
-	Status int // HTTP status, 0 where there was none
+	Status int // HTTP status, 0 if there was none
 	Class  Class
-	Error  string // what went wrong, on one line, for people
-	// RetryAfter is how long a server that refused the request for now asked to
-	// wait from Done on; 0 where it named no time.
+	Error  string // what went wrong, on one line
+	// RetryAfter is the wait after Done that the server asked for when it refused
+	// the request; 0 if it named none.
 	RetryAfter time.Duration
-	// ConnectTime is how long the request waited for its connection, which is part
-	// of Sent being late and not the client's doing: it is how long the server
-	// and the network took to open one.
+	// ConnectTime is how long sending waited for a connection, which the server and
+	// the network cause, not the client.
 	ConnectTime time.Duration
-	// Stamps says whose instants First, Last and Gaps are of.
+	// Stamps tells who took the timestamps First, Last and Gaps.
 	Stamps Stamps
-	// FirstStampError is the most by which First may be too late, and MaxStampError the most by
-	// which any of them may be, because the client
-	// was late itself and read at once what had come apart. They are known where
-	// Stamps are the kernel's.
+	// FirstStampError bounds how much too late First may be, and MaxStampError how
+	// much any timestamp may be, because the client read at once what had arrived
+	// separately. They are known for KernelStamps.
 	FirstStampError, MaxStampError time.Duration
-	// Target is which of several servers it went to, from 0.
+	// Target is the index of the server among several.
 	Target int
 }
 
-// Stamps says who took the instants of arrival.
+// Stamps tells who took the timestamps of arrivals.
 type Stamps string
 
 const (
-	KernelStamps Stamps = "kernel" // as each segment came in
-	ClientStamps Stamps = "client" // as it was read, which may be late
+	KernelStamps Stamps = "kernel" // when each segment arrived
+	ClientStamps Stamps = "client" // when it was read, which may be late
 )
 
-// Counts are the tokens of a request as the server reported them. What it did
-// not report is absent.
+// Counts are the token counts of a request as the server reported them, absent if
+// it did not.
 type Counts struct {
 	Input, Output, Cached trace.Opt[int]
 }
 
-// Instant is a moment since the run's start. It may be absent.
+// Instant is a time since the start of the run. It may be absent.
 type Instant = trace.Opt[time.Duration]
 
-// Record is one request of a run: the trace row it came from and what
-// happened. Instants are since the run's start; every duration is derived.
+// Record is one request of a run: its trace row and what happened. Instants are
+// since the start of the run; durations are derived from them.
 type Record struct {
 	trace.Request
 	// Row is the row's number in the replayed trace, from 0.
 	Row int
-	// Due is what the trace asked for, Ready the latest of due, a free slot,
-	// the end of the turn before and, of a request that was sent again, the
-	// instant from which it might be: the other instants are of the last time. Sent, First and Last are absent where
-	// there was no such moment.
+	// Due is the scheduled time. Ready is the latest of Due, a free slot, the end
+	// of the turn before, and the time of the last retry, to which the other
+	// instants belong too. Sent, First and Last are absent if it did not happen.
 	Due, Ready        time.Duration
 	Sent, First, Last Instant
 	Done              time.Duration
-	ConnectTime       time.Duration // of the time between Ready and Sent, the wait for a connection
+	ConnectTime       time.Duration // part of Sent - Ready that waited for a connection
 	Gaps              []time.Duration
 	Chunks            int           // token chunks
-	Stamps            Stamps        // whose First, Last and Gaps are; "" where it is not known
-	FirstStampError   time.Duration // the most by which First may be too late
-	MaxStampError     time.Duration // the most by which one of them may be too late
-	Target            int           // which of several servers it went to
+	Stamps            Stamps        // who took First, Last and Gaps; "" is unknown
+	FirstStampError   time.Duration // largest possible error of First
+	MaxStampError     time.Duration // and of any timestamp
+	Target            int           // index of the server
 	Counts            Counts
-	Retries           int // how often it was sent again
+	Retries           int // number of times it was sent again
 	Status            int
 	Class             Class
 	Error             string
 }
 
-// ClientLag is the client's own lateness: what passed between the instant at
-// which the request could be sent and the one at which it was, less the wait
-// for a connection. It is absent where nothing was sent.
+// ClientLag is the client's own lateness: Sent - Ready without the wait for a
+// connection. It is absent if nothing was sent.
 func (r *Record) ClientLag() Instant {
 	if !r.Sent.Set {
 		return Instant{}
@@ -108,7 +103,7 @@ func (r *Record) ClientLag() Instant {
 	return trace.Some(r.Sent.Value - r.Ready - r.ConnectTime)
 }
 
-// newRecord places an outcome on the run's clock.
+// newRecord converts an outcome to the run's clock.
 func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 	since := func(t time.Time) Instant {
 		if t.IsZero() {

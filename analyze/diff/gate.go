@@ -9,12 +9,12 @@ import (
 	"moontide/analyze/run"
 )
 
-// Gate is a condition that B must not meet, such as that a metric is more than 5 %
-// above that of A.
+// Gate is a condition that fails the comparison if B meets it, such as a metric
+// more than 5 % above that of A.
 type Gate struct {
 	Metric run.Metric
-	Text   string // as it was asked for
-	above  bool   // the condition is to be above the limit, else below
+	Text   string // as parsed
+	above  bool   // fail above the limit, else below it
 	kind   gateKind
 	limit  float64
 }
@@ -22,21 +22,21 @@ type Gate struct {
 type gateKind int
 
 const (
-	level    gateKind = iota // what B has
+	level    gateKind = iota // value of B
 	change                   // B - A
 	relative                 // B / A - 1
 )
 
-// ParseGate reads a condition: a metric's name, > or <, and a limit. A limit with
-// a sign is a change from A to B, in percent of A with %, else in the metric's
-// unit; one without is a value of B.
+// ParseGate reads a condition: the key of a metric, > or <, and a limit. A limit
+// with a sign is a change from A to B, in percent of A with %, else in the metric's
+// unit. A limit without a sign is a value of B.
 //
 //	p99_ttft_ms>+5%        p99_ttft_ms>+20
 //	output_throughput<-3%  mean_itl_ms>25
 func ParseGate(text string) (Gate, error) {
 	at := strings.IndexAny(text, "<>")
 	if at < 0 {
-		return Gate{}, fmt.Errorf("condition %q has no < or >: it is like p99_ttft_ms>+5%%", text)
+		return Gate{}, fmt.Errorf("condition %q has no < or >: want for example p99_ttft_ms>+5%%", text)
 	}
 	m, err := run.ParseMetric(strings.TrimSpace(text[:at]))
 	if err != nil {
@@ -50,7 +50,7 @@ func ParseGate(text string) (Gate, error) {
 	case err != nil || math.IsNaN(g.limit) || math.IsInf(g.limit, 0):
 		return Gate{}, fmt.Errorf("condition %q: %q is not a number", text, number)
 	case percent && !signed:
-		return Gate{}, fmt.Errorf("condition %q: a percentage is a change and has a sign, as in +%s%%", text, number)
+		return Gate{}, fmt.Errorf("condition %q: a percentage is a change and has a sign: want +%s%% or -%[2]s%%", text, number)
 	case percent:
 		g.kind, g.limit = relative, g.limit/100
 	case signed:
@@ -59,17 +59,16 @@ func ParseGate(text string) (Gate, error) {
 	return g, nil
 }
 
-// Judgement is what became of a gate.
+// Judgement is the result of a gate.
 type Judgement struct {
 	Gate   Gate
 	Failed bool
 	Reason string
 }
 
-// Judge weighs a gate against the metric's difference. A change that is not
-// significant counts as none, so that noise fails nothing; a change without an
-// interval counts as it is, and a metric without a value fails the gate: what
-// cannot be told must not pass unseen.
+// Judge applies a gate to the metric's difference. A change that is not significant
+// counts as none, so that noise fails nothing. A change without an interval counts
+// as it is, and a metric without a value fails the gate: the unknown must not pass.
 func (g Gate) Judge(d Difference) Judgement {
 	switch {
 	case !d.B.Set:
@@ -85,17 +84,17 @@ func (g Gate) Judge(d Difference) Judgement {
 		value = percents(d)
 	}
 	noise := g.kind != level && d.Interval.Set && !d.Significant()
-	weighed := value
+	counted := value
 	if noise {
-		weighed = 0
+		counted = 0
 	}
-	j := Judgement{Gate: g, Failed: g.meets(weighed)}
-	j.Reason = fmt.Sprintf("%s is %s", g.Metric.Key, g.said(value))
+	j := Judgement{Gate: g, Failed: g.meets(counted)}
+	j.Reason = fmt.Sprintf("%s is %s", g.Metric.Key, g.format(value))
 	switch {
 	case noise:
-		j.Reason += ", which is not significant"
+		j.Reason += " (not significant)"
 	case g.kind != level && !d.Interval.Set && value != 0:
-		j.Reason += ", of which there is no interval"
+		j.Reason += " (no confidence interval)"
 	}
 	return j
 }
@@ -118,8 +117,8 @@ func percents(d Difference) float64 {
 	return d.Difference.Value / math.Abs(d.A.Value)
 }
 
-// said is a value as the gate's limit is written.
-func (g Gate) said(value float64) string {
+// format writes a value as the gate's limit is written.
+func (g Gate) format(value float64) string {
 	switch g.kind {
 	case relative:
 		return fmt.Sprintf("%+.2f %%", 100*value)

@@ -13,16 +13,16 @@ import (
 	"moontide/trace"
 )
 
-// Source is a run that is yet to be read.
+// Source is a run to be read.
 type Source struct {
-	Name    string // how reports call it
+	Name    string // in reports
 	Run     runfile.Run
 	Records iter.Seq2[replay.Record, error]
 	Measure run.Options
 }
 
-// Run is what is kept of a run: about 140 bytes a request, and of all gaps between
-// chunks 8 bytes for each, up to 32 MB.
+// Run is a run that was read. It takes about 140 bytes per request and 8 bytes per
+// gap between token chunks, up to 32 MB of gaps.
 type Run struct {
 	Name    string
 	Run     runfile.Run
@@ -32,7 +32,7 @@ type Run struct {
 	Completed, Failed               int
 	InputEstimates, OutputEstimates int
 	Objectives                      []run.Objective // of goodput
-	// GapsKept is the share of the gaps that intervals of ITL go by.
+	// GapsKept is the share of gaps that intervals of ITL are computed from.
 	GapsKept float64
 
 	values   map[string]trace.Opt[float64] // by the metric's key
@@ -41,7 +41,7 @@ type Run struct {
 	load     load
 }
 
-// request is what a comparison needs of a record.
+// request is the part of a record that a comparison needs.
 type request struct {
 	run.Timing
 	end              time.Duration
@@ -57,9 +57,8 @@ type request struct {
 	gapsFrom, gapsTo int // its own among those kept
 }
 
-// Read reads a run once and measures it. Metrics are those that it can be compared
-// by, nil for [DefaultMetrics]. The error is that of the records, or says that a row is
-// in them twice.
+// Read reads a run once and computes the metrics that it can be compared by; nil
+// is [DefaultMetrics]. It fails if the records do or if a row is recorded twice.
 func Read(s Source, metrics []run.Metric) (*Run, error) {
 	if metrics == nil {
 		metrics = DefaultMetrics()
@@ -106,7 +105,7 @@ func (r *Run) add(rec *replay.Record, window run.Span) {
 	ok := rec.Class == replay.OK
 	q.completed = ok && (whole || rec.Sent.Set && window.From <= rec.Sent.Value && rec.Done <= window.To)
 	q.failed = !ok && (whole || window.From <= rec.Done && rec.Done <= window.To)
-	q.good = ok && (whole || window.From <= rec.Done && rec.Done <= window.To) && r.keepsTo(rec)
+	q.good = ok && (whole || window.From <= rec.Done && rec.Done <= window.To) && r.meetsObjectives(rec)
 	q.cachedKnown = q.completed && rec.Counts.Cached.Set
 	q.measured = q.completed && q.Answered
 	if q.measured {
@@ -115,10 +114,10 @@ func (r *Run) add(rec *replay.Record, window run.Span) {
 	r.requests = append(r.requests, q)
 }
 
-// keepsTo reports whether an answer kept to all objectives.
-func (r *Run) keepsTo(rec *replay.Record) bool {
+// meetsObjectives reports whether a request meets all objectives.
+func (r *Run) meetsObjectives(rec *replay.Record) bool {
 	for _, o := range r.Objectives {
-		if !o.KeptBy(rec) {
+		if !o.MetBy(rec) {
 			return false
 		}
 	}

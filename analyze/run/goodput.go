@@ -15,8 +15,8 @@ type Objective struct {
 	LimitMS float64
 }
 
-// ParseObjectives reads objectives as "ttft:2000,tpot:25,e2el:30000", in
-// milliseconds.
+// ParseObjectives reads objectives such as "ttft:2000,tpot:25,e2el:30000", limits
+// in milliseconds.
 func ParseObjectives(text string) ([]Objective, error) {
 	var all []Objective
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -45,29 +45,28 @@ func ParseObjectives(text string) ([]Objective, error) {
 	return all, nil
 }
 
-// String is the objective as it is written.
+// String is the objective as [ParseObjectives] reads it.
 func (o Objective) String() string {
 	return o.Latency.String() + ":" + plain(o.LimitMS)
 }
 
-// KeptBy reports whether a request kept to it. What a request does not have, as an
-// answer of one token has no TPOT, it cannot miss.
-func (o Objective) KeptBy(rec *replay.Record) bool {
+// MetBy reports whether a request meets the objective. A latency that the request
+// does not have, as the TPOT of one token, meets it.
+func (o Objective) MetBy(rec *replay.Record) bool {
 	value := o.Latency.Of(rec)
 	return !value.Set || value.Value <= o.LimitMS
 }
 
-// Goodput says how many requests kept to objectives. A failed request keeps to
-// none.
+// Goodput counts the requests that met objectives. A failed request meets none.
 type Goodput struct {
-	Requests   int // that ended in what was measured, well or not
+	Requests   int // that ended in the measured part, failed ones included
 	Good       int // of these, that met every objective
 	Rate       trace.Opt[float64]
-	Objectives []Kept
+	Objectives []MetObjective
 }
 
-// Kept is an objective and how many requests met it.
-type Kept struct {
+// MetObjective is an objective and the number of requests that met it.
+type MetObjective struct {
 	Objective
 	Met int
 }
@@ -86,12 +85,12 @@ func newGoodput(objectives []Objective) *Goodput {
 	}
 	g := &Goodput{}
 	for _, o := range objectives {
-		g.Objectives = append(g.Objectives, Kept{Objective: o})
+		g.Objectives = append(g.Objectives, MetObjective{Objective: o})
 	}
 	return g
 }
 
-// add judges a request that has ended.
+// add counts a request that has ended.
 func (g *Goodput) add(rec *replay.Record) {
 	g.Requests++
 	if rec.Class != replay.OK {
@@ -99,7 +98,7 @@ func (g *Goodput) add(rec *replay.Record) {
 	}
 	good := true
 	for i := range g.Objectives {
-		if o := &g.Objectives[i]; o.KeptBy(rec) {
+		if o := &g.Objectives[i]; o.MetBy(rec) {
 			o.Met++
 		} else {
 			good = false

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"time"
 
 	"moontide/replay/runfile"
 )
@@ -229,6 +230,14 @@ func (v *Verdict) checkCached(r *Result) {
 	if warm := p.Causes[Warm]; r.Lengths.Prompts > 0 && warm.Requests > 0 {
 		v.note(Suspect, "warm cache: %d of %d requests hit %d tokens that no request of this run can have cached; restart the server or change the salt", warm.Requests, p.Requests, warm.Tokens)
 	}
+}
+
+// LatenessSoFar is the level that the verdict will give to a client lag at p99, and
+// the limit above which the run is INVALID, while the run goes on.
+func LatenessSoFar(lag, medianTTFT time.Duration, t runfile.Thresholds) (Level, time.Duration) {
+	t = withDefaults(t)
+	limit := max(t.MaxLagMS, t.MaxLagShare*ms(medianTTFT))
+	return grade(ms(lag), limit), time.Duration(limit * float64(time.Millisecond))
 }
 
 // grade compares a value with the limit above which a run is INVALID.

@@ -7,10 +7,9 @@ import (
 	"moontide/replay"
 )
 
-// ISLEstimated reports whether the prompt is a text of the trace whose length
-// in tokens the reader of the trace could only estimate, so that the server's
-// count of it proves nothing. A prompt that is made up has the ISL, however
-// that was come by.
+// ISLEstimated reports whether the prompt is a text from the trace whose length in
+// tokens is only an estimate, so that it cannot be compared with the server's
+// count. Made-up prompts have exactly the ISL of their row.
 func ISLEstimated(r *replay.Record) bool {
 	if !bytes.Contains(r.Extra, []byte(`"estimated"`)) {
 		return false

@@ -16,25 +16,23 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// GapsFile is where a run's folder keeps how long the gaps between token chunks
-// were, where the records do not: a [GapCount] a line, written when the run
-// ends.
+// GapsFile has a histogram of the gaps between token chunks where the records
+// have no gaps: one [GapCount] per line, written when the run ends.
 const GapsFile = "gaps.jsonl"
 
-// GapCount is how many gaps between token chunks were about as long as one.
+// GapCount is a bin of the histogram.
 type GapCount struct {
-	NS    int64 `json:"gap_ns"` // nanoseconds
+	NS    int64 `json:"gap_ns"` // middle of the bin, in nanoseconds
 	Count int64 `json:"count"`
 }
 
-// GapResolution is the most by which a GapCount's gap is off, as a part of it.
+// GapResolution is the largest relative error of a bin.
 const GapResolution = 1.0 / 256
 
-// gapCounts count gaps by the length that stands for them: some thousand
-// numbers, however many gaps there are.
+// gapCounts are the counts by bin: some thousand numbers for any number of gaps.
 type gapCounts map[int64]int64
 
-// add counts a gap by its first eight binary digits.
+// add counts a gap. A bin has the gaps that share their first eight bits.
 func (c gapCounts) add(gap time.Duration) {
 	rest := max(bits.Len64(uint64(max(gap, 0)))-8, 0)
 	low := int64(max(gap, 0)) >> rest << rest
@@ -72,7 +70,7 @@ func (c gapCounts) write(dir string) error {
 	return nil
 }
 
-// readGaps reads it. A run whose records have their gaps has none.
+// readGaps reads the file, if there is one.
 func readGaps(dir string) (gapCounts, error) {
 	f, err := os.Open(filepath.Join(dir, GapsFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,20 +13,18 @@ import (
 	"moontide/replay"
 )
 
-// SentFile is where a run's folder keeps which rows were sent until the run has
-// gone to its end: the number of each, from 0, on a line of its own. Then
-// run.json says as much, and the file goes.
+// SentFile lists the rows that were sent, one number from 0 per line. It is
+// removed when the run is complete.
 const SentFile = "sent.txt"
 
-// journal is sent.txt while it is written. What was written is with the
-// operating system, and outlives a process that is killed.
+// journal writes sent.txt. What was written survives a kill.
 type journal struct {
 	open sync.Once
 	file *os.File
 	err  error // of opening it
 }
 
-// Sending implements [Journal].
+// Sending implements replay.Journal.
 func (f *Writer) Sending(row int) error {
 	s := &f.sent
 	s.open.Do(func() {
@@ -50,7 +48,7 @@ func (j *journal) close() error {
 	return j.file.Close()
 }
 
-// remove ends a journal of which run.json knows all.
+// remove removes the journal of a complete run.
 func (j *journal) remove(dir string) error {
 	if err := os.Remove(filepath.Join(dir, SentFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -58,8 +56,7 @@ func (j *journal) remove(dir string) error {
 	return nil
 }
 
-// sentRows counts the rows that a journal has. There is none of a run that
-// sent nothing.
+// sentRows counts the rows in the journal, if there is one.
 func sentRows(dir string, rows int) (n int, err error) {
 	f, err := os.Open(filepath.Join(dir, SentFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +69,7 @@ func sentRows(dir string, rows int) (n int, err error) {
 	var seen replay.RowSet
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		// A run that was resumed has sent some rows twice.
+		// A resumed run may have sent a row twice.
 		if row, err := strconv.Atoi(lines.Text()); err == nil && row >= 0 && row < rows && !seen.Has(row) {
 			seen.Add(row)
 			n++

@@ -16,10 +16,10 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// Reader is a run's folder as it lies on disk.
+// Reader reads a run's folder.
 type Reader struct {
 	Run     Run
-	Gaps    []GapCount // of a run whose records have none
+	Gaps    []GapCount // where the records have none
 	file    *os.File
 	text    *format.Text
 	path    string
@@ -27,8 +27,8 @@ type Reader struct {
 	reasons []error
 }
 
-// Open opens a run's folder, of a run that ended or that was killed. Of
-// the latter, what was sent is counted.
+// Open opens the folder of a run, even of one that was killed. For that, the rows
+// sent are counted from the journal.
 func Open(dir string) (*Reader, error) {
 	text, err := os.ReadFile(filepath.Join(dir, RunFile))
 	if err != nil {
@@ -62,16 +62,15 @@ func Open(dir string) (*Reader, error) {
 	return r, nil
 }
 
-// Damaged returns how many lines could not be read, and the first reasons. A
-// line that a kill cut short is one.
+// Damaged returns the number of lines that could not be read, and the first ten
+// reasons. A kill may leave one.
 func (r *Reader) Damaged() (lines int, reasons []error) { return r.damaged, r.reasons }
 
 // Close closes the folder's files.
 func (r *Reader) Close() error { return errors.Join(r.text.Close(), r.file.Close()) }
 
-// Records returns the records in the order in which their requests ended. It
-// can be ranged over once. The records are parsed on all processors, a little
-// ahead of whoever ranges over them.
+// Records returns the records in the order in which their requests ended. Range
+// over it once. Records are parsed ahead on all CPU cores.
 func (r *Reader) Records() iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
 		stop := make(chan struct{})
@@ -93,7 +92,7 @@ func (r *Reader) Records() iter.Seq2[replay.Record, error] {
 	}
 }
 
-// damage counts a line that is no row.
+// damage counts a line that cannot be read.
 func (r *Reader) damage(l *recordedLine) {
 	const mostReasons = 10
 	if r.damaged++; len(r.reasons) < mostReasons {
@@ -108,8 +107,8 @@ type batch struct {
 	parsed chan struct{} // closed when they are
 }
 
-// recordedLine is a line and what became of it: a record, a line that is left
-// out, or an error that ends the records.
+// recordedLine is a line and its result: a record, a reason to skip the line, or
+// an error that ends the records.
 type recordedLine struct {
 	number   int
 	from, to int // in the text
@@ -120,7 +119,7 @@ type recordedLine struct {
 // batchSize is how much text is parsed at a time, in bytes.
 const batchSize = 256 << 10
 
-// batches reads the file and has it parsed, in order, until stop is closed.
+// batches reads and parses the file, in order, until stop is closed.
 func (r *Reader) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan *batch {
 	parsers := runtime.GOMAXPROCS(0)
 	inOrder, toParse := make(chan *batch, 2*parsers), make(chan *batch, 2*parsers)
@@ -130,7 +129,7 @@ func (r *Reader) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan *
 		for more := true; more; {
 			var b *batch
 			b, more = r.readBatch()
-			toParse <- b // there is room where there is in inOrder
+			toParse <- b // has room if inOrder has
 			select {
 			case inOrder <- b:
 			case <-stop:

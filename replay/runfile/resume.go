@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Resume opens the folder of a run that was killed or stopped, to go on
-// with it: records go behind those that are there, and a last line that was cut
-// short is taken away. A run that is still going is an error.
+// Resume opens the folder of a run that was killed or stopped to append records.
+// An incomplete last line is removed. It fails if the run is still going.
 func Resume(dir string) (*Writer, error) {
 	f := &Writer{Dir: dir}
 	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), os.O_RDWR, 0)
@@ -32,8 +31,7 @@ func Resume(dir string) (*Writer, error) {
 	return f, nil
 }
 
-// appendLines opens a file to append lines to what it has, of which a last line
-// that was cut short is taken away.
+// appendLines opens a file to append lines. An incomplete last line is removed.
 func appendLines(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
 	if err != nil {
@@ -46,7 +44,7 @@ func appendLines(path string) (*os.File, error) {
 	return f, nil
 }
 
-// dropCutLine leaves a file that ends with a line end, and its offset there.
+// dropCutLine removes an incomplete last line and seeks to the end.
 func dropCutLine(f *os.File) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
