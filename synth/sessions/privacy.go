@@ -25,28 +25,37 @@ func publicRange(values []float64, whole bool) valueRange {
 // publicBins returns the bins of sorted values with public bounds in the range.
 func (r valueRange) publicBins(bins []rawBin, values []float64) []bin {
 	public := make([]bin, len(bins))
+	numbers := make([]float64, 0, 5*len(bins)) // of all bins
 	for i, b := range bins {
-		public[i] = bin{float64(b.count), rounded(b.weight, 6), b.low}
-		if b.low == b.high {
-			continue
+		from := len(numbers)
+		low, high, mean := b.low, b.high, b.mean
+		if low < high {
+			low, high, mean = r.publicBounds(bins, i, values)
 		}
-		low, high := max(r.low, roundBelow(values, r.whole)), 0.0
-		if i > 0 {
-			low = between(bins[i-1].high, b.low, r.whole)
+		numbers = append(numbers, float64(b.count), rounded(b.weight, 6), low)
+		if low < high {
+			numbers = append(numbers, high, mean)
 		}
-		b.low = low
-		if i == len(bins)-1 {
-			high = min(r.high, b.highEnd(r.whole))
-		} else {
-			high = between(b.high, bins[i+1].low, r.whole)
-		}
-		if high = max(high, b.mean); low == high {
-			public[i][2] = low
-			continue
-		}
-		public[i] = append(public[i][:2], low, high, min(max(rounded(b.mean, 5), low), high))
+		public[i] = numbers[from:len(numbers):len(numbers)]
 	}
 	return public
+}
+
+func (r valueRange) publicBounds(bins []rawBin, i int, values []float64) (low, high, mean float64) {
+	b := bins[i]
+	if i == 0 {
+		low = max(r.low, roundBelow(values, r.whole))
+	} else {
+		low = between(bins[i-1].high, b.low, r.whole)
+	}
+	if i == len(bins)-1 {
+		b.low = low
+		high = min(r.high, b.highEnd(r.whole))
+	} else {
+		high = between(b.high, bins[i+1].low, r.whole)
+	}
+	high = max(high, b.mean)
+	return low, high, min(max(rounded(b.mean, 5), low), high)
 }
 
 // highEnd is the high bound for which the power law from the low bound has the
