@@ -156,10 +156,12 @@ func (d *Drawing) startSession(source *liveSource) *session {
 		which = sort.SearchFloat64s(source.cumulative, source.mix.At(source.arrivals, 0))
 	}
 	source.arrivals++
-	s := &session{}
-	if last := len(d.idle) - 1; last >= 0 {
-		s, d.idle = d.idle[last], d.idle[:last]
+	if len(d.idle) == 0 {
+		d.idle = append(d.idle, &session{})
 	}
+	last := len(d.idle) - 1
+	s := d.idle[last]
+	d.idle = d.idle[:last]
 	c := source.clients[which]
 	s.begin(c, c.started)
 	c.started++
