@@ -70,7 +70,7 @@ func appendString(dst []byte, s string) []byte {
 const separator = ", "
 
 // appendIDs appends decimal numbers with a separator between them. Ids are
-// mostly given out one by one, so that most follow the id before them.
+// usually assigned one by one, so most ids are one more than the id before.
 func appendIDs(dst []byte, ids []uint64) []byte {
 	if len(ids) == 0 {
 		return dst
@@ -108,8 +108,8 @@ func appendRun(dst []byte, first uint64, n int) []byte {
 }
 
 // countUp appends the texts of the n numbers that follow the one in the last
-// width bytes of dst, 3 to 16 with the separator, as long as its last digit
-// does not carry.
+// width bytes of dst, 3 to 16 with the separator, while its last digit does
+// not carry.
 func countUp(dst []byte, width, n int) []byte {
 	const word = 8
 	start, end := len(dst)-width, len(dst)

@@ -294,9 +294,10 @@ func TestWriteThenReadIsTheIdentity(t *testing.T) {
 	})
 }
 
-func TestPublishedTraceComesOutAsItWas(t *testing.T) {
-	path := tracetest.Published(t, "conversation_trace.jsonl")
-	want, err := os.ReadFile(path)
+// rewritten reads a native trace and writes it again.
+func rewritten(t *testing.T, path string) (original, rewritten []byte, rows int) {
+	t.Helper()
+	original, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,14 +306,28 @@ func TestPublishedTraceComesOutAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	var got bytes.Buffer
-	w, _ := NewWriter(&got, "")
-	if n, err := w.WriteAll(r.Requests()); err != nil || n != 12031 {
-		t.Fatal(n, err)
+	var b bytes.Buffer
+	w, _ := NewWriter(&b, "")
+	if rows, err = w.WriteAll(r.Requests()); err != nil {
+		t.Fatal(err)
 	}
 	w.Close()
-	if !bytes.Equal(bytes.TrimSpace(want), bytes.TrimSpace(got.Bytes())) {
-		t.Error("the bytes differ")
+	return bytes.TrimSpace(original), bytes.TrimSpace(b.Bytes()), rows
+}
+
+func TestPublishedTraceIsRewrittenUnchanged(t *testing.T) {
+	want, got, rows := rewritten(t, tracetest.Published(t, "conversation_trace.jsonl"))
+	if !bytes.Equal(want, got) || rows != 12031 {
+		t.Errorf("the bytes of %d rows differ", rows)
+	}
+}
+
+func TestSampleTracesAreRewrittenUnchanged(t *testing.T) {
+	for _, name := range []string{"conversation.jsonl", "chat.jsonl", "agent.jsonl"} {
+		want, got, rows := rewritten(t, filepath.Join(tracetest.Root(t), "traces", name))
+		if !bytes.Equal(want, got) || rows == 0 {
+			t.Errorf("%s: the bytes of %d rows differ", name, rows)
+		}
 	}
 }
 

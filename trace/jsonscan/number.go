@@ -134,11 +134,11 @@ func (c *Cursor) Uints(dst []uint64, most int) []uint64 {
 
 var comma = []byte{','}
 
-// successors reads numbers for as long as each is one more than the one before
-// it and follows after a comma and a space: the text of such a number is known
-// beforehand, and comparing it is several times faster than parsing. The number
-// before begins at start and has width digits; the cursor is behind the space
-// after it, and is left behind the space after the last number that is read.
+// successors reads numbers while each is one more than the one before and follows
+// after a comma and a space. The text of such a number is known in advance, and
+// comparing is several times faster than parsing. The previous number starts at
+// start and has width digits; the cursor is after the space that follows it, and
+// is left after the space that follows the last number read.
 func (c *Cursor) successors(dst []uint64, start, width int) []uint64 {
 	if width > 7 || start+8 > len(c.text) {
 		return dst
