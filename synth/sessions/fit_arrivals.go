@@ -131,8 +131,7 @@ func (a *arrivals) fitJitter(at []float64, requests []int) ([]float64, []int) {
 	return distinct(ticks, requests)
 }
 
-// gridOf returns the largest tick in ms of which nearly all times are multiples,
-// or 0. It tries round numbers and the most common gap.
+// gridOf returns the largest tick in ms that divides nearly all times, or 0. It tries round numbers and the most common gap.
 func gridOf(at []float64) float64 {
 	gaps := make(map[float64]int)
 	var common float64

@@ -42,7 +42,7 @@ func (f *fitter) fitFirstTurns() {
 		templated = append(templated, sample{[]float64{r.at, float64(has)}, 1})
 	}
 	f.file.SessionsAhead = f.maxSessionsAhead()
-	if max(len(lengths[0]), len(lengths[1])) < minRequests { // so few must not be told: take all turns
+	if max(len(lengths[0]), len(lengths[1])) < minRequests { // too few to reveal: use all turns
 		lengths[0] = nil
 		for i := range f.rows {
 			r := &f.rows[i]

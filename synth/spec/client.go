@@ -183,8 +183,8 @@ func (c *client) pairAt(p float64) lengthPair {
 	return c.pairs[min(int(p*float64(len(c.pairs))), len(c.pairs)-1)]
 }
 
-// draw returns the new tokens of a prompt (after a shared prefix of so many
-// tokens in a first one, after all of the conversation in a later one) and the
+// draw returns the new tokens of a prompt (after a shared prefix of prefix
+// tokens in a first one, after the conversation so far in a later one) and the
 // tokens of its answer. p and q are independent uniform numbers.
 func (c *client) draw(first bool, prefix int, p, q float64) (newTokens, osl int) {
 	if c.pairs != nil {

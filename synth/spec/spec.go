@@ -45,7 +45,7 @@ type Spec struct {
 	declares  bool // rows say which part of their prompt is shared
 	common    *shared
 	sources   []source
-	sharedIDs uint64 // block ids of shared prefixes: the first so many
+	sharedIDs uint64 // number of block ids of shared prefixes, which come first
 }
 
 // source is an arrival process and the clients that share it.

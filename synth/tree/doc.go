@@ -19,8 +19,8 @@
 // # The tree method
 //
 // The blocks that more than one request of the source has form the core, a tree
-// of shared prefixes. A new request walks down the core; at each node it goes on
-// to a child, leaves the core for a unique prompt, or ends, with the frequencies
+// of shared prefixes. A new request walks down the core; at each node it
+// continues to a child, leaves the core for a unique prompt, or ends, with the frequencies
 // of the source. Everything else is drawn independently from the source's
 // values: blocks of a unique prompt, tokens of the last block, OSL, requests per
 // timestamp and gaps between timestamps.

@@ -173,7 +173,7 @@ func (f *fitter) fitPrompts(m *Model) {
 	m.nodes = nodesOf(core, leaves, ends)
 }
 
-// nodesOf returns the core's nodes; each goes on to its children, then to a
+// nodesOf returns the core's nodes; each continues to its children, then to a
 // unique prompt, then to the end. Seeded draws depend on this order.
 func nodesOf(core *prefix.Core, leaves, ends []int) []node {
 	nodes := make([]node, len(core.Nodes))

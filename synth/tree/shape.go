@@ -14,7 +14,7 @@ type Shape struct {
 	// PrefixLenMultiplier stretches the core: a block at depth d moves to depth
 	// d times this, rounded, so that no shared prefix is off by more than half a
 	// block, and requests that shared more than others never share less. Below
-	// 1, core nodes may vanish; a request of which nothing is left gets one
+	// 1, core nodes may vanish; a request left without blocks gets one
 	// unique block.
 	PrefixLenMultiplier float64
 	// PrefixRootMultiplier is the number of copies of the core, each with its
