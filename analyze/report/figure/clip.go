@@ -1,5 +1,13 @@
 package figure
 
+import (
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// A point in units of the picture: x to the right, y down.
+type point struct{ x, y float64 }
+
 // A rect is a part of the picture.
 type rect struct{ left, top, right, bottom float64 }
 
@@ -16,87 +24,43 @@ func (r rect) corners() []point {
 	return []point{{r.left, r.top}, {r.right, r.top}, {r.right, r.bottom}, {r.left, r.bottom}}
 }
 
-// clipLine returns the parts of a polyline that are inside r. Coordinates are
-// clipped, because clip paths of SVG need ids, which clash within a page.
+// canvas clips coordinates to r. Clip paths of SVG would need ids, which clash
+// within a page.
+func (r rect) canvas() *draw.Canvas {
+	return &draw.Canvas{Rectangle: vg.Rectangle{Min: point{r.left, r.top}.vg(), Max: point{r.right, r.bottom}.vg()}}
+}
+
+// clipLine returns the parts of a polyline that are inside r.
 func (r rect) clipLine(line []point) [][]point {
 	if len(line) == 1 && r.holds(line[0]) {
 		return [][]point{line}
 	}
 	var parts [][]point
-	var part []point
-	for i := 1; i < len(line); i++ {
-		a, b, visible := r.clipSegment(line[i-1], line[i])
-		if !visible {
-			continue
-		}
-		if len(part) == 0 || part[len(part)-1] != a {
-			if len(part) > 0 {
-				parts = append(parts, part)
-			}
-			part = []point{a}
-		}
-		part = append(part, b)
-	}
-	if len(part) > 0 {
-		parts = append(parts, part)
+	for _, part := range r.canvas().ClipLinesXY(toVG(line)) {
+		parts = append(parts, fromVG(part))
 	}
 	return parts
 }
 
-// clipSegment is the algorithm of Liang and Barsky: the segment is a + t(b-a),
-// and each side of r narrows the range of t.
-func (r rect) clipSegment(a, b point) (from, to point, visible bool) {
-	t0, t1 := 0.0, 1.0
-	dx, dy := b.x-a.x, b.y-a.y
-	for _, side := range [4]struct{ speed, room float64 }{
-		{-dx, a.x - r.left}, {dx, r.right - a.x}, {-dy, a.y - r.top}, {dy, r.bottom - a.y},
-	} {
-		switch {
-		case side.speed == 0:
-			if side.room < 0 {
-				return a, b, false
-			}
-		case side.speed < 0:
-			t0 = max(t0, side.room/side.speed)
-		default:
-			t1 = min(t1, side.room/side.speed)
-		}
-	}
-	if t0 > t1 {
-		return a, b, false
-	}
-	from, to = a, b
-	if t0 > 0 {
-		from = point{a.x + t0*dx, a.y + t0*dy}
-	}
-	if t1 < 1 {
-		to = point{a.x + t1*dx, a.y + t1*dy}
-	}
-	return from, to, true
-}
-
-// clipArea returns the part of a polygon that is inside of r, by cutting along
-// each side in turn (Sutherland and Hodgman).
+// clipArea returns the part of a polygon that is inside r.
 func (r rect) clipArea(area []point) []point {
-	area = cut(area, func(p point) float64 { return p.x - r.left })
-	area = cut(area, func(p point) float64 { return r.right - p.x })
-	area = cut(area, func(p point) float64 { return p.y - r.top })
-	return cut(area, func(p point) float64 { return r.bottom - p.y })
+	return fromVG(r.canvas().ClipPolygonXY(toVG(area)))
 }
 
-// cut keeps where inside is not negative.
-func cut(area []point, inside func(point) float64) []point {
-	var kept []point
-	for i, b := range area {
-		a := area[(i+len(area)-1)%len(area)]
-		da, db := inside(a), inside(b)
-		if (da < 0) != (db < 0) {
-			t := da / (da - db)
-			kept = append(kept, point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)})
-		}
-		if db >= 0 {
-			kept = append(kept, b)
-		}
+func (p point) vg() vg.Point { return vg.Point{X: vg.Length(p.x), Y: vg.Length(p.y)} }
+
+func toVG(points []point) []vg.Point {
+	converted := make([]vg.Point, len(points))
+	for i, p := range points {
+		converted[i] = p.vg()
 	}
-	return kept
+	return converted
+}
+
+func fromVG(points []vg.Point) []point {
+	converted := make([]point, len(points))
+	for i, p := range points {
+		converted[i] = point{float64(p.X), float64(p.Y)}
+	}
+	return converted
 }

@@ -13,7 +13,7 @@ func (o *obstacles) leave(box rect) bool {
 		}
 	}
 	for _, line := range o.lines {
-		if _, _, crosses := box.clipSegment(line[0], line[1]); crosses {
+		if len(box.clipLine(line[:])) > 0 {
 			return false
 		}
 	}

@@ -2,10 +2,10 @@ package figure
 
 import (
 	"fmt"
+	"sort"
 	"strings"
 	"sync"
 	"unicode"
-	"unicode/utf8"
 
 	"codeberg.org/go-fonts/liberation/liberationsansbold"
 	"codeberg.org/go-fonts/liberation/liberationsansregular"
@@ -13,6 +13,7 @@ import (
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/font/sfnt"
 	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/text"
 )
 
 // letters is how a text is set.
@@ -20,43 +21,32 @@ type letters struct {
 	size   float64
 	bold   bool
 	color  ink
-	anchor anchor
+	anchor text.XAlignment // which part of the text lies at its point
 }
 
-// anchor is which part of a text lies at its point.
-type anchor int
-
-const (
-	atStart anchor = iota
-	atMiddle
-	atEnd
-)
-
-// typefaces are the regular and the bold typeface, parsed once.
-var typefaces = sync.OnceValues(func() (t [2]*opentype.Font, err error) {
-	for i, ttf := range [][]byte{liberationsansregular.TTF, liberationsansbold.TTF} {
-		if t[i], err = opentype.Parse(ttf); err != nil {
-			return t, fmt.Errorf("reading the built-in font: %w", err)
+// fonts are the regular and the bold Liberation Sans, parsed once.
+var fonts = sync.OnceValue(func() *font.Cache {
+	var faces font.Collection
+	for weight, ttf := range map[xfont.Weight][]byte{xfont.WeightNormal: liberationsansregular.TTF, xfont.WeightBold: liberationsansbold.TTF} {
+		face, err := opentype.Parse(ttf)
+		if err != nil {
+			panic(fmt.Sprintf("figure: reading the built-in font: %v", err))
 		}
+		faces = append(faces, font.Face{Font: font.Font{Typeface: "Liberation", Variant: "Sans", Weight: weight}, Face: face})
 	}
-	return t, nil
+	return font.NewCache(faces)
 })
 
-// face is the font of l. Callers have checked that typefaces succeeds.
 func (l letters) face() font.Face {
-	faces, _ := typefaces()
-	f := font.Face{Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Length(l.size)}, Face: faces[0]}
+	f := font.Font{Typeface: "Liberation", Variant: "Sans"}
 	if l.bold {
-		f.Font.Weight, f.Face = xfont.WeightBold, faces[1]
+		f.Weight = xfont.WeightBold
 	}
-	return f
+	return fonts().Lookup(f, font.Length(l.size))
 }
 
 // width of a text as it is drawn.
 func (l letters) width(s string) float64 {
-	if _, err := typefaces(); err != nil {
-		return 0.55 * l.size * float64(utf8.RuneCountInString(s))
-	}
 	face := l.face()
 	return float64(face.Width(s))
 }
@@ -81,19 +71,11 @@ func (l letters) fit(s string, room float64) string {
 		return s
 	}
 	runes := []rune(s)
-	short, long := 0, len(runes) // how many runes fit, and do not
-	for long-short > 1 {
-		n := (short + long) / 2
-		if l.width(string(runes[:n])+"…") <= room {
-			short = n
-		} else {
-			long = n
-		}
-	}
-	if short == 0 {
+	n := sort.Search(len(runes)-1, func(n int) bool { return l.width(string(runes[:n+1])+"…") > room })
+	if n == 0 {
 		return ""
 	}
-	return strings.TrimRight(string(runes[:short]), " ") + "…"
+	return strings.TrimRight(string(runes[:n]), " ") + "…"
 }
 
 // clean makes any text fit for one line: without control characters, which XML

@@ -3,6 +3,8 @@ package figure
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/plot/text"
 )
 
 // A panel is a figure with a place for everything.
@@ -151,7 +153,7 @@ func (p *panel) draw(on surface, scale float64) {
 	p.drawHead(on)
 	p.drawAxes(on)
 	if p.data.x.empty() || p.data.y.empty() {
-		on.text(point{(p.frame.left + p.frame.right) / 2, (p.frame.top+p.frame.bottom)/2 + 4}, "no data", axisLabel.at(atMiddle))
+		on.text(point{(p.frame.left + p.frame.right) / 2, (p.frame.top+p.frame.bottom)/2 + 4}, "no data", axisLabel.at(text.XCenter))
 	}
 	for i := range p.fig.Series {
 		p.drawSeries(on, i, scale)
@@ -185,14 +187,14 @@ func (p *panel) drawAxes(on surface) {
 		y := round(p.y.at(t.at)) + 0.5
 		grid = append(grid, []point{{f.left, y}, {f.right, y}})
 		label := tickText.fit(t.label, f.left-tickGap-p.left+1)
-		on.text(point{f.left - tickGap, y + 4}, label, tickText.at(atEnd))
+		on.text(point{f.left - tickGap, y + 4}, label, tickText.at(text.XRight))
 	}
 	for _, t := range p.xTicks {
 		x := round(p.x.at(t.at)) + 0.5
 		grid = append(grid, []point{{x, f.top}, {x, f.bottom}})
 		ticks = append(ticks, []point{{x, f.bottom}, {x, f.bottom + 5}})
 		half := tickText.width(t.label) / 2
-		on.text(point{min(max(x, p.left+half), p.right+edge-half), f.bottom + tickHeight - 2}, t.label, tickText.at(atMiddle))
+		on.text(point{min(max(x, p.left+half), p.right+edge-half), f.bottom + tickHeight - 2}, t.label, tickText.at(text.XCenter))
 	}
 	for _, v := range p.fig.X.minorTicks(p.xr) {
 		x := round(p.x.at(v)) + 0.5
@@ -208,7 +210,7 @@ func (p *panel) drawAxes(on surface) {
 	if title := p.fig.X.title(); title != "" {
 		center := point{(f.left + f.right) / 2, f.bottom + tickHeight + labelHeight - 5}
 		room := 2 * min(center.x-p.left, p.right-center.x)
-		on.text(center, axisLabel.fit(title, room), axisLabel.at(atMiddle))
+		on.text(center, axisLabel.fit(title, room), axisLabel.at(text.XCenter))
 	}
 }
 

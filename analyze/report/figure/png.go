@@ -22,9 +22,6 @@ const maxPixels = 64 << 20
 // pixels in width. The height follows from the contents. Errors are those of w
 // and a sheet of so many rows that it has more than 64 Mi pixels.
 func WritePNG(w io.Writer, s Sheet, o Options) error {
-	if _, err := typefaces(); err != nil {
-		return fmt.Errorf("drawing a png: %w", err)
-	}
 	p := newPage(s, o, o.orDefault(s.columns()).Scale)
 	width, height := p.width*p.scale, p.height*p.scale
 	if width*height > maxPixels {
@@ -159,12 +156,7 @@ func (r *raster) dots(at []point, radius float64, color ink, opacity float64, _ 
 
 func (r *raster) text(at point, s string, l letters) {
 	s = l.known(s)
-	switch l.anchor {
-	case atMiddle:
-		at.x -= l.width(s) / 2
-	case atEnd:
-		at.x -= l.width(s)
-	}
+	at.x += float64(l.anchor) * l.width(s)
 	r.canvas.SetColor(l.color.opaque(1))
 	r.canvas.FillString(l.face(), r.point(at), s)
 }

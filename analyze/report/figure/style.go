@@ -1,7 +1,15 @@
 package figure
 
+import (
+	"fmt"
+
+	"gonum.org/v1/plot/text"
+)
+
 // An ink is an opaque colour, 0xRRGGBB.
 type ink uint32
+
+func (c ink) String() string { return fmt.Sprintf("#%06x", uint32(c)) }
 
 // The greys of everything that is not data.
 const (
@@ -70,7 +78,7 @@ var (
 )
 
 // at is the same letters with another anchor.
-func (l letters) at(a anchor) letters {
+func (l letters) at(a text.XAlignment) letters {
 	l.anchor = a
 	return l
 }

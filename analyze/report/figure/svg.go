@@ -5,6 +5,9 @@ import (
 	"html"
 	"math"
 	"strconv"
+	"strings"
+
+	"gonum.org/v1/plot/text"
 )
 
 // SVG returns the sheet as an <svg> element for an HTML page. It fills the width of
@@ -32,19 +35,16 @@ func (b *svg) printf(format string, args ...any) {
 	b.out = fmt.Appendf(b.out, format, args...)
 }
 
-// number appends a coordinate with one decimal, which is enough at any size.
-func (b *svg) number(v float64) {
-	v = math.Round(v*10) / 10
-	if v == 0 {
-		v = 0 // never -0
+// coordinates have one decimal, which is enough at any size.
+func (b *svg) coordinates(before string, p point, between string) {
+	number := func(v float64) {
+		v = math.Round(v*10)/10 + 0 // never -0
+		b.out = strconv.AppendFloat(b.out, v, 'f', -1, 64)
 	}
-	b.out = strconv.AppendFloat(b.out, v, 'f', -1, 64)
-}
-
-func (b *svg) coordinates(p point) {
-	b.number(p.x)
-	b.out = append(b.out, ' ')
-	b.number(p.y)
+	b.out = append(b.out, before...)
+	number(p.x)
+	b.out = append(b.out, between...)
+	number(p.y)
 }
 
 func (b *svg) path(lines [][]point, p pen, tip string) {
@@ -52,42 +52,27 @@ func (b *svg) path(lines [][]point, p pen, tip string) {
 	for _, line := range lines {
 		for i, at := range line {
 			// Pairs after a move are lines to them.
-			b.out = append(b.out, "M "[min(i, 1)])
-			b.coordinates(at)
+			b.coordinates("M "[min(i, 1):][:1], at, " ")
 		}
 		if p.opacity > 0 {
 			b.printf("Z")
 		}
 	}
-	b.printf(`"`)
-	b.pen(p)
+	fill := "none"
+	if p.opacity > 0 {
+		fill = p.fill.String()
+	}
+	b.printf(`" fill="%s"`, fill)
+	if p.opacity > 0 && p.opacity < 1 {
+		b.printf(` fill-opacity="%g"`, p.opacity)
+	}
+	if p.width > 0 {
+		b.printf(` stroke="%v" stroke-width="%g" stroke-linejoin="round"`, p.stroke, p.width)
+	}
+	if p.width > 0 && p.dash != nil {
+		b.printf(` stroke-dasharray="%s"`, strings.Trim(fmt.Sprint(p.dash), "[]"))
+	}
 	b.end("path", tip)
-}
-
-func (b *svg) pen(p pen) {
-	if p.opacity == 0 {
-		b.printf(` fill="none"`)
-	} else {
-		b.printf(` fill="#%06x"`, uint32(p.fill))
-		if p.opacity < 1 {
-			b.printf(` fill-opacity="%g"`, p.opacity)
-		}
-	}
-	if p.width == 0 {
-		return
-	}
-	b.printf(` stroke="#%06x" stroke-width="%g" stroke-linejoin="round"`, uint32(p.stroke), p.width)
-	if p.dash == nil {
-		return
-	}
-	b.printf(` stroke-dasharray="`)
-	for i, d := range p.dash {
-		if i > 0 {
-			b.printf(" ")
-		}
-		b.printf("%g", d)
-	}
-	b.printf(`"`)
 }
 
 func (b *svg) end(element, tip string) {
@@ -105,11 +90,10 @@ func (b *svg) dots(at []point, radius float64, color ink, opacity float64, tip s
 	}
 	b.printf(`<path d="`)
 	for _, p := range at {
-		b.printf("M")
-		b.coordinates(p)
+		b.coordinates("M", p, " ")
 		b.printf("h0")
 	}
-	b.printf(`" fill="none" stroke="#%06x" stroke-width="%g" stroke-linecap="round"`, uint32(color), 2*radius)
+	b.printf(`" fill="none" stroke="%v" stroke-width="%g" stroke-linecap="round"`, color, 2*radius)
 	if opacity < 1 {
 		b.printf(` stroke-opacity="%g"`, opacity)
 	}
@@ -120,19 +104,13 @@ func (b *svg) text(at point, s string, l letters) {
 	if s == "" {
 		return
 	}
-	b.printf(`<text x="`)
-	b.number(at.x)
-	b.printf(`" y="`)
-	b.number(at.y)
-	b.printf(`" font-size="%g" fill="#%06x"`, l.size, uint32(l.color))
+	b.coordinates(`<text x="`, at, `" y="`)
+	b.printf(`" font-size="%g" fill="%v"`, l.size, l.color)
 	if l.bold {
 		b.printf(` font-weight="bold"`)
 	}
-	switch l.anchor {
-	case atMiddle:
-		b.printf(` text-anchor="middle"`)
-	case atEnd:
-		b.printf(` text-anchor="end"`)
+	if anchor := map[text.XAlignment]string{text.XCenter: "middle", text.XRight: "end"}[l.anchor]; anchor != "" {
+		b.printf(` text-anchor="%s"`, anchor)
 	}
 	b.printf(">%s</text>\n", html.EscapeString(s))
 }

@@ -73,26 +73,25 @@ func (q Quantity) text(v float64) string {
 	case v == 0:
 		return "0"
 	}
-	u := q.unitFor(v)
 	// Up to four digits are easier to read as they are: 1536, not 1.54k.
 	if q == Number && math.Abs(v) < 10_000 && v == math.Trunc(v) {
-		u = numberUnits[0]
-		return minus(strconv.FormatFloat(v, 'f', 0, 64))
+		return written(v, 'f', 0)
 	}
+	u := q.unitFor(v)
 	return significant(v/u.size) + u.name
 }
 
-// significant writes v with three significant digits, and whole numbers below
-// 10,000 with all of theirs.
+// significant writes v with three significant digits, and numbers from 1000 to
+// 100,000 with all digits before the point.
 func significant(v float64) string {
-	if abs := math.Abs(v); abs >= 1e5 || abs < 1e-3 {
-		return scientific(strconv.FormatFloat(v, 'g', 3, 64))
+	switch abs := math.Abs(v); {
+	case abs >= 1e5 || abs < 1e-3:
+		return written(v, 'g', 3)
+	case abs >= 100:
+		return written(v, 'f', 0)
 	}
-	decimals := 0
-	for limit := 100.0; decimals < 5 && math.Abs(v) < limit*(1-0.005/limit); limit /= 10 {
-		decimals++
-	}
-	return minus(trimZeros(strconv.FormatFloat(v, 'f', decimals, 64)))
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+	return written(rounded, 'f', -1)
 }
 
 // exactly writes v with the decimals that its step needs.
@@ -105,30 +104,15 @@ func exactly(v, step float64) string {
 		decimals = int(math.Ceil(-math.Log10(step) - 1e-9))
 	}
 	if decimals > 9 || math.Abs(v) >= 1e9 {
-		return scientific(strconv.FormatFloat(v, 'g', 12, 64))
+		return written(v, 'g', 12)
 	}
-	return minus(strconv.FormatFloat(v, 'f', decimals, 64))
+	return written(v, 'f', decimals)
 }
 
-func trimZeros(s string) string {
-	if strings.Contains(s, ".") {
-		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	}
-	return s
+// written is a number with a true minus sign, which is as wide as a digit, and
+// a short exponent: 1e20 and 1e−7.
+func written(v float64, format byte, digits int) string {
+	return shorter.Replace(strconv.FormatFloat(v, format, digits, 64))
 }
 
-// scientific shortens 1e+20 and 1e-07 to 1e20 and 1e-7.
-func scientific(s string) string {
-	mantissa, exponent, found := strings.Cut(s, "e")
-	if !found {
-		return minus(s)
-	}
-	sign := ""
-	if strings.HasPrefix(exponent, "-") {
-		sign = "-"
-	}
-	return minus(mantissa + "e" + sign + strings.TrimLeft(exponent, "+-0"))
-}
-
-// minus sets a true minus sign, which is as wide as a digit.
-func minus(s string) string { return strings.ReplaceAll(s, "-", "−") }
+var shorter = strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e−", "-", "−")

@@ -6,9 +6,6 @@ import (
 	"slices"
 )
 
-// A point in units of the picture: x to the right, y down.
-type point struct{ x, y float64 }
-
 // thinner reduces a polyline to the points that make a visible difference: of
 // consecutive points in one column of pixels it keeps the first, the lowest, the
 // highest and the last. The stroke then covers the same pixels and every peak
@@ -144,8 +141,7 @@ func (e *extremes) add(p point) {
 
 // appendTo appends each kept point once, in the order of the line.
 func (e *extremes) appendTo(line []point) []point {
-	place := -1
-	for {
+	for place := -1; ; {
 		next := -1
 		for i, at := range e.place {
 			if at > place && (next < 0 || at < e.place[next]) {
