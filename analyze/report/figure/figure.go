@@ -1,5 +1,7 @@
 package figure
 
+import "cmp"
+
 // A Sheet is rows of figures that are drawn as one picture. Columns are as
 // wide as each other and their plots are aligned.
 type Sheet struct {
@@ -129,25 +131,15 @@ const (
 )
 
 func (o Options) orDefault(columns int) Options {
-	if o.Width == 0 {
-		o.Width = 720
-		if columns > 1 {
-			o.Width = 440 * columns
-		}
+	width, height := 720, 300
+	if columns > 1 {
+		width, height = 440*columns, 190
 	}
-	if o.PlotHeight == 0 {
-		o.PlotHeight = 300
-		if columns > 1 {
-			o.PlotHeight = 190
-		}
+	return Options{
+		Width:      min(max(cmp.Or(o.Width, width), minWidth), maxWidth),
+		PlotHeight: min(max(cmp.Or(o.PlotHeight, height), minPlotHeight), maxPlotHeight),
+		Scale:      min(max(cmp.Or(o.Scale, 2), 1), maxScale),
 	}
-	if o.Scale == 0 {
-		o.Scale = 2
-	}
-	o.Width = min(max(o.Width, minWidth), maxWidth)
-	o.PlotHeight = min(max(o.PlotHeight, minPlotHeight), maxPlotHeight)
-	o.Scale = min(max(o.Scale, 1), maxScale)
-	return o
 }
 
 // points is how many points the series has: the shorter of X and Y counts.

@@ -3,13 +3,16 @@ package figure
 import "fmt"
 
 // A legend names the series of a figure, in rows above its plot.
-type legend struct{ rows [][]entry }
+type legend struct {
+	entries []entry
+	rows    int
+}
 
 // An entry is a sample of a series and its name.
 type entry struct {
-	series *Series
+	series *Series // nil for the last entry, which counts the missing ones
 	index  int
-	x      float64 // from the left
+	at     point // from the upper left corner of the legend
 	name   string
 }
 
@@ -32,9 +35,8 @@ func newLegend(f *Figure, width float64) legend {
 	if named < 2 || f.NoLegend {
 		return legend{}
 	}
-	var l legend
-	var row []entry
-	x, shown := 0.0, 0
+	l := legend{rows: 1}
+	var at point
 	for i := range f.Series {
 		s := &f.Series[i]
 		if s.Name == "" {
@@ -42,46 +44,42 @@ func newLegend(f *Figure, width float64) legend {
 		}
 		name := legendText.fit(s.Name, width-sampleWidth-sampleGap)
 		room := sampleWidth + sampleGap + legendText.width(name)
-		if x > 0 && x+room > width {
-			l.rows, row, x = append(l.rows, row), nil, 0
+		if at.x > 0 && at.x+room > width {
+			at = point{0, at.y + legendHeight}
+			l.rows++
 		}
-		if len(l.rows) == mostLegendRows {
-			l.rows = append(l.rows, []entry{{name: fmt.Sprintf("and %d more", named-shown)}})
+		if l.rows > mostLegendRows {
+			l.entries = append(l.entries, entry{at: at, name: fmt.Sprintf("and %d more", named-len(l.entries))})
 			return l
 		}
-		row = append(row, entry{s, i, x, name})
-		x += room + entryGap
-		shown++
+		l.entries = append(l.entries, entry{s, i, at, name})
+		at.x += room + entryGap
 	}
-	l.rows = append(l.rows, row)
 	return l
 }
 
-func (l legend) draw(on surface, at point) {
-	for i, row := range l.rows {
-		y := at.y + float64(i)*legendHeight
-		for _, e := range row {
-			textLeft := at.x + e.x
-			if e.series != nil {
-				e.drawSample(on, point{at.x + e.x, y + 8})
-				textLeft += sampleWidth + sampleGap
-			}
-			on.text(point{textLeft, y + 12}, e.name, legendText)
+func (l legend) draw(on surface, corner point) {
+	for _, e := range l.entries {
+		at := point{corner.x + e.at.x, corner.y + e.at.y}
+		if e.series != nil {
+			e.drawSample(on, point{at.x, at.y + 8})
+			at.x += sampleWidth + sampleGap
 		}
+		on.text(point{at.x, at.y + 12}, e.name, legendText)
 	}
 }
 
 func (e entry) drawSample(on surface, at point) {
 	p := e.series.line(e.index)
-	line := [][]point{{at, {at.x + sampleWidth, at.y}}}
-	box := [][]point{rect{at.x, at.y - 6, at.x + sampleWidth, at.y + 5}.corners()}
+	line := []point{at, {at.x + sampleWidth, at.y}}
 	switch e.series.Kind {
 	case Points:
 		drawDots(on, []point{{at.x + sampleWidth/2, at.y}}, e.index, "")
+		return
 	case Bars, Area:
-		on.path(box, pen{fill: p.stroke, opacity: areaOpacity}, "")
-		on.path([][]point{{box[0][0], box[0][1]}}, p, "")
-	default:
-		on.path(line, p, "")
+		box := rect{at.x, at.y - 6, at.x + sampleWidth, at.y + 5}.corners()
+		on.path([][]point{box}, pen{fill: p.stroke, opacity: areaOpacity}, "")
+		line = box[:2]
 	}
+	on.path([][]point{line}, p, "")
 }

@@ -35,12 +35,7 @@ type contents struct {
 func (f *Figure) contents() contents {
 	c := contents{x: emptySpan(), y: emptySpan()}
 	for i := range f.Series {
-		s := &f.Series[i]
-		if s.Kind == Bars {
-			c.bars(f, s)
-		} else {
-			c.points(f, s)
-		}
+		c.add(f, &f.Series[i])
 	}
 	if c.x.empty() || c.y.empty() {
 		return c
@@ -55,30 +50,20 @@ func (f *Figure) contents() contents {
 	return c
 }
 
-func (c *contents) points(f *Figure, s *Series) {
+func (c *contents) add(f *Figure, s *Series) {
 	for i := range s.points() {
-		x, y := s.X[i], s.Y[i]
-		xOK, yOK := f.X.drawable(x), f.Y.drawable(y)
-		switch {
-		case xOK && yOK:
-			c.x.include(x)
-			c.y.include(y)
-		case math.IsNaN(x) || math.IsNaN(y):
-		case f.X.Log && x <= 0 || f.Y.Log && y <= 0:
-			c.hidden++
+		y, xs := s.Y[i], s.X[i:i+1]
+		if s.Kind == Bars {
+			xs = s.X[i : i+2] // both edges
 		}
-	}
-}
-
-func (c *contents) bars(f *Figure, s *Series) {
-	for i := range s.points() {
-		if !f.Y.drawable(s.Y[i]) {
-			continue
-		}
-		c.y.include(s.Y[i])
-		for _, edge := range s.X[i : i+2] {
-			if f.X.drawable(edge) {
-				c.x.include(edge)
+		for _, x := range xs {
+			switch {
+			case f.X.drawable(x) && f.Y.drawable(y):
+				c.x.include(x)
+				c.y.include(y)
+			case s.Kind == Bars || math.IsNaN(x) || math.IsNaN(y):
+			case f.X.Log && x <= 0 || f.Y.Log && y <= 0:
+				c.hidden++
 			}
 		}
 	}

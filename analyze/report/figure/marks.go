@@ -3,6 +3,8 @@ package figure
 import (
 	"cmp"
 	"slices"
+
+	"gonum.org/v1/plot/vg"
 )
 
 // A markLabel is the label of a mark on x. Labels stand in rows above the plot,
@@ -20,7 +22,6 @@ const (
 	mostMarkRows = 6
 	// mostMarkLabels bounds the search for places.
 	mostMarkLabels = 12
-	mostSideMarks  = 24
 	markLabelGap   = 4 // between a line and its label
 )
 
@@ -139,7 +140,7 @@ func (p *panel) drawMarks(on surface) {
 func (p *panel) drawMark(on surface, m *Mark, a Axis, line []point) {
 	pen := pen{stroke: normal, width: 1.25}
 	if m.Dashed {
-		pen.dash, pen.width = []float64{3, 3}, 1
+		pen.dash, pen.width = []vg.Length{3, 3}, 1
 	}
 	on.path([][]point{line}, pen, m.Label+": "+a.Text(m.At))
 }
@@ -147,33 +148,22 @@ func (p *panel) drawMark(on surface, m *Mark, a Axis, line []point) {
 // drawSideMarks draws marks on y, their labels beside the plot: from the top
 // down each as near to its line as the one above lets it.
 func (p *panel) drawSideMarks(on surface) {
-	type side struct {
-		y    float64
-		text string
-	}
-	var sides []side
-	for i := range p.fig.Marks {
-		m := &p.fig.Marks[i]
+	next := p.frame.top - markHeight
+	descending := slices.SortedStableFunc(slices.Values(p.fig.Marks), func(a, b Mark) int { return cmp.Compare(b.At, a.At) })
+	for i := range descending {
+		m := &descending[i]
 		if !m.OnY || !p.fig.Y.drawable(m.At) {
 			continue
 		}
-		y := round(p.y.at(m.At)) + 0.5
-		if y < p.frame.top-1 || y > p.frame.bottom+1 {
+		line := round(p.y.at(m.At)) + 0.5
+		if line < p.frame.top-1 || line > p.frame.bottom+1 {
 			continue
 		}
-		p.drawMark(on, m, p.fig.Y, []point{{p.frame.left, y}, {p.frame.right, y}})
-		if p.sideMarks[i] != "" {
-			sides = append(sides, side{y, p.sideMarks[i]})
+		p.drawMark(on, m, p.fig.Y, []point{{p.frame.left, line}, {p.frame.right, line}})
+		baseline := max(line+4, next)
+		if text := markText.fit(m.Label, p.right-p.frame.right-5); text != "" && baseline <= p.frame.bottom+tickHeight {
+			on.text(point{p.frame.right + 5, baseline}, text, markText)
+			next = baseline + markHeight - 2
 		}
-	}
-	slices.SortStableFunc(sides, func(a, b side) int { return cmp.Compare(a.y, b.y) })
-	next := p.frame.top - markHeight
-	for _, s := range sides {
-		y := max(s.y+4, next)
-		if y > p.frame.bottom+tickHeight {
-			return
-		}
-		on.text(point{p.frame.right + 5, y}, s.text, markText)
-		next = y + markHeight - 2
 	}
 }

@@ -35,51 +35,38 @@ func (s *Sheet) columns() int {
 // newPage lays the sheet out: across first, as the texts above a plot depend
 // on its width, then down.
 func newPage(s Sheet, o Options, scale int) *page {
-	columns := s.columns()
-	o = o.orDefault(columns)
+	columns := make([][]*panel, s.columns())
+	o = o.orDefault(len(columns))
 	p := &page{sheet: &s, width: o.Width, scale: scale}
-	grid := p.grid(o)
-	room := max(float64(o.Width-2*edge-columnGap*(columns-1))/float64(columns), 40)
-	for column := range columns {
-		left := edge + float64(column)*(room+columnGap)
-		p.across(grid, column, left, left+room)
+	for i := range s.Rows {
+		for j := range s.Rows[i].Figures {
+			panel := newPanel(&s.Rows[i].Figures[j], float64(o.PlotHeight))
+			columns[j] = append(columns[j], panel)
+			p.panels = append(p.panels, panel)
+		}
 	}
-	p.down(grid, float64(o.PlotHeight))
+	room := max(float64(o.Width-2*edge-columnGap*(len(columns)-1))/float64(len(columns)), 40)
+	for i, column := range columns {
+		if s.SharedX {
+			shareX(column)
+		}
+		left := edge + float64(i)*(room+columnGap)
+		across(column, left, left+room)
+	}
+	p.down(float64(o.PlotHeight))
 	return p
 }
 
-// grid makes the panels, by row and column; where a row is short, nil.
-func (p *page) grid(o Options) [][]*panel {
-	grid := make([][]*panel, len(p.sheet.Rows))
-	for i := range p.sheet.Rows {
-		figures := p.sheet.Rows[i].Figures
-		grid[i] = make([]*panel, p.sheet.columns())
-		for j := range figures {
-			grid[i][j] = newPanel(&figures[j], float64(o.PlotHeight))
-			p.panels = append(p.panels, grid[i][j])
-		}
-	}
-	if p.sheet.SharedX {
-		for column := range p.sheet.columns() {
-			shareX(grid, column)
-		}
-	}
-	for _, panel := range p.panels {
-		panel.setLimits()
-	}
-	return grid
-}
-
 // shareX gives the panels of a column the range of all their data.
-func shareX(grid [][]*panel, column int) {
+func shareX(column []*panel) {
 	all := emptySpan()
 	var sharing []*panel
-	for _, row := range grid {
-		panel := row[column]
-		if panel == nil || panel.data.x.empty() || panel.fig.X.Min != nil || panel.fig.X.Max != nil {
+	for _, panel := range column {
+		x := panel.fig.X
+		if panel.data.x.empty() || x.Min != nil || x.Max != nil {
 			continue
 		}
-		if x := sharing; len(x) > 0 && (x[0].fig.X.Log != panel.fig.X.Log || x[0].fig.X.Quantity != panel.fig.X.Quantity) {
+		if len(sharing) > 0 && (sharing[0].fig.X.Log != x.Log || sharing[0].fig.X.Quantity != x.Quantity) {
 			continue
 		}
 		all.include(panel.data.x.lo)
@@ -92,50 +79,45 @@ func shareX(grid [][]*panel, column int) {
 }
 
 // across places the panels of a column between two edges, with equal margins.
-func (p *page) across(grid [][]*panel, column int, left, right float64) {
+func across(column []*panel, left, right float64) {
 	var before, after float64
-	for _, row := range grid {
-		if panel := row[column]; panel != nil {
-			b, a := panel.sideMargins(right - left)
-			before, after = max(before, b), max(after, a)
-		}
+	for _, panel := range column {
+		b, a := panel.sideMargins(right - left)
+		before, after = max(before, b), max(after, a)
 	}
-	for _, row := range grid {
-		if panel := row[column]; panel != nil {
-			panel.setAcross(left, right, before, after)
-		}
+	for _, panel := range column {
+		panel.setAcross(left, right, before, after)
 	}
 }
 
 // down places headings and rows below each other. The plots of a row are on
 // one line.
-func (p *page) down(grid [][]*panel, plotHeight float64) {
+func (p *page) down(plotHeight float64) {
 	y := float64(edge)
 	y = p.head(y, p.sheet.Title, sheetTitle, false)
 	y = p.head(y, p.sheet.Note, noteText, false)
 	if y > edge {
 		y += 12
 	}
-	for i, row := range grid {
+	rest := p.panels
+	for i, row := range p.sheet.Rows {
 		if i > 0 {
 			y += rowGap
 		}
-		if label := p.sheet.Rows[i].Label; label != "" {
-			y = p.head(y+6, label, rowLabel, true) + 6
+		if row.Label != "" {
+			y = p.head(y+6, row.Label, rowLabel, true) + 6
 		}
+		panels := rest[:len(row.Figures)]
+		rest = rest[len(panels):]
 		var above, below float64
-		for _, panel := range row {
-			if panel != nil {
-				a, b := panel.heights()
-				above, below = max(above, a), max(below, b)
-			}
+		for _, panel := range panels {
+			a, b := panel.heights()
+			above, below = max(above, a), max(below, b)
 		}
-		for _, panel := range row {
-			if panel != nil {
-				panel.setDown(y, y+above, y+above+plotHeight)
-			}
+		for _, panel := range panels {
+			panel.setDown(y, y+above)
 		}
-		if len(p.sheet.Rows[i].Figures) > 0 {
+		if len(panels) > 0 {
 			y += above + plotHeight + below
 		}
 	}

@@ -21,7 +21,6 @@ type panel struct {
 	yTicks      []tick
 	legend      legend
 	marks       []markLabel // of marks on x, above the plot
-	sideMarks   []string    // labels of marks on y, beside the plot; shortened
 }
 
 // Heights and distances within a panel.
@@ -39,20 +38,6 @@ func newPanel(f *Figure, plotHeight float64) *panel {
 	return &panel{fig: f, data: f.contents(), plotHeight: plotHeight}
 }
 
-func (p *panel) setLimits() {
-	p.xr = p.fig.X.limits(p.data.x, false)
-	p.yr = p.fig.Y.limits(p.data.y, true)
-	p.setYTicks()
-}
-
-// setYTicks needs only the height of the plot, which is given.
-func (p *panel) setYTicks() {
-	s := newScale(p.fig.Y, p.yr, p.plotHeight, 0)
-	p.yTicks = p.fig.Y.ticks(p.yr, int(p.plotHeight/34), func(t []tick) bool {
-		return apart(s, t, func(string) float64 { return 15 })
-	})
-}
-
 // apart says whether labels of the given sizes do not touch each other.
 func apart(s scale, ticks []tick, size func(string) float64) bool {
 	for i := 1; i < len(ticks); i++ {
@@ -64,17 +49,22 @@ func apart(s scale, ticks []tick, size func(string) float64) bool {
 	return true
 }
 
-// sideMargins is what the panel needs left and right of its plot.
+// sideMargins sets the limits and the ticks of y, which need only the height of the
+// plot. It is what the panel needs left and right of its plot.
 func (p *panel) sideMargins(room float64) (before, after float64) {
+	p.xr = p.fig.X.limits(p.data.x, false)
+	p.yr = p.fig.Y.limits(p.data.y, true)
+	s := newScale(p.fig.Y, p.yr, p.plotHeight, 0)
+	p.yTicks = p.fig.Y.ticks(p.yr, int(p.plotHeight/34), func(t []tick) bool {
+		return apart(s, t, func(string) float64 { return 15 })
+	})
 	for _, t := range p.yTicks {
 		before = max(before, tickText.width(t.label)+tickGap)
 	}
 	after = 12 // half a label of x
-	p.sideMarks = make([]string, len(p.fig.Marks))
-	for i, m := range p.fig.Marks {
-		if m.OnY && p.fig.Y.drawable(m.At) && i < mostSideMarks {
-			p.sideMarks[i] = markText.fit(m.Label, room*0.3)
-			after = max(after, markText.width(p.sideMarks[i])+6)
+	for _, m := range p.fig.Marks {
+		if m.OnY && p.fig.Y.drawable(m.At) {
+			after = max(after, markText.width(markText.fit(m.Label, room*0.3))+6)
 		}
 	}
 	return min(before, room*0.4), min(after, room*0.4)
@@ -102,7 +92,7 @@ func (p *panel) heights() (above, below float64) {
 	if p.note() != "" {
 		above += noteHeight
 	}
-	above += float64(len(p.legend.rows)) * legendHeight
+	above += float64(p.legend.rows) * legendHeight
 	if p.fig.Y.title() != "" {
 		above += labelHeight
 	}
@@ -114,10 +104,10 @@ func (p *panel) heights() (above, below float64) {
 	return above, below
 }
 
-// setDown places the panel between its top and the two ends of its plot.
-func (p *panel) setDown(top, plotTop, plotBottom float64) {
+// setDown places the panel by its top and that of its plot.
+func (p *panel) setDown(top, plotTop float64) {
 	p.top = top
-	p.frame.top, p.frame.bottom = round(plotTop), round(plotBottom)
+	p.frame.top, p.frame.bottom = round(plotTop), round(plotTop+p.plotHeight)
 	p.y = newScale(p.fig.Y, p.yr, p.frame.bottom, p.frame.top)
 }
 

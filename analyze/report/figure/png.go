@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	stddraw "image/draw"
 	"image/png"
 	"io"
 	"math"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/image/vector"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
@@ -33,7 +35,7 @@ func WritePNG(w io.Writer, s Sheet, o Options) error {
 		vgimg.UseDPI(72*p.scale),
 		vgimg.UseBackgroundColor(paper.opaque(1)),
 	)
-	p.draw(&raster{canvas, float64(p.height), float64(p.scale)})
+	p.draw(&raster{draw.New(canvas), canvas.Image(), float64(p.height), float64(p.scale)})
 	if err := png.Encode(w, canvas.Image()); err != nil {
 		return fmt.Errorf("writing a png: %w", err)
 	}
@@ -46,47 +48,43 @@ func (c ink) opaque(opacity float64) color.Color {
 
 // raster is the surface of pixels. Its y goes up, ours goes down.
 type raster struct {
-	canvas *vgimg.Canvas
+	canvas draw.Canvas
+	target stddraw.Image
 	height float64
 	scale  float64 // pixels a unit
 }
 
-func (r *raster) point(p point) vg.Point {
-	return vg.Point{X: vg.Length(p.x), Y: vg.Length(r.height - p.y)}
+func (r *raster) points(line []point) []vg.Point {
+	points := toVG(line)
+	for i := range points {
+		points[i].Y = vg.Length(r.height) - points[i].Y
+	}
+	return points
 }
 
-// batch is how many points of a line, or dots, vg draws at a time. The time of its
-// rasterizer is quadratic in the number of crossings of a row of pixels: seconds
-// for a noisy line.
+// batch is how many points of a line, or dots, vg draws at a time. The time of its rasterizer
+// is quadratic in the number of crossings of a row of pixels: seconds for a noisy
+// line.
 const batch = 48
 
 func (r *raster) path(lines [][]point, p pen, _ string) {
-	if p.opacity > 0 {
-		for _, line := range lines {
+	style := draw.LineStyle{Color: p.stroke.opaque(1), Width: vg.Length(p.width), Dashes: p.dash}
+	for _, line := range lines {
+		if p.opacity > 0 {
 			r.fill(line, p.fill.opaque(p.opacity))
 		}
-	}
-	if p.width == 0 {
-		return
-	}
-	dash := make([]vg.Length, len(p.dash))
-	for i, d := range p.dash {
-		dash[i] = vg.Length(d)
-	}
-	r.canvas.SetColor(p.stroke.opaque(1))
-	r.canvas.SetLineWidth(vg.Length(p.width))
-	for _, line := range lines {
-		done := 0.0 // of the line, for the dashes to go on
-		for len(line) > 1 {
+		style.DashOffs = 0
+		for p.width > 0 && len(line) > 1 {
 			part := line[:min(batch, len(line))]
-			r.canvas.SetLineDash(dash, vg.Length(done))
-			r.canvas.Stroke(r.open(part))
+			r.canvas.StrokeLines(style, r.points(part))
 			if len(part) == len(line) {
 				break
 			}
 			// The next part begins with the last segment of this one, which
 			// keeps the join between them.
-			done += length(part[:len(part)-1])
+			for i := range len(part) - 2 {
+				style.DashOffs += vg.Length(math.Hypot(part[i+1].x-part[i].x, part[i+1].y-part[i].y))
+			}
 			line = line[len(part)-2:]
 		}
 	}
@@ -98,54 +96,35 @@ func (r *raster) fill(polygon []point, c color.Color) {
 	if len(polygon) < 3 {
 		return
 	}
-	box := rect{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
+	var far extremes
 	for _, p := range polygon {
-		box = rect{min(box.left, p.x), min(box.top, p.y), max(box.right, p.x), max(box.bottom, p.y)}
+		far.add(p)
 	}
-	s, target := r.scale, r.canvas.Image()
-	pixels := image.Rect(int(math.Floor(box.left*s)), int(math.Floor(box.top*s)), int(math.Ceil(box.right*s)), int(math.Ceil(box.bottom*s)))
-	pixels = pixels.Intersect(target.Bounds())
+	pixel := func(i int) image.Point {
+		return image.Pt(int(math.Floor(far.kept[i].x*r.scale)), int(math.Floor(far.kept[i].y*r.scale)))
+	}
+	pixels := image.Rect(pixel(keepLeft).X, pixel(keepLow).Y, pixel(keepRight).X+1, pixel(keepHigh).Y+1)
+	pixels = pixels.Intersect(r.target.Bounds())
 	if pixels.Empty() {
 		return
 	}
 	shape := vector.NewRasterizer(pixels.Dx(), pixels.Dy())
 	at := func(p point) (x, y float32) {
-		return float32(p.x*s - float64(pixels.Min.X)), float32(p.y*s - float64(pixels.Min.Y))
+		return float32(p.x*r.scale - float64(pixels.Min.X)), float32(p.y*r.scale - float64(pixels.Min.Y))
 	}
 	shape.MoveTo(at(polygon[0]))
 	for _, p := range polygon[1:] {
 		shape.LineTo(at(p))
 	}
 	shape.ClosePath()
-	shape.Draw(target, pixels, image.NewUniform(c), image.Point{})
-}
-
-func (r *raster) open(line []point) vg.Path {
-	var path vg.Path
-	for i, at := range line {
-		if i == 0 {
-			path.Move(r.point(at))
-		} else {
-			path.Line(r.point(at))
-		}
-	}
-	return path
-}
-
-func length(line []point) float64 {
-	sum := 0.0
-	for i := 1; i < len(line); i++ {
-		sum += math.Hypot(line[i].x-line[i-1].x, line[i].y-line[i-1].y)
-	}
-	return sum
+	shape.Draw(r.target, pixels, image.NewUniform(c), image.Point{})
 }
 
 func (r *raster) dots(at []point, radius float64, color ink, opacity float64, _ string) {
 	r.canvas.SetColor(color.opaque(opacity))
-	for dots := range slices.Chunk(at, batch) {
+	for dots := range slices.Chunk(r.points(at), batch) {
 		var path vg.Path
-		for _, p := range dots {
-			center := r.point(p)
+		for _, center := range dots {
 			path.Move(vg.Point{X: center.X + vg.Length(radius), Y: center.Y})
 			path.Arc(center, vg.Length(radius), 0, 2*math.Pi)
 			path.Close()
@@ -158,5 +137,5 @@ func (r *raster) text(at point, s string, l letters) {
 	s = l.known(s)
 	at.x += float64(l.anchor) * l.width(s)
 	r.canvas.SetColor(l.color.opaque(1))
-	r.canvas.FillString(l.face(), r.point(at), s)
+	r.canvas.FillString(l.face(), r.points([]point{at})[0], s)
 }

@@ -177,17 +177,17 @@ func (p *panel) drawBars(on surface, s *Series, index int, scale float64) {
 			several++
 		}
 	}
-	wide := float64(s.points())*oneBar <= p.frame.right-p.frame.left
-	switch {
-	case several > 1:
-		lines := p.barOutline(s, scale)
-		p.fill(on, lines, s.color(index), areaOpacity)
-		p.stroke(on, lines, s, index)
-	case !wide:
-		p.fill(on, p.barOutline(s, scale), s.color(index), barOpacity)
-	default:
+	if wide := float64(s.points())*oneBar <= p.frame.right-p.frame.left; wide && several == 1 {
 		p.drawEachBar(on, s, index)
+		return
 	}
+	lines := p.barOutline(s, scale)
+	if several == 1 {
+		p.fill(on, lines, s.color(index), barOpacity)
+		return
+	}
+	p.fill(on, lines, s.color(index), areaOpacity)
+	p.stroke(on, lines, s, index)
 }
 
 // edges are the left and right end of bar i in the picture. On a log axis, a

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
 )
 
 // An ink is an opaque colour, 0xRRGGBB.
@@ -27,10 +28,10 @@ const (
 var palette = []ink{0x004488, 0xDDAA33, 0xBB5566, 0x6699CC, 0x222222, 0x997700}
 
 // dashes make lines differ in grey print, too, from the fourth series on.
-var dashes = [][]float64{nil, nil, nil, {9, 3}, {2, 3}, {9, 3, 2, 3}}
+var dashes = [][]vg.Length{nil, nil, nil, {9, 3}, {2, 3}, {9, 3, 2, 3}}
 
 // dashed is the pattern of dashed series and marks.
-var dashed = []float64{5, 4}
+var dashed = []vg.Length{5, 4}
 
 // A pen is how a shape is drawn: filled, stroked or both.
 type pen struct {
@@ -38,7 +39,7 @@ type pen struct {
 	opacity float64 // of the fill, 0 is none
 	stroke  ink
 	width   float64 // of the stroke, 0 is none
-	dash    []float64
+	dash    []vg.Length
 }
 
 func (s *Series) color(index int) ink { return palette[index%len(palette)] }

@@ -79,11 +79,7 @@ func (t *thinner) result() [][]point {
 // coarsen is for lines that run back and forth: it keeps the extremes of sections
 // of the line instead of columns, and drops gaps.
 func (t *thinner) coarsen() {
-	var all []point
-	for _, line := range t.lines {
-		all = append(all, line...)
-	}
-	all = append(all, t.line...)
+	all := append(slices.Concat(t.lines...), t.line...)
 	t.lines, t.gaps = nil, false
 	section := max(1, (6*len(all)+maxPoints-1)/maxPoints)
 	t.line = make([]point, 0, maxPoints)
