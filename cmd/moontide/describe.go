@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/synth/spec"
+	"moontide/trace"
 	"moontide/trace/format"
 	"moontide/traces"
 )
@@ -86,7 +87,7 @@ func draftDescription(c *cli.Context, std streams) (draft, error) {
 // writeDescription draws a description until it is interrupted.
 func writeDescription(c *cli.Context, d *spec.Spec) func(*format.Writer) (rows int, err error) {
 	return func(w *format.Writer) (int, error) {
-		rows, err := w.WriteRows(untilRows{c.Context, d.Draw()})
+		rows, err := w.WriteAll(until(c.Context, trace.Borrow(d.Draw())))
 		if err == nil && rows == 0 {
 			err = errors.New("no request arrives within the duration")
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -156,17 +155,4 @@ func outputOf(c *cli.Context, d draft) string {
 		return d.file
 	}
 	return "-"
-}
-
-// untilRows ends rows with errInterrupted once ctx is done.
-type untilRows struct {
-	ctx  context.Context
-	rows trace.Rows
-}
-
-func (u untilRows) Read(r *trace.Request) error {
-	if u.ctx.Err() != nil {
-		return errInterrupted
-	}
-	return u.rows.Read(r)
 }

@@ -87,7 +87,7 @@ func draftTree(c *cli.Context, std streams) (draft, error) {
 		return draft{}, misusedShape(err)
 	}
 	return draft{
-		write: func(w *format.Writer) (int, error) { return w.WriteRows(untilRows{c.Context, drawing}) },
+		write: func(w *format.Writer) (int, error) { return w.WriteAll(until(c.Context, trace.Borrow(drawing))) },
 		redraw: func(n int) (trace.Requests, error) {
 			again, err := model.Draw(c.Uint64("seed"), n, shape)
 			if err != nil {

@@ -14,7 +14,7 @@
 //
 //	d, err := m.Draw(1, 10_000, tree.Shape{PrefixLenMultiplier: 16, MaxISL: 110_000})
 //	...
-//	rows, err := w.WriteRows(d) // w is a *format.Writer
+//	rows, err := w.WriteAll(trace.Borrow(d)) // w is a *format.Writer
 //
 // # The tree method
 //

@@ -150,5 +150,7 @@ func (c *checker) badRows(kind Kind, skipped int, reasons []error) {
 		}
 		c.found.add(kind, line, "%v", err)
 	}
-	c.found.countTo(kind, skipped)
+	if skipped > 0 { // more than there are reasons
+		c.found.of(kind).Count = skipped
+	}
 }

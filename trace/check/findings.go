@@ -44,7 +44,7 @@ func newFindings(examples int) *findings {
 func (l *findings) of(kind Kind) *Finding {
 	f := l.found[kind]
 	if f == nil {
-		d := describe(kind)
+		d := descriptions[slices.IndexFunc(descriptions, func(d description) bool { return d.kind == kind })]
 		f = &Finding{Kind: kind, Severity: d.severity, Message: d.message, Of: d.of}
 		l.found[kind] = f
 	}
@@ -95,13 +95,6 @@ func (l *findings) part(rows int, evidence string, values ...any) {
 	f.Evidence += fmt.Sprintf(evidence, values...)
 }
 
-// countTo sets the count of a kind if not every place was added.
-func (l *findings) countTo(kind Kind, count int) {
-	if count > 0 {
-		l.of(kind).Count = count
-	}
-}
-
 // count returns how many places of a kind were added.
 func (l *findings) count(kind Kind) int {
 	if f := l.found[kind]; f != nil {
@@ -130,7 +123,7 @@ func (l *findings) take(from *findings) {
 
 func (l *findings) list() []Finding {
 	list := make([]Finding, 0, len(l.found))
-	for _, d := range kinds {
+	for _, d := range descriptions {
 		if f := l.found[d.kind]; f != nil {
 			list = append(list, *f)
 		}

@@ -66,10 +66,17 @@ func (d *dateParser) parse(b []byte) (int64, error) {
 	if end == len(text) {
 		text = append(text, 'Z')
 	}
+	leap := string(text[17:19]) == "60" // which the standard library does not accept
+	if leap {
+		copy(text[17:], "59")
+	}
 	var t time.Time
 	err := t.UnmarshalText(text)
 	if year := t.Year(); err != nil || end-clock > len(".999999999") || year < 1970 || year > 2200 {
 		return 0, fmt.Errorf("%w: %s", errNotDate, Quote(b))
+	}
+	if leap {
+		t = t.Add(time.Second)
 	}
 	return t.UnixNano(), nil
 }

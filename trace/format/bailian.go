@@ -33,27 +33,20 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 	}
 	var all, recorded object
 	var hashes []byte
-	chat, parent := int64(-1), int64(-1)
-	required := map[string]bool{}
+	chat, parent := trace.Opt[int64]{}, int64(-1)
+	var input, output trace.Opt[int]
 	err := members(line, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "chat_id":
-			chat, err = parseChatID(raw)
-			required["chat_id"] = true
+			err = set(&chat, raw, parseChatID)
 		case "parent_chat_id":
 			parent, err = parseChatID(raw)
 		case "timestamp":
-			err = set(&r.Timestamp, raw, parseSeconds)
-			required["timestamp"] = true
-			return keyed("timestamp", err)
+			return keyed("timestamp", set(&r.Timestamp, raw, parseSeconds))
 		case "input_length":
-			r.InputLength, err = parseLength(raw)
-			required["input_length"] = true
-			return keyed("input_length", err)
+			return keyed("input_length", set(&input, raw, parseLength))
 		case "output_length":
-			r.OutputLength, err = parseLength(raw)
-			required["output_length"] = true
-			return keyed("output_length", err)
+			return keyed("output_length", set(&output, raw, parseLength))
 		case "hash_ids":
 			hashes = raw // parsed last: the input length bounds them
 			return nil
@@ -67,18 +60,22 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range []string{"chat_id", "timestamp", "input_length", "output_length"} {
-		if !required[key] {
-			return fmt.Errorf("no %s in %s", key, Quote(line))
+	for _, required := range []struct {
+		key string
+		set bool
+	}{{"chat_id", chat.Set}, {"timestamp", r.Timestamp.Set}, {"input_length", input.Set}, {"output_length", output.Set}} {
+		if !required.set {
+			return fmt.Errorf("no %s in %s", required.key, Quote(line))
 		}
 	}
+	r.InputLength, r.OutputLength = input.Value, output.Value
 	if hashes != nil {
 		if r.HashIDs, err = parseIDs(hashes, ids, r.InputLength); err != nil {
 			return keyed("hash_ids", err)
 		}
 		chain(r.HashIDs)
 	}
-	r.SessionID = strconv.FormatInt(b.root(chat, parent), 10)
+	r.SessionID = strconv.FormatInt(b.root(chat.Value, parent), 10)
 	all.add("recorded", recorded.bytes())
 	r.Extra = all.bytes()
 	return nil

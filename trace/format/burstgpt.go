@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"moontide/trace"
 )
@@ -38,49 +39,53 @@ func parseBurstGPT(c *csvRows, r *trace.Request) (err error) {
 			return keyed("Elapsed time", err)
 		}
 	}
-	r.Extra = c.burstExtra(c.optional(burstModel), c.optional(burstKind), elapsed)
+	r.Extra = c.extra(c.optional(burstModel), c.optional(burstKind), elapsed)
 	return nil
 }
 
-// burstExtra returns the unknown keys of a row. There are few models and kinds,
-// so rows without a duration share theirs.
-func (c *csvRows) burstExtra(model, kind, elapsed []byte) []byte {
+// extra returns the unknown keys of a row. There are few models and kinds, so
+// rows share all but the duration.
+func (c *csvRows) extra(model, kind, elapsed []byte) []byte {
 	var key [128]byte
-	id := append(append(append(key[:0], model...), ','), kind...)
+	id := append(append(append(key[:0], model...), '\n'), kind...)
+	if len(elapsed) > 0 {
+		id = append(id, '\n')
+	}
 	shared, ok := c.extras[string(id)]
 	if !ok {
-		var all, recorded object
-		if len(model) > 0 {
-			all.add("model", quoted(string(model)))
-		}
-		if len(kind) > 0 {
-			recorded.add("Log Type", quoted(string(kind)))
-			all.add("recorded", recorded.bytes())
-		}
-		shared = object{all.bytes()}
+		shared = sharedExtra(model, kind, len(elapsed) > 0)
 		if c.extras == nil {
-			c.extras = map[string]object{}
+			c.extras = map[string][]byte{}
 		}
 		if len(c.extras) < 1000 {
 			c.extras[string(id)] = shared
 		}
 	}
 	if len(elapsed) == 0 {
-		return shared.b
+		return shared
 	}
-	// The duration goes to the end of recorded, which is last.
-	all := make([]byte, 0, len(shared.b)+len(elapsed)+len(`, "Elapsed time": `))
-	switch {
-	case len(kind) > 0:
-		all = append(append(all, bytes.TrimSuffix(shared.b, []byte("}}"))...), ", "...)
-	case len(model) > 0:
-		all = append(append(all, bytes.TrimSuffix(shared.b, []byte("}"))...), `, "recorded": {`...)
-	default:
-		all = append(all, `{"recorded": {`...)
-	}
-	all = append(all, `"Elapsed time": `...)
 	if !json.Valid(elapsed) { // like .5
 		elapsed = quoted(string(elapsed))
 	}
-	return append(append(all, elapsed...), "}}"...)
+	return slices.Concat(shared, elapsed, []byte("}}"))
+}
+
+// sharedExtra returns the unknown keys of rows with one model and kind. If they
+// have a duration, it belongs at the end, with two closing braces.
+func sharedExtra(model, kind []byte, timed bool) []byte {
+	var all, recorded object
+	if len(model) > 0 {
+		all.add("model", quoted(string(model)))
+	}
+	if len(kind) > 0 {
+		recorded.add("Log Type", quoted(string(kind)))
+	}
+	if timed {
+		recorded.add("Elapsed time", nil)
+	}
+	all.addObject("recorded", recorded)
+	if timed {
+		return bytes.TrimSuffix(all.bytes(), []byte("}}"))
+	}
+	return all.bytes()
 }

@@ -80,7 +80,7 @@ type csvRows struct {
 	rest                [maxOptional]int // columns of table.optional, -1 if absent
 	notes               *notes
 	dates               dateParser
-	extras              map[string]object // of parseBurstGPT
+	extras              map[string][]byte // of parseBurstGPT
 }
 
 // newCSV reads the header of a table.

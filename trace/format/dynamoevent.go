@@ -139,9 +139,7 @@ func (d *dynamo) row(e *event) (dynamoRow, error) {
 	if e.parent != "" {
 		recorded.add("parent_session_id", quoted(e.parent))
 	}
-	if recorded := recorded.bytes(); recorded != nil {
-		all.add("recorded", recorded)
-	}
+	all.addObject("recorded", recorded)
 	row.row.InputLength, row.row.OutputLength, row.row.Extra = e.input, e.output, all.bytes()
 	row.begin, row.end = d.interval(e)
 	return row, nil

@@ -75,6 +75,13 @@ func (o *object) add(key string, raw []byte) {
 	o.b = append(o.b, raw...)
 }
 
+// addObject adds an object unless it is empty.
+func (o *object) addObject(key string, value object) {
+	if b := value.bytes(); b != nil {
+		o.add(key, b)
+	}
+}
+
 // bytes returns the object, or nil if nothing was added.
 func (o *object) bytes() []byte {
 	if o.b == nil {

@@ -67,6 +67,27 @@ func TestDates(t *testing.T) {
 	})
 }
 
+// TestLeapSecond: the 60th second is the first of the next minute.
+func TestLeapSecond(t *testing.T) {
+	var d dateParser
+	for text, want := range map[string]string{
+		"2016-12-31 23:59:60":              "2017-01-01T00:00:00Z",
+		"2016-12-31 23:59:60.25+00:00":     "2017-01-01T00:00:00.25Z",
+		"2016-12-31T18:59:60.250000-05:00": "2017-01-01T00:00:00.25Z",
+	} {
+		at, err := time.Parse(time.RFC3339, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.parse([]byte(text)); err != nil || got != at.UnixNano() {
+			t.Errorf("%s is read as %d, want %d: %v", text, got, at.UnixNano(), err)
+		}
+	}
+	if _, err := d.parse([]byte("2016-12-31 23:59:61")); err == nil {
+		t.Error("second 61 is accepted")
+	}
+}
+
 // anyJSON draws JSON with odd strings and white space.
 func anyJSON(depth int) *rapid.Generator[string] {
 	space := rapid.SampledFrom([]string{"", " ", "\n\t"})

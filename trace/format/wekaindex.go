@@ -193,10 +193,8 @@ type indexer struct {
 
 // entry is a call of a list that is being sorted.
 type entry struct {
-	t                    float64            // ms, its own
-	api, think           trace.Opt[float64] // ms
-	from, length, number int32              // in the conversation, and in the list
-	subagent             bool
+	call
+	from, length, number int32 // in the conversation, and in the list
 	line                 int
 }
 
@@ -217,13 +215,11 @@ func (x *indexer) list(raw []byte, at int, name, where string, base float64, dep
 			x.weka.fail(x.file, line, fmt.Errorf("%s[%d]%w", where, here, err))
 			return x.weka.failed
 		}
-		entries = append(entries, entry{
-			t: c.t.Value, api: c.api, think: c.think, subagent: c.subagent,
-			from: int32(at + from), length: int32(len(raw)), number: int32(here), line: line,
-		})
+		c.recorded = object{} // of no use here
+		entries = append(entries, entry{c, int32(at + from), int32(len(raw)), int32(here), line})
 		return nil
 	})
-	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.t, b.t) })
+	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.t.Value, b.t.Value) })
 	turns := turns{recorded: x.weka.recorded, notes: x.weka.notes}
 	of := &session{file: x.file, where: where, name: name, space: x.space, global: x.global}
 	for i := range entries {
@@ -231,7 +227,7 @@ func (x *indexer) list(raw []byte, at int, name, where string, base float64, dep
 		if x.weka.failed != nil {
 			return
 		}
-		t := base + e.t
+		t := base + e.t.Value
 		if e.subagent {
 			turns.called = true
 			x.subagent(e, of, base, depth)
@@ -251,17 +247,16 @@ func (x *indexer) subagent(e *entry, caller *session, base float64, depth int) {
 		x.weka.fail(x.file, e.line, fmt.Errorf("%s: sub-agents are nested more than %d deep", where, maxNesting))
 		return
 	}
-	c, _ := parseCall(x.raw[e.from : e.from+e.length]) // valid: it was parsed before
 	since := base
-	jsonscan.Elements(c.requests, func(_ int, raw []byte) error {
-		if first, err := parseCall(raw); err == nil && first.t.Value < e.t-1e-3 {
-			since = base + e.t
+	jsonscan.Elements(e.requests, func(_ int, raw []byte) error {
+		if first, err := parseCall(raw); err == nil && first.t.Value < e.t.Value-1e-3 {
+			since = base + e.t.Value
 			x.weka.notes.count("sub-agents whose times count from their call")
 		}
 		return errStop
 	})
 	x.weka.notes.count("sub-agents, written as sessions of their own")
-	x.list(c.requests, int(e.from)+c.at, agentName(caller.name, c.agent, x.taken), where+".requests", since, depth+1)
+	x.list(e.requests, int(e.from)+e.at, agentName(caller.name, e.agent, x.taken), where+".requests", since, depth+1)
 }
 
 // lineOf returns the line of an offset. It counts from the last offset that it was

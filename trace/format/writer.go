@@ -89,31 +89,15 @@ func (w *Writer) flush() error {
 // WriteAll appends the rows of a stream and returns how many there were.
 func (w *Writer) WriteAll(reqs trace.Requests) (rows int, err error) {
 	for r, err := range reqs {
-		if err != nil {
-			return rows, err
+		if err == nil {
+			err = w.Write(r)
 		}
-		if err := w.Write(r); err != nil {
+		if err != nil {
 			return rows, err
 		}
 		rows++
 	}
 	return rows, nil
-}
-
-// WriteRows appends the rows that are left and returns how many there were. It
-// takes no memory for a row, and so is the fastest way to write many.
-func (w *Writer) WriteRows(rows trace.Rows) (n int, err error) {
-	var r trace.Request
-	for ; ; n++ {
-		if err := rows.Read(&r); err == io.EOF {
-			return n, nil
-		} else if err != nil {
-			return n, err
-		}
-		if err := w.Write(r); err != nil {
-			return n, err
-		}
-	}
 }
 
 // Close writes what is buffered and puts the file in its place.

@@ -45,7 +45,7 @@ func numbered(n int) trace.Request {
 }
 
 // Rows come out alike however they come in, of every size beside the buffer's.
-func TestWriteRows(t *testing.T) {
+func TestWriteAll(t *testing.T) {
 	for _, c := range []struct{ ids, rows int }{{0, 0}, {0, 1}, {3, 1}, {10, 30_000}, {100_000, 3}} {
 		row := numbered(c.ids)
 		want := strings.Repeat(string(AppendRow(nil, row))+"\n", c.rows)
@@ -54,7 +54,7 @@ func TestWriteRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := w.WriteRows(&repeated{row: row, n: c.rows}); n != c.rows || err != nil {
+		if n, err := w.WriteAll(trace.Borrow(&repeated{row: row, n: c.rows})); n != c.rows || err != nil {
 			t.Errorf("%+v: %d rows, error %v", c, n, err)
 		}
 		if err := w.Close(); err != nil {
@@ -66,7 +66,7 @@ func TestWriteRows(t *testing.T) {
 	}
 }
 
-func TestWriteRowsOfAReader(t *testing.T) {
+func TestWriteAllOfAReader(t *testing.T) {
 	text := `{"timestamp": 0, "input_length": 5, "output_length": 1, "hash_ids": [1, 2, 3]}
 {"timestamp": 1, "input_length": 5, "output_length": 1}
 `
@@ -76,7 +76,7 @@ func TestWriteRowsOfAReader(t *testing.T) {
 	}
 	var out bytes.Buffer
 	w, _ := NewWriter(&out, "")
-	n, err := w.WriteRows(r)
+	n, err := w.WriteAll(r.Borrowed())
 	var bad *trace.RowError
 	if n != 2 || !errors.As(err, &bad) || bad.Line != 3 {
 		t.Errorf("%d rows, error %v", n, err)
@@ -100,15 +100,15 @@ func TestWriteKeepsNothingOfARow(t *testing.T) {
 	}
 }
 
-func TestWriteRowsTakesNoMemoryForARow(t *testing.T) {
+func TestWriteAllAllocatesNothingPerRow(t *testing.T) {
 	w, _ := NewWriter(io.Discard, "")
 	source := &repeated{row: numbered(100), n: 20_000}
-	if _, err := w.WriteRows(source); err != nil { // the buffers have their size
+	if _, err := w.WriteAll(trace.Borrow(source)); err != nil { // the buffers have their size
 		t.Fatal(err)
 	}
 	allocs := testing.AllocsPerRun(5, func() {
 		source.n = 20_000
-		w.WriteRows(source)
+		w.WriteAll(trace.Borrow(source))
 	})
 	if allocs > 10 { // the request at hand
 		t.Errorf("%v allocations for 20,000 rows", allocs)
@@ -147,7 +147,7 @@ func TestWriterStopsWhereItsOutputFailed(t *testing.T) {
 		}
 		out := &faulty{limit: 1_000_000, short: short}
 		w, _ := NewWriter(out, "")
-		n, err := w.WriteRows(&repeated{row: row, n: 1000})
+		n, err := w.WriteAll(trace.Borrow(&repeated{row: row, n: 1000}))
 		if !errors.Is(err, want) || int64(n)*length < out.taken {
 			t.Fatalf("%d rows, error %v", n, err)
 		}
@@ -184,7 +184,7 @@ func TestCreateOnAFullDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.WriteRows(&repeated{row: numbered(1000), n: 1000})
+	_, err = w.WriteAll(trace.Borrow(&repeated{row: numbered(1000), n: 1000}))
 	if err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("error %v", err)
 	}
@@ -199,7 +199,7 @@ func TestDiscardLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := w.WriteRows(&repeated{row: numbered(1000), n: 1000, fails: errFull})
+	n, err := w.WriteAll(trace.Borrow(&repeated{row: numbered(1000), n: 1000, fails: errFull}))
 	if n != 1000 || !errors.Is(err, errFull) {
 		t.Fatalf("%d rows, error %v", n, err)
 	}
