@@ -116,7 +116,7 @@ func (c *Cursor) More(closing byte) bool {
 // Key reads the key of a member and the colon. It returns the key as spelled,
 // escapes included.
 func (c *Cursor) Key() []byte {
-	if key, ok := c.lowerKey(); ok {
+	if key := c.lowerKey(); key != nil {
 		return key
 	}
 	key := c.Text()
@@ -128,16 +128,17 @@ func (c *Cursor) Key() []byte {
 // beyond ASCII: decoders ignore case and resolve escapes, so that such a key
 // may stand for another.
 func (c *Cursor) LowerKey() []byte {
-	key, ok := c.lowerKey()
-	if !ok {
+	key := c.lowerKey()
+	if key == nil {
 		c.Fail()
 	}
 	return key
 }
 
-func (c *Cursor) lowerKey() (key []byte, ok bool) {
+// lowerKey returns nil if it cannot read a LowerKey.
+func (c *Cursor) lowerKey() []byte {
 	if c.Peek() != '"' {
-		return nil, false
+		return nil
 	}
 	text, start := c.text, c.at+1
 	end := start
@@ -145,16 +146,19 @@ func (c *Cursor) lowerKey() (key []byte, ok bool) {
 		end++
 	}
 	if end == len(text) || text[end] != '"' {
-		return nil, false
+		return nil
 	}
-	if end+1 < len(text) && text[end+1] == ':' { // colon, without a call
-		c.at = end + 2
-		c.skipOneSpace()
-		return text[start:end], true
+	at := end + 1
+	if at < len(text) && text[at] == ':' { // colon, without a call
+		if at++; at < len(text) && text[at] == ' ' {
+			at++
+		}
+		c.at = at
+		return text[start:end]
 	}
-	c.at = end + 1
+	c.at = at
 	c.colon()
-	return text[start:end], true
+	return text[start:end]
 }
 
 // inLowerKey are the bytes of a LowerKey.

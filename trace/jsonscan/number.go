@@ -17,8 +17,19 @@ func (c *Cursor) Int(most int) int {
 }
 
 // Uint reads an unsigned 64-bit integer, written in digits alone.
-func (c *Cursor) Uint() (n uint64) {
+func (c *Cursor) Uint() uint64 {
 	c.Peek()
+	if c.at+8 <= len(c.text) {
+		if n, width := sevenDigits(binary.LittleEndian.Uint64(c.text[c.at:])); width > 0 {
+			c.at += width
+			return n
+		}
+	}
+	return c.longUint()
+}
+
+// longUint is Uint at a digit for integers of any length and any text.
+func (c *Cursor) longUint() (n uint64) {
 	start := c.at
 	for c.at-start < 16 && c.at+8 <= len(c.text) { // hashes have up to twenty digits
 		eight, ok := eightDigits(binary.LittleEndian.Uint64(c.text[c.at:]))
@@ -117,7 +128,7 @@ func (c *Cursor) Uints(dst []uint64, most int) []uint64 {
 	for more {
 		c.Peek()
 		start := c.at
-		dst = append(dst, c.shortUint())
+		dst = append(dst, c.Uint())
 		if c.at+1 < len(c.text) && c.text[c.at] == ',' && c.text[c.at+1] == ' ' {
 			width := c.at - start
 			c.at += 2
@@ -173,17 +184,6 @@ func increment(text *uint64, last int) bool {
 	}
 	*text += 1 << last
 	return true
-}
-
-// shortUint is Uint at a digit, faster for numbers of less than eight digits.
-func (c *Cursor) shortUint() uint64 {
-	if c.at+8 <= len(c.text) {
-		if n, width := sevenDigits(binary.LittleEndian.Uint64(c.text[c.at:])); width > 0 {
-			c.at += width
-			return n
-		}
-	}
-	return c.Uint()
 }
 
 // Eight characters are handled as one word, the first in the lowest byte.
