@@ -14,17 +14,20 @@ type Conn struct {
 	response *Response // between Begin and the end of Wait
 }
 
-// transport moves the bytes of a connection.
+// transport moves the bytes of a connection. It is a poll.Conn or a blockingConn.
 type transport interface {
-	// begin sends parts, one after the other, and feeds the response to r, as
-	// far as that is possible without blocking.
-	begin(r *Response, until time.Time, parts [][]byte)
-	// wait returns when the response is over. sent is the instant before the
+	// Begin sends parts, one after the other, and feeds the response to h until
+	// the deadline, as far as that is possible without blocking.
+	Begin(h poll.Handler, deadline time.Time, parts ...[]byte)
+	// Wait returns when the response is over. sent is the instant before the
 	// first byte was handed to the kernel; wrote reports whether all were, and
 	// err is the error of writing.
-	wait(ctx context.Context) (sent time.Time, wrote bool, err error)
-	// alive reports whether the connection, which is idle, can be used.
-	alive() bool
+	Wait(ctx context.Context) (sent time.Time, wrote bool, err error)
+	// SetDeadline changes the deadline of the response, which alone may call it.
+	SetDeadline(deadline time.Time) error
+	// Alive reports whether the connection, which is idle, can be used: the
+	// server has neither closed it nor sent anything.
+	Alive() bool
 	// Close closes a connection that carries no exchange.
 	Close() error
 }
@@ -39,8 +42,8 @@ func (c *Conn) Begin(r *Response, request ...[]byte) {
 	if deadline.IsZero() {
 		deadline = now.Add(forever)
 	}
-	r.idle = idleDeadline{limit: r.IdleTimeout, request: deadline}
-	c.begin(r, r.idle.start(now), request)
+	r.conn, r.idle = c.transport, idleDeadline{limit: r.IdleTimeout, request: deadline}
+	c.transport.Begin(r, r.idle.start(now), request...)
 }
 
 // Wait sends the rest of the request and returns when the response is over. sent
@@ -49,110 +52,75 @@ func (c *Conn) Begin(r *Response, request ...[]byte) {
 // refuse a request before it has read all of it. If ctx ends, so does the
 // response.
 func (c *Conn) Wait(ctx context.Context) (sent time.Time, err error) {
-	sent, wrote, err := c.wait(ctx)
+	sent, wrote, err := c.transport.Wait(ctx)
 	c.response.Reusable = c.response.Reusable && wrote
 	c.response = nil
 	return sent, err
 }
 
-// Alive reports whether an idle connection can be used: the server has neither
-// closed it nor sent anything.
-func (c *Conn) Alive() bool { return c.alive() }
-
-// polled is a connection that a poll.Loop reads.
-type polled struct{ conn *poll.Conn }
-
-func (p polled) begin(r *Response, until time.Time, parts [][]byte) {
-	p.conn.Begin((*polledResponse)(r), until, parts...)
-}
-
-func (p polled) wait(ctx context.Context) (sent time.Time, wrote bool, err error) {
-	return p.conn.Wait(ctx)
-}
-
-func (p polled) alive() bool  { return p.conn.Alive() }
-func (p polled) Close() error { return p.conn.Close() }
-
-// polledResponse is a Response that a poll.Loop feeds.
-type polledResponse Response
-
-// Arrived implements poll.Handler.
-func (p *polledResponse) Arrived(c *poll.Conn, b []byte, at poll.Arrival) (over bool) {
-	r := (*Response)(p)
-	over = r.Feed(b, at)
-	if until, moved := r.deadline(at.Time); moved && !over {
-		c.SetDeadline(until)
-	}
-	return over
-}
-
-// Ended implements poll.Handler.
-func (p *polledResponse) Ended(err error, at poll.Arrival) { (*Response)(p).End(err, at) }
-
-// blocking is a connection that is read by the goroutine that waits for the
+// blockingConn is a connection that is read by the goroutine that waits for the
 // response: one under TLS, or on a system without a poll.Loop. Instants are those
 // of its reads.
-type blocking struct {
-	conn     net.Conn
+type blockingConn struct {
+	net.Conn
 	timed    *timedConn // the same, or the connection under its TLS
 	canceled bool       // a canceled deadline may still be set: not for reuse
 
-	// Of begin, for wait.
-	response *Response
-	until    time.Time
+	// Of Begin, for Wait.
+	handler  poll.Handler
+	deadline time.Time
 	parts    [][]byte
 }
 
 const readSize = 4 << 10 // bytes
 
-func (b *blocking) begin(r *Response, until time.Time, parts [][]byte) {
-	b.response, b.until, b.parts = r, until, parts
+// Begin implements transport.
+func (b *blockingConn) Begin(h poll.Handler, deadline time.Time, parts ...[]byte) {
+	b.handler, b.deadline, b.parts = h, deadline, parts
 }
 
-func (b *blocking) wait(ctx context.Context) (sent time.Time, wrote bool, err error) {
-	r, parts := b.response, b.parts
-	b.response, b.parts = nil, nil
+// Wait implements transport.
+func (b *blockingConn) Wait(ctx context.Context) (sent time.Time, wrote bool, err error) {
+	h, parts := b.handler, b.parts
+	b.handler, b.parts = nil, nil
 	b.timed.sent = time.Time{}
-	b.conn.SetDeadline(b.until)
+	b.SetDeadline(b.deadline)
 	// A deadline in the past ends every read and write at once.
-	stop := context.AfterFunc(ctx, func() { b.conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { b.SetDeadline(time.Unix(1, 0)) })
 	for _, part := range parts {
-		if _, err = b.conn.Write(part); err != nil {
+		if _, err = b.Write(part); err != nil {
 			break // the response says more than this
 		}
 	}
-	b.read(ctx, r)
+	b.read(ctx, h)
 	if stop() {
-		b.conn.SetDeadline(time.Time{})
+		b.SetDeadline(time.Time{})
 	} else {
 		b.canceled = true
 	}
 	return b.timed.sent, err == nil, err
 }
 
-func (b *blocking) read(ctx context.Context, r *Response) {
+func (b *blockingConn) read(ctx context.Context, h poll.Handler) {
 	buf := make([]byte, readSize)
 	for {
-		n, err := b.conn.Read(buf)
+		n, err := b.Read(buf)
 		at := poll.Arrival{Time: b.timed.arrived}
-		if n > 0 && r.Feed(buf[:n], at) {
+		if n > 0 && h.Feed(buf[:n], at) {
 			return
 		}
-		if until, moved := r.deadline(at.Time); moved {
-			b.conn.SetDeadline(until)
-			if ctx.Err() != nil { // its deadline may have been overwritten
-				err = ctx.Err()
-			}
+		if err == nil && ctx.Err() != nil { // Feed may have overwritten its deadline
+			err = ctx.Err()
 		}
 		if err != nil {
-			r.End(err, at)
+			h.End(err, at)
 			return
 		}
 	}
 }
 
-func (b *blocking) alive() bool  { return !b.canceled && alive(b.timed.Conn) }
-func (b *blocking) Close() error { return b.conn.Close() }
+// Alive implements transport.
+func (b *blockingConn) Alive() bool { return !b.canceled && alive(b.timed.Conn) }
 
 // timedConn records when its system calls moved bytes.
 type timedConn struct {

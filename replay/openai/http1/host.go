@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"moontide/replay/openai/poll"
@@ -26,7 +28,19 @@ type Host struct {
 	// DialContext opens TCP connections; nil is that of a net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 
-	idle pool
+	mu     sync.Mutex
+	idle   []idleConn // the last used at the end
+	closed bool
+}
+
+// keepAlive is how long an idle connection is kept. vLLM closes idle connections
+// after five seconds; this must be quicker, or a request meets a connection that
+// is being closed.
+const keepAlive = 3 * time.Second
+
+type idleConn struct {
+	*Conn
+	since time.Time
 }
 
 // Conn returns an idle connection, or a new one.
@@ -37,23 +51,71 @@ func (h *Host) Conn(ctx context.Context, deadline time.Time) (*Conn, error) {
 	return h.Dial(ctx, deadline)
 }
 
-// Idle returns an idle connection that the server has not closed, or nil.
-func (h *Host) Idle() *Conn { return h.idle.takeAlive(time.Now()) }
+// Idle returns the connection that was used last and that the server has not
+// closed, or nil.
+func (h *Host) Idle() *Conn {
+	for {
+		c := h.take()
+		if c == nil || c.Alive() {
+			return c
+		}
+		c.Close()
+	}
+}
+
+func (h *Host) take() *Conn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closeOld()
+	if len(h.idle) == 0 {
+		return nil
+	}
+	last := len(h.idle) - 1
+	taken := h.idle[last].Conn
+	h.idle[last] = idleConn{}
+	h.idle = h.idle[:last]
+	return taken
+}
 
 // IdleConns is the number of idle connections.
-func (h *Host) IdleConns() int { return h.idle.count() }
+func (h *Host) IdleConns() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.idle)
+}
 
 // Put gives back a connection that can carry another request.
 func (h *Host) Put(c *Conn) {
-	if h.NoReuse {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.NoReuse {
 		c.Close()
 		return
 	}
-	h.idle.put(c, time.Now())
+	h.closeOld()
+	h.idle = append(h.idle, idleConn{c, time.Now()})
+}
+
+// closeOld closes what was idle for too long.
+func (h *Host) closeOld() {
+	old := 0
+	for old < len(h.idle) && time.Since(h.idle[old].since) > keepAlive {
+		h.idle[old].Close()
+		old++
+	}
+	h.idle = slices.Delete(h.idle, 0, old)
 }
 
 // Close closes the idle connections, and those that are put back later.
-func (h *Host) Close() { h.idle.close() }
+func (h *Host) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, c := range h.idle {
+		c.Close()
+	}
+	h.idle = nil
+}
 
 // Dial opens a connection, with TLS shaken hands. It fails with
 // os.ErrDeadlineExceeded at the deadline, zero being none, and after 30 seconds.
@@ -96,19 +158,18 @@ func (h *Host) dial(ctx context.Context) (transport, error) {
 		return nil, err
 	}
 	if h.TLS == nil && h.Loop != nil {
-		conn, err := h.Loop.Adopt(raw)
-		return polled{conn}, err
+		return h.Loop.Adopt(raw)
 	}
 	timed := &timedConn{Conn: raw}
 	if h.TLS == nil {
-		return &blocking{conn: timed, timed: timed}, nil
+		return &blockingConn{Conn: timed, timed: timed}, nil
 	}
 	secure := tls.Client(timed, h.TLS)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, err
 	}
-	return &blocking{conn: secure, timed: timed}, nil
+	return &blockingConn{Conn: secure, timed: timed}, nil
 }
 
 // withoutSource removes the client's port from an error: it differs with each

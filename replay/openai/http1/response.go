@@ -51,6 +51,7 @@ type Response struct {
 	// known after [Conn.Wait].
 	Reusable bool
 
+	conn    transport // nil: nothing moves its deadline
 	state   state
 	head    []byte // until it is complete
 	closing bool   // the server closes the connection
@@ -74,8 +75,19 @@ type HeadError struct{ err error }
 func (e *HeadError) Error() string { return e.err.Error() }
 func (e *HeadError) Unwrap() error { return e.err }
 
-// Feed takes bytes that arrived and reports whether the response is over.
+// Feed implements poll.Handler: it takes bytes that arrived and reports whether
+// the response is over.
 func (r *Response) Feed(b []byte, at poll.Arrival) bool {
+	if r.take(b, at); r.state == over {
+		return true
+	}
+	if until, moved := r.deadline(at.Time); moved && r.conn != nil {
+		r.conn.SetDeadline(until)
+	}
+	return false
+}
+
+func (r *Response) take(b []byte, at poll.Arrival) {
 	r.Received = at.Time
 	if r.state == inHead {
 		b = r.feedHead(b)
@@ -88,7 +100,7 @@ func (r *Response) Feed(b []byte, at poll.Arrival) bool {
 			r.Reusable = err == io.EOF && len(rest) == 0 && !r.closing
 			r.finish(err)
 		case len(data) == 0:
-			return false
+			return
 		case r.state == inBody:
 			r.do(r.Sink.Body(data, at))
 		default:
@@ -98,10 +110,9 @@ func (r *Response) Feed(b []byte, at poll.Arrival) bool {
 			}
 		}
 	}
-	return r.state == over
 }
 
-// End takes the end of the connection, of its deadline or of the context.
+// End implements poll.Handler: it takes the end of the connection, of its deadline or of the context.
 func (r *Response) End(err error, at poll.Arrival) {
 	if r.state != draining {
 		r.Received = at.Time

@@ -169,7 +169,11 @@ func sendmsg(fd int, parts [][]byte) (n int, errno unix.Errno) {
 func (c *Conn) emptied() { c.pending, c.since = false, time.Time{} }
 
 // SetDeadline changes the deadline of the exchange. Only the Handler may call it.
-func (c *Conn) SetDeadline(deadline time.Time) { c.loop.deadlines.set(c, deadline) }
+// The error is nil.
+func (c *Conn) SetDeadline(deadline time.Time) error {
+	c.loop.deadlines.set(c, deadline)
+	return nil
+}
 
 // Alive reports whether an idle connection can be used: there is nothing to read,
 // neither an end nor unrequested bytes.

@@ -26,12 +26,12 @@ import (
 // Handler gets what arrives on a connection during one exchange. The thread of the
 // loop calls it, one call at a time: it must not block.
 type Handler interface {
-	// Arrived takes the bytes of one read, valid during the call. It returns true
-	// to end the exchange. It may call SetDeadline.
-	Arrived(c *Conn, b []byte, at Arrival) (enough bool)
-	// Ended ends the exchange: nothing more will arrive, because of io.EOF, an
+	// Feed takes the bytes of one read, valid during the call. It returns true
+	// to end the exchange. It may call SetDeadline of the connection.
+	Feed(b []byte, at Arrival) (over bool)
+	// End ends the exchange: nothing more will arrive, because of io.EOF, an
 	// error of reading, [os.ErrDeadlineExceeded], or the context's error.
-	Ended(err error, at Arrival)
+	End(err error, at Arrival)
 }
 
 // Arrival is the instant at which something arrived.

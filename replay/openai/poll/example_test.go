@@ -14,12 +14,12 @@ import (
 // line is a Handler that waits for the end of a line.
 type line struct{ text []byte }
 
-func (l *line) Arrived(_ *poll.Conn, b []byte, at poll.Arrival) bool {
+func (l *line) Feed(b []byte, at poll.Arrival) bool {
 	l.text = append(l.text, b...)
 	return b[len(b)-1] == '\n'
 }
 
-func (l *line) Ended(err error, at poll.Arrival) { fmt.Println(err) }
+func (l *line) End(err error, at poll.Arrival) { fmt.Println(err) }
 
 func Example() {
 	listener, _ := net.Listen("tcp", "127.0.0.1:0")

@@ -141,7 +141,7 @@ func (l *Loop) send(c command) {
 	if l.closing {
 		l.mu.Unlock()
 		if c.kind == begin {
-			c.handler.Ended(ErrClosed, Arrival{Time: time.Now()})
+			c.handler.End(ErrClosed, Arrival{Time: time.Now()})
 			c.conn.over <- struct{}{}
 		}
 		return
@@ -368,7 +368,7 @@ func (l *Loop) read(c *Conn, toTheEnd bool) {
 			}
 			at.Unread = max(at.Add(delay).Sub(since), delay)
 		}
-		if c.handler.Arrived(c, b, at) {
+		if c.handler.Feed(b, at) {
 			l.release(c)
 			return
 		}
@@ -382,7 +382,7 @@ func (l *Loop) read(c *Conn, toTheEnd bool) {
 
 // finish ends an exchange whose handler wanted more.
 func (l *Loop) finish(c *Conn, why error) {
-	c.handler.Ended(why, Arrival{Time: l.clock.now().Time})
+	c.handler.End(why, Arrival{Time: l.clock.now().Time})
 	l.release(c)
 }
 

@@ -107,18 +107,18 @@ type collector struct {
 	got       []byte
 	at        []Arrival
 	ended     error
-	onArrival func(c *Conn)
+	onArrival func()
 }
 
-func (h *collector) Arrived(c *Conn, b []byte, at Arrival) bool {
+func (h *collector) Feed(b []byte, at Arrival) bool {
 	if h.onArrival != nil {
-		h.onArrival(c)
+		h.onArrival()
 	}
 	h.got, h.at = append(h.got, b...), append(h.at, at)
 	return len(h.got) >= h.want
 }
 
-func (h *collector) Ended(err error, at Arrival) { h.ended, h.at = err, append(h.at, at) }
+func (h *collector) End(err error, at Arrival) { h.ended, h.at = err, append(h.at, at) }
 
 var later = time.Now().Add(time.Hour)
 
@@ -155,7 +155,7 @@ func TestInstantsAreTheKernels(t *testing.T) {
 	one, onePeer := pair(t, l, ln)
 	two, twoPeer := pair(t, l, ln)
 	var written time.Time
-	blocks := &collector{want: 1, onArrival: func(*Conn) {
+	blocks := &collector{want: 1, onArrival: func() {
 		// The thread is here, so it can read the other no sooner than now.
 		twoPeer.Write([]byte("x"))
 		written = time.Now()
@@ -186,7 +186,7 @@ func TestUnread(t *testing.T) {
 	one, onePeer := pair(t, l, ln)
 	two, twoPeer := pair(t, l, ln)
 	var first, second time.Time
-	blocks := &collector{want: 1, onArrival: func(*Conn) {
+	blocks := &collector{want: 1, onArrival: func() {
 		io.ReadFull(twoPeer, make([]byte, 1)) // an answer follows its request
 		first = time.Now()
 		twoPeer.Write([]byte("x"))
@@ -332,7 +332,7 @@ func TestSetDeadline(t *testing.T) {
 	t.Parallel()
 	c, peer := pair(t, loop(t), listener(t))
 	peer.Write([]byte("x"))
-	h := &collector{want: 2, onArrival: func(c *Conn) { c.SetDeadline(time.Now()) }}
+	h := &collector{want: 2, onArrival: func() { c.SetDeadline(time.Now()) }}
 	if c.Exchange(context.Background(), h, later); h.ended != os.ErrDeadlineExceeded {
 		t.Errorf("ended with %v", h.ended)
 	}
@@ -379,7 +379,7 @@ func TestTurns(t *testing.T) {
 	l, ln := loop(t), listener(t)
 	first, firstPeer := pair(t, l, ln)
 	firstPeer.Write([]byte("x"))
-	small := &collector{want: 1, onArrival: func(*Conn) {
+	small := &collector{want: 1, onArrival: func() {
 		l.receiver.buf = l.receiver.buf[:1000]
 		l.receiver.part.SetLen(1000)
 	}}
@@ -401,7 +401,7 @@ func TestCanceledTooLate(t *testing.T) {
 	before := &collector{want: 1}
 	c.Exchange(context.Background(), before, later)
 	h := &collector{want: 2}
-	h.onArrival = func(*Conn) {
+	h.onArrival = func() {
 		if len(h.got) == 0 {
 			go func() {
 				l.send(command{kind: end, conn: c, handler: before, err: context.Canceled})
@@ -419,7 +419,7 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	l := loop(t)
 	c, peer := pair(t, l, listener(t))
-	h := &collector{want: 2, onArrival: func(*Conn) { go l.Close() }}
+	h := &collector{want: 2, onArrival: func() { go l.Close() }}
 	peer.Write([]byte("x"))
 	if c.Exchange(context.Background(), h, later); h.ended != ErrClosed {
 		t.Errorf("ended with %v", h.ended)

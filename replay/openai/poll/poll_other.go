@@ -10,13 +10,10 @@ import (
 )
 
 // Loop reads connections, on Linux only.
-type Loop struct{ deadlines deadlines }
+type Loop struct{}
 
 // Conn is a connection that a loop reads.
-type Conn struct {
-	deadline  time.Time
-	heapPlace int
-}
+type Conn struct{}
 
 // New fails with [errors.ErrUnsupported].
 func New() (*Loop, error) { return nil, errors.ErrUnsupported }
@@ -44,7 +41,7 @@ func (c *Conn) Wait(context.Context) (sent time.Time, wrote bool, err error) {
 }
 
 // SetDeadline does nothing.
-func (c *Conn) SetDeadline(time.Time) {}
+func (c *Conn) SetDeadline(time.Time) error { return nil }
 
 // Alive reports false.
 func (c *Conn) Alive() bool { return false }
