@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 
@@ -106,15 +107,7 @@ func (a *answer) text(k int) string {
 }
 
 func (a *answer) appendHead(b []byte, object string) []byte {
-	b = append(b, `{"id":"`...)
-	b = append(b, a.id...)
-	b = append(b, `","object":"`...)
-	b = append(b, object...)
-	b = append(b, `","created":`...)
-	b = strconv.AppendInt(b, a.created, 10)
-	b = append(b, `,"model":`...)
-	b = append(b, a.model...)
-	return append(b, `,"choices":[`...)
+	return fmt.Appendf(b, `{"id":"%s","object":"%s","created":%d,"model":%s,"choices":[`, a.id, object, a.created, a.model)
 }
 
 // usage is the number of tokens of a prompt and of cached ones among them.

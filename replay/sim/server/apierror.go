@@ -15,8 +15,14 @@ type apiError struct {
 	code    string // for programs; may be ""
 }
 
+func newError(status int, format string, args ...any) *apiError {
+	return &apiError{status: status, message: fmt.Sprintf(format, args...)}
+}
+
 func badRequest(param, format string, args ...any) *apiError {
-	return &apiError{status: fasthttp.StatusBadRequest, message: fmt.Sprintf(format, args...), param: param}
+	e := newError(fasthttp.StatusBadRequest, format, args...)
+	e.param = param
+	return e
 }
 
 // notSupported refuses a parameter that would change the answer in a way that is
@@ -61,8 +67,7 @@ func (e *apiError) write(ctx *fasthttp.RequestCtx) {
 		body = []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
 	}
 	ctx.SetStatusCode(e.status)
-	ctx.SetContentType(jsonType)
-	ctx.SetBody(body)
+	respond(ctx, jsonType, body)
 }
 
 // quoted is s as a JSON string.

@@ -27,7 +27,7 @@ const (
 	faultHeader   = "X-Moontide-Fault"  // a fault, instead of the configured ones
 )
 
-// route is what is served at a path. The zero route is nothing.
+// route is what is served at a path.
 type route struct {
 	method string
 	serve  func(*Server, *fasthttp.RequestCtx) *apiError
@@ -35,46 +35,32 @@ type route struct {
 
 const modelsPath = "/v1/models"
 
-func routeTo(path string) route {
-	switch path {
-	case "/v1/chat/completions":
-		return route{fasthttp.MethodPost, func(s *Server, ctx *fasthttp.RequestCtx) *apiError {
-			return s.serveAnswer(ctx, &chatAPI)
-		}}
-	case "/v1/completions":
-		return route{fasthttp.MethodPost, func(s *Server, ctx *fasthttp.RequestCtx) *apiError {
-			return s.serveAnswer(ctx, &completionAPI)
-		}}
-	case "/tokenize":
-		return route{fasthttp.MethodPost, (*Server).serveTokenize}
-	case modelsPath:
-		return route{fasthttp.MethodGet, (*Server).serveModels}
-	case "/metrics":
-		return route{fasthttp.MethodGet, (*Server).serveMetrics}
-	case "/version":
-		return route{fasthttp.MethodGet, (*Server).serveVersion}
-	case "/health":
-		return route{fasthttp.MethodGet, func(*Server, *fasthttp.RequestCtx) *apiError { return nil }}
-	}
-	if strings.HasPrefix(path, modelsPath+"/") {
-		return route{fasthttp.MethodGet, (*Server).serveModel}
-	}
-	return route{}
+// routes are the routes by path, and by the prefix modelsPath + "/" one for
+// every model.
+var routes = map[string]route{
+	"/v1/chat/completions": {fasthttp.MethodPost, serveAnswer(&chatAPI)},
+	"/v1/completions":      {fasthttp.MethodPost, serveAnswer(&completionAPI)},
+	"/tokenize":            {fasthttp.MethodPost, (*Server).serveTokenize},
+	modelsPath:             {fasthttp.MethodGet, (*Server).serveModels},
+	modelsPath + "/":       {fasthttp.MethodGet, (*Server).serveModel},
+	"/metrics":             {fasthttp.MethodGet, (*Server).serveMetrics},
+	"/version":             {fasthttp.MethodGet, (*Server).serveVersion},
+	"/health":              {fasthttp.MethodGet, func(*Server, *fasthttp.RequestCtx) *apiError { return nil }},
 }
 
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	path, method := string(ctx.Path()), string(ctx.Method())
-	r := routeTo(path)
+	r, ok := routes[path]
+	if strings.HasPrefix(path, modelsPath+"/") {
+		r, ok = routes[modelsPath+"/"], true
+	}
 	var err *apiError
 	switch {
-	case r.serve == nil:
-		err = &apiError{status: fasthttp.StatusNotFound, message: fmt.Sprintf("%q is not served", shortened(path))}
+	case !ok:
+		err = newError(fasthttp.StatusNotFound, "%q is not served", shortened(path))
 	case method != r.method:
 		ctx.Response.Header.Set(fasthttp.HeaderAllow, r.method)
-		err = &apiError{
-			status:  fasthttp.StatusMethodNotAllowed,
-			message: fmt.Sprintf("%s takes %s, not %q", path, r.method, shortened(method)),
-		}
+		err = newError(fasthttp.StatusMethodNotAllowed, "%s takes %s, not %q", path, r.method, shortened(method))
 	default:
 		err = r.serve(s, ctx)
 	}
@@ -83,10 +69,15 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-func (s *Server) serveModels(ctx *fasthttp.RequestCtx) *apiError {
-	ctx.SetContentType(jsonType)
-	ctx.SetBody(fmt.Appendf(nil, `{"object":"list","data":[%s]}`, s.modelObject()))
+// respond sets the body of a response. It returns nil.
+func respond(ctx *fasthttp.RequestCtx, contentType string, body []byte) *apiError {
+	ctx.SetContentType(contentType)
+	ctx.SetBody(body)
 	return nil
+}
+
+func (s *Server) serveModels(ctx *fasthttp.RequestCtx) *apiError {
+	return respond(ctx, jsonType, fmt.Appendf(nil, `{"object":"list","data":[%s]}`, s.modelObject()))
 }
 
 func (s *Server) serveModel(ctx *fasthttp.RequestCtx) *apiError {
@@ -94,9 +85,7 @@ func (s *Server) serveModel(ctx *fasthttp.RequestCtx) *apiError {
 	if name != s.cfg.Model {
 		return s.cfg.noModel(name)
 	}
-	ctx.SetContentType(jsonType)
-	ctx.SetBody(s.modelObject())
-	return nil
+	return respond(ctx, jsonType, s.modelObject())
 }
 
 func (s *Server) modelObject() []byte {
@@ -105,9 +94,11 @@ func (s *Server) modelObject() []byte {
 }
 
 func (s *Server) serveVersion(ctx *fasthttp.RequestCtx) *apiError {
-	ctx.SetContentType(jsonType)
-	ctx.SetBody(fmt.Appendf(nil, `{"version":%s}`, quoted(s.cfg.Version)))
-	return nil
+	return respond(ctx, jsonType, fmt.Appendf(nil, `{"version":%s}`, quoted(s.cfg.Version)))
+}
+
+func serveAnswer(api *api) func(*Server, *fasthttp.RequestCtx) *apiError {
+	return func(s *Server, ctx *fasthttp.RequestCtx) *apiError { return s.serveAnswer(ctx, api) }
 }
 
 func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
@@ -166,13 +157,15 @@ func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiErr
 	switch f.Kind {
 	case Refuse:
 		c.reset()
-		return &apiError{status: fasthttp.StatusServiceUnavailable, message: "refused"} // not seen by the client
+		return clientGone
 	case TooMany:
 		seconds := int(math.Ceil(f.Time.Seconds()))
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
-		return &apiError{status: fasthttp.StatusTooManyRequests, message: fmt.Sprintf("Rate limit reached. Please try again in %ds.", seconds), code: "rate_limit_exceeded"}
+		err := newError(fasthttp.StatusTooManyRequests, "Rate limit reached. Please try again in %ds.", seconds)
+		err.code = "rate_limit_exceeded"
+		return err
 	case Failure:
-		return &apiError{status: fasthttp.StatusInternalServerError, message: "The server had an error while processing your request."}
+		return newError(fasthttp.StatusInternalServerError, "The server had an error while processing your request.")
 	case Delay:
 		return notAnswered(s.pause(c, f.Time))
 	}
@@ -180,7 +173,7 @@ func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiErr
 }
 
 // clientGone is a response that nobody reads.
-var clientGone = &apiError{status: 499, message: "the client closed the connection"}
+var clientGone = newError(499, "the client closed the connection")
 
 // notAnswered returns the response for an error of run or pause.
 func notAnswered(err error) *apiError {
@@ -188,7 +181,7 @@ func notAnswered(err error) *apiError {
 	case nil:
 		return nil
 	case errShutdown:
-		return &apiError{status: fasthttp.StatusServiceUnavailable, message: "the server is shutting down"}
+		return newError(fasthttp.StatusServiceUnavailable, "the server is shutting down")
 	}
 	return clientGone
 }
@@ -207,7 +200,6 @@ func (s *Server) serveWhole(ctx *fasthttp.RequestCtx, q *activeRequest, fault Fa
 		ctx.SetConnectionClose()
 		return notAnswered(err)
 	}
-	ctx.SetContentType(jsonType)
 	body := q.whole(q.usage())
 	switch fault.Kind {
 	case Stall:
@@ -217,6 +209,7 @@ func (s *Server) serveWhole(ctx *fasthttp.RequestCtx, q *activeRequest, fault Fa
 	case Reset:
 		q.conn.reset()
 	case Truncate:
+		ctx.SetContentType(jsonType)
 		ctx.Response.Header.SetContentLength(len(body))
 		q.conn.Write(append(ctx.Response.Header.Header(), body[:len(body)/2]...))
 		q.conn.Close()
@@ -224,14 +217,13 @@ func (s *Server) serveWhole(ctx *fasthttp.RequestCtx, q *activeRequest, fault Fa
 	case Garbage:
 		body = append(body[:len(body)/2], garbage...)
 	}
-	ctx.SetBody(body)
-	return nil
+	return respond(ctx, jsonType, body)
 }
 
 // refuseBroken answers what fasthttp cannot read as a request. It then closes the
 // connection.
 func refuseBroken(ctx *fasthttp.RequestCtx, err error) {
-	e := &apiError{status: fasthttp.StatusBadRequest, message: "the HTTP request cannot be read"}
+	e := newError(fasthttp.StatusBadRequest, "the HTTP request cannot be read")
 	var timeout net.Error
 	var small *fasthttp.ErrSmallBuffer
 	switch {

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -96,4 +98,14 @@ func (c *connections) closeAll() {
 	for conn := range c.active {
 		conn.Close()
 	}
+}
+
+// isTemporary reports whether a later Accept may succeed.
+func isTemporary(err error) bool {
+	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }

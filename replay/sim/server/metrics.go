@@ -66,9 +66,7 @@ func (s *Server) stats() []engine.Stats {
 // serveMetrics writes metrics in Prometheus' text format under vLLM's names: those
 // of the engines with a line for each, those of the answers for engine 0.
 func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) *apiError {
-	ctx.SetContentType(metricsType)
-	ctx.SetBody(s.latencies.appendText(nil, s.stats(), s.cfg.Model))
-	return nil
+	return respond(ctx, metricsType, s.latencies.appendText(nil, s.stats(), s.cfg.Model))
 }
 
 var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)

@@ -39,28 +39,36 @@ type wireRequest struct {
 	Stop                raw `json:"stop"`
 	IncludeStop         raw `json:"include_stop_str_in_output"`
 
-	N              raw `json:"n"`
-	BestOf         raw `json:"best_of"`
-	UseBeamSearch  raw `json:"use_beam_search"`
-	Tools          raw `json:"tools"`
-	ToolChoice     raw `json:"tool_choice"`
-	Functions      raw `json:"functions"`
-	Logprobs       raw `json:"logprobs"`
-	TopLogprobs    raw `json:"top_logprobs"`
-	PromptLogprobs raw `json:"prompt_logprobs"`
-	Echo           raw `json:"echo"`
-	Suffix         raw `json:"suffix"`
-	Audio          raw `json:"audio"`
-	Modalities     raw `json:"modalities"`
-	PromptEmbeds   raw `json:"prompt_embeds"`
-	TruncatePrompt raw `json:"truncate_prompt_tokens"`
-	GuidedJSON     raw `json:"guided_json"`
-	GuidedRegex    raw `json:"guided_regex"`
-	GuidedChoice   raw `json:"guided_choice"`
-	GuidedGrammar  raw `json:"guided_grammar"`
-	Structured     raw `json:"structured_outputs"`
 	ResponseFormat raw `json:"response_format"`
+
+	// Parameters that would change the answer in a way that is not modelled, and
+	// the values, separated by spaces, with which they do not.
+	N              raw `json:"n" harmless:"1"`
+	BestOf         raw `json:"best_of" harmless:"1"`
+	UseBeamSearch  raw `json:"use_beam_search" harmless:"false"`
+	Tools          raw `json:"tools" harmless:"[]"`
+	ToolChoice     raw `json:"tool_choice" harmless:"\"none\" \"auto\""`
+	Functions      raw `json:"functions" harmless:"[]"`
+	Logprobs       raw `json:"logprobs" harmless:"false"`
+	TopLogprobs    raw `json:"top_logprobs" harmless:"0"`
+	PromptLogprobs raw `json:"prompt_logprobs" harmless:"null"`
+	Echo           raw `json:"echo" harmless:"false"`
+	Suffix         raw `json:"suffix" harmless:"\"\""`
+	Audio          raw `json:"audio" harmless:"null"`
+	Modalities     raw `json:"modalities" harmless:"[\"text\"]"`
+	PromptEmbeds   raw `json:"prompt_embeds" harmless:"null"`
+	TruncatePrompt raw `json:"truncate_prompt_tokens" harmless:"null"`
+	GuidedJSON     raw `json:"guided_json" harmless:"null"`
+	GuidedRegex    raw `json:"guided_regex" harmless:"null"`
+	GuidedChoice   raw `json:"guided_choice" harmless:"null"`
+	GuidedGrammar  raw `json:"guided_grammar" harmless:"null"`
+	Structured     raw `json:"structured_outputs" harmless:"null"`
 }
+
+// unsupported are the members with a tag of harmless values.
+var unsupported = slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[wireRequest]()), func(f reflect.StructField) bool {
+	return f.Tag.Get("harmless") == ""
+})
 
 type streamOptions struct {
 	IncludeUsage         bool `json:"include_usage"`
@@ -152,34 +160,11 @@ func (c Config) noModel(name string) *apiError {
 // refuseUnsupported returns an error for a parameter whose value would change
 // the answer.
 func (w *wireRequest) refuseUnsupported() *apiError {
-	for _, p := range [...]struct {
-		name     string
-		value    raw
-		harmless string // values, separated by spaces
-	}{
-		{"n", w.N, "1"},
-		{"best_of", w.BestOf, "1"},
-		{"use_beam_search", w.UseBeamSearch, "false"},
-		{"tools", w.Tools, "[]"},
-		{"tool_choice", w.ToolChoice, `"none" "auto"`},
-		{"functions", w.Functions, "[]"},
-		{"logprobs", w.Logprobs, "false"},
-		{"top_logprobs", w.TopLogprobs, "0"},
-		{"prompt_logprobs", w.PromptLogprobs, "null"},
-		{"echo", w.Echo, "false"},
-		{"suffix", w.Suffix, `""`},
-		{"audio", w.Audio, "null"},
-		{"modalities", w.Modalities, `["text"]`},
-		{"prompt_embeds", w.PromptEmbeds, "null"},
-		{"truncate_prompt_tokens", w.TruncatePrompt, "null"},
-		{"guided_json", w.GuidedJSON, "null"},
-		{"guided_regex", w.GuidedRegex, "null"},
-		{"guided_choice", w.GuidedChoice, "null"},
-		{"guided_grammar", w.GuidedGrammar, "null"},
-		{"structured_outputs", w.Structured, "null"},
-	} {
-		if !absent(p.value) && !slices.Contains(strings.Split(p.harmless, " "), string(p.value)) {
-			return notSupported(p.name)
+	values := reflect.ValueOf(w).Elem()
+	for _, f := range unsupported {
+		value := values.FieldByIndex(f.Index).Bytes()
+		if !absent(value) && !slices.Contains(strings.Split(f.Tag.Get("harmless"), " "), string(value)) {
+			return notSupported(f.Tag.Get("json"))
 		}
 	}
 	var format struct {

@@ -1,9 +1,10 @@
 package server
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 
+	"github.com/bytedance/sonic"
 	"github.com/valyala/fasthttp"
 
 	"moontide/replay/sim/engine"
@@ -22,27 +23,16 @@ func (s *Server) serveTokenize(ctx *fasthttp.RequestCtx) *apiError {
 	if absent(w.Prompt) && !absent(w.Messages) {
 		api = &chatAPI
 	}
-	var list tokenList
+	list := tokenList{first: []uint64{}}
 	if err := api.readPrompt(w, &list); err != nil {
 		return err
 	}
 	if list.Len() > maxListed {
 		return badRequest(api.promptParam, "the prompt has %[2]d tokens; at most %[1]d are listed", maxListed, list.Len())
 	}
-	b := append([]byte(nil), `{"count":`...)
-	b = strconv.AppendInt(b, int64(list.Len()), 10)
-	b = append(b, `,"max_model_len":`...)
-	b = strconv.AppendInt(b, int64(s.cfg.Deployment.Engine.MaxModelLen), 10)
-	b = append(b, `,"tokens":[`...)
-	for i, token := range list.first {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(b, token, 10)
-	}
-	ctx.SetContentType(jsonType)
-	ctx.SetBody(append(b, `],"token_strs":null}`...))
-	return nil
+	listed, _ := sonic.ConfigStd.Marshal(list.first)
+	return respond(ctx, jsonType, fmt.Appendf(nil, `{"count":%d,"max_model_len":%d,"tokens":%s,"token_strs":null}`,
+		list.Len(), s.cfg.Deployment.Engine.MaxModelLen, listed))
 }
 
 // maxListed bounds the list of tokens, which is many times as long as the body.

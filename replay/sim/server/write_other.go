@@ -6,5 +6,3 @@ package server
 const canTryWrite = false
 
 func tryWrite(int, []byte) (int, error) { return 0, nil }
-
-func isTemporary(error) bool { return false }

@@ -3,7 +3,6 @@
 package server
 
 import (
-	"errors"
 	"syscall"
 )
 
@@ -23,14 +22,4 @@ func tryWrite(fd int, b []byte) (int, error) {
 			return 0, err
 		}
 	}
-}
-
-// isTemporary reports whether a later Accept may succeed.
-func isTemporary(err error) bool {
-	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }
