@@ -142,22 +142,13 @@ func (c Comparison) distances(d *doc.Document) {
 // JSON writes the traces as [Dataset.JSON] does, and the distances of each but the
 // first to the first.
 func (c Comparison) JSON(w io.Writer) error {
-	var traces, distances []object
-	for i, data := range c {
-		traces = append(traces, datasetJSON(data))
-		if i > 0 {
-			distances = append(distances, distancesJSON(data.Name, DistancesOf(c[0], data)))
-		}
-	}
-	return writeJSON(w, object{{"traces", traces}, {"distances", distances}})
+	distances := objects(c[1:], func(d Dataset) object { return distancesJSON(d.Name, DistancesOf(c[0], d)) })
+	return writeJSON(w, object{{"traces", objects(c, datasetJSON)}, {"distances", distances}})
 }
 
 func distancesJSON(name string, x Distances) object {
 	of := func(d trace.Opt[analyze.Distance]) any {
-		if !d.Set {
-			return nil
-		}
-		return object{{"ks", number(d.Value.KS)}, {"wasserstein", number(d.Value.Wasserstein)}}
+		return orNull(object{{"ks", d.Value.KS}, {"wasserstein", d.Value.Wasserstein}}, d.Set)
 	}
 	o := object{
 		{"trace", name}, {"isl", of(x.ISL)}, {"osl", of(x.OSL)}, {"context", of(x.Context)}, {"inter_arrival", of(x.Gap)},
@@ -166,6 +157,6 @@ func distancesJSON(name string, x Distances) object {
 	if x.Delay.Set {
 		o = append(o, field{"delay", of(x.Delay)})
 	}
-	g := x.LRU
-	return append(o, field{"lru_largest_gap", numberOr(g.Value.Largest, g.Set)}, field{"lru_largest_gap_blocks", orNull(g.Value.At, g.Set)}, field{"lru_mean_gap", numberOr(g.Value.Mean, g.Set)})
+	g := x.LRU.Value
+	return append(o, object{{"lru_largest_gap", g.Largest}, {"lru_largest_gap_blocks", g.At}, {"lru_mean_gap", g.Mean}}.onlyIf(x.LRU.Set)...)
 }

@@ -4,94 +4,62 @@ import (
 	"io"
 
 	"moontide/analyze/diff"
-	"moontide/trace"
 )
 
 // JSON writes the comparison as one indented JSON object. What is not known is
 // null.
 func (c Diff) JSON(w io.Writer) error {
-	objections, changes, requests, origins := []string{}, []object{}, []object{}, []object{}
-	var differences, conditions []object
+	objections := []string{}
 	for _, o := range c.Objections {
 		objections = append(objections, o.Reason)
 	}
-	for _, x := range c.Changes {
-		changes = append(changes, object{{"setting", x.Setting}, {"a", append([]string{}, x.A...)}, {"b", append([]string{}, x.B...)}})
-	}
-	for _, x := range c.Differences {
-		differences = append(differences, differenceJSON(x))
-	}
-	for _, j := range c.Judgements {
-		conditions = append(conditions, object{{"condition", j.Gate.Text}, {"failed", j.Failed}, {"reason", j.Reason}})
-	}
-	for _, r := range c.Requests {
-		requests = append(requests, object{
-			{"latency", r.Latency.Key()}, {"pairs", r.Count}, {"mean", number(r.Mean)}, {"mean_interval", intervalJSON(r.MeanInterval)},
-			{"median", number(r.Median)}, {"median_interval", intervalJSON(r.MedianInterval)}, {"lower_in_b", r.Lower}, {"higher_in_b", r.Higher},
-		})
-	}
-	for _, o := range c.Origins {
-		origins = append(origins, object{{"by", o.By}, {"bands", bandsJSON(o.Bands)}})
-	}
+	changes := objects(c.Changes, func(x diff.Change) object {
+		return object{{"setting", x.Setting}, {"a", append([]string{}, x.A...)}, {"b", append([]string{}, x.B...)}}
+	})
+	requests := objects(c.Requests, func(r diff.Requests) object {
+		return object{
+			{"latency", r.Latency.Key()}, {"pairs", r.Count}, {"mean", r.Mean}, {"mean_interval", r.MeanInterval},
+			{"median", r.Median}, {"median_interval", r.MedianInterval}, {"lower_in_b", r.Lower}, {"higher_in_b", r.Higher},
+		}
+	})
+	origins := objects(c.Origins, func(o diff.Origin) object { return object{{"by", o.By}, {"bands", objects(o.Bands, bandJSON)}} })
 	out := object{
-		{"a", sideJSON(c.NameA, c.A)}, {"b", sideJSON(c.NameB, c.B)}, {"confidence", number(diff.Level)},
-		{"objections", objections}, {"changes", changes}, {"differences", differences},
+		{"a", sideJSON(c.NameA, c.A)}, {"b", sideJSON(c.NameB, c.B)}, {"confidence", diff.Level},
+		{"objections", objections}, {"changes", append([]object{}, changes...)}, {"differences", objects(c.Differences, differenceJSON)},
 	}
-	if len(conditions) > 0 {
-		out = append(out, field{"conditions", conditions})
+	if len(c.Judgements) > 0 {
+		out = append(out, field{"conditions", objects(c.Judgements, func(j diff.Judgement) object {
+			return object{{"condition", j.Gate.Text}, {"failed", j.Failed}, {"reason", j.Reason}}
+		})})
 	}
-	return writeJSON(w, append(out,
-		field{"intervals_by_runs", c.ByRuns()}, // whether the run means alone are the sample
-		field{"paired", c.Paired}, field{"pairs", c.Pairs}, field{"completed_in_a_alone", c.OnlyA}, field{"completed_in_b_alone", c.OnlyB},
-		field{"requests", requests}, field{"origins", origins}))
+	return writeJSON(w, append(out, object{
+		{"intervals_by_runs", c.ByRuns()}, // whether the run means alone are the sample
+		{"paired", c.Paired}, {"pairs", c.Pairs}, {"completed_in_a_alone", c.OnlyA}, {"completed_in_b_alone", c.OnlyB},
+		{"requests", append([]object{}, requests...)}, {"origins", append([]object{}, origins...)},
+	}...))
 }
 
 func sideJSON(name string, runs []*diff.Run) object {
-	var all []object
-	for _, r := range runs {
-		all = append(all, object{
+	return object{{"name", name}, {"runs", objects(runs, func(r *diff.Run) object {
+		return object{
 			{"name", r.Name}, {"verdict", r.Verdict.Level.String()}, {"completed", r.Completed}, {"failed", r.Failed},
-			{"itl_gaps_kept", number(r.GapsKept)}, // below 1 if intervals of ITL are based on a part of the gaps
-		})
-	}
-	return object{{"name", name}, {"runs", all}}
+			{"itl_gaps_kept", r.GapsKept}, // below 1 if intervals of ITL are based on a part of the gaps
+		}
+	})}}
 }
 
 func differenceJSON(x diff.Difference) object {
 	_, verdict := changeText(x) // better, worse or nothing
-	var significant any
-	if x.Interval.Set {
-		significant = x.Significant()
-	}
 	return object{
-		{"metric", x.Metric.Key}, {"a", numberOf(x.A)}, {"b", numberOf(x.B)}, {"a_runs", numbersOf(x.RunsA)}, {"b_runs", numbersOf(x.RunsB)},
-		{"difference", numberOf(x.Difference)}, {"interval", intervalJSON(x.Interval)},
-		{"relative", numberOf(x.Relative)}, {"relative_interval", intervalJSON(x.RelativeInterval)},
-		{"significant", significant}, {"rising", x.Rising}, {"verdict", verdict},
+		{"metric", x.Metric.Key}, {"a", x.A}, {"b", x.B}, {"a_runs", x.RunsA}, {"b_runs", x.RunsB},
+		{"difference", x.Difference}, {"interval", x.Interval},
+		{"relative", x.Relative}, {"relative_interval", x.RelativeInterval},
+		{"significant", orNull(x.Significant(), x.Interval.Set)}, {"rising", x.Rising}, {"verdict", verdict},
 	}
 }
 
-func bandsJSON(bands []diff.Band) (all []object) {
-	for _, b := range bands {
-		var latencies []object
-		for _, p := range b.Latencies {
-			latencies = append(latencies, object{{"latency", p.Latency.Key()}, {"pairs", p.Count}, {"mean", number(p.Mean)}, {"interval", intervalJSON(p.Interval)}, {"adds", number(p.Adds)}})
-		}
-		all = append(all, object{{"band", b.Name}, {"pairs", b.Pairs}, {"latencies", latencies}})
-	}
-	return all
-}
-
-func numbersOf(values []trace.Opt[float64]) (all []*number) {
-	for _, v := range values {
-		all = append(all, numberOf(v))
-	}
-	return all
-}
-
-func intervalJSON(i trace.Opt[diff.Interval]) *[2]number {
-	if !i.Set {
-		return nil
-	}
-	return &[2]number{number(i.Value.Low), number(i.Value.High)}
+func bandJSON(b diff.Band) object {
+	return object{{"band", b.Name}, {"pairs", b.Pairs}, {"latencies", objects(b.Latencies, func(p diff.Part) object {
+		return object{{"latency", p.Latency.Key()}, {"pairs", p.Count}, {"mean", p.Mean}, {"interval", p.Interval}, {"adds", p.Adds}}
+	})}}
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"strconv"
 
+	"moontide/analyze/diff"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // writeJSON writes v indented. It uses encoding/json, because compiling sonic's
@@ -28,7 +30,7 @@ type object []field
 
 type field struct {
 	key   string
-	value any
+	value any // as jsonValue takes it
 }
 
 func (o object) MarshalJSON() ([]byte, error) {
@@ -41,7 +43,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 			return nil, err
 		}
 		b.WriteByte(':')
-		if err := out.Encode(f.value); err != nil {
+		if err := out.Encode(jsonValue(f.value)); err != nil {
 			return nil, err
 		}
 	}
@@ -52,12 +54,68 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// nulls are members that are not known.
-func nulls(keys ...string) (o object) {
-	for _, key := range keys {
-		o = append(o, field{key, nil})
+// onlyIf sets all members to null unless they are known.
+func (o object) onlyIf(known bool) object {
+	for i := range o {
+		if !known {
+			o[i].value = nil
+		}
 	}
 	return o
+}
+
+// objects are an object for each element, nil for none.
+func objects[T any](all []T, of func(T) object) (list []object) {
+	for _, x := range all {
+		list = append(list, of(x))
+	}
+	return list
+}
+
+// jsonObject is a JSON object whose members are sorted by their keys.
+func jsonObject(members map[string]any) map[string]any {
+	for key, value := range members {
+		members[key] = jsonValue(value)
+	}
+	return members
+}
+
+// jsonValue is how a value is written: floats without an exponent, intervals as
+// two numbers, and what is not known as null.
+func jsonValue(v any) any {
+	switch v := v.(type) {
+	case float64:
+		return number(v)
+	case []float64:
+		numbers := make([]number, len(v))
+		for i, x := range v {
+			numbers[i] = number(x)
+		}
+		return numbers
+	case trace.Opt[float64]:
+		return orNull(number(v.Value), v.Set)
+	case trace.Opt[int]:
+		return orNull(v.Value, v.Set)
+	case []trace.Opt[float64]:
+		var all []any
+		for _, x := range v {
+			all = append(all, jsonValue(x))
+		}
+		return all
+	case trace.Opt[diff.Interval]:
+		return orNull([]number{number(v.Value.Low), number(v.Value.High)}, v.Set)
+	case stats.Sample:
+		return orNull(sampleJSON(v), v.Count > 0)
+	}
+	return v
+}
+
+// orNull is v, or nil where it is not known.
+func orNull(v any, known bool) any {
+	if !known {
+		return nil
+	}
+	return v
 }
 
 // number is a float that is written without an exponent, which some readers of
@@ -66,25 +124,4 @@ type number float64
 
 func (n number) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(n), 'f', -1, 64), nil
-}
-
-// numberOf is null where the value is not known.
-func numberOf(v trace.Opt[float64]) *number {
-	if !v.Set {
-		return nil
-	}
-	return new(number(v.Value))
-}
-
-// numberOr is x, or null where it is not known.
-func numberOr(x float64, known bool) *number {
-	return numberOf(trace.Opt[float64]{Value: x, Set: known})
-}
-
-// orNull is n, or null where it is not known.
-func orNull(n int, known bool) *int {
-	if !known {
-		return nil
-	}
-	return &n
 }

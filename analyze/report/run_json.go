@@ -16,28 +16,25 @@ import (
 func (r Run) Summary() map[string]any {
 	info, result := r.Info, r.Result
 	keys := map[string]any{
-		"date":                    info.Started.UTC().Format("20060102-150405"),
-		"backend":                 "openai-" + info.Target.Endpoint,
-		"endpoint_type":           info.Target.Endpoint,
-		"model_id":                info.Target.Model,
-		"num_prompts":             info.Rows,
-		"max_concurrency":         orNull(info.Limits.MaxConcurrency, info.Limits.MaxConcurrency > 0),
-		"request_rate":            numberOf(result.OfferedRate),
-		"duration":                number(result.Duration.Seconds()),
-		"completed":               result.Completed,
-		"failed":                  result.Failed,
-		"total_input_tokens":      result.Input,
-		"total_output_tokens":     result.Output,
-		"request_throughput":      numberOf(result.RequestRate),
-		"output_throughput":       numberOf(result.OutputRate),
-		"total_token_throughput":  numberOf(result.TotalRate),
-		"max_output_tokens_per_s": number(result.PeakOutputRate),
-		"max_concurrent_requests": result.PeakConcurrency,
+		"date":            info.Started.UTC().Format("20060102-150405"),
+		"backend":         "openai-" + info.Target.Endpoint,
+		"endpoint_type":   info.Target.Endpoint,
+		"model_id":        info.Target.Model,
+		"num_prompts":     info.Rows,
+		"max_concurrency": orNull(info.Limits.MaxConcurrency, info.Limits.MaxConcurrency > 0),
+		"request_rate":    result.OfferedRate,
 	}
 	if result.Goodput != nil {
-		keys["request_goodput"] = numberOf(result.Goodput.Rate)
+		keys["request_goodput"] = result.Goodput.Rate
 	}
 	own := r.ownSummary()
+	for _, m := range run.BlockMetrics(nil) {
+		if m.Key == "cached_tokens" { // which vLLM does not have
+			own[m.Key] = m.Value(result)
+		} else {
+			keys[m.Key] = m.Value(result)
+		}
+	}
 	statistics := []run.Statistic{run.Mean, run.Median, run.Std, run.Min, run.Max}
 	for _, p := range slices.Concat(summaryPercentiles, r.View.Percentiles) {
 		statistics = append(statistics, run.Percentile(p))
@@ -49,11 +46,11 @@ func (r Run) Summary() map[string]any {
 		}
 		for _, s := range statistics {
 			m := l.Metric(s)
-			to[m.Key] = numberOf(m.Value(result))
+			to[m.Key] = m.Value(result)
 		}
 	}
-	keys["moontide"] = own
-	return keys
+	keys["moontide"] = jsonObject(own)
+	return jsonObject(keys)
 }
 
 // summaryPercentiles are the percentiles of every summary.
@@ -100,10 +97,9 @@ func (r Run) ownSummary() map[string]any {
 		"errors":               failed,
 		"stamped_by_kernel":    orNull(result.StampedByKernel, stamped),
 		"stamped_by_client":    orNull(result.StampedByClient, stamped),
-		"offered_rate":         numberOf(result.OfferedRate),
-		"achieved_rate":        numberOf(result.AchievedRate),
-		"cached_tokens":        orNull(result.Cached.Value, result.Cached.Set),
-		"explained_tokens":     orNull(result.Cache.Explained.Value, result.Cache.Explained.Set),
+		"offered_rate":         result.OfferedRate,
+		"achieved_rate":        result.AchievedRate,
+		"explained_tokens":     result.Cache.Explained,
 		"input_estimates":      result.InputEstimates,
 		"output_estimates":     result.OutputEstimates,
 		"prompts_estimated":    l.Estimated, // by the trace, so that the server's count is not compared
@@ -111,11 +107,11 @@ func (r Run) ownSummary() map[string]any {
 		"answers_shorter":      orNull(l.AnswersShorter, l.Answers > 0),
 		"answers_longer":       orNull(l.AnswersLonger, l.Answers > 0),
 		"merged_chunks":        orNull(int(result.Merges.Merged), result.Merges.Chunks > 0),
-		"p99_merged_ms":        numberOr(result.Merges.P99MS, result.Merges.Chunks > 0),
-		"max_merged_ms":        numberOr(result.Merges.MaxMS, result.Merges.Chunks > 0),
-		"median_read_delay_ms": numberOr(delay.MedianMS, delay.Reads > 0),
-		"p99_read_delay_ms":    numberOr(delay.P99MS, delay.Reads > 0),
-		"max_read_delay_ms":    numberOr(delay.MaxMS, delay.Reads > 0),
+		"p99_merged_ms":        orNull(result.Merges.P99MS, result.Merges.Chunks > 0),
+		"max_merged_ms":        orNull(result.Merges.MaxMS, result.Merges.Chunks > 0),
+		"median_read_delay_ms": orNull(delay.MedianMS, delay.Reads > 0),
+		"p99_read_delay_ms":    orNull(delay.P99MS, delay.Reads > 0),
+		"max_read_delay_ms":    orNull(delay.MaxMS, delay.Reads > 0),
 		"cache":                predictionJSON(result.Cache.Prediction),
 		"server":               serverJSON(&result.Observed.Server),
 		"client":               clientJSON(&result.Observed.Client),
@@ -132,11 +128,11 @@ func goodputJSON(g *run.Goodput) any {
 	}
 	objectives := []map[string]any{}
 	for _, o := range g.Objectives {
-		objectives = append(objectives, map[string]any{
-			"metric": o.Latency.String(), "limit_ms": number(o.LimitMS), "met": o.Met, "share": numberOf(g.Share(o.Met)),
-		})
+		objectives = append(objectives, jsonObject(map[string]any{
+			"metric": o.Latency.String(), "limit_ms": o.LimitMS, "met": o.Met, "share": g.Share(o.Met),
+		}))
 	}
-	return map[string]any{"requests": g.Requests, "good": g.Good, "share": numberOf(g.Share(g.Good)), "objectives": objectives}
+	return jsonObject(map[string]any{"requests": g.Requests, "good": g.Good, "share": g.Share(g.Good), "objectives": objectives})
 }
 
 // windowJSON is null if the whole run was measured.
@@ -144,10 +140,10 @@ func windowJSON(w runfile.Window, r *run.Result) any {
 	if r.Window == (run.Span{}) {
 		return nil
 	}
-	return map[string]any{
-		"warmup_s": number(w.WarmupSeconds), "cooldown_s": number(w.CooldownSeconds),
-		"from_s": number(r.Window.From.Seconds()), "to_s": number(r.Window.To.Seconds()), "ended": r.Ended,
-	}
+	return jsonObject(map[string]any{
+		"warmup_s": w.WarmupSeconds, "cooldown_s": w.CooldownSeconds,
+		"from_s": r.Window.From.Seconds(), "to_s": r.Window.To.Seconds(), "ended": r.Ended,
+	})
 }
 
 // predictionJSON is null without a prediction.
@@ -175,19 +171,19 @@ func serverJSON(s *run.ObservedServer) any {
 	}
 	keys := map[string]any{
 		"engine": s.Engine, "engines": s.Engines, "answers": s.Scrapes, "failures": s.Failures,
-		"queried_tokens":  orNull(s.QueriedTokens.Value, s.QueriedTokens.Set),
-		"hit_tokens":      orNull(s.HitTokens.Value, s.HitTokens.Set),
-		"preemptions":     orNull(s.Preemptions.Value, s.Preemptions.Set),
+		"queried_tokens":  s.QueriedTokens,
+		"hit_tokens":      s.HitTokens,
+		"preemptions":     s.Preemptions,
 		"block_size":      orNull(s.BlockSize, s.BlockSize > 0),
 		"capacity_tokens": orNull(s.CapacityTokens, s.CapacityTokens > 0),
 	}
 	for name, d := range map[string]stats.Sample{
 		"kv_use": s.KVUse, "kv_use_of_fullest": s.KVUseMax, "running": s.Running, "waiting": s.Waiting, "hit_rate": s.HitRate,
 	} {
-		keys["mean_"+name] = numberOr(d.Mean, d.Count > 0)
-		keys["max_"+name] = numberOr(d.Max, d.Count > 0)
+		keys["mean_"+name] = orNull(d.Mean, d.Count > 0)
+		keys["max_"+name] = orNull(d.Max, d.Count > 0)
 	}
-	return keys
+	return jsonObject(keys)
 }
 
 // clientJSON is null if the client was not sampled.
@@ -195,11 +191,11 @@ func clientJSON(c *run.ObservedClient) any {
 	if c.Samples == 0 {
 		return nil
 	}
-	return map[string]any{
-		"samples": c.Samples, "mean_cpu": number(c.CPU), "max_machine_share": number(c.MachineShare.Max),
-		"mean_machine_busy": numberOr(c.MachineBusy.Mean, c.MachineBusy.Max > 0), "max_machine_busy": numberOr(c.MachineBusy.Max, c.MachineBusy.Max > 0),
-		"gc_pauses": c.GCPauses, "max_gc_pause_ms": number(c.GCPauseMaxMS),
-		"median_sched_p99_ms": number(c.SchedMS.Quantile(0.5)), "max_sched_p99_ms": number(c.SchedMS.Max),
+	return jsonObject(map[string]any{
+		"samples": c.Samples, "mean_cpu": c.CPU, "max_machine_share": c.MachineShare.Max,
+		"mean_machine_busy": orNull(c.MachineBusy.Mean, c.MachineBusy.Max > 0), "max_machine_busy": orNull(c.MachineBusy.Max, c.MachineBusy.Max > 0),
+		"gc_pauses": c.GCPauses, "max_gc_pause_ms": c.GCPauseMaxMS,
+		"median_sched_p99_ms": c.SchedMS.Quantile(0.5), "max_sched_p99_ms": c.SchedMS.Max,
 		"max_rss_bytes": c.RSSBytes,
-	}
+	})
 }
