@@ -2,7 +2,6 @@ package report
 
 import (
 	"slices"
-	"strconv"
 
 	"moontide/analyze/cache"
 	"moontide/analyze/report/doc"
@@ -213,8 +212,7 @@ func (c *Cache) curves() (data doc.Data) {
 	data.Columns = []string{"policy", "capacity_blocks", "capacity_tokens", "block_hit_rate", "token_hit_rate", "capacity_bytes", "workers", "routing"}
 	add := func(policy cache.Policy, capacity int, h cache.Hits, workers int, routing string) {
 		r := h.Rates()
-		data.Rows = append(data.Rows, []string{string(policy), strconv.Itoa(capacity), strconv.Itoa(capacity * c.BlockSize),
-			doc.Plain(r.Block), doc.PlainOr(r.Token), doc.PlainOr(c.bytes(capacity)), strconv.Itoa(workers), routing})
+		data.Add(policy, capacity, capacity*c.BlockSize, r.Block, r.Token, c.bytes(capacity), workers, routing)
 	}
 	points := c.Points
 	if isLRU := func(p CachePoint) bool { return p.Policy == cache.LRU }; c.Asked == nil && slices.ContainsFunc(points, isLRU) {

@@ -48,19 +48,18 @@ func (c Comparison) sideBySide(s *doc.Section) {
 // statistics are the names and values of a column; all traces have the same names.
 func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
 	add := func(name, value string) { rows = append(rows, [2]string{name, value}) }
-	known := func(ok bool, name string, value func() string) {
-		if ok {
-			add(name, value())
-		} else {
-			add(name, doc.Absent)
+	addIf := func(known bool, name, value string) {
+		if !known {
+			value = doc.Absent
 		}
+		add(name, value)
 	}
 	add("requests", doc.Int(a.Requests))
-	at, p := a.Arrivals, a.Prefix
-	known(at != nil, "duration, s", func() string { return doc.Fixed(at.Duration()/1000, 1) })
-	known(at != nil, "rate, req/s", func() string { return doc.FixedOr(at.Rate, 3) })
-	known(at != nil, "rows out of order", func() string { return doc.Int(at.Backwards) })
-	known(at != nil, "inter-arrival CV", func() string { return doc.FixedOr(at.CV, 3) })
+	at, timed := orZero(a.Arrivals)
+	addIf(timed, "duration, s", doc.Fixed(at.Duration()/1000, 1))
+	addIf(timed, "rate, req/s", doc.FixedOr(at.Rate, 3))
+	addIf(timed, "rows out of order", doc.Int(at.Backwards))
+	addIf(timed, "inter-arrival CV", doc.FixedOr(at.CV, 3))
 	for _, of := range []struct {
 		name string
 		stats.Sample
@@ -70,24 +69,18 @@ func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
 		add(of.name+" p50", doc.Fixed(of.Quantile(0.5), 1))
 		add(of.name+" p99", doc.Fixed(of.Quantile(0.99), 1))
 	}
-	for _, of := range []struct {
-		name string
-		rows func(l analyze.Lengths) int
-	}{
-		{"rows with an estimated ISL", func(l analyze.Lengths) int { return l.EstimatedISL }},
-		{"rows with an estimated OSL", func(l analyze.Lengths) int { return l.EstimatedOSL }},
-		{"rows without an OSL", func(l analyze.Lengths) int { return l.MissingOSL }},
-	} {
-		if slices.ContainsFunc(c, func(d Dataset) bool { return of.rows(d.Analysis.Lengths) > 0 }) {
-			add(of.name, doc.Int(of.rows(a.Lengths)))
+	for i, of := range doubtfulLengths(a.Lengths) {
+		if slices.ContainsFunc(c, func(d Dataset) bool { return doubtfulLengths(d.Analysis.Lengths)[i].rows > 0 }) {
+			add("rows "+of.which, doc.Int(of.rows))
 		}
 	}
 	add("ISL-OSL rank correlation", doc.FixedOr(a.Lengths.Spearman, 3))
-	known(p != nil, "block size", func() string { return doc.Int(p.BlockSize.Tokens) })
-	known(p != nil, "rows that the block size fits", func() string { return doc.Share(a.BlockFit.Fits, a.BlockFit.Rows) })
-	known(p != nil, "unique / total blocks", func() string { return doc.Share(p.UniqueBlocks, p.TotalBlocks) })
-	known(p != nil, "block hit rate, infinite cache", func() string { return doc.Percent(p.Infinite.Block) + " %" })
-	known(p != nil, "token hit rate, infinite cache", func() string { return doc.PercentOr(p.Infinite.Token) + " %" })
+	p, hasBlocks := orZero(a.Prefix)
+	addIf(hasBlocks, "block size", doc.Int(p.BlockSize.Tokens))
+	addIf(hasBlocks, "rows that the block size fits", doc.Share(a.BlockFit.Fits, a.BlockFit.Rows))
+	addIf(hasBlocks, "unique / total blocks", doc.Share(p.UniqueBlocks, p.TotalBlocks))
+	addIf(hasBlocks, "block hit rate, infinite cache", doc.Percent(p.Infinite.Block)+" %")
+	addIf(hasBlocks, "token hit rate, infinite cache", doc.PercentOr(p.Infinite.Token)+" %")
 	add("observed context mean", doc.FixedOr(a.Observed.Mean, 1))
 	return rows
 }

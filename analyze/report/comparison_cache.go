@@ -25,65 +25,25 @@ func (c Comparison) caches(d *doc.Document) {
 	t := c.table()
 	for _, policy := range cache.Policies() {
 		for _, size := range c.asked() {
-			c.addHits(&t, string(policy)+", "+sizeName(size), func(of *Cache) trace.Opt[cache.Hits] { return of.at(policy, size) })
+			c.addHits(&t, string(policy), size)
 		}
 	}
-	if len(t.Rows) == 0 {
-		return
+	if len(t.Rows) > 0 {
+		s := d.Section("Cache size, side by side")
+		s.Text("Block hits / token hits of one cache that all requests of a trace share, in percent.")
+		s.Table(t)
 	}
-	s := d.Section("Cache size, side by side")
-	s.Text("Block hits / token hits of one cache that all requests of a trace share, in percent.")
-	s.Table(t)
-}
-
-// addHits adds a row, unless no trace has the hits.
-func (c Comparison) addHits(t *doc.Table, name string, hits func(of *Cache) trace.Opt[cache.Hits]) {
-	row, known := []string{name}, false
-	for _, data := range c {
-		h := hits(data.Cache)
-		row, known = append(row, bothRates(h)), known || h.Set
-	}
-	if known {
-		t.Add(row...)
-	}
-}
-
-// asked are the capacities of all traces, each once.
-func (c Comparison) asked() []cache.Capacity {
-	var sizes []cache.Capacity
-	for _, data := range c {
-		if data.Cache == nil {
-			continue
-		}
-		for _, size := range data.Cache.Asked {
-			if !slices.Contains(sizes, size) {
-				sizes = append(sizes, size)
-			}
-		}
-	}
-	return sizes
-}
-
-// at is what a policy hits at a capacity, if that was asked.
-func (c *Cache) at(policy cache.Policy, size cache.Capacity) trace.Opt[cache.Hits] {
-	if !c.known() {
-		return trace.Opt[cache.Hits]{}
-	}
-	blocks, err := size.Blocks(c.BlockSize, c.BytesPerToken)
-	i := slices.IndexFunc(c.Points, func(p CachePoint) bool { return p.Policy == policy && p.Capacity == blocks })
-	if err != nil || i < 0 {
-		return trace.Opt[cache.Hits]{}
-	}
-	return trace.Some(c.Points[i].Hits)
 }
 
 // fleets puts what was asked about workers side by side.
 func (c Comparison) fleets(d *doc.Document) {
 	t := c.table()
 	for _, size := range c.asked() {
-		for _, routing := range append([]string{sharedSingle}, append(routingNames(), sharedTotal)...) {
-			c.addHits(&t, routing+", "+sizeName(size), func(of *Cache) trace.Opt[cache.Hits] { return of.routed(routing, size) })
+		c.addHits(&t, sharedSingle, size)
+		for _, r := range routing.Policies() {
+			c.addHits(&t, string(r), size)
 		}
+		c.addHits(&t, sharedTotal, size)
 	}
 	if len(t.Rows) == 0 {
 		return
@@ -103,15 +63,38 @@ func (c Comparison) fleets(d *doc.Document) {
 	}
 }
 
-func routingNames() (names []string) {
-	for _, r := range routing.Policies() {
-		names = append(names, string(r))
+// asked are the capacities of all traces, each once.
+func (c Comparison) asked() []cache.Capacity {
+	var sizes []cache.Capacity
+	for _, data := range c {
+		if data.Cache == nil {
+			continue
+		}
+		for _, size := range data.Cache.Asked {
+			if !slices.Contains(sizes, size) {
+				sizes = append(sizes, size)
+			}
+		}
 	}
-	return names
+	return sizes
 }
 
-// routed is what workers with a cache of some size each hit by a routing.
-func (c *Cache) routed(routing string, size cache.Capacity) (found trace.Opt[cache.Hits]) {
+// addHits adds a row with the hits of a policy or a routing, unless no trace has
+// them.
+func (c Comparison) addHits(t *doc.Table, name string, size cache.Capacity) {
+	row, known := []string{name + ", " + sizeName(size)}, false
+	for _, data := range c {
+		h := data.Cache.at(name, size)
+		row, known = append(row, bothRates(h)), known || h.Set
+	}
+	if known {
+		t.Add(row...)
+	}
+}
+
+// at is what a policy, or workers with a routing, hit at a capacity, if that was
+// asked.
+func (c *Cache) at(name string, size cache.Capacity) (found trace.Opt[cache.Hits]) {
 	if !c.known() {
 		return found
 	}
@@ -119,12 +102,14 @@ func (c *Cache) routed(routing string, size cache.Capacity) (found trace.Opt[cac
 	if err != nil {
 		return found
 	}
-	for _, f := range c.Fleets {
-		if f.Capacity != blocks {
-			continue
+	for _, p := range c.Points {
+		if p.Capacity == blocks && string(p.Policy) == name {
+			return trace.Some(p.Hits)
 		}
+	}
+	for _, f := range c.Fleets {
 		for _, h := range f.all() {
-			if h.name == routing {
+			if f.Capacity == blocks && h.name == name {
 				return trace.Some(h.hits)
 			}
 		}

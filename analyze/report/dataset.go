@@ -55,16 +55,9 @@ func (d Dataset) Document() *doc.Document {
 
 func overviewSection(s *doc.Section, a *analyze.Analysis) {
 	s.Row("Total requests", doc.Int(a.Requests), "", "")
-	for _, marked := range []struct {
-		name, note string
-		rows       int
-	}{
-		{"Requests with an estimated ISL", "from text, no tokenizer", a.Lengths.EstimatedISL},
-		{"Requests with an estimated OSL", "from text, no tokenizer", a.Lengths.EstimatedOSL},
-		{"Requests without an OSL", "counted as 0", a.Lengths.MissingOSL},
-	} {
-		if marked.rows > 0 {
-			s.Row(marked.name, doc.Int(marked.rows), "", marked.note)
+	for _, l := range doubtfulLengths(a.Lengths) {
+		if l.rows > 0 {
+			s.Row("Requests "+l.which, doc.Int(l.rows), "", l.note)
 		}
 	}
 	arrivalRows(s, a)
@@ -85,6 +78,20 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 	}
 	if warning := BlockSizeWarning(a); warning != "" {
 		s.Warn(warning + " Token counts below are wrong where it does not fit.")
+	}
+}
+
+type doubtfulLength struct {
+	which, note string
+	rows        int
+}
+
+// doubtfulLengths are how many lengths the trace does not give.
+func doubtfulLengths(l analyze.Lengths) []doubtfulLength {
+	return []doubtfulLength{
+		{"with an estimated ISL", "from text, no tokenizer", l.EstimatedISL},
+		{"with an estimated OSL", "from text, no tokenizer", l.EstimatedOSL},
+		{"without an OSL", "counted as 0", l.MissingOSL},
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"moontide/analyze/diff"
@@ -104,7 +103,7 @@ func (c Diff) differences(s *doc.Section) {
 		if !x.A.Set && !x.B.Set {
 			continue
 		}
-		change, word := changeText(x)
+		change := changeText(x)
 		switch change {
 		case insignificant:
 			unsure++
@@ -119,7 +118,7 @@ func (c Diff) differences(s *doc.Section) {
 		if x.Difference.Set {
 			difference = plus(x.Difference.Value, fine)
 		}
-		t.Add(x.Metric.Key, doc.FixedOr(x.A, places), doc.FixedOr(x.B, places), difference, intervalText(x.Interval, fine), change, word)
+		t.Add(x.Metric.Key, doc.FixedOr(x.A, places), doc.FixedOr(x.B, places), difference, intervalText(x.Interval, fine), change, verdictWord(x))
 	}
 	s.Table(t)
 	if objectives := c.A[0].Objectives; len(objectives) > 0 {
@@ -158,31 +157,25 @@ func objectivesText(objectives []run.Objective) string {
 	return strings.Join(texts, ", ")
 }
 
-// changeText is the relative change, or a mark if it means nothing, and whether it
-// is better or worse.
-func changeText(x diff.Difference) (change, word string) {
+// changeText is the relative change, or a mark if it means nothing.
+func changeText(x diff.Difference) string {
 	switch {
 	case !x.Difference.Set:
-		return doc.Absent, ""
+		return doc.Absent
 	case x.Difference.Value == 0:
-		return equal, ""
+		return equal
 	case !x.Interval.Set:
-		return noInterval, ""
+		return noInterval
 	case !x.Significant():
-		return insignificant, ""
+		return insignificant
+	case !x.Relative.Set:
+		return doc.Absent
 	}
-	change = doc.Absent
-	if x.Relative.Set {
-		change = fmt.Sprintf("%+.2f %%", 100*x.Relative.Value)
-	}
-	switch x.Better() {
-	case 1:
-		word = "better"
-	case -1:
-		word = "worse"
-	}
-	return change, word
+	return fmt.Sprintf("%+.2f %%", 100*x.Relative.Value)
 }
+
+// verdictWord is nothing for a difference that is neither.
+func verdictWord(x diff.Difference) string { return []string{"worse", "", "better"}[x.Better()+1] }
 
 // placesOf are the decimals of a metric's values: shares are below 1.
 func placesOf(m run.Metric) int {
@@ -303,27 +296,14 @@ func addsText(p diff.Part) string {
 // data has a row for each metric.
 func (c Diff) data() doc.Data {
 	data := doc.Data{Columns: []string{"metric", "a", "b", "difference", "low", "high", "relative", "relative_low", "relative_high", "significant", "verdict"}}
-	ends := func(i trace.Opt[diff.Interval]) (low, high string) {
-		if !i.Set {
-			return "", ""
-		}
-		return doc.Plain(i.Value.Low), doc.Plain(i.Value.High)
+	ends := func(i trace.Opt[diff.Interval]) (low, high any) {
+		return orNull(i.Value.Low, i.Set), orNull(i.Value.High, i.Set)
 	}
 	for _, x := range c.Differences {
 		low, high := ends(x.Interval)
 		relativeLow, relativeHigh := ends(x.RelativeInterval)
-		data.Rows = append(data.Rows, []string{
-			x.Metric.Key, doc.PlainOr(x.A), doc.PlainOr(x.B), doc.PlainOr(x.Difference), low, high,
-			doc.PlainOr(x.Relative), relativeLow, relativeHigh, significance(x), []string{"worse", "", "better"}[x.Better()+1],
-		})
+		data.Add(x.Metric.Key, x.A, x.B, x.Difference, low, high,
+			x.Relative, relativeLow, relativeHigh, orNull(x.Significant(), x.Interval.Set), verdictWord(x))
 	}
 	return data
-}
-
-// significance is empty if it is not known.
-func significance(x diff.Difference) string {
-	if !x.Interval.Set {
-		return ""
-	}
-	return strconv.FormatBool(x.Significant())
 }

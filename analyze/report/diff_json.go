@@ -49,12 +49,11 @@ func sideJSON(name string, runs []*diff.Run) object {
 }
 
 func differenceJSON(x diff.Difference) object {
-	_, verdict := changeText(x) // better, worse or nothing
 	return object{
 		{"metric", x.Metric.Key}, {"a", x.A}, {"b", x.B}, {"a_runs", x.RunsA}, {"b_runs", x.RunsB},
 		{"difference", x.Difference}, {"interval", x.Interval},
 		{"relative", x.Relative}, {"relative_interval", x.RelativeInterval},
-		{"significant", orNull(x.Significant(), x.Interval.Set)}, {"rising", x.Rising}, {"verdict", verdict},
+		{"significant", orNull(x.Significant(), x.Interval.Set)}, {"rising", x.Rising}, {"verdict", verdictWord(x)},
 	}
 }
 

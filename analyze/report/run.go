@@ -180,12 +180,12 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 	addServer(d, &r.Result.Observed.Server)
 	r.addConfiguration(d.DetailSection("Configuration"))
 	d.Data.Columns = []string{"run", "verdict"}
-	row := []string{r.Name, r.Result.Verdict.Level.String()}
+	row := []any{r.Name, r.Result.Verdict.Level}
 	for _, m := range metrics {
 		d.Data.Columns = append(d.Data.Columns, m.Key)
-		row = append(row, doc.PlainOr(m.Value(r.Result)))
+		row = append(row, m.Value(r.Result))
 	}
-	d.Data.Rows = [][]string{row}
+	d.Data.Add(row...)
 }
 
 // addResult has what the block has, for a page: headlines, counts and rates, and a
@@ -304,9 +304,9 @@ func (r Run) addConfiguration(s *doc.Section) {
 			t.Add(name, value)
 		}
 	}
-	whole := func(name string, n int) {
-		if n != 0 {
-			add(name, strconv.Itoa(n))
+	number := func(name string, x float64, unit string) {
+		if x != 0 {
+			add(name, doc.Plain(x)+unit)
 		}
 	}
 	add("Command", strings.Join(info.Command, " "))
@@ -316,17 +316,13 @@ func (r Run) addConfiguration(s *doc.Section) {
 		add("Ended", info.Ended.UTC().Format(time.RFC3339))
 	}
 	add("Trace", info.Trace.Name)
-	if info.Trace.Rate != 0 {
-		add("Configured request rate", doc.Plain(info.Trace.Rate)+" req/s")
-	}
+	number("Configured request rate", info.Trace.Rate, " req/s")
 	if w := info.Window; w != (runfile.Window{}) {
 		add("Warm-up and cool-down", doc.Plain(w.WarmupSeconds)+" s, "+doc.Plain(w.CooldownSeconds)+" s")
 	}
-	whole("Rows", info.Rows)
-	whole("Block size", info.Trace.BlockSize)
-	if info.Trace.Speedup != 0 {
-		add("Speedup", doc.Plain(info.Trace.Speedup))
-	}
+	number("Rows", float64(info.Rows), "")
+	number("Block size", float64(info.Trace.BlockSize), "")
+	number("Speedup", info.Trace.Speedup, "")
 	add("URL", info.Target.URL)
 	add("Model", info.Target.Model)
 	add("Endpoint", info.Target.Endpoint)
@@ -334,8 +330,8 @@ func (r Run) addConfiguration(s *doc.Section) {
 	add("Tokenizer", info.Target.Tokenizer.Name)
 	add("Dataset", info.Target.Dataset.Name)
 	add("Body", info.Target.Body)
-	whole("Maximum request concurrency", info.Limits.MaxConcurrency)
-	whole("Retries", info.Limits.Retries)
+	number("Maximum request concurrency", float64(info.Limits.MaxConcurrency), "")
+	number("Retries", float64(info.Limits.Retries), "")
 	add("Seed", strconv.FormatUint(info.Seed, 10))
 	add("Salt", info.Salt)
 	if h := info.Host; h.OS != "" {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strconv"
 
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
@@ -135,14 +134,7 @@ func Predictions(p run.Prediction) *doc.Document {
 	d := doc.New("Cached prompt tokens", "")
 	d.Data.Columns = []string{"row", "target_index", "input_length", "input_tokens", "shared_tokens", "predicted_tokens", "cached_tokens", "cause"}
 	for _, e := range p.Each {
-		input := ""
-		if e.Input.Set {
-			input = strconv.Itoa(e.Input.Value)
-		}
-		d.Data.Rows = append(d.Data.Rows, []string{
-			strconv.Itoa(e.Row), strconv.Itoa(e.Target), strconv.Itoa(e.ISL), input,
-			strconv.Itoa(e.Shared), strconv.Itoa(e.Predicted), strconv.Itoa(e.Measured), string(e.Cause),
-		})
+		d.Data.Add(e.Row, e.Target, e.ISL, e.Input, e.Shared, e.Predicted, e.Measured, string(e.Cause))
 	}
 	return d
 }

@@ -41,25 +41,27 @@ func (r Run) addFigures(d *doc.Document) {
 	if requests := r.Result.Detail.Requests; len(requests) > 0 {
 		s := d.Section("Requests")
 		s.Figure(timeline(requests))
-		s.Figure(dots(requests, "TTFT by send time", "TTFT", func(q *run.Request) time.Duration { return q.First - q.Sent }))
-		s.Figure(dots(requests, "E2EL by send time", "E2EL", func(q *run.Request) time.Duration { return q.Last - q.Sent }))
-		s.Figure(ttftByISL(requests))
+		sent := func(q *run.Request) float64 { return q.Sent.Seconds() }
+		ttft := func(q *run.Request) float64 { return (q.First - q.Sent).Seconds() }
+		e2el := func(q *run.Request) float64 { return (q.Last - q.Sent).Seconds() }
+		isl := func(q *run.Request) float64 { return float64(q.ISL) }
+		time := figure.Axis{Label: "Time", Quantity: figure.Duration}
+		s.Figure(dots(requests, "TTFT by send time", time, sent, "TTFT", ttft))
+		s.Figure(dots(requests, "E2EL by send time", time, sent, "E2EL", e2el))
+		s.Figure(dots(requests, "TTFT by ISL", figure.Axis{Label: "ISL", Unit: "tokens"}, isl, "TTFT", ttft))
 	}
 }
 
 // seriesFigures draw a run over time.
 func seriesFigures(series run.Series, lag bool) []figure.Figure {
 	step := series.Step.Seconds()
-	rate := func(n func(at *run.Stretch) int) func(at *run.Stretch) float64 {
-		return func(at *run.Stretch) float64 { return float64(n(at)) / step }
-	}
 	requests := []stretchLine{
-		{"due", true, rate(func(at *run.Stretch) int { return at.Due })},
-		{"sent", false, rate(func(at *run.Stretch) int { return at.Sent })},
-		{"completed", false, rate(func(at *run.Stretch) int { return at.Completed })},
+		{"due", true, func(at *run.Stretch) float64 { return float64(at.Due) / step }},
+		{"sent", false, func(at *run.Stretch) float64 { return float64(at.Sent) / step }},
+		{"completed", false, func(at *run.Stretch) float64 { return float64(at.Completed) / step }},
 	}
 	if slices.ContainsFunc(series.Stretches, func(at run.Stretch) bool { return at.Failed > 0 }) {
-		requests = append(requests, stretchLine{"failed", false, rate(func(at *run.Stretch) int { return at.Failed })})
+		requests = append(requests, stretchLine{"failed", false, func(at *run.Stretch) float64 { return float64(at.Failed) / step }})
 	}
 	ttft := func(at *run.Stretch) stats.Sample { return at.TTFT }
 	figures := []figure.Figure{
@@ -166,18 +168,18 @@ func longest(requests []run.Request) (most *run.Request) {
 	return most
 }
 
-// dots draws a duration of each answered request.
-func dots(requests []run.Request, title, label string, of func(q *run.Request) time.Duration) figure.Figure {
+// dots draws a duration of each answered request against something else.
+func dots(requests []run.Request, title string, xAxis figure.Axis, x func(q *run.Request) float64, label string, y func(q *run.Request) float64) figure.Figure {
 	series := scatter(label, len(requests))
 	for i := range requests {
 		if q := &requests[i]; q.Answered && q.Class == replay.OK {
-			series.X = append(series.X, q.Sent.Seconds())
-			series.Y = append(series.Y, of(q).Seconds())
+			series.X = append(series.X, x(q))
+			series.Y = append(series.Y, y(q))
 		}
 	}
 	return figure.Figure{
 		Title: title, NoLegend: true,
-		X:      figure.Axis{Label: "Time", Quantity: figure.Duration},
+		X:      xAxis,
 		Y:      figure.Axis{Label: label, Quantity: figure.Duration},
 		Series: []figure.Series{series},
 	}
@@ -186,23 +188,6 @@ func dots(requests []run.Request, title, label string, of func(q *run.Request) t
 // scatter is an empty series with room for some points.
 func scatter(name string, points int) figure.Series {
 	return figure.Series{Name: name, Kind: figure.Points, X: make([]float64, 0, points), Y: make([]float64, 0, points)}
-}
-
-// ttftByISL draws TTFT against the length of the prompt.
-func ttftByISL(requests []run.Request) figure.Figure {
-	series := scatter("TTFT", len(requests))
-	for i := range requests {
-		if q := &requests[i]; q.Answered && q.Class == replay.OK {
-			series.X = append(series.X, float64(q.ISL))
-			series.Y = append(series.Y, (q.First - q.Sent).Seconds())
-		}
-	}
-	return figure.Figure{
-		Title: "TTFT by ISL", NoLegend: true,
-		X:      figure.Axis{Label: "ISL", Unit: "tokens"},
-		Y:      figure.Axis{Label: "TTFT", Quantity: figure.Duration},
-		Series: []figure.Series{series},
-	}
 }
 
 // Series is a document whose Data is a run over time, a row for each interval.
@@ -217,26 +202,17 @@ func Series(s run.Series) *doc.Document {
 	step := s.Step.Seconds()
 	for i, at := range s.Stretches {
 		from := s.From.Seconds() + float64(i)*step
-		d.Data.Rows = append(d.Data.Rows, []string{
-			sixDecimals(from), sixDecimals(from + step),
-			strconv.Itoa(at.Due), strconv.Itoa(at.Sent), strconv.Itoa(at.Completed), strconv.Itoa(at.Failed),
-			sixDecimals(at.Output / step), sixDecimals(at.InFlight), strconv.Itoa(at.MostInFlight),
-			quantileCell(at.TTFT, 0.5), quantileCell(at.TTFT, 0.99), quantileCell(at.TTFT, 1),
-			quantileCell(at.ScheduleLag, 0.99), quantileCell(at.ClientLag, 0.99),
-		})
+		quantile := func(d stats.Sample, p float64) any { return orNull(sixDecimals(d.Quantile(p)), d.Count > 0) }
+		d.Data.Add(sixDecimals(from), sixDecimals(from+step), at.Due, at.Sent, at.Completed, at.Failed,
+			sixDecimals(at.Output/step), sixDecimals(at.InFlight), at.MostInFlight,
+			quantile(at.TTFT, 0.5), quantile(at.TTFT, 0.99), quantile(at.TTFT, 1),
+			quantile(at.ScheduleLag, 0.99), quantile(at.ClientLag, 0.99))
 	}
 	return d
 }
 
-// sixDecimals has up to six decimals.
-func sixDecimals(x float64) string {
+// sixDecimals rounds to six decimals.
+func sixDecimals(x float64) float64 {
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', 6, 64), 64)
-	return doc.Plain(rounded)
-}
-
-func quantileCell(d stats.Sample, p float64) string {
-	if d.Count == 0 {
-		return ""
-	}
-	return sixDecimals(d.Quantile(p))
+	return rounded
 }

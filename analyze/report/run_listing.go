@@ -45,16 +45,17 @@ func (r Run) listing(full bool) *doc.Listing {
 func (r Run) countLines(full bool) (lines []doc.KeyValue) {
 	info, result := r.Info, r.Result
 	add := func(key, value string) { lines = append(lines, doc.KeyValue{Key: key, Value: value}) }
-	metric := func(key string) {
-		m := run.MustMetric(key)
-		value := plainMetric(m, result)
-		if key == "max_concurrent_requests" {
-			value += ".00" // as vLLM prints it
+	metrics := func(keys ...string) {
+		for _, key := range keys {
+			m := run.MustMetric(key)
+			value := plainMetric(m, result)
+			if key == "max_concurrent_requests" {
+				value += ".00" // as vLLM prints it
+			}
+			add(m.Heading(), value)
 		}
-		add(m.Heading(), value)
 	}
-	metric("completed")
-	metric("failed")
+	metrics("completed", "failed")
 	if full && info.NotSent > 0 {
 		add("Requests not sent", strconv.Itoa(info.NotSent))
 	}
@@ -68,19 +69,14 @@ func (r Run) countLines(full bool) (lines []doc.KeyValue) {
 		add("Warm-up time (s)", twoDecimals(trace.Some(w.WarmupSeconds)))
 		add("Cool-down time (s)", twoDecimals(trace.Some(w.CooldownSeconds)))
 	}
-	metric("duration")
-	metric("total_input_tokens")
-	metric("total_output_tokens")
+	metrics("duration", "total_input_tokens", "total_output_tokens")
 	if full && result.Cached.Set {
-		metric("cached_tokens")
+		metrics("cached_tokens")
 	}
-	metric("request_throughput")
+	metrics("request_throughput")
 	if result.Goodput != nil {
-		metric("request_goodput")
+		metrics("request_goodput")
 	}
-	metric("output_throughput")
-	metric("max_output_tokens_per_s")
-	metric("max_concurrent_requests")
-	metric("total_token_throughput")
+	metrics("output_throughput", "max_output_tokens_per_s", "max_concurrent_requests", "total_token_throughput")
 	return lines
 }

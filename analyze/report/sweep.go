@@ -188,21 +188,18 @@ func reasons(v run.Verdict) []string {
 }
 
 func (s Sweep) data() (data doc.Data) {
-	labels := func(label string) []string {
-		if len(s.Deployments) == 1 && s.Deployments[0].Label == "" {
-			return nil
-		}
-		return []string{label}
+	labels := 1
+	if len(s.Deployments) == 1 && s.Deployments[0].Label == "" {
+		labels = 0
 	}
-	data.Columns = slices.Concat(labels("Deployment"), s.columns(), []string{"Successful Requests", "Failed Requests", "Verdict"})
+	data.Columns = slices.Concat([]string{"Deployment"}[:labels], s.columns(), []string{"Successful Requests", "Failed Requests", "Verdict"})
 	for _, d := range s.Deployments {
 		for _, p := range d.Points {
-			r := p.Result
-			row := append(labels(d.Label), p.Level)
+			row := append([]any{d.Label}[:labels], p.Level)
 			for _, m := range sweepMetrics() {
-				row = append(row, doc.PlainOr(m.Value(r)))
+				row = append(row, m.Value(p.Result))
 			}
-			data.Rows = append(data.Rows, append(row, strconv.Itoa(r.Completed), strconv.Itoa(r.Failed), r.Verdict.Level.String()))
+			data.Add(append(row, p.Result.Completed, p.Result.Failed, p.Result.Verdict.Level)...)
 		}
 	}
 	return data

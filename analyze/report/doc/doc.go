@@ -19,10 +19,13 @@
 package doc
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 
 	"moontide/analyze/report/figure"
+	"moontide/trace"
 )
 
 // Absent stands for what is not known, in text, Markdown and HTML.
@@ -51,6 +54,34 @@ type Document struct {
 type Data struct {
 	Columns []string
 	Rows    [][]string
+}
+
+// Add appends a row. Floats and [trace.Opt] are written as such numbers are; nil is
+// not known.
+func (d *Data) Add(cells ...any) {
+	row := make([]string, len(cells))
+	for i, cell := range cells {
+		switch v := cell.(type) {
+		case nil:
+		case string:
+			row[i] = v
+		case int:
+			row[i] = strconv.Itoa(v)
+		case float64:
+			row[i] = Plain(v)
+		case trace.Opt[float64]:
+			if v.Set {
+				row[i] = Plain(v.Value)
+			}
+		case trace.Opt[int]:
+			if v.Set {
+				row[i] = strconv.Itoa(v.Value)
+			}
+		default:
+			row[i] = fmt.Sprint(v)
+		}
+	}
+	d.Rows = append(d.Rows, row)
 }
 
 // Note is a remark that every rendering contains.

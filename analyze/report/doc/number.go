@@ -39,14 +39,6 @@ func Duration(ms float64) string {
 // Plain writes a number in full precision without separators, for Data.
 func Plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// PlainOr is Plain, or nothing where the number is not known.
-func PlainOr(v trace.Opt[float64]) string {
-	if !v.Set {
-		return ""
-	}
-	return Plain(v.Value)
-}
-
 // FixedOr is Fixed, or [Absent] where the number is not known.
 func FixedOr(v trace.Opt[float64], decimals int) string {
 	if !v.Set {
@@ -60,10 +52,8 @@ func Percent(share float64) string { return Fixed(100*share, 2) }
 
 // PercentOr is Percent, or [Absent] where the share is not known.
 func PercentOr(share trace.Opt[float64]) string {
-	if !share.Set {
-		return Absent
-	}
-	return Percent(share.Value)
+	share.Value *= 100
+	return FixedOr(share, 2)
 }
 
 // Share is part of whole in percent, with the sign.
