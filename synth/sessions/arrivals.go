@@ -10,17 +10,17 @@ import (
 // and last for the same number of ticks or gaps, so that as many requests take
 // as long; within them, values are relative to the segment's mean.
 type arrivals struct {
-	TickMs   float64   `json:"tick_ms"` // timestamps are multiples of it; 0 if they have no grid
-	Jitter   []jitter  `json:"jitter"`  // offsets from the tick; none where all are on it
-	Segments []segment `json:"pieces"`  // of the source, in order
+	TickMs   float64   `json:"tick_ms"`  // timestamps are multiples of it; 0 if they have no grid
+	Jitter   []jitter  `json:"jitter"`   // offsets from the tick; none where all are on it
+	Segments []segment `json:"segments"` // of the source, in order
 	// ByTick says that time goes from tick to tick, each with any number of
 	// requests; else it goes by gaps from one timestamp to the next.
-	ByTick bool `json:"counted"`
+	ByTick bool `json:"by_tick"`
 	// Steps has, given the value before and the segment's mean: by tick, the
 	// excess of the requests at a tick; else the gap as a multiple of the mean,
 	// and the requests after it.
 	Steps     joint   `json:"steps"`
-	MeanGapMs float64 `json:"even_ms"` // used where there are no steps
+	MeanGapMs float64 `json:"mean_gap_ms"` // used where there are no steps
 }
 
 // segment is a part of the source with a steady rate: its requests, its ticks or

@@ -13,7 +13,7 @@ const minRequests = 5
 // decisionTree maps known values to leaves by comparisons. Without splits it has
 // one leaf.
 type decisionTree struct {
-	Splits []split `json:"cuts"`
+	Splits []split `json:"splits"`
 }
 
 // split is a dimension, a value in it, and where points below that value and the

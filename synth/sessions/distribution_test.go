@@ -236,7 +236,7 @@ func TestKaplanMeier(t *testing.T) {
 	}
 }
 
-func TestGridOf(t *testing.T) {
+func TestTickOf(t *testing.T) {
 	random := source()
 	every := func(step, jitter float64, of int) (at []float64) {
 		now := 0.0
@@ -261,7 +261,7 @@ func TestGridOf(t *testing.T) {
 		{"whole ms", every(1, 0, 700), 1},
 		{"none", real, 0},
 	} {
-		if got := gridOf(c.at); got != c.want {
+		if got := tickOf(c.at); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

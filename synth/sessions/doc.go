@@ -82,48 +82,48 @@
 // # Files
 //
 // A model's file is one JSON object. The distribution of values is a list with
-// an entry for each value in turn: cuts, each [dimension, at, below, rest], which
-// send points below a value to one place and the rest to the other, a later cut
-// or, as -1-i, leaf i; and leaves, each a list of bins [requests, weight, value]
-// or [requests, weight, low, high, mean]. Dimensions count the known values
-// first, then the values before. A choice has leaves [requests, share, ...], with
-// a share for each outcome.
+// an entry for each value in turn: splits, each [dimension, at, below, rest],
+// which send points below a value to one place and the rest to the other, a later
+// split or, as -1-i, leaf i; and leaves, each a list of bins [requests, weight,
+// value] or [requests, weight, low, high, mean]. Dimensions count the known
+// values first, then the values before. A choice has leaves [requests, share,
+// ...], with a share for each outcome.
 //
 //	moontide_model   1, the version of the format
 //	method           "sessions"
 //	block_size       tokens per block; 0: no block ids
 //	full_blocks_only a partial last block has no id
 //	session_ids      rows have session ids
-//	delays           later turns have a delay, from the end of the answer, instead
-//	                 of a timestamp
+//	delays           later turns have a delay from the end of the answer, no timestamp
 //	requests         of the source
 //	sessions         of the source
 //	sessions_ahead   the most by which these were ahead of their share
 //	settled_ms       when few sessions are older than the trace
 //	isl, osl         [low, high], the range of the source, rounded outward
-//	templates        [parent, blocks, sessions, tail]: the parent is 0 for none or
-//	                 the number, from 1, of an earlier one; blocks are its own;
-//	                 the tail is 0, or the tokens of a partial last block that ends
-//	                 the prompt
-//	templated_by_time a choice, given ms: a session starts with a template
+//	templates        [parent, blocks, sessions, tail]: the number of an earlier one,
+//	                 from 1, or 0; its own blocks; 0, or the tokens of a partial
+//	                 last block that ends the prompt
+//	starts_with_template  a choice, given ms: a session starts with a template
 //	first_turn       of sessions without a template, given ms up to settled_ms, 0,
 //	                 0: tokens, OSL
 //	first_turn_templated  of those with one, given ms up to settled_ms, its blocks,
 //	                 1 for a whole prompt: tokens after it, OSL
-//	goes_on          a choice among extend, repeat, return, edit, join for the
+//	continues        a choice among extend, repeat, return, edit, join for the
 //	                 first continuation, given a turn: how often it was continued,
 //	                 ISL, OSL, its number, new tokens, ms since the turn before,
 //	                 moving mean of that, ms up to settled_ms, tokens after the
 //	                 template
-//	goes_on_again    the same for later continuations
+//	continues_again  the same for later continuations
 //	later_turns      for each of these, given the same: share of the turn's own
 //	                 blocks that an edit or join keeps, ms, tokens (more than the
 //	                 turn had for extend, else after the shared ones), OSL
 //	arrivals         tick_ms, 0 for no grid; jitter [requests, ms off the tick];
-//	                 counted: time goes from tick to tick; pieces [requests, ticks
+//	                 by_tick: time goes from tick to tick; segments [requests, ticks
 //	                 or gaps, mean requests per tick or ms per gap]; steps, given
-//	                 the value before and the piece's mean: where counted,
+//	                 the value before and the segment's mean: by tick,
 //	                 2 sqrt(n + u) - 2 sqrt(mean + 1/2) for n requests and u uniform
 //	                 in 0..1; else the gap as a multiple of the mean, and the
-//	                 requests after it; even_ms, used where there are no steps
+//	                 requests after it; mean_gap_ms, used where there are no steps
+//
+// The names that some keys had until 2026 are read, too.
 package sessions

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/bytedance/sonic"
 
@@ -26,11 +27,11 @@ type modelFile struct {
 	ISL                [2]float64       `json:"isl"`
 	OSL                [2]float64       `json:"osl"`
 	Templates          [][4]int         `json:"templates"`
-	Templated          choice           `json:"templated_by_time"`
+	Templated          choice           `json:"starts_with_template"`
 	FirstTurn          joint            `json:"first_turn"`
 	FirstTurnTemplated joint            `json:"first_turn_templated"`
-	Continues          choice           `json:"goes_on"`
-	ContinuesAgain     choice           `json:"goes_on_again"`
+	Continues          choice           `json:"continues"`
+	ContinuesAgain     choice           `json:"continues_again"`
 	LaterTurns         map[string]joint `json:"later_turns"`
 	Arrivals           arrivals         `json:"arrivals"`
 }
@@ -49,9 +50,9 @@ const (
 // WriteTo writes the model as JSON. [Read] makes a model of it that draws the
 // same requests. [Model.AtRate] does not affect it.
 func (m *Model) WriteTo(w io.Writer) (int64, error) {
-	data, err := m.MarshalJSON()
+	data, err := encoding.Marshal(&m.file)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("encoding the model: %w", err)
 	}
 	n, err := w.Write(append(data, '\n'))
 	if err != nil {
@@ -60,40 +61,27 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// MarshalJSON returns what WriteTo writes.
-func (m *Model) MarshalJSON() ([]byte, error) {
-	data, err := encoding.Marshal(&m.file)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the model: %w", err)
-	}
-	return data, nil
-}
-
 // Read reads a model that [Model.WriteTo] wrote. The file may come from an
 // untrusted source: an error names the place and the value that is wrong.
 func Read(r io.Reader) (*Model, error) {
+	m := &Model{speed: 1}
 	data, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
+	if err == nil {
+		err = m.file.decode(data)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading a model: %w", err)
 	}
-	m := new(Model)
-	if err := m.UnmarshalJSON(data); err != nil {
-		return nil, err
-	}
+	m.size = trace.GivenBlockSize(max(m.file.BlockSize, 1))
+	m.prepare()
 	return m, nil
 }
 
-// UnmarshalJSON reads what MarshalJSON returned, with the errors of [Read].
-func (m *Model) UnmarshalJSON(data []byte) error {
-	read := Model{speed: 1}
-	if err := read.file.decode(data); err != nil {
-		return fmt.Errorf("reading a model: %w", err)
-	}
-	read.size = trace.GivenBlockSize(max(read.file.BlockSize, 1))
-	read.prepare()
-	*m = read
-	return nil
-}
+// currentKeys replaces the keys of models until 2026.
+var currentKeys = strings.NewReplacer(
+	`"templated_by_time"`, `"starts_with_template"`, `"goes_on"`, `"continues"`, `"goes_on_again"`, `"continues_again"`,
+	`"cuts"`, `"splits"`, `"pieces"`, `"segments"`, `"counted"`, `"by_tick"`, `"even_ms"`, `"mean_gap_ms"`,
+)
 
 func (f *modelFile) decode(data []byte) error {
 	if len(data) > maxFileSize {
@@ -102,7 +90,7 @@ func (f *modelFile) decode(data []byte) error {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return errors.New("not a JSON object")
 	}
-	if err := encoding.Unmarshal(data, f); err != nil {
+	if err := encoding.UnmarshalFromString(currentKeys.Replace(string(data)), f); err != nil {
 		return fmt.Errorf("not a model: %w", err)
 	}
 	switch {

@@ -19,13 +19,13 @@ func (f *modelFile) check() error {
 	c.in(span{0, math.MaxInt32}, f.SessionsAhead, "sessions_ahead")
 	c.in(timeRange, f.SettledMs, "settled_ms")
 	c.templates(f.Templates, f.BlockSize)
-	c.choice("templated_by_time", f.Templated, 1, 1)
+	c.choice("starts_with_template", f.Templated, 1, 1)
 	c.lengthEnds("isl", f.ISL)
 	c.lengthEnds("osl", f.OSL)
 	c.joint("first_turn", f.FirstTurn, startKnown, lengthRange, lengthRange)
 	c.joint("first_turn_templated", f.FirstTurnTemplated, startKnown, lengthRange, lengthRange)
-	c.choice("goes_on", f.Continues, turnKnown, int(relations))
-	c.choice("goes_on_again", f.ContinuesAgain, turnKnown, int(relations))
+	c.choice("continues", f.Continues, turnKnown, int(relations))
+	c.choice("continues_again", f.ContinuesAgain, turnKnown, int(relations))
 	for _, name := range slices.Sorted(maps.Keys(f.LaterTurns)) {
 		if !slices.Contains(relationNames[:], name) {
 			c.failf("later_turns: %q is none of %q", name, relationNames)
@@ -105,20 +105,20 @@ func (c *checker) templates(templates [][4]int, blockSize int) {
 // comes before those below it, so that each path ends.
 func (c *checker) tree(path string, d decisionTree, leaves, known int) {
 	if len(d.Splits)+1 != leaves {
-		c.failf("%s: %d cuts do not make %d leaves", path, len(d.Splits), leaves)
+		c.failf("%s: %d splits do not make %d leaves", path, len(d.Splits), leaves)
 		return
 	}
 	used := make(map[float64]bool)
 	for i, s := range d.Splits {
-		c.whole(span{0, float64(known - 1)}, s[0], "%s.cuts[%d][0], the dimension", path, i)
-		c.in(anyRange, s[1], "%s.cuts[%d][1]", path, i)
+		c.whole(span{0, float64(known - 1)}, s[0], "%s.splits[%d][0], the dimension", path, i)
+		c.in(anyRange, s[1], "%s.splits[%d][1]", path, i)
 		for side := 2; side < 4; side++ {
 			to := s[side]
-			if !c.whole(span{float64(-leaves), float64(leaves - 2)}, to, "%s.cuts[%d][%d]", path, i, side) {
+			if !c.whole(span{float64(-leaves), float64(leaves - 2)}, to, "%s.splits[%d][%d]", path, i, side) {
 				return
 			}
 			if to >= 0 && to <= float64(i) || used[to] {
-				c.failf("%s.cuts[%d][%d]: %v leads back", path, i, side, to)
+				c.failf("%s.splits[%d][%d]: %v leads back", path, i, side, to)
 			}
 			used[to] = true
 		}
@@ -188,18 +188,18 @@ func (c *checker) arrivals(a arrivals) {
 		values = []span{{-1e4, 1e4}}
 	}
 	c.in(ticks, a.TickMs, "arrivals.tick_ms")
-	c.in(timeRange, a.MeanGapMs, "arrivals.even_ms")
+	c.in(timeRange, a.MeanGapMs, "arrivals.mean_gap_ms")
 	for i, j := range a.Jitter {
 		c.whole(countRange, j[0], "arrivals.jitter[%d][0], the requests", i)
 		c.in(span{-a.TickMs, a.TickMs}, j[1], "arrivals.jitter[%d][1]", i)
 	}
 	for i, s := range a.Segments {
-		c.whole(countRange, s[0], "arrivals.pieces[%d][0], the requests", i)
-		c.whole(span{1, math.MaxInt32}, s[1], "arrivals.pieces[%d][1], the times", i)
-		c.in(means, s[2], "arrivals.pieces[%d][2], the mean", i)
+		c.whole(countRange, s[0], "arrivals.segments[%d][0], the requests", i)
+		c.whole(span{1, math.MaxInt32}, s[1], "arrivals.segments[%d][1], the times", i)
+		c.in(means, s[2], "arrivals.segments[%d][2], the mean", i)
 	}
 	c.joint("arrivals.steps", a.Steps, stepKnown, values...)
 	if len(a.Steps) > 0 && len(a.Segments) == 0 {
-		c.failf("arrivals.pieces: none, but there are steps")
+		c.failf("arrivals.segments: none, but there are steps")
 	}
 }

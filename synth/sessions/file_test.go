@@ -10,11 +10,11 @@ import (
 
 // smallFile is a model written by hand.
 const smallFile = `{"moontide_model":1,"method":"sessions","block_size":4,"requests":20,"sessions":10,"sessions_ahead":2,"settled_ms":1000,
-"templates":[[0,2,6,0]],"templated_by_time":{"cuts":[],"leaves":[[10,0.5]]},
-"isl":[0.5,100.5],"osl":[0.5,9.5],"first_turn_templated":[],"first_turn":[{"cuts":[[0,500,-1,-2]],"leaves":[[[5,5,1,20,8]],[[5,5,7]]]},{"cuts":[],"leaves":[[[10,10,1,9,3]]]}],
-"goes_on":{"cuts":[],"leaves":[[20,0.4,0.05,0,0.1,0]]},"goes_on_again":{"cuts":[],"leaves":[]},
-"later_turns":{"extend":[{"cuts":[],"leaves":[[[5,5,0]]]},{"cuts":[],"leaves":[[[5,5,100,900,200]]]},{"cuts":[],"leaves":[[[5,5,1,20,5]]]},{"cuts":[],"leaves":[[[5,5,4]]]}]},
-"arrivals":{"tick_ms":10,"jitter":[[5,0],[5,-1]],"pieces":[[10,12,40],[10,10,50]],"counted":false,"steps":[{"cuts":[],"leaves":[[[9,9,0.1,3,1]]]},{"cuts":[],"leaves":[[[9,9,1]]]}],"even_ms":50}}`
+"templates":[[0,2,6,0]],"starts_with_template":{"splits":[],"leaves":[[10,0.5]]},
+"isl":[0.5,100.5],"osl":[0.5,9.5],"first_turn_templated":[],"first_turn":[{"splits":[[0,500,-1,-2]],"leaves":[[[5,5,1,20,8]],[[5,5,7]]]},{"splits":[],"leaves":[[[10,10,1,9,3]]]}],
+"continues":{"splits":[],"leaves":[[20,0.4,0.05,0,0.1,0]]},"continues_again":{"splits":[],"leaves":[]},
+"later_turns":{"extend":[{"splits":[],"leaves":[[[5,5,0]]]},{"splits":[],"leaves":[[[5,5,100,900,200]]]},{"splits":[],"leaves":[[[5,5,1,20,5]]]},{"splits":[],"leaves":[[[5,5,4]]]}]},
+"arrivals":{"tick_ms":10,"jitter":[[5,0],[5,-1]],"segments":[[10,12,40],[10,10,50]],"by_tick":false,"steps":[{"splits":[],"leaves":[[[9,9,0.1,3,1]]]},{"splits":[],"leaves":[[[9,9,1]]]}],"mean_gap_ms":50}}`
 
 func TestReadSmallFile(t *testing.T) {
 	m, err := sessions.Read(strings.NewReader(smallFile))
@@ -38,6 +38,23 @@ func TestReadSmallFile(t *testing.T) {
 	}
 }
 
+// Models written before the keys had these names can still be read.
+func TestReadOldKeys(t *testing.T) {
+	old := strings.NewReplacer(`"splits"`, `"cuts"`, `"starts_with_template"`, `"templated_by_time"`, `"continues"`, `"goes_on"`,
+		`"continues_again"`, `"goes_on_again"`, `"segments"`, `"pieces"`, `"by_tick"`, `"counted"`, `"mean_gap_ms"`, `"even_ms"`)
+	var files [2][]byte
+	for i, text := range []string{smallFile, old.Replace(smallFile)} {
+		m, err := sessions.Read(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[i] = saved(t, m)
+	}
+	if !bytes.Equal(files[0], files[1]) {
+		t.Errorf("with the old keys, the model is\n%s\nwant\n%s", files[1], files[0])
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{`{"moontide_model":1`, `[{"moontide_model":1`, "not a JSON object"},
@@ -54,15 +71,15 @@ func TestReadRefuses(t *testing.T) {
 		{`[0,2,6,0]`, `[0,2000000,6,0]`, "templates[0][1], the blocks: 2e+06 is not in"},
 		{`[0,2,6,0]`, `[0,2,6,4]`, "templates[0][3], the tail: 4 is not in 0..3"},
 		{`[0,2,6,0]`, `[0,2,3,0]`, "templates[0][2], the sessions: 3 is not in 5.."},
-		{`[[10,0.5]]`, `[[10,1.5]]`, "templated_by_time.leaves[0][1]: 1.5 is not in 0..1"},
-		{`[[10,0.5]]`, `[[10,0.5,0.2]]`, "templated_by_time.leaves[0]: 3 numbers, want 2"},
-		{`[20,0.4,0.05,0,0.1,0]`, `[20,0.4,0.5,0,0.2,0]`, "goes_on.leaves[0], the sum of shares: 1.1"},
-		{`[20,0.4,0.05,0,0.1,0]`, `[2,0.4,0.05,0,0.1,0]`, "goes_on.leaves[0][0], the requests: 2 is not in 5.."},
-		{`[0,500,-1,-2]`, `[3,500,-1,-2]`, "first_turn[0].cuts[0][0], the dimension: 3 is not in 0..2"},
-		{`[0,500,-1,-2]`, `[0,500,-1,-1]`, "first_turn[0].cuts[0][3]: -1 leads back"},
-		{`[0,500,-1,-2]`, `[0,500,0,-2]`, "first_turn[0].cuts[0][2]: 0 leads back"},
-		{`[0,500,-1,-2]`, `[0,500,-1,-3]`, "first_turn[0].cuts[0][3]: -3 is not in -2..0"},
-		{`[[0,500,-1,-2]]`, `[]`, "first_turn[0]: 0 cuts do not make 2 leaves"},
+		{`[[10,0.5]]`, `[[10,1.5]]`, "starts_with_template.leaves[0][1]: 1.5 is not in 0..1"},
+		{`[[10,0.5]]`, `[[10,0.5,0.2]]`, "starts_with_template.leaves[0]: 3 numbers, want 2"},
+		{`[20,0.4,0.05,0,0.1,0]`, `[20,0.4,0.5,0,0.2,0]`, "continues.leaves[0], the sum of shares: 1.1"},
+		{`[20,0.4,0.05,0,0.1,0]`, `[2,0.4,0.05,0,0.1,0]`, "continues.leaves[0][0], the requests: 2 is not in 5.."},
+		{`[0,500,-1,-2]`, `[3,500,-1,-2]`, "first_turn[0].splits[0][0], the dimension: 3 is not in 0..2"},
+		{`[0,500,-1,-2]`, `[0,500,-1,-1]`, "first_turn[0].splits[0][3]: -1 leads back"},
+		{`[0,500,-1,-2]`, `[0,500,0,-2]`, "first_turn[0].splits[0][2]: 0 leads back"},
+		{`[0,500,-1,-2]`, `[0,500,-1,-3]`, "first_turn[0].splits[0][3]: -3 is not in -2..0"},
+		{`[[0,500,-1,-2]]`, `[]`, "first_turn[0]: 0 splits do not make 2 leaves"},
 		{`[5,5,1,20,8]`, `[5,5,1,20,80]`, "first_turn[0].leaves[0][0][4], the mean: 80 is not in 1..20"},
 		{`[5,5,1,20,8]`, `[5,5,21,20,20]`, "first_turn[0].leaves[0][0][3], the high end: 20 is not in 21.."},
 		{`[5,5,1,20,8]`, `[4,5,1,20,8]`, "first_turn[0].leaves[0][0][0], the requests: 4 is not in 5.."},
@@ -74,15 +91,15 @@ func TestReadRefuses(t *testing.T) {
 		{`"first_turn":[`, `"first_turns":[`, "first_turn: no values"},
 		{`"extend":`, `"grow":`, `later_turns: "grow" is none of`},
 		{`[[[5,5,4]]]`, `[[[5,5,-4]]]`, "later_turns.extend[3].leaves[0][0][2], the low end: -4 is not in"},
-		{`[10,12,40]`, `[4,12,40]`, "arrivals.pieces[0][0], the requests: 4 is not in 5.."},
-		{`[10,12,40]`, `[10,0,40]`, "arrivals.pieces[0][1], the times: 0 is not in 1.."},
-		{`[10,12,40]`, `[10,12,0]`, "arrivals.pieces[0][2], the mean: 0 is not in"},
-		{`"counted":false`, `"counted":true`, "arrivals.steps: 2 values, want 1"},
+		{`[10,12,40]`, `[4,12,40]`, "arrivals.segments[0][0], the requests: 4 is not in 5.."},
+		{`[10,12,40]`, `[10,0,40]`, "arrivals.segments[0][1], the times: 0 is not in 1.."},
+		{`[10,12,40]`, `[10,12,0]`, "arrivals.segments[0][2], the mean: 0 is not in"},
+		{`"by_tick":false`, `"by_tick":true`, "arrivals.steps: 2 values, want 1"},
 		{`"isl":[0.5,100.5]`, `"isl":[0.5,0.4]`, "isl[1], the high end: 0.4 is not in 0.5.."},
 		{`"osl":[0.5,9.5]`, `"osl":[-3,9.5]`, "osl[0], the low end: -3 is not in"},
-		{`[[10,12,40],[10,10,50]]`, `[]`, "arrivals.pieces: none, but there are steps"},
+		{`[[10,12,40],[10,10,50]]`, `[]`, "arrivals.segments: none, but there are steps"},
 		{`[5,-1]`, `[5,-11]`, "arrivals.jitter[1][1]: -11 is not in -10..10"},
-		{`"even_ms":50`, `"even_ms":NaN`, "not a model"},
+		{`"mean_gap_ms":50`, `"mean_gap_ms":NaN`, "not a model"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			if !strings.Contains(smallFile, c.old) {

@@ -33,15 +33,12 @@ type Options struct {
 // It is an error if the source fails or has fewer than five requests, if only
 // some rows have block ids, if a row without a timestamp follows no other, if a
 // prompt has more than 2^20 blocks, or if no one block size fits every row.
-func Fit(source trace.Requests, opts Options) (*Model, error) {
-	m, err := fit(source, opts)
-	if err != nil {
-		return nil, fmt.Errorf("fitting the sessions method: %w", err)
-	}
-	return m, nil
-}
-
-func fit(source trace.Requests, opts Options) (*Model, error) {
+func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("fitting the sessions method: %w", err)
+		}
+	}()
 	if opts.BlockSize < 0 || opts.BlockSize > trace.MaxLength {
 		return nil, fmt.Errorf("block size %d is not in 0..%d", opts.BlockSize, trace.MaxLength)
 	}
@@ -94,12 +91,9 @@ func newFitter() *fitter {
 }
 
 func (f *fitter) add(r trace.Request) error {
-	for _, l := range []struct {
-		name  string
-		value int
-	}{{"input", r.InputLength}, {"output", r.OutputLength}} {
-		if l.value < 0 || l.value > trace.MaxLength {
-			return fmt.Errorf("%s length %d is not in 0..%d", l.name, l.value, trace.MaxLength)
+	for i, length := range []int{r.InputLength, r.OutputLength} {
+		if length < 0 || length > trace.MaxLength {
+			return fmt.Errorf("%s length %d is not in 0..%d", []string{"input", "output"}[i], length, trace.MaxLength)
 		}
 	}
 	if has := r.HashIDs != nil; len(f.rows) == 0 {
@@ -157,10 +151,10 @@ func (f *fitter) prepareRows(blockSize int) error {
 	}
 	f.detectFormat()
 	f.file.Requests = len(f.rows)
-	f.file.ISL = f.lengthRange(func(r *row) int { return r.isl })
-	f.file.OSL = f.lengthRange(func(r *row) int { return r.osl })
+	isls, osls := make([]float64, len(f.rows)), make([]float64, len(f.rows))
 	for i := range f.rows {
 		r := &f.rows[i]
+		isls[i], osls[i] = float64(r.isl), float64(r.osl)
 		r.blocks = f.blocksOf(r.isl)
 		if f.hasBlocks && r.blocks > maxBlocks {
 			return fmt.Errorf("a prompt of %d tokens has %d blocks of %d tokens, more than %d", r.isl, r.blocks, f.size.Tokens, maxBlocks)
@@ -172,7 +166,14 @@ func (f *fitter) prepareRows(blockSize int) error {
 			r.end = f.prompts.Parent(r.end)
 		}
 	}
+	f.file.ISL, f.file.OSL = lengthEnds(isls), lengthEnds(osls)
 	return nil
+}
+
+func lengthEnds(values []float64) [2]float64 {
+	slices.Sort(values)
+	public := publicRange(values, true)
+	return [2]float64{public.low, public.high}
 }
 
 // detectFormat finds out whether partial blocks have ids, and whether later
@@ -199,8 +200,7 @@ func (f *fitter) detectFormat() {
 // them in the file, if most lie there already: the file is then in order of
 // arrival, and answers took longer or shorter than assumed.
 func (f *fitter) moveIntoFileOrder() {
-	type bounds struct{ low, high float64 }
-	around := make([]bounds, len(f.rows))
+	around := make([]span, len(f.rows)) // timestamps
 	low, high := math.Inf(-1), math.Inf(1)
 	for i, r := range f.rows {
 		if !r.untimed {
@@ -228,16 +228,6 @@ func (f *fitter) moveIntoFileOrder() {
 			r.at = max(f.rows[r.before].at, min(r.at, around[i].high))
 		}
 	}
-}
-
-func (f *fitter) lengthRange(length func(*row) int) [2]float64 {
-	values := make([]float64, len(f.rows))
-	for i := range f.rows {
-		values[i] = float64(length(&f.rows[i]))
-	}
-	slices.Sort(values)
-	public := publicRange(values, true)
-	return [2]float64{public.low, public.high}
 }
 
 // sortByTime sorts the rows, the first at 0, and updates their references.

@@ -1,10 +1,11 @@
 package sessions
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
+
+	"moontide/trace"
 )
 
 // minTimes is the number of distinct timestamps needed to learn from them.
@@ -20,7 +21,7 @@ func fitArrivals(times []float64) arrivals {
 	if len(at) < minTimes {
 		return a
 	}
-	if a.TickMs = gridOf(at); a.TickMs > 0 {
+	if a.TickMs = tickOf(at); a.TickMs > 0 {
 		at, requests = a.fitJitter(at, requests)
 	}
 	if len(at) < minTimes {
@@ -48,7 +49,7 @@ func (a *arrivals) fitTicks(at []float64, requests []int) bool {
 	var samples []sample
 	before := 0.0
 	var segments []segment
-	for _, run := range steadyRuns(amounts, countNoise(counts)) {
+	for _, run := range steadyRuns(amounts, meanNoise(counts, 1)) {
 		mean := rounded(run.sum.rate(), 3)
 		if mean < minPerTickInSegment {
 			return false
@@ -76,7 +77,7 @@ func (a *arrivals) fitGaps(at []float64, requests []int) {
 	}
 	var samples []sample
 	before := 0.0
-	for _, run := range steadyRuns(amounts, gapNoise(gaps)) {
+	for _, run := range steadyRuns(amounts, meanNoise(gaps, 2)) {
 		mean := 1 / run.sum.rate()
 		n := 0
 		for i := run.from; i < run.to; i++ {
@@ -131,34 +132,20 @@ func (a *arrivals) fitJitter(at []float64, requests []int) ([]float64, []int) {
 	return distinct(ticks, requests)
 }
 
-// gridOf returns the largest tick in ms that divides nearly all times, or 0. It tries round numbers and the most common gap.
-func gridOf(at []float64) float64 {
-	gaps := make(map[float64]int)
-	var common float64
-	for i := range len(at) - 1 {
-		gap := math.Round(at[i+1] - at[i])
-		gaps[gap]++
-		if n := gaps[gap]; n > gaps[common] || n == gaps[common] && gap < common {
-			common = gap
-		}
+// tickOf returns the step in ms of the grid of distinct times that start at 0,
+// at least 1 where nearly all are whole, or 0.
+func tickOf(at []float64) float64 {
+	if g, ok := trace.DetectGrid(at); ok {
+		return g.Step
 	}
-	candidates := []float64{common, common / 2, common / 3, 60_000, 30_000, 20_000, 15_000, 10_000, 5000, 4000, 3000, 2000, 1000, 500, 250, 200, 100, 50, 20, 10, 5, 2, 1}
-	slices.SortFunc(candidates, func(a, b float64) int { return cmp.Compare(b, a) })
-	for _, tick := range candidates {
-		if tick > 0 && onGrid(at, tick) {
-			return tick
-		}
-	}
-	return 0
-}
-
-// onGrid reports whether 99 of 100 times lie within a hundredth of a tick.
-func onGrid(at []float64, tick float64) bool {
-	off := 0
+	fractions := 0
 	for _, t := range at {
-		if ticks := t / tick; math.Abs(ticks-math.Round(ticks)) > .01 {
-			off++
+		if math.Abs(t-math.Round(t)) > .01 {
+			fractions++
 		}
 	}
-	return 100*off <= len(at)
+	if 100*fractions > len(at) {
+		return 0
+	}
+	return 1
 }

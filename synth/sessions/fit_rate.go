@@ -43,51 +43,40 @@ const (
 // is cut where two rates are most likely, as long as this is more than chance.
 // Every run has at least minRequests amounts and events. Noise is how much the
 // rate varies between neighbours, relative to a Poisson process.
-func steadyRuns(amounts []amount, noise float64) []steadyRun {
-	s := segmenter{upTo: make([]amount, len(amounts)+1)}
+func steadyRuns(amounts []amount, noise float64) (runs []steadyRun) {
+	upTo := make([]amount, len(amounts)+1) // cumulative sums
 	for i, a := range amounts {
-		s.upTo[i+1] = amount{s.upTo[i].events + a.events, s.upTo[i].of + a.of}
+		upTo[i+1] = amount{upTo[i].events + a.events, upTo[i].of + a.of}
 	}
-	s.minGain = minRateGain * math.Log(float64(len(amounts))) * noise
-	s.cut(0, len(amounts), 0)
-	return s.runs
-}
-
-type segmenter struct {
-	upTo    []amount // cumulative sums
-	minGain float64
-	runs    []steadyRun
-}
-
-func (s *segmenter) sum(from, to int) amount { return s.upTo[to].minus(s.upTo[from]) }
-
-func (s *segmenter) cut(from, to, depth int) {
-	all := s.sum(from, to)
-	best, at := s.minGain, none
-	for i := from + minRequests; i <= to-minRequests && depth < maxCutDepth; i++ {
-		before := s.sum(from, i)
-		after := all.minus(before)
-		if before.events < minRequests || after.events < minRequests {
-			continue
+	minGain := minRateGain * math.Log(float64(len(amounts))) * noise
+	var cut func(from, to, depth int)
+	cut = func(from, to, depth int) {
+		all := upTo[to].minus(upTo[from])
+		best, at := minGain, none
+		for i := from + minRequests; i <= to-minRequests && depth < maxCutDepth; i++ {
+			before := upTo[i].minus(upTo[from])
+			after := all.minus(before)
+			if before.events < minRequests || after.events < minRequests {
+				continue
+			}
+			if gain := before.logLikelihood() + after.logLikelihood() - all.logLikelihood(); gain > best {
+				best, at = gain, i
+			}
 		}
-		if gain := before.logLikelihood() + after.logLikelihood() - all.logLikelihood(); gain > best {
-			best, at = gain, i
+		if at == none {
+			runs = append(runs, steadyRun{from, to, all})
+			return
 		}
+		cut(from, at, depth+1)
+		cut(at, to, depth+1)
 	}
-	if at == none {
-		s.runs = append(s.runs, steadyRun{from, to, all})
-		return
-	}
-	s.cut(from, at, depth+1)
-	s.cut(at, to, depth+1)
+	cut(0, len(amounts), 0)
+	return runs
 }
 
-// countNoise is the mean index of dispersion (variance / mean) of neighbouring
-// counts, and gapNoise the mean squared coefficient of variation of neighbouring
-// gaps: both are 1 for a Poisson process, and slow changes do not add to them.
-func countNoise(counts []float64) float64 { return meanNoise(counts, 1) }
-func gapNoise(gaps []float64) float64     { return meanNoise(gaps, 2) }
-
+// meanNoise is the mean variance / mean^power of neighbouring values: for counts
+// with a power of 1 and gaps with one of 2, it is 1 for a Poisson process, and
+// slow changes do not add to it.
 func meanNoise(values []float64, power float64) float64 {
 	sum, n := 0.0, 0.0
 	for window := range slices.Chunk(values, noiseWindow) {

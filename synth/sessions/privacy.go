@@ -95,25 +95,24 @@ func shortest(low, high float64) float64 {
 
 // roundBelow returns a round number below sorted values.
 func roundBelow(values []float64, whole bool) float64 {
-	low := values[0]
-	grid := gridFor(values[min(minRequests, len(values))-1]-low, low, whole)
-	low = rounded(math.Floor(low/grid)*grid, 12)
-	if whole {
-		low -= .5
-	}
-	return low
+	return roundOutward(values[0], values[min(minRequests, len(values))-1], -1, whole)
 }
 
 // roundAbove returns one above them.
 func roundAbove(values []float64, whole bool) float64 {
 	n := len(values)
-	high := values[n-1]
-	grid := gridFor(high-values[n-min(minRequests, n)], high, whole)
-	high = rounded(math.Ceil(high/grid)*grid, 12)
+	return roundOutward(values[n-1], values[n-min(minRequests, n)], 1, whole)
+}
+
+// roundOutward returns a round number beyond the end of values, as far as these
+// are apart; the direction is -1 or 1.
+func roundOutward(end, inner, direction float64, whole bool) float64 {
+	grid := gridFor(math.Abs(end-inner), end, whole)
+	beyond := rounded(math.Ceil(direction*end/grid)*grid, 12)
 	if whole {
-		high += .5
+		beyond += .5
 	}
-	return high
+	return direction * beyond
 }
 
 // gridFor returns the finest of the grids 1, 2, 5, 10, ... that is as wide as

@@ -15,18 +15,18 @@ import (
 
 // value is a value of a distribution in a model's file.
 type value struct {
-	Cuts   [][4]float64
+	Splits [][4]float64
 	Leaves [][][]float64
 }
 
 // boundsFile has the parts of a model's file with bounds.
 type boundsFile struct {
-	ISL, OSL    [2]float64
-	First       []value                     `json:"first_turn"`
-	Templated   []value                     `json:"first_turn_templated"`
-	Turns       map[string][]value          `json:"later_turns"`
-	GoesOn      struct{ Cuts [][4]float64 } `json:"goes_on"`
-	GoesOnAgain struct{ Cuts [][4]float64 } `json:"goes_on_again"`
+	ISL, OSL       [2]float64
+	First          []value                       `json:"first_turn"`
+	Templated      []value                       `json:"first_turn_templated"`
+	Turns          map[string][]value            `json:"later_turns"`
+	Continues      struct{ Splits [][4]float64 } `json:"continues"`
+	ContinuesAgain struct{ Splits [][4]float64 } `json:"continues_again"`
 }
 
 // No bound of a bin or split is the value of a request: those are whole numbers
@@ -54,7 +54,7 @@ func TestBoundsAreNoRequestsValues(t *testing.T) {
 				t.Errorf("%s: %s %v does not end in .5", name, what, x)
 			}
 		}
-		cuts := func(some [][4]float64, whole ...int) {
+		splits := func(some [][4]float64, whole ...int) {
 			for _, c := range some {
 				if slices.Contains(whole, int(c[0])) {
 					between("cut", c[1])
@@ -63,7 +63,7 @@ func TestBoundsAreNoRequestsValues(t *testing.T) {
 		}
 		check := func(vs []value, from int, whole ...int) {
 			for i, v := range vs {
-				cuts(v.Cuts, whole...)
+				splits(v.Splits, whole...)
 				for _, leaf := range v.Leaves {
 					for _, bin := range leaf {
 						switch {
@@ -89,8 +89,8 @@ func TestBoundsAreNoRequestsValues(t *testing.T) {
 		for _, vs := range m.Turns {
 			check(vs, 1, known...)
 		}
-		cuts(m.GoesOn.Cuts, known...)
-		cuts(m.GoesOnAgain.Cuts, known...)
+		splits(m.Continues.Splits, known...)
+		splits(m.ContinuesAgain.Splits, known...)
 		if bounds < 50 {
 			t.Errorf("%s: only %d bounds", name, bounds)
 		}
@@ -105,9 +105,9 @@ func eachPart(t *testing.T, file []byte, f func(what string, requests float64)) 
 		Templates      [][]float64
 		FirstTurn      []value                      `json:"first_turn"`
 		FirstTemplated []value                      `json:"first_turn_templated"`
-		GoesOn         struct{ Leaves [][]float64 } `json:"goes_on"`
-		Again          struct{ Leaves [][]float64 } `json:"goes_on_again"`
-		Templated      struct{ Leaves [][]float64 } `json:"templated_by_time"`
+		Continues      struct{ Leaves [][]float64 } `json:"continues"`
+		Again          struct{ Leaves [][]float64 } `json:"continues_again"`
+		Templated      struct{ Leaves [][]float64 } `json:"starts_with_template"`
 		Turns          map[string][]value           `json:"later_turns"`
 		Arrivals       struct {
 			Jitter, Pieces [][]float64
@@ -131,7 +131,7 @@ func eachPart(t *testing.T, file []byte, f func(what string, requests float64)) 
 	for name, vs := range m.Turns {
 		values(name, vs)
 	}
-	for _, leaf := range slices.Concat(m.GoesOn.Leaves, m.Again.Leaves, m.Templated.Leaves) {
+	for _, leaf := range slices.Concat(m.Continues.Leaves, m.Again.Leaves, m.Templated.Leaves) {
 		f("choice", leaf[0])
 	}
 	for _, j := range m.Arrivals.Jitter {
