@@ -1,6 +1,8 @@
 package figure
 
 import (
+	"slices"
+
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -32,7 +34,7 @@ func (r rect) canvas() *draw.Canvas {
 
 // clipLine returns the parts of a polyline that are inside r.
 func (r rect) clipLine(line []point) [][]point {
-	if len(line) == 1 && r.holds(line[0]) {
+	if !slices.ContainsFunc(line, func(p point) bool { return !r.holds(p) }) {
 		return [][]point{line}
 	}
 	var parts [][]point
@@ -47,6 +49,7 @@ func (r rect) clipArea(area []point) []point {
 	return fromVG(r.canvas().ClipPolygonXY(toVG(area)))
 }
 
+// vg is the same coordinates for vg, whatever the direction of y.
 func (p point) vg() vg.Point { return vg.Point{X: vg.Length(p.x), Y: vg.Length(p.y)} }
 
 func toVG(points []point) []vg.Point {

@@ -3,7 +3,7 @@ package figure
 // obstacles are what the labels of points stay away from.
 type obstacles struct {
 	boxes []rect
-	lines [][2]point
+	lines [][]point
 }
 
 func (o *obstacles) leave(box rect) bool {
@@ -13,7 +13,7 @@ func (o *obstacles) leave(box rect) bool {
 		}
 	}
 	for _, line := range o.lines {
-		if len(box.clipLine(line[:])) > 0 {
+		if len(box.clipLine(line)) > 0 {
 			return false
 		}
 	}
@@ -23,45 +23,31 @@ func (o *obstacles) leave(box rect) bool {
 // drawPointLabels writes the labels of points where they have room.
 func (p *panel) drawPointLabels(on surface) {
 	var around obstacles
-	for i := range p.fig.Series {
-		p.addObstacles(&around, &p.fig.Series[i])
-	}
 	for _, f := range p.marks {
-		around.lines = append(around.lines, [2]point{{f.x, p.frame.top}, {f.x, p.frame.bottom}})
+		around.lines = append(around.lines, []point{{f.x, p.frame.top}, {f.x, p.frame.bottom}})
 	}
+	var dotted []*Series // those that may have labels
 	for i := range p.fig.Series {
-		s := &p.fig.Series[i]
-		if !s.labelled() {
-			continue
+		if s := &p.fig.Series[i]; (s.Kind == Line || s.Kind == Points) && s.points() <= fewPoints {
+			dotted = append(dotted, s)
 		}
-		for j := range s.points() {
-			if at, ok := p.place(s.X[j], s.Y[j]); ok && p.frame.holds(at) && s.label(j) != "" {
-				p.drawPointLabel(on, at, s.label(j), &around)
+	}
+	for _, s := range dotted {
+		for _, line := range p.outline(s, 1) {
+			for _, at := range line {
+				around.boxes = append(around.boxes, rect{at.x - dotRadius, at.y - dotRadius, at.x + dotRadius, at.y + dotRadius})
+			}
+			if s.Kind == Line && len(line) > 1 {
+				around.lines = append(around.lines, line)
 			}
 		}
 	}
-}
-
-// labelled says whether labels of points are drawn.
-func (s *Series) labelled() bool {
-	return (s.Kind == Line || s.Kind == Points) && len(s.Labels) > 0 && s.points() <= fewPoints
-}
-
-func (p *panel) addObstacles(around *obstacles, s *Series) {
-	if s.Kind != Line && s.Kind != Points || s.points() > fewPoints {
-		return
-	}
-	var before point
-	joined := false
-	for i := range s.points() {
-		at, ok := p.place(s.X[i], s.Y[i])
-		if ok {
-			around.boxes = append(around.boxes, rect{at.x - dotRadius, at.y - dotRadius, at.x + dotRadius, at.y + dotRadius})
+	for _, s := range dotted {
+		for i := range s.points() {
+			if at, ok := p.place(s.X[i], s.Y[i]); ok && p.frame.holds(at) && s.label(i) != "" {
+				p.drawPointLabel(on, at, s.label(i), &around)
+			}
 		}
-		if ok && joined && s.Kind == Line {
-			around.lines = append(around.lines, [2]point{before, at})
-		}
-		before, joined = at, ok
 	}
 }
 

@@ -15,6 +15,7 @@ type panel struct {
 	xr, yr      span
 	left, right float64 // of the whole panel
 	top         float64
+	head        []headLine
 	frame       rect // the plot area
 	x, y        scale
 	xTicks      []tick
@@ -34,8 +35,22 @@ const (
 	markHeight   = 15
 )
 
+// A headLine is a text above the legend and the plot.
+type headLine struct {
+	text    string
+	letters letters
+	height  float64
+}
+
 func newPanel(f *Figure, plotHeight float64) *panel {
-	return &panel{fig: f, data: f.contents(), plotHeight: plotHeight}
+	p := &panel{fig: f, data: f.contents(), plotHeight: plotHeight}
+	if f.Title != "" {
+		p.head = append(p.head, headLine{f.Title, figureTitle, titleHeight})
+	}
+	if note := p.note(); note != "" {
+		p.head = append(p.head, headLine{note, noteText, noteHeight})
+	}
+	return p
 }
 
 // apart says whether labels of the given sizes do not touch each other.
@@ -86,11 +101,8 @@ func (p *panel) setAcross(left, right, before, after float64) {
 // heights is what the panel needs above and below its plot.
 func (p *panel) heights() (above, below float64) {
 	above = 8
-	if p.fig.Title != "" {
-		above += titleHeight
-	}
-	if p.note() != "" {
-		above += noteHeight
+	for _, line := range p.head {
+		above += line.height
 	}
 	above += float64(p.legend.rows) * legendHeight
 	if p.fig.Y.title() != "" {
@@ -154,19 +166,15 @@ func (p *panel) draw(on surface, scale float64) {
 
 // drawHead draws what is above the marks and the plot.
 func (p *panel) drawHead(on surface) {
-	y, room := p.top, p.right-p.left
-	if p.fig.Title != "" {
-		on.text(point{p.left, y + figureTitle.size}, figureTitle.fit(p.fig.Title, room), figureTitle)
-		y += titleHeight
-	}
-	if note := p.note(); note != "" {
-		on.text(point{p.left, y + noteText.size}, noteText.fit(note, room), noteText)
-		y += noteHeight
+	y := p.top
+	for _, line := range p.head {
+		on.text(point{p.left, y + line.letters.size}, line.letters.fit(line.text, p.right-p.left), line.letters)
+		y += line.height
 	}
 	p.legend.draw(on, point{p.left, y + 3})
 	if title := p.fig.Y.title(); title != "" {
 		above := p.frame.top - float64(rowsOf(p.marks))*markHeight - 11
-		on.text(point{p.left, above}, axisLabel.fit(title, room), axisLabel)
+		on.text(point{p.left, above}, axisLabel.fit(title, p.right-p.left), axisLabel)
 	}
 }
 

@@ -54,12 +54,8 @@ type raster struct {
 	scale  float64 // pixels a unit
 }
 
-func (r *raster) points(line []point) []vg.Point {
-	points := toVG(line)
-	for i := range points {
-		points[i].Y = vg.Length(r.height) - points[i].Y
-	}
-	return points
+func (r *raster) point(p point) vg.Point {
+	return point{p.x, r.height - p.y}.vg()
 }
 
 // batch is how many points of a line, or dots, vg draws at a time. The time of its rasterizer
@@ -76,7 +72,11 @@ func (r *raster) path(lines [][]point, p pen, _ string) {
 		style.DashOffs = 0
 		for p.width > 0 && len(line) > 1 {
 			part := line[:min(batch, len(line))]
-			r.canvas.StrokeLines(style, r.points(part))
+			points := make([]vg.Point, len(part))
+			for i, at := range part {
+				points[i] = r.point(at)
+			}
+			r.canvas.StrokeLines(style, points)
 			if len(part) == len(line) {
 				break
 			}
@@ -122,9 +122,10 @@ func (r *raster) fill(polygon []point, c color.Color) {
 
 func (r *raster) dots(at []point, radius float64, color ink, opacity float64, _ string) {
 	r.canvas.SetColor(color.opaque(opacity))
-	for dots := range slices.Chunk(r.points(at), batch) {
+	for dots := range slices.Chunk(at, batch) {
 		var path vg.Path
-		for _, center := range dots {
+		for _, p := range dots {
+			center := r.point(p)
 			path.Move(vg.Point{X: center.X + vg.Length(radius), Y: center.Y})
 			path.Arc(center, vg.Length(radius), 0, 2*math.Pi)
 			path.Close()
@@ -137,5 +138,5 @@ func (r *raster) text(at point, s string, l letters) {
 	s = l.known(s)
 	at.x += float64(l.anchor) * l.width(s)
 	r.canvas.SetColor(l.color.opaque(1))
-	r.canvas.FillString(l.face(), r.points([]point{at})[0], s)
+	r.canvas.FillString(l.face(), r.point(at), s)
 }

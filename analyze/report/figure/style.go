@@ -1,16 +1,12 @@
 package figure
 
 import (
-	"fmt"
-
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 )
 
 // An ink is an opaque colour, 0xRRGGBB.
 type ink uint32
-
-func (c ink) String() string { return fmt.Sprintf("#%06x", uint32(c)) }
 
 // The greys of everything that is not data.
 const (

@@ -58,16 +58,16 @@ func (b *svg) path(lines [][]point, p pen, tip string) {
 			b.printf("Z")
 		}
 	}
-	fill := "none"
-	if p.opacity > 0 {
-		fill = p.fill.String()
+	if p.opacity == 0 {
+		b.printf(`" fill="none"`)
+	} else {
+		b.printf(`" fill="#%06x"`, p.fill)
 	}
-	b.printf(`" fill="%s"`, fill)
 	if p.opacity > 0 && p.opacity < 1 {
 		b.printf(` fill-opacity="%g"`, p.opacity)
 	}
 	if p.width > 0 {
-		b.printf(` stroke="%v" stroke-width="%g" stroke-linejoin="round"`, p.stroke, p.width)
+		b.printf(` stroke="#%06x" stroke-width="%g" stroke-linejoin="round"`, p.stroke, p.width)
 	}
 	if p.width > 0 && p.dash != nil {
 		b.printf(` stroke-dasharray="%s"`, strings.Trim(fmt.Sprint(p.dash), "[]"))
@@ -93,7 +93,7 @@ func (b *svg) dots(at []point, radius float64, color ink, opacity float64, tip s
 		b.coordinates("M", p, " ")
 		b.printf("h0")
 	}
-	b.printf(`" fill="none" stroke="%v" stroke-width="%g" stroke-linecap="round"`, color, 2*radius)
+	b.printf(`" fill="none" stroke="#%06x" stroke-width="%g" stroke-linecap="round"`, color, 2*radius)
 	if opacity < 1 {
 		b.printf(` stroke-opacity="%g"`, opacity)
 	}
@@ -105,12 +105,15 @@ func (b *svg) text(at point, s string, l letters) {
 		return
 	}
 	b.coordinates(`<text x="`, at, `" y="`)
-	b.printf(`" font-size="%g" fill="%v"`, l.size, l.color)
+	b.printf(`" font-size="%g" fill="#%06x"`, l.size, l.color)
 	if l.bold {
 		b.printf(` font-weight="bold"`)
 	}
-	if anchor := map[text.XAlignment]string{text.XCenter: "middle", text.XRight: "end"}[l.anchor]; anchor != "" {
-		b.printf(` text-anchor="%s"`, anchor)
+	switch l.anchor {
+	case text.XCenter:
+		b.printf(` text-anchor="middle"`)
+	case text.XRight:
+		b.printf(` text-anchor="end"`)
 	}
 	b.printf(">%s</text>\n", html.EscapeString(s))
 }

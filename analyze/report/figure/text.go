@@ -24,36 +24,25 @@ const (
 	day    = 24 * hour
 )
 
-// The units of each quantity, the smallest first.
-var (
-	numberUnits   = []unit{{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}}
-	byteUnits     = []unit{{1, " B"}, {1 << 10, " KiB"}, {1 << 20, " MiB"}, {1 << 30, " GiB"}, {1 << 40, " TiB"}, {1 << 50, " PiB"}}
-	percentUnits  = []unit{{0.01, " %"}}
-	durationUnits = []unit{{1e-9, " ns"}, {1e-6, " µs"}, {1e-3, " ms"}, {second, " s"}, {minute, " min"}, {hour, " h"}, {day, " d"}}
-)
-
-func (q Quantity) units() []unit {
-	switch q {
-	case Bytes:
-		return byteUnits
-	case Percent:
-		return percentUnits
-	case Duration:
-		return durationUnits
-	default:
-		return numberUnits
-	}
+// units of each quantity, the smallest first.
+var units = map[Quantity][]unit{
+	Number:   {{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}},
+	Bytes:    {{1, " B"}, {1 << 10, " KiB"}, {1 << 20, " MiB"}, {1 << 30, " GiB"}, {1 << 40, " TiB"}, {1 << 50, " PiB"}},
+	Percent:  {{0.01, " %"}},
+	Duration: {{1e-9, " ns"}, {1e-6, " µs"}, {1e-3, " ms"}, {second, " s"}, {minute, " min"}, {hour, " h"}, {day, " d"}},
 }
+
+// one is a number as it is.
+var one = unit{1, ""}
 
 // unitFor is the largest unit that is not larger than v.
 func (q Quantity) unitFor(v float64) unit {
-	units := q.units()
 	v = math.Abs(v)
-	if q == Number && v >= 1e15 {
-		return units[0] // written with an exponent
+	if units[q] == nil || q == Number && v >= 1e15 {
+		return one // written with an exponent
 	}
-	best := units[0]
-	for _, u := range units {
+	best := units[q][0]
+	for _, u := range units[q] {
 		// The tolerance keeps 0.1 + 0.2 style errors from writing 1000 ms.
 		if v*(1+1e-9) >= u.size {
 			best = u
@@ -112,7 +101,11 @@ func exactly(v, step float64) string {
 // written is a number with a true minus sign, which is as wide as a digit, and
 // a short exponent: 1e20 and 1e−7.
 func written(v float64, format byte, digits int) string {
-	return shorter.Replace(strconv.FormatFloat(v, format, digits, 64))
+	s := strconv.FormatFloat(v, format, digits, 64)
+	if !strings.ContainsAny(s, "e-") {
+		return s
+	}
+	return shorter.Replace(s)
 }
 
 var shorter = strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e−", "-", "−")

@@ -83,9 +83,9 @@ func (t *thinner) coarsen() {
 	t.lines, t.gaps = nil, false
 	section := max(1, (6*len(all)+maxPoints-1)/maxPoints)
 	t.line = make([]point, 0, maxPoints)
-	for start := 0; start < len(all); start += section {
+	for part := range slices.Chunk(all, section) {
 		var group extremes
-		for _, p := range all[start:min(start+section, len(all))] {
+		for _, p := range part {
 			group.add(p)
 		}
 		t.line = group.appendTo(t.line)

@@ -50,7 +50,7 @@ func (q Quantity) linearTicks(r span, n int) []tick {
 func (q Quantity) tickUnit(step, largest float64) unit {
 	switch {
 	case q == Number && largest < 10_000:
-		return numberUnits[0]
+		return one
 	case q == Duration && largest >= minute:
 		// 90 s is better than 1.5 min, so minutes and up only count wholes.
 		return q.unitFor(max(step, second))
