@@ -1,8 +1,10 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"moontide/trace"
 	"moontide/trace/block"
@@ -114,7 +116,11 @@ func (c *blocks) finish(tokens int) {
 	if tokens == 0 {
 		return
 	}
-	var full, two []Example
+	type place struct {
+		kind Kind
+		Example
+	}
+	var places []place
 	for n, t := range c.tails {
 		above := int64(t.blocks-1) * int64(tokens)
 		short := int64(t.shortest) - above
@@ -124,11 +130,13 @@ func (c *blocks) finish(tokens int) {
 		case flags&(manyParents|inTwice) != 0: // not one prefix, so not one tail
 		case short <= 0 || short >= int64(tokens): // more ids than blocks, or no partial block
 		case long == int64(tokens) || flags&inner != 0:
-			full = append(full, Example{int(t.line), fmt.Sprintf("id %d ends %d tokens in %d blocks, but is full elsewhere", t.id, t.shortest, t.blocks)})
+			places = append(places, place{TailIsFull, Example{int(t.line), fmt.Sprintf("id %d ends %d tokens in %d blocks, but is full elsewhere", t.id, t.shortest, t.blocks)}})
 		case short < long:
-			two = append(two, Example{int(t.line), fmt.Sprintf("id %d ends %d tokens in %d blocks, but %d elsewhere", t.id, t.shortest, t.blocks, t.longest)})
+			places = append(places, place{TailTwoLengths, Example{int(t.line), fmt.Sprintf("id %d ends %d tokens in %d blocks, but %d elsewhere", t.id, t.shortest, t.blocks, t.longest)}})
 		}
 	}
-	c.found.addAll(TailIsFull, full)
-	c.found.addAll(TailTwoLengths, two)
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.Line, b.Line) })
+	for _, p := range places {
+		c.found.add(p.kind, p.Line, "%s", p.Value)
+	}
 }

@@ -87,7 +87,6 @@ type checker struct {
 	delays     delays
 	sessions   sessions
 	lengths    lengths
-	declared   declared
 	sizes      *sizes
 	blocks     blocks
 	duplicates duplicates
@@ -105,7 +104,6 @@ func newChecker(opts Options) *checker {
 		delays:     delays{found: found},
 		sessions:   sessions{found: found},
 		lengths:    lengths{found: found},
-		declared:   declared{found: found},
 		sizes:      newSizes(found, opts.BlockSize),
 		blocks:     blocks{found: found},
 		duplicates: duplicates{found: found},
@@ -118,7 +116,6 @@ func (c *checker) add(line int, r *trace.Request) {
 	c.delays.add(r)
 	c.sessions.add(line, r)
 	c.lengths.add(line, r)
-	c.declared.add(line, r)
 	c.sizes.add(line, r)
 	c.blocks.add(line, r)
 	c.duplicates.add(line, r)

@@ -70,14 +70,6 @@ func (l *findings) more(kind Kind) bool {
 	return len(f.Examples) < l.examples
 }
 
-// addAll adds places of a kind that are in any order.
-func (l *findings) addAll(kind Kind, all []Example) {
-	slices.SortFunc(all, func(a, b Example) int { return cmp.Compare(a.Line, b.Line) })
-	for _, e := range all {
-		l.add(kind, e.Line, "%s", e.Value)
-	}
-}
-
 // whole adds a finding about the trace as a whole.
 func (l *findings) whole(kind Kind, count int, evidence string, values ...any) *Finding {
 	f := l.of(kind)

@@ -24,6 +24,7 @@ func (c *lengths) add(line int, r *trace.Request) {
 	}
 	c.otherISLs = c.otherISLs || r.InputLength != c.firstISL
 	c.otherOSLs = c.otherOSLs || r.OutputLength != c.firstOSL
+	c.declared(line, r)
 	if r.InputLength == 0 {
 		c.found.add(ZeroInput, line, "input_length 0")
 	}
@@ -55,9 +56,7 @@ func (c *lengths) finish() {
 }
 
 // declared checks the context length and unique prompt length of a row.
-type declared struct{ found *findings }
-
-func (c declared) add(line int, r *trace.Request) {
+func (c *lengths) declared(line int, r *trace.Request) {
 	context, unique := r.ContextLen, r.UniquePromptLen
 	switch {
 	case context.Value > r.InputLength:

@@ -14,7 +14,8 @@ import (
 type aiperfRows struct {
 	notes     *notes
 	counter   tokenCounter
-	estimated bool // the tokens of the current row, or some of them
+	tokens    int  // of the current row's text
+	estimated bool // these tokens, or some of them
 	row       []byte
 }
 
@@ -55,13 +56,12 @@ func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
 		if prompt == nil {
 			return fmt.Errorf("no input_length, text_input, messages or payload in %s", Quote(line))
 		}
-		a.estimated = false
-		tokens, err := a.promptTokens(prompt)
-		if err != nil {
+		a.tokens, a.estimated = 0, false
+		if err := a.addPrompt(prompt); err != nil {
 			return err
 		}
 		a.row = append(a.row, `"input_length": `...)
-		a.row = strconv.AppendInt(a.row, int64(min(tokens, trace.MaxLength)), 10)
+		a.row = strconv.AppendInt(a.row, int64(min(a.tokens, trace.MaxLength)), 10)
 		a.row = append(a.row, ", "...)
 		if a.estimated {
 			a.row = append(a.row, `"estimated": ["input_length"], `...)
@@ -81,16 +81,16 @@ func (a *aiperfRows) parse(line []byte, r *trace.Request) error {
 	return ParseRow(a.row, r)
 }
 
-// promptTokens counts the tokens of a string, an array of messages, or a payload
+// addPrompt counts the tokens of a string, an array of messages, or a payload
 // with one of these.
-func (a *aiperfRows) promptTokens(raw []byte) (int, error) {
+func (a *aiperfRows) addPrompt(raw []byte) error {
 	switch raw[0] {
 	case '"':
-		return a.stringTokens(raw)
+		return a.addString(raw)
 	case '[':
-		return a.messageTokens(raw)
+		return a.addMessages(raw)
 	case '{':
-		total, found := 0, false
+		found := false
 		err := members(raw, func(key []byte, _ int, raw []byte) error {
 			if k := string(key); k != "prompt" && k != "messages" {
 				return nil
@@ -99,77 +99,71 @@ func (a *aiperfRows) promptTokens(raw []byte) (int, error) {
 				return fmt.Errorf("payload.%s is neither text nor messages: %s", key, Quote(raw))
 			}
 			found = true
-			n, err := a.promptTokens(raw)
-			total += n
-			return err
+			return a.addPrompt(raw)
 		})
 		if err == nil && !found {
 			err = fmt.Errorf("payload has neither prompt nor messages: %s", Quote(raw))
 		}
-		return total, err
+		return err
 	}
-	return 0, fmt.Errorf("the prompt is not text: %s", Quote(raw))
+	return fmt.Errorf("the prompt is not text: %s", Quote(raw))
 }
 
-func (a *aiperfRows) stringTokens(raw []byte) (int, error) {
+func (a *aiperfRows) addString(raw []byte) error {
 	s, err := parseString(raw)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return a.textTokens(s)
+	return a.addText(s)
 }
 
-func (a *aiperfRows) textTokens(s string) (int, error) {
+func (a *aiperfRows) addText(s string) error {
 	a.estimated = a.estimated || !a.counter.exact()
-	return a.counter.tokens(s)
+	n, err := a.counter.tokens(s)
+	a.tokens += n
+	return err
 }
 
-// messageTokens counts the tokens of messages, or of a prompt of token ids.
-func (a *aiperfRows) messageTokens(raw []byte) (total int, err error) {
-	err = jsonscan.Elements(raw, func(_ int, message []byte) error {
+// addMessages counts the tokens of messages, or of a prompt of token ids.
+func (a *aiperfRows) addMessages(raw []byte) error {
+	return jsonscan.Elements(raw, func(_ int, message []byte) error {
 		switch c := message[0]; {
 		case c == '{':
 			return members(message, func(key []byte, _ int, raw []byte) error {
 				if string(key) != "content" {
 					return nil
 				}
-				n, err := a.contentTokens(raw)
-				total += n
-				return err
+				return a.addContent(raw)
 			})
 		case c >= '0' && c <= '9':
-			total++
+			a.tokens++
 			return nil
 		case c == '"':
-			n, err := a.stringTokens(message)
-			total += n
-			return err
+			return a.addString(message)
 		}
 		return fmt.Errorf("a message is not an object: %s", Quote(message))
 	})
-	return total, err
 }
 
-// contentTokens counts the tokens of a message: a string, or an array of parts.
-func (a *aiperfRows) contentTokens(raw []byte) (total int, err error) {
-	if raw[0] == '"' {
-		return a.stringTokens(raw)
+// addContent counts the tokens of a message: a string, or an array of parts.
+func (a *aiperfRows) addContent(raw []byte) error {
+	switch raw[0] {
+	case '"':
+		return a.addString(raw)
+	case '[':
+		return jsonscan.Elements(raw, a.addPart)
 	}
-	if raw[0] != '[' {
-		return 0, fmt.Errorf("content is neither text nor parts: %s", Quote(raw))
+	return fmt.Errorf("content is neither text nor parts: %s", Quote(raw))
+}
+
+func (a *aiperfRows) addPart(_ int, part []byte) error {
+	var p struct{ Text *string }
+	if err := json.Unmarshal(part, &p); err != nil {
+		return fmt.Errorf("a part of content is not an object with a text: %s", Quote(part))
 	}
-	err = jsonscan.Elements(raw, func(_ int, part []byte) error {
-		var p struct{ Text *string }
-		if err := json.Unmarshal(part, &p); err != nil {
-			return fmt.Errorf("a part of content is not an object with a text: %s", Quote(part))
-		}
-		if p.Text == nil {
-			a.notes.count("parts of messages other than text (images, sound), not counted")
-			return nil
-		}
-		n, err := a.textTokens(*p.Text)
-		total += n
-		return err
-	})
-	return total, err
+	if p.Text == nil {
+		a.notes.count("parts of messages other than text (images, sound), not counted")
+		return nil
+	}
+	return a.addText(*p.Text)
 }

@@ -18,11 +18,6 @@ import (
 // session.
 type dynamo struct {
 	textFiles
-	notes    *notes
-	recorded bool // Options.RecordedTimes
-	size     int  // of blocks, 0 if unknown
-	sizeAt   string
-
 	current int   // file of the first reading
 	begun   bool  // reading it
 	indexed bool  // all files
@@ -160,7 +155,6 @@ func (d *dynamo) sort() {
 	if i := slices.IndexFunc(d.spots, func(s dynamoSpot) bool { return !math.IsNaN(s.begin) }); i >= 0 {
 		d.origin = d.spots[i].begin
 	}
-	d.ends = map[uint64]float64{}
 }
 
 // setTime sets the arrival of the next request, or the pause after the turn

@@ -172,14 +172,7 @@ func (d *dynamo) readReplay(e *event, r *trace.Request) error {
 			return keyed("request.replay.input_sequence_hashes", err)
 		}
 	}
-	switch {
-	case size == 0:
-	case d.size == 0:
-		d.size, d.sizeAt = size, fmt.Sprintf("%s:%d", d.name, d.line)
-	case d.size != size:
-		return fmt.Errorf("request.replay.trace_block_size is not %d as in %s: %d", d.size, d.sizeAt, size)
-	}
-	return nil
+	return keyed("request.replay.trace_block_size", d.setBlockSize(size, d.name, d.line))
 }
 
 // interval returns when a request began and ended, from the times it has.

@@ -96,7 +96,7 @@ func newTextReader(in io.Reader, name, reopen string, opts Options) (*Reader, er
 	}
 	explicit := opts.Format != ""
 	if !explicit {
-		opts.Format = Detect(text.Head(256 << 10))
+		opts.Format = Detect(text.Head(textBuffer))
 	}
 	r, err := newReader(opts)
 	if err == nil {
@@ -154,10 +154,11 @@ func (r *Reader) newSource(text *Text, name, reopen string, explicit bool) (sour
 
 // newFilesSource reads the files of a weka or dynamo trace.
 func (r *Reader) newFilesSource(files []*textFile) source {
+	t := textFiles{files: files, notes: r.notes, recorded: r.opts.RecordedTimes}
 	if r.format == Weka {
-		return &weka{textFiles: textFiles{files: files}, notes: r.notes, recorded: r.opts.RecordedTimes, names: map[string]string{}}
+		return &weka{textFiles: t, names: map[string]string{}}
 	}
-	return &dynamo{textFiles: textFiles{files: files}, notes: r.notes, recorded: r.opts.RecordedTimes}
+	return &dynamo{textFiles: t, ends: map[uint64]float64{}}
 }
 
 // openFolder opens a folder whose files are one trace.
@@ -166,21 +167,23 @@ func openFolder(path string, opts Options) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Format == "" { // the other files are checked as they are read
-		if opts.Format, err = detectFile(paths[0]); err != nil {
-			return nil, err
-		}
-	}
-	r, err := newReader(opts)
-	if err != nil {
-		return nil, err
-	}
-	if r.format != Weka && r.format != Dynamo {
-		return nil, fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces can be folders: its first file, %s, is %s", path, paths[0], named(r.format))
-	}
 	files := make([]*textFile, len(paths))
 	for i, p := range paths {
 		files[i] = &textFile{name: p, path: p}
+	}
+	if opts.Format == "" { // the other files are checked as they are read
+		if err := files[0].open(); err != nil {
+			return nil, err
+		}
+		opts.Format = Detect(files[0].text.Head(textBuffer))
+	}
+	r, err := newReader(opts)
+	if err == nil && r.format != Weka && r.format != Dynamo {
+		err = fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces can be folders: its first file, %s, is %s", path, paths[0], named(r.format))
+	}
+	if err != nil {
+		files[0].Close() // the error is about its content
+		return nil, err
 	}
 	r.folder = true
 	r.source = r.newFilesSource(files)
@@ -188,20 +191,6 @@ func openFolder(path string, opts Options) (*Reader, error) {
 		r.notes.countMany("other files and folders in the folder, not read", rest)
 	}
 	return r, nil
-}
-
-func detectFile(path string) (Format, error) {
-	f, err := OpenFile(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	text, err := NewText(f, path)
-	if err != nil {
-		return "", err
-	}
-	defer text.Close()
-	return Detect(text.Head(256 << 10)), nil
 }
 
 // Format returns the format of the trace.

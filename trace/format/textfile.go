@@ -15,11 +15,15 @@ const maxSpooled = 4 << 30
 // read once to find where its requests are, and then request by request in the
 // order of arrival. One file is open at a time.
 type textFiles struct {
-	files []*textFile
-	spool spool
-	file  *os.File  // open for readAt
-	of    *textFile // that file
-	raw   []byte    // the request that was read last
+	files    []*textFile
+	notes    *notes
+	recorded bool   // Options.RecordedTimes
+	size     int    // tokens of a block, 0 if unknown
+	sizeAt   string // where the size was found
+	spool    spool
+	file     *os.File  // open for readAt
+	of       *textFile // that file
+	raw      []byte    // the request that was read last
 
 	name string // file and line of the request that was read last
 	line int
@@ -100,6 +104,22 @@ func (t *textFiles) closeFile() (err error) {
 	}
 	t.file, t.of = nil, nil
 	return err
+}
+
+// setBlockSize keeps the tokens of a block that a file declares, 0 for none. line
+// is 0 if unknown.
+func (t *textFiles) setBlockSize(size int, file string, line int) error {
+	switch {
+	case size == 0:
+	case t.size == 0:
+		t.size, t.sizeAt = size, file
+		if line > 0 {
+			t.sizeAt = fmt.Sprintf("%s:%d", file, line)
+		}
+	case t.size != size:
+		return fmt.Errorf("is not %d as in %s: %d", t.size, t.sizeAt, size)
+	}
+	return nil
 }
 
 func (t *textFiles) Line() int { return t.line }

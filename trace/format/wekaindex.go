@@ -23,11 +23,7 @@ const (
 // conversation during the first reading.
 type weka struct {
 	textFiles
-	notes    *notes
-	recorded bool              // Options.RecordedTimes
-	size     int               // tokens of a block
-	sizeAt   string            // the file that has it
-	names    map[string]string // files by conversation
+	names map[string]string // files by conversation
 
 	indexed bool
 	failed  error   // the first reading
@@ -144,11 +140,9 @@ func (w *weka) index(f *textFile) error {
 			w.fail(f, all.atLine, otherFormat(err, raw, Weka))
 			continue
 		}
-		x := &indexer{
-			weka: w, file: f, offset: f.base + all.start, raw: raw, line: all.atLine,
-			space: namespaceOf(c.name), global: c.global, taken: map[string]int{},
-		}
-		x.list(c.requests, c.at, c.name, "requests", 0, 0)
+		x := &indexer{weka: w, offset: f.base + all.start, raw: raw, line: all.atLine, taken: map[string]int{}}
+		own := &session{file: f, where: "requests", name: c.name, space: namespaceOf(c.name), global: c.global}
+		x.list(own, c.requests, c.at, 0, 0)
 	}
 	return errors.Join(w.failed, f.Close())
 }
@@ -168,26 +162,16 @@ func (w *weka) check(c *conversation, f *textFile) error {
 		return fmt.Errorf("id is already used by a conversation in %s: %.60q", other, c.name)
 	}
 	w.names[c.name] = f.name
-	switch {
-	case c.blockSize == 0:
-	case w.size == 0:
-		w.size, w.sizeAt = c.blockSize, f.name
-	case w.size != c.blockSize:
-		return fmt.Errorf("block_size is not %d as in %s: %d", w.size, w.sizeAt, c.blockSize)
-	}
-	return nil
+	return keyed("block_size", w.setBlockSize(c.blockSize, f.name, 0))
 }
 
 // indexer finds the requests of one conversation.
 type indexer struct {
 	weka    *weka
-	file    *textFile
 	raw     []byte
-	offset  int64 // of raw
-	line    int   // at counted
-	counted int   // bytes of raw whose lines are counted
-	space   namespace
-	global  bool
+	offset  int64          // of raw
+	line    int            // at counted
+	counted int            // bytes of raw whose lines are counted
 	taken   map[string]int // names of sub-agents' sessions
 }
 
@@ -200,19 +184,19 @@ type entry struct {
 
 // list finds the requests of one list, at an offset of the conversation. Its times
 // count from base, in ms.
-func (x *indexer) list(raw []byte, at int, name, where string, base float64, depth int) {
+func (x *indexer) list(of *session, raw []byte, at int, base float64, depth int) {
 	var entries []entry
 	number := 0
 	jsonscan.Elements(raw, func(from int, raw []byte) error {
 		here, line := number, x.lineOf(at+from)
 		number++
 		if len(entries) == maxRequests {
-			x.weka.fail(x.file, line, fmt.Errorf("%s has more than %d requests", where, maxRequests))
+			x.weka.fail(of.file, line, fmt.Errorf("%s has more than %d requests", of.where, maxRequests))
 			return errStop
 		}
 		c, err := parseCall(raw)
 		if err != nil {
-			x.weka.fail(x.file, line, fmt.Errorf("%s[%d]%w", where, here, err))
+			x.weka.fail(of.file, line, fmt.Errorf("%s[%d]%w", of.where, here, err))
 			return x.weka.failed
 		}
 		c.recorded = object{} // of no use here
@@ -221,7 +205,6 @@ func (x *indexer) list(raw []byte, at int, name, where string, base float64, dep
 	})
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.t.Value, b.t.Value) })
 	turns := turns{recorded: x.weka.recorded, notes: x.weka.notes}
-	of := &session{file: x.file, where: where, name: name, space: x.space, global: x.global}
 	for i := range entries {
 		e := &entries[i]
 		if x.weka.failed != nil {
@@ -244,7 +227,7 @@ func (x *indexer) list(raw []byte, at int, name, where string, base float64, dep
 func (x *indexer) subagent(e *entry, caller *session, base float64, depth int) {
 	where := fmt.Sprintf("%s[%d]", caller.where, e.number)
 	if depth == maxNesting {
-		x.weka.fail(x.file, e.line, fmt.Errorf("%s: sub-agents are nested more than %d deep", where, maxNesting))
+		x.weka.fail(caller.file, e.line, fmt.Errorf("%s: sub-agents are nested more than %d deep", where, maxNesting))
 		return
 	}
 	since := base
@@ -256,7 +239,9 @@ func (x *indexer) subagent(e *entry, caller *session, base float64, depth int) {
 		return errStop
 	})
 	x.weka.notes.count("sub-agents, written as sessions of their own")
-	x.list(e.requests, int(e.from)+e.at, agentName(caller.name, e.agent, x.taken), where+".requests", since, depth+1)
+	own := *caller
+	own.name, own.where = agentName(caller.name, e.agent, x.taken), where+".requests"
+	x.list(&own, e.requests, int(e.from)+e.at, since, depth+1)
 }
 
 // lineOf returns the line of an offset. It counts from the last offset that it was
