@@ -177,7 +177,7 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 	r.addFigures(d)
 	r.addGroups(d)
 	r.addCache(d)
-	addServer(d, &r.Result.Observed.Server)
+	addServer(d, &r.Result.Samples.Server)
 	r.addConfiguration(d.DetailSection("Configuration"))
 	d.Data.Columns = []string{"run", "verdict"}
 	row := []any{r.Name, r.Result.Verdict.Level}
@@ -279,9 +279,9 @@ func (r Run) addGroups(d *doc.Document) {
 	if r.Result.Detail == nil {
 		return
 	}
-	for _, g := range r.Result.Detail.Groups {
+	for _, g := range r.Result.Detail.Breakdowns {
 		t := doc.Table{Columns: []string{"", "Completed", "Failed", "Median TTFT (ms)", "P99 TTFT (ms)", "Median TPOT (ms)", "P99 TPOT (ms)", "Median E2EL (ms)", "P99 E2EL (ms)"}, Left: 1}
-		for _, k := range g.Kinds {
+		for _, k := range g.Groups {
 			cells := []string{k.Name, doc.Int(k.Completed), doc.Int(k.Failed)}
 			for _, l := range []stats.Sample{k.TTFT, k.TPOT, k.E2EL} {
 				for _, p := range []float64{0.5, 0.99} {

@@ -47,7 +47,7 @@ func (r Run) addCache(d *doc.Document) {
 	for _, cause := range run.Causes {
 		if n, some := p.Causes[cause]; some {
 			words := causeWords[cause]
-			if engines := r.Result.Observed.Server.Engines; cause == run.Evicted && (engines == 0 || engines > p.Targets) {
+			if engines := r.Result.Samples.Server.Engines; cause == run.Evicted && (engines == 0 || engines > p.Targets) {
 				words += ", or another engine has it"
 			}
 			t.Add(string(cause), doc.Int(n.Requests), doc.Int(n.Tokens), words)
@@ -57,7 +57,7 @@ func (r Run) addCache(d *doc.Document) {
 }
 
 // blocksOf says in which blocks a prediction is.
-func blocksOf(p *run.Prediction) string {
+func blocksOf(p *run.CachePrediction) string {
 	switch {
 	case !p.Estimated:
 		return fmt.Sprintf("in the server's blocks of %d tokens", p.BlockSize)
@@ -69,7 +69,7 @@ func blocksOf(p *run.Prediction) string {
 
 // predictionFigure draws measured against predicted cached tokens, a dot for each
 // request.
-func predictionFigure(p *run.Prediction) (figure.Figure, bool) {
+func predictionFigure(p *run.CachePrediction) (figure.Figure, bool) {
 	if len(p.Each) == 0 || p.Predicted+p.Measured == 0 {
 		return figure.Figure{}, false
 	}
@@ -92,7 +92,7 @@ func predictionFigure(p *run.Prediction) (figure.Figure, bool) {
 }
 
 // addServer has the server's own metrics.
-func addServer(d *doc.Document, o *run.ObservedServer) {
+func addServer(d *doc.Document, o *run.ServerMetrics) {
 	if o.Scrapes+o.Failures == 0 {
 		return
 	}
@@ -130,7 +130,7 @@ func addServer(d *doc.Document, o *run.ObservedServer) {
 // Predictions is a document whose Data has the predicted and measured cached
 // tokens of each request, and the cause where they differ. The result must have
 // been computed with Options.EachPrediction.
-func Predictions(p run.Prediction) *doc.Document {
+func Predictions(p run.CachePrediction) *doc.Document {
 	d := doc.New("Cached prompt tokens", "")
 	d.Data.Columns = []string{"row", "target_index", "input_length", "input_tokens", "shared_tokens", "predicted_tokens", "cached_tokens", "cause"}
 	for _, e := range p.Each {

@@ -18,7 +18,7 @@ import (
 )
 
 // serverSaid are a server's metrics in a run of six seconds.
-func serverSaid(t *testing.T) run.Observed {
+func serverSaid(t *testing.T) run.SampleSummary {
 	t.Helper()
 	figures := func(use, running, queried, hit float64) *runfile.ServerFigures {
 		return &runfile.ServerFigures{
@@ -26,7 +26,7 @@ func serverSaid(t *testing.T) run.Observed {
 			QueriedTokens: &queried, HitTokens: &hit, Preemptions: new(running), BlockSize: new(16.0), CapacityTokens: new(32000.0),
 		}
 	}
-	o, err := run.Observe(func(yield func(runfile.Sample, error) bool) {
+	o, err := run.SummarizeSamples(func(yield func(runfile.Sample, error) bool) {
 		for i, s := range []runfile.Sample{
 			{Server: figures(0, 0, 0, 0)},
 			{SpanMS: 1000, CPU: 0.5, MachineShare: 0.25, GCPauses: 1, GCPauseMaxMS: 0.2, SchedP99MS: 0.1, RSSBytes: 1 << 20, Server: figures(0.5, 2, 1000, 100)},
@@ -80,7 +80,7 @@ func evidenced(t *testing.T) (runfile.Run, *run.Result) {
 		t.Fatal(err)
 	}
 	r, err := run.Compute(each, run.Options{
-		BlockSize: 512, Window: window, Thresholds: info.Thresholds, Merges: info.Merges, Observed: serverSaid(t), EachPrediction: true,
+		BlockSize: 512, Window: window, Thresholds: info.Thresholds, Merges: info.Merges, Samples: serverSaid(t), EachPrediction: true,
 	})
 	if err != nil {
 		t.Fatal(err)

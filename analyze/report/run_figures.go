@@ -31,7 +31,7 @@ func (r Run) addFigures(d *doc.Document) {
 	if r.Result.Detail == nil {
 		return
 	}
-	if series := r.Result.Detail.Series; len(series.Stretches) > 1 {
+	if series := r.Result.Detail.Series; len(series.Intervals) > 1 {
 		s := d.Section("Over time")
 		for _, f := range seriesFigures(series, r.Result.ScheduleLag.Max > 0) {
 			f.Note = fmt.Sprintf("each value covers %v", series.Step)
@@ -56,21 +56,21 @@ func (r Run) addFigures(d *doc.Document) {
 func seriesFigures(series run.Series, lag bool) []figure.Figure {
 	step := series.Step.Seconds()
 	requests := []stretchLine{
-		{"due", true, func(at *run.Stretch) float64 { return float64(at.Due) / step }},
-		{"sent", false, func(at *run.Stretch) float64 { return float64(at.Sent) / step }},
-		{"completed", false, func(at *run.Stretch) float64 { return float64(at.Completed) / step }},
+		{"due", true, func(at *run.Interval) float64 { return float64(at.Due) / step }},
+		{"sent", false, func(at *run.Interval) float64 { return float64(at.Sent) / step }},
+		{"completed", false, func(at *run.Interval) float64 { return float64(at.Completed) / step }},
 	}
-	if slices.ContainsFunc(series.Stretches, func(at run.Stretch) bool { return at.Failed > 0 }) {
-		requests = append(requests, stretchLine{"failed", false, func(at *run.Stretch) float64 { return float64(at.Failed) / step }})
+	if slices.ContainsFunc(series.Intervals, func(at run.Interval) bool { return at.Failed > 0 }) {
+		requests = append(requests, stretchLine{"failed", false, func(at *run.Interval) float64 { return float64(at.Failed) / step }})
 	}
-	ttft := func(at *run.Stretch) stats.Sample { return at.TTFT }
+	ttft := func(at *run.Interval) stats.Sample { return at.TTFT }
 	figures := []figure.Figure{
 		stretched(series, "Requests", figure.Axis{Label: "Requests", Unit: "req/s"}, requests...),
 		stretched(series, "Output token throughput", figure.Axis{Label: "Tokens", Unit: "tok/s"},
-			stretchLine{"", false, func(at *run.Stretch) float64 { return at.Output / step }}),
+			stretchLine{"", false, func(at *run.Interval) float64 { return at.Output / step }}),
 		stretched(series, "Requests in flight", figure.Axis{Label: "Requests"},
-			stretchLine{"mean", false, func(at *run.Stretch) float64 { return at.InFlight }},
-			stretchLine{"max", true, func(at *run.Stretch) float64 { return float64(at.MostInFlight) }}),
+			stretchLine{"mean", false, func(at *run.Interval) float64 { return at.InFlight }},
+			stretchLine{"max", true, func(at *run.Interval) float64 { return float64(at.MaxInFlight) }}),
 		stretched(series, "Time to first token", figure.Axis{Label: "TTFT", Quantity: figure.Duration},
 			stretchLine{"median", false, quantileLine(0.5, ttft)},
 			stretchLine{"p99", false, quantileLine(0.99, ttft)},
@@ -78,8 +78,8 @@ func seriesFigures(series run.Series, lag bool) []figure.Figure {
 	}
 	if lag { // there is none in virtual time
 		figures = append(figures, stretched(series, "Lag at p99", figure.Axis{Label: "Lag", Quantity: figure.Duration},
-			stretchLine{"schedule lag", false, quantileLine(0.99, func(at *run.Stretch) stats.Sample { return at.ScheduleLag })},
-			stretchLine{"client lag", false, quantileLine(0.99, func(at *run.Stretch) stats.Sample { return at.ClientLag })}))
+			stretchLine{"schedule lag", false, quantileLine(0.99, func(at *run.Interval) stats.Sample { return at.ScheduleLag })},
+			stretchLine{"client lag", false, quantileLine(0.99, func(at *run.Interval) stats.Sample { return at.ClientLag })}))
 	}
 	return figures
 }
@@ -88,12 +88,12 @@ func seriesFigures(series run.Series, lag bool) []figure.Figure {
 type stretchLine struct {
 	name   string
 	dashed bool
-	of     func(at *run.Stretch) float64
+	of     func(at *run.Interval) float64
 }
 
 // quantileLine is a quantile in seconds.
-func quantileLine(p float64, of func(at *run.Stretch) stats.Sample) func(at *run.Stretch) float64 {
-	return func(at *run.Stretch) float64 {
+func quantileLine(p float64, of func(at *run.Interval) stats.Sample) func(at *run.Interval) float64 {
+	return func(at *run.Interval) float64 {
 		d := of(at)
 		if d.Count == 0 {
 			return math.NaN()
@@ -106,10 +106,10 @@ func stretched(series run.Series, title string, y figure.Axis, lines ...stretchL
 	f := figure.Figure{Title: title, X: figure.Axis{Label: "Time", Quantity: figure.Duration}, Y: y}
 	for _, line := range lines {
 		drawn := figure.Series{Name: line.name, Kind: figure.Line, Dashed: line.dashed}
-		for i := range series.Stretches {
+		for i := range series.Intervals {
 			at := series.From + time.Duration(i)*series.Step + series.Step/2
 			drawn.X = append(drawn.X, at.Seconds())
-			drawn.Y = append(drawn.Y, line.of(&series.Stretches[i]))
+			drawn.Y = append(drawn.Y, line.of(&series.Intervals[i]))
 		}
 		f.Series = append(f.Series, drawn)
 	}
@@ -200,11 +200,11 @@ func Series(s run.Series) *doc.Document {
 		"median_ttft_ms", "p99_ttft_ms", "max_ttft_ms", "p99_schedule_lag_ms", "p99_client_lag_ms",
 	}
 	step := s.Step.Seconds()
-	for i, at := range s.Stretches {
+	for i, at := range s.Intervals {
 		from := s.From.Seconds() + float64(i)*step
 		quantile := func(d stats.Sample, p float64) any { return orNull(sixDecimals(d.Quantile(p)), d.Count > 0) }
 		d.Data.Add(sixDecimals(from), sixDecimals(from+step), at.Due, at.Sent, at.Completed, at.Failed,
-			sixDecimals(at.Output/step), sixDecimals(at.InFlight), at.MostInFlight,
+			sixDecimals(at.Output/step), sixDecimals(at.InFlight), at.MaxInFlight,
 			quantile(at.TTFT, 0.5), quantile(at.TTFT, 0.99), quantile(at.TTFT, 1),
 			quantile(at.ScheduleLag, 0.99), quantile(at.ClientLag, 0.99))
 	}

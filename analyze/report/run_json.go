@@ -99,7 +99,7 @@ func (r Run) ownSummary() map[string]any {
 		"stamped_by_client":    orNull(result.StampedByClient, stamped),
 		"offered_rate":         result.OfferedRate,
 		"achieved_rate":        result.AchievedRate,
-		"explained_tokens":     result.Cache.Explained,
+		"explained_tokens":     result.Cache.MaxHits,
 		"input_estimates":      result.InputEstimates,
 		"output_estimates":     result.OutputEstimates,
 		"prompts_estimated":    l.Estimated, // by the trace, so that the server's count is not compared
@@ -113,8 +113,8 @@ func (r Run) ownSummary() map[string]any {
 		"p99_read_delay_ms":    orNull(delay.P99MS, delay.Reads > 0),
 		"max_read_delay_ms":    orNull(delay.MaxMS, delay.Reads > 0),
 		"cache":                predictionJSON(result.Cache.Prediction),
-		"server":               serverJSON(&result.Observed.Server),
-		"client":               clientJSON(&result.Observed.Client),
+		"server":               serverJSON(&result.Samples.Server),
+		"client":               clientJSON(&result.Samples.Client),
 		"window":               windowJSON(info.Window, result),
 		"thresholds":           result.Thresholds,
 		"goodput":              goodputJSON(result.Goodput),
@@ -147,7 +147,7 @@ func windowJSON(w runfile.Window, r *run.Result) any {
 }
 
 // predictionJSON is null without a prediction.
-func predictionJSON(p run.Prediction) any {
+func predictionJSON(p run.CachePrediction) any {
 	if p.Requests == 0 {
 		return nil
 	}
@@ -165,7 +165,7 @@ func predictionJSON(p run.Prediction) any {
 }
 
 // serverJSON is null if the server's metrics were not scraped.
-func serverJSON(s *run.ObservedServer) any {
+func serverJSON(s *run.ServerMetrics) any {
 	if s.Scrapes+s.Failures == 0 {
 		return nil
 	}
@@ -187,7 +187,7 @@ func serverJSON(s *run.ObservedServer) any {
 }
 
 // clientJSON is null if the client was not sampled.
-func clientJSON(c *run.ObservedClient) any {
+func clientJSON(c *run.ClientLoad) any {
 	if c.Samples == 0 {
 		return nil
 	}

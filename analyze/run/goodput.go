@@ -73,10 +73,7 @@ type MetObjective struct {
 
 // Share is Good or Met of the requests, from 0 to 1; absent without requests.
 func (g *Goodput) Share(n int) trace.Opt[float64] {
-	if g.Requests == 0 {
-		return trace.Opt[float64]{}
-	}
-	return trace.Some(float64(n) / float64(g.Requests))
+	return shareOf(n, g.Requests)
 }
 
 func newGoodput(objectives []Objective) *Goodput {

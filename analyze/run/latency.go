@@ -50,86 +50,73 @@ type latencySpec struct {
 	column            string // in published tables, where that is not label
 	oldKey            string // accepted in place of key
 	distribution      func(r *Result) *stats.Sample
-	// Exactly one of these computes the value of one request.
-	answered func(t *Timing) time.Duration // needs a first and a last token
-	sent     func(t *Timing) time.Duration // needs the request to be sent
-	other    func(rec *replay.Record) (time.Duration, bool)
+	// One of these computes the value of one request, where a Timing is enough.
+	answered func(t Timing) time.Duration // needs a first and a last token
+	sent     func(t Timing) time.Duration // needs the request to be sent
 }
 
 var latencies = [latencyCount]latencySpec{
 	TTFT: {
 		key: "ttft", title: "Time to First Token", label: "TTFT",
 		distribution: func(r *Result) *stats.Sample { return &r.TTFT },
-		answered:     func(t *Timing) time.Duration { return t.First - t.Sent },
+		answered:     func(t Timing) time.Duration { return t.First - t.Sent },
 	},
 	TTST: {
 		key: "ttst", title: "Time to Second Token", label: "TTST",
 		distribution: func(r *Result) *stats.Sample { return &r.TTST },
-		answered:     func(t *Timing) time.Duration { return t.SecondGap },
+		answered:     func(t Timing) time.Duration { return t.SecondGap },
 	},
 	TPOT: { // per output token after the first
 		key: "tpot", title: "Time per Output Token (excl. 1st token)", label: "TPOT",
 		distribution: func(r *Result) *stats.Sample { return &r.TPOT },
-		answered:     func(t *Timing) time.Duration { return t.Last - t.First },
+		answered:     func(t Timing) time.Duration { return t.Last - t.First },
 	},
 	ITL: { // of one request: the longest of its gaps
 		key: "itl", title: "Inter-token Latency", label: "ITL",
 		distribution: func(r *Result) *stats.Sample { return &r.ITL },
-		other: func(rec *replay.Record) (time.Duration, bool) {
-			if len(rec.Gaps) == 0 || !isAnswered(rec) {
-				return 0, false
-			}
-			return slices.Max(rec.Gaps), true
-		},
 	},
 	E2EL: {
 		key: "e2el", title: "End-to-end Latency", label: "E2EL", column: "E2E Latency",
 		distribution: func(r *Result) *stats.Sample { return &r.E2EL },
-		answered:     func(t *Timing) time.Duration { return t.Last - t.Sent },
+		answered:     func(t Timing) time.Duration { return t.Last - t.Sent },
 	},
 	TTFTFromSchedule: {
 		key: "ttft_from_schedule", title: "Time to First Token from Schedule", label: "TTFT from schedule",
 		distribution: func(r *Result) *stats.Sample { return &r.TTFTFromSchedule },
-		answered:     func(t *Timing) time.Duration { return t.First - t.Due },
+		answered:     func(t Timing) time.Duration { return t.First - t.Due },
 	},
 	E2ELFromSchedule: {
 		key: "e2el_from_schedule", title: "End-to-end Latency from Schedule", label: "E2EL from schedule",
 		distribution: func(r *Result) *stats.Sample { return &r.E2ELFromSchedule },
-		answered:     func(t *Timing) time.Duration { return t.Last - t.Due },
+		answered:     func(t Timing) time.Duration { return t.Last - t.Due },
 	},
 	ScheduleLag: {
 		key: "schedule_lag", title: "Schedule Lag", label: "schedule lag",
 		distribution: func(r *Result) *stats.Sample { return &r.ScheduleLag },
-		sent:         func(t *Timing) time.Duration { return t.Sent - t.Due },
+		sent:         func(t Timing) time.Duration { return t.Sent - t.Due },
 	},
 	ClientLag: {
 		key: "client_lag", title: "Client Lag", label: "client lag",
 		distribution: func(r *Result) *stats.Sample { return &r.ClientLag },
-		sent:         func(t *Timing) time.Duration { return t.Sent - t.Ready - t.Connect },
+		sent:         func(t Timing) time.Duration { return t.Sent - t.Ready - t.Connect },
 	},
 	ConnectTime: {
 		key: "connect", title: "Connection Setup Time", label: "connect", oldKey: "opening",
 		distribution: func(r *Result) *stats.Sample { return &r.ConnectTime },
-		sent:         func(t *Timing) time.Duration { return t.Connect },
+		sent:         func(t Timing) time.Duration { return t.Connect },
 	},
 	QueueTime: {
 		key: "client_queue_time", title: "Client Queue Time", label: "client queue time", oldKey: "held",
 		distribution: func(r *Result) *stats.Sample { return &r.QueueTime },
-		sent:         func(t *Timing) time.Duration { return t.Ready - t.Due },
+		sent:         func(t Timing) time.Duration { return t.Ready - t.Due },
 	},
 	FirstStampError: {
 		key: "first_stamp_error", title: "First-token Stamp Error", label: "first stamp error", oldKey: "first_blur",
 		distribution: func(r *Result) *stats.Sample { return &r.FirstStampError },
-		other: func(rec *replay.Record) (time.Duration, bool) {
-			return rec.FirstStampError, rec.Stamps == replay.KernelStamps && isAnswered(rec)
-		},
 	},
 	MaxStampError: {
 		key: "stamp_error", title: "Stamp Error", label: "stamp error", oldKey: "blur",
 		distribution: func(r *Result) *stats.Sample { return &r.MaxStampError },
-		other: func(rec *replay.Record) (time.Duration, bool) {
-			return rec.MaxStampError, rec.Stamps == replay.KernelStamps && isAnswered(rec)
-		},
 	},
 }
 
@@ -186,9 +173,8 @@ func (r *Result) Latency(l Latency) stats.Sample {
 	return *latencies[l].distribution(r)
 }
 
-// Timing is when the parts of one request happened. Instants are since the run's
-// start. It is what remains of a [replay.Record] where all records are too much
-// to keep.
+// Timing is the timing of one request, a small part of its [replay.Record].
+// Instants are since the run's start.
 type Timing struct {
 	Due, Ready        time.Duration
 	Sent, First, Last time.Duration // 0 where it did not happen: see WasSent and Answered
@@ -217,11 +203,21 @@ func isAnswered(rec *replay.Record) bool { return rec.Sent.Set && rec.First.Set 
 // request has none: without a token there is no TTFT, with one token no TPOT.
 // The ITL of a request is its longest gap.
 func (l Latency) Of(rec *replay.Record) trace.Opt[float64] {
-	if other := latencies[l].other; other != nil {
-		d, ok := other(rec)
-		return trace.Opt[float64]{Value: ms(d), Set: ok}
-	}
 	t := TimingOf(rec)
+	return l.of(rec, &t)
+}
+
+// of is Of for a record whose timing is known.
+func (l Latency) of(rec *replay.Record, t *Timing) trace.Opt[float64] {
+	stamped := t.Answered && rec.Stamps == replay.KernelStamps
+	switch {
+	case l == ITL && t.Answered && t.HasGaps:
+		return trace.Some(ms(slices.Max(rec.Gaps)))
+	case l == FirstStampError && stamped:
+		return trace.Some(ms(rec.FirstStampError))
+	case l == MaxStampError && stamped:
+		return trace.Some(ms(rec.MaxStampError))
+	}
 	return t.Latency(l)
 }
 
@@ -230,13 +226,13 @@ func (l Latency) Of(rec *replay.Record) trace.Opt[float64] {
 func (t *Timing) Latency(l Latency) trace.Opt[float64] {
 	switch spec := &latencies[l]; {
 	case spec.sent != nil && t.WasSent:
-		return trace.Some(ms(spec.sent(t)))
+		return trace.Some(ms(spec.sent(*t)))
 	case spec.answered == nil || !t.Answered:
 	case l == TTST && !t.HasGaps:
 	case l == TPOT && t.Output > 1:
-		return trace.Some(ms(spec.answered(t)) / float64(t.Output-1))
+		return trace.Some(ms(spec.answered(*t)) / float64(t.Output-1))
 	case l != TPOT:
-		return trace.Some(ms(spec.answered(t)))
+		return trace.Some(ms(spec.answered(*t)))
 	}
 	return trace.Opt[float64]{}
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,7 +77,8 @@ const (
 	Higher  Direction = 1
 )
 
-// metrics are all that are no statistic of a latency, in report order.
+// metrics are all that are no statistic of a latency, in report order, which is that
+// of the "Serving Benchmark Result" block.
 var metrics = []Metric{
 	{Key: "completed", Label: "Successful requests", Better: Higher, value: count(func(r *Result) int { return r.Completed })},
 	{Key: "failed", Label: "Failed requests", Better: Lower, value: count(func(r *Result) int { return r.Failed })},
@@ -141,20 +143,15 @@ func goodShare(l Latency) Metric {
 	}
 }
 
-// BlockMetrics are the counts and rates of the "Serving Benchmark Result" block
-// in its order, then those of objectives, if any.
+// BlockMetrics are the counts and rates of the "Serving Benchmark Result" block,
+// then those of objectives, if any.
 func BlockMetrics(objectives []Objective) []Metric {
-	var all []Metric
-	for _, key := range []string{
-		"completed", "failed", "duration", "total_input_tokens", "total_output_tokens", "cached_tokens", "request_throughput",
-		"output_throughput", "max_output_tokens_per_s", "max_concurrent_requests", "total_token_throughput",
-	} {
-		all = append(all, MustMetric(key))
+	last := "total_token_throughput"
+	if len(objectives) > 0 {
+		last = "good_share"
 	}
-	if len(objectives) == 0 {
-		return all
-	}
-	all = append(all, MustMetric("request_goodput"), MustMetric("good_share"))
+	end := slices.IndexFunc(metrics, func(m Metric) bool { return m.Key == last }) + 1
+	all := slices.Clone(metrics[:end])
 	for _, o := range objectives {
 		m := goodShare(o.Latency)
 		m.Label = fmt.Sprintf("Share with %s at most %s ms", o.Latency.Label(), plain(o.LimitMS))

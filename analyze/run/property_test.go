@@ -77,7 +77,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 func TestExplainedBoundsAnInfiniteCache(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyRun(rt)
-		explained := compute(t, run.Options{BlockSize: blockSize}, records...).Cache.Explained
+		explained := compute(t, run.Options{BlockSize: blockSize}, records...).Cache.MaxHits
 		cache, known := map[uint64]bool{}, 0
 		for _, rec := range records {
 			if !rec.Sent.Set {

@@ -1,11 +1,12 @@
 package run
 
 import (
+	"time"
+
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/stats"
-	"time"
 )
 
 // Options of [Compute]. The zero value works.
@@ -26,8 +27,8 @@ type Options struct {
 	Merges    runfile.Merges
 	// Gaps are the gaps between token chunks where the records have none.
 	Gaps []runfile.GapCount
-	// Observed is the state of client and server during the run.
-	Observed Observed
+	// Samples summarizes the load of client and server during the run.
+	Samples SampleSummary
 	// Window is the measured part of the run; the zero Span is all of it. Requests
 	// outside it still count as possible causes of cache hits.
 	Window Span
@@ -116,7 +117,7 @@ type Result struct {
 	MaxStampError            stats.Sample
 	ReadDelay                runfile.ReadDelay // as given
 	Merges                   runfile.Merges    // as given
-	Observed                 Observed          // as given
+	Samples                  SampleSummary     // as given
 	Thresholds               runfile.Thresholds
 
 	Goodput *Goodput // nil without objectives
@@ -138,12 +139,12 @@ type Lengths struct {
 	Estimated      int // completed requests with an estimated ISL, not among Prompts
 }
 
-// Cache compares the server's cached tokens with what the trace explains.
+// Cache compares the server's cached tokens with what the trace allows.
 type Cache struct {
-	// Explained is the number of prompt tokens in blocks that another request of
+	// MaxHits is the number of prompt tokens in blocks that another request of
 	// the run had too, without the first time of each block. A cache that starts
 	// empty cannot hit more.
-	Explained  trace.Opt[int]
+	MaxHits    trace.Opt[int]
 	Requests   int // completed requests with the server's count of cached tokens
-	Prediction Prediction
+	Prediction CachePrediction
 }

@@ -156,13 +156,13 @@ func TestCountsAndThroughputs(t *testing.T) {
 		// Block 1: 512 in each of three, and the timeout may have been first.
 		// Block 2: 488 + 88, of which the cheaper one was computed. Block 3:
 		// 488, again after the timeout. 1536 + 488 + 488.
-		Cache:      run.Cache{Explained: trace.Some(2512), Requests: 1},
+		Cache:      run.Cache{MaxHits: trace.Some(2512), Requests: 1},
 		Thresholds: run.DefaultThresholds,
 	}
 	// These have tests of their own.
 	noDistributions := cmp.Comparer(func(_, _ stats.Sample) bool { return true })
 	noVerdict := cmp.Comparer(func(_, _ run.Verdict) bool { return true })
-	noPrediction := cmp.Comparer(func(_, _ run.Prediction) bool { return true })
+	noPrediction := cmp.Comparer(func(_, _ run.CachePrediction) bool { return true })
 	if diff := cmp.Diff(want, got, noDistributions, noVerdict, noPrediction, close); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

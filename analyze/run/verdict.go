@@ -1,10 +1,12 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"moontide/replay/runfile"
+	"moontide/trace/stats"
 )
 
 // Level tells whether the numbers of a run can be trusted.
@@ -41,19 +43,15 @@ const suspectPart = 5
 
 func withDefaults(t runfile.Thresholds) runfile.Thresholds {
 	d := DefaultThresholds
-	for _, of := range []struct {
-		given *float64
-		other float64
-	}{{&t.MaxLagMS, d.MaxLagMS}, {&t.MaxLagShare, d.MaxLagShare}, {&t.MaxPromptsOff, d.MaxPromptsOff}} {
-		if *of.given == 0 {
-			*of.given = of.other
-		}
+	return runfile.Thresholds{
+		MaxLagMS:      cmp.Or(t.MaxLagMS, d.MaxLagMS),
+		MaxLagShare:   cmp.Or(t.MaxLagShare, d.MaxLagShare),
+		MaxPromptsOff: cmp.Or(t.MaxPromptsOff, d.MaxPromptsOff),
 	}
-	return t
 }
 
-// templateSlack is how many tokens of a chat template all prompts may share
-// without the trace knowing.
+// templateSlack is the number of chat template tokens that all prompts may share
+// besides the blocks of the trace.
 const templateSlack = 64
 
 // judge runs all checks. It is a pure function of the measurements.
@@ -87,58 +85,52 @@ func (v *Verdict) note(level Level, format string, args ...any) {
 
 // checkLateness checks how late the client sent requests and read answers.
 //
-// Late reads are harmless where the kernel timestamps arrivals: in lock-step the
-// last of ten thousand streams is read 0.1 s late, with a timestamp exact to
-// microseconds. A timestamp is wrong only where one read returned data that had
-// arrived separately, as it is that of the last segment. So merged chunks count
-// then: first chunks for TTFT, all chunks for ITL. The read delay counts where the
-// client takes the timestamps of more requests than the 1 % that p99 ignores.
+// Late reads are harmless if the kernel timestamps arrivals, unless one read
+// returned data that had arrived separately: its timestamp is that of the last
+// segment. So merged chunks count then: first chunks for TTFT, all chunks for ITL.
+// The read delay counts if the client takes the timestamps of more requests than
+// the 1 % that p99 ignores.
 func (v *Verdict) checkLateness(r *Result) {
 	limit := r.latenessLimit(r.TTFT)
-	late := func(what string, p99 float64) {
-		v.late(what, p99, limit)
-	}
 	if r.ClientLag.Count > 0 {
-		late("client lag", r.ClientLag.Quantile(0.99))
+		v.late("client lag", r.ClientLag.Quantile(0.99), limit)
 	}
 	switch {
 	case 100*r.StampedByClient > r.StampedByClient+r.StampedByKernel:
-		v.checkClientStamps(r, limit, late)
+		v.checkClientStamps(r, limit)
 	case r.ReadDelay.Reads > 0:
 		v.note(Valid, "read delay p99 %.2f ms, corrected by kernel timestamps", r.ReadDelay.P99MS)
 	case r.StampedByKernel > 0:
 		v.note(Valid, "read delay unknown: the run did not end")
 	}
 	if r.StampedByKernel > 0 {
-		v.checkMerges(r, late)
+		v.checkMerges(r, limit)
 	}
 	v.checkClient(r, limit)
 }
 
 // late notes a delay at p99, in milliseconds, and what to do if it is too large.
 func (v *Verdict) late(what string, p99, limit float64) {
-	level := grade(p99, limit)
-	text := fmt.Sprintf("%s p99 %.2f ms (INVALID above %.2f ms)", what, p99, limit)
-	if level != Valid {
-		text = fmt.Sprintf("%s p99 %.2f ms (SUSPECT from %.2f ms, INVALID above %.2f ms): use a larger client machine or fewer streams", what, p99, limit/suspectPart, limit)
+	if level := grade(p99, limit); level == Valid {
+		v.note(level, "%s p99 %.2f ms (INVALID above %.2f ms)", what, p99, limit)
+	} else {
+		v.note(level, "%s p99 %.2f ms (SUSPECT from %.2f ms, INVALID above %.2f ms): use a larger client machine or fewer streams", what, p99, limit/suspectPart, limit)
 	}
-	v.note(level, "%s", text)
 }
 
 // latenessLimit is how late the client may be, in milliseconds, for the values of
 // a latency.
-func (r *Result) latenessLimit(latency interface{ Quantile(float64) float64 }) float64 {
+func (r *Result) latenessLimit(latency stats.Sample) float64 {
 	return max(r.Thresholds.MaxLagMS, r.Thresholds.MaxLagShare*latency.Quantile(0.5))
 }
 
-// checkClientStamps checks timestamps that the client took itself when it read: by
-// the read delay of other reads, or by how long goroutines waited, which is only
-// a hint.
-func (v *Verdict) checkClientStamps(r *Result, limit float64, late func(string, float64)) {
-	c := &r.Observed.Client
+// checkClientStamps checks timestamps that the client took when it read: by the
+// read delay of other reads, or by the scheduling delay, which is only a hint.
+func (v *Verdict) checkClientStamps(r *Result, limit float64) {
+	c := &r.Samples.Client
 	switch {
 	case r.ReadDelay.Reads > 0:
-		late(fmt.Sprintf("%d responses timestamped by the client; read delay", r.StampedByClient), r.ReadDelay.P99MS)
+		v.late(fmt.Sprintf("%d responses timestamped by the client; read delay", r.StampedByClient), r.ReadDelay.P99MS, limit)
 	case c.Samples > 0:
 		waited := c.SchedMS.Quantile(often)
 		v.note(hint(waited >= limit/suspectPart), "%d responses timestamped by the client; scheduling delay p99 up to %.2f ms in 9 of 10 seconds (SUSPECT from %.2f ms)",
@@ -148,18 +140,17 @@ func (v *Verdict) checkClientStamps(r *Result, limit float64, late func(string, 
 	}
 }
 
-// checkMerges checks data that arrived separately and was read at once. Of a run
-// that did not end only the worst timestamp of each request is known.
-func (v *Verdict) checkMerges(r *Result, late func(string, float64)) {
+// checkMerges checks data that arrived separately and was read at once. If the run
+// did not end, only the worst timestamp of each request is known.
+func (v *Verdict) checkMerges(r *Result, limit float64) {
 	by := fmt.Sprintf("%d responses timestamped by the kernel; ", r.StampedByKernel)
 	m := r.Merges
 	if m.Chunks == 0 {
-		late(by+"timestamp error from late reads", r.MaxStampError.Quantile(0.99))
+		v.late(by+"timestamp error from late reads", r.MaxStampError.Quantile(0.99), limit)
 		return
 	}
-	late(by+"TTFT error from late reads", r.FirstStampError.Quantile(0.99))
-	limit := r.latenessLimit(r.ITL)
-	v.late(fmt.Sprintf("%d of %d token chunks read together with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, limit)
+	v.late(by+"TTFT error from late reads", r.FirstStampError.Quantile(0.99), limit)
+	v.late(fmt.Sprintf("%d of %d token chunks read together with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, r.latenessLimit(r.ITL))
 }
 
 // A client that uses more than the share busy of the machine in more than a tenth
@@ -172,7 +163,7 @@ const (
 // checkClient looks for causes of a late client. None of them invalidates a
 // number by itself, so the run is at most SUSPECT.
 func (v *Verdict) checkClient(r *Result, limit float64) {
-	c := &r.Observed.Client
+	c := &r.Samples.Client
 	if c.Samples == 0 {
 		return
 	}
@@ -221,10 +212,10 @@ func (v *Verdict) checkLengths(r *Result) {
 // requests hit more than the run can have put there.
 func (v *Verdict) checkCached(r *Result) {
 	p := &r.Cache.Prediction
-	if r.Cached.Set && r.Cache.Explained.Set {
-		cached, explained := r.Cached.Value, r.Cache.Explained.Value
+	if r.Cached.Set && r.Cache.MaxHits.Set {
+		cached, most := r.Cached.Value, r.Cache.MaxHits.Value
 		template := max(templateSlack, p.TemplateTokens)
-		v.note(hint(cached > explained+template*r.Cache.Requests), "%d prompt tokens cached; the trace explains up to %d", cached, explained)
+		v.note(hint(cached > most+template*r.Cache.Requests), "%d prompt tokens cached; the trace explains up to %d", cached, most)
 	}
 	// Without the server's count of prompt tokens, a template looks like a warm cache.
 	if warm := p.Causes[Warm]; r.Lengths.Prompts > 0 && warm.Requests > 0 {
@@ -232,8 +223,8 @@ func (v *Verdict) checkCached(r *Result) {
 	}
 }
 
-// LatenessSoFar is the level that the verdict will give to a client lag at p99, and
-// the limit above which the run is INVALID, while the run goes on.
+// LatenessSoFar returns the level of a client lag at p99 while the run goes on, and
+// the limit above which the run is INVALID.
 func LatenessSoFar(lag, medianTTFT time.Duration, t runfile.Thresholds) (Level, time.Duration) {
 	t = withDefaults(t)
 	limit := max(t.MaxLagMS, t.MaxLagShare*ms(medianTTFT))

@@ -69,7 +69,7 @@ func TestVerdictOnReading(t *testing.T) {
 		blurredFirst[i].FirstStampError = at(2)
 	}
 	waiting := func(ms float64) run.Options {
-		return observed(t, runfile.Sample{SpanMS: 1000, SchedP99MS: ms}, runfile.Sample{SpanMS: 1000, SchedP99MS: ms})
+		return sampled(t, runfile.Sample{SpanMS: 1000, SchedP99MS: ms}, runfile.Sample{SpanMS: 1000, SchedP99MS: ms})
 	}
 	for _, test := range []struct {
 		name    string
@@ -129,15 +129,15 @@ func TestMergesGoByITL(t *testing.T) {
 	}
 }
 
-// observed are the samples of a run, with a prompt count so that nothing else is
+// sampled has the samples of a run, with a prompt count so that nothing else is
 // suspect.
-func observed(t *testing.T, samples ...runfile.Sample) run.Options {
+func sampled(t *testing.T, samples ...runfile.Sample) run.Options {
 	t.Helper()
-	o, err := run.Observe(eachSample(samples), run.Span{})
+	o, err := run.SummarizeSamples(eachSample(samples), run.Span{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return run.Options{Observed: o}
+	return run.Options{Samples: o}
 }
 
 // What kept the client from its work is a hint, whatever it amounts to.
@@ -167,7 +167,7 @@ func TestVerdictOnTheClient(t *testing.T) {
 		{"a long pause", pause(10.01), run.Suspect, "pause 10.01 ms"},
 		{"a very long pause", pause(1e6), run.Suspect, "pause 1000000.00 ms"},
 	} {
-		v := compute(t, observed(t, test.samples...), late(0, 100)).Verdict
+		v := compute(t, sampled(t, test.samples...), late(0, 100)).Verdict
 		said := slices.ContainsFunc(v.Evidence, func(e run.Evidence) bool { return e.Level == test.want && strings.Contains(e.Text, test.says) })
 		if v.Level != test.want || !said {
 			t.Errorf("%s: %v, want %q", test.name, v, test.says)

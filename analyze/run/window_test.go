@@ -124,7 +124,7 @@ func TestPredictionReachesBeyondTheWindow(t *testing.T) {
 	opts := inBlocksOf10
 	opts.Window = run.Span{From: at(90), To: at(1000)}
 	c := compute(t, opts, asked(0, 0, 50, 250, 0, 1, 2, 3), asked(1, 100, 150, 250, 200, 1, 2, 6)).Cache
-	if c.Prediction.Requests != 1 || c.Prediction.Predicted != 200 || c.Prediction.Equal != 1 || c.Explained != trace.Some(200) {
+	if c.Prediction.Requests != 1 || c.Prediction.Predicted != 200 || c.Prediction.Equal != 1 || c.MaxHits != trace.Some(200) {
 		t.Errorf("%+v", c)
 	}
 }

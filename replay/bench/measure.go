@@ -97,14 +97,14 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 	if err != nil {
 		return run.Options{}, err
 	}
-	observed, err := run.Observe(r.Samples, window)
+	samples, err := run.SummarizeSamples(r.Samples, window)
 	if err != nil {
 		return run.Options{}, err
 	}
 	info := &r.Run
 	opts := run.Options{
 		BlockSize: info.Trace.BlockSize, Virtual: info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
-		ReadDelay: info.ReadDelay, Merges: info.Merges, Observed: observed,
+		ReadDelay: info.ReadDelay, Merges: info.Merges, Samples: samples,
 		Window: window, Thresholds: info.Thresholds, Expected: r.expected(),
 		Objectives: cfg.Objectives, Detail: cfg.Detail, EachPrediction: cfg.EachPrediction,
 	}

@@ -27,7 +27,7 @@ func figures(kvUse, running, queried, hit float64) *runfile.ServerFigures {
 	}
 }
 
-func TestObserve(t *testing.T) {
+func TestSummarizeSamples(t *testing.T) {
 	samples := []runfile.Sample{
 		{AtMS: 0, Server: figures(0, 0, 1000, 300)}, // before the run
 		{AtMS: 1000, SpanMS: 1000, CPU: 0.5, MachineShare: 0.25, GCPauses: 2, GCPauseMaxMS: 3, SchedP99MS: 1, RSSBytes: 7},
@@ -37,7 +37,7 @@ func TestObserve(t *testing.T) {
 		{AtMS: 6100, SpanMS: 100, CPU: 0.5, ServerError: "gone"},
 		{AtMS: 6200, SpanMS: 100, CPU: 0.5, Server: figures(0.1, 0, 3000, 900)}, // after it
 	}
-	o, err := run.Observe(eachSample(samples), run.Span{})
+	o, err := run.SummarizeSamples(eachSample(samples), run.Span{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,25 +56,25 @@ func TestObserve(t *testing.T) {
 		t.Errorf("counters %v %v %v", s.QueriedTokens, s.HitTokens, s.Preemptions)
 	}
 	// The client's samples are those of the window, the server's all.
-	o, err = run.Observe(eachSample(samples), run.Span{From: at(4000), To: at(5000)})
+	o, err = run.SummarizeSamples(eachSample(samples), run.Span{From: at(4000), To: at(5000)})
 	if err != nil || o.Client.Samples != 2 || o.Server.Scrapes != 4 {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
 
 func TestCountersThatBeganAnew(t *testing.T) {
-	o, err := run.Observe(eachSample([]runfile.Sample{{Server: figures(0, 0, 100, 5)}, {Server: figures(0, 0, 10, 5)}, {Server: figures(0, 0, 500, 5)}}), run.Span{})
+	o, err := run.SummarizeSamples(eachSample([]runfile.Sample{{Server: figures(0, 0, 100, 5)}, {Server: figures(0, 0, 10, 5)}, {Server: figures(0, 0, 500, 5)}}), run.Span{})
 	if err != nil || o.Server.QueriedTokens.Set || o.Server.HitTokens != trace.Some(0) {
 		t.Errorf("%+v, %v", o.Server, err)
 	}
-	if o, _ := run.Observe(eachSample([]runfile.Sample{{Server: figures(0, 0, 100, 5)}}), run.Span{}); o.Server.QueriedTokens.Set {
+	if o, _ := run.SummarizeSamples(eachSample([]runfile.Sample{{Server: figures(0, 0, 100, 5)}}), run.Span{}); o.Server.QueriedTokens.Set {
 		t.Errorf("of one answer %+v", o.Server)
 	}
 }
 
 func TestObserveError(t *testing.T) {
 	broken := errors.New("broken")
-	if _, err := run.Observe(func(yield func(runfile.Sample, error) bool) { yield(runfile.Sample{}, broken) }, run.Span{}); err != broken {
+	if _, err := run.SummarizeSamples(func(yield func(runfile.Sample, error) bool) { yield(runfile.Sample{}, broken) }, run.Span{}); err != broken {
 		t.Error(err)
 	}
 }

@@ -34,7 +34,7 @@ func counted(tokens int, rec replay.Record) replay.Record {
 // inBlocksOf10 has the server say that its blocks are of 10 tokens.
 var inBlocksOf10 = run.Options{
 	BlockSize: 100, EachPrediction: true,
-	Observed: run.Observed{Server: run.ObservedServer{BlockSize: 10}},
+	Samples: run.SampleSummary{Server: run.ServerMetrics{BlockSize: 10}},
 }
 
 // Each case is about its last request. All is worked out by hand.
@@ -113,7 +113,7 @@ func TestPrediction(t *testing.T) {
 		failed,
 	).Cache.Prediction
 	got.Each = nil
-	want := run.Prediction{
+	want := run.CachePrediction{
 		Requests: 5, BlockSize: 10, Targets: 1,
 		Shared: 250 + 3*200, Predicted: 240 + 3*200, Measured: 240 + 100 + 50 + 230, Equal: 2,
 		Causes: map[run.Cause]run.Difference{run.Evicted: {Requests: 2, Tokens: 100 + 150}, run.Warm: {Requests: 1, Tokens: 30}},
@@ -220,7 +220,7 @@ func sharedTokens(a, b replay.Record) int {
 func TestPredictionIsThatOfAllPairs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyPrompts(rt)
-		opts := run.Options{BlockSize: 16, EachPrediction: true, Observed: run.Observed{Server: run.ObservedServer{BlockSize: 4}}}
+		opts := run.Options{BlockSize: 16, EachPrediction: true, Samples: run.SampleSummary{Server: run.ServerMetrics{BlockSize: 4}}}
 		for i := range records {
 			records[i].Counts.Cached = trace.Some(rapid.IntRange(0, records[i].InputLength).Draw(rt, "cached"))
 		}
@@ -294,7 +294,7 @@ func TestPredictionOfAnInfiniteCache(t *testing.T) {
 			}
 			order[i].Counts.Cached = trace.Some(max(0, min(best, order[i].InputLength-1)) / 4 * 4)
 		}
-		opts := run.Options{BlockSize: 16, Observed: run.Observed{Server: run.ObservedServer{BlockSize: 4}}}
+		opts := run.Options{BlockSize: 16, Samples: run.SampleSummary{Server: run.ServerMetrics{BlockSize: 4}}}
 		if p := compute(rt, opts, order...).Cache.Prediction; p.Equal != p.Requests || p.Measured != p.Predicted {
 			rt.Errorf("%+v", p)
 		}

@@ -16,32 +16,32 @@ import (
 // Of the run of mixed, by hand, in stretches of 100 ms. See there.
 func TestSeries(t *testing.T) {
 	s := compute(t, run.Options{Detail: true}, mixed()...).Detail.Series
-	if s.From != 0 || s.Step != 100*time.Millisecond || len(s.Stretches) != 14 {
-		t.Fatalf("from %v, %d stretches of %v", s.From, len(s.Stretches), s.Step)
+	if s.From != 0 || s.Step != 100*time.Millisecond || len(s.Intervals) != 14 {
+		t.Fatalf("from %v, %d stretches of %v", s.From, len(s.Intervals), s.Step)
 	}
 	type stretch struct {
 		Due, Sent, Completed, Failed int
 		Output, InFlight             float64
-		MostInFlight                 int
+		MaxInFlight                  int
 		TTFT, ClientLag              float64
 	}
 	want := map[int]stretch{
-		0: {Due: 1, Sent: 1, InFlight: 0.99, MostInFlight: 1, ClientLag: 1},
+		0: {Due: 1, Sent: 1, InFlight: 0.99, MaxInFlight: 1, ClientLag: 1},
 		// Row 0 to 152, row 1 from 153.
-		1: {Due: 1, Sent: 1, Completed: 1, Output: 5, InFlight: 0.99, MostInFlight: 1, TTFT: 100, ClientLag: 3},
+		1: {Due: 1, Sent: 1, Completed: 1, Output: 5, InFlight: 0.99, MaxInFlight: 1, TTFT: 100, ClientLag: 3},
 		// Row 1 ends as row 2 is sent, at 260.
-		2: {Due: 1, Sent: 1, Completed: 1, Output: 1, InFlight: 1, MostInFlight: 1, TTFT: 100, ClientLag: 60},
+		2: {Due: 1, Sent: 1, Completed: 1, Output: 1, InFlight: 1, MaxInFlight: 1, TTFT: 100, ClientLag: 60},
 		// What row 3 was sent is not counted, as it failed.
-		3:  {Due: 1, Sent: 1, Output: 2, InFlight: 1.98, MostInFlight: 2, TTFT: 40, ClientLag: 2},
-		4:  {Completed: 1, InFlight: 1, MostInFlight: 1},
-		5:  {Due: 1, Failed: 1, InFlight: 1, MostInFlight: 1},
-		6:  {InFlight: 1, MostInFlight: 1},
-		12: {InFlight: 1, MostInFlight: 1},
-		13: {Failed: 1, InFlight: 1, MostInFlight: 1}, // of 2 ms
+		3:  {Due: 1, Sent: 1, Output: 2, InFlight: 1.98, MaxInFlight: 2, TTFT: 40, ClientLag: 2},
+		4:  {Completed: 1, InFlight: 1, MaxInFlight: 1},
+		5:  {Due: 1, Failed: 1, InFlight: 1, MaxInFlight: 1},
+		6:  {InFlight: 1, MaxInFlight: 1},
+		12: {InFlight: 1, MaxInFlight: 1},
+		13: {Failed: 1, InFlight: 1, MaxInFlight: 1}, // of 2 ms
 	}
 	for i, want := range want {
-		at := s.Stretches[i]
-		got := stretch{at.Due, at.Sent, at.Completed, at.Failed, at.Output, at.InFlight, at.MostInFlight, at.TTFT.Max, at.ClientLag.Max}
+		at := s.Intervals[i]
+		got := stretch{at.Due, at.Sent, at.Completed, at.Failed, at.Output, at.InFlight, at.MaxInFlight, at.TTFT.Max, at.ClientLag.Max}
 		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 })); diff != "" {
 			t.Errorf("stretch %d: -want +got:\n%s", i, diff)
 		}
@@ -60,9 +60,9 @@ func TestSeriesAddUp(t *testing.T) {
 		for _, rec := range records {
 			last = max(last, rec.Done)
 		}
-		for i, at := range s.Stretches {
+		for i, at := range s.Intervals {
 			due, sent, completed, failed = due+at.Due, sent+at.Sent, completed+at.Completed, failed+at.Failed
-			most, ttft, output = max(most, at.MostInFlight), ttft+at.TTFT.Count, output+at.Output
+			most, ttft, output = max(most, at.MaxInFlight), ttft+at.TTFT.Count, output+at.Output
 			begin := s.From + time.Duration(i)*s.Step
 			busy += at.InFlight * (min(last, begin+s.Step) - begin).Seconds()
 		}
@@ -93,9 +93,9 @@ func TestSeriesAddUp(t *testing.T) {
 func TestSeriesAreBounded(t *testing.T) {
 	for _, length := range []float64{0, 1, 24_000, 24_001, 1e8, 3e10, 9e12} {
 		s := compute(t, run.Options{Detail: true}, answered(0, length)).Detail.Series
-		end := s.From + time.Duration(len(s.Stretches))*s.Step
-		if len(s.Stretches) < 1 || len(s.Stretches) > 242 || end < at(length) {
-			t.Errorf("%v ms: %d stretches of %v", length, len(s.Stretches), s.Step)
+		end := s.From + time.Duration(len(s.Intervals))*s.Step
+		if len(s.Intervals) < 1 || len(s.Intervals) > 242 || end < at(length) {
+			t.Errorf("%v ms: %d stretches of %v", length, len(s.Intervals), s.Step)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestGroupsByTurn(t *testing.T) {
 	}
 	records[11].Class = replay.Timeout
 	records[0], records[7] = records[7], records[0]
-	groups := compute(t, run.Options{Detail: true}, records...).Detail.Groups
+	groups := compute(t, run.Options{Detail: true}, records...).Detail.Breakdowns
 	if len(groups) != 2 || groups[0].By != "turn of the session" || groups[1].By != "ISL" {
 		t.Fatalf("%+v", groups)
 	}
@@ -119,8 +119,8 @@ func TestGroupsByTurn(t *testing.T) {
 		Completed, Failed int
 		TTFT              float64
 	}
-	of := func(g run.Group) (kinds []kind) {
-		for _, k := range g.Kinds {
+	of := func(g run.Breakdown) (kinds []kind) {
+		for _, k := range g.Groups {
 			kinds = append(kinds, kind{k.Name, k.Completed, k.Failed, k.TTFT.Max})
 		}
 		return kinds
@@ -144,13 +144,13 @@ func TestGroupsByPredictedHits(t *testing.T) {
 		return rec
 	}
 	opts := run.Options{Detail: true, BlockSize: 10}
-	opts.Observed.Server.BlockSize = 10
-	groups := compute(t, opts, asked(0, 0, 1, 2, 3, 4), asked(1, 100, 1, 2, 3, 5), asked(2, 200, 9, 8, 7, 6), asked(3, 300, 1, 2, 11, 12)).Detail.Groups
+	opts.Samples.Server.BlockSize = 10
+	groups := compute(t, opts, asked(0, 0, 1, 2, 3, 4), asked(1, 100, 1, 2, 3, 5), asked(2, 200, 9, 8, 7, 6), asked(3, 300, 1, 2, 11, 12)).Detail.Breakdowns
 	if len(groups) != 1 {
 		t.Fatalf("%+v", groups)
 	}
 	got := ""
-	for _, k := range groups[0].Kinds {
+	for _, k := range groups[0].Groups {
 		got += fmt.Sprintf("%s: %d; ", k.Name, k.Completed)
 	}
 	if got != "none: 2; 50 to 75 %: 1; 75 to 90 %: 1; " {
@@ -166,9 +166,9 @@ func TestGroupsDivide(t *testing.T) {
 			records[i].SessionID = rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "session")
 		}
 		r := compute(t, run.Options{Detail: true}, records...)
-		for _, g := range r.Detail.Groups {
+		for _, g := range r.Detail.Breakdowns {
 			completed, failed, ttft := 0, 0, 0
-			for _, k := range g.Kinds {
+			for _, k := range g.Groups {
 				completed, failed, ttft = completed+k.Completed, failed+k.Failed, ttft+k.TTFT.Count
 			}
 			if completed != r.Completed || failed != r.Failed || ttft != r.TTFT.Count {

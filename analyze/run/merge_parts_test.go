@@ -70,7 +70,7 @@ func TestMergedRunsAreOne(t *testing.T) {
 		want := compute(t, opts, records...)
 		// Of requests that were sent at the same time, the order of their rows
 		// says which had the prefix first.
-		got.Cache.Prediction, want.Cache.Prediction = run.Prediction{}, run.Prediction{}
+		got.Cache.Prediction, want.Cache.Prediction = run.CachePrediction{}, run.CachePrediction{}
 		got.Verdict, want.Verdict = run.Verdict{}, run.Verdict{}
 		if !reflect.DeepEqual(got, want) {
 			rt.Errorf("%+v\nof one machine %+v", got, want)
@@ -110,7 +110,7 @@ func TestMergedRunsAreToldApart(t *testing.T) {
 			rows[rec.Row], targets[rec.Target] = true, true
 			records = append(records, rec)
 		}
-		if got := compute(t, run.Options{BlockSize: 10}, records...).Cache.Explained; got != trace.Some(test.explained) || len(rows) != 2 || len(targets) != test.targets {
+		if got := compute(t, run.Options{BlockSize: 10}, records...).Cache.MaxHits; got != trace.Some(test.explained) || len(rows) != 2 || len(targets) != test.targets {
 			t.Errorf("%v: %v explained, rows %v, targets %v", test.salts, got, rows, targets)
 		}
 		run := merged.Run
@@ -132,7 +132,7 @@ func TestMergedSamples(t *testing.T) {
 		}
 		return p
 	}
-	o, err := run.Observe(run.Merge([]run.Part{sampled(1000, 1), sampled(1000, 3)}).Samples, run.Span{})
+	o, err := run.SummarizeSamples(run.Merge([]run.Part{sampled(1000, 1), sampled(1000, 3)}).Samples, run.Span{})
 	if err != nil || o.Client.Samples != 2 || o.Client.CPU != 2 || o.Server.Scrapes != 1 {
 		t.Errorf("%+v, %v", o, err)
 	}

@@ -23,11 +23,11 @@ func TestSeriesHasRequestsInItsStretches(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := r.Detail.Series
-		if s.Step != test.step || len(s.Stretches) > 241 {
-			t.Errorf("%d requests: %d stretches of %v, want %v", test.requests, len(s.Stretches), s.Step, test.step)
+		if s.Step != test.step || len(s.Intervals) > 241 {
+			t.Errorf("%d requests: %d stretches of %v, want %v", test.requests, len(s.Intervals), s.Step, test.step)
 		}
 		due := 0
-		for _, at := range s.Stretches {
+		for _, at := range s.Intervals {
 			due += at.Due
 		}
 		if due != test.requests {

@@ -100,7 +100,7 @@ func TestOfferedAndAchievedRate(t *testing.T) {
 	}
 }
 
-func TestExplainedTokens(t *testing.T) {
+func TestMaxHits(t *testing.T) {
 	prompt := func(isl int, ids ...uint64) replay.Record {
 		rec := answered(0, 100)
 		rec.InputLength, rec.HashIDs = isl, ids
@@ -129,11 +129,11 @@ func TestExplainedTokens(t *testing.T) {
 		{"one that was not sent is not looked at", []replay.Record{unsent, prompt(30, 1, 2)}, trace.Some(0)},
 		{"more ids than tokens", []replay.Record{prompt(10, 1, 2, 3), prompt(10, 1, 2, 3)}, trace.Some(10)},
 	} {
-		if got := compute(t, run.Options{BlockSize: 16}, test.records...).Cache.Explained; got != test.want {
+		if got := compute(t, run.Options{BlockSize: 16}, test.records...).Cache.MaxHits; got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
-	if got := compute(t, run.Options{}, prompt(30, 1, 2)).Cache.Explained; got.Set {
+	if got := compute(t, run.Options{}, prompt(30, 1, 2)).Cache.MaxHits; got.Set {
 		t.Errorf("without a block size: %v", got)
 	}
 }

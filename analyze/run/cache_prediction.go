@@ -1,0 +1,174 @@
+package run
+
+import (
+	"moontide/trace"
+)
+
+// CachePrediction compares the cached tokens of each request, as the server
+// reports them, with those in a simulated cache that starts empty, never evicts,
+// and receives requests in the order they were sent. The prediction is in whole
+// blocks of the server, without the last token of a prompt, which engines always
+// compute.
+//
+// A request with another number has one [Cause]: that of the first token that was
+// missing, because what follows cannot be used either.
+type CachePrediction struct {
+	// Requests is the number of completed requests that are compared: 0 if the
+	// server reports no cached tokens or the trace has no block ids.
+	Requests int
+	// BlockSize is the server's: as reported or, if Estimated, the greatest common
+	// divisor of all counts of cached tokens.
+	BlockSize int
+	Estimated bool
+	// TemplateTokens is the number of tokens by which most prompts are longer than
+	// sent, by the server's count: a chat template, which may be cached or not.
+	TemplateTokens int
+	Targets        int // URLs that requests were sent to
+
+	Shared    int // tokens that an earlier prompt had too
+	Predicted int // of these, in whole blocks
+	Measured  int
+	Equal     int // requests with as many cached tokens as predicted, or all that they share
+	Causes    map[Cause]Difference
+	// Each has every compared request in the order they were sent, if Options asked
+	// for it.
+	Each []PredictedRequest
+}
+
+// Difference sums up the requests with one cause.
+type Difference struct {
+	Requests int
+	Tokens   int // less, or more, than predicted
+}
+
+// PredictedRequest is one request of a [CachePrediction].
+type PredictedRequest struct {
+	Row, Target, ISL            int
+	Input                       trace.Opt[int] // prompt tokens by the server's count
+	Shared, Predicted, Measured int            // tokens
+	Cause                       Cause          // "" if they are equal
+}
+
+// Cause tells why the number of cached tokens differs from the prediction.
+type Cause string
+
+// The causes. Less was cached than predicted:
+const (
+	// Cold: the prefix had been sent, but no request with it had its first token
+	// before this one: the prefix was not computed yet.
+	Cold Cause = "cold"
+	// Pending: the prefix was computed while this request waited for its first
+	// token, too late for it, or it was evicted again before its turn.
+	Pending Cause = "pending"
+	// Evicted: this server had computed the prefix, but no longer had it. If there
+	// are several engines behind the URL, another one may have computed it.
+	Evicted Cause = "evicted"
+	// Elsewhere: the prefix had only been sent to another URL.
+	Elsewhere Cause = "elsewhere"
+	// OtherLength: the server counted another number of prompt tokens than
+	// expected, so it was not the prompt of the prediction.
+	OtherLength Cause = "lengths"
+)
+
+// More was cached than predicted:
+const (
+	// Overtaken: a request that was sent later, but before this one's first
+	// token, was computed first.
+	Overtaken Cause = "overtaken"
+	// Warm: no request of the run can have computed it: the cache was warm before
+	// the run, or the server caches more than prompts.
+	Warm Cause = "warm"
+	// Unknown: the trace has no block ids for the prompt.
+	Unknown Cause = "unknown"
+)
+
+// Causes are all causes, in report order.
+var Causes = []Cause{Cold, Pending, Evicted, Elsewhere, OtherLength, Overtaken, Warm, Unknown}
+
+// predict compares all prompts that count.
+func (h *promptHistory) predict(serverBlock int, each bool) CachePrediction {
+	if !h.hasCached || h.blockSize == 0 {
+		return CachePrediction{}
+	}
+	p := predictor{promptHistory: h, CachePrediction: CachePrediction{BlockSize: serverBlock, Causes: map[Cause]Difference{}}}
+	if serverBlock <= 0 {
+		p.BlockSize, p.Estimated = max(h.cachedDivisor, 1), true
+	}
+	p.TemplateTokens, p.Targets = h.template(), len(h.targets)
+	h.order()
+	if each {
+		p.Each = make([]PredictedRequest, 0, len(h.prompts))
+	}
+	for i := range h.prompts {
+		if q := &h.prompts[i]; q.counted {
+			p.compare(q, each)
+		}
+	}
+	return p.CachePrediction
+}
+
+type predictor struct {
+	*promptHistory
+	CachePrediction
+}
+
+func (p *predictor) compare(q *prompt, each bool) {
+	measured := max(int(q.cached), 0) // engines omit a count of 0
+	shared := p.sharedBefore(q, allServers)
+	predicted := p.usable(q, shared)
+	cause := p.cause(q, shared, measured)
+	p.Requests++
+	p.Shared += shared
+	p.Predicted += predicted
+	p.Measured += measured
+	if cause == "" {
+		p.Equal++
+	} else {
+		d := p.Causes[cause]
+		p.Causes[cause] = Difference{d.Requests + 1, d.Tokens + max(measured-predicted, predicted-measured)}
+	}
+	if each {
+		p.Each = append(p.Each, PredictedRequest{
+			Row: q.row, Target: p.names[q.target], ISL: int(q.isl),
+			Input:  trace.Opt[int]{Value: int(q.input), Set: q.input >= 0},
+			Shared: shared, Predicted: predicted, Measured: measured, Cause: cause,
+		})
+	}
+}
+
+// cause is "" if the cached tokens are as predicted. There may be more if part of
+// a chat template is cached, or if the engine uses partial blocks too.
+func (p *predictor) cause(q *prompt, shared, measured int) Cause {
+	predicted := p.usable(q, shared)
+	expectedLength := q.input < 0 || int(q.input-q.own) == p.TemplateTokens
+	switch {
+	case measured < predicted && !expectedLength:
+		return OtherLength
+	case measured < p.usable(q, p.computedBy(q, q.firstBySent)):
+		return Evicted
+	case measured < predicted && measured < p.usable(q, p.computedBy(q, q.firstAt)):
+		return Pending
+	case measured < p.usable(q, p.sharedBefore(q, q.target)):
+		return Cold
+	case measured < predicted:
+		return Elsewhere
+	case measured <= shared+p.TemplateTokens:
+		return ""
+	case q.blind:
+		return Unknown
+	case measured <= p.sharedMeanwhile(q)+p.TemplateTokens:
+		return Overtaken
+	case !expectedLength:
+		return OtherLength
+	}
+	return Warm
+}
+
+// usable is the part of a shared prefix that an engine can take from its cache.
+func (p *predictor) usable(q *prompt, shared int) int {
+	length := int(q.own)
+	if q.input >= 0 {
+		length = int(q.input)
+	}
+	return max(0, min(shared, length-1)) / p.BlockSize * p.BlockSize
+}

@@ -1,0 +1,113 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"moontide/replay"
+	"moontide/trace/stats"
+)
+
+// Breakdown divides the requests of a run into groups by one property.
+type Breakdown struct {
+	By     string // the property, in a few words
+	Groups []Group
+}
+
+// Group is the requests with similar values of a property.
+type Group struct {
+	Name string
+	// Completed requests are those that the latencies cover: in a window, the
+	// requests entirely inside it. Failed ones ended inside it.
+	Completed, Failed int
+	TTFT, TPOT, E2EL  stats.Sample
+}
+
+// band is the values of a property below a limit, from the limit of the band
+// before.
+type band struct {
+	below float64
+	name  string
+}
+
+var (
+	turnBands = []band{{2, "1"}, {3, "2"}, {4, "3"}, {5, "4"}, {9, "5 to 8"}, {17, "9 to 16"}, {math.Inf(1), "17 on"}}
+	hitBands  = []band{
+		{math.SmallestNonzeroFloat64, "none"}, {0.25, "below 25 %"}, {0.5, "25 to 50 %"}, {0.75, "50 to 75 %"}, {0.9, "75 to 90 %"},
+		{math.Inf(1), "90 % and more"},
+	}
+)
+
+// islBands double from band to band.
+func islBands() []band {
+	const first = 512
+	bands := []band{{first, fmt.Sprintf("below %d", first)}}
+	for low := first; low <= math.MaxInt32; low *= 2 {
+		bands = append(bands, band{2 * float64(low), fmt.Sprintf("%d to %d", low, 2*low-1)})
+	}
+	return bands
+}
+
+// breakdowns returns those with more than one group.
+func breakdowns(requests []Request, r *Result) []Breakdown {
+	hits := make(map[int]float64, len(r.Cache.Prediction.Each)) // predicted hit rate by row
+	for i := range r.Cache.Prediction.Each {
+		if p := &r.Cache.Prediction.Each[i]; p.ISL > 0 {
+			hits[p.Row] = float64(p.Predicted) / float64(p.ISL)
+		}
+	}
+	var all []Breakdown
+	for _, property := range []struct {
+		name  string
+		bands []band
+		of    func(q *Request) (value float64, known bool)
+	}{
+		{"turn of the session", turnBands, func(q *Request) (float64, bool) { return float64(q.Turn), true }},
+		{"ISL", islBands(), func(q *Request) (float64, bool) { return float64(q.ISL), true }},
+		{"predicted share of the prompt that is cached", hitBands, func(q *Request) (float64, bool) {
+			hit, known := hits[q.Row]
+			return hit, known
+		}},
+	} {
+		if groups := groupRequests(requests, r.Window, property.bands, property.of); len(groups) > 1 {
+			all = append(all, Breakdown{property.name, groups})
+		}
+	}
+	return all
+}
+
+// groupRequests returns a group for each band that has requests.
+func groupRequests(requests []Request, window Span, bands []band, of func(q *Request) (value float64, known bool)) []Group {
+	latencies := [...]Latency{TTFT, TPOT, E2EL}
+	all := make([]struct {
+		completed, failed int
+		values            [len(latencies)][]float64
+	}, len(bands))
+	for i := range requests {
+		q := &requests[i]
+		failed := q.Class != replay.OK && window.has(q.End)
+		value, known := of(q)
+		if !known || !q.Counted && !failed {
+			continue
+		}
+		g := &all[slices.IndexFunc(bands, func(b band) bool { return value < b.below })]
+		if !q.Counted {
+			g.failed++
+			continue
+		}
+		g.completed++
+		for i, l := range latencies {
+			if value := q.Latency(l); value.Set {
+				g.values[i] = append(g.values[i], value.Value)
+			}
+		}
+	}
+	var groups []Group
+	for i := range all {
+		if g := &all[i]; g.completed+g.failed > 0 {
+			groups = append(groups, Group{bands[i].name, g.completed, g.failed, stats.Of(g.values[0]), stats.Of(g.values[1]), stats.Of(g.values[2])})
+		}
+	}
+	return groups
+}

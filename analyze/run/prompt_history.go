@@ -1,0 +1,323 @@
+package run
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/runfile"
+	"moontide/trace"
+	"moontide/trace/block"
+)
+
+// promptHistory has the prompts of a run, to tell what each could find in a prefix
+// cache. It takes about 80 bytes per prompt, whose blocks are a few ranges of
+// consecutive numbers, and 12 bytes per distinct block of a server.
+type promptHistory struct {
+	blockSize int // of the trace
+	table     block.Table
+	prompts   []prompt
+	ranges    []blockRange
+	numbers   []uint32 // of the last prompt, reused
+
+	// For maxHits: tokens of all blocks, and the fewest that each block had.
+	tokens int
+	fewest []int32
+	blind  bool // a prompt without block ids was sent
+
+	hasCached     bool // the server reported cached tokens at least once
+	cachedDivisor int  // greatest common divisor of all its reports
+	extras        map[int]int
+
+	targets map[int]int32 // indexes of servers by their numbers in records
+	names   []int         // and back
+
+	// Set by order: when blocks were first sent and computed, by all servers and,
+	// if there are several, by each; and prompts that end within a block, by its
+	// number.
+	all     blockTimes
+	servers []blockTimes
+	tails   map[uint32][]int
+}
+
+// allServers stands for all servers in place of one.
+const allServers = -1
+
+// prompt is a prompt that was sent.
+type prompt struct {
+	sent, first        time.Duration // first is never if no token came
+	row                int
+	target             int32
+	isl, own           int32 // of its row, and without the chat template
+	input, cached      int32 // the server's counts, -1 if it gave none
+	ranges, rangesEnd  uint32
+	blocks, lastLength int32 // number of blocks, and tokens of the last one
+	counted            bool  // is compared
+	blind              bool  // has no block ids
+
+	sentAt, firstAt uint32 // ranks of sent and first among all prompts
+	sentByFirst     uint32 // prompts that were sent when its first token came
+	firstBySent     uint32 // first tokens that had come when it was sent
+}
+
+// blockRange is n consecutive block numbers.
+type blockRange struct{ first, n uint32 }
+
+// blockTimes has for each full block, by its number, the sentAt of the first two
+// prompts with it, and the lowest firstAt: each plus 1, so that 0 is never.
+type blockTimes struct{ sent, sentAgain, computed block.Sparse }
+
+const never = time.Duration(math.MaxInt64)
+
+// add adds a record that was sent, whose prompt has ownISL tokens without the chat
+// template. Prompts that are not counted are not compared, but may have filled the
+// cache for others.
+func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
+	h.numbers = h.table.AppendNumbers(h.numbers[:0], rec.HashIDs)
+	q := prompt{
+		sent: rec.Sent.Value, first: never, row: rec.Row, target: h.target(rec.Target),
+		isl: int32(rec.InputLength), own: int32(ownISL), input: -1, cached: -1,
+		counted: counted, blind: rec.HashIDs == nil,
+	}
+	if rec.First.Set {
+		q.first = max(rec.First.Value, q.sent)
+	}
+	if n := rec.Counts.Input; n.Set {
+		q.input = int32(min(n.Value, math.MaxInt32))
+		if counted && !runfile.ISLEstimated(rec) {
+			h.extras[n.Value-int(q.own)]++
+		}
+	}
+	if n := rec.Counts.Cached; n.Set && counted {
+		q.cached = int32(min(n.Value, math.MaxInt32))
+		h.hasCached = true
+		h.cachedDivisor = gcd(h.cachedDivisor, n.Value)
+	}
+	h.addBlocks(&q)
+	h.addTokens(rec, counted)
+	h.prompts = append(h.prompts, q)
+}
+
+// addBlocks keeps the blocks within the prompt.
+func (h *promptHistory) addBlocks(q *prompt) {
+	if h.blockSize > 0 && q.own > 0 {
+		size := int32(h.blockSize)
+		q.blocks = min(int32(len(h.numbers)), (q.own-1)/size+1)
+		q.lastLength = min(size, q.own-(q.blocks-1)*size)
+	}
+	own := len(h.ranges)
+	for _, n := range h.numbers[:q.blocks] {
+		if last := len(h.ranges) - 1; last >= own && h.ranges[last].first+h.ranges[last].n == n {
+			h.ranges[last].n++
+			continue
+		}
+		h.ranges = append(h.ranges, blockRange{n, 1})
+	}
+	q.ranges, q.rangesEnd = uint32(own), uint32(len(h.ranges))
+}
+
+// addTokens adds the tokens in each block, as the trace has them, to what maxHits
+// needs. Those of a prompt that is not counted are 0.
+func (h *promptHistory) addTokens(rec *replay.Record, counted bool) {
+	if h.blockSize == 0 || rec.HashIDs == nil {
+		h.blind = true
+		return
+	}
+	for i, n := range h.numbers {
+		tokens := 0
+		if counted {
+			tokens = max(0, min(h.blockSize, rec.InputLength-i*h.blockSize))
+		}
+		h.tokens += tokens
+		if int(n) >= len(h.fewest) {
+			h.fewest = append(h.fewest, int32(tokens))
+		}
+		h.fewest[n] = min(h.fewest[n], int32(tokens))
+	}
+}
+
+// maxHits is an upper limit of the cached tokens, whatever the order of requests:
+// each block is computed at least once, at best in the prompt with the fewest of
+// its tokens.
+func (h *promptHistory) maxHits() trace.Opt[int] {
+	if h.blind {
+		return trace.Opt[int]{}
+	}
+	hits := h.tokens
+	for _, tokens := range h.fewest {
+		hits -= int(tokens)
+	}
+	return trace.Some(hits)
+}
+
+// target is the index of a server.
+func (h *promptHistory) target(name int) int32 {
+	index, known := h.targets[name]
+	if !known {
+		index = int32(len(h.targets))
+		h.targets[name] = index
+		h.names = append(h.names, name)
+	}
+	return index
+}
+
+func gcd(a, b int) int {
+	for b > 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// template is the most frequent number of tokens by which the server counts more
+// than a row has; the lowest of several.
+func (h *promptHistory) template() int {
+	most, tokens := 0, 0
+	for extra, n := range h.extras {
+		if extra >= 0 && (n > most || n == most && extra < tokens) {
+			most, tokens = n, extra
+		}
+	}
+	return tokens
+}
+
+// order sorts the prompts by when they were sent, and finds out when each block
+// was first sent and computed.
+func (h *promptHistory) order() {
+	slices.SortFunc(h.prompts, func(a, b prompt) int {
+		return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.row, b.row))
+	})
+	byFirst := make([]int32, len(h.prompts))
+	for i := range h.prompts {
+		byFirst[i] = int32(i)
+	}
+	slices.SortFunc(byFirst, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(h.prompts[a].first, h.prompts[b].first), cmp.Compare(a, b))
+	})
+	for rank, i := range byFirst {
+		h.prompts[i].firstAt = uint32(rank)
+	}
+	if len(h.targets) > 1 {
+		h.servers = make([]blockTimes, len(h.targets))
+	}
+	h.tails = map[uint32][]int{}
+	for i := range h.prompts {
+		q := &h.prompts[i]
+		q.sentAt = uint32(i)
+		sent, _ := slices.BinarySearchFunc(h.prompts, q.first, func(r prompt, at time.Duration) int { return cmp.Compare(r.sent, at) })
+		q.sentByFirst = max(uint32(sent), q.sentAt+1)
+		first, _ := slices.BinarySearchFunc(byFirst, q.sent, func(r int32, at time.Duration) int { return cmp.Compare(h.prompts[r].first, at) })
+		q.firstBySent = uint32(first)
+		for n, length := range h.blocks(q) {
+			if length < h.blockSize {
+				h.tails[n] = append(h.tails[n], i)
+				continue
+			}
+			h.all.add(n, q)
+			if h.servers != nil {
+				h.servers[q.target].add(n, q)
+			}
+		}
+	}
+}
+
+// blocks visits the blocks of a prompt with their lengths in tokens.
+func (h *promptHistory) blocks(q *prompt) iter.Seq2[uint32, int] {
+	return func(yield func(number uint32, length int) bool) {
+		left := q.blocks
+		for _, r := range h.ranges[q.ranges:q.rangesEnd] {
+			for n := r.first; n < r.first+r.n; n++ {
+				length := h.blockSize
+				if left--; left == 0 {
+					length = int(q.lastLength)
+				}
+				if !yield(n, length) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// add adds a block of a prompt. Prompts come in the order they were sent.
+func (t *blockTimes) add(n uint32, q *prompt) {
+	switch {
+	case t.sent.At(n) == 0:
+		t.sent.Set(n, q.sentAt+1)
+	case t.sentAgain.At(n) == 0:
+		t.sentAgain.Set(n, q.sentAt+1)
+	}
+	if known := t.computed.At(n); q.first != never && (known == 0 || q.firstAt+1 < known) {
+		t.computed.Set(n, q.firstAt+1)
+	}
+}
+
+// before reports whether a time of blockTimes is before a rank.
+func before(time, rank uint32) bool { return time != 0 && time-1 < rank }
+
+// times are those of a server, or of all.
+func (h *promptHistory) times(target int32) *blockTimes {
+	if target == allServers || h.servers == nil {
+		return &h.all
+	}
+	return &h.servers[target]
+}
+
+// sharedBefore returns how many leading tokens of a prompt it shares with prompts
+// that were sent to a server before it.
+func (h *promptHistory) sharedBefore(q *prompt, target int32) int {
+	t := h.times(target)
+	return h.prefix(q, target,
+		func(n uint32) bool { return before(t.sent.At(n), q.sentAt) },
+		func(r *prompt) bool { return r.sentAt < q.sentAt })
+}
+
+// computedBy returns how many it shares with prompts whose first token was among
+// the first tokens of its server, of which all servers had sent so many.
+func (h *promptHistory) computedBy(q *prompt, firsts uint32) int {
+	t := h.times(q.target)
+	return h.prefix(q, q.target,
+		func(n uint32) bool { return before(t.computed.At(n), firsts) },
+		func(r *prompt) bool { return r.first != never && r.firstAt < firsts })
+}
+
+// sharedMeanwhile returns how many it shares with others that were sent to its
+// server before its first token came.
+func (h *promptHistory) sharedMeanwhile(q *prompt) int {
+	t := h.times(q.target)
+	full := func(n uint32) bool {
+		if first := t.sent.At(n); first != q.sentAt+1 {
+			return before(first, q.sentByFirst)
+		}
+		return before(t.sentAgain.At(n), q.sentByFirst)
+	}
+	return h.prefix(q, q.target, full, func(r *prompt) bool { return r.sentAt < q.sentByFirst })
+}
+
+// prefix returns how many leading tokens of a prompt are in blocks for which full
+// holds, or in the parts of blocks with which other prompts end, if ending holds
+// for these prompts.
+func (h *promptHistory) prefix(q *prompt, target int32, full func(number uint32) bool, ending func(*prompt) bool) (tokens int) {
+	for n, length := range h.blocks(q) {
+		if full(n) {
+			tokens += length
+			continue
+		}
+		part := 0
+		for _, i := range h.tails[n] {
+			r := &h.prompts[i]
+			if r != q && ending(r) && (target == allServers || r.target == target) {
+				part = max(part, min(int(r.lastLength), length))
+			}
+			if part == length { // many equal prompts all have the same part
+				break
+			}
+		}
+		if tokens += part; part < length {
+			return tokens
+		}
+	}
+	return tokens
+}

@@ -1,0 +1,158 @@
+package run
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+
+	"moontide/replay/runfile"
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// SampleSummary summarizes the samples of a run. It is zero for a run without
+// samples.
+type SampleSummary struct {
+	Client ClientLoad
+	Server ServerMetrics
+}
+
+// ClientLoad is the load on the client. Distributions are over the samples, which
+// mostly cover a second each.
+type ClientLoad struct {
+	Samples      int
+	CPU          float64      // CPU cores used, mean
+	MachineShare stats.Sample // share of all cores that the client used
+	MachineBusy  stats.Sample // the same for all processes; all 0 if unknown
+	SchedMS      stats.Sample // p99 of the scheduling delay of goroutines
+	GCPauses     int
+	GCPauseMaxMS float64
+	RSSBytes     int64 // peak
+}
+
+// ServerMetrics are the server's own metrics.
+type ServerMetrics struct {
+	Engine   string // whose metric names it uses; "" if it was not scraped
+	Engines  int    // that report their KV cache use
+	Scrapes  int    // successful ones
+	Failures int    // failed scrapes
+	Failure  string // the first one
+
+	// Gauges, over the scrapes during the run.
+	KVUse            stats.Sample // share of the KV cache in use, mean over the engines
+	KVUseMax         stats.Sample // of the engine with most
+	Running, Waiting stats.Sample // requests
+	HitRate          stats.Sample // of servers without token counters
+
+	// Growth of counters from the first scrape to the last; absent if they fell,
+	// as they do when a server restarts.
+	QueriedTokens, HitTokens, Preemptions trace.Opt[int]
+
+	BlockSize      int // tokens, 0 if unknown
+	CapacityTokens int // of the KV caches of all engines, 0 if unknown
+}
+
+// SummarizeSamples reads the samples of a run: the client's inside a window, and
+// all of the server's, which are too far apart for a window. Errors of samples
+// are returned unchanged.
+func SummarizeSamples(samples iter.Seq2[runfile.Sample, error], window Span) (SampleSummary, error) {
+	var client []runfile.Sample
+	var scrapes []*runfile.ServerFigures
+	failures, failure := 0, ""
+	for s, err := range samples {
+		if err != nil {
+			return SampleSummary{}, err
+		}
+		if s.SpanMS > 0 && window.has(time.Duration(s.AtMS*float64(time.Millisecond))) {
+			client = append(client, s)
+		}
+		if s.Server != nil {
+			scrapes = append(scrapes, s.Server)
+		}
+		if s.ServerError != "" {
+			failures++
+			failure = cmp.Or(failure, s.ServerError)
+		}
+	}
+	sum := SampleSummary{clientLoad(client), serverMetrics(scrapes)}
+	sum.Server.Failures, sum.Server.Failure = failures, failure
+	return sum, nil
+}
+
+func clientLoad(samples []runfile.Sample) ClientLoad {
+	c := ClientLoad{Samples: len(samples)}
+	cpu, span := 0.0, 0.0
+	var machine, busy, delays []float64
+	for i := range samples {
+		s := &samples[i]
+		cpu += s.CPU * s.SpanMS
+		span += s.SpanMS
+		machine, busy, delays = append(machine, s.MachineShare), append(busy, s.MachineBusy), append(delays, s.SchedP99MS)
+		c.GCPauses += s.GCPauses
+		c.GCPauseMaxMS = max(c.GCPauseMaxMS, s.GCPauseMaxMS)
+		c.RSSBytes = max(c.RSSBytes, s.RSSBytes)
+	}
+	if span > 0 {
+		c.CPU = cpu / span
+	}
+	c.MachineShare, c.MachineBusy, c.SchedMS = stats.Of(machine), stats.Of(busy), stats.Of(delays)
+	return c
+}
+
+func serverMetrics(scrapes []*runfile.ServerFigures) ServerMetrics {
+	known := func(of func(f *runfile.ServerFigures) *float64) (values []float64) {
+		for _, f := range scrapes {
+			if value := of(f); value != nil {
+				values = append(values, *value)
+			}
+		}
+		return values
+	}
+	m := ServerMetrics{
+		Scrapes:        len(scrapes),
+		KVUse:          gauge(known(func(f *runfile.ServerFigures) *float64 { return f.KVUse })),
+		KVUseMax:       gauge(known(func(f *runfile.ServerFigures) *float64 { return f.KVUseMax })),
+		Running:        gauge(known(func(f *runfile.ServerFigures) *float64 { return f.Running })),
+		Waiting:        gauge(known(func(f *runfile.ServerFigures) *float64 { return f.Waiting })),
+		HitRate:        gauge(known(func(f *runfile.ServerFigures) *float64 { return f.HitRate })),
+		QueriedTokens:  growth(known(func(f *runfile.ServerFigures) *float64 { return f.QueriedTokens })),
+		HitTokens:      growth(known(func(f *runfile.ServerFigures) *float64 { return f.HitTokens })),
+		Preemptions:    growth(known(func(f *runfile.ServerFigures) *float64 { return f.Preemptions })),
+		BlockSize:      latestSize(known(func(f *runfile.ServerFigures) *float64 { return f.BlockSize })),
+		CapacityTokens: latestSize(known(func(f *runfile.ServerFigures) *float64 { return f.CapacityTokens })),
+	}
+	for _, f := range scrapes {
+		m.Engine, m.Engines = f.Engine, max(m.Engines, f.Engines)
+	}
+	return m
+}
+
+// gauge is the distribution of a gauge during the run: the first scrape is from
+// before it, the last from after it.
+func gauge(values []float64) stats.Sample {
+	if len(values) > 2 {
+		values = values[1 : len(values)-1]
+	}
+	return stats.Of(values)
+}
+
+// growth is that of a counter, absent if it fell.
+func growth(values []float64) trace.Opt[int] {
+	if len(values) < 2 || !slices.IsSorted(values) || !(values[len(values)-1]-values[0] < maxCount) {
+		return trace.Opt[int]{}
+	}
+	return trace.Some(int(values[len(values)-1] - values[0]))
+}
+
+const maxCount = 1e15 // more cannot be a count
+
+// latestSize is the latest value that can be a size, 0 without one.
+func latestSize(values []float64) int {
+	for _, value := range slices.Backward(values) {
+		if value >= 1 && value < maxCount {
+			return int(value)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,153 @@
+package run
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"moontide/trace"
+)
+
+// spans are the times during which requests were in flight.
+type spans struct{ begins, ends []time.Duration }
+
+func (s *spans) add(begin, end time.Duration) {
+	s.begins = append(s.begins, begin)
+	s.ends = append(s.ends, end)
+}
+
+// length is from the first begin to the last end.
+func (s *spans) length() time.Duration {
+	if len(s.begins) == 0 {
+		return 0
+	}
+	return slices.Max(s.ends) - slices.Min(s.begins)
+}
+
+// sweep visits the times with a constant number of requests in flight, in order.
+// Those after a begin are visited even if they have no length. A request that
+// ends as another begins is not in flight with it.
+func (s *spans) sweep(visit func(from, to time.Duration, inFlight int)) {
+	slices.Sort(s.begins)
+	slices.Sort(s.ends)
+	now, inFlight, ended := time.Duration(0), 0, 0
+	advance := func(to time.Duration, change int) {
+		if now < to {
+			visit(now, to, inFlight)
+		}
+		now, inFlight = to, inFlight+change
+	}
+	for _, begin := range s.begins {
+		for ; ended < len(s.ends) && s.ends[ended] <= begin; ended++ {
+			advance(s.ends[ended], -1)
+		}
+		advance(begin, 1)
+		visit(begin, begin, inFlight)
+	}
+	for ; ended < len(s.ends); ended++ {
+		advance(s.ends[ended], -1)
+	}
+}
+
+// most is the largest number in flight.
+func (s *spans) most() (most int) {
+	s.sweep(func(_, _ time.Duration, inFlight int) { most = max(most, inFlight) })
+	return most
+}
+
+// instants counts instants and keeps the first and the last.
+type instants struct {
+	n           int
+	first, last time.Duration
+}
+
+func (i *instants) add(at time.Duration) {
+	if i.n == 0 {
+		i.first, i.last = at, at
+	}
+	i.first, i.last = min(i.first, at), max(i.last, at)
+	i.n++
+}
+
+// rate is the number of gaps per second, absent if all instants are the same.
+func (i *instants) rate() trace.Opt[float64] {
+	if i.last <= i.first {
+		return trace.Opt[float64]{}
+	}
+	return trace.Some(float64(i.n-1) / (i.last - i.first).Seconds())
+}
+
+// tokenRate finds the second with the most tokens and the one with the most
+// events, of the seconds that begin at a multiple of a slot. Its memory depends on
+// the number of seconds with events only, so a damaged record far in the future
+// does no harm.
+type tokenRate struct {
+	seconds map[time.Duration]*second // with events
+	from    time.Duration             // of latest
+	latest  *second                   // that was added to
+}
+
+func newTokenRate() tokenRate { return tokenRate{seconds: map[time.Duration]*second{}} }
+
+// second counts the tokens, in parts, and the events of each slot.
+type second struct{ tokens, events [slots]int64 }
+
+const (
+	slot  = 10 * time.Millisecond
+	slots = int(time.Second / slot)
+	// Tokens are counted in parts, because sums of integers do not depend on the
+	// order, as those of floats do.
+	part = 1.0 / (1 << 30)
+)
+
+func toParts(tokens float64) int64 { return int64(math.Round(tokens / part)) }
+
+// add adds an event with tokens. Events of the same second that follow each other
+// are fast.
+func (t *tokenRate) add(at time.Duration, parts int64) {
+	at = max(at, 0) // nothing happens before the run's start
+	within := at - t.from
+	if t.latest == nil || uint64(within) >= uint64(time.Second) {
+		whole := at / time.Second
+		t.from, t.latest = whole*time.Second, t.seconds[whole]
+		if t.latest == nil {
+			t.latest = new(second)
+			t.seconds[whole] = t.latest
+		}
+		within = at - t.from
+	}
+	i := uint32(within) / uint32(slot)
+	t.latest.tokens[i] += parts
+	t.latest.events[i]++
+}
+
+// mostTokens is rounded to thousandths, which hides the rounding to parts.
+func (t *tokenRate) mostTokens() float64 {
+	most := t.most(func(s *second) *[slots]int64 { return &s.tokens })
+	return math.Round(float64(most)*part*1000) / 1000
+}
+
+func (t *tokenRate) mostEvents() float64 {
+	return float64(t.most(func(s *second) *[slots]int64 { return &s.events }))
+}
+
+// most slides a window of one second over each second and the one before it.
+func (t *tokenRate) most(of func(s *second) *[slots]int64) int64 {
+	most := int64(0)
+	for at, s := range t.seconds {
+		before := t.seconds[at-1]
+		if before == nil {
+			before = new(second)
+		}
+		counts, left := of(s), of(before)
+		sum := int64(0)
+		for _, n := range left {
+			sum += n
+		}
+		for i, n := range counts {
+			sum += n - left[i]
+			most = max(most, sum)
+		}
+	}
+	return most
+}
