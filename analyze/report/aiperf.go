@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
@@ -80,10 +81,7 @@ type (
 func aiperfRecord(start time.Time, rec *replay.Record, turn int) aiperfLine {
 	wall := func(at time.Duration) int64 { return start.Add(at).UnixNano() }
 	id := fmt.Sprintf("row-%d", rec.Row)
-	conversation := rec.SessionID
-	if conversation == "" {
-		conversation = id
-	}
+	conversation := cmp.Or(rec.SessionID, id)
 	line := aiperfLine{Metadata: aiperfMetadata{
 		SessionNum: rec.Row, RequestID: id, CorrelationID: conversation, ConversationID: conversation, TurnIndex: turn,
 		StartNS: wall(rec.Sent.Value), EndNS: wall(rec.Done),

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -47,11 +48,7 @@ func Calibration(c *bench.Calibration) *doc.Document {
 }
 
 func machineLine(c *bench.Calibration) string {
-	cpu := c.Machine.CPU
-	if cpu == "" {
-		cpu = "unknown"
-	}
-	return fmt.Sprintf("%s: %d CPU cores, %s, %s/%s, %s", c.Taken.Format("2006-01-02"), c.Machine.CPUs, cpu, c.Machine.OS, c.Machine.Arch, c.Machine.Go)
+	return fmt.Sprintf("%s: %d CPU cores, %s, %s/%s, %s", c.Taken.Format("2006-01-02"), c.Machine.CPUs, cmp.Or(c.Machine.CPU, "unknown"), c.Machine.OS, c.Machine.Arch, c.Machine.Go)
 }
 
 func stampSentence(s replay.Stamps) string {

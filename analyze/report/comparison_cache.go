@@ -126,20 +126,16 @@ func (c Comparison) services(d *doc.Document) {
 	s := d.Section("Concurrency at a given speed, side by side")
 	s.Text(c[i].Service.speed())
 	t := c.table()
-	line := func(label string, value func(at *Service) string) {
-		row := []string{label}
-		for _, data := range c {
-			if data.Service == nil || data.Analysis.Arrivals == nil {
-				row = append(row, doc.Absent)
-				continue
+	t.Rows = [][]string{{"mean in flight, Little's law"}, {"mean in flight, exact"}, {"peak in flight, exact"}}
+	for _, data := range c {
+		at, asked := orZero(data.Service)
+		for i, value := range []string{doc.FixedOr(at.Little, 1), doc.FixedOr(at.Mean, 1), doc.Int(at.Peak)} {
+			if !asked || data.Analysis.Arrivals == nil {
+				value = doc.Absent
 			}
-			row = append(row, value(data.Service))
+			t.Rows[i] = append(t.Rows[i], value)
 		}
-		t.Add(row...)
 	}
-	line("mean in flight, Little's law", func(at *Service) string { return doc.FixedOr(at.Little, 1) })
-	line("mean in flight, exact", func(at *Service) string { return doc.FixedOr(at.Mean, 1) })
-	line("peak in flight, exact", func(at *Service) string { return doc.Int(at.Peak) })
 	s.Table(t)
 }
 

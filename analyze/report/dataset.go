@@ -161,8 +161,7 @@ func percentileSection(s *doc.Section, a *analyze.Analysis) {
 		if p == 50 {
 			name += " (median)"
 		}
-		ratio := trace.Opt[float64]{Value: l.Ratios.Quantile(p / 100), Set: l.Ratios.Count > 0}
-		t.Add(name, doc.Fixed(a.ISL.Quantile(p/100), 1), doc.Fixed(a.OSL.Quantile(p/100), 1), doc.FixedOr(ratio, 2))
+		t.Add(name, doc.Fixed(a.ISL.Quantile(p/100), 1), doc.Fixed(a.OSL.Quantile(p/100), 1), doc.FixedOr(quantileOf(l.Ratios, p/100, 1), 2))
 	}
 	s.Table(t)
 	const alike = "all lengths are equal"
@@ -219,7 +218,7 @@ func sharingSection(to *doc.Document, a *analyze.Analysis, c *Cache) {
 	if a.Arrivals == nil {
 		why = "no row has a timestamp"
 	}
-	median, p90 := secondsOf(p.Reuse.Time, 0.5), secondsOf(p.Reuse.Time, 0.9)
+	median, p90 := quantileOf(p.Reuse.Time, 0.5, 1000), quantileOf(p.Reuse.Time, 0.9, 1000)
 	s.Row("Reuse interval, median", doc.FixedOr(median, 3), "s", noteOr(median, "since the last use", why))
 	s.Row("Reuse interval, p90", doc.FixedOr(p90, 3), "s", noteOr(p90, "", why))
 	if c.known() && p.HitBlocks > 0 {
@@ -275,8 +274,7 @@ func sessionSection(to *doc.Document, of *analyze.Sessions) {
 	if of.MultiTurn > 0 {
 		why = "turns have no times"
 	}
-	gap, delay := secondsOf(of.Gap, 0.5), secondsOf(of.Delay, 0.5)
-	growth := trace.Opt[float64]{Value: of.Growth.Quantile(0.5), Set: of.Growth.Count > 0}
+	gap, delay, growth := quantileOf(of.Gap, 0.5, 1000), quantileOf(of.Delay, 0.5, 1000), quantileOf(of.Growth, 0.5, 1)
 	s.Row("Arrival to next turn, median", doc.FixedOr(gap, 3), "s", noteOr(gap, "answer and think time", why))
 	s.Row("Given think time, median", doc.FixedOr(delay, 3), "s", noteOr(delay, "delay", "no later turn has one"))
 	s.Row("Prompt growth per turn, median", doc.FixedOr(growth, 0), "tokens", noteOr(growth, "", "no second turn"))
@@ -308,9 +306,9 @@ func (c *Service) speed() string {
 	return fmt.Sprintf("Assumes a TTFT of %s ms and a TPOT of %s ms at any load.", doc.Fixed(c.TTFT, 1), doc.Fixed(c.TPOT, 1))
 }
 
-// secondsOf is a quantile of times in ms, in seconds.
-func secondsOf(d stats.Sample, p float64) trace.Opt[float64] {
-	return trace.Opt[float64]{Value: d.Quantile(p) / 1000, Set: d.Count > 0}
+// quantileOf is a quantile in a unit: 1000 turns milliseconds into seconds.
+func quantileOf(d stats.Sample, p, unit float64) trace.Opt[float64] {
+	return trace.Opt[float64]{Value: d.Quantile(p) / unit, Set: d.Count > 0}
 }
 
 // noteOr is a note on a value, or why there is no value.

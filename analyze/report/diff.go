@@ -56,9 +56,9 @@ func (c Diff) runs(d *doc.Document) {
 		s.Note("Not comparable", o.Reason+".")
 	}
 	for _, r := range slices.Concat(c.A, c.B) {
-		for _, e := range r.Verdict.Evidence {
-			if e.Level != run.Valid && e.Level == r.Verdict.Level {
-				s.Warn(r.Name + " is " + r.Verdict.Level.String() + ": " + e.Text + ".")
+		if level := r.Verdict.Level; level != run.Valid {
+			for _, reason := range reasons(r.Verdict) {
+				s.Warn(r.Name + " is " + level.String() + ": " + reason + ".")
 			}
 		}
 		if r.OutputEstimates > 0 {
@@ -266,7 +266,7 @@ func (c Diff) origins(d *doc.Document) {
 		for _, band := range o.Bands {
 			cells := []string{band.Name, doc.Int(band.Pairs)}
 			for _, part := range band.Latencies {
-				cells = append(cells, partText(part), addsText(part))
+				cells = append(cells, partCells(part)...)
 			}
 			t.Add(cells...)
 		}
@@ -274,23 +274,19 @@ func (c Diff) origins(d *doc.Document) {
 	}
 }
 
-func partText(p diff.Part) string {
-	switch {
-	case p.Count == 0:
-		return doc.Absent
-	case !p.Interval.Set:
-		return plus(p.Mean, 2) + " " + noInterval
-	case !p.Significant():
-		return plus(p.Mean, 2) + " " + insignificant
-	}
-	return plus(p.Mean, 2) + "  " // aligned with marked numbers
-}
-
-func addsText(p diff.Part) string {
+// partCells are the mean and what the band adds to that of all.
+func partCells(p diff.Part) []string {
 	if p.Count == 0 {
-		return doc.Absent
+		return []string{doc.Absent, doc.Absent}
 	}
-	return plus(p.Adds, 2)
+	mark := "  " // aligned with marked numbers
+	switch {
+	case !p.Interval.Set:
+		mark = " " + noInterval
+	case !p.Significant():
+		mark = " " + insignificant
+	}
+	return []string{plus(p.Mean, 2) + mark, plus(p.Adds, 2)}
 }
 
 // data has a row for each metric.

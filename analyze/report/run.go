@@ -11,7 +11,6 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
 	"moontide/replay/runfile"
-	"moontide/trace"
 	"moontide/trace/stats"
 )
 
@@ -285,7 +284,7 @@ func (r Run) addGroups(d *doc.Document) {
 			cells := []string{k.Name, doc.Int(k.Completed), doc.Int(k.Failed)}
 			for _, l := range []stats.Sample{k.TTFT, k.TPOT, k.E2EL} {
 				for _, p := range []float64{0.5, 0.99} {
-					cells = append(cells, doc.FixedOr(trace.Opt[float64]{Value: l.Quantile(p), Set: l.Count > 0}, 2))
+					cells = append(cells, doc.FixedOr(quantileOf(l, p, 1), 2))
 				}
 			}
 			t.Add(cells...)

@@ -131,9 +131,8 @@ func timeline(requests []run.Request) figure.Figure {
 		to.Y = append(to.Y, float64(row), float64(row), math.NaN())
 	}
 	each := (len(requests) + mostBars - 1) / mostBars
-	for begin := 0; begin < len(requests); begin += each {
-		q := longest(requests[begin:min(begin+each, len(requests))])
-		switch {
+	for part := range slices.Chunk(requests, each) {
+		switch q := longest(part); {
 		case q == nil:
 		case q.Class != replay.OK || !q.Answered:
 			line(&failed, q.Row, q.Sent, q.End)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -66,14 +67,10 @@ func benchmarkName(info runfile.Run) string {
 
 // benchmarkWord replaces what would end a name or a part of one.
 func benchmarkWord(s string) string {
-	word := strings.Map(func(r rune) rune {
+	return cmp.Or(strings.Map(func(r rune) rune {
 		if r == '/' || r == '=' || unicode.IsSpace(r) {
 			return '_'
 		}
 		return r
-	}, doc.Clean(s))
-	if word == "" {
-		return "none"
-	}
-	return word
+	}, doc.Clean(s)), "none")
 }

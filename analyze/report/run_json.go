@@ -126,13 +126,10 @@ func goodputJSON(g *run.Goodput) any {
 	if g == nil {
 		return nil
 	}
-	objectives := []map[string]any{}
-	for _, o := range g.Objectives {
-		objectives = append(objectives, jsonObject(map[string]any{
-			"metric": o.Latency.String(), "limit_ms": o.LimitMS, "met": o.Met, "share": g.Share(o.Met),
-		}))
-	}
-	return jsonObject(map[string]any{"requests": g.Requests, "good": g.Good, "share": g.Share(g.Good), "objectives": objectives})
+	objectives := objects(g.Objectives, func(o run.MetObjective) object {
+		return object{{"limit_ms", o.LimitMS}, {"met", o.Met}, {"metric", o.Latency.String()}, {"share", g.Share(o.Met)}}
+	})
+	return jsonObject(map[string]any{"requests": g.Requests, "good": g.Good, "share": g.Share(g.Good), "objectives": append([]object{}, objectives...)})
 }
 
 // windowJSON is null if the whole run was measured.

@@ -18,21 +18,19 @@ func (d *Document) WriteCSV(w io.Writer) error {
 	}
 	out := csv.NewWriter(w)
 	out.Write(columns)
-	for _, row := range rows {
-		cells := make([]string, len(columns))
-		for i := range cells {
-			cells[i] = Clean(row[i])
+	for i, row := range rows {
+		for j, cell := range row {
+			row[j] = Clean(cell)
 		}
-		out.Write(cells)
+		rows[i] = row[:len(columns)]
 	}
-	out.Flush()
-	if err := out.Error(); err != nil {
+	if err := out.WriteAll(rows); err != nil {
 		return fmt.Errorf("writing report: %w", err)
 	}
 	return nil
 }
 
-// csvRows are rows that have one cell more than there are columns, for notes.
+// csvRows are copies of the rows that have one cell more than there are columns, for notes.
 func (d *Document) csvRows() (columns []string, rows [][]string, noted bool) {
 	columns = d.Data.Columns
 	for _, row := range d.Data.Rows {

@@ -203,7 +203,7 @@ func (b *textWriter) words(rows [][]string, widths []int) {
 	for _, row := range rows {
 		first := ""
 		for i, cell := range row[:last] {
-			first += "  " + cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			first += fmt.Sprintf("  %-*s", widths[i], cell)
 		}
 		first += "  "
 		b.wrap(row[last], first, strings.Repeat(" ", min(utf8.RuneCountInString(first), textWidth/2)))
@@ -253,12 +253,11 @@ func (b *textWriter) rows(rows [][]string, widths []int, left int) {
 		}
 		var line strings.Builder
 		for i := range row {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(row[i]))
+			width := widths[i]
 			if i < left {
-				line.WriteString("  " + row[i] + pad)
-			} else {
-				line.WriteString("  " + pad + row[i])
+				width = -width
 			}
+			fmt.Fprintf(&line, "  %*s", width, row[i])
 		}
 		b.line(line.String())
 	}
