@@ -80,13 +80,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	})
 }
 
-func faultKinds() string {
-	var names []string
-	for _, kind := range server.FaultKinds() {
-		names = append(names, string(kind))
-	}
-	return strings.Join(names, ", ")
-}
+func faultKinds() string { return strings.Join(server.FaultKinds(), ", ") }
 
 // faultsOf reads --fault.
 func faultsOf(c *cli.Context) ([]server.Fault, error) {

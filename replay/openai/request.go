@@ -3,11 +3,10 @@ package openai
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
-	"math/bits"
+	"math/big"
 	"slices"
 	"strconv"
 	"sync"
@@ -103,15 +102,28 @@ func (c *Client) finishBody(body []byte, osl int) []byte {
 	return append(body, c.afterPrompt...)
 }
 
-// appendPrompt appends the prompt of a row: its own text, or p.
+// appendPrompt appends the prompt of a row: its own messages or text, or p, as
+// text or for completions perhaps as token ids.
 func (c *Client) appendPrompt(body []byte, r trace.Request, p prompt.Prompt) ([]byte, error) {
-	if c.cfg.Endpoint == Chat {
-		return appendMessages(body, r, p), nil
-	}
 	if err := Accepts(c.cfg.Endpoint, r); err != nil {
 		return nil, err
 	}
-	return appendCompletionPrompt(body, r, p, c.cfg.Prompt), nil
+	before, after := `,"prompt":`, ""
+	if c.cfg.Endpoint == Chat {
+		if messages, ok := r.Raw("messages"); ok {
+			return append(append(body, `,"messages":`...), messages...), nil
+		}
+		before, after = `,"messages":[{"role":"user","content":`, "}]"
+	}
+	body = append(body, before...)
+	if text, ok := ownText(r); ok {
+		body = append(body, text...)
+	} else if c.cfg.Prompt == Tokens {
+		body = p.AppendJSONTokens(body)
+	} else {
+		body = append(p.AppendText(append(body, '"')), '"')
+	}
+	return append(body, after...), nil
 }
 
 // Accepts returns an error if a row cannot be sent to an endpoint.
@@ -131,10 +143,6 @@ func ownText(r trace.Request) (raw string, ok bool) {
 		return "", false
 	}
 	return r.Raw("text_input")
-}
-
-func appendText(body []byte, p prompt.Prompt) []byte {
-	return append(p.AppendText(append(body, '"')), '"')
 }
 
 // setCommon sets the parts of a body that all requests share.
@@ -188,11 +196,12 @@ func extraMembers(cfg Config) (members []byte, keys []string, err error) {
 	return members, keys, nil
 }
 
-// digest is the sum of hashes modulo 2^256, which does not depend on the order
-// of what is added.
+// digest is a sum of hashes, which does not depend on the order of what is
+// added.
 type digest struct {
-	mu  sync.Mutex
-	sum [4]uint64
+	mu   sync.Mutex
+	sum  big.Int
+	hash big.Int // of the last row; kept for its memory
 }
 
 func (d *digest) add(row int, prompt []byte) {
@@ -201,31 +210,25 @@ func (d *digest) add(row int, prompt []byte) {
 	binary.BigEndian.PutUint64(number[:], uint64(row))
 	h.Write(number[:])
 	h.Write(prompt)
-	sum := h.Sum(nil)
+	d.addHash(h.Sum(nil))
+}
+
+func (d *digest) addHash(hash []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.sum = addModulo(d.sum, sum)
+	d.sum.Add(&d.sum, d.hash.SetBytes(hash))
+}
+
+// String is the sum modulo 2^256, in hexadecimal.
+func (d *digest) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	modulus := new(big.Int).Lsh(big.NewInt(1), 256)
+	return fmt.Sprintf("%064x", modulus.Mod(&d.sum, modulus))
 }
 
 // PromptDigest is the sum modulo 2^256, in hexadecimal, of SHA-256(row, prompt)
 // over all prepared requests: the row as 8 bytes, big-endian, the prompt as the
 // member of the body, from the comma before its key. Runs of equal digests sent
 // equal prompts.
-func (c *Client) PromptDigest() string {
-	c.digest.mu.Lock()
-	defer c.digest.mu.Unlock()
-	var b [32]byte
-	for i, word := range c.digest.sum {
-		binary.BigEndian.PutUint64(b[8*i:], word)
-	}
-	return hex.EncodeToString(b[:])
-}
-
-// addModulo adds a big-endian 256-bit number.
-func addModulo(sum [4]uint64, number []byte) [4]uint64 {
-	var carry uint64
-	for i := 3; i >= 0; i-- {
-		sum[i], carry = bits.Add64(sum[i], binary.BigEndian.Uint64(number[8*i:]), carry)
-	}
-	return sum
-}
+func (c *Client) PromptDigest() string { return c.digest.String() }

@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"encoding/binary"
 	stdjson "encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -175,15 +177,20 @@ func TestPromptDigest(t *testing.T) {
 
 func TestDigestCarries(t *testing.T) {
 	t.Parallel()
-	one := make([]byte, 32)
-	one[31] = 1
 	for sum, want := range map[[4]uint64][4]uint64{
 		{0, 0, 0, 1}:                   {0, 0, 0, 2},
 		{0, 0, ^uint64(0), ^uint64(0)}: {0, 1, 0, 0},
 		{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}: {},
 	} {
-		if got := addModulo(sum, one); got != want {
-			t.Errorf("%x + 1 = %x, want %x", sum, got, want)
+		var number []byte
+		for _, word := range sum {
+			number = binary.BigEndian.AppendUint64(number, word)
+		}
+		var d digest
+		d.addHash(number)
+		d.addHash([]byte{1})
+		if got := d.String(); got != fmt.Sprintf("%016x%016x%016x%016x", want[0], want[1], want[2], want[3]) {
+			t.Errorf("%x + 1 = %s, want %x", sum, got, want)
 		}
 	}
 }

@@ -121,7 +121,9 @@ func (s *Server) submit(q *activeRequest) error {
 	if s.isShutDown() {
 		return errShutdown
 	}
-	s.startLoop()
+	if s.timer == nil { // the loop starts with the first request
+		s.timer = s.newTimer(s.step)
+	}
 	s.advance()
 	if err := s.cluster.Submit(s.now(), &q.Request); err != nil {
 		return err

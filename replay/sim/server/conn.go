@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -100,9 +101,7 @@ func (c *conn) Read(p []byte) (n int, err error) {
 func (c *conn) awaitLeave() bool {
 	for len(c.early) < maxEarly {
 		// One byte at a time: early bytes are rare.
-		if len(c.early) == cap(c.early) {
-			c.early = append(make([]byte, 0, 2*cap(c.early)+1), c.early...)
-		}
+		c.early = slices.Grow(c.early, 1)
 		n, err := c.Conn.Read(c.early[len(c.early) : len(c.early)+1])
 		c.early = c.early[:len(c.early)+n]
 		if err != nil {

@@ -44,11 +44,11 @@ var defaultFaults = []Fault{
 	{Kind: Merge, Count: 4}, {Kind: Split},
 }
 
-// FaultKinds returns all kinds of faults.
-func FaultKinds() []FaultKind {
-	var kinds []FaultKind
+// FaultKinds returns the names of all kinds of faults.
+func FaultKinds() []string {
+	var kinds []string
 	for _, f := range defaultFaults {
-		kinds = append(kinds, f.Kind)
+		kinds = append(kinds, string(f.Kind))
 	}
 	return kinds
 }
@@ -65,7 +65,7 @@ func ParseFault(text string) (Fault, error) {
 		}
 	}
 	if !known {
-		return Fault{}, fmt.Errorf("fault %q is not one of %s", shortened(kind), joined(FaultKinds()))
+		return Fault{}, fmt.Errorf("fault %q is not one of %s", shortened(kind), strings.Join(FaultKinds(), ", "))
 	}
 	share, amount, hasAmount := strings.Cut(rest, ":")
 	f.Share = 1
@@ -128,12 +128,4 @@ func (f Fault) inStream() bool {
 		return true
 	}
 	return false
-}
-
-func joined[T ~string](names []T) string {
-	var all []string
-	for _, name := range names {
-		all = append(all, string(name))
-	}
-	return strings.Join(all, ", ")
 }

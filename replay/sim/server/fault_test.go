@@ -28,7 +28,7 @@ func TestParseFault(t *testing.T) {
 		}
 	}
 	for _, kind := range FaultKinds() {
-		if f, err := ParseFault(string(kind)); err != nil || f.Kind != kind {
+		if f, err := ParseFault(kind); err != nil || string(f.Kind) != kind {
 			t.Errorf("%s: %+v, %v", kind, f, err)
 		}
 	}

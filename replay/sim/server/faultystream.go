@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"io"
 	"math/rand/v2"
 	"sync/atomic"
@@ -83,14 +84,8 @@ func (p *faultyStream) await(wanted int) int {
 // pause waits for d, 0 being forever. It returns false if nobody waits for the
 // answer any more.
 func (p *faultyStream) pause(d time.Duration) bool {
-	var over <-chan time.Time
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		over = timer.C
-	}
 	select {
-	case <-over:
+	case <-time.After(cmp.Or(d, forever)):
 		return true
 	case <-p.gone:
 		return false

@@ -23,13 +23,6 @@ func (s *Server) now() time.Duration {
 // nanoseconds.
 func (s *Server) stampAt(at time.Duration) int64 { return s.mono + int64(at) }
 
-// startLoop starts the loop with the first request. The caller holds the mutex.
-func (s *Server) startLoop() {
-	if s.timer == nil {
-		s.timer = s.newTimer(s.step)
-	}
-}
-
 // stopLoop returns when the loop has ended. Nothing is submitted any more.
 func (s *Server) stopLoop() {
 	s.mu.Lock()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -81,8 +83,9 @@ func New(cfg Config) (*Server, error) {
 		Handler:      s.handle,
 		ErrorHandler: refuseBroken,
 		ConnState:    s.conns.track,
-		Logger:       discard{},
-		Name:         "moontide-simserver",
+		// Every failure reaches the client or is the client's.
+		Logger: log.New(io.Discard, "", 0),
+		Name:   "moontide-simserver",
 		// Above what a process may have: file descriptors are the limit.
 		Concurrency:                  1 << 20,
 		MaxRequestBodySize:           cfg.MaxBody,
@@ -148,8 +151,27 @@ func (s *Server) isShutDown() bool {
 	}
 }
 
-// discard is a logger that does nothing: every failure reaches the client or is
-// the client's.
-type discard struct{}
+// shutdownGrace is how long Run waits for responses in flight.
+const shutdownGrace = 5 * time.Second
 
-func (discard) Printf(string, ...any) {}
+// Run serves on ln until ctx ends, then shuts down. It closes ln.
+func Run(ctx context.Context, ln net.Listener, cfg Config) error {
+	s, err := New(cfg)
+	if err != nil {
+		ln.Close()
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ln) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	defer cancel()
+	if err := s.Shutdown(grace); err != nil {
+		return fmt.Errorf("shutting the endpoint down: %w", err)
+	}
+	return <-ended
+}
