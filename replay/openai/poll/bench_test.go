@@ -43,7 +43,7 @@ func BenchmarkExchange(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				h := &collector{want: 1}
-				if c.Exchange(context.Background(), h, later, request); h.ended != nil {
+				if exchange(context.Background(), c, h, later, request); h.ended != nil {
 					b.Fatal(h.ended)
 				}
 			}

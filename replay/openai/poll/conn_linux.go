@@ -67,12 +67,6 @@ func (l *Loop) Adopt(c net.Conn) (*Conn, error) {
 	return &Conn{fd: fd, loop: l, over: make(chan struct{}, 1), writable: make(chan struct{}, 1)}, nil
 }
 
-// Exchange is Begin and Wait.
-func (c *Conn) Exchange(ctx context.Context, h Handler, deadline time.Time, parts ...[]byte) (sent time.Time, wrote bool, err error) {
-	c.Begin(h, deadline, parts...)
-	return c.Wait(ctx)
-}
-
 // Begin hands the kernel as much of a request, given in parts, as it takes without
 // blocking, and has the loop read the answer for h until the deadline. Wait must
 // follow.

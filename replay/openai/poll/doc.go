@@ -3,10 +3,10 @@
 //
 //	loop, err := poll.New()
 //	conn, err := loop.Adopt(tcpConn) // dialed in the usual way
-//	sent, wrote, err := conn.Exchange(ctx, handler, deadline, request)
+//	conn.Begin(handler, deadline, request) // does not block
+//	sent, wrote, err := conn.Wait(ctx)
 //
-// The [Handler] gets what comes back. [Conn.Begin] and [Conn.Wait] are the two
-// halves of Exchange: Begin sends and does not block.
+// The [Handler] gets what comes back.
 //
 // A program that reads ten thousand streams is late for most of what it reads: if
 // a server writes to all of them at once, the last is read tens of milliseconds

@@ -33,7 +33,8 @@ func Example() {
 	fmt.Fprintln(peer, "high tide")
 
 	var answer line
-	_, wrote, err := conn.Exchange(context.Background(), &answer, time.Now().Add(time.Minute), []byte("when?\n"))
+	conn.Begin(&answer, time.Now().Add(time.Minute), []byte("when?\n"))
+	_, wrote, err := conn.Wait(context.Background())
 	fmt.Printf("%s%v %v\n", answer.text, wrote, err)
 	peer.Close()
 	// Output:

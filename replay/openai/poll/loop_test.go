@@ -48,7 +48,7 @@ func stampsCome() bool {
 	defer peer.Close()
 	peer.Write([]byte("x"))
 	h := &collector{want: 1}
-	c.Exchange(context.Background(), h, later)
+	exchange(context.Background(), c, h, later)
 	return h.at[0].Kernel
 }
 
@@ -122,6 +122,11 @@ func (h *collector) End(err error, at Arrival) { h.ended, h.at = err, append(h.a
 
 var later = time.Now().Add(time.Hour)
 
+func exchange(ctx context.Context, c *Conn, h Handler, deadline time.Time, parts ...[]byte) (sent time.Time, wrote bool, err error) {
+	c.Begin(h, deadline, parts...)
+	return c.Wait(ctx)
+}
+
 func TestExchange(t *testing.T) {
 	t.Parallel()
 	c, peer := pair(t, loop(t), listener(t))
@@ -132,7 +137,7 @@ func TestExchange(t *testing.T) {
 			peer.Write([]byte("answer"))
 		}()
 		before := time.Now()
-		sent, wrote, err := c.Exchange(context.Background(), h, later, []byte("the "), nil, []byte("request"))
+		sent, wrote, err := exchange(context.Background(), c, h, later, []byte("the "), nil, []byte("request"))
 		if !wrote || err != nil || string(h.got) != "answer" || h.ended != nil {
 			t.Fatalf("wrote %t, %v, got %q, ended %v", wrote, err, h.got, h.ended)
 		}
@@ -165,10 +170,10 @@ func TestInstantsAreTheKernels(t *testing.T) {
 	began := make(chan bool)
 	both.Go(func() {
 		close(began)
-		two.Exchange(context.Background(), waits, later)
+		exchange(context.Background(), two, waits, later)
 	})
 	<-began
-	both.Go(func() { one.Exchange(context.Background(), blocks, later) })
+	both.Go(func() { exchange(context.Background(), one, blocks, later) })
 	onePeer.Write([]byte("x"))
 	both.Wait()
 	if at := waits.at[0]; !at.Kernel || at.After(written) {
@@ -196,8 +201,8 @@ func TestUnread(t *testing.T) {
 	}}
 	waits := &collector{want: 2}
 	var both sync.WaitGroup
-	both.Go(func() { two.Exchange(context.Background(), waits, later, []byte("x")) })
-	both.Go(func() { one.Exchange(context.Background(), blocks, later) })
+	both.Go(func() { exchange(context.Background(), two, waits, later, []byte("x")) })
+	both.Go(func() { exchange(context.Background(), one, blocks, later) })
 	onePeer.Write([]byte("x"))
 	both.Wait()
 	if at := waits.at[0]; len(waits.at) != 1 || at.Before(second) || at.Unread < at.Sub(first) {
@@ -215,7 +220,7 @@ func TestUnreadBeforeTheBeginning(t *testing.T) {
 		other, otherPeer := pair(t, l, ln)
 		if watched {
 			peer.Write([]byte("x"))
-			c.Exchange(context.Background(), &collector{want: 1}, later)
+			exchange(context.Background(), c, &collector{want: 1}, later)
 		}
 		first := time.Now()
 		for range 2 {
@@ -224,7 +229,7 @@ func TestUnreadBeforeTheBeginning(t *testing.T) {
 			}
 			// It is read behind the other, so the loop has looked meanwhile.
 			otherPeer.Write([]byte("x"))
-			other.Exchange(context.Background(), &collector{want: 1}, later)
+			exchange(context.Background(), other, &collector{want: 1}, later)
 		}
 		h := &collector{want: 2}
 		l.send(command{kind: begin, conn: c, handler: h, deadline: later, since: first})
@@ -249,13 +254,13 @@ func TestLarge(t *testing.T) {
 		peer.CloseWrite()
 	})
 	h := &collector{want: len(answer)}
-	_, wrote, err := c.Exchange(context.Background(), h, later, request[:5], request[5:])
+	_, wrote, err := exchange(context.Background(), c, h, later, request[:5], request[5:])
 	serving.Wait()
 	if !wrote || err != nil || !bytes.Equal(got, request) || !bytes.Equal(h.got, answer) {
 		t.Fatalf("wrote %t, %v, %d bytes went and %d came", wrote, err, len(got), len(h.got))
 	}
 	h = &collector{want: 1}
-	if c.Exchange(context.Background(), h, later); h.ended != io.EOF {
+	if exchange(context.Background(), c, h, later); h.ended != io.EOF {
 		t.Errorf("it ended with %v", h.ended)
 	}
 }
@@ -289,7 +294,7 @@ func TestAnswerBeforeTheRequestWasRead(t *testing.T) {
 	c, peer := pair(t, loop(t), listener(t))
 	h := &collector{want: 2}
 	peer.Write([]byte("no"))
-	_, wrote, err := c.Exchange(context.Background(), h, later, make([]byte, 64<<20))
+	_, wrote, err := exchange(context.Background(), c, h, later, make([]byte, 64<<20))
 	if wrote || err != nil || string(h.got) != "no" {
 		t.Errorf("wrote %t, %v, got %q", wrote, err, h.got)
 	}
@@ -319,7 +324,7 @@ func TestEnds(t *testing.T) {
 			c, peer := pair(t, loop(t), listener(t))
 			tc.peer(peer)
 			h := &collector{want: 100}
-			c.Exchange(tc.ctx, h, tc.deadline)
+			exchange(tc.ctx, c, h, tc.deadline)
 			if tc.want != nil && !errors.Is(h.ended, tc.want) || h.ended == nil || string(h.got) != tc.says {
 				t.Errorf("ended with %v and %q, want %v and %q", h.ended, h.got, tc.want, tc.says)
 			}
@@ -333,7 +338,7 @@ func TestSetDeadline(t *testing.T) {
 	c, peer := pair(t, loop(t), listener(t))
 	peer.Write([]byte("x"))
 	h := &collector{want: 2, onArrival: func() { c.SetDeadline(time.Now()) }}
-	if c.Exchange(context.Background(), h, later); h.ended != os.ErrDeadlineExceeded {
+	if exchange(context.Background(), c, h, later); h.ended != os.ErrDeadlineExceeded {
 		t.Errorf("ended with %v", h.ended)
 	}
 }
@@ -360,14 +365,14 @@ func TestWhatComesBetween(t *testing.T) {
 	l, ln := loop(t), listener(t)
 	c, peer := pair(t, l, ln)
 	peer.Write([]byte("one"))
-	c.Exchange(context.Background(), &collector{want: 3}, later)
+	exchange(context.Background(), c, &collector{want: 3}, later)
 	peer.Write([]byte("two"))
 	// Another connection is read behind it, so the loop has seen it.
 	other, otherPeer := pair(t, l, ln)
 	otherPeer.Write([]byte("x"))
-	other.Exchange(context.Background(), &collector{want: 1}, later)
+	exchange(context.Background(), other, &collector{want: 1}, later)
 	h := &collector{want: 3}
-	c.Exchange(context.Background(), h, later)
+	exchange(context.Background(), c, h, later)
 	if string(h.got) != "two" {
 		t.Errorf("got %q", h.got)
 	}
@@ -383,11 +388,11 @@ func TestTurns(t *testing.T) {
 		l.receiver.buf = l.receiver.buf[:1000]
 		l.receiver.part.SetLen(1000)
 	}}
-	first.Exchange(context.Background(), small, later)
+	exchange(context.Background(), first, small, later)
 	c, peer := pair(t, l, ln)
 	peer.Write(make([]byte, 30_000))
 	h := &collector{want: 30_000}
-	if c.Exchange(context.Background(), h, time.Now().Add(10*time.Second)); h.ended != nil || len(h.at) <= maxReads {
+	if exchange(context.Background(), c, h, time.Now().Add(10*time.Second)); h.ended != nil || len(h.at) <= maxReads {
 		t.Errorf("%d bytes came with %d reads, ended %v", len(h.got), len(h.at), h.ended)
 	}
 }
@@ -399,7 +404,7 @@ func TestCanceledTooLate(t *testing.T) {
 	c, peer := pair(t, l, listener(t))
 	peer.Write([]byte("x"))
 	before := &collector{want: 1}
-	c.Exchange(context.Background(), before, later)
+	exchange(context.Background(), c, before, later)
 	h := &collector{want: 2}
 	h.onArrival = func() {
 		if len(h.got) == 0 {
@@ -410,7 +415,7 @@ func TestCanceledTooLate(t *testing.T) {
 		}
 	}
 	peer.Write([]byte("x"))
-	if c.Exchange(context.Background(), h, later); h.ended != nil {
+	if exchange(context.Background(), c, h, later); h.ended != nil {
 		t.Errorf("ended with %v", h.ended)
 	}
 }
@@ -421,12 +426,12 @@ func TestClose(t *testing.T) {
 	c, peer := pair(t, l, listener(t))
 	h := &collector{want: 2, onArrival: func() { go l.Close() }}
 	peer.Write([]byte("x"))
-	if c.Exchange(context.Background(), h, later); h.ended != ErrClosed {
+	if exchange(context.Background(), c, h, later); h.ended != ErrClosed {
 		t.Errorf("ended with %v", h.ended)
 	}
 	l.Close()
 	h = &collector{want: 1}
-	if c.Exchange(context.Background(), h, later); h.ended != ErrClosed {
+	if exchange(context.Background(), c, h, later); h.ended != ErrClosed {
 		t.Errorf("ended with %v", h.ended)
 	}
 }
@@ -481,7 +486,7 @@ func TestMany(t *testing.T) {
 						go cancel()
 					}
 					h := &collector{want: len(said)}
-					c.Exchange(ctx, h, later, []byte(said))
+					exchange(ctx, c, h, later, []byte(said))
 					cancel()
 					if got := string(h.got); got != said && (j < 4 || h.ended != context.Canceled) {
 						t.Errorf("got %q, ended %v, want %q", got, h.ended, said)

@@ -27,11 +27,6 @@ func (l *Loop) Delays() Delays { return Delays{} }
 // Adopt fails with [errors.ErrUnsupported].
 func (l *Loop) Adopt(c net.Conn) (*Conn, error) { return nil, errors.ErrUnsupported }
 
-// Exchange fails with [errors.ErrUnsupported].
-func (c *Conn) Exchange(ctx context.Context, h Handler, deadline time.Time, parts ...[]byte) (sent time.Time, wrote bool, err error) {
-	return c.Wait(ctx)
-}
-
 // Begin does nothing.
 func (c *Conn) Begin(Handler, time.Time, ...[]byte) {}
 
