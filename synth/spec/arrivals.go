@@ -224,14 +224,14 @@ func (a *arrivals) start(seed uint64, aspect string, scale float64) func() float
 	if a.process == replay {
 		return a.replayTimes(a.stretch(scale))
 	}
-	var time operationalTime = a.rate
+	after := a.rate.after
 	if b := a.bursts; b != nil {
-		time = newBursts(a.rate, b.on, b.off, b.ratio, stats.NewStream(seed, aspect+" bursts"))
+		after = newBursts(a.rate, b.on, b.off, b.ratio, stats.NewStream(seed, aspect+" bursts")).after
 	}
 	gap := a.gaps(seed, aspect)
 	now := 0.0
 	return func() float64 {
-		now = time.after(now, gap()/scale)
+		now = after(now, gap()/scale)
 		return now
 	}
 }

@@ -53,7 +53,7 @@ func (r *reader) tokens(min float64) quantity {
 	if r.blockSize <= trace.MaxLength/maxBlocks {
 		highest = float64(r.blockSize * maxBlocks)
 	}
-	return quantity{allowed: span{min, highest}, min: min, whole: true}
+	return quantity{allowed: span{min, highest}, min: min, whole: true, in: number}
 }
 
 // client reads the traffic of one client. common are the top-level shared
@@ -161,9 +161,9 @@ func (r *reader) sessions(n *node) sessions {
 		return s
 	}
 	f := r.fields(n, "sessions", "turns", "think_time", "new_tokens", "max_isl", "timestamps", "ttft", "tpot")
-	s.turns = f.distribution("turns", quantity{allowed: span{1, maxTurns}, min: 1, whole: true})
+	s.turns = f.distribution("turns", quantity{allowed: span{1, maxTurns}, min: 1, whole: true, in: number})
 	if f.has("think_time") {
-		s.think = f.distribution("think_time", quantity{allowed: span{0, year}, time: true})
+		s.think = f.distribution("think_time", quantity{allowed: span{0, year}, in: seconds})
 	}
 	if f.has("new_tokens") {
 		s.newTokens = f.distribution("new_tokens", r.tokens(0))
@@ -178,17 +178,12 @@ func (r *reader) sessions(n *node) sessions {
 	return s
 }
 
-// pairAt is the pair that a uniform number maps to.
-func (c *client) pairAt(p float64) lengthPair {
-	return c.pairs[min(int(p*float64(len(c.pairs))), len(c.pairs)-1)]
-}
-
 // draw returns the new tokens of a prompt (after a shared prefix of prefix
 // tokens in a first one, after the conversation so far in a later one) and the
 // tokens of its answer. p and q are independent uniform numbers.
 func (c *client) draw(first bool, prefix int, p, q float64) (newTokens, osl int) {
 	if c.pairs != nil {
-		lengths := c.pairAt(p)
+		lengths := c.pairs[min(int(p*float64(len(c.pairs))), len(c.pairs)-1)]
 		newTokens, osl = int(lengths.isl)-prefix, int(lengths.osl)
 	} else {
 		osl = int(c.osl.Quantile(stats.Correlate(p, q, c.correlation)))

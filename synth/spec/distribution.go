@@ -14,36 +14,32 @@ type quantity struct {
 	allowed span
 	min     float64 // lower bound, unless the spec has one
 	whole   bool
-	time    bool // in seconds; 30s is 30
+	in      unit
 	column  column
-}
-
-func (q quantity) unit() unit {
-	if q.time {
-		return seconds
-	}
-	return number
 }
 
 // minMass is the smallest probability that bounds may leave of a distribution:
 // one that has to be cut more is another distribution.
 const minMass = 1e-6
 
-// positional are the parameters of each distribution in the order of the short
-// form.
-var positional = map[string][]string{
-	"fixed":       {"value"},
-	"uniform":     {"min", "max"},
-	"normal":      {"mean", "std"},
-	"lognormal":   {"mean", "cv"},
-	"exponential": {"mean"},
-	"weibull":     {"mean", "cv"},
-	"geometric":   {"mean"},
-	"file":        {"path"},
+// family is what can be set of a distribution, apart from its bounds.
+type family struct {
+	positional []string // in the order of the short form; none if it has no such form
+	full       string   // a key of the full form only
+	cvs        span     // the possible coefficients of variation
 }
 
-// cvs are the possible coefficients of variation.
-var cvs = map[string]span{"normal": {1e-6, 1000}, "lognormal": {1e-4, 100}, "weibull": {0.01, 20}}
+var families = map[string]family{
+	"fixed":       {positional: []string{"value"}},
+	"uniform":     {positional: []string{"min", "max"}},
+	"normal":      {[]string{"mean", "std"}, "cv", span{1e-6, 1000}},
+	"lognormal":   {[]string{"mean", "cv"}, "std", span{1e-4, 100}},
+	"exponential": {positional: []string{"mean"}},
+	"weibull":     {[]string{"mean", "cv"}, "std", span{0.01, 20}},
+	"geometric":   {positional: []string{"mean"}},
+	"file":        {positional: []string{"path"}},
+	"mixture":     {full: "of"},
+}
 
 const distributionNames = "fixed, uniform, normal, lognormal, exponential, weibull, geometric, file, mixture"
 
@@ -75,7 +71,7 @@ func (r *reader) distribution(n *node, q quantity) stats.Distribution {
 	}
 	truncated, mass := stats.Truncate(d, low, high)
 	if mass < minMass {
-		r.fail(n.place, "%s has a probability of %.3g for values %v%s: want bounds that the distribution reaches", q.label, max(mass, 0), bounds, q.unit().plural)
+		r.fail(n.place, "%s has a probability of %.3g for values %v%s: want bounds that the distribution reaches", q.label, max(mass, 0), bounds, q.in.plural)
 		return stats.Fixed(0)
 	}
 	if q.whole {
@@ -100,20 +96,16 @@ func (r *reader) distributionFields(n *node, q quantity) (fields, string) {
 	}
 	f := fields{r, q.label, n}
 	name := f.text("distribution")
-	known := append([]string{"distribution", "min", "max"}, positional[name]...)
-	switch name {
-	case "normal":
-		known = append(known, "cv")
-	case "lognormal", "weibull":
-		known = append(known, "std")
-	case "mixture":
-		known = append(known, "of")
-	case "":
+	of, isKnown := families[name]
+	switch {
+	case name == "":
 		r.fail(n.place, "%s has no distribution: want distribution: with one of %s", q.label, distributionNames)
-	default:
-		if positional[name] == nil {
-			r.fail(f.place("distribution"), "%s is not a distribution: want one of %s", quote(name), distributionNames)
-		}
+	case !isKnown:
+		r.fail(f.place("distribution"), "%s is not a distribution: want one of %s", quote(name), distributionNames)
+	}
+	known := append([]string{"distribution", "min", "max"}, of.positional...)
+	if of.full != "" {
+		known = append(known, of.full)
 	}
 	return r.fields(n, q.label, known...), name
 }
@@ -144,12 +136,12 @@ func (r *reader) shortForm(n *node, q quantity) *node {
 		m.set(key, &node{place: n.place, inFile: n.inFile, text: text})
 	}
 	name, rest, _ := strings.Cut(text, ":")
-	names, known := positional[name]
-	if !known {
+	names := families[name].positional
+	if names == nil {
 		if _, ok := parseSeconds(name); !ok || rest != "" {
 			r.fail(n.place, "%s is neither a number nor a distribution: %s, want one of %s", q.label, quote(text), distributionNames)
 		}
-		name, rest, names = "fixed", text, positional["fixed"]
+		name, rest, names = "fixed", text, families["fixed"].positional
 	}
 	add("distribution", name)
 	switch name {
@@ -181,7 +173,7 @@ func (f fields) bounds(q quantity, name string) span {
 		f.fail(f.node.place, "%s is uniform and needs min and max", q.label)
 	}
 	if b.low > b.high {
-		f.fail(f.place("min"), "%s has min %s above max %s%s", q.label, plain(b.low), plain(b.high), q.unit().plural)
+		f.fail(f.place("min"), "%s has min %s above max %s%s", q.label, plain(b.low), plain(b.high), q.in.plural)
 	}
 	return b
 }
@@ -191,7 +183,7 @@ func (f fields) parameter(key string, otherwise float64, q quantity, allowed spa
 	if q.whole && (key == "min" || key == "max" || key == "value") {
 		return float64(f.whole(key, int(otherwise), allowed))
 	}
-	return f.quantity(key, otherwise, allowed, q.unit())
+	return f.quantity(key, otherwise, allowed, q.in)
 }
 
 // required is parameter for keys that must be set.
@@ -227,7 +219,7 @@ func (f fields) untruncated(name string, q quantity, bounds span) stats.Distribu
 		return f.mixture(q)
 	}
 	mean := f.required("mean", q, positive)
-	std := f.std(q, mean, cvs[name])
+	std := f.std(q, mean, families[name].cvs)
 	if f.failed() {
 		return stats.Fixed(0)
 	}
@@ -272,7 +264,7 @@ func (f fields) mixture(q quantity) stats.Distribution {
 			break
 		}
 		item = renamed(item, "law", "distribution")
-		share := fields{f.reader, q.label, item}.required("share", quantity{label: q.label}, span{1e-9, 1})
+		share := fields{f.reader, q.label, item}.required("share", quantity{label: q.label, in: number}, span{1e-9, 1})
 		if name := item.at("distribution"); name != nil && name.text == "mixture" {
 			f.fail(name.place, "%s has a nested mixture: put all parts in one list", q.label)
 		}

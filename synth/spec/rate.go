@@ -11,15 +11,11 @@ import (
 // spike train data analysis", 2002). This is exact, and a Poisson process stays
 // one. Times are in seconds from the start of the trace.
 
-type operationalTime interface {
+// rate is requests per second over time.
+type rate interface {
 	// after returns the time at which the integral of the rate from a reaches
 	// amount >= 0, or +Inf where it never does.
 	after(a, amount float64) float64
-}
-
-// rate is requests per second over time.
-type rate interface {
-	operationalTime
 	// integral of the rate from a to b >= a.
 	integral(a, b float64) float64
 	// peak is the highest rate or, for a cycle, the mean.
