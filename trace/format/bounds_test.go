@@ -10,9 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAgentNames: each sub-agent of a conversation has a name of its own, also
-// where an agent is called as another would be numbered, and many of one name are
-// soon named.
+// TestAgentNames: the names of a conversation's sub-agents are unique, even if an
+// agent's name looks like a numbered one, and numbering takes linear time.
 func TestAgentNames(t *testing.T) {
 	taken := map[string]int{}
 	var names []string
@@ -32,7 +31,7 @@ func TestAgentNames(t *testing.T) {
 	}
 }
 
-// TestNotesAreBounded: whatever is met, all of it is counted.
+// TestNotesAreBounded: notes beyond the limit are counted together.
 func TestNotesAreBounded(t *testing.T) {
 	var n notes
 	for i := range 1000 {
@@ -43,7 +42,7 @@ func TestNotesAreBounded(t *testing.T) {
 		sum += note.Count
 	}
 	if len(n.list) != maxNotes+1 || sum != 1000 || n.list[maxNotes].Text != otherNotes {
-		t.Errorf("%d notes, of %d: %v", len(n.list), sum, n.list[len(n.list)-1])
+		t.Errorf("%d notes with a sum of %d: %v", len(n.list), sum, n.list[len(n.list)-1])
 	}
 }
 
@@ -58,8 +57,8 @@ func TestHeadKeysAreBounded(t *testing.T) {
 	}
 }
 
-// TestLinesOf: a line is found whatever was asked for before it.
-func TestLinesOf(t *testing.T) {
+// TestLineOf: the line of an offset does not depend on earlier calls.
+func TestLineOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := []byte(rapid.StringMatching(`[a\n]{1,40}`).Draw(t, "raw"))
 		x := indexer{raw: raw, line: 7}
@@ -71,7 +70,7 @@ func TestLinesOf(t *testing.T) {
 	})
 }
 
-// TestSpool: what is kept for a trace is bounded, and gone when it is closed.
+// TestSpool: the temporary copy is bounded, and removed on Close.
 func TestSpool(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -80,12 +79,12 @@ func TestSpool(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Write([]byte("d")); err == nil || !strings.Contains(err.Error(), "more than 4096 MiB") {
-		t.Errorf("more than the most: %v", err)
+		t.Errorf("beyond the limit: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("it leaves %v, %v", left, err)
+		t.Errorf("files left: %v, error %v", left, err)
 	}
 }

@@ -19,7 +19,6 @@ import (
 type dynamo struct {
 	textFiles
 	current int   // file of the first reading
-	begun   bool  // reading it
 	indexed bool  // all files
 	failed  error // of the first reading, to be returned once
 	spots   []dynamoSpot
@@ -72,12 +71,12 @@ func (d *dynamo) readSpot(s *dynamoSpot) (trace.Request, error) {
 	}
 	saved := d.notes
 	d.notes = &notes{}
-	p, err := d.parse(raw)
+	row, _, err := d.parse(raw)
 	d.notes = saved
 	if err != nil {
 		err = fmt.Errorf("the file changed while it was read: %w", err)
 	}
-	return p.row, err
+	return row, err
 }
 
 // prepare reads to the end of the last file, or to the next bad line.
@@ -96,27 +95,26 @@ func (d *dynamo) prepare() {
 func (d *dynamo) index() error {
 	for d.current < len(d.files) {
 		f := d.files[d.current]
-		if !d.begun {
-			if err := f.open(); err != nil {
-				return err
+		if err := f.open(); err != nil {
+			return err
+		}
+		d.name = f.name
+		for {
+			line, err := f.text.Line()
+			d.line = f.text.Number()
+			if err == io.EOF {
+				break
 			}
-			d.begun, d.name = true, f.name
-		}
-		line, err := f.text.Line()
-		d.line = f.text.Number()
-		if err == io.EOF {
-			if err := f.Close(); err != nil {
-				return err
+			if err == nil && len(line) > 0 {
+				err = d.keep(f, line)
 			}
-			d.current++
-			d.begun = false
-			continue
+			if err != nil {
+				return &trace.RowError{File: f.name, Line: d.line, Err: err}
+			}
 		}
-		if err == nil && len(line) > 0 {
-			err = d.keep(f, line)
-		}
-		if err != nil {
-			return &trace.RowError{File: f.name, Line: d.line, Err: err}
+		d.current++
+		if err := f.Close(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -124,21 +122,19 @@ func (d *dynamo) index() error {
 
 // keep remembers where the request in a line is, if it is one.
 func (d *dynamo) keep(f *textFile, line []byte) error {
-	p, err := d.parse(line)
+	row, s, err := d.parse(line)
 	if err == errLeftOut {
 		return nil
 	}
 	if err != nil {
 		return otherFormat(err, line, Dynamo)
 	}
-	d.ids = p.row.HashIDs
+	d.ids = row.HashIDs
 	if d.line > math.MaxInt32 {
 		return trace.ReadError{Err: fmt.Errorf("more than %d lines", math.MaxInt32)}
 	}
-	s := dynamoSpot{
-		begin: p.begin, end: p.end, offset: f.base + f.text.At(),
-		length: int32(len(line)), line: int32(d.line), file: int32(d.current),
-	}
+	s.offset, s.length = f.base+f.text.At(), int32(len(line))
+	s.line, s.file = int32(d.line), int32(d.current)
 	if f.spooled {
 		s.offset = d.spool.size
 		if _, err := d.spool.Write(line); err != nil {

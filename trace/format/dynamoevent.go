@@ -9,12 +9,6 @@ import (
 
 const dynamoSchema = "dynamo.request.trace.v1"
 
-// dynamoRow is one request, with times in ms since 1970.
-type dynamoRow struct {
-	row        trace.Request
-	begin, end float64 // NaN if unknown
-}
-
 // event is the content of a line.
 type event struct {
 	schema, kind             string
@@ -25,15 +19,16 @@ type event struct {
 	input, output            int // -1 if absent
 }
 
-// parse parses one line. The object around the event is optional.
-func (d *dynamo) parse(line []byte) (dynamoRow, error) {
+// parse returns the request of a line and when it ran. The object around the
+// event is optional.
+func (d *dynamo) parse(line []byte) (r trace.Request, s dynamoSpot, err error) {
 	none := math.NaN()
 	if err := validObject(line); err != nil {
-		return dynamoRow{}, err
+		return r, s, err
 	}
 	e := event{time: none, received: none, duration: none, outer: none, input: -1, output: -1}
 	body := line
-	err := members(line, func(key []byte, _ int, raw []byte) (err error) {
+	err = members(line, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "event":
 			body, err = raw, isObject(raw)
@@ -47,16 +42,19 @@ func (d *dynamo) parse(line []byte) (dynamoRow, error) {
 	}
 	switch {
 	case err != nil:
-		return dynamoRow{}, err
+		return r, s, err
 	case e.schema != dynamoSchema:
-		return dynamoRow{}, fmt.Errorf("schema is not %s: %q", dynamoSchema, e.schema)
+		return r, s, fmt.Errorf("schema is not %s: %q", dynamoSchema, e.schema)
 	case e.kind != "request_end":
 		d.notes.count(fmt.Sprintf("events other than requests left out (%.40s)", e.kind))
-		return dynamoRow{}, errLeftOut
+		return r, s, errLeftOut
 	case e.request == nil:
-		return dynamoRow{}, fmt.Errorf("no request in %s", Quote(body))
+		return r, s, fmt.Errorf("no request in %s", Quote(body))
 	}
-	return d.row(&e)
+	if r, err = d.row(&e); err == nil {
+		s.begin, s.end = d.interval(&e)
+	}
+	return r, s, err
 }
 
 func (e *event) readBody(body []byte) error {
@@ -94,10 +92,10 @@ func (e *event) readAgent(raw []byte) error {
 }
 
 // row makes a request of an event.
-func (d *dynamo) row(e *event) (dynamoRow, error) {
+func (d *dynamo) row(e *event) (trace.Request, error) {
 	var all, recorded object
 	var model []byte
-	row := dynamoRow{row: trace.Request{SessionID: e.session}}
+	row := trace.Request{SessionID: e.session}
 	err := members(e.request, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "input_tokens":
@@ -121,7 +119,7 @@ func (d *dynamo) row(e *event) (dynamoRow, error) {
 		return keyed("request."+string(key), err)
 	})
 	if err == nil && e.replay != nil {
-		err = d.readReplay(e, &row.row)
+		err = d.readReplay(e, &row)
 	}
 	switch {
 	case err != nil:
@@ -140,8 +138,7 @@ func (d *dynamo) row(e *event) (dynamoRow, error) {
 		recorded.add("parent_session_id", quoted(e.parent))
 	}
 	all.addObject("recorded", recorded)
-	row.row.InputLength, row.row.OutputLength, row.row.Extra = e.input, e.output, all.bytes()
-	row.begin, row.end = d.interval(e)
+	row.InputLength, row.OutputLength, row.Extra = e.input, e.output, all.bytes()
 	return row, nil
 }
 

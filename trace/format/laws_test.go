@@ -43,8 +43,7 @@ func TestSecondsAreRounded(t *testing.T) {
 	})
 }
 
-// TestDates: a date as the standard library spells it is read as the instant
-// it is, in every spelling.
+// TestDates: dates formatted by the standard library round-trip in every layout.
 func TestDates(t *testing.T) {
 	var d dateParser
 	rapid.Check(t, func(t *rapid.T) {

@@ -153,16 +153,16 @@ func FilterExtra(r *trace.Request, edit func(key, raw string) (newKey, newRaw st
 	if len(r.Extra) == 0 {
 		return nil, nil
 	}
-	if err := validObject(r.Extra); err != nil {
-		return nil, fmt.Errorf("reading unknown keys: %w", err)
-	}
 	var out object
-	err := jsonscan.Members(r.Extra, func(key []byte, _ int, raw []byte) error {
-		if key, raw, keep := edit(string(key), string(raw)); keep {
-			out.add(key, []byte(raw))
-		}
-		return nil
-	})
+	err := validObject(r.Extra)
+	if err == nil {
+		err = jsonscan.Members(r.Extra, func(key []byte, _ int, raw []byte) error {
+			if key, raw, keep := edit(string(key), string(raw)); keep {
+				out.add(key, []byte(raw))
+			}
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading unknown keys: %w", err)
 	}

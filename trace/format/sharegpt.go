@@ -56,12 +56,11 @@ func (s *sharegpt) Read(r *trace.Request) error {
 			return io.EOF
 		}
 		raw, err := s.objects.next()
+		s.stopped = err != nil // the next object cannot be found
 		if err == io.EOF {
-			s.stopped = true
 			return io.EOF
 		}
-		if err != nil { // the next object cannot be found
-			s.stopped = true
+		if err != nil {
 			return &trace.RowError{File: s.name, Line: s.objects.line, Err: err}
 		}
 		s.number++

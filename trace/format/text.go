@@ -43,16 +43,16 @@ func NewText(in io.Reader, name string) (*Text, error) {
 		t.in.Discard(3)
 		t.start = 3
 	}
-	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
-		if head, _ := t.in.Peek(2); string(head) == mark {
+	const utf16 = "the file is in UTF-16: save it in UTF-8"
+	for _, wrong := range []struct{ head, message string }{
+		{"\xff\xfe", utf16},
+		{"\xfe\xff", utf16},
+		{"version https://git-lfs.github.com/spec/", "a Git LFS pointer, not the file: fetch it with git lfs pull"},
+	} {
+		if head, _ := t.in.Peek(len(wrong.head)); string(head) == wrong.head {
 			t.Close()
-			return nil, &trace.RowError{File: name, Line: 1, Err: errors.New("the file is in UTF-16: save it in UTF-8")}
+			return nil, &trace.RowError{File: name, Line: 1, Err: errors.New(wrong.message)}
 		}
-	}
-	const lfs = "version https://git-lfs.github.com/spec/"
-	if head, _ := t.in.Peek(len(lfs)); string(head) == lfs {
-		t.Close()
-		return nil, &trace.RowError{File: name, Line: 1, Err: errors.New("a Git LFS pointer, not the file: fetch it with git lfs pull")}
 	}
 	return t, nil
 }

@@ -12,7 +12,7 @@ import (
 	"moontide/trace"
 )
 
-// repeated is a trace of n rows that look alike, read into the caller's memory.
+// repeated is a trace of n equal rows, read into the caller's memory.
 type repeated struct {
 	row   trace.Request
 	n     int
@@ -44,7 +44,7 @@ func numbered(n int) trace.Request {
 	return r
 }
 
-// Rows come out alike however they come in, of every size beside the buffer's.
+// TestWriteAll: rows shorter and longer than the buffer are written whole.
 func TestWriteAll(t *testing.T) {
 	for _, c := range []struct{ ids, rows int }{{0, 0}, {0, 1}, {3, 1}, {10, 30_000}, {100_000, 3}} {
 		row := numbered(c.ids)
