@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -11,23 +12,20 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Part is a run that is yet to be measured: what run.json says of it, its records
-// and its samples.
+// Part is the recording of a run, before it is measured.
 type Part struct {
 	Run     runfile.Run
 	Records iter.Seq2[replay.Record, error]
 	Samples iter.Seq2[runfile.Sample, error]
 }
 
-// Merge makes one run of several that were one test, driven from several machines
-// at the same time. It merges records, so every metric of it is exact. The
-// instants of a run are moved by when it started, as far as the machines' clocks
-// agree. Rows and targets are numbered on from run to run, and prompts of runs
-// whose seeds or salts differ share nothing.
+// Merge merges the runs of one test that several machines drove at the same time.
+// It merges records, so every metric is exact if the clocks of the machines agree.
+// Rows and targets are numbered consecutively, and prompts of runs with different
+// seeds or salts share nothing.
 //
-// What is not in the records is bounded: how late the client read is that of the
-// machine where it was worst, and the server's own figures are those that the
-// first run has.
+// What is not in the records is combined: read delays are those of the worst
+// machine, and the server's metrics those of the first run that has any.
 func Merge(parts []Part) Part {
 	if len(parts) == 1 {
 		return parts[0]
@@ -47,7 +45,7 @@ func Merge(parts []Part) Part {
 		}
 	}
 	merged.Samples = func(yield func(runfile.Sample, error) bool) {
-		scraped := false // one run told of the server
+		scraped := false // by a run before
 		for i, part := range parts {
 			asked := false
 			for s, err := range part.Samples {
@@ -66,49 +64,38 @@ func Merge(parts []Part) Part {
 	return merged
 }
 
-// move is what it takes to make a run a part of another.
+// move is what changes in the records of a run when it is merged.
 type move struct {
-	later   time.Duration // than the one that started first
-	rows    int           // of the runs before it
-	targets int           // of them
+	later   time.Duration // than the run that started first
+	rows    int           // added to row numbers
+	targets int           // added to server indexes
 	prompts uint64        // mixed into block ids
 }
 
 func movesOf(parts []Part) []move {
 	start := startOf(parts)
-	moves := make([]move, len(parts))
-	rows, targets := 0, map[string]int{}
-	known := 0
-	var prompts []string
-	for i, part := range parts {
-		run := &part.Run
-		m := move{later: run.Started.Sub(start), rows: rows}
+	var moves []move
+	rows, servers := 0, 0
+	targets, prompts := map[string]int{}, map[string]uint64{}
+	for i := range parts {
+		run := &parts[i].Run
+		if _, known := targets[run.Target.URL]; !known {
+			targets[run.Target.URL] = servers
+			servers += strings.Count(run.Target.URL, ",") + 1
+		}
+		kind := fmt.Sprint(run.Seed, " ", run.Salt, " ", run.Target.Prompt, " ", run.Trace.BlockSize)
+		if _, known := prompts[kind]; !known {
+			prompts[kind] = uint64(len(prompts)) * 0x9e3779b97f4a7c15
+		}
+		moves = append(moves, move{run.Started.Sub(start), rows, targets[run.Target.URL], prompts[kind]})
 		rows += max(run.Rows, 0)
-		first, same := targets[run.Target.URL]
-		if !same {
-			first = known
-			targets[run.Target.URL] = first
-			known += strings.Count(run.Target.URL, ",") + 1
-		}
-		m.targets = first
-		said := fmt.Sprint(run.Seed, " ", run.Salt, " ", run.Target.Prompt, " ", run.Trace.BlockSize)
-		if !slices.Contains(prompts, said) {
-			prompts = append(prompts, said)
-		}
-		m.prompts = uint64(slices.Index(prompts, said)) * 0x9e3779b97f4a7c15
-		moves[i] = m
 	}
 	return moves
 }
 
 func startOf(parts []Part) time.Time {
-	start := parts[0].Run.Started
-	for _, part := range parts {
-		if part.Run.Started.Before(start) {
-			start = part.Run.Started
-		}
-	}
-	return start
+	first := slices.MinFunc(parts, func(a, b Part) int { return a.Run.Started.Compare(b.Run.Started) })
+	return first.Run.Started
 }
 
 func (m move) record(rec *replay.Record) {
@@ -121,7 +108,7 @@ func (m move) record(rec *replay.Record) {
 	}
 }
 
-// mergedRun is what run.json would say, had one machine driven all of it.
+// mergedRun is the record of a run that one machine drove.
 func mergedRun(parts []Part) runfile.Run {
 	run := parts[0].Run
 	run.Started = startOf(parts)
@@ -138,12 +125,16 @@ func mergedRun(parts []Part) runfile.Run {
 		run.Rows, run.Sent, run.NotSent = run.Rows+other.Rows, run.Sent+other.Sent, run.NotSent+other.NotSent
 		run.Skipped, run.Warmup = run.Skipped+other.Skipped, run.Warmup+other.Warmup
 		run.Stopped, run.TimeUp = run.Stopped || other.Stopped, run.TimeUp || other.TimeUp
-		run.Limits.MaxConcurrency = bothOr0(run.Limits.MaxConcurrency, other.Limits.MaxConcurrency)
-		if run.Failure == "" {
-			run.Failure = other.Failure
+		if run.Limits.MaxConcurrency != 0 && other.Limits.MaxConcurrency != 0 {
+			run.Limits.MaxConcurrency += other.Limits.MaxConcurrency
+		} else {
+			run.Limits.MaxConcurrency = 0 // no limit
 		}
-		run.ReadDelay = worseDelay(run.ReadDelay, other.ReadDelay)
-		run.Merges = bothMerges(run.Merges, other.Merges)
+		run.Failure = cmp.Or(run.Failure, other.Failure)
+		d, e := &run.ReadDelay, other.ReadDelay
+		d.Reads, d.MedianMS, d.P99MS, d.MaxMS = d.Reads+e.Reads, max(d.MedianMS, e.MedianMS), max(d.P99MS, e.P99MS), max(d.MaxMS, e.MaxMS)
+		m, n := &run.Merges, other.Merges
+		m.Chunks, m.Merged, m.P99MS, m.MaxMS = m.Chunks+n.Chunks, m.Merged+n.Merged, max(m.P99MS, n.P99MS), max(m.MaxMS, n.MaxMS)
 		run.Calibrated = nil
 		for _, note := range other.Notes {
 			if !slices.Contains(run.Notes, note) {
@@ -154,27 +145,7 @@ func mergedRun(parts []Part) runfile.Run {
 	return run
 }
 
-// bothOr0 is the sum of limits, of which 0 is none.
-func bothOr0(a, b int) int {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return a + b
-}
-
-func worseDelay(a, b runfile.ReadDelay) runfile.ReadDelay {
-	return runfile.ReadDelay{
-		Reads: a.Reads + b.Reads, MedianMS: max(a.MedianMS, b.MedianMS), P99MS: max(a.P99MS, b.P99MS), MaxMS: max(a.MaxMS, b.MaxMS),
-	}
-}
-
-func bothMerges(a, b runfile.Merges) runfile.Merges {
-	return runfile.Merges{
-		Chunks: a.Chunks + b.Chunks, Merged: a.Merged + b.Merged, P99MS: max(a.P99MS, b.P99MS), MaxMS: max(a.MaxMS, b.MaxMS),
-	}
-}
-
-// differences says what runs do not have in common that those of one test have.
+// differences describes what the runs of one test should have in common but do not.
 func differences(parts []Part) (notes []string) {
 	for _, thing := range []struct {
 		name string

@@ -9,8 +9,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Span is a stretch of a run, both ends included, since the run's start. The
-// zero Span is all of it.
+// Span is a part of a run, both ends included, since the run's start. The zero
+// Span is all of it.
 type Span struct{ From, To time.Duration }
 
 func (s Span) whole() bool { return s == Span{} }
@@ -23,7 +23,7 @@ func (s Span) holds(rec *replay.Record) bool {
 	return s.whole() || rec.Sent.Set && s.From <= rec.Sent.Value && rec.Done <= s.To
 }
 
-// clip is the part of a stretch of time that lies inside, if there is any.
+// clip returns the part of a time that lies inside, if there is any.
 func (s Span) clip(from, to time.Duration) (time.Duration, time.Duration, bool) {
 	if s.whole() {
 		return from, to, true
@@ -48,8 +48,8 @@ func Extent(records iter.Seq2[replay.Record, error]) (Span, error) {
 	return Span{begins.first, ends.last}, nil
 }
 
-// Cut is what a window leaves of a run of some extent: without the first seconds
-// and the last. It fails where that is nothing. The zero window is all of it.
+// Cut returns the part of a run's extent without its warm-up and cool-down. It
+// fails if nothing is left. The zero window is all of it.
 func Cut(extent Span, w runfile.Window) (Span, error) {
 	if w == (runfile.Window{}) {
 		return Span{}, nil
