@@ -19,7 +19,7 @@ const (
 // distribution. Gaps are not rescaled to hit the rate exactly.
 type Arrivals struct {
 	Distribution string
-	Rate         float64 // requests a second, above 0
+	Rate         float64 // requests a second, above 0; +Inf is all at once
 	// Burstiness is the shape of Gamma, above 0: 1 is Poisson, below 1 bursty,
 	// above 1 more even (CV = 1/sqrt(Burstiness)).
 	Burstiness float64
@@ -29,7 +29,7 @@ type Arrivals struct {
 // Check returns an error that names the first field that is out of range.
 func (a Arrivals) Check() error {
 	switch {
-	case !(a.Rate > 0) || math.IsInf(a.Rate, 0):
+	case !(a.Rate > 0):
 		return fmt.Errorf("arrival rate must be a positive number: %v", a.Rate)
 	case a.Distribution != Constant && a.Distribution != Poisson && a.Distribution != Gamma:
 		return fmt.Errorf("arrival distribution must be %s, %s or %s: %q", Constant, Poisson, Gamma, a.Distribution)
@@ -38,6 +38,9 @@ func (a Arrivals) Check() error {
 	}
 	return nil
 }
+
+// AtOnce reports whether all rows arrive at 0.
+func (a *Arrivals) AtOnce() bool { return a != nil && math.IsInf(a.Rate, 1) }
 
 // gaps returns a function that draws the gaps in milliseconds.
 func (a Arrivals) gaps() func() float64 {

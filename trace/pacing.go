@@ -43,6 +43,8 @@ func (p Pacing) Check() error {
 		return fmt.Errorf("the arrivals are either replaced or spread over their grid, not both")
 	case p.Closed && (p.Arrivals != nil || p.SpreadGrid || p.Ramp > 0):
 		return fmt.Errorf("a closed loop has no arrivals to replace, spread or ramp")
+	case p.Arrivals.AtOnce() && p.Ramp > 0:
+		return fmt.Errorf("an infinite arrival rate cannot be ramped")
 	case p.Arrivals != nil:
 		return p.Arrivals.Check()
 	}
@@ -87,7 +89,7 @@ func (p Pacing) Pace(reqs Requests) Requests {
 		reqs = Take(reqs, p.Limit)
 	}
 	switch {
-	case p.Closed:
+	case p.Closed || p.Arrivals.AtOnce():
 		reqs = AtOnce(reqs)
 	case p.Arrivals != nil:
 		reqs = Retime(reqs, *p.Arrivals)

@@ -319,7 +319,7 @@ func TestRetimeLeavesFollowingTurns(t *testing.T) {
 
 func TestArrivalsCheck(t *testing.T) {
 	for _, a := range []Arrivals{
-		{Distribution: Poisson}, {Distribution: Poisson, Rate: -1}, {Distribution: Poisson, Rate: math.NaN()}, {Distribution: Constant, Rate: math.Inf(1)},
+		{Distribution: Poisson}, {Distribution: Poisson, Rate: -1}, {Distribution: Poisson, Rate: math.NaN()}, {Distribution: Constant, Rate: math.Inf(-1)},
 		{Distribution: "uniform", Rate: 1}, {Rate: 1}, {Distribution: Gamma, Rate: 1}, {Distribution: Gamma, Rate: 1, Burstiness: math.NaN()},
 	} {
 		if a.Check() == nil {
@@ -403,4 +403,22 @@ func TestBlockSizeIsEverySizeThatFits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An infinite rate makes all rows arrive at once, whatever the distribution.
+func TestInfiniteRate(t *testing.T) {
+	rows := []Request{{Timestamp: Some(5.0), InputLength: 1}, {Delay: Some(7.0), InputLength: 2}, {Timestamp: Some(9.0), InputLength: 3}}
+	for _, distribution := range []string{Constant, Poisson, Gamma} {
+		p := Pacing{Arrivals: &Arrivals{Distribution: distribution, Rate: math.Inf(1), Burstiness: 0.5}, Speedup: 2}
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+		want := []Request{{Timestamp: Some(0.0), InputLength: 1}, {Delay: Some(3.5), InputLength: 2}, {Timestamp: Some(0.0), InputLength: 3}}
+		if d := cmp.Diff(want, collect(t, p.Apply(FromSlice(rows)))); d != "" {
+			t.Errorf("%s: %s", distribution, d)
+		}
+		if p.Ramp = 1; p.Check() == nil {
+			t.Error("an infinite rate is ramped")
+		}
+	}
 }

@@ -76,6 +76,8 @@ func differs(a, b *Run) string {
 		return fmt.Sprintf("%s replayed blocks of different sizes: %d and %d tokens", between, one.BlockSize, other.BlockSize)
 	case a.Run.Schedule == b.Run.Schedule:
 		return ""
+	case one.AtOnce != other.AtOnce:
+		return between + " were sent at different rates: only one of them at an infinite rate"
 	case one.Rate != other.Rate && one.Rate > 0 && other.Rate > 0:
 		return fmt.Sprintf("%s were sent at different rates: %v and %v requests a second", between, one.Rate, other.Rate)
 	case one.Rate > 0 && other.Rate > 0 && a.Run.Seed != b.Run.Seed:

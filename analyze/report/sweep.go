@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
@@ -20,6 +19,7 @@ type Sweep struct {
 	Subject string
 	// Axis is the heading of the level column: Concurrency.
 	Axis        string
+	Percentiles []float64 // of the latencies, beside the mean; nil is 99
 	Deployments []Deployment
 }
 
@@ -35,15 +35,6 @@ type SweepPoint struct {
 	Result *run.Result
 	Notes  []string
 }
-
-// sweepMetrics are the columns of the concurrency table as it is published, except
-// for the first.
-var sweepMetrics = sync.OnceValue(func() (all []run.Metric) {
-	for _, key := range []string{"request_throughput", "output_throughput", "mean_e2el_ms", "p99_e2el_ms", "mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_tpot_ms"} {
-		all = append(all, run.MustMetric(key))
-	}
-	return all
-})
 
 // SweepLine is the result of a run in one line, to show progress.
 func SweepLine(r *run.Result) string {
@@ -86,7 +77,7 @@ func (s Sweep) Document() *doc.Document {
 	for _, deployment := range s.Deployments {
 		t := doc.Table{Columns: s.columns()}
 		for _, p := range deployment.Points {
-			t.Add(p.row(nil)...)
+			t.Add(s.row(p, nil)...)
 		}
 		d.Section(deployment.Label).Table(t)
 	}
@@ -98,18 +89,31 @@ func (s Sweep) Document() *doc.Document {
 	return d
 }
 
+// metrics are the columns of a sweep.
+func (s Sweep) metrics() []run.Metric {
+	all := []run.Metric{run.MustMetric("request_throughput"), run.MustMetric("output_throughput")}
+	for _, l := range []run.Latency{run.E2EL, run.TTFT, run.TPOT} {
+		for _, statistic := range (View{Percentiles: s.Percentiles}).statistics() {
+			if statistic.Key != run.Median.Key {
+				all = append(all, l.Metric(statistic))
+			}
+		}
+	}
+	return all
+}
+
 func (s Sweep) columns() []string {
 	columns := []string{s.Axis}
-	for _, m := range sweepMetrics() {
+	for _, m := range s.metrics() {
 		columns = append(columns, m.Column())
 	}
 	return columns
 }
 
 // row is a run in its table. With a base, each value has its ratio to the base's.
-func (p SweepPoint) row(base *run.Result) []string {
+func (s Sweep) row(p SweepPoint, base *run.Result) []string {
 	cells := []string{p.mark()}
-	for _, m := range sweepMetrics() {
+	for _, m := range s.metrics() {
 		value := m.Value(p.Result)
 		cell := twoDecimals(value)
 		if base != nil {
@@ -135,11 +139,11 @@ func twoDecimals(v trace.Opt[float64]) string {
 func (s Sweep) sideBySide() doc.Table {
 	t := doc.Table{Columns: slices.Insert(s.columns(), 1, "Deployment")}
 	for _, base := range s.Deployments[0].Points {
-		t.Add(slices.Insert(base.row(nil), 1, s.Deployments[0].Label)...)
+		t.Add(slices.Insert(s.row(base, nil), 1, s.Deployments[0].Label)...)
 		for _, d := range s.Deployments[1:] {
 			for _, p := range d.Points {
 				if p.Level == base.Level {
-					t.Add(slices.Insert(p.row(base.Result), 1, d.Label)...)
+					t.Add(slices.Insert(s.row(p, base.Result), 1, d.Label)...)
 				}
 			}
 		}
@@ -196,7 +200,7 @@ func (s Sweep) data() (data doc.Data) {
 	for _, d := range s.Deployments {
 		for _, p := range d.Points {
 			row := append([]any{d.Label}[:labels], p.Level)
-			for _, m := range sweepMetrics() {
+			for _, m := range s.metrics() {
 				row = append(row, m.Value(p.Result))
 			}
 			data.Add(append(row, p.Result.Completed, p.Result.Failed, p.Result.Verdict.Level)...)

@@ -55,7 +55,7 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 	if err := p.parse(args[1:]); err != nil {
 		return args, err
 	}
-	if err := p.joinOthers(); err != nil {
+	if err := p.joinHostPort(); err != nil {
 		return args, err
 	}
 	line := []string{args[0]}
@@ -165,9 +165,8 @@ func (p *argParser) names() (names []string) {
 	return names
 }
 
-// joinOthers replaces what other tools say with several flags, or with values
-// that moontide has flags for.
-func (p *argParser) joinOthers() error {
+// joinHostPort replaces --host and --port by the flag that names an endpoint.
+func (p *argParser) joinHostPort() error {
 	value := func(name string) string {
 		for _, g := range p.flags {
 			if g.name == name {
@@ -176,32 +175,16 @@ func (p *argParser) joinOthers() error {
 		}
 		return ""
 	}
-	drop := func(names ...string) {
-		p.flags = slices.DeleteFunc(p.flags, func(g givenFlag) bool { return slices.Contains(names, g.name) })
-	}
-	if host, port := value("host"), value("port"); host != "" || port != "" {
-		if value("url") != "" || value("listen") != "" {
-			return misused("%s: --host and --port name an endpoint that --url or --listen names, too", p.verb.Name)
-		}
-		flag, address := hostPort(p.verb, host, port)
-		drop("host", "port")
-		p.flags = append(p.flags, givenFlag{name: flag, value: address})
-	}
-	rate := slices.IndexFunc(p.flags, func(g givenFlag) bool {
-		return (g.name == "rate" || g.name == "request-rate") && strings.EqualFold(strings.TrimPrefix(g.value, "+"), "inf")
-	})
-	switch limit := value(maxConcurrencyFlag.Name); {
-	case rate < 0 || p.find(maxConcurrencyFlag.Name) == nil:
+	host, port := value("host"), value("port")
+	switch {
+	case host == "" && port == "":
 		return nil
-	case limit == "":
-		return misused("%s: an infinite --rate sends all requests at once: add --%s N to keep N in flight", p.verb.Name, maxConcurrencyFlag.Name)
-	case p.find("concurrency") != nil: // of a bench
-		drop("rate", "request-rate", maxConcurrencyFlag.Name)
-		p.flags = append(p.flags, givenFlag{name: "concurrency", value: limit})
-	default:
-		drop("rate", "request-rate")
-		p.flags = append(p.flags, givenFlag{name: closedFlag.Name, bare: true})
+	case value("url") != "" || value("listen") != "":
+		return misused("%s: --host and --port name an endpoint that --url or --listen names, too", p.verb.Name)
 	}
+	p.flags = slices.DeleteFunc(p.flags, func(g givenFlag) bool { return g.name == "host" || g.name == "port" })
+	flag, address := hostPort(p.verb, host, port)
+	p.flags = append(p.flags, givenFlag{name: flag, value: address})
 	return nil
 }
 

@@ -21,8 +21,9 @@ func TestOtherNames(t *testing.T) {
 		{"replay t --endpoint /v1/completions --ignore-eos", "replay --endpoint=completions -- t"},
 		{"replay t --backend openai-chat", "replay --endpoint=chat -- t"},
 		{"replay t --request-rate 4 --burstiness 0.5", "replay --rate=4 --burstiness=0.5 -- t"},
-		{"replay t --request-rate inf --max-concurrency 8", "replay --max-concurrency=8 --closed -- t"},
-		{"bench --request-rate inf --max-concurrency 8 --isl 1 --osl 1", "bench --isl=1 --osl=1 --concurrency=8 --"},
+		{"replay t --request-rate inf --max-concurrency 8", "replay --rate=inf --max-concurrency=8 -- t"},
+		{"bench --request-rate inf --max-concurrency 8 --isl 1 --osl 1", "bench --request-rate=inf --max-concurrency=8 --isl=1 --osl=1 --"},
+		{"replay t --metric-percentiles 50,90", "replay --percentiles=50,90 -- t"},
 		{"bench --random-input-len 1 --random-output-len 2 --request-rate 1,2", "bench --isl=1 --osl=2 --request-rate=1,2 --"},
 		{"replay t --num-warmups 3 --ready-check-timeout-sec 600", "replay --warmup-requests=3 --wait-ready=10m0s -- t"},
 		{"report r --metric-percentiles 50,90 --percentile-metrics ttft", "report --percentiles=50,90 --metrics=ttft -- r"},
@@ -48,7 +49,8 @@ func TestOtherNamesOfOtherMeaning(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"replay t --concurrency 5":                   "--closed --max-concurrency N",
-		"replay t --request-rate inf":                "add --max-concurrency N",
+		"replay t --request-rate inf --closed":       "needs a maximum concurrency",
+		"replay t --request-rate inf --ramp 5":       "cannot be ramped",
 		"replay t --rate-type sweep":                 "moontide bench for a sweep",
 		"bench --profile concurrent":                 "--closed --max-concurrency N for a fixed",
 		"replay t --dataset-name sharegpt":           "--dataset FILE",
@@ -57,22 +59,22 @@ func TestOtherNamesOfOtherMeaning(t *testing.T) {
 		"bench --random-prefix-len 100":              "--shared-len N with --unique-isl",
 		"replay t --api-key sk-secret":               "--api-key-env VARIABLE",
 		"replay t --result-dir d":                    "--out DIR",
-		"replay t --metric-percentiles 50":           "moontide report",
+		"replay t --metric-percentiles 101":          "not a percentile from 0 to 100",
 		"replay t --served-model-name m":             "--model NAME",
 		"replay t --url http://a:1 --host b":         "--host and --port name an endpoint that --url",
 		"replay t --endpoint /v1/embeddings":         "use completions or chat",
 		"analyze t --host a":                         "unknown flag --host",
-		"convert t --rate inf":                       "rate",
+		"convert t --rate nan":                       "--rate must be positive: NaN",
 		"replay t --max-concurency 5":                "did you mean --max-concurrency?",
 		"replay t --fixed-schedule-start-offset 1s":  `"1sms" is not a duration`,
 		"replay --max-concurrency 8 --rate=-inf t":   "--rate must be positive: -Inf",
 		"bench --isl 1 --osl 1 --closed":             "use --concurrency N,N,...",
-		"bench --isl 1 --osl 1 --request-rate inf":   "add --max-concurrency N",
+		"bench --isl 1 --osl 1 --request-rate inf":   "--num-prompts is needed with an infinite rate",
 		"simulate t --concurrency 5":                 "--max-concurrency",
 		"replay t --request-rate 2 --goodput ttft:1": "moontide report",
 	} {
 		r := try(t, t.TempDir(), "", strings.Fields(line)...)
-		if r.status != exitMisused && line != "convert t --rate inf" || !strings.Contains(r.err, want) {
+		if r.status != exitMisused || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit status %d, want %q in\n%s", line, r.status, want, r.err)
 		}
 		if strings.Contains(r.err, "sk-secret") {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/report"
 	"moontide/analyze/run"
 	"moontide/replay/bench"
 	"moontide/synth/spec"
@@ -55,7 +56,7 @@ func benchFlags(std streams, stop stop) []cli.Flag {
 	own := []cli.Flag{
 		&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several", DefaultText: "an embedded simulated endpoint"},
 		&cli.StringFlag{Name: concurrencyFlag, Category: inLoad, Usage: "one run for each of `N,N,..`, with that many requests in flight"},
-		&cli.StringFlag{Name: rateFlag, Category: inLoad, Aliases: []string{"request-rate"}, Usage: "one run for each of `R,R,..`, at that many requests per second"},
+		&cli.StringFlag{Name: rateFlag, Category: inLoad, Aliases: []string{"request-rate"}, Usage: "one run for each of `R,R,..`, at that many requests per second; inf sends all at once"},
 		&cli.IntFlag{Name: numPromptsFlag, Category: inLoad, Usage: "`N` requests per run", DefaultText: "10 times the concurrency, or a minute at the rate"},
 		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "sweep folder `DIR`, with a folder for each run", DefaultText: "a new folder under runs"},
 		&cli.BoolFlag{Name: "markdown", Category: inOutput, DisableDefaultText: true, Usage: "print Markdown tables"},
@@ -101,6 +102,11 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
+	percentiles, err := percentilesOf(c)
+	if err != nil {
+		return err
+	}
+	view := report.View{Percentiles: percentiles}
 	if err := checkPNG(c.String("png")); err != nil {
 		return err
 	}
@@ -123,7 +129,7 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		},
 		Save: func(result *bench.Result) error {
 			sayDamaged(std, result.Damaged)
-			return saveReports(std, result)
+			return saveReports(std, result, view)
 		},
 		Each: func(r bench.LegResult) { sayLeg(std, r) },
 	})
@@ -138,7 +144,7 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
 	}
 	if len(runs) > 0 {
-		err = errors.Join(err, showSweep(c, std, plan, runs))
+		err = errors.Join(err, showSweep(c, std, plan, runs, view))
 	}
 	if err == nil && slices.ContainsFunc(runs, func(r bench.LegResult) bool { return r.Metrics.Verdict.Level == run.Invalid }) {
 		return errInvalid

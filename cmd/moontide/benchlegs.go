@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,7 @@ func legDescription(c *cli.Context, std streams, leg bench.Leg) (*spec.Spec, err
 	if size := sharedBlocks(c); size > 0 {
 		own[blockSizeFlag.Name] = strconv.Itoa(size)
 	}
-	if leg.Axis == bench.Rate {
+	if leg.Axis == bench.Rate && !math.IsInf(leg.Level, 1) {
 		own[rateFlag] = bench.FormatLevel(leg.Level)
 	}
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -80,8 +81,8 @@ func sayLeg(std streams, r bench.LegResult) {
 
 // showSweep prints the runs in the form that was asked for. A single run is also
 // shown as a replay shows it.
-func showSweep(c *cli.Context, std streams, plan bench.Sweep, runs []bench.LegResult) error {
-	sweep := sweepReport(c, plan, runs)
+func showSweep(c *cli.Context, std streams, plan bench.Sweep, runs []bench.LegResult, view report.View) error {
+	sweep := sweepReport(c, plan, runs, view)
 	if c.IsSet("png") {
 		if err := writeFile(std, c.String("png"), sweep.PNG); err != nil {
 			return err
@@ -96,7 +97,7 @@ func showSweep(c *cli.Context, std streams, plan bench.Sweep, runs []bench.LegRe
 		return sweep.Document().WriteCSV(std.out)
 	}
 	if len(plan.Levels)*len(plan.Targets) == 1 {
-		if err := (report.Runs{{Info: runs[0].Run, Result: runs[0].Metrics}}).Document().WriteText(std.out); err != nil {
+		if err := (report.Runs{{Info: runs[0].Run, Result: runs[0].Metrics, View: view}}).Document().WriteText(std.out); err != nil {
 			return err
 		}
 		fmt.Fprintln(std.out)
@@ -104,8 +105,8 @@ func showSweep(c *cli.Context, std streams, plan bench.Sweep, runs []bench.LegRe
 	return sweep.Document().WriteText(std.out)
 }
 
-func sweepReport(c *cli.Context, plan bench.Sweep, runs []bench.LegResult) report.Sweep {
-	sweep := report.Sweep{Subject: sweepSubject(c, runs[len(runs)-1].Run.Target), Axis: "Concurrency"}
+func sweepReport(c *cli.Context, plan bench.Sweep, runs []bench.LegResult, view report.View) report.Sweep {
+	sweep := report.Sweep{Subject: sweepSubject(c, runs[len(runs)-1].Run.Target), Axis: "Concurrency", Percentiles: view.Percentiles}
 	if plan.Axis == bench.Rate {
 		sweep.Axis = "Request Rate (req/s)"
 	}

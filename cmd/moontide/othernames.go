@@ -74,7 +74,7 @@ var otherNames = []otherName{
 		instead: "a bench draws its own requests; use --concurrency N,N,... or --rate R,R,... with --num-prompts"},
 	{names: words("url base-url target host port"), verbs: words("simulate"), instead: "the engines run in virtual time: use moontide replay to send requests"},
 	{names: words("result-dir result-filename output-path"), verbs: sendVerbs, instead: "use --out DIR for the run's folder, and moontide report for its results in other forms"},
-	{names: words("goodput percentiles metric-percentiles percentile-metrics"), verbs: sendVerbs, instead: "use it with moontide report, on the run's folder"},
+	{names: words("goodput percentile-metrics"), verbs: sendVerbs, instead: "use it with moontide report, on the run's folder"},
 }
 
 func words(text string) []string { return strings.Fields(text) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -15,7 +16,7 @@ func pacingFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "end", Category: inLoad, Usage: "drop the rows from `TIME` of the trace on", DefaultText: "the trace's end"},
 		&cli.IntFlag{Name: "limit", Category: inLoad, Aliases: []string{"take", "num-prompts"}, Usage: "use the first `N` rows; a shorter trace is not repeated", DefaultText: "all"},
 		&cli.BoolFlag{Name: "spread-grid", Category: inLoad, DisableDefaultText: true, Usage: "spread requests that share a coarse timestamp over that step of the trace's clock"},
-		&cli.Float64Flag{Name: "rate", Category: inLoad, Usage: "replace the arrivals: `R` requests per second", DefaultText: "the trace's arrivals"},
+		&cli.Float64Flag{Name: "rate", Category: inLoad, Usage: "replace the arrivals: `R` requests per second, or inf for all at once", DefaultText: "the trace's arrivals"},
 		&cli.StringFlag{Name: "arrival", Category: inLoad, Value: trace.Poisson, Usage: "arrival `PROCESS` for --rate: constant, poisson or gamma"},
 		&cli.Float64Flag{Name: "burstiness", Category: inLoad, Value: 1, Usage: "shape `K` of gamma arrivals: below 1 they come in bursts"},
 		&cli.Float64Flag{Name: "speedup", Category: inLoad, Aliases: []string{"speed"}, Value: 1, Usage: "divide all times by `X`"},
@@ -29,8 +30,13 @@ func pacingOf(c *cli.Context) (trace.Pacing, error) {
 		Start: c.Duration("start"), End: c.Duration("end"), Limit: c.Int("limit"), SpreadGrid: c.Bool("spread-grid"),
 		Speedup: c.Float64("speedup"), Ramp: c.Duration("ramp"), Seed: c.Uint64("seed"),
 	}
-	if err := requirePositive(c, "end", "limit", "speedup", "ramp", "rate"); err != nil {
+	if err := requirePositive(c, "end", "limit", "speedup", "ramp"); err != nil {
 		return p, err
+	}
+	if !math.IsInf(c.Float64("rate"), 1) {
+		if err := requirePositive(c, "rate"); err != nil {
+			return p, err
+		}
 	}
 	if c.IsSet("rate") {
 		p.Arrivals = &trace.Arrivals{Distribution: c.String("arrival"), Rate: c.Float64("rate"), Burstiness: c.Float64("burstiness"), Seed: p.Seed}

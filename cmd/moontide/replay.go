@@ -25,6 +25,7 @@ var (
 	warmupTimeFlag     = &cli.DurationFlag{Name: "warmup-time", Category: inValidity, Usage: "exclude the first `TIME` of the run from the metrics"}
 	cooldownTimeFlag   = &cli.DurationFlag{Name: "cooldown-time", Category: inValidity, Usage: "exclude the last `TIME` of the run from the metrics"}
 	outFlag            = &cli.StringFlag{Name: "out", Category: inOutput, Usage: "run folder `DIR`", DefaultText: "a new folder under runs"}
+	percentilesFlag    = &cli.StringFlag{Name: "percentiles", Category: inOutput, DefaultText: "99", Usage: "comma-separated `PERCENTILES` to show besides mean and median"}
 	keepTextFlag       = &cli.BoolFlag{Name: "keep-text", Category: inOutput, DisableDefaultText: true, Usage: "record the trace's texts instead of their SHA-256"}
 )
 
@@ -55,7 +56,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 func runFlags() []cli.Flag {
 	return append(formatFlags(inTraceInput),
 		maxConcurrencyFlag, closedFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag,
-		outFlag, keepTextFlag, blockSizeFlag, skipBadRowsFlag,
+		outFlag, percentilesFlag, keepTextFlag, blockSizeFlag, skipBadRowsFlag,
 	)
 }
 
@@ -96,11 +97,16 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 	if cfg.Dir == "" {
 		cfg.Dir = bench.NewFolder("runs", baseName(path))
 	}
+	percentiles, err := percentilesOf(c)
+	if err != nil {
+		return err
+	}
+	view := report.View{Percentiles: percentiles}
 	result, err := bench.Run(stop.now, cfg)
 	if result == nil {
 		return runError(c, err)
 	}
-	if err := errors.Join(err, present(std, result)); err != nil {
+	if err := errors.Join(err, present(std, result, view)); err != nil {
 		return err
 	}
 	if result.Metrics.Verdict.Level == run.Invalid {
@@ -184,13 +190,13 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err er
 }
 
 // present prints what a run measured and saves its summary, page and figure.
-func present(std streams, result *bench.Result) error {
+func present(std streams, result *bench.Result, view report.View) error {
 	sayDamaged(std, result.Damaged)
-	if err := (report.Runs{{Info: result.Run, Result: result.Metrics}}).Document().WriteText(std.out); err != nil {
+	if err := (report.Runs{{Info: result.Run, Result: result.Metrics, View: view}}).Document().WriteText(std.out); err != nil {
 		return err
 	}
 	fmt.Fprintf(std.out, "Run folder: %s\n", result.Dir)
-	return saveReports(std, result)
+	return saveReports(std, result, view)
 }
 
 // sayDamaged says which records could not be read.
@@ -201,8 +207,8 @@ func sayDamaged(std streams, damaged []string) {
 }
 
 // saveReports writes the reports of a run into its folder.
-func saveReports(std streams, result *bench.Result) error {
-	r := report.Run{Name: filepath.Base(result.Dir), Info: result.Run, Result: result.Metrics}
+func saveReports(std streams, result *bench.Result, view report.View) error {
+	r := report.Run{Name: filepath.Base(result.Dir), Info: result.Run, Result: result.Metrics, View: view}
 	runs := report.Runs{r}
 	return errors.Join(
 		runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), r.Summary()),
@@ -219,7 +225,13 @@ func announce(std streams, s bench.Started) {
 		where = "the embedded simulated endpoint (no --url)"
 	}
 	how := fmt.Sprintf("over %v", replay.Milliseconds(info.Trace.DurationMS).Round(time.Millisecond))
-	if info.Limits.Closed {
+	switch {
+	case info.Trace.AtOnce:
+		how = "all at once"
+		if n := info.Limits.MaxConcurrency; n > 0 {
+			how = fmt.Sprintf("at once, %d in flight at most,", n)
+		}
+	case info.Limits.Closed:
 		how = fmt.Sprintf("in a closed loop of %d", info.Limits.MaxConcurrency)
 	}
 	say := func(format string, args ...any) {

@@ -33,7 +33,7 @@ func reportCommand(std streams) *cli.Command {
 		Flags: grouped(thresholdFlags(), []cli.Flag{
 			warmupTimeFlag, cooldownTimeFlag,
 			&cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "comma-separated `METRICS` to show"},
-			&cli.StringFlag{Name: "percentiles", Category: inOutput, DefaultText: "99", Usage: "comma-separated `PERCENTILES` to show besides mean and median"},
+			percentilesFlag,
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "count the requests that meet `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
 			&cli.BoolFlag{Name: "merge", Category: inOutput, DisableDefaultText: true, Usage: "report the runs as one"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, DisableDefaultText: true, Usage: "print the summary as JSON instead of text"},
@@ -204,10 +204,8 @@ func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err e
 			return v, nil, misused("report: --metrics: %w", err)
 		}
 	}
-	if c.IsSet("percentiles") {
-		if v.Percentiles, err = report.ParsePercentiles(c.String("percentiles")); err != nil {
-			return v, nil, misused("report: --percentiles: %w", err)
-		}
+	if v.Percentiles, err = percentilesOf(c); err != nil {
+		return v, nil, err
 	}
 	if c.IsSet("goodput") {
 		if objectives, err = run.ParseObjectives(c.String("goodput")); err != nil {
@@ -215,6 +213,18 @@ func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err e
 		}
 	}
 	return v, objectives, nil
+}
+
+// percentilesOf reads --percentiles, nil without it.
+func percentilesOf(c *cli.Context) ([]float64, error) {
+	if !c.IsSet(percentilesFlag.Name) {
+		return nil, nil
+	}
+	percentiles, err := report.ParsePercentiles(c.String(percentilesFlag.Name))
+	if err != nil {
+		return nil, misused("%s: --%s: %w", c.Command.Name, percentilesFlag.Name, err)
+	}
+	return percentiles, nil
 }
 
 // reportForms are the other tools' formats.

@@ -13,7 +13,7 @@ import (
 
 // ownFlags may differ when a run is resumed: they do not change what is sent and
 // measured.
-var ownFlags = []string{"out", "resume", "wait-ready", "api-key-env", "help"}
+var ownFlags = []string{"out", "resume", "wait-ready", "api-key-env", "percentiles", "help"}
 
 // setFlags are the flags that were given, as run.json keeps them.
 func setFlags(c *cli.Context) (flags []string) {

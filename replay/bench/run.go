@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -114,6 +115,10 @@ func (c *Config) record(in *input) runfile.Run {
 	if a := in.pacing.Arrivals; a != nil {
 		rate = a.Rate * in.speedup()
 	}
+	atOnce := math.IsInf(rate, 1)
+	if atOnce {
+		rate = 0
+	}
 	timeout := c.Client.Timeout
 	if timeout == 0 {
 		timeout = openai.DefaultTimeout
@@ -123,7 +128,7 @@ func (c *Config) record(in *input) runfile.Run {
 		Host: runfile.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
 		Trace: runfile.Source{
 			Name: in.Name, SHA256: in.sha256, DurationMS: in.plan.DurationMS, BlockSize: in.blockSize.Tokens,
-			Speedup: in.speedup(), Rate: rate, Limit: in.pacing.Limit,
+			Speedup: in.speedup(), Rate: rate, AtOnce: atOnce, Limit: in.pacing.Limit,
 		},
 		Seed: c.Seed,
 		Limits: runfile.Limits{

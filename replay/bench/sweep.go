@@ -14,7 +14,7 @@ type Sweep struct {
 	Axis   Axis
 	Levels []float64 // distinct, in the order of the runs
 	// Prompts is the number of requests of each run; 0 depends on the level, see
-	// [Sweep.Legs].
+	// [Sweep.Legs]. An infinite rate needs it.
 	Prompts int
 	// Ceiling limits the requests in flight if the axis is a rate; 0 is no limit.
 	Ceiling int
@@ -27,7 +27,7 @@ type Axis string
 const (
 	// Concurrency is the number of requests in flight, in a closed loop.
 	Concurrency Axis = "concurrency"
-	// Rate is the number of arrivals per second.
+	// Rate is the number of arrivals per second; +Inf has all arrive at once.
 	Rate Axis = "rate"
 )
 
@@ -94,8 +94,10 @@ func (l Leg) String() string {
 	return what
 }
 
-// FormatLevel formats a level without an exponent.
-func FormatLevel(level float64) string { return strconv.FormatFloat(level, 'f', -1, 64) }
+// FormatLevel formats a level without an exponent, and an infinite one as inf.
+func FormatLevel(level float64) string {
+	return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(level, 'f', -1, 64), "+"))
+}
 
 const (
 	mostLevels      = 1000
@@ -104,7 +106,7 @@ const (
 )
 
 // ParseLevels parses comma-separated levels: 1,2,4,8. Concurrencies are whole
-// numbers.
+// numbers. A rate may be inf.
 func ParseLevels(axis Axis, text string) ([]float64, error) {
 	var levels []float64
 	for part := range strings.SplitSeq(text, ",") {
@@ -113,8 +115,8 @@ func ParseLevels(axis Axis, text string) ([]float64, error) {
 		switch {
 		case axis == Concurrency && !(err == nil && level >= 1 && level <= mostConcurrency && level == math.Trunc(level)):
 			return nil, fmt.Errorf("%q is not a whole number from 1 to %d", part, mostConcurrency)
-		case axis == Rate && !(err == nil && level > 0 && level <= mostRate):
-			return nil, fmt.Errorf("%q is not a number above 0 and up to %d", part, mostRate)
+		case axis == Rate && !(err == nil && level > 0 && (level <= mostRate || math.IsInf(level, 1))):
+			return nil, fmt.Errorf("%q is not a number above 0 and up to %d, or inf", part, mostRate)
 		case slices.Contains(levels, level):
 			return nil, fmt.Errorf("%s is repeated", part)
 		case len(levels) == mostLevels:

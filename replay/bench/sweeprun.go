@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"moontide/replay/runfile"
+	"moontide/trace"
 	"moontide/trace/format"
 )
 
@@ -42,6 +45,9 @@ type LegResult struct {
 // nil if none was begun. A [*ConfigError] is about the configuration.
 func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 	s := sweeper{cfg}
+	if cfg.Prompts == 0 && cfg.Axis == Rate && slices.Contains(cfg.Levels, math.Inf(1)) {
+		return nil, wrong("NumPrompts", "is needed with an infinite rate")
+	}
 	legs := cfg.Legs()
 	for _, leg := range legs {
 		planned := s.config(leg, attempt{Dir: cfg.Dir})
@@ -91,6 +97,9 @@ func (s *sweeper) config(leg Leg, a attempt) Config {
 	cfg := s.Run
 	cfg.Client.URL, cfg.Client.URLs = leg.Target.URL, nil
 	cfg.MaxConcurrency, cfg.Closed = leg.MaxConcurrency, leg.Axis == Concurrency
+	if math.IsInf(leg.Level, 1) {
+		cfg.Pacing.Arrivals = &trace.Arrivals{Distribution: trace.Constant, Rate: leg.Level}
+	}
 	cfg.Salt, cfg.Dir = a.Salt, a.Dir
 	return cfg
 }

@@ -187,6 +187,9 @@ func (in *input) note(skipped int, grid *trace.GridDetector) {
 	case found && !p.Closed && p.Arrivals == nil && together >= bursty:
 		add("arrivals lie on a grid of %v and are replayed as bursts of %.1f on average unless they are spread over it", step, together)
 	}
+	if in.pacing.Arrivals.AtOnce() {
+		add("infinite request rate: all requests are due at once")
+	}
 	if limit := in.pacing.Limit; limit > in.plan.Rows {
 		add("the trace has %d rows to replay, fewer than the limit of %d", in.plan.Rows, limit)
 	}

@@ -108,8 +108,10 @@ type Source struct {
 	Speedup    float64 `json:"speedup"`
 	// Rate is the mean rate of drawn arrivals, in requests a second. 0 means that
 	// the trace's own arrivals were used.
-	Rate  float64 `json:"rate,omitempty"`
-	Limit int     `json:"limit"` // rows, 0 is all
+	Rate float64 `json:"rate,omitempty"`
+	// AtOnce means an infinite request rate: all requests are due at 0.
+	AtOnce bool `json:"at_once,omitempty"`
+	Limit  int  `json:"limit"` // rows, 0 is all
 }
 
 // Limits are the limits of the run. 0 is none.
