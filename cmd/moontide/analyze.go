@@ -10,7 +10,6 @@ import (
 
 	"moontide/analyze"
 	"moontide/analyze/report"
-	"moontide/analyze/report/doc"
 	"moontide/trace"
 )
 
@@ -46,10 +45,11 @@ func analyzeCommand(std streams) *cli.Command {
 	}
 }
 
-// analysisReport is the report of one trace or of several.
-type analysisReport interface {
-	Document() *doc.Document
-	JSON(io.Writer) error
+// analysis is what the command line asks for.
+type analysis struct {
+	cacheQuestion
+	form  string
+	files outputFiles
 }
 
 func analyzeTraces(c *cli.Context, std streams) error {
@@ -60,7 +60,7 @@ func analyzeTraces(c *cli.Context, std streams) error {
 	var all report.Comparison
 	names := traceNames(c.Args().Slice())
 	for i, path := range c.Args().Slice() {
-		data, err := analyzeTrace(c, std, path, names[i], asked)
+		data, err := analyzeTrace(c, std, path, names[i], asked.cacheQuestion)
 		if err != nil {
 			return err
 		}
@@ -71,13 +71,12 @@ func analyzeTraces(c *cli.Context, std streams) error {
 			all[i].Cache.Asked = asked.capacities
 		}
 	}
-	return showAnalysis(c, std, all)
+	return asked.show(std, all)
 }
 
 // parseAnalyze reads the flags and refuses contradictions.
-func parseAnalyze(c *cli.Context) (cacheQuestion, error) {
-	asked, err := parseCacheFlags(c)
-	if err != nil {
+func parseAnalyze(c *cli.Context) (asked analysis, err error) {
+	if asked.cacheQuestion, err = parseCacheFlags(c); err != nil {
 		return asked, err
 	}
 	if err := checkBlockSize(c); err != nil {
@@ -93,75 +92,51 @@ func parseAnalyze(c *cli.Context) (cacheQuestion, error) {
 	case c.Bool("csv") && c.IsSet("ttft"):
 		return asked, misused("analyze: --csv has no column for the concurrency of --ttft and --tpot")
 	}
-	return asked, checkOutputs(c)
+	return asked, asked.parseOutputs(c)
 }
 
-// checkOutputs refuses two outputs to one file, and one that would overwrite a
+// parseOutputs refuses two outputs to one file, and one that would overwrite a
 // trace.
-func checkOutputs(c *cli.Context) error {
-	printed := ""
-	for _, form := range []string{"json", "markdown", "csv"} {
-		if c.Bool(form) && printed != "" {
-			return misused("analyze: --%s and --%s: print one or the other", printed, form)
-		} else if c.Bool(form) {
-			printed = form
-		}
+func (asked *analysis) parseOutputs(c *cli.Context) (err error) {
+	if asked.form, err = chosenForm(c, "json", "markdown", "csv"); err != nil {
+		return err
+	}
+	if asked.files, err = filesOf(c, asked.form, "html", "png"); err != nil {
+		return err
 	}
 	traces := c.Args().Slice()
 	for i, path := range traces {
 		if path == "-" && slices.Contains(traces[:i], path) {
 			return misused("analyze: standard input can be read only once")
 		}
-	}
-	for _, flag := range []string{"html", "png"} {
-		path := c.String(flag)
-		switch {
-		case !c.IsSet(flag):
-			continue
-		case path == "":
-			return misused("analyze: --%s names no file", flag)
-		case path == "-" && printed != "":
-			return misused("analyze: --%s - and --%s both write to standard output: use one", flag, printed)
-		case flag == "png" && c.IsSet("html") && (path == c.String("html") || path != "-" && sameFile(path, c.String("html"))):
-			return misused("analyze: --html and --png name the same file: %s", path)
-		}
-		for _, in := range traces {
-			if path != "-" && in != "-" && sameFile(path, in) {
-				return misused("analyze: --%s would overwrite the trace %s", flag, in)
+		for _, f := range asked.files {
+			if path != "-" && f.path != "-" && sameFile(f.path, path) {
+				return misused("analyze: --%s would overwrite the trace %s", f.flag, path)
 			}
 		}
 	}
 	return nil
 }
 
-// showAnalysis writes the files and prints the report, unless a file is standard
-// output.
-func showAnalysis(c *cli.Context, std streams, all report.Comparison) error {
-	var out analysisReport = all
+// show writes the files and prints the report, unless a file is standard output.
+func (asked *analysis) show(std streams, all report.Comparison) error {
+	document, json := all.Document, all.JSON
 	if len(all) == 1 {
-		out = all[0]
+		document, json = all[0].Document, all[0].JSON
 	}
-	for _, file := range []struct {
-		flag string
-		draw func(io.Writer) error
-	}{{"html", out.Document().WriteHTML}, {"png", all[0].PNG}} {
-		if c.IsSet(file.flag) {
-			if err := writeFile(std, c.String(file.flag), file.draw); err != nil {
-				return err
-			}
-		}
-	}
+	printed, err := asked.files.write(std, map[string]func(io.Writer) error{
+		"html": func(w io.Writer) error { return document().WriteHTML(w) },
+		"png":  all[0].PNG,
+	})
 	switch {
-	case c.Bool("json"):
-		return out.JSON(std.out)
-	case c.Bool("markdown"):
-		return out.Document().WriteMarkdown(std.out)
-	case c.Bool("csv"):
+	case err != nil || printed:
+		return err
+	case asked.form == "json": // without a document, which takes longer
+		return json(std.out)
+	case asked.form == "csv":
 		return all[0].Curves().WriteCSV(std.out)
-	case c.String("html") == "-" || c.String("png") == "-":
-		return nil
 	}
-	return out.Document().WriteText(std.out)
+	return printDocument(std, asked.form, document(), json)
 }
 
 // analyzeTrace reads a trace once and computes its report.
@@ -172,7 +147,7 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, asked cacheQue
 	}
 	defer r.Close()
 	data, err := analyzeRequests(c, name, r.Borrowed(), blockSizeOf(c, r), asked)
-	reportSkipped(std, path, r)
+	reportReader(std, path, r, true)
 	if err == analyze.ErrEmpty {
 		return data, fmt.Errorf("%s: %w", path, err)
 	}
@@ -183,7 +158,7 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, asked cacheQue
 		return data, fmt.Errorf("%s: no row has block ids, so there is no hit rate curve", path)
 	}
 	if warning := report.BlockSizeWarning(data.Analysis); warning != "" {
-		fmt.Fprintf(std.err, "moontide: %s: warning: %s\n", harmless(name), warning)
+		std.say("%s: warning: %s", name, warning)
 	}
 	if c.IsSet("ttft") {
 		ttft, tpot := milliseconds(c.Duration("ttft")), milliseconds(c.Duration("tpot"))

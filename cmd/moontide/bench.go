@@ -95,7 +95,12 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	if err := checkBenchOutputs(c); err != nil {
+	form, err := chosenForm(c, "markdown", "csv")
+	if err != nil {
+		return err
+	}
+	files, err := filesOf(c, form, "png")
+	if err != nil {
 		return err
 	}
 	cfg, err := replayConfig(c, std, stop)
@@ -107,7 +112,7 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		return err
 	}
 	view := report.View{Percentiles: percentiles}
-	if err := checkPNG(c.String("png")); err != nil {
+	if err := checkPNG(files.path("png")); err != nil {
 		return err
 	}
 	descriptions := map[string]*spec.Spec{} // by the name of the run
@@ -139,12 +144,12 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	if runs == nil {
 		return err
 	}
-	fmt.Fprintf(std.err, "moontide: the runs are in %s\n", dir)
+	std.say("the runs are in %s", dir)
 	if misuse := (usageError{}); err != nil && !errors.As(err, &misuse) {
 		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
 	}
 	if len(runs) > 0 {
-		err = errors.Join(err, showSweep(c, std, plan, runs, view))
+		err = errors.Join(err, showSweep(std, plan, sweepReport(c, plan, runs, view), runs, form, files))
 	}
 	if err == nil && slices.ContainsFunc(runs, func(r bench.LegResult) bool { return r.Metrics.Verdict.Level == run.Invalid }) {
 		return errInvalid
@@ -181,18 +186,6 @@ func planOf(c *cli.Context) (plan bench.Sweep, err error) {
 		return plan, misused("bench: --url: %w", err)
 	}
 	return plan, nil
-}
-
-func checkBenchOutputs(c *cli.Context) error {
-	switch {
-	case c.Bool("markdown") && c.Bool("csv"):
-		return misused("bench: --markdown and --csv: choose one")
-	case c.IsSet("png") && c.String("png") == "":
-		return misused("bench: --png names no file")
-	case c.String("png") == "-" && (c.Bool("markdown") || c.Bool("csv")):
-		return misused("bench: --png - and a table: only one can be standard output")
-	}
-	return nil
 }
 
 // checkPNG checks that the figure can be written, long before it is.

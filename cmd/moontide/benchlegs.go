@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -73,36 +74,27 @@ func sayLeg(std streams, r bench.LegResult) {
 	if r.Metrics.Completed+r.Metrics.Failed == 0 {
 		return
 	}
-	fmt.Fprintf(std.err, "moontide: %s\n", harmless(report.SweepLine(r.Metrics)))
+	std.say("%s", report.SweepLine(r.Metrics))
 	if r.Metrics.Cache.Prediction.Causes[run.Warm].Requests > 0 {
-		fmt.Fprintf(std.err, "moontide: the server's cache has prompts of an earlier run; use another --salt and --out\n")
+		std.say("the server's cache has prompts of an earlier run; use another --salt and --out")
 	}
 }
 
-// showSweep prints the runs in the form that was asked for. A single run is also
-// shown as a replay shows it.
-func showSweep(c *cli.Context, std streams, plan bench.Sweep, runs []bench.LegResult, view report.View) error {
-	sweep := sweepReport(c, plan, runs, view)
-	if c.IsSet("png") {
-		if err := writeFile(std, c.String("png"), sweep.PNG); err != nil {
-			return err
-		}
+// showSweep prints the runs in a form. A single run is also shown as a replay
+// shows it.
+func showSweep(std streams, plan bench.Sweep, sweep report.Sweep, runs []bench.LegResult, form string, files outputFiles) error {
+	printed, err := files.write(std, map[string]func(io.Writer) error{"png": sweep.PNG})
+	if err != nil || printed {
+		return err
 	}
-	switch {
-	case c.String("png") == "-":
-		return nil
-	case c.Bool("markdown"):
-		return sweep.Document().WriteMarkdown(std.out)
-	case c.Bool("csv"):
-		return sweep.Document().WriteCSV(std.out)
-	}
-	if len(plan.Levels)*len(plan.Targets) == 1 {
+	if form == "" && len(plan.Levels)*len(plan.Targets) == 1 {
+		view := report.View{Percentiles: sweep.Percentiles}
 		if err := (report.Runs{{Info: runs[0].Run, Result: runs[0].Metrics, View: view}}).Document().WriteText(std.out); err != nil {
 			return err
 		}
 		fmt.Fprintln(std.out)
 	}
-	return sweep.Document().WriteText(std.out)
+	return printDocument(std, form, sweep.Document(), nil)
 }
 
 func sweepReport(c *cli.Context, plan bench.Sweep, runs []bench.LegResult, view report.View) report.Sweep {

@@ -42,7 +42,7 @@ func calibrate(c *cli.Context, std streams, stop stop) error {
 	}
 	cfg := bench.CalibrateConfig{
 		Start: startEndpoint, Version: version(),
-		Each: func(p bench.Point) { fmt.Fprintf(std.err, "moontide: %s\n", report.CalibrationLine(p)) },
+		Each: func(p bench.Point) { std.say("%s", report.CalibrationLine(p)) },
 	}
 	if c.Bool("quick") {
 		cfg.Ladders = bench.QuickLadders()
@@ -64,7 +64,7 @@ func calibrate(c *cli.Context, std streams, stop stop) error {
 	if err := result.Save(path); err != nil {
 		return err
 	}
-	fmt.Fprintf(std.err, "moontide: saved in %s\n", path)
+	std.say("saved in %s", path)
 	return nil
 }
 

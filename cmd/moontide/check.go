@@ -41,7 +41,7 @@ func checkTrace(c *cli.Context, std streams) error {
 	}
 	defer r.Close()
 	found, err := check.Run(checkable(std, path, r), check.Options{BlockSize: blockSizeOf(c, r)})
-	reportNotes(std, path, r)
+	reportReader(std, path, r, false)
 	if err != nil {
 		return err
 	}

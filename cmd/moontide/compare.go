@@ -71,17 +71,7 @@ func compareRuns(c *cli.Context, std streams) error {
 			failed = append(failed, fmt.Errorf("failed: %s: %s", gate.Text, j.Reason))
 		}
 	}
-	document := shown.Document()
-	show := document.WriteText
-	switch {
-	case c.Bool("json"):
-		show = shown.JSON
-	case c.Bool("markdown"):
-		show = document.WriteMarkdown
-	case c.Bool("csv"):
-		show = document.WriteCSV
-	}
-	if err := show(std.out); err != nil {
+	if err := printDocument(std, asked.form, shown.Document(), shown.JSON); err != nil {
 		return err
 	}
 	return errors.Join(failed...)
@@ -90,6 +80,7 @@ func compareRuns(c *cli.Context, std streams) error {
 // comparison is what the command line asks for.
 type comparison struct {
 	sides      [2]comparedSide
+	form       string
 	gates      []diff.Gate
 	metrics    []run.Metric
 	objectives []run.Objective
@@ -110,13 +101,8 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 			return asked, err
 		}
 	}
-	printed := ""
-	for _, form := range []string{"json", "markdown", "csv"} {
-		if c.Bool(form) && printed != "" {
-			return asked, misused("compare: --%s and --%s: choose one", printed, form)
-		} else if c.Bool(form) {
-			printed = form
-		}
+	if asked.form, err = chosenForm(c, "json", "markdown", "csv"); err != nil {
+		return asked, err
 	}
 	asked.metrics = diff.DefaultMetrics()
 	needsObjectives := false
@@ -208,6 +194,6 @@ func refuse(std streams, objections []diff.Objection) error {
 	if !invalid {
 		return err
 	}
-	fmt.Fprintf(std.err, "moontide: %s\n", harmless(err.Error()))
+	std.say("%v", err)
 	return errInvalid
 }

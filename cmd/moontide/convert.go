@@ -70,7 +70,7 @@ func convert(c *cli.Context, std streams) error {
 	}
 	rows, err := writeTrace(std, output, reshaped)
 	for i, reader := range in.readers {
-		reportSkipped(std, c.Args().Get(i), reader)
+		reportReader(std, c.Args().Get(i), reader, true)
 	}
 	if errors.Is(err, replay.ErrEmpty) {
 		return fmt.Errorf("%s: %w", strings.Join(c.Args().Slice(), ", "), replay.ErrEmpty)
@@ -79,7 +79,7 @@ func convert(c *cli.Context, std streams) error {
 		return err
 	}
 	if output != "-" {
-		fmt.Fprintf(std.err, "moontide: %s written to %s\n", doc.Count(rows, "request"), output)
+		std.say("%s written to %s", doc.Count(rows, "request"), output)
 	}
 	to.hint(std)
 	return nil
@@ -192,7 +192,7 @@ func (r *reshaping) readAhead(c *cli.Context, std streams, paths []string) (file
 		return nil, nil, err
 	}
 	if !found {
-		fmt.Fprintln(std.err, "moontide: note: the arrivals lie on no grid: nothing to spread")
+		std.say("note: the arrivals lie on no grid: nothing to spread")
 	}
 	return files, removeAll, nil
 }

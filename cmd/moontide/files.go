@@ -12,10 +12,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"moontide/analyze/report/doc"
 	"moontide/replay"
 	"moontide/trace"
-	"moontide/trace/atomicfile"
 	"moontide/trace/format"
 )
 
@@ -111,20 +109,11 @@ func locatedRows(reqs trace.Requests, path string, r *format.Reader) trace.Reque
 	}
 }
 
-// reportSkipped reports what a reader assumed and dropped, and the rows skipped
-// by --skip-bad-rows.
-func reportSkipped(std streams, path string, r *format.Reader) {
-	reportNotes(std, path, r)
-	n, reasons := r.Skipped()
-	if n == 0 {
-		return
-	}
-	fmt.Fprintf(std.err, "moontide: %s: %s skipped\n", harmless(traceName(path)), doc.Count(n, "invalid row"))
-	for _, reason := range reasons {
-		fmt.Fprintf(std.err, "  %s\n", harmless(reason.Error()))
-	}
-	if n > len(reasons) {
-		fmt.Fprintf(std.err, "  and %d more\n", n-len(reasons))
+// reportReader reports what a reader assumed and dropped, and the skipped rows
+// unless a check lists them.
+func reportReader(std streams, path string, r *format.Reader, skipped bool) {
+	for _, text := range r.Messages(skipped) {
+		std.say("%s: %s", traceName(path), text)
 	}
 }
 
@@ -231,25 +220,6 @@ func one(c *cli.Context, what string) (string, error) {
 		return c.Args().First(), nil
 	}
 	return "", misused("%s: want one argument, %s, got %d: %q", c.Command.Name, what, c.NArg(), c.Args().Slice())
-}
-
-// writeFile writes a file atomically, or standard output for -.
-func writeFile(std streams, path string, write func(io.Writer) error) error {
-	if path == "-" {
-		return write(std.out)
-	}
-	f, err := atomicfile.Create(path)
-	if err != nil {
-		return fmt.Errorf("writing %w", err)
-	}
-	if err := write(f); err != nil { // it names the file
-		f.Discard()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("writing %w", err)
-	}
-	return nil
 }
 
 // sameFile reports whether two paths name the same regular file, existing or

@@ -52,6 +52,6 @@ func fit(c *cli.Context, std streams) error {
 	if err := writeFile(std, output, write); err != nil || output == "-" {
 		return err
 	}
-	fmt.Fprintf(std.err, "moontide: model of %s written to %s\n", doc.Count(model.SourceRequests(), "request"), filepath.Base(output))
+	std.say("model of %s written to %s", doc.Count(model.SourceRequests(), "request"), filepath.Base(output))
 	return nil
 }

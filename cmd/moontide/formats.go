@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -84,26 +83,13 @@ func blockSizeOf(c *cli.Context, r *format.Reader) int {
 	return r.BlockSize()
 }
 
-// reportNotes reports a foreign format, and what was dropped or assumed to read
-// it.
-func reportNotes(std streams, path string, r *format.Reader) {
-	notes := r.Notes()
-	name := harmless(traceName(path))
-	if r.Format() != format.Mooncake {
-		fmt.Fprintf(std.err, "moontide: %s: trace format: %s\n", name, r.Format())
-	}
-	for _, note := range notes {
-		fmt.Fprintf(std.err, "moontide: %s: %s\n", name, harmless(note.String()))
-	}
-}
-
 // checkable returns the source of a check, which needs one line per row. For
 // formats with several rows per line or several files, lines are numbered as
 // convert would write them.
 func checkable(std streams, path string, r *format.Reader) check.Source {
 	switch r.Format() {
 	case format.Weka, format.Dynamo, format.ShareGPT:
-		fmt.Fprintf(std.err, "moontide: %s: line numbers are those of the converted trace\n", harmless(traceName(path)))
+		std.say("%s: line numbers are those of the converted trace", traceName(path))
 		return &convertedLines{Reader: r}
 	}
 	return r
@@ -224,5 +210,5 @@ func (f *outputFormat) hint(std streams) {
 	if f.size > 0 {
 		size = trace.GivenBlockSize(f.size)
 	}
-	fmt.Fprintf(std.err, "moontide: times are seconds; block size: %s; use with vllm bench serve --dataset-name timed_trace --self-timed --timed-trace-chunk-hash-size %d\n", size, size.Tokens)
+	std.say("times are seconds; block size: %s; use with vllm bench serve --dataset-name timed_trace --self-timed --timed-trace-chunk-hash-size %d", size, size.Tokens)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 
@@ -29,15 +28,15 @@ func learned[M fitted](c *cli.Context, std streams, in io.Reader, path string, f
 	}
 	defer r.Close()
 	model, err = fit(until(c.Context, r.Requests()), blockSizeOf(c, r))
-	reportSkipped(std, path, r)
+	reportReader(std, path, r, true)
 	if err != nil {
 		return model, named(inputName(path), err)
 	}
 	if size := model.BlockSize(); size.Tokens > 0 {
-		fmt.Fprintf(std.err, "moontide: block size: %s\n", size)
+		std.say("block size: %s", size)
 	}
 	if k := model.Irregular(); k > 0 {
-		fmt.Fprintf(std.err, "moontide: %s with block ids that do not cover the prompt exactly\n", doc.Count(k, "row"))
+		std.say("%s with block ids that do not cover the prompt exactly", doc.Count(k, "row"))
 	}
 	return model, nil
 }

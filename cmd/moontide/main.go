@@ -73,10 +73,10 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	case errors.Is(err, errInvalid):
 		return exitInvalid
 	case errors.As(err, &misuse):
-		fmt.Fprintf(std.err, "moontide: %s\nSee moontide %s--help.\n", harmless(err.Error()), verbOf(app, args))
+		std.say("%v\nSee moontide %s--help.", err, verbOf(app, args))
 		return exitMisused
 	}
-	fmt.Fprintf(std.err, "moontide: %s\n", harmless(err.Error()))
+	std.say("%v", err)
 	return exitFailed
 }
 

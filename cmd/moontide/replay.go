@@ -185,7 +185,7 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err er
 	cfg.Window, cfg.CacheGenerated = windowOf(c, runfile.Window{}), c.Bool(cacheGeneratedFlag)
 	cfg.Version, cfg.Command, cfg.Flags = version(), maskedCommand(), setFlags(c)
 	cfg.Drain = stop.gently.Done()
-	cfg.Observer.Message = func(text string) { fmt.Fprintf(std.err, "moontide: %s\n", harmless(text)) }
+	cfg.Observer.Message = func(text string) { std.say("%s", text) }
 	return cfg, nil
 }
 
@@ -202,7 +202,7 @@ func present(std streams, result *bench.Result, view report.View) error {
 // sayDamaged says which records could not be read.
 func sayDamaged(std streams, damaged []string) {
 	for _, text := range damaged {
-		fmt.Fprintf(std.err, "moontide: %s\n", harmless(text))
+		std.say("%s", text)
 	}
 }
 
@@ -234,16 +234,13 @@ func announce(std streams, s bench.Started) {
 	case info.Limits.Closed:
 		how = fmt.Sprintf("in a closed loop of %d", info.Limits.MaxConcurrency)
 	}
-	say := func(format string, args ...any) {
-		fmt.Fprintf(std.err, "moontide: %s\n", harmless(fmt.Sprintf(format, args...)))
-	}
-	say("replaying %d requests %s against %s, model %s", info.Rows, how, where, info.Target.Model)
+	std.say("replaying %d requests %s against %s, model %s", info.Rows, how, where, info.Target.Model)
 	if n := len(info.Resumed); n > 0 {
 		r := info.Resumed[n-1]
-		say("resuming: %d requests are in the record, %d were in flight and are sent again", r.RowsDone, r.SentAgain)
+		std.say("resuming: %d requests are in the record, %d were in flight and are sent again", r.RowsDone, r.SentAgain)
 	}
 	for _, note := range info.Notes {
-		say("note: %s", note)
+		std.say("note: %s", note)
 	}
-	say("recording in %s", s.Dir)
+	std.say("recording in %s", s.Dir)
 }

@@ -67,8 +67,8 @@ func reportRuns(c *cli.Context, std streams) error {
 				info.Window, info.Thresholds = windowOf(c, info.Window), thresholdsOf(c, info.Thresholds)
 			},
 			Objectives:     asked.objectives,
-			EachPrediction: asked.file("cache-misses") != "",
-			Detail:         asked.file("over-time") != "" || asked.file("html") != "",
+			EachPrediction: asked.files.path("cache-misses") != "",
+			Detail:         asked.files.path("over-time") != "" || asked.files.path("html") != "",
 		}, r.dirs...)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func noteVersions(std streams, runs report.Runs) {
 		different = different || r.Info.Version != runs[0].Info.Version
 	}
 	if different {
-		fmt.Fprintf(std.err, "moontide: note: runs of different moontide versions: %s\n", harmless(strings.Join(versions, ", ")))
+		std.say("note: runs of different moontide versions: %s", strings.Join(versions, ", "))
 	}
 }
 
@@ -106,24 +106,12 @@ type reportQuestion struct {
 	view       report.View
 	objectives []run.Objective
 	format     string // of what is printed; "" is text
-	files      []reportFile
+	files      outputFiles
 }
 
 type namedRecording struct {
 	name string
 	dirs []string // several are merged
-}
-
-// reportFile is a flag that names a file.
-type reportFile struct{ flag, path string }
-
-func (q *reportQuestion) file(flag string) string {
-	for _, f := range q.files {
-		if f.flag == flag {
-			return f.path
-		}
-	}
-	return ""
 }
 
 // parseReport reads and checks the command line.
@@ -232,17 +220,9 @@ var reportForms = []string{"vllm", "aiperf", "bench"}
 
 // parseForm returns the output format, "" for text.
 func parseForm(c *cli.Context) (form string, err error) {
-	for _, flag := range []string{"json", "csv", "markdown"} {
-		if !c.Bool(flag) {
-			continue
-		}
-		if form != "" {
-			return "", misused("report: --%s and --%s: choose one", form, flag)
-		}
-		form = flag
-	}
-	if !c.IsSet("format") {
-		return form, nil
+	form, err = chosenForm(c, "json", "csv", "markdown")
+	if err != nil || !c.IsSet("format") {
+		return form, err
 	}
 	format := c.String("format")
 	switch {
@@ -254,63 +234,39 @@ func parseForm(c *cli.Context) (form string, err error) {
 	return format, nil
 }
 
-// parseFiles reads the flags that name files, which must be different files.
-func (q *reportQuestion) parseFiles(c *cli.Context) error {
-	for _, flag := range []string{"html", "png", "cache-misses", "over-time"} {
-		path := c.String(flag)
+// parseFiles reads the flags that name files.
+func (q *reportQuestion) parseFiles(c *cli.Context) (err error) {
+	if q.files, err = filesOf(c, q.format, "html", "png", "cache-misses", "over-time"); err != nil {
+		return err
+	}
+	for _, f := range q.files {
 		switch {
-		case !c.IsSet(flag):
-			continue
-		case path == "":
-			return misused("report: --%s names no file", flag)
-		case path == "-" && q.format != "":
-			return misused("report: --%s - and --%s: only one can be standard output", flag, q.format)
 		case q.format == "aiperf":
-			return misused("report: --%s and --format aiperf: choose one", flag)
-		case len(q.runs) > 1 && (flag == "cache-misses" || flag == "over-time"):
-			return misused("report: --%s shows one run", flag)
+			return misused("report: --%s and --format aiperf: choose one", f.flag)
+		case len(q.runs) > 1 && (f.flag == "cache-misses" || f.flag == "over-time"):
+			return misused("report: --%s shows one run", f.flag)
 		}
-		for _, f := range q.files {
-			if f.path == path || path != "-" && f.path != "-" && sameFile(f.path, path) {
-				return misused("report: --%s and --%s name the same file: %s", f.flag, flag, path)
-			}
-		}
-		q.files = append(q.files, reportFile{flag, path})
 	}
 	return nil
 }
 
 // show writes the files and prints the report, unless a file is standard output.
 func (q *reportQuestion) show(std streams, runs report.Runs) error {
-	printed := false
-	for _, f := range q.files {
-		draw := map[string]func(io.Writer) error{
-			"html":         runs.Document().WriteHTML,
-			"png":          runs.PNG,
-			"cache-misses": func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) },
-			"over-time":    func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) },
-		}[f.flag]
-		if err := writeFile(std, f.path, draw); err != nil {
-			return err
-		}
-		printed = printed || f.path == "-"
-	}
-	if printed {
-		return nil
-	}
-	switch q.format {
-	case "json":
-		return runs.JSON(std.out)
-	case "csv":
-		return runs.Document().WriteCSV(std.out)
-	case "markdown":
-		return runs.Document().WriteMarkdown(std.out)
-	case "vllm":
+	printed, err := q.files.write(std, map[string]func(io.Writer) error{
+		"html":         func(w io.Writer) error { return runs.Document().WriteHTML(w) },
+		"png":          runs.PNG,
+		"cache-misses": func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) },
+		"over-time":    func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) },
+	})
+	switch {
+	case err != nil || printed:
+		return err
+	case q.format == "vllm":
 		return runs.VLLM().WriteText(std.out)
-	case "bench":
+	case q.format == "bench":
 		return runs.GoBench(std.out)
 	}
-	return runs.Document().WriteText(std.out)
+	return printDocument(std, q.format, runs.Document(), runs.JSON)
 }
 
 // writeAIPerf writes the records of the runs, one run after another.

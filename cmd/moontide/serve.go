@@ -63,7 +63,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return fmt.Errorf("serving: %w", err)
 	}
-	fmt.Fprintf(std.err, "moontide: simulated endpoint on http://%s, model %s, %v; interrupt ends it\n", ln.Addr(), c.String("model"), deployment)
+	std.say("simulated endpoint on http://%s, model %s, %v; interrupt ends it", ln.Addr(), c.String("model"), deployment)
 	if c.Bool("json") {
 		if err := bench.AnnounceEndpoint(std.out, "http://"+ln.Addr().String()); err != nil {
 			return err

@@ -109,10 +109,10 @@ func synthesize(c *cli.Context, std streams) error {
 		return err
 	}
 	for _, note := range d.notes(rows) {
-		fmt.Fprintf(std.err, "moontide: %s\n", note)
+		std.say("%s", note)
 	}
 	if output != "-" {
-		fmt.Fprintf(std.err, "moontide: %s written to %s\n", doc.Count(rows, "request"), output)
+		std.say("%s written to %s", doc.Count(rows, "request"), output)
 	}
 	if c.Bool(checkFlagName) {
 		return checkFidelity(c, std, d, output)

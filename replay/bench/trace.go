@@ -151,7 +151,9 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	size := in.BlockSize
 	skipped := 0
 	if reader != nil {
-		cfg.Observer.reader(in.Name, reader)
+		for _, text := range reader.Messages(true) {
+			cfg.Observer.message("%s: %s", in.Name, text)
+		}
 		skipped, _ = reader.Skipped()
 		size = cmp.Or(size, reader.BlockSize())
 	}
@@ -196,28 +198,6 @@ func (in *input) note(skipped int, grid *trace.GridDetector) {
 	if in.plan.ZeroOutput > 0 {
 		add("%d rows with an output length of 0 asked for one token", in.plan.ZeroOutput)
 	}
-}
-
-// reader passes on what a reader has to say about a trace.
-func (o Observer) reader(name string, r *format.Reader) {
-	if r.Format() != format.Mooncake {
-		o.message("%s: trace format: %s", name, r.Format())
-	}
-	for _, note := range r.Notes() {
-		o.message("%s: %v", name, note)
-	}
-	n, reasons := r.Skipped()
-	if n == 0 {
-		return
-	}
-	text := fmt.Sprintf("%s: %d invalid rows skipped", name, n)
-	for _, reason := range reasons {
-		text += fmt.Sprintf("\n  %v", reason)
-	}
-	if n > len(reasons) {
-		text += fmt.Sprintf("\n  and %d more", n-len(reasons))
-	}
-	o.message("%s", text)
 }
 
 // sendable fails at a row that the endpoint cannot take.

@@ -236,6 +236,33 @@ func (r *Reader) Notes() []Note {
 	return list
 }
 
+// Messages is what a user should know about the trace once it has been read: a
+// foreign format, the notes, and unless those are reported in another way, the
+// skipped rows in several lines.
+func (r *Reader) Messages(skipped bool) (texts []string) {
+	if r.format != Mooncake {
+		texts = append(texts, "trace format: "+string(r.format))
+	}
+	for _, note := range r.Notes() {
+		texts = append(texts, note.String())
+	}
+	if r.skipped == 0 || !skipped {
+		return texts
+	}
+	rows := "rows"
+	if r.skipped == 1 {
+		rows = "row"
+	}
+	text := fmt.Sprintf("%d invalid %s skipped", r.skipped, rows)
+	for _, reason := range r.reasons {
+		text += fmt.Sprintf("\n  %v", reason)
+	}
+	if n := r.skipped - len(r.reasons); n > 0 {
+		text += fmt.Sprintf("\n  and %d more", n)
+	}
+	return append(texts, text)
+}
+
 // Close closes the files. Reading to the end does not.
 func (r *Reader) Close() error {
 	err := r.source.Close()

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/report/doc"
+	"moontide/trace/atomicfile"
+)
+
+// say prints a message. Text from files, traces and servers cannot command the
+// terminal with it.
+func (std streams) say(format string, args ...any) {
+	fmt.Fprintf(std.err, "moontide: %s\n", harmless(fmt.Sprintf(format, args...)))
+}
+
+// chosenForm returns which of the boolean flags says what to print, "" for text.
+func chosenForm(c *cli.Context, flags ...string) (form string, err error) {
+	for _, flag := range flags {
+		switch {
+		case !c.Bool(flag):
+		case form != "":
+			return "", misused("%s: --%s and --%s: choose one", c.Command.Name, form, flag)
+		default:
+			form = flag
+		}
+	}
+	return form, nil
+}
+
+// printDocument prints a report in a form: json, csv, markdown, or text.
+func printDocument(std streams, form string, d *doc.Document, json func(io.Writer) error) error {
+	switch form {
+	case "json":
+		return json(std.out)
+	case "csv":
+		return d.WriteCSV(std.out)
+	case "markdown":
+		return d.WriteMarkdown(std.out)
+	}
+	return d.WriteText(std.out)
+}
+
+// outputFiles are the files to write, by flag in the order of the flags.
+type outputFiles []struct{ flag, path string }
+
+// filesOf reads flags that name files, which must be different files. form is what
+// is printed, "" for the text that a file at - replaces.
+func filesOf(c *cli.Context, form string, flags ...string) (files outputFiles, err error) {
+	for _, flag := range flags {
+		path := c.String(flag)
+		switch {
+		case !c.IsSet(flag):
+			continue
+		case path == "":
+			return nil, misused("%s: --%s names no file", c.Command.Name, flag)
+		case path == "-" && form != "":
+			return nil, misused("%s: --%s - and --%s: only one can be standard output", c.Command.Name, flag, form)
+		}
+		for _, f := range files {
+			if f.path == path || path != "-" && f.path != "-" && sameFile(f.path, path) {
+				return nil, misused("%s: --%s and --%s name the same file: %s", c.Command.Name, f.flag, flag, path)
+			}
+		}
+		files = append(files, struct{ flag, path string }{flag, path})
+	}
+	return files, nil
+}
+
+// path is the file that a flag names, "" if it was not given.
+func (files outputFiles) path(flag string) string {
+	for _, f := range files {
+		if f.flag == flag {
+			return f.path
+		}
+	}
+	return ""
+}
+
+// write writes the files. printed means that one of them is standard output.
+func (files outputFiles) write(std streams, draw map[string]func(io.Writer) error) (printed bool, err error) {
+	for _, f := range files {
+		if err := writeFile(std, f.path, draw[f.flag]); err != nil {
+			return printed, err
+		}
+		printed = printed || f.path == "-"
+	}
+	return printed, nil
+}
+
+// writeFile writes a file atomically, or standard output for -.
+func writeFile(std streams, path string, write func(io.Writer) error) error {
+	if path == "-" {
+		return write(std.out)
+	}
+	f, err := atomicfile.Create(path)
+	if err != nil {
+		return fmt.Errorf("writing %w", err)
+	}
+	if err := write(f); err != nil { // it names the file
+		f.Discard()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("writing %w", err)
+	}
+	return nil
+}
