@@ -174,7 +174,7 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, asked cacheQue
 func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, blockSize int, asked cacheQuestion) (data report.Dataset, err error) {
 	data = report.Dataset{Name: name, Cache: &report.Cache{Workers: asked.workers}}
 	caches := asked.simulator()
-	data.Analysis, err = analyze.Trace(collectOften(until(c.Context, reqs)), analyze.Options{
+	data.Analysis, err = analyze.Trace(collectOften(trace.Until(c.Context, reqs)), analyze.Options{
 		BlockSize: blockSize, Watch: caches.add,
 	})
 	if err == nil && data.Analysis.Prefix != nil {

@@ -64,7 +64,7 @@ func convert(c *cli.Context, std streams) error {
 	}
 	defer in.close()
 	output := c.String("output")
-	reshaped := to.convert(r.reshape(until(c.Context, nonEmpty(in.rows))), in.readers)
+	reshaped := to.convert(r.reshape(trace.Until(c.Context, nonEmpty(in.rows))), in.readers)
 	if len(paths) == 1 && !r.sort { // otherwise the reader's last row is another
 		reshaped = locatedRows(reshaped, c.Args().First(), in.readers[0])
 	}

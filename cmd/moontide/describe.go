@@ -58,21 +58,12 @@ func describeFlags() []cli.Flag {
 }
 
 // describedBy returns the first given flag of a description, or "".
-func describedBy(c *cli.Context) string {
-	for _, f := range describeFlags() {
-		if name := f.Names()[0]; c.IsSet(name) {
-			return name
-		}
-	}
-	return ""
-}
+func describedBy(c *cli.Context) string { return firstGiven(c, describeFlags()) }
 
 // draftDescription prepares the trace described by --spec and the flags.
 func draftDescription(c *cli.Context, std streams) (draft, error) {
-	for _, f := range slices.Concat(traceFlags(), treeFlags(), sessionsFlags()) {
-		if name := f.Names()[0]; c.IsSet(name) {
-			return draft{}, misused("synth: --%s makes a trace from another one, --%s from a description: use one of them", name, describedBy(c))
-		}
+	if name := firstGiven(c, slices.Concat(traceFlags(), treeFlags(), sessionsFlags())); name != "" {
+		return draft{}, misused("synth: --%s makes a trace from another one, --%s from a description: use one of them", name, describedBy(c))
 	}
 	d, err := readDescription(c, std)
 	if err != nil {
@@ -87,7 +78,7 @@ func draftDescription(c *cli.Context, std streams) (draft, error) {
 // writeDescription draws a description until it is interrupted.
 func writeDescription(c *cli.Context, d *spec.Spec) func(*format.Writer) (rows int, err error) {
 	return func(w *format.Writer) (int, error) {
-		rows, err := w.WriteAll(until(c.Context, trace.Borrow(d.Draw())))
+		rows, err := w.WriteAll(trace.Until(c.Context, trace.Borrow(d.Draw())))
 		if err == nil && rows == 0 {
 			err = errors.New("no request arrives within the duration")
 		}

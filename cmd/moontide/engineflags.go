@@ -65,16 +65,6 @@ func engineFlags() []cli.Flag {
 	}
 }
 
-// engineFlagSet returns a flag of the engines that was given, "" if none was.
-func engineFlagSet(c *cli.Context) string {
-	for _, f := range engineFlags() {
-		if name := f.Names()[0]; c.IsSet(name) {
-			return name
-		}
-	}
-	return ""
-}
-
 // deploymentOf reads the flags of a simulated deployment.
 func deploymentOf(c *cli.Context) (engine.Deployment, error) {
 	var none engine.Deployment

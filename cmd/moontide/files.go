@@ -56,7 +56,7 @@ func (p *interruptibleInput) Read(b []byte) (int, error) {
 	if p.pipe == nil {
 		from, to := io.Pipe()
 		p.pipe = from
-		context.AfterFunc(p.until, func() { to.CloseWithError(errInterrupted) })
+		context.AfterFunc(p.until, func() { to.CloseWithError(context.Canceled) })
 		go func() {
 			_, err := io.Copy(to, p.in)
 			to.CloseWithError(err)
@@ -122,28 +122,12 @@ func reportReader(std streams, path string, r *format.Reader, skipped bool) {
 func located(err error, path string, r *format.Reader) error {
 	var row *trace.RowError
 	switch {
-	case errors.As(err, &row), errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+	case errors.As(err, &row), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, replay.ErrEmpty):
 		return named(path, err)
 	}
 	return &trace.RowError{File: cmp.Or(r.File(), path), Line: r.Line(), Err: err}
-}
-
-var errInterrupted = errors.New("interrupted")
-
-// until ends a stream with errInterrupted once ctx is done.
-func until(ctx context.Context, reqs trace.Requests) trace.Requests {
-	return func(yield func(trace.Request, error) bool) {
-		for r, err := range reqs {
-			if ctx.Err() != nil {
-				r, err = trace.Request{}, errInterrupted
-			}
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 // writeTrace writes a stream to a file, or to standard output for -. It leaves

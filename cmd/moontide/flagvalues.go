@@ -9,6 +9,16 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// firstGiven returns the first of some flags that was given, "" if none was.
+func firstGiven(c *cli.Context, flags []cli.Flag) string {
+	for _, f := range flags {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return name
+		}
+	}
+	return ""
+}
+
 // requirePositive refuses numbers and times that were set to zero or less.
 func requirePositive(c *cli.Context, flags ...string) error {
 	for _, name := range flags {

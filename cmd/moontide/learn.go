@@ -27,7 +27,7 @@ func learned[M fitted](c *cli.Context, std streams, in io.Reader, path string, f
 		return model, err
 	}
 	defer r.Close()
-	model, err = fit(until(c.Context, r.Requests()), blockSizeOf(c, r))
+	model, err = fit(trace.Until(c.Context, r.Requests()), blockSizeOf(c, r))
 	reportReader(std, path, r, true)
 	if err != nil {
 		return model, named(inputName(path), err)

@@ -76,7 +76,7 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 		std.say("%v\nSee moontide %s--help.", err, verbOf(app, args))
 		return exitMisused
 	}
-	std.say("%v", err)
+	std.say("%s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted"))
 	return exitFailed
 }
 

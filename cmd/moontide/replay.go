@@ -120,7 +120,7 @@ func runError(c *cli.Context, err error) error {
 	var wrong *bench.ConfigError
 	switch {
 	case errors.Is(err, context.Canceled):
-		return errInterrupted
+		return context.Canceled
 	case errors.As(err, &wrong) && wrong.Field != "":
 		return misused("%s: --%s %w", c.Command.Name, flagName(wrong.Field), wrong.Err)
 	case errors.As(err, &wrong):
@@ -153,7 +153,7 @@ func replayConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) 
 	if cfg.ServerMetrics, err = serverMetrics(c); err != nil {
 		return cfg, err
 	}
-	name := engineFlagSet(c)
+	name := firstGiven(c, engineFlags())
 	embedded := len(c.StringSlice("url")) == 0
 	switch {
 	case embedded:

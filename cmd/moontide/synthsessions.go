@@ -20,10 +20,8 @@ func sessionsFlags() []cli.Flag {
 }
 
 func draftSessions(c *cli.Context, std streams) (draft, error) {
-	for _, f := range treeFlags() {
-		if name := f.Names()[0]; c.IsSet(name) {
-			return draft{}, misused("synth: --%s only works with --method tree", name)
-		}
+	if name := firstGiven(c, treeFlags()); name != "" {
+		return draft{}, misused("synth: --%s only works with --method tree", name)
 	}
 	for _, name := range []string{"rate-multiplier", "speedup-ratio"} {
 		if v := c.Float64(name); !(v > 0) || math.IsInf(v, 0) {
@@ -47,7 +45,7 @@ func draftSessions(c *cli.Context, std streams) (draft, error) {
 			if err != nil {
 				return 0, err
 			}
-			return w.WriteAll(until(c.Context, reqs))
+			return w.WriteAll(trace.Until(c.Context, reqs))
 		},
 		redraw: draw,
 		notes:  func(int) []string { return nil },

@@ -69,10 +69,8 @@ func misusedShape(err error) error {
 }
 
 func draftTree(c *cli.Context, std streams) (draft, error) {
-	for _, f := range sessionsFlags() {
-		if name := f.Names()[0]; c.IsSet(name) {
-			return draft{}, misused("synth: --%s only works with --method sessions", name)
-		}
+	if name := firstGiven(c, sessionsFlags()); name != "" {
+		return draft{}, misused("synth: --%s only works with --method sessions", name)
 	}
 	shape, err := treeShape(c)
 	if err != nil {
@@ -87,7 +85,7 @@ func draftTree(c *cli.Context, std streams) (draft, error) {
 		return draft{}, misusedShape(err)
 	}
 	return draft{
-		write: func(w *format.Writer) (int, error) { return w.WriteAll(until(c.Context, trace.Borrow(drawing))) },
+		write: func(w *format.Writer) (int, error) { return w.WriteAll(trace.Until(c.Context, trace.Borrow(drawing))) },
 		redraw: func(n int) (trace.Requests, error) {
 			again, err := model.Draw(c.Uint64("seed"), n, shape)
 			if err != nil {
