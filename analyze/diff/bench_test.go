@@ -30,7 +30,7 @@ func largeRun(seed uint64, requests, gapsEach int) *Run {
 		q := request{
 			Timing: run.Timing{Due: sent, Sent: sent, First: first, Last: last, Output: int32(gapsEach + 1), WasSent: true, Answered: true},
 			row:    i, isl: int(1000 * random.ExpFloat64()), end: last, input: 1000,
-			cached: random.IntN(1000), completed: true, measured: true, cachedKnown: true,
+			cached: random.IntN(1000), completed: true, ended: true, measured: true, cachedKnown: true,
 		}
 		q.gapsFrom, q.gapsTo = r.addGaps(gaps)
 		r.requests = append(r.requests, q)

@@ -180,7 +180,7 @@ func TestSameFigures(t *testing.T) {
 			d.Metric = run.Metric{Key: d.Metric.Key}
 			all = append(all, d)
 		}
-		return append(all, c.Requests, c.Origins)
+		return append(all, c.Requests, c.Attributions)
 	}
 	want := figures(compared(one, other))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -193,7 +193,7 @@ func TestSameFigures(t *testing.T) {
 }
 
 // What the bands of a division add is the mean difference of all.
-func TestOriginsAddUp(t *testing.T) {
+func TestAttributionsAddUp(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(2, 80).Draw(rt, "n")
 		one, other := streamed(rapid.Uint64().Draw(rt, "a"), n), streamed(rapid.Uint64().Draw(rt, "b"), n)
@@ -208,7 +208,7 @@ func TestOriginsAddUp(t *testing.T) {
 			}
 		}
 		c := diff.Of([]*diff.Run{read(t, "a", ended(), one, run.Options{})}, []*diff.Run{read(t, "b", ended(), other, run.Options{})}, diff.Options{Resamples: 20})
-		for _, o := range c.Origins {
+		for _, o := range c.Attributions {
 			for k, r := range c.Requests {
 				adds, count := 0., 0
 				for _, band := range o.Bands {
@@ -224,7 +224,7 @@ func TestOriginsAddUp(t *testing.T) {
 }
 
 // The difference is found where it was put.
-func TestOrigins(t *testing.T) {
+func TestAttributions(t *testing.T) {
 	one := streamed(6, 800)
 	other := slices.Clone(one)
 	for i := range other {
@@ -233,7 +233,7 @@ func TestOrigins(t *testing.T) {
 		}
 	}
 	c := diff.Of([]*diff.Run{read(t, "a", ended(), one, run.Options{})}, []*diff.Run{read(t, "b", ended(), other, run.Options{})}, diff.Options{})
-	for _, band := range c.Origins[0].Bands {
+	for _, band := range c.Attributions[0].Bands {
 		ttft := band.Latencies[0]
 		if long := strings.HasPrefix(band.Name, "8192"); ttft.Significant() != long || long != (ttft.Adds > 0) {
 			t.Errorf("%s: %+v", band.Name, ttft)
@@ -241,7 +241,7 @@ func TestOrigins(t *testing.T) {
 	}
 	other = append(slices.Clone(one[:400]), later(one[400:], 20*time.Millisecond)...)
 	c = diff.Of([]*diff.Run{read(t, "a", ended(), one, run.Options{})}, []*diff.Run{read(t, "b", ended(), other, run.Options{})}, diff.Options{})
-	times := c.Origins[len(c.Origins)-1]
+	times := c.Attributions[len(c.Attributions)-1]
 	for i, band := range times.Bands {
 		if ttft := band.Latencies[0]; ttft.Significant() != (i >= 4) || band.Pairs != 100 {
 			t.Errorf("%s: %d pairs, %+v", band.Name, band.Pairs, ttft)
@@ -333,7 +333,7 @@ func TestPartsOfAShortRun(t *testing.T) {
 		}
 		info := read(t, "a", ended(), records, run.Options{})
 		c := diff.Of([]*diff.Run{info}, []*diff.Run{info}, diff.Options{Resamples: 20})
-		times := c.Origins[len(c.Origins)-1]
+		times := c.Attributions[len(c.Attributions)-1]
 		names := map[string]bool{}
 		for _, band := range times.Bands {
 			names[band.Name] = true

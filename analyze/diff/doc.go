@@ -40,6 +40,6 @@
 // between runs, such as how a server started, takes several runs per side. With
 // three or more on both sides, the run means are the sample: Student's t with
 // Welch's degrees of freedom. With fewer, no interval is narrower than Student's
-// t over the runs. The bands of an [Origin] always cover the variation within
+// t over the runs. The bands of an [Attribution] always cover the variation within
 // runs only.
 package diff

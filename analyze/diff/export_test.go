@@ -18,10 +18,10 @@ func RunOfTTFTs(metrics []run.Metric, ttfts []float64) *Run {
 	for i, ttft := range ttfts {
 		due := time.Duration(i) * 100 * time.Millisecond
 		first := due + time.Duration(ttft*float64(time.Millisecond))
-		measured[i] = ms(first - due)
+		measured[i] = float64(first-due) / float64(time.Millisecond)
 		r.requests = append(r.requests, request{
 			Timing: run.Timing{Due: due, Ready: due, Sent: due, First: first, Last: first, Output: 1, WasSent: true, Answered: true},
-			end:    first, row: i, isl: 1000, input: 1000, completed: true, measured: true,
+			end:    first, row: i, isl: 1000, input: 1000, completed: true, ended: true, measured: true,
 		})
 	}
 	result := run.Result{TTFT: stats.Of(measured)}
@@ -33,8 +33,7 @@ func RunOfTTFTs(metrics []run.Metric, ttfts []float64) *Run {
 
 // DifferencesOf are the Differences of [Of] alone.
 func DifferencesOf(a, b *Run, opts Options) (all []Difference) {
-	cut := cutRows([]*Run{a, b})
-	sideA, sideB := newSide([]*Run{a}, cut), newSide([]*Run{b}, cut)
+	sideA, sideB := newSides([]*Run{a}, []*Run{b}, true)
 	draws := drawAll(opts.Seed, opts.Resamples)
 	for _, m := range opts.Metrics {
 		all = append(all, difference(m, sideA, sideB, draws))

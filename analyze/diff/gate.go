@@ -76,64 +76,28 @@ func (g Gate) Judge(d Difference) Judgement {
 	case g.kind != level && !d.A.Set:
 		return Judgement{g, true, g.Metric.Key + " was not measured in A"}
 	}
-	value := d.B.Value
+	value, text := d.B.Value, fmt.Sprintf("%.4g", d.B.Value)
 	switch g.kind {
 	case change:
 		value = d.Difference.Value
+		text = fmt.Sprintf("%+.4g", value)
 	case relative:
-		value = percents(d)
-	}
-	noise := g.kind != level && d.Interval.Set && !d.Significant()
-	counted := value
-	if noise {
-		counted = 0
-	}
-	j := Judgement{Gate: g, Failed: g.meets(counted)}
-	j.Reason = fmt.Sprintf("%s is %s", g.Metric.Key, g.format(value))
-	switch {
-	case noise:
-		j.Reason += " (not significant)"
-	case g.kind != level && !d.Interval.Set && value != 0:
-		j.Reason += " (no confidence interval)"
-	}
-	return j
-}
-
-func (g Gate) meets(value float64) bool {
-	if g.above {
-		return value > g.limit
-	}
-	return value < g.limit
-}
-
-// percents is the relative change, also from nothing.
-func percents(d Difference) float64 {
-	switch {
-	case d.Difference.Value == 0:
-		return 0
-	case d.A.Value == 0:
-		return math.Inf(int(math.Copysign(1, d.Difference.Value)))
-	}
-	return d.Difference.Value / math.Abs(d.A.Value)
-}
-
-// format writes a value as the gate's limit is written.
-func (g Gate) format(value float64) string {
-	switch g.kind {
-	case relative:
-		return fmt.Sprintf("%+.2f %%", 100*value)
-	case change:
-		return fmt.Sprintf("%+.4g", value)
-	}
-	return fmt.Sprintf("%.4g", value)
-}
-
-// Find returns the difference of a metric.
-func (c *Comparison) Find(key string) (Difference, bool) {
-	for _, d := range c.Differences {
-		if d.Metric.Key == key {
-			return d, true
+		if value = d.Difference.Value; value != 0 {
+			value /= math.Abs(d.A.Value) // of nothing: infinite
 		}
+		text = fmt.Sprintf("%+.2f %%", 100*value)
 	}
-	return Difference{}, false
+	reason := g.Metric.Key + " is " + text
+	switch {
+	case g.kind != level && d.Interval.Set && !d.Significant():
+		reason += " (not significant)"
+		value = 0
+	case g.kind != level && !d.Interval.Set && value != 0:
+		reason += " (no confidence interval)"
+	}
+	failed := value < g.limit
+	if g.above {
+		failed = value > g.limit
+	}
+	return Judgement{g, failed, reason}
 }

@@ -2,11 +2,13 @@ package diff
 
 import (
 	"math"
-	"slices"
 
+	mstats "github.com/montanaflynn/stats"
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Interval is a confidence interval at [Level].
@@ -15,126 +17,95 @@ type Interval struct{ Low, High float64 }
 // Has reports whether x lies inside.
 func (i Interval) Has(x float64) bool { return i.Low <= x && x <= i.High }
 
-// intervalOf is the interval of something that any resample has, around the value
-// that was measured.
-func intervalOf(value float64, draws []weights, of func(w *weights) float64) (none trace.Opt[Interval]) {
-	whole := of(&once)
+// around is the interval that reaches equally far to both sides of a value.
+func around(value, half float64) Interval { return Interval{value - half, value + half} }
+
+// interval is the interval of a measured value by the variation within runs: in a
+// growing queue, where there is a step, by [queueingHalfWidth], else by the
+// bootstrap. It is no narrower than runs, a half width from the variation between
+// runs.
+func (s statistic) interval(value, runs float64, step trace.Opt[float64], draws []weights) (found trace.Opt[Interval]) {
+	switch {
+	case step.Set && s.knownRising:
+		found = trace.Some(around(value, queueingHalfWidth(step.Value, s.parts())))
+	case !step.Set && s.known:
+		found = s.bootstrap(value, draws)
+	}
+	if found.Set {
+		found.Value = Interval{min(found.Value.Low, value-runs), max(found.Value.High, value+runs)}
+	}
+	return found
+}
+
+// bootstrap is the percentile interval.
+func (s statistic) bootstrap(value float64, draws []weights) (none trace.Opt[Interval]) {
+	whole := s.of(&once)
 	deviations := make([]float64, 0, len(draws))
 	for i := range draws {
-		if x := of(&draws[i]); !math.IsNaN(x) && !math.IsInf(x, 0) {
+		if x := s.of(&draws[i]); !math.IsNaN(x) && !math.IsInf(x, 0) {
 			deviations = append(deviations, x-whole)
 		}
 	}
-	// A resample may have nothing to tell; where that is common, none has much.
+	// Some resamples may lack the value; if more than a few do, it is too rare.
 	if math.IsNaN(whole) || 20*len(deviations) < 19*len(draws) {
 		return none
 	}
-	slices.Sort(deviations)
-	wider := widening(of)
-	at := func(p float64) float64 {
-		rank := p * float64(len(deviations)-1)
-		below := int(rank)
-		low, high := deviations[below], deviations[min(below+1, len(deviations)-1)]
-		return wider * (low + (rank-float64(below))*(high-low))
+	jackknife, w := make([]float64, stretches), once
+	for i := range jackknife { // without stretch i
+		w[i] = 0
+		jackknife[i] = s.of(&w)
+		w[i] = 1
 	}
-	return trace.Some(Interval{value + min(0, at(tail)), value + max(0, at(1-tail))})
+	wider, d := widening(jackknife), stats.Of(deviations)
+	return trace.Some(Interval{value + min(0, wider*d.Quantile(tail)), value + max(0, wider*d.Quantile(1-tail))})
 }
 
 // tail is the share of resamples beyond each end: that of a normal distribution
-// beyond where Student's t puts the end of a mean of as many values. Without it
-// an interval would be too narrow, as a standard deviation that is divided by n
-// is too small.
-var tail = func() float64 {
-	const n = stretches
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile((1 - Level) / 2)
-	return distuv.UnitNormal.CDF(t * math.Sqrt(n/(n-1.)))
-}()
+// beyond the end of Student's t interval for the mean of as many values. Without
+// it an interval would be too narrow, as a standard deviation divided by n is too
+// small.
+var tail = distuv.UnitNormal.CDF(-studentsT(stretches-1) * math.Sqrt(stretches/(stretches-1.)))
 
-// mostAlike bounds the correlation of neighbouring stretches. A run that drifts
-// from its beginning to its end comes close to 1.
-const mostAlike = 0.9
+// maxCorrelation bounds the correlation of neighbouring stretches. A run that
+// drifts from beginning to end comes close to 1.
+const maxCorrelation = 0.9
 
-// widening is what an interval is multiplied by because a stretch is like the
-// one before it. The resamples, which draw them apart, do not know that.
-func widening(of func(w *weights) float64) float64 {
-	var values [stretches]float64 // without the stretch
-	for i := range values {
-		w := once
-		w[i] = 0
-		values[i] = of(&w)
-	}
-	squares, alike := likeness(values[:])
-	if !(squares > 0) {
+// widening is the factor by which an interval grows because neighbouring values
+// are correlated.
+func widening(values []float64) float64 {
+	correlation, err := mstats.AutoCorrelation(values, 1)
+	if err != nil || math.IsNaN(correlation) { // the values are equal, or one is unknown
 		return 1
 	}
-	return widerBy(alike + 1./stretches) // of independent values it would be -1/n on average
+	correlation += 1 / float64(len(values)) // of independent values it is -1/n on average
+	correlation = min(max(0, correlation), maxCorrelation)
+	return math.Sqrt((1 + correlation) / (1 - correlation))
 }
 
-// widerBy is what an interval of values is multiplied by when each is like the
-// one before it.
-func widerBy(alike float64) float64 {
-	alike = min(max(0, alike), mostAlike)
-	return math.Sqrt((1 + alike) / (1 - alike))
-}
-
-// enoughRuns a side make an interval on their own.
+// enoughRuns per side give an interval on their own.
 const enoughRuns = 3
 
-// runs are the values that each run of a side measured.
-type runs []trace.Opt[float64]
-
-// spread is the mean of the runs and the squares of what they are from it.
-func (r runs) spread() (squares float64) {
-	values := make([]float64, len(r))
-	for i, v := range r {
-		values[i] = v.Value
-	}
-	squares, _ = likeness(values)
-	return squares
-}
-
-// welch is half the width of the interval that the runs' values alone give of
-// B - times A, by Student's t with a standard deviation for each side and
-// Welch's degrees of freedom.
-func welch(a, b runs, times float64) float64 {
-	variance := func(r runs) (of, free float64) {
-		n := float64(len(r))
-		return r.spread() / (n - 1) / n, n - 1
-	}
-	ofA, freeA := variance(a)
-	ofB, freeB := variance(b)
-	ofA *= times * times
-	if ofA+ofB == 0 {
+// runsHalfWidth is half the width of the interval of B - times A by the run values
+// alone: with enough runs on both sides Welch's, else Student's with one variance
+// for both sides. It is 0 if neither side has two runs.
+func runsHalfWidth(a, b []float64, times float64) float64 {
+	nA, nB := float64(len(a)), float64(len(b))
+	if nA+nB <= 2 {
 		return 0
 	}
-	free := (ofA + ofB) * (ofA + ofB) / (ofA*ofA/freeA + ofB*ofB/freeB)
-	return studentsT(free) * math.Sqrt(ofA+ofB)
-}
-
-// spreadOfRuns is the same for as few runs as two on one side, by Student's t
-// with one standard deviation for both sides. It is 0 where no side has two runs.
-func spreadOfRuns(a, b runs, times float64) float64 {
-	free := float64(len(a) + len(b) - 2)
-	if free == 0 {
-		return 0
+	squaresA, squaresB := times*times*nA*stat.PopVariance(a, nil), nB*stat.PopVariance(b, nil)
+	freedom := nA + nB - 2
+	variance := (squaresA + squaresB) / freedom * (1/nA + 1/nB)
+	if min(nA, nB) >= enoughRuns && variance > 0 {
+		varianceA, varianceB := squaresA/(nA-1)/nA, squaresB/(nB-1)/nB
+		variance = varianceA + varianceB
+		freedom = variance * variance / (varianceA*varianceA/(nA-1) + varianceB*varianceB/(nB-1))
 	}
-	variance := (times*times*a.spread() + b.spread()) / free
-	return studentsT(free) * math.Sqrt(variance*(1/float64(len(a))+1/float64(len(b))))
+	return studentsT(freedom) * math.Sqrt(variance)
 }
 
-// studentsT is how many standard deviations either end of an interval is away.
-func studentsT(free float64) float64 {
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: free}.Quantile(1 - (1-Level)/2)
-}
-
-// about is the interval that reaches as far to either side of a value.
-func about(value, half float64) Interval { return Interval{value - half, value + half} }
-
-// noNarrower is the interval, made to reach as far as spread on either side of the
-// value.
-func noNarrower(i trace.Opt[Interval], value, spread float64) trace.Opt[Interval] {
-	if i.Set {
-		i.Value = Interval{min(i.Value.Low, value-spread), max(i.Value.High, value+spread)}
-	}
-	return i
+// studentsT is the number of standard deviations from the middle of an interval to
+// its ends.
+func studentsT(freedom float64) float64 {
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(1 - (1-Level)/2)
 }

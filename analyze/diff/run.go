@@ -46,19 +46,21 @@ type request struct {
 	run.Timing
 	end              time.Duration
 	row              int
-	print            uint64 // of what was asked for
+	fingerprint      uint64 // of the request body
 	isl              int
 	input, cached    int
-	completed        bool // in the window, as a whole
-	failed           bool // in the window, at its end
-	measured         bool // completed, with its latencies
-	good             bool // in the window, at its end, and kept to all objectives
+	completed        bool // in the window from sending to end
+	ended            bool // successfully, at an instant in the window
+	failed           bool // at an instant in the window
+	measured         bool // completed, with latencies
+	good             bool // ended, and met all objectives
 	cachedKnown      bool
-	gapsFrom, gapsTo int // its own among those kept
+	gapsFrom, gapsTo int // in the gaps that are kept
 }
 
 // Read reads a run once and computes the metrics that it can be compared by; nil
-// is [DefaultMetrics]. It fails if the records do or if a row is recorded twice.
+// is [DefaultMetrics]. It returns an error if the records do or if a row is
+// recorded twice.
 func Read(s Source, metrics []run.Metric) (*Run, error) {
 	if metrics == nil {
 		metrics = DefaultMetrics()
@@ -95,17 +97,15 @@ func Read(s Source, metrics []run.Metric) (*Run, error) {
 
 func (r *Run) add(rec *replay.Record, window run.Span) {
 	q := request{
-		Timing: run.TimingOf(rec), end: rec.Done, row: rec.Row, print: fingerprint(rec.Request), isl: rec.InputLength,
+		Timing: run.TimingOf(rec), end: rec.Done, row: rec.Row, fingerprint: fingerprint(rec.Request), isl: rec.InputLength,
 		input: rec.InputLength, cached: rec.Counts.Cached.Value,
 	}
 	if rec.Counts.Input.Set {
 		q.input = rec.Counts.Input.Value
 	}
-	whole := window == run.Span{}
-	ok := rec.Class == replay.OK
-	q.completed = ok && (whole || rec.Sent.Set && window.From <= rec.Sent.Value && rec.Done <= window.To)
-	q.failed = !ok && (whole || window.From <= rec.Done && rec.Done <= window.To)
-	q.good = ok && (whole || window.From <= rec.Done && rec.Done <= window.To) && r.meetsObjectives(rec)
+	ok, inside := rec.Class == replay.OK, window.Has(rec.Done)
+	q.completed, q.ended, q.failed = ok && window.Holds(rec), ok && inside, !ok && inside
+	q.good = q.ended && !slices.ContainsFunc(r.Objectives, func(o run.Objective) bool { return !o.MetBy(rec) })
 	q.cachedKnown = q.completed && rec.Counts.Cached.Set
 	q.measured = q.completed && q.Answered
 	if q.measured {
@@ -114,14 +114,142 @@ func (r *Run) add(rec *replay.Record, window run.Span) {
 	r.requests = append(r.requests, q)
 }
 
-// meetsObjectives reports whether a request meets all objectives.
-func (r *Run) meetsObjectives(rec *replay.Record) bool {
-	for _, o := range r.Objectives {
-		if !o.MetBy(rec) {
-			return false
-		}
+// latency is a latency of a completed request in milliseconds.
+func (q *request) latency(l run.Latency) trace.Opt[float64] {
+	if !q.measured {
+		return trace.Opt[float64]{}
 	}
-	return true
+	return q.Latency(l)
 }
 
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// cachedShare is the share of the prompt that was cached.
+func (q *request) cachedShare() trace.Opt[float64] {
+	return trace.Opt[float64]{Value: float64(q.cached) / float64(max(1, q.input)), Set: q.cachedKnown && q.input > 0}
+}
+
+// fingerprint tells different requests apart.
+func fingerprint(r trace.Request) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211 // of FNV-1a, here over words
+	hash := uint64(offset)
+	mix := func(x uint64) {
+		hash = (hash ^ x) * prime
+		hash ^= hash >> 32
+	}
+	mix(uint64(r.InputLength))
+	mix(uint64(r.OutputLength))
+	for _, id := range r.HashIDs {
+		mix(id)
+	}
+	return hash
+}
+
+// gaps are the times between token chunks of a run's requests, in milliseconds, or
+// every so many of them.
+type gaps struct {
+	values []float64
+	seen   int
+	every  int
+}
+
+// maxGaps bounds the gaps that are kept of a run.
+const maxGaps = 1 << 22
+
+// addGaps keeps the gaps of a request and returns which they are.
+func (r *Run) addGaps(all []time.Duration) (from, to int) {
+	g := &r.gaps
+	g.every = max(1, g.every)
+	for len(g.values)+len(all)/g.every >= maxGaps && len(g.values) > 0 {
+		r.thinGaps()
+	}
+	from = len(g.values)
+	for _, gap := range all {
+		if g.seen%g.every == 0 {
+			g.values = append(g.values, float64(gap)/float64(time.Millisecond))
+		}
+		g.seen++
+	}
+	return from, len(g.values)
+}
+
+// thinGaps keeps every second gap.
+func (r *Run) thinGaps() {
+	g := &r.gaps
+	g.every *= 2
+	half := g.values[:0]
+	for i := 0; i < len(g.values); i += 2 {
+		half = append(half, g.values[i])
+	}
+	g.values = half
+	for i := range r.requests {
+		q := &r.requests[i]
+		q.gapsFrom, q.gapsTo = (q.gapsFrom+1)/2, (q.gapsTo+1)/2
+	}
+}
+
+// load is what a run answered in each stretch of its time. These stretches are
+// equally long: rates go by time and not by rows.
+type load struct {
+	seconds  float64 // of each stretch
+	requests [stretches]float64
+	good     [stretches]float64 // requests that met all objectives
+	output   [stretches]float64 // tokens
+	tokens   [stretches]float64 // of prompts and answers
+}
+
+// loadOf spreads the tokens of an answer evenly from its first to its last, and
+// puts those of a prompt where its answer begins.
+func loadOf(requests []request, window run.Span, duration time.Duration) load {
+	l := load{seconds: duration.Seconds() / stretches}
+	if duration <= 0 {
+		return l
+	}
+	whole, from := window == run.Span{}, window.From
+	if whole {
+		from = firstSent(requests)
+	}
+	place := func(at time.Duration) float64 { return stretches * float64(at-from) / float64(duration) }
+	add := func(in *[stretches]float64, at time.Duration, n float64) {
+		in[max(0, min(int(place(at)), stretches-1))] += n
+	}
+	for i := range requests {
+		q := &requests[i]
+		add(&l.requests, q.end, count(q.ended))
+		add(&l.good, q.end, count(q.good))
+		if q.completed {
+			add(&l.tokens, q.First, float64(q.input))
+		}
+		if q.Answered && (q.completed || !whole) {
+			spread(&l.output, place(q.First), place(q.Last), float64(q.Output))
+		}
+	}
+	for i, n := range l.output {
+		l.tokens[i] += n
+	}
+	return l
+}
+
+// spread adds n evenly between two places. What lies outside is left out.
+func spread(in *[stretches]float64, from, to, n float64) {
+	if to <= from {
+		if i := int(from); from >= 0 && i <= stretches {
+			in[min(i, stretches-1)] += n
+		}
+		return
+	}
+	for i := max(0, int(from)); i < stretches && float64(i) < to; i++ {
+		if part := min(to, float64(i+1)) - max(from, float64(i)); part > 0 {
+			in[i] += n * part / (to - from)
+		}
+	}
+}
+
+// firstSent is when the first request was sent, 0 if none was.
+func firstSent(requests []request) (first time.Duration) {
+	found := false
+	for i := range requests {
+		if q := &requests[i]; q.WasSent && (!found || q.Sent < first) {
+			first, found = q.Sent, true
+		}
+	}
+	return first
+}

@@ -5,62 +5,63 @@ import (
 	"slices"
 )
 
-// statistic is a number that any resample of a side has; NaN where it has none.
+// statistic is a number that any resample of a side has.
 type statistic struct {
-	of func(w *weights) float64
-	// known says that enough stretches tell of it for an interval.
-	known bool
-	// rising is what there is where values rise through the run; nil where a
-	// rise has no meaning.
-	rising *rising
-}
+	of    func(w *weights) float64 // NaN where there is no value; nil: unknown
+	known bool                     // enough stretches determine it for a bootstrap interval
 
-// rising is what an interval needs by [growth].
-type rising struct {
-	sample *sample
-	known  bool
-	// parts is how far the statistic moves as the values of each stretch move
-	// by one.
+	// The rest is of statistics of a latency.
+	latency     *sample
+	knownRising bool // enough values determine it for an interval in a growing queue
+	// parts is how far the statistic moves as the values of each stretch move by
+	// one.
 	parts func() *[stretches]float64
 }
 
-// item is a value and the stretch in which it lies.
+// item is a value and its stretch.
 type item struct {
 	value   float64
 	stretch uint8
 }
 
-// sample holds the values of a side so that the statistics of a resample are
-// exact and take no longer for a million values than for a thousand.
+// sample holds the values of a side so that statistics of a resample are exact and
+// take no longer for a million values than for a thousand.
 type sample struct {
-	items []item // sorted
-	// before holds, for every stride values, how many of each stretch come before.
+	items []item // sorted by value
+	// before has, for every stride-th item, the number of items of each stretch
+	// before it.
 	before [][stretches]uint32
 	sums   sums
 }
 
-// stride is between two counts of a sample.
+// stride is the distance of two counts in a sample.
 const stride = 256
 
-// sums are the values of each stretch added up, and their squares, from some
-// middle value: squares of what is far from zero lose digits.
+// sums are the sums and sums of squares of the values of each stretch. They are
+// relative to a middle value, because squares of values far from zero lose digits.
 type sums struct {
-	middle        float64
-	counts        [stretches]float64
-	sum, squares  [stretches]float64
-	withSomething int // stretches with a value
+	middle               float64
+	counts, sum, squares [stretches]float64
 }
 
 func (s *sums) add(stretch uint8, value float64) {
-	if s.counts[stretch] == 0 {
-		s.withSomething++
-	}
 	s.counts[stretch]++
 	s.sum[stretch] += value - s.middle
 	s.squares[stretch] += (value - s.middle) * (value - s.middle)
 }
 
-func (s *sums) known() bool { return s.withSomething >= fewestStretches }
+// known reports whether enough stretches have values.
+func (s *sums) known() bool { return positive(&s.counts) >= minStretches }
+
+// positive counts the stretches with a value above 0.
+func positive(values *[stretches]float64) (n int) {
+	for _, v := range values {
+		if v > 0 {
+			n++
+		}
+	}
+	return n
+}
 
 // totals are the sums of a resample.
 func (s *sums) totals(w *weights) (n, sum, squares float64) {
@@ -79,7 +80,7 @@ func (s *sums) mean(w *weights) float64 {
 	return s.middle + sum/n
 }
 
-// std is that of the population.
+// std is the population standard deviation.
 func (s *sums) std(w *weights) float64 {
 	n, sum, squares := s.totals(w)
 	return math.Sqrt(max(0, squares/n-sum/n*sum/n))
@@ -90,8 +91,8 @@ func (s *sums) of(stretch int) float64 {
 	return s.middle + s.sum[stretch]/s.counts[stretch]
 }
 
-// shares are the shares of the stretches in the values.
-func (s *sums) shares() *[stretches]float64 {
+// meanParts are the shares of the stretches in the values: see statistic.parts.
+func (s *sums) meanParts() *[stretches]float64 {
 	n, _, _ := s.totals(&once)
 	parts := s.counts
 	for i := range parts {
@@ -100,10 +101,9 @@ func (s *sums) shares() *[stretches]float64 {
 	return &parts
 }
 
-// pulls is how far the standard deviation moves as the values of each stretch
-// move by one.
-func (s *sums) pulls() *[stretches]float64 {
-	parts, mean, std := s.shares(), s.mean(&once), s.std(&once)
+// stdParts are the parts of the standard deviation.
+func (s *sums) stdParts() *[stretches]float64 {
+	parts, mean, std := s.meanParts(), s.mean(&once), s.std(&once)
 	for i := range parts {
 		if parts[i] > 0 && std > 0 {
 			parts[i] *= (s.of(i) - mean) / std
@@ -114,7 +114,7 @@ func (s *sums) pulls() *[stretches]float64 {
 
 // newSample takes the items over.
 func newSample(items []item) *sample {
-	slices.SortFunc(items, func(a, b item) int { // faster than cmp.Compare, which minds NaN
+	slices.SortFunc(items, func(a, b item) int { // faster than cmp.Compare, which handles NaN
 		switch {
 		case a.value < b.value:
 			return -1
@@ -138,8 +138,8 @@ func newSample(items []item) *sample {
 	return s
 }
 
-// quantile is the value below which the share p of a resample lies, by linear
-// interpolation between closest ranks.
+// quantile is the p-quantile of a resample by linear interpolation between closest
+// ranks.
 func (s *sample) quantile(p float64, w *weights) float64 {
 	n, _, _ := s.sums.totals(w)
 	if n == 0 {
@@ -147,18 +147,18 @@ func (s *sample) quantile(p float64, w *weights) float64 {
 	}
 	rank := p * (n - 1)
 	below := math.Floor(rank)
-	low, at := s.at(below, w)
+	low, next := s.at(below, w)
 	high := low
 	// The next rank is the same item if it is in the resample often enough.
-	if rank > below && at <= below+1 {
+	if rank > below && next <= below+1 {
 		high, _ = s.at(below+1, w)
 	}
 	return low + (rank-below)*(high-low)
 }
 
-// at is the value of a rank of a resample, and the rank behind the last copy
-// of its item.
-func (s *sample) at(rank float64, w *weights) (value, behind float64) {
+// at is the value of a rank of a resample, and the rank after the last copy of its
+// item.
+func (s *sample) at(rank float64, w *weights) (value, next float64) {
 	ahead := func(i int) (n float64) {
 		for k, times := range w {
 			n += float64(times) * float64(s.before[i][k])
@@ -174,88 +174,76 @@ func (s *sample) at(rank float64, w *weights) (value, behind float64) {
 			high = middle
 		}
 	}
-	behind = ahead(low)
+	next = ahead(low)
 	for _, it := range s.items[low*stride:] {
-		if behind += float64(w[it.stretch]); behind > rank {
-			return it.value, behind
+		if next += float64(w[it.stretch]); next > rank {
+			return it.value, next
 		}
 	}
-	return s.items[len(s.items)-1].value, behind
+	return s.items[len(s.items)-1].value, next
+}
+
+// countsIn counts the items of each stretch from one rank to before another.
+func (s *sample) countsIn(from, to int) (counts [stretches]float64) {
+	for _, it := range s.items[from:to] {
+		counts[it.stretch]++
+	}
+	return counts
 }
 
 // quantileStatistic is known where enough stretches have a value beyond the
-// quantile, on the side where there are fewer. Where values rise, the last few
-// stretches have them all, and enough values do.
+// quantile, on the side where fewer have one. Where the latency rises, all of them
+// lie in the last few stretches, and enough values suffice.
 func (s *sample) quantileStatistic(p float64) statistic {
-	edge := int(math.Round(p * float64(len(s.items))))
-	beyond := min(stretchesIn(s.items[:edge]), stretchesIn(s.items[edge:]))
+	n := len(s.items)
+	edge := int(math.Round(p * float64(n)))
+	below, above := s.countsIn(0, edge), s.countsIn(edge, n)
 	return statistic{
-		of:    func(w *weights) float64 { return s.quantile(p, w) },
-		known: s.sums.known() && beyond >= fewestEvents,
-		rising: &rising{
-			sample: s, known: min(edge, len(s.items)-edge) >= fewestEvents,
-			parts: func() *[stretches]float64 { return s.partsAround(p) },
-		},
+		of:          func(w *weights) float64 { return s.quantile(p, w) },
+		known:       s.sums.known() && min(positive(&below), positive(&above)) >= minEvents,
+		latency:     s,
+		knownRising: min(edge, n-edge) >= minEvents,
+		parts:       func() *[stretches]float64 { return s.quantileParts(p) },
 	}
 }
 
-// partsAround are the shares of the stretches in the values around a quantile.
-func (s *sample) partsAround(p float64) *[stretches]float64 {
+// quantileParts are the shares of the stretches in the values around a quantile.
+func (s *sample) quantileParts(p float64) *[stretches]float64 {
 	n := float64(len(s.items))
-	reach := max(fewestEvents, min(p, 1-p)*n/4)
+	reach := max(minEvents, min(p, 1-p)*n/4)
 	from, to := int(max(0, p*n-reach)), int(min(n, math.Ceil(p*n+reach)))
-	var parts [stretches]float64
-	for _, it := range s.items[from:to] {
-		parts[it.stretch] += 1 / float64(to-from)
+	parts := s.countsIn(from, to)
+	for i := range parts {
+		parts[i] /= float64(to - from)
 	}
 	return &parts
 }
 
 func (s *sample) meanStatistic() statistic {
-	return statistic{s.sums.mean, s.sums.known(), &rising{s, s.sums.known(), s.sums.shares}}
+	return statistic{of: s.sums.mean, known: s.sums.known(), latency: s, knownRising: s.sums.known(), parts: s.sums.meanParts}
 }
 
 func (s *sample) stdStatistic() statistic {
-	return statistic{s.sums.std, s.sums.known(), &rising{s, s.sums.known(), s.sums.pulls}}
+	return statistic{of: s.sums.std, known: s.sums.known(), latency: s, knownRising: s.sums.known(), parts: s.sums.stdParts}
 }
 
-func stretchesIn(items []item) (n int) {
-	var seen [stretches]bool
-	for _, it := range items {
-		if !seen[it.stretch] {
-			seen[it.stretch] = true
-			if n++; n == stretches {
-				break
-			}
-		}
-	}
-	return n
-}
-
-// ratio is a sum over another, such as tokens over seconds.
-type ratio struct{ parts, whole [stretches]float64 }
-
-// statistic is known where enough stretches have some of the parts, and of what
-// is not among them.
-func (r *ratio) statistic() statistic {
-	some, rest := 0, 0
-	for i := range r.parts {
-		if r.parts[i] > 0 {
-			some++
-		}
-		if r.parts[i] != r.whole[i] {
-			rest++
-		}
+// ratio is the statistic of one sum over another, such as tokens over seconds. It
+// is known where enough stretches have some of the part, and enough some of the
+// rest.
+func ratio(part, whole [stretches]float64) statistic {
+	var rest [stretches]float64
+	for i := range part {
+		rest[i] = math.Abs(whole[i] - part[i])
 	}
 	return statistic{
-		known: min(some, rest) >= fewestEvents,
+		known: min(positive(&part), positive(&rest)) >= minEvents,
 		of: func(w *weights) float64 {
-			parts, whole := 0., 0.
+			sumPart, sumWhole := 0., 0.
 			for i, times := range w {
-				parts += float64(times) * r.parts[i]
-				whole += float64(times) * r.whole[i]
+				sumPart += float64(times) * part[i]
+				sumWhole += float64(times) * whole[i]
 			}
-			return parts / whole
+			return sumPart / sumWhole
 		},
 	}
 }

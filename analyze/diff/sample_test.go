@@ -48,26 +48,26 @@ func TestSampleIsItsValues(t *testing.T) {
 
 // Stretches hold as many rows each, whatever the rows' numbers, and follow one
 // another.
-func TestCutRows(t *testing.T) {
+func TestRowsAreCutIntoStretches(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		rows := rapid.SliceOfNDistinct(rapid.IntRange(-1000, 1<<40), 0, 200, rapid.ID[int]).Draw(rt, "rows")
-		slices.Sort(rows)
+		drawn := rapid.SliceOfNDistinct(rapid.IntRange(-1000, 1<<40), 0, 200, rapid.ID[int]).Draw(rt, "rows")
+		slices.Sort(drawn)
 		r := &Run{}
-		for _, row := range rows {
+		for _, row := range drawn {
 			r.requests = append(r.requests, request{row: row})
 		}
-		c := cutRows([]*Run{r})
+		all := rowsOf([]*Run{r})
 		var counts [stretches]int
 		last := uint8(0)
-		for _, row := range rows {
-			stretch := c.of(row)
+		for i, row := range all {
+			stretch := all.stretch(i)
 			if stretch < last {
 				rt.Fatalf("row %d is in stretch %d, behind %d", row, stretch, last)
 			}
 			counts[stretch]++
 			last = stretch
 		}
-		if least, most := slices.Min(counts[:]), slices.Max(counts[:]); len(rows) > 0 && most-least > 1 {
+		if least, most := slices.Min(counts[:]), slices.Max(counts[:]); len(drawn) > 0 && most-least > 1 {
 			rt.Errorf("stretches of %d to %d rows", least, most)
 		}
 	})
@@ -78,15 +78,15 @@ func TestGapsAreThinned(t *testing.T) {
 	r := &Run{}
 	for i := range 5 {
 		q := request{row: i}
-		q.gapsFrom, q.gapsTo = r.addGaps(slices.Repeat(msList(i), mostGaps/4-1))
+		q.gapsFrom, q.gapsTo = r.addGaps(slices.Repeat(msList(i), maxGaps/4-1))
 		r.requests = append(r.requests, q)
 	}
-	if r.gaps.every != 2 || len(r.gaps.values) > mostGaps {
+	if r.gaps.every != 2 || len(r.gaps.values) > maxGaps {
 		t.Fatalf("%d gaps are kept, every %d.", len(r.gaps.values), r.gaps.every)
 	}
 	for _, q := range r.requests {
 		own := r.gaps.values[q.gapsFrom:q.gapsTo]
-		if n := len(own); n != mostGaps/8-1 && n != mostGaps/8 {
+		if n := len(own); n != maxGaps/8-1 && n != maxGaps/8 {
 			t.Errorf("row %d: %d gaps are kept", q.row, len(own))
 		}
 		for _, gap := range own {

@@ -253,7 +253,7 @@ func (c Diff) requests(s *doc.Section) {
 
 // origins divides the differences of requests into bands.
 func (c Diff) origins(d *doc.Document) {
-	if len(c.Origins) == 0 {
+	if len(c.Attributions) == 0 {
 		return
 	}
 	s := d.Section("Where the difference comes from")
@@ -261,7 +261,7 @@ func (c Diff) origins(d *doc.Document) {
 	if len(c.A)+len(c.B) > 2 {
 		s.Text("~ and ? here reflect the variation within the runs, not between runs.")
 	}
-	for _, o := range c.Origins {
+	for _, o := range c.Attributions {
 		t := doc.Table{Columns: []string{o.By, "pairs", "TTFT", "adds", "TPOT", "adds", "E2EL", "adds"}, Left: 1}
 		for _, band := range o.Bands {
 			cells := []string{band.Name, doc.Int(band.Pairs)}
@@ -275,7 +275,7 @@ func (c Diff) origins(d *doc.Document) {
 }
 
 // partCells are the mean and what the band adds to that of all.
-func partCells(p diff.Part) []string {
+func partCells(p diff.BandLatency) []string {
 	if p.Count == 0 {
 		return []string{doc.Absent, doc.Absent}
 	}

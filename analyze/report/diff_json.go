@@ -22,7 +22,7 @@ func (c Diff) JSON(w io.Writer) error {
 			{"median", r.Median}, {"median_interval", r.MedianInterval}, {"lower_in_b", r.Lower}, {"higher_in_b", r.Higher},
 		}
 	})
-	origins := objects(c.Origins, func(o diff.Origin) object { return object{{"by", o.By}, {"bands", objects(o.Bands, bandJSON)}} })
+	origins := objects(c.Attributions, func(o diff.Attribution) object { return object{{"by", o.By}, {"bands", objects(o.Bands, bandJSON)}} })
 	out := object{
 		{"a", sideJSON(c.NameA, c.A)}, {"b", sideJSON(c.NameB, c.B)}, {"confidence", diff.Level},
 		{"objections", objections}, {"changes", append([]object{}, changes...)}, {"differences", objects(c.Differences, differenceJSON)},
@@ -58,7 +58,7 @@ func differenceJSON(x diff.Difference) object {
 }
 
 func bandJSON(b diff.Band) object {
-	return object{{"band", b.Name}, {"pairs", b.Pairs}, {"latencies", objects(b.Latencies, func(p diff.Part) object {
+	return object{{"band", b.Name}, {"pairs", b.Pairs}, {"latencies", objects(b.Latencies, func(p diff.BandLatency) object {
 		return object{{"latency", p.Latency.Key()}, {"pairs", p.Count}, {"mean", p.Mean}, {"interval", p.Interval}, {"adds", p.Adds}}
 	})}}
 }

@@ -72,17 +72,17 @@ func newCollector(opts Options) *collector {
 
 func (c *collector) add(rec *replay.Record) {
 	r, window := c.result, c.opts.Window
-	inside, ended := window.holds(rec), window.has(rec.Done)
+	inside, ended := window.Holds(rec), window.Has(rec.Done)
 	ok := rec.Class == replay.OK
 	completed := ok && inside
-	if window.has(rec.Due) {
+	if window.Has(rec.Due) {
 		c.dues.add(rec.Due)
 	}
 	if rec.Sent.Set {
 		if from, to, some := window.clip(rec.Sent.Value, rec.Done); some {
 			c.inFlight.add(from, to)
 		}
-		if window.has(rec.Sent.Value) {
+		if window.Has(rec.Sent.Value) {
 			c.sends.add(rec.Sent.Value)
 			c.sent.add(rec.Sent.Value, 0)
 		}
@@ -151,7 +151,7 @@ func (c *collector) spreadChunks(rec *replay.Record, chunks int, parts int64) {
 }
 
 func (c *collector) addChunk(at time.Duration, parts int64) {
-	if c.opts.Window.has(at) {
+	if c.opts.Window.Has(at) {
 		c.tokens.add(at, parts)
 		c.tokensInside += parts
 	}
@@ -202,7 +202,7 @@ func outputTokens(rec *replay.Record) int {
 }
 
 func (c *collector) addLatencies(rec *replay.Record, timing *Timing, completed bool) {
-	sent := rec.Sent.Set && c.opts.Window.has(rec.Sent.Value)
+	sent := rec.Sent.Set && c.opts.Window.Has(rec.Sent.Value)
 	for l := range c.latencies {
 		l := Latency(l)
 		if counts := l.OfCompleted() && completed || !l.OfCompleted() && sent; !counts || l == ITL {

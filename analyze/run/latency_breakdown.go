@@ -86,7 +86,7 @@ func groupRequests(requests []Request, window Span, bands []band, of func(q *Req
 	}, len(bands))
 	for i := range requests {
 		q := &requests[i]
-		failed := q.Class != replay.OK && window.has(q.End)
+		failed := q.Class != replay.OK && window.Has(q.End)
 		value, known := of(q)
 		if !known || !q.Counted && !failed {
 			continue

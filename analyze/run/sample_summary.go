@@ -64,7 +64,7 @@ func SummarizeSamples(samples iter.Seq2[runfile.Sample, error], window Span) (Sa
 		if err != nil {
 			return SampleSummary{}, err
 		}
-		if s.SpanMS > 0 && window.has(time.Duration(s.AtMS*float64(time.Millisecond))) {
+		if s.SpanMS > 0 && window.Has(time.Duration(s.AtMS*float64(time.Millisecond))) {
 			client = append(client, s)
 		}
 		if s.Server != nil {

@@ -15,11 +15,11 @@ type Span struct{ From, To time.Duration }
 
 func (s Span) whole() bool { return s == Span{} }
 
-// has reports whether an instant lies inside.
-func (s Span) has(at time.Duration) bool { return s.whole() || s.From <= at && at <= s.To }
+// Has reports whether an instant lies inside.
+func (s Span) Has(at time.Duration) bool { return s.whole() || s.From <= at && at <= s.To }
 
-// holds reports whether a request lies inside, from its sending to its end.
-func (s Span) holds(rec *replay.Record) bool {
+// Holds reports whether a request lies inside, from its sending to its end.
+func (s Span) Holds(rec *replay.Record) bool {
 	return s.whole() || rec.Sent.Set && s.From <= rec.Sent.Value && rec.Done <= s.To
 }
 

@@ -14,28 +14,28 @@ type Change struct {
 	A, B    []string // empty: not set
 }
 
-// notSettings are the parts of run.json that tell how a run went.
+// notSettings are the parts of run.json that describe the course of a run, and
+// flags that repeat other settings.
 var notSettings = map[string]bool{
 	"command": true, "started": true, "ended": true, "rows": true, "sent": true, "not_sent": true, "stopped": true, "time_up": true,
 	"skipped": true, "resumed": true, "failure": true, "read_delay": true, "merges": true, "calibrated": true,
-	"schedule_sha256": true, "prompts_sha256": true,
-	"flags.out": true, // every run has its own
-	// These are settings of other names, too.
+	"schedule_sha256": true, "prompts_sha256": true, "flags.out": true,
 	"flags.seed": true, "flags.salt": true, "flags.url": true, "flags.model": true, "flags.max-concurrency": true,
 	"flags.drawn-rate": true,
 }
 
+// changes are the settings that differ, in the order of run.json.
 func changes(a, b []*Run) (all []Change) {
-	var names []string // as they come
+	var names []string
 	var values [2]map[string][]string
 	for i, runs := range [][]*Run{a, b} {
 		values[i] = map[string][]string{}
 		for _, r := range runs {
-			run := r.Run
-			if run.Target.Simulated {
-				run.Target.URL = "" // any free port
+			info := r.Run
+			if info.Target.Simulated {
+				info.Target.URL = "" // any free port
 			}
-			settings(reflect.ValueOf(run), "", func(name, value string) {
+			settings(reflect.ValueOf(info), "", func(name, value string) {
 				if !slices.Contains(names, name) {
 					names = append(names, name)
 				}
@@ -49,18 +49,18 @@ func changes(a, b []*Run) (all []Change) {
 		inA, inB := values[0][name], values[1][name]
 		slices.Sort(inA)
 		slices.Sort(inB)
-		if slices.Equal(inA, inB) {
-			continue
+		switch {
+		case slices.Equal(inA, inB):
+		case name == "notes": // a run has many, mostly the same
+			all = append(all, Change{name, without(inA, inB), without(inB, inA)})
+		default:
+			all = append(all, Change{name, inA, inB})
 		}
-		if name == "notes" { // a run has many, and most say the same
-			inA, inB = without(inA, inB), without(inB, inA)
-		}
-		all = append(all, Change{name, inA, inB})
 	}
 	return all
 }
 
-// without is a list less what is in another.
+// without returns the strings of a list that are not in another.
 func without(list, other []string) (rest []string) {
 	for _, s := range list {
 		if !slices.Contains(other, s) {
@@ -70,28 +70,24 @@ func without(list, other []string) (rest []string) {
 	return rest
 }
 
-// settings calls see for all that is set in a part of run.json, by its path.
+// settings calls see with the path and value of every setting in a part of
+// run.json.
 func settings(v reflect.Value, path string, see func(name, value string)) {
-	if notSettings[path] {
-		return
-	}
 	switch {
+	case notSettings[path]:
 	case path == "flags":
 		for _, flag := range v.Interface().([]string) {
 			name, value, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
 			settings(reflect.ValueOf(value), "flags."+name, see)
 		}
 	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-			if path != "" {
-				name = path + "." + name
-			}
-			settings(v.Field(i), name, see)
+		for field, value := range v.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			settings(value, strings.TrimPrefix(path+"."+name, "."), see)
 		}
 	case v.Kind() == reflect.Slice:
-		for i := range v.Len() {
-			settings(v.Index(i), path, see)
+		for _, element := range v.Seq2() {
+			settings(element, path, see)
 		}
 	case v.Kind() == reflect.Pointer:
 		if !v.IsNil() {

@@ -1,0 +1,169 @@
+package diff
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"moontide/analyze/run"
+	"moontide/trace"
+)
+
+// Attribution divides the pairs into bands of a property that the difference may
+// depend on. What the bands add makes the mean difference of all pairs.
+type Attribution struct {
+	By    string
+	Bands []Band
+}
+
+// Band is a part of the pairs.
+type Band struct {
+	Name      string
+	Pairs     int
+	Latencies []BandLatency // TTFT, TPOT and E2EL
+}
+
+// BandLatency is the difference of a latency in a band.
+type BandLatency struct {
+	Latency  run.Latency
+	Count    int                 // pairs that have the latency
+	Mean     float64             // mean difference B - A in the band
+	Interval trace.Opt[Interval] // of Mean
+	Adds     float64             // what the band adds to the mean difference of all
+}
+
+// Significant reports whether the interval of the mean is known and excludes 0.
+func (l BandLatency) Significant() bool { return l.Interval.Set && !l.Interval.Value.Has(0) }
+
+// property is what pairs are divided by: the bands, the lowest value of each but
+// the first, and the value of a pair.
+type property struct {
+	name   string
+	bands  []string
+	bounds []float64
+	of     func(p *pair) trace.Opt[float64]
+}
+
+// attributions leaves out properties that do not divide the pairs.
+func (p pairs) attributions(draws []weights) (all []Attribution) {
+	cached := func(p *pair) trace.Opt[float64] { return p.a.cached.value() }
+	for _, by := range []property{
+		promptLengths(),
+		{"cached share of the prompt in A", []string{"0 %", "above 0 to 25 %", "25 to 50 %", "50 to 75 %", "75 to 100 %"}, []float64{math.SmallestNonzeroFloat64, 0.25, 0.5, 0.75}, cached},
+		{"change of the cached share", []string{"B cached less", "within 1 point", "B cached more"}, []float64{-0.01, math.Nextafter(0.01, 1)}, (*pair).cachedChange},
+		p.times(),
+	} {
+		a := Attribution{By: by.name}
+		for _, band := range p.divide(by, draws) {
+			if band.Pairs > 0 {
+				a.Bands = append(a.Bands, band)
+			}
+		}
+		if len(a.Bands) > 1 {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// divide makes the bands. Each is cut into its own stretches of equally many of its
+// pairs, since all of them may lie in one part of the run.
+func (p pairs) divide(by property, draws []weights) []Band {
+	bands, inBand := make([]Band, len(by.bands)), make([][]*pair, len(by.bands))
+	for i := range p.pairs {
+		both := &p.pairs[i]
+		value := by.of(both)
+		if !value.Set {
+			continue
+		}
+		band := 0
+		for band < len(by.bounds) && value.Value >= by.bounds[band] {
+			band++
+		}
+		inBand[band] = append(inBand[band], both)
+	}
+	inParallel(len(bands), func(i int) {
+		bands[i] = Band{Name: by.bands[i], Pairs: len(inBand[i])}
+		for k := range pairedLatencies {
+			bands[i].Latencies = append(bands[i].Latencies, p.bandLatency(inBand[i], k, draws))
+		}
+	})
+	for k := range pairedLatencies {
+		total := 0
+		for _, band := range bands {
+			total += band.Latencies[k].Count
+		}
+		for _, band := range bands {
+			l := &band.Latencies[k]
+			l.Adds = l.Mean * float64(l.Count) / float64(max(1, total))
+		}
+	}
+	return bands
+}
+
+// bandLatency is the mean difference of some pairs in pairedLatencies[k].
+func (p pairs) bandLatency(some []*pair, k int, draws []weights) BandLatency {
+	l := BandLatency{Latency: pairedLatencies[k]}
+	var own, ofRun sums // by the band's stretches, and by the run's
+	for i, both := range some {
+		if d := both.difference(k); d.Set {
+			own.add(uint8(i*stretches/len(some)), d.Value)
+			ofRun.add(both.stretch, d.Value)
+			l.Count++
+		}
+	}
+	if l.Count > 0 {
+		l.Mean = own.mean(&once)
+		// In a growing queue, what was lost before a band is in it, too.
+		s := statistic{of: own.mean, known: own.known(), knownRising: own.known(), parts: ofRun.meanParts}
+		l.Interval = s.interval(l.Mean, 0, p.steps[k], draws)
+	}
+	return l
+}
+
+// promptLengths divides by ISL at powers of two.
+func promptLengths() property {
+	by := property{name: "ISL", bands: []string{"below 1024"}, of: func(p *pair) trace.Opt[float64] { return trace.Some(float64(p.isl)) }}
+	const last = 1 << 17
+	for from := 1024; from <= last; from *= 2 {
+		by.bounds = append(by.bounds, float64(from))
+		by.bands = append(by.bands, fmt.Sprintf("%d to %d", from, 2*from-1))
+	}
+	by.bands[len(by.bands)-1] = fmt.Sprintf("from %d", last)
+	return by
+}
+
+// cachedChange is how much more of the prompt was cached in B.
+func (p *pair) cachedChange() trace.Opt[float64] {
+	a, b := p.a.cached.value(), p.b.cached.value()
+	return trace.Opt[float64]{Value: b.Value - a.Value, Set: a.Set && b.Set}
+}
+
+// times divides into equal parts of the time in which the pairs were due.
+func (p pairs) times() property {
+	const parts = 8
+	by := property{name: "time", of: func(p *pair) trace.Opt[float64] { return trace.Some(float64(p.due)) }}
+	if len(p.pairs) == 0 {
+		return by
+	}
+	byDue := func(a, b pair) int { return int(a.due - b.due) }
+	first := slices.MinFunc(p.pairs, byDue).due
+	length := (slices.MaxFunc(p.pairs, byDue).due - first) / parts
+	if length <= 0 {
+		by.bands = []string{"all"}
+		return by
+	}
+	digits := 1 // enough to tell the parts apart
+	for unit := 200 * time.Millisecond; unit > length && digits < 9; unit /= 10 {
+		digits++
+	}
+	for i := range parts {
+		from := first + time.Duration(i)*length
+		by.bands = append(by.bands, fmt.Sprintf("%.*f to %.*f s", digits, from.Seconds(), digits, (from+length).Seconds()))
+		if i > 0 {
+			by.bounds = append(by.bounds, float64(from))
+		}
+	}
+	return by
+}

@@ -1,0 +1,114 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"moontide/analyze/run"
+)
+
+// Objection is a reason not to compare two sides.
+type Objection struct {
+	Reason string
+	// Invalid says that a run's verdict is INVALID; otherwise the sides are not of
+	// the same test.
+	Invalid bool
+}
+
+// comparability returns the objections, to single runs and then to pairs of the
+// first run of A and another run, and whether all runs made the same requests, row
+// by row, at whatever times.
+func comparability(a, b []*Run) (all []Objection, sameRequests bool) {
+	runs := slices.Concat(a, b)
+	for i, r := range runs {
+		if slices.Contains(runs[:i], r) {
+			continue // compared with itself
+		}
+		if r.Verdict.Level == run.Invalid {
+			all = append(all, Objection{r.Name + " is INVALID" + reasons(r.Verdict), true})
+		}
+		switch info := r.Run; {
+		case info.Ended.IsZero():
+			all = append(all, Objection{Reason: r.Name + " did not end"})
+		case info.Failure != "":
+			all = append(all, Objection{Reason: fmt.Sprintf("%s failed: %s", r.Name, info.Failure)})
+		case info.Stopped:
+			all = append(all, Objection{Reason: fmt.Sprintf("%s was stopped: %d of %d rows were not sent", r.Name, info.NotSent, info.Rows)})
+		}
+	}
+	sameRequests = true
+	for _, r := range runs[1:] {
+		common, changed := sameRows(runs[0], r)
+		if common == 0 || changed > 0 {
+			sameRequests = false
+		}
+		if reason := mismatch(runs[0], r, common, changed); reason != "" {
+			all = append(all, Objection{Reason: fmt.Sprintf("%s and %s %s", runs[0].Name, r.Name, reason)})
+		}
+	}
+	return all, sameRequests
+}
+
+// reasons are the findings that determined a verdict.
+func reasons(v run.Verdict) string {
+	var texts []string
+	for _, e := range v.Evidence {
+		if e.Level == v.Level {
+			texts = append(texts, e.Text)
+		}
+	}
+	if texts == nil {
+		return ""
+	}
+	return ": " + strings.Join(texts, "; ")
+}
+
+// mismatch says why two runs are not of the same test, or "".
+func mismatch(a, b *Run, common, changed int) string {
+	one, other := a.Run.Trace, b.Run.Trace
+	switch {
+	case common == 0:
+		return "have no row in common"
+	case changed > 0 && one.SHA256 != other.SHA256 && one.Name == other.Name:
+		return fmt.Sprintf("replayed different traces of the name %s, with the SHA-256 %.8s and %.8s", one.Name, one.SHA256, other.SHA256)
+	case changed > 0 && one.SHA256 != other.SHA256:
+		return fmt.Sprintf("replayed different traces: %s and %s", one.Name, other.Name)
+	case changed > 0:
+		return fmt.Sprintf("replayed different requests: %d of %d rows that both have are not the same", changed, common)
+	case a.Run.Rows != b.Run.Rows:
+		return fmt.Sprintf("replayed different parts of the trace: %d and %d rows", a.Run.Rows, b.Run.Rows)
+	case one.BlockSize != other.BlockSize:
+		return fmt.Sprintf("replayed blocks of different sizes: %d and %d tokens", one.BlockSize, other.BlockSize)
+	case a.Run.Schedule == b.Run.Schedule:
+		return ""
+	case one.AtOnce != other.AtOnce:
+		return "were sent at different rates: only one of them at an infinite rate"
+	case one.Rate != other.Rate && one.Rate > 0 && other.Rate > 0:
+		return fmt.Sprintf("were sent at different rates: %v and %v requests a second", one.Rate, other.Rate)
+	case one.Rate > 0 && other.Rate > 0 && a.Run.Seed != b.Run.Seed:
+		return fmt.Sprintf("were sent at different times: their arrivals were drawn with different seeds, %d and %d", a.Run.Seed, b.Run.Seed)
+	case one.Speedup != other.Speedup:
+		return fmt.Sprintf("were sent at different speeds: %v and %v times that of the trace", one.Speedup, other.Speedup)
+	}
+	return "were sent at different times: their schedules differ"
+}
+
+// sameRows counts the rows that two runs have in common, and those of them whose
+// requests differ.
+func sameRows(a, b *Run) (common, changed int) {
+	k := 0
+	for i := range a.requests {
+		q := &a.requests[i]
+		for k < len(b.requests) && b.requests[k].row < q.row {
+			k++
+		}
+		if k < len(b.requests) && b.requests[k].row == q.row {
+			common++
+			if b.requests[k].fingerprint != q.fingerprint {
+				changed++
+			}
+		}
+	}
+	return common, changed
+}

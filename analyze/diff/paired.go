@@ -1,0 +1,138 @@
+package diff
+
+import (
+	"slices"
+	"time"
+
+	"moontide/analyze/run"
+	"moontide/trace"
+)
+
+// Requests is the difference B - A of a latency, request by request.
+type Requests struct {
+	Latency      run.Latency // TTFT, TPOT or E2EL
+	Count        int
+	Mean, Median float64
+	MeanInterval trace.Opt[Interval]
+	// MedianInterval is of the median of differences, which is not the difference
+	// of medians.
+	MedianInterval trace.Opt[Interval]
+	Lower, Higher  int // requests whose latency is lower, or higher, in B
+}
+
+// pairedLatencies are those that are compared request by request.
+var pairedLatencies = [3]run.Latency{run.TTFT, run.TPOT, run.E2EL}
+
+// pair is a row on both sides.
+type pair struct {
+	stretch uint8
+	isl     int
+	due     time.Duration
+	a, b    rowMeans
+}
+
+// rowMeans are the means of a row over the runs of a side.
+type rowMeans struct {
+	completed bool // in any run
+	cached    mean // share of the prompt
+	latencies [len(pairedLatencies)]mean
+}
+
+// difference is B - A of pairedLatencies[k].
+func (p *pair) difference(k int) trace.Opt[float64] {
+	a, b := p.a.latencies[k].value(), p.b.latencies[k].value()
+	return trace.Opt[float64]{Value: b.Value - a.Value, Set: a.Set && b.Set}
+}
+
+// pairs are the rows that were completed on both sides, in order.
+type pairs struct {
+	pairs        []pair
+	onlyA, onlyB int
+	// By pairedLatencies: see queueingStep, and the means of each run.
+	steps        [len(pairedLatencies)]trace.Opt[float64]
+	runsA, runsB [len(pairedLatencies)][]float64
+}
+
+// pairsOf pairs two sides of the same rows.
+func pairsOf(a, b side) (p pairs) {
+	for k, l := range pairedLatencies {
+		p.steps[k] = queueingStep(a.samples[l](), b.samples[l]())
+		p.runsA[k], p.runsB[k] = a.means(l), b.means(l)
+	}
+	all := make([]pair, len(a.rows))
+	collect := func(s side, of func(p *pair) *rowMeans) {
+		s.each(func(_ *Run, q *request, index int) {
+			if !q.measured {
+				return
+			}
+			row := &all[index]
+			m := of(row)
+			if !row.a.completed {
+				row.stretch, row.isl, row.due = s.rows.stretch(index), q.isl, q.Due
+			}
+			m.completed = true
+			m.cached.add(q.cachedShare())
+			for k, l := range pairedLatencies {
+				m.latencies[k].add(q.latency(l))
+			}
+		})
+	}
+	collect(a, func(p *pair) *rowMeans { return &p.a })
+	collect(b, func(p *pair) *rowMeans { return &p.b })
+	p.pairs = slices.DeleteFunc(all, func(row pair) bool {
+		switch {
+		case row.a.completed && !row.b.completed:
+			p.onlyA++
+		case row.b.completed && !row.a.completed:
+			p.onlyB++
+		}
+		return !row.a.completed || !row.b.completed
+	})
+	return p
+}
+
+// differences are the differences of single requests, by latency.
+func (p pairs) differences(draws []weights) []Requests {
+	all := make([]Requests, len(pairedLatencies))
+	inParallel(len(all), func(k int) {
+		r := Requests{Latency: pairedLatencies[k]}
+		var items []item
+		for i := range p.pairs {
+			d := p.pairs[i].difference(k)
+			if !d.Set {
+				continue
+			}
+			items = append(items, item{d.Value, p.pairs[i].stretch})
+			if d.Value < 0 {
+				r.Lower++
+			} else if d.Value > 0 {
+				r.Higher++
+			}
+		}
+		if r.Count = len(items); r.Count > 0 {
+			p.estimate(&r, k, newSample(items), draws)
+		}
+		all[k] = r
+	})
+	return all
+}
+
+// estimate sets the mean and the median and their intervals. With enough runs on
+// both sides, the run means alone give the interval of the mean; otherwise no
+// interval is narrower than the variation between runs.
+func (p pairs) estimate(r *Requests, k int, s *sample, draws []weights) {
+	a, b := p.runsA[k], p.runsB[k]
+	runs := runsHalfWidth(a, b, 1)
+	mean, median := s.meanStatistic(), s.quantileStatistic(0.5)
+	r.Mean, r.Median = mean.of(&once), median.of(&once)
+	switch {
+	case !mean.known:
+	case min(len(a), len(b)) >= enoughRuns:
+		r.MeanInterval = trace.Some(around(r.Mean, runs))
+	default:
+		r.MeanInterval = mean.interval(r.Mean, runs, p.steps[k], draws)
+	}
+	if median.known {
+		r.MedianInterval = median.interval(r.Median, runs, p.steps[k], draws)
+	}
+}

@@ -1,0 +1,68 @@
+package diff
+
+import (
+	"math"
+
+	mstats "github.com/montanaflynn/stats"
+	"gonum.org/v1/gonum/stat"
+
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// When requests arrive faster than they are served, the queue grows and what one
+// request loses or gains, all later ones do. The difference of two such sides is a
+// random walk from 0 at the start. Its steps from stretch to stretch are
+// independent although its values are not, so the spread of the steps determines
+// the interval.
+
+const (
+	// minTrend is the correlation of a latency with time from which on it counts as
+	// rising through the run. A stable queue exceeds it in one run of a hundred.
+	minTrend = 0.7
+	// minStepCorrelation is the correlation of successive steps from which on
+	// differences accumulate. It is 1/4 for means of a random walk, and -1/2 where
+	// each stretch is slow for reasons of its own, as where prompts get longer
+	// through the run.
+	minStepCorrelation = -0.25
+)
+
+// queueingStep is half the width of the interval of one step between stretches,
+// absent unless the latency rises on both sides as in a growing queue. Stretches
+// outside a measurement window have no values; those inside must have some.
+func queueingStep(a, b *sample) (none trace.Opt[float64]) {
+	if a == nil || b == nil {
+		return none
+	}
+	var level, difference, time []float64
+	for i := range stretches {
+		if a.sums.counts[i] > 0 && b.sums.counts[i] > 0 {
+			ofA, ofB := a.sums.of(i), b.sums.of(i)
+			level, difference, time = append(level, ofA+ofB), append(difference, ofB-ofA), append(time, float64(i))
+		}
+	}
+	n := len(time)
+	if n < minStretches || time[n-1]-time[0] != float64(n-1) || !(stats.Pearson(level, time) > minTrend) {
+		return none
+	}
+	steps := make([]float64, n-1)
+	for i := range steps {
+		steps[i] = difference[i+1] - difference[i]
+	}
+	if correlation, err := mstats.AutoCorrelation(steps, 1); err == nil && correlation < minStepCorrelation {
+		return none
+	}
+	return trace.Some(studentsT(float64(n-2)) * stat.StdDev(steps, nil) * widening(steps))
+}
+
+// queueingHalfWidth is half the width of the interval of a value that moves by a
+// part of each stretch's difference. Every step moves all stretches from its own
+// on, also a step before the measurement window.
+func queueingHalfWidth(step float64, parts *[stretches]float64) float64 {
+	squares, behind := 0., 0.
+	for i := stretches - 1; i >= 0; i-- {
+		behind += parts[i]
+		squares += behind * behind
+	}
+	return step * math.Sqrt(squares)
+}
