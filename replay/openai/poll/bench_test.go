@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// BenchmarkExchange is one request and a short answer, in this process.
+// BenchmarkExchange measures one request with a one-byte answer.
 func BenchmarkExchange(b *testing.B) {
 	for _, size := range []int{100, 512 << 10} {
 		b.Run(fmt.Sprintf("request=%d", size), func(b *testing.B) {

@@ -3,24 +3,25 @@ package poll
 import "time"
 
 const (
-	// The two clocks are read one after the other. If their offset changed by
-	// more than this, the reading may have been interrupted: it is repeated.
+	// The two clocks are read one after the other. If their offset changed by more
+	// than this, the reading may have been interrupted and is repeated.
 	clockTolerance = 20 * time.Microsecond
-	// Stamps are not used for so long after the wall clock was set: they may be
-	// from before. Nothing waits longer to be read.
+	// Stamps are ignored for this long after the wall clock is set, because they
+	// may predate the change. No segment waits longer than this to be read.
 	distrustTime = time.Second
-	// Some kernels let stamps of another clock through; those look old.
+	// Some kernels pass on stamps of another clock, which look older than this.
 	oldestStamp = 10 * time.Minute
 )
 
-// clock converts the kernel's stamps, of the wall clock, to monotonic instants: the
-// age of a stamp by the wall clock is subtracted from the monotonic clock. Both run
-// at the same pace, so their offset changes only when the wall clock is set.
+// clock converts the kernel's wall-clock stamps to monotonic instants: it
+// subtracts a stamp's age by the wall clock from the current monotonic time. Both
+// clocks run at the same rate, so their offset changes only when the wall clock is
+// set.
 type clock struct {
 	look     func() reading
 	base     reading
-	offset   time.Duration // wall - monotonic, less that at base
-	distrust time.Time     // stamps are not used before
+	offset   time.Duration // wall - monotonic, relative to base
+	distrust time.Time     // stamps are ignored until then
 }
 
 // reading is one instant on both clocks.
@@ -34,7 +35,7 @@ func readClocks() reading {
 	return reading{now, now.UnixNano()}
 }
 
-// newClock starts from a reading that another one confirms: an interrupted one
+// newClock takes a base reading that a second reading confirms: an interrupted one
 // would look like a change of the wall clock.
 func newClock(look func() reading) clock {
 	c := clock{look: look, base: look()}
@@ -48,8 +49,8 @@ func newClock(look func() reading) clock {
 	return c
 }
 
-// arrival returns the instant of a stamp that is read now, and its age. The stamp
-// is in nanoseconds of the wall clock, 0 for none.
+// arrival returns the instant of a stamp read now, and its age. The stamp is in
+// nanoseconds of the wall clock; 0 means none.
 func (c *clock) arrival(stamp int64) (at Arrival, delay time.Duration) {
 	now := c.now()
 	delay = time.Duration(now.wall - stamp)
@@ -60,7 +61,7 @@ func (c *clock) arrival(stamp int64) (at Arrival, delay time.Duration) {
 	return Arrival{Time: now.Add(-delay), Kernel: true}, delay
 }
 
-// now reads both clocks and notices that the wall clock was set.
+// now reads both clocks and detects changes of the wall clock.
 func (c *clock) now() reading {
 	now := c.look()
 	if c.steady(now) {

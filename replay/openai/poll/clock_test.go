@@ -7,17 +7,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// clocks are a wall clock and a monotonic one, as a time.Time has both.
+// clocks simulates the wall clock and the monotonic clock of a time.Time.
 type clocks struct {
-	now time.Time // its monotonic reading is true
+	now time.Time // with the correct monotonic time
 	set time.Duration
-	// between is by how much the next look is torn between the two readings.
+	// between is the interruption between the two readings of the next look.
 	between time.Duration
 	looks   int
 }
 
-// look returns an instant whose wall clock was set: differences are those of the
-// monotonic clock, UnixNano is the wall clock's.
+// look returns a reading whose wall clock is off by c.set.
 func (c *clocks) look() reading {
 	c.looks++
 	torn := c.between
@@ -69,7 +68,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// A first reading that is interrupted is not used.
+// An interrupted first reading is discarded.
 func TestClockBegins(t *testing.T) {
 	t.Parallel()
 	c := &clocks{now: time.Now(), between: 5 * time.Millisecond}
@@ -79,8 +78,8 @@ func TestClockBegins(t *testing.T) {
 	}
 }
 
-// However the wall clock is set, no instant is wrong by more than the read was late;
-// while it is not set, those of the kernel are exact.
+// However the wall clock is set, no instant is wrong by more than the delay of the
+// read. Kernel instants are exact unless the wall clock is set.
 func TestClockNeverLies(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -96,7 +95,7 @@ func TestClockNeverLies(t *testing.T) {
 				c.set += time.Duration(rapid.Int64Range(-1e12, 1e12).Draw(t, "by"))
 			}
 			at, _ := under.arrival(stamp)
-			if at.Kernel && at.Sub(truth).Abs() > 2*clockTolerance { // either clock may have been off by it
+			if at.Kernel && at.Sub(truth).Abs() > 2*clockTolerance { // both clocks may be off by the tolerance
 				t.Fatalf("the kernel's instant is off by %v", at.Sub(truth))
 			}
 			if !at.Kernel && !at.Time.Equal(c.now) {

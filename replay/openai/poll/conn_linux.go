@@ -12,35 +12,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Conn is a connection that a loop reads. It carries one exchange at a time.
+// Conn is a connection read by a [Loop]. It carries one exchange at a time.
 type Conn struct {
 	fd       int
 	loop     *Loop
-	over     chan struct{} // has an element at the end of each exchange
-	writable chan struct{} // has an element when more can be written
+	over     chan struct{} // receives at the end of each exchange
+	writable chan struct{} // receives when more can be written
 
-	// Of the caller, between Begin and the end of Wait.
+	// Owned by the caller, between Begin and the end of Wait.
 	begun    Handler
 	sent     time.Time // before the first byte
 	unsent   [][]byte
 	writeErr error
 
-	// Of the loop's thread, during an exchange.
+	// Owned by the loop's thread, during an exchange.
 	handler   Handler
 	deadline  time.Time
-	heapPlace int  // in the deadlines
+	heapPlace int  // index in Loop.deadlines plus one; 0 if not in it
 	watched   bool // the kernel reports events of this descriptor
 	pending   bool // there may be more to read
-	// If not zero, what is pending may have arrived from then on: the loop did
-	// not know of the exchange yet and did not read it.
+	// If not zero, pending bytes may have arrived at any time since: the loop did
+	// not know of the exchange yet and did not read them.
 	since time.Time
 }
 
-// Adopt takes over a TCP connection that nobody reads or writes. It closes the
-// connection if that fails.
+// Adopt takes over a TCP connection that nothing else reads or writes. It closes
+// the connection if it fails.
 func (l *Loop) Adopt(c net.Conn) (*Conn, error) {
-	// In Go's own poller each segment would wake a thread in vain: the loop has
-	// a descriptor of its own, and closing c removes it from the poller.
+	// Go's poller would wake a thread for each segment. The loop uses a duplicate
+	// descriptor; closing c removes the original from Go's poller.
 	defer c.Close()
 	under, ok := c.(syscall.Conn)
 	if !ok {
@@ -67,19 +67,19 @@ func (l *Loop) Adopt(c net.Conn) (*Conn, error) {
 	return &Conn{fd: fd, loop: l, over: make(chan struct{}, 1), writable: make(chan struct{}, 1)}, nil
 }
 
-// Begin hands the kernel as much of a request, given in parts, as it takes without
-// blocking, and has the loop read the answer for h until the deadline. Wait must
-// follow.
+// Begin writes as much of the request, given in parts, as the kernel accepts
+// without blocking, and makes the loop read the answer for h until the deadline.
+// Wait must follow.
 func (c *Conn) Begin(h Handler, deadline time.Time, parts ...[]byte) {
 	c.begun, c.sent = h, time.Now()
 	c.unsent, c.writeErr = c.write(parts)
 	c.loop.send(command{kind: begin, conn: c, handler: h, deadline: deadline, since: c.sent})
 }
 
-// Wait sends the rest of the request and returns when the exchange is over: when
-// the handler has enough, the connection ends, or ctx does. sent is the instant
-// before the first byte was handed to the kernel, wrote whether all were. err is
-// the error of writing; an answer may come even so.
+// Wait sends the rest of the request and returns at the end of the exchange: when
+// the handler is done, the connection ends, or ctx does. sent is the instant
+// before the first byte was written, wrote reports whether all bytes were, and err
+// is the write error. An answer may arrive despite a write error.
 func (c *Conn) Wait(ctx context.Context) (sent time.Time, wrote bool, err error) {
 	var writable <-chan struct{}
 	if len(c.unsent) > 0 && c.writeErr == nil {
@@ -106,7 +106,8 @@ func (c *Conn) Wait(ctx context.Context) (sent time.Time, wrote bool, err error)
 	}
 }
 
-// write hands over what the kernel takes without blocking and returns the rest.
+// write writes as much as the kernel accepts without blocking and returns the
+// rest.
 func (c *Conn) write(parts [][]byte) ([][]byte, error) {
 	for {
 		for len(parts) > 0 && len(parts[0]) == 0 {
@@ -135,11 +136,11 @@ func (c *Conn) write(parts [][]byte) ([][]byte, error) {
 	}
 }
 
-const maxVectors = 4 // parts of one call
+const maxVectors = 4 // parts per call
 
-// sendmsg hands over what the kernel takes of the first parts without blocking. It
-// is a raw call: a large part takes so long that the scheduler would give the CPU
-// core away, and the next request would be late.
+// sendmsg writes as much of the first parts as the kernel accepts without
+// blocking. It is a raw system call: a large write takes so long that the
+// scheduler would give the CPU core away and delay the next request.
 func sendmsg(fd int, parts [][]byte) (n int, errno unix.Errno) {
 	var vectors [maxVectors]unix.Iovec
 	used := 0
@@ -159,18 +160,18 @@ func sendmsg(fd int, parts [][]byte) (n int, errno unix.Errno) {
 	return int(sent), 0
 }
 
-// emptied notes that everything was read.
+// emptied records that everything was read.
 func (c *Conn) emptied() { c.pending, c.since = false, time.Time{} }
 
 // SetDeadline changes the deadline of the exchange. Only the Handler may call it.
-// The error is nil.
+// The error is always nil.
 func (c *Conn) SetDeadline(deadline time.Time) error {
 	c.loop.deadlines.set(c, deadline)
 	return nil
 }
 
-// Alive reports whether an idle connection can be used: there is nothing to read,
-// neither an end nor unrequested bytes.
+// Alive reports whether an idle connection is usable: the peer has neither closed
+// it nor sent unrequested bytes.
 func (c *Conn) Alive() bool {
 	var b [1]byte
 	_, _, err := unix.Recvfrom(c.fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// deadlines is a heap of the connections in use by their deadlines.
+// deadlines is a heap of the connections with an exchange, ordered by deadline.
 type deadlines []*Conn
 
 // set changes the deadline of c, and adds c if necessary.
@@ -32,7 +32,7 @@ func (d deadlines) passed(now time.Time) *Conn {
 	return d[0]
 }
 
-// next is the time to the next deadline, an hour at most.
+// next returns the time to the next deadline, at most an hour.
 func (d deadlines) next(now time.Time) time.Duration {
 	if len(d) == 0 {
 		return time.Hour
@@ -40,7 +40,8 @@ func (d deadlines) next(now time.Time) time.Duration {
 	return min(max(d[0].deadline.Sub(now), 0), time.Hour)
 }
 
-// The rest is heap.Interface. A place is an index plus one, 0 is not in the heap.
+// The remaining methods implement heap.Interface. heapPlace is the index plus one;
+// 0 means not in the heap.
 
 func (d deadlines) Len() int           { return len(d) }
 func (d deadlines) Less(i, j int) bool { return d[i].deadline.Before(d[j].deadline) }

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Deadlines that are set, changed and removed pass in order.
+// Deadlines pass in order after being set, changed and removed.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

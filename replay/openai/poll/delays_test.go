@@ -47,7 +47,7 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// Buckets have no gaps between them.
+// There are no gaps between buckets.
 func TestDelayBuckets(t *testing.T) {
 	t.Parallel()
 	for i := range delayBuckets - 1 {

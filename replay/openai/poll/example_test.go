@@ -11,7 +11,7 @@ import (
 	"moontide/replay/openai/poll"
 )
 
-// line is a Handler that waits for the end of a line.
+// line is a Handler that reads one line.
 type line struct{ text []byte }
 
 func (l *line) Feed(b []byte, at poll.Arrival) bool {

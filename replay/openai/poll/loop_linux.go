@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	maxReads  = 8    // of one connection in a round, for the sake of the others
-	maxEvents = 1024 // that the kernel reports at once
+	maxReads  = 8    // per connection and round, for fairness
+	maxEvents = 1024 // per epoll call
 )
 
 // Loop reads connections. Its methods may be called from any goroutine.
 type Loop struct {
 	epoll  int
 	wakeup int // an eventfd that wakes the thread
-	stamps int // a socket that makes the kernel stamp; see stampAll
+	stamps int // a socket that keeps kernel stamps enabled; see stampAll
 
 	mu       sync.Mutex
 	commands []command
 	closing  bool
-	asleep   atomic.Bool  // the thread waits and must be woken
-	writers  atomic.Int64 // exchanges that wait until more can be written
+	asleep   atomic.Bool  // the thread is waiting and must be woken
+	writers  atomic.Int64 // exchanges that wait to write more
 	ended    chan struct{}
 	delays   Counter
 
-	// Of the thread.
+	// Owned by the thread.
 	clock     clock
 	receiver  *receiver
 	conns     []*Conn // by file descriptor
@@ -45,16 +45,16 @@ type Loop struct {
 	events    []unix.EpollEvent
 	pace      pace
 	looked    time.Time // when the kernel last reported events
-	emptied   time.Time // what this round reads arrived after this
+	emptied   time.Time // everything read in this round arrived after this
 }
 
-// command tells the thread to do something.
+// command is an instruction to the thread.
 type command struct {
 	kind     kind
 	conn     *Conn
 	handler  Handler
 	deadline time.Time
-	since    time.Time // of begin: nothing of the answer arrived before
+	since    time.Time // for begin: nothing of the answer arrived earlier
 	err      error
 }
 
@@ -62,7 +62,7 @@ type kind uint8
 
 const (
 	begin          kind = iota // read conn for handler
-	reportWritable             // tell conn when more can be written
+	reportWritable             // notify conn when more can be written
 	end                        // end the exchange of handler with err
 )
 
@@ -93,9 +93,10 @@ func (l *Loop) open() (err error) {
 	return l.control(unix.EPOLL_CTL_ADD, l.wakeup, unix.EPOLLIN|unix.EPOLLET)
 }
 
-// stampAll makes the kernel stamp everything that comes in while the returned
-// socket is open. The kernel begins a moment after the first socket asks for stamps
-// and ends after the last: without this, first arrivals would have no stamp.
+// stampAll makes the kernel timestamp everything it receives while the returned
+// socket is open. The kernel starts a moment after the first socket asks for
+// stamps and stops after the last one closes: without this socket, first arrivals
+// would have no stamp.
 func stampAll() (fd int, err error) {
 	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return -1, os.NewSyscallError("socket", err)
@@ -104,8 +105,8 @@ func stampAll() (fd int, err error) {
 	return fd, nil
 }
 
-// stamp asks for the stamps of a socket. If the kernel refuses, Arrival.Kernel is
-// false.
+// stamp enables receive timestamps on a socket. If the kernel refuses,
+// Arrival.Kernel is false.
 func stamp(fd int) { unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) }
 
 func (l *Loop) close() {
@@ -116,8 +117,8 @@ func (l *Loop) close() {
 	}
 }
 
-// Close ends all exchanges with [ErrClosed] and returns when the thread has ended.
-// It does not close the connections.
+// Close ends all exchanges with [ErrClosed] and waits for the thread to end. It
+// does not close the connections.
 func (l *Loop) Close() {
 	l.mu.Lock()
 	if l.closing {
@@ -131,11 +132,11 @@ func (l *Loop) Close() {
 	l.close()
 }
 
-// Delays tells how long after the kernel's stamp of their last segment the reads so
-// far came.
+// Delays returns the delays from the kernel's stamp of the last segment to the
+// read, for all reads so far.
 func (l *Loop) Delays() Delays { return l.delays.Snapshot() }
 
-// send sends the thread a command.
+// send queues a command for the thread.
 func (l *Loop) send(c command) {
 	l.mu.Lock()
 	if l.closing {
@@ -159,7 +160,8 @@ func (l *Loop) wake() {
 	unix.Write(l.wakeup, one[:])
 }
 
-// run is the thread. A round runs commands, then reads what has arrived.
+// run is the thread's main loop. Each round runs commands, then reads what has
+// arrived.
 func (l *Loop) run() {
 	runtime.LockOSThread() // never unlocked: the thread ends with the loop
 	defer close(l.ended)
@@ -167,11 +169,11 @@ func (l *Loop) run() {
 	l.looked = time.Now()
 	ready := 0
 	for {
-		// The sender of a large request must not wait.
+		// Do not delay the sender of a large request.
 		if rest := l.pace.rest(time.Now()); rest > 0 && l.writers.Load() == 0 {
 			pause(rest)
 		}
-		if ready < len(l.events) { // the last round took everything
+		if ready < len(l.events) { // the last look returned all events
 			l.emptied = l.looked
 		}
 		ready = l.wait()
@@ -190,8 +192,8 @@ func (l *Loop) run() {
 	}
 }
 
-// requestShortSlices asks the kernel for short slices of CPU time, which come
-// sooner. Older kernels ignore it.
+// requestShortSlices asks the kernel for short CPU time slices, which are
+// scheduled sooner. Older kernels ignore it.
 func requestShortSlices() {
 	if attr, err := unix.SchedGetAttr(0, 0); err == nil {
 		attr.Runtime = uint64(100 * time.Microsecond)
@@ -204,8 +206,8 @@ func pause(d time.Duration) {
 	unix.Nanosleep(&t, nil)
 }
 
-// wait returns the number of events when there are some, or there is something else
-// to do.
+// wait blocks until there are events or other work, and returns the number of
+// events.
 func (l *Loop) wait() (ready int) {
 	if ready = l.look(0); ready > 0 {
 		return ready
@@ -226,9 +228,9 @@ func (l *Loop) wait() (ready int) {
 	return ready + l.look(ready)
 }
 
-// look adds current events to the known ones without blocking. What it does not
-// report arrived later: a raw call, as the scheduler might take its time to let the
-// thread go on.
+// look appends the current events to the known ones without blocking. Anything it
+// does not report arrived later. It is a raw system call because the scheduler
+// might delay the thread after an ordinary one.
 func (l *Loop) look(known int) (more int) {
 	room := l.events[known:]
 	if len(room) == 0 {
@@ -248,7 +250,7 @@ func (l *Loop) hasCommands() bool {
 	return len(l.commands) > 0 || l.closing
 }
 
-// runCommands reports whether the loop has to end.
+// runCommands runs the queued commands and reports whether the loop is closing.
 func (l *Loop) runCommands() (closing bool) {
 	l.mu.Lock()
 	l.taken, l.commands = l.commands, l.taken[:0]
@@ -303,12 +305,13 @@ func (l *Loop) begin(cmd command) {
 	if c.pending {
 		l.unread = append(l.unread, c)
 	} else {
-		c.since = time.Time{} // nothing arrived until now
+		c.since = time.Time{} // nothing has arrived yet
 	}
 }
 
-// serve handles one event. It may be of a connection that was closed meanwhile:
-// reading the descriptor then finds nothing, or what another event would report.
+// serve handles one event. The event may belong to a connection that was closed in
+// the meantime: reading the descriptor then finds nothing, or bytes that another
+// event would report.
 func (l *Loop) serve(e unix.EpollEvent) {
 	if int(e.Fd) == l.wakeup {
 		return // edge-triggered: need not be read
@@ -326,7 +329,7 @@ func (l *Loop) serve(e unix.EpollEvent) {
 	}
 }
 
-// readOn continues with what the last round left unread.
+// readOn reads the connections that the last round did not finish.
 func (l *Loop) readOn() {
 	before := len(l.unread)
 	for _, c := range l.unread[:before] {
@@ -337,11 +340,11 @@ func (l *Loop) readOn() {
 	l.unread = append(l.unread[:0], l.unread[before:]...)
 }
 
-// read reads what has arrived. A read that does not fill the buffer has emptied the
-// socket, but the end of the stream may follow.
+// read reads what has arrived. A read that does not fill the buffer has emptied
+// the socket, but the end of the stream may still follow.
 func (l *Loop) read(c *Conn, toTheEnd bool) {
 	c.pending = true
-	if c.handler == nil { // idle: the next exchange will read
+	if c.handler == nil { // idle: the next exchange reads it
 		return
 	}
 	for range maxReads {
@@ -380,7 +383,7 @@ func (l *Loop) read(c *Conn, toTheEnd bool) {
 	l.unread = append(l.unread, c)
 }
 
-// finish ends an exchange whose handler wanted more.
+// finish ends an exchange whose handler is not done.
 func (l *Loop) finish(c *Conn, why error) {
 	c.handler.End(why, Arrival{Time: l.clock.now().Time})
 	l.release(c)

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The kernel begins to stamp a moment after it was asked to.
+	// The kernel starts to stamp a moment after the request.
 	if _, err := stampAll(); err != nil {
 		panic(err)
 	}
@@ -52,7 +52,7 @@ func stampsCome() bool {
 	return h.at[0].Kernel
 }
 
-// listener accepts the connections whose other ends the tests play.
+// listener accepts the connections whose server end the tests control.
 func listener(t *testing.T) net.Listener {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +73,7 @@ func loop(t *testing.T) *Loop {
 	return l
 }
 
-// pair is a connection of the loop and its other end.
+// pair returns a connection of the loop and its other end.
 func pair(t *testing.T, l *Loop, ln net.Listener) (*Conn, *net.TCPConn) {
 	t.Helper()
 	c, peer, err := connect(l, ln)
@@ -101,7 +101,7 @@ func connect(l *Loop, ln net.Listener) (*Conn, *net.TCPConn, error) {
 	return c, peer.(*net.TCPConn), nil
 }
 
-// collector collects so many bytes.
+// collector collects bytes until it has want of them.
 type collector struct {
 	want      int
 	got       []byte
@@ -130,7 +130,7 @@ func exchange(ctx context.Context, c *Conn, h Handler, deadline time.Time, parts
 func TestExchange(t *testing.T) {
 	t.Parallel()
 	c, peer := pair(t, loop(t), listener(t))
-	for range 3 { // of the same connection
+	for range 3 { // on one connection
 		h := &collector{want: 6}
 		go func() {
 			io.ReadFull(peer, make([]byte, 11))
@@ -153,7 +153,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// Instants are those of arrival, however late the read is.
+// Instants are arrival times, however late the read is.
 func TestInstantsAreTheKernels(t *testing.T) {
 	t.Parallel()
 	l, ln := loop(t), listener(t)
@@ -161,7 +161,8 @@ func TestInstantsAreTheKernels(t *testing.T) {
 	two, twoPeer := pair(t, l, ln)
 	var written time.Time
 	blocks := &collector{want: 1, onArrival: func() {
-		// The thread is here, so it can read the other no sooner than now.
+		// The thread is in this call, so it cannot read the other connection
+		// earlier.
 		twoPeer.Write([]byte("x"))
 		written = time.Now()
 	}}
@@ -210,8 +211,8 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// Unread covers what arrived before the loop knew of the exchange, because the
-// sender was interrupted after sending.
+// Unread covers bytes that arrived before the loop knew of the exchange because
+// the sender was interrupted after sending.
 func TestUnreadBeforeTheBeginning(t *testing.T) {
 	t.Parallel()
 	for _, watched := range []bool{false, true} {
@@ -227,7 +228,8 @@ func TestUnreadBeforeTheBeginning(t *testing.T) {
 			peer.Write([]byte("x"))
 			for at := time.Now(); time.Since(at) < 5*time.Millisecond; {
 			}
-			// It is read behind the other, so the loop has looked meanwhile.
+			// This is read after the other one, so the loop has looked in the
+			// meantime.
 			otherPeer.Write([]byte("x"))
 			exchange(context.Background(), other, &collector{want: 1}, later)
 		}
@@ -265,7 +267,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// Begin does not block if the peer does not read, and Wait sends the rest.
+// Begin does not block if the peer does not read; Wait sends the rest.
 func TestBeginDoesNotWait(t *testing.T) {
 	t.Parallel()
 	c, peer := pair(t, loop(t), listener(t))
@@ -288,7 +290,7 @@ func TestBeginDoesNotWait(t *testing.T) {
 	}
 }
 
-// An answer to a request that was not read ends the exchange.
+// An answer ends the exchange even if the request was not read.
 func TestAnswerBeforeTheRequestWasRead(t *testing.T) {
 	t.Parallel()
 	c, peer := pair(t, loop(t), listener(t))
@@ -354,12 +356,12 @@ func TestAlive(t *testing.T) {
 	peer.Write([]byte("x"))
 	ended, peer := pair(t, l, ln)
 	peer.CloseWrite()
-	for talks.Alive() || ended.Alive() { // until the kernel has told them, in its own time
+	for talks.Alive() || ended.Alive() { // until the segments have arrived
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// What arrives between two exchanges belongs to the second.
+// Bytes that arrive between two exchanges belong to the second.
 func TestWhatComesBetween(t *testing.T) {
 	t.Parallel()
 	l, ln := loop(t), listener(t)
@@ -367,7 +369,7 @@ func TestWhatComesBetween(t *testing.T) {
 	peer.Write([]byte("one"))
 	exchange(context.Background(), c, &collector{want: 3}, later)
 	peer.Write([]byte("two"))
-	// Another connection is read behind it, so the loop has seen it.
+	// Another connection is read afterwards, so the loop has seen the bytes.
 	other, otherPeer := pair(t, l, ln)
 	otherPeer.Write([]byte("x"))
 	exchange(context.Background(), other, &collector{want: 1}, later)
@@ -378,7 +380,7 @@ func TestWhatComesBetween(t *testing.T) {
 	}
 }
 
-// What a round leaves unread is read in the next.
+// Bytes that a round leaves unread are read in the next.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	l, ln := loop(t), listener(t)
@@ -397,7 +399,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Canceling an exchange that is over does not affect the next.
+// Canceling a finished exchange does not affect the next.
 func TestCanceledTooLate(t *testing.T) {
 	t.Parallel()
 	l := loop(t)
@@ -448,7 +450,7 @@ func TestAdoptRefuses(t *testing.T) {
 	}
 }
 
-// Many exchanges at once, some of them canceled, on connections that come and go.
+// Many concurrent exchanges, some of them canceled, on short-lived connections.
 func TestMany(t *testing.T) {
 	t.Parallel()
 	l, ln := loop(t), listener(t)

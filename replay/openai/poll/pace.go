@@ -3,26 +3,26 @@ package poll
 import "time"
 
 const (
-	// minRound is the least time between two rounds under load. It lets more
-	// connections become ready for each, which saves a fifth of the work.
-	// Instants do not suffer, as they are the kernel's.
+	// minRound is the minimum time between two rounds under load. More connections
+	// become ready for each round, which saves a fifth of the CPU time. Accuracy
+	// does not suffer, because instants are the kernel's.
 	minRound = 250 * time.Microsecond
-	// Load is at least so many events in a window: 20,000 a second. Below that
-	// rounds follow at once, for the sake of those that wait for the end of an
-	// answer, such as the next turn of a session.
+	// The loop is under load if a window has at least this many events (20,000 per
+	// second). Below that rounds are not delayed, for the sake of callers that
+	// wait for the end of an answer, such as the next turn of a session.
 	loadWindow = 5 * time.Millisecond
 	loadEvents = 100
 )
 
-// pace decides how long a loop rests between two rounds.
+// pace decides how long a loop pauses between two rounds.
 type pace struct {
-	began  time.Time // of the last round
-	window time.Time // its beginning
-	events int       // in it
-	loaded bool      // in the window before
+	began  time.Time // start of the last round
+	window time.Time // start of the current window
+	events int       // in the window
+	loaded bool      // the previous window was under load
 }
 
-// round notes that a round begins, with so many events.
+// round records the start of a round with this many events.
 func (p *pace) round(now time.Time, events int) {
 	p.began = now
 	if age := now.Sub(p.window); age >= loadWindow {
@@ -32,7 +32,7 @@ func (p *pace) round(now time.Time, events int) {
 	p.events += events
 }
 
-// rest is the time to wait before the next round.
+// rest returns the time to wait before the next round.
 func (p *pace) rest(now time.Time) time.Duration {
 	if !p.loaded {
 		return 0

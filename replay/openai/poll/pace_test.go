@@ -9,8 +9,8 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	var p pace
 	now := time.Now()
-	// run has events arrive one by one at a rate for a second, and returns how
-	// many rounds that took and the longest rest.
+	// run simulates events at a constant rate for a second, and returns the number
+	// of rounds and the longest rest.
 	run := func(rate int) (rounds int, longest time.Duration) {
 		gap := time.Second / time.Duration(rate)
 		next, end := now.Add(gap), now.Add(time.Second)

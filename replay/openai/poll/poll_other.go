@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Loop reads connections, on Linux only.
+// Loop reads connections. It is available on Linux only.
 type Loop struct{}
 
-// Conn is a connection that a loop reads.
+// Conn is a connection read by a [Loop].
 type Conn struct{}
 
 // New fails with [errors.ErrUnsupported].
@@ -21,7 +21,7 @@ func New() (*Loop, error) { return nil, errors.ErrUnsupported }
 // Close does nothing.
 func (l *Loop) Close() {}
 
-// Delays is empty.
+// Delays returns an empty histogram.
 func (l *Loop) Delays() Delays { return Delays{} }
 
 // Adopt fails with [errors.ErrUnsupported].

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// receiver reads sockets and their stamps. A loop has one for all reads, which do
-// not allocate.
+// receiver reads sockets and the kernel's stamps. A loop uses one receiver for all
+// reads, so that they do not allocate.
 type receiver struct {
 	buf     []byte
 	message unix.Msghdr
@@ -29,10 +29,10 @@ func newReceiver() *receiver {
 }
 
 // receive reads once, without blocking. stamp is the kernel's stamp of the last
-// segment that was read, in nanoseconds of the wall clock, 0 for none.
+// segment read, in nanoseconds of the wall clock; 0 means none.
 func (r *receiver) receive(fd int) (b []byte, stamp int64, err syscall.Errno) {
 	r.message.SetControllen(len(r.control))
-	// A raw call: the scheduler need not know of one that does not block.
+	// A raw call: the scheduler need not know of a call that does not block.
 	n, _, err := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&r.message)), unix.MSG_DONTWAIT)
 	if err != 0 {
 		return nil, 0, err
@@ -40,7 +40,7 @@ func (r *receiver) receive(fd int) (b []byte, stamp int64, err syscall.Errno) {
 	return r.buf[:n], r.stamp(), 0
 }
 
-// stamp returns the stamp in the control message of the last read.
+// stamp returns the stamp from the control message of the last read.
 func (r *receiver) stamp() int64 {
 	const size = unix.SizeofCmsghdr + int(unsafe.Sizeof(unix.Timespec{}))
 	header := (*unix.Cmsghdr)(unsafe.Pointer(&r.control[0]))
