@@ -1,7 +1,7 @@
 package synth
 
-// Queue holds what is to happen, earliest first; what happens at the same time
-// comes in the order in which it was pushed. The zero Queue is empty.
+// Queue is a priority queue of events ordered by time. Events at the same time
+// come out in the order in which they were pushed. The zero Queue is empty.
 type Queue[T any] struct {
 	heap   []event[T]
 	pushed uint64

@@ -1,29 +1,30 @@
 package prefix
 
-// Core is the shared part of a [Tree] as a radix tree: the prefixes of more than
-// one request, with every chain contracted into one node.
+// Core is the shared part of a [Tree], the prefixes of more than one request,
+// as a radix tree with every chain contracted into one node.
 type Core struct {
-	// Nodes has the root first, which has no blocks, and parents before their
+	// Nodes holds the root, which has no blocks, and then parents before their
 	// children, which are in the order of their first visit.
 	Nodes []CoreNode
 
-	at []int32 // of each tree node: its core node, or the one above it
+	at []int32 // core node of each tree node, or the closest one above it
 }
 
 // CoreNode is a run of blocks that all its requests share from first to last.
 type CoreNode struct {
-	Parent int  // index in Core.Nodes; the root is its own
+	Parent int  // index in Core.Nodes; the root is its own parent
 	Last   Node // the node of its last block in the tree
-	Blocks int  // how many blocks it stands for
+	Blocks int  // number of blocks in the run
 	Depth  int  // blocks from the root up to and including its last
-	// Visits counts its requests: Ends end after its last block, Unique continue
-	// with a block that no other request has, the others continue to its children.
+	// Visits is the number of requests. Of these, Ends end after the last
+	// block, Unique continue with a block that no other request has, and the
+	// rest continue to the node's children.
 	Visits, Ends, Unique int
 }
 
-// Core contracts the blocks visited more than once: a block joins the run of the
-// block before it if both are visited equally often. The result does not follow
-// the tree's later growth.
+// Core contracts the blocks visited more than once: a block joins the run of
+// the previous block if both are visited equally often. The result does not
+// reflect later additions to the tree.
 func (t *Tree) Core() *Core {
 	c := &Core{Nodes: []CoreNode{t.coreNode(Root)}, at: make([]int32, len(t.nodes))}
 	for n := Root + 1; int(n) < len(t.nodes); n++ {
@@ -50,12 +51,12 @@ func (t *Tree) Core() *Core {
 	return c
 }
 
-// coreNode returns a run that ends at n, as if it had no shared children.
+// coreNode returns a run that ends at n, ignoring its shared children.
 func (t *Tree) coreNode(n Node) CoreNode {
 	visits, ends := t.Visits(n), t.Ends(n)
 	return CoreNode{Last: n, Depth: t.Depth(n), Visits: visits, Ends: ends, Unique: visits - ends}
 }
 
-// At returns the index in Nodes of the run that holds the tree's node n, or of
-// the last run above n if that is not shared.
+// At returns the index in Nodes of the run that holds the tree node n or, if n
+// is not shared, of the last run above it.
 func (c *Core) At(n Node) int { return int(c.at[n]) }

@@ -9,7 +9,7 @@
 //	t.Add([]uint64{7, 8})
 //	t.Visits(t.Find([]uint64{7, 8, 1})) // 2: both requests have the prefix 7 8
 //
-// [Tree.Core] is the shared part as a radix tree of runs of blocks.
+// [Tree.Core] returns the shared part as a radix tree of runs of blocks.
 package prefix
 
 import (
@@ -21,16 +21,16 @@ import (
 // their first visit, so a parent has a smaller number than its children.
 type Node int32
 
-// Root is the empty prefix, which every request has.
+// Root is the empty prefix, common to all requests.
 const Root Node = 0
 
-// Tree is a trie over blocks. The same id under two parents is two nodes. A node
-// takes 32 bytes, and more if it is the second or a later child. Concurrent reads
+// Tree is a trie over blocks. The same id under two parents makes two nodes. A
+// node takes 32 bytes, and more if it is not the first child. Concurrent reads
 // are safe while nothing is added.
 type Tree struct {
 	nodes []node
-	// later finds every child but the first of its parent. Most nodes have one
-	// child, which needs no look-up.
+	// later finds all children except the first of each parent. Most nodes have
+	// one child, which needs no look-up.
 	later map[edge]Node
 }
 
@@ -39,8 +39,9 @@ type node struct {
 	parent       Node
 	depth        int32
 	visits, ends int32
-	// The children are a ring in the order of their first visit: the sibling of
-	// lastChild is the first child. Root, which is no child, means none.
+	// The children form a ring in the order of their first visit: the sibling
+	// of lastChild is the first child. Root, which is no node's child, means
+	// none.
 	lastChild, sibling Node
 }
 
@@ -49,13 +50,13 @@ type edge struct {
 	id     uint64
 }
 
-// New returns a tree that has only its root.
+// New returns a tree with only a root.
 func New() *Tree {
 	return &Tree{nodes: make([]node, 1), later: make(map[edge]Node)}
 }
 
-// Add counts one request's block ids and returns the node at which it ends:
-// [Root] if it has no blocks. It does not keep ids. A tree holds up to 2^31-1
+// Add counts one request's block ids and returns the node at which it ends,
+// [Root] if there are none. It does not retain ids. A tree holds up to 2^31-1
 // requests and as many nodes; Add panics beyond that.
 func (t *Tree) Add(ids []uint64) Node {
 	if t.nodes[Root].visits == math.MaxInt32 {
@@ -75,7 +76,7 @@ func (t *Tree) Add(ids []uint64) Node {
 	return at
 }
 
-// grow gives parent a new last child.
+// grow appends a new child to parent.
 func (t *Tree) grow(parent Node, id uint64) Node {
 	if len(t.nodes) > math.MaxInt32 {
 		panic("prefix: a tree holds at most 2^31-1 nodes")
@@ -94,7 +95,7 @@ func (t *Tree) grow(parent Node, id uint64) Node {
 	return n
 }
 
-// Child returns the child of n with a block id, if there is one.
+// Child returns the child of n with the given block id, if there is one.
 func (t *Tree) Child(n Node, id uint64) (Node, bool) {
 	last := t.nodes[n].lastChild
 	if last == Root {
@@ -111,8 +112,8 @@ func (t *Tree) Child(n Node, id uint64) (Node, bool) {
 	return child, ok
 }
 
-// Find returns the longest prefix of ids that the tree has. Its [Tree.Depth] is
-// the number of leading blocks that an infinite cache would hit.
+// Find returns the longest prefix of ids in the tree. Its [Tree.Depth] is the
+// number of leading blocks that an infinite cache would hit.
 func (t *Tree) Find(ids []uint64) Node {
 	at := Root
 	for _, id := range ids {
@@ -139,19 +140,20 @@ func (t *Tree) Children(n Node) iter.Seq[Node] {
 	}
 }
 
-// Len returns the number of nodes without the root: the nodes are 1 to Len.
+// Len returns the number of nodes, not counting the root. Nodes are numbered
+// from 1 to Len.
 func (t *Tree) Len() int { return len(t.nodes) - 1 }
 
 // ID returns the id of n's last block; 0 for the root.
 func (t *Tree) ID(n Node) uint64 { return t.nodes[n].id }
 
-// Parent returns the parent of n. The root is its own.
+// Parent returns the parent of n. The root is its own parent.
 func (t *Tree) Parent(n Node) Node { return t.nodes[n].parent }
 
 // Depth returns the length of the prefix n in blocks.
 func (t *Tree) Depth(n Node) int { return int(t.nodes[n].depth) }
 
-// Visits returns the number of requests that have the prefix n.
+// Visits returns the number of requests with the prefix n.
 func (t *Tree) Visits(n Node) int { return int(t.nodes[n].visits) }
 
 // Ends returns the number of requests that end at n.

@@ -19,25 +19,25 @@ const (
 
 const year = 366 * 24 * 3600.0
 
-// The allowed rates, in requests per second, and periods.
+// The allowed rates, in requests per second, and periods, in seconds.
 var (
 	rates   = span{1e-6, 1e6}
 	periods = span{0.01, 100 * year}
 )
 
 // arrivals is an arrival process: independent gaps in the operational time of a
-// rate, or the times of another trace.
+// rate, or the timestamps of another trace.
 type arrivals struct {
 	process string
 	cv      float64 // of gamma and weibull gaps
-	rate    rate    // nil for replayed times that keep their own
+	rate    rate    // nil for replayed times at their original rate
 	bursts  *onOff
-	times   []float64 // replayed, in seconds, the first 0
+	times   []float64 // replayed, in seconds; the first is 0
 }
 
 type onOff struct{ on, off, ratio float64 }
 
-// arrivals reads a process and its rate; rate is nil where the spec has none.
+// arrivals reads a process and its rate; rate is nil if the spec has none.
 func (r *reader) arrivals(n, rate *node) *arrivals {
 	if n == nil {
 		n = &node{kind: mapping}
@@ -67,7 +67,7 @@ func (r *reader) arrivals(n, rate *node) *arrivals {
 	return a
 }
 
-// gapCV reads the coefficient of variation of the gaps; 0 where there is none.
+// gapCV reads the coefficient of variation of the gaps, 0 if it is not set.
 func (f fields) gapCV() float64 {
 	f.onlyOne("cv", "burstiness")
 	if b := f.number("burstiness", 0, span{1e-4, 1e4}); b > 0 {
@@ -95,7 +95,7 @@ func (f fields) checkProcess(a *arrivals) {
 	}
 }
 
-// rate reads a rate: a number, or phases.
+// rate reads a rate: a number or phases.
 func (r *reader) rate(n *node) rate {
 	if n == nil {
 		return steady(1)
@@ -178,14 +178,14 @@ func (a *arrivals) readBursts(f fields) {
 	if f.failed() {
 		return
 	}
-	// Each switch costs time to simulate, also where nothing arrives.
+	// Each switch takes time to simulate, even when nothing arrives.
 	if switches := 1 / ((a.bursts.on + a.bursts.off) * a.rate.peak()); switches > 1e4 {
 		f.fail(n.place, "arrival.bursts switch %.3g times per request: want fewer than 10000", switches)
 	}
 }
 
-// length is how long the process lasts before it repeats or stays the same; 0
-// where it has no such time.
+// length returns the time after which the process repeats or stays constant, or
+// 0 if there is none.
 func (a *arrivals) length(scale float64) float64 {
 	if p, ok := a.rate.(*phases); ok && !p.repeat {
 		return p.length
@@ -196,20 +196,20 @@ func (a *arrivals) length(scale float64) float64 {
 	return 0
 }
 
-// endsAtZero reports that no requests come from some time on.
+// endsAtZero reports whether the process stops for good.
 func (a *arrivals) endsAtZero() bool {
 	p, ok := a.rate.(*phases)
 	return ok && !p.repeat && p.final() == 0
 }
 
-// passLength is the time between two passes through the file: the last request
-// of a pass is followed by a gap of mean length.
+// passLength returns the time between two passes through the file. The last
+// request of a pass is followed by a gap of mean length.
 func (a *arrivals) passLength() float64 {
 	last := a.times[len(a.times)-1]
 	return last + last/float64(len(a.times)-1)
 }
 
-// stretch is the factor that gives replayed times the rate of the spec.
+// stretch returns the factor that gives replayed times the rate of the spec.
 func (a *arrivals) stretch(scale float64) float64 {
 	mean, ok := a.rate.(steady)
 	if !ok {
@@ -218,8 +218,9 @@ func (a *arrivals) stretch(scale float64) float64 {
 	return float64(len(a.times)) / a.passLength() / (float64(mean) * scale)
 }
 
-// start begins the process: each call returns the time of the next arrival in
-// seconds, or +Inf where there is none. The rate is multiplied by scale.
+// start starts the process. Each call of the result returns the time of the
+// next arrival in seconds, or +Inf after the last. The rate is multiplied by
+// scale.
 func (a *arrivals) start(seed uint64, aspect string, scale float64) func() float64 {
 	if a.process == replay {
 		return a.replayTimes(a.stretch(scale))
@@ -249,8 +250,8 @@ func (a *arrivals) replayTimes(stretch float64) func() float64 {
 }
 
 // gaps returns gaps in operational time with a mean of 1. They are not rescaled
-// to hit a rate exactly. Constant arrivals start with a gap of 0, the others with
-// a random one.
+// to hit a rate exactly. Constant arrivals start with a gap of 0, others with a
+// random one.
 func (a *arrivals) gaps(seed uint64, aspect string) func() float64 {
 	random := stats.NewStream(seed, aspect)
 	switch a.process {

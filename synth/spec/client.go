@@ -8,46 +8,47 @@ import (
 )
 
 const (
-	maxBlocks = 1 << 22 // ids of a row
+	maxBlocks = 1 << 22 // block ids per row
 	maxTurns  = 10_000
 )
 
-// client is a kind of traffic.
+// client is a class of requests.
 type client struct {
 	name        string
 	share       float64            // of the requests of its source
-	isl, osl    stats.Distribution // nil where pairs are given
+	isl, osl    stats.Distribution // nil if pairs are given
 	unique      bool               // isl excludes the shared prefix
 	correlation float64
 	pairs       []lengthPair
-	longest     int     // tokens of the longest possible first prompt
-	shared      *shared // nil where nothing is
+	longest     int     // longest possible first prompt in tokens
+	shared      *shared // nil without shared prefixes
 	prefixes    *prefixes
 	sessions    sessions
 }
 
-// sessions says how a conversation continues after its first prompt.
+// sessions describes how a conversation continues after its first prompt.
 type sessions struct {
 	turns      stats.Distribution
 	several    bool               // there can be more than one turn
-	meanTurns  float64            // of those that happen: maxISL ends sessions early
+	meanTurns  float64            // of the turns that happen: maxISL ends sessions early
 	think      stats.Distribution // seconds
-	newTokens  stats.Distribution // per turn; nil: like the first prompt's own
+	newTokens  stats.Distribution // per turn; nil: as in the first prompt
 	maxISL     int
 	timestamps bool    // later turns have timestamps instead of delays
 	ttft, tpot float64 // of the assumed answers, in seconds
 }
 
-// maxTurns is the number of turns of the longest possible session.
+// maxTurns returns the number of turns of the longest possible session.
 func (s sessions) maxTurns() int { return min(int(stats.Highest(s.turns)), maxTurns) }
 
-// answerTime is the assumed time of an answer in seconds.
+// answerTime returns the assumed time of an answer in seconds.
 func (s sessions) answerTime(osl int) float64 { return s.ttft + s.tpot*float64(max(osl-1, 0)) }
 
-// clientKeys are the keys of a client; at the top they hold for all clients.
+// clientKeys lists the keys of a client. At the top level they apply to all
+// clients.
 var clientKeys = []string{"isl", "unique_isl", "osl", "correlation", "lengths", "shared", "sessions"}
 
-// tokens is the quantity of prompt or answer tokens.
+// tokens returns the quantity of prompt or answer tokens.
 func (r *reader) tokens(min float64) quantity {
 	highest := float64(trace.MaxLength)
 	if r.blockSize <= trace.MaxLength/maxBlocks {
@@ -56,8 +57,8 @@ func (r *reader) tokens(min float64) quantity {
 	return quantity{allowed: span{min, highest}, min: min, whole: true, in: number}
 }
 
-// client reads the traffic of one client. common are the top-level shared
-// prefixes, for clients without their own.
+// client reads the traffic of one client. common is the top-level shared
+// prefixes, for clients that define none.
 func (r *reader) client(n *node, name string, common *shared) *client {
 	f := fields{r, "", n}
 	c := &client{name: name, share: 1, shared: common}
@@ -75,8 +76,8 @@ func (r *reader) client(n *node, name string, common *shared) *client {
 	return c
 }
 
-// checkLengths refuses shared prefixes longer than prompts, and prompts longer
-// than the context.
+// checkLengths rejects shared prefixes longer than the prompts, and prompts
+// longer than the context.
 func (c *client) checkLengths(f fields, shortest, longest int) {
 	key := "isl"
 	switch {
@@ -153,7 +154,7 @@ func (f fields) lengthPairs(n *node) []lengthPair {
 	return l.pairs("file", func(p lengthPair) bool { return isl.contains(float64(p.isl)) && osl.contains(float64(p.osl)) })
 }
 
-// sessions reads how sessions continue; by default they have one turn.
+// sessions reads how sessions continue. The default is one turn.
 func (r *reader) sessions(n *node) sessions {
 	longest := int(r.tokens(1).allowed.high)
 	s := sessions{turns: stats.Fixed(1), meanTurns: 1, think: stats.Fixed(0), maxISL: longest, ttft: 0.5, tpot: 0.02}
@@ -178,9 +179,9 @@ func (r *reader) sessions(n *node) sessions {
 	return s
 }
 
-// draw returns the new tokens of a prompt (after a shared prefix of prefix
-// tokens in a first one, after the conversation so far in a later one) and the
-// tokens of its answer. p and q are independent uniform numbers.
+// draw returns the new tokens of a prompt and the tokens of its answer. The new
+// tokens follow prefix tokens: a shared prefix in a first prompt, the
+// conversation so far in a later one. p and q are independent uniform numbers.
 func (c *client) draw(first bool, prefix int, p, q float64) (newTokens, osl int) {
 	if c.pairs != nil {
 		lengths := c.pairs[min(int(p*float64(len(c.pairs))), len(c.pairs)-1)]

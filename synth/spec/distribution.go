@@ -8,7 +8,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// quantity is what a distribution is about: its name, values and notation.
+// quantity describes the values of a distribution: name, unit and range.
 type quantity struct {
 	label   string
 	allowed span
@@ -18,15 +18,15 @@ type quantity struct {
 	column  column
 }
 
-// minMass is the smallest probability that bounds may leave of a distribution:
-// one that has to be cut more is another distribution.
+// minMass is the smallest probability mass that bounds may keep. Truncating
+// more would give a different distribution.
 const minMass = 1e-6
 
-// family is what can be set of a distribution, apart from its bounds.
+// family describes the parameters of a distribution, except for its bounds.
 type family struct {
-	positional []string // in the order of the short form; none if it has no such form
+	positional []string // in the order of the short form; nil if it has none
 	full       string   // a key of the full form only
-	cvs        span     // the possible coefficients of variation
+	cvs        span     // allowed coefficients of variation
 }
 
 var families = map[string]family{
@@ -66,7 +66,7 @@ func (r *reader) distribution(n *node, q quantity) stats.Distribution {
 		return stats.Fixed(0)
 	}
 	low, high := bounds.low, bounds.high
-	if q.whole { // include what rounds to the bounds
+	if q.whole { // include values that round to the bounds
 		low, high = low-0.5, math.Nextafter(high+0.5, low)
 	}
 	truncated, mass := stats.Truncate(d, low, high)
@@ -81,7 +81,7 @@ func (r *reader) distribution(n *node, q quantity) stats.Distribution {
 }
 
 // distributionFields returns the name and the parameters of a distribution in
-// the short or the full form.
+// short or full form.
 func (r *reader) distributionFields(n *node, q quantity) (fields, string) {
 	switch n.kind {
 	case scalar:
@@ -110,7 +110,7 @@ func (r *reader) distributionFields(n *node, q quantity) (fields, string) {
 	return r.fields(n, q.label, known...), name
 }
 
-// renamed returns a mapping with an old key under its new name.
+// renamed returns a mapping with a key renamed from old.
 func renamed(n *node, old, key string) *node {
 	if n.at(old) == nil || n.at(key) != nil {
 		return n
@@ -178,7 +178,8 @@ func (f fields) bounds(q quantity, name string) span {
 	return b
 }
 
-// parameter returns a parameter in the quantity's unit.
+// parameter returns a parameter in the quantity's unit, or otherwise if it is
+// not set.
 func (f fields) parameter(key string, otherwise float64, q quantity, allowed span) float64 {
 	if q.whole && (key == "min" || key == "max" || key == "value") {
 		return float64(f.whole(key, int(otherwise), allowed))
@@ -186,7 +187,7 @@ func (f fields) parameter(key string, otherwise float64, q quantity, allowed spa
 	return f.quantity(key, otherwise, allowed, q.in)
 }
 
-// required is parameter for keys that must be set.
+// required is like parameter for keys that must be set.
 func (f fields) required(key string, q quantity, allowed span) float64 {
 	if !f.has(key) {
 		f.fail(f.node.place, "%s needs %s", q.label, key)
@@ -195,7 +196,7 @@ func (f fields) required(key string, q quantity, allowed span) float64 {
 	return f.parameter(key, 0, q, allowed)
 }
 
-// untruncated reads the parameters of a distribution, apart from its bounds.
+// untruncated reads the parameters of a distribution, except for its bounds.
 func (f fields) untruncated(name string, q quantity, bounds span) stats.Distribution {
 	positive := span{1e-9, 1e12}
 	switch name {
@@ -249,7 +250,7 @@ func (f fields) std(q quantity, mean float64, cvs span) float64 {
 	return std
 }
 
-// mixture reads the parts of a mixture, each with its own bounds.
+// mixture reads the parts of a mixture. Each has separate bounds.
 func (f fields) mixture(q quantity) stats.Distribution {
 	of := f.node.at("of")
 	if of == nil || of.kind != list || len(of.items) == 0 || len(of.items) > 100 {

@@ -6,12 +6,12 @@
 //	isl: 3000
 //	osl: 150
 //
-// It draws 100 requests with Poisson arrivals, one a second on average, each
-// with its own prompt.
+// It draws 100 requests with Poisson arrivals at one per second, each with a unique
+// prompt.
 //
 // # Limits
 //
-//	num_requests: 1000   # where neither limit is set: the length of the phases or of
+//	num_requests: 1000   # if neither limit is set, the length of the phases or of
 //	duration: 10m        # a replayed trace, else 100 requests
 //	block_size: 512      # tokens per block, default 512
 //	seed: 1              # default 0; the same seed draws the same trace
@@ -23,8 +23,8 @@
 //	rate: 2.5            # requests per second, default 1; or phases:
 //	rate:
 //	  - {for: 10m, at: 1}            # constant
-//	  - {for: 5m, from: 1, to: 20}   # a ramp; from defaults to the rate before
-//	rate: {phases: [...], repeat: true}   # without repeat the last rate stays
+//	  - {for: 5m, from: 1, to: 20}   # a ramp; from defaults to the previous rate
+//	rate: {phases: [...], repeat: true}   # without repeat, the last rate stays
 //	arrival: poisson     # or constant; or in full:
 //	arrival:
 //	  process: gamma     # constant, poisson, gamma, weibull, replay; default: gamma with
@@ -36,12 +36,11 @@
 //	                     # is the rate when off over the rate when on
 //	  cycle: {period: 24h, amplitude: 0.8, peak: 14h}   # a rate that varies around its mean
 //
-// The rate counts requests, also where sessions have many turns: arrivals start
+// The rate counts requests, including later turns of sessions. Arrivals start
 // sessions, at the rate divided by the mean number of turns that happen (max_isl
-// ends some sessions early). So a trace starts empty and reaches the rate after
+// ends some sessions early), so a trace starts empty and reaches the rate after
 // about the length of a session. A varying rate is followed exactly, by time
-// rescaling. Nothing is rescaled to hit a number: counts vary as the process
-// does.
+// rescaling. Counts are not rescaled to match the rate; they vary randomly.
 //
 // # Lengths
 //
@@ -65,8 +64,8 @@
 //	file:lengths.txt        (path: plain numbers, or a trace for isl and osl)
 //	{distribution: mixture, of: [{share: 0.7, distribution: fixed, value: 100}, {share: 0.3, ...}]}
 //
-// The key law is accepted for distribution. Values outside of min and max are
-// drawn again, in effect: the shape between them stays and the mean moves.
+// The key law is accepted for distribution. Distributions are
+// truncated to min and max, which changes the mean.
 // Lengths are at least 1 unless min is higher, and at most 100,000,000 tokens or
 // 4,194,304 blocks. A distribution with hardly any values between its bounds is
 // refused.
@@ -75,11 +74,11 @@
 //
 //	shared: {count: 20, tokens: 1024, zipf: 1}   # 20 system prompts, by popularity
 //	shared:                                      # or nested levels:
-//	  - {count: 1, tokens: 500}                  # everybody's
+//	  - {count: 1, tokens: 500}                  # shared by all
 //	  - {count: 30, tokens: uniform:500:1500, zipf: 1}   # one of 30 tenants
 //	  - {count: 10, tokens: 4096, zipf: 0.5}     # one of 10 documents of this tenant
 //
-// A zipf of 0 (the default) makes all equally popular. A shared prefix is part of
+// With a zipf of 0 (the default) all are equally popular. A shared prefix is part of
 // isl, so no prompt may be shorter than the longest prefix; unique_isl excludes
 // it. Only whole blocks are shared.
 //
@@ -88,16 +87,16 @@
 //	sessions:
 //	  turns: geometric:4        # prompts of a conversation
 //	  think_time: lognormal:20s:1.5   # from the end of an answer to the next prompt, default 0
-//	  new_tokens: 200           # that a later prompt adds; default: as a first prompt has
+//	  new_tokens: 200           # added by a later prompt; default: as in a first prompt
 //	                            # after its shared prefix
 //	  max_isl: 128000           # a session ends before a longer prompt; more sessions start then
 //	  timestamps: first         # later turns have a delay; all: every turn has a timestamp
 //	  ttft: 500ms               # assumed for answers: timestamps (and the order of rows)
 //	  tpot: 20ms                # are ttft + (OSL - 1) tpot + think time after the turn before
 //
-// isl and unique_isl are those of first prompts. A later prompt is the one before
-// it, its answer, and new tokens; it shares the whole blocks of the prompt before
-// it. In later turns, correlation is that of new tokens and OSL.
+// isl and unique_isl apply to first prompts. A later prompt consists of the
+// previous prompt, its answer, and new tokens; it shares the whole blocks of the
+// previous prompt. In later turns, correlation is between new tokens and OSL.
 //
 // # Clients
 //
@@ -106,15 +105,15 @@
 //	  - {name: batch, share: 0.3, isl: 9000, osl: 100}
 //	  - {name: cron, rate: 0.1, arrival: constant, isl: 500, osl: 20}
 //
-// Top-level lengths, sharing and sessions hold for every client without its own;
+// Top-level lengths, sharing and sessions apply to clients that do not set them;
 // top-level shared prefixes are the same for all clients. Clients with a share of
 // the requests divide the top-level arrivals, and their shares add up to 1; a
-// client with a rate or an arrival has its own arrivals.
+// client with a rate or an arrival has separate arrivals.
 //
 // # Randomness
 //
-// Each aspect of each client has its own random numbers, indexed by session and
-// turn: another OSL, say, leaves all prompts, prefixes and think times as they
-// were, and a trace of fewer requests is the beginning of a longer one. Clients
-// are identified by their names.
+// Each aspect of each client has a separate random stream, indexed by session and
+// turn. Changing the OSL, for example, does not change prompts, prefixes or think
+// times, and a shorter trace is a prefix of a longer one. Clients are identified
+// by name.
 package spec

@@ -15,17 +15,17 @@ import (
 // maxTime is the latest arrival in seconds that a trace can hold.
 const maxTime = 1e12
 
-// Requests draws the trace in order of arrival: as many requests as the spec
-// asks for, or as arrive within its duration. A later turn with a delay instead
-// of a timestamp stands where the assumed answer time puts it.
+// Requests draws the trace in order of arrival: the spec's number of requests,
+// or those that arrive within its duration. A later turn with a delay instead
+// of a timestamp is placed by the assumed answer time.
 //
-// The stream can be ranged over repeatedly and concurrently, and yields the same
-// requests each time. Its memory is that of the shared prefixes and the open
-// sessions. Its only error is an arrival later than a trace can hold.
+// The stream can be ranged over repeatedly and concurrently, and yields the
+// same requests each time. It keeps the shared prefixes and the open sessions
+// in memory. Its only error is an arrival later than a trace can hold.
 func (s *Spec) Requests() trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		var row trace.Request
-		var slab []uint64 // ids of the rows to come
+		var slab []uint64 // ids of upcoming rows
 		for drawing := s.Draw(); ; {
 			err := drawing.Read(&row)
 			if err == io.EOF {
@@ -50,25 +50,25 @@ type Drawing struct {
 	drawn   int
 	sources []liveSource
 	pending synth.Queue[event]
-	free    uint64 // the next unused block id
+	free    uint64 // next unused block id
 	idle    []*session
 }
 
 // event is an arrival of a source or the next turn of a session.
 type event struct {
 	session *session
-	source  int // where session is nil
+	source  int // if session is nil
 }
 
 type liveSource struct {
 	clients    []*liveClient
-	cumulative []float64 // shares of the clients
+	cumulative []float64 // shares of the clients, summed
 	mix        stats.Indexed
 	arrive     func() float64
 	arrivals   int
 }
 
-// liveClient is a client with the random numbers of each aspect.
+// liveClient is a client with random numbers for each aspect.
 type liveClient struct {
 	*client
 	started                                 int // sessions
@@ -82,14 +82,13 @@ type session struct {
 	turn     int // from 0
 	turns    int
 	isl, osl int
-	delay    float64          // seconds from the assumed end of the turn before
-	prefix   int              // tokens of its shared prefix
-	context  int              // blocks that the prompt shares
-	runs     []synth.BlockRun // these blocks, and its own of earlier turns
+	delay    float64          // seconds after the assumed end of the previous turn
+	prefix   int              // tokens of the shared prefix
+	context  int              // blocks of the prompt that are shared
+	runs     []synth.BlockRun // these blocks, including those of earlier turns
 }
 
-// Draw starts to draw the trace of [Spec.Requests] row by row into the caller's
-// memory.
+// Draw draws the trace of [Spec.Requests] row by row into memory of the caller.
 func (s *Spec) Draw() *Drawing {
 	d := &Drawing{Spec: s, free: s.sharedIDs}
 	for i, source := range s.sources {
@@ -107,8 +106,8 @@ func (s *Spec) Draw() *Drawing {
 	return d
 }
 
-// start begins a client. Another run of the same client has other random
-// numbers.
+// start starts a client. A different run of the same client has different
+// random numbers.
 func (s *Spec) start(c *client, run string) *liveClient {
 	indexed := func(aspect string) stats.Indexed {
 		return stats.NewIndexed(s.seed, run+aspect+" of client "+c.name)
@@ -121,7 +120,7 @@ func (s *Spec) start(c *client, run string) *liveClient {
 }
 
 // Read fills r with the next request, or returns io.EOF after the last. It
-// reuses the array of r.HashIDs, so a caller that keeps a row must copy it.
+// reuses the array of r.HashIDs, so callers that retain a row must copy it.
 func (d *Drawing) Read(r *trace.Request) error {
 	if d.requests > 0 && d.drawn == d.requests {
 		return io.EOF
@@ -149,7 +148,7 @@ func (d *Drawing) Read(r *trace.Request) error {
 	return nil
 }
 
-// startSession starts a session of one of a source's clients.
+// startSession starts a session for one of a source's clients.
 func (d *Drawing) startSession(source *liveSource) *session {
 	which := 0
 	if len(source.clients) > 1 {
@@ -168,7 +167,7 @@ func (d *Drawing) startSession(source *liveSource) *session {
 	return s
 }
 
-// begin makes s a session of a client, with its first prompt.
+// begin makes s a session of client c, with its first prompt.
 func (s *session) begin(c *liveClient, number int) {
 	*s = session{client: c, number: number, runs: s.runs[:0]}
 	s.turns = int(c.sessions.turns.Quantile(c.turns.At(number, 0)))
@@ -181,8 +180,8 @@ func (s *session) begin(c *liveClient, number int) {
 	s.drawLengths(s.prefix)
 }
 
-// fill makes the row of the session's turn. Blocks that are not shared get new
-// ids.
+// fill fills in the row of the session's turn. Blocks that are not shared get
+// new ids.
 func (d *Drawing) fill(r *trace.Request, s *session, at float64) {
 	c := s.client
 	*r = trace.Request{InputLength: s.isl, OutputLength: s.osl, HashIDs: r.HashIDs[:0]}
@@ -210,9 +209,9 @@ func (d *Drawing) fill(r *trace.Request, s *session, at float64) {
 	}
 }
 
-// advance moves a session to its next turn, if there is one. Only whole blocks
-// are shared with it: the last block of the prompt continues differently and
-// gets another id.
+// advance moves a session to its next turn and reports whether there is one.
+// Only whole blocks are shared with it: the last block of the prompt continues
+// differently and gets a new id.
 func (d *Drawing) advance(s *session) bool {
 	c := s.client
 	if s.turn++; s.turn >= s.turns {
@@ -229,15 +228,15 @@ func (d *Drawing) advance(s *session) bool {
 	return true
 }
 
-// drawNext draws the lengths of a later turn, whose prompt is the one before,
-// the answer, and new tokens, and reports whether it fits.
+// drawNext draws the lengths of a later turn, whose prompt is the previous one,
+// its answer, and new tokens. It reports whether the prompt fits.
 func (s *session) drawNext() bool {
 	s.drawLengths(s.isl + s.osl)
 	return s.isl <= s.client.sessions.maxISL
 }
 
-// drawLengths draws the turn's lengths, given the prompt's tokens before the new
-// ones.
+// drawLengths draws the turn's lengths; before is the number of tokens of the
+// prompt before the new ones.
 func (s *session) drawLengths(before int) {
 	c := s.client
 	newTokens, osl := c.draw(s.turn == 0, s.prefix, c.prompts.At(s.number, s.turn), c.answers.At(s.number, s.turn))

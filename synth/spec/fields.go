@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// reader turns nodes into a [Spec]. It keeps the first error and returns zero
-// values from then on, so that callers need not check each value.
+// reader converts nodes into a [Spec]. It keeps the first error and returns
+// zero values from then on, so that callers need not check each value.
 type reader struct {
 	files     opener
 	blockSize int // tokens
 	prefixes  int // shared prefixes so far
-	values    int // taken from files so far
+	values    int // read from files so far
 	err       error
 }
 
@@ -27,14 +27,14 @@ func (r *reader) fail(place, format string, args ...any) {
 	}
 }
 
-// fields are the entries of one mapping.
+// fields holds the entries of a mapping.
 type fields struct {
 	*reader
 	name string // of the mapping, for messages; "" at the top
 	node *node
 }
 
-// fields reads a mapping and refuses unknown keys.
+// fields reads a mapping and rejects unknown keys.
 func (r *reader) fields(n *node, name string, known ...string) fields {
 	f := fields{r, name, n}
 	if n.kind != mapping {
@@ -53,7 +53,8 @@ func (r *reader) fields(n *node, name string, known ...string) fields {
 	return f
 }
 
-// label is the full name of a key; that of an implied key is its mapping's.
+// label returns the full name of a key. An implied key has the name of its
+// mapping.
 func (f fields) label(key string) string {
 	switch {
 	case f.name == "":
@@ -66,7 +67,7 @@ func (f fields) label(key string) string {
 
 func (f fields) has(key string) bool { return f.node.at(key) != nil }
 
-// place is that of a key's value, or else of the mapping.
+// place returns the position of a key's value, or else of the mapping.
 func (f fields) place(key string) string {
 	if n := f.node.at(key); n != nil {
 		return n.place
@@ -74,14 +75,14 @@ func (f fields) place(key string) string {
 	return f.node.place
 }
 
-// onlyOne refuses two keys that contradict each other.
+// onlyOne rejects two keys that contradict each other.
 func (f fields) onlyOne(a, b string) {
 	if f.has(a) && f.has(b) {
 		f.fail(f.place(b), "%s and %s are both set: want only one", f.label(a), f.label(b))
 	}
 }
 
-// text returns the scalar at a key, or "" where there is none.
+// text returns the scalar at a key, or "" if there is none.
 func (f fields) text(key string) string {
 	n := f.node.at(key)
 	if n == nil {
@@ -100,7 +101,7 @@ func (r *reader) scalar(n *node, label string) string {
 	return n.text
 }
 
-// span is the range of numbers that a key may have.
+// span is the allowed range of a number.
 type span struct{ low, high float64 }
 
 func (s span) contains(x float64) bool { return x >= s.low && x <= s.high }
@@ -109,7 +110,7 @@ func (s span) String() string {
 	return fmt.Sprintf("from %s to %s", plain(s.low), plain(s.high))
 }
 
-// plain formats a number without an exponent, unless it is extreme.
+// plain formats a number, with an exponent only if it is extreme.
 func plain(x float64) string {
 	if math.Abs(x) < 1e15 && (math.Abs(x) >= 1e-9 || x == 0) {
 		return strconv.FormatFloat(x, 'f', -1, 64)
@@ -117,7 +118,7 @@ func plain(x float64) string {
 	return strconv.FormatFloat(x, 'g', -1, 64)
 }
 
-// unit is a notation of numbers.
+// unit is a notation for numbers.
 type unit struct {
 	what, plural string
 	parse        func(text string) (float64, bool)
@@ -141,12 +142,12 @@ func parseSeconds(text string) (float64, bool) {
 	return d.Seconds(), err == nil
 }
 
-// number returns the number at a key, or otherwise where there is none.
+// number returns the number at a key, or otherwise if there is none.
 func (f fields) number(key string, otherwise float64, allowed span) float64 {
 	return f.quantity(key, otherwise, allowed, number)
 }
 
-// seconds is number for times: 90, 90s and 1.5m are the same.
+// seconds is like number for times: 90, 90s and 1.5m are valid.
 func (f fields) seconds(key string, otherwise float64, allowed span) float64 {
 	return f.quantity(key, otherwise, allowed, seconds)
 }
@@ -176,7 +177,7 @@ func (r *reader) parse(n *node, label string, allowed span, in unit) float64 {
 	return x
 }
 
-// whole is number for whole numbers.
+// whole is like number for whole numbers.
 func (f fields) whole(key string, otherwise int, allowed span) int {
 	x := f.number(key, float64(otherwise), allowed)
 	if x != math.Trunc(x) {
@@ -186,7 +187,7 @@ func (f fields) whole(key string, otherwise int, allowed span) int {
 	return int(x)
 }
 
-// choice returns the word at a key, which must be one of a few.
+// choice returns the word at a key, which must be one of those allowed.
 func (f fields) choice(key, otherwise string, allowed ...string) string {
 	if !f.has(key) {
 		return otherwise
@@ -198,7 +199,7 @@ func (f fields) choice(key, otherwise string, allowed ...string) string {
 	return text
 }
 
-// checkShares refuses shares that do not add up to 1.
+// checkShares rejects shares that do not add up to 1.
 func (r *reader) checkShares(place, label string, shares []float64) {
 	var sum float64
 	for _, s := range shares {
@@ -209,7 +210,7 @@ func (r *reader) checkShares(place, label string, shares []float64) {
 	}
 }
 
-// quote shows a value in an error: on one line and not too long.
+// quote formats a value for an error: on one line and shortened.
 func quote(text string) string {
 	const most = 60
 	if len(text) > most {

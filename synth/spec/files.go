@@ -11,16 +11,16 @@ import (
 	"moontide/trace/format"
 )
 
-// maxValues bounds the values that a spec takes from files, and so memory.
+// maxValues limits the values read from files, to bound memory.
 const maxValues = 10_000_000
 
-// opener opens the files that a spec names.
+// opener opens the files named in a spec.
 type opener struct {
 	open   func(path string) (io.ReadCloser, error)
 	folder string
 }
 
-// column is the length that a distribution takes from the rows of a trace.
+// column selects which length of a trace's rows a distribution uses.
 type column int
 
 const (
@@ -81,7 +81,8 @@ func (f fields) column(key string, q quantity) (values []float64) {
 	return values
 }
 
-// isTrace tells a trace, compressed or not, from plain numbers.
+// isTrace reports whether a file is a trace, compressed or not, rather than
+// plain numbers.
 func isTrace(in *bufio.Reader) bool {
 	head, _ := in.Peek(512)
 	for _, c := range head {
@@ -145,7 +146,7 @@ func (r *reader) eachRow(name string, in io.Reader, do func(trace.Request) error
 // lengthPair is the ISL and OSL of one request.
 type lengthPair struct{ isl, osl int32 }
 
-// pairs reads those lengths of a trace's rows that keep accepts.
+// pairs reads the lengths of the trace rows that keep accepts.
 func (f fields) pairs(key string, keep func(lengthPair) bool) (pairs []lengthPair) {
 	rows := 0
 	f.readFile(key, func(name string, in *bufio.Reader) error {
@@ -163,8 +164,8 @@ func (f fields) pairs(key string, keep func(lengthPair) bool) (pairs []lengthPai
 	return pairs
 }
 
-// timestamps reads those of a trace in seconds, the first at 0. Rows that only
-// follow an earlier turn have none and are skipped.
+// timestamps reads the timestamps of a trace in seconds, the first at 0. It
+// skips rows without one, which follow an earlier turn.
 func (f fields) timestamps(key string) (times []float64) {
 	origin := 0.0
 	f.readFile(key, func(name string, in *bufio.Reader) error {

@@ -6,15 +6,15 @@ import (
 	"moontide/trace/stats"
 )
 
-// The precision of the mean number of turns: sessions are simulated until a
-// client has had its part of the turns. More would not show in a trace.
+// The precision of the mean number of turns: how many turns of a client are
+// simulated. A higher precision would not be visible in a trace.
 const (
 	simulatedTurns    = 1 << 17 // of all clients
 	minSimulated      = 1 << 10 // turns of a client
 	simulatedSessions = 10_000  // of a client, at most
 )
 
-// setMeanTurns finds the mean number of turns of each client's sessions.
+// setMeanTurns computes the mean number of turns of each client's sessions.
 func (s *Spec) setMeanTurns() {
 	clients := slices.Collect(s.clients())
 	for _, c := range clients {
@@ -22,13 +22,13 @@ func (s *Spec) setMeanTurns() {
 	}
 }
 
-// meanTurns is the mean number of turns that happen. Sessions end by the
+// meanTurns returns the mean number of turns that happen. Sessions end by the
 // distribution of turns, or earlier by max_isl. Since the length of a prompt is
-// a long sum, sessions without the first kind of end are simulated; for each,
-// the expected loss under the distribution of turns is known exactly.
+// a long sum, the sessions are simulated until max_isl ends them; for each, the
+// expected loss under the distribution of turns is known exactly.
 func (s *Spec) meanTurns(c *client, tries int) float64 {
 	highest := c.sessions.maxTurns()
-	upTo := make([]float64, highest+1) // mean turns where only so many fit
+	upTo := make([]float64, highest+1) // mean turns if at most this many fit
 	upTo[1] = 1
 	for k := 1; k < highest; k++ {
 		upTo[k+1] = upTo[k] + (1 - c.sessions.turns.CDF(float64(k)))
@@ -50,7 +50,8 @@ func (s *Spec) meanTurns(c *client, tries int) float64 {
 	return upTo[highest] - lost/float64(number)
 }
 
-// maxAdded is the largest number of tokens that a turn adds to the next prompt.
+// maxAdded returns the largest number of tokens that a turn adds to the next
+// prompt.
 func (c *client) maxAdded() int {
 	newTokens, osl := c.longest, 0
 	if c.sessions.newTokens != nil {

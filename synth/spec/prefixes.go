@@ -7,7 +7,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// maxPrefixes bounds the shared prefixes of a spec, and so memory.
+// maxPrefixes limits the shared prefixes of a spec, to bound memory.
 const maxPrefixes = 1_000_000
 
 // shared describes a tree of shared prefixes. Prompts choose a child at each
@@ -18,7 +18,7 @@ type shared struct {
 }
 
 type level struct {
-	children   int // of each node above
+	children   int // of each node one level up
 	nodes      int // in total
 	tokens     stats.Distribution
 	popularity stats.Zipf
@@ -53,7 +53,7 @@ func (r *reader) shared(n *node) *shared {
 	return s
 }
 
-// prefixes are the shared prefixes drawn by a seed. They are immutable.
+// prefixes holds the shared prefixes drawn from a seed. It is immutable.
 type prefixes struct {
 	*shared
 	levels [][]prefix
@@ -62,12 +62,12 @@ type prefixes struct {
 // prefix is a node of the tree. A block belongs to the node in which it ends.
 type prefix struct {
 	tokens int32 // from the root to its end
-	blocks int32 // its own
+	blocks int32 // blocks of this node
 	first  uint64
 }
 
 // drawPrefixes draws the shared prefixes of all clients. Top-level ones are the
-// same for all.
+// same for every client.
 func (s *Spec) drawPrefixes() {
 	var common *prefixes
 	if s.common != nil {
@@ -84,7 +84,7 @@ func (s *Spec) drawPrefixes() {
 	}
 }
 
-// draw draws the lengths of all prefixes and gives them the next ids.
+// draw draws the lengths of all prefixes and assigns them the next ids.
 func (s *Spec) draw(of *shared, aspect string) *prefixes {
 	p := &prefixes{shared: of}
 	parents := []prefix{{}}
@@ -104,8 +104,8 @@ func (s *Spec) draw(of *shared, aspect string) *prefixes {
 	return p
 }
 
-// choose appends the blocks of a path to runs and returns its tokens. One
-// uniform number chooses at each level.
+// choose appends the blocks of a path to runs and returns its tokens. It uses
+// one uniform number per level.
 func (p *prefixes) choose(runs []synth.BlockRun, uniform func(level int) float64) ([]synth.BlockRun, int) {
 	node, tokens := 0, int32(0)
 	for i, l := range p.shared.levels {
@@ -117,7 +117,7 @@ func (p *prefixes) choose(runs []synth.BlockRun, uniform func(level int) float64
 	return runs, int(tokens)
 }
 
-// appendRun appends a run that is not empty.
+// appendRun appends a run unless it is empty.
 func appendRun(runs []synth.BlockRun, r synth.BlockRun) []synth.BlockRun {
 	if r.Blocks == 0 {
 		return runs

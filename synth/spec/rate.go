@@ -11,14 +11,14 @@ import (
 // spike train data analysis", 2002). This is exact, and a Poisson process stays
 // one. Times are in seconds from the start of the trace.
 
-// rate is requests per second over time.
+// rate is a request rate, in requests per second, over time.
 type rate interface {
 	// after returns the time at which the integral of the rate from a reaches
-	// amount >= 0, or +Inf where it never does.
+	// amount >= 0, or +Inf if it never does.
 	after(a, amount float64) float64
-	// integral of the rate from a to b >= a.
+	// integral returns the integral of the rate from a to b >= a.
 	integral(a, b float64) float64
-	// peak is the highest rate or, for a cycle, the mean.
+	// peak returns the highest rate or, for a cycle, the mean.
 	peak() float64
 }
 
@@ -36,24 +36,24 @@ type phase struct {
 	before        float64 // integral up to start
 }
 
-// upTo is the integral over the first s seconds.
+// upTo returns the integral over the first s seconds.
 func (p phase) upTo(s float64) float64 {
 	return s * (p.from + (p.to-p.from)*s/(2*p.length))
 }
 
-// reach returns the seconds after which the integral is amount.
+// reach returns the number of seconds after which the integral is amount.
 func (p phase) reach(amount float64) float64 {
 	if amount == 0 {
 		return 0
 	}
 	slope := (p.to - p.from) / p.length
-	// The root of slope/2 s^2 + from s - amount in the form that loses no digits
-	// where slope is small.
+	// The root of slope/2 s^2 + from s - amount, in the form that loses no
+	// digits if slope is small.
 	root := math.Sqrt(max(p.from*p.from+2*slope*amount, 0))
 	return min(2*amount/(p.from+root), p.length)
 }
 
-// phases are rates one after another. The final rate stays, unless they repeat.
+// phases is a sequence of rates. The last one stays unless the phases repeat.
 type phases struct {
 	parts  []phase
 	length float64
@@ -81,7 +81,7 @@ func (p *phases) peak() (rate float64) {
 	return rate
 }
 
-// cumulative is the integral from 0 to t.
+// cumulative returns the integral from 0 to t.
 func (p *phases) cumulative(t float64) float64 {
 	rounds := 0.0
 	if t >= p.length {
@@ -109,7 +109,7 @@ func (p *phases) after(a, amount float64) float64 {
 			if target == p.total {
 				return max(a, p.length)
 			}
-			return max(a, p.length+(target-p.total)/p.final()) // +Inf where the last rate is 0
+			return max(a, p.length+(target-p.total)/p.final()) // +Inf if the last rate is 0
 		}
 		rounds := math.Floor(target / p.total)
 		target -= rounds * p.total
@@ -123,12 +123,12 @@ func (p *phases) after(a, amount float64) float64 {
 	return max(a, start+p.length)
 }
 
-// cycle is a rate that varies around its mean like a cosine.
+// cycle is a rate that follows a cosine around its mean.
 type cycle struct {
 	mean      float64
 	amplitude float64 // as a share of the mean: 0 to 1
 	period    float64
-	peakTime  float64 // a time at which it is highest
+	peakTime  float64 // a time of the highest rate
 }
 
 func (c cycle) peak() float64 { return c.mean }
@@ -154,7 +154,7 @@ func (c cycle) after(a, amount float64) float64 {
 		}
 		next := at - over/(c.mean*(1+c.amplitude*math.Cos(turn*(at-c.peakTime))))
 		if math.Abs(next-at) <= 1e-9 && next >= a {
-			return next // to a nanosecond
+			return next // accurate to a nanosecond
 		}
 		if !(next > low && next < high) {
 			if next = low + (high-low)/2; next <= low || next >= high {
@@ -181,8 +181,8 @@ type burstState struct {
 	factor float64 // of the underlying rate
 }
 
-// newBursts starts in a state drawn by its share of the time. The factors keep
-// the mean rate; ratio is the rate when off over the rate when on.
+// newBursts starts in a state drawn by its share of the time. The factors
+// preserve the mean rate; ratio is the rate when off over the rate when on.
 func newBursts(under rate, on, off, ratio float64, random *rand.Rand) *bursts {
 	share := on / (on + off)
 	high := 1 / (share + ratio*(1-share))
@@ -197,7 +197,7 @@ func newBursts(under rate, on, off, ratio float64, random *rand.Rand) *bursts {
 func (b *bursts) after(a, amount float64) float64 {
 	highest := b.states[1].factor
 	if math.IsInf(b.under.after(a, amount/highest), 1) {
-		return math.Inf(1) // not even without breaks
+		return math.Inf(1) // not reached even without off periods
 	}
 	for {
 		if a < b.until {

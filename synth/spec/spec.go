@@ -15,52 +15,51 @@ import (
 )
 
 // DefaultRequests is the number of requests of a spec that limits neither
-// requests nor time.
+// requests nor duration.
 const DefaultRequests = 100
 
-// Options configures [Parse]. The zero value reads a text that names no files.
+// Options configures [Parse]. The zero value allows no files.
 type Options struct {
 	Name     string    // of the file, in errors
-	Settings []Setting // override what the text says
-	// Open opens the files that the spec names; nil forbids them. A name in the
-	// text is relative to Folder; a name in a setting is passed on as it is.
+	Settings []Setting // override the text
+	// Open opens the files that the spec names; nil forbids files. Names in the
+	// text are relative to Folder; names in settings are passed on unchanged.
 	Open   func(path string) (io.ReadCloser, error)
 	Folder string
 }
 
-// Setting is a value given outside of the text, such as by a flag.
+// Setting is a value set outside of the text, for example by a flag.
 type Setting struct {
 	Key   string // with dots between nested keys: sessions.turns
 	Value string // as in the text, on one line
-	From  string // its name in errors
+	From  string // name of its origin, for errors
 }
 
-// Spec describes a trace. It is valid and immutable, and safe for concurrent
-// use.
+// Spec describes a trace. It is valid, immutable, and safe for concurrent use.
 type Spec struct {
 	blockSize int
 	requests  int     // 0: no limit
 	duration  float64 // seconds; 0: no limit
 	seed      uint64
-	declares  bool // rows say which part of their prompt is shared
+	declares  bool // rows report the shared part of their prompt
 	common    *shared
 	sources   []source
-	sharedIDs uint64 // number of block ids of shared prefixes, which come first
+	sharedIDs uint64 // number of block ids of shared prefixes, which have the lowest ids
 }
 
 // source is an arrival process and the clients that share it.
 type source struct {
-	name     string // of its random numbers
+	name     string // key of its random numbers
 	arrivals *arrivals
 	clients  []*client
 }
 
-// BlockSize is the number of tokens per block.
+// BlockSize returns the number of tokens per block.
 func (s *Spec) BlockSize() int { return s.blockSize }
 
-// Parse reads a spec; the package comment documents its syntax. It also reads
-// the files that the spec names. Everything that contradicts itself or cannot be
-// drawn is an error with its line and column, or its setting.
+// Parse reads a spec and the files that it names. The package comment documents
+// the syntax. Errors include the line and column, or the setting, of
+// contradictory or impossible values.
 func Parse(text []byte, o Options) (*Spec, error) {
 	if o.Name == "" {
 		o.Name = "spec"
@@ -80,7 +79,7 @@ func Parse(text []byte, o Options) (*Spec, error) {
 	return s, nil
 }
 
-// override puts a setting over the text.
+// override applies a setting to the text.
 func (r *reader) override(root *node, s Setting) {
 	top, _, _ := strings.Cut(s.Key, ".")
 	if clients := root.at("clients"); clients != nil {
@@ -164,7 +163,7 @@ func (f fields) seed() uint64 {
 	return seed
 }
 
-// setLimit decides how much is drawn where the spec does not say.
+// setLimit sets the limit of a spec without one.
 func (s *Spec) setLimit(f fields) {
 	if s.requests == 0 && s.duration == 0 {
 		for _, source := range s.sources {
@@ -183,8 +182,8 @@ func (s *Spec) setLimit(f fields) {
 
 var clientName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`) })
 
-// clients reads the list of clients. Those with a share divide one arrival
-// process; the others have their own.
+// clients reads the list of clients. Clients with a share divide one arrival
+// process; each of the others has a separate one.
 func (r *reader) clients(s *Spec, root *node) {
 	n := root.at("clients")
 	if n.kind != list || len(n.items) == 0 || len(n.items) > 1000 {
@@ -255,7 +254,7 @@ func (f fields) clientName(i int, taken map[string]bool) string {
 }
 
 // inherit returns a client with the top-level values that it does not set. ISL
-// and OSL belong together: as two distributions, or as pairs.
+// and OSL are inherited together, as two distributions or as pairs.
 func inherit(client, root *node) *node {
 	whole := &node{place: client.place, inFile: client.inFile, kind: mapping, entries: slices.Clone(client.entries)}
 	pairs := client.at("lengths") != nil
@@ -275,8 +274,9 @@ func inherit(client, root *node) *node {
 	return whole
 }
 
-// sessionScale is the ratio of sessions to requests of a source, whose rate is
-// in requests; cumulative are the clients' shares of the sessions, added up.
+// sessionScale returns the ratio of sessions to requests of a source, whose
+// rate counts requests, and the cumulative shares of the clients in the
+// sessions.
 func (s source) sessionScale() (scale float64, cumulative []float64) {
 	for _, c := range s.clients {
 		scale += c.share / c.sessions.meanTurns

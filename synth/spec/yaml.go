@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// MaxText is the length in bytes of the longest spec that is read.
+	// MaxText is the maximum length of a spec in bytes.
 	MaxText = 64 << 10
-	// A line and the nesting are bounded, too, because the parser's time grows
-	// with the square of the nesting.
+	// Lines and nesting are bounded because the parser's time is quadratic in
+	// the nesting.
 	maxLine  = 4 << 10 // bytes
 	maxDepth = 32
 )
 
-// node is a value of a spec and its place: a line and column of the file, or a
-// setting. Values come from several places and hold for several clients, so they
-// are looked up by key here instead of decoded into a struct.
+// node is a value of a spec and its position: a line and column of the file, or
+// a setting. Values come from several places and apply to several clients, so
+// they are looked up by key instead of decoded into a struct.
 type node struct {
 	place   string
 	inFile  bool
@@ -30,7 +30,7 @@ type node struct {
 	text    string  // of a scalar
 	items   []*node // of a list
 	entries []entry // of a mapping, in order
-	implied string  // of a mapping made from a scalar: its key
+	implied string  // for a mapping made from a scalar: its key
 }
 
 type kind int
@@ -60,7 +60,7 @@ func (n *node) at(key string) *node {
 	return nil
 }
 
-// set replaces the value of a key, or adds it.
+// set replaces or adds the value of a key.
 func (n *node) set(key string, value *node) {
 	for i, e := range n.entries {
 		if e.key == key {
@@ -71,19 +71,19 @@ func (n *node) set(key string, value *node) {
 	n.entries = append(n.entries, entry{key, value.place, value})
 }
 
-// asMapping returns the mapping that a scalar is short for.
+// asMapping expands a scalar to a mapping with one key.
 func (n *node) asMapping(key string) *node {
 	m := &node{place: n.place, inFile: n.inFile, kind: mapping, implied: key}
 	m.set(key, n)
 	return m
 }
 
-// parseYAML reads YAML. An empty text is an empty mapping.
+// parseYAML parses YAML. Empty text is an empty mapping.
 func parseYAML(text []byte, name string) (root *node, err error) {
 	if err := checkBounds(text); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	defer func() { // the parser panics on some malformed texts
+	defer func() { // the parser panics on some malformed input
 		if recover() != nil {
 			root, err = nil, fmt.Errorf("%s: not YAML", name)
 		}
@@ -111,7 +111,7 @@ func parseYAML(text []byte, name string) (root *node, err error) {
 	return root, nil
 }
 
-// checkBounds refuses texts that would take the parser long.
+// checkBounds rejects text that the parser would take too long for.
 func checkBounds(text []byte) error {
 	if len(text) > MaxText {
 		return fmt.Errorf("longer than %d KiB", MaxText>>10)
@@ -144,7 +144,7 @@ func placeOf(name string, t *token.Token) string {
 	return fmt.Sprintf("%s:%d:%d", name, t.Position.Line, t.Position.Column)
 }
 
-// nodeOf converts what the YAML parser found.
+// nodeOf converts a node of the YAML parser.
 func nodeOf(from ast.Node, name string, depth int) (*node, error) {
 	n := &node{place: placeOf(name, from.GetToken()), inFile: true}
 	if depth > maxDepth {

@@ -2,8 +2,8 @@ package spec
 
 import "strings"
 
-// yamlMistakes maps what the YAML parser reports to what people usually did
-// wrong. The first match counts.
+// yamlMistakes maps errors of the YAML parser to their usual cause. The first
+// match wins.
 var yamlMistakes = []struct{ reported, mistake string }{
 	{"tab character", "tab in the indentation: use spaces"},
 	{"'\t'", "tab in the indentation: use spaces"},

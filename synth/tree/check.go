@@ -8,10 +8,10 @@ import (
 
 const (
 	// minAccepted is the smallest share of requests that must be within MinISL
-	// and MaxISL; below it, nearly all draws would be rejected.
+	// and MaxISL. Below it, nearly all draws would be rejected.
 	minAccepted = 1e-4
-	// maxIDs keeps the core's ids, and those of as many unique blocks, below
-	// 2^53, the largest integers that every JSON reader keeps exact.
+	// maxIDs keeps the core's ids, and as many ids of unique blocks, below
+	// 2^53, the largest integers that every JSON reader represents exactly.
 	maxIDs = 1 << 52
 	// maxTime is the latest arrival in milliseconds that a trace can hold.
 	maxTime = 1e15
@@ -65,7 +65,7 @@ func (m *shapedModel) checkISL() error {
 	}
 }
 
-// expectedDuration is in milliseconds.
+// expectedDuration returns the expected length of the trace in milliseconds.
 func (m *shapedModel) expectedDuration(n int) float64 {
 	candidates := float64(n)
 	if !m.shape.KeepRate {
@@ -74,7 +74,8 @@ func (m *shapedModel) expectedDuration(n int) float64 {
 	return candidates * m.gaps.Mean() / m.groups.Mean() / nsPerMs / m.shape.SpeedupRatio
 }
 
-// acceptance is the probability that a request is within MinISL and MaxISL.
+// acceptance returns the probability that a request is within MinISL and
+// MaxISL.
 func (m *shapedModel) acceptance() float64 {
 	high := m.shape.MaxISL
 	if high == 0 {
@@ -87,7 +88,7 @@ func (m *shapedModel) acceptance() float64 {
 	return sum
 }
 
-// islRange returns the tokens of the shortest and the longest possible prompt.
+// islRange returns the ISL of the shortest and the longest possible prompt.
 func (m *shapedModel) islRange() (shortest, longest int) {
 	shortest = math.MaxInt
 	minTail, maxTail := m.tails.Bounds()
@@ -106,8 +107,8 @@ func (m *shapedModel) islRange() (shortest, longest int) {
 	return shortest, longest
 }
 
-// eachExit calls f for every way out of the core: its probability, the shared
-// blocks of requests that take it, and the kind of exit.
+// eachExit calls f for each way to leave the core with its probability, the
+// shared blocks of the requests that take it, and the kind of exit.
 func (m *shapedModel) eachExit(f func(p float64, shared, exit int)) {
 	reached := make([]float64, len(m.nodes))
 	depth := make([]int, len(m.nodes))
@@ -125,8 +126,8 @@ func (m *shapedModel) eachExit(f func(p float64, shared, exit int)) {
 	}
 }
 
-// islCDF is the probability that a request has at most isl tokens, given its
-// shared blocks and exit.
+// islCDF returns the probability that a request has at most isl tokens, given
+// its shared blocks and exit.
 func (m *shapedModel) islCDF(isl, shared, exit int) float64 {
 	left := isl - shared*m.size.Tokens
 	switch {
@@ -137,7 +138,7 @@ func (m *shapedModel) islCDF(isl, shared, exit int) float64 {
 	case exit == exitOneBlock:
 		return m.tails.CDF(left)
 	}
-	// Fewer blocks fit with any tail, one more only with a short one.
+	// Fewer blocks fit with any tail; one more fits only with a short tail.
 	whole, tail := left/m.size.Tokens, left%m.size.Tokens
 	fits, withTail := m.unique.CDF(whole), m.unique.CDF(whole+1)
 	return fits + (withTail-fits)*m.tails.CDF(tail)

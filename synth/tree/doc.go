@@ -1,6 +1,6 @@
-// Package tree synthesizes traces by the tree method, that of the data
-// generator that comes with NVIDIA's serving framework. Use it for that
-// generator's knobs. Package synth/sessions is the more faithful method, and
+// Package tree synthesizes traces by the tree method, which is that of the data
+// generator of NVIDIA's serving framework. Use it if you need that generator's
+// options. Package synth/sessions is the more faithful method, and
 // package synth/spec needs no source trace.
 //
 // [Fit] learns a [Model] from a trace; [Model.Requests] draws new requests:
@@ -10,7 +10,7 @@
 //	for r, err := range m.Requests(1, 10_000) {
 //
 // [Model.Draw] applies a [Shape] (longer prefixes, limits, speed-up) and is the
-// fast way to write many requests:
+// fastest way to write many requests:
 //
 //	d, err := m.Draw(1, 10_000, tree.Shape{PrefixLenMultiplier: 16, MaxISL: 110_000})
 //	...
@@ -18,22 +18,22 @@
 //
 // # The tree method
 //
-// The blocks that more than one request of the source has form the core, a tree
+// Blocks that occur in more than one request of the source form the core, a tree
 // of shared prefixes. A new request walks down the core; at each node it
 // continues to a child, leaves the core for a unique prompt, or ends, with the frequencies
 // of the source. Everything else is drawn independently from the source's
 // values: blocks of a unique prompt, tokens of the last block, OSL, requests per
 // timestamp and gaps between timestamps.
 //
-// The method keeps the means of ISL and OSL, the rate, and how much is shared at
+// The method keeps the means of ISL and OSL, the rate, and the amount of sharing at
 // the source's number of requests. It does not keep the hit rate at other
 // numbers of requests (it grows with them, because the same core is revisited),
 // the spread of ISL (wider than in the source) and its correlation with OSL, or
 // the clustering of hits in time, and with it the hit rates of small caches.
 // Compare hit rates with the source at equal numbers of requests.
 //
-// It differs from that generator in three ways: fractions of the prefix
-// multiplier are honoured instead of rounded up, all draws are repeatable, and
+// It differs from that generator in three ways: the prefix multiplier
+// is not rounded up, all draws are repeatable, and
 // [Shape.KeepRate] keeps rejected requests from slowing the trace down.
 //
 // Each aspect (arrivals, walk, copy of the core, unique lengths, last blocks,

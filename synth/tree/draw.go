@@ -11,7 +11,7 @@ import (
 )
 
 // Drawing draws the requests of a trace one by one. It is not safe for
-// concurrent use, but any number may draw from one model.
+// concurrent use, but several drawings of one model are.
 type Drawing struct {
 	model     *shapedModel
 	remaining int
@@ -19,36 +19,36 @@ type Drawing struct {
 
 	arrivals, walk, copies, uniqueLengths, tailLengths, outputLengths *rand.Rand
 
-	now      float64 // nanoseconds before the speed-up: whole, so that sums are exact up to 2^53 (104 days)
-	due      int     // requests still to come at now
-	fresh    uint64  // the next unused block id
+	now      float64 // nanoseconds before the speed-up; whole, so that sums are exact up to 2^53 (104 days)
+	due      int     // requests left at the current time
+	fresh    uint64  // next unused block id
 	rejected int
 
 	prompt prompt // of the current request
 }
 
-// prompt is the outcome of a walk.
+// prompt is the result of a walk down the core.
 type prompt struct {
 	copy   uint64
 	path   []int // core nodes
-	shared int   // their blocks
-	unique int   // its own blocks
+	shared int   // blocks of these nodes
+	unique int   // unique blocks
 	tail   int   // tokens of the last block
 }
 
 // Draw prepares n requests, at least 1, in order of arrival; the first arrives
-// at 0 unless it was rejected. Block ids are chained to their prefix: ids from 0
-// are the core's, one copy after the other; those after them are given out one
-// by one to unique prompts. Requests have context_len, the tokens of their core
-// blocks, and unique_user_prompt_len, the rest of the ISL.
+// at 0 unless it was rejected. Block ids are chained to their prefix. The
+// copies of the core have the ids from 0, one copy after another; unique
+// prompts get the ids after these, in sequence. Requests have context_len, the
+// tokens of their core blocks, and unique_user_prompt_len, the rest of the ISL.
 //
-// The rows depend on the model, the seed and the shape alone: a smaller n is a
-// prefix of a larger one. Memory does not grow with n.
+// The rows depend only on the model, the seed and the shape: a smaller n gives
+// a prefix of a larger one. Memory does not grow with n.
 //
-// A shape that cannot be drawn is a [*ShapeError], found before anything is
+// A shape that cannot be drawn is a [*ShapeError], returned before anything is
 // drawn: a value out of range, limits that contradict each other or the model's
 // lengths, limits that fit fewer than one request in 10,000, or lengths, ids or
-// times beyond what a trace can hold.
+// times that exceed what a trace can hold.
 func (m *Model) Draw(seed uint64, n int, shape Shape) (*Drawing, error) {
 	shaped, err := m.shaped(shape, n)
 	if err != nil {
@@ -70,7 +70,7 @@ func (m *Model) Draw(seed uint64, n int, shape Shape) (*Drawing, error) {
 }
 
 // Read draws the next request into r, or returns io.EOF after the last. It
-// reuses the array of r.HashIDs, so a caller that keeps a request must copy its
+// reuses the array of r.HashIDs, so callers that retain a request must copy its
 // ids, as [Drawing.Requests] does.
 func (d *Drawing) Read(r *trace.Request) error {
 	if d.remaining == 0 {
@@ -106,7 +106,7 @@ func (d *Drawing) Read(r *trace.Request) error {
 func (d *Drawing) Requests() trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for {
-			var r trace.Request // with its own array of ids
+			var r trace.Request // ids are not shared between requests
 			err := d.Read(&r)
 			if err == io.EOF {
 				return
@@ -121,8 +121,8 @@ func (d *Drawing) Requests() trace.Requests {
 // Rejected returns how many requests MinISL and MaxISL have rejected so far.
 func (d *Drawing) Rejected() int { return d.rejected }
 
-// Rate returns the requests per second read so far, from time 0 to the last; 0
-// while no time has passed.
+// Rate returns the requests per second read so far, from time 0 to the last, or
+// 0 if no time has passed.
 func (d *Drawing) Rate() float64 {
 	if d.now == 0 {
 		return 0
@@ -130,12 +130,12 @@ func (d *Drawing) Rate() float64 {
 	return float64(d.read) / d.timestamp() * 1000
 }
 
-// timestamp is the arrival of the current request in milliseconds.
+// timestamp returns the arrival of the current request in milliseconds.
 func (d *Drawing) timestamp() float64 { return d.now / nsPerMs / d.model.shape.SpeedupRatio }
 
-// next draws a request except for its ids and returns its output length. Every
+// next draws a request without its ids and returns its output length. Every
 // request takes the same number of draws from each stream, needed or not, so
-// that its values do not depend on the requests before it.
+// its values do not depend on earlier requests.
 func (d *Drawing) next() (osl int) {
 	m, p := d.model, &d.prompt
 	if !m.shape.KeepRate {
@@ -148,7 +148,7 @@ func (d *Drawing) next() (osl int) {
 	case exitOneBlock:
 		p.unique = 1
 	case exitEnd:
-		p.unique, p.tail = 0, m.size.Tokens // the core has whole blocks
+		p.unique, p.tail = 0, m.size.Tokens // the core consists of whole blocks
 	}
 	return m.outputs.Draw(d.outputLengths)
 }
@@ -162,8 +162,8 @@ func (d *Drawing) fits() bool {
 	return isl >= s.MinISL && (s.MaxISL == 0 || isl <= s.MaxISL)
 }
 
-// arrive advances the time to the next request. A source with only one
-// timestamp has no gaps, and time stands still.
+// arrive advances the time to the next request. A source with a single
+// timestamp has no gaps, so time does not advance.
 func (d *Drawing) arrive() {
 	if d.due == 0 {
 		d.now += float64(d.model.gaps.Draw(d.arrivals))
@@ -172,7 +172,7 @@ func (d *Drawing) arrive() {
 	d.due--
 }
 
-// descend walks the core from its root and returns how it leaves.
+// descend walks down the core and returns the exit taken.
 func (d *Drawing) descend() (exit int) {
 	nodes, p := d.model.nodes, &d.prompt
 	p.path, p.shared = p.path[:0], 0
@@ -185,8 +185,8 @@ func (d *Drawing) descend() (exit int) {
 	}
 }
 
-// appendIDs appends the ids of the current request: of its copy of the core,
-// then unused ones.
+// appendIDs appends the ids of the current request: those of its copy of the
+// core, then unused ones.
 func (d *Drawing) appendIDs(ids []uint64) []uint64 {
 	m, p := d.model, &d.prompt
 	if ids = slices.Grow(ids, p.shared+p.unique); ids == nil {

@@ -19,17 +19,17 @@ type Options struct {
 	BlockSize int
 }
 
-// Fit learns a model from all requests of a trace, in any order. While it runs,
-// it takes at least 32 bytes for each distinct prefix of the trace and 8 bytes
-// for each request.
+// Fit learns a model from all requests of a trace, in any order. It uses at
+// least 32 bytes for each distinct prefix of the trace and 8 bytes for each
+// request while it runs.
 //
 // A prompt has ceil(ISL / block size) blocks. Where a row's ids disagree, its
-// ISL holds: tokens after the last id are a unique prompt, as in traces that
+// ISL decides: tokens after the last id are a unique prompt, as in traces that
 // give no id to a partial last block, and surplus ids are ignored.
 // [Model.Irregular] counts such rows.
 //
-// It is an error if the source fails or has no requests, if a row has no ids, no
-// timestamp or an ISL out of range, or if no one block size fits every row.
+// Fit fails if the source fails or has no requests, if a row has no ids, no
+// timestamp or an ISL out of range, or if no single block size fits every row.
 func Fit(source trace.Requests, opts Options) (*Model, error) {
 	m, err := fit(source, opts)
 	if err != nil {
@@ -57,9 +57,9 @@ func fit(source trace.Requests, opts Options) (*Model, error) {
 	return f.model()
 }
 
-// fitter collects what is kept of a source while it is read.
+// fitter collects statistics of a source while reading it.
 type fitter struct {
-	blockSize int // 0: to be detected
+	blockSize int // 0: detect it
 	detector  trace.BlockDetector
 	prompts   *prefix.Tree
 	rows      []row
@@ -68,7 +68,7 @@ type fitter struct {
 	arrivals  map[int64]int // requests at each timestamp, in nanoseconds
 }
 
-// row is one request: where its ids end and its ISL.
+// row is a request's last node and its ISL.
 type row struct {
 	end prefix.Node
 	isl int32
@@ -99,13 +99,13 @@ func (f *fitter) add(r trace.Request) error {
 }
 
 // nanoseconds returns a timestamp as a whole number, so that equal gaps are
-// equal and their sums exact, whatever the source's decimals.
+// equal and their sums exact, regardless of the source's decimals.
 func nanoseconds(timestamp trace.Opt[float64]) (int64, error) {
 	if !timestamp.Set {
 		return 0, errors.New("no timestamp")
 	}
 	ns := math.Round(timestamp.Value * nsPerMs)
-	// Half of the range, so that no difference overflows.
+	// Half of the range, so that differences do not overflow.
 	if limit := float64(math.MaxInt64 / 2); !(-limit < ns && ns < limit) {
 		return 0, fmt.Errorf("timestamp %v ms is out of range", timestamp.Value)
 	}
@@ -116,7 +116,7 @@ const nsPerMs = 1_000_000
 
 func blocksOf(isl, blockSize int) int { return (isl + blockSize - 1) / blockSize }
 
-// model builds the model once all rows have been added.
+// model builds the model after all rows have been added.
 func (f *fitter) model() (*Model, error) {
 	if len(f.rows) == 0 {
 		return nil, errors.New("the source has no requests")
@@ -145,8 +145,8 @@ func (f *fitter) fitArrivals(m *Model) {
 	m.groups, m.gaps = stats.NewDiscrete(groups), stats.NewDiscrete(gaps)
 }
 
-// fitPrompts counts at which core node requests end or leave for a unique
-// prompt, and how long that is.
+// fitPrompts counts the core nodes at which requests end or leave for a unique
+// prompt, and the lengths of the unique prompts.
 func (f *fitter) fitPrompts(m *Model) {
 	core := f.prompts.Core()
 	ends := make([]int, len(core.Nodes))
@@ -173,8 +173,8 @@ func (f *fitter) fitPrompts(m *Model) {
 	m.nodes = nodesOf(core, leaves, ends)
 }
 
-// nodesOf returns the core's nodes; each continues to its children, then to a
-// unique prompt, then to the end. Seeded draws depend on this order.
+// nodesOf returns the core's nodes. The outcomes of a node are its children,
+// then a unique prompt, then the end; seeded draws depend on this order.
 func nodesOf(core *prefix.Core, leaves, ends []int) []node {
 	nodes := make([]node, len(core.Nodes))
 	var id uint64

@@ -5,13 +5,13 @@ import (
 	"moontide/trace/stats"
 )
 
-// Model is a trace's model by the tree method; see the package comment. Make one
-// with [Fit]. It is immutable and safe for concurrent use.
+// Model is a tree model of a trace; see the package comment. Make one with
+// [Fit]. It is immutable and safe for concurrent use.
 type Model struct {
 	size      trace.BlockSize
 	irregular int
 
-	nodes  []node              // the core: the root, which has no blocks, then parents before children
+	nodes  []node              // the core: the root without blocks, then parents before children
 	unique stats.Discrete[int] // blocks of a unique prompt
 	tails  stats.Discrete[int] // tokens of a prompt's last block, 1 to a whole block
 
@@ -22,27 +22,27 @@ type Model struct {
 
 // node is a run of shared blocks.
 type node struct {
-	first  uint64 // id of its first block; the ids of the others follow
+	first  uint64 // id of its first block; the others follow in sequence
 	blocks int
-	next   stats.Discrete[int] // where requests go on: an index in Model.nodes, or an exit
+	next   stats.Discrete[int] // where requests continue: an index in Model.nodes, or an exit
 }
 
-// The exits from the core, negative so that no node has them.
+// The exits from the core, negative to differ from node indices.
 const (
 	exitUnique   = -1 // to a unique prompt
 	exitEnd      = -2 // the request ends
-	exitOneBlock = -3 // to one unique block, because the request would be empty otherwise
+	exitOneBlock = -3 // to one unique block, because the request would otherwise be empty
 )
 
-// BlockSize returns the tokens per block and how they are known.
+// BlockSize returns the tokens per block and how the size was determined.
 func (m *Model) BlockSize() trace.BlockSize { return m.size }
 
-// Irregular returns how many of the source's rows had not one id for each of
-// their ceil(ISL / block size) blocks. A source that rounds down has nearly all
-// rows irregular; a wrong block size causes many, too.
+// Irregular returns the number of source rows that do not have one id for each
+// of their ceil(ISL / block size) blocks. In a source that rounds down, nearly
+// all rows are irregular; a wrong block size causes many, too.
 func (m *Model) Irregular() int { return m.irregular }
 
-// Requests draws n requests like the source's, as [Model.Draw] does for the zero
+// Requests draws n requests like the source's: it is [Model.Draw] with the zero
 // [Shape]. It can be ranged over repeatedly and concurrently, and yields the
 // same requests each time. Its only errors are those of Draw.
 func (m *Model) Requests(seed uint64, n int) trace.Requests {

@@ -7,35 +7,35 @@ import (
 	"moontide/trace"
 )
 
-// Shape says how requests drawn from a [Model] differ from its source. The zero
-// value changes nothing: a multiplier of 0 means 1, a limit of 0 means none. The
-// fields are named after the knobs of the data generator.
+// Shape describes how requests drawn from a [Model] differ from its source. The
+// zero value changes nothing: a multiplier of 0 means 1, and a limit of 0 means
+// none. The fields are named after the options of the data generator.
 type Shape struct {
 	// PrefixLenMultiplier stretches the core: a block at depth d moves to depth
-	// d times this, rounded, so that no shared prefix is off by more than half a
-	// block, and requests that shared more than others never share less. Below
-	// 1, core nodes may vanish; a request left without blocks gets one
+	// d times the multiplier, rounded. No shared prefix is off by more than
+	// half a block, and requests that shared more than others never share less.
+	// Below 1, core nodes may vanish; a request left without blocks gets one
 	// unique block.
 	PrefixLenMultiplier float64
-	// PrefixRootMultiplier is the number of copies of the core, each with its
-	// own ids. Each request falls into one of them at random.
+	// PrefixRootMultiplier is the number of copies of the core, each with
+	// separate ids. Each request uses one of them at random.
 	PrefixRootMultiplier int
-	// PromptLenMultiplier multiplies the blocks of unique prompts, rounded, at
-	// least 1.
+	// PromptLenMultiplier multiplies the blocks of unique prompts, rounded, but
+	// to at least 1.
 	PromptLenMultiplier float64
-	// OSLMultiplier multiplies output lengths, rounded, at least 1 where the
-	// source's is.
+	// OSLMultiplier multiplies output lengths, rounded, but to at least 1 if
+	// the source's is.
 	OSLMultiplier float64
 	// SpeedupRatio divides the time between requests; 1e-9 to 1e9.
 	SpeedupRatio float64
 
-	// MinISL and MaxISL reject shorter and longer requests. The time of a
-	// rejected request passes, unless KeepRate is set.
+	// MinISL and MaxISL reject shorter and longer requests. Rejected requests
+	// still take their time unless KeepRate is set.
 	MinISL, MaxISL int
 	// MinOSL and MaxOSL clip output lengths.
 	MinOSL, MaxOSL int
-	// KeepRate gives rejected requests no time, so that the remaining requests
-	// arrive at the source's rate times SpeedupRatio.
+	// KeepRate makes rejected requests take no time, so that the others arrive
+	// at the source's rate times SpeedupRatio.
 	KeepRate bool
 }
 
@@ -53,7 +53,7 @@ func shapeErrorf(field string, value any, problem string, args ...any) error {
 }
 
 // Check returns a [*ShapeError] for the first field that is invalid for every
-// model. [Model.Draw] also finds what is invalid for its model.
+// model. [Model.Draw] also checks the shape against its model.
 func (s Shape) Check() error {
 	for _, m := range []struct {
 		field     string
@@ -90,7 +90,7 @@ func (s Shape) Check() error {
 	return nil
 }
 
-// withDefaults returns the shape with multipliers of 0 set to 1.
+// withDefaults returns the shape with zero multipliers set to 1.
 func (s Shape) withDefaults() Shape {
 	for _, m := range []*float64{&s.PrefixLenMultiplier, &s.PromptLenMultiplier, &s.OSLMultiplier, &s.SpeedupRatio} {
 		if *m == 0 {
@@ -103,15 +103,16 @@ func (s Shape) withDefaults() Shape {
 	return s
 }
 
-// shapedModel is a model whose nodes, unique prompts and outputs have been
-// stretched by a shape.
+// shapedModel is a model with a shape applied to its nodes, unique prompts and
+// outputs.
 type shapedModel struct {
 	Model
 	shape      Shape  // with defaults
 	coreBlocks uint64 // of one copy of the core
 }
 
-// shaped returns a [*ShapeError] where n requests could not be drawn.
+// shaped applies a shape. It returns a [*ShapeError] if n requests cannot be
+// drawn.
 func (m *Model) shaped(s Shape, n int) (*shapedModel, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -130,7 +131,7 @@ func (m *Model) shaped(s Shape, n int) (*shapedModel, error) {
 	return shaped, nil
 }
 
-// osl maps an output length of the source.
+// osl applies the shape to an output length of the source.
 func (s Shape) osl(tokens int) int {
 	tokens = max(min(tokens, 1), multiply(tokens, s.OSLMultiplier))
 	if s.MaxOSL > 0 {
@@ -139,11 +140,11 @@ func (s Shape) osl(tokens int) int {
 	return max(tokens, s.MinOSL)
 }
 
-// multiply rounds half up, alike on every machine: the conversion of the product
-// keeps it from being fused with the sum.
+// multiply rounds half up, with the same result on every machine: converting
+// the product keeps it from being fused with the sum.
 func multiply(n int, by float64) int { return int(math.Floor(float64(float64(n)*by) + .5)) }
 
-// stretch scales the depth of every node, gives out new ids, and returns the
+// stretch scales the depth of every node, assigns new ids, and returns the
 // nodes and their number of blocks.
 func stretch(nodes []node, by float64) (stretched []node, blocks uint64) {
 	stretched = make([]node, len(nodes))
@@ -167,7 +168,7 @@ func stretch(nodes []node, by float64) (stretched []node, blocks uint64) {
 	return stretched, blocks
 }
 
-// exitWithBlock keeps a request that had blocks from ending with none.
+// exitWithBlock keeps a request that had blocks from ending without any.
 func exitWithBlock(next int) int {
 	if next == exitEnd {
 		return exitOneBlock
