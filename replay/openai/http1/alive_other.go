@@ -4,5 +4,6 @@ package http1
 
 import "net"
 
-// alive cannot tell on this system: only the pool's time limit protects.
+// alive always reports true: this system has no way to check. Only the pool's idle
+// limit protects.
 func alive(net.Conn) bool { return true }

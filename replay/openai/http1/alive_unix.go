@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// alive reports whether an idle connection can be used: there is nothing to
-// read, neither an end nor unrequested bytes. Servers close idle connections
-// when they like, and a request that meets that would fail for no reason.
+// alive reports whether an idle connection is usable: the server has neither
+// closed it nor sent unrequested bytes. Servers close idle connections at any
+// time, and a request on a closed connection would fail.
 func alive(c net.Conn) bool {
 	raw, ok := c.(syscall.Conn)
 	if !ok {

@@ -5,23 +5,23 @@ import (
 	"io"
 )
 
-// ErrChunked is a malformed chunked body.
+// ErrChunked reports a malformed chunked body.
 var ErrChunked = errors.New("malformed chunked encoding")
 
 const (
 	maxTrailers  = 64
-	maxChunkLine = 8 << 10 // bytes of a chunk's first line or of a trailer
+	maxChunkLine = 8 << 10 // bytes in a chunk's first line or in a trailer line
 )
 
 // body removes the framing from a body (RFC 9112, sections 6 and 7). It buffers
-// nothing, wherever the network cuts.
+// nothing, wherever the pieces are cut.
 type body struct {
 	at   bodyPart // where the next byte is
-	left int64    // of the chunk, or of the body if its length is known
-	// Of the line that at stands in, if it is one.
+	left int64    // bytes left in the chunk, or in the body if its length is known
+	// State of the current line, if at is in a line.
 	line   int  // bytes so far
 	digits bool // a chunk size has begun
-	blank  bool // there was a blank behind it
+	blank  bool // a blank followed the size
 	cr     bool // the last byte was CR
 
 	trailers int
@@ -35,13 +35,13 @@ const (
 	inChunkSize
 	inExtension
 	inChunk
-	afterChunk // the line end behind its data
+	afterChunk // the line end after the data
 	inTrailer
 	afterBody
 )
 
-// newBody takes the length that fasthttp reports: -1 is chunked, less is until
-// the connection ends.
+// newBody takes the length that fasthttp reports: -1 means chunked, less means
+// until the connection ends.
 func newBody(contentLength int) body {
 	switch {
 	case contentLength == -1:
@@ -54,8 +54,8 @@ func newBody(contentLength int) body {
 	return body{at: inLength, left: int64(contentLength)}
 }
 
-// next returns the first piece of data in b, and what follows it. Without data,
-// b is used up unless err is io.EOF, the end of the body, or ErrChunked.
+// next returns the first piece of data in b and the rest of b. If there is no
+// data, b is used up unless err is io.EOF, the end of the body, or ErrChunked.
 func (f *body) next(b []byte) (data, rest []byte, err error) {
 	for {
 		switch f.at {
@@ -90,7 +90,7 @@ func (f *body) endData() {
 	f.at, f.line, f.cr = afterChunk, 0, false
 }
 
-// readLine takes bytes of a line of the framing, up to its end.
+// readLine consumes a line of the framing, up to its end.
 func (f *body) readLine(b []byte) (rest []byte, err error) {
 	for i, c := range b {
 		if c == '\n' {
@@ -103,8 +103,8 @@ func (f *body) readLine(b []byte) (rest []byte, err error) {
 	return nil, nil
 }
 
-// lineByte takes a byte of a line and reports whether it is allowed. A CR is
-// allowed at the end of a line only, so the byte behind it decides.
+// lineByte consumes a byte of a line and reports whether it is allowed. A CR is
+// allowed only at the end of a line, so the byte after it decides.
 func (f *body) lineByte(c byte) bool {
 	afterCR := f.cr
 	f.cr = c == '\r'
@@ -164,7 +164,7 @@ func (f *body) endLine() error {
 	return nil
 }
 
-// end returns what the end of the connection means: io.EOF if the body may end
+// end returns the error for the end of the connection: io.EOF if the body may end
 // here.
 func (f *body) end(err error) error {
 	if err == io.EOF && f.at != untilClose && f.at != afterBody {

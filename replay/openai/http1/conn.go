@@ -14,28 +14,30 @@ type Conn struct {
 	response *Response // between Begin and the end of Wait
 }
 
-// transport moves the bytes of a connection. It is a poll.Conn or a blockingConn.
+// transport carries the bytes of a connection. It is a poll.Conn or a
+// blockingConn.
 type transport interface {
-	// Begin sends parts, one after the other, and feeds the response to h until
-	// the deadline, as far as that is possible without blocking.
+	// Begin sends the concatenated parts, as far as possible without blocking, and
+	// feeds the response to h until the deadline.
 	Begin(h poll.Handler, deadline time.Time, parts ...[]byte)
-	// Wait returns when the response is over. sent is the instant before the
-	// first byte was handed to the kernel; wrote reports whether all were, and
-	// err is the error of writing.
+	// Wait returns when the response is over. sent is the instant before the first
+	// byte was written, wrote reports whether all bytes were, and err is the write
+	// error.
 	Wait(ctx context.Context) (sent time.Time, wrote bool, err error)
-	// SetDeadline changes the deadline of the response, which alone may call it.
+	// SetDeadline changes the deadline of the response. Only the response may call
+	// it.
 	SetDeadline(deadline time.Time) error
-	// Alive reports whether the connection, which is idle, can be used: the
-	// server has neither closed it nor sent anything.
+	// Alive reports whether an idle connection is usable: the server has neither
+	// closed it nor sent anything.
 	Alive() bool
-	// Close closes a connection that carries no exchange.
+	// Close closes an idle connection.
 	Close() error
 }
 
 const forever = 100 * 365 * 24 * time.Hour
 
-// Begin sends a request, given in parts, as far as that is possible without
-// blocking, and has the response fed to r. Wait must follow.
+// Begin sends a request, given in parts, as far as possible without blocking, and
+// feeds the response to r. Wait must follow.
 func (c *Conn) Begin(r *Response, request ...[]byte) {
 	c.response = r
 	now, deadline := time.Now(), r.Deadline
@@ -47,10 +49,9 @@ func (c *Conn) Begin(r *Response, request ...[]byte) {
 }
 
 // Wait sends the rest of the request and returns when the response is over. sent
-// is the instant before the first byte was handed to the kernel. err is what
-// writing failed with; the response may be complete even so, as a server may
-// refuse a request before it has read all of it. If ctx ends, so does the
-// response.
+// is the instant before the first byte was written. err is the write error; the
+// response may be complete despite it, as a server may refuse a request before it
+// has read all of it. If ctx ends, so does the response.
 func (c *Conn) Wait(ctx context.Context) (sent time.Time, err error) {
 	sent, wrote, err := c.transport.Wait(ctx)
 	c.response.Reusable = c.response.Reusable && wrote
@@ -58,15 +59,15 @@ func (c *Conn) Wait(ctx context.Context) (sent time.Time, err error) {
 	return sent, err
 }
 
-// blockingConn is a connection that is read by the goroutine that waits for the
-// response: one under TLS, or on a system without a poll.Loop. Instants are those
-// of its reads.
+// blockingConn is a connection read by the goroutine that waits for the response.
+// It is used for TLS and on systems without poll.Loop. Instants are those of its
+// reads.
 type blockingConn struct {
 	net.Conn
-	timed    *timedConn // the same, or the connection under its TLS
-	canceled bool       // a canceled deadline may still be set: not for reuse
+	timed    *timedConn // the same connection, or the one under its TLS
+	canceled bool       // a cancellation's deadline may still be set: do not reuse
 
-	// Of Begin, for Wait.
+	// Set by Begin, for Wait.
 	handler  poll.Handler
 	deadline time.Time
 	parts    [][]byte
@@ -89,7 +90,7 @@ func (b *blockingConn) Wait(ctx context.Context) (sent time.Time, wrote bool, er
 	stop := context.AfterFunc(ctx, func() { b.SetDeadline(time.Unix(1, 0)) })
 	for _, part := range parts {
 		if _, err = b.Write(part); err != nil {
-			break // the response says more than this
+			break // the response has a better error
 		}
 	}
 	b.read(ctx, h)
@@ -109,7 +110,7 @@ func (b *blockingConn) read(ctx context.Context, h poll.Handler) {
 		if n > 0 && h.Feed(buf[:n], at) {
 			return
 		}
-		if err == nil && ctx.Err() != nil { // Feed may have overwritten its deadline
+		if err == nil && ctx.Err() != nil { // Feed may have overwritten the cancellation's deadline
 			err = ctx.Err()
 		}
 		if err != nil {

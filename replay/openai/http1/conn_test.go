@@ -11,7 +11,7 @@ import (
 	"moontide/replay/openai/poll"
 )
 
-// script is a connection whose reads bring one piece each.
+// script is a connection whose reads return one piece each.
 type script struct {
 	net.Conn
 	pieces []string
@@ -68,7 +68,7 @@ func (c *collector) Head(h *Head) Action                  { c.head = *h; return 
 func (c *collector) Body(b []byte, _ poll.Arrival) Action { c.body += string(b); return Read }
 func (c *collector) End(err error)                        { c.err = err }
 
-// sent is before the first byte is handed to the kernel.
+// sent is taken before the first write.
 func TestSentBeforeTheFirstWrite(t *testing.T) {
 	t.Parallel()
 	s := &script{pieces: []string{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntide\r\n0\r\n\r\n"}}
@@ -90,7 +90,7 @@ func TestSentBeforeTheFirstWrite(t *testing.T) {
 	}
 }
 
-// Errors do not contain the client's port: equal faults have equal texts.
+// Errors do not contain the client's port, so equal faults have equal texts.
 func TestEqualFaultsReadEqual(t *testing.T) {
 	t.Parallel()
 	here, there := &net.TCPAddr{Port: 40000}, &net.TCPAddr{Port: 8000}

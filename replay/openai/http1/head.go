@@ -13,13 +13,13 @@ import (
 
 const maxHead = 8 << 10 // bytes
 
-// Head is what a client of the API needs of the head of a response.
+// Head holds the parts of a response's head that a client of the API needs.
 type Head struct {
 	Status      int
 	ContentType string // without parameters
 	Encoding    string // Content-Encoding
 	RetryAfter  string
-	length      int  // of the body, as fasthttp tells: -1 is chunked, less is until the end
+	length      int  // of the body, as fasthttp reports it: -1 means chunked, less means until the connection ends
 	closing     bool // the server closes the connection
 }
 
@@ -28,8 +28,8 @@ func (h *Head) Reusable() bool { return !h.closing }
 
 var errNeedMore = errors.New("the head is not complete")
 
-// parseHead parses the head that text begins with, skipping interim ones (1xx),
-// and returns what follows it. The error is errNeedMore if text ends too early.
+// parseHead parses the head at the start of text, skipping interim ones (1xx), and
+// returns the rest of text. The error is errNeedMore if the head is incomplete.
 func parseHead(text []byte) (h Head, rest []byte, err error) {
 	p := headParsers.Get().(*headParser)
 	defer headParsers.Put(p)
@@ -50,7 +50,7 @@ func parseHead(text []byte) (h Head, rest []byte, err error) {
 	}
 }
 
-// headParser is reused: it is far larger than a Head.
+// headParser is reused because it is far larger than a Head.
 type headParser struct {
 	text   bytes.Reader
 	in     *bufio.Reader

@@ -14,28 +14,29 @@ import (
 	"moontide/replay/openai/poll"
 )
 
-// dialTimeout bounds the opening of a connection.
+// dialTimeout limits the time to open a connection.
 const dialTimeout = 30 * time.Second
 
 // Host opens connections to one server and keeps idle ones for 3 seconds. Its
-// methods may be called from any goroutine; its fields must not change then.
+// methods may be called from any goroutine; its fields must not change after the
+// first call.
 type Host struct {
 	Address string      // host:port
-	TLS     *tls.Config // nil is plain HTTP
-	Loop    *poll.Loop  // reads connections without TLS; nil: goroutines do
-	// NoReuse has every request use a connection of its own.
+	TLS     *tls.Config // nil means plain HTTP
+	Loop    *poll.Loop  // reads connections without TLS; nil means one goroutine per response
+	// NoReuse opens a new connection for each request.
 	NoReuse bool
-	// DialContext opens TCP connections; nil is that of a net.Dialer.
+	// DialContext opens TCP connections; nil means that of a net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu     sync.Mutex
-	idle   []idleConn // the last used at the end
+	idle   []idleConn // most recently used last
 	closed bool
 }
 
 // keepAlive is how long an idle connection is kept. vLLM closes idle connections
-// after five seconds; this must be quicker, or a request meets a connection that
-// is being closed.
+// after five seconds; this limit must be shorter, or a request could meet a
+// closing connection.
 const keepAlive = 3 * time.Second
 
 type idleConn struct {
@@ -51,7 +52,7 @@ func (h *Host) Conn(ctx context.Context, deadline time.Time) (*Conn, error) {
 	return h.Dial(ctx, deadline)
 }
 
-// Idle returns the connection that was used last and that the server has not
+// Idle returns the most recently used idle connection that the server has not
 // closed, or nil.
 func (h *Host) Idle() *Conn {
 	for {
@@ -77,14 +78,14 @@ func (h *Host) take() *Conn {
 	return taken
 }
 
-// IdleConns is the number of idle connections.
+// IdleConns returns the number of idle connections.
 func (h *Host) IdleConns() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.idle)
 }
 
-// Put gives back a connection that can carry another request.
+// Put returns a connection that can carry another request to the pool.
 func (h *Host) Put(c *Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +97,7 @@ func (h *Host) Put(c *Conn) {
 	h.idle = append(h.idle, idleConn{c, time.Now()})
 }
 
-// closeOld closes what was idle for too long.
+// closeOld closes connections that were idle for too long.
 func (h *Host) closeOld() {
 	old := 0
 	for old < len(h.idle) && time.Since(h.idle[old].since) > keepAlive {
@@ -106,7 +107,7 @@ func (h *Host) closeOld() {
 	h.idle = slices.Delete(h.idle, 0, old)
 }
 
-// Close closes the idle connections, and those that are put back later.
+// Close closes the idle connections, and any that are put back later.
 func (h *Host) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,8 +118,8 @@ func (h *Host) Close() {
 	h.idle = nil
 }
 
-// Dial opens a connection, with TLS shaken hands. It fails with
-// os.ErrDeadlineExceeded at the deadline, zero being none, and after 30 seconds.
+// Dial opens a connection and completes the TLS handshake. It fails with
+// os.ErrDeadlineExceeded at the deadline (zero means none) and after 30 seconds.
 func (h *Host) Dial(ctx context.Context, deadline time.Time) (*Conn, error) {
 	limit := time.Now().Add(dialTimeout)
 	if !deadline.IsZero() && deadline.Before(limit) {
@@ -126,8 +127,8 @@ func (h *Host) Dial(ctx context.Context, deadline time.Time) (*Conn, error) {
 	}
 	dialing, cancel := context.WithDeadline(ctx, limit)
 	defer cancel()
-	// Dialing needs a deep stack, which does not shrink soon, and the caller's
-	// goroutine lives as long as its response.
+	// Dial in a separate goroutine: dialing needs a deep stack, which shrinks
+	// slowly, and the caller's goroutine lives as long as its response.
 	var t transport
 	var err error
 	dialed := make(chan struct{})
@@ -172,8 +173,8 @@ func (h *Host) dial(ctx context.Context) (transport, error) {
 	return &blockingConn{Conn: secure, timed: timed}, nil
 }
 
-// withoutSource removes the client's port from an error: it differs with each
-// connection, and errors are counted by their text.
+// withoutSource removes the client's port from an error. The port differs with
+// each connection, and errors are counted by their text.
 func withoutSource(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {

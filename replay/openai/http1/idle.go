@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// idleDeadline is when to give up a response. Moving a deadline at each of ten
-// thousand events a second would cost more than the event: it is set an eighth
-// of the limit too late, and left there while that is enough.
+// idleDeadline computes the idle deadline of a response. Moving a deadline at each
+// of ten thousand events a second would cost more than handling the event, so it
+// is set an eighth of the limit too late and moved only when necessary.
 type idleDeadline struct {
-	limit    time.Duration // 0 is none
+	limit    time.Duration // 0 means none
 	request  time.Time
-	until    time.Time // zero if request is earlier
-	draining bool      // only the connection is at stake
+	until    time.Time // zero if request's deadline is earlier
+	draining bool      // the rest is read only to reuse the connection
 }
 
 // start returns the first deadline.
@@ -27,7 +27,8 @@ func (d *idleDeadline) start(now time.Time) time.Time {
 	return d.until
 }
 
-// received returns the new deadline if bytes that arrived at an instant moved it.
+// received returns the new deadline if bytes that arrived at this instant moved
+// it.
 func (d *idleDeadline) received(at time.Time) (until time.Time, moved bool) {
 	if d.until.IsZero() || d.until.Sub(at) >= d.limit {
 		return time.Time{}, false
@@ -35,7 +36,7 @@ func (d *idleDeadline) received(at time.Time) (until time.Time, moved bool) {
 	return d.start(at), true
 }
 
-// drain returns the deadline of the rest of a response that does not matter.
+// drain returns the deadline for reading the unused rest of a response.
 func (d *idleDeadline) drain(now time.Time) (until time.Time, moved bool) {
 	if d.draining {
 		return time.Time{}, false
@@ -47,7 +48,7 @@ func (d *idleDeadline) drain(now time.Time) (until time.Time, moved bool) {
 	return d.request, true
 }
 
-// explain is err, or an IdleError if the deadline that passed was an idle one.
+// explain returns err, or an IdleError if the idle deadline passed.
 func (d *idleDeadline) explain(err error) error {
 	if !d.until.IsZero() && errors.Is(err, os.ErrDeadlineExceeded) {
 		return &IdleError{d.limit}
@@ -55,8 +56,8 @@ func (d *idleDeadline) explain(err error) error {
 	return err
 }
 
-// IdleError says that nothing arrived for the IdleTimeout of a [Response]. It is
-// an os.ErrDeadlineExceeded.
+// IdleError reports that nothing arrived for the IdleTimeout of a [Response]. It
+// is an os.ErrDeadlineExceeded.
 type IdleError struct{ Limit time.Duration }
 
 func (e *IdleError) Error() string { return fmt.Sprintf("idle: nothing arrived for %v", e.Limit) }

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// As long as the gaps between reads are within the limit, only the request's own
-// deadline passes. After a longer gap the idle deadline passes, an eighth of the
-// limit late at most.
+// While the gaps between reads are within the limit, only the request's deadline
+// passes. After a longer gap the idle deadline passes, at most an eighth of the
+// limit late.
 func TestIdleDeadline(t *testing.T) {
 	start := time.Now()
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,7 +47,7 @@ func TestIdleDeadline(t *testing.T) {
 	}
 }
 
-// Deadlines are not moved with each event, which would cost more than the
+// Deadlines are not moved with each event, which would cost more than handling the
 // event.
 func TestIdleDeadlineIsCheap(t *testing.T) {
 	now, moves := time.Now(), 0

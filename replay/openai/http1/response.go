@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// drainTime and drainBytes bound what is read of a response only so that
-	// its connection can be used again.
+	// drainTime and drainBytes limit the reading of a response whose only purpose
+	// is to reuse the connection.
 	drainTime  = time.Second
 	drainBytes = 64 << 10
 )
 
-// Sink takes one response. All methods are called by the thread that reads the
+// Sink receives one response. Its methods are called by the thread that reads the
 // connection and must not block; b is valid during the call.
 type Sink interface {
 	Head(h *Head) Action
@@ -28,30 +28,30 @@ type Sink interface {
 	End(err error)
 }
 
-// Action is what to do with the rest of a response.
+// Action tells a Response how to treat the rest of its bytes.
 type Action uint8
 
 const (
-	Read  Action = iota // the rest matters
-	Drain               // read the rest only if it comes within 1 s and 64 KiB
+	Read  Action = iota // read everything
+	Drain               // read the rest if it arrives within 1 s and 64 KiB
 	Stop                // read nothing more; the connection cannot be reused
 )
 
-// Response parses one response from the pieces that the network delivers, and
-// passes its body on. Beyond the head it buffers nothing.
+// Response parses one response from the pieces that arrive and passes its body on.
+// It buffers nothing but the head.
 type Response struct {
 	Sink        Sink
-	Deadline    time.Time     // ends the response; zero is none
-	IdleTimeout time.Duration // ends it if nothing arrives for so long; 0 is none
+	Deadline    time.Time     // ends the response; zero means none
+	IdleTimeout time.Duration // ends it if nothing arrives for this long; 0 means none
 
-	// Received is the instant of the last bytes, or of the end if more than
-	// draining ended with it.
+	// Received is the instant of the last bytes, or of the end unless only
+	// draining was cut short.
 	Received time.Time
 	// Reusable reports whether the connection can carry another request. It is
-	// known after [Conn.Wait].
+	// valid after [Conn.Wait].
 	Reusable bool
 
-	conn    transport // nil: nothing moves its deadline
+	conn    transport // nil: the deadline is never moved
 	state   state
 	head    []byte // until it is complete
 	closing bool   // the server closes the connection
@@ -69,14 +69,14 @@ const (
 	over
 )
 
-// HeadError is a head that is not HTTP.
+// HeadError reports a head that is not HTTP.
 type HeadError struct{ err error }
 
 func (e *HeadError) Error() string { return e.err.Error() }
 func (e *HeadError) Unwrap() error { return e.err }
 
-// Feed implements poll.Handler: it takes bytes that arrived and reports whether
-// the response is over.
+// Feed implements poll.Handler: it handles received bytes and reports whether the
+// response is over.
 func (r *Response) Feed(b []byte, at poll.Arrival) bool {
 	if r.take(b, at); r.state == over {
 		return true
@@ -112,7 +112,8 @@ func (r *Response) take(b []byte, at poll.Arrival) {
 	}
 }
 
-// End implements poll.Handler: it takes the end of the connection, of its deadline or of the context.
+// End implements poll.Handler: it handles the end of the connection, of its
+// deadline or of the context.
 func (r *Response) End(err error, at poll.Arrival) {
 	if r.state != draining {
 		r.Received = at.Time
@@ -138,7 +139,7 @@ func (r *Response) do(a Action) {
 	}
 }
 
-// feedHead takes bytes of the head and returns those behind it.
+// feedHead consumes bytes of the head and returns the bytes after it.
 func (r *Response) feedHead(b []byte) []byte {
 	lineEnded := bytes.IndexByte(b, '\n') >= 0 // a head ends with a line
 	if len(r.head) > 0 {

@@ -1,7 +1,7 @@
 // Package sse parses streams of server-sent events (WHATWG HTML, section 9.2).
 //
-// A [Parser] takes the bytes of a stream as they arrive, cut anywhere, and
-// returns the data of each event that is complete:
+// A [Parser] takes the bytes of a stream as they arrive, cut anywhere, and returns
+// the data of each complete event:
 //
 //	var p sse.Parser
 //	for b := range reads {
@@ -10,10 +10,10 @@
 //		}
 //	}
 //
-// Lines end in LF, CRLF or CR. The data lines of one event are joined with LF.
-// Comments and other fields are ignored, with two exceptions for errors that
-// inference servers send inside a stream; see [ErrorEvent]. An event that
-// arrives in one piece is not copied and costs no allocation.
+// Lines end in LF, CRLF or CR. The data lines of an event are joined with LF.
+// Comments and other fields are ignored, except for errors that inference servers
+// send inside a stream; see [ErrorEvent]. An event that arrives in one piece is
+// not copied and costs no allocation.
 package sse
 
 import (
@@ -21,22 +21,22 @@ import (
 	"errors"
 )
 
-// Done is the data of the event that ends a stream of the OpenAI API.
+// Done is the data of the event that ends an OpenAI API stream.
 const Done = "[DONE]"
 
 const (
 	maxEvent   = 16 << 20 // bytes
 	maxComment = 64 << 10 // bytes kept of the comments of an error event
-	// keepBuffer is the largest buffer that is kept for the next event.
+	// keepBuffer is the largest buffer kept for the next event.
 	keepBuffer = 4 << 10
 )
 
 // ErrTooLong is returned for an event of more than 16 MiB.
 var ErrTooLong = errors.New("an event is longer than 16 MiB")
 
-// ErrorEvent is an event by which a server reports that it failed: one of type
+// ErrorEvent is an event with which a server reports an error: one of type
 // "error", or one with a field named "error" (llama.cpp until late 2025). Such a
-// stream still goes on to [DONE]. Dynamo puts the message into comments.
+// stream still continues to [DONE]. Dynamo puts the message in comments.
 type ErrorEvent struct{ Data, Comment string }
 
 func (e *ErrorEvent) Error() string {
@@ -47,21 +47,21 @@ func (e *ErrorEvent) Error() string {
 }
 
 // Parser splits a byte stream into events. The zero Parser is ready to use. It
-// buffers only an event that has begun, 16 MiB at most.
+// buffers only incomplete events, up to 16 MiB.
 type Parser struct {
 	line     []byte // the unfinished line
 	data     []byte // of the unfinished event
 	comment  []byte // of an error event
 	hasData  bool
 	failed   bool // the event is an error
-	afterCR  bool // the last line ended in CR: an LF that follows belongs to it
+	afterCR  bool // the last line ended in CR: a following LF belongs to it
 	returned bool // data was returned by the last Next
 }
 
-// Next returns the data of the first event that ends in b, and the part of b
-// behind it. data is valid until the next call. If no event ends in b, ok is
-// false and b is used up. An error, [ErrTooLong] or an *[ErrorEvent], ends the
-// stream: the Parser cannot be used after it.
+// Next returns the data of the first event that ends in b, and the rest of b. data
+// is valid until the next call. If no event ends in b, ok is false and b is used
+// up. After an error, [ErrTooLong] or an *[ErrorEvent], the Parser must not be
+// used again.
 func (p *Parser) Next(b []byte) (data, rest []byte, ok bool, err error) {
 	if p.returned {
 		p.returned, p.hasData = false, false
@@ -107,10 +107,10 @@ func (p *Parser) Next(b []byte) (data, rest []byte, ok bool, err error) {
 	}
 }
 
-// End is called at the end of the stream. It returns an *[ErrorEvent] if the
-// unfinished event is one. By the standard any other unfinished event is
-// discarded; done reports whether it was [Done], as some servers leave out the
-// blank line behind it.
+// End must be called at the end of the stream. It returns an *[ErrorEvent] if the
+// unfinished event is an error. As the standard requires, any other unfinished
+// event is discarded; done reports whether it was [Done], because some servers
+// omit the final blank line.
 func (p *Parser) End() (done bool, err error) {
 	if p.failed {
 		return false, p.errorEvent()
@@ -144,7 +144,7 @@ func wholeEvent(b []byte) (data, rest []byte, ok bool) {
 	return data, rest, bytes.IndexByte(data, '\r') < 0
 }
 
-// takeLine takes a complete line that is not empty.
+// takeLine handles a complete, nonempty line.
 func (p *Parser) takeLine(line []byte) error {
 	switch name, value := field(line); string(name) {
 	case "event":
@@ -177,7 +177,7 @@ func (p *Parser) errorEvent() error {
 	return &ErrorEvent{Data: string(p.data), Comment: string(bytes.TrimSpace(p.comment))}
 }
 
-// emptied is b without its contents, or nil if it is too large to keep.
+// emptied returns b with length 0, or nil if it is too large to keep.
 func emptied(b []byte) []byte {
 	if cap(b) > keepBuffer {
 		return nil
@@ -185,14 +185,14 @@ func emptied(b []byte) []byte {
 	return b[:0]
 }
 
-// field splits a line into the name of its field and the value, without the one
-// space that may precede it. The name of a comment is empty.
+// field splits a line into field name and value, without the optional space before
+// the value. The name of a comment is empty.
 func field(line []byte) (name, value []byte) {
 	name, value, _ = bytes.Cut(line, []byte(":"))
 	return name, bytes.TrimPrefix(value, []byte(" "))
 }
 
-// lineEnd returns the index of the first CR or LF, -1 if there is none.
+// lineEnd returns the index of the first CR or LF, or -1.
 func lineEnd(b []byte) int {
 	lf := bytes.IndexByte(b, '\n')
 	if lf < 0 {

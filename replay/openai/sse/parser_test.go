@@ -37,8 +37,9 @@ func parse(pieces ...string) (events []string, err error) {
 	return events, err
 }
 
-// reference is a slow parser of a whole stream by the text of the standard, with
-// the same exceptions: an error ends a stream, and [DONE] needs no blank line.
+// reference is a slow parser of a whole stream that follows the text of the
+// standard, with the same exceptions: an error ends a stream, and [DONE] needs no
+// blank line.
 func reference(stream string) (events []string, failed bool) {
 	stream = strings.ReplaceAll(stream, "\r\n", "\n")
 	lines := strings.Split(strings.ReplaceAll(stream, "\r", "\n"), "\n")
@@ -104,7 +105,7 @@ func TestEventsFollowTheStandard(t *testing.T) {
 	}
 }
 
-// The events of a stream do not depend on where the network cuts it.
+// Events do not depend on where the network cuts the stream.
 func TestEventsDoNotDependOnCuts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -163,7 +164,7 @@ func TestErrorEvents(t *testing.T) {
 	}
 }
 
-// The buffer of an event that does not end is bounded.
+// The buffer of an unfinished event is bounded.
 func TestEventTooLong(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"x", "data: tide", "data: tide\n"} {
