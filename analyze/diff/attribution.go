@@ -10,34 +10,35 @@ import (
 	"moontide/trace"
 )
 
-// Attribution divides the pairs into bands of a property that the difference may
-// depend on. What the bands add makes the mean difference of all pairs.
+// Attribution divides the pairs into bands by a property that may explain the
+// difference. The contributions of the bands add up to the mean difference of all
+// pairs.
 type Attribution struct {
 	By    string
 	Bands []Band
 }
 
-// Band is a part of the pairs.
+// Band is a group of pairs with similar values of a property.
 type Band struct {
 	Name      string
 	Pairs     int
 	Latencies []BandLatency // TTFT, TPOT and E2EL
 }
 
-// BandLatency is the difference of a latency in a band.
+// BandLatency is the difference of a latency within a band.
 type BandLatency struct {
 	Latency  run.Latency
 	Count    int                 // pairs that have the latency
 	Mean     float64             // mean difference B - A in the band
 	Interval trace.Opt[Interval] // of Mean
-	Adds     float64             // what the band adds to the mean difference of all
+	Adds     float64             // contribution to the mean difference of all pairs
 }
 
 // Significant reports whether the interval of the mean is known and excludes 0.
 func (l BandLatency) Significant() bool { return l.Interval.Set && !l.Interval.Value.Has(0) }
 
-// property is what pairs are divided by: the bands, the lowest value of each but
-// the first, and the value of a pair.
+// property divides pairs into bands: it holds the bands, the lower limit of each
+// band but the first, and a function that returns a pair's value.
 type property struct {
 	name   string
 	bands  []string
@@ -45,7 +46,8 @@ type property struct {
 	of     func(p *pair) trace.Opt[float64]
 }
 
-// attributions leaves out properties that do not divide the pairs.
+// attributions returns the attribution by each property that yields more than one
+// band.
 func (p pairs) attributions(draws []weights) (all []Attribution) {
 	cached := func(p *pair) trace.Opt[float64] { return p.a.cached.value() }
 	for _, by := range []property{
@@ -67,8 +69,8 @@ func (p pairs) attributions(draws []weights) (all []Attribution) {
 	return all
 }
 
-// divide makes the bands. Each is cut into its own stretches of equally many of its
-// pairs, since all of them may lie in one part of the run.
+// divide returns the bands of a property. Each band is cut into its own stretches
+// of equal numbers of pairs, because a band may cover only part of the run.
 func (p pairs) divide(by property, draws []weights) []Band {
 	bands, inBand := make([]Band, len(by.bands)), make([][]*pair, len(by.bands))
 	for i := range p.pairs {
@@ -102,10 +104,10 @@ func (p pairs) divide(by property, draws []weights) []Band {
 	return bands
 }
 
-// bandLatency is the mean difference of some pairs in pairedLatencies[k].
+// bandLatency returns the mean difference of pairedLatencies[k] for some pairs.
 func (p pairs) bandLatency(some []*pair, k int, draws []weights) BandLatency {
 	l := BandLatency{Latency: pairedLatencies[k]}
-	var own, ofRun sums // by the band's stretches, and by the run's
+	var own, ofRun sums // stretches of the band, and of the run
 	for i, both := range some {
 		if d := both.difference(k); d.Set {
 			own.add(uint8(i*stretches/len(some)), d.Value)
@@ -115,14 +117,14 @@ func (p pairs) bandLatency(some []*pair, k int, draws []weights) BandLatency {
 	}
 	if l.Count > 0 {
 		l.Mean = own.mean(&once)
-		// In a growing queue, what was lost before a band is in it, too.
+		// In a growing queue, a band also includes delays accumulated before it.
 		s := statistic{of: own.mean, known: own.known(), knownRising: own.known(), parts: ofRun.meanParts}
 		l.Interval = s.interval(l.Mean, 0, p.steps[k], draws)
 	}
 	return l
 }
 
-// promptLengths divides by ISL at powers of two.
+// promptLengths divides pairs by ISL at powers of two.
 func promptLengths() property {
 	by := property{name: "ISL", bands: []string{"below 1024"}, of: func(p *pair) trace.Opt[float64] { return trace.Some(float64(p.isl)) }}
 	const last = 1 << 17
@@ -134,13 +136,13 @@ func promptLengths() property {
 	return by
 }
 
-// cachedChange is how much more of the prompt was cached in B.
+// cachedChange returns the cached share of the prompt in B minus that in A.
 func (p *pair) cachedChange() trace.Opt[float64] {
 	a, b := p.a.cached.value(), p.b.cached.value()
 	return trace.Opt[float64]{Value: b.Value - a.Value, Set: a.Set && b.Set}
 }
 
-// times divides into equal parts of the time in which the pairs were due.
+// times divides the run into equal periods by due time.
 func (p pairs) times() property {
 	const parts = 8
 	by := property{name: "time", of: func(p *pair) trace.Opt[float64] { return trace.Some(float64(p.due)) }}
@@ -154,7 +156,7 @@ func (p pairs) times() property {
 		by.bands = []string{"all"}
 		return by
 	}
-	digits := 1 // enough to tell the parts apart
+	digits := 1 // enough to distinguish the periods
 	for unit := 200 * time.Millisecond; unit > length && digits < 9; unit /= 10 {
 		digits++
 	}

@@ -10,7 +10,7 @@ import (
 	"moontide/trace"
 )
 
-// largeRun is a run as it is when it has been read.
+// largeRun returns a run as [Read] returns it.
 func largeRun(seed uint64, requests, gapsEach int) *Run {
 	random := rand.New(rand.NewPCG(seed, 3))
 	r := &Run{values: map[string]trace.Opt[float64]{}}

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// stretches is the number of stretches into which a run is cut. Fewer are longer
-// and less correlated, but say less about an interval's width.
+// stretches is the number of stretches that a run is cut into. Fewer stretches are
+// longer and less correlated, but estimate the interval's width less well.
 const stretches = 32
 
 const (
-	// minStretches must have a value, for an interval of values, and minEvents a
-	// deciding value, such as one beyond a percentile.
+	// An interval needs at least minStretches stretches with a value, and minEvents
+	// stretches with a deciding value, such as one beyond a percentile.
 	minStretches = 20
 	minEvents    = 8
 )
 
-// weights say how often each stretch is in a resample.
+// weights holds how often each stretch occurs in a resample.
 type weights [stretches]uint8
 
-// once is the resample that is the run itself.
+// once is the resample that equals the run.
 var once = weights(slices.Repeat([]uint8{1}, stretches))
 
-// drawAll draws resamples of as many stretches as a run has, with replacement.
+// drawAll draws resamples of the stretches with replacement.
 func drawAll(seed uint64, resamples int) []weights {
 	random := rand.New(rand.NewPCG(seed, 0x6d6f6f6e74696465))
 	draws := make([]weights, resamples)
@@ -34,11 +34,11 @@ func drawAll(seed uint64, resamples int) []weights {
 	return draws
 }
 
-// rows are the row numbers of a side in ascending order. They are cut into
-// stretches of equally many rows.
+// rows holds the row numbers of a side in ascending order. They are cut into
+// stretches with equal numbers of rows.
 type rows []int
 
-// rowsOf are the rows of any of the runs.
+// rowsOf returns the rows that occur in any of the runs.
 func rowsOf(runs []*Run) (all rows) {
 	for _, r := range runs {
 		all = slices.Grow(all, len(r.requests))
@@ -50,5 +50,5 @@ func rowsOf(runs []*Run) (all rows) {
 	return slices.Compact(all)
 }
 
-// stretch is the stretch of the row with an index.
+// stretch returns the stretch of the row at an index.
 func (r rows) stretch(index int) uint8 { return uint8((stretches*(index+1) - 1) / len(r)) }

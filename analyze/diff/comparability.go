@@ -11,19 +11,19 @@ import (
 // Objection is a reason not to compare two sides.
 type Objection struct {
 	Reason string
-	// Invalid says that a run's verdict is INVALID; otherwise the sides are not of
-	// the same test.
+	// Invalid is set if a run's verdict is INVALID. Otherwise the sides ran
+	// different tests.
 	Invalid bool
 }
 
-// comparability returns the objections, to single runs and then to pairs of the
-// first run of A and another run, and whether all runs made the same requests, row
-// by row, at whatever times.
+// comparability returns the objections, first to single runs, then to pairs of the
+// first run of A and another run. It also reports whether all runs sent the same
+// requests, row by row, regardless of timing.
 func comparability(a, b []*Run) (all []Objection, sameRequests bool) {
 	runs := slices.Concat(a, b)
 	for i, r := range runs {
 		if slices.Contains(runs[:i], r) {
-			continue // compared with itself
+			continue // do not compare a run with itself
 		}
 		if r.Verdict.Level == run.Invalid {
 			all = append(all, Objection{r.Name + " is INVALID" + reasons(r.Verdict), true})
@@ -50,7 +50,7 @@ func comparability(a, b []*Run) (all []Objection, sameRequests bool) {
 	return all, sameRequests
 }
 
-// reasons are the findings that determined a verdict.
+// reasons returns the findings that determined a verdict.
 func reasons(v run.Verdict) string {
 	var texts []string
 	for _, e := range v.Evidence {
@@ -64,7 +64,7 @@ func reasons(v run.Verdict) string {
 	return ": " + strings.Join(texts, "; ")
 }
 
-// mismatch says why two runs are not of the same test, or "".
+// mismatch returns why two runs are of different tests, or "".
 func mismatch(a, b *Run, common, changed int) string {
 	one, other := a.Run.Trace, b.Run.Trace
 	switch {
@@ -94,8 +94,8 @@ func mismatch(a, b *Run, common, changed int) string {
 	return "were sent at different times: their schedules differ"
 }
 
-// sameRows counts the rows that two runs have in common, and those of them whose
-// requests differ.
+// sameRows returns the number of rows that two runs have in common and how many of
+// these have different requests.
 func sameRows(a, b *Run) (common, changed int) {
 	k := 0
 	for i := range a.requests {

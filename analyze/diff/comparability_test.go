@@ -101,7 +101,7 @@ func TestObjections(t *testing.T) {
 	}
 }
 
-// Arrivals that were drawn say why they are not the same.
+// The objection to different random arrivals names their cause.
 func TestObjectionsToDrawnArrivals(t *testing.T) {
 	drawn := func(rate float64, seed uint64) *diff.Run {
 		info := ended()

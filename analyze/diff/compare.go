@@ -7,47 +7,47 @@ import (
 	"moontide/trace"
 )
 
-// Options change how sides are compared. The zero value works.
+// Options configures a comparison. The zero value works.
 type Options struct {
-	Metrics   []run.Metric // nil: [DefaultMetrics]
-	Seed      uint64       // of the bootstrap resamples
-	Resamples int          // 0: 2,000
+	Metrics   []run.Metric // default: [DefaultMetrics]
+	Seed      uint64       // seed of the bootstrap resamples
+	Resamples int          // default: 2,000
 }
 
 const defaultResamples = 2000
 
-// Level is the confidence of every interval.
+// Level is the confidence level of every interval.
 const Level = 0.95
 
-// Comparison is how side B differs from side A.
+// Comparison holds the differences between side B and side A.
 type Comparison struct {
 	A, B        []*Run
 	Objections  []Objection // reasons not to compare the sides
-	Changes     []Change    // settings in which the runs differ
-	Paired      bool        // both sides had the same requests, row by row
+	Changes     []Change    // settings that differ
+	Paired      bool        // both sides sent the same requests, row by row
 	Differences []Difference
-	// Requests are the differences of single requests and Attributions the kinds of
-	// requests that they come from. Both are empty unless the sides are paired.
+	// Requests holds the per-request differences and Attributions their breakdown
+	// by kind of request. Both are empty unless the sides are paired.
 	Requests     []Requests
 	Attributions []Attribution
-	// Pairs counts the rows that were completed on both sides, OnlyA and OnlyB
-	// those on one.
+	// Pairs is the number of rows completed on both sides; OnlyA and OnlyB are the
+	// numbers of rows completed on one side only.
 	Pairs, OnlyA, OnlyB int
 }
 
-// Difference is how a metric of B differs from that of A. What was not measured is
-// absent.
+// Difference is the difference of one metric between B and A. Values that were not
+// measured are absent.
 type Difference struct {
 	Metric           run.Metric
 	A, B             trace.Opt[float64]
-	RunsA            []trace.Opt[float64] // of each run
+	RunsA            []trace.Opt[float64] // by run
 	RunsB            []trace.Opt[float64]
 	Difference       trace.Opt[float64]  // B - A
-	Relative         trace.Opt[float64]  // B / A - 1; absent where A is not positive
-	Interval         trace.Opt[Interval] // of Difference
+	Relative         trace.Opt[float64]  // B / A - 1; absent if A is not positive
+	Interval         trace.Opt[Interval] // for Difference
 	RelativeInterval trace.Opt[Interval]
-	// Rising says that the latency rises through the run on both sides, as in a
-	// growing queue, and that the intervals allow for it.
+	// Rising is set if the latency rises through the run on both sides, as in a
+	// growing queue. The intervals then account for it.
 	Rising bool
 }
 
@@ -55,8 +55,8 @@ type Difference struct {
 // zero.
 func (d Difference) Significant() bool { return d.Interval.Set && !d.Interval.Value.Has(0) }
 
-// Better is 1 where B is better, -1 where it is worse, and 0 where neither holds or
-// the difference is not significant.
+// Better returns 1 if B is better, -1 if it is worse, and 0 if the metric has no
+// direction or the difference is not significant.
 func (d Difference) Better() int {
 	switch {
 	case !d.Significant():
@@ -67,8 +67,8 @@ func (d Difference) Better() int {
 	return -int(d.Metric.Better)
 }
 
-// ByRuns reports whether the intervals are computed from the run values alone:
-// both sides have at least three runs.
+// ByRuns reports whether the intervals are computed from the run values alone,
+// which takes at least three runs on each side.
 func (c *Comparison) ByRuns() bool { return len(c.A) >= enoughRuns && len(c.B) >= enoughRuns }
 
 // Find returns the difference of a metric.
@@ -81,8 +81,8 @@ func (c *Comparison) Find(key string) (Difference, bool) {
 	return Difference{}, false
 }
 
-// DefaultMetrics are the rates, mean, median and p99 of the latencies that vLLM's
-// benchmark reports, and the shares of failed requests and of cached tokens.
+// DefaultMetrics returns the rates; the mean, median and p99 of the latencies that
+// vLLM's benchmark reports; and the shares of failed requests and cached tokens.
 func DefaultMetrics() (all []run.Metric) {
 	for _, key := range []string{"request_throughput", "output_throughput", "total_token_throughput", "failed_share", "cached_share"} {
 		all = append(all, run.MustMetric(key))
@@ -95,7 +95,7 @@ func DefaultMetrics() (all []run.Metric) {
 	return all
 }
 
-// Of compares side B with side A, each of one run or more. All runs must have
+// Of compares side B with side A. Each side has one or more runs, which must have
 // been read with the metrics in opts.
 func Of(a, b []*Run, opts Options) *Comparison {
 	if opts.Metrics == nil {
@@ -121,7 +121,7 @@ func Of(a, b []*Run, opts Options) *Comparison {
 	return c
 }
 
-// inParallel calls do with 0 to n-1 and waits for all calls.
+// inParallel calls do with 0 to n-1 concurrently and waits for all calls.
 func inParallel(n int, do func(i int)) {
 	var work sync.WaitGroup
 	for i := range n {
@@ -158,8 +158,8 @@ func difference(m run.Metric, a, b side, draws []weights) Difference {
 	return d
 }
 
-// contrast is a statistic of both sides together, in which a difference of
-// latencies counts times unit.
+// contrast returns a statistic of both sides combined. A difference of latencies is
+// multiplied by unit.
 func contrast(a, b statistic, unit float64, of func(a, b float64) float64) statistic {
 	return statistic{
 		known: a.known && b.known, knownRising: a.knownRising && b.knownRising,
@@ -174,8 +174,9 @@ func contrast(a, b statistic, unit float64, of func(a, b float64) float64) stati
 	}
 }
 
-// estimate is the value of a side: that of a single run; for several runs the
-// statistic of all their records, or the mean of the runs if there is none.
+// estimate returns the value of a side: the value of a single run or, for several
+// runs, the statistic of all their records. Without such a statistic it is the mean
+// of the runs.
 func estimate(runs []trace.Opt[float64], s statistic) trace.Opt[float64] {
 	var m mean
 	for _, v := range runs {
@@ -190,7 +191,7 @@ func estimate(runs []trace.Opt[float64], s statistic) trace.Opt[float64] {
 	return m.value()
 }
 
-// present are the values that are set.
+// present returns the values that are set.
 func present(values []trace.Opt[float64]) (all []float64) {
 	for _, v := range values {
 		if v.Set {
@@ -200,7 +201,7 @@ func present(values []trace.Opt[float64]) (all []float64) {
 	return all
 }
 
-// mean accumulates a mean of the values that are set.
+// mean accumulates the mean of the values that are set.
 type mean struct {
 	sum float64
 	n   int

@@ -20,7 +20,7 @@ import (
 	"moontide/trace"
 )
 
-// ended is run.json of a run that went to its end.
+// ended returns run.json of a completed run.
 func ended() runfile.Run {
 	return runfile.Run{
 		Ended: time.Unix(2, 0), Rows: 100, Schedule: "s",
@@ -37,7 +37,8 @@ func read(t testing.TB, name string, info runfile.Run, records []replay.Record, 
 	return r
 }
 
-// streamed are answers of several tokens: TTFT, then gaps of about 10 ms.
+// streamed returns records of multi-token answers with gaps of about 10 ms after
+// the TTFT.
 func streamed(seed uint64, n int) (records []replay.Record) {
 	random := rand.New(rand.NewPCG(seed, 4))
 	for i := range n {
@@ -59,7 +60,7 @@ func streamed(seed uint64, n int) (records []replay.Record) {
 	return records
 }
 
-// later are the same answers, each of them by as much.
+// later returns the same records with every answer delayed by the same time.
 func later(records []replay.Record, by time.Duration) []replay.Record {
 	records = slices.Clone(records)
 	for i := range records {
@@ -80,7 +81,7 @@ func find(t testing.TB, c *diff.Comparison, name string) diff.Difference {
 	return d
 }
 
-// What is different for every request by as much is known exactly.
+// A constant difference is measured exactly, with an interval of width 0.
 func TestExactDifference(t *testing.T) {
 	records := streamed(1, 400)
 	a, b := read(t, "a", ended(), records, run.Options{}), read(t, "b", ended(), later(records, 7*time.Millisecond), run.Options{})
@@ -106,8 +107,8 @@ func TestExactDifference(t *testing.T) {
 	}
 }
 
-// What single runs measured is what their reports say, and what several measured
-// is what their records give together.
+// The values of single runs match their reports; the value of several runs is
+// computed from all their records.
 func TestValues(t *testing.T) {
 	one, other := streamed(1, 300), streamed(2, 300)
 	a, b := read(t, "a", ended(), one, run.Options{}), read(t, "b", ended(), other, run.Options{})
@@ -139,7 +140,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// Rates of all stretches together are the run's, with a window and without.
+// The rates over all stretches match the run's rates, with and without a window.
 func TestRatesOfStretches(t *testing.T) {
 	records := streamed(3, 400)
 	records[5].Class, records[6].Class = replay.Timeout, replay.Server
@@ -148,7 +149,8 @@ func TestRatesOfStretches(t *testing.T) {
 		asked := append(diff.DefaultMetrics(), metrics(t, "goodput")...)
 		asked = append(asked, metrics(t, "mean_ttst_ms")...)
 		a := read(t, "a", ended(), records, opts, asked...)
-		// Of two runs that are the same, what the records give is the run's own.
+		// For two identical runs, the value from the records equals that of one
+		// run.
 		c := diff.Of([]*diff.Run{a}, []*diff.Run{a, a}, diff.Options{Metrics: asked})
 		for _, name := range []string{"request_throughput", "output_throughput", "total_token_throughput", "failed_share", "request_goodput"} {
 			d := find(t, c, name)
@@ -167,8 +169,8 @@ func TestRatesOfStretches(t *testing.T) {
 	}
 }
 
-// Neither the order in which requests ended nor the number of cores changes a
-// figure.
+// Neither the order in which requests ended nor the number of CPU cores changes a
+// result.
 func TestSameFigures(t *testing.T) {
 	one, other := streamed(4, 300), later(streamed(5, 300), time.Millisecond)
 	compared := func(a, b []replay.Record) *diff.Comparison {
@@ -192,7 +194,7 @@ func TestSameFigures(t *testing.T) {
 	}
 }
 
-// What the bands of a division add is the mean difference of all.
+// The contributions of the bands add up to the mean difference.
 func TestAttributionsAddUp(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(2, 80).Draw(rt, "n")
@@ -223,7 +225,7 @@ func TestAttributionsAddUp(t *testing.T) {
 	})
 }
 
-// The difference is found where it was put.
+// The attribution finds an injected difference.
 func TestAttributions(t *testing.T) {
 	one := streamed(6, 800)
 	other := slices.Clone(one)
@@ -264,7 +266,7 @@ func TestTwiceInTheRecord(t *testing.T) {
 	}
 }
 
-// Requests that ended on one side alone are counted, and not paired.
+// Requests that completed on only one side are counted but not paired.
 func TestOneSided(t *testing.T) {
 	one, other := streamed(9, 100), streamed(9, 100)
 	one[1].Class, other[2].Class, other[3].Class = replay.Timeout, replay.Timeout, replay.Timeout
@@ -278,7 +280,7 @@ func TestOneSided(t *testing.T) {
 	}
 }
 
-// A stretch is of the same rows on both sides, also where one has few of them.
+// A stretch covers the same rows on both sides, even if one side has few of them.
 func TestStretchesAreOfTheSameRows(t *testing.T) {
 	a, b := read(t, "a", ended(), streamed(1, 800), run.Options{}), read(t, "b", ended(), streamed(2, 800)[400:], run.Options{})
 	c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{Resamples: 20})
@@ -293,7 +295,7 @@ func TestChanges(t *testing.T) {
 	other := ended()
 	other.Notes, other.Flags = []string{"the same"}, []string{"--router=random", "--out=b", "--engines=2"}
 	other.Target.URL, other.Limits.MaxConcurrency, other.Salt = "http://b", 8, "x"
-	other.Started, other.Sent, other.Prompts, other.Command = time.Unix(1, 0), 5, "p", []string{"other"} // how it went
+	other.Started, other.Sent, other.Prompts, other.Command = time.Unix(1, 0), 5, "p", []string{"other"} // differences that are not settings
 	records := streamed(10, 3)
 	second := other
 	second.Salt = "y"
@@ -312,11 +314,11 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// The embedded endpoint listens on any free port, which is no setting.
+// The embedded endpoint listens on a random free port, which is not a setting.
 func TestChangesOfTheEmbeddedEndpoint(t *testing.T) {
 	a, b := ended(), ended()
 	a.Target, b.Target = runfile.Target{URL: "http://127.0.0.1:1", Simulated: true}, runfile.Target{URL: "http://127.0.0.1:2", Simulated: true}
-	a.Salt, a.Flags = "x", []string{"--salt=x"} // which is one change
+	a.Salt, a.Flags = "x", []string{"--salt=x"} // reported as a single change
 	records := streamed(10, 3)
 	c := diff.Of([]*diff.Run{read(t, "a", a, records, run.Options{})}, []*diff.Run{read(t, "b", b, records, run.Options{})}, diff.Options{Resamples: 20})
 	if diff := cmp.Diff([]diff.Change{{"salt", []string{"x"}, []string{""}}}, c.Changes); diff != "" {
@@ -324,7 +326,7 @@ func TestChangesOfTheEmbeddedEndpoint(t *testing.T) {
 	}
 }
 
-// The parts of a short run have names of their own.
+// The periods of a short run have distinct names.
 func TestPartsOfAShortRun(t *testing.T) {
 	for _, shorter := range []time.Duration{10, 1000, 1e6} {
 		records := streamed(6, 80)
@@ -344,7 +346,7 @@ func TestPartsOfAShortRun(t *testing.T) {
 	}
 }
 
-// Nothing, or too little, is compared without a panic and without a claim.
+// Empty and very small runs cause no panic and yield no interval.
 func TestLittle(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 19} {
 		a, b := read(t, "a", ended(), streamed(11, n), run.Options{}), read(t, "b", ended(), streamed(12, n), run.Options{})

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// each streams records as a run's folder does.
+// each iterates over records like a run folder.
 func each(records []replay.Record) iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
 		for _, rec := range records {
@@ -28,7 +28,7 @@ func each(records []replay.Record) iter.Seq2[replay.Record, error] {
 	}
 }
 
-// metrics finds metrics by their names.
+// metrics returns metrics by name.
 func metrics(t testing.TB, names ...string) (all []run.Metric) {
 	t.Helper()
 	for _, name := range names {
@@ -41,8 +41,8 @@ func metrics(t testing.TB, names ...string) (all []run.Metric) {
 	return all
 }
 
-// answered is a request of a row, sent when it was due, with a TTFT in
-// milliseconds and one token.
+// answered returns a request that was sent when due and answered with one token
+// after ttft milliseconds.
 func answered(row int, ttft float64) replay.Record {
 	due := time.Duration(row) * 100 * time.Millisecond
 	first := due + time.Duration(ttft*float64(time.Millisecond))
@@ -53,7 +53,7 @@ func answered(row int, ttft float64) replay.Record {
 	}
 }
 
-// The runs that tests of coverage draw differ as runs that were read do.
+// Runs built by RunOfTTFTs equal runs returned by Read.
 func TestDrawnRunsAreAsRead(t *testing.T) {
 	asked := metrics(t, "mean_ttft_ms", "p90_ttft_ms", "max_ttft_ms")
 	var drawn, read [2]*diff.Run
@@ -81,19 +81,19 @@ func TestDrawnRunsAreAsRead(t *testing.T) {
 	}
 }
 
-// shape makes the TTFTs of the same requests in two runs, and knows how the
-// processes they are drawn from differ.
+// shape generates the TTFTs of the same requests in two runs and knows the true
+// differences between the underlying distributions.
 type shape struct {
 	name  string
 	draw  func(random *rand.Rand, n int) (a, b []float64)
 	truth func(stat string) float64
 }
 
-// percentiles of what the tests look at; the mean has none.
+// percentiles maps the tested statistics to quantiles; the mean is not among them.
 var percentiles = map[string]float64{"median": 0.5, "p90": 0.9, "p99": 0.99}
 
-// marginal is a shape of independent requests: B is A's distribution times a
-// scale, and what is slow in A is often slow in B.
+// marginal returns a shape with independent requests: B's distribution is A's times
+// a scale, and TTFTs of the same request are correlated.
 func marginal(name string, quantile func(p float64) float64, mean, together, scale float64) shape {
 	phi := func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 	return shape{
@@ -115,11 +115,11 @@ func marginal(name string, quantile func(p float64) float64, mean, together, sca
 	}
 }
 
-// queue is an M/M/1 queue in its steady state, in which the sojourn time is
-// exponential. B serves 3 % faster. With the same trace both have the same
-// arrivals and, mostly, the same work.
+// queue returns an M/M/1 queue in steady state, whose sojourn times are
+// exponential. B serves 3 % faster. With the same trace, both sides have the same
+// arrivals and mostly the same work.
 func queue(utilization float64, sameTrace bool) shape {
-	serveA, serveB := 1/utilization, 1.03/utilization // requests a second, of which 1 arrives
+	serveA, serveB := 1/utilization, 1.03/utilization // requests per second; arrivals come at 1 per second
 	return shape{
 		name: fmt.Sprintf("M/M/1 at %.0f %%, same trace %v", 100*utilization, sameTrace),
 		draw: func(random *rand.Rand, n int) (a, b []float64) {
@@ -170,8 +170,8 @@ var shapes = []shape{
 	queue(0.5, true), queue(0.7, true), queue(0.85, true), queue(0.7, false),
 }
 
-// covered counts, over many pairs of runs, how often there was an interval and
-// how often it had the truth in it.
+// covered counts, over many pairs of runs, how often there was an interval and how
+// often it contained the true value.
 type covered struct{ given, right int }
 
 func coverage(t *testing.T, s shape, requests, pairs int, stats []string) map[string]covered {
@@ -198,8 +198,8 @@ func coverage(t *testing.T, s shape, requests, pairs int, stats []string) map[st
 	return found
 }
 
-// An interval at 95 % has the truth in it about 95 times in 100, whatever the
-// shape. How often exactly depends on the draws, whose seeds are fixed.
+// A 95 % interval contains the true value about 95 times in 100, whatever the
+// shape. The exact share depends on the draws, whose seeds are fixed.
 func TestCoverage(t *testing.T) {
 	const requests, pairs = 1500, 120
 	for _, s := range shapes {
@@ -215,8 +215,8 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// checkCoverage allows for 2.5 standard deviations of chance, and for what a run
-// that is short against its queue's memory cannot know.
+// checkCoverage allows for 2.5 standard deviations of sampling error, and for runs
+// that are short compared with the queue's correlation time.
 func checkCoverage(t *testing.T, what string, f covered) {
 	t.Helper()
 	share := float64(f.right) / float64(f.given)
@@ -225,8 +225,8 @@ func checkCoverage(t *testing.T, what string, f covered) {
 	}
 }
 
-// Intervals are not simply wide: of independent requests they are hardly wider
-// than those that know of the independence.
+// For independent requests, the intervals are hardly wider than those of methods
+// that assume independence.
 func TestIntervalsAreNarrow(t *testing.T) {
 	t.Parallel()
 	const requests, pairs = 2000, 40
@@ -237,15 +237,16 @@ func TestIntervalsAreNarrow(t *testing.T) {
 		in := diff.DifferencesOf(diff.RunOfTTFTs(asked, a), diff.RunOfTTFTs(asked, b), diff.Options{Metrics: asked, Resamples: 400})[0].Interval.Value
 		width += (in.High - in.Low) / pairs
 	}
-	// The standard deviation of a single difference, from how the shape is drawn.
+	// The standard deviation of a single difference follows from the shape's
+	// distribution.
 	single := 20 * math.Sqrt(1+1.02*1.02-2*0.8*1.02)
 	if known := 2 * 1.96 * single / math.Sqrt(requests); width > 1.35*known || width < 0.9*known {
 		t.Errorf("intervals are %.3f ms wide; with the true spread they would be %.3f", width, known)
 	}
 }
 
-// A percentile that few requests decide has no interval; where there is one, it
-// is right.
+// A percentile that depends on few requests has no interval; where there is one,
+// its coverage is correct.
 func TestFewBeyondAPercentile(t *testing.T) {
 	t.Parallel()
 	few := coverage(t, shapes[2], 500, 40, []string{"p99"})["p99"]
@@ -257,13 +258,13 @@ func TestFewBeyondAPercentile(t *testing.T) {
 		t.Errorf("%d of 100 pairs of 2,000 requests have an interval of p99", enough.given)
 	}
 	checkCoverage(t, "p99", enough)
-	// 40 of 4,000 are beyond it, but they came in a few rushes.
+	// 40 of 4,000 requests exceed p99, but they come in a few bursts.
 	if rushes := coverage(t, queue(0.85, true), 4000, 20, []string{"p99"})["p99"]; rushes.given > 4 {
 		t.Errorf("%d of 20 p99 of a busy queue have an interval", rushes.given)
 	}
 }
 
-// Every run has a speed of its own, which no single one can tell. Several can.
+// Runs differ in speed, which shows only if a side has several runs.
 func TestCoverageOfSeveralRuns(t *testing.T) {
 	t.Parallel()
 	const requests, pairs, runs = 200, 150, 3

@@ -7,7 +7,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// open reads a run's folder for a comparison by the default metrics.
+// open reads a run folder to compare the default metrics.
 func open(dir string) *diff.Run {
 	folder, err := runfile.Open(dir)
 	if err != nil {
@@ -21,7 +21,7 @@ func open(dir string) *diff.Run {
 	return r
 }
 
-// Compare two runs and check a condition.
+// Compare two runs and check a gate.
 func Example() {
 	const dir = "../../replay/runfile/testdata/old_keys"
 	c := diff.Of([]*diff.Run{open(dir)}, []*diff.Run{open(dir)}, diff.Options{})

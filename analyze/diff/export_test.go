@@ -8,10 +8,10 @@ import (
 	"moontide/trace/stats"
 )
 
-// RunOfTTFTs is what [Read] makes of a run whose requests are due every 100 ms,
-// are sent on time and answer with one token after these TTFTs in milliseconds.
-// Tests of coverage draw thousands of runs, and reading would be most of their
-// time.
+// RunOfTTFTs returns what [Read] would for a run whose requests are due every 100
+// ms, are sent on time and are answered with one token after the given TTFTs in
+// milliseconds. Coverage tests draw thousands of runs, and reading would dominate
+// their run time.
 func RunOfTTFTs(metrics []run.Metric, ttfts []float64) *Run {
 	r := &Run{GapsKept: 1, values: map[string]trace.Opt[float64]{}}
 	measured := make([]float64, len(ttfts))
@@ -31,7 +31,7 @@ func RunOfTTFTs(metrics []run.Metric, ttfts []float64) *Run {
 	return r
 }
 
-// DifferencesOf are the Differences of [Of] alone.
+// DifferencesOf returns only the Differences of [Of].
 func DifferencesOf(a, b *Run, opts Options) (all []Difference) {
 	sideA, sideB := newSides([]*Run{a}, []*Run{b}, true)
 	draws := drawAll(opts.Seed, opts.Resamples)

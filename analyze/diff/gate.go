@@ -9,7 +9,7 @@ import (
 	"moontide/analyze/run"
 )
 
-// Gate is a condition that fails the comparison if B meets it, such as a metric
+// Gate is a condition on a metric of B that fails the comparison, such as a value
 // more than 5 % above that of A.
 type Gate struct {
 	Metric run.Metric
@@ -27,9 +27,9 @@ const (
 	relative                 // B / A - 1
 )
 
-// ParseGate reads a condition: the key of a metric, > or <, and a limit. A limit
+// ParseGate parses a condition: the key of a metric, > or <, and a limit. A limit
 // with a sign is a change from A to B, in percent of A with %, else in the metric's
-// unit. A limit without a sign is a value of B.
+// unit. A limit without a sign applies to the value of B.
 //
 //	p99_ttft_ms>+5%        p99_ttft_ms>+20
 //	output_throughput<-3%  mean_itl_ms>25
@@ -66,9 +66,9 @@ type Judgement struct {
 	Reason string
 }
 
-// Judge applies a gate to the metric's difference. A change that is not significant
-// counts as none, so that noise fails nothing. A change without an interval counts
-// as it is, and a metric without a value fails the gate: the unknown must not pass.
+// Judge applies the gate to the metric's difference. A change that is not
+// significant is treated as 0, so that noise does not fail a gate. A change without
+// an interval is used as measured, and a metric without a value fails the gate.
 func (g Gate) Judge(d Difference) Judgement {
 	switch {
 	case !d.B.Set:
@@ -83,7 +83,7 @@ func (g Gate) Judge(d Difference) Judgement {
 		text = fmt.Sprintf("%+.4g", value)
 	case relative:
 		if value = d.Difference.Value; value != 0 {
-			value /= math.Abs(d.A.Value) // of nothing: infinite
+			value /= math.Abs(d.A.Value) // infinite if A is 0
 		}
 		text = fmt.Sprintf("%+.2f %%", 100*value)
 	}

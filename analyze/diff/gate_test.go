@@ -32,7 +32,7 @@ func TestGate(t *testing.T) {
 		{"output_throughput<-3%", surely(100, 98, 1), false, "-2.00 %"},
 		{"output_throughput<-3", surely(1000, 996, 1), true, "-4"},
 		{"output_throughput<90", surely(100, 89, 1), true, "is 89"},
-		{"p99_ttft_ms>-5%", surely(100, 94, 1), false, "-6.00 %"}, // it has to have improved
+		{"p99_ttft_ms>-5%", surely(100, 94, 1), false, "-6.00 %"}, // fails unless improved by 5 %
 		{"p99_ttft_ms>-5%", surely(100, 94, 7), true, "not significant"},
 		{"failed_share>+5%", surely(0, 0, 0), false, "+0.00 %"},
 		{"failed_share>+5%", surely(0, 0.1, 0.01), true, "+Inf %"},
@@ -71,7 +71,7 @@ func TestBadGates(t *testing.T) {
 	}
 }
 
-// Every number of a summary has a name here that can be asked for.
+// Every number of a summary can be selected by a metric name.
 func TestMetricNames(t *testing.T) {
 	for _, name := range []string{
 		"p99.9_ttft_ms", "p5_itl_ms", "std_e2el_ms", "max_tpot_ms", "min_ttft_ms", "mean_ttft_from_schedule_ms", "median_e2el_from_schedule_ms",

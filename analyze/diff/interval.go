@@ -14,16 +14,16 @@ import (
 // Interval is a confidence interval at [Level].
 type Interval struct{ Low, High float64 }
 
-// Has reports whether x lies inside.
+// Has reports whether x is in the interval.
 func (i Interval) Has(x float64) bool { return i.Low <= x && x <= i.High }
 
-// around is the interval that reaches equally far to both sides of a value.
+// around returns the symmetric interval around a value.
 func around(value, half float64) Interval { return Interval{value - half, value + half} }
 
-// interval is the interval of a measured value by the variation within runs: in a
-// growing queue, where there is a step, by [queueingHalfWidth], else by the
-// bootstrap. It is no narrower than runs, a half width from the variation between
-// runs.
+// interval returns the interval of a measured value from the variation within runs:
+// in a growing queue, where step is set, by [queueingHalfWidth], otherwise by the
+// bootstrap. Its half width is at least runs, the half width from the variation
+// between runs.
 func (s statistic) interval(value, runs float64, step trace.Opt[float64], draws []weights) (found trace.Opt[Interval]) {
 	switch {
 	case step.Set && s.knownRising:
@@ -37,7 +37,7 @@ func (s statistic) interval(value, runs float64, step trace.Opt[float64], draws 
 	return found
 }
 
-// bootstrap is the percentile interval.
+// bootstrap returns the percentile interval.
 func (s statistic) bootstrap(value float64, draws []weights) (none trace.Opt[Interval]) {
 	whole := s.of(&once)
 	deviations := make([]float64, 0, len(draws))
@@ -46,12 +46,12 @@ func (s statistic) bootstrap(value float64, draws []weights) (none trace.Opt[Int
 			deviations = append(deviations, x-whole)
 		}
 	}
-	// Some resamples may lack the value; if more than a few do, it is too rare.
+	// A few resamples may lack a value; if more do, the value is too rare.
 	if math.IsNaN(whole) || 20*len(deviations) < 19*len(draws) {
 		return none
 	}
 	jackknife, w := make([]float64, stretches), once
-	for i := range jackknife { // without stretch i
+	for i := range jackknife { // leave out stretch i
 		w[i] = 0
 		jackknife[i] = s.of(&w)
 		w[i] = 1
@@ -60,34 +60,35 @@ func (s statistic) bootstrap(value float64, draws []weights) (none trace.Opt[Int
 	return trace.Some(Interval{value + min(0, wider*d.Quantile(tail)), value + max(0, wider*d.Quantile(1-tail))})
 }
 
-// tail is the share of resamples beyond each end: that of a normal distribution
-// beyond the end of Student's t interval for the mean of as many values. Without
-// it an interval would be too narrow, as a standard deviation divided by n is too
-// small.
+// tail is the share of resamples beyond each end of the interval. It is the tail of
+// a normal distribution beyond the end of a Student's t interval for the mean of
+// the same number of values. It corrects for the standard deviation with divisor n,
+// which is too small.
 var tail = distuv.UnitNormal.CDF(-studentsT(stretches-1) * math.Sqrt(stretches/(stretches-1.)))
 
 // maxCorrelation bounds the correlation of neighbouring stretches. A run that
-// drifts from beginning to end comes close to 1.
+// drifts from start to end comes close to 1.
 const maxCorrelation = 0.9
 
-// widening is the factor by which an interval grows because neighbouring values
-// are correlated.
+// widening returns the factor by which the correlation of neighbouring values
+// widens an interval.
 func widening(values []float64) float64 {
 	correlation, err := mstats.AutoCorrelation(values, 1)
-	if err != nil || math.IsNaN(correlation) { // the values are equal, or one is unknown
+	if err != nil || math.IsNaN(correlation) { // the values are equal or one is NaN
 		return 1
 	}
-	correlation += 1 / float64(len(values)) // of independent values it is -1/n on average
+	correlation += 1 / float64(len(values)) // for independent values the mean is -1/n
 	correlation = min(max(0, correlation), maxCorrelation)
 	return math.Sqrt((1 + correlation) / (1 - correlation))
 }
 
-// enoughRuns per side give an interval on their own.
+// enoughRuns is the number of runs per side from which on the run values alone give
+// the interval.
 const enoughRuns = 3
 
-// runsHalfWidth is half the width of the interval of B - times A by the run values
-// alone: with enough runs on both sides Welch's, else Student's with one variance
-// for both sides. It is 0 if neither side has two runs.
+// runsHalfWidth returns half the width of the interval of B - times A from the run
+// values alone: Welch's with enough runs on both sides, otherwise Student's with a
+// pooled variance. It is 0 if neither side has two runs.
 func runsHalfWidth(a, b []float64, times float64) float64 {
 	nA, nB := float64(len(a)), float64(len(b))
 	if nA+nB <= 2 {
@@ -104,8 +105,8 @@ func runsHalfWidth(a, b []float64, times float64) float64 {
 	return studentsT(freedom) * math.Sqrt(variance)
 }
 
-// studentsT is the number of standard deviations from the middle of an interval to
-// its ends.
+// studentsT returns the quantile of Student's t for a two-sided interval at
+// [Level].
 func studentsT(freedom float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(1 - (1-Level)/2)
 }

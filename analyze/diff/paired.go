@@ -8,22 +8,22 @@ import (
 	"moontide/trace"
 )
 
-// Requests is the difference B - A of a latency, request by request.
+// Requests summarizes the per-request differences B - A of a latency.
 type Requests struct {
 	Latency      run.Latency // TTFT, TPOT or E2EL
 	Count        int
 	Mean, Median float64
 	MeanInterval trace.Opt[Interval]
-	// MedianInterval is of the median of differences, which is not the difference
-	// of medians.
+	// MedianInterval is for the median of the differences, not the difference of
+	// the medians.
 	MedianInterval trace.Opt[Interval]
-	Lower, Higher  int // requests whose latency is lower, or higher, in B
+	Lower, Higher  int // requests whose latency is lower or higher in B
 }
 
-// pairedLatencies are those that are compared request by request.
+// pairedLatencies lists the latencies that are compared per request.
 var pairedLatencies = [3]run.Latency{run.TTFT, run.TPOT, run.E2EL}
 
-// pair is a row on both sides.
+// pair is a row that was sent on both sides.
 type pair struct {
 	stretch uint8
 	isl     int
@@ -31,29 +31,29 @@ type pair struct {
 	a, b    rowMeans
 }
 
-// rowMeans are the means of a row over the runs of a side.
+// rowMeans holds the means of a row over the runs of a side.
 type rowMeans struct {
 	completed bool // in any run
 	cached    mean // share of the prompt
 	latencies [len(pairedLatencies)]mean
 }
 
-// difference is B - A of pairedLatencies[k].
+// difference returns B - A of pairedLatencies[k].
 func (p *pair) difference(k int) trace.Opt[float64] {
 	a, b := p.a.latencies[k].value(), p.b.latencies[k].value()
 	return trace.Opt[float64]{Value: b.Value - a.Value, Set: a.Set && b.Set}
 }
 
-// pairs are the rows that were completed on both sides, in order.
+// pairs holds the rows that were completed on both sides, in row order.
 type pairs struct {
 	pairs        []pair
 	onlyA, onlyB int
-	// By pairedLatencies: see queueingStep, and the means of each run.
+	// Indexed like pairedLatencies: the queueingStep, and the mean of each run.
 	steps        [len(pairedLatencies)]trace.Opt[float64]
 	runsA, runsB [len(pairedLatencies)][]float64
 }
 
-// pairsOf pairs two sides of the same rows.
+// pairsOf pairs two sides that share rows.
 func pairsOf(a, b side) (p pairs) {
 	for k, l := range pairedLatencies {
 		p.steps[k] = queueingStep(a.samples[l](), b.samples[l]())
@@ -91,7 +91,7 @@ func pairsOf(a, b side) (p pairs) {
 	return p
 }
 
-// differences are the differences of single requests, by latency.
+// differences returns the per-request differences of each latency.
 func (p pairs) differences(draws []weights) []Requests {
 	all := make([]Requests, len(pairedLatencies))
 	inParallel(len(all), func(k int) {
@@ -117,8 +117,8 @@ func (p pairs) differences(draws []weights) []Requests {
 	return all
 }
 
-// estimate sets the mean and the median and their intervals. With enough runs on
-// both sides, the run means alone give the interval of the mean; otherwise no
+// estimate sets the mean, the median and their intervals. With enough runs on both
+// sides, the interval of the mean comes from the run means alone. Otherwise no
 // interval is narrower than the variation between runs.
 func (p pairs) estimate(r *Requests, k int, s *sample, draws []weights) {
 	a, b := p.runsA[k], p.runsB[k]

@@ -14,9 +14,9 @@ import (
 	"moontide/replay"
 )
 
-// overloaded is a queue that starts empty and to which 1.3 times as many requests
-// come as A can serve. B serves so many times as fast, most of the work is the
-// same on both sides, and the rest is drawn anew.
+// overloaded returns a queue that starts empty and receives 1.3 times the requests
+// that A can serve. B is faster by the given factor. The share fresh of the work is
+// drawn separately for each side.
 func overloaded(faster, fresh float64) shape {
 	s := shape{
 		name: fmt.Sprintf("overloaded, B %v times as fast, %v of the work anew", faster, fresh),
@@ -41,8 +41,8 @@ func overloaded(faster, fresh float64) shape {
 	return s
 }
 
-// meanDifferences are what the differences of statistics are on average: of a
-// queue that grows no formula has them.
+// meanDifferences estimates the expected differences of the statistics by
+// simulation, since a growing queue has no closed form.
 func meanDifferences(draw func(random *rand.Rand, n int) (a, b []float64), requests int) map[string]float64 {
 	const pairs = 1000
 	means := map[string]float64{}
@@ -63,8 +63,8 @@ func meanDifferences(draw func(random *rand.Rand, n int) (a, b []float64), reque
 	return means
 }
 
-// longer is a trace whose prompts get longer while nothing waits: values rise, and
-// what differs is each request's own.
+// longer returns a trace without queueing whose prompts get longer: values rise,
+// but the differences of requests are independent.
 func longer(together float64) shape {
 	s := marginal("", normal, 0, together, 1)
 	draw := s.draw
@@ -81,8 +81,9 @@ func longer(together float64) shape {
 	return s
 }
 
-// What differs in a queue that grows adds up. The intervals know that, whether
-// the sides differ or not, also of percentiles that the run's end alone has.
+// Differences accumulate in a growing queue. The intervals account for it, whether
+// the sides differ or not, including those of percentiles that only the end of the
+// run determines.
 func TestCoverageOfGrowingQueues(t *testing.T) {
 	const requests, pairs = 1500, 120
 	for _, s := range []shape{overloaded(1, 0.3), overloaded(1.05, 0.05), overloaded(1.05, 0.3), overloaded(1.2, 1), longer(0.8)} {
@@ -102,7 +103,7 @@ func TestCoverageOfGrowingQueues(t *testing.T) {
 	}
 }
 
-// A warm-up that is not measured has left its difference behind.
+// Differences accumulated during an unmeasured warm-up are accounted for.
 func TestCoverageBehindAWarmup(t *testing.T) {
 	t.Parallel()
 	const requests, warmup, pairs = 1500, 450, 120
@@ -133,7 +134,8 @@ func TestCoverageBehindAWarmup(t *testing.T) {
 	checkCoverage(t, "mean", found)
 }
 
-// Where a queue grows, a small difference is found, and none where there is none.
+// In growing queues, small differences are detected and equal sides are not
+// reported as different.
 func TestPowerInGrowingQueues(t *testing.T) {
 	t.Parallel()
 	const requests, pairs = 1500, 60
@@ -169,8 +171,8 @@ func TestPowerInGrowingQueues(t *testing.T) {
 	}
 }
 
-// A run that only gets slower by chance is no queue that grows, nor is one in
-// which nothing waits, though it gets slower.
+// A run that gets slower by chance is not treated as a growing queue, nor is one
+// that gets slower without queueing.
 func TestRunsThatDoNotRise(t *testing.T) {
 	t.Parallel()
 	const pairs = 100
@@ -189,8 +191,8 @@ func TestRunsThatDoNotRise(t *testing.T) {
 	}
 }
 
-// Three runs a side decide on their own what one cannot: their values give the
-// interval, of any metric, whatever the queue does inside of each.
+// With three runs on each side, the run values give the interval of any metric,
+// regardless of queueing within each run.
 func TestThreeRunsASide(t *testing.T) {
 	asked := metrics(t, "mean_ttft_ms", "p99_ttft_ms", "max_ttft_ms")
 	random := rand.New(rand.NewPCG(1, 2))
@@ -215,7 +217,8 @@ func TestThreeRunsASide(t *testing.T) {
 	}
 }
 
-// The interval of three runs a side is Welch's, of both values and their ratio.
+// With three runs on each side, the intervals of the difference and of the ratio
+// are Welch's.
 func TestWelch(t *testing.T) {
 	asked := metrics(t, "mean_ttft_ms")
 	runs := func(means ...float64) (all []*diff.Run) {
@@ -224,14 +227,14 @@ func TestWelch(t *testing.T) {
 		}
 		return all
 	}
-	// Variances 1 and 16, of the means 1/3 and 16/3: 2.2490 degrees of freedom,
-	// of which Student's t is 3.87686.
+	// Variances 1 and 16 give variances of the means of 1/3 and 16/3: 2.2490
+	// degrees of freedom, for which Student's t is 3.87686.
 	d := diff.Of(runs(99, 100, 101), runs(106, 110, 114), diff.Options{Metrics: asked}).Differences[0]
 	if in := d.Interval.Value; math.Abs(in.Low-(10-9.22876)) > 0.001 || math.Abs(in.High-(10+9.22876)) > 0.001 {
 		t.Errorf("%+v", in)
 	}
-	// Of the ratio 1.1 the variances are 1.21 * 1/3 / 100^2 and 16/3 / 100^2: 2.3008
-	// degrees of freedom, of which it is 3.80613.
+	// For the ratio 1.1, the variances are 1.21 * 1/3 / 100^2 and 16/3 / 100^2:
+	// 2.3008 degrees of freedom, for which Student's t is 3.80613.
 	if in := d.RelativeInterval.Value; math.Abs(in.Low-(0.1-0.0911620)) > 1e-5 || math.Abs(in.High-(0.1+0.0911620)) > 1e-5 {
 		t.Errorf("relative: %+v", in)
 	}

@@ -13,35 +13,36 @@ import (
 	"moontide/trace"
 )
 
-// Source is a run to be read.
+// Source is a run to read.
 type Source struct {
-	Name    string // in reports
+	Name    string // used in reports
 	Run     runfile.Run
 	Records iter.Seq2[replay.Record, error]
 	Measure run.Options
 }
 
-// Run is a run that was read. It takes about 140 bytes per request and 8 bytes per
-// gap between token chunks, up to 32 MB of gaps.
+// Run is a run prepared for comparison. It takes about 140 bytes per request and 8
+// bytes per gap between token chunks, up to 32 MB of gaps.
 type Run struct {
 	Name    string
 	Run     runfile.Run
 	Verdict run.Verdict
-	// Completed and Failed count requests, InputEstimates and OutputEstimates
-	// those whose tokens the server did not count.
+	// Completed and Failed are the numbers of requests; InputEstimates and
+	// OutputEstimates are the numbers of requests without token counts from the
+	// server.
 	Completed, Failed               int
 	InputEstimates, OutputEstimates int
-	Objectives                      []run.Objective // of goodput
-	// GapsKept is the share of gaps that intervals of ITL are computed from.
+	Objectives                      []run.Objective // for goodput
+	// GapsKept is the share of gaps that the intervals of ITL are computed from.
 	GapsKept float64
 
-	values   map[string]trace.Opt[float64] // by the metric's key
+	values   map[string]trace.Opt[float64] // by metric key
 	requests []request                     // by row
 	gaps     gaps
 	load     load
 }
 
-// request is the part of a record that a comparison needs.
+// request holds the fields of a record that a comparison needs.
 type request struct {
 	run.Timing
 	end              time.Duration
@@ -49,18 +50,18 @@ type request struct {
 	fingerprint      uint64 // of the request body
 	isl              int
 	input, cached    int
-	completed        bool // in the window from sending to end
-	ended            bool // successfully, at an instant in the window
-	failed           bool // at an instant in the window
+	completed        bool // completely inside the window
+	ended            bool // succeeded, ending in the window
+	failed           bool // failed, ending in the window
 	measured         bool // completed, with latencies
 	good             bool // ended, and met all objectives
 	cachedKnown      bool
-	gapsFrom, gapsTo int // in the gaps that are kept
+	gapsFrom, gapsTo int // range in the run's gaps
 }
 
-// Read reads a run once and computes the metrics that it can be compared by; nil
-// is [DefaultMetrics]. It returns an error if the records do or if a row is
-// recorded twice.
+// Read reads a run and computes the metrics to compare, by default
+// [DefaultMetrics]. It fails if reading the records fails or if a row is recorded
+// twice.
 func Read(s Source, metrics []run.Metric) (*Run, error) {
 	if metrics == nil {
 		metrics = DefaultMetrics()
@@ -114,7 +115,7 @@ func (r *Run) add(rec *replay.Record, window run.Span) {
 	r.requests = append(r.requests, q)
 }
 
-// latency is a latency of a completed request in milliseconds.
+// latency returns a latency of a completed request in milliseconds.
 func (q *request) latency(l run.Latency) trace.Opt[float64] {
 	if !q.measured {
 		return trace.Opt[float64]{}
@@ -122,14 +123,14 @@ func (q *request) latency(l run.Latency) trace.Opt[float64] {
 	return q.Latency(l)
 }
 
-// cachedShare is the share of the prompt that was cached.
+// cachedShare returns the share of the prompt that was cached.
 func (q *request) cachedShare() trace.Opt[float64] {
 	return trace.Opt[float64]{Value: float64(q.cached) / float64(max(1, q.input)), Set: q.cachedKnown && q.input > 0}
 }
 
-// fingerprint tells different requests apart.
+// fingerprint returns a hash of a request.
 func fingerprint(r trace.Request) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211 // of FNV-1a, here over words
+	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a, applied to words
 	hash := uint64(offset)
 	mix := func(x uint64) {
 		hash = (hash ^ x) * prime
@@ -143,18 +144,18 @@ func fingerprint(r trace.Request) uint64 {
 	return hash
 }
 
-// gaps are the times between token chunks of a run's requests, in milliseconds, or
-// every so many of them.
+// gaps holds the times between token chunks of a run's requests, in milliseconds,
+// thinned out if there are too many.
 type gaps struct {
 	values []float64
 	seen   int
 	every  int
 }
 
-// maxGaps bounds the gaps that are kept of a run.
+// maxGaps is the maximum number of gaps kept per run.
 const maxGaps = 1 << 22
 
-// addGaps keeps the gaps of a request and returns which they are.
+// addGaps appends the gaps of a request and returns their range.
 func (r *Run) addGaps(all []time.Duration) (from, to int) {
 	g := &r.gaps
 	g.every = max(1, g.every)
@@ -171,7 +172,7 @@ func (r *Run) addGaps(all []time.Duration) (from, to int) {
 	return from, len(g.values)
 }
 
-// thinGaps keeps every second gap.
+// thinGaps drops every second gap.
 func (r *Run) thinGaps() {
 	g := &r.gaps
 	g.every *= 2
@@ -186,8 +187,8 @@ func (r *Run) thinGaps() {
 	}
 }
 
-// load is what a run answered in each stretch of its time. These stretches are
-// equally long: rates go by time and not by rows.
+// load holds the completed work of a run by stretches of equal duration, because
+// rates are per time rather than per row.
 type load struct {
 	seconds  float64 // of each stretch
 	requests [stretches]float64
@@ -196,8 +197,8 @@ type load struct {
 	tokens   [stretches]float64 // of prompts and answers
 }
 
-// loadOf spreads the tokens of an answer evenly from its first to its last, and
-// puts those of a prompt where its answer begins.
+// loadOf spreads the output tokens of a request evenly from its first token to its
+// last, and counts its prompt tokens at its first token.
 func loadOf(requests []request, window run.Span, duration time.Duration) load {
 	l := load{seconds: duration.Seconds() / stretches}
 	if duration <= 0 {
@@ -228,7 +229,7 @@ func loadOf(requests []request, window run.Span, duration time.Duration) load {
 	return l
 }
 
-// spread adds n evenly between two places. What lies outside is left out.
+// spread adds n evenly between two positions. Parts outside the run are dropped.
 func spread(in *[stretches]float64, from, to, n float64) {
 	if to <= from {
 		if i := int(from); from >= 0 && i <= stretches {
@@ -243,7 +244,7 @@ func spread(in *[stretches]float64, from, to, n float64) {
 	}
 }
 
-// firstSent is when the first request was sent, 0 if none was.
+// firstSent returns when the first request was sent, or 0 if none was.
 func firstSent(requests []request) (first time.Duration) {
 	found := false
 	for i := range requests {

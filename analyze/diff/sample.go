@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// statistic is a number that any resample of a side has.
+// statistic is a number that can be computed for any resample of a side.
 type statistic struct {
-	of    func(w *weights) float64 // NaN where there is no value; nil: unknown
-	known bool                     // enough stretches determine it for a bootstrap interval
+	of    func(w *weights) float64 // NaN if there is no value; nil if unknown
+	known bool                     // enough stretches have values for a bootstrap interval
 
-	// The rest is of statistics of a latency.
+	// The remaining fields are for statistics of a latency.
 	latency     *sample
-	knownRising bool // enough values determine it for an interval in a growing queue
-	// parts is how far the statistic moves as the values of each stretch move by
-	// one.
+	knownRising bool // enough values for an interval in a growing queue
+	// parts returns the derivative of the statistic with respect to a shift of the
+	// values of each stretch.
 	parts func() *[stretches]float64
 }
 
@@ -25,20 +25,21 @@ type item struct {
 }
 
 // sample holds the values of a side so that statistics of a resample are exact and
-// take no longer for a million values than for a thousand.
+// take the same time for a million values as for a thousand.
 type sample struct {
 	items []item // sorted by value
-	// before has, for every stride-th item, the number of items of each stretch
-	// before it.
+	// before holds, for every stride-th item, the number of preceding items of each
+	// stretch.
 	before [][stretches]uint32
 	sums   sums
 }
 
-// stride is the distance of two counts in a sample.
+// stride is the distance between counts in a sample.
 const stride = 256
 
-// sums are the sums and sums of squares of the values of each stretch. They are
-// relative to a middle value, because squares of values far from zero lose digits.
+// sums holds the sums and sums of squares of the values of each stretch. They are
+// relative to a middle value, because squares of values far from zero lose
+// precision.
 type sums struct {
 	middle               float64
 	counts, sum, squares [stretches]float64
@@ -53,7 +54,7 @@ func (s *sums) add(stretch uint8, value float64) {
 // known reports whether enough stretches have values.
 func (s *sums) known() bool { return positive(&s.counts) >= minStretches }
 
-// positive counts the stretches with a value above 0.
+// positive returns the number of stretches with a value above 0.
 func positive(values *[stretches]float64) (n int) {
 	for _, v := range values {
 		if v > 0 {
@@ -63,7 +64,7 @@ func positive(values *[stretches]float64) (n int) {
 	return n
 }
 
-// totals are the sums of a resample.
+// totals returns the sums over a resample.
 func (s *sums) totals(w *weights) (n, sum, squares float64) {
 	for i, times := range w {
 		t := float64(times)
@@ -74,24 +75,24 @@ func (s *sums) totals(w *weights) (n, sum, squares float64) {
 	return n, sum, squares
 }
 
-// mean is NaN where there are no values.
+// mean returns NaN if there are no values.
 func (s *sums) mean(w *weights) float64 {
 	n, sum, _ := s.totals(w)
 	return s.middle + sum/n
 }
 
-// std is the population standard deviation.
+// std returns the population standard deviation.
 func (s *sums) std(w *weights) float64 {
 	n, sum, squares := s.totals(w)
 	return math.Sqrt(max(0, squares/n-sum/n*sum/n))
 }
 
-// of is the mean of a stretch that has values.
+// of returns the mean of a stretch, which must have values.
 func (s *sums) of(stretch int) float64 {
 	return s.middle + s.sum[stretch]/s.counts[stretch]
 }
 
-// meanParts are the shares of the stretches in the values: see statistic.parts.
+// meanParts returns the parts of the mean: the share of values in each stretch.
 func (s *sums) meanParts() *[stretches]float64 {
 	n, _, _ := s.totals(&once)
 	parts := s.counts
@@ -101,7 +102,7 @@ func (s *sums) meanParts() *[stretches]float64 {
 	return &parts
 }
 
-// stdParts are the parts of the standard deviation.
+// stdParts returns the parts of the standard deviation.
 func (s *sums) stdParts() *[stretches]float64 {
 	parts, mean, std := s.meanParts(), s.mean(&once), s.std(&once)
 	for i := range parts {
@@ -112,7 +113,7 @@ func (s *sums) stdParts() *[stretches]float64 {
 	return parts
 }
 
-// newSample takes the items over.
+// newSample takes ownership of items.
 func newSample(items []item) *sample {
 	slices.SortFunc(items, func(a, b item) int { // faster than cmp.Compare, which handles NaN
 		switch {
@@ -138,8 +139,8 @@ func newSample(items []item) *sample {
 	return s
 }
 
-// quantile is the p-quantile of a resample by linear interpolation between closest
-// ranks.
+// quantile returns the p-quantile of a resample by linear interpolation between
+// closest ranks.
 func (s *sample) quantile(p float64, w *weights) float64 {
 	n, _, _ := s.sums.totals(w)
 	if n == 0 {
@@ -149,15 +150,15 @@ func (s *sample) quantile(p float64, w *weights) float64 {
 	below := math.Floor(rank)
 	low, next := s.at(below, w)
 	high := low
-	// The next rank is the same item if it is in the resample often enough.
+	// The next rank has the same item if the resample repeats it often enough.
 	if rank > below && next <= below+1 {
 		high, _ = s.at(below+1, w)
 	}
 	return low + (rank-below)*(high-low)
 }
 
-// at is the value of a rank of a resample, and the rank after the last copy of its
-// item.
+// at returns the value at a rank of a resample, and the rank after the last copy of
+// its item.
 func (s *sample) at(rank float64, w *weights) (value, next float64) {
 	ahead := func(i int) (n float64) {
 		for k, times := range w {
@@ -165,7 +166,7 @@ func (s *sample) at(rank float64, w *weights) (value, next float64) {
 		}
 		return n
 	}
-	// The last count that is not beyond the rank.
+	// Find the last count at or below the rank.
 	low, high := 0, len(s.before)
 	for high-low > 1 {
 		if middle := (low + high) / 2; ahead(middle) <= rank {
@@ -183,7 +184,7 @@ func (s *sample) at(rank float64, w *weights) (value, next float64) {
 	return s.items[len(s.items)-1].value, next
 }
 
-// countsIn counts the items of each stretch from one rank to before another.
+// countsIn counts the items of each stretch with ranks from from to to-1.
 func (s *sample) countsIn(from, to int) (counts [stretches]float64) {
 	for _, it := range s.items[from:to] {
 		counts[it.stretch]++
@@ -191,9 +192,9 @@ func (s *sample) countsIn(from, to int) (counts [stretches]float64) {
 	return counts
 }
 
-// quantileStatistic is known where enough stretches have a value beyond the
-// quantile, on the side where fewer have one. Where the latency rises, all of them
-// lie in the last few stretches, and enough values suffice.
+// quantileStatistic is known if enough stretches have a value beyond the quantile,
+// on the side with fewer of them. If the latency rises, all such values are in the
+// last few stretches, so enough values suffice.
 func (s *sample) quantileStatistic(p float64) statistic {
 	n := len(s.items)
 	edge := int(math.Round(p * float64(n)))
@@ -207,7 +208,7 @@ func (s *sample) quantileStatistic(p float64) statistic {
 	}
 }
 
-// quantileParts are the shares of the stretches in the values around a quantile.
+// quantileParts returns the share of each stretch in the values around a quantile.
 func (s *sample) quantileParts(p float64) *[stretches]float64 {
 	n := float64(len(s.items))
 	reach := max(minEvents, min(p, 1-p)*n/4)
@@ -227,9 +228,8 @@ func (s *sample) stdStatistic() statistic {
 	return statistic{of: s.sums.std, known: s.sums.known(), latency: s, knownRising: s.sums.known(), parts: s.sums.stdParts}
 }
 
-// ratio is the statistic of one sum over another, such as tokens over seconds. It
-// is known where enough stretches have some of the part, and enough some of the
-// rest.
+// ratio returns the ratio of two sums, such as tokens over seconds. It is known if
+// enough stretches have a part above 0, and enough have a part below the whole.
 func ratio(part, whole [stretches]float64) statistic {
 	var rest [stretches]float64
 	for i := range part {

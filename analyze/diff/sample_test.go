@@ -11,7 +11,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// The statistics of a resample are those of its values written out.
+// Statistics of a resample equal those of its values listed one by one.
 func TestSampleIsItsValues(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var items []item
@@ -46,8 +46,8 @@ func TestSampleIsItsValues(t *testing.T) {
 	})
 }
 
-// Stretches hold as many rows each, whatever the rows' numbers, and follow one
-// another.
+// Stretches are consecutive and have equal numbers of rows, whatever the row
+// numbers.
 func TestRowsAreCutIntoStretches(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		drawn := rapid.SliceOfNDistinct(rapid.IntRange(-1000, 1<<40), 0, 200, rapid.ID[int]).Draw(rt, "rows")
@@ -73,7 +73,7 @@ func TestRowsAreCutIntoStretches(t *testing.T) {
 	})
 }
 
-// What is too much to keep is thinned evenly, and each request keeps its own.
+// Too many gaps are thinned evenly, and each request keeps its own gaps.
 func TestGapsAreThinned(t *testing.T) {
 	r := &Run{}
 	for i := range 5 {
@@ -104,7 +104,7 @@ func TestSpread(t *testing.T) {
 	}{
 		{1.5, 3.5, 8, map[int]float64{1: 2, 2: 4, 3: 2}},
 		{2, 2, 5, map[int]float64{2: 5}},
-		{31, 33, 6, map[int]float64{31: 3}}, // half of it came after the window
+		{31, 33, 6, map[int]float64{31: 3}}, // half of the tokens came after the window
 		{-1, 1, 6, map[int]float64{0: 3}},
 		{32, 32, 4, map[int]float64{31: 4}}, // the very end
 		{-3, -3, 4, nil},

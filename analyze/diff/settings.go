@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Change is a setting in which the sides differ, as run.json calls it. A side
+// Change is a setting that differs between the sides, named as in run.json. A side
 // whose runs differ has several values.
 type Change struct {
 	Setting string
 	A, B    []string // empty: not set
 }
 
-// notSettings are the parts of run.json that describe the course of a run, and
+// notSettings lists the fields of run.json that describe the course of a run, and
 // flags that repeat other settings.
 var notSettings = map[string]bool{
 	"command": true, "started": true, "ended": true, "rows": true, "sent": true, "not_sent": true, "stopped": true, "time_up": true,
@@ -24,7 +24,7 @@ var notSettings = map[string]bool{
 	"flags.drawn-rate": true,
 }
 
-// changes are the settings that differ, in the order of run.json.
+// changes returns the settings that differ, in the order of run.json.
 func changes(a, b []*Run) (all []Change) {
 	var names []string
 	var values [2]map[string][]string
@@ -51,7 +51,7 @@ func changes(a, b []*Run) (all []Change) {
 		slices.Sort(inB)
 		switch {
 		case slices.Equal(inA, inB):
-		case name == "notes": // a run has many, mostly the same
+		case name == "notes": // runs have many notes, mostly equal
 			all = append(all, Change{name, without(inA, inB), without(inB, inA)})
 		default:
 			all = append(all, Change{name, inA, inB})
@@ -60,7 +60,7 @@ func changes(a, b []*Run) (all []Change) {
 	return all
 }
 
-// without returns the strings of a list that are not in another.
+// without returns the strings of list that are not in other.
 func without(list, other []string) (rest []string) {
 	for _, s := range list {
 		if !slices.Contains(other, s) {

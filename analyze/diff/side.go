@@ -7,15 +7,15 @@ import (
 	"moontide/trace"
 )
 
-// side is the runs of one side with their rows, cut into stretches, and a sample of
-// each latency, made when it is first needed.
+// side holds the runs of one side, their rows, and a sample of each latency, which
+// is created on first use.
 type side struct {
 	runs    []*Run
 	rows    rows
 	samples map[run.Latency]func() *sample
 }
 
-// newSides makes the sides; paired ones have the rows of both in common.
+// newSides returns the two sides. Paired sides share the rows of both.
 func newSides(a, b []*Run, paired bool) (sideA, sideB side) {
 	if paired {
 		both := rowsOf(append(a[:len(a):len(a)], b...))
@@ -32,7 +32,7 @@ func newSide(runs []*Run, all rows) side {
 	return s
 }
 
-// each calls do for every request of the side, with the index of its row.
+// each calls do with every request of the side and the index of its row.
 func (s side) each(do func(r *Run, q *request, index int)) {
 	for _, r := range s.runs {
 		index := 0
@@ -45,7 +45,7 @@ func (s side) each(do func(r *Run, q *request, index int)) {
 	}
 }
 
-// items are the values of a latency.
+// items returns the values of a latency.
 func (s side) items(l run.Latency) []item {
 	n := 0
 	for _, r := range s.runs {
@@ -69,7 +69,7 @@ func (s side) items(l run.Latency) []item {
 	return items
 }
 
-// values are the values of a metric in each run.
+// values returns the value of a metric for each run.
 func (s side) values(m run.Metric) (all []trace.Opt[float64]) {
 	for _, r := range s.runs {
 		all = append(all, r.values[m.Key])
@@ -77,7 +77,7 @@ func (s side) values(m run.Metric) (all []trace.Opt[float64]) {
 	return all
 }
 
-// means are the means of a latency in each run that has any.
+// means returns the mean of a latency for each run that has values.
 func (s side) means(l run.Latency) (all []float64) {
 	for _, r := range s.runs {
 		var m mean
@@ -91,8 +91,8 @@ func (s side) means(l run.Latency) (all []float64) {
 	return all
 }
 
-// statistic is the metric of any resample of the side. A resample does not
-// determine counts, peaks, minima and maxima.
+// statistic returns a metric as a function of the resample. Counts, peaks, minima
+// and maxima have none.
 func (s side) statistic(m run.Metric) statistic {
 	sampleOf := s.samples[m.Latency]
 	switch {
@@ -122,7 +122,7 @@ func (s side) statistic(m run.Metric) statistic {
 	return statistic{}
 }
 
-// count is 1 for what is to be counted.
+// count returns 1 for true and 0 for false.
 func count(yes bool) float64 {
 	if yes {
 		return 1
@@ -130,7 +130,7 @@ func count(yes bool) float64 {
 	return 0
 }
 
-// share is the share of a part in the whole of all requests.
+// share returns the ratio of two sums over all requests.
 func (s side) share(of func(q *request) (part, whole float64)) statistic {
 	var part, whole [stretches]float64
 	s.each(func(_ *Run, q *request, index int) {
@@ -142,7 +142,7 @@ func (s side) share(of func(q *request) (part, whole float64)) statistic {
 	return ratio(part, whole)
 }
 
-// rate is a load per second.
+// rate returns a load per second.
 func (s side) rate(of func(l *load) *[stretches]float64) statistic {
 	var part, whole [stretches]float64
 	for _, r := range s.runs {
