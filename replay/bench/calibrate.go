@@ -10,17 +10,17 @@ import (
 	"moontide/replay/runfile"
 )
 
-// CalibrateConfig says how to calibrate. Only Start must be set.
+// CalibrateConfig configures [Calibrate]. Only Start is required.
 type CalibrateConfig struct {
-	// Start starts a simulated endpoint without limits on load, in a process of
-	// its own on this machine; see [StartEndpoint].
+	// Start starts a simulated endpoint without load limits in a separate
+	// process on this machine; see [StartEndpoint].
 	Start   func(ctx context.Context, p Pace) (Endpoint, error)
 	Ladders []Ladder    // the loads; nil is [Ladders]
 	Each    func(Point) // if not nil, called after each load
 	Version string      // of the client
 }
 
-// Pace says when a simulated endpoint sends tokens.
+// Pace configures when a simulated endpoint sends tokens.
 type Pace struct {
 	// TPOT is the time between two tokens of a stream.
 	TPOT time.Duration
@@ -29,24 +29,24 @@ type Pace struct {
 	LockStep bool
 }
 
-// Calibration is what a client can do on a machine.
+// Calibration holds the measured limits of a client on a machine.
 type Calibration struct {
 	Version string        `json:"version"`
 	Taken   time.Time     `json:"taken"`
 	Machine Machine       `json:"machine"`
-	Stamps  replay.Stamps `json:"stamps"`   // of the times of arrival
-	LimitMS float64       `json:"limit_ms"` // of the errors at p99 within the range
+	Stamps  replay.Stamps `json:"stamps"`   // who timestamps arrivals
+	LimitMS float64       `json:"limit_ms"` // limit of the p99 errors
 	Range   runfile.Range `json:"range"`
 	Points  []Point       `json:"loads"` // in the order in which they were driven
 }
 
-// Limit is the p99 error, and for [Sends] the p99 client lag, up to which a load
-// is within the range of a client.
+// Limit is the largest p99 error, and for [Sends] the largest p99 client lag,
+// of a load within a client's range.
 const Limit = time.Millisecond
 
-// Calibrate measures the client under growing loads. It leaves a ladder at the
-// first load that is too much. The error is a failure to calibrate, never a
-// finding.
+// Calibrate measures the client under growing loads. Each ladder ends at the
+// first load that exceeds the client's range. An error means that the
+// calibration failed.
 func Calibrate(ctx context.Context, cfg CalibrateConfig) (*Calibration, error) {
 	if err := checkSystem(); err != nil {
 		return nil, err
@@ -88,14 +88,14 @@ func Calibrate(ctx context.Context, cfg CalibrateConfig) (*Calibration, error) {
 const busy = 0.1
 
 const (
-	// longest is the planned maximum time of a calibration.
+	// longest is the time budget of a calibration.
 	longest = 48 * time.Second
 	// around is the time to start and stop the endpoint of a load.
 	around = 700 * time.Millisecond
 )
 
-// mayRepeat reports whether there is time to repeat a load, after took, and
-// still do the ladders behind it.
+// mayRepeat reports whether a load that took this long can be repeated with
+// time left for the remaining ladders.
 func mayRepeat(load Load, behind []Ladder, took time.Duration) bool {
 	took += load.lasts() + around
 	for _, ladder := range behind {
@@ -106,9 +106,9 @@ func mayRepeat(load Load, behind []Ladder, took time.Duration) bool {
 	return took <= longest
 }
 
-// climb drives the loads of a ladder up to the first that is too much. If the
-// machine was busy with something else and there is time, that load is repeated,
-// and the second result counts.
+// climb drives the loads of a ladder up to the first that exceeds the range. If
+// other processes kept the machine busy and there is time, that load is
+// repeated and the second result is used.
 func climb(ladder Ladder, again func(Load) bool, drive func(Load) (Point, error)) (points []Point, err error) {
 	for _, load := range ladder {
 		p, err := drive(load)
@@ -126,8 +126,8 @@ func climb(ladder Ladder, again func(Load) bool, drive func(Load) (Point, error)
 	return points, nil
 }
 
-// within is the ladder up to the first load that needs more open files than the
-// limit; 0 is no limit.
+// within truncates the ladder before the first load that needs more open files
+// than the limit; 0 means no limit.
 func (l Ladder) within(openFiles int) Ladder {
 	for i, load := range l {
 		if openFiles > 0 && load.Requests+2*otherFiles > openFiles {
@@ -137,7 +137,7 @@ func (l Ladder) within(openFiles int) Ladder {
 	return l
 }
 
-// Machine is what a calibration is valid for.
+// Machine identifies the machine that a calibration is valid for.
 type Machine struct {
 	runfile.Host
 	CPU string `json:"cpu"` // model name; "" if unknown

@@ -17,10 +17,10 @@ import (
 // stampsHeader asks the simulated endpoint for the write time of each event.
 var stampsHeader = openai.Header{Name: "X-Moontide-Stamps", Value: "1"}
 
-// drive replays one load against an endpoint of its own and compares the record
-// with what the endpoint said.
+// drive replays one load against a new endpoint and compares the client's
+// record with the server's write times.
 func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err error) {
-	debug.FreeOSMemory() // memory of the load before would count as this one's
+	debug.FreeOSMemory() // or the previous load's memory would count towards this one
 	endpoint, err := cfg.Start(ctx, load.Pace())
 	if err != nil {
 		return p, err
@@ -49,10 +49,10 @@ func (cfg *CalibrateConfig) drive(ctx context.Context, load Load) (p Point, err 
 	return p, nil
 }
 
-// truth is when the endpoint wrote the tokens of a load.
+// truth holds the times at which the endpoint wrote the tokens of a load.
 type truth struct {
 	load    Load
-	written [][]int64 // of each row, of each token: CLOCK_MONOTONIC in nanoseconds
+	written [][]int64 // by row and token: CLOCK_MONOTONIC in nanoseconds
 	events  atomic.Int64
 }
 
@@ -64,7 +64,7 @@ func newTruth(load Load) *truth {
 	return t
 }
 
-// take notes the write time of an event. compare finds the missing ones.
+// take stores the write time of an event. compare detects missing ones.
 func (t *truth) take(row int, data []byte) {
 	t.events.Add(1)
 	if at, ok := writtenAt(data); ok {
@@ -72,7 +72,7 @@ func (t *truth) take(row int, data []byte) {
 	}
 }
 
-// writtenAt reads the stamp that ends an event.
+// writtenAt parses the write time at the end of an event.
 func writtenAt(data []byte) (ns int64, ok bool) {
 	const key = `"written_ns":`
 	end := len(data) - 1
@@ -92,11 +92,11 @@ func writtenAt(data []byte) (ns int64, ok bool) {
 	return ns, true
 }
 
-// compare completes a point from the records.
+// compare fills in a point from the records.
 func (t *truth) compare(records []replay.Record, start time.Time, p *Point) {
 	zero := monotonic.At(start)
 	var ttft, itl, lag []float64
-	var events float64 // a second
+	var events float64 // per second
 	var first, last time.Duration
 	for i, rec := range records {
 		if rec.Sent.Set {
@@ -132,8 +132,8 @@ func (t *truth) compare(records []replay.Record, start time.Time, p *Point) {
 	}
 }
 
-// tokenRate is the tokens per second of a stream with these gaps. The first gap
-// does not count: in it the stream takes its phase.
+// tokenRate returns the tokens per second of a stream with these gaps. The
+// first gap is ignored because it sets the stream's phase.
 func tokenRate(gaps []time.Duration) float64 {
 	var sum time.Duration
 	for i, gap := range gaps {
@@ -147,7 +147,7 @@ func tokenRate(gaps []time.Duration) float64 {
 	return float64(len(gaps)-1) / sum.Seconds()
 }
 
-// watch samples client and endpoint process during a load.
+// watch samples the client and endpoint processes during a load.
 type watch struct {
 	truth       *truth
 	status      func() replay.Status
@@ -158,7 +158,7 @@ type watch struct {
 	stop, ended chan struct{}
 }
 
-// sample is the work done up to an instant.
+// sample holds the CPU time used up to an instant.
 type sample struct {
 	at     time.Time
 	events int64
@@ -214,7 +214,7 @@ func steady(l Load, s replay.Status) bool {
 	return s.Done > 0 && s.Sent < l.Requests
 }
 
-// end stops sampling and completes a point.
+// end stops sampling and fills in a point.
 func (w *watch) end(p *Point) {
 	close(w.stop)
 	<-w.ended
@@ -238,7 +238,7 @@ func (w *watch) end(p *Point) {
 	}
 }
 
-// machineCPU is the CPU time of all processes and the kernel.
+// machineCPU returns the CPU time of all processes and the kernel.
 func machineCPU() time.Duration {
 	return time.Duration(evidence.MachineCPU().Processes) * (time.Second / 100)
 }

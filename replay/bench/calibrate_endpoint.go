@@ -12,8 +12,8 @@ import (
 // Endpoint is a running simulated endpoint.
 type Endpoint struct {
 	URL string
-	PID int // of its process
-	// Close ends it, and returns when it has ended.
+	PID int // of the endpoint's process
+	// Close stops the endpoint and waits for it to exit.
 	Close func() error
 }
 
@@ -22,16 +22,16 @@ type announcement struct {
 	URL string `json:"url"`
 }
 
-// AnnounceEndpoint tells [StartEndpoint] in the parent process that an endpoint
-// accepts connections.
+// AnnounceEndpoint reports to [StartEndpoint] in the parent process that the
+// endpoint accepts connections.
 func AnnounceEndpoint(w io.Writer, url string) error {
 	return json.NewEncoder(w).Encode(announcement{url})
 }
 
-// StartEndpoint runs a command that serves an endpoint. The command calls
-// [AnnounceEndpoint] with its standard output, and exits when its standard input
-// ends, as it does when this process ends, however it ends. What it writes to
-// standard error becomes part of the error if it does not start.
+// StartEndpoint runs a command that serves an endpoint. The command must call
+// [AnnounceEndpoint] with its standard output and exit when its standard input
+// is closed, which happens however this process ends. If it does not start, its
+// standard error is included in the error.
 func StartEndpoint(cmd *exec.Cmd) (Endpoint, error) {
 	fail := func(err error) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("starting an endpoint: %w", err)
@@ -75,7 +75,7 @@ func StartEndpoint(cmd *exec.Cmd) (Endpoint, error) {
 	return Endpoint{URL: announced.URL, PID: cmd.Process.Pid, Close: end}, nil
 }
 
-// firstBytes keeps the beginning of what is written.
+// firstBytes keeps the first bytes written to it.
 type firstBytes struct{ text []byte }
 
 func (f *firstBytes) Write(b []byte) (int, error) {

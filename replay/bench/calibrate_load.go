@@ -8,10 +8,10 @@ import (
 	"moontide/trace"
 )
 
-// Load is what a calibration drives at once. Its requests arrive evenly.
+// Load is one load of a calibration. Its requests arrive evenly.
 type Load struct {
 	Kind Kind `json:"kind"`
-	// LockStep is that of [Pace].
+	// LockStep is as in [Pace].
 	LockStep    bool    `json:"lock_step"`
 	Requests    int     `json:"requests"`
 	RequestRate float64 `json:"offered_requests_per_s"`
@@ -20,14 +20,14 @@ type Load struct {
 	TokenRate   float64 `json:"tokens_per_s_per_stream"`
 }
 
-// Kind is what a load stresses.
+// Kind is the part of the client that a load stresses.
 type Kind string
 
 const (
-	// Streams are requests that are all in flight for a while, during which
-	// errors and CPU use are measured.
+	// Streams loads keep all requests in flight for a while, during which errors
+	// and CPU use are measured.
 	Streams Kind = "streams"
-	// Sends are short requests that start and end all the time.
+	// Sends loads start and end short requests continuously.
 	Sends Kind = "sends"
 )
 
@@ -37,15 +37,15 @@ type Ladder []Load
 const (
 	// hold is the time that all streams of a load are in flight.
 	hold = time.Second
-	// before is the time of the first arrival: a process that has just started is
-	// late.
+	// before is the time of the first arrival; a process that has just started
+	// is late.
 	before = 100 * time.Millisecond
-	// calibrationISL is the length of prompts in tokens where it does not matter.
+	// calibrationISL is the prompt length in tokens where it does not matter.
 	calibrationISL = 16
 )
 
-// streams are n streams of tokenRate tokens per second each, which start within
-// ramp.
+// streams returns a load of n streams of tokenRate tokens per second each, all
+// started within ramp.
 func streams(n int, tokenRate float64, ramp time.Duration, lockStep bool) Load {
 	return Load{
 		Kind: Streams, LockStep: lockStep, Requests: n, RequestRate: float64(n) / ramp.Seconds(), ISL: calibrationISL,
@@ -54,8 +54,8 @@ func streams(n int, tokenRate float64, ramp time.Duration, lockStep bool) Load {
 	}
 }
 
-// sends are rate requests per second for a time, with responses of 20 tokens in
-// 0.4 s.
+// sends returns a load of rate requests per second, with responses of 20 tokens
+// in 0.4 s.
 func sends(rate float64, isl int, during time.Duration) Load {
 	return Load{Kind: Sends, Requests: int(rate * during.Seconds()), RequestRate: rate, ISL: isl, OSL: 20, TokenRate: 50}
 }
@@ -109,17 +109,17 @@ func (l Load) String() string {
 	return fmt.Sprintf("%d streams of %g tokens/s %s", l.Requests, l.TokenRate, how)
 }
 
-// Pace returns the pace of the endpoint.
+// Pace returns the pace of the endpoint for this load.
 func (l Load) Pace() Pace {
 	return Pace{TPOT: time.Duration(float64(time.Second) / l.TokenRate), LockStep: l.LockStep}
 }
 
-// lasts is the time of the load if nothing is late.
+// lasts returns the duration of the load if nothing is late.
 func (l Load) lasts() time.Duration {
 	return before + time.Duration((float64(l.Requests)/l.RequestRate+float64(l.OSL)/l.TokenRate)*float64(time.Second))
 }
 
-// rows is the load as a trace.
+// rows returns the load as a trace.
 func (l Load) rows() trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for i := range l.Requests {
@@ -131,7 +131,7 @@ func (l Load) rows() trace.Requests {
 	}
 }
 
-// events is the planned number of tokens per second while the load is steady.
+// events returns the planned tokens per second in the steady phase.
 func (l Load) events() float64 {
 	if l.Kind == Sends {
 		return l.RequestRate * float64(l.OSL)

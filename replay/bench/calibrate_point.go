@@ -8,25 +8,26 @@ import (
 	"moontide/trace/stats"
 )
 
-// Point is what was measured under one load.
+// Point is the measurement of one load.
 type Point struct {
 	Load
 	Lost int `json:"lost"` // failed requests
 	// Streams is the largest number of requests in flight.
 	Streams int `json:"streams"`
-	// EventRate and SentRate are per second: the events of all streams, and the
-	// requests from the first sent to the last.
+	// EventRate is the events per second of all streams. SentRate is the
+	// requests per second from the first sent to the last.
 	EventRate float64 `json:"events_per_s"`
 	SentRate  float64 `json:"requests_per_s"`
-	// TTFT is the difference of the client's and the server's time of a first
-	// token, and ITL that of the gaps between two tokens.
+	// TTFT is the difference between the client's and the server's time of the
+	// first token; ITL is that of the gaps between tokens.
 	TTFT      Spread `json:"ttft_error"`
 	ITL       Spread `json:"itl_error"`
 	ClientLag Spread `json:"client_lag"`
 	// Client and Server are the resources used while the load was steady.
 	Client Work `json:"client"`
 	Server Work `json:"server"`
-	// Others is the number of CPU cores that other processes used then.
+	// Others is the number of CPU cores used by other processes in the steady
+	// phase.
 	Others float64 `json:"other_cores"`
 	// TooMuch is why the load is outside the client's range, "" if it is inside.
 	TooMuch string `json:"too_much,omitempty"`
@@ -34,7 +35,7 @@ type Point struct {
 	stamps replay.Stamps
 }
 
-// Spread is a distribution in milliseconds.
+// Spread summarizes a distribution in milliseconds.
 type Spread struct {
 	Count    int     `json:"count"`
 	MedianMS float64 `json:"median_ms"`
@@ -47,17 +48,17 @@ func spreadOf(values []float64) Spread {
 	return Spread{d.Count, d.Quantile(0.5), d.Quantile(0.99), d.Max}
 }
 
-// Work is the resources that a process used.
+// Work holds the resources that a process used.
 type Work struct {
 	Cores    float64 `json:"cores"`            // CPU time / time
 	PerEvent float64 `json:"cpu_us_per_event"` // CPU time in microseconds
 	MemoryMB float64 `json:"memory_mb"`        // largest resident memory
 }
 
-// errorsOf compares the client's record of a response with the server's: first is
-// when the first token arrived, gaps are the times between tokens, and written is
-// when the server wrote each token, on the same clock in nanoseconds. ok is false
-// if the numbers of tokens differ.
+// errorsOf compares the client's times of a response with the server's. first
+// is the arrival of the first token, gaps are the times between tokens, and
+// written holds the server's write time of each token, on the same clock in
+// nanoseconds. ok is false if the token counts differ.
 func errorsOf(first int64, gaps []time.Duration, written []int64) (ttft time.Duration, itl []time.Duration, ok bool) {
 	if len(written) != len(gaps)+1 {
 		return 0, nil, false
@@ -70,10 +71,11 @@ func errorsOf(first int64, gaps []time.Duration, written []int64) (ttft time.Dur
 	return ttft, itl, true
 }
 
-// minEventShare is the share of the planned events that a load must reach.
+// minEventShare is the minimum share of the planned events for a load to be
+// within range.
 const minEventShare = 0.95
 
-// judge says why a load is too much, "" if it is not.
+// judge returns why a load is outside the client's range, or "".
 func judge(p Point) string {
 	limit := ms(Limit)
 	switch {

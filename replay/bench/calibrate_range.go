@@ -11,8 +11,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// rangeOf is the range that the points show. Streams count only if they are within
-// it both evenly phased and in lock-step.
+// rangeOf returns the range covered by the points. Streams must be within the
+// limits both evenly phased and in lock-step.
 func rangeOf(points []Point) runfile.Range {
 	type shape struct {
 		streams   int
@@ -43,7 +43,7 @@ func rangeOf(points []Point) runfile.Range {
 	return r
 }
 
-// Save writes the calibration to a file, and makes its folder.
+// Save writes the calibration to a file and creates its folder.
 func (c *Calibration) Save(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("saving the calibration: %w", err)
@@ -57,8 +57,8 @@ func (c *Calibration) Save(path string) error {
 // maxCalibration is larger than any calibration, in bytes.
 const maxCalibration = 1 << 20
 
-// LoadCalibration reads a saved calibration. Without a file the error is
-// [io/fs.ErrNotExist].
+// LoadCalibration reads a saved calibration. If the file does not exist, the
+// error is [io/fs.ErrNotExist].
 func LoadCalibration(path string) (*Calibration, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -78,14 +78,14 @@ func LoadCalibration(path string) (*Calibration, error) {
 	return c, nil
 }
 
-// For reports whether the calibration is valid for a machine: the same number of CPU
-// cores of the same model.
+// For reports whether the calibration is valid for a machine: same CPU model
+// and number of cores.
 func (c *Calibration) For(m Machine) bool {
 	return c.Machine.CPU == m.CPU && c.Machine.CPUs == m.CPUs && c.Machine.OS == m.OS && c.Machine.Arch == m.Arch
 }
 
-// calibrated returns the range in a calibration file, nil without one for this
-// machine. A note says if the file could not be used.
+// calibrated returns the range in a calibration file, or nil if it has none for
+// this machine. Notes report an unusable file.
 func calibrated(path string) (c *runfile.Calibrated, notes []string) {
 	if path == "" {
 		return nil, nil

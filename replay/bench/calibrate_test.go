@@ -22,9 +22,9 @@ import (
 	"moontide/trace"
 )
 
-// A client that sees everything late by the same has an error of the TTFT, and
-// none of the ITL; what a token is late besides is in the gap before it and,
-// with the other sign, in the one behind.
+// A constant delay shows up in the TTFT error only. Additional lateness of a
+// token shows up in the gap before it and, with the opposite sign, in the gap
+// after it.
 func TestErrorsOf(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,7 +79,7 @@ func TestWrittenAt(t *testing.T) {
 	}
 }
 
-// What was recorded and what the endpoint told make a point.
+// TestCompare checks the point computed from records and server stamps.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	load := Load{Kind: Streams, Requests: 5, OSL: 4}
@@ -112,7 +112,8 @@ func TestCompare(t *testing.T) {
 		ClientLag: Spread{Count: 5, MedianMS: 1, P99MS: 1, MaxMS: 1},
 		stamps:    replay.KernelStamps,
 	}
-	// The clocks are compared anew, to some hundred nanoseconds.
+	// The clocks are compared again each time, to within some hundred
+	// nanoseconds.
 	about := cmpopts.EquateApprox(0, 0.002)
 	if diff := cmp.Diff(want, p, cmp.AllowUnexported(Point{}), about); diff != "" {
 		t.Error(diff)
@@ -166,7 +167,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// What streams do counts where it holds both ways, each number by itself.
+// Streams are in range only if both phases are; each number is judged
+// separately.
 func TestRangeOf(t *testing.T) {
 	t.Parallel()
 	at := func(n int, rate float64, lockStep bool, tooMuch string) Point {
@@ -195,8 +197,8 @@ func TestRangeOf(t *testing.T) {
 	}
 }
 
-// A ladder is climbed up to the first load that is too much: twice, where
-// others kept the machine busy.
+// A ladder ends at the first load that is too much, which is repeated if other
+// processes kept the machine busy.
 func TestClimb(t *testing.T) {
 	t.Parallel()
 	ladder := Ladder{{Requests: 1}, {Requests: 2}, {Requests: 3}, {Requests: 4}}
@@ -239,7 +241,7 @@ func TestClimb(t *testing.T) {
 	}
 }
 
-// What is left has to fit behind a load that is repeated.
+// The remaining ladders must fit after a repeated load.
 func TestMayRepeat(t *testing.T) {
 	t.Parallel()
 	load := Load{Requests: 100, RequestRate: 100, OSL: 100, TokenRate: 50} // 3 s and before
@@ -251,7 +253,7 @@ func TestMayRepeat(t *testing.T) {
 	}
 }
 
-// Loads that need more files than there may be are left out.
+// Loads that need more open files than the limit are omitted.
 func TestWithin(t *testing.T) {
 	t.Parallel()
 	ladder := Ladder{{Requests: 10}, {Requests: 1000}}
@@ -262,8 +264,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// Both plans grow and are done in the time they say, and their streams are all in
-// flight at once for as long as is measured.
+// Both plans grow and finish in the stated time, and all their streams are in
+// flight throughout the measurement.
 func TestLadders(t *testing.T) {
 	t.Parallel()
 	for name, plan := range map[string]struct {
@@ -314,7 +316,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// What is saved is loaded, also over what was there.
+// A saved calibration can be loaded, and saving replaces an existing file.
 func TestSave(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "b", "calibration.json")
@@ -350,7 +352,7 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// A calibration is of one machine: its processors' model and number.
+// A calibration is valid for one CPU model and number of cores.
 func TestFor(t *testing.T) {
 	t.Parallel()
 	m := Machine{CPU: "a", Host: runfile.Host{OS: "linux", Arch: "amd64", CPUs: 2, Go: "go1.26"}}
@@ -394,7 +396,8 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// An endpoint that does not start ends the calibration, and nothing is left.
+// An endpoint that does not start ends the calibration and leaves nothing
+// running.
 func TestNoEndpoint(t *testing.T) {
 	t.Parallel()
 	if checkSystem() != nil {

@@ -12,80 +12,84 @@ import (
 	"moontide/trace"
 )
 
-// Config describes a run. Only Trace must be set: the zero value of all other
-// fields replays it at its own speed against an embedded simulated endpoint and
-// keeps no record.
+// Config describes a run. Only Trace is required: the zero value of all other
+// fields replays it at its original speed against an embedded simulated
+// endpoint and keeps no record.
 type Config struct {
 	Trace Trace
-	// Pacing selects rows and sets arrivals. Run sets its Rebase, its Closed and
-	// its seeds.
+	// Pacing selects rows and sets arrivals. Run sets its Rebase, Closed and
+	// seeds.
 	Pacing trace.Pacing
 
-	// Client is the endpoint and what requests contain. Without a URL the
-	// requests go to a simulated endpoint in this process. Run sets its
-	// Source.Seed, Source.Salt and Source.BlockSize.
+	// Client configures the endpoint and the content of requests. Without a URL,
+	// requests go to a simulated endpoint in this process. Run sets Source.Seed,
+	// Source.Salt and Source.BlockSize.
 	Client openai.Config
-	// Tokenizer is a tokenizer.json: prompts are then words of one token each in
-	// its vocabulary. Dataset is a file or folder of texts that prompts are
-	// passages of; it needs Tokenizer. See [moontide/replay/prompt/dataset].
+	// Tokenizer is the path of a tokenizer.json; prompts are then made of words
+	// that are one token each in its vocabulary. Dataset is a file or folder of
+	// texts to take prompts from; it requires Tokenizer. See
+	// [prompt.ReadDataset] of moontide/replay/prompt.
 	Tokenizer, Dataset string
-	Seed               uint64 // of prompts, drawn arrivals and simulated engines
-	Salt               string // changes the prompt texts but not their sharing
+	Seed               uint64 // for prompts, drawn arrivals and simulated engines
+	Salt               string // changes the prompt texts but not their prefix sharing
 
-	// Virtual replays in virtual time: simulated engines without a client.
+	// Virtual replays in virtual time, with simulated engines and no client.
 	Virtual bool
-	// Engines are the simulated engines; the zero value is [engine.Default].
+	// Engines configures the simulated engines; the zero value is
+	// [engine.Default].
 	Engines        engine.Deployment
 	CacheGenerated bool // the engines keep generated tokens in their prefix cache
 
-	MaxConcurrency int  // requests in flight; 0 is no limit
-	Closed         bool // a closed loop of MaxConcurrency: the trace's arrivals are ignored
+	MaxConcurrency int  // limit of requests in flight; 0 is no limit
+	Closed         bool // closed loop of MaxConcurrency; ignores the trace's arrivals
 	Duration       time.Duration
-	MaxErrors      int // stops the run after as many failed requests; 0 is never
-	Retries        int // of a request that got 429 or 503
-	WarmupRequests int // sent and not measured before the run
+	MaxErrors      int // stops the run after this many failed requests; 0 is no limit
+	Retries        int // retries of a request that got 429 or 503
+	WarmupRequests int // sent before the run and not measured
 	// WaitReady is how long to wait for the endpoint; 0 probes it once.
 	WaitReady time.Duration
 
-	// Dir is the run's folder; it must not exist or be empty. Without one the
+	// Dir is the run's folder; it must be empty or not exist. Without Dir, the
 	// run is recorded in a temporary folder.
 	Dir string
 	// Resume continues the stopped or killed run in Dir. The configuration must
-	// be that of the run.
+	// be the same as that of the run.
 	Resume       bool
-	KeepText     bool // records texts of the trace instead of their SHA-256
-	NoChunkTimes bool // records a histogram of the gaps between token chunks instead of each
+	KeepText     bool // records the texts of the trace instead of their SHA-256
+	NoChunkTimes bool // records a histogram of the gaps between token chunks instead of every gap
 
-	Window        runfile.Window     // of the run that is measured
-	Thresholds    runfile.Thresholds // of the verdict
+	Window        runfile.Window     // part of the run that is measured
+	Thresholds    runfile.Thresholds // for the verdict
 	ServerMetrics []string           // URLs of Prometheus metrics to record every second
-	// CalibrationFile is where [Calibration.Save] saved; "" is none.
+	// CalibrationFile is a file written by [Calibration.Save]; "" is none.
 	CalibrationFile string
 
-	// Recorded in run.json as they are.
+	// These are recorded in run.json unchanged.
 	Version string
 	Command []string
 	Flags   []string
 
-	keepFirstArrival bool // the first arrival does not become 0
+	keepFirstArrival bool // do not shift the first arrival to 0
 
-	// Drain, when closed, stops the sending; requests in flight finish.
+	// Drain, when closed, stops sending; requests in flight finish.
 	Drain    <-chan struct{}
 	Observer Observer
 }
 
-// Observer follows a run. Its functions may be nil. They must return quickly and
-// are called one at a time, except for Status of [Started].
+// Observer follows a run. Its functions may be nil. They must return quickly
+// and are called one at a time, except for Status of [Started].
 type Observer struct {
-	// Message gets text for the user while the run is prepared: one or more lines.
+	// Message is called with text for the user, one or more lines, while the run
+	// is prepared.
 	Message func(text string)
-	// Row gets each row that will be replayed, in order, before the run starts.
+	// Row is called with each row to be replayed, in order, before the run
+	// starts.
 	Row func(r trace.Request)
 	// Start is called before the first request is sent.
 	Start func(s Started)
-	// Record gets the record of each request as it ends.
+	// Record is called with the record of each request as it ends.
 	Record func(rec replay.Record)
-	// End is called when the last request has ended.
+	// End is called after the last request has ended.
 	End func()
 }
 
@@ -95,7 +99,7 @@ func (o Observer) message(format string, args ...any) {
 	}
 }
 
-// Started is a run that begins to send.
+// Started describes a run that is about to send its first request.
 type Started struct {
 	Run    runfile.Run
 	Dir    string
@@ -108,12 +112,12 @@ type Result struct {
 	Dir     string // "" without Config.Dir
 	Run     runfile.Run
 	Metrics *run.Result
-	Damaged []string // one line for each file of the record with unreadable lines
+	Damaged []string // one line per file of the record with unreadable lines
 }
 
-// ConfigError says what is wrong with a [Config]. Nothing was sent or written.
+// ConfigError reports an invalid [Config]. Nothing was sent or written.
 type ConfigError struct {
-	Field string // of Config; "" if the error names what it is about
+	Field string // of Config; "" if the error names its subject
 	Err   error
 }
 
@@ -133,11 +137,10 @@ func wrong(field, format string, args ...any) error {
 
 const (
 	maxRetries = 100
-	maxWarmup  = 100_000 // they are kept in memory
+	maxWarmup  = 100_000 // the records are kept in memory
 )
 
-// check returns what is wrong with the configuration as far as it can be known
-// without reading a file.
+// check validates the configuration without reading any file.
 func (c *Config) check() error {
 	for field, n := range map[string]int{"MaxConcurrency": c.MaxConcurrency, "MaxErrors": c.MaxErrors} {
 		if n < 0 {

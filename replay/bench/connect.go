@@ -16,8 +16,9 @@ import (
 	"moontide/trace"
 )
 
-// connect starts the embedded endpoint if there is no other, waits for the
-// endpoint and settles the content of requests with it. It completes info.
+// connect starts the embedded endpoint if no URL is given, waits until the
+// endpoint is ready and agrees the content of requests with it. It completes
+// info.
 func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (client *openai.Client, end func(), err error) {
 	clientConfig := cfg.Client
 	if clientConfig.Source, err = cfg.promptSource(in.blockSize.Tokens); err != nil {
@@ -71,14 +72,14 @@ func embed(cfg server.Config) (url string, end func(), err error) {
 	return "http://" + ln.Addr().String(), func() { cancel(); <-ended }, nil
 }
 
-// The pauses between two probes of an endpoint.
+// Pauses between two probes of an endpoint.
 const (
 	firstProbeWait = 100 * time.Millisecond
 	maxProbeWait   = time.Second
 )
 
-// awaitReady probes an endpoint until it is ready or patience ends; without
-// patience it probes once. Each new reason is a message.
+// awaitReady probes an endpoint until it is ready or patience runs out; without
+// patience it probes once. Each new failure reason is sent as a message.
 func awaitReady(ctx context.Context, o Observer, patience time.Duration, probe func(context.Context) ([]string, error)) ([]string, error) {
 	if patience == 0 {
 		notes, err := probe(ctx)
@@ -113,8 +114,9 @@ func awaitReady(ctx context.Context, o Observer, patience time.Duration, probe f
 	}
 }
 
-// warmUp sends the warm-up requests: of the lengths of the trace's first rows,
-// repeated, all at once up to MaxConcurrency. One failure ends the run.
+// warmUp sends the warm-up requests, all at once up to MaxConcurrency. Their
+// lengths are those of the trace's first rows, repeated as needed. One failure
+// ends the run.
 func warmUp(ctx context.Context, cfg *Config, in *input, client *openai.Client) error {
 	n := cfg.WarmupRequests
 	if n == 0 {
@@ -153,7 +155,7 @@ func warmUp(ctx context.Context, cfg *Config, in *input, client *openai.Client) 
 	return nil
 }
 
-// firstFailure is a recorder that keeps only why the first request failed.
+// firstFailure is a recorder that keeps only the reason for the first failure.
 type firstFailure struct {
 	class replay.Class
 	text  string

@@ -10,13 +10,13 @@
 //	if err != nil { ... }
 //	fmt.Println(result.Metrics.Verdict.Level, result.Metrics.TTFT.Mean)
 //
-// [Measure] measures recorded runs again, and [RunSweep] does the runs of a
-// [Sweep] over concurrencies or request rates. Nothing is printed: messages and
-// progress go to an [Observer].
+// [Measure] measures recorded runs again, and [RunSweep] executes the runs of a
+// [Sweep] over concurrencies or request rates. The package prints nothing:
+// messages and progress go to an [Observer].
 //
-// [Calibrate] measures how much load this machine can generate and how exact its
-// timestamps are. It drives a simulated endpoint in another process, which reports
-// when it wrote each event on a clock that both processes share.
-// [Calibration.Save] stores the result, and later runs report whether they stayed
-// within its range.
+// [Calibrate] measures how much load this machine can generate and how accurate
+// its timestamps are. It drives a simulated endpoint in another process, which
+// reports the write time of each event on a clock that both processes share.
+// [Calibration.Save] stores the result, and later runs report whether they
+// stayed within its range.
 package bench

@@ -7,7 +7,7 @@ import (
 
 func checkSystem() error { return nil }
 
-// cpuModel is the model name of the CPU.
+// cpuModel returns the model name of the CPU.
 func cpuModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

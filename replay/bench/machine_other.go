@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// checkSystem says why this system cannot calibrate: client and endpoint need a
-// clock that they share.
+// checkSystem returns why this system cannot calibrate: client and endpoint
+// need a shared clock.
 func checkSystem() error {
 	return fmt.Errorf("calibrating: on this system: %w", errors.ErrUnsupported)
 }

@@ -12,18 +12,18 @@ import (
 	"moontide/replay/runfile"
 )
 
-// MeasureConfig says how recorded runs are measured. The zero value measures them
-// as they were made.
+// MeasureConfig configures how recorded runs are measured. The zero value uses
+// the settings of the run.
 type MeasureConfig struct {
-	// Change, if not nil, changes the record of the run first: its window and
-	// its thresholds, for instance.
+	// Change, if not nil, modifies the record of the run first, for instance its
+	// window and thresholds.
 	Change         func(*runfile.Run)
-	Objectives     []run.Objective // of goodput
+	Objectives     []run.Objective // for goodput
 	Detail         bool            // see [run.Options]
 	EachPrediction bool            // see [run.Options]
 }
 
-// Measure measures the run in a folder. Several folders are the parts of one run
+// Measure measures the run in a folder. Several folders are parts of one run
 // that several machines drove at once.
 func Measure(cfg MeasureConfig, dirs ...string) (*Result, error) {
 	r, err := OpenRecording(dirs...)
@@ -49,8 +49,8 @@ type Recording struct {
 	folders []*runfile.Reader
 }
 
-// OpenRecording opens the folder of a run, or those of its parts. The caller
-// closes the recording.
+// OpenRecording opens the folder of a run, or the folders of its parts. The
+// caller must close the recording.
 func OpenRecording(dirs ...string) (*Recording, error) {
 	r := &Recording{dirs: dirs}
 	var parts []run.Part
@@ -61,7 +61,7 @@ func OpenRecording(dirs ...string) (*Recording, error) {
 			return nil, err
 		}
 		r.folders = append(r.folders, folder)
-		if folder.Run.Version == "" && folder.Run.Started.IsZero() { // some other tool's run.json
+		if folder.Run.Version == "" && folder.Run.Started.IsZero() { // another tool's run.json
 			r.Close()
 			return nil, fmt.Errorf("not a run's folder: %s has neither a version nor a start time", filepath.Join(dir, runfile.RunFile))
 		}
@@ -71,7 +71,7 @@ func OpenRecording(dirs ...string) (*Recording, error) {
 	return r, nil
 }
 
-// inFolder names the folder in errors if there are several.
+// inFolder adds the folder to errors if there are several.
 func inFolder(dir string, folders int, records iter.Seq2[replay.Record, error]) iter.Seq2[replay.Record, error] {
 	if folders == 1 {
 		return records
@@ -88,7 +88,7 @@ func inFolder(dir string, folders int, records iter.Seq2[replay.Record, error]) 
 	}
 }
 
-// Options returns how [run.Compute] measures the records. It adds notes to Run.
+// Options returns the options for [run.Compute]. It adds notes to Run.
 func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 	if cfg.Change != nil {
 		cfg.Change(&r.Run)
@@ -114,8 +114,8 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 	return opts, nil
 }
 
-// cutWindow finds the window of the run, for which its records are read once
-// more. A window that leaves nothing is given up with a note.
+// cutWindow finds the window of the run, which takes another pass over the
+// records. An empty window is dropped with a note.
 func (r *Recording) cutWindow() (run.Span, error) {
 	info := &r.Run
 	if info.Window == (runfile.Window{}) {
@@ -141,8 +141,8 @@ func (r *Recording) cutWindow() (run.Span, error) {
 	return window, nil
 }
 
-// expected estimates the number of records: at most what the files have room
-// for, even if run.json says more.
+// expected estimates the number of records. It is bounded by file sizes in case
+// the count in run.json is too large.
 func (r *Recording) expected() int {
 	const (
 		shortestLine = 200
@@ -157,8 +157,8 @@ func (r *Recording) expected() int {
 	return int(max(0, min(int64(r.Run.Rows), room, most)))
 }
 
-// Damaged describes the lines that could not be read, a text for each file with
-// such lines. It is complete when the records have been read.
+// Damaged describes the unreadable lines, one text per file. It is complete
+// once the records have been read.
 func (r *Recording) Damaged() (damaged []string) {
 	for i, folder := range r.folders {
 		if n, reasons := folder.Damaged(); n > 0 {

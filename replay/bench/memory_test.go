@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// Less garbage than the ballast is not collected. The test is not
-// parallel, because other tests make garbage too.
+// Garbage smaller than the ballast is not collected. The test is not parallel
+// because other tests create garbage too.
 func TestDelayGC(t *testing.T) {
 	const piece = 64 << 10
 	collections := func() uint32 {
-		runtime.GC() // the heap's goal is that of what is alive now
+		runtime.GC() // resets the heap goal to the live heap
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for range ballast / 2 / piece {

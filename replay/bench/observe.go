@@ -8,7 +8,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// watcher collects the evidence of a run while it lasts.
+// watcher collects the evidence of a run while it is in progress.
 type watcher struct {
 	client            *openai.Client
 	sampler           *evidence.Sampler
@@ -16,7 +16,7 @@ type watcher struct {
 	stampErrorsBefore openai.StampErrors
 }
 
-// observe starts to sample a run into its folder.
+// observe starts sampling a run into its folder.
 func observe(ctx context.Context, cfg *Config, folder *runfile.Writer, runner *replay.Runner, client *openai.Client) (*watcher, error) {
 	sampling := evidence.Config{Write: folder.Sample, Status: runner.Status, ReadDelay: readDelays(client)}
 	if len(cfg.ServerMetrics) > 0 {
@@ -29,7 +29,8 @@ func observe(ctx context.Context, cfg *Config, folder *runfile.Writer, runner *r
 	return &watcher{client: client, delays: readDelays(client), stampErrorsBefore: client.StampErrors(), sampler: evidence.Start(ctx, sampling)}, nil
 }
 
-// end adds to info what no record tells. Its error is that of the samples.
+// end adds to info what is not in the records. Its error is that of the
+// samples.
 func (w *watcher) end(info *runfile.Run) error {
 	info.ReadDelay = w.delays()
 	m := w.client.StampErrors().Since(w.stampErrorsBefore)
@@ -37,7 +38,7 @@ func (w *watcher) end(info *runfile.Run) error {
 	return w.sampler.Stop()
 }
 
-// readDelays returns a function that tells how late the client read since its
+// readDelays returns a function that reports how late the client read since its
 // last call.
 func readDelays(client *openai.Client) func() runfile.ReadDelay {
 	before := client.ReadDelay()

@@ -2,5 +2,5 @@
 
 package bench
 
-// openFilesLimit is 0: no limit is known.
+// openFilesLimit returns 0: the limit is unknown.
 func openFilesLimit() int { return 0 }

@@ -16,7 +16,7 @@ func TestCheckOpenFiles(t *testing.T) {
 		{1128, 1e6, 1001, false, "error: a maximum concurrency of 1001 exceeds the limit of 1128 open files (ulimit -n), which allows 1000 requests in flight"},
 		{1128, 1e6, 500, true, ""},
 		{1128, 1e6, 501, true, "allows 500 requests"},
-		{1128, 1000, 1e6, false, ""}, // never so many in flight
+		{1128, 1000, 1e6, false, ""}, // never that many in flight
 		{1128, 1000, 0, false, ""},
 		{1128, 1001, 0, false, "note: the limit of 1128 open files (ulimit -n) allows 1000 requests in flight, and the trace has 1001"},
 		{64, 1, 1, false, "allows 0 requests"},

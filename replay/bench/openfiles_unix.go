@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// openFilesLimit is the number of files this process may have open, 0 if there is
-// no limit.
+// openFilesLimit returns the number of files this process may have open, or 0
+// if there is no limit.
 func openFilesLimit() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > math.MaxInt32 {

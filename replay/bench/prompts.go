@@ -11,7 +11,7 @@ import (
 	"moontide/trace/tokenizer"
 )
 
-// checkPrompts returns why the fields about prompts contradict each other.
+// checkPrompts reports contradictions between the fields about prompts.
 func (c *Config) checkPrompts() error {
 	form, ranged := c.Client.Prompt, c.Client.Source.Low != 0 || c.Client.Source.High != 0
 	completions := cmp.Or(c.Client.Endpoint, openai.Completions) == openai.Completions
@@ -29,7 +29,7 @@ func (c *Config) checkPrompts() error {
 	return nil
 }
 
-// promptSource reads what prompts are made of.
+// promptSource returns the source of prompts, reading its files.
 func (c *Config) promptSource(blockSize int) (prompt.Source, error) {
 	source := c.Client.Source
 	source.Seed, source.Salt, source.BlockSize = c.Seed, c.Salt, blockSize
@@ -51,7 +51,7 @@ func (c *Config) promptSource(blockSize int) (prompt.Source, error) {
 	return source, nil
 }
 
-// target is what run.json says about the endpoint and the requests.
+// target returns the endpoint and request settings for run.json.
 func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Target {
 	t := runfile.Target{
 		URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
@@ -72,7 +72,7 @@ func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Tar
 	return t
 }
 
-// sourceNotes are what the report should say about prompts.
+// sourceNotes returns the notes on prompts for the report.
 func sourceNotes(source prompt.Source) []string {
 	if source.Text == nil {
 		if n := source.Words.Replaced(); n > 0 {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// An endpoint is probed until it is ready or patience ends, and what keeps it
-// from being ready is said once.
+// An endpoint is probed until it is ready or patience runs out, and each reason
+// is reported once.
 func TestAwaitReady(t *testing.T) {
 	for name, tc := range map[string]struct {
 		patience time.Duration
-		answers  string // of each probe, the last for all that follow
+		answers  string // of each probe; the last one repeats
 		probes   int
 		took     time.Duration
 		err      string

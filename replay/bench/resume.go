@@ -10,7 +10,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// earlierRun is the stopped or killed run that is resumed; nil is none.
+// earlierRun is the stopped or killed run that is resumed, or nil.
 type earlierRun struct {
 	dir    string
 	run    runfile.Run
@@ -18,8 +18,8 @@ type earlierRun struct {
 	past   *replay.ResumeState
 }
 
-// Resumable returns the record of the run in a folder, or why that run cannot be
-// resumed.
+// Resumable returns the record of the run in a folder, or an error if the run
+// cannot be resumed.
 func Resumable(dir string) (runfile.Run, error) {
 	recorded, err := runfile.Open(dir)
 	if err != nil {
@@ -37,8 +37,8 @@ func Resumable(dir string) (runfile.Run, error) {
 
 func resuming(dir string, err error) error { return fmt.Errorf("resuming the run in %s: %w", dir, err) }
 
-// openEarlier takes the folder of the run to resume, so that no other process
-// does, and reads what the run has done.
+// openEarlier locks the folder of the run to resume and reads the progress of
+// the run.
 func openEarlier(cfg *Config, in *input) (*earlierRun, error) {
 	if !cfg.Resume {
 		return nil, nil
@@ -63,7 +63,7 @@ func openEarlier(cfg *Config, in *input) (*earlierRun, error) {
 	return e, nil
 }
 
-// release closes the folder. It is harmless after the run has closed it.
+// release closes the folder. It is a no-op after the run has closed it.
 func (e *earlierRun) release() {
 	if e != nil {
 		e.folder.Close()
@@ -76,7 +76,7 @@ func (e *earlierRun) read(in *input) error {
 		return err
 	}
 	defer recorded.Close()
-	e.run = recorded.Run // as it is now that nobody else changes it
+	e.run = recorded.Run // read again under the lock
 	if e.past, err = replay.ReadResumeState(recorded.Records(), in.plan); err != nil {
 		return err
 	}
@@ -86,8 +86,8 @@ func (e *earlierRun) read(in *input) error {
 	return nil
 }
 
-// record opens the folder for the run: a new one in dir, or that of the earlier
-// run, whose record continues.
+// record opens the folder for the run: a new one in dir, or the folder of the
+// earlier run, to append to its record.
 func (e *earlierRun) record(info *runfile.Run, dir string) (*runfile.Writer, *replay.ResumeState, error) {
 	if e == nil {
 		folder, err := runfile.Create(dir, *info)

@@ -15,20 +15,21 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Errors of a run that was measured all the same.
+// Errors of a run that was measured nevertheless.
 var (
 	ErrStopped   = errors.New("the run was stopped before the trace's end")
 	ErrNoSuccess = errors.New("no request succeeded")
 )
 
-// Run replays a trace, records it and measures it. It first checks all that can
-// be checked without sending: a [*ConfigError] is about the configuration.
+// Run replays a trace, records it and measures it. It first checks everything
+// that can be checked without sending; a [*ConfigError] reports an invalid
+// configuration.
 //
-// If the result is not nil the run was measured, even if there is an error:
-// [ErrStopped], [ErrNoSuccess], what the run failed with, or that a file could
-// not be written. A verdict is no error. When ctx ends, Run returns soon: before
-// the first request with ctx's error, later with requests in flight cancelled
-// and [ErrStopped].
+// If the result is not nil, the run was measured even if there is an error:
+// [ErrStopped], [ErrNoSuccess], the failure of the run, or a file that could
+// not be written. A bad verdict is not an error. When ctx ends, Run returns
+// soon: before the first request with ctx's error, later with requests in
+// flight cancelled and [ErrStopped].
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return result, err
 }
 
-// await returns what f returns, or ctx's error as soon as ctx ends: f may wait
+// await returns the result of f, or ctx's error as soon as ctx ends: f may wait
 // for a row that never comes.
 func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type outcome struct {
@@ -95,7 +96,7 @@ func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// folder is where the run is recorded.
+// folder returns the folder that the run is recorded in.
 func (c *Config) folder() (dir string, remove func(), err error) {
 	switch {
 	case c.Resume:
@@ -109,7 +110,7 @@ func (c *Config) folder() (dir string, remove func(), err error) {
 	return dir, func() { os.RemoveAll(dir) }, nil
 }
 
-// record is run.json as far as it is known before the endpoint is.
+// record returns the content of run.json before the endpoint is known.
 func (c *Config) record(in *input) runfile.Run {
 	rate := in.DrawnRate
 	if a := in.pacing.Arrivals; a != nil {
@@ -152,7 +153,7 @@ func (in *input) speedup() float64 {
 	return in.pacing.Speedup
 }
 
-// drive replays the trace, or what is left of it, against an endpoint.
+// drive replays the trace, or the rest of it, against an endpoint.
 func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.Run, dir string) (*Result, error) {
 	earlier, err := openEarlier(cfg, in)
 	if err != nil {
@@ -201,8 +202,8 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	sampleErr := watcher.end(&info)
 	runErr = settle(&info, tally, past, runErr)
 	err = errors.Join(runErr, sampleErr, folder.Close(), folder.WriteRun(info))
-	// Whatever went wrong, what was recorded is measured, with the info that is
-	// known here: a full disk may have kept the folder's old one.
+	// Measure the records even after an error, using info from memory: on a full
+	// disk, the folder may still hold an older version.
 	result, measureErr := measure(dir, &info)
 	return result, errors.Join(err, measureErr)
 }
@@ -211,7 +212,7 @@ func measure(dir string, info *runfile.Run) (*Result, error) {
 	return Measure(MeasureConfig{Detail: true, Change: func(recorded *runfile.Run) { *recorded = *info }}, dir)
 }
 
-// watched is a recorder whose records are also shown to see.
+// watched is a recorder that also passes its records to see.
 type watched struct {
 	*runfile.Writer
 	see func(replay.Record)
@@ -236,14 +237,13 @@ func (o Observer) end() {
 	}
 }
 
-// settle completes the record of a run that has ended. It returns what the run
-// failed with.
+// settle completes the record of a run that has ended and returns its failure.
 func settle(info *runfile.Run, tally replay.Tally, past *replay.ResumeState, runErr error) error {
 	done := 0
 	if past == nil {
 		info.Started = tally.Start
 	} else {
-		// What was sent before the run was resumed is not known to this process.
+		// This process does not know what was sent before the run was resumed.
 		done, info.Prompts = past.Rows, ""
 	}
 	info.Ended = time.Now()
@@ -263,8 +263,8 @@ func settle(info *runfile.Run, tally replay.Tally, past *replay.ResumeState, run
 	return runErr
 }
 
-// NewFolder returns the path of a folder below parent that is free for a run,
-// named by the time and name.
+// NewFolder returns an unused path below parent for a run's folder, named after
+// the time and name.
 func NewFolder(parent, name string) string {
 	dir := filepath.Join(parent, time.Now().Format("20060102-150405")+"-"+name)
 	free := dir

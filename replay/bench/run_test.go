@@ -25,8 +25,8 @@ func rows(n int, apart float64) []trace.Request {
 	return all
 }
 
-// Requests of a program are replayed like those of a file, and leave no folder
-// unless one is asked for.
+// Requests built by a program are replayed like those of a file, and leave no
+// folder unless Dir is set.
 func TestRequestsAndPath(t *testing.T) {
 	url, stop := fastEndpoint()
 	defer stop()
@@ -59,7 +59,8 @@ func TestRequestsAndPath(t *testing.T) {
 	}
 }
 
-// A context ends a run promptly, whatever it waits for, and nothing is left.
+// Cancelling the context ends a run promptly, whatever it waits for, and leaves
+// nothing behind.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,7 +104,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A run that is stopped is measured, and can be resumed.
+// A stopped run is measured and can be resumed.
 func TestStopAndResume(t *testing.T) {
 	t.Parallel()
 	url, stop := fastEndpoint()
@@ -143,7 +144,7 @@ func TestStopAndResume(t *testing.T) {
 	}
 }
 
-// What is wrong with a configuration names the field, before anything is written.
+// Configuration errors name the field, before anything is written.
 func TestConfigErrors(t *testing.T) {
 	t.Parallel()
 	some := bench.Trace{Requests: trace.FromSlice(rows(1, 0))}
@@ -203,7 +204,7 @@ func TestWarmupIsNotObserved(t *testing.T) {
 	}
 }
 
-// A sweep finds the runs that are done, and does only the others.
+// A repeated sweep keeps the completed runs and executes only the others.
 func TestSweepAgain(t *testing.T) {
 	t.Parallel()
 	url, stop := fastEndpoint()

@@ -46,15 +46,15 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	if metrics == nil {
 		return nil, err
 	}
-	if info.Window != (runfile.Window{}) { // it depends on the run's end, which is known only now
+	if info.Window != (runfile.Window{}) { // depends on the run's end, which is known only now
 		result, measureErr := measure(dir, &info)
 		return result, errors.Join(err, measureErr)
 	}
 	return &Result{Run: info, Metrics: metrics}, err
 }
 
-// settleSimulation completes the record of a simulation and returns what it
-// failed with: runErr is of the runner, recordErr of the folder.
+// settleSimulation completes the record of a simulation and returns its
+// failure. runErr is the error of the runner, recordErr that of the folder.
 func settleSimulation(info *runfile.Run, tally replay.Tally, runErr, recordErr error) error {
 	info.Ended = time.Now()
 	info.Sent, info.NotSent, info.Skipped = tally.Sent, info.Rows-tally.Sent, tally.Skipped
@@ -66,7 +66,7 @@ func settleSimulation(info *runfile.Run, tally replay.Tally, runErr, recordErr e
 	case runErr == nil && !tally.TimeUp && tally.Sent+tally.Skipped != info.Rows:
 		runErr = fmt.Errorf("the trace changed during the simulation: it had %d rows, then %d", info.Rows, tally.Sent+tally.Skipped)
 	case errors.Is(runErr, errNotRecorded):
-		runErr = nil // recordErr says why
+		runErr = nil // recordErr is the cause
 	}
 	if runErr = errors.Join(runErr, recordErr); runErr != nil {
 		info.Failure = runErr.Error()
@@ -74,11 +74,11 @@ func settleSimulation(info *runfile.Run, tally replay.Tally, runErr, recordErr e
 	return runErr
 }
 
-// measuringRecorder writes a run's folder and measures the run at the same time,
-// because reading the records back takes longer than the simulation.
+// measuringRecorder writes a run's folder and measures the run at the same
+// time, because reading the records back takes longer than the simulation.
 type measuringRecorder struct {
 	toRecord, toMeasure chan replay.Record
-	failed              chan struct{} // closed when the folder takes no more
+	failed              chan struct{} // closed when writing to the folder fails
 	working             sync.WaitGroup
 	metrics             *run.Result
 	err                 error // of the folder
@@ -101,7 +101,7 @@ func recordAndMeasure(folder *runfile.Writer, opts run.Options) *measuringRecord
 		m.err = errors.Join(m.err, folder.Close())
 	})
 	m.working.Go(func() {
-		m.metrics, _ = run.Compute(received(m.toMeasure), opts) // it fails only with the errors of the records
+		m.metrics, _ = run.Compute(received(m.toMeasure), opts) // fails only on errors in the records
 	})
 	return m
 }

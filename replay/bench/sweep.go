@@ -8,32 +8,33 @@ import (
 	"strings"
 )
 
-// Sweep is a plan of runs that differ in their load only: requests of one shape at
+// Sweep is a plan of runs that differ only in load: requests of one shape at
 // several levels, against each target.
 type Sweep struct {
 	Axis   Axis
-	Levels []float64 // distinct, in the order of the runs
-	// Prompts is the number of requests of each run; 0 depends on the level, see
-	// [Sweep.Legs]. An infinite rate needs it.
+	Levels []float64 // distinct, in run order
+	// Prompts is the number of requests per run; 0 derives it from the level,
+	// see [Sweep.Legs]. An infinite rate requires it.
 	Prompts int
-	// Ceiling limits the requests in flight if the axis is a rate; 0 is no limit.
+	// Ceiling limits the requests in flight if the axis is a rate; 0 is no
+	// limit.
 	Ceiling int
 	Targets []Target // at least one
 }
 
-// Axis is what differs between the levels of a sweep.
+// Axis is the quantity that varies between the levels of a sweep.
 type Axis string
 
 const (
 	// Concurrency is the number of requests in flight, in a closed loop.
 	Concurrency Axis = "concurrency"
-	// Rate is the number of arrivals per second; +Inf has all arrive at once.
+	// Rate is the number of arrivals per second; at +Inf all arrive at once.
 	Rate Axis = "rate"
 )
 
 // Target is one of the deployments that a sweep compares.
 type Target struct {
-	Label string // "" for the only one
+	Label string // may be "" if there is only one target
 	URL   string // "" for the embedded endpoint
 }
 
@@ -50,19 +51,20 @@ type Leg struct {
 }
 
 const (
-	// promptsPerSlot is the number of requests for each one in flight. The first
-	// and the last find a server that is not fully loaded.
+	// promptsPerSlot is the number of requests per request in flight. The first
+	// and last of them meet a server that is not fully loaded.
 	promptsPerSlot = 10
-	// rateSeconds is the time during which requests arrive at a rate.
+	// rateSeconds is the time during which requests arrive at a rate, in
+	// seconds.
 	rateSeconds = 60
-	// minPrompts are enough for a median.
+	// minPrompts is enough for a median.
 	minPrompts = 10
 )
 
-// Legs returns the runs in their order: all targets at the first level, then all at
-// the next, so that targets are measured soon after each other. Without Prompts, a
-// run has ten requests for each one in flight, or a minute of them at its rate, and
-// at least ten.
+// Legs returns the runs in order: all targets at the first level, then all at
+// the next, so that targets are measured soon after each other. Unless Prompts
+// is set, a run has ten requests per request in flight, or the requests of one
+// minute at its rate, and at least ten.
 func (s Sweep) Legs() []Leg {
 	var legs []Leg
 	for _, level := range s.Levels {
@@ -94,7 +96,7 @@ func (l Leg) String() string {
 	return what
 }
 
-// FormatLevel formats a level without an exponent, and an infinite one as inf.
+// FormatLevel formats a level without an exponent, and infinity as inf.
 func FormatLevel(level float64) string {
 	return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(level, 'f', -1, 64), "+"))
 }
@@ -105,8 +107,8 @@ const (
 	mostRate        = 1_000_000
 )
 
-// ParseLevels parses comma-separated levels: 1,2,4,8. Concurrencies are whole
-// numbers. A rate may be inf.
+// ParseLevels parses comma-separated levels such as 1,2,4,8. Concurrencies must
+// be integers; a rate may be inf.
 func ParseLevels(axis Axis, text string) ([]float64, error) {
 	var levels []float64
 	for part := range strings.SplitSeq(text, ",") {
@@ -127,14 +129,15 @@ func ParseLevels(axis Axis, text string) ([]float64, error) {
 	return levels, nil
 }
 
-// ParseTargets parses targets, each a URL or label=URL. Several need labels, which
-// become part of file names: up to 40 letters, digits and -._, starting with a
-// letter or digit. No text is the embedded endpoint.
+// ParseTargets parses targets, each a URL or label=URL. If there are several,
+// each needs a label, which becomes part of file names: up to 40 letters,
+// digits and -._, starting with a letter or digit. Without texts, the target is
+// the embedded endpoint.
 func ParseTargets(texts []string) ([]Target, error) {
 	var targets []Target
 	for _, text := range texts {
 		t := Target{URL: text}
-		// A = of a query comes after the :// of a URL.
+		// An = in a query follows the :// of the URL.
 		if label, url, ok := strings.Cut(text, "="); ok && !strings.Contains(label, "://") {
 			if !goodLabel(label) {
 				return nil, fmt.Errorf("%q is not a label of 1 to 40 letters, digits and -._", label)

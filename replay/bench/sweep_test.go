@@ -47,7 +47,7 @@ func TestLegs(t *testing.T) {
 	}
 }
 
-// No two runs of a sweep go into one folder, nor get one salt.
+// Each run of a sweep has a unique folder and salt.
 func TestLegsHaveNamesOfTheirOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		level := rapid.Float64Range(1e-6, 1e6)

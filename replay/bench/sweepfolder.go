@@ -21,15 +21,15 @@ const SweepFile = "sweep.json"
 
 // SweepRecord is the content of [SweepFile].
 type SweepRecord struct {
-	Version string   `json:"version"` // of the client that began the sweep
-	Command []string `json:"command"` // that began it, secrets masked
-	// Flags are all that shape a run but its level, secrets masked.
+	Version string   `json:"version"` // of the client that started the sweep
+	Command []string `json:"command"` // that started the sweep, secrets masked
+	// Flags holds all flags that affect a run except its level, secrets masked.
 	Flags []string `json:"flags"`
 }
 
-// openSweep creates or opens the folder of a sweep. An existing sweep must have the
-// same flags unless none of its runs began. The folder is locked until it is
-// closed.
+// openSweep creates or opens the folder of a sweep. An existing sweep must have
+// the same flags unless none of its runs has started. The folder is locked
+// until it is closed.
 func openSweep(dir string, r SweepRecord) (io.Closer, error) {
 	path := filepath.Join(dir, SweepFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -69,8 +69,8 @@ func (r SweepRecord) begin(path string) error {
 	return runfile.WriteJSON(path, r)
 }
 
-// checkNoSweep returns why no sweep can begin in dir. What a killed sweep left of
-// its half-written file does not count.
+// checkNoSweep returns an error if dir is unsuitable for a new sweep. A
+// half-written sweep file left by a killed process is ignored.
 func checkNoSweep(dir string) error {
 	entries, _ := os.ReadDir(dir)
 	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+atomicfile.PartSuffix) }) {
@@ -82,7 +82,7 @@ func checkNoSweep(dir string) error {
 	return nil
 }
 
-// follows returns why a sweep cannot resume an existing one.
+// follows returns an error if a sweep cannot resume an existing one.
 func (r SweepRecord) follows(there SweepRecord, path string) error {
 	dir := filepath.Dir(path)
 	had, has := without(there.Flags, r.Flags), without(r.Flags, there.Flags)
@@ -94,13 +94,13 @@ func (r SweepRecord) follows(there SweepRecord, path string) error {
 	case err != nil:
 		return fmt.Errorf("reading the sweep's folder: %w", err)
 	case !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile) }):
-		// No run began, so the flags may change.
+		// No run has started, so the flags may change.
 		return runfile.WriteJSON(path, r)
 	}
 	return fmt.Errorf("%s has a sweep with other flags: it was started %s, now it is %s; choose another folder", dir, with(had), with(has))
 }
 
-// without are the flags that are not among others.
+// without returns the flags that are not in others.
 func without(flags, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return slices.Contains(others, f) })
 }
@@ -112,21 +112,22 @@ func with(flags []string) string {
 	return "with " + strings.Join(flags, " ")
 }
 
-// attempt is a run of a leg. An incomplete or INVALID run stays where it is, and the
-// next attempt gets a folder and a salt of its own, because the server's cache may
-// still have the prompts of the one before.
+// attempt is a run of a leg. An incomplete or INVALID run is kept, and the next
+// attempt gets a new folder and salt, because the server may still have the
+// earlier prompts in its cache.
 type attempt struct {
 	Dir  string
 	Salt string
 	Done bool // the run is complete
-	// Invalid is the folder of the attempt before if that is complete and INVALID.
+	// Invalid is the folder of the previous attempt if it is complete and
+	// INVALID.
 	Invalid string
 }
 
-// findAttempt finds the run of a leg in a sweep's folder, or where it goes. A run counts
-// if it is complete, a request succeeded and the verdict is not INVALID. It must be
-// of the trace with that SHA-256, which is part of the salt so that sweeps of other
-// shapes have other prompts.
+// findAttempt finds the run of a leg in a sweep's folder, or the folder for a
+// new one. A run is usable if it is complete, at least one request succeeded
+// and the verdict is not INVALID. Its trace must have the given SHA-256, which
+// is part of the salt so that sweeps of other shapes have other prompts.
 func (l Leg) findAttempt(dir, salt, sha256 string) (attempt, error) {
 	invalid := ""
 	for n := 1; ; n++ {
@@ -157,7 +158,8 @@ func (l Leg) findAttempt(dir, salt, sha256 string) (attempt, error) {
 	}
 }
 
-// summary is the part of a run's summary.json that tells if the run counts.
+// summary is the part of a run's summary.json that decides whether it is
+// usable.
 type summary struct {
 	Completed int `json:"completed"`
 	Own       struct {
@@ -168,8 +170,8 @@ type summary struct {
 func (s summary) whole() bool   { return s.Completed > 0 }
 func (s summary) invalid() bool { return s.Own.Verdict == run.Invalid.String() }
 
-// ended reads the files of a run's folder; the summary is empty unless the run is
-// complete. A folder that lacks a file was left behind by a kill.
+// ended reads the files of a run's folder; the summary is empty unless the run
+// is complete. A killed process may leave a folder with files missing.
 func ended(dir string) (info runfile.Run, found summary, err error) {
 	there, err := read(filepath.Join(dir, runfile.RunFile), &info)
 	if !there || !info.Finished() {
@@ -179,7 +181,7 @@ func ended(dir string) (info runfile.Run, found summary, err error) {
 	return info, found, err
 }
 
-// read reads a JSON file if it exists.
+// read reads a JSON file and reports whether it exists.
 func read(path string, into any) (there bool, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,8 +21,8 @@ func openAndClose(dir string, r SweepRecord) error {
 	return folder.Close()
 }
 
-// Two processes do not drive one sweep. What a kill left of the making of a
-// sweep's file is no content.
+// Two processes cannot drive one sweep. A half-written sweep file left by a
+// killed process is ignored.
 func TestOneSweepInAFolder(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, SweepFile+atomicfile.PartSuffix+"123"), `{"version`)
@@ -69,8 +69,8 @@ func TestOpenSweep(t *testing.T) {
 	}
 }
 
-// A sweep of which no run began takes other flags: those that it was started with
-// may have been why.
+// A sweep with no started runs accepts other flags: the original ones may have
+// been the reason that none started.
 func TestOpenSweepWithoutRuns(t *testing.T) {
 	dir := t.TempDir()
 	for _, flags := range [][]string{{"--url=ftp://a"}, {"--url=http://a"}} {
@@ -111,7 +111,7 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// leave makes a run's folder as a run leaves it.
+// leave creates a run's folder as a run leaves it.
 func leave(t *testing.T, dir string, run runfile.Run, summary string) {
 	t.Helper()
 	folder, err := runfile.Create(dir, run)
@@ -128,8 +128,8 @@ func leave(t *testing.T, dir string, run runfile.Run, summary string) {
 
 const invalidSummary = `{"completed": 80, "moontide": {"verdict": "INVALID"}}`
 
-// A run counts where it came to its end and the client did not spoil it; else the next attempt has a folder
-// and a salt of its own, and the one that was cut short stays.
+// A run is usable if it is complete and the client did not spoil it. Otherwise
+// the next attempt has a new folder and salt, and the incomplete run is kept.
 func TestAttempt(t *testing.T) {
 	leg := Leg{Name: "concurrency-8", MaxConcurrency: 8}
 	whole := runfile.Run{Ended: time.Unix(1, 0), Trace: runfile.Source{SHA256: "abc"}, Limits: runfile.Limits{MaxConcurrency: 8}}

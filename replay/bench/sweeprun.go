@@ -14,22 +14,22 @@ import (
 	"moontide/trace/format"
 )
 
-// SweepConfig describes the runs of a sweep.
+// SweepConfig configures the runs of a sweep.
 type SweepConfig struct {
 	Sweep
-	// Trace returns what a run sends: requests at the run's rate, or for a
-	// closed loop requests whose arrivals do not matter.
+	// Trace returns the requests of a run, arriving at the run's rate. In a
+	// closed loop their arrivals are ignored.
 	Trace func(Leg) (Trace, error)
-	// Run is the configuration of every run. The sweep sets its Trace, URL,
-	// MaxConcurrency, Closed and Dir, and makes Salt different for each run.
+	// Run configures every run. The sweep sets Trace, URL, MaxConcurrency,
+	// Closed and Dir, and derives a different Salt for each run.
 	Run Config
 	// Dir is the folder of the sweep, with a folder for each run.
 	Dir string
-	// Save keeps the reports of a run in its folder, at least summary.json, by
-	// which a resumed sweep knows that the run is done. nil writes only that.
+	// Save writes the reports of a run to its folder. It must write at least
+	// summary.json, which marks the run as done for a resumed sweep. If nil,
+	// only that file is written.
 	Save func(*Result) error
-	// Each, if not nil, is called with each run that was measured, even if it
-	// failed.
+	// Each, if not nil, is called with each measured run, even if it failed.
 	Each func(LegResult)
 }
 
@@ -37,12 +37,13 @@ type SweepConfig struct {
 type LegResult struct {
 	Leg
 	*Result
-	Found bool // the run was there already
+	Found bool // the run existed already
 }
 
-// RunSweep does the runs of a sweep that are not in its folder yet, and measures
-// all of them. It ends at the first that fails and returns the runs before it:
-// nil if none was begun. A [*ConfigError] is about the configuration.
+// RunSweep executes the runs of a sweep that are not in its folder yet, and
+// measures all of them. It stops at the first failure and returns the runs
+// before it, or nil if none was started. A [*ConfigError] reports an invalid
+// configuration.
 func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 	s := sweeper{cfg}
 	if cfg.Prompts == 0 && cfg.Axis == Rate && slices.Contains(cfg.Levels, math.Inf(1)) {
@@ -65,7 +66,7 @@ func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 	}
 	defer folder.Close()
 	attempts := make([]attempt, len(legs))
-	for i, leg := range legs { // first all: a folder of other runs is an error before anything is sent
+	for i, leg := range legs { // check all first: a folder of other runs is an error before anything is sent
 		if attempts[i], err = s.locate(ctx, leg); err != nil {
 			return nil, err
 		}
@@ -92,7 +93,7 @@ func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 
 type sweeper struct{ SweepConfig }
 
-// config is the configuration of a run.
+// config returns the configuration of a run.
 func (s *sweeper) config(leg Leg, a attempt) Config {
 	cfg := s.Run
 	cfg.Client.URL, cfg.Client.URLs = leg.Target.URL, nil
@@ -104,7 +105,7 @@ func (s *sweeper) config(leg Leg, a attempt) Config {
 	return cfg
 }
 
-// draw writes the trace of a run to a file, so that it is drawn before the run.
+// draw writes the trace of a run to a file before the run starts.
 func (s *sweeper) draw(ctx context.Context, leg Leg) (t Trace, remove func(), err error) {
 	remove = func() {}
 	if t, err = s.Trace(leg); err != nil || t.Requests == nil {
@@ -140,7 +141,7 @@ func writeTrace(path string, t Trace) error {
 	return w.Close()
 }
 
-// locate finds a run that is there already, or where it goes.
+// locate finds an existing run, or the folder for a new one.
 func (s *sweeper) locate(ctx context.Context, leg Leg) (attempt, error) {
 	t, remove, err := s.draw(ctx, leg)
 	if err != nil {
@@ -154,7 +155,7 @@ func (s *sweeper) locate(ctx context.Context, leg Leg) (attempt, error) {
 	return leg.findAttempt(s.Dir, s.Run.Salt, digest)
 }
 
-// run does a run, unless it is there already, and measures it.
+// run executes a run unless it exists already, and measures it.
 func (s *sweeper) run(ctx context.Context, leg Leg, a attempt) (*Result, error) {
 	if a.Done {
 		s.Run.Observer.message("already done: %s", a.Dir)
@@ -179,7 +180,7 @@ func (s *sweeper) run(ctx context.Context, leg Leg, a attempt) (*Result, error) 
 		save = saveSummary
 	}
 	err = errors.Join(err, save(result))
-	result.Metrics.Detail = nil // for the reports only, and large
+	result.Metrics.Detail = nil // large, and needed by the reports only
 	return result, err
 }
 

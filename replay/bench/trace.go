@@ -18,24 +18,24 @@ import (
 	"moontide/trace/format"
 )
 
-// Trace is the trace of a run: a Path or Requests.
+// Trace is the trace of a run. Set either Path or Requests.
 type Trace struct {
 	// Path is a file or folder in any format that [format.Open] reads. It is
 	// read several times.
 	Path   string
 	Format format.Options
-	// Requests are iterated several times and must be the same each time.
+	// Requests is iterated several times and must yield the same rows each time.
 	Requests trace.Requests
 	Name     string // in reports; "" is the base name of Path
-	// BlockSize is the number of tokens that a block id stands for; 0 is what
-	// the trace says or its rows show.
+	// BlockSize is the number of tokens per block id; 0 uses the size given by
+	// the trace or derived from its rows.
 	BlockSize int
-	// DrawnRate is the rate in requests per second at which the arrivals were
+	// DrawnRate is the rate, in requests per second, at which the arrivals were
 	// drawn; 0 if they are measured.
 	DrawnRate float64
 }
 
-// input is the trace of a run after the reading that finds what is wrong with it
+// input is the trace of a run after the first pass, which finds its problems
 // before anything is sent.
 type input struct {
 	Trace
@@ -72,7 +72,7 @@ func (in *input) replayed() (rows trace.Requests, end func(), err error) {
 	return in.pacing.Apply(rows), func() { closeReader(reader) }, nil
 }
 
-// readTrace reads the trace of a run.
+// readTrace reads and checks the trace of a run.
 func readTrace(ctx context.Context, cfg *Config) (*input, error) {
 	in := &input{Trace: cfg.Trace, pacing: cfg.Pacing}
 	in.Name = cmp.Or(in.Name, filepath.Base(cmp.Or(in.Path, "requests")))
@@ -102,7 +102,7 @@ func (in *input) findGrid(ctx context.Context) error {
 	return nil
 }
 
-// scan reads the whole trace for what must be known before a run.
+// scan reads the whole trace for the facts needed before a run.
 func (in *input) scan(ctx context.Context, cfg *Config) error {
 	all, reader, err := in.open()
 	if err != nil {
@@ -122,7 +122,7 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 		}
 	}))
 	rows := trace.InOrder(all)
-	if reader == nil { // each iteration begins anew
+	if reader == nil { // each iteration starts over
 		for _, err := range all {
 			if err != nil {
 				return err
@@ -140,7 +140,7 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	if in.plan, err = replay.Scan(rows); err != nil {
 		return in.locate(err, reader)
 	}
-	if reader != nil { // the rows after a limit still tell the block size, as far as they can be read
+	if reader != nil { // rows beyond a limit still show the block size, if they are readable
 		for range all {
 		}
 	}
@@ -169,7 +169,7 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	return err
 }
 
-// note collects what the report should say about the trace.
+// note collects the notes on the trace for the report.
 func (in *input) note(skipped int, grid *trace.GridDetector) {
 	add := func(format string, args ...any) { in.notes = append(in.notes, fmt.Sprintf(format, args...)) }
 	if in.blockSize.How == trace.Assumed {
@@ -200,7 +200,7 @@ func (in *input) note(skipped int, grid *trace.GridDetector) {
 	}
 }
 
-// sendable fails at a row that the endpoint cannot take.
+// sendable yields an error at the first row that the endpoint cannot accept.
 func sendable(reqs trace.Requests, endpoint string) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		for r, err := range reqs {
@@ -214,8 +214,8 @@ func sendable(reqs trace.Requests, endpoint string) trace.Requests {
 	}
 }
 
-// locate adds file and line to an error unless it has them or is about the whole
-// trace.
+// locate adds file and line to an error unless it has them or is about the
+// whole trace.
 func (in *input) locate(err error, r *format.Reader) error {
 	var row *trace.RowError
 	switch {
@@ -227,7 +227,7 @@ func (in *input) locate(err error, r *format.Reader) error {
 	return &trace.RowError{File: cmp.Or(r.File(), in.Path), Line: r.Line(), Err: err}
 }
 
-// digestPath is the SHA-256 of a file, or of the names and contents of a
+// digestPath returns the SHA-256 of a file, or of the names and contents of a
 // folder's files.
 func digestPath(path string) (string, error) {
 	digest := sha256.New()

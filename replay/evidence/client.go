@@ -12,7 +12,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// meter measures what this process used since it was last read.
+// meter measures the resources that this process used since the last read.
 type meter struct {
 	cpu     time.Duration
 	machine MachineTime
@@ -30,7 +30,7 @@ func (m *meter) reset() {
 	m.read(&none, time.Second)
 }
 
-// read completes a sample of a time span that ends now.
+// read fills in a sample for a time span that ends now.
 func (m *meter) read(s *runfile.Sample, span time.Duration) {
 	cpu := ProcessCPU(os.Getpid())
 	if span > 0 {
@@ -48,8 +48,8 @@ func (m *meter) read(s *runfile.Sample, span time.Duration) {
 	s.RSSBytes = ResidentBytes(os.Getpid())
 }
 
-// readGC reads the GC pauses. The runtime remembers the last 256, far more than
-// there are in a second.
+// readGC reads the GC pauses. The runtime keeps the last 256, far more than
+// occur in a second.
 func (m *meter) readGC(s *runfile.Sample) {
 	debug.ReadGCStats(&m.gc)
 	s.GCPauses = int(m.gc.NumGC - m.gcs)
@@ -64,7 +64,7 @@ func (m *meter) readGC(s *runfile.Sample) {
 func (m *meter) readSchedLatencies(s *runfile.Sample) {
 	metrics.Read(m.reads)
 	if m.reads[0].Value.Kind() != metrics.KindFloat64Histogram {
-		return // not in this version of Go
+		return // not in this Go version
 	}
 	h := m.reads[0].Value.Float64Histogram()
 	since := added(h.Counts, m.waits)
@@ -73,7 +73,7 @@ func (m *meter) readSchedLatencies(s *runfile.Sample) {
 	s.SchedP99MS = 1e3 * upperQuantile(since, h.Buckets, 0.99)
 }
 
-// added is the growth of counts since before, which may be empty.
+// added returns the growth of counts since before, which may be empty.
 func added(counts, before []uint64) []uint64 {
 	since := slices.Clone(counts)
 	for i, n := range before {
@@ -82,8 +82,8 @@ func added(counts, before []uint64) []uint64 {
 	return since
 }
 
-// upperQuantile is the upper end of the bucket that holds a quantile, 0 without
-// values. Bucket i is from bounds[i] to bounds[i+1].
+// upperQuantile returns the upper bound of the bucket that contains a quantile,
+// or 0 without values. Bucket i ranges from bounds[i] to bounds[i+1].
 func upperQuantile(counts []uint64, bounds []float64, q float64) float64 {
 	total := uint64(0)
 	for _, n := range counts {
@@ -101,10 +101,10 @@ func upperQuantile(counts []uint64, bounds []float64, q float64) float64 {
 	return 0
 }
 
-// MachineTime is CPU time of all cores since the machine started, in ticks of
-// 10 ms. It is zero on systems other than Linux.
+// MachineTime is the CPU time of all cores since boot, in ticks of 10 ms. It is
+// zero on systems other than Linux.
 type MachineTime struct {
-	Processes int64 // of processes and the kernel, without interrupts
-	Busy      int64 // all but idle and waiting for a disk
+	Processes int64 // processes and the kernel, without interrupts
+	Busy      int64 // everything except idle and I/O wait
 	Total     int64
 }

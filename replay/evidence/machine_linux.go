@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ProcessCPU returns the CPU time of a process, 0 if it is not known.
+// ProcessCPU returns the CPU time of a process, or 0 if unknown.
 func ProcessCPU(pid int) time.Duration {
 	const schedulerClock = 2 // CPUCLOCK_SCHED; see clock_getcpuclockid(3)
 	var t unix.Timespec
@@ -20,7 +20,7 @@ func ProcessCPU(pid int) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// ResidentBytes returns the resident memory of a process, 0 if it is not known.
+// ResidentBytes returns the resident memory of a process, or 0 if unknown.
 func ResidentBytes(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)) // in pages: size, resident, ...
 	if fields := numbers(text); err == nil && len(fields) >= 2 {
@@ -49,7 +49,7 @@ func MachineCPU() (t MachineTime) {
 	return t
 }
 
-// numbers are the integers that a text begins with.
+// numbers parses the integers at the beginning of a text.
 func numbers(text []byte) (all []int64) {
 	for _, field := range bytes.Fields(text) {
 		n, err := strconv.ParseInt(string(field), 10, 64)

@@ -4,5 +4,5 @@ package evidence
 
 import "time"
 
-// ProcessCPU returns the CPU time of a process, 0 if it is not known.
+// ProcessCPU returns the CPU time of a process, or 0 if unknown.
 func ProcessCPU(pid int) time.Duration { return 0 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ProcessCPU returns the CPU time of a process, 0 if it is not known.
+// ProcessCPU returns the CPU time of a process, or 0 if unknown.
 func ProcessCPU(pid int) time.Duration {
 	var use unix.Rusage
 	if pid != os.Getpid() || unix.Getrusage(unix.RUSAGE_SELF, &use) != nil {

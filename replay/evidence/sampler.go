@@ -1,10 +1,10 @@
-// Package evidence records what client, machine and server do during a run, so
-// that a report can tell why a client was late or a server slow.
+// Package evidence records the activity of client, machine and server during a
+// run, so that a report can explain a late client or a slow server.
 //
 // [Start] starts a [Sampler], which takes a sample every second: CPU use, GC
 // pauses and scheduling delays of this process, CPU use of the machine, and the
-// server's own metrics. [Sampler.Stop] takes the last one. A sample takes about
-// 20 us and stops no other goroutine.
+// server's metrics. [Sampler.Stop] takes the last one. A sample takes about 20
+// us and does not stop other goroutines.
 //
 // A [Scraper] reads the Prometheus metrics of vLLM, SGLang, TensorRT-LLM and
 // Dynamo servers.
@@ -18,13 +18,12 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Config says what is sampled, and where samples go. Write and Status must be
-// set.
+// Config configures a [Sampler]. Write and Status are required.
 type Config struct {
-	// Write stores a sample. It is called from one goroutine at a time, and not
-	// again after an error.
+	// Write stores a sample. It is called from one goroutine at a time, and
+	// never again after an error.
 	Write func(runfile.Sample) error
-	// Status returns the progress of the run. No sample is taken before its
+	// Status returns the progress of the run. No samples are taken before its
 	// start.
 	Status func() replay.Status
 	// ReadDelay, if not nil, returns how late the client read since the last
@@ -42,8 +41,8 @@ type Sampler struct {
 	meter   meter
 	first   runfile.Sample // with the server's metrics from before the run
 	started bool           // first is written
-	pending chan scrape    // of a scrape that has not ended; nil is none
-	last    time.Time      // of the last sample
+	pending chan scrape    // a scrape in progress, or nil
+	last    time.Time      // time of the last sample
 	err     error
 	stop    chan struct{}
 	stopped chan struct{}
@@ -54,12 +53,12 @@ type scrape struct {
 	err     error
 }
 
-// scrapeTimeout is generous: a server at its limit may take seconds. It is not
-// scraped again before it has answered.
+// scrapeTimeout is generous: a server at its limit may take seconds. There is
+// only one scrape at a time.
 const scrapeTimeout = 5 * time.Second
 
-// Start starts to sample, after it has the server's metrics from before the run.
-// When ctx ends the server is not waited for any more.
+// Start scrapes the server's metrics and then starts sampling. When ctx ends,
+// it stops waiting for the server.
 func Start(ctx context.Context, cfg Config) *Sampler {
 	if cfg.Every == 0 {
 		cfg.Every = time.Second
@@ -121,7 +120,7 @@ func (s *Sampler) sample(last bool) {
 	if s.cfg.ReadDelay != nil {
 		sample.ReadDelay = s.cfg.ReadDelay()
 	}
-	// The metrics are those asked for at the sample before, except at the end.
+	// Use the scrape started at the previous sample, except at the end.
 	s.receive(&sample, last)
 	s.scrape()
 	if last {
@@ -130,7 +129,7 @@ func (s *Sampler) sample(last bool) {
 	s.write(sample)
 }
 
-// scrape asks for the server's metrics unless that is under way.
+// scrape starts a scrape of the server's metrics unless one is in progress.
 func (s *Sampler) scrape() {
 	if s.cfg.Server == nil || s.pending != nil {
 		return
@@ -145,8 +144,8 @@ func (s *Sampler) scrape() {
 	}()
 }
 
-// receive adds the server's metrics to a sample if they have arrived; it can wait
-// for them.
+// receive adds the server's metrics to a sample if they have arrived, or waits
+// for them if wait is set.
 func (s *Sampler) receive(sample *runfile.Sample, wait bool) {
 	if s.pending == nil || !wait && len(s.pending) == 0 {
 		return

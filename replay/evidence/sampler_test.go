@@ -16,8 +16,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// watched samples a run that starts some time after the sampler does and lasts
-// for a while, and returns the samples.
+// watched samples a run that starts after startsAfter and takes lasts, and
+// returns the samples.
 func watched(t *testing.T, change func(*Config), startsAfter, lasts time.Duration) (samples []runfile.Sample, err error) {
 	t.Helper()
 	var start atomic.Value
@@ -47,7 +47,8 @@ func atMS(samples []runfile.Sample) (at []float64) {
 	return at
 }
 
-// A sample a second, and one at the end, since the run's start.
+// Samples are taken every second and at the end, with times since the run's
+// start.
 func TestASampleASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		samples, err := watched(t, nil, 300*time.Millisecond, 3450*time.Millisecond)
@@ -66,7 +67,7 @@ func TestASampleASecond(t *testing.T) {
 	})
 }
 
-// A run that never starts, and one that is over at once.
+// A run may never start, or end at once.
 func TestShortRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var samples []runfile.Sample
@@ -82,7 +83,8 @@ func TestShortRuns(t *testing.T) {
 	})
 }
 
-// The server is asked before the run, again when it has answered, and after.
+// The server is scraped before the run, again after each answer, and after the
+// run.
 func TestServerIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -109,7 +111,7 @@ func TestServerIsAsked(t *testing.T) {
 		if err := s.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		var got []float64 // which answer a sample has; -1 for a failure
+		var got []float64 // the answer in each sample; -1 for a failure
 		for _, s := range samples {
 			switch {
 			case s.ServerError == "silent":
@@ -120,14 +122,14 @@ func TestServerIsAsked(t *testing.T) {
 				got = append(got, 0)
 			}
 		}
-		// Asked at 0, 0.9 (until 2.4), 2.7 (until 7.7), 8.1, 9 and 9.5 s.
+		// Scraped at 0, 0.9 (until 2.4), 2.7 (until 7.7), 8.1, 9 and 9.5 s.
 		if want := []float64{1, 0, 0, 2, 0, 0, 0, 0, 0, -1, 4, 6}; !slices.Equal(got, want) {
 			t.Errorf("answers %v", got)
 		}
 	})
 }
 
-// A server that does not answer delays nothing once the context has ended.
+// An unresponsive server delays nothing once the context has ended.
 func TestCanceledScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -147,7 +149,7 @@ func TestCanceledScrape(t *testing.T) {
 	})
 }
 
-// When samples cannot be written, nothing more is, and who stops is told.
+// After a write error nothing more is written, and Stop returns the error.
 func TestWriteError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full, writes := errors.New("full"), 0
@@ -167,12 +169,12 @@ func TestReadDelayIsOfTheSecond(t *testing.T) {
 			c.ReadDelay = func() runfile.ReadDelay { calls++; return runfile.ReadDelay{Reads: calls} }
 		}, 0, 2500*time.Millisecond)
 		if err != nil || samples[1].ReadDelay.Reads != 2 || samples[2].ReadDelay.Reads != 3 {
-			t.Errorf("%+v, %v", samples, err) // the first was before the run
+			t.Errorf("%+v, %v", samples, err) // taken before the run
 		}
 	})
 }
 
-// What the process used is measured since the last read.
+// Resources are measured since the last read.
 func TestMeter(t *testing.T) {
 	var m meter
 	m.reset()

@@ -16,23 +16,23 @@ import (
 	"moontide/replay/runfile"
 )
 
-// maxText bounds a metrics page in bytes. Those of large deployments have one or
-// two megabytes.
+// maxText limits the size of a metrics page in bytes. Large deployments have
+// pages of one or two megabytes.
 const maxText = 8 << 20
 
 // defaultTimeout applies to a scrape without a deadline.
 const defaultTimeout = 10 * time.Second
 
-// Scraper reads the metrics of servers. It may be used by many goroutines.
+// Scraper reads the metrics of servers. It is safe for concurrent use.
 type Scraper struct {
 	urls   []*url.URL
 	client fasthttp.Client
 }
 
-// New checks the URLs of Prometheus metrics, such as
+// New returns a [Scraper] for the URLs of Prometheus metrics, such as
 // http://127.0.0.1:8000/metrics; a URL without a path gets /metrics. URLs with
-// credentials are refused, and no API key is sent. roots are the CAs for https;
-// nil is the system's.
+// credentials are rejected, and no API key is sent. roots are the CAs for
+// https; nil uses the system's.
 func New(urls []string, roots *x509.CertPool) (*Scraper, error) {
 	s := &Scraper{client: fasthttp.Client{
 		Name: "moontide", MaxResponseBodySize: maxText,
@@ -50,7 +50,7 @@ func New(urls []string, roots *x509.CertPool) (*Scraper, error) {
 	return s, nil
 }
 
-// parseURL parses a URL. Its errors show nothing that may be secret.
+// parseURL parses a URL. Its errors do not reveal secrets.
 func parseURL(text string) (*url.URL, error) {
 	if strings.Contains(text, "@") {
 		return nil, errors.New("metrics URL must not have credentials")
@@ -67,9 +67,9 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Scrape reads the metrics of all servers and adds them up. It fails if one
-// server fails: half a deployment would look like all of it. It returns when ctx
-// ends.
+// Scrape reads the metrics of all servers and adds them up. It fails if any
+// server fails, because a partial sum would look like the whole deployment. It
+// returns when ctx ends.
 func (s *Scraper) Scrape(ctx context.Context) (runfile.ServerFigures, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -99,7 +99,7 @@ func (s *Scraper) Scrape(ctx context.Context) (runfile.ServerFigures, error) {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return runfile.ServerFigures{}, ctx.Err()
 			}
-			p := <-pages // the deadline is also that of the request
+			p := <-pages // the request has the same deadline
 			all, errs = append(all, p.series...), append(errs, p.err)
 		}
 	}

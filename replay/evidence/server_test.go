@@ -18,8 +18,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// The texts are made after what the servers print, with the names that they
-// use.
+// The pages are modelled on real ones and use the servers' metric names.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]runfile.ServerFigures{
@@ -59,7 +58,7 @@ func TestParseErrors(t *testing.T) {
 		"[{\"iter\": 1}]\n":                          "metrics do not parse",
 		"vllm:num_requests_running{a=\"\n":           "metrics do not parse",
 		"vllm:num_requests_running 1\x1b[2J\n":       "metrics do not parse",
-		"sglang:num_running_reqs{tp_rank=\"1\"} 4\n": "metrics have no figure", // another rank says the same
+		"sglang:num_running_reqs{tp_rank=\"1\"} 4\n": "metrics have no figure", // same value from another rank
 	} {
 		f, err := evidence.Parse(strings.NewReader(text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsRune(err.Error(), 0x1b) {
@@ -88,7 +87,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// serve answers with a handler until the test ends, and returns its URL.
+// serve runs a handler until the test ends and returns its URL.
 func serve(t *testing.T, h fasthttp.RequestHandler) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -161,7 +160,7 @@ func TestScrapeFaults(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%+v", f)
 			}
-			// On a busy machine it may be the dialing that takes all the time.
+			// On a busy machine, dialing may take all the time.
 			said := strings.ReplaceAll(err.Error(), "timed out", "timeout")
 			if !strings.Contains(said, tc.want) || strings.Contains(said, "secret") {
 				t.Errorf("%+v, %v", f, err)

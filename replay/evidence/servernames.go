@@ -16,34 +16,35 @@ import (
 	"moontide/replay/runfile"
 )
 
-// series is one value of a metric. Colons of its name are underscores, as some
-// servers write them.
+// series is one value of a metric. Colons in its name are replaced by
+// underscores, as some servers do.
 type series struct {
 	name   string
 	labels map[string]string
 	value  float64
 }
 
-// names are a server's metrics. Of several names the first that is present
-// counts: the others are those of older versions.
+// names lists a server's metrics. If there are several names, the first that is
+// present is used; the others are from older versions.
 type names struct {
 	engine           string
 	running, waiting []string
 	kvUse            []string // share, or percent if above 1
 	hit              []string // counters of tokens
 	queried          []string
-	missed           string   // set if hit counts blocks, and then this does too
+	missed           string   // set if hit counts blocks; missed then counts blocks too
 	hitRate          []string // gauges of servers without the counters
 	preemptions      []string
-	info             string // has labels with the size of a block and their number
+	info             string // has labels with the block size and the number of blocks
 	blockLabel       string
 	blocksLabel      string
-	block            []string // gauges of the same
+	block            []string // gauges of the block size
 	blocks           []string
 	capacity         []string // tokens
 }
 
-// known are the servers, engines first: Dynamo passes on its engines' metrics.
+// known lists the servers, engines first because Dynamo passes on its engines'
+// metrics.
 var known = []names{
 	{
 		engine:  "vllm",
@@ -84,10 +85,10 @@ var known = []names{
 	},
 }
 
-// ErrUnknown says that a page has none of the known metrics.
+// ErrUnknown reports that a page has none of the known metrics.
 var ErrUnknown = errors.New("metrics have no figure of vLLM, SGLang, TensorRT-LLM or Dynamo")
 
-// Parse reads the figures on a page of metrics.
+// Parse parses a page of metrics.
 func Parse(r io.Reader) (runfile.ServerFigures, error) {
 	all, err := parse(r)
 	if err != nil {
@@ -96,7 +97,7 @@ func Parse(r io.Reader) (runfile.ServerFigures, error) {
 	return figures(all)
 }
 
-// parse reads the series of known servers.
+// parse returns the series of known servers.
 func parse(r io.Reader) ([]series, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(r)
@@ -133,7 +134,7 @@ func parse(r io.Reader) ([]series, error) {
 	return all, nil
 }
 
-// counts reports whether a series is a number and not a repetition by another
+// counts reports whether a series is a number and not a duplicate from another
 // rank of the same engine.
 func (s series) counts() bool {
 	for _, rank := range []string{"tp_rank", "pp_rank", "moe_ep_rank"} {
@@ -144,8 +145,8 @@ func (s series) counts() bool {
 	return !math.IsNaN(s.value) && !math.IsInf(s.value, 0)
 }
 
-// figures adds up series. Each figure is that of the first server that has it;
-// Engine is the first server that has any.
+// figures adds up series. Each figure is from the first server that provides
+// it; Engine is the first server that provides any.
 func figures(all []series) (runfile.ServerFigures, error) {
 	p := page{}
 	for _, s := range all {
@@ -178,14 +179,14 @@ func figures(all []series) (runfile.ServerFigures, error) {
 	return f, nil
 }
 
-// set sets a figure that is not known yet.
+// set sets a figure that is not set yet.
 func set(figure **float64, value *float64) {
 	if *figure == nil {
 		*figure = value
 	}
 }
 
-// reduce is a statistic of values, nil if there are none.
+// reduce applies a statistic to values; it returns nil without values.
 func reduce(statistic func(mstats.Float64Data) (float64, error), values []float64) *float64 {
 	x, err := statistic(values)
 	if err != nil {
@@ -194,10 +195,10 @@ func reduce(statistic func(mstats.Float64Data) (float64, error), values []float6
 	return &x
 }
 
-// page is a page of metrics by name.
+// page maps metric names to their series.
 type page map[string][]series
 
-// values are those of the first name that is present.
+// values returns the values of the first name that is present.
 func (p page) values(names []string) (values []float64) {
 	for _, name := range names {
 		for _, s := range p[name] {
@@ -212,7 +213,7 @@ func (p page) values(names []string) (values []float64) {
 
 func (p page) sum(names []string) *float64 { return reduce(mstats.Sum, p.values(names)) }
 
-// shares are values from 0 to 1; some servers give percent.
+// shares returns values from 0 to 1; some servers report percent.
 func (p page) shares(names []string) []float64 {
 	values := p.values(names)
 	if len(values) > 0 && slices.Max(values) > 1 {
@@ -223,7 +224,7 @@ func (p page) shares(names []string) []float64 {
 	return values
 }
 
-// hits are the tokens found in the prefix cache, and those looked up.
+// hits returns the tokens found in the prefix cache and the tokens looked up.
 func (p page) hits(n names, block *float64) (hit, queried *float64) {
 	hit = p.sum(n.hit)
 	if n.missed == "" {
@@ -237,8 +238,8 @@ func (p page) hits(n names, block *float64) (hit, queried *float64) {
 	return hit, queried
 }
 
-// capacity is the block size, and the tokens that the KV caches of all engines
-// hold.
+// capacity returns the block size and the total capacity of the KV caches of
+// all engines, in tokens.
 func (p page) capacity(n names) (block, tokens *float64) {
 	if b := p.values(n.block); len(b) > 0 {
 		block = &b[0]
