@@ -131,7 +131,7 @@ func (c Diff) differences(s *doc.Section) {
 		s.Text("? no interval: too few parts of the run show the value, such as a p99 of fewer than about 1,200 requests or a rare failure.")
 	}
 	if len(rising) > 0 {
-		s.Text(strings.Join(rising, ", ") + " rose during the run on both sides, as when a queue grows: a delay of one request delays all behind it. The intervals allow for that.")
+		s.Text(strings.Join(rising, ", ") + " rose during the run on both sides, as when a queue grows: one request's delay carries over to later ones. The intervals account for this.")
 	}
 	s.Text(c.certainty(unsure + unknown))
 }

@@ -150,7 +150,7 @@ func (v *Verdict) checkMerges(r *Result, limit float64) {
 		return
 	}
 	v.late(by+"TTFT error from late reads", r.FirstStampError.Quantile(0.99), limit)
-	v.late(fmt.Sprintf("%d of %d token chunks read together with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, r.latenessLimit(r.ITL))
+	v.late(fmt.Sprintf("%d of %d token chunks were read in one batch with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, r.latenessLimit(r.ITL))
 }
 
 // A client that uses more than the share busy of the machine in more than a tenth

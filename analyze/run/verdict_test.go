@@ -97,7 +97,7 @@ func TestVerdictOnReading(t *testing.T) {
 		{"blur of a fifth", stamped(3, 2), read(0), run.Suspect, "timestamp error from late reads p99 2.00 ms"},
 		{"blur above 10 ms", stamped(3, 10.000001), read(0), run.Invalid, "timestamp error from late reads p99 10.00 ms"},
 		{"blur of a few", append(stamped(199, 0), stamped(1, 5000)...), read(0), run.Valid, "timestamp error from late reads p99 0.00 ms"},
-		{"the chunks are known, not only the worst", stamped(3, 5000), merges(1.999), run.Valid, "2 of 9 token chunks read together with the next; timestamp error p99 2.00 ms (INVALID above 10.00 ms)"},
+		{"the chunks are known, not only the worst", stamped(3, 5000), merges(1.999), run.Valid, "2 of 9 token chunks were read in one batch with the next; timestamp error p99 2.00 ms (INVALID above 10.00 ms)"},
 		{"chunks of a fifth", stamped(3, 0), merges(2), run.Suspect, "timestamp error p99 2.00 ms"},
 		{"chunks above 10 ms", stamped(3, 0), merges(10.001), run.Invalid, "timestamp error p99 10.00 ms"},
 		{"first chunks of a fifth", blurredFirst, merges(0), run.Suspect, "TTFT error from late reads p99 2.00 ms (SUSPECT from 2.00 ms, INVALID above 10.00 ms): use a larger client machine"},

@@ -304,7 +304,7 @@ func TestBenchMisuse(t *testing.T) {
 		{"want either --concurrency or --rate", append(shape, "--concurrency", "1", "--rate", "1")},
 		{`--concurrency: "x" is not a whole number`, append(shape, "--concurrency", "1,x")},
 		{`--concurrency: 2 is repeated`, append(shape, "--concurrency", "2,2")},
-		{`--rate: "0" is not a number above 0`, append(shape, "--rate", "0")},
+		{`--rate: "0" must be a number above 0`, append(shape, "--rate", "0")},
 		{"--max-concurrency goes with --rate", append(shape, "--concurrency", "1", "--max-concurrency", "2")},
 		{"--num-prompts must be positive: 0", append(shape, "--concurrency", "1", "--num-prompts", "0")},
 		{"describe the requests with --isl and --osl", []string{"--concurrency", "1"}},

@@ -58,7 +58,7 @@ func TestEvidence(t *testing.T) {
 	if !r.measured() {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
-	for _, want := range []string{"Server metrics ", "Engine vllm: ", "Prefix cache, predicted and measured ", "client used ", "token chunks read together with the next"} {
+	for _, want := range []string{"Server metrics ", "Engine vllm: ", "Prefix cache, predicted and measured ", "client used ", "token chunks were read in one batch with the next"} {
 		if !strings.Contains(unwrapped(r.out), want) {
 			t.Errorf("no %q in\n%s", want, r.out)
 		}

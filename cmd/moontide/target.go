@@ -23,7 +23,7 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "model `NAME`; optional if the endpoint serves one model"},
 		&cli.StringFlag{Name: "endpoint", Category: inTarget, Value: openai.Completions, Usage: "`API` to call: completions or chat"},
 		&cli.StringFlag{Name: "api-key-env", Category: inTarget, Usage: "environment `VARIABLE` that holds the API key"},
-		&cli.StringSliceFlag{Name: "header", Category: inTarget, Usage: "`'Name: value'` header to send with every request; repeatable"},
+		&cli.StringSliceFlag{Name: "header", Category: inTarget, Usage: "HTTP header `'Name: value'` to send with every request; repeatable"},
 		&cli.StringFlag{Name: "balance", Category: inTarget, Value: openai.RoundRobin, Usage: "`POLICY` for several URLs: round-robin, or session (all turns of a session to one URL)"},
 		&cli.StringFlag{Name: "connections", Category: inTarget, Value: openai.Pooled, Usage: "`MODE`: pooled (reuse connections) or fresh (a new connection for each request)"},
 		&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "CA bundle `FILE` (PEM) used instead of the system's"},

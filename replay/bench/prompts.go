@@ -22,9 +22,9 @@ func (c *Config) checkPrompts() error {
 	case c.Dataset != "" && form == openai.Tokens:
 		return wrong("Dataset", "is text, and the prompt form is tokens: leave the form out")
 	case c.Tokenizer != "" && ids && !c.Virtual:
-		return wrong("Tokenizer", "is for text, and prompts are token ids: choose the prompt form words, or a dataset")
+		return wrong("Tokenizer", "applies to text prompts, but prompts are token ids: choose the prompt form words, or a dataset")
 	case ranged && !ids:
-		return wrong("TokenRange", "is for token ids, and prompts are text: it goes with the prompt form tokens")
+		return wrong("TokenRange", "applies to token-id prompts, but prompts are text: choose the prompt form tokens")
 	}
 	return nil
 }

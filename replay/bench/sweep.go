@@ -118,7 +118,7 @@ func ParseLevels(axis Axis, text string) ([]float64, error) {
 		case axis == Concurrency && !(err == nil && level >= 1 && level <= mostConcurrency && level == math.Trunc(level)):
 			return nil, fmt.Errorf("%q is not a whole number from 1 to %d", part, mostConcurrency)
 		case axis == Rate && !(err == nil && level > 0 && (level <= mostRate || math.IsInf(level, 1))):
-			return nil, fmt.Errorf("%q is not a number above 0 and up to %d, or inf", part, mostRate)
+			return nil, fmt.Errorf("%q must be a number above 0 and at most %d, or inf", part, mostRate)
 		case slices.Contains(levels, level):
 			return nil, fmt.Errorf("%s is repeated", part)
 		case len(levels) == mostLevels:

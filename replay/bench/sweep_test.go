@@ -83,15 +83,15 @@ func TestParseLevels(t *testing.T) {
 		{bench.Concurrency, "1000001", nil, `not a whole number from 1 to 1000000`},
 		{bench.Concurrency, "NaN", nil, `"NaN" is not a whole number`},
 		{bench.Concurrency, "2,1,2.0", nil, "2.0 is repeated"},
-		{bench.Rate, "0", nil, `"0" is not a number above 0`},
-		{bench.Rate, "-1", nil, `"-1" is not a number above 0`},
+		{bench.Rate, "0", nil, `"0" must be a number above 0`},
+		{bench.Rate, "-1", nil, `"-1" must be a number above 0`},
 		{bench.Rate, "2,inf", []float64{2, math.Inf(1)}, ""},
 		{bench.Rate, "inf,+Inf", nil, "+Inf is repeated"},
-		{bench.Rate, "-inf", nil, `"-inf" is not a number above 0`},
-		{bench.Rate, "1000001", nil, `"1000001" is not a number above 0 and up to 1000000, or inf`},
+		{bench.Rate, "-inf", nil, `"-inf" must be a number above 0`},
+		{bench.Rate, "1000001", nil, `"1000001" must be a number above 0 and at most 1000000, or inf`},
 		{bench.Concurrency, "inf", nil, `"inf" is not a whole number`},
-		{bench.Rate, "NaN", nil, `"NaN" is not a number above 0`},
-		{bench.Rate, "x", nil, `"x" is not a number above 0`},
+		{bench.Rate, "NaN", nil, `"NaN" must be a number above 0`},
+		{bench.Rate, "x", nil, `"x" must be a number above 0`},
 	}
 	for _, test := range tests {
 		got, err := bench.ParseLevels(test.axis, test.text)

@@ -3,7 +3,6 @@ package openai
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"moontide/replay"
@@ -153,21 +152,3 @@ func noAnswer(err, writeErr error) (replay.Class, error) {
 }
 
 // result classifies a stream that ended with err, which is nil behind [DONE].
-func (s *stream) result(err error) (replay.Class, error) {
-	var known answerError
-	var event *sse.ErrorEvent
-	complete := s.done || s.finished && err == io.EOF
-	switch {
-	case errors.As(err, &event):
-		return replay.Server, errors.New(errorEventText(event))
-	case errors.As(err, &known):
-		return known.class, err
-	case errors.Is(err, sse.ErrTooLong), errors.Is(err, http1.ErrChunked):
-		return replay.Protocol, err
-	case !complete:
-		return replay.Truncated, fmt.Errorf("stream truncated before [DONE]: %w", err)
-	case s.first.IsZero():
-		return replay.Empty, errors.New("the answer has no tokens")
-	}
-	return replay.OK, nil
-}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -167,14 +165,3 @@ func (c *call) explain(ctx context.Context, class replay.Class, err error) (repl
 
 // retryAfter is how long to wait from now on by a Retry-After header: seconds or
 // a date. It is 0 if the header is malformed or the date has passed.
-func retryAfter(value string, now time.Time) time.Duration {
-	value = strings.TrimSpace(value)
-	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	at, err := fasthttp.ParseHTTPDate([]byte(value))
-	if err != nil {
-		return 0
-	}
-	return max(at.Sub(now), 0)
-}

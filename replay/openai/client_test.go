@@ -41,7 +41,7 @@ func TestNewRefuses(t *testing.T) {
 		"temperature":         {Config{URL: good, Temperature: trace.Some(-0.1)}, "temperature is not from 0 to 2: -0.1"},
 		"temperature, NaN":    {Config{URL: good, Temperature: trace.Some(math.NaN())}, "temperature is not from 0 to 2: NaN"},
 		"top-p":               {Config{URL: good, TopP: trace.Some(0.0)}, "top-p is not above 0 and at most 1: 0"},
-		"twice":               {Config{URL: good, TopP: trace.Some(0.5), ExtraBody: `{"top_p":"hush"}`}, `extra body has "top_p", which is also set by itself`},
+		"twice":               {Config{URL: good, TopP: trace.Some(0.5), ExtraBody: `{"top_p":"hush"}`}, `extra body has "top_p", which has an option of its own: remove one of them`},
 		"passages as ids":     {Config{URL: good, Prompt: Tokens, Source: prompt.Source{Text: new(prompt.Corpus)}}, "cannot be sent as token ids"},
 		"model":               {Config{URL: good, Model: "a\xff"}, "model name is not UTF-8"},
 		"source":              {Config{URL: good, Source: prompt.Source{BlockSize: -1}}, "block size"},

@@ -177,7 +177,7 @@ func extraMembers(cfg Config) (members []byte, keys []string, err error) {
 			continue
 		}
 		if _, twice := values[key]; twice {
-			return nil, nil, fmt.Errorf("extra body has %q, which is also set by itself", key)
+			return nil, nil, fmt.Errorf("extra body has %q, which has an option of its own: remove one of them", key)
 		}
 		values[key] = strconv.AppendFloat(nil, value.Value, 'g', -1, 64)
 	}

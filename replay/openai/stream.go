@@ -2,10 +2,14 @@ package openai
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
 	"sync"
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/openai/http1"
 	"moontide/replay/openai/poll"
 	"moontide/replay/openai/sse"
 )
@@ -139,4 +143,23 @@ func (g *gaps) durations() []time.Duration {
 		rest = rest[size:]
 	}
 	return out
+}
+
+func (s *stream) result(err error) (replay.Class, error) {
+	var known answerError
+	var event *sse.ErrorEvent
+	complete := s.done || s.finished && err == io.EOF
+	switch {
+	case errors.As(err, &event):
+		return replay.Server, errors.New(errorEventText(event))
+	case errors.As(err, &known):
+		return known.class, err
+	case errors.Is(err, sse.ErrTooLong), errors.Is(err, http1.ErrChunked):
+		return replay.Protocol, err
+	case !complete:
+		return replay.Truncated, fmt.Errorf("stream truncated before [DONE]: %w", err)
+	case s.first.IsZero():
+		return replay.Empty, errors.New("the answer has no tokens")
+	}
+	return replay.OK, nil
 }

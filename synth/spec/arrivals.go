@@ -108,7 +108,7 @@ func (r *reader) rate(n *node) rate {
 		repeat := f.choice("repeat", "false", "true", "false") == "true"
 		parts := n.at("phases")
 		if parts == nil || parts.kind != list {
-			r.fail(n.place, "rate needs phases: a list")
+			r.fail(n.place, "rate.phases is missing or not a list")
 			return steady(1)
 		}
 		return r.phases(parts, repeat)

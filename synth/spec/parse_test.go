@@ -167,7 +167,7 @@ func TestInvalidSpecs(t *testing.T) {
 		{ok + "rate: [{for: 0, at: 1}]", "d.yaml:3:14: rate.for is out of range: 0"},
 		{ok + "rate: [{for: 1, at: 0}]", "d.yaml:3:7: the rate is 0 in every phase"},
 		{ok + "rate: [{for: 1, from: 5, to: 0}]\nnum_requests: 100", "d.yaml:4:15: num_requests may never be reached because the rate ends at 0"},
-		{ok + "rate: {repeat: true}", "d.yaml:3:7: rate needs phases: a list"},
+		{ok + "rate: {repeat: true}", "d.yaml:3:7: rate.phases is missing or not a list"},
 		{ok + "rate: {phases: [{for: 1, at: 1}], repeat: yes}", `d.yaml:3:43: rate.repeat is not one of true, false: "yes"`},
 		// sharing
 		{ok + "shared: {count: 2}", "d.yaml:3:9: shared.tokens is missing"},

@@ -31,13 +31,6 @@ type Config struct {
 }
 
 // Costs is the time of a step: the sum of its parts.
-type Costs struct {
-	Step         time.Duration // per step: reading weights, launching kernels
-	PrefillToken time.Duration // per prompt token computed
-	Sequence     time.Duration // per decoding sequence
-	ContextToken time.Duration // per token of the decoding sequences' contexts, whose KV is read
-}
-
 // DefaultBlockSize is the default of [Config].BlockSize.
 const DefaultBlockSize = 16
 
@@ -100,10 +93,6 @@ func (c Config) Validate() error {
 type batch struct{ prefill, sequences, context int }
 
 // of returns the time of a step.
-func (c Costs) of(b batch) time.Duration {
-	return c.Step + times(b.prefill, c.PrefillToken) + times(b.sequences, c.Sequence) + times(b.context, c.ContextToken)
-}
-
 // times returns n*d, at most a month, so that time does not overflow.
 func times(n int, d time.Duration) time.Duration {
 	const month = 30 * 24 * time.Hour
