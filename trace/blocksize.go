@@ -14,14 +14,14 @@ const DefaultBlockSize = 512
 // blocks. A given or detected size may be larger.
 const maxAssumed = 16384
 
-// How a block size is known.
+// The sources of a block size.
 const (
 	Given    = "given"
 	Detected = "detected"
 	Assumed  = "assumed"
 )
 
-// BlockSize is the number of tokens of a block and how it is known.
+// BlockSize is the number of tokens of a block and its source.
 type BlockSize struct {
 	Tokens int
 	How    string // Given, Detected or Assumed
@@ -30,12 +30,12 @@ type BlockSize struct {
 	Low, High int
 }
 
-// GivenBlockSize returns a block size that the user set.
+// GivenBlockSize returns a block size set by the user.
 func GivenBlockSize(tokens int) BlockSize {
 	return BlockSize{Tokens: tokens, How: Given, Low: tokens, High: tokens}
 }
 
-// String returns the size and how it is known.
+// String returns the size and its source.
 func (b BlockSize) String() string {
 	switch {
 	case b.How != Assumed:

@@ -11,7 +11,7 @@ import (
 // keys, such as ["input_length"].
 const (
 	Estimated = "estimated" // estimated from a text, without a tokenizer
-	Missing   = "missing"   // written as 0 because the source lacks it
+	Missing   = "missing"   // absent from the source and written as 0
 )
 
 // Marked reports whether mark, [Estimated] or [Missing], lists a length of the

@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// minOnGrid is the least number of distinct times for a grid.
+	// minOnGrid is the minimum number of distinct times for a grid.
 	minOnGrid = 8
-	// gridTolerance is how far a time may be from its tick, as a share of the
-	// step: recorders stamp some milliseconds early or late.
+	// gridTolerance is the maximum distance of a time from its tick, as a share
+	// of the step: recorders stamp a few milliseconds early or late.
 	gridTolerance = 0.01
-	// gridShare is the share of distinct times that have to be on the grid.
+	// gridShare is the minimum share of distinct times on the grid.
 	gridShare = 0.99
 	// maxChance bounds the probability that random times are on the grid.
 	maxChance = 1e-9
@@ -191,15 +191,15 @@ func areMultiples(gaps []float64, step float64) bool {
 	return true
 }
 
-// multiple returns how many steps a gap has, and whether it is a multiple, within
-// the tolerance at both ends.
+// multiple returns the number of steps in a gap, and whether the gap is a multiple
+// of the step within the tolerance at both ends.
 func multiple(gap, step float64) (steps float64, ok bool) {
 	steps = math.Floor(gap/step + 0.5)
 	return steps, math.Abs(gap-steps*step) <= 2*gridTolerance*step
 }
 
-// refined returns a more exact step: jitter cancels over many gaps. Gaps beside
-// strays are left out.
+// refined returns a more exact step: jitter cancels over many gaps. It skips
+// gaps next to strays.
 func refined(sorted []float64, step float64) float64 {
 	sum, steps := 0.0, 0.0
 	for i, t := range sorted[1:] {
@@ -240,8 +240,8 @@ func commonResidue(times []float64, step float64) (held []float64, most int) {
 	return residues[from : from+most], most
 }
 
-// fitGrid returns the grid with this step that has most of the sorted times, which
-// start at 0, and whether that is enough of them.
+// fitGrid returns the grid with this step that fits the most of the sorted times,
+// which start at 0, and whether those are enough.
 func fitGrid(sorted []float64, step float64) (Grid, bool) {
 	n := len(sorted)
 	held, most := commonResidue(sorted, step)

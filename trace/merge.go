@@ -47,7 +47,7 @@ func Merge(inputs ...Requests) Requests {
 type head struct {
 	row  Request
 	err  error
-	at   float64 // arrival, or that of the row before
+	at   float64 // arrival, or that of the previous row
 	pull func() (Request, error, bool)
 	stop func()
 }

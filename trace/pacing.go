@@ -10,8 +10,8 @@ import (
 // Pacing selects rows of a trace and sets their arrivals, in the order of its
 // fields. The zero value changes nothing.
 type Pacing struct {
-	// SpreadGrid spreads requests that share a coarse timestamp over that step
-	// of the trace's clock, which [Pacing.FindGrid] finds.
+	// SpreadGrid spreads requests that share a coarse timestamp over one step of
+	// the trace's clock, which [Pacing.FindGrid] detects.
 	SpreadGrid bool
 	// Start and End keep the rows from Start to before End, and make Start the
 	// new time 0. An End of 0 is no end.
@@ -28,7 +28,7 @@ type Pacing struct {
 	grid *Grid
 }
 
-// Check returns what is wrong with p.
+// Check returns an error if p is invalid.
 func (p Pacing) Check() error {
 	switch {
 	case p.Start < 0 || p.End < 0 || p.End > 0 && p.End <= p.Start:

@@ -25,8 +25,8 @@ type Request struct {
 	// InputLength (ISL) and OutputLength (OSL) count tokens, 0..MaxLength.
 	InputLength  int
 	OutputLength int
-	// HashIDs are the block ids of the prompt. Each stands for the whole prefix
-	// up to and including its block: equal ids are equal prefixes. nil means
+	// HashIDs holds the block ids of the prompt. Each identifies the whole prefix
+	// up to and including its block: equal ids mean equal prefixes. nil means
 	// unknown.
 	HashIDs []uint64
 	// SessionID is the id of the conversation that this is a turn of, or "".

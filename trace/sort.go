@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// InOrder ends the stream with an error if a row arrives before the row above it.
+// InOrder ends the stream with an error if a row arrives before its predecessor.
 func InOrder(reqs Requests) Requests {
 	return func(yield func(Request, error) bool) {
 		row, last := 0, 0.0

@@ -11,7 +11,7 @@ import (
 // and move by at most one step. Timestamps off the grid are spread with their
 // step; a row without a timestamp stays after its predecessor.
 //
-// A tick is taken for the start of its step, as clocks round down. The rows must
+// A tick is assumed to be the start of its step, as clocks round down. The rows must
 // be in order of arrival. Spread holds the rows of one step; the same seed gives
 // the same times.
 func Spread(reqs Requests, g Grid, seed uint64) Requests {

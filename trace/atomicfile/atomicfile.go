@@ -1,4 +1,4 @@
-// Package atomicfile writes files that appear whole or not at all.
+// Package atomicfile writes files that appear complete or not at all.
 //
 //	f, err := atomicfile.Create(path)
 //	if err != nil { ... }
@@ -96,7 +96,7 @@ func createBeside(target string, mode fs.FileMode) (*os.File, error) {
 	}
 }
 
-// named puts the file's path before an error.
+// named prefixes an error with the file's path.
 func (f *File) named(err error) error {
 	if err == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"moontide/trace/block"
 )
 
-// blocks checks that each id stands for one prefix.
+// blocks checks that each id identifies one prefix.
 type blocks struct {
 	found   *findings
 	table   block.Table
@@ -84,8 +84,8 @@ func position(ids []uint64, i int) string {
 	return fmt.Sprintf("block %d, after id %d", i+1, ids[i-1])
 }
 
-// addTail remembers the prompt's last block. Whether it is partial is known only
-// once the block size is.
+// addTail records the prompt's last block. Whether that block is partial depends
+// on the block size, which is known only at the end.
 func (c *blocks) addTail(line int, r *trace.Request, n uint32) {
 	blocks, isl := int32(len(r.HashIDs)), int32(r.InputLength)
 	t, ok := c.tails[n]

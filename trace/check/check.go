@@ -23,12 +23,12 @@ type Source interface {
 	Skipped() (rows int, reasons []error)
 }
 
-// Options configure a check. The zero value works.
+// Options configures a check. The zero value works.
 type Options struct {
-	// BlockSize is the tokens of a block; 0 detects it from the rows.
+	// BlockSize is the number of tokens per block; 0 detects it from the rows.
 	BlockSize int
-	// Examples is the number of examples of each finding; 0 means 5, a negative
-	// number none.
+	// Examples is the maximum number of examples per finding; 0 means 5, a
+	// negative number none.
 	Examples int
 }
 
@@ -147,7 +147,7 @@ func (c *checker) badRows(kind Kind, skipped int, reasons []error) {
 		}
 		c.found.add(kind, line, "%v", err)
 	}
-	if skipped > 0 { // more than there are reasons
+	if skipped > 0 { // only the first errors are kept
 		c.found.of(kind).Count = skipped
 	}
 }

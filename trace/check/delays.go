@@ -6,11 +6,10 @@ import (
 	"moontide/trace"
 )
 
-// A delay is the time in which a person reads and writes, or a tool runs. People
-// take seconds to minutes, sometimes hours; the tools of an agent take tens of
-// milliseconds to minutes. So the unit is wrong if half of the delays are below a
-// tenth of a second and none reaches a minute, or if nearly all are above ten
-// minutes.
+// A delay is the time a person takes to read and write, or a tool to run. People
+// take seconds to minutes, sometimes hours; agents' tools take tens of
+// milliseconds to minutes. The unit is wrong if half of the delays are below
+// 100 ms and none reaches a minute, or if nearly all exceed ten minutes.
 const (
 	shortMedian  = 100.0   // ms; a lower median is too short
 	zeroMedian   = 0.2     // ms; a lower median means no delays, not seconds

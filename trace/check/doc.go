@@ -15,18 +15,19 @@
 //
 // # Findings
 //
-// A [Finding] is all irregularities of one [Kind], with their number and the
-// first few places. Its severity follows from what a replay would do:
+// A [Finding] groups all irregularities of one [Kind], with their count and the
+// first few examples. Its severity follows from what a replay would do:
 //
 //   - [Error]: a replay is impossible or does not reproduce the trace: arrivals
-//     out of order, an empty prompt, block ids that share what was not shared;
+//     out of order, an empty prompt, block ids that share
+//     prefixes that differ;
 //   - [Warning]: probably a mistake, or a limit of the recording to keep in mind
 //     when reading results;
 //   - [Note]: worth knowing.
 //
 // A trace without findings has arrivals in order, in milliseconds from 0, prompts
-// of ceil(ISL/B) or floor(ISL/B) blocks of B tokens, and block ids that each stand
-// for one prefix.
+// of ceil(ISL/B) or floor(ISL/B) blocks of B tokens, and block ids that each
+// identify one prefix.
 //
 // # Limits
 //
@@ -40,5 +41,5 @@
 //
 // Memory grows with the distinct blocks (20 to 60 B each), the distinct last
 // blocks of prompts, the rows (some 30 B each) and the sessions. At most a million
-// timestamps and delays are kept; for longer traces [CheckedInPart] says so.
+// timestamps and delays are kept; longer traces get a [CheckedInPart] finding.
 package check

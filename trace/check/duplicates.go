@@ -10,7 +10,7 @@ import (
 )
 
 // duplicates finds equal rows anywhere in the trace. It ignores rows without block
-// ids: equal lengths do not make equal prompts.
+// ids, because prompts of equal length may differ.
 type duplicates struct {
 	found *findings
 	rows  map[uint64]int // first line by hash of the row

@@ -8,15 +8,15 @@ import (
 	"moontide/trace"
 )
 
-// Finding is everything of one Kind in a trace.
+// Finding groups all irregularities of one Kind in a trace.
 type Finding struct {
 	Kind     Kind     `json:"kind"`
 	Severity Severity `json:"severity"`
-	// Message says what it is and how it affects a replay or an analysis. It is
-	// the same for every finding of a kind and severity.
+	// Message describes the kind and its effect on a replay or an analysis. It
+	// is the same for every finding of a kind and severity.
 	Message string `json:"message"`
-	// Evidence is the measured values that led to a finding about the trace as
-	// a whole; "" if the finding has examples.
+	// Evidence lists the measured values behind a finding about the trace as a
+	// whole; "" if the finding has examples.
 	Evidence string `json:"evidence,omitempty"`
 	Count    int    `json:"count"`
 	Of       string `json:"of"` // what Count counts: OfRows or OfIDs

@@ -1,6 +1,6 @@
 package check
 
-// Severity is how much a finding matters: see the package comment.
+// Severity ranks findings: see the package comment.
 type Severity string
 
 const (
@@ -18,7 +18,7 @@ const (
 // Kind names one kind of irregularity. Names are stable.
 type Kind string
 
-// descriptions are what reports say about the kinds, in the order of a report.
+// descriptions holds the texts for the kinds, in report order.
 var descriptions []description
 
 type description struct {
@@ -33,7 +33,7 @@ func kind(name Kind, severity Severity, of, message string) Kind {
 	return name
 }
 
-// The kinds, in the order of a report.
+// The kinds, in report order.
 var (
 	Empty    = kind("empty", Error, OfRows, "The trace has no requests.")
 	NotTrace = kind("not_a_trace", Error, OfRows, "No line of the file is a request: it is in another format or damaged. A native trace is JSON lines, one object per request.")

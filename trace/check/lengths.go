@@ -3,8 +3,8 @@ package check
 import "moontide/trace"
 
 const (
-	// The largest contexts that were announced are 10 million tokens; most are 1
-	// to 2 million.
+	// The largest announced context is 10 million tokens; most are 1 to 2
+	// million.
 	hugeLength         = 10_000_000
 	longLength         = 1_000_000
 	minRowsForConstant = 10

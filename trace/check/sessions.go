@@ -2,8 +2,8 @@ package check
 
 import "moontide/trace"
 
-// fastestToken is the least time between tokens of one answer in ms: few engines
-// stream 1,000 tokens a second to one user.
+// fastestToken is the minimum time in ms between tokens of one answer: few
+// engines stream 1,000 tokens a second to one user.
 const fastestToken = 1.0
 
 // sessions checks the turns of each session.

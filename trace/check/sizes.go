@@ -10,9 +10,8 @@ import (
 // rows to be wrong.
 const majorityShare = 0.5
 
-// sizes checks the number of block ids against the length of the prompt. The block
-// size is known only at the end, so every row is checked against all common
-// sizes.
+// sizes checks the number of block ids against the prompt length. The block size
+// is known only at the end, so every row is checked against all common sizes.
 type sizes struct {
 	found    *findings
 	given    int
@@ -31,7 +30,7 @@ type try struct {
 	found  *findings
 }
 
-// sizesTried are the block sizes of engines.
+// sizesTried holds the block sizes that engines use.
 var sizesTried = []int{1, 2, 4, 8, 16, 32, 64, 128, 256, trace.DefaultBlockSize, 1024, 2048, 4096, 8192, 16384}
 
 func newSizes(found *findings, given int) *sizes {
@@ -88,8 +87,8 @@ func (t *try) add(line int, r *trace.Request) {
 // misfits counts the rows with neither ceil nor floor of ISL over the size.
 func (t *try) misfits() int { return t.found.count(TooFewIDs) + t.found.count(TooManyIDs) }
 
-// finish returns the block size that an analysis or replay uses, and the least
-// tokens of a block that most rows agree on, or 0.
+// finish returns the block size that an analysis or replay uses, and the smallest
+// size that most rows agree on, or 0.
 func (c *sizes) finish(requests int) (used trace.BlockSize, tokens int) {
 	used = c.detector.BlockSize()
 	if c.given > 0 {

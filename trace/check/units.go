@@ -6,25 +6,25 @@ import (
 )
 
 // The load of a trace shows whether its timestamps are milliseconds. The largest
-// load that a provider has published is 9 million tokens a second for all of its
-// users (DeepSeek, 2025); the busiest public traces have some 50 requests a
-// second, and benchmarks fewer. A person at work asks every few seconds to
-// minutes, with nights in between.
+// load that a provider has published is 9 million tokens a second for all users
+// (DeepSeek, 2025); the busiest public traces have about 50 requests a second, and
+// benchmarks fewer. A person at work sends a request every few seconds to
+// minutes, and none at night.
 const (
 	minRowsForUnits = 20 // rows
 	// At either of these mean rates a trace is too fast.
 	fastRate   = 1000.0 // requests a second
 	fastTokens = 2e6    // tokens a second, in and out
-	// At either of these it is faster than nearly all traces, and may be a quiet
-	// service with times in seconds.
+	// At either of these it is faster than nearly all traces; it may be a
+	// low-traffic service with times in seconds.
 	highRate   = 100.0
 	highTokens = 2e5
 	// A trace with longer mean gaps is too slow if it has many rows and no
-	// pauses: a trace of few people over weeks has nights.
+	// pauses: a trace of a few people over weeks pauses at night.
 	slowGap        = 60_000.0 // ms
 	minRowsForSlow = 100      // rows
 	pauseMeanRatio = 30       // longest gap over mean gap in a trace with pauses
-	// No language model has been served to the public for so long.
+	// No language model has been served to the public for this long.
 	longSpan = 10 * year
 )
 

@@ -10,9 +10,9 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// AppendRow appends the row as one JSON object, without a line end. Keys stand
-// in the published order with the published spacing, so that a trace of that
-// format comes out as the bytes it was.
+// AppendRow appends the row as one JSON object, without a line end. Keys have
+// the order and spacing of published traces, so that these are reproduced byte
+// for byte.
 func AppendRow(dst []byte, r trace.Request) []byte {
 	dst = append(dst, '{')
 	if r.Timestamp.Set {
@@ -56,8 +56,8 @@ func AppendRow(dst []byte, r trace.Request) []byte {
 func appendString(dst []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
-			// Invalid UTF-8 is written as it will be read. The clone keeps s of
-			// the usual callers from escaping to the heap.
+			// Invalid UTF-8 is written the way it will be read. The clone keeps
+			// s from escaping to the heap in the usual case.
 			quoted, _ := jsonscan.Strict.MarshalToString(strings.ToValidUTF8(strings.Clone(s), "\ufffd"))
 			return append(dst, quoted...)
 		}
@@ -70,7 +70,7 @@ func appendString(dst []byte, s string) []byte {
 const separator = ", "
 
 // appendIDs appends decimal numbers with a separator between them. Ids are
-// usually assigned one by one, so most ids are one more than the id before.
+// usually assigned consecutively, so most ids are one more than the previous id.
 func appendIDs(dst []byte, ids []uint64) []byte {
 	if len(ids) == 0 {
 		return dst
@@ -86,9 +86,9 @@ func appendIDs(dst []byte, ids []uint64) []byte {
 	return dst[:len(dst)-len(separator)]
 }
 
-// appendRun appends n consecutive numbers, each with the separator behind it.
-// Numbers of one decade differ in their last digit alone: the first is spelled,
-// and two words that hold its text are counted up and stored for each.
+// appendRun appends n consecutive numbers, each followed by the separator.
+// Numbers of one decade differ only in their last digit: the first is formatted,
+// and two words that hold its text are incremented and stored for each.
 func appendRun(dst []byte, first uint64, n int) []byte {
 	for n > 0 {
 		decade := min(n, 10-int(first%10))
@@ -113,7 +113,7 @@ func appendRun(dst []byte, first uint64, n int) []byte {
 func countUp(dst []byte, width, n int) []byte {
 	const word = 8
 	start, end := len(dst)-width, len(dst)
-	// The words are loaded and stored whole: what lies behind the text is
+	// The words are loaded and stored whole: bytes after the text are
 	// overwritten by the next number or cut off.
 	dst = slices.Grow(dst, n*width+2*word)[:end+n*width+2*word]
 	low, high := binary.LittleEndian.Uint64(dst[start:]), binary.LittleEndian.Uint64(dst[start+word:])

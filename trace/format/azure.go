@@ -55,7 +55,7 @@ func (d *dateParser) parse(b []byte) (int64, error) {
 	if len(b) < clock || len(b) > len(d.text)-1 || b[10] != ' ' && b[10] != 'T' {
 		return 0, fmt.Errorf("%w: %s", errNotDate, Quote(b))
 	}
-	// In the spelling of RFC 3339 the standard library is fast.
+	// The standard library has a fast path for RFC 3339.
 	text := append(d.text[:0], b...)
 	text[10] = 'T'
 	end := clock

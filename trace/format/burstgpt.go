@@ -70,8 +70,8 @@ func (c *csvRows) extra(model, kind, elapsed []byte) []byte {
 	return slices.Concat(shared, elapsed, []byte("}}"))
 }
 
-// sharedExtra returns the unknown keys of rows with one model and kind. If they
-// have a duration, it belongs at the end, with two closing braces.
+// sharedExtra returns the unknown keys of rows with one model and kind. If timed,
+// the caller appends the duration and two closing braces.
 func sharedExtra(model, kind []byte, timed bool) []byte {
 	var all, recorded object
 	if len(model) > 0 {

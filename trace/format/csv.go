@@ -25,13 +25,13 @@ type table struct {
 	optional            []string // further columns that are read
 	// parseTime returns the arrival in milliseconds; nil parses seconds.
 	parseTime func(c *csvRows, field []byte) (float64, error)
-	// parseRest fills in what the columns above do not have.
+	// parseRest sets the fields that the columns above do not provide.
 	parseRest func(c *csvRows, r *trace.Request) error
 }
 
 var tables = []table{
 	{
-		// The releases of Microsoft's trace differ in how they spell times:
+		// The releases of Microsoft's trace differ in their time format:
 		// 2023-11-16 18:15:46.6805900 in 2023, 2024-05-10 00:00:00.009930+00:00
 		// in 2024. The release of 2025 has a column NumImages.
 		format: Azure, time: "TIMESTAMP", input: "ContextTokens", output: "GeneratedTokens", optional: []string{"NumImages"},
@@ -180,7 +180,7 @@ func (c *csvRows) optional(i int) []byte {
 }
 
 // splitFields appends the fields of a line to dst, without the spaces around
-// them. It stops after one more than a table may have.
+// them. It stops after maxColumns+1 fields.
 func splitFields(dst [][]byte, line []byte) ([][]byte, error) {
 	cut := cutField
 	if bytes.IndexByte(line, '"') >= 0 { // few lines have quotes

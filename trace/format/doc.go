@@ -9,7 +9,7 @@
 //	for req, err := range r.Requests() {
 //		if err != nil { ... } // file:line: what is wrong, with the value
 //	}
-//	for _, note := range r.Notes() { ... } // what was left out or assumed
+//	for _, note := range r.Notes() { ... } // data that was dropped or assumed
 //
 // # Formats
 //
@@ -29,13 +29,13 @@
 //
 // Times are milliseconds. If a format has dates, 0 is the first arrival;
 // otherwise its own clock is kept. A later turn of a session that is known to
-// have waited for the turn before it has the pause as its delay and no
-// timestamp (weka and dynamo know it); [Options.RecordedTimes] keeps recorded
+// have waited for the previous turn (in weka and dynamo) has the pause as its
+// delay and no timestamp; [Options.RecordedTimes] keeps recorded
 // times instead.
 //
-// Block ids stand for whole prefixes, as everywhere in moontide: hashes of
-// single blocks are chained, and ids that are unique only within a conversation
-// are moved to a range of their own.
+// Block ids identify whole prefixes, as everywhere in moontide: hashes of single
+// blocks are chained, and ids that are unique only within a conversation are
+// moved to a separate range.
 //
 // What a format lacks is absent in the result: times, block ids, sessions. A
 // row with lengths estimated from a text lists them in the unknown key

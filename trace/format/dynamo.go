@@ -12,10 +12,9 @@ import (
 	"moontide/trace"
 )
 
-// dynamo is the source of what a Dynamo server records of its requests, in one
-// or more files. A line is written when its request ends, so lines are in no
-// order of arrival: see textFiles. It holds some 60 bytes a request and 50 a
-// session.
+// dynamo is the source of a Dynamo server's request log, in one or more files. A
+// line is written when its request ends, so lines are not in order of arrival:
+// see textFiles. It holds about 60 bytes per request and 50 per session.
 type dynamo struct {
 	textFiles
 	current int   // file of the first reading
@@ -23,11 +22,11 @@ type dynamo struct {
 	failed  error // of the first reading, to be returned once
 	spots   []dynamoSpot
 	origin  float64            // ms since 1970
-	ends    map[uint64]float64 // of each session's turn before
+	ends    map[uint64]float64 // of each session's previous turn
 	ids     []uint64           // to be reused
 }
 
-// dynamoSpot is where a request is, and when it ran.
+// dynamoSpot is the position of a request and the time it ran.
 type dynamoSpot struct {
 	begin, end   float64 // ms since 1970, NaN if unknown
 	offset       int64
@@ -35,7 +34,7 @@ type dynamoSpot struct {
 	file         int32
 }
 
-// BlockSize returns the tokens of a block, 0 if no request has it.
+// BlockSize returns the tokens of a block, 0 if no request declares it.
 func (d *dynamo) BlockSize() int {
 	d.prepare()
 	return d.size
@@ -120,7 +119,7 @@ func (d *dynamo) index() error {
 	return nil
 }
 
-// keep remembers where the request in a line is, if it is one.
+// keep records the position of a line's request, if it has one.
 func (d *dynamo) keep(f *textFile, line []byte) error {
 	row, s, err := d.parse(line)
 	if err == errLeftOut {
@@ -153,8 +152,8 @@ func (d *dynamo) sort() {
 	}
 }
 
-// setTime sets the arrival of the next request, or the pause after the turn
-// before it.
+// setTime sets the arrival of the next request, or its delay after the previous
+// turn.
 func (d *dynamo) setTime(r *trace.Request, s *dynamoSpot) {
 	if math.IsNaN(s.begin) {
 		return

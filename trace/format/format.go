@@ -123,7 +123,7 @@ func headKeys(b []byte) map[string]bool {
 	return keys
 }
 
-// named returns the format as messages call it.
+// named returns the name of the format in messages.
 func named(f Format) string {
 	switch f {
 	case Azure:

@@ -52,15 +52,15 @@ func (n namespace) apply(ids []uint64) {
 	}
 }
 
-// BlockIDs is how rows without block ids get some. The ids are the same every time
-// that a trace is read.
+// BlockIDs is the way to assign block ids to rows without them. The ids are the
+// same every time that a trace is read.
 type BlockIDs string
 
 // The ways to assign block ids.
 const (
 	// NoIDs assigns none.
 	NoIDs BlockIDs = "none"
-	// UniqueIDs gives every block its own id, so that nothing is shared.
+	// UniqueIDs gives every block a unique id, so that nothing is shared.
 	UniqueIDs BlockIDs = "unique"
 	// ZipfIDs makes the first half of each prompt the beginning of one of 1,000
 	// documents; document k has a probability proportional to 1/k. The other

@@ -96,7 +96,7 @@ func quoted(s string) []byte {
 	return b
 }
 
-// keyed puts the name of a key or column before the error about its value.
+// keyed prefixes the error about a value with its key or column.
 func keyed(key string, err error) error {
 	if err == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"moontide/trace"
 )
 
-// errLeftOut says that a line holds no request. Its parser has noted why.
+// errLeftOut means that a line holds no request. The parser has noted why.
 var errLeftOut = errors.New("not a request")
 
 // lineParser parses the lines of a format with one request a line.
@@ -56,7 +56,7 @@ func (l *lines) Read(r *trace.Request) error {
 	}
 }
 
-// end notes what only the whole trace can tell, once.
+// end adds the notes about the trace as a whole, once.
 func (l *lines) end() {
 	if doubt := l.units.doubt(); doubt != "" && (l.format == Bailian || l.format == BurstGPT || l.format == Vidur) {
 		l.notes.say("%s", doubt)
@@ -64,7 +64,7 @@ func (l *lines) end() {
 	l.units = unitCheck{}
 }
 
-// otherFormat adds to the error of a line that it is in another format.
+// otherFormat extends a line's error if the line is in another format.
 func otherFormat(err error, line []byte, f Format) error {
 	other := Detect(line)
 	if other == f || other == Mooncake && (f == AIPerf || !looksNative(line)) { // AIPerf has native rows

@@ -10,8 +10,8 @@ import (
 )
 
 // canonicalKey maps each key of the native format, and its aliases, to the key
-// that is written. An alias counts only if the row has no value under the
-// canonical key: a result line has both input_length and the server's own
+// that is written. An alias is used only if the row has no value under the
+// canonical key: a result line has both input_length and the server's
 // input_tokens.
 var canonicalKey = map[string]string{
 	"timestamp":              "timestamp",
@@ -46,7 +46,7 @@ type member struct {
 
 func (m member) null() bool { return m.raw[0] == 'n' }
 
-// parseAny parses every legal row, in any spelling.
+// parseAny parses any valid row.
 func parseAny(line []byte, r *trace.Request) error {
 	ids := r.HashIDs[:0]
 	*r = trace.Request{}
@@ -113,7 +113,7 @@ func setField(r *trace.Request, key string, raw []byte) (err error) {
 	return err
 }
 
-// missingKeyError is a row without one of the lengths.
+// missingKeyError reports a row without one of the lengths.
 type missingKeyError struct{ key, row string }
 
 func (e missingKeyError) Error() string { return "no " + e.key + " in " + e.row }
@@ -147,8 +147,8 @@ func (n nativeRows) parse(line []byte, r *trace.Request) error {
 }
 
 // FilterExtra returns the unknown keys of r, each passed through edit. edit gets
-// a key and its raw JSON value and returns what to write in their place, or
-// keep == false to drop them.
+// a key and its raw JSON value and returns their replacements, or keep == false to
+// drop them.
 func FilterExtra(r *trace.Request, edit func(key, raw string) (newKey, newRaw string, keep bool)) ([]byte, error) {
 	if len(r.Extra) == 0 {
 		return nil, nil

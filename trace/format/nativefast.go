@@ -17,15 +17,15 @@ const (
 	keyUnique
 )
 
-// parseCanonical reads a row as every writer of this format spells it: known
-// keys under their own names, plain numbers, no escapes. It is the hot path of
-// every command. It returns false for any other row, which parseAny reads.
+// parseCanonical parses a row in the form that all writers of this format use:
+// canonical keys, plain numbers, no escapes. It is the hot path of every command.
+// It returns false for any other row, which parseAny parses.
 func parseCanonical(line []byte, r *trace.Request) bool {
 	ids := r.HashIDs[:0]
 	*r = trace.Request{}
 	c := jsonscan.New(line)
 	var seen uint32
-	var early jsonscan.Cursor // at ids that stand before the length that bounds them
+	var early jsonscan.Cursor // at ids that precede the length that bounds them
 	for more := c.Open('{'); more; more = c.More('}') {
 		switch string(c.Key()) {
 		case "timestamp":

@@ -2,7 +2,7 @@ package format
 
 import "fmt"
 
-// Note is something that a reader left out or assumed.
+// Note describes data that a reader dropped or assumed.
 type Note struct {
 	Count int // how often; 0 if it is about the trace as a whole
 	Text  string
@@ -16,7 +16,7 @@ func (n Note) String() string {
 	return fmt.Sprintf("%s: %d", n.Text, n.Count)
 }
 
-// maxNotes bounds the different notes of one trace. Further ones are counted
+// maxNotes bounds the distinct notes of one trace. Further ones are counted
 // together.
 const (
 	maxNotes   = 50

@@ -48,7 +48,7 @@ func parseNumber(b []byte, exponent int) (float64, error) {
 		}
 	}
 	value, err := strconv.ParseFloat(string(b)+"e"+strconv.Itoa(exponent), 64)
-	if err != nil { // the text has an exponent of its own, or is out of range
+	if err != nil { // the text has an exponent, or is out of range
 		if value, err = strconv.ParseFloat(string(b), 64); err == nil {
 			value *= jsonscan.Pow10[exponent]
 		}
@@ -78,8 +78,8 @@ func parseTime(b []byte, exponent int, unit string) (float64, error) {
 	return ms, err
 }
 
-// parseLength parses a number of tokens. Python writes 12.0 for a count that
-// went through a float column.
+// parseLength parses a number of tokens. It accepts 12.0, which Python writes for
+// a count in a float column.
 func parseLength(b []byte) (int, error) {
 	if n, places, ok := splitDecimal(b); ok && places == 0 && n <= trace.MaxLength {
 		return int(n), nil
@@ -112,11 +112,12 @@ func set[T any](to *trace.Opt[T], raw []byte, parse func([]byte) (T, error)) (er
 	return err
 }
 
-// spareIDs is how many ids a row may have beyond one a token: lengths and ids
-// are not always counted from the same text.
+// spareIDs is the number of ids a row may have beyond one per token: lengths and
+// ids are not always counted from the same text.
 const spareIDs = 64
 
-// maxIDs is how many ids a row may have: a block has at least one token.
+// maxIDs returns the maximum number of ids of a row: a block has at least one
+// token.
 func maxIDs(inputLength int) int { return inputLength + spareIDs }
 
 // parseIDs parses the block ids of a prompt from a valid JSON value into dst,

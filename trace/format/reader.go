@@ -13,22 +13,23 @@ import (
 // maxReasons bounds the errors that Reader.Skipped returns.
 const maxReasons = 10
 
-// Options configure a Reader. The zero value detects the format and stops at the
+// Options configures a Reader. The zero value detects the format and stops at the
 // first bad row.
 type Options struct {
 	// Format is the format of the trace; "" detects it.
 	Format Format
 	// SkipBadRows continues after a bad row. See [Reader.Skipped].
 	SkipBadRows bool
-	// RecordedTimes gives later turns of a session the time at which they were
-	// recorded, if the format has it, instead of a delay after the turn before.
+	// RecordedTimes gives later turns of a session their recorded time, if the
+	// format has it, instead of a delay after the previous turn.
 	RecordedTimes bool
 	// Tokens counts the tokens of a text; nil estimates them.
 	Tokens func(text string) (int, error)
-	// BlockIDs is how rows without block ids get some; "" leaves them without.
+	// BlockIDs is the way to assign block ids to rows without them; "" assigns
+	// none.
 	BlockIDs BlockIDs
-	// BlockSize is the tokens of a block for BlockIDs; 0 means that of the trace
-	// or format, or else [trace.DefaultBlockSize].
+	// BlockSize is the number of tokens per block for BlockIDs; 0 means that of
+	// the trace or format, or else [trace.DefaultBlockSize].
 	BlockSize int
 	// Part numbers the traces that are merged into one, from 0, so that the
 	// BlockIDs of each are drawn independently and unique ones differ.
@@ -87,7 +88,7 @@ func NewReader(in io.Reader, name string, opts Options) (*Reader, error) {
 	return newTextReader(in, name, "", opts)
 }
 
-// newTextReader reads a text, which can be opened again by the path reopen unless
+// newTextReader reads a text. It can be opened again at the path reopen unless
 // that is empty.
 func newTextReader(in io.Reader, name, reopen string, opts Options) (*Reader, error) {
 	text, err := NewText(in, name)
@@ -227,7 +228,7 @@ func (r *Reader) File() string {
 // errors.
 func (r *Reader) Skipped() (rows int, reasons []error) { return r.skipped, r.reasons }
 
-// Notes returns what was left out or assumed in the rows read so far.
+// Notes describes the data dropped or assumed in the rows read so far.
 func (r *Reader) Notes() []Note {
 	list := r.notes.list
 	if r.assigned > 0 {
@@ -236,9 +237,8 @@ func (r *Reader) Notes() []Note {
 	return list
 }
 
-// Messages is what a user should know about the trace once it has been read: a
-// foreign format, the notes, and unless those are reported in another way, the
-// skipped rows in several lines.
+// Messages returns messages for the user after the trace has been read: a foreign
+// format, the notes and, if skipped is set, the skipped rows.
 func (r *Reader) Messages(skipped bool) (texts []string) {
 	if r.format != Mooncake {
 		texts = append(texts, "trace format: "+string(r.format))

@@ -11,9 +11,9 @@ import (
 // maxSpooled bounds the copy of texts that cannot be read again, in bytes.
 const maxSpooled = 4 << 30
 
-// textFiles are files whose requests are in no order of arrival. Each file is
-// read once to find where its requests are, and then request by request in the
-// order of arrival. One file is open at a time.
+// textFiles holds files whose requests are not in order of arrival. Each file is
+// read once to index its requests, and then request by request in order of
+// arrival. One file is open at a time.
 type textFiles struct {
 	files    []*textFile
 	notes    *notes
@@ -29,7 +29,7 @@ type textFiles struct {
 	line int
 }
 
-// textFile is one of them.
+// textFile is one file of textFiles.
 type textFile struct {
 	name    string
 	path    string   // "" if it cannot be opened again
@@ -126,7 +126,7 @@ func (t *textFiles) Line() int { return t.line }
 
 func (t *textFiles) File() string { return t.name }
 
-// Close closes what is open and removes the spool.
+// Close closes the open file and removes the spool.
 func (t *textFiles) Close() error {
 	var errs []error
 	for _, f := range t.files {

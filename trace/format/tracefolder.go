@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// mostFiles bounds the files of a folder.
+// mostFiles bounds the number of files in a folder.
 const mostFiles = 100_000
 
-// Files returns the paths of the files of a folder that make up one trace, in
-// order of their names: those whose names end in .json or .jsonl, compressed or not.
-// Links are followed, folders in it and names that begin with a dot are not. The
-// rest is how many others there are.
+// Files returns the paths of the files of a folder that make up one trace, sorted
+// by name: those whose names end in .json or .jsonl, compressed or not. It follows
+// links, and ignores subfolders and names that begin with a dot. rest is the
+// number of other files.
 func Files(folder string) (paths []string, rest int, err error) {
 	f, err := os.Open(folder)
 	if err != nil {
@@ -53,8 +53,7 @@ func Files(folder string) (paths []string, rest int, err error) {
 	return paths, rest, nil
 }
 
-// OpenFile opens a file that a trace is to be read from, for those who look at
-// it first; see [NewReader].
+// OpenFile opens a trace file for callers that inspect it before [NewReader].
 func OpenFile(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {

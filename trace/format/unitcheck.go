@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A production trace has at least a request a minute, or else pauses. One with
+// A production trace has at least one request a minute, or pauses. A trace with
 // neither is in another unit.
 const (
 	minRowsForUnits = 100
@@ -13,7 +13,7 @@ const (
 	pauseMeanRatio  = 30       // longest gap over mean gap in a trace with pauses
 )
 
-// unitCheck finds times in milliseconds in a format that has seconds.
+// unitCheck detects milliseconds in a format whose times are seconds.
 type unitCheck struct {
 	rows                 int
 	first, last, longest float64 // ms
@@ -28,7 +28,7 @@ func (c *unitCheck) add(ms float64) {
 	c.last = ms
 }
 
-// doubt says why the times cannot be seconds, or returns "".
+// doubt returns the reason why the times cannot be seconds, or "".
 func (c *unitCheck) doubt() string {
 	if c.rows < minRowsForUnits {
 		return ""

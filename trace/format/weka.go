@@ -13,12 +13,12 @@ import (
 // maxWeka is the largest conversation that is accepted, in bytes.
 const maxWeka = 256 << 20
 
-// maxNesting is how deep sub-agents may be nested.
+// maxNesting is the maximum nesting depth of sub-agents.
 const maxNesting = 16
 
 // conversation is a JSON object of a WEKA file. Its requests have times in seconds
 // since it began, and block ids that are unique only within it. Its sub-agents
-// stand among its requests and have a list of requests of their own.
+// are listed among its requests and have their own lists of requests.
 type conversation struct {
 	name      string
 	blockSize int
@@ -27,7 +27,7 @@ type conversation struct {
 	at        int // offset of requests
 }
 
-// parseConversation parses all but the requests.
+// parseConversation parses everything except the requests.
 func parseConversation(raw []byte) (c conversation, err error) {
 	if err := validObject(raw); err != nil {
 		return c, err
@@ -118,7 +118,7 @@ func parseCall(raw []byte) (c call, err error) {
 	return c, err
 }
 
-// dotted puts the key of a member before the error about its value.
+// dotted prefixes the error about a value with its key.
 func dotted(key []byte, err error) error {
 	if err == nil {
 		return nil
@@ -164,7 +164,7 @@ type turns struct {
 	notes    *notes
 
 	begun  bool
-	end    trace.Opt[float64] // of the turn before
+	end    trace.Opt[float64] // of the previous turn
 	called bool               // a sub-agent ran since
 }
 

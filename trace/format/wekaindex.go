@@ -18,9 +18,9 @@ const (
 )
 
 // weka is the source of a WEKA trace: a file of conversations or a folder of such
-// files. Their requests have to be put in one order, and their block ids would
-// fill the memory: see textFiles. It holds some 100 bytes a request, and one
-// conversation during the first reading.
+// files. The requests have to be sorted, and their block ids may not fit in
+// memory: see textFiles. It holds about 100 bytes per request, and one
+// conversation while indexing.
 type weka struct {
 	textFiles
 	names map[string]string // files by conversation
@@ -31,7 +31,7 @@ type weka struct {
 	spots   []spot
 }
 
-// spot is where a request is, and its times.
+// spot is the position of a request, and its times.
 type spot struct {
 	at               float64 // ms, for the order
 	timestamp, delay trace.Opt[float64]
@@ -42,7 +42,7 @@ type spot struct {
 	line             int
 }
 
-// session is what the requests of one list have in common.
+// session holds the values shared by the requests of one list.
 type session struct {
 	file   *textFile
 	where  string // path of the list in the conversation, for errors
@@ -51,7 +51,7 @@ type session struct {
 	global bool
 }
 
-// BlockSize returns the tokens of a block, 0 if no conversation has it.
+// BlockSize returns the tokens of a block, 0 if no conversation declares it.
 func (w *weka) BlockSize() int {
 	w.indexAll()
 	return w.size
@@ -156,7 +156,7 @@ func (w *weka) fail(f *textFile, line int, err error) {
 	w.wrong = append(w.wrong, &trace.RowError{File: f.name, Line: line, Err: err})
 }
 
-// check checks a conversation against those before it.
+// check checks a conversation against the previous ones.
 func (w *weka) check(c *conversation, f *textFile) error {
 	if other, twice := w.names[c.name]; twice {
 		return fmt.Errorf("id is already used by a conversation in %s: %.60q", other, c.name)
@@ -199,7 +199,7 @@ func (x *indexer) list(of *session, raw []byte, at int, base float64, depth int)
 			x.weka.fail(of.file, line, fmt.Errorf("%s[%d]%w", of.where, here, err))
 			return x.weka.failed
 		}
-		c.recorded = object{} // of no use here
+		c.recorded = object{} // not needed
 		entries = append(entries, entry{c, int32(at + from), int32(len(raw)), int32(here), line})
 		return nil
 	})
@@ -244,8 +244,8 @@ func (x *indexer) subagent(e *entry, caller *session, base float64, depth int) {
 	x.list(&own, e.requests, int(e.from)+e.at, since, depth+1)
 }
 
-// lineOf returns the line of an offset. It counts from the last offset that it was
-// called for.
+// lineOf returns the line of an offset. It counts from the offset of the previous
+// call.
 func (x *indexer) lineOf(at int) int {
 	if at < x.counted {
 		x.line -= bytes.Count(x.raw[at:x.counted], []byte("\n"))

@@ -16,14 +16,14 @@ import (
 // Writer writes a trace row by row. It is not safe for concurrent use.
 type Writer struct {
 	out    io.Writer
-	rows   []byte           // whole rows that out has not got yet
-	failed error            // of out: what came after it would follow a hole
+	rows   []byte           // whole rows not yet written to out
+	failed error            // of out; nothing is written after it
 	layers []io.Closer      // encoders, from the outermost
-	file   *atomicfile.File // nil where the caller closes out
+	file   *atomicfile.File // nil if the caller closes out
 }
 
-// NewWriter writes a trace to out, compressed as the ending of name says: .gz,
-// .zst or, with any other, not at all. Close flushes it and leaves out open.
+// NewWriter writes a trace to out, compressed if name ends in .gz or .zst. Close
+// flushes it and leaves out open.
 func NewWriter(out io.Writer, name string) (*Writer, error) {
 	w := &Writer{}
 	switch {
@@ -43,9 +43,8 @@ func NewWriter(out io.Writer, name string) (*Writer, error) {
 	return w, nil
 }
 
-// Create writes a trace to a file. The file appears under its name, whole,
-// when Close succeeds, and replaces what was there; until then nothing is
-// touched: see [WholeFile].
+// Create writes a trace to a file. The file replaces any existing one when Close
+// succeeds; until then the path is unchanged: see package atomicfile.
 func Create(path string) (*Writer, error) {
 	f, err := atomicfile.Create(path)
 	if err != nil {
@@ -60,7 +59,8 @@ func Create(path string) (*Writer, error) {
 	return w, nil
 }
 
-// Write appends one row. It keeps nothing of r. Once it has failed it fails.
+// Write appends one row. It does not retain r. After an error all further writes
+// fail.
 func (w *Writer) Write(r trace.Request) error {
 	w.rows = append(AppendRow(w.rows, r), '\n')
 	if len(w.rows) < flushAt && w.failed == nil {
@@ -72,7 +72,7 @@ func (w *Writer) Write(r trace.Request) error {
 	return nil
 }
 
-// flushAt is how many bytes of rows are worth a system call.
+// flushAt is the number of buffered bytes that triggers a write.
 const flushAt = 256 << 10
 
 func (w *Writer) flush() error {
@@ -86,7 +86,7 @@ func (w *Writer) flush() error {
 	return w.failed
 }
 
-// WriteAll appends the rows of a stream and returns how many there were.
+// WriteAll appends the rows of a stream and returns their number.
 func (w *Writer) WriteAll(reqs trace.Requests) (rows int, err error) {
 	for r, err := range reqs {
 		if err == nil {
@@ -100,7 +100,7 @@ func (w *Writer) WriteAll(reqs trace.Requests) (rows int, err error) {
 	return rows, nil
 }
 
-// Close writes what is buffered and puts the file in its place.
+// Close flushes the buffer and moves the file into place.
 func (w *Writer) Close() error {
 	errs := []error{w.flush()}
 	for _, l := range w.layers {
@@ -120,7 +120,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Discard gives up a trace that was begun: what Create opened is removed.
+// Discard abandons the trace and removes the file that Create opened.
 func (w *Writer) Discard() {
 	if w.file != nil {
 		w.file.Discard()

@@ -1,9 +1,9 @@
 // Package jsonscan reads JSON in hot paths without building a tree.
 //
 // A [Cursor] walks over one JSON text in place and allocates nothing. Errors
-// are sticky: after the first surprise every read returns zero, every loop ends,
-// and [Cursor.Done] reports false. So a scanner for a known layout is a loop
-// and a switch, and hands everything unusual to a real decoder:
+// are sticky: after the first one every read returns zero, every loop ends, and
+// [Cursor.Done] reports false. A scanner for a known layout is therefore a loop
+// and a switch that leaves everything unusual to a full decoder:
 //
 //	c := jsonscan.New(line)
 //	for more := c.Open('{'); more; more = c.More('}') {
@@ -26,12 +26,12 @@ import (
 	"github.com/bytedance/sonic"
 )
 
-// Strict is the sonic configuration for all JSON from outside: it rejects
-// strings that the default lets through and returns copies, so that results do
-// not keep the input alive.
+// Strict is the sonic configuration for all untrusted JSON: it rejects invalid
+// strings that the default accepts, and returns copies so that results do not
+// keep the input alive.
 var Strict = sonic.Config{SortMapKeys: true, ValidateString: true, CopyString: true}.Froze()
 
-// MaxDepth is how deep [Cursor.Skip] follows nested values.
+// MaxDepth is the maximum nesting depth that [Cursor.Skip] accepts.
 const MaxDepth = 16
 
 // Cursor is a position in a JSON text. All methods skip white space first. The
@@ -54,7 +54,7 @@ func (c *Cursor) Done() bool { return c.Peek() == 0 && c.at == len(c.text) && !c
 // Failed reports whether a read failed.
 func (c *Cursor) Failed() bool { return c.failed }
 
-// Once fails if bit was seen before: a key that is given twice.
+// Once fails if bit is already set in seen, because the key is a duplicate.
 func (c *Cursor) Once(seen *uint32, bit uint32) {
 	if *seen&bit != 0 {
 		c.Fail()
@@ -113,8 +113,8 @@ func (c *Cursor) More(closing byte) bool {
 	return false
 }
 
-// Key reads the key of a member and the colon. It returns the key as spelled,
-// escapes included.
+// Key reads the key of a member and the colon. It returns the key
+// unmodified, escapes included.
 func (c *Cursor) Key() []byte {
 	if key := c.lowerKey(); key != nil {
 		return key
@@ -125,8 +125,8 @@ func (c *Cursor) Key() []byte {
 }
 
 // LowerKey is Key, but fails if the key has capitals, escapes or characters
-// beyond ASCII: decoders ignore case and resolve escapes, so that such a key
-// may stand for another.
+// beyond ASCII: decoders ignore case and resolve escapes, so such a key may equal
+// another.
 func (c *Cursor) LowerKey() []byte {
 	key := c.lowerKey()
 	if key == nil {
@@ -161,7 +161,7 @@ func (c *Cursor) lowerKey() []byte {
 	return text[start:end]
 }
 
-// inLowerKey are the bytes of a LowerKey.
+// inLowerKey marks the bytes allowed in a LowerKey.
 var inLowerKey = func() (in [256]bool) {
 	for b := ' '; b < 0x80; b++ {
 		in[b] = b != '"' && b != '\\' && !('A' <= b && b <= 'Z')
@@ -185,8 +185,8 @@ func (c *Cursor) skipOneSpace() {
 	}
 }
 
-// Text reads a string and returns what is between its quotes as spelled,
-// escapes included.
+// Text reads a string and returns the text between its quotes unmodified, escapes
+// included.
 func (c *Cursor) Text() []byte {
 	if c.Peek() != '"' {
 		c.Fail()
@@ -224,13 +224,13 @@ func (c *Cursor) PlainText() []byte {
 	return text
 }
 
-// Null reads null, the only value that may stand here.
+// Null reads null and fails for any other value.
 func (c *Cursor) Null() {
 	c.Peek()
 	c.word("null")
 }
 
-// word reads a word that stands here, without white space before it.
+// word reads a word at the cursor, without skipping white space.
 func (c *Cursor) word(word string) {
 	if len(c.text)-c.at < len(word) || string(c.text[c.at:c.at+len(word)]) != word {
 		c.Fail()
@@ -305,8 +305,8 @@ func (c *Cursor) skipDigits() int {
 	return c.at - start
 }
 
-// Raw reads any value and returns its text. It relies on the text being valid:
-// it only follows brackets and quotes, and fails where the text ends too early.
+// Raw reads any value and returns its text. The text must be valid: Raw
+// only follows brackets and quotes, and fails if the text is truncated.
 func (c *Cursor) Raw() []byte {
 	c.Peek()
 	text, start, at := c.text, c.at, c.at

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Int reads an integer from 0 to most, written in digits alone.
+// Int reads an integer from 0 to most, written only in digits.
 func (c *Cursor) Int(most int) int {
 	n := c.Uint()
 	if n > uint64(most) {
@@ -16,7 +16,7 @@ func (c *Cursor) Int(most int) int {
 	return int(n)
 }
 
-// Uint reads an unsigned 64-bit integer, written in digits alone.
+// Uint reads an unsigned 64-bit integer, written only in digits.
 func (c *Cursor) Uint() uint64 {
 	c.Peek()
 	if c.at+8 <= len(c.text) {
@@ -28,7 +28,7 @@ func (c *Cursor) Uint() uint64 {
 	return c.longUint()
 }
 
-// longUint is Uint at a digit for integers of any length and any text.
+// longUint is the slow path of Uint, for integers of any length.
 func (c *Cursor) longUint() (n uint64) {
 	start := c.at
 	for c.at-start < 16 && c.at+8 <= len(c.text) { // hashes have up to twenty digits
@@ -44,7 +44,7 @@ func (c *Cursor) longUint() (n uint64) {
 		if d > 9 {
 			break
 		}
-		if c.at-start >= 19 { // only from the twentieth digit on can it overflow
+		if c.at-start >= 19 { // only the twentieth digit can overflow
 			hi, lo := bits.Mul64(n, 10)
 			sum, carry := bits.Add64(lo, d, 0)
 			if hi+carry != 0 {
@@ -60,19 +60,18 @@ func (c *Cursor) longUint() (n uint64) {
 	return n
 }
 
-// checkDigits fails unless the text from start to end is an integer of JSON:
-// it has a digit and no leading zero. What follows is for the next read to
-// check: nothing that can follow a number is a part of it.
+// checkDigits fails unless the text from start to end is a JSON integer: at least
+// one digit and no leading zero. The next read checks the text after it.
 func (c *Cursor) checkDigits(start, end int) {
 	if end == start || end-start > 1 && c.text[start] == '0' {
 		c.Fail()
 	}
 }
 
-// maxDecimal is the longest Decimal in characters, so that it fits 64 bits.
+// maxDecimal is the maximum length of a Decimal, so that it fits in 64 bits.
 const maxDecimal = 18
 
-// Pow10 are the powers of ten that are exact in a float64.
+// Pow10 holds the powers of ten that are exact in a float64.
 var Pow10 = [23]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
 // Decimal reads a number of up to 18 characters without an exponent: its value is
@@ -112,13 +111,13 @@ func (c *Cursor) Decimal() (n int64, places int) {
 }
 
 // Uints reads an array of unsigned 64-bit integers into dst, whose memory it
-// reuses. It fails, before it takes memory, if there are more than most.
+// reuses. It fails, before allocating, if there are more than most.
 func (c *Cursor) Uints(dst []uint64, most int) []uint64 {
 	if dst = dst[:0]; dst == nil {
 		dst = []uint64{}
 	}
 	more := c.Open('[')
-	// Each takes two bytes at least, so most arrays need no counting.
+	// Each takes at least two bytes, so most arrays need not be counted.
 	if rest := c.text[c.at:]; more && len(rest)/2 > most {
 		if end := bytes.IndexByte(rest, ']'); end < 0 || bytes.Count(rest[:end], comma)+1 > most {
 			c.Fail()
@@ -145,18 +144,18 @@ func (c *Cursor) Uints(dst []uint64, most int) []uint64 {
 
 var comma = []byte{','}
 
-// successors reads numbers while each is one more than the one before and follows
-// after a comma and a space. The text of such a number is known in advance, and
+// successors reads numbers while each is one more than its predecessor, separated
+// by a comma and a space. The text of such a number is known in advance, and
 // comparing is several times faster than parsing. The previous number starts at
-// start and has width digits; the cursor is after the space that follows it, and
-// is left after the space that follows the last number read.
+// start and has width digits. The cursor is after the space that follows it, and
+// ends up after the space that follows the last number read.
 func (c *Cursor) successors(dst []uint64, start, width int) []uint64 {
 	if width > 7 || start+8 > len(c.text) {
 		return dst
 	}
 	b, i := c.text, c.at
 	step := width + len(", ")
-	mask := ^uint64(0) >> (64 - 8*min(step, 8)) // of 7 digits, the space lies behind
+	mask := ^uint64(0) >> (64 - 8*min(step, 8)) // with 7 digits, the space is beyond the word
 	text := binary.LittleEndian.Uint64(b[start:]) & mask
 	n := dst[len(dst)-1]
 	for i+9 <= len(b) && increment(&text, 8*(width-1)) {
@@ -171,9 +170,9 @@ func (c *Cursor) successors(dst []uint64, start, width int) []uint64 {
 	return dst
 }
 
-// increment adds one to a number that is written in the bytes of a word, its
-// last digit at bit last, the digits before it below. It returns false for a
-// number of nines, which would need another digit.
+// increment adds one to the decimal number in the bytes of a word, with its last
+// digit at bit last and earlier digits below it. It returns false if all digits
+// are nines, as the result would have another digit.
 func increment(text *uint64, last int) bool {
 	for *text>>last&0xff == '9' {
 		if last == 0 {
@@ -192,32 +191,32 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// notDigits marks with its high bit the first byte above 9 among values, the
-// characters less '0'. A carry can spoil only what follows that.
+// notDigits sets the high bit of the first byte above 9 in values, which holds
+// characters minus '0'. A carry can only affect later bytes.
 func notDigits(values uint64) uint64 { return (values + 0x7676767676767676 | values) & highBits }
 
-// joinDigits is the number of eight digits given as values 0..9, after D. Lemire,
-// "Quickly parsing eight digits" (2018): neighbours are joined to numbers below
-// 100, then to the whole, with one multiplication each.
+// joinDigits returns the number with the eight digits in values, each 0..9, after
+// D. Lemire, "Quickly parsing eight digits" (2018): neighbours are joined to
+// numbers below 100, then to the whole, with one multiplication each.
 func joinDigits(values uint64) uint64 {
 	values = values*10 + values>>8
 	const pairs = 0x000000ff000000ff
 	return (values&pairs*(100+1000000<<32) + values>>16&pairs*(1+10000<<32)) >> 32
 }
 
-// eightDigits reads eight decimal digits, if that is what the word is.
+// eightDigits parses a word of eight decimal digits.
 func eightDigits(word uint64) (uint64, bool) {
 	values := word ^ zeros
 	return joinDigits(values), notDigits(values) == 0
 }
 
-// sevenDigits reads the decimal digits at the beginning of a word. The width is
-// 0 where there are none, eight or more, or a leading zero.
+// sevenDigits parses the decimal digits at the beginning of a word. The width is 0
+// if there are none, eight or more, or a leading zero.
 func sevenDigits(word uint64) (n uint64, width int) {
 	values := word ^ zeros
 	width = bits.TrailingZeros64(notDigits(values)) / 8
 	if width == 0 || width == 8 || values&0xff == 0 && width > 1 {
 		return 0, 0
 	}
-	return joinDigits(values << (64 - 8*width)), width // behind leading zeros
+	return joinDigits(values << (64 - 8*width)), width // with leading zeros
 }

@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// DuplicateKeyError is a key that an object has more than once.
+// DuplicateKeyError reports a key that occurs more than once in an object.
 type DuplicateKeyError struct{ Key string }
 
 func (e DuplicateKeyError) Error() string { return fmt.Sprintf("key %.60q is given twice", e.Key) }
 
-// Members calls visit for each member of an object, which must be valid JSON: raw
-// is its value, at the offset at of the object. It stops at the first error; a
-// key that is given twice is a [DuplicateKeyError].
+// Members calls visit for each member of an object, which must be valid JSON. raw
+// is the member's value and at its offset in the object. Members stops at the
+// first error; a duplicate key is a [DuplicateKeyError].
 func Members(object []byte, visit func(key []byte, at int, raw []byte) error) error {
 	var seen keySet
 	c := New(object)
@@ -55,7 +55,7 @@ func unescape(key []byte) []byte {
 	return []byte(s)
 }
 
-// keySet are the keys of one object. Most objects have few.
+// keySet holds the keys of one object. Most objects have few.
 type keySet struct {
 	few  [24][]byte
 	n    int

@@ -1,7 +1,6 @@
 // Package routing decides which of several workers a request goes to. The
 // cache analysis (moontide/analyze/cache) and the simulated engine
-// (moontide/replay/sim/engine) share it, so that a policy has one name and one
-// meaning.
+// (moontide/replay/sim/engine) share it.
 //
 // Call [New], then [Router.Pick] for each request in order of arrival:
 //
@@ -9,9 +8,8 @@
 //	...
 //	worker := r.Pick(routing.Request{Session: routing.SessionHash("chat-17")}, nil, nil)
 //
-// A router knows nothing of caches, queues or clocks: [LeastLoaded] and
-// [Prefix] ask the caller about each worker. The same calls give the same
-// workers. A Router is not safe for concurrent use.
+// A router has no model of caches, queues or clocks: for [LeastLoaded] and
+// [Prefix] the caller reports the state of each worker. Routing is deterministic. A Router is not safe for concurrent use.
 package routing
 
 import (
@@ -28,24 +26,23 @@ import (
 type Policy string
 
 const (
-	// RoundRobin takes the workers in turn.
+	// RoundRobin picks the workers in turn.
 	RoundRobin Policy = "round-robin"
 	// Random draws a worker for each request.
 	Random Policy = "random"
-	// LeastLoaded takes the worker with the fewest requests. Ties go to the
-	// fewest tokens to compute, then to the first worker.
+	// LeastLoaded picks the worker with the fewest requests. Ties go to the
+	// worker with the fewest tokens to compute, then to the first.
 	LeastLoaded Policy = "least-loaded"
 	// Session sends all requests of a session to the worker that the hash of
 	// the session's name picks, and requests without a session round-robin.
 	Session Policy = "session"
-	// Prefix takes the worker that would begin to answer soonest: the one with
-	// the fewest tokens to compute before, which are those of the prompt that
-	// it has not cached, the load that it has already, and 200 for each request
-	// in flight (about what one more sequence in the batch costs until it
-	// ends). So a cached prefix counts for what it saves, and a prefix that all
-	// prompts share does not send them all to the worker that saw it first.
-	// Ties go to the worker that was sent the fewest prompt tokens so far, then
-	// to the first.
+	// Prefix picks the worker expected to answer soonest: the one with the
+	// fewest tokens to compute first. These are the prompt's uncached tokens,
+	// the tokens of its current load, and 200 for each request in flight (about
+	// the cost of one more sequence in the batch). So a cached prefix is worth
+	// the computation it saves, and a prefix shared by all prompts does not
+	// send them all to one worker. Ties go to the worker that was sent the
+	// fewest prompt tokens so far, then to the first.
 	Prefix Policy = "prefix"
 )
 
@@ -55,8 +52,8 @@ const tokensPerRequest = 200
 // Policies returns all policies.
 func Policies() []Policy { return []Policy{RoundRobin, Random, LeastLoaded, Session, Prefix} }
 
-// Parse returns the policy of a name. Case does not matter, and an underscore
-// is as good as a hyphen.
+// Parse returns the policy with a name. It ignores case and accepts underscores
+// for hyphens.
 func Parse(name string) (Policy, error) {
 	p := Policy(strings.ReplaceAll(strings.ToLower(name), "_", "-"))
 	if !slices.Contains(Policies(), p) {
@@ -69,8 +66,8 @@ func Parse(name string) (Policy, error) {
 	return p, nil
 }
 
-// SessionHash returns the hash of a session's name that [Session] routes by; 0
-// for the empty name, which is no session.
+// SessionHash returns the hash of a session's name that [Session] routes by. The
+// empty name means no session and has the hash 0.
 func SessionHash(name string) uint64 {
 	if name == "" {
 		return 0
@@ -78,7 +75,7 @@ func SessionHash(name string) uint64 {
 	return max(xxhash.Sum64String(name), 1)
 }
 
-// Request is what a router needs to know about a request.
+// Request holds the properties of a request that affect routing.
 type Request struct {
 	Session uint64 // see [SessionHash]; 0: none
 	Tokens  int    // length of the prompt
@@ -98,8 +95,8 @@ type Router struct {
 	sent   []int // prompt tokens sent to each worker, for Prefix
 }
 
-// New returns a router for a number of workers, at least 1, which are known by
-// their indexes from 0. The policy "" is [RoundRobin]. [Random] draws from random,
+// New returns a router for a number of workers, at least 1, identified by their
+// indexes from 0. The policy "" is [RoundRobin]. [Random] draws from random,
 // which may be nil for the other policies.
 func New(p Policy, workers int, random *rand.Rand) (*Router, error) {
 	if p == "" {
@@ -120,9 +117,9 @@ func New(p Policy, workers int, random *rand.Rand) (*Router, error) {
 // Policy returns the router's policy.
 func (r *Router) Policy() Policy { return r.policy }
 
-// Pick returns the worker for the next request. load returns a worker's load
-// and cached the leading tokens of the prompt in its cache; [LeastLoaded] calls
-// load, [Prefix] both, and for the other policies they may be nil.
+// Pick returns the worker for the next request. load returns a worker's load, and
+// cached the number of leading prompt tokens in its cache. [LeastLoaded] calls
+// load and [Prefix] calls both; for other policies they may be nil.
 func (r *Router) Pick(request Request, load func(worker int) Load, cached func(worker int) int) int {
 	switch r.policy {
 	case Random:

@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Pearson returns the linear correlation of x[i] with y[i], -1..1, and NaN where
+// Pearson returns the linear correlation of x[i] with y[i], -1..1, or NaN if
 // there are no pairs or one side is constant. The slices must be equally long.
 // Applied to [Ranks] it is Spearman's rank correlation.
 func Pearson(x, y []float64) float64 {
@@ -16,8 +16,9 @@ func Pearson(x, y []float64) float64 {
 	return min(max(stat.Correlation(x, y, nil), -1), 1) // rounding may exceed 1
 }
 
-// Ranks returns lengths, at least 0 and at most 2^32 of them, in ascending order,
-// and the rank of each from 1. Equal lengths share their mean rank.
+// Ranks returns the lengths in ascending order, and the rank of each from 1. Equal
+// lengths share their mean rank. Lengths must be at least 0, and there may be at
+// most 2^32 of them.
 func Ranks(lengths []int32) (sorted, ranks []float64) {
 	keys := make([]uint64, len(lengths))
 	for i, length := range lengths {

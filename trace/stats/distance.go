@@ -4,8 +4,8 @@ import "math"
 
 // KS returns the two-sample Kolmogorov-Smirnov distance, the largest difference
 // between the two cumulative distribution functions: 0 for equal distributions,
-// 1 where all values of one are below all of the other. It is NaN unless both
-// have values, and takes linear time.
+// 1 if all values of one are below all of the other. It is NaN unless both have
+// values, and takes linear time.
 func KS(a, b Sample) float64 {
 	if a.Count == 0 || b.Count == 0 {
 		return math.NaN()
@@ -16,8 +16,8 @@ func KS(a, b Sample) float64 {
 }
 
 // Wasserstein returns the Wasserstein-1 (earth mover's) distance, in the unit of
-// the values: how far a value of a has to move on average to make b, which is the
-// area between the cumulative distribution functions. It is NaN unless both have
+// the values: the mean distance by which values of a have to move to become b,
+// which is the area between the cumulative distribution functions. It is NaN unless both have
 // values, and takes linear time.
 func Wasserstein(a, b Sample) float64 {
 	if a.Count == 0 || b.Count == 0 {

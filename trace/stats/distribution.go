@@ -12,7 +12,7 @@ import (
 // their uniform numbers ([Correlate]).
 //
 // The implementations agree with gonum's stat/distuv, but are exact to the last
-// digit for probabilities near 0, on which the bytes of seeded traces depend.
+// digit for probabilities near 0. The bytes of seeded traces depend on that.
 type Distribution interface {
 	// Quantile returns the smallest x with CDF(x) >= p, for p in (0, 1). It
 	// never decreases in p.
@@ -25,9 +25,9 @@ type Distribution interface {
 // largest.
 const MinP = 1.0 / (1 << 53)
 
-// Lowest returns the smallest value that can be drawn from d. Unbounded
-// distributions have one too, because uniform numbers have finitely many
-// digits: eight standard deviations below the mean for a normal distribution.
+// Lowest returns the smallest value that can be drawn from d. It is finite even
+// for unbounded distributions, because uniform numbers have finitely many digits:
+// for a normal distribution, eight standard deviations below the mean.
 func Lowest(d Distribution) float64 { return d.Quantile(MinP) }
 
 // Highest returns the largest value that can be drawn from d.
@@ -146,7 +146,7 @@ func (g Geometric) CDF(x float64) float64 {
 
 // Truncate returns d conditioned on a value in [low, high], as if values
 // outside were drawn again. Mass is the probability that d gives to the
-// interval; where it is 0, there is no truncated distribution.
+// interval; if it is 0, there is no truncated distribution.
 func Truncate(d Distribution, low, high float64) (truncated Distribution, mass float64) {
 	below := 0.0
 	if !math.IsInf(low, -1) {

@@ -9,8 +9,8 @@ import (
 	"sort"
 )
 
-// Empirical is the [Distribution] of a sample's values: draws return each as
-// often as it occurs, and nothing between them. The sample must not be empty.
+// Empirical is the [Distribution] of a sample's values: draws return each in
+// proportion to its count, and nothing in between. The sample must not be empty.
 type Empirical struct{ Sample }
 
 // Quantile returns the value of the sample at p, without interpolation.
@@ -24,14 +24,14 @@ func (e Empirical) CDF(x float64) float64 {
 
 // Discrete is a distribution of counted integers: each is drawn in proportion to
 // its count. The zero Discrete has no values. Make one with [NewDiscrete], or
-// with [Discrete.Add] and then [Discrete.Index]; goroutines may share it from
-// then on.
+// with [Discrete.Add] and then [Discrete.Index]; after that it is safe for
+// concurrent use.
 type Discrete[T int | int64] struct {
 	values []T
 	upTo   []uint64 // counts of values[0..i]
 
-	// hints, if present, has for each 1<<step counts the value at which the
-	// search for one of them starts.
+	// hints, if present, holds for each 1<<step counts the value at which the
+	// search starts.
 	hints []int32
 	step  int
 }
@@ -46,7 +46,7 @@ func NewDiscrete[T int | int64](counts map[T]int) Discrete[T] {
 	return d
 }
 
-// Add appends a value; one with a count of 0 is left out.
+// Add appends a value. It ignores a count of 0.
 func (d *Discrete[T]) Add(value T, count int) {
 	if count == 0 {
 		return
@@ -56,7 +56,7 @@ func (d *Discrete[T]) Add(value T, count int) {
 	d.hints = nil
 }
 
-// Index makes draws take constant time. Few values are as fast without.
+// Index makes draws take constant time. It makes no difference for few values.
 func (d *Discrete[T]) Index() {
 	if len(d.values) <= 8 {
 		return
@@ -82,8 +82,8 @@ func (d *Discrete[T]) total() uint64 {
 	return d.upTo[len(d.upTo)-1]
 }
 
-// Draw returns a value at random. Without values it returns the zero value and
-// takes no random number.
+// Draw returns a random value. Without values it returns the zero value and draws
+// no random number.
 func (d *Discrete[T]) Draw(random *rand.Rand) T {
 	if len(d.values) == 0 {
 		var zero T
@@ -99,8 +99,8 @@ func (d *Discrete[T]) Draw(random *rand.Rand) T {
 	return d.values[i]
 }
 
-// At returns the value that a uniform number in [0, 1) maps to. There must be a
-// value.
+// At returns the value that a uniform number in [0, 1) maps to. The distribution
+// must not be empty.
 func (d *Discrete[T]) At(u float64) T {
 	n := u * float64(d.total())
 	i := sort.Search(len(d.upTo)-1, func(i int) bool { return float64(d.upTo[i]) > n })
@@ -118,7 +118,7 @@ func (d *Discrete[T]) All(yield func(value T, count int) bool) {
 	}
 }
 
-// Bounds returns the first and the last value; zeros where there are none.
+// Bounds returns the first and the last value, or zeros if there are none.
 func (d *Discrete[T]) Bounds() (low, high T) {
 	if len(d.values) > 0 {
 		low, high = d.values[0], d.values[len(d.values)-1]
@@ -126,7 +126,7 @@ func (d *Discrete[T]) Bounds() (low, high T) {
 	return low, high
 }
 
-// Mean returns the mean; 0 where there are no values.
+// Mean returns the mean, or 0 if there are no values.
 func (d *Discrete[T]) Mean() (mean float64) {
 	for v, count := range d.All {
 		mean += float64(v) * float64(count)

@@ -11,20 +11,21 @@ type Bins struct {
 	// Edges are the borders of the bins in ascending order, one more than there
 	// are bins. A bin includes its lower edge, and the last one its upper edge.
 	Edges []float64
-	// Log says that the bins are equally wide on a logarithmic axis, except as
-	// [BinsFor] says of integers. Values of 0 have a bin of their own in front,
-	// from 0 to the smallest positive value.
+	// Log reports whether the bins are equally wide on a logarithmic axis, except
+	// for integers as described in [BinsFor]. Values of 0 have a separate first
+	// bin, from 0 to the smallest positive value.
 	Log bool
 }
 
 // BinsFor returns n bins, at least 1, that cover the values of all samples, so
-// that their histograms can be overlaid. They are logarithmic where no value is
-// negative and the largest is more than 20 times the smallest positive one, else
-// linear. A single value gets one bin of width 1 around it, no values none.
+// that their histograms can be overlaid. They are logarithmic if no value is
+// negative and the largest is more than 20 times the smallest positive one, and
+// linear otherwise. A single value gets one bin of width 1 around it; without
+// values there are no bins.
 //
-// Where all values are integers, so are the edges, up to one past the largest
-// value: otherwise some bins would hold one integer more than their neighbours.
-// There are then about n bins or fewer.
+// If all values are integers, so are the edges, up to one past the largest value:
+// otherwise some bins would hold one integer more than their neighbours. There are
+// then about n bins or fewer.
 func BinsFor(n int, ds ...Sample) Bins {
 	n = max(n, 1)
 	low, high, positive := math.Inf(1), math.Inf(-1), math.Inf(1)
@@ -65,7 +66,7 @@ func logEdges(n int, low, positive, high float64) []float64 {
 	if low == 0 {
 		edges = append(edges, 0)
 	}
-	edges = append(edges, positive) // a power may miss it, and high, by the last digit
+	edges = append(edges, positive) // not a power, which may be off by the last digit
 	for i := 1; i < n; i++ {
 		share := float64(i) / float64(n)
 		edges = append(edges, math.Exp((1-share)*math.Log(positive)+share*math.Log(high)))
@@ -99,7 +100,7 @@ func wholeEdges(n int, low, high float64) []float64 {
 }
 
 // wholeLogEdges returns integer edges whose width is proportional to the lower
-// edge, so that no bin but the last is narrower than the one before.
+// edge, so that no bin except the last is narrower than the previous one.
 func wholeLogEdges(n int, low, positive, high float64) []float64 {
 	var edges []float64
 	if low == 0 {

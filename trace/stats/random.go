@@ -7,16 +7,15 @@ import (
 )
 
 // NewStream returns the random numbers of one aspect of a seed, such as
-// "arrivals". Streams of different seeds or aspects are independent, those of
-// neighbouring seeds included.
+// "arrivals". Streams of different seeds or aspects are independent, even for
+// consecutive seeds.
 func NewStream(seed uint64, aspect string) *rand.Rand {
 	high, low := digest(seed, aspect)
 	return rand.New(rand.NewPCG(high, low))
 }
 
 // Indexed is a source of random numbers that are looked up by index instead of
-// drawn in sequence: a number depends on the seed, the aspect and its index
-// alone, and on nothing that is drawn elsewhere.
+// drawn in sequence: a number depends only on the seed, the aspect and its index.
 type Indexed uint64
 
 // NewIndexed returns the numbers of one aspect of a seed. Those of different
@@ -29,7 +28,7 @@ func NewIndexed(seed uint64, aspect string) Indexed {
 // At returns the number at index i, j, uniform in [MinP, 1-MinP].
 func (x Indexed) At(i, j int) float64 {
 	// Each index is a step of a SplitMix64 sequence (Steele, Lea & Flood
-	// 2014); the second sequence starts where the first one stands.
+	// 2014); the second sequence starts at the current state of the first.
 	h := mix(uint64(x) + uint64(i)*gamma)
 	h = mix(h + uint64(j)*gamma)
 	return (float64(h>>12) + 0.5) / (1 << 52) // one bit more would round up to 1

@@ -23,8 +23,8 @@ import (
 // has no values and all its numbers are 0, so check Count before showing any.
 //
 // A Sample never changes and may be shared by goroutines. It keeps its values: 8
-// bytes each, 16 bytes for each different value of [OfCounts], or what a
-// [SampleBuilder] takes.
+// bytes each, 16 bytes for each distinct value of [OfCounts], or the memory of a
+// [SampleBuilder].
 type Sample struct {
 	Count int
 	Sum   float64
@@ -34,10 +34,10 @@ type Sample struct {
 	Min, Max float64
 
 	sorted []float64
-	// upTo has, for each of sorted, the number of values up to and including it;
-	// nil where each occurs once.
+	// upTo holds, for each of sorted, the number of values up to and including
+	// it; nil if each occurs once.
 	upTo []int
-	// pages holds the values instead where they come from a SampleBuilder.
+	// pages holds the values of a SampleBuilder, in place of sorted.
 	pages *sortedPages
 }
 
@@ -54,7 +54,7 @@ func Of(values []float64) Sample {
 		return Sample{}
 	}
 	sortValues(values)
-	// The errors can only say that there are no values.
+	// The only possible error is an empty slice.
 	sum, _ := stats.Sum(values)
 	mean, _ := stats.Mean(values)
 	std, _ := stats.StandardDeviationPopulation(values)
@@ -70,7 +70,7 @@ func Of(values []float64) Sample {
 }
 
 // OfCounts describes values with counts, none of which may be NaN, in any order.
-// A value may be given several times; counts of 0 or less are ignored. It sorts
+// A value may occur several times; counts of 0 or less are ignored. It sorts
 // the slice in place.
 func OfCounts(counted []Counted) Sample {
 	sortCounted(counted)
@@ -96,7 +96,7 @@ func OfCounts(counted []Counted) Sample {
 	return d
 }
 
-// setMeanAndStd computes them from the sum and the values with their counts.
+// setMeanAndStd computes Mean and Std from the sum and the counted values.
 func (d *Sample) setMeanAndStd() {
 	d.Mean = d.Sum / float64(d.Count)
 	squares := 0.0
@@ -107,7 +107,7 @@ func (d *Sample) setMeanAndStd() {
 	d.Std = math.Sqrt(squares / float64(d.Count))
 }
 
-// each visits the values in ascending order with their counts; a value may come
+// each yields the values in ascending order with their counts; a value may occur
 // several times.
 func (d *Sample) each(yield func(value float64, n int) bool) {
 	if d.pages != nil {
@@ -152,7 +152,7 @@ func (d Sample) at(rank int) float64 {
 	return d.sorted[sort.SearchInts(d.upTo, rank+1)]
 }
 
-// first returns how many values the first n of sorted stand for.
+// first returns the number of values that the first n of sorted represent.
 func (d Sample) first(n int) int {
 	if d.upTo == nil || n == 0 {
 		return n
@@ -160,7 +160,7 @@ func (d Sample) first(n int) int {
 	return d.upTo[n-1]
 }
 
-// below returns how many values are less than x.
+// below returns the number of values less than x.
 func (d Sample) below(x float64) int {
 	if d.pages != nil {
 		return d.pages.below(x)
@@ -168,7 +168,7 @@ func (d Sample) below(x float64) int {
 	return d.first(sort.SearchFloat64s(d.sorted, x))
 }
 
-// withoutPages is the same sample with its values in sorted.
+// withoutPages returns the same sample with its values in sorted.
 func (d Sample) withoutPages() Sample {
 	if d.pages == nil {
 		return d

@@ -8,20 +8,19 @@ import (
 
 // SampleBuilder collects up to hundreds of millions of integers for an exact
 // [Sample]. It takes about 2 bytes per integer, or 4 bytes per possible value
-// where values are dense. The zero SampleBuilder is empty. It is not safe for
+// if values are dense. The zero SampleBuilder is empty. It is not safe for
 // concurrent use.
 type SampleBuilder struct {
 	near [nearPages]*page // by all but the last 16 bits of the integers
 	far  map[int64]*page
 }
 
-// nearPages are the pages that need no map: nanoseconds up to a second.
+// nearPages is the number of pages that need no map: nanoseconds up to a second.
 const nearPages = 1 << 14
 
 // page holds the integers that agree in all but their last 16 bits. It keeps
-// these bits in order of arrival until there are pageSize of them, and from
-// then on counts each value. Counting is done in batches, because every count
-// would be a cache miss.
+// these bits in order of arrival until there are pageSize of them, and then
+// counts each value. Counting is batched because each count is a cache miss.
 type page struct {
 	pending []uint16
 	counts  []uint32 // pageSize of them, or nil
@@ -63,7 +62,7 @@ func (b *SampleBuilder) page(key int64) *page {
 	return p
 }
 
-// flush counts the pending integers of a page that has many.
+// flush counts the pending integers if there are many.
 func (p *page) flush() {
 	switch {
 	case p.counts != nil:
@@ -115,7 +114,7 @@ func (b *SampleBuilder) Sample(unit float64) Sample {
 	return d
 }
 
-// sort sorts the pending integers, many of them by counting.
+// sort sorts the pending integers; it uses a counting sort if there are many.
 func (p *page) sort() {
 	const many = 4096
 	if p.counts != nil {
@@ -147,7 +146,7 @@ func (p *page) len() int {
 	return n
 }
 
-// sortedPages are the integers of a SampleBuilder in ascending order.
+// sortedPages holds the integers of a SampleBuilder in ascending order.
 type sortedPages struct {
 	unit  float64
 	count int
@@ -201,7 +200,7 @@ func (s *sortedPages) below(x float64) int {
 	return n
 }
 
-// each yields the values in ascending order with their counts; a value may come
+// each yields the values in ascending order with their counts; a value may occur
 // several times.
 func (s *sortedPages) each(yield func(value float64, n int) bool) {
 	for i, p := range s.pages {

@@ -9,7 +9,7 @@ import (
 // to 1/(k+1)^s.
 type Zipf struct {
 	n    int
-	upTo []float64 // probability of 0..k; nil where all are equal
+	upTo []float64 // probability of 0..k; nil if all are equal
 }
 
 // NewZipf returns the distribution for n >= 1 and an exponent s >= 0: at 0 it

@@ -37,7 +37,7 @@ func (f *file) readAdded(t *Tokenizer) error {
 		}
 		t.normalized.add(a)
 	}
-	// Texts are for composing text, which added tokens are not used for.
+	// Texts is used to compose text, which does not use added tokens.
 	for _, a := range f.AddedTokens {
 		if int(a.ID) < len(t.texts) {
 			t.texts[a.ID] = ""
@@ -49,7 +49,7 @@ func (f *file) readAdded(t *Tokenizer) error {
 // added finds added tokens in a text.
 type added struct {
 	first [256]bool // first bytes of tokens
-	// lengths are those of the tokens by first byte, the longest first: the
+	// lengths holds the token lengths by first byte, the longest first: the
 	// longest match wins.
 	lengths     [256][]int
 	tokens      map[string]addedToken

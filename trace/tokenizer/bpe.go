@@ -21,8 +21,8 @@ const noRank = math.MaxUint32
 
 func pair(left, right uint32) uint64 { return uint64(left)<<32 | uint64(right) }
 
-// shortWord is the longest word in bytes that is merged in quadratic time, which is
-// fastest for usual words.
+// shortWord is the maximum length in bytes of words that are merged in quadratic
+// time, which is fastest for usual words.
 const shortWord = 64
 
 func (m *bpe) append(dst []uint32, word string) []uint32 {

@@ -1,7 +1,7 @@
 package tokenizer
 
 // The tokens of a vocabulary are bytes, written in JSON as visible characters: a
-// visible byte stands for itself, the others in order for U+0100 and up.
+// visible byte is itself, and the others are U+0100 and up, in order.
 
 // byteOf maps a character to its byte, or to -1.
 var byteOf = func() (of [256 + 68]int16) {

@@ -1,5 +1,5 @@
-// Package tokenizer encodes text into a model's tokens, from its tokenizer.json in
-// the format of Hugging Face's tokenizers, in pure Go.
+// Package tokenizer encodes text into a model's tokens in pure Go. It reads the
+// tokenizer.json of Hugging Face's tokenizers.
 //
 //	t, err := tokenizer.Open("tokenizer.json")
 //	if err != nil { ... }
@@ -21,7 +21,7 @@
 // counts would be worse than none. SentencePiece vocabularies (Metaspace,
 // byte_fallback, Unigram), as in Llama 2 and Gemma, are rejected.
 //
-// One difference to the reference is known: with NFC, a run of more than 30
+// There is one known difference from the reference: with NFC, a run of more than 30
 // combining marks gets the joiners of the Stream-Safe Text Format.
 //
 // # Speed

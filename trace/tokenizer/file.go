@@ -16,7 +16,7 @@ var strict = sonic.Config{CopyString: true, ValidateString: true, DisallowUnknow
 type raw = sonic.NoCopyRawMessage
 
 // file is a tokenizer.json. Truncation, padding, the post-processor and the decoder
-// are ignored: they are up to the server.
+// are ignored: the server handles them.
 type file struct {
 	Version       raw          `json:"version"`
 	Truncation    raw          `json:"truncation"`
@@ -67,7 +67,7 @@ func kindOf(step raw) (string, error) {
 
 func (f *file) readNormalizer(t *Tokenizer) error { return t.addNormalizer(f.Normalizer, 0) }
 
-// maxDepth is how deep sequences may be nested.
+// maxDepth is the maximum nesting depth of sequences.
 const maxDepth = 4
 
 func (t *Tokenizer) addNormalizer(step raw, depth int) error {
@@ -211,7 +211,7 @@ func (t *Tokenizer) addByteLevel(step raw) error {
 }
 
 // addPattern adds a split by a regular expression. Text between matches is dropped
-// if removed, and else kept as words.
+// if removed is set, and otherwise kept as words.
 func (t *Tokenizer) addPattern(pattern string, removed bool) error {
 	if s, ok := scanners[pattern]; ok {
 		s.removed = removed

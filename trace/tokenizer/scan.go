@@ -28,7 +28,7 @@ var scanners = map[string]scanned{
 	`\p{N}`:         {match: func(s string) int { return runOf(s, number, 1) }, begins: bytesOfNumbers},
 }
 
-// bytesOfNumbers are the digits and the first bytes of characters beyond ASCII.
+// bytesOfNumbers holds the digits and the first bytes of non-ASCII characters.
 var bytesOfNumbers = func() *[256]bool {
 	begins := bytesOfRunes(utf8.RuneSelf, unicode.MaxRune)
 	for b := '0'; b <= '9'; b++ {
@@ -37,7 +37,7 @@ var bytesOfNumbers = func() *[256]bool {
 	return begins
 }()
 
-// bytesOfRunes are the first bytes of a range of characters.
+// bytesOfRunes returns the set of first bytes of a range of characters.
 func bytesOfRunes(first, last rune) *[256]bool {
 	begins := new([256]bool)
 	for b := int(utf8.AppendRune(nil, first)[0]); b <= int(utf8.AppendRune(nil, last)[0]); b++ {
@@ -98,8 +98,8 @@ func classAt(s string) (class, int) {
 	return unicodeClass(r), size
 }
 
-// runOf returns the length of the run of runes of some classes at the start of s, at
-// most that many runes.
+// runOf returns the length of the run of up to most runes of some classes at the
+// start of s.
 func runOf(s string, of class, most int) (n int) {
 	for ; most > 0; most-- {
 		c, size := classAt(s[n:])

@@ -22,7 +22,7 @@ type scanned struct {
 }
 
 // next returns the length of the first word of a text: a match, or the text before
-// one.
+// the first match.
 func (s scanned) next(text string) (n int, matched bool) {
 	for n < len(text) {
 		if s.begins != nil && !s.begins[text[n]] {

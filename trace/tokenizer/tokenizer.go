@@ -24,7 +24,8 @@ type Tokenizer struct {
 	sum        string
 }
 
-// maxFile bounds a tokenizer.json in bytes. Large vocabularies have 33 MB.
+// maxFile is the maximum size of a tokenizer.json in bytes. Files of large
+// vocabularies have 33 MB.
 const maxFile = 128 << 20
 
 // Open reads a tokenizer.json.

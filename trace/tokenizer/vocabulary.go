@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Bounds of a vocabulary. The largest in use have some 260,000 tokens.
+// Bounds of a vocabulary. The largest in use have about 260,000 tokens.
 const (
 	maxID    = 1 << 22
 	maxToken = 4 << 10 // bytes
@@ -141,8 +141,8 @@ func mergePairs(merges raw) ([][2]string, error) {
 	return pairs, nil
 }
 
-// addWhole finds the words that are one token: those that merge to it, which is
-// nearly all of the vocabulary, or all of it if the model ignores merges.
+// addWhole finds the words that are one token: those that merge to one, nearly all
+// of the vocabulary, or all of it if the model ignores merges.
 func (m *bpe) addWhole(texts []string, all bool) {
 	m.whole = make(map[string]uint32, len(texts))
 	var merged []uint32
