@@ -13,15 +13,15 @@ import (
 
 const (
 	statusOK = 200
-	// maxErrorText is how much is kept of the body of an error, in bytes.
+	// maxErrorText is the number of bytes kept of an error response's body.
 	maxErrorText = 64 << 10
 )
 
-// answer is the http1.Sink of one request. It keeps next to nothing of what
-// arrives: ten thousand answers may be in flight.
+// answer is the http1.Sink of one request. It keeps little of the response: ten
+// thousand answers may be in flight.
 type answer struct {
-	// maxText makes the answer plain text of at most so many bytes, whatever
-	// its status, instead of a stream of events.
+	// maxText, if not 0, makes the answer plain text of at most this many bytes,
+	// whatever its status, instead of an event stream.
 	maxText int
 
 	status     int // 0 before the head
@@ -29,11 +29,11 @@ type answer struct {
 	reusable   bool // the server keeps the connection open
 	events     sse.Parser
 	stream     stream
-	text       []byte // of an error, or if maxText is set
-	err        error  // what ended the answer; nil if [DONE] or this client did
+	text       []byte // body of an error response, or of any response if maxText is set
+	err        error  // the error that ended the answer; nil after [DONE] or Stop
 }
 
-// answerError is an error that has a class of its own.
+// answerError is an error with an explicit class.
 type answerError struct {
 	class replay.Class
 	text  string
@@ -59,7 +59,7 @@ func (a *answer) Head(h *http1.Head) http1.Action {
 	return http1.Read
 }
 
-// checkStream returns an error if a response is not a stream of events.
+// checkStream returns an error if a response is not an event stream.
 func checkStream(h *http1.Head) error {
 	if !strings.EqualFold(h.ContentType, "text/event-stream") {
 		return answerError{replay.Protocol, fmt.Sprintf("content type is %q, not text/event-stream", h.ContentType)}
@@ -139,7 +139,8 @@ func (a *answer) result(writeErr error) (replay.Class, error) {
 	return a.stream.result(a.err)
 }
 
-// noAnswer classifies what ended before a head. The error of writing came first.
+// noAnswer classifies a request that ended before the head. The write error takes
+// precedence, as it came first.
 func noAnswer(err, writeErr error) (replay.Class, error) {
 	var malformed *http1.HeadError
 	switch {
@@ -150,5 +151,3 @@ func noAnswer(err, writeErr error) (replay.Class, error) {
 	}
 	return replay.Connect, fmt.Errorf("connection closed before a response: %w", err)
 }
-
-// result classifies a stream that ended with err, which is nil behind [DONE].

@@ -13,18 +13,17 @@ import (
 	"moontide/replay/openai/http1"
 )
 
-// call is one request, ready to be sent. It is a replay.Call, Opener and
-// Starter.
+// call is one prepared request. It is a replay.Call, Opener and Starter.
 type call struct {
 	client     *Client
 	server     *server
 	head, body []byte
-	promptEnd  int // of the prompt's member in body
+	promptEnd  int // end of the prompt's member in body
 	timeout    time.Duration
-	maxText    int               // as in answer
+	maxText    int               // see answer
 	onToken    func(data []byte) // may be nil
 	opened     *http1.Conn       // by Open; nil if it failed
-	sent       *exchange         // nil until the request was begun
+	sent       *exchange         // nil until the request is begun
 }
 
 // exchange is a request in flight.
@@ -35,7 +34,7 @@ type exchange struct {
 	connectTime time.Duration
 }
 
-// newCall makes a request to a server, in a session unless that is "".
+// newCall returns a request to a server; session may be "".
 func (c *Client) newCall(s *server, session string, body []byte) *call {
 	var head fasthttp.RequestHeader
 	s.head.CopyTo(&head)
@@ -46,7 +45,7 @@ func (c *Client) newCall(s *server, session string, body []byte) *call {
 	return &call{client: c, server: s, head: head.Header(), body: body, timeout: c.cfg.Timeout}
 }
 
-// Open implements replay.Opener. An error will come again in Send.
+// Open implements replay.Opener. Send will return any error.
 func (c *call) Open(ctx context.Context) {
 	if conn, err := c.server.host.Conn(ctx, time.Now().Add(c.timeout)); err == nil {
 		c.opened = conn
@@ -61,7 +60,7 @@ func (c *call) Discard() {
 	}
 }
 
-// Start implements replay.Starter: it sends if a connection is ready.
+// Start implements replay.Starter: it sends the request if a connection is ready.
 func (c *call) Start() {
 	began := time.Now()
 	if conn := c.ready(); conn != nil {
@@ -69,7 +68,7 @@ func (c *call) Start() {
 	}
 }
 
-// ready returns the connection that Open opened or an idle one, or nil.
+// ready returns the connection opened by Open, or an idle one, or nil.
 func (c *call) ready() *http1.Conn {
 	opened := c.opened
 	c.opened = nil
@@ -82,7 +81,7 @@ func (c *call) ready() *http1.Conn {
 	return c.server.host.Idle()
 }
 
-// begin sends the request on a connection that was looked for since began.
+// begin sends the request on a connection; the search for it started at began.
 func (c *call) begin(conn *http1.Conn, began time.Time) {
 	x := &exchange{conn: conn, connectTime: time.Since(began), answer: answer{maxText: c.maxText}}
 	x.answer.stream.shared, x.answer.stream.onToken = &c.client.shared, c.onToken
@@ -130,7 +129,7 @@ func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class repla
 	c.sent, a = nil, &x.answer
 	sent, writeErr := x.conn.Wait(ctx)
 	o.ConnectTime, o.Sent, o.Done = x.connectTime, sent, x.response.Received
-	if sent.After(o.Done) { // refused before the request was sent
+	if sent.After(o.Done) { // the server refused the request before it was sent
 		o.Done = sent
 	}
 	o.Stamps = replay.ClientStamps
@@ -138,8 +137,8 @@ func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class repla
 		o.Stamps = c.client.Stamps()
 	}
 	class, err = a.result(writeErr)
-	// A server that broke off a stream is not trusted with another request on
-	// the connection, even if it framed the stream well.
+	// Do not send another request on a connection whose stream was truncated, even
+	// if its framing was correct.
 	if x.response.Reusable && class != replay.Truncated && c.maxText == 0 {
 		c.server.host.Put(x.conn)
 	} else {
@@ -148,7 +147,7 @@ func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class repla
 	return o, a, class, err
 }
 
-// explain tells what the user or a timeout ended from what the server did.
+// explain distinguishes cancellations and timeouts from server errors.
 func (c *call) explain(ctx context.Context, class replay.Class, err error) (replay.Class, string) {
 	var idle *http1.IdleError
 	switch {
@@ -162,6 +161,3 @@ func (c *call) explain(ctx context.Context, class replay.Class, err error) (repl
 	}
 	return class, c.client.printable(err.Error())
 }
-
-// retryAfter is how long to wait from now on by a Retry-After header: seconds or
-// a date. It is 0 if the header is malformed or the date has passed.

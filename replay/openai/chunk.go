@@ -15,14 +15,14 @@ import (
 // chunkJSON decodes events without copying them.
 var chunkJSON = sonic.Config{NoValidateJSONMarshaler: true}.Froze()
 
-// chunkInfo is what one event tells of the progress of an answer.
+// chunkInfo is the progress of an answer reported by one event.
 type chunkInfo struct {
 	hasToken bool // text, reasoning or a tool call
-	finished bool // it gives the reason why the answer ended
+	finished bool // it has a finish reason
 	usage    usageCounts
 }
 
-// chunk is one event of a stream of either API, as far as it is read.
+// chunk holds the decoded members of one event, for either API.
 type chunk struct {
 	Choices []struct {
 		Text  raw `json:"text"`
@@ -35,7 +35,7 @@ type chunk struct {
 		FinishReason raw `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *usage `json:"usage"`
-	// Timings are llama.cpp's, which has no cached tokens in its usage.
+	// Timings is llama.cpp's; its usage lacks cached tokens.
 	Timings raw `json:"timings"`
 	Error   raw `json:"error"`
 }
@@ -43,7 +43,7 @@ type chunk struct {
 // raw is JSON that is not decoded.
 type raw = sonic.NoCopyRawMessage
 
-// nonEmpty reports whether JSON is a string or an array that is not empty.
+// nonEmpty reports whether r is a nonempty string or array.
 func nonEmpty(r raw) bool {
 	if len(r) <= len(`""`) {
 		return false
@@ -51,9 +51,9 @@ func nonEmpty(r raw) bool {
 	return r[0] == '"' || r[0] == '[' && len(bytes.TrimSpace(r[1:len(r)-1])) > 0
 }
 
-// decode fills c with an event's data, to which c then refers.
+// decode decodes an event into c. c refers to data afterwards.
 func (c *chunk) decode(data []byte) error {
-	// Decoding may leave in a reused element what the new text does not name.
+	// Decoding may leave old values in a reused element.
 	clear(c.Choices)
 	*c = chunk{Choices: c.Choices[:0]}
 	return chunkJSON.UnmarshalFromString(unsafe.String(unsafe.SliceData(data), len(data)), c)
@@ -72,8 +72,8 @@ func (c *chunk) info() chunkInfo {
 	return info
 }
 
-// failure returns the message of a chunk that reports an error or an answer that
-// the server aborted.
+// failure returns the message of a chunk that reports an error or an aborted
+// answer.
 func (c *chunk) failure() (message string, ok bool) {
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		return errorMessage(c.Error), true
@@ -87,8 +87,8 @@ func (c *chunk) failure() (message string, ok bool) {
 	return "", false
 }
 
-// aborted are the finish reasons of answers that the server gave up. Their
-// streams go on to [DONE] as if they were complete.
+// aborted holds the finish reasons of answers that the server aborted. Their
+// streams continue to [DONE] as if they were complete.
 var aborted = map[string]bool{
 	"abort":     true, // vLLM, SGLang
 	"error":     true, // vLLM, Dynamo
@@ -96,7 +96,7 @@ var aborted = map[string]bool{
 	"timeout":   true, // TensorRT-LLM
 }
 
-// usage is the object of that name.
+// usage is the usage object.
 type usage struct {
 	PromptTokens     *int `json:"prompt_tokens"`
 	CompletionTokens *int `json:"completion_tokens"`
@@ -110,7 +110,7 @@ type usage struct {
 // usageCounts are the token counts in one event.
 type usageCounts struct {
 	input, output trace.Opt[int]
-	// Cached tokens by the place that reports them; a later one wins.
+	// Cached tokens by source; a later source overrides an earlier one.
 	timings, cached, cacheHit, details trace.Opt[int]
 }
 
@@ -139,8 +139,8 @@ func count(n *int) trace.Opt[int] {
 	return trace.Some(*n)
 }
 
-// update replaces counts by those in n: servers that send usage with every chunk
-// send totals.
+// update returns counts with those of n set. Counts are totals even from servers
+// that send usage with every chunk.
 func (n usageCounts) update(counts replay.Counts) replay.Counts {
 	put(&counts.Input, n.input)
 	put(&counts.Output, n.output)

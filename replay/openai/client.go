@@ -1,18 +1,18 @@
-// Package openai sends the requests of a replay to OpenAI-compatible servers,
-// chat or completions, and measures the streamed answers.
+// Package openai sends the requests of a replay to OpenAI-compatible servers (chat
+// or completions) and measures the streamed answers.
 //
-// [New] makes a [Client] from a [Config]. [Client.Probe] asks the servers, before
-// a run, for their model and tries what they accept. The client is then the
-// Client of a replay.Runner:
+// [New] makes a [Client] from a [Config]. [Client.Probe] then looks up the model
+// and tests which parameters the servers accept. The client is the Client of a
+// replay.Runner:
 //
 //	client, err := openai.New(openai.Config{URL: "http://localhost:8000"})
 //	notes, err := client.Probe(ctx)
 //	runner := replay.Runner{Client: client, Recorder: recorder}
 //
-// Package http1 carries the bytes and package sse cuts them into events. What an
-// answer tells is reduced to instants and counts as it arrives, on Linux in one
-// thread for all connections. Instants are those at which the kernel received
-// the bytes, where it tells; see [Client.Stamps].
+// Package http1 transfers the bytes and package sse splits them into events.
+// Answers are reduced to instants and counts as they arrive, on Linux in one
+// thread for all connections. Instants are when the kernel received the bytes,
+// where it reports that; see [Client.Stamps].
 package openai
 
 import (
@@ -32,9 +32,9 @@ type Client struct {
 	servers []*server
 	loop    *poll.Loop // may be nil
 
-	// Of every body: up to the prompt, and from behind the length of the answer.
+	// Of every body: the part before the prompt, and the part after max_tokens.
 	beforePrompt, afterPrompt []byte
-	extra                     []byte // of afterPrompt: ExtraBody and the sampling
+	extra                     []byte // part of afterPrompt: ExtraBody and sampling
 	extraKeys                 []string
 	ignoreEOS                 bool // ignore_eos is sent
 	minTokens                 bool // min_tokens is sent
@@ -43,12 +43,12 @@ type Client struct {
 	mask   *strings.Replacer // of secrets
 	digest digest
 
-	stamped atomic.Uint64 // token chunks with stamps of the kernel
-	shared  poll.Counter  // possible errors of those that share a stamp
+	stamped atomic.Uint64 // token chunks with kernel stamps
+	shared  poll.Counter  // possible errors of chunks that share a stamp
 }
 
-// New checks the configuration. It opens no connection. Close the client in the
-// end.
+// New checks the configuration. It opens no connection. The caller must close the
+// client.
 func New(cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	c := &Client{cfg: cfg, ignoreEOS: !cfg.StopAtEOS, minTokens: !cfg.StopAtEOS, mask: newMask(cfg)}
@@ -73,7 +73,7 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Target is the URL of requests, several separated by spaces.
+// Target returns the URLs of requests, separated by spaces.
 func (c *Client) Target() string {
 	var targets []string
 	for _, s := range c.servers {
@@ -82,34 +82,35 @@ func (c *Client) Target() string {
 	return strings.Join(targets, " ")
 }
 
-// Model is the model that requests name. It is known after Probe.
+// Model returns the model named in requests. It is valid after Probe.
 func (c *Client) Model() string { return c.cfg.Model }
 
-// Endpoint is Chat or Completions.
+// Endpoint returns Chat or Completions.
 func (c *Client) Endpoint() string { return c.cfg.Endpoint }
 
-// PromptForm is Tokens or Words.
+// PromptForm returns Tokens or Words.
 func (c *Client) PromptForm() string { return c.cfg.Prompt }
 
-// IgnoresEOS reports whether requests have ignore_eos.
+// IgnoresEOS reports whether requests contain ignore_eos.
 func (c *Client) IgnoresEOS() bool { return c.ignoreEOS }
 
-// MinTokens reports whether requests have min_tokens.
+// MinTokens reports whether requests contain min_tokens.
 func (c *Client) MinTokens() bool { return c.minTokens }
 
-// TemplateTokens is the number of tokens that the servers add to each prompt. It
-// is known after Probe if they count prompts correctly but for such a constant.
+// TemplateTokens returns the number of tokens that the servers add to each prompt.
+// It is set by Probe if the servers' counts differ from the prompts' lengths by a
+// constant only.
 func (c *Client) TemplateTokens() trace.Opt[int] { return c.template }
 
-// Members returns, as a JSON object, all members of a request's body but its
-// prompt and the length of its answer. They may change until Probe returns.
+// Members returns, as a JSON object, all members of a request's body except the
+// prompt and the output length. They may change until Probe returns.
 func (c *Client) Members() string {
 	return string(append(slices.Clone(c.beforePrompt), c.afterPrompt...))
 }
 
-// Stamps tells who takes the instants of arrival: the kernel, or the client,
-// whose stamps are late by as much as it reads late. An Outcome tells if the
-// kernel failed to.
+// Stamps reports whether the kernel or the client timestamps arrivals. Client
+// timestamps include the delay of the read. Each Outcome reports whether the
+// kernel's were missing.
 func (c *Client) Stamps() replay.Stamps {
 	if c.loop == nil {
 		return replay.ClientStamps
@@ -117,8 +118,8 @@ func (c *Client) Stamps() replay.Stamps {
 	return replay.KernelStamps
 }
 
-// ReadDelay is how much later than the kernel's stamp the client read, over all
-// reads so far. It is empty for stamps of the client.
+// ReadDelay returns the delays from the kernel's stamps to the client's reads, for
+// all reads so far. It is empty for client timestamps.
 func (c *Client) ReadDelay() poll.Delays {
 	if c.loop == nil {
 		return poll.Delays{}
@@ -126,8 +127,8 @@ func (c *Client) ReadDelay() poll.Delays {
 	return c.loop.Delays()
 }
 
-// Close ends the requests in flight and closes all connections. The client
-// cannot be used after that.
+// Close ends the requests in flight and closes all connections. The client cannot
+// be used afterwards.
 func (c *Client) Close() {
 	for _, s := range c.servers {
 		s.host.Close()

@@ -27,7 +27,7 @@ const (
 // Values of Config.Connections.
 const (
 	Pooled = "pooled" // kept alive and reused
-	Fresh  = "fresh"  // one for each request
+	Fresh  = "fresh"  // a new connection for each request
 )
 
 // Values of Config.Balance.
@@ -36,11 +36,12 @@ const (
 	BySession  = "session"     // all turns of a session to one server, other rows round-robin
 )
 
-// DefaultTimeout is long because answers are: p99 latencies of a quarter of an
-// hour have been published for servers under load.
+// DefaultTimeout is long because answers can be: p99 latencies of 15 minutes have
+// been published for servers under load.
 const DefaultTimeout = 6 * time.Hour
 
-// Config tells where requests go and what they contain. Only URL is required.
+// Config configures a Client: where requests are sent and what they contain. Only
+// URL is required.
 type Config struct {
 	URL      string   // http or https, with or without /v1 at its end
 	URLs     []string // several servers, instead of URL
@@ -49,31 +50,30 @@ type Config struct {
 	Prompt   string   // Tokens or Words; default Tokens for completions without Source.Text
 	Model    string   // default: the one model that the endpoint serves
 	Source   prompt.Source
-	// Timeout limits a request, from sending to the end of its answer. 0 is
+	// Timeout limits a request, from sending to the end of its answer. 0 means
 	// DefaultTimeout.
 	Timeout time.Duration
-	// IdleTimeout ends a request, at most an eighth late, if nothing arrives
-	// for so long. 0 is no such limit.
+	// IdleTimeout ends a request, at most an eighth late, if nothing arrives for
+	// this long. 0 means no limit.
 	IdleTimeout time.Duration
 	Headers     []Header // sent with every request
 	APIKey      string   // sent as a bearer token; never printed
-	ExtraBody   string   // a JSON object whose members every request gets
-	// Temperature (0 to 2) and TopP (above 0, at most 1) are left to the
-	// endpoint if absent.
+	ExtraBody   string   // a JSON object whose members are added to every request
+	// Temperature (0 to 2) and TopP (above 0, at most 1) are omitted from requests
+	// if absent.
 	Temperature, TopP trace.Opt[float64]
-	// StopAtEOS lets answers end where the model ends them. Otherwise requests
-	// ask for the full length, by ignore_eos and min_tokens.
+	// StopAtEOS lets the model end its answers. Otherwise requests ask for the
+	// full length with ignore_eos and min_tokens.
 	StopAtEOS bool
 	// ExactISL shortens prompts by the tokens that the endpoint adds (a chat
-	// template), so that it counts as many as the trace says. Probe measures
-	// them. Prompts are at least one token long, and rows with text of their own
-	// are sent as they are.
+	// template), so that its count matches the trace. Probe measures them. Prompts
+	// have at least one token, and rows with their own text are sent unchanged.
 	ExactISL    bool
 	Connections string         // Pooled (default) or Fresh
-	RootCAs     *x509.CertPool // of https servers; nil is the system's
-	// OnToken, if not nil, is called with each token chunk of the answer to a
-	// row, in order. data is valid during the call. It is called by the thread
-	// that reads all connections and must not block.
+	RootCAs     *x509.CertPool // for https servers; nil means the system's
+	// OnToken, if not nil, is called with each token chunk of the answer to a row,
+	// in order. data is valid during the call. The thread that reads all
+	// connections calls it, so it must not block.
 	OnToken func(row int, data []byte)
 }
 
@@ -130,7 +130,7 @@ func (cfg Config) check() error {
 	}
 	for i, h := range cfg.Headers {
 		if err := h.check(); err != nil {
-			// Not by its name, which may hold a misplaced value.
+			// The name may hold a misplaced secret.
 			return fmt.Errorf("header %d %w", i+1, err)
 		}
 	}
@@ -157,7 +157,7 @@ func (h Header) check() error {
 	return nil
 }
 
-// headerText reports whether s can stand in a header.
+// headerText reports whether s is allowed in a header.
 func headerText(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }

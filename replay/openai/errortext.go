@@ -11,7 +11,7 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// errorText describes a response whose status is an error.
+// errorText describes a response with an error status.
 func errorText(status int, body []byte) string {
 	text, ok := messageIn(body)
 	if !ok {
@@ -20,7 +20,7 @@ func errorText(status int, body []byte) string {
 	return fmt.Sprintf("HTTP status %d: %s", status, text)
 }
 
-// errorEventText describes an event by which a server reports an error.
+// errorEventText describes an event that reports an error.
 func errorEventText(e *sse.ErrorEvent) string {
 	if message, ok := messageIn([]byte(e.Data)); ok {
 		return message
@@ -31,7 +31,7 @@ func errorEventText(e *sse.ErrorEvent) string {
 	return e.Error()
 }
 
-// messageIn returns the message of the JSON by which a server reports an error.
+// messageIn returns the message in a JSON error body.
 func messageIn(body []byte) (text string, ok bool) {
 	var wrapped struct {
 		Error   raw    `json:"error"`
@@ -52,8 +52,8 @@ func messageIn(body []byte) (text string, ok bool) {
 	return "", false
 }
 
-// errorMessage returns the message of an error, an object with a message or a
-// string.
+// errorMessage returns the message of an error, which is a string or an object
+// with a message.
 func errorMessage(err []byte) string {
 	var object struct {
 		Message string `json:"message"`
@@ -68,20 +68,20 @@ func errorMessage(err []byte) string {
 	return string(err)
 }
 
-// newMask returns a replacer of the secrets of a configuration: servers quote
+// newMask returns a replacer for the secrets of a configuration: servers quote
 // keys in their errors.
 func newMask(cfg Config) *strings.Replacer {
-	const shortest = 4 // bytes: anything shorter is no secret and would garble texts
+	const shortest = 4 // bytes: shorter strings are not secrets and masking them would garble texts
 	secrets := []string{cfg.APIKey}
 	for _, h := range cfg.Headers {
-		_, credentials, _ := strings.Cut(h.Value, " ") // behind Bearer or Basic
+		_, credentials, _ := strings.Cut(h.Value, " ") // after Bearer or Basic
 		secrets = append(secrets, h.Value, strings.TrimSpace(credentials))
 	}
-	for _, secret := range secrets { // as error texts quote them
+	for _, secret := range secrets { // quoted as in error texts
 		quoted := strconv.Quote(secret)
 		secrets = append(secrets, quoted[1:len(quoted)-1])
 	}
-	// Of two secrets with the same beginning the longer must be found.
+	// If two secrets have a common prefix, replace the longer one.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, secret := range secrets {
@@ -92,11 +92,11 @@ func newMask(cfg Config) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// printable makes a server's text fit for a log: one line, cut and masked.
+// printable makes a server's text fit for a log: one line, truncated and masked.
 func (c *Client) printable(text string) string { return oneLine(c.mask.Replace(text)) }
 
-// oneLine replaces what cannot be printed by spaces and cuts text at 200
-// characters.
+// oneLine replaces unprintable characters with spaces and truncates the text to
+// 200 characters.
 func oneLine(s string) string {
 	const most = 200
 	out := make([]rune, 0, most)

@@ -11,8 +11,8 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// settleModel asks the first server for its models. Another that serves others
-// will refuse the requests.
+// settleModel looks up the first server's models. Servers with other models will
+// refuse the requests.
 func (c *Client) settleModel(ctx context.Context) (notes []string, err error) {
 	s := c.servers[0]
 	models, err := c.models(ctx, s)

@@ -10,14 +10,14 @@ import (
 	"moontide/replay"
 )
 
-// probeTimeout limits the first requests. A server that loads its model may take
-// a while; one that is not there should not keep anybody waiting.
+// probeTimeout limits the first requests. A server may take a while to load its
+// model, but a server that is down should fail soon.
 const probeTimeout = 60 * time.Second
 
-// Probe checks that the servers answer and stream, and settles what requests
-// contain: the model if the configuration leaves it open, ignore_eos and
-// min_tokens unless they are refused. It measures how the servers count prompts.
-// The notes are for the user.
+// Probe checks that the servers answer and stream, and determines the contents of
+// requests: the model, if not configured, and ignore_eos and min_tokens, unless
+// they are refused. It measures how the servers count prompt tokens. The notes are
+// for the user.
 func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 	if notes, err = c.settleModel(ctx); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 	return notes, nil
 }
 
-// probeServer sends a short request and, to learn how the server counts, a
+// probeServer sends a short request and, to learn how the server counts tokens, a
 // longer one.
 func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, err error) {
 	o := c.probe(ctx, s, probeTokens)
@@ -44,7 +44,7 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, er
 	if o.Class == replay.Canceled {
 		return nil, ctx.Err()
 	}
-	// The single token of the answer may have no text.
+	// The answer's only token may have no text.
 	if o.Class != replay.OK && o.Class != replay.Empty {
 		return nil, fmt.Errorf("probing %s: %s", s.base.String()+c.cfg.path(), o.Error)
 	}
@@ -55,8 +55,8 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, er
 	return append(notes, more...), err
 }
 
-// dropRefused leaves out a member that the endpoint refused and returns a note
-// about it, or "".
+// dropRefused omits a member that the endpoint refused and returns a note about
+// it, or "".
 func (c *Client) dropRefused(o replay.Outcome) (note string) {
 	refused := func(sent *bool, member string) bool {
 		if !*sent || o.Class != replay.HTTPError || !strings.Contains(o.Error, member) {
@@ -75,11 +75,11 @@ func (c *Client) dropRefused(o replay.Outcome) (note string) {
 	return ""
 }
 
-// probe sends a request for one token with a prompt of n.
+// probe requests one token for a prompt of n tokens.
 func (c *Client) probe(ctx context.Context, s *server, n int) replay.Outcome {
 	body, err := c.fillerBody("probe-"+strconv.Itoa(n), n, 1)
 	if err != nil {
-		panic(err) // it has no text of its own that might not fit
+		panic(err) // not possible without a text
 	}
 	call := c.newCall(s, "", body)
 	call.timeout = min(probeTimeout, c.cfg.Timeout)

@@ -17,9 +17,9 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// Prepare makes the request of a row. A row that brings its own text (messages
-// for chat, text_input for either endpoint) is sent as it is; any other gets a
-// prompt made from its block ids.
+// Prepare makes the request of a row. A row with its own text (messages for chat,
+// text_input for either endpoint) is sent unchanged; otherwise the prompt is
+// generated from the block ids.
 func (c *Client) Prepare(r trace.Request, row int) (replay.Call, error) {
 	call, err := c.prepare(r, row)
 	if err != nil {
@@ -29,8 +29,8 @@ func (c *Client) Prepare(r trace.Request, row int) (replay.Call, error) {
 	return call, nil
 }
 
-// PrepareAgain makes a request that was made before, because the server refused
-// it and its body is gone. PromptDigest does not count it again.
+// PrepareAgain makes the request of a row again after the server refused it.
+// PromptDigest does not count it again.
 func (c *Client) PrepareAgain(r trace.Request, row int) (replay.Call, error) {
 	call, err := c.prepare(r, row)
 	if err != nil {
@@ -56,9 +56,9 @@ func (c *Client) prepare(r trace.Request, row int) (*call, error) {
 	return call, nil
 }
 
-// Warmup is a client of the same connections whose requests have the lengths of
-// the rows but text that no row has, so that no measured prompt is cached.
-// Neither PromptDigest nor OnToken sees them.
+// Warmup returns a client on the same connections whose requests have the lengths
+// of the rows but other text, so that no measured prompt is cached. They are
+// excluded from PromptDigest and OnToken.
 func (c *Client) Warmup() replay.Client { return warmup{c} }
 
 type warmup struct{ client *Client }
@@ -91,8 +91,8 @@ func (c *Client) bodySize(isl int) int {
 	return len(c.beforePrompt) + len(c.afterPrompt) + 128 + perToken*isl
 }
 
-// finishBody appends what follows the prompt. An answer of no tokens cannot be
-// asked for: it gets one.
+// finishBody appends the part after the prompt. An output length of 0 is not
+// possible and becomes 1.
 func (c *Client) finishBody(body []byte, osl int) []byte {
 	osl = max(osl, 1)
 	body = strconv.AppendInt(append(body, `,"max_tokens":`...), int64(osl), 10)
@@ -102,8 +102,8 @@ func (c *Client) finishBody(body []byte, osl int) []byte {
 	return append(body, c.afterPrompt...)
 }
 
-// appendPrompt appends the prompt of a row: its own messages or text, or p, as
-// text or for completions perhaps as token ids.
+// appendPrompt appends the prompt of a row: its own messages or text, or else p,
+// as text or as token ids.
 func (c *Client) appendPrompt(body []byte, r trace.Request, p prompt.Prompt) ([]byte, error) {
 	if err := Accepts(c.cfg.Endpoint, r); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func Accepts(endpoint string, r trace.Request) error {
 	return nil
 }
 
-// ownText returns the text that a row brings along, as a JSON string.
+// ownText returns the row's own text, as a JSON string.
 func ownText(r trace.Request) (raw string, ok bool) {
 	if _, ok := r.Text("text_input"); !ok {
 		return "", false
@@ -145,7 +145,7 @@ func ownText(r trace.Request) (raw string, ok bool) {
 	return r.Raw("text_input")
 }
 
-// setCommon sets the parts of a body that all requests share.
+// setCommon sets the parts common to all bodies.
 func (c *Client) setCommon() {
 	c.beforePrompt = append(c.beforePrompt[:0], `{"model":`...)
 	model, err := jsonscan.Strict.Marshal(c.cfg.Model)
@@ -160,11 +160,11 @@ func (c *Client) setCommon() {
 	c.afterPrompt = append(append(c.afterPrompt, c.extra...), '}')
 }
 
-// reservedKeys are those that ExtraBody cannot set.
+// reservedKeys holds the keys that ExtraBody cannot set.
 var reservedKeys = []string{"model", "prompt", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n"}
 
-// extraMembers returns the members of Config.ExtraBody and those of the sampling,
-// each behind a comma, sorted by key.
+// extraMembers returns the members of Config.ExtraBody and the sampling
+// parameters, each after a comma, sorted by key.
 func extraMembers(cfg Config) (members []byte, keys []string, err error) {
 	values := map[string]raw{}
 	if cfg.ExtraBody != "" {
@@ -196,12 +196,11 @@ func extraMembers(cfg Config) (members []byte, keys []string, err error) {
 	return members, keys, nil
 }
 
-// digest is a sum of hashes, which does not depend on the order of what is
-// added.
+// digest is a sum of hashes, so it does not depend on their order.
 type digest struct {
 	mu   sync.Mutex
 	sum  big.Int
-	hash big.Int // of the last row; kept for its memory
+	hash big.Int // hash of the last row; kept to reuse its memory
 }
 
 func (d *digest) add(row int, prompt []byte) {
@@ -219,7 +218,7 @@ func (d *digest) addHash(hash []byte) {
 	d.sum.Add(&d.sum, d.hash.SetBytes(hash))
 }
 
-// String is the sum modulo 2^256, in hexadecimal.
+// String returns the sum modulo 2^256 in hexadecimal.
 func (d *digest) String() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,8 +226,8 @@ func (d *digest) String() string {
 	return fmt.Sprintf("%064x", modulus.Mod(&d.sum, modulus))
 }
 
-// PromptDigest is the sum modulo 2^256, in hexadecimal, of SHA-256(row, prompt)
-// over all prepared requests: the row as 8 bytes, big-endian, the prompt as the
-// member of the body, from the comma before its key. Runs of equal digests sent
-// equal prompts.
+// PromptDigest returns the sum modulo 2^256, in hexadecimal, of SHA-256(row,
+// prompt) over all prepared requests: the row as 8 bytes, big-endian, and the
+// prompt as the body's member, from the comma before its key. Runs with equal
+// digests sent equal prompts.
 func (c *Client) PromptDigest() string { return c.digest.String() }

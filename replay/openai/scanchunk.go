@@ -5,11 +5,11 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// scanChunk reads an event as nearly all are, without decoding it, at a quarter
-// of the cost and without an allocation. ok is false for anything else: an
-// error, timings, an unusual finish reason, a key that is given twice or spelled
-// unusually, malformed JSON. Such an event has to be decoded; if ok is true,
-// decoding would return the same.
+// scanChunk parses an event of the most common form without the JSON decoder, at a
+// quarter of the cost and without allocating. ok is false for anything else: an
+// error, timings, an unusual finish reason, a duplicate or unusually spelled key,
+// malformed JSON. Such an event has to be decoded; if ok is true, decoding would
+// return the same.
 func scanChunk(data []byte) (info chunkInfo, ok bool) {
 	c := jsonscan.New(data)
 	var seen uint32
@@ -54,8 +54,8 @@ func scanChoices(c *jsonscan.Cursor, info *chunkInfo) {
 	}
 }
 
-// scanReason reports whether there is a reason, and fails for one by which the
-// server may have aborted the answer.
+// scanReason reports whether there is a finish reason. It fails for reasons that
+// may mean an aborted answer.
 func scanReason(c *jsonscan.Cursor) bool {
 	if c.Peek() != '"' {
 		return c.Skip()
@@ -94,7 +94,7 @@ func scanDelta(c *jsonscan.Cursor, info *chunkInfo) {
 	}
 }
 
-// scanUsage reads usage, which some servers send with every event.
+// scanUsage reads usage. Some servers send it with every event.
 func scanUsage(c *jsonscan.Cursor, n *usageCounts) {
 	if null(c) {
 		return

@@ -16,9 +16,9 @@ import (
 	"moontide/trace"
 )
 
-// server is one of those that requests go to.
+// server is one of a client's servers.
 type server struct {
-	index int // among the client's
+	index int // in Client.servers
 	base  *url.URL
 	head  fasthttp.RequestHeader // of every POST
 	host  http1.Host
@@ -45,8 +45,8 @@ func newServer(cfg Config, index int, base *url.URL) *server {
 	return s
 }
 
-// newLoop starts the loop that reads the connections without TLS, or returns nil
-// if there are none or the system has no such loop.
+// newLoop starts the loop that reads connections without TLS, or returns nil if
+// there are none or the system does not support it.
 func newLoop(servers []*server) (*poll.Loop, error) {
 	var loop *poll.Loop
 	for _, s := range servers {
@@ -66,8 +66,8 @@ func newLoop(servers []*server) (*poll.Loop, error) {
 	return loop, nil
 }
 
-// server returns the one that a row goes to. It depends on nothing but the row
-// and the number of servers, so it is the same in every run.
+// server returns the server of a row. It depends only on the row and the number of
+// servers, so it is the same in every run.
 func (c *Client) server(r trace.Request, row int) *server {
 	n := uint64(len(c.servers))
 	if c.cfg.Balance == BySession && r.SessionID != "" {
@@ -83,8 +83,8 @@ func (cfg Config) path() string {
 	return "/v1/completions"
 }
 
-// parseURL returns a URL without /v1 at its end. Its errors contain nothing that
-// may be secret.
+// parseURL returns a URL without /v1 at its end. Its errors do not contain parts
+// that may be secret.
 func parseURL(text string) (*url.URL, error) {
 	if strings.Contains(text, "@") {
 		return nil, errors.New("url has credentials in it: use a header or an API key")
@@ -109,8 +109,8 @@ func parseURL(text string) (*url.URL, error) {
 // turns to the worker that has cached their prefix.
 const sessionHeader = "X-Session-ID"
 
-// sessionName returns a session's name as it can stand in a header: long names
-// and unusual characters are replaced by a hash.
+// sessionName returns a session's name in a form allowed in a header: long names
+// and names with unusual characters are hashed.
 func sessionName(session string) string {
 	const longest = 128 // bytes
 	unusual := strings.ContainsFunc(session, func(c rune) bool { return c <= ' ' || c >= 0x7f })

@@ -7,26 +7,26 @@ import (
 	"moontide/replay/openai/poll"
 )
 
-// StampErrors is the distribution of how much too late the kernel's stamps of
-// token chunks may be: those that were read together with a later event have its
-// stamp, all others are exact.
+// StampErrors is the distribution of the possible errors of the kernel's stamps of
+// token chunks. Chunks read together with a later event share its stamp and may
+// have arrived earlier; all others are exact.
 type StampErrors struct {
-	Chunks uint64      // that the kernel stamped
-	Shared poll.Delays // the largest possible error of those with a shared stamp
+	Chunks uint64      // all that the kernel stamped
+	Shared poll.Delays // maximum errors of those with a shared stamp
 }
 
-// StampErrors covers all answers that have ended. It is empty if stamps are the
-// client's own, which may be wrong by an unknown amount.
+// StampErrors returns the errors for all answers that have ended. It is empty for
+// client timestamps, whose error is unknown.
 func (c *Client) StampErrors() StampErrors {
 	return StampErrors{c.stamped.Load(), c.shared.Snapshot()}
 }
 
-// Since is what was added since an earlier snapshot.
+// Since returns the errors added since an earlier snapshot.
 func (e StampErrors) Since(before StampErrors) StampErrors {
 	return StampErrors{e.Chunks - before.Chunks, e.Shared.Since(before.Shared)}
 }
 
-// Quantile returns the error that a fraction q of all chunks does not exceed.
+// Quantile returns the q-quantile of the errors of all chunks.
 func (e StampErrors) Quantile(q float64) time.Duration {
 	shared := e.Shared.Count()
 	above := math.Floor((1 - q) * float64(max(e.Chunks, shared)))

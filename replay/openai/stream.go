@@ -14,23 +14,23 @@ import (
 	"moontide/replay/openai/sse"
 )
 
-// stream is what the events of an answer have told so far.
+// stream is the state of an event stream.
 type stream struct {
-	first, last     time.Time     // arrival of token chunks
-	previousRead    time.Time     // the last token chunk of an earlier read
+	first, last     time.Time     // arrivals of the first and last token chunks
+	previousRead    time.Time     // last token chunk of an earlier read
 	gaps            gaps          // between token chunks
-	firstStampError time.Duration // first may be too late by so much
-	maxStampError   time.Duration // any token chunk may be
-	shared          *poll.Counter // of stamps shared with a later event; may be nil
-	clientStamps    bool          // some stamps are not the kernel's
+	firstStampError time.Duration // largest possible error of first
+	maxStampError   time.Duration // largest possible error of any token chunk
+	shared          *poll.Counter // errors of stamps shared with a later event; may be nil
+	clientStamps    bool          // some stamps are the client's
 	newest          bool          // the last event was a token chunk
-	done            bool          // [DONE] came
-	finished        bool          // a finish reason came
+	done            bool          // [DONE] was received
+	finished        bool          // a finish reason was received
 	counts          replay.Counts
 	onToken         func(data []byte) // may be nil
 }
 
-// take takes the data of an event.
+// take handles the data of an event.
 func (s *stream) take(data []byte, at poll.Arrival) error {
 	if string(data) == sse.Done {
 		s.otherEvent(at)
@@ -60,12 +60,12 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 	return nil
 }
 
-// tokenChunk notes the arrival of a token chunk. Network segments may overtake
-// each other, but a chunk cannot arrive before the one it follows.
+// tokenChunk records the arrival of a token chunk. Network segments may overtake
+// each other, but a chunk cannot arrive before its predecessor.
 //
 // Chunks of one read share the stamp of its last segment. All but the last may
-// have come earlier, though not before they could have been read, nor before the
-// chunk of an earlier read: that bounds the error of their stamps. It is small
+// have arrived earlier, but not before they could have been read, nor before the
+// chunk of an earlier read: this bounds the error of their stamps. It is small
 // unless the client was late, however many chunks a server sends together.
 func (s *stream) tokenChunk(at poll.Arrival) {
 	s.clientStamps, s.newest = s.clientStamps || !at.Kernel, true
@@ -84,8 +84,8 @@ func (s *stream) tokenChunk(at poll.Arrival) {
 	}
 }
 
-// otherEvent notes an event that is not a token chunk. It shares the stamp of a
-// token chunk that was read together with it.
+// otherEvent records an event that is not a token chunk. It shares the stamp of a
+// token chunk read together with it.
 func (s *stream) otherEvent(at poll.Arrival) {
 	if s.newest && at.Time.Equal(s.last) {
 		s.sharedStamp(at.Unread, at.Kernel)
@@ -93,7 +93,8 @@ func (s *stream) otherEvent(at poll.Arrival) {
 	s.newest = false
 }
 
-// sharedStamp notes that the token chunk before this event has its stamp.
+// sharedStamp records that the previous token chunk has the same stamp as this
+// event.
 func (s *stream) sharedStamp(unread time.Duration, kernel bool) {
 	late := min(unread, s.last.Sub(s.previousRead))
 	s.maxStampError = max(s.maxStampError, late)
@@ -105,7 +106,7 @@ func (s *stream) sharedStamp(unread time.Duration, kernel bool) {
 	}
 }
 
-// chunks are reused: with some servers many events have to be decoded.
+// chunks are pooled: some servers' events mostly have to be decoded.
 var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
 func decodeChunk(data []byte) (chunkInfo, error) {
@@ -120,8 +121,8 @@ func decodeChunk(data []byte) (chunkInfo, error) {
 	return c.info(), nil
 }
 
-// gaps are durations in as few bytes as each needs, usually four: ten thousand
-// answers may be in flight.
+// gaps stores durations in as few bytes as possible, usually four each: ten
+// thousand answers may be in flight.
 type gaps struct {
 	bytes []byte
 	n     int

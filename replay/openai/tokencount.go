@@ -8,8 +8,8 @@ import (
 	"moontide/trace"
 )
 
-// Lengths of the two probes. The first is too short to fill a block of any
-// server's cache; the second is longer by enough to show one word in a hundred
+// Lengths of the two probes, in tokens. The first is too short to fill a cache
+// block on any server; the second is long enough to reveal one word in a hundred
 // that is not one token.
 const (
 	probeTokens  = 8
@@ -17,9 +17,9 @@ const (
 )
 
 // learnTokenCount measures how many tokens a server adds to each prompt, from its
-// count of a short probe and that of a longer one.
+// counts for a short and a longer probe.
 func (c *Client) learnTokenCount(ctx context.Context, s *server, short trace.Opt[int]) (notes []string, err error) {
-	// unknown is an error if lengths must be exact, else a note.
+	// unknown returns an error if lengths must be exact, else a note.
 	unknown := func(format string, args ...any) ([]string, error) {
 		why := fmt.Sprintf(format, args...)
 		if c.cfg.ExactISL {
@@ -63,7 +63,7 @@ func (c *Client) learnTokenCount(ctx context.Context, s *server, short trace.Opt
 	return []string{note}, nil
 }
 
-// lengthAdvice tells how prompts could get the right length.
+// lengthAdvice suggests how to get prompts of the right length.
 func (c *Client) lengthAdvice() string {
 	if c.cfg.Prompt == Tokens {
 		return "it does not take token ids as given"
@@ -71,7 +71,7 @@ func (c *Client) lengthAdvice() string {
 	return "its vocabulary differs: give the tokenizer of its model, or send token ids"
 }
 
-// exactLength is the length of a prompt for which the endpoint counts isl tokens.
+// exactLength returns the prompt length for which the endpoint counts isl tokens.
 func (c *Client) exactLength(isl int) int {
 	if !c.cfg.ExactISL || isl <= 0 {
 		return isl
