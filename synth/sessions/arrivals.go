@@ -5,52 +5,55 @@ import (
 	"math/rand/v2"
 )
 
-// arrivals is when requests come, whatever they are. The source is cut into
-// segments with a steady rate. Drawn segments follow each other as in the source
-// and last for the same number of ticks or gaps, so that as many requests take
-// as long; within them, values are relative to the segment's mean.
+// arrivals models when requests arrive, independent of their contents. The
+// source is cut into segments with a steady rate. Drawn segments follow each
+// other as in the source and have the same number of ticks or gaps, so the same
+// number of requests takes the same time; within a segment, values are relative
+// to its mean.
 type arrivals struct {
 	TickMs   float64   `json:"tick_ms"`  // timestamps are multiples of it; 0 if they have no grid
-	Jitter   []jitter  `json:"jitter"`   // offsets from the tick; none where all are on it
+	Jitter   []jitter  `json:"jitter"`   // offsets from the tick; empty if all requests are on it
 	Segments []segment `json:"segments"` // of the source, in order
-	// ByTick says that time goes from tick to tick, each with any number of
-	// requests; else it goes by gaps from one timestamp to the next.
+	// ByTick means that time advances from tick to tick, each with any number
+	// of requests; otherwise it advances by gaps from one timestamp to the
+	// next.
 	ByTick bool `json:"by_tick"`
-	// Steps has, given the value before and the segment's mean: by tick, the
-	// excess of the requests at a tick; else the gap as a multiple of the mean,
-	// and the requests after it.
+	// Steps holds, given the previous value and the segment's mean: by tick,
+	// the excess of the requests at a tick; otherwise the gap as a multiple of
+	// the mean, and the number of requests after it.
 	Steps     joint   `json:"steps"`
 	MeanGapMs float64 `json:"mean_gap_ms"` // used where there are no steps
 }
 
-// segment is a part of the source with a steady rate: its requests, its ticks or
-// gaps, and the mean requests per tick or ms per gap.
+// segment is a part of the source with a steady rate: its requests, its ticks
+// or gaps, and the mean requests per tick or ms per gap.
 type segment [3]float64
 
 func (s segment) times() int    { return int(s[1]) }
 func (s segment) mean() float64 { return s[2] }
 
-// jitter is the number of requests that had an offset from the tick, and the
+// jitter is an offset from the tick: the number of requests with it, and the
 // offset in ms.
 type jitter [2]float64
 
 const (
 	stepKnown = 2 // known values of steps
-	// segmentRun is how many segments follow each other as in the source, on
-	// average, once a trace is longer than the source.
+	// segmentRun is the average number of segments that follow each other as in
+	// the source once a trace is longer than the source.
 	segmentRun = 8
-	// The number of ticks and gaps over which a deficit is made up for.
+	// The number of ticks and gaps over which a deficit is compensated.
 	ticksToCatchUp, gapsToCatchUp = 64, 512
 	maxAtOnce                     = 1e6 // requests at one timestamp
-	// The least requests per tick where time goes from tick to tick: in the
-	// whole source, and in each segment.
+	// The minimum requests per tick for time to advance from tick to tick: in
+	// the whole source, and in each segment.
 	minPerTick, minPerTickInSegment = .2, 1e-3
 )
 
-// excess is how far n requests at a tick are from their mean, on a scale on which
-// chance has about the same size whatever the mean (F. J. Anscombe, "The
-// Transformation of Poisson, Binomial and Negative-Binomial Data", Biometrika
-// 35, 1948). The fraction, 0 to below 1, fills the space between whole numbers.
+// excess returns how far n requests at a tick are from their mean, on a scale
+// on which random variation has about the same size for every mean (F. J.
+// Anscombe, "The Transformation of Poisson, Binomial and Negative-Binomial
+// Data", Biometrika 35, 1948). The fraction, 0 to below 1, fills the space
+// between whole numbers.
 func excess(n int, fraction, mean float64) float64 {
 	return 2 * (math.Sqrt(float64(n)+fraction) - math.Sqrt(mean+.5))
 }
@@ -65,17 +68,17 @@ func countOfExcess(x, mean float64) float64 {
 type arrivalClock struct {
 	*arrivals
 	random *rand.Rand
-	speed  float64 // times the source's rate
+	speed  float64 // multiple of the source's rate
 
 	now     float64 // of the tick or gap, at the source's rate
 	time    float64 // of the timestamp
-	left    int     // requests still to come at it
-	before  float64 // the value before
-	deficit float64 // by how much ticks or gaps were below their means
+	left    int     // requests left at it
+	before  float64 // previous value
+	deficit float64 // how far ticks or gaps were below their means
 
 	segment int
-	played  int // segments so far
-	times   int // still to come in the segment
+	played  int // segments drawn so far
+	times   int // ticks or gaps left in the segment
 }
 
 func (a *arrivals) newClock(random *rand.Rand, speed float64) *arrivalClock {
@@ -95,7 +98,7 @@ func (a *arrivals) newClock(random *rand.Rand, speed float64) *arrivalClock {
 	return c
 }
 
-// next returns the time of the next request in ms. It never goes backwards.
+// next returns the time of the next request in ms. Times never decrease.
 func (c *arrivalClock) next() float64 {
 	for c.left == 0 {
 		switch {
@@ -113,7 +116,7 @@ func (c *arrivalClock) next() float64 {
 	return microseconds(c.time / c.speed)
 }
 
-// microseconds rounds a time in ms.
+// microseconds rounds a time in ms to microseconds.
 func microseconds(ms float64) float64 { return math.Round(ms*1000) / 1000 }
 
 // draw returns the i-th value of steps.
@@ -122,8 +125,7 @@ func (c *arrivalClock) draw(i int, known ...float64) float64 {
 	return given.histograms[given.leaf(known)].draw(c.random.Float64(), c.random)
 }
 
-// drawTick draws the requests of a tick. The ticks that follow make up for a
-// deficit.
+// drawTick draws the requests of a tick. Later ticks compensate for a deficit.
 func (c *arrivalClock) drawTick() {
 	c.advanceSegment()
 	mean := c.Segments[c.segment].mean()
@@ -151,13 +153,13 @@ func (c *arrivalClock) drawGap() {
 	c.stamp()
 }
 
-// requests draws the number at a timestamp after a gap.
+// requests draws the number of requests at a timestamp after a gap.
 func (c *arrivalClock) requests(gap float64) int {
 	n := c.draw(1, c.before, c.Segments[c.segment].mean(), gap)
 	return int(min(max(1, math.Round(n)), maxAtOnce))
 }
 
-// stamp sets the timestamp for the current time.
+// stamp sets the timestamp from the current time.
 func (c *arrivalClock) stamp() {
 	at := c.now
 	if c.TickMs > 0 {
@@ -182,9 +184,9 @@ func (c *arrivalClock) drawJitter(at float64) float64 {
 	return 0
 }
 
-// advanceSegment takes one tick or gap of the segment or, where it has none
-// left, of the next one. After the end of the source, runs of its segments
-// follow from random places (D. N. Politis and J. P. Romano, "The Stationary
+// advanceSegment takes one tick or gap of the segment or, if none is left, of
+// the next segment. After the end of the source, runs of its segments follow
+// from random places (D. N. Politis and J. P. Romano, "The Stationary
 // Bootstrap", JASA 89, 1994).
 func (c *arrivalClock) advanceSegment() {
 	if c.times == 0 {

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// minRequests is the number of requests on which every part of a model rests, at
-// least.
+// minRequests is the minimum number of requests that contribute to any part of
+// a model.
 const minRequests = 5
 
-// decisionTree maps known values to leaves by comparisons. Without splits it has
-// one leaf.
+// decisionTree maps known values to leaves by comparisons. Without splits, it
+// has one leaf.
 type decisionTree struct {
 	Splits []split `json:"splits"`
 }
 
-// split is a dimension, a value in it, and where points below that value and the
-// others go: to a later split or, as -1-i, to leaf i.
+// split holds a dimension, a threshold, and where points below the threshold
+// and the others go: to a later split or, as -1-i, to leaf i.
 type split [4]float64
 
 func (d *decisionTree) leaf(point []float64) int {
@@ -37,17 +37,17 @@ func (d *decisionTree) leaf(point []float64) int {
 	}
 }
 
-// bin is a part of a distribution: requests, weight relative to other bins, and
-// the value, if it is common; else requests, weight, low, high and mean. A bin
-// rests on at least minRequests requests.
+// bin is a part of a distribution. A common value has requests, weight relative
+// to other bins, and the value; other bins have requests, weight, low, high and
+// mean. A bin contains at least minRequests requests.
 type bin []float64
 
-// histogram is the distribution of one value, prepared to be drawn from.
+// histogram is the distribution of one value, prepared for drawing.
 type histogram struct {
 	bins []bin
-	upTo []float64 // cumulative share of the bins
-	// exponents are k in low + (high-low) * U^k with U uniform: the power-law
-	// distribution on the bin that has its mean.
+	upTo []float64 // cumulative shares of the bins
+	// exponents holds k in low + (high-low) * U^k with U uniform: the power-law
+	// distribution over the bin that has its mean.
 	exponents []float64
 }
 
@@ -96,18 +96,18 @@ func (c *conditional) prepare() {
 // given the known ones, of the second given these and the first, and so on.
 type joint []conditional
 
-// choice is which of several things happens, or none of them, given known
-// values.
+// choice is the distribution of which of several outcomes happens, or none,
+// given known values.
 type choice struct {
 	decisionTree
 	Leaves []shares `json:"leaves"`
 }
 
-// shares are the requests that a leaf rests on, then the probability of each
-// outcome; none has the rest.
+// shares holds the number of requests in a leaf, then the probability of each
+// outcome. The rest is the probability of none.
 type shares []float64
 
-// none is the outcome that nothing happens; also the index of no row.
+// none is the outcome that nothing happens, and the index of no row.
 const none = -1
 
 func (s shares) at(u float64) int {
@@ -120,9 +120,9 @@ func (s shares) at(u float64) int {
 	return none
 }
 
-// stratified draws uniform numbers such that of each strata consecutive draws,
-// one falls into each stratum of the unit interval, in random order. It makes
-// traces of different seeds differ less in their means.
+// stratified draws uniform numbers such that of every strata consecutive draws,
+// one falls into each stratum of the unit interval, in random order. This
+// reduces the differences between the means of traces with different seeds.
 type stratified struct {
 	order [strata]uint8
 	left  uint8
@@ -152,7 +152,7 @@ func (s *stratified) draw(random *rand.Rand) float64 {
 type jointSampler struct {
 	joint
 	random   *rand.Rand
-	uniforms [][]stratified // of each leaf of each value
+	uniforms [][]stratified // for each leaf of each value
 	point    []float64
 }
 
@@ -164,7 +164,7 @@ func newJointSampler(j joint, random *rand.Rand) *jointSampler {
 	return s
 }
 
-// draw returns the values. The next draw overwrites them.
+// draw returns the values, which are valid until the next call.
 func (s *jointSampler) draw(known ...float64) []float64 {
 	s.point = append(s.point[:0], known...)
 	for i := range s.joint {

@@ -1,22 +1,22 @@
-// Package sessions synthesizes traces that keep what a server's cache feels:
-// sessions, think times, bursts, lengths, and how soon prefixes recur.
+// Package sessions synthesizes traces that keep what matters to a server's
+// cache: sessions, think times, bursts, lengths, and the reuse of prefixes.
 //
-// [Fit] learns a [Model] from a trace; [Model.Requests] draws new requests, as
-// many as wanted:
+// [Fit] learns a [Model] from a trace; [Model.Requests] draws any number of
+// new requests:
 //
 //	m, err := sessions.Fit(source, sessions.Options{})
 //	...
 //	for r, err := range m.Requests(1, 10_000) {
 //
-// [Model.WriteTo] and [Read] keep a model in a small file that holds none of the
+// [Model.WriteTo] and [Read] store a model in a small file without any of the
 // source's rows or ids. [Model.AtRate] draws more sessions in the same time.
 //
 // # The model
 //
 // A session is a chain of requests. Each continues the most recent earlier
 // request that shares the longest prefix with it: it extends all of its blocks,
-// repeats it, returns to what that one shared with its own predecessor, or keeps
-// a part of it, as when a user edits a message. Shared prefixes that do not come
+// repeats it, returns to what that one shared with its predecessor, or keeps a
+// part of it, as when a user edits a message. Shared prefixes that do not come
 // from sessions are templates, such as system prompts and documents: nodes of
 // the prefix tree at which at least eight requests diverge, throughout the
 // trace. Where rows have session ids, these define the sessions, and a session
@@ -26,10 +26,10 @@
 //
 //   - how a session starts: its template, further tokens, and OSL;
 //   - whether and how a turn is continued, given its lengths, number, and the
-//     gaps before it, so that short and long, fast and slow sessions stay apart;
-//   - for each way to continue: when, with how many tokens, and with which OSL;
+//     gaps before it, so that short and long, fast and slow sessions differ;
+//   - for each way to continue: when, and with how many tokens and OSL;
 //   - when requests arrive: on a grid or not, in segments of the source with a
-//     steady rate, and within these relative to it.
+//     steady rate.
 //
 // Each distribution is conditional on the values known or drawn before it, by
 // regression trees whose leaves hold histograms. Sessions cut off by the end of
@@ -38,26 +38,26 @@
 // same way and continues at the settled rate.
 //
 // Arrivals are drawn first. A planned turn that is due takes the next arrival;
-// where none is due, a session starts. Uniform numbers are stratified, so that
-// traces of different seeds differ less in their means.
+// if none is due, a session starts. Uniform numbers are stratified, to reduce the
+// differences between the means of traces with different seeds.
 //
 // # Accuracy
 //
-// It keeps the distributions of ISL, OSL and shared context and their
+// The method keeps the distributions of ISL, OSL and shared context and their
 // dependence, the arrivals, the sessions, and with these the hit rates of caches
 // of every size. It does not keep time of day beyond the source's length,
-// prefixes that a few sessions share at random and far apart, or which requests
-// come together in other ways. The tests hold it to these means over seeds, with
-// as many requests as the source has:
+// prefixes that a few sessions share at random and far apart, or other
+// correlations between requests. The tests check these means over seeds, with as
+// many requests as in the source:
 //
 //   - For the hour of conversation_trace.jsonl of Mooncake (12,031 requests): KS
 //     distances of at most 0.02 for ISL, OSL and context and 0.01 for gaps, block
 //     hit rates within 0.01 at every cache size, the deviation of ISL within 5 %,
-//     its rank correlation with OSL within 0.03. Single seeds stray from the hit
-//     rate by up to 0.02. With ten times the requests, hit rates stay within 0.02.
+//     its rank correlation with OSL within 0.03. The hit rates of single seeds
+//     deviate by up to 0.02. With ten times the requests, hit rates stay within 0.02.
 //   - For halves and quarters of it: KS distances of ISL and context of up to
-//     0.025 and 0.03, hit rates within 0.035 (the first quarter; 0.015 the
-//     others), because few long sessions end within a quarter.
+//     0.025 and 0.03, hit rates within 0.035 (first quarter; 0.015 for
+//     the others), because few long sessions end within a quarter.
 //   - For many other workloads: as for the whole hour, with hit rates within
 //     0.02. With a few hundred long documents or agent runs, KS distances of ISL
 //     reach 0.04 (0.1 with only 300 sessions, the sampling error), and caches of
@@ -68,25 +68,25 @@
 //
 // # Privacy
 //
-// Every part of a model rests on at least five requests, and no bound or split
-// is the value of one: they lie halfway between groups of requests, are round
-// numbers further out, or follow from a mean and variance. What happened to fewer
-// requests gets a pooled probability or none. This is no guarantee of privacy in
-// the mathematical sense.
+// Every part of a model is derived from at least five requests, and no bound or
+// split is the value of a single request: bounds are halfway between groups of
+// requests, round numbers further out, or derived from a mean and variance. Events
+// of fewer requests get a pooled probability or none. This is not a mathematical
+// guarantee of privacy.
 //
 // # Randomness
 //
-// All draws come from the seed, with a stream for each aspect: arrivals, how
+// The seed determines all draws, with a stream for each aspect: arrivals, how
 // sessions start, whether and how they continue, and the turns' values.
 //
 // # Files
 //
 // A model's file is one JSON object. The distribution of values is a list with
-// an entry for each value in turn: splits, each [dimension, at, below, rest],
-// which send points below a value to one place and the rest to the other, a later
-// split or, as -1-i, leaf i; and leaves, each a list of bins [requests, weight,
-// value] or [requests, weight, low, high, mean]. Dimensions count the known
-// values first, then the values before. A choice has leaves [requests, share,
+// an entry for each value: splits, each [dimension, at, below, rest], which send
+// points below the threshold and the rest to a later split or, as -1-i, to leaf
+// i; and leaves, each a list of bins [requests, weight,
+// value] or [requests, weight, low, high, mean]. Dimensions number the known
+// values first, then the previous values. A choice has leaves [requests, share,
 // ...], with a share for each outcome.
 //
 //	moontide_model   1, the version of the format
@@ -97,11 +97,11 @@
 //	delays           later turns have a delay from the end of the answer, no timestamp
 //	requests         of the source
 //	sessions         of the source
-//	sessions_ahead   the most by which these were ahead of their share
-//	settled_ms       when few sessions are older than the trace
+//	sessions_ahead   maximum number of sessions ahead of their share
+//	settled_ms       time after which few sessions are older than the trace
 //	isl, osl         [low, high], the range of the source, rounded outward
 //	templates        [parent, blocks, sessions, tail]: the number of an earlier one,
-//	                 from 1, or 0; its own blocks; 0, or the tokens of a partial
+//	                 from 1, or 0; blocks after the parent's; sessions; 0, or the tokens of a partial
 //	                 last block that ends the prompt
 //	starts_with_template  a choice, given ms: a session starts with a template
 //	first_turn       of sessions without a template, given ms up to settled_ms, 0,
@@ -109,21 +109,21 @@
 //	first_turn_templated  of those with one, given ms up to settled_ms, its blocks,
 //	                 1 for a whole prompt: tokens after it, OSL
 //	continues        a choice among extend, repeat, return, edit, join for the
-//	                 first continuation, given a turn: how often it was continued,
-//	                 ISL, OSL, its number, new tokens, ms since the turn before,
+//	                 first continuation, given a turn: times continued before,
+//	                 ISL, OSL, its number, new tokens, ms since the previous turn,
 //	                 moving mean of that, ms up to settled_ms, tokens after the
 //	                 template
 //	continues_again  the same for later continuations
-//	later_turns      for each of these, given the same: share of the turn's own
+//	later_turns      for each of these, given the same: share of the turn's
 //	                 blocks that an edit or join keeps, ms, tokens (more than the
 //	                 turn had for extend, else after the shared ones), OSL
 //	arrivals         tick_ms, 0 for no grid; jitter [requests, ms off the tick];
-//	                 by_tick: time goes from tick to tick; segments [requests, ticks
+//	                 by_tick: time advances by ticks; segments [requests, ticks
 //	                 or gaps, mean requests per tick or ms per gap]; steps, given
-//	                 the value before and the segment's mean: by tick,
+//	                 the previous value and the segment's mean: by tick,
 //	                 2 sqrt(n + u) - 2 sqrt(mean + 1/2) for n requests and u uniform
-//	                 in 0..1; else the gap as a multiple of the mean, and the
+//	                 in 0..1; otherwise the gap as a multiple of the mean, and the
 //	                 requests after it; mean_gap_ms, used where there are no steps
 //
-// The names that some keys had until 2026 are read, too.
+// Read also accepts the key names used until 2026.
 package sessions

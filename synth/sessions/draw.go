@@ -11,17 +11,18 @@ import (
 	"moontide/trace/stats"
 )
 
-// Requests draws n requests, at least 1, in order of arrival, the first at about
-// 0. Block ids from 0 are the templates'; those after them are given out one by
-// one. Requests with block ids have context_len, the leading tokens that an
-// earlier request had, and unique_user_prompt_len, the rest of the ISL. If the
-// source has session ids, the drawn ones are s1, s2, and so on. If most later
-// turns of the source have a delay instead of a timestamp, so do the drawn ones.
+// Requests draws n requests, at least 1, in order of arrival, the first at
+// about 0. Templates have the block ids from 0; the ids after these are
+// assigned in sequence. Requests with block ids have context_len, the leading
+// tokens that an earlier request had, and unique_user_prompt_len, the rest of
+// the ISL. If the source has session ids, the drawn ones are s1, s2, and so on.
+// If most later turns of the source have a delay instead of a timestamp, so do
+// the drawn ones.
 //
-// The requests depend on the model, the seed and n alone, and a smaller n is a
-// prefix of a larger one. The stream can be ranged over repeatedly and
-// concurrently. Its memory is that of the turns to come, however many it has
-// drawn. Its only error is an n below 1.
+// The requests depend only on the model, the seed and n, and a smaller n gives
+// a prefix of a larger one. The stream can be ranged over repeatedly and
+// concurrently. It keeps only the planned turns in memory, regardless of n. Its
+// only error is an n below 1.
 func (m *Model) Requests(seed uint64, n int) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		if n < 1 {
@@ -38,7 +39,7 @@ func (m *Model) Requests(seed uint64, n int) trace.Requests {
 }
 
 const (
-	// maxPlanned bounds the turns to come, and so the memory.
+	// maxPlanned limits the planned turns, to bound memory.
 	maxPlanned = 1 << 20
 	// latenessWindow is the number of turns over which lateness is averaged.
 	latenessWindow = 64
@@ -48,7 +49,7 @@ const (
 type drawing struct {
 	*Model
 	clock           *arrivalClock
-	slot            float64 // the clock's next time
+	slot            float64 // next time of the clock
 	templateChoices *rand.Rand
 	first           [2]*jointSampler
 	templated       *choiceSampler
@@ -56,23 +57,23 @@ type drawing struct {
 	turns           [relations]*jointSampler
 
 	planned synth.Queue[plannedTurn]
-	joining synth.Queue[plannedTurn] // sessions that will join others
-	early   float64                  // ms by which turns may come early
+	joining synth.Queue[plannedTurn] // sessions that will join another
+	early   float64                  // how early turns may come, in ms
 	drawn   float64                  // requests
 	started uint64                   // sessions
-	free    uint64                   // the next unused block id
-	used    []bool                   // templates
+	free    uint64                   // next unused block id
+	used    []bool                   // whether each template was used
 }
 
-// plannedTurn is a turn to come.
+// plannedTurn is a future turn.
 type plannedTurn struct {
 	from     *turn
 	since    float64 // when it was planned
-	order    int     // how often from was continued before
+	order    int     // how often from was continued before this
 	relation relation
 	shared   int // blocks shared with from
 	isl, osl int
-	wait     float64 // ms, without the answer's time if the model has delays
+	wait     float64 // ms, not including the answer's time if the model has delays
 }
 
 func (m *Model) newDrawing(seed uint64) *drawing {
@@ -98,9 +99,9 @@ func (m *Model) newDrawing(seed uint64) *drawing {
 }
 
 // next draws a request. A planned turn that is due takes the clock's next time,
-// so that arrivals follow the clock and turns are as often early as late; else a
-// session starts, or joins another if one is planned. Where later turns have
-// delays, the clock is for sessions only.
+// so that arrivals follow the clock and turns are early as often as late.
+// Otherwise a session starts, or joins another if one is planned. If later
+// turns have delays, the clock only starts sessions.
 func (d *drawing) next() trace.Request {
 	now := d.slot
 	if d.file.Delays {
@@ -125,8 +126,8 @@ func (d *drawing) next() trace.Request {
 	return d.firstTurn(now)
 }
 
-// turnIsDue reports whether a planned turn comes now. Turns come early to make
-// up for those that had to wait for the clock.
+// turnIsDue reports whether a planned turn comes now. Turns come early to
+// compensate for those that had to wait for the clock.
 func (d *drawing) turnIsDue(now float64) bool {
 	if d.planned.Len() == 0 {
 		return false
@@ -188,7 +189,7 @@ func (d *drawing) drawTemplate(now float64) int {
 	return d.popularity.At(d.templateChoices.Float64())
 }
 
-// timedTurn draws the first turn of a queue with a timestamp.
+// timedTurn draws the first turn of a queue, with a timestamp.
 func (d *drawing) timedTurn(queue *synth.Queue[plannedTurn], now float64) trace.Request {
 	_, t := queue.Pop()
 	r := d.laterTurn(&t, now)
@@ -196,7 +197,7 @@ func (d *drawing) timedTurn(queue *synth.Queue[plannedTurn], now float64) trace.
 	return r
 }
 
-// laterTurn draws a planned turn, without its time.
+// laterTurn draws a planned turn without a timestamp.
 func (d *drawing) laterTurn(planned *plannedTurn, now float64) trace.Request {
 	p := planned.from
 	t := &turn{session: p.session, at: now, isl: planned.isl, osl: planned.osl, shared: planned.shared}
@@ -230,7 +231,7 @@ func (d *drawing) keep(p *turn, blocks int) (template int, runs []synth.BlockRun
 	return template, firstBlocks([]synth.BlockRun{d.templates[longer].run()}, rest)
 }
 
-// plan decides whether and how a turn is continued, one more time.
+// plan decides whether and how a turn is continued, for the order-th time.
 func (d *drawing) plan(t *turn, order int, now float64) {
 	known := d.turnContext(t, order)
 	rel := relation(d.continues[min(order, 1)].draw(known[:]...))
@@ -240,7 +241,7 @@ func (d *drawing) plan(t *turn, order int, now float64) {
 	v := d.turns[rel].draw(known[:]...)
 	p := plannedTurn{from: t, since: now, order: order, relation: rel, osl: d.clipOSL(v[3]), wait: max(0, v[1])}
 	if p.shared, p.isl = d.nextLengths(t, rel, v[0], v[2]); float64(p.isl) > d.file.ISL[1] {
-		return // no prompt is as long
+		return // the prompt would be too long
 	}
 	at := now + p.wait
 	switch {
@@ -253,7 +254,8 @@ func (d *drawing) plan(t *turn, order int, now float64) {
 	}
 }
 
-// nextLengths returns the blocks that the next turn shares with p, and its ISL.
+// nextLengths returns the number of blocks that the next turn shares with p,
+// and its ISL.
 func (d *drawing) nextLengths(p *turn, rel relation, kept, tokens float64) (shared, isl int) {
 	full := min(d.fullBlocks(p.isl), p.blocks)
 	switch rel {
@@ -292,7 +294,7 @@ func (d *drawing) clipOSL(tokens float64) int {
 	return int(math.Round(min(max(low, tokens), high)))
 }
 
-// wholeTokens returns a whole number of tokens, from 1 to what a prompt can have.
+// wholeTokens rounds to a whole number of tokens, from 1 to the longest prompt.
 func (d *drawing) wholeTokens(tokens float64) int {
 	limit := float64(trace.MaxLength)
 	if d.hasBlocks {
@@ -301,8 +303,8 @@ func (d *drawing) wholeTokens(tokens float64) int {
 	return int(min(max(1, math.Round(tokens)), limit))
 }
 
-// request returns the row of a turn whose leading known blocks an earlier
-// request had.
+// request returns the row of a turn. An earlier request had its first known
+// blocks.
 func (d *drawing) request(t *turn, known int) trace.Request {
 	d.drawn++
 	r := trace.Request{InputLength: t.isl, OutputLength: t.osl}

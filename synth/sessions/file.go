@@ -12,7 +12,7 @@ import (
 	"moontide/trace"
 )
 
-// modelFile is a model's file and the model itself; doc.go describes its members.
+// modelFile is the file of a model. The package comment describes its members.
 type modelFile struct {
 	Version            int              `json:"moontide_model"`
 	Method             string           `json:"method"`
@@ -36,7 +36,8 @@ type modelFile struct {
 	Arrivals           arrivals         `json:"arrivals"`
 }
 
-// encoding is that of the standard library, but for empty lists: [] and not null.
+// encoding encodes like the standard library, but empty lists as [] instead of
+// null.
 var encoding = sonic.Config{
 	EscapeHTML: true, SortMapKeys: true, CompactMarshaler: true, CopyString: true, ValidateString: true, NoNullSliceOrMap: true,
 }.Froze()
@@ -47,8 +48,8 @@ const (
 	maxFileSize = 64 << 20
 )
 
-// WriteTo writes the model as JSON. [Read] makes a model of it that draws the
-// same requests. [Model.AtRate] does not affect it.
+// WriteTo writes the model as JSON. [Read] restores a model that draws the same
+// requests. The rate of [Model.AtRate] is not written.
 func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	data, err := encoding.Marshal(&m.file)
 	if err != nil {
@@ -61,8 +62,8 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// Read reads a model that [Model.WriteTo] wrote. The file may come from an
-// untrusted source: an error names the place and the value that is wrong.
+// Read reads a model written by [Model.WriteTo]. The file may come from an
+// untrusted source: errors name the position and the invalid value.
 func Read(r io.Reader) (*Model, error) {
 	m := &Model{speed: 1}
 	data, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
@@ -77,7 +78,7 @@ func Read(r io.Reader) (*Model, error) {
 	return m, nil
 }
 
-// currentKeys replaces the keys of models until 2026.
+// currentKeys renames the keys used in models until 2026.
 var currentKeys = strings.NewReplacer(
 	`"templated_by_time"`, `"starts_with_template"`, `"goes_on"`, `"continues"`, `"goes_on_again"`, `"continues_again"`,
 	`"cuts"`, `"splits"`, `"pieces"`, `"segments"`, `"counted"`, `"by_tick"`, `"even_ms"`, `"mean_gap_ms"`,

@@ -10,7 +10,7 @@ import (
 	"moontide/trace"
 )
 
-// check returns an error for the first value of a file that no model can have.
+// check returns an error for the first invalid value of a file.
 func (f *modelFile) check() error {
 	c := checker{}
 	c.in(span{0, trace.MaxLength}, float64(f.BlockSize), "block_size")
@@ -48,7 +48,7 @@ func (c *checker) failf(format string, args ...any) {
 	}
 }
 
-// span is a range of numbers, both ends included.
+// span is a range of numbers, including both ends.
 type span struct{ low, high float64 }
 
 var (
@@ -60,8 +60,8 @@ var (
 	anyRange    = span{-math.MaxFloat64, math.MaxFloat64}
 )
 
-// in reports whether all is well so far and a value is in its range; NaN never
-// is.
+// in reports whether there is no error so far and a value is in its range. NaN
+// is never in range.
 func (c *checker) in(r span, x float64, path string, args ...any) bool {
 	if !(x >= r.low && x <= r.high) {
 		c.failf("%s: %v is not in %v..%v", fmt.Sprintf(path, args...), x, r.low, r.high)
@@ -69,7 +69,7 @@ func (c *checker) in(r span, x float64, path string, args ...any) bool {
 	return c.err == nil
 }
 
-// whole is in for whole numbers.
+// whole is like in, for whole numbers.
 func (c *checker) whole(r span, x float64, path string, args ...any) bool {
 	if c.in(r, x, path, args...) && x != math.Trunc(x) {
 		c.failf("%s: %v is not a whole number", fmt.Sprintf(path, args...), x)
@@ -101,8 +101,8 @@ func (c *checker) templates(templates [][4]int, blockSize int) {
 	}
 }
 
-// tree checks that the splits form one tree over all leaves in which every split
-// comes before those below it, so that each path ends.
+// tree checks that the splits form one tree over all leaves. Every split must
+// come before those below it, so that each path ends.
 func (c *checker) tree(path string, d decisionTree, leaves, known int) {
 	if len(d.Splits)+1 != leaves {
 		c.failf("%s: %d splits do not make %d leaves", path, len(d.Splits), leaves)
@@ -125,7 +125,7 @@ func (c *checker) tree(path string, d decisionTree, leaves, known int) {
 	}
 }
 
-// joint checks the distributions of values in the given ranges.
+// joint checks that the distributions have values in the given ranges.
 func (c *checker) joint(path string, j joint, known int, values ...span) {
 	if len(j) == 0 {
 		return

@@ -19,20 +19,20 @@ type Options struct {
 }
 
 // Fit learns the model of a trace. The requests may be in any order, except for
-// the turns of a session. While it runs, it takes about 48 bytes for each
-// distinct prefix of the trace and 300 bytes for each request.
+// the turns of a session. It uses about 48 bytes for each distinct prefix of
+// the trace and 300 bytes for each request while it runs.
 //
-// Session ids, where rows have them, say which requests belong together; else
-// the block ids do. A row without a timestamp follows the answer to the previous
-// row of its session after its delay, or at once. Answers are assumed to take
-// 500 ms, and 20 ms for each token after the first. If most of the resulting
-// times fit between the timestamps of the rows around, the file is taken to be
-// in order of arrival, and the other times are moved to fit. Rows may have no
-// block ids at all; the model then knows lengths, arrivals and given sessions.
+// Requests are grouped by session ids if rows have them, otherwise by block
+// ids. A row without a timestamp follows the answer to the previous row of its
+// session after its delay, or at once. Answers are assumed to take 500 ms, plus
+// 20 ms for each token after the first. If most of the resulting times fit
+// between the timestamps of the neighbouring rows, the file is assumed to be in
+// order of arrival, and the other times are moved to fit. Without any block
+// ids, the model only has lengths, arrivals and the given sessions.
 //
-// It is an error if the source fails or has fewer than five requests, if only
-// some rows have block ids, if a row without a timestamp follows no other, if a
-// prompt has more than 2^20 blocks, or if no one block size fits every row.
+// Fit fails if the source fails or has fewer than five requests, if only some
+// rows have block ids, if a row without a timestamp has no row to follow, if a
+// prompt has more than 2^20 blocks, or if no single block size fits every row.
 func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	defer func() {
 		if err != nil {
@@ -66,24 +66,24 @@ type fitter struct {
 	detector   trace.BlockDetector
 	prompts    *prefix.Tree
 	rows       []row
-	latest     map[string]int32 // row of each session, plus 1, in order of reading
+	latest     map[string]int32 // last row of each session, plus 1, in order of reading
 	untimed    int              // rows without a timestamp
-	templateOf []int32          // of each node of prompts
+	templateOf []int32          // template of each node of prompts
 }
 
 // row is a request of the source.
 type row struct {
 	turn
-	end      prefix.Node // of its blocks
+	end      prefix.Node // node of its last block
 	before   int32       // the previous row of its session, or none
-	delay    float64     // ms from the answer to that row, if this has no timestamp
+	delay    float64     // ms after the answer to that row, if the row has no timestamp
 	parent   int32       // the row that it continues, or none
 	next     []int32     // the rows that continue it
 	relation relation
 	untimed  bool
 }
 
-// starts reports whether a session starts with the row.
+// starts reports whether the row starts a session.
 func (r *row) starts() bool { return r.parent == none || r.relation == joins }
 
 func newFitter() *fitter {
@@ -126,12 +126,13 @@ func (f *fitter) add(r trace.Request) error {
 	return nil
 }
 
-// The assumed time of an answer in ms: to the first token, and for each after it.
+// The assumed times of an answer in ms: to the first token, and for each later
+// one.
 const firstToken, nextToken = 500, 20
 
 func answerTime(osl int) float64 { return firstToken + nextToken*float64(max(osl-1, 0)) }
 
-// answered is the assumed end of the answer to a row.
+// answered returns the assumed end of the answer to a row.
 func (f *fitter) answered(i int32) float64 { return f.rows[i].at + answerTime(f.rows[i].osl) }
 
 const (
@@ -139,7 +140,7 @@ const (
 	maxBlocks = 1 << 20 // of a prompt
 )
 
-// prepareRows sorts the rows by time and works out what depends on all of them.
+// prepareRows sorts the rows by time and derives what depends on all of them.
 func (f *fitter) prepareRows(blockSize int) error {
 	f.moveIntoFileOrder()
 	f.sortByTime()
@@ -176,8 +177,8 @@ func lengthEnds(values []float64) [2]float64 {
 	return [2]float64{public.low, public.high}
 }
 
-// detectFormat finds out whether partial blocks have ids, and whether later
-// turns have delays.
+// detectFormat detects whether partial blocks have ids and whether later turns
+// have delays.
 func (f *fitter) detectFormat() {
 	without, with, later := 0, 0, 0
 	for _, r := range f.rows {
@@ -196,11 +197,11 @@ func (f *fitter) detectFormat() {
 	f.file.Delays = f.untimed > 0 && 2*f.untimed >= later
 }
 
-// moveIntoFileOrder moves rows without a timestamp between the timestamps around
-// them in the file, if most lie there already: the file is then in order of
-// arrival, and answers took longer or shorter than assumed.
+// moveIntoFileOrder moves rows without a timestamp between the neighbouring
+// timestamps in the file, if most are there already: the file is then in order
+// of arrival, and answers were faster or slower than assumed.
 func (f *fitter) moveIntoFileOrder() {
-	around := make([]span, len(f.rows)) // timestamps
+	around := make([]span, len(f.rows)) // range of neighbouring timestamps
 	low, high := math.Inf(-1), math.Inf(1)
 	for i, r := range f.rows {
 		if !r.untimed {
@@ -258,13 +259,13 @@ func indices(n int) []int {
 	return some
 }
 
-// model learns the model of the prepared rows.
+// model learns the model from the prepared rows.
 func (f *fitter) model() *Model {
 	f.fitTemplates()
 	f.fitSettleTime()
 	f.fitFirstTurns()
 	f.fitLaterTurns()
-	var times []float64 // of the requests or, with delays, of the sessions
+	var times []float64 // of all requests or, with delays, of the sessions
 	for i := range f.rows {
 		if r := &f.rows[i]; !f.file.Delays || r.starts() {
 			times = append(times, r.at)
@@ -285,10 +286,10 @@ func (f *fitter) model() *Model {
 
 // link finds the row that each row continues: the previous one of its session
 // or, without session ids, the most recent one that shares the longest prefix
-// with it, if that is longer than its template. Where rows have session ids, the
-// latter is a session that joins another.
+// with it, if that prefix is longer than its template. If rows have session
+// ids, such a prefix means that a session joins another.
 func (f *fitter) link() {
-	latest := make([]int32, f.prompts.Len()+1) // row that has the node, plus 1
+	latest := make([]int32, f.prompts.Len()+1) // last row with the node, plus 1
 	for i := range f.rows {
 		r := &f.rows[i]
 		r.parent, r.next, r.number, r.gap, r.meanGap = none, nil, 0, 0, 0

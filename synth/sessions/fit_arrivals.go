@@ -8,10 +8,10 @@ import (
 	"moontide/trace"
 )
 
-// minTimes is the number of distinct timestamps needed to learn from them.
+// minTimes is the minimum number of distinct timestamps to learn from.
 const minTimes = 4 * minRequests
 
-// fitArrivals learns from the times of requests in ms, sorted, the first 0.
+// fitArrivals learns from sorted request times in ms, the first at 0.
 func fitArrivals(times []float64) arrivals {
 	var a arrivals
 	if len(times) > 1 {
@@ -35,8 +35,8 @@ func fitArrivals(times []float64) arrivals {
 	return a
 }
 
-// fitTicks learns how many requests each tick has. It reports false if too many
-// are empty somewhere.
+// fitTicks learns the number of requests per tick. It returns false if too many
+// ticks are empty somewhere.
 func (a *arrivals) fitTicks(at []float64, requests []int) bool {
 	counts := make([]float64, int(math.Round(at[len(at)-1]/a.TickMs))+1)
 	for i, t := range at {
@@ -67,7 +67,8 @@ func (a *arrivals) fitTicks(at []float64, requests []int) bool {
 	return true
 }
 
-// fitGaps learns the gaps between timestamps and the requests at each.
+// fitGaps learns the gaps between timestamps and the number of requests at
+// each.
 func (a *arrivals) fitGaps(at []float64, requests []int) {
 	gaps := make([]float64, len(at)-1)
 	amounts := make([]amount, len(gaps))
@@ -91,8 +92,8 @@ func (a *arrivals) fitGaps(at []float64, requests []int) {
 	a.Steps = fitJoint(samples, stepKnown)
 }
 
-// distinct returns the distinct times and the requests at each; counts are those
-// of the given times, nil for one each.
+// distinct returns the distinct times and the requests at each. counts holds
+// the requests at the given times; nil means one each.
 func distinct(times []float64, counts []int) (at []float64, requests []int) {
 	for i, t := range times {
 		n := 1
@@ -108,12 +109,12 @@ func distinct(times []float64, counts []int) (at []float64, requests []int) {
 	return at, requests
 }
 
-// maxJitter is the largest number of distinct offsets that count as jitter; more
+// maxJitter is the largest number of distinct offsets treated as jitter. More
 // are noise.
 const maxJitter = 64
 
-// fitJitter moves times to their ticks and keeps those offsets that enough
-// requests had.
+// fitJitter moves times to their ticks and keeps the offsets that enough
+// requests have.
 func (a *arrivals) fitJitter(at []float64, requests []int) ([]float64, []int) {
 	counts := make(map[float64]int)
 	ticks := make([]float64, len(at))
@@ -132,8 +133,8 @@ func (a *arrivals) fitJitter(at []float64, requests []int) ([]float64, []int) {
 	return distinct(ticks, requests)
 }
 
-// tickOf returns the step in ms of the grid of distinct times that start at 0,
-// at least 1 where nearly all are whole, or 0.
+// tickOf returns the step in ms of the grid of distinct times that start at 0:
+// at least 1 if nearly all are whole, 0 if there is no grid.
 func tickOf(at []float64) float64 {
 	if g, ok := trace.DetectGrid(at); ok {
 		return g.Step

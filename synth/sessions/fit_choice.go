@@ -2,8 +2,9 @@ package sessions
 
 import "math"
 
-// fitChoice finds the leaves of a choice from samples whose values are 1 for the
-// outcome that happened and 0 for the others. Its shares come from fitShares.
+// fitChoice finds the leaves of a choice from samples whose values are 1 for
+// the outcome that happened and 0 for the others. fitShares then learns the
+// shares.
 func fitChoice(samples []sample, known int) choice {
 	outcomes := len(samples[0].values) - known
 	g := treeGrower{samples: samples, known: known, minGain: minChoiceGain}
@@ -22,11 +23,11 @@ func fitChoice(samples []sample, known int) choice {
 	return c
 }
 
-// fitShares learns the shares from samples whose values are how many
-// observations the outcome that happened stands for.
+// fitShares learns the shares from samples whose values are the weight of the
+// outcome that happened, in observations.
 func (c *choice) fitShares(samples []sample, known int) {
 	outcomes := len(c.Leaves[0]) - 1
-	happened := make([][]int, len(c.Leaves)) // how often each outcome did, and none last
+	happened := make([][]int, len(c.Leaves)) // count of each outcome, none last
 	for i := range happened {
 		happened[i] = make([]int, outcomes+1)
 	}
@@ -60,9 +61,9 @@ func (c *choice) fitShares(samples []sample, known int) {
 	}
 }
 
-// poolRare gives all leaves in which an outcome happened to fewer than
-// minRequests requests one common share of it: 0 unless it happened to as many
-// in all of them.
+// poolRare sets a common share for an outcome in all leaves where it happened
+// to fewer than minRequests requests. The share is 0 unless it happened to that
+// many in all these leaves together.
 func (c *choice) poolRare(happened [][]int, outcome int) {
 	times, total, count := 0, 0.0, 0.0
 	for i, k := range c.Leaves {
@@ -82,7 +83,7 @@ func (c *choice) poolRare(happened [][]int, outcome int) {
 	}
 }
 
-// poolRareNone does the same for the rest of a leaf's shares.
+// poolRareNone does the same for the remaining share of a leaf.
 func (c *choice) poolRareNone(happened [][]int) {
 	none := len(happened[0]) - 1
 	times, count := 0, 0.0

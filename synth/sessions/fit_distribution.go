@@ -3,26 +3,26 @@ package sessions
 import "slices"
 
 const (
-	// A bin has usualBinSize samples, or more where there are over maxBins times
-	// as many, or where values are equal.
+	// A bin has usualBinSize samples, or more if there are over maxBins times
+	// as many, or if values are equal.
 	usualBinSize = 8
 	maxBins      = 512
-	// A leaf has at least minLeafSize samples, or 1/maxLeaves of them.
+	// A leaf has at least minLeafSize samples, and at least 1/maxLeaves of all.
 	minLeafSize = 40
 	maxLeaves   = 256
-	// A split must gain this much (n * R^2). Where there is nothing to explain,
-	// the best of many splits rarely does.
+	// A split must gain at least this much (n * R^2). Without anything to
+	// explain, the best of many splits rarely does.
 	minValueGain  = 10
 	minChoiceGain = 12
 )
 
-// sample is one observation: the known values, then those to learn.
+// sample is one observation: the known values, then the values to learn.
 type sample struct {
 	values []float64
-	weight float64 // how many observations it stands for
+	weight float64 // number of observations
 }
 
-// point is a sample's value in one dimension.
+// point is the value of a sample in one dimension.
 type point struct {
 	value, weight float64
 	sample        int
@@ -54,7 +54,7 @@ func valuesOf(points []point) []float64 {
 	return values
 }
 
-// endOfEqual returns where the points end that equal the one at from.
+// endOfEqual returns the end of the points equal to the one at from.
 func endOfEqual(points []point, from int) int {
 	to := from
 	for to < len(points) && points[to].value == points[from].value {
@@ -63,7 +63,7 @@ func endOfEqual(points []point, from int) int {
 	return to
 }
 
-// fitJoint learns the distribution of the values that follow the known ones, by
+// fitJoint learns the distribution of the values after the known ones, by
 // sequential regression trees (J. P. Reiter, "Using CART to Generate Partially
 // Synthetic Public Use Microdata", Journal of Official Statistics 21, 2005). It
 // needs at least minRequests samples.
@@ -100,7 +100,7 @@ func ranks(points []point) []float64 {
 // binsOf makes bins of sorted points. Equal values share a bin.
 func binsOf(points []point, usual int, far valueRange) []bin {
 	var bins []rawBin
-	var starts []int // of the points of each bin
+	var starts []int // first point of each bin
 	from := 0        // start of the current bin
 	flush := func(to int) {
 		n := to - from
@@ -111,7 +111,7 @@ func binsOf(points []point, usual int, far valueRange) []bin {
 			bins = append(bins, binOf(points[from:to]))
 		case n > 0 && bins[last].low < bins[last].high: // too few: extend the last bin
 			bins[last] = binOf(points[starts[last]:to])
-		case n > 0: // too few after a common value: count as that value
+		case n > 0: // too few after a common value: use that value
 			bins[last].count += n
 			bins[last].weight += float64(n)
 		}
@@ -136,7 +136,7 @@ func binsOf(points []point, usual int, far valueRange) []bin {
 	return far.publicBins(bins, valuesOf(points))
 }
 
-// rawBin is a bin with the values' own bounds.
+// rawBin is a bin with exact bounds.
 type rawBin struct {
 	count                             int
 	weight, low, high, mean, variance float64
@@ -156,12 +156,12 @@ func binOf(points []point) rawBin {
 	return b
 }
 
-// treeGrower grows a decision tree. It takes the split that explains most of the
-// variance of the targets, as long as one gains enough.
+// treeGrower grows a decision tree. It takes the split that explains most of
+// the variance of the targets, until none gains enough.
 type treeGrower struct {
 	samples []sample
 	known   int         // dimensions to split
-	targets [][]float64 // each of all samples
+	targets [][]float64 // one per sample
 	minGain float64     // for one target
 
 	minLeaf int
@@ -178,8 +178,7 @@ func (g *treeGrower) grow() {
 	g.divide(indices(len(g.samples)))
 }
 
-// divide divides some samples and returns the split, or as ^i the leaf, that
-// they became.
+// divide divides samples and returns the resulting split, or ^i for leaf i.
 func (g *treeGrower) divide(some []int) int {
 	dim, at, found := g.bestSplit(some)
 	if !found {
@@ -227,7 +226,7 @@ func (g *treeGrower) bestSplit(some []int) (dim int, at float64, found bool) {
 }
 
 // addGains adds n * R^2 of the split before each point: the share of a target's
-// variance that it explains, times the number of samples. Its mean is 1 where
+// variance that it explains, times the number of samples. Its mean is 1 if
 // there is nothing to explain.
 func addGains(gains []float64, points []point, target []float64) {
 	var n, sum, squares float64

@@ -7,13 +7,13 @@ import (
 	mstats "github.com/montanaflynn/stats"
 )
 
-// amount is a number of events in some time or at some ticks.
+// amount is a number of events and the time or ticks that they took.
 type amount struct{ events, of float64 }
 
 func (a amount) rate() float64 { return a.events / a.of }
 
-// logLikelihood is that of the events at their own rate, up to a constant; it is
-// the same for Poisson counts and exponential gaps.
+// logLikelihood returns the log-likelihood of the events at their mean rate, up
+// to a constant. It is the same for Poisson counts and exponential gaps.
 func (a amount) logLikelihood() float64 {
 	if a.events == 0 {
 		return 0
@@ -30,19 +30,19 @@ type steadyRun struct {
 }
 
 const (
-	// minRateGain is how much more likely a cut must make the rates, times the
-	// logarithm of the number of amounts, times their noise.
+	// minRateGain is the minimum gain in log-likelihood for a cut, in multiples
+	// of the logarithm of the number of amounts and their noise.
 	minRateGain = 3
-	// maxCutDepth bounds the recursion, and so the time it takes.
+	// maxCutDepth limits the recursion, to bound the running time.
 	maxCutDepth = 512
 	// noiseWindow is the number of neighbours over which noise is measured.
 	noiseWindow = 16
 )
 
-// steadyRuns cuts a source where its rate changes, by binary segmentation: a run
-// is cut where two rates are most likely, as long as this is more than chance.
-// Every run has at least minRequests amounts and events. Noise is how much the
-// rate varies between neighbours, relative to a Poisson process.
+// steadyRuns cuts a source where its rate changes, by binary segmentation: it
+// cuts a run where two rates are most likely, as long as the gain exceeds
+// chance. Every run has at least minRequests amounts and events. Noise is the
+// variation of the rate between neighbours, relative to a Poisson process.
 func steadyRuns(amounts []amount, noise float64) (runs []steadyRun) {
 	upTo := make([]amount, len(amounts)+1) // cumulative sums
 	for i, a := range amounts {
@@ -74,9 +74,9 @@ func steadyRuns(amounts []amount, noise float64) (runs []steadyRun) {
 	return runs
 }
 
-// meanNoise is the mean variance / mean^power of neighbouring values: for counts
-// with a power of 1 and gaps with one of 2, it is 1 for a Poisson process, and
-// slow changes do not add to it.
+// meanNoise returns the mean variance / mean^power of neighbouring values. It
+// is 1 for a Poisson process, for counts with a power of 1 and gaps with a
+// power of 2. Slow changes do not add to it.
 func meanNoise(values []float64, power float64) float64 {
 	sum, n := 0.0, 0.0
 	for window := range slices.Chunk(values, noiseWindow) {

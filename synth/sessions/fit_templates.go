@@ -4,13 +4,13 @@ import "moontide/synth/prefix"
 
 const (
 	// minBranches is the smallest number of prompts that diverge after a
-	// template. Fewer can be one user's branches of one conversation.
+	// template. Fewer can be one user's branches of a conversation.
 	minBranches = 8
-	// minSpread is the part of the trace over which half of them must spread.
+	// minSpread is the minimum part of the trace that half of them must span.
 	minSpread = .25
 )
 
-// fitTemplates finds the nodes at which many prompts leave what was seen before,
+// fitTemplates finds the nodes at which many prompts diverge from earlier ones,
 // throughout the trace.
 func (f *fitter) fitTemplates() {
 	isTemplate := f.branchingNodes()
@@ -25,7 +25,7 @@ func (f *fitter) fitTemplates() {
 	if f.file.FullBlocksOnly {
 		return
 	}
-	for i := range f.rows { // which templates are whole prompts
+	for i := range f.rows { // find templates that are whole prompts
 		r := &f.rows[i]
 		if t := &f.templates[f.templateOf[r.end]]; t.depth > 0 && t.depth == r.blocks {
 			t.tail = r.isl % f.size.Tokens
@@ -37,7 +37,7 @@ func (f *fitter) branchingNodes() []bool {
 	nodes := f.prompts.Len() + 1
 	seen := make([]bool, nodes)
 	seen[prefix.Root] = true
-	left := make(map[prefix.Node][]float64) // when prompts diverged from here
+	left := make(map[prefix.Node][]float64) // times at which prompts diverged
 	for _, r := range f.rows {
 		at := r.end
 		for !seen[at] {
@@ -58,9 +58,9 @@ func (f *fitter) branchingNodes() []bool {
 	return branching
 }
 
-// addForks makes templates of the nodes at which templates diverge.
+// addForks adds the nodes at which templates diverge as templates.
 func (f *fitter) addForks(isTemplate []bool) {
-	below := make([]uint8, len(isTemplate)) // children with templates: 0, 1 or 2 for more
+	below := make([]uint8, len(isTemplate)) // number of children with templates: 0, 1, or 2 for more
 	for node := prefix.Node(len(isTemplate) - 1); node > prefix.Root; node-- {
 		if below[node] > 1 {
 			isTemplate[node] = true

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// fitSettleTime finds how long it takes until most turns have the turn before
-// them in the trace. Until then, sessions that began before the trace look new.
+// fitSettleTime finds the time after which most turns have their previous turn
+// in the trace. Until then, sessions that began before the trace look new.
 func (f *fitter) fitSettleTime() {
 	var gaps []float64
 	for i := range f.rows {
@@ -22,8 +22,8 @@ func (f *fitter) fitSettleTime() {
 	f.file.SettledMs = rounded(min(gaps[len(gaps)*99/100], f.rows[len(f.rows)-1].at/3), 2)
 }
 
-// fitFirstTurns learns how sessions start. Those with a template are apart from
-// the others, because their lengths have nothing in common.
+// fitFirstTurns learns how sessions start. Sessions with a template are learned
+// separately because their lengths are unrelated to the others.
 func (f *fitter) fitFirstTurns() {
 	var lengths [2][]sample
 	var templated []sample
@@ -42,7 +42,7 @@ func (f *fitter) fitFirstTurns() {
 		templated = append(templated, sample{[]float64{r.at, float64(has)}, 1})
 	}
 	f.file.SessionsAhead = f.maxSessionsAhead()
-	if max(len(lengths[0]), len(lengths[1])) < minRequests { // too few to reveal: use all turns
+	if max(len(lengths[0]), len(lengths[1])) < minRequests { // too few to keep private: use all turns
 		lengths[0] = nil
 		for i := range f.rows {
 			r := &f.rows[i]
@@ -60,8 +60,8 @@ func (f *fitter) fitFirstTurns() {
 	}
 }
 
-// maxSessionsAhead is by how many sessions their number was at most ahead of
-// their share of the requests until then.
+// maxSessionsAhead returns the maximum number of sessions ahead of their share
+// of the requests so far.
 func (f *fitter) maxSessionsAhead() float64 {
 	share := float64(f.file.Sessions) / float64(len(f.rows))
 	started, ahead := 0.0, 0.0
@@ -74,14 +74,14 @@ func (f *fitter) maxSessionsAhead() float64 {
 	return rounded(ahead, 2)
 }
 
-// observation is whether a turn was continued, the order-th time.
+// observation records whether a turn was continued for the order-th time.
 type observation struct {
 	row, next int32 // next is none if it was not
 	order     int
-	gap, left float64 // ms until then, and until the end of the trace
+	gap, left float64 // ms until the next turn, and until the end of the trace
 }
 
-// fitLaterTurns learns whether turns are continued, how, and when.
+// fitLaterTurns learns whether, how and when turns are continued.
 func (f *fitter) fitLaterTurns() {
 	end := f.rows[len(f.rows)-1].at
 	continues := []*choice{&f.file.Continues, &f.file.ContinuesAgain}
@@ -126,8 +126,8 @@ func (f *fitter) fitLaterTurns() {
 	}
 }
 
-// turnSample is an observed continuation: what is known of the turn, then kept
-// share, wait, tokens and OSL of the next.
+// turnSample returns an observed continuation: the known values of the turn,
+// then kept share, wait, tokens and OSL of the next.
 func (f *fitter) turnSample(o observation, weight float64) sample {
 	p, r := &f.rows[o.row], &f.rows[o.next]
 	known := f.turnContext(&p.turn, o.order)
@@ -153,15 +153,15 @@ func (f *fitter) turnSample(o observation, weight float64) sample {
 	return sample{append(known[:], kept, rounded(wait, 9), float64(tokens), float64(r.osl)), weight}
 }
 
-// maxWeight bounds how many continuations an observed one stands for, so that
-// little depends on a few late ones.
+// maxWeight limits the weight of an observed continuation, so that a few late
+// ones have little influence.
 const maxWeight = 3
 
-// fitContinues learns whether turns are continued, and returns how many
-// continuations each observed one stands for. Turns near the end of the trace
-// are continued after it, unseen; within each leaf, the Kaplan-Meier estimator
-// corrects for that ("Nonparametric Estimation from Incomplete Observations",
-// JASA 53, 1958).
+// fitContinues learns whether turns are continued, and returns the weight of
+// each observed continuation. Turns near the end of the trace are continued
+// after it, unobserved; the Kaplan-Meier estimator corrects for that within
+// each leaf ("Nonparametric Estimation from Incomplete Observations", JASA 53,
+// 1958).
 func (f *fitter) fitContinues(c *choice, observations []observation) (weights []float64) {
 	samples := make([]sample, len(observations))
 	outcome := func(i int) *float64 {

@@ -9,20 +9,20 @@ import (
 	"moontide/trace/stats"
 )
 
-// Model is what the method has learned of a trace. Make one with [Fit] or
-// [Read]. It is immutable and safe for concurrent use.
+// Model is a learned model of a trace. Make one with [Fit] or [Read]. It is
+// immutable and safe for concurrent use.
 type Model struct {
 	file      modelFile
 	size      trace.BlockSize
 	hasBlocks bool // rows have block ids
 	irregular int
-	speed     float64 // times the source's rate
+	speed     float64 // multiple of the source's rate
 
-	// From the file:
+	// Derived from the file:
 	templates  []template          // the first stands for no template
-	popularity stats.Discrete[int] // templates by their sessions
-	firstFree  uint64              // the first block id that no template has
-	firstTurns [2]joint            // of a session without and with a template
+	popularity stats.Discrete[int] // templates by number of sessions
+	firstFree  uint64              // first block id not used by templates
+	firstTurns [2]joint            // without and with a template
 	continues  [2]*choice          // whether and how a turn is continued: the first time, and again
 	turns      [relations]joint    // of a continuation: kept share, wait, tokens, OSL
 }
@@ -31,21 +31,21 @@ type Model struct {
 // document. Templates form a tree: a longer one extends its parent.
 type template struct {
 	parent   int
-	blocks   int // its own, after its parent's
+	blocks   int // after its parent's
 	sessions int // that start with it and no longer one; at least minRequests, or 0
 
-	// tail is 0, or the tokens of a partial last block: the template is then a
-	// whole prompt.
+	// tail is the tokens of a partial last block, which make the template a
+	// whole prompt, or 0.
 	tail int
 
-	depth int    // blocks, with those of its parents
-	first uint64 // id of its own first block; the others follow
+	depth int    // blocks, including its parents'
+	first uint64 // id of the first block after its parent's; the others follow in sequence
 }
 
-// run has the template's own blocks.
+// run returns the template's blocks without its parents'.
 func (t *template) run() synth.BlockRun { return synth.BlockRun{First: t.first, Blocks: t.blocks} }
 
-// prepare derives the rest of the model from its file, which is valid.
+// prepare derives the rest of the model from its valid file.
 func (m *Model) prepare() {
 	f := &m.file
 	m.hasBlocks = f.BlockSize > 0
@@ -69,8 +69,8 @@ func (m *Model) prepare() {
 	}
 }
 
-// BlockSize returns the tokens per block and how they are known; it is zero if
-// the source has no block ids.
+// BlockSize returns the tokens per block and how the size was determined. It is
+// zero if the source has no block ids.
 func (m *Model) BlockSize() trace.BlockSize {
 	if !m.hasBlocks {
 		return trace.BlockSize{}
@@ -78,8 +78,8 @@ func (m *Model) BlockSize() trace.BlockSize {
 	return m.size
 }
 
-// Irregular returns how many of the source's rows had not one id per block. It
-// is not kept in a model's file.
+// Irregular returns the number of source rows without one id per block. It is
+// not stored in a model's file.
 func (m *Model) Irregular() int { return m.irregular }
 
 // SourceRequests returns the number of requests that the model was learned from.
@@ -89,8 +89,8 @@ func (m *Model) SourceRequests() int { return m.file.Requests }
 func (m *Model) Templates() int { return len(m.templates) - 1 }
 
 // AtRate returns the model with factor times as many sessions per second; the
-// time between the turns of a session stays as it is. (To speed up everything,
-// use [trace.Speed] on the requests.) The factor is above 0 and finite.
+// time between the turns of a session is unchanged. (To speed up everything,
+// use [trace.Speed] on the requests.) The factor must be positive and finite.
 func (m *Model) AtRate(factor float64) (*Model, error) {
 	if !(factor > 0) || math.IsInf(factor, 0) {
 		return nil, fmt.Errorf("rate factor %v is not a positive number", factor)
@@ -101,7 +101,7 @@ func (m *Model) AtRate(factor float64) (*Model, error) {
 }
 
 // firstTurnsOf returns the index in Model.firstTurns for a session that starts
-// with a template, falling back to the other where there is none.
+// with a template. It falls back to the other index if that one is empty.
 func (m *Model) firstTurnsOf(template int) int {
 	i := indicator(template > 0)
 	if len(m.firstTurns[i]) == 0 {
@@ -117,7 +117,7 @@ func indicator(b bool) int {
 	return 0
 }
 
-// blocksOf is the number of ids of a prompt.
+// blocksOf returns the number of block ids of a prompt.
 func (m *Model) blocksOf(isl int) int {
 	if m.hasBlocks && !m.file.FullBlocksOnly {
 		return (isl + m.size.Tokens - 1) / m.size.Tokens
@@ -125,7 +125,7 @@ func (m *Model) blocksOf(isl int) int {
 	return m.fullBlocks(isl)
 }
 
-// fullBlocks is the number of full blocks of a prompt.
+// fullBlocks returns the number of full blocks of a prompt.
 func (m *Model) fullBlocks(isl int) int {
 	if !m.hasBlocks {
 		return 0
@@ -133,7 +133,7 @@ func (m *Model) fullBlocks(isl int) int {
 	return isl / m.size.Tokens
 }
 
-// tokensOf is the number of tokens of a template with its parents.
+// tokensOf returns the number of tokens of a template, including its parents.
 func (m *Model) tokensOf(template int) int {
 	t := &m.templates[template]
 	if t.tail > 0 {
@@ -142,22 +142,24 @@ func (m *Model) tokensOf(template int) int {
 	return t.depth * m.size.Tokens
 }
 
-// startKnown is the number of values on which a first turn's lengths depend.
+// startKnown is the number of values that the lengths of a first turn depend
+// on.
 const startKnown = 3
 
 // startContext returns these values: the time until the trace has settled, the
-// blocks of the template, and whether that is a whole prompt.
+// blocks of the template, and whether the template is a whole prompt.
 func (m *Model) startContext(template int, at float64) [startKnown]float64 {
 	t := &m.templates[template]
 	return [startKnown]float64{min(at, m.file.SettledMs), float64(t.depth), float64(indicator(t.tail > 0))}
 }
 
-// turnKnown is the number of values on which a continuation depends.
+// turnKnown is the number of values that a continuation depends on.
 const turnKnown = 9
 
 // turnContext returns these values: how often the turn was continued before,
-// ISL, OSL, its number, its new tokens, the gap before it, the moving mean of the
-// gaps, the time until the trace has settled, and its tokens after the template.
+// ISL, OSL, its number, its new tokens, the gap before it, the moving mean of
+// the gaps, the time until the trace has settled, and the tokens after the
+// template.
 func (m *Model) turnContext(t *turn, order int) [turnKnown]float64 {
 	return [turnKnown]float64{
 		float64(min(order, 4)), float64(t.isl), float64(t.osl), float64(min(t.number, 64)),

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// The bounds of bins and the places of splits are not values of single
-// requests. They lie between groups of at least minRequests values. At the ends,
-// the low bound is a round number further out, as coarse as minRequests values
-// are apart there; the high one follows from the bin's mean and variance. Bounds
-// of whole numbers end in .5.
+// The bounds of bins and the thresholds of splits are not values of single
+// requests: they are between groups of at least minRequests values. At the
+// ends, the low bound is a round number further out, as coarse as the spacing
+// of minRequests values there; the high bound follows from the bin's mean and
+// variance. Bounds of whole numbers end in .5.
 
 // valueRange is the range of the values in a dimension, rounded outward.
 type valueRange struct {
@@ -17,15 +17,16 @@ type valueRange struct {
 	whole     bool // whole numbers only
 }
 
-// publicRange returns that of sorted values.
+// publicRange returns the range of sorted values.
 func publicRange(values []float64, whole bool) valueRange {
 	return valueRange{roundBelow(values, whole), roundAbove(values, whole), whole}
 }
 
-// publicBins returns the bins of sorted values with public bounds in the range.
+// publicBins returns the bins of sorted values, with public bounds in the
+// range.
 func (r valueRange) publicBins(bins []rawBin, values []float64) []bin {
 	public := make([]bin, len(bins))
-	numbers := make([]float64, 0, 5*len(bins)) // of all bins
+	numbers := make([]float64, 0, 5*len(bins)) // for all bins
 	for i, b := range bins {
 		from := len(numbers)
 		low, high, mean := b.low, b.high, b.mean
@@ -58,8 +59,8 @@ func (r valueRange) publicBounds(bins []rawBin, i int, values []float64) (low, h
 	return low, high, min(max(rounded(b.mean, 5), low), high)
 }
 
-// highEnd is the high bound for which the power law from the low bound has the
-// bin's mean and variance: for U^k these are 1/(1+k) and its square times
+// highEnd returns the high bound for which the power law from the low bound has
+// the bin's mean and variance. For U^k, these are 1/(1+k) and its square times
 // k^2/(1+2k).
 func (b *rawBin) highEnd(whole bool) float64 {
 	mean := b.mean - b.low
@@ -71,7 +72,7 @@ func (b *rawBin) highEnd(whole bool) float64 {
 	return rounded(high, 3)
 }
 
-// between returns a short number above low and below high.
+// between returns a short number between low and high, exclusive.
 func between(low, high float64, whole bool) float64 {
 	if whole {
 		return math.Round(shortest(low+1, high)) - .5
@@ -82,7 +83,7 @@ func between(low, high float64, whole bool) float64 {
 	return low + (high-low)/2
 }
 
-// shortest returns the number with the fewest digits around the middle.
+// shortest returns the number with the fewest digits near the middle.
 func shortest(low, high float64) float64 {
 	middle := low + (high-low)/2
 	for digits := 1; digits < 17; digits++ {
@@ -98,14 +99,14 @@ func roundBelow(values []float64, whole bool) float64 {
 	return roundOutward(values[0], values[min(minRequests, len(values))-1], -1, whole)
 }
 
-// roundAbove returns one above them.
+// roundAbove returns a round number above sorted values.
 func roundAbove(values []float64, whole bool) float64 {
 	n := len(values)
 	return roundOutward(values[n-1], values[n-min(minRequests, n)], 1, whole)
 }
 
-// roundOutward returns a round number beyond the end of values, as far as these
-// are apart; the direction is -1 or 1.
+// roundOutward returns a round number beyond the end of values, at about their
+// spacing; the direction is -1 or 1.
 func roundOutward(end, inner, direction float64, whole bool) float64 {
 	grid := gridFor(math.Abs(end-inner), end, whole)
 	beyond := rounded(math.Ceil(direction*end/grid)*grid, 12)
@@ -115,8 +116,8 @@ func roundOutward(end, inner, direction float64, whole bool) float64 {
 	return direction * beyond
 }
 
-// gridFor returns the finest of the grids 1, 2, 5, 10, ... that is as wide as
-// values near one are apart.
+// gridFor returns the finest of the grids 1, 2, 5, 10, ... that is at least as
+// wide as the spacing of values near one.
 func gridFor(apart, near float64, whole bool) float64 {
 	apart = max(apart, math.Abs(near)*1e-6, 1e-9)
 	if whole {
@@ -141,7 +142,7 @@ func allWhole(samples []sample, dim int) bool {
 	return true
 }
 
-// rounded keeps some decimal digits, so that a model's file is short and still
+// rounded rounds to some decimal digits, to keep a model's file both short and
 // exact.
 func rounded(x float64, digits int) float64 {
 	r, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)

@@ -6,22 +6,22 @@ import (
 	"moontide/synth"
 )
 
-// turn is a request of a session, kept as long as it may be continued.
+// turn is a request of a session that may still be continued.
 type turn struct {
 	session  uint64
 	template int
-	runs     []synth.BlockRun // of its blocks after the template's
-	blocks   int              // all of them
-	shared   int              // of these, the blocks shared with the turn before it
+	runs     []synth.BlockRun // blocks after the template's
+	blocks   int              // number of all blocks
+	shared   int              // number of blocks shared with the previous turn
 	isl, osl int
 
 	number  int     // 0 for a first turn
 	at      float64 // ms
-	gap     float64 // ms since the turn before; 0 for a first turn
+	gap     float64 // ms since the previous turn; 0 for a first turn
 	meanGap float64 // ms, the moving mean of the gaps
 }
 
-// follow makes t, whose time is known, the next turn of p.
+// follow makes t, which has a time, the next turn of p.
 func (t *turn) follow(p *turn) {
 	t.number = p.number + 1
 	t.gap = max(0, t.at-p.at)
@@ -31,15 +31,15 @@ func (t *turn) follow(p *turn) {
 	}
 }
 
-// relation is how the prompt of a turn continues the turn before.
+// relation describes how the prompt of a turn continues the previous turn.
 type relation int
 
 const (
 	extends relation = iota // all its full blocks, and more
 	repeats                 // the same prompt
-	returns                 // what that one shared with its own predecessor, and more
+	returns                 // what the previous turn shared with its predecessor, and more
 	edits                   // a part of it, and more
-	joins                   // the same by another session, where rows have session ids
+	joins                   // like edits, by another session, if rows have session ids
 	relations
 )
 
