@@ -9,59 +9,60 @@ import (
 	"moontide/trace/routing"
 )
 
-// Cache is what caches of several sizes and policies would hit on a trace.
+// Cache holds the hits of caches of several sizes and policies on a trace.
 type Cache struct {
 	BlockSize int // tokens
 	// Curve is the exact LRU curve.
 	Curve *cache.Curve
-	// Asked are the capacities that the user asked for, in the user's units; nil if
-	// they were chosen to fit the trace.
+	// Asked holds the capacities requested by the user, in the user's units; nil
+	// if they were chosen to fit the trace.
 	Asked []cache.Capacity
-	// Points are the hits at each capacity, by policy.
+	// Points holds the hits at each capacity, by policy.
 	Points []CachePoint
-	// RoomForReuse is [cache.RoomForReuse] if Belady's bound was asked for.
+	// RoomForReuse is [cache.RoomForReuse] if Belady's bound was requested.
 	RoomForReuse trace.Opt[int] // blocks
-	// BytesPerToken is the size of a token in the KV cache; 0 if not known.
+	// BytesPerToken is the size of a token in the KV cache; 0 if unknown.
 	// Arithmetic shows how it was computed.
 	BytesPerToken float64
 	Arithmetic    string
-	// Workers is how many workers were asked about, 0 for none. Fleets compare them
-	// with one cache, by capacity.
+	// Workers is the number of simulated workers, 0 for none. Fleets compares
+	// them with a single cache, by capacity.
 	Workers int
 	Fleets  []FleetPoint
-	// SessionsInferred says that session routing used inferred sessions.
+	// SessionsInferred reports that session routing used inferred sessions.
 	SessionsInferred bool
 }
 
-// CachePoint is what one policy hits at one capacity.
+// CachePoint holds the hits of one policy at one capacity.
 type CachePoint struct {
 	Policy   cache.Policy
 	Capacity int // blocks
 	Hits     cache.Hits
 }
 
-// FleetPoint is what workers hit that have a cache of a capacity each.
+// FleetPoint holds the hits of workers that have a cache of this capacity each.
 type FleetPoint struct {
 	cache.Fleet
 	cache.Comparison
 }
 
-// Single caches beside the workers: of one worker's size, and of all together.
+// Single caches for comparison: of one worker's size, and of the size of all
+// workers together.
 const (
 	sharedSingle = "shared-single"
 	sharedTotal  = "shared-total"
 )
 
-// fleetHits are the hits of workers by one routing, or of a single cache.
+// fleetHits holds the hits of workers under one routing, or of a single cache.
 type fleetHits struct {
 	name              string
 	workers, capacity int
 	hits              cache.Hits
-	load              string // of the busiest worker over the mean
+	load              string // of the busiest worker divided by the mean
 }
 
-// all are the hits by each routing, between one cache of a worker's size and one
-// of all together.
+// all returns the hits under each routing, between a single cache of one
+// worker's size and one of the size of all workers.
 func (f FleetPoint) all() []fleetHits {
 	list := []fleetHits{{sharedSingle, 1, f.Capacity, f.SharedSingle, ""}}
 	for _, r := range f.Routed {
@@ -70,15 +71,15 @@ func (f FleetPoint) all() []fleetHits {
 	return append(list, fleetHits{sharedTotal, 1, f.Capacity * f.Workers, f.SharedTotal, ""})
 }
 
-// infiniteShares are the shares of the infinite hit rate for which the smallest
-// cache is reported.
+// infiniteShares lists the shares of the infinite hit rate for which the
+// smallest cache is reported.
 var infiniteShares = []float64{0.90, 0.95, 0.99}
 
-// curvePoints is how many points of the LRU curve a file or a figure gets.
+// curvePoints is the maximum number of LRU curve points in a file or figure.
 const curvePoints = 400
 
-// Sizes are the capacities of the points in tokens: the same room at any block
-// size.
+// Sizes returns the capacities of the points in tokens, comparable across block
+// sizes.
 func (c *Cache) Sizes() []cache.Capacity {
 	var sizes []cache.Capacity
 	for _, p := range c.Points {
@@ -143,7 +144,7 @@ func (c *Cache) addTo(to *doc.Document) {
 	c.addFleets(to)
 }
 
-// randomIsOneDraw keeps readers from trusting its last digits.
+// randomIsOneDraw warns against reading too much into its digits.
 const randomIsOneDraw = "Random routing is one draw with a fixed seed: another would hit a little more or less."
 
 func (c *Cache) addFleets(to *doc.Document) {
@@ -174,7 +175,7 @@ func (c *Cache) addFleets(to *doc.Document) {
 	}
 }
 
-// busiest is the load of the worker with the most tokens over the mean.
+// busiest returns the token load of the busiest worker divided by the mean.
 func busiest(r cache.Routed) string {
 	most := 0
 	for _, w := range r.Workers {
@@ -186,7 +187,7 @@ func busiest(r cache.Routed) string {
 	return doc.Fixed(float64(most)*float64(len(r.Workers))/float64(r.Hits.Tokens), 2) + "x"
 }
 
-// bytes is the size of a number of blocks, if known.
+// bytes returns the size of a number of blocks, if known.
 func (c *Cache) bytes(blocks int) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: float64(blocks) * float64(c.BlockSize) * c.BytesPerToken, Set: c.BytesPerToken > 0}
 }
@@ -198,10 +199,10 @@ func (c *Cache) gib(blocks int) string {
 	return doc.Absent
 }
 
-// Curves is the Document with hit rates against cache sizes as its Data: of each
-// policy at the capacities that were asked for or, if none were, the whole LRU
-// curve from 1 block to the capacity from which on nothing more is hit. Then
-// follow the workers, a row for each routing.
+// Curves returns the Document with hit rates against cache sizes as its Data:
+// of each policy at the requested capacities or, without any, the whole LRU
+// curve from 1 block to the capacity that reaches the maximum hit rate. One row
+// per worker routing follows.
 func (d Dataset) Curves() *doc.Document {
 	to := d.Document()
 	to.Data = d.Cache.curves()

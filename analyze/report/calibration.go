@@ -15,7 +15,8 @@ import (
 // CalibrationJSON writes a calibration as one indented JSON object.
 func CalibrationJSON(w io.Writer, c *bench.Calibration) error { return writeJSON(w, c) }
 
-// CalibrationLine is the result at one load in one line, to show progress.
+// CalibrationLine returns the result at one load as one line of progress
+// output.
 func CalibrationLine(p bench.Point) string {
 	line := fmt.Sprintf("%v: errors at p99: TTFT %s ms, ITL %s ms; client lag at p99: %s ms",
 		p.Load, milliseconds(p.TTFT.P99MS), milliseconds(p.ITL.P99MS), milliseconds(p.ClientLag.P99MS))
@@ -81,7 +82,7 @@ func workTable(points []bench.Point) doc.Table {
 	return t
 }
 
-// loadName is a load in a table.
+// loadName returns the name of a load in a table.
 func loadName(l bench.Load) string {
 	switch {
 	case l.Kind == bench.Sends:

@@ -106,7 +106,8 @@ func TestCalibrationLine(t *testing.T) {
 	}
 }
 
-// A run says where it was in its client's calibrated range, except in virtual time.
+// A run reports its position in its client's calibrated range, except in
+// virtual time.
 func TestCalibratedRun(t *testing.T) {
 	t.Parallel()
 	line := func(info runfile.Run, r run.Result) string {

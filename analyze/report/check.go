@@ -10,13 +10,13 @@ import (
 	"moontide/trace/check"
 )
 
-// Check is what was found in a trace.
+// Check holds the findings of a trace check.
 type Check struct {
 	Name   string
 	Report *check.Report
 }
 
-// Document lists every finding with its first places.
+// Document lists every finding with its first occurrences.
 func (c Check) Document() *doc.Document {
 	d := doc.New("TRACE CHECK", "Trace: "+c.Name)
 	for _, f := range c.Report.Findings {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// browsers are names of Chromium. The variable CHROMIUM overrides them.
+// browsers lists the names of Chromium. The variable CHROMIUM overrides them.
 var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "chrome-headless-shell", "headless_shell"}
 
 // chromium is a headless browser with one tab. Messages of the DevTools protocol
@@ -23,19 +23,19 @@ type chromium struct {
 	t       *testing.T
 	to      io.Writer
 	from    *bufio.Reader
-	last    int    // message that was sent
+	last    int    // last message sent
 	session string // of the tab
 	events  []event
 }
 
-// event is a message that the browser sends by itself.
+// event is an unsolicited message from the browser.
 type event struct {
 	Method string
 	Params json.RawMessage
 }
 
-// newChromium starts a browser, and skips the test if none is installed. The one in
-// CHROMIUM has to work.
+// newChromium starts a browser, and skips the test if none is installed. The
+// one named by CHROMIUM must work.
 func newChromium(t *testing.T) *chromium {
 	t.Helper()
 	path := os.Getenv("CHROMIUM")
@@ -50,7 +50,7 @@ func newChromium(t *testing.T) *chromium {
 		"--no-first-run", "--disable-background-networking", "--user-data-dir="+t.TempDir(), "--remote-debugging-pipe")
 	theirs, to := pipe(t)
 	from, answers := pipe(t)
-	cmd.ExtraFiles = []*os.File{theirs, answers} // 3 and 4, as the protocol says
+	cmd.ExtraFiles = []*os.File{theirs, answers} // 3 and 4, as the protocol requires
 	var said strings.Builder
 	cmd.Stderr, cmd.WaitDelay = &said, 5*time.Second
 	if err := cmd.Start(); err != nil {
@@ -63,7 +63,7 @@ func newChromium(t *testing.T) *chromium {
 	t.Cleanup(func() {
 		io.WriteString(to, `{"id": 0, "method": "Browser.close"}`+"\x00")
 		to.Close()
-		io.Copy(io.Discard, c.from) // until it is gone, or its time is up
+		io.Copy(io.Discard, c.from) // until it exits or times out
 		cancel()
 		cmd.Wait()
 		if t.Failed() {
@@ -125,7 +125,7 @@ func (c *chromium) try(method string, params, result any) error {
 	}
 }
 
-// ask sends a message, and returns the number that its answer will have.
+// ask sends a message and returns its number, which the answer repeats.
 func (c *chromium) ask(method string, params any) (number int, err error) {
 	c.last++
 	asked := map[string]any{"id": c.last, "method": method}
@@ -150,8 +150,8 @@ type message struct {
 	Error  struct{ Message string }
 }
 
-// read takes the next message and keeps events. It closes dialogs, which would block
-// the page.
+// read reads the next message and stores events. It closes dialogs, which would
+// block the page.
 func (c *chromium) read() (m message, err error) {
 	text, err := c.from.ReadBytes(0)
 	if err != nil {
@@ -170,8 +170,8 @@ func (c *chromium) read() (m message, err error) {
 	return m, nil
 }
 
-// open loads a page in a window of some width, and waits until all of it is
-// there.
+// open loads a page in a window of the given width and waits until it is
+// complete.
 func (c *chromium) open(url string, width int) {
 	c.t.Helper()
 	c.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}, nil)

@@ -11,11 +11,11 @@ import (
 	"moontide/trace/stats"
 )
 
-// Comparison is traces side by side. The others are measured against the first.
+// Comparison compares traces side by side. The first is the baseline.
 type Comparison []Dataset
 
-// Document has the statistics, caches and workers side by side, and the distance
-// of each trace from the first.
+// Document contains the statistics, caches and workers side by side, and the
+// distance of each trace from the first.
 func (c Comparison) Document() *doc.Document {
 	d := doc.New("TRACE COMPARISON", "Measured against: "+c[0].Name)
 	c.sideBySide(d.Section("Side by side"))
@@ -45,7 +45,8 @@ func (c Comparison) sideBySide(s *doc.Section) {
 	}
 }
 
-// statistics are the names and values of a column; all traces have the same names.
+// statistics returns the names and values of a column; the names are the same
+// for all traces.
 func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
 	add := func(name, value string) { rows = append(rows, [2]string{name, value}) }
 	addIf := func(known bool, name, value string) {
@@ -85,14 +86,14 @@ func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
 	return rows
 }
 
-// Distances are how far a trace is from another. What one of them cannot give
-// is doc.Absent.
+// Distances holds the distances between two traces. Unknown distances are
+// doc.Absent.
 type Distances struct {
 	analyze.Comparison
 	LRU trace.Opt[cache.Gap]
 }
 
-// DistancesOf measures how far b is from a.
+// DistancesOf computes the distances of b from a.
 func DistancesOf(a, b Dataset) Distances {
 	d := Distances{Comparison: analyze.Compare(a.Analysis, b.Analysis)}
 	if a.Cache.known() && b.Cache.known() && a.Cache.BlockSize == b.Cache.BlockSize {
@@ -132,8 +133,8 @@ func (c Comparison) distances(d *doc.Document) {
 	}
 }
 
-// JSON writes the traces as [Dataset.JSON] does, and the distances of each but the
-// first to the first.
+// JSON writes the traces as [Dataset.JSON] does, and the distances of all
+// others from the first.
 func (c Comparison) JSON(w io.Writer) error {
 	distances := objects(c[1:], func(d Dataset) object { return distancesJSON(d.Name, DistancesOf(c[0], d)) })
 	return writeJSON(w, object{{"traces", objects(c, datasetJSON)}, {"distances", distances}})

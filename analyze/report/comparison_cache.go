@@ -10,7 +10,7 @@ import (
 	"moontide/trace/routing"
 )
 
-// table has a column for each trace.
+// table returns an empty table with a column per trace.
 func (c Comparison) table() doc.Table {
 	t := doc.Table{Columns: []string{""}, Left: 1}
 	for _, data := range c {
@@ -19,8 +19,8 @@ func (c Comparison) table() doc.Table {
 	return t
 }
 
-// caches puts what was asked about caches side by side. Sizes are matched by their
-// names: a size in tokens has as many blocks as the trace's block size gives.
+// caches compares the cache results side by side. Sizes are matched by name:
+// the number of blocks for a size in tokens depends on the trace's block size.
 func (c Comparison) caches(d *doc.Document) {
 	t := c.table()
 	for _, policy := range cache.Policies() {
@@ -35,7 +35,7 @@ func (c Comparison) caches(d *doc.Document) {
 	}
 }
 
-// fleets puts what was asked about workers side by side.
+// fleets compares the worker results side by side.
 func (c Comparison) fleets(d *doc.Document) {
 	t := c.table()
 	for _, size := range c.asked() {
@@ -63,7 +63,7 @@ func (c Comparison) fleets(d *doc.Document) {
 	}
 }
 
-// asked are the capacities of all traces, each once.
+// asked returns the capacities of all traces without duplicates.
 func (c Comparison) asked() []cache.Capacity {
 	var sizes []cache.Capacity
 	for _, data := range c {
@@ -92,8 +92,7 @@ func (c Comparison) addHits(t *doc.Table, name string, size cache.Capacity) {
 	}
 }
 
-// at is what a policy, or workers with a routing, hit at a capacity, if that was
-// asked.
+// at returns the hits of a policy or routing at a capacity, if present.
 func (c *Cache) at(name string, size cache.Capacity) (found trace.Opt[cache.Hits]) {
 	if !c.known() {
 		return found
@@ -117,7 +116,7 @@ func (c *Cache) at(name string, size cache.Capacity) (found trace.Opt[cache.Hits
 	return found
 }
 
-// services puts the concurrency at a given speed side by side.
+// services compares the concurrency at a given speed side by side.
 func (c Comparison) services(d *doc.Document) {
 	i := slices.IndexFunc(c, func(data Dataset) bool { return data.Service != nil })
 	if i < 0 {
@@ -139,7 +138,7 @@ func (c Comparison) services(d *doc.Document) {
 	s.Table(t)
 }
 
-// bothRates are the block and the token hit rate in percent.
+// bothRates returns the block and token hit rates in percent.
 func bothRates(h trace.Opt[cache.Hits]) string {
 	if !h.Set {
 		return doc.Absent
@@ -148,7 +147,7 @@ func bothRates(h trace.Opt[cache.Hits]) string {
 	return doc.Percent(r.Block) + " / " + doc.PercentOr(r.Token)
 }
 
-// sizeName is a capacity as people say it.
+// sizeName formats a capacity for people.
 func sizeName(c cache.Capacity) string {
 	if c.Unit == cache.Bytes {
 		return doc.Fixed(c.Amount/(1<<30), 2) + " GiB"

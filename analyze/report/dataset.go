@@ -5,7 +5,7 @@
 //	err := report.Dataset{Name: "conversation.jsonl", Analysis: a}.Document().WriteText(os.Stdout)
 //
 // JSON and PNG methods write the same results for programs and as pictures. A
-// report computes nothing that the results do not hold; what is not known is "-"
+// report computes nothing beyond the results; unknown values are "-"
 // in text and null in JSON, never 0.
 package report
 
@@ -21,8 +21,8 @@ import (
 	"moontide/trace/stats"
 )
 
-// Dataset is the analysis of one trace. Parts that were not asked for are nil and
-// left out.
+// Dataset is the analysis of one trace. Parts that were not requested are nil
+// and omitted.
 type Dataset struct {
 	Name     string
 	Analysis *analyze.Analysis
@@ -30,8 +30,8 @@ type Dataset struct {
 	Service  *Service
 }
 
-// Document is the "DATASET ANALYSIS": an overview, ISL and OSL, prefix reuse, and
-// so on to a summary in words and, in HTML, figures.
+// Document returns the "DATASET ANALYSIS": an overview, ISL and OSL, prefix
+// reuse, and so on, up to a summary in words and, in HTML, figures.
 func (d Dataset) Document() *doc.Document {
 	to, a := doc.New("DATASET ANALYSIS", "Trace: "+d.Name), d.Analysis
 	overviewSection(to.Section("Overview"), a)
@@ -45,7 +45,7 @@ func (d Dataset) Document() *doc.Document {
 	d.Service.addTo(to, a.Arrivals != nil)
 	sessionSection(to, a.Sessions)
 	to.Section("Summary").Text(summarySentences(a)...)
-	figures, _ := datasetFigures(d) // the text says what is missing
+	figures, _ := datasetFigures(d) // the text reports missing figures
 	s := to.Section("Figures")
 	for _, f := range figures {
 		s.Figure(f)
@@ -86,7 +86,7 @@ type doubtfulLength struct {
 	rows        int
 }
 
-// doubtfulLengths are how many lengths the trace does not give.
+// doubtfulLengths counts the lengths that the trace does not give.
 func doubtfulLengths(l analyze.Lengths) []doubtfulLength {
 	return []doubtfulLength{
 		{"with an estimated ISL", "from text, no tokenizer", l.EstimatedISL},
@@ -115,7 +115,7 @@ func arrivalRows(s *doc.Section, a *analyze.Analysis) {
 	}
 }
 
-// assumedBlockSize says why a block size could not be detected.
+// assumedBlockSize explains why a block size could not be detected.
 func assumedBlockSize(b trace.BlockSize) string {
 	switch {
 	case b.Low > b.High:
@@ -126,8 +126,8 @@ func assumedBlockSize(b trace.BlockSize) string {
 	return fmt.Sprintf("The block size is assumed: every size from %s to %s tokens fits the ids.", doc.Int(b.Low), doc.Int(b.High))
 }
 
-// BlockSizeWarning says in a sentence how many rows the block size does not fit
-// and which size would. It is empty if the size fits all rows.
+// BlockSizeWarning returns a sentence with the number of rows that do not fit
+// the block size and the size that would fit. It is empty if all rows fit.
 func BlockSizeWarning(a *analyze.Analysis) string {
 	p, f := a.Prefix, a.BlockFit
 	if p == nil || f.Fits == f.Rows {
@@ -151,8 +151,8 @@ func lengthSection(s *doc.Section, d stats.Sample) {
 	s.Row("Total", doc.Fixed(d.Sum, 0), "tokens", "")
 }
 
-// percentileSection has the percentiles of lengths and how ISL and OSL go
-// together.
+// percentileSection adds the percentiles of lengths and the relation of ISL to
+// OSL.
 func percentileSection(s *doc.Section, a *analyze.Analysis) {
 	l := a.Lengths
 	t := doc.Table{Columns: []string{"percentile", "ISL", "OSL", "ISL / OSL"}, Left: 1}
@@ -280,8 +280,7 @@ func sessionSection(to *doc.Document, of *analyze.Sessions) {
 	s.Row("Prompt growth per turn, median", doc.FixedOr(growth, 0), "tokens", noteOr(growth, "", "no second turn"))
 }
 
-// Service is how many requests of a trace would be in flight on a server of a
-// given speed.
+// Service is the concurrency of a trace on a server of a given speed.
 type Service struct {
 	TTFT, TPOT float64 // ms
 	analyze.Concurrency
@@ -306,12 +305,13 @@ func (c *Service) speed() string {
 	return fmt.Sprintf("Assumes a TTFT of %s ms and a TPOT of %s ms at any load.", doc.Fixed(c.TTFT, 1), doc.Fixed(c.TPOT, 1))
 }
 
-// quantileOf is a quantile in a unit: 1000 turns milliseconds into seconds.
+// quantileOf returns a quantile divided by unit: 1000 turns milliseconds into
+// seconds.
 func quantileOf(d stats.Sample, p, unit float64) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: d.Quantile(p) / unit, Set: d.Count > 0}
 }
 
-// noteOr is a note on a value, or why there is no value.
+// noteOr returns the note on a value, or the reason why it is missing.
 func noteOr(v trace.Opt[float64], note, why string) string {
 	if !v.Set {
 		return why
@@ -319,5 +319,5 @@ func noteOr(v trace.Opt[float64], note, why string) string {
 	return note
 }
 
-// span writes milliseconds as people would.
+// span formats milliseconds for people.
 func span(ms float64) string { return doc.Span(time.Duration(ms * float64(time.Millisecond))) }

@@ -13,8 +13,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// PNG writes the figures of the report as one picture. The errors are those of
-// w.
+// PNG writes the figures of the report as one picture. All errors are from w.
 func (d Dataset) PNG(w io.Writer) error {
 	return figure.WritePNG(w, d.sheet(), figure.Options{})
 }
@@ -31,7 +30,8 @@ func (d Dataset) sheet() figure.Sheet {
 	return sheet
 }
 
-// datasetFigures are the figures of a trace, and the reasons for missing ones.
+// datasetFigures returns the figures of a trace and the reasons for missing
+// ones.
 func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 	a := data.Analysis
 	draw := func(f figure.Figure) { figures = append(figures, f) }
@@ -76,8 +76,8 @@ func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 	return figures, missing
 }
 
-// binsOf gives few values few columns, so that these say more than single
-// values do, and many no more than a picture has room for.
+// binsOf uses few columns for few values, so that columns show more than single
+// values, and limits the columns to the space available.
 func binsOf(values stats.Sample) stats.Bins {
 	const least, most = 10, 60
 	columns := int(2 * math.Sqrt(float64(values.Count)))
@@ -100,7 +100,7 @@ func histogram(title, label, unit string, values stats.Sample, divisor float64) 
 	}
 	bins := binsOf(values)
 	counts := values.Histogram(bins)
-	if bins.Log && bins.Edges[0] == 0 { // zeros have no place on a log axis
+	if bins.Log && bins.Edges[0] == 0 { // a log axis cannot show zero
 		f.Note = doc.Int(counts[0]) + " of value 0 are not on the log axis"
 		bins.Edges, counts = bins.Edges[1:], counts[1:]
 	}
@@ -121,8 +121,8 @@ func histogram(title, label, unit string, values stats.Sample, divisor float64) 
 	return f
 }
 
-// oneColumn draws values that are all alike: in the middle of an axis from 0,
-// as a column that is no wider than those of others.
+// oneColumn draws values that are all equal: in the middle of an axis from 0,
+// as a column of normal width.
 func oneColumn(f *figure.Figure, value float64, count int) {
 	low, high := 0.0, 2*value
 	if value == 0 {
@@ -135,7 +135,7 @@ func oneColumn(f *figure.Figure, value float64, count int) {
 	nameMarks(f)
 }
 
-// nameMarks adds to each mark its value.
+// nameMarks adds its value to the label of each mark.
 func nameMarks(f *figure.Figure) {
 	for i := range f.Marks {
 		m := &f.Marks[i]
@@ -148,8 +148,8 @@ func nameMarks(f *figure.Figure) {
 	}
 }
 
-// arrivalsFigure begins with the first arrival, before which its window may
-// begin, and goes on to the end of the last window.
+// arrivalsFigure starts at the first arrival, although its window may start
+// earlier, and ends with the last window.
 func arrivalsFigure(at *analyze.Arrivals) figure.Figure {
 	s := at.Series
 	var x, y []float64
@@ -183,7 +183,7 @@ func (c *Cache) figure() figure.Figure {
 	}
 	lru := figure.Series{Name: policyName(cache.LRU), Kind: figure.Line}
 	least, capacities := c.leastDrawn(), c.Curve.Spaced(curvePoints)
-	if len(capacities) == c.Curve.Largest() { // each size there is: a rate holds up to the next
+	if len(capacities) == c.Curve.Largest() { // every size is present: a rate holds up to the next
 		lru.Kind = figure.Steps
 	}
 	for _, capacity := range capacities {
@@ -212,8 +212,9 @@ func (c *Cache) figure() figure.Figure {
 	return f
 }
 
-// leastDrawn is the smallest capacity of the figure: smaller caches than were
-// asked for and than a thousandth of what the curve needs to be flat say little.
+// leastDrawn returns the smallest capacity of the figure. Capacities below the
+// requested ones and below a thousandth of the flat end of the curve are of
+// little interest.
 func (c *Cache) leastDrawn() int {
 	least := max(1, c.Curve.Largest()/1000)
 	for _, p := range c.Points {
@@ -224,7 +225,7 @@ func (c *Cache) leastDrawn() int {
 	return least
 }
 
-// policyName is a policy in a legend.
+// policyName returns the name of a policy in a legend.
 func policyName(p cache.Policy) string {
 	if p == cache.Belady {
 		return "Belady's bound"

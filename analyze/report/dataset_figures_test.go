@@ -122,7 +122,7 @@ func TestArrivalsFigure(t *testing.T) {
 
 func TestCacheFigure(t *testing.T) {
 	var s cache.Sequence
-	for i := range uint32(5000) { // all blocks twice: the second time, 5,000 blocks later
+	for i := range uint32(5000) { // every block twice, 5,000 blocks apart
 		s.Add([]uint32{i}, 16, "")
 	}
 	for i := range uint32(5000) {

@@ -14,7 +14,7 @@ import (
 	"moontide/trace/block"
 )
 
-// cached adds what LRU and Belady's bound hit at some capacities.
+// cached adds the hits of LRU and Belady's bound at the given capacities.
 func cached(t *testing.T, rows []trace.Request, capacities ...int) report.Dataset {
 	t.Helper()
 	a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{})
@@ -44,7 +44,7 @@ func cached(t *testing.T, rows []trace.Request, capacities ...int) report.Datase
 	return data
 }
 
-// If a trace lacks something, every format of its report says why.
+// If a trace lacks something, every report format explains why.
 func TestDatasetWithGaps(t *testing.T) {
 	at := trace.Some[float64]
 	for _, test := range []struct {
@@ -52,7 +52,7 @@ func TestDatasetWithGaps(t *testing.T) {
 		rows []trace.Request
 		says []string // in the text and the Markdown, words
 		null []string // in the JSON
-		page string   // in the page: a figure that is there although others are not
+		page string   // in the page: a figure that is present although others are missing
 	}{
 		{"no ids", []trace.Request{{Timestamp: at(0), InputLength: 600, OutputLength: 5}, {Timestamp: at(1500), InputLength: 700, OutputLength: 9}},
 			[]string{"No row has block ids (hash_ids): hit rates, shared prefixes, sessions, and the hits of caches and workers are unknown.", "Inter-arrival CV - needs two gaps", "Average context, observed - tokens no row has block ids"},
@@ -115,11 +115,11 @@ func TestDatasetWithGaps(t *testing.T) {
 	}
 }
 
-// The bound may need one block less than a cache that must let in every block:
-// the report says what both facts mean.
+// The bound may need one block less than a cache that must admit every block;
+// the report explains both facts.
 func TestRoomForReuse(t *testing.T) {
 	row := func(ids ...uint64) trace.Request { return trace.Request{InputLength: 512 * len(ids), HashIDs: ids} }
-	// Block 1 is to be used again while 2 comes, which is not.
+	// Block 1 is used again after 2, which is not.
 	data := cached(t, []trace.Request{row(1, 2), row(1, 3), row(1, 3)}, 1, 2, 3)
 	var text, json bytes.Buffer
 	if err := data.Document().WriteText(&text); err != nil {

@@ -7,7 +7,7 @@ import (
 	"moontide/analyze/report/doc"
 )
 
-// summarySentences say what the numbers mean for a server.
+// summarySentences explains the significance of the numbers for a server.
 func summarySentences(a *analyze.Analysis) []string {
 	text := arrivalSentences(a)
 	text = append(text, fmt.Sprintf("A prompt has %s tokens on average (median %s), an answer %s.",
@@ -30,7 +30,7 @@ func arrivalSentences(a *analyze.Analysis) []string {
 		return []string{all + ", all at the same time."}
 	}
 	text := []string{fmt.Sprintf("%s over %s, %s per second on average.", all, span(at.Duration()), doc.Fixed(at.Rate.Value, 2))}
-	// A coarse clock: on average two requests or more have the same time.
+	// A coarse clock: on average at least two requests share a timestamp.
 	if at.Requests >= 2*at.DistinctTimestamps {
 		text = append(text, fmt.Sprintf("They share %s arrival times, up to %s requests at one: at the recorded timing they come in bursts.",
 			doc.Int(at.DistinctTimestamps), doc.Int(at.MostAtOnce)))
@@ -38,10 +38,10 @@ func arrivalSentences(a *analyze.Analysis) []string {
 	return text
 }
 
-// gridSentence says what a time grid does to a replay.
+// gridSentence explains the effect of a time grid on a replay.
 func gridSentence(at *analyze.Arrivals) string {
 	switch g := at.Grid; {
-	case at.Requests > g.Ticks+at.Requests/10: // a tenth or more come with others
+	case at.Requests > g.Ticks+at.Requests/10: // a tenth or more share a timestamp
 		return "Arrivals lie on a grid, most likely the clock of the recording and not the traffic." +
 			" A replay at the original timing sends all requests of a step at once, in bursts that production never saw."
 	case g.Ticks == g.Steps+1:

@@ -8,7 +8,7 @@ import (
 	"moontide/trace"
 )
 
-// The sentences are true of the trace.
+// The sentences match the trace.
 func TestDatasetSummary(t *testing.T) {
 	at := func(ms ...float64) (rows []trace.Request) {
 		for i, ms := range ms {

@@ -20,8 +20,8 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// fullTrace has a bit of everything that a trace can have: shared prefixes,
-// partial tails, equal times, declarations, a row without time and without ids.
+// fullTrace contains every feature of a trace: shared prefixes, partial tails,
+// equal times, declarations, a row without time and without ids.
 func fullTrace() []trace.Request {
 	row := func(ms float64, isl, osl, context int, ids ...uint64) trace.Request {
 		return trace.Request{
@@ -38,7 +38,7 @@ func fullTrace() []trace.Request {
 	}
 }
 
-// bareTrace says nothing but lengths.
+// bareTrace has lengths only.
 func bareTrace() []trace.Request { return []trace.Request{{InputLength: 7, OutputLength: 1}} }
 
 func analyzed(t *testing.T, rows []trace.Request) *analyze.Analysis {
@@ -91,7 +91,7 @@ func TestDatasetTextFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// A trace may have any name.
+// Trace names may contain any characters.
 func TestDatasetTextIsHarmless(t *testing.T) {
 	var text bytes.Buffer
 	if err := (report.Dataset{Name: "a\x1b[2J\nb\u009bc\xff.jsonl", Analysis: analyzed(t, bareTrace())}).Document().WriteText(&text); err != nil {
@@ -102,7 +102,7 @@ func TestDatasetTextIsHarmless(t *testing.T) {
 	}
 }
 
-// The text says how the block size is known.
+// The text states the source of the block size.
 func TestDatasetTextExplainsTheBlockSize(t *testing.T) {
 	row := func(isl int, ids ...uint64) trace.Request { return trace.Request{InputLength: isl, HashIDs: ids} }
 	for _, test := range []struct {
@@ -133,7 +133,7 @@ func TestDatasetTextExplainsTheBlockSize(t *testing.T) {
 	}
 }
 
-// flatten puts the leaves of decoded JSON under their paths.
+// flatten stores the leaves of decoded JSON under their paths.
 func flatten(prefix string, value any, into map[string]any) {
 	if object, ok := value.(map[string]any); ok {
 		for key, member := range object {
@@ -212,7 +212,7 @@ func TestDatasetJSON(t *testing.T) {
 		"sharing.zipf_exponent": nil, "sharing.zipf_r2": nil,
 		"concurrency": nil,
 	}
-	// Of the further distributions, three values stand for the rest.
+	// Three values represent the other distributions.
 	for key := range got {
 		part, stat := key[:strings.IndexByte(key+".", '.')], key[strings.LastIndexByte(key, '.')+1:]
 		rest := []string{"std", "min", "p1", "p5", "p10", "p25", "p75", "p90", "p95", "p99", "sum"}
@@ -287,7 +287,7 @@ func TestDatasetJSONOfABareTrace(t *testing.T) {
 	}
 }
 
-// Every format says how many lengths are estimated or missing.
+// Every format reports the number of estimated or missing lengths.
 func TestDatasetMarks(t *testing.T) {
 	marked := func(extra string) trace.Request {
 		return trace.Request{InputLength: 7, OutputLength: 2, Extra: []byte(extra)}
@@ -339,7 +339,7 @@ func TestDatasetJSONWritesPlainNumbersAndText(t *testing.T) {
 	}
 }
 
-// A distribution of no values has no mean, although its field is 0.
+// A distribution without values has no mean, although its field is 0.
 func TestDatasetJSONOfNoValues(t *testing.T) {
 	text, _ := datasetJSON(t, "x", &analyze.Analysis{})
 	for _, want := range []string{`"isl": null`, `"osl": null`} {

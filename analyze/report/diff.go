@@ -13,23 +13,23 @@ import (
 	"moontide/trace"
 )
 
-// Diff is how two sides of a benchmark differ.
+// Diff is the comparison of two sides of a benchmark.
 type Diff struct {
 	*diff.Comparison
 	NameA, NameB string
 	Judgements   []diff.Judgement
 }
 
-// The marks of a difference that means less than its number.
+// Marks of differences that mean less than their number suggests.
 const (
 	insignificant = "~"
 	noInterval    = "?"
 	equal         = "="
 )
 
-// Document has the runs, what was changed, the differences of the metrics with
-// their intervals, and the differences request by request. Its Data has a row for
-// each metric.
+// Document contains the runs, the changed settings, the differences of the
+// metrics with their intervals, and the differences per request. Its Data has
+// one row per metric.
 func (c Diff) Document() *doc.Document {
 	d := doc.New("RUN COMPARISON", "A: "+c.NameA+"; B: "+c.NameB)
 	c.runs(d)
@@ -42,7 +42,7 @@ func (c Diff) Document() *doc.Document {
 	return d
 }
 
-// runs lists what is compared, with the objections to comparing it.
+// runs lists the compared runs and the objections to comparing them.
 func (c Diff) runs(d *doc.Document) {
 	s := d.Section("Runs")
 	t := doc.Table{Columns: []string{"", "run", "verdict", "completed", "failed"}, Left: doc.AllLeft}
@@ -94,7 +94,7 @@ func settingText(values []string) string {
 	return cmp.Or(strings.TrimSpace(strings.Join(values, ", ")), doc.Absent)
 }
 
-// differences is the table of metrics.
+// differences adds the table of metrics.
 func (c Diff) differences(s *doc.Section) {
 	t := doc.Table{Columns: []string{"metric", "A", "B", "B - A", "95 % interval", "change", ""}, Left: 1}
 	unsure, unknown := 0, 0
@@ -136,7 +136,7 @@ func (c Diff) differences(s *doc.Section) {
 	s.Text(c.certainty(unsure + unknown))
 }
 
-// certainty says what the intervals are based on, and what would narrow them.
+// certainty describes the basis of the intervals and how to narrow them.
 func (c Diff) certainty(open int) string {
 	switch {
 	case c.ByRuns():
@@ -157,7 +157,7 @@ func objectivesText(objectives []run.Objective) string {
 	return strings.Join(texts, ", ")
 }
 
-// changeText is the relative change, or a mark if it means nothing.
+// changeText returns the relative change, or a mark if it is not meaningful.
 func changeText(x diff.Difference) string {
 	switch {
 	case !x.Difference.Set:
@@ -174,10 +174,11 @@ func changeText(x diff.Difference) string {
 	return fmt.Sprintf("%+.2f %%", 100*x.Relative.Value)
 }
 
-// verdictWord is nothing for a difference that is neither.
+// verdictWord returns "" for a difference that is neither better nor worse.
 func verdictWord(x diff.Difference) string { return []string{"worse", "", "better"}[x.Better()+1] }
 
-// placesOf are the decimals of a metric's values: shares are below 1.
+// placesOf returns the number of decimals of a metric's values: shares are
+// below 1.
 func placesOf(m run.Metric) int {
 	if m.Unit == run.Share {
 		return 4
@@ -185,7 +186,7 @@ func placesOf(m run.Metric) int {
 	return 2
 }
 
-// finer are the decimals of a difference: more for a small one.
+// finer returns the number of decimals of a difference: more for a small one.
 func finer(places int, difference float64) int {
 	if math.Abs(difference) < 0.1 {
 		return max(places, 4)
@@ -193,7 +194,7 @@ func finer(places int, difference float64) int {
 	return places
 }
 
-// plus writes a number with its sign, unless it rounds to 0.
+// plus formats a number with its sign, unless it rounds to 0.
 func plus(v float64, places int) string {
 	text := doc.Fixed(v, places)
 	switch {
@@ -227,7 +228,7 @@ func (c Diff) gates(d *doc.Document) {
 	d.Section("Conditions").Table(t)
 }
 
-// requests is the comparison request by request.
+// requests adds the comparison per request.
 func (c Diff) requests(s *doc.Section) {
 	if !c.Paired {
 		s.Text("The sides did not replay the same requests, so they cannot be paired.")
@@ -274,7 +275,8 @@ func (c Diff) origins(d *doc.Document) {
 	}
 }
 
-// partCells are the mean and what the band adds to that of all.
+// partCells returns the mean of a band and its contribution to the overall
+// mean.
 func partCells(p diff.BandLatency) []string {
 	if p.Count == 0 {
 		return []string{doc.Absent, doc.Absent}
@@ -289,7 +291,7 @@ func partCells(p diff.BandLatency) []string {
 	return []string{plus(p.Mean, 2) + mark, plus(p.Adds, 2)}
 }
 
-// data has a row for each metric.
+// data returns one row per metric.
 func (c Diff) data() doc.Data {
 	data := doc.Data{Columns: []string{"metric", "a", "b", "difference", "low", "high", "relative", "relative_low", "relative_high", "significant", "verdict"}}
 	ends := func(i trace.Opt[diff.Interval]) (low, high any) {

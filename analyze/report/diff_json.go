@@ -6,7 +6,7 @@ import (
 	"moontide/analyze/diff"
 )
 
-// JSON writes the comparison as one indented JSON object. What is not known is
+// JSON writes the comparison as one indented JSON object. Unknown values are
 // null.
 func (c Diff) JSON(w io.Writer) error {
 	objections := []string{}
@@ -33,7 +33,7 @@ func (c Diff) JSON(w io.Writer) error {
 		})})
 	}
 	return writeJSON(w, append(out, object{
-		{"intervals_by_runs", c.ByRuns()}, // whether the run means alone are the sample
+		{"intervals_by_runs", c.ByRuns()}, // whether the run means are the sample
 		{"paired", c.Paired}, {"pairs", c.Pairs}, {"completed_in_a_alone", c.OnlyA}, {"completed_in_b_alone", c.OnlyB},
 		{"requests", append([]object{}, requests...)}, {"origins", append([]object{}, origins...)},
 	}...))
@@ -43,7 +43,7 @@ func sideJSON(name string, runs []*diff.Run) object {
 	return object{{"name", name}, {"runs", objects(runs, func(r *diff.Run) object {
 		return object{
 			{"name", r.Name}, {"verdict", r.Verdict.Level.String()}, {"completed", r.Completed}, {"failed", r.Failed},
-			{"itl_gaps_kept", r.GapsKept}, // below 1 if intervals of ITL are based on a part of the gaps
+			{"itl_gaps_kept", r.GapsKept}, // below 1 if intervals of ITL are based on a subset of the gaps
 		}
 	})}}
 }

@@ -18,8 +18,7 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// comparedRun is a run that ended, of 640 answers, each by so much later than
-// those of others.
+// comparedRun is a completed run of 640 answers, each delayed by later.
 func comparedRun(t *testing.T, name string, url string, later time.Duration, change func(records []replay.Record)) *diff.Run {
 	t.Helper()
 	records := answers(640)
@@ -51,7 +50,7 @@ func comparedRun(t *testing.T, name string, url string, later time.Duration, cha
 	return r
 }
 
-// comparisons are the test cases for all formats.
+// comparisons returns the test cases for all formats.
 func comparisons(t *testing.T) map[string]report.Diff {
 	same := func([]replay.Record) {}
 	of := func(a, b []*diff.Run, gates ...string) report.Diff {
@@ -86,7 +85,7 @@ func TestDiff(t *testing.T) {
 			file := "testdata/diff_" + strings.ReplaceAll(name, " ", "_")
 			for ending, show := range map[string]func(w io.Writer) error{".txt": c.Document().WriteText, ".md": c.Document().WriteMarkdown, ".csv": c.Document().WriteCSV, ".json": c.JSON} {
 				if name != "slower" && ending != ".txt" {
-					continue // the other forms say the same
+					continue // the other formats are the same
 				}
 				var b bytes.Buffer
 				if err := show(&b); err != nil {

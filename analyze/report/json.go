@@ -12,9 +12,9 @@ import (
 	"moontide/trace/stats"
 )
 
-// writeJSON writes v indented. It uses encoding/json, because compiling sonic's
-// encoder for an object that is written once costs more than it saves.
-// Characters of HTML are not escaped.
+// writeJSON writes v indented. It uses encoding/json because compiling sonic's
+// encoder for an object that is written once costs more than it saves. HTML
+// characters are not escaped.
 func writeJSON(w io.Writer, v any) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
@@ -25,12 +25,12 @@ func writeJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// object is a JSON object whose members have an order.
+// object is a JSON object with ordered members.
 type object []field
 
 type field struct {
 	key   string
-	value any // as jsonValue takes it
+	value any // as accepted by jsonValue
 }
 
 func (o object) MarshalJSON() ([]byte, error) {
@@ -54,7 +54,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// onlyIf sets all members to null unless they are known.
+// onlyIf sets all members to null unless known is set.
 func (o object) onlyIf(known bool) object {
 	for i := range o {
 		if !known {
@@ -64,7 +64,7 @@ func (o object) onlyIf(known bool) object {
 	return o
 }
 
-// objects are an object for each element, nil for none.
+// objects returns an object per element, nil if there are none.
 func objects[T any](all []T, of func(T) object) (list []object) {
 	for _, x := range all {
 		list = append(list, of(x))
@@ -72,7 +72,7 @@ func objects[T any](all []T, of func(T) object) (list []object) {
 	return list
 }
 
-// jsonObject is a JSON object whose members are sorted by their keys.
+// jsonObject is a JSON object whose members are sorted by key.
 func jsonObject(members map[string]any) map[string]any {
 	for key, value := range members {
 		members[key] = jsonValue(value)
@@ -80,8 +80,8 @@ func jsonObject(members map[string]any) map[string]any {
 	return members
 }
 
-// jsonValue is how a value is written: floats without an exponent, intervals as
-// two numbers, and what is not known as null.
+// jsonValue converts a value for JSON: floats without an exponent, intervals as
+// two numbers, unknown values as null.
 func jsonValue(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -110,7 +110,7 @@ func jsonValue(v any) any {
 	return v
 }
 
-// orNull is v, or nil where it is not known.
+// orNull returns v, or nil if it is not known.
 func orNull(v any, known bool) any {
 	if !known {
 		return nil
@@ -118,8 +118,8 @@ func orNull(v any, known bool) any {
 	return v
 }
 
-// number is a float that is written without an exponent, which some readers of
-// JSON numbers do not accept. It keeps full precision.
+// number is a float written in full precision without an exponent, which some
+// JSON readers do not accept.
 type number float64
 
 func (n number) MarshalJSON() ([]byte, error) {

@@ -13,15 +13,15 @@ import (
 // looked is the result of lookScript.
 type looked struct {
 	Width, Room   float64  // of the page, and of the window
-	Headings      []string // in their order
+	Headings      []string // in order
 	Text          string
-	Foreign       int // elements that no page of ours has
+	Foreign       int // elements that our pages do not use
 	Figures       int
-	Empty         []string // figures that are small, or have nothing in colour but a legend
-	Cut           []string // texts that reach out of their figure
-	Overlapping   []string // headings that lie on what is before them
-	Spilled       []string // of tables that reach out of where they may scroll
-	FirstIsOnPage bool     // the verdict is seen without scrolling
+	Empty         []string // figures that are small, or have no colour outside the legend
+	Cut           []string // texts that extend beyond their figure
+	Overlapping   []string // headings that overlap the element above
+	Spilled       []string // tables that extend beyond their scrolling area
+	FirstIsOnPage bool     // the verdict is visible without scrolling
 }
 
 const lookScript = `(() => {
@@ -58,8 +58,8 @@ const lookScript = `(() => {
 	return seen;
 })()`
 
-// A browser draws the whole page at the width of a desktop and of a phone, loads
-// nothing and runs no script.
+// The page renders completely at desktop and phone width, loads nothing and
+// runs no script.
 func TestRunPageInChromium(t *testing.T) {
 	c := newChromium(t)
 	url := pageFile(t)
@@ -113,8 +113,8 @@ func (c *chromium) harmless(url string) {
 	}
 }
 
-// Printed, no figure is cut by the end of a sheet, two stand side by side, and
-// no table reaches out of the paper.
+// In print, no figure is cut by a page break, two figures stand side by side,
+// and no table extends beyond the paper.
 func TestRunPageOnPaper(t *testing.T) {
 	c := newChromium(t)
 	const width, height = 702, 1017 // of A4 without its margins, in CSS pixels

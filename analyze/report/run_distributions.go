@@ -12,7 +12,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// PNG draws the metric-distribution figure: a row for each run with the
+// PNG draws the metric-distribution figure: one row per run with the
 // distributions of TTFT, inter-token latency and end-to-end latency.
 func (runs Runs) PNG(w io.Writer) error {
 	return figure.WritePNG(w, runs.sheet(), figure.Options{})
@@ -52,10 +52,11 @@ type valueRange struct {
 	log       bool
 }
 
-// rangeOf is common to all runs, so that their curves can be compared. It is
-// logarithmic if the largest value is more than 20 times the smallest. It leaves
-// out negligible values, such as gaps between chunks that arrived together: on a
-// logarithmic axis they would take up most of the picture.
+// rangeOf returns a range common to all runs, so that their curves can be
+// compared. It is logarithmic if the largest value is more than 20 times the
+// smallest. It omits negligible values, such as gaps between chunks that
+// arrived together: on a logarithmic axis they would take up most of the
+// picture.
 func (runs Runs) rangeOf(l run.Latency) valueRange {
 	const linear = 20
 	r := valueRange{low: math.Inf(1)}
@@ -73,7 +74,8 @@ func (runs Runs) rangeOf(l run.Latency) valueRange {
 	return r
 }
 
-// negligible is a hundredth of the median or, if that is 0, of a higher percentile.
+// negligible returns a hundredth of the median or, if that is 0, of a higher
+// percentile.
 func negligible(d stats.Sample) float64 {
 	for _, p := range []float64{0.5, 0.75, 0.9, 0.99} {
 		if x := d.Quantile(p); x > 0 {
@@ -103,7 +105,7 @@ func density(title, count string, d stats.Sample, over valueRange) figure.Figure
 			x[i] /= second
 		}
 		f.Series = []figure.Series{{Name: title, Kind: figure.Area, X: x, Y: y}}
-	} else { // all are the same
+	} else { // all values are equal
 		at := d.Min / second
 		half := max(math.Abs(at)/50, 1e-6)
 		f.Series = []figure.Series{{Name: title, Kind: figure.Bars, X: []float64{at - half, at + half}, Y: []float64{float64(d.Count)}}}
@@ -126,9 +128,9 @@ const (
 	smoothWidth   = 2.5
 )
 
-// smoothed is a smoothed histogram over a range. Values below the range are counted
-// in its first column, so the sum is the number of values. It has no points if the
-// range is a single value.
+// smoothed returns a smoothed histogram over a range. Values below the range
+// are counted in its first column, so the sum is the number of values. It has
+// no points if the range is a single value.
 func smoothed(d stats.Sample, over valueRange) (x, y []float64, below int) {
 	low, high := over.low, over.high
 	if !(low < high) {

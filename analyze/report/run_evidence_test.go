@@ -17,7 +17,7 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// serverSaid are a server's metrics in a run of six seconds.
+// serverSaid returns a server's metrics in a run of six seconds.
 func serverSaid(t *testing.T) run.SampleSummary {
 	t.Helper()
 	figures := func(use, running, queried, hit float64) *runfile.ServerFigures {
@@ -43,7 +43,8 @@ func serverSaid(t *testing.T) run.SampleSummary {
 	return o
 }
 
-// sharing are answers of which most were cached otherwise than predicted.
+// sharing returns answers whose cached tokens mostly differ from the
+// prediction.
 func sharing() []replay.Record {
 	records := answers(6)
 	for i, cached := range []int{0, 512, 0, 512, 496, 784} {

@@ -52,7 +52,7 @@ func (r Run) addFigures(d *doc.Document) {
 	}
 }
 
-// seriesFigures draw a run over time.
+// seriesFigures draws a run over time.
 func seriesFigures(series run.Series, lag bool) []figure.Figure {
 	step := series.Step.Seconds()
 	requests := []stretchLine{
@@ -76,7 +76,7 @@ func seriesFigures(series run.Series, lag bool) []figure.Figure {
 			stretchLine{"p99", false, quantileLine(0.99, ttft)},
 			stretchLine{"max", true, quantileLine(1, ttft)}),
 	}
-	if lag { // there is none in virtual time
+	if lag { // virtual time has no lag
 		figures = append(figures, stretched(series, "Lag at p99", figure.Axis{Label: "Lag", Quantity: figure.Duration},
 			stretchLine{"schedule lag", false, quantileLine(0.99, func(at *run.Interval) stats.Sample { return at.ScheduleLag })},
 			stretchLine{"client lag", false, quantileLine(0.99, func(at *run.Interval) stats.Sample { return at.ClientLag })}))
@@ -84,14 +84,14 @@ func seriesFigures(series run.Series, lag bool) []figure.Figure {
 	return figures
 }
 
-// stretchLine is a value of each interval, NaN for none.
+// stretchLine has one value per interval, NaN for none.
 type stretchLine struct {
 	name   string
 	dashed bool
 	of     func(at *run.Interval) float64
 }
 
-// quantileLine is a quantile in seconds.
+// quantileLine returns a quantile in seconds.
 func quantileLine(p float64, of func(at *run.Interval) stats.Sample) func(at *run.Interval) float64 {
 	return func(at *run.Interval) float64 {
 		d := of(at)
@@ -116,12 +116,12 @@ func stretched(series run.Series, title string, y figure.Axis, lines ...stretchL
 	return f
 }
 
-// mostBars is how many requests a timeline shows: more would overlap.
+// mostBars is the maximum number of requests in a timeline: more would overlap.
 const mostBars = 400
 
-// timeline draws a line for each request from its sending to its first token, and
-// on to its end. If there are many, only the longest of several requests in a row
-// is drawn.
+// timeline draws a line for each request from its sending to its first token
+// and its end. If there are many, only the longest of several consecutive
+// requests is drawn.
 func timeline(requests []run.Request) figure.Figure {
 	waiting := figure.Series{Name: "to the first token", Kind: figure.Line}
 	answering := figure.Series{Name: "to the last token", Kind: figure.Line}
@@ -157,7 +157,7 @@ func timeline(requests []run.Request) figure.Figure {
 	return f
 }
 
-// longest is the request that took longest, nil if none was sent.
+// longest returns the longest request, nil if none was sent.
 func longest(requests []run.Request) (most *run.Request) {
 	for i := range requests {
 		if q := &requests[i]; q.WasSent && (most == nil || q.End-q.Sent > most.End-most.Sent) {
@@ -167,7 +167,7 @@ func longest(requests []run.Request) (most *run.Request) {
 	return most
 }
 
-// dots draws a duration of each answered request against something else.
+// dots draws a duration of each answered request against x.
 func dots(requests []run.Request, title string, xAxis figure.Axis, x func(q *run.Request) float64, label string, y func(q *run.Request) float64) figure.Figure {
 	series := scatter(label, len(requests))
 	for i := range requests {
@@ -184,14 +184,14 @@ func dots(requests []run.Request, title string, xAxis figure.Axis, x func(q *run
 	}
 }
 
-// scatter is an empty series with room for some points.
+// scatter returns an empty series with the given capacity.
 func scatter(name string, points int) figure.Series {
 	return figure.Series{Name: name, Kind: figure.Points, X: make([]float64, 0, points), Y: make([]float64, 0, points)}
 }
 
-// Series is a document whose Data is a run over time, a row for each interval.
-// Rates are per second, latencies in milliseconds. The result must have been
-// computed with Options.Detail.
+// Series returns a document whose Data is a run over time, one row per
+// interval. Rates are per second, latencies in milliseconds. The result must
+// have been computed with Options.Detail.
 func Series(s run.Series) *doc.Document {
 	d := doc.New("Run over time", "")
 	d.Data.Columns = []string{

@@ -55,8 +55,8 @@ func each(records []replay.Record) func(func(replay.Record, error) bool) {
 	}
 }
 
-// reported are two runs: one of four answers, and one in which half of the requests
-// failed.
+// reported returns two runs: one of four answers, and one in which half of the
+// requests failed.
 func reported(t *testing.T) report.Runs {
 	t.Helper()
 	view := report.View{Latencies: []run.Latency{run.TTFT, run.TTST, run.ITL}, Percentiles: []float64{1, 50, 99.9}}
@@ -100,9 +100,9 @@ func TestRunFormats(t *testing.T) {
 	}
 }
 
-// The block of the four answers, worked out by hand: they were sent from 0.4 to
-// 1500.4 ms, with a TTFT of 100 to 103 ms, then gaps of 20 and 30 ms, and the
-// last was done at 1500.4 + 103 + 50 + 1, so 1.654 s after the first was sent.
+// The block for the four answers, computed by hand: they were sent from 0.4 to
+// 1500.4 ms, with a TTFT of 100 to 103 ms, then gaps of 20 and 30 ms. The last
+// ended at 1500.4 + 103 + 50 + 1, 1.654 s after the first was sent.
 func TestBlockByHand(t *testing.T) {
 	text := written(t, reported(t)[:1].VLLM().WriteText)
 	for label, want := range map[string]float64{
@@ -129,7 +129,7 @@ func TestBlockByHand(t *testing.T) {
 	}
 }
 
-// The numbers of tables and summary are the same.
+// Tables and summary contain the same numbers.
 func TestTablesAgreeWithTheSummary(t *testing.T) {
 	runs := reported(t)
 	rows, err := csv.NewReader(strings.NewReader(written(t, runs.Document().WriteCSV))).ReadAll()
@@ -180,7 +180,7 @@ func TestParsePercentiles(t *testing.T) {
 	}
 }
 
-// A picture can be drawn of any run, also without values.
+// A picture can be drawn of any run, even without values.
 func TestRunPNG(t *testing.T) {
 	nothing := report.Run{Info: ended(1), Result: inDetail(t, []replay.Record{{Class: replay.Connect}})}
 	same := report.Run{Info: ended(1), Result: inDetail(t, answers(1))}
@@ -257,7 +257,7 @@ func TestRunPageIsBounded(t *testing.T) {
 	if len(text) > 1<<20 {
 		t.Errorf("%d bytes", len(text))
 	}
-	// 90.1 s have to have a place on the axes of TTFT.
+	// The axes of TTFT must reach 90.1 s.
 	if reached := regexp.MustCompile(`>(80 s|90 s|100 s|1\.5 min)<`).FindAllString(text, -1); len(reached) < 2 {
 		t.Errorf("%d axes reach the slowest", len(reached))
 	}

@@ -14,11 +14,11 @@ import (
 	"moontide/replay/runfile"
 )
 
-// GoBench writes the runs as lines of Go benchmarks, for benchstat. The name of a
-// benchmark says what was replayed under which limits, not which run it was, so
-// that the runs of one test are samples of one benchmark. Its iterations are the
-// completed requests. Runs without any and metrics that were not measured are left
-// out. Verdicts and notes are comments.
+// GoBench writes the runs as Go benchmark lines for benchstat. The name of a
+// benchmark identifies the workload and its limits but not the run, so the runs
+// of one test are samples of one benchmark. Its iterations are the completed
+// requests. Runs without any and metrics that were not measured are omitted.
+// Verdicts and notes are comments.
 func (runs Runs) GoBench(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("pkg: moontide\n")
@@ -65,7 +65,7 @@ func benchmarkName(info runfile.Run) string {
 	return name
 }
 
-// benchmarkWord replaces what would end a name or a part of one.
+// benchmarkWord replaces characters that would end a name or a part of it.
 func benchmarkWord(s string) string {
 	return cmp.Or(strings.Map(func(r rune) rune {
 		if r == '/' || r == '=' || unicode.IsSpace(r) {

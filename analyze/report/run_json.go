@@ -9,9 +9,9 @@ import (
 	"moontide/trace/stats"
 )
 
-// Summary is the summary.json of a run: vLLM's result keys at the top level, so
-// that tools which read vLLM's results read ours, and under "moontide" everything
-// that vLLM has no key for. What was not measured is null. Latencies are in
+// Summary returns the summary.json of a run: vLLM's result keys at the top
+// level, so that tools for vLLM's results can read it, and everything else
+// under "moontide". Values that were not measured are null. Latencies are in
 // milliseconds, throughputs per second.
 func (r Run) Summary() map[string]any {
 	info, result := r.Info, r.Result
@@ -29,7 +29,7 @@ func (r Run) Summary() map[string]any {
 	}
 	own := r.ownSummary()
 	for _, m := range run.BlockMetrics(nil) {
-		if m.Key == "cached_tokens" { // which vLLM does not have
+		if m.Key == "cached_tokens" { // not a vLLM key
 			own[m.Key] = m.Value(result)
 		} else {
 			keys[m.Key] = m.Value(result)
@@ -53,11 +53,11 @@ func (r Run) Summary() map[string]any {
 	return jsonObject(keys)
 }
 
-// summaryPercentiles are the percentiles of every summary.
+// summaryPercentiles lists the percentiles of every summary.
 var summaryPercentiles = []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}
 
-// JSON writes the summary of one run as an indented JSON object, and those of
-// several as an array, each with its name as moontide.name.
+// JSON writes the summary of one run as an indented JSON object, and several as
+// an array, each with its name as moontide.name.
 func (runs Runs) JSON(w io.Writer) error {
 	if len(runs) == 1 {
 		return writeJSON(w, runs[0].Summary())
@@ -71,7 +71,7 @@ func (runs Runs) JSON(w io.Writer) error {
 	return writeJSON(w, all)
 }
 
-// ownSummary has what vLLM has no key for.
+// ownSummary returns the values for which vLLM has no key.
 func (r Run) ownSummary() map[string]any {
 	info, result := r.Info, r.Result
 	failed := map[string]int{}
@@ -102,7 +102,7 @@ func (r Run) ownSummary() map[string]any {
 		"explained_tokens":     result.Cache.MaxHits,
 		"input_estimates":      result.InputEstimates,
 		"output_estimates":     result.OutputEstimates,
-		"prompts_estimated":    l.Estimated, // by the trace, so that the server's count is not compared
+		"prompts_estimated":    l.Estimated, // by the trace, so not compared with the server's count
 		"prompts_off":          orNull(l.PromptsOff, l.Prompts > 0),
 		"answers_shorter":      orNull(l.AnswersShorter, l.Answers > 0),
 		"answers_longer":       orNull(l.AnswersLonger, l.Answers > 0),
@@ -121,7 +121,7 @@ func (r Run) ownSummary() map[string]any {
 	}
 }
 
-// goodputJSON is null without objectives.
+// goodputJSON returns null without objectives.
 func goodputJSON(g *run.Goodput) any {
 	if g == nil {
 		return nil
@@ -132,7 +132,7 @@ func goodputJSON(g *run.Goodput) any {
 	return jsonObject(map[string]any{"requests": g.Requests, "good": g.Good, "share": g.Share(g.Good), "objectives": append([]object{}, objectives...)})
 }
 
-// windowJSON is null if the whole run was measured.
+// windowJSON returns null if the whole run was measured.
 func windowJSON(w runfile.Window, r *run.Result) any {
 	if r.Window == (run.Span{}) {
 		return nil
@@ -143,7 +143,7 @@ func windowJSON(w runfile.Window, r *run.Result) any {
 	})
 }
 
-// predictionJSON is null without a prediction.
+// predictionJSON returns null without a prediction.
 func predictionJSON(p run.CachePrediction) any {
 	if p.Requests == 0 {
 		return nil
@@ -161,7 +161,7 @@ func predictionJSON(p run.CachePrediction) any {
 	}
 }
 
-// serverJSON is null if the server's metrics were not scraped.
+// serverJSON returns null if the server's metrics were not scraped.
 func serverJSON(s *run.ServerMetrics) any {
 	if s.Scrapes+s.Failures == 0 {
 		return nil
@@ -183,7 +183,7 @@ func serverJSON(s *run.ServerMetrics) any {
 	return jsonObject(keys)
 }
 
-// clientJSON is null if the client was not sampled.
+// clientJSON returns null if the client was not sampled.
 func clientJSON(c *run.ClientLoad) any {
 	if c.Samples == 0 {
 		return nil

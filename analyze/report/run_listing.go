@@ -8,7 +8,7 @@ import (
 	"moontide/trace"
 )
 
-// plainMetric writes a value as tables of several runs and the block do: two
+// plainMetric formats a value for the block and for tables of several runs: two
 // decimals or a whole number, without thousands separators.
 func plainMetric(m run.Metric, r *run.Result) string {
 	v := m.Value(r)
@@ -18,8 +18,8 @@ func plainMetric(m run.Metric, r *run.Result) string {
 	return twoDecimals(v)
 }
 
-// listing is the "Serving Benchmark Result" block, line for line as other tools
-// print it; full adds lines that they do not have.
+// listing returns the "Serving Benchmark Result" block, line for line as other
+// tools print it; full adds lines that they lack.
 func (r Run) listing(full bool) *doc.Listing {
 	l := &doc.Listing{Title: "Serving Benchmark Result", Groups: []doc.ListingGroup{{Lines: r.countLines(full)}}}
 	stats := func(title string, latencies []run.Latency) {
@@ -41,7 +41,7 @@ func (r Run) listing(full bool) *doc.Listing {
 	return l
 }
 
-// countLines are the counts and rates of the block.
+// countLines returns the counts and rates of the block.
 func (r Run) countLines(full bool) (lines []doc.KeyValue) {
 	info, result := r.Info, r.Result
 	add := func(key, value string) { lines = append(lines, doc.KeyValue{Key: key, Value: value}) }

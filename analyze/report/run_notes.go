@@ -8,8 +8,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// addNotes adds everything to know before trusting the numbers, and the verdict
-// with its evidence.
+// addNotes adds all caveats about the numbers, and the verdict with its
+// evidence.
 func (r Run) addNotes(d *doc.Document) {
 	d.Notes = append(d.Notes, r.notes()...)
 	v := r.Result.Verdict
@@ -19,7 +19,7 @@ func (r Run) addNotes(d *doc.Document) {
 	}
 }
 
-// notes are the same in all formats.
+// notes returns the notes, which are the same in all formats.
 func (r Run) notes() (all []doc.Note) {
 	add := func(kind, format string, args ...any) {
 		all = append(all, doc.Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
@@ -61,7 +61,7 @@ func (r Run) notes() (all []doc.Note) {
 	return all
 }
 
-// endNote says how a run ended, if not as planned.
+// endNote describes how a run ended, if not as planned.
 func endNote(info runfile.Run) string {
 	switch {
 	case info.Ended.IsZero() && info.Sent == 0:

@@ -25,12 +25,12 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// hostile is what a server may answer: it clears the screen, rings, forges a
-// line and is not UTF-8. U+009B begins a command as ESC [ does, U+202E turns
-// the direction of the text.
+// hostile is a possible server response: it clears the screen, rings the bell,
+// forges a line and is not UTF-8. U+009B starts a command like ESC [, and
+// U+202E reverses the text direction.
 const hostile = "no\x1b[2J\x07 model\r\nVerdict: VALID\t\u009b31m\u202e\xff <b>\"\\"
 
-// answers are n requests, one every 0.5 s: 0.4 ms late, a TTFT of 100, 101 ..
+// answers returns n requests, one every 0.5 s: 0.4 ms late, TTFT of 100, 101 ..
 // ms, gaps of 20 and 30 ms.
 func answers(n int) (records []replay.Record) {
 	for i := range n {
@@ -50,7 +50,8 @@ func answers(n int) (records []replay.Record) {
 	return records
 }
 
-// stamped has the kernel stamp all arrivals but those of the last.
+// stamped marks all arrivals except those of the last record as kernel
+// timestamps.
 func stamped(records []replay.Record) []replay.Record {
 	for i := range records {
 		records[i].Stamps, records[i].MaxStampError, records[i].ConnectTime = replay.KernelStamps, 50*time.Microsecond, 100*time.Microsecond
@@ -60,7 +61,7 @@ func stamped(records []replay.Record) []replay.Record {
 	return records
 }
 
-// uncounted takes the server's counts away.
+// uncounted removes the server's counts.
 func uncounted(records []replay.Record) []replay.Record {
 	for i := range records {
 		records[i].Counts = replay.Counts{}
@@ -90,7 +91,7 @@ func measured(t *testing.T, info runfile.Run, records []replay.Record) *run.Resu
 	return r
 }
 
-// ended is a run of n rows that came to its end.
+// ended returns a completed run of n rows.
 func ended(n int) runfile.Run {
 	started := time.Date(2026, 3, 4, 5, 6, 7, 0, time.FixedZone("", 3600))
 	return runfile.Run{
@@ -142,8 +143,8 @@ func TestRunText(t *testing.T) {
 	}
 }
 
-// The block is read by scripts made for vLLM's: rules of 50 columns, labels padded to
-// 40, one space, the value.
+// Scripts written for vLLM's block can read it: rules of 50 columns, labels
+// padded to 40, one space, the value.
 func TestRunTextHasTheShapeOfTheField(t *testing.T) {
 	line := regexp.MustCompile(`^[^:]+:$`)
 	for _, test := range servingRuns {
@@ -168,7 +169,7 @@ func TestRunTextHasTheShapeOfTheField(t *testing.T) {
 	}
 }
 
-// Text from servers and files cannot command a terminal or forge a line of the
+// Text from servers and files cannot control a terminal or forge a line of the
 // report.
 func TestRunTextIsHarmless(t *testing.T) {
 	info := changed(ended(1), func(r *runfile.Run) { r.Failure, r.Notes = hostile, []string{hostile} })
@@ -211,7 +212,7 @@ func pick(keys map[string]any, names map[string]any) map[string]any {
 
 var about = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a)) })
 
-// The keys and their meaning are those of the result file of vLLM's benchmark.
+// Keys and values match the result file of vLLM's benchmark.
 func TestSummary(t *testing.T) {
 	info := changed(ended(4), func(r *runfile.Run) { r.Limits.MaxConcurrency = 16 })
 	keys := summary(t, info, answers(4))
@@ -267,7 +268,7 @@ func TestSummaryOfReading(t *testing.T) {
 	}
 }
 
-// A summary says how many prompts are texts whose ISL is estimated.
+// A summary reports the number of text prompts with estimated ISL.
 func TestSummaryOfEstimates(t *testing.T) {
 	records := answers(4)
 	for i := range 3 {
@@ -279,8 +280,8 @@ func TestSummaryOfEstimates(t *testing.T) {
 	}
 }
 
-// What was not measured is null under the same keys, never 0 and never left
-// out.
+// Values that were not measured are null under the same keys, never 0 and never
+// omitted.
 func TestSummaryOfNothing(t *testing.T) {
 	full := summary(t, ended(4), answers(4))
 	info := changed(ended(2), func(r *runfile.Run) { r.Ended = time.Time{} })
@@ -297,7 +298,7 @@ func TestSummaryOfNothing(t *testing.T) {
 		}
 		for key := range at.full {
 			value, there := at.bare[key]
-			// Explained are 0 tokens: nothing was sent that could share any.
+			// Explained tokens are 0: nothing was sent that could share any.
 			if !there || key != "explained_tokens" && slices.Contains(known, key) != (value != nil) && at.full[key] != nil {
 				t.Errorf("%s is %v, there: %v", key, value, there)
 			}
@@ -309,7 +310,8 @@ func TestSummaryOfNothing(t *testing.T) {
 	}
 }
 
-// A server that did not count leaves lengths unknown: none is off by 0.
+// If the server did not count tokens, the lengths are unknown and no mismatch
+// is reported.
 func TestSummaryWithoutCounts(t *testing.T) {
 	own := summary(t, ended(2), uncounted(answers(2)))["moontide"].(map[string]any)
 	want := map[string]any{
@@ -321,8 +323,7 @@ func TestSummaryWithoutCounts(t *testing.T) {
 	}
 }
 
-// Names that are not UTF-8 give valid JSON in the file, too, and numbers have
-// no exponent.
+// Names that are not UTF-8 still give valid JSON, and numbers have no exponent.
 func TestSummaryIsValidJSON(t *testing.T) {
 	info := changed(ended(1), func(r *runfile.Run) { r.Target.Model, r.Target.Endpoint = hostile, hostile })
 	records := append(answers(1), failure(replay.Class(hostile), hostile))

@@ -12,20 +12,20 @@ import (
 	"moontide/trace"
 )
 
-// Sweep is the results of runs at several load levels, of one deployment or of
-// several that are compared with the first.
+// Sweep holds the results of runs at several load levels, of one deployment or
+// of several that are compared with the first.
 type Sweep struct {
-	// Subject says in one line what all runs have in common.
+	// Subject describes in one line what all runs have in common.
 	Subject string
-	// Axis is the heading of the level column: Concurrency.
+	// Axis is the heading of the level column, such as Concurrency.
 	Axis        string
-	Percentiles []float64 // of the latencies, beside the mean; nil is 99
+	Percentiles []float64 // of the latencies, in addition to the mean; nil is 99
 	Deployments []Deployment
 }
 
-// Deployment is the runs against one endpoint.
+// Deployment holds the runs against one endpoint.
 type Deployment struct {
-	Label  string // "" for the only one
+	Label  string // may be "" if there is only one
 	Points []SweepPoint
 }
 
@@ -36,7 +36,7 @@ type SweepPoint struct {
 	Notes  []string
 }
 
-// SweepLine is the result of a run in one line, to show progress.
+// SweepLine returns the result of a run as one line of progress output.
 func SweepLine(r *run.Result) string {
 	value := func(key string) string { return twoDecimals(run.MustMetric(key).Value(r)) }
 	line := fmt.Sprintf("%s: %s req/s, %s tok/s, mean E2EL %s ms, mean TTFT %s ms, mean TPOT %s ms, %d failed", r.Verdict.Level,
@@ -47,7 +47,7 @@ func SweepLine(r *run.Result) string {
 	return line
 }
 
-// failures are the failed requests by class, each with an example.
+// failures describes the failed requests by class, each with an example.
 func failures(r *run.Result) string {
 	var classes []string
 	for _, class := range slices.Sorted(maps.Keys(r.Errors)) {
@@ -70,8 +70,9 @@ func (p SweepPoint) mark() string {
 	return p.Level
 }
 
-// Document has a table for each deployment, several deployments also side by side,
-// and the verdict: the worst of all runs. Its Data has a row for each run.
+// Document has one table per deployment, a side-by-side table if there are
+// several, and the verdict: the worst of all runs. Its Data has one row per
+// run.
 func (s Sweep) Document() *doc.Document {
 	d := doc.New("LOAD SWEEP", s.Subject)
 	for _, deployment := range s.Deployments {
@@ -89,7 +90,7 @@ func (s Sweep) Document() *doc.Document {
 	return d
 }
 
-// metrics are the columns of a sweep.
+// metrics returns the columns of a sweep.
 func (s Sweep) metrics() []run.Metric {
 	all := []run.Metric{run.MustMetric("request_throughput"), run.MustMetric("output_throughput")}
 	for _, l := range []run.Latency{run.E2EL, run.TTFT, run.TPOT} {
@@ -110,7 +111,8 @@ func (s Sweep) columns() []string {
 	return columns
 }
 
-// row is a run in its table. With a base, each value has its ratio to the base's.
+// row returns the table row of a run. With a base, each value has its ratio to
+// the base's.
 func (s Sweep) row(p SweepPoint, base *run.Result) []string {
 	cells := []string{p.mark()}
 	for _, m := range s.metrics() {
@@ -126,7 +128,7 @@ func (s Sweep) row(p SweepPoint, base *run.Result) []string {
 	return cells
 }
 
-// twoDecimals has no thousands separators, as in the published tables.
+// twoDecimals omits thousands separators, like the published tables.
 func twoDecimals(v trace.Opt[float64]) string {
 	if !v.Set {
 		return doc.Absent
@@ -134,7 +136,7 @@ func twoDecimals(v trace.Opt[float64]) string {
 	return strconv.FormatFloat(v.Value, 'f', 2, 64)
 }
 
-// sideBySide has the runs of a level below each other, with the ratios to the
+// sideBySide lists the runs of a level below each other, with the ratios to the
 // first deployment.
 func (s Sweep) sideBySide() doc.Table {
 	t := doc.Table{Columns: slices.Insert(s.columns(), 1, "Deployment")}
@@ -151,8 +153,8 @@ func (s Sweep) sideBySide() doc.Table {
 	return t
 }
 
-// judge is the worst verdict of all runs. It notes what is wrong with single runs:
-// their notes, failed requests, and why they are not VALID.
+// judge returns the worst verdict of all runs. It adds the problems of single
+// runs: their notes, failed requests, and the reasons why they are not VALID.
 func (s Sweep) judge(d *doc.Document) *doc.Verdict {
 	worst, runs := run.Valid, 0
 	v := &doc.Verdict{}
@@ -180,7 +182,7 @@ func (s Sweep) judge(d *doc.Document) *doc.Verdict {
 	return v
 }
 
-// reasons are the evidence that made a verdict what it is.
+// reasons returns the evidence that determined a verdict.
 func reasons(v run.Verdict) []string {
 	var texts []string
 	for _, e := range v.Evidence {

@@ -20,8 +20,9 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// sweepResult is a run of n requests whose latencies are base, 2*base and so on
-// to n*base, in milliseconds, of which TTFT is a tenth and TPOT a hundredth.
+// sweepResult returns a run of n requests whose latencies are base, 2*base and
+// so on to n*base, in milliseconds. TTFT is a tenth and TPOT a hundredth of the
+// latency.
 func sweepResult(n int, base, rate float64) *run.Result {
 	of := func(part float64) stats.Sample {
 		var values []float64
@@ -52,7 +53,7 @@ func failing(r *run.Result) *run.Result {
 	return r
 }
 
-// oneSweep is of one deployment, comparedSweep of two: of the second a run is
+// oneSweep has one deployment, comparedSweep two. In the second, one run is
 // INVALID, some of its requests failed, and one run is missing.
 func oneSweep() report.Sweep {
 	return report.Sweep{
@@ -140,13 +141,13 @@ func TestSweepRatios(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
 	}
-	// A run that the other has no counterpart of is there, without a ratio.
+	// A run without a counterpart is listed without a ratio.
 	if side := b.String()[strings.Index(b.String(), "Side by side"):]; strings.Count(side, "| 128 |") != 1 {
 		t.Errorf("the run at 128 is not once in\n%s", side)
 	}
 }
 
-// A run that is not VALID is marked in every table; only the reasons for that are
+// A run that is not VALID is marked in every table; only the reasons are
 // listed, once.
 func TestSweepVerdict(t *testing.T) {
 	var b bytes.Buffer

@@ -9,8 +9,9 @@ import (
 )
 
 // WriteCSV writes the numbers of the document and of its parts as one table. If
-// there are notes, verdicts or warnings, a last column called notes contains them:
-// those of a part in its first row, those of the document in the first row of all.
+// there are notes, verdicts or warnings, they go in a last column called notes:
+// those of a part in its first row, those of the document in the very first
+// row.
 func (d *Document) WriteCSV(w io.Writer) error {
 	columns, rows, noted := d.csvRows()
 	if noted {
@@ -30,7 +31,7 @@ func (d *Document) WriteCSV(w io.Writer) error {
 	return nil
 }
 
-// csvRows are copies of the rows that have one cell more than there are columns, for notes.
+// csvRows returns copies of the rows with an extra cell for notes.
 func (d *Document) csvRows() (columns []string, rows [][]string, noted bool) {
 	columns = d.Data.Columns
 	for _, row := range d.Data.Rows {

@@ -7,15 +7,14 @@
 //	s.Warn("Blocks of 512 tokens fit the ids of 11,000 of 12,031 rows.")
 //	err := d.WriteText(os.Stdout)
 //
-// Every rendering contains every note, warning, verdict and piece of evidence of
-// the document. Text and Markdown leave out figures; CSV has the numbers of
-// [Document.Data] instead of sections. Text from files and servers may be given
-// as it is: each writer removes control characters and escapes what its format
-// gives a meaning to.
+// Every rendering contains every note, warning, verdict and piece of evidence
+// of the document. Text and Markdown omit figures; CSV has the numbers of
+// [Document.Data] instead of sections. Text from files and servers needs no
+// cleaning: each writer removes control characters and escapes markup.
 //
-// The functions [Int], [Fixed], [Count], [Percent] and [Duration] are how reports
-// write numbers. A Document is not safe for concurrent changes; writing one does not
-// change it.
+// The functions [Int], [Fixed], [Count], [Percent] and [Duration] format the
+// numbers of reports. A Document is not safe for concurrent changes; writing
+// one does not change it.
 package doc
 
 import (
@@ -28,36 +27,36 @@ import (
 	"moontide/trace"
 )
 
-// Absent stands for what is not known, in text, Markdown and HTML.
+// Absent replaces unknown values in text, Markdown and HTML.
 const Absent = "-"
 
 // Document is a report.
 type Document struct {
 	Title   string
-	Subject string // what the report is about, in one line
-	// ListingFirst leaves title and subject out of text, because a [Listing] with a
-	// title of its own stands first.
+	Subject string // subject of the report, in one line
+	// ListingFirst omits title and subject in text, for a [Listing] with its own
+	// title at the top.
 	ListingFirst bool
 	Sections     []*Section
-	// Notes and Verdict stand last in text, where a terminal shows them, and
+	// Notes and Verdict come last in text, where a terminal shows them, and
 	// first in Markdown and HTML.
 	Notes   []Note
 	Verdict *Verdict
-	// Parts are the reports of several runs in one document, after its sections.
-	// A part without a title gets no heading.
+	// Parts holds the reports of several runs in one document, after its
+	// sections. A part without a title gets no heading.
 	Parts []*Document
 	Data  Data
 }
 
-// Data are the numbers of a document for programs: full precision, no units and
-// no thousands separators; what is not known is empty.
+// Data holds the numbers of a document for programs: full precision, no units
+// and no thousands separators; unknown values are empty.
 type Data struct {
 	Columns []string
 	Rows    [][]string
 }
 
-// Add appends a row. Floats and [trace.Opt] are written as such numbers are; nil is
-// not known.
+// Add appends a row. Floats and [trace.Opt] are formatted as numbers; nil is
+// unknown.
 func (d *Data) Add(cells ...any) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {
@@ -90,7 +89,7 @@ type Note struct {
 	Text string
 }
 
-// String is the note as it is written.
+// String formats the note.
 func (n Note) String() string {
 	if n.Kind == "" {
 		return Clean(n.Text)
@@ -107,15 +106,15 @@ type Verdict struct {
 // Evidence is one checked fact.
 type Evidence struct{ Level, Text string }
 
-// Section is a heading and what stands below it.
+// Section is a heading and its content.
 type Section struct {
 	Title string
-	// Detail sections are left out of text.
+	// Detail sections are omitted in text.
 	Detail bool
 	Blocks []Block
 }
 
-// Block is one of the kinds of content; exactly one of its fields is set.
+// Block is one piece of content; exactly one of its fields is set.
 type Block struct {
 	Paragraph string
 	Note      *Note
@@ -144,7 +143,7 @@ const AllLeft = 1 << 10
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // Listing is the "Serving Benchmark Result" block, which has the same shape in
-// all tools that print it. Markdown and HTML leave it out: reports add a table of
+// all tools that print it. Markdown and HTML omit it: reports add a table of
 // the same numbers in a Detail section.
 type Listing struct {
 	Title  string
@@ -167,7 +166,7 @@ func (d *Document) Section(title string) *Section {
 	return s
 }
 
-// DetailSection starts a section that text leaves out.
+// DetailSection starts a section that text omits.
 func (d *Document) DetailSection(title string) *Section {
 	s := d.Section(title)
 	s.Detail = true
@@ -182,16 +181,16 @@ func (s *Section) Text(sentences ...string) {
 	s.Blocks = append(s.Blocks, Block{Paragraph: strings.Join(sentences, " ")})
 }
 
-// Note adds a note at this place.
+// Note adds a note at this position.
 func (s *Section) Note(kind, text string) {
 	s.Blocks = append(s.Blocks, Block{Note: &Note{kind, text}})
 }
 
-// Warn adds a warning at this place.
+// Warn adds a warning at this position.
 func (s *Section) Warn(text string) { s.Note("Warning", text) }
 
-// Row adds a named value. Rows that follow each other are aligned. A note that
-// has more than 23 columns goes on a line of its own in text.
+// Row adds a named value. Consecutive rows are aligned. In text, a note of more
+// than 23 columns goes on a separate line.
 func (s *Section) Row(key, value, unit, note string) {
 	if value == "1" {
 		unit = strings.TrimSuffix(unit, "s")
@@ -200,7 +199,7 @@ func (s *Section) Row(key, value, unit, note string) {
 	b.KeyValues = append(b.KeyValues, KeyValue{key, value, unit, note})
 }
 
-// Figure adds a figure. Figures that follow each other stand side by side.
+// Figure adds a figure. Consecutive figures are side by side.
 func (s *Section) Figure(f figure.Figure) {
 	b := s.last(func(b *Block) bool { return b.Figures != nil })
 	b.Figures = append(b.Figures, f)
@@ -213,7 +212,7 @@ func (s *Section) Table(t Table) {
 	}
 }
 
-// last is the last block if it is of a kind, else a new one.
+// last returns the last block if it is of this kind, otherwise a new one.
 func (s *Section) last(of func(*Block) bool) *Block {
 	if n := len(s.Blocks); n == 0 || !of(&s.Blocks[n-1]) {
 		s.Blocks = append(s.Blocks, Block{})
@@ -221,7 +220,7 @@ func (s *Section) last(of func(*Block) bool) *Block {
 	return &s.Blocks[len(s.Blocks)-1]
 }
 
-// hasText reports whether there is something to write without figures.
+// hasText reports whether there is content other than figures.
 func (s *Section) hasText() bool {
 	for _, b := range s.Blocks {
 		if b.Figures == nil && b.Headlines == nil {
@@ -231,8 +230,8 @@ func (s *Section) hasText() bool {
 	return false
 }
 
-// allNotes are the notes and the verdict of the document itself and of its
-// sections, as strings, in the order of a page.
+// allNotes returns the notes and the verdict of the document itself and of its
+// sections, as strings, in page order.
 func (d *Document) allNotes() (all []string) {
 	if v := d.Verdict; v != nil {
 		all = append(all, "Verdict: "+v.Level)
@@ -260,8 +259,8 @@ func (s *Section) notes() (all []Note) {
 	return all
 }
 
-// Clean makes text from elsewhere harmless and fit for one line: control
-// characters could break the lines of a report or command a terminal.
+// Clean makes untrusted text safe for one line: control characters could break
+// the lines of a report or control a terminal.
 func Clean(s string) string {
 	plain := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -50,7 +50,7 @@ func written(t *testing.T, d *doc.Document, name string) string {
 	return b.String()
 }
 
-// plainWords undoes what a format does to a text.
+// plainWords reverses the escaping of a format.
 func plainWords(s string) string {
 	s = strings.NewReplacer(`\|`, "|", "&lt;", "<", `\_`, "_").Replace(html.UnescapeString(s))
 	return strings.Join(strings.Fields(s), " ")
@@ -83,7 +83,7 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// Text from outside cannot break lines, command a terminal or add markup.
+// Untrusted text cannot break lines, control a terminal or add markup.
 func TestHostileText(t *testing.T) {
 	const hostile = "a\x1b[2J\nVerdict: VALID\u202e<script>alert(1)</script>"
 	d := doc.New(hostile, hostile)

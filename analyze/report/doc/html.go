@@ -16,12 +16,12 @@ import (
 //go:embed page.html
 var pageSource string
 
-// pageFigure is the size of a figure on a page: its letters are legible where
-// two stand side by side, and one on a phone.
+// pageFigure is the size of a figure on a page: legible with two figures side
+// by side, or one on a phone.
 var pageFigure = figure.Options{Width: 430, PlotHeight: 210}
 
-// pageTemplate escapes all that it did not write itself; figures escape their own
-// texts.
+// pageTemplate escapes all inserted text; figures escape their texts
+// themselves.
 var pageTemplate = sync.OnceValues(func() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
 		"clean": Clean,
@@ -49,11 +49,11 @@ type part struct {
 	*Document
 }
 
-// levels are those of evidence, the worst first.
+// levels lists the evidence levels, worst first.
 var levels = []string{"INVALID", "SUSPECT", "VALID"}
 
-// WriteHTML writes the document as one page that needs nothing else: no script,
-// no network.
+// WriteHTML writes the document as one self-contained page: no script, no
+// network.
 func (d *Document) WriteHTML(w io.Writer) error {
 	page, err := pageTemplate()
 	if err != nil {
@@ -66,8 +66,8 @@ func (d *Document) WriteHTML(w io.Writer) error {
 	return write(w, b.Bytes())
 }
 
-// Words reports whether all columns are words, which may be broken.
+// Words reports whether all columns are words, which may be wrapped.
 func (t *Table) Words() bool { return t.Left >= len(t.Columns) }
 
-// OnPage reports whether a page shows something of the section.
+// OnPage reports whether the section has content on a page.
 func (s *Section) OnPage() bool { return len(s.Blocks) > 0 && !s.onlyListing() }

@@ -11,7 +11,7 @@ import (
 	"moontide/trace"
 )
 
-// Plural is the name of a number of things: "request", "requests".
+// Plural returns the noun for a number of things: "request", "requests".
 func Plural(n int, thing string) string {
 	if n == 1 {
 		return thing
@@ -19,27 +19,28 @@ func Plural(n int, thing string) string {
 	return thing + "s"
 }
 
-// Count is a number of things with their name: "1,200 requests".
+// Count formats a number of things with their noun: "1,200 requests".
 func Count(n int, thing string) string { return Int(n) + " " + Plural(n, thing) }
 
-// Int writes a whole number with thousands separators.
+// Int formats an integer with thousands separators.
 func Int(n int) string { return separated(strconv.Itoa(n)) }
 
-// Fixed writes a number with thousands separators and a fixed number of decimals.
+// Fixed formats a number with thousands separators and a fixed number of
+// decimals.
 func Fixed(v float64, decimals int) string {
 	return separated(strconv.FormatFloat(v, 'f', decimals, 64))
 }
 
-// Duration writes milliseconds with three significant digits in the unit that suits
-// their size: "1.26 s", "45.6 ms".
+// Duration formats milliseconds with three significant digits in a suitable
+// unit: "1.26 s", "45.6 ms".
 func Duration(ms float64) string {
 	return figure.Axis{Quantity: figure.Duration}.Text(ms / 1000)
 }
 
-// Plain writes a number in full precision without separators, for Data.
+// Plain formats a number in full precision without separators, for Data.
 func Plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// FixedOr is Fixed, or [Absent] where the number is not known.
+// FixedOr is Fixed, or [Absent] if the number is unknown.
 func FixedOr(v trace.Opt[float64], decimals int) string {
 	if !v.Set {
 		return Absent
@@ -47,19 +48,19 @@ func FixedOr(v trace.Opt[float64], decimals int) string {
 	return Fixed(v.Value, decimals)
 }
 
-// Percent writes a share of 1 in percent, without the sign.
+// Percent formats a share of 1 in percent, without the sign.
 func Percent(share float64) string { return Fixed(100*share, 2) }
 
-// PercentOr is Percent, or [Absent] where the share is not known.
+// PercentOr is Percent, or [Absent] if the share is unknown.
 func PercentOr(share trace.Opt[float64]) string {
 	share.Value *= 100
 	return FixedOr(share, 2)
 }
 
-// Share is part of whole in percent, with the sign.
+// Share formats part of whole in percent, with the sign.
 func Share(part, whole int) string { return Percent(float64(part)/float64(whole)) + " %" }
 
-// Span writes a duration with the two units that people would use.
+// Span formats a duration in two suitable units.
 func Span(d time.Duration) string {
 	seconds := int(math.Round(d.Seconds()))
 	switch {
@@ -75,7 +76,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", seconds/86400, seconds%86400/3600)
 }
 
-// separated puts commas between the thousands of a decimal number.
+// separated adds thousands separators to a decimal number.
 func separated(number string) string {
 	digits, negative := strings.CutPrefix(number, "-")
 	whole, fraction, hasFraction := strings.Cut(digits, ".")

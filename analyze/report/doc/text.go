@@ -17,8 +17,8 @@ const (
 	headingWidth   = 12
 )
 
-// WriteText writes the document for a terminal of 80 columns; only tables of many
-// columns may be wider.
+// WriteText writes the document for a terminal of 80 columns; only tables with
+// many columns may be wider.
 func (d *Document) WriteText(w io.Writer) error {
 	var b textWriter
 	b.document(d)
@@ -105,8 +105,8 @@ func (b *textWriter) section(s *Section) {
 	}
 }
 
-// wrap breaks a text between words. The first line begins with one prefix, the
-// others with another.
+// wrap wraps a text between words. The first line starts with first, the others
+// with others.
 func (b *textWriter) wrap(text, first, others string) {
 	b.WriteString(first)
 	column, begun := utf8.RuneCountInString(first), false
@@ -145,7 +145,7 @@ func (b *textWriter) keyValues(rows []KeyValue) {
 
 func (b *textWriter) line(s string) { b.WriteString(strings.TrimRight(s, " ") + "\n") }
 
-// listing is 50 columns wide; values begin in column 41, counted from 0.
+// listing is 50 columns wide; values start in column 41, counted from 0.
 func (b *textWriter) listing(l *Listing) {
 	const width = 50
 	rule := func(title, fill string) {
@@ -164,8 +164,8 @@ func (b *textWriter) listing(l *Listing) {
 	rule("", "=")
 }
 
-// table aligns columns. A table that is too wide gets headings of several lines,
-// and is written in parts that all begin with the first column.
+// table aligns columns. A table that is too wide gets headings of several
+// lines, and is written in parts that all start with the first column.
 func (b *textWriter) table(t *Table) {
 	rows := cleanRows(t)
 	widths, total := columnWidths(rows)
@@ -183,7 +183,7 @@ func (b *textWriter) table(t *Table) {
 	if total > mostTableWidth {
 		parts = (total + textWidth - 1) / textWidth
 	}
-	columns := (len(widths) + parts - 2) / parts // of a part, without the first
+	columns := (len(widths) + parts - 2) / parts // per part, without the first
 	for begin := 1; begin < len(widths); begin += columns {
 		end := min(begin+columns, len(widths))
 		part := make([][]string, len(rows))
@@ -210,7 +210,7 @@ func (b *textWriter) words(rows [][]string, widths []int) {
 	}
 }
 
-// cleanRows are the headings and the rows of a table.
+// cleanRows returns the headings and the rows of a table.
 func cleanRows(t *Table) [][]string {
 	var rows [][]string
 	for _, row := range append([][]string{t.Columns}, t.Rows...) {
@@ -223,8 +223,8 @@ func cleanRows(t *Table) [][]string {
 	return rows
 }
 
-// cleanCell keeps spaces at the end of a cell, which align it with cells that have
-// a mark there.
+// cleanCell keeps trailing spaces, which align the cell with cells that end in
+// a mark.
 func cleanCell(cell string) string {
 	text := Clean(cell)
 	if kept := len(cell) - len(strings.TrimRight(cell, " ")); text != "" && kept > 0 {
@@ -249,7 +249,7 @@ func columnWidths(rows [][]string) (widths []int, total int) {
 func (b *textWriter) rows(rows [][]string, widths []int, left int) {
 	for _, row := range rows {
 		if strings.Join(row, "") == "" {
-			continue // a line of headings that this part does not need
+			continue // a heading line that this part does not need
 		}
 		var line strings.Builder
 		for i := range row {
@@ -263,8 +263,8 @@ func (b *textWriter) rows(rows [][]string, widths []int, left int) {
 	}
 }
 
-// wrapHeadings breaks headings between words into rows, the last of which stands
-// on the table.
+// wrapHeadings wraps headings between words into rows, the last of which is
+// directly above the table.
 func wrapHeadings(columns []string, width int) [][]string {
 	lines := make([][]string, len(columns))
 	most := 1

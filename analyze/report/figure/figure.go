@@ -2,16 +2,16 @@ package figure
 
 import "cmp"
 
-// A Sheet is rows of figures that are drawn as one picture. Columns are as
-// wide as each other and their plots are aligned.
+// A Sheet is a picture of figures in rows. Columns have equal widths and their
+// plots are aligned.
 type Sheet struct {
 	Title string
 	// Note is a line in small print under the title.
 	Note string
 	Rows []Row
-	// SharedX gives the figures of a column the same range on x, so that rows
-	// can be compared by eye. Figures with Min and Max of their own, or whose
-	// axis is of another kind than the column's first, keep their range.
+	// SharedX gives the figures of a column the same x range, so that rows can
+	// be compared by eye. Figures with fixed Min and Max, or with a different
+	// kind of axis than the column's first, keep their range.
 	SharedX bool
 }
 
@@ -21,7 +21,7 @@ type Row struct {
 	Figures []Figure
 }
 
-// One returns the sheet that holds nothing but f.
+// One returns a sheet that holds only f.
 func One(f Figure) Sheet { return Sheet{Rows: []Row{{Figures: []Figure{f}}}} }
 
 // A Figure is one plot. The zero Figure is drawn as an empty frame.
@@ -32,13 +32,13 @@ type Figure struct {
 	X, Y   Axis
 	Series []Series
 	Marks  []Mark
-	// NoLegend leaves out the legend, which otherwise names the series above the
-	// plot if at least two have names.
+	// NoLegend omits the legend, which otherwise names the series above the plot
+	// if at least two have names.
 	NoLegend bool
 }
 
-// Quantity is what the values of an axis measure. It determines steps and labels of
-// the ticks.
+// Quantity is the kind of value on an axis. It determines the steps and labels
+// of the ticks.
 type Quantity int
 
 const (
@@ -52,17 +52,17 @@ const (
 	Duration
 )
 
-// Axis says what a direction of the figure means.
+// Axis describes one axis of a figure.
 type Axis struct {
 	Label string
-	// Unit is written behind the label in parentheses. Bytes, percent and
-	// durations carry theirs at every tick and need none here.
+	// Unit is appended to the label in parentheses. Bytes, percent and durations
+	// have units in their tick labels and need none here.
 	Unit     string
 	Quantity Quantity
 	Log      bool
-	// Min and Max fix the ends of the axis, in its values; nil takes them from
-	// series and marks. What lies outside is cut off. Values that are not
-	// finite, not positive on a log axis or not in order are ignored.
+	// Min and Max fix the ends of the axis; nil derives them from series and
+	// marks. Data outside the range is clipped. Values that are not finite, not
+	// positive on a log axis or not in order are ignored.
 	//
 	// Without Min, a linear y axis of positive values starts at 0.
 	Min, Max *float64
@@ -85,10 +85,10 @@ const (
 	Points
 )
 
-// A Series is points in the values of the axes. It is never changed. Surplus values
-// of X or Y are ignored.
+// A Series is a sequence of points. It is never modified. Surplus values of X
+// or Y are ignored.
 type Series struct {
-	// Name is for the legend and the tooltips.
+	// Name is shown in the legend and tooltips.
 	Name   string
 	Kind   Kind
 	X, Y   []float64
@@ -117,9 +117,8 @@ type Options struct {
 	// titles and labels, from 40 to 10,000: the height of the sheet follows. 0
 	// means 300 for one column, else 190.
 	PlotHeight int
-	// Scale is how many pixels of a PNG make a unit, from 1 to 8. 0 means 2,
-	// which can be read at half its size. SVG has no pixels: it fills whatever
-	// width it is given.
+	// Scale is the number of PNG pixels per unit, from 1 to 8. 0 means 2, which
+	// is legible at half size. SVG ignores it and fills the available width.
 	Scale int
 }
 
@@ -142,8 +141,8 @@ func (o Options) orDefault(columns int) Options {
 	}
 }
 
-// points is how many points the series has: the shorter of X and Y counts.
-// For Bars, it is the number of bars.
+// points returns the number of points, which is the length of the shorter of X
+// and Y. For Bars, it is the number of bars.
 func (s *Series) points() int {
 	if s.Kind == Bars {
 		return max(0, min(len(s.X)-1, len(s.Y)))
@@ -151,7 +150,7 @@ func (s *Series) points() int {
 	return min(len(s.X), len(s.Y))
 }
 
-// label is the name of point i, or nothing.
+// label returns the label of point i, or "".
 func (s *Series) label(i int) string {
 	if i < len(s.Labels) {
 		return s.Labels[i]

@@ -16,15 +16,15 @@ import (
 	"gonum.org/v1/plot/text"
 )
 
-// letters is how a text is set.
+// letters is a text style.
 type letters struct {
 	size   float64
 	bold   bool
 	color  ink
-	anchor text.XAlignment // which part of the text lies at its point
+	anchor text.XAlignment // part of the text at its point
 }
 
-// fonts are the regular and the bold Liberation Sans, parsed once.
+// fonts holds the regular and bold Liberation Sans, parsed once.
 var fonts = sync.OnceValue(func() *font.Cache {
 	var faces font.Collection
 	for weight, ttf := range map[xfont.Weight][]byte{xfont.WeightNormal: liberationsansregular.TTF, xfont.WeightBold: liberationsansbold.TTF} {
@@ -45,14 +45,14 @@ func (l letters) face() font.Face {
 	return fonts().Lookup(f, font.Length(l.size))
 }
 
-// width of a text as it is drawn.
+// width returns the width of a text as drawn.
 func (l letters) width(s string) float64 {
 	face := l.face()
 	return float64(face.Width(s))
 }
 
-// known replaces each rune that the font lacks by a box. A browser would take it
-// from another font.
+// known replaces runes that the font lacks by a box. A browser would use
+// another font for them.
 func (l letters) known(s string) string {
 	var b sfnt.Buffer
 	face := l.face()
@@ -64,7 +64,7 @@ func (l letters) known(s string) string {
 	}, s)
 }
 
-// fit shortens s to a width, with an ellipsis if something is missing.
+// fit shortens s to a width, ending with an ellipsis if it was cut.
 func (l letters) fit(s string, room float64) string {
 	s = clean(s)
 	if l.width(s) <= room {
@@ -78,7 +78,7 @@ func (l letters) fit(s string, room float64) string {
 	return strings.TrimRight(string(runes[:n]), " ") + "…"
 }
 
-// clean makes any text fit for one line: without control characters, which XML
+// clean makes any text safe for one line: without control characters, which XML
 // forbids, without marks that change the text direction, and at most 300
 // characters long.
 func clean(s string) string {

@@ -1,6 +1,6 @@
 package figure
 
-// obstacles are what the labels of points stay away from.
+// obstacles holds the shapes that the labels of points avoid.
 type obstacles struct {
 	boxes []rect
 	lines [][]point
@@ -20,7 +20,7 @@ func (o *obstacles) leave(box rect) bool {
 	return true
 }
 
-// drawPointLabels writes the labels of points where they have room.
+// drawPointLabels draws the labels of points that have enough space.
 func (p *panel) drawPointLabels(on surface) {
 	var around obstacles
 	for _, f := range p.marks {
@@ -51,8 +51,8 @@ func (p *panel) drawPointLabels(on surface) {
 	}
 }
 
-// drawPointLabel tries the corners of the point, the one above a rising curve
-// first.
+// drawPointLabel tries the corners of the point, starting with the one above a
+// rising curve.
 func (p *panel) drawPointLabel(on surface, at point, label string, around *obstacles) {
 	text := pointText.fit(label, 160)
 	width := pointText.width(text)

@@ -23,8 +23,8 @@ const (
 	mostLegendRows = 4
 )
 
-// newLegend fills rows of the given width. What does not fit in a few rows is
-// counted.
+// newLegend fills rows of the given width. Entries that do not fit in a few
+// rows are counted.
 func newLegend(f *Figure, width float64) legend {
 	named := 0
 	for i := range f.Series {

@@ -13,11 +13,11 @@ func (s *span) include(v float64) {
 	s.lo, s.hi = min(s.lo, v), max(s.hi, v)
 }
 
-// huge is the largest value that is drawn. Differences of values up to here
-// are finite, so nothing downstream has to think about overflow.
+// huge is the largest value drawn. Differences of values up to this size are
+// finite, so later code need not consider overflow.
 const huge = 1e300
 
-// drawable says whether a value has a place on the axis.
+// drawable reports whether the axis can show a value.
 func (a Axis) drawable(v float64) bool {
 	if a.Log {
 		return v >= 1/huge && v <= huge
@@ -25,8 +25,8 @@ func (a Axis) drawable(v float64) bool {
 	return v >= -huge && v <= huge
 }
 
-// contents are the ranges of a figure's data, and how many of its points a log
-// axis has to leave out.
+// contents holds the ranges of a figure's data and the number of points that a
+// log axis must omit.
 type contents struct {
 	x, y   span
 	hidden int
@@ -69,7 +69,7 @@ func (c *contents) add(f *Figure, s *Series) {
 	}
 }
 
-// limits is the range that the axis shows for its data. It is never empty.
+// limits returns the range that the axis shows for its data. It is never empty.
 func (a Axis) limits(data span, vertical bool) span {
 	r := data
 	if r.empty() {
@@ -88,8 +88,8 @@ func (a Axis) limits(data span, vertical bool) span {
 	return a.fixed(r)
 }
 
-// widened makes a range of one value, or of values so close that floating
-// point cannot tell ticks between them apart, wide enough to draw.
+// widened widens a range that is empty or too narrow for distinct ticks in
+// floating point.
 func (a Axis) widened(r span) span {
 	if a.Log {
 		if r.hi/r.lo < 1+1e-9 {
@@ -109,7 +109,7 @@ func (a Axis) widened(r span) span {
 	return r
 }
 
-// airy leaves some room between the data and the ends of a y axis.
+// airy adds space between the data and the ends of a y axis.
 func (a Axis) airy(r span) span {
 	if a.Log {
 		pad := math.Pow(r.hi/r.lo, 0.05)
@@ -126,7 +126,7 @@ func (a Axis) airy(r span) span {
 	return r
 }
 
-// fixed puts the ends in that the axis asks for, where they make sense.
+// fixed applies the Min and Max of the axis where they are valid.
 func (a Axis) fixed(r span) span {
 	asked := r
 	if a.Min != nil && a.drawable(*a.Min) {
@@ -158,8 +158,8 @@ func newScale(a Axis, r span, from, to float64) scale {
 // farAway bounds coordinates, so that arithmetic on them stays exact enough.
 const farAway = 1e6
 
-// at is the coordinate of v. Values that a log axis cannot show lie far
-// beyond its lower end.
+// at returns the coordinate of v. Values that a log axis cannot show are far
+// below its lower end.
 func (s scale) at(v float64) float64 {
 	if s.log {
 		v = math.Log10(max(v, 0))

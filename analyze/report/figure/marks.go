@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// A markLabel is the label of a mark on x. Labels stand in rows above the plot,
-// row 0 lowest, left or right of their line, which goes up to them.
+// A markLabel is the label of a mark on x. Labels are in rows above the plot,
+// row 0 lowest, left or right of their line, which extends up to them.
 type markLabel struct {
 	mark        *Mark
 	x           float64 // of the line
@@ -43,7 +43,7 @@ func (p *panel) newMarkLabels() []markLabel {
 		}
 		all = append(all, mark)
 	}
-	// If not all labels fit, the last marks have none.
+	// If not all labels fit, drop those of the last marks.
 	for n := min(len(all), mostMarkLabels); n > 0; n-- {
 		for rows := 1; rows <= mostMarkRows; rows++ {
 			steps := 5000
@@ -55,8 +55,8 @@ func (p *panel) newMarkLabels() []markLabel {
 	return all
 }
 
-// placeMarkLabels finds places for the labels from the i-th on, in so many rows.
-// It tries everything until it runs out of steps.
+// placeMarkLabels places the labels from the i-th on in the given number of
+// rows. It is an exhaustive search that ends when it runs out of steps.
 func (p *panel) placeMarkLabels(all []markLabel, i, rows int, steps *int) bool {
 	if i == len(all) {
 		return true
@@ -85,8 +85,8 @@ func (p *panel) placeMarkLabels(all []markLabel, i, rows int, steps *int) bool {
 	return false
 }
 
-// fitsBeside reports whether a touches no label beside it, and neither its line nor
-// another's goes through a label below.
+// fitsBeside reports whether a touches no label in its row and no line passes
+// through a label below.
 func fitsBeside(others []markLabel, a *markLabel) bool {
 	for i := range others {
 		b := &others[i]
@@ -100,8 +100,8 @@ func fitsBeside(others []markLabel, a *markLabel) bool {
 		if a.row == b.row && a.left < b.right+2*markLabelGap && b.left < a.right+2*markLabelGap {
 			return false
 		}
-		// The higher line goes through the lower row. Of one row, each line
-		// stands beside the other's label.
+		// The higher line crosses the lower row. In the same row, each line is
+		// next to the other's label.
 		crosses := high.x > low.left-2 && high.x < low.right+2
 		if a.row == b.row {
 			crosses = crosses || low.x > high.left-2 && low.x < high.right+2
@@ -113,7 +113,7 @@ func fitsBeside(others []markLabel, a *markLabel) bool {
 	return true
 }
 
-// rowsOf is how many rows the labels need.
+// rowsOf returns the number of rows that the labels need.
 func rowsOf(labels []markLabel) int {
 	n := 0
 	for _, f := range labels {
@@ -145,8 +145,8 @@ func (p *panel) drawMark(on surface, m *Mark, a Axis, line []point) {
 	on.path([][]point{line}, pen, m.Label+": "+a.Text(m.At))
 }
 
-// drawSideMarks draws marks on y, their labels beside the plot: from the top
-// down each as near to its line as the one above lets it.
+// drawSideMarks draws marks on y with their labels beside the plot: from top to
+// bottom, each as close to its line as the one above allows.
 func (p *panel) drawSideMarks(on surface) {
 	next := p.frame.top - markHeight
 	descending := slices.SortedStableFunc(slices.Values(p.fig.Marks), func(a, b Mark) int { return cmp.Compare(b.At, a.At) })

@@ -1,10 +1,10 @@
 package figure
 
-// A page is a sheet with a place for everything.
+// A page is a sheet after layout.
 type page struct {
 	sheet         *Sheet
 	width, height int
-	scale         int // pixels a unit
+	scale         int // pixels per unit
 	panels        []*panel
 	headings      []heading
 }
@@ -32,8 +32,8 @@ func (s *Sheet) columns() int {
 	return n
 }
 
-// newPage lays the sheet out: across first, as the texts above a plot depend
-// on its width, then down.
+// newPage lays out the sheet: first across, because the texts above a plot
+// depend on its width, then down.
 func newPage(s Sheet, o Options, scale int) *page {
 	columns := make([][]*panel, s.columns())
 	o = o.orDefault(len(columns))
@@ -57,7 +57,7 @@ func newPage(s Sheet, o Options, scale int) *page {
 	return p
 }
 
-// shareX gives the panels of a column the range of all their data.
+// shareX gives the panels of a column a common x range.
 func shareX(column []*panel) {
 	all := emptySpan()
 	var sharing []*panel
@@ -90,8 +90,8 @@ func across(column []*panel, left, right float64) {
 	}
 }
 
-// down places headings and rows below each other. The plots of a row are on
-// one line.
+// down places headings and rows below each other. The plots of a row are
+// aligned.
 func (p *page) down(plotHeight float64) {
 	y := float64(edge)
 	y = p.head(y, p.sheet.Title, sheetTitle, false)
@@ -132,7 +132,7 @@ func (p *page) head(y float64, text string, l letters, ruled bool) float64 {
 	return y + l.size*1.4
 }
 
-// name is the text for screen readers.
+// name returns the text for screen readers.
 func (p *page) name() string {
 	if p.sheet.Title != "" {
 		return clean(p.sheet.Title)

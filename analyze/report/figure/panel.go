@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/plot/text"
 )
 
-// A panel is a figure with a place for everything.
+// A panel is a figure after layout.
 type panel struct {
 	fig         *Figure
 	data        contents
@@ -53,7 +53,7 @@ func newPanel(f *Figure, plotHeight float64) *panel {
 	return p
 }
 
-// apart says whether labels of the given sizes do not touch each other.
+// apart reports whether labels of the given sizes do not touch each other.
 func apart(s scale, ticks []tick, size func(string) float64) bool {
 	for i := 1; i < len(ticks); i++ {
 		a, b := ticks[i-1], ticks[i]
@@ -64,8 +64,8 @@ func apart(s scale, ticks []tick, size func(string) float64) bool {
 	return true
 }
 
-// sideMargins sets the limits and the ticks of y, which need only the height of the
-// plot. It is what the panel needs left and right of its plot.
+// sideMargins sets the limits and ticks of y, which depend only on the height
+// of the plot. It returns the space needed left and right of the plot.
 func (p *panel) sideMargins(room float64) (before, after float64) {
 	p.xr = p.fig.X.limits(p.data.x, false)
 	p.yr = p.fig.Y.limits(p.data.y, true)
@@ -98,7 +98,7 @@ func (p *panel) setAcross(left, right, before, after float64) {
 	p.marks = p.newMarkLabels()
 }
 
-// heights is what the panel needs above and below its plot.
+// heights returns the space needed above and below the plot.
 func (p *panel) heights() (above, below float64) {
 	above = 8
 	for _, line := range p.head {
@@ -116,14 +116,15 @@ func (p *panel) heights() (above, below float64) {
 	return above, below
 }
 
-// setDown places the panel by its top and that of its plot.
+// setDown places the panel, given its top and that of its plot.
 func (p *panel) setDown(top, plotTop float64) {
 	p.top = top
 	p.frame.top, p.frame.bottom = round(plotTop), round(plotTop+p.plotHeight)
 	p.y = newScale(p.fig.Y, p.yr, p.frame.bottom, p.frame.top)
 }
 
-// note is the figure's, and what a log axis leaves out.
+// note returns the figure's note and the number of points that a log axis
+// omits.
 func (p *panel) note() string {
 	note := p.fig.Note
 	if p.data.hidden > 0 {
@@ -139,7 +140,7 @@ func (p *panel) note() string {
 	return note
 }
 
-// title is the label of the axis with its unit.
+// title returns the label of the axis with its unit.
 func (a Axis) title() string {
 	switch {
 	case a.Unit == "":
@@ -164,7 +165,7 @@ func (p *panel) draw(on surface, scale float64) {
 	p.drawPointLabels(on)
 }
 
-// drawHead draws what is above the marks and the plot.
+// drawHead draws everything above the marks and the plot.
 func (p *panel) drawHead(on surface) {
 	y := p.top
 	for _, line := range p.head {
@@ -212,5 +213,5 @@ func (p *panel) drawAxes(on surface) {
 	}
 }
 
-// round is to whole units, on which thin lines are sharp.
+// round rounds to whole units, where thin lines are sharp.
 func round(v float64) float64 { return math.Floor(v + 0.5) }

@@ -16,13 +16,13 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// maxPixels bounds the memory of a picture, to 4 bytes a pixel and about as
-// much again for drawing it.
+// maxPixels limits the memory of a picture: 4 bytes per pixel, and about the
+// same again for drawing it.
 const maxPixels = 64 << 20
 
-// WritePNG writes the sheet as a PNG file of Options.Width times Options.Scale
-// pixels in width. The height follows from the contents. Errors are those of w
-// and a sheet of so many rows that it has more than 64 Mi pixels.
+// WritePNG writes the sheet as a PNG file that is Options.Width times
+// Options.Scale pixels wide. The height follows from the contents. It returns
+// errors of w, and an error for a sheet of more than 64 Mi pixels.
 func WritePNG(w io.Writer, s Sheet, o Options) error {
 	p := newPage(s, o, o.orDefault(s.columns()).Scale)
 	width, height := p.width*p.scale, p.height*p.scale
@@ -51,7 +51,7 @@ type raster struct {
 	canvas draw.Canvas
 	target stddraw.Image
 	height float64
-	scale  float64 // pixels a unit
+	scale  float64 // pixels per unit
 }
 
 func (r *raster) point(p point) vg.Point {
@@ -80,8 +80,8 @@ func (r *raster) path(lines [][]point, p pen, _ string) {
 			if len(part) == len(line) {
 				break
 			}
-			// The next part begins with the last segment of this one, which
-			// keeps the join between them.
+			// The next part starts with the last segment of this one, to keep the
+			// join between them.
 			for i := range len(part) - 2 {
 				style.DashOffs += vg.Length(math.Hypot(part[i+1].x-part[i].x, part[i+1].y-part[i].y))
 			}
@@ -90,7 +90,7 @@ func (r *raster) path(lines [][]point, p pen, _ string) {
 	}
 }
 
-// fill draws a polygon. It cannot be drawn in parts, whose edges would show, so it
+// fill draws a polygon. Drawing it in parts would leave visible edges, so it
 // uses a rasterizer whose time depends only on the size.
 func (r *raster) fill(polygon []point, c color.Color) {
 	if len(polygon) < 3 {

@@ -9,10 +9,11 @@ const (
 	areaOpacity = 0.2
 	barOpacity  = 0.65 // marks can be seen on it
 	dotRadius   = 3.2
-	// fewPoints are so few that each is worth a dot and a tooltip.
+	// fewPoints is the number of points up to which each has a dot and a
+	// tooltip.
 	fewPoints = 60
-	// oneBar is the least width of a bar that is drawn by itself; narrower ones
-	// are drawn as one shape.
+	// oneBar is the minimum width of a bar that is drawn separately; narrower
+	// ones are drawn as one shape.
 	oneBar = 3
 )
 
@@ -35,8 +36,8 @@ func (p *panel) drawSeries(on surface, index int, scale float64) {
 	}
 }
 
-// outline is the line of a series in the picture, thinned and not yet cut to
-// the frame.
+// outline returns the line of a series in the picture, thinned but not yet
+// clipped to the frame.
 func (p *panel) outline(s *Series, scale float64) [][]point {
 	t := newThinner(p.frame.left, p.frame.right, 1/scale)
 	var held point
@@ -57,7 +58,7 @@ func (p *panel) outline(s *Series, scale float64) [][]point {
 	return t.result()
 }
 
-// place is where a value is in the picture, if it can be.
+// place returns the position of a value in the picture, if it has one.
 func (p *panel) place(x, y float64) (point, bool) {
 	if !p.fig.X.drawable(x) || !p.fig.Y.drawable(y) {
 		return point{}, false
@@ -65,7 +66,8 @@ func (p *panel) place(x, y float64) (point, bool) {
 	return point{p.x.at(x), p.y.at(y)}, true
 }
 
-// floor is where fillings begin: at 0 where the axis has it.
+// floor returns the y coordinate where fills start: at 0 if the axis includes
+// it.
 func (p *panel) floor() float64 {
 	if p.fig.Y.Log {
 		return p.frame.bottom
@@ -88,7 +90,7 @@ func (p *panel) fill(on surface, lines [][]point, color ink, opacity float64) {
 	}
 }
 
-// stroke draws the lines; points alone between two gaps become dots.
+// stroke draws the lines; isolated points between two gaps become dots.
 func (p *panel) stroke(on surface, lines [][]point, s *Series, index int) {
 	var visible [][]point
 	var alone []point
@@ -111,8 +113,8 @@ func (p *panel) stroke(on surface, lines [][]point, s *Series, index int) {
 	on.dots(alone, dotRadius/1.5, s.color(index), 1, s.Name)
 }
 
-// rough is how far lines go up and down in all. The stroke of one that does so
-// all the time has to be thin to be more than a blot.
+// rough returns the total vertical distance of the lines. Very rough lines need
+// a thin stroke to remain legible.
 func rough(lines [][]point) float64 {
 	way := 0.0
 	for _, line := range lines {
@@ -123,8 +125,8 @@ func rough(lines [][]point) float64 {
 	return way
 }
 
-// drawPoints draws the dots of a series: few with a tooltip each, many as one
-// shape that lets through how dense it is.
+// drawPoints draws the dots of a series: a few with a tooltip each, many as one
+// translucent shape that shows density.
 func (p *panel) drawPoints(on surface, s *Series, index int) {
 	var dots []point
 	few := s.points() <= fewPoints
@@ -147,7 +149,7 @@ func (p *panel) drawPoints(on surface, s *Series, index int) {
 	}
 }
 
-// drawDots draws full dots for the first series and every second one after it,
+// drawDots draws solid dots for every other series, starting with the first,
 // and rings for the others.
 func drawDots(on surface, at []point, index int, tip string) {
 	on.dots(at, dotRadius, palette[index%len(palette)], 1, tip)
@@ -156,7 +158,7 @@ func drawDots(on surface, at []point, index int, tip string) {
 	}
 }
 
-// tip is the tooltip of point i.
+// tip returns the tooltip of point i.
 func (p *panel) tip(s *Series, i int) string {
 	text := p.fig.X.Text(s.X[i]) + ", " + p.fig.Y.Text(s.Y[i])
 	if label := s.label(i); label != "" {
@@ -168,8 +170,8 @@ func (p *panel) tip(s *Series, i int) string {
 	return text
 }
 
-// drawBars draws a histogram: solid when it is the only one, as outlines that
-// can overlap when there are several.
+// drawBars draws a histogram: solid if it is the only one, otherwise as
+// outlines that can overlap.
 func (p *panel) drawBars(on surface, s *Series, index int, scale float64) {
 	several := 0
 	for i := range p.fig.Series {
@@ -190,8 +192,8 @@ func (p *panel) drawBars(on surface, s *Series, index int, scale float64) {
 	p.stroke(on, lines, s, index)
 }
 
-// edges are the left and right end of bar i in the picture. On a log axis, a
-// bar from 0 begins at the frame.
+// edges returns the left and right ends of bar i in the picture. On a log axis,
+// a bar from 0 starts at the frame.
 func (p *panel) edges(s *Series, i int) (left, right float64, ok bool) {
 	x0, x1 := s.X[i], s.X[i+1]
 	if x0 > x1 {
@@ -203,8 +205,8 @@ func (p *panel) edges(s *Series, i int) (left, right float64, ok bool) {
 	return p.x.at(x0), p.x.at(x1), true
 }
 
-// barOutline goes along the tops of the bars. Bars that stand apart are lines
-// of their own.
+// barOutline returns the outline along the tops of the bars. Separate bars give
+// separate lines.
 func (p *panel) barOutline(s *Series, scale float64) [][]point {
 	t := newThinner(p.frame.left, p.frame.right, 1/scale)
 	end := math.Inf(-1)
@@ -225,8 +227,8 @@ func (p *panel) barOutline(s *Series, scale float64) [][]point {
 	return t.result()
 }
 
-// barTop is the height of a bar. A bar that is not 0 can be seen, so that the
-// tail of a histogram does not look as if it were not there.
+// barTop returns the y coordinate of the top of a bar. Nonzero bars have a
+// minimum height so that the tail of a histogram remains visible.
 func (p *panel) barTop(v float64) float64 {
 	if p.fig.Y.Log && v <= 0 {
 		return p.frame.bottom
@@ -247,7 +249,7 @@ func (p *panel) drawEachBar(on surface, s *Series, index int) {
 			continue
 		}
 		if right-left > oneBar {
-			right-- // what keeps it apart from the next
+			right-- // gap to the next bar
 		}
 		top, floor := p.barTop(s.Y[i]), p.floor()
 		bar := p.frame.clipArea(rect{left, min(top, floor), right, max(top, floor)}.corners())

@@ -8,7 +8,7 @@ import (
 // An ink is an opaque colour, 0xRRGGBB.
 type ink uint32
 
-// The greys of everything that is not data.
+// Greys for everything that is not data.
 const (
 	paper  ink = 0xFFFFFF
 	strong ink = 0x1B2026 // titles
@@ -18,18 +18,18 @@ const (
 	faint  ink = 0xE7E9EC // grid
 )
 
-// palette are Paul Tol's high-contrast colours and some of his medium-contrast
-// ones. They are distinct with every kind of colour blindness, and the first three
-// by their darkness alone.
+// palette holds Paul Tol's high-contrast colours and some of his
+// medium-contrast ones. They are distinct under every kind of colour blindness,
+// and the first three by lightness alone.
 var palette = []ink{0x004488, 0xDDAA33, 0xBB5566, 0x6699CC, 0x222222, 0x997700}
 
-// dashes make lines differ in grey print, too, from the fourth series on.
+// dashes distinguishes lines in grey print, from the fourth series on.
 var dashes = [][]vg.Length{nil, nil, nil, {9, 3}, {2, 3}, {9, 3, 2, 3}}
 
 // dashed is the pattern of dashed series and marks.
 var dashed = []vg.Length{5, 4}
 
-// A pen is how a shape is drawn: filled, stroked or both.
+// A pen is a drawing style: fill, stroke or both.
 type pen struct {
 	fill    ink
 	opacity float64 // of the fill, 0 is none
@@ -40,7 +40,7 @@ type pen struct {
 
 func (s *Series) color(index int) ink { return palette[index%len(palette)] }
 
-// line is the pen for the line of the series that is index-th in its figure.
+// line returns the pen for the line of a series, given its index in the figure.
 func (s *Series) line(index int) pen {
 	p := pen{stroke: s.color(index), width: 2, dash: dashes[index%len(dashes)]}
 	if s.Dashed {
@@ -49,11 +49,10 @@ func (s *Series) line(index int) pen {
 	return p
 }
 
-// A surface is what figures are drawn on. Coordinates are in units of the
-// picture, from its upper left corner. A tip is the text of a tooltip, which PNG
-// leaves out.
+// A surface is a drawing target. Coordinates are in units of the picture, from
+// its upper left corner. A tip is the text of a tooltip, which PNG omits.
 type surface interface {
-	// path draws polylines as one shape. What is filled is closed.
+	// path draws polylines as one shape. Filled shapes are closed.
 	path(lines [][]point, p pen, tip string)
 	// dots draws filled circles.
 	dots(at []point, radius float64, color ink, opacity float64, tip string)
@@ -61,7 +60,7 @@ type surface interface {
 	text(at point, s string, l letters)
 }
 
-// The letters of each part.
+// Letters of each part.
 var (
 	sheetTitle  = letters{size: 18, bold: true, color: strong}
 	rowLabel    = letters{size: 14, bold: true, color: strong}
@@ -74,7 +73,7 @@ var (
 	pointText   = letters{size: 11, color: normal}
 )
 
-// at is the same letters with another anchor.
+// at returns the letters with another anchor.
 func (l letters) at(a text.XAlignment) letters {
 	l.anchor = a
 	return l

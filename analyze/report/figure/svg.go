@@ -27,7 +27,7 @@ func SVG(s Sheet, o Options) string {
 	return string(b.out)
 }
 
-// svg is the surface that writes elements. Each is a line, so that two
+// svg is the surface that writes SVG elements, one per line so that two
 // versions of a page can be compared.
 type svg struct{ out []byte }
 
@@ -35,7 +35,7 @@ func (b *svg) printf(format string, args ...any) {
 	b.out = fmt.Appendf(b.out, format, args...)
 }
 
-// coordinates have one decimal, which is enough at any size.
+// coordinates writes one decimal, which is enough at any size.
 func (b *svg) coordinates(before string, p point, between string) {
 	number := func(v float64) {
 		v = math.Round(v*10)/10 + 0 // never -0
@@ -83,7 +83,7 @@ func (b *svg) end(element, tip string) {
 	b.printf("><title>%s</title></%s>\n", html.EscapeString(tip), element)
 }
 
-// dots are strokes of no length with round ends: a few bytes a dot.
+// dots draws strokes of zero length with round ends: a few bytes per dot.
 func (b *svg) dots(at []point, radius float64, color ink, opacity float64, tip string) {
 	if len(at) == 0 {
 		return

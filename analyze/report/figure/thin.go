@@ -14,7 +14,7 @@ import (
 // The result has at most four points per column if x is monotonic, and at most
 // maxPoints otherwise.
 type thinner struct {
-	from, width float64 // where columns begin, and how wide one is
+	from, width float64 // start of the columns and their width
 	columns     float64
 
 	lines  [][]point // finished ones
@@ -22,10 +22,10 @@ type thinner struct {
 	group  extremes
 	column float64
 	broken bool // a gap since the last point
-	gaps   bool // whether gaps still count
+	gaps   bool // whether gaps are kept
 }
 
-// maxPoints bounds what one series draws.
+// maxPoints is the maximum number of points drawn per series.
 const maxPoints = 16_384
 
 func newThinner(from, to, column float64) *thinner {
@@ -34,7 +34,7 @@ func newThinner(from, to, column float64) *thinner {
 
 // add appends a point to the line.
 func (t *thinner) add(p point) {
-	// All that is outside of the plot is one column on either side.
+	// Everything outside the plot is one column on either side.
 	column := min(max(math.Floor((p.x-t.from)/t.width), -1), t.columns)
 	switch {
 	case t.group.empty():
@@ -53,7 +53,7 @@ func (t *thinner) add(p point) {
 	}
 }
 
-// gap says that the next point is not joined to the last.
+// gap separates the next point from the last.
 func (t *thinner) gap() { t.broken = true }
 
 // result ends the polyline and returns its unbroken parts.
@@ -76,8 +76,8 @@ func (t *thinner) result() [][]point {
 	return t.lines
 }
 
-// coarsen is for lines that run back and forth: it keeps the extremes of sections
-// of the line instead of columns, and drops gaps.
+// coarsen handles lines that run back and forth: it keeps the extremes of
+// sections of the line instead of columns, and drops gaps.
 func (t *thinner) coarsen() {
 	all := append(slices.Concat(t.lines...), t.line...)
 	t.lines, t.gaps = nil, false
@@ -92,15 +92,15 @@ func (t *thinner) coarsen() {
 	}
 }
 
-// extremes are the points of a group that have to stay: first, last, and the
-// farthest in each of the four directions, with their places in the group.
+// extremes holds the points of a group that must be kept: first, last, and the
+// farthest in each of the four directions, with their indices in the group.
 type extremes struct {
 	n     int
 	kept  [6]point
 	place [6]int
 }
 
-// Where each of the extremes is in the arrays.
+// Indices of the extremes in the arrays.
 const (
 	keepFirst = iota
 	keepLow
@@ -151,24 +151,25 @@ func (e *extremes) appendTo(line []point) []point {
 	}
 }
 
-// maxDots bounds what one series of points draws. So many cover most of a plot.
+// maxDots is the maximum number of dots drawn per series. This many cover most
+// of a plot.
 const maxDots = 6000
 
-// thinDots keeps one of the dots that would lie on each other, by a grid of
-// cells no smaller than the given one and as large as it takes. The dots
-// farthest in each direction always stay.
+// thinDots keeps one of several overlapping dots, using a grid of cells at
+// least as large as the given one and large enough to stay within maxDots. The
+// dots farthest in each direction are always kept.
 func thinDots(dots []point, cell float64) []point {
 	kept := dots
 	for len(kept) > maxDots {
 		kept = oneInEach(cell, dots)
-		// Where dots are everywhere, this is the right size at once.
+		// If dots are everywhere, this is the right size immediately.
 		cell *= max(1.1, math.Sqrt(float64(len(kept))/maxDots))
 	}
 	return kept
 }
 
-// oneInEach keeps a dot in each cell: any, as the first one would draw the
-// grid where dots are sorted.
+// oneInEach keeps an arbitrary dot in each cell; keeping the first would draw
+// the grid if dots are sorted.
 func oneInEach(cell float64, dots []point) []point {
 	type place struct{ x, y int32 }
 	scattered := func(i int) uint32 { return (uint32(i) + 1) * 2654435761 }

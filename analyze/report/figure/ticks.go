@@ -2,15 +2,15 @@ package figure
 
 import "math"
 
-// A tick is a labelled place on an axis.
+// A tick is a labelled position on an axis.
 type tick struct {
 	at    float64
 	label string
 }
 
-// ticks are about as many round values of the range as there is room for,
-// smallest first. fits says whether their labels have room beside each other;
-// the closest set that fits is taken.
+// ticks returns round values of the range, smallest first, about as many as
+// there is space for. fits reports whether their labels fit; the densest set
+// that fits is used.
 func (a Axis) ticks(r span, room int, fits func([]tick) bool) []tick {
 	if a.Log {
 		if t := a.Quantity.logTicks(r, room, fits); t != nil {
@@ -46,7 +46,7 @@ func (q Quantity) linearTicks(r span, n int) []tick {
 	return t
 }
 
-// tickUnit is the one unit that all ticks of a linear axis are written in.
+// tickUnit returns the unit of all ticks of a linear axis.
 func (q Quantity) tickUnit(step, largest float64) unit {
 	switch {
 	case q == Number && largest < 10_000:
@@ -59,22 +59,22 @@ func (q Quantity) tickUnit(step, largest float64) unit {
 	}
 }
 
-// clockSteps are the steps of a clock from a second to a day.
+// clockSteps lists the steps of a clock from a second to a day.
 var clockSteps = []float64{
 	second, 2 * second, 5 * second, 10 * second, 20 * second, 30 * second,
 	minute, 2 * minute, 5 * minute, 10 * minute, 20 * minute, 30 * minute,
 	hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day,
 }
 
-// step is the smallest round step that is not below least. largest is the
-// value farthest from 0, whose unit the ticks will have.
+// step returns the smallest round step that is at least least. largest is the
+// value farthest from 0, which determines the unit of the ticks.
 func (q Quantity) step(least, largest float64) float64 {
 	switch q {
 	case Bytes:
 		u := q.unitFor(largest)
 		step := decimalStep(least/u.size) * u.size
 		if u.size == 1 && least > 0.1 {
-			return max(step, 1) // there is no half a byte
+			return max(step, 1) // bytes are indivisible
 		}
 		return step
 	case Duration:
@@ -91,7 +91,7 @@ func (q Quantity) step(least, largest float64) float64 {
 	return decimalStep(least)
 }
 
-// decimalStep is 1, 2 or 5 times a power of ten.
+// decimalStep returns 1, 2 or 5 times a power of ten.
 func decimalStep(least float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(least)))
 	for _, m := range []float64{1, 2, 5} {
@@ -102,7 +102,7 @@ func decimalStep(least float64) float64 {
 	return 10 * power
 }
 
-// logTicks takes the closest ladder of values that fits, or nothing where no
+// logTicks returns the densest ladder of values that fits, or nothing if no
 // ladder has two rungs within the range.
 func (q Quantity) logTicks(r span, room int, fits func([]tick) bool) []tick {
 	for _, rungs := range q.ladders(r) {
@@ -117,7 +117,7 @@ func (q Quantity) logTicks(r span, room int, fits func([]tick) bool) []tick {
 	return nil
 }
 
-// ladders are sets of round values within the range, the closest first.
+// ladders returns sets of round values within the range, densest first.
 func (q Quantity) ladders(r span) [][]float64 {
 	var sets [][]float64
 	decades := math.Log10(r.hi / r.lo)
@@ -138,7 +138,7 @@ func (q Quantity) ladders(r span) [][]float64 {
 	return sets
 }
 
-// clockLadder goes on where decades of a second stop being how people count.
+// clockLadder continues where people stop counting in decades of a second.
 var clockLadder = []float64{
 	1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, second, 10 * second,
 	minute, 10 * minute, hour, 6 * hour, day, 10 * day, 100 * day, 1000 * day,
@@ -154,7 +154,7 @@ func within(r span, values []float64) []float64 {
 	return in
 }
 
-// powers are every stride-th power of base within the range, each with the
+// powers returns every stride-th power of base within the range, each with the
 // given multiples.
 func powers(r span, base, stride float64, multiples ...float64) []float64 {
 	perStep := math.Log(base) * stride
@@ -168,8 +168,8 @@ func powers(r span, base, stride float64, multiples ...float64) []float64 {
 	return within(r, all)
 }
 
-// minorTicks are the unlabelled places between the rungs of a ladder: 2, 3 .. 9
-// between 1 and 10.
+// minorTicks returns the unlabelled positions between the rungs of a ladder: 2,
+// 3 .. 9 between 1 and 10.
 func (a Axis) minorTicks(r span) []float64 {
 	switch {
 	case !a.Log || a.Quantity == Bytes || r.hi/r.lo > 1e7:
