@@ -75,7 +75,7 @@ func TestKeepsPermissions(t *testing.T) {
 	}
 }
 
-// Links stay links, whatever they lead over and whether or not there is a file.
+// Links stay links, whether or not their target exists.
 func TestFollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	for _, folder := range []string{"files", "links"} {
@@ -107,7 +107,7 @@ func TestFollowsLinks(t *testing.T) {
 	}
 }
 
-// What is wrong is said of the path that was asked for.
+// Errors name the requested path.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{
@@ -130,8 +130,8 @@ func TestErrors(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	wantNames(t, dir, "file")
-	// A file that is being written, by this process or by one that died, is not
-	// touched.
+	// A file that is being written, by this process or by a killed one, is left
+	// alone.
 	one, err := Create(path + "2")
 	if err != nil {
 		t.Fatal(err)

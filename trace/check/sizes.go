@@ -88,7 +88,7 @@ func (t *try) add(line int, r *trace.Request) {
 func (t *try) misfits() int { return t.found.count(TooFewIDs) + t.found.count(TooManyIDs) }
 
 // finish returns the block size that an analysis or replay uses, and the smallest
-// size that most rows agree on, or 0.
+// block size consistent with most rows, or 0.
 func (c *sizes) finish(requests int) (used trace.BlockSize, tokens int) {
 	used = c.detector.BlockSize()
 	if c.given > 0 {

@@ -13,7 +13,7 @@ import (
 	"moontide/trace/format"
 )
 
-// BenchmarkRead reads the fixtures of each format, repeated to some 4 MB, from
+// BenchmarkRead reads the fixtures of each format, repeated to about 4 MB, from
 // memory.
 func BenchmarkRead(b *testing.B) {
 	for _, name := range []string{"azure2023.csv", "azure2024.csv", "burstgpt.csv", "burstgpt3.csv", "vidur.csv", "bailian.jsonl", "dynamo.jsonl", "aiperf.jsonl", "weka/agent.json", "sharegpt.json"} {

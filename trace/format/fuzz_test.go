@@ -12,8 +12,8 @@ import (
 	"moontide/trace/format"
 )
 
-// fuzz gives a reader anything. It must not panic, must say where what it does
-// not take is, and what it takes must be a trace that reads back as it is.
+// fuzz passes arbitrary input to a reader. It must not panic, errors must name the
+// place, and accepted rows must read back unchanged.
 func fuzz(f *testing.F, as format.Format, seeds ...string) {
 	for _, name := range seeds {
 		text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -68,7 +68,7 @@ func FuzzDynamo(f *testing.F)   { fuzz(f, format.Dynamo, "dynamo.jsonl") }
 func FuzzAIPerf(f *testing.F)   { fuzz(f, format.AIPerf, "aiperf.jsonl") }
 func FuzzShareGPT(f *testing.F) { fuzz(f, format.ShareGPT, "sharegpt.json") }
 
-// FuzzDetected lets the content say what it is.
+// FuzzDetected detects the format from content.
 func FuzzDetected(f *testing.F) {
 	fuzz(f, "", "azure2023.csv", "burstgpt3.csv", "vidur.csv", "bailian.jsonl", "weka/agent.json", "dynamo.jsonl", "aiperf.jsonl", "sharegpt.json")
 }

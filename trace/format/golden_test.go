@@ -14,8 +14,8 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// fixtures are small files of each format, with what is irregular in it, and
-// the format as it is recognized.
+// fixtures maps small files of each format, with its irregularities, to the
+// detected format.
 var fixtures = map[string]format.Format{
 	"azure2023.csv":    format.Azure,
 	"azure2024.csv":    format.Azure,
@@ -30,7 +30,7 @@ var fixtures = map[string]format.Format{
 	"sharegpt.json":    format.ShareGPT,
 }
 
-// native is what convert would write of a trace, and then its notes.
+// native returns a trace as convert would write it, followed by its notes.
 func native(t *testing.T, path string, opts format.Options) string {
 	t.Helper()
 	r, err := format.Open(path, opts)
@@ -61,8 +61,8 @@ func noted(r *format.Reader) string {
 	return b.String()
 }
 
-// TestFixtures compares all that is made of each fixture with the file beside
-// it, which was checked by hand.
+// TestFixtures compares the conversion of each fixture with the golden file next
+// to it, which was checked by hand.
 func TestFixtures(t *testing.T) {
 	for name, want := range fixtures {
 		t.Run(name, func(t *testing.T) {
@@ -85,8 +85,8 @@ func TestFixtures(t *testing.T) {
 	})
 }
 
-// TestWrittenRowsReadBack: what is written of a foreign trace is a native one
-// of the same rows, which is written as the same bytes again.
+// TestWrittenRowsReadBack: a converted trace is a native one with the same rows,
+// and writing it again gives the same bytes.
 func TestWrittenRowsReadBack(t *testing.T) {
 	for name := range fixtures {
 		t.Run(name, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// TestSecondsAreRounded: seconds as they are spelled become the float64 that is
-// nearest to a thousand times their value.
+// TestSecondsAreRounded: decimal seconds become the float64 nearest to a thousand
+// times their value.
 func TestSecondsAreRounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[0-9]{1,11}(\.[0-9]{0,18})?(e-?[0-9])?`).Draw(t, "text")
@@ -36,7 +36,7 @@ func TestSecondsAreRounded(t *testing.T) {
 			}
 			return
 		}
-		// With an exponent of its own it is rounded twice.
+		// A number with an exponent is rounded twice.
 		if err != nil || got != want && !(strings.Contains(text, "e") && math.Abs(got-want) <= want*1e-15) {
 			t.Fatalf("%s is read as %v, want %v: %v", text, got, want, err)
 		}
@@ -127,8 +127,8 @@ func anyJSON(depth int) *rapid.Generator[string] {
 	})
 }
 
-// TestWalks: members and elements are those that the standard library finds,
-// and stand where they say.
+// TestWalks: members and elements agree with the standard library and are at the
+// reported offsets.
 func TestWalks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := anyJSON(3).Draw(t, "value")
@@ -169,7 +169,7 @@ func TestWalks(t *testing.T) {
 		if len(keys) != 2 || !keys["x"] || !keys["y"] {
 			t.Fatalf("%s has the keys %v", object, keys)
 		}
-		for cut := range object { // a beginning has no other keys
+		for cut := range object { // a prefix has no other keys
 			for key := range headKeys(object[:cut]) {
 				if !keys[key] {
 					t.Fatalf("%s has the key %q", object[:cut], key)
@@ -179,7 +179,7 @@ func TestWalks(t *testing.T) {
 	})
 }
 
-// TestChain: two chained ids are equal exactly where the prefixes are.
+// TestChain: two chained ids are equal if and only if the prefixes are.
 func TestChain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blocks := rapid.SliceOfN(rapid.Uint64Range(0, 2), 1, 8)
@@ -203,8 +203,8 @@ func TestChain(t *testing.T) {
 	})
 }
 
-// TestNamespaces: ids keep their differences in a conversation, and share none
-// with another.
+// TestNamespaces: ids of a conversation keep their differences, and those of
+// different conversations are disjoint.
 func TestNamespaces(t *testing.T) {
 	seen := map[uint64]string{}
 	for i := range 1000 {
@@ -287,8 +287,8 @@ func TestBlockIDs(t *testing.T) {
 	}
 }
 
-// TestFields: the fields of a line are those that the standard library finds,
-// less the spaces around them, and what it takes for no line is none.
+// TestFields: the fields of a line agree with the standard library, without the
+// spaces around them, and lines that it rejects are rejected.
 func TestFields(t *testing.T) {
 	piece := rapid.SampledFrom([]string{"a", "1.5", ",", ",", `"`, `""`, `"a,b"`, `"x ""y"" z"`, `""""`, "日"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -337,8 +337,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestClock: times that are milliseconds are told from seconds, days with nights
-// from neither.
+// TestClock: milliseconds are distinguished from seconds, and days with nights
+// raise no doubt.
 func TestClock(t *testing.T) {
 	watch := func(gap func(i int) float64) string {
 		var c unitCheck

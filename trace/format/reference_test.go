@@ -32,7 +32,7 @@ func collect(t *testing.T, path string) ([]trace.Request, *format.Reader) {
 	return rows, r
 }
 
-// TestPublishedAzure goes by what others say of the trace of 2023.
+// TestPublishedAzure compares the trace of 2023 with published statistics.
 func TestPublishedAzure(t *testing.T) {
 	rows, _ := collect(t, tracetest.Published(t, "AzureLLMInferenceTrace_conv.csv"))
 	var isl, osl []float64
@@ -213,7 +213,7 @@ func TestPublishedWeka(t *testing.T) {
 	}
 }
 
-// TestPublishedMooncake: the native format is read as package trace reads it.
+// TestPublishedMooncake checks the native format on a published trace.
 func TestPublishedMooncake(t *testing.T) {
 	path := tracetest.Published(t, "conversation_trace.jsonl")
 	rows, r := collect(t, path)

@@ -6,7 +6,7 @@ import (
 	"moontide/trace"
 )
 
-// BenchmarkParseRow reads native rows as published traces spell them.
+// BenchmarkParseRow parses native rows in the style of published traces.
 func BenchmarkParseRow(b *testing.B) {
 	many := trace.Request{Timestamp: trace.Some(3_529_100.0), InputLength: 60_000, OutputLength: 500}
 	for id := range uint64(120) {

@@ -115,7 +115,7 @@ func TestWriteAllAllocatesNothingPerRow(t *testing.T) {
 	}
 }
 
-// faulty takes some bytes, fails once, and would go on.
+// faulty accepts some bytes, fails once, and then accepts more.
 type faulty struct {
 	taken  int64
 	limit  int64
@@ -175,7 +175,7 @@ func TestWriterStopsWhereItsOutputFailed(t *testing.T) {
 	}
 }
 
-// A trace that could not be written leaves what was there.
+// A failed write leaves the existing file unchanged.
 func TestCreateOnAFullDevice(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skipf("no device that is full: %v", err)

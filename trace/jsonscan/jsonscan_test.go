@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// texts are JSON of every kind, and text that nearly is.
+// texts holds JSON of every kind, and text that is nearly JSON.
 var texts = []string{
 	`{}`, `[]`, `null`, `true`, `"a\"b\\"`, ` { "a" : [ 1 , -2.5e+3 , {"b": "}]" } ] , "c\u0064" : null } `,
 	`{"x":01}`, `{"x":1.}`, `{"x":-}`, `{"x":1e}`, `{"x":"\`, `[1,]`, `[1 2]`, `{"a":1,}`, `{"a"}`, `{a:1}`, `nul`, ``, ` `, "\x00", `{"a":1}}`,
@@ -29,8 +29,8 @@ func damaged(t *rapid.T) []byte {
 	return text
 }
 
-// TestSkip: Skip accepts nothing that is not JSON but for the contents of
-// strings, and everything that is and not nested too deep.
+// TestSkip: except for the contents of strings, Skip accepts exactly the valid JSON
+// that is not nested too deeply.
 func TestSkip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := damaged(t)
@@ -45,13 +45,13 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// TestRawAndWalks: on valid JSON, Raw and the walks see what encoding/json sees.
+// TestRawAndWalks: on valid JSON, Raw and the walks agree with encoding/json.
 func TestRawAndWalks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := damaged(t)
 		if !json.Valid(text) {
 			c := New(text)
-			c.Raw() // must end
+			c.Raw() // must terminate
 			return
 		}
 		c := New(text)
@@ -129,8 +129,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestUints: numbers in a row, which are read by comparing text, are what
-// encoding/json reads, however the text is spaced or damaged.
+// TestUints: consecutive numbers, which are read by comparing text, agree with
+// encoding/json for any spacing or damage.
 func TestUints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var text []byte

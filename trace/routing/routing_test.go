@@ -16,7 +16,7 @@ func router(t *testing.T, p Policy, workers int, seed uint64) *Router {
 	return r
 }
 
-// picks returns the workers of requests that find the same loads and caches.
+// picks returns the workers picked for requests with fixed loads and caches.
 func picks(r *Router, requests []Request, loads []Load, cached []int) (workers []int) {
 	for _, request := range requests {
 		workers = append(workers, r.Pick(request, func(w int) Load { return loads[w] }, func(w int) int { return cached[w] }))

@@ -49,7 +49,7 @@ func TestDistances(t *testing.T) {
 	}
 }
 
-// share is the share of values that are at most x.
+// share returns the share of values that are at most x.
 func share(values []float64, x float64) float64 {
 	n := 0
 	for _, v := range values {
@@ -69,8 +69,8 @@ func TestDistancesAgainstBruteForce(t *testing.T) {
 		for _, x := range slices.Concat(a, b) {
 			ks = max(ks, math.Abs(share(a, x)-share(b, x)))
 		}
-		// The distance between the quantiles, each value standing for 1/(n m) as
-		// often as the other side has values.
+		// The distance between the quantiles, with each value repeated as often as
+		// the other side has values.
 		fine := func(values []float64, times int) (all []float64) {
 			for _, v := range slices.Sorted(slices.Values(values)) {
 				all = append(all, slices.Repeat([]float64{v}, times)...)

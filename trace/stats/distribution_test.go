@@ -13,7 +13,7 @@ import (
 // probability of 1 in 1000.
 func ksLimit(n int) float64 { return 1.95 / math.Sqrt(float64(n)) }
 
-// ks is the distance of draws from a distribution.
+// ks returns the distance of draws from a distribution.
 func ks(draws []float64, d Distribution) float64 {
 	slices.Sort(draws)
 	var worst float64
@@ -232,7 +232,7 @@ func TestCorrelate(t *testing.T) {
 	}
 }
 
-// TestIndexed looks for structure between neighbours in every direction.
+// TestIndexed checks that neighbours are uncorrelated in every direction.
 func TestIndexed(t *testing.T) {
 	const n = 40_000
 	a, b, other := NewIndexed(1, "a"), NewIndexed(1, "b"), NewIndexed(2, "a")
@@ -252,7 +252,7 @@ func TestIndexed(t *testing.T) {
 	}
 }
 
-// TestGoldenNumbers: a seed means the same numbers in every version.
+// TestGoldenNumbers: a seed gives the same numbers in every version.
 func TestGoldenNumbers(t *testing.T) {
 	got := fmt.Sprintf("%d %.17g %.17g", NewStream(1, "arrivals").Uint64(), NewIndexed(1, "turns").At(2, 3), NewIndexed(0, "").At(0, 0))
 	const want = "11012347512194390557 0.65668106919146363 0.054310465035372402"

@@ -66,7 +66,7 @@ func logEdges(n int, low, positive, high float64) []float64 {
 	if low == 0 {
 		edges = append(edges, 0)
 	}
-	edges = append(edges, positive) // not a power, which may be off by the last digit
+	edges = append(edges, positive) // exact: exp and log would round it
 	for i := 1; i < n; i++ {
 		share := float64(i) / float64(n)
 		edges = append(edges, math.Exp((1-share)*math.Log(positive)+share*math.Log(high)))

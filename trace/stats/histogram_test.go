@@ -62,8 +62,8 @@ func TestBinsCoverAll(t *testing.T) {
 	}
 }
 
-// Lengths are whole numbers: each column of theirs holds at least one, no column
-// holds fewer than the one before, but for the last, and all are held.
+// Bins of integers contain at least one integer each, and except for the last no
+// fewer than the previous bin. Together they contain all values.
 func TestColumnsOfWholeNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var values []float64
@@ -76,7 +76,7 @@ func TestColumnsOfWholeNumbers(t *testing.T) {
 		}
 		bins := stats.BinsFor(n, d)
 		edges := bins.Edges
-		if bins.Log && edges[0] == 0 { // the column of zeros
+		if bins.Log && edges[0] == 0 { // the bin of zeros
 			edges = edges[1:]
 		}
 		if len(edges) < 2 || len(edges) > n+n/4+3 || edges[len(edges)-1] <= d.Max {

@@ -25,7 +25,7 @@ func TestOfCounts(t *testing.T) {
 	}
 }
 
-// written draws values that repeat, in both forms.
+// written draws repeated values, as a slice and with counts.
 func written(t *rapid.T, name string) (values []float64, counted []stats.Counted) {
 	for _, v := range rapid.SliceOfN(rapid.IntRange(-3, 30), 1, 12).Draw(t, name) {
 		count := rapid.IntRange(0, 4).Draw(t, "count")
@@ -35,7 +35,7 @@ func written(t *rapid.T, name string) (values []float64, counted []stats.Counted
 	return values, counted
 }
 
-// Both forms of the same values are the same distribution in every respect.
+// Of and OfCounts agree in every respect.
 func TestOfCountsIsOfAllValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values, counted := written(t, "values")

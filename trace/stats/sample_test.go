@@ -72,7 +72,7 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// The library's percentile is the same rule, so it is the judge.
+// The library's percentile follows the same rule.
 func TestQuantileIsThePercentileOfStats(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 1, 50).Draw(t, "values")

@@ -10,7 +10,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// equalSamples fails where two samples of the same values differ.
+// equalSamples fails if two samples of the same values differ.
 func equalSamples(t interface{ Errorf(string, ...any) }, got, want stats.Sample) {
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) }
 	if got.Count != want.Count || got.Min != want.Min || got.Max != want.Max || !near(got.Sum, want.Sum) || !near(got.Mean, want.Mean) || !near(got.Std, want.Std) {
