@@ -8,13 +8,13 @@ import (
 	"moontide/replay/monotonic"
 )
 
-// early is how long ahead the precise timer wakes dispatch, which spins for the
-// rest: waking takes some ten microseconds.
+// early is how long before the due time the precise timer wakes dispatch, which
+// spins for the rest: waking takes tens of microseconds.
 const early = 60 * time.Microsecond
 
-// dispatch is the one loop that reads the clock: it sends what is due and waits
-// for the next event. It returns when no request is in flight and nothing is
-// left to send or sending has ended.
+// dispatch is the main loop: it sends due requests and waits for the next event.
+// It returns when no request is in flight and nothing is left to send or sending
+// has ended.
 func (r *run) dispatch(ctx context.Context) {
 	wakeUp := make(chan struct{}, 1)
 	newTimer, lead := monotonic.NewGoTimer, time.Duration(0)
@@ -24,7 +24,7 @@ func (r *run) dispatch(ctx context.Context) {
 	timer := newTimer(func() {
 		select {
 		case wakeUp <- struct{}{}:
-		default: // one is pending
+		default: // a wake-up is pending
 		}
 	})
 	defer timer.Stop()
@@ -47,8 +47,8 @@ func (r *run) dispatch(ctx context.Context) {
 		if waits && !r.isOver() {
 			timer.Set(r.start.Add(wake - lead))
 		}
-		// Rows wait in their channel while enough are scheduled, so that memory
-		// for bodies stays bounded.
+		// Rows stay in their channel while enough are scheduled, which bounds the
+		// memory for bodies.
 		more := rows
 		if r.schedule.rows >= r.ahead() {
 			more = nil
@@ -110,9 +110,8 @@ func (r *run) stopSending() {
 	r.tally.Stopped = true
 }
 
-// checkStops ends the sending if something asked for it. The select in dispatch
-// picks any ready case and might handle the end of a request first, whose slot
-// would let another one go.
+// checkStops ends sending if requested. The select in dispatch picks any ready
+// case: it might handle the end of a request first and use its slot for another.
 func (r *run) checkStops(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -125,14 +124,14 @@ func (r *run) checkStops(ctx context.Context) {
 	}
 }
 
-// undoSend counts a request as not sent after all: the journal failed.
+// undoSend uncounts a request that was not sent because the journal failed.
 func (r *run) undoSend() {
 	r.stopSending()
 	r.tally.Sent--
 	r.live.sent.Add(-1)
 }
 
-// checkDuration ends the sending once Duration has passed.
+// checkDuration ends sending once Duration has passed.
 func (r *run) checkDuration(now time.Duration) {
 	if r.Duration > 0 && now >= r.Duration {
 		close(r.notSending)
@@ -140,7 +139,7 @@ func (r *run) checkDuration(now time.Duration) {
 	}
 }
 
-// wake is the time of the next thing to do if nothing else happens before.
+// wake returns the time of the next scheduled action.
 func (r *run) wake(now time.Duration) (at time.Duration, ok bool) {
 	at, ok = r.schedule.wake(now)
 	if r.Duration > 0 && (!ok || at > r.Duration) {
@@ -149,8 +148,8 @@ func (r *run) wake(now time.Duration) (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// spin waits out the rest after the timer woke dispatch early. It does not yield:
-// another goroutine would keep the CPU core for longer.
+// spin busy-waits until the due time after the timer woke dispatch early. It does
+// not yield: another goroutine would occupy the CPU core for longer.
 func (r *run) spin(until time.Duration) {
 	if until-time.Since(r.start) > early { // the timer was set for another time
 		return
@@ -159,7 +158,7 @@ func (r *run) spin(until time.Duration) {
 	}
 }
 
-// whileSending is c until sending has ended, then a channel that blocks.
+// whileSending returns c until sending has ended, then a channel that blocks.
 func (r *run) whileSending(c <-chan struct{}) <-chan struct{} {
 	if r.isOver() {
 		return nil
@@ -198,7 +197,7 @@ func (r *run) startSending(j *job) bool {
 	return j.started
 }
 
-// noteSending notes a request in the journal. If that fails, the run fails and
+// noteSending writes a request to the journal. If that fails, the run fails and
 // the request is not sent.
 func (r *run) noteSending(j job) bool {
 	if r.journal == nil {
@@ -225,7 +224,7 @@ func (j *job) isOpened() bool {
 	}
 }
 
-// awaitOpened waits for Open to return and returns how long it waited.
+// awaitOpened waits for Open and returns the time waited.
 func (j *job) awaitOpened() time.Duration {
 	if j.isOpened() {
 		return 0
@@ -235,7 +234,7 @@ func (j *job) awaitOpened() time.Duration {
 	return time.Since(began)
 }
 
-// open starts to open connections of requests that are due soon.
+// open opens connections for requests that are due soon.
 func (r *run) open(ctx context.Context) {
 	for {
 		j, ok := r.schedule.toOpen(time.Since(r.start))
@@ -253,14 +252,14 @@ func (r *run) open(ctx context.Context) {
 	}
 }
 
-// discard closes what was opened for requests that are not sent.
+// discard closes connections opened for requests that are not sent.
 func (r *run) discard() {
 	for _, j := range r.schedule.opening {
 		j.discard()
 	}
 }
 
-// discard closes what was opened for a request that is not sent.
+// discard closes a connection opened for a request that is not sent.
 func (j job) discard() {
 	if j.opened != nil {
 		<-j.opened
@@ -287,8 +286,8 @@ func (r *run) send(ctx context.Context, j job, ready time.Duration) {
 	r.records <- rec
 }
 
-// record passes each record to the Recorder. Once that has failed, sending stops
-// and requests that still end are counted as unrecorded.
+// record passes each record to the Recorder. After the Recorder fails, sending
+// ends and the remaining requests are counted as unrecorded.
 func (r *run) record() {
 	broken := false
 	for rec := range r.records {
@@ -313,7 +312,7 @@ func (r *run) record() {
 	}
 }
 
-// fail keeps the first failure of the run and ends the sending.
+// fail stores the run's first error and ends sending.
 func (r *run) fail(err error) {
 	r.errMu.Lock()
 	defer r.errMu.Unlock()

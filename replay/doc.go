@@ -6,13 +6,13 @@
 //	runner := replay.Runner{Client: client, Recorder: recorder, MaxConcurrency: 64}
 //	tally, err := runner.Run(ctx, requests)
 //
-// The arrivals of the trace are the only pacing rule: apply speed, rates and
-// windows to the stream before. A [Client] makes and sends requests (package
-// openai has one); a [Recorder] keeps a [Record] of each (package runfile has
-// one). A [VirtualRunner] replays against a model, in virtual time.
+// Requests are paced only by the trace's arrivals: apply speed, rates and windows
+// to the stream first. A [Client] prepares and sends requests (see package
+// openai); a [Recorder] stores a [Record] of each (see package runfile). A
+// [VirtualRunner] replays against a model, in virtual time.
 //
-// All times are offsets from the start of the run. Due times are absolute, so
-// being late once does not delay later requests. Waiting for a slot or for an
-// earlier turn (ready - due) and for a connection (ConnectTime) is kept apart from
-// the client's own lateness: see [Record.ClientLag].
+// All times are offsets from the start of the run. Due times are absolute, so a
+// late request does not delay later ones. Client queue time (ready - due) and the
+// wait for a connection (ConnectTime) are separate from the client's own lateness:
+// see [Record.ClientLag].
 package replay

@@ -15,25 +15,25 @@ import (
 type Plan struct {
 	Rows       int
 	DurationMS float64 // from the first arrival to the last
-	Turns      int     // rows that are due after an earlier turn, not at an arrival
-	ZeroOutput int     // rows that ask for no output token; they get one
+	Turns      int     // rows due relative to an earlier turn, not at an arrival
+	ZeroOutput int     // rows with an output length of 0; they get one token
 	// Schedule is the SHA-256 of one line per row: arrival and delay in
 	// nanoseconds ("-" for none) and session.
 	Schedule string
 	Sessions Sessions
 }
 
-// Sessions tells for each row whether it is the first and whether it is the last
-// of its session, in two bits, so that a run can forget sessions that are over.
+// Sessions holds the first and last rows of all sessions, so that a run can forget
+// finished sessions. It takes two bits per row.
 type Sessions struct{ first, last RowSet }
 
-// RowSet is a set of row numbers, one bit per row up to the largest.
+// RowSet is a set of row numbers, stored as a bit set.
 type RowSet []uint64
 
-// Has reports whether the set has a row.
+// Has reports whether the set contains a row.
 func (s RowSet) Has(row int) bool { return row/64 < len(s) && s[row/64]>>(row%64)&1 == 1 }
 
-// Add puts a row into the set.
+// Add adds a row to the set.
 func (s *RowSet) Add(row int) {
 	for row/64 >= len(*s) {
 		*s = append(*s, 0)
@@ -42,7 +42,7 @@ func (s *RowSet) Add(row int) {
 }
 
 // sessionScan finds the first and last rows of sessions by the hashes of their
-// ids. A collision only makes requests be prepared late.
+// ids. A collision only delays the preparation of requests.
 type sessionScan struct {
 	seed     maphash.Seed
 	found    Sessions
@@ -67,7 +67,7 @@ func (s *sessionScan) end() Sessions {
 	return s.found
 }
 
-// ErrEmpty means that a trace has no rows.
+// ErrEmpty reports a trace without rows.
 var ErrEmpty = errors.New("the trace has no requests")
 
 // MaxWait is the latest arrival after the start of a replay, and the longest delay
@@ -115,7 +115,7 @@ func Scan(reqs trace.Requests) (Plan, error) {
 	return p, nil
 }
 
-// inTime returns an error if a row is due beyond MaxWait.
+// inTime returns an error if a row is due later than MaxWait.
 func inTime(r trace.Request) error {
 	const most = float64(MaxWait / time.Millisecond)
 	switch {

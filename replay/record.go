@@ -6,95 +6,95 @@ import (
 	"moontide/trace"
 )
 
-// Class is how a request ended.
+// Class classifies the outcome of a request.
 type Class string
 
 // The classes. A successful request has class OK.
 const (
 	OK        Class = ""
-	Connect   Class = "connect"   // no connection, or it broke before an answer came
+	Connect   Class = "connect"   // no connection, or it broke before a response
 	Timeout   Class = "timeout"   // no complete answer in time
 	HTTPError Class = "status"    // an HTTP status other than 200
-	Server    Class = "server"    // an error inside the stream, or the server aborted the answer
-	Protocol  Class = "protocol"  // an answer that violates the API
+	Server    Class = "server"    // an error in the stream, or an answer aborted by the server
+	Protocol  Class = "protocol"  // a response that violates the API
 	Truncated Class = "truncated" // a stream that ended without its end marker
-	Empty     Class = "empty"     // a complete answer without a single token
+	Empty     Class = "empty"     // a complete answer without tokens
 	Canceled  Class = "canceled"  // by the user
 )
 
 // Outcome is the result of a [Call].
 type Outcome struct {
-	// Sent is when the first byte was handed to the kernel, First and Last when
-	// the first and the last token chunk arrived, Done when the stream ended. All
-	// have monotonic clock readings. Sent, First and Last are zero if it did not
-	// happen.
+	// Sent is the instant before the first byte was written, First and Last are
+	// the arrivals of the first and the last token chunk, and Done is the end of
+	// the stream. All have monotonic clock readings. Sent, First and Last are zero
+	// if not reached.
 	Sent, First, Last, Done time.Time
-	// Gaps are the times between consecutive token chunks, one fewer than chunks.
+	// Gaps holds the times between consecutive token chunks.
 	Gaps   []time.Duration
 	Counts Counts
 	Status int // HTTP status, 0 if there was none
 	Class  Class
-	Error  string // what went wrong, on one line
-	// RetryAfter is the wait after Done that the server asked for when it refused
-	// the request; 0 if it named none.
+	Error  string // error message, on one line
+	// RetryAfter is the wait after Done requested by a server that refused the
+	// request, or 0.
 	RetryAfter time.Duration
-	// ConnectTime is how long sending waited for a connection, which the server and
-	// the network cause, not the client.
+	// ConnectTime is how long sending waited for a connection, a delay caused by
+	// the server and the network, not the client.
 	ConnectTime time.Duration
-	// Stamps tells who took the timestamps First, Last and Gaps.
+	// Stamps is the source of First, Last and Gaps.
 	Stamps Stamps
-	// FirstStampError bounds how much too late First may be, and MaxStampError how
-	// much any timestamp may be, because the client read at once what had arrived
-	// separately. They are known for KernelStamps.
+	// FirstStampError is the largest possible error of First, and MaxStampError
+	// that of any timestamp: data that arrived separately may have been read
+	// together and given too late a timestamp. They are known for KernelStamps
+	// only.
 	FirstStampError, MaxStampError time.Duration
-	// Target is the index of the server among several.
+	// Target is the index of the server if there are several.
 	Target int
 }
 
-// Stamps tells who took the timestamps of arrivals.
+// Stamps is the source of arrival timestamps.
 type Stamps string
 
 const (
 	KernelStamps Stamps = "kernel" // when each segment arrived
-	ClientStamps Stamps = "client" // when it was read, which may be late
+	ClientStamps Stamps = "client" // when the segment was read, which may be late
 )
 
-// Counts are the token counts of a request as the server reported them, absent if
-// it did not.
+// Counts holds the token counts reported by the server, absent if not reported.
 type Counts struct {
 	Input, Output, Cached trace.Opt[int]
 }
 
-// Instant is a time since the start of the run. It may be absent.
+// Instant is an optional time since the start of the run.
 type Instant = trace.Opt[time.Duration]
 
-// Record is one request of a run: its trace row and what happened. Instants are
+// Record is one request of a run: its trace row and its outcome. Instants are
 // since the start of the run; durations are derived from them.
 type Record struct {
 	trace.Request
 	// Row is the row's number in the replayed trace, from 0.
 	Row int
 	// Due is the scheduled time. Ready is the latest of Due, a free slot, the end
-	// of the turn before, and the time of the last retry, to which the other
-	// instants belong too. Sent, First and Last are absent if it did not happen.
+	// of the previous turn, and the last retry. The other instants are those of
+	// the last attempt. Sent, First and Last are absent if not reached.
 	Due, Ready        time.Duration
 	Sent, First, Last Instant
 	Done              time.Duration
-	ConnectTime       time.Duration // part of Sent - Ready that waited for a connection
+	ConnectTime       time.Duration // part of Sent - Ready spent waiting for a connection
 	Gaps              []time.Duration
 	Chunks            int           // token chunks
-	Stamps            Stamps        // who took First, Last and Gaps; "" is unknown
+	Stamps            Stamps        // source of First, Last and Gaps; "" means unknown
 	FirstStampError   time.Duration // largest possible error of First
-	MaxStampError     time.Duration // and of any timestamp
+	MaxStampError     time.Duration // largest possible error of any timestamp
 	Target            int           // index of the server
 	Counts            Counts
-	Retries           int // number of times it was sent again
+	Retries           int // retries performed
 	Status            int
 	Class             Class
 	Error             string
 }
 
-// ClientLag is the client's own lateness: Sent - Ready without the wait for a
+// ClientLag returns the client's own lateness: Sent - Ready without the wait for a
 // connection. It is absent if nothing was sent.
 func (r *Record) ClientLag() Instant {
 	if !r.Sent.Set {
@@ -103,7 +103,7 @@ func (r *Record) ClientLag() Instant {
 	return trace.Some(r.Sent.Value - r.Ready - r.ConnectTime)
 }
 
-// newRecord converts an outcome to the run's clock.
+// newRecord makes a record of an outcome, on the run's clock.
 func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 	since := func(t time.Time) Instant {
 		if t.IsZero() {

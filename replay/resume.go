@@ -8,9 +8,8 @@ import (
 	"moontide/trace"
 )
 
-// ResumeState is the state of a run that was cut short. A [Runner] that gets one
-// continues the run. The run's clock stands still in between, so that no figure
-// includes the pause:
+// ResumeState is the state of an interrupted run, which a [Runner] continues. The
+// run's clock does not advance in between, so no measurement includes the pause:
 //
 //   - recorded rows are not sent again;
 //   - the first row after all of these is due at once, and later rows keep their
@@ -20,17 +19,17 @@ import (
 //   - a turn is due its delay after the end of the turn before, but not earlier
 //     than at once; sessions with a failed turn stay skipped.
 //
-// A ResumeState is used once.
+// A ResumeState can be used once.
 type ResumeState struct {
-	Clock    time.Duration // where the run's clock continues: the last recorded end
+	Clock    time.Duration // where the run's clock continues: the end of the last recorded request
 	Rows     int           // number of recorded rows
 	done     RowSet
 	lastRow  int // the last recorded row that was due at its arrival
 	sessions map[string]*session
 }
 
-// ReadResumeState reads the records of a run of the planned trace. A row that is
-// recorded twice or is not in the trace is an error.
+// ReadResumeState reads the records of an interrupted run of the trace. A
+// duplicate row or one that is not in the trace is an error.
 func ReadResumeState(records iter.Seq2[Record, error], plan Plan) (*ResumeState, error) {
 	p := &ResumeState{lastRow: -1, sessions: map[string]*session{}}
 	for rec, err := range records {
@@ -65,7 +64,7 @@ func ReadResumeState(records iter.Seq2[Record, error], plan Plan) (*ResumeState,
 // has reports whether a row is recorded.
 func (p *ResumeState) has(row int) bool { return p != nil && p.done.Has(row) }
 
-// clock is where the run's clock starts.
+// clock returns the start of the run's clock.
 func (p *ResumeState) clock() time.Duration {
 	if p == nil {
 		return 0
@@ -73,30 +72,30 @@ func (p *ResumeState) clock() time.Duration {
 	return p.Clock
 }
 
-// arrives reports whether a row is due at its arrival: a later turn with a delay
-// is not.
+// arrives reports whether a row is due at its arrival, unlike a later turn with a
+// delay.
 func arrives(r trace.Request, later bool) bool {
 	return r.Timestamp.Set && !(later && r.Delay.Set)
 }
 
-// resumeShift moves arrivals to the clock of a resumed run. The zero value moves
-// nothing.
+// resumeShift converts arrivals to the clock of a resumed run. The zero value
+// changes nothing.
 type resumeShift struct {
 	active  bool
 	from    time.Duration // where the clock continues
 	lastRow int           // rows up to this one are due at once
 	by      time.Duration // shift of the rows after it
-	known   bool          // by is known, from the first of them
+	known   bool          // by is known, from the first of these rows
 }
 
-// observe sees the next row of the trace.
+// observe handles the next row of the trace.
 func (s *resumeShift) observe(j job) {
 	if s.active && !s.known && j.row > s.lastRow && arrives(j.req, j.turn) {
 		s.by, s.known = s.from-Milliseconds(j.req.Timestamp.Value), true
 	}
 }
 
-// due is the arrival of a row on the run's clock.
+// due returns the arrival of a row on the run's clock.
 func (s *resumeShift) due(j job) time.Duration {
 	if s.active && j.row <= s.lastRow {
 		return s.from

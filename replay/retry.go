@@ -8,27 +8,27 @@ import (
 	"moontide/trace"
 )
 
-// Resender is a [Client] that prepares a request differently when it is sent
-// again. For other Clients, Prepare is called again.
+// Resender is a [Client] that prepares a refused request differently when it is
+// sent again. For other Clients, Prepare is called again.
 type Resender interface {
 	// PrepareAgain prepares a request that the server refused.
 	PrepareAgain(r trace.Request, row int) (Call, error)
 }
 
 const (
-	// firstRetryDelay is the delay before the first retry where the server sends
-	// no Retry-After; it doubles with each retry.
+	// firstRetryDelay is the delay before the first retry if the server sends no
+	// Retry-After; it doubles with each retry.
 	firstRetryDelay = time.Second
-	// maxRetryDelay is the longest wait for a retry: a server that asks for more
-	// has refused the request.
+	// maxRetryDelay is the longest wait for a retry; if the server asks for more,
+	// the request has failed.
 	maxRetryDelay = 10 * time.Minute
-	// prepareRetryLead is how long before a retry its body is made: bodies take
-	// memory.
+	// prepareRetryLead is how long before a retry its body is prepared. Preparing
+	// it earlier would hold memory.
 	prepareRetryLead = 20 * time.Millisecond
 )
 
-// retryDelay is how long after its end a request may be sent again after n
-// retries, if it may.
+// retryDelay returns how long after its end a request may be retried, given the
+// number of retries so far, and whether it may be.
 func retryDelay(o Outcome, n int) (d time.Duration, may bool) {
 	const tooMany, unavailable = 429, 503
 	if o.Class != HTTPError || o.Status != tooMany && o.Status != unavailable {
@@ -40,9 +40,10 @@ func retryDelay(o Outcome, n int) (d time.Duration, may bool) {
 	return d, d <= maxRetryDelay
 }
 
-// sendWithRetries sends a refused request again up to Retries times. It returns
-// the last outcome, when that attempt was ready, and the number of retries. The
-// slot is kept meanwhile: an overloaded server gets no other request instead.
+// sendWithRetries retries a refused request up to Retries times. It returns the
+// last outcome, when that attempt was ready, and the number of retries. The
+// request keeps its slot, so that an overloaded server gets no other request
+// instead.
 func (r *run) sendWithRetries(ctx context.Context, j job, o Outcome, ready time.Duration) (Outcome, time.Duration, int) {
 	retries := 0
 	for ; retries < r.Retries; retries++ {
@@ -65,7 +66,7 @@ func (r *run) sendWithRetries(ctx context.Context, j job, o Outcome, ready time.
 }
 
 // sleep waits until a time on the run's clock. It returns false if sending ended
-// before.
+// first.
 func (r *run) sleep(ctx context.Context, until time.Duration) bool {
 	timer := time.NewTimer(until - time.Since(r.start))
 	defer timer.Stop()

@@ -11,123 +11,121 @@ import (
 	"moontide/trace"
 )
 
-// Client makes requests.
+// Client prepares requests.
 type Client interface {
-	// Prepare does all work that can be done before the request is due. row is
-	// its number in the trace, from 0. An error ends the run: a request that
-	// cannot be made is not the server's fault. Two goroutines call Prepare.
+	// Prepare does all work that can be done before the request is due. row is its
+	// number in the trace, from 0. An error ends the run. Prepare is called from
+	// two goroutines.
 	Prepare(r trace.Request, row int) (Call, error)
 }
 
 // Call is one prepared request.
 type Call interface {
-	// Send sends the request, waits for the whole answer and returns what
-	// happened; a failed request is an outcome too. It returns soon after ctx
-	// ends. It is called once, in a goroutine of its own.
+	// Send sends the request, waits for the whole answer and returns the outcome,
+	// also of a failed request. It returns soon after ctx ends. It is called once,
+	// in a separate goroutine.
 	Send(ctx context.Context) Outcome
 }
 
-// Opener is a Call that can open its connection before it is due.
+// Opener is a Call that can open its connection ahead of time.
 type Opener interface {
 	Call
-	// Open is called at most once, shortly before Send, which is called after
-	// Open returned. It returns soon after ctx ends. It reports no error: Send
-	// will run into it.
+	// Open is called at most once, shortly before Send, and returns before Send is
+	// called. It returns soon after ctx ends. It reports no error; Send will.
 	Open(ctx context.Context)
-	// Discard is called instead of Send when a request that was opened is not
-	// sent.
+	// Discard is called instead of Send if an opened request is not sent.
 	Discard()
 }
 
-// Starter is a Call that can begin to send without blocking. Of many requests
-// that are due at once, each then leaves right after the one before instead of
-// waiting for its goroutine to be scheduled.
+// Starter is a Call that can begin to send without blocking. Simultaneous requests
+// are then sent back to back instead of waiting for their goroutines to be
+// scheduled.
 type Starter interface {
 	Call
 	// Start is called at most once, right before Send, which continues what Start
-	// began. Open has returned by then, and Discard is no longer called.
+	// began. Open has returned by then, and Discard is not called afterwards.
 	Start()
 }
 
-// Recorder keeps records. Record is called from one goroutine, once for each
-// request when it ends. An error stops the sending.
+// Recorder stores records. Record is called from one goroutine, once for each
+// request when it ends. An error ends sending.
 type Recorder interface {
 	Record(Record) error
 }
 
 // Journal is a [Recorder] that also notes each request before it is sent, so that
-// what was in flight is known after a kill. Sending is called from many
-// goroutines. On an error neither this request nor any other is sent.
+// the requests in flight are known after a kill. Sending is called from many
+// goroutines. After an error, neither this request nor any other is sent.
 type Journal interface {
 	Sending(row int) error
 }
 
-// Runner replays one trace. Set its fields before Run and leave them unchanged
-// after. All but Client are optional.
+// Runner replays one trace. Its fields must not change after Run is called. All
+// but Client are optional.
 type Runner struct {
 	Client   Client
-	Recorder Recorder // nil: records are dropped
-	// MaxConcurrency limits the requests in flight. Due requests wait in order
-	// for a slot; the wait is client queue time. 0 is no limit.
+	Recorder Recorder // nil means records are dropped
+	// MaxConcurrency limits the requests in flight. Due requests wait in order for
+	// a slot; the wait is client queue time. 0 means no limit.
 	MaxConcurrency int
-	// Closed makes a closed loop of MaxConcurrency requests: arrivals are
-	// ignored and a request is due when it gets a slot. A later turn of a session
-	// that is due goes before a row that starts something new.
+	// Closed makes a closed loop of MaxConcurrency requests: arrivals are ignored
+	// and a request is due when it gets a slot. Later turns that are due take
+	// precedence over new rows.
 	Closed bool
-	// Duration ends the sending: requests that become ready at this time of the
-	// run's clock or later are not sent; those in flight finish. 0 is no end.
+	// Duration ends sending: requests that become ready at or after this time of
+	// the run's clock are not sent; those in flight finish. 0 means no limit.
 	Duration time.Duration
-	// MaxErrors fails the run and ends the sending when this many requests have
-	// failed in total. 0 is no limit.
+	// MaxErrors fails the run and ends sending when this many requests have
+	// failed. 0 means no limit.
 	MaxErrors int
 	// Retries is how often a request that the server refuses with 429 or 503 is
-	// sent again: when its Retry-After says, or else after 1 s, 2 s, 4 s and so
-	// on. Ready is then the time of the last attempt, and the wait is client
-	// queue time.
+	// sent again: after its Retry-After, or else after 1 s, 2 s, 4 s and so on.
+	// Ready is then the time of the last attempt, and the wait is client queue
+	// time.
 	Retries int
-	// Sessions are the trace's, from its [Plan]. Without them the Runner
-	// remembers every session until the end.
+	// Sessions is that of the trace's [Plan]. Without it the Runner remembers
+	// every session until the end.
 	Sessions *Sessions
-	// Resume continues a run that was cut short. nil starts a new one.
+	// Resume continues an interrupted run. nil starts a new one.
 	Resume *ResumeState
-	// Ahead is how many requests are prepared before they are due, and how many
-	// connections are opened ahead. 0 means 64.
+	// Ahead is the number of requests prepared, and of connections opened, before
+	// they are due. 0 means 64.
 	Ahead int
-	// Precise sends within some ten microseconds of the due time if a CPU core is
-	// idle. It costs at most 0.06 cores at 1,000 requests a second and nothing
-	// while none is due. Without it, and on systems other than Linux, requests
-	// may be a millisecond late.
+	// Precise sends within tens of microseconds of the due time if a CPU core is
+	// idle. It costs at most 0.06 cores at 1,000 requests per second and nothing
+	// when no request is due. Without it, and on systems other than Linux,
+	// requests may be a millisecond late.
 	Precise bool
-	// Drain, when closed, ends the sending; requests in flight finish.
+	// Closing Drain ends sending; requests in flight finish.
 	Drain <-chan struct{}
 
 	ran  atomic.Bool
 	live live
 }
 
-// Tally counts what happened to the rows that were read.
+// Tally counts the outcomes of the rows that were read.
 type Tally struct {
 	Start      time.Time // time 0 of every record
 	Sent       int       // requests that were started
-	Failed     int       // of these, those that failed
-	Canceled   int       // of these, those that the end of ctx cut short
+	Failed     int       // of Sent
+	Canceled   int       // of Failed, cut short by the end of ctx
 	Skipped    int       // later turns not sent because an earlier one failed
-	Unrecorded int       // requests that the recorder did not take
-	Stopped    bool      // Drain, ctx or a failure ended the sending
-	TimeUp     bool      // Duration ended the sending
+	Unrecorded int       // requests not stored by the recorder
+	Stopped    bool      // Drain, ctx or a failure ended sending
+	TimeUp     bool      // Duration ended sending
 }
 
-// ErrTooManyErrors means that MaxErrors requests have failed.
+// ErrTooManyErrors reports that MaxErrors requests have failed.
 var ErrTooManyErrors = errors.New("too many requests failed")
 
-// ErrReused means that Run was called twice on one [Runner].
+// ErrReused reports a second call of Run on a [Runner].
 var ErrReused = errors.New("a Runner runs once: use a new one")
 
 // Status is the progress of a run.
 type Status struct {
 	Sent, Done, Failed, InFlight int
-	OutputTokens                 int       // of requests that are done
-	Start                        time.Time // time 0 of every record; zero until it is known
+	OutputTokens                 int       // of completed requests
+	Start                        time.Time // time 0 of every record; zero until known
 }
 
 type live struct {
@@ -146,12 +144,12 @@ func (r *Runner) Status() Status {
 	return s
 }
 
-// Run replays reqs, whose rows must be in order of arrival, and returns when
-// every request that was started has ended and is recorded. The clock starts
-// when the first requests are prepared; an arrival of 0 is due at once. When ctx
-// ends, requests in flight are cut short and Run returns promptly, even while it
-// waits for reqs: the goroutine that reads reqs ends when reqs returns. An error
-// is a failure of the run, never of a request.
+// Run replays reqs, whose rows must be in order of arrival, and returns when every
+// request that was started has ended and is recorded. The clock starts when the
+// first requests are prepared; an arrival of 0 is due at once. When ctx ends,
+// requests in flight are cut short and Run returns promptly, even while it waits
+// for reqs: the goroutine that reads reqs ends when reqs returns. Failed requests
+// are not errors of Run.
 func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	if r.ran.Swap(true) {
 		return Tally{}, ErrReused
@@ -193,7 +191,7 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	close(run.stop)
 	preparing.Wait()
 	run.reading.wait(rowsRead)
-	cut() // nothing is in flight but connections that are opened in vain
+	cut() // only unused connections are still being opened
 	run.discard()
 	run.requests.Wait()
 	close(run.records)
@@ -204,8 +202,8 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	return run.tally, run.failure()
 }
 
-// headStart is the time between opening the first connections and the start of
-// the run's clock: the same as for all later requests.
+// headStart is the time between opening the first connections and the start of the
+// run's clock. It equals the lead of later requests.
 func (r *run) headStart() time.Duration {
 	if r.opens.Load() {
 		return openLead
@@ -222,15 +220,14 @@ func (r *Runner) ahead() int {
 
 // run is the state of one replay. Rows flow from prepareRows through rows to
 // dispatch, which owns the schedule. Released turns go through prepareTurns and
-// back. Each request runs in a goroutine of its own and ends in ended and
-// records.
+// back. Each request runs in its own goroutine and ends in ended and records.
 type run struct {
 	*Runner
 	start    time.Time
 	schedule *schedule
-	rows     chan job // of the trace, in order; closed at its end
-	turns    chan job // released turns that are to be prepared
-	prepared chan job // and are
+	rows     chan job // rows of the trace, in order; closed at its end
+	turns    chan job // released turns to be prepared
+	prepared chan job // prepared turns
 	ended    chan ending
 	records  chan Record
 	requests sync.WaitGroup
@@ -255,9 +252,9 @@ type ending struct {
 	unsent bool // the journal failed, so it was not sent
 }
 
-// prepareRows reads the trace and prepares its rows ahead. Later turns of
-// sessions are passed on unprepared: their bodies would take memory until the
-// turns before them end.
+// prepareRows reads the trace and prepares its rows ahead. Later turns of sessions
+// are not prepared yet: their bodies would take memory until the previous turns
+// end.
 func (r *run) prepareRows(reqs trace.Requests) {
 	defer close(r.rows)
 	haveRows := sync.OnceFunc(func() { close(r.firstRows) })
@@ -266,7 +263,7 @@ func (r *run) prepareRows(reqs trace.Requests) {
 	later := r.laterTurns()
 	for req, err := range r.reading.each(reqs) {
 		select {
-		case <-r.stop: // maybe long ago, while reqs was waiting
+		case <-r.stop: // possibly long ago, while waiting for reqs
 			return
 		default:
 		}
@@ -299,8 +296,8 @@ func (r *run) prepareRows(reqs trace.Requests) {
 	}
 }
 
-// laterTurns returns a function that reports, for rows in order, whether a row
-// follows an earlier turn of its session.
+// laterTurns returns a function that reports, for rows in order, whether a row is
+// a later turn of its session.
 func (r *run) laterTurns() func(session string, row int) bool {
 	if r.Sessions != nil {
 		return func(session string, row int) bool { return session != "" && !r.Sessions.first.Has(row) }

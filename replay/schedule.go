@@ -8,52 +8,53 @@ import (
 	"moontide/trace"
 )
 
-// job is one row on its way to being sent.
+// job is one row to be sent.
 type job struct {
 	req  trace.Request
 	row  int
 	call Call // nil until prepared
 	due  time.Duration
-	from time.Duration // earliest time it may be sent: due, or the end of the turn before
-	turn bool          // a later turn of a session, not prepared with the rows
+	from time.Duration // earliest time to send: due, or the end of the previous turn
+	turn bool          // a later turn of a session, prepared separately
 	last bool          // the last row of its session
-	// opened is closed when the call's Open has returned; nil: it was not called
+	// closed when the call's Open has returned; nil if it was not called
 	opened  chan struct{}
-	started bool // the journal has it, and Start was called
+	started bool // in the journal, and Start was called
 }
 
-// prepareLead is how long before it is due a later turn is prepared. Until then
-// it is only a row: think times are long, and bodies take memory.
+// prepareLead is how long before its due time a later turn is prepared. Until then
+// it is only a row, because think times are long and bodies take memory.
 const prepareLead = time.Second
 
-// openLead is the shortest time between opening a request's connection and
-// sending: enough for a handshake across continents, less than servers keep a
-// silent connection. Requests due within twice that time are opened together, so
+// openLead is the minimum time between opening a request's connection and sending:
+// enough for a handshake across continents, but shorter than servers' timeouts for
+// silent connections. Requests due within twice that time are opened together, so
 // that one wake-up serves many.
 const openLead = 50 * time.Millisecond
 
-// schedule decides what is sent next. It reads no clock and starts nothing:
-// times are arguments, so that tests can be exact. It has one owner.
+// schedule decides what is sent next. It reads no clock and starts nothing: times
+// are arguments, so that tests can be exact. It is not safe for concurrent use.
 type schedule struct {
 	scheduleConfig
 	waiting    jobs // prepared
-	opening    jobs // prepared, and the connection is open or being opened
+	opening    jobs // prepared, with an open or opening connection
 	maxOpening int
-	rows       int // of waiting and opening, those that are no later turns
+	rows       int // number of jobs in waiting and opening that are not later turns
 	sessions   map[string]*session
-	turns      jobs  // released turns that are not prepared yet
-	preparing  []job // turns that are being prepared, in order
-	maxTurns   int   // limit of prepared turns and turns being prepared; 0 is none
+	turns      jobs  // released turns not prepared yet
+	preparing  []job // turns being prepared, in order
+	maxTurns   int   // limit of prepared turns and turns being prepared; 0 means none
 	prepared   int   // number of these turns
-	lastTurn   job   // of all turns that were ever prepared, the last to be sent
-	backlog    []job // of a closed loop: rows that wait for a slot only, in order
+	lastTurn   job   // the last to be sent of all turns prepared so far
+	backlog    []job // closed loop: rows that wait only for a slot, in order
 	slots      slots
 	lastDue    time.Duration
-	skipped    int // turns left out because an earlier turn failed
+	skipped    int // turns skipped because an earlier turn failed
 	shift      resumeShift
 }
 
-// scheduleConfig has the fields of a [Runner] that decide when requests are sent.
+// scheduleConfig holds the fields of a [Runner] that decide when requests are
+// sent.
 type scheduleConfig struct {
 	maxConcurrency int
 	closed         bool
@@ -61,13 +62,13 @@ type scheduleConfig struct {
 	resume         *ResumeState
 }
 
-// session is the state of a conversation. It is kept until its last row has
-// ended where that row is known, else until the end of the run.
+// session is the state of a conversation. It is kept until its last row has ended,
+// if that row is known, else until the end of the run.
 type session struct {
 	busy   bool // a turn is waiting or in flight
 	failed bool
 	ended  time.Duration // when the last turn ended
-	later  []job         // turns after it, unprepared
+	later  []job         // later turns, unprepared
 }
 
 func newSchedule(c scheduleConfig) *schedule {
@@ -79,7 +80,7 @@ func newSchedule(c scheduleConfig) *schedule {
 	return s
 }
 
-// add takes the next row of the trace: prepared, unless it is a later turn of a
+// add adds the next row of the trace, prepared unless it is a later turn of a
 // session.
 func (s *schedule) add(j job) {
 	s.shift.observe(j)
@@ -104,7 +105,7 @@ func (s *schedule) add(j job) {
 	}
 }
 
-// arrive takes a row that waits for no earlier turn.
+// arrive adds a row that waits for no earlier turn.
 func (s *schedule) arrive(j job) {
 	j = s.atArrival(j)
 	switch {
@@ -118,8 +119,8 @@ func (s *schedule) arrive(j job) {
 	}
 }
 
-// atArrival makes a row due at its arrival. A row without one is due with the row
-// before it.
+// atArrival makes a row due at its arrival. A row without an arrival is due with
+// the previous row.
 func (s *schedule) atArrival(j job) job {
 	if j.req.Timestamp.Set {
 		s.lastDue = s.shift.due(j)
@@ -128,7 +129,7 @@ func (s *schedule) atArrival(j job) job {
 	return j
 }
 
-// skip leaves out a turn because one before it failed.
+// skip drops a turn because an earlier one failed.
 func (s *schedule) skip(j job) {
 	s.skipped++
 	if j.last {
@@ -136,7 +137,7 @@ func (s *schedule) skip(j job) {
 	}
 }
 
-// release sets the due time of a turn after the turn before it has ended.
+// release sets the due time of a turn after the previous turn has ended.
 func (s *schedule) release(c *session, j job) {
 	c.busy = true
 	switch {
@@ -153,8 +154,8 @@ func (s *schedule) release(c *session, j job) {
 }
 
 // toPrepare returns the released turn to be prepared next, if one is due soon.
-// takeTurn removes it. With a concurrency limit, one turn of every session may
-// be due: beyond maxTurns only turns that go before a prepared one are prepared.
+// takeTurn removes it. With a concurrency limit, one turn of every session may be
+// due: beyond maxTurns, only turns that precede a prepared one are prepared.
 func (s *schedule) toPrepare(now time.Duration) (j job, ok bool) {
 	if len(s.turns) == 0 || s.turns[0].from > now+prepareLead {
 		return job{}, false
@@ -165,7 +166,8 @@ func (s *schedule) toPrepare(now time.Duration) (j job, ok bool) {
 	return s.turns[0], true
 }
 
-// takeTurn marks the turn of toPrepare as being prepared; push adds it when it is.
+// takeTurn marks the turn returned by toPrepare as being prepared. push adds it
+// when it is prepared.
 func (s *schedule) takeTurn() {
 	turn := heap.Pop(&s.turns).(job)
 	s.preparing = append(s.preparing, turn)
@@ -184,8 +186,8 @@ func (s *schedule) push(j job) {
 	heap.Push(&s.waiting, j)
 }
 
-// next returns the job to be sent now, if there is one, and when it became ready.
-// It takes a slot, which ended gives back.
+// next returns the job to be sent now, if any, and when it became ready. It takes
+// a slot, which ended frees.
 func (s *schedule) next(now time.Duration) (j job, ready time.Duration, ok bool) {
 	s.admitBacklog(now)
 	q := s.nextQueue()
@@ -224,7 +226,7 @@ func (s *schedule) admitBacklog(now time.Duration) {
 	s.backlog = s.backlog[1:]
 }
 
-// nextQueue is the queue that has the job to be sent next.
+// nextQueue returns the queue with the job to be sent next.
 func (s *schedule) nextQueue() *jobs {
 	if len(s.opening) == 0 || len(s.waiting) > 0 && before(s.waiting[0], s.opening[0]) {
 		return &s.waiting
@@ -232,8 +234,8 @@ func (s *schedule) nextQueue() *jobs {
 	return &s.opening
 }
 
-// toOpen takes a job whose connection is to be opened, if one is due soon and has
-// a slot. pushOpening adds it again.
+// toOpen removes a job whose connection should be opened, if one is due soon and
+// has a slot. pushOpening adds it again.
 func (s *schedule) toOpen(now time.Duration) (j job, ok bool) {
 	if !s.mayOpen() || s.waiting[0].from > now+2*openLead {
 		return job{}, false
@@ -248,8 +250,8 @@ func (s *schedule) mayOpen() bool {
 // pushOpening adds a job whose connection is being opened.
 func (s *schedule) pushOpening(j job) { heap.Push(&s.opening, j) }
 
-// wake returns when next, toOpen or toPrepare will have something if nothing else
-// happens before.
+// wake returns when next, toOpen or toPrepare will return something if nothing
+// else happens before.
 func (s *schedule) wake(now time.Duration) (at time.Duration, ok bool) {
 	if q := *s.nextQueue(); len(q) > 0 && s.slots.free() {
 		at, ok = q[0].from, true
@@ -298,12 +300,12 @@ func (s *schedule) idle() bool {
 	return len(s.waiting) == 0 && len(s.opening) == 0 && len(s.backlog) == 0 && len(s.turns) == 0 && len(s.preparing) == 0
 }
 
-// slots are the places of a concurrency limit; they know since when each is free.
-// A limit of 0 is none.
+// slots is a concurrency limit that records since when each slot is free. A limit
+// of 0 means none.
 type slots struct {
 	limit    int
 	taken    int
-	released []time.Duration // when free slots were given back, oldest first
+	released []time.Duration // when free slots were freed, oldest first
 }
 
 func (s *slots) free() bool { return s.moreThan(0) }
@@ -311,8 +313,8 @@ func (s *slots) free() bool { return s.moreThan(0) }
 // moreThan reports whether more than n slots are free.
 func (s *slots) moreThan(n int) bool { return s.limit == 0 || s.taken+n < s.limit }
 
-// freeSince is when the slot that has been free for longest was given back: 0 for
-// one that was never taken.
+// freeSince returns when the slot that has been free for longest was freed, or 0
+// if it was never taken.
 func (s *slots) freeSince() time.Duration {
 	if s.limit == 0 || s.taken+len(s.released) < s.limit {
 		return 0
@@ -335,7 +337,7 @@ func (s *slots) give(at time.Duration) {
 	}
 }
 
-// jobs is a heap in the order in which jobs are sent: by time, then by row.
+// jobs is a heap in sending order: by time, then by row.
 type jobs []job
 
 func (q jobs) Len() int           { return len(q) }
@@ -353,9 +355,9 @@ func (q *jobs) Pop() any {
 func before(a, b job) bool { return a.from < b.from || a.from == b.from && a.row < b.row }
 
 // Milliseconds converts milliseconds to a duration, rounded to nanoseconds. It is
-// exact up to 49 days: beyond 2^32 milliseconds a float has no nanoseconds. Whole
-// milliseconds are converted apart, as their product with a million would be
-// rounded again.
+// exact up to 49 days: beyond 2^32 milliseconds a float64 cannot represent
+// nanoseconds. Whole milliseconds are converted separately because multiplying the
+// sum would round again.
 func Milliseconds(ms float64) time.Duration {
 	whole, rest := math.Modf(ms)
 	return time.Duration(whole)*time.Millisecond + time.Duration(math.Round(rest*float64(time.Millisecond)))

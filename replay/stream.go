@@ -7,11 +7,11 @@ import (
 	"moontide/trace"
 )
 
-// streamReader knows whether a goroutine waits for a stream of rows, which may
-// block for ever: a context cannot interrupt it.
+// streamReader tracks whether a goroutine is waiting for a stream of rows, which
+// may block forever: a context cannot interrupt it.
 type streamReader struct{ waiting atomic.Bool }
 
-// each is reqs.
+// each returns reqs with the waiting tracked.
 func (s *streamReader) each(reqs trace.Requests) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		s.waiting.Store(true)
@@ -25,13 +25,12 @@ func (s *streamReader) each(reqs trace.Requests) trace.Requests {
 	}
 }
 
-// abandonAfter is how long a stream that nobody needs any more may take to
-// return.
+// abandonAfter is how long to wait for an abandoned stream to return.
 const abandonAfter = 100 * time.Millisecond
 
-// wait waits for the goroutine that reads the stream, which closes done. If the
-// goroutine is stuck in the stream, wait gives up and returns false. The
-// goroutine must then end without touching anything once the stream returns.
+// wait waits for the goroutine that reads the stream to close done. If the
+// goroutine is stuck in the stream, wait gives up and returns false. The goroutine
+// must then end without side effects once the stream returns.
 func (s *streamReader) wait(done <-chan struct{}) bool {
 	for {
 		select {

@@ -9,25 +9,25 @@ import (
 	"moontide/trace"
 )
 
-// Model answers requests on a clock that its caller moves. Times are since the
-// start of the run and never go back.
+// Model answers requests on a clock moved by its caller. Times are since the start
+// of the run and never decrease.
 type Model interface {
 	// Submit sends a request at now. row is its number in the trace, from 0.
 	Submit(now time.Duration, row int, r trace.Request)
-	// Next is the time of the next event if nothing is submitted before. It
-	// returns false when there is none.
+	// Next returns the time of the next event if nothing is submitted before then.
+	// ok is false if there is none.
 	Next() (at time.Duration, ok bool)
-	// Advance moves the clock to now and returns the answers that ended by then,
-	// in order of their ends. They are valid until the next call.
+	// Advance moves the clock to now and returns the answers that have ended by
+	// then, in order of their ends. They are valid until the next call.
 	Advance(now time.Duration) []Answer
 }
 
-// Answer is the outcome of a request to a [Model], as [Outcome] is of a [Call].
+// Answer is the outcome of a request to a [Model], like [Outcome] for a [Call].
 type Answer struct {
 	Row         int
 	First, Last Instant
 	Done        time.Duration
-	Gaps        []time.Duration // not used by the Model any more
+	Gaps        []time.Duration // no longer used by the Model
 	Counts      Counts
 	Status      int
 	Class       Class
@@ -35,12 +35,12 @@ type Answer struct {
 }
 
 // VirtualRunner replays traces against a model in virtual time, with the
-// scheduling of a [Runner]. There is no client that could be late: a request is
-// sent when it is ready. It may run several times, with a new Model each.
+// scheduling of a [Runner]. There is no client lag: a request is sent when it is
+// ready. It may run several times, with a new Model each.
 type VirtualRunner struct {
 	Model    Model
 	Recorder Recorder
-	// As in a Runner.
+	// See [Runner].
 	MaxConcurrency int
 	Closed         bool
 	Duration       time.Duration
@@ -48,8 +48,8 @@ type VirtualRunner struct {
 }
 
 // Run replays reqs, whose rows must be in order of arrival. When ctx ends it
-// returns promptly, even while it waits for reqs; requests in flight are not
-// recorded and count as unrecorded. Start of the tally is zero.
+// returns promptly, even while it waits for reqs; requests in flight are counted
+// as unrecorded. The tally's Start is zero.
 func (v *VirtualRunner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	run := &virtualRun{
 		VirtualRunner: v,
@@ -57,7 +57,7 @@ func (v *VirtualRunner) Run(ctx context.Context, reqs trace.Requests) (Tally, er
 		inFlight:      map[int]sentJob{},
 	}
 	ended := make(chan struct{})
-	var runErr error // once ended is closed
+	var runErr error // valid once ended is closed
 	go func() {
 		defer close(ended)
 		var stop func()
@@ -80,8 +80,7 @@ func (v *VirtualRunner) Run(ctx context.Context, reqs trace.Requests) (Tally, er
 	return run.tally, err
 }
 
-// virtualAhead is how many rows are read before they are due. It bounds the
-// memory.
+// virtualAhead is the number of rows read before they are due. It bounds memory.
 const virtualAhead = 64
 
 type virtualRun struct {
@@ -116,11 +115,11 @@ func (r *virtualRun) run(ctx context.Context) error {
 	}
 }
 
-// wait moves the clock until there may be something to send: a request is due or
-// an answer has ended. It returns false at the end.
+// wait advances the clock until there may be something to send: a request is due
+// or an answer has ended. It returns false at the end.
 func (r *virtualRun) wait() (more bool, err error) {
 	wake, waiting := r.schedule.wake(r.now)
-	if r.Duration > 0 { // nothing is sent from then on
+	if r.Duration > 0 { // nothing is sent after Duration
 		wake, waiting = min(wake, r.Duration), waiting && r.now < r.Duration
 	}
 	for {
@@ -168,7 +167,7 @@ func (r *virtualRun) fill(ctx context.Context) error {
 
 func (r *virtualRun) sendDue() {
 	for {
-		// Turns need no preparing here.
+		// Turns need no preparation here.
 		for turn, near := r.schedule.toPrepare(r.now); near; turn, near = r.schedule.toPrepare(r.now) {
 			r.schedule.takeTurn()
 			r.schedule.push(turn)
@@ -183,7 +182,7 @@ func (r *virtualRun) sendDue() {
 	}
 }
 
-// record ends a request.
+// record records the end of a request.
 func (r *virtualRun) record(a Answer) error {
 	s := r.inFlight[a.Row]
 	delete(r.inFlight, a.Row)

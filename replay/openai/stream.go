@@ -146,6 +146,7 @@ func (g *gaps) durations() []time.Duration {
 	return out
 }
 
+// result classifies a stream that ended with err, which is nil after [DONE].
 func (s *stream) result(err error) (replay.Class, error) {
 	var known answerError
 	var event *sse.ErrorEvent
