@@ -4,41 +4,40 @@ import (
 	"moontide/trace"
 )
 
-// CachePrediction compares the cached tokens of each request, as the server
-// reports them, with those in a simulated cache that starts empty, never evicts,
-// and receives requests in the order they were sent. The prediction is in whole
-// blocks of the server, without the last token of a prompt, which engines always
-// compute.
+// CachePrediction compares the cached tokens that the server reports for each
+// request with those of a simulated cache that starts empty, never evicts, and
+// receives requests in the order they were sent. Predictions are in whole blocks of
+// the server and exclude the last token of a prompt, which engines always compute.
 //
-// A request with another number has one [Cause]: that of the first token that was
-// missing, because what follows cannot be used either.
+// A request that differs from its prediction has one [Cause]: that of the first
+// missing token, because the tokens after it cannot be used either.
 type CachePrediction struct {
 	// Requests is the number of completed requests that are compared: 0 if the
 	// server reports no cached tokens or the trace has no block ids.
 	Requests int
-	// BlockSize is the server's: as reported or, if Estimated, the greatest common
-	// divisor of all counts of cached tokens.
+	// BlockSize is the server's block size: as reported or, if Estimated, the
+	// greatest common divisor of all counts of cached tokens.
 	BlockSize int
 	Estimated bool
-	// TemplateTokens is the number of tokens by which most prompts are longer than
-	// sent, by the server's count: a chat template, which may be cached or not.
+	// TemplateTokens is the number of tokens by which the server's count exceeds
+	// the length sent for most prompts: a chat template, which may or may not be
+	// cached.
 	TemplateTokens int
-	Targets        int // URLs that requests were sent to
+	Targets        int // number of URLs that requests were sent to
 
-	Shared    int // tokens that an earlier prompt had too
-	Predicted int // of these, in whole blocks
+	Shared    int // tokens shared with an earlier prompt
+	Predicted int // of Shared, those in whole blocks
 	Measured  int
-	Equal     int // requests with as many cached tokens as predicted, or all that they share
+	Equal     int // requests with the predicted number of cached tokens, or with all shared tokens cached
 	Causes    map[Cause]Difference
-	// Each has every compared request in the order they were sent, if Options asked
-	// for it.
+	// Each holds every compared request in send order, if requested in Options.
 	Each []PredictedRequest
 }
 
-// Difference sums up the requests with one cause.
+// Difference is the total for the requests with one cause.
 type Difference struct {
 	Requests int
-	Tokens   int // less, or more, than predicted
+	Tokens   int // below or above the prediction
 }
 
 // PredictedRequest is one request of a [CachePrediction].
@@ -46,46 +45,46 @@ type PredictedRequest struct {
 	Row, Target, ISL            int
 	Input                       trace.Opt[int] // prompt tokens by the server's count
 	Shared, Predicted, Measured int            // tokens
-	Cause                       Cause          // "" if they are equal
+	Cause                       Cause          // "" if as predicted
 }
 
-// Cause tells why the number of cached tokens differs from the prediction.
+// Cause is the reason why the number of cached tokens differs from the prediction.
 type Cause string
 
-// The causes. Less was cached than predicted:
+// Causes if fewer tokens were cached than predicted:
 const (
-	// Cold: the prefix had been sent, but no request with it had its first token
-	// before this one: the prefix was not computed yet.
+	// Cold: the prefix had been sent, but no request with it had received its first
+	// token yet, so it was not computed in time.
 	Cold Cause = "cold"
 	// Pending: the prefix was computed while this request waited for its first
-	// token, too late for it, or it was evicted again before its turn.
+	// token, but too late, or it was evicted again before it was used.
 	Pending Cause = "pending"
-	// Evicted: this server had computed the prefix, but no longer had it. If there
-	// are several engines behind the URL, another one may have computed it.
+	// Evicted: this server had computed the prefix but no longer had it. If the URL
+	// serves several engines, another one may have computed it.
 	Evicted Cause = "evicted"
 	// Elsewhere: the prefix had only been sent to another URL.
 	Elsewhere Cause = "elsewhere"
-	// OtherLength: the server counted another number of prompt tokens than
-	// expected, so it was not the prompt of the prediction.
+	// OtherLength: the server counted a different number of prompt tokens than
+	// expected, so it did not receive the predicted prompt.
 	OtherLength Cause = "lengths"
 )
 
-// More was cached than predicted:
+// Causes if more tokens were cached than predicted:
 const (
-	// Overtaken: a request that was sent later, but before this one's first
-	// token, was computed first.
+	// Overtaken: a request that was sent later, but before this one's first token,
+	// was computed first.
 	Overtaken Cause = "overtaken"
 	// Warm: no request of the run can have computed it: the cache was warm before
-	// the run, or the server caches more than prompts.
+	// the run, or the server also caches other tokens than those of prompts.
 	Warm Cause = "warm"
 	// Unknown: the trace has no block ids for the prompt.
 	Unknown Cause = "unknown"
 )
 
-// Causes are all causes, in report order.
+// Causes lists all causes in report order.
 var Causes = []Cause{Cold, Pending, Evicted, Elsewhere, OtherLength, Overtaken, Warm, Unknown}
 
-// predict compares all prompts that count.
+// predict compares all counted prompts.
 func (h *promptHistory) predict(serverBlock int, each bool) CachePrediction {
 	if !h.hasCached || h.blockSize == 0 {
 		return CachePrediction{}
@@ -136,8 +135,8 @@ func (p *predictor) compare(q *prompt, each bool) {
 	}
 }
 
-// cause is "" if the cached tokens are as predicted. There may be more if part of
-// a chat template is cached, or if the engine uses partial blocks too.
+// cause returns "" if the cached tokens are as predicted. More may be cached if
+// part of a chat template is cached or if the engine also uses partial blocks.
 func (p *predictor) cause(q *prompt, shared, measured int) Cause {
 	predicted := p.usable(q, shared)
 	expectedLength := q.input < 0 || int(q.input-q.own) == p.TemplateTokens
@@ -164,7 +163,8 @@ func (p *predictor) cause(q *prompt, shared, measured int) Cause {
 	return Warm
 }
 
-// usable is the part of a shared prefix that an engine can take from its cache.
+// usable returns the part of a shared prefix that an engine can read from its
+// cache.
 func (p *predictor) usable(q *prompt, shared int) int {
 	length := int(q.own)
 	if q.input >= 0 {

@@ -12,8 +12,9 @@ import (
 	"moontide/trace/stats"
 )
 
-// Compute computes the metrics of a run from its records, in any order. A run
-// without records is no error. Errors of records are returned unchanged.
+// Compute computes the metrics of a run from its records, which may be in any
+// order. A run without records is not an error. Errors from records are returned
+// unchanged.
 func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, error) {
 	c := newCollector(opts)
 	for rec, err := range records {
@@ -25,11 +26,11 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 	return c.finish(), nil
 }
 
-// collector keeps what is needed of the records until the last one.
+// collector accumulates the records of a run.
 type collector struct {
 	opts         Options
 	result       *Result
-	latencies    [latencyCount][]float64 // none of ITL: see gaps
+	latencies    [latencyCount][]float64 // unused for ITL: see gaps
 	inFlight     spans
 	dues, sends  instants
 	tokens       tokenRate // an event is a chunk
@@ -37,12 +38,13 @@ type collector struct {
 	tokensInside int64     // in parts
 	prompts      promptHistory
 	gaps         stats.SampleBuilder // in nanoseconds
-	counted      []stats.Counted     // instead, if some records have no gaps
+	counted      []stats.Counted     // used instead if some records have no gaps
 	cached       int
 	requests     []Request // for Detail
 }
 
-// newCollector allocates memory ahead: growing slices leave twice as much garbage.
+// newCollector preallocates memory: growing slices would leave twice as much
+// garbage.
 func newCollector(opts Options) *collector {
 	expected := max(opts.Expected, 0)
 	c := &collector{
@@ -93,7 +95,8 @@ func (c *collector) add(rec *replay.Record) {
 	case !ok && ended:
 		r.Failed++
 		r.Errors[rec.Class]++
-		// The first in alphabetical order does not depend on the order of records.
+		// Keep the alphabetically first, which does not depend on the order of
+		// records.
 		if known := r.Examples[rec.Class]; known == "" || rec.Error != "" && rec.Error < known {
 			r.Examples[rec.Class] = rec.Error
 		}
@@ -118,14 +121,14 @@ func (c *collector) add(rec *replay.Record) {
 	}
 }
 
-// addChunks counts the tokens of each chunk at its time: in a window those of all
-// requests, else of completed ones.
+// addChunks counts the tokens of each chunk at its arrival: in a window for all
+// requests, otherwise for completed ones.
 func (c *collector) addChunks(rec *replay.Record) {
 	window := c.opts.Window
 	if !isAnswered(rec) || window.whole() && rec.Class != replay.OK {
 		return
 	}
-	// A chunk may carry several tokens: each gets an equal share.
+	// A chunk may carry several tokens: divide them evenly.
 	parts := toParts(float64(outputTokens(rec)) / float64(max(rec.Chunks, 1)))
 	at := rec.First.Value
 	c.addChunk(at, parts)
@@ -138,8 +141,8 @@ func (c *collector) addChunks(rec *replay.Record) {
 	}
 }
 
-// spreadChunks counts the chunks after the first evenly over the time in which
-// they came, if their own times were not kept.
+// spreadChunks spreads the chunks after the first evenly from the first to the last
+// one, for records without chunk times.
 func (c *collector) spreadChunks(rec *replay.Record, chunks int, parts int64) {
 	const most = 1 << 12
 	places := min(chunks, most)
@@ -193,7 +196,7 @@ func (c *collector) addTokens(rec *replay.Record) {
 	}
 }
 
-// outputTokens is the server's count, or else the number of chunks.
+// outputTokens returns the server's count or, without one, the number of chunks.
 func outputTokens(rec *replay.Record) int {
 	if rec.Counts.Output.Set {
 		return rec.Counts.Output.Value
@@ -242,7 +245,7 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 // finish computes the result.
 func (c *collector) finish() *Result {
 	r := c.result
-	var predicting sync.WaitGroup // takes as long as everything else
+	var predicting sync.WaitGroup // takes as long as the rest
 	predicting.Go(func() {
 		r.Cache.Prediction = c.prompts.predict(c.opts.Samples.Server.BlockSize, c.opts.EachPrediction || c.opts.Detail)
 	})

@@ -5,11 +5,11 @@
 //	result, err := run.Compute(folder.Records(), run.Options{})
 //	fmt.Println(result.Verdict.Level, result.TTFT.Quantile(0.99))
 //
-// Every metric is a pure function of the records. Never show one without the
-// [Verdict]: it tells whether the client distorted the numbers. [Latency] and
-// [Metric] name all metrics, with their keys, labels, units and the direction in
-// which they improve; everything that prints or compares metrics uses them.
+// Every metric is a pure function of the records. Always show the [Verdict] with
+// the metrics: it reports whether the client distorted them. [Latency] and [Metric]
+// define the key, label, unit and direction of improvement of every metric; all
+// code that prints or compares metrics uses them.
 //
-// Latencies are in milliseconds, instants are offsets from the start of the run.
-// [Merge] joins the runs of several machines into one.
+// Latencies are in milliseconds; times are offsets from the start of the run.
+// [Merge] combines the runs of several machines.
 package run

@@ -9,14 +9,14 @@ import (
 	"moontide/trace"
 )
 
-// Objective is an upper limit on a latency of each request.
+// Objective is an upper limit for a latency of each request.
 type Objective struct {
 	Latency Latency
 	LimitMS float64
 }
 
-// ParseObjectives reads objectives such as "ttft:2000,tpot:25,e2el:30000", limits
-// in milliseconds.
+// ParseObjectives parses objectives such as "ttft:2000,tpot:25,e2el:30000", with
+// limits in milliseconds.
 func ParseObjectives(text string) ([]Objective, error) {
 	var all []Objective
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -45,33 +45,35 @@ func ParseObjectives(text string) ([]Objective, error) {
 	return all, nil
 }
 
-// String is the objective as [ParseObjectives] reads it.
+// String returns the objective in the format of [ParseObjectives].
 func (o Objective) String() string {
 	return o.Latency.String() + ":" + plain(o.LimitMS)
 }
 
-// MetBy reports whether a request meets the objective. A latency that the request
-// does not have, as the TPOT of one token, meets it.
+// MetBy reports whether a request meets the objective. It does if the latency is
+// undefined for the request, such as TPOT with a single token.
 func (o Objective) MetBy(rec *replay.Record) bool {
 	value := o.Latency.Of(rec)
 	return !value.Set || value.Value <= o.LimitMS
 }
 
-// Goodput counts the requests that met objectives. A failed request meets none.
+// Goodput counts the requests that met their objectives. A failed request meets
+// none.
 type Goodput struct {
-	Requests   int // that ended in the measured part, failed ones included
-	Good       int // of these, that met every objective
+	Requests   int // ended in the measured part, including failed ones
+	Good       int // met every objective
 	Rate       trace.Opt[float64]
 	Objectives []MetObjective
 }
 
-// MetObjective is an objective and the number of requests that met it.
+// MetObjective is an objective with the number of requests that met it.
 type MetObjective struct {
 	Objective
 	Met int
 }
 
-// Share is Good or Met of the requests, from 0 to 1; absent without requests.
+// Share returns n as a share of Requests, from 0 to 1; absent if there are no
+// requests.
 func (g *Goodput) Share(n int) trace.Opt[float64] {
 	return shareOf(n, g.Requests)
 }

@@ -11,11 +11,11 @@ import (
 	"moontide/trace/stats"
 )
 
-// Latency is a duration that a run measures for each request, or for each gap
-// between token chunks. A [Result] holds its distribution in milliseconds.
+// Latency is a duration measured for each request or for each gap between token
+// chunks. A [Result] holds its distribution in milliseconds.
 type Latency uint8
 
-// The latencies. [Result] defines them.
+// The latencies, defined in [Result].
 const (
 	NoLatency Latency = iota
 	TTFT
@@ -34,25 +34,26 @@ const (
 	latencyCount
 )
 
-// Latencies are those that flags and objectives accept, in report order. The
-// stamp errors describe the measurement and are not among them.
+// Latencies lists the latencies valid in flags and objectives, in report order. It
+// omits the stamp errors, which describe the measurement itself.
 var Latencies = []Latency{TTFT, TTST, TPOT, ITL, E2EL, TTFTFromSchedule, E2ELFromSchedule, ScheduleLag, ClientLag, ConnectTime, QueueTime}
 
-// VLLMLatencies are those that vLLM's benchmark reports too.
+// VLLMLatencies lists the latencies that vLLM's benchmark also reports.
 var VLLMLatencies = []Latency{TTFT, TPOT, ITL, E2EL}
 
-// ScheduleLatencies tell how far the run kept to the trace's schedule.
+// ScheduleLatencies lists the latencies that show how closely the run followed the
+// trace's schedule.
 var ScheduleLatencies = []Latency{TTFTFromSchedule, E2ELFromSchedule, ScheduleLag, ClientLag, QueueTime}
 
-// latencySpec is all that is known of a latency.
+// latencySpec defines a latency.
 type latencySpec struct {
 	key, title, label string
-	column            string // in published tables, where that is not label
-	oldKey            string // accepted in place of key
+	column            string // in published tables, if different from label
+	oldKey            string // alternative to key, accepted in input
 	distribution      func(r *Result) *stats.Sample
-	// One of these computes the value of one request, where a Timing is enough.
-	answered func(t Timing) time.Duration // needs a first and a last token
-	sent     func(t Timing) time.Duration // needs the request to be sent
+	// One of these computes the value from a Timing, if that suffices.
+	answered func(t Timing) time.Duration // requires a first and a last token
+	sent     func(t Timing) time.Duration // requires the request to be sent
 }
 
 var latencies = [latencyCount]latencySpec{
@@ -71,7 +72,7 @@ var latencies = [latencyCount]latencySpec{
 		distribution: func(r *Result) *stats.Sample { return &r.TPOT },
 		answered:     func(t Timing) time.Duration { return t.Last - t.First },
 	},
-	ITL: { // of one request: the longest of its gaps
+	ITL: { // per request: its longest gap
 		key: "itl", title: "Inter-token Latency", label: "ITL",
 		distribution: func(r *Result) *stats.Sample { return &r.ITL },
 	},
@@ -120,23 +121,23 @@ var latencies = [latencyCount]latencySpec{
 	},
 }
 
-// String is the name that flags, summaries and objectives use, such as ttft.
+// String returns the name used in flags, summaries and objectives, such as ttft.
 func (l Latency) String() string { return latencies[l].key }
 
-// Key is the name in keys with a unit, such as ttft_ms.
+// Key returns the name used in keys with a unit, such as ttft_ms.
 func (l Latency) Key() string { return latencies[l].key + "_ms" }
 
-// Title is the name at length, such as Time to First Token.
+// Title returns the long name, such as Time to First Token.
 func (l Latency) Title() string { return latencies[l].title }
 
-// Label is the short name, such as TTFT.
+// Label returns the short name, such as TTFT.
 func (l Latency) Label() string { return latencies[l].label }
 
 // OfCompleted reports whether the distribution in a [Result] covers completed
-// requests only; the others cover every request that was sent.
+// requests only. Otherwise it covers every request that was sent.
 func (l Latency) OfCompleted() bool { return latencies[l].sent == nil }
 
-// ParseLatency finds a latency by its name.
+// ParseLatency returns the latency with a name.
 func ParseLatency(name string) (Latency, error) {
 	key := strings.ToLower(strings.TrimSpace(name))
 	var known []string
@@ -149,7 +150,7 @@ func ParseLatency(name string) (Latency, error) {
 	return NoLatency, fmt.Errorf("unknown metric %q: want one of %s", name, strings.Join(known, ", "))
 }
 
-// ParseLatencies reads comma-separated names without repetitions.
+// ParseLatencies parses comma-separated names, which must be distinct.
 func ParseLatencies(text string) ([]Latency, error) {
 	var all []Latency
 	for name := range strings.SplitSeq(text, ",") {
@@ -173,19 +174,19 @@ func (r *Result) Latency(l Latency) stats.Sample {
 	return *latencies[l].distribution(r)
 }
 
-// Timing is the timing of one request, a small part of its [replay.Record].
-// Instants are since the run's start.
+// Timing holds the times of one request, a small part of its [replay.Record], as
+// offsets from the run's start.
 type Timing struct {
 	Due, Ready        time.Duration
-	Sent, First, Last time.Duration // 0 where it did not happen: see WasSent and Answered
+	Sent, First, Last time.Duration // 0 if missing: see WasSent and Answered
 	Connect           time.Duration
 	SecondGap         time.Duration // from the first token chunk to the second, if HasGaps
-	Output            int32         // tokens as the server counted them, or token chunks
-	WasSent, Answered bool          // Answered: with at least one token chunk
+	Output            int32         // the server's token count, or the number of token chunks
+	WasSent, Answered bool          // Answered: received at least one token chunk
 	HasGaps           bool
 }
 
-// TimingOf extracts the timing of a record.
+// TimingOf returns the timing of a record.
 func TimingOf(rec *replay.Record) Timing {
 	t := Timing{
 		Due: rec.Due, Ready: rec.Ready, Sent: rec.Sent.Value, First: rec.First.Value, Last: rec.Last.Value,
@@ -199,15 +200,15 @@ func TimingOf(rec *replay.Record) Timing {
 
 func isAnswered(rec *replay.Record) bool { return rec.Sent.Set && rec.First.Set && rec.Last.Set }
 
-// Of returns a latency of one request in milliseconds. It is absent where the
-// request has none: without a token there is no TTFT, with one token no TPOT.
-// The ITL of a request is its longest gap.
+// Of returns a latency of one request in milliseconds. It is absent if undefined:
+// TTFT without a token, TPOT with a single token. The ITL of a request is its
+// longest gap.
 func (l Latency) Of(rec *replay.Record) trace.Opt[float64] {
 	t := TimingOf(rec)
 	return l.of(rec, &t)
 }
 
-// of is Of for a record whose timing is known.
+// of is like Of, for a record whose timing is known.
 func (l Latency) of(rec *replay.Record, t *Timing) trace.Opt[float64] {
 	stamped := t.Answered && rec.Stamps == replay.KernelStamps
 	switch {
@@ -221,8 +222,8 @@ func (l Latency) of(rec *replay.Record, t *Timing) trace.Opt[float64] {
 	return t.Latency(l)
 }
 
-// Latency returns a latency in milliseconds, as [Latency.Of] does. ITL and the
-// stamp errors do not follow from a Timing and are absent.
+// Latency returns a latency in milliseconds, like [Latency.Of]. ITL and the stamp
+// errors are absent, because a Timing does not include them.
 func (t *Timing) Latency(l Latency) trace.Opt[float64] {
 	switch spec := &latencies[l]; {
 	case spec.sent != nil && t.WasSent:

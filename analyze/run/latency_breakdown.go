@@ -11,21 +11,21 @@ import (
 
 // Breakdown divides the requests of a run into groups by one property.
 type Breakdown struct {
-	By     string // the property, in a few words
+	By     string // name of the property
 	Groups []Group
 }
 
-// Group is the requests with similar values of a property.
+// Group holds the requests with similar values of a property.
 type Group struct {
 	Name string
-	// Completed requests are those that the latencies cover: in a window, the
-	// requests entirely inside it. Failed ones ended inside it.
+	// Completed is the number of requests covered by the latencies: with a window,
+	// those entirely inside it. Failed requests are those that ended inside it.
 	Completed, Failed int
 	TTFT, TPOT, E2EL  stats.Sample
 }
 
-// band is the values of a property below a limit, from the limit of the band
-// before.
+// band covers the values of a property below a limit, starting at the limit of the
+// previous band.
 type band struct {
 	below float64
 	name  string
@@ -39,7 +39,7 @@ var (
 	}
 )
 
-// islBands double from band to band.
+// islBands returns bands that double in size.
 func islBands() []band {
 	const first = 512
 	bands := []band{{first, fmt.Sprintf("below %d", first)}}
@@ -49,7 +49,7 @@ func islBands() []band {
 	return bands
 }
 
-// breakdowns returns those with more than one group.
+// breakdowns returns the breakdowns with more than one group.
 func breakdowns(requests []Request, r *Result) []Breakdown {
 	hits := make(map[int]float64, len(r.Cache.Prediction.Each)) // predicted hit rate by row
 	for i := range r.Cache.Prediction.Each {
@@ -77,7 +77,7 @@ func breakdowns(requests []Request, r *Result) []Breakdown {
 	return all
 }
 
-// groupRequests returns a group for each band that has requests.
+// groupRequests returns a group for each non-empty band.
 func groupRequests(requests []Request, window Span, bands []band, of func(q *Request) (value float64, known bool)) []Group {
 	latencies := [...]Latency{TTFT, TPOT, E2EL}
 	all := make([]struct {

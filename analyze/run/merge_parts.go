@@ -12,20 +12,20 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Part is the recording of a run, before it is measured.
+// Part is the recording of a run, before its metrics are computed.
 type Part struct {
 	Run     runfile.Run
 	Records iter.Seq2[replay.Record, error]
 	Samples iter.Seq2[runfile.Sample, error]
 }
 
-// Merge merges the runs of one test that several machines drove at the same time.
-// It merges records, so every metric is exact if the clocks of the machines agree.
+// Merge merges the runs of one test driven by several machines at the same time. It
+// merges records, so every metric is exact if the clocks of the machines agree.
 // Rows and targets are numbered consecutively, and prompts of runs with different
 // seeds or salts share nothing.
 //
-// What is not in the records is combined: read delays are those of the worst
-// machine, and the server's metrics those of the first run that has any.
+// Data outside the records is combined: read delays are those of the worst machine,
+// and server metrics are those of the first run that has any.
 func Merge(parts []Part) Part {
 	if len(parts) == 1 {
 		return parts[0]
@@ -45,7 +45,7 @@ func Merge(parts []Part) Part {
 		}
 	}
 	merged.Samples = func(yield func(runfile.Sample, error) bool) {
-		scraped := false // by a run before
+		scraped := false // by a previous run
 		for i, part := range parts {
 			asked := false
 			for s, err := range part.Samples {
@@ -64,9 +64,9 @@ func Merge(parts []Part) Part {
 	return merged
 }
 
-// move is what changes in the records of a run when it is merged.
+// move describes how merging changes the records of a run.
 type move struct {
-	later   time.Duration // than the run that started first
+	later   time.Duration // offset from the run that started first
 	rows    int           // added to row numbers
 	targets int           // added to server indexes
 	prompts uint64        // mixed into block ids
@@ -108,7 +108,7 @@ func (m move) record(rec *replay.Record) {
 	}
 }
 
-// mergedRun is the record of a run that one machine drove.
+// mergedRun returns the run record of a single machine equivalent to all parts.
 func mergedRun(parts []Part) runfile.Run {
 	run := parts[0].Run
 	run.Started = startOf(parts)
@@ -145,7 +145,8 @@ func mergedRun(parts []Part) runfile.Run {
 	return run
 }
 
-// differences describes what the runs of one test should have in common but do not.
+// differences describes settings that should be equal in all runs of a test but are
+// not.
 func differences(parts []Part) (notes []string) {
 	for _, thing := range []struct {
 		name string

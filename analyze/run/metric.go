@@ -11,25 +11,25 @@ import (
 )
 
 // Metric is one number of a run: a count, a rate, a share, or a statistic of a
-// latency. Text, JSON, CSV, sweeps, comparisons, gates and objectives all take
-// keys, labels and values from here.
+// latency. It defines the keys, labels and values used in text, JSON, CSV, sweeps,
+// comparisons, gates and objectives.
 type Metric struct {
-	Key    string // in JSON and CSV; vLLM's where vLLM has one
-	Label  string // without its unit: see Heading
+	Key    string // in JSON and CSV; the same as vLLM's if it has one
+	Label  string // without the unit: see Heading
 	Unit   Unit
 	Better Direction
-	// Latency and Statistic are those of a latency's statistic; Latency is
-	// NoLatency for all other metrics.
+	// Latency and Statistic identify a statistic of a latency. Latency is NoLatency
+	// for all other metrics.
 	Latency   Latency
 	Statistic Statistic
-	// Goodput says that the metric exists only where objectives were given.
+	// Goodput is set if the metric requires objectives.
 	Goodput bool
 
 	column string
 	value  func(r *Result) trace.Opt[float64]
 }
 
-// Value is the metric's value, absent where the run did not measure it.
+// Value returns the metric's value, absent if the run did not measure it.
 func (m Metric) Value(r *Result) trace.Opt[float64] {
 	if m.Latency != NoLatency {
 		d := r.Latency(m.Latency)
@@ -38,7 +38,7 @@ func (m Metric) Value(r *Result) trace.Opt[float64] {
 	return m.value(r)
 }
 
-// Heading is the label with the unit: Mean TTFT (ms).
+// Heading returns the label with the unit, such as "Mean TTFT (ms)".
 func (m Metric) Heading() string {
 	if m.Unit == Count || m.Unit == Share {
 		return m.Label
@@ -46,7 +46,8 @@ func (m Metric) Heading() string {
 	return m.Label + " (" + string(m.Unit) + ")"
 }
 
-// Column is the heading in tables of published results: Mean E2E Latency (ms).
+// Column returns the heading in tables of published results, such as "Mean E2E
+// Latency (ms)".
 func (m Metric) Column() string {
 	if m.column != "" {
 		m.Label = m.column
@@ -54,12 +55,11 @@ func (m Metric) Column() string {
 	return m.Heading()
 }
 
-// Unit is what a metric is measured in.
+// Unit is the unit of a metric.
 type Unit string
 
-// The units.
 const (
-	Count             Unit = ""      // of requests or tokens: a whole number
+	Count             Unit = ""      // number of requests or tokens
 	Share             Unit = "share" // from 0 to 1
 	Seconds           Unit = "s"
 	Milliseconds      Unit = "ms"
@@ -67,18 +67,17 @@ const (
 	TokensPerSecond   Unit = "tok/s"
 )
 
-// Direction says which way a metric improves.
+// Direction is the direction in which a metric improves.
 type Direction int
 
-// The directions.
 const (
 	Lower   Direction = -1
 	Neither Direction = 0
 	Higher  Direction = 1
 )
 
-// metrics are all that are no statistic of a latency, in report order, which is that
-// of the "Serving Benchmark Result" block.
+// metrics lists the metrics that are not a statistic of a latency, in report order,
+// which is the order of the "Serving Benchmark Result" block.
 var metrics = []Metric{
 	{Key: "completed", Label: "Successful requests", Better: Higher, value: count(func(r *Result) int { return r.Completed })},
 	{Key: "failed", Label: "Failed requests", Better: Lower, value: count(func(r *Result) int { return r.Failed })},
@@ -128,7 +127,7 @@ func shareOf(part, whole int) trace.Opt[float64] {
 	return trace.Some(float64(part) / float64(whole))
 }
 
-// goodShare is the share of requests that meet the objective for a latency.
+// goodShare returns the share of requests that meet the objective for a latency.
 func goodShare(l Latency) Metric {
 	return Metric{
 		Key: "good_share_" + l.String(), Label: "Share that meets the " + l.Label() + " objective", Unit: Share, Better: Higher, Goodput: true,
@@ -143,8 +142,8 @@ func goodShare(l Latency) Metric {
 	}
 }
 
-// BlockMetrics are the counts and rates of the "Serving Benchmark Result" block,
-// then those of objectives, if any.
+// BlockMetrics returns the counts and rates of the "Serving Benchmark Result"
+// block, followed by the metrics for objectives, if any.
 func BlockMetrics(objectives []Objective) []Metric {
 	last := "total_token_throughput"
 	if len(objectives) > 0 {
@@ -160,7 +159,7 @@ func BlockMetrics(objectives []Objective) []Metric {
 	return all
 }
 
-// Metric is a statistic of the latency.
+// Metric returns a statistic of the latency.
 func (l Latency) Metric(s Statistic) Metric {
 	m := Metric{Key: s.Key + "_" + l.Key(), Label: s.Label() + " " + l.Label(), Unit: Milliseconds, Better: Lower, Latency: l, Statistic: s}
 	if column := latencies[l].column; column != "" {
@@ -169,8 +168,8 @@ func (l Latency) Metric(s Statistic) Metric {
 	return m
 }
 
-// ParseMetric finds a metric by its key, such as request_throughput or
-// p99_ttft_ms. Any percentile from p0 to p100 works.
+// ParseMetric returns the metric with a key, such as request_throughput or
+// p99_ttft_ms. Percentiles from p0 to p100 are valid.
 func ParseMetric(key string) (Metric, error) {
 	if key == "goodput" {
 		key = "request_goodput"
@@ -201,8 +200,7 @@ func ParseMetric(key string) (Metric, error) {
 	return Metric{}, fmt.Errorf("unknown metric %q: want a key of a run's summary, such as p99_ttft_ms, mean_itl_ms or output_throughput", key)
 }
 
-// MustMetric is ParseMetric for a key that is known to exist; it panics on any
-// other.
+// MustMetric is like ParseMetric but panics if the key is unknown.
 func MustMetric(key string) Metric {
 	m, err := ParseMetric(key)
 	if err != nil {
@@ -211,29 +209,29 @@ func MustMetric(key string) Metric {
 	return m
 }
 
-// Statistic is a number that summarizes a distribution.
+// Statistic is a statistic of a distribution, such as the mean or a percentile.
 type Statistic struct {
 	Key        string  // mean, median, std, min, max, p99
-	P          float64 // the quantile from 0 to 1, if IsQuantile
+	P          float64 // quantile from 0 to 1, if IsQuantile
 	IsQuantile bool
 	of         func(d stats.Sample) float64
 }
 
-// The statistics that are no percentile.
+// The statistics other than percentiles.
 var (
 	Mean   = Statistic{Key: "mean", of: func(d stats.Sample) float64 { return d.Mean }}
 	Median = Statistic{Key: "median", P: 0.5, IsQuantile: true}
-	Std    = Statistic{Key: "std", of: func(d stats.Sample) float64 { return d.Std }} // of the population
+	Std    = Statistic{Key: "std", of: func(d stats.Sample) float64 { return d.Std }} // population standard deviation
 	Min    = Statistic{Key: "min", of: func(d stats.Sample) float64 { return d.Min }}
 	Max    = Statistic{Key: "max", of: func(d stats.Sample) float64 { return d.Max }}
 )
 
-// Percentile is a percentile from 0 to 100.
+// Percentile returns the statistic for a percentile from 0 to 100.
 func Percentile(p float64) Statistic {
 	return Statistic{Key: "p" + plain(p), P: p / 100, IsQuantile: true}
 }
 
-// Of is the statistic of a distribution, 0 where that has no values.
+// Of returns the statistic of a distribution, or 0 if it has no values.
 func (s Statistic) Of(d stats.Sample) float64 {
 	if s.IsQuantile {
 		return d.Quantile(s.P)
@@ -241,10 +239,10 @@ func (s Statistic) Of(d stats.Sample) float64 {
 	return s.of(d)
 }
 
-// Label is the name in text: Mean, P99.
+// Label returns the name used in text, such as Mean or P99.
 func (s Statistic) Label() string { return strings.ToUpper(s.Key[:1]) + s.Key[1:] }
 
-// ParseStatistic reads mean, median, std, min, max, or a percentile such as p99.
+// ParseStatistic parses mean, median, std, min, max, or a percentile such as p99.
 func ParseStatistic(key string) (Statistic, error) {
 	for _, s := range []Statistic{Mean, Median, Std, Min, Max} {
 		if s.Key == key {
@@ -261,5 +259,5 @@ func ParseStatistic(key string) (Statistic, error) {
 	return s, nil
 }
 
-// plain writes a number with as many decimals as it needs.
+// plain formats a number with the minimum number of decimals.
 func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -13,67 +13,68 @@ import (
 	"moontide/trace/block"
 )
 
-// promptHistory has the prompts of a run, to tell what each could find in a prefix
-// cache. It takes about 80 bytes per prompt, whose blocks are a few ranges of
-// consecutive numbers, and 12 bytes per distinct block of a server.
+// promptHistory records the prompts of a run to determine what each of them could
+// find in a prefix cache. It takes about 80 bytes per prompt, whose blocks are a
+// few ranges of consecutive numbers, and 12 bytes per distinct block and server.
 type promptHistory struct {
 	blockSize int // of the trace
 	table     block.Table
 	prompts   []prompt
 	ranges    []blockRange
-	numbers   []uint32 // of the last prompt, reused
+	numbers   []uint32 // of the latest prompt, reused
 
-	// For maxHits: tokens of all blocks, and the fewest that each block had.
+	// For maxHits: tokens of all blocks, and the minimum for each block.
 	tokens int
 	fewest []int32
 	blind  bool // a prompt without block ids was sent
 
 	hasCached     bool // the server reported cached tokens at least once
-	cachedDivisor int  // greatest common divisor of all its reports
+	cachedDivisor int  // greatest common divisor of all reported counts
 	extras        map[int]int
 
-	targets map[int]int32 // indexes of servers by their numbers in records
-	names   []int         // and back
+	targets map[int]int32 // record's server number to index
+	names   []int         // index to server number
 
-	// Set by order: when blocks were first sent and computed, by all servers and,
-	// if there are several, by each; and prompts that end within a block, by its
-	// number.
+	// Set by order: when blocks were first sent and computed, over all servers and,
+	// if there are several, for each; and the prompts that end within a block, by
+	// block number.
 	all     blockTimes
 	servers []blockTimes
 	tails   map[uint32][]int
 }
 
-// allServers stands for all servers in place of one.
+// allServers is the index that selects all servers.
 const allServers = -1
 
 // prompt is a prompt that was sent.
 type prompt struct {
-	sent, first        time.Duration // first is never if no token came
+	sent, first        time.Duration // first is never if no token arrived
 	row                int
 	target             int32
-	isl, own           int32 // of its row, and without the chat template
-	input, cached      int32 // the server's counts, -1 if it gave none
+	isl, own           int32 // with and without the chat template
+	input, cached      int32 // the server's counts, -1 if missing
 	ranges, rangesEnd  uint32
-	blocks, lastLength int32 // number of blocks, and tokens of the last one
-	counted            bool  // is compared
-	blind              bool  // has no block ids
+	blocks, lastLength int32 // number of blocks, and tokens in the last one
+	counted            bool  // included in the comparison
+	blind              bool  // without block ids
 
 	sentAt, firstAt uint32 // ranks of sent and first among all prompts
-	sentByFirst     uint32 // prompts that were sent when its first token came
-	firstBySent     uint32 // first tokens that had come when it was sent
+	sentByFirst     uint32 // prompts sent by the time its first token arrived
+	firstBySent     uint32 // first tokens that had arrived by the time it was sent
 }
 
-// blockRange is n consecutive block numbers.
+// blockRange is a range of n consecutive block numbers.
 type blockRange struct{ first, n uint32 }
 
-// blockTimes has for each full block, by its number, the sentAt of the first two
-// prompts with it, and the lowest firstAt: each plus 1, so that 0 is never.
+// blockTimes holds for each full block, by number, the sentAt of the first two
+// prompts with it, and the lowest firstAt. Values are plus 1, so that 0 means
+// never.
 type blockTimes struct{ sent, sentAgain, computed block.Sparse }
 
 const never = time.Duration(math.MaxInt64)
 
 // add adds a record that was sent, whose prompt has ownISL tokens without the chat
-// template. Prompts that are not counted are not compared, but may have filled the
+// template. Prompts with counted false are not compared but may have filled the
 // cache for others.
 func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
 	h.numbers = h.table.AppendNumbers(h.numbers[:0], rec.HashIDs)
@@ -101,7 +102,7 @@ func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
 	h.prompts = append(h.prompts, q)
 }
 
-// addBlocks keeps the blocks within the prompt.
+// addBlocks stores the blocks within the prompt.
 func (h *promptHistory) addBlocks(q *prompt) {
 	if h.blockSize > 0 && q.own > 0 {
 		size := int32(h.blockSize)
@@ -119,8 +120,8 @@ func (h *promptHistory) addBlocks(q *prompt) {
 	q.ranges, q.rangesEnd = uint32(own), uint32(len(h.ranges))
 }
 
-// addTokens adds the tokens in each block, as the trace has them, to what maxHits
-// needs. Those of a prompt that is not counted are 0.
+// addTokens updates the data for maxHits with the tokens in each block of the
+// trace. For a prompt that is not counted they are 0.
 func (h *promptHistory) addTokens(rec *replay.Record, counted bool) {
 	if h.blockSize == 0 || rec.HashIDs == nil {
 		h.blind = true
@@ -139,9 +140,9 @@ func (h *promptHistory) addTokens(rec *replay.Record, counted bool) {
 	}
 }
 
-// maxHits is an upper limit of the cached tokens, whatever the order of requests:
-// each block is computed at least once, at best in the prompt with the fewest of
-// its tokens.
+// maxHits returns an upper bound of the cached tokens, whatever the order of
+// requests: each block is computed at least once, at best in the prompt with the
+// fewest of its tokens.
 func (h *promptHistory) maxHits() trace.Opt[int] {
 	if h.blind {
 		return trace.Opt[int]{}
@@ -153,7 +154,7 @@ func (h *promptHistory) maxHits() trace.Opt[int] {
 	return trace.Some(hits)
 }
 
-// target is the index of a server.
+// target returns the index of a server.
 func (h *promptHistory) target(name int) int32 {
 	index, known := h.targets[name]
 	if !known {
@@ -171,8 +172,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// template is the most frequent number of tokens by which the server counts more
-// than a row has; the lowest of several.
+// template returns the most frequent difference between the server's prompt token
+// count and the row's; if several are equally frequent, the lowest.
 func (h *promptHistory) template() int {
 	most, tokens := 0, 0
 	for extra, n := range h.extras {
@@ -183,8 +184,8 @@ func (h *promptHistory) template() int {
 	return tokens
 }
 
-// order sorts the prompts by when they were sent, and finds out when each block
-// was first sent and computed.
+// order sorts the prompts by send time and determines when each block was first
+// sent and computed.
 func (h *promptHistory) order() {
 	slices.SortFunc(h.prompts, func(a, b prompt) int {
 		return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.row, b.row))
@@ -223,7 +224,7 @@ func (h *promptHistory) order() {
 	}
 }
 
-// blocks visits the blocks of a prompt with their lengths in tokens.
+// blocks iterates over the blocks of a prompt with their lengths in tokens.
 func (h *promptHistory) blocks(q *prompt) iter.Seq2[uint32, int] {
 	return func(yield func(number uint32, length int) bool) {
 		left := q.blocks
@@ -241,7 +242,7 @@ func (h *promptHistory) blocks(q *prompt) iter.Seq2[uint32, int] {
 	}
 }
 
-// add adds a block of a prompt. Prompts come in the order they were sent.
+// add adds a block of a prompt. Prompts must be added in send order.
 func (t *blockTimes) add(n uint32, q *prompt) {
 	switch {
 	case t.sent.At(n) == 0:
@@ -254,10 +255,10 @@ func (t *blockTimes) add(n uint32, q *prompt) {
 	}
 }
 
-// before reports whether a time of blockTimes is before a rank.
+// before reports whether a time from blockTimes precedes a rank.
 func before(time, rank uint32) bool { return time != 0 && time-1 < rank }
 
-// times are those of a server, or of all.
+// times returns the block times of a server, or of all servers.
 func (h *promptHistory) times(target int32) *blockTimes {
 	if target == allServers || h.servers == nil {
 		return &h.all
@@ -265,8 +266,8 @@ func (h *promptHistory) times(target int32) *blockTimes {
 	return &h.servers[target]
 }
 
-// sharedBefore returns how many leading tokens of a prompt it shares with prompts
-// that were sent to a server before it.
+// sharedBefore returns how many leading tokens a prompt shares with prompts sent
+// earlier to a server.
 func (h *promptHistory) sharedBefore(q *prompt, target int32) int {
 	t := h.times(target)
 	return h.prefix(q, target,
@@ -274,8 +275,8 @@ func (h *promptHistory) sharedBefore(q *prompt, target int32) int {
 		func(r *prompt) bool { return r.sentAt < q.sentAt })
 }
 
-// computedBy returns how many it shares with prompts whose first token was among
-// the first tokens of its server, of which all servers had sent so many.
+// computedBy returns how many leading tokens a prompt shares with prompts of its
+// server whose first token was among the first firsts of all prompts.
 func (h *promptHistory) computedBy(q *prompt, firsts uint32) int {
 	t := h.times(q.target)
 	return h.prefix(q, q.target,
@@ -283,8 +284,8 @@ func (h *promptHistory) computedBy(q *prompt, firsts uint32) int {
 		func(r *prompt) bool { return r.first != never && r.firstAt < firsts })
 }
 
-// sharedMeanwhile returns how many it shares with others that were sent to its
-// server before its first token came.
+// sharedMeanwhile returns how many leading tokens a prompt shares with others sent
+// to its server before its first token arrived.
 func (h *promptHistory) sharedMeanwhile(q *prompt) int {
 	t := h.times(q.target)
 	full := func(n uint32) bool {
@@ -297,8 +298,8 @@ func (h *promptHistory) sharedMeanwhile(q *prompt) int {
 }
 
 // prefix returns how many leading tokens of a prompt are in blocks for which full
-// holds, or in the parts of blocks with which other prompts end, if ending holds
-// for these prompts.
+// returns true, or in the parts of blocks at the end of other prompts for which
+// ending returns true.
 func (h *promptHistory) prefix(q *prompt, target int32, full func(number uint32) bool, ending func(*prompt) bool) (tokens int) {
 	for n, length := range h.blocks(q) {
 		if full(n) {
@@ -311,7 +312,7 @@ func (h *promptHistory) prefix(q *prompt, target int32, full func(number uint32)
 			if r != q && ending(r) && (target == allServers || r.target == target) {
 				part = max(part, min(int(r.lastLength), length))
 			}
-			if part == length { // many equal prompts all have the same part
+			if part == length { // stop early: many equal prompts have the same part
 				break
 			}
 		}

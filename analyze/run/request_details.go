@@ -11,15 +11,15 @@ import (
 	"moontide/replay"
 )
 
-// Detail is a run request by request, over time, and by kind of request. It takes
+// Detail describes a run by request, over time, and by kind of request. It takes
 // about 120 bytes per request.
 type Detail struct {
-	// Requests has all requests in row order, including those outside the window.
+	// Requests holds all requests in row order, including those outside the window.
 	Requests []Request
 	// Series is the measured part of the run over time.
 	Series Series
-	// Breakdowns divide the completed and failed requests by turn, ISL, and
-	// predicted hit rate. Those with a single group are left out.
+	// Breakdowns groups the completed and failed requests by turn, ISL, and
+	// predicted hit rate. Breakdowns with a single group are omitted.
 	Breakdowns []Breakdown
 }
 
@@ -30,7 +30,7 @@ type Request struct {
 	Row     int
 	session unique.Handle[string]
 	ISL     int32 // tokens, as in the trace
-	Turn    int32 // of its session, from 1
+	Turn    int32 // turn in the session, from 1
 	Class   replay.Class
 	Counted bool // completed, and entirely in the measured part
 }
@@ -42,7 +42,7 @@ func newRequest(rec *replay.Record, timing Timing, counted bool) Request {
 	}
 }
 
-// newDetail needs a result that is complete except for its verdict.
+// newDetail requires a result that is complete except for its verdict.
 func newDetail(requests []Request, r *Result, tokens *tokenRate, inFlight *spans) *Detail {
 	slices.SortFunc(requests, func(a, b Request) int {
 		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.End, b.End))
@@ -62,5 +62,5 @@ func newDetail(requests []Request, r *Result, tokens *tokenRate, inFlight *spans
 	return detail
 }
 
-// clampTokens is a number of tokens in half the memory.
+// clampTokens converts a number of tokens to int32 to save memory.
 func clampTokens(tokens int) int32 { return int32(min(max(tokens, 0), math.MaxInt32)) }

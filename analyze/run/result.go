@@ -9,39 +9,39 @@ import (
 	"moontide/trace/stats"
 )
 
-// Options of [Compute]. The zero value works.
+// Options configures [Compute]. The zero value works.
 type Options struct {
-	// BlockSize is the block size of the replayed trace in tokens. Without it
+	// BlockSize is the block size of the replayed trace in tokens. If it is 0,
 	// cache hits are not predicted.
 	BlockSize int
-	// Virtual means that the run was simulated in virtual time, without a client
-	// that could be late.
+	// Virtual is set if the run was simulated in virtual time, where the client
+	// cannot be late.
 	Virtual bool
-	// CountedISL is the number of prompt tokens that the server should count for
-	// a row with an ISL: a chat template adds to it. nil is the ISL itself.
+	// CountedISL returns the number of prompt tokens that the server should count
+	// for a row's ISL, including the chat template. nil means the ISL itself.
 	CountedISL func(isl int) int
 	// TemplateTokens is the length of the chat template in CountedISL.
 	TemplateTokens int
 	// ReadDelay and Merges come from run.json; they are not in the records.
 	ReadDelay runfile.ReadDelay
 	Merges    runfile.Merges
-	// Gaps are the gaps between token chunks where the records have none.
+	// Gaps holds the gaps between token chunks for records without them.
 	Gaps []runfile.GapCount
 	// Samples summarizes the load of client and server during the run.
 	Samples SampleSummary
-	// Window is the measured part of the run; the zero Span is all of it. Requests
-	// outside it still count as possible causes of cache hits.
+	// Window is the measured part of the run; the zero Span is the whole run.
+	// Requests outside it still affect the prediction of cache hits.
 	Window Span
-	// Thresholds are those of the verdict.
+	// Thresholds are the thresholds of the verdict.
 	Thresholds runfile.Thresholds
 	// EachPrediction keeps the predicted cache hits of every request.
 	EachPrediction bool
-	// Expected is the approximate number of records, to allocate memory ahead.
-	// If it comes from a file, bound it by the file's size.
+	// Expected is the approximate number of records, used to preallocate memory. If
+	// it comes from a file, limit it by the file's size.
 	Expected int
-	// Objectives are those of Goodput.
+	// Objectives are the objectives of Goodput.
 	Objectives []Objective
-	// Detail keeps what figures need, and the predicted cache hits of every
+	// Detail keeps the data for figures and the predicted cache hits of every
 	// request: see [Result].
 	Detail bool
 }
@@ -53,30 +53,31 @@ func (o *Options) countedISL(isl int) int {
 	return o.CountedISL(isl)
 }
 
-// ownISL is the length of a prompt without the template: shorter than the ISL
-// where prompts were shortened by it, but at least one token.
+// ownISL returns the length of a prompt without the chat template: less than the
+// ISL if prompts were shortened to fit the template, but at least one token.
 func (o *Options) ownISL(isl int) int {
 	return max(o.countedISL(isl)-o.TemplateTokens, min(isl, 1))
 }
 
-// Result has the metrics of a run. Latencies are in milliseconds and cover
+// Result holds the metrics of a run. Latencies are in milliseconds and cover
 // completed requests only.
 type Result struct {
-	// Window is the measured part of the run; the zero Span is all of it. In a
-	// window, Completed and the latencies cover requests that are wholly inside,
-	// which in a short window are the short ones; Output counts all tokens that
-	// arrived inside, and RequestRate follows from Ended.
+	// Window is the measured part of the run; the zero Span is the whole run. With
+	// a window, Completed and the latencies cover requests entirely inside it,
+	// which favors short requests if the window is short. Output counts all tokens
+	// that arrived inside, and RequestRate is computed from Ended.
 	Window    Span
 	Completed int
 	Ended     int // requests that succeeded and ended inside the window
 	Failed    int
 	Errors    map[replay.Class]int // failed requests by class
-	// Examples have one error message of each class. They come from the server
-	// or the system: escape control characters before printing.
+	// Examples holds one error message per class. Messages come from the server or
+	// the system: escape control characters before printing.
 	Examples map[replay.Class]string
 
-	// Duration is from the first request sent to the last one done, including
-	// failed ones, or the length of the window. Without it there are no rates.
+	// Duration is the length of the window or, without one, the time from the first
+	// request sent to the last one done, including failed ones. If it is 0, there
+	// are no rates.
 	Duration time.Duration
 	// Input, Output and Cached count tokens of completed requests as the server
 	// reported them. Without a report, Input is the trace's ISL and Output the
@@ -85,43 +86,44 @@ type Result struct {
 	InputEstimates            int
 	OutputEstimates           int
 	Cached                    trace.Opt[int]     // absent if the server never reported it
-	RequestRate               trace.Opt[float64] // completed requests a second
-	OutputRate, TotalRate     trace.Opt[float64] // tokens a second
+	RequestRate               trace.Opt[float64] // completed requests per second
+	OutputRate, TotalRate     trace.Opt[float64] // tokens per second
 	PeakOutputRate            float64            // most tokens in any second
 	PeakConcurrency           int                // most requests in flight
 	PeakEventRate             float64            // most token chunks in any second
 	PeakSendRate              float64            // most requests sent in any second
-	OfferedRate, AchievedRate trace.Opt[float64] // requests a second, as due and as sent
+	OfferedRate, AchievedRate trace.Opt[float64] // requests per second, by due time and by send time
 
 	// TTST is the gap between the first token chunk and the second.
 	TTFT, TTST, TPOT, ITL, E2EL stats.Sample
-	// The same from the due time, so that a late client or a concurrency limit
-	// does not make the server look fast.
+	// TTFTFromSchedule and E2ELFromSchedule are measured from the due time, so that
+	// a late client or a concurrency limit does not make the server look fast.
 	TTFTFromSchedule, E2ELFromSchedule stats.Sample
-	// Of every request that was sent: ClientLag = sent - ready - connect is the
-	// client's own lateness; ConnectTime is the wait for a connection, which the
-	// server and the network cause; QueueTime = ready - due is the wait for a
-	// slot or for the turn before; ScheduleLag = sent - due is their sum.
+	// These cover every request that was sent. ClientLag = sent - ready - connect
+	// is the client's own delay; ConnectTime is the wait for a connection, caused
+	// by the server and the network; QueueTime = ready - due is the wait for a slot
+	// or for the previous turn; ScheduleLag = sent - due is the sum of the three.
 	ClientLag, ConnectTime, QueueTime, ScheduleLag stats.Sample
 
-	// StampedByKernel and StampedByClient count completed requests by who took
-	// their arrival timestamps. For the kernel's, FirstStampError bounds the error
-	// of a request's TTFT and MaxStampError that of any of its timestamps, from
-	// data that arrived separately and was read at once.
+	// StampedByKernel and StampedByClient are the numbers of completed requests
+	// whose arrivals were timestamped by the kernel and by the client. For kernel
+	// timestamps, FirstStampError bounds the error of a request's TTFT and
+	// MaxStampError that of all its timestamps; errors arise if data that arrived
+	// separately is read at once.
 	StampedByKernel, StampedByClient int
-	// GapsNotKept is the number of gaps between token chunks that are not in the
-	// records, GapsCounted the number of those that ITL knows from Options.Gaps:
-	// all, except after a kill.
+	// GapsNotKept is the number of gaps between token chunks that are missing from
+	// the records. GapsCounted is how many of these ITL includes from Options.Gaps:
+	// all, unless the client was killed.
 	GapsNotKept, GapsCounted int
 	FirstStampError          stats.Sample
 	MaxStampError            stats.Sample
-	ReadDelay                runfile.ReadDelay // as given
-	Merges                   runfile.Merges    // as given
-	Samples                  SampleSummary     // as given
+	ReadDelay                runfile.ReadDelay // from Options
+	Merges                   runfile.Merges    // from Options
+	Samples                  SampleSummary     // from Options
 	Thresholds               runfile.Thresholds
 
 	Goodput *Goodput // nil without objectives
-	Detail  *Detail  // nil where Options did not ask for it
+	Detail  *Detail  // nil unless Options.Detail is set
 	Lengths Lengths
 	Cache   Cache
 	Virtual bool // see Options
@@ -132,18 +134,18 @@ type Result struct {
 type Lengths struct {
 	Template       int // tokens of the chat template in each prompt
 	Prompts        int // completed requests with the server's count of prompt tokens
-	PromptsOff     int // of these, off by more than 1 % from ISL + Template
+	PromptsOff     int // of Prompts, those off by more than 1 % from ISL + Template
 	Answers        int // completed requests with the server's count of output tokens
-	AnswersShorter int // of these, shorter than the trace's OSL
+	AnswersShorter int // of Answers, those shorter than the trace's OSL
 	AnswersLonger  int
-	Estimated      int // completed requests with an estimated ISL, not among Prompts
+	Estimated      int // completed requests with an estimated ISL, not included in Prompts
 }
 
-// Cache compares the server's cached tokens with what the trace allows.
+// Cache compares the server's cached tokens with the sharing in the trace.
 type Cache struct {
-	// MaxHits is the number of prompt tokens in blocks that another request of
-	// the run had too, without the first time of each block. A cache that starts
-	// empty cannot hit more.
+	// MaxHits is the number of prompt tokens in blocks shared with other requests
+	// of the run, excluding the first use of each block. It is an upper bound for a
+	// cache that starts empty.
 	MaxHits    trace.Opt[int]
 	Requests   int // completed requests with the server's count of cached tokens
 	Prediction CachePrediction

@@ -18,44 +18,44 @@ type SampleSummary struct {
 	Server ServerMetrics
 }
 
-// ClientLoad is the load on the client. Distributions are over the samples, which
-// mostly cover a second each.
+// ClientLoad is the load on the client. Distributions are over the samples, most of
+// which cover one second.
 type ClientLoad struct {
 	Samples      int
-	CPU          float64      // CPU cores used, mean
-	MachineShare stats.Sample // share of all cores that the client used
-	MachineBusy  stats.Sample // the same for all processes; all 0 if unknown
+	CPU          float64      // mean number of CPU cores used
+	MachineShare stats.Sample // share of all cores used by the client
+	MachineBusy  stats.Sample // share of all cores used by all processes; all 0 if unknown
 	SchedMS      stats.Sample // p99 of the scheduling delay of goroutines
 	GCPauses     int
 	GCPauseMaxMS float64
 	RSSBytes     int64 // peak
 }
 
-// ServerMetrics are the server's own metrics.
+// ServerMetrics holds the server's own metrics.
 type ServerMetrics struct {
-	Engine   string // whose metric names it uses; "" if it was not scraped
-	Engines  int    // that report their KV cache use
+	Engine   string // engine of the metric names; "" if the server was not scraped
+	Engines  int    // number of engines that report their KV cache use
 	Scrapes  int    // successful ones
 	Failures int    // failed scrapes
 	Failure  string // the first one
 
 	// Gauges, over the scrapes during the run.
 	KVUse            stats.Sample // share of the KV cache in use, mean over the engines
-	KVUseMax         stats.Sample // of the engine with most
+	KVUseMax         stats.Sample // maximum over the engines
 	Running, Waiting stats.Sample // requests
-	HitRate          stats.Sample // of servers without token counters
+	HitRate          stats.Sample // for servers without token counters
 
-	// Growth of counters from the first scrape to the last; absent if they fell,
-	// as they do when a server restarts.
+	// Growth of counters from the first scrape to the last; absent if they fell, as
+	// after a server restart.
 	QueriedTokens, HitTokens, Preemptions trace.Opt[int]
 
 	BlockSize      int // tokens, 0 if unknown
 	CapacityTokens int // of the KV caches of all engines, 0 if unknown
 }
 
-// SummarizeSamples reads the samples of a run: the client's inside a window, and
-// all of the server's, which are too far apart for a window. Errors of samples
-// are returned unchanged.
+// SummarizeSamples reads the samples of a run: the client's samples inside the
+// window, and all of the server's, which are too far apart to be restricted to a
+// window. Errors from samples are returned unchanged.
 func SummarizeSamples(samples iter.Seq2[runfile.Sample, error], window Span) (SampleSummary, error) {
 	var client []runfile.Sample
 	var scrapes []*runfile.ServerFigures
@@ -128,8 +128,8 @@ func serverMetrics(scrapes []*runfile.ServerFigures) ServerMetrics {
 	return m
 }
 
-// gauge is the distribution of a gauge during the run: the first scrape is from
-// before it, the last from after it.
+// gauge returns the distribution of a gauge during the run, without the first and
+// last scrapes, which are from before and after the run.
 func gauge(values []float64) stats.Sample {
 	if len(values) > 2 {
 		values = values[1 : len(values)-1]
@@ -137,7 +137,7 @@ func gauge(values []float64) stats.Sample {
 	return stats.Of(values)
 }
 
-// growth is that of a counter, absent if it fell.
+// growth returns the growth of a counter, absent if it fell.
 func growth(values []float64) trace.Opt[int] {
 	if len(values) < 2 || !slices.IsSorted(values) || !(values[len(values)-1]-values[0] < maxCount) {
 		return trace.Opt[int]{}
@@ -145,9 +145,9 @@ func growth(values []float64) trace.Opt[int] {
 	return trace.Some(int(values[len(values)-1] - values[0]))
 }
 
-const maxCount = 1e15 // more cannot be a count
+const maxCount = 1e15 // larger values cannot be counts
 
-// latestSize is the latest value that can be a size, 0 without one.
+// latestSize returns the latest value that can be a size, or 0.
 func latestSize(values []float64) int {
 	for _, value := range slices.Backward(values) {
 		if value >= 1 && value < maxCount {

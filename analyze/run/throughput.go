@@ -8,7 +8,7 @@ import (
 	"moontide/trace"
 )
 
-// spans are the times during which requests were in flight.
+// spans holds the start and end times of requests in flight.
 type spans struct{ begins, ends []time.Duration }
 
 func (s *spans) add(begin, end time.Duration) {
@@ -16,7 +16,7 @@ func (s *spans) add(begin, end time.Duration) {
 	s.ends = append(s.ends, end)
 }
 
-// length is from the first begin to the last end.
+// length returns the time from the first start to the last end.
 func (s *spans) length() time.Duration {
 	if len(s.begins) == 0 {
 		return 0
@@ -24,9 +24,9 @@ func (s *spans) length() time.Duration {
 	return slices.Max(s.ends) - slices.Min(s.begins)
 }
 
-// sweep visits the times with a constant number of requests in flight, in order.
-// Those after a begin are visited even if they have no length. A request that
-// ends as another begins is not in flight with it.
+// sweep visits the intervals with a constant number of requests in flight, in
+// order. It also visits empty intervals after a start. A request that ends as
+// another starts does not overlap it.
 func (s *spans) sweep(visit func(from, to time.Duration, inFlight int)) {
 	slices.Sort(s.begins)
 	slices.Sort(s.ends)
@@ -49,13 +49,13 @@ func (s *spans) sweep(visit func(from, to time.Duration, inFlight int)) {
 	}
 }
 
-// most is the largest number in flight.
+// most returns the maximum number of requests in flight.
 func (s *spans) most() (most int) {
 	s.sweep(func(_, _ time.Duration, inFlight int) { most = max(most, inFlight) })
 	return most
 }
 
-// instants counts instants and keeps the first and the last.
+// instants counts times and keeps the first and the last.
 type instants struct {
 	n           int
 	first, last time.Duration
@@ -69,7 +69,7 @@ func (i *instants) add(at time.Duration) {
 	i.n++
 }
 
-// rate is the number of gaps per second, absent if all instants are the same.
+// rate returns the number of gaps per second, absent if all times are equal.
 func (i *instants) rate() trace.Opt[float64] {
 	if i.last <= i.first {
 		return trace.Opt[float64]{}
@@ -77,14 +77,13 @@ func (i *instants) rate() trace.Opt[float64] {
 	return trace.Some(float64(i.n-1) / (i.last - i.first).Seconds())
 }
 
-// tokenRate finds the second with the most tokens and the one with the most
-// events, of the seconds that begin at a multiple of a slot. Its memory depends on
-// the number of seconds with events only, so a damaged record far in the future
-// does no harm.
+// tokenRate finds the most tokens and the most events in any second that starts at
+// a multiple of a slot. Its memory depends only on the number of seconds with
+// events, so a damaged record far in the future does no harm.
 type tokenRate struct {
 	seconds map[time.Duration]*second // with events
 	from    time.Duration             // of latest
-	latest  *second                   // that was added to
+	latest  *second                   // most recently added to
 }
 
 func newTokenRate() tokenRate { return tokenRate{seconds: map[time.Duration]*second{}} }
@@ -95,17 +94,17 @@ type second struct{ tokens, events [slots]int64 }
 const (
 	slot  = 10 * time.Millisecond
 	slots = int(time.Second / slot)
-	// Tokens are counted in parts, because sums of integers do not depend on the
-	// order, as those of floats do.
+	// Tokens are counted in integer parts, because sums of floats depend on the
+	// order.
 	part = 1.0 / (1 << 30)
 )
 
 func toParts(tokens float64) int64 { return int64(math.Round(tokens / part)) }
 
-// add adds an event with tokens. Events of the same second that follow each other
-// are fast.
+// add adds an event with tokens. It is fast for successive events in the same
+// second.
 func (t *tokenRate) add(at time.Duration, parts int64) {
-	at = max(at, 0) // nothing happens before the run's start
+	at = max(at, 0) // nothing precedes the run's start
 	within := at - t.from
 	if t.latest == nil || uint64(within) >= uint64(time.Second) {
 		whole := at / time.Second
@@ -121,7 +120,7 @@ func (t *tokenRate) add(at time.Duration, parts int64) {
 	t.latest.events[i]++
 }
 
-// mostTokens is rounded to thousandths, which hides the rounding to parts.
+// mostTokens is rounded to thousandths to hide the rounding to parts.
 func (t *tokenRate) mostTokens() float64 {
 	most := t.most(func(s *second) *[slots]int64 { return &s.tokens })
 	return math.Round(float64(most)*part*1000) / 1000
@@ -131,7 +130,7 @@ func (t *tokenRate) mostEvents() float64 {
 	return float64(t.most(func(s *second) *[slots]int64 { return &s.events }))
 }
 
-// most slides a window of one second over each second and the one before it.
+// most slides a window of one second over each second and the previous one.
 func (t *tokenRate) most(of func(s *second) *[slots]int64) int64 {
 	most := int64(0)
 	for at, s := range t.seconds {

@@ -8,7 +8,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// Series is a run over time, in consecutive intervals of equal length.
+// Series describes a run over time, in consecutive intervals of equal length.
 type Series struct {
 	From, Step time.Duration
 	Intervals  []Interval
@@ -16,25 +16,25 @@ type Series struct {
 
 // Interval is one interval of a [Series].
 type Interval struct {
-	// Requests that were due, were sent and ended in the interval.
+	// Requests due, sent and ended in the interval.
 	Due, Sent, Completed, Failed int
 	Output                       float64 // tokens that arrived
 	InFlight                     float64 // requests, mean over the interval
 	MaxInFlight                  int
-	// TTFT, in milliseconds, is of completed requests with their first token in
-	// the interval, the lags are of requests sent in it.
+	// TTFT, in milliseconds, covers completed requests with their first token in
+	// the interval; the lags cover requests sent in it.
 	TTFT, ScheduleLag, ClientLag stats.Sample
 }
 
-// intervalSteps are the possible lengths of intervals, besides whole hours.
+// intervalSteps lists the possible interval lengths, besides whole hours.
 var intervalSteps = []time.Duration{
 	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
 }
 
-// stepFor is the shortest step that keeps the number of intervals low enough for a
-// figure and for some requests in each.
+// stepFor returns the shortest step with few enough intervals for a figure and for
+// each interval to have some requests.
 func stepFor(length time.Duration, requests int) time.Duration {
 	const perInterval, fewest, most = 4, 40, 240
 	intervals := time.Duration(min(max(requests/perInterval, fewest), most))
@@ -44,8 +44,8 @@ func stepFor(length time.Duration, requests int) time.Duration {
 	return (length/intervals + time.Hour).Truncate(time.Hour)
 }
 
-// newSeries covers the window or, without one, the time from the first request
-// due to the last one done.
+// newSeries covers the window or, without one, the time from the first request due
+// to the last one done.
 func newSeries(requests []Request, window Span, tokens *tokenRate, inFlight *spans) Series {
 	if window.whole() {
 		var begins, ends instants
@@ -66,7 +66,7 @@ func newSeries(requests []Request, window Span, tokens *tokenRate, inFlight *spa
 	}
 	for second, counts := range tokens.seconds {
 		for i, parts := range counts.tokens {
-			// All of them arrived in the window, which may begin within a slot.
+			// All of them arrived in the window, even if it starts within a slot.
 			b.at(max(second*time.Second+time.Duration(i)*slot, b.From)).tokens += parts
 		}
 	}
@@ -78,7 +78,7 @@ type seriesBuilder struct {
 	Span
 	step      time.Duration
 	intervals []intervalBuilder
-	outside   intervalBuilder // takes what is in none of them
+	outside   intervalBuilder // collects everything not in an interval
 }
 
 type intervalBuilder struct {
@@ -88,7 +88,7 @@ type intervalBuilder struct {
 	busy                         time.Duration
 }
 
-// at is the interval with an instant.
+// at returns the interval that contains a time.
 func (b *seriesBuilder) at(instant time.Duration) *intervalBuilder {
 	if i := (instant - b.From) / b.step; instant >= b.From && int(i) < len(b.intervals) {
 		return &b.intervals[i]
@@ -115,7 +115,7 @@ func (b *seriesBuilder) add(q *Request) {
 	}
 }
 
-// addInFlight adds a time with a constant number of requests in flight.
+// addInFlight adds a period with a constant number of requests in flight.
 func (b *seriesBuilder) addInFlight(from, to time.Duration, inFlight int) {
 	at := b.at(from)
 	at.MaxInFlight = max(at.MaxInFlight, inFlight)
@@ -133,7 +133,7 @@ func (b *seriesBuilder) series() Series {
 		from, at := b.From+time.Duration(i)*b.step, &b.intervals[i]
 		at.TTFT, at.ScheduleLag, at.ClientLag = stats.Of(at.ttft), stats.Of(at.scheduleLag), stats.Of(at.clientLag)
 		at.Output = float64(at.tokens) * part
-		at.InFlight = float64(at.busy) / float64(max(min(b.step, b.To-from), 1)) // the last may be shorter
+		at.InFlight = float64(at.busy) / float64(max(min(b.step, b.To-from), 1)) // the last interval may be shorter
 		s.Intervals[i] = at.Interval
 	}
 	return s

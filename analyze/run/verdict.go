@@ -9,17 +9,17 @@ import (
 	"moontide/trace/stats"
 )
 
-// Level tells whether the numbers of a run can be trusted.
+// Level is the trustworthiness of a run's numbers.
 type Level int
 
 // The levels, from best to worst.
 const (
-	Valid   Level = iota // the client had no influence on the numbers
-	Suspect              // read the evidence first
+	Valid   Level = iota // the client did not influence the numbers
+	Suspect              // check the evidence first
 	Invalid              // the numbers do not describe the server
 )
 
-// String is the level as reports print it.
+// String returns the level as printed in reports.
 func (l Level) String() string { return [...]string{"VALID", "SUSPECT", "INVALID"}[l] }
 
 // Verdict is the level of a run and the evidence for it.
@@ -34,9 +34,9 @@ type Evidence struct {
 	Text  string
 }
 
-// DefaultThresholds apply where a run sets no others. A run is INVALID above a
-// threshold and SUSPECT from a fifth of it. The threshold of client lag is the
-// larger of MaxLagMS and MaxLagShare of the median TTFT.
+// DefaultThresholds are used for thresholds that a run does not set. A run is
+// INVALID above a threshold and SUSPECT above a fifth of it. The threshold for
+// client lag is the larger of MaxLagMS and MaxLagShare of the median TTFT.
 var DefaultThresholds = runfile.Thresholds{MaxLagMS: 10, MaxLagShare: 0.05, MaxPromptsOff: 0.01}
 
 const suspectPart = 5
@@ -50,8 +50,8 @@ func withDefaults(t runfile.Thresholds) runfile.Thresholds {
 	}
 }
 
-// templateSlack is the number of chat template tokens that all prompts may share
-// besides the blocks of the trace.
+// templateSlack is the number of chat template tokens that all prompts may share in
+// addition to the blocks of the trace.
 const templateSlack = 64
 
 // judge runs all checks. It is a pure function of the measurements.
@@ -87,9 +87,9 @@ func (v *Verdict) note(level Level, format string, args ...any) {
 //
 // Late reads are harmless if the kernel timestamps arrivals, unless one read
 // returned data that had arrived separately: its timestamp is that of the last
-// segment. So merged chunks count then: first chunks for TTFT, all chunks for ITL.
-// The read delay counts if the client takes the timestamps of more requests than
-// the 1 % that p99 ignores.
+// segment. Merged chunks are therefore checked: first chunks for TTFT, all chunks
+// for ITL. The read delay is checked if the client timestamps more than 1 % of
+// requests, which is the share that p99 ignores.
 func (v *Verdict) checkLateness(r *Result) {
 	limit := r.latenessLimit(r.TTFT)
 	if r.ClientLag.Count > 0 {
@@ -109,7 +109,7 @@ func (v *Verdict) checkLateness(r *Result) {
 	v.checkClient(r, limit)
 }
 
-// late notes a delay at p99, in milliseconds, and what to do if it is too large.
+// late reports a delay at p99, in milliseconds, and a remedy if it is too large.
 func (v *Verdict) late(what string, p99, limit float64) {
 	if level := grade(p99, limit); level == Valid {
 		v.note(level, "%s p99 %.2f ms (INVALID above %.2f ms)", what, p99, limit)
@@ -118,14 +118,14 @@ func (v *Verdict) late(what string, p99, limit float64) {
 	}
 }
 
-// latenessLimit is how late the client may be, in milliseconds, for the values of
-// a latency.
+// latenessLimit returns the limit of the client's lateness, in milliseconds, for a
+// latency.
 func (r *Result) latenessLimit(latency stats.Sample) float64 {
 	return max(r.Thresholds.MaxLagMS, r.Thresholds.MaxLagShare*latency.Quantile(0.5))
 }
 
-// checkClientStamps checks timestamps that the client took when it read: by the
-// read delay of other reads, or by the scheduling delay, which is only a hint.
+// checkClientStamps checks timestamps that the client took on reading: by the read
+// delay of other reads or, as a weaker hint, by the scheduling delay.
 func (v *Verdict) checkClientStamps(r *Result, limit float64) {
 	c := &r.Samples.Client
 	switch {
@@ -140,8 +140,8 @@ func (v *Verdict) checkClientStamps(r *Result, limit float64) {
 	}
 }
 
-// checkMerges checks data that arrived separately and was read at once. If the run
-// did not end, only the worst timestamp of each request is known.
+// checkMerges checks for data that arrived separately and was read at once. If the
+// run did not end, only the worst timestamp of each request is known.
 func (v *Verdict) checkMerges(r *Result, limit float64) {
 	by := fmt.Sprintf("%d responses timestamped by the kernel; ", r.StampedByKernel)
 	m := r.Merges
@@ -153,15 +153,15 @@ func (v *Verdict) checkMerges(r *Result, limit float64) {
 	v.late(fmt.Sprintf("%d of %d token chunks were read in one batch with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, r.latenessLimit(r.ITL))
 }
 
-// A client that uses more than the share busy of the machine in more than a tenth
-// of the seconds may be late for lack of CPU.
+// The client may be late for lack of CPU if it uses more than the share busy of the
+// machine in more than a tenth of the seconds.
 const (
 	busy  = 0.8
 	often = 0.9
 )
 
-// checkClient looks for causes of a late client. None of them invalidates a
-// number by itself, so the run is at most SUSPECT.
+// checkClient looks for causes of a late client. None of them alone invalidates the
+// numbers, so the run is at most SUSPECT.
 func (v *Verdict) checkClient(r *Result, limit float64) {
 	c := &r.Samples.Client
 	if c.Samples == 0 {
@@ -179,7 +179,7 @@ func (v *Verdict) checkClient(r *Result, limit float64) {
 	v.note(hint(c.GCPauseMaxMS > limit), "%s; scheduling delay p99 %.2f ms in the worst second", pauses, c.SchedMS.Max)
 }
 
-// hint is the level of a bad sign.
+// hint returns SUSPECT for a bad sign, never INVALID.
 func hint(bad bool) Level {
 	if bad {
 		return Suspect
@@ -207,9 +207,9 @@ func (v *Verdict) checkLengths(r *Result) {
 	}
 }
 
-// checkCached looks for cache contents from before the run. The total may be less
-// than the trace explains, since most runs miss some hits, although single
-// requests hit more than the run can have put there.
+// checkCached looks for cache contents from before the run. The total may be below
+// the maximum that the trace explains, since most runs miss some hits, while single
+// requests hit more than the run can have cached.
 func (v *Verdict) checkCached(r *Result) {
 	p := &r.Cache.Prediction
 	if r.Cached.Set && r.Cache.MaxHits.Set {
@@ -223,8 +223,8 @@ func (v *Verdict) checkCached(r *Result) {
 	}
 }
 
-// LatenessSoFar returns the level of a client lag at p99 while the run goes on, and
-// the limit above which the run is INVALID.
+// LatenessSoFar returns the level of a client lag at p99 during a run, and the
+// limit above which the run is INVALID.
 func LatenessSoFar(lag, medianTTFT time.Duration, t runfile.Thresholds) (Level, time.Duration) {
 	t = withDefaults(t)
 	limit := max(t.MaxLagMS, t.MaxLagShare*ms(medianTTFT))
