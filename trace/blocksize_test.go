@@ -8,7 +8,8 @@ import (
 	"moontide/trace"
 )
 
-// sized draws rows with blocks of a size, whose last is counted or left out.
+// sized draws rows with blocks of a size. A partial last block may have an id or
+// not.
 func sized(t *rapid.T, size int, floor bool) *trace.BlockDetector {
 	d := &trace.BlockDetector{}
 	for _, isl := range rapid.SliceOfN(rapid.IntRange(0, 4*size), 0, 20).Draw(t, "isl") {
@@ -21,8 +22,8 @@ func sized(t *rapid.T, size int, floor bool) *trace.BlockDetector {
 	return d
 }
 
-// Traces of one block size never disagree, however blocks are counted; those of
-// sizes that are far apart do once their rows show it.
+// Traces of one block size never disagree by either rule; those of very different
+// sizes do once their rows show it.
 func TestDisagrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 600).Draw(t, "size")
@@ -40,7 +41,7 @@ func TestDisagrees(t *testing.T) {
 	odd := of(100, 9)
 	odd.Add(trace.Request{InputLength: 100, HashIDs: make([]uint64, 1)})
 	known := trace.KnownBlocks(16)
-	known.Add(trace.Request{InputLength: 100, HashIDs: make([]uint64, 1)}) // says nothing to who knows
+	known.Add(trace.Request{InputLength: 100, HashIDs: make([]uint64, 1)}) // ignored: the size is known
 	for name, tc := range map[string]struct {
 		a, b *trace.BlockDetector
 		want bool

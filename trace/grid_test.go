@@ -12,8 +12,8 @@ import (
 	"moontide/trace"
 )
 
-// ticks makes n times on a grid: a tick is used with a probability, and a time
-// is off by up to jitter ms, in whole ms.
+// ticks makes n times on a grid. Each tick is used with a probability, and each
+// time is off by up to jitter ms, in whole ms.
 func ticks(n int, step, offset, used float64, jitter int) (times []float64) {
 	random := rand.New(rand.NewPCG(uint64(n), 1))
 	for tick := 0.0; len(times) < n; tick++ {
@@ -25,7 +25,7 @@ func ticks(n int, step, offset, used float64, jitter int) (times []float64) {
 	return times
 }
 
-// several makes k times for each of n ticks, each time with a jitter of its own.
+// several makes k times for each of n ticks, each with independent jitter.
 func several(k, n int, step float64, jitter int) (all [][]float64) {
 	for i := range k {
 		all = append(all, ticks(n+i, step, 0, 1, jitter)[i:]) // n+i seeds the jitter
@@ -151,7 +151,7 @@ func TestNearestTick(t *testing.T) {
 	}
 }
 
-// Whatever the grid, it is found; it is the largest, and no smaller divisor.
+// Any grid is found, with its largest step instead of a divisor.
 func TestDetectGridFindsAnyGrid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		step := float64(rapid.IntRange(20, 100_000).Draw(t, "step"))

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// onGrid draws rows whose times are the ticks of a grid, some early or late by
-// what a grid allows, a few of them strays, and rows that follow others.
+// onGrid draws rows on the ticks of a grid, some early or late within the
+// tolerance, with a few strays and some rows that only have a delay.
 func onGrid(t *rapid.T, g Grid) []Request {
 	var rows []Request
 	at := 0.0
@@ -54,7 +54,7 @@ func TestSpreadKeepsOrderAndSteps(t *testing.T) {
 			if d := math.Abs(r.Timestamp.Value - was.Timestamp.Value); d > 1.03*g.Step || r.Timestamp.Value < 0 {
 				t.Fatalf("row %d moved from %v to %v", i, was.Timestamp.Value, r.Timestamp.Value)
 			}
-			// Early by a hair is of the tick that it is next to.
+			// A slightly early time belongs to the next tick.
 			step := math.Floor((was.Timestamp.Value-g.Offset)/g.Step + 2*gridTolerance)
 			if from := g.Offset + step*g.Step; r.Timestamp.Value < min(from, max(from, 0)) || r.Timestamp.Value > from+g.Step {
 				t.Fatalf("row %d of the step from %v is at %v", i, from, r.Timestamp.Value)
@@ -66,8 +66,8 @@ func TestSpreadKeepsOrderAndSteps(t *testing.T) {
 	})
 }
 
-// What was spread lies on no grid any more, and is as irregular as arrivals
-// that come by themselves: gaps of a Poisson process have a CV of 1.
+// Spread rows are no longer on a grid, and are as irregular as independent
+// arrivals: gaps of a Poisson process have a CV of 1.
 func TestSpreadMakesPoissonOfBursts(t *testing.T) {
 	const n, step, rate = 20_000, 3000.0, 4e-3
 	random := rand.New(rand.NewPCG(1, 1))
@@ -120,7 +120,7 @@ func TestSpreadPassesErrorsOn(t *testing.T) {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 	for range Spread(FromSlice(at(0, 1, 20, 30)), Grid{Step: 10}, 0) {
-		break // and nothing panics
+		break // and does not panic
 	}
 }
 
@@ -140,7 +140,7 @@ func TestRamp(t *testing.T) {
 			if r.Delay != rows[i].Delay || r.Timestamp.Set != rows[i].Timestamp.Set {
 				t.Fatalf("row %d was %+v and is %+v", i, rows[i], r)
 			}
-			// Back again: the time that has passed of the trace's own.
+			// The inverse: the elapsed time of the original trace.
 			s, was := r.Timestamp.Value, rows[i].Timestamp.Value
 			if s < full {
 				s = s * s / (2 * full)

@@ -11,7 +11,7 @@ import (
 )
 
 // anyTrace draws rows in order of arrival, some of them turns of sessions.
-// Each row has its own InputLength, by which laws tell rows apart.
+// Each row has a unique InputLength to identify it.
 func anyTrace(t *rapid.T) []Request {
 	rows := make([]Request, rapid.IntRange(0, 40).Draw(t, "rows"))
 	at := rapid.Float64Range(0, 100).Draw(t, "first")
@@ -52,7 +52,7 @@ func at(ms ...float64) []Request {
 	return rows
 }
 
-// closeTo allows for rounding; below a picosecond all times are the same.
+// closeTo allows for rounding; times within a picosecond are equal.
 func closeTo(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(a)+1e-9 }
 
 func TestSpeedsMultiply(t *testing.T) {
@@ -151,7 +151,7 @@ func TestSample(t *testing.T) {
 		rows[i] = Request{InputLength: i}
 	}
 	quarter := collect(t, Sample(FromSlice(rows), 0.25, 1))
-	// Binomial: sd 43; the seed is fixed, so this holds always or never.
+	// Binomial: sd 43; the fixed seed makes this deterministic.
 	if n := len(quarter); n < 2370 || n > 2630 {
 		t.Errorf("a quarter of 10000 rows is %d", n)
 	}
@@ -372,7 +372,7 @@ func TestBlockSize(t *testing.T) {
 	}
 }
 
-// TestBlockSizeIsEverySizeThatFits holds the interval arithmetic against the
+// TestBlockSizeIsEverySizeThatFits compares the interval arithmetic with the
 // definition, size by size.
 func TestBlockSizeIsEverySizeThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -43,7 +43,7 @@ func check(t interface{ Fatalf(string, ...any) }, table *Table, ids []uint64) {
 }
 
 // idStream draws runs, steps backwards, repeats, neighbours of earlier ids and
-// random numbers, with a liking for page borders and both ends of the range.
+// random numbers, with a bias to page borders and both ends of the range.
 func idStream(t *rapid.T) []uint64 {
 	ids := []uint64{0}
 	for range rapid.IntRange(0, 60).Draw(t, "pieces") {
@@ -90,13 +90,13 @@ func TestAppendNumbers(t *testing.T) {
 	}
 }
 
-// An id that came alone must be found again in the page that another opens.
+// A single id must be found again after another id opens its page.
 func TestSingleIDJoinsPage(t *testing.T) {
 	var table Table
 	check(t, &table, []uint64{1003, 50, 1000, 1001, 1002, 1003, 1004, 50, 1003})
 }
 
-// hostile are ids of which each, or each pair, would need a page of its own.
+// hostile holds ids that would need a page for each id, or for each pair.
 var hostile = map[string]func(i uint64) uint64{
 	"far apart":  func(i uint64) uint64 { return i << 40 },
 	"page apart": func(i uint64) uint64 { return i * pageSize },
@@ -126,12 +126,12 @@ func TestMemoryIsBoundedByDistinctIDs(t *testing.T) {
 	}
 }
 
-// size is what a table holds, in bytes.
+// size returns the memory of a table in bytes.
 func size(t *Table) int {
 	return len(t.pages)*(4*pageSize+8) + 12*len(t.ids.entries)
 }
 
-// Keys that differ in a few bits only must not meet in the hash table.
+// Keys that differ only in a few bits must not collide in the hash table.
 func TestMixSpreads(t *testing.T) {
 	for shift := range 48 {
 		seen := map[uint64]bool{}
@@ -153,7 +153,7 @@ func TestFull(t *testing.T) {
 	if err := table.Err(); err != nil {
 		t.Errorf("a table that is just full: %v", err)
 	}
-	for _, id := range []uint64{6, 1 << 40, 6} { // 6 falls into the page of 5, the other stands alone
+	for _, id := range []uint64{6, 1 << 40, 6} { // 6 is in the page of 5, the other is a single id
 		if n, isNew := table.Number(id); n != MaxLen || !isNew {
 			t.Errorf("id %d beyond the limit: number %d, new %v", id, n, isNew)
 		}

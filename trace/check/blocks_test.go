@@ -116,8 +116,8 @@ func TestTails(t *testing.T) {
 	})
 }
 
-// goOn gives a row a prompt of so many tokens more than the blocks of an
-// earlier row, which it begins with.
+// goOn gives a row a prompt that extends the blocks of an earlier row by a number
+// of tokens.
 func goOn(all []trace.Request, row, tokens, blocks int) {
 	ids := append([]uint64{}, all[2].HashIDs[:blocks]...)
 	all[row].InputLength = blocks*blockSize + tokens

@@ -43,11 +43,11 @@ func run(t testing.TB, all []trace.Request, opts check.Options) *check.Report {
 	return report
 }
 
-// blockSize is the tokens of a block in the traces that tests make.
+// blockSize is the number of tokens per block in test traces.
 const blockSize = 64
 
-// chain makes the ids of a prompt of isl tokens: the first shared ones of a
-// conversation, then the row's own.
+// chain makes the ids of a prompt of isl tokens: the first shared ids are those of
+// a conversation, the others are unique to the row.
 func chain(isl, shared, row int) []uint64 {
 	ids := []uint64{}
 	for i := range (isl + blockSize - 1) / blockSize {
@@ -60,9 +60,9 @@ func chain(isl, shared, row int) []uint64 {
 	return ids
 }
 
-// clean is a trace of 30 rows in which there is nothing to find: uneven
-// arrivals, mixed lengths, shared prefixes, a block size that the rows settle,
-// and, on lines 10 and 30, a conversation of two turns.
+// clean is a trace of 30 rows without findings: uneven arrivals, mixed lengths,
+// shared prefixes, a block size that the rows determine, and a conversation of two
+// turns on lines 10 and 30.
 func clean() []trace.Request {
 	var all []trace.Request
 	at := 0.0
@@ -70,9 +70,9 @@ func clean() []trace.Request {
 		isl := 100 + 37*i%400
 		switch i {
 		case 3:
-			isl = 2*blockSize + 1 // with three ids: a block has no more than 64 tokens
+			isl = 2*blockSize + 1 // with three ids: a block has at most 64 tokens
 		case 4:
-			isl = 4 * blockSize // with four: nor less
+			isl = 4 * blockSize // with four: and at least 64
 		}
 		all = append(all, trace.Request{Timestamp: trace.Some(at), InputLength: isl, OutputLength: 20 + 13*i%70, HashIDs: chain(isl, 1, i+1)})
 		at += 300 + float64(i*i*7919%613)
@@ -87,13 +87,13 @@ func clean() []trace.Request {
 	return all
 }
 
-// place is what a test asks of one example.
+// place is an expected example.
 type place struct {
 	line  int
 	value string
 }
 
-// want is what a test asks of a finding.
+// want is an expected finding.
 type want struct {
 	kind     check.Kind
 	severity check.Severity
@@ -160,7 +160,7 @@ func TestBadRows(t *testing.T) {
 	}
 }
 
-// What cannot be a count is a bad row, also where no replay needs it.
+// An invalid count is a bad row, even if a replay does not need it.
 func TestBadDeclarations(t *testing.T) {
 	text := string(format.AppendRow(nil, clean()[0])) + "\n" + `{"timestamp": 1, "input_length": 5, "output_length": 1, "context_len": -3}` + "\n" +
 		`{"timestamp": 1, "input_length": 500000000, "output_length": 1}` + "\n"
@@ -208,7 +208,7 @@ func (s *long) Read(r *trace.Request) error {
 func (s *long) Line() int               { return s.next }
 func (s *long) Skipped() (int, []error) { return 0, nil }
 
-// What a check did not look at is said.
+// Rows that a check did not examine are reported.
 func TestLongTraces(t *testing.T) {
 	const kept = 1 << 20
 	for _, test := range []struct {
@@ -314,7 +314,7 @@ func TestRealTraces(t *testing.T) {
 	}
 }
 
-// A wrong unit must be told on the real trace too, whatever its first row.
+// A wrong unit must be detected on a real trace too, whatever its first row.
 func TestRealTraceInOtherUnits(t *testing.T) {
 	r := open(t, "../shared/traces/conversation_trace.jsonl")
 	all, err := trace.Collect(r.Requests())
@@ -364,7 +364,8 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// manyRows makes rows of 8 to 135 blocks, each beginning like an earlier one.
+// manyRows makes rows of 8 to 135 blocks, each sharing a prefix with an earlier
+// one.
 func manyRows(n int, id func(uint64) uint64) (all []trace.Request, references int) {
 	next := uint64(0)
 	for i := range n {

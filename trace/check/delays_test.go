@@ -23,7 +23,7 @@ func talking(n int, delay func() float64) []trace.Request {
 
 func TestDelayUnits(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
-	// Times that people and tools take are spread like this around a median.
+	// Delays of people and tools are spread like this around a median.
 	around := func(median, spread float64) func() float64 {
 		return func() float64 { return median * math.Exp(spread*random.NormFloat64()) }
 	}
@@ -74,7 +74,7 @@ func TestDelayUnitsShowTheirEvidence(t *testing.T) {
 		}
 		return says
 	}
-	// The 14th and the largest of 1 to 27; the third is where a tenth ends.
+	// The 14th and the largest of 1 to 27; the third is the end of the first tenth.
 	for _, test := range []struct {
 		unit float64
 		want string

@@ -9,7 +9,7 @@ import (
 
 var never trace.Opt[float64]
 
-// spoiled is the clean trace broken in one way: exactly that must be found.
+// spoiled is the clean trace with one defect, which must be the only finding.
 type spoiled struct {
 	name  string
 	opts  check.Options
@@ -149,7 +149,7 @@ func TestLengths(t *testing.T) {
 			all[4].InputLength, all[4].HashIDs = 2_000_000, chain(2_000_000, 1, 100)
 			all[6].OutputLength = 10_000_000
 			all[7].OutputLength = 10_000_001
-			for i := 5; i < 29; i++ { // not to look like the load of seconds
+			for i := 5; i < 29; i++ { // so that the load does not suggest seconds
 				all[i].Timestamp.Value += 30_000
 			}
 			return all

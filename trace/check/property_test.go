@@ -60,7 +60,7 @@ func TestWellFormedHasNoError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Few rows may speak for another size: whole blocks then look partial.
+		// A few rows may fit another size better: whole blocks then look partial.
 		blocksKnown := report.BlockSize.Tokens == size
 		tails := []check.Kind{check.TailIsFull, check.TailTwoLengths}
 		arithmetic := []check.Kind{check.TooFewIDs, check.TooManyIDs}
@@ -80,7 +80,7 @@ func TestWellFormedHasNoError(t *testing.T) {
 	})
 }
 
-// A replay refuses what trace.InOrder refuses; the check must say so.
+// A replay rejects rows that trace.InOrder rejects, so the check must report them.
 func TestBackwardsIffNotInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, _ := wellFormed(t)

@@ -119,8 +119,9 @@ func (c *sizes) finish(requests int) (used trace.BlockSize, tokens int) {
 	return used, c.majority(used.Tokens)
 }
 
-// majority reports the rows that contradict the block size of most rows, and
-// whether that is not the size in use.
+// majority reports the rows that contradict the block size of most rows, and a
+// finding if that differs from the size in use. It returns the block size of most
+// rows, or 0 if there is none.
 func (c *sizes) majority(used int) int {
 	i := slices.IndexFunc(c.tries, func(t *try) bool { return t.tokens == used })
 	inUse := c.tries[i]

@@ -11,8 +11,8 @@ import (
 	"moontide/trace/check"
 )
 
-// arriving makes rows of 64 to 2,000 tokens with a mean gap in ms. Their ids
-// say nothing of note.
+// arriving makes rows of 64 to 2,000 tokens with a mean gap in ms. Their ids lead
+// to no findings.
 func arriving(n int, gap func(i int) float64) (all []trace.Request) {
 	at := 0.0
 	for i := range n {
@@ -35,7 +35,7 @@ func TestUnits(t *testing.T) {
 		return func(int) float64 { return mean * random.ExpFloat64() }
 	}
 	const hour = 3_600_000
-	// A few people over weeks: at work every couple of minutes, never at night.
+	// A few people over weeks: a request every few minutes at work, none at night.
 	people := func(i int) float64 {
 		if i%50 == 49 {
 			return 14 * hour
@@ -120,8 +120,8 @@ func bursts(all []trace.Request) []trace.Request {
 	return all
 }
 
-// turns makes all but every tenth row a later turn of a session: they take as
-// long as their answers do, whatever the rate of the first turns.
+// turns makes all rows except every tenth a later turn of a session. These take as
+// long as their answers, whatever the rate of the first turns.
 func turns(all []trace.Request) []trace.Request {
 	for i := range all {
 		all[i].SessionID = string(rune('a'+i/10%26)) + string(rune('a'+i/260))

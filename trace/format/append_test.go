@@ -13,7 +13,7 @@ import (
 	"moontide/trace"
 )
 
-// spelled is what appendIDs has to append, each id for itself.
+// spelled formats ids one by one, as appendIDs must.
 func spelled(ids []uint64) string {
 	var words []string
 	for _, id := range ids {
@@ -22,12 +22,12 @@ func spelled(ids []uint64) string {
 	return strings.Join(words, ", ")
 }
 
-// runs draws ids that mostly follow each other, at every width.
+// runs draws mostly consecutive ids of every width.
 func runs(t *rapid.T) []uint64 {
 	var ids []uint64
 	for range rapid.IntRange(0, 5).Draw(t, "runs") {
 		width := rapid.IntRange(0, 19).Draw(t, "digits")
-		first := uint64(math.Pow10(width)) - rapid.Uint64Range(0, 30).Draw(t, "before a further digit") // wraps round below 0
+		first := uint64(math.Pow10(width)) - rapid.Uint64Range(0, 30).Draw(t, "before a further digit") // may wrap around
 		if rapid.Bool().Draw(t, "anywhere") {
 			first = rapid.Uint64().Draw(t, "first")
 		}
@@ -63,8 +63,8 @@ func TestAppendIDsAtEveryWidth(t *testing.T) {
 	}
 }
 
-// A row must not change what stands before it, nor what the array holds behind
-// it beyond the row's capacity.
+// AppendRow must not change the bytes before the row, or those beyond the slice's
+// capacity.
 func TestAppendRowStaysInItsPlace(t *testing.T) {
 	array := []byte(strings.Repeat("x", 4096))
 	row := trace.Request{HashIDs: []uint64{98, 99, 100, 101}, ContextLen: trace.Some(4)}

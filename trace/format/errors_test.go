@@ -45,8 +45,8 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// TestBadRows: each names its line and its value, one row is read before it, and
-// with SkipBadRows the row behind it is read as well.
+// TestBadRows: each error names its line and value. The row before a bad row is
+// read, and with SkipBadRows also the row after it.
 func TestBadRows(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, bad, after string
@@ -150,8 +150,8 @@ func TestBadRows(t *testing.T) {
 	}
 }
 
-// TestHalfFiles: a file that ends too early, or goes on behind its end, is
-// found, and what came before can still be had.
+// TestHalfFiles: a file that is truncated, or continues after its end, is reported
+// after the rows before that point.
 func TestHalfFiles(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text, want string
@@ -198,7 +198,7 @@ func (b broken) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestDamagedFiles: what is wrong with a file is not skipped as a row.
+// TestDamagedFiles: an error of the whole file is not skipped like a bad row.
 func TestDamagedFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"azure": azureHead + azureRow, "bailian": bailianRow, "dynamo": dynamoRow, "weka": wekaOf(wekaRequest), "sharegpt": "[" + talk + ",", "mooncake": nativeRow,

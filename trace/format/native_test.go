@@ -206,9 +206,9 @@ func TestRequestsAreOwned(t *testing.T) {
 	}
 }
 
-// TestCanonicalRowsTakeTheFastPath keeps the parser of the hot path honest:
-// what it takes, the general one reads alike, and it takes every row that
-// AppendRow writes without unknown keys.
+// TestCanonicalRowsTakeTheFastPath: the fast parser agrees with the general one on
+// every row that it accepts, and it accepts every row without unknown keys that
+// AppendRow writes.
 func TestCanonicalRowsTakeTheFastPath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyRequest(t, false)
@@ -366,8 +366,8 @@ func TestCreateReplacesOnlyWhenWhole(t *testing.T) {
 	}
 }
 
-// FuzzRow holds both parsers against each other and against the standard
-// library: what is read was JSON, and reads back as the same row.
+// FuzzRow compares both parsers with each other and with the standard library:
+// accepted rows are valid JSON and read back as the same row.
 func FuzzRow(f *testing.F) {
 	for _, seed := range []string{
 		`{"timestamp": 0, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1, 2]}`,
@@ -406,8 +406,8 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// TestTooManyIDs: a row of more ids than its prompt can have blocks is refused
-// before its ids take memory, whatever the order of its keys.
+// TestTooManyIDs: a row with more ids than its prompt can have blocks is rejected
+// before its ids are allocated, whatever the order of its keys.
 func TestTooManyIDs(t *testing.T) {
 	row := func(format string, isl, ids int) []byte {
 		list := strings.TrimSuffix(strings.Repeat("7, ", ids), ", ")
@@ -437,8 +437,8 @@ func TestTooManyIDs(t *testing.T) {
 	}
 }
 
-// TestRuns: ids that follow each other are read by comparing text. It must
-// neither run past a number of nines nor take what is not one more.
+// TestRuns: consecutive ids are read by comparing text. This must neither run past
+// a number of nines nor accept a number that is not one more.
 func TestRuns(t *testing.T) {
 	row := func(ids string) []byte {
 		return []byte(`{"input_length": 2000, "output_length": 1, "hash_ids": [` + ids + `]}`)
@@ -490,7 +490,7 @@ func TestRuns(t *testing.T) {
 		if !parseCanonical(row(string(text)), &r) || !slices.Equal(r.HashIDs, want) {
 			t.Fatalf("%s: %d", text, r.HashIDs)
 		}
-		// A damaged byte is seen, or is another valid row: as the general parser says.
+		// A damaged byte is detected, or gives another valid row, as in the general parser.
 		damaged := row(string(text))
 		damaged[rapid.IntRange(0, len(damaged)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 		var got, general trace.Request

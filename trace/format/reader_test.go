@@ -18,8 +18,8 @@ import (
 	"moontide/trace/format"
 )
 
-// TestAnyWrapping: a file is the same trace plain, compressed, behind a byte
-// order mark, and as a stream.
+// TestAnyWrapping: a file is the same trace plain, compressed, after a byte order
+// mark, and as a stream.
 func TestAnyWrapping(t *testing.T) {
 	zipped := func(b []byte) []byte {
 		var out bytes.Buffer
@@ -54,7 +54,7 @@ func TestAnyWrapping(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := native(t, file, format.Options{})
-				if how == "CRLF" { // white space of unknown keys stays
+				if how == "CRLF" { // white space in unknown keys is kept
 					got = strings.ReplaceAll(got, "\r", "")
 				}
 				if d := cmp.Diff(want, got); d != "" {
@@ -118,8 +118,8 @@ func TestFormatNames(t *testing.T) {
 	}
 }
 
-// TestTokenizer: with a counter nothing is estimated, and nothing marked; what
-// it cannot count is a bad row.
+// TestTokenizer: with a counter no length is estimated or marked as estimated, and
+// a row whose tokens it cannot count is a bad row.
 func TestTokenizer(t *testing.T) {
 	words := func(text string) (int, error) {
 		if strings.Contains(text, "!") {
@@ -146,9 +146,8 @@ func TestTokenizer(t *testing.T) {
 	}
 }
 
-// TestGivenIDs: rows get ids only where they have none, and a row's ids are
-// its own, also beside rows with ids as traces have them, and in every part of a
-// trace.
+// TestGivenIDs: only rows without ids get some. These differ between rows, from
+// recorded ids, and between the parts of a trace.
 func TestGivenIDs(t *testing.T) {
 	text := `{"input_length": 20, "output_length": 1}
 {"input_length": 20, "output_length": 1, "hash_ids": [0, 1]}
@@ -197,7 +196,7 @@ func TestGivenIDs(t *testing.T) {
 	}
 }
 
-// TestBorrowedRows are the rows that Requests copies.
+// TestBorrowedRows: borrowed rows equal the rows that Requests copies.
 func TestBorrowedRows(t *testing.T) {
 	for name := range fixtures {
 		path := filepath.Join("testdata", name)
@@ -222,7 +221,7 @@ func TestBorrowedRows(t *testing.T) {
 	}
 }
 
-// TestBounds: what would take too much memory, or never end, is refused.
+// TestBounds: input that would take too much memory, or never end, is rejected.
 func TestBounds(t *testing.T) {
 	deep := wekaOf(strings.Repeat(`{"t": 1, "type": "subagent", "requests": [`, 40) + wekaRequest + strings.Repeat(`]}`, 40))
 	if _, _, err := readText(deep, format.Options{}); err == nil || !strings.Contains(err.Error(), "sub-agents are nested more than 16 deep") {
@@ -238,7 +237,7 @@ func TestBounds(t *testing.T) {
 	if n, _ := r.Skipped(); err == nil || err.Error() != "t:1: reading: more than 10000 bad requests" || n != 10_000 {
 		t.Errorf("%d bad requests are skipped, %v", n, err)
 	}
-	many := &strings.Builder{} // of kinds of events: each is noted, up to a bound
+	many := &strings.Builder{} // different events: each is noted, up to a bound
 	for i := range 1000 {
 		fmt.Fprintf(many, `{"schema":"dynamo.request.trace.v1","event_type":"e%d"}`+"\n", i)
 	}
@@ -260,8 +259,8 @@ func TestWekaFolderIsMergedByTime(t *testing.T) {
 	}
 }
 
-// TestShareGPTSessions: conversations of one name, or of none, are sessions of
-// their own, also where one is called as another would be numbered.
+// TestShareGPTSessions: conversations with the same name, or without one, are
+// separate sessions, even if a name equals a numbered one.
 func TestShareGPTSessions(t *testing.T) {
 	var b strings.Builder
 	for _, name := range []string{"a#3", "a", "a", "", "#4", "a"} {

@@ -16,7 +16,7 @@ import (
 	"moontide/trace/format"
 )
 
-// TestPackedWekaFolder: compressed conversations are read as they are without.
+// TestPackedWekaFolder: compressed conversations read like uncompressed ones.
 func TestPackedWekaFolder(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"agent.json", "other.json"} {
@@ -41,7 +41,7 @@ func TestPackedWekaFolder(t *testing.T) {
 	}
 }
 
-// TestFileChanges: a file that is another when it is read again is said to be.
+// TestFileChanges: a file that changes between its two readings is an error.
 func TestFileChanges(t *testing.T) {
 	for name, text := range map[string]string{
 		"weka":   wekaOf(wekaRequest + `, {"t": 2, "in": 1, "out": 1}`),
@@ -75,8 +75,8 @@ func TestFileChanges(t *testing.T) {
 	}
 }
 
-// TestDynamoStandsAnywhere: requests are read where they stand, behind blank
-// lines, other events and the lines of other files, and in order of arrival.
+// TestDynamoStandsAnywhere: requests are found after blank lines, other events and
+// other files, and are read in order of arrival.
 func TestDynamoStandsAnywhere(t *testing.T) {
 	row := func(at, id int) string {
 		return strings.NewReplacer(":20,", fmt.Sprintf(":%d,", at), "[7]", fmt.Sprintf("[%d]", id)).Replace(dynamoRow)
@@ -95,8 +95,8 @@ func TestDynamoStandsAnywhere(t *testing.T) {
 	}
 }
 
-// TestHeldIsLittle: what is held of a trace that is in no order of arrival does
-// not grow with the ids of its requests.
+// TestHeldIsLittle: the memory for a trace that is not in order of arrival does not
+// grow with the ids of its requests.
 func TestHeldIsLittle(t *testing.T) {
 	const rows, ids = 1000, 1000
 	list := strings.Repeat("18446744073709551615,", ids-1) + "7"

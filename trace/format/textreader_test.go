@@ -10,7 +10,7 @@ import (
 	"moontide/trace/format"
 )
 
-// A line stands in the text where At says, whatever is around it.
+// At returns the offset of a line in the text, whatever surrounds the line.
 func TestLinesStandWhereAtSays(t *testing.T) {
 	space := rapid.SampledFrom([]string{"", " ", "\t \r", "\u00a0", "\n", "\r\n\n"})
 	word := rapid.OneOf(rapid.StringMatching(`[a-z]{1,5}`), rapid.Just(strings.Repeat("long", 100<<10)), rapid.Just("日 本"))
@@ -48,7 +48,7 @@ func TestLinesStandWhereAtSays(t *testing.T) {
 	})
 }
 
-// A text in UTF-16, as some spreadsheets write, is said to be one.
+// UTF-16, which some spreadsheets write, is reported as such.
 func TestUTF16(t *testing.T) {
 	for _, text := range []string{"\xff\xfe{\x00", "\xfe\xff\x00{"} {
 		if _, err := format.NewText(strings.NewReader(text), "t"); err == nil || err.Error() != "t:1: the file is in UTF-16: save it in UTF-8" {

@@ -110,7 +110,7 @@ func TestWriteAllAllocatesNothingPerRow(t *testing.T) {
 		source.n = 20_000
 		w.WriteAll(trace.Borrow(source))
 	})
-	if allocs > 10 { // the request at hand
+	if allocs > 10 { // independent of the number of rows
 		t.Errorf("%v allocations for 20,000 rows", allocs)
 	}
 }

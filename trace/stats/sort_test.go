@@ -22,7 +22,7 @@ func TestSort(t *testing.T) {
 		odd := rapid.SampledFrom([]int{0, -1, math.MaxUint32, 1 << 40}).Draw(t, "odd count")
 		counted := make([]Counted, n)
 		for i, v := range values {
-			// A count encodes its value, and one the place.
+			// Counts identify their values, except for one odd count.
 			counted[i] = Counted{v, int(math.Float64bits(v) >> 33)}
 			if i == n/2 {
 				counted[i].Count = odd

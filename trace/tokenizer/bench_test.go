@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// realFile, in the environment, is the path of a model's own tokenizer.json,
-// which is too large to be in the repository.
+// realFile is the environment variable with the path of a real model's
+// tokenizer.json, which is too large for the repository.
 const realFile = "MOONTIDE_TOKENIZER"
 
 func BenchmarkAppend(b *testing.B) {

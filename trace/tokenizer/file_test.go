@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is not known is refused, by name.
+// Anything unknown is rejected by name.
 func TestRefused(t *testing.T) {
 	base := string(variants(t).text(t, "llama3", false))
 	step := func(s string) func(map[string]any) {
@@ -109,8 +109,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Whatever a file says, reading it ends, with a tokenizer that works or an
-// error.
+// Parsing any file terminates with a working tokenizer or an error.
 func FuzzParse(f *testing.F) {
 	all := variants(f)
 	for name := range all.Variants {

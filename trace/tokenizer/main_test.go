@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(clocked{m}) }
 
-// clocked are tests after which the clock of the backtracking engine stops.
+// clocked stops the clock of the backtracking engine after the tests.
 type clocked struct{ *testing.M }
 
 func (c clocked) Run() int {

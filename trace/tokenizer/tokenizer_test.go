@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// made is testdata/tokenizers.json: one small vocabulary, and what the files of
-// well-known models put around theirs.
+// made is testdata/tokenizers.json: one small vocabulary, and the other parts of
+// well-known models' files.
 type made struct {
 	Vocab    map[string]uint32
 	Merges   [][2]string
@@ -31,7 +31,7 @@ func load(t testing.TB, path string, into any) {
 	}
 }
 
-// text is a variant as a tokenizer.json, with merges as pairs or as lines.
+// text returns a variant as a tokenizer.json, with merges as pairs or as lines.
 func (m made) text(t testing.TB, variant string, pairs bool) []byte {
 	t.Helper()
 	around := maps.Clone(m.Variants[variant])
@@ -105,8 +105,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// texts draws what the patterns tell apart: letters of all kinds, digits,
-// marks, punctuation, white space, and contractions.
+// texts draws the characters that the patterns distinguish: letters of all kinds,
+// digits, marks, punctuation, white space, and contractions.
 func texts() *rapid.Generator[string] {
 	piece := rapid.OneOf(
 		rapid.SampledFrom([]string{" ", " ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u3000", "\u2028", "\u0085", "'s", "'RE", "'\u017f", "'", "a", "Z", "the", "1", "23", "٣", "½", "é", "e\u0301", "\u0301", "漢", "カ", "ー", "한", "我", "!", "...", "-", "$", "€", "…", "😀", "\u200d", "\x00", "\x01", "\ufeff", "\U000e0001", "ʰ", "ǅ"}),
@@ -126,7 +126,7 @@ func words(t *rapid.T, s splitter, text string) []string {
 	return out
 }
 
-// The scanners written by hand say what their patterns say.
+// The hand-written scanners agree with their patterns.
 func TestScannersAgreeWithTheirPatterns(t *testing.T) {
 	for pattern, scanner := range scanners {
 		slow, err := newBacktracking(pattern, false)
@@ -146,7 +146,7 @@ func TestScannersAgreeWithTheirPatterns(t *testing.T) {
 	}
 }
 
-// The reference takes the long s for an s where capitals are small letters.
+// The reference matches the long s as an s in case-insensitive patterns.
 func TestLongS(t *testing.T) {
 	if n := matchLlama3("'\u017fx", 3); n != len("'\u017f") {
 		t.Errorf("%d bytes", n)
@@ -156,7 +156,7 @@ func TestLongS(t *testing.T) {
 	}
 }
 
-// Every byte of a text is in one of its words, whatever the text.
+// Every byte of a text is in one of its words.
 func TestWordsAreTheText(t *testing.T) {
 	for pattern, scanner := range scanners {
 		rapid.Check(t, func(t *rapid.T) {
@@ -169,7 +169,7 @@ func TestWordsAreTheText(t *testing.T) {
 	}
 }
 
-// What SplitsAtSpaces says: pieces may be encoded apart.
+// If SplitsAtSpaces, pieces may be encoded separately.
 func TestPiecesAreEncodedApart(t *testing.T) {
 	for _, variant := range []string{"llama3", "qwen2", "deepseek", "gpt2"} {
 		tok := tokenizerOf(t, variant)
@@ -179,7 +179,7 @@ func TestPiecesAreEncodedApart(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			left := strings.TrimRightFunc(texts().Draw(t, "left"), isSpace)
 			right := strings.TrimLeftFunc(texts().Draw(t, "right"), isSpace)
-			// A token may take the white space beside it along.
+			// A token may include adjacent white space.
 			if left == "" || right == "" || strings.Contains(left+right, "<") {
 				return
 			}
@@ -203,7 +203,7 @@ func TestPiecesAreEncodedApart(t *testing.T) {
 
 func isSpace(r rune) bool { c, _ := classAt(string(r)); return c&space != 0 }
 
-// The two ways of merging make the same of a word, whatever its length.
+// Both merge algorithms give the same tokens for words of any length.
 func TestMergesAgree(t *testing.T) {
 	m := &tokenizerOf(t, "gpt2").model
 	rapid.Check(t, func(t *rapid.T) {
@@ -232,7 +232,7 @@ func TestEqualPairs(t *testing.T) {
 	}
 }
 
-// Tokens are the text: without a normalizer nothing is lost.
+// Without a normalizer, the tokens add up to the text.
 func TestTokensSpellTheText(t *testing.T) {
 	tok := tokenizerOf(t, "deepseek")
 	rapid.Check(t, func(t *rapid.T) {
@@ -261,7 +261,7 @@ func TestTexts(t *testing.T) {
 	if len(texts) != len(variants(t).Vocab) || !slices.Contains(texts, " the") || !slices.Contains(texts, "\x00") {
 		t.Errorf("%d texts: %.100q", len(texts), texts)
 	}
-	for _, id := range []uint32{uint32(len(texts)), 1 << 31} { // an added token, and none
+	for _, id := range []uint32{uint32(len(texts)), 1 << 31} { // an added token, and an unknown one
 		if text, ok := tok.Text(id); ok {
 			t.Errorf("token %d has the text %q", id, text)
 		}
@@ -277,7 +277,7 @@ func TestWhatIsNoUTF8(t *testing.T) {
 	}
 }
 
-// A pattern that never comes to an end is given up.
+// A pattern that does not finish matching is an error.
 func TestPatternThatTakesTooLong(t *testing.T) {
 	s, err := newBacktracking(`(a+)+$`, false)
 	if err != nil {
