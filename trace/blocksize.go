@@ -7,7 +7,7 @@ import (
 )
 
 // DefaultBlockSize is the block size of the published Mooncake traces in tokens.
-// It is assumed if a trace does not determine its own.
+// It is assumed if a trace does not determine its block size.
 const DefaultBlockSize = 512
 
 // maxAssumed is the largest block size that is assumed: no engine has larger

@@ -18,7 +18,7 @@ const (
 
 	gapsTried  = 1024 // sampled gaps that a candidate step is tried on first
 	gapShare   = 0.95 // share of them that have to be multiples: a stray time spoils two
-	timesTried = 256  // sampled times that a candidate has to fit before it is tried on all
+	timesTried = 256  // sampled times that a candidate has to fit before all times are tried
 	divisors   = 100  // of sampled gaps are candidates
 	pairs      = 16   // of gaps whose common divisors are candidates
 )
@@ -92,7 +92,7 @@ func DetectGrid(times []float64) (Grid, bool) {
 	if len(sorted) < minOnGrid {
 		return Grid{}, false
 	}
-	// Large times, such as Unix time, would cost the residues precision.
+	// Residues of large times, such as Unix time, would lose precision.
 	origin := sorted[0]
 	for i := range sorted {
 		sorted[i] -= origin

@@ -7,7 +7,7 @@ import (
 )
 
 // Spread spreads the rows on each tick of a grid uniformly over the step up to the
-// next tick, like a Poisson process with as many arrivals. Rows keep their order
+// next tick, like a Poisson process with the same number of arrivals. Rows keep their order
 // and move by at most one step. Timestamps off the grid are spread with their
 // step; a row without a timestamp stays after its predecessor.
 //

@@ -81,8 +81,8 @@ func resolveLink(path string) (string, error) {
 	return to, nil
 }
 
-// PartSuffix and a number end the name of the temporary file of a [File]. A killed
-// process leaves it behind.
+// PartSuffix and a number end the name of the temporary file of a [File], which
+// remains if the process is killed.
 const PartSuffix = ".part"
 
 // createBeside creates a temporary file in the same folder as target, so that it

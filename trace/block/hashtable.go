@@ -23,8 +23,8 @@ func (e *entry) id() uint64   { return uint64(e.high)<<32 | uint64(e.low) }
 func (e *entry) isPage() bool { return e.value&pageFlag != 0 }
 func (e *entry) page() uint32 { return e.value &^ pageFlag }
 
-// find returns the page of id, or its own entry, or else the free entry for it, and
-// whether it passed another single id of the same page. The entry is valid until
+// find returns the page of id, or its single entry, or else a free entry for it,
+// and whether it passed another single id of the same page. The entry is valid until
 // the next put.
 func (h *hashTable) find(id uint64) (e *entry, neighbour bool) {
 	if h.entries == nil {

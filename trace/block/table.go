@@ -104,7 +104,7 @@ func (t *Table) AppendNumbers(dst []uint32, ids []uint64) []uint32 {
 }
 
 // numberFromPage is the fast path for runs. It writes the numbers of the ids up to
-// the first one outside the current page to dst, and returns how many.
+// the first one outside the current page to dst, and returns their number.
 func (t *Table) numberFromPage(dst []uint32, ids []uint64) int {
 	p, upper := t.current, t.upper
 	if p == nil {

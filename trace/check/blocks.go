@@ -19,8 +19,8 @@ type blocks struct {
 	numbers []uint32
 }
 
-// known is the state of one id. Lines are cut to 32 bits, which is unique for 4
-// billion rows.
+// known is the state of one id. Lines are truncated to 32 bits, which is
+// enough for 4 billion rows.
 type known struct {
 	parent uint32 // the number of the id before it, or root
 	line   uint32 // of its last use

@@ -87,7 +87,7 @@ func (l *findings) part(rows int, evidence string, values ...any) {
 	f.Evidence += fmt.Sprintf(evidence, values...)
 }
 
-// count returns how many places of a kind were added.
+// count returns the number of places of a kind.
 func (l *findings) count(kind Kind) int {
 	if f := l.found[kind]; f != nil {
 		return f.Count

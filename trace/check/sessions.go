@@ -17,7 +17,8 @@ type turn struct {
 	line     int
 	at       trace.Opt[float64]
 	isl, osl int
-	// full is how many of its blocks are surely full, and id the last of them.
+	// full is the number of its blocks that are known to be full, and id the last
+	// of them.
 	// The last block may be partial and have another id in a longer prompt.
 	full int
 	id   uint64
@@ -67,7 +68,7 @@ func (c *sessions) begins(line int, r *trace.Request) {
 	}
 }
 
-// follows checks a turn against the one before it.
+// follows checks a turn against the previous one.
 func (c *sessions) follows(line int, r *trace.Request, before turn) {
 	switch {
 	case r.Delay.Set && r.Timestamp.Set:

@@ -18,8 +18,8 @@ type sizes struct {
 	detector trace.BlockDetector
 	rows     int // with ids
 	tries    []*try
-	// Rows with an empty list of ids. Only at the end is it known whether their
-	// prompts are shorter than a block or lack ids.
+	// Rows with an empty list of ids. Their prompts are shorter than a block or
+	// lack ids; which of these is known only at the end.
 	empty        *findings
 	longestEmpty int // their longest ISL
 }

@@ -49,7 +49,7 @@ var tables = []table{
 	},
 }
 
-// hasHeader reports whether a header is one of the format.
+// hasHeader reports whether a header is that of the table.
 func (t *table) hasHeader(header []string) bool {
 	return slices.Contains(header, t.input) && slices.Contains(header, t.output) && (t.optionalTime || slices.Contains(header, t.time))
 }
@@ -213,7 +213,7 @@ func cutField(line []byte) (field, rest []byte, more bool) {
 }
 
 // cutQuoted cuts the first field off a line that may have quoted fields. For a
-// misplaced quote it returns a nil field and the line as it is.
+// misplaced quote it returns a nil field and the unmodified line.
 func cutQuoted(line []byte) (field, rest []byte, more bool) {
 	b := bytes.TrimLeft(line, " ")
 	if len(b) == 0 || b[0] != '"' {

@@ -47,7 +47,7 @@
 //
 // A Reader holds one row, of up to 64 MiB. Bailian and ShareGPT need another 40
 // bytes a chat or conversation. Weka and Dynamo, which are not in order of
-// arrival, need some 100 bytes a request, and Weka one conversation of up to
+// arrival, need about 100 bytes a request, and Weka one conversation of up to
 // 256 MiB; if they are compressed or piped, they are copied to a temporary file
 // of up to 4 GiB.
 package format

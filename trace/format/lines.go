@@ -16,7 +16,7 @@ type lineParser interface {
 	parse(line []byte, r *trace.Request) error
 }
 
-// lines is the source of such a format.
+// lines is the source of a format with one request a line.
 type lines struct {
 	in     *Text
 	name   string

@@ -129,7 +129,7 @@ func notObject(line []byte) error {
 	return fmt.Errorf("not a JSON object: %s", Quote(line))
 }
 
-// nativeRows parses the lines of moontide's own format.
+// nativeRows parses the lines of the native format.
 type nativeRows struct {
 	explicit bool // the caller named the format
 }

@@ -229,7 +229,7 @@ func TestCanonicalRowsTakeTheFastPath(t *testing.T) {
 	})
 }
 
-// anyRequest draws a request such as the reader may return.
+// anyRequest draws a request that the reader may return.
 func anyRequest(t *rapid.T, extras bool) trace.Request {
 	ms := rapid.OneOf(
 		rapid.Map(rapid.IntRange(0, 1e9), func(n int) float64 { return float64(n) }),

@@ -246,7 +246,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestWekaFolderIsMergedByTime whatever the files are called.
+// TestWekaFolderIsMergedByTime: the order does not depend on file names.
 func TestWekaFolderIsMergedByTime(t *testing.T) {
 	r, err := format.Open("testdata/weka", format.Options{RecordedTimes: true})
 	if err != nil {

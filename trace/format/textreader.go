@@ -16,7 +16,7 @@ import (
 // MaxRow is the longest row that is accepted, in bytes.
 const MaxRow = 64 << 20
 
-// textBuffer is how far Head can look ahead.
+// textBuffer is the maximum lookahead of Head, in bytes.
 const textBuffer = 256 << 10
 
 // Text reads the text of a trace file, decompressed and without a byte order
@@ -104,8 +104,8 @@ func (t *Text) Read(b []byte) (int, error) { return t.in.Read(b) }
 // Number returns the number of the line that Line returned last, from 1.
 func (t *Text) Number() int { return t.line }
 
-// At returns where the line that Line returned last starts, in bytes of the
-// decompressed text. It is undefined after a Read.
+// At returns the byte offset in the decompressed text of the line that Line
+// returned last. It is undefined after a Read.
 func (t *Text) At() int64 { return t.begin }
 
 // Line returns the next line without white space around it, or io.EOF. It is

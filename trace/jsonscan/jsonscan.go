@@ -97,7 +97,7 @@ func (c *Cursor) Open(bracket byte) bool {
 	return !c.failed
 }
 
-// More passes the comma before the next element and returns true, or passes the
+// More reads the comma before the next element and returns true, or reads the
 // closing bracket and returns false.
 func (c *Cursor) More(closing byte) bool {
 	switch b := c.Peek(); b {
@@ -335,7 +335,7 @@ func (c *Cursor) Raw() []byte {
 			continue
 		}
 		if depth == 0 && text[at] != ',' && text[at] > ' ' {
-			at++ // a string, object or array ends with this byte, a bare value before it
+			at++ // include the closing byte of a string, object or array
 		}
 		break
 	}

@@ -92,7 +92,7 @@ type Weibull struct{ Shape, Scale float64 }
 func Exponential(mean float64) Weibull { return Weibull{Shape: 1, Scale: mean} }
 
 // NewWeibull returns the Weibull distribution with a mean > 0 and a coefficient
-// of variation in 0.01..20, where it falls steadily with the shape.
+// of variation in 0.01..20, where it decreases monotonically with the shape.
 func NewWeibull(mean, cv float64) Weibull {
 	// Bisect the shape, with E X^n = Scale^n Gamma(1+n/Shape).
 	cvBelow := func(shape float64) bool {

@@ -175,7 +175,7 @@ func (s *sortedPages) at(rank int) float64 {
 	return s.value(page, pageSize-1)
 }
 
-// before returns the number of integers in the pages before one.
+// before returns the number of integers in all pages before this one.
 func (s *sortedPages) before(page int) int {
 	if page == 0 {
 		return 0

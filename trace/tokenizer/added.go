@@ -83,7 +83,7 @@ func (s *added) at(text string, place int) (a addedToken, ok bool) {
 	return a, false
 }
 
-// cut calls give for each token in text and for each non-empty piece between tokens.
+// cut calls give for each token in text and each non-empty piece between tokens.
 func (s *added) cut(text string, give func(piece string, id uint32, isToken bool)) {
 	done := 0
 	for i := 0; s.tokens != nil && i < len(text); {
