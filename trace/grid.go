@@ -66,8 +66,8 @@ func (d *GridDetector) Add(r Request) {
 	d.rows++
 }
 
-// Grid returns the grid found by [DetectGrid] and the mean number of rows on a tick
-// with rows.
+// Grid returns the grid found by [DetectGrid] and the mean number of rows on a
+// tick with rows.
 func (d *GridDetector) Grid() (g Grid, rowsPerTick float64, ok bool) {
 	if g, ok = DetectGrid(d.times); ok {
 		rowsPerTick = float64(d.rows) / float64(g.Ticks)
@@ -144,10 +144,11 @@ func sampledTimes(sorted []float64) []float64 {
 	return times
 }
 
-// gridSteps returns candidate steps, the largest first. Except for strays, a gap is
-// a multiple of the step or, between times of one tick, nearly 0. So fractions of
-// short, median and long gaps are candidates. If few ticks are used, these are
-// too large; but then the greatest common divisor of two gaps is often the step.
+// gridSteps returns candidate steps, the largest first. Except for strays, a gap
+// is a multiple of the step or, between times of one tick, nearly 0. So
+// fractions of short, median and long gaps are candidates. If few ticks are
+// used, these are too large; but then the greatest common divisor of two gaps is
+// often the step.
 func gridSteps(gaps []float64) []float64 {
 	sorted := slices.Sorted(slices.Values(gaps))
 	var steps []float64

@@ -53,8 +53,8 @@ type Requests = iter.Seq2[Request, error]
 // microseconds, and Unix time is far below it.
 const MaxMS = 1e15
 
-// AppendMS appends milliseconds in the shortest decimal notation that parses to the
-// same value, without an exponent.
+// AppendMS appends milliseconds in the shortest decimal notation that parses to
+// the same value, without an exponent.
 func AppendMS(dst []byte, ms float64) []byte {
 	if i := int64(ms); float64(i) == ms && i < MaxMS && i > -MaxMS {
 		return strconv.AppendInt(dst, i, 10)

@@ -26,9 +26,9 @@ func InOrder(reqs Requests) Requests {
 	}
 }
 
-// Sort puts the rows in order of arrival. Simultaneous rows keep their order, and a
-// row without a timestamp stays after its predecessor. It holds the whole trace
-// in memory.
+// Sort puts the rows in order of arrival. Simultaneous rows keep their order,
+// and a row without a timestamp stays after its predecessor. It holds the whole
+// trace in memory.
 func Sort(reqs Requests) Requests {
 	return func(yield func(Request, error) bool) {
 		type timed struct {

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Spread spreads the rows on each tick of a grid uniformly over the step up to the
-// next tick, like a Poisson process with the same number of arrivals. Rows keep their order
-// and move by at most one step. Timestamps off the grid are spread with their
-// step; a row without a timestamp stays after its predecessor.
+// Spread spreads the rows on each tick of a grid uniformly over the step up to
+// the next tick, like a Poisson process with the same number of arrivals. Rows
+// keep their order and move by at most one step. Timestamps off the grid are
+// spread with their step; a row without a timestamp stays after its predecessor.
 //
-// A tick is assumed to be the start of its step, as clocks round down. The rows must
-// be in order of arrival. Spread holds the rows of one step; the same seed gives
-// the same times.
+// A tick is assumed to be the start of its step, as clocks round down. The rows
+// must be in order of arrival. Spread holds the rows of one step; the same seed
+// gives the same times.
 func Spread(reqs Requests, g Grid, seed uint64) Requests {
 	return func(yield func(Request, error) bool) {
 		random := rand.New(rand.NewPCG(seed, 0x737072656164)) // "spread"

@@ -12,8 +12,8 @@ type hashTable struct {
 }
 
 // entry is a single id with its number plus 1, or the page of all ids with the
-// upper bits of id. Its value is 0 if it is free. It has 12 bytes because the id is
-// split; a uint64 would align it to 16.
+// upper bits of id. Its value is 0 if it is free. It has 12 bytes because the id
+// is split; a uint64 would align it to 16.
 type entry struct{ low, high, value uint32 }
 
 // pageFlag marks the value of a page.
@@ -24,8 +24,8 @@ func (e *entry) isPage() bool { return e.value&pageFlag != 0 }
 func (e *entry) page() uint32 { return e.value &^ pageFlag }
 
 // find returns the page of id, or its single entry, or else a free entry for it,
-// and whether it passed another single id of the same page. The entry is valid until
-// the next put.
+// and whether it passed another single id of the same page. The entry is valid
+// until the next put.
 func (h *hashTable) find(id uint64) (e *entry, neighbour bool) {
 	if h.entries == nil {
 		h.entries = make([]entry, 16)

@@ -132,8 +132,8 @@ func (t *Table) numberFromPage(dst []uint32, ids []uint64) int {
 // Len returns the number of distinct ids so far.
 func (t *Table) Len() int { return t.count }
 
-// IDs returns the ids with the given numbers, each below [Table.Len]. It is slow: it
-// goes through all ids of the table.
+// IDs returns the ids with the given numbers, each below [Table.Len]. It is
+// slow: it goes through all ids of the table.
 func (t *Table) IDs(numbers []uint32) []uint64 {
 	ids := make([]uint64, len(numbers))
 	if len(numbers) == 0 {

@@ -74,7 +74,8 @@ func TestDelayUnitsShowTheirEvidence(t *testing.T) {
 		}
 		return says
 	}
-	// The 14th and the largest of 1 to 27; the third is the end of the first tenth.
+	// The 14th and the largest of 1 to 27; the third is the end of the first
+	// tenth.
 	for _, test := range []struct {
 		unit float64
 		want string

@@ -40,6 +40,7 @@
 // # Cost
 //
 // Memory grows with the distinct blocks (20 to 60 B each), the distinct last
-// blocks of prompts, the rows (about 30 B each) and the sessions. At most a million
-// timestamps and delays are kept; longer traces get a [CheckedInPart] finding.
+// blocks of prompts, the rows (about 30 B each) and the sessions. At most a
+// million timestamps and delays are kept; longer traces get a [CheckedInPart]
+// finding.
 package check

@@ -17,9 +17,9 @@ type turn struct {
 	line     int
 	at       trace.Opt[float64]
 	isl, osl int
-	// full is the number of its blocks that are known to be full, and id the last
-	// of them.
-	// The last block may be partial and have another id in a longer prompt.
+	// full is the number of its blocks that are known to be full, and id the
+	// last of them. The last block may be partial and have another id in a
+	// longer prompt.
 	full int
 	id   uint64
 }

@@ -490,7 +490,8 @@ func TestRuns(t *testing.T) {
 		if !parseCanonical(row(string(text)), &r) || !slices.Equal(r.HashIDs, want) {
 			t.Fatalf("%s: %d", text, r.HashIDs)
 		}
-		// A damaged byte is detected, or gives another valid row, as in the general parser.
+		// A damaged byte is detected, or gives another valid row, as in the
+		// general parser.
 		damaged := row(string(text))
 		damaged[rapid.IntRange(0, len(damaged)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
 		var got, general trace.Request

@@ -95,8 +95,8 @@ func TestDynamoStandsAnywhere(t *testing.T) {
 	}
 }
 
-// TestHeldIsLittle: the memory for a trace that is not in order of arrival does not
-// grow with the ids of its requests.
+// TestHeldIsLittle: the memory for a trace that is not in order of arrival does
+// not grow with the ids of its requests.
 func TestHeldIsLittle(t *testing.T) {
 	const rows, ids = 1000, 1000
 	list := strings.Repeat("18446744073709551615,", ids-1) + "7"

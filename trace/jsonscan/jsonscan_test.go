@@ -29,8 +29,8 @@ func damaged(t *rapid.T) []byte {
 	return text
 }
 
-// TestSkip: except for the contents of strings, Skip accepts exactly the valid JSON
-// that is not nested too deeply.
+// TestSkip: except for the contents of strings, Skip accepts exactly the valid
+// JSON that is not nested too deeply.
 func TestSkip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := damaged(t)

@@ -35,8 +35,8 @@ func Members(object []byte, visit func(key []byte, at int, raw []byte) error) er
 	return nil
 }
 
-// Elements calls visit for each element of an array, which must be valid JSON, with
-// its offset in the array. It stops at the first error.
+// Elements calls visit for each element of an array, which must be valid JSON,
+// with its offset in the array. It stops at the first error.
 func Elements(array []byte, visit func(at int, raw []byte) error) error {
 	c := New(array)
 	for more := c.Open('['); more; more = c.More(']') {

@@ -9,7 +9,9 @@
 //	worker := r.Pick(routing.Request{Session: routing.SessionHash("chat-17")}, nil, nil)
 //
 // A router has no model of caches, queues or clocks: for [LeastLoaded] and
-// [Prefix] the caller reports the state of each worker. Routing is deterministic. A Router is not safe for concurrent use.
+// [Prefix] the caller reports the state of each worker. The same calls with the
+// same random source give the same workers. A Router is not safe for concurrent
+// use.
 package routing
 
 import (

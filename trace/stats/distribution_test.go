@@ -86,7 +86,8 @@ func TestDistributions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			values := draws(tc.of, n)
 			mean, std := moments(values)
-			// Standard errors: of the mean std/sqrt n; of the std more for heavy tails.
+			// Standard errors: of the mean std/sqrt n; of the std more for heavy
+			// tails.
 			if math.Abs(mean-tc.mean) > 4*tc.std/math.Sqrt(n)+1e-9 {
 				t.Errorf("mean is %v, want %v", mean, tc.mean)
 			}
@@ -175,7 +176,8 @@ func TestZipf(t *testing.T) {
 				want := n * math.Pow(float64(k+1), -s) / norm
 				chi += (counts[k] - want) * (counts[k] - want) / want
 			}
-			// chi-square with 49 degrees of freedom exceeds 85.35 once in a thousand.
+			// chi-square with 49 degrees of freedom exceeds 85.35 once in a
+			// thousand.
 			if chi > 85.35 {
 				t.Errorf("chi-square is %.1f, want at most 85.35", chi)
 			}

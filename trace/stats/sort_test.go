@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Sorted values equal those of the standard library, and counts stay with their values.
+// Sorted values equal those of the standard library, and counts stay with their
+// values.
 func TestSort(t *testing.T) {
 	whole := rapid.OneOf(
 		rapid.Map(rapid.Uint32(), func(n uint32) float64 { return float64(n) }),

@@ -20,8 +20,8 @@ var byteOf = func() (of [256 + 68]int16) {
 	return of
 }()
 
-// bytesOf returns the bytes of a token of a vocabulary. ok is false if the token has
-// other characters; no text is encoded to it.
+// bytesOf returns the bytes of a token of a vocabulary. ok is false if the token
+// has other characters; no text is encoded to it.
 func bytesOf(token string) (text string, ok bool) {
 	out := make([]byte, 0, len(token))
 	for _, c := range token {

@@ -21,8 +21,8 @@
 // counts would be worse than none. SentencePiece vocabularies (Metaspace,
 // byte_fallback, Unigram), as in Llama 2 and Gemma, are rejected.
 //
-// There is one known difference from the reference: with NFC, a run of more than 30
-// combining marks gets the joiners of the Stream-Safe Text Format.
+// There is one known difference from the reference: with NFC, a run of more than
+// 30 combining marks gets the joiners of the Stream-Safe Text Format.
 //
 // # Speed
 //

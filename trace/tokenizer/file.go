@@ -15,8 +15,8 @@ var strict = sonic.Config{CopyString: true, ValidateString: true, DisallowUnknow
 // raw is JSON that is parsed later.
 type raw = sonic.NoCopyRawMessage
 
-// file is a tokenizer.json. Truncation, padding, the post-processor and the decoder
-// are ignored: the server handles them.
+// file is a tokenizer.json. Truncation, padding, the post-processor and the
+// decoder are ignored: the server handles them.
 type file struct {
 	Version       raw          `json:"version"`
 	Truncation    raw          `json:"truncation"`

@@ -71,8 +71,8 @@ func (t *Tokenizer) SplitsAtSpaces() bool {
 	return t.scanned && !t.exact.spansSpaces && !t.normalized.spansSpaces
 }
 
-// Append appends the tokens of text to dst. Invalid UTF-8 is encoded as U+FFFD. The
-// only error is a pattern of the file that takes more than 5 s to match.
+// Append appends the tokens of text to dst. Invalid UTF-8 is encoded as U+FFFD.
+// The only error is a pattern of the file that takes more than 5 s to match.
 func (t *Tokenizer) Append(dst []uint32, text string) ([]uint32, error) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	var err error
@@ -135,8 +135,8 @@ func (t *Tokenizer) appendBacktracking(dst []uint32, text string, splits []split
 	return dst, err
 }
 
-// Text returns the text of a token of the vocabulary, which may be invalid UTF-8. ok
-// is false for other ids, including added tokens.
+// Text returns the text of a token of the vocabulary, which may be invalid
+// UTF-8. ok is false for other ids, including added tokens.
 func (t *Tokenizer) Text(id uint32) (text string, ok bool) {
 	if int(id) >= len(t.texts) || t.texts[id] == "" {
 		return "", false
