@@ -45,7 +45,7 @@ func analyzeCommand(std streams) *cli.Command {
 	}
 }
 
-// analysis is what the command line asks for.
+// analysis holds the parsed command line.
 type analysis struct {
 	cacheQuestion
 	form  string
@@ -74,7 +74,7 @@ func analyzeTraces(c *cli.Context, std streams) error {
 	return asked.show(std, all)
 }
 
-// parseAnalyze reads the flags and refuses contradictions.
+// parseAnalyze parses the flags and rejects contradictions.
 func parseAnalyze(c *cli.Context) (asked analysis, err error) {
 	if asked.cacheQuestion, err = parseCacheFlags(c); err != nil {
 		return asked, err
@@ -95,8 +95,8 @@ func parseAnalyze(c *cli.Context) (asked analysis, err error) {
 	return asked, asked.parseOutputs(c)
 }
 
-// parseOutputs refuses two outputs to one file, and one that would overwrite a
-// trace.
+// parseOutputs rejects two outputs to one file, and an output that would
+// overwrite a trace.
 func (asked *analysis) parseOutputs(c *cli.Context) (err error) {
 	if asked.form, err = chosenForm(c, "json", "markdown", "csv"); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (asked *analysis) show(std streams, all report.Comparison) error {
 	switch {
 	case err != nil || printed:
 		return err
-	case asked.form == "json": // without a document, which takes longer
+	case asked.form == "json": // skips the document, which takes longer
 		return json(std.out)
 	case asked.form == "csv":
 		return all[0].Curves().WriteCSV(std.out)
@@ -170,7 +170,7 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, asked cacheQue
 	return data, nil
 }
 
-// analyzeRequests analyzes a stream, including the caches asked for.
+// analyzeRequests analyzes a stream, including the requested caches.
 func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, blockSize int, asked cacheQuestion) (data report.Dataset, err error) {
 	data = report.Dataset{Name: name, Cache: &report.Cache{Workers: asked.workers}}
 	caches := asked.simulator()
@@ -183,9 +183,9 @@ func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, blockSize
 	return data, err
 }
 
-// collectOften lowers the GC target for long streams: nearly everything kept of
-// a trace has no pointers and stays, so collecting often is cheap and saves
-// memory.
+// collectOften lowers the GC target for long streams: most of the memory kept
+// for a trace has no pointers and stays, so frequent collections are cheap and
+// save memory.
 func collectOften(reqs trace.Requests) trace.Requests {
 	rows := 0
 	debug.SetGCPercent(50)

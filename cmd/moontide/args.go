@@ -12,10 +12,10 @@ import (
 	"github.com/xrash/smetrics"
 )
 
-// maxDuration is the longest time that a flag takes: no run lasts longer.
+// maxDuration is the maximum value of a duration flag.
 const maxDuration = 366 * 24 * time.Hour
 
-// givenFlag is a flag of the command line. A boolean one may have no value.
+// givenFlag is a flag on the command line. A boolean flag may have no value.
 type givenFlag struct {
 	name, value string
 	bare        bool // without a value
@@ -28,9 +28,9 @@ func (g givenFlag) String() string {
 	return "--" + g.name + "=" + g.value
 }
 
-// parseArgs makes a command line into one that the library parses: flags stand
-// before the other arguments, have moontide's names, and durations have units.
-// Unknown names and values of the wrong type are refused.
+// parseArgs normalizes a command line for the library: flags precede the other
+// arguments and have moontide's names, and durations have units. Unknown names
+// and values of the wrong type are rejected.
 func parseArgs(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return args, nil
@@ -92,7 +92,7 @@ func (p *argParser) parse(rest []string) error {
 		if err != nil {
 			return err
 		}
-		if name == "" { // what another tool has to be told, moontide always does
+		if name == "" { // another tool's option for moontide's only behaviour
 			continue
 		}
 		f := p.find(name)
@@ -119,7 +119,7 @@ func (p *argParser) parse(rest []string) error {
 	return nil
 }
 
-// find is the flag of that name, nil where the verb has none.
+// find returns the verb's flag of that name, or nil.
 func (p *argParser) find(name string) cli.Flag {
 	for _, f := range p.verb.Flags {
 		if slices.Contains(f.Names(), name) {
@@ -132,15 +132,15 @@ func (p *argParser) find(name string) cli.Flag {
 	return nil
 }
 
-// isFlag reports whether an argument is a flag of the verb, and so no value.
+// isFlag reports whether an argument is a flag of the verb and so not a value.
 func (p *argParser) isFlag(arg string) bool {
 	name, ok := strings.CutPrefix(arg, "--")
 	name, _, _ = strings.Cut(name, "=")
 	return ok && name != "" && p.find(name) != nil
 }
 
-// resolve returns moontide's name of a flag, and how to convert its value where
-// another tool's differs.
+// resolve returns moontide's name for a flag and, for another tool's flag with
+// a different value format, a conversion.
 func (p *argParser) resolve(name string) (string, func(string) (string, error), error) {
 	if p.find(name) != nil {
 		if name == "endpoint" {
@@ -165,7 +165,7 @@ func (p *argParser) names() (names []string) {
 	return names
 }
 
-// joinHostPort replaces --host and --port by the flag that names an endpoint.
+// joinHostPort replaces --host and --port with the flag for an endpoint.
 func (p *argParser) joinHostPort() error {
 	value := func(name string) string {
 		for _, g := range p.flags {
@@ -188,8 +188,8 @@ func (p *argParser) joinHostPort() error {
 	return nil
 }
 
-// checkValue refuses a value that a flag's type cannot have, and gives a bare
-// number of a duration its unit: seconds.
+// checkValue rejects a value of the wrong type, and adds the unit seconds to a
+// duration that is a bare number.
 func checkValue(f cli.Flag, name, value string) (string, error) {
 	switch f.(type) {
 	case *cli.BoolFlag:
@@ -238,7 +238,8 @@ func checkDuration(name, value string) (string, error) {
 	return value, nil
 }
 
-// didYouMean proposes the name that is most like a misspelt one, if one is like it.
+// didYouMean suggests the most similar name for a misspelt one, if there is
+// one.
 func didYouMean(dashes, name string, names []string) string {
 	best, likeness := "", 0.85
 	for _, n := range names {

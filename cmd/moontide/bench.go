@@ -15,15 +15,15 @@ import (
 	"moontide/trace/atomicfile"
 )
 
-// The flags that are the bench's own.
+// Flags of bench only.
 const (
 	concurrencyFlag = "concurrency"
 	rateFlag        = "rate"
 	numPromptsFlag  = "num-prompts"
 )
 
-// notInBench are the flags of a replay that a bench sets for each run, or that are
-// about traces of others.
+// notInBench lists the replay flags that bench sets for each run or that only
+// concern recorded traces.
 func notInBench() []string {
 	names := []string{closedFlag.Name, "resume", keepTextFlag.Name, skipBadRowsFlag.Name}
 	for _, f := range slices.Concat(pacingFlags(), formatFlags("")) {
@@ -50,8 +50,8 @@ func benchCommand(std streams, stop stop) *cli.Command {
 	}
 }
 
-// benchFlags are the bench's own flags, those that describe requests, and those
-// of a replay that a sweep does not set itself.
+// benchFlags returns bench's own flags, those that describe requests, and the
+// replay flags that a sweep does not set.
 func benchFlags(std streams, stop stop) []cli.Flag {
 	own := []cli.Flag{
 		&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several", DefaultText: "an embedded simulated endpoint"},
@@ -69,7 +69,7 @@ func benchFlags(std streams, stop stop) []cli.Flag {
 	}
 	flags := own
 	for _, f := range describeFlags() {
-		// --rate is a list here, and --duration is that of a replay.
+		// --rate is a list here, and --duration is replay's.
 		if name := f.Names()[0]; name != rateFlag && name != durationFlag.Name {
 			flags = append(flags, f)
 			taken = append(taken, name)
@@ -88,8 +88,8 @@ func benchFlags(std streams, stop stop) []cli.Flag {
 	return grouped(flags)
 }
 
-// runBench does the runs of a sweep and shows what was measured, even if the sweep
-// could not be completed.
+// runBench executes the runs of a sweep and shows the results, even if the
+// sweep was not completed.
 func runBench(c *cli.Context, std streams, stop stop) error {
 	plan, err := planOf(c)
 	if err != nil {
@@ -115,7 +115,7 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	if err := checkPNG(files.path("png")); err != nil {
 		return err
 	}
-	descriptions := map[string]*spec.Spec{} // by the name of the run
+	descriptions := map[string]*spec.Spec{} // by run name
 	for _, leg := range plan.Legs() {
 		if descriptions[leg.Name], err = legDescription(c, std, leg); err != nil {
 			return err
@@ -157,7 +157,7 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	return err
 }
 
-// planOf reads the plan of the sweep.
+// planOf parses the plan of the sweep.
 func planOf(c *cli.Context) (plan bench.Sweep, err error) {
 	plan.Axis, plan.Prompts, plan.Ceiling = bench.Concurrency, c.Int(numPromptsFlag), c.Int(maxConcurrencyFlag.Name)
 	text := c.String(concurrencyFlag)
@@ -188,7 +188,7 @@ func planOf(c *cli.Context) (plan bench.Sweep, err error) {
 	return plan, nil
 }
 
-// checkPNG checks that the figure can be written, long before it is.
+// checkPNG checks in advance that the figure can be written.
 func checkPNG(path string) error {
 	if path == "" || path == "-" {
 		return nil
@@ -201,7 +201,7 @@ func checkPNG(path string) error {
 	return nil
 }
 
-// commonFlags are the given flags that shape every run of a sweep.
+// commonFlags returns the given flags that affect every run of a sweep.
 func commonFlags(c *cli.Context) []string {
 	ofOneCommand := []string{concurrencyFlag, rateFlag, numPromptsFlag, "markdown", "csv", "png"}
 	return slices.DeleteFunc(setFlags(c), func(given string) bool {

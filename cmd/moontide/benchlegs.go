@@ -18,8 +18,8 @@ import (
 	"moontide/trace"
 )
 
-// legDescription is what the requests of a run are drawn from, as moontide synth
-// would with the same flags.
+// legDescription returns the description from which the requests of a run are
+// drawn, the same as moontide synth would use with these flags.
 func legDescription(c *cli.Context, std streams, leg bench.Leg) (*spec.Spec, error) {
 	own := map[string]string{rateFlag: "", durationFlag.Name: "", "num-requests": strconv.Itoa(leg.Prompts)}
 	if size := sharedBlocks(c); size > 0 {
@@ -48,10 +48,10 @@ func legDescription(c *cli.Context, std streams, leg bench.Leg) (*spec.Spec, err
 	return readDescription(cli.NewContext(c.App, set, nil), std)
 }
 
-// sharedBlocks is a block size with which prompts share as many tokens as the
-// flags say, since only whole blocks are shared: one that divides the shared
-// prompt, or a size that engines have. It is 0 if flags or a description set the
-// size, and if nothing is shared.
+// sharedBlocks returns a block size with which prompts share exactly the
+// requested number of tokens, because only whole blocks are shared: one that
+// divides the shared prompt, or a size used by engines. It is 0 if flags or a
+// description set the size, and if nothing is shared.
 func sharedBlocks(c *cli.Context) int {
 	const engines, most = 16, trace.DefaultBlockSize
 	if c.IsSet(blockSizeFlag.Name) || c.IsSet(specFlag.Name) || !c.IsSet("shared-len") && !c.IsSet("turns") {
@@ -80,8 +80,7 @@ func sayLeg(std streams, r bench.LegResult) {
 	}
 }
 
-// showSweep prints the runs in a form. A single run is also shown as a replay
-// shows it.
+// showSweep prints the runs in a form. A single run is also shown as by replay.
 func showSweep(std streams, plan bench.Sweep, sweep report.Sweep, runs []bench.LegResult, form string, files outputFiles) error {
 	printed, err := files.write(std, map[string]func(io.Writer) error{"png": sweep.PNG})
 	if err != nil || printed {
@@ -119,7 +118,7 @@ func sweepReport(c *cli.Context, plan bench.Sweep, runs []bench.LegResult, view 
 	return sweep
 }
 
-// sweepSubject is what the runs have in common.
+// sweepSubject describes what the runs have in common.
 func sweepSubject(c *cli.Context, target runfile.Target) string {
 	var words []string
 	for _, f := range describeFlags() {

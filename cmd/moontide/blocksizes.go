@@ -12,16 +12,16 @@ import (
 // of different sizes cannot be mixed.
 type blockSizes []*blocksOf
 
-// blocksOf is the evidence for the block size of one trace.
+// blocksOf holds the evidence for the block size of one trace.
 type blocksOf struct {
 	name string
-	seen bool // it has a row with ids
+	seen bool // a row has ids
 	trace.BlockDetector
 }
 
 // agreeing returns the stream of one trace, which fails at the row that
-// contradicts the block size of another trace. size is the user's block size for
-// traces that do not state one; 0 detects it from the rows.
+// contradicts the block size of another trace. size is the user's block size
+// for traces that do not state one; 0 detects it from the rows.
 func (s *blockSizes) agreeing(reqs trace.Requests, name string, size int, r *format.Reader) trace.Requests {
 	own := &blocksOf{name: name}
 	*s = append(*s, own)

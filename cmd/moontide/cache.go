@@ -77,7 +77,7 @@ func parseCacheFlags(c *cli.Context) (q cacheQuestion, err error) {
 	return q, nil
 }
 
-// parseBytes reads the KV cache size of a token.
+// parseBytes parses the KV cache size of a token.
 func (q *cacheQuestion) parseBytes(c *cli.Context) error {
 	switch q.bytesPerToken = c.Float64("kv-bytes-per-token"); {
 	case c.IsSet("kv-bytes-per-token") && !(q.bytesPerToken >= 1 && q.bytesPerToken <= maxBytesPerToken):
@@ -144,7 +144,7 @@ func (q cacheQuestion) simulator() *cacheSimulator {
 	return w
 }
 
-// add takes a request. One without block ids is neither hit nor miss.
+// add adds a request. One without block ids is neither hit nor miss.
 func (w *cacheSimulator) add(r trace.Request, blocks []uint32) {
 	w.rows++
 	if len(blocks) == 0 {
@@ -233,5 +233,5 @@ func (w *cacheSimulator) sizes(curve *cache.Curve, blockSize int) ([]int, error)
 	return append(blocks, curve.Largest()), nil
 }
 
-// roundSizes are the default capacities in blocks.
+// roundSizes returns the default capacities in blocks.
 var roundSizes = []int{10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000}

@@ -68,8 +68,8 @@ func calibrate(c *cli.Context, std streams, stop stop) error {
 	return nil
 }
 
-// calibrationFile is where the last calibration is, "" if the user has no cache
-// folder.
+// calibrationFile returns the path of the last calibration, or "" if the user
+// has no cache folder.
 func calibrationFile() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -78,14 +78,15 @@ func calibrationFile() string {
 	return filepath.Join(dir, "moontide", "calibration.json")
 }
 
-// unlimited are the flags of an endpoint without limits: only the pace takes time.
+// unlimited lists the flags of an endpoint without limits: only the pace takes
+// time.
 var unlimited = []string{
 	"serve", "--listen", "127.0.0.1:0", "--json", "--" + untilInputEndsFlag,
 	"--" + prefillTokenFlag, "0s", "--" + sequenceFlag, "0s", "--" + contextTokenFlag, "0s",
 	"--" + maxSeqsFlag, "1000000", "--" + maxBatchedFlag, "100000000", "--" + kvBlocksFlag, "100000000", "--" + maxModelLenFlag, "1000000",
 }
 
-// startEndpoint runs moontide serve in a process of its own.
+// startEndpoint runs moontide serve in a separate process.
 func startEndpoint(ctx context.Context, p bench.Pace) (bench.Endpoint, error) {
 	self, err := os.Executable()
 	if err != nil {

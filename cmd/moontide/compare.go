@@ -77,7 +77,7 @@ func compareRuns(c *cli.Context, std streams) error {
 	return errors.Join(failed...)
 }
 
-// comparison is what the command line asks for.
+// comparison holds the parsed command line.
 type comparison struct {
 	sides      [2]comparedSide
 	form       string
@@ -91,7 +91,8 @@ type comparedSide struct {
 	dirs []string
 }
 
-// parseCompare reads the command line. The metrics of conditions are compared too.
+// parseCompare parses the command line. The metrics of conditions are compared
+// too.
 func parseCompare(c *cli.Context) (asked comparison, err error) {
 	if c.NArg() != 2 {
 		return asked, misused("compare: want two sides, A and B, each one or more comma-separated run folders; got %d", c.NArg())
@@ -139,7 +140,8 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 	return asked, nil
 }
 
-// parseSide reads [NAME=]DIR[,DIR...]. An existing folder of that name is a DIR.
+// parseSide parses [NAME=]DIR[,DIR...]. If a folder of that name exists, it is
+// a DIR.
 func parseSide(arg string) (comparedSide, error) {
 	if _, err := os.Stat(arg); err == nil {
 		return comparedSide{arg, []string{arg}}, nil
@@ -182,7 +184,7 @@ func readRun(std streams, dir string, asked comparison) (*diff.Run, error) {
 	return info, nil
 }
 
-// refuse returns why the sides are not compared.
+// refuse returns the reasons why the sides cannot be compared.
 func refuse(std streams, objections []diff.Objection) error {
 	invalid := false
 	reasons := ""

@@ -65,7 +65,7 @@ func convert(c *cli.Context, std streams) error {
 	defer in.close()
 	output := c.String("output")
 	reshaped := to.convert(r.reshape(trace.Until(c.Context, nonEmpty(in.rows))), in.readers)
-	if len(paths) == 1 && !r.sort { // otherwise the reader's last row is another
+	if len(paths) == 1 && !r.sort { // otherwise the reader's last row is a different one
 		reshaped = locatedRows(reshaped, c.Args().First(), in.readers[0])
 	}
 	rows, err := writeTrace(std, output, reshaped)
@@ -137,7 +137,7 @@ func (m *merged) close() {
 	}
 }
 
-// reshaping is the pipeline of transforms that the flags ask for.
+// reshaping returns the pipeline of transforms selected by the flags.
 type reshaping struct {
 	trace.Pacing
 	sort          bool

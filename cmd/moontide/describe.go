@@ -24,7 +24,7 @@ var specFlag = &cli.StringFlag{
 	Usage: "description: a YAML `FILE`, the name of a ready one, or - for standard input",
 }
 
-// describeKeys are the flags that set a key of a description.
+// describeKeys lists the flags that set a key of a description.
 var describeKeys = []struct{ flag, key, usage, otherwise string }{
 	{"isl", "isl", "prompt length (ISL) in tokens, a `DIST`", ""},
 	{"unique-isl", "unique_isl", "prompt length after the shared prefix in tokens, a `DIST`; replaces --isl", ""},
@@ -43,12 +43,12 @@ var describeKeys = []struct{ flag, key, usage, otherwise string }{
 	{"duration", "duration", "keep requests that arrive within this `TIME`", "no limit"},
 }
 
-// sharedKeys are set by flags shared with the other methods.
+// sharedKeys lists the keys set by flags shared with the other methods.
 var sharedKeys = []struct{ flag, key string }{
 	{"num-requests", "num_requests"}, {"seed", "seed"}, {blockSizeFlag.Name, "block_size"},
 }
 
-// describeFlags are the flags that describe a trace.
+// describeFlags returns the flags that describe a trace.
 func describeFlags() []cli.Flag {
 	flags := []cli.Flag{specFlag}
 	for _, k := range describeKeys {
@@ -115,8 +115,8 @@ func readDescription(c *cli.Context, std streams) (*spec.Spec, error) {
 	return d, err
 }
 
-// readSpec returns the text of a description: a file, or the ready one of that
-// name. It reads at most one byte too many.
+// readSpec returns the text of a description: a file, or the built-in one of
+// that name. It reads at most one byte over the limit.
 func readSpec(std streams, name string) ([]byte, error) {
 	in := io.NopCloser(std.in)
 	if name != "-" {

@@ -10,7 +10,7 @@ import (
 	"moontide/trace/routing"
 )
 
-// The flags of simulated engines, under the names that vLLM's users know.
+// Flags of simulated engines, with vLLM's names.
 const (
 	enginesFlag        = "engines"
 	routingFlag        = "routing"
@@ -31,7 +31,7 @@ const (
 	cacheGeneratedFlag = "cache-generated"
 )
 
-// engineFlags are the flags of a simulated deployment.
+// engineFlags returns the flags of a simulated deployment.
 func engineFlags() []cli.Flag {
 	simulated := engine.Default()
 	count := func(name string, value int, usage string, aliases ...string) cli.Flag {
@@ -65,7 +65,7 @@ func engineFlags() []cli.Flag {
 	}
 }
 
-// deploymentOf reads the flags of a simulated deployment.
+// deploymentOf parses the flags of a simulated deployment.
 func deploymentOf(c *cli.Context) (engine.Deployment, error) {
 	var none engine.Deployment
 	for _, name := range []string{enginesFlag, maxSeqsFlag, maxBatchedFlag, kvBlocksFlag, engineBlockFlag, maxModelLenFlag, prefillEnginesFlag, decodeEnginesFlag} {
@@ -101,7 +101,7 @@ func deploymentOf(c *cli.Context) (engine.Deployment, error) {
 		Decode:   c.Int(decodeEnginesFlag),
 		Transfer: engine.Transfer{Base: c.Duration(transferBaseFlag), PerToken: c.Duration(transferTokenFlag)},
 	}
-	if !c.IsSet(maxBatchedFlag) { // follows the sequences where they are more
+	if !c.IsSet(maxBatchedFlag) { // raised to the number of sequences if that is higher
 		d.Engine.MaxBatchedTokens = max(d.Engine.MaxBatchedTokens, d.Engine.MaxSeqs)
 	}
 	switch {

@@ -23,7 +23,8 @@ func thresholdFlags() []cli.Flag {
 	}
 }
 
-// evidenceFlags say what a replay records for its verdict, and its limits.
+// evidenceFlags returns the flags for what a replay records and for the limits
+// of its verdict.
 func evidenceFlags() []cli.Flag {
 	return append(thresholdFlags(), &cli.StringSliceFlag{
 		Name: serverMetricsFlag, Category: inValidity,
@@ -43,7 +44,7 @@ func checkThresholdFlags(c *cli.Context) error {
 	return nil
 }
 
-// thresholdsOf are t with the limits that flags set.
+// thresholdsOf returns t with the limits set by flags.
 func thresholdsOf(c *cli.Context, t runfile.Thresholds) runfile.Thresholds {
 	if c.IsSet("max-lag") {
 		t.MaxLagMS = milliseconds(c.Duration("max-lag"))
@@ -57,7 +58,7 @@ func thresholdsOf(c *cli.Context, t runfile.Thresholds) runfile.Thresholds {
 	return t
 }
 
-// windowOf is w with the times that flags set.
+// windowOf returns w with the times set by flags.
 func windowOf(c *cli.Context, w runfile.Window) runfile.Window {
 	if c.IsSet(warmupTimeFlag.Name) {
 		w.WarmupSeconds = c.Duration(warmupTimeFlag.Name).Seconds()
@@ -68,7 +69,7 @@ func windowOf(c *cli.Context, w runfile.Window) runfile.Window {
 	return w
 }
 
-// checkWindow refuses negative times of the measured window.
+// checkWindow rejects negative times of the measured window.
 func checkWindow(c *cli.Context) error {
 	for _, flag := range []string{warmupTimeFlag.Name, cooldownTimeFlag.Name} {
 		if c.Duration(flag) < 0 {

@@ -195,7 +195,7 @@ func spool(in io.Reader) (path string, remove func(), err error) {
 	return f.Name(), remove, nil
 }
 
-// one returns the only argument of a verb.
+// one returns the only argument of a command.
 func one(c *cli.Context, what string) (string, error) {
 	switch c.NArg() {
 	case 0:

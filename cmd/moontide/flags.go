@@ -7,8 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// The groups of flags in the help of a verb, in the order in which they are
-// shown.
+// Groups of flags in the help of a command, in display order.
 const (
 	inTarget       = "TARGET"
 	inRequests     = "REQUESTS"
@@ -34,7 +33,7 @@ var groups = []string{
 // grouped joins flags; the help sorts them by their groups.
 func grouped(flags ...[]cli.Flag) []cli.Flag { return slices.Concat(flags...) }
 
-// group puts new flags into a group of the help.
+// group puts new flags in a group of the help.
 func group(name string, flags ...cli.Flag) []cli.Flag {
 	for _, f := range flags {
 		reflect.ValueOf(f).Elem().FieldByName("Category").SetString(name)

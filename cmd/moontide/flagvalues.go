@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// firstGiven returns the first of some flags that was given, "" if none was.
+// firstGiven returns the first of the named flags that was given, or "".
 func firstGiven(c *cli.Context, flags []cli.Flag) string {
 	for _, f := range flags {
 		if name := f.Names()[0]; c.IsSet(name) {
@@ -19,7 +19,7 @@ func firstGiven(c *cli.Context, flags []cli.Flag) string {
 	return ""
 }
 
-// requirePositive refuses numbers and times that were set to zero or less.
+// requirePositive rejects numbers and times that were set to zero or less.
 func requirePositive(c *cli.Context, flags ...string) error {
 	for _, name := range flags {
 		if !c.IsSet(name) {
@@ -41,7 +41,7 @@ func requirePositive(c *cli.Context, flags ...string) error {
 	return nil
 }
 
-// flagName is the flag that sets a field of [bench.Config].
+// flagName returns the flag that sets a field of [bench.Config].
 func flagName(field string) string {
 	switch field {
 	case "Retries":

@@ -23,7 +23,7 @@ func formatFlags(category string) []cli.Flag {
 	)
 }
 
-// tokenizerFlag is for verbs that read texts but send no prompts.
+// tokenizerFlag is used by verbs that read texts but send no prompts.
 func tokenizerFlag(category string) cli.Flag {
 	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "tokenizer.json `FILE` that counts the tokens of traces with texts instead of lengths"}
 }
@@ -46,7 +46,7 @@ func formatOptions(c *cli.Context) (format.Options, error) {
 		BlockIDs:    format.BlockIDs(c.String("block-ids")),
 		BlockSize:   c.Int(blockSizeFlag.Name),
 		SkipBadRows: c.Bool(skipBadRowsFlag.Name),
-		// vLLM and the tree method know no turns.
+		// vLLM and the tree method do not support turns.
 		RecordedTimes: c.Bool("recorded-times") || c.String(toFlag.Name) == toVLLM || c.String("method") == "tree",
 	}
 	if c.IsSet("format") {
@@ -75,7 +75,7 @@ func formatOptions(c *cli.Context) (format.Options, error) {
 }
 
 // blockSizeOf returns the block size in tokens given by the user, the trace or
-// its format; 0 means that the rows have to tell.
+// its format; 0 means that it is detected from the rows.
 func blockSizeOf(c *cli.Context, r *format.Reader) int {
 	if n := c.Int(blockSizeFlag.Name); n > 0 {
 		return n
@@ -114,8 +114,9 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// openNative opens a file named by a description. Traces of other formats read
-// as convert would write them, with recorded times. Pipes are read as they are.
+// openNative opens a file named by a description. Traces of other formats are
+// read as convert would write them, with recorded times. Pipes are read
+// unchanged.
 func openNative(path string) (io.ReadCloser, error) {
 	in, err := os.Open(path)
 	if err != nil {
@@ -163,7 +164,7 @@ func (t *nativeText) Read(b []byte) (int, error) {
 // Close implements io.Closer.
 func (t *nativeText) Close() error { return t.rows.Close() }
 
-// The formats that convert writes.
+// Output formats of convert.
 const (
 	toNative = "native"
 	toVLLM   = "vllm"
@@ -187,7 +188,8 @@ func outputFormatOf(c *cli.Context) (*outputFormat, error) {
 	return f, nil
 }
 
-// convert returns the stream in the format. The readers are those of its rows.
+// convert returns the stream in the format. The readers are the sources of its
+// rows.
 func (f *outputFormat) convert(reqs trace.Requests, readers []*format.Reader) trace.Requests {
 	if f.name == toNative {
 		return reqs

@@ -23,10 +23,10 @@ func showHelp(w io.Writer, _ string, data any) {
 
 func init() { cli.HelpPrinter = showHelp }
 
-// verbPage is what the help of a verb shows beside its flags.
+// verbPage is the help of a verb in addition to its flags.
 type verbPage struct {
-	section  string   // of the list of verbs
-	usage    []string // behind "moontide VERB"
+	section  string   // in the list of verbs
+	usage    []string // printed after "moontide VERB"
 	examples []string // the same
 	common   []string // the flags used most
 }
@@ -140,11 +140,11 @@ var verbPages = map[string]verbPage{
 	},
 }
 
-// verbSections are the parts of the list of verbs.
+// verbSections lists the sections of the list of verbs.
 var verbSections = []string{"Replay and measure", "Understand traces", "Make and change traces", "Simulate"}
 
-// helpWidth is the width of all help texts in columns, textColumn where the
-// text of a flag begins.
+// helpWidth is the width of all help texts in columns; textColumn is the column
+// where the text of a flag starts.
 const helpWidth, textColumn = 80, 28
 
 func appHelp(app *cli.App) string {
@@ -209,7 +209,7 @@ func verbHelp(c *cli.Command) string {
 	return b.String()
 }
 
-// splitCommon takes the flags used most out of the others.
+// splitCommon separates the most used flags from the others.
 func splitCommon(flags []cli.Flag, names []string) (common, rest []cli.Flag) {
 	for _, name := range names {
 		for _, f := range flags {
@@ -257,7 +257,7 @@ func entry(b *strings.Builder, name string, column int, text string) {
 	}
 }
 
-// flagLabel is a flag with its one-letter name and what it takes.
+// flagLabel returns the flag with its one-letter name and placeholder.
 func flagLabel(f cli.Flag) string {
 	label := "--" + f.Names()[0]
 	for _, name := range f.Names()[1:] {
@@ -271,8 +271,8 @@ func flagLabel(f cli.Flag) string {
 	return label
 }
 
-// placeholder is the name that stands for the value of a flag: the one in
-// backquotes in its usage text.
+// placeholder returns the name of a flag's value: the one in backquotes in its
+// usage text.
 func placeholder(f cli.Flag) string {
 	_, rest, found := strings.Cut(f.(cli.DocGenerationFlag).GetUsage(), "`")
 	if name, _, closed := strings.Cut(rest, "`"); found && closed {
@@ -287,7 +287,7 @@ func placeholder(f cli.Flag) string {
 	return "VALUE"
 }
 
-// flagText is the text of a flag with its default and its other names.
+// flagText returns the text of a flag with its default and its other names.
 func flagText(verb *cli.Command, f cli.Flag) string {
 	var notes []string
 	if text := defaultOf(f); text != "" {
@@ -303,7 +303,7 @@ func flagText(verb *cli.Command, f cli.Flag) string {
 	return text
 }
 
-// defaultOf is the value of a flag that is not given, "" if that is none.
+// defaultOf returns the default of a flag, or "" if there is none.
 func defaultOf(f cli.Flag) string {
 	if text := reflect.ValueOf(f).Elem().FieldByName("DefaultText").String(); text != "" {
 		return text
@@ -316,7 +316,7 @@ func defaultOf(f cli.Flag) string {
 	}
 }
 
-// plainDuration leaves "0m0s" and "0s" off the text of a duration.
+// plainDuration removes "0m0s" and "0s" from the text of a duration.
 func plainDuration(text string) string {
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
@@ -327,12 +327,12 @@ func plainDuration(text string) string {
 	return text
 }
 
-// shellCommand writes a command line, in several lines where it is long.
+// shellCommand writes a command line, broken into several lines if it is long.
 func shellCommand(b *strings.Builder, line string) {
 	line = strings.TrimRight(line, " ")
 	for utf8.RuneCountInString(line) > helpWidth {
 		cut := strings.LastIndex(line[:helpWidth-1], " ")
-		if flag := strings.LastIndex(line[:helpWidth-1], " --"); flag > helpWidth/2 { // with its value
+		if flag := strings.LastIndex(line[:helpWidth-1], " --"); flag > helpWidth/2 { // keep the flag with its value
 			cut = flag
 		}
 		b.WriteString(line[:cut] + " \\\n")
@@ -341,7 +341,7 @@ func shellCommand(b *strings.Builder, line string) {
 	b.WriteString(line + "\n")
 }
 
-// wrap breaks a text into lines.
+// wrap wraps a text into lines.
 func wrap(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {

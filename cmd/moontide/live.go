@@ -16,11 +16,11 @@ import (
 	"moontide/trace"
 )
 
-// liveStats is what the live view shows besides the [replay.Status]. Its methods
-// are called from the goroutines that read the trace, receive tokens, record and
-// draw.
+// liveStats is the data of the live view other than the [replay.Status]. Its
+// methods are called from the goroutines that read the trace, receive tokens,
+// record and draw.
 type liveStats struct {
-	arrivals arrivals     // of the rows that have a timestamp
+	arrivals arrivals     // of rows with a timestamp
 	chunks   atomic.Int64 // token chunks received
 
 	mu              sync.Mutex
@@ -67,15 +67,15 @@ func (l *liveStats) see(rec replay.Record) {
 	}
 }
 
-// liveState is all that the live view shows at one instant.
+// liveState is the content of the live view at one instant.
 type liveState struct {
 	title   string
-	elapsed time.Duration // since the run's start
-	span    time.Duration // from the trace's first arrival to its last
+	elapsed time.Duration // since the start of the run
+	span    time.Duration // from the first arrival of the trace to the last
 	rows    int           // of the trace
-	timed   int           // rows that have a timestamp
+	timed   int           // rows with a timestamp
 	due     int           // rows whose timestamp has passed
-	closed  bool          // a closed loop: timestamps do not count
+	closed  bool          // closed loop: timestamps are ignored
 	status  replay.Status
 	tokens  float64    // estimated output tokens received
 	rates   progressed // per second, over the window
@@ -83,13 +83,13 @@ type liveState struct {
 	itl     quantiles
 	e2el    quantiles
 	lag     time.Duration // client lag p99 so far
-	limit   time.Duration // of lag, above which the run is INVALID
+	limit   time.Duration // lag above which the run is INVALID
 	verdict run.Level
 	known   bool // there is a lag
 	errors  map[replay.Class]int
 }
 
-// quantiles are the 50th, 90th and 99th percentile of n durations.
+// quantiles holds the 50th, 90th and 99th percentiles of n durations.
 type quantiles struct {
 	n             int
 	p50, p90, p99 time.Duration
@@ -99,7 +99,7 @@ func quantilesOf(s spread) quantiles {
 	return quantiles{s.count(), s.quantile(0.5), s.quantile(0.9), s.quantile(0.99)}
 }
 
-// state is what to show at an instant of a run.
+// state returns the content of the view at an instant of a run.
 func (l *liveStats) state(elapsed time.Duration, thresholds runfile.Thresholds) liveState {
 	s := liveState{elapsed: elapsed, timed: l.arrivals.rows, due: l.arrivals.by(elapsed)}
 	l.mu.Lock()
@@ -119,7 +119,7 @@ func (l *liveStats) state(elapsed time.Duration, thresholds runfile.Thresholds) 
 	return s
 }
 
-// frame is the state in lines that are no wider than a terminal.
+// frame formats the state as lines no wider than the terminal.
 func (s *liveState) frame(width int) []string {
 	column := max(min((width-latencyNames)/3, 10), 6)
 	lines := []string{
@@ -146,7 +146,7 @@ func (s *liveState) frame(width int) []string {
 const latencyNames = 12
 
 // folded wraps a line to a width, with continuation lines indented below its
-// text. Very narrow widths are not worth it.
+// text. It does not wrap to very narrow widths.
 func folded(line string, width int) (lines []string) {
 	const indent, least = "          ", 30
 	for width >= least && utf8.RuneCountInString(line) > width {
@@ -159,8 +159,8 @@ func folded(line string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// progress is the progress bar: by the trace's clock while it has arrivals left,
-// else by finished requests.
+// progress returns the progress bar: by the trace's clock until the last
+// arrival, then by finished requests.
 func (s *liveState) progress(width int) string {
 	share, text := float64(s.status.Done)/float64(max(s.rows, 1)), clock(s.elapsed)
 	switch {
@@ -180,7 +180,7 @@ func (s *liveState) progress(width int) string {
 	return fmt.Sprintf("%3.0f %%     [%s%s] %s", 100*share, strings.Repeat("#", full), strings.Repeat(".", bar-full), text)
 }
 
-// paces are the rates and the number of requests that are due and not sent.
+// paces returns the rates and the number of requests that are due but not sent.
 func (s *liveState) paces() string {
 	line := fmt.Sprintf("rates     %.1f req/s sent, %.1f done, %.0f output tok/s", s.rates.sent, s.rates.done, s.rates.tokens)
 	if s.closed || s.timed == 0 {
@@ -193,7 +193,7 @@ func (s *liveState) paces() string {
 	return line
 }
 
-// judged is the client lag and the verdict it would lead to.
+// judged returns the client lag and the resulting verdict.
 func (s *liveState) judged() string {
 	if !s.known {
 		return "verdict   no request has ended yet"
@@ -209,7 +209,7 @@ func latencyLine(name string, q quantiles, column int) string {
 	return fmt.Sprintf("%-*s%*s%*s%*s", latencyNames, name, column, cells[0], column, cells[1], column, cells[2])
 }
 
-// millis is a duration in milliseconds, to its precision here.
+// millis formats a duration in milliseconds.
 func millis(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	if ms < 100 {
@@ -218,7 +218,7 @@ func millis(d time.Duration) string {
 	return fmt.Sprintf("%.0f", ms)
 }
 
-// clock is a duration as clocks show it.
+// clock formats a duration like a clock.
 func clock(d time.Duration) string {
 	seconds := int(d / time.Second)
 	if seconds < 3600 {
@@ -227,7 +227,7 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
 }
 
-// cutTo cuts a line to a width.
+// cutTo truncates a line to a width.
 func cutTo(line string, width int) string {
 	if utf8.RuneCountInString(line) <= width {
 		return line

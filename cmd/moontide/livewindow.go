@@ -22,8 +22,8 @@ func (s spread) add(d time.Duration) { s.h.RecordValue(min(int64(max(d, 0)/sprea
 
 func (s spread) count() int { return int(s.h.TotalCount()) }
 
-// quantile is the smallest duration that a share q of the values does not exceed,
-// 0 if there are none.
+// quantile returns the smallest duration that is at least a share q of the
+// values, or 0 without values.
 func (s spread) quantile(q float64) time.Duration {
 	n := float64(s.h.TotalCount())
 	if n == 0 {
@@ -32,11 +32,11 @@ func (s spread) quantile(q float64) time.Duration {
 	return time.Duration(s.h.ValueAtPercentile(100*max(1, math.Ceil(q*n))/n)) * spreadUnit
 }
 
-// liveWindow is how much of the past the live view shows.
+// liveWindow is the time span that the live view covers.
 const liveWindow = 10 * time.Second
 
-// recent holds the durations of the last liveWindow, second by second. Instants
-// are since the run's start.
+// recent holds the durations of the last liveWindow by second. Instants are
+// relative to the start of the run.
 type recent struct {
 	seconds [int(liveWindow / time.Second)]struct {
 		second int64
@@ -44,7 +44,7 @@ type recent struct {
 	}
 }
 
-// add adds a duration that was known at an instant.
+// add adds a duration measured at an instant.
 func (r *recent) add(at, d time.Duration) {
 	second := int64(at / time.Second)
 	slot := &r.seconds[int(second)%len(r.seconds)]
@@ -54,7 +54,7 @@ func (r *recent) add(at, d time.Duration) {
 	case slot.second < second:
 		slot.second = second
 		slot.h.Reset()
-	case slot.second > second: // out of the window meanwhile
+	case slot.second > second: // has left the window meanwhile
 		return
 	}
 	slot.add(d)
@@ -66,16 +66,16 @@ func (r *recent) until(now time.Duration) spread {
 	second := int64(now / time.Second)
 	for i := range r.seconds {
 		if slot := &r.seconds[i]; slot.h != nil && slot.second > second-int64(len(r.seconds)) {
-			all.h.Merge(slot.h) // of the same bounds, so nothing is dropped
+			all.h.Merge(slot.h) // same bounds, so nothing is dropped
 		}
 	}
 	return all
 }
 
 // arrivals counts the rows of a trace that are due by an instant, in a few
-// kilobytes whatever the trace's length.
+// kilobytes regardless of the trace's length.
 type arrivals struct {
-	counts [4096]int // of each step
+	counts [4096]int // per step
 	step   time.Duration
 	rows   int
 }
@@ -86,7 +86,7 @@ func (a *arrivals) add(at time.Duration) {
 		a.step = 10 * time.Millisecond
 	}
 	at = max(at, 0)
-	for int64(at/a.step) >= int64(len(a.counts)) { // two steps become one
+	for int64(at/a.step) >= int64(len(a.counts)) { // merge pairs of steps
 		half := len(a.counts) / 2
 		for i := range half {
 			a.counts[i] = a.counts[2*i] + a.counts[2*i+1]
@@ -98,7 +98,8 @@ func (a *arrivals) add(at time.Duration) {
 	a.rows++
 }
 
-// by is the number of rows due by now. Within a step they count as evenly spread.
+// by returns the number of rows due by now, assuming that they are evenly
+// spread within a step.
 func (a *arrivals) by(now time.Duration) int {
 	if a.step == 0 || now < 0 {
 		return 0
@@ -124,7 +125,8 @@ type progressed struct {
 // pace turns counts into rates over the window.
 type pace struct{ past []progressed }
 
-// add appends the progress and forgets all but the last from before the window.
+// add appends the progress and removes all but the last entry from before the
+// window.
 func (p *pace) add(now progressed) {
 	p.past = append(p.past, now)
 	for len(p.past) > 2 && p.past[1].at <= now.at-liveWindow {
@@ -132,7 +134,8 @@ func (p *pace) add(now progressed) {
 	}
 }
 
-// rates is the increase per second over the window, all 0 if no time has passed.
+// rates returns the increase per second over the window, all 0 if no time has
+// passed.
 func (p *pace) rates() progressed {
 	if len(p.past) < 2 {
 		return progressed{}

@@ -26,14 +26,14 @@ func main() {
 	os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts))
 }
 
-// streams are the standard streams of a command.
+// streams holds the standard streams of a command.
 type streams struct {
 	in  io.Reader
 	out io.Writer // data
 	err io.Writer // messages and progress
 }
 
-// The exit statuses.
+// Exit statuses.
 const (
 	exitDone    = 0
 	exitFailed  = 1
@@ -48,7 +48,8 @@ func (e usageError) Unwrap() error { return e.error }
 
 func misused(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// errInvalid means that a run is INVALID; its verdict is printed already.
+// errInvalid reports that a run is INVALID; its verdict has been printed
+// already.
 var errInvalid = errors.New("the run is INVALID")
 
 // execute runs a command line and returns its exit status. The first interrupt
@@ -81,7 +82,7 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 }
 
 // harmless escapes control characters in text from files, traces and servers,
-// which could command the terminal. Line breaks stay.
+// which could control the terminal. Line breaks are kept.
 func harmless(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -96,7 +97,7 @@ func harmless(text string) string {
 
 // stop holds the contexts that interrupts cancel.
 type stop struct {
-	gently context.Context // first interrupt: start nothing new, finish what runs
+	gently context.Context // first interrupt: start nothing new, finish requests in flight
 	now    context.Context // second interrupt
 }
 
@@ -117,13 +118,13 @@ func newStop(interrupts chan os.Signal) (stop, func()) {
 	return stop{gently, now}, endNow
 }
 
-// verb makes a command when it is needed.
+// verb creates a command when it is needed.
 type verb struct {
 	name    string
 	command func(streams, stop) *cli.Command
 }
 
-// verbs are the commands, in the order in which the help lists them.
+// verbs lists the commands in the order of the help.
 func verbs() []verb {
 	return []verb{
 		{"replay", replayCommand},
@@ -174,7 +175,7 @@ func newApp(std streams, stop stop, only ...string) *cli.App {
 	return app
 }
 
-// isVerb reports whether a command line starts with a verb or asks for the
+// isVerb reports whether a command line starts with a verb or requests the
 // version, and so needs no other verb.
 func isVerb(args []string) bool {
 	if len(args) == 0 {

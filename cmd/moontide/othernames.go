@@ -10,13 +10,13 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// otherName is a flag of vLLM's bench serve, of AIPerf or of guidellm. One that
-// means the same as one of moontide is accepted in its place; for others the
-// error names moontide's flags.
+// otherName is a flag of vLLM's bench serve, AIPerf or guidellm. If moontide
+// has an equivalent flag, it is accepted as an alias; otherwise the error names
+// moontide's flags.
 type otherName struct {
 	names []string
-	flags []string // of the same meaning; a verb takes the first that it has
-	// convert gives the value as moontide's flag takes it; nil leaves it.
+	flags []string // equivalents; a verb uses the first that it has
+	// convert converts the value for moontide's flag; nil keeps it.
 	convert func(string) (string, error)
 	// verbs have a flag that has no effect, for moontide always does so, or
 	// that has to be said in another way.
@@ -79,8 +79,8 @@ var otherNames = []otherName{
 
 func words(text string) []string { return strings.Fields(text) }
 
-// findOther finds what another tool's flag means to a verb: a flag of its own,
-// or "" where it has none of the same meaning.
+// findOther returns the verb's equivalent of another tool's flag, or "" if it
+// has none.
 func findOther(verb *cli.Command, name string) (*otherName, string) {
 	for i, other := range otherNames {
 		if !slices.Contains(other.names, name) {
@@ -105,7 +105,7 @@ func (o *otherName) flagOf(flags []cli.Flag) string {
 	return ""
 }
 
-// otherNamesOf are the other names of a flag, by which it can be called, too.
+// otherNamesOf returns the aliases of a flag.
 func otherNamesOf(verb *cli.Command, f cli.Flag) (names []string) {
 	for _, name := range f.Names()[1:] {
 		if len(name) > 1 {
@@ -128,7 +128,7 @@ func otherNamesOf(verb *cli.Command, f cli.Flag) (names []string) {
 	return names
 }
 
-// hostPort is what --host and --port mean to a verb.
+// hostPort describes --host and --port for a verb.
 func hostPort(verb *cli.Command, host, port string) (flag, value string) {
 	address := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), cmp.Or(port, "8000"))
 	if verb.Name == "serve" {
@@ -137,7 +137,7 @@ func hostPort(verb *cli.Command, host, port string) (flag, value string) {
 	return "url", "http://" + address
 }
 
-// apiOf is the API of a path, and of a backend of another tool.
+// apiOf returns the API of a path or of another tool's backend.
 func apiOf(value string) (string, error) {
 	switch strings.ToLower(value) {
 	case "/v1/completions", "v1/completions", "completions", "text_completions", "vllm", "openai":

@@ -10,13 +10,14 @@ import (
 	"moontide/trace/atomicfile"
 )
 
-// say prints a message. Text from files, traces and servers cannot command the
-// terminal with it.
+// say prints a message. Control characters in text from files, traces and
+// servers are escaped.
 func (std streams) say(format string, args ...any) {
 	fmt.Fprintf(std.err, "moontide: %s\n", harmless(fmt.Sprintf(format, args...)))
 }
 
-// chosenForm returns which of the boolean flags says what to print, "" for text.
+// chosenForm returns which of the boolean flags selects the output form, "" for
+// text.
 func chosenForm(c *cli.Context, flags ...string) (form string, err error) {
 	for _, flag := range flags {
 		switch {
@@ -43,11 +44,11 @@ func printDocument(std streams, form string, d *doc.Document, json func(io.Write
 	return d.WriteText(std.out)
 }
 
-// outputFiles are the files to write, by flag in the order of the flags.
+// outputFiles holds the files to write, by flag, in the order of the flags.
 type outputFiles []struct{ flag, path string }
 
-// filesOf reads flags that name files, which must be different files. form is what
-// is printed, "" for the text that a file at - replaces.
+// filesOf parses flags that name files, which must be different. form is the
+// printed form, "" for the text that a file named - replaces.
 func filesOf(c *cli.Context, form string, flags ...string) (files outputFiles, err error) {
 	for _, flag := range flags {
 		path := c.String(flag)
@@ -69,7 +70,7 @@ func filesOf(c *cli.Context, form string, flags ...string) (files outputFiles, e
 	return files, nil
 }
 
-// path is the file that a flag names, "" if it was not given.
+// path returns the file that a flag names, or "" if it was not given.
 func (files outputFiles) path(flag string) string {
 	for _, f := range files {
 		if f.flag == flag {
@@ -79,7 +80,7 @@ func (files outputFiles) path(flag string) string {
 	return ""
 }
 
-// write writes the files. printed means that one of them is standard output.
+// write writes the files. printed reports that one of them is standard output.
 func (files outputFiles) write(std streams, draw map[string]func(io.Writer) error) (printed bool, err error) {
 	for _, f := range files {
 		if err := writeFile(std, f.path, draw[f.flag]); err != nil {
@@ -99,7 +100,7 @@ func writeFile(std streams, path string, write func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("writing %w", err)
 	}
-	if err := write(f); err != nil { // it names the file
+	if err := write(f); err != nil { // the error names the file
 		f.Discard()
 		return err
 	}

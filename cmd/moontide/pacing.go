@@ -24,7 +24,7 @@ func pacingFlags() []cli.Flag {
 	}
 }
 
-// pacingOf reads the pacing flags.
+// pacingOf parses the pacing flags.
 func pacingOf(c *cli.Context) (trace.Pacing, error) {
 	p := trace.Pacing{
 		Start: c.Duration("start"), End: c.Duration("end"), Limit: c.Int("limit"), SpreadGrid: c.Bool("spread-grid"),

@@ -21,7 +21,8 @@ const (
 	drawEvery  = 250 * time.Millisecond
 )
 
-// screen returns w if it is a terminal on which lines can be redrawn, else nil.
+// screen returns w if it is a terminal on which lines can be redrawn, otherwise
+// nil.
 func screen(w io.Writer) *os.File {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -30,18 +31,18 @@ func screen(w io.Writer) *os.File {
 	return f
 }
 
-// view shows the progress of a run: a live view on a terminal, a line now and then
-// elsewhere. It serves several runs, one after another.
+// view shows the progress of runs, one after another: a live view on a
+// terminal, a line every few seconds elsewhere.
 type view struct {
 	w      io.Writer
-	screen *os.File // nil if w is no terminal
+	screen *os.File // nil if w is not a terminal
 	stop   stop
 	std    streams
 
-	// Of one run.
+	// State of the current run.
 	started bench.Started
 	title   string
-	live    *liveStats // with a screen
+	live    *liveStats // set if screen is
 	pace    pace
 	end     func()
 
@@ -53,7 +54,7 @@ func newView(std streams, stop stop) *view {
 	return &view{w: std.err, screen: screen(std.err), stop: stop, std: std, live: newLiveStats()}
 }
 
-// observer returns what the run tells the view.
+// observer returns the callbacks of a run that update the view.
 func (v *view) observer() bench.Observer {
 	o := bench.Observer{
 		Message: func(text string) { fmt.Fprintf(v.w, "moontide: %s\n", harmless(text)) },
@@ -109,7 +110,7 @@ func (v *view) start(s bench.Started) {
 	}
 }
 
-// say replaces the live view by a text.
+// say replaces the live view with a text.
 func (v *view) say(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -167,7 +168,7 @@ func drawing(drawn int, lines []string) string {
 
 func progressLine(elapsed time.Duration, s replay.Status, plan replay.Plan) string {
 	of := ""
-	if span := replay.Milliseconds(plan.DurationMS); span > 0 { // a closed loop has none
+	if span := replay.Milliseconds(plan.DurationMS); span > 0 { // a closed loop has no duration
 		of = fmt.Sprintf(" of %v", span.Round(time.Second))
 	}
 	return fmt.Sprintf("%v%s | sent %d of %d, in flight %d, done %d, failed %d | %d output tokens",

@@ -17,7 +17,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Flags of every verb that makes a run.
+// Flags of every verb that executes a run.
 var (
 	maxConcurrencyFlag = &cli.IntFlag{Name: "max-concurrency", Category: inLoad, Usage: "at most `N` requests in flight; later requests queue in the client, and the time is measured", DefaultText: "no limit"}
 	closedFlag         = &cli.BoolFlag{Name: "closed", Category: inLoad, DisableDefaultText: true, Usage: "closed loop: ignore the trace's arrivals and keep --max-concurrency requests in flight"}
@@ -52,7 +52,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 	}
 }
 
-// runFlags are those of every verb that makes a run.
+// runFlags returns the flags of every verb that executes a run.
 func runFlags() []cli.Flag {
 	return append(formatFlags(inTraceInput),
 		maxConcurrencyFlag, closedFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag,
@@ -115,7 +115,8 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 	return nil
 }
 
-// runError is an error of a run that did not start, as the command line calls it.
+// runError phrases the error of a run that did not start in terms of the
+// command line.
 func runError(c *cli.Context, err error) error {
 	var wrong *bench.ConfigError
 	switch {
@@ -129,7 +130,7 @@ func runError(c *cli.Context, err error) error {
 	return err
 }
 
-// replayConfig reads the flags of a run against an endpoint.
+// replayConfig parses the flags of a run against an endpoint.
 func replayConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) {
 	if err := requirePositive(c, "timeout", "idle-timeout", "abort-after-errors"); err != nil {
 		return bench.Config{}, err
@@ -172,7 +173,7 @@ func replayConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) 
 	return cfg, err
 }
 
-// runConfig reads the flags of every verb that makes a run.
+// runConfig parses the flags of every verb that executes a run.
 func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
 	if err := requirePositive(c, "max-concurrency", "duration"); err != nil {
 		return cfg, err
@@ -189,7 +190,7 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err er
 	return cfg, nil
 }
 
-// present prints what a run measured and saves its summary, page and figure.
+// present prints the results of a run and saves its summary, page and figure.
 func present(std streams, result *bench.Result, view report.View) error {
 	sayDamaged(std, result.Damaged)
 	if err := (report.Runs{{Info: result.Run, Result: result.Metrics, View: view}}).Document().WriteText(std.out); err != nil {
@@ -199,7 +200,7 @@ func present(std streams, result *bench.Result, view report.View) error {
 	return saveReports(std, result, view)
 }
 
-// sayDamaged says which records could not be read.
+// sayDamaged reports unreadable records.
 func sayDamaged(std streams, damaged []string) {
 	for _, text := range damaged {
 		std.say("%s", text)
@@ -217,7 +218,7 @@ func saveReports(std streams, result *bench.Result, view report.View) error {
 	)
 }
 
-// announce says what is about to be replayed.
+// announce describes the replay that is about to start.
 func announce(std streams, s bench.Started) {
 	info := s.Run
 	where := info.Target.URL

@@ -57,7 +57,7 @@ func reportRuns(c *cli.Context, std streams) error {
 	if asked.format == "aiperf" {
 		return asked.writeAIPerf(std)
 	}
-	// Nearly all data of a run has no pointers and stays to the end: frequent
+	// Nearly all data of a run has no pointers and stays until the end: frequent
 	// collections cost little time and save much memory.
 	debug.SetGCPercent(25)
 	var runs report.Runs
@@ -100,12 +100,12 @@ func noteVersions(std streams, runs report.Runs) {
 	}
 }
 
-// reportQuestion is what the command line asks for.
+// reportQuestion holds the parsed command line.
 type reportQuestion struct {
 	runs       []namedRecording
 	view       report.View
 	objectives []run.Objective
-	format     string // of what is printed; "" is text
+	format     string // printed format; "" is text
 	files      outputFiles
 }
 
@@ -114,7 +114,7 @@ type namedRecording struct {
 	dirs []string // several are merged
 }
 
-// parseReport reads and checks the command line.
+// parseReport parses and checks the command line.
 func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	if c.NArg() == 0 {
 		return q, misused("report: name a run's folder, or several")
@@ -147,7 +147,7 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	return q, q.parseFiles(c)
 }
 
-// parseRun reads [LABEL=]DIR. An existing folder named LABEL=DIR is a DIR.
+// parseRun parses [LABEL=]DIR. If a folder named LABEL=DIR exists, it is a DIR.
 func parseRun(arg string) namedRecording {
 	if _, err := os.Stat(arg); err != nil {
 		if label, dir, labelled := strings.Cut(arg, "="); labelled && label != "" && dir != "" {
@@ -157,8 +157,8 @@ func parseRun(arg string) namedRecording {
 	return namedRecording{filepath.Base(filepath.Clean(arg)), []string{arg}}
 }
 
-// checkTwice refuses to merge a folder with itself, and gives runs of the same
-// name their paths as names.
+// checkTwice rejects merging a folder with itself, and uses paths as names for
+// runs of the same name.
 func checkTwice(c *cli.Context, runs []namedRecording) error {
 	names := map[string]int{}
 	for _, r := range runs {
@@ -185,7 +185,7 @@ func sameFolder(a, b string) bool {
 	return err == nil && err2 == nil && os.SameFile(one, other)
 }
 
-// parseView reads what to show of the latencies.
+// parseView parses the flags that select latencies.
 func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err error) {
 	if c.IsSet("metrics") {
 		if v.Latencies, err = run.ParseLatencies(c.String("metrics")); err != nil {
@@ -203,7 +203,7 @@ func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err e
 	return v, objectives, nil
 }
 
-// percentilesOf reads --percentiles, nil without it.
+// percentilesOf parses --percentiles; it returns nil without it.
 func percentilesOf(c *cli.Context) ([]float64, error) {
 	if !c.IsSet(percentilesFlag.Name) {
 		return nil, nil
@@ -215,7 +215,7 @@ func percentilesOf(c *cli.Context) ([]float64, error) {
 	return percentiles, nil
 }
 
-// reportForms are the other tools' formats.
+// reportForms lists the formats of other tools.
 var reportForms = []string{"vllm", "aiperf", "bench"}
 
 // parseForm returns the output format, "" for text.
@@ -234,7 +234,7 @@ func parseForm(c *cli.Context) (form string, err error) {
 	return format, nil
 }
 
-// parseFiles reads the flags that name files.
+// parseFiles parses the flags that name files.
 func (q *reportQuestion) parseFiles(c *cli.Context) (err error) {
 	if q.files, err = filesOf(c, q.format, "html", "png", "cache-misses", "over-time"); err != nil {
 		return err

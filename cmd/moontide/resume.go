@@ -11,11 +11,11 @@ import (
 	"moontide/replay/runfile"
 )
 
-// ownFlags may differ when a run is resumed: they do not change what is sent and
-// measured.
+// ownFlags lists the flags that may differ when a run is resumed: they affect
+// neither the requests nor the measurement.
 var ownFlags = []string{"out", "resume", "wait-ready", "api-key-env", "percentiles", "help"}
 
-// setFlags are the flags that were given, as run.json keeps them.
+// setFlags returns the given flags in the form stored in run.json.
 func setFlags(c *cli.Context) (flags []string) {
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
@@ -32,7 +32,7 @@ func setFlags(c *cli.Context) (flags []string) {
 	return flags
 }
 
-// flagValues are the values of a flag: one, or those of a list.
+// flagValues returns the values of a flag: one, or those of a list.
 func flagValues(c *cli.Context, name string) []string {
 	if list, ok := c.Value(name).(cli.StringSlice); ok {
 		return list.Value()
@@ -40,9 +40,8 @@ func flagValues(c *cli.Context, name string) []string {
 	return []string{fmt.Sprint(c.Value(name))}
 }
 
-// resumeFlags reads the run that --resume names, and sets the flags that were
-// left out to the values of that run. Flags that were given must have the same
-// values.
+// resumeFlags reads the run named by --resume and sets omitted flags to the
+// values of that run. Flags that were given must have the same values.
 func resumeFlags(c *cli.Context) (resume bool, err error) {
 	if !c.IsSet("resume") {
 		return false, nil
@@ -85,7 +84,7 @@ func resumeFlags(c *cli.Context) (resume bool, err error) {
 	return true, nil
 }
 
-// byName are the values of flags as setFlags has them.
+// byName returns the values of flags as stored by setFlags.
 func byName(flags []string) map[string][]string {
 	values := map[string][]string{}
 	for _, flag := range flags {

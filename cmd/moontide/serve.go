@@ -82,7 +82,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 
 func faultKinds() string { return strings.Join(server.FaultKinds(), ", ") }
 
-// faultsOf reads --fault.
+// faultsOf parses --fault.
 func faultsOf(c *cli.Context) ([]server.Fault, error) {
 	var faults []server.Fault
 	for _, text := range c.StringSlice("fault") {
@@ -95,10 +95,11 @@ func faultsOf(c *cli.Context) ([]server.Fault, error) {
 	return faults, nil
 }
 
-// leaveRoomForEndpoint lets one more thread than there are CPU cores run Go code,
-// unless the user set GOMAXPROCS. Client and embedded endpoint each have a thread
-// that waits in the kernel, which the Go scheduler counts as running for up to
-// ten milliseconds: with two cores nothing else would run for as long.
+// leaveRoomForEndpoint allows one more thread than there are CPU cores to run
+// Go code, unless the user set GOMAXPROCS. Client and embedded endpoint each
+// have a thread that waits in the kernel, which the Go scheduler counts as
+// running for up to ten milliseconds: with two cores, nothing else would run in
+// that time.
 var leaveRoomForEndpoint = sync.OnceFunc(func() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)

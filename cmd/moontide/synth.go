@@ -28,7 +28,7 @@ type draft struct {
 	notes func(rows int) []string
 }
 
-// method checks the command line and makes a draft.
+// method checks the command line and returns a draft.
 type method func(c *cli.Context, std streams) (draft, error)
 
 var methods = map[string]method{"sessions": draftSessions, "tree": draftTree}
@@ -53,7 +53,7 @@ func synthCommand(std streams) *cli.Command {
 	}
 }
 
-// traceFlags go with both methods to make a trace from another one.
+// traceFlags returns the flags used by both methods that derive a trace from another.
 func traceFlags() []cli.Flag {
 	return slices.Concat(group(ofTraces,
 		&cli.StringFlag{Name: "from", Usage: "`TRACE` or model to learn from; - is standard input"},
@@ -63,7 +63,7 @@ func traceFlags() []cli.Flag {
 	), readFlags(), []cli.Flag{skipBadRowsFlag})
 }
 
-// sharedFlags go with every way to make a trace.
+// sharedFlags returns the flags used by all methods.
 func sharedFlags() []cli.Flag {
 	return slices.Concat(group(inRequests,
 		&cli.IntFlag{Name: "num-requests", Aliases: []string{"n"}, Usage: "make `N` requests; required by --method tree",
@@ -120,7 +120,7 @@ func synthesize(c *cli.Context, std streams) error {
 	return nil
 }
 
-// draftOf prepares the trace that the flags ask for.
+// draftOf prepares the trace described by the flags.
 func draftOf(c *cli.Context, std streams) (draft, error) {
 	if describedBy(c) != "" {
 		return draftDescription(c, std)

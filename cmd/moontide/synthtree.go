@@ -29,8 +29,8 @@ func treeFlags() []cli.Flag {
 	)
 }
 
-// treeShape reads the flags. An explicit 0 is refused, because a shape takes it
-// for the default.
+// treeShape parses the flags. An explicit 0 is rejected because it would mean
+// the default in a shape.
 func treeShape(c *cli.Context) (tree.Shape, error) {
 	for _, name := range []string{"prefix-len-multiplier", "prefix-root-multiplier", "prompt-len-multiplier", "osl-multiplier", "speedup-ratio", "max-isl", "max-osl"} {
 		if v := c.Value(name); c.IsSet(name) && (v == 0 || v == 0.) {
@@ -59,7 +59,7 @@ var shapeFlags = strings.NewReplacer(
 	"MinISL", "--min-isl", "MaxISL", "--max-isl", "MinOSL", "--min-osl", "MaxOSL", "--max-osl",
 )
 
-// misusedShape turns a shape's error into one of the flags that it came from.
+// misusedShape phrases a shape's error in terms of the flags that caused it.
 func misusedShape(err error) error {
 	var shape *tree.ShapeError
 	if errors.As(err, &shape) {

@@ -16,7 +16,7 @@ import (
 	"moontide/trace"
 )
 
-// targetFlags say where requests go and what they contain.
+// targetFlags returns the flags for the endpoint and the content of requests.
 func targetFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"},
@@ -40,7 +40,7 @@ func targetFlags() []cli.Flag {
 	}
 }
 
-// clientConfig reads the target and request flags.
+// clientConfig parses the target and request flags.
 func clientConfig(c *cli.Context) (openai.Config, error) {
 	cfg := openai.Config{
 		URLs: c.StringSlice("url"), Balance: c.String("balance"), Connections: c.String("connections"),
@@ -61,14 +61,14 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 	for i, h := range c.StringSlice("header") {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok {
-			// It may be a value, which is secret.
+			// Do not show the text: it may be a secret value.
 			return cfg, misused("replay: --header %d is not 'Name: value'", i+1)
 		}
 		cfg.Headers = append(cfg.Headers, openai.Header{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
 	}
 	if variable := c.String("api-key-env"); variable != "" {
 		if cfg.APIKey = os.Getenv(variable); cfg.APIKey == "" {
-			// It may be a key, which is secret.
+			// Do not show the text: it may be an API key.
 			return cfg, misused("replay: --api-key-env is not the name of an environment variable that is set")
 		}
 	}
@@ -109,7 +109,8 @@ func given(c *cli.Context, flag string) trace.Opt[float64] {
 // maxCAFile is larger than any CA bundle, in bytes.
 const maxCAFile = 16 << 20
 
-// readCAs reads a CA bundle. Errors show nothing of the file: it may be a key.
+// readCAs reads a CA bundle. Errors do not show the contents of the file: it
+// may be a key.
 func readCAs(path string) (*x509.CertPool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -130,8 +131,8 @@ func readCAs(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// maskedCommand is the command line without values that may be secret. URLs with
-// credentials are refused, and API keys come from the environment.
+// maskedCommand returns the command line without secret values. URLs with
+// credentials are rejected, and API keys come from the environment.
 func maskedCommand() []string {
 	masked := append([]string{"moontide"}, os.Args[1:]...)
 	for i, arg := range masked {
@@ -149,7 +150,7 @@ func maskedCommand() []string {
 	return masked
 }
 
-// masks are the flags whose values may be secret, and how they are shown.
+// masks lists the flags whose values may be secret, and their replacements.
 var masks = map[string]func(string) string{
 	serverMetricsFlag: maskQuery,
 	"header": func(header string) string {
