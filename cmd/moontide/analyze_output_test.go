@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// A page takes the place of what was there as any program's output does: links
-// stay links, devices devices, and permissions what they were.
+// Writing a page over an existing file keeps links, devices and permissions.
 func TestAnalyzeWritesWhereItIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -45,7 +44,7 @@ func TestAnalyzeWritesWhereItIsTold(t *testing.T) {
 			t.Error("the device is none any more")
 		}
 	}
-	// What cannot be drawn to the end leaves what was there.
+	// A figure that cannot be completed leaves the existing file unchanged.
 	if got := files(t, dir); !slices.Equal(got, []string{"link.html", "page.html", "t.jsonl"}) {
 		t.Errorf("files are %v", got)
 	}
@@ -75,7 +74,7 @@ func TestAnalyzeWritesToStandardOutput(t *testing.T) {
 	}
 }
 
-// What is asked for is in the table, all of it, and nothing else.
+// The table contains everything that was requested and nothing else.
 func TestAnalyzeCSV(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -108,7 +107,7 @@ func TestAnalyzeCSV(t *testing.T) {
 	}
 }
 
-// All forms of a comparison show what was asked of each trace.
+// All forms of a comparison show the requested results for each trace.
 func TestAnalyzeComparesWhatWasAsked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,7 +122,7 @@ func TestAnalyzeComparesWhatWasAsked(t *testing.T) {
 	md := must(t, dir, append(args, "--markdown")...)
 	must(t, dir, append(args, "--html", "page.html")...)
 	page := readFile(t, filepath.Join(dir, "page.html"))
-	// 12 references of which 7 are hit, and 6 of which 1 is.
+	// 12 references with 7 hits, and 6 with 1 hit.
 	hits := "58.33 / 65.42 16.67 / "
 	for form, got := range map[string]string{"text": text, "Markdown": md, "page": page} {
 		words := strings.Join(strings.Fields(strings.NewReplacer("|", " ", "<td>", " ", "</td>", " ", "<td class=", " ", "</p>", " ", "\\", "").Replace(got)), " ")
@@ -138,7 +137,7 @@ func TestAnalyzeComparesWhatWasAsked(t *testing.T) {
 			t.Errorf("%s shows what was not asked for", form)
 		}
 	}
-	// Those that are called the same go by their paths.
+	// Traces with the same name are shown with their paths.
 	for _, want := range []string{"Measured against: p/t.jsonl\n", "p/t.jsonl  q/t.jsonl  other.jsonl\n", "\nDistance of q/t.jsonl\n", "\nDistance of other.jsonl\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
@@ -160,7 +159,7 @@ func TestAnalyzeComparesWhatWasAsked(t *testing.T) {
 	}
 }
 
-// Where no sizes are asked for, those that fit the first trace serve for all.
+// Without requested sizes, those that fit the first trace are used for all.
 func TestAnalyzeComparesAtTheSizesOfTheFirst(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -219,8 +218,8 @@ func TestAnalyzeSaysThatTimeGoesBack(t *testing.T) {
 	}
 }
 
-// Rows without ids are in no hit rate: not in the infinite cache's, not in a
-// simulated one's, not in a fleet's.
+// Rows without ids are excluded from all hit rates: infinite cache, simulated
+// cache and fleet.
 func TestAnalyzeLeavesOutRowsWithoutIDs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -250,7 +249,8 @@ func TestAnalyzeLeavesOutRowsWithoutIDs(t *testing.T) {
 	}
 }
 
-// Rows without ids before a conversation do not move its turns to another worker.
+// Rows without ids at the start of a conversation do not move its turns to
+// another worker.
 func TestAnalyzeRoutesInferredSessions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -270,7 +270,7 @@ func TestAnalyzeRoutesInferredSessions(t *testing.T) {
 	}
 }
 
-// What was asked of a trace that cannot tell is said to be unknown.
+// Requested results are shown as unknown if the trace lacks the data.
 func TestAnalyzeSaysWhatItCannotTell(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -312,7 +312,7 @@ func TestAnalyzeKVTypes(t *testing.T) {
 	}
 }
 
-// Whatever a file or a row holds, what is said of it commands no terminal.
+// Text from files and rows cannot control the terminal.
 func TestTalkIsHarmless(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// analyzed is what the tests look at of analyze --json.
+// analyzed holds the part of analyze --json that the tests check.
 type analyzed struct {
 	Trace  string
 	Blocks struct{ Total, Unique int }
@@ -44,7 +44,7 @@ func TestAnalyzeCaches(t *testing.T) {
 	write(t, dir, "t.jsonl", strings.Repeat(threeRows, 2)) // the second half hits all of the first
 	a := analyzedJSON(t, must(t, dir, "analyze", "t.jsonl", "--json", "--cache", "lru, belady", "--capacities", "0,5120tokens,1GiB",
 		"--kv-bytes-per-token", "1048576", "--workers", "1", "--ttft", "1s", "--tpot", "0s"))
-	// 12 references, 5 distinct; with the room of 10 blocks, 1 + 6 are hit.
+	// 12 references, 5 distinct; with 10 blocks, 1 + 6 are hit.
 	want := []struct {
 		policy   string
 		capacity int
@@ -62,7 +62,7 @@ func TestAnalyzeCaches(t *testing.T) {
 	if n := len(a.Cache.Smallest); n != 3 {
 		t.Errorf("%d smallest caches", n)
 	}
-	if a.Concurrency.Peak != 2 { // a second each; the second trace begins as the first has come
+	if a.Concurrency.Peak != 2 { // one second each; the second trace starts as the first arrives
 		t.Errorf("peak is %d", a.Concurrency.Peak)
 	}
 	const rows = 6 // a comparison is two single caches and four routings

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What users of other tools type does the same here, wherever it stands.
+// Flags of other tools work here, in any position.
 func TestOtherNames(t *testing.T) {
 	t.Parallel()
 	app := newApp(streams{}, stop{})
@@ -44,7 +44,8 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
-// What means something else is refused, with moontide's own flags in the error.
+// Flags with another meaning are rejected, and the error names moontide's
+// flags.
 func TestOtherNamesOfOtherMeaning(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -83,7 +84,7 @@ func TestOtherNamesOfOtherMeaning(t *testing.T) {
 	}
 }
 
-// The table names flags and verbs that there are, and hides no flag of moontide.
+// The table names existing flags and verbs and hides no flag of moontide.
 func TestOtherNamesTable(t *testing.T) {
 	t.Parallel()
 	verbs := allVerbs()

@@ -17,8 +17,7 @@ import (
 	"moontide/trace"
 )
 
-// benched runs a sweep that has to go to its end. How busy the machine is that
-// runs the test may make it INVALID.
+// benched runs a sweep that must complete. A busy machine may make it INVALID.
 func benched(t *testing.T, dir string, args ...string) result {
 	t.Helper()
 	r := try(t, dir, "", append([]string{"bench"}, args...)...)
@@ -40,7 +39,7 @@ func runOfFolder(t *testing.T, dir string) (run runfile.Run) {
 	return run
 }
 
-// folders are the names of what is in a sweep's folder.
+// folders returns the names in a sweep's folder.
 func folders(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -53,9 +52,9 @@ func folders(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// Each level is a closed loop of its own: ten requests of the given shape for
-// each in flight, never more of them at once, and no prompt of one level is
-// known from another.
+// Each level is a separate closed loop: ten requests of the given shape per
+// request in flight, never more at once, and no prompt is repeated between
+// levels.
 func TestBenchConcurrency(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
@@ -105,7 +104,7 @@ func mostInFlight(records map[int]replay.Record) (most int) {
 	return most
 }
 
-// Deployments get a table each, and one together with ratios.
+// Each deployment has a table, and there is a combined one with ratios.
 func TestBenchComparesDeployments(t *testing.T) {
 	t.Parallel()
 	base, slow, dir := serveFast(t), serveFast(t, "--prefill-per-token", "100us", "--step-base", "1ms"), t.TempDir()
@@ -126,8 +125,8 @@ func TestBenchComparesDeployments(t *testing.T) {
 	}
 }
 
-// With one shared prompt, all but the first request of a run find its blocks,
-// and none finds those of the run before.
+// With one shared prompt, all requests of a run but the first find its blocks,
+// and none finds those of the previous run.
 func TestBenchSharedPrompts(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
@@ -148,8 +147,8 @@ func TestBenchSharedPrompts(t *testing.T) {
 	}
 }
 
-// A shared prompt is shared to its last token, whatever its length: blocks are
-// cut to fit it where nobody says how long they are.
+// A shared prompt is shared to its last token, whatever its length: unless a
+// block size is given, blocks are sized to fit it.
 func TestBenchSharesWholePrompts(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t, "--kv-block-size", "1"), t.TempDir()
@@ -180,8 +179,8 @@ func TestBenchSharesWholePrompts(t *testing.T) {
 	}
 }
 
-// Two sweeps of other shapes against one server have other prompts, to the first
-// token.
+// Two sweeps of different shapes against one server have prompts that differ
+// from the first token.
 func TestBenchShapesShareNothing(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
@@ -195,8 +194,8 @@ func TestBenchShapesShareNothing(t *testing.T) {
 	}
 }
 
-// What stands in the way of a sweep is said with what its requests met with, and
-// other flags may be tried in the same folder while no run is there.
+// A failing sweep reports the errors of its requests, and other flags may be
+// tried in the same folder until it contains a run.
 func TestBenchSaysWhatFailed(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t, "--max-model-len", "50"), t.TempDir()
@@ -218,7 +217,7 @@ func TestBenchSaysWhatFailed(t *testing.T) {
 	}
 }
 
-// A window that leaves nothing of a run is said in the table that has all of it.
+// An empty window is reported in the table, which then covers the whole run.
 func TestBenchWithoutAWindow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -232,8 +231,8 @@ func TestBenchWithoutAWindow(t *testing.T) {
 	}
 }
 
-// A load at a rate, under a ceiling, as saturation is tested: a single run is
-// shown as a replay shows it, and as a table of one row.
+// A saturation test at one rate with a ceiling: a single run is shown as by
+// replay, and as a table of one row.
 func TestBenchRate(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t, "--step-base", "5ms"), t.TempDir()
@@ -268,7 +267,7 @@ func TestBenchRate(t *testing.T) {
 	}
 }
 
-// That a picture cannot be written is found out before the sweep.
+// An unwritable picture is detected before the sweep.
 func TestBenchPictureNowhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -278,8 +277,8 @@ func TestBenchPictureNowhere(t *testing.T) {
 	}
 }
 
-// The rate that arrivals were drawn at is shown as it was sent, and none where
-// they are the trace's own.
+// The rate at which arrivals were drawn is shown as sent, and omitted if the
+// arrivals are the trace's.
 func TestConfiguredRate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

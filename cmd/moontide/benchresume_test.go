@@ -13,8 +13,8 @@ import (
 	"moontide/trace"
 )
 
-// A run that is there is not run again, one that is not whole is, with other
-// prompts, and levels can be added. What does not belong together is refused.
+// A complete run is not repeated, an incomplete one is, with other prompts, and
+// levels can be added. Conflicting flags are rejected.
 func TestBenchGoesOn(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
@@ -23,7 +23,7 @@ func TestBenchGoesOn(t *testing.T) {
 	}
 	benched(t, dir, sweep("--concurrency", "1,2")...)
 	kept := picture(t, filepath.Join(dir, "sweep", "concurrency-1", runfile.RunFile))
-	if err := os.Remove(filepath.Join(dir, "sweep", "concurrency-2", runfile.SummaryFile)); err != nil { // as a kill leaves it
+	if err := os.Remove(filepath.Join(dir, "sweep", "concurrency-2", runfile.SummaryFile)); err != nil { // as after a kill
 		t.Fatal(err)
 	}
 	r := benched(t, dir, sweep("--concurrency", "1,2,4", "--markdown")...)
@@ -61,7 +61,7 @@ func TestBenchGoesOn(t *testing.T) {
 	}
 }
 
-// A run that the client spoiled is no point of the table: going on runs it again,
+// A run spoiled by the client is excluded from the table: resuming repeats it,
 // with other prompts, until one is good.
 func TestBenchRunsInvalidAgain(t *testing.T) {
 	t.Parallel()
@@ -87,8 +87,8 @@ func TestBenchRunsInvalidAgain(t *testing.T) {
 	}
 }
 
-// An interrupt ends the sweep after what is in flight, shows what was measured,
-// and the same command goes on.
+// An interrupt ends the sweep after the requests in flight and shows the
+// results; the same command resumes it.
 func TestBenchInterrupted(t *testing.T) {
 	t.Parallel()
 	s, dir := newSlowEndpoint(t), t.TempDir()
@@ -124,8 +124,8 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-// A sweep that is repeated finds its own prompts in the server's cache, which is
-// said, and what to do.
+// A repeated sweep finds its own prompts in the server's cache, which is
+// reported with a remedy.
 func TestBenchRepeated(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// rowsOf are rows of a native trace with blocks of one size, the last of which
-// is cut to the prompt.
+// rowsOf returns rows of a native trace with blocks of one size, the last of
+// them cut to the prompt.
 func rowsOf(size int) string {
 	var b strings.Builder
 	for i, isl := range []int{2*size + 1, 3 * size, size} {
@@ -27,8 +27,8 @@ func rowsOf(size int) string {
 	return b.String()
 }
 
-// Ids of blocks of different sizes do not become one trace, whether a format, a
-// flag or the rows say the size.
+// Traces with different block sizes cannot be merged, whether a format, a flag
+// or the rows give the size.
 func TestConvertRefusesBlockSizes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -82,8 +82,8 @@ func TestConvertRefusesBlockSizes(t *testing.T) {
 	}
 }
 
-// A trace is given the same ids by every verb, whatever its seed is: it makes of
-// the trace what it makes of the native one that convert writes of it.
+// Every verb gives a trace the same ids, whatever its seed: the result is the
+// same as for the native trace written by convert.
 func TestBlockIDsAreOfTheTrace(t *testing.T) {
 	t.Parallel()
 	path := foreignTraces(t)["azure2024.csv"]
@@ -131,7 +131,7 @@ func records(t *testing.T, dir string) string {
 	return string(b)
 }
 
-// unnamed is what a verb prints, less the lines that name the trace.
+// unnamed returns the output of a verb without the lines that name the trace.
 func unnamed(out string) string {
 	lines := strings.SplitAfter(out, "\n")
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool {

@@ -15,8 +15,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// The whole way, as short as it can be: an endpoint in a process of its own, a
-// client that drives it, what they have to say compared.
+// A minimal end-to-end calibration: an endpoint in a separate process, a client
+// that drives it, and a comparison of their times.
 func TestCalibrate(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -74,8 +74,8 @@ func TestCalibrateMisuse(t *testing.T) {
 	}
 }
 
-// A run says where in the range it was that was found on this machine, and
-// that it does not know where the range is another machine's.
+// A run reports its position in the range of this machine, and no position if
+// the range is another machine's.
 func TestReplaySaysWhereInTheRange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestServeUntilInputEnds(t *testing.T) {
 	}
 }
 
-// An endpoint that does not start says why.
+// An endpoint that does not start reports the reason.
 func TestStartEndpointFails(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The exit status of check is 1 for what no replay can mean, and the text says
-// what the file is.
+// check exits with status 1 if the trace cannot be replayed faithfully, and the
+// text describes the file.
 func TestCheckExitStatus(t *testing.T) {
 	t.Parallel()
 	row := func(rest string) string { return `{"input_length": 1501, "output_length": 5` + rest + "}\n" }

@@ -18,7 +18,7 @@ func twoRuns(t *testing.T) (dir string) {
 	return dir
 }
 
-// spoil makes a copy of a run whose prompts had lengths that nobody asked for.
+// spoil copies a run and changes the prompt lengths to wrong ones.
 func spoil(t *testing.T, dir, run, copied string) {
 	t.Helper()
 	mkdir(t, dir, copied)
@@ -69,7 +69,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Whatever a run's summary tells of a latency can be compared.
+// Every latency in a run's summary can be compared.
 func TestCompareAllOfASummary(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func TestCompareAllOfASummary(t *testing.T) {
 	}
 }
 
-// Goodput goes by the objectives that are given.
+// Goodput uses the given objectives.
 func TestCompareGoodput(t *testing.T) {
 	t.Parallel()
 	dir := twoRuns(t)
@@ -210,7 +210,8 @@ func TestCompareMisuse(t *testing.T) {
 	}
 }
 
-// A record that a kill cut short is compared as far as it goes, when asked to.
+// A record that was cut short by a kill can be compared up to its end on
+// request.
 func TestCompareCutRecord(t *testing.T) {
 	t.Parallel()
 	dir := twoRuns(t)

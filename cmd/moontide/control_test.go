@@ -16,8 +16,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Every verb that replays shapes a trace alike: what convert makes of it is what
-// replay and simulate are due to send.
+// Every replaying verb shapes a trace alike: replay and simulate send what
+// convert writes.
 func TestPacingIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	url := serveFast(t)
@@ -43,8 +43,8 @@ func TestPacingIsTheSameEverywhere(t *testing.T) {
 			}
 			ramp := strings.Contains(flags, "--ramp")
 			for i, row := range rows {
-				// A replay begins with the first arrival. A ramp begins with the
-				// replay, so a trace that begins later is on another part of it.
+				// A replay starts with the first arrival. A ramp starts with the
+				// replay, so a trace that starts later is on another part of it.
 				want := time.Duration((row.Timestamp.Value - rows[0].Timestamp.Value) * float64(time.Millisecond))
 				if d := replayed[i].Due - simulated[i].Due; d != 0 || replayed[i].InputLength != row.InputLength {
 					t.Fatalf("row %d: %+v, simulated %+v", i, replayed[i].Request, simulated[i].Request)
@@ -102,7 +102,7 @@ func TestClosedLoopCommand(t *testing.T) {
 	}
 }
 
-// A run that was to last so long, and did, is done.
+// A run that reached its maximum duration is complete.
 func TestDurationCommand(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
@@ -134,7 +134,7 @@ func TestLimitBeyondTheTrace(t *testing.T) {
 	}
 }
 
-// A warm-up says nothing that the run says, and leaves no record.
+// A warm-up sends no prompt of the run and leaves no record.
 func TestWarmup(t *testing.T) {
 	t.Parallel()
 	w, dir := newWitness(t, (*httptest.Server).Start), t.TempDir()
@@ -142,8 +142,8 @@ func TestWarmup(t *testing.T) {
 	must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--out", "cold")
 	cold := w.take()
 	must(t, dir, "replay", "t.jsonl", "--url", w.URL, "--warmup-requests", "7", "--out", "warm")
-	// It has the lengths of the rows, over and over: three of seven ask for one
-	// token, and look like a probe to the witness.
+	// It repeats the lengths of the rows: three of seven ask for one token, and
+	// look like a probe to the witness.
 	warm := w.take()
 	if len(cold) != 3 || len(warm) != 3+4 {
 		t.Fatalf("%d and %d requests", len(cold), len(warm))
@@ -189,8 +189,8 @@ func TestFailedWarmupEndsIt(t *testing.T) {
 	}
 }
 
-// moodyEndpoint answers as its mood says, which is asked for the n-th request of
-// a run, from 0, and for the n-th probe before it.
+// moodyEndpoint answers according to its mood, given the number of the request
+// in the run and of the probe before it, from 0.
 type moodyEndpoint struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -236,7 +236,7 @@ func TestWaitReady(t *testing.T) {
 	if !r.measured() || strings.Count(r.err, "moontide: waiting for the endpoint: ") != 1 || !strings.Contains(r.err, "too busy") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
-	// Whether the one probe comes back in time is the machine's.
+	// Whether the one probe returns in time depends on the machine.
 	for args, want := range map[string]string{
 		"":                   "too busy",
 		"--wait-ready 150ms": "the endpoint was not ready within 150ms: ",

@@ -49,7 +49,7 @@ func TestDescribedByFlags(t *testing.T) {
 	}
 }
 
-// The help says which law gaps have where --arrival does not.
+// The help names the gap distribution that applies without --arrival.
 func TestDescribedArrivals(t *testing.T) {
 	of := func(args ...string) string {
 		t.Helper()

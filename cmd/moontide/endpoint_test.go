@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// serveFast runs moontide serve in a process of its own, with an engine at its
-// fastest and room for every prompt, and returns its URL.
+// serveFast runs moontide serve in a separate process, with the fastest engine
+// and room for every prompt, and returns its URL.
 func serveFast(t *testing.T, flags ...string) string {
 	t.Helper()
 	cmd := moontide(t.TempDir(), append([]string{"serve", "--listen", "127.0.0.1:0",

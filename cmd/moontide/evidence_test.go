@@ -12,7 +12,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// ownSummary is what summary.json has under moontide.
+// ownSummary is the part of summary.json under moontide.
 func ownSummary(t *testing.T, dir string, flags ...string) (own struct {
 	Verdict    string
 	Thresholds runfile.Thresholds
@@ -49,8 +49,7 @@ func ownSummary(t *testing.T, dir string, flags ...string) (own struct {
 	return own
 }
 
-// A run keeps what it was like, and what the server said of itself, and a report
-// tells both.
+// A run records client and server metrics, and a report shows both.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
@@ -91,7 +90,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// A server that does not tell does not end a run.
+// A server without metrics does not end a run.
 func TestServerMetricsFail(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -105,7 +104,7 @@ func TestServerMetricsFail(t *testing.T) {
 	}
 }
 
-// What a verdict goes by is kept, and a later report may go by something else.
+// The thresholds of a verdict are recorded, and a later report may use others.
 func TestThresholdsOfARun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -148,9 +147,9 @@ func TestWindowOfARun(t *testing.T) {
 	}
 }
 
-// On the published trace every difference between the prompt tokens that were
-// predicted to be cached and those that were has its cause, and without a limit
-// of the cache there is none.
+// On the published trace, every difference between predicted and measured
+// cached tokens has a cause, and with an unlimited cache there is no
+// difference.
 func TestCachePredictionOfThePublishedTrace(t *testing.T) {
 	t.Parallel()
 	path := realTrace(t)
@@ -177,7 +176,8 @@ func TestCachePredictionOfThePublishedTrace(t *testing.T) {
 	}
 }
 
-// Each request's prediction is to be had, and adds up to the report's.
+// The predictions of single requests are available and add up to the report's
+// total.
 func TestCacheMisses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -216,8 +216,8 @@ func TestCacheMisses(t *testing.T) {
 	}
 }
 
-// A folder of before there were samples, windows and thresholds is reported as
-// ever.
+// A folder from before samples, windows and thresholds existed is still
+// reported.
 func TestReportOfAnOlderRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"moontide/trace/format"
 )
 
-// A model stands for its trace: what is drawn from it is the same, wherever it
-// is kept.
+// A model replaces its trace: drawing from either gives the same result,
+// wherever the model is stored.
 func TestModelStandsForItsTrace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -58,7 +58,8 @@ func TestSynthSpeed(t *testing.T) {
 	}
 }
 
-// --check compares at equal counts, and keeps out of the way of the trace.
+// --check compares equal numbers of requests and does not mix with the trace's
+// output.
 func TestSynthCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

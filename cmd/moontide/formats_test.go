@@ -17,7 +17,7 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// foreignTraces are small traces of each format, by a name for it.
+// foreignTraces holds small traces of each format, by name.
 func foreignTraces(t *testing.T) map[string]string {
 	t.Helper()
 	paths := map[string]string{}
@@ -27,7 +27,7 @@ func foreignTraces(t *testing.T) map[string]string {
 	return paths
 }
 
-// analysisOf is what analyze prints, less the trace's name.
+// analysisOf returns the output of analyze without the trace's name.
 func analysisOf(t *testing.T, dir, path string, flags ...string) map[string]any {
 	t.Helper()
 	var a map[string]any
@@ -48,8 +48,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// Every verb makes of a foreign trace what it makes of the native one that
-// convert writes of it.
+// Every verb treats a foreign trace like the native one that convert writes.
 func TestEveryVerbReadsEveryFormat(t *testing.T) {
 	t.Parallel()
 	for name, path := range foreignTraces(t) {
@@ -60,7 +59,7 @@ func TestEveryVerbReadsEveryFormat(t *testing.T) {
 			if out, own := must(t, dir, "convert", path), must(t, dir, "convert", "native.jsonl"); out != own {
 				t.Errorf("converted again it is\n%s\nand not\n%s", own, out)
 			}
-			// A native trace does not say its block size.
+			// A native trace does not state its block size.
 			size := []string{"--block-size", map[string]string{"bailian.jsonl": "16", "weka": "64", "dynamo.jsonl": "16"}[name]}
 			if size[1] == "" {
 				size = nil
@@ -91,7 +90,8 @@ func TestEveryVerbReadsEveryFormat(t *testing.T) {
 	}
 }
 
-// A verb says what was read, left out and assumed; not of the native format.
+// A verb reports what was read, dropped and assumed, except for the native
+// format.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -165,8 +165,8 @@ func TestFormatFlags(t *testing.T) {
 	}
 }
 
-// vLLM's timed_trace has seconds, and nothing that vLLM does not read. Blocks
-// that a conversation has no ids for are covered.
+// vLLM's timed_trace has seconds and no keys that vLLM does not read. Blocks
+// without ids in a conversation are covered.
 func TestConvertToVLLM(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -203,7 +203,7 @@ func TestConvertToVLLM(t *testing.T) {
 	}
 }
 
-// A folder's digest is that of the files it is read from, by name and content.
+// A folder's digest covers the names and contents of the files it is read from.
 func TestFolderDigest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -246,7 +246,7 @@ func TestFolderDigest(t *testing.T) {
 	}
 }
 
-// What cannot be read twice is read all the same.
+// Input that cannot be read twice is supported.
 func TestFormatsOnStandardInput(t *testing.T) {
 	t.Parallel()
 	for name, path := range foreignTraces(t) {
@@ -273,7 +273,7 @@ func TestFormatsOnStandardInput(t *testing.T) {
 	}
 }
 
-// A replay of conversations keeps their turns in order, and their blocks.
+// A replay of conversations preserves the order of turns and their blocks.
 func TestReplayOfAFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -309,7 +309,7 @@ func TestPublishedTracesOfOthers(t *testing.T) {
 				t.Error("the model draws another trace")
 			}
 			if strings.HasPrefix(name, "Azure") {
-				return // its requests share nothing that is known
+				return // its requests share nothing known
 			}
 			must(t, dir, "synth", "--method", "tree", "--from", path, "-n", "5", "-o", "tree")
 		})
@@ -326,7 +326,7 @@ func TestFormatsAreNamed(t *testing.T) {
 	}
 }
 
-// Traces that are merged share no ids that they were given.
+// Merged traces do not share generated ids.
 func TestMergedIDsAreApart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -343,7 +343,7 @@ func TestMergedIDsAreApart(t *testing.T) {
 	}
 }
 
-// Text whose length a trace only estimates does not spoil a replay.
+// Text with an estimated length does not spoil a replay.
 func TestReplayOfEstimatedTexts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -355,7 +355,7 @@ func TestReplayOfEstimatedTexts(t *testing.T) {
 	}
 }
 
-// A description takes lengths and arrivals of a trace of any format.
+// A description can use lengths and arrivals of a trace of any format.
 func TestDescriptionOfAnyFormat(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -16,8 +16,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// onSmallDisk runs a command that can write no file of more than 8 KiB, which
-// fails as a full disk does.
+// onSmallDisk runs a command that cannot write files of more than 8 KiB, as on
+// a full disk.
 func onSmallDisk(dir string, args ...string) (talk string, status int) {
 	cmd := exec.Command("sh", append([]string{"-c", `ulimit -f 16 && exec "$0" "$@"`, os.Args[0]}, args...)...)
 	cmd.Dir, cmd.Env = dir, moontide(dir).Env
@@ -27,8 +27,8 @@ func onSmallDisk(dir string, args ...string) (talk string, status int) {
 	return text.String(), cmd.ProcessState.ExitCode()
 }
 
-// When the record cannot be written, sending stops and what is lost is counted;
-// on a larger disk the run goes on, and every row is in the record once.
+// If the record cannot be written, sending stops and lost records are counted;
+// on a larger disk the run resumes, and every row is recorded once.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func TestSimulationOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var text strings.Builder
-	for i := range 2000 { // more than wait to be written
+	for i := range 2000 { // more than the queue of records holds
 		fmt.Fprintf(&text, `{"timestamp": %d, "input_length": 5, "output_length": 2}`+"\n", i)
 	}
 	write(t, dir, "t.jsonl", text.String())

@@ -12,7 +12,8 @@ import (
 
 func allVerbs() []*cli.Command { return newApp(streams{}, stop{}).Commands }
 
-// helpOf is the help of a verb by its groups; what is above the first is under "".
+// helpOf returns the help of a verb by group; the text above the first group is
+// under "".
 func helpOf(t *testing.T, verb string) (whole string, groups map[string]string) {
 	t.Helper()
 	whole = must(t, t.TempDir(), verb, "--help")
@@ -61,8 +62,8 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// Every flag has a group and a text of its own that begins with a noun or an
-// imperative and does not tell its default by hand.
+// Every flag has a group and a text that starts with a noun or an imperative
+// and does not repeat its default.
 func TestHelpOfEachFlag(t *testing.T) {
 	t.Parallel()
 	for _, c := range allVerbs() {

@@ -46,7 +46,7 @@ func TestInfiniteRate(t *testing.T) {
 	}
 }
 
-// A bench may have an infinite rate among its levels.
+// The levels of a bench may include an infinite rate.
 func TestBenchInfiniteRate(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()

@@ -17,8 +17,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// slowEndpoint streams one token of each answer at once and the rest when it
-// is released. It tells of each request that it has got.
+// slowEndpoint streams one token of each answer immediately and the rest when
+// it is released. It signals each request it receives.
 type slowEndpoint struct {
 	*httptest.Server
 	got     chan struct{}
@@ -53,8 +53,8 @@ func (s *slowEndpoint) answer(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `data: {"choices": [{"text": " b", "finish_reason": "length"}]}`+"\n\ndata: [DONE]\n\n")
 }
 
-// start begins a replay of rows that arrive 100 ms apart and returns when the
-// endpoint has got three of them.
+// start starts a replay of rows 100 ms apart and returns when the endpoint has
+// received three of them.
 func (s *slowEndpoint) start(t *testing.T, dir string) (cmd *exec.Cmd, out *bytes.Buffer, talk *talk) {
 	t.Helper()
 	var text strings.Builder
@@ -72,14 +72,14 @@ func (s *slowEndpoint) start(t *testing.T, dir string) (cmd *exec.Cmd, out *byte
 	return cmd, out, talk
 }
 
-// talk is what a command says, line by line as it says it.
+// talk is the output of a command, line by line.
 type talk struct {
 	lines *bufio.Scanner
 	said  strings.Builder
 }
 
-// begin starts a command, whose talk has to be read to its end before it is
-// waited for.
+// begin starts a command. Its talk must be read to the end before waiting for
+// it.
 func begin(t *testing.T, cmd *exec.Cmd) *talk {
 	t.Helper()
 	pipe, err := cmd.StderrPipe()
@@ -93,10 +93,10 @@ func begin(t *testing.T, cmd *exec.Cmd) *talk {
 	return &talk{lines: bufio.NewScanner(pipe)}
 }
 
-// interrupted is said when no more is sent.
+// interrupted is printed when sending stops.
 const interrupted = "interrupt again to end at once"
 
-// await returns when the command has said a text.
+// await returns when the command has printed a text.
 func (k *talk) await(t *testing.T, text string) {
 	t.Helper()
 	for k.lines.Scan() {
@@ -108,7 +108,7 @@ func (k *talk) await(t *testing.T, text string) {
 	t.Fatalf("no %q in\n%s", text, &k.said)
 }
 
-// end waits for a command and returns all that it said.
+// end waits for a command and returns all its output.
 func (k *talk) end(cmd *exec.Cmd) string {
 	for k.lines.Scan() {
 		fmt.Fprintln(&k.said, k.lines.Text())
@@ -124,7 +124,7 @@ func interrupt(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// Once what is in flight is released, an interrupted run ends as a run does.
+// Once the requests in flight are released, an interrupted run ends normally.
 func TestInterruptDrains(t *testing.T) {
 	t.Parallel()
 	s, dir := newSlowEndpoint(t), t.TempDir()
@@ -173,7 +173,7 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 		t.Fatalf("%d records\n%s", len(records), said)
 	}
 	for row, rec := range records {
-		// The last that were sent may not have had their first token yet.
+		// The last requests may not have received their first token yet.
 		if rec.Class != replay.Canceled || rec.Chunks > 1 {
 			t.Errorf("row %d: %v, %d chunks", row, rec.Class, rec.Chunks)
 		}
@@ -186,7 +186,8 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	}
 }
 
-// A run whose last requests were cut short is not done, though all were sent.
+// A run whose last requests were cut short is incomplete, although all were
+// sent.
 func TestSecondInterruptBehindTheLastRow(t *testing.T) {
 	t.Parallel()
 	s, dir := newSlowEndpoint(t), t.TempDir()
@@ -208,7 +209,7 @@ func TestSecondInterruptBehindTheLastRow(t *testing.T) {
 	}
 }
 
-// A killed run keeps every request that had ended, and report says that the
+// A killed run keeps every request that had ended, and report states that the
 // run did not end.
 func TestKilledRunLosesNothing(t *testing.T) {
 	t.Parallel()
@@ -218,7 +219,7 @@ func TestKilledRunLosesNothing(t *testing.T) {
 		s.release <- struct{}{}
 	}
 	path := filepath.Join(dir, "run", runfile.RequestsFile)
-	for { // the record follows the end of an answer within moments
+	for { // the record is written shortly after the end of an answer
 		text, _ := os.ReadFile(path)
 		if bytes.Count(text, []byte("\n")) == 3 {
 			break

@@ -15,7 +15,7 @@ import (
 )
 
 // mayImport lists the packages of the module that each package may import.
-// Imports point down only, and every one that is listed is used.
+// Imports point down only, and every listed import is used.
 var mayImport = map[string][]string{
 	"analyze":               {"analyze/cache", "trace", "trace/block", "trace/stats"},
 	"analyze/cache":         {"trace", "trace/block", "trace/routing"},
@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"traces":                {},
 }
 
-// onlyIn are libraries that have one place.
+// onlyIn lists libraries that may be used in one place only.
 var onlyIn = map[string][]string{
 	"github.com/valyala/fasthttp":   {"replay/openai", "replay/openai/http1", "replay/evidence", "replay/sim/server"},
 	"net/http":                      {},
@@ -104,7 +104,8 @@ func TestWhoImportsWhom(t *testing.T) {
 	}
 }
 
-// Libraries know no flags of the command: a Go program that uses them has none.
+// Libraries do not mention flags of the command: Go programs that use them have
+// none.
 func TestLibrariesNameNoFlags(t *testing.T) {
 	flagName := regexp.MustCompile(`(^|[^-\w])--[a-z]`)
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
@@ -134,7 +135,7 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 	}
 }
 
-// A Go program that makes runs links neither the plots nor the command line.
+// A Go program that executes runs links neither the plots nor the command line.
 func TestBenchLinksNoPlots(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "./replay/bench")
 	list.Dir = root

@@ -17,7 +17,7 @@ import (
 	"moontide/trace/tracetest"
 )
 
-// liveStates are runs at an instant.
+// liveStates holds runs at an instant.
 var liveStates = []struct {
 	name  string
 	state liveState
@@ -60,8 +60,7 @@ func TestLiveFrame(t *testing.T) {
 	}
 }
 
-// No line is wider than the terminal, and nothing that came from outside
-// commands it.
+// No line is wider than the terminal, and external text cannot control it.
 func TestLiveFrameFits(t *testing.T) {
 	for _, test := range liveStates {
 		for width := range 120 {
@@ -77,7 +76,7 @@ func TestLiveFrameFits(t *testing.T) {
 	}
 }
 
-// A narrow terminal shows all that a wide one does, in more lines.
+// A narrow terminal shows the same as a wide one, in more lines.
 func TestLiveFrameNarrow(t *testing.T) {
 	for _, test := range liveStates {
 		for width := 40; width < 80; width++ {
@@ -91,8 +90,8 @@ func TestLiveFrameNarrow(t *testing.T) {
 	}
 }
 
-// answer is a record that was ready and due at an instant, sent 1 ms later,
-// with a TTFT and then as many gaps of 10 ms as said.
+// answer is a record that was ready and due at an instant and sent 1 ms later,
+// with a TTFT and the given number of 10 ms gaps.
 func answer(at, ttft time.Duration, gaps int) replay.Record {
 	const gap = 10 * time.Millisecond
 	sent := at + time.Millisecond
@@ -108,8 +107,8 @@ func answer(at, ttft time.Duration, gaps int) replay.Record {
 	return rec
 }
 
-// What the view shows of latencies is of the requests that ended within the
-// window; the lag is that of the whole run.
+// Latencies in the view cover requests that ended within the window; the lag
+// covers the whole run.
 func TestLiveStats(t *testing.T) {
 	l := newLiveStats()
 	for i := range 30 {
@@ -155,7 +154,7 @@ func TestLiveStats(t *testing.T) {
 
 func about(got, want time.Duration) bool { return (got - want).Abs() <= want/50 }
 
-// With thresholds of its own, a run is judged by them.
+// The run's thresholds determine the verdict.
 func TestLiveVerdictGoesByTheThresholds(t *testing.T) {
 	l := newLiveStats()
 	l.see(answer(0, 10*time.Millisecond, 0)) // 1 ms late

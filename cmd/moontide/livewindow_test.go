@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A quantile is within 2 % (or a microsecond, the unit) of the one of the values
-// themselves.
+// A quantile is within 2 % (or a microsecond, the unit) of that of the values.
 func TestSpreadQuantile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Int64Range(0, int64(12*time.Hour)), 1, 50).Draw(t, "values")
@@ -64,8 +63,8 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// By the end of each step, arrivals are counted exactly, however many there
-// are and however long they take.
+// At the end of each step, arrivals are counted exactly, whatever their number
+// and duration.
 func TestArrivals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		times := rapid.SliceOfN(rapid.Int64Range(0, int64(rapid.SampledFrom([]time.Duration{time.Second, time.Hour, 1000 * time.Hour}).Draw(t, "most"))), 1, 100).Draw(t, "times")

@@ -16,7 +16,7 @@ import (
 // root is the module's root, from the folder that tests run in.
 const root = "../.."
 
-// asMoontide, in the environment, makes the test binary the command itself, so
+// asMoontide, in the environment, turns the test binary into the command, so
 // that tests see exit statuses, signals and streams as a shell does.
 const asMoontide = "MOONTIDE_TEST_AS_COMMAND"
 
@@ -31,24 +31,24 @@ func TestMain(m *testing.M) {
 
 func moontide(dir string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	// What was found out about this machine is no test's, on any system.
+	// Tests do not use a calibration of this machine, on any system.
 	none := filepath.Join(os.TempDir(), "moontide-no-cache")
 	cmd.Env = append(os.Environ(), asMoontide+"=1", "XDG_CACHE_HOME="+none, "HOME="+none, "LocalAppData="+none)
 	cmd.Dir = dir
 	return cmd
 }
 
-// result is what a command left.
+// result holds the outcome of a command.
 type result struct {
 	out, err string
 	status   int
 }
 
-// measured reports whether a replay went to its end. It may be INVALID: how
-// busy the machine is that runs the test is not the test's.
+// measured reports whether a replay completed. It may be INVALID on a busy
+// machine.
 func (r result) measured() bool { return r.status == exitDone || r.status == exitInvalid }
 
-// must runs a command that has to end well and returns its data.
+// must runs a command that must succeed and returns its data.
 func must(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	r := try(t, dir, "", args...)
@@ -105,10 +105,10 @@ func absolute(t *testing.T, path string) string {
 	return abs
 }
 
-// sample is the trace that comes with the project.
+// sample is the trace included in the project.
 func sample(t *testing.T) string { return absolute(t, root+"/traces/conversation.jsonl") }
 
-// realTrace is the public conversation trace, where it is at hand.
+// realTrace is the public conversation trace, if available.
 func realTrace(t *testing.T) string {
 	t.Helper()
 	return absolute(t, tracetest.Published(t, "conversation_trace.jsonl"))
@@ -123,5 +123,5 @@ func mkdir(t *testing.T, dir, name string) string {
 	return path
 }
 
-// unwrapped undoes the line breaks of a report.
+// unwrapped removes the line breaks of a report.
 func unwrapped(text string) string { return strings.Join(strings.Fields(text), " ") }

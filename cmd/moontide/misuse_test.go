@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Wrong input gets one clear line, the right exit status, and leaves nothing.
+// Wrong input gives one clear line and the right exit status, and leaves
+// nothing behind.
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	good := `{"timestamp": 0, "input_length": 5, "output_length": 1, "hash_ids": [1]}` + "\n"
@@ -16,7 +17,7 @@ func TestMisuse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args   []string
 		status int
-		want   string // in what it says
+		want   string // in the message
 	}{
 		"unknown verb":          {[]string{"replya", "good"}, 2, `unknown command "replya"; did you mean replay?`},
 		"unknown flag":          {[]string{"replay", "good", "--sped", "2"}, 2, "replay: unknown flag --sped; did you mean --speed?"},
@@ -139,7 +140,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// plainServer answers whatever it gets with a fixed text.
+// plainServer answers every request with a fixed text.
 func plainServer(t *testing.T, answer string) (url string) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

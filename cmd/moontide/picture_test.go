@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// pagePicture is what a browser shows of a page. Which letters it has and how it
-// smooths them goes with the machine, so no command makes the same picture.
+// pagePicture is a screenshot of a page. Fonts and smoothing depend on the
+// machine, so no command reproduces the same picture.
 const pagePicture = "traces/page.png"
 
-// The README's commands make the pictures that it shows: the same bytes, but
-// where the processor rounds in another way, and where time was measured.
+// The README's commands make its pictures: the same bytes, except where CPUs
+// round differently or time was measured.
 func TestReadmePictures(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(root + "/README.md")
@@ -67,7 +67,7 @@ func TestReadmePictures(t *testing.T) {
 	}
 }
 
-// simulateReadme makes the runs that the README simulates.
+// simulateReadme executes the runs that the README simulates.
 func simulateReadme(t *testing.T, dir string, readme []byte) {
 	t.Helper()
 	for _, command := range simulateCommands.FindAllStringSubmatch(string(readme), -1) {
@@ -91,15 +91,15 @@ func makePage(t *testing.T, readme []byte) {
 	}
 }
 
-// measureSweep makes the README's table again, with faster engines. The numbers
-// are this machine's; columns and loads must be the README's.
+// measureSweep measures the README's table again, with faster engines. The
+// numbers depend on the machine; columns and loads must match the README.
 func measureSweep(t *testing.T, dir string, args []string, readme string) {
 	t.Helper()
 	r := try(t, dir, "", append(args, "--step-base", "500us")...)
 	if !r.measured() {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
-	readme = strings.ReplaceAll(readme, `\* |`, " |") // of a load that was not VALID here
+	readme = strings.ReplaceAll(readme, `\* |`, " |") // marks a load that was not VALID here
 	lines := 0
 	for line := range strings.Lines(r.out) {
 		load, _, row := strings.Cut(strings.TrimPrefix(line, "| "), " |")
@@ -119,8 +119,8 @@ func measureSweep(t *testing.T, dir string, args []string, readme string) {
 	}
 }
 
-// copySamples puts the sample traces where the README has them, to be written
-// beside.
+// copySamples puts the sample traces where the README expects them, with write
+// access.
 func copySamples(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.Mkdir(filepath.Join(dir, "traces"), 0o777); err != nil {

@@ -14,8 +14,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// terminal is as much of a terminal as the view needs: what is on it after some
-// text, line by line.
+// terminal emulates the part of a terminal that the view needs: its lines after
+// some text.
 type terminal struct {
 	lines       [][]rune
 	row, column int
@@ -81,7 +81,7 @@ func (t *terminal) String() string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
 
-// Whatever was drawn before, the terminal shows what was said and under it the
+// Whatever was drawn before, the terminal shows the messages and below them the
 // last frame, and nothing else.
 func TestDrawing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,8 +105,7 @@ func TestDrawing(t *testing.T) {
 	})
 }
 
-// Where there is no terminal, there are lines and nothing that would command
-// one.
+// Without a terminal, there are lines without control characters.
 func TestQuietView(t *testing.T) {
 	var b bytes.Buffer
 	if screen(&b) != nil {

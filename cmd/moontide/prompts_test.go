@@ -16,8 +16,8 @@ import (
 	"moontide/trace/tokenizer"
 )
 
-// tokenizerFile writes a tokenizer.json in which the words of the usual list,
-// less some, are one token each, and most others several.
+// tokenizerFile writes a tokenizer.json in which most words of the usual list
+// are one token each, and most other words several.
 func tokenizerFile(t *testing.T, dir string, without ...string) string {
 	t.Helper()
 	list, err := os.ReadFile(root + "/replay/prompt/words.txt")
@@ -56,8 +56,8 @@ func tokenizerFile(t *testing.T, dir string, without ...string) string {
 	return write(t, dir, "tokenizer.json", string(text))
 }
 
-// counter is an endpoint that counts prompts as a model does: by its tokenizer,
-// with so many tokens of a chat template.
+// counter is an endpoint that counts prompts like a model: with its tokenizer,
+// plus the tokens of a chat template.
 type counter struct {
 	*httptest.Server
 	tokenizer *tokenizer.Tokenizer
@@ -111,8 +111,8 @@ func sharingRows() string {
 
 const somebook = "the boy's visit (undertow, \"plant\") was 1984 \\ name falls later gray park moonrise\n\n"
 
-// Whatever prompts are made of, the endpoint counts what the trace says, and
-// the run says what they were made of.
+// Whatever the source of prompts, the endpoint's count matches the trace, and
+// the run records the source.
 func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -125,8 +125,8 @@ func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
 	digests := map[string]string{}
 	for name, tc := range map[string]struct {
 		flags    string
-		template int // what the endpoint adds, as run.json has it
-		extra    int // what it counts more than the trace says
+		template int // tokens added by the endpoint, as in run.json
+		extra    int // tokens counted beyond the trace's length
 		target   func(runfile.Target) bool
 		note     string
 	}{

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// transcript is one command of a console block and what it printed.
+// transcript is one command of a console block and its output.
 type transcript struct{ command, output string }
 
-// transcripts finds the console blocks of a document. A block shows commands
-// behind "$ " and the output of each.
+// transcripts finds the console blocks of a document. A block has commands
+// after "$ ", each followed by its output.
 func transcripts(t *testing.T, path string) []transcript {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -34,9 +34,9 @@ func transcripts(t *testing.T, path string) []transcript {
 	return found
 }
 
-// What a run measures differs from run to run: the numbers, how often it
-// reports progress, which requests found the prefix cache as predicted, and, on
-// a busy machine, the verdict.
+// These differ from run to run: measured numbers, the number of progress
+// reports, which requests found the prefix cache as predicted, and, on a busy
+// machine, the verdict.
 var (
 	progressPattern = regexp.MustCompile(`(?m)^moontide: \S+ of \S+ \| sent .*\n`)
 	causePattern    = regexp.MustCompile(`(?m)^  (difference|cold|pending|evicted|overtaken) .*\n( {20,}.*\n)*`)
@@ -61,7 +61,7 @@ var (
 	pausePattern  = regexp.MustCompile(`longest GC pause # ms \(# in total\)`)
 )
 
-// The README's commands print what the README says.
+// The README's commands print the output shown in the README.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	found := transcripts(t, root+"/README.md")
@@ -99,7 +99,8 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// withoutHead takes "| head -n N" off a command; without it, N is everything.
+// withoutHead removes "| head -n N" from a command; without it, N is the whole
+// output.
 func withoutHead(command string) (args string, lines int) {
 	args, head, cut := strings.Cut(command, " | head -n ")
 	if lines, err := strconv.Atoi(head); cut && err == nil {
@@ -113,7 +114,7 @@ func firstLines(text string, n int) string {
 	return strings.Join(lines[:min(n, len(lines))], "")
 }
 
-// The README's test command is the one that the continuous integration runs.
+// The README's test command is the one used by continuous integration.
 func TestReadmeTestCommand(t *testing.T) {
 	t.Parallel()
 	const command = "go test ./..."

@@ -14,7 +14,7 @@ import (
 	"moontide/trace/format"
 )
 
-// recordsOf reads a run's records, by row.
+// recordsOf reads a run's records by row.
 func recordsOf(t *testing.T, dir string) map[int]replay.Record {
 	t.Helper()
 	recorded, err := runfile.Open(dir)
@@ -49,12 +49,12 @@ func rowsOfTrace(t *testing.T, path string, n int) []trace.Request {
 	return rows
 }
 
-// serverCache says what a server that forgets nothing has cached of a prompt
-// that is made of a trace's blocks. It knows blocks by how much of them was
-// ever sent: an id may be a short tail in one row and whole in another.
+// serverCache models an unlimited server cache: it returns the cached tokens of
+// a prompt made of a trace's blocks. It tracks how much of each block was sent,
+// because an id may be a short tail in one row and whole in another.
 type serverCache struct {
 	traceBlock, serverBlock int
-	known                   map[uint64]int // tokens of the block that were sent
+	known                   map[uint64]int // tokens of each block that were sent
 }
 
 func (c *serverCache) cached(r trace.Request) int {
@@ -74,9 +74,8 @@ func (c *serverCache) cached(r trace.Request) int {
 	return min(hit, r.InputLength-1) / c.serverBlock * c.serverBlock
 }
 
-// One request at a time, token-id prompts: the server's cache hits for every
-// single request what an independent model of it says, and every prompt has
-// the length that the trace says.
+// One request at a time, token-id prompts: the server's cache hits match an
+// independent model for every request, and prompt lengths match the trace.
 func TestReplayHitsTheCacheAsTheTraceSays(t *testing.T) {
 	t.Parallel()
 	path := realTrace(t)
@@ -140,8 +139,8 @@ const shortTrace = `{"timestamp": 5000, "input_length": 700, "output_length": 3,
 {"delay": 1, "input_length": 60, "output_length": 5, "session_id": "s"}
 `
 
-// The same run by every way of asking: its folder has what a later report and
-// a later replay need.
+// The same run can be started in several ways; its folder has everything a
+// later report and a later replay need.
 func TestReplayForms(t *testing.T) {
 	t.Parallel()
 	url := serveFast(t)
@@ -191,7 +190,7 @@ func TestReplayForms(t *testing.T) {
 			if asJSON := must(t, dir, "report", "--json", "run"); !json.Valid([]byte(asJSON)) {
 				t.Errorf("report --json prints\n%s", asJSON)
 			}
-			// Its lines are in the order in which requests ended.
+			// Lines are in the order in which requests ended.
 			must(t, dir, "convert", "run/requests.jsonl", "--sort", "-o", "sorted.jsonl")
 			if again := must(t, dir, "replay", "sorted.jsonl", "--url", url, "--out", "again"); !strings.Contains(again, "Successful requests:                     5\n") {
 				t.Errorf("a result file replayed:\n%s", again)

@@ -10,7 +10,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// A report has the runs in every form that is asked for, and misuse is refused.
+// A report shows the runs in every requested form, and rejects misuse.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -62,7 +62,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A line that a kill cut is left out, and counted.
+// A line that was cut by a kill is skipped and counted.
 func TestReportOfACutRecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -82,7 +82,7 @@ func TestReportOfACutRecord(t *testing.T) {
 	}
 }
 
-// A record without chunk times says so, and ITL is known none the less.
+// A record without chunk times is reported as such, and ITL is still known.
 func TestNoChunkTimes(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// rewritten changes a file of a run's folder.
+// rewritten changes a file in a run's folder.
 func rewritten(t *testing.T, path string, change func(string) string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -21,8 +21,8 @@ func rewritten(t *testing.T, path string, change func(string) string) {
 	}
 }
 
-// A report of a run that is INVALID ends with exit status 3, as the run did, in
-// every form that judges, and still prints.
+// A report of an INVALID run exits with status 3, like the run, in every form
+// with a verdict, and still prints.
 func TestReportOfAnInvalidRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -56,7 +56,7 @@ func TestReportOfAnInvalidRun(t *testing.T) {
 	}
 }
 
-// Runs of different versions are shown, and it is said that they are.
+// Runs of different versions are shown with a warning.
 func TestReportOfDifferentVersions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestReportOfDifferentVersions(t *testing.T) {
 	}
 }
 
-// A folder that is another tool's, or of which too little is left, is refused.
+// A folder of another tool, or with too many files missing, is rejected.
 func TestReportOfWhatIsNoRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// A run is killed while requests are in flight: what ended is in the record,
-// what was sent is known, and --resume sends the rest, each row once.
+// A run is killed with requests in flight: the record has what ended, sent
+// requests are known, and --resume sends the rest, each row once.
 func TestKilledRunGoesOn(t *testing.T) {
 	t.Parallel()
 	s, dir := newSlowEndpoint(t), t.TempDir()
@@ -38,7 +38,7 @@ func TestKilledRunGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := bytes.Count(text, []byte("\n"))
-	done, behind := recordsOf(t, folder), 0 // the first row behind the record
+	done, behind := recordsOf(t, folder), 0 // the first row not in the record
 	for row := range done {
 		behind = max(behind, row+1)
 	}
@@ -83,8 +83,8 @@ func TestKilledRunGoesOn(t *testing.T) {
 		if rec.Class != replay.OK || before != (rec.Due < clock) {
 			t.Errorf("row %d: %v, due %v, the clock went on at %v", row, rec.Class, rec.Due, clock)
 		}
-		// The first row behind the record was due at once, as were those before
-		// that were in flight, and the others 100 ms apart.
+		// The first row after the record was due at once, like those in flight
+		// before it; the others are 100 ms apart.
 		if want := clock + time.Duration(max(0, row-behind))*100*time.Millisecond; !before && rec.Due != want {
 			t.Errorf("row %d is due at %v, want %v", row, rec.Due, want)
 		}
@@ -112,8 +112,8 @@ func awaitRecords(t *testing.T, folder string, n int) {
 	}
 }
 
-// A run that stopped because too much failed goes on to the trace's end, with
-// the flags that it had; what needs no second part has none.
+// A run that stopped because of too many failures resumes to the end of the
+// trace, with the same flags; a complete run is not resumed.
 func TestStoppedRunGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -178,8 +178,8 @@ func TestStoppedRunGoesOn(t *testing.T) {
 	}
 }
 
-// What keeps a run from being made is said before the endpoint hears of it: a
-// warm-up would spoil the figures of whoever measures it meanwhile.
+// Problems that prevent a run are reported before the endpoint is contacted: a
+// warm-up would distort other measurements of it.
 func TestWhatCannotBeRecordedIsNotBegun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

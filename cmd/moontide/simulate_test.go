@@ -15,7 +15,7 @@ import (
 	"moontide/trace"
 )
 
-// What is simulated is a run like any other, and says what it is.
+// A simulation is a run like any other, and is labelled as simulated.
 func TestSimulate(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -64,9 +64,9 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// In virtual time and over HTTP the same engine has the same cached of every
-// prompt, also where the blocks of engine and trace do not fit and the cache
-// is too small.
+// In virtual time and over HTTP, the same engine has the same cached tokens for
+// every prompt, even if the blocks of engine and trace differ and the cache is
+// too small.
 func TestSimulateHitsWhatServeDoes(t *testing.T) {
 	t.Parallel()
 	path := realTrace(t)
@@ -106,7 +106,8 @@ var (
 	figures          = regexp.MustCompile(`[0-9][0-9,]*(?:\.([0-9]+))?`)
 )
 
-// The README's comparison of two deployments is what its commands print.
+// The README's comparison of two deployments matches the output of its
+// commands.
 func TestReadmeDeployments(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(root + "/README.md")
@@ -143,7 +144,7 @@ func TestReadmeDeployments(t *testing.T) {
 	}
 }
 
-// printed is the figure behind a label.
+// printed returns the value after a label.
 func printed(t *testing.T, out, label string) float64 {
 	t.Helper()
 	_, rest, _ := strings.Cut(out, "\n"+label)
@@ -177,7 +178,7 @@ func TestSimulateSessions(t *testing.T) {
 	if err != nil || json.Unmarshal(text, &summary) != nil || !summary.Moontide.Simulated {
 		t.Errorf("summary.json: %v\n%s", err, text)
 	}
-	// A result is a trace, and a trace may come through a pipe.
+	// The result is a trace, and a trace may come through a pipe.
 	text, err = os.ReadFile(dir + "/run/requests.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +250,8 @@ func TestServeMisuse(t *testing.T) {
 	}
 }
 
-// A server of several engines, faster than time, is one to its clients.
+// A server of several engines, faster than real time, looks like a single
+// server to its clients.
 func TestServeDeployments(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{
@@ -267,7 +269,7 @@ func TestServeDeployments(t *testing.T) {
 	}
 }
 
-// What goes wrong on purpose is what a replay finds wrong.
+// Injected faults are reported by a replay.
 func TestServeFaults(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t, "--fault", "truncate:0.3", "--fault", "429:0.3", "--seed", "5"), t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"moontide/trace/format"
 )
 
-// shared is a trace of prompts of 1 to 6 blocks that begin alike.
+// shared writes a trace of prompts of 1 to 6 blocks with a common beginning.
 func shared(t *testing.T, dir, name string) {
 	t.Helper()
 	var rows []byte
@@ -29,8 +29,8 @@ func shared(t *testing.T, dir, name string) {
 	write(t, dir, name, string(rows))
 }
 
-// By name the tree method writes the file that users of the data generator
-// look for, wherever its source is.
+// Selected by name, the tree method writes the file name that users of the data
+// generator expect, wherever its source is.
 func TestSynthTreeNamesItsFile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -48,7 +48,7 @@ func TestSynthTreeNamesItsFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			from, dir := t.TempDir(), t.TempDir()
-			shared(t, from, c.source) // reading goes by content, not by name
+			shared(t, from, c.source) // the format is detected from content, not the name
 			args := append([]string{"synth", "--method", "tree", "--from", filepath.Join(from, c.source), "-n", "20"}, c.args...)
 			r := try(t, dir, "", args...)
 			if r.status != exitDone || r.out != "" || !strings.Contains(r.err, "20 requests written to "+c.want+"\n") {
@@ -100,7 +100,7 @@ func TestSynthIntoAnalyze(t *testing.T) {
 	}
 }
 
-// What the limits reject, and the rate that is left, is said and is true.
+// The reported rejections and the remaining rate are correct.
 func TestSynthTreeSaysWhatWasRejected(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -149,7 +149,7 @@ func TestSynthTreeSaysWhatWasRejected(t *testing.T) {
 	}
 }
 
-// A wrong knob is named with its value and what is allowed, before anything is
+// An invalid parameter is reported with its value and limits before anything is
 // written.
 func TestSynthTreeMisuse(t *testing.T) {
 	t.Parallel()

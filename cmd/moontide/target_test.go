@@ -19,8 +19,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// witness is an endpoint that remembers the bodies that it got and by how many
-// connections they came.
+// witness is an endpoint that records request bodies and counts connections.
 type witness struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -37,7 +36,7 @@ func newWitness(t *testing.T, start func(*httptest.Server)) *witness {
 	return w
 }
 
-// take returns the bodies that came since it was last asked.
+// take returns the bodies received since the last call.
 func (w *witness) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +61,7 @@ func (w *witness) answer(out http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(out, `data: {"choices": [{"text": " a", "finish_reason": "length"}], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}`+"\n\ndata: [DONE]\n\n")
 }
 
-// rowsOfSessions are 12 rows of 3 sessions, far enough apart for one
+// rowsOfSessions returns 12 rows of 3 sessions, far enough apart for one
 // connection to serve them all.
 func rowsOfSessions() string {
 	var text strings.Builder
@@ -111,8 +110,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// An https endpoint is believed when the file vouches for it, and not without;
-// who stamped the arrivals is in the verdict.
+// An https endpoint is trusted only with the CA file; the verdict includes the
+// source of the timestamps.
 func TestCAFile(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t, (*httptest.Server).StartTLS)
@@ -128,7 +127,7 @@ func TestCAFile(t *testing.T) {
 	}
 }
 
-// How late the client read is in the run's folder, where a report finds it.
+// The client's read delay is stored in the run's folder for the report.
 func TestReadDelayIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t, (*httptest.Server).Start)
@@ -140,7 +139,7 @@ func TestReadDelayIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	recorded.Close()
-	stamped := uint64(0) // by the kernel, which may begin a moment after it was asked to
+	stamped := uint64(0) // by the kernel, which may start shortly after the request
 	for _, rec := range recordsOf(t, filepath.Join(dir, "run")) {
 		if rec.Stamps == replay.KernelStamps {
 			stamped++

@@ -130,7 +130,7 @@ func TestSynth(t *testing.T) {
 	}
 }
 
-// The sample traces are what the commands beside them make.
+// The sample traces match the output of the commands documented with them.
 func TestSamplesAreWhatTheirCommandsMake(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(root + "/traces/README.md")
@@ -169,8 +169,8 @@ func TestSamplesAreWhatTheirCommandsMake(t *testing.T) {
 	}
 }
 
-// A trace that moontide wrote has the keys and types that readers of the
-// published format require.
+// A written trace has the keys and types required by readers of the published
+// format.
 func TestSampleIsReadableElsewhere(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(sample(t))
