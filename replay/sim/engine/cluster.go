@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Cluster is a running deployment. It is driven like an [Engine], and a cluster of
-// one engine does exactly what that engine does. Make it with [Deployment.New]. It is
-// not safe for concurrent use.
+// Cluster is a running deployment. It has the methods of an [Engine], and a
+// cluster of one engine behaves exactly like that engine. Make it with
+// [Deployment.New]. It is not safe for concurrent use.
 type Cluster struct {
-	front     *pool // takes requests
-	decode    *pool // nil: the front does everything
+	front     *pool // accepts requests
+	decode    *pool // nil: the front computes answers too
 	transfer  Transfer
-	transfers fifo[transferUnderWay] // in order of their ends
+	transfers fifo[transferUnderWay] // ordered by end
 	blockSize int
 	now       time.Duration
 }
@@ -23,19 +23,20 @@ type transferUnderWay struct {
 	r     *Request
 }
 
-// NewPrompt returns an empty prompt in blocks of the engines' size. It is safe for
-// concurrent use.
+// NewPrompt returns an empty prompt with the engines' block size. It is safe
+// for concurrent use.
 func (c *Cluster) NewPrompt() *Prompt { return NewPrompt(c.blockSize) }
 
 // BlockSize returns the number of tokens in a block of the engines' KV caches.
 func (c *Cluster) BlockSize() int { return c.blockSize }
 
-// Fits is [Engine.Fits] of any engine: all are equal.
+// Fits is like [Engine.Fits]. All engines have the same limits.
 func (c *Cluster) Fits(prompt, output int) error { return c.front.engines[0].Fits(prompt, output) }
 
-// Submit is [Engine.Submit] of the engine that the router picks.
+// Submit calls [Engine.Submit] on the engine that the router picks.
 func (c *Cluster) Submit(now time.Duration, r *Request) error {
-	// All engines are equal, and a rejected request must not change the router.
+	// All engines have the same limits, and a rejected request must not affect
+	// the router.
 	if err := c.front.engines[0].check(r); err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (c *Cluster) Submit(now time.Duration, r *Request) error {
 	return nil
 }
 
-// Cancel is [Engine.Cancel], wherever the request is.
+// Cancel calls [Engine.Cancel] on the engine that has the request.
 func (c *Cluster) Cancel(now time.Duration, r *Request) {
 	c.now = max(c.now, now)
 	if r.state == transferring {
@@ -70,14 +71,14 @@ func (c *Cluster) poolOf(e *Engine) *pool {
 	return c.decode
 }
 
-// Next is [Engine.Next] of all engines.
+// Next is like [Engine.Next], for all engines.
 func (c *Cluster) Next() (at time.Duration, ok bool) {
 	at, _, ok = c.next(forever)
 	return at, ok
 }
 
-// Advance is [Engine.Advance] of all engines. Events of one time come in order of the
-// engines, those of prefill engines first.
+// Advance is like [Engine.Advance], for all engines. Events at the same time
+// are ordered by engine, prefill engines first.
 func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 	for {
 		at, e, ok := c.next(now)
@@ -98,8 +99,8 @@ func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 	}
 }
 
-// next returns the time of the next event and its engine, or nil for the end of a
-// transfer. See Engine.next.
+// next returns the time of the next event and its engine, or nil for the end of
+// a transfer. See Engine.next.
 func (c *Cluster) next(before time.Duration) (at time.Duration, e *Engine, ok bool) {
 	at, e = c.front.next(before)
 	if c.decode == nil {
@@ -108,8 +109,8 @@ func (c *Cluster) next(before time.Duration) (at time.Duration, e *Engine, ok bo
 	if t, d := c.decode.next(before); d != nil && (e == nil || t < at) {
 		at, e = t, d
 	}
-	// A transfer ends after everything else of its time, like a request submitted
-	// then.
+	// A transfer ends after all other events of its time, like a request
+	// submitted at that time.
 	if c.transfers.len() > 0 {
 		if t := c.transfers.front().until; e == nil || t < at {
 			return t, nil, true
@@ -118,7 +119,8 @@ func (c *Cluster) next(before time.Duration) (at time.Duration, e *Engine, ok bo
 	return at, e, e != nil
 }
 
-// beginTransfers replaces the handover events from an index on by transfers.
+// beginTransfers replaces the handover events starting at index from by
+// transfers.
 func (c *Cluster) beginTransfers(events []Event, from int) []Event {
 	return append(events[:from], slices.DeleteFunc(events[from:], func(e Event) bool {
 		if e.Kind != handover {
@@ -144,7 +146,7 @@ func (c *Cluster) endTransfer(at time.Duration) {
 	c.decode.changed(to)
 }
 
-// Stats returns the state of all engines together.
+// Stats returns the combined state of all engines.
 func (c *Cluster) Stats() (all Stats) {
 	for _, s := range c.EachStats() {
 		all.add(s)
@@ -152,8 +154,9 @@ func (c *Cluster) Stats() (all Stats) {
 	return all
 }
 
-// EachStats returns the state of each engine, prefill engines before decode engines.
-// Requests under transfer count as waiting at the first decode engine.
+// EachStats returns the state of each engine, prefill engines before decode
+// engines. Requests in transfer are reported as waiting at the first decode
+// engine.
 func (c *Cluster) EachStats() (each []Stats) {
 	for _, e := range c.front.engines {
 		each = append(each, e.Stats())

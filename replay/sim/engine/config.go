@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Config configures one engine. The zero value works: it takes no time and has high
-// limits.
+// Config configures one engine. The zero value is valid: it has high limits and
+// takes no time.
 type Config struct {
 	Costs Costs
 	// MaxSeqs limits the sequences running at once; 0 is 1<<20.
 	MaxSeqs int
-	// MaxBatchedTokens limits the tokens computed in a step, at least MaxSeqs, so that
-	// every running sequence gets one; 0 is 1<<20.
+	// MaxBatchedTokens limits the tokens computed in a step; 0 is 1<<20. It
+	// must be at least MaxSeqs, so that every running sequence gets a token.
 	MaxBatchedTokens int
 	// BlockSize is the number of tokens in a KV cache block; 0 is 16.
 	BlockSize int
@@ -22,15 +22,14 @@ type Config struct {
 	KVBlocks int
 	// MaxModelLen limits the tokens of a prompt and its answer together; 0 is 1<<20.
 	MaxModelLen int
-	// PhasedTPOT, if above 0, takes decoding out of the steps: each sequence gets a
-	// token every PhasedTPOT, with evenly spread phases. No real engine does that. It is
-	// for calibrating clients, which lock-step would give all their work at once. A
-	// sequence then has room for its whole answer from the beginning and is never
-	// preempted.
+	// PhasedTPOT, if above 0, decodes outside the steps: each sequence gets a
+	// token every PhasedTPOT, with evenly spread phases. No real engine does
+	// this. It is meant for calibrating clients, which would get all their work
+	// at once in lock-step. A sequence then reserves space for its whole answer
+	// at admission and is never preempted.
 	PhasedTPOT time.Duration
 }
 
-// Costs is the time of a step: the sum of its parts.
 // DefaultBlockSize is the default of [Config].BlockSize.
 const DefaultBlockSize = 16
 
@@ -41,7 +40,7 @@ const (
 	maxCost      = time.Hour
 )
 
-// WithDefaults returns c with its zero limits set.
+// WithDefaults returns c with the defaults for zero limits.
 func (c Config) WithDefaults() Config {
 	for _, limit := range []struct {
 		field        *int
@@ -88,12 +87,11 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// batch counts what a step computes: prompt tokens, decoding sequences, and the tokens
-// of their contexts.
+// batch counts the work of a step: prompt tokens, decoding sequences, and the tokens of
+// their contexts.
 type batch struct{ prefill, sequences, context int }
 
-// of returns the time of a step.
-// times returns n*d, at most a month, so that time does not overflow.
+// times returns n*d, at most a month to prevent overflow.
 func times(n int, d time.Duration) time.Duration {
 	const month = 30 * 24 * time.Hour
 	if d > 0 && n > int(month/d) {

@@ -8,12 +8,12 @@ import (
 // Default returns one engine that approximates Llama 3.1 8B in FP8 on one H100
 // of 80 GB:
 //
-//   - A step reads 8 GB of weights at some 2.7 of the 3.35 TB/s: 3 ms, and a
-//     millisecond for launching kernels and scheduling.
+//   - A step reads 8 GB of weights at about 2.7 of the 3.35 TB/s: 3 ms, plus
+//     1 ms for kernel launches and scheduling.
 //   - A prompt token takes 16 GFLOP at a little over half of the 1,979 TFLOPS:
 //     15 us, or 66,000 tokens a second.
-//   - A decoding sequence shares the reading of the weights; sampling it and
-//     its part of the scheduling take some 10 us.
+//   - A decoding sequence shares the reading of the weights; sampling and
+//     its part of the scheduling take about 10 us.
 //   - The KV cache of a token is 32 layers of 8 heads of 128 numbers, twice, a
 //     byte each: 64 KiB, read in 26 ns.
 //   - 90 % of 80 GB, less weights and activations, leave 60 GB for the KV

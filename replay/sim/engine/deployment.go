@@ -9,40 +9,41 @@ import (
 	"moontide/trace/routing"
 )
 
-// Deployment configures engines that serve together. The zero value is one engine.
+// Deployment configures engines that serve together. The zero value has one
+// engine.
 type Deployment struct {
 	// Engine configures each engine.
 	Engine Config
 	// Engines is the number of engines behind the router; 0 is one.
 	Engines int
-	// Routing chooses the engine of a request, in a disaggregated deployment
-	// the prefill engine; "" is [routing.RoundRobin]. Decode engines are chosen
-	// by [routing.LeastLoaded].
+	// Routing selects the engine for a request: in a disaggregated deployment,
+	// the prefill engine. "" is [routing.RoundRobin]. Decode engines are
+	// selected by [routing.LeastLoaded].
 	Routing routing.Policy
-	// Seed is for [routing.Random].
+	// Seed is the seed for [routing.Random].
 	Seed uint64
-	// Prefill and Decode, both above 0, make a disaggregated deployment instead:
-	// Prefill engines compute prompts and first tokens, Decode engines the rest of the
-	// answers.
+	// Prefill and Decode, if both are above 0, make the deployment
+	// disaggregated: Prefill engines compute prompts and first tokens, Decode
+	// engines the remaining tokens.
 	Prefill, Decode int
-	// Transfer is the time to transfer the KV cache of a prompt from a prefill to a
-	// decode engine. Any number of transfers run at once.
+	// Transfer is the time to transfer the KV cache of a prompt from a prefill
+	// to a decode engine. Transfers do not slow each other down.
 	Transfer Transfer
 }
 
-// Transfer is the time of a KV cache transfer.
+// Transfer configures the time of a KV cache transfer.
 type Transfer struct {
 	Base     time.Duration
 	PerToken time.Duration // of the prompt
 }
 
-// MaxEngines is the most engines of a kind in a deployment.
+// MaxEngines is the maximum number of engines of each kind in a deployment.
 const MaxEngines = 1024
 
 // Disaggregated reports whether separate engines compute prompts and answers.
 func (d Deployment) Disaggregated() bool { return d.Prefill > 0 && d.Decode > 0 }
 
-// String describes the deployment in words.
+// String describes the deployment.
 func (d Deployment) String() string {
 	policy := cmp.Or(d.Routing, routing.RoundRobin)
 	switch {

@@ -1,10 +1,10 @@
-// Package engine models LLM serving engines and deployments of several, as state
-// machines that take time as an argument. The same engine serves over HTTP in real
-// time (replay/sim/server), and an hour of traffic in a second of virtual time
+// Package engine models LLM serving engines and deployments of several engines
+// as state machines that take the time as an argument. The same engine serves HTTP in
+// real time (replay/sim/server), or an hour of traffic in a second of virtual time
 // (replay/sim/virtual).
 //
-// Start with [Deployment.New], or with [New] for one engine. Both are driven alike:
-// hand over requests with Submit, ask Next for the time of the next event, and get the
+// Start with [Deployment.New], or with [New] for one engine. Both have the same
+// methods: add requests with Submit, get the time of the next event from Next, and the
 // events from Advance:
 //
 //	e, err := engine.New(engine.Config{Costs: engine.Costs{Step: 8 * time.Millisecond}})
@@ -23,9 +23,9 @@
 // token of every decoding sequence and spends the rest of its token budget on prompts,
 // first come first served, long ones in chunks. The batch determines the time of the
 // step ([Costs]). The KV cache consists of blocks; full blocks of prompts stay cached
-// for later prompts with the same prefix until their room is needed, least recently
+// for later prompts with the same prefix until their space is needed, least recently
 // used first. When a decoding sequence finds no free block, the sequence admitted last
-// is preempted and computed again later.
+// is preempted and recomputed later.
 //
 // Nothing here reads a clock, draws unseeded random numbers or starts a goroutine: the
 // same calls give the same events.

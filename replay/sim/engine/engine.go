@@ -6,8 +6,8 @@ import (
 )
 
 // Engine models one LLM serving engine. All methods take the time as a duration
-// since a start of the caller's choice; a time before that of an earlier call counts
-// as that one. An Engine is not safe for concurrent use.
+// since a start chosen by the caller; times before that of an earlier call are
+// treated as that time. An Engine is not safe for concurrent use.
 type Engine struct {
 	cfg   Config
 	index int // in its pool
@@ -15,32 +15,33 @@ type Engine struct {
 	now   time.Duration
 
 	queue   waitQueue
-	running []*Request // in order of admission, without phased ones
+	running []*Request // in order of admission, except phased ones
 	phased  phasedQueue
 
 	stepping bool
 	stepEnd  time.Duration // of the current step
 	free     time.Duration // when the next step may begin
-	stalled  bool          // nothing can be scheduled until something changes
+	stalled  bool          // nothing to schedule until something changes
 
-	// prefillOnly engines keep the blocks of requests until these are transferred.
+	// prefillOnly engines keep the blocks of requests until they are
+	// transferred.
 	prefillOnly  bool
 	transferring int // requests
 	backlog      int // prompt tokens to compute
 	stats        Stats
-	preemptions  []Event // by the step that began last, not reported yet
+	preemptions  []Event // of the latest step, not yet reported
 }
 
-// Stats is the state of one or several engines. Tokens, preemptions, steps and busy
-// time are counted since the start.
+// Stats is the state of one or more engines. Tokens, preemptions, steps and
+// busy time are totals since the start.
 type Stats struct {
 	Waiting, Running int // requests
-	KVBlocks, KVUsed int // blocks in all, and used by requests
+	KVBlocks, KVUsed int // total blocks, and blocks used by requests
 
 	QueriedTokens   int // prompt tokens looked up in the prefix cache
-	HitTokens       int // of these, found
-	PrefillTokens   int // computed for prompts, recomputation after preemption included
-	PromptTokens    int // of prompts that have been computed, cached ones included
+	HitTokens       int // prompt tokens found in the prefix cache
+	PrefillTokens   int // computed for prompts, including recomputation after preemption
+	PromptTokens    int // of computed prompts, including cached tokens
 	GeneratedTokens int
 	Preemptions     int
 	Steps           int
@@ -60,9 +61,9 @@ func newEngine(cfg Config) *Engine {
 	return &Engine{cfg: cfg, kv: newKVCache(cfg.KVBlocks, cfg.BlockSize)}
 }
 
-// Submit hands over a request. Call Advance first, so that everything until now has
-// happened. An error says why the request can never be served; the engine then does
-// not keep it.
+// Submit adds a request. Call Advance first to process everything until now. An
+// error describes why the request can never be served; the request is then not
+// added.
 func (e *Engine) Submit(now time.Duration, r *Request) error {
 	if err := e.check(r); err != nil {
 		return err
@@ -72,7 +73,7 @@ func (e *Engine) Submit(now time.Duration, r *Request) error {
 	return nil
 }
 
-// check returns why a request can never be served.
+// check returns an error if a request can never be served.
 func (e *Engine) check(r *Request) error {
 	switch {
 	case r.state != idle:
@@ -85,8 +86,8 @@ func (e *Engine) check(r *Request) error {
 	return e.Fits(r.Prompt.tokens, r.Output)
 }
 
-// Fits returns an error if a prompt and an answer of so many tokens can never be
-// served.
+// Fits returns an error if a request with this many prompt and output tokens
+// can never be served.
 func (e *Engine) Fits(prompt, output int) error {
 	tooLong := func(limit int, of string) error {
 		return &TooLong{Prompt: prompt, Output: output, Limit: limit, Of: of}
@@ -105,7 +106,8 @@ func (e *Engine) Fits(prompt, output int) error {
 	return nil
 }
 
-// accept queues a request that is new, or whose prompt a prefill engine computed.
+// accept queues a new request, or one with its prompt computed by a prefill
+// engine.
 func (e *Engine) accept(now time.Duration, r *Request) {
 	e.wake(now)
 	r.state, r.engine, r.blocks = waiting, e, len(r.Prompt.blocks)
@@ -121,21 +123,22 @@ func (r *Request) reusable() []uint64 {
 	return r.Prompt.blocks[:min(len(r.Prompt.blocks), r.known()/r.Prompt.blockSize)]
 }
 
-// setBacklog sets the prompt tokens of a request that are still to be computed.
+// setBacklog sets the number of prompt tokens of a request left to compute.
 func (e *Engine) setBacklog(r *Request, tokens int) {
 	e.backlog += tokens - r.backlog
 	r.backlog = tokens
 }
 
-// wake notes that there may be something to schedule.
+// wake records that there may be work to schedule.
 func (e *Engine) wake(now time.Duration) {
 	e.now = max(e.now, now)
 	e.free = max(e.free, e.now)
 	e.stalled = false
 }
 
-// Cancel ends a request at once, frees its blocks and stops its events. The current
-// step still takes its time. A request that has ended is left alone.
+// Cancel ends a request immediately, frees its blocks and stops its events. The
+// current step still takes its full time. Cancelling a request that has ended
+// has no effect.
 func (e *Engine) Cancel(now time.Duration, r *Request) {
 	switch r.state {
 	case waiting:
@@ -166,22 +169,23 @@ func (e *Engine) release(r *Request) {
 	r.chain, r.chained, r.others, r.room = nil, 0, 0, 0
 }
 
-// transferred frees the blocks of a request that a decode engine has now.
+// transferred frees the blocks of a request after their transfer to a decode
+// engine.
 func (e *Engine) transferred(now time.Duration, r *Request) {
 	e.transferring--
 	e.wake(now)
 	e.remove(r)
 }
 
-// Next returns the time of the next event if nothing is submitted or cancelled
-// before, and whether there is one. It may begin a step: a request submitted later,
-// even at the same time, waits for the next step.
+// Next returns the time of the next event, assuming no further calls of Submit
+// or Cancel, and whether there is one. It may begin a step: a request submitted
+// later, even at the same time, waits for the next step.
 func (e *Engine) Next() (at time.Duration, ok bool) { return e.next(forever) }
 
 const forever = 1<<63 - 1
 
-// next returns the time of the next event, after beginning a step that can begin
-// before the given time.
+// next returns the time of the next event, after beginning a step if one can
+// begin before the given time.
 func (e *Engine) next(before time.Duration) (at time.Duration, ok bool) {
 	if len(e.preemptions) > 0 {
 		return e.preemptions[0].At, true
@@ -199,14 +203,14 @@ func (e *Engine) next(before time.Duration) (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// canBegin reports whether there is a step to begin.
+// canBegin reports whether a step can begin.
 func (e *Engine) canBegin() bool {
 	return !e.stepping && !e.stalled && (len(e.running) > 0 || e.queue.len() > 0)
 }
 
-// Advance moves the time on and appends the events until then, in order of time. No
-// step begins at the given time itself, so requests submitted at that time can be part
-// of it. It allocates only to make room for the events.
+// Advance advances the time and appends the events until then in order of time.
+// No step begins at exactly the given time, so that requests submitted at that
+// time can be part of it. It allocates only to grow events.
 func (e *Engine) Advance(now time.Duration, events []Event) []Event {
 	for {
 		at, ok := e.next(now)
@@ -218,7 +222,7 @@ func (e *Engine) Advance(now time.Duration, events []Event) []Event {
 	}
 }
 
-// process appends the events of a time.
+// process appends the events at a given time.
 func (e *Engine) process(at time.Duration, events []Event) []Event {
 	e.now = at
 	switch {
@@ -241,7 +245,7 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// inFlight returns the number of requests, those being transferred included.
+// inFlight returns the number of requests, including those being transferred.
 func (e *Engine) inFlight() int {
 	return e.queue.len() + len(e.running) + e.phased.len() + e.transferring
 }

@@ -6,11 +6,12 @@ import (
 )
 
 // phasedQueue holds the sequences that decode outside the steps
-// ([Config.PhasedTPOT]), in order of their next tokens. All have the same period,
-// so a sequence that had a token goes last, and only new ones take a search.
+// ([Config.PhasedTPOT]), ordered by next token. All have the same period, so a
+// sequence moves to the end after each token, and only new sequences need a
+// search.
 type phasedQueue struct {
 	fifo[phasedToken]
-	count uint64 // of sequences so far
+	count uint64 // sequences added so far
 }
 
 // phasedToken is a sequence and the time of its next token.
@@ -26,9 +27,9 @@ func (q *phasedQueue) next() (time.Duration, bool) {
 	return q.front().at, true
 }
 
-// add gives a phase to a sequence that has its first token now; the second comes
-// within a period. Multiples of the golden ratio spread any number of phases evenly
-// (Weyl's sequence).
+// add assigns a phase to a sequence that has its first token now; the second
+// follows within a period. Multiples of the golden ratio spread any number of
+// phases evenly (Weyl's sequence).
 func (q *phasedQueue) add(r *Request, now, period time.Duration) {
 	const golden = 0.6180339887498949
 	q.count++
@@ -47,7 +48,7 @@ func (q *phasedQueue) remove(r *Request) {
 	q.removeAt(q.index(func(t phasedToken) bool { return t.r == r }))
 }
 
-// phasedToken gives the next phased sequence its token.
+// phasedToken generates a token for the next phased sequence.
 func (e *Engine) phasedToken(events []Event) []Event {
 	next := e.phased.pop()
 	r := next.r

@@ -7,12 +7,12 @@ import (
 	"moontide/trace/routing"
 )
 
-// pool is a number of equal engines behind a router. It remembers the times of their
-// next events, because mostly only one of them has changed.
+// pool is a group of identical engines with a router. It caches the times of
+// their next events, because usually only one of them has changed.
 type pool struct {
 	engines []*Engine
 	router  *routing.Router
-	nextAt  []time.Duration // of each engine; forever: never; unknown: ask
+	nextAt  []time.Duration // of each engine; forever: none; unknown: ask
 }
 
 const unknown = -1
@@ -32,7 +32,7 @@ func newPool(cfg Config, n int, policy routing.Policy, seed uint64) (*pool, erro
 	return p, nil
 }
 
-// pick returns the engine that a request goes to.
+// pick returns the engine for a request.
 func (p *pool) pick(r *Request) *Engine {
 	if len(p.engines) == 1 {
 		return p.engines[0]
@@ -48,11 +48,11 @@ func (p *pool) pick(r *Request) *Engine {
 	return p.engines[p.router.Pick(request, load, cached)]
 }
 
-// changed notes that the next event of an engine may have changed.
+// changed records that the next event of an engine may have changed.
 func (p *pool) changed(e *Engine) { p.nextAt[e.index] = unknown }
 
-// next returns the time of the next event and its engine, the first of several. See
-// Engine.next.
+// next returns the time of the next event and its engine; ties go to the first
+// engine. See Engine.next.
 func (p *pool) next(before time.Duration) (at time.Duration, next *Engine) {
 	best := -1
 	for i, t := range p.nextAt {

@@ -4,7 +4,7 @@ import "slices"
 
 // fifo is a queue that reuses the memory of removed items.
 type fifo[T any] struct {
-	items []T // from head on
+	items []T // starting at head
 	head  int
 }
 
@@ -14,7 +14,7 @@ func (q *fifo[T]) front() T { return q.items[q.head] }
 
 func (q *fifo[T]) push(item T) { q.insert(q.len(), item) }
 
-// insert puts an item before the i-th.
+// insert inserts an item before index i.
 func (q *fifo[T]) insert(i int, item T) {
 	if q.head > len(q.items)/2 && len(q.items) == cap(q.items) {
 		n := copy(q.items, q.items[q.head:])
@@ -37,10 +37,10 @@ func (q *fifo[T]) index(match func(T) bool) int { return slices.IndexFunc(q.item
 
 func (q *fifo[T]) removeAt(i int) { q.items = slices.Delete(q.items, q.head+i, q.head+i+1) }
 
-// waitQueue holds waiting requests, first come first served. Preempted requests go
-// before the others, those admitted first before all.
+// waitQueue holds waiting requests, first come first served. Preempted requests
+// precede the others, in order of admission.
 type waitQueue struct {
-	preempted []*Request // the next one last
+	preempted []*Request // in reverse order: the next one is last
 	arrived   fifo[*Request]
 }
 

@@ -6,31 +6,32 @@ import (
 	"time"
 )
 
-// Request is a request and, once submitted, its state. Submit it once, and do not
-// change its fields afterwards.
+// Request is a request and, after Submit, its state. Submit it only once, and
+// do not change its fields afterwards.
 type Request struct {
 	Prompt *Prompt
 	Output int // tokens of the answer (OSL), at least 1
-	// Session names the conversation, for routing; "" is none.
+	// Session identifies the conversation, for routing; "" is none.
 	Session string
-	// Owner is for the caller's use.
+	// Owner is reserved for the caller.
 	Owner any
 
 	state     state
-	blocks    int // of the prompt with known hashes
+	blocks    int // number of prompt blocks with known hashes
 	until     int // tokens of the answer that this engine generates
-	target    int // tokens to compute before the next one is generated
-	computed  int // tokens whose keys and values are in the cache
-	scheduled int // tokens that the current step computes
+	target    int // tokens to compute before generating the next one
+	computed  int // tokens whose keys and values are cached
+	scheduled int // tokens computed by the current step
 	generated int
-	backlog   int // prompt tokens to compute
-	cached    int // tokens, at the first admission
+	backlog   int // prompt tokens left to compute
+	cached    int // cached tokens at the first admission
 	admitted  bool
-	preempted int // times
+	preempted int // number of preemptions
 	engine    *Engine
 
-	// The request uses chained cached blocks, up to the run chain, and other blocks,
-	// which cannot be found. They have room for so many tokens.
+	// The request uses chained cached blocks, up to the run chain, and other
+	// blocks, which cannot be looked up. Together they have room for this many
+	// tokens.
 	chain   *run
 	chained int
 	others  int
@@ -43,8 +44,8 @@ const (
 	idle state = iota
 	waiting
 	running
-	phased       // decoding outside the steps
-	transferring // its blocks are kept until a decode engine has them
+	phased       // decodes outside the steps
+	transferring // keeps its blocks until a decode engine has them
 	ended
 )
 
@@ -52,23 +53,23 @@ const (
 // request was first admitted.
 func (r *Request) Cached() int { return r.cached }
 
-// Generated returns the number of tokens of the answer so far.
+// Generated returns the number of answer tokens so far.
 func (r *Request) Generated() int { return r.generated }
 
-// Preempted returns how often the request was preempted.
+// Preempted returns the number of times the request was preempted.
 func (r *Request) Preempted() int { return r.preempted }
 
 // Ended reports whether the request is finished or cancelled.
 func (r *Request) Ended() bool { return r.state == ended }
 
-// known returns the number of tokens of the prompt and of the answer so far.
+// known returns the number of prompt tokens and generated tokens.
 func (r *Request) known() int { return r.Prompt.tokens + r.generated }
 
-// maxTokens returns the number of tokens whose keys and values are computed in the
-// end: all but the last of the answer.
+// maxTokens returns the number of tokens whose keys and values are eventually
+// computed: all but the last of the answer.
 func (r *Request) maxTokens() int { return r.Prompt.tokens + r.until - 1 }
 
-// Event is what happened to a request at a time.
+// Event is an event of a request at a given time.
 type Event struct {
 	Request *Request
 	Kind    Kind
@@ -78,12 +79,12 @@ type Event struct {
 // Kind is the kind of an [Event].
 type Kind uint8
 
-// The kinds of events. Finished follows the last token at the same time.
+// The kinds of events. Finished follows the last token, at the same time.
 const (
-	First     Kind = iota // the first token: the prompt has been computed
+	First     Kind = iota // the first token; the prompt has been computed
 	Token                 // a later token
 	Finished              // the answer is complete
-	Preempted             // removed from the batch, to be computed again
+	Preempted             // removed from the batch, to be recomputed later
 
 	handover // to a decode engine
 )
@@ -93,11 +94,12 @@ func (k Kind) String() string {
 	return [...]string{"first", "token", "finished", "preempted", "handover"}[k]
 }
 
-// TooLong is the error for a request that can never be served.
+// TooLong is the error for a request that exceeds a limit and can never be
+// served.
 type TooLong struct {
 	Prompt, Output int    // tokens
 	Limit          int    // tokens
-	Of             string // what the limit is of
+	Of             string // name of the limit
 }
 
 func (e *TooLong) Error() string {

@@ -2,9 +2,9 @@ package engine
 
 import "time"
 
-// beginStep schedules a step as vLLM's V1 scheduler does: running sequences in
-// order of admission, then waiting requests while there are sequences, tokens and
-// blocks left.
+// beginStep schedules a step like vLLM's V1 scheduler: running sequences in
+// order of admission, then waiting requests while sequences, tokens and blocks
+// are available.
 func (e *Engine) beginStep() {
 	var b batch
 	budget := e.cfg.MaxBatchedTokens
@@ -23,9 +23,10 @@ func (e *Engine) beginStep() {
 	e.stats.PrefillTokens += b.prefill
 }
 
-// scheduleRunning gives every decoding sequence a token, and the rest of the budget
-// to the prompt that the step before left unfinished, which was admitted last. A
-// sequence that finds no free block preempts the one admitted last, maybe itself.
+// scheduleRunning schedules one token of every decoding sequence, and the rest
+// of the budget for the prompt that the previous step left unfinished, which
+// was admitted last. A sequence that finds no free block preempts the one
+// admitted last, possibly itself.
 func (e *Engine) scheduleRunning(b *batch, budget *int) (preempted bool) {
 	for i := 0; i < len(e.running); i++ {
 		r := e.running[i]
@@ -47,8 +48,8 @@ func (e *Engine) scheduleRunning(b *batch, budget *int) (preempted bool) {
 	return preempted
 }
 
-// missingBlocks returns the number of blocks that a request needs for tokens, in
-// addition to those that it has.
+// missingBlocks returns the number of blocks that a request needs for tokens,
+// in addition to those it has.
 func (e *Engine) missingBlocks(r *Request, tokens int) int {
 	if tokens <= r.room {
 		return 0
@@ -56,9 +57,9 @@ func (e *Engine) missingBlocks(r *Request, tokens int) int {
 	return e.kv.blocksFor(tokens) - r.chained - r.others
 }
 
-// schedule adds n tokens of a request to the step. Blocks that they fill are cached
-// from now on: a request of the same step may use them, because it reads them, layer
-// by layer, after they are written.
+// schedule adds n tokens of a request to the step. Blocks that they fill are
+// cached immediately: a request in the same step may use them, because it reads
+// them, layer by layer, after they are written.
 func (e *Engine) schedule(r *Request, n int, b *batch) {
 	r.scheduled = n
 	if r.computed < r.target {
@@ -71,7 +72,7 @@ func (e *Engine) schedule(r *Request, n int, b *batch) {
 	e.cacheBlocks(r, r.computed+n)
 }
 
-// allocate gives a request blocks for tokens.
+// allocate allocates blocks for tokens of a request.
 func (e *Engine) allocate(r *Request, tokens int) {
 	if n := e.missingBlocks(r, tokens); n > 0 {
 		e.kv.allocate(n)
@@ -80,8 +81,8 @@ func (e *Engine) allocate(r *Request, tokens int) {
 	}
 }
 
-// cacheBlocks caches the full blocks of the first tokens of a request, as far as
-// their hashes are known.
+// cacheBlocks caches the full blocks of the first tokens of a request whose
+// hashes are known.
 func (e *Engine) cacheBlocks(r *Request, tokens int) {
 	if r.chained == r.blocks {
 		return
@@ -94,8 +95,8 @@ func (e *Engine) cacheBlocks(r *Request, tokens int) {
 	}
 }
 
-// preempt sends the sequence admitted last back to the head of the queue. All of it
-// that is not cached by then is computed again.
+// preempt moves the sequence admitted last back to the head of the queue. Its
+// tokens are recomputed unless they are still cached by then.
 func (e *Engine) preempt(r *Request) {
 	e.running = e.running[:len(e.running)-1]
 	e.release(r)
@@ -108,8 +109,8 @@ func (e *Engine) preempt(r *Request) {
 	e.preemptions = append(e.preemptions, Event{r, Preempted, e.free})
 }
 
-// admit takes requests from the queue. One that finds no room holds up those behind
-// it.
+// admit admits requests from the queue. A request that does not fit blocks
+// those after it.
 func (e *Engine) admit(b *batch, budget *int) {
 	for *budget > 0 && len(e.running)+e.phased.len() < e.cfg.MaxSeqs {
 		r := e.queue.front()
@@ -123,8 +124,8 @@ func (e *Engine) admit(b *batch, budget *int) {
 		if r.computed > 0 { // by a prefill engine
 			from, r.target = r.computed, r.computed
 		} else if from == known {
-			// The next token is computed from the last one, so the last block is
-			// computed in any case, in place.
+			// The next token is computed from the last one, so the last block
+			// is always computed, in place.
 			from -= e.cfg.BlockSize
 		}
 		n := min(known-from, *budget)
@@ -144,13 +145,13 @@ func (e *Engine) admit(b *batch, budget *int) {
 	}
 }
 
-// run makes a request with some tokens computed a running one.
+// run adds a request with some tokens computed to the running ones.
 func (e *Engine) run(r *Request, computed int) {
 	r.state = running
 	r.computed = computed
 	e.setBacklog(r, r.target-computed)
 	e.running = append(e.running, r)
-	if r.admitted { // here or by a prefill engine
+	if r.admitted { // by this engine or a prefill engine
 		return
 	}
 	r.admitted, r.cached = true, computed
@@ -188,7 +189,7 @@ func (e *Engine) finishStep(events []Event) []Event {
 	return events
 }
 
-// generate adds a token to an answer, which the last one ends.
+// generate adds a token to an answer and ends the answer after its last one.
 func (e *Engine) generate(r *Request, at time.Duration, events []Event) []Event {
 	kind := Token
 	if r.generated == 0 {

@@ -7,21 +7,21 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// activeRequest is a request that is being answered: an [engine.Request] of the
-// deployment and the answer to a client.
+// activeRequest is a request in flight: an [engine.Request] of the deployment
+// and the answer to a client.
 type activeRequest struct {
 	engine.Request
 	answer
 	server   *Server
 	conn     *conn
-	begun    time.Duration // when it came, by the clock
+	begun    time.Duration // when it arrived, by the server's clock
 	streamed bool
-	writer   eventWriter   // of a stream
-	faulty   *faultyStream // nil: the stream has no fault
+	writer   eventWriter   // for a stream
+	faulty   *faultyStream // nil without a fault
 
-	// Of the loop.
+	// Used by the loop only.
 	generated, delivered int           // tokens, and those that the client was given
-	last                 time.Duration // the last delivery
+	last                 time.Duration // time of the last delivery
 
 	done chan struct{} // closed when the answer is complete
 }
@@ -41,16 +41,16 @@ func (s *Server) newActive(r *request, a answer, c *conn, begun time.Time) *acti
 	return q
 }
 
-// usage is known from the first token on.
+// usage returns the usage, which is known from the first token on.
 func (q *activeRequest) usage() usage { return usage{q.Prompt.Len(), q.Cached()} }
 
-// complete wakes the handler, which waits in run.
+// complete wakes the handler waiting in run.
 func (q *activeRequest) complete() {
 	q.conn.interrupt()
 	close(q.done)
 }
 
-// tooLong returns an error if a request can never be answered.
+// tooLong returns an error if a request can never be served.
 func (s *Server) tooLong(q *activeRequest) *apiError {
 	err := s.cluster.Fits(q.Prompt.Len(), q.Output)
 	if e, ok := errors.AsType[*engine.TooLong](err); ok {
@@ -62,9 +62,10 @@ func (s *Server) tooLong(q *activeRequest) *apiError {
 	return nil
 }
 
-// run submits a request and returns when its answer is complete and, if it is a
-// stream, written. It returns errGone as soon as the client leaves, or
-// errShutdown, and frees at once what the request had in the deployment.
+// run submits a request and returns when its answer is complete and, for a
+// stream, written. If the client leaves or the server shuts down, it returns
+// errGone or errShutdown at once and frees the request's resources in the
+// deployment.
 func (s *Server) run(q *activeRequest) error {
 	q.conn.resume()
 	if err := s.submit(q); err != nil {
@@ -77,7 +78,7 @@ func (s *Server) run(q *activeRequest) error {
 	if !q.conn.awaitLeave() {
 		return errGone
 	}
-	select { // a complete answer goes before a shutdown
+	select { // a complete answer takes precedence over a shutdown
 	case <-q.done:
 	default:
 		select {
@@ -91,7 +92,7 @@ func (s *Server) run(q *activeRequest) error {
 }
 
 // pause waits for d. It returns errGone as soon as the client leaves, or
-// errShutdown.
+// errShutdown on shutdown.
 func (s *Server) pause(c *conn, d time.Duration) error {
 	end := time.Now().Add(d)
 	c.SetReadDeadline(end)
@@ -107,21 +108,21 @@ func (s *Server) pause(c *conn, d time.Duration) error {
 		return errGone
 	}
 	select {
-	case <-time.After(time.Until(end)): // it has sent too much of its next request
+	case <-time.After(time.Until(end)): // the client sent too much of its next request
 		return nil
 	case <-s.done:
 		return errShutdown
 	}
 }
 
-// submit hands a request that fits to the deployment.
+// submit submits a request that fits to the deployment.
 func (s *Server) submit(q *activeRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.isShutDown() {
 		return errShutdown
 	}
-	if s.timer == nil { // the loop starts with the first request
+	if s.timer == nil { // the first request starts the loop
 		s.timer = s.newTimer(s.step)
 	}
 	s.advance()
@@ -133,7 +134,7 @@ func (s *Server) submit(q *activeRequest) error {
 	return nil
 }
 
-// release ends a request, which is aborted unless it has all its tokens.
+// release ends a request. It is aborted unless all its tokens are generated.
 func (s *Server) release(q *activeRequest) {
 	q.writer.stop()
 	if q.faulty != nil {
@@ -145,7 +146,7 @@ func (s *Server) release(q *activeRequest) {
 	if q.Ended() {
 		return
 	}
-	s.advance() // what was due comes first
+	s.advance() // process earlier events first
 	if q.Ended() {
 		return
 	}

@@ -8,19 +8,19 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// api is what differs between chat and completions.
+// api describes the differences between chat and completions.
 type api struct {
 	readPrompt  func(*wireRequest, tokens) *apiError
 	promptParam string
-	maxTokens   int // by default
+	maxTokens   int // default
 
 	idPrefix     string
-	object       string // of an answer that is not streamed
+	object       string // object type of an unstreamed answer
 	chunkObject  string
-	wholeOpening string // of the choice, up to the text
-	roleChoice   string // of a chunk before the first token; may be ""
-	tokenOpening string // of a chunk's choice, up to the text
-	closing      string // of any choice, from the text to the finish reason
+	wholeOpening string // start of the choice, up to the text
+	roleChoice   string // chunk before the first token; may be ""
+	tokenOpening string // start of a chunk's choice, up to the text
+	closing      string // end of any choice, from the text to the finish reason
 }
 
 var chatAPI = api{
@@ -40,7 +40,7 @@ var chatAPI = api{
 var completionAPI = api{
 	readPrompt:  readCompletion,
 	promptParam: "prompt",
-	maxTokens:   16, // as OpenAI and vLLM have it
+	maxTokens:   16, // as in OpenAI and vLLM
 
 	idPrefix:     "cmpl-",
 	object:       "text_completion",
@@ -50,24 +50,24 @@ var completionAPI = api{
 	closing:      `","logprobs":null,"finish_reason":`,
 }
 
-// answer encodes an answer as JSON, by hand: an event must cost next to nothing,
-// and all strings need no escaping or are quoted already.
+// answer encodes an answer as JSON. It does so without a library because events
+// must be very cheap, and all strings are quoted already or need no escaping.
 type answer struct {
 	api     *api
 	id      string
 	created int64  // Unix time in seconds
 	model   string // quoted
-	seed    uint64 // of the words
+	seed    uint64 // seed of the words
 	finish  finish
-	// Usage comes in an event after the last token, or in each event.
+	// Usage is sent in an event after the last token, or in each event.
 	includeUsage, continuousUsage bool
-	stamped                       bool // each event has the instant of its writing
+	stamped                       bool // each event has the time of its writing
 
-	opening []byte // of every event of a stream, up to the text
-	head    int    // length of the part before the choice
+	opening []byte // start of every event of a stream, up to the text
+	head    int    // length of opening before the choice
 }
 
-// words are the generated tokens, each one word of text.
+// words lists the generated tokens, each one word of text.
 var words = [...]string{
 	" a", " all", " am", " an", " and", " any", " are", " as",
 	" at", " be", " but", " by", " can", " day", " did", " do",
@@ -79,7 +79,7 @@ var words = [...]string{
 	" that", " the", " then", " they", " this", " to", " we", " you",
 }
 
-// wordTokens are the words as tokens of a prompt.
+// wordTokens holds the words as prompt tokens.
 var wordTokens = func() (tokens [len(words)]uint64) {
 	for i, word := range words {
 		tokens[i] = engine.WordToken(word[1:])
@@ -87,15 +87,15 @@ var wordTokens = func() (tokens [len(words)]uint64) {
 	return tokens
 }()
 
-// wordIndex is the index of the word that is token k of an answer. The odd stride
-// goes through all words before one repeats.
+// wordIndex returns the index of the word for token k of an answer. The odd
+// stride visits all words before repeating one.
 func wordIndex(seed uint64, k int) int {
 	return int((seed + uint64(k)*37) % uint64(len(words)))
 }
 
 func (a *answer) word(k int) string { return words[wordIndex(a.seed, k)] }
 
-// text is the text of token k that the client gets.
+// text returns the text of token k as sent to the client.
 func (a *answer) text(k int) string {
 	switch f := &a.finish; {
 	case k < f.whole:
@@ -110,10 +110,10 @@ func (a *answer) appendHead(b []byte, object string) []byte {
 	return fmt.Appendf(b, `{"id":"%s","object":"%s","created":%d,"model":%s,"choices":[`, a.id, object, a.created, a.model)
 }
 
-// usage is the number of tokens of a prompt and of cached ones among them.
+// usage holds the number of prompt tokens and of cached tokens among them.
 type usage struct{ prompt, cached int }
 
-// append appends the member for an answer of so many tokens.
+// append appends the usage member for an answer of the given number of tokens.
 func (u usage) append(b []byte, tokens int) []byte {
 	b = append(b, `,"usage":{"prompt_tokens":`...)
 	b = strconv.AppendInt(b, int64(u.prompt), 10)
@@ -126,7 +126,7 @@ func (u usage) append(b []byte, tokens int) []byte {
 	return append(b, `}}`...)
 }
 
-// appendFinish appends why the answer ended, and closes the choice.
+// appendFinish appends the finish reason and closes the choice.
 func (a *answer) appendFinish(b []byte) []byte {
 	b = append(b, '"')
 	b = append(b, a.finish.reason...)
@@ -138,7 +138,7 @@ func (a *answer) appendFinish(b []byte) []byte {
 	return append(b, `}]`...)
 }
 
-// whole encodes an answer that is not streamed.
+// whole encodes an unstreamed answer.
 func (a *answer) whole(u usage) []byte {
 	b := a.appendHead(nil, a.api.object)
 	b = append(b, a.api.wholeOpening...)
@@ -159,8 +159,8 @@ func (a *answer) startStream() {
 	a.opening = append(b, a.api.tokenOpening...)
 }
 
-// appendToken appends the event of token k, before the first token that of the
-// role. A token without text has no event unless it is the last.
+// appendToken appends the event of token k, preceded by the role event for the
+// first token. A token without text has no event unless it is the last.
 func (a *answer) appendToken(b []byte, k int, u usage, stamp int64) []byte {
 	if k == 0 && a.api.roleChoice != "" {
 		b = append(b, a.opening[:a.head]...)
@@ -182,7 +182,7 @@ func (a *answer) appendToken(b []byte, k int, u usage, stamp int64) []byte {
 	return a.closeToken(b, k+1, u, stamp)
 }
 
-// closeToken closes an event, with which so many tokens have come.
+// closeToken closes an event; tokens is the number of tokens sent so far.
 func (a *answer) closeToken(b []byte, tokens int, u usage, stamp int64) []byte {
 	if a.continuousUsage {
 		b = u.append(b, tokens)
@@ -190,7 +190,7 @@ func (a *answer) closeToken(b []byte, tokens int, u usage, stamp int64) []byte {
 	return a.closeEvent(b, stamp)
 }
 
-// appendEnd appends what follows the event of the last token.
+// appendEnd appends the end of the stream after the event of the last token.
 func (a *answer) appendEnd(b []byte, u usage, stamp int64) []byte {
 	if a.includeUsage {
 		b = append(b, a.opening[:a.head]...)

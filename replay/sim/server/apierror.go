@@ -11,7 +11,7 @@ import (
 type apiError struct {
 	status  int
 	message string
-	param   string // the parameter at fault; may be ""
+	param   string // invalid parameter; may be ""
 	code    string // for programs; may be ""
 }
 
@@ -25,15 +25,15 @@ func badRequest(param, format string, args ...any) *apiError {
 	return e
 }
 
-// notSupported refuses a parameter that would change the answer in a way that is
-// not modelled.
+// notSupported rejects a parameter that would change the answer in a way that
+// is not modelled.
 func notSupported(param string) *apiError {
 	e := badRequest(param, "this value of %s is not supported by the simulated server", param)
 	e.code = "unsupported_value"
 	return e
 }
 
-// contextLength refuses what is too long, in the words of vLLM.
+// contextLength rejects a request that is too long, with vLLM's message.
 func contextLength(limit, prompt, answer int, api *api) *apiError {
 	e := badRequest(api.promptParam, "This model's maximum context length is %d tokens. However, you requested %d tokens "+
 		"(%d in the %s, %d in the completion). Please reduce the length of the %s or completion.",
@@ -70,7 +70,7 @@ func (e *apiError) write(ctx *fasthttp.RequestCtx) {
 	respond(ctx, jsonType, body)
 }
 
-// quoted is s as a JSON string.
+// quoted returns s as a JSON string.
 func quoted(s string) []byte {
 	text, err := sonic.ConfigStd.Marshal(s)
 	if err != nil { // impossible for a string

@@ -6,27 +6,28 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// Config configures a [Server]. The zero value serves the model "sim" as fast as
-// the machine can.
+// Config configures a [Server]. The zero value serves the model "sim" as fast
+// as possible.
 type Config struct {
-	Model      string            // the one model that is served; default "sim"
+	Model      string            // name of the only model; default "sim"
 	Deployment engine.Deployment // computes the answers
-	// TimeScale makes the deployment so many times as fast as real time, from
+	// TimeScale is the speed of the deployment relative to real time, from
 	// [LeastTimeScale] to [MostTimeScale]; 0 is 1.
 	TimeScale float64
 	// CacheGenerated also caches generated tokens, so that the next turn of a
-	// conversation, which repeats them, need not compute them.
+	// conversation, which repeats them, does not recompute them.
 	CacheGenerated bool
-	MaxBody        int // bytes of a request's body; 0 is 64 MiB
-	// Faults are simulated, each in its share of the requests that those before
-	// it leave. A request can ask for another one in a header.
+	MaxBody        int // maximum bytes of a request's body; 0 is 64 MiB
+	// Faults lists faults to simulate. Each affects its share of the requests
+	// not affected by earlier ones. A request can select another fault in a
+	// header.
 	Faults  []Fault
-	Seed    uint64 // of the faults: which requests, and where in the stream
-	Version string // what /version returns
+	Seed    uint64 // for selecting requests with faults and their place in the stream
+	Version string // returned by /version
 }
 
-// Limits of [Config.TimeScale]: beyond them the deployment's time would overflow
-// within weeks, or its next event be years away.
+// Limits of [Config.TimeScale]. Beyond them the deployment's time would
+// overflow within weeks, or the next event could be years away.
 const (
 	LeastTimeScale = 0.001
 	MostTimeScale  = 1000

@@ -10,23 +10,24 @@ import (
 	"time"
 )
 
-// conn is a client's connection. While a request is being answered the server
-// reads from it only to notice that the client leaves; what arrives is kept for
-// the next request.
+// conn is a client's connection. While a request is in flight, the server reads
+// from it only to detect that the client leaves; any data is kept for the next
+// request.
 type conn struct {
 	net.Conn
-	early          []byte // read while a request was answered
-	alreadyWritten string // what fasthttp will write next although it was written
+	early          []byte // data read while a request was in flight
+	alreadyWritten string // data already written that fasthttp will write next
 
-	mu     sync.Mutex // held while closed changes and while fd is used
+	mu     sync.Mutex // held while closed changes and fd is used
 	closed bool
-	fd     int // the socket; -1 if it cannot be written without blocking
+	fd     int // socket; -1 if it cannot be written without blocking
 }
 
 const (
 	maxEarly = 4 << 10 // bytes
-	// sendBuffer is the kernel's buffer of a stream, in bytes. By default it
-	// takes megabytes, and a client that does not read is noticed late.
+	// sendBuffer is the size of the kernel's send buffer of a stream in bytes.
+	// The default is megabytes, which delays the detection of clients that do
+	// not read.
 	sendBuffer = 64 << 10
 )
 
@@ -36,7 +37,7 @@ var errGone = errors.New("simulated server: the client is gone")
 func newConn(c net.Conn) *conn {
 	wrapped := &conn{Conn: c, fd: -1}
 	if tcp, ok := c.(*net.TCPConn); ok {
-		tcp.SetWriteBuffer(sendBuffer) // if the system lets it
+		tcp.SetWriteBuffer(sendBuffer) // if the system supports it
 	}
 	if s, ok := c.(syscall.Conn); ok && canTryWrite {
 		if raw, err := s.SyscallConn(); err == nil {
@@ -55,8 +56,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// tryWrite writes what can be written without blocking, possibly nothing. Going
-// around the [net.Conn] saves a tenth of a token's cost.
+// tryWrite writes as much as possible without blocking, possibly nothing.
+// Bypassing the [net.Conn] saves a tenth of the cost of a token.
 func (c *conn) tryWrite(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +70,7 @@ func (c *conn) tryWrite(b []byte) (int, error) {
 	return tryWrite(c.fd, b)
 }
 
-// Write writes for fasthttp, except what was already written.
+// Write writes for fasthttp, skipping data already written.
 func (c *conn) Write(b []byte) (int, error) {
 	if len(b) <= len(c.alreadyWritten) && c.alreadyWritten[:len(b)] == string(b) {
 		c.alreadyWritten = c.alreadyWritten[len(b):]
@@ -79,8 +80,8 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Read returns early bytes first. It never returns nothing without an error,
-// at which fasthttp would panic.
+// Read returns early data first. It never returns 0 bytes without an error,
+// because fasthttp would panic.
 func (c *conn) Read(p []byte) (n int, err error) {
 	if len(c.early) == 0 {
 		for n == 0 && err == nil && len(p) > 0 {
@@ -96,11 +97,11 @@ func (c *conn) Read(p []byte) (n int, err error) {
 }
 
 // awaitLeave waits until the client leaves and returns false. It returns true
-// when it is interrupted, or if it cannot notice because the client has sent too
+// if interrupted, or if it cannot detect that because the client has sent too
 // much of its next request.
 func (c *conn) awaitLeave() bool {
 	for len(c.early) < maxEarly {
-		// One byte at a time: early bytes are rare.
+		// One byte at a time, because early data is rare.
 		c.early = slices.Grow(c.early, 1)
 		n, err := c.Conn.Read(c.early[len(c.early) : len(c.early)+1])
 		c.early = c.early[:len(c.early)+n]
@@ -111,14 +112,13 @@ func (c *conn) awaitLeave() bool {
 	return true
 }
 
-// interrupt ends awaitLeave, also one that is yet to begin, until resume.
+// interrupt ends current and future calls of awaitLeave until resume.
 func (c *conn) interrupt() { c.SetReadDeadline(time.Unix(1, 0)) }
 
-// resume takes back an interrupt and any deadline.
+// resume cancels an interrupt and any deadline.
 func (c *conn) resume() { c.SetReadDeadline(time.Time{}) }
 
-// reset closes the connection so that the client of a TCP connection sees a
-// reset.
+// reset closes the connection so that a TCP client sees a reset.
 func (c *conn) reset() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		tcp.SetLinger(0)

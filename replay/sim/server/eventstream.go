@@ -2,10 +2,10 @@ package server
 
 import "io"
 
-// eventStream is the body of a streamed answer, as fasthttp sees it. Passing the
-// events through fasthttp would cost the wake-up of a goroutine each. Instead,
-// when fasthttp has sent the head it asks the body to write itself, and the loop
-// writes chunks straight to the connection until the answer is complete.
+// eventStream is the body of a streamed answer for fasthttp. Passing events
+// through fasthttp would wake up a goroutine for each. Instead, fasthttp sends
+// the head and calls WriteTo, and the loop writes chunks directly to the
+// connection until the answer is complete.
 type eventStream struct {
 	server *Server
 	q      *activeRequest
@@ -14,19 +14,19 @@ type eventStream struct {
 // SupportsBodyWriteTo makes fasthttp call WriteTo.
 func (eventStream) SupportsBodyWriteTo() bool { return true }
 
-// WriteTo returns when the answer has been written, or an error, after which
-// fasthttp closes the connection. It writes nothing itself.
+// WriteTo returns when the answer has been written. It writes nothing itself.
+// After an error, fasthttp closes the connection.
 func (e eventStream) WriteTo(io.Writer) (int64, error) { return 0, e.server.run(e.q) }
 
 // Read is never called.
 func (eventStream) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// chunkLimit is about how many bytes of events go into one chunk.
+// chunkLimit is the approximate maximum size of a chunk in bytes.
 const chunkLimit = 64 << 10
 
-// appendChunk appends chunkRoom and the events of tokens from..upTo, fewer if
-// they are too many for a chunk, and with the last token the end of the stream.
-// It returns the token after them.
+// appendChunk appends chunkRoom, the events of tokens from..upTo, or fewer if
+// they exceed a chunk, and after the last token the end of the stream. It
+// returns the index of the next token.
 func (q *activeRequest) appendChunk(b []byte, from, upTo int) ([]byte, int) {
 	var stamp int64
 	if q.stamped {
@@ -44,15 +44,15 @@ func (q *activeRequest) appendChunk(b []byte, from, upTo int) ([]byte, int) {
 }
 
 const (
-	// chunkRoom is the space for the size of a chunk, before its data.
+	// chunkRoom reserves space for the size of a chunk in front of its data.
 	chunkRoom = "00000000\r\n"
 	// bodyEnd ends a chunked body.
 	bodyEnd = "0\r\n\r\n"
 )
 
-// frameChunk makes a chunk of the data behind chunkRoom in b. It returns b, to
-// which it appends, and the chunk in it: nothing if there is no data, since an
-// empty chunk ends the body.
+// frameChunk frames the data after chunkRoom in b as a chunk. It returns b, to
+// which it appends, and the chunk in it, which is empty if there is no data,
+// since an empty chunk would end the body.
 func frameChunk(b []byte) (buf, chunk []byte) {
 	const digits = "0123456789abcdef"
 	n := len(b) - len(chunkRoom)

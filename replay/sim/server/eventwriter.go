@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// eventWriter writes a stream to its client. The loop never waits for it: it
-// hands the kernel what the socket takes in one system call. If the socket does
-// not take everything, a goroutine goes on as the client reads. Events are
-// encoded only when they are written, so a client that is far behind takes no
-// memory; one that reads next to nothing is cut off.
+// eventWriter writes a stream to its client without blocking the loop: the loop
+// writes what the socket accepts in one system call. If that is not everything,
+// a goroutine writes the rest as the client reads. Events are encoded only when
+// written, so a slow client takes no memory; a client that reads next to
+// nothing is disconnected.
 type eventWriter struct {
 	q *activeRequest
 
@@ -17,16 +17,17 @@ type eventWriter struct {
 	available int  // tokens that may be written
 	written   int  // tokens whose events were encoded
 	behind    bool // a goroutine is writing
-	stopped   bool // nothing more is written
+	stopped   bool // no more writes
 }
 
-// A client that is behind may take so long for so many bytes.
+// A slow client may take at most this long for this many bytes.
 const (
 	slowestWrite = 30 * time.Second
 	slowPiece    = 8 << 10
 )
 
-// offer makes so many tokens available. buf is scratch memory, which it returns.
+// offer makes tokens available for writing. It returns buf, which is scratch
+// memory.
 func (w *eventWriter) offer(tokens int, buf []byte) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,10 +49,10 @@ func (w *eventWriter) offer(tokens int, buf []byte) []byte {
 	return buf
 }
 
-// next encodes the next chunk in buf, which it returns. The end of the body goes
-// along with the last event: if many streams end at once it would come
-// milliseconds later, and a client that reads both together could not tell when
-// the last token came. The caller holds the mutex.
+// next encodes the next chunk in buf and returns both. The end of the body is
+// sent with the last event: if many streams end at once it would arrive
+// milliseconds later, and a client that reads both together could not measure
+// the time of the last token. The caller holds the mutex.
 func (w *eventWriter) next(buf []byte) (_, chunk []byte) {
 	before := w.written
 	buf, w.written = w.q.appendChunk(buf[:0], w.written, w.available)
@@ -63,13 +64,14 @@ func (w *eventWriter) next(buf []byte) (_, chunk []byte) {
 	return buf, chunk
 }
 
-// end is called when everything is with the kernel, by the holder of the mutex.
+// end is called after everything is written. The caller holds the mutex.
 func (w *eventWriter) end() {
 	w.q.conn.alreadyWritten = bodyEnd
 	w.q.complete()
 }
 
-// catchUp writes the rest of a chunk and what becomes available meanwhile.
+// catchUp writes the rest of a chunk and tokens that become available
+// meanwhile.
 func (w *eventWriter) catchUp(rest []byte) {
 	var buf []byte
 	c := w.q.conn
@@ -101,14 +103,14 @@ func (w *eventWriter) catchUp(rest []byte) {
 	}
 }
 
-// stop ends the writing.
+// stop stops writing.
 func (w *eventWriter) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
 }
 
-// cutOff closes the connection, which the handler notices. The caller holds the
+// cutOff closes the connection, which the handler detects. The caller holds the
 // mutex.
 func (w *eventWriter) cutOff() {
 	w.stopped = true

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// Fault is an error that the server simulates in a share of its answers.
+// Fault is an error simulated in a share of the answers.
 type Fault struct {
 	Kind  FaultKind
 	Share float64 // of requests: above 0, up to 1
-	// Time is the length of a delay or a stall (0: forever), of the pauses of a
-	// drip, and the value of Retry-After.
+	// Time is the length of a delay or stall (0: forever), the pause between
+	// the pieces of a drip, or the value of Retry-After.
 	Time  time.Duration
-	Count int // of merged events
+	Count int // number of merged events
 }
 
-// FaultKind is a kind of fault. Faults within a stream begin at a random token
-// after the first. Of an answer that is not streamed, stall, reset, truncate and
-// garbage affect the whole; drip, merge and split do nothing.
+// FaultKind is a kind of fault. Faults in a stream begin at a random token
+// after the first. In an unstreamed answer, stall, reset, truncate and garbage
+// affect the whole answer; drip, merge and split have no effect.
 type FaultKind string
 
 const (
 	Refuse   FaultKind = "refuse"   // the connection is reset without an answer
 	TooMany  FaultKind = "429"      // status 429 with Retry-After
 	Failure  FaultKind = "500"      // status 500
-	Delay    FaultKind = "delay"    // the request is taken later
+	Delay    FaultKind = "delay"    // the request is accepted late
 	Stall    FaultKind = "stall"    // the stream pauses
 	Reset    FaultKind = "reset"    // the connection is reset
 	Truncate FaultKind = "truncate" // the connection is closed in the middle of the stream
@@ -37,14 +37,14 @@ const (
 	Split    FaultKind = "split"    // events arrive in two or more pieces
 )
 
-// defaultFaults are all kinds with their defaults.
+// defaultFaults lists all kinds with their defaults.
 var defaultFaults = []Fault{
 	{Kind: Refuse}, {Kind: TooMany, Time: time.Second}, {Kind: Failure}, {Kind: Delay, Time: time.Second},
 	{Kind: Stall}, {Kind: Reset}, {Kind: Truncate}, {Kind: Garbage}, {Kind: Drip, Time: 20 * time.Millisecond},
 	{Kind: Merge, Count: 4}, {Kind: Split},
 }
 
-// FaultKinds returns the names of all kinds of faults.
+// FaultKinds returns the names of all kinds.
 func FaultKinds() []string {
 	var kinds []string
 	for _, f := range defaultFaults {
@@ -101,17 +101,17 @@ func (f *Fault) setAmount(text string) error {
 	return nil
 }
 
-// forever is the length of a stall without a time.
+// forever is the length of a stall without a time limit.
 const forever = 24 * time.Hour
 
-// faultRandom returns the random numbers for the faults of the n-th request. They
-// do not depend on other requests.
+// faultRandom returns the random source for the faults of the n-th request. It
+// is independent of other requests.
 func faultRandom(seed, n uint64) *rand.Rand {
-	const aspect = 0x6661756c74 // keeps apart from other uses of the seed
+	const aspect = 0x6661756c74 // separates it from other uses of the seed
 	return rand.New(rand.NewPCG(seed^aspect, n))
 }
 
-// drawFault returns the first fault that r draws, or none.
+// drawFault returns the first fault drawn by r, or none.
 func drawFault(faults []Fault, r *rand.Rand) Fault {
 	for _, f := range faults {
 		if r.Float64() < f.Share {
@@ -121,7 +121,7 @@ func drawFault(faults []Fault, r *rand.Rand) Fault {
 	return Fault{}
 }
 
-// inStream reports whether the fault happens within the stream.
+// inStream reports whether the fault happens within a stream.
 func (f Fault) inStream() bool {
 	switch f.Kind {
 	case Stall, Reset, Truncate, Garbage, Drip, Merge, Split:

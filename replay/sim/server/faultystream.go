@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// faultyStream writes a stream with a fault, in a goroutine of its own.
+// faultyStream writes a stream with a fault in a separate goroutine.
 type faultyStream struct {
 	fault     Fault
 	random    *rand.Rand
-	before    int // the token before which the fault happens; -1: at every event
+	before    int // the fault happens before this token; -1: at every event
 	generated atomic.Int64
-	more      chan struct{} // has an element if there may be more tokens
-	gone      chan struct{} // closed when nobody waits for the answer any more
+	more      chan struct{} // signals that there may be more tokens
+	gone      chan struct{} // closed when the answer is abandoned
 }
 
 func newFaultyStream(f Fault, output int, r *rand.Rand) *faultyStream {
@@ -27,7 +27,7 @@ func newFaultyStream(f Fault, output int, r *rand.Rand) *faultyStream {
 	return p
 }
 
-// offer is called by the loop with the number of tokens so far.
+// offer is called by the loop with the total number of tokens.
 func (p *faultyStream) offer(tokens int) {
 	p.generated.Store(int64(tokens))
 	select {
@@ -36,7 +36,7 @@ func (p *faultyStream) offer(tokens int) {
 	}
 }
 
-// play writes the stream as far as the fault lets it.
+// play writes the stream as far as the fault permits.
 func (p *faultyStream) play(s *Server, q *activeRequest) {
 	var b []byte
 	for k := 0; k < q.Output; {
@@ -66,8 +66,8 @@ func (p *faultyStream) play(s *Server, q *activeRequest) {
 	q.complete()
 }
 
-// await returns the number of tokens once it is at least wanted, 0 if nobody
-// waits for them any more.
+// await waits for at least wanted tokens and returns the number available, or 0
+// if the answer is abandoned.
 func (p *faultyStream) await(wanted int) int {
 	for {
 		if n := int(p.generated.Load()); n >= wanted {
@@ -81,8 +81,8 @@ func (p *faultyStream) await(wanted int) int {
 	}
 }
 
-// pause waits for d, 0 being forever. It returns false if nobody waits for the
-// answer any more.
+// pause waits for d, or forever if d is 0. It returns false if the answer is
+// abandoned.
 func (p *faultyStream) pause(d time.Duration) bool {
 	select {
 	case <-time.After(cmp.Or(d, forever)):
@@ -92,7 +92,7 @@ func (p *faultyStream) pause(d time.Duration) bool {
 	}
 }
 
-// strike makes the fault happen and reports whether the stream goes on.
+// strike triggers the fault and reports whether the stream continues.
 func (p *faultyStream) strike(q *activeRequest) bool {
 	switch p.fault.Kind {
 	case Reset:
@@ -113,7 +113,7 @@ func (p *faultyStream) strike(q *activeRequest) bool {
 // garbage is an event that is neither JSON nor text.
 const garbage = "data: {\"choices\":[{\"index\":0,\"te\xff\xfe\x00]]\n\n"
 
-// write writes events in the pieces that the fault asks for.
+// write writes events in pieces determined by the fault.
 func (p *faultyStream) write(w io.Writer, b []byte) bool {
 	switch p.fault.Kind {
 	case Drip:

@@ -2,7 +2,7 @@ package server
 
 import "strings"
 
-// FinishReason is why an answer ended, as the API spells it.
+// FinishReason is the reason why an answer ended, as in the API.
 type FinishReason string
 
 const (
@@ -11,16 +11,16 @@ const (
 	FinishAbort  FinishReason = "abort"  // the client left
 )
 
-// lengthLimits are the limits of an answer's length in tokens.
+// lengthLimits holds the limits of an answer's length in tokens.
 type lengthLimits struct {
-	maxTokens int // less than 1 counts as 1
-	minTokens int // maxTokens goes before it
+	maxTokens int // values below 1 mean 1
+	minTokens int // maxTokens takes precedence
 	// ignoreEOS makes the answer exactly maxTokens long. Otherwise the model
-	// ends it after 16 to 512 tokens, a pure function of the prompt.
+	// ends it after 16 to 512 tokens, as a pure function of the prompt.
 	ignoreEOS bool
 }
 
-// length is the length of the answer to the prompt with the given hash.
+// length returns the answer length for the prompt with the given hash.
 func (l lengthLimits) length(prompt uint64) (int, FinishReason) {
 	const shortest, longest = 16, 512
 	most := max(l.maxTokens, 1)
@@ -31,11 +31,11 @@ func (l lengthLimits) length(prompt uint64) (int, FinishReason) {
 	return natural, FinishStop
 }
 
-// stopStrings end an answer. Of several that are complete with the same token
-// the first one does.
+// stopStrings holds the strings that end an answer. If several are completed by
+// the same token, the first one ends it.
 type stopStrings struct {
 	strings []string
-	include bool // the answer includes the one that ended it
+	include bool // include the stop string in the answer
 }
 
 const (
@@ -43,13 +43,13 @@ const (
 	maxStopBytes = 1 << 10
 )
 
-// finish is where and why an answer ends.
+// finish describes where and why an answer ends.
 type finish struct {
-	tokens int // generated
+	tokens int // number of generated tokens
 	reason FinishReason
-	stop   string // the stop string that was found, or ""
-	// The client gets the text of the first whole tokens, and of the next one
-	// only tail.
+	stop   string // stop string found, or ""
+	// The client receives the text of the first whole tokens, followed by tail,
+	// a part of the next one.
 	whole int
 	tail  string
 }
@@ -65,13 +65,13 @@ func finishOf(seed uint64, limits lengthLimits, stops stopStrings) finish {
 	if longest == 0 {
 		return f
 	}
-	// The words repeat after a round, so what does not come within one never
-	// does. Every token has at least two bytes.
+	// The words repeat after a round, so a string not found within one is never
+	// found. Every token has at least two bytes.
 	reach := longest/2 + 2
 	begin := max(0, limits.minTokens-reach)
 	end := min(tokens, limits.minTokens+len(words)+reach)
 	var text strings.Builder
-	var starts []int // of the tokens from begin on, in text
+	var starts []int // positions in text of the tokens from begin on
 	for k := begin; k < end; k++ {
 		starts = append(starts, text.Len())
 		text.WriteString(words[wordIndex(seed, k)])
@@ -97,8 +97,8 @@ func finishOf(seed uint64, limits lengthLimits, stops stopStrings) finish {
 	return f
 }
 
-// find returns where the text ends because of a stop string that is complete
-// only after more than so many bytes of it.
+// find returns where the text ends because of a stop string that is completed
+// after more than the given number of bytes.
 func (s stopStrings) find(text string, after int) (at int, stop string) {
 	for _, stop := range s.strings {
 		from := max(0, after-len(stop)+1)

@@ -14,20 +14,20 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// maxKeptBody is the largest body, in bytes, whose memory is kept for the next
-// request: the prompts of 10,000 streams would be gigabytes.
+// maxKeptBody is the maximum size in bytes of a body whose memory is kept for
+// the next request. The prompts of 10,000 streams would take gigabytes.
 const maxKeptBody = 16 << 10
 
 const jsonType = "application/json"
 
 // Headers of requests.
 const (
-	sessionHeader = "X-Session-ID"      // for routing by session
+	sessionHeader = "X-Session-ID"      // session id for routing
 	stampsHeader  = "X-Moontide-Stamps" // "1": each event has the instant of its writing
 	faultHeader   = "X-Moontide-Fault"  // a fault, instead of the configured ones
 )
 
-// route is what is served at a path.
+// route describes the handler of a path.
 type route struct {
 	method string
 	serve  func(*Server, *fasthttp.RequestCtx) *apiError
@@ -35,7 +35,7 @@ type route struct {
 
 const modelsPath = "/v1/models"
 
-// routes are the routes by path, and by the prefix modelsPath + "/" one for
+// routes maps paths to routes. The prefix modelsPath + "/" has a route for
 // every model.
 var routes = map[string]route{
 	"/v1/chat/completions": {fasthttp.MethodPost, serveAnswer(&chatAPI)},
@@ -152,7 +152,7 @@ func (s *Server) faultOf(ctx *fasthttp.RequestCtx, random *rand.Rand) (Fault, *a
 	return drawFault([]Fault{f}, random), nil
 }
 
-// faultBefore simulates the faults that come before an answer.
+// faultBefore simulates faults that happen before an answer.
 func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiError {
 	switch f.Kind {
 	case Refuse:
@@ -172,10 +172,10 @@ func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiErr
 	return nil
 }
 
-// clientGone is a response that nobody reads.
+// clientGone is a response that is never read.
 var clientGone = newError(499, "the client closed the connection")
 
-// notAnswered returns the response for an error of run or pause.
+// notAnswered returns the response to an error of run or pause.
 func notAnswered(err error) *apiError {
 	switch err {
 	case nil:
@@ -220,8 +220,8 @@ func (s *Server) serveWhole(ctx *fasthttp.RequestCtx, q *activeRequest, fault Fa
 	return respond(ctx, jsonType, body)
 }
 
-// refuseBroken answers what fasthttp cannot read as a request. It then closes the
-// connection.
+// refuseBroken answers input that fasthttp cannot parse as a request, and then
+// closes the connection.
 func refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	e := newError(fasthttp.StatusBadRequest, "the HTTP request cannot be read")
 	var timeout net.Error
@@ -238,9 +238,9 @@ func refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	e.write(ctx)
 }
 
-// drain reads what a client goes on sending, until it pauses or some seconds have
-// passed. Closing a connection with unread data resets it, and the client might
-// not see the response.
+// drain reads remaining data from a client until it pauses or some seconds have
+// passed. Closing a connection with unread data would reset it, and the client
+// might not see the response.
 func drain(conn net.Conn) {
 	const pause, most = 250 * time.Millisecond, 5 * time.Second
 	end := time.Now().Add(most)

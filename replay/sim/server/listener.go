@@ -10,16 +10,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// listener accepts clients.
+// listener accepts connections of clients.
 type listener struct {
 	net.Listener
-	close func() error // may be called more than once
+	close func() error // may be called repeatedly
 }
 
 func (l *listener) Close() error { return l.close() }
 
-// Accept waits while the process has no file descriptor left, which is no reason
-// to stop serving.
+// Accept waits while the process has no file descriptors left, which must not
+// end Serve.
 func (l *listener) Accept() (net.Conn, error) {
 	const pause = 20 * time.Millisecond
 	for {
@@ -34,8 +34,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// connections tracks what is open, so that a shutdown does not wait for clients
-// without a request.
+// connections tracks open connections, so that a shutdown does not wait for
+// clients without a request.
 type connections struct {
 	mu        sync.Mutex
 	closed    bool
@@ -43,7 +43,7 @@ type connections struct {
 	active    map[net.Conn]bool // true while a request is read or answered
 }
 
-// listen adds ln and returns true, or false after a shutdown.
+// listen adds ln. It returns false after a shutdown.
 func (c *connections) listen(ln net.Listener) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *connections) listen(ln net.Listener) bool {
 	return !c.closed
 }
 
-// track is called by fasthttp when the state of a connection changes.
+// track is called by fasthttp when a connection changes state.
 func (c *connections) track(conn net.Conn, state fasthttp.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *connections) track(conn net.Conn, state fasthttp.ConnState) {
 }
 
 // shutDown calls first, then closes all listeners and the connections without a
-// request. A second call does nothing.
+// request. A second call has no effect.
 func (c *connections) shutDown(first func()) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

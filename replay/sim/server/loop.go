@@ -7,14 +7,14 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// rest is the least time between two rounds of the loop. At 66,000 tokens a
-// second, evenly spread, a round for each would cost more than the token.
+// rest is the minimum time between two rounds of the loop. At 66,000 tokens a
+// second, evenly spread, a round per token would cost more than the token.
 const rest = 200 * time.Microsecond
 
-// clock is the time since the server's start.
+// clock returns the time since the server's start.
 func (s *Server) clock() time.Duration { return time.Since(s.start) }
 
-// now is the deployment's time.
+// now returns the deployment's time.
 func (s *Server) now() time.Duration {
 	return time.Duration(float64(s.clock()) * s.cfg.TimeScale)
 }
@@ -23,7 +23,8 @@ func (s *Server) now() time.Duration {
 // nanoseconds.
 func (s *Server) stampAt(at time.Duration) int64 { return s.mono + int64(at) }
 
-// stopLoop returns when the loop has ended. Nothing is submitted any more.
+// stopLoop returns when the loop has ended. Nothing may be submitted
+// afterwards.
 func (s *Server) stopLoop() {
 	s.mu.Lock()
 	timer := s.timer
@@ -33,8 +34,8 @@ func (s *Server) stopLoop() {
 	}
 }
 
-// step is a round of the loop, which the timer calls. Nothing else gives clients
-// their tokens.
+// step runs one round of the loop. It is called by the timer and is the only
+// place that delivers tokens.
 func (s *Server) step() {
 	s.mu.Lock()
 	s.round = s.clock()
@@ -48,7 +49,7 @@ func (s *Server) step() {
 	s.spareEvents = events
 }
 
-// advance brings the deployment up to the present. The caller holds the mutex.
+// advance advances the deployment to the present. The caller holds the mutex.
 func (s *Server) advance() {
 	s.advanceTo(s.now())
 	s.setTimer()
@@ -56,9 +57,8 @@ func (s *Server) advance() {
 
 func (s *Server) advanceTo(now time.Duration) { s.events = s.cluster.Advance(now, s.events) }
 
-// setTimer sets the timer to the next event of the deployment. Events have the
-// times of the model: if the loop is late, what it delivers is late, but nothing
-// after it.
+// setTimer sets the timer to the next event of the deployment. Events have
+// model times: a late round delays what it delivers, but not later events.
 func (s *Server) setTimer() {
 	next, ok := s.cluster.Next()
 	at := time.Duration(math.Ceil(float64(next) / s.cfg.TimeScale))
@@ -72,7 +72,7 @@ func (s *Server) setTimer() {
 	s.timer.Set(s.start.Add(max(at, s.round+rest)))
 }
 
-// deliverAll gives clients their tokens, each all of its own at once.
+// deliverAll delivers tokens, all new ones of a client at once.
 func (s *Server) deliverAll(events []engine.Event) {
 	s.touched = s.touched[:0]
 	for _, e := range events {

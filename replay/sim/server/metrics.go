@@ -15,11 +15,11 @@ import (
 
 const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 
-// latencies are the metrics of answers as clients see them: what the server added
-// to the model's times is included.
+// latencies holds the metrics of answers as seen by clients, including delays
+// added by the server to the model's times.
 type latencies struct {
 	ttft, itl, e2el        *histogram
-	stopped, full, aborted atomic.Int64 // requests by finish reason
+	stopped, full, aborted atomic.Int64 // by finish reason
 }
 
 // newLatencies uses the buckets of vLLM.
@@ -33,8 +33,8 @@ func newLatencies() latencies {
 	}
 }
 
-// tokens observes the delivery of new tokens. Those behind the first of them come
-// with no delay.
+// tokens observes the delivery of new tokens. Tokens delivered together have no
+// delay after the first.
 func (m *latencies) tokens(q *activeRequest, at time.Duration) {
 	n := q.generated - q.delivered
 	if q.delivered == 0 {
@@ -65,8 +65,9 @@ func (s *Server) stats() []engine.Stats {
 	return s.cluster.EachStats()
 }
 
-// serveMetrics writes metrics in Prometheus' text format under vLLM's names: those
-// of the engines with a line for each, those of the answers for engine 0.
+// serveMetrics writes metrics in Prometheus text format with vLLM's names.
+// Engine metrics have a line per engine; answer metrics are reported for engine
+// 0.
 func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) *apiError {
 	return respond(ctx, metricsType, s.latencies.appendText(nil, s.stats(), s.cfg.Model))
 }
@@ -123,7 +124,7 @@ func (m *latencies) appendText(b []byte, each []engine.Stats, model string) []by
 // histogram is a Prometheus histogram of durations. One goroutine may observe
 // while others append.
 type histogram struct {
-	bounds []time.Duration // upper bounds; the last bucket has none
+	bounds []time.Duration // upper bounds; the last bucket is unbounded
 	counts []atomic.Uint64 // one more than bounds
 	sum    atomic.Int64    // nanoseconds
 }
@@ -137,7 +138,7 @@ func newHistogram(bounds ...float64) *histogram {
 	return h
 }
 
-// observe counts d several times.
+// observe adds d the given number of times.
 func (h *histogram) observe(d time.Duration, times int) {
 	i := 0
 	for i < len(h.bounds) && d > h.bounds[i] {
@@ -162,7 +163,7 @@ func (h *histogram) appendText(b []byte, name, labels string) []byte {
 	return fmt.Appendf(b, "%s_count{%s} %d\n", name, labels, total)
 }
 
-// decimal formats a bound as the Python client library does: with a point.
+// decimal formats a bound like the Python client library, with a decimal point.
 func decimal(x float64) string {
 	s := strconv.FormatFloat(x, 'f', -1, 64)
 	if x == float64(int64(x)) {

@@ -16,15 +16,15 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// bodyJSON accepts nothing but JSON by the standard, and returns no string that
-// points into a body, whose memory is reused.
+// bodyJSON accepts only standard JSON and returns no strings that point into a
+// body, whose memory is reused.
 var bodyJSON = sonic.Config{CopyString: true, ValidateString: true, CaseSensitive: true}.Froze()
 
-// raw is a member of a body that is not decoded yet.
+// raw is an undecoded member of a body.
 type raw = sonic.NoCopyRawMessage
 
-// wireRequest is the body of a request. Each member is decoded by itself, so that
-// an error can name it. Members that are not listed are ignored.
+// wireRequest is the body of a request. Members are decoded separately so that
+// errors can name them. Unlisted members are ignored.
 type wireRequest struct {
 	Model    raw `json:"model"`
 	Messages raw `json:"messages"`
@@ -41,8 +41,8 @@ type wireRequest struct {
 
 	ResponseFormat raw `json:"response_format"`
 
-	// Parameters that would change the answer in a way that is not modelled, and
-	// the values, separated by spaces, with which they do not.
+	// Parameters that would change the answer in a way that is not modelled,
+	// with the values, separated by spaces, that would not.
 	N              raw `json:"n" harmless:"1"`
 	BestOf         raw `json:"best_of" harmless:"1"`
 	UseBeamSearch  raw `json:"use_beam_search" harmless:"false"`
@@ -65,7 +65,7 @@ type wireRequest struct {
 	Structured     raw `json:"structured_outputs" harmless:"null"`
 }
 
-// unsupported are the members with a tag of harmless values.
+// unsupported lists the members tagged with harmless values.
 var unsupported = slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[wireRequest]()), func(f reflect.StructField) bool {
 	return f.Tag.Get("harmless") == ""
 })
@@ -75,7 +75,7 @@ type streamOptions struct {
 	ContinuousUsageStats bool `json:"continuous_usage_stats"`
 }
 
-// request is a request for an answer.
+// request is a parsed request for an answer.
 type request struct {
 	prompt          *engine.Prompt
 	session         string
@@ -86,8 +86,8 @@ type request struct {
 	continuousUsage bool // usage in each event
 }
 
-// compileDecoders keeps the milliseconds that the first use of a type takes out
-// of the first TTFT. An error would cost only that time.
+// compileDecoders moves the milliseconds taken by the first use of a type out
+// of the first TTFT. An error would only cost that time.
 var compileDecoders = sync.OnceFunc(func() {
 	for _, v := range []any{wireRequest{}, streamOptions{}, []wireMessage{}, []wirePart{}} {
 		_ = sonic.Pretouch(reflect.TypeOf(v))
@@ -120,8 +120,8 @@ func decodeBody(body []byte) (*wireRequest, error) {
 	return w, bodyJSON.Unmarshal(body, w)
 }
 
-// parse reads the body of a request for an answer. The result does not refer to
-// body.
+// parse parses the body of a request for an answer. The result does not refer
+// to body.
 func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	w, err := c.read(body)
 	if err != nil {
@@ -179,8 +179,8 @@ func (w *wireRequest) refuseUnsupported() *apiError {
 	return nil
 }
 
-// readLength reads how long the answer may be: by default what is left of the
-// context length, as far as the API allows.
+// readLength reads the length limits of the answer. The default is the rest of
+// the context length, as far as the API allows.
 func (w *wireRequest) readLength(r *request, limit int, api *api) *apiError {
 	isl := r.prompt.Len()
 	if isl >= limit {
@@ -211,7 +211,7 @@ func (w *wireRequest) readLength(r *request, limit int, api *api) *apiError {
 	return decode(w.IgnoreEOS, "ignore_eos", "a boolean", &s.ignoreEOS)
 }
 
-// readStop reads the strings at which the answer stops: one or an array.
+// readStop reads the stop strings: a string or an array.
 func (w *wireRequest) readStop(s *stopStrings) *apiError {
 	const param, want = "stop", "a string or an array of strings"
 	if absent(w.Stop) {
@@ -247,14 +247,14 @@ func (w *wireRequest) readStream(r *request) *apiError {
 	if err := decode(w.StreamOptions, "stream_options", "an object of booleans", &o); err != nil {
 		return err
 	}
-	r.includeUsage, r.continuousUsage = o.IncludeUsage, o.IncludeUsage && o.ContinuousUsageStats // as vLLM has it
+	r.includeUsage, r.continuousUsage = o.IncludeUsage, o.IncludeUsage && o.ContinuousUsageStats // as in vLLM
 	return nil
 }
 
-// absent reports whether a member was left out or null.
+// absent reports whether a member is missing or null.
 func absent(m raw) bool { return len(m) == 0 || string(m) == "null" }
 
-// decode decodes a member into v. An absent one leaves v as it is.
+// decode decodes a member into v. If the member is absent, v is unchanged.
 func decode(m raw, param, want string, v any) *apiError {
 	if absent(m) {
 		return nil
@@ -265,8 +265,8 @@ func decode(m raw, param, want string, v any) *apiError {
 	return nil
 }
 
-// cause is an error of the JSON library without its excerpt of the body, which may
-// be long and has several lines.
+// cause returns the message of a JSON library error without its excerpt of the
+// body, which may be long and span several lines.
 func cause(err error) string {
 	if syntax, ok := errors.AsType[decoder.SyntaxError](err); ok {
 		return fmt.Sprintf("%s at byte %d", syntax.Message(), syntax.Pos)

@@ -6,9 +6,9 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// maxElements bounds the messages of a chat and the parts of a message. A short
+// maxElements limits the messages of a chat and the parts of a message. A short
 // body can hold many that take far more memory than their text, so they are
-// counted before any is decoded.
+// counted before decoding.
 const maxElements = 1 << 16
 
 // tokens collects a prompt: an engine's prompt, or a list for /tokenize.
@@ -84,8 +84,8 @@ func readParts(array raw, param string, p tokens) *apiError {
 	return nil
 }
 
-// readCompletion adds the prompt of a completion: a text, an array of token ids,
-// or an array with one of these.
+// readCompletion adds the prompt of a completion: a text, an array of token
+// ids, or an array containing one of these.
 func readCompletion(w *wireRequest, p tokens) *apiError {
 	const param = "prompt"
 	m := w.Prompt
@@ -115,7 +115,7 @@ func readText(m raw, param string, p tokens) *apiError {
 	return nil
 }
 
-// decodeArray decodes an array of up to most elements, if m is one.
+// decodeArray decodes an array of at most most elements, if m is an array.
 func decodeArray(m raw, param, want string, most int, into any) *apiError {
 	if m[0] == '[' && elements(m) > most {
 		return badRequest(param, "%s has more than %d elements", param, most)

@@ -8,17 +8,17 @@ import (
 )
 
 // promptKey is the key of a prompt. Within a JSON string its quotes would be
-// escaped, so it is a key wherever it is found.
+// escaped, so any match is a key.
 var promptKey = []byte(`"prompt"`)
 
-// cutMark replaces an array of token ids that was cut out of a body. It is no
-// valid prompt, so a body that contains it is refused in any case.
+// cutMark replaces an array of token ids cut out of a body. It is not a valid
+// prompt, so a body that contains it is always rejected.
 var cutMark = []byte(`[-1]`)
 
-// cutTokenIDs cuts the prompt out of a body if it is an array of token ids:
-// scanning it takes the JSON library 20 times as long as reading it, and a long
-// prompt is nearly all of its body. The caller has to check that rest is JSON and
-// that what was cut is the prompt and not something within it.
+// cutTokenIDs cuts the prompt out of a body if it is an array of token ids: the
+// JSON library takes 20 times as long to scan it, and a long prompt is nearly
+// all of its body. The caller must check that rest is JSON and that ids is the
+// prompt and not nested within it.
 func cutTokenIDs(body []byte) (rest []byte, ids raw, ok bool) {
 	key := bytes.Index(body, promptKey)
 	if key < 0 {
@@ -43,8 +43,8 @@ func cutTokenIDs(body []byte) (rest []byte, ids raw, ok bool) {
 	return rest, raw(body[start:end]), true
 }
 
-// readTokenIDs adds the ids of an array to a prompt without decoding it, so that
-// they take no memory.
+// readTokenIDs adds the ids of an array to a prompt without decoding the array,
+// to save memory.
 func readTokenIDs(array raw, param string, p tokens) *apiError {
 	c := jsonscan.New(array)
 	for more := c.Open('['); more; {

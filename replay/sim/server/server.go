@@ -18,33 +18,33 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// errShutdown ends what is in flight when the server shuts down.
+// errShutdown ends requests in flight when the server shuts down.
 var errShutdown = errors.New("simulated server: shut down")
 
-// Server serves an OpenAI-compatible API over a deployment of modelled engines.
-// Make it with [New]. Its methods may be called from any goroutine.
+// Server serves an OpenAI-compatible API with a deployment of modelled engines.
+// Make it with [New]. Its methods are safe for concurrent use.
 //
-// A client that leaves, also by closing its half of the connection, is noticed at
-// once, and its request is aborted.
+// The server detects immediately that a client leaves, including by closing its
+// half of the connection, and aborts its request.
 type Server struct {
 	cfg       Config
 	http      *fasthttp.Server
 	start     time.Time
-	mono      int64  // the same instant of the system's monotonic clock, ns
+	mono      int64  // start on the system's monotonic clock, in ns
 	model     string // quoted for JSON
 	idSeed    uint64
 	lastID    atomic.Uint64
 	latencies latencies
 
-	mu       sync.Mutex // guards what follows, with the requests in the cluster
+	mu       sync.Mutex // guards the fields below and the cluster's requests
 	cluster  *engine.Cluster
-	events   []engine.Event     // not delivered yet
-	waiting  map[*conn]struct{} // clients that wait for an answer
-	timer    monotonic.Timer    // nil before the first request
+	events   []engine.Event     // not yet delivered
+	waiting  map[*conn]struct{} // clients waiting for an answer
+	timer    monotonic.Timer    // nil until the first request
 	newTimer func(func()) monotonic.Timer
-	round    time.Duration // when the last round of the loop began
+	round    time.Duration // start of the loop's last round
 
-	// Of the loop.
+	// Used by the loop only.
 	touched     []*activeRequest
 	spareEvents []engine.Event
 	buf         []byte
@@ -83,10 +83,11 @@ func New(cfg Config) (*Server, error) {
 		Handler:      s.handle,
 		ErrorHandler: refuseBroken,
 		ConnState:    s.conns.track,
-		// Every failure reaches the client or is the client's.
+		// Every failure is reported to the client or caused by it.
 		Logger: log.New(io.Discard, "", 0),
 		Name:   "moontide-simserver",
-		// Above what a process may have: file descriptors are the limit.
+		// Above the limit on file descriptors, which is what limits
+		// connections.
 		Concurrency:                  1 << 20,
 		MaxRequestBodySize:           cfg.MaxBody,
 		DisablePreParseMultipartForm: true,
@@ -94,16 +95,16 @@ func New(cfg Config) (*Server, error) {
 		WriteBufferSize:              512,     // every stream keeps one
 		ReadTimeout:                  10 * time.Minute,
 		IdleTimeout:                  2 * time.Minute,
-		// Streams keep no buffer that they do not need.
+		// Streams keep no unneeded buffers.
 		ReduceMemoryUsage: true,
 	}
 	return s, nil
 }
 
-// Serve serves the connections that ln accepts until Shutdown, when it returns
-// nil, or until ln fails. It closes ln.
+// Serve accepts connections on ln until Shutdown, when it returns nil, or until
+// ln fails. It closes ln.
 func (s *Server) Serve(ln net.Listener) error {
-	// Shutdown may come before fasthttp knows ln, so both close it.
+	// Shutdown may be called before fasthttp knows ln, so both close it.
 	ln = &listener{Listener: ln, close: sync.OnceValue(ln.Close)}
 	defer ln.Close()
 	if !s.conns.listen(ln) {
@@ -115,10 +116,10 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting, cuts the streams in flight, answers other requests
+// Shutdown stops accepting, ends the streams in flight, answers other requests
 // with status 503, and returns when all connections are closed. If ctx ends
-// before that, it closes them and returns the error of ctx. The server cannot be
-// used again.
+// first, it closes them and returns the error of ctx. The server cannot be
+// reused.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.conns.shutDown(s.endWaiting)
 	if e := s.http.ShutdownWithContext(ctx); e != nil {
@@ -132,7 +133,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// endWaiting ends the wait of all requests.
+// endWaiting ends all waiting requests.
 func (s *Server) endWaiting() {
 	close(s.done)
 	s.mu.Lock()
@@ -151,10 +152,10 @@ func (s *Server) isShutDown() bool {
 	}
 }
 
-// shutdownGrace is how long Run waits for responses in flight.
+// shutdownGrace is the time Run waits for responses in flight.
 const shutdownGrace = 5 * time.Second
 
-// Run serves on ln until ctx ends, then shuts down. It closes ln.
+// Run serves on ln until ctx ends and then shuts down. It closes ln.
 func Run(ctx context.Context, ln net.Listener, cfg Config) error {
 	s, err := New(cfg)
 	if err != nil {

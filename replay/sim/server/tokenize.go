@@ -10,8 +10,8 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// serveTokenize answers as vLLM's /tokenize does, with the token ids of a prompt
-// or a chat. The ids make the same prompt for the engine.
+// serveTokenize answers like vLLM's /tokenize, with the token ids of a prompt
+// or a chat. The ids result in the same prompt for the engine.
 func (s *Server) serveTokenize(ctx *fasthttp.RequestCtx) *apiError {
 	body := ctx.PostBody()
 	defer ctx.Request.ReleaseBody(maxKeptBody)
@@ -35,7 +35,7 @@ func (s *Server) serveTokenize(ctx *fasthttp.RequestCtx) *apiError {
 		list.Len(), s.cfg.Deployment.Engine.MaxModelLen, listed))
 }
 
-// maxListed bounds the list of tokens, which is many times as long as the body.
+// maxListed limits the list of tokens, which is much longer than the body.
 const maxListed = 1 << 21
 
 // tokenList counts the tokens of a prompt and keeps the first maxListed.
@@ -51,12 +51,12 @@ func (l *tokenList) AddToken(token uint64) {
 	}
 }
 
-// AddText appends the words of s, as an engine's prompt does.
+// AddText appends the words of s, as in an engine's prompt.
 func (l *tokenList) AddText(s string) {
 	for word := range strings.FieldsSeq(s) {
 		l.AddToken(engine.WordToken(word))
 	}
 }
 
-// Len is the number of tokens.
+// Len returns the number of tokens.
 func (l *tokenList) Len() int { return l.n }

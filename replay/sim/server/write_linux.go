@@ -8,7 +8,7 @@ import (
 )
 
 // send writes to a socket without blocking. It takes a tenth less CPU than
-// write(2), and the raw call spares the scheduler, which need not know of a call
+// write(2). The raw call skips the scheduler, which need not know about a call
 // that does not block.
 func send(fd int, b []byte) (int, syscall.Errno) {
 	n, _, err := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),

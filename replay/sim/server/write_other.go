@@ -2,7 +2,7 @@
 
 package server
 
-// Elsewhere each stream is written by a goroutine that blocks.
+// On other systems a blocking goroutine writes each stream.
 const canTryWrite = false
 
 func tryWrite(int, []byte) (int, error) { return 0, nil }

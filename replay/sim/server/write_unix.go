@@ -8,7 +8,8 @@ import (
 
 const canTryWrite = true
 
-// tryWrite writes what a socket takes without blocking, possibly nothing.
+// tryWrite writes as much as a socket accepts without blocking, possibly
+// nothing.
 func tryWrite(fd int, b []byte) (int, error) {
 	for {
 		n, err := send(fd, b)

@@ -1,8 +1,10 @@
-// Package virtual replays a trace against simulated engines in virtual time, without a
-// client or a network. The engines are those of [moontide/replay/sim/engine] and get
-// the same prompts as over HTTP from [moontide/replay/sim/server].
+// Package virtual replays a trace against simulated engines in virtual time,
+// without a client or a network. The engines are those of
+// [moontide/replay/sim/engine] and get the same prompts as over HTTP from
+// [moontide/replay/sim/server].
 //
-// Start with [New], and use the endpoint as the Model of a [replay.VirtualRunner].
+// Start with [New], and use the endpoint as the Model of a
+// [replay.VirtualRunner].
 package virtual
 
 import (
@@ -30,8 +32,8 @@ type Config struct {
 	// TraceBlockSize is the block size of the trace in tokens; 0 is
 	// [trace.DefaultBlockSize].
 	TraceBlockSize int
-	// CacheGenerated makes the engines cache generated tokens too. A trace does not say
-	// which later prompt contains them, so none hits them.
+	// CacheGenerated makes the engines cache generated tokens too. A trace does
+	// not record which later prompt contains them, so they are never hit.
 	CacheGenerated bool
 }
 
@@ -47,7 +49,7 @@ func New(cfg Config) (*Endpoint, error) {
 	return &Endpoint{cluster: cluster, cfg: cfg}, nil
 }
 
-// flight is a request that is being answered.
+// flight is a request in flight.
 type flight struct {
 	engine.Request
 	row         int
@@ -55,17 +57,17 @@ type flight struct {
 	gaps        []time.Duration
 }
 
-// The statuses of the same requests over HTTP.
+// The statuses of these requests over HTTP.
 const (
 	statusOK         = 200
 	statusBadRequest = 400
 )
 
-// Submit sends a row. The answer has the row's OSL, at least one token.
+// Submit submits a row. The answer has the row's OSL, but at least one token.
 func (e *Endpoint) Submit(now time.Duration, row int, r trace.Request) {
 	osl := max(r.OutputLength, 1)
 	e.now = now
-	// Checked first, because a prompt takes memory by its length.
+	// Check first, because a prompt takes memory proportional to its length.
 	if err := e.cluster.Fits(r.InputLength, osl); err != nil {
 		e.refuse(row, err)
 		return
@@ -99,8 +101,8 @@ func (e *Endpoint) Next() (time.Duration, bool) {
 	return e.cluster.Next()
 }
 
-// Advance moves the time on and returns the answers completed until then, which are
-// valid until the next call.
+// Advance advances the time and returns the answers completed until then. They
+// are valid until the next call.
 func (e *Endpoint) Advance(now time.Duration) []replay.Answer {
 	e.answers = append(e.answers[:0], e.refused...)
 	e.refused = e.refused[:0]
