@@ -305,7 +305,7 @@ func (s *schedule) idle() bool {
 type slots struct {
 	limit    int
 	taken    int
-	released []time.Duration // when free slots were freed, oldest first
+	released []time.Duration // when the free slots were released, oldest first
 }
 
 func (s *slots) free() bool { return s.moreThan(0) }

@@ -7,9 +7,9 @@ import (
 	"moontide/replay"
 )
 
-// ISLEstimated reports whether the prompt is a text from the trace whose length in
-// tokens is only an estimate, so that it cannot be compared with the server's
-// count. Made-up prompts have exactly the ISL of their row.
+// ISLEstimated reports whether the prompt is text from the trace with an estimated
+// ISL, which cannot be compared with the server's count. Generated prompts have
+// exactly the ISL of their row.
 func ISLEstimated(r *replay.Record) bool {
 	if !bytes.Contains(r.Extra, []byte(`"estimated"`)) {
 		return false

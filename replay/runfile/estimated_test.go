@@ -12,7 +12,7 @@ func TestISLEstimated(t *testing.T) {
 	for extra, want := range map[string]bool{
 		``:                                false,
 		`{"text_input": "a"}`:             false,
-		`{"estimated": ["input_length"]}`: false, // the prompt is made up
+		`{"estimated": ["input_length"]}`: false, // the prompt is generated
 		`{"estimated": ["input_length"], "text_input": "a"}`:            true,
 		`{"estimated": ["input_length"], "text_input_sha256": "a"}`:     true,
 		`{"messages_sha256": "a", "estimated": ["input_length"]}`:       true,

@@ -16,8 +16,8 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// GapsFile has a histogram of the gaps between token chunks where the records
-// have no gaps: one [GapCount] per line, written when the run ends.
+// GapsFile holds a histogram of the gaps between token chunks if the records have
+// no gaps: one [GapCount] per line, written when the run ends.
 const GapsFile = "gaps.jsonl"
 
 // GapCount is a bin of the histogram.
@@ -29,17 +29,17 @@ type GapCount struct {
 // GapResolution is the largest relative error of a bin.
 const GapResolution = 1.0 / 256
 
-// gapCounts are the counts by bin: some thousand numbers for any number of gaps.
+// gapCounts maps bins to counts. It has a few thousand entries at most.
 type gapCounts map[int64]int64
 
-// add counts a gap. A bin has the gaps that share their first eight bits.
+// add counts a gap. The gaps in a bin share their first eight bits.
 func (c gapCounts) add(gap time.Duration) {
 	rest := max(bits.Len64(uint64(max(gap, 0)))-8, 0)
 	low := int64(max(gap, 0)) >> rest << rest
 	c[low+(1<<rest)/2]++
 }
 
-// list is in order of length.
+// list returns the counts sorted by gap.
 func (c gapCounts) list() []GapCount {
 	var list []GapCount
 	for _, ns := range slices.Sorted(maps.Keys(c)) {
@@ -48,7 +48,7 @@ func (c gapCounts) list() []GapCount {
 	return list
 }
 
-// write replaces the file of a run's folder.
+// write replaces the file in a run's folder.
 func (c gapCounts) write(dir string) error {
 	f, err := atomicfile.Create(filepath.Join(dir, GapsFile))
 	if err != nil {
@@ -70,7 +70,7 @@ func (c gapCounts) write(dir string) error {
 	return nil
 }
 
-// readGaps reads the file, if there is one.
+// readGaps reads the file, if it exists.
 func readGaps(dir string) (gapCounts, error) {
 	f, err := os.Open(filepath.Join(dir, GapsFile))
 	if errors.Is(err, fs.ErrNotExist) {

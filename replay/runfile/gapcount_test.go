@@ -12,7 +12,7 @@ import (
 	"moontide/trace"
 )
 
-// Each gap is counted once, as one that is as long but for the resolution.
+// Each gap is counted once, with the right length within the resolution.
 func TestGapsAreCountedAsLong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gap := time.Duration(rapid.Int64Range(0, int64(300*time.Hour)).Draw(t, "gap"))
@@ -28,8 +28,8 @@ func TestGapsAreCountedAsLong(t *testing.T) {
 	})
 }
 
-// A folder without chunk times has them in its histogram, those of requests that
-// went well, and goes on with it when the run is resumed.
+// A folder without chunk times has a histogram of the gaps of successful requests,
+// which a resumed run continues.
 func TestFolderWithoutChunkTimes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	folder, err := Create(dir, Run{Rows: 3, NoChunkTimes: true})

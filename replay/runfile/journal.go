@@ -13,15 +13,15 @@ import (
 	"moontide/replay"
 )
 
-// SentFile lists the rows that were sent, one number from 0 per line. It is
-// removed when the run is complete.
+// SentFile lists the rows that were sent, one number per line, counted from 0. It
+// is removed when the run is complete.
 const SentFile = "sent.txt"
 
-// journal writes sent.txt. What was written survives a kill.
+// journal writes sent.txt. Written lines survive a kill.
 type journal struct {
 	open sync.Once
 	file *os.File
-	err  error // of opening it
+	err  error // from opening it
 }
 
 // Sending implements replay.Journal.
@@ -56,7 +56,7 @@ func (j *journal) remove(dir string) error {
 	return nil
 }
 
-// sentRows counts the rows in the journal, if there is one.
+// sentRows counts the rows in the journal, if it exists.
 func sentRows(dir string, rows int) (n int, err error) {
 	f, err := os.Open(filepath.Join(dir, SentFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -4,5 +4,6 @@ package runfile
 
 import "os"
 
-// Lock does nothing: this system has no lock that a killed process gives up.
+// Lock does nothing: this system has no lock that is released when a process is
+// killed.
 func Lock(*os.File) bool { return true }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock keeps other processes from a file or folder for as long as it is open
-// here. It is false where another process has it. File systems that know no
-// locks go without.
+// Lock locks a file or folder against other processes until f is closed. It
+// returns false if another process holds the lock. On file systems without locks
+// it returns true.
 func Lock(f *os.File) bool {
 	return !errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 }

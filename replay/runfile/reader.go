@@ -19,7 +19,7 @@ import (
 // Reader reads a run's folder.
 type Reader struct {
 	Run     Run
-	Gaps    []GapCount // where the records have none
+	Gaps    []GapCount // set if the records have no gaps
 	file    *os.File
 	text    *format.Text
 	path    string
@@ -27,8 +27,8 @@ type Reader struct {
 	reasons []error
 }
 
-// Open opens the folder of a run, even of one that was killed. For that, the rows
-// sent are counted from the journal.
+// Open opens the folder of a run, even of one that was killed. In that case, the
+// number of rows sent is read from the journal.
 func Open(dir string) (*Reader, error) {
 	text, err := os.ReadFile(filepath.Join(dir, RunFile))
 	if err != nil {
@@ -62,15 +62,15 @@ func Open(dir string) (*Reader, error) {
 	return r, nil
 }
 
-// Damaged returns the number of lines that could not be read, and the first ten
-// reasons. A kill may leave one.
+// Damaged returns the number of unreadable lines and the first ten errors. A kill
+// may leave one such line.
 func (r *Reader) Damaged() (lines int, reasons []error) { return r.damaged, r.reasons }
 
 // Close closes the folder's files.
 func (r *Reader) Close() error { return errors.Join(r.text.Close(), r.file.Close()) }
 
-// Records returns the records in the order in which their requests ended. Range
-// over it once. Records are parsed ahead on all CPU cores.
+// Records returns the records in the order in which their requests ended. It can
+// be ranged over once. Records are parsed ahead on all CPU cores.
 func (r *Reader) Records() iter.Seq2[replay.Record, error] {
 	return func(yield func(replay.Record, error) bool) {
 		stop := make(chan struct{})
@@ -92,7 +92,7 @@ func (r *Reader) Records() iter.Seq2[replay.Record, error] {
 	}
 }
 
-// damage counts a line that cannot be read.
+// damage counts an unreadable line.
 func (r *Reader) damage(l *recordedLine) {
 	const mostReasons = 10
 	if r.damaged++; len(r.reasons) < mostReasons {
@@ -100,23 +100,23 @@ func (r *Reader) damage(l *recordedLine) {
 	}
 }
 
-// batch is lines that follow each other.
+// batch is a group of consecutive lines.
 type batch struct {
 	text   []byte
 	lines  []recordedLine
-	parsed chan struct{} // closed when they are
+	parsed chan struct{} // closed when all are parsed
 }
 
 // recordedLine is a line and its result: a record, a reason to skip the line, or
-// an error that ends the records.
+// an error that ends the iteration.
 type recordedLine struct {
 	number   int
-	from, to int // in the text
+	from, to int // offsets in the text
 	rec      replay.Record
 	bad, err error
 }
 
-// batchSize is how much text is parsed at a time, in bytes.
+// batchSize is the amount of text parsed at a time, in bytes.
 const batchSize = 256 << 10
 
 // batches reads and parses the file, in order, until stop is closed.
@@ -129,7 +129,7 @@ func (r *Reader) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan *
 		for more := true; more; {
 			var b *batch
 			b, more = r.readBatch()
-			toParse <- b // has room if inOrder has
+			toParse <- b // has room if inOrder had room
 			select {
 			case inOrder <- b:
 			case <-stop:
@@ -147,7 +147,7 @@ func (r *Reader) batches(stop <-chan struct{}, working *sync.WaitGroup) <-chan *
 	return inOrder
 }
 
-// readBatch reads lines, and reports whether there may be more.
+// readBatch reads lines and reports whether there may be more.
 func (r *Reader) readBatch() (b *batch, more bool) {
 	b = &batch{text: make([]byte, 0, batchSize+batchSize/8), parsed: make(chan struct{})}
 	for len(b.text) < batchSize {

@@ -13,10 +13,10 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// fields is the table of what a result line has beside its trace row: it writes
-// and reads all of them. A field is one line: its key, its place in the record,
-// and when it is written. Their order is that of the file. Keys of older
-// versions are read too.
+// fields lists the result-line fields that are not part of the trace row, for both
+// writing and reading. Each line has a field's key, its place in the record, and
+// when it is written, in the order of the file. Keys of older versions are also
+// read.
 func (c *recordCodec) fields(r *replay.Record) {
 	failed := r.Class != replay.OK
 	c.int("row", &r.Row, true) // first: see rowEnd
@@ -42,20 +42,21 @@ func (c *recordCodec) fields(r *replay.Record) {
 	c.text("error_class", (*string)(&r.Class), failed)
 }
 
-// recordKeys are the keys of all fields. A trace row has some where it is itself
-// a result line.
+// recordKeys holds the keys of all fields. A trace row has some of them if it is a
+// result line itself.
 var recordKeys = func() map[string]bool {
 	c := recordCodec{mode: listing, keys: map[string]bool{}}
 	c.fields(new(replay.Record))
 	return c.keys
 }()
 
-// textKeys hold what users wrote. A result keeps only their SHA-256.
+// textKeys maps the keys of user text to the keys of their SHA-256, which replaces
+// the text in results.
 var textKeys = map[string]string{"messages": "messages_sha256", "text_input": "text_input_sha256"}
 
-// AppendRecord appends the record as one JSON object without a line end: the
-// trace row, then what happened. Texts of the row are replaced by their SHA-256
-// unless keepText.
+// AppendRecord appends the record as one JSON object without a newline: the trace
+// row, then the result. The row's texts are replaced by their SHA-256 unless
+// keepText is set.
 func AppendRecord(dst []byte, rec replay.Record, keepText bool) ([]byte, error) {
 	row := rec.Request
 	var err error
@@ -74,26 +75,26 @@ func AppendRecord(dst []byte, rec replay.Record, keepText bool) ([]byte, error) 
 	return append(c.dst, '}'), c.err
 }
 
-// rowEnd stands between the trace row and the fields.
+// rowEnd separates the trace row from the fields.
 var rowEnd = []byte(`, "row": `)
 
-// arena is memory that records share, so that reading them seldom allocates.
-// What was handed out is never written again.
+// arena is memory shared by records, so that reading them rarely allocates. Slices
+// that were handed out are not written again.
 type arena struct {
 	gaps []time.Duration
 	ids  []uint64
 }
 
 const (
-	arenaSize = 1 << 14 // values in one piece of an arena
-	arenaLeft = 1 << 10 // with less room left, the next piece is begun
+	arenaSize = 1 << 14 // values per allocation
+	arenaLeft = 1 << 10 // allocate again if less is left
 )
 
-// scanRecord reads a result line in the layout of [AppendRecord], fast. It
-// returns false for any other line, which is for [parseRecord].
+// scanRecord is a fast reader for result lines in the layout of [AppendRecord]. It
+// returns false for any other line, which needs [parseRecord].
 //
 // rowEnd cannot be part of a string, where quotes are escaped. If it is in an
-// object inside the row, what stands before it does not parse.
+// object inside the row, the text before it does not parse.
 func scanRecord(line []byte, rec *replay.Record, a *arena) bool {
 	end := bytes.Index(line, rowEnd)
 	if end < 0 {
@@ -107,13 +108,13 @@ func scanRecord(line []byte, rec *replay.Record, a *arena) bool {
 	}
 	*rec = replay.Record{}
 	rec.HashIDs = a.ids[len(a.ids):]
-	line[end] = '}' // for a moment, to parse the row alone
+	line[end] = '}' // temporarily, to parse the row alone
 	err := format.ParseRow(line[:end+1], &rec.Request)
 	line[end] = rowEnd[0]
 	if err != nil || hasRecordKey(&rec.Request) {
 		return false
 	}
-	if n := len(rec.HashIDs); n <= cap(a.ids)-len(a.ids) { // else it has an array of its own
+	if n := len(rec.HashIDs); n <= cap(a.ids)-len(a.ids) { // otherwise it was allocated separately
 		a.ids = a.ids[:len(a.ids)+n]
 		rec.HashIDs = rec.HashIDs[:n:n]
 	}
@@ -123,7 +124,7 @@ func scanRecord(line []byte, rec *replay.Record, a *arena) bool {
 	return c.isResult && c.next == nil && c.Done()
 }
 
-// hasRecordKey reports whether the row has fields of a record too.
+// hasRecordKey reports whether the row also has keys of a record.
 func hasRecordKey(row *trace.Request) bool {
 	if len(row.Extra) == 0 {
 		return false
@@ -136,8 +137,8 @@ func hasRecordKey(row *trace.Request) bool {
 	return found || err != nil
 }
 
-// parseRecord reads a result line in any layout from the trace row that it also
-// is.
+// parseRecord reads a result line in any layout, given the line parsed as a trace
+// row.
 func parseRecord(row trace.Request) (replay.Record, error) {
 	rec := replay.Record{}
 	c := recordCodec{mode: decoding}
@@ -162,16 +163,16 @@ func parseRecord(row trace.Request) (replay.Record, error) {
 	return rec, nil
 }
 
-// recordCodec does one of several things with the [recordCodec.fields] of a
+// recordCodec performs one of several operations on the [recordCodec.fields] of a
 // record.
 type recordCodec struct {
 	mode     codecMode
-	isResult bool  // done_ms was there
-	err      error // the first
+	isResult bool  // done_ms was present
+	err      error // first error
 
-	dst []byte // writing: after the last field
+	dst []byte // writing: the output so far
 
-	jsonscan.Cursor        // scanning: after the key next
+	jsonscan.Cursor        // scanning: positioned after the key next
 	next            []byte // the key of the next field; nil after the last one
 	arena           *arena
 
@@ -183,7 +184,7 @@ type codecMode uint8
 
 const (
 	writing  codecMode = iota // to dst
-	scanning                  // the fields in the order of their table, from the cursor
+	scanning                  // the fields in the order of their list, from the cursor
 	decoding                  // the fields in any order, from members
 	listing                   // their keys
 )

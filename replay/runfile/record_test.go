@@ -106,7 +106,7 @@ func TestRecordsReadBackToTheNanosecond(t *testing.T) {
 	})
 }
 
-// Durations are written as floats would be, as far as these have the digits.
+// Durations are written like floats, as far as floats are precise enough.
 func TestDurationsAreWrittenAsMilliseconds(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0", 1: "0.000001", time.Millisecond: "1", 1_500_000: "1.5", 1_000_001: "1.000001", 120_000_000: "120", 100: "0.0001", -1_500_000: "-1.5",
@@ -162,7 +162,7 @@ func TestFolder(t *testing.T) {
 	if err := f.Record(first); err != nil {
 		t.Fatal(err)
 	}
-	// What is recorded is on disk before the folder is closed.
+	// Records are on disk before the folder is closed.
 	if got, _ := readRecords(t, dir); len(got) != 1 {
 		t.Errorf("%d records while the run lasts, want 1", len(got))
 	}
@@ -219,8 +219,8 @@ func TestATraceIsNotARun(t *testing.T) {
 	}
 }
 
-// A kill may come at any moment while a folder is made: what it leaves is a run
-// that can be resumed, or is no run yet and in nobody's way.
+// A kill may come at any moment while a folder is made: it leaves either a run
+// that can be resumed or a folder that does not prevent a new run.
 func TestFolderOfAKillAtItsBeginning(t *testing.T) {
 	whole := filepath.Join(t.TempDir(), "run")
 	if f, err := Create(whole, Run{Rows: 3}); err != nil {
@@ -256,7 +256,7 @@ func TestFolderOfAKillAtItsBeginning(t *testing.T) {
 			t.Errorf("%s: %+v", name, recorded.Run)
 		}
 	}
-	dir := t.TempDir() // of another process that has the record, and no run.json yet
+	dir := t.TempDir() // of another process that holds the lock, without run.json yet
 	f, err := Create(dir, Run{})
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func TestFolderOfAKillAtItsBeginning(t *testing.T) {
 	}
 }
 
-// Whether a folder can be made shows before it is, and leaves nothing behind.
+// TryFolder checks that a folder can be made, and leaves nothing.
 func TestTryFolder(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{"run", "a/b/c", "a/./b/../c", "."} {
@@ -294,14 +294,13 @@ func TestTryFolder(t *testing.T) {
 	if entries := must(os.ReadDir(dir)); len(entries) != 2 {
 		t.Errorf("it left %v", entries)
 	}
-	if os.Mkdir(filepath.Join(dir, "closed"), 0o555); os.Getuid() != 0 { // who is root may write anywhere
+	if os.Mkdir(filepath.Join(dir, "closed"), 0o555); os.Getuid() != 0 { // root may write anywhere
 		if err := TryFolder(filepath.Join(dir, "closed", "run")); err == nil {
 			t.Error("a folder that cannot be written to")
 		}
 	}
 }
 
-// Which rows are the first and the last of their sessions, by the definition.
 func BenchmarkRecord(b *testing.B) {
 	rec := replay.Record{Request: trace.Request{InputLength: 12035, OutputLength: 342, HashIDs: make([]uint64, 24)}, Status: 200}
 	for range 341 {
@@ -317,8 +316,7 @@ func BenchmarkRecord(b *testing.B) {
 	})
 }
 
-// A folder of a version that called fields by other names reads as the same, in
-// the layout of that version and in any other.
+// Keys of older versions are read in any layout.
 func TestOldKeys(t *testing.T) {
 	records, reader := readRecords(t, "testdata/old_keys")
 	if n, reasons := reader.Damaged(); len(records) != 3 || n != 0 || !reader.Run.Finished() {

@@ -12,7 +12,7 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// begin begins a field. It reports whether there is one to write or to scan;
+// begin starts a field. It reports whether the field is to be written or scanned;
 // raw is the value to decode, nil if there is none.
 func (c *recordCodec) begin(key, oldKey string, write bool) (ok bool, raw []byte) {
 	switch c.mode {
@@ -40,7 +40,7 @@ func (c *recordCodec) begin(key, oldKey string, write bool) (ok bool, raw []byte
 	return false, nil
 }
 
-// end ends a field that was scanned.
+// end finishes a scanned field.
 func (c *recordCodec) end() {
 	c.next = nil
 	if c.More('}') {
@@ -48,8 +48,8 @@ func (c *recordCodec) end() {
 	}
 }
 
-// decode decodes a value. It is not a method on v's place in the record, which
-// would have to be on the heap.
+// decode decodes a value. It returns the value because a pointer into the record
+// would force the record onto the heap.
 func decode[T any](c *recordCodec, raw []byte) (v T) {
 	if err := jsonscan.Strict.Unmarshal(raw, &v); err != nil && c.err == nil {
 		c.err = err
@@ -57,8 +57,8 @@ func decode[T any](c *recordCodec, raw []byte) (v T) {
 	return v
 }
 
-// int is a field with a whole number. Like all methods for fields it reports
-// whether the field was there.
+// int handles a field with an integer. Like all field methods it reports whether
+// the field was present.
 func (c *recordCodec) int(key string, n *int, write bool) bool {
 	ok, raw := c.begin(key, "", write)
 	switch {
@@ -77,7 +77,7 @@ func (c *recordCodec) count(key string, n *trace.Opt[int]) {
 	n.Set = c.int(key, &n.Value, n.Set)
 }
 
-// duration is a field in milliseconds.
+// duration handles a field in milliseconds.
 func (c *recordCodec) duration(key, oldKey string, d *time.Duration, write bool) bool {
 	ok, raw := c.begin(key, oldKey, write)
 	switch {
@@ -96,7 +96,7 @@ func (c *recordCodec) instant(key string, at *replay.Instant) {
 	at.Set = c.duration(key, "", &at.Value, at.Set)
 }
 
-// durations is a field that is left out where it is empty.
+// durations handles an array field that is omitted if empty.
 func (c *recordCodec) durations(key string, all *[]time.Duration) {
 	ok, raw := c.begin(key, "", len(*all) > 0)
 	switch {
@@ -125,7 +125,7 @@ func (c *recordCodec) scanDurations() []time.Duration {
 	all := c.arena.gaps
 	start := len(all)
 	more := c.Open('[')
-	if !more { // an empty one is never written
+	if !more { // empty arrays are never written
 		c.Fail()
 	}
 	for ; more; more = c.More(']') {
@@ -148,7 +148,7 @@ func (c *recordCodec) text(key string, s *string, write bool) {
 	}
 }
 
-// appendText appends a string to dst, without an allocation for plain ones.
+// appendText appends a string to dst, without allocating for plain ones.
 func (c *recordCodec) appendText(s string) []byte {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
 		return append(append(append(c.dst, '"'), s...), '"')
@@ -160,7 +160,8 @@ func (c *recordCodec) appendText(s string) []byte {
 	return append(c.dst, text...)
 }
 
-// internText is a string without an allocation for the most usual ones.
+// internText returns text as a string, without allocating for the most common
+// ones.
 func internText(text []byte) string {
 	for _, s := range [...]replay.Stamps{replay.KernelStamps, replay.ClientStamps} {
 		if string(text) == string(s) {
@@ -170,9 +171,9 @@ func internText(text []byte) string {
 	return string(text)
 }
 
-// appendDuration appends milliseconds with as many of six decimals as needed,
-// from integers: a float of more than 15 digits would not read back as it was.
-// Gaps are most of a record.
+// appendDuration appends milliseconds with up to six decimals, using integers: a
+// float64 with more than 15 digits would not round-trip. Gaps make up most of a
+// record.
 func appendDuration(dst []byte, d time.Duration) []byte {
 	if d < 0 {
 		dst, d = append(dst, '-'), -d
@@ -190,8 +191,8 @@ func appendDuration(dst []byte, d time.Duration) []byte {
 	return append(dst, bytes.TrimRight(digits[:], "0")...)
 }
 
-// nanoseconds of the last decimal of a number of milliseconds, by how many
-// decimals there are.
+// nanoseconds is the value of the last decimal of a number in milliseconds, by
+// number of decimals.
 var nanoseconds = [7]int64{1_000_000, 100_000, 10_000, 1_000, 100, 10, 1}
 
 // milliseconds reads milliseconds with up to six decimals.

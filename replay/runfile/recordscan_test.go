@@ -16,7 +16,7 @@ import (
 	"moontide/trace/format"
 )
 
-// parsedSlowly reads a line as one of any spelling.
+// parsedSlowly reads a line with the slow parser.
 func parsedSlowly(line []byte) (replay.Record, error) {
 	var row trace.Request
 	if err := format.ParseRow(line, &row); err != nil {
@@ -25,7 +25,8 @@ func parsedSlowly(line []byte) (replay.Record, error) {
 	return parseRecord(row)
 }
 
-// The quick way reads what the writer wrote, and reads it as the slow way does.
+// The fast parser accepts every line written by AppendRecord, and agrees with the
+// slow parser.
 func TestScanRecordReadsWhatIsWritten(t *testing.T) {
 	taken := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,8 +57,8 @@ func TestScanRecordReadsWhatIsWritten(t *testing.T) {
 	}
 }
 
-// What the quick way takes it reads as the slow way does, however a line is
-// damaged.
+// The fast parser agrees with the slow parser on every line it accepts, including
+// damaged ones.
 func FuzzScanRecord(f *testing.F) {
 	for _, line := range []string{
 		`{"timestamp": 1, "input_length": 3, "output_length": 1, "hash_ids": [1, 2], "session_id": "s", "row": 0, "due_ms": 0.5, "ready_ms": 1, "sent_ms": 1.000001, "first_ms": 3, "last_ms": 4, "done_ms": 5, "chunks": 2, "chunk_ms": [1, 0.25], "stamps": "kernel", "status": 200}`,
@@ -85,7 +86,7 @@ func FuzzScanRecord(f *testing.F) {
 	})
 }
 
-// Records that share memory do not share values.
+// Records that share memory have independent values.
 func TestScannedRecordsMayBeKept(t *testing.T) {
 	var a arena
 	var kept, want []replay.Record
@@ -99,7 +100,7 @@ func TestScannedRecordsMayBeKept(t *testing.T) {
 		if !scanRecord(line, &got, &a) {
 			t.Fatalf("not taken: %s", line)
 		}
-		if i%2 == 0 { // whoever appends gets memory of their own
+		if i%2 == 0 { // appending reallocates
 			_ = append(got.Gaps, -1)
 			_ = append(got.HashIDs, 99)
 		}
@@ -110,8 +111,8 @@ func TestScannedRecordsMayBeKept(t *testing.T) {
 	}
 }
 
-// Records come in the order of their lines, however many there are, and lines
-// that are none are counted where they stand.
+// Records are returned in the order of their lines, however many there are, and
+// invalid lines are counted.
 func TestManyRecords(t *testing.T) {
 	dir := t.TempDir()
 	if err := WriteJSON(filepath.Join(dir, RunFile), Run{Ended: time.Unix(1, 0)}); err != nil {
@@ -140,7 +141,7 @@ func TestManyRecords(t *testing.T) {
 	if len(records) != n || damaged != 4 || !strings.Contains(reasons[0].Error(), ":5001: ") || !strings.Contains(reasons[3].Error(), ":20007: ") {
 		t.Errorf("%d records, %d damaged: %v", len(records), damaged, reasons)
 	}
-	// Who stops early waits for nothing.
+	// Ending the iteration early does not block.
 	recorded, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)

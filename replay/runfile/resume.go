@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Resume opens the folder of a run that was killed or stopped to append records.
-// An incomplete last line is removed. It fails if the run is still going.
+// Resume opens the folder of a killed or stopped run to append records. An
+// incomplete last line is removed. It fails if the run is still active.
 func Resume(dir string) (*Writer, error) {
 	f := &Writer{Dir: dir}
 	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), os.O_RDWR, 0)

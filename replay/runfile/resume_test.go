@@ -14,7 +14,7 @@ import (
 	"moontide/trace"
 )
 
-// keepsRows makes a run's folder of records, as a run that was killed leaves it.
+// keepsRows makes a folder with records, as left by a killed run.
 func keepsRows(t testing.TB, records ...replay.Record) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "run")
@@ -40,8 +40,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A folder is gone on with behind its last whole line, by one process at a
-// time.
+// A resumed folder continues after its last complete line. Only one process at a
+// time can resume it.
 func TestResumeFolder(t *testing.T) {
 	first := replay.Record{Request: trace.Request{InputLength: 1}, Done: 1, Status: 200}
 	for _, cut := range []string{"", `{"input_length"`, strings.Repeat("x", 200_000)} {
@@ -97,8 +97,8 @@ func TestSentRowsAreCounted(t *testing.T) {
 		t.Errorf("%d sent, %d not", recorded.Run.Sent, recorded.Run.NotSent)
 	}
 	f.Close()
-	// A run that was stopped goes on and is killed: what it had sent before
-	// counts. The kill, or a full disk, cut a line.
+	// A stopped run is resumed and killed: its journal adds to the rows sent
+	// before. The kill, or a full disk, cut a line.
 	if err := f.WriteRun(Run{Rows: 10, Sent: 4, Ended: time.Unix(1, 0), Stopped: true}); err != nil {
 		t.Fatal(err)
 	}

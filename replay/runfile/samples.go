@@ -11,25 +11,25 @@ import (
 	"path/filepath"
 )
 
-// SamplesFile has the state of client and server, second by second. A run in
-// virtual time has none.
+// SamplesFile holds the state of client and server, second by second. A run in
+// virtual time has no such file.
 const SamplesFile = "samples.jsonl"
 
-// Sample is the state of a run during an interval, mostly a second: one line of
-// samples.jsonl. Counts are of the interval unless they say otherwise.
+// Sample is the state of a run during an interval, usually a second: one line of
+// samples.jsonl. Counts are per interval unless noted.
 type Sample struct {
-	AtMS   float64 `json:"at_ms"`   // its end, since the run's start
-	SpanMS float64 `json:"span_ms"` // its length
+	AtMS   float64 `json:"at_ms"`   // end of the interval, since the start of the run
+	SpanMS float64 `json:"span_ms"` // length of the interval
 
-	// The client. CPU is in CPU cores; MachineShare is the same as a share of all
-	// cores; MachineBusy is that share for all processes, 0 if unknown.
+	// The client. CPU is in CPU cores, MachineShare is the same as a share of all
+	// cores, and MachineBusy is that share for all processes, 0 if unknown.
 	CPU          float64   `json:"cpu"`
 	MachineShare float64   `json:"machine_share"`
 	MachineBusy  float64   `json:"machine_busy"`
 	GCPauses     int       `json:"gc_pauses"`
-	GCPauseMS    float64   `json:"gc_pause_ms"` // their sum
+	GCPauseMS    float64   `json:"gc_pause_ms"` // total
 	GCPauseMaxMS float64   `json:"gc_pause_max_ms"`
-	SchedP50MS   float64   `json:"sched_p50_ms"` // scheduling delay of goroutines
+	SchedP50MS   float64   `json:"sched_p50_ms"` // scheduling latency of goroutines
 	SchedP99MS   float64   `json:"sched_p99_ms"`
 	ReadDelay    ReadDelay `json:"read_delay,omitzero"`
 	RSSBytes     int64     `json:"rss_bytes"`
@@ -39,39 +39,39 @@ type Sample struct {
 	Sent     int `json:"sent"` // since its start
 	Done     int `json:"done"` // since its start
 
-	// The server's metrics, if they were scraped.
+	// The server's metrics, if scraped.
 	Server      *ServerFigures `json:"server,omitempty"`
 	ServerError string         `json:"server_error,omitempty"`
 }
 
-// ServerFigures are a server's own metrics, over all of its engines. nil is
+// ServerFigures holds a server's own metrics, over all of its engines. nil means
 // unknown.
 type ServerFigures struct {
 	Engine   string   `json:"engine"`               // vllm, sglang, trtllm or dynamo
-	Engines  int      `json:"engines"`              // that report their KV cache use
+	Engines  int      `json:"engines"`              // engines that report their KV cache use
 	KVUse    *float64 `json:"kv_use,omitempty"`     // share of the KV cache in use, 0..1, mean over the engines
-	KVUseMax *float64 `json:"kv_use_max,omitempty"` // the largest of any engine
+	KVUseMax *float64 `json:"kv_use_max,omitempty"` // maximum over the engines
 	Running  *float64 `json:"running,omitempty"`    // requests
 	Waiting  *float64 `json:"waiting,omitempty"`    // requests
 
-	// Since the server started.
+	// Totals since the server started.
 	QueriedTokens *float64 `json:"queried_tokens,omitempty"` // prompt tokens looked up in the prefix cache
-	HitTokens     *float64 `json:"hit_tokens,omitempty"`     // of these, found
+	HitTokens     *float64 `json:"hit_tokens,omitempty"`     // QueriedTokens found in the cache
 	Preemptions   *float64 `json:"preemptions,omitempty"`    // preempted requests
 
 	HitRate        *float64 `json:"hit_rate,omitempty"`        // recent, 0..1, if the server has no counters
 	BlockSize      *float64 `json:"block_size,omitempty"`      // tokens
-	CapacityTokens *float64 `json:"capacity_tokens,omitempty"` // of the KV caches of all engines
+	CapacityTokens *float64 `json:"capacity_tokens,omitempty"` // total size of the KV caches of all engines
 }
 
-// sampleFile is samples.jsonl while it is written.
+// sampleFile is samples.jsonl during a run.
 type sampleFile struct {
 	file *os.File
 	line []byte
 }
 
-// Sample writes a line of samples.jsonl. Call it from one goroutine, which may be
-// another than that of Record.
+// Sample writes a line of samples.jsonl. It must be called from a single
+// goroutine, which may differ from that of Record.
 func (f *Writer) Sample(s Sample) error {
 	if f.samples.file == nil {
 		var err error
@@ -97,11 +97,11 @@ func (s *sampleFile) close() error {
 	return s.file.Close()
 }
 
-// maxSampleLine is far more than a sample takes, in bytes.
+// maxSampleLine is far more than a sample needs, in bytes.
 const maxSampleLine = 1 << 20
 
-// Samples returns the samples of a run's folder in order. Lines that are no
-// samples, as a kill may leave, are skipped.
+// Samples returns the samples in a run's folder in order. Invalid lines, which a
+// kill may leave, are skipped.
 func Samples(dir string) iter.Seq2[Sample, error] {
 	return func(yield func(Sample, error) bool) {
 		f, err := os.Open(filepath.Join(dir, SamplesFile))

@@ -19,8 +19,8 @@ func samplesOf(t *testing.T, dir string) (all []Sample) {
 	return all
 }
 
-// Samples are with the operating system when they are written, so a killed run
-// has them, and what a kill leaves of a line does no harm.
+// Samples reach the operating system when they are written, so they survive a
+// kill, and an incomplete line is harmless.
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "run")

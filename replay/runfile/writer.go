@@ -19,8 +19,8 @@ import (
 type Writer struct {
 	Dir      string
 	KeepText bool
-	// NoChunkTimes leaves gaps between token chunks out of the records, which
-	// become short, and counts them in [GapsFile].
+	// NoChunkTimes omits the gaps between token chunks from the records, which
+	// makes them short, and counts the gaps in [GapsFile].
 	NoChunkTimes bool
 
 	gaps    gapCounts
@@ -31,8 +31,8 @@ type Writer struct {
 	samples sampleFile
 }
 
-// CheckFolder returns an error if dir exists and is not empty. What a run leaves
-// that was killed before it wrote run.json does not count.
+// CheckFolder returns an error if dir exists and is not empty. Files left by a run
+// that was killed before it wrote run.json are ignored.
 func CheckFolder(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -46,20 +46,21 @@ func CheckFolder(dir string) error {
 	return fmt.Errorf("making run folder: %w", err)
 }
 
-// isContent reports whether a file is more than what [Create] makes first.
+// isContent reports whether a file is anything other than the files [Create] makes
+// first.
 func isContent(e fs.DirEntry) bool {
 	info, err := e.Info()
 	begun := e.Name() == RequestsFile && err == nil && info.Mode().IsRegular() && info.Size() == 0
 	return !begun && !strings.HasPrefix(e.Name(), RunFile+atomicfile.PartSuffix)
 }
 
-// TryFolder returns an error if a folder cannot be made at dir: it makes one and
-// removes it. See [CheckFolder].
+// TryFolder checks that a folder can be created at dir, by creating and removing
+// it. See [CheckFolder].
 func TryFolder(dir string) error {
 	if err := CheckFolder(dir); err != nil {
 		return err
 	}
-	var made []string // the innermost first
+	var made []string // innermost first
 	for outer := filepath.Clean(dir); ; outer = filepath.Dir(outer) {
 		if _, err := os.Lstat(outer); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -74,7 +75,7 @@ func TryFolder(dir string) error {
 		}
 	}
 	for _, folder := range made {
-		os.Remove(folder) // fails if it is in use by now
+		os.Remove(folder) // fails if it is already in use
 	}
 	if err != nil {
 		return fmt.Errorf("making run folder: %w", err)
@@ -82,7 +83,7 @@ func TryFolder(dir string) error {
 	return nil
 }
 
-// Create makes a run's folder with run.json. See [CheckFolder].
+// Create creates a run's folder with run.json. See [CheckFolder].
 func Create(dir string, run Run) (*Writer, error) {
 	if err := CheckFolder(dir); err != nil {
 		return nil, err
@@ -91,13 +92,13 @@ func Create(dir string, run Run) (*Writer, error) {
 		return nil, fmt.Errorf("making run folder: %w", err)
 	}
 	f := &Writer{Dir: dir}
-	// A lock on the record is a lock on the folder.
+	// The lock on this file protects the folder.
 	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), os.O_CREATE|os.O_WRONLY, 0o644)
 	if err == nil {
 		err = f.writeTo(file)
 	}
 	if err == nil {
-		err = CheckFolder(dir) // no other process was faster
+		err = CheckFolder(dir) // check again now that the folder is locked
 	}
 	if err == nil {
 		err = f.WriteRun(run)
@@ -111,7 +112,7 @@ func Create(dir string, run Run) (*Writer, error) {
 	return f, nil
 }
 
-// writeTo locks the file that records go to.
+// writeTo locks the file for records.
 func (f *Writer) writeTo(file *os.File) error {
 	if !Lock(file) {
 		return errors.New("the run is still going")
@@ -120,7 +121,8 @@ func (f *Writer) writeTo(file *os.File) error {
 	return nil
 }
 
-// Record writes one line. The operating system has it when Record returns.
+// Record writes one line. The line has reached the operating system when Record
+// returns.
 func (f *Writer) Record(rec replay.Record) error {
 	if f.NoChunkTimes {
 		f.countGaps(&rec)
@@ -140,7 +142,7 @@ func (f *Writer) Record(rec replay.Record) error {
 }
 
 // countGaps moves the gaps of a record to the counts. Gaps of failed requests are
-// dropped: they are in no latency.
+// dropped, because latencies exclude them.
 func (f *Writer) countGaps(rec *replay.Record) {
 	if f.gaps == nil {
 		f.gaps = gapCounts{}
@@ -153,7 +155,7 @@ func (f *Writer) countGaps(rec *replay.Record) {
 	rec.Gaps = nil
 }
 
-// Close ends requests.jsonl.
+// Close closes requests.jsonl.
 func (f *Writer) Close() error {
 	if f.NoChunkTimes {
 		if err := f.gaps.write(f.Dir); err != nil {
