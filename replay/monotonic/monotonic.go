@@ -1,4 +1,4 @@
-// Package monotonic has the clock that the processes of one machine share, so
-// that an instant that one of them stamped can be compared by another ([At]),
-// and a timer that is precise on that clock ([NewTimer]).
+// Package monotonic provides the clock shared by all processes of a machine
+// ([At]), for comparing instants between processes, and a precise timer
+// ([NewTimer]).
 package monotonic

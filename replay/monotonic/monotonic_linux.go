@@ -7,19 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// looks is how often the clocks are read together.
+// looks is the number of readings of both clocks.
 const looks = 10
 
-// At is an instant on CLOCK_MONOTONIC, in nanoseconds. The instant must carry
-// Go's own monotonic clock, as that of time.Now does. Both run at the same pace
-// but are read one after the other: of several looks the one is right that was
-// not interrupted.
+// At converts an instant to CLOCK_MONOTONIC, in nanoseconds. The instant must have
+// a monotonic reading, like that of time.Now. Both clocks run at the same rate but
+// are read one after the other: of several readings, the one with the shortest
+// interruption is right.
 func At(instant time.Time) int64 {
 	at := int64(math.MaxInt64)
 	for range looks {
 		var now unix.Timespec
 		since := time.Since(instant)
-		unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // every Linux has it
+		unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // available on every Linux
 		at = min(at, now.Nano()-int64(since))
 	}
 	return at

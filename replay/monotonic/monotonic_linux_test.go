@@ -9,7 +9,7 @@ import (
 	"moontide/replay/monotonic"
 )
 
-// An instant lies between two looks at the clock around it.
+// An instant is between two readings of the clock around it.
 func TestInstantLiesBetweenLooks(t *testing.T) {
 	t.Parallel()
 	look := func() int64 {

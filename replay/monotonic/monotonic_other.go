@@ -6,7 +6,7 @@ import "time"
 
 var started = time.Now()
 
-// At is an instant on a clock of this process alone, in nanoseconds: the
-// differences between its values hold, and it cannot be compared with another
-// process's.
+// At converts an instant to a clock of this process, in nanoseconds. Only
+// differences are meaningful; values cannot be compared with those of another
+// process.
 func At(instant time.Time) int64 { return int64(instant.Sub(started)) }

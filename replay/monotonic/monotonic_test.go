@@ -7,8 +7,8 @@ import (
 	"moontide/replay/monotonic"
 )
 
-// Instants are as far apart on the shared clock as on Go's, but for what lies
-// between two looks at both.
+// Differences are equal on the shared clock and Go's, except for the time between
+// the two readings.
 func TestDifferencesHold(t *testing.T) {
 	t.Parallel()
 	const apart = time.Hour

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Timer calls a function at the instant that it was set to, one call at a time.
-// Its methods may be called from any goroutine.
+// Timer calls a function at a set instant, one call at a time. Its methods may be
+// called from any goroutine.
 type Timer interface {
-	// Set replaces the instant, for which a call may already be under way. An
-	// instant in the past is now.
+	// Set replaces the instant; a call for the old one may already be under way.
+	// If at is in the past, the function is called immediately.
 	Set(at time.Time)
 	// Clear removes the instant.
 	Clear()
-	// Stop ends the timer, and returns when no call is running. It must not be
-	// called by the function.
+	// Stop ends the timer and waits for a running call. The function must not call
+	// it.
 	Stop()
 }
 
-// goTimer is a Timer on Go's, which are up to a millisecond late where the
-// system's poller counts in milliseconds.
+// goTimer is a Timer based on Go's timers, which are up to a millisecond late if
+// the system's poller counts in milliseconds.
 type goTimer struct {
 	timer *time.Timer
 	mu    sync.Mutex // held during a call
 	ended bool
 }
 
-// NewGoTimer returns a Timer on Go's timers, which is late by up to a millisecond
+// NewGoTimer returns a Timer based on Go's timers. It is up to a millisecond late
 // but works in a testing/synctest bubble.
 func NewGoTimer(call func()) Timer {
 	t := &goTimer{}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelTimer is a Timer that a thread of its own waits for. It is late by some
-// ten microseconds, and waiting costs Go's scheduler nothing.
+// kernelTimer is a Timer with a dedicated thread. It is tens of microseconds late
+// and does not occupy Go's scheduler.
 type kernelTimer struct {
 	fd    int
 	base  time.Time
@@ -50,13 +50,13 @@ func (t *kernelTimer) run(call func()) {
 	}
 }
 
-// Set implements Timer. The kernel takes 0 for no instant.
+// Set implements Timer. The kernel interprets 0 as disarmed.
 func (t *kernelTimer) Set(at time.Time) { t.arm(max(1, t.mono+int64(at.Sub(t.base))), false) }
 
 // Clear implements Timer.
 func (t *kernelTimer) Clear() { t.arm(0, false) }
 
-// Stop implements Timer. The last expiry ends the thread's wait.
+// Stop implements Timer. A final expiry wakes the thread.
 func (t *kernelTimer) Stop() {
 	t.arm(1, true)
 	<-t.ended

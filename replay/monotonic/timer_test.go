@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A timer calls at its instant and not before, whatever it was set to first, and
-// not after it was cleared or stopped.
+// A timer fires at its last set instant, not earlier, and not after it was cleared
+// or stopped.
 func TestTimers(t *testing.T) {
 	for name, newTimer := range map[string]func(func()) Timer{"go": NewGoTimer, "precise": NewTimer} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// Stop waits for a call that is running.
+// Stop waits for a running call.
 func TestStopWaits(t *testing.T) {
 	for name, newTimer := range map[string]func(func()) Timer{"go": NewGoTimer, "precise": NewTimer} {
 		began, ended := make(chan struct{}), false

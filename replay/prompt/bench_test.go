@@ -8,7 +8,8 @@ import (
 	"moontide/trace"
 )
 
-// All forms of a long prompt, with and without ids. MB/s is of the output.
+// BenchmarkAppend writes a long prompt in all forms, with and without ids. MB/s
+// refers to the output.
 func BenchmarkAppend(b *testing.B) {
 	const length = 39_000
 	ids := make([]uint64, length/prompt.DefaultBlockSize)
@@ -41,7 +42,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// The fixed cost of a prompt.
+// BenchmarkPrompt measures the fixed cost of a prompt.
 func BenchmarkPrompt(b *testing.B) {
 	r := trace.Request{InputLength: 1, HashIDs: []uint64{1}}
 	var text []byte

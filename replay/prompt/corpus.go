@@ -9,7 +9,7 @@ import (
 )
 
 // AppendText appends the prompt as text of p.Len() tokens, escaped for a JSON
-// string: a passage of the source's Text, or words if it has none. It neither
+// string: a passage of the source's Text, or words if Text is nil. It neither
 // starts nor ends with a space.
 func (p Prompt) AppendText(dst []byte) []byte {
 	if p.text == nil || p.length == 0 {
@@ -17,20 +17,20 @@ func (p Prompt) AppendText(dst []byte) []byte {
 	}
 	start := len(dst)
 	for r := range p.runs() {
-		if r.key == p.ownKey { // it counts from where the ids end
+		if r.key == p.ownKey { // its draws start where the ids end
 			r.from -= uint64(len(p.blocks) * p.blockSize)
 		}
 		dst = p.text.appendRun(dst, r)
 	}
-	return append(dst[:start], dst[start+1:]...) // without the first space
+	return append(dst[:start], dst[start+1:]...) // drop the leading space
 }
 
-// Corpus is a text, cut into tokens, to take passages from. It is immutable: any
-// number of goroutines may use it at once.
+// Corpus is a tokenized text from which passages are taken. It is immutable and
+// safe for concurrent use.
 //
-// It consists of words, each with a space in front, that may be cut behind any
-// token: what is before the cut is still encoded to its tokens, whatever word
-// comes next.
+// It consists of words, each with a leading space, that can be cut after any
+// token: the text before the cut is still encoded to its tokens, whatever word
+// follows.
 type Corpus struct {
 	text    []byte   // escaped for a JSON string
 	lengths []uint8  // of the tokens, in bytes
@@ -40,30 +40,30 @@ type Corpus struct {
 	sum     string
 }
 
-// CorpusStats tell how much of a dataset is used.
+// CorpusStats describes how much of a dataset is used.
 type CorpusStats struct {
-	Tokens  int  // of the text that is used
-	Words   int  // of the dataset, as far as it was read
-	LeftOut int  // words that cannot be cut behind each of their tokens
+	Tokens  int  // tokens of the text used
+	Words   int  // words read from the dataset
+	LeftOut int  // words dropped because they cannot be cut after each of their tokens
 	Partial bool // the dataset is larger than what is used
 }
 
-// Stats tell how much of the dataset is used.
+// Stats returns how much of the dataset is used.
 func (c *Corpus) Stats() CorpusStats { return c.stats }
 
-// SHA256 is a hexadecimal digest of the text and its tokens: equal ones make
-// equal prompts.
+// SHA256 returns a hexadecimal digest of the text and its tokens. Corpora with
+// equal digests make equal prompts.
 func (c *Corpus) SHA256() string { return c.sum }
 
 const (
 	// nameWords is the number of drawn words at the start of each block. They
-	// make blocks of the same passage differ: among a million blocks no two are
-	// expected with the same words and passage.
+	// distinguish blocks with the same passage: among a million blocks, no two are
+	// expected to share both words and passage.
 	nameWords  = 4
 	offsetStep = 64 // tokens
 )
 
-// finish derives the rest from the text and the lengths of its tokens.
+// finish derives the other fields from the text and the token lengths.
 func (c *Corpus) finish() {
 	at := 0
 	for i, n := range c.lengths {
@@ -79,8 +79,8 @@ func (c *Corpus) finish() {
 	c.stats.Tokens = len(c.lengths)
 }
 
-// offset is where token i begins in the text, or the end for the one behind the
-// last.
+// offset returns the start of token i in the text, or the length of the text for i
+// equal to the number of tokens.
 func (c *Corpus) offset(i int) int {
 	if i == len(c.lengths) {
 		return len(c.text)
@@ -92,8 +92,8 @@ func (c *Corpus) offset(i int) int {
 	return at
 }
 
-// passage is the first token of the passage that a draw chooses: one that begins
-// a word.
+// passage returns the first token of the passage chosen by a draw. It begins a
+// word.
 func (c *Corpus) passage(draw uint64) int {
 	hi, _ := bits.Mul64(draw, uint64(len(c.lengths)))
 	i := int(hi)
@@ -107,7 +107,7 @@ func (c *Corpus) passage(draw uint64) int {
 }
 
 // appendRun appends the tokens of a run: the words of its key, then its passage,
-// which continues at the start of the text behind its end.
+// which wraps around at the end of the text.
 func (c *Corpus) appendRun(dst []byte, r run) []byte {
 	n := r.n
 	for ; n > 0 && r.from < nameWords; n-- {

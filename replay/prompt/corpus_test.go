@@ -34,7 +34,7 @@ func corpusOf(t testing.TB, tok *tokenizer.Tokenizer, texts ...string) *prompt.C
 	return c
 }
 
-// said returns a prompt as text and the tokens of that text.
+// said returns a prompt as text and the tokens of this text.
 func said(t *rapid.T, tok *tokenizer.Tokenizer, s prompt.Source, r trace.Request, row int) (string, []uint32) {
 	var text string
 	body := append(s.Prompt(r, row).AppendText([]byte(`x"`)), '"')
@@ -51,8 +51,8 @@ func said(t *rapid.T, tok *tokenizer.Tokenizer, s prompt.Source, r trace.Request
 	return text, ids
 }
 
-// A prompt of passages has exactly the tokens asked for, and is a prefix of any
-// longer one, in text and tokens.
+// A prompt made of passages has exactly the input length in tokens, and is a
+// prefix of any longer prompt, in both text and tokens.
 func TestPassagesHaveExactlyTheInputLength(t *testing.T) {
 	tok := usual(t).tokenizer(t)
 	corpus := corpusOf(t, tok, prose(3000), prose(50))
@@ -94,7 +94,7 @@ func TestPassagesShareWhatTheirIDsShare(t *testing.T) {
 		if n := commonPrefix(left, right); n < want || n >= want+early {
 			t.Fatalf("%d tokens shared, want %d", n, want)
 		}
-		a.HashIDs, b.HashIDs = shared, shared // the rest is each row's own
+		a.HashIDs, b.HashIDs = shared, shared // the rest is unique to each row
 		_, left = said(t, tok, s, a, 1)
 		_, right = said(t, tok, s, b, 2)
 		if n := commonPrefix(left, right); n < want || n >= want+early {
@@ -120,20 +120,20 @@ func TestAPassageDependsOnItsIDOnly(t *testing.T) {
 	})
 }
 
-// Words that cannot be cut behind each token are left out, like those that a server
-// would read as something else.
+// Words that cannot be cut after each token, or that a server would read
+// differently, are dropped.
 func TestWhatIsLeftOut(t *testing.T) {
 	v := usual(t)
 	v.added = []string{"<|end|>"}
 	tok := v.tokenizer(t)
 	kept := []string{"boy", "moonrise", `"x`, `a\b`, "visit"}
 	left := []string{
-		"1984",             // a space by itself comes first
-		"boyish",           // its beginning is one token, and it is not
+		"1984",             // the first token is a space alone
+		"boyish",           // its beginning is one token, but the cut text is not
 		"x<|end|>",         // an added token
 		"a\x01b", "a\x7fb", // control characters
 		"été", "a😀", // a token ends within a character
-		"a\xffb",                   // no UTF-8
+		"a\xffb",                   // invalid UTF-8
 		strings.Repeat("ab", 1000), // too long
 	}
 	corpus := corpusOf(t, tok, strings.Repeat(strings.Join(kept, "\t")+"\n"+strings.Join(left, "\u00a0")+" ", 200))
@@ -201,7 +201,7 @@ func TestCorpusDigest(t *testing.T) {
 	}
 }
 
-// Prompts of passages are part of the format and never change.
+// Prompts made of passages are part of the format and must not change.
 func TestGoldenPassages(t *testing.T) {
 	s := prompt.Source{Seed: 7, Salt: "run-1", BlockSize: 8, Text: corpusOf(t, usual(t).tokenizer(t), prose(3000))}
 	const want = `lion vest cross aim x \"qu ski went seen hard waves top mars deal jest`

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// ReadDataset yields the texts of a dataset for [NewCorpus], and can be ranged over
-// more than once. Files are read as streams, no further than needed. path is
+// ReadDataset yields the texts of a dataset for [NewCorpus]. It can be ranged over
+// more than once. Files are streamed, and read no further than needed. path is
 //
 //   - a folder: all files named *.txt in it and below, in the order of their names;
 //   - a file that begins with [ or {: conversations as in ShareGPT, an array of
@@ -41,7 +41,7 @@ func ReadDataset(path string) iter.Seq2[string, error] {
 	}
 }
 
-// errEnough ends the reading when the consumer stops.
+// errEnough stops reading when the consumer stops.
 var errEnough = errors.New("enough")
 
 func readDataset(path string, yield func(string) bool) error {
@@ -96,7 +96,7 @@ func readFile(path string, yield func(string) bool) error {
 	return readBook(in, yield)
 }
 
-const bookPart = 64 << 10 // bytes of plain text at a time
+const bookPart = 64 << 10 // bytes of plain text per part
 
 // readBook yields plain text in parts that end between words.
 func readBook(in io.Reader, yield func(string) bool) error {
@@ -125,7 +125,7 @@ func readBook(in io.Reader, yield func(string) bool) error {
 
 const maxConversation = 16 << 20 // bytes
 
-// conversation is one element of a file.
+// conversation is one element of a ShareGPT file.
 type conversation struct {
 	Conversations []struct {
 		Value string `json:"value"`
@@ -188,7 +188,7 @@ func opensArray(in *bufio.Reader) (bool, error) {
 	}
 }
 
-// budget is a reader that fails when more than left bytes are read.
+// budget is a reader that fails after more than left bytes.
 type budget struct {
 	in   io.Reader
 	left int

@@ -64,7 +64,7 @@ func TestBooks(t *testing.T) {
 			t.Errorf("a part of %d bytes ends in %q", len(text), text[len(text)-9:])
 		}
 	}
-	// Words are whole in every part.
+	// Words are not split between parts.
 	words := 0
 	for _, text := range texts[:len(texts)-1] {
 		words += len(strings.Fields(text))
@@ -109,7 +109,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A file is read no further than needed; the rest may be anything.
+// A file is read no further than needed; the rest may be invalid.
 func TestNoFurtherThanAskedFor(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("[")

@@ -13,9 +13,9 @@ import (
 	"moontide/trace"
 )
 
-// The values were computed from the format in the package comment by another
-// program, in another language. They never change: prompts of other versions
-// must stay what they were.
+// The values were computed by an independent program in another language, from the
+// format in the package comment. They must never change, because prompts are the
+// same in all versions.
 func TestGolden(t *testing.T) {
 	run := prompt.Source{Seed: 7, Salt: "run-1", BlockSize: 4}
 	wide := run

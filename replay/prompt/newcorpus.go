@@ -11,14 +11,14 @@ import (
 const (
 	maxCorpus = 32 << 20 // bytes, more than any prompt
 	minCorpus = 1000     // tokens
-	maxPiece  = 64       // bytes of a word with its space
-	maxCached = 1 << 18  // words whose tokens are remembered while a corpus is made
+	maxPiece  = 64       // bytes in a word including its space
+	maxCached = 1 << 18  // words cached while a corpus is made
 )
 
-// NewCorpus makes a corpus of the first 32 MiB of texts, with single spaces for
-// all white space. Words that cannot be cut behind each of their tokens are left
-// out: with most models numbers, some words with punctuation, and all of a text
-// that has no spaces.
+// NewCorpus makes a corpus from the first 32 MiB of texts, replacing white space
+// with single spaces. Words that cannot be cut after each of their tokens are
+// dropped: with most models numbers, some words with punctuation, and all text
+// without spaces.
 func NewCorpus(texts iter.Seq2[string, error], enc Encoder) (*Corpus, error) {
 	if !enc.SplitsAtSpaces() {
 		return nil, errors.New("the tokenizer splits text in an unknown way, so passages cannot be cut to exact lengths")
@@ -49,8 +49,8 @@ func NewCorpus(texts iter.Seq2[string, error], enc Encoder) (*Corpus, error) {
 type corpusBuilder struct {
 	*Corpus
 	enc   Encoder
-	cache map[string][]uint8 // lengths of tokens; nil for words that are left out
-	// Reused memory.
+	cache map[string][]uint8 // lengths of tokens; nil for dropped words
+	// Reused buffers.
 	piece       []byte
 	ids, prefix []uint32
 }
@@ -81,7 +81,7 @@ func (b *corpusBuilder) add(text string) error {
 }
 
 // lengthsOf returns the lengths of a piece's tokens, escaped for a JSON string, or
-// nil if the piece cannot be used.
+// nil if the piece is not usable.
 func (b *corpusBuilder) lengthsOf(piece []byte) ([]uint8, error) {
 	if lengths, ok := b.cache[string(piece)]; ok {
 		return lengths, nil
@@ -105,7 +105,7 @@ func (b *corpusBuilder) tokenLengths(piece string) (lengths []uint8, err error) 
 	for i, id := range b.ids {
 		text, ok := b.enc.Text(id)
 		if !ok || !strings.HasPrefix(piece[at:], text) {
-			return nil, nil // an added token, or other text than was encoded
+			return nil, nil // an added token, or text that does not round-trip
 		}
 		at += len(text)
 		if whole, err := b.canCut(piece, at, i+1); !whole || err != nil {
@@ -119,9 +119,10 @@ func (b *corpusBuilder) tokenLengths(piece string) (lengths []uint8, err error) 
 	return lengths, nil
 }
 
-// canCut reports whether a piece may be cut behind its first n tokens: what is
-// before the cut must be encoded to the same tokens, and must not be a space alone,
-// which a server may strip and which would merge with the next piece's space.
+// canCut reports whether a piece can be cut after its first n tokens: the text
+// before the cut must be encoded to the same tokens, and must not be a space
+// alone, which a server may strip and which would merge with the next piece's
+// space.
 func (b *corpusBuilder) canCut(piece string, at, n int) (bool, error) {
 	if at == len(piece) {
 		return true, nil

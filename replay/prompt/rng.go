@@ -6,7 +6,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// domain keeps the keys of different purposes apart.
+// domain separates the keys of different purposes.
 type domain byte
 
 const (
@@ -15,8 +15,8 @@ const (
 	fillerDomain domain = 'f'
 )
 
-// base is the hash from which all keys of a domain and name are made. It includes
-// the salt's length, so that no other salt and name have the same bytes.
+// base returns the hash from which all keys of a domain and name are derived. It
+// includes the salt's length to separate salt and name.
 func (s Source) base(d domain, name string) uint64 {
 	var head [17]byte
 	head[0] = byte(d)
@@ -30,14 +30,14 @@ func (s Source) base(d domain, name string) uint64 {
 	return hash.Sum64()
 }
 
-// key is a bijection of number: numbers of one base never share a key.
+// key is a bijection of number: keys with the same base never collide.
 func key(base, number uint64) uint64 { return mix(base ^ number) }
 
 // gamma is the increment of splitmix64: 2^64 divided by the golden ratio.
 const gamma = 0x9e3779b97f4a7c15
 
-// draw is number j of the random sequence of a key. Numbers can be had in any
-// order, which is what makes any tail a prefix of its block.
+// draw returns number j of the random sequence of a key. Numbers can be drawn in
+// any order, so any partial block is a prefix of its block.
 func draw(key, j uint64) uint64 { return mix(key + (j+1)*gamma) }
 
 // mix is the finalizer of splitmix64.

@@ -11,30 +11,31 @@ import (
 const (
 	DefaultBlockSize = 512    // tokens
 	DefaultLow       = 1_000  // above the control tokens of the usual vocabularies
-	DefaultHigh      = 30_000 // within all of them
+	DefaultHigh      = 30_000 // within all these vocabularies
 )
 
-// minSpan is the least number of token ids to draw from. Servers share prefixes
-// in units of 16 tokens or more: with 256 ids that is 128 random bits, so that
-// different blocks do not start alike.
+// minSpan is the minimum number of token ids to draw from. Servers share prefixes
+// in units of 16 tokens or more: with 256 ids these are 128 random bits, so that
+// different blocks do not share a beginning.
 const minSpan = 256
 
-// Source makes prompts. It has no state: equal fields make equal prompts on every
-// machine, and any number of goroutines may use it at once. The zero Source works.
+// Source generates prompts. It has no state: equal fields make equal prompts on
+// every machine, and it is safe for concurrent use. The zero Source is ready to
+// use.
 type Source struct {
-	// Seed and Salt choose the content. By convention the seed is the
-	// experiment's and the salt the run's: another salt makes the same trace miss
-	// what an earlier run left in the server's cache.
+	// Seed and Salt determine the content. By convention the seed identifies the
+	// experiment and the salt the run: another salt avoids hits in a server's
+	// cache from an earlier run.
 	Seed      uint64
 	Salt      string
 	BlockSize int     // tokens per block id; 0 is DefaultBlockSize
 	Low, High uint32  // token ids are in [Low, High); 0 is DefaultLow and DefaultHigh
-	Words     *Words  // nil is the list of this package
-	Text      *Corpus // if not nil, text is made of its passages instead of words
+	Words     *Words  // nil means the list of this package
+	Text      *Corpus // if not nil, text consists of its passages instead of words
 }
 
-// Validate returns an error for a negative block size or fewer than 256 token
-// ids. The prompts of such a Source have the right length and any content.
+// Validate returns an error for a negative block size or fewer than 256 token ids.
+// Prompts of an invalid Source have the right length but unspecified content.
 func (s Source) Validate() error {
 	if s.BlockSize < 0 {
 		return fmt.Errorf("block size %d is negative", s.BlockSize)
@@ -46,7 +47,7 @@ func (s Source) Validate() error {
 	return nil
 }
 
-// TokenRange returns Low and High with their defaults.
+// TokenRange returns Low and High, or their defaults.
 func (s Source) TokenRange() (low, high uint32) {
 	s = s.withDefaults()
 	return s.Low, s.High
@@ -65,10 +66,10 @@ func (s Source) withDefaults() Source {
 	return s
 }
 
-// Prompt returns the prompt of a request: exactly r.InputLength tokens. row is its
-// index in the trace. It matters only if the ids do not cover the prompt, and must
-// then be unique among all rows that are replayed together, in all shards. The
-// Prompt refers to r.HashIDs.
+// Prompt returns the prompt of a request, with exactly r.InputLength tokens. row
+// is its index in the trace. It matters only if the ids do not cover the prompt,
+// and must then be unique among all rows that are replayed together, in all
+// shards. The Prompt refers to r.HashIDs.
 func (s Source) Prompt(r trace.Request, row int) Prompt {
 	p := s.prompt(r.InputLength)
 	p.blocks, p.blockKeys = r.HashIDs, s.base(blockDomain, "")
@@ -77,8 +78,8 @@ func (s Source) Prompt(r trace.Request, row int) Prompt {
 }
 
 // Filler returns a prompt of n tokens that shares nothing with rows and blocks,
-// for probes and warm-up requests. Fillers of different names differ; those of one
-// name are prefixes of each other.
+// for probes and warm-up requests. Fillers with different names differ; those with
+// the same name are prefixes of each other.
 func (s Source) Filler(name string, n int) Prompt {
 	p := s.prompt(n)
 	p.ownKey = key(s.base(fillerDomain, name), 0)
@@ -90,21 +91,20 @@ func (s Source) prompt(length int) Prompt {
 	return Prompt{length: max(length, 0), blockSize: s.BlockSize, ids: newIDRange(s.Low, s.High), words: s.Words.table(), text: s.Text}
 }
 
-// Prompt is a prompt that takes no memory until one of its Append methods writes
-// it. They may be called by several goroutines at once and allocate only to grow
-// dst.
+// Prompt is a prompt that is generated when one of its Append methods is called.
+// They are safe for concurrent use and allocate only to grow dst.
 type Prompt struct {
 	length    int
 	blockSize int
-	blocks    []uint64 // ids, as far as they are known
-	blockKeys uint64   // the base of their keys
-	ownKey    uint64   // of what no id covers
+	blocks    []uint64 // ids of the leading blocks
+	blockKeys uint64   // base of their keys
+	ownKey    uint64   // key of the tokens not covered by ids
 	ids       idRange
 	words     *wordTable
 	text      *Corpus
 }
 
-// Len is the length of the prompt in tokens.
+// Len returns the length of the prompt in tokens.
 func (p Prompt) Len() int { return p.length }
 
 // run is a piece of a prompt: the draws [from, from+n) of a key.
@@ -113,7 +113,7 @@ type run struct {
 	n         int
 }
 
-// runs returns the blocks of the prompt.
+// runs returns the runs of the prompt.
 func (p Prompt) runs() iter.Seq[run] {
 	return func(yield func(run) bool) {
 		for i, at := 0, 0; at < p.length; i++ {

@@ -15,7 +15,7 @@ import (
 )
 
 // early is the number of tokens within which different content must differ. Two
-// sequences of 256 or more ids agree for longer with a probability of 2^-64.
+// sequences of 256 or more ids agree for longer with probability 2^-64.
 const early = 8
 
 func sources(t *rapid.T) prompt.Source {
@@ -106,7 +106,7 @@ func TestAShorterPromptIsAPrefix(t *testing.T) {
 	})
 }
 
-// Prompts share exactly the prefixes that the trace says, whatever the rows'
+// Prompts share exactly the prefixes given by the trace, whatever the rows'
 // indexes.
 func TestRowsShareWhatTheirIDsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -151,8 +151,8 @@ func TestIDsBeyondThePromptAreIgnored(t *testing.T) {
 	})
 }
 
-// What no id covers is unique to the row: other rows share only the covered part,
-// and no block has the content.
+// Tokens not covered by ids are unique to the row: other rows share only the
+// covered part, and no block has the same content.
 func TestUncoveredTokensAreUniqueToTheRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, row, ids := sources(t), rows(t), rapid.SliceOfN(rapid.Uint64(), 0, 6).Draw(t, "ids")
@@ -203,7 +203,7 @@ func TestFillerIsNoPrompt(t *testing.T) {
 		if filler.Len() != early {
 			t.Fatalf("length %d, want %d", filler.Len(), early)
 		}
-		split := s // what is taken from the name must not be the same as salt
+		split := s // moving a letter from the name to the salt must change the prompt
 		split.Salt, name = s.Salt+"a", "b"+name
 		same := map[string][]uint32{
 			"another name": s.Filler(name+"x", early).AppendTokens(nil),
@@ -239,7 +239,7 @@ func TestDrawsReachTheWholeRange(t *testing.T) {
 	}
 }
 
-// Many goroutines write one prompt, each into reused memory.
+// Many goroutines write one prompt, each into a reused buffer.
 func TestAPromptIsTheSameEveryTime(t *testing.T) {
 	p := prompt.Source{Seed: 1}.Prompt(trace.Request{InputLength: 3000, HashIDs: []uint64{1, 2, 3}}, 9)
 	ids, words, array := p.AppendTokens(nil), p.AppendWords(nil), p.AppendJSONTokens(nil)

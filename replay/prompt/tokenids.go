@@ -19,8 +19,8 @@ func (p Prompt) AppendTokens(dst []uint32) []uint32 {
 	return dst
 }
 
-// AppendJSONTokens appends the prompt as a JSON array of its token ids, without
-// white space: [1234,5678].
+// AppendJSONTokens appends the prompt as a JSON array of token ids, without white
+// space: [1234,5678].
 func (p Prompt) AppendJSONTokens(dst []byte) []byte {
 	dst = append(dst, '[')
 	if p.length == 0 {
@@ -29,14 +29,14 @@ func (p Prompt) AppendJSONTokens(dst []byte) []byte {
 	for r := range p.runs() {
 		dst = p.ids.appendDecimals(dst, r)
 	}
-	dst[len(dst)-1] = ']' // in place of the last comma
+	dst[len(dst)-1] = ']' // replaces the last comma
 	return dst
 }
 
 // idRange is the range of token ids to draw from.
 type idRange struct {
 	low, span uint64
-	width     int // the most bytes of an id in JSON, with the comma
+	width     int // maximum bytes per id in JSON, with the comma
 }
 
 func newIDRange(low, high uint32) idRange {
@@ -45,10 +45,10 @@ func newIDRange(low, high uint32) idRange {
 	return idRange{low: uint64(low), span: uint64(high - low), width: len(strconv.AppendUint(digits[:0], uint64(high), 10)) + 1}
 }
 
-// id scales a draw to the range, by a multiplication instead of a division.
+// id scales a draw to the range, with a multiplication instead of a division.
 func (r idRange) id(draw uint64) uint32 { return uint32(r.low + (draw>>32)*r.span>>32) }
 
-// appendDecimals appends the token ids of a run, each with a comma behind it.
+// appendDecimals appends the token ids of a run, each followed by a comma.
 func (r idRange) appendDecimals(dst []byte, from run) []byte {
 	dst = slices.Grow(dst, from.n*r.width)
 	text, at := dst[len(dst):cap(dst)], 0
@@ -58,9 +58,9 @@ func (r idRange) appendDecimals(dst []byte, from run) []byte {
 	return dst[:len(dst)+at]
 }
 
-// putDecimal writes an id and a comma and returns the number of bytes. Prompts
-// are tens of thousands of ids of 4 to 6 digits: two loads and two stores for each
-// take half the time of strconv.
+// putDecimal writes an id and a comma and returns the number of bytes. Prompts are
+// tens of thousands of ids of 4 to 6 digits: with two loads and two stores per id
+// it takes half the time of strconv.
 func putDecimal(text []byte, id uint32) int {
 	thousands, rest := id/1000, id%1000
 	if thousands == 0 || thousands >= 1000 {
@@ -73,9 +73,9 @@ func putDecimal(text []byte, id uint32) int {
 	return n + 4
 }
 
-// firstDigits has the numbers below 1000 as text, from the lowest byte up, and
-// the length of the text in the highest byte; lastDigits has them in three digits
-// and a comma.
+// firstDigits holds the numbers below 1000 as text, from the lowest byte up, with
+// the text's length in the highest byte. lastDigits holds them as three digits and
+// a comma.
 var firstDigits, lastDigits = packDecimals()
 
 func packDecimals() (first, last *[1000]uint32) {

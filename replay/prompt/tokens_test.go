@@ -16,12 +16,12 @@ import (
 type vocabulary struct {
 	texts   []string
 	merges  [][2]string
-	pattern string // "" is Llama 3's
+	pattern string // "" means Llama 3's
 	added   []string
 }
 
-// usual has all words of the list and every letter at the start of a word, so that
-// other words are several tokens.
+// usual returns a vocabulary with all words of the list and every letter at the
+// start of a word, so that other words are several tokens.
 func usual(t testing.TB) vocabulary {
 	t.Helper()
 	list, err := os.ReadFile("words.txt")
@@ -107,7 +107,8 @@ func count(t fataler, tok *tokenizer.Tokenizer, text string) int {
 
 type fataler interface{ Fatal(...any) }
 
-// prose is a text of about so many words, some of several tokens, some unusable.
+// prose returns a text of about this many words, some of several tokens, some
+// unusable.
 func prose(words int) string {
 	var text strings.Builder
 	for i := range words {

@@ -10,23 +10,23 @@ import (
 	"sync"
 )
 
-// Encoder is the tokenizer of a model, as far as prompts need one.
+// Encoder is the part of a model's tokenizer that prompts need.
 type Encoder interface {
 	// Append appends the tokens of text to dst.
 	Append(dst []uint32, text string) ([]uint32, error)
-	// Text is the text of a token.
+	// Text returns the text of a token.
 	Text(id uint32) (text string, ok bool)
 	// Texts yields the texts of the vocabulary, always in the same order.
 	Texts() iter.Seq[string]
-	// SplitsAtSpaces reports whether words with a space in front are encoded
+	// SplitsAtSpaces reports whether words with a leading space are encoded
 	// independently of each other.
 	SplitsAtSpaces() bool
 	// SHA256 identifies the tokenizer.
 	SHA256() string
 }
 
-// Words are 1024 words of one token each. A nil *Words is the list of this
-// package, which suits the usual vocabularies.
+// Words is a list of 1024 words of one token each. A nil *Words is the list of
+// this package, which suits common vocabularies.
 type Words struct {
 	packed    *wordTable
 	replaced  int
@@ -40,7 +40,8 @@ func (w *Words) table() *wordTable {
 	return w.packed
 }
 
-// Replaced is the number of words of the list that are not one token.
+// Replaced returns the number of words of the list that were replaced because they
+// are not one token.
 func (w *Words) Replaced() int {
 	if w == nil {
 		return 0
@@ -48,7 +49,8 @@ func (w *Words) Replaced() int {
 	return w.replaced
 }
 
-// Tokenizer is the SHA256 of the tokenizer that the words were chosen for, or "".
+// Tokenizer returns the SHA256 of the tokenizer that the words were chosen for, or
+// "".
 func (w *Words) Tokenizer() string {
 	if w == nil {
 		return ""
@@ -59,8 +61,8 @@ func (w *Words) Tokenizer() string {
 // plainWord matches words like those of the list.
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ [a-z]{2,6}$`) })
 
-// NewWords chooses words for a vocabulary: the list of this package, in which words
-// that are not one token are replaced by others, in alphabetical order.
+// NewWords chooses words for a vocabulary: the list of this package, with words
+// that are not one token replaced by others, in alphabetical order.
 func NewWords(enc Encoder) (*Words, error) {
 	chosen := strings.Fields(wordList)
 	var wrong []int
@@ -94,7 +96,7 @@ func NewWords(enc Encoder) (*Words, error) {
 	return &Words{packWords(chosen), len(wrong), enc.SHA256()}, nil
 }
 
-// otherWords returns the words of one token that are not in the list.
+// otherWords returns the single-token words that are not in the list.
 func otherWords(enc Encoder, list []string) ([]string, error) {
 	var others []string
 	for text := range enc.Texts() {

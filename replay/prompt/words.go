@@ -8,8 +8,8 @@ import (
 )
 
 // AppendWords appends the prompt as p.Len() words of a-z, separated by spaces. It
-// needs no escaping in JSON. It neither starts nor ends with a space: chat
-// templates strip the ends of a message, and some tokenizers add a space in front.
+// needs no JSON escaping. It neither starts nor ends with a space: chat templates
+// strip the ends of a message, and some tokenizers add a leading space.
 func (p Prompt) AppendWords(dst []byte) []byte {
 	if p.length == 0 {
 		return dst
@@ -17,11 +17,11 @@ func (p Prompt) AppendWords(dst []byte) []byte {
 	for r := range p.runs() {
 		dst = p.words.appendRun(dst, r)
 	}
-	return dst[:len(dst)-1] // without the last space
+	return dst[:len(dst)-1] // drop the last space
 }
 
 // wordList is part of the format: common English words of 2 to 5 letters, sorted,
-// one a line, each one token in the vocabularies that the package comment names.
+// one per line, each one token in the vocabularies listed in the package comment.
 //
 //go:embed words.txt
 var wordList string
@@ -32,9 +32,9 @@ const (
 	maxWord   = 6 // letters
 )
 
-// wordTable has each word as a number: its letters and a space from the lowest
-// byte up, and their number in the highest byte. The table fits the first-level
-// cache, and writing a word is one store.
+// wordTable holds each word packed into a number: its letters and a space from the
+// lowest byte up, and their count in the highest byte. The table fits the L1
+// cache, and writing a word takes one store.
 type wordTable [wordCount]uint64
 
 var usualWords = packWords(strings.Fields(wordList))
@@ -51,14 +51,14 @@ func packWords(list []string) *wordTable {
 	return packed
 }
 
-// appendWord appends a word without the space behind it.
+// appendWord appends a word without the trailing space.
 func (t *wordTable) appendWord(dst []byte, number uint64) []byte {
 	word := t[number]
 	dst = binary.LittleEndian.AppendUint64(dst, word)
 	return dst[:len(dst)-8+int(word>>56)-1]
 }
 
-// appendRun appends the words of a run, each with a space behind it.
+// appendRun appends the words of a run, each with a trailing space.
 func (t *wordTable) appendRun(dst []byte, r run) []byte {
 	dst = slices.Grow(dst, 8*r.n)
 	text, at := dst[len(dst):cap(dst)], 0

@@ -24,7 +24,7 @@ func TestWordListLaws(t *testing.T) {
 	}
 }
 
-// All words of the list, the shortest and the longest too, can be unpacked.
+// All words of the list, including the shortest and the longest, can be unpacked.
 func TestPackedWordsAreTheList(t *testing.T) {
 	var got []string
 	for _, packed := range usualWords {
