@@ -10,15 +10,15 @@
 //	if err != nil { ... }
 //	fmt.Println(a.ISL.Mean, a.ISL.Quantile(0.99), a.Prefix.Infinite.Block)
 //
-// Results are plain values in tokens, blocks and milliseconds. What a trace does
-// not tell is absent, not 0: a nil pointer for a whole part, a [trace.Opt] for a
-// single number. [Compare] measures how far apart two traces are. The packages
-// beneath this one compute cache hit rates (cache) and reports (report).
+// Results are plain values in tokens, blocks and milliseconds. Values missing from
+// the trace are absent, not 0: a nil pointer for a whole part, a [trace.Opt] for a
+// single number. [Compare] measures the distances between two traces. Subpackages
+// compute cache hit rates (cache) and reports (report).
 //
-// Prompts are counted by block, not kept as a tree of paths as in synth/prefix: a
-// trace of millions of blocks then takes 4 bytes per block instead of 32, and an
-// id that follows several blocks is still one block. A test holds one against the
-// other.
+// Prompts are counted by block rather than kept as a tree of paths as in
+// synth/prefix: a trace of millions of blocks takes 4 bytes per block instead of
+// 32, and an id that follows several blocks is still one block. A test checks one
+// implementation against the other.
 package analyze
 
 import (
@@ -34,7 +34,7 @@ import (
 // ErrEmpty is returned for a trace without rows.
 var ErrEmpty = errors.New("no requests")
 
-// Options configure [Trace]. The zero value works.
+// Options configures [Trace]. The zero value works.
 type Options struct {
 	// BlockSize is the number of tokens in a block, 1..[trace.MaxLength]; 0
 	// detects it.
@@ -57,20 +57,20 @@ type Analysis struct {
 	ISL, OSL stats.Sample
 	// Lengths is the relation between the two.
 	Lengths Lengths
-	// Arrivals is nil where no row has a timestamp.
+	// Arrivals is nil if no row has a timestamp.
 	Arrivals *Arrivals
-	// Prefix is nil where no row has a block id.
+	// Prefix is nil if no row has a block id.
 	Prefix *Prefix
-	// BlockFit says how well the block size fits the rows with block ids.
+	// BlockFit reports how well the block size fits the rows with block ids.
 	BlockFit BlockFit
-	// Observed is the shared context according to block ids: the leading blocks
-	// of a prompt that other requests have too. It covers the rows with ids, and
-	// is absent without any.
+	// Observed is the shared context according to block ids: the leading blocks of
+	// a prompt that other requests also have. It covers the rows with ids and is
+	// absent if there are none.
 	Observed Context
 	// Declared is the shared context that the generator of a synthetic trace
 	// wrote into its rows. Each number covers the rows that declare it.
 	Declared Context
-	// Sessions is nil where rows have neither session ids nor block ids.
+	// Sessions is nil if rows have neither session ids nor block ids.
 	Sessions *Sessions
 }
 
@@ -79,8 +79,8 @@ type Context struct {
 	// Mean and UniqueMean are the mean shared part of a prompt and the mean rest,
 	// in tokens.
 	Mean, UniqueMean trace.Opt[float64]
-	// SharedRatio is the sum of shared tokens over the sum of ISL, 0..1 (more
-	// only where a declaration is wrong).
+	// SharedRatio is the sum of shared tokens over the sum of ISL, 0..1 (above 1
+	// only if a declaration is wrong).
 	SharedRatio trace.Opt[float64]
 }
 
@@ -131,7 +131,8 @@ func (c *collector) analysis(size trace.BlockSize, top int) *Analysis {
 	return a
 }
 
-// declaredContext sums what rows declare. A row may declare only one part.
+// declaredContext sums the declared contexts of rows. A row may declare only one
+// part.
 type declaredContext struct {
 	shared, sharedRows, sharedISL int
 	unique, uniqueRows            int
@@ -157,7 +158,7 @@ func (s declaredContext) context() Context {
 	}
 }
 
-// ratio is part/whole, absent where whole is 0.
+// ratio returns part/whole, absent if whole is 0.
 func ratio(part, whole int) trace.Opt[float64] {
 	if whole == 0 {
 		return trace.Opt[float64]{}
@@ -165,7 +166,7 @@ func ratio(part, whole int) trace.Opt[float64] {
 	return trace.Some(float64(part) / float64(whole))
 }
 
-// counts has, for each i, how often i was added.
+// counts holds, for each i, how often i was added.
 type counts []int
 
 func (c *counts) add(i, n int) {

@@ -16,33 +16,34 @@ type Arrivals struct {
 	Requests int
 	// First and Last are the earliest and the latest arrival in milliseconds.
 	First, Last float64
-	// Rate is Requests / (Last - First) in requests per second; absent where all
-	// arrive at once.
+	// Rate is Requests / (Last - First) in requests per second; absent if all
+	// requests arrive at once.
 	Rate trace.Opt[float64]
 	// Gaps are the inter-arrival times in milliseconds.
 	Gaps stats.Sample
-	// Backwards is the number of rows that arrive before the row above them. The
-	// other numbers are those of the sorted times; caches and sessions see the
-	// order of the rows.
+	// Backwards is the number of rows that arrive before the previous row. The
+	// other numbers are computed from the sorted times; caches and sessions use the
+	// row order.
 	Backwards int
 	// CV is the coefficient of variation of Gaps (population standard deviation
-	// over mean): 0 for a clock, about 1 for a Poisson process, more for bursts.
-	// It is absent with fewer than two gaps or where all arrive at once.
+	// over mean): 0 for constant gaps, about 1 for a Poisson process, more for
+	// bursts. It is absent with fewer than two gaps or if all requests arrive at
+	// once.
 	CV trace.Opt[float64]
-	// DistinctTimestamps counts the different arrival times, MostAtOnce the
-	// requests at the most frequent one.
+	// DistinctTimestamps is the number of different arrival times, MostAtOnce the
+	// number of requests at the most frequent one.
 	DistinctTimestamps, MostAtOnce int
 	// Peak1s and Peak60s are the most arrivals in any half-open window of 1 s and
 	// 60 s.
 	Peak1s, Peak60s int
 	// Dispersion1s and Dispersion60s are the index of dispersion for counts: the
 	// population variance of the arrivals per window of 1 s and 60 s over their
-	// mean. It is about 1 for a Poisson process and grows with the window where
-	// the rate drifts. Windows start at First and end by Last; it is absent with
-	// fewer than two.
+	// mean. It is about 1 for a Poisson process and grows with the window if the
+	// rate drifts. Windows start at First and end by Last; the index is absent with
+	// fewer than two windows.
 	Dispersion1s, Dispersion60s trace.Opt[float64]
-	// Grid is the time grid of the timestamps; nil where they have none, or one of
-	// a millisecond.
+	// Grid is the time grid of the timestamps; nil if there are no timestamps or
+	// the grid is one millisecond.
 	Grid *trace.Grid
 	// Series is the rate over time.
 	Series Series
@@ -59,7 +60,7 @@ type arrival struct {
 // Duration returns the time from the first to the last arrival in milliseconds.
 func (a *Arrivals) Duration() float64 { return a.Last - a.First }
 
-// arrivalsOf returns nil where no row has a timestamp.
+// arrivalsOf returns nil if no row has a timestamp.
 func arrivalsOf(rows []row) *Arrivals {
 	sorted := make([]arrival, 0, len(rows))
 	backwards := 0

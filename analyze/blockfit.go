@@ -2,18 +2,19 @@ package analyze
 
 import "moontide/trace"
 
-// BlockFit says how many rows a block size fits: those that have ISL / size block
-// ids, rounded up or down. Where it does not fit most rows it is wrong, and so is
-// everything that is counted in tokens.
+// BlockFit reports how many rows a block size fits: rows with ISL / size block ids,
+// rounded up or down. If it does not fit most rows, it is wrong, and so are all
+// token counts derived from it.
 type BlockFit struct {
-	// Rows is the number of rows with ids, Fits of those that the size fits.
+	// Rows is the number of rows with ids; Fits is how many of them the size fits.
 	Rows, Fits int
-	// Better is a size that fits more rows, BetterFits of them: the one that fits
-	// all, or else the best power of two. It is 0 where there is none.
+	// Better is a size that fits more rows, and BetterFits is how many: the size
+	// that fits all rows or else the best power of two. Both are 0 if there is
+	// none.
 	Better, BetterFits int
 }
 
-// maxTried is the largest power of two that is tried. Engines use smaller blocks.
+// maxTried is the largest power of two to try. Engines use smaller blocks.
 const maxTried = 16384
 
 func (c *collector) blockFit(used trace.BlockSize) BlockFit {
@@ -37,7 +38,7 @@ func (c *collector) blockFit(used trace.BlockSize) BlockFit {
 	return f
 }
 
-// fitting counts the rows that a block size fits.
+// fitting returns the number of rows that a block size fits.
 func (c *collector) fitting(tokens int) int {
 	n := 0
 	for i, r := range c.rows {

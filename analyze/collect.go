@@ -8,9 +8,9 @@ import (
 	"moontide/trace/block"
 )
 
-// collector holds what is kept of the requests until the last one is read. Two
+// collector holds the data kept for each request until the last one is read. Two
 // goroutines fill it, because reading rows and counting blocks take about equally
-// long. Batches go from the first to the second and back.
+// long. Batches go from the first goroutine to the second and back.
 type collector struct {
 	// Filled by the goroutine that reads and numbers blocks.
 	table    block.Table
@@ -23,7 +23,7 @@ type collector struct {
 	prefix prefixCounter
 }
 
-// row is what is kept of a request.
+// row is the data kept for a request.
 type row struct {
 	at       float64 // arrival in ms, or NaN
 	isl, osl int32
@@ -49,7 +49,7 @@ type batch struct {
 // numbered is a request with numbers instead of block ids.
 type numbered struct {
 	trace.Request        // without HashIDs
-	blocks        int32  // how many of the batch's numbers are its own
+	blocks        int32  // number of blocks of the request
 	root          uint64 // id of the first block
 }
 

@@ -5,16 +5,16 @@ import (
 	"moontide/trace/stats"
 )
 
-// Comparison holds the distances between two traces. A distance is absent where
-// one of them has no such values. Order does not matter.
+// Comparison holds the distances between two traces. A distance is absent if either
+// trace has no such values. It is symmetric.
 type Comparison struct {
 	// ISL, OSL and Context (observed) are in tokens, Gap (inter-arrival time) in
 	// milliseconds.
 	ISL, OSL, Context, Gap trace.Opt[Distance]
-	// Turns is the number of turns of a session, TurnGap the time from a turn's
-	// arrival to the next one's in milliseconds. Inferred sessions count too.
+	// Turns is the number of turns per session; TurnGap is the time from a turn's
+	// arrival to the next one's in milliseconds. Inferred sessions are included.
 	Turns, TurnGap trace.Opt[Distance]
-	// Delay is the think time that rows state, in milliseconds.
+	// Delay is the think time given in rows, in milliseconds.
 	Delay trace.Opt[Distance]
 }
 
@@ -44,7 +44,7 @@ func distance(a, b stats.Sample) trace.Opt[Distance] {
 	return trace.Some(Distance{KS: stats.KS(a, b), Wasserstein: stats.Wasserstein(a, b)})
 }
 
-// distanceIn is the distance of a part that an analysis may lack.
+// distanceIn returns the distance of a part that either analysis may lack.
 func distanceIn[P any](a, b *P, of func(*P) stats.Sample) trace.Opt[Distance] {
 	if a == nil || b == nil {
 		return trace.Opt[Distance]{}

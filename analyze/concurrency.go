@@ -6,17 +6,17 @@ import (
 	"moontide/trace"
 )
 
-// Concurrency is the number of requests in flight at a server of a given speed
-// that load does not slow down.
+// Concurrency is the number of requests in flight at a server whose speed does not
+// depend on load.
 type Concurrency struct {
-	// Little is the mean by Little's law: the rate times the mean time a request
-	// takes. It is absent where [Arrivals].Rate is.
+	// Little is the mean by Little's law: the arrival rate times the mean duration
+	// of a request. It is absent if [Arrivals].Rate is.
 	Little trace.Opt[float64]
-	// Mean is the exact mean from the first arrival to the last completion, at
-	// most Little, whose rate ignores the time to drain. It is absent where that
+	// Mean is the exact mean from the first arrival to the last completion. It is
+	// at most Little, whose rate ignores the time to drain. It is absent if that
 	// time is 0.
 	Mean trace.Opt[float64]
-	// Peak is the most requests in flight at once.
+	// Peak is the maximum number of requests in flight.
 	Peak int
 }
 

@@ -7,18 +7,17 @@ import (
 
 // Lengths is the relation between the prompt and the answer of a request.
 type Lengths struct {
-	// Ratio is the sum of ISL over the sum of OSL, absent where all answers are
-	// empty.
+	// Ratio is the sum of ISL over the sum of OSL, absent if all answers are empty.
 	Ratio trace.Opt[float64]
 	// Ratios is ISL over OSL of each request whose OSL is not 0.
 	Ratios stats.Sample
-	// Pearson is the linear correlation of ISL and OSL, Spearman that of their
-	// ranks, -1..1. Both are absent where all prompts or all answers are equally
-	// long.
+	// Pearson is the linear correlation of ISL and OSL, Spearman the correlation of
+	// their ranks, -1..1. Both are absent if all prompts or all answers have the
+	// same length.
 	Pearson, Spearman trace.Opt[float64]
 	// EstimatedISL and EstimatedOSL are the numbers of rows whose length is marked
-	// as estimated from text, MissingOSL of those without an OSL, which counts as
-	// 0.
+	// as estimated from text. MissingOSL is the number of rows without an OSL,
+	// which is treated as 0.
 	EstimatedISL, EstimatedOSL, MissingOSL int
 }
 

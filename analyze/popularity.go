@@ -12,23 +12,23 @@ import (
 	"moontide/trace/stats"
 )
 
-// Popularity describes how often blocks are used. Each prompt that has a block
+// Popularity describes how often blocks are used. Each prompt that contains a block
 // uses it once.
 type Popularity struct {
 	// Uses is the number of uses of each unique block.
 	Uses stats.Sample
-	// Top are the most used blocks in descending order, ties in order of first
-	// use; at most [Options].Top, and none that is used once.
+	// Top lists the most used blocks in descending order, ties in order of first
+	// use: at most [Options].Top blocks, all used more than once.
 	Top []Block
-	// Zipf is absent where fewer than three different numbers of uses are above 1.
+	// Zipf is absent if fewer than three distinct numbers of uses exceed 1.
 	Zipf trace.Opt[Zipf]
 }
 
-// Block is a block and how often it is used.
+// Block is a block and its number of uses.
 type Block struct {
 	ID   uint64
 	Uses int
-	// Depth is its position in the first prompt that has it, from 1.
+	// Depth is the position in the first prompt with the block, from 1.
 	Depth int
 }
 
@@ -83,7 +83,7 @@ func zipf(counted []stats.Counted) trace.Opt[Zipf] {
 	return trace.Some(Zipf{Exponent: -slope, R2: stat.RSquared(x, y, nil, intercept, slope), Points: len(x)})
 }
 
-// minUses returns the number of uses from which a block may be in the top, given
+// minUses returns the number of uses from which a block may be among the top, given
 // the numbers of blocks by uses, most uses first.
 func minUses(counted []stats.Counted, top int) int {
 	found := 0
@@ -95,8 +95,8 @@ func minUses(counted []stats.Counted, top int) int {
 	return 2
 }
 
-// mostUsed lists the top blocks, which have at least minUses uses: so only few
-// have to be sorted.
+// mostUsed lists the top blocks. Only blocks with at least minUses uses, which are
+// few, are sorted.
 func (c *prefixCounter) mostUsed(rows []row, table *block.Table, minUses, top int) []Block {
 	var blocks []repeatedBlock
 	for s := range c.repeated.all {
@@ -119,7 +119,7 @@ func (c *prefixCounter) mostUsed(rows []row, table *block.Table, minUses, top in
 	return most
 }
 
-// depth returns the position of a block in the first prompt that has it, from 1.
+// depth returns the position of a block in the first prompt with it, from 1.
 func (c *prefixCounter) depth(rows []row, number uint32) int {
 	with := c.runWith(number)
 	depth := int(with.seen) + int(number-with.first) + 1

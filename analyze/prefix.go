@@ -10,16 +10,17 @@ import (
 )
 
 // Prefix describes how prompts share prefixes according to their block ids. It
-// covers the rows with ids. A row without any (hash_ids absent or empty) is not
-// known to miss and counts nowhere here.
+// covers the rows with ids: rows without (hash_ids absent or empty) are not treated
+// as misses but ignored.
 type Prefix struct {
 	BlockSize trace.BlockSize
 	// Requests is the number of rows with ids.
 	Requests int
-	// TotalBlocks counts every use of a block, UniqueBlocks every id once.
+	// TotalBlocks is the number of block uses, UniqueBlocks the number of distinct
+	// ids.
 	TotalBlocks, UniqueBlocks int
-	// HitBlocks and HitTokens are what an infinite cache hits. A hit never counts
-	// more tokens than the prompt has.
+	// HitBlocks and HitTokens are the hits of an infinite cache. A hit never has
+	// more tokens than the prompt.
 	HitBlocks, HitTokens int
 	// Infinite is the hit rate of a cache that never evicts.
 	Infinite cache.Rates
@@ -36,45 +37,46 @@ type Prefix struct {
 	Tree       Tree
 }
 
-// prefixCounter follows the blocks of requests in row order. Tokens depend on the
+// prefixCounter tracks the blocks of requests in row order. Tokens depend on the
 // block size and contexts on later requests, so it keeps the runs of each request.
 //
-// Blocks have the numbers of their first use. Most are used once; of these it
-// knows only how many there are. For the others it knows who used them.
+// Blocks are numbered by first use. Most are used once, and only their number is
+// kept. For the others it records which rows used them.
 type prefixCounter struct {
 	requests int // with ids
 	total    int // uses of blocks
 	unique   int // different blocks
 	runs     []run
-	latest   int // the run that find returned last
+	latest   int // last result of find
 	repeated pages[repeatedBlock]
 	index    block.Sparse // from a block to its index in repeated plus 1
 	roots    rootCounter
 	reuse    reuseCounter
 }
 
-// run is a part of a prompt: first blocks seen before, then new ones, which have
-// consecutive numbers. A prefix-chained prompt is one run. Only with other ids a
-// seen block follows a new one, and starts another run.
+// run is a part of a prompt: seen blocks followed by new ones, which have
+// consecutive numbers. A prefix-chained prompt is one run. Only with unchained ids
+// can a seen block follow a new one, which starts another run.
 type run struct {
 	row         uint32
 	seen, fresh int32
-	// above is the last of the seen blocks, the parent of the new ones; undefined
-	// if there are none. first is the first new one, or the next run's.
+	// above is the last of the seen blocks and the parent of the new ones;
+	// undefined if there are no seen blocks. first is the first new block, or that
+	// of the next run.
 	above, first uint32
 }
 
-// repeatedBlock is a block that occurred more than once, possibly in one prompt,
-// which counts as one use.
+// repeatedBlock is a block that occurred more than once. Several occurrences in one
+// prompt are one use.
 type repeatedBlock struct {
 	number uint32
 	run    uint32 // index of the run in which it was new
-	last   uint32 // row to use it
+	last   uint32 // last row that used it
 	uses   uint32
-	runs   uint32 // of new blocks that follow it
+	runs   uint32 // runs of new blocks that follow it
 }
 
-// add follows the blocks of the last of rows; root is the id of the first.
+// add processes the blocks of the last of rows; root is the id of the first block.
 func (c *prefixCounter) add(rows []row, numbers []uint32, root uint64) {
 	me := uint32(len(rows) - 1)
 	if rows[me].hasIDs {
@@ -132,8 +134,8 @@ func consecutive(numbers []uint32, first uint32) (n int32) {
 	return n
 }
 
-// use counts the use of a known block by a row and returns the last row before
-// that used it, which may be the same.
+// use counts the use of a known block by a row and returns the previous row that
+// used it, which may be the same row.
 func (c *prefixCounter) use(number, row uint32) (last uint32) {
 	if s := c.repeatedBlock(number); s != nil {
 		if last = s.last; last != row {
@@ -190,7 +192,7 @@ func (c *prefixCounter) find(number uint32) int {
 	return sort.Search(len(c.runs), func(i int) bool { return c.runs[i].first > number }) - 1
 }
 
-// result returns nil where there are no blocks.
+// result returns nil if there are no blocks.
 func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockSize, top int) (*Prefix, Context) {
 	if c.total == 0 {
 		return nil, Context{}
@@ -246,7 +248,8 @@ func countBlocks(runs []run) int {
 }
 
 // sharedBlocks returns the number of leading blocks of a prompt that other prompts
-// have too. All seen blocks are such, or repeat a block of the prompt that is.
+// also have. Every seen block is shared or repeats a shared block of the same
+// prompt.
 func (c *prefixCounter) sharedBlocks(runs []run) int {
 	n := 0
 	for _, r := range runs {

@@ -6,27 +6,27 @@ import (
 	"moontide/trace/stats"
 )
 
-// Reuse describes how long it takes until a block is needed again, which is how
-// long a cache has to keep it. It has a value for each prefix hit of an infinite
-// cache: the distance to the latest earlier request, in row order, that has the
+// Reuse describes how long it takes until a block is used again, which is how long
+// a cache has to keep it. It has one value for each prefix hit of an infinite
+// cache: the distance to the most recent earlier request, in row order, with the
 // block.
 type Reuse struct {
-	// Time is the time since the block's last use in milliseconds, where both
-	// requests have a timestamp; negative times count as 0.
+	// Time is the time since the block's last use in milliseconds, if both requests
+	// have a timestamp; negative times are treated as 0.
 	Time stats.Sample
-	// Requests is the number of requests since the block's last use: 1 is the
-	// request right before.
+	// Requests is the number of requests since the block's last use: 1 for the
+	// immediately preceding request.
 	Requests stats.Sample
 }
 
-// reuseCounter collects reuse intervals. The blocks of a prompt that were last
-// used by the same request have one interval, and a prompt has few of those:
-// no block was used later than the block before it.
+// reuseCounter collects reuse intervals. Blocks of a prompt that were last used by
+// the same request share an interval, and a prompt has few intervals: no block was
+// used later than the block before it.
 type reuseCounter struct {
 	times    []stats.Counted
 	requests counts
 
-	// blocks is the number of pending hits, all last used by the row from.
+	// blocks is the number of pending hits, all last used by row from.
 	from   uint32
 	blocks int
 }
@@ -45,7 +45,7 @@ func (c *reuseCounter) flush(rows []row) {
 	blocks, me := c.blocks, len(rows)-1
 	c.blocks = 0
 	apart := me - int(c.from)
-	if blocks == 0 || apart == 0 { // 0: the prompt has the block twice
+	if blocks == 0 || apart == 0 { // 0: the block occurs twice in the prompt
 		return
 	}
 	c.requests.add(apart, blocks)

@@ -8,26 +8,28 @@ import (
 	"moontide/trace"
 )
 
-// Roots are the first blocks of prompts. A root that several requests start with
-// is shared: a system prompt, or the beginning of a conversation.
+// Roots describes the first blocks of prompts. A root is shared if several requests
+// start with it: a system prompt or the beginning of a conversation.
 type Roots struct {
-	// Distinct counts the different roots, Shared those of several requests.
+	// Distinct is the number of different roots, Shared the number used by several
+	// requests.
 	Distinct, Shared int
 	// Requests is the number of requests that start with a shared root.
 	Requests int
-	// Top are the shared roots with the most requests in descending order; at most
-	// [Options].Top.
+	// Top lists the shared roots with the most requests in descending order, at
+	// most [Options].Top.
 	Top []Root
 }
 
-// Root is a beginning that several requests have.
+// Root is a first block shared by several requests.
 type Root struct {
-	// ID is the first block.
+	// ID is the id of the block.
 	ID uint64
-	// Requests is how many requests start with it.
+	// Requests is the number of requests that start with it.
 	Requests int
-	// ChainBlocks is the number of leading blocks that all of them share, at least
-	// 1, and ChainTokens their tokens, at most the ISL of the shortest prompt.
+	// ChainBlocks is the number of leading blocks that all these requests share, at
+	// least 1. ChainTokens is their number of tokens, at most the ISL of the
+	// shortest prompt.
 	ChainBlocks, ChainTokens int
 }
 
@@ -82,7 +84,7 @@ func (c *prefixCounter) sharedRoots(size trace.BlockSize, top int) Roots {
 }
 
 // chain returns the number of leading blocks that all prompts of a root share. An
-// id stands for its whole prefix, so these are the blocks used as often as the
+// id represents its whole prefix, so these are the blocks used as often as the
 // root, in the order of the first prompt that starts with it.
 func (c *prefixCounter) chain(r root) int {
 	end := c.runWith(r.number).end()

@@ -7,41 +7,42 @@ import (
 	"moontide/trace/stats"
 )
 
-// Sessions describes which requests are turns of one conversation. Where rows
-// have session ids it covers these rows.
+// Sessions groups requests into conversations. If any rows have session ids, it
+// covers these rows.
 //
-// Otherwise sessions are inferred from block ids and cover the rows that have
-// them. A request is the next turn of an earlier one if it is longer (by ISL) and
-// its leading blocks include all full blocks of the earlier prompt; a partial last
-// block changes its id as it grows. Of several such requests the one with the most
-// blocks counts, then the most recent; if that is not shorter, the request repeats
-// it and starts a session of its own. A prompt without a full block, or whose ids
-// are not chained to their prefix, has no next or previous turn.
+// Otherwise sessions are inferred from block ids and cover the rows that have them.
+// A request is the next turn of an earlier one if it is longer (by ISL) and its
+// leading blocks include all full blocks of the earlier prompt; a partial last
+// block changes its id as it grows. If several earlier requests qualify, the one
+// with the most blocks is chosen, then the most recent; if that one is not shorter,
+// the request repeats it and starts a new session. A prompt without a full block,
+// or with ids not chained to their prefix, has no next or previous turn.
 //
-// Two rules keep a shared system prompt from joining all sessions. A prompt counts
-// as an earlier turn only if its last full block was new with it, or with an
-// earlier request that ended with the same block, and only if at most 16 different
-// blocks ever follow that block.
+// Two rules keep a shared system prompt from joining all sessions. A prompt can be
+// an earlier turn only if its last full block was new with it, or with an earlier
+// request that ended with the same block, and only if at most 16 different blocks
+// ever follow that block.
 type Sessions struct {
-	// Inferred says that sessions were inferred from block ids.
+	// Inferred is set if sessions were inferred from block ids.
 	Inferred bool
-	// Requests is the number of rows covered, Sessions of sessions, and MultiTurn
-	// of sessions with more than one turn.
+	// Requests is the number of rows covered, Sessions the number of sessions, and
+	// MultiTurn the number of sessions with more than one turn.
 	Requests, Sessions, MultiTurn int
-	// Of has, for each row, the row of its session's first turn, both from 0; -1
+	// Of holds, for each row, the row of its session's first turn, both from 0; -1
 	// for rows not covered.
 	Of []int32
 	// Turns is the number of turns of each session.
 	Turns stats.Sample
 	// Gap is the time from the arrival of a turn to that of the next one in
-	// milliseconds, where both have a timestamp: think time plus the time of the
-	// answer. Negative times count as 0.
+	// milliseconds, if both have a timestamp: think time plus response time.
+	// Negative times are treated as 0.
 	Gap stats.Sample
-	// Delay is the think time in milliseconds of the later turns that state it (key
-	// delay): from the end of the turn before. It is never inferred.
+	// Delay is the think time in milliseconds of the later turns that specify it
+	// (key delay), measured from the end of the previous turn. It is never
+	// inferred.
 	Delay stats.Sample
-	// Growth is the ISL of each later turn less that of the turn before, in tokens.
-	// It is negative where a session continues with a shorter prompt.
+	// Growth is the ISL of each later turn minus that of the previous turn, in
+	// tokens. It is negative if a session continues with a shorter prompt.
 	Growth stats.Sample
 }
 
@@ -50,7 +51,7 @@ const (
 	outside = -2 // the previous turn of a row that is not covered
 )
 
-// sessionsOf builds sessions from the row of each row's previous turn, or none, or
+// sessionsOf builds sessions from the row of each row's previous turn, none, or
 // outside.
 func sessionsOf(rows []row, previous []int32) *Sessions {
 	s := &Sessions{Of: make([]int32, len(rows))}
@@ -89,7 +90,7 @@ func sessionsOf(rows []row, previous []int32) *Sessions {
 	return s
 }
 
-// sessionCounter follows session ids.
+// sessionCounter tracks session ids.
 type sessionCounter struct {
 	latest   map[string]int32 // turn of each session
 	previous []int32          // of each row, up to the last with an id
@@ -115,14 +116,14 @@ func (c *sessionCounter) add(row int, r trace.Request) {
 	}
 }
 
-// fill marks the rows before one that have no entry yet as outside.
+// fill marks the rows before row that have no entry yet as outside.
 func (c *sessionCounter) fill(row int) {
 	for len(c.previous) < row {
 		c.previous = append(c.previous, outside)
 	}
 }
 
-// result returns nil where no row has an id.
+// result returns nil if no row has an id.
 func (c *sessionCounter) result(rows []row) *Sessions {
 	if c.latest == nil {
 		return nil

@@ -2,9 +2,9 @@ package analyze
 
 import "moontide/trace"
 
-// maxChildren is the most different blocks that may follow the end of a prompt
-// for it to have a next turn. Users who edit a message and agents that branch
-// make a few; a system prompt has one per conversation.
+// maxChildren is the maximum number of different blocks that may follow the end of
+// a prompt that has a next turn. Users who edit a message and agents that branch
+// create a few; a system prompt has one per conversation.
 const maxChildren = 16
 
 // turnFinder finds previous turns from block ids, in row order.
@@ -22,7 +22,7 @@ type turn struct {
 	latest int32 // or none
 }
 
-// sessions infers sessions from block ids; it returns nil where there are none.
+// sessions infers sessions from block ids; it returns nil if there are none.
 func (c *prefixCounter) sessions(rows []row, size trace.BlockSize) *Sessions {
 	if c.total == 0 {
 		return nil
@@ -62,8 +62,8 @@ func (f *turnFinder) previous(r run) int32 {
 	return none
 }
 
-// end notes the last full block of row i. If an earlier row brought that block, it
-// counts only if that row ended there too.
+// end records the last full block of row i. If an earlier row introduced that
+// block, it is recorded only if that row ended there too.
 func (f *turnFinder) end(i int, r run) {
 	full := min(int(f.rows[i].isl)/f.size, int(r.seen+r.fresh))
 	if own := full - int(r.seen); own > 0 {

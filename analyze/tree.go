@@ -2,20 +2,20 @@ package analyze
 
 import "moontide/trace/stats"
 
-// Tree describes the tree of prefixes: a node is a block, its parent the block
-// before it, so a path from a root is the beginning of a prompt. An id that
-// follows several blocks (not chained to its prefix) is one node, where it first
-// occurred.
+// Tree describes the tree of prefixes: a node is a block and its parent the
+// preceding block, so a path from a root is the beginning of a prompt. An id that
+// follows several blocks (not chained to its prefix) is one node, at its first
+// occurrence.
 type Tree struct {
-	// Nodes is the number of unique blocks, Roots of first blocks, and Leaves of
-	// blocks without children.
+	// Nodes is the number of unique blocks, Roots the number of first blocks, and
+	// Leaves the number of blocks without children.
 	Nodes, Roots, Leaves int
 	// Forks is the number of blocks with several children.
 	Forks int
-	// Depth is the depth of each node and LeafDepth of each leaf, in blocks; a
-	// root's is 1.
+	// Depth is the depth of each node and LeafDepth that of each leaf, in blocks; a
+	// root has depth 1.
 	Depth, LeafDepth stats.Sample
-	// Children is the number of children of each node that has any.
+	// Children is the number of children of each inner node.
 	Children stats.Sample
 }
 

@@ -6,25 +6,25 @@ import (
 	"moontide/trace"
 )
 
-// maxWindows is the most windows of a [Series].
+// maxWindows is the maximum number of windows in a [Series].
 const maxWindows = 500
 
 // Series is the number of arrivals in successive windows.
 type Series struct {
-	// Step is the width of a window in milliseconds: the smallest round number
-	// that gives at most 500 windows, or on a time grid a round number of its
-	// steps, so that each window has equally many ticks.
+	// Step is the width of a window in milliseconds: the smallest round number that
+	// gives at most 500 windows or, on a time grid, a round number of grid steps,
+	// so that each window has the same number of ticks.
 	Step float64
-	// Start is where the first window begins, in milliseconds: at a multiple of
-	// Step, or half a grid step before a tick, so that a request slightly early
-	// still counts in its tick's window.
+	// Start is the start of the first window, in milliseconds: a multiple of Step,
+	// or half a grid step before a tick, so that a slightly early request is
+	// counted in its tick's window.
 	Start float64
 	// Counts is the number of arrivals in each half-open window up to the last
 	// arrival.
 	Counts []int
 }
 
-// roundSteps are window widths that read well, in ms.
+// roundSteps lists human-readable window widths in ms.
 var roundSteps = []float64{
 	1, 2, 5, 10, 20, 50, 100, 200, 500,
 	1e3, 2e3, 5e3, 10e3, 15e3, 30e3, // seconds
@@ -83,7 +83,7 @@ func dispersion(sorted []float64, width float64) trace.Opt[float64] {
 	if windows < 2 {
 		return trace.Opt[float64]{}
 	}
-	// Empty windows add nothing to either sum and are skipped: a trace of years
+	// Skip empty windows, which add nothing to either sum: a trace that spans years
 	// has more of them than requests.
 	var sum, squares float64
 	for i := 0; i < len(sorted); {

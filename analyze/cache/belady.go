@@ -19,10 +19,10 @@ func nextUses(s *Sequence) []uint32 {
 	return next
 }
 
-// RoomForReuse returns the number of blocks that hold everything that will be
-// reused, plus the block in use. A cache of this size that knows the future misses
-// only first uses. ([Belady] may need one block less, because it need not insert a
-// block that is never used again; a serving engine must.)
+// RoomForReuse returns the number of blocks needed to hold everything that will be
+// reused, plus the block in use. A cache of this size with knowledge of the future
+// misses only first uses. ([Belady] may need one block less, because it need not
+// insert a block that is never used again; a serving engine must.)
 func RoomForReuse(s *Sequence) int {
 	room, now := 0, 0
 	seen := make([]bool, s.distinct)

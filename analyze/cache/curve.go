@@ -11,8 +11,8 @@ import (
 // be used concurrently.
 type Curve struct {
 	total Hits
-	// points are where the curve bends, by capacity, the first at 0. The curve is
-	// straight between two of them and flat after the last.
+	// points holds the bends of the curve by capacity, the first at 0. The curve is
+	// linear between points and flat after the last.
 	points []point
 }
 
@@ -63,7 +63,7 @@ func newCurve(total Hits, bends []bend) *Curve {
 }
 
 // sortBends sorts hundreds of thousands of bends by capacity, with a radix sort of
-// 11 bits a pass: comparing would take longer than all the rest.
+// 11 bits per pass: a comparison sort would dominate the run time.
 func sortBends(bends []bend) []bend {
 	const digit = 11
 	highest := uint32(0)

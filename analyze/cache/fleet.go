@@ -15,20 +15,21 @@ const maxOverload = 1.25
 
 // Fleet is a number of workers behind a router, each with its own LRU cache.
 //
-// A trace does not say when a worker is done, so a worker's load is what it was
-// sent so far: [routing.LeastLoaded] takes the worker that was sent the fewest
-// blocks, and [routing.Prefix] the longest cached prefix among the workers that
-// were sent at most 1.25 times the average.
+// A trace does not record when a worker is done, so a worker's load is the work
+// sent to it so far: [routing.LeastLoaded] selects the worker that was sent the
+// fewest blocks, and [routing.Prefix] the one with the longest cached prefix among
+// the workers that were sent at most 1.25 times the average.
 type Fleet struct {
 	Workers  int    // at least 1
 	Capacity int    // of each worker, in blocks, at least 0
 	Seed     uint64 // for [routing.Random]
 }
 
-// Comparison holds the hits of a fleet, and of single caches that see all requests.
+// Comparison holds the hits of a fleet and of single caches that serve all
+// requests.
 type Comparison struct {
-	// SharedTotal is one cache as large as all workers' together, the best that
-	// routing can reach, and SharedSingle one as large as a worker's.
+	// SharedTotal is for one cache as large as all workers' together, the upper
+	// bound for routing. SharedSingle is for one as large as a single worker's.
 	SharedTotal, SharedSingle Hits
 	// Routed is in the order of the policies given.
 	Routed []Routed
@@ -38,11 +39,11 @@ type Comparison struct {
 type Routed struct {
 	Routing routing.Policy
 	Hits    Hits
-	Workers []Hits // of each worker: how even the load is
+	Workers []Hits // by worker: shows how even the load is
 }
 
-// Comparer compares fleets of workers on one trace. It keeps what fleets of different
-// capacities share. It is not safe for concurrent use.
+// Comparer compares fleets of workers on one trace. It caches the results that
+// fleets of different capacities share. It is not safe for concurrent use.
 type Comparer struct {
 	sequence  *Sequence
 	blockSize int
@@ -50,7 +51,7 @@ type Comparer struct {
 	routed    map[fixedRoute][]*Curve // of each worker
 }
 
-// fixedRoute is a routing that does not look at caches: each worker gets the same
+// fixedRoute is routing that does not depend on caches: each worker gets the same
 // requests at every capacity, so one curve per worker holds all its hits.
 type fixedRoute struct {
 	policy  routing.Policy
@@ -67,7 +68,7 @@ func NewComparer(s *Sequence, blockSize int) (*Comparer, error) {
 	return &Comparer{s, blockSize, s.Curve(blockSize), map[fixedRoute][]*Curve{}}, nil
 }
 
-// Compare plays the trace against a fleet with each routing policy.
+// Compare simulates the trace on a fleet with each routing policy.
 //
 // All policies but [routing.Prefix] take the time of one curve (see [CurveBuilder])
 // for all capacities together. [routing.Prefix] is simulated for each capacity, with a
@@ -149,7 +150,7 @@ func timesAtMost(a, b, most int) int {
 	return a * b
 }
 
-// routeByPrefix plays the trace against an empty fleet.
+// routeByPrefix simulates the trace on an empty fleet.
 func (f Fleet) routeByPrefix(s *Sequence, router *routing.Router, blockSize int) Routed {
 	routed := Routed{Routing: routing.Prefix, Workers: make([]Hits, f.Workers)}
 	caches := make([]*lru, f.Workers)

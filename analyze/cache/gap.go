@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// Gap is the distance of two LRU curves in block hit rate, 0..1.
+// Gap is the distance between two LRU curves in block hit rate, 0..1.
 type Gap struct {
 	Largest float64
 	At      int // the smallest capacity in blocks with the largest gap
-	// Mean is taken over the logarithm of the capacity, from one block to where both
-	// curves are flat, so that each doubling counts the same.
+	// Mean is taken over the logarithm of the capacity, from one block to where
+	// both curves are flat, so that each doubling has equal weight.
 	Mean float64
 }
 
 // GapOf compares two curves at equal capacities in blocks; the traces should have
-// one block size. It is exact: both curves are straight between bends, so the largest
-// gap is at a bend and the mean has a closed form.
+// the same block size. It is exact: both curves are linear between bends, so the
+// largest gap is at a bend and the mean has a closed form.
 func GapOf(a, b *Curve) Gap {
 	var g Gap
 	largest := max(a.Largest(), b.Largest())

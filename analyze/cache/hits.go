@@ -16,9 +16,9 @@ type Hits struct {
 // Rates are the three ratios known as "hit rate", each 0..1. They differ a lot, so
 // always name them.
 type Rates struct {
-	// Block is HitBlocks over Blocks; 0 where there are no blocks.
+	// Block is HitBlocks / Blocks, 0 if there are no blocks.
 	Block float64
-	// Token is HitTokens over Tokens; absent where every prompt is empty.
+	// Token is HitTokens / Tokens, absent if all prompts are empty.
 	Token trace.Opt[float64]
 	// MeanRequest is the mean over requests of the share of blocks hit (the
 	// "theoretical hit rate" of Dynamo and AIPerf).

@@ -2,8 +2,7 @@ package cache
 
 import "math/bits"
 
-// holders knows which workers have which blocks cached, as a set of
-// bits for each block.
+// holders tracks which workers have each block cached, as one bit set per block.
 type holders struct {
 	words int      // of a set
 	sets  []uint64 // of all blocks
@@ -12,7 +11,7 @@ type holders struct {
 	before, after []uint64
 }
 
-// newHolders follows caches, which are empty, of blocks numbered below distinct.
+// newHolders tracks empty caches of blocks numbered below distinct.
 func newHolders(distinct int, caches []*lru) *holders {
 	words := (len(caches) + 63) / 64
 	h := &holders{
@@ -30,14 +29,14 @@ func newHolders(distinct int, caches []*lru) *holders {
 	return h
 }
 
-// of returns the set of workers that have a block.
+// of returns the set of workers that have a block cached.
 func (h *holders) of(number uint32) []uint64 {
 	return h.sets[int(number)*h.words : (int(number)+1)*h.words]
 }
 
-// lookUp returns the number of leading blocks that each worker has, until the
-// next call. It intersects the sets of the blocks one by one, and looks at a
-// worker only when it drops out.
+// lookUp returns the number of leading blocks that each worker has cached, valid
+// until the next call. It intersects the sets of the blocks one by one and updates
+// a worker only when it drops out.
 func (h *holders) lookUp(blocks []uint32) []int {
 	clear(h.cached)
 	for w := range h.cached {
@@ -62,7 +61,7 @@ func (h *holders) lookUp(blocks []uint32) []int {
 	return h.cached
 }
 
-// note sets the prefix of the workers in one word of a set.
+// note records the prefix of the workers in one word of a set.
 func (h *holders) note(word int, set uint64, blocks int) {
 	for ; set != 0; set &= set - 1 {
 		h.cached[word*64+bits.TrailingZeros64(set)] = blocks

@@ -57,8 +57,8 @@ func (k KV) BytesPerToken() int {
 	return 2 * k.Layers * k.Heads * k.HeadSize * k.Element.Bytes()
 }
 
-// Arithmetic shows how BytesPerToken is computed: "2 x 32 layers x 8 KV heads x 128 x
-// 2 B (bf16) = 131072 B/token", where the first 2 stands for key and value.
+// Arithmetic returns the formula of BytesPerToken: "2 x 32 layers x 8 KV heads x
+// 128 x 2 B (bf16) = 131072 B/token", where the first 2 is for key and value.
 func (k KV) Arithmetic() string {
 	if k.Latent > 0 {
 		return fmt.Sprintf("%d layers x (%d latent + %d rope) x %d B (%s) = %d B/token", k.Layers, k.Latent, k.Rope, k.Element.Bytes(), k.Element, k.BytesPerToken())
@@ -76,9 +76,9 @@ func latent(model string, layers, rank, rope int) KV {
 
 // presets come from the models' published config.json: num_hidden_layers,
 // num_key_value_heads and head_dim (or hidden_size / num_attention_heads), or
-// kv_lora_rank and qk_rope_head_dim. Models with sliding windows or chunked attention
-// in some layers (Gemma 2 and 3, gpt-oss, Llama 4) are left out, because what they
-// keep of a token depends on its age.
+// kv_lora_rank and qk_rope_head_dim. Models with sliding windows or chunked
+// attention in some layers (Gemma 2 and 3, gpt-oss, Llama 4) are omitted, because
+// the size of a cached token depends on its age.
 var presets = []KV{
 	grouped("Llama-2-7B", 32, 32, 128),
 	grouped("Llama-2-13B", 40, 40, 128),

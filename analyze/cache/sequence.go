@@ -32,9 +32,9 @@ func (s *Sequence) Add(numbers []uint32, isl int, session string) {
 	s.requests = append(s.requests, request{isl: isl, end: len(s.numbers), session: routing.SessionHash(session)})
 }
 
-// Group replaces the sessions given to Add: requests with the same number, at
-// least 0, are one session, and those below 0 have none. It takes one number per
-// request.
+// Group replaces the sessions given to Add: requests with the same non-negative
+// number are one session; those with a negative number have none. It takes one
+// number per request.
 func (s *Sequence) Group(sessions []int32) {
 	for i, n := range sessions {
 		s.requests[i].session = 0

@@ -10,11 +10,11 @@ import (
 type Policy string
 
 const (
-	// LRU evicts the least recently used block. [CurveBuilder] gives the same for
-	// all capacities, and faster.
+	// LRU evicts the least recently used block. [CurveBuilder] computes the same
+	// for all capacities, and faster.
 	LRU Policy = "lru"
-	// LFU evicts the block used least often since it was inserted, ties the least
-	// recently used. Evicted blocks are forgotten and count from one again.
+	// LFU evicts the block used least often since it was inserted, breaking ties by
+	// least recent use. The count of an evicted block starts again at one.
 	LFU Policy = "lfu"
 	// FIFO evicts the block that was inserted first.
 	FIFO Policy = "fifo"
@@ -114,7 +114,7 @@ func simulate(s *Sequence, cached store, blockSize int) Hits {
 }
 
 // serve looks up the blocks of a request, then uses them from tail to head. It
-// returns the number of leading blocks hit.
+// returns the number of leading blocks that hit.
 func serve(cached store, blocks []uint32) (hit int) {
 	for hit < len(blocks) && cached.has(blocks[hit]) {
 		hit++

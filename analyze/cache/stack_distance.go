@@ -1,7 +1,7 @@
 package cache
 
-// CurveBuilder takes the requests of a trace and makes their [Curve]. The zero
-// CurveBuilder is ready. It is not safe for concurrent use.
+// CurveBuilder computes the [Curve] of the requests added to it. The zero
+// CurveBuilder is ready to use. It is not safe for concurrent use.
 //
 // It holds about 6 bytes per distinct block, 12 per request and 8 per run (see
 // run). With prefix-chained ids a request has mostly 1 to 4 runs: on average
@@ -13,23 +13,23 @@ type CurveBuilder struct {
 	runs     []run
 }
 
-// requestRuns is the ISL of a request and its numbers of blocks and runs.
+// requestRuns holds the ISL of a request and its numbers of blocks and runs.
 type requestRuns struct{ isl, blocks, runs int32 }
 
 // run is a sequence of blocks in the seen prefix of a request. The distance of a
-// block is the largest stack distance of it and the blocks before it: a larger
-// cache would have hit it. Between blocks last used by one request it grows by one
-// or stays. A run of n > 0 blocks has the distances distance, distance+1, ...; one
-// of n < 0 has -n blocks with equal distances.
+// block is the largest stack distance of the block and those before it: a cache
+// that is any larger hits it. Between blocks last used by one request it grows by
+// one or stays the same. A run of n > 0 blocks has the distances distance,
+// distance+1, ...; a run of n < 0 has -n blocks with equal distances.
 type run struct {
 	distance uint32
 	n        int32
 }
 
 // Add looks up and then uses the blocks of the next request, whose prompt has isl
-// tokens, 0..[moontide/trace.MaxLength]. A request without blocks counts and hits
-// nothing. Numbers are those of [moontide/trace/block.Table], or any others; memory
-// grows with the largest.
+// tokens, 0..[moontide/trace.MaxLength]. A request without blocks is counted but
+// hits nothing. Numbers come from [moontide/trace/block.Table] or any other source;
+// memory grows with the largest.
 func (b *CurveBuilder) Add(numbers []uint32, isl int) {
 	before := len(b.runs)
 	b.lookUp(numbers)
@@ -53,7 +53,7 @@ func (b *CurveBuilder) lookUp(numbers []uint32) {
 			break
 		}
 		if place+1 == previous {
-			distance++ // last used next to each other: only the block before is between
+			distance++ // last used consecutively: only the block before is in between
 		} else {
 			distance = b.timeline.after(place)
 		}

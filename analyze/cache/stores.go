@@ -7,14 +7,15 @@ import (
 )
 
 // lru evicts the least recently used block. Its memory depends on the blocks that
-// it has seen, not on all there are, so a fleet can have many.
+// it has seen, not on the total number, so a fleet can have many.
 type lru struct {
 	capacity int
 	slots    block.Sparse // from a block to its slot plus 1
 	blocks   []uint32     // the block in each slot
 	links    links        // of slots
 	recency  list
-	// inserted and evicted are called, if set, for blocks that come and go.
+	// inserted and evicted, if set, are called for blocks that are inserted and
+	// evicted.
 	inserted, evicted func(number uint32)
 }
 
@@ -86,9 +87,9 @@ func (c *fifo) use(number uint32) {
 	c.next = (c.next + 1) % c.capacity
 }
 
-// lfu evicts the least frequently used block, ties the least recently used.
-// Blocks with equally many uses are one list, in order of their last use, so each
-// step is constant work (Shah, Mitra and Matani, An O(1) Algorithm for
+// lfu evicts the least frequently used block, breaking ties by least recent use.
+// Blocks with the same number of uses form a list in order of their last use, so
+// each step takes constant time (Shah, Mitra and Matani, An O(1) Algorithm for
 // Implementing the LFU Cache Eviction Scheme, 2010).
 type lfu struct {
 	capacity, size int
@@ -136,8 +137,8 @@ func (c *lfu) use(number uint32) {
 // none means no item.
 const none = math.MaxUint32
 
-// list is a queue of numbered items. Their neighbours are in links, which several
-// lists may share if each item is in only one of them.
+// list is a queue of numbered items. Their neighbours are in links, which lists may
+// share if each item is in only one of them.
 type list struct{ oldest, newest uint32 }
 
 type links []struct{ older, newer uint32 }
@@ -153,7 +154,7 @@ func (l links) push(to *list, item uint32) {
 	to.newest = item
 }
 
-// remove takes an item out of its list.
+// remove removes an item from its list.
 func (l links) remove(from *list, item uint32) {
 	older, newer := l[item].older, l[item].newer
 	if older == none {
