@@ -5,8 +5,8 @@
 //	err := report.Dataset{Name: "conversation.jsonl", Analysis: a}.Document().WriteText(os.Stdout)
 //
 // JSON and PNG methods write the same results for programs and as pictures. A
-// report computes nothing beyond the results; unknown values are "-"
-// in text and null in JSON, never 0.
+// report computes nothing beyond the results; unknown values are "-" in text and
+// null in JSON, never 0.
 package report
 
 import (

@@ -119,8 +119,8 @@ func measureSweep(t *testing.T, dir string, args []string, readme string) {
 	}
 }
 
-// copySamples puts the sample traces where the README expects them, with write
-// access.
+// copySamples copies the sample traces to where the README expects them, because
+// its commands write files next to them.
 func copySamples(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.Mkdir(filepath.Join(dir, "traces"), 0o777); err != nil {

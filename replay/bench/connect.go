@@ -17,8 +17,7 @@ import (
 )
 
 // connect starts the embedded endpoint if no URL is given, waits until the
-// endpoint is ready and agrees the content of requests with it. It completes
-// info.
+// endpoint is ready and determines the content of requests. It completes info.
 func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (client *openai.Client, end func(), err error) {
 	clientConfig := cfg.Client
 	if clientConfig.Source, err = cfg.promptSource(in.blockSize.Tokens); err != nil {
