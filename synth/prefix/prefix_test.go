@@ -20,8 +20,8 @@ func treeOf(paths ...[]uint64) *prefix.Tree {
 	return t
 }
 
-// example is a prompt shared in three depths and left for prompts of one and
-// two blocks.
+// example is a prompt shared at three depths, with unique continuations of one
+// and two blocks.
 var example = [][]uint64{{7, 8, 9, 30}, {7, 8}, {7, 8, 9}, {7, 40, 41}}
 
 func TestTreeCounts(t *testing.T) {

@@ -100,8 +100,8 @@ func during(random *rand.Rand, add func(float64), from, to, first, last float64)
 	}
 }
 
-// However the rate varies, the n-th request arrives when it does in the source,
-// and gaps have the same distribution.
+// For any rate, the n-th request arrives when it does in the source, and gaps
+// have the same distribution.
 func TestArrivalShapes(t *testing.T) {
 	t.Parallel()
 	for name, shape := range shapes {

@@ -72,7 +72,8 @@ func TestBinsCoverEverything(t *testing.T) {
 	})
 }
 
-// Bounds are no one's value: they lie between values, and the ends further out.
+// Bounds are not values of requests: they are between values or, at the ends,
+// further out.
 func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		name      string

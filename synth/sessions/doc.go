@@ -29,7 +29,7 @@
 //     gaps before it, so that short and long, fast and slow sessions differ;
 //   - for each way to continue: when, and with how many tokens and OSL;
 //   - when requests arrive: on a grid or not, in segments of the source with a
-//     steady rate.
+//     steady rate, and relative to that rate within them.
 //
 // Each distribution is conditional on the values known or drawn before it, by
 // regression trees whose leaves hold histograms. Sessions cut off by the end of
@@ -84,9 +84,9 @@
 // A model's file is one JSON object. The distribution of values is a list with
 // an entry for each value: splits, each [dimension, at, below, rest], which send
 // points below the threshold and the rest to a later split or, as -1-i, to leaf
-// i; and leaves, each a list of bins [requests, weight,
-// value] or [requests, weight, low, high, mean]. Dimensions number the known
-// values first, then the previous values. A choice has leaves [requests, share,
+// i; and leaves, each a list of bins [requests, weight, value] or [requests,
+// weight, low, high, mean]. Dimensions number the known values first, then the
+// previous values. A choice has leaves [requests, share,
 // ...], with a share for each outcome.
 //
 //	moontide_model   1, the version of the format
@@ -101,8 +101,8 @@
 //	settled_ms       time after which few sessions are older than the trace
 //	isl, osl         [low, high], the range of the source, rounded outward
 //	templates        [parent, blocks, sessions, tail]: the number of an earlier one,
-//	                 from 1, or 0; blocks after the parent's; sessions; 0, or the tokens of a partial
-//	                 last block that ends the prompt
+//	                 from 1, or 0; blocks after the parent's; sessions; 0, or
+//	                 the tokens of a partial last block that ends the prompt
 //	starts_with_template  a choice, given ms: a session starts with a template
 //	first_turn       of sessions without a template, given ms up to settled_ms, 0,
 //	                 0: tokens, OSL

@@ -18,7 +18,7 @@ import (
 	"moontide/trace/format"
 )
 
-// lines writes rows as a file has them.
+// lines encodes rows as in a file.
 func lines(t testing.TB, rows []trace.Request) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -97,8 +97,7 @@ func TestBoundsAreNoRequestsValues(t *testing.T) {
 	}
 }
 
-// eachPart calls f with the number of requests on which each part of a model's
-// file rests.
+// eachPart calls f with the number of requests in each part of a model's file.
 func eachPart(t *testing.T, file []byte, f func(what string, requests float64)) {
 	t.Helper()
 	var m struct {
@@ -147,7 +146,7 @@ func eachPart(t *testing.T, file []byte, f func(what string, requests float64)) 
 	}
 }
 
-// Every part of a model rests on at least five requests.
+// Every part of a model is derived from at least five requests.
 func TestPartsRestOnFiveRequests(t *testing.T) {
 	t.Parallel()
 	sources := map[string][]trace.Request{"conversation": nil}

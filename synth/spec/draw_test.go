@@ -48,7 +48,7 @@ func lines(rows []trace.Request) string {
 	return string(b)
 }
 
-// TestGolden: a seed means the same bytes in every version.
+// TestGolden checks that a seed gives the same bytes in every version.
 func TestGolden(t *testing.T) {
 	got := fmt.Sprintf("%x", sha256.Sum256([]byte(lines(draw(t, busy)))))
 	const want = "fb316e6bfd12a5e90ee29d277f26bfef55e3ae2eb15d616456d19d7b98842baa"
@@ -78,7 +78,7 @@ func TestSameSeedSameTraceAndPrefix(t *testing.T) {
 	}
 }
 
-// TestReadReusesMemory: the rows of Draw are those of Requests.
+// TestReadReusesMemory checks that Draw and Requests give the same rows.
 func TestReadReusesMemory(t *testing.T) {
 	all := draw(t, busy)
 	drawing := parse(t, busy).Draw()

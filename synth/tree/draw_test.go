@@ -23,7 +23,7 @@ func draw(t testing.TB, tree *Model, seed uint64, n int) []trace.Request {
 	return rows
 }
 
-// lines writes rows as a trace file has them.
+// lines encodes rows as in a trace file.
 func lines(rows []trace.Request) string {
 	var b []byte
 	for _, r := range rows {

@@ -11,15 +11,15 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// One request at a time, one token an answer, blocks of one size: an engine
-// hits for each request what an LRU cache of its capacity hits.
+// With one request at a time, one token per answer and blocks of one size, an
+// engine hits for each request what an LRU cache of its capacity hits.
 //
-// Two things lie between them. The last token of a prompt is always computed:
-// where the curve has every block of a prompt that ends with a block, the
-// engine computes that one again (in place, so nothing is evicted for it) and
-// counts it as not cached. And a last block that is not full takes room while
-// its request runs, but is no block of the curve: with such prompts an engine
-// has one more block than the curve.
+// There are two differences. The last token of a prompt is always computed: if
+// the curve has every block of a prompt that ends with a block, the engine
+// recomputes that block (in place, so nothing is evicted) and reports it as not
+// cached. And an incomplete last block takes space while its request runs but
+// is not a block of the curve: with such prompts an engine has one more block
+// than the curve.
 func TestEngineEqualsLRUCurve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		blockSize := rapid.IntRange(1, 4).Draw(t, "block size")

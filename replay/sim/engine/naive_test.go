@@ -367,8 +367,8 @@ func (c *naiveCluster) submit(row int, a arrival) *naiveRequest {
 	return r
 }
 
-// playNaively plays arrivals like play. At each time steps and transfers end before
-// requests arrive or are cancelled, and only then do steps begin.
+// playNaively plays arrivals like play. At each time, steps and transfers end
+// first, then requests arrive or are cancelled, and then steps begin.
 func playNaively(d Deployment, arrivals []arrival) []string {
 	c := newNaive(d)
 	requests := make([]*naiveRequest, len(arrivals))

@@ -108,8 +108,8 @@ const hello = `{"prompt":"hello","stream":true,"max_tokens":5,"ignore_eos":true}
 
 func events(text string) int { return strings.Count(text, "data: {") }
 
-// Chunks have whole events, several if the server is late. The connection goes on
-// behind the body with what was sent meanwhile.
+// Chunks contain whole events, several if the server is late. After the body,
+// the connection continues with data sent meanwhile.
 func TestStreamOnTheWire(t *testing.T) {
 	s := startTCP(t, slowly)
 	c := s.dial(post(completionPath, hello))
@@ -220,8 +220,8 @@ func TestClientThatLeavesFreesItsBlocks(t *testing.T) {
 	}
 }
 
-// A client that reads nothing does not delay others, and gets all its tokens when it
-// reads again.
+// A client that does not read does not delay others, and gets all its tokens
+// when it reads again.
 func TestSlowReaderHoldsUpNobody(t *testing.T) {
 	s := startTCP(t, server.Config{})
 	long := strings.Replace(hello, `"max_tokens":5`, `"max_tokens":25000`, 1) // 4 MB
@@ -261,7 +261,7 @@ func TestFaultsBeforeAnAnswer(t *testing.T) {
 			t.Errorf("%s: %s, Retry-After %q: %s", fault, res.Status, res.Header.Get("Retry-After"), body)
 		}
 	}
-	// Nothing takes this long but the fault; who does not wait for its end
+	// Only the fault takes this long; a client that does not wait for its end
 	// leaves.
 	delayed := with("delay:1:1h")
 	if got := s.metric(runningMetric) + s.metric(waitingMetric); got != "00" {

@@ -31,17 +31,17 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// testServer is a server and a client of it.
+// testServer is a server with a client.
 type testServer struct {
 	*server.Server
 	t      *testing.T
 	client http.Client
 	dials  atomic.Int32
-	// dialTCP connects past the client.
+	// dialTCP connects without the client.
 	dialTCP func() (net.Conn, error)
 }
 
-// over is a server over one engine.
+// over returns the configuration of a server with one engine.
 func over(cfg engine.Config) server.Config {
 	return server.Config{Deployment: engine.Deployment{Engine: cfg}}
 }
@@ -170,7 +170,7 @@ func (s *testServer) metric(name string) string {
 
 var changing = regexp.MustCompile(`"(id":"(?:chat)?cmpl)-[0-9a-f]{32}"|"created":[0-9]{10}\b`)
 
-// constant replaces what differs from run to run.
+// constant replaces the parts that differ between runs.
 func constant(s string) string {
 	return changing.ReplaceAllStringFunc(s, func(m string) string {
 		if strings.HasPrefix(m, `"created`) {

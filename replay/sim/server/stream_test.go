@@ -15,7 +15,7 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// newServer is a server over one engine, whose clock a test may fake.
+// newServer returns a server with one engine. Tests may fake its clock.
 func newServer(t testing.TB, cfg engine.Config) *Server {
 	t.Helper()
 	return serverOf(t, Config{Deployment: engine.Deployment{Engine: cfg}})
@@ -89,8 +89,8 @@ func TestStreamKeepsTime(t *testing.T) {
 		stream.read(t, s, 3*time.Second, 1)
 		stream.read(t, s, 10*time.Second, 1)
 		stream.read(t, s, 17*time.Second, 1)
-		// A client that is held up holds up nobody: what it finds is what came
-		// meanwhile, and the times of what follows are as if it had not been.
+		// A blocked client does not block others: it finds the tokens generated
+		// meanwhile, and the times of later tokens are not affected.
 		time.Sleep(17 * time.Second)
 		stream.read(t, s, 34*time.Second, 1) // on its way at 24 s
 		stream.read(t, s, 34*time.Second, 1)
