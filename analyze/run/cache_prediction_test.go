@@ -31,13 +31,13 @@ func counted(tokens int, rec replay.Record) replay.Record {
 	return rec
 }
 
-// inBlocksOf10 has the server say that its blocks are of 10 tokens.
+// inBlocksOf10 sets the server's block size to 10 tokens.
 var inBlocksOf10 = run.Options{
 	BlockSize: 100, EachPrediction: true,
 	Samples: run.SampleSummary{Server: run.ServerMetrics{BlockSize: 10}},
 }
 
-// Each case is about its last request. All is worked out by hand.
+// Each case checks its last request. All values are computed by hand.
 func TestPredictedRequest(t *testing.T) {
 	first := asked(0, 0, 50, 250, 0, 1, 2, 3) // blocks of 100, 100 and 50 tokens
 	lost := first
@@ -123,7 +123,7 @@ func TestPrediction(t *testing.T) {
 	}
 }
 
-// A server that does not say how large its blocks are shows it.
+// The block size of a server that does not report it is inferred.
 func TestServersBlockSize(t *testing.T) {
 	opts := run.Options{BlockSize: 100}
 	p := compute(t, opts, asked(0, 0, 50, 250, 0, 1, 2, 3), asked(1, 100, 150, 250, 192, 1, 2, 6), asked(2, 200, 250, 250, 240, 1, 2, 6)).Cache.Prediction
@@ -135,7 +135,7 @@ func TestServersBlockSize(t *testing.T) {
 	}
 }
 
-// Engines leave a count of 0 out; one that counts nothing is not compared.
+// Engines omit a count of 0; a server without any counts is not compared.
 func TestNothingCachedIsLeftOut(t *testing.T) {
 	silent := asked(2, 200, 250, 250, 0, 1, 2, 6)
 	silent.Counts.Cached = trace.Opt[int]{}
@@ -216,7 +216,7 @@ func sharedTokens(a, b replay.Record) int {
 	return min(n*16, a.InputLength, b.InputLength)
 }
 
-// The prediction is that of comparing every prompt with every other.
+// The prediction equals a comparison of every prompt with every other.
 func TestPredictionIsThatOfAllPairs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyPrompts(rt)
@@ -281,7 +281,7 @@ func TestPredictionIsThatOfAllPairs(t *testing.T) {
 	})
 }
 
-// What is predicted of a run is what such a cache does.
+// The prediction equals the hits of a simulated infinite cache.
 func TestPredictionOfAnInfiniteCache(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyPrompts(rt)

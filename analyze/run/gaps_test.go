@@ -13,8 +13,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// However many different gaps there are, the ITL is that of all of them, in any
-// order.
+// The ITL covers all gaps, in any order, however many distinct gaps there are.
 func TestITLIsThatOfAllGaps(t *testing.T) {
 	const perRequest = 1000
 	for _, different := range []int{1, 2, 500, 767, 769, 100_000, 1_000_000} {

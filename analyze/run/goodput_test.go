@@ -51,7 +51,7 @@ func TestGoodput(t *testing.T) {
 	}
 }
 
-// As throughput does, goodput counts the requests that end inside a window.
+// Like throughput, goodput counts the requests that end inside a window.
 func TestGoodputInAWindow(t *testing.T) {
 	opts := run.Options{Window: run.Span{From: at(90), To: at(300)}, Objectives: []run.Objective{{Latency: run.TTFT, LimitMS: 1000}}}
 	if g := compute(t, opts, mixed()...).Goodput; g.Requests != 2 || g.Good != 2 || g.Rate != trace.Some(2/0.21) {

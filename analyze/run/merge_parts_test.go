@@ -44,7 +44,8 @@ func part(records []replay.Record, later time.Duration) run.Part {
 	}
 }
 
-// A test that several machines drove is measured as if one had.
+// A test driven by several machines has the same metrics as one driven by a single
+// machine.
 func TestMergedRunsAreOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyRun(rt)
@@ -123,7 +124,7 @@ func TestMergedRunsAreToldApart(t *testing.T) {
 	}
 }
 
-// The samples of all clients count, of the server those of one.
+// The samples of all clients are merged; server samples come from one run.
 func TestMergedSamples(t *testing.T) {
 	sampled := func(at, cpu float64) run.Part {
 		p := part(nil, 0)

@@ -61,7 +61,7 @@ func anyRecord(t *rapid.T) replay.Record {
 	return rec
 }
 
-// Requests end in an order that is chance; it is no part of what was measured.
+// The order in which requests end does not affect the metrics.
 func TestOrderDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyRun(rt)

@@ -48,7 +48,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// Nothing is lost or told twice: what the stretches count is what the run has.
+// The intervals add up to the totals of the run.
 func TestSeriesAddUp(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyRun(rt)
@@ -158,7 +158,7 @@ func TestGroupsByPredictedHits(t *testing.T) {
 	}
 }
 
-// Each way to divide has every request once.
+// Each breakdown contains every request once.
 func TestGroupsDivide(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records := anyRun(rt)

@@ -236,7 +236,7 @@ func TestOnlyFailed(t *testing.T) {
 	}
 }
 
-// Nothing is a rate of a run that took no time.
+// A run that took no time has no rates.
 func TestNothingSent(t *testing.T) {
 	r := compute(t, run.Options{}, replay.Record{Class: replay.Connect, Done: at(5)}, replay.Record{Class: replay.Connect, Done: at(9)})
 	if r.Duration != 0 || r.RequestRate.Set || r.OutputRate.Set || r.TotalRate.Set || r.OfferedRate.Set || r.AchievedRate.Set {
@@ -247,7 +247,7 @@ func TestNothingSent(t *testing.T) {
 	}
 }
 
-// What a chat template adds is no fault of a prompt.
+// A chat template is not counted as a prompt mismatch.
 func TestLengthsWithATemplate(t *testing.T) {
 	opts := run.Options{CountedISL: func(isl int) int { return isl + 50 }}
 	for input, off := range map[int]int{150: 0, 151: 0, 152: 1, 148: 1, 100: 1} {

@@ -117,7 +117,7 @@ func TestVerdictOnReading(t *testing.T) {
 	}
 }
 
-// ITL is judged by itself: 5 % of its median, not of TTFT's.
+// ITL is judged separately: by 5 % of its median, not of TTFT's.
 func TestMergesGoByITL(t *testing.T) {
 	rec := answered(0, 1000, 1400)
 	rec.Stamps = replay.KernelStamps
@@ -140,7 +140,7 @@ func sampled(t *testing.T, samples ...runfile.Sample) run.Options {
 	return run.Options{Samples: o}
 }
 
-// What kept the client from its work is a hint, whatever it amounts to.
+// Causes of a late client are hints: at most SUSPECT.
 func TestVerdictOnTheClient(t *testing.T) {
 	share := func(busy, of int) (samples []runfile.Sample) {
 		for i := range of {
@@ -326,7 +326,7 @@ func TestVerdictOnAWarmCache(t *testing.T) {
 	}
 }
 
-// In virtual time nobody can be late, whatever the records say.
+// In virtual time the client is never late, whatever the records contain.
 func TestVerdictInVirtualTime(t *testing.T) {
 	records := []replay.Record{late(900, 1000), answered(5, 100)}
 	records[1].Due, records[1].Counts.Input = 4, trace.Some(0)
