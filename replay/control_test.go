@@ -84,7 +84,7 @@ func TestDurationEndsTheSending(t *testing.T) {
 	}
 }
 
-// A gap of the trace is not waited for beyond the time.
+// A gap in the trace is not waited for beyond Duration.
 func TestDurationEndsInAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -96,7 +96,7 @@ func TestDurationEndsInAGap(t *testing.T) {
 	})
 }
 
-// A trace that is over before the time is up is over.
+// A trace that ends before Duration is unaffected.
 func TestDurationLeavesShorterRunsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
@@ -141,7 +141,7 @@ func TestTooManyErrorsEndTheRun(t *testing.T) {
 	})
 }
 
-// busyServer refuses each row as often as refusals says.
+// busyServer refuses each row as often as refusals specifies.
 type busyServer struct {
 	fakeServer
 	status   int
@@ -230,7 +230,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// When sending is over, a request that waits to be sent again is not.
+// No retry is sent after sending has ended.
 func TestRetryEndsWithTheSending(t *testing.T) {
 	for _, how := range []string{"drained", "cancelled", "time is up"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestRetryEndsWithTheSending(t *testing.T) {
 	}
 }
 
-// In virtual time these rules are the same ones.
+// A VirtualRunner follows the same rules.
 func TestVirtualRunnerKeepsTheRulesOfARun(t *testing.T) {
 	for seed := range uint64(80) {
 		random := rand.New(rand.NewPCG(seed, 2))

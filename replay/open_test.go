@@ -11,7 +11,7 @@ import (
 	"moontide/trace"
 )
 
-// openServer is a fakeServer whose connections are opened by what opens says.
+// openServer is a fakeServer whose connections take time to open.
 type openServer struct {
 	fakeServer
 	opens func(ctx context.Context, row int)
@@ -90,8 +90,8 @@ func everyMS(n int, gap float64) (ms []float64) {
 	return ms
 }
 
-// A connection is there when the request's time comes, that of the first one
-// too, and was not opened long before.
+// A connection is open when a request is due, including the first one, and was not
+// opened long before.
 func TestConnectionsAreOpenedAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := newOpenServer(msec, takes(openLead)), &memory{}
@@ -116,8 +116,7 @@ func TestConnectionsAreOpenedAhead(t *testing.T) {
 	})
 }
 
-// A request waits for a connection that is slow to open, and the wait is told
-// apart from the client's own lateness.
+// The wait for a slow connection is separate from the client's own lateness.
 func TestSlowConnectionsAreNotTheClientsLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := newOpenServer(msec, takes(500*msec)), &memory{}
@@ -133,8 +132,7 @@ func TestSlowConnectionsAreNotTheClientsLag(t *testing.T) {
 	})
 }
 
-// A limit on requests in flight is one on connections: who has no slot opens
-// none.
+// MaxConcurrency also limits connections: a request without a slot opens none.
 func TestNoConnectionWithoutASlot(t *testing.T) {
 	for _, limit := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,8 +161,7 @@ func TestOpenedAheadIsBounded(t *testing.T) {
 	})
 }
 
-// What was opened for a request that is not sent is given back, however the
-// run ends.
+// Connections opened for unsent requests are discarded, however the run ends.
 func TestWhatIsNotSentIsDiscarded(t *testing.T) {
 	for _, how := range []string{"drained", "cancelled", "failed"} {
 		for _, opening := range []time.Duration{0, 24 * time.Hour} {

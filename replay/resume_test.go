@@ -63,8 +63,9 @@ func ended(row int, r trace.Request, done time.Duration, class Class) Record {
 	return Record{Request: r, Row: row, Done: done, Class: class, Status: 200}
 }
 
-// The clock goes on where the record ends. What was in flight is sent at once,
-// the rest keeps its distances, and the first of it goes at once too.
+// The clock continues where the record ends. Requests that were in flight are sent
+// at once; the others keep their distances, and the first of them is also due at
+// once.
 func TestResumedRunGoesOn(t *testing.T) {
 	rows := atMS(0, 100, 200, 300, 900, 950, 950, 2000)
 	m, _ := resume(t, rows, ended(0, rows[0], 400*msec, OK), ended(3, rows[3], 350*msec, Timeout))
@@ -92,7 +93,7 @@ func TestResumedTwice(t *testing.T) {
 	}
 }
 
-// Nothing was recorded: it is the run from its beginning.
+// A run without records starts from its beginning.
 func TestResumedRunOfNothing(t *testing.T) {
 	rows := atMS(0, 100)
 	m, _ := resume(t, rows)
@@ -131,8 +132,8 @@ func TestResumedSessions(t *testing.T) {
 	}
 }
 
-// Wherever a run was cut, its two parts send every row once, leave out the same
-// turns, and the second lies behind the first.
+// Wherever a run is cut, its two parts send every row once and skip the same
+// turns, and the second continues after the first.
 func TestPartsOfARunAreTheRun(t *testing.T) {
 	for seed := range 40 {
 		rows := rapid.Custom(anySessionRows).Example(seed)
@@ -243,7 +244,7 @@ func TestJournalComesFirst(t *testing.T) {
 	})
 }
 
-// So it is, too, when the user ends the run at the same time.
+// The same holds if the user ends the run at the same time.
 func TestWhatIsNotNotedIsNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -256,7 +257,7 @@ func TestWhatIsNotNotedIsNotCounted(t *testing.T) {
 	})
 }
 
-// notes is a journal that cannot take row 2.
+// notes is a Journal that fails at row 2.
 type notes struct {
 	memory
 	mu      sync.Mutex

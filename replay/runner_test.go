@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeServer is a Client whose answers take what took says. It runs on the
-// bubble's clock, so instants can be compared for equality.
+// fakeServer is a Client whose answers take the time returned by took. It runs on
+// the bubble's clock, so instants can be compared for equality.
 type fakeServer struct {
 	took    func(r trace.Request) time.Duration
 	class   func(r trace.Request) Class
@@ -101,7 +101,7 @@ func atMS(ms ...float64) []trace.Request {
 	return rows
 }
 
-// rowsOf returns for each row what f says of its record.
+// rowsOf returns f of each row's record.
 func rowsOf[T any](m *memory, n int, f func(Record) T) []T {
 	var out []T
 	for i := range n {
@@ -197,8 +197,8 @@ func TestTurnsFollowTheTurnBefore(t *testing.T) {
 	})
 }
 
-// Turns in their think time hold up nobody and take no room: their bodies are
-// made when their time has come near.
+// Turns in their think time delay nothing and take no memory: their bodies are
+// prepared shortly before they are due.
 func TestThinkingSessionsHoldUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := &fakeServer{took: always(10 * msec)}, &memory{}
@@ -272,7 +272,7 @@ func TestDrainFinishesWhatIsInFlight(t *testing.T) {
 	})
 }
 
-// Once sending was stopped no request goes, whatever else there is to see to.
+// Nothing is sent after Drain is closed.
 func TestNothingIsSentBehindADrain(t *testing.T) {
 	drain := make(chan struct{})
 	close(drain)
@@ -354,8 +354,7 @@ func TestFailuresOfTheRunEndIt(t *testing.T) {
 	}
 }
 
-// Bodies wait in memory from their preparation to their sending: their number
-// is bounded, whatever the trace's length.
+// The number of prepared requests is bounded, whatever the trace's length.
 func TestPreparedAheadIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, m := &fakeServer{took: always(msec)}, &memory{}

@@ -7,8 +7,8 @@ import (
 	"moontide/trace"
 )
 
-// What is spun is the moment that an alarm may be early, and no more: an alarm
-// that was for another instant is not waited for.
+// spin waits only for the time that the timer may be early. It does not wait after
+// a wake-up for another instant.
 func TestSpinIsBounded(t *testing.T) {
 	r := &run{start: time.Now()}
 	r.spin(time.Since(r.start) + time.Hour) // returns
@@ -19,7 +19,7 @@ func TestSpinIsBounded(t *testing.T) {
 	}
 }
 
-// Nothing leaves before its time when alarms go off early.
+// No request is sent early when the timer fires early.
 func TestPreciseRunsSendNothingEarly(t *testing.T) {
 	server, m := &fakeServer{took: always(0)}, &memory{}
 	var arrivals []float64

@@ -12,8 +12,7 @@ import (
 	"moontide/trace"
 )
 
-// startServer is an openServer whose calls can begin without waiting. To begin
-// takes the loop that long.
+// startServer is an openServer whose calls are Starters.
 type startServer struct {
 	*openServer
 	cost time.Duration
@@ -62,8 +61,7 @@ func newStartServer(cost time.Duration, opens func(context.Context, int)) *start
 	return &startServer{openServer: newOpenServer(msec, opens), cost: cost, at: map[int]time.Time{}}
 }
 
-// Requests that are due at once leave one right behind the other, in the order
-// of the trace.
+// Simultaneous requests are sent back to back, in trace order.
 func TestOfManyEachLeavesBehindTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const cost, n = 15 * time.Microsecond, 50
@@ -96,8 +94,8 @@ func TestNotStartedWhileOpening(t *testing.T) {
 	})
 }
 
-// The journal has each row once, before it is started. What it could not take
-// is neither started nor sent, and nothing behind it is.
+// The journal has each row once, before it is started. A row that the journal
+// could not take is neither started nor sent, and nothing is sent after it.
 func TestNotedBeforeItIsStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, later := range [][]float64{{19}, {9, 9, 9, 30}} {
@@ -125,8 +123,7 @@ func TestNotedBeforeItIsStarted(t *testing.T) {
 	})
 }
 
-// Once the user has ended the run nothing is sent, whatever else there is to see
-// to.
+// Nothing is sent after the user has canceled the run.
 func TestNothingIsSentBehindACancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

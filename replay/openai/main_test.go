@@ -54,7 +54,7 @@ func (p *peer) say(texts ...string) {
 	}
 }
 
-// hold keeps the connection open until the client hangs up.
+// hold keeps the connection open until the client closes it.
 func (p *peer) hold() { io.Copy(io.Discard, p.in) }
 
 // finish closes the sending direction and waits for the client to hang up.
@@ -144,7 +144,7 @@ func (s *fakeServer) connections() int {
 }
 
 // nobody is an address where no server listens. A port that was free a moment ago
-// may belong to another test by now.
+// might be taken by another test.
 const nobody = "http://127.0.0.1:1"
 
 // client is a Client of the server for requests of a model named m.

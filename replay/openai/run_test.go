@@ -125,8 +125,8 @@ func burstyRows(n int) (rows []trace.Request) {
 	return rows
 }
 
-// Whatever servers do and however a run ends, each request is noted before it is
-// sent, ends once and is recorded once, and the counts add up. No request gets the
+// However servers behave and a run ends, each request is noted before it is sent,
+// ends once and is recorded once, and the counts add up. No request gets the
 // answer to another, and no connection is left open.
 func TestNothingIsLostOrCountedTwice(t *testing.T) {
 	t.Parallel()

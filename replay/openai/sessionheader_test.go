@@ -44,7 +44,7 @@ func TestSessionHeader(t *testing.T) {
 		}
 		seen[name] = session
 	}
-	// Who names it himself knows better.
+	// The user's own header takes precedence.
 	c = client(t, c.servers[0].base.String(), func(cfg *Config) { cfg.Headers = []Header{{"x-session-id", "mine"}} })
 	if name := sent(c, "chat-7"); name != "mine" {
 		t.Errorf("named %q", name)

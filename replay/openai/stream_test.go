@@ -130,7 +130,7 @@ func TestCanceledTooLate(t *testing.T) {
 	}
 }
 
-// Nothing is read behind [DONE] if the connection cannot be reused.
+// Nothing is read after [DONE] if the connection cannot be reused.
 func TestNothingIsReadInVain(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{streamed + inChunk(tide+theEnd), untilEnd + tide + theEnd} {
