@@ -212,7 +212,7 @@ func TestInferredSessionsAgainstBruteForce(t *testing.T) {
 	})
 }
 
-// Ids that are not chained to their prefix give some answer, and no panic.
+// Ids that are not chained to their prefix do not cause a panic.
 func TestSessionsOfAnyIDs(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := requests(rt, 4)

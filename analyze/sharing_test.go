@@ -201,7 +201,7 @@ func chainedRows(t *rapid.T, size int) (rows []trace.Request) {
 	return rows
 }
 
-// The tree of prefixes, built block by block, is the judge.
+// The expected values come from the tree of prefixes, built block by block.
 func TestTreeAgainstPrefixTree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := chainedRows(rt, 16)

@@ -21,8 +21,8 @@ func at(ms float64) time.Duration { return time.Duration(math.Round(ms * float64
 
 func instant(ms float64) replay.Instant { return trace.Some(at(ms)) }
 
-// answered is a request that was due, ready and sent at one instant and whose
-// token chunks came at the others; it was done with the last.
+// answered is a request that was due, ready and sent at the same time, with token
+// chunks at the given times; it was done with the last.
 func answered(sent float64, chunks ...float64) replay.Record {
 	last := chunks[len(chunks)-1]
 	rec := replay.Record{

@@ -119,7 +119,7 @@ func TestWhatIsInAWindow(t *testing.T) {
 	}
 }
 
-// What was cached goes by all that was sent, also before the window.
+// The prediction includes requests sent before the window.
 func TestPredictionReachesBeyondTheWindow(t *testing.T) {
 	opts := inBlocksOf10
 	opts.Window = run.Span{From: at(90), To: at(1000)}
