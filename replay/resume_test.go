@@ -211,10 +211,8 @@ func TestResumeStateOfAnotherTrace(t *testing.T) {
 	}
 }
 
-// What was sent is known of a run that is killed at any moment, and each row
-// counts once.
-// A request is noted before it is sent. One that cannot be noted is not sent,
-// its connection is given back, and the run ends.
+// A request is noted before it is sent. If that fails, it is not sent, its
+// connection is discarded, and the run ends.
 func TestJournalComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		noted := &notes{}
