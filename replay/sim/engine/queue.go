@@ -12,16 +12,24 @@ func (q *fifo[T]) len() int { return len(q.items) - q.head }
 
 func (q *fifo[T]) front() T { return q.items[q.head] }
 
-func (q *fifo[T]) push(item T) { q.insert(q.len(), item) }
+func (q *fifo[T]) push(item T) {
+	q.reclaim()
+	q.items = append(q.items, item)
+}
 
 // insert inserts an item before index i.
 func (q *fifo[T]) insert(i int, item T) {
-	if q.head > len(q.items)/2 && len(q.items) == cap(q.items) {
+	q.reclaim()
+	q.items = slices.Insert(q.items, q.head+i, item)
+}
+
+// reclaim moves the items to the start of the array once most of it is free.
+func (q *fifo[T]) reclaim() {
+	if q.head > 64 && q.head > len(q.items)/2 {
 		n := copy(q.items, q.items[q.head:])
 		clear(q.items[n:])
 		q.items, q.head = q.items[:n], 0
 	}
-	q.items = slices.Insert(q.items, q.head+i, item)
 }
 
 func (q *fifo[T]) pop() T {
