@@ -289,8 +289,8 @@ func TestLevelString(t *testing.T) {
 }
 
 // A request that found more than the run can have put there is suspect, however
-// much the others missed. A template of the server is told from it by the count
-// of the prompts.
+// much the others missed. The token counts of the prompts tell a chat template's
+// prefix from a warm cache.
 func TestVerdictOnAWarmCache(t *testing.T) {
 	const warm = "warm cache: 1 of 3 requests hit 170 tokens that no request of this run can have cached"
 	opts := run.Options{BlockSize: 100}
