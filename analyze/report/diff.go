@@ -56,6 +56,9 @@ func (c Diff) runs(d *doc.Document) {
 		s.Note("Not comparable", o.Reason+".")
 	}
 	for _, r := range slices.Concat(c.A, c.B) {
+		for _, n := range simulatedNotes(r.Name+": ", r.Run.Target) {
+			s.Note(n.Kind, n.Text)
+		}
 		if level := r.Verdict.Level; level != run.Valid {
 			for _, reason := range reasons(r.Verdict) {
 				s.Warn(r.Name + " is " + level.String() + ": " + reason + ".")

@@ -43,6 +43,7 @@ func sideJSON(name string, runs []*diff.Run) object {
 	return object{{"name", name}, {"runs", objects(runs, func(r *diff.Run) object {
 		return object{
 			{"name", r.Name}, {"verdict", r.Verdict.Level.String()}, {"completed", r.Completed}, {"failed", r.Failed},
+			{"simulated", r.Run.Target.Simulated},
 			{"itl_gaps_kept", r.GapsKept}, // below 1 if intervals of ITL are based on a subset of the gaps
 		}
 	})}}

@@ -37,6 +37,9 @@ func (runs Runs) sheet() figure.Sheet {
 		if r.Name != "" {
 			label = doc.Clean(r.Name) + ": " + label
 		}
+		for _, n := range simulatedNotes("", r.Info.Target) {
+			label += " – " + n.String()
+		}
 		row := figure.Row{Label: label}
 		for _, c := range distributionColumns {
 			row.Figures = append(row.Figures, density(c.title, c.count, r.Result.Latency(c.latency), runs.rangeOf(c.latency)))

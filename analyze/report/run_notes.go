@@ -40,12 +40,7 @@ func (r Run) notes() (all []doc.Note) {
 			" generated tokens are all that arrived inside it; request throughput counts the %d that ended inside it.",
 			w.From.Seconds(), w.To.Seconds(), doc.Count(result.Completed, "request"), result.Ended)
 	}
-	switch {
-	case info.Target.Virtual:
-		add("Simulated", "these are the numbers of modelled engines in virtual time, not of a server.")
-	case info.Target.Simulated:
-		add("Simulated", "these are the numbers of the embedded endpoint, not of a model.")
-	}
+	all = append(all, simulatedNotes("", info.Target)...)
 	if text := endNote(info); text != "" {
 		add("", "%s", text)
 	}
@@ -59,6 +54,19 @@ func (r Run) notes() (all []doc.Note) {
 		add("Calibrated", "%s.", placeIn(c, result.PeakConcurrency, result.PeakEventRate, result.PeakSendRate))
 	}
 	return all
+}
+
+// simulatedNotes returns a note if the target is not a real server. Its text
+// starts with the given prefix.
+func simulatedNotes(prefix string, target runfile.Target) []doc.Note {
+	text := "these are the numbers of the embedded endpoint, not of a model."
+	switch {
+	case target.Virtual:
+		text = "these are the numbers of modelled engines in virtual time, not of a server."
+	case !target.Simulated:
+		return nil
+	}
+	return []doc.Note{{Kind: "Simulated", Text: prefix + text}}
 }
 
 // endNote describes how a run ended, if not as planned.
