@@ -191,16 +191,19 @@ func appendDuration(dst []byte, d time.Duration) []byte {
 	return append(dst, bytes.TrimRight(digits[:], "0")...)
 }
 
-// nanoseconds is the value of the last decimal of a number in milliseconds, by
-// number of decimals.
-var nanoseconds = [7]int64{1_000_000, 100_000, 10_000, 1_000, 100, 10, 1}
+// nanoseconds holds, by number of decimals, the value of the last decimal of a
+// number in milliseconds and the most of them that a Duration can hold.
+var nanoseconds = [7]struct{ unit, most int64 }{
+	{1_000_000, math.MaxInt64 / 1_000_000}, {100_000, math.MaxInt64 / 100_000}, {10_000, math.MaxInt64 / 10_000},
+	{1_000, math.MaxInt64 / 1_000}, {100, math.MaxInt64 / 100}, {10, math.MaxInt64 / 10}, {1, math.MaxInt64},
+}
 
 // milliseconds reads milliseconds with up to six decimals.
 func (c *recordCodec) milliseconds() time.Duration {
 	n, places := c.Decimal()
-	if places >= len(nanoseconds) || n > math.MaxInt64/nanoseconds[places] || n < -math.MaxInt64/nanoseconds[places] {
+	if places >= len(nanoseconds) || n > nanoseconds[places].most || n < -nanoseconds[places].most {
 		c.Fail()
 		return 0
 	}
-	return time.Duration(n * nanoseconds[places])
+	return time.Duration(n * nanoseconds[places].unit)
 }

@@ -22,6 +22,8 @@ package jsonscan
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 
 	"github.com/bytedance/sonic"
 )
@@ -142,10 +144,11 @@ func (c *Cursor) lowerKey() []byte {
 	}
 	text, start := c.text, c.at+1
 	end := start
-	for end < len(text) && inLowerKey[text[end]] {
-		end++
+	for stop := uint64(0); stop == 0 && end < len(text); {
+		stop = notInLowerKey(wordAt(text, end))
+		end += bits.TrailingZeros64(stop) / 8 // 8 if there is none
 	}
-	if end == len(text) || text[end] != '"' {
+	if end >= len(text) || text[end] != '"' {
 		return nil
 	}
 	at := end + 1
@@ -161,13 +164,26 @@ func (c *Cursor) lowerKey() []byte {
 	return text[start:end]
 }
 
-// inLowerKey marks the bytes allowed in a LowerKey.
-var inLowerKey = func() (in [256]bool) {
-	for b := ' '; b < 0x80; b++ {
-		in[b] = b != '"' && b != '\\' && !('A' <= b && b <= 'Z')
+// wordAt returns the eight bytes from at, with zeros after the end.
+func wordAt(text []byte, at int) uint64 {
+	if at+8 <= len(text) {
+		return binary.LittleEndian.Uint64(text[at:])
 	}
-	return in
-}()
+	var last [8]byte
+	copy(last[:], text[at:])
+	return binary.LittleEndian.Uint64(last[:])
+}
+
+// notInLowerKey sets the high bit of the first byte of word that ends or is not
+// allowed in a LowerKey. Bits of earlier bytes are zero.
+func notInLowerKey(word uint64) uint64 {
+	const each = 0x0101010101010101
+	quote := word ^ each*'"'
+	ascii := word &^ highBits
+	control := ^(ascii + each*(0x80-' '))
+	capital := (ascii + each*(0x80-'A')) &^ (ascii + each*(0x80-'\\'-1)) // or [ or backslash
+	return ((quote-each)&^quote | word | control | capital) & highBits
+}
 
 func (c *Cursor) colon() {
 	if c.Peek() != ':' {
@@ -192,21 +208,21 @@ func (c *Cursor) Text() []byte {
 		c.Fail()
 		return nil
 	}
-	start := c.at + 1
+	text, start := c.text, c.at+1
 	for end := start; ; end++ {
-		next := bytes.IndexByte(c.text[end:], '"')
+		next := bytes.IndexByte(text[end:], '"')
 		if next < 0 {
 			c.Fail()
 			return nil
 		}
 		end += next
 		escapes := 0
-		for c.text[end-1-escapes] == '\\' { // stops at the opening quote
+		for text[end-1-escapes] == '\\' { // stops at the opening quote
 			escapes++
 		}
 		if escapes%2 == 0 {
 			c.at = end + 1
-			return c.text[start:end]
+			return text[start:end]
 		}
 	}
 }
@@ -242,7 +258,12 @@ func (c *Cursor) word(word string) {
 // Skip reads any value and fails if it is malformed or nested deeper than
 // [MaxDepth]. It does not check the characters and escapes within strings. It
 // reports whether the value is a non-empty string or array.
-func (c *Cursor) Skip() (nonEmpty bool) { return c.skip(0) }
+func (c *Cursor) Skip() (nonEmpty bool) {
+	if c.Peek() == '"' { // most values
+		return len(c.Text()) > 0
+	}
+	return c.skip(0)
+}
 
 func (c *Cursor) skip(depth int) (nonEmpty bool) {
 	switch b := c.Peek(); {
@@ -298,11 +319,13 @@ func (c *Cursor) skipNumber() {
 }
 
 func (c *Cursor) skipDigits() int {
-	start := c.at
-	for c.at < len(c.text) && '0' <= c.text[c.at] && c.text[c.at] <= '9' {
-		c.at++
+	text, start := c.text, c.at
+	end := start
+	for end < len(text) && text[end]-'0' <= 9 {
+		end++
 	}
-	return c.at - start
+	c.at = end
+	return end - start
 }
 
 // Raw reads any value and returns its text. The text must be valid: Raw
