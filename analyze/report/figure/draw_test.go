@@ -67,7 +67,7 @@ func TestSameBytesAtAnyTime(t *testing.T) {
 func TestPNGSizeAndContent(t *testing.T) {
 	for name, sheet := range samples() {
 		o := Options{Width: 900, Scale: 1}
-		p := newPage(sheet, o, 1)
+		p := newPage(sheet, o)
 		img, err := png.Decode(bytes.NewReader(mustPNG(t, sheet, o)))
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestPNGSizeAndContent(t *testing.T) {
 			}
 		}
 	}
-	twice := newPage(One(sweep()), Options{}, 2)
+	twice := newPage(One(sweep()), Options{})
 	config, err := png.DecodeConfig(bytes.NewReader(mustPNG(t, One(sweep()), Options{})))
 	if err != nil || config.Width != 1440 || config.Height != 2*twice.height {
 		t.Errorf("the default is %d x %d pixels (%v), want 1440 x %d", config.Width, config.Height, err, 2*twice.height)
@@ -223,7 +223,7 @@ func TestSharedX(t *testing.T) {
 	zoomed.X.Max = new(10.0)
 	log := data(1, 1000)
 	log.X.Log = true
-	p := newPage(Sheet{SharedX: true, Rows: []Row{{Figures: []Figure{data(10, 20)}}, {Figures: []Figure{data(12, 40)}}, {Figures: []Figure{zoomed}}, {Figures: []Figure{log}}, {}}}, Options{}, 1)
+	p := newPage(Sheet{SharedX: true, Rows: []Row{{Figures: []Figure{data(10, 20)}}, {Figures: []Figure{data(12, 40)}}, {Figures: []Figure{zoomed}}, {Figures: []Figure{log}}, {}}}, Options{})
 	for i, want := range []span{{0, 40}, {0, 40}, {0, 10}, {1, 1000}} {
 		if got := p.panels[i].xr; got != want {
 			t.Errorf("row %d: %v, want %v", i, got, want)

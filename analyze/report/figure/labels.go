@@ -33,7 +33,7 @@ func (p *panel) drawPointLabels(on surface) {
 		}
 	}
 	for _, s := range dotted {
-		for _, line := range p.outline(s, 1) {
+		for _, line := range p.outline(s) {
 			for _, at := range line {
 				around.boxes = append(around.boxes, rect{at.x - dotRadius, at.y - dotRadius, at.x + dotRadius, at.y + dotRadius})
 			}

@@ -17,7 +17,7 @@ func TestMarkLabelsKeepApart(t *testing.T) {
 				At:    float64(rapid.IntRange(-5, 105).Draw(t, "at")),
 			})
 		}
-		marks := newPage(One(f), Options{}, 1).panels[0].marks
+		marks := newPage(One(f), Options{}).panels[0].marks
 		for i := range marks {
 			if m := &marks[i]; m.shown && !fitsBeside(marks[:i], m) {
 				t.Fatalf("%+v is in the way of another", *m)
@@ -28,7 +28,7 @@ func TestMarkLabelsKeepApart(t *testing.T) {
 
 func TestMarkLabelsOfADistribution(t *testing.T) {
 	f := metrics().Rows[1].Figures[1]
-	for i, m := range newPage(One(f), Options{Width: 400}, 1).panels[0].marks {
+	for i, m := range newPage(One(f), Options{Width: 400}).panels[0].marks {
 		if !m.shown {
 			t.Errorf("mark %d, %q, has no label", i, m.mark.Label)
 		}

@@ -4,7 +4,6 @@ package figure
 type page struct {
 	sheet         *Sheet
 	width, height int
-	scale         int // pixels per unit
 	panels        []*panel
 	headings      []heading
 }
@@ -34,10 +33,10 @@ func (s *Sheet) columns() int {
 
 // newPage lays out the sheet: first across, because the texts above a plot
 // depend on its width, then down.
-func newPage(s Sheet, o Options, scale int) *page {
+func newPage(s Sheet, o Options) *page {
 	columns := make([][]*panel, s.columns())
 	o = o.orDefault(len(columns))
-	p := &page{sheet: &s, width: o.Width, scale: scale}
+	p := &page{sheet: &s, width: o.Width}
 	for i := range s.Rows {
 		for j := range s.Rows[i].Figures {
 			panel := newPanel(&s.Rows[i].Figures[j], float64(o.PlotHeight))
@@ -154,6 +153,6 @@ func (p *page) draw(on surface) {
 		on.text(point{edge, h.baseline}, h.text, h.letters)
 	}
 	for _, panel := range p.panels {
-		panel.draw(on, float64(p.scale))
+		panel.draw(on)
 	}
 }

@@ -152,14 +152,14 @@ func (a Axis) title() string {
 	}
 }
 
-func (p *panel) draw(on surface, scale float64) {
+func (p *panel) draw(on surface) {
 	p.drawHead(on)
 	p.drawAxes(on)
 	if p.data.x.empty() || p.data.y.empty() {
 		on.text(point{(p.frame.left + p.frame.right) / 2, (p.frame.top+p.frame.bottom)/2 + 4}, "no data", axisLabel.at(text.XCenter))
 	}
 	for i := range p.fig.Series {
-		p.drawSeries(on, i, scale)
+		p.drawSeries(on, i)
 	}
 	p.drawMarks(on)
 	p.drawPointLabels(on)

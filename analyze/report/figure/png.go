@@ -24,18 +24,18 @@ const maxPixels = 64 << 20
 // Options.Scale pixels wide. The height follows from the contents. It returns
 // errors of w, and an error for a sheet of more than 64 Mi pixels.
 func WritePNG(w io.Writer, s Sheet, o Options) error {
-	p := newPage(s, o, o.orDefault(s.columns()).Scale)
-	width, height := p.width*p.scale, p.height*p.scale
+	p, scale := newPage(s, o), o.orDefault(s.columns()).Scale
+	width, height := p.width*scale, p.height*scale
 	if width*height > maxPixels {
 		return fmt.Errorf("drawing a png: %d x %d pixels are more than %d Mi", width, height, maxPixels>>20)
 	}
 	canvas := vgimg.NewWith(
 		// A unit is a point of vg, 1/72 inch.
 		vgimg.UseWH(vg.Length(p.width), vg.Length(p.height)),
-		vgimg.UseDPI(72*p.scale),
+		vgimg.UseDPI(72*scale),
 		vgimg.UseBackgroundColor(paper.opaque(1)),
 	)
-	p.draw(&raster{draw.New(canvas), canvas.Image(), float64(p.height), float64(p.scale)})
+	p.draw(&raster{draw.New(canvas), canvas.Image(), float64(p.height), float64(scale)})
 	if err := png.Encode(w, canvas.Image()); err != nil {
 		return fmt.Errorf("writing a png: %w", err)
 	}
@@ -96,14 +96,11 @@ func (r *raster) fill(polygon []point, c color.Color) {
 	if len(polygon) < 3 {
 		return
 	}
-	var far extremes
+	var pixels image.Rectangle
 	for _, p := range polygon {
-		far.add(p)
+		x, y := int(math.Floor(p.x*r.scale)), int(math.Floor(p.y*r.scale))
+		pixels = pixels.Union(image.Rect(x, y, x+1, y+1))
 	}
-	pixel := func(i int) image.Point {
-		return image.Pt(int(math.Floor(far.kept[i].x*r.scale)), int(math.Floor(far.kept[i].y*r.scale)))
-	}
-	pixels := image.Rect(pixel(keepLeft).X, pixel(keepLow).Y, pixel(keepRight).X+1, pixel(keepHigh).Y+1)
 	pixels = pixels.Intersect(r.target.Bounds())
 	if pixels.Empty() {
 		return

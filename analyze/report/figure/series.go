@@ -17,15 +17,15 @@ const (
 	oneBar = 3
 )
 
-func (p *panel) drawSeries(on surface, index int, scale float64) {
+func (p *panel) drawSeries(on surface, index int) {
 	s := &p.fig.Series[index]
 	switch s.Kind {
 	case Bars:
-		p.drawBars(on, s, index, scale)
+		p.drawBars(on, s, index)
 	case Points:
 		p.drawPoints(on, s, index)
 	default:
-		lines := p.outline(s, scale)
+		lines := p.outline(s)
 		if s.Kind == Area {
 			p.fill(on, lines, s.color(index), areaOpacity)
 		}
@@ -38,24 +38,26 @@ func (p *panel) drawSeries(on surface, index int, scale float64) {
 
 // outline returns the line of a series in the picture, thinned but not yet
 // clipped to the frame.
-func (p *panel) outline(s *Series, scale float64) [][]point {
-	t := newThinner(p.frame.left, p.frame.right, 1/scale)
+func (p *panel) outline(s *Series) [][]point {
+	points := s.points()
+	if s.Kind == Steps {
+		points *= 2
+	}
+	l := newPolyline(points)
 	var held point
-	holding := false
 	for i := range s.points() {
 		at, ok := p.place(s.X[i], s.Y[i])
 		if !ok {
-			t.gap()
-			holding = false
+			l.gap()
 			continue
 		}
-		if s.Kind == Steps && holding {
-			t.add(point{at.x, held.y})
+		if s.Kind == Steps && l.joined {
+			l.add(point{at.x, held.y})
 		}
-		t.add(at)
-		held, holding = at, true
+		l.add(at)
+		held = at
 	}
-	return t.result()
+	return l.parts()
 }
 
 // place returns the position of a value in the picture, if it has one.
@@ -172,7 +174,7 @@ func (p *panel) tip(s *Series, i int) string {
 
 // drawBars draws a histogram: solid if it is the only one, otherwise as
 // outlines that can overlap.
-func (p *panel) drawBars(on surface, s *Series, index int, scale float64) {
+func (p *panel) drawBars(on surface, s *Series, index int) {
 	several := 0
 	for i := range p.fig.Series {
 		if p.fig.Series[i].Kind == Bars {
@@ -183,7 +185,7 @@ func (p *panel) drawBars(on surface, s *Series, index int, scale float64) {
 		p.drawEachBar(on, s, index)
 		return
 	}
-	lines := p.barOutline(s, scale)
+	lines := p.barOutline(s)
 	if several == 1 {
 		p.fill(on, lines, s.color(index), barOpacity)
 		return
@@ -207,24 +209,24 @@ func (p *panel) edges(s *Series, i int) (left, right float64, ok bool) {
 
 // barOutline returns the outline along the tops of the bars. Separate bars give
 // separate lines.
-func (p *panel) barOutline(s *Series, scale float64) [][]point {
-	t := newThinner(p.frame.left, p.frame.right, 1/scale)
+func (p *panel) barOutline(s *Series) [][]point {
+	l := newPolyline(2 * s.points())
 	end := math.Inf(-1)
 	for i := range s.points() {
 		left, right, ok := p.edges(s, i)
 		if !ok || !(math.Abs(s.Y[i]) <= huge) {
-			t.gap()
+			l.gap()
 			continue
 		}
 		if left > end+1 {
-			t.gap()
+			l.gap()
 		}
 		top := min(p.barTop(s.Y[i]), p.frame.bottom+1)
-		t.add(point{left, top})
-		t.add(point{right, top})
+		l.add(point{left, top})
+		l.add(point{right, top})
 		end = right
 	}
-	return t.result()
+	return l.parts()
 }
 
 // barTop returns the y coordinate of the top of a bar. Nonzero bars have a

@@ -17,7 +17,7 @@ import (
 // Text scales with the picture, so Options.Width should be about the width on the
 // page, in CSS pixels.
 func SVG(s Sheet, o Options) string {
-	p := newPage(s, o, 1)
+	p := newPage(s, o)
 	b := &svg{}
 	b.printf(`<svg viewBox="0 0 %d %d" role="img" aria-label="%s" font-family="Helvetica,Arial,'Liberation Sans',sans-serif">`,
 		p.width, p.height, html.EscapeString(p.name()))

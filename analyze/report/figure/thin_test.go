@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,83 +10,76 @@ import (
 	"pgregory.net/rapid"
 )
 
-const testColumns = 40
-
-func thinned(line []point, width float64) [][]point {
-	t := newThinner(0, testColumns*width, width)
+func thinned(line []point) [][]point {
+	l := newPolyline(len(line))
 	for _, p := range line {
-		t.add(p)
+		l.add(p)
 	}
-	return t.result()
+	return l.parts()
 }
 
-func randomLine(t *rapid.T) []point {
+func randomLine(t *rapid.T, fewest, most int) []point {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-	line := make([]point, rapid.IntRange(1, 2000).Draw(t, "points"))
+	line := make([]point, rapid.IntRange(fewest, most).Draw(t, "points"))
 	steps := float64(rapid.SampledFrom([]int{3, 100, 1e9}).Draw(t, "heights")) // few heights make ties
 	for i := range line {
-		line[i] = point{(testColumns+10)*r.Float64() - 5, math.Floor(r.Float64()*steps) / steps}
+		line[i] = point{50 * r.Float64(), math.Floor(r.Float64()*steps) / steps}
 	}
 	return line
 }
 
-func byX(a, b point) int {
-	switch {
-	case a.x < b.x:
-		return -1
-	case a.x > b.x:
-		return 1
-	}
-	return 0
-}
-
-func TestThinKeepsExtremesOfEveryColumn(t *testing.T) {
-	type ends struct{ low, high float64 }
-	of := func(line []point) map[float64]ends {
-		columns := map[float64]ends{}
-		for _, p := range line {
-			c := min(max(math.Floor(p.x), -1), testColumns)
-			e, seen := columns[c]
-			if !seen {
-				e = ends{p.y, p.y}
-			}
-			columns[c] = ends{min(e.low, p.y), max(e.high, p.y)}
-		}
-		return columns
-	}
+func TestFewPointsAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		line := randomLine(t)
-		slices.SortStableFunc(line, byX)
-		parts := thinned(line, 1)
-		if len(parts) != 1 {
-			t.Fatalf("one line became %d", len(parts))
-		}
-		thin := parts[0]
-		if len(thin) > 4*(testColumns+2) {
-			t.Fatalf("%d points for %d columns", len(thin), testColumns)
-		}
-		if thin[0] != line[0] || thin[len(thin)-1] != line[len(line)-1] {
-			t.Fatal("the ends moved")
-		}
-		got, want := of(thin), of(line)
-		for c, e := range want {
-			if got[c] != e {
-				t.Fatalf("column %g: %v, want %v", c, got[c], e)
-			}
+		line := randomLine(t, 1, maxPoints)
+		if parts := thinned(line); len(parts) != 1 || !slices.Equal(parts[0], line) {
+			t.Fatal("another line")
 		}
 	})
 }
 
-func TestThinKeepsOrder(t *testing.T) {
+// The extremes of every short section are drawn.
+func TestThinKeepsExtremesAndOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		line := randomLine(t)
+		line := randomLine(t, maxPoints+1, 5*maxPoints)
+		parts := thinned(line)
+		if len(parts) != 1 || len(parts[0]) > maxPoints+6 {
+			t.Fatalf("%d lines, the first of %d points", len(parts), len(parts[0]))
+		}
+		thin := parts[0]
+		if thin[0] != line[0] || thin[len(thin)-1] != line[len(line)-1] {
+			t.Fatal("the ends moved")
+		}
 		rest := line
-		for _, p := range thinned(line, 1)[0] {
+		for _, p := range thin {
 			i := slices.Index(rest, p)
 			if i < 0 {
 				t.Fatalf("%v is not a point of the line, or not in its order", p)
 			}
 			rest = rest[i+1:]
+		}
+		for part := range slices.Chunk(line, (6*len(line)+maxPoints-1)/maxPoints) {
+			byY := func(a, b point) int { return cmp.Compare(a.y, b.y) }
+			low, high := slices.MinFunc(part, byY).y, slices.MaxFunc(part, byY).y
+			if !slices.ContainsFunc(thin, func(p point) bool { return p.y == low }) || !slices.ContainsFunc(thin, func(p point) bool { return p.y == high }) {
+				t.Fatalf("lost the extremes %g and %g", low, high)
+			}
+		}
+	})
+}
+
+func TestExtremes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		points := randomLine(t, 1, 30)
+		kept := appendExtremes(nil, points)
+		if kept[0] != points[0] || kept[len(kept)-1] != points[len(points)-1] || len(kept) > 6 {
+			t.Fatalf("%v became %v", points, kept)
+		}
+		bounds := func(all []point) (r rect) {
+			byX, byY := func(a, b point) int { return cmp.Compare(a.x, b.x) }, func(a, b point) int { return cmp.Compare(a.y, b.y) }
+			return rect{slices.MinFunc(all, byX).x, slices.MinFunc(all, byY).y, slices.MaxFunc(all, byX).x, slices.MaxFunc(all, byY).y}
+		}
+		if bounds(kept) != bounds(points) {
+			t.Fatalf("%v became %v", points, kept)
 		}
 	})
 }
@@ -97,7 +91,7 @@ func TestThinBoundsAnyLine(t *testing.T) {
 		line = append(line, point{float64(i%2) * 30, math.Sin(float64(i) / 1000)})
 	}
 	line[345_678].y, line[765_432].y = -7, 7
-	parts := thinned(line, 1)
+	parts := thinned(line)
 	if len(parts) != 1 || len(parts[0]) > 2*maxPoints {
 		t.Fatalf("%d lines, the first of %d points", len(parts), len(parts[0]))
 	}
@@ -109,32 +103,40 @@ func TestThinBoundsAnyLine(t *testing.T) {
 }
 
 func TestThinGaps(t *testing.T) {
-	thin := newThinner(0, 10, 1)
-	thin.gap()
-	thin.add(point{1.1, 1})
-	thin.gap() // too narrow to see
-	thin.add(point{1.2, 2})
-	thin.gap()
-	thin.gap()
-	thin.add(point{5, 3})
-	got := thin.result()
-	want := [][]point{{{1.1, 1}, {1.2, 2}}, {{5, 3}}}
-	if !slices.EqualFunc(got, want, slices.Equal) {
+	l := newPolyline(3)
+	l.gap()
+	l.add(point{1, 1})
+	l.add(point{2, 2})
+	l.gap()
+	l.gap()
+	l.add(point{5, 3})
+	want := [][]point{{{1, 1}, {2, 2}}, {{5, 3}}}
+	if got := l.parts(); !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if empty := newThinner(0, 10, 1).result(); len(empty) != 0 {
+	many := newPolyline(3 * maxPoints)
+	for i := range 3 * maxPoints {
+		if i%maxPoints == 0 {
+			many.gap()
+		}
+		many.add(point{float64(i), 0})
+	}
+	if got := many.parts(); len(got) != 3 {
+		t.Errorf("two gaps made %d lines", len(got))
+	}
+	if empty := thinned(nil); len(empty) != 0 {
 		t.Errorf("nothing became %v", empty)
 	}
 }
 
 func TestThinBoundsGaps(t *testing.T) {
-	thin := newThinner(0, 100, 1)
+	l := newPolyline(300_000)
 	for i := range 300_000 {
-		thin.add(point{float64(i % 100), float64(i)})
-		thin.gap()
+		l.add(point{float64(i % 100), float64(i)})
+		l.gap()
 	}
 	points := 0
-	for _, line := range thin.result() {
+	for _, line := range l.parts() {
 		points += len(line)
 	}
 	if points > 2*maxPoints {
