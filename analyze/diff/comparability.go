@@ -26,7 +26,7 @@ func comparability(a, b []*Run) (all []Objection, sameRequests bool) {
 			continue // do not compare a run with itself
 		}
 		if r.Verdict.Level == run.Invalid {
-			all = append(all, Objection{r.Name + " is INVALID" + reasons(r.Verdict), true})
+			all = append(all, Objection{r.Name + " is INVALID: " + strings.Join(r.Verdict.Reasons(), "; "), true})
 		}
 		switch info := r.Run; {
 		case info.Ended.IsZero():
@@ -48,20 +48,6 @@ func comparability(a, b []*Run) (all []Objection, sameRequests bool) {
 		}
 	}
 	return all, sameRequests
-}
-
-// reasons returns the findings that determined a verdict.
-func reasons(v run.Verdict) string {
-	var texts []string
-	for _, e := range v.Evidence {
-		if e.Level == v.Level {
-			texts = append(texts, e.Text)
-		}
-	}
-	if texts == nil {
-		return ""
-	}
-	return ": " + strings.Join(texts, "; ")
 }
 
 // mismatch returns why two runs are of different tests, or "".

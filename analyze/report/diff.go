@@ -60,7 +60,7 @@ func (c Diff) runs(d *doc.Document) {
 			s.Note(n.Kind, n.Text)
 		}
 		if level := r.Verdict.Level; level != run.Valid {
-			for _, reason := range reasons(r.Verdict) {
+			for _, reason := range r.Verdict.Reasons() {
 				s.Warn(r.Name + " is " + level.String() + ": " + reason + ".")
 			}
 		}

@@ -173,24 +173,13 @@ func (s Sweep) judge(d *doc.Document) *doc.Verdict {
 				d.Note("Warning", fmt.Sprintf("%s: %d of %d requests failed: %s.", where, r.Failed, r.Completed+r.Failed, failures(r)))
 			}
 			if r.Verdict.Level != run.Valid {
-				v.Evidence = append(v.Evidence, doc.Evidence{Level: r.Verdict.Level.String(), Text: notValid + " " + where + ": " + strings.Join(reasons(r.Verdict), "; ")})
+				v.Evidence = append(v.Evidence, doc.Evidence{Level: r.Verdict.Level.String(), Text: notValid + " " + where + ": " + strings.Join(r.Verdict.Reasons(), "; ")})
 			}
 		}
 	}
 	v.Level = worst.String()
 	v.Evidence = append([]doc.Evidence{{Level: v.Level, Text: "the worst of " + doc.Count(runs, "run")}}, v.Evidence...)
 	return v
-}
-
-// reasons returns the evidence that determined a verdict.
-func reasons(v run.Verdict) []string {
-	var texts []string
-	for _, e := range v.Evidence {
-		if e.Level == v.Level {
-			texts = append(texts, e.Text)
-		}
-	}
-	return texts
 }
 
 func (s Sweep) data() (data doc.Data) {

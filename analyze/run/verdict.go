@@ -28,6 +28,16 @@ type Verdict struct {
 	Evidence []Evidence
 }
 
+// Reasons returns the evidence that determined the level.
+func (v Verdict) Reasons() (texts []string) {
+	for _, e := range v.Evidence {
+		if e.Level == v.Level {
+			texts = append(texts, e.Text)
+		}
+	}
+	return texts
+}
+
 // Evidence is the result of one check.
 type Evidence struct {
 	Level Level

@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 const (
@@ -185,13 +186,17 @@ func (p *panel) drawBars(on surface, s *Series, index int) {
 		p.drawEachBar(on, s, index)
 		return
 	}
-	lines := p.barOutline(s)
+	outline := Series{Name: s.Name, Kind: Steps, X: s.X, Y: slices.Clone(s.Y[:s.points()]), Dashed: s.Dashed}
+	if n := len(outline.Y); n > 0 {
+		outline.Y = append(outline.Y, outline.Y[n-1]) // up to the last edge
+	}
+	lines := p.outline(&outline)
 	if several == 1 {
 		p.fill(on, lines, s.color(index), barOpacity)
 		return
 	}
 	p.fill(on, lines, s.color(index), areaOpacity)
-	p.stroke(on, lines, s, index)
+	p.stroke(on, lines, &outline, index)
 }
 
 // edges returns the left and right ends of bar i in the picture. On a log axis,
@@ -205,28 +210,6 @@ func (p *panel) edges(s *Series, i int) (left, right float64, ok bool) {
 		return 0, 0, false
 	}
 	return p.x.at(x0), p.x.at(x1), true
-}
-
-// barOutline returns the outline along the tops of the bars. Separate bars give
-// separate lines.
-func (p *panel) barOutline(s *Series) [][]point {
-	l := newPolyline(2 * s.points())
-	end := math.Inf(-1)
-	for i := range s.points() {
-		left, right, ok := p.edges(s, i)
-		if !ok || !(math.Abs(s.Y[i]) <= huge) {
-			l.gap()
-			continue
-		}
-		if left > end+1 {
-			l.gap()
-		}
-		top := min(p.barTop(s.Y[i]), p.frame.bottom+1)
-		l.add(point{left, top})
-		l.add(point{right, top})
-		end = right
-	}
-	return l.parts()
 }
 
 // barTop returns the y coordinate of the top of a bar. Nonzero bars have a
