@@ -26,8 +26,8 @@ func (r rect) corners() []point {
 	return []point{{r.left, r.top}, {r.right, r.top}, {r.right, r.bottom}, {r.left, r.bottom}}
 }
 
-// canvas clips coordinates to r. Clip paths of SVG would need ids, which clash
-// within a page.
+// canvas clips coordinates, because clip paths of SVG need ids, which clash on a
+// page.
 func (r rect) canvas() *draw.Canvas {
 	return &draw.Canvas{Rectangle: vg.Rectangle{Min: point{r.left, r.top}.vg(), Max: point{r.right, r.bottom}.vg()}}
 }

@@ -2,16 +2,14 @@ package figure
 
 import "cmp"
 
-// A Sheet is a picture of figures in rows. Columns have equal widths and their
-// plots are aligned.
+// A Sheet is a picture of figures in rows, with aligned columns of equal widths.
 type Sheet struct {
 	Title string
 	// Note is a line in small print under the title.
 	Note string
 	Rows []Row
-	// SharedX gives the figures of a column the same x range, so that rows can
-	// be compared by eye. Figures with fixed Min and Max, or with a different
-	// kind of axis than the column's first, keep their range.
+	// SharedX gives the figures of a column the same x range, except those with
+	// fixed Min and Max or another kind of axis than the first.
 	SharedX bool
 }
 
@@ -24,7 +22,7 @@ type Row struct {
 // One returns a sheet that holds only f.
 func One(f Figure) Sheet { return Sheet{Rows: []Row{{Figures: []Figure{f}}}} }
 
-// A Figure is one plot. The zero Figure is drawn as an empty frame.
+// A Figure is one plot; the zero Figure is an empty frame.
 type Figure struct {
 	Title string
 	// Note is a line in small print under the title.
@@ -32,13 +30,11 @@ type Figure struct {
 	X, Y   Axis
 	Series []Series
 	Marks  []Mark
-	// NoLegend omits the legend, which otherwise names the series above the plot
-	// if at least two have names.
+	// NoLegend omits the legend, which names the series if at least two have names.
 	NoLegend bool
 }
 
-// Quantity is the kind of value on an axis. It determines the steps and labels
-// of the ticks.
+// Quantity is the kind of value on an axis; it determines the ticks.
 type Quantity int
 
 const (
@@ -55,16 +51,14 @@ const (
 // Axis describes one axis of a figure.
 type Axis struct {
 	Label string
-	// Unit is appended to the label in parentheses. Bytes, percent and durations
-	// have units in their tick labels and need none here.
+	// Unit is appended to the label in parentheses. Only numbers need one: other
+	// quantities have units in their tick labels.
 	Unit     string
 	Quantity Quantity
 	Log      bool
-	// Min and Max fix the ends of the axis; nil derives them from series and
-	// marks. Data outside the range is clipped. Values that are not finite, not
-	// positive on a log axis or not in order are ignored.
-	//
-	// Without Min, a linear y axis of positive values starts at 0.
+	// Min and Max fix the ends of the axis if they are valid; nil derives them from
+	// series and marks. Data outside is clipped. Without Min, a linear y axis of
+	// positive values starts at 0.
 	Min, Max *float64
 }
 
@@ -72,8 +66,7 @@ type Axis struct {
 type Kind int
 
 const (
-	// Line joins the points in their order, which need not be that of x. Few points
-	// are also drawn as dots.
+	// Line joins the points in their order, with dots if they are few.
 	Line Kind = iota
 	// Steps holds each value until the next x.
 	Steps
@@ -85,21 +78,19 @@ const (
 	Points
 )
 
-// A Series is a sequence of points. It is never modified. Surplus values of X
-// or Y are ignored.
+// A Series is a sequence of points. Surplus values of X or Y are ignored.
 type Series struct {
 	// Name is shown in the legend and tooltips.
 	Name   string
 	Kind   Kind
 	X, Y   []float64
 	Dashed bool
-	// Labels names single points of a Line or of Points, such as the concurrency of
-	// a measurement. A label without space is only in the tooltip.
+	// Labels names points of a Line or of Points; without space, only in the
+	// tooltip.
 	Labels []string
 }
 
-// A Mark is a labelled line across the plot at a value such as a median or a
-// capacity, vertical on x or, with OnY, horizontal on y.
+// A Mark is a labelled line across the plot: vertical on x or, with OnY, horizontal.
 type Mark struct {
 	Label  string
 	At     float64
@@ -107,18 +98,15 @@ type Mark struct {
 	Dashed bool
 }
 
-// Options set the size of a sheet. The zero value is a good size; values out of
-// range are limited to it.
+// Options set the size of a sheet. Values out of range are limited to it.
 type Options struct {
 	// Width of the sheet in units, from 120 to 20,000; the smallest letters are 11
 	// units high. 0 means 720 for one column of figures, else 440 per column.
 	Width int
-	// PlotHeight is the height of each plot area in the same units, without
-	// titles and labels, from 40 to 10,000: the height of the sheet follows. 0
-	// means 300 for one column, else 190.
+	// PlotHeight is the height of each plot area in units, without titles and
+	// labels, from 40 to 10,000. 0 means 300 for one column, else 190.
 	PlotHeight int
-	// Scale is the number of PNG pixels per unit, from 1 to 8. 0 means 2, which
-	// is legible at half size. SVG ignores it and fills the available width.
+	// Scale is the number of PNG pixels per unit, from 1 to 8. 0 means 2.
 	Scale int
 }
 
@@ -141,8 +129,7 @@ func (o Options) orDefault(columns int) Options {
 	}
 }
 
-// points returns the number of points, which is the length of the shorter of X
-// and Y. For Bars, it is the number of bars.
+// points returns the number of points or, for Bars, of bars.
 func (s *Series) points() int {
 	if s.Kind == Bars {
 		return max(0, min(len(s.X)-1, len(s.Y)))
@@ -150,7 +137,6 @@ func (s *Series) points() int {
 	return min(len(s.X), len(s.Y))
 }
 
-// label returns the label of point i, or "".
 func (s *Series) label(i int) string {
 	if i < len(s.Labels) {
 		return s.Labels[i]

@@ -16,7 +16,6 @@ import (
 	"gonum.org/v1/plot/text"
 )
 
-// letters is a text style.
 type letters struct {
 	size   float64
 	bold   bool
@@ -45,14 +44,12 @@ func (l letters) face() font.Face {
 	return fonts().Lookup(f, font.Length(l.size))
 }
 
-// width returns the width of a text as drawn.
 func (l letters) width(s string) float64 {
 	face := l.face()
 	return float64(face.Width(s))
 }
 
-// known replaces runes that the font lacks by a box. A browser would use
-// another font for them.
+// known replaces runes that the font lacks by a box.
 func (l letters) known(s string) string {
 	var b sfnt.Buffer
 	face := l.face()
@@ -78,9 +75,8 @@ func (l letters) fit(s string, room float64) string {
 	return strings.TrimRight(string(runes[:n]), " ") + "…"
 }
 
-// clean makes any text safe for one line: without control characters, which XML
-// forbids, without marks that change the text direction, and at most 300
-// characters long.
+// clean makes any text safe for one line: at most 300 characters, without control
+// characters and marks that change the text direction.
 func clean(s string) string {
 	const longest = 300
 	var b strings.Builder

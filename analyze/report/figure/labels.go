@@ -20,7 +20,6 @@ func (o *obstacles) leave(box rect) bool {
 	return true
 }
 
-// drawPointLabels draws the labels of points that have enough space.
 func (p *panel) drawPointLabels(on surface) {
 	var around obstacles
 	for _, f := range p.marks {
@@ -51,8 +50,7 @@ func (p *panel) drawPointLabels(on surface) {
 	}
 }
 
-// drawPointLabel tries the corners of the point, starting with the one above a
-// rising curve.
+// drawPointLabel tries the corners of the point, first the one above a rising curve.
 func (p *panel) drawPointLabel(on surface, at point, label string, around *obstacles) {
 	text := pointText.fit(label, 160)
 	width := pointText.width(text)

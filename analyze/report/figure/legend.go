@@ -23,8 +23,7 @@ const (
 	mostLegendRows = 4
 )
 
-// newLegend fills rows of the given width. Entries that do not fit in a few
-// rows are counted.
+// newLegend fills a few rows and counts the entries that do not fit.
 func newLegend(f *Figure, width float64) legend {
 	named := 0
 	for i := range f.Series {

@@ -13,11 +13,9 @@ func (s *span) include(v float64) {
 	s.lo, s.hi = min(s.lo, v), max(s.hi, v)
 }
 
-// huge is the largest value drawn. Differences of values up to this size are
-// finite, so later code need not consider overflow.
+// huge is the largest value drawn: differences of such values are finite.
 const huge = 1e300
 
-// drawable reports whether the axis can show a value.
 func (a Axis) drawable(v float64) bool {
 	if a.Log {
 		return v >= 1/huge && v <= huge
@@ -25,8 +23,8 @@ func (a Axis) drawable(v float64) bool {
 	return v >= -huge && v <= huge
 }
 
-// contents holds the ranges of a figure's data and the number of points that a
-// log axis must omit.
+// contents holds the ranges of a figure's data; hidden counts points that a log axis
+// omits.
 type contents struct {
 	x, y   span
 	hidden int
@@ -69,7 +67,7 @@ func (c *contents) add(f *Figure, s *Series) {
 	}
 }
 
-// limits returns the range that the axis shows for its data. It is never empty.
+// limits returns the range that the axis shows, which is never empty.
 func (a Axis) limits(data span, vertical bool) span {
 	r := data
 	if r.empty() {
@@ -88,8 +86,7 @@ func (a Axis) limits(data span, vertical bool) span {
 	return a.fixed(r)
 }
 
-// widened widens a range that is empty or too narrow for distinct ticks in
-// floating point.
+// widened widens a range that is too narrow for distinct ticks.
 func (a Axis) widened(r span) span {
 	if a.Log {
 		if r.hi/r.lo < 1+1e-9 {
@@ -109,7 +106,6 @@ func (a Axis) widened(r span) span {
 	return r
 }
 
-// airy adds space between the data and the ends of a y axis.
 func (a Axis) airy(r span) span {
 	if a.Log {
 		pad := math.Pow(r.hi/r.lo, 0.05)
@@ -126,7 +122,7 @@ func (a Axis) airy(r span) span {
 	return r
 }
 
-// fixed applies the Min and Max of the axis where they are valid.
+// fixed applies valid Min and Max.
 func (a Axis) fixed(r span) span {
 	asked := r
 	if a.Min != nil && a.drawable(*a.Min) {
@@ -155,11 +151,10 @@ func newScale(a Axis, r span, from, to float64) scale {
 	return scale{log: a.Log, span: r, from: from, to: to}
 }
 
-// farAway bounds coordinates, so that arithmetic on them stays exact enough.
+// farAway bounds coordinates to keep arithmetic exact enough.
 const farAway = 1e6
 
-// at returns the coordinate of v. Values that a log axis cannot show are far
-// below its lower end.
+// at returns the coordinate of v, far below the lower end for 0 on a log axis.
 func (s scale) at(v float64) float64 {
 	if s.log {
 		v = math.Log10(max(v, 0))

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// A markLabel is the label of a mark on x. Labels are in rows above the plot,
-// row 0 lowest, left or right of their line, which extends up to them.
+// A markLabel is the label of a mark on x, left or right of its line, which extends
+// up to it. Row 0 is the lowest.
 type markLabel struct {
 	mark        *Mark
 	x           float64 // of the line
@@ -19,13 +19,11 @@ type markLabel struct {
 }
 
 const (
-	mostMarkRows = 6
-	// mostMarkLabels bounds the search for places.
+	mostMarkRows   = 6
 	mostMarkLabels = 12
 	markLabelGap   = 4 // between a line and its label
 )
 
-// newMarkLabels places the marks on x within the plot.
 func (p *panel) newMarkLabels() []markLabel {
 	var all []markLabel
 	for i := range p.fig.Marks {
@@ -55,8 +53,8 @@ func (p *panel) newMarkLabels() []markLabel {
 	return all
 }
 
-// placeMarkLabels places the labels from the i-th on in the given number of
-// rows. It is an exhaustive search that ends when it runs out of steps.
+// placeMarkLabels places the labels from the i-th on by an exhaustive search that
+// ends when it runs out of steps.
 func (p *panel) placeMarkLabels(all []markLabel, i, rows int, steps *int) bool {
 	if i == len(all) {
 		return true
@@ -85,8 +83,8 @@ func (p *panel) placeMarkLabels(all []markLabel, i, rows int, steps *int) bool {
 	return false
 }
 
-// fitsBeside reports whether a touches no label in its row and no line passes
-// through a label below.
+// fitsBeside reports whether a touches no label in its row and no line crosses a
+// label.
 func fitsBeside(others []markLabel, a *markLabel) bool {
 	for i := range others {
 		b := &others[i]
@@ -113,7 +111,6 @@ func fitsBeside(others []markLabel, a *markLabel) bool {
 	return true
 }
 
-// rowsOf returns the number of rows that the labels need.
 func rowsOf(labels []markLabel) int {
 	n := 0
 	for _, f := range labels {
@@ -145,8 +142,8 @@ func (p *panel) drawMark(on surface, m *Mark, a Axis, line []point) {
 	on.path([][]point{line}, pen, m.Label+": "+a.Text(m.At))
 }
 
-// drawSideMarks draws marks on y with their labels beside the plot: from top to
-// bottom, each as close to its line as the one above allows.
+// drawSideMarks draws marks on y from top to bottom, each label as close to its line
+// as the one above allows.
 func (p *panel) drawSideMarks(on surface) {
 	next := p.frame.top - markHeight
 	descending := slices.SortedStableFunc(slices.Values(p.fig.Marks), func(a, b Mark) int { return cmp.Compare(b.At, a.At) })

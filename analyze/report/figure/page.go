@@ -8,7 +8,6 @@ type page struct {
 	headings      []heading
 }
 
-// A heading is a text across the page.
 type heading struct {
 	baseline float64
 	text     string
@@ -31,8 +30,8 @@ func (s *Sheet) columns() int {
 	return n
 }
 
-// newPage lays out the sheet: first across, because the texts above a plot
-// depend on its width, then down.
+// newPage lays out the sheet: first across, because the texts above a plot depend on
+// its width.
 func newPage(s Sheet, o Options) *page {
 	columns := make([][]*panel, s.columns())
 	o = o.orDefault(len(columns))
@@ -56,7 +55,6 @@ func newPage(s Sheet, o Options) *page {
 	return p
 }
 
-// shareX gives the panels of a column a common x range.
 func shareX(column []*panel) {
 	all := emptySpan()
 	var sharing []*panel
@@ -77,7 +75,7 @@ func shareX(column []*panel) {
 	}
 }
 
-// across places the panels of a column between two edges, with equal margins.
+// across places the panels of a column, with equal margins.
 func across(column []*panel, left, right float64) {
 	var before, after float64
 	for _, panel := range column {
@@ -89,8 +87,7 @@ func across(column []*panel, left, right float64) {
 	}
 }
 
-// down places headings and rows below each other. The plots of a row are
-// aligned.
+// down places headings and rows, with the plots of a row aligned.
 func (p *page) down(plotHeight float64) {
 	y := float64(edge)
 	y = p.head(y, p.sheet.Title, sheetTitle, false)

@@ -53,7 +53,6 @@ func newPanel(f *Figure, plotHeight float64) *panel {
 	return p
 }
 
-// apart reports whether labels of the given sizes do not touch each other.
 func apart(s scale, ticks []tick, size func(string) float64) bool {
 	for i := 1; i < len(ticks); i++ {
 		a, b := ticks[i-1], ticks[i]
@@ -64,8 +63,8 @@ func apart(s scale, ticks []tick, size func(string) float64) bool {
 	return true
 }
 
-// sideMargins sets the limits and ticks of y, which depend only on the height
-// of the plot. It returns the space needed left and right of the plot.
+// sideMargins sets the limits of both axes and the ticks of y. It returns the space
+// needed left and right of the plot.
 func (p *panel) sideMargins(room float64) (before, after float64) {
 	p.xr = p.fig.X.limits(p.data.x, false)
 	p.yr = p.fig.Y.limits(p.data.y, true)
@@ -85,7 +84,6 @@ func (p *panel) sideMargins(room float64) (before, after float64) {
 	return min(before, room*0.4), min(after, room*0.4)
 }
 
-// setAcross sets everything that depends on the width.
 func (p *panel) setAcross(left, right, before, after float64) {
 	p.left, p.right = left, right
 	p.frame.left, p.frame.right = round(left+before), round(right-after)
@@ -98,7 +96,6 @@ func (p *panel) setAcross(left, right, before, after float64) {
 	p.marks = p.newMarkLabels()
 }
 
-// heights returns the space needed above and below the plot.
 func (p *panel) heights() (above, below float64) {
 	above = 8
 	for _, line := range p.head {
@@ -116,15 +113,13 @@ func (p *panel) heights() (above, below float64) {
 	return above, below
 }
 
-// setDown places the panel, given its top and that of its plot.
 func (p *panel) setDown(top, plotTop float64) {
 	p.top = top
 	p.frame.top, p.frame.bottom = round(plotTop), round(plotTop+p.plotHeight)
 	p.y = newScale(p.fig.Y, p.yr, p.frame.bottom, p.frame.top)
 }
 
-// note returns the figure's note and the number of points that a log axis
-// omits.
+// note returns the figure's note and the number of hidden points.
 func (p *panel) note() string {
 	note := p.fig.Note
 	if p.data.hidden > 0 {
@@ -140,7 +135,6 @@ func (p *panel) note() string {
 	return note
 }
 
-// title returns the label of the axis with its unit.
 func (a Axis) title() string {
 	switch {
 	case a.Unit == "":
@@ -165,7 +159,6 @@ func (p *panel) draw(on surface) {
 	p.drawPointLabels(on)
 }
 
-// drawHead draws everything above the marks and the plot.
 func (p *panel) drawHead(on surface) {
 	y := p.top
 	for _, line := range p.head {
@@ -213,5 +206,5 @@ func (p *panel) drawAxes(on surface) {
 	}
 }
 
-// round rounds to whole units, where thin lines are sharp.
+// round gives thin lines sharp edges.
 func round(v float64) float64 { return math.Floor(v + 0.5) }

@@ -16,13 +16,13 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// maxPixels limits the memory of a picture: 4 bytes per pixel, and about the
-// same again for drawing it.
+// maxPixels limits the memory of a picture to 4 bytes per pixel, twice while
+// drawing.
 const maxPixels = 64 << 20
 
-// WritePNG writes the sheet as a PNG file that is Options.Width times
-// Options.Scale pixels wide. The height follows from the contents. It returns
-// errors of w, and an error for a sheet of more than 64 Mi pixels.
+// WritePNG writes the sheet as a PNG file of Options.Width times Options.Scale
+// pixels. It returns errors of w, and an error for a sheet of more than 64 Mi
+// pixels.
 func WritePNG(w io.Writer, s Sheet, o Options) error {
 	p, scale := newPage(s, o), o.orDefault(s.columns()).Scale
 	width, height := p.width*scale, p.height*scale
@@ -58,9 +58,8 @@ func (r *raster) point(p point) vg.Point {
 	return point{p.x, r.height - p.y}.vg()
 }
 
-// batch is how many points of a line, or dots, vg draws at a time. The time of its rasterizer
-// is quadratic in the number of crossings of a row of pixels: seconds for a noisy
-// line.
+// batch is how many points of a line, or dots, vg draws at a time: the time of its
+// rasterizer is quadratic in the crossings of a row of pixels.
 const batch = 48
 
 func (r *raster) path(lines [][]point, p pen, _ string) {
@@ -80,8 +79,7 @@ func (r *raster) path(lines [][]point, p pen, _ string) {
 			if len(part) == len(line) {
 				break
 			}
-			// The next part starts with the last segment of this one, to keep the
-			// join between them.
+			// Repeat the last segment to keep the join.
 			for i := range len(part) - 2 {
 				style.DashOffs += vg.Length(math.Hypot(part[i+1].x-part[i].x, part[i+1].y-part[i].y))
 			}
@@ -90,8 +88,8 @@ func (r *raster) path(lines [][]point, p pen, _ string) {
 	}
 }
 
-// fill draws a polygon. Drawing it in parts would leave visible edges, so it
-// uses a rasterizer whose time depends only on the size.
+// fill draws a polygon. Parts would have visible edges, so its rasterizer is another
+// one, whose time depends only on the size.
 func (r *raster) fill(polygon []point, c color.Color) {
 	if len(polygon) < 3 {
 		return

@@ -10,11 +10,9 @@ const (
 	areaOpacity = 0.2
 	barOpacity  = 0.65 // marks can be seen on it
 	dotRadius   = 3.2
-	// fewPoints is the number of points up to which each has a dot and a
-	// tooltip.
+	// fewPoints is the number of points up to which each has a dot and a tooltip.
 	fewPoints = 60
-	// oneBar is the minimum width of a bar that is drawn separately; narrower
-	// ones are drawn as one shape.
+	// oneBar is the minimum width of a bar that is drawn separately.
 	oneBar = 3
 )
 
@@ -37,8 +35,7 @@ func (p *panel) drawSeries(on surface, index int) {
 	}
 }
 
-// outline returns the line of a series in the picture, thinned but not yet
-// clipped to the frame.
+// outline returns the line of a series, not yet clipped to the frame.
 func (p *panel) outline(s *Series) [][]point {
 	points := s.points()
 	if s.Kind == Steps {
@@ -61,7 +58,6 @@ func (p *panel) outline(s *Series) [][]point {
 	return l.parts()
 }
 
-// place returns the position of a value in the picture, if it has one.
 func (p *panel) place(x, y float64) (point, bool) {
 	if !p.fig.X.drawable(x) || !p.fig.Y.drawable(y) {
 		return point{}, false
@@ -69,8 +65,7 @@ func (p *panel) place(x, y float64) (point, bool) {
 	return point{p.x.at(x), p.y.at(y)}, true
 }
 
-// floor returns the y coordinate where fills start: at 0 if the axis includes
-// it.
+// floor returns the y coordinate where fills start: 0 if the axis includes it.
 func (p *panel) floor() float64 {
 	if p.fig.Y.Log {
 		return p.frame.bottom
@@ -78,7 +73,6 @@ func (p *panel) floor() float64 {
 	return min(max(p.y.at(0), p.frame.top), p.frame.bottom)
 }
 
-// fill draws the areas between lines and floor.
 func (p *panel) fill(on surface, lines [][]point, color ink, opacity float64) {
 	var areas [][]point
 	for _, line := range lines {
@@ -116,8 +110,7 @@ func (p *panel) stroke(on surface, lines [][]point, s *Series, index int) {
 	on.dots(alone, dotRadius/1.5, s.color(index), 1, s.Name)
 }
 
-// rough returns the total vertical distance of the lines. Very rough lines need
-// a thin stroke to remain legible.
+// rough returns the total vertical distance of the lines.
 func rough(lines [][]point) float64 {
 	way := 0.0
 	for _, line := range lines {
@@ -128,8 +121,7 @@ func rough(lines [][]point) float64 {
 	return way
 }
 
-// drawPoints draws the dots of a series: a few with a tooltip each, many as one
-// translucent shape that shows density.
+// drawPoints draws few dots with a tooltip each, and many as one translucent shape.
 func (p *panel) drawPoints(on surface, s *Series, index int) {
 	var dots []point
 	few := s.points() <= fewPoints
@@ -152,8 +144,7 @@ func (p *panel) drawPoints(on surface, s *Series, index int) {
 	}
 }
 
-// drawDots draws solid dots for every other series, starting with the first,
-// and rings for the others.
+// drawDots draws dots for every other series, starting with the first, else rings.
 func drawDots(on surface, at []point, index int, tip string) {
 	on.dots(at, dotRadius, palette[index%len(palette)], 1, tip)
 	if index%2 == 1 {
@@ -161,7 +152,6 @@ func drawDots(on surface, at []point, index int, tip string) {
 	}
 }
 
-// tip returns the tooltip of point i.
 func (p *panel) tip(s *Series, i int) string {
 	text := p.fig.X.Text(s.X[i]) + ", " + p.fig.Y.Text(s.Y[i])
 	if label := s.label(i); label != "" {
@@ -173,8 +163,7 @@ func (p *panel) tip(s *Series, i int) string {
 	return text
 }
 
-// drawBars draws a histogram: solid if it is the only one, otherwise as
-// outlines that can overlap.
+// drawBars draws a histogram, as an outline if there are several.
 func (p *panel) drawBars(on surface, s *Series, index int) {
 	several := 0
 	for i := range p.fig.Series {
@@ -199,8 +188,7 @@ func (p *panel) drawBars(on surface, s *Series, index int) {
 	p.stroke(on, lines, &outline, index)
 }
 
-// edges returns the left and right ends of bar i in the picture. On a log axis,
-// a bar from 0 starts at the frame.
+// edges returns the ends of bar i. On a log axis, a bar from 0 starts at the frame.
 func (p *panel) edges(s *Series, i int) (left, right float64, ok bool) {
 	x0, x1 := s.X[i], s.X[i+1]
 	if x0 > x1 {
@@ -212,8 +200,8 @@ func (p *panel) edges(s *Series, i int) (left, right float64, ok bool) {
 	return p.x.at(x0), p.x.at(x1), true
 }
 
-// barTop returns the y coordinate of the top of a bar. Nonzero bars have a
-// minimum height so that the tail of a histogram remains visible.
+// barTop returns the top of a bar. Nonzero bars have a minimum height, so that the
+// tail of a histogram remains visible.
 func (p *panel) barTop(v float64) float64 {
 	if p.fig.Y.Log && v <= 0 {
 		return p.frame.bottom

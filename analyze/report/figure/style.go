@@ -18,18 +18,15 @@ const (
 	faint  ink = 0xE7E9EC // grid
 )
 
-// palette holds Paul Tol's high-contrast colours and some of his
-// medium-contrast ones. They are distinct under every kind of colour blindness,
-// and the first three by lightness alone.
+// palette holds colours of Paul Tol that are distinct under every kind of colour
+// blindness, and the first three by lightness alone.
 var palette = []ink{0x004488, 0xDDAA33, 0xBB5566, 0x6699CC, 0x222222, 0x997700}
 
 // dashes distinguishes lines in grey print, from the fourth series on.
 var dashes = [][]vg.Length{nil, nil, nil, {9, 3}, {2, 3}, {9, 3, 2, 3}}
 
-// dashed is the pattern of dashed series and marks.
 var dashed = []vg.Length{5, 4}
 
-// A pen is a drawing style: fill, stroke or both.
 type pen struct {
 	fill    ink
 	opacity float64 // of the fill, 0 is none
@@ -49,8 +46,8 @@ func (s *Series) line(index int) pen {
 	return p
 }
 
-// A surface is a drawing target. Coordinates are in units of the picture, from
-// its upper left corner. A tip is the text of a tooltip, which PNG omits.
+// A surface is a drawing target. Coordinates start at the upper left corner of the
+// picture; a tip is a tooltip.
 type surface interface {
 	// path draws polylines as one shape. Filled shapes are closed.
 	path(lines [][]point, p pen, tip string)

@@ -10,12 +10,10 @@ import (
 	"gonum.org/v1/plot/text"
 )
 
-// SVG returns the sheet as an <svg> element for an HTML page. It fills the width of
-// the element around it, has no script, style sheet, id or outside reference, and
-// all texts are escaped. Tooltips show the values of bars, marks and single points.
-//
-// Text scales with the picture, so Options.Width should be about the width on the
-// page, in CSS pixels.
+// SVG returns the sheet as an <svg> element that fills the width of its parent. It
+// has no script, style sheet, id or outside reference, and all texts are escaped.
+// Text scales with the picture: Options.Width should be about the width on the page,
+// in CSS pixels.
 func SVG(s Sheet, o Options) string {
 	p := newPage(s, o)
 	b := &svg{}
@@ -27,15 +25,14 @@ func SVG(s Sheet, o Options) string {
 	return string(b.out)
 }
 
-// svg is the surface that writes SVG elements, one per line so that two
-// versions of a page can be compared.
+// svg writes one element per line, so that two versions can be compared.
 type svg struct{ out []byte }
 
 func (b *svg) printf(format string, args ...any) {
 	b.out = fmt.Appendf(b.out, format, args...)
 }
 
-// coordinates writes one decimal, which is enough at any size.
+// coordinates writes one decimal.
 func (b *svg) coordinates(before string, p point, between string) {
 	number := func(v float64) {
 		v = math.Round(v*10)/10 + 0 // never -0

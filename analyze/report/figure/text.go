@@ -6,12 +6,10 @@ import (
 	"strings"
 )
 
-// Text formats a value of the axis in a suitable unit with three significant
-// digits: 1.25 s, 80 GiB, 36.6 %, 12.3k. Ticks and tooltips use the same
-// format; use it for mark labels that contain their value.
+// Text formats a value as in ticks and tooltips, with three significant digits in a
+// suitable unit: 1.25 s, 80 GiB, 36.6 %, 12.3k.
 func (a Axis) Text(v float64) string { return a.Quantity.text(v) }
 
-// A unit is a size and its suffix.
 type unit struct {
 	size float64
 	name string
@@ -24,7 +22,7 @@ const (
 	day    = 24 * hour
 )
 
-// units lists the units of each quantity, smallest first.
+// units are in ascending order.
 var units = map[Quantity][]unit{
 	Number:   {{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}},
 	Bytes:    {{1, " B"}, {1 << 10, " KiB"}, {1 << 20, " MiB"}, {1 << 30, " GiB"}, {1 << 40, " TiB"}, {1 << 50, " PiB"}},
@@ -32,10 +30,9 @@ var units = map[Quantity][]unit{
 	Duration: {{1e-9, " ns"}, {1e-6, " µs"}, {1e-3, " ms"}, {second, " s"}, {minute, " min"}, {hour, " h"}, {day, " d"}},
 }
 
-// one is the unit of plain numbers.
 var one = unit{1, ""}
 
-// unitFor returns the largest unit that is not larger than v.
+// unitFor returns the largest unit up to v.
 func (q Quantity) unitFor(v float64) unit {
 	v = math.Abs(v)
 	if units[q] == nil || q == Number && v >= 1e15 {
@@ -70,8 +67,7 @@ func (q Quantity) text(v float64) string {
 	return significant(v/u.size) + u.name
 }
 
-// significant formats v with three significant digits, and numbers from 1000 to
-// 100,000 with all digits before the point.
+// significant formats v with three significant digits or all before the point.
 func significant(v float64) string {
 	switch abs := math.Abs(v); {
 	case abs >= 1e5 || abs < 1e-3:
@@ -98,8 +94,7 @@ func exactly(v, step float64) string {
 	return written(v, 'f', decimals)
 }
 
-// written formats a number with a true minus sign, which is as wide as a digit,
-// and a short exponent: 1e20 and 1e−7.
+// written formats a number with a true minus sign and a short exponent: 1e−7.
 func written(v float64, format byte, digits int) string {
 	s := strconv.FormatFloat(v, format, digits, 64)
 	if !strings.ContainsAny(s, "e-") {

@@ -17,8 +17,8 @@ const (
 	maxDots = 6000
 )
 
-// polyline is a line with gaps. If there are too many points, it keeps only the
-// extremes of short sections, so that every peak stays.
+// polyline is a line with gaps. Of too many points it keeps the extremes of short
+// sections, so that every peak stays.
 type polyline struct {
 	section int // length of the sections
 	pending []point
@@ -48,7 +48,6 @@ func (l *polyline) gap() {
 	}
 }
 
-// parts returns the unbroken parts.
 func (l *polyline) parts() [][]point {
 	l.flush()
 	return l.lines
@@ -91,9 +90,8 @@ func appendExtremes(to, points []point) []point {
 	return to
 }
 
-// thinDots keeps one of several overlapping dots, using a grid of cells at
-// least as large as the given one and large enough to stay within maxDots. The
-// dots farthest in each direction are always kept.
+// thinDots keeps one of several overlapping dots, using a grid of cells large enough
+// to stay within maxDots, and the dots farthest in each direction.
 func thinDots(dots []point, cell float64) []point {
 	kept := dots
 	for len(kept) > maxDots {
@@ -104,8 +102,8 @@ func thinDots(dots []point, cell float64) []point {
 	return kept
 }
 
-// oneInEach keeps an arbitrary dot in each cell; keeping the first would draw
-// the grid if dots are sorted.
+// oneInEach keeps an arbitrary dot per cell: the first would show the grid if dots
+// are sorted.
 func oneInEach(cell float64, dots []point) []point {
 	type place struct{ x, y int32 }
 	scattered := func(i int) uint32 { return (uint32(i) + 1) * 2654435761 }

@@ -2,15 +2,13 @@ package figure
 
 import "math"
 
-// A tick is a labelled position on an axis.
 type tick struct {
 	at    float64
 	label string
 }
 
-// ticks returns round values of the range, smallest first, about as many as
-// there is space for. fits reports whether their labels fit; the densest set
-// that fits is used.
+// ticks returns round values of the range in order: the densest set of at most about
+// room whose labels fit.
 func (a Axis) ticks(r span, room int, fits func([]tick) bool) []tick {
 	if a.Log {
 		if t := a.Quantity.logTicks(r, room, fits); t != nil {
@@ -33,8 +31,7 @@ func (q Quantity) linearTicks(r span, n int) []tick {
 	u := q.tickUnit(step, largest)
 	first, last := math.Ceil(r.lo/step-1e-9), math.Floor(r.hi/step+1e-9)
 	var t []tick
-	// A step is at least a share of the range, so the loop is short; counting
-	// in whole steps keeps rounding errors from adding up.
+	// Counting in whole steps keeps rounding errors from adding up.
 	for i := range int(last-first) + 1 {
 		v := (first + float64(i)) * step
 		label := exactly(v/u.size, step/u.size)
@@ -46,7 +43,6 @@ func (q Quantity) linearTicks(r span, n int) []tick {
 	return t
 }
 
-// tickUnit returns the unit of all ticks of a linear axis.
 func (q Quantity) tickUnit(step, largest float64) unit {
 	switch {
 	case q == Number && largest < 10_000:
@@ -59,15 +55,14 @@ func (q Quantity) tickUnit(step, largest float64) unit {
 	}
 }
 
-// clockSteps lists the steps of a clock from a second to a day.
 var clockSteps = []float64{
 	second, 2 * second, 5 * second, 10 * second, 20 * second, 30 * second,
 	minute, 2 * minute, 5 * minute, 10 * minute, 20 * minute, 30 * minute,
 	hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day,
 }
 
-// step returns the smallest round step that is at least least. largest is the
-// value farthest from 0, which determines the unit of the ticks.
+// step returns the smallest round step of at least least. largest determines the
+// unit.
 func (q Quantity) step(least, largest float64) float64 {
 	switch q {
 	case Bytes:
@@ -102,8 +97,7 @@ func decimalStep(least float64) float64 {
 	return 10 * power
 }
 
-// logTicks returns the densest ladder of values that fits, or nothing if no
-// ladder has two rungs within the range.
+// logTicks returns the densest ladder that fits, nil if none has two rungs.
 func (q Quantity) logTicks(r span, room int, fits func([]tick) bool) []tick {
 	for _, rungs := range q.ladders(r) {
 		var t []tick
@@ -154,8 +148,8 @@ func within(r span, values []float64) []float64 {
 	return in
 }
 
-// powers returns every stride-th power of base within the range, each with the
-// given multiples.
+// powers returns every stride-th power of base within the range, times the
+// multiples.
 func powers(r span, base, stride float64, multiples ...float64) []float64 {
 	perStep := math.Log(base) * stride
 	first, last := math.Floor(math.Log(r.lo)/perStep), math.Ceil(math.Log(r.hi)/perStep)
@@ -168,8 +162,7 @@ func powers(r span, base, stride float64, multiples ...float64) []float64 {
 	return within(r, all)
 }
 
-// minorTicks returns the unlabelled positions between the rungs of a ladder: 2,
-// 3 .. 9 between 1 and 10.
+// minorTicks returns the unlabelled positions between the rungs of a ladder.
 func (a Axis) minorTicks(r span) []float64 {
 	switch {
 	case !a.Log || a.Quantity == Bytes || r.hi/r.lo > 1e7:
