@@ -63,20 +63,69 @@ func (a Arrivals) gaps() func() float64 {
 // row with only a delay still follows its previous turn. a must pass
 // [Arrivals.Check].
 func Retime(reqs Requests, a Arrivals) Requests {
-	return func(yield func(Request, error) bool) {
-		gap := a.gaps()
-		next, first := 0.0, true
-		for r, err := range reqs {
-			if err == nil && (r.Timestamp.Set || !r.Delay.Set) {
+	return transform(reqs, func() func(*Request) bool {
+		gap, next, first := a.gaps(), 0.0, true
+		return func(r *Request) bool {
+			if r.Timestamp.Set || !r.Delay.Set {
 				if !first {
 					next += gap()
 				}
 				first = false
 				r.Timestamp = Some(next)
 			}
-			if !yield(r, err) {
-				return
-			}
+			return true
 		}
-	}
+	})
+}
+
+// Speed divides arrivals and delays by x, which must be above 0: the trace plays
+// x times as fast.
+func Speed(reqs Requests, x float64) Requests {
+	return change(reqs, func(r *Request) {
+		r.Timestamp.Value /= x
+		r.Delay.Value /= x
+	})
+}
+
+// Rebase shifts arrivals so that the first is at 0.
+func Rebase(reqs Requests) Requests {
+	return transform(reqs, func() func(*Request) bool {
+		var origin Opt[float64]
+		return func(r *Request) bool {
+			if r.Timestamp.Set {
+				if !origin.Set {
+					origin = r.Timestamp
+				}
+				r.Timestamp.Value -= origin.Value
+			}
+			return true
+		}
+	})
+}
+
+// Ramp makes the arrival rate grow linearly from 0 to that of the trace during the
+// first full milliseconds (above 0). It stretches the first full/2 ms of the trace
+// over that time: by t < full, the rows of the first t*t/(2*full) ms have arrived.
+// Later rows keep their gaps; delays do not change. No row is dropped, and Poisson
+// arrivals remain a Poisson process with a growing rate.
+func Ramp(reqs Requests, full float64) Requests {
+	return change(reqs, func(r *Request) {
+		switch at := r.Timestamp.Value; {
+		case !r.Timestamp.Set || at <= 0:
+		case at < full/2:
+			r.Timestamp.Value = math.Sqrt(2 * full * at)
+		default:
+			r.Timestamp.Value = at + full/2
+		}
+	})
+}
+
+// AtOnce makes every row arrive at 0: with a limit on requests in flight, a closed
+// loop. A row with only a delay still follows its previous turn.
+func AtOnce(reqs Requests) Requests {
+	return change(reqs, func(r *Request) {
+		if r.Timestamp.Set || !r.Delay.Set {
+			r.Timestamp = Some(0.0)
+		}
+	})
 }

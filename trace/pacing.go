@@ -121,17 +121,3 @@ func Until(ctx context.Context, reqs Requests) Requests {
 		}
 	}
 }
-
-// Tap calls see with each row that passes.
-func Tap(reqs Requests, see func(Request)) Requests {
-	return func(yield func(Request, error) bool) {
-		for r, err := range reqs {
-			if err == nil {
-				see(r)
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
-	}
-}

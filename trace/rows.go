@@ -51,6 +51,39 @@ func stream(rows Rows, as func(Request) Request) Requests {
 	}
 }
 
+// transform passes each row to a function that may change it and reports whether to
+// keep it. begin returns that function anew for each range over the result.
+func transform(reqs Requests, begin func() func(*Request) bool) Requests {
+	return func(yield func(Request, error) bool) {
+		keep := begin()
+		var row Request
+		for r, err := range reqs {
+			if err == nil {
+				row = r
+				if !keep(&row) {
+					continue
+				}
+				r = row
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// change passes each row to a function that changes it.
+func change(reqs Requests, f func(*Request)) Requests {
+	return transform(reqs, func() func(*Request) bool {
+		return func(r *Request) bool { f(r); return true }
+	})
+}
+
+// Tap calls see with each row that passes.
+func Tap(reqs Requests, see func(Request)) Requests {
+	return change(reqs, func(r *Request) { see(*r) })
+}
+
 // Collect returns the rows of a stream up to its end or first error.
 func Collect(reqs Requests) ([]Request, error) {
 	var rows []Request

@@ -6,30 +6,22 @@ import "github.com/cespare/xxhash/v2"
 // to 0. A row without a timestamp is kept if the previous turn of its session
 // was, or without a session, if the previous row was. It holds one bit a session.
 func Window(reqs Requests, start, end float64) Requests {
-	return func(yield func(Request, error) bool) {
-		kept := map[string]bool{}
-		var last bool
-		for r, err := range reqs {
-			if err == nil {
-				switch {
-				case r.Timestamp.Set:
-					last = r.Timestamp.Value >= start && r.Timestamp.Value < end
-					r.Timestamp.Value -= start
-				case r.SessionID != "":
-					last = kept[r.SessionID]
-				}
-				if r.SessionID != "" {
-					kept[r.SessionID] = last
-				}
-				if !last {
-					continue
-				}
+	return transform(reqs, func() func(*Request) bool {
+		kept, last := map[string]bool{}, false
+		return func(r *Request) bool {
+			switch {
+			case r.Timestamp.Set:
+				last = r.Timestamp.Value >= start && r.Timestamp.Value < end
+				r.Timestamp.Value -= start
+			case r.SessionID != "":
+				last = kept[r.SessionID]
 			}
-			if !yield(r, err) {
-				return
+			if r.SessionID != "" {
+				kept[r.SessionID] = last
 			}
+			return last
 		}
-	}
+	})
 }
 
 // Take keeps the first n rows.
@@ -81,17 +73,11 @@ func Shard(reqs Requests, i, n int) Requests {
 
 // keepUnits keeps the sessions and the rows without a session that keep selects.
 func keepUnits(reqs Requests, keep func(session string, row int) bool) Requests {
-	return func(yield func(Request, error) bool) {
-		row := 0
-		for r, err := range reqs {
-			if err == nil && !keep(r.SessionID, row) {
-				row++
-				continue
-			}
+	return transform(reqs, func() func(*Request) bool {
+		row := -1
+		return func(r *Request) bool {
 			row++
-			if !yield(r, err) {
-				return
-			}
+			return keep(r.SessionID, row)
 		}
-	}
+	})
 }
