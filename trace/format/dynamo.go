@@ -1,127 +1,65 @@
 package format
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
 	"moontide/trace"
 )
 
+const dynamoSchema = "dynamo.request.trace.v1"
+
 // dynamo is the source of a Dynamo server's request log, in one or more files. A
-// line is written when its request ends, so lines are not in order of arrival:
-// see textFiles. It holds about 60 bytes per request and 50 per session.
+// line is written when its request ends. It holds about 60 bytes per request and
+// 50 per session.
 type dynamo struct {
-	textFiles
-	current int   // file of the first reading
-	indexed bool  // all files
-	failed  error // of the first reading, to be returned once
-	spots   []dynamoSpot
-	origin  float64            // ms since 1970
-	ends    map[uint64]float64 // of each session's previous turn
-	ids     []uint64           // to be reused
+	indexed[interval]
+	origin float64            // ms since 1970
+	ends   map[uint64]float64 // of each session's previous turn
+	ids    []uint64           // to be reused
 }
 
-// dynamoSpot is the position of a request and the time it ran.
-type dynamoSpot struct {
-	begin, end   float64 // ms since 1970, NaN if unknown
-	offset       int64
-	length, line int32
-	file         int32
-}
+// interval is the time that a request ran, in ms since 1970, NaN if unknown.
+type interval struct{ begin, end float64 }
 
-// BlockSize returns the tokens of a block, 0 if no request declares it.
-func (d *dynamo) BlockSize() int {
-	d.prepare()
-	return d.size
-}
-
-func (d *dynamo) Read(r *trace.Request) error {
-	if d.prepare(); d.failed != nil {
-		err := d.failed
-		d.failed = nil
-		return err
-	}
-	if len(d.spots) == 0 {
-		return io.EOF
-	}
-	s := &d.spots[0]
-	d.spots = d.spots[1:]
-	d.name, d.line = d.files[s.file].name, int(s.line)
-	d.ids = r.HashIDs
-	row, err := d.readSpot(s)
-	if err != nil {
-		return &trace.RowError{File: d.name, Line: d.line, Err: trace.ReadError{Err: err}}
-	}
-	*r = row
-	d.setTime(r, s)
-	return nil
-}
-
-// readSpot reads the request at a spot. Its notes were taken the first time.
-func (d *dynamo) readSpot(s *dynamoSpot) (trace.Request, error) {
-	raw, err := d.readAt(d.files[s.file], s.offset, s.length)
-	if err != nil {
-		return trace.Request{}, err
-	}
+// request parses the request at a spot. Its notes were taken when it was indexed.
+func (d *dynamo) request(raw []byte, s *spot[interval], r *trace.Request) error {
 	saved := d.notes
-	d.notes = &notes{}
+	d.notes, d.ids = &notes{}, r.HashIDs
 	row, _, err := d.parse(raw)
 	d.notes = saved
 	if err != nil {
-		err = fmt.Errorf("the file changed while it was read: %w", err)
+		return trace.ReadError{Err: fmt.Errorf("the file changed while it was read: %w", err)}
 	}
-	return row, err
-}
-
-// prepare reads to the end of the last file, or to the next bad line.
-func (d *dynamo) prepare() {
-	if d.indexed || d.failed != nil {
-		return
-	}
-	if d.failed = d.index(); d.failed == nil {
-		d.indexed = true
-		d.sort()
-	}
-}
-
-// index finds the requests of the remaining lines. It can be called again after
-// the error of a row.
-func (d *dynamo) index() error {
-	for d.current < len(d.files) {
-		f := d.files[d.current]
-		if err := f.open(); err != nil {
-			return err
-		}
-		d.name = f.name
-		for {
-			line, err := f.text.Line()
-			d.line = f.text.Number()
-			if err == io.EOF {
-				break
-			}
-			if err == nil && len(line) > 0 {
-				err = d.keep(f, line)
-			}
-			if err != nil {
-				return &trace.RowError{File: f.name, Line: d.line, Err: err}
-			}
-		}
-		d.current++
-		if err := f.Close(); err != nil {
-			return err
-		}
-	}
+	*r = row
+	d.setTime(r, s.about)
 	return nil
+}
+
+// index finds the requests of the remaining lines of a file.
+func (d *dynamo) index(f *textFile) error {
+	d.name = f.name
+	for {
+		line, err := f.text.Line()
+		d.line = f.text.Number()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil && len(line) > 0 {
+			err = d.keep(f, line)
+		}
+		if err != nil {
+			return &trace.RowError{File: f.name, Line: d.line, Err: err}
+		}
+	}
 }
 
 // keep records the position of a line's request, if it has one.
 func (d *dynamo) keep(f *textFile, line []byte) error {
-	row, s, err := d.parse(line)
+	row, ran, err := d.parse(line)
 	if err == errLeftOut {
 		return nil
 	}
@@ -132,29 +70,30 @@ func (d *dynamo) keep(f *textFile, line []byte) error {
 	if d.line > math.MaxInt32 {
 		return trace.ReadError{Err: fmt.Errorf("more than %d lines", math.MaxInt32)}
 	}
-	s.offset, s.length = f.base+f.text.At(), int32(len(line))
-	s.line, s.file = int32(d.line), int32(d.current)
+	offset := f.base + f.text.At()
 	if f.spooled {
-		s.offset = d.spool.size
+		offset = d.spool.size
 		if _, err := d.spool.Write(line); err != nil {
 			return trace.ReadError{Err: err}
 		}
 	}
-	d.spots = append(d.spots, s)
+	d.spots = append(d.spots, spot[interval]{ran.begin, f, offset, int32(len(line)), int32(d.line), ran})
 	return nil
 }
 
-// sort puts the requests in order of arrival.
-func (d *dynamo) sort() {
-	slices.SortStableFunc(d.spots, func(a, b dynamoSpot) int { return cmp.Compare(a.begin, b.begin) })
-	if i := slices.IndexFunc(d.spots, func(s dynamoSpot) bool { return !math.IsNaN(s.begin) }); i >= 0 {
-		d.origin = d.spots[i].begin
+// complete finds the first arrival.
+func (d *dynamo) complete() {
+	for i := range d.spots {
+		if begin := d.spots[i].at; !math.IsNaN(begin) {
+			d.origin = begin
+			return
+		}
 	}
 }
 
 // setTime sets the arrival of the next request, or its delay after the previous
 // turn.
-func (d *dynamo) setTime(r *trace.Request, s *dynamoSpot) {
+func (d *dynamo) setTime(r *trace.Request, s interval) {
 	if math.IsNaN(s.begin) {
 		return
 	}
@@ -178,3 +117,184 @@ func (d *dynamo) setTime(r *trace.Request, s *dynamoSpot) {
 
 // roundToMicrosecond removes the rounding errors of milliseconds since 1970.
 func roundToMicrosecond(ms float64) float64 { return math.Round(ms*1000) / 1000 }
+
+// event is the content of a line.
+type event struct {
+	schema, kind             string
+	session, parent          string
+	request, replay          []byte
+	time, received, duration float64 // NaN if absent
+	outer                    float64
+	input, output            int // -1 if absent
+}
+
+// parse returns the request of a line and when it ran. The object around the
+// event is optional.
+func (d *dynamo) parse(line []byte) (r trace.Request, ran interval, err error) {
+	none := math.NaN()
+	if err := validObject(line); err != nil {
+		return r, ran, err
+	}
+	e := event{time: none, received: none, duration: none, outer: none, input: -1, output: -1}
+	body := line
+	err = members(line, func(key []byte, _ int, raw []byte) (err error) {
+		switch string(key) {
+		case "event":
+			body, err = raw, isObject(raw)
+		case "timestamp":
+			e.outer, err = parseMilliseconds(raw)
+		}
+		return keyed(string(key), err)
+	})
+	if err == nil {
+		err = e.readBody(body)
+	}
+	switch {
+	case err != nil:
+		return r, ran, err
+	case e.schema != dynamoSchema:
+		return r, ran, fmt.Errorf("schema is not %s: %q", dynamoSchema, e.schema)
+	case e.kind != "request_end":
+		d.notes.count(fmt.Sprintf("events other than requests left out (%.40s)", e.kind))
+		return r, ran, errLeftOut
+	case e.request == nil:
+		return r, ran, fmt.Errorf("no request in %s", Quote(body))
+	}
+	if r, err = d.row(&e); err == nil {
+		ran = d.interval(&e)
+	}
+	return r, ran, err
+}
+
+func (e *event) readBody(body []byte) error {
+	return members(body, func(key []byte, _ int, raw []byte) (err error) {
+		switch string(key) {
+		case "schema":
+			e.schema, err = parseString(raw)
+		case "event_type":
+			e.kind, err = parseString(raw)
+		case "event_time_unix_ms":
+			e.time, err = parseMilliseconds(raw)
+		case "agent_context":
+			if err = isObject(raw); err == nil {
+				err = e.readAgent(raw)
+			}
+		case "session_id":
+			e.session, err = parseString(raw)
+		case "request":
+			e.request, err = raw, isObject(raw)
+		}
+		return keyed(string(key), err)
+	})
+}
+
+func (e *event) readAgent(raw []byte) error {
+	return members(raw, func(key []byte, _ int, raw []byte) (err error) {
+		switch string(key) {
+		case "session_id":
+			e.session, err = parseString(raw)
+		case "parent_session_id":
+			e.parent, err = parseString(raw)
+		}
+		return keyed(string(key), err)
+	})
+}
+
+// row makes a request of an event.
+func (d *dynamo) row(e *event) (trace.Request, error) {
+	var all, recorded object
+	var model []byte
+	row := trace.Request{SessionID: e.session}
+	err := members(e.request, func(key []byte, _ int, raw []byte) (err error) {
+		switch string(key) {
+		case "input_tokens":
+			e.input, err = parseLength(raw)
+			return keyed("request.input_tokens", err)
+		case "output_tokens":
+			e.output, err = parseLength(raw)
+			return keyed("request.output_tokens", err)
+		case "replay":
+			e.replay, err = raw, isObject(raw)
+			return keyed("request.replay", err)
+		case "model":
+			model = raw
+			return nil
+		case "request_received_ms":
+			e.received, err = parseMilliseconds(raw)
+		case "total_time_ms":
+			e.duration, err = parseMilliseconds(raw)
+		}
+		recorded.add(string(key), raw)
+		return keyed("request."+string(key), err)
+	})
+	if err == nil && e.replay != nil {
+		err = d.readReplay(e, &row)
+	}
+	switch {
+	case err != nil:
+		return row, err
+	case e.input < 0:
+		return row, fmt.Errorf("no input_tokens and no replay.input_length in %s", Quote(e.request))
+	case e.output < 0:
+		d.notes.count("requests without output_tokens, with an output length of 0")
+		all.add("missing", []byte(`["output_length"]`))
+		e.output = 0
+	}
+	if model != nil {
+		all.add("model", model)
+	}
+	if e.parent != "" {
+		recorded.add("parent_session_id", quoted(e.parent))
+	}
+	all.addObject("recorded", recorded)
+	row.InputLength, row.OutputLength, row.Extra = e.input, e.output, all.bytes()
+	return row, nil
+}
+
+// readReplay parses the block hashes of the prompt.
+func (d *dynamo) readReplay(e *event, r *trace.Request) error {
+	size, tokens := 0, e.input
+	var hashes []byte
+	err := members(e.replay, func(key []byte, _ int, raw []byte) (err error) {
+		switch string(key) {
+		case "trace_block_size":
+			size, err = parseBlockSize(raw)
+		case "input_length":
+			tokens, err = parseLength(raw)
+		case "input_sequence_hashes":
+			hashes = raw
+		}
+		return keyed("request.replay."+string(key), err)
+	})
+	if err != nil {
+		return err
+	}
+	if e.input >= 0 && tokens != e.input {
+		d.notes.count("requests whose replay.input_length differs from input_tokens; replay.input_length is used")
+	}
+	e.input = tokens
+	if hashes != nil {
+		if r.HashIDs, err = parseIDs(hashes, d.ids, tokens); err != nil {
+			return keyed("request.replay.input_sequence_hashes", err)
+		}
+	}
+	return keyed("request.replay.trace_block_size", d.setBlockSize(size, d.name, d.line))
+}
+
+// interval returns when a request began and ended, from the times it has.
+func (d *dynamo) interval(e *event) interval {
+	begin, end := e.received, e.received+e.duration
+	if math.IsNaN(begin) {
+		begin, end = e.time-e.duration, e.time
+	}
+	if math.IsNaN(end) {
+		end = e.time
+	}
+	if math.IsNaN(begin) {
+		d.notes.count("requests without an arrival time, with the time of their record instead")
+		if begin = e.time; math.IsNaN(begin) {
+			begin = e.outer
+		}
+	}
+	return interval{begin, end}
+}

@@ -157,9 +157,13 @@ func (r *Reader) newSource(text *Text, name, reopen string, explicit bool) (sour
 func (r *Reader) newFilesSource(files []*textFile) source {
 	t := textFiles{files: files, notes: r.notes, recorded: r.opts.RecordedTimes}
 	if r.format == Weka {
-		return &weka{textFiles: t, names: map[string]string{}}
+		w := &weka{names: map[string]string{}}
+		w.textFiles, w.layout = t, w
+		return w
 	}
-	return &dynamo{textFiles: t, ends: map[uint64]float64{}}
+	d := &dynamo{ends: map[uint64]float64{}}
+	d.textFiles, d.layout = t, d
+	return d
 }
 
 // openFolder opens a folder whose files are one trace.
@@ -291,8 +295,7 @@ func (r *Reader) Read(req *trace.Request) error {
 		if err == io.EOF {
 			return err
 		}
-		var row *trace.RowError
-		if !r.opts.SkipBadRows || !errors.As(err, &row) || errors.As(err, new(trace.ReadError)) {
+		if !r.opts.SkipBadRows || !skippable(err) {
 			return err
 		}
 		if r.skipped++; len(r.reasons) < maxReasons {

@@ -11,9 +11,7 @@ import (
 // maxSpooled bounds the copy of texts that cannot be read again, in bytes.
 const maxSpooled = 4 << 30
 
-// textFiles holds files whose requests are not in order of arrival. Each file is
-// read once to index its requests, and then request by request in order of
-// arrival. One file is open at a time.
+// textFiles reads parts of files, see indexed. One file is open at a time.
 type textFiles struct {
 	files    []*textFile
 	notes    *notes

@@ -12,34 +12,23 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-const (
-	maxWrong    = 10_000  // bad requests in a trace
-	maxRequests = 1 << 20 // requests of a conversation or sub-agent
-)
+// maxRequests bounds the requests of a conversation or sub-agent.
+const maxRequests = 1 << 20
 
 // weka is the source of a WEKA trace: a file of conversations or a folder of such
-// files. The requests have to be sorted, and their block ids may not fit in
-// memory: see textFiles. It holds about 100 bytes per request, and one
-// conversation while indexing.
+// files. It holds about 100 bytes per request, and one conversation while
+// indexing.
 type weka struct {
-	textFiles
+	indexed[wekaCall]
 	names map[string]string // files by conversation
-
-	indexed bool
-	failed  error   // the first reading
-	wrong   []error // bad requests
-	spots   []spot
+	bad   int               // requests so far
 }
 
-// spot is the position of a request, and its times.
-type spot struct {
-	at               float64 // ms, for the order
+// wekaCall is the place of a request in its session, and its times.
+type wekaCall struct {
 	timestamp, delay trace.Opt[float64]
 	session          *session
-	offset           int64
-	length           int32
 	number           int32 // in the list of the session
-	line             int
 }
 
 // session holds the values shared by the requests of one list.
@@ -51,67 +40,25 @@ type session struct {
 	global bool
 }
 
-// BlockSize returns the tokens of a block, 0 if no conversation declares it.
-func (w *weka) BlockSize() int {
-	w.indexAll()
-	return w.size
-}
-
-func (w *weka) Read(r *trace.Request) error {
-	w.indexAll()
-	if len(w.wrong) > 0 {
-		err := w.wrong[0]
-		w.wrong = w.wrong[1:]
-		return err
-	}
-	if w.failed != nil {
-		return w.failed
-	}
-	if len(w.spots) == 0 {
-		return io.EOF
-	}
-	s := &w.spots[0]
-	w.spots = w.spots[1:]
-	w.name, w.line = s.session.file.name, s.line
-	if err := w.readSpot(s, r); err != nil {
-		return &trace.RowError{File: w.name, Line: w.line, Err: err}
-	}
-	return nil
-}
-
-func (w *weka) readSpot(s *spot, r *trace.Request) error {
-	raw, err := w.readAt(s.session.file, s.offset, s.length)
-	if err != nil {
-		return trace.ReadError{Err: err}
-	}
+func (w *weka) request(raw []byte, s *spot[wekaCall], r *trace.Request) error {
 	if validObject(raw) != nil {
 		return trace.ReadError{Err: errors.New("the file changed while it was read")}
 	}
+	at := &s.about
 	c, err := parseCall(raw)
 	var row trace.Request
 	if err == nil {
-		row, err = c.request(r.HashIDs[:0], s.session)
+		row, err = c.request(r.HashIDs[:0], at.session)
 	}
 	if err != nil {
-		return fmt.Errorf("%s[%d]%w", s.session.where, s.number, err)
+		return fmt.Errorf("%s[%d]%w", at.session.where, at.number, err)
 	}
-	row.Timestamp, row.Delay, row.SessionID = s.timestamp, s.delay, s.session.name
+	row.Timestamp, row.Delay, row.SessionID = at.timestamp, at.delay, at.session.name
 	*r = row
 	return nil
 }
 
-// indexAll finds the requests of all files, once.
-func (w *weka) indexAll() {
-	if w.indexed {
-		return
-	}
-	w.indexed = true
-	for _, f := range w.files {
-		if w.failed = w.index(f); w.failed != nil {
-			return
-		}
-	}
-	slices.SortStableFunc(w.spots, func(a, b spot) int { return cmp.Compare(a.at, b.at) })
+func (w *weka) complete() {
 	if n := len(w.names); n > 1 {
 		w.notes.countMany("conversations that all start at time 0, as each has its own clock (set a rate to spread their starts)", n)
 	}
@@ -119,9 +66,6 @@ func (w *weka) indexAll() {
 
 // index finds the requests of a file, and keeps errors about parts of it.
 func (w *weka) index(f *textFile) error {
-	if err := f.open(); err != nil {
-		return err
-	}
 	all := newObjectReader(w.spooling(f), maxWeka)
 	for w.failed == nil {
 		raw, err := all.next()
@@ -144,12 +88,12 @@ func (w *weka) index(f *textFile) error {
 		own := &session{file: f, where: "requests", name: c.name, space: namespaceOf(c.name), global: c.global}
 		x.list(own, c.requests, c.at, 0, 0)
 	}
-	return errors.Join(w.failed, f.Close())
+	return nil
 }
 
 // fail keeps the error about a part of a file. Too many make the file unreadable.
 func (w *weka) fail(f *textFile, line int, err error) {
-	if len(w.wrong) == maxWrong {
+	if w.bad++; w.bad > maxWrong {
 		w.failed = &trace.RowError{File: f.name, Line: line, Err: trace.ReadError{Err: fmt.Errorf("more than %d bad requests", maxWrong)}}
 		return
 	}
@@ -216,9 +160,9 @@ func (x *indexer) list(of *session, raw []byte, at int, base float64, depth int)
 			x.subagent(e, of, base, depth)
 			continue
 		}
-		s := spot{at: t, session: of, offset: x.offset + int64(e.from), length: e.length, number: e.number, line: e.line}
-		s.timestamp, s.delay = turns.next(e, t)
-		x.weka.spots = append(x.weka.spots, s)
+		about := wekaCall{session: of, number: e.number}
+		about.timestamp, about.delay = turns.next(e, t)
+		x.weka.spots = append(x.weka.spots, spot[wekaCall]{t, of.file, x.offset + int64(e.from), e.length, int32(e.line), about})
 	}
 }
 
