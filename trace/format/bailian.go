@@ -35,18 +35,18 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 	var hashes []byte
 	chat, parent := trace.Opt[int64]{}, int64(-1)
 	var input, output trace.Opt[int]
-	err := members(line, func(key []byte, _ int, raw []byte) (err error) {
+	err := fields("", line, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "chat_id":
 			err = set(&chat, raw, parseChatID)
 		case "parent_chat_id":
 			parent, err = parseChatID(raw)
 		case "timestamp":
-			return keyed("timestamp", set(&r.Timestamp, raw, parseSeconds))
+			return set(&r.Timestamp, raw, parseSeconds)
 		case "input_length":
-			return keyed("input_length", set(&input, raw, parseLength))
+			return set(&input, raw, parseLength)
 		case "output_length":
-			return keyed("output_length", set(&output, raw, parseLength))
+			return set(&output, raw, parseLength)
 		case "hash_ids":
 			hashes = raw // parsed last: the input length bounds them
 			return nil
@@ -55,7 +55,7 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 			return nil
 		}
 		recorded.add(string(key), raw)
-		return keyed(string(key), err)
+		return err
 	})
 	if err != nil {
 		return err

@@ -137,14 +137,14 @@ func (d *dynamo) parse(line []byte) (r trace.Request, ran interval, err error) {
 	}
 	e := event{time: none, received: none, duration: none, outer: none, input: -1, output: -1}
 	body := line
-	err = members(line, func(key []byte, _ int, raw []byte) (err error) {
+	err = fields("", line, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "event":
 			body, err = raw, isObject(raw)
 		case "timestamp":
 			e.outer, err = parseMilliseconds(raw)
 		}
-		return keyed(string(key), err)
+		return err
 	})
 	if err == nil {
 		err = e.readBody(body)
@@ -167,7 +167,7 @@ func (d *dynamo) parse(line []byte) (r trace.Request, ran interval, err error) {
 }
 
 func (e *event) readBody(body []byte) error {
-	return members(body, func(key []byte, _ int, raw []byte) (err error) {
+	return fields("", body, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "schema":
 			e.schema, err = parseString(raw)
@@ -184,19 +184,19 @@ func (e *event) readBody(body []byte) error {
 		case "request":
 			e.request, err = raw, isObject(raw)
 		}
-		return keyed(string(key), err)
+		return err
 	})
 }
 
 func (e *event) readAgent(raw []byte) error {
-	return members(raw, func(key []byte, _ int, raw []byte) (err error) {
+	return fields("", raw, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "session_id":
 			e.session, err = parseString(raw)
 		case "parent_session_id":
 			e.parent, err = parseString(raw)
 		}
-		return keyed(string(key), err)
+		return err
 	})
 }
 
@@ -205,17 +205,17 @@ func (d *dynamo) row(e *event) (trace.Request, error) {
 	var all, recorded object
 	var model []byte
 	row := trace.Request{SessionID: e.session}
-	err := members(e.request, func(key []byte, _ int, raw []byte) (err error) {
+	err := fields("request.", e.request, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "input_tokens":
 			e.input, err = parseLength(raw)
-			return keyed("request.input_tokens", err)
+			return err
 		case "output_tokens":
 			e.output, err = parseLength(raw)
-			return keyed("request.output_tokens", err)
+			return err
 		case "replay":
 			e.replay, err = raw, isObject(raw)
-			return keyed("request.replay", err)
+			return err
 		case "model":
 			model = raw
 			return nil
@@ -225,7 +225,7 @@ func (d *dynamo) row(e *event) (trace.Request, error) {
 			e.duration, err = parseMilliseconds(raw)
 		}
 		recorded.add(string(key), raw)
-		return keyed("request."+string(key), err)
+		return err
 	})
 	if err == nil && e.replay != nil {
 		err = d.readReplay(e, &row)
@@ -255,7 +255,7 @@ func (d *dynamo) row(e *event) (trace.Request, error) {
 func (d *dynamo) readReplay(e *event, r *trace.Request) error {
 	size, tokens := 0, e.input
 	var hashes []byte
-	err := members(e.replay, func(key []byte, _ int, raw []byte) (err error) {
+	err := fields("request.replay.", e.replay, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "trace_block_size":
 			size, err = parseBlockSize(raw)
@@ -264,7 +264,7 @@ func (d *dynamo) readReplay(e *event, r *trace.Request) error {
 		case "input_sequence_hashes":
 			hashes = raw
 		}
-		return keyed("request.replay."+string(key), err)
+		return err
 	})
 	if err != nil {
 		return err

@@ -33,6 +33,21 @@ func members(b []byte, visit func(key []byte, at int, raw []byte) error) error {
 	})
 }
 
+// fields is members for values whose errors begin with a verb: it prefixes them with
+// path and the key.
+func fields(path string, b []byte, visit func(key []byte, at int, raw []byte) error) error {
+	err := members(b, func(key []byte, at int, raw []byte) error {
+		if err := visit(key, at, raw); err != nil {
+			return fmt.Errorf("%s%s %w", path, key, err)
+		}
+		return nil
+	})
+	if path == "." && errors.As(err, &jsonscan.DuplicateKeyError{}) { // about the object, not a field
+		return fmt.Errorf(": %w", err)
+	}
+	return err
+}
+
 // parseString parses a JSON string.
 func parseString(raw []byte) (string, error) {
 	if raw[0] != '"' {

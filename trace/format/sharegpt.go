@@ -1,7 +1,6 @@
 package format
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -81,7 +80,7 @@ func (s *sharegpt) conversation(raw []byte) error {
 	}
 	var messages []byte
 	name := ""
-	err := members(raw, func(key []byte, _ int, raw []byte) (err error) {
+	err := fields("", raw, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "conversations", "conversation":
 			messages, err = raw, isArray(raw)
@@ -90,7 +89,7 @@ func (s *sharegpt) conversation(raw []byte) error {
 				name, err = parseString(raw)
 			}
 		}
-		return keyed(string(key), err)
+		return err
 	})
 	switch {
 	case err != nil:
@@ -144,7 +143,7 @@ func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
 	}
 	var from, value string
 	var hasFrom, hasValue bool
-	err = members(raw, func(key []byte, _ int, raw []byte) (err error) {
+	err = fields(".", raw, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
 		case "from", "role":
 			from, err = parseString(raw)
@@ -153,14 +152,8 @@ func (s *sharegpt) message(raw []byte) (answer bool, tokens int, err error) {
 			value, err = parseString(raw)
 			hasValue = true
 		}
-		if err != nil {
-			return fmt.Errorf(".%s %w", key, err)
-		}
-		return nil
+		return err
 	})
-	if errors.As(err, &jsonscan.DuplicateKeyError{}) {
-		err = fmt.Errorf(": %w", err)
-	}
 	if err == nil && (!hasFrom || !hasValue) {
 		err = fmt.Errorf(" needs both from and value: %s", Quote(raw))
 	}

@@ -2,12 +2,10 @@ package format
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strconv"
 
 	"moontide/trace"
-	"moontide/trace/jsonscan"
 )
 
 // maxWeka is the largest conversation that is accepted, in bytes.
@@ -32,7 +30,7 @@ func parseConversation(raw []byte) (c conversation, err error) {
 	if err := validObject(raw); err != nil {
 		return c, err
 	}
-	err = members(raw, func(key []byte, at int, raw []byte) (err error) {
+	err = fields("", raw, func(key []byte, at int, raw []byte) (err error) {
 		switch string(key) {
 		case "id":
 			c.name, err = parseString(raw)
@@ -47,7 +45,7 @@ func parseConversation(raw []byte) (c conversation, err error) {
 		case "requests":
 			c.requests, c.at, err = raw, at, isArray(raw)
 		}
-		return keyed(string(key), err)
+		return err
 	})
 	switch {
 	case err != nil:
@@ -76,7 +74,7 @@ func parseCall(raw []byte) (c call, err error) {
 	if err := isObject(raw); err != nil {
 		return c, fmt.Errorf(" %w", err)
 	}
-	err = members(raw, func(key []byte, at int, raw []byte) (err error) {
+	err = fields(".", raw, func(key []byte, at int, raw []byte) (err error) {
 		switch string(key) {
 		case "t":
 			err = set(&c.t, raw, parseSeconds)
@@ -85,9 +83,9 @@ func parseCall(raw []byte) (c call, err error) {
 		case "think_time":
 			err = set(&c.think, raw, parseSeconds)
 		case "in":
-			return dotted(key, set(&c.in, raw, parseLength))
+			return set(&c.in, raw, parseLength)
 		case "out":
-			return dotted(key, set(&c.out, raw, parseLength))
+			return set(&c.out, raw, parseLength)
 		case "hash_ids":
 			c.hashes = raw
 			return nil
@@ -96,7 +94,7 @@ func parseCall(raw []byte) (c call, err error) {
 			return nil
 		case "requests":
 			c.requests, c.at = raw, at
-			return dotted(key, isArray(raw))
+			return isArray(raw)
 		case "agent_id":
 			c.agent, err = parseString(raw)
 		case "type":
@@ -107,23 +105,12 @@ func parseCall(raw []byte) (c call, err error) {
 			return nil
 		}
 		c.recorded.add(string(key), raw)
-		return dotted(key, err)
+		return err
 	})
-	if errors.As(err, &jsonscan.DuplicateKeyError{}) {
-		err = fmt.Errorf(": %w", err)
-	}
 	if err == nil {
 		err = c.check(raw)
 	}
 	return c, err
-}
-
-// dotted prefixes the error about a value with its key.
-func dotted(key []byte, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf(".%s %w", key, err)
 }
 
 func (c *call) check(raw []byte) error {
@@ -143,7 +130,7 @@ func (c *call) request(ids []uint64, of *session) (r trace.Request, err error) {
 	r.InputLength, r.OutputLength = c.in.Value, c.out.Value
 	if c.hashes != nil {
 		if r.HashIDs, err = parseIDs(c.hashes, ids, r.InputLength); err != nil {
-			return r, dotted([]byte("hash_ids"), err)
+			return r, keyed(".hash_ids", err)
 		}
 		if !of.global {
 			of.space.apply(r.HashIDs)
