@@ -217,15 +217,13 @@ func TestTreeAgainstPrefixTree(t *testing.T) {
 			return
 		}
 		var depth, leafDepth, children, uses []float64
-		forks, roots := 0, 0
-		for range want.Children(prefix.Root) {
-			roots++
-		}
+		below := make([]float64, want.Len()+1) // children of each node
 		for n := prefix.Root + 1; int(n) <= want.Len(); n++ {
-			ways := 0.0
-			for range want.Children(n) {
-				ways++
-			}
+			below[want.Parent(n)]++
+		}
+		forks, roots := 0, int(below[prefix.Root])
+		for n := prefix.Root + 1; int(n) <= want.Len(); n++ {
+			ways := below[n]
 			depth = append(depth, float64(want.Depth(n)))
 			uses = append(uses, float64(want.Visits(n)))
 			switch {

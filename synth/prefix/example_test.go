@@ -9,9 +9,8 @@ import (
 func Example() {
 	t := prefix.New()
 	t.Add([]uint64{7, 8, 9, 30})
-	t.Add([]uint64{7, 8, 9})
+	n := t.Add([]uint64{7, 8, 9})
 	t.Add([]uint64{7, 40})
-	n := t.Find([]uint64{7, 8, 9, 31})
 	fmt.Println(t.Visits(n), "requests share", t.Depth(n), "blocks")
 	for _, run := range t.Core().Nodes[1:] {
 		fmt.Println(run.Blocks, "blocks shared by", run.Visits)

@@ -1,21 +1,16 @@
 // Package prefix counts the shared prefixes of a trace's prompts in a tree.
 //
-// Start with [New] and pass the block ids of each request to [Tree.Add]. Nodes are
-// numbered in the order of their first visit, parents before children; walk the
-// tree with [Tree.Children] from [Root], or count through the nodes.
+// Start with [New] and pass the block ids of each request to [Tree.Add]:
 //
 //	t := prefix.New()
 //	t.Add([]uint64{7, 8, 9, 30})
-//	t.Add([]uint64{7, 8})
-//	t.Visits(t.Find([]uint64{7, 8, 1})) // 2: both requests have the prefix 7 8
+//	n := t.Add([]uint64{7, 8})
+//	t.Visits(n) // 2: both requests have the prefix 7 8
 //
 // [Tree.Core] returns the shared part as a radix tree of runs of blocks.
 package prefix
 
-import (
-	"iter"
-	"math"
-)
+import "math"
 
 // Node is a distinct prefix of a [Tree]. Nodes are numbered from 1 in the order of
 // their first visit, so a parent has a smaller number than its children.
@@ -39,10 +34,8 @@ type node struct {
 	parent       Node
 	depth        int32
 	visits, ends int32
-	// The children form a ring in the order of their first visit: the sibling
-	// of lastChild is the first child. Root, which is no node's child, means
-	// none.
-	lastChild, sibling Node
+	child        Node // the first one, or Root
+	hasMore      bool // more children, in Tree.later
 }
 
 type edge struct {
@@ -82,62 +75,27 @@ func (t *Tree) grow(parent Node, id uint64) Node {
 		panic("prefix: a tree holds at most 2^31-1 nodes")
 	}
 	n := Node(len(t.nodes))
-	first := n
-	if last := t.nodes[parent].lastChild; last != Root {
-		first = t.nodes[last].sibling
-		t.nodes[last].sibling = n
+	if p := &t.nodes[parent]; p.child == Root {
+		p.child = n
+	} else {
+		p.hasMore = true
 		t.later[edge{parent, id}] = n
 	}
-	t.nodes = append(t.nodes, node{
-		id: id, parent: parent, depth: t.nodes[parent].depth + 1, sibling: first,
-	})
-	t.nodes[parent].lastChild = n
+	t.nodes = append(t.nodes, node{id: id, parent: parent, depth: t.nodes[parent].depth + 1})
 	return n
 }
 
 // Child returns the child of n with the given block id, if there is one.
 func (t *Tree) Child(n Node, id uint64) (Node, bool) {
-	last := t.nodes[n].lastChild
-	if last == Root {
-		return Root, false
+	at := &t.nodes[n]
+	switch {
+	case at.child != Root && t.nodes[at.child].id == id:
+		return at.child, true
+	case at.hasMore:
+		child, ok := t.later[edge{n, id}]
+		return child, ok
 	}
-	first := t.nodes[last].sibling
-	if t.nodes[first].id == id {
-		return first, true
-	}
-	if first == last {
-		return Root, false
-	}
-	child, ok := t.later[edge{n, id}]
-	return child, ok
-}
-
-// Find returns the longest prefix of ids in the tree. Its [Tree.Depth] is the
-// number of leading blocks that an infinite cache would hit.
-func (t *Tree) Find(ids []uint64) Node {
-	at := Root
-	for _, id := range ids {
-		child, known := t.Child(at, id)
-		if !known {
-			break
-		}
-		at = child
-	}
-	return at
-}
-
-// Children yields the children of n in the order of their first visit. The tree
-// must not grow meanwhile.
-func (t *Tree) Children(n Node) iter.Seq[Node] {
-	return func(yield func(Node) bool) {
-		last := t.nodes[n].lastChild
-		if last == Root {
-			return
-		}
-		for child := t.nodes[last].sibling; yield(child) && child != last; {
-			child = t.nodes[child].sibling
-		}
-	}
+	return Root, false
 }
 
 // Len returns the number of nodes, not counting the root. Nodes are numbered
