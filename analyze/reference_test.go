@@ -12,12 +12,8 @@ import (
 
 // Published values for the public Mooncake conversation trace.
 func TestConversationTrace(t *testing.T) {
-	r, err := format.Open(tracetest.Published(t, "conversation_trace.jsonl"), format.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	a, err := analyze.Trace(r.Requests(), analyze.Options{})
+	rows := tracetest.Conversation(t, format.Open, format.Options{})
+	a, err := analyze.Trace(trace.FromSlice(rows), analyze.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,17 +15,9 @@ const conversationBlockSize = 512
 
 // conversation reads the public Mooncake conversation trace.
 func conversation(t *testing.T) *cache.Sequence {
-	r, err := format.Open(tracetest.Published(t, "conversation_trace.jsonl"), format.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
 	var table block.Table
 	var s cache.Sequence
-	for req, err := range r.Requests() {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, req := range tracetest.Conversation(t, format.Open, format.Options{}) {
 		s.Add(table.AppendNumbers(nil, req.HashIDs), req.InputLength, req.SessionID)
 	}
 	return &s

@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"synth":                 {},
 	"synth/sessions":        {"synth", "synth/prefix", "trace", "trace/stats"},
 	"synth/spec":            {"synth", "trace", "trace/format", "trace/stats"},
-	"synth/tree":            {"synth/prefix", "trace", "trace/stats"},
+	"synth/tree":            {"synth", "synth/prefix", "trace", "trace/stats"},
 	"trace":                 {},
 	"trace/atomicfile":      {},
 	"trace/block":           {},
@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"trace/routing":         {},
 	"trace/stats":           {},
 	"trace/tokenizer":       {"trace/jsonscan"},
-	"trace/tracetest":       {},
+	"trace/tracetest":       {"trace"},
 	"traces":                {},
 }
 

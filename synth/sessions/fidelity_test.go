@@ -20,19 +20,9 @@ import (
 	"moontide/traces"
 )
 
-// conversation reads the conversation trace that the Mooncake project published.
 func conversation(t testing.TB) []trace.Request {
 	t.Helper()
-	f, err := format.Open(tracetest.Published(t, "conversation_trace.jsonl"), format.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := trace.Collect(f.Requests())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rows
+	return tracetest.Conversation(t, format.Open, format.Options{})
 }
 
 func fit(t testing.TB, rows []trace.Request, opts sessions.Options) *sessions.Model {

@@ -1,51 +1,42 @@
 package sessions
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 
+	"moontide/synth"
 	"moontide/trace"
 )
 
 // check returns an error for the first invalid value of a file.
-func (f *modelFile) check() error {
-	c := checker{}
-	c.in(span{0, trace.MaxLength}, float64(f.BlockSize), "block_size")
-	c.in(countRange, float64(f.Requests), "requests")
-	c.in(span{1, float64(f.Requests)}, float64(f.Sessions), "sessions")
-	c.in(span{0, math.MaxInt32}, f.SessionsAhead, "sessions_ahead")
-	c.in(timeRange, f.SettledMs, "settled_ms")
-	c.templates(f.Templates, f.BlockSize)
-	c.choice("starts_with_template", f.Templated, 1, 1)
-	c.lengthEnds("isl", f.ISL)
-	c.lengthEnds("osl", f.OSL)
-	c.joint("first_turn", f.FirstTurn, startKnown, lengthRange, lengthRange)
-	c.joint("first_turn_templated", f.FirstTurnTemplated, startKnown, lengthRange, lengthRange)
-	c.choice("continues", f.Continues, turnKnown, int(relations))
-	c.choice("continues_again", f.ContinuesAgain, turnKnown, int(relations))
+func (f *modelFile) check() (err error) {
+	defer synth.Catch(&err)
+	checkIn(span{0, trace.MaxLength}, float64(f.BlockSize), "block_size")
+	checkIn(countRange, float64(f.Requests), "requests")
+	checkIn(span{1, float64(f.Requests)}, float64(f.Sessions), "sessions")
+	checkIn(span{0, math.MaxInt32}, f.SessionsAhead, "sessions_ahead")
+	checkIn(timeRange, f.SettledMs, "settled_ms")
+	checkTemplates(f.Templates, f.BlockSize)
+	checkChoice("starts_with_template", f.Templated, 1, 1)
+	checkLengths("isl", f.ISL)
+	checkLengths("osl", f.OSL)
+	checkJoint("first_turn", f.FirstTurn, startKnown, lengthRange, lengthRange)
+	checkJoint("first_turn_templated", f.FirstTurnTemplated, startKnown, lengthRange, lengthRange)
+	checkChoice("continues", f.Continues, turnKnown, int(relations))
+	checkChoice("continues_again", f.ContinuesAgain, turnKnown, int(relations))
 	for _, name := range slices.Sorted(maps.Keys(f.LaterTurns)) {
 		if !slices.Contains(relationNames[:], name) {
-			c.failf("later_turns: %q is none of %q", name, relationNames)
+			synth.Fail("later_turns: %q is none of %q", name, relationNames)
 		}
-		c.joint("later_turns."+name, f.LaterTurns[name], turnKnown, shareRange, timeRange, growthRange, lengthRange)
+		checkJoint("later_turns."+name, f.LaterTurns[name], turnKnown, shareRange, timeRange, growthRange, lengthRange)
 	}
-	c.arrivals(f.Arrivals)
-	if c.err == nil && len(f.FirstTurn)+len(f.FirstTurnTemplated) == 0 {
-		return errors.New("first_turn: no values")
+	checkArrivals(f.Arrivals)
+	if len(f.FirstTurn)+len(f.FirstTurnTemplated) == 0 {
+		synth.Fail("first_turn: no values")
 	}
-	return c.err
-}
-
-// checker keeps the first error.
-type checker struct{ err error }
-
-func (c *checker) failf(format string, args ...any) {
-	if c.err == nil {
-		c.err = fmt.Errorf(format, args...)
-	}
+	return nil
 }
 
 // span is a range of numbers, including both ends.
@@ -60,146 +51,136 @@ var (
 	anyRange    = span{-math.MaxFloat64, math.MaxFloat64}
 )
 
-// in reports whether there is no error so far and a value is in its range. NaN
-// is never in range.
-func (c *checker) in(r span, x float64, path string, args ...any) bool {
+// checkIn rejects a value outside its range. NaN is never in range.
+func checkIn(r span, x float64, path string, args ...any) {
 	if !(x >= r.low && x <= r.high) {
-		c.failf("%s: %v is not in %v..%v", fmt.Sprintf(path, args...), x, r.low, r.high)
+		synth.Fail("%s: %v is not in %v..%v", fmt.Sprintf(path, args...), x, r.low, r.high)
 	}
-	return c.err == nil
 }
 
-// whole is like in, for whole numbers.
-func (c *checker) whole(r span, x float64, path string, args ...any) bool {
-	if c.in(r, x, path, args...) && x != math.Trunc(x) {
-		c.failf("%s: %v is not a whole number", fmt.Sprintf(path, args...), x)
+// checkWhole is like checkIn, for whole numbers.
+func checkWhole(r span, x float64, path string, args ...any) {
+	checkIn(r, x, path, args...)
+	if x != math.Trunc(x) {
+		synth.Fail("%s: %v is not a whole number", fmt.Sprintf(path, args...), x)
 	}
-	return c.err == nil
 }
 
-func (c *checker) lengthEnds(path string, ends [2]float64) {
-	c.in(lengthRange, ends[0], "%s[0], the low end", path)
-	c.in(span{max(ends[0], .5), lengthRange.high}, ends[1], "%s[1], the high end", path)
+func checkLengths(path string, ends [2]float64) {
+	checkIn(lengthRange, ends[0], "%s[0], the low end", path)
+	checkIn(span{max(ends[0], .5), lengthRange.high}, ends[1], "%s[1], the high end", path)
 }
 
-func (c *checker) templates(templates [][4]int, blockSize int) {
+func checkTemplates(templates [][4]int, blockSize int) {
 	if blockSize == 0 && len(templates) > 0 {
-		c.failf("templates: there are %d, but block_size is 0", len(templates))
+		synth.Fail("templates: there are %d, but block_size is 0", len(templates))
 	}
 	depth := []int{0}
 	for i, t := range templates {
-		if !c.in(span{0, float64(i)}, float64(t[0]), "templates[%d][0], the parent", i) {
-			return
-		}
+		checkIn(span{0, float64(i)}, float64(t[0]), "templates[%d][0], the parent", i)
 		above := depth[t[0]]
-		c.in(span{1, float64(min(maxBlocks, trace.MaxLength/blockSize) - above)}, float64(t[1]), "templates[%d][1], the blocks", i)
+		checkIn(span{1, float64(min(maxBlocks, trace.MaxLength/blockSize) - above)}, float64(t[1]), "templates[%d][1], the blocks", i)
 		if t[2] != 0 {
-			c.in(countRange, float64(t[2]), "templates[%d][2], the sessions", i)
+			checkIn(countRange, float64(t[2]), "templates[%d][2], the sessions", i)
 		}
-		c.in(span{0, float64(blockSize - 1)}, float64(t[3]), "templates[%d][3], the tail", i)
+		checkIn(span{0, float64(blockSize - 1)}, float64(t[3]), "templates[%d][3], the tail", i)
 		depth = append(depth, above+t[1])
 	}
 }
 
-// tree checks that the splits form one tree over all leaves. Every split must
+// checkTree checks that the splits form one tree over all leaves. Every split must
 // come before those below it, so that each path ends.
-func (c *checker) tree(path string, d decisionTree, leaves, known int) {
+func checkTree(path string, d decisionTree, leaves, known int) {
 	if len(d.Splits)+1 != leaves {
-		c.failf("%s: %d splits do not make %d leaves", path, len(d.Splits), leaves)
-		return
+		synth.Fail("%s: %d splits do not make %d leaves", path, len(d.Splits), leaves)
 	}
 	used := make(map[float64]bool)
 	for i, s := range d.Splits {
-		c.whole(span{0, float64(known - 1)}, s[0], "%s.splits[%d][0], the dimension", path, i)
-		c.in(anyRange, s[1], "%s.splits[%d][1]", path, i)
+		checkWhole(span{0, float64(known - 1)}, s[0], "%s.splits[%d][0], the dimension", path, i)
+		checkIn(anyRange, s[1], "%s.splits[%d][1]", path, i)
 		for side := 2; side < 4; side++ {
 			to := s[side]
-			if !c.whole(span{float64(-leaves), float64(leaves - 2)}, to, "%s.splits[%d][%d]", path, i, side) {
-				return
-			}
+			checkWhole(span{float64(-leaves), float64(leaves - 2)}, to, "%s.splits[%d][%d]", path, i, side)
 			if to >= 0 && to <= float64(i) || used[to] {
-				c.failf("%s.splits[%d][%d]: %v leads back", path, i, side, to)
+				synth.Fail("%s.splits[%d][%d]: %v leads back", path, i, side, to)
 			}
 			used[to] = true
 		}
 	}
 }
 
-// joint checks that the distributions have values in the given ranges.
-func (c *checker) joint(path string, j joint, known int, values ...span) {
+// checkJoint checks that the distributions have values in the given ranges.
+func checkJoint(path string, j joint, known int, values ...span) {
 	if len(j) == 0 {
 		return
 	}
 	if len(j) != len(values) {
-		c.failf("%s: %d values, want %d", path, len(j), len(values))
-		return
+		synth.Fail("%s: %d values, want %d", path, len(j), len(values))
 	}
 	for i := range j {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		c.tree(at, j[i].decisionTree, len(j[i].Leaves), known+i)
+		checkTree(at, j[i].decisionTree, len(j[i].Leaves), known+i)
 		for k, bins := range j[i].Leaves {
-			c.bins(fmt.Sprintf("%s.leaves[%d]", at, k), bins, values[i])
+			checkBins(fmt.Sprintf("%s.leaves[%d]", at, k), bins, values[i])
 		}
 	}
 }
 
-func (c *checker) bins(path string, bins []bin, value span) {
+func checkBins(path string, bins []bin, value span) {
 	if len(bins) == 0 {
-		c.failf("%s: no bins", path)
+		synth.Fail("%s: no bins", path)
 	}
 	for i, b := range bins {
 		if len(b) != 3 && len(b) != 5 {
-			c.failf("%s[%d]: %d numbers, want 3 or 5", path, i, len(b))
-			return
+			synth.Fail("%s[%d]: %d numbers, want 3 or 5", path, i, len(b))
 		}
-		c.whole(countRange, b[0], "%s[%d][0], the requests", path, i)
-		c.in(span{1e-9, math.MaxInt32}, b[1], "%s[%d][1], the weight", path, i)
-		c.in(value, b[2], "%s[%d][2], the low end", path, i)
+		checkWhole(countRange, b[0], "%s[%d][0], the requests", path, i)
+		checkIn(span{1e-9, math.MaxInt32}, b[1], "%s[%d][1], the weight", path, i)
+		checkIn(value, b[2], "%s[%d][2], the low end", path, i)
 		if len(b) == 5 {
-			c.in(span{b[2], value.high}, b[3], "%s[%d][3], the high end", path, i)
-			c.in(span{b[2], b[3]}, b[4], "%s[%d][4], the mean", path, i)
+			checkIn(span{b[2], value.high}, b[3], "%s[%d][3], the high end", path, i)
+			checkIn(span{b[2], b[3]}, b[4], "%s[%d][4], the mean", path, i)
 		}
 	}
 }
 
-func (c *checker) choice(path string, k choice, known, outcomes int) {
+func checkChoice(path string, k choice, known, outcomes int) {
 	if len(k.Leaves) == 0 {
 		return
 	}
-	c.tree(path, k.decisionTree, len(k.Leaves), known)
+	checkTree(path, k.decisionTree, len(k.Leaves), known)
 	for i, leaf := range k.Leaves {
 		if len(leaf) != outcomes+1 {
-			c.failf("%s.leaves[%d]: %d numbers, want %d", path, i, len(leaf), outcomes+1)
-			return
+			synth.Fail("%s.leaves[%d]: %d numbers, want %d", path, i, len(leaf), outcomes+1)
 		}
-		c.whole(countRange, leaf[0], "%s.leaves[%d][0], the requests", path, i)
+		checkWhole(countRange, leaf[0], "%s.leaves[%d][0], the requests", path, i)
 		for o, share := range leaf[1:] {
-			c.in(shareRange, share, "%s.leaves[%d][%d]", path, i, o+1)
+			checkIn(shareRange, share, "%s.leaves[%d][%d]", path, i, o+1)
 		}
-		c.in(span{0, 1 + 1e-9}, sum(leaf[1:]), "%s.leaves[%d], the sum of shares", path, i)
+		checkIn(span{0, 1 + 1e-9}, sum(leaf[1:]), "%s.leaves[%d], the sum of shares", path, i)
 	}
 }
 
-func (c *checker) arrivals(a arrivals) {
+func checkArrivals(a arrivals) {
 	ticks, means := timeRange, span{1e-3, 2 * maxTime}
 	values := []span{{0, 1e18}, {.5, 2 * maxAtOnce}}
 	if a.ByTick {
 		ticks, means = span{1e-3, maxTime}, span{minPerTickInSegment, maxAtOnce}
 		values = []span{{-1e4, 1e4}}
 	}
-	c.in(ticks, a.TickMs, "arrivals.tick_ms")
-	c.in(timeRange, a.MeanGapMs, "arrivals.mean_gap_ms")
+	checkIn(ticks, a.TickMs, "arrivals.tick_ms")
+	checkIn(timeRange, a.MeanGapMs, "arrivals.mean_gap_ms")
 	for i, j := range a.Jitter {
-		c.whole(countRange, j[0], "arrivals.jitter[%d][0], the requests", i)
-		c.in(span{-a.TickMs, a.TickMs}, j[1], "arrivals.jitter[%d][1]", i)
+		checkWhole(countRange, j[0], "arrivals.jitter[%d][0], the requests", i)
+		checkIn(span{-a.TickMs, a.TickMs}, j[1], "arrivals.jitter[%d][1]", i)
 	}
 	for i, s := range a.Segments {
-		c.whole(countRange, s[0], "arrivals.segments[%d][0], the requests", i)
-		c.whole(span{1, math.MaxInt32}, s[1], "arrivals.segments[%d][1], the times", i)
-		c.in(means, s[2], "arrivals.segments[%d][2], the mean", i)
+		checkWhole(countRange, s[0], "arrivals.segments[%d][0], the requests", i)
+		checkWhole(span{1, math.MaxInt32}, s[1], "arrivals.segments[%d][1], the times", i)
+		checkIn(means, s[2], "arrivals.segments[%d][2], the mean", i)
 	}
-	c.joint("arrivals.steps", a.Steps, stepKnown, values...)
+	checkJoint("arrivals.steps", a.Steps, stepKnown, values...)
 	if len(a.Steps) > 0 && len(a.Segments) == 0 {
-		c.failf("arrivals.segments: none, but there are steps")
+		synth.Fail("arrivals.segments: none, but there are steps")
 	}
 }

@@ -87,7 +87,8 @@ type row struct {
 func (r *row) starts() bool { return r.parent == none || r.relation == joins }
 
 func newFitter() *fitter {
-	return &fitter{Model: &Model{file: modelFile{LaterTurns: make(map[string]joint)}}, prompts: prefix.New(), latest: make(map[string]int32)}
+	m := &Model{file: modelFile{LaterTurns: make(map[string]joint)}, speed: 1}
+	return &fitter{Model: m, prompts: prefix.New(), latest: make(map[string]int32)}
 }
 
 func (f *fitter) add(r trace.Request) error {
@@ -272,16 +273,15 @@ func (f *fitter) model() *Model {
 		}
 	}
 	f.file.Arrivals = fitArrivals(times)
-	m := &Model{file: f.file, size: f.size, irregular: f.irregular, speed: 1}
-	m.file.Version, m.file.Method = fileVersion, fileMethod
+	f.file.Version, f.file.Method = fileVersion, fileMethod
 	if f.hasBlocks {
-		m.file.BlockSize = f.size.Tokens
+		f.file.BlockSize = f.size.Tokens
 	}
 	for _, t := range f.templates[1:] {
-		m.file.Templates = append(m.file.Templates, [4]int{t.parent, t.blocks, t.sessions, t.tail})
+		f.file.Templates = append(f.file.Templates, [4]int{t.parent, t.blocks, t.sessions, t.tail})
 	}
-	m.prepare()
-	return m
+	f.prepare()
+	return f.Model
 }
 
 // link finds the row that each row continues: the previous one of its session

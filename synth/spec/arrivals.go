@@ -109,7 +109,6 @@ func (r *reader) rate(n *node) rate {
 		parts := n.at("phases")
 		if parts == nil || parts.kind != list {
 			r.fail(n.place, "rate.phases is missing or not a list")
-			return steady(1)
 		}
 		return r.phases(parts, repeat)
 	}
@@ -119,7 +118,6 @@ func (r *reader) rate(n *node) rate {
 func (r *reader) phases(n *node, repeat bool) rate {
 	if len(n.items) == 0 || len(n.items) > 1000 {
 		r.fail(n.place, "rate has %d phases, want 1 to 1000", len(n.items))
-		return steady(1)
 	}
 	allowed := span{0, rates.high}
 	var parts []phase
@@ -141,7 +139,7 @@ func (r *reader) phases(n *node, repeat bool) rate {
 		last = p.to
 	}
 	p := newPhases(parts, repeat)
-	if !r.failed() && p.peak() < rates.low {
+	if p.peak() < rates.low {
 		r.fail(n.place, "the rate is 0 in every phase")
 	}
 	return p
@@ -175,9 +173,6 @@ func (a *arrivals) readBursts(f fields) {
 		f.fail(n.place, "arrival.bursts needs on and off: their mean times")
 	}
 	a.bursts = &onOff{b.seconds("on", 1, periods), b.seconds("off", 1, periods), b.number("ratio", 0, span{0, 1})}
-	if f.failed() {
-		return
-	}
 	// Each switch takes time to simulate, even when nothing arrives.
 	if switches := 1 / ((a.bursts.on + a.bursts.off) * a.rate.peak()); switches > 1e4 {
 		f.fail(n.place, "arrival.bursts switch %.3g times per request: want fewer than 10000", switches)

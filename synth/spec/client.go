@@ -70,9 +70,7 @@ func (r *reader) client(n *node, name string, common *shared) *client {
 	}
 	shortest, longest := c.lengths(f)
 	c.sessions = r.sessions(n.at("sessions"))
-	if !r.failed() {
-		c.checkLengths(f, shortest, longest)
-	}
+	c.checkLengths(f, shortest, longest)
 	return c
 }
 
@@ -127,9 +125,6 @@ func (c *client) lengths(f fields) (shortest, longest int) {
 	}
 	c.isl, c.osl = f.distribution(key, isl), f.distribution("osl", osl)
 	c.correlation = f.number("correlation", 0, span{-1, 1})
-	if f.failed() {
-		return 0, 0
-	}
 	if c.correlation != 0 && (stats.Lowest(c.isl) == stats.Highest(c.isl) || stats.Lowest(c.osl) == stats.Highest(c.osl)) {
 		f.fail(f.place("correlation"), "correlation needs an isl and an osl that vary")
 	}
@@ -173,9 +168,7 @@ func (r *reader) sessions(n *node) sessions {
 	s.timestamps = f.choice("timestamps", "first", "first", "all") == "all"
 	s.ttft = f.seconds("ttft", s.ttft, span{0, year})
 	s.tpot = f.seconds("tpot", s.tpot, span{0, year})
-	if !r.failed() {
-		s.several = stats.IntegerMean(s.turns, 1, s.maxTurns()) > 1
-	}
+	s.several = s.maxTurns() > 1
 	return s
 }
 

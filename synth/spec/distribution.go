@@ -49,7 +49,6 @@ func (f fields) distribution(key string, q quantity) stats.Distribution {
 	n := f.node.at(key)
 	if n == nil {
 		f.fail(f.node.place, "%s is missing", q.label)
-		return stats.Fixed(0)
 	}
 	return f.reader.distribution(n, q)
 }
@@ -57,14 +56,8 @@ func (f fields) distribution(key string, q quantity) stats.Distribution {
 // distribution reads a distribution and truncates it to its bounds.
 func (r *reader) distribution(n *node, q quantity) stats.Distribution {
 	f, name := r.distributionFields(n, q)
-	if r.failed() {
-		return stats.Fixed(0)
-	}
 	bounds := f.bounds(q, name)
 	d := f.untruncated(name, q, bounds)
-	if r.failed() {
-		return stats.Fixed(0)
-	}
 	low, high := bounds.low, bounds.high
 	if q.whole { // include values that round to the bounds
 		low, high = low-0.5, math.Nextafter(high+0.5, low)
@@ -72,7 +65,6 @@ func (r *reader) distribution(n *node, q quantity) stats.Distribution {
 	truncated, mass := stats.Truncate(d, low, high)
 	if mass < minMass {
 		r.fail(n.place, "%s has a probability of %.3g for values %v%s: want bounds that the distribution reaches", q.label, max(mass, 0), bounds, q.in.plural)
-		return stats.Fixed(0)
 	}
 	if q.whole {
 		return stats.Rounded{Distribution: truncated}
@@ -90,9 +82,6 @@ func (r *reader) distributionFields(n *node, q quantity) (fields, string) {
 		r.fail(n.place, "%s is a list, want a number or a distribution: one of %s", q.label, distributionNames)
 	case mapping:
 		n = renamed(n, "law", "distribution") // its key until 2026
-	}
-	if r.failed() {
-		return fields{}, ""
 	}
 	f := fields{r, q.label, n}
 	name := f.text("distribution")
@@ -169,7 +158,7 @@ func (r *reader) shortForm(n *node, q quantity) *node {
 // bounds reads min and max.
 func (f fields) bounds(q quantity, name string) span {
 	b := span{f.parameter("min", q.min, q, q.allowed), f.parameter("max", q.allowed.high, q, q.allowed)}
-	if name == "uniform" && !f.failed() && !(f.has("min") && f.has("max")) {
+	if name == "uniform" && !(f.has("min") && f.has("max")) {
 		f.fail(f.node.place, "%s is uniform and needs min and max", q.label)
 	}
 	if b.low > b.high {
@@ -191,7 +180,6 @@ func (f fields) parameter(key string, otherwise float64, q quantity, allowed spa
 func (f fields) required(key string, q quantity, allowed span) float64 {
 	if !f.has(key) {
 		f.fail(f.node.place, "%s needs %s", q.label, key)
-		return 0
 	}
 	return f.parameter(key, 0, q, allowed)
 }
@@ -221,9 +209,6 @@ func (f fields) untruncated(name string, q quantity, bounds span) stats.Distribu
 	}
 	mean := f.required("mean", q, positive)
 	std := f.std(q, mean, families[name].cvs)
-	if f.failed() {
-		return stats.Fixed(0)
-	}
 	switch name {
 	case "lognormal":
 		return stats.NewLognormal(mean, std/mean)
@@ -244,7 +229,7 @@ func (f fields) std(q quantity, mean float64, cvs span) float64 {
 		f.fail(f.node.place, "%s needs cv or std", q.label)
 	}
 	std := f.parameter("std", 0, q, span{0, 1e12})
-	if cv := std / mean; !f.failed() && !cvs.contains(cv) {
+	if cv := std / mean; !cvs.contains(cv) {
 		f.fail(f.place("std"), "%s has std / mean out of range: %.4g, want %v", q.label, cv, cvs)
 	}
 	return std
@@ -255,14 +240,12 @@ func (f fields) mixture(q quantity) stats.Distribution {
 	of := f.node.at("of")
 	if of == nil || of.kind != list || len(of.items) == 0 || len(of.items) > 100 {
 		f.fail(f.place("of"), "%s needs of: a list of 1 to 100 distributions, each with its share", q.label)
-		return stats.Fixed(0)
 	}
 	var parts []stats.Component
 	var shares []float64
 	for _, item := range of.items {
 		if item.kind != mapping {
 			f.fail(item.place, "a part of %s is %v, want a distribution with its share: {share: 0.5, distribution: fixed, value: 100}", q.label, item.kind)
-			break
 		}
 		item = renamed(item, "law", "distribution")
 		share := fields{f.reader, q.label, item}.required("share", quantity{label: q.label, in: number}, span{1e-9, 1})
@@ -279,8 +262,5 @@ func (f fields) mixture(q quantity) stats.Distribution {
 		shares = append(shares, share)
 	}
 	f.checkShares(of.place, q.label, shares)
-	if f.failed() {
-		return stats.Fixed(0)
-	}
 	return stats.NewMixture(parts)
 }

@@ -24,23 +24,7 @@ const maxTime = 1e12
 // in memory. Its only error is an arrival later than a trace can hold.
 func (s *Spec) Requests() trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
-		var row trace.Request
-		var slab []uint64 // ids of upcoming rows
-		for drawing := s.Draw(); ; {
-			err := drawing.Read(&row)
-			if err == io.EOF {
-				return
-			}
-			r, n := row, len(row.HashIDs)
-			if n > len(slab) {
-				slab = make([]uint64, max(n, 4096))
-			}
-			r.HashIDs, slab = slab[:n:n], slab[n:]
-			copy(r.HashIDs, row.HashIDs)
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
+		trace.FromRows(s.Draw())(yield)
 	}
 }
 

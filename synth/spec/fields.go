@@ -1,30 +1,27 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"moontide/synth"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// reader converts nodes into a [Spec]. It keeps the first error and returns
-// zero values from then on, so that callers need not check each value.
+// reader converts nodes into a [Spec].
 type reader struct {
 	files     opener
 	blockSize int // tokens
 	prefixes  int // shared prefixes so far
 	values    int // read from files so far
-	err       error
 }
 
-func (r *reader) failed() bool { return r.err != nil }
-
+// fail ends the reading at the first error.
 func (r *reader) fail(place, format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%s: %w", place, fmt.Errorf(format, args...))
-	}
+	synth.Fail("%s: %w", place, fmt.Errorf(format, args...))
 }
 
 // fields holds the entries of a mapping.
@@ -38,14 +35,9 @@ type fields struct {
 func (r *reader) fields(n *node, name string, known ...string) fields {
 	f := fields{r, name, n}
 	if n.kind != mapping {
-		what := name
-		if what == "" {
-			what = "the spec"
-		}
-		r.fail(n.place, "%s is %v, want a mapping with keys of %s", what, n.kind, strings.Join(known, ", "))
-		f.node = &node{place: n.place, kind: mapping}
+		r.fail(n.place, "%s is %v, want a mapping with keys of %s", cmp.Or(name, "the spec"), n.kind, strings.Join(known, ", "))
 	}
-	for _, e := range f.node.entries {
+	for _, e := range n.entries {
 		if !slices.Contains(known, e.key) {
 			r.fail(e.place, "%s is not a known key: want one of %s", quote(f.label(e.key)), strings.Join(known, ", "))
 		}
@@ -162,17 +154,12 @@ func (f fields) quantity(key string, otherwise float64, allowed span, in unit) f
 
 func (r *reader) parse(n *node, label string, allowed span, in unit) float64 {
 	text := r.scalar(n, label)
-	if r.failed() {
-		return 0
-	}
 	x, ok := in.parse(text)
 	if !ok {
 		r.fail(n.place, "%s is not %s: %s", label, in.what, quote(text))
-		return 0
 	}
 	if !allowed.contains(x) {
 		r.fail(n.place, "%s is out of range: %s, want %v%s", label, text, allowed, in.plural)
-		return 0
 	}
 	return x
 }
@@ -182,7 +169,6 @@ func (f fields) whole(key string, otherwise int, allowed span) int {
 	x := f.number(key, float64(otherwise), allowed)
 	if x != math.Trunc(x) {
 		f.fail(f.place(key), "%s is not a whole number: %s", f.label(key), plain(x))
-		return otherwise
 	}
 	return int(x)
 }
@@ -193,7 +179,7 @@ func (f fields) choice(key, otherwise string, allowed ...string) string {
 		return otherwise
 	}
 	text := f.text(key)
-	if !f.failed() && !slices.Contains(allowed, text) {
+	if !slices.Contains(allowed, text) {
 		f.fail(f.place(key), "%s is not one of %s: %s", f.label(key), strings.Join(allowed, ", "), quote(text))
 	}
 	return text

@@ -35,15 +35,11 @@ func (f fields) readFile(key string, use func(name string, in *bufio.Reader) err
 		f.fail(f.node.place, "%s needs %s: the name of a file", f.name, key)
 	}
 	path := f.text(key)
-	if f.failed() {
-		return
-	}
 	if f.node.at(key).inFile && !filepath.IsAbs(path) {
 		path = filepath.Join(f.files.folder, path)
 	}
 	if f.files.open == nil {
 		f.fail(f.place(key), "%s names a file, but files are not available: %s", f.label(key), quote(path))
-		return
 	}
 	in, err := f.files.open(path)
 	if err == nil {
@@ -76,7 +72,6 @@ func (f fields) column(key string, q quantity) (values []float64) {
 	})
 	if len(values) == 0 {
 		f.fail(f.place(key), "%s holds no values", f.label(key))
-		return []float64{0}
 	}
 	return values
 }
@@ -127,20 +122,18 @@ func (r *reader) eachRow(name string, in io.Reader, do func(trace.Request) error
 		return err
 	}
 	defer rows.Close()
-	var row trace.Request
-	for {
-		if err := rows.Read(&row); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
+	for row, err := range rows.Borrowed() {
+		if err == nil {
+			err = r.countValue(name)
 		}
-		if err := r.countValue(name); err != nil {
+		if err != nil {
 			return err
 		}
 		if err := do(row); err != nil {
 			return &trace.RowError{File: name, Line: rows.Line(), Err: err}
 		}
 	}
+	return nil
 }
 
 // lengthPair is the ISL and OSL of one request.
@@ -158,7 +151,7 @@ func (f fields) pairs(key string, keep func(lengthPair) bool) (pairs []lengthPai
 			return nil
 		})
 	})
-	if !f.failed() && len(pairs) == 0 {
+	if len(pairs) == 0 {
 		f.fail(f.place(key), "%s has no row within the bounds (%d rows read)", f.label(key), rows)
 	}
 	return pairs
@@ -184,7 +177,7 @@ func (f fields) timestamps(key string) (times []float64) {
 			return nil
 		})
 	})
-	if !f.failed() && (len(times) < 2 || times[len(times)-1] == 0) {
+	if len(times) < 2 || times[len(times)-1] == 0 {
 		f.fail(f.place(key), "%s has no two timestamps that differ", f.label(key))
 	}
 	return times

@@ -38,14 +38,10 @@ func (r *reader) shared(n *node) *shared {
 		nodes *= l.children
 		if r.prefixes += nodes; r.prefixes > maxPrefixes {
 			f.fail(f.place("count"), "more than %d shared prefixes (%d at this level)", maxPrefixes, nodes)
-			return s
 		}
 		l.nodes = nodes
 		l.tokens = f.distribution("tokens", r.tokens(1))
 		exponent := f.number("zipf", 0, span{0, 100})
-		if r.failed() {
-			return s
-		}
 		l.popularity = stats.NewZipf(l.children, exponent)
 		s.longest += int(stats.Highest(l.tokens))
 		s.levels = append(s.levels, l)

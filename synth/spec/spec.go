@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"moontide/synth"
 	"moontide/trace"
 )
 
@@ -60,23 +62,17 @@ func (s *Spec) BlockSize() int { return s.blockSize }
 // Parse reads a spec and the files that it names. The package comment documents
 // the syntax. Errors include the line and column, or the setting, of
 // contradictory or impossible values.
-func Parse(text []byte, o Options) (*Spec, error) {
-	if o.Name == "" {
-		o.Name = "spec"
-	}
-	root, err := parseYAML(text, o.Name)
+func Parse(text []byte, o Options) (_ *Spec, err error) {
+	root, err := parseYAML(text, cmp.Or(o.Name, "spec"))
 	if err != nil {
 		return nil, err
 	}
+	defer synth.Catch(&err)
 	r := &reader{files: opener{o.Open, o.Folder}, blockSize: trace.DefaultBlockSize}
 	for _, s := range o.Settings {
 		r.override(root, s)
 	}
-	s := r.spec(root)
-	if r.err != nil {
-		return nil, r.err
-	}
-	return s, nil
+	return r.spec(root), nil
 }
 
 // override applies a setting to the text.
@@ -99,7 +95,6 @@ func (r *reader) override(root *node, s Setting) {
 			inner = inner.asMapping("process")
 		case inner.kind != mapping:
 			r.fail(s.From, "%s is %v at %s: its keys cannot be set", key, inner.kind, inner.place)
-			return
 		}
 		at.set(key, inner)
 		at = inner
@@ -117,8 +112,8 @@ func (r *reader) spec(root *node) *Spec {
 		blockSize: f.whole("block_size", trace.DefaultBlockSize, span{1, trace.MaxLength}),
 		seed:      f.seed(),
 	}
-	r.blockSize = max(s.blockSize, 1)
-	if n := root.at("shared"); n != nil && !r.failed() {
+	r.blockSize = s.blockSize
+	if n := root.at("shared"); n != nil {
 		s.common = r.shared(n)
 	}
 	if root.at("clients") == nil {
@@ -127,14 +122,12 @@ func (r *reader) spec(root *node) *Spec {
 	} else {
 		r.clients(s, root)
 	}
-	if !r.failed() {
-		for c := range s.clients() {
-			s.declares = s.declares || c.shared != nil || c.sessions.several
-		}
-		s.drawPrefixes()
-		s.setMeanTurns()
-		s.setLimit(f)
+	for c := range s.clients() {
+		s.declares = s.declares || c.shared != nil || c.sessions.several
 	}
+	s.drawPrefixes()
+	s.setMeanTurns()
+	s.setLimit(f)
 	return s
 }
 
@@ -188,7 +181,6 @@ func (r *reader) clients(s *Spec, root *node) {
 	n := root.at("clients")
 	if n.kind != list || len(n.items) == 0 || len(n.items) > 1000 {
 		r.fail(n.place, "clients is not a list of 1 to 1000 clients")
-		return
 	}
 	mixed := source{name: "arrivals"}
 	var shares []float64
@@ -212,9 +204,6 @@ func (r *reader) clients(s *Spec, root *node) {
 			f.fail(f.place("arrival"), "a client with a share uses the top-level arrival and cannot have its own")
 		}
 		c := r.client(inherit(item, root), name, common)
-		if r.failed() {
-			return
-		}
 		if own {
 			process := item.at("arrival")
 			if process == nil {
@@ -243,7 +232,6 @@ func (f fields) clientName(i int, taken map[string]bool) string {
 		name = fmt.Sprintf("client%d", i+1)
 	}
 	switch {
-	case f.failed():
 	case !clientName().MatchString(name):
 		f.fail(f.place("name"), "name must be 1 to 40 letters, digits or _.-: %s", quote(name))
 	case taken[name]:

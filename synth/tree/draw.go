@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"moontide/synth"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -103,20 +104,7 @@ func (d *Drawing) Read(r *trace.Request) error {
 }
 
 // Requests draws the remaining requests. It can be ranged over once.
-func (d *Drawing) Requests() trace.Requests {
-	return func(yield func(trace.Request, error) bool) {
-		for {
-			var r trace.Request // ids are not shared between requests
-			err := d.Read(&r)
-			if err == io.EOF {
-				return
-			}
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
-}
+func (d *Drawing) Requests() trace.Requests { return trace.FromRows(d) }
 
 // Rejected returns how many requests MinISL and MaxISL have rejected so far.
 func (d *Drawing) Rejected() int { return d.rejected }
@@ -194,17 +182,10 @@ func (d *Drawing) appendIDs(ids []uint64) []uint64 {
 	}
 	first := m.coreBlocks * p.copy
 	for _, i := range p.path {
-		ids = appendRun(ids, first+m.nodes[i].first, m.nodes[i].blocks)
+		run := synth.BlockRun{First: first + m.nodes[i].first, Blocks: m.nodes[i].blocks}
+		ids = run.AppendIDs(ids)
 	}
-	ids = appendRun(ids, d.fresh, p.unique)
+	ids = synth.BlockRun{First: d.fresh, Blocks: p.unique}.AppendIDs(ids)
 	d.fresh += uint64(p.unique)
-	return ids
-}
-
-// appendRun appends consecutive ids.
-func appendRun(ids []uint64, first uint64, blocks int) []uint64 {
-	for i := range uint64(blocks) {
-		ids = append(ids, first+i)
-	}
 	return ids
 }

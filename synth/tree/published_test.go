@@ -8,25 +8,16 @@ import (
 	"slices"
 	"testing"
 
+	"moontide/synth"
 	"moontide/trace"
 	"moontide/trace/format"
 	"moontide/trace/stats"
 	"moontide/trace/tracetest"
 )
 
-// published reads the conversation trace that the Mooncake project published.
 func published(t testing.TB) []trace.Request {
 	t.Helper()
-	f, err := format.Open(tracetest.Published(t, "conversation_trace.jsonl"), format.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	rows, err := trace.Collect(f.Requests())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rows
+	return tracetest.Conversation(t, format.Open, format.Options{})
 }
 
 // statistics are what the data generator's users compare.
@@ -249,7 +240,7 @@ func chats(n int) []trace.Request {
 	turns := [][]uint64{{0}}
 	for i := range rows {
 		next := turns[random.IntN(len(turns))]
-		ids := appendRun(append([]uint64{}, next...), uint64(1+i)<<8, 1+random.IntN(24))
+		ids := synth.BlockRun{First: uint64(1+i) << 8, Blocks: 1 + random.IntN(24)}.AppendIDs(slices.Clone(next))
 		if len(ids) < 200 {
 			turns = append(turns, ids)
 		}

@@ -185,15 +185,6 @@ func (r Rounded) CDF(x float64) float64 {
 	return r.Distribution.CDF(math.Nextafter(math.Floor(x)+0.5, math.Inf(-1)))
 }
 
-// IntegerMean returns the mean of a distribution on the integers low..high.
-func IntegerMean(d Distribution, low, high int) float64 {
-	mean := float64(low)
-	for k := low; k < high; k++ {
-		mean += 1 - d.CDF(float64(k)) // the mean is the sum of P(X > k)
-	}
-	return mean
-}
-
 // Correlate turns independent uniform numbers p and q into a uniform number
 // with the given rank (Spearman) correlation to p, in -1..1, by a Gaussian
 // copula.

@@ -144,19 +144,6 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-func TestIntegerMean(t *testing.T) {
-	for want, l := range map[float64]Distribution{
-		3.5: Rounded{Uniform{0.5, 6.5}},
-		4:   Rounded{Geometric{4}},
-		1:   Fixed(1),
-		5:   Rounded{Fixed(5)},
-	} {
-		if got := IntegerMean(l, 1, 1000); math.Abs(got-want) > 1e-9 {
-			t.Errorf("mean of %v is %v, want %v", l, got, want)
-		}
-	}
-}
-
 // TestZipf compares counts with popularity by chi-square, also below an
 // exponent of 1.
 func TestZipf(t *testing.T) {

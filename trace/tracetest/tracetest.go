@@ -4,11 +4,14 @@
 package tracetest
 
 import (
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"moontide/trace"
 )
 
 // Published returns the path of a published trace in ../shared/traces, relative to
@@ -20,6 +23,26 @@ func Published(tb testing.TB, name string) string {
 		tb.Skipf("the published trace is missing: %v", err)
 	}
 	return path
+}
+
+// Conversation reads the conversation trace that the Mooncake project published.
+// Pass [moontide/trace/format.Open] and its options; that package's own tests use
+// this one, so this one cannot import it.
+func Conversation[R interface {
+	Requests() trace.Requests
+	io.Closer
+}, O any](tb testing.TB, open func(path string, opts O) (R, error), opts O) []trace.Request {
+	tb.Helper()
+	r, err := open(Published(tb, "conversation_trace.jsonl"), opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer r.Close()
+	rows, err := trace.Collect(r.Requests())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return rows
 }
 
 // Root returns the root folder of the project.

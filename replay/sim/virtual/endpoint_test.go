@@ -133,12 +133,8 @@ func conversations(n int) []trace.Request {
 // On the public conversation trace no token is lost, and no more are cached than
 // possible.
 func TestConversationTrace(t *testing.T) {
-	r, err := format.Open(tracetest.Published(t, "conversation_trace.jsonl"), format.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	rows, err := trace.Collect(trace.Rebase(r.Requests()))
+	all := trace.FromSlice(tracetest.Conversation(t, format.Open, format.Options{}))
+	rows, err := trace.Collect(trace.Rebase(all))
 	if err != nil {
 		t.Fatal(err)
 	}
