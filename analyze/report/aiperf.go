@@ -14,10 +14,9 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// AIPerf writes records in the format of AIPerf's profile_export.jsonl, one
-// line per request sent, so that AIPerf tools can read them. Times are in
-// nanoseconds since the Unix epoch. AIPerf's request_latency is E2EL, its
-// inter_token_latency TPOT and its inter_chunk_latency the gaps.
+// AIPerf writes records in the format of AIPerf's profile_export.jsonl, one line per
+// request sent. Times are in nanoseconds since the Unix epoch. Its request_latency
+// is E2EL, its inter_token_latency TPOT and its inter_chunk_latency the gaps.
 func AIPerf(w io.Writer, info runfile.Run, records iter.Seq2[replay.Record, error]) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	turns := map[string]int{}
@@ -110,7 +109,6 @@ func inputTokens(rec *replay.Record) int {
 	return rec.InputLength
 }
 
-// aiperfMetrics returns the metrics that the request has.
 func aiperfMetrics(rec *replay.Record) map[string]aiperfValue {
 	output := rec.Chunks
 	if rec.Counts.Output.Set {

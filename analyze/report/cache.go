@@ -14,23 +14,22 @@ type Cache struct {
 	BlockSize int // tokens
 	// Curve is the exact LRU curve.
 	Curve *cache.Curve
-	// Asked holds the capacities requested by the user, in the user's units; nil
-	// if they were chosen to fit the trace.
+	// Asked holds the capacities requested by the user; nil if they were chosen to
+	// fit the trace.
 	Asked []cache.Capacity
 	// Points holds the hits at each capacity, by policy.
 	Points []CachePoint
 	// RoomForReuse is [cache.RoomForReuse] if Belady's bound was requested.
 	RoomForReuse trace.Opt[int] // blocks
-	// BytesPerToken is the size of a token in the KV cache; 0 if unknown.
-	// Arithmetic shows how it was computed.
+	// BytesPerToken is the size of a token in the KV cache, 0 if unknown; Arithmetic
+	// shows how it was computed.
 	BytesPerToken float64
 	Arithmetic    string
-	// Workers is the number of simulated workers, 0 for none. Fleets compares
-	// them with a single cache, by capacity.
-	Workers int
-	Fleets  []FleetPoint
-	// SessionsInferred reports that session routing used inferred sessions.
-	SessionsInferred bool
+	// Workers is the number of simulated workers; Fleets compares them with a single
+	// cache, by capacity.
+	Workers          int
+	Fleets           []FleetPoint
+	SessionsInferred bool // session routing used inferred sessions
 }
 
 // CachePoint holds the hits of one policy at one capacity.
@@ -46,14 +45,12 @@ type FleetPoint struct {
 	cache.Comparison
 }
 
-// Single caches for comparison: of one worker's size, and of the size of all
-// workers together.
+// Single caches for comparison: of one worker's size, and of all together.
 const (
 	sharedSingle = "shared-single"
 	sharedTotal  = "shared-total"
 )
 
-// fleetHits holds the hits of workers under one routing, or of a single cache.
 type fleetHits struct {
 	name              string
 	workers, capacity int
@@ -61,8 +58,7 @@ type fleetHits struct {
 	load              string // of the busiest worker divided by the mean
 }
 
-// all returns the hits under each routing, between a single cache of one
-// worker's size and one of the size of all workers.
+// all returns the hits under each routing, between those of the single caches.
 func (f FleetPoint) all() []fleetHits {
 	list := []fleetHits{{sharedSingle, 1, f.Capacity, f.SharedSingle, ""}}
 	for _, r := range f.Routed {
@@ -71,15 +67,13 @@ func (f FleetPoint) all() []fleetHits {
 	return append(list, fleetHits{sharedTotal, 1, f.Capacity * f.Workers, f.SharedTotal, ""})
 }
 
-// infiniteShares lists the shares of the infinite hit rate for which the
-// smallest cache is reported.
+// infiniteShares lists shares of the infinite hit rate.
 var infiniteShares = []float64{0.90, 0.95, 0.99}
 
-// curvePoints is the maximum number of LRU curve points in a file or figure.
+// curvePoints is the maximum number of LRU curve points.
 const curvePoints = 400
 
-// Sizes returns the capacities of the points in tokens, comparable across block
-// sizes.
+// Sizes returns the capacities of the points in tokens.
 func (c *Cache) Sizes() []cache.Capacity {
 	var sizes []cache.Capacity
 	for _, p := range c.Points {
@@ -144,7 +138,6 @@ func (c *Cache) addTo(to *doc.Document) {
 	c.addFleets(to)
 }
 
-// randomIsOneDraw warns against reading too much into its digits.
 const randomIsOneDraw = "Random routing is one draw with a fixed seed: another would hit a little more or less."
 
 func (c *Cache) addFleets(to *doc.Document) {
@@ -175,7 +168,6 @@ func (c *Cache) addFleets(to *doc.Document) {
 	}
 }
 
-// busiest returns the token load of the busiest worker divided by the mean.
 func busiest(r cache.Routed) string {
 	most := 0
 	for _, w := range r.Workers {
@@ -187,7 +179,6 @@ func busiest(r cache.Routed) string {
 	return doc.Fixed(float64(most)*float64(len(r.Workers))/float64(r.Hits.Tokens), 2) + "x"
 }
 
-// bytes returns the size of a number of blocks, if known.
 func (c *Cache) bytes(blocks int) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: float64(blocks) * float64(c.BlockSize) * c.BytesPerToken, Set: c.BytesPerToken > 0}
 }
@@ -199,10 +190,9 @@ func (c *Cache) gib(blocks int) string {
 	return doc.Absent
 }
 
-// Curves returns the Document with hit rates against cache sizes as its Data:
-// of each policy at the requested capacities or, without any, the whole LRU
-// curve from 1 block to the capacity that reaches the maximum hit rate. One row
-// per worker routing follows.
+// Curves returns the Document with hit rates against cache sizes as its Data: of
+// each policy at the requested capacities, by default the whole LRU curve, then of
+// each worker routing.
 func (d Dataset) Curves() *doc.Document {
 	to := d.Document()
 	to.Data = d.Cache.curves()

@@ -15,8 +15,7 @@ import (
 // CalibrationJSON writes a calibration as one indented JSON object.
 func CalibrationJSON(w io.Writer, c *bench.Calibration) error { return writeJSON(w, c) }
 
-// CalibrationLine returns the result at one load as one line of progress
-// output.
+// CalibrationLine returns the result at one load as one line.
 func CalibrationLine(p bench.Point) string {
 	line := fmt.Sprintf("%v: errors at p99: TTFT %s ms, ITL %s ms; client lag at p99: %s ms",
 		p.Load, milliseconds(p.TTFT.P99MS), milliseconds(p.ITL.P99MS), milliseconds(p.ClientLag.P99MS))
@@ -82,7 +81,6 @@ func workTable(points []bench.Point) doc.Table {
 	return t
 }
 
-// loadName returns the name of a load in a table.
 func loadName(l bench.Load) string {
 	switch {
 	case l.Kind == bench.Sends:
@@ -95,7 +93,7 @@ func loadName(l bench.Load) string {
 
 func milliseconds(x float64) string { return doc.Fixed(x, 3) }
 
-// placeIn compares the peak load of a run with the calibrated range of its client.
+// placeIn compares the peak load of a run with the calibrated range.
 func placeIn(c *runfile.Calibrated, streams int, events, requests float64) string {
 	used := []struct {
 		what      string

@@ -14,8 +14,8 @@ import (
 // Comparison compares traces side by side. The first is the baseline.
 type Comparison []Dataset
 
-// Document contains the statistics, caches and workers side by side, and the
-// distance of each trace from the first.
+// Document contains all results side by side, and the distance of each trace from
+// the first.
 func (c Comparison) Document() *doc.Document {
 	d := doc.New("TRACE COMPARISON", "Measured against: "+c[0].Name)
 	c.sideBySide(d.Section("Side by side"))
@@ -26,7 +26,6 @@ func (c Comparison) Document() *doc.Document {
 	return d
 }
 
-// sideBySide puts the statistics of all traces into one table.
 func (c Comparison) sideBySide(s *doc.Section) {
 	t := c.table()
 	for _, data := range c {
@@ -45,8 +44,8 @@ func (c Comparison) sideBySide(s *doc.Section) {
 	}
 }
 
-// statistics returns the names and values of a column; the names are the same
-// for all traces.
+// statistics returns the names and values of a column, with the same names for all
+// traces.
 func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
 	add := func(name, value string) { rows = append(rows, [2]string{name, value}) }
 	addIf := func(known bool, name, value string) {
@@ -86,8 +85,7 @@ func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
 	return rows
 }
 
-// Distances holds the distances between two traces. Unknown distances are
-// doc.Absent.
+// Distances holds the distances between two traces.
 type Distances struct {
 	analyze.Comparison
 	LRU trace.Opt[cache.Gap]
@@ -133,8 +131,7 @@ func (c Comparison) distances(d *doc.Document) {
 	}
 }
 
-// JSON writes the traces as [Dataset.JSON] does, and the distances of all
-// others from the first.
+// JSON writes the traces as [Dataset.JSON] does, and their distances from the first.
 func (c Comparison) JSON(w io.Writer) error {
 	distances := objects(c[1:], func(d Dataset) object { return distancesJSON(d.Name, DistancesOf(c[0], d)) })
 	return writeJSON(w, object{{"traces", objects(c, datasetJSON)}, {"distances", distances}})

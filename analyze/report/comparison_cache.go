@@ -10,7 +10,6 @@ import (
 	"moontide/trace/routing"
 )
 
-// table returns an empty table with a column per trace.
 func (c Comparison) table() doc.Table {
 	t := doc.Table{Columns: []string{""}, Left: 1}
 	for _, data := range c {
@@ -19,8 +18,8 @@ func (c Comparison) table() doc.Table {
 	return t
 }
 
-// caches compares the cache results side by side. Sizes are matched by name:
-// the number of blocks for a size in tokens depends on the trace's block size.
+// caches compares the caches. Sizes are matched by name: their number of blocks
+// depends on the trace's block size.
 func (c Comparison) caches(d *doc.Document) {
 	t := c.table()
 	for _, policy := range cache.Policies() {
@@ -35,7 +34,6 @@ func (c Comparison) caches(d *doc.Document) {
 	}
 }
 
-// fleets compares the worker results side by side.
 func (c Comparison) fleets(d *doc.Document) {
 	t := c.table()
 	for _, size := range c.asked() {
@@ -63,7 +61,6 @@ func (c Comparison) fleets(d *doc.Document) {
 	}
 }
 
-// asked returns the capacities of all traces without duplicates.
 func (c Comparison) asked() []cache.Capacity {
 	var sizes []cache.Capacity
 	for _, data := range c {
@@ -79,8 +76,7 @@ func (c Comparison) asked() []cache.Capacity {
 	return sizes
 }
 
-// addHits adds a row with the hits of a policy or a routing, unless no trace has
-// them.
+// addHits adds a row, unless no trace has such hits.
 func (c Comparison) addHits(t *doc.Table, name string, size cache.Capacity) {
 	row, known := []string{name + ", " + sizeName(size)}, false
 	for _, data := range c {
@@ -92,7 +88,6 @@ func (c Comparison) addHits(t *doc.Table, name string, size cache.Capacity) {
 	}
 }
 
-// at returns the hits of a policy or routing at a capacity, if present.
 func (c *Cache) at(name string, size cache.Capacity) (found trace.Opt[cache.Hits]) {
 	if !c.known() {
 		return found
@@ -116,7 +111,6 @@ func (c *Cache) at(name string, size cache.Capacity) (found trace.Opt[cache.Hits
 	return found
 }
 
-// services compares the concurrency at a given speed side by side.
 func (c Comparison) services(d *doc.Document) {
 	i := slices.IndexFunc(c, func(data Dataset) bool { return data.Service != nil })
 	if i < 0 {
@@ -138,7 +132,6 @@ func (c Comparison) services(d *doc.Document) {
 	s.Table(t)
 }
 
-// bothRates returns the block and token hit rates in percent.
 func bothRates(h trace.Opt[cache.Hits]) string {
 	if !h.Set {
 		return doc.Absent
@@ -147,7 +140,6 @@ func bothRates(h trace.Opt[cache.Hits]) string {
 	return doc.Percent(r.Block) + " / " + doc.PercentOr(r.Token)
 }
 
-// sizeName formats a capacity for people.
 func sizeName(c cache.Capacity) string {
 	if c.Unit == cache.Bytes {
 		return doc.Fixed(c.Amount/(1<<30), 2) + " GiB"

@@ -21,8 +21,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// Dataset is the analysis of one trace. Parts that were not requested are nil
-// and omitted.
+// Dataset is the analysis of one trace. Parts that were not requested are nil.
 type Dataset struct {
 	Name     string
 	Analysis *analyze.Analysis
@@ -30,8 +29,8 @@ type Dataset struct {
 	Service  *Service
 }
 
-// Document returns the "DATASET ANALYSIS": an overview, ISL and OSL, prefix
-// reuse, and so on, up to a summary in words and, in HTML, figures.
+// Document returns the "DATASET ANALYSIS", from an overview to a summary in words
+// and figures.
 func (d Dataset) Document() *doc.Document {
 	to, a := doc.New("DATASET ANALYSIS", "Trace: "+d.Name), d.Analysis
 	overviewSection(to.Section("Overview"), a)
@@ -86,7 +85,6 @@ type doubtfulLength struct {
 	rows        int
 }
 
-// doubtfulLengths counts the lengths that the trace does not give.
 func doubtfulLengths(l analyze.Lengths) []doubtfulLength {
 	return []doubtfulLength{
 		{"with an estimated ISL", "from text, no tokenizer", l.EstimatedISL},
@@ -115,7 +113,6 @@ func arrivalRows(s *doc.Section, a *analyze.Analysis) {
 	}
 }
 
-// assumedBlockSize explains why a block size could not be detected.
 func assumedBlockSize(b trace.BlockSize) string {
 	switch {
 	case b.Low > b.High:
@@ -126,8 +123,8 @@ func assumedBlockSize(b trace.BlockSize) string {
 	return fmt.Sprintf("The block size is assumed: every size from %s to %s tokens fits the ids.", doc.Int(b.Low), doc.Int(b.High))
 }
 
-// BlockSizeWarning returns a sentence with the number of rows that do not fit
-// the block size and the size that would fit. It is empty if all rows fit.
+// BlockSizeWarning returns how many rows do not fit the block size and which size
+// would fit; "" if all rows fit.
 func BlockSizeWarning(a *analyze.Analysis) string {
 	p, f := a.Prefix, a.BlockFit
 	if p == nil || f.Fits == f.Rows {
@@ -151,8 +148,6 @@ func lengthSection(s *doc.Section, d stats.Sample) {
 	s.Row("Total", doc.Fixed(d.Sum, 0), "tokens", "")
 }
 
-// percentileSection adds the percentiles of lengths and the relation of ISL to
-// OSL.
 func percentileSection(s *doc.Section, a *analyze.Analysis) {
 	l := a.Lengths
 	t := doc.Table{Columns: []string{"percentile", "ISL", "OSL", "ISL / OSL"}, Left: 1}
@@ -305,13 +300,12 @@ func (c *Service) speed() string {
 	return fmt.Sprintf("Assumes a TTFT of %s ms and a TPOT of %s ms at any load.", doc.Fixed(c.TTFT, 1), doc.Fixed(c.TPOT, 1))
 }
 
-// quantileOf returns a quantile divided by unit: 1000 turns milliseconds into
-// seconds.
+// quantileOf returns a quantile divided by unit.
 func quantileOf(d stats.Sample, p, unit float64) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: d.Quantile(p) / unit, Set: d.Count > 0}
 }
 
-// noteOr returns the note on a value, or the reason why it is missing.
+// noteOr returns the note on a value, or why it is missing.
 func noteOr(v trace.Opt[float64], note, why string) string {
 	if !v.Set {
 		return why
@@ -319,5 +313,4 @@ func noteOr(v trace.Opt[float64], note, why string) string {
 	return note
 }
 
-// span formats milliseconds for people.
 func span(ms float64) string { return doc.Span(time.Duration(ms * float64(time.Millisecond))) }

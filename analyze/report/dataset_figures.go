@@ -13,7 +13,7 @@ import (
 	"moontide/trace/stats"
 )
 
-// PNG writes the figures of the report as one picture. All errors are from w.
+// PNG writes the figures as one picture. All errors are from w.
 func (d Dataset) PNG(w io.Writer) error {
 	return figure.WritePNG(w, d.sheet(), figure.Options{})
 }
@@ -30,8 +30,7 @@ func (d Dataset) sheet() figure.Sheet {
 	return sheet
 }
 
-// datasetFigures returns the figures of a trace and the reasons for missing
-// ones.
+// datasetFigures also returns the reasons for missing figures.
 func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 	a := data.Analysis
 	draw := func(f figure.Figure) { figures = append(figures, f) }
@@ -77,14 +76,13 @@ func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 }
 
 // binsOf uses few columns for few values, so that columns show more than single
-// values, and limits the columns to the space available.
+// values.
 func binsOf(values stats.Sample) stats.Bins {
 	const least, most = 10, 60
 	columns := int(2 * math.Sqrt(float64(values.Count)))
 	return stats.BinsFor(min(max(columns, least), most), values)
 }
 
-// histogram draws a distribution, its values divided by a unit.
 func histogram(title, label, unit string, values stats.Sample, divisor float64) figure.Figure {
 	f := figure.Figure{
 		Title: title, NoLegend: true,
@@ -121,8 +119,7 @@ func histogram(title, label, unit string, values stats.Sample, divisor float64) 
 	return f
 }
 
-// oneColumn draws values that are all equal: in the middle of an axis from 0,
-// as a column of normal width.
+// oneColumn draws equal values as one column in the middle of an axis from 0.
 func oneColumn(f *figure.Figure, value float64, count int) {
 	low, high := 0.0, 2*value
 	if value == 0 {
@@ -135,7 +132,6 @@ func oneColumn(f *figure.Figure, value float64, count int) {
 	nameMarks(f)
 }
 
-// nameMarks adds its value to the label of each mark.
 func nameMarks(f *figure.Figure) {
 	for i := range f.Marks {
 		m := &f.Marks[i]
@@ -148,8 +144,7 @@ func nameMarks(f *figure.Figure) {
 	}
 }
 
-// arrivalsFigure starts at the first arrival, although its window may start
-// earlier, and ends with the last window.
+// arrivalsFigure starts at the first arrival and ends with the last window.
 func arrivalsFigure(at *analyze.Arrivals) figure.Figure {
 	s := at.Series
 	var x, y []float64
@@ -169,7 +164,6 @@ func arrivalsFigure(at *analyze.Arrivals) figure.Figure {
 	}
 }
 
-// figure draws the hit rate against the size of the cache.
 func (c *Cache) figure() figure.Figure {
 	f := figure.Figure{
 		Title: "Hit rate against cache size",
@@ -212,9 +206,8 @@ func (c *Cache) figure() figure.Figure {
 	return f
 }
 
-// leastDrawn returns the smallest capacity of the figure. Capacities below the
-// requested ones and below a thousandth of the flat end of the curve are of
-// little interest.
+// leastDrawn returns the smallest capacity of the figure: requested, or a thousandth
+// of the flat end of the curve.
 func (c *Cache) leastDrawn() int {
 	least := max(1, c.Curve.Largest()/1000)
 	for _, p := range c.Points {
@@ -225,7 +218,6 @@ func (c *Cache) leastDrawn() int {
 	return least
 }
 
-// policyName returns the name of a policy in a legend.
 func policyName(p cache.Policy) string {
 	if p == cache.Belady {
 		return "Belady's bound"

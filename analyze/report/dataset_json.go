@@ -10,10 +10,9 @@ import (
 	"moontide/trace/stats"
 )
 
-// JSON writes the analysis as one indented JSON object. Lengths are in tokens,
-// keys ending in _ms in milliseconds, the rate in requests per second, other
-// rates and ratios from 0 to 1. All keys are always present: values that are
-// unknown or were not requested are null.
+// JSON writes the analysis as one indented JSON object. Lengths are in tokens, keys
+// ending in _ms in milliseconds, the rate in requests per second, other rates and
+// ratios from 0 to 1. All keys are always present; unknown values are null.
 func (d Dataset) JSON(w io.Writer) error { return writeJSON(w, datasetJSON(d)) }
 
 func datasetJSON(d Dataset) object {
@@ -101,7 +100,6 @@ func cacheJSON(prefix *analyze.Prefix, c *Cache) object {
 	}.onlyIf(known)...)
 }
 
-// orZero returns *p, or a new zero value if p is nil.
 func orZero[T any](p *T) (value *T, known bool) {
 	if p == nil {
 		return new(T), false
@@ -144,9 +142,8 @@ func sessionsJSON(s *analyze.Sessions) any {
 	}
 }
 
-// reuseJSON returns the time, requests, and distinct blocks since a block's
-// last use. The blocks include the block itself: their number is the size of
-// the LRU cache that would have held it.
+// reuseJSON returns the time, requests, and distinct blocks since a block's last
+// use. The blocks include the block itself, as in the size of an LRU cache.
 func reuseJSON(p *analyze.Prefix, c *Cache) any {
 	if p == nil {
 		return nil
@@ -195,9 +192,8 @@ func sampleJSON(d stats.Sample) object {
 	return append(o, field{"p99_9", d.Quantile(0.999)}, field{"max", d.Max}, field{"sum", d.Sum})
 }
 
-// lengthJSON returns a sample with its histogram, which has one more edge than
-// counts. A column includes its lower edge and excludes its upper one, except
-// for the last, which includes both.
+// lengthJSON returns a sample with its histogram: n columns and n+1 edges. Only the
+// last column includes its upper edge.
 func lengthJSON(d stats.Sample) any {
 	if d.Count == 0 {
 		return nil

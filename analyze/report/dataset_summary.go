@@ -7,7 +7,6 @@ import (
 	"moontide/analyze/report/doc"
 )
 
-// summarySentences explains the significance of the numbers for a server.
 func summarySentences(a *analyze.Analysis) []string {
 	text := arrivalSentences(a)
 	text = append(text, fmt.Sprintf("A prompt has %s tokens on average (median %s), an answer %s.",
@@ -38,7 +37,6 @@ func arrivalSentences(a *analyze.Analysis) []string {
 	return text
 }
 
-// gridSentence explains the effect of a time grid on a replay.
 func gridSentence(at *analyze.Arrivals) string {
 	switch g := at.Grid; {
 	case at.Requests > g.Ticks+at.Requests/10: // a tenth or more share a timestamp

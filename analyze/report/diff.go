@@ -27,9 +27,8 @@ const (
 	equal         = "="
 )
 
-// Document contains the runs, the changed settings, the differences of the
-// metrics with their intervals, and the differences per request. Its Data has
-// one row per metric.
+// Document contains the runs, the changed settings, and the differences of the
+// metrics and per request. Its Data has one row per metric.
 func (c Diff) Document() *doc.Document {
 	d := doc.New("RUN COMPARISON", "A: "+c.NameA+"; B: "+c.NameB)
 	c.runs(d)
@@ -42,7 +41,6 @@ func (c Diff) Document() *doc.Document {
 	return d
 }
 
-// runs lists the compared runs and the objections to comparing them.
 func (c Diff) runs(d *doc.Document) {
 	s := d.Section("Runs")
 	t := doc.Table{Columns: []string{"", "run", "verdict", "completed", "failed"}, Left: doc.AllLeft}
@@ -70,7 +68,6 @@ func (c Diff) runs(d *doc.Document) {
 	}
 }
 
-// changes lists the settings that differ.
 func (c Diff) changes(s *doc.Section) {
 	if len(c.Changes) == 0 {
 		s.Text("No recorded setting differs.")
@@ -97,7 +94,6 @@ func settingText(values []string) string {
 	return cmp.Or(strings.TrimSpace(strings.Join(values, ", ")), doc.Absent)
 }
 
-// differences adds the table of metrics.
 func (c Diff) differences(s *doc.Section) {
 	t := doc.Table{Columns: []string{"metric", "A", "B", "B - A", "95 % interval", "change", ""}, Left: 1}
 	unsure, unknown := 0, 0
@@ -139,7 +135,6 @@ func (c Diff) differences(s *doc.Section) {
 	s.Text(c.certainty(unsure + unknown))
 }
 
-// certainty describes the basis of the intervals and how to narrow them.
 func (c Diff) certainty(open int) string {
 	switch {
 	case c.ByRuns():
@@ -160,7 +155,7 @@ func objectivesText(objectives []run.Objective) string {
 	return strings.Join(texts, ", ")
 }
 
-// changeText returns the relative change, or a mark if it is not meaningful.
+// changeText returns the relative change, or a mark.
 func changeText(x diff.Difference) string {
 	switch {
 	case !x.Difference.Set:
@@ -177,11 +172,8 @@ func changeText(x diff.Difference) string {
 	return fmt.Sprintf("%+.2f %%", 100*x.Relative.Value)
 }
 
-// verdictWord returns "" for a difference that is neither better nor worse.
 func verdictWord(x diff.Difference) string { return []string{"worse", "", "better"}[x.Better()+1] }
 
-// placesOf returns the number of decimals of a metric's values: shares are
-// below 1.
 func placesOf(m run.Metric) int {
 	if m.Unit == run.Share {
 		return 4
@@ -189,7 +181,7 @@ func placesOf(m run.Metric) int {
 	return 2
 }
 
-// finer returns the number of decimals of a difference: more for a small one.
+// finer returns more decimals for a small difference.
 func finer(places int, difference float64) int {
 	if math.Abs(difference) < 0.1 {
 		return max(places, 4)
@@ -231,7 +223,6 @@ func (c Diff) gates(d *doc.Document) {
 	d.Section("Conditions").Table(t)
 }
 
-// requests adds the comparison per request.
 func (c Diff) requests(s *doc.Section) {
 	if !c.Paired {
 		s.Text("The sides did not replay the same requests, so they cannot be paired.")
@@ -255,7 +246,6 @@ func (c Diff) requests(s *doc.Section) {
 	s.Table(t)
 }
 
-// origins divides the differences of requests into bands.
 func (c Diff) origins(d *doc.Document) {
 	if len(c.Attributions) == 0 {
 		return
@@ -278,8 +268,6 @@ func (c Diff) origins(d *doc.Document) {
 	}
 }
 
-// partCells returns the mean of a band and its contribution to the overall
-// mean.
 func partCells(p diff.BandLatency) []string {
 	if p.Count == 0 {
 		return []string{doc.Absent, doc.Absent}
@@ -294,7 +282,6 @@ func partCells(p diff.BandLatency) []string {
 	return []string{plus(p.Mean, 2) + mark, plus(p.Adds, 2)}
 }
 
-// data returns one row per metric.
 func (c Diff) data() doc.Data {
 	data := doc.Data{Columns: []string{"metric", "a", "b", "difference", "low", "high", "relative", "relative_low", "relative_high", "significant", "verdict"}}
 	ends := func(i trace.Opt[diff.Interval]) (low, high any) {

@@ -6,8 +6,7 @@ import (
 	"moontide/analyze/diff"
 )
 
-// JSON writes the comparison as one indented JSON object. Unknown values are
-// null.
+// JSON writes the comparison as one JSON object. Unknown values are null.
 func (c Diff) JSON(w io.Writer) error {
 	objections := []string{}
 	for _, o := range c.Objections {

@@ -12,9 +12,8 @@ import (
 	"moontide/trace/stats"
 )
 
-// writeJSON writes v indented. It uses encoding/json because compiling sonic's
-// encoder for an object that is written once costs more than it saves. HTML
-// characters are not escaped.
+// writeJSON writes v indented, with encoding/json: compiling sonic's encoder costs
+// more than it saves for one object.
 func writeJSON(w io.Writer, v any) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
@@ -54,7 +53,6 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// onlyIf sets all members to null unless known is set.
 func (o object) onlyIf(known bool) object {
 	for i := range o {
 		if !known {
@@ -64,7 +62,6 @@ func (o object) onlyIf(known bool) object {
 	return o
 }
 
-// objects returns an object per element, nil if there are none.
 func objects[T any](all []T, of func(T) object) (list []object) {
 	for _, x := range all {
 		list = append(list, of(x))
@@ -72,7 +69,6 @@ func objects[T any](all []T, of func(T) object) (list []object) {
 	return list
 }
 
-// jsonObject is a JSON object whose members are sorted by key.
 func jsonObject(members map[string]any) map[string]any {
 	for key, value := range members {
 		members[key] = jsonValue(value)
@@ -80,8 +76,8 @@ func jsonObject(members map[string]any) map[string]any {
 	return members
 }
 
-// jsonValue converts a value for JSON: floats without an exponent, intervals as
-// two numbers, unknown values as null.
+// jsonValue converts a value: floats have no exponent, intervals are two numbers,
+// unknown values null.
 func jsonValue(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -110,7 +106,6 @@ func jsonValue(v any) any {
 	return v
 }
 
-// orNull returns v, or nil if it is not known.
 func orNull(v any, known bool) any {
 	if !known {
 		return nil
@@ -118,8 +113,8 @@ func orNull(v any, known bool) any {
 	return v
 }
 
-// number is a float written in full precision without an exponent, which some
-// JSON readers do not accept.
+// number is written in full precision without an exponent, which some readers do not
+// accept.
 type number float64
 
 func (n number) MarshalJSON() ([]byte, error) {

@@ -25,8 +25,8 @@ type Run struct {
 // Runs is a list of runs that are reported together.
 type Runs []Run
 
-// View selects the latencies that a report shows. The zero View shows the same
-// as vLLM's benchmark: mean, median and p99 of TTFT, TPOT, ITL and E2EL.
+// View selects the latencies that a report shows, by default those of vLLM's
+// benchmark: mean, median and p99 of TTFT, TPOT, ITL and E2EL.
 type View struct {
 	Latencies   []run.Latency
 	Percentiles []float64 // 0 to 100, shown after mean and median
@@ -55,7 +55,6 @@ func (v View) latencies() []run.Latency {
 	return v.Latencies
 }
 
-// statistics returns the statistics that a view shows of each latency.
 func (v View) statistics() []run.Statistic {
 	all := []run.Statistic{run.Mean, run.Median}
 	percentiles := v.Percentiles
@@ -68,14 +67,12 @@ func (v View) statistics() []run.Statistic {
 	return all
 }
 
-// Document contains the "Serving Benchmark Result" of each run with its
-// latencies from the schedule, errors, goodput, cache hits, the server's
-// metrics, notes, and the verdict with its evidence. Its Data has one row per
-// run, under the keys of the summary.
+// Document contains the "Serving Benchmark Result" of each run with everything else
+// that is known about it. Its Data has one row per run, under the keys of the
+// summary.
 func (runs Runs) Document() *doc.Document { return runs.document(true) }
 
-// VLLM contains the block without lines that vLLM's benchmark does not print,
-// and the notes and verdict.
+// VLLM contains the block as vLLM's benchmark prints it, the notes and the verdict.
 func (runs Runs) VLLM() *doc.Document { return runs.document(false) }
 
 func (runs Runs) document(full bool) *doc.Document {
@@ -100,7 +97,6 @@ func (runs Runs) document(full bool) *doc.Document {
 	return d
 }
 
-// subject describes the runs in one line.
 func (runs Runs) subject() string {
 	var all []string
 	for _, r := range runs {
@@ -121,8 +117,8 @@ func orUnnamed(name string) string {
 
 func (r Run) name() string { return orUnnamed(r.Name) }
 
-// metrics returns the metrics of all runs: counts, rates, and the statistics
-// that the view of the first run shows.
+// metrics returns the metrics of all runs, with the latencies that the first one
+// shows.
 func (runs Runs) metrics() []run.Metric {
 	if len(runs) == 0 {
 		return nil
@@ -149,7 +145,6 @@ func (runs Runs) metrics() []run.Metric {
 	return metrics
 }
 
-// sideBySide returns a table with a column per run.
 func (runs Runs) sideBySide() doc.Table {
 	t := doc.Table{Columns: []string{"Metric"}, Left: 1}
 	verdicts := []string{"Verdict"}
@@ -187,8 +182,7 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 	d.Data.Add(row...)
 }
 
-// addResult adds the content of the block for a page: headlines, counts and
-// rates, and a table of all latencies.
+// addResult adds the content of the block for a page, with a table of all latencies.
 func (r Run) addResult(s *doc.Section) {
 	s.Blocks = []doc.Block{{Headlines: r.headlines()}}
 	for _, m := range run.BlockMetrics(nil) {
@@ -273,7 +267,6 @@ func (r Run) addGoodput(d *doc.Document) {
 	s.Table(t)
 }
 
-// addGroups adds the latencies by kind of request.
 func (r Run) addGroups(d *doc.Document) {
 	if r.Result.Detail == nil {
 		return
@@ -293,8 +286,8 @@ func (r Run) addGroups(d *doc.Document) {
 	}
 }
 
-// addConfiguration adds the settings of the run and the digests that show
-// whether two runs had the same input.
+// addConfiguration adds the settings, and the digests that show whether two runs had
+// the same input.
 func (r Run) addConfiguration(s *doc.Section) {
 	info := r.Info
 	t := doc.Table{Columns: []string{"Setting", "Value"}, Left: doc.AllLeft}

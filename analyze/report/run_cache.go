@@ -9,7 +9,6 @@ import (
 	"moontide/trace/stats"
 )
 
-// causeWords explains why predicted and measured cached tokens differ.
 var causeWords = map[run.Cause]string{
 	run.Cold:        "fewer: the prefix was sent before, but not computed yet",
 	run.Pending:     "fewer: the prefix was computed while the request waited",
@@ -21,7 +20,6 @@ var causeWords = map[run.Cause]string{
 	run.Unknown:     "more: the trace has no block ids for the prompt",
 }
 
-// addCache compares the hits of the prefix cache with the possible hits.
 func (r Run) addCache(d *doc.Document) {
 	p := &r.Result.Cache.Prediction
 	if p.Requests == 0 {
@@ -56,7 +54,6 @@ func (r Run) addCache(d *doc.Document) {
 	s.Table(t)
 }
 
-// blocksOf describes the blocks of a prediction.
 func blocksOf(p *run.CachePrediction) string {
 	switch {
 	case !p.Estimated:
@@ -67,8 +64,6 @@ func blocksOf(p *run.CachePrediction) string {
 	return "of unknown block size"
 }
 
-// predictionFigure draws measured against predicted cached tokens, one dot per
-// request.
 func predictionFigure(p *run.CachePrediction) (figure.Figure, bool) {
 	if len(p.Each) == 0 || p.Predicted+p.Measured == 0 {
 		return figure.Figure{}, false
@@ -91,7 +86,6 @@ func predictionFigure(p *run.CachePrediction) (figure.Figure, bool) {
 	}, true
 }
 
-// addServer adds the server's metrics.
 func addServer(d *doc.Document, o *run.ServerMetrics) {
 	if o.Scrapes+o.Failures == 0 {
 		return
@@ -127,9 +121,8 @@ func addServer(d *doc.Document, o *run.ServerMetrics) {
 	}
 }
 
-// Predictions returns a document whose Data has the predicted and measured
-// cached tokens of each request, and the cause of any difference. The result
-// must have been computed with Options.EachPrediction.
+// Predictions returns a document whose Data has a row per request. The result must
+// have been computed with Options.EachPrediction.
 func Predictions(p run.CachePrediction) *doc.Document {
 	d := doc.New("Cached prompt tokens", "")
 	d.Data.Columns = []string{"row", "target_index", "input_length", "input_tokens", "shared_tokens", "predicted_tokens", "cached_tokens", "cause"}

@@ -12,13 +12,12 @@ import (
 	"moontide/trace/stats"
 )
 
-// PNG draws the metric-distribution figure: one row per run with the
-// distributions of TTFT, inter-token latency and end-to-end latency.
+// PNG draws a row per run with the distributions of TTFT, inter-token latency and
+// end-to-end latency.
 func (runs Runs) PNG(w io.Writer) error {
 	return figure.WritePNG(w, runs.sheet(), figure.Options{})
 }
 
-// distributionColumn is a column of the figure.
 type distributionColumn struct {
 	latency      run.Latency
 	title, count string
@@ -49,17 +48,14 @@ func (runs Runs) sheet() figure.Sheet {
 	return sheet
 }
 
-// valueRange is the range of a smoothed curve.
 type valueRange struct {
 	low, high float64
 	log       bool
 }
 
-// rangeOf returns a range common to all runs, so that their curves can be
-// compared. It is logarithmic if the largest value is more than 20 times the
-// smallest. It omits negligible values, such as gaps between chunks that
-// arrived together: on a logarithmic axis they would take up most of the
-// picture.
+// rangeOf returns a range common to all runs, logarithmic if the largest value is
+// more than 20 times the smallest. It omits negligible values, which would take up
+// most of a logarithmic axis, such as gaps between chunks that arrived together.
 func (runs Runs) rangeOf(l run.Latency) valueRange {
 	const linear = 20
 	r := valueRange{low: math.Inf(1)}
@@ -77,8 +73,7 @@ func (runs Runs) rangeOf(l run.Latency) valueRange {
 	return r
 }
 
-// negligible returns a hundredth of the median or, if that is 0, of a higher
-// percentile.
+// negligible returns a hundredth of the lowest percentile above 0.
 func negligible(d stats.Sample) float64 {
 	for _, p := range []float64{0.5, 0.75, 0.9, 0.99} {
 		if x := d.Quantile(p); x > 0 {
@@ -88,8 +83,7 @@ func negligible(d stats.Sample) float64 {
 	return d.Max / 100
 }
 
-// density draws a smoothed histogram with mean, median and, dashed, quartiles and
-// p99. Values are milliseconds.
+// density draws a smoothed histogram. Values are milliseconds.
 func density(title, count string, d stats.Sample, over valueRange) figure.Figure {
 	const second = 1000
 	f := figure.Figure{
@@ -124,16 +118,15 @@ func density(title, count string, d stats.Sample, over valueRange) figure.Figure
 	return f
 }
 
-// A smoothed curve is a histogram of smoothColumns columns, convolved with a normal
-// distribution of smoothWidth columns' standard deviation.
+// A smoothed curve is a histogram convolved with a normal distribution of
+// smoothWidth columns' standard deviation.
 const (
 	smoothColumns = 160
 	smoothWidth   = 2.5
 )
 
-// smoothed returns a smoothed histogram over a range. Values below the range
-// are counted in its first column, so the sum is the number of values. It has
-// no points if the range is a single value.
+// smoothed counts values below the range in its first column. It returns no points
+// if the range is a single value.
 func smoothed(d stats.Sample, over valueRange) (x, y []float64, below int) {
 	low, high := over.low, over.high
 	if !(low < high) {
@@ -175,7 +168,6 @@ func smoothed(d stats.Sample, over valueRange) (x, y []float64, below int) {
 	return x, y, below
 }
 
-// mirrored reflects columns beyond the ends, so that no counts are lost there.
 func mirrored(i int) int {
 	switch {
 	case i < 0:

@@ -14,8 +14,6 @@ import (
 	"moontide/trace/stats"
 )
 
-// addFigures adds the distributions of latencies, the run over time, and its
-// requests.
 func (r Run) addFigures(d *doc.Document) {
 	s := d.Section("Distributions")
 	for _, c := range []distributionColumn{
@@ -52,7 +50,6 @@ func (r Run) addFigures(d *doc.Document) {
 	}
 }
 
-// seriesFigures draws a run over time.
 func seriesFigures(series run.Series, lag bool) []figure.Figure {
 	step := series.Step.Seconds()
 	requests := []stretchLine{
@@ -91,7 +88,6 @@ type stretchLine struct {
 	of     func(at *run.Interval) float64
 }
 
-// quantileLine returns a quantile in seconds.
 func quantileLine(p float64, of func(at *run.Interval) stats.Sample) func(at *run.Interval) float64 {
 	return func(at *run.Interval) float64 {
 		d := of(at)
@@ -116,12 +112,11 @@ func stretched(series run.Series, title string, y figure.Axis, lines ...stretchL
 	return f
 }
 
-// mostBars is the maximum number of requests in a timeline: more would overlap.
+// mostBars is the maximum number of requests in a timeline.
 const mostBars = 400
 
-// timeline draws a line for each request from its sending to its first token
-// and its end. If there are many, only the longest of several consecutive
-// requests is drawn.
+// timeline draws a line for each request, or for the longest of several consecutive
+// ones.
 func timeline(requests []run.Request) figure.Figure {
 	waiting := figure.Series{Name: "to the first token", Kind: figure.Line}
 	answering := figure.Series{Name: "to the last token", Kind: figure.Line}
@@ -167,7 +162,6 @@ func longest(requests []run.Request) (most *run.Request) {
 	return most
 }
 
-// dots draws a duration of each answered request against x.
 func dots(requests []run.Request, title string, xAxis figure.Axis, x func(q *run.Request) float64, label string, y func(q *run.Request) float64) figure.Figure {
 	series := scatter(label, len(requests))
 	for i := range requests {
@@ -184,14 +178,12 @@ func dots(requests []run.Request, title string, xAxis figure.Axis, x func(q *run
 	}
 }
 
-// scatter returns an empty series with the given capacity.
 func scatter(name string, points int) figure.Series {
 	return figure.Series{Name: name, Kind: figure.Points, X: make([]float64, 0, points), Y: make([]float64, 0, points)}
 }
 
-// Series returns a document whose Data is a run over time, one row per
-// interval. Rates are per second, latencies in milliseconds. The result must
-// have been computed with Options.Detail.
+// Series returns a document whose Data has a row per interval. Rates are per second,
+// latencies in milliseconds. The result must have been computed with Options.Detail.
 func Series(s run.Series) *doc.Document {
 	d := doc.New("Run over time", "")
 	d.Data.Columns = []string{
@@ -210,7 +202,6 @@ func Series(s run.Series) *doc.Document {
 	return d
 }
 
-// sixDecimals rounds to six decimals.
 func sixDecimals(x float64) float64 {
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', 6, 64), 64)
 	return rounded

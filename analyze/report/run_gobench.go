@@ -14,11 +14,10 @@ import (
 	"moontide/replay/runfile"
 )
 
-// GoBench writes the runs as Go benchmark lines for benchstat. The name of a
-// benchmark identifies the workload and its limits but not the run, so the runs
-// of one test are samples of one benchmark. Its iterations are the completed
-// requests. Runs without any and metrics that were not measured are omitted.
-// Verdicts and notes are comments.
+// GoBench writes the runs as Go benchmark lines for benchstat, with verdicts and
+// notes as comments. A name identifies the workload and its limits, so the runs of
+// one test are samples of one benchmark; its iterations are the completed requests.
+// Missing values are omitted.
 func (runs Runs) GoBench(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("pkg: moontide\n")
@@ -65,7 +64,6 @@ func benchmarkName(info runfile.Run) string {
 	return name
 }
 
-// benchmarkWord replaces characters that would end a name or a part of it.
 func benchmarkWord(s string) string {
 	return cmp.Or(strings.Map(func(r rune) rune {
 		if r == '/' || r == '=' || unicode.IsSpace(r) {

@@ -9,10 +9,9 @@ import (
 	"moontide/trace/stats"
 )
 
-// Summary returns the summary.json of a run: vLLM's result keys at the top
-// level, so that tools for vLLM's results can read it, and everything else
-// under "moontide". Values that were not measured are null. Latencies are in
-// milliseconds, throughputs per second.
+// Summary returns the summary.json of a run: vLLM's result keys at the top level,
+// everything else under "moontide". Values that were not measured are null.
+// Latencies are in milliseconds, throughputs per second.
 func (r Run) Summary() map[string]any {
 	info, result := r.Info, r.Result
 	keys := map[string]any{
@@ -53,11 +52,10 @@ func (r Run) Summary() map[string]any {
 	return jsonObject(keys)
 }
 
-// summaryPercentiles lists the percentiles of every summary.
 var summaryPercentiles = []float64{1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9}
 
-// JSON writes the summary of one run as an indented JSON object, and several as
-// an array, each with its name as moontide.name.
+// JSON writes the summary of one run as a JSON object, and several as an array, each
+// with its name as moontide.name.
 func (runs Runs) JSON(w io.Writer) error {
 	if len(runs) == 1 {
 		return writeJSON(w, runs[0].Summary())
@@ -71,7 +69,6 @@ func (runs Runs) JSON(w io.Writer) error {
 	return writeJSON(w, all)
 }
 
-// ownSummary returns the values for which vLLM has no key.
 func (r Run) ownSummary() map[string]any {
 	info, result := r.Info, r.Result
 	failed := map[string]int{}

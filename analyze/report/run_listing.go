@@ -8,8 +8,8 @@ import (
 	"moontide/trace"
 )
 
-// plainMetric formats a value for the block and for tables of several runs: two
-// decimals or a whole number, without thousands separators.
+// plainMetric formats a value for the block and side-by-side tables, without
+// thousands separators.
 func plainMetric(m run.Metric, r *run.Result) string {
 	v := m.Value(r)
 	if v.Set && m.Unit == run.Count {
@@ -18,8 +18,8 @@ func plainMetric(m run.Metric, r *run.Result) string {
 	return twoDecimals(v)
 }
 
-// listing returns the "Serving Benchmark Result" block, line for line as other
-// tools print it; full adds lines that they lack.
+// listing returns the "Serving Benchmark Result" block as other tools print it; full
+// adds lines that they lack.
 func (r Run) listing(full bool) *doc.Listing {
 	l := &doc.Listing{Title: "Serving Benchmark Result", Groups: []doc.ListingGroup{{Lines: r.countLines(full)}}}
 	stats := func(title string, latencies []run.Latency) {
@@ -41,7 +41,6 @@ func (r Run) listing(full bool) *doc.Listing {
 	return l
 }
 
-// countLines returns the counts and rates of the block.
 func (r Run) countLines(full bool) (lines []doc.KeyValue) {
 	info, result := r.Info, r.Result
 	add := func(key, value string) { lines = append(lines, doc.KeyValue{Key: key, Value: value}) }

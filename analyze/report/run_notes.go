@@ -8,8 +8,6 @@ import (
 	"moontide/replay/runfile"
 )
 
-// addNotes adds all caveats about the numbers, and the verdict with its
-// evidence.
 func (r Run) addNotes(d *doc.Document) {
 	d.Notes = append(d.Notes, r.notes()...)
 	v := r.Result.Verdict
@@ -69,7 +67,6 @@ func simulatedNotes(prefix string, target runfile.Target) []doc.Note {
 	return []doc.Note{{Kind: "Simulated", Text: prefix + text}}
 }
 
-// endNote describes how a run ended, if not as planned.
 func endNote(info runfile.Run) string {
 	switch {
 	case info.Ended.IsZero() && info.Sent == 0:

@@ -12,8 +12,8 @@ import (
 	"moontide/trace"
 )
 
-// Sweep holds the results of runs at several load levels, of one deployment or
-// of several that are compared with the first.
+// Sweep holds the results of runs at several load levels, of one or more
+// deployments.
 type Sweep struct {
 	// Subject describes in one line what all runs have in common.
 	Subject string
@@ -47,7 +47,6 @@ func SweepLine(r *run.Result) string {
 	return line
 }
 
-// failures describes the failed requests by class, each with an example.
 func failures(r *run.Result) string {
 	var classes []string
 	for _, class := range slices.Sorted(maps.Keys(r.Errors)) {
@@ -60,7 +59,6 @@ func failures(r *run.Result) string {
 	return doc.Clean(strings.Join(classes, ", "))
 }
 
-// notValid marks the level of a run whose verdict is not VALID.
 const notValid = "*"
 
 func (p SweepPoint) mark() string {
@@ -70,9 +68,8 @@ func (p SweepPoint) mark() string {
 	return p.Level
 }
 
-// Document has one table per deployment, a side-by-side table if there are
-// several, and the verdict: the worst of all runs. Its Data has one row per
-// run.
+// Document has one table per deployment, a side-by-side table if there are several,
+// and the worst verdict of all runs. Its Data has one row per run.
 func (s Sweep) Document() *doc.Document {
 	d := doc.New("LOAD SWEEP", s.Subject)
 	for _, deployment := range s.Deployments {
@@ -90,7 +87,6 @@ func (s Sweep) Document() *doc.Document {
 	return d
 }
 
-// metrics returns the columns of a sweep.
 func (s Sweep) metrics() []run.Metric {
 	all := []run.Metric{run.MustMetric("request_throughput"), run.MustMetric("output_throughput")}
 	for _, l := range []run.Latency{run.E2EL, run.TTFT, run.TPOT} {
@@ -111,8 +107,8 @@ func (s Sweep) columns() []string {
 	return columns
 }
 
-// row returns the table row of a run. With a base, each value has its ratio to
-// the base's.
+// row returns the table row of a run; with a base, each value has its ratio to the
+// base's.
 func (s Sweep) row(p SweepPoint, base *run.Result) []string {
 	cells := []string{p.mark()}
 	for _, m := range s.metrics() {
@@ -136,8 +132,6 @@ func twoDecimals(v trace.Opt[float64]) string {
 	return strconv.FormatFloat(v.Value, 'f', 2, 64)
 }
 
-// sideBySide lists the runs of a level below each other, with the ratios to the
-// first deployment.
 func (s Sweep) sideBySide() doc.Table {
 	t := doc.Table{Columns: slices.Insert(s.columns(), 1, "Deployment")}
 	for _, base := range s.Deployments[0].Points {
@@ -153,8 +147,8 @@ func (s Sweep) sideBySide() doc.Table {
 	return t
 }
 
-// judge returns the worst verdict of all runs. It adds the problems of single
-// runs: their notes, failed requests, and the reasons why they are not VALID.
+// judge returns the worst verdict of all runs with its reasons, and adds notes on
+// single runs.
 func (s Sweep) judge(d *doc.Document) *doc.Verdict {
 	worst, runs := run.Valid, 0
 	v := &doc.Verdict{}

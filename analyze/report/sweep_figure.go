@@ -10,8 +10,7 @@ import (
 	"moontide/trace"
 )
 
-// PNG draws throughput against latency: a line per deployment, a dot with its
-// level per run.
+// PNG draws throughput against latency: a line per deployment, a dot per run.
 func (s Sweep) PNG(w io.Writer) error {
 	return figure.WritePNG(w, s.sheet(), figure.Options{})
 }
@@ -40,7 +39,6 @@ func (s Sweep) sheet() figure.Sheet {
 	}
 }
 
-// figure draws the output token throughput against one value.
 func (s Sweep) figure(x figure.Axis, value func(r *run.Result) trace.Opt[float64]) figure.Figure {
 	f := figure.Figure{
 		Title: x.Label, X: x,
