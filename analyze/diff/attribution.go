@@ -10,9 +10,8 @@ import (
 	"moontide/trace"
 )
 
-// Attribution divides the pairs into bands by a property that may explain the
-// difference. The contributions of the bands add up to the mean difference of all
-// pairs.
+// Attribution divides the pairs into bands by a property. The contributions of the
+// bands add up to the mean difference of all pairs.
 type Attribution struct {
 	By    string
 	Bands []Band
@@ -34,11 +33,11 @@ type BandLatency struct {
 	Adds     float64             // contribution to the mean difference of all pairs
 }
 
-// Significant reports whether the interval of the mean is known and excludes 0.
+// Significant reports whether the interval is known and excludes 0.
 func (l BandLatency) Significant() bool { return l.Interval.Set && !l.Interval.Value.Has(0) }
 
-// property divides pairs into bands: it holds the bands, the lower limit of each
-// band but the first, and a function that returns a pair's value.
+// property divides pairs into bands; bounds are the lower limits of all but the
+// first.
 type property struct {
 	name   string
 	bands  []string
@@ -46,8 +45,7 @@ type property struct {
 	of     func(p *pair) trace.Opt[float64]
 }
 
-// attributions returns the attribution by each property that yields more than one
-// band.
+// attributions omits properties with a single band.
 func (p pairs) attributions(draws []weights) (all []Attribution) {
 	cached := func(p *pair) trace.Opt[float64] { return p.a.cached.value() }
 	for _, by := range []property{
@@ -69,8 +67,8 @@ func (p pairs) attributions(draws []weights) (all []Attribution) {
 	return all
 }
 
-// divide returns the bands of a property. Each band is cut into its own stretches
-// of equal numbers of pairs, because a band may cover only part of the run.
+// divide cuts each band into its own stretches of equal numbers of pairs, because a
+// band may cover only part of the run.
 func (p pairs) divide(by property, draws []weights) []Band {
 	bands, inBand := make([]Band, len(by.bands)), make([][]*pair, len(by.bands))
 	for i := range p.pairs {
@@ -124,7 +122,6 @@ func (p pairs) bandLatency(some []*pair, k int, draws []weights) BandLatency {
 	return l
 }
 
-// promptLengths divides pairs by ISL at powers of two.
 func promptLengths() property {
 	by := property{name: "ISL", bands: []string{"below 1024"}, of: func(p *pair) trace.Opt[float64] { return trace.Some(float64(p.isl)) }}
 	const last = 1 << 17
@@ -136,13 +133,11 @@ func promptLengths() property {
 	return by
 }
 
-// cachedChange returns the cached share of the prompt in B minus that in A.
 func (p *pair) cachedChange() trace.Opt[float64] {
 	a, b := p.a.cached.value(), p.b.cached.value()
 	return trace.Opt[float64]{Value: b.Value - a.Value, Set: a.Set && b.Set}
 }
 
-// times divides the run into equal periods by due time.
 func (p pairs) times() property {
 	const parts = 8
 	by := property{name: "time", of: func(p *pair) trace.Opt[float64] { return trace.Some(float64(p.due)) }}

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// stretches is the number of stretches that a run is cut into. Fewer stretches are
-// longer and less correlated, but estimate the interval's width less well.
+// stretches is the number of stretches of a run. Fewer are less correlated, but
+// estimate the interval's width less well.
 const stretches = 32
 
 const (
 	// An interval needs at least minStretches stretches with a value, and minEvents
-	// stretches with a deciding value, such as one beyond a percentile.
+	// with a deciding value, such as one beyond a percentile.
 	minStretches = 20
 	minEvents    = 8
 )
@@ -19,10 +19,8 @@ const (
 // weights holds how often each stretch occurs in a resample.
 type weights [stretches]uint8
 
-// once is the resample that equals the run.
 var once = weights(slices.Repeat([]uint8{1}, stretches))
 
-// drawAll draws resamples of the stretches with replacement.
 func drawAll(seed uint64, resamples int) []weights {
 	random := rand.New(rand.NewPCG(seed, 0x6d6f6f6e74696465))
 	draws := make([]weights, resamples)
@@ -34,11 +32,9 @@ func drawAll(seed uint64, resamples int) []weights {
 	return draws
 }
 
-// rows holds the row numbers of a side in ascending order. They are cut into
-// stretches with equal numbers of rows.
+// rows holds the row numbers of a side in order, cut into stretches of equal size.
 type rows []int
 
-// rowsOf returns the rows that occur in any of the runs.
 func rowsOf(runs []*Run) (all rows) {
 	for _, r := range runs {
 		all = slices.Grow(all, len(r.requests))
@@ -50,5 +46,4 @@ func rowsOf(runs []*Run) (all rows) {
 	return slices.Compact(all)
 }
 
-// stretch returns the stretch of the row at an index.
 func (r rows) stretch(index int) uint8 { return uint8((stretches*(index+1) - 1) / len(r)) }

@@ -11,14 +11,13 @@ import (
 // Objection is a reason not to compare two sides.
 type Objection struct {
 	Reason string
-	// Invalid is set if a run's verdict is INVALID. Otherwise the sides ran
-	// different tests.
+	// Invalid is set if a run's verdict is INVALID, not if the tests differ.
 	Invalid bool
 }
 
-// comparability returns the objections, first to single runs, then to pairs of the
-// first run of A and another run. It also reports whether all runs sent the same
-// requests, row by row, regardless of timing.
+// comparability returns the objections to single runs, then to pairs of the first
+// run of A and another run. It also reports whether all runs sent the same requests,
+// row by row, regardless of timing.
 func comparability(a, b []*Run) (all []Objection, sameRequests bool) {
 	runs := slices.Concat(a, b)
 	for i, r := range runs {
@@ -80,8 +79,8 @@ func mismatch(a, b *Run, common, changed int) string {
 	return "were sent at different times: their schedules differ"
 }
 
-// sameRows returns the number of rows that two runs have in common and how many of
-// these have different requests.
+// sameRows returns how many rows two runs have in common, and how many of these have
+// different requests.
 func sameRows(a, b *Run) (common, changed int) {
 	k := 0
 	for i := range a.requests {

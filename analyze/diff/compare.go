@@ -26,17 +26,16 @@ type Comparison struct {
 	Changes     []Change    // settings that differ
 	Paired      bool        // both sides sent the same requests, row by row
 	Differences []Difference
-	// Requests holds the per-request differences and Attributions their breakdown
-	// by kind of request. Both are empty unless the sides are paired.
+	// Requests holds the per-request differences, Attributions their breakdown by
+	// kind of request. Both are empty unless the sides are paired.
 	Requests     []Requests
 	Attributions []Attribution
-	// Pairs is the number of rows completed on both sides; OnlyA and OnlyB are the
-	// numbers of rows completed on one side only.
+	// Pairs is the number of rows completed on both sides; OnlyA and OnlyB are on
+	// one.
 	Pairs, OnlyA, OnlyB int
 }
 
-// Difference is the difference of one metric between B and A. Values that were not
-// measured are absent.
+// Difference is the difference of one metric between B and A.
 type Difference struct {
 	Metric           run.Metric
 	A, B             trace.Opt[float64]
@@ -47,16 +46,14 @@ type Difference struct {
 	Interval         trace.Opt[Interval] // for Difference
 	RelativeInterval trace.Opt[Interval]
 	// Rising is set if the latency rises through the run on both sides, as in a
-	// growing queue. The intervals then account for it.
+	// growing queue, which the intervals account for.
 	Rising bool
 }
 
-// Significant reports whether the interval of the difference is known and excludes
-// zero.
+// Significant reports whether the interval is known and excludes zero.
 func (d Difference) Significant() bool { return d.Interval.Set && !d.Interval.Value.Has(0) }
 
-// Better returns 1 if B is better, -1 if it is worse, and 0 if the metric has no
-// direction or the difference is not significant.
+// Better returns 1 if B is better, -1 if it is worse, and 0 if that is not known.
 func (d Difference) Better() int {
 	switch {
 	case !d.Significant():
@@ -67,8 +64,7 @@ func (d Difference) Better() int {
 	return -int(d.Metric.Better)
 }
 
-// ByRuns reports whether the intervals are computed from the run values alone,
-// which takes at least three runs on each side.
+// ByRuns reports whether the intervals are computed from the run values alone.
 func (c *Comparison) ByRuns() bool { return len(c.A) >= enoughRuns && len(c.B) >= enoughRuns }
 
 // Find returns the difference of a metric.
@@ -81,8 +77,8 @@ func (c *Comparison) Find(key string) (Difference, bool) {
 	return Difference{}, false
 }
 
-// DefaultMetrics returns the rates; the mean, median and p99 of the latencies that
-// vLLM's benchmark reports; and the shares of failed requests and cached tokens.
+// DefaultMetrics returns rates, shares, and statistics of the latencies that vLLM's
+// benchmark reports.
 func DefaultMetrics() (all []run.Metric) {
 	for _, key := range []string{"request_throughput", "output_throughput", "total_token_throughput", "failed_share", "cached_share"} {
 		all = append(all, run.MustMetric(key))
@@ -95,8 +91,8 @@ func DefaultMetrics() (all []run.Metric) {
 	return all
 }
 
-// Of compares side B with side A. Each side has one or more runs, which must have
-// been read with the metrics in opts.
+// Of compares side B with side A, of one or more runs each, which must have been
+// read with the metrics in opts.
 func Of(a, b []*Run, opts Options) *Comparison {
 	if opts.Metrics == nil {
 		opts.Metrics = DefaultMetrics()
@@ -121,7 +117,6 @@ func Of(a, b []*Run, opts Options) *Comparison {
 	return c
 }
 
-// inParallel calls do with 0 to n-1 concurrently and waits for all calls.
 func inParallel(n int, do func(i int)) {
 	var work sync.WaitGroup
 	for i := range n {
@@ -130,7 +125,6 @@ func inParallel(n int, do func(i int)) {
 	work.Wait()
 }
 
-// difference compares one metric.
 func difference(m run.Metric, a, b side, draws []weights) Difference {
 	d := Difference{Metric: m, RunsA: a.values(m), RunsB: b.values(m)}
 	statA, statB := a.statistic(m), b.statistic(m)
@@ -158,8 +152,7 @@ func difference(m run.Metric, a, b side, draws []weights) Difference {
 	return d
 }
 
-// contrast returns a statistic of both sides combined. A difference of latencies is
-// multiplied by unit.
+// contrast combines both sides. A difference of latencies is multiplied by unit.
 func contrast(a, b statistic, unit float64, of func(a, b float64) float64) statistic {
 	return statistic{
 		known: a.known && b.known, knownRising: a.knownRising && b.knownRising,
@@ -174,9 +167,8 @@ func contrast(a, b statistic, unit float64, of func(a, b float64) float64) stati
 	}
 }
 
-// estimate returns the value of a side: the value of a single run or, for several
-// runs, the statistic of all their records. Without such a statistic it is the mean
-// of the runs.
+// estimate returns the value of a side: of a single run, of all records of several
+// runs if there is a statistic, else the mean of the runs.
 func estimate(runs []trace.Opt[float64], s statistic) trace.Opt[float64] {
 	var m mean
 	for _, v := range runs {
@@ -191,7 +183,6 @@ func estimate(runs []trace.Opt[float64], s statistic) trace.Opt[float64] {
 	return m.value()
 }
 
-// present returns the values that are set.
 func present(values []trace.Opt[float64]) (all []float64) {
 	for _, v := range values {
 		if v.Set {
@@ -201,7 +192,6 @@ func present(values []trace.Opt[float64]) (all []float64) {
 	return all
 }
 
-// mean accumulates the mean of the values that are set.
 type mean struct {
 	sum float64
 	n   int

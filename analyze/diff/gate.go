@@ -9,8 +9,7 @@ import (
 	"moontide/analyze/run"
 )
 
-// Gate is a condition on a metric of B that fails the comparison, such as a value
-// more than 5 % above that of A.
+// Gate is a condition on a metric of B that fails the comparison.
 type Gate struct {
 	Metric run.Metric
 	Text   string // as parsed
@@ -67,8 +66,8 @@ type Judgement struct {
 }
 
 // Judge applies the gate to the metric's difference. A change that is not
-// significant is treated as 0, so that noise does not fail a gate. A change without
-// an interval is used as measured, and a metric without a value fails the gate.
+// significant is 0, one without an interval is used as measured, and a metric
+// without a value fails.
 func (g Gate) Judge(d Difference) Judgement {
 	switch {
 	case !d.B.Set:

@@ -17,13 +17,11 @@ type Interval struct{ Low, High float64 }
 // Has reports whether x is in the interval.
 func (i Interval) Has(x float64) bool { return i.Low <= x && x <= i.High }
 
-// around returns the symmetric interval around a value.
 func around(value, half float64) Interval { return Interval{value - half, value + half} }
 
 // interval returns the interval of a measured value from the variation within runs:
 // in a growing queue, where step is set, by [queueingHalfWidth], otherwise by the
-// bootstrap. Its half width is at least runs, the half width from the variation
-// between runs.
+// bootstrap. runs is its least half width.
 func (s statistic) interval(value, runs float64, step trace.Opt[float64], draws []weights) (found trace.Opt[Interval]) {
 	switch {
 	case step.Set && s.knownRising:
@@ -60,18 +58,16 @@ func (s statistic) bootstrap(value float64, draws []weights) (none trace.Opt[Int
 	return trace.Some(Interval{value + min(0, wider*d.Quantile(tail)), value + max(0, wider*d.Quantile(1-tail))})
 }
 
-// tail is the share of resamples beyond each end of the interval. It is the tail of
-// a normal distribution beyond the end of a Student's t interval for the mean of
-// the same number of values. It corrects for the standard deviation with divisor n,
-// which is too small.
+// tail is the share of resamples beyond each end of the interval, which corrects for
+// the small number of stretches: that of a normal distribution beyond the end of a
+// Student's t interval, with the standard deviation's divisor n.
 var tail = distuv.UnitNormal.CDF(-studentsT(stretches-1) * math.Sqrt(stretches/(stretches-1.)))
 
-// maxCorrelation bounds the correlation of neighbouring stretches. A run that
-// drifts from start to end comes close to 1.
+// maxCorrelation bounds the correlation of stretches: a run that drifts has almost
+// 1.
 const maxCorrelation = 0.9
 
-// widening returns the factor by which the correlation of neighbouring values
-// widens an interval.
+// widening returns the factor for the correlation of neighbouring values.
 func widening(values []float64) float64 {
 	correlation, err := mstats.AutoCorrelation(values, 1)
 	if err != nil || math.IsNaN(correlation) { // the values are equal or one is NaN
@@ -82,13 +78,12 @@ func widening(values []float64) float64 {
 	return math.Sqrt((1 + correlation) / (1 - correlation))
 }
 
-// enoughRuns is the number of runs per side from which on the run values alone give
-// the interval.
+// enoughRuns per side give the interval alone.
 const enoughRuns = 3
 
-// runsHalfWidth returns half the width of the interval of B - times A from the run
-// values alone: Welch's with enough runs on both sides, otherwise Student's with a
-// pooled variance. It is 0 if neither side has two runs.
+// runsHalfWidth returns half the interval of B - times A from the run values:
+// Welch's with enough runs on both sides, otherwise Student's with a pooled
+// variance. It is 0 if neither side has two runs.
 func runsHalfWidth(a, b []float64, times float64) float64 {
 	nA, nB := float64(len(a)), float64(len(b))
 	if nA+nB <= 2 {
@@ -105,8 +100,7 @@ func runsHalfWidth(a, b []float64, times float64) float64 {
 	return studentsT(freedom) * math.Sqrt(variance)
 }
 
-// studentsT returns the quantile of Student's t for a two-sided interval at
-// [Level].
+// studentsT returns the quantile for a two-sided interval at [Level].
 func studentsT(freedom float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(1 - (1-Level)/2)
 }

@@ -14,13 +14,11 @@ type Requests struct {
 	Count        int
 	Mean, Median float64
 	MeanInterval trace.Opt[Interval]
-	// MedianInterval is for the median of the differences, not the difference of
-	// the medians.
+	// MedianInterval is for the median of the differences.
 	MedianInterval trace.Opt[Interval]
 	Lower, Higher  int // requests whose latency is lower or higher in B
 }
 
-// pairedLatencies lists the latencies that are compared per request.
 var pairedLatencies = [3]run.Latency{run.TTFT, run.TPOT, run.E2EL}
 
 // pair is a row that was sent on both sides.
@@ -38,13 +36,12 @@ type rowMeans struct {
 	latencies [len(pairedLatencies)]mean
 }
 
-// difference returns B - A of pairedLatencies[k].
 func (p *pair) difference(k int) trace.Opt[float64] {
 	a, b := p.a.latencies[k].value(), p.b.latencies[k].value()
 	return trace.Opt[float64]{Value: b.Value - a.Value, Set: a.Set && b.Set}
 }
 
-// pairs holds the rows that were completed on both sides, in row order.
+// pairs holds the rows that were completed on both sides, in order.
 type pairs struct {
 	pairs        []pair
 	onlyA, onlyB int
@@ -53,7 +50,6 @@ type pairs struct {
 	runsA, runsB [len(pairedLatencies)][]float64
 }
 
-// pairsOf pairs two sides that share rows.
 func pairsOf(a, b side) (p pairs) {
 	for k, l := range pairedLatencies {
 		p.steps[k] = queueingStep(a.samples[l](), b.samples[l]())
@@ -91,7 +87,6 @@ func pairsOf(a, b side) (p pairs) {
 	return p
 }
 
-// differences returns the per-request differences of each latency.
 func (p pairs) differences(draws []weights) []Requests {
 	all := make([]Requests, len(pairedLatencies))
 	inParallel(len(all), func(k int) {
@@ -118,8 +113,7 @@ func (p pairs) differences(draws []weights) []Requests {
 }
 
 // estimate sets the mean, the median and their intervals. With enough runs on both
-// sides, the interval of the mean comes from the run means alone. Otherwise no
-// interval is narrower than the variation between runs.
+// sides, the interval of the mean comes from the run means alone.
 func (p pairs) estimate(r *Requests, k int, s *sample, draws []weights) {
 	a, b := p.runsA[k], p.runsB[k]
 	runs := runsHalfWidth(a, b, 1)

@@ -10,27 +10,24 @@ import (
 	"moontide/trace/stats"
 )
 
-// When requests arrive faster than they are served, the queue grows, and a delay of
-// one request delays all later ones. The difference between two such sides is a
-// random walk that starts at 0. Its values are correlated but its steps from
-// stretch to stretch are independent, so the variance of the steps determines the
+// When a queue grows, a delay of one request delays all later ones. The difference
+// between two such sides is a random walk from 0: its values are correlated, but its
+// steps from stretch to stretch are independent, so their variance determines the
 // interval.
 
 const (
-	// minTrend is the correlation with time above which a latency is considered to
-	// rise through the run. A stable queue exceeds it in about 1 % of runs.
+	// minTrend is the correlation with time above which a latency rises through the
+	// run. A stable queue exceeds it in about 1 % of runs.
 	minTrend = 0.7
 	// minStepCorrelation is the correlation of successive steps from which on
-	// differences are considered to accumulate. It is 1/4 for means of a random
-	// walk, and -1/2 if the stretches are independent, for example because prompts
-	// get longer through the run.
+	// differences accumulate. It is 1/4 for means of a random walk, and -1/2 if the
+	// stretches are independent, for example because prompts get longer.
 	minStepCorrelation = -0.25
 )
 
-// queueingStep returns half the width of the interval of one step between
-// stretches. It is absent unless the latency rises on both sides as in a growing
-// queue. Stretches outside a measurement window have no values; all those inside
-// must have some.
+// queueingStep returns half the interval of one step between stretches, if the
+// latency rises on both sides. All stretches inside a measurement window must have
+// values.
 func queueingStep(a, b *sample) (none trace.Opt[float64]) {
 	if a == nil || b == nil {
 		return none
@@ -56,9 +53,9 @@ func queueingStep(a, b *sample) (none trace.Opt[float64]) {
 	return trace.Some(studentsT(float64(n-2)) * stat.StdDev(steps, nil) * widening(steps))
 }
 
-// queueingHalfWidth returns half the width of the interval of a value to which
-// stretch i contributes parts[i] of its difference. A step shifts its own stretch
-// and all later ones, even if it occurs before the measurement window.
+// queueingHalfWidth returns half the interval of a value to which stretch i
+// contributes parts[i] of its difference. A step shifts all later stretches, even if
+// it occurs before the window.
 func queueingHalfWidth(step float64, parts *[stretches]float64) float64 {
 	squares, behind := 0., 0.
 	for i := stretches - 1; i >= 0; i-- {

@@ -21,15 +21,14 @@ type Source struct {
 	Measure run.Options
 }
 
-// Run is a run prepared for comparison. It takes about 140 bytes per request and 8
-// bytes per gap between token chunks, up to 32 MB of gaps.
+// Run is a run prepared for comparison. It takes about 140 bytes per request and up
+// to 32 MB for gaps between token chunks.
 type Run struct {
 	Name    string
 	Run     runfile.Run
 	Verdict run.Verdict
-	// Completed and Failed are the numbers of requests; InputEstimates and
-	// OutputEstimates are the numbers of requests without token counts from the
-	// server.
+	// Numbers of requests; the estimates are those without the server's token
+	// counts.
 	Completed, Failed               int
 	InputEstimates, OutputEstimates int
 	Objectives                      []run.Objective // for goodput
@@ -42,7 +41,6 @@ type Run struct {
 	load     load
 }
 
-// request holds the fields of a record that a comparison needs.
 type request struct {
 	run.Timing
 	end              time.Duration
@@ -59,9 +57,8 @@ type request struct {
 	gapsFrom, gapsTo int // range in the run's gaps
 }
 
-// Read reads a run and computes the metrics to compare, by default
-// [DefaultMetrics]. It fails if reading the records fails or if a row is recorded
-// twice.
+// Read reads a run and computes the metrics to compare, by default [DefaultMetrics].
+// It fails if a record cannot be read or a row is recorded twice.
 func Read(s Source, metrics []run.Metric) (*Run, error) {
 	if metrics == nil {
 		metrics = DefaultMetrics()
@@ -115,7 +112,7 @@ func (r *Run) add(rec *replay.Record, window run.Span) {
 	r.requests = append(r.requests, q)
 }
 
-// latency returns a latency of a completed request in milliseconds.
+// latency returns a latency of a completed request.
 func (q *request) latency(l run.Latency) trace.Opt[float64] {
 	if !q.measured {
 		return trace.Opt[float64]{}
@@ -123,12 +120,10 @@ func (q *request) latency(l run.Latency) trace.Opt[float64] {
 	return q.Latency(l)
 }
 
-// cachedShare returns the share of the prompt that was cached.
 func (q *request) cachedShare() trace.Opt[float64] {
 	return trace.Opt[float64]{Value: float64(q.cached) / float64(max(1, q.input)), Set: q.cachedKnown && q.input > 0}
 }
 
-// fingerprint returns a hash of a request.
 func fingerprint(r trace.Request) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a, applied to words
 	hash := uint64(offset)
@@ -144,8 +139,7 @@ func fingerprint(r trace.Request) uint64 {
 	return hash
 }
 
-// gaps holds the times between token chunks of a run's requests, in milliseconds,
-// thinned out if there are too many.
+// gaps holds the gaps between token chunks in milliseconds, thinned out if too many.
 type gaps struct {
 	values []float64
 	seen   int
@@ -155,7 +149,6 @@ type gaps struct {
 // maxGaps is the maximum number of gaps kept per run.
 const maxGaps = 1 << 22
 
-// addGaps appends the gaps of a request and returns their range.
 func (r *Run) addGaps(all []time.Duration) (from, to int) {
 	g := &r.gaps
 	g.every = max(1, g.every)
@@ -172,7 +165,6 @@ func (r *Run) addGaps(all []time.Duration) (from, to int) {
 	return from, len(g.values)
 }
 
-// thinGaps drops every second gap.
 func (r *Run) thinGaps() {
 	g := &r.gaps
 	g.every *= 2
@@ -187,8 +179,8 @@ func (r *Run) thinGaps() {
 	}
 }
 
-// load holds the completed work of a run by stretches of equal duration, because
-// rates are per time rather than per row.
+// load holds the completed work by stretches of equal duration, because rates are
+// per time, not per row.
 type load struct {
 	seconds  float64 // of each stretch
 	requests [stretches]float64
@@ -197,8 +189,8 @@ type load struct {
 	tokens   [stretches]float64 // of prompts and answers
 }
 
-// loadOf spreads the output tokens of a request evenly from its first token to its
-// last, and counts its prompt tokens at its first token.
+// loadOf spreads output tokens evenly from the first to the last, and counts prompt
+// tokens at the first.
 func loadOf(requests []request, window run.Span, duration time.Duration) load {
 	l := load{seconds: duration.Seconds() / stretches}
 	if duration <= 0 {
@@ -244,7 +236,6 @@ func spread(in *[stretches]float64, from, to, n float64) {
 	}
 }
 
-// firstSent returns when the first request was sent, or 0 if none was.
 func firstSent(requests []request) (first time.Duration) {
 	found := false
 	for i := range requests {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// statistic is a number that can be computed for any resample of a side.
+// statistic is a number that depends on the resample.
 type statistic struct {
 	of    func(w *weights) float64 // NaN if there is no value; nil if unknown
 	known bool                     // enough stretches have values for a bootstrap interval
@@ -13,8 +13,7 @@ type statistic struct {
 	// The remaining fields are for statistics of a latency.
 	latency     *sample
 	knownRising bool // enough values for an interval in a growing queue
-	// parts returns the derivative of the statistic with respect to a shift of the
-	// values of each stretch.
+	// parts returns the derivative with respect to a shift of each stretch.
 	parts func() *[stretches]float64
 }
 
@@ -24,12 +23,12 @@ type item struct {
 	stretch uint8
 }
 
-// sample holds the values of a side so that statistics of a resample are exact and
-// take the same time for a million values as for a thousand.
+// sample holds the values of a side: statistics of a resample are exact and take the
+// same time for a million values as for a thousand.
 type sample struct {
 	items []item // sorted by value
-	// before holds, for every stride-th item, the number of preceding items of each
-	// stretch.
+	// before holds the number of preceding items of each stretch, for every
+	// stride-th.
 	before [][stretches]uint32
 	sums   sums
 }
@@ -37,8 +36,7 @@ type sample struct {
 // stride is the distance between counts in a sample.
 const stride = 256
 
-// sums holds the sums and sums of squares of the values of each stretch. They are
-// relative to a middle value, because squares of values far from zero lose
+// sums holds sums and squares by stretch, relative to a middle value to keep
 // precision.
 type sums struct {
 	middle               float64
@@ -51,10 +49,8 @@ func (s *sums) add(stretch uint8, value float64) {
 	s.squares[stretch] += (value - s.middle) * (value - s.middle)
 }
 
-// known reports whether enough stretches have values.
 func (s *sums) known() bool { return positive(&s.counts) >= minStretches }
 
-// positive returns the number of stretches with a value above 0.
 func positive(values *[stretches]float64) (n int) {
 	for _, v := range values {
 		if v > 0 {
@@ -64,7 +60,6 @@ func positive(values *[stretches]float64) (n int) {
 	return n
 }
 
-// totals returns the sums over a resample.
 func (s *sums) totals(w *weights) (n, sum, squares float64) {
 	for i, times := range w {
 		t := float64(times)
@@ -81,7 +76,6 @@ func (s *sums) mean(w *weights) float64 {
 	return s.middle + sum/n
 }
 
-// std returns the population standard deviation.
 func (s *sums) std(w *weights) float64 {
 	n, sum, squares := s.totals(w)
 	return math.Sqrt(max(0, squares/n-sum/n*sum/n))
@@ -92,7 +86,6 @@ func (s *sums) of(stretch int) float64 {
 	return s.middle + s.sum[stretch]/s.counts[stretch]
 }
 
-// meanParts returns the parts of the mean: the share of values in each stretch.
 func (s *sums) meanParts() *[stretches]float64 {
 	n, _, _ := s.totals(&once)
 	parts := s.counts
@@ -102,7 +95,6 @@ func (s *sums) meanParts() *[stretches]float64 {
 	return &parts
 }
 
-// stdParts returns the parts of the standard deviation.
 func (s *sums) stdParts() *[stretches]float64 {
 	parts, mean, std := s.meanParts(), s.mean(&once), s.std(&once)
 	for i := range parts {
@@ -139,8 +131,7 @@ func newSample(items []item) *sample {
 	return s
 }
 
-// quantile returns the p-quantile of a resample by linear interpolation between
-// closest ranks.
+// quantile interpolates linearly between closest ranks.
 func (s *sample) quantile(p float64, w *weights) float64 {
 	n, _, _ := s.sums.totals(w)
 	if n == 0 {
@@ -157,8 +148,7 @@ func (s *sample) quantile(p float64, w *weights) float64 {
 	return low + (rank-below)*(high-low)
 }
 
-// at returns the value at a rank of a resample, and the rank after the last copy of
-// its item.
+// at returns the value at a rank, and the rank after the last copy of its item.
 func (s *sample) at(rank float64, w *weights) (value, next float64) {
 	ahead := func(i int) (n float64) {
 		for k, times := range w {
@@ -193,8 +183,8 @@ func (s *sample) countsIn(from, to int) (counts [stretches]float64) {
 }
 
 // quantileStatistic is known if enough stretches have a value beyond the quantile,
-// on the side with fewer of them. If the latency rises, all such values are in the
-// last few stretches, so enough values suffice.
+// on the side with fewer of them. If the latency rises, enough values suffice,
+// because they are all in the last stretches.
 func (s *sample) quantileStatistic(p float64) statistic {
 	n := len(s.items)
 	edge := int(math.Round(p * float64(n)))
@@ -208,7 +198,7 @@ func (s *sample) quantileStatistic(p float64) statistic {
 	}
 }
 
-// quantileParts returns the share of each stretch in the values around a quantile.
+// quantileParts returns the share of each stretch in values around a quantile.
 func (s *sample) quantileParts(p float64) *[stretches]float64 {
 	n := float64(len(s.items))
 	reach := max(minEvents, min(p, 1-p)*n/4)
@@ -228,8 +218,8 @@ func (s *sample) stdStatistic() statistic {
 	return statistic{of: s.sums.std, known: s.sums.known(), latency: s, knownRising: s.sums.known(), parts: s.sums.stdParts}
 }
 
-// ratio returns the ratio of two sums, such as tokens over seconds. It is known if
-// enough stretches have a part above 0, and enough have a part below the whole.
+// ratio returns the ratio of two sums. It is known if enough stretches have a part
+// above 0, and enough have a part below the whole.
 func ratio(part, whole [stretches]float64) statistic {
 	var rest [stretches]float64
 	for i := range part {

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// Change is a setting that differs between the sides, named as in run.json. A side
-// whose runs differ has several values.
+// Change is a setting of run.json that differs, with all values of each side.
 type Change struct {
 	Setting string
 	A, B    []string // empty: not set
 }
 
-// notSettings lists the fields of run.json that describe the course of a run, and
-// flags that repeat other settings.
+// notSettings lists fields that describe the course of a run, and flags that repeat
+// other settings.
 var notSettings = map[string]bool{
 	"command": true, "started": true, "ended": true, "rows": true, "sent": true, "not_sent": true, "stopped": true, "time_up": true,
 	"skipped": true, "resumed": true, "failure": true, "read_delay": true, "merges": true, "calibrated": true,
@@ -24,7 +23,6 @@ var notSettings = map[string]bool{
 	"flags.drawn-rate": true,
 }
 
-// changes returns the settings that differ, in the order of run.json.
 func changes(a, b []*Run) (all []Change) {
 	var names []string
 	var values [2]map[string][]string
@@ -60,7 +58,6 @@ func changes(a, b []*Run) (all []Change) {
 	return all
 }
 
-// without returns the strings of list that are not in other.
 func without(list, other []string) (rest []string) {
 	for _, s := range list {
 		if !slices.Contains(other, s) {
@@ -70,8 +67,7 @@ func without(list, other []string) (rest []string) {
 	return rest
 }
 
-// settings calls see with the path and value of every setting in a part of
-// run.json.
+// settings calls see with every setting in a part of run.json.
 func settings(v reflect.Value, path string, see func(name, value string)) {
 	switch {
 	case notSettings[path]:

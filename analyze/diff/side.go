@@ -7,15 +7,15 @@ import (
 	"moontide/trace"
 )
 
-// side holds the runs of one side, their rows, and a sample of each latency, which
-// is created on first use.
+// side holds the runs of one side, and a sample of each latency, created on first
+// use.
 type side struct {
 	runs    []*Run
 	rows    rows
 	samples map[run.Latency]func() *sample
 }
 
-// newSides returns the two sides. Paired sides share the rows of both.
+// newSides returns two sides; paired ones share the rows of both.
 func newSides(a, b []*Run, paired bool) (sideA, sideB side) {
 	if paired {
 		both := rowsOf(append(a[:len(a):len(a)], b...))
@@ -32,7 +32,6 @@ func newSide(runs []*Run, all rows) side {
 	return s
 }
 
-// each calls do with every request of the side and the index of its row.
 func (s side) each(do func(r *Run, q *request, index int)) {
 	for _, r := range s.runs {
 		index := 0
@@ -45,7 +44,6 @@ func (s side) each(do func(r *Run, q *request, index int)) {
 	}
 }
 
-// items returns the values of a latency.
 func (s side) items(l run.Latency) []item {
 	n := 0
 	for _, r := range s.runs {
@@ -69,7 +67,6 @@ func (s side) items(l run.Latency) []item {
 	return items
 }
 
-// values returns the value of a metric for each run.
 func (s side) values(m run.Metric) (all []trace.Opt[float64]) {
 	for _, r := range s.runs {
 		all = append(all, r.values[m.Key])
@@ -77,7 +74,7 @@ func (s side) values(m run.Metric) (all []trace.Opt[float64]) {
 	return all
 }
 
-// means returns the mean of a latency for each run that has values.
+// means returns the mean of a latency for each run that has any.
 func (s side) means(l run.Latency) (all []float64) {
 	for _, r := range s.runs {
 		var m mean
@@ -91,8 +88,7 @@ func (s side) means(l run.Latency) (all []float64) {
 	return all
 }
 
-// statistic returns a metric as a function of the resample. Counts, peaks, minima
-// and maxima have none.
+// statistic returns a metric as a function of the resample, if it is one.
 func (s side) statistic(m run.Metric) statistic {
 	sampleOf := s.samples[m.Latency]
 	switch {
@@ -122,7 +118,6 @@ func (s side) statistic(m run.Metric) statistic {
 	return statistic{}
 }
 
-// count returns 1 for true and 0 for false.
 func count(yes bool) float64 {
 	if yes {
 		return 1
@@ -130,7 +125,6 @@ func count(yes bool) float64 {
 	return 0
 }
 
-// share returns the ratio of two sums over all requests.
 func (s side) share(of func(q *request) (part, whole float64)) statistic {
 	var part, whole [stretches]float64
 	s.each(func(_ *Run, q *request, index int) {
@@ -142,7 +136,6 @@ func (s side) share(of func(q *request) (part, whole float64)) statistic {
 	return ratio(part, whole)
 }
 
-// rate returns a load per second.
 func (s side) rate(of func(l *load) *[stretches]float64) statistic {
 	var part, whole [stretches]float64
 	for _, r := range s.runs {

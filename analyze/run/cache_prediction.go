@@ -6,22 +6,19 @@ import (
 
 // CachePrediction compares the cached tokens that the server reports for each
 // request with those of a simulated cache that starts empty, never evicts, and
-// receives requests in the order they were sent. Predictions are in whole blocks of
-// the server and exclude the last token of a prompt, which engines always compute.
-//
-// A request that differs from its prediction has one [Cause]: that of the first
-// missing token, because the tokens after it cannot be used either.
+// receives requests in send order. Predictions are in whole blocks of the server and
+// exclude the last token of a prompt, which engines always compute. The [Cause] of a
+// difference is that of the first missing token.
 type CachePrediction struct {
-	// Requests is the number of completed requests that are compared: 0 if the
-	// server reports no cached tokens or the trace has no block ids.
+	// Requests is the number of compared requests: 0 if the server reports no cached
+	// tokens or the trace has no block ids.
 	Requests int
 	// BlockSize is the server's block size: as reported or, if Estimated, the
 	// greatest common divisor of all counts of cached tokens.
 	BlockSize int
 	Estimated bool
 	// TemplateTokens is the number of tokens by which the server's count exceeds
-	// the length sent for most prompts: a chat template, which may or may not be
-	// cached.
+	// most prompts: a chat template, which may or may not be cached.
 	TemplateTokens int
 	Targets        int // number of URLs that requests were sent to
 
@@ -30,7 +27,7 @@ type CachePrediction struct {
 	Measured  int
 	Equal     int // requests with the predicted number of cached tokens, or with all shared tokens cached
 	Causes    map[Cause]Difference
-	// Each holds every compared request in send order, if requested in Options.
+	// Each holds the compared requests in send order, if requested in Options.
 	Each []PredictedRequest
 }
 
@@ -48,34 +45,30 @@ type PredictedRequest struct {
 	Cause                       Cause          // "" if as predicted
 }
 
-// Cause is the reason why the number of cached tokens differs from the prediction.
+// Cause is why the number of cached tokens differs from the prediction.
 type Cause string
 
 // Causes if fewer tokens were cached than predicted:
 const (
-	// Cold: the prefix had been sent, but no request with it had received its first
-	// token yet, so it was not computed in time.
+	// Cold: the prefix had been sent but not computed yet.
 	Cold Cause = "cold"
 	// Pending: the prefix was computed while this request waited for its first
-	// token, but too late, or it was evicted again before it was used.
+	// token, but too late, or it was evicted again.
 	Pending Cause = "pending"
-	// Evicted: this server had computed the prefix but no longer had it. If the URL
-	// serves several engines, another one may have computed it.
+	// Evicted: this server had computed the prefix. If the URL serves several
+	// engines, another one may have.
 	Evicted Cause = "evicted"
 	// Elsewhere: the prefix had only been sent to another URL.
 	Elsewhere Cause = "elsewhere"
-	// OtherLength: the server counted a different number of prompt tokens than
-	// expected, so it did not receive the predicted prompt.
+	// OtherLength: the server counted another number of prompt tokens than expected.
 	OtherLength Cause = "lengths"
 )
 
 // Causes if more tokens were cached than predicted:
 const (
-	// Overtaken: a request that was sent later, but before this one's first token,
-	// was computed first.
+	// Overtaken: a request that was sent later was computed first.
 	Overtaken Cause = "overtaken"
-	// Warm: no request of the run can have computed it: the cache was warm before
-	// the run, or the server also caches other tokens than those of prompts.
+	// Warm: no request of the run can have computed it.
 	Warm Cause = "warm"
 	// Unknown: the trace has no block ids for the prompt.
 	Unknown Cause = "unknown"
@@ -84,7 +77,6 @@ const (
 // Causes lists all causes in report order.
 var Causes = []Cause{Cold, Pending, Evicted, Elsewhere, OtherLength, Overtaken, Warm, Unknown}
 
-// predict compares all counted prompts.
 func (h *promptHistory) predict(serverBlock int, each bool) CachePrediction {
 	if !h.hasCached || h.blockSize == 0 {
 		return CachePrediction{}
@@ -135,8 +127,8 @@ func (p *predictor) compare(q *prompt, each bool) {
 	}
 }
 
-// cause returns "" if the cached tokens are as predicted. More may be cached if
-// part of a chat template is cached or if the engine also uses partial blocks.
+// cause returns "" if the cached tokens are as predicted. More may be cached: part
+// of a chat template, or partial blocks.
 func (p *predictor) cause(q *prompt, shared, measured int) Cause {
 	predicted := p.usable(q, shared)
 	expectedLength := q.input < 0 || int(q.input-q.own) == p.TemplateTokens
@@ -163,8 +155,7 @@ func (p *predictor) cause(q *prompt, shared, measured int) Cause {
 	return Warm
 }
 
-// usable returns the part of a shared prefix that an engine can read from its
-// cache.
+// usable returns the part of a shared prefix that an engine can reuse.
 func (p *predictor) usable(q *prompt, shared int) int {
 	length := int(q.own)
 	if q.input >= 0 {

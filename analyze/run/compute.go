@@ -12,9 +12,8 @@ import (
 	"moontide/trace/stats"
 )
 
-// Compute computes the metrics of a run from its records, which may be in any
-// order. A run without records is not an error. Errors from records are returned
-// unchanged.
+// Compute computes the metrics of a run from its records, in any order. Errors from
+// records are returned unchanged.
 func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, error) {
 	c := newCollector(opts)
 	for rec, err := range records {
@@ -26,7 +25,6 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 	return c.finish(), nil
 }
 
-// collector accumulates the records of a run.
 type collector struct {
 	opts         Options
 	result       *Result
@@ -43,8 +41,7 @@ type collector struct {
 	requests     []Request // for Detail
 }
 
-// newCollector preallocates memory: growing slices would leave twice as much
-// garbage.
+// newCollector preallocates memory: growing slices would double the garbage.
 func newCollector(opts Options) *collector {
 	expected := max(opts.Expected, 0)
 	c := &collector{
@@ -95,8 +92,7 @@ func (c *collector) add(rec *replay.Record) {
 	case !ok && ended:
 		r.Failed++
 		r.Errors[rec.Class]++
-		// Keep the alphabetically first, which does not depend on the order of
-		// records.
+		// Keep the alphabetically first, whatever the order of records.
 		if known := r.Examples[rec.Class]; known == "" || rec.Error != "" && rec.Error < known {
 			r.Examples[rec.Class] = rec.Error
 		}
@@ -121,8 +117,8 @@ func (c *collector) add(rec *replay.Record) {
 	}
 }
 
-// addChunks counts the tokens of each chunk at its arrival: in a window for all
-// requests, otherwise for completed ones.
+// addChunks counts tokens at their arrival: in a window for all requests, otherwise
+// for completed ones.
 func (c *collector) addChunks(rec *replay.Record) {
 	window := c.opts.Window
 	if !isAnswered(rec) || window.whole() && rec.Class != replay.OK {
@@ -141,8 +137,8 @@ func (c *collector) addChunks(rec *replay.Record) {
 	}
 }
 
-// spreadChunks spreads the chunks after the first evenly from the first to the last
-// one, for records without chunk times.
+// spreadChunks spreads the chunks after the first evenly, for records without chunk
+// times.
 func (c *collector) spreadChunks(rec *replay.Record, chunks int, parts int64) {
 	const most = 1 << 12
 	places := min(chunks, most)
@@ -196,7 +192,6 @@ func (c *collector) addTokens(rec *replay.Record) {
 	}
 }
 
-// outputTokens returns the server's count or, without one, the number of chunks.
 func outputTokens(rec *replay.Record) int {
 	if rec.Counts.Output.Set {
 		return rec.Counts.Output.Value
@@ -242,7 +237,6 @@ func (c *collector) addGaps(rec *replay.Record) {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// finish computes the result.
 func (c *collector) finish() *Result {
 	r := c.result
 	var predicting sync.WaitGroup // takes as long as the rest

@@ -15,8 +15,7 @@ type Objective struct {
 	LimitMS float64
 }
 
-// ParseObjectives parses objectives such as "ttft:2000,tpot:25,e2el:30000", with
-// limits in milliseconds.
+// ParseObjectives parses objectives such as "ttft:2000,tpot:25", in milliseconds.
 func ParseObjectives(text string) ([]Objective, error) {
 	var all []Objective
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -50,15 +49,14 @@ func (o Objective) String() string {
 	return o.Latency.String() + ":" + plain(o.LimitMS)
 }
 
-// MetBy reports whether a request meets the objective. It does if the latency is
-// undefined for the request, such as TPOT with a single token.
+// MetBy reports whether a request meets the objective, as it does if the latency is
+// undefined, such as TPOT with a single token.
 func (o Objective) MetBy(rec *replay.Record) bool {
 	value := o.Latency.Of(rec)
 	return !value.Set || value.Value <= o.LimitMS
 }
 
-// Goodput counts the requests that met their objectives. A failed request meets
-// none.
+// Goodput counts the requests that met their objectives. Failed ones meet none.
 type Goodput struct {
 	Requests   int // ended in the measured part, including failed ones
 	Good       int // met every objective
@@ -72,8 +70,7 @@ type MetObjective struct {
 	Met int
 }
 
-// Share returns n as a share of Requests, from 0 to 1; absent if there are no
-// requests.
+// Share returns n as a share of Requests, from 0 to 1.
 func (g *Goodput) Share(n int) trace.Opt[float64] {
 	return shareOf(n, g.Requests)
 }

@@ -11,8 +11,8 @@ import (
 	"moontide/trace/stats"
 )
 
-// Latency is a duration measured for each request or for each gap between token
-// chunks. A [Result] holds its distribution in milliseconds.
+// Latency is a duration of each request or gap between token chunks, in
+// milliseconds.
 type Latency uint8
 
 // The latencies, defined in [Result].
@@ -34,15 +34,13 @@ const (
 	latencyCount
 )
 
-// Latencies lists the latencies valid in flags and objectives, in report order. It
-// omits the stamp errors, which describe the measurement itself.
+// Latencies lists the latencies valid in flags and objectives, in report order.
 var Latencies = []Latency{TTFT, TTST, TPOT, ITL, E2EL, TTFTFromSchedule, E2ELFromSchedule, ScheduleLag, ClientLag, ConnectTime, QueueTime}
 
 // VLLMLatencies lists the latencies that vLLM's benchmark also reports.
 var VLLMLatencies = []Latency{TTFT, TPOT, ITL, E2EL}
 
-// ScheduleLatencies lists the latencies that show how closely the run followed the
-// trace's schedule.
+// ScheduleLatencies lists the latencies that compare the run with its schedule.
 var ScheduleLatencies = []Latency{TTFTFromSchedule, E2ELFromSchedule, ScheduleLag, ClientLag, QueueTime}
 
 // latencySpec defines a latency.
@@ -121,7 +119,7 @@ var latencies = [latencyCount]latencySpec{
 	},
 }
 
-// String returns the name used in flags, summaries and objectives, such as ttft.
+// String returns the name used in flags and summaries, such as ttft.
 func (l Latency) String() string { return latencies[l].key }
 
 // Key returns the name used in keys with a unit, such as ttft_ms.
@@ -133,8 +131,8 @@ func (l Latency) Title() string { return latencies[l].title }
 // Label returns the short name, such as TTFT.
 func (l Latency) Label() string { return latencies[l].label }
 
-// OfCompleted reports whether the distribution in a [Result] covers completed
-// requests only. Otherwise it covers every request that was sent.
+// OfCompleted reports whether a [Result] covers completed requests only, not every
+// request that was sent.
 func (l Latency) OfCompleted() bool { return latencies[l].sent == nil }
 
 // ParseLatency returns the latency with a name.
@@ -174,8 +172,7 @@ func (r *Result) Latency(l Latency) stats.Sample {
 	return *latencies[l].distribution(r)
 }
 
-// Timing holds the times of one request, a small part of its [replay.Record], as
-// offsets from the run's start.
+// Timing holds the times of one request as offsets from the run's start.
 type Timing struct {
 	Due, Ready        time.Duration
 	Sent, First, Last time.Duration // 0 if missing: see WasSent and Answered
@@ -200,15 +197,13 @@ func TimingOf(rec *replay.Record) Timing {
 
 func isAnswered(rec *replay.Record) bool { return rec.Sent.Set && rec.First.Set && rec.Last.Set }
 
-// Of returns a latency of one request in milliseconds. It is absent if undefined:
-// TTFT without a token, TPOT with a single token. The ITL of a request is its
-// longest gap.
+// Of returns a latency of one request in milliseconds, absent if undefined, such as
+// TPOT with a single token. The ITL of a request is its longest gap.
 func (l Latency) Of(rec *replay.Record) trace.Opt[float64] {
 	t := TimingOf(rec)
 	return l.of(rec, &t)
 }
 
-// of is like Of, for a record whose timing is known.
 func (l Latency) of(rec *replay.Record, t *Timing) trace.Opt[float64] {
 	stamped := t.Answered && rec.Stamps == replay.KernelStamps
 	switch {
@@ -222,8 +217,8 @@ func (l Latency) of(rec *replay.Record, t *Timing) trace.Opt[float64] {
 	return t.Latency(l)
 }
 
-// Latency returns a latency in milliseconds, like [Latency.Of]. ITL and the stamp
-// errors are absent, because a Timing does not include them.
+// Latency is [Latency.Of] without ITL and the stamp errors, which are not in a
+// Timing.
 func (t *Timing) Latency(l Latency) trace.Opt[float64] {
 	switch spec := &latencies[l]; {
 	case spec.sent != nil && t.WasSent:

@@ -18,14 +18,13 @@ type Breakdown struct {
 // Group holds the requests with similar values of a property.
 type Group struct {
 	Name string
-	// Completed is the number of requests covered by the latencies: with a window,
-	// those entirely inside it. Failed requests are those that ended inside it.
+	// Completed requests are covered by the latencies: with a window, those entirely
+	// inside it. Failed requests ended inside it.
 	Completed, Failed int
 	TTFT, TPOT, E2EL  stats.Sample
 }
 
-// band covers the values of a property below a limit, starting at the limit of the
-// previous band.
+// band covers values below a limit, from that of the previous band.
 type band struct {
 	below float64
 	name  string
@@ -39,7 +38,6 @@ var (
 	}
 )
 
-// islBands returns bands that double in size.
 func islBands() []band {
 	const first = 512
 	bands := []band{{first, fmt.Sprintf("below %d", first)}}
@@ -49,7 +47,6 @@ func islBands() []band {
 	return bands
 }
 
-// breakdowns returns the breakdowns with more than one group.
 func breakdowns(requests []Request, r *Result) []Breakdown {
 	hits := make(map[int]float64, len(r.Cache.Prediction.Each)) // predicted hit rate by row
 	for i := range r.Cache.Prediction.Each {
@@ -77,7 +74,6 @@ func breakdowns(requests []Request, r *Result) []Breakdown {
 	return all
 }
 
-// groupRequests returns a group for each non-empty band.
 func groupRequests(requests []Request, window Span, bands []band, of func(q *Request) (value float64, known bool)) []Group {
 	latencies := [...]Latency{TTFT, TPOT, E2EL}
 	all := make([]struct {

@@ -19,13 +19,11 @@ type Part struct {
 	Samples iter.Seq2[runfile.Sample, error]
 }
 
-// Merge merges the runs of one test driven by several machines at the same time. It
-// merges records, so every metric is exact if the clocks of the machines agree.
-// Rows and targets are numbered consecutively, and prompts of runs with different
-// seeds or salts share nothing.
-//
-// Data outside the records is combined: read delays are those of the worst machine,
-// and server metrics are those of the first run that has any.
+// Merge merges the runs of one test driven by several machines at the same time.
+// Every metric is exact if their clocks agree. Rows and targets are numbered
+// consecutively, and prompts of runs with different seeds or salts share nothing.
+// Read delays are those of the worst machine, server metrics those of the first run
+// that has any.
 func Merge(parts []Part) Part {
 	if len(parts) == 1 {
 		return parts[0]
@@ -64,7 +62,6 @@ func Merge(parts []Part) Part {
 	return merged
 }
 
-// move describes how merging changes the records of a run.
 type move struct {
 	later   time.Duration // offset from the run that started first
 	rows    int           // added to row numbers
@@ -108,7 +105,6 @@ func (m move) record(rec *replay.Record) {
 	}
 }
 
-// mergedRun returns the run record of a single machine equivalent to all parts.
 func mergedRun(parts []Part) runfile.Run {
 	run := parts[0].Run
 	run.Started = startOf(parts)
@@ -145,8 +141,7 @@ func mergedRun(parts []Part) runfile.Run {
 	return run
 }
 
-// differences describes settings that should be equal in all runs of a test but are
-// not.
+// differences describes settings that differ but should not.
 func differences(parts []Part) (notes []string) {
 	for _, thing := range []struct {
 		name string

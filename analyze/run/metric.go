@@ -11,19 +11,16 @@ import (
 )
 
 // Metric is one number of a run: a count, a rate, a share, or a statistic of a
-// latency. It defines the keys, labels and values used in text, JSON, CSV, sweeps,
-// comparisons, gates and objectives.
+// latency.
 type Metric struct {
 	Key    string // in JSON and CSV; the same as vLLM's if it has one
 	Label  string // without the unit: see Heading
 	Unit   Unit
 	Better Direction
-	// Latency and Statistic identify a statistic of a latency. Latency is NoLatency
-	// for all other metrics.
+	// Latency and Statistic identify a statistic of a latency, else NoLatency.
 	Latency   Latency
 	Statistic Statistic
-	// Goodput is set if the metric requires objectives.
-	Goodput bool
+	Goodput   bool // requires objectives
 
 	column string
 	value  func(r *Result) trace.Opt[float64]
@@ -46,8 +43,7 @@ func (m Metric) Heading() string {
 	return m.Label + " (" + string(m.Unit) + ")"
 }
 
-// Column returns the heading in tables of published results, such as "Mean E2E
-// Latency (ms)".
+// Column returns the heading in tables of published results.
 func (m Metric) Column() string {
 	if m.column != "" {
 		m.Label = m.column
@@ -76,8 +72,8 @@ const (
 	Higher  Direction = 1
 )
 
-// metrics lists the metrics that are not a statistic of a latency, in report order,
-// which is the order of the "Serving Benchmark Result" block.
+// metrics lists the metrics that are not a statistic of a latency, in the order of
+// the "Serving Benchmark Result" block.
 var metrics = []Metric{
 	{Key: "completed", Label: "Successful requests", Better: Higher, value: count(func(r *Result) int { return r.Completed })},
 	{Key: "failed", Label: "Failed requests", Better: Lower, value: count(func(r *Result) int { return r.Failed })},
@@ -127,7 +123,6 @@ func shareOf(part, whole int) trace.Opt[float64] {
 	return trace.Some(float64(part) / float64(whole))
 }
 
-// goodShare returns the share of requests that meet the objective for a latency.
 func goodShare(l Latency) Metric {
 	return Metric{
 		Key: "good_share_" + l.String(), Label: "Share that meets the " + l.Label() + " objective", Unit: Share, Better: Higher, Goodput: true,
@@ -142,8 +137,7 @@ func goodShare(l Latency) Metric {
 	}
 }
 
-// BlockMetrics returns the counts and rates of the "Serving Benchmark Result"
-// block, followed by the metrics for objectives, if any.
+// BlockMetrics returns the counts and rates of the block, then those of objectives.
 func BlockMetrics(objectives []Objective) []Metric {
 	last := "total_token_throughput"
 	if len(objectives) > 0 {
@@ -168,8 +162,8 @@ func (l Latency) Metric(s Statistic) Metric {
 	return m
 }
 
-// ParseMetric returns the metric with a key, such as request_throughput or
-// p99_ttft_ms. Percentiles from p0 to p100 are valid.
+// ParseMetric returns the metric with a key, such as output_throughput or
+// p99_ttft_ms.
 func ParseMetric(key string) (Metric, error) {
 	if key == "goodput" {
 		key = "request_goodput"
@@ -259,5 +253,4 @@ func ParseStatistic(key string) (Statistic, error) {
 	return s, nil
 }
 
-// plain formats a number with the minimum number of decimals.
 func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

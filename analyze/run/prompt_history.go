@@ -13,9 +13,8 @@ import (
 	"moontide/trace/block"
 )
 
-// promptHistory records the prompts of a run to determine what each of them could
-// find in a prefix cache. It takes about 80 bytes per prompt, whose blocks are a
-// few ranges of consecutive numbers, and 12 bytes per distinct block and server.
+// promptHistory determines what each prompt of a run could find in a prefix cache.
+// It takes about 80 bytes per prompt and 12 bytes per distinct block and server.
 type promptHistory struct {
 	blockSize int // of the trace
 	table     block.Table
@@ -35,18 +34,16 @@ type promptHistory struct {
 	targets map[int]int32 // record's server number to index
 	names   []int         // index to server number
 
-	// Set by order: when blocks were first sent and computed, over all servers and,
-	// if there are several, for each; and the prompts that end within a block, by
-	// block number.
+	// Set by order: when blocks were sent and computed, over all servers and, if
+	// there are several, for each; and the prompts that end within a block, by
+	// block.
 	all     blockTimes
 	servers []blockTimes
 	tails   map[uint32][]int
 }
 
-// allServers is the index that selects all servers.
 const allServers = -1
 
-// prompt is a prompt that was sent.
 type prompt struct {
 	sent, first        time.Duration // first is never if no token arrived
 	row                int
@@ -66,16 +63,14 @@ type prompt struct {
 // blockRange is a range of n consecutive block numbers.
 type blockRange struct{ first, n uint32 }
 
-// blockTimes holds for each full block, by number, the sentAt of the first two
-// prompts with it, and the lowest firstAt. Values are plus 1, so that 0 means
-// never.
+// blockTimes holds for each full block the sentAt of the first two prompts with it,
+// and the lowest firstAt. Values are plus 1; 0 means never.
 type blockTimes struct{ sent, sentAgain, computed block.Sparse }
 
 const never = time.Duration(math.MaxInt64)
 
-// add adds a record that was sent, whose prompt has ownISL tokens without the chat
-// template. Prompts with counted false are not compared but may have filled the
-// cache for others.
+// add adds a record that was sent. Prompts with counted false are not compared but
+// may have filled the cache for others.
 func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
 	h.numbers = h.table.AppendNumbers(h.numbers[:0], rec.HashIDs)
 	q := prompt{
@@ -102,7 +97,6 @@ func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
 	h.prompts = append(h.prompts, q)
 }
 
-// addBlocks stores the blocks within the prompt.
 func (h *promptHistory) addBlocks(q *prompt) {
 	if h.blockSize > 0 && q.own > 0 {
 		size := int32(h.blockSize)
@@ -120,8 +114,7 @@ func (h *promptHistory) addBlocks(q *prompt) {
 	q.ranges, q.rangesEnd = uint32(own), uint32(len(h.ranges))
 }
 
-// addTokens updates the data for maxHits with the tokens in each block of the
-// trace. For a prompt that is not counted they are 0.
+// addTokens updates the data for maxHits; tokens that are not counted are 0.
 func (h *promptHistory) addTokens(rec *replay.Record, counted bool) {
 	if h.blockSize == 0 || rec.HashIDs == nil {
 		h.blind = true
@@ -140,9 +133,8 @@ func (h *promptHistory) addTokens(rec *replay.Record, counted bool) {
 	}
 }
 
-// maxHits returns an upper bound of the cached tokens, whatever the order of
-// requests: each block is computed at least once, at best in the prompt with the
-// fewest of its tokens.
+// maxHits returns an upper bound of the cached tokens: each block is computed at
+// least once, at best in the prompt with the fewest of its tokens.
 func (h *promptHistory) maxHits() trace.Opt[int] {
 	if h.blind {
 		return trace.Opt[int]{}
@@ -154,7 +146,6 @@ func (h *promptHistory) maxHits() trace.Opt[int] {
 	return trace.Some(hits)
 }
 
-// target returns the index of a server.
 func (h *promptHistory) target(name int) int32 {
 	index, known := h.targets[name]
 	if !known {
@@ -173,7 +164,7 @@ func gcd(a, b int) int {
 }
 
 // template returns the most frequent difference between the server's prompt token
-// count and the row's; if several are equally frequent, the lowest.
+// count and the row's, or the lowest of several.
 func (h *promptHistory) template() int {
 	most, tokens := 0, 0
 	for extra, n := range h.extras {
@@ -184,8 +175,7 @@ func (h *promptHistory) template() int {
 	return tokens
 }
 
-// order sorts the prompts by send time and determines when each block was first
-// sent and computed.
+// order sorts the prompts by send time.
 func (h *promptHistory) order() {
 	slices.SortFunc(h.prompts, func(a, b prompt) int {
 		return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.row, b.row))
@@ -224,7 +214,7 @@ func (h *promptHistory) order() {
 	}
 }
 
-// blocks iterates over the blocks of a prompt with their lengths in tokens.
+// blocks iterates over the blocks of a prompt with their lengths.
 func (h *promptHistory) blocks(q *prompt) iter.Seq2[uint32, int] {
 	return func(yield func(number uint32, length int) bool) {
 		left := q.blocks
@@ -258,7 +248,6 @@ func (t *blockTimes) add(n uint32, q *prompt) {
 // before reports whether a time from blockTimes precedes a rank.
 func before(time, rank uint32) bool { return time != 0 && time-1 < rank }
 
-// times returns the block times of a server, or of all servers.
 func (h *promptHistory) times(target int32) *blockTimes {
 	if target == allServers || h.servers == nil {
 		return &h.all
@@ -276,7 +265,7 @@ func (h *promptHistory) sharedBefore(q *prompt, target int32) int {
 }
 
 // computedBy returns how many leading tokens a prompt shares with prompts of its
-// server whose first token was among the first firsts of all prompts.
+// server that had their first token among the first ones.
 func (h *promptHistory) computedBy(q *prompt, firsts uint32) int {
 	t := h.times(q.target)
 	return h.prefix(q, q.target,
@@ -298,8 +287,7 @@ func (h *promptHistory) sharedMeanwhile(q *prompt) int {
 }
 
 // prefix returns how many leading tokens of a prompt are in blocks for which full
-// returns true, or in the parts of blocks at the end of other prompts for which
-// ending returns true.
+// returns true, or in the ends of prompts for which ending returns true.
 func (h *promptHistory) prefix(q *prompt, target int32, full func(number uint32) bool, ending func(*prompt) bool) (tokens int) {
 	for n, length := range h.blocks(q) {
 		if full(n) {

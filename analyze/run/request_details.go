@@ -11,15 +11,13 @@ import (
 	"moontide/replay"
 )
 
-// Detail describes a run by request, over time, and by kind of request. It takes
-// about 120 bytes per request.
+// Detail describes a run by request, over time, and by kind of request.
 type Detail struct {
 	// Requests holds all requests in row order, including those outside the window.
 	Requests []Request
 	// Series is the measured part of the run over time.
 	Series Series
-	// Breakdowns groups the completed and failed requests by turn, ISL, and
-	// predicted hit rate. Breakdowns with a single group are omitted.
+	// Breakdowns groups requests by turn, ISL, and predicted hit rate.
 	Breakdowns []Breakdown
 }
 
@@ -42,7 +40,7 @@ func newRequest(rec *replay.Record, timing Timing, counted bool) Request {
 	}
 }
 
-// newDetail requires a result that is complete except for its verdict.
+// newDetail requires a result with everything but its verdict.
 func newDetail(requests []Request, r *Result, tokens *tokenRate, inFlight *spans) *Detail {
 	slices.SortFunc(requests, func(a, b Request) int {
 		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.End, b.End))
@@ -62,5 +60,4 @@ func newDetail(requests []Request, r *Result, tokens *tokenRate, inFlight *spans
 	return detail
 }
 
-// clampTokens converts a number of tokens to int32 to save memory.
 func clampTokens(tokens int) int32 { return int32(min(max(tokens, 0), math.MaxInt32)) }

@@ -11,11 +11,10 @@ import (
 
 // Options configures [Compute]. The zero value works.
 type Options struct {
-	// BlockSize is the block size of the replayed trace in tokens. If it is 0,
-	// cache hits are not predicted.
+	// BlockSize is that of the trace in tokens. If it is 0, cache hits are not
+	// predicted.
 	BlockSize int
-	// Virtual is set if the run was simulated in virtual time, where the client
-	// cannot be late.
+	// Virtual is set if the run was simulated in virtual time, without client lag.
 	Virtual bool
 	// CountedISL returns the number of prompt tokens that the server should count
 	// for a row's ISL, including the chat template. nil means the ISL itself.
@@ -26,23 +25,18 @@ type Options struct {
 	ReadDelay runfile.ReadDelay
 	Merges    runfile.Merges
 	// Gaps holds the gaps between token chunks for records without them.
-	Gaps []runfile.GapCount
-	// Samples summarizes the load of client and server during the run.
-	Samples SampleSummary
+	Gaps    []runfile.GapCount
+	Samples SampleSummary // load of client and server during the run
 	// Window is the measured part of the run; the zero Span is the whole run.
 	// Requests outside it still affect the prediction of cache hits.
-	Window Span
-	// Thresholds are the thresholds of the verdict.
-	Thresholds runfile.Thresholds
-	// EachPrediction keeps the predicted cache hits of every request.
-	EachPrediction bool
+	Window         Span
+	Thresholds     runfile.Thresholds // of the verdict
+	EachPrediction bool               // keep the predicted cache hits of every request
 	// Expected is the approximate number of records, used to preallocate memory. If
 	// it comes from a file, limit it by the file's size.
-	Expected int
-	// Objectives are the objectives of Goodput.
-	Objectives []Objective
-	// Detail keeps the data for figures and the predicted cache hits of every
-	// request: see [Result].
+	Expected   int
+	Objectives []Objective // of Goodput
+	// Detail keeps the data for figures and implies EachPrediction.
 	Detail bool
 }
 
@@ -62,26 +56,23 @@ func (o *Options) ownISL(isl int) int {
 // Result holds the metrics of a run. Latencies are in milliseconds and cover
 // completed requests only.
 type Result struct {
-	// Window is the measured part of the run; the zero Span is the whole run. With
-	// a window, Completed and the latencies cover requests entirely inside it,
-	// which favors short requests if the window is short. Output counts all tokens
-	// that arrived inside, and RequestRate is computed from Ended.
+	// With a Window, Completed and the latencies cover requests entirely inside it,
+	// Output counts all tokens that arrived inside, and RequestRate is computed from
+	// Ended.
 	Window    Span
 	Completed int
 	Ended     int // requests that succeeded and ended inside the window
 	Failed    int
 	Errors    map[replay.Class]int // failed requests by class
-	// Examples holds one error message per class. Messages come from the server or
-	// the system: escape control characters before printing.
+	// Examples holds one untrusted error message per class.
 	Examples map[replay.Class]string
 
 	// Duration is the length of the window or, without one, the time from the first
-	// request sent to the last one done, including failed ones. If it is 0, there
-	// are no rates.
+	// request sent to the last one done. If it is 0, there are no rates.
 	Duration time.Duration
 	// Input, Output and Cached count tokens of completed requests as the server
 	// reported them. Without a report, Input is the trace's ISL and Output the
-	// number of chunks, and the request counts as an estimate.
+	// number of chunks: an estimate.
 	Input, Output             int
 	InputEstimates            int
 	OutputEstimates           int
@@ -96,24 +87,20 @@ type Result struct {
 
 	// TTST is the gap between the first token chunk and the second.
 	TTFT, TTST, TPOT, ITL, E2EL stats.Sample
-	// TTFTFromSchedule and E2ELFromSchedule are measured from the due time, so that
-	// a late client or a concurrency limit does not make the server look fast.
+	// TTFTFromSchedule and E2ELFromSchedule are measured from the due time.
 	TTFTFromSchedule, E2ELFromSchedule stats.Sample
-	// These cover every request that was sent. ClientLag = sent - ready - connect
-	// is the client's own delay; ConnectTime is the wait for a connection, caused
-	// by the server and the network; QueueTime = ready - due is the wait for a slot
-	// or for the previous turn; ScheduleLag = sent - due is the sum of the three.
+	// These cover every request that was sent. ClientLag = sent - ready - connect is
+	// the client's own delay, ConnectTime the wait for a connection, QueueTime =
+	// ready - due the wait for a slot or the previous turn, ScheduleLag = sent - due
+	// the sum.
 	ClientLag, ConnectTime, QueueTime, ScheduleLag stats.Sample
 
-	// StampedByKernel and StampedByClient are the numbers of completed requests
-	// whose arrivals were timestamped by the kernel and by the client. For kernel
-	// timestamps, FirstStampError bounds the error of a request's TTFT and
-	// MaxStampError that of all its timestamps; errors arise if data that arrived
-	// separately is read at once.
+	// StampedByKernel and StampedByClient count completed requests by who
+	// timestamped arrivals. For kernel timestamps, FirstStampError bounds the error
+	// of a request's TTFT and MaxStampError that of all its timestamps.
 	StampedByKernel, StampedByClient int
 	// GapsNotKept is the number of gaps between token chunks that are missing from
-	// the records. GapsCounted is how many of these ITL includes from Options.Gaps:
-	// all, unless the client was killed.
+	// the records; GapsCounted is how many of these come from Options.Gaps.
 	GapsNotKept, GapsCounted int
 	FirstStampError          stats.Sample
 	MaxStampError            stats.Sample
@@ -143,9 +130,7 @@ type Lengths struct {
 
 // Cache compares the server's cached tokens with the sharing in the trace.
 type Cache struct {
-	// MaxHits is the number of prompt tokens in blocks shared with other requests
-	// of the run, excluding the first use of each block. It is an upper bound for a
-	// cache that starts empty.
+	// MaxHits is an upper bound of the cached tokens of a cache that starts empty.
 	MaxHits    trace.Opt[int]
 	Requests   int // completed requests with the server's count of cached tokens
 	Prediction CachePrediction

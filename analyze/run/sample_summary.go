@@ -11,15 +11,13 @@ import (
 	"moontide/trace/stats"
 )
 
-// SampleSummary summarizes the samples of a run. It is zero for a run without
-// samples.
+// SampleSummary summarizes the samples of a run.
 type SampleSummary struct {
 	Client ClientLoad
 	Server ServerMetrics
 }
 
-// ClientLoad is the load on the client. Distributions are over the samples, most of
-// which cover one second.
+// ClientLoad is the load on the client, over samples of about a second.
 type ClientLoad struct {
 	Samples      int
 	CPU          float64      // mean number of CPU cores used
@@ -45,17 +43,16 @@ type ServerMetrics struct {
 	Running, Waiting stats.Sample // requests
 	HitRate          stats.Sample // for servers without token counters
 
-	// Growth of counters from the first scrape to the last; absent if they fell, as
-	// after a server restart.
+	// Growth of counters over the run; absent if they fell, as after a restart.
 	QueriedTokens, HitTokens, Preemptions trace.Opt[int]
 
 	BlockSize      int // tokens, 0 if unknown
 	CapacityTokens int // of the KV caches of all engines, 0 if unknown
 }
 
-// SummarizeSamples reads the samples of a run: the client's samples inside the
-// window, and all of the server's, which are too far apart to be restricted to a
-// window. Errors from samples are returned unchanged.
+// SummarizeSamples reads the client's samples inside the window, and all of the
+// server's, which are too few to omit any. Errors from samples are returned
+// unchanged.
 func SummarizeSamples(samples iter.Seq2[runfile.Sample, error], window Span) (SampleSummary, error) {
 	var client []runfile.Sample
 	var scrapes []*runfile.ServerFigures
@@ -128,8 +125,7 @@ func serverMetrics(scrapes []*runfile.ServerFigures) ServerMetrics {
 	return m
 }
 
-// gauge returns the distribution of a gauge during the run, without the first and
-// last scrapes, which are from before and after the run.
+// gauge omits the first and last scrapes, from before and after the run.
 func gauge(values []float64) stats.Sample {
 	if len(values) > 2 {
 		values = values[1 : len(values)-1]
@@ -137,7 +133,6 @@ func gauge(values []float64) stats.Sample {
 	return stats.Of(values)
 }
 
-// growth returns the growth of a counter, absent if it fell.
 func growth(values []float64) trace.Opt[int] {
 	if len(values) < 2 || !slices.IsSorted(values) || !(values[len(values)-1]-values[0] < maxCount) {
 		return trace.Opt[int]{}
@@ -147,7 +142,6 @@ func growth(values []float64) trace.Opt[int] {
 
 const maxCount = 1e15 // larger values cannot be counts
 
-// latestSize returns the latest value that can be a size, or 0.
 func latestSize(values []float64) int {
 	for _, value := range slices.Backward(values) {
 		if value >= 1 && value < maxCount {

@@ -16,7 +16,6 @@ func (s *spans) add(begin, end time.Duration) {
 	s.ends = append(s.ends, end)
 }
 
-// length returns the time from the first start to the last end.
 func (s *spans) length() time.Duration {
 	if len(s.begins) == 0 {
 		return 0
@@ -24,9 +23,9 @@ func (s *spans) length() time.Duration {
 	return slices.Max(s.ends) - slices.Min(s.begins)
 }
 
-// sweep visits the intervals with a constant number of requests in flight, in
-// order. It also visits empty intervals after a start. A request that ends as
-// another starts does not overlap it.
+// sweep visits the intervals with a constant number of requests in flight in order,
+// and empty ones after a start. A request that ends as another starts does not
+// overlap it.
 func (s *spans) sweep(visit func(from, to time.Duration, inFlight int)) {
 	slices.Sort(s.begins)
 	slices.Sort(s.ends)
@@ -49,7 +48,6 @@ func (s *spans) sweep(visit func(from, to time.Duration, inFlight int)) {
 	}
 }
 
-// most returns the maximum number of requests in flight.
 func (s *spans) most() (most int) {
 	s.sweep(func(_, _ time.Duration, inFlight int) { most = max(most, inFlight) })
 	return most
@@ -77,9 +75,8 @@ func (i *instants) rate() trace.Opt[float64] {
 	return trace.Some(float64(i.n-1) / (i.last - i.first).Seconds())
 }
 
-// tokenRate finds the most tokens and the most events in any second that starts at
-// a multiple of a slot. Its memory depends only on the number of seconds with
-// events, so a damaged record far in the future does no harm.
+// tokenRate finds the most tokens and events in any second that starts at a multiple
+// of a slot, in memory that depends only on the seconds with events.
 type tokenRate struct {
 	seconds map[time.Duration]*second // with events
 	from    time.Duration             // of latest
@@ -88,21 +85,18 @@ type tokenRate struct {
 
 func newTokenRate() tokenRate { return tokenRate{seconds: map[time.Duration]*second{}} }
 
-// second counts the tokens, in parts, and the events of each slot.
 type second struct{ tokens, events [slots]int64 }
 
 const (
 	slot  = 10 * time.Millisecond
 	slots = int(time.Second / slot)
-	// Tokens are counted in integer parts, because sums of floats depend on the
-	// order.
+	// Sums of integer parts do not depend on the order, unlike sums of floats.
 	part = 1.0 / (1 << 30)
 )
 
 func toParts(tokens float64) int64 { return int64(math.Round(tokens / part)) }
 
-// add adds an event with tokens. It is fast for successive events in the same
-// second.
+// add is fast for successive events in the same second.
 func (t *tokenRate) add(at time.Duration, parts int64) {
 	at = max(at, 0) // nothing precedes the run's start
 	within := at - t.from
@@ -130,7 +124,7 @@ func (t *tokenRate) mostEvents() float64 {
 	return float64(t.most(func(s *second) *[slots]int64 { return &s.events }))
 }
 
-// most slides a window of one second over each second and the previous one.
+// most slides a window over each second and the previous one.
 func (t *tokenRate) most(of func(s *second) *[slots]int64) int64 {
 	most := int64(0)
 	for at, s := range t.seconds {

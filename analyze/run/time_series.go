@@ -21,8 +21,8 @@ type Interval struct {
 	Output                       float64 // tokens that arrived
 	InFlight                     float64 // requests, mean over the interval
 	MaxInFlight                  int
-	// TTFT, in milliseconds, covers completed requests with their first token in
-	// the interval; the lags cover requests sent in it.
+	// TTFT covers completed requests with their first token in the interval; the
+	// lags cover requests sent in it. All are in milliseconds.
 	TTFT, ScheduleLag, ClientLag stats.Sample
 }
 
@@ -33,8 +33,8 @@ var intervalSteps = []time.Duration{
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
 }
 
-// stepFor returns the shortest step with few enough intervals for a figure and for
-// each interval to have some requests.
+// stepFor returns the shortest step with few enough intervals for a figure and
+// enough requests in each.
 func stepFor(length time.Duration, requests int) time.Duration {
 	const perInterval, fewest, most = 4, 40, 240
 	intervals := time.Duration(min(max(requests/perInterval, fewest), most))
@@ -44,8 +44,7 @@ func stepFor(length time.Duration, requests int) time.Duration {
 	return (length/intervals + time.Hour).Truncate(time.Hour)
 }
 
-// newSeries covers the window or, without one, the time from the first request due
-// to the last one done.
+// newSeries covers the window or, without one, the whole run.
 func newSeries(requests []Request, window Span, tokens *tokenRate, inFlight *spans) Series {
 	if window.whole() {
 		var begins, ends instants
@@ -88,7 +87,6 @@ type intervalBuilder struct {
 	busy                         time.Duration
 }
 
-// at returns the interval that contains a time.
 func (b *seriesBuilder) at(instant time.Duration) *intervalBuilder {
 	if i := (instant - b.From) / b.step; instant >= b.From && int(i) < len(b.intervals) {
 		return &b.intervals[i]
@@ -115,7 +113,6 @@ func (b *seriesBuilder) add(q *Request) {
 	}
 }
 
-// addInFlight adds a period with a constant number of requests in flight.
 func (b *seriesBuilder) addInFlight(from, to time.Duration, inFlight int) {
 	at := b.at(from)
 	at.MaxInFlight = max(at.MaxInFlight, inFlight)

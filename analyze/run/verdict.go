@@ -45,8 +45,8 @@ type Evidence struct {
 }
 
 // DefaultThresholds are used for thresholds that a run does not set. A run is
-// INVALID above a threshold and SUSPECT above a fifth of it. The threshold for
-// client lag is the larger of MaxLagMS and MaxLagShare of the median TTFT.
+// INVALID above a threshold and SUSPECT above a fifth of it. Client lag may be up to
+// the larger of MaxLagMS and MaxLagShare of the median TTFT.
 var DefaultThresholds = runfile.Thresholds{MaxLagMS: 10, MaxLagShare: 0.05, MaxPromptsOff: 0.01}
 
 const suspectPart = 5
@@ -60,11 +60,9 @@ func withDefaults(t runfile.Thresholds) runfile.Thresholds {
 	}
 }
 
-// templateSlack is the number of chat template tokens that all prompts may share in
-// addition to the blocks of the trace.
+// templateSlack is the number of chat template tokens that all prompts may share.
 const templateSlack = 64
 
-// judge runs all checks. It is a pure function of the measurements.
 func judge(r *Result) Verdict {
 	var v Verdict
 	if r.Completed == 0 {
@@ -93,13 +91,11 @@ func (v *Verdict) note(level Level, format string, args ...any) {
 	v.Evidence = append(v.Evidence, Evidence{level, fmt.Sprintf(format, args...)})
 }
 
-// checkLateness checks how late the client sent requests and read answers.
-//
-// Late reads are harmless if the kernel timestamps arrivals, unless one read
-// returned data that had arrived separately: its timestamp is that of the last
-// segment. Merged chunks are therefore checked: first chunks for TTFT, all chunks
-// for ITL. The read delay is checked if the client timestamps more than 1 % of
-// requests, which is the share that p99 ignores.
+// checkLateness checks how late the client sent requests and read answers. Late
+// reads are harmless if the kernel timestamps arrivals, unless one read returned
+// data that arrived separately and got one timestamp: such merges are checked. The
+// read delay is checked if the client timestamps more than 1 % of requests, the
+// share that p99 ignores.
 func (v *Verdict) checkLateness(r *Result) {
 	limit := r.latenessLimit(r.TTFT)
 	if r.ClientLag.Count > 0 {
@@ -119,7 +115,7 @@ func (v *Verdict) checkLateness(r *Result) {
 	v.checkClient(r, limit)
 }
 
-// late reports a delay at p99, in milliseconds, and a remedy if it is too large.
+// late reports a delay at p99 in milliseconds, with a remedy if it is too large.
 func (v *Verdict) late(what string, p99, limit float64) {
 	if level := grade(p99, limit); level == Valid {
 		v.note(level, "%s p99 %.2f ms (INVALID above %.2f ms)", what, p99, limit)
@@ -128,14 +124,13 @@ func (v *Verdict) late(what string, p99, limit float64) {
 	}
 }
 
-// latenessLimit returns the limit of the client's lateness, in milliseconds, for a
-// latency.
+// latenessLimit returns the limit of lateness for a latency, in milliseconds.
 func (r *Result) latenessLimit(latency stats.Sample) float64 {
 	return max(r.Thresholds.MaxLagMS, r.Thresholds.MaxLagShare*latency.Quantile(0.5))
 }
 
-// checkClientStamps checks timestamps that the client took on reading: by the read
-// delay of other reads or, as a weaker hint, by the scheduling delay.
+// checkClientStamps checks timestamps taken on reading: by the read delay of other
+// reads or, as a weaker hint, by the scheduling delay.
 func (v *Verdict) checkClientStamps(r *Result, limit float64) {
 	c := &r.Samples.Client
 	switch {
@@ -150,8 +145,8 @@ func (v *Verdict) checkClientStamps(r *Result, limit float64) {
 	}
 }
 
-// checkMerges checks for data that arrived separately and was read at once. If the
-// run did not end, only the worst timestamp of each request is known.
+// checkMerges checks for merged reads. If the run did not end, only the worst
+// timestamp of each request is known.
 func (v *Verdict) checkMerges(r *Result, limit float64) {
 	by := fmt.Sprintf("%d responses timestamped by the kernel; ", r.StampedByKernel)
 	m := r.Merges
@@ -163,15 +158,14 @@ func (v *Verdict) checkMerges(r *Result, limit float64) {
 	v.late(fmt.Sprintf("%d of %d token chunks were read in one batch with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, r.latenessLimit(r.ITL))
 }
 
-// The client may be late for lack of CPU if it uses more than the share busy of the
-// machine in more than a tenth of the seconds.
+// The client may lack CPU if it uses more than the share busy of the machine in more
+// than a tenth of the seconds.
 const (
 	busy  = 0.8
 	often = 0.9
 )
 
-// checkClient looks for causes of a late client. None of them alone invalidates the
-// numbers, so the run is at most SUSPECT.
+// checkClient looks for causes of a late client, which alone are only SUSPECT.
 func (v *Verdict) checkClient(r *Result, limit float64) {
 	c := &r.Samples.Client
 	if c.Samples == 0 {
@@ -189,7 +183,7 @@ func (v *Verdict) checkClient(r *Result, limit float64) {
 	v.note(hint(c.GCPauseMaxMS > limit), "%s; scheduling delay p99 %.2f ms in the worst second", pauses, c.SchedMS.Max)
 }
 
-// hint returns SUSPECT for a bad sign, never INVALID.
+// hint returns SUSPECT for a bad sign.
 func hint(bad bool) Level {
 	if bad {
 		return Suspect
@@ -217,9 +211,8 @@ func (v *Verdict) checkLengths(r *Result) {
 	}
 }
 
-// checkCached looks for cache contents from before the run. The total may be below
-// the maximum that the trace explains, since most runs miss some hits, while single
-// requests hit more than the run can have cached.
+// checkCached looks for cache contents from before the run, in total and by request:
+// most runs miss some of the hits that the trace explains.
 func (v *Verdict) checkCached(r *Result) {
 	p := &r.Cache.Prediction
 	if r.Cached.Set && r.Cache.MaxHits.Set {
@@ -233,8 +226,8 @@ func (v *Verdict) checkCached(r *Result) {
 	}
 }
 
-// LatenessSoFar returns the level of a client lag at p99 during a run, and the
-// limit above which the run is INVALID.
+// LatenessSoFar returns the level of a client lag at p99 during a run, and the limit
+// above which it is INVALID.
 func LatenessSoFar(lag, medianTTFT time.Duration, t runfile.Thresholds) (Level, time.Duration) {
 	t = withDefaults(t)
 	limit := max(t.MaxLagMS, t.MaxLagShare*ms(medianTTFT))

@@ -9,8 +9,7 @@ import (
 	"moontide/replay/runfile"
 )
 
-// Span is a part of a run, including both ends, as offsets from the run's start.
-// The zero Span is the whole run.
+// Span is a part of a run, including both ends. The zero Span is the whole run.
 type Span struct{ From, To time.Duration }
 
 func (s Span) whole() bool { return s == Span{} }
@@ -18,12 +17,12 @@ func (s Span) whole() bool { return s == Span{} }
 // Has reports whether a time is inside.
 func (s Span) Has(at time.Duration) bool { return s.whole() || s.From <= at && at <= s.To }
 
-// Holds reports whether a request is entirely inside, from its sending to its end.
+// Holds reports whether a request is entirely inside.
 func (s Span) Holds(rec *replay.Record) bool {
 	return s.whole() || rec.Sent.Set && s.From <= rec.Sent.Value && rec.Done <= s.To
 }
 
-// clip returns the part of an interval that is inside, and whether there is one.
+// clip returns the part of an interval that is inside, if any.
 func (s Span) clip(from, to time.Duration) (time.Duration, time.Duration, bool) {
 	if s.whole() {
 		return from, to, true
@@ -32,8 +31,7 @@ func (s Span) clip(from, to time.Duration) (time.Duration, time.Duration, bool) 
 	return from, to, from <= to
 }
 
-// Extent returns the time from the first request sent to the last one done. It is
-// the zero Span if nothing was sent.
+// Extent returns the time from the first request sent to the last one done.
 func Extent(records iter.Seq2[replay.Record, error]) (Span, error) {
 	var begins, ends instants
 	for rec, err := range records {
@@ -48,8 +46,8 @@ func Extent(records iter.Seq2[replay.Record, error]) (Span, error) {
 	return Span{begins.first, ends.last}, nil
 }
 
-// Cut returns a run's extent without its warm-up and cool-down. It fails if nothing
-// is left. For the zero window, it returns the zero Span.
+// Cut returns a run's extent without its warm-up and cool-down, or an error if
+// nothing is left. For the zero window, it returns the zero Span.
 func Cut(extent Span, w runfile.Window) (Span, error) {
 	if w == (runfile.Window{}) {
 		return Span{}, nil

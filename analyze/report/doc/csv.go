@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// WriteCSV writes the numbers of the document and of its parts as one table. If
-// there are notes, verdicts or warnings, they go in a last column called notes:
-// those of a part in its first row, those of the document in the very first
-// row.
+// WriteCSV writes the numbers of the document and of its parts as one table. Notes,
+// verdicts and warnings go in a last column: those of a part in its first row, those
+// of the document in the very first row.
 func (d *Document) WriteCSV(w io.Writer) error {
 	columns, rows, noted := d.csvRows()
 	if noted {

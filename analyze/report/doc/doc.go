@@ -34,29 +34,26 @@ const Absent = "-"
 type Document struct {
 	Title   string
 	Subject string // subject of the report, in one line
-	// ListingFirst omits title and subject in text, for a [Listing] with its own
-	// title at the top.
+	// ListingFirst omits title and subject in text, for a [Listing] at the top.
 	ListingFirst bool
 	Sections     []*Section
-	// Notes and Verdict come last in text, where a terminal shows them, and
-	// first in Markdown and HTML.
+	// Notes and Verdict come last in text and first in Markdown and HTML.
 	Notes   []Note
 	Verdict *Verdict
-	// Parts holds the reports of several runs in one document, after its
-	// sections. A part without a title gets no heading.
+	// Parts holds the reports of several runs, after the sections. A part without a
+	// title gets no heading.
 	Parts []*Document
 	Data  Data
 }
 
-// Data holds the numbers of a document for programs: full precision, no units
-// and no thousands separators; unknown values are empty.
+// Data holds the numbers of a document for programs: full precision, no units;
+// unknown values are empty.
 type Data struct {
 	Columns []string
 	Rows    [][]string
 }
 
-// Add appends a row. Floats and [trace.Opt] are formatted as numbers; nil is
-// unknown.
+// Add appends a row. nil and unset values are unknown.
 func (d *Data) Add(cells ...any) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {
@@ -89,7 +86,7 @@ type Note struct {
 	Text string
 }
 
-// String formats the note.
+// String returns the note as one line.
 func (n Note) String() string {
 	if n.Kind == "" {
 		return Clean(n.Text)
@@ -128,8 +125,7 @@ type Block struct {
 // KeyValue is a named value, its unit, and a remark of a few words.
 type KeyValue struct{ Key, Value, Unit, Note string }
 
-// Table has cells of text. The first Left columns are aligned left, the others
-// right.
+// Table has cells of text. The first Left columns are aligned left.
 type Table struct {
 	Columns []string
 	Left    int
@@ -142,9 +138,8 @@ const AllLeft = 1 << 10
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Listing is the "Serving Benchmark Result" block, which has the same shape in
-// all tools that print it. Markdown and HTML omit it: reports add a table of
-// the same numbers in a Detail section.
+// Listing is the "Serving Benchmark Result" block. Markdown and HTML omit it:
+// reports add a table of the same numbers in a Detail section.
 type Listing struct {
 	Title  string
 	Groups []ListingGroup
@@ -189,8 +184,7 @@ func (s *Section) Note(kind, text string) {
 // Warn adds a warning at this position.
 func (s *Section) Warn(text string) { s.Note("Warning", text) }
 
-// Row adds a named value. Consecutive rows are aligned. In text, a note of more
-// than 23 columns goes on a separate line.
+// Row adds a named value; consecutive rows are aligned.
 func (s *Section) Row(key, value, unit, note string) {
 	if value == "1" {
 		unit = strings.TrimSuffix(unit, "s")
@@ -212,7 +206,6 @@ func (s *Section) Table(t Table) {
 	}
 }
 
-// last returns the last block if it is of this kind, otherwise a new one.
 func (s *Section) last(of func(*Block) bool) *Block {
 	if n := len(s.Blocks); n == 0 || !of(&s.Blocks[n-1]) {
 		s.Blocks = append(s.Blocks, Block{})
@@ -220,7 +213,7 @@ func (s *Section) last(of func(*Block) bool) *Block {
 	return &s.Blocks[len(s.Blocks)-1]
 }
 
-// hasText reports whether there is content other than figures.
+// hasText reports whether there is content for text and Markdown.
 func (s *Section) hasText() bool {
 	for _, b := range s.Blocks {
 		if b.Figures == nil && b.Headlines == nil {
@@ -230,8 +223,7 @@ func (s *Section) hasText() bool {
 	return false
 }
 
-// allNotes returns the notes and the verdict of the document itself and of its
-// sections, as strings, in page order.
+// allNotes returns the notes and the verdict as strings, in page order.
 func (d *Document) allNotes() (all []string) {
 	if v := d.Verdict; v != nil {
 		all = append(all, "Verdict: "+v.Level)
@@ -259,8 +251,7 @@ func (s *Section) notes() (all []Note) {
 	return all
 }
 
-// Clean makes untrusted text safe for one line: control characters could break
-// the lines of a report or control a terminal.
+// Clean makes untrusted text safe for one line, without control characters.
 func Clean(s string) string {
 	plain := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -16,12 +16,10 @@ import (
 //go:embed page.html
 var pageSource string
 
-// pageFigure is the size of a figure on a page: legible with two figures side
-// by side, or one on a phone.
+// pageFigure is legible with two figures side by side, or one on a phone.
 var pageFigure = figure.Options{Width: 430, PlotHeight: 210}
 
-// pageTemplate escapes all inserted text; figures escape their texts
-// themselves.
+// pageTemplate escapes all text; figures escape their own.
 var pageTemplate = sync.OnceValues(func() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
 		"clean": Clean,
@@ -52,8 +50,7 @@ type part struct {
 // levels lists the evidence levels, worst first.
 var levels = []string{"INVALID", "SUSPECT", "VALID"}
 
-// WriteHTML writes the document as one self-contained page: no script, no
-// network.
+// WriteHTML writes the document as one self-contained page without scripts.
 func (d *Document) WriteHTML(w io.Writer) error {
 	page, err := pageTemplate()
 	if err != nil {

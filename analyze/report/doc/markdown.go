@@ -102,10 +102,8 @@ func (b *markdownWriter) row(cells ...string) {
 
 var markdownEscapes = strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`)
 
-// escapeMarkdown keeps text from being read as markup.
 func escapeMarkdown(s string) string { return markdownEscapes.Replace(Clean(s)) }
 
-// titleCase writes a title in capitals as an ordinary heading.
 func titleCase(s string) string {
 	s = Clean(s)
 	if s == "" || s != strings.ToUpper(s) {

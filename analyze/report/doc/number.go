@@ -11,7 +11,7 @@ import (
 	"moontide/trace"
 )
 
-// Plural returns the noun for a number of things: "request", "requests".
+// Plural returns the noun for n things.
 func Plural(n int, thing string) string {
 	if n == 1 {
 		return thing
@@ -25,14 +25,12 @@ func Count(n int, thing string) string { return Int(n) + " " + Plural(n, thing) 
 // Int formats an integer with thousands separators.
 func Int(n int) string { return separated(strconv.Itoa(n)) }
 
-// Fixed formats a number with thousands separators and a fixed number of
-// decimals.
+// Fixed formats a number with thousands separators.
 func Fixed(v float64, decimals int) string {
 	return separated(strconv.FormatFloat(v, 'f', decimals, 64))
 }
 
-// Duration formats milliseconds with three significant digits in a suitable
-// unit: "1.26 s", "45.6 ms".
+// Duration formats milliseconds in a suitable unit: "1.26 s", "45.6 ms".
 func Duration(ms float64) string {
 	return figure.Axis{Quantity: figure.Duration}.Text(ms / 1000)
 }
@@ -76,7 +74,6 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d d %d h", seconds/86400, seconds%86400/3600)
 }
 
-// separated adds thousands separators to a decimal number.
 func separated(number string) string {
 	digits, negative := strings.CutPrefix(number, "-")
 	whole, fraction, hasFraction := strings.Cut(digits, ".")

@@ -11,14 +11,13 @@ import (
 
 const (
 	textWidth = 80
-	// A table wider than this gets headings that are broken at headingWidth and, if
-	// that is not enough, is written in several parts.
+	// A table wider than this is narrowed by breaking headings at headingWidth or,
+	// if that is not enough, written in several parts.
 	mostTableWidth = 112
 	headingWidth   = 12
 )
 
-// WriteText writes the document for a terminal of 80 columns; only tables with
-// many columns may be wider.
+// WriteText writes the document for a terminal of 80 columns; some tables are wider.
 func (d *Document) WriteText(w io.Writer) error {
 	var b textWriter
 	b.document(d)
@@ -34,7 +33,6 @@ func write(w io.Writer, text []byte) error {
 
 type textWriter struct{ bytes.Buffer }
 
-// gap separates blocks by an empty line.
 func (b *textWriter) gap() {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
@@ -105,8 +103,7 @@ func (b *textWriter) section(s *Section) {
 	}
 }
 
-// wrap wraps a text between words. The first line starts with first, the others
-// with others.
+// wrap wraps a text between words, with these prefixes.
 func (b *textWriter) wrap(text, first, others string) {
 	b.WriteString(first)
 	column, begun := utf8.RuneCountInString(first), false
@@ -145,7 +142,7 @@ func (b *textWriter) keyValues(rows []KeyValue) {
 
 func (b *textWriter) line(s string) { b.WriteString(strings.TrimRight(s, " ") + "\n") }
 
-// listing is 50 columns wide; values start in column 41, counted from 0.
+// listing is 50 columns wide; values start in column 41.
 func (b *textWriter) listing(l *Listing) {
 	const width = 50
 	rule := func(title, fill string) {
@@ -164,8 +161,7 @@ func (b *textWriter) listing(l *Listing) {
 	rule("", "=")
 }
 
-// table aligns columns. A table that is too wide gets headings of several
-// lines, and is written in parts that all start with the first column.
+// table writes a table that is too wide in parts that start with the first column.
 func (b *textWriter) table(t *Table) {
 	rows := cleanRows(t)
 	widths, total := columnWidths(rows)
@@ -210,7 +206,6 @@ func (b *textWriter) words(rows [][]string, widths []int) {
 	}
 }
 
-// cleanRows returns the headings and the rows of a table.
 func cleanRows(t *Table) [][]string {
 	var rows [][]string
 	for _, row := range append([][]string{t.Columns}, t.Rows...) {
@@ -223,8 +218,8 @@ func cleanRows(t *Table) [][]string {
 	return rows
 }
 
-// cleanCell keeps trailing spaces, which align the cell with cells that end in
-// a mark.
+// cleanCell keeps trailing spaces, which align the cell with those that end in a
+// mark.
 func cleanCell(cell string) string {
 	text := Clean(cell)
 	if kept := len(cell) - len(strings.TrimRight(cell, " ")); text != "" && kept > 0 {
@@ -263,8 +258,7 @@ func (b *textWriter) rows(rows [][]string, widths []int, left int) {
 	}
 }
 
-// wrapHeadings wraps headings between words into rows, the last of which is
-// directly above the table.
+// wrapHeadings wraps headings between words into rows.
 func wrapHeadings(columns []string, width int) [][]string {
 	lines := make([][]string, len(columns))
 	most := 1
