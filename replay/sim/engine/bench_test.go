@@ -15,7 +15,7 @@ func BenchmarkDecode(b *testing.B) {
 				if phased {
 					cfg.PhasedTPOT = ms
 				}
-				e, err := New(cfg)
+				e, err := Deployment{Engine: cfg}.New()
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -25,7 +25,7 @@ func BenchmarkDecode(b *testing.B) {
 					}
 				}
 				events := e.Advance(10*ms, nil)
-				now, tokens := e.now, 0
+				now, tokens := 10*ms, 0
 				b.ReportAllocs()
 				for b.Loop() {
 					now += ms
@@ -43,7 +43,7 @@ func BenchmarkDecode(b *testing.B) {
 func BenchmarkPrompt(b *testing.B) {
 	for _, isl := range []int{512, 8192, 131_072} {
 		b.Run(fmt.Sprintf("isl=%d", isl), func(b *testing.B) {
-			e, err := New(Config{KVBlocks: 57_000, MaxBatchedTokens: 8192, MaxSeqs: 1024})
+			e, err := Deployment{Engine: Config{KVBlocks: 57_000, MaxBatchedTokens: 8192, MaxSeqs: 1024}}.New()
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Cluster is a running deployment. It has the methods of an [Engine], and a
-// cluster of one engine behaves exactly like that engine. Make it with
-// [Deployment.New]. It is not safe for concurrent use.
+// Cluster is a running deployment, often of one engine. Make it with
+// [Deployment.New]. All methods take the time as a duration since a start chosen
+// by the caller; times before that of an earlier call are treated as that time. A
+// Cluster is not safe for concurrent use.
 type Cluster struct {
 	front     *pool // accepts requests
 	decode    *pool // nil: the front computes answers too
@@ -23,6 +24,8 @@ type transferUnderWay struct {
 	r     *Request
 }
 
+const forever = 1<<63 - 1
+
 // NewPrompt returns an empty prompt with the engines' block size. It is safe
 // for concurrent use.
 func (c *Cluster) NewPrompt() *Prompt { return NewPrompt(c.blockSize) }
@@ -30,55 +33,62 @@ func (c *Cluster) NewPrompt() *Prompt { return NewPrompt(c.blockSize) }
 // BlockSize returns the number of tokens in a block of the engines' KV caches.
 func (c *Cluster) BlockSize() int { return c.blockSize }
 
-// Fits is like [Engine.Fits]. All engines have the same limits.
-func (c *Cluster) Fits(prompt, output int) error { return c.front.engines[0].Fits(prompt, output) }
+// Fits returns an error if a request with this many prompt and output tokens
+// can never be served. All engines have the same limits.
+func (c *Cluster) Fits(prompt, output int) error { return c.front.engines[0].fits(prompt, output) }
 
-// Submit calls [Engine.Submit] on the engine that the router picks.
+// Submit adds a request. Call Advance first to process everything until now. An
+// error describes why the request can never be served; the request is then not
+// added.
 func (c *Cluster) Submit(now time.Duration, r *Request) error {
-	// All engines have the same limits, and a rejected request must not affect
-	// the router.
+	// A rejected request must not affect the router.
 	if err := c.front.engines[0].check(r); err != nil {
 		return err
 	}
-	now = max(now, c.now)
-	c.now = now
+	c.now = max(c.now, now)
 	r.until = r.Output
 	if c.decode != nil {
 		r.until = 1
 	}
 	e := c.front.pick(r)
-	e.accept(now, r)
+	e.accept(c.now, r)
 	c.front.changed(e)
 	return nil
 }
 
-// Cancel calls [Engine.Cancel] on the engine that has the request.
+// Cancel ends a request immediately, frees its blocks and stops its events. The
+// current step still takes its full time. Cancelling a request that has ended
+// has no effect.
 func (c *Cluster) Cancel(now time.Duration, r *Request) {
 	c.now = max(c.now, now)
 	if r.state == transferring {
 		c.transfers.removeAt(c.transfers.index(func(t transferUnderWay) bool { return t.r == r }))
 	}
 	if e := r.engine; e != nil {
-		e.Cancel(c.now, r)
+		e.cancel(c.now, r)
 		c.poolOf(e).changed(e)
 	}
 }
 
-func (c *Cluster) poolOf(e *Engine) *pool {
+func (c *Cluster) poolOf(e *oneEngine) *pool {
 	if c.front.engines[min(e.index, len(c.front.engines)-1)] == e {
 		return c.front
 	}
 	return c.decode
 }
 
-// Next is like [Engine.Next], for all engines.
+// Next returns the time of the next event, assuming no further calls of Submit
+// or Cancel, and whether there is one. It may begin a step: a request submitted
+// later, even at the same time, waits for the next step.
 func (c *Cluster) Next() (at time.Duration, ok bool) {
 	at, _, ok = c.next(forever)
 	return at, ok
 }
 
-// Advance is like [Engine.Advance], for all engines. Events at the same time
-// are ordered by engine, prefill engines first.
+// Advance advances the time and appends the events until then in order of time,
+// those at the same time in order of engine, prefill engines first. No step
+// begins at exactly the given time, so that requests submitted at that time can
+// be part of it. It allocates only to grow events.
 func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 	for {
 		at, e, ok := c.next(now)
@@ -86,7 +96,7 @@ func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 			c.now = max(c.now, now)
 			return events
 		}
-		c.now = at
+		c.now = max(c.now, at)
 		if e == nil {
 			c.endTransfer(at)
 			continue
@@ -100,8 +110,8 @@ func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 }
 
 // next returns the time of the next event and its engine, or nil for the end of
-// a transfer. See Engine.next.
-func (c *Cluster) next(before time.Duration) (at time.Duration, e *Engine, ok bool) {
+// a transfer. See oneEngine.next.
+func (c *Cluster) next(before time.Duration) (at time.Duration, e *oneEngine, ok bool) {
 	at, e = c.front.next(before)
 	if c.decode == nil {
 		return at, e, e != nil
@@ -159,13 +169,13 @@ func (c *Cluster) Stats() (all Stats) {
 // engine.
 func (c *Cluster) EachStats() (each []Stats) {
 	for _, e := range c.front.engines {
-		each = append(each, e.Stats())
+		each = append(each, e.state())
 	}
 	if c.decode == nil {
 		return each
 	}
 	for i, e := range c.decode.engines {
-		s := e.Stats()
+		s := e.state()
 		if i == 0 {
 			s.Waiting += c.transfers.len()
 		}

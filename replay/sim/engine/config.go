@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -40,18 +41,27 @@ const (
 	maxCost      = time.Hour
 )
 
+// limits lists the limits with their defaults and maxima.
+func (c *Config) limits() []limit {
+	return []limit{
+		{"max seqs", &c.MaxSeqs, defaultLimit, maxTokens},
+		{"max batched tokens", &c.MaxBatchedTokens, max(defaultLimit, c.MaxSeqs), maxTokens},
+		{"block size", &c.BlockSize, DefaultBlockSize, maxTokens},
+		{"KV blocks", &c.KVBlocks, defaultLimit, maxBlocks},
+		{"max model length", &c.MaxModelLen, defaultLimit, maxTokens},
+	}
+}
+
+type limit struct {
+	name              string
+	value             *int
+	defaultValue, max int
+}
+
 // WithDefaults returns c with the defaults for zero limits.
 func (c Config) WithDefaults() Config {
-	for _, limit := range []struct {
-		field        *int
-		defaultValue int
-	}{
-		{&c.MaxSeqs, defaultLimit}, {&c.MaxBatchedTokens, max(defaultLimit, c.MaxSeqs)}, {&c.BlockSize, DefaultBlockSize},
-		{&c.KVBlocks, defaultLimit}, {&c.MaxModelLen, defaultLimit},
-	} {
-		if *limit.field == 0 {
-			*limit.field = limit.defaultValue
-		}
+	for _, limit := range c.limits() {
+		*limit.value = cmp.Or(*limit.value, limit.defaultValue)
 	}
 	return c
 }
@@ -59,15 +69,9 @@ func (c Config) WithDefaults() Config {
 // Validate returns the first error in c.
 func (c Config) Validate() error {
 	c = c.WithDefaults()
-	for _, limit := range []struct {
-		name       string
-		value, max int
-	}{
-		{"max seqs", c.MaxSeqs, maxTokens}, {"max batched tokens", c.MaxBatchedTokens, maxTokens}, {"block size", c.BlockSize, maxTokens},
-		{"KV blocks", c.KVBlocks, maxBlocks}, {"max model length", c.MaxModelLen, maxTokens},
-	} {
-		if limit.value < 1 || limit.value > limit.max {
-			return fmt.Errorf("engine: %s is not from 1 to %d: %d", limit.name, limit.max, limit.value)
+	for _, limit := range c.limits() {
+		if *limit.value < 1 || *limit.value > limit.max {
+			return fmt.Errorf("engine: %s is not from 1 to %d: %d", limit.name, limit.max, *limit.value)
 		}
 	}
 	for _, cost := range []struct {

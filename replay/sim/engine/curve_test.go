@@ -28,11 +28,11 @@ func TestEngineEqualsLRUCurve(t *testing.T) {
 		if blockSize > 1 && rapid.Bool().Draw(t, "tails") {
 			kvBlocks, tail = capacity+1, rapid.IntRange(1, blockSize-1).Draw(t, "tail")
 		}
-		e, err := engine.New(engine.Config{
+		e, err := engine.Deployment{Engine: engine.Config{
 			BlockSize: blockSize, KVBlocks: kvBlocks,
 			// Chunks of any size are the same to the cache.
 			MaxSeqs: 1, MaxBatchedTokens: rapid.IntRange(1, 20).Draw(t, "batched tokens"),
-		})
+		}}.New()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,11 +3,11 @@
 // real time (replay/sim/server), or an hour of traffic in a second of virtual time
 // (replay/sim/virtual).
 //
-// Start with [Deployment.New], or with [New] for one engine. Both have the same
-// methods: add requests with Submit, get the time of the next event from Next, and the
-// events from Advance:
+// Start with [Deployment.New]. Add requests with Submit, get the time of the next
+// event from Next, and the events from Advance:
 //
-//	e, err := engine.New(engine.Config{Costs: engine.Costs{Step: 8 * time.Millisecond}})
+//	config := engine.Config{Costs: engine.Costs{Step: 8 * time.Millisecond}}
+//	e, err := engine.Deployment{Engine: config}.New()
 //	...
 //	err = e.Submit(0, &engine.Request{Prompt: prompt, Output: 100})
 //	for {

@@ -69,21 +69,21 @@ func TestStepsByHand(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Costs = costs
-			e, err := New(tt.cfg)
+			e, err := Deployment{Engine: tt.cfg}.New()
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := play(t, e, 16, tt.arrivals, func() { checkCounts(t, e) })
+			h := play(t, e, 16, tt.arrivals, func() { checkCounts(t, e.front.engines[0]) })
 			if got := eventLines(h); !slices.Equal(got, tt.want) {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
-			checkIdle(t, e)
+			checkIdle(t, e.front.engines[0])
 		})
 	}
 }
 
 func TestSubmitErrors(t *testing.T) {
-	e, err := New(Config{MaxModelLen: 100, KVBlocks: 4, BlockSize: 8})
+	e, err := Deployment{Engine: Config{MaxModelLen: 100, KVBlocks: 4, BlockSize: 8}}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +113,11 @@ func TestSubmitErrors(t *testing.T) {
 	if err := e.Submit(0, fits); !errors.Is(err, ErrSubmitted) {
 		t.Errorf("submitted twice: %v", err)
 	}
-	checkCounts(t, e)
+	checkCounts(t, e.front.engines[0])
 }
 
 func TestCancelFreesBlocks(t *testing.T) {
-	e, err := New(Config{Costs: Costs{Step: ms}, MaxSeqs: 1, MaxBatchedTokens: 4, KVBlocks: 8})
+	e, err := Deployment{Engine: Config{Costs: Costs{Step: ms}, MaxSeqs: 1, MaxBatchedTokens: 4, KVBlocks: 8}}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestCancelFreesBlocks(t *testing.T) {
 	e.Cancel(ms/2, waits)
 	e.Cancel(ms/2, runs)
 	e.Cancel(ms/2, runs)
-	checkIdle(t, e)
+	checkIdle(t, e.front.engines[0])
 	// The step that was begun takes its time.
 	if at, ok := e.Next(); at != ms || !ok {
 		t.Errorf("next is %v, %v", at, ok)
@@ -149,10 +149,10 @@ func TestCancelFreesBlocks(t *testing.T) {
 func TestAdvanceCatchesUp(t *testing.T) {
 	arrivals := []arrival{{tokens: sequence(100, 1), output: 30}, {tokens: sequence(50, 1), output: 20}}
 	cfg := Config{Costs: Costs{Step: ms, PrefillToken: ms}, MaxSeqs: 4, MaxBatchedTokens: 16}
-	e, _ := New(cfg)
+	e, _ := Deployment{Engine: cfg}.New()
 	want := eventLines(play(t, e, 16, arrivals, func() {}))
 
-	e, _ = New(cfg)
+	e, _ = Deployment{Engine: cfg}.New()
 	var h history
 	for i, a := range arrivals {
 		r := &Request{Prompt: promptOf(16, a.tokens...), Output: a.output, Owner: i}
@@ -169,7 +169,7 @@ func TestAdvanceCatchesUp(t *testing.T) {
 
 // Absurd step costs do not overflow the time.
 func TestCostsDoNotOverflow(t *testing.T) {
-	e, err := New(Config{Costs: Costs{Step: time.Hour, PrefillToken: time.Hour, Sequence: time.Hour, ContextToken: time.Hour}, MaxModelLen: 1 << 30, KVBlocks: 1 << 30})
+	e, err := Deployment{Engine: Config{Costs: Costs{Step: time.Hour, PrefillToken: time.Hour, Sequence: time.Hour, ContextToken: time.Hour}, MaxModelLen: 1 << 30, KVBlocks: 1 << 30}}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestCostsDoNotOverflow(t *testing.T) {
 
 func TestPhasesAreEven(t *testing.T) {
 	const n, period = 100, time.Second
-	e, err := New(Config{PhasedTPOT: period})
+	e, err := Deployment{Engine: Config{PhasedTPOT: period}}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestPhasesAreEven(t *testing.T) {
 	}
 	last := map[*Request]time.Duration{}
 	var phases []time.Duration
-	for _, event := range play(t, e, 16, arrivals, func() { checkCounts(t, e) }).events {
+	for _, event := range play(t, e, 16, arrivals, func() { checkCounts(t, e.front.engines[0]) }).events {
 		if event.Kind != Token {
 			continue
 		}
@@ -219,7 +219,7 @@ func TestTokensDoNotAllocate(t *testing.T) {
 		"lock-step": {Costs: Costs{Step: ms}},
 		"phased":    {PhasedTPOT: ms},
 	} {
-		e, err := New(cfg)
+		e, err := Deployment{Engine: cfg}.New()
 		if err != nil {
 			t.Fatal(err)
 		}

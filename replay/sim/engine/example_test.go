@@ -9,10 +9,10 @@ import (
 
 // Two prompts with a common prefix: the second hits a block of the first.
 func Example() {
-	e, err := engine.New(engine.Config{
+	e, err := engine.Deployment{Engine: engine.Config{
 		Costs:     engine.Costs{PrefillToken: time.Millisecond, Sequence: 20 * time.Millisecond},
 		BlockSize: 4,
-	})
+	}}.New()
 	if err != nil {
 		panic(err)
 	}

@@ -186,7 +186,7 @@ func checkAnswers(t rapid.TB, arrivals []arrival, h history) {
 }
 
 // checkCounts recounts what an engine counts.
-func checkCounts(t rapid.TB, e *Engine) {
+func checkCounts(t rapid.TB, e *oneEngine) {
 	all := slices.Concat(e.running, e.queue.preempted, e.queue.arrived.items[e.queue.arrived.head:])
 	for _, k := range e.phased.items[e.phased.head:] {
 		all = append(all, k.r)
@@ -238,23 +238,23 @@ func checkCounts(t rapid.TB, e *Engine) {
 }
 
 // checkIdle checks that an engine has nothing left of any request.
-func checkIdle(t rapid.TB, e *Engine) {
+func checkIdle(t rapid.TB, e *oneEngine) {
 	checkCounts(t, e)
-	if s := e.Stats(); s.KVUsed != 0 || s.Running != 0 || s.Waiting != 0 || e.backlog != 0 || e.inFlight() != 0 {
+	if s := e.state(); s.KVUsed != 0 || s.Running != 0 || s.Waiting != 0 || e.backlog != 0 || e.inFlight() != 0 {
 		t.Fatalf("idle with %+v, backlog %d, in flight %d", s, e.backlog, e.inFlight())
 	}
 }
 
 // computed follows the prompt tokens of each step.
 type computed struct {
-	e       *Engine
+	e       *oneEngine
 	steps   int
 	prefill map[*Request]int
 	all     int
 }
 
 func (c *computed) look() {
-	if s := c.e.Stats(); s.Steps == c.steps {
+	if s := c.e.state(); s.Steps == c.steps {
 		return
 	}
 	c.steps++
@@ -273,14 +273,15 @@ func TestEngineInvariants(t *testing.T) {
 			cfg.PhasedTPOT = time.Duration(rapid.IntRange(1, 20).Draw(t, "TPOT"))
 		}
 		arrivals := anyArrivals(t, true)
-		e, err := New(cfg)
+		e, err := Deployment{Engine: cfg}.New()
 		if err != nil {
 			t.Fatal(err)
 		}
-		work := computed{e: e, prefill: map[*Request]int{}}
-		h := play(t, e, cfg.BlockSize, arrivals, func() { checkCounts(t, e); work.look() })
+		alone := e.front.engines[0]
+		work := computed{e: alone, prefill: map[*Request]int{}}
+		h := play(t, e, cfg.BlockSize, arrivals, func() { checkCounts(t, alone); work.look() })
 		checkAnswers(t, arrivals, h)
-		checkIdle(t, e)
+		checkIdle(t, alone)
 
 		generated := 0
 		for i, r := range h.requests {
@@ -332,7 +333,7 @@ func firstComeFirstServed(t rapid.TB, h history) {
 func TestNoTokenBeforeItsPrefill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg, arrivals := anyConfig(t), anyArrivals(t, false)
-		e, err := New(cfg)
+		e, err := Deployment{Engine: cfg}.New()
 		if err != nil {
 			t.Fatal(err)
 		}

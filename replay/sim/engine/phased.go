@@ -49,7 +49,7 @@ func (q *phasedQueue) remove(r *Request) {
 }
 
 // phasedToken generates a token for the next phased sequence.
-func (e *Engine) phasedToken(events []Event) []Event {
+func (e *oneEngine) phasedToken(events []Event) []Event {
 	next := e.phased.pop()
 	r := next.r
 	r.computed++

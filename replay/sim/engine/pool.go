@@ -10,7 +10,7 @@ import (
 // pool is a group of identical engines with a router. It caches the times of
 // their next events, because usually only one of them has changed.
 type pool struct {
-	engines []*Engine
+	engines []*oneEngine
 	router  *routing.Router
 	nextAt  []time.Duration // of each engine; forever: none; unknown: ask
 }
@@ -24,16 +24,14 @@ func newPool(cfg Config, n int, policy routing.Policy, seed uint64) (*pool, erro
 	}
 	p := &pool{router: router, nextAt: make([]time.Duration, n)}
 	for i := range n {
-		e := newEngine(cfg)
-		e.index = i
-		p.engines = append(p.engines, e)
+		p.engines = append(p.engines, newEngine(cfg, i))
 		p.nextAt[i] = unknown
 	}
 	return p, nil
 }
 
 // pick returns the engine for a request.
-func (p *pool) pick(r *Request) *Engine {
+func (p *pool) pick(r *Request) *oneEngine {
 	if len(p.engines) == 1 {
 		return p.engines[0]
 	}
@@ -49,11 +47,11 @@ func (p *pool) pick(r *Request) *Engine {
 }
 
 // changed records that the next event of an engine may have changed.
-func (p *pool) changed(e *Engine) { p.nextAt[e.index] = unknown }
+func (p *pool) changed(e *oneEngine) { p.nextAt[e.index] = unknown }
 
 // next returns the time of the next event and its engine; ties go to the first
-// engine. See Engine.next.
-func (p *pool) next(before time.Duration) (at time.Duration, next *Engine) {
+// engine. See oneEngine.next.
+func (p *pool) next(before time.Duration) (at time.Duration, next *oneEngine) {
 	best := -1
 	for i, t := range p.nextAt {
 		if t == unknown {

@@ -27,7 +27,7 @@ type Request struct {
 	cached    int // cached tokens at the first admission
 	admitted  bool
 	preempted int // number of preemptions
-	engine    *Engine
+	engine    *oneEngine
 
 	// The request uses chained cached blocks, up to the run chain, and other
 	// blocks, which cannot be looked up. Together they have room for this many

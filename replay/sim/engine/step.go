@@ -5,7 +5,7 @@ import "time"
 // beginStep schedules a step like vLLM's V1 scheduler: running sequences in
 // order of admission, then waiting requests while sequences, tokens and blocks
 // are available.
-func (e *Engine) beginStep() {
+func (e *oneEngine) beginStep() {
 	var b batch
 	budget := e.cfg.MaxBatchedTokens
 	preempted := e.scheduleRunning(&b, &budget)
@@ -27,7 +27,7 @@ func (e *Engine) beginStep() {
 // of the budget for the prompt that the previous step left unfinished, which
 // was admitted last. A sequence that finds no free block preempts the one
 // admitted last, possibly itself.
-func (e *Engine) scheduleRunning(b *batch, budget *int) (preempted bool) {
+func (e *oneEngine) scheduleRunning(b *batch, budget *int) (preempted bool) {
 	for i := 0; i < len(e.running); i++ {
 		r := e.running[i]
 		n := 1
@@ -50,7 +50,7 @@ func (e *Engine) scheduleRunning(b *batch, budget *int) (preempted bool) {
 
 // missingBlocks returns the number of blocks that a request needs for tokens,
 // in addition to those it has.
-func (e *Engine) missingBlocks(r *Request, tokens int) int {
+func (e *oneEngine) missingBlocks(r *Request, tokens int) int {
 	if tokens <= r.room {
 		return 0
 	}
@@ -60,7 +60,7 @@ func (e *Engine) missingBlocks(r *Request, tokens int) int {
 // schedule adds n tokens of a request to the step. Blocks that they fill are
 // cached immediately: a request in the same step may use them, because it reads
 // them, layer by layer, after they are written.
-func (e *Engine) schedule(r *Request, n int, b *batch) {
+func (e *oneEngine) schedule(r *Request, n int, b *batch) {
 	r.scheduled = n
 	if r.computed < r.target {
 		b.prefill += n
@@ -73,7 +73,7 @@ func (e *Engine) schedule(r *Request, n int, b *batch) {
 }
 
 // allocate allocates blocks for tokens of a request.
-func (e *Engine) allocate(r *Request, tokens int) {
+func (e *oneEngine) allocate(r *Request, tokens int) {
 	if n := e.missingBlocks(r, tokens); n > 0 {
 		e.kv.allocate(n)
 		r.others += n
@@ -83,7 +83,7 @@ func (e *Engine) allocate(r *Request, tokens int) {
 
 // cacheBlocks caches the full blocks of the first tokens of a request whose
 // hashes are known.
-func (e *Engine) cacheBlocks(r *Request, tokens int) {
+func (e *oneEngine) cacheBlocks(r *Request, tokens int) {
 	if r.chained == r.blocks {
 		return
 	}
@@ -97,7 +97,7 @@ func (e *Engine) cacheBlocks(r *Request, tokens int) {
 
 // preempt moves the sequence admitted last back to the head of the queue. Its
 // tokens are recomputed unless they are still cached by then.
-func (e *Engine) preempt(r *Request) {
+func (e *oneEngine) preempt(r *Request) {
 	e.running = e.running[:len(e.running)-1]
 	e.release(r)
 	r.computed, r.scheduled = 0, 0
@@ -111,7 +111,7 @@ func (e *Engine) preempt(r *Request) {
 
 // admit admits requests from the queue. A request that does not fit blocks
 // those after it.
-func (e *Engine) admit(b *batch, budget *int) {
+func (e *oneEngine) admit(b *batch, budget *int) {
 	for *budget > 0 && len(e.running)+e.phased.len() < e.cfg.MaxSeqs {
 		r := e.queue.front()
 		if r == nil {
@@ -146,7 +146,7 @@ func (e *Engine) admit(b *batch, budget *int) {
 }
 
 // run adds a request with some tokens computed to the running ones.
-func (e *Engine) run(r *Request, computed int) {
+func (e *oneEngine) run(r *Request, computed int) {
 	r.state = running
 	r.computed = computed
 	e.setBacklog(r, r.target-computed)
@@ -160,7 +160,7 @@ func (e *Engine) run(r *Request, computed int) {
 }
 
 // finishStep ends the current step.
-func (e *Engine) finishStep(events []Event) []Event {
+func (e *oneEngine) finishStep(events []Event) []Event {
 	e.stepping, e.free = false, e.stepEnd
 	staying := e.running[:0]
 	for _, r := range e.running {
@@ -190,7 +190,7 @@ func (e *Engine) finishStep(events []Event) []Event {
 }
 
 // generate adds a token to an answer and ends the answer after its last one.
-func (e *Engine) generate(r *Request, at time.Duration, events []Event) []Event {
+func (e *oneEngine) generate(r *Request, at time.Duration, events []Event) []Event {
 	kind := Token
 	if r.generated == 0 {
 		kind = First
