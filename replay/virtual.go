@@ -18,20 +18,10 @@ type Model interface {
 	// ok is false if there is none.
 	Next() (at time.Duration, ok bool)
 	// Advance moves the clock to now and returns the answers that have ended by
-	// then, in order of their ends. They are valid until the next call.
-	Advance(now time.Duration) []Answer
-}
-
-// Answer is the outcome of a request to a [Model], like [Outcome] for a [Call].
-type Answer struct {
-	Row         int
-	First, Last Instant
-	Done        time.Duration
-	Gaps        []time.Duration // no longer used by the Model
-	Counts      Counts
-	Status      int
-	Class       Class
-	Error       string
+	// then, in order of their ends: records without Request, Due, Ready, Sent and
+	// Chunks. They are valid until the next call, but the Model no longer uses
+	// their Gaps.
+	Advance(now time.Duration) []Record
 }
 
 // VirtualRunner replays traces against a model in virtual time, with the
@@ -135,8 +125,8 @@ func (r *virtualRun) wait() (more bool, err error) {
 		}
 		r.now = max(r.now, at)
 		answers := r.Model.Advance(r.now)
-		for _, a := range answers {
-			if err := r.record(a); err != nil {
+		for _, rec := range answers {
+			if err := r.record(rec); err != nil {
 				return false, err
 			}
 		}
@@ -183,21 +173,16 @@ func (r *virtualRun) sendDue() {
 }
 
 // record records the end of a request.
-func (r *virtualRun) record(a Answer) error {
-	s := r.inFlight[a.Row]
-	delete(r.inFlight, a.Row)
-	r.schedule.ended(s.job, a.Done, a.Class == OK)
-	if a.Class != OK {
+func (r *virtualRun) record(rec Record) error {
+	s := r.inFlight[rec.Row]
+	delete(r.inFlight, rec.Row)
+	r.schedule.ended(s.job, rec.Done, rec.Class == OK)
+	if rec.Class != OK {
 		r.tally.Failed++
 	}
-	rec := Record{
-		Request: s.job.req, Row: a.Row,
-		Due: s.job.due, Ready: s.ready, Sent: trace.Some(s.sent), First: a.First, Last: a.Last, Done: a.Done,
-		Gaps: a.Gaps, Counts: a.Counts,
-		Status: a.Status, Class: a.Class, Error: a.Error,
-	}
+	rec.Request, rec.Due, rec.Ready, rec.Sent = s.job.req, s.job.due, s.ready, trace.Some(s.sent)
 	if rec.First.Set {
-		rec.Chunks = len(a.Gaps) + 1
+		rec.Chunks = len(rec.Gaps) + 1
 	}
 	if err := r.Recorder.Record(rec); err != nil {
 		r.tally.Unrecorded++

@@ -20,16 +20,16 @@ import (
 type fakeModel struct {
 	took  func(r trace.Request) time.Duration
 	class func(r trace.Request) Class
-	ends  []Answer // under way, by time
+	ends  []Record // under way, by time
 }
 
 func (m *fakeModel) Submit(now time.Duration, row int, r trace.Request) {
 	end := now + m.took(r)
-	a := Answer{Row: row, First: trace.Some(end), Last: trace.Some(end), Done: end, Counts: Counts{Output: trace.Some(1)}}
+	a := Record{Row: row, First: trace.Some(end), Last: trace.Some(end), Done: end, Counts: Counts{Output: trace.Some(1)}}
 	if m.class != nil {
 		a.Class = m.class(r)
 	}
-	i, _ := slices.BinarySearchFunc(m.ends, a, func(x, y Answer) int { return int(x.Done - y.Done) })
+	i, _ := slices.BinarySearchFunc(m.ends, a, func(x, y Record) int { return int(x.Done - y.Done) })
 	m.ends = slices.Insert(m.ends, i, a)
 }
 
@@ -40,7 +40,7 @@ func (m *fakeModel) Next() (time.Duration, bool) {
 	return m.ends[0].Done, true
 }
 
-func (m *fakeModel) Advance(now time.Duration) (ended []Answer) {
+func (m *fakeModel) Advance(now time.Duration) (ended []Record) {
 	for len(m.ends) > 0 && m.ends[0].Done <= now {
 		ended = append(ended, m.ends[0])
 		m.ends = m.ends[1:]
@@ -173,4 +173,4 @@ type deadModel struct{}
 
 func (deadModel) Submit(time.Duration, int, trace.Request) {}
 func (deadModel) Next() (time.Duration, bool)              { return 0, false }
-func (deadModel) Advance(time.Duration) []Answer           { return nil }
+func (deadModel) Advance(time.Duration) []Record           { return nil }

@@ -21,8 +21,8 @@ type Endpoint struct {
 	cluster *engine.Cluster
 	cfg     Config
 	events  []engine.Event
-	answers []replay.Answer
-	refused []replay.Answer // returned by the next Advance
+	answers []replay.Record
+	refused []replay.Record // returned by the next Advance
 	now     time.Duration
 }
 
@@ -87,7 +87,7 @@ func (e *Endpoint) Submit(now time.Duration, row int, r trace.Request) {
 
 // refuse answers a row that can never be served.
 func (e *Endpoint) refuse(row int, err error) {
-	e.refused = append(e.refused, replay.Answer{
+	e.refused = append(e.refused, replay.Record{
 		Row: row, Done: e.now, Status: statusBadRequest, Class: replay.HTTPError,
 		Error: fmt.Sprintf("status %d: %v", statusBadRequest, err),
 	})
@@ -103,7 +103,7 @@ func (e *Endpoint) Next() (time.Duration, bool) {
 
 // Advance advances the time and returns the answers completed until then. They
 // are valid until the next call.
-func (e *Endpoint) Advance(now time.Duration) []replay.Answer {
+func (e *Endpoint) Advance(now time.Duration) []replay.Record {
 	e.answers = append(e.answers[:0], e.refused...)
 	e.refused = e.refused[:0]
 	e.events = e.cluster.Advance(now, e.events[:0])
@@ -123,8 +123,8 @@ func (e *Endpoint) Advance(now time.Duration) []replay.Answer {
 	return e.answers
 }
 
-func (f *flight) answer() replay.Answer {
-	return replay.Answer{
+func (f *flight) answer() replay.Record {
+	return replay.Record{
 		Row: f.row, First: trace.Some(f.first), Last: trace.Some(f.last), Done: f.last, Gaps: f.gaps,
 		Counts: replay.Counts{Input: trace.Some(f.Prompt.Len()), Output: trace.Some(f.Generated()), Cached: trace.Some(f.Cached())},
 		Status: statusOK,
