@@ -1,18 +1,13 @@
 package runfile
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/bits"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"moontide/trace/atomicfile"
 	"moontide/trace/jsonscan"
 )
 
@@ -50,44 +45,30 @@ func (c gapCounts) list() []GapCount {
 
 // write replaces the file in a run's folder.
 func (c gapCounts) write(dir string) error {
-	f, err := atomicfile.Create(filepath.Join(dir, GapsFile))
-	if err != nil {
-		return fmt.Errorf("writing %w", err)
-	}
+	var text []byte
 	for _, count := range c.list() {
 		line, err := jsonscan.Strict.Marshal(count)
-		if err == nil {
-			_, err = f.Write(append(line, '\n'))
-		}
 		if err != nil {
-			f.Discard()
 			return fmt.Errorf("writing %s: %w", GapsFile, err)
 		}
+		text = append(append(text, line...), '\n')
 	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("writing %w", err)
-	}
-	return nil
+	return writeFile(filepath.Join(dir, GapsFile), text)
 }
 
 // readGaps reads the file, if it exists.
 func readGaps(dir string) (gapCounts, error) {
-	f, err := os.Open(filepath.Join(dir, GapsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return gapCounts{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	counts := gapCounts{}
-	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
+	counts, n := gapCounts{}, 0
+	for line, err := range readLines(dir, GapsFile) {
+		if err != nil {
+			return nil, err
+		}
+		n++
 		var count GapCount
-		if err := jsonscan.Strict.Unmarshal(lines.Bytes(), &count); err != nil || count.NS < 0 || count.Count < 0 {
-			return nil, fmt.Errorf("%s:%d: not a count of gaps: %.100q", GapsFile, n, lines.Text())
+		if err := jsonscan.Strict.Unmarshal(line, &count); err != nil || count.NS < 0 || count.Count < 0 {
+			return nil, fmt.Errorf("%s:%d: not a count of gaps: %.100q", GapsFile, n, line)
 		}
 		counts[count.NS] += count.Count
 	}
-	return counts, lines.Err()
+	return counts, nil
 }

@@ -1,14 +1,10 @@
 package runfile
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
+
 	"moontide/trace/jsonscan"
-	"os"
-	"path/filepath"
 )
 
 // SamplesFile holds the state of client and server, second by second. A run in
@@ -64,68 +60,31 @@ type ServerFigures struct {
 	CapacityTokens *float64 `json:"capacity_tokens,omitempty"` // total size of the KV caches of all engines
 }
 
-// sampleFile is samples.jsonl during a run.
-type sampleFile struct {
-	file *os.File
-	line []byte
-}
-
-// Sample writes a line of samples.jsonl. It must be called from a single
-// goroutine, which may differ from that of Record.
+// Sample writes a line of samples.jsonl.
 func (f *Writer) Sample(s Sample) error {
-	if f.samples.file == nil {
-		var err error
-		if f.samples.file, err = appendLines(filepath.Join(f.Dir, SamplesFile)); err != nil {
-			return fmt.Errorf("writing samples: %w", err)
-		}
+	line, err := jsonscan.Strict.Marshal(s)
+	if err == nil {
+		err = f.samples.write(f.Dir, SamplesFile, append(line, '\n'))
 	}
-	text, err := jsonscan.Strict.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("writing samples: %w", err)
-	}
-	f.samples.line = append(append(f.samples.line[:0], text...), '\n')
-	if _, err := f.samples.file.Write(f.samples.line); err != nil {
 		return fmt.Errorf("writing samples: %w", err)
 	}
 	return nil
 }
 
-func (s *sampleFile) close() error {
-	if s.file == nil {
-		return nil
-	}
-	return s.file.Close()
-}
-
-// maxSampleLine is far more than a sample needs, in bytes.
-const maxSampleLine = 1 << 20
-
 // Samples returns the samples in a run's folder in order. Invalid lines, which a
 // kill may leave, are skipped.
 func Samples(dir string) iter.Seq2[Sample, error] {
 	return func(yield func(Sample, error) bool) {
-		f, err := os.Open(filepath.Join(dir, SamplesFile))
-		if errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-		if err != nil {
-			yield(Sample{}, fmt.Errorf("reading samples: %w", err))
-			return
-		}
-		defer f.Close()
-		lines := bufio.NewScanner(f)
-		lines.Buffer(nil, maxSampleLine)
-		for lines.Scan() {
+		for line, err := range readLines(dir, SamplesFile) {
 			var s Sample
-			if jsonscan.Strict.Unmarshal(lines.Bytes(), &s) != nil {
-				continue
-			}
-			if !yield(s, nil) {
+			if err != nil {
+				yield(s, fmt.Errorf("reading samples: %w", err))
 				return
 			}
-		}
-		if err := lines.Err(); err != nil {
-			yield(Sample{}, fmt.Errorf("reading samples: %w", err))
+			if jsonscan.Strict.Unmarshal(line, &s) == nil && !yield(s, nil) {
+				return
+			}
 		}
 	}
 }

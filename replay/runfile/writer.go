@@ -1,7 +1,6 @@
 package runfile
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,10 +24,9 @@ type Writer struct {
 
 	gaps    gapCounts
 	file    *os.File
-	sent    journal
-	out     *bufio.Writer
+	sent    lineFile
 	line    []byte
-	samples sampleFile
+	samples lineFile
 }
 
 // CheckFolder returns an error if dir exists and is not empty. Files left by a run
@@ -117,7 +115,7 @@ func (f *Writer) writeTo(file *os.File) error {
 	if !Lock(file) {
 		return errors.New("the run is still going")
 	}
-	f.file, f.out = file, bufio.NewWriterSize(file, 64<<10)
+	f.file = file
 	return nil
 }
 
@@ -127,15 +125,12 @@ func (f *Writer) Record(rec replay.Record) error {
 	if f.NoChunkTimes {
 		f.countGaps(&rec)
 	}
-	var err error
-	if f.line, err = AppendRecord(f.line[:0], rec, f.KeepText); err != nil {
-		return fmt.Errorf("recording row %d: %w", rec.Row+1, err)
+	line, err := AppendRecord(f.line[:0], rec, f.KeepText)
+	if err == nil {
+		f.line = append(line, '\n')
+		_, err = f.file.Write(f.line)
 	}
-	f.line = append(f.line, '\n')
-	if _, err := f.out.Write(f.line); err != nil {
-		return fmt.Errorf("recording row %d: %w", rec.Row+1, err)
-	}
-	if err := f.out.Flush(); err != nil {
+	if err != nil {
 		return fmt.Errorf("recording row %d: %w", rec.Row+1, err)
 	}
 	return nil
@@ -157,19 +152,15 @@ func (f *Writer) countGaps(rec *replay.Record) {
 
 // Close closes requests.jsonl.
 func (f *Writer) Close() error {
+	var gapsErr error
 	if f.NoChunkTimes {
-		if err := f.gaps.write(f.Dir); err != nil {
-			return errors.Join(err, f.closeFiles())
-		}
+		gapsErr = f.gaps.write(f.Dir)
 	}
-	return f.closeFiles()
-}
-
-func (f *Writer) closeFiles() error {
-	if err := errors.Join(f.file.Sync(), f.file.Close(), f.samples.close(), f.sent.close()); err != nil {
-		return fmt.Errorf("closing %s: %w", RequestsFile, err)
+	err := errors.Join(f.file.Sync(), f.file.Close(), f.samples.close(), f.sent.close())
+	if err != nil {
+		err = fmt.Errorf("closing %s: %w", RequestsFile, err)
 	}
-	return nil
+	return errors.Join(gapsErr, err)
 }
 
 // WriteRun replaces run.json.
@@ -177,7 +168,7 @@ func (f *Writer) WriteRun(run Run) error {
 	if err := WriteJSON(filepath.Join(f.Dir, RunFile), run); err != nil || !run.Finished() {
 		return err
 	}
-	return f.sent.remove(f.Dir)
+	return removeJournal(f.Dir)
 }
 
 // WriteJSON replaces a file with v as indented JSON, atomically.
@@ -186,15 +177,20 @@ func WriteJSON(path string, v any) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
+	return writeFile(path, append(text, '\n'))
+}
+
+// writeFile replaces a file atomically.
+func writeFile(path string, text []byte) error {
 	f, err := atomicfile.Create(path)
 	if err != nil {
 		return fmt.Errorf("writing %w", err)
 	}
-	if _, err := f.Write(append(text, '\n')); err != nil {
-		f.Discard()
-		return fmt.Errorf("writing %w", err)
+	defer f.Discard()
+	if _, err = f.Write(text); err == nil {
+		err = f.Close()
 	}
-	if err := f.Close(); err != nil {
+	if err != nil {
 		return fmt.Errorf("writing %w", err)
 	}
 	return nil
