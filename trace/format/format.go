@@ -3,9 +3,10 @@ package format
 import (
 	"bytes"
 	"fmt"
-	"moontide/trace/jsonscan"
 	"slices"
 	"strings"
+
+	"moontide/trace/jsonscan"
 )
 
 // Format names a trace format.

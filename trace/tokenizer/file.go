@@ -3,10 +3,11 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
-	"moontide/trace/jsonscan"
 	"strings"
 
 	"github.com/bytedance/sonic"
+
+	"moontide/trace/jsonscan"
 )
 
 // strict rejects unknown members, which could change the encoding.
