@@ -97,7 +97,8 @@ func DetectGrid(times []float64) (Grid, bool) {
 	for i := range sorted {
 		sorted[i] -= origin
 	}
-	some, few := sampledGaps(sorted), sampledTimes(sorted)
+	some := sampled(len(sorted)-1, gapsTried, func(i int) float64 { return sorted[i+1] - sorted[i] })
+	few := sampled(len(sorted), timesTried, func(i int) float64 { return sorted[i] })
 	for _, step := range gridSteps(some) {
 		if !areMultiples(some, step) {
 			continue
@@ -124,24 +125,13 @@ func distinct(times []float64) []float64 {
 	return slices.Compact(sorted)
 }
 
-// sampledGaps returns gaps between successive times, from all over the trace.
-func sampledGaps(sorted []float64) []float64 {
-	all := len(sorted) - 1
-	gaps := make([]float64, min(all, gapsTried))
-	for i := range gaps {
-		at := i * all / len(gaps)
-		gaps[i] = sorted[at+1] - sorted[at]
+// sampled returns up to most of n values, from all over the trace.
+func sampled(n, most int, value func(i int) float64) []float64 {
+	values := make([]float64, min(n, most))
+	for i := range values {
+		values[i] = value(i * n / len(values))
 	}
-	return gaps
-}
-
-// sampledTimes returns times from all over the trace.
-func sampledTimes(sorted []float64) []float64 {
-	times := make([]float64, min(len(sorted), timesTried))
-	for i := range times {
-		times[i] = sorted[i*len(sorted)/len(times)]
-	}
-	return times
+	return values
 }
 
 // gridSteps returns candidate steps, the largest first. Except for strays, a gap

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -15,11 +16,10 @@ import (
 
 // Writer writes a trace row by row. It is not safe for concurrent use.
 type Writer struct {
-	out    io.Writer
-	rows   []byte           // whole rows not yet written to out
-	failed error            // of out; nothing is written after it
-	layers []io.Closer      // encoders, from the outermost
-	file   *atomicfile.File // nil if the caller closes out
+	out     *bufio.Writer    // always ends in a whole row
+	row     []byte           // to be reused
+	encoder io.Closer        // nil if the trace is not compressed
+	file    *atomicfile.File // nil if the caller closes out
 }
 
 // NewWriter writes a trace to out, compressed if name ends in .gz or .zst. Close
@@ -29,17 +29,17 @@ func NewWriter(out io.Writer, name string) (*Writer, error) {
 	switch {
 	case strings.HasSuffix(name, ".gz"):
 		z := gzip.NewWriter(out)
-		w.layers = append(w.layers, z)
+		w.encoder = z
 		out = z
 	case strings.HasSuffix(name, ".zst"):
 		z, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1))
 		if err != nil {
 			return nil, fmt.Errorf("compressing %s: %w", name, err)
 		}
-		w.layers = append(w.layers, z)
+		w.encoder = z
 		out = z
 	}
-	w.out = out
+	w.out = bufio.NewWriterSize(out, 256<<10)
 	return w, nil
 }
 
@@ -62,28 +62,14 @@ func Create(path string) (*Writer, error) {
 // Write appends one row. It does not retain r. After an error all further writes
 // fail.
 func (w *Writer) Write(r trace.Request) error {
-	w.rows = append(AppendRow(w.rows, r), '\n')
-	if len(w.rows) < flushAt && w.failed == nil {
-		return nil
+	w.row = append(AppendRow(w.row[:0], r), '\n')
+	if len(w.row) > w.out.Available() {
+		w.out.Flush() // its error is returned again by Write
 	}
-	if err := w.flush(); err != nil {
+	if _, err := w.out.Write(w.row); err != nil {
 		return fmt.Errorf("writing trace: %w", err)
 	}
 	return nil
-}
-
-// flushAt is the number of buffered bytes that triggers a write.
-const flushAt = 256 << 10
-
-func (w *Writer) flush() error {
-	if w.failed == nil && len(w.rows) > 0 {
-		var n int
-		if n, w.failed = w.out.Write(w.rows); n < len(w.rows) && w.failed == nil {
-			w.failed = io.ErrShortWrite
-		}
-	}
-	w.rows = w.rows[:0]
-	return w.failed
 }
 
 // WriteAll appends the rows of a stream and returns their number.
@@ -102,11 +88,10 @@ func (w *Writer) WriteAll(reqs trace.Requests) (rows int, err error) {
 
 // Close flushes the buffer and moves the file into place.
 func (w *Writer) Close() error {
-	errs := []error{w.flush()}
-	for _, l := range w.layers {
-		errs = append(errs, l.Close())
+	err := w.out.Flush()
+	if w.encoder != nil {
+		err = errors.Join(err, w.encoder.Close())
 	}
-	err := errors.Join(errs...)
 	if w.file != nil {
 		if err == nil {
 			err = w.file.Close()

@@ -83,8 +83,9 @@ func (s *added) at(text string, place int) (a addedToken, ok bool) {
 	return a, false
 }
 
-// cut calls give for each token in text and each non-empty piece between tokens.
-func (s *added) cut(text string, give func(piece string, id uint32, isToken bool)) {
+// append appends the added tokens in text to dst, and what encode appends for each
+// piece between them.
+func (s *added) append(dst []uint32, text string, encode func(dst []uint32, piece string) ([]uint32, error)) (_ []uint32, err error) {
 	done := 0
 	for i := 0; s.tokens != nil && i < len(text); {
 		if !s.first[text[i]] {
@@ -105,13 +106,16 @@ func (s *added) cut(text string, give func(piece string, id uint32, isToken bool
 			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
 		}
 		if start > done {
-			give(text[done:start], 0, false)
+			if dst, err = encode(dst, text[done:start]); err != nil {
+				return dst, err
+			}
 		}
-		give(text[start:end], a.ID, true)
+		dst = append(dst, a.ID)
 		done = end
 		i = max(i, end)
 	}
 	if done < len(text) {
-		give(text[done:], 0, false)
+		return encode(dst, text[done:])
 	}
+	return dst, nil
 }

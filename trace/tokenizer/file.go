@@ -30,20 +30,6 @@ type file struct {
 	Model         raw          `json:"model"`
 }
 
-func parse(text []byte) (*Tokenizer, error) {
-	var f file
-	if err := strict.Unmarshal(text, &f); err != nil {
-		return nil, unread("the file", err)
-	}
-	t := &Tokenizer{scanned: true}
-	for _, step := range []func(*Tokenizer) error{f.readModel, f.readNormalizer, f.readPreTokenizer, f.readAdded} {
-		if err := step(t); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
-}
-
 // unread shortens an error of the JSON library, which quotes the file.
 func unread(what string, err error) error {
 	line, _, _ := strings.Cut(err.Error(), "\n")

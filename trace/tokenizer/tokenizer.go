@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"iter"
@@ -51,12 +50,16 @@ func Open(path string) (*Tokenizer, error) {
 
 // Parse parses the text of a tokenizer.json.
 func Parse(text []byte) (*Tokenizer, error) {
-	t, err := parse(text)
-	if err != nil {
-		return nil, err
+	var f file
+	if err := strict.Unmarshal(text, &f); err != nil {
+		return nil, unread("the file", err)
 	}
-	sum := sha256.Sum256(text)
-	t.sum = hex.EncodeToString(sum[:])
+	t := &Tokenizer{scanned: true, sum: fmt.Sprintf("%x", sha256.Sum256(text))}
+	for _, step := range []func(*Tokenizer) error{f.readModel, f.readNormalizer, f.readPreTokenizer, f.readAdded} {
+		if err := step(t); err != nil {
+			return nil, err
+		}
+	}
 	return t, nil
 }
 
@@ -74,18 +77,7 @@ func (t *Tokenizer) SplitsAtSpaces() bool {
 // Append appends the tokens of text to dst. Invalid UTF-8 is encoded as U+FFFD.
 // The only error is a pattern of the file that takes more than 5 s to match.
 func (t *Tokenizer) Append(dst []uint32, text string) ([]uint32, error) {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	var err error
-	t.exact.cut(text, func(piece string, id uint32, isToken bool) {
-		switch {
-		case err != nil:
-		case isToken:
-			dst = append(dst, id)
-		default:
-			dst, err = t.appendNormalized(dst, piece)
-		}
-	})
-	return dst, err
+	return t.exact.append(dst, strings.ToValidUTF8(text, "\uFFFD"), t.appendNormalized)
 }
 
 // appendNormalized appends the tokens of text without exact added tokens.
@@ -93,17 +85,12 @@ func (t *Tokenizer) appendNormalized(dst []uint32, text string) ([]uint32, error
 	if t.nfc {
 		text = norm.NFC.String(text)
 	}
-	var err error
-	t.normalized.cut(text, func(piece string, id uint32, isToken bool) {
-		switch {
-		case err != nil:
-		case isToken:
-			dst = append(dst, id)
-		default:
-			dst, err = t.appendSplit(dst, piece, t.splits)
-		}
-	})
-	return dst, err
+	return t.normalized.append(dst, text, t.appendWords)
+}
+
+// appendWords appends the tokens of text without added tokens.
+func (t *Tokenizer) appendWords(dst []uint32, text string) ([]uint32, error) {
+	return t.appendSplit(dst, text, t.splits)
 }
 
 // appendSplit splits text by each of the splits in turn and appends the tokens of

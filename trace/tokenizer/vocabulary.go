@@ -114,27 +114,21 @@ func (m *bpe) addMerges(from modelFile) error {
 
 // mergePairs parses merges in either version of the format: "a b" or ["a", "b"].
 func mergePairs(merges raw) ([][2]string, error) {
-	const wrong = "merge %d does not have two tokens"
-	var lines []string
-	if strict.Unmarshal(merges, &lines) == nil {
-		pairs := make([][2]string, len(lines))
-		for i, line := range lines {
-			left, right, ok := strings.Cut(line, " ")
-			if !ok || strings.Contains(right, " ") {
-				return nil, fmt.Errorf(wrong, i)
-			}
-			pairs[i] = [2]string{left, right}
-		}
-		return pairs, nil
-	}
 	var lists [][]string
-	if err := strict.Unmarshal(merges, &lists); err != nil {
-		return nil, unread("the list of merges", err)
+	if strict.Unmarshal(merges, &lists) != nil {
+		var lines []string
+		if err := strict.Unmarshal(merges, &lines); err != nil {
+			return nil, unread("the list of merges", err)
+		}
+		lists = make([][]string, len(lines))
+		for i, line := range lines {
+			lists[i] = strings.Split(line, " ")
+		}
 	}
 	pairs := make([][2]string, len(lists))
 	for i, list := range lists {
 		if len(list) != 2 {
-			return nil, fmt.Errorf(wrong, i)
+			return nil, fmt.Errorf("merge %d does not have two tokens", i)
 		}
 		pairs[i] = [2]string(list)
 	}
