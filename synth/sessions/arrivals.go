@@ -6,17 +6,14 @@ import (
 )
 
 // arrivals models when requests arrive, independent of their contents. The
-// source is cut into segments with a steady rate. Drawn segments follow each
-// other as in the source and have the same number of ticks or gaps, so the same
-// number of requests takes the same time; within a segment, values are relative
-// to its mean.
+// source is cut into segments with a steady rate, which are drawn in its order.
+// Within a segment, values are relative to its mean.
 type arrivals struct {
 	TickMs   float64   `json:"tick_ms"`  // timestamps are multiples of it; 0 if they have no grid
 	Jitter   []jitter  `json:"jitter"`   // offsets from the tick; empty if all requests are on it
 	Segments []segment `json:"segments"` // of the source, in order
 	// ByTick means that time advances from tick to tick, each with any number
-	// of requests; otherwise it advances by gaps from one timestamp to the
-	// next.
+	// of requests; otherwise it advances by gaps between timestamps.
 	ByTick bool `json:"by_tick"`
 	// Steps holds, given the previous value and the segment's mean: by tick,
 	// the excess of the requests at a tick; otherwise the gap as a multiple of

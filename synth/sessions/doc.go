@@ -22,62 +22,46 @@
 // trace. Where rows have session ids, these define the sessions, and a session
 // can join another by its blocks.
 //
-// The method learns:
-//
-//   - how a session starts: its template, further tokens, and OSL;
-//   - whether and how a turn is continued, given its lengths, number, and the
-//     gaps before it, so that short and long, fast and slow sessions differ;
-//   - for each way to continue: when, and with how many tokens and OSL;
-//   - when requests arrive: on a grid or not, in segments of the source with a
-//     steady rate, and relative to that rate within them.
-//
-// Each distribution is conditional on the values known or drawn before it, by
-// regression trees whose leaves hold histograms. Sessions cut off by the end of
-// the trace are estimated with the Kaplan-Meier estimator. Sessions that began
-// before the trace look new and long at its beginning: a drawn trace begins the
-// same way and continues at the settled rate.
+// The method learns how a session starts, whether and how a turn is continued,
+// when and with which lengths, and when requests arrive: in segments of the source
+// with a steady rate, and relative to that rate within them. Each distribution is
+// conditional on the values known or drawn before it, by regression trees whose
+// leaves hold histograms. Sessions cut off by the end of the trace are estimated
+// with the Kaplan-Meier estimator. Sessions that began before the trace look new
+// and long at its beginning: a drawn trace begins the same way.
 //
 // Arrivals are drawn first. A planned turn that is due takes the next arrival;
-// if none is due, a session starts. Uniform numbers are stratified, to reduce the
-// differences between the means of traces with different seeds.
+// if none is due, a session starts. Uniform numbers are stratified, so that seeds
+// differ less in their means.
 //
 // # Accuracy
 //
 // The method keeps the distributions of ISL, OSL and shared context and their
-// dependence, the arrivals, the sessions, and with these the hit rates of caches
-// of every size. It does not keep time of day beyond the source's length,
-// prefixes that a few sessions share at random and far apart, or other
-// correlations between requests. The tests check these means over seeds, with as
-// many requests as in the source:
+// dependence, the arrivals, the sessions, and so the hit rates of caches of every
+// size. It does not keep time of day beyond the source's length, prefixes that a
+// few sessions share at random, or other correlations between requests. The tests
+// check these means over seeds, with as many requests as in the source:
 //
-//   - For the hour of conversation_trace.jsonl of Mooncake (12,031 requests): KS
-//     distances of at most 0.02 for ISL, OSL and context and 0.01 for gaps, block
-//     hit rates within 0.01 at every cache size, the deviation of ISL within 5 %,
-//     its rank correlation with OSL within 0.03. The hit rates of single seeds
-//     deviate by up to 0.02. With ten times the requests, hit rates stay within 0.02.
-//   - For halves and quarters of it: KS distances of ISL and context of up to
-//     0.025 and 0.03, hit rates within 0.035 (first quarter; 0.015 for
-//     the others), because few long sessions end within a quarter.
-//   - For many other workloads: as for the whole hour, with hit rates within
-//     0.02. With a few hundred long documents or agent runs, KS distances of ISL
-//     reach 0.04 (0.1 with only 300 sessions, the sampling error), and caches of
-//     a few dozen prompts are up to 0.07 off. The deviation of very skewed lengths
-//     depends on a few prompts and can be 10 % off.
-//   - Durations are within 3 % on average, and vary by 10 % for a trace that ends
-//     in a few requests far apart.
+//   - Mooncake's conversation_trace.jsonl (an hour, 12,031 requests): KS distances
+//     of at most 0.02 for ISL, OSL and context and 0.01 for gaps; block hit rates
+//     within 0.01 at every cache size, 0.02 for single seeds and for ten times the
+//     requests; the deviation of ISL within 5 %, its rank correlation with OSL
+//     within 0.03.
+//   - Halves and quarters of it: KS distances of ISL and context up to 0.025 and
+//     0.03, hit rates within 0.015 (0.035 for the first quarter, in which few long
+//     sessions end).
+//   - Many other workloads: hit rates within 0.02. With a few hundred documents or
+//     agent runs, KS distances of ISL reach 0.04 (0.1 with 300 sessions), and
+//     caches of a few dozen prompts are up to 0.07 off. The deviation of very
+//     skewed lengths can be 10 % off.
+//   - Durations are within 3 % on average, and within 10 % for a trace that ends in
+//     a few requests far apart.
 //
 // # Privacy
 //
 // Every part of a model is derived from at least five requests, and no bound or
-// split is the value of a single request: bounds are halfway between groups of
-// requests, round numbers further out, or derived from a mean and variance. Events
-// of fewer requests get a pooled probability or none. This is not a mathematical
-// guarantee of privacy.
-//
-// # Randomness
-//
-// The seed determines all draws, with a stream for each aspect: arrivals, how
-// sessions start, whether and how they continue, and the turns' values.
+// split is the value of a single request. Events of fewer requests get a pooled
+// probability or none. This is not a mathematical guarantee of privacy.
 //
 // # Files
 //

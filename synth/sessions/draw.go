@@ -12,17 +12,15 @@ import (
 )
 
 // Requests draws n requests, at least 1, in order of arrival, the first at
-// about 0. Templates have the block ids from 0; the ids after these are
-// assigned in sequence. Requests with block ids have context_len, the leading
-// tokens that an earlier request had, and unique_user_prompt_len, the rest of
-// the ISL. If the source has session ids, the drawn ones are s1, s2, and so on.
-// If most later turns of the source have a delay instead of a timestamp, so do
-// the drawn ones.
+// about 0. Templates have the first block ids; the others follow in sequence.
+// Requests with block ids have context_len, the leading tokens that an earlier
+// request had, and unique_user_prompt_len, the rest of the ISL. If the source has
+// session ids, the drawn ones are s1, s2, and so on. If most of its later turns
+// have a delay instead of a timestamp, so do the drawn ones.
 //
-// The requests depend only on the model, the seed and n, and a smaller n gives
-// a prefix of a larger one. The stream can be ranged over repeatedly and
-// concurrently. It keeps only the planned turns in memory, regardless of n. Its
-// only error is an n below 1.
+// The requests depend only on the model and the seed, and a smaller n gives a
+// prefix of a larger one. The stream can be ranged over repeatedly and
+// concurrently. Its memory does not grow with n. Its only error is an n below 1.
 func (m *Model) Requests(seed uint64, n int) trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		if n < 1 {
@@ -98,10 +96,9 @@ func (m *Model) newDrawing(seed uint64) *drawing {
 	return d
 }
 
-// next draws a request. A planned turn that is due takes the clock's next time,
-// so that arrivals follow the clock and turns are early as often as late.
-// Otherwise a session starts, or joins another if one is planned. If later
-// turns have delays, the clock only starts sessions.
+// next draws a request. A planned turn that is due takes the clock's next time.
+// Otherwise a session starts, or joins another if one is planned. If later turns
+// have delays, the clock only starts sessions.
 func (d *drawing) next() trace.Request {
 	now := d.slot
 	if d.file.Delays {
@@ -141,8 +138,7 @@ func (d *drawing) turnIsDue(now float64) bool {
 }
 
 // tooManySessions reports whether sessions are further ahead of their share of
-// the requests than they ever were in the source, with a margin. A turn then
-// comes before it is due.
+// the requests than they ever were in the source, with a margin.
 func (d *drawing) tooManySessions() bool {
 	share := float64(d.file.Sessions) / float64(d.file.Requests)
 	usual := share * d.drawn

@@ -24,11 +24,10 @@ type Options struct {
 //
 // Requests are grouped by session ids if rows have them, otherwise by block
 // ids. A row without a timestamp follows the answer to the previous row of its
-// session after its delay, or at once. Answers are assumed to take 500 ms, plus
-// 20 ms for each token after the first. If most of the resulting times fit
-// between the timestamps of the neighbouring rows, the file is assumed to be in
-// order of arrival, and the other times are moved to fit. Without any block
-// ids, the model only has lengths, arrivals and the given sessions.
+// session after its delay. Answers are assumed to take 500 ms, plus 20 ms for each
+// token after the first; if most such rows then fit between the timestamps of
+// their neighbours, the others are moved to fit. Without any block ids, the model
+// only has lengths, arrivals and the given sessions.
 //
 // Fit fails if the source fails or has fewer than five requests, if only some
 // rows have block ids, if a row without a timestamp has no row to follow, if a

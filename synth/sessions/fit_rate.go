@@ -39,10 +39,9 @@ const (
 	noiseWindow = 16
 )
 
-// steadyRuns cuts a source where its rate changes, by binary segmentation: it
-// cuts a run where two rates are most likely, as long as the gain exceeds
-// chance. Every run has at least minRequests amounts and events. Noise is the
-// variation of the rate between neighbours, relative to a Poisson process.
+// steadyRuns cuts a source where its rate changes, by binary segmentation, as
+// long as the gain exceeds chance. Every run has at least minRequests amounts and
+// events. Noise is that of [meanNoise].
 func steadyRuns(amounts []amount, noise float64) (runs []steadyRun) {
 	upTo := make([]amount, len(amounts)+1) // cumulative sums
 	for i, a := range amounts {

@@ -158,10 +158,9 @@ func (f *fitter) turnSample(o observation, weight float64) sample {
 const maxWeight = 3
 
 // fitContinues learns whether turns are continued, and returns the weight of
-// each observed continuation. Turns near the end of the trace are continued
-// after it, unobserved; the Kaplan-Meier estimator corrects for that within
-// each leaf ("Nonparametric Estimation from Incomplete Observations", JASA 53,
-// 1958).
+// each observed continuation. The Kaplan-Meier estimator corrects, within each
+// leaf, for continuations after the end of the trace ("Nonparametric Estimation
+// from Incomplete Observations", JASA 53, 1958).
 func (f *fitter) fitContinues(c *choice, observations []observation) (weights []float64) {
 	samples := make([]sample, len(observations))
 	outcome := func(i int) *float64 {

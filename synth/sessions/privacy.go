@@ -5,10 +5,9 @@ import (
 	"strconv"
 )
 
-// The bounds of bins and the thresholds of splits are not values of single
-// requests: they are between groups of at least minRequests values. At the
-// ends, the low bound is a round number further out, as coarse as the spacing
-// of minRequests values there; the high bound follows from the bin's mean and
+// The bounds of bins and the thresholds of splits are between groups of at least
+// minRequests values. The lowest is a round number further out, as coarse as the
+// spacing of minRequests values there; the highest follows from the bin's mean and
 // variance. Bounds of whole numbers end in .5.
 
 // valueRange is the range of the values in a dimension, rounded outward.

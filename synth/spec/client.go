@@ -118,7 +118,8 @@ func (c *client) lengths(f fields) (shortest, longest int) {
 		return shortest, longest
 	}
 	isl, osl := f.tokens(1), f.tokens(1)
-	isl.column, osl.column = islColumn, oslColumn
+	isl.column = func(r trace.Request) int { return r.InputLength }
+	osl.column = func(r trace.Request) int { return r.OutputLength }
 	key := "isl"
 	if c.unique = f.has("unique_isl"); c.unique {
 		key = "unique_isl"

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"moontide/trace"
 	"moontide/trace/stats"
 )
 
@@ -15,7 +16,7 @@ type quantity struct {
 	min     float64 // lower bound, unless the spec has one
 	whole   bool
 	in      unit
-	column  column
+	column  func(trace.Request) int // of a trace in place of a file of numbers; may be nil
 }
 
 // minMass is the smallest probability mass that bounds may keep. Truncating

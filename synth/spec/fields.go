@@ -13,7 +13,7 @@ import (
 
 // reader converts nodes into a [Spec].
 type reader struct {
-	files     opener
+	options   Options
 	blockSize int // tokens
 	prefixes  int // shared prefixes so far
 	values    int // read from files so far

@@ -14,21 +14,6 @@ import (
 // maxValues limits the values read from files, to bound memory.
 const maxValues = 10_000_000
 
-// opener opens the files named in a spec.
-type opener struct {
-	open   func(path string) (io.ReadCloser, error)
-	folder string
-}
-
-// column selects which length of a trace's rows a distribution uses.
-type column int
-
-const (
-	noColumn column = iota
-	islColumn
-	oslColumn
-)
-
 // readFile opens the file named at a key and calls use.
 func (f fields) readFile(key string, use func(name string, in *bufio.Reader) error) {
 	if !f.has(key) {
@@ -36,12 +21,12 @@ func (f fields) readFile(key string, use func(name string, in *bufio.Reader) err
 	}
 	path := f.text(key)
 	if f.node.at(key).inFile && !filepath.IsAbs(path) {
-		path = filepath.Join(f.files.folder, path)
+		path = filepath.Join(f.options.Folder, path)
 	}
-	if f.files.open == nil {
+	if f.options.Open == nil {
 		f.fail(f.place(key), "%s names a file, but files are not available: %s", f.label(key), quote(path))
 	}
-	in, err := f.files.open(path)
+	in, err := f.options.Open(path)
 	if err == nil {
 		err = errors.Join(use(path, bufio.NewReader(in)), in.Close())
 	}
@@ -58,15 +43,11 @@ func (f fields) column(key string, q quantity) (values []float64) {
 			values, err = f.numbers(name, in)
 			return err
 		}
-		if q.column == noColumn {
+		if q.column == nil {
 			return fmt.Errorf("%s is a trace, which has no %s: want plain numbers", name, q.label)
 		}
 		return f.eachRow(name, in, func(r trace.Request) error {
-			value := r.InputLength
-			if q.column == oslColumn {
-				value = r.OutputLength
-			}
-			values = append(values, float64(value))
+			values = append(values, float64(q.column(r)))
 			return nil
 		})
 	})

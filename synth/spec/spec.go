@@ -68,7 +68,7 @@ func Parse(text []byte, o Options) (_ *Spec, err error) {
 		return nil, err
 	}
 	defer synth.Catch(&err)
-	r := &reader{files: opener{o.Open, o.Folder}, blockSize: trace.DefaultBlockSize}
+	r := &reader{options: o, blockSize: trace.DefaultBlockSize}
 	for _, s := range o.Settings {
 		r.override(root, s)
 	}

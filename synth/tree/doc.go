@@ -3,15 +3,12 @@
 // options. Package synth/sessions is the more faithful method, and
 // package synth/spec needs no source trace.
 //
-// [Fit] learns a [Model] from a trace; [Model.Requests] draws new requests:
-//
-//	m, err := tree.Fit(source, tree.Options{})
-//	...
-//	for r, err := range m.Requests(1, 10_000) {
-//
+// [Fit] learns a [Model] from a trace; [Model.Requests] draws new requests.
 // [Model.Draw] applies a [Shape] (longer prefixes, limits, speed-up) and is the
 // fastest way to write many requests:
 //
+//	m, err := tree.Fit(source, tree.Options{})
+//	...
 //	d, err := m.Draw(1, 10_000, tree.Shape{PrefixLenMultiplier: 16, MaxISL: 110_000})
 //	...
 //	rows, err := w.WriteAll(trace.Borrow(d)) // w is a *format.Writer
@@ -20,23 +17,17 @@
 //
 // Blocks that occur in more than one request of the source form the core, a tree
 // of shared prefixes. A new request walks down the core; at each node it
-// continues to a child, leaves the core for a unique prompt, or ends, with the frequencies
+// continues to a child, leaves for a unique prompt, or ends, with the frequencies
 // of the source. Everything else is drawn independently from the source's
 // values: blocks of a unique prompt, tokens of the last block, OSL, requests per
-// timestamp and gaps between timestamps.
+// timestamp and gaps between timestamps, each with its own random stream.
 //
 // The method keeps the means of ISL and OSL, the rate, and the amount of sharing at
-// the source's number of requests. It does not keep the hit rate at other
-// numbers of requests (it grows with them, because the same core is revisited),
-// the spread of ISL (wider than in the source) and its correlation with OSL, or
-// the clustering of hits in time, and with it the hit rates of small caches.
-// Compare hit rates with the source at equal numbers of requests.
+// the source's number of requests; with more requests, the hit rate grows. It does
+// not keep the spread of ISL, its correlation with OSL, or the clustering of hits
+// in time, and with it the hit rates of small caches.
 //
 // It differs from that generator in three ways: the prefix multiplier
 // is not rounded up, all draws are repeatable, and
 // [Shape.KeepRate] keeps rejected requests from slowing the trace down.
-//
-// Each aspect (arrivals, walk, copy of the core, unique lengths, last blocks,
-// output lengths) has its own random stream: two models or shapes that differ in
-// one aspect draw the same values for all others.
 package tree

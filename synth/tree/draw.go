@@ -38,18 +38,16 @@ type prompt struct {
 }
 
 // Draw prepares n requests, at least 1, in order of arrival; the first arrives
-// at 0 unless it was rejected. Block ids are chained to their prefix. The
-// copies of the core have the ids from 0, one copy after another; unique
-// prompts get the ids after these, in sequence. Requests have context_len, the
-// tokens of their core blocks, and unique_user_prompt_len, the rest of the ISL.
+// at 0 unless it was rejected. Block ids are chained to their prefix, those of the
+// core first. Requests have context_len, the tokens of their core blocks, and
+// unique_user_prompt_len, the rest of the ISL.
 //
 // The rows depend only on the model, the seed and the shape: a smaller n gives
 // a prefix of a larger one. Memory does not grow with n.
 //
-// A shape that cannot be drawn is a [*ShapeError], returned before anything is
-// drawn: a value out of range, limits that contradict each other or the model's
-// lengths, limits that fit fewer than one request in 10,000, or lengths, ids or
-// times that exceed what a trace can hold.
+// A shape that cannot be drawn is a [*ShapeError]: a value out of range, limits
+// that contradict each other or fit fewer than one request in 10,000, or lengths,
+// ids or times that exceed what a trace can hold.
 func (m *Model) Draw(seed uint64, n int, shape Shape) (*Drawing, error) {
 	shaped, err := m.shaped(shape, n)
 	if err != nil {
