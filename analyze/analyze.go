@@ -16,9 +16,8 @@
 // compute cache hit rates (cache) and reports (report).
 //
 // Prompts are counted by block rather than kept as a tree of paths as in
-// synth/prefix: a trace of millions of blocks takes 4 bytes per block instead of
-// 32, and an id that follows several blocks is still one block. A test checks one
-// implementation against the other.
+// synth/prefix: this takes 4 bytes per block instead of 32, and an id that follows
+// several blocks is still one block.
 package analyze
 
 import (

@@ -39,8 +39,7 @@ type Arrivals struct {
 	// Dispersion1s and Dispersion60s are the index of dispersion for counts: the
 	// population variance of the arrivals per window of 1 s and 60 s over their
 	// mean. It is about 1 for a Poisson process and grows with the window if the
-	// rate drifts. Windows start at First and end by Last; the index is absent with
-	// fewer than two windows.
+	// rate drifts. It is absent with fewer than two windows from First to Last.
 	Dispersion1s, Dispersion60s trace.Opt[float64]
 	// Grid is the time grid of the timestamps; nil if there are no timestamps or
 	// the grid is one millisecond.

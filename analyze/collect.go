@@ -9,8 +9,8 @@ import (
 )
 
 // collector holds the data kept for each request until the last one is read. Two
-// goroutines fill it, because reading rows and counting blocks take about equally
-// long. Batches go from the first goroutine to the second and back.
+// goroutines, which pass batches to and fro, fill it: reading rows and counting
+// blocks take about equally long.
 type collector struct {
 	// Filled by the goroutine that reads and numbers blocks.
 	table    block.Table
@@ -34,8 +34,7 @@ type row struct {
 const (
 	maxRequests = math.MaxInt32 // row numbers are int32
 
-	// A batch is full at this size: large enough to make handing over cheap,
-	// small enough for the CPU cache.
+	// A batch is full at this size, which fits the CPU cache.
 	batchBlocks = 32 << 10
 	batchRows   = 1 << 10
 	batches     = 3 // one being filled, one being counted, one waiting

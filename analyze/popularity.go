@@ -37,8 +37,7 @@ type Block struct {
 //
 // It is the least-squares line through ln(uses) against ln(rank) of the blocks
 // used more than once (Breslau et al., "Web Caching and Zipf-like Distributions",
-// INFOCOM 1999). Blocks with equal uses are one point at their mean rank, so that
-// the many blocks used twice do not dominate.
+// INFOCOM 1999). Blocks with equal uses are one point at their mean rank.
 type Zipf struct {
 	Exponent float64
 	// R2 is the line's coefficient of determination, 0..1. Below about 0.9 the

@@ -37,11 +37,9 @@ type Prefix struct {
 	Tree       Tree
 }
 
-// prefixCounter tracks the blocks of requests in row order. Tokens depend on the
-// block size and contexts on later requests, so it keeps the runs of each request.
-//
-// Blocks are numbered by first use. Most are used once, and only their number is
-// kept. For the others it records which rows used them.
+// prefixCounter tracks the blocks of requests, numbered by first use, in row order.
+// Tokens depend on the block size and contexts on later requests, so it keeps the
+// runs of each request. Only blocks that are used again have a record.
 type prefixCounter struct {
 	requests int // with ids
 	total    int // uses of blocks
@@ -123,8 +121,7 @@ func (c *prefixCounter) nextRun(rows []row, numbers []uint32, leading bool) run 
 
 // consecutive returns how many of the leading numbers are first, first+1, ...
 func consecutive(numbers []uint32, first uint32) (n int32) {
-	// New blocks are numbered in order, so if the last has the right number, all
-	// before it have.
+	// New blocks are numbered in order: if the last number is right, all are.
 	if last := len(numbers) - 1; last >= 0 && numbers[0] == first && numbers[last] == first+uint32(last) {
 		return int32(len(numbers))
 	}

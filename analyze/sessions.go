@@ -12,16 +12,14 @@ import (
 //
 // Otherwise sessions are inferred from block ids and cover the rows that have them.
 // A request is the next turn of an earlier one if it is longer (by ISL) and its
-// leading blocks include all full blocks of the earlier prompt; a partial last
-// block changes its id as it grows. If several earlier requests qualify, the one
-// with the most blocks is chosen, then the most recent; if that one is not shorter,
-// the request repeats it and starts a new session. A prompt without a full block,
-// or with ids not chained to their prefix, has no next or previous turn.
+// leading blocks include all full blocks of the earlier prompt. If several earlier
+// requests qualify, the one with the most blocks is chosen, then the most recent;
+// if that one is not shorter, the request starts a new session. A prompt without a
+// full block, or with ids not chained to their prefix, has no next or previous turn.
 //
-// Two rules keep a shared system prompt from joining all sessions. A prompt can be
-// an earlier turn only if its last full block was new with it, or with an earlier
-// request that ended with the same block, and only if at most 16 different blocks
-// ever follow that block.
+// So that a shared system prompt does not join all sessions, a prompt can be an
+// earlier turn only if its last full block was new with it, or with an earlier
+// request that ended with it, and if at most 16 different blocks follow that block.
 type Sessions struct {
 	// Inferred is set if sessions were inferred from block ids.
 	Inferred bool

@@ -3,8 +3,8 @@ package analyze
 import "moontide/trace"
 
 // maxChildren is the maximum number of different blocks that may follow the end of
-// a prompt that has a next turn. Users who edit a message and agents that branch
-// create a few; a system prompt has one per conversation.
+// a prompt that has a next turn. Edits and branching agents create a few; a system
+// prompt has one per conversation.
 const maxChildren = 16
 
 // turnFinder finds previous turns from block ids, in row order.

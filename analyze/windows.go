@@ -11,13 +11,11 @@ const maxWindows = 500
 
 // Series is the number of arrivals in successive windows.
 type Series struct {
-	// Step is the width of a window in milliseconds: the smallest round number that
-	// gives at most 500 windows or, on a time grid, a round number of grid steps,
-	// so that each window has the same number of ticks.
+	// Step is the width of a window in milliseconds: the smallest round number, of
+	// grid steps on a time grid, that gives at most 500 windows.
 	Step float64
 	// Start is the start of the first window, in milliseconds: a multiple of Step,
-	// or half a grid step before a tick, so that a slightly early request is
-	// counted in its tick's window.
+	// or half a grid step before a tick.
 	Start float64
 	// Counts is the number of arrivals in each half-open window up to the last
 	// arrival.

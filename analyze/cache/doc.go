@@ -24,7 +24,6 @@
 //
 // All blocks of a request are looked up first, against what was cached before it
 // arrived. The hit is the number m of leading blocks found. Then all its blocks
-// are inserted or refreshed from tail to head, the order in which engines free
-// them, so that the head of a prompt outlives its tail. A block that occurs twice
-// in a request is looked up twice against the same state.
+// are inserted or refreshed from tail to head, as in engines, so that the head of a
+// prompt outlives its tail.
 package cache

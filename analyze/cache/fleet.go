@@ -15,10 +15,10 @@ const maxOverload = 1.25
 
 // Fleet is a number of workers behind a router, each with its own LRU cache.
 //
-// A trace does not record when a worker is done, so a worker's load is the work
-// sent to it so far: [routing.LeastLoaded] selects the worker that was sent the
-// fewest blocks, and [routing.Prefix] the one with the longest cached prefix among
-// the workers that were sent at most 1.25 times the average.
+// A worker's load is the number of blocks sent to it so far, because a trace does
+// not record when it is done: [routing.LeastLoaded] selects the lowest load, and
+// [routing.Prefix] the longest cached prefix where the load is at most 1.25 times
+// the average.
 type Fleet struct {
 	Workers  int    // at least 1
 	Capacity int    // of each worker, in blocks, at least 0
@@ -54,9 +54,8 @@ type Comparer struct {
 // fixedRoute is routing that does not depend on caches: each worker gets the same
 // requests at every capacity, so one curve per worker holds all its hits.
 type fixedRoute struct {
-	policy  routing.Policy
-	workers int
-	seed    uint64
+	policy routing.Policy
+	fleet  Fleet // without its capacity
 }
 
 // NewComparer returns a Comparer for a trace in blocks of blockSize tokens. The
@@ -101,7 +100,7 @@ func (c *Comparer) Compare(f Fleet, policies ...routing.Policy) (Comparison, err
 
 // routeFixed returns the hits of a fleet from the curves of its workers.
 func (c *Comparer) routeFixed(f Fleet, router *routing.Router) Routed {
-	key := fixedRoute{router.Policy(), f.Workers, f.Seed}
+	key := fixedRoute{router.Policy(), Fleet{Workers: f.Workers, Seed: f.Seed}}
 	curves, known := c.routed[key]
 	if !known {
 		curves = f.curves(c.sequence, router, c.blockSize)

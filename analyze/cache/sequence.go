@@ -46,12 +46,6 @@ func (s *Sequence) Group(sessions []int32) {
 	}
 }
 
-// Len returns the number of requests.
-func (s *Sequence) Len() int { return len(s.requests) }
-
-// References returns the number of uses of blocks.
-func (s *Sequence) References() int { return len(s.numbers) }
-
 // Curve returns the exact LRU curve of the sequence, see [CurveBuilder].
 func (s *Sequence) Curve(blockSize int) *Curve {
 	var b CurveBuilder

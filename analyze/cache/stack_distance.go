@@ -4,9 +4,7 @@ package cache
 // CurveBuilder is ready to use. It is not safe for concurrent use.
 //
 // It holds about 6 bytes per distinct block, 12 per request and 8 per run (see
-// run). With prefix-chained ids a request has mostly 1 to 4 runs: on average
-// O(log distinct blocks), because a request joins the runs on its path into one,
-// as an access in a link-cut tree does.
+// run). With prefix-chained ids a request has mostly 1 to 4 runs.
 type CurveBuilder struct {
 	timeline timeline
 	requests []requestRuns

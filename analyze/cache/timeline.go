@@ -16,12 +16,11 @@ const (
 	placesPerBlock = 8
 )
 
-// timeline orders blocks by their last use. Each use takes the next place, and a
-// bit says whether the place is still some block's last use. The number of distinct
-// blocks used since a place is the number of bits set after it: popcounts within a
-// chunk of 512 bits, and a Fenwick tree over the chunks, small enough for the CPU
-// cache (Bennett and Kruskal, LRU Stack Processing, 1975, with leaves 512 times as
-// wide). The zero timeline is empty. It holds at most 2^31 blocks.
+// timeline orders blocks by their last use. Each use takes the next place, whose bit
+// is set while it is some block's last use. The number of distinct blocks used since
+// a place is the number of bits set after it: popcounts within a chunk of 512 bits,
+// and a Fenwick tree over the chunks (Bennett and Kruskal, LRU Stack Processing,
+// 1975). The zero timeline is empty. It holds at most 2^31 blocks.
 type timeline struct {
 	// last has the place of each block's last use plus 1, or 0, in slabs, which
 	// grow without copying.

@@ -37,10 +37,9 @@
 //	  cycle: {period: 24h, amplitude: 0.8, peak: 14h}   # a rate that varies around its mean
 //
 // The rate counts requests, including later turns of sessions. Arrivals start
-// sessions, at the rate divided by the mean number of turns that happen (max_isl
-// ends some sessions early), so a trace starts empty and reaches the rate after
-// about the length of a session. A varying rate is followed exactly, by time
-// rescaling. Counts are not rescaled to match the rate; they vary randomly.
+// sessions, at the rate divided by the mean number of turns that happen, so a trace
+// reaches the rate after about the length of a session. A varying rate is followed
+// exactly, by time rescaling. Counts vary randomly.
 //
 // # Lengths
 //
@@ -64,11 +63,9 @@
 //	file:lengths.txt        (path: plain numbers, or a trace for isl and osl)
 //	{distribution: mixture, of: [{share: 0.7, distribution: fixed, value: 100}, {share: 0.3, ...}]}
 //
-// The key law is accepted for distribution. Distributions are
-// truncated to min and max, which changes the mean.
-// Lengths are at least 1 unless min is higher, and at most 100,000,000 tokens or
-// 4,194,304 blocks. A distribution with hardly any values between its bounds is
-// refused.
+// The key law is accepted for distribution. Distributions are truncated to min and
+// max, which changes the mean; one with hardly any values between them is refused.
+// Lengths are at least 1, and at most 100,000,000 tokens or 4,194,304 blocks.
 //
 // # Sharing
 //
@@ -112,8 +109,7 @@
 //
 // # Randomness
 //
-// Each aspect of each client has a separate random stream, indexed by session and
-// turn. Changing the OSL, for example, does not change prompts, prefixes or think
-// times, and a shorter trace is a prefix of a longer one. Clients are identified
-// by name.
+// Each aspect of each client, identified by its name, has a separate random stream,
+// indexed by session and turn. Changing the OSL, for example, does not change
+// prompts or think times, and a shorter trace is a prefix of a longer one.
 package spec

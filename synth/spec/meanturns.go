@@ -6,8 +6,8 @@ import (
 	"moontide/trace/stats"
 )
 
-// The precision of the mean number of turns: how many turns of a client are
-// simulated. A higher precision would not be visible in a trace.
+// How many turns are simulated for their mean number. A higher precision would not
+// be visible in a trace.
 const (
 	simulatedTurns    = 1 << 17 // of all clients
 	minSimulated      = 1 << 10 // turns of a client
@@ -22,10 +22,9 @@ func (s *Spec) setMeanTurns() {
 	}
 }
 
-// meanTurns returns the mean number of turns that happen. Sessions end by the
-// distribution of turns, or earlier by max_isl. Since the length of a prompt is
-// a long sum, the sessions are simulated until max_isl ends them; for each, the
-// expected loss under the distribution of turns is known exactly.
+// meanTurns returns the mean number of turns that happen. Sessions are simulated
+// until max_isl ends them, because the length of a prompt is a long sum; for each,
+// the expected loss under the distribution of turns is known exactly.
 func (s *Spec) meanTurns(c *client, tries int) float64 {
 	highest := c.sessions.maxTurns()
 	upTo := make([]float64, highest+1) // mean turns if at most this many fit

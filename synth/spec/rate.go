@@ -8,8 +8,7 @@ import (
 // A varying rate is followed by time rescaling: arrivals are drawn at unit rate
 // in operational time, which runs in proportion to the rate, and mapped to real
 // time (Brown et al., "The time-rescaling theorem and its application to neural
-// spike train data analysis", 2002). This is exact, and a Poisson process stays
-// one. Times are in seconds from the start of the trace.
+// spike train data analysis", 2002). Times are in seconds.
 
 // rate is a request rate, in requests per second, over time.
 type rate interface {
@@ -166,8 +165,7 @@ func (c cycle) after(a, amount float64) float64 {
 }
 
 // bursts multiply a rate by one of two factors in periods of exponential length:
-// a Markov-modulated process. They are drawn as time advances, so after may only
-// be called with times that do not decrease.
+// a Markov-modulated process. The times passed to after must not decrease.
 type bursts struct {
 	under   rate
 	states  [2]burstState // off, on

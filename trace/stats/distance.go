@@ -16,8 +16,7 @@ func KS(a, b Sample) float64 {
 }
 
 // Wasserstein returns the Wasserstein-1 (earth mover's) distance, in the unit of
-// the values: the mean distance by which values of a have to move to become b,
-// which is the area between the cumulative distribution functions. It is NaN
+// the values: the area between the cumulative distribution functions. It is NaN
 // unless both have values, and takes linear time.
 func Wasserstein(a, b Sample) float64 {
 	if a.Count == 0 || b.Count == 0 {

@@ -7,9 +7,7 @@ import (
 )
 
 // Distribution is a probability distribution of one number. To sample it, pass
-// a uniform random number to Quantile: every draw takes exactly one, so bounds
-// never draw twice ([Truncate]) and two distributions are correlated through
-// their uniform numbers ([Correlate]).
+// a uniform random number to Quantile.
 //
 // The implementations agree with gonum's stat/distuv, but are exact to the last
 // digit for probabilities near 0. The bytes of seeded traces depend on that.
@@ -26,8 +24,8 @@ type Distribution interface {
 const MinP = 1.0 / (1 << 53)
 
 // Lowest returns the smallest value that can be drawn from d. It is finite even
-// for unbounded distributions, because uniform numbers have finitely many digits:
-// for a normal distribution, eight standard deviations below the mean.
+// for unbounded distributions: for a normal one, eight standard deviations below
+// the mean.
 func Lowest(d Distribution) float64 { return d.Quantile(MinP) }
 
 // Highest returns the largest value that can be drawn from d.
@@ -188,13 +186,11 @@ func (r Rounded) CDF(x float64) float64 {
 // Correlate turns independent uniform numbers p and q into a uniform number
 // with the given rank (Spearman) correlation to p, in -1..1, by a Gaussian
 // copula.
-//
-// A rank correlation of r is a correlation of 2 sin(pi r / 6) between the
-// normal numbers (Pearson 1907).
 func Correlate(p, q, rank float64) float64 {
 	if rank == 0 {
 		return q
 	}
+	// The correlation of the normal numbers (Pearson 1907).
 	r := 2 * math.Sin(math.Pi*rank/6)
 	z := r*mathext.NormalQuantile(p) + math.Sqrt(max(1-r*r, 0))*mathext.NormalQuantile(q)
 	return min(max(normalCDF(z), MinP), 1-MinP)

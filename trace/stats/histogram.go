@@ -17,15 +17,13 @@ type Bins struct {
 	Log bool
 }
 
-// BinsFor returns n bins, at least 1, that cover the values of all samples, so
-// that their histograms can be overlaid. They are logarithmic if no value is
-// negative and the largest is more than 20 times the smallest positive one, and
-// linear otherwise. A single value gets one bin of width 1 around it; without
-// values there are no bins.
+// BinsFor returns n bins, at least 1, that cover the values of all samples. They
+// are logarithmic if no value is negative and the largest is more than 20 times the
+// smallest positive one, and linear otherwise. A single value gets one bin of width
+// 1 around it; without values there are no bins.
 //
-// If all values are integers, so are the edges, up to one past the largest value:
-// otherwise some bins would hold one integer more than their neighbours. There are
-// then about n bins or fewer.
+// If all values are integers, so are the edges, up to one past the largest value.
+// There are then about n bins or fewer.
 func BinsFor(n int, ds ...Sample) Bins {
 	n = max(n, 1)
 	low, high, positive := math.Inf(1), math.Inf(-1), math.Inf(1)

@@ -2,14 +2,11 @@
 //
 // [Of] takes a slice of values and returns a [Sample]: count, mean, deviation
 // and any quantile. [OfCounts] takes values with counts, and a [SampleBuilder]
-// hundreds of millions of integers. [KS] and [Wasserstein] are distances between
-// two samples, [Pearson] (on [Ranks]: Spearman) is a correlation, and [BinsFor]
-// and [Sample.Histogram] make histograms. All of them are exact: they come from
-// the values, not from buckets.
+// hundreds of millions of integers. All numbers are exact: they come from the
+// values, not from buckets.
 //
 // A [Distribution] is a probability distribution to draw from, a [Discrete] one
-// of counted integers. Random numbers come from [NewStream] and [NewIndexed],
-// which are independent for each seed and aspect.
+// of counted integers. Random numbers come from [NewStream] and [NewIndexed].
 package stats
 
 import (

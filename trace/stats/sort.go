@@ -6,9 +6,7 @@ import (
 	"slices"
 )
 
-// minRadix is the number of values above which a radix sort is faster. A trace has
-// hundreds of thousands of values, and sorting them by comparison takes longer
-// than reading the trace.
+// minRadix is the number of values above which a radix sort is faster.
 const minRadix = 256
 
 // sortValues sorts values, none of which is NaN.
@@ -69,9 +67,8 @@ func value(key uint64) float64 {
 	return math.Float64frombits(key &^ (1 << 63))
 }
 
-// radixSorted sorts stably by the bits above a position, 11 bits per pass. It
-// skips bits that are equal in all keys, which are most bits if the floats are
-// integers. It overwrites keys.
+// radixSorted sorts stably by the bits above a position, 11 bits per pass, without
+// those that are equal in all keys. It overwrites keys.
 func radixSorted(keys []uint64, from int) []uint64 {
 	const digits = 1 << 11
 	all, some := ^uint64(0), uint64(0)
