@@ -50,7 +50,7 @@ func TestInfiniteRate(t *testing.T) {
 func TestBenchInfiniteRate(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t), t.TempDir()
-	args := []string{"--isl", "50", "--osl", "3", "--rate", "100,inf", "--max-concurrency", "4", "--num-prompts", "12", "--url", url, "--out", "b"}
+	args := []string{"--isl", "50", "--osl", "3", "--rate", "100,inf", "--max-concurrency", "4", "--num-prompts", "12", "--max-lag", "1h", "--url", url, "--out", "b"}
 	r := benched(t, dir, args...)
 	if !strings.Contains(r.out, " inf") {
 		t.Errorf("it prints\n%s", r.out)

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,12 +24,25 @@ const root = "../.."
 const asMoontide = "MOONTIDE_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asMoontide) != "" {
+	switch os.Getenv(asMoontide) {
+	case "":
+	case workerMode:
+		work(os.Stdin, os.Stdout)
+		return
+	default:
 		interrupts := make(chan os.Signal, 2)
 		signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 		os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts))
 	}
-	os.Exit(m.Run())
+	// Most tests wait for runs, so more of them run at once than there are CPU
+	// cores, unless -parallel says otherwise.
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		parallel.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0)))
+	}
+	code := m.Run()
+	workers.stop()
+	os.Exit(code)
 }
 
 func moontide(dir string, args ...string) *exec.Cmd {
@@ -58,8 +74,13 @@ func must(t *testing.T, dir string, args ...string) string {
 	return r.out
 }
 
+// try runs a command in a folder. Without standard input it runs in a worker,
+// which saves the start of a process.
 func try(t *testing.T, dir, stdin string, args ...string) result {
 	t.Helper()
+	if stdin == "" {
+		return workers.run(t, job{dir, args})
+	}
 	cmd := moontide(dir, args...)
 	var out, talk bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &talk
@@ -68,7 +89,7 @@ func try(t *testing.T, dir, stdin string, args ...string) result {
 			t.Fatal(err)
 		}
 	}
-	return result{out.String(), talk.String(), cmd.ProcessState.ExitCode()}
+	return result{out: out.String(), err: talk.String(), status: cmd.ProcessState.ExitCode()}
 }
 
 // files lists what is in a folder and below.

@@ -1,6 +1,7 @@
 package runfile
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,11 +10,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"unicode/utf8"
 
 	"moontide/replay"
 	"moontide/trace"
 	"moontide/trace/format"
-	"moontide/trace/jsonscan"
 )
 
 // Reader reads a run's folder.
@@ -35,7 +36,11 @@ func Open(dir string) (*Reader, error) {
 		return nil, fmt.Errorf("not a run's folder: %w", err)
 	}
 	r := &Reader{path: filepath.Join(dir, RequestsFile)}
-	if err := jsonscan.Strict.Unmarshal(text, &r.Run); err != nil {
+	if !utf8.Valid(text) {
+		return nil, fmt.Errorf("reading %s: invalid UTF-8", filepath.Join(dir, RunFile))
+	}
+	// Compiling sonic's decoder for one object costs more than it saves.
+	if err := json.Unmarshal(text, &r.Run); err != nil {
 		return nil, fmt.Errorf("reading %s: %.100q", filepath.Join(dir, RunFile), err.Error())
 	}
 	if r.Run.Ended.IsZero() {

@@ -1,6 +1,8 @@
 package runfile
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +13,6 @@ import (
 
 	"moontide/replay"
 	"moontide/trace/atomicfile"
-	"moontide/trace/jsonscan"
 )
 
 // Writer writes a run's folder. It is a replay.Recorder and a replay.Journal.
@@ -171,13 +172,18 @@ func (f *Writer) WriteRun(run Run) error {
 	return removeJournal(f.Dir)
 }
 
-// WriteJSON replaces a file with v as indented JSON, atomically.
+// WriteJSON replaces a file with v as indented JSON, atomically. It uses
+// encoding/json because compiling sonic's encoder for one object costs more than
+// it saves.
 func WriteJSON(path string, v any) error {
-	text, err := jsonscan.Strict.MarshalIndent(v, "", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	if err := out.Encode(v); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return writeFile(path, append(text, '\n'))
+	return writeFile(path, text.Bytes())
 }
 
 // writeFile replaces a file atomically.
