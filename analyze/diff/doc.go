@@ -7,41 +7,36 @@
 //	...
 //	c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{})
 //
-// The [Comparison] holds the difference of every metric, the per-request
-// differences and their attribution, the changed settings, and objections to
-// comparing the sides at all, which are left to the caller to act on. A [Gate]
-// turns a difference into pass or fail. All functions are safe for concurrent use.
+// Objections to comparing the sides at all are left to the caller to act on. A
+// [Gate] turns a difference into pass or fail. All functions are safe for
+// concurrent use.
 //
 // # Confidence intervals
 //
-// The requests of a run are not independent: requests that wait in the same queue
-// are delayed together. A run is therefore cut into 32 stretches of consecutive
-// rows, and the bootstrap resamples stretches, the same ones on both sides, so that
-// a part of the trace that is slow on both sides cancels out. The intervals are
-// percentile intervals, widened for the number of stretches (Hesterberg, "What
-// Teachers Should Know About the Bootstrap", 2015, section 5.3) and for the
-// correlation of neighbouring stretches (Fishman's autoregressive correction of
-// batch means, from jackknife values). The tests measure their coverage. BCa
-// intervals cover less, because their correction depends on tails that a few
-// stretches cannot estimate.
+// Requests that wait in the same queue are delayed together, so they are not
+// independent. A run is therefore cut into 32 stretches of consecutive rows, and
+// the bootstrap resamples stretches, the same ones on both sides, so that a part of
+// the trace that is slow on both cancels out. The percentile intervals are widened
+// for the number of stretches (Hesterberg, "What Teachers Should Know About the
+// Bootstrap", 2015, section 5.3) and for the correlation of neighbouring stretches
+// (Fishman's autoregressive correction of batch means, from jackknife values). The
+// tests measure their coverage. BCa intervals cover less, because their correction
+// depends on tails that a few stretches cannot estimate.
 //
-// This holds in steady state. If a queue grows through the run, latencies rise and
-// the difference between the sides accumulates: it is a random walk with drift,
-// whose variance resampling underestimates. In an M/M/1 queue at 130 % load, the
-// bootstrap reported a difference between equal sides 4 times in 10 and missed a
-// real difference of 5 % as often. If a latency rises on both sides, the interval
-// is therefore computed from the steps between stretches, which are independent:
-// see [Difference.Rising].
+// If a queue grows through the run, the difference between the sides accumulates:
+// it is a random walk with drift, whose variance resampling underestimates. In an
+// M/M/1 queue at 130 % load, the bootstrap reported a difference between equal
+// sides 4 times in 10 and missed a real one of 5 % as often. If a latency rises on
+// both sides, the interval is therefore computed from the steps between stretches,
+// which are independent: see [Difference.Rising].
 //
-// A percentile has no interval if the values beyond it fall in fewer than 8
-// stretches; the same applies to the share of a rare event. p99 needs about 1,200
-// requests, more if slow requests are clustered. Means need 20 stretches with
-// values.
+// A percentile or the share of a rare event has no interval if the values beyond it
+// fall in fewer than 8 stretches: p99 needs about 1,200 requests, more if slow
+// requests are clustered. Means need 20 stretches with values.
 //
-// With single runs, an interval covers only the variation within them. Variation
-// between runs, such as different server starts, requires several runs per side.
-// With three or more runs on both sides, the run means are the sample: Student's t
-// with Welch's degrees of freedom. With fewer, no interval is narrower than
-// Student's t over the runs. The bands of an [Attribution] always cover the
-// variation within runs only.
+// With single runs, an interval covers only the variation within them, not between
+// server starts. With three or more runs on both sides, the run means are the
+// sample: Student's t with Welch's degrees of freedom. With fewer, no interval is
+// narrower than Student's t over the runs. The bands of an [Attribution] always
+// cover the variation within runs only.
 package diff

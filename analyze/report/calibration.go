@@ -27,14 +27,19 @@ func CalibrationLine(p bench.Point) string {
 
 // Calibration reports the loads that a client measures correctly on this machine.
 func Calibration(c *bench.Calibration) *doc.Document {
-	d := doc.New("CLIENT CALIBRATION", machineLine(c))
+	m := c.Machine
+	d := doc.New("CLIENT CALIBRATION", fmt.Sprintf("%s: %d CPU cores, %s, %s/%s, %s", c.Taken.Format("2006-01-02"), m.CPUs, cmp.Or(m.CPU, "unknown"), m.OS, m.Arch, m.Go))
 	s := d.Section("Within the limit")
 	s.Row("Concurrent streams", doc.Int(c.Range.Streams), "", "p99 error below "+doc.Fixed(c.LimitMS, 0)+" ms")
 	s.Row("Events", doc.Fixed(c.Range.EventsPerSecond, 0), "/s", "of all streams")
 	s.Row("Requests", doc.Fixed(c.Range.RequestsPerSecond, 0), "/s", "same limit, client lag")
+	stamps := "Arrivals have the time at which the client read them."
+	if c.Stamps == replay.KernelStamps {
+		stamps = "Arrivals have kernel timestamps."
+	}
 	s = d.Section("Errors, in milliseconds")
 	s.Text("TTFT: first token time of the client minus that of the endpoint. ITL: gap between two tokens as",
-		"the client saw it minus the gap as the endpoint wrote it. Lag: how late the client sent requests.", stampSentence(c.Stamps))
+		"the client saw it minus the gap as the endpoint wrote it. Lag: how late the client sent requests.", stamps)
 	s.Table(errorTable(c.Points))
 	s = d.Section("Work")
 	s.Text("CPU and memory of the client, of the endpoint (a separate process), and CPU cores used by other processes.")
@@ -45,17 +50,6 @@ func Calibration(c *bench.Calibration) *doc.Document {
 		}
 	}
 	return d
-}
-
-func machineLine(c *bench.Calibration) string {
-	return fmt.Sprintf("%s: %d CPU cores, %s, %s/%s, %s", c.Taken.Format("2006-01-02"), c.Machine.CPUs, cmp.Or(c.Machine.CPU, "unknown"), c.Machine.OS, c.Machine.Arch, c.Machine.Go)
-}
-
-func stampSentence(s replay.Stamps) string {
-	if s == replay.KernelStamps {
-		return "Arrivals have kernel timestamps."
-	}
-	return "Arrivals have the time at which the client read them."
 }
 
 func errorTable(points []bench.Point) doc.Table {

@@ -120,8 +120,12 @@ func (c Diff) differences(s *doc.Section) {
 		t.Add(x.Metric.Key, doc.FixedOr(x.A, places), doc.FixedOr(x.B, places), difference, intervalText(x.Interval, fine), change, verdictWord(x))
 	}
 	s.Table(t)
-	if objectives := c.A[0].Objectives; len(objectives) > 0 {
-		s.Text("request_goodput counts requests that meet " + objectivesText(objectives) + ".")
+	var objectives []string
+	for _, o := range c.A[0].Objectives {
+		objectives = append(objectives, o.String())
+	}
+	if len(objectives) > 0 {
+		s.Text("request_goodput counts requests that meet " + strings.Join(objectives, ", ") + ".")
 	}
 	if unsure > 0 {
 		s.Text("~ not significant: the interval contains 0. Of 20 metrics that are truly equal, one is outside by chance.")
@@ -145,14 +149,6 @@ func (c Diff) certainty(open int) string {
 		return "One run per side cannot decide what is marked ~ or ?: use three or more of the same trace (A1,A2,A3 B1,B2,B3). They also show the variation between runs, which these intervals do not cover."
 	}
 	return "The intervals cover the variation within these runs. Three or more runs per side (A1,A2,A3 B1,B2,B3) also show the variation between runs."
-}
-
-func objectivesText(objectives []run.Objective) string {
-	var texts []string
-	for _, o := range objectives {
-		texts = append(texts, o.String())
-	}
-	return strings.Join(texts, ", ")
 }
 
 // changeText returns the relative change, or a mark.

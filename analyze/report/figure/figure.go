@@ -110,22 +110,15 @@ type Options struct {
 	Scale int
 }
 
-// Ranges of Options.
-const (
-	minWidth, maxWidth           = 120, 20_000
-	minPlotHeight, maxPlotHeight = 40, 10_000
-	maxScale                     = 8
-)
-
 func (o Options) orDefault(columns int) Options {
 	width, height := 720, 300
 	if columns > 1 {
 		width, height = 440*columns, 190
 	}
 	return Options{
-		Width:      min(max(cmp.Or(o.Width, width), minWidth), maxWidth),
-		PlotHeight: min(max(cmp.Or(o.PlotHeight, height), minPlotHeight), maxPlotHeight),
-		Scale:      min(max(cmp.Or(o.Scale, 2), 1), maxScale),
+		Width:      min(max(cmp.Or(o.Width, width), 120), 20_000),
+		PlotHeight: min(max(cmp.Or(o.PlotHeight, height), 40), 10_000),
+		Scale:      min(max(cmp.Or(o.Scale, 2), 1), 8),
 	}
 }
 
