@@ -29,7 +29,7 @@ type textFiles struct {
 	line int
 }
 
-// textFile is one file of textFiles.
+// textFile is a file of a trace.
 type textFile struct {
 	name    string
 	path    string   // "" if it cannot be opened again
@@ -39,12 +39,14 @@ type textFile struct {
 	base    int64    // where the text starts in the file or the spool
 }
 
-// open opens the text for the first reading.
+// open opens the text for the first reading, unless it is open.
 func (f *textFile) open() (err error) {
-	if f.text == nil {
+	if f.file == nil && f.text == nil {
 		if f.file, err = OpenFile(f.path); err != nil {
 			return err
 		}
+	}
+	if f.text == nil {
 		if f.text, err = NewText(f.file, f.name); err != nil {
 			return errors.Join(err, f.Close())
 		}

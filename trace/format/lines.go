@@ -19,7 +19,7 @@ type lineParser interface {
 // lines is the source of a format with one request a line.
 type lines struct {
 	in     *Text
-	name   string
+	file   *textFile // of in
 	format Format
 	parser lineParser
 	units  unitCheck
@@ -28,7 +28,7 @@ type lines struct {
 
 func (l *lines) Line() int { return l.in.Number() }
 
-func (l *lines) Close() error { return l.in.Close() }
+func (l *lines) Close() error { return l.file.Close() }
 
 func (l *lines) Read(r *trace.Request) error {
 	for {
@@ -52,7 +52,7 @@ func (l *lines) Read(r *trace.Request) error {
 		case errLeftOut:
 			continue
 		}
-		return &trace.RowError{File: l.name, Line: l.in.Number(), Err: otherFormat(err, line, l.format)}
+		return &trace.RowError{File: l.file.name, Line: l.in.Number(), Err: otherFormat(err, line, l.format)}
 	}
 }
 

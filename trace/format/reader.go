@@ -2,7 +2,6 @@ package format
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -42,7 +41,6 @@ type Reader struct {
 	format   Format
 	opts     Options
 	source   source
-	file     io.Closer // nil if the caller closes it
 	folder   bool
 	notes    *notes
 	ids      *idGenerator // nil to leave rows as they are
@@ -63,49 +61,71 @@ type source interface {
 // Open opens a trace: a file, or a folder of weka or dynamo files.
 func Open(path string, opts Options) (*Reader, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return openFolder(path, opts)
+		paths, rest, err := Files(path)
+		if err != nil {
+			return nil, err
+		}
+		files := make([]*textFile, len(paths))
+		for i, p := range paths {
+			files[i] = &textFile{name: p, path: p}
+		}
+		r, err := openFiles(files, path, opts)
+		if err == nil && rest > 0 {
+			r.notes.countMany("other files and folders in the folder, not read", rest)
+		}
+		return r, err
 	}
-	f, err := OpenFile(path)
+	in, err := OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
-	reopen := ""
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		reopen = path
+	f := &textFile{name: path, file: in}
+	if info, err := in.Stat(); err == nil && info.Mode().IsRegular() {
+		f.path = path
 	}
-	r, err := newTextReader(f, path, reopen, opts)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	r.file = f
-	return r, nil
+	return openFiles([]*textFile{f}, "", opts)
 }
 
 // NewReader reads a trace from in; errors call it name. A weka or dynamo trace is
 // copied to a temporary file, of up to 4 GiB, until the Reader is closed.
 func NewReader(in io.Reader, name string, opts Options) (*Reader, error) {
-	return newTextReader(in, name, "", opts)
-}
-
-// newTextReader reads a text. It can be opened again at the path reopen unless
-// that is empty.
-func newTextReader(in io.Reader, name, reopen string, opts Options) (*Reader, error) {
 	text, err := NewText(in, name)
 	if err != nil {
 		return nil, err
 	}
+	return openFiles([]*textFile{{name: name, text: text}}, "", opts)
+}
+
+// openFiles reads a trace of one file, or of all files of a folder.
+func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err error) {
+	first := files[0]
+	defer func() {
+		if err != nil {
+			first.Close() // may fail as reading did
+		}
+	}()
 	explicit := opts.Format != ""
+	if folder == "" || !explicit { // the other files are checked as they are read
+		if err := first.open(); err != nil {
+			return nil, err
+		}
+	}
 	if !explicit {
-		opts.Format = Detect(text.Head(textBuffer))
+		opts.Format = Detect(first.text.Head(textBuffer))
 	}
-	r, err := newReader(opts)
-	if err == nil {
-		r.source, err = r.newSource(text, name, reopen, explicit)
-	}
-	if err != nil {
-		text.Close() // may fail as reading did
+	if r, err = newReader(opts); err != nil {
 		return nil, err
+	}
+	r.folder = folder != ""
+	switch {
+	case r.format == Weka || r.format == Dynamo:
+		r.source = r.newFilesSource(files)
+	case r.folder:
+		return nil, fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces can be folders: its first file, %s, is %s", folder, first.name, named(r.format))
+	default:
+		if r.source, err = r.newSource(first, explicit); err != nil {
+			return nil, err
+		}
 	}
 	return r, nil
 }
@@ -128,15 +148,13 @@ func newReader(opts Options) (*Reader, error) {
 	return r, nil
 }
 
-// newSource reads the rows of one text. explicit: the caller named the format.
-func (r *Reader) newSource(text *Text, name, reopen string, explicit bool) (source, error) {
+// newSource reads the rows of one file. explicit: the caller named the format.
+func (r *Reader) newSource(f *textFile, explicit bool) (source, error) {
 	counter := tokenCounter{r.opts.Tokens}
-	l := &lines{in: text, name: name, format: r.format, notes: r.notes}
+	l := &lines{in: f.text, file: f, format: r.format, notes: r.notes}
 	switch r.format {
-	case Weka, Dynamo:
-		return r.newFilesSource([]*textFile{{name: name, path: reopen, text: text}}), nil
 	case ShareGPT:
-		return newShareGPT(text, name, r.notes, counter), nil
+		return newShareGPT(f, r.notes, counter), nil
 	case Mooncake:
 		l.parser = nativeRows{explicit}
 	case Bailian:
@@ -144,7 +162,7 @@ func (r *Reader) newSource(text *Text, name, reopen string, explicit bool) (sour
 	case AIPerf:
 		l.parser = &aiperfRows{notes: r.notes, counter: counter}
 	default:
-		rows, err := newCSV(r.format, text, name, r.notes)
+		rows, err := newCSV(r.format, f.text, f.name, r.notes)
 		if err != nil {
 			return nil, err
 		}
@@ -164,38 +182,6 @@ func (r *Reader) newFilesSource(files []*textFile) source {
 	d := &dynamo{ends: map[uint64]float64{}}
 	d.textFiles, d.layout = t, d
 	return d
-}
-
-// openFolder opens a folder whose files are one trace.
-func openFolder(path string, opts Options) (*Reader, error) {
-	paths, rest, err := Files(path)
-	if err != nil {
-		return nil, err
-	}
-	files := make([]*textFile, len(paths))
-	for i, p := range paths {
-		files[i] = &textFile{name: p, path: p}
-	}
-	if opts.Format == "" { // the other files are checked as they are read
-		if err := files[0].open(); err != nil {
-			return nil, err
-		}
-		opts.Format = Detect(files[0].text.Head(textBuffer))
-	}
-	r, err := newReader(opts)
-	if err == nil && r.format != Weka && r.format != Dynamo {
-		err = fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces can be folders: its first file, %s, is %s", path, paths[0], named(r.format))
-	}
-	if err != nil {
-		files[0].Close() // the error is about its content
-		return nil, err
-	}
-	r.folder = true
-	r.source = r.newFilesSource(files)
-	if rest > 0 {
-		r.notes.countMany("other files and folders in the folder, not read", rest)
-	}
-	return r, nil
 }
 
 // Format returns the format of the trace.
@@ -268,14 +254,7 @@ func (r *Reader) Messages(skipped bool) (texts []string) {
 }
 
 // Close closes the files. Reading to the end does not.
-func (r *Reader) Close() error {
-	err := r.source.Close()
-	if r.file != nil {
-		err = errors.Join(err, r.file.Close())
-		r.file = nil
-	}
-	return err
-}
+func (r *Reader) Close() error { return r.source.Close() }
 
 // Read reads the next row into req, or returns io.EOF. It reuses the array of
 // req.HashIDs: copy a row to keep it, or use [Reader.Requests].

@@ -17,8 +17,7 @@ const maxConversation = 64 << 20
 // sharegpt is the source of a ShareGPT file, which has only texts. Each answer
 // is a request; its prompt is everything before it.
 type sharegpt struct {
-	in      *Text
-	name    string
+	file    *textFile
 	objects *objectReader
 	notes   *notes
 	counter tokenCounter
@@ -34,8 +33,8 @@ type sharegpt struct {
 // exchange is a prompt and its answer, in tokens.
 type exchange struct{ isl, osl int }
 
-func newShareGPT(in *Text, name string, n *notes, c tokenCounter) *sharegpt {
-	s := &sharegpt{in: in, name: name, objects: newObjectReader(in, maxConversation), notes: n, counter: c, names: map[uint64]struct{}{}}
+func newShareGPT(f *textFile, n *notes, c tokenCounter) *sharegpt {
+	s := &sharegpt{file: f, objects: newObjectReader(f.text, maxConversation), notes: n, counter: c, names: map[uint64]struct{}{}}
 	n.say("no arrivals: ShareGPT has none (set a rate to add arrivals)")
 	if c.exact() {
 		n.say("lengths are counted from the texts, without a chat template; the texts are left out")
@@ -47,7 +46,7 @@ func newShareGPT(in *Text, name string, n *notes, c tokenCounter) *sharegpt {
 }
 
 func (s *sharegpt) Line() int    { return s.objects.atLine }
-func (s *sharegpt) Close() error { return s.in.Close() }
+func (s *sharegpt) Close() error { return s.file.Close() }
 
 func (s *sharegpt) Read(r *trace.Request) error {
 	for len(s.turns) == 0 {
@@ -60,12 +59,12 @@ func (s *sharegpt) Read(r *trace.Request) error {
 			return io.EOF
 		}
 		if err != nil {
-			return &trace.RowError{File: s.name, Line: s.objects.line, Err: err}
+			return &trace.RowError{File: s.file.name, Line: s.objects.line, Err: err}
 		}
 		s.number++
 		if err := s.conversation(raw); err != nil {
 			s.turns = nil
-			return &trace.RowError{File: s.name, Line: s.objects.atLine, Err: fmt.Errorf("conversation %d: %w", s.number, otherFormat(err, raw, ShareGPT))}
+			return &trace.RowError{File: s.file.name, Line: s.objects.atLine, Err: fmt.Errorf("conversation %d: %w", s.number, otherFormat(err, raw, ShareGPT))}
 		}
 	}
 	*r = trace.Request{InputLength: s.turns[0].isl, OutputLength: s.turns[0].osl, SessionID: s.session, Extra: s.marks}
