@@ -11,19 +11,17 @@ import (
 func InOrder(reqs Requests) Requests {
 	return func(yield func(Request, error) bool) {
 		row, last := 0, 0.0
-		for r, err := range reqs {
+		Checked(reqs, func(r Request) error {
 			row++
-			if r.Timestamp.Set {
-				if r.Timestamp.Value < last {
-					yield(Request{}, fmt.Errorf("row %d goes back in time, from %s to %s ms: sort the trace first", row, AppendMS(nil, last), AppendMS(nil, r.Timestamp.Value)))
-					return
-				}
+			switch {
+			case !r.Timestamp.Set:
+			case r.Timestamp.Value < last:
+				return fmt.Errorf("row %d goes back in time, from %s to %s ms: sort the trace first", row, AppendMS(nil, last), AppendMS(nil, r.Timestamp.Value))
+			default:
 				last = r.Timestamp.Value
 			}
-			if !yield(r, err) {
-				return
-			}
-		}
+			return nil
+		})(yield)
 	}
 }
 

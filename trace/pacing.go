@@ -107,17 +107,3 @@ func (p Pacing) Pace(reqs Requests) Requests {
 
 // Apply is [Pacing.Select] followed by [Pacing.Pace].
 func (p Pacing) Apply(reqs Requests) Requests { return p.Pace(p.Select(reqs)) }
-
-// Until yields the stream until ctx ends, and then ctx's error.
-func Until(ctx context.Context, reqs Requests) Requests {
-	return func(yield func(Request, error) bool) {
-		for r, err := range reqs {
-			if ctx.Err() != nil {
-				r, err = Request{}, ctx.Err()
-			}
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
-}

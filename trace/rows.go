@@ -1,6 +1,9 @@
 package trace
 
-import "io"
+import (
+	"context"
+	"io"
+)
 
 // Rows reads a trace into the caller's memory. Read reads the next row into r,
 // reusing the array of r.HashIDs, or returns io.EOF.
@@ -82,6 +85,29 @@ func change(reqs Requests, f func(*Request)) Requests {
 // Tap calls see with each row that passes.
 func Tap(reqs Requests, see func(Request)) Requests {
 	return change(reqs, func(r *Request) { see(*r) })
+}
+
+// Checked yields the rows until check returns an error, and then that error.
+func Checked(reqs Requests, check func(Request) error) Requests {
+	return func(yield func(Request, error) bool) {
+		for r, err := range reqs {
+			if err == nil {
+				err = check(r)
+			}
+			if err != nil {
+				yield(Request{}, err)
+				return
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Until yields the stream until ctx ends, and then ctx's error.
+func Until(ctx context.Context, reqs Requests) Requests {
+	return Checked(reqs, func(Request) error { return ctx.Err() })
 }
 
 // Collect returns the rows of a stream up to its end or first error.

@@ -25,23 +25,19 @@ type blocksOf struct {
 func (s *blockSizes) agreeing(reqs trace.Requests, name string, size int, r *format.Reader) trace.Requests {
 	own := &blocksOf{name: name}
 	*s = append(*s, own)
-	return func(yield func(trace.Request, error) bool) {
-		for row, err := range reqs {
-			if err == nil && len(row.HashIDs) > 0 {
-				if !own.seen {
-					own.seen = true
-					if known := cmp.Or(r.BlockSize(), size); known > 0 {
-						own.BlockDetector = trace.KnownBlocks(known)
-					}
-				}
-				own.Add(row)
-				err = s.conflict(own)
-			}
-			if !yield(row, err) || err != nil {
-				return
+	return trace.Checked(reqs, func(row trace.Request) error {
+		if len(row.HashIDs) == 0 {
+			return nil
+		}
+		if !own.seen {
+			own.seen = true
+			if known := cmp.Or(r.BlockSize(), size); known > 0 {
+				own.BlockDetector = trace.KnownBlocks(known)
 			}
 		}
-	}
+		own.Add(row)
+		return s.conflict(own)
+	})
 }
 
 func (s *blockSizes) conflict(own *blocksOf) error {

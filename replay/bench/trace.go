@@ -202,16 +202,9 @@ func (in *input) note(skipped int, grid *trace.GridDetector) {
 
 // sendable yields an error at the first row that the endpoint cannot accept.
 func sendable(reqs trace.Requests, endpoint string) trace.Requests {
-	return func(yield func(trace.Request, error) bool) {
-		for r, err := range reqs {
-			if err == nil {
-				err = openai.Accepts(cmp.Or(endpoint, openai.Completions), r)
-			}
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
+	return trace.Checked(reqs, func(r trace.Request) error {
+		return openai.Accepts(cmp.Or(endpoint, openai.Completions), r)
+	})
 }
 
 // locate adds file and line to an error unless it has them or is about the
