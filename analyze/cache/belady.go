@@ -21,8 +21,7 @@ func nextUses(s *Sequence) []uint32 {
 
 // RoomForReuse returns the number of blocks needed to hold everything that will be
 // reused, plus the block in use. A cache of this size with knowledge of the future
-// misses only first uses. ([Belady] may need one block less, because it need not
-// insert a block that is never used again; a serving engine must.)
+// misses only first uses.
 func RoomForReuse(s *Sequence) int {
 	room, now := 0, 0
 	seen := make([]bool, s.distinct)

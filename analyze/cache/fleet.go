@@ -70,9 +70,9 @@ func NewComparer(s *Sequence, blockSize int) (*Comparer, error) {
 // Compare simulates the trace on a fleet with each routing policy.
 //
 // All policies but [routing.Prefix] take the time of one curve (see [CurveBuilder])
-// for all capacities together. [routing.Prefix] is simulated for each capacity, with a
-// few look-ups per block use; it holds 12 bytes per cached block, 4 per block seen by
-// a worker, and a bit per worker and distinct block.
+// for all capacities together. [routing.Prefix] is simulated for each capacity; it
+// holds 12 bytes per cached block, 4 per block seen by a worker, and a bit per worker
+// and distinct block.
 func (c *Comparer) Compare(f Fleet, policies ...routing.Policy) (Comparison, error) {
 	switch {
 	case f.Workers < 1:

@@ -76,9 +76,8 @@ func latent(model string, layers, rank, rope int) KV {
 
 // presets come from the models' published config.json: num_hidden_layers,
 // num_key_value_heads and head_dim (or hidden_size / num_attention_heads), or
-// kv_lora_rank and qk_rope_head_dim. Models with sliding windows or chunked
-// attention in some layers (Gemma 2 and 3, gpt-oss, Llama 4) are omitted, because
-// the size of a cached token depends on its age.
+// kv_lora_rank and qk_rope_head_dim. Models whose cached tokens change in size with
+// age (Gemma 2 and 3, gpt-oss, Llama 4) are omitted.
 var presets = []KV{
 	grouped("Llama-2-7B", 32, 32, 128),
 	grouped("Llama-2-13B", 40, 40, 128),

@@ -48,8 +48,7 @@ func parseName[T ~string](what, name string, known []T) (T, error) {
 // Simulate returns the hits of a cache at each of the capacities, which are in
 // blocks and at least 0. blockSize is in tokens, at least 1.
 //
-// Each capacity takes one pass of constant work per block use (Belady: base-64
-// logarithm of their number). Memory is 12 bytes per block of capacity and 4 per
+// Each capacity takes one pass. Memory is 12 bytes per block of capacity and 4 per
 // distinct block (LRU), 4 and 4 (FIFO), 12 per distinct block and 8 per use of the
 // most used block (LFU), or 4 bytes per block use (Belady).
 func Simulate(s *Sequence, p Policy, blockSize int, capacities ...int) ([]Hits, error) {
@@ -84,11 +83,12 @@ type store interface {
 	use(number uint32)
 }
 
-// newStore returns an empty store for blocks numbered below distinct.
+// newStore returns an empty store for blocks numbered below distinct, or nil
+// without capacity.
 func newStore(p Policy, distinct, capacity int) store {
 	switch {
 	case capacity == 0:
-		return emptyStore{}
+		return nil
 	case p == LFU:
 		return newLFU(distinct, capacity)
 	case p == FIFO:
@@ -98,17 +98,14 @@ func newStore(p Policy, distinct, capacity int) store {
 	}
 }
 
-// emptyStore has no capacity.
-type emptyStore struct{}
-
-func (emptyStore) has(uint32) bool { return false }
-func (emptyStore) use(uint32)      {}
-
 func simulate(s *Sequence, cached store, blockSize int) Hits {
 	var h Hits
 	for i, r := range s.requests {
-		blocks := s.blocks(i)
-		h.addRequest(serve(cached, blocks), len(blocks), r.isl, blockSize)
+		blocks, hit := s.blocks(i), 0
+		if cached != nil {
+			hit = serve(cached, blocks)
+		}
+		h.addRequest(hit, len(blocks), r.isl, blockSize)
 	}
 	return h
 }

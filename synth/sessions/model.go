@@ -156,10 +156,7 @@ func (m *Model) startContext(template int, at float64) [startKnown]float64 {
 // turnKnown is the number of values that a continuation depends on.
 const turnKnown = 9
 
-// turnContext returns these values: how often the turn was continued before,
-// ISL, OSL, its number, its new tokens, the gap before it, the moving mean of
-// the gaps, the time until the trace has settled, and the tokens after the
-// template.
+// turnContext returns the values that the package comment lists for continues.
 func (m *Model) turnContext(t *turn, order int) [turnKnown]float64 {
 	return [turnKnown]float64{
 		float64(min(order, 4)), float64(t.isl), float64(t.osl), float64(min(t.number, 64)),

@@ -15,8 +15,7 @@ import (
 // maxTime is the latest arrival in seconds that a trace can hold.
 const maxTime = 1e12
 
-// Requests draws the trace in order of arrival: the spec's number of requests,
-// or those that arrive within its duration. A later turn with a delay instead
+// Requests draws the trace in order of arrival. A later turn with a delay instead
 // of a timestamp is placed by the assumed answer time.
 //
 // The stream can be ranged over repeatedly and concurrently, and yields the
@@ -90,8 +89,7 @@ func (s *Spec) Draw() *Drawing {
 	return d
 }
 
-// start starts a client. A different run of the same client has different
-// random numbers.
+// start starts a client. Each run of a client has different random numbers.
 func (s *Spec) start(c *client, run string) *liveClient {
 	indexed := func(aspect string) stats.Indexed {
 		return stats.NewIndexed(s.seed, run+aspect+" of client "+c.name)

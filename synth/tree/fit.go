@@ -23,9 +23,8 @@ type Options struct {
 // least 32 bytes for each distinct prefix of the trace and 8 bytes for each
 // request while it runs.
 //
-// A prompt has ceil(ISL / block size) blocks. Where a row's ids disagree, its
-// ISL decides: tokens after the last id are a unique prompt, as in traces that
-// give no id to a partial last block, and surplus ids are ignored.
+// A prompt has ceil(ISL / block size) blocks. Where a row's ids disagree, tokens
+// after the last id are a unique prompt and surplus ids are ignored;
 // [Model.Irregular] counts such rows.
 //
 // Fit fails if the source fails or has no requests, if a row has no ids, no

@@ -12,10 +12,8 @@ import (
 // none. The fields are named after the options of the data generator.
 type Shape struct {
 	// PrefixLenMultiplier stretches the core: a block at depth d moves to depth
-	// d times the multiplier, rounded. No shared prefix is off by more than
-	// half a block, and requests that shared more than others never share less.
-	// Below 1, core nodes may vanish; a request left without blocks gets one
-	// unique block.
+	// d times the multiplier, rounded. Below 1, core nodes may vanish; a request
+	// left without blocks gets one unique block.
 	PrefixLenMultiplier float64
 	// PrefixRootMultiplier is the number of copies of the core, each with
 	// separate ids. Each request uses one of them at random.

@@ -22,10 +22,9 @@ func (e Empirical) CDF(x float64) float64 {
 	return float64(e.below(math.Nextafter(x, math.Inf(1)))) / float64(e.Count)
 }
 
-// Discrete is a distribution of counted integers: each is drawn in proportion to
-// its count. The zero Discrete has no values. Make one with [NewDiscrete], or
-// with [Discrete.Add] and then [Discrete.Index]; after that it is safe for
-// concurrent use.
+// Discrete is a distribution of counted integers. The zero Discrete has no values.
+// Make one with [NewDiscrete], or with [Discrete.Add] and then [Discrete.Index];
+// after that it is safe for concurrent use.
 type Discrete[T int | int64] struct {
 	values []T
 	upTo   []uint64 // counts of values[0..i]

@@ -19,8 +19,8 @@ type SampleBuilder struct {
 const nearPages = 1 << 14
 
 // page holds the integers that agree in all but their last 16 bits. It keeps
-// these bits in order of arrival until there are pageSize of them, and then
-// counts each value. Counting is batched because each count is a cache miss.
+// these bits until there are pageSize of them, and then counts each value, in
+// batches, because each count is a cache miss.
 type page struct {
 	pending []uint16
 	counts  []uint32 // pageSize of them, or nil
