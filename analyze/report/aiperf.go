@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -131,7 +132,7 @@ func aiperfMetrics(rec *replay.Record) map[string]aiperfValue {
 		values["output_token_throughput_per_user"] = aiperfValue{number(1000 / tpot.Value), "tokens/sec/user"}
 	}
 	if len(rec.Gaps) > 0 {
-		gaps := make([]number, len(rec.Gaps))
+		gaps := make([]json.Number, len(rec.Gaps))
 		for i, gap := range rec.Gaps {
 			gaps[i] = number(float64(gap) / float64(time.Millisecond))
 		}

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 
 	"moontide/analyze/diff"
+	"moontide/analyze/report/doc"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -83,7 +83,7 @@ func jsonValue(v any) any {
 	case float64:
 		return number(v)
 	case []float64:
-		numbers := make([]number, len(v))
+		numbers := make([]json.Number, len(v))
 		for i, x := range v {
 			numbers[i] = number(x)
 		}
@@ -99,7 +99,7 @@ func jsonValue(v any) any {
 		}
 		return all
 	case trace.Opt[diff.Interval]:
-		return orNull([]number{number(v.Value.Low), number(v.Value.High)}, v.Set)
+		return orNull([]json.Number{number(v.Value.Low), number(v.Value.High)}, v.Set)
 	case stats.Sample:
 		return orNull(sampleJSON(v), v.Count > 0)
 	}
@@ -113,10 +113,6 @@ func orNull(v any, known bool) any {
 	return v
 }
 
-// number is written in full precision without an exponent, which some readers do not
+// number writes full precision without an exponent, which some readers do not
 // accept.
-type number float64
-
-func (n number) MarshalJSON() ([]byte, error) {
-	return strconv.AppendFloat(nil, float64(n), 'f', -1, 64), nil
-}
+func number(x float64) json.Number { return json.Number(doc.Plain(x)) }
