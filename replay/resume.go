@@ -81,24 +81,22 @@ func arrives(r trace.Request, later bool) bool {
 // resumeShift converts arrivals to the clock of a resumed run. The zero value
 // changes nothing.
 type resumeShift struct {
-	active  bool
-	from    time.Duration // where the clock continues
-	lastRow int           // rows up to this one are due at once
-	by      time.Duration // shift of the rows after it
-	known   bool          // by is known, from the first of these rows
+	*ResumeState               // nil for a new run
+	by           time.Duration // shift of the rows after lastRow; those up to it are due at once
+	known        bool          // by is known, from the first of these rows
 }
 
 // observe handles the next row of the trace.
 func (s *resumeShift) observe(j job) {
-	if s.active && !s.known && j.row > s.lastRow && arrives(j.req, j.turn) {
-		s.by, s.known = s.from-Milliseconds(j.req.Timestamp.Value), true
+	if s.ResumeState != nil && !s.known && j.row > s.lastRow && arrives(j.req, j.turn) {
+		s.by, s.known = s.Clock-Milliseconds(j.req.Timestamp.Value), true
 	}
 }
 
 // due returns the arrival of a row on the run's clock.
 func (s *resumeShift) due(j job) time.Duration {
-	if s.active && j.row <= s.lastRow {
-		return s.from
+	if s.ResumeState != nil && j.row <= s.lastRow {
+		return s.Clock
 	}
-	return max(s.from, s.by+Milliseconds(j.req.Timestamp.Value))
+	return max(s.clock(), s.by+Milliseconds(j.req.Timestamp.Value))
 }

@@ -75,7 +75,7 @@ func newSchedule(c scheduleConfig) *schedule {
 	s := &schedule{scheduleConfig: c, sessions: map[string]*session{}, slots: slots{limit: c.maxConcurrency}}
 	if c.resume != nil {
 		s.sessions, s.lastDue = c.resume.sessions, c.resume.Clock
-		s.shift = resumeShift{active: true, from: c.resume.Clock, lastRow: c.resume.lastRow}
+		s.shift.ResumeState = c.resume
 	}
 	return s
 }
@@ -148,7 +148,7 @@ func (s *schedule) release(c *session, j job) {
 	default:
 		j.due = c.ended
 	}
-	j.due = max(j.due, s.shift.from)
+	j.due = max(j.due, s.shift.clock())
 	j.from, j.turn = max(j.due, c.ended), true
 	heap.Push(&s.turns, j)
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"slices"
-	"sort"
 	"time"
 )
 
@@ -52,7 +51,7 @@ func (c *Cluster) Submit(now time.Duration, r *Request) error {
 	}
 	e := c.front.pick(r)
 	e.accept(c.now, r)
-	c.front.changed(e)
+	e.changed()
 	return nil
 }
 
@@ -62,19 +61,12 @@ func (c *Cluster) Submit(now time.Duration, r *Request) error {
 func (c *Cluster) Cancel(now time.Duration, r *Request) {
 	c.now = max(c.now, now)
 	if r.state == transferring {
-		c.transfers.removeAt(c.transfers.index(func(t transferUnderWay) bool { return t.r == r }))
+		c.transfers.remove(func(t transferUnderWay) bool { return t.r == r })
 	}
 	if e := r.engine; e != nil {
 		e.cancel(c.now, r)
-		c.poolOf(e).changed(e)
+		e.changed()
 	}
-}
-
-func (c *Cluster) poolOf(e *oneEngine) *pool {
-	if c.front.engines[min(e.index, len(c.front.engines)-1)] == e {
-		return c.front
-	}
-	return c.decode
 }
 
 // Next returns the time of the next event, assuming no further calls of Submit
@@ -101,7 +93,7 @@ func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 			c.endTransfer(at)
 			continue
 		}
-		c.poolOf(e).changed(e)
+		e.changed()
 		from := len(events)
 		if events = e.process(at, events); e.prefillOnly {
 			events = c.beginTransfers(events, from)
@@ -137,8 +129,7 @@ func (c *Cluster) beginTransfers(events []Event, from int) []Event {
 			return false
 		}
 		until := e.At + c.transfer.Base + times(e.Request.Prompt.tokens, c.transfer.PerToken)
-		q := &c.transfers
-		q.insert(sort.Search(q.len(), func(i int) bool { return q.items[q.head+i].until > until }), transferUnderWay{until, e.Request})
+		c.transfers.insert(transferUnderWay{until, e.Request}, func(other transferUnderWay) bool { return other.until > until })
 		return true
 	})...)
 }
@@ -149,11 +140,11 @@ func (c *Cluster) endTransfer(at time.Duration) {
 	r := c.transfers.pop().r
 	from := r.engine
 	from.transferred(at, r)
-	c.front.changed(from)
+	from.changed()
 	r.until, r.computed = r.Output, r.Prompt.tokens
 	to := c.decode.pick(r)
 	to.accept(at, r)
-	c.decode.changed(to)
+	to.changed()
 }
 
 // Stats returns the combined state of all engines.

@@ -9,11 +9,12 @@ import (
 // decrease.
 type oneEngine struct {
 	cfg   Config
-	index int // in its pool
+	pool  *pool
+	index int // in pool
 	kv    *kvCache
 
-	queue   waitQueue
-	running []*Request // in order of admission, except phased ones
+	queue   fifo[*Request] // waiting; preempted requests first, in order of admission
+	running []*Request     // in order of admission, except phased ones
 	phased  phasedQueue
 
 	stepping bool
@@ -46,9 +47,9 @@ type Stats struct {
 	Busy            time.Duration // in steps
 }
 
-func newEngine(cfg Config, index int) *oneEngine {
+func newEngine(cfg Config, p *pool, index int) *oneEngine {
 	cfg = cfg.WithDefaults()
-	return &oneEngine{cfg: cfg, index: index, kv: newKVCache(cfg.KVBlocks, cfg.BlockSize)}
+	return &oneEngine{cfg: cfg, pool: p, index: index, kv: newKVCache(cfg.KVBlocks, cfg.BlockSize)}
 }
 
 // check returns an error if a request can never be served.
@@ -114,11 +115,11 @@ func (e *oneEngine) wake(now time.Duration) {
 func (e *oneEngine) cancel(now time.Duration, r *Request) {
 	switch r.state {
 	case waiting:
-		e.queue.remove(r)
+		e.queue.remove(func(other *Request) bool { return other == r })
 	case running:
 		e.running = slices.DeleteFunc(e.running, func(other *Request) bool { return other == r })
 	case phased:
-		e.phased.remove(r)
+		e.phased.remove(func(t phasedToken) bool { return t.r == r })
 	case transferring:
 		e.transferring--
 	default:

@@ -187,7 +187,7 @@ func checkAnswers(t rapid.TB, arrivals []arrival, h history) {
 
 // checkCounts recounts what an engine counts.
 func checkCounts(t rapid.TB, e *oneEngine) {
-	all := slices.Concat(e.running, e.queue.preempted, e.queue.arrived.items[e.queue.arrived.head:])
+	all := slices.Concat(e.running, e.queue.items[e.queue.head:])
 	for _, k := range e.phased.items[e.phased.head:] {
 		all = append(all, k.r)
 	}

@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"sort"
-	"time"
-)
+import "time"
 
 // phasedQueue holds the sequences that decode outside the steps
 // ([Config.PhasedTPOT]), ordered by next token. All have the same period, so a
@@ -40,12 +37,7 @@ func (q *phasedQueue) add(r *Request, now, period time.Duration) {
 	if at <= now {
 		at += period
 	}
-	i := sort.Search(q.len(), func(i int) bool { return q.items[q.head+i].at > at })
-	q.insert(i, phasedToken{at, r})
-}
-
-func (q *phasedQueue) remove(r *Request) {
-	q.removeAt(q.index(func(t phasedToken) bool { return t.r == r }))
+	q.insert(phasedToken{at, r}, func(other phasedToken) bool { return other.at > at })
 }
 
 // phasedToken generates a token for the next phased sequence.

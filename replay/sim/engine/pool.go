@@ -24,7 +24,7 @@ func newPool(cfg Config, n int, policy routing.Policy, seed uint64) (*pool, erro
 	}
 	p := &pool{router: router, nextAt: make([]time.Duration, n)}
 	for i := range n {
-		p.engines = append(p.engines, newEngine(cfg, i))
+		p.engines = append(p.engines, newEngine(cfg, p, i))
 		p.nextAt[i] = unknown
 	}
 	return p, nil
@@ -46,8 +46,8 @@ func (p *pool) pick(r *Request) *oneEngine {
 	return p.engines[p.router.Pick(request, load, cached)]
 }
 
-// changed records that the next event of an engine may have changed.
-func (p *pool) changed(e *oneEngine) { p.nextAt[e.index] = unknown }
+// changed records that the next event of the engine may have changed.
+func (e *oneEngine) changed() { e.pool.nextAt[e.index] = unknown }
 
 // next returns the time of the next event and its engine; ties go to the first
 // engine. See oneEngine.next.

@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // fifo is a queue that reuses the memory of removed items.
 type fifo[T any] struct {
@@ -17,9 +20,22 @@ func (q *fifo[T]) push(item T) {
 	q.items = append(q.items, item)
 }
 
-// insert inserts an item before index i.
-func (q *fifo[T]) insert(i int, item T) {
+// pushFront adds an item before the others. It makes room for more than one, so
+// that repeated calls rarely move the others.
+func (q *fifo[T]) pushFront(item T) {
+	const room = 64
+	if q.head == 0 {
+		q.items = slices.Insert(q.items, 0, make([]T, room)...)
+		q.head = room
+	}
+	q.head--
+	q.items[q.head] = item
+}
+
+// insert inserts an item after those that are not after it.
+func (q *fifo[T]) insert(item T, after func(other T) bool) {
 	q.reclaim()
+	i := sort.Search(q.len(), func(i int) bool { return after(q.items[q.head+i]) })
 	q.items = slices.Insert(q.items, q.head+i, item)
 }
 
@@ -40,49 +56,9 @@ func (q *fifo[T]) pop() T {
 	return item
 }
 
-// index returns the index of the first item that matches, or -1.
-func (q *fifo[T]) index(match func(T) bool) int { return slices.IndexFunc(q.items[q.head:], match) }
-
-func (q *fifo[T]) removeAt(i int) { q.items = slices.Delete(q.items, q.head+i, q.head+i+1) }
-
-// waitQueue holds waiting requests, first come first served. Preempted requests
-// precede the others, in order of admission.
-type waitQueue struct {
-	preempted []*Request // in reverse order: the next one is last
-	arrived   fifo[*Request]
-}
-
-func (q *waitQueue) len() int { return len(q.preempted) + q.arrived.len() }
-
-func (q *waitQueue) push(r *Request)      { q.arrived.push(r) }
-func (q *waitQueue) pushFront(r *Request) { q.preempted = append(q.preempted, r) }
-
-// front returns the next request, or nil.
-func (q *waitQueue) front() *Request {
-	switch {
-	case len(q.preempted) > 0:
-		return q.preempted[len(q.preempted)-1]
-	case q.arrived.len() > 0:
-		return q.arrived.front()
-	}
-	return nil
-}
-
-func (q *waitQueue) pop() {
-	if n := len(q.preempted); n > 0 {
-		q.preempted[n-1] = nil
-		q.preempted = q.preempted[:n-1]
-		return
-	}
-	q.arrived.pop()
-}
-
-func (q *waitQueue) remove(r *Request) {
-	if i := slices.Index(q.preempted, r); i >= 0 {
-		q.preempted = slices.Delete(q.preempted, i, i+1)
-		return
-	}
-	if i := q.arrived.index(func(other *Request) bool { return other == r }); i >= 0 {
-		q.arrived.removeAt(i)
+// remove removes the first item that matches, if any.
+func (q *fifo[T]) remove(match func(T) bool) {
+	if i := slices.IndexFunc(q.items[q.head:], match); i >= 0 {
+		q.items = slices.Delete(q.items, q.head+i, q.head+i+1)
 	}
 }

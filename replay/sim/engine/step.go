@@ -112,11 +112,8 @@ func (e *oneEngine) preempt(r *Request) {
 // admit admits requests from the queue. A request that does not fit blocks
 // those after it.
 func (e *oneEngine) admit(b *batch, budget *int) {
-	for *budget > 0 && len(e.running)+e.phased.len() < e.cfg.MaxSeqs {
+	for *budget > 0 && len(e.running)+e.phased.len() < e.cfg.MaxSeqs && e.queue.len() > 0 {
 		r := e.queue.front()
-		if r == nil {
-			return
-		}
 		hashes := r.reusable()
 		hits, freeHits := e.kv.lookUp(hashes)
 		known, from := r.known(), hits*e.cfg.BlockSize
