@@ -85,10 +85,8 @@ func (r *run) dispatch(ctx context.Context) {
 			}
 		case <-wakeUp:
 			r.spin(wake)
-		case <-r.whileSending(r.Drain):
-			r.stopSending()
+		case <-r.whileSending(r.Drain): // see checkStops
 		case <-r.whileSending(r.failed):
-			r.stopSending()
 		case <-ctx.Done():
 			r.stopSending()
 			for ; inFlight > 0; inFlight-- {

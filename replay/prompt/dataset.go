@@ -86,9 +86,13 @@ func readFile(path string, yield func(string) bool) error {
 	if err != nil && err != io.EOF {
 		return err
 	}
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\uFEFF")), " \t\r\n")
-	if len(head) > 0 && (head[0] == '[' || head[0] == '{') {
-		if err := readConversations(in, yield); err != nil {
+	mark := []byte("\uFEFF")
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, mark), " \t\r\n")
+	if len(text) > 0 && (text[0] == '[' || text[0] == '{') {
+		if bytes.HasPrefix(head, mark) {
+			in.Discard(len(mark))
+		}
+		if err := readConversations(in, text[0] == '[', yield); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		return nil
@@ -132,17 +136,10 @@ type conversation struct {
 	} `json:"conversations"`
 }
 
-func readConversations(in *bufio.Reader, yield func(string) bool) error {
-	if mark, _, err := in.ReadRune(); err == nil && mark != '\uFEFF' {
-		in.UnreadRune()
-	}
-	source := &budget{in: in}
+// readConversations reads an array of conversations, or one after the other.
+func readConversations(in io.Reader, array bool, yield func(string) bool) error {
+	source := &budget{in: in, left: maxConversation}
 	decoder := json.NewDecoder(source)
-	array, err := opensArray(in)
-	if err != nil {
-		return err
-	}
-	source.left = maxConversation
 	if array {
 		if _, err := decoder.Token(); err != nil {
 			return err
@@ -171,19 +168,6 @@ func readConversations(in *bufio.Reader, yield func(string) bool) error {
 			if turn.Value != "" && !yield(turn.Value) {
 				return errEnough
 			}
-		}
-	}
-}
-
-// opensArray skips white space and reports whether an array begins.
-func opensArray(in *bufio.Reader) (bool, error) {
-	for {
-		b, err := in.ReadByte()
-		switch {
-		case err != nil:
-			return false, err
-		case strings.IndexByte(" \t\r\n", b) < 0:
-			return b == '[', in.UnreadByte()
 		}
 	}
 }

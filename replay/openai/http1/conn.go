@@ -14,23 +14,13 @@ type Conn struct {
 	response *Response // between Begin and the end of Wait
 }
 
-// transport carries the bytes of a connection. It is a poll.Conn or a
-// blockingConn.
+// transport carries the bytes of a connection. It is a blockingConn or a
+// [poll.Conn], which documents the methods.
 type transport interface {
-	// Begin sends the concatenated parts, as far as possible without blocking, and
-	// feeds the response to h until the deadline.
 	Begin(h poll.Handler, deadline time.Time, parts ...[]byte)
-	// Wait returns when the response is over. sent is the instant before the first
-	// byte was written, wrote reports whether all bytes were, and err is the write
-	// error.
 	Wait(ctx context.Context) (sent time.Time, wrote bool, err error)
-	// SetDeadline changes the deadline of the response. Only the response may call
-	// it.
 	SetDeadline(deadline time.Time) error
-	// Alive reports whether an idle connection is usable: the server has neither
-	// closed it nor sent anything.
 	Alive() bool
-	// Close closes an idle connection.
 	Close() error
 }
 

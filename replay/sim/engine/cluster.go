@@ -25,10 +25,6 @@ type transferUnderWay struct {
 
 const forever = 1<<63 - 1
 
-// NewPrompt returns an empty prompt with the engines' block size. It is safe
-// for concurrent use.
-func (c *Cluster) NewPrompt() *Prompt { return NewPrompt(c.blockSize) }
-
 // BlockSize returns the number of tokens in a block of the engines' KV caches.
 func (c *Cluster) BlockSize() int { return c.blockSize }
 

@@ -68,9 +68,6 @@ func (p *Prompt) Len() int { return p.tokens }
 // [NewPrompt].
 func (p *Prompt) Hash() uint64 { return xxhash.Sum64(p.open) }
 
-// Blocks returns the number of full blocks, including those of known answers.
-func (p *Prompt) Blocks() int { return len(p.blocks) }
-
 // Row describes the prompt of a trace row.
 type Row struct {
 	ISL, OSL  int      // tokens

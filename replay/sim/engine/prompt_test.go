@@ -50,8 +50,8 @@ func TestTracePromptAgainstTokens(t *testing.T) {
 				}
 				places[hash] = k
 			}
-			if a, b := fromIDs[i], fromTokens[i]; a.Len() != b.Len() || a.Blocks() != b.Blocks() {
-				t.Fatalf("row %d: %d tokens in %d blocks by ids, %d in %d by tokens", i, a.Len(), a.Blocks(), b.Len(), b.Blocks())
+			if a, b := fromIDs[i], fromTokens[i]; a.Len() != b.Len() || len(a.blocks) != len(b.blocks) {
+				t.Fatalf("row %d: %d tokens in %d blocks by ids, %d in %d by tokens", i, a.Len(), len(a.blocks), b.Len(), len(b.blocks))
 			}
 			for k := range i {
 				byIDs, byTokens := common(fromIDs[i].blocks, fromIDs[k].blocks), common(fromTokens[i].blocks, fromTokens[k].blocks)
@@ -71,9 +71,9 @@ func TestBlocksOfAnswers(t *testing.T) {
 	other.Number = 1
 	p, q, o := TracePrompt(row, 4), TracePrompt(plain, 4), TracePrompt(other, 4)
 	// 20 + 29 tokens are in the cache in the end.
-	if p.Len() != 20 || p.Blocks() != 12 || q.Blocks() != 5 || common(p.blocks, q.blocks) != 5 || common(p.blocks, o.blocks) != 5 {
+	if p.Len() != 20 || len(p.blocks) != 12 || len(q.blocks) != 5 || common(p.blocks, q.blocks) != 5 || common(p.blocks, o.blocks) != 5 {
 		t.Errorf("%d tokens in %d blocks, %d without the answer, %d in common with it, %d with another row's",
-			p.Len(), p.Blocks(), q.Blocks(), common(p.blocks, q.blocks), common(p.blocks, o.blocks))
+			p.Len(), len(p.blocks), len(q.blocks), common(p.blocks, q.blocks), common(p.blocks, o.blocks))
 	}
 
 	// Over HTTP the answer is known, and the next turn has it in its prompt.

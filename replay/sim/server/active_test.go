@@ -72,7 +72,7 @@ func TestCacheGenerated(t *testing.T) {
 	}{{false, 4}, {true, 12}} {
 		s := serverOf(t, Config{CacheGenerated: cached.generated, Deployment: engine.Deployment{Engine: engine.Config{BlockSize: 4}}})
 		ask := func(text string) *activeRequest {
-			r := &request{prompt: s.cluster.NewPrompt(), length: lengthLimits{maxTokens: 8, ignoreEOS: true}}
+			r := &request{prompt: engine.NewPrompt(s.cluster.BlockSize()), length: lengthLimits{maxTokens: 8, ignoreEOS: true}}
 			r.prompt.AddText(text)
 			f := s.newActive(r, answer{api: &chatAPI}, newConn(&net.TCPConn{}), time.Now())
 			if err := s.submit(f); err != nil {

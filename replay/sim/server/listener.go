@@ -80,9 +80,7 @@ func (c *connections) shutDown(first func()) error {
 	first()
 	var err error
 	for _, ln := range c.listeners {
-		if e := ln.Close(); e != nil && err == nil {
-			err = e
-		}
+		err = errors.Join(err, ln.Close())
 	}
 	for conn, active := range c.active {
 		if !active {

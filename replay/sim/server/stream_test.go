@@ -34,7 +34,7 @@ func serverOf(t testing.TB, cfg Config) *Server {
 
 // activeOf returns a request for osl tokens.
 func activeOf(s *Server, api *api, osl int, c net.Conn) *activeRequest {
-	r := &request{prompt: s.cluster.NewPrompt(), length: lengthLimits{maxTokens: osl, ignoreEOS: true}}
+	r := &request{prompt: engine.NewPrompt(s.cluster.BlockSize()), length: lengthLimits{maxTokens: osl, ignoreEOS: true}}
 	r.prompt.AddText("a b c")
 	f := s.newActive(r, answer{api: api, id: api.idPrefix + "1", model: s.model, includeUsage: true}, newConn(c), time.Now())
 	f.startStream()
