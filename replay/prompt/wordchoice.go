@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -33,30 +34,17 @@ type Words struct {
 	tokenizer string
 }
 
-func (w *Words) table() *wordTable {
-	if w == nil {
-		return usualWords
-	}
-	return w.packed
-}
+var usualWords = &Words{packed: packWords(strings.Fields(wordList))}
+
+func (w *Words) table() *wordTable { return cmp.Or(w, usualWords).packed }
 
 // Replaced returns the number of words of the list that were replaced because they
 // are not one token.
-func (w *Words) Replaced() int {
-	if w == nil {
-		return 0
-	}
-	return w.replaced
-}
+func (w *Words) Replaced() int { return cmp.Or(w, usualWords).replaced }
 
 // Tokenizer returns the SHA256 of the tokenizer that the words were chosen for, or
 // "".
-func (w *Words) Tokenizer() string {
-	if w == nil {
-		return ""
-	}
-	return w.tokenizer
-}
+func (w *Words) Tokenizer() string { return cmp.Or(w, usualWords).tokenizer }
 
 // plainWord matches words like those of the list.
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ [a-z]{2,6}$`) })

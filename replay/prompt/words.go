@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"slices"
-	"strings"
 )
 
 // AppendWords appends the prompt as p.Len() words of a-z, separated by spaces. It
@@ -36,8 +35,6 @@ const (
 // lowest byte up, and their count in the highest byte. The table fits the L1
 // cache, and writing a word takes one store.
 type wordTable [wordCount]uint64
-
-var usualWords = packWords(strings.Fields(wordList))
 
 func packWords(list []string) *wordTable {
 	packed := new(wordTable)

@@ -27,7 +27,7 @@ func TestWordListLaws(t *testing.T) {
 // All words of the list, including the shortest and the longest, can be unpacked.
 func TestPackedWordsAreTheList(t *testing.T) {
 	var got []string
-	for _, packed := range usualWords {
+	for _, packed := range usualWords.packed {
 		text := make([]byte, packed>>56)
 		for i := range text {
 			text[i] = byte(packed >> (8 * i))

@@ -43,10 +43,17 @@ func Open(dir string) (*Reader, error) {
 	if err := json.Unmarshal(text, &r.Run); err != nil {
 		return nil, fmt.Errorf("reading %s: %.100q", filepath.Join(dir, RunFile), err.Error())
 	}
+	if err := r.open(dir); err != nil {
+		return nil, fmt.Errorf("reading run: %w", err)
+	}
+	return r, nil
+}
+
+func (r *Reader) open(dir string) error {
 	if r.Run.Ended.IsZero() {
 		sent, err := sentRows(dir, r.Run.Rows)
 		if err != nil {
-			return nil, fmt.Errorf("reading run: %w", err)
+			return err
 		}
 		if sent > 0 {
 			r.Run.Sent, r.Run.NotSent = sent, r.Run.Rows-sent
@@ -54,17 +61,16 @@ func Open(dir string) (*Reader, error) {
 	}
 	gaps, err := readGaps(dir)
 	if err != nil {
-		return nil, fmt.Errorf("reading run: %w", err)
+		return err
 	}
 	r.Gaps = gaps.list()
 	if r.file, err = format.OpenFile(r.path); err != nil {
-		return nil, fmt.Errorf("reading run: %w", err)
+		return err
 	}
 	if r.text, err = format.NewText(r.file, r.path); err != nil {
 		r.file.Close()
-		return nil, fmt.Errorf("reading run: %w", err)
 	}
-	return r, nil
+	return err
 }
 
 // Damaged returns the number of unreadable lines and the first ten errors. A kill

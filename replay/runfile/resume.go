@@ -5,27 +5,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 )
 
 // Resume opens the folder of a killed or stopped run to append records. An
 // incomplete last line is removed. It fails if the run is still active.
 func Resume(dir string) (*Writer, error) {
-	f := &Writer{Dir: dir}
-	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), os.O_RDWR, 0)
-	if err == nil {
-		err = f.writeTo(file)
-	}
-	if err == nil {
-		err = dropCutLine(file)
-	}
-	if err == nil {
-		f.gaps, err = readGaps(dir)
-	}
-	if err != nil {
-		if file != nil {
-			file.Close()
+	f, err := openWriter(dir, os.O_RDWR, func(f *Writer) (err error) {
+		if err = dropCutLine(f.file); err == nil {
+			f.gaps, err = readGaps(dir)
 		}
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("resuming the run in %s: %w", dir, err)
 	}
 	return f, nil

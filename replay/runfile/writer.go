@@ -90,34 +90,36 @@ func Create(dir string, run Run) (*Writer, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making run folder: %w", err)
 	}
-	f := &Writer{Dir: dir}
-	// The lock on this file protects the folder.
-	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), os.O_CREATE|os.O_WRONLY, 0o644)
-	if err == nil {
-		err = f.writeTo(file)
-	}
-	if err == nil {
-		err = CheckFolder(dir) // check again now that the folder is locked
-	}
-	if err == nil {
-		err = f.WriteRun(run)
-	}
-	if err != nil {
-		if file != nil {
-			file.Close()
+	f, err := openWriter(dir, os.O_CREATE|os.O_WRONLY, func(f *Writer) error {
+		if err := CheckFolder(dir); err != nil { // again, now that the folder is locked
+			return err
 		}
+		return f.WriteRun(run)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("making run folder: %w", err)
 	}
 	return f, nil
 }
 
-// writeTo locks the file for records.
-func (f *Writer) writeTo(file *os.File) error {
-	if !Lock(file) {
-		return errors.New("the run is still going")
+// openWriter opens the file of records, whose lock protects the folder, and then
+// prepares the folder.
+func openWriter(dir string, flags int, prepare func(*Writer) error) (*Writer, error) {
+	file, err := os.OpenFile(filepath.Join(dir, RequestsFile), flags, 0o644)
+	if err != nil {
+		return nil, err
 	}
-	f.file = file
-	return nil
+	f := &Writer{Dir: dir, file: file}
+	if !Lock(file) {
+		err = errors.New("the run is still going")
+	} else {
+		err = prepare(f)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // Record writes one line. The line has reached the operating system when Record

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,17 +59,13 @@ func FaultKinds() []string {
 // events, if the kind takes one.
 func ParseFault(text string) (Fault, error) {
 	kind, rest, hasShare := strings.Cut(text, ":")
-	f, known := Fault{}, false
-	for _, d := range defaultFaults {
-		if string(d.Kind) == strings.ToLower(kind) {
-			f, known = d, true
-		}
-	}
-	if !known {
+	known := slices.IndexFunc(defaultFaults, func(d Fault) bool { return string(d.Kind) == strings.ToLower(kind) })
+	if known < 0 {
 		return Fault{}, fmt.Errorf("fault %q is not one of %s", shortened(kind), strings.Join(FaultKinds(), ", "))
 	}
-	share, amount, hasAmount := strings.Cut(rest, ":")
+	f := defaultFaults[known]
 	f.Share = 1
+	share, amount, hasAmount := strings.Cut(rest, ":")
 	if hasShare {
 		var err error
 		if f.Share, err = strconv.ParseFloat(share, 64); err != nil || !(f.Share > 0 && f.Share <= 1) {
@@ -123,9 +120,5 @@ func drawFault(faults []Fault, r *rand.Rand) Fault {
 
 // inStream reports whether the fault happens within a stream.
 func (f Fault) inStream() bool {
-	switch f.Kind {
-	case Stall, Reset, Truncate, Garbage, Drip, Merge, Split:
-		return true
-	}
-	return false
+	return slices.Contains([]FaultKind{Stall, Reset, Truncate, Garbage, Drip, Merge, Split}, f.Kind)
 }
