@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -84,24 +85,16 @@ func (cfg Config) withDefaults() Config {
 	if len(cfg.URLs) == 0 {
 		cfg.URLs = []string{cfg.URL}
 	}
-	if cfg.Balance == "" {
-		cfg.Balance = RoundRobin
-	}
-	if cfg.Endpoint == "" {
-		cfg.Endpoint = Completions
-	}
+	cfg.Balance = cmp.Or(cfg.Balance, RoundRobin)
+	cfg.Endpoint = cmp.Or(cfg.Endpoint, Completions)
 	if cfg.Prompt == "" {
 		cfg.Prompt = Words
 		if cfg.Endpoint == Completions && cfg.Source.Text == nil {
 			cfg.Prompt = Tokens
 		}
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = DefaultTimeout
-	}
-	if cfg.Connections == "" {
-		cfg.Connections = Pooled
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.Connections = cmp.Or(cfg.Connections, Pooled)
 	return cfg
 }
 

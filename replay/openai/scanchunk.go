@@ -129,13 +129,12 @@ func scanDetails(c *jsonscan.Cursor, n *usageCounts) {
 	}
 	var seen uint32
 	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(c.LowerKey()) {
-		case "cached_tokens":
-			c.Once(&seen, 1)
-			scanCount(c, &n.details)
-		default:
+		if string(c.LowerKey()) != "cached_tokens" {
 			c.Skip()
+			continue
 		}
+		c.Once(&seen, 1)
+		scanCount(c, &n.details)
 	}
 }
 

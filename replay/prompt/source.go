@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 
@@ -57,12 +58,7 @@ func (s Source) withDefaults() Source {
 	if s.BlockSize <= 0 {
 		s.BlockSize = DefaultBlockSize
 	}
-	if s.Low == 0 {
-		s.Low = DefaultLow
-	}
-	if s.High == 0 {
-		s.High = DefaultHigh
-	}
+	s.Low, s.High = cmp.Or(s.Low, DefaultLow), cmp.Or(s.High, DefaultHigh)
 	return s
 }
 

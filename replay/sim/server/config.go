@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 
 	"moontide/replay/sim/engine"
@@ -34,13 +35,9 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	if c.Model == "" {
-		c.Model = "sim"
-	}
+	c.Model = cmp.Or(c.Model, "sim")
 	c.Deployment.Engine = c.Deployment.Engine.WithDefaults()
-	if c.TimeScale == 0 {
-		c.TimeScale = 1
-	}
+	c.TimeScale = cmp.Or(c.TimeScale, 1)
 	if c.MaxBody <= 0 {
 		c.MaxBody = 64 << 20
 	}
