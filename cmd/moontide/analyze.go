@@ -18,13 +18,6 @@ var blockSizeFlag = &cli.IntFlag{
 	Usage: "block size, `N` tokens", DefaultText: "found in the trace",
 }
 
-func checkBlockSize(c *cli.Context) error {
-	if n := c.Int(blockSizeFlag.Name); n < 0 || n > trace.MaxLength {
-		return misused("%s: --block-size %d is out of range: use 0 to %d", c.Command.Name, n, trace.MaxLength)
-	}
-	return nil
-}
-
 func analyzeCommand(std streams) *cli.Command {
 	return &cli.Command{
 		Name:        "analyze",
@@ -77,9 +70,6 @@ func analyzeTraces(c *cli.Context, std streams) error {
 // parseAnalyze parses the flags and rejects contradictions.
 func parseAnalyze(c *cli.Context) (asked analysis, err error) {
 	if asked.cacheQuestion, err = parseCacheFlags(c); err != nil {
-		return asked, err
-	}
-	if err := checkBlockSize(c); err != nil {
 		return asked, err
 	}
 	switch {

@@ -119,12 +119,20 @@ func (p *argParser) parse(rest []string) error {
 	return nil
 }
 
-// find returns the verb's flag of that name, or nil.
-func (p *argParser) find(name string) cli.Flag {
-	for _, f := range p.verb.Flags {
+// findFlag returns the flag of that name, or nil.
+func findFlag(flags []cli.Flag, name string) cli.Flag {
+	for _, f := range flags {
 		if slices.Contains(f.Names(), name) {
 			return f
 		}
+	}
+	return nil
+}
+
+// find returns the verb's flag of that name, or nil.
+func (p *argParser) find(name string) cli.Flag {
+	if f := findFlag(p.verb.Flags, name); f != nil {
+		return f
 	}
 	if (name == "host" || name == "port") && (p.find("url") != nil || p.find("listen") != nil) {
 		return &cli.StringFlag{Name: name}
@@ -188,7 +196,7 @@ func (p *argParser) joinHostPort() error {
 	return nil
 }
 
-// checkValue rejects a value of the wrong type, and adds the unit seconds to a
+// checkValue rejects a value of the wrong type or out of range, and adds the unit seconds to a
 // duration that is a bare number.
 func checkValue(f cli.Flag, name, value string) (string, error) {
 	switch f.(type) {
@@ -197,19 +205,28 @@ func checkValue(f cli.Flag, name, value string) (string, error) {
 			return "", fmt.Errorf("--%s takes no value: %q", name, value)
 		}
 	case *cli.IntFlag:
-		if _, err := strconv.ParseInt(value, 0, 64); err != nil {
+		n, err := strconv.ParseInt(value, 0, 64)
+		if err != nil {
 			return "", fmt.Errorf("--%s %q is not a whole number", name, value)
 		}
+		return value, checkRange(f, n)
 	case *cli.Uint64Flag:
 		if _, err := strconv.ParseUint(value, 0, 64); err != nil {
 			return "", fmt.Errorf("--%s %q is not a whole number from 0 to %d", name, value, uint64(math.MaxUint64))
 		}
 	case *cli.Float64Flag:
-		if _, err := strconv.ParseFloat(value, 64); err != nil {
+		x, err := strconv.ParseFloat(value, 64)
+		if err != nil {
 			return "", fmt.Errorf("--%s %q is not a number", name, value)
 		}
+		return value, checkRange(f, x)
 	case *cli.DurationFlag:
-		return checkDuration(name, value)
+		value, err := checkDuration(name, value)
+		if err != nil {
+			return "", err
+		}
+		d, _ := time.ParseDuration(value)
+		return value, checkRange(f, d)
 	case *cli.StringFlag:
 		if _, err := strconv.ParseFloat(value, 64); err == nil && (name == "duration" || name == "think-time") { // of a description
 			return checkDuration(name, value)

@@ -164,9 +164,6 @@ func planOf(c *cli.Context) (plan bench.Sweep, err error) {
 	if c.IsSet(rateFlag) {
 		plan.Axis, text = bench.Rate, c.String(rateFlag)
 	}
-	if err := requirePositive(c, numPromptsFlag); err != nil {
-		return plan, err
-	}
 	switch {
 	case c.NArg() > 0:
 		return plan, misused("bench: takes no argument: %q", c.Args().Slice())

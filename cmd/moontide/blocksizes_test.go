@@ -77,7 +77,7 @@ func TestConvertRefusesBlockSizes(t *testing.T) {
 			t.Errorf("%s: status %d\n%s", name, r.status, r.err)
 		}
 	}
-	if r := try(t, dir, "", "convert", "--block-size", "-1", "16.jsonl"); r.status != exitMisused || !strings.Contains(r.err, "--block-size -1 is out of range") {
+	if r := try(t, dir, "", "convert", "--block-size", "-1", "16.jsonl"); r.status != exitMisused || !strings.Contains(r.err, "--block-size must be from 0 to") {
 		t.Errorf("status %d\n%s", r.status, r.err)
 	}
 }

@@ -25,11 +25,6 @@ func cacheFlags() []cli.Flag {
 	)
 }
 
-const (
-	maxWorkers       = 4096
-	maxBytesPerToken = 1e9
-)
-
 // knownModels lists the values of --kv-model for the help.
 func knownModels() string {
 	var names []string
@@ -60,10 +55,7 @@ func parseCacheFlags(c *cli.Context) (q cacheQuestion, err error) {
 		return q, err
 	}
 	q.workers = c.Int("workers")
-	switch {
-	case c.IsSet("workers") && (q.workers < 1 || q.workers > maxWorkers):
-		return q, misused("analyze: --workers %d is out of range: use 1 to %d", q.workers, maxWorkers)
-	case c.IsSet("routing") && !c.IsSet("workers"):
+	if c.IsSet("routing") && !c.IsSet("workers") {
 		return q, misused("analyze: --routing needs --workers")
 	}
 	if err := q.parseBytes(c); err != nil {
@@ -80,8 +72,6 @@ func parseCacheFlags(c *cli.Context) (q cacheQuestion, err error) {
 // parseBytes parses the KV cache size of a token.
 func (q *cacheQuestion) parseBytes(c *cli.Context) error {
 	switch q.bytesPerToken = c.Float64("kv-bytes-per-token"); {
-	case c.IsSet("kv-bytes-per-token") && !(q.bytesPerToken >= 1 && q.bytesPerToken <= maxBytesPerToken):
-		return misused("analyze: --kv-bytes-per-token %v is out of range: use 1 to %d", q.bytesPerToken, int(maxBytesPerToken))
 	case c.IsSet("kv-model") && c.IsSet("kv-bytes-per-token"):
 		return misused("analyze: --kv-model and --kv-bytes-per-token exclude each other")
 	case c.IsSet("kv-dtype") && !c.IsSet("kv-model"):

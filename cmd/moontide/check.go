@@ -27,9 +27,6 @@ func checkTrace(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	if err := checkBlockSize(c); err != nil {
-		return err
-	}
 	opts, err := formatOptions(c)
 	if err != nil {
 		return err

@@ -39,9 +39,6 @@ func convert(c *cli.Context, std streams) error {
 	if c.NArg() == 0 {
 		return misused("convert: missing argument: one or more traces")
 	}
-	if err := checkBlockSize(c); err != nil {
-		return err
-	}
 	r, err := reshapingOf(c)
 	if err != nil {
 		return err
@@ -149,9 +146,6 @@ func reshapingOf(c *cli.Context) (r reshaping, err error) {
 	r.sort, r.sample = c.Bool("sort"), c.Float64("sample")
 	if r.shard, r.shards, err = parseShard(c.String("shard")); err != nil {
 		return r, err
-	}
-	if !(r.sample > 0 && r.sample <= 1) {
-		return r, misused("convert: --sample %v is out of range: use a share above 0 and up to 1", r.sample)
 	}
 	r.Pacing, err = pacingOf(c)
 	return r, err

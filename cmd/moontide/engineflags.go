@@ -68,20 +68,6 @@ func engineFlags() []cli.Flag {
 // deploymentOf parses the flags of a simulated deployment.
 func deploymentOf(c *cli.Context) (engine.Deployment, error) {
 	var none engine.Deployment
-	for _, name := range []string{enginesFlag, maxSeqsFlag, maxBatchedFlag, kvBlocksFlag, engineBlockFlag, maxModelLenFlag, prefillEnginesFlag, decodeEnginesFlag} {
-		most := 1<<31 - 2
-		if strings.HasSuffix(name, enginesFlag) {
-			most = engine.MaxEngines
-		}
-		if n := c.Int(name); c.IsSet(name) && (n < 1 || n > most) {
-			return none, misused("%s: --%s must be from 1 to %d: %d", c.Command.Name, name, most, n)
-		}
-	}
-	for _, name := range []string{stepBaseFlag, prefillTokenFlag, sequenceFlag, contextTokenFlag, phasedFlag, transferBaseFlag, transferTokenFlag} {
-		if d := c.Duration(name); d < 0 || d > time.Hour {
-			return none, misused("%s: --%s must be from 0 to 1h: %v", c.Command.Name, name, d)
-		}
-	}
 	policy, err := routing.Parse(c.String(routingFlag))
 	if err != nil {
 		return none, misused("%s: --%s: %w", c.Command.Name, routingFlag, err)

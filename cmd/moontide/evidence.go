@@ -32,18 +32,6 @@ func evidenceFlags() []cli.Flag {
 	})
 }
 
-func checkThresholdFlags(c *cli.Context) error {
-	if err := requirePositive(c, "max-lag"); err != nil {
-		return err
-	}
-	for _, flag := range []string{"max-lag-share", "max-prompts-off"} {
-		if share := c.Float64(flag); c.IsSet(flag) && !(share > 0 && share <= 1) {
-			return misused("%s: --%s must be above 0 and at most 1: %v", c.Command.Name, flag, share)
-		}
-	}
-	return nil
-}
-
 // thresholdsOf returns t with the limits set by flags.
 func thresholdsOf(c *cli.Context, t runfile.Thresholds) runfile.Thresholds {
 	if c.IsSet("max-lag") {
@@ -67,16 +55,6 @@ func windowOf(c *cli.Context, w runfile.Window) runfile.Window {
 		w.CooldownSeconds = c.Duration(cooldownTimeFlag.Name).Seconds()
 	}
 	return w
-}
-
-// checkWindow rejects negative times of the measured window.
-func checkWindow(c *cli.Context) error {
-	for _, flag := range []string{warmupTimeFlag.Name, cooldownTimeFlag.Name} {
-		if c.Duration(flag) < 0 {
-			return misused("%s: --%s must not be negative: %v", c.Command.Name, flag, c.Duration(flag))
-		}
-	}
-	return nil
 }
 
 func serverMetrics(c *cli.Context) ([]string, error) {

@@ -29,9 +29,6 @@ func fit(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	if err := checkBlockSize(c); err != nil {
-		return err
-	}
 	in, closeInput, err := openInput(std, path)
 	if err != nil {
 		return err

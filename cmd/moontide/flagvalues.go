@@ -1,12 +1,18 @@
 package main
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/urfave/cli/v2"
+
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/server"
+	"moontide/trace"
 )
 
 // firstGiven returns the first of the named flags that was given, or "".
@@ -19,23 +25,43 @@ func firstGiven(c *cli.Context, flags []cli.Flag) string {
 	return ""
 }
 
-// requirePositive rejects numbers and times that were set to zero or less.
-func requirePositive(c *cli.Context, flags ...string) error {
-	for _, name := range flags {
-		if !c.IsSet(name) {
-			continue
-		}
-		var number float64
-		switch value := c.Value(name).(type) {
-		case int:
-			number = float64(value)
-		case float64:
-			number = value
-		case time.Duration:
-			number = float64(value)
-		}
-		if !(number > 0) || math.IsInf(number, 1) {
-			return misused("%s: --%s must be positive: %v", c.Command.Name, name, c.Value(name))
+// valueRange is the range of some flags.
+type valueRange struct {
+	wanted  string
+	accepts func(float64) bool
+	flags   []string
+}
+
+// flagRanges lists the accepted values of numbers and durations, by flag.
+var flagRanges = []valueRange{
+	{"positive", positive, words("end limit speedup ramp timeout idle-timeout abort-after-errors max-concurrency duration " +
+		"max-lag num-prompts num-requests rate-multiplier speedup-ratio prefix-len-multiplier prefix-root-multiplier " +
+		"prompt-len-multiplier osl-multiplier max-isl max-osl")},
+	{"positive", func(rate float64) bool { return rate > 0 }, words("rate")},
+	{"above 0 and at most 1", func(share float64) bool { return share > 0 && share <= 1 }, words("sample max-lag-share max-prompts-off")},
+	{"from 0 to 1h", func(cost float64) bool { return cost >= 0 && cost <= float64(time.Hour) }, words("step-base prefill-per-token decode-per-sequence " +
+		"decode-per-context-token phased-tpot transfer-base transfer-per-token")},
+	fromTo(1, engine.MaxEngines, "engines prefill-engines decode-engines"),
+	fromTo(1, 1<<31-2, "max-num-seqs max-num-batched-tokens engine-block-size num-gpu-blocks max-model-len"),
+	fromTo(server.LeastTimeScale, server.MostTimeScale, "time-scale"),
+	fromTo(0, trace.MaxLength, "block-size"),
+	fromTo(1, 4096, "workers"),
+	fromTo(1, 1_000_000_000, "kv-bytes-per-token"),
+}
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
+
+func fromTo[N int | float64](low, high N, flags string) valueRange {
+	accepts := func(x float64) bool { return x >= float64(low) && x <= float64(high) }
+	return valueRange{fmt.Sprintf("from %v to %v", low, high), accepts, words(flags)}
+}
+
+// checkRange rejects a value that the flag does not accept.
+func checkRange[N int64 | float64 | time.Duration](f cli.Flag, value N) error {
+	name := f.Names()[0]
+	for _, r := range flagRanges {
+		if slices.Contains(r.flags, name) && !r.accepts(float64(value)) {
+			return fmt.Errorf("--%s must be %s: %v", name, r.wanted, value)
 		}
 	}
 	return nil

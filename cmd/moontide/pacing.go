@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -29,14 +28,6 @@ func pacingOf(c *cli.Context) (trace.Pacing, error) {
 	p := trace.Pacing{
 		Start: c.Duration("start"), End: c.Duration("end"), Limit: c.Int("limit"), SpreadGrid: c.Bool("spread-grid"),
 		Speedup: c.Float64("speedup"), Ramp: c.Duration("ramp"), Seed: c.Uint64("seed"),
-	}
-	if err := requirePositive(c, "end", "limit", "speedup", "ramp"); err != nil {
-		return p, err
-	}
-	if !math.IsInf(c.Float64("rate"), 1) {
-		if err := requirePositive(c, "rate"); err != nil {
-			return p, err
-		}
 	}
 	if c.IsSet("rate") {
 		p.Arrivals = &trace.Arrivals{Distribution: c.String("arrival"), Rate: c.Float64("rate"), Burstiness: c.Float64("burstiness"), Seed: p.Seed}

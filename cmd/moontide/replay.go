@@ -131,14 +131,8 @@ func runError(c *cli.Context, err error) error {
 }
 
 // replayConfig parses the flags of a run against an endpoint.
-func replayConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) {
-	if err := requirePositive(c, "timeout", "idle-timeout", "abort-after-errors"); err != nil {
-		return bench.Config{}, err
-	}
-	cfg, err := runConfig(c, std, stop)
-	if err != nil {
-		return cfg, err
-	}
+func replayConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
+	cfg = runConfig(c, std, stop)
 	if cfg.Client, err = clientConfig(c); err != nil {
 		return cfg, err
 	}
@@ -148,9 +142,6 @@ func replayConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) 
 	cfg.WaitReady = c.Duration("wait-ready")
 	cfg.Thresholds = thresholdsOf(c, runfile.Thresholds{})
 	cfg.CalibrationFile = calibrationFile()
-	if err := checkThresholdFlags(c); err != nil {
-		return cfg, err
-	}
 	if cfg.ServerMetrics, err = serverMetrics(c); err != nil {
 		return cfg, err
 	}
@@ -174,20 +165,14 @@ func replayConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) 
 }
 
 // runConfig parses the flags of every verb that executes a run.
-func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
-	if err := requirePositive(c, "max-concurrency", "duration"); err != nil {
-		return cfg, err
-	}
-	if err := checkBlockSize(c); err != nil {
-		return cfg, err
-	}
+func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 	cfg.Seed, cfg.Dir, cfg.KeepText = c.Uint64("seed"), c.String(outFlag.Name), c.Bool(keepTextFlag.Name)
 	cfg.MaxConcurrency, cfg.Closed, cfg.Duration = c.Int(maxConcurrencyFlag.Name), c.Bool(closedFlag.Name), c.Duration(durationFlag.Name)
 	cfg.Window, cfg.CacheGenerated = windowOf(c, runfile.Window{}), c.Bool(cacheGeneratedFlag)
 	cfg.Version, cfg.Command, cfg.Flags = version(), maskedCommand(), setFlags(c)
 	cfg.Drain = stop.gently.Done()
 	cfg.Observer.Message = func(text string) { std.say("%s", text) }
-	return cfg, nil
+	return cfg
 }
 
 // present prints the results of a run and saves its summary, page and figure.

@@ -119,12 +119,6 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	if c.NArg() == 0 {
 		return q, misused("report: name a run's folder, or several")
 	}
-	if err := checkThresholdFlags(c); err != nil {
-		return q, err
-	}
-	if err := checkWindow(c); err != nil {
-		return q, err
-	}
 	for _, arg := range c.Args().Slice() {
 		q.runs = append(q.runs, parseRun(arg))
 	}

@@ -63,7 +63,7 @@ func resumeFlags(c *cli.Context) (resume bool, err error) {
 			return true, misused("replay: --resume %s: repeat --%s: run folders do not contain its values", dir, name)
 		}
 		for _, value := range values {
-			if err := c.Set(name, value); err != nil {
+			if err := setFlag(c, name, value); err != nil {
 				return true, fmt.Errorf("--resume %s: --%s=%s of %s: %w", dir, name, value, runfile.RunFile, err)
 			}
 		}
@@ -82,6 +82,16 @@ func resumeFlags(c *cli.Context) (resume bool, err error) {
 		return true, misused("replay: --resume %s: different flags: %s", dir, strings.Join(others, "; "))
 	}
 	return true, nil
+}
+
+// setFlag sets a flag as if it had been given.
+func setFlag(c *cli.Context, name, value string) error {
+	if f := findFlag(c.Command.Flags, name); f != nil {
+		if _, err := checkValue(f, name, value); err != nil {
+			return err
+		}
+	}
+	return c.Set(name, value)
 }
 
 // byName returns the values of flags as stored by setFlags.

@@ -44,10 +44,6 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if c.NArg() > 0 {
 		return misused("serve: takes no argument: %q", c.Args().Slice())
 	}
-	scale := c.Float64("time-scale")
-	if !(scale >= server.LeastTimeScale && scale <= server.MostTimeScale) {
-		return misused("serve: --time-scale must be from %v to %v: %v", server.LeastTimeScale, server.MostTimeScale, scale)
-	}
 	if c.String("listen") == "" {
 		return misused("serve: --listen is empty")
 	}
@@ -75,7 +71,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 		go func() { io.Copy(io.Discard, std.in); end() }()
 	}
 	return server.Run(until, ln, server.Config{
-		Model: c.String("model"), Deployment: deployment, TimeScale: scale, CacheGenerated: c.Bool(cacheGeneratedFlag),
+		Model: c.String("model"), Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool(cacheGeneratedFlag),
 		Faults: faults, Seed: c.Uint64("seed"), Version: version(),
 	})
 }

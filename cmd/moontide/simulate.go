@@ -24,10 +24,7 @@ func simulateTrace(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := runConfig(c, std, stop)
-	if err != nil {
-		return err
-	}
+	cfg := runConfig(c, std, stop)
 	if cfg.Engines, err = deploymentOf(c); err != nil {
 		return err
 	}

@@ -125,9 +125,6 @@ func draftOf(c *cli.Context, std streams) (draft, error) {
 	if describedBy(c) != "" {
 		return draftDescription(c, std)
 	}
-	if err := checkBlockSize(c); err != nil {
-		return draft{}, err
-	}
 	name, from := c.String("method"), c.String("from")
 	prepare, known := methods[name]
 	switch {
@@ -137,8 +134,6 @@ func draftOf(c *cli.Context, std streams) (draft, error) {
 		return draft{}, misused("synth: no source: use --from TRACE, --spec FILE, or --isl and --osl")
 	case !c.IsSet("num-requests") && name == "tree":
 		return draft{}, misused("synth: --method tree needs --num-requests")
-	case c.Int("num-requests") < 1 && c.IsSet("num-requests"):
-		return draft{}, misused("synth: --num-requests must be positive: %d", c.Int("num-requests"))
 	case c.Bool(checkFlagName) && from == "-":
 		return draft{}, misused("synth: --check reads the source twice: use a file instead of standard input")
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"io"
-	"math"
 
 	"github.com/urfave/cli/v2"
 
@@ -22,11 +21,6 @@ func sessionsFlags() []cli.Flag {
 func draftSessions(c *cli.Context, std streams) (draft, error) {
 	if name := firstGiven(c, treeFlags()); name != "" {
 		return draft{}, misused("synth: --%s only works with --method tree", name)
-	}
-	for _, name := range []string{"rate-multiplier", "speedup-ratio"} {
-		if v := c.Float64(name); !(v > 0) || math.IsInf(v, 0) {
-			return draft{}, misused("synth: --%s must be positive: %v", name, v)
-		}
 	}
 	model, err := sessionsModel(c, std)
 	if err != nil {

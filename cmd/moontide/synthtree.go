@@ -29,14 +29,8 @@ func treeFlags() []cli.Flag {
 	)
 }
 
-// treeShape parses the flags. An explicit 0 is rejected because it would mean
-// the default in a shape.
+// treeShape parses the flags.
 func treeShape(c *cli.Context) (tree.Shape, error) {
-	for _, name := range []string{"prefix-len-multiplier", "prefix-root-multiplier", "prompt-len-multiplier", "osl-multiplier", "speedup-ratio", "max-isl", "max-osl"} {
-		if v := c.Value(name); c.IsSet(name) && (v == 0 || v == 0.) {
-			return tree.Shape{}, misused("synth: --%s must be positive: %v", name, v)
-		}
-	}
 	shape := tree.Shape{
 		PrefixLenMultiplier:  c.Float64("prefix-len-multiplier"),
 		PrefixRootMultiplier: c.Int("prefix-root-multiplier"),
