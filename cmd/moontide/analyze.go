@@ -18,11 +18,10 @@ var blockSizeFlag = &cli.IntFlag{
 	Usage: "block size, `N` tokens", DefaultText: "found in the trace",
 }
 
-func analyzeCommand(std streams) *cli.Command {
+func analyzeCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Name:        "analyze",
 		Usage:       "describe a trace: lengths, arrivals, shared prefixes, sessions, cache hit rates",
-		ArgsUsage:   "TRACE [TRACE...]",
 		Description: "Several traces are shown side by side, with their distances to the first. FILE - is standard output.\n\n" + knownModels(),
 		Flags: slices.Concat(group(inOutput,
 			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},

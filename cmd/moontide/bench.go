@@ -22,70 +22,38 @@ const (
 	numPromptsFlag  = "num-prompts"
 )
 
-// notInBench lists the replay flags that bench sets for each run or that only
-// concern recorded traces.
-func notInBench() []string {
-	names := []string{closedFlag.Name, "resume", keepTextFlag.Name, skipBadRowsFlag.Name}
-	for _, f := range slices.Concat(pacingFlags(), formatFlags("")) {
-		names = append(names, f.Names()...)
-	}
-	return names
-}
-
 func benchCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:      "bench",
-		Usage:     "sweep an endpoint over concurrencies or request rates",
-		ArgsUsage: " ",
-		UsageText: "moontide bench --isl 3000 --osl 150 --concurrency 1,2,4,8,16,32,64,128 [--out DIR]\n" +
-			"moontide bench --isl 3000 --osl 150 --rate 1,2,4,8 --url base=http://a:8000 --url new=http://b:8000\n" +
-			"moontide bench --isl 2000 --osl 512 --request-rate 200 --max-concurrency 10800 --num-prompts 30000 --warmup-time 60s --cooldown-time 60s",
+		Name:  "bench",
+		Usage: "sweep an endpoint over concurrencies or request rates",
 		Description: "Each run replays a trace that is drawn like those of moontide synth, and has its own folder in\n" +
 			"--out. Prompts differ from run to run, so that no run finds a warm cache; repeat a sweep with\n" +
 			"another --salt. The same command with the same --out resumes an interrupted sweep: it does the\n" +
 			"missing runs, and repeats INVALID ones. Give several URLs as label=URL to get a table of each\n" +
 			"and the ratios to the first. Without --url a simulated endpoint runs in this process.",
-		Flags:  benchFlags(std, stop),
+		Flags:  benchFlags(),
 		Action: func(c *cli.Context) error { return runBench(c, std, stop) },
 	}
 }
 
-// benchFlags returns bench's own flags, those that describe requests, and the
-// replay flags that a sweep does not set.
-func benchFlags(std streams, stop stop) []cli.Flag {
-	own := []cli.Flag{
+// benchFlags returns bench's own flags, those that describe requests, and those
+// of runs against an endpoint.
+func benchFlags() []cli.Flag {
+	described := slices.DeleteFunc(describeFlags(), func(f cli.Flag) bool {
+		// --rate is a list here, and --duration is that of a run.
+		return f.Names()[0] == rateFlag || f.Names()[0] == durationFlag.Name
+	})
+	return slices.Concat([]cli.Flag{
 		&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several", DefaultText: "an embedded simulated endpoint"},
 		&cli.StringFlag{Name: concurrencyFlag, Category: inLoad, Usage: "one run for each of `N,N,..`, with that many requests in flight"},
 		&cli.StringFlag{Name: rateFlag, Category: inLoad, Aliases: []string{"request-rate"}, Usage: "one run for each of `R,R,..`, at that many requests per second; inf sends all at once"},
 		&cli.IntFlag{Name: numPromptsFlag, Category: inLoad, Usage: "`N` requests per run", DefaultText: "10 times the concurrency, or a minute at the rate"},
 		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "sweep folder `DIR`, with a folder for each run", DefaultText: "a new folder under runs"},
-		&cli.BoolFlag{Name: "markdown", Category: inOutput, DisableDefaultText: true, Usage: "print Markdown tables"},
-		&cli.BoolFlag{Name: "csv", Category: inOutput, DisableDefaultText: true, Usage: "print one CSV table"},
+		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables"},
+		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print one CSV table"},
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
-	}
-	taken := notInBench()
-	for _, f := range own {
-		taken = append(taken, f.Names()...)
-	}
-	flags := own
-	for _, f := range describeFlags() {
-		// --rate is a list here, and --duration is replay's.
-		if name := f.Names()[0]; name != rateFlag && name != durationFlag.Name {
-			flags = append(flags, f)
-			taken = append(taken, name)
-		}
-	}
-	flags = append(flags, &cli.IntFlag{
-		Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "tokens a block: beginnings are shared in whole blocks",
-		DefaultText: "512; what fits --shared-len; 16 with --turns",
-	})
-	taken = append(taken, blockSizeFlag.Name)
-	for _, f := range replayCommand(std, stop).Flags {
-		if !slices.ContainsFunc(f.Names(), func(name string) bool { return slices.Contains(taken, name) }) {
-			flags = append(flags, f)
-		}
-	}
-	return grouped(flags)
+		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "tokens a block: beginnings are shared in whole blocks", DefaultText: "512; what fits --shared-len; 16 with --turns"},
+	}, described, endpointFlags(), runFlags())
 }
 
 // runBench executes the runs of a sweep and shows the results, even if the

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -28,24 +27,7 @@ func legDescription(c *cli.Context, std streams, leg bench.Leg) (*spec.Spec, err
 	if leg.Axis == bench.Rate && !math.IsInf(leg.Level, 1) {
 		own[rateFlag] = bench.FormatLevel(leg.Level)
 	}
-	set := flag.NewFlagSet("bench", flag.ContinueOnError)
-	for _, f := range append(describeFlags(), sharedFlags()...) {
-		if err := f.Apply(set); err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
-		}
-		name := f.Names()[0]
-		value, mine := own[name]
-		if !mine && c.IsSet(name) {
-			value = fmt.Sprint(c.Value(name))
-		}
-		if value == "" {
-			continue
-		}
-		if err := set.Set(name, value); err != nil {
-			return nil, misused("bench: --%s: %w", name, err)
-		}
-	}
-	return readDescription(cli.NewContext(c.App, set, nil), std)
+	return readDescription(c, std, own)
 }
 
 // sharedBlocks returns a block size with which prompts share exactly the

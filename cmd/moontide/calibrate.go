@@ -17,17 +17,16 @@ import (
 
 func calibrateCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:      "calibrate",
-		Usage:     "measure how much load this machine can generate and how exact its timestamps are",
-		ArgsUsage: " ",
+		Name:  "calibrate",
+		Usage: "measure how much load this machine can generate and how exact its timestamps are",
 		Description: "Runs the simulated endpoint in a separate process that reports when it wrote each event, and\n" +
 			"raises the load, with streams evenly phased and in lock-step, while the p99 errors stay below\n" +
 			"1 ms. Takes less than 50 seconds. Later runs report whether they stayed within the range found.",
-		Flags: grouped([]cli.Flag{
-			&cli.BoolFlag{Name: "quick", Category: inRunControl, DisableDefaultText: true, Usage: "a few seconds of light load, as a smoke test; the result is not saved"},
-			&cli.BoolFlag{Name: "json", Category: inOutput, DisableDefaultText: true, Usage: "print JSON instead of text"},
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "quick", Category: inRunControl, Usage: "a few seconds of light load, as a smoke test; the result is not saved"},
+			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},
 			&cli.StringFlag{Name: "out", Category: inOutput, Usage: "result `FILE`", DefaultText: "the one that later runs read"},
-		}),
+		},
 		Action: func(c *cli.Context) error { return calibrate(c, std, stop) },
 	}
 }

@@ -9,11 +9,10 @@ import (
 	"moontide/trace/check"
 )
 
-func checkCommand(std streams) *cli.Command {
+func checkCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:      "check",
-		Usage:     "list every irregularity of a trace; exits 1 if it cannot be replayed faithfully",
-		ArgsUsage: "TRACE",
+		Name:  "check",
+		Usage: "list every irregularity of a trace; exits 1 if it cannot be replayed faithfully",
 		Flags: append(readFlags(),
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},
 			blockSizeFlag,

@@ -16,11 +16,10 @@ import (
 	"moontide/replay/bench"
 )
 
-func compareCommand(std streams) *cli.Command {
+func compareCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:      "compare",
-		Usage:     "compare two runs, with confidence intervals",
-		ArgsUsage: "A B",
+		Name:  "compare",
+		Usage: "compare two runs, with confidence intervals",
 		Description: "A and B are run folders, or comma-separated folders of repeated runs: A1,A2,A3 B1,B2,B3. Name\n" +
 			"the sides with old=A new=B. Use three or more runs per side to see run-to-run variation. Runs\n" +
 			"that are INVALID (exit status 3), incomplete or of different workloads (exit status 1) are not\n" +
@@ -29,16 +28,16 @@ func compareCommand(std streams) *cli.Command {
 			"A to B, with % relative to A: 'p99_ttft_ms>+5%', 'output_throughput<-200'. An unsigned limit is a\n" +
 			"value of B: 'mean_itl_ms>25'. A change that is not significant counts as none; a change without\n" +
 			"a confidence interval counts as is. A metric that was not measured fails.",
-		Flags: grouped([]cli.Flag{
+		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "fail-if", Category: inValidity, Usage: "exit with status 1 if `CONDITION` holds; repeatable"},
-			&cli.BoolFlag{Name: "force", Category: inValidity, DisableDefaultText: true, Usage: "compare anyway"},
+			&cli.BoolFlag{Name: "force", Category: inValidity, Usage: "compare anyway"},
 			&cli.StringSliceFlag{Name: "metric", Category: inOutput, Usage: "also compare `METRIC`, such as p90_ttft_from_schedule_ms; repeatable"},
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "also compare goodput, the requests per second that meet `OBJECTIVES`, such as ttft:2000,tpot:25"},
 			&cli.Uint64Flag{Name: "seed", Category: inOutput, Usage: "seed of the bootstrap resamples"},
-			&cli.BoolFlag{Name: "json", Category: inOutput, DisableDefaultText: true, Usage: "print JSON instead of text"},
-			&cli.BoolFlag{Name: "markdown", Category: inOutput, DisableDefaultText: true, Usage: "print Markdown instead of text"},
-			&cli.BoolFlag{Name: "csv", Category: inOutput, DisableDefaultText: true, Usage: "print the differences as CSV instead of text"},
-		}),
+			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},
+			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown instead of text"},
+			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print the differences as CSV instead of text"},
+		},
 		Action: func(c *cli.Context) error { return compareRuns(c, std) },
 	}
 }

@@ -15,11 +15,10 @@ import (
 	"moontide/trace/format"
 )
 
-func convertCommand(std streams) *cli.Command {
+func convertCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:      "convert",
-		Usage:     "merge, cut, sample, shard, scale and re-time traces",
-		ArgsUsage: "TRACE...",
+		Name:  "convert",
+		Usage: "merge, cut, sample, shard, scale and re-time traces",
 		Description: "Several inputs are merged by arrival. Their block and session ids must mean the same things, so traces of different block sizes are refused. " +
 			"Then these apply, in this order: sort, spread-grid, start and end, sample, shard, limit, rate, speedup, ramp.",
 		Flags: slices.Concat(pacingFlags(), group(inLoad,

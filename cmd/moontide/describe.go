@@ -24,8 +24,10 @@ var specFlag = &cli.StringFlag{
 	Usage: "description: a YAML `FILE`, the name of a ready one, or - for standard input",
 }
 
-// describeKeys lists the flags that set a key of a description.
-var describeKeys = []struct{ flag, key, usage, otherwise string }{
+// describeKey is a flag that sets a key of a description.
+type describeKey struct{ flag, key, usage, otherwise string }
+
+var describeKeys = []describeKey{
 	{"isl", "isl", "prompt length (ISL) in tokens, a `DIST`", ""},
 	{"unique-isl", "unique_isl", "prompt length after the shared prefix in tokens, a `DIST`; replaces --isl", ""},
 	{"osl", "osl", "answer length (OSL) in tokens, a `DIST`", ""},
@@ -44,8 +46,8 @@ var describeKeys = []struct{ flag, key, usage, otherwise string }{
 }
 
 // sharedKeys lists the keys set by flags shared with the other methods.
-var sharedKeys = []struct{ flag, key string }{
-	{"num-requests", "num_requests"}, {"seed", "seed"}, {blockSizeFlag.Name, "block_size"},
+var sharedKeys = []describeKey{
+	{flag: "num-requests", key: "num_requests"}, {flag: "seed", key: "seed"}, {flag: blockSizeFlag.Name, key: "block_size"},
 }
 
 // describeFlags returns the flags that describe a trace.
@@ -65,7 +67,7 @@ func draftDescription(c *cli.Context, std streams) (draft, error) {
 	if name := firstGiven(c, slices.Concat(traceFlags(), treeFlags(), sessionsFlags())); name != "" {
 		return draft{}, misused("synth: --%s makes a trace from another one, --%s from a description: use one of them", name, describedBy(c))
 	}
-	d, err := readDescription(c, std)
+	d, err := readDescription(c, std, nil)
 	if err != nil {
 		return draft{}, err
 	}
@@ -86,17 +88,17 @@ func writeDescription(c *cli.Context, d *spec.Spec) func(*format.Writer) (rows i
 	}
 }
 
-// readDescription reads --spec and overrides it with the flags.
-func readDescription(c *cli.Context, std streams) (*spec.Spec, error) {
+// readDescription reads --spec and overrides it with the flags. own replaces
+// the values of some flags; "" omits the flag.
+func readDescription(c *cli.Context, std streams, own map[string]string) (*spec.Spec, error) {
 	o := spec.Options{Name: "the flags", Open: openNative}
-	for _, k := range describeKeys {
-		if c.IsSet(k.flag) {
-			o.Settings = append(o.Settings, spec.Setting{Key: k.key, Value: c.String(k.flag), From: "--" + k.flag})
+	for _, k := range slices.Concat(describeKeys, sharedKeys) {
+		value, replaced := own[k.flag]
+		if !replaced && c.IsSet(k.flag) {
+			value = fmt.Sprint(c.Value(k.flag))
 		}
-	}
-	for _, k := range sharedKeys {
-		if c.IsSet(k.flag) {
-			o.Settings = append(o.Settings, spec.Setting{Key: k.key, Value: fmt.Sprint(c.Value(k.flag)), From: "--" + k.flag})
+		if value != "" || !replaced && c.IsSet(k.flag) {
+			o.Settings = append(o.Settings, spec.Setting{Key: k.key, Value: value, From: "--" + k.flag})
 		}
 	}
 	var text []byte
@@ -110,7 +112,7 @@ func readDescription(c *cli.Context, std streams) (*spec.Spec, error) {
 	d, err := spec.Parse(text, o)
 	var file *fs.PathError
 	if err != nil && !c.IsSet(specFlag.Name) && !errors.As(err, &file) {
-		return nil, usageError{fmt.Errorf("synth: %w", err)}
+		return nil, misused("%s: %w", c.Command.Name, err)
 	}
 	return d, err
 }

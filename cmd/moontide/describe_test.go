@@ -16,7 +16,7 @@ func described(t *testing.T, stdin string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	std := streams{in: strings.NewReader(stdin), out: &out, err: io.Discard}
-	app := &cli.App{Commands: []*cli.Command{synthCommand(std)}, Writer: &out, ErrWriter: io.Discard, ExitErrHandler: func(*cli.Context, error) {}}
+	app := &cli.App{Commands: []*cli.Command{synthCommand(std, stop{})}, Writer: &out, ErrWriter: io.Discard, ExitErrHandler: func(*cli.Context, error) {}}
 	err := app.RunContext(context.Background(), append([]string{"moontide", "synth"}, args...))
 	return out.String(), err
 }

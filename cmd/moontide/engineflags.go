@@ -61,7 +61,7 @@ func engineFlags() []cli.Flag {
 		cost(sequenceFlag, simulated.Engine.Costs.Sequence, "additional step `TIME` per decoding sequence"),
 		cost(contextTokenFlag, simulated.Engine.Costs.ContextToken, "additional step `TIME` per token of the decoding sequences' contexts"),
 		cost(phasedFlag, 0, "for calibration: a token per sequence every `TIME`, each sequence at its own phase"),
-		&cli.BoolFlag{Name: cacheGeneratedFlag, Category: inEngine, DisableDefaultText: true, Usage: "keep generated tokens in the prefix cache too"},
+		&cli.BoolFlag{Name: cacheGeneratedFlag, Category: inEngine, Usage: "keep generated tokens in the prefix cache too"},
 	}
 }
 

@@ -9,11 +9,10 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func fitCommand(std streams) *cli.Command {
+func fitCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:      "fit",
-		Usage:     "learn a model of a trace: a small, shareable file for synth --from",
-		ArgsUsage: "TRACE",
+		Name:  "fit",
+		Usage: "learn a model of a trace: a small, shareable file for synth --from",
 		Description: "The file holds no row and no id of the trace, and nothing based on fewer than five requests, so it can be given away. " +
 			"synth --from MODEL makes the same trace as synth --from TRACE.",
 		Flags: append([]cli.Flag{

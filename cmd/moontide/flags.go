@@ -2,7 +2,6 @@ package main
 
 import (
 	"reflect"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 )
@@ -29,9 +28,6 @@ var groups = []string{
 	inTarget, inRequests, inLoad, inRunControl, ofTraces, ofSessions, ofTree, ofDescriptions,
 	inTraceInput, inCache, inServer, inValidity, inOutput, inEngine,
 }
-
-// grouped joins flags; the help sorts them by their groups.
-func grouped(flags ...[]cli.Flag) []cli.Flag { return slices.Concat(flags...) }
 
 // group puts new flags in a group of the help.
 func group(name string, flags ...cli.Flag) []cli.Flag {

@@ -129,23 +129,17 @@ func verbs() []verb {
 	return []verb{
 		{"replay", replayCommand},
 		{"bench", benchCommand},
-		{"report", quiet(reportCommand)},
-		{"compare", quiet(compareCommand)},
+		{"report", reportCommand},
+		{"compare", compareCommand},
 		{"calibrate", calibrateCommand},
-		{"analyze", quiet(analyzeCommand)},
-		{"check", quiet(checkCommand)},
-		{"convert", quiet(convertCommand)},
-		{"synth", quiet(synthCommand)},
-		{"fit", quiet(fitCommand)},
+		{"analyze", analyzeCommand},
+		{"check", checkCommand},
+		{"convert", convertCommand},
+		{"synth", synthCommand},
+		{"fit", fitCommand},
 		{"simulate", simulateCommand},
 		{"serve", serveCommand},
 	}
-}
-
-// quiet adapts a verb that only needs the context of its action, which the
-// first interrupt cancels.
-func quiet(command func(streams) *cli.Command) func(streams, stop) *cli.Command {
-	return func(std streams, _ stop) *cli.Command { return command(std) }
 }
 
 // newApp returns the command with all verbs, or only those named: creating every

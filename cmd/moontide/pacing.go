@@ -14,7 +14,7 @@ func pacingFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "start", Category: inLoad, Usage: "drop the rows before `TIME` of the trace, which becomes 0"},
 		&cli.DurationFlag{Name: "end", Category: inLoad, Usage: "drop the rows from `TIME` of the trace on", DefaultText: "the trace's end"},
 		&cli.IntFlag{Name: "limit", Category: inLoad, Aliases: []string{"take", "num-prompts"}, Usage: "use the first `N` rows; a shorter trace is not repeated", DefaultText: "all"},
-		&cli.BoolFlag{Name: "spread-grid", Category: inLoad, DisableDefaultText: true, Usage: "spread requests that share a coarse timestamp over that step of the trace's clock"},
+		&cli.BoolFlag{Name: "spread-grid", Category: inLoad, Usage: "spread requests that share a coarse timestamp over that step of the trace's clock"},
 		&cli.Float64Flag{Name: "rate", Category: inLoad, Usage: "replace the arrivals: `R` requests per second, or inf for all at once", DefaultText: "the trace's arrivals"},
 		&cli.StringFlag{Name: "arrival", Category: inLoad, Value: trace.Poisson, Usage: "arrival `PROCESS` for --rate: constant, poisson or gamma"},
 		&cli.Float64Flag{Name: "burstiness", Category: inLoad, Value: 1, Usage: "shape `K` of gamma arrivals: below 1 they come in bursts"},

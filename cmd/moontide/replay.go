@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -20,44 +21,54 @@ import (
 // Flags of every verb that executes a run.
 var (
 	maxConcurrencyFlag = &cli.IntFlag{Name: "max-concurrency", Category: inLoad, Usage: "at most `N` requests in flight; later requests queue in the client, and the time is measured", DefaultText: "no limit"}
-	closedFlag         = &cli.BoolFlag{Name: "closed", Category: inLoad, DisableDefaultText: true, Usage: "closed loop: ignore the trace's arrivals and keep --max-concurrency requests in flight"}
+	closedFlag         = &cli.BoolFlag{Name: "closed", Category: inLoad, Usage: "closed loop: ignore the trace's arrivals and keep --max-concurrency requests in flight"}
 	durationFlag       = &cli.DurationFlag{Name: "duration", Category: inRunControl, Usage: "stop sending after `TIME`; requests in flight finish", DefaultText: "no limit"}
 	warmupTimeFlag     = &cli.DurationFlag{Name: "warmup-time", Category: inValidity, Usage: "exclude the first `TIME` of the run from the metrics"}
 	cooldownTimeFlag   = &cli.DurationFlag{Name: "cooldown-time", Category: inValidity, Usage: "exclude the last `TIME` of the run from the metrics"}
 	outFlag            = &cli.StringFlag{Name: "out", Category: inOutput, Usage: "run folder `DIR`", DefaultText: "a new folder under runs"}
 	percentilesFlag    = &cli.StringFlag{Name: "percentiles", Category: inOutput, DefaultText: "99", Usage: "comma-separated `PERCENTILES` to show besides mean and median"}
-	keepTextFlag       = &cli.BoolFlag{Name: "keep-text", Category: inOutput, DisableDefaultText: true, Usage: "record the trace's texts instead of their SHA-256"}
+	keepTextFlag       = &cli.BoolFlag{Name: "keep-text", Category: inOutput, Usage: "record the trace's texts instead of their SHA-256"}
 )
 
 func replayCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:      "replay",
-		Usage:     "send a trace's requests at their scheduled times and measure every response",
-		ArgsUsage: "TRACE",
+		Name:  "replay",
+		Usage: "send a trace's requests at their scheduled times and measure every response",
 		Description: "Without --url a simulated endpoint runs in this process; it takes the engine flags of\n" +
 			"moontide serve. The first interrupt stops sending and waits for the requests in flight, the\n" +
 			"second ends the run at once. The exit status is 3 if the verdict is INVALID.",
-		Flags: grouped(targetFlags(), pacingFlags(), runFlags(), evidenceFlags(), engineFlags(), []cli.Flag{
-			&cli.Uint64Flag{Name: "seed", Category: inRequests, Usage: "seed of the prompts and of drawn arrivals; the same seed sends the same bytes"},
-			&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "change the prompt text but keep its prefix sharing, to avoid a warm cache"},
-			&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit of one request, to the end of its response"},
-			&cli.IntFlag{Name: "retry", Category: inRunControl, Usage: "retry a request that got 429 or 503 up to `N` times, after Retry-After or else 1 s, 2 s, 4 s"},
-			&cli.IntFlag{Name: "abort-after-errors", Category: inRunControl, Usage: "stop the run after `N` failed requests", DefaultText: "never"},
-			&cli.IntFlag{Name: "warmup-requests", Category: inRunControl, Usage: "send `N` unmeasured requests first, with the trace's lengths and other text"},
-			&cli.DurationFlag{Name: "wait-ready", Category: inRunControl, Usage: "wait up to `TIME` for the endpoint to become ready"},
+		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags()),
+			&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"},
 			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`; flags default to those of that run"},
-			&cli.BoolFlag{Name: "no-chunk-times", Category: inOutput, DisableDefaultText: true, Usage: "do not record the time of each token chunk (most of a record); ITL then comes from a histogram"},
-		}),
+		),
 		Action: func(c *cli.Context) error { return replayTrace(c, std, stop) },
 	}
 }
 
+// endpointFlags returns the flags of the verbs that send requests to an
+// endpoint.
+func endpointFlags() []cli.Flag {
+	return append(slices.Concat(targetFlags(), evidenceFlags(), engineFlags()),
+		&cli.Uint64Flag{Name: "seed", Category: inRequests, Usage: "seed of the prompts and of drawn arrivals; the same seed sends the same bytes"},
+		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "change the prompt text but keep its prefix sharing, to avoid a warm cache"},
+		&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit of one request, to the end of its response"},
+		&cli.IntFlag{Name: "retry", Category: inRunControl, Usage: "retry a request that got 429 or 503 up to `N` times, after Retry-After or else 1 s, 2 s, 4 s"},
+		&cli.IntFlag{Name: "abort-after-errors", Category: inRunControl, Usage: "stop the run after `N` failed requests", DefaultText: "never"},
+		&cli.IntFlag{Name: "warmup-requests", Category: inRunControl, Usage: "send `N` unmeasured requests first, with the trace's lengths and other text"},
+		&cli.DurationFlag{Name: "wait-ready", Category: inRunControl, Usage: "wait up to `TIME` for the endpoint to become ready"},
+		&cli.BoolFlag{Name: "no-chunk-times", Category: inOutput, Usage: "do not record the time of each token chunk (most of a record); ITL then comes from a histogram"},
+	)
+}
+
 // runFlags returns the flags of every verb that executes a run.
 func runFlags() []cli.Flag {
-	return append(formatFlags(inTraceInput),
-		maxConcurrencyFlag, closedFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag,
-		outFlag, percentilesFlag, keepTextFlag, blockSizeFlag, skipBadRowsFlag,
-	)
+	return []cli.Flag{maxConcurrencyFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag, percentilesFlag}
+}
+
+// recordedTraceFlags returns the flags of the verbs that run a recorded trace.
+func recordedTraceFlags() []cli.Flag {
+	return append(slices.Concat(pacingFlags(), formatFlags(inTraceInput)),
+		closedFlag, outFlag, keepTextFlag, blockSizeFlag, skipBadRowsFlag)
 }
 
 func replayTrace(c *cli.Context, std streams, stop stop) error {

@@ -17,11 +17,10 @@ import (
 	"moontide/replay/runfile"
 )
 
-func reportCommand(std streams) *cli.Command {
+func reportCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:      "report",
-		Usage:     "report the metrics of runs from their folders, even of a killed run",
-		ArgsUsage: "RUN [RUN...]",
+		Name:  "report",
+		Usage: "report the metrics of runs from their folders, even of a killed run",
 		Description: "Several runs are reported one after another, with tables and figures side by side; LABEL=RUN\n" +
 			"labels one. --merge reports the runs as one test that several machines drove at once: their\n" +
 			"records are merged and their clocks are assumed to agree.\n\n" +
@@ -30,21 +29,21 @@ func reportCommand(std streams) *cli.Command {
 			"Metrics: ttft, ttst, tpot, itl, e2el, ttft_from_schedule, e2el_from_schedule, schedule_lag,\n" +
 			"client_lag, connect and client_queue_time. Objectives use the same names, in milliseconds;\n" +
 			"itl is a request's longest gap.",
-		Flags: grouped(thresholdFlags(), []cli.Flag{
+		Flags: append(thresholdFlags(),
 			warmupTimeFlag, cooldownTimeFlag,
 			&cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "comma-separated `METRICS` to show"},
 			percentilesFlag,
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "count the requests that meet `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
-			&cli.BoolFlag{Name: "merge", Category: inOutput, DisableDefaultText: true, Usage: "report the runs as one"},
-			&cli.BoolFlag{Name: "json", Category: inOutput, DisableDefaultText: true, Usage: "print the summary as JSON instead of text"},
-			&cli.BoolFlag{Name: "csv", Category: inOutput, DisableDefaultText: true, Usage: "print CSV, one line per run, instead of text"},
-			&cli.BoolFlag{Name: "markdown", Category: inOutput, DisableDefaultText: true, Usage: "print a Markdown table instead of text"},
+			&cli.BoolFlag{Name: "merge", Category: inOutput, Usage: "report the runs as one"},
+			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print the summary as JSON instead of text"},
+			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print CSV, one line per run, instead of text"},
+			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print a Markdown table instead of text"},
 			&cli.StringFlag{Name: "format", Category: inOutput, Usage: "print the `FORMAT` of another tool: vllm (its result block), aiperf (profile_export.jsonl) or bench (Go benchmark lines for benchstat)"},
 			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the report with figures to `FILE`, a self-contained page"},
 			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the distributions of TTFT, ITL and E2EL to `FILE`, one row per run"},
 			&cli.StringFlag{Name: "cache-misses", Category: inOutput, Usage: "also write predicted and measured prefix cache hits of each request to CSV `FILE`"},
 			&cli.StringFlag{Name: "over-time", Category: inOutput, Usage: "also write throughput, concurrency, TTFT and lag over time to CSV `FILE`"},
-		}),
+		),
 		Action: func(c *cli.Context) error { return reportRuns(c, std) },
 	}
 }

@@ -18,22 +18,21 @@ import (
 
 func serveCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:      "serve",
-		Usage:     "run the simulated OpenAI-compatible endpoint",
-		ArgsUsage: " ",
+		Name:  "serve",
+		Usage: "run the simulated OpenAI-compatible endpoint",
 		Description: "Serves /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health, /version, and\n" +
 			"/metrics with vLLM's names. Request headers: X-Session-ID names the conversation for\n" +
 			"--routing session; X-Moontide-Stamps: 1 adds the write time of each event (CLOCK_MONOTONIC, ns);\n" +
 			"X-Moontide-Fault applies a --fault to one request.",
-		Flags: grouped([]cli.Flag{
+		Flags: append(engineFlags(),
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
 			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the served model"},
 			&cli.StringSliceFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is " + faultKinds()},
-			&cli.BoolFlag{Name: untilInputEndsFlag, Category: inRunControl, DisableDefaultText: true, Usage: "exit when standard input is closed"},
-			&cli.BoolFlag{Name: "json", Category: inOutput, DisableDefaultText: true, Usage: "print a JSON line with the endpoint's URL to standard output once it accepts connections"},
+			&cli.BoolFlag{Name: untilInputEndsFlag, Category: inRunControl, Usage: "exit when standard input is closed"},
+			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print a JSON line with the endpoint's URL to standard output once it accepts connections"},
 			&cli.Float64Flag{Name: "time-scale", Category: inEngine, Value: 1, Usage: "run the engines `X` times as fast as real time"},
 			&cli.Uint64Flag{Name: "seed", Category: inEngine, Usage: "seed of the random router and of the faults"},
-		}, engineFlags()),
+		),
 		Action: func(c *cli.Context) error { return serve(c, std, stop) },
 	}
 }

@@ -1,20 +1,21 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/urfave/cli/v2"
 )
 
 func simulateCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
-		Name:      "simulate",
-		Usage:     "replay a trace against simulated engines in virtual time: an hour takes a second",
-		ArgsUsage: "TRACE",
+		Name:  "simulate",
+		Usage: "replay a trace against simulated engines in virtual time: an hour takes a second",
 		Description: "The engines are those of moontide serve; the defaults approximate Llama 3.1 8B in FP8 on one\n" +
 			"H100. The run folder has the same files as that of a replay, so every report works on it.",
-		Flags: grouped(pacingFlags(), runFlags(), []cli.Flag{
+		Flags: append(slices.Concat(recordedTraceFlags(), runFlags(), engineFlags()),
 			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "seed of drawn arrivals and of the random router"},
 			tokenizerFlag(inTraceInput),
-		}, engineFlags()),
+		),
 		Action: func(c *cli.Context) error { return simulateTrace(c, std, stop) },
 	}
 }

@@ -35,11 +35,10 @@ var methods = map[string]method{"sessions": draftSessions, "tree": draftTree}
 
 const defaultMethod = "sessions"
 
-func synthCommand(std streams) *cli.Command {
+func synthCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
-		Name:      "synth",
-		Usage:     "make a trace that resembles another one, or from a description",
-		ArgsUsage: " ",
+		Name:  "synth",
+		Usage: "make a trace that resembles another one, or from a description",
 		Description: "From a trace, --method sessions keeps conversations and think times, bursts, lengths, and how soon prefixes recur. TRACE may also be a model made by moontide fit. " +
 			"If more requests are asked for than the source has, the trace continues in the same way with new conversations.\n\n" +
 			"--method tree is the method of NVIDIA's data generator: it samples paths in the tree of shared prefixes. " +

@@ -19,7 +19,6 @@ import (
 // targetFlags returns the flags for the endpoint and the content of requests.
 func targetFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"},
 		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "model `NAME`; optional if the endpoint serves one model"},
 		&cli.StringFlag{Name: "endpoint", Category: inTarget, Value: openai.Completions, Usage: "`API` to call: completions or chat"},
 		&cli.StringFlag{Name: "api-key-env", Category: inTarget, Usage: "environment `VARIABLE` that holds the API key"},
@@ -31,8 +30,8 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "token-range", Category: inRequests, Usage: "draw token ids from `LO:HI`, including LO and excluding HI", DefaultText: fmt.Sprintf("%d:%d", prompt.DefaultLow, prompt.DefaultHigh)},
 		&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "the model's tokenizer.json `FILE`: use words that are one token each in its vocabulary"},
 		&cli.StringFlag{Name: "dataset", Category: inRequests, Usage: "`FILE` of ShareGPT conversations, a text file, or a folder of *.txt: prompts are passages of it, cut to exact lengths; needs --tokenizer"},
-		&cli.BoolFlag{Name: "exact-isl", Category: inRequests, DisableDefaultText: true, Usage: "shorten prompts by what the endpoint adds (a chat template), so that it counts the trace's input length"},
-		&cli.BoolFlag{Name: "no-ignore-eos", Category: inRequests, DisableDefaultText: true, Usage: "let the model end its answers: send neither ignore_eos nor min_tokens"},
+		&cli.BoolFlag{Name: "exact-isl", Category: inRequests, Usage: "shorten prompts by what the endpoint adds (a chat template), so that it counts the trace's input length"},
+		&cli.BoolFlag{Name: "no-ignore-eos", Category: inRequests, Usage: "let the model end its answers: send neither ignore_eos nor min_tokens"},
 		&cli.Float64Flag{Name: "temperature", Category: inRequests, Usage: "sampling temperature `T` from 0 to 2", DefaultText: "the endpoint's"},
 		&cli.Float64Flag{Name: "top-p", Category: inRequests, Usage: "top-p `P` of sampling, above 0 and at most 1", DefaultText: "the endpoint's"},
 		&cli.StringFlag{Name: "extra-body", Category: inRequests, Usage: "`JSON` object whose members are added to every request, such as '{\"top_k\": 5}'"},
