@@ -15,7 +15,7 @@ import (
 
 var blockSizeFlag = &cli.IntFlag{
 	Name: "block-size", Category: inTraceInput,
-	Usage: "block size, `N` tokens", DefaultText: "found in the trace",
+	Usage: "block size in tokens", DefaultText: "found in the trace",
 }
 
 func analyzeCommand(std streams, _ stop) *cli.Command {
@@ -30,8 +30,8 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 			&cli.StringFlag{Name: "html", Usage: "also write a page with figures to `FILE`"},
 			&cli.StringFlag{Name: "png", Usage: "also write the figures to `FILE`"},
 		), cacheFlags(), group(inServer,
-			&cli.DurationFlag{Name: "ttft", Usage: "time to first token (`TIME`) for an estimate of the concurrency; needs --tpot"},
-			&cli.DurationFlag{Name: "tpot", Usage: "time per output token (`TIME`) for an estimate of the concurrency; needs --ttft"},
+			&cli.DurationFlag{Name: "ttft", Usage: "time to first token for an estimate of the concurrency; needs --tpot"},
+			&cli.DurationFlag{Name: "tpot", Usage: "time per output token for an estimate of the concurrency; needs --ttft"},
 		), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
 		Action: func(c *cli.Context) error { return analyzeTraces(c, std) },
 	}

@@ -47,12 +47,12 @@ func benchFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several", DefaultText: "an embedded simulated endpoint"},
 		&cli.StringFlag{Name: concurrencyFlag, Category: inLoad, Usage: "one run for each of `N,N,..`, with that many requests in flight"},
 		&cli.StringFlag{Name: rateFlag, Category: inLoad, Aliases: []string{"request-rate"}, Usage: "one run for each of `R,R,..`, at that many requests per second; inf sends all at once"},
-		&cli.IntFlag{Name: numPromptsFlag, Category: inLoad, Usage: "`N` requests per run", DefaultText: "10 times the concurrency, or a minute at the rate"},
-		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "sweep folder `DIR`, with a folder for each run", DefaultText: "a new folder under runs"},
+		&cli.IntFlag{Name: numPromptsFlag, Category: inLoad, Usage: "number of requests per run", DefaultText: "10 times the concurrency, or a minute at the rate"},
+		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "`DIR`: sweep folder, with a folder for each run", DefaultText: "a new folder under runs"},
 		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables"},
 		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print one CSV table"},
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
-		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "tokens a block: beginnings are shared in whole blocks", DefaultText: "512; what fits --shared-len; 16 with --turns"},
+		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "512; what fits --shared-len; 16 with --turns"},
 	}, described, endpointFlags(), runFlags())
 }
 

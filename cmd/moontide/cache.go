@@ -15,13 +15,13 @@ import (
 
 func cacheFlags() []cli.Flag {
 	return group(inCache,
-		&cli.StringFlag{Name: "cache", Value: "lru", Usage: "eviction `POLICIES` to simulate, of lru, lfu, fifo and belady (the upper bound)"},
-		&cli.StringFlag{Name: "capacities", Usage: "cache `SIZES` in blocks (10000), tokens (5Mtok) or bytes (64GiB)", DefaultText: "several that fit the trace"},
+		&cli.StringFlag{Name: "cache", Value: "lru", Usage: "`POLICIES`: eviction policies to simulate, of lru, lfu, fifo and belady (the upper bound)"},
+		&cli.StringFlag{Name: "capacities", Usage: "`SIZES`: cache sizes in blocks (10000), tokens (5Mtok) or bytes (64GiB)", DefaultText: "several that fit the trace"},
 		&cli.StringFlag{Name: "kv-model", Usage: "`MODEL` whose KV cache turns tokens into bytes, such as llama-3.1-70b"},
-		&cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "number `TYPE` in the KV cache of --kv-model: bf16, fp16, fp8 or fp32"},
-		&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "size of a token in the KV cache, `N` bytes; replaces --kv-model"},
+		&cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "`TYPE`: number type in the KV cache of --kv-model: bf16, fp16, fp8 or fp32"},
+		&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "`N`: size of a token in the KV cache in bytes; replaces --kv-model"},
 		&cli.IntFlag{Name: "workers", Usage: "simulate `N` workers with a cache each"},
-		&cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "routing `POLICIES` to compare with --workers, of round-robin, random, least-loaded, session and prefix"},
+		&cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "`POLICIES`: routing policies to compare with --workers, of round-robin, random, least-loaded, session and prefix"},
 	)
 }
 

@@ -25,7 +25,7 @@ func calibrateCommand(std streams, stop stop) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "quick", Category: inRunControl, Usage: "a few seconds of light load, as a smoke test; the result is not saved"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},
-			&cli.StringFlag{Name: "out", Category: inOutput, Usage: "result `FILE`", DefaultText: "the one that later runs read"},
+			&cli.StringFlag{Name: "out", Category: inOutput, Usage: "`FILE`: result file", DefaultText: "the one that later runs read"},
 		},
 		Action: func(c *cli.Context) error { return calibrate(c, std, stop) },
 	}

@@ -25,7 +25,7 @@ func convertCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; holds the trace in memory"},
 			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this `SHARE` of the sessions, or of the rows without one"},
 			&cli.StringFlag{Name: "shard", Usage: "keep part `i/n`, from 1/n to n/n; together the parts are the trace"},
-			&cli.Uint64Flag{Name: "seed", Usage: "random `SEED` of --sample, --arrival and --spread-grid", DefaultText: "0"},
+			&cli.Uint64Flag{Name: "seed", Usage: "`SEED`: random seed of --sample, --arrival and --spread-grid", DefaultText: "0"},
 		), group(inOutput,
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},
 			toFlag,

@@ -21,27 +21,27 @@ import (
 
 var specFlag = &cli.StringFlag{
 	Name: "spec", Category: ofDescriptions,
-	Usage: "description: a YAML `FILE`, the name of a ready one, or - for standard input",
+	Usage: "`FILE`: description in YAML, the name of a ready one, or - for standard input",
 }
 
 // describeKey is a flag that sets a key of a description.
 type describeKey struct{ flag, key, usage, otherwise string }
 
 var describeKeys = []describeKey{
-	{"isl", "isl", "prompt length (ISL) in tokens, a `DIST`", ""},
-	{"unique-isl", "unique_isl", "prompt length after the shared prefix in tokens, a `DIST`; replaces --isl", ""},
-	{"osl", "osl", "answer length (OSL) in tokens, a `DIST`", ""},
-	{"correlation", "correlation", "rank correlation `R` of ISL and OSL, -1 to 1", "0"},
-	{"rate", "rate", "arrival rate, `R` requests/s", "1"},
-	{"arrival", "arrival.process", "arrival `PROCESS`: constant, poisson, gamma or weibull", "poisson; gamma with --cv or --burstiness"},
-	{"cv", "arrival.cv", "coefficient of variation `CV` of gamma or weibull inter-arrival times; above 1 is bursty", ""},
-	{"burstiness", "arrival.burstiness", "shape `K` of gamma arrivals, 1/CV^2; below 1 is bursty; replaces --cv", ""},
-	{"shared-prompts", "shared.count", "number `N` of shared system prompts", "1 with --shared-len, else none"},
-	{"shared-len", "shared.tokens", "length of a shared system prompt in tokens, a `DIST`", ""},
-	{"zipf", "shared.zipf", "Zipf exponent `S` of the popularity of shared prompts", "0: all alike"},
-	{"turns", "sessions.turns", "turns per conversation, a `DIST`", "1"},
-	{"think-time", "sessions.think_time", "pause between an answer and the next prompt, a `DIST` of times such as 10s or lognormal:20s:1.5", "0s"},
-	{"new-tokens", "sessions.new_tokens", "tokens added by each later turn, a `DIST`", "like a first prompt"},
+	{"isl", "isl", "`DIST`: prompt length (ISL) in tokens", ""},
+	{"unique-isl", "unique_isl", "`DIST`: prompt length after the shared prefix in tokens; replaces --isl", ""},
+	{"osl", "osl", "`DIST`: answer length (OSL) in tokens", ""},
+	{"correlation", "correlation", "`R`: rank correlation of ISL and OSL, -1 to 1", "0"},
+	{"rate", "rate", "`R`: arrival rate in requests/s", "1"},
+	{"arrival", "arrival.process", "`PROCESS`: arrival process: constant, poisson, gamma or weibull", "poisson; gamma with --cv or --burstiness"},
+	{"cv", "arrival.cv", "`CV`: coefficient of variation of gamma or weibull inter-arrival times; above 1 is bursty", ""},
+	{"burstiness", "arrival.burstiness", "`K`: shape of gamma arrivals, 1/CV^2; below 1 is bursty; replaces --cv", ""},
+	{"shared-prompts", "shared.count", "`N`: number of shared system prompts", "1 with --shared-len, else none"},
+	{"shared-len", "shared.tokens", "`DIST`: length of a shared system prompt in tokens", ""},
+	{"zipf", "shared.zipf", "`S`: Zipf exponent of the popularity of shared prompts", "0: all alike"},
+	{"turns", "sessions.turns", "`DIST`: turns per conversation", "1"},
+	{"think-time", "sessions.think_time", "`DIST`: pause between an answer and the next prompt, such as 10s or lognormal:20s:1.5", "0s"},
+	{"new-tokens", "sessions.new_tokens", "`DIST`: tokens added by each later turn", "like a first prompt"},
 	{"duration", "duration", "keep requests that arrive within this `TIME`", "no limit"},
 }
 

@@ -17,7 +17,7 @@ import (
 // formatFlags are the flags of every verb that reads a trace.
 func formatFlags(category string) []cli.Flag {
 	return group(category,
-		&cli.StringFlag{Name: "format", Usage: "trace format `NAME`: " + formatNames(), DefaultText: "auto-detected"},
+		&cli.StringFlag{Name: "format", Usage: "`NAME`: trace format: " + formatNames(), DefaultText: "auto-detected"},
 		&cli.StringFlag{Name: "block-ids", Value: string(format.NoIDs), Usage: "`METHOD` to invent missing block ids: none, unique, or zipf (half of each prompt is one of 1,000 documents)"},
 		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA and Dynamo traces at their recorded times, not after the previous answer"},
 	)
@@ -25,7 +25,7 @@ func formatFlags(category string) []cli.Flag {
 
 // tokenizerFlag is used by verbs that read texts but send no prompts.
 func tokenizerFlag(category string) cli.Flag {
-	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "tokenizer.json `FILE` that counts the tokens of traces with texts instead of lengths"}
+	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "`FILE`: tokenizer.json that counts the tokens of traces with texts instead of lengths"}
 }
 
 // readFlags are the format flags and the tokenizer.

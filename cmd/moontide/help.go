@@ -272,7 +272,7 @@ func flagLabel(f cli.Flag) string {
 }
 
 // placeholder returns the name of a flag's value: the one in backquotes in its
-// usage text.
+// usage text, which does not show it in the help if it precedes a colon.
 func placeholder(f cli.Flag) string {
 	_, rest, found := strings.Cut(f.(cli.DocGenerationFlag).GetUsage(), "`")
 	if name, _, closed := strings.Cut(rest, "`"); found && closed {
@@ -296,7 +296,11 @@ func flagText(verb *cli.Command, f cli.Flag) string {
 	if others := otherNamesOf(verb, f); len(others) > 0 {
 		notes = append(notes, "also --"+strings.Join(others, ", --"))
 	}
-	text := strings.ReplaceAll(f.(cli.DocGenerationFlag).GetUsage(), "`", "")
+	text := f.(cli.DocGenerationFlag).GetUsage()
+	if _, rest, found := strings.Cut(text, "`: "); found && text[0] == '`' {
+		text = rest
+	}
+	text = strings.ReplaceAll(text, "`", "")
 	if len(notes) > 0 {
 		text += " (" + strings.Join(notes, "; ") + ")"
 	}

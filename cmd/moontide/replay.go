@@ -25,8 +25,8 @@ var (
 	durationFlag       = &cli.DurationFlag{Name: "duration", Category: inRunControl, Usage: "stop sending after `TIME`; requests in flight finish", DefaultText: "no limit"}
 	warmupTimeFlag     = &cli.DurationFlag{Name: "warmup-time", Category: inValidity, Usage: "exclude the first `TIME` of the run from the metrics"}
 	cooldownTimeFlag   = &cli.DurationFlag{Name: "cooldown-time", Category: inValidity, Usage: "exclude the last `TIME` of the run from the metrics"}
-	outFlag            = &cli.StringFlag{Name: "out", Category: inOutput, Usage: "run folder `DIR`", DefaultText: "a new folder under runs"}
-	percentilesFlag    = &cli.StringFlag{Name: "percentiles", Category: inOutput, DefaultText: "99", Usage: "comma-separated `PERCENTILES` to show besides mean and median"}
+	outFlag            = &cli.StringFlag{Name: "out", Category: inOutput, Usage: "`DIR`: run folder", DefaultText: "a new folder under runs"}
+	percentilesFlag    = &cli.StringFlag{Name: "percentiles", Category: inOutput, DefaultText: "99", Usage: "`PERCENTILES`: comma-separated percentiles to show besides mean and median"}
 	keepTextFlag       = &cli.BoolFlag{Name: "keep-text", Category: inOutput, Usage: "record the trace's texts instead of their SHA-256"}
 )
 

@@ -31,7 +31,7 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			"itl is a request's longest gap.",
 		Flags: append(thresholdFlags(),
 			warmupTimeFlag, cooldownTimeFlag,
-			&cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "comma-separated `METRICS` to show"},
+			&cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "`METRICS`: comma-separated metrics to show"},
 			percentilesFlag,
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "count the requests that meet `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
 			&cli.BoolFlag{Name: "merge", Category: inOutput, Usage: "report the runs as one"},

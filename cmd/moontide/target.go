@@ -19,21 +19,21 @@ import (
 // targetFlags returns the flags for the endpoint and the content of requests.
 func targetFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "model `NAME`; optional if the endpoint serves one model"},
+		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "`NAME`: model name; optional if the endpoint serves one model"},
 		&cli.StringFlag{Name: "endpoint", Category: inTarget, Value: openai.Completions, Usage: "`API` to call: completions or chat"},
 		&cli.StringFlag{Name: "api-key-env", Category: inTarget, Usage: "environment `VARIABLE` that holds the API key"},
 		&cli.StringSliceFlag{Name: "header", Category: inTarget, Usage: "HTTP header `'Name: value'` to send with every request; repeatable"},
 		&cli.StringFlag{Name: "balance", Category: inTarget, Value: openai.RoundRobin, Usage: "`POLICY` for several URLs: round-robin, or session (all turns of a session to one URL)"},
-		&cli.StringFlag{Name: "connections", Category: inTarget, Value: openai.Pooled, Usage: "`MODE`: pooled (reuse connections) or fresh (a new connection for each request)"},
-		&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "CA bundle `FILE` (PEM) used instead of the system's"},
-		&cli.StringFlag{Name: "prompt", Category: inRequests, Usage: "prompt `FORM`: tokens (token ids, exact length) or words (one token each)", DefaultText: "tokens for completions, words for chat"},
+		&cli.StringFlag{Name: "connections", Category: inTarget, Value: openai.Pooled, Usage: "`MODE`: reuse connections (pooled) or open a new one for each request (fresh)"},
+		&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
+		&cli.StringFlag{Name: "prompt", Category: inRequests, Usage: "`FORM`: prompt form: tokens (token ids, exact length) or words (one token each)", DefaultText: "tokens for completions, words for chat"},
 		&cli.StringFlag{Name: "token-range", Category: inRequests, Usage: "draw token ids from `LO:HI`, including LO and excluding HI", DefaultText: fmt.Sprintf("%d:%d", prompt.DefaultLow, prompt.DefaultHigh)},
-		&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "the model's tokenizer.json `FILE`: use words that are one token each in its vocabulary"},
+		&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "`FILE`: the model's tokenizer.json; use words that are one token each in its vocabulary"},
 		&cli.StringFlag{Name: "dataset", Category: inRequests, Usage: "`FILE` of ShareGPT conversations, a text file, or a folder of *.txt: prompts are passages of it, cut to exact lengths; needs --tokenizer"},
 		&cli.BoolFlag{Name: "exact-isl", Category: inRequests, Usage: "shorten prompts by what the endpoint adds (a chat template), so that it counts the trace's input length"},
 		&cli.BoolFlag{Name: "no-ignore-eos", Category: inRequests, Usage: "let the model end its answers: send neither ignore_eos nor min_tokens"},
-		&cli.Float64Flag{Name: "temperature", Category: inRequests, Usage: "sampling temperature `T` from 0 to 2", DefaultText: "the endpoint's"},
-		&cli.Float64Flag{Name: "top-p", Category: inRequests, Usage: "top-p `P` of sampling, above 0 and at most 1", DefaultText: "the endpoint's"},
+		&cli.Float64Flag{Name: "temperature", Category: inRequests, Usage: "`T`: sampling temperature from 0 to 2", DefaultText: "the endpoint's"},
+		&cli.Float64Flag{Name: "top-p", Category: inRequests, Usage: "`P`: top-p of sampling, above 0 and at most 1", DefaultText: "the endpoint's"},
 		&cli.StringFlag{Name: "extra-body", Category: inRequests, Usage: "`JSON` object whose members are added to every request, such as '{\"top_k\": 5}'"},
 		&cli.DurationFlag{Name: "idle-timeout", Category: inRunControl, Usage: "fail a request after `TIME` without a byte from the endpoint", DefaultText: "no limit but --timeout"},
 	}
