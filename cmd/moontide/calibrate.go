@@ -79,11 +79,8 @@ func calibrationFile() string {
 
 // unlimited lists the flags of an endpoint without limits: only the pace takes
 // time.
-var unlimited = []string{
-	"serve", "--listen", "127.0.0.1:0", "--json", "--" + untilInputEndsFlag,
-	"--" + prefillTokenFlag, "0s", "--" + sequenceFlag, "0s", "--" + contextTokenFlag, "0s",
-	"--" + maxSeqsFlag, "1000000", "--" + maxBatchedFlag, "100000000", "--" + kvBlocksFlag, "100000000", "--" + maxModelLenFlag, "1000000",
-}
+var unlimited = append(words("serve --listen 127.0.0.1:0 --json --prefill-per-token 0s --decode-per-sequence 0s --decode-per-context-token 0s "+
+	"--max-num-seqs 1000000 --max-num-batched-tokens 100000000 --num-gpu-blocks 100000000 --max-model-len 1000000"), "--"+untilInputEndsFlag)
 
 // startEndpoint runs moontide serve in a separate process.
 func startEndpoint(ctx context.Context, p bench.Pace) (bench.Endpoint, error) {
@@ -95,5 +92,5 @@ func startEndpoint(ctx context.Context, p bench.Pace) (bench.Endpoint, error) {
 	if p.LockStep {
 		step, phased = p.TPOT, 0
 	}
-	return bench.StartEndpoint(exec.CommandContext(ctx, self, append(unlimited, "--"+stepBaseFlag, step.String(), "--"+phasedFlag, phased.String())...))
+	return bench.StartEndpoint(exec.CommandContext(ctx, self, append(unlimited, "--step-base", step.String(), "--phased-tpot", phased.String())...))
 }

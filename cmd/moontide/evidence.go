@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -34,16 +35,11 @@ func evidenceFlags() []cli.Flag {
 
 // thresholdsOf returns t with the limits set by flags.
 func thresholdsOf(c *cli.Context, t runfile.Thresholds) runfile.Thresholds {
-	if c.IsSet("max-lag") {
-		t.MaxLagMS = milliseconds(c.Duration("max-lag"))
+	return runfile.Thresholds{
+		MaxLagMS:      cmp.Or(milliseconds(c.Duration("max-lag")), t.MaxLagMS),
+		MaxLagShare:   cmp.Or(c.Float64("max-lag-share"), t.MaxLagShare),
+		MaxPromptsOff: cmp.Or(c.Float64("max-prompts-off"), t.MaxPromptsOff),
 	}
-	if c.IsSet("max-lag-share") {
-		t.MaxLagShare = c.Float64("max-lag-share")
-	}
-	if c.IsSet("max-prompts-off") {
-		t.MaxPromptsOff = c.Float64("max-prompts-off")
-	}
-	return t
 }
 
 // windowOf returns w with the times set by flags.

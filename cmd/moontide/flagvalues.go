@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -75,12 +75,7 @@ func flagName(field string) string {
 	case "MaxErrors":
 		return "abort-after-errors"
 	}
-	var name strings.Builder
-	for i, r := range field {
-		if unicode.IsUpper(r) && i > 0 {
-			name.WriteByte('-')
-		}
-		name.WriteRune(unicode.ToLower(r))
-	}
-	return name.String()
+	return strings.ToLower(wordStart.ReplaceAllString(field, "$1-$2"))
 }
+
+var wordStart = regexp.MustCompile("([a-z])([A-Z])")

@@ -132,37 +132,20 @@ func openNative(path string) (io.ReadCloser, error) {
 	if r.Format() == format.Mooncake { // also detected for plain numbers
 		return in, r.Close()
 	}
-	return &nativeText{rows: r}, in.Close()
+	text, to := io.Pipe()
+	go func() {
+		defer r.Close()
+		w, err := format.NewWriter(to, "")
+		if err == nil {
+			_, err = w.WriteAll(r.Requests())
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		to.CloseWithError(err)
+	}()
+	return text, in.Close()
 }
-
-// nativeText encodes a trace in the native format.
-type nativeText struct {
-	rows *format.Reader
-	row  trace.Request
-	line []byte
-	left []byte // unread part of line
-	err  error  // sticky: a format.Reader continues after a bad row
-}
-
-// Read implements io.Reader.
-func (t *nativeText) Read(b []byte) (int, error) {
-	if len(t.left) == 0 && t.err == nil {
-		t.err = t.rows.Read(&t.row)
-	}
-	if t.err != nil {
-		return 0, t.err
-	}
-	if len(t.left) == 0 {
-		t.line = append(format.AppendRow(t.line[:0], t.row), '\n')
-		t.left = t.line
-	}
-	n := copy(b, t.left)
-	t.left = t.left[n:]
-	return n, nil
-}
-
-// Close implements io.Closer.
-func (t *nativeText) Close() error { return t.rows.Close() }
 
 // Output formats of convert.
 const (

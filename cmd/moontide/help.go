@@ -127,7 +127,7 @@ var verbPages = map[string]verbPage{
 			"traces/agent.jsonl --engines 4 --routing prefix",
 			"traces/agent.jsonl --prefill-engines 3 --decode-engines 1 --out runs/pd",
 		},
-		common: []string{"limit", "speedup", "rate", maxConcurrencyFlag.Name, enginesFlag, routingFlag, "seed", "out"},
+		common: []string{"limit", "speedup", "rate", maxConcurrencyFlag.Name, "engines", "routing", "seed", "out"},
 	},
 	"serve": {
 		section: "Simulate",
@@ -136,7 +136,7 @@ var verbPages = map[string]verbPage{
 			"--listen 127.0.0.1:8000 --engines 2 --routing prefix",
 			"--fault reset:0.01 --time-scale 10",
 		},
-		common: []string{"listen", "model", enginesFlag, routingFlag, "time-scale", "fault"},
+		common: []string{"listen", "model", "engines", "routing", "time-scale", "fault"},
 	},
 }
 

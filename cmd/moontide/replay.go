@@ -179,7 +179,7 @@ func replayConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err
 func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 	cfg.Seed, cfg.Dir, cfg.KeepText = c.Uint64("seed"), c.String(outFlag.Name), c.Bool(keepTextFlag.Name)
 	cfg.MaxConcurrency, cfg.Closed, cfg.Duration = c.Int(maxConcurrencyFlag.Name), c.Bool(closedFlag.Name), c.Duration(durationFlag.Name)
-	cfg.Window, cfg.CacheGenerated = windowOf(c, runfile.Window{}), c.Bool(cacheGeneratedFlag)
+	cfg.Window, cfg.CacheGenerated = windowOf(c, runfile.Window{}), c.Bool("cache-generated")
 	cfg.Version, cfg.Command, cfg.Flags = version(), maskedCommand(), setFlags(c)
 	cfg.Drain = stop.gently.Done()
 	cfg.Observer.Message = func(text string) { std.say("%s", text) }

@@ -70,7 +70,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 		go func() { io.Copy(io.Discard, std.in); end() }()
 	}
 	return server.Run(until, ln, server.Config{
-		Model: c.String("model"), Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool(cacheGeneratedFlag),
+		Model: c.String("model"), Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool("cache-generated"),
 		Faults: faults, Seed: c.Uint64("seed"), Version: version(),
 	})
 }

@@ -2,20 +2,11 @@ package main
 
 import "runtime/debug"
 
-// version is the module's version, or the commit it was built from.
+// version is the module's version, which names the commit it was built from.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
+	if !ok || info.Main.Version == "" {
 		return "unknown"
 	}
-	v := info.Main.Version
-	if v == "" {
-		v = "(devel)"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && v == "(devel)" {
-			return v + " " + s.Value
-		}
-	}
-	return v
+	return info.Main.Version
 }
