@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"moontide/analyze/report/doc"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/report/doc"
+	"moontide/synth/sessions"
 )
 
 func fitCommand(std streams, _ stop) *cli.Command {
@@ -28,15 +30,9 @@ func fit(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	in, closeInput, err := openInput(std, path)
-	if err != nil {
-		return err
-	}
-	defer closeInput()
-	if isModel(in) {
-		return fmt.Errorf("%s is already a model", traceName(path))
-	}
-	model, err := fitSessions(c, std, in, path)
+	model, err := fitSessions(c, std, path, func(io.Reader) (*sessions.Model, error) {
+		return nil, fmt.Errorf("%s is already a model", traceName(path))
+	})
 	if err != nil {
 		return err
 	}

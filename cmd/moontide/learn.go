@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
+	"moontide/synth/sessions"
 	"moontide/trace"
 	"moontide/trace/format"
 )
@@ -19,9 +20,17 @@ type fitted interface {
 	Irregular() int
 }
 
-// learned fits a model to the trace read from in, and reports block size and
-// irregular rows.
-func learned[M fitted](c *cli.Context, std streams, in io.Reader, path string, fit func(reqs trace.Requests, blockSize int) (M, error)) (model M, err error) {
+// learn fits a model to the trace at path, and reports block size and irregular
+// rows. stored handles a file that holds a model already.
+func learn[M fitted](c *cli.Context, std streams, path string, fit func(reqs trace.Requests, blockSize int) (M, error), stored func(io.Reader) (M, error)) (model M, err error) {
+	in, closeInput, err := openInput(std, path)
+	if err != nil {
+		return model, err
+	}
+	defer closeInput()
+	if head, _ := in.Peek(64); bytes.Contains(head, []byte(`"moontide_model"`)) {
+		return stored(in)
+	}
 	r, err := openPeeked(c, in, path)
 	if err != nil {
 		return model, err
@@ -39,6 +48,12 @@ func learned[M fitted](c *cli.Context, std streams, in io.Reader, path string, f
 		std.say("%s with block ids that do not cover the prompt exactly", doc.Count(k, "row"))
 	}
 	return model, nil
+}
+
+func fitSessions(c *cli.Context, std streams, path string, stored func(io.Reader) (*sessions.Model, error)) (*sessions.Model, error) {
+	return learn(c, std, path, func(reqs trace.Requests, blockSize int) (*sessions.Model, error) {
+		return sessions.Fit(reqs, sessions.Options{BlockSize: blockSize})
+	}, stored)
 }
 
 // openPeeked opens the trace at path, whose start in has buffered. Files and
@@ -76,10 +91,4 @@ func inputName(path string) string {
 		return traceName(path)
 	}
 	return path
-}
-
-// isModel reports whether a model's file starts here, without consuming it.
-func isModel(in *bufio.Reader) bool {
-	head, _ := in.Peek(64)
-	return bytes.Contains(head, []byte(`"moontide_model"`))
 }

@@ -49,29 +49,17 @@ func draftSessions(c *cli.Context, std streams) (draft, error) {
 // sessionsModel reads a model, or learns one from a trace.
 func sessionsModel(c *cli.Context, std streams) (*sessions.Model, error) {
 	from := c.String("from")
-	in, closeInput, err := openInput(std, from)
-	if err != nil {
-		return nil, err
-	}
-	defer closeInput()
-	if !isModel(in) {
-		return fitSessions(c, std, in, from)
-	}
-	if c.Bool(checkFlagName) {
-		return nil, misused("synth: %s is a model; --check needs a trace", traceName(from))
-	}
-	m, err := sessions.Read(in)
-	if err != nil {
-		return nil, named(inputName(from), err)
-	}
-	if c.IsSet(blockSizeFlag.Name) {
-		return nil, misused("synth: --block-size has no effect on a model: the block size of %s is %d tokens", traceName(from), m.BlockSize().Tokens)
-	}
-	return m, nil
-}
-
-func fitSessions(c *cli.Context, std streams, in io.Reader, path string) (*sessions.Model, error) {
-	return learned(c, std, in, path, func(reqs trace.Requests, blockSize int) (*sessions.Model, error) {
-		return sessions.Fit(reqs, sessions.Options{BlockSize: blockSize})
+	return fitSessions(c, std, from, func(in io.Reader) (*sessions.Model, error) {
+		if c.Bool(checkFlagName) {
+			return nil, misused("synth: %s is a model; --check needs a trace", traceName(from))
+		}
+		m, err := sessions.Read(in)
+		if err != nil {
+			return nil, named(inputName(from), err)
+		}
+		if c.IsSet(blockSizeFlag.Name) {
+			return nil, misused("synth: --block-size has no effect on a model: the block size of %s is %d tokens", traceName(from), m.BlockSize().Tokens)
+		}
+		return m, nil
 	})
 }

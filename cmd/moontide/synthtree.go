@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -94,16 +95,10 @@ func draftTree(c *cli.Context, std streams) (draft, error) {
 
 func fitTree(c *cli.Context, std streams) (*tree.Model, error) {
 	from := c.String("from")
-	in, closeInput, err := openInput(std, from)
-	if err != nil {
-		return nil, err
-	}
-	defer closeInput()
-	if isModel(in) {
-		return nil, fmt.Errorf("%s is a model for --method sessions; --method tree needs a trace", traceName(from))
-	}
-	return learned(c, std, in, from, func(reqs trace.Requests, blockSize int) (*tree.Model, error) {
+	return learn(c, std, from, func(reqs trace.Requests, blockSize int) (*tree.Model, error) {
 		return tree.Fit(reqs, tree.Options{BlockSize: blockSize})
+	}, func(io.Reader) (*tree.Model, error) {
+		return nil, fmt.Errorf("%s is a model for --method sessions; --method tree needs a trace", traceName(from))
 	})
 }
 
