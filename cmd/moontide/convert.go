@@ -49,10 +49,13 @@ func convert(c *cli.Context, std streams) error {
 	paths := c.Args().Slice()
 	if r.SpreadGrid {
 		var remove func()
-		if paths, remove, err = r.readAhead(c, std, paths); err != nil {
+		if paths, remove, err = spoolTraces(std, paths...); err != nil {
 			return err
 		}
 		defer remove()
+		if err := r.findGrid(c, std, paths); err != nil {
+			return err
+		}
 	}
 	in, err := openMerged(c, std, paths)
 	if err != nil {
@@ -150,44 +153,22 @@ func reshapingOf(c *cli.Context) (r reshaping, err error) {
 	return r, err
 }
 
-// readAhead detects the time grid of the traces. It returns files from which
-// they can be read again.
-func (r *reshaping) readAhead(c *cli.Context, std streams, paths []string) (files []string, remove func(), err error) {
-	var spooled []func()
-	removeAll := func() {
-		for _, f := range spooled {
-			f()
-		}
-	}
-	defer func() {
-		if err != nil {
-			removeAll()
-		}
-	}()
-	for _, path := range paths {
-		file, unspool, err := spoolTrace(std, path)
-		if err != nil {
-			return nil, nil, err
-		}
-		files, spooled = append(files, file), append(spooled, unspool)
-	}
+// findGrid detects the time grid of the traces.
+func (r *reshaping) findGrid(c *cli.Context, std streams, files []string) error {
 	in, err := openMerged(c, std, files)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer in.close()
 	rows := in.rows
-	if !r.sort && len(paths) == 1 {
-		rows = locatedRows(trace.InOrder(rows), paths[0], in.readers[0])
+	if !r.sort && len(files) == 1 {
+		rows = locatedRows(trace.InOrder(rows), c.Args().First(), in.readers[0])
 	}
 	found, err := r.FindGrid(c.Context, rows)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !found {
+	if err == nil && !found {
 		std.say("note: the arrivals lie on no grid: nothing to spread")
 	}
-	return files, removeAll, nil
+	return err
 }
 
 func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {

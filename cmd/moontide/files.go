@@ -164,35 +164,51 @@ func writeWith(std streams, path string, write func(*format.Writer) (rows int, e
 	return rows, err
 }
 
-// spoolTrace returns a file that can be read repeatedly: a copy if path is a
-// pipe or standard input.
-func spoolTrace(std streams, path string) (file string, remove func(), err error) {
-	if path == "-" {
-		return spool(std.in)
+// spoolTraces returns files that can be read repeatedly: copies of pipes and
+// standard input, and the others as they are.
+func spoolTraces(std streams, paths ...string) (files []string, remove func(), err error) {
+	var copies []string
+	remove = func() {
+		for _, file := range copies {
+			os.Remove(file)
+		}
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() || info.IsDir() {
-		return path, func() {}, nil // opening it reports what is wrong
+	for _, path := range paths {
+		in := io.NopCloser(std.in)
+		if path != "-" {
+			if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() || info.IsDir() {
+				files = append(files, path) // opening it reports what is wrong
+				continue
+			}
+			if in, err = os.Open(path); err != nil {
+				remove()
+				return nil, nil, fmt.Errorf("opening trace: %w", err)
+			}
+		}
+		file, err := spool(in)
+		if err != nil {
+			remove()
+			return nil, nil, err
+		}
+		files, copies = append(files, file), append(copies, file)
 	}
-	in, err := os.Open(path)
-	if err != nil {
-		return "", nil, fmt.Errorf("opening trace: %w", err)
-	}
-	defer in.Close()
-	return spool(in)
+	return files, remove, nil
 }
 
-func spool(in io.Reader) (path string, remove func(), err error) {
+// spool copies in to a temporary file and closes it.
+func spool(in io.ReadCloser) (path string, err error) {
+	defer in.Close()
 	f, err := os.CreateTemp("", "moontide-*.jsonl")
+	if err == nil {
+		_, err = io.Copy(f, in)
+		if err = errors.Join(err, f.Close()); err != nil {
+			os.Remove(f.Name())
+		}
+	}
 	if err != nil {
-		return "", nil, fmt.Errorf("copying standard input: %w", err)
+		return "", fmt.Errorf("copying standard input: %w", err)
 	}
-	remove = func() { os.Remove(f.Name()) }
-	_, err = io.Copy(f, in)
-	if err = errors.Join(err, f.Close()); err != nil {
-		remove()
-		return "", nil, fmt.Errorf("copying standard input: %w", err)
-	}
-	return f.Name(), remove, nil
+	return f.Name(), nil
 }
 
 // one returns the only argument of a command.

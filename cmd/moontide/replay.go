@@ -99,12 +99,12 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 		return err
 	}
 	cfg.Trace.BlockSize = c.Int(blockSizeFlag.Name)
-	file, remove, err := spoolTrace(std, path)
+	files, remove, err := spoolTraces(std, path)
 	if err != nil {
 		return err
 	}
 	defer remove()
-	cfg.Trace.Path, cfg.Trace.Name = file, traceName(path)
+	cfg.Trace.Path, cfg.Trace.Name = files[0], traceName(path)
 	if cfg.Dir == "" {
 		cfg.Dir = bench.NewFolder("runs", baseName(path))
 	}
