@@ -200,7 +200,13 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 
 	info.Prompts = client.PromptDigest()
 	sampleErr := watcher.end(&info)
-	runErr = settle(&info, tally, past, runErr)
+	done := 0
+	if past == nil {
+		info.Started = tally.Start
+	} else { // this process does not know what was sent before the run was resumed
+		done, info.Prompts = past.Rows, ""
+	}
+	runErr = settle(&info, tally, done, runErr)
 	err = errors.Join(runErr, sampleErr, folder.Close(), folder.WriteRun(info))
 	// Measure the records even after an error, using info from memory: on a full
 	// disk, the folder may still hold an older version.
@@ -238,14 +244,8 @@ func (o Observer) end() {
 }
 
 // settle completes the record of a run that has ended and returns its failure.
-func settle(info *runfile.Run, tally replay.Tally, past *replay.ResumeState, runErr error) error {
-	done := 0
-	if past == nil {
-		info.Started = tally.Start
-	} else {
-		// This process does not know what was sent before the run was resumed.
-		done, info.Prompts = past.Rows, ""
-	}
+// done is the number of requests that ended before the run was resumed.
+func settle(info *runfile.Run, tally replay.Tally, done int, runErr error) error {
 	info.Ended = time.Now()
 	info.Sent, info.Skipped = done+tally.Sent, tally.Skipped
 	info.NotSent = info.Rows - info.Sent

@@ -40,9 +40,16 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 		MaxConcurrency: cfg.MaxConcurrency, Closed: cfg.Closed, Duration: cfg.Duration, Sessions: &in.plan.Sessions,
 	}
 	tally, runErr := runner.Run(ctx, rows)
-	metrics, err := kept.end()
-	err = settleSimulation(&info, tally, runErr, err)
-	err = errors.Join(err, folder.WriteRun(info))
+	metrics, recordErr := kept.end()
+	switch tally.Stopped = false; {
+	case errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded):
+		tally.Stopped, tally.Canceled, runErr = true, tally.Unrecorded, nil
+		info.Notes = append(info.Notes, fmt.Sprintf("%d requests were in flight when it was stopped, and are not in the record", tally.Unrecorded))
+	case errors.Is(runErr, errNotRecorded):
+		runErr = nil // recordErr is the cause
+	}
+	tally.Unrecorded = 0
+	err = errors.Join(settle(&info, tally, 0, errors.Join(runErr, recordErr)), folder.WriteRun(info))
 	if metrics == nil {
 		return nil, err
 	}
@@ -51,27 +58,6 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 		return result, errors.Join(err, measureErr)
 	}
 	return &Result{Run: info, Metrics: metrics}, err
-}
-
-// settleSimulation completes the record of a simulation and returns its
-// failure. runErr is the error of the runner, recordErr that of the folder.
-func settleSimulation(info *runfile.Run, tally replay.Tally, runErr, recordErr error) error {
-	info.Ended = time.Now()
-	info.Sent, info.NotSent, info.Skipped = tally.Sent, info.Rows-tally.Sent, tally.Skipped
-	info.TimeUp = tally.TimeUp && runErr == nil && info.NotSent > tally.Skipped
-	switch {
-	case errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded):
-		info.Stopped, runErr = true, nil
-		info.Notes = append(info.Notes, fmt.Sprintf("%d requests were in flight when it was stopped, and are not in the record", tally.Unrecorded))
-	case runErr == nil && !tally.TimeUp && tally.Sent+tally.Skipped != info.Rows:
-		runErr = fmt.Errorf("the trace changed during the simulation: it had %d rows, then %d", info.Rows, tally.Sent+tally.Skipped)
-	case errors.Is(runErr, errNotRecorded):
-		runErr = nil // recordErr is the cause
-	}
-	if runErr = errors.Join(runErr, recordErr); runErr != nil {
-		info.Failure = runErr.Error()
-	}
-	return runErr
 }
 
 // measuringRecorder writes a run's folder and measures the run at the same
