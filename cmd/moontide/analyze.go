@@ -66,7 +66,6 @@ func analyzeTraces(c *cli.Context, std streams) error {
 	return asked.show(std, all)
 }
 
-// parseAnalyze parses the flags and rejects contradictions.
 func parseAnalyze(c *cli.Context) (asked analysis, err error) {
 	if asked.cacheQuestion, err = parseCacheFlags(c); err != nil {
 		return asked, err
@@ -128,7 +127,6 @@ func (asked *analysis) show(std streams, all report.Comparison) error {
 	return printDocument(std, asked.form, document(), json)
 }
 
-// analyzeTrace reads a trace once and computes its report.
 func analyzeTrace(c *cli.Context, std streams, path, name string, asked cacheQuestion) (report.Dataset, error) {
 	r, err := openTrace(c, std, path)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/xrash/smetrics"
 )
 
-// maxDuration is the maximum value of a duration flag.
 const maxDuration = 366 * 24 * time.Hour
 
 // givenFlag is a flag on the command line. A boolean flag may have no value.
@@ -119,7 +118,6 @@ func (p *argParser) parse(rest []string) error {
 	return nil
 }
 
-// findFlag returns the flag of that name, or nil.
 func findFlag(flags []cli.Flag, name string) cli.Flag {
 	for _, f := range flags {
 		if slices.Contains(f.Names(), name) {
@@ -129,7 +127,6 @@ func findFlag(flags []cli.Flag, name string) cli.Flag {
 	return nil
 }
 
-// find returns the verb's flag of that name, or nil.
 func (p *argParser) find(name string) cli.Flag {
 	if f := findFlag(p.verb.Flags, name); f != nil {
 		return f

@@ -125,7 +125,6 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	return err
 }
 
-// planOf parses the plan of the sweep.
 func planOf(c *cli.Context) (plan bench.Sweep, err error) {
 	plan.Axis, plan.Prompts, plan.Ceiling = bench.Concurrency, c.Int(numPromptsFlag), c.Int(maxConcurrencyFlag.Name)
 	text := c.String(concurrencyFlag)

@@ -51,7 +51,6 @@ func sharedBlocks(c *cli.Context) int {
 	return shared
 }
 
-// sayLeg prints a line about a measured run.
 func sayLeg(std streams, r bench.LegResult) {
 	if r.Metrics.Completed+r.Metrics.Failed == 0 {
 		return
@@ -100,7 +99,6 @@ func sweepReport(c *cli.Context, plan bench.Sweep, runs []bench.LegResult, view 
 	return sweep
 }
 
-// sweepSubject describes what the runs have in common.
 func sweepSubject(c *cli.Context, target runfile.Target) string {
 	var words []string
 	for _, f := range describeFlags() {

@@ -25,7 +25,6 @@ func cacheFlags() []cli.Flag {
 	)
 }
 
-// knownModels lists the values of --kv-model for the help.
 func knownModels() string {
 	var names []string
 	for _, k := range cache.Presets() {
@@ -69,7 +68,6 @@ func parseCacheFlags(c *cli.Context) (q cacheQuestion, err error) {
 	return q, nil
 }
 
-// parseBytes parses the KV cache size of a token.
 func (q *cacheQuestion) parseBytes(c *cli.Context) error {
 	switch q.bytesPerToken = c.Float64("kv-bytes-per-token"); {
 	case c.IsSet("kv-model") && c.IsSet("kv-bytes-per-token"):

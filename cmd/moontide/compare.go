@@ -164,7 +164,6 @@ func parseSide(arg string) (comparedSide, error) {
 	return side, nil
 }
 
-// readRun reads and measures the run in a folder.
 func readRun(std streams, dir string, asked comparison) (*diff.Run, error) {
 	recording, err := bench.OpenRecording(dir)
 	if err != nil {

@@ -50,7 +50,6 @@ var sharedKeys = []describeKey{
 	{flag: "num-requests", key: "num_requests"}, {flag: "seed", key: "seed"}, {flag: blockSizeFlag.Name, key: "block_size"},
 }
 
-// describeFlags returns the flags that describe a trace.
 func describeFlags() []cli.Flag {
 	flags := []cli.Flag{specFlag}
 	for _, k := range describeKeys {
@@ -59,10 +58,8 @@ func describeFlags() []cli.Flag {
 	return flags
 }
 
-// describedBy returns the first given flag of a description, or "".
 func describedBy(c *cli.Context) string { return firstGiven(c, describeFlags()) }
 
-// draftDescription prepares the trace described by --spec and the flags.
 func draftDescription(c *cli.Context, std streams) (draft, error) {
 	if name := firstGiven(c, slices.Concat(traceFlags(), treeFlags(), sessionsFlags())); name != "" {
 		return draft{}, misused("synth: --%s makes a trace from another one, --%s from a description: use one of them", name, describedBy(c))

@@ -33,7 +33,6 @@ var engineSettings = []struct {
 	{"phased-tpot", "for calibration: a token per sequence every `TIME`, each sequence at its own phase", "", func(d *engine.Deployment) any { return &d.Engine.PhasedTPOT }},
 }
 
-// engineFlags returns the flags of a simulated deployment.
 func engineFlags() []cli.Flag {
 	var policies []string
 	for _, p := range routing.Policies() {
@@ -55,7 +54,6 @@ func engineFlags() []cli.Flag {
 	return group(inEngine, flags...)
 }
 
-// deploymentOf parses the flags of a simulated deployment.
 func deploymentOf(c *cli.Context) (d engine.Deployment, err error) {
 	for _, s := range engineSettings {
 		switch field := s.field(&d).(type) {

@@ -28,7 +28,6 @@ func tokenizerFlag(category string) cli.Flag {
 	return &cli.StringFlag{Name: "tokenizer", Category: category, Usage: "`FILE`: tokenizer.json that counts the tokens of traces with texts instead of lengths"}
 }
 
-// readFlags are the format flags and the tokenizer.
 func readFlags() []cli.Flag { return append(formatFlags(inTraceInput), tokenizerFlag(inTraceInput)) }
 
 func formatNames() string {
@@ -39,7 +38,6 @@ func formatNames() string {
 	return strings.Join(names, ", ")
 }
 
-// formatOptions reads the flags.
 func formatOptions(c *cli.Context) (format.Options, error) {
 	opts := format.Options{
 		Format:      format.Format(c.String("format")),

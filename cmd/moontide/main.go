@@ -124,7 +124,6 @@ type verb struct {
 	command func(streams, stop) *cli.Command
 }
 
-// verbs lists the commands in the order of the help.
 func verbs() []verb {
 	return []verb{
 		{"replay", replayCommand},

@@ -8,7 +8,6 @@ import (
 	"moontide/trace"
 )
 
-// pacingFlags select rows of a trace and set their arrivals.
 func pacingFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.DurationFlag{Name: "start", Category: inLoad, Usage: "drop the rows before `TIME` of the trace, which becomes 0"},
@@ -23,7 +22,6 @@ func pacingFlags() []cli.Flag {
 	}
 }
 
-// pacingOf parses the pacing flags.
 func pacingOf(c *cli.Context) (trace.Pacing, error) {
 	p := trace.Pacing{
 		Start: c.Duration("start"), End: c.Duration("end"), Limit: c.Int("limit"), SpreadGrid: c.Bool("spread-grid"),

@@ -68,7 +68,6 @@ func (v *view) observer() bench.Observer {
 	return o
 }
 
-// token counts a token chunk.
 func (v *view) token(int, []byte) { v.live.chunks.Add(1) }
 
 // start shows the run until end is called.

@@ -141,7 +141,6 @@ func runError(c *cli.Context, err error) error {
 	return err
 }
 
-// replayConfig parses the flags of a run against an endpoint.
 func replayConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
 	cfg = runConfig(c, std, stop)
 	if cfg.Client, err = clientConfig(c); err != nil {
@@ -196,14 +195,12 @@ func present(std streams, result *bench.Result, view report.View) error {
 	return saveReports(std, result, view)
 }
 
-// sayDamaged reports unreadable records.
 func sayDamaged(std streams, damaged []string) {
 	for _, text := range damaged {
 		std.say("%s", text)
 	}
 }
 
-// saveReports writes the reports of a run into its folder.
 func saveReports(std streams, result *bench.Result, view report.View) error {
 	r := report.Run{Name: filepath.Base(result.Dir), Info: result.Run, Result: result.Metrics, View: view}
 	runs := report.Runs{r}
@@ -214,7 +211,6 @@ func saveReports(std streams, result *bench.Result, view report.View) error {
 	)
 }
 
-// announce describes the replay that is about to start.
 func announce(std streams, s bench.Started) {
 	info := s.Run
 	where := info.Target.URL

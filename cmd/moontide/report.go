@@ -113,7 +113,6 @@ type namedRecording struct {
 	dirs []string // several are merged
 }
 
-// parseReport parses and checks the command line.
 func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	if c.NArg() == 0 {
 		return q, misused("report: name a run's folder, or several")
@@ -178,7 +177,6 @@ func sameFolder(a, b string) bool {
 	return err == nil && err2 == nil && os.SameFile(one, other)
 }
 
-// parseView parses the flags that select latencies.
 func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err error) {
 	if c.IsSet("metrics") {
 		if v.Latencies, err = run.ParseLatencies(c.String("metrics")); err != nil {
@@ -208,7 +206,6 @@ func percentilesOf(c *cli.Context) ([]float64, error) {
 	return percentiles, nil
 }
 
-// reportForms lists the formats of other tools.
 var reportForms = []string{"vllm", "aiperf", "bench"}
 
 // parseForm returns the output format, "" for text.
@@ -227,7 +224,6 @@ func parseForm(c *cli.Context) (form string, err error) {
 	return format, nil
 }
 
-// parseFiles parses the flags that name files.
 func (q *reportQuestion) parseFiles(c *cli.Context) (err error) {
 	if q.files, err = filesOf(c, q.format, "html", "png", "cache-misses", "over-time"); err != nil {
 		return err
@@ -262,7 +258,6 @@ func (q *reportQuestion) show(std streams, runs report.Runs) error {
 	return printDocument(std, q.format, runs.Document(), runs.JSON)
 }
 
-// writeAIPerf writes the records of the runs, one run after another.
 func (q *reportQuestion) writeAIPerf(std streams) error {
 	for _, r := range q.runs {
 		recording, err := bench.OpenRecording(r.dirs...)

@@ -77,7 +77,6 @@ func serve(c *cli.Context, std streams, stop stop) error {
 
 func faultKinds() string { return strings.Join(server.FaultKinds(), ", ") }
 
-// faultsOf parses --fault.
 func faultsOf(c *cli.Context) ([]server.Fault, error) {
 	var faults []server.Fault
 	for _, text := range c.StringSlice("fault") {

@@ -62,7 +62,6 @@ func traceFlags() []cli.Flag {
 	), readFlags(), []cli.Flag{skipBadRowsFlag})
 }
 
-// sharedFlags returns the flags used by all methods.
 func sharedFlags() []cli.Flag {
 	return slices.Concat(group(inRequests,
 		&cli.IntFlag{Name: "num-requests", Aliases: []string{"n"}, Usage: "make `N` requests; required by --method tree",

@@ -46,7 +46,6 @@ func draftSessions(c *cli.Context, std streams) (draft, error) {
 	}, nil
 }
 
-// sessionsModel reads a model, or learns one from a trace.
 func sessionsModel(c *cli.Context, std streams) (*sessions.Model, error) {
 	from := c.String("from")
 	return fitSessions(c, std, from, func(in io.Reader) (*sessions.Model, error) {

@@ -30,7 +30,6 @@ func treeFlags() []cli.Flag {
 	)
 }
 
-// treeShape parses the flags.
 func treeShape(c *cli.Context) (tree.Shape, error) {
 	shape := tree.Shape{
 		PrefixLenMultiplier:  c.Float64("prefix-len-multiplier"),
@@ -134,7 +133,6 @@ func treeNotes(d *tree.Drawing, rows int, s tree.Shape) []string {
 		rejected, d.Rate()*float64(drawn)/float64(rows), d.Rate())}
 }
 
-// limitsOnISL names the flags that reject requests.
 func limitsOnISL(s tree.Shape) string {
 	switch {
 	case s.MaxISL == 0:

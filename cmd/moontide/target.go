@@ -39,7 +39,6 @@ func targetFlags() []cli.Flag {
 	}
 }
 
-// clientConfig parses the target and request flags.
 func clientConfig(c *cli.Context) (openai.Config, error) {
 	cfg := openai.Config{
 		URLs: c.StringSlice("url"), Balance: c.String("balance"), Connections: c.String("connections"),
@@ -89,7 +88,6 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 	return cfg, nil
 }
 
-// parseTokenRange parses LO:HI.
 func parseTokenRange(text string) (low, high uint32, err error) {
 	first, last, ok := strings.Cut(text, ":")
 	lo, errLow := strconv.ParseUint(first, 10, 32)
