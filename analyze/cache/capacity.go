@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -65,12 +66,15 @@ func ParseCapacity(text string) (Capacity, error) {
 // them can be added without overflow.
 const maxTokens = 1 << 50
 
+// ErrCapacity reports a capacity that cannot be converted to blocks.
+var ErrCapacity = errors.New("converting a capacity")
+
 // Blocks returns the number of whole blocks that fit. blockSize is in tokens, at
 // least 1; bytesPerToken is used for bytes only, and 0 means unknown. More than 2^50
-// tokens is an error.
+// tokens is an [ErrCapacity].
 func (c Capacity) Blocks(blockSize int, bytesPerToken float64) (int, error) {
 	if blockSize < 1 {
-		return 0, fmt.Errorf("converting a capacity: block size %d is below 1 token", blockSize)
+		return 0, fmt.Errorf("%w: block size %d is below 1 token", ErrCapacity, blockSize)
 	}
 	blocks := c.Amount
 	switch c.Unit {
@@ -79,14 +83,14 @@ func (c Capacity) Blocks(blockSize int, bytesPerToken float64) (int, error) {
 		blocks /= float64(blockSize)
 	case Bytes:
 		if bytesPerToken <= 0 {
-			return 0, fmt.Errorf("converting a capacity: %s needs the bytes per token of the KV cache", c)
+			return 0, fmt.Errorf("%w: %s needs the bytes per token of the KV cache", ErrCapacity, c)
 		}
 		blocks /= float64(blockSize) * bytesPerToken
 	default:
-		return 0, fmt.Errorf("converting a capacity: unknown unit %q", c.Unit)
+		return 0, fmt.Errorf("%w: unknown unit %q", ErrCapacity, c.Unit)
 	}
 	if !(blocks*float64(blockSize) <= maxTokens) { // NaN, too
-		return 0, fmt.Errorf("converting a capacity: %s hold more tokens than any cache", c)
+		return 0, fmt.Errorf("%w: %s hold more tokens than any cache", ErrCapacity, c)
 	}
 	return int(blocks), nil
 }

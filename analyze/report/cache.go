@@ -10,40 +10,7 @@ import (
 )
 
 // Cache holds the hits of caches of several sizes and policies on a trace.
-type Cache struct {
-	BlockSize int // tokens
-	// Curve is the exact LRU curve.
-	Curve *cache.Curve
-	// Asked holds the capacities requested by the user; nil if they were chosen to
-	// fit the trace.
-	Asked []cache.Capacity
-	// Points holds the hits at each capacity, by policy.
-	Points []CachePoint
-	// RoomForReuse is [cache.RoomForReuse] if Belady's bound was requested.
-	RoomForReuse trace.Opt[int] // blocks
-	// BytesPerToken is the size of a token in the KV cache, 0 if unknown; Arithmetic
-	// shows how it was computed.
-	BytesPerToken float64
-	Arithmetic    string
-	// Workers is the number of simulated workers; Fleets compares them with a single
-	// cache, by capacity.
-	Workers          int
-	Fleets           []FleetPoint
-	SessionsInferred bool // session routing used inferred sessions
-}
-
-// CachePoint holds the hits of one policy at one capacity.
-type CachePoint struct {
-	Policy   cache.Policy
-	Capacity int // blocks
-	Hits     cache.Hits
-}
-
-// FleetPoint holds the hits of workers that have a cache of this capacity each.
-type FleetPoint struct {
-	cache.Fleet
-	cache.Comparison
-}
+type Cache struct{ cache.Results }
 
 // Single caches for comparison: of one worker's size, and of all together.
 const (
@@ -58,8 +25,8 @@ type fleetHits struct {
 	load              string // of the busiest worker divided by the mean
 }
 
-// all returns the hits under each routing, between those of the single caches.
-func (f FleetPoint) all() []fleetHits {
+// fleetHitsOf returns the hits under each routing, between those of the single caches.
+func fleetHitsOf(f cache.FleetPoint) []fleetHits {
 	list := []fleetHits{{sharedSingle, 1, f.Capacity, f.SharedSingle, ""}}
 	for _, r := range f.Routed {
 		list = append(list, fleetHits{string(r.Routing), f.Workers, f.Capacity, r.Hits, busiest(r)})
@@ -150,7 +117,7 @@ func (c *Cache) addFleets(to *doc.Document) {
 	t := doc.Table{Columns: []string{"routing", "workers", "blocks each", "block hits", "token hits", "most loaded"}, Left: 1}
 	names := map[string]string{sharedSingle: "one cache, a worker's", sharedTotal: "one cache, all together"}
 	for _, f := range c.Fleets {
-		for _, h := range f.all() {
+		for _, h := range fleetHitsOf(f) {
 			name, r := h.name, h.hits.Rates()
 			if shared, ok := names[name]; ok {
 				name = shared
@@ -206,7 +173,7 @@ func (c *Cache) curves() (data doc.Data) {
 		data.Add(policy, capacity, capacity*c.BlockSize, r.Block, r.Token, c.bytes(capacity), workers, routing)
 	}
 	points := c.Points
-	if isLRU := func(p CachePoint) bool { return p.Policy == cache.LRU }; c.Asked == nil && slices.ContainsFunc(points, isLRU) {
+	if isLRU := func(p cache.Point) bool { return p.Policy == cache.LRU }; c.Capacities == nil && slices.ContainsFunc(points, isLRU) {
 		points = slices.DeleteFunc(slices.Clone(points), isLRU)
 		for _, capacity := range c.Curve.Spaced(curvePoints) {
 			add(cache.LRU, capacity, c.Curve.At(capacity), 1, "")
@@ -216,7 +183,7 @@ func (c *Cache) curves() (data doc.Data) {
 		add(p.Policy, p.Capacity, p.Hits, 1, "")
 	}
 	for _, f := range c.Fleets {
-		for _, h := range f.all() {
+		for _, h := range fleetHitsOf(f) {
 			add(cache.LRU, h.capacity, h.hits, h.workers, h.name)
 		}
 	}

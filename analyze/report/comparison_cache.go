@@ -67,7 +67,7 @@ func (c Comparison) asked() []cache.Capacity {
 		if data.Cache == nil {
 			continue
 		}
-		for _, size := range data.Cache.Asked {
+		for _, size := range data.Cache.Capacities {
 			if !slices.Contains(sizes, size) {
 				sizes = append(sizes, size)
 			}
@@ -102,7 +102,7 @@ func (c *Cache) at(name string, size cache.Capacity) (found trace.Opt[cache.Hits
 		}
 	}
 	for _, f := range c.Fleets {
-		for _, h := range f.all() {
+		for _, h := range fleetHitsOf(f) {
 			if f.Capacity == blocks && h.name == name {
 				return trace.Some(h.hits)
 			}

@@ -129,7 +129,7 @@ func TestCacheFigure(t *testing.T) {
 		s.Add([]uint32{i}, 16, "")
 	}
 	hits := cache.Hits{Blocks: 4, HitBlocks: 1}
-	c := &Cache{BlockSize: 16, Curve: s.Curve(16), Points: []CachePoint{{cache.Belady, 0, hits}, {cache.Belady, 100, hits}, {cache.FIFO, 200, hits}}}
+	c := &Cache{cache.Results{BlockSize: 16, Curve: s.Curve(16), Points: []cache.Point{{Policy: cache.Belady, Hits: hits}, {Policy: cache.Belady, Capacity: 100, Hits: hits}, {Policy: cache.FIFO, Capacity: 200, Hits: hits}}}}
 	f := c.figure()
 	var names []string
 	for _, s := range f.Series {
@@ -155,7 +155,7 @@ func TestFigureOfASmallCurve(t *testing.T) {
 	var s cache.Sequence
 	s.Add([]uint32{0, 1}, 32, "")
 	s.Add([]uint32{0, 1}, 32, "")
-	f := (&Cache{BlockSize: 16, Curve: s.Curve(16)}).figure()
+	f := (&Cache{cache.Results{BlockSize: 16, Curve: s.Curve(16)}}).figure()
 	if lru := f.Series[0]; lru.Kind != figure.Steps || !slices.Equal(lru.X, []float64{16, 32}) || !slices.Equal(lru.Y, []float64{0.25, 0.5}) {
 		t.Errorf("%+v, want steps at 16 and 32 tokens", lru)
 	}

@@ -31,15 +31,15 @@ func cached(t *testing.T, rows []trace.Request, capacities ...int) report.Datase
 		sequence.Add(table.AppendNumbers(nil, r.HashIDs), r.InputLength, r.SessionID)
 	}
 	size := a.Prefix.BlockSize.Tokens
-	data.Cache = &report.Cache{BlockSize: size, Curve: sequence.Curve(size), RoomForReuse: trace.Some(cache.RoomForReuse(&sequence))}
+	data.Cache = &report.Cache{Results: cache.Results{BlockSize: size, Curve: sequence.Curve(size), RoomForReuse: trace.Some(cache.RoomForReuse(&sequence))}}
 	bound, err := cache.Simulate(&sequence, cache.Belady, size, capacities...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, n := range capacities {
 		data.Cache.Points = append(data.Cache.Points,
-			report.CachePoint{Policy: cache.LRU, Capacity: n, Hits: data.Cache.Curve.At(n)},
-			report.CachePoint{Policy: cache.Belady, Capacity: n, Hits: bound[i]})
+			cache.Point{Policy: cache.LRU, Capacity: n, Hits: data.Cache.Curve.At(n)},
+			cache.Point{Policy: cache.Belady, Capacity: n, Hits: bound[i]})
 	}
 	return data
 }

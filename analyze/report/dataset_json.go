@@ -77,7 +77,7 @@ func cacheJSON(prefix *analyze.Prefix, c *Cache) object {
 	}.onlyIf(hasPrefix)
 	c, _ = orZero(c)
 	known := c.Curve != nil
-	policies := objects(c.Points, func(p CachePoint) object {
+	policies := objects(c.Points, func(p cache.Point) object {
 		return slices.Concat(object{{"policy", string(p.Policy)}}, c.capacityJSON(p.Capacity), hitRatesJSON(p.Hits))
 	})
 	var smallest, workers []object
@@ -87,7 +87,7 @@ func cacheJSON(prefix *analyze.Prefix, c *Cache) object {
 		})
 	}
 	for _, f := range c.Fleets {
-		workers = append(workers, objects(f.all(), func(h fleetHits) object {
+		workers = append(workers, objects(fleetHitsOf(f), func(h fleetHits) object {
 			return append(object{{"routing", h.name}, {"workers", h.workers}, {"capacity_blocks", h.capacity}}, hitRatesJSON(h.hits)...)
 		})...)
 	}

@@ -375,7 +375,7 @@ func TestReuseDistance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := report.Dataset{Name: "t", Analysis: a, Cache: &report.Cache{BlockSize: 512, Curve: b.Curve(512)}}
+	data := report.Dataset{Name: "t", Analysis: a, Cache: &report.Cache{Results: cache.Results{BlockSize: 512, Curve: b.Curve(512)}}}
 	var text, out bytes.Buffer
 	if err := errors.Join(data.Document().WriteText(&text), data.JSON(&out)); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -9,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze"
+	"moontide/analyze/cache"
 	"moontide/analyze/report"
 	"moontide/trace"
 )
@@ -39,9 +41,9 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 
 // analysis holds the parsed command line.
 type analysis struct {
-	cacheQuestion
-	form  string
-	files outputFiles
+	caches cache.Question
+	form   string
+	files  outputFiles
 }
 
 func analyzeTraces(c *cli.Context, std streams) error {
@@ -52,22 +54,22 @@ func analyzeTraces(c *cli.Context, std streams) error {
 	var all report.Comparison
 	names := traceNames(c.Args().Slice())
 	for i, path := range c.Args().Slice() {
-		data, err := analyzeTrace(c, std, path, names[i], asked.cacheQuestion)
+		data, err := analyzeTrace(c, std, path, names[i], asked.caches)
 		if err != nil {
 			return err
 		}
 		all = append(all, data)
-		if c.NArg() > 1 && len(asked.capacities) == 0 && data.Cache.Curve != nil {
+		if c.NArg() > 1 && len(asked.caches.Capacities) == 0 && data.Cache.Curve != nil {
 			// The other traces are compared at the cache sizes of the first.
-			asked.capacities = data.Cache.Sizes()
-			all[i].Cache.Asked = asked.capacities
+			asked.caches.Capacities = data.Cache.Sizes()
+			all[i].Cache.Capacities = asked.caches.Capacities
 		}
 	}
 	return asked.show(std, all)
 }
 
 func parseAnalyze(c *cli.Context) (asked analysis, err error) {
-	if asked.cacheQuestion, err = parseCacheFlags(c); err != nil {
+	if asked.caches, err = parseCacheFlags(c); err != nil {
 		return asked, err
 	}
 	switch {
@@ -127,13 +129,13 @@ func (asked *analysis) show(std streams, all report.Comparison) error {
 	return printDocument(std, asked.form, document(), json)
 }
 
-func analyzeTrace(c *cli.Context, std streams, path, name string, asked cacheQuestion) (report.Dataset, error) {
+func analyzeTrace(c *cli.Context, std streams, path, name string, caches cache.Question) (report.Dataset, error) {
 	r, err := openTrace(c, std, path)
 	if err != nil {
 		return report.Dataset{}, err
 	}
 	defer r.Close()
-	data, err := analyzeRequests(c, name, r.Borrowed(), blockSizeOf(c, r), asked)
+	data, err := analyzeRequests(c, name, r.Borrowed(), blockSizeOf(c, r), caches)
 	reportReader(std, path, r, true)
 	if err == analyze.ErrEmpty {
 		return data, fmt.Errorf("%s: %w", path, err)
@@ -158,14 +160,25 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, asked cacheQue
 }
 
 // analyzeRequests analyzes a stream, including the requested caches.
-func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, blockSize int, asked cacheQuestion) (data report.Dataset, err error) {
-	data = report.Dataset{Name: name, Cache: &report.Cache{Workers: asked.workers}}
-	caches := asked.simulator()
+func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, blockSize int, caches cache.Question) (data report.Dataset, err error) {
+	data = report.Dataset{Name: name, Cache: &report.Cache{Results: cache.Results{Question: cache.Question{Workers: caches.Workers}}}}
+	study := cache.NewStudy(caches)
 	data.Analysis, err = analyze.Trace(collectOften(trace.Until(c.Context, reqs)), analyze.Options{
-		BlockSize: blockSize, Watch: caches.add,
+		BlockSize: blockSize, Watch: study.Add,
 	})
-	if err == nil && data.Analysis.Prefix != nil {
-		data.Cache, err = caches.result(data.Analysis.Prefix.BlockSize.Tokens, data.Analysis.Sessions)
+	if err != nil || data.Analysis.Prefix == nil {
+		return data, err
+	}
+	var inferred []int32
+	if sessions := data.Analysis.Sessions; sessions != nil && sessions.Inferred {
+		inferred = sessions.Of
+	}
+	results, err := study.Results(data.Analysis.Prefix.BlockSize.Tokens, inferred)
+	if errors.Is(err, cache.ErrCapacity) {
+		return data, misused("analyze: %w", err)
+	}
+	if err == nil {
+		data.Cache = &report.Cache{Results: *results}
 	}
 	return data, err
 }
