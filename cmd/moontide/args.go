@@ -193,8 +193,8 @@ func (p *argParser) joinHostPort() error {
 	return nil
 }
 
-// checkValue rejects a value of the wrong type or out of range, and adds the unit seconds to a
-// duration that is a bare number.
+// checkValue rejects a value of the wrong type or out of range, and adds the
+// unit seconds to a duration that is a bare number.
 func checkValue(f cli.Flag, name, value string) (string, error) {
 	switch f.(type) {
 	case *cli.BoolFlag:

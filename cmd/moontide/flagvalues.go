@@ -75,7 +75,6 @@ func flagName(field string) string {
 	case "MaxErrors":
 		return "abort-after-errors"
 	}
+	wordStart := regexp.MustCompile("([a-z])([A-Z])")
 	return strings.ToLower(wordStart.ReplaceAllString(field, "$1-$2"))
 }
-
-var wordStart = regexp.MustCompile("([a-z])([A-Z])")

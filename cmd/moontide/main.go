@@ -174,12 +174,8 @@ func isVerb(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
-	for _, v := range verbs() {
-		if v.name == args[0] {
-			return true
-		}
-	}
-	return args[0] == "--version" || args[0] == "-v" || args[0] == "version"
+	named := func(v verb) bool { return v.name == args[0] }
+	return slices.ContainsFunc(verbs(), named) || slices.Contains([]string{"--version", "-v", "version"}, args[0])
 }
 
 // verbOf returns the verb of a command line and a space, or "".
