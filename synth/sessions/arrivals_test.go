@@ -14,7 +14,7 @@ import (
 func TestArrivalsOfConversation(t *testing.T) {
 	t.Parallel()
 	rows := conversation(t)
-	m := fit(t, rows, sessions.Options{})
+	m := conversationModel(t)
 	early := func(rows []trace.Request) float64 {
 		n := 0.0
 		for _, r := range rows {

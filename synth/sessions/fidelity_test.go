@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"moontide/analyze"
@@ -23,6 +24,19 @@ import (
 func conversation(t testing.TB) []trace.Request {
 	t.Helper()
 	return tracetest.Conversation(t, format.Open, format.Options{})
+}
+
+var conversationFit struct {
+	once  sync.Once
+	model *sessions.Model
+}
+
+// conversationModel returns the model of the conversation trace.
+func conversationModel(t testing.TB) *sessions.Model {
+	t.Helper()
+	rows := conversation(t) // skips the test if the trace is missing
+	conversationFit.once.Do(func() { conversationFit.model = fit(t, rows, sessions.Options{}) })
+	return conversationFit.model
 }
 
 func fit(t testing.TB, rows []trace.Request, opts sessions.Options) *sessions.Model {
@@ -163,7 +177,7 @@ func (d distances) within(t *testing.T, b bands) {
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	rows := conversation(t)
-	m := fit(t, rows, sessions.Options{})
+	m := conversationModel(t)
 	compare(t, rows, m, len(rows), 10, capacities).within(t, bands{
 		lengths: .02, context: .02, gap: .01, std: .05, spearman: .03, turns: .02, think: .05, hits: []float64{.01},
 	})
@@ -173,7 +187,7 @@ func TestConversation(t *testing.T) {
 // sessions may last longer.
 func TestConversationRange(t *testing.T) {
 	rows := conversation(t)
-	m := fit(t, rows, sessions.Options{})
+	m := conversationModel(t)
 	low, high := islRange(rows)
 	for _, r := range draw(t, m, 2, 60_000) {
 		if isl := float64(r.InputLength); isl < low || isl > high {
@@ -186,7 +200,7 @@ func TestConversationRange(t *testing.T) {
 func TestConversationTenTimesLonger(t *testing.T) {
 	t.Parallel()
 	rows := conversation(t)
-	m := fit(t, rows, sessions.Options{})
+	m := conversationModel(t)
 	finite := capacities[:len(capacities)-1]
 	compare(t, rows, m, 120_000, 3, finite).within(t, bands{
 		lengths: .03, context: .03, gap: .01, std: .06, spearman: .03, turns: .06, think: .2, hits: []float64{.02},

@@ -58,12 +58,15 @@ func fitted(t testing.TB, name string) *sessions.Model {
 	return once.(func() *sessions.Model)()
 }
 
-// modelOf returns the model of rows, which are those of the workload if one has
-// the name.
+// modelOf returns the model of rows, which are those of the workload or of the
+// conversation trace if one has the name.
 func modelOf(t testing.TB, name string, rows []trace.Request) *sessions.Model {
 	t.Helper()
 	if _, ok := workloads[name]; ok {
 		return fitted(t, name)
+	}
+	if name == "conversation" {
+		return conversationModel(t)
 	}
 	return fit(t, rows, sessions.Options{})
 }
@@ -191,7 +194,7 @@ func TestGolden(t *testing.T) {
 func TestAtRate(t *testing.T) {
 	t.Parallel()
 	w := workloads["small"]
-	m := fit(t, w.rows(), sessions.Options{BlockSize: w.blockSize})
+	m := fitted(t, "small")
 	fast, err := m.AtRate(4)
 	if err != nil {
 		t.Fatal(err)

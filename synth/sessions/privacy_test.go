@@ -33,67 +33,72 @@ type boundsFile struct {
 // here, and bounds are not. A bin of a single value rests on five requests.
 func TestBoundsAreNoRequestsValues(t *testing.T) {
 	t.Parallel()
-	sources := map[string][]trace.Request{"conversation": conversation(t)}
-	for name, w := range workloads {
-		sources[name] = w.rows()
+	for _, name := range append(slices.Sorted(maps.Keys(workloads)), "conversation") {
+		t.Run(name, func(t *testing.T) { checkBounds(t, name) })
 	}
-	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		rows := sources[name]
-		osl := make(map[int]int)
-		for _, r := range rows {
-			osl[r.OutputLength]++
+}
+
+func checkBounds(t *testing.T, name string) {
+	var rows []trace.Request
+	if name == "conversation" {
+		rows = conversation(t)
+	} else {
+		rows = workloads[name].rows()
+	}
+	osl := make(map[int]int)
+	for _, r := range rows {
+		osl[r.OutputLength]++
+	}
+	var m boundsFile
+	if err := json.Unmarshal(saved(t, modelOf(t, name, rows)), &m); err != nil {
+		t.Fatal(err)
+	}
+	bounds := 0
+	between := func(what string, x float64) {
+		bounds++
+		if math.Abs(x-math.Floor(x)-.5) > 1e-9 {
+			t.Errorf("%s %v does not end in .5", what, x)
 		}
-		var m boundsFile
-		if err := json.Unmarshal(saved(t, modelOf(t, name, rows)), &m); err != nil {
-			t.Fatal(err)
-		}
-		bounds := 0
-		between := func(what string, x float64) {
-			bounds++
-			if math.Abs(x-math.Floor(x)-.5) > 1e-9 {
-				t.Errorf("%s: %s %v does not end in .5", name, what, x)
+	}
+	splits := func(some [][4]float64, whole ...int) {
+		for _, c := range some {
+			if slices.Contains(whole, int(c[0])) {
+				between("cut", c[1])
 			}
 		}
-		splits := func(some [][4]float64, whole ...int) {
-			for _, c := range some {
-				if slices.Contains(whole, int(c[0])) {
-					between("cut", c[1])
-				}
-			}
-		}
-		check := func(vs []value, from int, whole ...int) {
-			for i, v := range vs {
-				splits(v.Splits, whole...)
-				for _, leaf := range v.Leaves {
-					for _, bin := range leaf {
-						switch {
-						case i < from:
-						case len(bin) == 5:
-							between("bound", bin[2])
-							between("bound", bin[3])
-						case i == len(vs)-1 && osl[int(bin[2])] < 5:
-							t.Errorf("%s: OSL %v occurs in only %d requests", name, bin[2], osl[int(bin[2])])
-						}
+	}
+	check := func(vs []value, from int, whole ...int) {
+		for i, v := range vs {
+			splits(v.Splits, whole...)
+			for _, leaf := range v.Leaves {
+				for _, bin := range leaf {
+					switch {
+					case i < from:
+					case len(bin) == 5:
+						between("bound", bin[2])
+						between("bound", bin[3])
+					case i == len(vs)-1 && osl[int(bin[2])] < 5:
+						t.Errorf("OSL %v occurs in only %d requests", bin[2], osl[int(bin[2])])
 					}
 				}
 			}
 		}
-		for _, x := range slices.Concat(m.ISL[:], m.OSL[:]) {
-			between("range", x)
-		}
-		check(m.First, 0, 3)
-		check(m.Templated, 0, 3)
-		// ISL, OSL, new tokens, and the values after the shared part: of these the
-		// mean of gaps is no whole number.
-		known := []int{1, 2, 4, 5, 8, 10, 11}
-		for _, vs := range m.Turns {
-			check(vs, 1, known...)
-		}
-		splits(m.Continues.Splits, known...)
-		splits(m.ContinuesAgain.Splits, known...)
-		if bounds < 50 {
-			t.Errorf("%s: only %d bounds", name, bounds)
-		}
+	}
+	for _, x := range slices.Concat(m.ISL[:], m.OSL[:]) {
+		between("range", x)
+	}
+	check(m.First, 0, 3)
+	check(m.Templated, 0, 3)
+	// ISL, OSL, new tokens, and the values after the shared part: of these the
+	// mean of gaps is no whole number.
+	known := []int{1, 2, 4, 5, 8, 10, 11}
+	for _, vs := range m.Turns {
+		check(vs, 1, known...)
+	}
+	splits(m.Continues.Splits, known...)
+	splits(m.ContinuesAgain.Splits, known...)
+	if bounds < 50 {
+		t.Errorf("only %d bounds", bounds)
 	}
 }
 
