@@ -147,20 +147,24 @@ func TestWindowOfARun(t *testing.T) {
 	}
 }
 
-// On the published trace, every difference between predicted and measured
-// cached tokens has a cause, and with an unlimited cache there is no
-// difference.
-func TestCachePredictionOfThePublishedTrace(t *testing.T) {
+// Every difference between predicted and measured cached tokens has a cause, and
+// with an unlimited cache there is no difference. Separate programs computed the
+// predictions.
+func TestCachePrediction(t *testing.T) {
 	t.Parallel()
-	path := realTrace(t)
+	t.Run("sample", func(t *testing.T) { checkCachePrediction(t, sample(t), "8000", 100, 512, 51_712) })
+	t.Run("published", func(t *testing.T) { checkCachePrediction(t, realTrace(t), "60000", 12_031, 16, 54_097_440) })
+}
+
+func checkCachePrediction(t *testing.T, path, fewBlocks string, rows, blockSize, predicted int) {
 	for _, test := range []struct {
 		blocks string
 		equal  bool
-	}{{"8000000", true}, {"60000", false}} {
+	}{{"8000000", true}, {fewBlocks, false}} {
 		dir := t.TempDir()
 		must(t, dir, "simulate", path, "--out", "run", "--kv-blocks", test.blocks)
 		c := ownSummary(t, dir).Cache
-		if c.Requests != 12031 || c.BlockSize != 16 || c.Predicted != 54097440 || (c.Equal == c.Requests) != test.equal {
+		if c.Requests != rows || c.BlockSize != blockSize || c.Predicted != predicted || (c.Equal == c.Requests) != test.equal {
 			t.Errorf("%s blocks: %+v", test.blocks, c)
 		}
 		requests, tokens := c.Equal, c.Measured

@@ -129,6 +129,17 @@ func absolute(t *testing.T, path string) string {
 // sample is the trace included in the project.
 func sample(t *testing.T) string { return absolute(t, root+"/traces/conversation.jsonl") }
 
+// anyTrace returns the public conversation trace if it is available and the
+// sample otherwise, and the smaller of a number of rows and the rows that it has.
+func anyTrace(t *testing.T, most int) (path string, rows int) {
+	t.Helper()
+	path = filepath.Join(root, "..", "shared", "traces", "conversation_trace.jsonl")
+	if _, err := os.Stat(path); err == nil {
+		return absolute(t, path), most
+	}
+	return sample(t), min(most, 100)
+}
+
 // realTrace is the public conversation trace, if available.
 func realTrace(t *testing.T) string {
 	t.Helper()

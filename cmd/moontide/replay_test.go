@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,14 +79,13 @@ func (c *serverCache) cached(r trace.Request) int {
 // independent model for every request, and prompt lengths match the trace.
 func TestReplayHitsTheCacheAsTheTraceSays(t *testing.T) {
 	t.Parallel()
-	path := realTrace(t)
-	const rows = 500
+	path, rows := anyTrace(t, 500)
 	for _, serverBlock := range []string{"16", "48"} {
 		t.Run("server_block="+serverBlock, func(t *testing.T) {
 			t.Parallel()
 			url := serveFast(t, "--kv-block-size", serverBlock)
 			dir := t.TempDir()
-			out := must(t, dir, "replay", path, "--url", url, "--limit", "500", "--speedup", "100000", "--max-concurrency", "1", "--out", "run")
+			out := must(t, dir, "replay", path, "--url", url, "--limit", strconv.Itoa(rows), "--speedup", "100000", "--max-concurrency", "1", "--out", "run")
 			if !strings.Contains(out, "Failed requests:                         0\n") {
 				t.Errorf("failed requests:\n%s", out)
 			}
@@ -113,15 +113,15 @@ func TestReplayHitsTheCacheAsTheTraceSays(t *testing.T) {
 
 func TestReplayOpenLoop(t *testing.T) {
 	t.Parallel()
-	path := realTrace(t)
+	path, rows := anyTrace(t, 500)
 	url := serveFast(t)
 	dir := t.TempDir()
-	r := try(t, dir, "", "replay", path, "--url", url, "--limit", "500", "--speedup", "20", "--out", "run")
+	r := try(t, dir, "", "replay", path, "--url", url, "--limit", strconv.Itoa(rows), "--speedup", "20", "--out", "run")
 	if !r.measured() {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 	records := recordsOf(t, filepath.Join(dir, "run"))
-	for i, row := range rowsOfTrace(t, path, 500) {
+	for i, row := range rowsOfTrace(t, path, rows) {
 		rec := records[i]
 		if rec.Class != replay.OK || rec.Counts.Input != trace.Some(row.InputLength) {
 			t.Fatalf("row %d: %v %s, input %v", i, rec.Class, rec.Error, rec.Counts.Input)

@@ -154,6 +154,29 @@ func TestConversationTrace(t *testing.T) {
 	}
 }
 
+// On the sample trace, one request at a time, every count is exact. A separate
+// program computed the values, for an infinite cache of 16-token blocks.
+func TestSampleTrace(t *testing.T) {
+	r, err := format.Open("../../../traces/conversation.jsonl", format.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rows, err := trace.Collect(r.Requests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roomy := gpu
+	roomy.KVBlocks = 20_000_000
+	input, output, cached := 0, 0, 0
+	for _, rec := range run(t, virtual.Config{Deployment: engine.Deployment{Engine: roomy, Engines: 1}}, 1, rows...) {
+		input, output, cached = input+rec.Counts.Input.Value, output+rec.Counts.Output.Value, cached+rec.Counts.Cached.Value
+	}
+	if input != 1_329_622 || output != 33_285 || cached != 51_712 {
+		t.Errorf("%d tokens in, %d out, %d cached", input, output, cached)
+	}
+}
+
 func BenchmarkSimulate(b *testing.B) {
 	rows := conversations(3000)
 	output := 0
