@@ -75,7 +75,7 @@ func TestKilledRunGoesOn(t *testing.T) {
 	if r.RowsDone != 3 || r.SentAgain != sent-3 || !run.Started.Before(r.At) {
 		t.Errorf("%+v, %d were sent", r, sent)
 	}
-	clock := time.Duration(r.ClockMS * float64(time.Millisecond))
+	clock := replay.Milliseconds(r.ClockMS)
 	last := 0
 	for row, rec := range records {
 		last = max(last, row)
