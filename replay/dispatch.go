@@ -290,7 +290,8 @@ func (r *run) record() {
 	broken := false
 	for rec := range r.records {
 		r.live.done.Add(1)
-		r.live.tokens.Add(int64(rec.Counts.Output.Value))
+		tokens, _ := rec.OutputTokens()
+		r.live.tokens.Add(int64(tokens))
 		if rec.Class != OK {
 			r.tally.Failed++
 			r.live.failed.Add(1)

@@ -11,15 +11,16 @@ type Class string
 
 // The classes. A successful request has class OK.
 const (
-	OK        Class = ""
-	Connect   Class = "connect"   // no connection, or it broke before a response
-	Timeout   Class = "timeout"   // no complete answer in time
-	HTTPError Class = "status"    // an HTTP status other than 200
-	Server    Class = "server"    // an error in the stream, or an answer aborted by the server
-	Protocol  Class = "protocol"  // a response that violates the API
-	Truncated Class = "truncated" // a stream that ended without its end marker
-	Empty     Class = "empty"     // a complete answer without tokens
-	Canceled  Class = "canceled"  // by the user
+	OK          Class = ""
+	ClientFault Class = "client"    // the client could not send: no file descriptor or local port, unknown host, no prompt
+	Connect     Class = "connect"   // no connection, or it broke before a response
+	Timeout     Class = "timeout"   // no complete answer in time
+	HTTPError   Class = "status"    // an HTTP status other than 200
+	Server      Class = "server"    // an error in the stream, or an answer aborted by the server
+	Protocol    Class = "protocol"  // a response that violates the API
+	Truncated   Class = "truncated" // a stream that ended without its end marker
+	Empty       Class = "empty"     // a complete answer without tokens
+	Canceled    Class = "canceled"  // by the user
 )
 
 // Outcome is the result of a [Call].
@@ -30,11 +31,14 @@ type Outcome struct {
 	// if not reached.
 	Sent, First, Last, Done time.Time
 	// Gaps holds the times between consecutive token chunks.
-	Gaps   []time.Duration
-	Counts Counts
-	Status int // HTTP status, 0 if there was none
-	Class  Class
-	Error  string // error message, on one line
+	Gaps []time.Duration
+	// ChunkTokens holds the tokens of each token chunk, nil if the server does not
+	// report them or if all chunks have one token.
+	ChunkTokens []int32
+	Counts      Counts
+	Status      int // HTTP status, 0 if there was none
+	Class       Class
+	Error       string // error message, on one line
 	// RetryAfter is the wait after Done requested by a server that refused the
 	// request, or 0.
 	RetryAfter time.Duration
@@ -83,6 +87,7 @@ type Record struct {
 	ConnectTime       time.Duration // part of Sent - Ready spent waiting for a connection
 	Gaps              []time.Duration
 	Chunks            int           // token chunks
+	ChunkTokens       []int32       // tokens of each chunk; nil if unknown or all 1
 	Stamps            Stamps        // source of First, Last and Gaps; "" means unknown
 	FirstStampError   time.Duration // largest possible error of First
 	MaxStampError     time.Duration // largest possible error of any timestamp
@@ -115,7 +120,7 @@ func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 		Request: j.req, Row: j.row,
 		Due: j.due, Ready: ready,
 		Sent: since(o.Sent), First: since(o.First), Last: since(o.Last), Done: o.Done.Sub(start),
-		ConnectTime: o.ConnectTime, Gaps: o.Gaps, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Counts: o.Counts,
+		ConnectTime: o.ConnectTime, Gaps: o.Gaps, ChunkTokens: o.ChunkTokens, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Counts: o.Counts,
 		Status: o.Status, Class: o.Class, Error: o.Error,
 	}
 	if rec.First.Set {

@@ -52,11 +52,7 @@ func (r *run) sendWithRetries(ctx context.Context, j job, o Outcome, ready time.
 		if !may || r.Duration > 0 && at >= r.Duration || !r.sleep(ctx, at-prepareRetryLead) {
 			break
 		}
-		call, err := r.prepareAgain(j)
-		if err != nil {
-			r.fail(err)
-			break
-		}
+		call := r.prepareAgain(j)
 		if !r.sleep(ctx, at) {
 			break
 		}
@@ -87,14 +83,26 @@ func (r *run) sleep(ctx context.Context, until time.Duration) bool {
 	}
 }
 
-func (r *run) prepareAgain(j job) (Call, error) {
+func (r *run) prepareAgain(j job) Call {
 	prepare := r.Client.Prepare
 	if again, ok := r.Client.(Resender); ok {
 		prepare = again.PrepareAgain
 	}
-	call, err := prepare(j.req, j.row)
+	return sendable(prepare(j.req, j.row))
+}
+
+// sendable returns call or, if it could not be prepared, one that fails.
+func sendable(call Call, err error) Call {
 	if err != nil {
-		return nil, fmt.Errorf("preparing row %d again: %w", j.row+1, err)
+		return unsendable{fmt.Errorf("preparing the request: %w", err)}
 	}
-	return call, nil
+	return call
+}
+
+// unsendable is the call of a row whose request could not be prepared.
+type unsendable struct{ err error }
+
+// Send implements Call.
+func (u unsendable) Send(context.Context) Outcome {
+	return Outcome{Done: time.Now(), Class: ClientFault, Error: u.err.Error()}
 }

@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -280,10 +279,7 @@ func (r *run) prepareRows(reqs trace.Requests) {
 			j.last = r.Sessions.last.Has(row)
 		}
 		if !j.turn {
-			if j, err = r.prepare(j); err != nil {
-				r.fail(err)
-				return
-			}
+			j = r.prepare(j)
 		}
 		select {
 		case r.rows <- j:
@@ -318,13 +314,8 @@ func (r *run) prepareTurns() {
 	for {
 		select {
 		case j := <-r.turns:
-			j, err := r.prepare(j)
-			if err != nil {
-				r.fail(err)
-				return
-			}
 			select {
-			case r.prepared <- j:
+			case r.prepared <- r.prepare(j):
 			case <-r.stop:
 				return
 			}
@@ -334,14 +325,10 @@ func (r *run) prepareTurns() {
 	}
 }
 
-func (r *run) prepare(j job) (job, error) {
-	call, err := r.Client.Prepare(j.req, j.row)
-	if err != nil {
-		return j, fmt.Errorf("preparing row %d: %w", j.row+1, err)
-	}
-	j.call = call
-	if _, can := call.(Opener); can {
+func (r *run) prepare(j job) job {
+	j.call = sendable(r.Client.Prepare(j.req, j.row))
+	if _, can := j.call.(Opener); can {
 		r.opens.Store(true)
 	}
-	return j, nil
+	return j
 }

@@ -326,32 +326,46 @@ func TestFailuresOfTheRunEndIt(t *testing.T) {
 			yield(trace.Request{}, broken)
 		}
 	}
-	unmakeable := func(r trace.Request) error {
+	for want, reqs := range map[error]trace.Requests{broken: badStream, nil: trace.FromSlice(nil)} {
+		synctest.Test(t, func(t *testing.T) {
+			server, m := &fakeServer{took: always(msec)}, &memory{}
+			if _, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), reqs); !errors.Is(err, want) {
+				t.Errorf("error %v, want %v", err, want)
+			}
+		})
+	}
+}
+
+// A request that cannot be prepared fails, and the run goes on without it.
+func TestUnpreparedRequestsFail(t *testing.T) {
+	prepare := func(r trace.Request) error {
 		if r.InputLength == 7 {
-			return broken
+			return errors.New("no text")
 		}
 		return nil
 	}
-	turns := []trace.Request{{SessionID: "s", Timestamp: trace.Some(0.0)}, {SessionID: "s", InputLength: 7, Delay: trace.Some(1.0)}}
-	for name, tc := range map[string]struct {
-		reqs    trace.Requests
-		prepare func(trace.Request) error
-	}{
-		"stream":       {badStream, nil},
-		"row":          {trace.FromSlice([]trace.Request{{InputLength: 7}}), unmakeable},
-		"later turn":   {trace.FromSlice(turns), unmakeable},
-		"empty stream": {trace.FromSlice(nil), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server, m := &fakeServer{took: always(msec), prepare: tc.prepare}, &memory{}
-				_, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), tc.reqs)
-				if name != "empty stream" && !errors.Is(err, broken) || name == "empty stream" && err != nil {
-					t.Errorf("error %v", err)
-				}
-			})
-		})
+	rows := []trace.Request{
+		{Timestamp: trace.Some(0.0), InputLength: 7},
+		{Timestamp: trace.Some(1.0)},
+		{SessionID: "s", Timestamp: trace.Some(2.0)}, {SessionID: "s", InputLength: 7, Delay: trace.Some(1.0)},
+		{Timestamp: trace.Some(20.0)},
 	}
+	synctest.Test(t, func(t *testing.T) {
+		server, m := &fakeServer{took: always(msec), prepare: prepare}, &memory{}
+		tally, err := (&Runner{Client: server, Recorder: m}).Run(t.Context(), trace.FromSlice(rows))
+		if err != nil || tally.Sent != 5 || tally.Failed != 2 {
+			t.Fatalf("%+v, %v", tally, err)
+		}
+		for row, rec := range m.records {
+			want := Record{}
+			if rows[row].InputLength == 7 {
+				want.Class, want.Error = ClientFault, "preparing the request: no text"
+			}
+			if rec.Class != want.Class || rec.Error != want.Error || rec.Sent.Set != (want.Class == OK) {
+				t.Errorf("row %d: %v %q, sent %v", row, rec.Class, rec.Error, rec.Sent)
+			}
+		}
+	})
 }
 
 // The number of prepared requests is bounded, whatever the trace's length.

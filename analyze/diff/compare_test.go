@@ -53,6 +53,7 @@ func streamed(seed uint64, n int) (records []replay.Record) {
 			at += gap
 		}
 		rec.Chunks = len(rec.Gaps) + 1
+		rec.OutputLength = 21 // the most
 		rec.Counts.Output = trace.Some(rec.Chunks)
 		rec.Last, rec.Done = trace.Some(at), at
 		records = append(records, rec)

@@ -111,10 +111,7 @@ func inputTokens(rec *replay.Record) int {
 }
 
 func aiperfMetrics(rec *replay.Record) map[string]aiperfValue {
-	output := rec.Chunks
-	if rec.Counts.Output.Set {
-		output = rec.Counts.Output.Value
-	}
+	output, _ := rec.OutputTokens()
 	values := map[string]aiperfValue{
 		"input_sequence_length":  {inputTokens(rec), "tokens"},
 		"output_sequence_length": {output, "tokens"},

@@ -14,6 +14,7 @@ var causeWords = map[run.Cause]string{
 	run.Pending:     "fewer: the prefix was computed while the request waited",
 	run.Evicted:     "fewer: the prefix was computed before and is gone",
 	run.Elsewhere:   "fewer: the prefix was sent to another URL",
+	run.Rounding:    "fewer: less than a block of the server, whose size is unknown",
 	run.OtherLength: "other: the server counted another prompt length",
 	run.Overtaken:   "more: a request that was sent later was computed first",
 	run.Warm:        "more: cached before this run",
@@ -48,6 +49,12 @@ func (r Run) addCache(d *doc.Document) {
 			if engines := r.Result.Samples.Server.Engines; cause == run.Evicted && (engines == 0 || engines > p.Targets) {
 				words += ", or another engine has it"
 			}
+			if r.Result.Samples.Server.Restarts > 0 && cause == run.Evicted {
+				words += ", or it was lost as the server restarted"
+			}
+			if cause == run.Rounding {
+				words += ", or part of it was evicted"
+			}
 			t.Add(string(cause), doc.Int(n.Requests), doc.Int(n.Tokens), words)
 		}
 	}
@@ -56,12 +63,12 @@ func (r Run) addCache(d *doc.Document) {
 
 func blocksOf(p *run.CachePrediction) string {
 	switch {
-	case !p.Estimated:
+	case p.BlockSize > 0:
 		return fmt.Sprintf("in the server's blocks of %d tokens", p.BlockSize)
 	case p.Measured > 0:
-		return fmt.Sprintf("reported in %d-token blocks", p.BlockSize)
+		return fmt.Sprintf("not rounded to blocks: their size is unknown, at most %s tokens", doc.Int(p.MaxBlockSize))
 	}
-	return "of unknown block size"
+	return "not rounded to blocks: their size is unknown"
 }
 
 func predictionFigure(p *run.CachePrediction) (figure.Figure, bool) {

@@ -122,14 +122,14 @@ func TestSummaryOfEvidence(t *testing.T) {
 	none := map[string]any{"requests": 0.0, "tokens": 0.0}
 	want := map[string]any{
 		"merged_chunks": 2.0, "p99_merged_ms": 0.5, "max_merged_ms": 0.75, "max_first_stamp_error_ms": 0.0,
-		"thresholds": map[string]any{"max_lag_ms": 4.0, "max_lag_share": 0.05, "max_prompts_off": 0.01},
+		"thresholds": map[string]any{"max_lag_ms": 4.0, "max_lag_share": 0.05, "max_prompts_off": 0.01, "max_answers_off": 0.01, "max_failed": 0.05},
 		// Sent from 0.4 to 2500.4 ms, the last done 105 + 50 + 1 ms later.
 		"window": map[string]any{"warmup_s": 0.5, "cooldown_s": 0.25, "from_s": 0.5004, "to_s": 2.4064, "ended": 4.0},
 		"cache": map[string]any{
-			"requests": 4.0, "equal_requests": 2.0, "server_block_size": 16.0, "server_block_size_estimated": false, "template_tokens": 0.0,
+			"requests": 4.0, "equal_requests": 2.0, "server_block_size": 16.0, "max_server_block_size": nil, "template_tokens": 0.0,
 			"shared_tokens": 2048.0, "predicted_tokens": 2048.0, "measured_tokens": 1520.0,
 			"causes": map[string]any{
-				"cold": none, "pending": none, "lengths": none, "overtaken": none, "warm": none, "unknown": none,
+				"cold": none, "pending": none, "rounding": none, "lengths": none, "overtaken": none, "warm": none, "unknown": none,
 				"evicted":   map[string]any{"requests": 1.0, "tokens": 16.0},
 				"elsewhere": map[string]any{"requests": 1.0, "tokens": 512.0},
 			},

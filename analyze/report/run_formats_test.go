@@ -220,7 +220,7 @@ func TestRunPageIsHarmlessAndWhole(t *testing.T) {
 		}
 	}
 	last := 0
-	for _, title := range []string{"Verdict: VALID", "Serving benchmark result", "Distributions", "Over time", "Requests", "By turn of the session", "Configuration"} {
+	for _, title := range []string{"Verdict: INVALID", "Serving benchmark result", "Distributions", "Over time", "Requests", "By turn of the session", "Configuration"} {
 		at := strings.Index(text, ">"+title+"</h2>")
 		if at < last {
 			t.Errorf("section %s is at %d, the one before at %d", title, at, last)
@@ -230,7 +230,7 @@ func TestRunPageIsHarmlessAndWhole(t *testing.T) {
 	if n := strings.Count(text, "<svg"); n != 14 {
 		t.Errorf("%d figures", n)
 	}
-	for _, want := range []string{`<h2 class="VALID">`, `<td class="VALID">`, "client lag p99 ", "&lt;script&gt;alert(1)&lt;/script&gt;", "TTFT at most 101 ms", "40.00 %", "&lt;b&gt;bold&lt;/b&gt;"} {
+	for _, want := range []string{`<h2 class="INVALID">`, `<td class="VALID">`, "client lag p99 ", "&lt;script&gt;alert(1)&lt;/script&gt;", "TTFT at most 101 ms", "40.00 %", "&lt;b&gt;bold&lt;/b&gt;"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
 		}

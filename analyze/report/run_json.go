@@ -77,7 +77,7 @@ func (r Run) ownSummary() map[string]any {
 	}
 	evidence, notes := []map[string]string{}, []string{}
 	for _, e := range result.Verdict.Evidence {
-		evidence = append(evidence, map[string]string{"level": e.Level.String(), "text": e.Text})
+		evidence = append(evidence, map[string]string{"check": e.Check, "level": e.Level.String(), "text": e.Text})
 	}
 	for _, n := range r.notes() {
 		notes = append(notes, n.String())
@@ -99,6 +99,10 @@ func (r Run) ownSummary() map[string]any {
 		"explained_tokens":     result.Cache.MaxHits,
 		"input_estimates":      result.InputEstimates,
 		"output_estimates":     result.OutputEstimates,
+		"output_contradicted":  result.Contradicted,
+		"pacing":               orNull(result.Pacing(), result.Pacing() != ""),
+		"mean_chunk_tokens":    orNull(result.TokensPerChunk.Mean, result.TokensPerChunk.Count > 0),
+		"p99_chunk_tokens":     orNull(result.TokensPerChunk.Quantile(0.99), result.TokensPerChunk.Count > 0),
 		"prompts_estimated":    l.Estimated, // by the trace, so not compared with the server's count
 		"prompts_off":          orNull(l.PromptsOff, l.Prompts > 0),
 		"answers_shorter":      orNull(l.AnswersShorter, l.Answers > 0),
@@ -152,7 +156,7 @@ func predictionJSON(p run.CachePrediction) any {
 	}
 	return map[string]any{
 		"requests": p.Requests, "equal_requests": p.Equal,
-		"server_block_size": p.BlockSize, "server_block_size_estimated": p.Estimated, "template_tokens": p.TemplateTokens,
+		"server_block_size": orNull(p.BlockSize, p.BlockSize > 0), "max_server_block_size": orNull(p.MaxBlockSize, p.BlockSize == 0), "template_tokens": p.TemplateTokens,
 		"shared_tokens": p.Shared, "predicted_tokens": p.Predicted, "measured_tokens": p.Measured,
 		"causes": causes,
 	}

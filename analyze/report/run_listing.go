@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strconv"
 
 	"moontide/analyze/report/doc"
@@ -32,8 +33,12 @@ func (r Run) listing(full bool) *doc.Listing {
 		}
 		l.Groups = append(l.Groups, group)
 	}
-	for _, of := range r.View.latencies() {
+	shown := r.View.latencies()
+	for _, of := range shown {
 		stats(of.Title(), []run.Latency{of})
+		if full && of == run.ITL && r.multiToken() && !slices.Contains(shown, run.ITLPerToken) {
+			stats(run.ITLPerToken.Title(), []run.Latency{run.ITLPerToken})
+		}
 	}
 	if full {
 		stats("From the Schedule", run.ScheduleLatencies)
@@ -41,6 +46,14 @@ func (r Run) listing(full bool) *doc.Listing {
 	return l
 }
 
+// multiToken reports whether chunks have other numbers of tokens than one, so that
+// ITL is not the time between tokens.
+func (r Run) multiToken() bool {
+	d := r.Result.TokensPerChunk
+	return d.Count > 0 && (d.Min != 1 || d.Max != 1)
+}
+
+// countLines returns the counts and rates of the block.
 func (r Run) countLines(full bool) (lines []doc.KeyValue) {
 	info, result := r.Info, r.Result
 	add := func(key, value string) { lines = append(lines, doc.KeyValue{Key: key, Value: value}) }
@@ -71,6 +84,11 @@ func (r Run) countLines(full bool) (lines []doc.KeyValue) {
 	metrics("duration", "total_input_tokens", "total_output_tokens")
 	if full && result.Cached.Set {
 		metrics("cached_tokens")
+	}
+	if full && r.multiToken() {
+		d := result.TokensPerChunk
+		add("Mean tokens per chunk", doc.Fixed(d.Mean, 2))
+		add("P99 tokens per chunk", doc.Fixed(d.Quantile(0.99), 2))
 	}
 	metrics("request_throughput")
 	if result.Goodput != nil {

@@ -23,6 +23,9 @@ func (r Run) notes() (all []doc.Note) {
 		all = append(all, doc.Note{Kind: kind, Text: fmt.Sprintf(format, args...)})
 	}
 	info, result := r.Info, r.Result
+	if pacing := result.Pacing(); pacing != "" {
+		add("Pacing", "%s. Compare the latencies from schedule, which include the wait.", pacing)
+	}
 	if result.GapsNotKept > 0 {
 		add("Note", "ITL is from a histogram with a resolution of %.1f %% (%s of %s gaps), because the run kept no chunk times; tokens between the first and the last count as evenly spaced.",
 			100*runfile.GapResolution, doc.Int(result.GapsCounted), doc.Int(result.GapsNotKept))
@@ -30,8 +33,11 @@ func (r Run) notes() (all []doc.Note) {
 	if n := result.InputEstimates; n > 0 {
 		add("Estimated", "the input tokens of %s are the trace's, because the server did not report them.", doc.Count(n, "request"))
 	}
-	if n := result.OutputEstimates; n > 0 {
+	if n := result.OutputEstimates - result.Contradicted; n > 0 {
 		add("Estimated", "the generated tokens of %s are counted in chunks, because the server did not report them.", doc.Count(n, "request"))
+	}
+	if n := result.Contradicted; n > 0 {
+		add("Estimated", "the generated tokens of %s are counted in chunks, because their stream contradicts the server's count.", doc.Count(n, "request"))
 	}
 	if w := result.Window; w != (run.Span{}) {
 		add("Window", "%.2f s to %.2f s. Completed requests, input tokens and latencies cover the %s wholly inside it, in a short window the short ones;"+

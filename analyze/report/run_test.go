@@ -182,8 +182,8 @@ func TestRunTextIsHarmless(t *testing.T) {
 	if n := strings.Count(text, "\nVerdict: "); n != 1 {
 		t.Errorf("%d verdicts in:\n%s", n, text)
 	}
-	if n := strings.Count(strings.Join(strings.Fields(text), " "), `no [2J model Verdict: VALID 31m `+"\ufffd"+` <b>"\`); n != 4 {
-		t.Errorf("class, example, failure and note are there %d times in:\n%s", n, text)
+	if n := strings.Count(strings.Join(strings.Fields(text), " "), `no [2J model Verdict: VALID 31m `+"\ufffd"+` <b>"\`); n != 5 {
+		t.Errorf("class twice, example, failure and note are there %d times in:\n%s", n, text)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestSummary(t *testing.T) {
 	const seconds = 1.654
 	want := map[string]any{
 		"date": "20260304-040607", "backend": "openai-chat", "endpoint_type": "chat", "model_id": "m",
-		"num_prompts": 4.0, "max_concurrency": 16.0, "request_rate": 2.0, "duration": seconds,
+		"num_prompts": 4.0, "max_concurrency": 16.0, "request_rate": 4 / 1.5, "duration": seconds,
 		"completed": 4.0, "failed": 0.0, "total_input_tokens": 4000.0, "total_output_tokens": 12.0,
 		"request_throughput": 4 / seconds, "output_throughput": 12 / seconds, "total_token_throughput": 4012 / seconds,
 		// Tokens at 100, 120, 150 ms and half a second later: 6 in a second.
@@ -236,7 +236,7 @@ func TestSummary(t *testing.T) {
 	}
 	want = map[string]any{
 		"verdict": "VALID", "simulated": false, "ended": true, "not_sent": 0.0, "errors": map[string]any{},
-		"offered_rate": 2.0, "achieved_rate": 2.0, "cached_tokens": 0.0, "explained_tokens": 3 * 512.0,
+		"offered_rate": 4 / 1.5, "achieved_rate": 4 / 1.5, "cached_tokens": 0.0, "explained_tokens": 3 * 512.0,
 		"input_estimates": 0.0, "output_estimates": 0.0, "prompts_estimated": 0.0, "prompts_off": 0.0, "answers_shorter": 0.0, "answers_longer": 0.0,
 		"mean_ttft_from_schedule_ms": 101.9, "mean_e2el_from_schedule_ms": 151.9,
 		"mean_schedule_lag_ms": 0.4, "p99_client_lag_ms": 0.4, "mean_client_queue_time_ms": 0.0,
@@ -246,7 +246,7 @@ func TestSummary(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	evidence := own["evidence"].([]any)
-	if first := evidence[0].(map[string]any); len(evidence) != 5 || first["level"] != "VALID" || !strings.HasPrefix(first["text"].(string), "client lag p99 0.40 ms") {
+	if first := evidence[0].(map[string]any); len(evidence) != 6 || first["level"] != "VALID" || !strings.HasPrefix(first["text"].(string), "client lag p99 0.40 ms") {
 		t.Errorf("evidence %v", evidence)
 	}
 }
@@ -290,7 +290,7 @@ func TestSummaryOfNothing(t *testing.T) {
 	known := []string{
 		"date", "backend", "endpoint_type", "model_id", "num_prompts", "duration", "completed", "failed",
 		"total_input_tokens", "total_output_tokens", "max_output_tokens_per_s", "max_concurrent_requests", "moontide",
-		"verdict", "evidence", "notes", "simulated", "ended", "errors", "input_estimates", "output_estimates", "prompts_estimated", "thresholds",
+		"verdict", "evidence", "notes", "simulated", "ended", "errors", "input_estimates", "output_estimates", "output_contradicted", "prompts_estimated", "thresholds",
 	}
 	for _, at := range []struct{ full, bare map[string]any }{{full, bare}, {full["moontide"].(map[string]any), bare["moontide"].(map[string]any)}} {
 		if len(at.bare) != len(at.full) {

@@ -6,17 +6,17 @@ import (
 
 // CachePrediction compares the cached tokens that the server reports for each
 // request with those of a simulated cache that starts empty, never evicts, and
-// receives requests in send order. Predictions are in whole blocks of the server and
-// exclude the last token of a prompt, which engines always compute. The [Cause] of a
-// difference is that of the first missing token.
+// receives requests in send order. Predictions exclude the last token of a prompt,
+// which engines always compute. They are in whole blocks of the server or, if its
+// block size is unknown, not rounded: nothing in them comes from the counts that they
+// are compared with. The [Cause] of a difference is that of the first missing token.
 type CachePrediction struct {
 	// Requests is the number of compared requests: 0 if the server reports no cached
 	// tokens or the trace has no block ids.
 	Requests int
-	// BlockSize is the server's block size: as reported or, if Estimated, the
-	// greatest common divisor of all counts of cached tokens.
-	BlockSize int
-	Estimated bool
+	// BlockSize is the server's block size, 0 if unknown. MaxBlockSize is its upper
+	// bound then: the greatest common divisor of all counts of cached tokens.
+	BlockSize, MaxBlockSize int
 	// TemplateTokens is the number of tokens by which the server's count exceeds
 	// most prompts: a chat template, which may or may not be cached.
 	TemplateTokens int
@@ -60,6 +60,8 @@ const (
 	Evicted Cause = "evicted"
 	// Elsewhere: the prefix had only been sent to another URL.
 	Elsewhere Cause = "elsewhere"
+	// Rounding: less than a block is missing, whose size is unknown.
+	Rounding Cause = "rounding"
 	// OtherLength: the server counted another number of prompt tokens than expected.
 	OtherLength Cause = "lengths"
 )
@@ -75,7 +77,7 @@ const (
 )
 
 // Causes lists all causes in report order.
-var Causes = []Cause{Cold, Pending, Evicted, Elsewhere, OtherLength, Overtaken, Warm, Unknown}
+var Causes = []Cause{Cold, Pending, Evicted, Elsewhere, Rounding, OtherLength, Overtaken, Warm, Unknown}
 
 func (h *promptHistory) predict(serverBlock int, each bool) CachePrediction {
 	if !h.hasCached || h.blockSize == 0 {
@@ -83,7 +85,7 @@ func (h *promptHistory) predict(serverBlock int, each bool) CachePrediction {
 	}
 	p := predictor{promptHistory: h, CachePrediction: CachePrediction{BlockSize: serverBlock, Causes: map[Cause]Difference{}}}
 	if serverBlock <= 0 {
-		p.BlockSize, p.Estimated = max(h.cachedDivisor, 1), true
+		p.MaxBlockSize = max(h.cachedDivisor, 1)
 	}
 	p.TemplateTokens, p.Targets = h.template(), len(h.targets)
 	h.order()
@@ -135,6 +137,8 @@ func (p *predictor) cause(q *prompt, shared, measured int) Cause {
 	switch {
 	case measured < predicted && !expectedLength:
 		return OtherLength
+	case p.BlockSize == 0 && measured < predicted && predicted-measured < p.MaxBlockSize:
+		return Rounding
 	case measured < p.usable(q, p.computedBy(q, q.firstBySent)):
 		return Evicted
 	case measured < predicted && measured < p.usable(q, p.computedBy(q, q.firstAt)):
@@ -161,5 +165,9 @@ func (p *predictor) usable(q *prompt, shared int) int {
 	if q.input >= 0 {
 		length = int(q.input)
 	}
-	return max(0, min(shared, length-1)) / p.BlockSize * p.BlockSize
+	tokens := max(0, min(shared, length-1))
+	if p.BlockSize == 0 {
+		return tokens
+	}
+	return tokens / p.BlockSize * p.BlockSize
 }

@@ -123,14 +123,15 @@ func TestPrediction(t *testing.T) {
 	}
 }
 
-// The block size of a server that does not report it is inferred.
-func TestServersBlockSize(t *testing.T) {
+// The counts of a server that does not report its block size bound it, but predictions
+// are not rounded: they would agree with the counts by construction.
+func TestUnknownBlockSize(t *testing.T) {
 	opts := run.Options{BlockSize: 100}
 	p := compute(t, opts, asked(0, 0, 50, 250, 0, 1, 2, 3), asked(1, 100, 150, 250, 192, 1, 2, 6), asked(2, 200, 250, 250, 240, 1, 2, 6)).Cache.Prediction
-	if p.BlockSize != 48 || !p.Estimated || p.Predicted != 192+240 || p.Equal != 3 {
+	if p.BlockSize != 0 || p.MaxBlockSize != 48 || p.Predicted != 200+249 || p.Equal != 1 || p.Causes[run.Rounding] != (run.Difference{Requests: 2, Tokens: 8 + 9}) {
 		t.Errorf("%+v", p)
 	}
-	if p := compute(t, opts, asked(0, 0, 50, 250, 0, 1, 2, 3), asked(1, 100, 150, 250, 0, 1, 2, 6)).Cache.Prediction; p.BlockSize != 1 || p.Predicted != 200 {
+	if p := compute(t, opts, asked(0, 0, 50, 250, 0, 1, 2, 3), asked(1, 100, 150, 250, 0, 1, 2, 6)).Cache.Prediction; p.MaxBlockSize != 1 || p.Predicted != 200 {
 		t.Errorf("where nothing was cached: %+v", p)
 	}
 }

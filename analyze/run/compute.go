@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"iter"
 	"math"
 	"sync"
@@ -31,12 +32,15 @@ type collector struct {
 	latencies    [latencyCount][]float64 // unused for ITL: see gaps
 	inFlight     spans
 	dues, sends  instants
+	dueSends     instants  // when the requests of dues were sent
 	tokens       tokenRate // an event is a chunk
 	sent         tokenRate // an event is a request
-	tokensInside int64     // in parts
+	tokensInside int       // tokens of chunks inside the window
 	prompts      promptHistory
-	gaps         stats.SampleBuilder // in nanoseconds
-	counted      []stats.Counted     // used instead if some records have no gaps
+	gaps         stats.SampleBuilder  // in nanoseconds
+	tokenGaps    *stats.SampleBuilder // gaps per token; nil while they equal gaps
+	counted      []stats.Counted      // used instead if some records have no gaps
+	chunkSizes   map[int]int          // number of chunks by tokens
 	cached       int
 	requests     []Request // for Detail
 }
@@ -48,15 +52,16 @@ func newCollector(opts Options) *collector {
 		opts: opts,
 		result: &Result{
 			Virtual: opts.Virtual, ReadDelay: opts.ReadDelay, Merges: opts.Merges, Samples: opts.Samples,
-			Window: opts.Window, Thresholds: withDefaults(opts.Thresholds),
+			Window: opts.Window, Thresholds: withDefaults(opts.Thresholds), MaxConcurrency: opts.MaxConcurrency,
 			Errors: map[replay.Class]int{}, Examples: map[replay.Class]string{},
-			Lengths: Lengths{Template: opts.countedISL(0)},
+			Lengths: Lengths{Template: opts.countedISL(0), Enforced: opts.LengthsEnforced},
 			Goodput: newGoodput(opts.Objectives),
 		},
-		tokens:   newTokenRate(),
-		sent:     newTokenRate(),
-		inFlight: spans{make([]time.Duration, 0, expected), make([]time.Duration, 0, expected)},
-		prompts:  promptHistory{blockSize: opts.BlockSize, prompts: make([]prompt, 0, expected), targets: map[int]int32{}, extras: map[int]int{}},
+		chunkSizes: map[int]int{},
+		tokens:     newTokenRate(),
+		sent:       newTokenRate(),
+		inFlight:   spans{make([]time.Duration, 0, expected), make([]time.Duration, 0, expected)},
+		prompts:    promptHistory{blockSize: opts.BlockSize, prompts: make([]prompt, 0, expected), targets: map[int]int32{}, extras: map[int]int{}},
 	}
 	for l := range c.latencies {
 		if l := Latency(l); l != NoLatency && l != ITL {
@@ -76,12 +81,18 @@ func (c *collector) add(rec *replay.Record) {
 	completed := ok && inside
 	if window.Has(rec.Due) {
 		c.dues.add(rec.Due)
+		if rec.Sent.Set {
+			c.dueSends.add(rec.Sent.Value)
+		}
 	}
 	if rec.Sent.Set {
 		if from, to, some := window.clip(rec.Sent.Value, rec.Done); some {
 			c.inFlight.add(from, to)
 		}
 		if window.Has(rec.Sent.Value) {
+			if rec.Ready > rec.Due && rec.Retries == 0 {
+				r.Queued++
+			}
 			c.sends.add(rec.Sent.Value)
 			c.sent.add(rec.Sent.Value, 0)
 		}
@@ -124,41 +135,38 @@ func (c *collector) addChunks(rec *replay.Record) {
 	if !isAnswered(rec) || window.whole() && rec.Class != replay.OK {
 		return
 	}
-	// A chunk may carry several tokens: divide them evenly.
-	parts := toParts(float64(outputTokens(rec)) / float64(max(rec.Chunks, 1)))
-	at := rec.First.Value
-	c.addChunk(at, parts)
+	tokens, at := tokensOf(rec), rec.First.Value
+	c.addChunk(at, tokens.take(1))
 	for _, gap := range rec.Gaps {
 		at += gap
-		c.addChunk(at, parts)
+		c.addChunk(at, tokens.take(1))
 	}
 	if rest := rec.Chunks - 1; len(rec.Gaps) == 0 && rest > 0 {
-		c.spreadChunks(rec, rest, parts)
+		c.spreadChunks(rec, rest, &tokens)
 	}
 }
 
 // spreadChunks spreads the chunks after the first evenly, for records without chunk
 // times.
-func (c *collector) spreadChunks(rec *replay.Record, chunks int, parts int64) {
+func (c *collector) spreadChunks(rec *replay.Record, chunks int, tokens *chunkTokens) {
 	const most = 1 << 12
 	places := min(chunks, most)
 	took := float64(rec.Last.Value-rec.First.Value) / float64(places)
 	for i := 1; i <= places; i++ {
-		here := int64(chunks*i/places - chunks*(i-1)/places)
-		c.addChunk(rec.First.Value+time.Duration(took*float64(i)), parts*here)
+		here := chunks*i/places - chunks*(i-1)/places
+		c.addChunk(rec.First.Value+time.Duration(took*float64(i)), tokens.take(here))
 	}
 }
 
-func (c *collector) addChunk(at time.Duration, parts int64) {
+func (c *collector) addChunk(at time.Duration, tokens int) {
 	if c.opts.Window.Has(at) {
-		c.tokens.add(at, parts)
-		c.tokensInside += parts
+		c.tokens.add(at, tokens)
+		c.tokensInside += tokens
 	}
 }
 
 func (c *collector) addTokens(rec *replay.Record) {
 	r, n := c.result, rec.Counts
-	r.Output += outputTokens(rec)
 	switch {
 	case runfile.ISLEstimated(rec):
 		r.Lengths.Estimated++
@@ -175,28 +183,32 @@ func (c *collector) addTokens(rec *replay.Record) {
 		r.Input += rec.InputLength
 		r.InputEstimates++
 	}
-	if n.Output.Set {
-		r.Lengths.Answers++
-		switch asked := max(rec.OutputLength, 1); {
-		case n.Output.Value < asked:
-			r.Lengths.AnswersShorter++
-		case n.Output.Value > asked:
-			r.Lengths.AnswersLonger++
-		}
-	} else {
-		r.OutputEstimates++
-	}
+	c.addAnswer(rec)
 	if n.Cached.Set {
 		c.cached += n.Cached.Value
 		r.Cache.Requests++
 	}
 }
 
-func outputTokens(rec *replay.Record) int {
-	if rec.Counts.Output.Set {
-		return rec.Counts.Output.Value
+func (c *collector) addAnswer(rec *replay.Record) {
+	r := c.result
+	tokens, source := rec.OutputTokens()
+	r.Output += tokens
+	if source != replay.ReportedTokens {
+		r.OutputEstimates++
 	}
-	return rec.Chunks
+	if source == replay.ContradictedTokens {
+		r.Contradicted++
+	}
+	if rec.Counts.Output.Set {
+		r.Lengths.Answers++
+	}
+	switch asked := rec.MaxTokens(); {
+	case max(tokens, rec.Counts.Output.Value) > asked:
+		r.Lengths.AnswersLonger++
+	case tokens < asked && rec.Counts.Output.Set:
+		r.Lengths.AnswersShorter++
+	}
 }
 
 func (c *collector) addLatencies(rec *replay.Record, timing *Timing, completed bool) {
@@ -225,6 +237,7 @@ func (c *collector) addGaps(rec *replay.Record) {
 	if len(rec.Gaps) == 0 {
 		c.result.GapsNotKept += max(rec.Chunks-1, 0)
 	}
+	c.addTokenGaps(rec)
 	merged := len(c.opts.Gaps) > 0 // with a run whose records have no gaps
 	for _, gap := range rec.Gaps {
 		if merged {
@@ -235,13 +248,26 @@ func (c *collector) addGaps(rec *replay.Record) {
 	}
 }
 
+// addTokenGaps adds the gaps per token, before addGaps adds the gaps. As long as
+// every chunk has one token, they are the same.
+func (c *collector) addTokenGaps(rec *replay.Record) {
+	tokens := tokensOf(rec)
+	tokens.countSizes(c.chunkSizes)
+	if c.tokenGaps == nil && !tokens.single() {
+		c.tokenGaps = c.gaps.Clone()
+	}
+	if c.tokenGaps != nil {
+		eachTokenGap(rec, func(gap time.Duration, tokens int) { c.tokenGaps.AddN(int64(gap), tokens) })
+	}
+}
+
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (c *collector) finish() *Result {
 	r := c.result
 	var predicting sync.WaitGroup // takes as long as the rest
 	predicting.Go(func() {
-		r.Cache.Prediction = c.prompts.predict(c.opts.Samples.Server.BlockSize, c.opts.EachPrediction || c.opts.Detail)
+		r.Cache.Prediction = c.prompts.predict(cmp.Or(c.opts.ServerBlockSize, c.opts.Samples.Server.BlockSize), c.opts.EachPrediction || c.opts.Detail)
 	})
 	c.setDistributions()
 	c.setRates()
@@ -265,8 +291,16 @@ func (c *collector) setDistributions() {
 			*latencies[l].distribution(r) = stats.Of(c.latencies[l])
 		}
 	}
+	sizes := make([]stats.Counted, 0, len(c.chunkSizes))
+	for tokens, n := range c.chunkSizes {
+		sizes = append(sizes, stats.Counted{Value: float64(tokens), Count: n})
+	}
+	r.TokensPerChunk = stats.OfCounts(sizes)
 	if len(c.opts.Gaps) == 0 {
 		r.ITL = c.gaps.Sample(float64(time.Millisecond))
+		if r.ITLPerToken = r.ITL; c.tokenGaps != nil {
+			r.ITLPerToken = c.tokenGaps.Sample(float64(time.Millisecond))
+		}
 		return
 	}
 	for _, gaps := range c.opts.Gaps {
@@ -274,6 +308,9 @@ func (c *collector) setDistributions() {
 		r.GapsCounted += int(gaps.Count)
 	}
 	r.ITL = stats.OfCounts(c.counted)
+	if c.tokenGaps == nil {
+		r.ITLPerToken = r.ITL
+	}
 }
 
 func (c *collector) setRates() {
@@ -281,10 +318,12 @@ func (c *collector) setRates() {
 	r.PeakConcurrency = c.inFlight.most()
 	r.PeakOutputRate, r.PeakEventRate, r.PeakSendRate = c.tokens.mostTokens(), c.tokens.mostEvents(), c.sent.mostEvents()
 	r.OfferedRate, r.AchievedRate = c.dues.rate(), c.sends.rate()
+	r.SendingLate, r.Unsent = math.Abs(ms(c.dueSends.span()-c.dues.span())), c.dues.n-c.dueSends.n
+	r.SentRate = c.dueSends.rate()
 	r.Duration = c.inFlight.length()
 	if w := c.opts.Window; !w.whole() {
 		r.Duration = w.To - w.From
-		r.Output = int(math.Round(float64(c.tokensInside) * part))
+		r.Output = c.tokensInside
 	}
 	if s := r.Duration.Seconds(); s > 0 {
 		r.RequestRate = trace.Some(float64(r.Ended) / s)

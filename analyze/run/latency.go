@@ -22,6 +22,7 @@ const (
 	TTST
 	TPOT
 	ITL
+	ITLPerToken
 	E2EL
 	TTFTFromSchedule
 	E2ELFromSchedule
@@ -35,7 +36,7 @@ const (
 )
 
 // Latencies lists the latencies valid in flags and objectives, in report order.
-var Latencies = []Latency{TTFT, TTST, TPOT, ITL, E2EL, TTFTFromSchedule, E2ELFromSchedule, ScheduleLag, ClientLag, ConnectTime, QueueTime}
+var Latencies = []Latency{TTFT, TTST, TPOT, ITL, ITLPerToken, E2EL, TTFTFromSchedule, E2ELFromSchedule, ScheduleLag, ClientLag, ConnectTime, QueueTime}
 
 // VLLMLatencies lists the latencies that vLLM's benchmark also reports.
 var VLLMLatencies = []Latency{TTFT, TPOT, ITL, E2EL}
@@ -73,6 +74,10 @@ var latencies = [latencyCount]latencySpec{
 	ITL: { // per request: its longest gap
 		key: "itl", title: "Inter-token Latency", label: "ITL",
 		distribution: func(r *Result) *stats.Sample { return &r.ITL },
+	},
+	ITLPerToken: { // per request: its longest gap divided by the tokens of the chunk
+		key: "itl_per_token", title: "Inter-token Latency per Token", label: "ITL per token",
+		distribution: func(r *Result) *stats.Sample { return &r.ITLPerToken },
 	},
 	E2EL: {
 		key: "e2el", title: "End-to-end Latency", label: "E2EL", column: "E2E Latency",
@@ -185,9 +190,10 @@ type Timing struct {
 
 // TimingOf returns the timing of a record.
 func TimingOf(rec *replay.Record) Timing {
+	output, _ := rec.OutputTokens()
 	t := Timing{
 		Due: rec.Due, Ready: rec.Ready, Sent: rec.Sent.Value, First: rec.First.Value, Last: rec.Last.Value,
-		Connect: rec.ConnectTime, Output: clampTokens(outputTokens(rec)), WasSent: rec.Sent.Set, Answered: isAnswered(rec), HasGaps: len(rec.Gaps) > 0,
+		Connect: rec.ConnectTime, Output: clampTokens(output), WasSent: rec.Sent.Set, Answered: isAnswered(rec), HasGaps: len(rec.Gaps) > 0,
 	}
 	if t.HasGaps {
 		t.SecondGap = rec.Gaps[0]
@@ -209,6 +215,8 @@ func (l Latency) of(rec *replay.Record, t *Timing) trace.Opt[float64] {
 	switch {
 	case l == ITL && t.Answered && t.HasGaps:
 		return trace.Some(ms(slices.Max(rec.Gaps)))
+	case l == ITLPerToken && t.Answered && t.HasGaps:
+		return trace.Some(ms(maxTokenGap(rec)))
 	case l == FirstStampError && stamped:
 		return trace.Some(ms(rec.FirstStampError))
 	case l == MaxStampError && stamped:

@@ -16,8 +16,9 @@ func TestPeaksOfEventsAndSends(t *testing.T) {
 	var records []replay.Record
 	add := func(sent time.Duration, class replay.Class) {
 		records = append(records, replay.Record{
-			Sent:  trace.Some(sent),
-			First: trace.Some(sent + 10*time.Millisecond), Last: trace.Some(sent + 30*time.Millisecond), Done: sent + 40*time.Millisecond,
+			Request: trace.Request{OutputLength: 10},
+			Sent:    trace.Some(sent),
+			First:   trace.Some(sent + 10*time.Millisecond), Last: trace.Some(sent + 30*time.Millisecond), Done: sent + 40*time.Millisecond,
 			Gaps: []time.Duration{20 * time.Millisecond}, Chunks: 2, Class: class,
 			Counts: replay.Counts{Output: trace.Some(10)},
 		})

@@ -120,17 +120,14 @@ func tokensIn(records []replay.Record, from, to time.Duration) (tokens float64) 
 		if rec.Class != replay.OK || !rec.Sent.Set || !rec.First.Set {
 			continue
 		}
-		output := rec.Chunks
-		if rec.Counts.Output.Set {
-			output = rec.Counts.Output.Value
-		}
+		output, _ := rec.OutputTokens()
 		at := rec.First.Value
 		for i := range rec.Chunks {
 			if i > 0 {
 				at += rec.Gaps[i-1]
 			}
 			if at >= from && at < to {
-				tokens += float64(output) / float64(rec.Chunks)
+				tokens += float64(output*(i+1)/rec.Chunks - output*i/rec.Chunks)
 			}
 		}
 	}

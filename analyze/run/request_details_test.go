@@ -73,10 +73,8 @@ func TestSeriesAddUp(t *testing.T) {
 				wantBusy += (rec.Done - rec.Sent.Value).Seconds()
 			}
 			if rec.Class == replay.OK && rec.Sent.Set && rec.First.Set {
-				tokens += rec.Chunks
-				if rec.Counts.Output.Set {
-					tokens += rec.Counts.Output.Value - rec.Chunks
-				}
+				output, _ := rec.OutputTokens()
+				tokens += output
 			}
 		}
 		if due != len(records) || sent != wantSent || completed != r.Completed || failed != r.Failed || most != r.PeakConcurrency || ttft != r.TTFT.Count {

@@ -14,6 +14,9 @@ type Options struct {
 	// BlockSize is that of the trace in tokens. If it is 0, cache hits are not
 	// predicted.
 	BlockSize int
+	// ServerBlockSize is the block size of the server's prefix cache in tokens. 0
+	// means that of Samples, if any.
+	ServerBlockSize int
 	// Virtual is set if the run was simulated in virtual time, without client lag.
 	Virtual bool
 	// CountedISL returns the number of prompt tokens that the server should count
@@ -29,7 +32,12 @@ type Options struct {
 	Samples SampleSummary // load of client and server during the run
 	// Window is the measured part of the run; the zero Span is the whole run.
 	// Requests outside it still affect the prediction of cache hits.
-	Window         Span
+	Window Span
+	// LengthsEnforced reports that requests asked for answers of exactly the
+	// trace's OSL (ignore_eos or min_tokens).
+	LengthsEnforced bool
+	// MaxConcurrency is the limit of requests in flight, 0 if there was none.
+	MaxConcurrency int
 	Thresholds     runfile.Thresholds // of the verdict
 	EachPrediction bool               // keep the predicted cache hits of every request
 	// Expected is the approximate number of records, used to preallocate memory. If
@@ -76,6 +84,7 @@ type Result struct {
 	Input, Output             int
 	InputEstimates            int
 	OutputEstimates           int
+	Contradicted              int                // of OutputEstimates, those whose stream contradicts the server's count
 	Cached                    trace.Opt[int]     // absent if the server never reported it
 	RequestRate               trace.Opt[float64] // completed requests per second
 	OutputRate, TotalRate     trace.Opt[float64] // tokens per second
@@ -85,8 +94,13 @@ type Result struct {
 	PeakSendRate              float64            // most requests sent in any second
 	OfferedRate, AchievedRate trace.Opt[float64] // requests per second, by due time and by send time
 
-	// TTST is the gap between the first token chunk and the second.
-	TTFT, TTST, TPOT, ITL, E2EL stats.Sample
+	// TTST is the gap between the first token chunk and the second. ITL covers every
+	// gap between token chunks. ITLPerToken counts the gap before a chunk of k tokens
+	// as k gaps of a k-th each; it equals ITL if every chunk has one token.
+	TTFT, TTST, TPOT, ITL, ITLPerToken, E2EL stats.Sample
+	// TokensPerChunk is above 1 with speculative decoding, multi-step scheduling or
+	// a server that merges chunks. It is absent if there are no chunks.
+	TokensPerChunk stats.Sample
 	// TTFTFromSchedule and E2ELFromSchedule are measured from the due time.
 	TTFTFromSchedule, E2ELFromSchedule stats.Sample
 	// These cover every request that was sent. ClientLag = sent - ready - connect is
@@ -94,6 +108,15 @@ type Result struct {
 	// ready - due the wait for a slot or the previous turn, ScheduleLag = sent - due
 	// the sum.
 	ClientLag, ConnectTime, QueueTime, ScheduleLag stats.Sample
+	// Queued is the number of requests sent that waited for a slot. MaxConcurrency
+	// is from Options.
+	Queued, MaxConcurrency int
+	// SentRate is the rate at which the requests of OfferedRate were sent, inside the
+	// window or not. SendingLate is by how much the time from the first to the last
+	// differs, in milliseconds, and Unsent how many of them were not sent.
+	SentRate    trace.Opt[float64]
+	SendingLate float64
+	Unsent      int
 
 	// StampedByKernel and StampedByClient count completed requests by who
 	// timestamped arrivals. For kernel timestamps, FirstStampError bounds the error
@@ -119,13 +142,14 @@ type Result struct {
 
 // Lengths compares the lengths in the trace with the server's token counts.
 type Lengths struct {
-	Template       int // tokens of the chat template in each prompt
-	Prompts        int // completed requests with the server's count of prompt tokens
-	PromptsOff     int // of Prompts, those off by more than 1 % from ISL + Template
-	Answers        int // completed requests with the server's count of output tokens
-	AnswersShorter int // of Answers, those shorter than the trace's OSL
-	AnswersLonger  int
-	Estimated      int // completed requests with an estimated ISL, not included in Prompts
+	Template       int  // tokens of the chat template in each prompt
+	Prompts        int  // completed requests with the server's count of prompt tokens
+	PromptsOff     int  // of Prompts, those off by more than 1 % from ISL + Template
+	Answers        int  // completed requests with the server's count of output tokens
+	AnswersShorter int  // of Answers, those shorter than the trace's OSL
+	AnswersLonger  int  // completed requests whose answer is longer than max_tokens
+	Enforced       bool // see Options.LengthsEnforced
+	Estimated      int  // completed requests with an estimated ISL, not included in Prompts
 }
 
 // Cache compares the server's cached tokens with the sharing in the trace.

@@ -43,7 +43,11 @@ type ServerMetrics struct {
 	Running, Waiting stats.Sample // requests
 	HitRate          stats.Sample // for servers without token counters
 
-	// Growth of counters over the run; absent if they fell, as after a restart.
+	// Restarts is how often the server was seen to have restarted: it has a
+	// newer start time, or its counters fell, between two scrapes.
+	Restarts int
+	// Growth of counters from the first scrape to the last; absent if they fell, as
+	// after a server restart.
 	QueriedTokens, HitTokens, Preemptions trace.Opt[int]
 
 	BlockSize      int // tokens, 0 if unknown
@@ -119,13 +123,27 @@ func serverMetrics(scrapes []*runfile.ServerFigures) ServerMetrics {
 		BlockSize:      latestSize(known(func(f *runfile.ServerFigures) *float64 { return f.BlockSize })),
 		CapacityTokens: latestSize(known(func(f *runfile.ServerFigures) *float64 { return f.CapacityTokens })),
 	}
-	for _, f := range scrapes {
+	for i, f := range scrapes {
+		if i > 0 && restarted(scrapes[i-1], f) {
+			m.Restarts++
+		}
 		m.Engine, m.Engines = f.Engine, max(m.Engines, f.Engines)
 	}
 	return m
 }
 
-// gauge omits the first and last scrapes, from before and after the run.
+// restarted reports whether a server restarted between two scrapes.
+func restarted(before, after *runfile.ServerFigures) bool {
+	const jitter = 1.0 // seconds: some servers compute their start time anew
+	less := func(a, b *float64) bool { return a != nil && b != nil && *a < *b }
+	if before.StartTime != nil && after.StartTime != nil && *after.StartTime > *before.StartTime+jitter {
+		return true
+	}
+	return less(after.QueriedTokens, before.QueriedTokens) || less(after.HitTokens, before.HitTokens) || less(after.Preemptions, before.Preemptions)
+}
+
+// gauge returns the distribution of a gauge during the run, without the first and
+// last scrapes, which are from before and after the run.
 func gauge(values []float64) stats.Sample {
 	if len(values) > 2 {
 		values = values[1 : len(values)-1]

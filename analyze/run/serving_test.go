@@ -26,7 +26,8 @@ func instant(ms float64) replay.Instant { return trace.Some(at(ms)) }
 func answered(sent float64, chunks ...float64) replay.Record {
 	last := chunks[len(chunks)-1]
 	rec := replay.Record{
-		Due: at(sent), Ready: at(sent), Sent: instant(sent),
+		Request: trace.Request{OutputLength: len(chunks)},
+		Due:     at(sent), Ready: at(sent), Sent: instant(sent),
 		First: instant(chunks[0]), Last: instant(last), Done: at(last), Chunks: len(chunks),
 	}
 	for i := range chunks[1:] {
@@ -59,7 +60,7 @@ func compute(t interface {
 func mixed() []replay.Record {
 	return []replay.Record{
 		{
-			Request: trace.Request{InputLength: 1000, OutputLength: 3, HashIDs: []uint64{1, 2}},
+			Request: trace.Request{InputLength: 1000, OutputLength: 6, HashIDs: []uint64{1, 2}},
 			Row:     0, Due: at(0), Ready: at(0), Sent: instant(1), First: instant(101), Last: instant(151), Done: at(152),
 			Chunks: 3, Gaps: []time.Duration{at(20), at(30)},
 			Counts: replay.Counts{Input: trace.Some(1000), Output: trace.Some(5), Cached: trace.Some(512)},
@@ -147,11 +148,12 @@ func TestCountsAndThroughputs(t *testing.T) {
 		PeakEventRate:  6, PeakSendRate: 4,
 		// Rows 2 and 3 from 302 on; row 2 began as row 1 ended.
 		PeakConcurrency: 2,
-		OfferedRate:     trace.Some(4 / 0.5),   // 0 .. 500
-		AchievedRate:    trace.Some(3 / 0.301), // 1 .. 302
+		OfferedRate:     trace.Some(5 / 0.5),   // 0 .. 500
+		AchievedRate:    trace.Some(4 / 0.301), // 1 .. 302
+		Queued:          1, SentRate: trace.Some(4 / 0.301), SendingLate: 199, Unsent: 1,
 		Lengths: run.Lengths{
 			Prompts: 2, PromptsOff: 1, // 1011 is 1.1 % off
-			Answers: 2, AnswersShorter: 1, AnswersLonger: 1, // 1 of 2, 5 of 3
+			Answers: 2, AnswersShorter: 2, // 1 of 2, 5 of 6
 		},
 		// Block 1: 512 in each of three, and the timeout may have been first.
 		// Block 2: 488 + 88, of which the cheaper one was computed. Block 3:

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -67,13 +66,16 @@ func (i *instants) add(at time.Duration) {
 	i.n++
 }
 
-// rate returns the number of gaps per second, absent if all times are equal.
+// rate returns the number per second from the first to the last, absent if all times
+// are equal.
 func (i *instants) rate() trace.Opt[float64] {
-	if i.last <= i.first {
+	if i.span() <= 0 {
 		return trace.Opt[float64]{}
 	}
-	return trace.Some(float64(i.n-1) / (i.last - i.first).Seconds())
+	return trace.Some(float64(i.n) / i.span().Seconds())
 }
+
+func (i *instants) span() time.Duration { return i.last - i.first }
 
 // tokenRate finds the most tokens and events in any second that starts at a multiple
 // of a slot, in memory that depends only on the seconds with events.
@@ -90,14 +92,10 @@ type second struct{ tokens, events [slots]int64 }
 const (
 	slot  = 10 * time.Millisecond
 	slots = int(time.Second / slot)
-	// Sums of integer parts do not depend on the order, unlike sums of floats.
-	part = 1.0 / (1 << 30)
 )
 
-func toParts(tokens float64) int64 { return int64(math.Round(tokens / part)) }
-
 // add is fast for successive events in the same second.
-func (t *tokenRate) add(at time.Duration, parts int64) {
+func (t *tokenRate) add(at time.Duration, tokens int) {
 	at = max(at, 0) // nothing precedes the run's start
 	within := at - t.from
 	if t.latest == nil || uint64(within) >= uint64(time.Second) {
@@ -110,14 +108,12 @@ func (t *tokenRate) add(at time.Duration, parts int64) {
 		within = at - t.from
 	}
 	i := uint32(within) / uint32(slot)
-	t.latest.tokens[i] += parts
+	t.latest.tokens[i] += int64(tokens)
 	t.latest.events[i]++
 }
 
-// mostTokens is rounded to thousandths to hide the rounding to parts.
 func (t *tokenRate) mostTokens() float64 {
-	most := t.most(func(s *second) *[slots]int64 { return &s.tokens })
-	return math.Round(float64(most)*part*1000) / 1000
+	return float64(t.most(func(s *second) *[slots]int64 { return &s.tokens }))
 }
 
 func (t *tokenRate) mostEvents() float64 {

@@ -36,7 +36,7 @@ func TestPeakConcurrency(t *testing.T) {
 
 func TestPeakOutputRate(t *testing.T) {
 	weighing := func(tokens int, rec replay.Record) replay.Record {
-		rec.Counts.Output = trace.Some(tokens)
+		rec.OutputLength, rec.Counts.Output = tokens, trace.Some(tokens)
 		return rec
 	}
 	year := float64(365 * 24 * time.Hour / time.Millisecond)
@@ -46,7 +46,7 @@ func TestPeakOutputRate(t *testing.T) {
 		want    float64
 	}{
 		{"a chunk is a token where nothing else is known", []replay.Record{answered(0, 10, 20, 30)}, 3},
-		{"a chunk weighs its share", []replay.Record{weighing(7, answered(0, 10, 20, 2000))}, 2 * 7.0 / 3},
+		{"a chunk has its share, in whole tokens", []replay.Record{weighing(7, answered(0, 10, 20, 2000))}, 4},
 		{"shares add up to what they are shares of", []replay.Record{weighing(7, answered(0, 10, 20, 30))}, 7},
 		{"an answer in one chunk", []replay.Record{weighing(100, answered(0, 10))}, 100},
 		{"the last step of a second", []replay.Record{answered(0, 0, 999.999999)}, 2},
@@ -69,7 +69,7 @@ func TestPeakOutputRate(t *testing.T) {
 // Whole tokens stay whole, in however many parts they came.
 func TestPeakOutputRateIsNotBlurred(t *testing.T) {
 	rec := answered(0, 10, 20, 30, 40, 50, 60, 70)
-	rec.Counts.Output = trace.Some(10)
+	rec.OutputLength, rec.Counts.Output = 10, trace.Some(10)
 	if got := compute(t, run.Options{}, rec).PeakOutputRate; got != 10 {
 		t.Errorf("%v", got)
 	}
@@ -88,10 +88,10 @@ func TestOfferedAndAchievedRate(t *testing.T) {
 		offered, achieved trace.Opt[float64]
 	}{
 		{"one request", []replay.Record{late(0, 0)}, trace.Opt[float64]{}, trace.Opt[float64]{}},
-		{"a burst, sent over 0.1 s", []replay.Record{late(0, 0), late(0, 50), late(0, 100)}, trace.Opt[float64]{}, rate(20)},
-		{"10/s, sent at 5/s", []replay.Record{late(1000, 1000), late(1100, 1200), late(1200, 1400)}, rate(10), rate(5)},
-		{"a trace that begins before 0", []replay.Record{late(-2000, 0), late(-1000, 500)}, rate(1), rate(2)},
-		{"not all were sent", []replay.Record{late(0, 0), late(100, 100), {Due: at(200), Class: replay.Connect}}, rate(10), rate(10)},
+		{"a burst, sent over 0.1 s", []replay.Record{late(0, 0), late(0, 50), late(0, 100)}, trace.Opt[float64]{}, rate(30)},
+		{"15/s, sent at 7.5/s", []replay.Record{late(1000, 1000), late(1100, 1200), late(1200, 1400)}, rate(15), rate(7.5)},
+		{"a trace that begins before 0", []replay.Record{late(-2000, 0), late(-1000, 500)}, rate(2), rate(4)},
+		{"not all were sent", []replay.Record{late(0, 0), late(100, 100), {Due: at(200), Class: replay.Connect}}, rate(15), rate(20)},
 	} {
 		r := compute(t, run.Options{}, test.records...)
 		if r.OfferedRate != test.offered || r.AchievedRate != test.achieved {

@@ -64,9 +64,9 @@ func newSeries(requests []Request, window Span, tokens *tokenRate, inFlight *spa
 		b.add(&requests[i])
 	}
 	for second, counts := range tokens.seconds {
-		for i, parts := range counts.tokens {
+		for i, tokens := range counts.tokens {
 			// All of them arrived in the window, even if it starts within a slot.
-			b.at(max(second*time.Second+time.Duration(i)*slot, b.From)).tokens += parts
+			b.at(max(second*time.Second+time.Duration(i)*slot, b.From)).tokens += tokens
 		}
 	}
 	inFlight.sweep(b.addInFlight)
@@ -83,7 +83,7 @@ type seriesBuilder struct {
 type intervalBuilder struct {
 	Interval
 	ttft, scheduleLag, clientLag []float64
-	tokens                       int64 // in parts
+	tokens                       int64
 	busy                         time.Duration
 }
 
@@ -129,7 +129,7 @@ func (b *seriesBuilder) series() Series {
 	for i := range b.intervals {
 		from, at := b.From+time.Duration(i)*b.step, &b.intervals[i]
 		at.TTFT, at.ScheduleLag, at.ClientLag = stats.Of(at.ttft), stats.Of(at.scheduleLag), stats.Of(at.clientLag)
-		at.Output = float64(at.tokens) * part
+		at.Output = float64(at.tokens)
 		at.InFlight = float64(at.busy) / float64(max(min(b.step, b.To-from), 1)) // the last interval may be shorter
 		s.Intervals[i] = at.Interval
 	}

@@ -3,8 +3,13 @@ package run
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
+	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace/stats"
 )
@@ -14,9 +19,9 @@ type Level int
 
 // The levels, from best to worst.
 const (
-	Valid   Level = iota // the client did not influence the numbers
+	Valid   Level = iota // every check passed
 	Suspect              // check the evidence first
-	Invalid              // the numbers do not describe the server
+	Invalid              // the numbers do not describe the server under the intended load
 )
 
 // String returns the level as printed in reports.
@@ -40,14 +45,22 @@ func (v Verdict) Reasons() (texts []string) {
 
 // Evidence is the result of one check.
 type Evidence struct {
+	Check string // stable name, such as client_lag
 	Level Level
-	Text  string
+	Text  string // value, limit and, if it was crossed, likely cause and remedy
 }
 
 // DefaultThresholds are used for thresholds that a run does not set. A run is
-// INVALID above a threshold and SUSPECT above a fifth of it. Client lag may be up to
-// the larger of MaxLagMS and MaxLagShare of the median TTFT.
-var DefaultThresholds = runfile.Thresholds{MaxLagMS: 10, MaxLagShare: 0.05, MaxPromptsOff: 0.01}
+// INVALID above a threshold and SUSPECT from a fifth of it. The threshold for
+// client lag is the larger of MaxLagMS and MaxLagShare of the median TTFT.
+var DefaultThresholds = runfile.Thresholds{MaxLagMS: 10, MaxLagShare: 0.05, MaxPromptsOff: 0.01, MaxAnswersOff: 0.01, MaxFailed: 0.05}
+
+// Thresholds that cannot be set, as shares.
+const (
+	maxClientFailed = 0.01 // requests that the client could not send
+	maxContradicted = 0.05 // answers whose stream contradicts the server's token count
+	maxRateOff      = 0.05 // difference of the offered and the sent request rate
+)
 
 const suspectPart = 5
 
@@ -57,6 +70,8 @@ func withDefaults(t runfile.Thresholds) runfile.Thresholds {
 		MaxLagMS:      cmp.Or(t.MaxLagMS, d.MaxLagMS),
 		MaxLagShare:   cmp.Or(t.MaxLagShare, d.MaxLagShare),
 		MaxPromptsOff: cmp.Or(t.MaxPromptsOff, d.MaxPromptsOff),
+		MaxAnswersOff: cmp.Or(t.MaxAnswersOff, d.MaxAnswersOff),
+		MaxFailed:     cmp.Or(t.MaxFailed, d.MaxFailed),
 	}
 }
 
@@ -65,30 +80,87 @@ const templateSlack = 64
 
 func judge(r *Result) Verdict {
 	var v Verdict
-	if r.Completed == 0 {
-		v.note(Invalid, "no request succeeded")
-	} else if r.Failed > 0 {
-		v.note(Valid, "%d of %d requests failed", r.Failed, r.Completed+r.Failed)
-	}
+	v.checkFailures(r)
 	if r.Virtual {
-		v.note(Valid, "virtual time: no client, so client lag is 0")
+		v.note("client_lag", Valid, "virtual time: no client, so client lag is 0")
 	} else {
 		v.checkLateness(r)
 	}
-	v.checkLengths(r)
+	v.checkPrompts(r)
+	v.checkAnswers(r)
+	v.checkTokenCounts(r)
 	v.checkCached(r)
-	switch {
-	case r.Virtual && r.OfferedRate.Set:
-		v.note(Valid, "virtual time: offered %.2f req/s; every request with a slot was sent when due", r.OfferedRate.Value)
-	case r.OfferedRate.Set && r.AchievedRate.Set:
-		v.note(Valid, "offered %.2f req/s, sent %.2f req/s", r.OfferedRate.Value, r.AchievedRate.Value)
-	}
+	v.checkRate(r)
 	return v
 }
 
-func (v *Verdict) note(level Level, format string, args ...any) {
+func (v *Verdict) note(check string, level Level, format string, args ...any) {
 	v.Level = max(v.Level, level)
-	v.Evidence = append(v.Evidence, Evidence{level, fmt.Sprintf(format, args...)})
+	v.Evidence = append(v.Evidence, Evidence{check, level, fmt.Sprintf(format, args...)})
+}
+
+// limits are the values from which a check is SUSPECT and above which it is INVALID.
+type limits struct{ suspect, invalid float64 }
+
+// limit returns the limits for a threshold: SUSPECT from a fifth of it.
+func limit(threshold float64) limits { return limits{threshold / suspectPart, threshold} }
+
+// any makes every value above 0 SUSPECT.
+func (l limits) any() limits { return limits{math.SmallestNonzeroFloat64, l.invalid} }
+
+func (l limits) grade(value float64) Level {
+	switch {
+	case value > l.invalid:
+		return Invalid
+	case value >= l.suspect:
+		return Suspect
+	}
+	return Valid
+}
+
+// share checks the share of n in all. what describes the n, and advice what to do
+// about them.
+func (v *Verdict) share(check string, n, all int, l limits, what, advice string) {
+	value := float64(n) / float64(max(all, 1))
+	level := l.grade(value)
+	text := fmt.Sprintf("%d of %d %s", n, all, what)
+	switch {
+	case level == Valid:
+		v.note(check, level, "%s", text)
+	case l.suspect == math.SmallestNonzeroFloat64:
+		v.note(check, level, "%s (%s, INVALID above %s): %s", text, percent(value), percent(l.invalid), advice)
+	default:
+		v.note(check, level, "%s (%s, SUSPECT from %s, INVALID above %s): %s", text, percent(value), percent(l.suspect), percent(l.invalid), advice)
+	}
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
+
+// checkFailures checks the failed requests: those that the client could not send
+// apart from all others. Requests canceled by the user are not failures.
+func (v *Verdict) checkFailures(r *Result) {
+	ended := r.Completed + r.Failed
+	if r.Completed == 0 {
+		v.note("failed", Invalid, "no request succeeded")
+	}
+	own, canceled := r.Errors[replay.ClientFault], r.Errors[replay.Canceled]
+	if failed := r.Failed - own - canceled; failed > 0 {
+		v.share("failed", failed, ended, limit(r.Thresholds.MaxFailed), "requests failed",
+			"the latencies cover the others only; most common: "+commonClass(r.Errors))
+	}
+	if own > 0 {
+		v.share("client_failed", own, ended, limit(maxClientFailed).any(), "requests were not sent because of the client",
+			"raise its limit of open files or its range of local ports, or check the host name; the first: "+r.Examples[replay.ClientFault])
+	}
+	if canceled > 0 {
+		v.note("canceled", Valid, "%d requests in flight were canceled by the user", canceled)
+	}
+}
+
+// commonClass names the most common class of failures on the server's side.
+func commonClass(errors map[replay.Class]int) string {
+	classes := slices.DeleteFunc(slices.Sorted(maps.Keys(errors)), func(c replay.Class) bool { return c == replay.ClientFault || c == replay.Canceled })
+	return string(slices.MaxFunc(classes, func(a, b replay.Class) int { return cmp.Compare(errors[a], errors[b]) }))
 }
 
 // checkLateness checks how late the client sent requests and read answers. Late
@@ -99,88 +171,105 @@ func (v *Verdict) note(level Level, format string, args ...any) {
 func (v *Verdict) checkLateness(r *Result) {
 	limit := r.latenessLimit(r.TTFT)
 	if r.ClientLag.Count > 0 {
-		v.late("client lag", r.ClientLag.Quantile(0.99), limit)
+		v.late(r, "client_lag", "client lag", r.ClientLag.Quantile(0.99), limit)
 	}
 	switch {
 	case 100*r.StampedByClient > r.StampedByClient+r.StampedByKernel:
 		v.checkClientStamps(r, limit)
 	case r.ReadDelay.Reads > 0:
-		v.note(Valid, "read delay p99 %.2f ms, corrected by kernel timestamps", r.ReadDelay.P99MS)
+		v.note("read_delay", Valid, "read delay p99 %.2f ms, corrected by kernel timestamps", r.ReadDelay.P99MS)
 	case r.StampedByKernel > 0:
-		v.note(Valid, "read delay unknown: the run did not end")
+		v.note("read_delay", Valid, "read delay unknown: the run did not end")
 	}
 	if r.StampedByKernel > 0 {
 		v.checkMerges(r, limit)
 	}
-	v.checkClient(r, limit)
+	v.noteClient(r)
 }
 
-// late reports a delay at p99 in milliseconds, with a remedy if it is too large.
-func (v *Verdict) late(what string, p99, limit float64) {
-	if level := grade(p99, limit); level == Valid {
-		v.note(level, "%s p99 %.2f ms (INVALID above %.2f ms)", what, p99, limit)
+// late checks a delay at p99, in milliseconds.
+func (v *Verdict) late(r *Result, check, what string, p99 float64, l limits) {
+	if level := l.grade(p99); level == Valid {
+		v.note(check, level, "%s p99 %.2f ms (INVALID above %.2f ms)", what, p99, l.invalid)
 	} else {
-		v.note(level, "%s p99 %.2f ms (SUSPECT from %.2f ms, INVALID above %.2f ms): use a larger client machine or fewer streams", what, p99, limit/suspectPart, limit)
+		v.note(check, level, "%s p99 %.2f ms (SUSPECT from %.2f ms, INVALID above %.2f ms): %suse a larger client machine or fewer streams",
+			what, p99, l.suspect, l.invalid, r.latenessCause(l.suspect))
 	}
 }
 
-// latenessLimit returns the limit of lateness for a latency, in milliseconds.
-func (r *Result) latenessLimit(latency stats.Sample) float64 {
-	return max(r.Thresholds.MaxLagMS, r.Thresholds.MaxLagShare*latency.Quantile(0.5))
+// latenessLimit returns the limits of the client's lateness, in milliseconds, for a
+// latency.
+func (r *Result) latenessLimit(latency stats.Sample) limits {
+	return limit(max(r.Thresholds.MaxLagMS, r.Thresholds.MaxLagShare*latency.Quantile(0.5)))
 }
 
-// checkClientStamps checks timestamps taken on reading: by the read delay of other
-// reads or, as a weaker hint, by the scheduling delay.
-func (v *Verdict) checkClientStamps(r *Result, limit float64) {
+// latenessCause returns the likely causes of a client that was late by more than a
+// number of milliseconds, or "".
+func (r *Result) latenessCause(lateMS float64) string {
+	const busy = 0.8 // of all CPU cores
+	c, causes := &r.Samples.Client, []string(nil)
+	if share := c.MachineBusy.Quantile(0.9); share > busy {
+		causes = append(causes, fmt.Sprintf("CPU was %.0f %% busy", 100*share))
+	} else if share := c.MachineShare.Quantile(0.9); share > busy {
+		causes = append(causes, fmt.Sprintf("the client used %.0f %% of the CPU", 100*share))
+	}
+	if c.GCPauseMaxMS > lateMS {
+		causes = append(causes, fmt.Sprintf("a GC pause took %.2f ms", c.GCPauseMaxMS))
+	}
+	if len(causes) == 0 && c.SchedMS.Max > lateMS {
+		causes = append(causes, fmt.Sprintf("goroutines waited up to %.2f ms for a CPU", c.SchedMS.Max))
+	}
+	if len(causes) == 0 {
+		return ""
+	}
+	return strings.Join(causes, ", ") + "; "
+}
+
+// checkClientStamps checks timestamps that the client took on reading: by the read
+// delay of other reads or, as a weaker hint, by the scheduling delay.
+func (v *Verdict) checkClientStamps(r *Result, l limits) {
 	c := &r.Samples.Client
 	switch {
 	case r.ReadDelay.Reads > 0:
-		v.late(fmt.Sprintf("%d responses timestamped by the client; read delay", r.StampedByClient), r.ReadDelay.P99MS, limit)
+		v.late(r, "read_delay", fmt.Sprintf("%d responses timestamped by the client; read delay", r.StampedByClient), r.ReadDelay.P99MS, l)
 	case c.Samples > 0:
-		waited := c.SchedMS.Quantile(often)
-		v.note(hint(waited >= limit/suspectPart), "%d responses timestamped by the client; scheduling delay p99 up to %.2f ms in 9 of 10 seconds (SUSPECT from %.2f ms)",
-			r.StampedByClient, waited, limit/suspectPart)
+		waited := c.SchedMS.Quantile(0.9)
+		v.note("read_delay", hint(waited >= l.suspect), "%d responses timestamped by the client; scheduling delay p99 up to %.2f ms in 9 of 10 seconds (SUSPECT from %.2f ms)",
+			r.StampedByClient, waited, l.suspect)
 	default:
-		v.note(Valid, "%d responses timestamped by the client; read delay unknown", r.StampedByClient)
+		v.note("read_delay", Suspect, "%d responses timestamped by the client; read delay unknown", r.StampedByClient)
 	}
 }
 
-// checkMerges checks for merged reads. If the run did not end, only the worst
-// timestamp of each request is known.
-func (v *Verdict) checkMerges(r *Result, limit float64) {
+// checkMerges checks for data that arrived separately and was read at once. If the
+// run did not end, only the worst timestamp of each request is known.
+func (v *Verdict) checkMerges(r *Result, l limits) {
 	by := fmt.Sprintf("%d responses timestamped by the kernel; ", r.StampedByKernel)
 	m := r.Merges
 	if m.Chunks == 0 {
-		v.late(by+"timestamp error from late reads", r.MaxStampError.Quantile(0.99), limit)
+		v.late(r, "stamp_error", by+"timestamp error from late reads", r.MaxStampError.Quantile(0.99), l)
 		return
 	}
-	v.late(by+"TTFT error from late reads", r.FirstStampError.Quantile(0.99), limit)
-	v.late(fmt.Sprintf("%d of %d token chunks were read in one batch with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, r.latenessLimit(r.ITL))
+	v.late(r, "first_stamp_error", by+"TTFT error from late reads", r.FirstStampError.Quantile(0.99), l)
+	v.late(r, "stamp_error", fmt.Sprintf("%d of %d token chunks were read in one batch with the next; timestamp error", m.Merged, m.Chunks), m.P99MS, r.latenessLimit(r.ITL))
 }
 
-// The client may lack CPU if it uses more than the share busy of the machine in more
-// than a tenth of the seconds.
-const (
-	busy  = 0.8
-	often = 0.9
-)
-
-// checkClient looks for causes of a late client, which alone are only SUSPECT.
-func (v *Verdict) checkClient(r *Result, limit float64) {
+// noteClient notes the load on the client, which explains a late client but is no
+// fault by itself.
+func (v *Verdict) noteClient(r *Result) {
 	c := &r.Samples.Client
 	if c.Samples == 0 {
 		return
 	}
-	v.note(hint(c.MachineShare.Quantile(often) > busy), "client used %.2f CPU cores, up to %.0f %% of the machine in 9 of 10 seconds (SUSPECT above %.0f %%)",
-		c.CPU, 100*c.MachineShare.Quantile(often), 100*busy)
+	v.note("client_cpu", Valid, "client used %.2f CPU cores, up to %.0f %% of the machine in 9 of 10 seconds", c.CPU, 100*c.MachineShare.Quantile(0.9))
 	if c.MachineBusy.Max > 0 {
-		v.note(Valid, "CPU %.0f %% busy (all processes), %.0f %% in the busiest second", 100*c.MachineBusy.Mean, 100*c.MachineBusy.Max)
+		v.note("machine_cpu", Valid, "CPU %.0f %% busy (all processes), %.0f %% in the busiest second", 100*c.MachineBusy.Mean, 100*c.MachineBusy.Max)
 	}
 	pauses := "no GC pauses"
 	if c.GCPauses > 0 {
 		pauses = fmt.Sprintf("longest GC pause %.2f ms (%d in total)", c.GCPauseMaxMS, c.GCPauses)
 	}
-	v.note(hint(c.GCPauseMaxMS > limit), "%s; scheduling delay p99 %.2f ms in the worst second", pauses, c.SchedMS.Max)
+	v.note("client_pauses", Valid, "%s; scheduling delay p99 %.2f ms in the worst second", pauses, c.SchedMS.Max)
 }
 
 // hint returns SUSPECT for a bad sign.
@@ -191,23 +280,49 @@ func hint(bad bool) Level {
 	return Valid
 }
 
-func (v *Verdict) checkLengths(r *Result) {
+func (v *Verdict) checkPrompts(r *Result) {
 	l := r.Lengths
 	if l.Prompts > 0 {
-		share := float64(l.PromptsOff) / float64(l.Prompts)
 		meant := "the trace's ISL"
 		if l.Template > 0 {
 			meant += fmt.Sprintf(" plus %d template tokens", l.Template)
 		}
-		v.note(grade(share, r.Thresholds.MaxPromptsOff), "%d of %d prompts differ from %s by more than 1 %% (server's count)", l.PromptsOff, l.Prompts, meant)
+		v.share("prompt_lengths", l.PromptsOff, l.Prompts, limit(r.Thresholds.MaxPromptsOff), "prompts differ from "+meant+" by more than 1 % (server's count)",
+			"send token ids, or give the tokenizer of the served model")
 	} else if r.Completed > l.Estimated {
-		v.note(Suspect, "prompt lengths are unverified: the server does not report prompt tokens")
+		v.note("prompt_lengths", Suspect, "prompt lengths are unverified: the server does not report prompt tokens")
 	}
 	if l.Estimated > 0 {
-		v.note(Valid, "%d prompts not compared with the server's count: the trace only estimates their ISL", l.Estimated)
+		v.note("prompt_lengths", Valid, "%d prompts not compared with the server's count: the trace only estimates their ISL", l.Estimated)
 	}
-	if l.Answers > 0 {
-		v.note(Valid, "%d of %d answers are shorter than the trace's OSL, %d longer", l.AnswersShorter, l.Answers, l.AnswersLonger)
+}
+
+// checkAnswers checks the lengths of answers. Unless their length was enforced, they
+// may be shorter than asked for.
+func (v *Verdict) checkAnswers(r *Result) {
+	l := r.Lengths
+	off := l.AnswersLonger
+	if l.Enforced {
+		off += l.AnswersShorter
+	}
+	switch {
+	case l.Answers == 0 && l.Enforced && r.Completed > 0:
+		v.note("answer_lengths", Suspect, "answer lengths are unverified: the server does not report output tokens")
+	case l.Answers == 0 && off == 0:
+	default:
+		all, text := max(l.Answers, off), fmt.Sprintf("answers are not as long as asked for: %d shorter, %d longer", l.AnswersShorter, l.AnswersLonger)
+		if !l.Enforced {
+			text = fmt.Sprintf("answers are longer than max_tokens, %d shorter", l.AnswersShorter)
+		}
+		v.share("answer_lengths", off, all, limit(r.Thresholds.MaxAnswersOff), text,
+			"the server does not obey ignore_eos and min_tokens or max_tokens, or its context is too short")
+	}
+}
+
+func (v *Verdict) checkTokenCounts(r *Result) {
+	if r.Lengths.Answers > 0 {
+		v.share("token_counts", r.Contradicted, r.Completed, limit(maxContradicted).any(), "answers have a token count that their stream contradicts",
+			"the server's usage is wrong, so their tokens are counted in chunks")
 	}
 }
 
@@ -218,29 +333,60 @@ func (v *Verdict) checkCached(r *Result) {
 	if r.Cached.Set && r.Cache.MaxHits.Set {
 		cached, most := r.Cached.Value, r.Cache.MaxHits.Value
 		template := max(templateSlack, p.TemplateTokens)
-		v.note(hint(cached > most+template*r.Cache.Requests), "%d prompt tokens cached; the trace explains up to %d", cached, most)
+		v.note("cached", hint(cached > most+template*r.Cache.Requests), "%d prompt tokens cached; the trace explains up to %d", cached, most)
+	}
+	if n := r.Samples.Server.Restarts; n > 0 {
+		v.note("server_restart", Suspect, "the server restarted during the run (seen %d times in its metrics): its cache was lost; find out why and run again", n)
 	}
 	// Without the server's count of prompt tokens, a template looks like a warm cache.
 	if warm := p.Causes[Warm]; r.Lengths.Prompts > 0 && warm.Requests > 0 {
-		v.note(Suspect, "warm cache: %d of %d requests hit %d tokens that no request of this run can have cached; restart the server or change the salt", warm.Requests, p.Requests, warm.Tokens)
+		v.note("warm_cache", Suspect, "warm cache: %d of %d requests hit %d tokens that no request of this run can have cached; restart the server or change the salt", warm.Requests, p.Requests, warm.Tokens)
 	}
 }
 
-// LatenessSoFar returns the level of a client lag at p99 during a run, and the limit
-// above which it is INVALID.
+// checkRate compares the rates at which requests were due and sent, unless requests
+// waited for a slot or for a retry.
+func (v *Verdict) checkRate(r *Result) {
+	offered, sent := r.OfferedRate.Value, r.SentRate.Value
+	switch {
+	case !r.OfferedRate.Set:
+	case r.Virtual:
+		v.note("sent_rate", Valid, "virtual time: offered %.2f req/s; every request with a slot was sent when due", offered)
+	case !r.SentRate.Set || r.QueueTime.Max > 0:
+		v.note("sent_rate", Valid, "offered %.2f req/s, sent %.2f req/s", offered, sent)
+	default:
+		l, apart := limit(maxRateOff), math.Abs(sent-offered)/offered
+		if r.SendingLate <= r.latenessLimit(r.TTFT).invalid && r.Unsent == 0 {
+			apart = 0 // a short run: the lag of its last request changes the rate
+		}
+		if level := l.grade(apart); level == Valid {
+			v.note("sent_rate", level, "offered %.2f req/s, sent %.2f req/s", offered, sent)
+		} else {
+			v.note("sent_rate", level, "offered %.2f req/s, sent %.2f req/s: %s apart (SUSPECT from %s, INVALID above %s): %sthe server did not get the load of the trace",
+				offered, sent, percent(apart), percent(l.suspect), percent(l.invalid), r.latenessCause(l.suspect))
+		}
+	}
+}
+
+// Pacing describes how a limit of requests in flight, not the trace, decided when
+// requests were sent. It is "" if none waited longer than the client may be late.
+func (r *Result) Pacing() string {
+	p99 := r.QueueTime.Quantile(0.99)
+	if r.Queued == 0 || p99 <= r.latenessLimit(r.TTFT).invalid {
+		return ""
+	}
+	by := "a limit of requests in flight"
+	if r.MaxConcurrency > 0 {
+		by = fmt.Sprintf("at most %d requests in flight", r.MaxConcurrency)
+	}
+	wait := time.Duration(p99 * float64(time.Millisecond)).Round(10 * time.Millisecond)
+	return fmt.Sprintf("paced by %s: %.0f %% of requests waited, %v at p99", by, 100*float64(r.Queued)/float64(r.QueueTime.Count), wait)
+}
+
+// LatenessSoFar returns the level of a client lag at p99 during a run, and the
+// limit above which the run is INVALID.
 func LatenessSoFar(lag, medianTTFT time.Duration, t runfile.Thresholds) (Level, time.Duration) {
 	t = withDefaults(t)
-	limit := max(t.MaxLagMS, t.MaxLagShare*ms(medianTTFT))
-	return grade(ms(lag), limit), time.Duration(limit * float64(time.Millisecond))
-}
-
-// grade compares a value with the limit above which a run is INVALID.
-func grade(value, limit float64) Level {
-	switch {
-	case value > limit:
-		return Invalid
-	case value >= limit/suspectPart:
-		return Suspect
-	}
-	return Valid
+	l := limit(max(t.MaxLagMS, t.MaxLagShare*ms(medianTTFT)))
+	return l.grade(ms(lag)), time.Duration(l.invalid * float64(time.Millisecond))
 }

@@ -74,8 +74,8 @@ func TestWindow(t *testing.T) {
 	if r.TTFT.Count != 38 || r.E2EL.Count != 38 || r.ITL.Count != 38*511 || r.TPOT.Mean != 20 {
 		t.Errorf("%d TTFT, %d E2EL, %d ITL, TPOT %v", r.TTFT.Count, r.E2EL.Count, r.ITL.Count, r.TPOT.Mean)
 	}
-	// Sent from 4.0 to 9.9 s, in steps of 0.1: 60, at 10 a second.
-	if r.ClientLag.Count != 60 || r.AchievedRate != trace.Some(59/5.9) || r.OfferedRate != trace.Some(59/5.9) {
+	// Sent from 4.0 to 9.9 s, in steps of 0.1: 60 in 5.9 s.
+	if r.ClientLag.Count != 60 || r.AchievedRate != trace.Some(60/5.9) || r.OfferedRate != trace.Some(60/5.9) {
 		t.Errorf("%d lags, rates %v and %v", r.ClientLag.Count, r.AchievedRate, r.OfferedRate)
 	}
 	// All 100 are in flight at 10 s.
@@ -113,7 +113,7 @@ func TestWhatIsInAWindow(t *testing.T) {
 	}
 	// A chunk weighs its share of tokens, inside as elsewhere.
 	rec := answered(500, 900, 1100, 1900, 2100)
-	rec.Counts.Output = trace.Some(10)
+	rec.OutputLength, rec.Counts.Output = 10, trace.Some(10)
 	if r := compute(t, window, rec); r.Output != 5 {
 		t.Errorf("%d tokens of 10 in 4 chunks", r.Output)
 	}

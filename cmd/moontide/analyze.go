@@ -122,9 +122,9 @@ func (asked *analysis) show(std streams, all report.Comparison) error {
 	case err != nil || printed:
 		return err
 	case asked.form == "json": // skips the document, which takes longer
-		return json(std.out)
+		return std.print(json)
 	case asked.form == "csv":
-		return all[0].Curves().WriteCSV(std.out)
+		return std.print(all[0].Curves().WriteCSV)
 	}
 	return printDocument(std, asked.form, document(), json)
 }

@@ -69,7 +69,7 @@ func showSweep(std streams, plan bench.Sweep, sweep report.Sweep, runs []bench.L
 	}
 	if form == "" && len(plan.Levels)*len(plan.Targets) == 1 {
 		view := report.View{Percentiles: sweep.Percentiles}
-		if err := (report.Runs{{Info: runs[0].Run, Result: runs[0].Metrics, View: view}}).Document().WriteText(std.out); err != nil {
+		if err := std.print((report.Runs{{Info: runs[0].Run, Result: runs[0].Metrics, View: view}}).Document().WriteText); err != nil {
 			return err
 		}
 		fmt.Fprintln(std.out)

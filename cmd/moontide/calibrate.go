@@ -54,7 +54,7 @@ func calibrate(c *cli.Context, std streams, stop stop) error {
 	if c.Bool("json") {
 		show = func(w io.Writer) error { return report.CalibrationJSON(w, result) }
 	}
-	if err := show(std.out); err != nil {
+	if err := std.print(show); err != nil {
 		return err
 	}
 	if path == "" {

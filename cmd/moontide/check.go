@@ -46,7 +46,7 @@ func checkTrace(c *cli.Context, std streams) error {
 	if c.Bool("json") {
 		print = out.JSON
 	}
-	if err := print(std.out); err != nil {
+	if err := std.print(print); err != nil {
 		return err
 	}
 	if !found.Replayable() {

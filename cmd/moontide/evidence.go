@@ -14,32 +14,50 @@ import (
 
 const serverMetricsFlag = "server-metrics"
 
+var serverBlockSizeFlag = &cli.IntFlag{
+	Name: "server-block-size", Category: inValidity, DefaultText: "from --server-metrics",
+	Usage: "block size of the server's prefix cache, in `TOKENS`, to predict cached tokens exactly",
+}
+
+// shareThresholds are the limits of the verdict that are shares, from 0 to 1.
+var shareThresholds = []struct {
+	flag, usage string
+	of          func(t *runfile.Thresholds) *float64
+}{
+	{"max-lag-share", "INVALID if the client lag p99 exceeds both --max-lag and `SHARE` of the median TTFT", func(t *runfile.Thresholds) *float64 { return &t.MaxLagShare }},
+	{"max-failed", "INVALID if more than `SHARE` of the requests fail; SUSPECT from a fifth of it", func(t *runfile.Thresholds) *float64 { return &t.MaxFailed }},
+	{"max-prompts-off", "INVALID if more than `SHARE` of the prompts are off by more than 1 % in length", func(t *runfile.Thresholds) *float64 { return &t.MaxPromptsOff }},
+	{"max-answers-off", "INVALID if more than `SHARE` of the answers are not as long as asked for", func(t *runfile.Thresholds) *float64 { return &t.MaxAnswersOff }},
+}
+
 // thresholdFlags set the limits of the verdict.
 func thresholdFlags() []cli.Flag {
 	d := run.DefaultThresholds
-	return []cli.Flag{
+	flags := []cli.Flag{
 		&cli.DurationFlag{Name: "max-lag", Category: inValidity, DefaultText: fmt.Sprint(d.MaxLagMS, "ms"), Usage: "INVALID if the client lag p99 exceeds both `TIME` and --max-lag-share; SUSPECT from a fifth of it"},
-		&cli.Float64Flag{Name: "max-lag-share", Category: inValidity, DefaultText: fmt.Sprint(d.MaxLagShare), Usage: "INVALID if the client lag p99 exceeds both --max-lag and `SHARE` of the median TTFT"},
-		&cli.Float64Flag{Name: "max-prompts-off", Category: inValidity, DefaultText: fmt.Sprint(d.MaxPromptsOff), Usage: "INVALID if more than `SHARE` of the prompts are off by more than 1 % in length"},
 	}
+	for _, s := range shareThresholds {
+		flags = append(flags, &cli.Float64Flag{Name: s.flag, Category: inValidity, DefaultText: fmt.Sprint(*s.of(&d)), Usage: s.usage})
+	}
+	return flags
 }
 
-// evidenceFlags returns the flags for what a replay records and for the limits
-// of its verdict.
-func evidenceFlags() []cli.Flag {
-	return append(thresholdFlags(), &cli.StringSliceFlag{
+// serverFlags are about the server's own metrics and cache.
+func serverFlags() []cli.Flag {
+	return []cli.Flag{serverBlockSizeFlag, &cli.StringSliceFlag{
 		Name: serverMetricsFlag, Category: inValidity,
 		Usage: "Prometheus metrics `URL` of the server (vLLM, SGLang, TensorRT-LLM, Dynamo) to record every second; repeatable",
-	})
+	}}
 }
 
 // thresholdsOf returns t with the limits set by flags.
 func thresholdsOf(c *cli.Context, t runfile.Thresholds) runfile.Thresholds {
-	return runfile.Thresholds{
-		MaxLagMS:      cmp.Or(milliseconds(c.Duration("max-lag")), t.MaxLagMS),
-		MaxLagShare:   cmp.Or(c.Float64("max-lag-share"), t.MaxLagShare),
-		MaxPromptsOff: cmp.Or(c.Float64("max-prompts-off"), t.MaxPromptsOff),
+	t.MaxLagMS = cmp.Or(milliseconds(c.Duration("max-lag")), t.MaxLagMS)
+	for _, s := range shareThresholds {
+		limit := s.of(&t)
+		*limit = cmp.Or(c.Float64(s.flag), *limit)
 	}
+	return t
 }
 
 // windowOf returns w with the times set by flags.

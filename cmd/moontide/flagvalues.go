@@ -35,10 +35,10 @@ type valueRange struct {
 // flagRanges lists the accepted values of numbers and durations, by flag.
 var flagRanges = []valueRange{
 	{"positive", positive, words("end limit speedup ramp timeout idle-timeout abort-after-errors max-concurrency duration " +
-		"max-lag num-prompts num-requests rate-multiplier speedup-ratio prefix-len-multiplier prefix-root-multiplier " +
+		"max-lag server-block-size num-prompts num-requests rate-multiplier speedup-ratio prefix-len-multiplier prefix-root-multiplier " +
 		"prompt-len-multiplier osl-multiplier max-isl max-osl")},
 	{"positive", func(rate float64) bool { return rate > 0 }, words("rate")},
-	{"above 0 and at most 1", func(share float64) bool { return share > 0 && share <= 1 }, words("sample max-lag-share max-prompts-off")},
+	{"above 0 and at most 1", func(share float64) bool { return share > 0 && share <= 1 }, words("sample max-lag-share max-failed max-prompts-off max-answers-off")},
 	{"from 0 to 1h", func(cost float64) bool { return cost >= 0 && cost <= float64(time.Hour) }, words("step-base prefill-per-token decode-per-sequence " +
 		"decode-per-context-token phased-tpot transfer-base transfer-per-token")},
 	fromTo(1, engine.MaxEngines, "engines prefill-engines decode-engines"),

@@ -54,7 +54,8 @@ func (l *liveStats) see(rec replay.Record) {
 		return
 	}
 	l.ended.chunks += rec.Chunks
-	l.ended.tokens += rec.Counts.Output.Value
+	tokens, _ := rec.OutputTokens()
+	l.ended.tokens += tokens
 	if !rec.Sent.Set || !rec.First.Set || !rec.Last.Set {
 		return
 	}

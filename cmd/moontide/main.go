@@ -21,9 +21,19 @@ import (
 )
 
 func main() {
-	interrupts := make(chan os.Signal, 2)
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts))
+	os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts()))
+}
+
+// interrupts returns the signals that stop a command gently. A broken pipe is none:
+// writing to it returns an error.
+func interrupts() chan os.Signal {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	signal.Ignore(syscall.SIGPIPE)
+	return signals
 }
 
 // streams holds the standard streams of a command.
@@ -73,6 +83,8 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 		return exitDone
 	case errors.Is(err, errInvalid):
 		return exitInvalid
+	case errors.Is(err, syscall.EPIPE): // the reader of the output needs no more
+		return exitFailed
 	case errors.As(err, &misuse):
 		std.say("%v\nSee moontide %s--help.", err, verbOf(app, args))
 		return exitMisused
@@ -162,6 +174,7 @@ func newApp(std streams, stop stop, only ...string) *cli.App {
 			c := v.command(std, stop)
 			c.HideHelpCommand = true
 			c.OnUsageError = app.OnUsageError
+			c.Before = func(c *cli.Context) error { return refuseOverwrite(c, std) }
 			app.Commands = append(app.Commands, c)
 		}
 	}

@@ -5,12 +5,10 @@ import (
 	"flag"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"moontide/trace/tracetest"
@@ -30,9 +28,7 @@ func TestMain(m *testing.M) {
 		work(os.Stdin, os.Stdout)
 		return
 	default:
-		interrupts := make(chan os.Signal, 2)
-		signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-		os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts))
+		os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts()))
 	}
 	// Most tests wait for runs, so more of them run at once than there are CPU
 	// cores, unless -parallel says otherwise.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -31,17 +33,26 @@ func chosenForm(c *cli.Context, flags ...string) (form string, err error) {
 	return form, nil
 }
 
+// print prints a report. A reader that ends early, as in "| head", is no failure:
+// the exit status is that of the report.
+func (std streams) print(write func(io.Writer) error) error {
+	if err := write(std.out); !errors.Is(err, syscall.EPIPE) {
+		return err
+	}
+	return nil
+}
+
 // printDocument prints a report in a form: json, csv, markdown, or text.
 func printDocument(std streams, form string, d *doc.Document, json func(io.Writer) error) error {
 	switch form {
 	case "json":
-		return json(std.out)
+		return std.print(json)
 	case "csv":
-		return d.WriteCSV(std.out)
+		return std.print(d.WriteCSV)
 	case "markdown":
-		return d.WriteMarkdown(std.out)
+		return std.print(d.WriteMarkdown)
 	}
-	return d.WriteText(std.out)
+	return std.print(d.WriteText)
 }
 
 // outputFiles holds the files to write, by flag, in the order of the flags.
@@ -94,7 +105,7 @@ func (files outputFiles) write(std streams, draw map[string]func(io.Writer) erro
 // writeFile writes a file atomically, or standard output for -.
 func writeFile(std streams, path string, write func(io.Writer) error) error {
 	if path == "-" {
-		return write(std.out)
+		return std.print(write)
 	}
 	f, err := atomicfile.Create(path)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"time"
@@ -48,7 +49,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 // endpointFlags returns the flags of the verbs that send requests to an
 // endpoint.
 func endpointFlags() []cli.Flag {
-	return append(slices.Concat(targetFlags(), evidenceFlags(), engineFlags()),
+	return append(slices.Concat(targetFlags(), serverFlags(), engineFlags()),
 		&cli.Uint64Flag{Name: "seed", Category: inRequests, Usage: "seed of the prompts and of drawn arrivals; the same seed sends the same bytes"},
 		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "change the prompt text but keep its prefix sharing, to avoid a warm cache"},
 		&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit of one request, to the end of its response"},
@@ -62,7 +63,7 @@ func endpointFlags() []cli.Flag {
 
 // runFlags returns the flags of every verb that executes a run.
 func runFlags() []cli.Flag {
-	return []cli.Flag{maxConcurrencyFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag, percentilesFlag}
+	return append(thresholdFlags(), maxConcurrencyFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag, percentilesFlag)
 }
 
 // recordedTraceFlags returns the flags of the verbs that run a recorded trace.
@@ -150,11 +151,11 @@ func replayConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err
 	cfg.Salt, cfg.NoChunkTimes = c.String("salt"), c.Bool("no-chunk-times")
 	cfg.MaxErrors, cfg.Retries, cfg.WarmupRequests = c.Int("abort-after-errors"), c.Int("retry"), c.Int("warmup-requests")
 	cfg.WaitReady = c.Duration("wait-ready")
-	cfg.Thresholds = thresholdsOf(c, runfile.Thresholds{})
 	cfg.CalibrationFile = calibrationFile()
 	if cfg.ServerMetrics, err = serverMetrics(c); err != nil {
 		return cfg, err
 	}
+	cfg.ServerBlockSize = c.Int(serverBlockSizeFlag.Name)
 	name := firstGiven(c, engineFlags())
 	embedded := len(c.StringSlice("url")) == 0
 	switch {
@@ -179,20 +180,24 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 	cfg.Seed, cfg.Dir, cfg.KeepText = c.Uint64("seed"), c.String(outFlag.Name), c.Bool(keepTextFlag.Name)
 	cfg.MaxConcurrency, cfg.Closed, cfg.Duration = c.Int(maxConcurrencyFlag.Name), c.Bool(closedFlag.Name), c.Duration(durationFlag.Name)
 	cfg.Window, cfg.CacheGenerated = windowOf(c, runfile.Window{}), c.Bool("cache-generated")
+	cfg.Thresholds = thresholdsOf(c, runfile.Thresholds{})
 	cfg.Version, cfg.Command, cfg.Flags = version(), maskedCommand(), setFlags(c)
 	cfg.Drain = stop.gently.Done()
 	cfg.Observer.Message = func(text string) { std.say("%s", text) }
 	return cfg
 }
 
-// present prints the results of a run and saves its summary, page and figure.
+// present saves the summary, page and figure of a run, and then prints its
+// results: the output may end early, as in "| head".
 func present(std streams, result *bench.Result, view report.View) error {
 	sayDamaged(std, result.Damaged)
-	if err := (report.Runs{{Info: result.Run, Result: result.Metrics, View: view}}).Document().WriteText(std.out); err != nil {
+	return errors.Join(saveReports(std, result, view), std.print(func(w io.Writer) error {
+		err := (report.Runs{{Info: result.Run, Result: result.Metrics, View: view}}).Document().WriteText(w)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "Run folder: %s\n", result.Dir)
+		}
 		return err
-	}
-	fmt.Fprintf(std.out, "Run folder: %s\n", result.Dir)
-	return saveReports(std, result, view)
+	}))
 }
 
 func sayDamaged(std streams, damaged []string) {

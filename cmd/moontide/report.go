@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -26,11 +27,11 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			"records are merged and their clocks are assumed to agree.\n\n" +
 			"Window and thresholds default to those of the run. Run folders are not changed. FILE - is\n" +
 			"standard output. The exit status is 3 if a run is INVALID (not with --format aiperf).\n\n" +
-			"Metrics: ttft, ttst, tpot, itl, e2el, ttft_from_schedule, e2el_from_schedule, schedule_lag,\n" +
-			"client_lag, connect and client_queue_time. Objectives use the same names, in milliseconds;\n" +
-			"itl is a request's longest gap.",
+			"Metrics: ttft, ttst, tpot, itl, itl_per_token, e2el, ttft_from_schedule, e2el_from_schedule,\n" +
+			"schedule_lag, client_lag, connect and client_queue_time. Objectives use the same names, in\n" +
+			"milliseconds; itl and itl_per_token are a request's longest gap.",
 		Flags: append(thresholdFlags(),
-			warmupTimeFlag, cooldownTimeFlag,
+			serverBlockSizeFlag, warmupTimeFlag, cooldownTimeFlag,
 			&cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "`METRICS`: comma-separated metrics to show"},
 			percentilesFlag,
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "count the requests that meet `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
@@ -64,6 +65,7 @@ func reportRuns(c *cli.Context, std streams) error {
 		result, err := bench.Measure(bench.MeasureConfig{
 			Change: func(info *runfile.Run) {
 				info.Window, info.Thresholds = windowOf(c, info.Window), thresholdsOf(c, info.Thresholds)
+				info.Target.ServerBlockSize = cmp.Or(c.Int(serverBlockSizeFlag.Name), info.Target.ServerBlockSize)
 			},
 			Objectives:     asked.objectives,
 			EachPrediction: asked.files.path("cache-misses") != "",
@@ -251,9 +253,9 @@ func (q *reportQuestion) show(std streams, runs report.Runs) error {
 	case err != nil || printed:
 		return err
 	case q.format == "vllm":
-		return runs.VLLM().WriteText(std.out)
+		return std.print(runs.VLLM().WriteText)
 	case q.format == "bench":
-		return runs.GoBench(std.out)
+		return std.print(runs.GoBench)
 	}
 	return printDocument(std, q.format, runs.Document(), runs.JSON)
 }

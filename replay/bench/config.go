@@ -58,9 +58,13 @@ type Config struct {
 	KeepText     bool // records the texts of the trace instead of their SHA-256
 	NoChunkTimes bool // records a histogram of the gaps between token chunks instead of every gap
 
-	Window        runfile.Window     // part of the run that is measured
-	Thresholds    runfile.Thresholds // for the verdict
-	ServerMetrics []string           // URLs of Prometheus metrics to record every second
+	Window     runfile.Window     // part of the run that is measured
+	Thresholds runfile.Thresholds // for the verdict
+	// ServerBlockSize is the block size of the server's prefix cache in tokens, for
+	// the prediction of cached tokens. 0 means that of ServerMetrics or of the
+	// simulated engines.
+	ServerBlockSize int
+	ServerMetrics   []string // URLs of Prometheus metrics to record every second
 	// CalibrationFile is a file written by [Calibration.Save]; "" is none.
 	CalibrationFile string
 
@@ -142,7 +146,7 @@ const (
 
 // check validates the configuration without reading any file.
 func (c *Config) check() error {
-	for field, n := range map[string]int{"MaxConcurrency": c.MaxConcurrency, "MaxErrors": c.MaxErrors} {
+	for field, n := range map[string]int{"MaxConcurrency": c.MaxConcurrency, "MaxErrors": c.MaxErrors, "ServerBlockSize": c.ServerBlockSize} {
 		if n < 0 {
 			return wrong(field, "must not be negative: %d", n)
 		}
@@ -173,10 +177,13 @@ func (c *Config) check() error {
 		return wrong("NoChunkTimes", "discards what the warm-up and cool-down time are cut by")
 	case t.MaxLagMS < 0:
 		return wrong("MaxLag", "must not be negative")
-	case t.MaxLagShare < 0 || t.MaxLagShare > 1:
-		return wrong("MaxLagShare", "must be above 0 and at most 1: %v", t.MaxLagShare)
-	case t.MaxPromptsOff < 0 || t.MaxPromptsOff > 1:
-		return wrong("MaxPromptsOff", "must be above 0 and at most 1: %v", t.MaxPromptsOff)
+	}
+	for field, share := range map[string]float64{
+		"MaxLagShare": t.MaxLagShare, "MaxPromptsOff": t.MaxPromptsOff, "MaxAnswersOff": t.MaxAnswersOff, "MaxFailed": t.MaxFailed,
+	} {
+		if share < 0 || share > 1 {
+			return wrong(field, "must be above 0 and at most 1: %v", share)
+		}
 	}
 	p := c.Pacing
 	p.Closed = c.Closed
@@ -196,6 +203,15 @@ func (c *Config) engines() engine.Deployment {
 	}
 	d.Seed = c.Seed
 	return d
+}
+
+// serverBlockSize returns the configured block size of the server's prefix cache,
+// 0 if unknown.
+func (c *Config) serverBlockSize() int {
+	if c.embedded() || c.Virtual {
+		return c.engines().Engine.WithDefaults().BlockSize
+	}
+	return c.ServerBlockSize
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -102,16 +102,23 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 		return run.Options{}, err
 	}
 	info := &r.Run
-	opts := run.Options{
-		BlockSize: info.Trace.BlockSize, Virtual: info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
-		ReadDelay: info.ReadDelay, Merges: info.Merges, Samples: samples,
-		Window: window, Thresholds: info.Thresholds, Expected: r.expected(),
-		Objectives: cfg.Objectives, Detail: cfg.Detail, EachPrediction: cfg.EachPrediction,
-	}
+	opts := optionsOf(info)
+	opts.Samples, opts.Window, opts.Expected = samples, window, r.expected()
+	opts.Objectives, opts.Detail, opts.EachPrediction = cfg.Objectives, cfg.Detail, cfg.EachPrediction
 	for _, folder := range r.folders {
 		opts.Gaps = append(opts.Gaps, folder.Gaps...)
 	}
 	return opts, nil
+}
+
+// optionsOf returns the options for [run.Compute] that are in run.json.
+func optionsOf(info *runfile.Run) run.Options {
+	return run.Options{
+		BlockSize: info.Trace.BlockSize, ServerBlockSize: info.Target.ServerBlockSize,
+		Virtual: info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
+		LengthsEnforced: info.Target.IgnoreEOS || info.Target.MinTokens, MaxConcurrency: info.Limits.MaxConcurrency,
+		ReadDelay: info.ReadDelay, Merges: info.Merges, Thresholds: info.Thresholds,
+	}
 }
 
 // cutWindow finds the window of the run, which takes another pass over the

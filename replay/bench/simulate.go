@@ -27,14 +27,16 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	}
 	defer closeRows()
 	info.Started = time.Now()
-	info.Target = runfile.Target{Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true, IgnoreEOS: true}
+	info.Target = runfile.Target{Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true, ServerBlockSize: cfg.serverBlockSize(), IgnoreEOS: true}
 	info.Notes = append(info.Notes, fmt.Sprintf("simulated in virtual time: %v", engines))
 	folder, err := runfile.Create(dir, info)
 	if err != nil {
 		return nil, err
 	}
 	folder.KeepText = cfg.KeepText
-	kept := recordAndMeasure(folder, run.Options{BlockSize: in.blockSize.Tokens, Virtual: true, Detail: true})
+	opts := optionsOf(&info)
+	opts.Detail = true
+	kept := recordAndMeasure(folder, opts)
 	runner := replay.VirtualRunner{
 		Model: endpoint, Recorder: kept,
 		MaxConcurrency: cfg.MaxConcurrency, Closed: cfg.Closed, Duration: cfg.Duration, Sessions: &in.plan.Sessions,

@@ -85,6 +85,9 @@ var known = []names{
 	},
 }
 
+// startTime is a gauge of every server with a Prometheus client.
+const startTime = "process_start_time_seconds"
+
 // ErrUnknown reports that a page has none of the known metrics.
 var ErrUnknown = errors.New("metrics have no figure of vLLM, SGLang, TensorRT-LLM or Dynamo")
 
@@ -108,7 +111,7 @@ func parse(r io.Reader) ([]series, error) {
 	for name, family := range families {
 		name = strings.ReplaceAll(name, ":", "_")
 		engine, _, _ := strings.Cut(name, "_")
-		if !slices.ContainsFunc(known, func(n names) bool { return n.engine == engine }) {
+		if name != startTime && !slices.ContainsFunc(known, func(n names) bool { return n.engine == engine }) {
 			continue
 		}
 		for _, m := range family.GetMetric() {
@@ -176,6 +179,7 @@ func figures(all []series) (runfile.ServerFigures, error) {
 	if f.Engine == "" {
 		return f, ErrUnknown
 	}
+	f.StartTime = reduce(mstats.Max, p.values([]string{startTime}))
 	return f, nil
 }
 

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -24,6 +27,7 @@ type call struct {
 	onToken    func(data []byte) // may be nil
 	opened     *http1.Conn       // by Open; nil if it failed
 	sent       *exchange         // nil until the request is begun
+	told       tokenEvidence     // by the answer
 }
 
 // exchange is a request in flight.
@@ -95,7 +99,8 @@ func (c *call) begin(conn *http1.Conn, began time.Time) {
 func (c *call) Send(ctx context.Context) replay.Outcome {
 	o, a, class, err := c.do(ctx)
 	s := &a.stream
-	o.First, o.Last, o.Gaps, o.Counts = s.first, s.last, s.gaps.durations(), s.counts
+	o.First, o.Last, o.Gaps, o.ChunkTokens, o.Counts = s.first, s.last, s.gaps.durations(), s.tokens.list(), s.counts
+	c.told = s.told
 	o.Status, o.FirstStampError, o.MaxStampError, o.Target = a.status, s.firstStampError, s.maxStampError, c.server.index
 	if o.Stamps == replay.KernelStamps && !s.first.IsZero() {
 		c.client.stamped.Add(uint64(s.gaps.n + 1))
@@ -121,7 +126,7 @@ func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class repla
 		}
 		if err != nil {
 			now := time.Now()
-			return replay.Outcome{ConnectTime: now.Sub(began), Done: now}, &answer{}, replay.Connect, err
+			return replay.Outcome{ConnectTime: now.Sub(began), Done: now}, &answer{}, dialClass(err), err
 		}
 		c.begin(conn, began)
 	}
@@ -145,6 +150,19 @@ func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class repla
 		x.conn.Close()
 	}
 	return o, a, class, err
+}
+
+// clientFaults are the errors of opening a connection that the client machine
+// causes: it is out of file descriptors, local ports or memory.
+var clientFaults = []error{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM}
+
+// dialClass classifies a failure to open a connection.
+func dialClass(err error) replay.Class {
+	var name *net.DNSError
+	if errors.As(err, &name) || slices.ContainsFunc(clientFaults, func(fault error) bool { return errors.Is(err, fault) }) {
+		return replay.ClientFault
+	}
+	return replay.Connect
 }
 
 // explain distinguishes cancellations and timeouts from server errors.

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/bytedance/sonic"
@@ -19,7 +20,27 @@ var chunkJSON = sonic.Config{NoValidateJSONMarshaler: true}.Froze()
 type chunkInfo struct {
 	hasToken bool // text, reasoning or a tool call
 	finished bool // it has a finish reason
+	choice   bool // it is not only usage
+	tokenIDs int  // number of token ids
 	usage    usageCounts
+}
+
+// tokenEvidence is how a server tells the tokens of a chunk.
+type tokenEvidence uint8
+
+const (
+	inUsage    tokenEvidence = 1 << iota // usage in each chunk
+	inTokenIDs                           // the token ids of each chunk
+)
+
+func (info *chunkInfo) tokenEvidence() (e tokenEvidence) {
+	if info.choice && info.usage.output.Set {
+		e |= inUsage
+	}
+	if info.tokenIDs > 0 {
+		e |= inTokenIDs
+	}
+	return e
 }
 
 // chunk holds the decoded members of one event, for either API.
@@ -33,6 +54,7 @@ type chunk struct {
 			ToolCalls        raw `json:"tool_calls"`
 		} `json:"delta"`
 		FinishReason raw `json:"finish_reason"`
+		TokenIDs     raw `json:"token_ids"`
 	} `json:"choices"`
 	Usage *usage `json:"usage"`
 	// Timings is llama.cpp's; its usage lacks cached tokens.
@@ -63,6 +85,11 @@ func (c *chunk) info() chunkInfo {
 	info := chunkInfo{usage: c.usageCounts()}
 	for i := range c.Choices {
 		choice := &c.Choices[i]
+		info.choice = true
+		if nonEmpty(choice.TokenIDs) {
+			ids := jsonscan.New(choice.TokenIDs)
+			info.tokenIDs += scanLength(&ids)
+		}
 		d := &choice.Delta
 		for _, content := range [...]raw{choice.Text, d.Content, d.ReasoningContent, d.Reasoning, d.ToolCalls} {
 			info.hasToken = info.hasToken || nonEmpty(content)
@@ -98,13 +125,13 @@ var aborted = map[string]bool{
 
 // usage is the usage object.
 type usage struct {
-	PromptTokens     *int `json:"prompt_tokens"`
-	CompletionTokens *int `json:"completion_tokens"`
+	PromptTokens     *float64 `json:"prompt_tokens"`
+	CompletionTokens *float64 `json:"completion_tokens"`
 	Details          *struct {
-		CachedTokens *int `json:"cached_tokens"`
+		CachedTokens *float64 `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
-	CacheHitTokens *int `json:"prompt_cache_hit_tokens"` // DeepSeek
-	CachedTokens   *int `json:"cached_tokens"`           // Moonshot, older SGLang
+	CacheHitTokens *float64 `json:"prompt_cache_hit_tokens"` // DeepSeek
+	CachedTokens   *float64 `json:"cached_tokens"`           // Moonshot, older SGLang
 }
 
 // usageCounts are the token counts in one event.
@@ -123,7 +150,7 @@ func (c *chunk) usageCounts() (n usageCounts) {
 	}
 	if len(c.Timings) > 0 {
 		var timings struct {
-			Cached *int `json:"cache_n"`
+			Cached *float64 `json:"cache_n"`
 		}
 		if chunkJSON.Unmarshal(c.Timings, &timings) == nil {
 			n.timings = count(timings.Cached)
@@ -132,27 +159,39 @@ func (c *chunk) usageCounts() (n usageCounts) {
 	return n
 }
 
-func count(n *int) trace.Opt[int] {
-	if n == nil || *n < 0 {
+// maxCount is the largest token count. Larger ones, which no request can have, are
+// replaced by it, so that sums of counts do not overflow.
+const maxCount = math.MaxInt32
+
+// count converts a number of tokens, which some servers send as a float.
+func count(n *float64) trace.Opt[int] {
+	if n == nil || !(*n >= 0) {
 		return trace.Opt[int]{}
 	}
-	return trace.Some(*n)
+	return trace.Some(int(min(*n, maxCount)))
 }
 
-// update returns counts with those of n set. Counts are totals even from servers
-// that send usage with every chunk.
-func (n usageCounts) update(counts replay.Counts) replay.Counts {
-	put(&counts.Input, n.input)
-	put(&counts.Output, n.output)
-	put(&counts.Cached, n.timings)
-	put(&counts.Cached, n.cached)
-	put(&counts.Cached, n.cacheHit)
-	put(&counts.Cached, n.details)
+// cachedTokens returns the count of the best source.
+func (n *usageCounts) cachedTokens() (best trace.Opt[int]) {
+	for _, source := range [...]trace.Opt[int]{n.timings, n.cached, n.cacheHit, n.details} {
+		if source.Set {
+			best = source
+		}
+	}
+	return best
+}
+
+// update returns counts with those of n. Counts are totals, even from servers that
+// send usage with every chunk, so a smaller one does not replace a larger one.
+func (n *usageCounts) update(counts replay.Counts) replay.Counts {
+	raise(&counts.Input, n.input)
+	raise(&counts.Output, n.output)
+	raise(&counts.Cached, n.cachedTokens())
 	return counts
 }
 
-func put(to *trace.Opt[int], n trace.Opt[int]) {
-	if n.Set {
+func raise(to *trace.Opt[int], n trace.Opt[int]) {
+	if n.Set && (!to.Set || n.Value > to.Value) {
 		*to = n
 	}
 }

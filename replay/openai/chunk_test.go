@@ -86,7 +86,7 @@ func TestAborted(t *testing.T) {
 // Chunks are reused: nothing of the last event may remain.
 func TestChunksAreReset(t *testing.T) {
 	t.Parallel()
-	full := `{"choices":[{"text":"a","delta":{"content":"a","reasoning_content":"a","reasoning":"a","tool_calls":[{}]},"finish_reason":"stop"},` +
+	full := `{"choices":[{"text":"a","delta":{"content":"a","reasoning_content":"a","reasoning":"a","tool_calls":[{}]},"finish_reason":"stop","token_ids":[1]},` +
 		`{"text":"b","delta":{"content":"b"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`
 	for _, next := range []string{
 		`{}`, `null`, `{"choices":[]}`, `{"choices":[{}]}`, `{"choices":[{},{}]}`, `{"choices":[{"delta":{}},{"delta":{}},{"delta":{}}]}`,
@@ -98,7 +98,7 @@ func TestChunksAreReset(t *testing.T) {
 				t.Fatalf("%s: %v", text, err)
 			}
 		}
-		if info := c.info(); info != (chunkInfo{}) || c.Usage != nil {
+		if info := c.info(); info != (chunkInfo{choice: len(c.Choices) > 0}) || c.Usage != nil {
 			t.Errorf("%s decodes to %+v", next, c)
 		}
 	}

@@ -36,8 +36,9 @@ type Client struct {
 	beforePrompt, afterPrompt []byte
 	extra                     []byte // part of afterPrompt: ExtraBody and sampling
 	extraKeys                 []string
-	ignoreEOS                 bool // ignore_eos is sent
-	minTokens                 bool // min_tokens is sent
+	ignoreEOS                 bool          // ignore_eos is sent
+	minTokens                 bool          // min_tokens is sent
+	chunkTokens               tokenEvidence // asked for in each chunk
 	template                  trace.Opt[int]
 
 	mask   *strings.Replacer // of secrets

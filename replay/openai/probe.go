@@ -22,6 +22,7 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 	if notes, err = c.settleModel(ctx); err != nil {
 		return nil, err
 	}
+	c.chunkTokens = inUsage | inTokenIDs
 	c.setCommon()
 	for _, s := range c.servers {
 		more, err := c.probeServer(ctx, s)
@@ -36,10 +37,12 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 // probeServer sends a short request and, to learn how the server counts tokens, a
 // longer one.
 func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, err error) {
-	o := c.probe(ctx, s, probeTokens)
-	for note := c.dropRefused(o); note != ""; note = c.dropRefused(o) {
-		notes = append(notes, note)
-		o = c.probe(ctx, s, probeTokens)
+	o, told := c.probe(ctx, s, probeTokens)
+	for note, again := c.dropRefused(o); again; note, again = c.dropRefused(o) {
+		if note != "" {
+			notes = append(notes, note)
+		}
+		o, told = c.probe(ctx, s, probeTokens)
 	}
 	if o.Class == replay.Canceled {
 		return nil, ctx.Err()
@@ -51,37 +54,46 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, er
 	if !o.Counts.Output.Set {
 		notes = append(notes, "the endpoint reports no usage: output tokens are estimated by the number of chunks")
 	}
+	// Ask for one kind of evidence at most.
+	if c.chunkTokens &= told; c.chunkTokens&inUsage != 0 {
+		c.chunkTokens = inUsage
+	}
+	c.setCommon()
 	more, err := c.learnTokenCount(ctx, s, o.Counts.Input)
 	return append(notes, more...), err
 }
 
-// dropRefused omits a member that the endpoint refused and returns a note about
-// it, or "".
-func (c *Client) dropRefused(o replay.Outcome) (note string) {
-	refused := func(sent *bool, member string) bool {
-		if !*sent || o.Class != replay.HTTPError || !strings.Contains(o.Error, member) {
-			return false
-		}
-		*sent = false
-		c.setCommon()
-		return true
+// dropRefused omits what the endpoint refused, or may have refused, and reports
+// whether to try again. The note is for the user; it may be "".
+func (c *Client) dropRefused(o replay.Outcome) (note string, again bool) {
+	if o.Class != replay.HTTPError {
+		return "", false
 	}
+	named := func(member string) bool { return strings.Contains(o.Error, member) }
 	switch {
-	case refused(&c.ignoreEOS, "ignore_eos"):
-		return "the endpoint refuses ignore_eos, so answers may be shorter than in the trace"
-	case refused(&c.minTokens, "min_tokens"):
-		return "the endpoint refuses min_tokens, so it is not sent"
+	case c.chunkTokens != 0 && (named("stream_options") || named("continuous_usage_stats") || named("return_token_ids")):
+		c.chunkTokens = 0
+	case c.ignoreEOS && named("ignore_eos"):
+		c.ignoreEOS, note = false, "the endpoint refuses ignore_eos, so answers may be shorter than in the trace"
+	case c.minTokens && named("min_tokens"):
+		c.minTokens, note = false, "the endpoint refuses min_tokens, so it is not sent"
+	case c.chunkTokens != 0 && (o.Status == 400 || o.Status == 422): // it does not say what is wrong
+		c.chunkTokens = 0
+	default:
+		return "", false
 	}
-	return ""
+	c.setCommon()
+	return note, true
 }
 
 // probe requests one token for a prompt of n tokens.
-func (c *Client) probe(ctx context.Context, s *server, n int) replay.Outcome {
+func (c *Client) probe(ctx context.Context, s *server, n int) (replay.Outcome, tokenEvidence) {
 	body, err := c.fillerBody("probe-"+strconv.Itoa(n), n, 1)
 	if err != nil {
 		panic(err) // not possible without a text
 	}
 	call := c.newCall(s, "", body)
 	call.timeout = min(probeTimeout, c.cfg.Timeout)
-	return call.Send(ctx)
+	o := call.Send(ctx)
+	return o, call.told
 }

@@ -153,7 +153,14 @@ func (c *Client) setCommon() {
 		panic(err) // New and Probe accept UTF-8 only
 	}
 	c.beforePrompt = append(c.beforePrompt, model...)
-	c.afterPrompt = append(c.afterPrompt[:0], `,"stream":true,"stream_options":{"include_usage":true}`...)
+	c.afterPrompt = append(c.afterPrompt[:0], `,"stream":true,"stream_options":{"include_usage":true`...)
+	if c.chunkTokens&inUsage != 0 {
+		c.afterPrompt = append(c.afterPrompt, `,"continuous_usage_stats":true`...)
+	}
+	c.afterPrompt = append(c.afterPrompt, '}')
+	if c.chunkTokens&inTokenIDs != 0 && !slices.Contains(c.extraKeys, "return_token_ids") {
+		c.afterPrompt = append(c.afterPrompt, `,"return_token_ids":true`...)
+	}
 	if c.ignoreEOS && !slices.Contains(c.extraKeys, "ignore_eos") {
 		c.afterPrompt = append(c.afterPrompt, `,"ignore_eos":true`...)
 	}

@@ -36,6 +36,7 @@ func scanChoices(c *jsonscan.Cursor, info *chunkInfo) {
 	}
 	for more := c.Open('['); more; more = c.More(']') {
 		var seen uint32
+		info.choice = true
 		for more := c.Open('{'); more; more = c.More('}') {
 			switch string(c.LowerKey()) {
 			case "text":
@@ -47,11 +48,26 @@ func scanChoices(c *jsonscan.Cursor, info *chunkInfo) {
 			case "finish_reason":
 				c.Once(&seen, 4)
 				info.finished = scanReason(c) || info.finished
+			case "token_ids":
+				c.Once(&seen, 8)
+				info.tokenIDs += scanLength(c)
 			default:
 				c.Skip()
 			}
 		}
 	}
+}
+
+// scanLength returns the number of integers in an array.
+func scanLength(c *jsonscan.Cursor) (n int) {
+	if null(c) {
+		return 0
+	}
+	for more := c.Open('['); more; more = c.More(']') {
+		c.Int(maxCount)
+		n++
+	}
+	return n
 }
 
 // scanReason reports whether there is a finish reason. It fails for reasons that
@@ -139,9 +155,8 @@ func scanDetails(c *jsonscan.Cursor, n *usageCounts) {
 }
 
 func scanCount(c *jsonscan.Cursor, n *trace.Opt[int]) {
-	const most = 1e9 - 1 // fits any int
 	if !null(c) {
-		*n = trace.Some(c.Int(most))
+		*n = trace.Some(c.Int(maxCount))
 	}
 }
 

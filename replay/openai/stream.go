@@ -16,9 +16,10 @@ import (
 
 // stream is the state of an event stream.
 type stream struct {
-	first, last     time.Time     // arrivals of the first and last token chunks
-	previousRead    time.Time     // last token chunk of an earlier read
-	gaps            gaps          // between token chunks
+	first, last     time.Time // arrivals of the first and last token chunks
+	previousRead    time.Time // last token chunk of an earlier read
+	gaps            gaps      // between token chunks
+	tokens          chunkTokens
 	firstStampError time.Duration // largest possible error of first
 	maxStampError   time.Duration // largest possible error of any token chunk
 	shared          *poll.Counter // errors of stamps shared with a later event; may be nil
@@ -26,6 +27,7 @@ type stream struct {
 	newest          bool          // the last event was a token chunk
 	done            bool          // [DONE] was received
 	finished        bool          // a finish reason was received
+	told            tokenEvidence // what the server tells about the tokens of a chunk
 	counts          replay.Counts
 	onToken         func(data []byte) // may be nil
 }
@@ -47,8 +49,11 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 			return err
 		}
 	}
+	before := s.counts.Output.Value
 	s.counts = info.usage.update(s.counts)
+	s.told |= info.tokenEvidence()
 	if info.hasToken {
+		s.countTokens(&info, before)
 		s.tokenChunk(at)
 		if s.onToken != nil {
 			s.onToken(data)
@@ -58,6 +63,19 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 	}
 	s.finished = s.finished || info.finished
 	return nil
+}
+
+// countTokens counts the tokens of a token chunk, by its token ids or by how much
+// usage has grown since before.
+func (s *stream) countTokens(info *chunkInfo, before int) {
+	switch {
+	case info.tokenIDs > 0:
+		s.tokens.add(info.tokenIDs)
+	case info.usage.output.Set:
+		s.tokens.add(s.counts.Output.Value - before)
+	default:
+		s.tokens.unknown = true
+	}
 }
 
 // tokenChunk records the arrival of a token chunk. Network segments may overtake

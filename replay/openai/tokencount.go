@@ -30,7 +30,7 @@ func (c *Client) learnTokenCount(ctx context.Context, s *server, short trace.Opt
 	if !short.Set {
 		return unknown("the endpoint does not report prompt tokens")
 	}
-	o := c.probe(ctx, s, probeTokens+longerTokens)
+	o, _ := c.probe(ctx, s, probeTokens+longerTokens)
 	switch {
 	case o.Class == replay.Canceled:
 		return nil, ctx.Err()

@@ -31,6 +31,7 @@ func (c *recordCodec) fields(r *replay.Record) {
 	c.count("output_tokens", &r.Counts.Output)
 	c.count("cached_tokens", &r.Counts.Cached)
 	c.int("chunks", &r.Chunks, true)
+	c.ints("chunk_tokens", &r.ChunkTokens)
 	c.durations("chunk_ms", &r.Gaps)
 	c.text("stamps", (*string)(&r.Stamps), r.Stamps != "")
 	c.duration("first_stamp_error_ms", "first_blur_ms", &r.FirstStampError, r.FirstStampError != 0)

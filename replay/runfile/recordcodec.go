@@ -106,11 +106,7 @@ func (c *recordCodec) durations(key string, all *[]time.Duration) {
 		}
 	case ok && c.mode == writing:
 		for i, d := range *all {
-			if i == 0 {
-				c.dst = append(c.dst, '[')
-			} else {
-				c.dst = append(c.dst, ", "...)
-			}
+			c.dst = append(c.dst, separators[min(i, 1)]...)
 			c.dst = appendDuration(c.dst, d)
 		}
 		c.dst = append(c.dst, ']')
@@ -119,6 +115,29 @@ func (c *recordCodec) durations(key string, all *[]time.Duration) {
 		c.end()
 	}
 }
+
+// ints handles an array field that is omitted if empty.
+func (c *recordCodec) ints(key string, all *[]int32) {
+	ok, raw := c.begin(key, "", len(*all) > 0)
+	switch {
+	case raw != nil:
+		*all = decode[[]int32](c, raw)
+	case ok && c.mode == writing:
+		for i, n := range *all {
+			c.dst = append(c.dst, separators[min(i, 1)]...)
+			c.dst = strconv.AppendInt(c.dst, int64(n), 10)
+		}
+		c.dst = append(c.dst, ']')
+	case ok:
+		for more := c.Open('['); more; more = c.More(']') {
+			*all = append(*all, int32(c.Int(math.MaxInt32)))
+		}
+		c.end()
+	}
+}
+
+// separators precede the first and the other elements of an array.
+var separators = [...]string{"[", ", "}
 
 // scanDurations reads an array into the arena.
 func (c *recordCodec) scanDurations() []time.Duration {

@@ -71,9 +71,12 @@ type Target struct {
 	Prompt    string `json:"prompt"`    // tokens or words
 	Simulated bool   `json:"simulated"` // simulated engines instead of a server
 	Virtual   bool   `json:"virtual"`   // simulated in virtual time, without a client
-	IgnoreEOS bool   `json:"ignore_eos"`
-	MinTokens bool   `json:"min_tokens,omitempty"` // min_tokens was set to the OSL
-	Body      string `json:"body,omitempty"`       // body of requests (JSON) without prompt and output length
+	// ServerBlockSize is the block size of the server's prefix cache in tokens, as
+	// configured; 0 means unknown.
+	ServerBlockSize int    `json:"server_block_size,omitempty"`
+	IgnoreEOS       bool   `json:"ignore_eos"`
+	MinTokens       bool   `json:"min_tokens,omitempty"` // min_tokens was set to the OSL
+	Body            string `json:"body,omitempty"`       // body of requests (JSON) without prompt and output length
 	// TemplateTokens is how many tokens the endpoint adds to each prompt, if
 	// measured. With ExactISL, prompts were shortened by this number.
 	TemplateTokens int  `json:"template_tokens,omitempty"`
@@ -170,6 +173,8 @@ type Thresholds struct {
 	MaxLagMS      float64 `json:"max_lag_ms,omitempty"`      // default 10
 	MaxLagShare   float64 `json:"max_lag_share,omitempty"`   // of the median TTFT; default 0.05
 	MaxPromptsOff float64 `json:"max_prompts_off,omitempty"` // share of the prompts; default 0.01
+	MaxAnswersOff float64 `json:"max_answers_off,omitempty"` // share of the answers; default 0.01
+	MaxFailed     float64 `json:"max_failed,omitempty"`      // share of the requests; default 0.05
 }
 
 // Merges counts token chunks that were read together with the next one, so that

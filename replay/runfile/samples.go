@@ -55,6 +55,7 @@ type ServerFigures struct {
 	HitTokens     *float64 `json:"hit_tokens,omitempty"`     // QueriedTokens found in the cache
 	Preemptions   *float64 `json:"preemptions,omitempty"`    // preempted requests
 
+	StartTime      *float64 `json:"start_time,omitempty"`      // of the newest server process, in seconds since 1970
 	HitRate        *float64 `json:"hit_rate,omitempty"`        // recent, 0..1, if the server has no counters
 	BlockSize      *float64 `json:"block_size,omitempty"`      // tokens
 	CapacityTokens *float64 `json:"capacity_tokens,omitempty"` // total size of the KV caches of all engines

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sort"
 )
@@ -45,10 +46,46 @@ func (b *SampleBuilder) Add(n int64) {
 	}
 }
 
+// AddN takes one integer count times.
+func (b *SampleBuilder) AddN(n int64, count int) {
+	const few = 64
+	if count <= few {
+		for range count {
+			b.Add(n)
+		}
+		return
+	}
+	p := b.page(n >> 16)
+	if p.counts == nil {
+		p.counts = make([]uint32, pageSize)
+	}
+	p.counts[uint16(n)] += uint32(min(count, math.MaxInt32))
+}
+
+// Clone returns a copy, to which other integers can be added.
+func (b *SampleBuilder) Clone() *SampleBuilder {
+	c := &SampleBuilder{far: map[int64]*page{}}
+	for key, p := range b.near {
+		if p != nil {
+			c.near[key] = p.clone()
+		}
+	}
+	for key, p := range b.far {
+		c.far[key] = p.clone()
+	}
+	return c
+}
+
+func (p *page) clone() *page {
+	return &page{append(make([]uint16, 0, max(len(p.pending), countBatch)), p.pending...), slices.Clone(p.counts)}
+}
+
 // page finds or makes a page.
 func (b *SampleBuilder) page(key int64) *page {
 	if uint64(key) < nearPages {
-		b.near[key] = &page{}
+		if b.near[key] == nil {
+			b.near[key] = &page{}
+		}
 		return b.near[key]
 	}
 	p := b.far[key]

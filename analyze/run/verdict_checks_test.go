@@ -1,0 +1,298 @@
+package run_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// sound is a run of n requests that passes every check: sent when due, 10 ms apart,
+// with two tokens each as the server counts them.
+func sound(n int) []replay.Record {
+	var records []replay.Record
+	for i := range n {
+		sent := 10 * float64(i)
+		rec := answered(sent, sent+100, sent+120)
+		rec.Row, rec.InputLength, rec.HashIDs = i, 10, []uint64{uint64(i)}
+		rec.Counts = replay.Counts{Input: trace.Some(10), Output: trace.Some(2), Cached: trace.Some(0)}
+		records = append(records, rec)
+	}
+	return records
+}
+
+// worsenings spoil the first n requests of a sound run, each in a way that one check
+// has to notice.
+var worsenings = map[string]func(rec *replay.Record){
+	"failed": func(rec *replay.Record) { rec.Class, rec.Error = replay.HTTPError, "HTTP status 500" },
+	"client_failed": func(rec *replay.Record) {
+		*rec = replay.Record{Due: rec.Due, Ready: rec.Ready, Done: rec.Done, Class: replay.ClientFault, Error: "too many open files"}
+	},
+	"prompt_lengths": func(rec *replay.Record) { rec.Counts.Input = trace.Some(11) },
+	"answer_lengths": func(rec *replay.Record) { rec.OutputLength = 3 },
+	"token_counts":   func(rec *replay.Record) { rec.Counts.Output = trace.Some(0) },
+	"client_lag":     func(rec *replay.Record) { *rec = shifted(*rec, 50) },
+}
+
+// shifted is a request that the client sent late, by some milliseconds.
+func shifted(rec replay.Record, ms float64) replay.Record {
+	rec.Sent.Value += at(ms)
+	rec.First.Value, rec.Last.Value, rec.Done = rec.First.Value+at(ms), rec.Last.Value+at(ms), rec.Done+at(ms)
+	return rec
+}
+
+func spoiled(n, bad int, check string) []replay.Record {
+	records := sound(n)
+	for i := range bad {
+		worsenings[check](&records[i])
+	}
+	return records
+}
+
+func TestSoundRunIsValid(t *testing.T) {
+	v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: true}, sound(1000)...).Verdict
+	if v.Level != run.Valid {
+		t.Errorf("%v", v)
+	}
+}
+
+// Each check has the limits of its definition: SUSPECT from a share of 1000 requests,
+// INVALID above another.
+func TestLimitsOfTheChecks(t *testing.T) {
+	for check, bad := range map[string]struct{ suspect, invalid int }{
+		"failed":         {10, 51},
+		"client_failed":  {1, 11},
+		"prompt_lengths": {2, 11},
+		"answer_lengths": {2, 11},
+		"token_counts":   {1, 51},
+	} {
+		for n, want := range map[int]run.Level{0: run.Valid, bad.suspect - 1: run.Valid, bad.suspect: run.Suspect, bad.invalid - 1: run.Suspect, bad.invalid: run.Invalid} {
+			v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: true}, spoiled(1000, n, check)...).Verdict
+			if v.Level != want {
+				t.Errorf("%s: %d of 1000: %v, want %v", check, n, v, want)
+			}
+			if i := slices.IndexFunc(v.Evidence, func(e run.Evidence) bool { return e.Check == check }); i >= 0 && v.Evidence[i].Level != want {
+				t.Errorf("%s: %d of 1000: %v, want %v", check, n, v.Evidence[i], want)
+			}
+		}
+	}
+}
+
+// Spoiling more requests never improves a check, nor the verdict.
+func TestWorseIsNeverBetter(t *testing.T) {
+	levels := func(n, bad int, check string) (of, all run.Level) {
+		v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: true}, spoiled(n, bad, check)...).Verdict
+		for _, e := range v.Evidence {
+			if e.Check == check {
+				of = max(of, e.Level)
+			}
+		}
+		return of, v.Level
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		var checks []string
+		for check := range worsenings {
+			checks = append(checks, check)
+		}
+		slices.Sort(checks)
+		check := rapid.SampledFrom(checks).Draw(rt, "check")
+		n := rapid.IntRange(1, 300).Draw(rt, "requests")
+		few := rapid.IntRange(0, n-1).Draw(rt, "few") // one at least is left: without any, the checks have nothing to judge
+		more := rapid.IntRange(few, max(few, n-1)).Draw(rt, "more")
+		better, allBetter := levels(n, few, check)
+		worse, allWorse := levels(n, more, check)
+		if worse < better || allWorse < allBetter {
+			rt.Errorf("%s: %d of %d bad: %v (%v); %d bad: %v (%v)", check, few, n, better, allBetter, more, worse, allWorse)
+		}
+	})
+}
+
+// A check that failed names its value, its limits, the likely cause and a remedy.
+func TestCrossedChecksExplain(t *testing.T) {
+	for check, want := range map[string]string{
+		"failed":         "60 of 1000 requests failed (6 %, SUSPECT from 1 %, INVALID above 5 %): the latencies cover the others only; most common: status",
+		"client_failed":  "60 of 1000 requests were not sent because of the client (6 %, INVALID above 1 %): raise its limit of open files or its range of local ports, or check the host name; the first: too many open files",
+		"prompt_lengths": "60 of 1000 prompts differ from the trace's ISL by more than 1 % (server's count) (6 %, SUSPECT from 0.2 %, INVALID above 1 %): send token ids",
+		"answer_lengths": "60 of 1000 answers are not as long as asked for: 60 shorter, 0 longer (6 %, SUSPECT from 0.2 %, INVALID above 1 %): the server does not obey",
+		"token_counts":   "60 of 1000 answers have a token count that their stream contradicts (6 %, INVALID above 5 %): the server's usage is wrong",
+		"client_lag":     "client lag p99 50.00 ms (SUSPECT from 2.00 ms, INVALID above 10.00 ms): use a larger client machine or fewer streams",
+	} {
+		v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: true}, spoiled(1000, 60, check)...).Verdict
+		if !slices.ContainsFunc(v.Evidence, func(e run.Evidence) bool {
+			return e.Check == check && e.Level == run.Invalid && strings.HasPrefix(e.Text, want)
+		}) {
+			t.Errorf("%s: %v, want %q", check, v, want)
+		}
+	}
+}
+
+// Requests canceled by the user are neither the server's nor the client's fault.
+func TestCanceledRequestsAreNoFailures(t *testing.T) {
+	records := sound(10)
+	for i := range 5 {
+		records[i].Class = replay.Canceled
+	}
+	if v := compute(t, run.Options{BlockSize: 16}, records...).Verdict; v.Level != run.Valid || v.Evidence[0].Text != "5 requests in flight were canceled by the user" {
+		t.Errorf("%v", v)
+	}
+}
+
+// Without enforcement, answers may be shorter than the trace's, but no answer may be
+// longer than max_tokens.
+func TestAnswerLengthsWithoutEnforcement(t *testing.T) {
+	records := spoiled(100, 50, "answer_lengths")
+	if v := compute(t, run.Options{BlockSize: 16}, records...).Verdict; v.Level != run.Valid {
+		t.Errorf("shorter: %v", v)
+	}
+	for i := range 2 {
+		records[i].OutputLength = 1
+	}
+	if v := compute(t, run.Options{BlockSize: 16}, records...).Verdict; v.Level != run.Invalid {
+		t.Errorf("longer: %v", v)
+	}
+	unreported := sound(10)
+	for i := range unreported {
+		unreported[i].Counts.Output = trace.Opt[int]{}
+	}
+	for enforced, want := range map[bool]run.Level{true: run.Suspect, false: run.Valid} {
+		if v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: enforced}, unreported...).Verdict; v.Level != want {
+			t.Errorf("no usage, enforced %v: %v", enforced, v)
+		}
+	}
+}
+
+// The rate that was sent is compared with the offered one unless requests waited for
+// a slot. The lag of a short run's last request is no difference of rates.
+func TestVerdictOnTheRate(t *testing.T) {
+	slower := func(factor float64) []replay.Record {
+		records := sound(1000)
+		for i := range records {
+			rec := &records[i]
+			rec.ConnectTime = at((factor - 1) * 10 * float64(i))
+			*rec = shifted(*rec, (factor-1)*10*float64(i))
+		}
+		return records
+	}
+	level := func(records []replay.Record) run.Level {
+		v := compute(t, run.Options{BlockSize: 16}, records...).Verdict
+		return v.Evidence[slices.IndexFunc(v.Evidence, func(e run.Evidence) bool { return e.Check == "sent_rate" })].Level
+	}
+	for factor, want := range map[float64]run.Level{1: run.Valid, 1.009: run.Valid, 1.02: run.Suspect, 1.05: run.Suspect, 1.06: run.Invalid} {
+		if got := level(slower(factor)); got != want {
+			t.Errorf("sent %v times as slowly: %v, want %v", factor, got, want)
+		}
+	}
+	queued := slower(2)
+	queued[999].Due -= at(1)
+	if got := level(queued); got != run.Valid {
+		t.Errorf("with a queue: %v", got)
+	}
+	short := sound(2)
+	short[1].ConnectTime = at(5)
+	short[1] = shifted(short[1], 5)
+	if got := level(short); got != run.Valid {
+		t.Errorf("a short run: %v", got)
+	}
+}
+
+// Pacing names the share of requests that waited for a slot, and for how long.
+func TestPacing(t *testing.T) {
+	records := sound(100)
+	for i := range 71 {
+		records[i].Due -= at(14200)
+	}
+	r := compute(t, run.Options{BlockSize: 16, MaxConcurrency: 64}, records...)
+	if got, want := r.Pacing(), "paced by at most 64 requests in flight: 71 % of requests waited, 14.2s at p99"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if r.Verdict.Level != run.Valid {
+		t.Errorf("%v", r.Verdict)
+	}
+	if got := compute(t, run.Options{MaxConcurrency: 64}, sound(100)...).Pacing(); got != "" {
+		t.Errorf("nothing waited: %q", got)
+	}
+}
+
+// Usage that the stream contradicts is replaced by the number of chunks.
+func TestContradictedTokenCounts(t *testing.T) {
+	for _, test := range []struct {
+		osl, usage, chunks, want int
+		contradicted             bool
+	}{
+		{5, 5, 5, 5, false},
+		{500, 500, 167, 500, false}, // several tokens per chunk
+		{5, 0, 5, 5, true},          // none although tokens came
+		{5, 5000, 5, 5, true},       // above max_tokens
+		{0, 1, 1, 1, false},         // an OSL of 0 asks for one token
+		{100, 97, 100, 100, true},   // 3 and 3 % too few
+		{100, 98, 100, 98, false},   // 2 too few
+		{500, 495, 500, 495, false}, // 1 % too few
+		{500, 494, 500, 500, true},
+	} {
+		rec := replay.Record{Request: trace.Request{OutputLength: test.osl}, Chunks: test.chunks, Counts: replay.Counts{Output: trace.Some(test.usage)}}
+		got, source := rec.OutputTokens()
+		if got != test.want || (source == replay.ContradictedTokens) != test.contradicted {
+			t.Errorf("%+v: %d, %v", test, got, source)
+		}
+	}
+}
+
+// A server that sends a first chunk of 5 tokens and then one token each, or 3 tokens
+// in every chunk, is measured by tokens, not by chunks.
+func TestTokensPerChunk(t *testing.T) {
+	chunked := func(tokens ...int32) replay.Record {
+		var chunks []float64
+		now, sum := 100.0, int32(0)
+		for i, k := range tokens {
+			if i > 0 {
+				now += 10 * float64(k) // 10 ms per token
+			}
+			chunks, sum = append(chunks, now), sum+k
+		}
+		rec := answered(0, chunks...)
+		rec.InputLength, rec.OutputLength, rec.ChunkTokens = 10, int(sum), tokens
+		rec.Counts = replay.Counts{Input: trace.Some(10), Output: trace.Some(int(sum))}
+		return rec
+	}
+	for name, rec := range map[string]replay.Record{
+		"first chunk of 5": chunked(5, 1, 1, 1, 1, 1, 1, 1),
+		"3 per chunk":      chunked(3, 3, 3, 3, 3),
+		"uneven":           chunked(1, 4, 2, 7, 1, 1),
+	} {
+		tokens := rec.OutputLength - int(rec.ChunkTokens[0])
+		r := compute(t, run.Options{}, rec, answered(5000, 5100, 5110))
+		if d := r.ITLPerToken; d.Count != tokens+1 || d.Min != 10 || d.Max != 10 {
+			t.Errorf("%s: %d gaps per token from %v to %v ms, want %d of 10", name, d.Count, d.Min, d.Max, tokens+1)
+		}
+		if d := r.TokensPerChunk; d.Sum != float64(rec.OutputLength+2) || d.Count != rec.Chunks+2 {
+			t.Errorf("%s: %v tokens in %d chunks", name, d.Sum, d.Count)
+		}
+		if r.PeakOutputRate != float64(rec.OutputLength) {
+			t.Errorf("%s: peak %v", name, r.PeakOutputRate)
+		}
+	}
+}
+
+// Equal chunks need no extra memory: ITL per token is ITL.
+func TestITLPerTokenIsITL(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var records []replay.Record
+		for range rapid.IntRange(1, 5).Draw(rt, "requests") {
+			chunks := []float64{100}
+			for range rapid.IntRange(0, 9).Draw(rt, "gaps") {
+				chunks = append(chunks, chunks[len(chunks)-1]+rapid.Float64Range(0, 90).Draw(rt, "gap"))
+			}
+			records = append(records, answered(0, chunks...))
+		}
+		r := compute(t, run.Options{}, records...)
+		if fmt.Sprint(r.ITL) != fmt.Sprint(r.ITLPerToken) {
+			rt.Errorf("%+v and %+v", r.ITL, r.ITLPerToken)
+		}
+	})
+}

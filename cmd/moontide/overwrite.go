@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/replay/runfile"
+)
+
+// refuseOverwrite returns an error if a command would write over one of its inputs,
+// also through a link or as standard output. Outputs are the files of the flags in
+// the OUTPUT group, inputs all other files on the command line and the files of a
+// run's folder.
+func refuseOverwrite(c *cli.Context, std streams) error {
+	inputs := inputFiles(c)
+	refuse := func(output os.FileInfo, name string) error {
+		for path, input := range inputs {
+			if output.Mode().IsRegular() && os.SameFile(input, output) {
+				return misused("%s: %s would overwrite its input %s", c.Command.Name, name, path)
+			}
+		}
+		return nil
+	}
+	toFile := false
+	for flag, path := range pathFlags(c, true) {
+		toFile = toFile || path != "-"
+		if info, err := os.Stat(path); err == nil {
+			if err := refuse(info, "--"+flag+" "+path); err != nil {
+				return err
+			}
+		}
+	}
+	if out, ok := std.out.(*os.File); ok && !toFile {
+		if info, err := out.Stat(); err == nil {
+			return refuse(info, "standard output")
+		}
+	}
+	return nil
+}
+
+// pathFlags returns the values of the flags that may name a file, of the OUTPUT
+// group or of all others.
+func pathFlags(c *cli.Context, output bool) map[string]string {
+	paths := map[string]string{}
+	for _, f := range c.Command.Flags {
+		category, named := f.(cli.CategorizableFlag)
+		if !named || (category.GetCategory() == inOutput) != output || !f.IsSet() && !c.IsSet(f.Names()[0]) {
+			continue
+		}
+		if _, text := f.(*cli.StringFlag); text {
+			paths[f.Names()[0]] = c.String(f.Names()[0])
+		}
+	}
+	return paths
+}
+
+// inputFiles returns the existing files that the command line names as inputs, by
+// path, with those in folders.
+func inputFiles(c *cli.Context) map[string]os.FileInfo {
+	var names []string
+	for _, arg := range c.Args().Slice() {
+		names = append(names, arg)
+		_, list, _ := strings.Cut(arg, "=") // LABEL=DIR,DIR
+		names = append(names, strings.Split(list, ",")...)
+	}
+	for _, path := range pathFlags(c, false) {
+		names = append(names, path)
+	}
+	files := map[string]os.FileInfo{}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			continue
+		}
+		if !info.IsDir() {
+			files[name] = info
+			continue
+		}
+		entries, _ := os.ReadDir(name) // what cannot be read is no input
+		for _, entry := range entries {
+			if reports := []string{runfile.SummaryFile, runfile.PageFile, runfile.FigureFile}; slices.Contains(reports, entry.Name()) {
+				continue
+			}
+			path := filepath.Join(name, entry.Name())
+			if info, err := os.Stat(path); err == nil {
+				files[path] = info
+			}
+		}
+	}
+	return files
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moontide/replay/runfile"
+)
+
+// No command writes over one of its inputs, whatever name the input has.
+func TestInputsAreNotOverwritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	trace, err := os.ReadFile(root + "/traces/chat.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, data []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("T", trace)
+	for link, make := range map[string]func(old, name string) error{"symbolic": os.Symlink, "hard": os.Link} {
+		if err := make(filepath.Join(dir, "T"), filepath.Join(dir, link)); err != nil {
+			t.Skipf("no %s links here: %v", link, err)
+		}
+	}
+	must(t, dir, "simulate", "--out", "run", "--limit", "5", "T")
+	before := contents(t, dir)
+	for _, command := range []string{
+		"fit T -o T", "fit T -o symbolic", "fit T -o hard", "fit symbolic -o ./T", "synth --from T -o T",
+		"convert T -o T", "convert chat=x T -o hard", "analyze T --png T", "analyze T --html symbolic",
+		"report run --html run/" + runfile.RequestsFile, "report a=run --png run/" + runfile.RunFile, "report run --over-time run/" + runfile.RequestsFile,
+	} {
+		r := try(t, dir, "", strings.Fields(command)...)
+		if r.status != exitMisused || !strings.Contains(r.err, "would overwrite its input") {
+			t.Errorf("%s: exit status %d, %s", command, r.status, r.err)
+		}
+	}
+	if after := contents(t, dir); after != before {
+		t.Errorf("files changed:\n%s\nwere\n%s", after, before)
+	}
+	// The reports in a run's folder are no inputs.
+	must(t, dir, "report", "run", "--html", "run/"+runfile.PageFile)
+}
+
+// Standard output may be the input, too.
+func TestStandardOutputIsNotTheInput(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "T")
+	trace, err := os.ReadFile(root + "/traces/chat.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, trace, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, args := range [][]string{{"convert", path}, {"convert", path, "-o", "-"}, {"convert", path, "-o", "/dev/stdout"}} {
+		cmd := moontide(".", args...)
+		cmd.Stdout = file
+		if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != exitMisused {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	if after, _ := os.ReadFile(path); string(after) != string(trace) {
+		t.Error("the input was overwritten")
+	}
+}
+
+// contents returns the names and contents of all files below a folder.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, name := range files(t, dir) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err != nil || info.IsDir() {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(name + "\n" + string(data))
+	}
+	return b.String()
+}
+
+// A reader of the output that ends early loses nothing on disk, and does not change
+// the exit status.
+func TestBrokenPipe(t *testing.T) {
+	t.Parallel()
+	for verdict, want := range map[string]int{"0.9": exitDone, "0.000001": exitInvalid} {
+		dir := t.TempDir()
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		// A closed loop of one in virtual time; some requests fail if the engine's
+		// cache is too small for them.
+		trace := filepath.Join(dir, "T")
+		rows := `{"timestamp":0,"input_length":100,"output_length":1,"hash_ids":[1]}` + "\n" + `{"timestamp":1,"input_length":100000,"output_length":1,"hash_ids":[2]}` + "\n"
+		if err := os.WriteFile(trace, []byte(rows), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmd := moontide(dir, "simulate", "--block-size", "100000", "--kv-blocks", "100", "--max-failed", verdict, "--out", "run", trace)
+		cmd.Stdout = w
+		cmd.Run()
+		w.Close()
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("exit status %d, want %d", got, want)
+		}
+		for _, name := range []string{runfile.SummaryFile, runfile.PageFile, runfile.FigureFile} {
+			if _, err := os.Stat(filepath.Join(dir, "run", name)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
