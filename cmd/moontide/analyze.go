@@ -99,11 +99,6 @@ func (asked *analysis) parseOutputs(c *cli.Context) (err error) {
 		if path == "-" && slices.Contains(traces[:i], path) {
 			return misused("analyze: standard input can be read only once")
 		}
-		for _, f := range asked.files {
-			if path != "-" && f.path != "-" && sameFile(f.path, path) {
-				return misused("analyze: --%s would overwrite the trace %s", f.flag, path)
-			}
-		}
 	}
 	return nil
 }

@@ -109,16 +109,16 @@ func TestThresholdsOfARun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", shortTrace)
-	r := try(t, dir, "", "replay", "t.jsonl", "--url", serveFast(t), "--out", "run", "--max-lag", "1ns", "--max-lag-share", "1e-9", "--max-prompts-off", "0.5")
+	r := try(t, dir, "", "replay", "t.jsonl", "--url", serveFast(t), "--out", "run", "--max-lag", "1ns", "--max-lag-share", "1e-9", "--max-prompts-off", "0.5", "--max-answers-off", "0.02", "--max-failed", "0.3")
 	if r.status != exitInvalid || !strings.Contains(r.out, "Verdict: INVALID") {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 	own := ownSummary(t, dir)
-	if want := (runfile.Thresholds{MaxLagMS: 1e-6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5}); own.Thresholds != want || own.Verdict != "INVALID" {
+	if want := (runfile.Thresholds{MaxLagMS: 1e-6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5, MaxAnswersOff: 0.02, MaxFailed: 0.3}); own.Thresholds != want || own.Verdict != "INVALID" {
 		t.Errorf("%+v", own)
 	}
 	own = ownSummary(t, dir, "--max-lag", "1h")
-	if want := (runfile.Thresholds{MaxLagMS: 3.6e6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5}); own.Thresholds != want || own.Verdict == "INVALID" {
+	if want := (runfile.Thresholds{MaxLagMS: 3.6e6, MaxLagShare: 1e-9, MaxPromptsOff: 0.5, MaxAnswersOff: 0.02, MaxFailed: 0.3}); own.Thresholds != want || own.Verdict == "INVALID" {
 		t.Errorf("%+v", own)
 	}
 }
@@ -152,7 +152,7 @@ func TestWindowOfARun(t *testing.T) {
 // predictions.
 func TestCachePrediction(t *testing.T) {
 	t.Parallel()
-	t.Run("sample", func(t *testing.T) { checkCachePrediction(t, sample(t), "8000", 100, 512, 51_712) })
+	t.Run("sample", func(t *testing.T) { checkCachePrediction(t, sample(t), "8000", 100, 16, 51_712) })
 	t.Run("published", func(t *testing.T) { checkCachePrediction(t, realTrace(t), "60000", 12_031, 16, 54_097_440) })
 }
 

@@ -98,7 +98,8 @@ func answer(at, ttft time.Duration, gaps int) replay.Record {
 	first := sent + ttft
 	last := first + time.Duration(gaps)*gap
 	rec := replay.Record{
-		Due: at, Ready: at, Sent: trace.Some(sent), First: trace.Some(first), Last: trace.Some(last), Done: last, Chunks: gaps + 1,
+		Request: trace.Request{OutputLength: 2 * (gaps + 1)},
+		Due:     at, Ready: at, Sent: trace.Some(sent), First: trace.Some(first), Last: trace.Some(last), Done: last, Chunks: gaps + 1,
 		Counts: replay.Counts{Output: trace.Some(2 * (gaps + 1))},
 	}
 	for range gaps {

@@ -57,7 +57,7 @@ func masked(output string) string {
 
 // A slow machine may be SUSPECT, with a remedy, and may have GC pauses.
 var (
-	remedyPattern = regexp.MustCompile(`<verdict> from # ms, |: use a larger client machine or fewer streams`)
+	remedyPattern = regexp.MustCompile(`<verdict> from # ms, |: [^:]*use a larger client machine or fewer streams`)
 	pausePattern  = regexp.MustCompile(`longest GC pause # ms \(# in total\)`)
 )
 

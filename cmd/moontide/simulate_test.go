@@ -160,7 +160,7 @@ func TestSimulateSessions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "t.jsonl", shortTrace)
-	out := must(t, dir, "simulate", "t.jsonl", "--out", "run", "--max-model-len", "500", "--step-base", "1ms")
+	out := must(t, dir, "simulate", "t.jsonl", "--out", "run", "--max-model-len", "500", "--step-base", "1ms", "--max-failed", "0.5")
 	records := recordsOf(t, dir+"/run")
 	if !strings.Contains(out, "Failed requests:                         2\n") || records[0].Class != replay.HTTPError || records[0].Status != 400 {
 		t.Errorf("%+v\n%s", records[0], out)
