@@ -21,7 +21,13 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 		if err != nil {
 			return nil, err
 		}
+		c.result.Records++
 		c.add(&rec)
+	}
+	if opts.Unreadable != nil {
+		r := c.result
+		r.Unreadable, r.FirstUnreadable = opts.Unreadable()
+		r.Records += r.Unreadable
 	}
 	return c.finish(), nil
 }

@@ -23,10 +23,18 @@ type Part struct {
 // Every metric is exact if their clocks agree. Rows and targets are numbered
 // consecutively, and prompts of runs with different seeds or salts share nothing.
 // Read delays are those of the worst machine, server metrics those of the first run
-// that has any.
-func Merge(parts []Part) Part {
+// that has any. Runs that started more than [replay.MaxWait] apart are not parts
+// of one test.
+func Merge(parts []Part) (Part, error) {
 	if len(parts) == 1 {
-		return parts[0]
+		return parts[0], nil
+	}
+	start := startOf(parts)
+	for _, part := range parts {
+		if apart := part.Run.Started.Sub(start); apart > replay.MaxWait {
+			return Part{}, fmt.Errorf("merging runs: one started at %v and another at %v: they are not parts of one test",
+				start.Format(time.DateTime), part.Run.Started.Format(time.DateTime))
+		}
 	}
 	moves := movesOf(parts)
 	merged := Part{Run: mergedRun(parts)}
@@ -59,7 +67,7 @@ func Merge(parts []Part) Part {
 			scraped = scraped || asked
 		}
 	}
-	return merged
+	return merged, nil
 }
 
 type move struct {

@@ -63,7 +63,10 @@ func TestMergedRunsAreOne(t *testing.T) {
 			parts = append(parts, part(machine, later))
 		}
 		opts := run.Options{BlockSize: blockSize, Objectives: []run.Objective{{Latency: run.TTFT, LimitMS: 1000}}}
-		merged := run.Merge(parts)
+		merged, err := run.Merge(parts)
+		if err != nil {
+			t.Fatal(err)
+		}
 		got, err := run.Compute(merged.Records, opts)
 		if err != nil {
 			rt.Fatal(err)
@@ -104,7 +107,10 @@ func TestMergedRunsAreToldApart(t *testing.T) {
 			p.Run.NotSent, p.Run.Merges = 1, runfile.Merges{Chunks: 10, Merged: 1, P99MS: float64(i)}
 			parts = append(parts, p)
 		}
-		merged := run.Merge(parts)
+		merged, err := run.Merge(parts)
+		if err != nil {
+			t.Fatal(err)
+		}
 		rows, targets := map[int]bool{}, map[int]bool{}
 		var records []replay.Record
 		for rec := range merged.Records {
@@ -133,8 +139,21 @@ func TestMergedSamples(t *testing.T) {
 		}
 		return p
 	}
-	o, err := run.SummarizeSamples(run.Merge([]run.Part{sampled(1000, 1), sampled(1000, 3)}).Samples, run.Span{})
+	merged, err := run.Merge([]run.Part{sampled(1000, 1), sampled(1000, 3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := run.SummarizeSamples(merged.Samples, run.Span{})
 	if err != nil || o.Client.Samples != 2 || o.Client.CPU != 2 || o.Server.Scrapes != 1 {
 		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// The offset of a part is added to every time of its records, so it is bounded.
+func TestPartsYearsApartAreNotMerged(t *testing.T) {
+	far := part(nil, 0)
+	far.Run.Started = far.Run.Started.AddDate(300, 0, 0)
+	if merged, err := run.Merge([]run.Part{part(nil, 0), far}); err == nil || !strings.Contains(err.Error(), "not parts of one test") {
+		t.Errorf("%v, %+v", err, merged.Run)
 	}
 }

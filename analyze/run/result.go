@@ -40,6 +40,9 @@ type Options struct {
 	MaxConcurrency int
 	Thresholds     runfile.Thresholds // of the verdict
 	EachPrediction bool               // keep the predicted cache hits of every request
+	// Unreadable, if not nil, returns how many records could not be read, and the
+	// first error. It is called after the records have been read.
+	Unreadable func() (records int, first error)
 	// Expected is the approximate number of records, used to preallocate memory. If
 	// it comes from a file, limit it by the file's size.
 	Expected   int
@@ -72,6 +75,10 @@ type Result struct {
 	Ended     int // requests that succeeded and ended inside the window
 	Failed    int
 	Errors    map[replay.Class]int // failed requests by class
+	// Unreadable is the number of records that could not be read, of Records in
+	// all; FirstUnreadable says why. Their requests are in no other figure.
+	Unreadable, Records int
+	FirstUnreadable     error
 	// Examples holds one untrusted error message per class.
 	Examples map[replay.Class]string
 

@@ -134,7 +134,7 @@ func TestLatencies(t *testing.T) {
 func TestCountsAndThroughputs(t *testing.T) {
 	got := compute(t, run.Options{BlockSize: 512}, mixed()...)
 	want := &run.Result{
-		Completed: 3, Ended: 3, Failed: 2,
+		Completed: 3, Ended: 3, Failed: 2, Records: 5,
 		Errors:   map[replay.Class]int{replay.Timeout: 1, replay.Connect: 1},
 		Examples: map[replay.Class]string{replay.Timeout: "no end after 1s", replay.Connect: "refused"},
 		Duration: at(1301),                // 1 .. 1302

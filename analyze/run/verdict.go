@@ -80,6 +80,7 @@ const templateSlack = 64
 
 func judge(r *Result) Verdict {
 	var v Verdict
+	v.checkRecords(r)
 	v.checkFailures(r)
 	if r.Virtual {
 		v.note("client_lag", Valid, "virtual time: no client, so client lag is 0")

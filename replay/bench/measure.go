@@ -67,7 +67,11 @@ func OpenRecording(dirs ...string) (*Recording, error) {
 		}
 		parts = append(parts, run.Part{Run: folder.Run, Records: inFolder(dir, len(dirs), folder.Records()), Samples: runfile.Samples(dir)})
 	}
-	r.Part = run.Merge(parts)
+	var err error
+	if r.Part, err = run.Merge(parts); err != nil {
+		r.Close()
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -105,6 +109,7 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 	opts := optionsOf(info)
 	opts.Samples, opts.Window, opts.Expected = samples, window, r.expected()
 	opts.Objectives, opts.Detail, opts.EachPrediction = cfg.Objectives, cfg.Detail, cfg.EachPrediction
+	opts.Unreadable = r.unreadable
 	for _, folder := range r.folders {
 		opts.Gaps = append(opts.Gaps, folder.Gaps...)
 	}
@@ -173,6 +178,18 @@ func (r *Recording) Damaged() (damaged []string) {
 		}
 	}
 	return damaged
+}
+
+// unreadable returns the number of unreadable lines in all files, and the first.
+func (r *Recording) unreadable() (lines int, first error) {
+	for _, folder := range r.folders {
+		n, reasons := folder.Damaged()
+		if n > 0 && first == nil {
+			first = reasons[0]
+		}
+		lines += n
+	}
+	return lines, first
 }
 
 // Close closes the files.

@@ -58,16 +58,17 @@ func (c gapCounts) write(dir string) error {
 
 // readGaps reads the file, if it exists.
 func readGaps(dir string) (gapCounts, error) {
-	counts, n := gapCounts{}, 0
+	counts, n, total := gapCounts{}, 0, int64(0)
 	for line, err := range readLines(dir, GapsFile) {
 		if err != nil {
 			return nil, err
 		}
 		n++
 		var count GapCount
-		if err := jsonscan.Strict.Unmarshal(line, &count); err != nil || count.NS < 0 || count.Count < 0 {
-			return nil, fmt.Errorf("%s:%d: not a count of gaps: %.100q", GapsFile, n, line)
+		if err := jsonscan.Strict.Unmarshal(line, &count); err != nil || count.NS < 0 || count.Count < 0 || count.Count > maxReads-total {
+			return nil, fmt.Errorf("%s:%d: not a count of gaps, or too many: %.100q", GapsFile, n, line)
 		}
+		total += count.Count
 		counts[count.NS] += count.Count
 	}
 	return counts, nil

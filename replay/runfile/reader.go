@@ -43,6 +43,9 @@ func Open(dir string) (*Reader, error) {
 	if err := json.Unmarshal(text, &r.Run); err != nil {
 		return nil, fmt.Errorf("reading %s: %.100q", filepath.Join(dir, RunFile), err.Error())
 	}
+	if err := r.Run.checkCounts(); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, RunFile), err)
+	}
 	if err := r.open(dir); err != nil {
 		return nil, fmt.Errorf("reading run: %w", err)
 	}
@@ -200,8 +203,6 @@ func (b *batch) parse() {
 		if l.bad = format.ParseRow(line, &row); l.bad != nil {
 			continue
 		}
-		if l.rec, l.err = parseRecord(row); l.err != nil {
-			l.err = fmt.Errorf("%s:%d: %w", RequestsFile, l.number, l.err)
-		}
+		l.rec, l.bad = parseRecord(row)
 	}
 }

@@ -2,7 +2,9 @@ package runfile
 
 import (
 	"bytes"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,13 +59,30 @@ func decode[T any](c *recordCodec, raw []byte) (v T) {
 	return v
 }
 
-// int handles a field with an integer. Like all field methods it reports whether
+// check fails the decoding of a value that is out of range.
+func (c *recordCodec) check(key string, inRange bool) {
+	if !inRange && c.err == nil {
+		c.err = fmt.Errorf("%s is out of range", key)
+	}
+}
+
+// decodeDuration returns milliseconds as a duration.
+func (c *recordCodec) decodeDuration(key string, ms float64) time.Duration {
+	inRange := math.Abs(ms) <= float64(maxTime/time.Millisecond)
+	if c.check(key, inRange); !inRange {
+		return 0
+	}
+	return replay.Milliseconds(ms)
+}
+
+// int handles a field with an integer from 0 to 2^31-1. Like all field methods it reports whether
 // the field was present.
 func (c *recordCodec) int(key string, n *int, write bool) bool {
 	ok, raw := c.begin(key, "", write)
 	switch {
 	case raw != nil:
-		*n = decode[int](c, raw)
+		*n = int(decode[int32](c, raw))
+		c.check(key, *n >= 0)
 	case ok && c.mode == writing:
 		c.dst = strconv.AppendInt(c.dst, int64(*n), 10)
 	case ok:
@@ -82,7 +101,7 @@ func (c *recordCodec) duration(key, oldKey string, d *time.Duration, write bool)
 	ok, raw := c.begin(key, oldKey, write)
 	switch {
 	case raw != nil:
-		*d = replay.Milliseconds(decode[float64](c, raw))
+		*d = c.decodeDuration(key, decode[float64](c, raw))
 	case ok && c.mode == writing:
 		c.dst = appendDuration(c.dst, *d)
 	case ok:
@@ -102,7 +121,7 @@ func (c *recordCodec) durations(key string, all *[]time.Duration) {
 	switch {
 	case raw != nil:
 		for _, ms := range decode[[]float64](c, raw) {
-			*all = append(*all, replay.Milliseconds(ms))
+			*all = append(*all, c.decodeDuration(key, ms))
 		}
 	case ok && c.mode == writing:
 		for i, d := range *all {
@@ -122,6 +141,7 @@ func (c *recordCodec) ints(key string, all *[]int32) {
 	switch {
 	case raw != nil:
 		*all = decode[[]int32](c, raw)
+		c.check(key, len(*all) == 0 || slices.Min(*all) >= 0)
 	case ok && c.mode == writing:
 		for i, n := range *all {
 			c.dst = append(c.dst, separators[min(i, 1)]...)
@@ -211,10 +231,10 @@ func appendDuration(dst []byte, d time.Duration) []byte {
 }
 
 // nanoseconds holds, by number of decimals, the value of the last decimal of a
-// number in milliseconds and the most of them that a Duration can hold.
+// number in milliseconds and the most of them in maxTime.
 var nanoseconds = [7]struct{ unit, most int64 }{
-	{1_000_000, math.MaxInt64 / 1_000_000}, {100_000, math.MaxInt64 / 100_000}, {10_000, math.MaxInt64 / 10_000},
-	{1_000, math.MaxInt64 / 1_000}, {100, math.MaxInt64 / 100}, {10, math.MaxInt64 / 10}, {1, math.MaxInt64},
+	{1_000_000, int64(maxTime) / 1_000_000}, {100_000, int64(maxTime) / 100_000}, {10_000, int64(maxTime) / 10_000},
+	{1_000, int64(maxTime) / 1_000}, {100, int64(maxTime) / 100}, {10, int64(maxTime) / 10}, {1, int64(maxTime)},
 }
 
 // milliseconds reads milliseconds with up to six decimals.
