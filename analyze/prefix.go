@@ -95,8 +95,8 @@ func (c *prefixCounter) add(rows []row, numbers []uint32, root uint64) {
 	c.reuse.flush(rows)
 }
 
-// nextRun uses the blocks of the run at the beginning of numbers. Seen blocks of
-// the leading run of a prompt are prefix hits.
+// nextRun returns the run at the start of numbers: seen blocks, then new ones. The
+// seen blocks of a prompt's leading run are prefix hits.
 func (c *prefixCounter) nextRun(rows []row, numbers []uint32, leading bool) run {
 	me := uint32(len(rows) - 1)
 	now := run{row: me, first: uint32(c.unique)}

@@ -60,11 +60,11 @@ func Simulate(s *Sequence, p Policy, blockSize int, capacities ...int) ([]Hits, 
 		return nil, fmt.Errorf("simulating a cache: block size %d is below 1 token", blockSize)
 	}
 	if i := slices.IndexFunc(capacities, func(c int) bool { return c < 0 }); i >= 0 {
-		return nil, fmt.Errorf("simulating a cache: capacity %d is below 0 blocks", capacities[i])
+		return nil, fmt.Errorf("simulating a cache: capacity is negative: %d blocks", capacities[i])
 	}
 	if p == Belady {
 		if len(s.numbers) > never {
-			return nil, fmt.Errorf("simulating a cache: %d block uses are too many for Belady's policy", len(s.numbers))
+			return nil, fmt.Errorf("simulating a cache: %d block accesses exceed the limit of %d for Belady's policy", len(s.numbers), never)
 		}
 		return simulateBelady(s, blockSize, capacities), nil
 	}

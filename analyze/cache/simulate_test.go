@@ -136,7 +136,7 @@ func TestSimulateErrors(t *testing.T) {
 	}{
 		{"lruu", 16, 1, `"lruu" is not one of lru, lfu, fifo, belady`},
 		{cache.LRU, 0, 1, "block size 0"},
-		{cache.Belady, 16, -1, "capacity -1"},
+		{cache.Belady, 16, -1, "capacity is negative: -1 blocks"},
 	} {
 		_, err := cache.Simulate(s, c.policy, c.blockSize, c.capacity)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -74,7 +74,7 @@ func TestRunPageInChromium(t *testing.T) {
 		if saw.Figures != 14 || len(saw.Empty) > 0 || len(saw.Cut) > 0 {
 			t.Errorf("%d wide: %d figures, empty are %q, cut are %q", width, saw.Figures, saw.Empty, saw.Cut)
 		}
-		if len(saw.Headings) < 6 || saw.Headings[0] != "Verdict: VALID" || !saw.FirstIsOnPage {
+		if len(saw.Headings) < 6 || saw.Headings[0] != "Verdict: INVALID" || !saw.FirstIsOnPage {
 			t.Errorf("%d wide: sections %q, the first one is seen at once: %v", width, saw.Headings, saw.FirstIsOnPage)
 		}
 		if saw.Foreign > 0 || len(saw.Overlapping) > 0 || len(saw.Spilled) > 0 {

@@ -118,8 +118,8 @@ func density(title, count string, d stats.Sample, over valueRange) figure.Figure
 	return f
 }
 
-// A smoothed curve is a histogram convolved with a normal distribution of
-// smoothWidth columns' standard deviation.
+// A smoothed curve is a histogram of smoothColumns columns, convolved with a Gaussian
+// whose standard deviation is smoothWidth columns.
 const (
 	smoothColumns = 160
 	smoothWidth   = 2.5

@@ -15,7 +15,7 @@ func cacheFlags() []cli.Flag {
 		&cli.StringFlag{Name: "cache", Value: "lru", Usage: "`POLICIES`: eviction policies to simulate, of lru, lfu, fifo and belady (the upper bound)"},
 		&cli.StringFlag{Name: "capacities", Usage: "`SIZES`: cache sizes in blocks (10000), tokens (5Mtok) or bytes (64GiB)", DefaultText: "several that fit the trace"},
 		&cli.StringFlag{Name: "kv-model", Usage: "`MODEL` whose KV cache turns tokens into bytes, such as llama-3.1-70b"},
-		&cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "`TYPE`: number type in the KV cache of --kv-model: bf16, fp16, fp8 or fp32"},
+		&cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "KV cache data `TYPE` for --kv-model: bf16, fp16, fp8 or fp32"},
 		&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "`N`: size of a token in the KV cache in bytes; replaces --kv-model"},
 		&cli.IntFlag{Name: "workers", Usage: "simulate `N` workers with a cache each"},
 		&cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "`POLICIES`: routing policies to compare with --workers, of round-robin, random, least-loaded, session and prefix"},

@@ -185,7 +185,7 @@ func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	return r.Pace(reqs)
 }
 
-// parseShard parses "i/n" with i from 1 to n, and returns i from 0.
+// parseShard parses "i/n", where i is 1..n, and returns the zero-based index.
 func parseShard(text string) (i, n int, err error) {
 	if text == "" {
 		return 0, 1, nil

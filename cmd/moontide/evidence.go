@@ -24,17 +24,17 @@ var shareThresholds = []struct {
 	flag, usage string
 	of          func(t *runfile.Thresholds) *float64
 }{
-	{"max-lag-share", "INVALID if the client lag p99 exceeds both --max-lag and `SHARE` of the median TTFT", func(t *runfile.Thresholds) *float64 { return &t.MaxLagShare }},
-	{"max-failed", "INVALID if more than `SHARE` of the requests fail; SUSPECT from a fifth of it", func(t *runfile.Thresholds) *float64 { return &t.MaxFailed }},
-	{"max-prompts-off", "INVALID if more than `SHARE` of the prompts are off by more than 1 % in length", func(t *runfile.Thresholds) *float64 { return &t.MaxPromptsOff }},
-	{"max-answers-off", "INVALID if more than `SHARE` of the answers are not as long as asked for", func(t *runfile.Thresholds) *float64 { return &t.MaxAnswersOff }},
+	{"max-lag-share", "mark the run INVALID if p99 client lag exceeds both --max-lag and `SHARE` of the median TTFT", func(t *runfile.Thresholds) *float64 { return &t.MaxLagShare }},
+	{"max-failed", "mark the run INVALID if more than `SHARE` of the requests fail, SUSPECT from a fifth of it", func(t *runfile.Thresholds) *float64 { return &t.MaxFailed }},
+	{"max-prompts-off", "mark the run INVALID if more than `SHARE` of the prompts are off by more than 1 % in length", func(t *runfile.Thresholds) *float64 { return &t.MaxPromptsOff }},
+	{"max-answers-off", "mark the run INVALID if more than `SHARE` of the answers are not as long as asked for", func(t *runfile.Thresholds) *float64 { return &t.MaxAnswersOff }},
 }
 
 // thresholdFlags set the limits of the verdict.
 func thresholdFlags() []cli.Flag {
 	d := run.DefaultThresholds
 	flags := []cli.Flag{
-		&cli.DurationFlag{Name: "max-lag", Category: inValidity, DefaultText: fmt.Sprint(d.MaxLagMS, "ms"), Usage: "INVALID if the client lag p99 exceeds both `TIME` and --max-lag-share; SUSPECT from a fifth of it"},
+		&cli.DurationFlag{Name: "max-lag", Category: inValidity, DefaultText: fmt.Sprint(d.MaxLagMS, "ms"), Usage: "mark the run INVALID if p99 client lag exceeds both `TIME` and --max-lag-share, SUSPECT from a fifth of the larger one"},
 	}
 	for _, s := range shareThresholds {
 		flags = append(flags, &cli.Float64Flag{Name: s.flag, Category: inValidity, DefaultText: fmt.Sprint(*s.of(&d)), Usage: s.usage})

@@ -152,7 +152,7 @@ const (
 )
 
 var toFlag = &cli.StringFlag{Name: "to", Category: inOutput, Value: toNative,
-	Usage: "`FORMAT` to write: native, or vllm for vllm bench serve --dataset-name timed_trace"}
+	Usage: "output `FORMAT`: native or vllm (the timed_trace dataset of vllm bench serve)"}
 
 // outputFormat converts a stream to the format of --to.
 type outputFormat struct {

@@ -50,12 +50,12 @@ func replayCommand(std streams, stop stop) *cli.Command {
 // endpoint.
 func endpointFlags() []cli.Flag {
 	return append(slices.Concat(targetFlags(), serverFlags(), engineFlags()),
-		&cli.Uint64Flag{Name: "seed", Category: inRequests, Usage: "seed of the prompts and of drawn arrivals; the same seed sends the same bytes"},
+		&cli.Uint64Flag{Name: "seed", Category: inRequests, Usage: "random seed for prompts and generated arrivals; the same seed sends the same bytes"},
 		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "change the prompt text but keep its prefix sharing, to avoid a warm cache"},
 		&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit of one request, to the end of its response"},
 		&cli.IntFlag{Name: "retry", Category: inRunControl, Usage: "retry a request that got 429 or 503 up to `N` times, after Retry-After or else 1 s, 2 s, 4 s"},
 		&cli.IntFlag{Name: "abort-after-errors", Category: inRunControl, Usage: "stop the run after `N` failed requests", DefaultText: "never"},
-		&cli.IntFlag{Name: "warmup-requests", Category: inRunControl, Usage: "send `N` unmeasured requests first, with the trace's lengths and other text"},
+		&cli.IntFlag{Name: "warmup-requests", Category: inRunControl, Usage: "send `N` unmeasured requests first, with the lengths of the trace but different text"},
 		&cli.DurationFlag{Name: "wait-ready", Category: inRunControl, Usage: "wait up to `TIME` for the endpoint to become ready"},
 		&cli.BoolFlag{Name: "no-chunk-times", Category: inOutput, Usage: "do not record the time of each token chunk (most of a record); ITL then comes from a histogram"},
 	)

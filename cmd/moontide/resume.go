@@ -60,11 +60,11 @@ func resumeFlags(c *cli.Context) (resume bool, err error) {
 			continue
 		}
 		if _, secret := masks[name]; secret {
-			return true, misused("replay: --resume %s: repeat --%s: run folders do not contain its values", dir, name)
+			return true, misused("replay: --resume %s: pass --%s again: run folders do not store values that may be secret", dir, name)
 		}
 		for _, value := range values {
 			if err := setFlag(c, name, value); err != nil {
-				return true, fmt.Errorf("--resume %s: --%s=%s of %s: %w", dir, name, value, runfile.RunFile, err)
+				return true, fmt.Errorf("--resume %s: invalid --%s=%s in %s: %w", dir, name, value, runfile.RunFile, err)
 			}
 		}
 	}

@@ -134,7 +134,7 @@ func TestStoppedRunGoesOn(t *testing.T) {
 		t.Fatalf("%+v", before)
 	}
 	for want, args := range map[string][]string{
-		"repeat --header":               {"t.jsonl"},
+		"pass --header again":           {"t.jsonl"},
 		"that run had --speedup 0.5":    {"t.jsonl", "--header", "X-Key: hush", "--speedup", "3"},
 		"that run had no --salt":        {"t.jsonl", "--header", "X-Key: hush", "--salt", "x"},
 		"it is another trace":           {"other.jsonl", "--header", "X-Key: hush"},

@@ -13,7 +13,7 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 		Description: "The engines are those of moontide serve; the defaults approximate Llama 3.1 8B in FP8 on one\n" +
 			"H100. The run folder has the same files as that of a replay, so every report works on it.",
 		Flags: append(slices.Concat(recordedTraceFlags(), runFlags(), engineFlags()),
-			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "seed of drawn arrivals and of the random router"},
+			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "random seed for generated arrivals and the random router"},
 			tokenizerFlag(inTraceInput),
 		),
 		Action: func(c *cli.Context) error { return simulateTrace(c, std, stop) },

@@ -3,13 +3,10 @@ package openai
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"unsafe"
 
 	"github.com/bytedance/sonic"
 
-	"moontide/replay"
-	"moontide/trace"
 	"moontide/trace/jsonscan"
 )
 
@@ -121,77 +118,4 @@ var aborted = map[string]bool{
 	"error":     true, // vLLM, Dynamo
 	"cancelled": true, // TensorRT-LLM
 	"timeout":   true, // TensorRT-LLM
-}
-
-// usage is the usage object.
-type usage struct {
-	PromptTokens     *float64 `json:"prompt_tokens"`
-	CompletionTokens *float64 `json:"completion_tokens"`
-	Details          *struct {
-		CachedTokens *float64 `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CacheHitTokens *float64 `json:"prompt_cache_hit_tokens"` // DeepSeek
-	CachedTokens   *float64 `json:"cached_tokens"`           // Moonshot, older SGLang
-}
-
-// usageCounts are the token counts in one event.
-type usageCounts struct {
-	input, output trace.Opt[int]
-	// Cached tokens by source; a later source overrides an earlier one.
-	timings, cached, cacheHit, details trace.Opt[int]
-}
-
-func (c *chunk) usageCounts() (n usageCounts) {
-	if u := c.Usage; u != nil {
-		n = usageCounts{input: count(u.PromptTokens), output: count(u.CompletionTokens), cached: count(u.CachedTokens), cacheHit: count(u.CacheHitTokens)}
-		if u.Details != nil {
-			n.details = count(u.Details.CachedTokens)
-		}
-	}
-	if len(c.Timings) > 0 {
-		var timings struct {
-			Cached *float64 `json:"cache_n"`
-		}
-		if chunkJSON.Unmarshal(c.Timings, &timings) == nil {
-			n.timings = count(timings.Cached)
-		}
-	}
-	return n
-}
-
-// maxCount is the largest token count. Larger ones, which no request can have, are
-// replaced by it, so that sums of counts do not overflow.
-const maxCount = math.MaxInt32
-
-// count converts a number of tokens, which some servers send as a float.
-func count(n *float64) trace.Opt[int] {
-	if n == nil || !(*n >= 0) {
-		return trace.Opt[int]{}
-	}
-	return trace.Some(int(min(*n, maxCount)))
-}
-
-// cachedTokens returns the count of the best source.
-func (n *usageCounts) cachedTokens() (best trace.Opt[int]) {
-	for _, source := range [...]trace.Opt[int]{n.timings, n.cached, n.cacheHit, n.details} {
-		if source.Set {
-			best = source
-		}
-	}
-	return best
-}
-
-// update returns counts with those of n. Counts are totals, even from servers that
-// send usage with every chunk, so a smaller one does not replace a larger one.
-func (n *usageCounts) update(counts replay.Counts) replay.Counts {
-	raise(&counts.Input, n.input)
-	raise(&counts.Output, n.output)
-	raise(&counts.Cached, n.cachedTokens())
-	return counts
-}
-
-func raise(to *trace.Opt[int], n trace.Opt[int]) {
-	if n.Set && (!to.Set || n.Value > to.Value) {
-		*to = n
-	}
 }

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"moontide/trace"
 	"moontide/trace/jsonscan"
 )
 
@@ -107,56 +106,6 @@ func scanDelta(c *jsonscan.Cursor, info *chunkInfo) {
 		if nonEmpty := c.Skip(); bit > 0 && nonEmpty {
 			info.hasToken = true
 		}
-	}
-}
-
-// scanUsage reads usage. Some servers send it with every event.
-func scanUsage(c *jsonscan.Cursor, n *usageCounts) {
-	if null(c) {
-		return
-	}
-	var seen uint32
-	for more := c.Open('{'); more; more = c.More('}') {
-		switch string(c.LowerKey()) {
-		case "prompt_tokens":
-			c.Once(&seen, 1)
-			scanCount(c, &n.input)
-		case "completion_tokens":
-			c.Once(&seen, 2)
-			scanCount(c, &n.output)
-		case "cached_tokens":
-			c.Once(&seen, 4)
-			scanCount(c, &n.cached)
-		case "prompt_cache_hit_tokens":
-			c.Once(&seen, 8)
-			scanCount(c, &n.cacheHit)
-		case "prompt_tokens_details":
-			c.Once(&seen, 16)
-			scanDetails(c, n)
-		default:
-			c.Skip()
-		}
-	}
-}
-
-func scanDetails(c *jsonscan.Cursor, n *usageCounts) {
-	if null(c) {
-		return
-	}
-	var seen uint32
-	for more := c.Open('{'); more; more = c.More('}') {
-		if string(c.LowerKey()) != "cached_tokens" {
-			c.Skip()
-			continue
-		}
-		c.Once(&seen, 1)
-		scanCount(c, &n.details)
-	}
-}
-
-func scanCount(c *jsonscan.Cursor, n *trace.Opt[int]) {
-	if !null(c) {
-		*n = trace.Some(c.Int(maxCount))
 	}
 }
 

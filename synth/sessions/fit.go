@@ -99,7 +99,7 @@ func (f *fitter) add(r trace.Request) error {
 	if has := r.HashIDs != nil; len(f.rows) == 0 {
 		f.hasBlocks = has
 	} else if has != f.hasBlocks {
-		return errors.New("either all rows have block ids or none: this one differs from the first")
+		return errors.New("block ids must be on all rows or on none: this row differs from the first")
 	}
 	f.detector.Add(r)
 	x := row{turn: turn{isl: r.InputLength, osl: r.OutputLength}, before: none, end: f.prompts.Add(r.HashIDs)}

@@ -228,7 +228,7 @@ func TestFitRefuses(t *testing.T) {
 		{"four", "the source has 4 requests: at least 5 are needed", five[:4], sessions.Options{}},
 		{"block size", "block size -1 is not in 0..100000000", five, sessions.Options{BlockSize: -1}},
 		{"length", "request 2: input length -3 is not in 0..100000000", []trace.Request{five[0], row(-3, 1)}, sessions.Options{}},
-		{"mixed", "request 2: either all rows have block ids or none", []trace.Request{five[0], row(3)}, sessions.Options{}},
+		{"mixed", "request 2: block ids must be on all rows or on none", []trace.Request{five[0], row(3)}, sessions.Options{}},
 		{"no time", "request 1: no timestamp, and no turn before it", []trace.Request{{InputLength: 3, SessionID: "a"}}, sessions.Options{}},
 		{"blocks", "more than 1048576", slices.Repeat([]trace.Request{row(2_000_000, 1)}, 5), sessions.Options{BlockSize: 1}},
 		{"sizes", "no one block size fits every row", append(five[:4:4], row(1000, 1, 2, 3), row(1000, 1)), sessions.Options{}},

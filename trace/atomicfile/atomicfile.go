@@ -76,7 +76,7 @@ func resolveLink(path string) (string, error) {
 		to = filepath.Join(folder, to)
 	}
 	if info, err := os.Lstat(to); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return "", errors.New("it is a link to a link without a target")
+		return "", errors.New("symbolic link points to a dangling symbolic link")
 	}
 	return to, nil
 }

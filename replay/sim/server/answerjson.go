@@ -15,7 +15,7 @@ type api struct {
 	maxTokens   int // default
 
 	idPrefix     string
-	object       string // object type of an unstreamed answer
+	object       string // object type of a non-streaming response
 	chunkObject  string
 	wholeOpening string // start of the choice, up to the text
 	roleChoice   string // chunk before the first token; may be ""
@@ -138,7 +138,7 @@ func (a *answer) appendFinish(b []byte) []byte {
 	return append(b, `}]`...)
 }
 
-// whole encodes an unstreamed answer.
+// whole encodes a non-streaming response.
 func (a *answer) whole(u usage) []byte {
 	b := a.appendHead(nil, a.api.object)
 	b = append(b, a.api.wholeOpening...)

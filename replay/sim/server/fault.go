@@ -20,7 +20,7 @@ type Fault struct {
 }
 
 // FaultKind is a kind of fault. Faults in a stream begin at a random token
-// after the first. In an unstreamed answer, stall, reset, truncate and garbage
+// after the first. In a non-streaming response, stall, reset, truncate and garbage
 // affect the whole answer; drip, merge and split have no effect.
 type FaultKind string
 

@@ -41,8 +41,8 @@ type wireRequest struct {
 
 	ResponseFormat raw `json:"response_format"`
 
-	// Parameters that would change the answer in a way that is not modelled,
-	// with the values, separated by spaces, that would not.
+	// Unsupported parameters. The harmless tag lists the values, separated by
+	// spaces, that are accepted because they do not change the answer.
 	N              raw `json:"n" harmless:"1"`
 	BestOf         raw `json:"best_of" harmless:"1"`
 	UseBeamSearch  raw `json:"use_beam_search" harmless:"false"`

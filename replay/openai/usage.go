@@ -1,0 +1,132 @@
+package openai
+
+import (
+	"math"
+
+	"moontide/replay"
+	"moontide/trace"
+	"moontide/trace/jsonscan"
+)
+
+// usage is the usage object.
+type usage struct {
+	PromptTokens     *float64 `json:"prompt_tokens"`
+	CompletionTokens *float64 `json:"completion_tokens"`
+	Details          *struct {
+		CachedTokens *float64 `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CacheHitTokens *float64 `json:"prompt_cache_hit_tokens"` // DeepSeek
+	CachedTokens   *float64 `json:"cached_tokens"`           // Moonshot, older SGLang
+}
+
+// usageCounts are the token counts in one event.
+type usageCounts struct {
+	input, output trace.Opt[int]
+	// Cached tokens by source; a later source overrides an earlier one.
+	timings, cached, cacheHit, details trace.Opt[int]
+}
+
+func (c *chunk) usageCounts() (n usageCounts) {
+	if u := c.Usage; u != nil {
+		n = usageCounts{input: count(u.PromptTokens), output: count(u.CompletionTokens), cached: count(u.CachedTokens), cacheHit: count(u.CacheHitTokens)}
+		if u.Details != nil {
+			n.details = count(u.Details.CachedTokens)
+		}
+	}
+	if len(c.Timings) > 0 {
+		var timings struct {
+			Cached *float64 `json:"cache_n"`
+		}
+		if chunkJSON.Unmarshal(c.Timings, &timings) == nil {
+			n.timings = count(timings.Cached)
+		}
+	}
+	return n
+}
+
+// maxCount is the largest token count. Larger ones, which no request can have, are
+// replaced by it, so that sums of counts do not overflow.
+const maxCount = math.MaxInt32
+
+// count converts a number of tokens, which some servers send as a float.
+func count(n *float64) trace.Opt[int] {
+	if n == nil || !(*n >= 0) {
+		return trace.Opt[int]{}
+	}
+	return trace.Some(int(min(*n, maxCount)))
+}
+
+// cachedTokens returns the count of the best source.
+func (n *usageCounts) cachedTokens() (best trace.Opt[int]) {
+	for _, source := range [...]trace.Opt[int]{n.timings, n.cached, n.cacheHit, n.details} {
+		if source.Set {
+			best = source
+		}
+	}
+	return best
+}
+
+// update returns counts with those of n. Counts are totals, even from servers that
+// send usage with every chunk, so a smaller one does not replace a larger one.
+func (n *usageCounts) update(counts replay.Counts) replay.Counts {
+	raise(&counts.Input, n.input)
+	raise(&counts.Output, n.output)
+	raise(&counts.Cached, n.cachedTokens())
+	return counts
+}
+
+func raise(to *trace.Opt[int], n trace.Opt[int]) {
+	if n.Set && (!to.Set || n.Value > to.Value) {
+		*to = n
+	}
+}
+
+// scanUsage reads usage. Some servers send it with every event.
+func scanUsage(c *jsonscan.Cursor, n *usageCounts) {
+	if null(c) {
+		return
+	}
+	var seen uint32
+	for more := c.Open('{'); more; more = c.More('}') {
+		switch string(c.LowerKey()) {
+		case "prompt_tokens":
+			c.Once(&seen, 1)
+			scanCount(c, &n.input)
+		case "completion_tokens":
+			c.Once(&seen, 2)
+			scanCount(c, &n.output)
+		case "cached_tokens":
+			c.Once(&seen, 4)
+			scanCount(c, &n.cached)
+		case "prompt_cache_hit_tokens":
+			c.Once(&seen, 8)
+			scanCount(c, &n.cacheHit)
+		case "prompt_tokens_details":
+			c.Once(&seen, 16)
+			scanDetails(c, n)
+		default:
+			c.Skip()
+		}
+	}
+}
+
+func scanDetails(c *jsonscan.Cursor, n *usageCounts) {
+	if null(c) {
+		return
+	}
+	var seen uint32
+	for more := c.Open('{'); more; more = c.More('}') {
+		if string(c.LowerKey()) != "cached_tokens" {
+			c.Skip()
+			continue
+		}
+		c.Once(&seen, 1)
+		scanCount(c, &n.details)
+	}
+}
+
+func scanCount(c *jsonscan.Cursor, n *trace.Opt[int]) {
+	if !null(c) {
+		*n = trace.Some(c.Int(maxCount))
+	}
+}
