@@ -27,7 +27,7 @@ func (r Run) notes() (all []doc.Note) {
 		add("Pacing", "%s. Compare the latencies from schedule, which include the wait.", pacing)
 	}
 	if result.GapsNotKept > 0 {
-		add("Note", "ITL is from a histogram with a resolution of %.1f %% (%s of %s gaps), because the run kept no chunk times; tokens between the first and the last count as evenly spaced.",
+		add("Note", "ITL is from a histogram with a resolution of %.1f %% (%s of %s gaps), because the run kept no chunk times; tokens between the first and the last count as evenly spaced, and ITL per token is known only if every chunk has one token.",
 			100*runfile.GapResolution, doc.Int(result.GapsCounted), doc.Int(result.GapsNotKept))
 	}
 	if n := result.InputEstimates; n > 0 {
