@@ -2,65 +2,18 @@ package openai
 
 import (
 	"context"
-	"io"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/openai/http1/http1test"
 	"moontide/replay/openai/poll"
 )
 
-// script is a connection whose reads bring one piece each.
-type script struct {
-	net.Conn
-	pieces []string
-	read   int
-	at     []time.Time // when each piece was read
-	wrote  []time.Time
-	onRead func(piece int)
-
-	mu       sync.Mutex
-	deadline time.Time
-	closed   bool
-}
-
-func (s *script) Read(p []byte) (int, error) {
-	if s.read == len(s.pieces) {
-		return 0, io.EOF
-	}
-	if s.onRead != nil {
-		s.onRead(s.read)
-	}
-	n := copy(p, s.pieces[s.read])
-	if s.pieces[s.read] = s.pieces[s.read][n:]; s.pieces[s.read] == "" {
-		s.read++
-	}
-	s.at = append(s.at, time.Now())
-	return n, nil
-}
-
-func (s *script) Write(p []byte) (int, error) {
-	s.wrote = append(s.wrote, time.Now())
-	return len(p), nil
-}
-
-func (s *script) SetDeadline(at time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.deadline = at
-	return nil
-}
-
-func (s *script) Close() error {
-	s.closed = true
-	return nil
-}
-
 // scripted is a client whose connection is s.
-func scripted(t *testing.T, s *script) *Client {
+func scripted(t *testing.T, s *http1test.Script) *Client {
 	c := readers[replay.ClientStamps](client(t, "http://localhost"))
 	c.servers[0].host.DialContext = func(context.Context, string, string) (net.Conn, error) { return s, nil }
 	return c
@@ -113,8 +66,8 @@ func TestCanceledTooLate(t *testing.T) {
 	for _, late := range []bool{true, false} {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		s := &script{pieces: []string{streamed + inChunk(tide+theEnd), lastChunk}}
-		s.onRead = func(piece int) {
+		s := &http1test.Script{Pieces: []string{streamed + inChunk(tide+theEnd), lastChunk}}
+		s.OnRead = func(piece int) {
 			if late && piece == 1 {
 				cancel()
 			}
@@ -124,8 +77,8 @@ func TestCanceledTooLate(t *testing.T) {
 		if idle := c.servers[0].host.Idle(); (idle == nil) != late {
 			t.Errorf("canceled late: %v, idle connection %v", late, idle)
 		}
-		if !late && !s.deadline.IsZero() {
-			t.Errorf("idle connection with the deadline %v", s.deadline)
+		if !late && !s.Deadline().IsZero() {
+			t.Errorf("idle connection with the deadline %v", s.Deadline())
 		}
 	}
 }
@@ -136,13 +89,13 @@ func TestNothingIsReadInVain(t *testing.T) {
 	for _, first := range []string{streamed + inChunk(tide+theEnd), untilEnd + tide + theEnd} {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		s := &script{pieces: []string{first, "more"}}
+		s := &http1test.Script{Pieces: []string{first, "more"}}
 		if strings.HasPrefix(first, streamed) {
-			s.onRead = func(int) { cancel() }
+			s.OnRead = func(int) { cancel() }
 		}
 		wantOK(t, prepare(t, scripted(t, s), row).Send(ctx), 1)
-		if s.read != 1 || !s.closed {
-			t.Errorf("%.40q: %d reads, closed is %v", first, s.read, s.closed)
+		if s.Reads != 1 || !s.Closed {
+			t.Errorf("%.40q: %d reads, closed is %v", first, s.Reads, s.Closed)
 		}
 	}
 }
@@ -152,6 +105,6 @@ func TestErrorWhileCanceled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s := &script{pieces: []string{answerOf("500 Oh", "text/plain", "no")}, onRead: func(int) { cancel() }}
+	s := &http1test.Script{Pieces: []string{answerOf("500 Oh", "text/plain", "no")}, OnRead: func(int) { cancel() }}
 	wantClass(t, prepare(t, scripted(t, s), row).Send(ctx), replay.HTTPError, "HTTP status 500")
 }

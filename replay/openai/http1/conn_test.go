@@ -4,58 +4,12 @@ import (
 	"context"
 	"io"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
+	"moontide/replay/openai/http1/http1test"
 	"moontide/replay/openai/poll"
 )
-
-// script is a connection whose reads return one piece each.
-type script struct {
-	net.Conn
-	pieces []string
-	read   int
-	at     []time.Time // when each piece was read
-	wrote  []time.Time
-	onRead func(piece int)
-
-	mu       sync.Mutex
-	deadline time.Time
-	closed   bool
-}
-
-func (s *script) Read(p []byte) (int, error) {
-	if s.read == len(s.pieces) {
-		return 0, io.EOF
-	}
-	if s.onRead != nil {
-		s.onRead(s.read)
-	}
-	n := copy(p, s.pieces[s.read])
-	if s.pieces[s.read] = s.pieces[s.read][n:]; s.pieces[s.read] == "" {
-		s.read++
-	}
-	s.at = append(s.at, time.Now())
-	return n, nil
-}
-
-func (s *script) Write(p []byte) (int, error) {
-	s.wrote = append(s.wrote, time.Now())
-	return len(p), nil
-}
-
-func (s *script) SetDeadline(at time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.deadline = at
-	return nil
-}
-
-func (s *script) Close() error {
-	s.closed = true
-	return nil
-}
 
 // collector is a Sink that keeps everything.
 type collector struct {
@@ -71,7 +25,7 @@ func (c *collector) End(err error)                        { c.err = err }
 // sent is taken before the first write.
 func TestSentBeforeTheFirstWrite(t *testing.T) {
 	t.Parallel()
-	s := &script{pieces: []string{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntide\r\n0\r\n\r\n"}}
+	s := &http1test.Script{Pieces: []string{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ntide\r\n0\r\n\r\n"}}
 	h := Host{DialContext: func(context.Context, string, string) (net.Conn, error) { return s, nil }}
 	c, err := h.Conn(context.Background(), time.Time{})
 	if err != nil {
@@ -82,11 +36,11 @@ func TestSentBeforeTheFirstWrite(t *testing.T) {
 	r := &Response{Sink: &got}
 	c.Begin(r, []byte("head"), []byte("body"))
 	sent, err := c.Wait(context.Background())
-	if err != nil || len(s.wrote) != 2 || got.body != "tide" || got.err != io.EOF || !r.Reusable {
-		t.Fatalf("%v, %d writes, %+v", err, len(s.wrote), got)
+	if err != nil || len(s.Wrote) != 2 || got.body != "tide" || got.err != io.EOF || !r.Reusable {
+		t.Fatalf("%v, %d writes, %+v", err, len(s.Wrote), got)
 	}
-	if sent.Before(before) || sent.After(s.wrote[0]) {
-		t.Errorf("sent %v after it began, first write %v after that", sent.Sub(before), s.wrote[0].Sub(sent))
+	if sent.Before(before) || sent.After(s.Wrote[0]) {
+		t.Errorf("sent %v after it began, first write %v after that", sent.Sub(before), s.Wrote[0].Sub(sent))
 	}
 }
 
