@@ -45,6 +45,9 @@ func comparability(a, b []*Run) (all []Objection, sameRequests bool) {
 		if reason := mismatch(runs[0], r, common, changed); reason != "" {
 			all = append(all, Objection{Reason: fmt.Sprintf("%s and %s %s", runs[0].Name, r.Name, reason)})
 		}
+		for _, reason := range warmthDiffers(runs[0], r) {
+			all = append(all, Objection{Reason: reason})
+		}
 	}
 	return all, sameRequests
 }

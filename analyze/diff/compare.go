@@ -23,6 +23,7 @@ const Level = 0.95
 type Comparison struct {
 	A, B        []*Run
 	Objections  []Objection // reasons not to compare the sides
+	Warnings    []string    // what may spoil the comparison
 	Changes     []Change    // settings that differ
 	Paired      bool        // both sides sent the same requests, row by row
 	Differences []Difference
@@ -37,10 +38,13 @@ type Comparison struct {
 
 // Difference is the difference of one metric between B and A.
 type Difference struct {
-	Metric           run.Metric
-	A, B             trace.Opt[float64]
-	RunsA            []trace.Opt[float64] // by run
-	RunsB            []trace.Opt[float64]
+	Metric run.Metric
+	A, B   trace.Opt[float64]
+	RunsA  []trace.Opt[float64] // by run
+	RunsB  []trace.Opt[float64]
+	// CountA and CountB are the numbers of values that a latency was computed from:
+	// of all runs or, for a mean of the runs, of the run with the fewest.
+	CountA, CountB   int
 	Difference       trace.Opt[float64]  // B - A
 	Relative         trace.Opt[float64]  // B / A - 1; absent if A is not positive
 	Interval         trace.Opt[Interval] // for Difference
@@ -100,7 +104,7 @@ func Of(a, b []*Run, opts Options) *Comparison {
 	if opts.Resamples <= 0 {
 		opts.Resamples = defaultResamples
 	}
-	c := &Comparison{A: a, B: b, Changes: changes(a, b)}
+	c := &Comparison{A: a, B: b, Changes: changes(a, b), Warnings: samePrompts(a, b)}
 	c.Objections, c.Paired = comparability(a, b)
 	sideA, sideB := newSides(a, b, c.Paired)
 	draws := drawAll(opts.Seed, opts.Resamples)
@@ -129,6 +133,7 @@ func difference(m run.Metric, a, b side, draws []weights) Difference {
 	d := Difference{Metric: m, RunsA: a.values(m), RunsB: b.values(m)}
 	statA, statB := a.statistic(m), b.statistic(m)
 	d.A, d.B = estimate(d.RunsA, statA), estimate(d.RunsB, statB)
+	d.CountA, d.CountB = a.count(m, statA), b.count(m, statB)
 	if !d.A.Set || !d.B.Set {
 		return d
 	}

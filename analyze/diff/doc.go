@@ -7,8 +7,8 @@
 //	...
 //	c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{})
 //
-// Objections to comparing the sides at all are left to the caller to act on. A
-// [Gate] turns a difference into pass or fail. All functions are safe for
+// Objections to comparing the sides at all are left to the caller to act on. [Judge]
+// applies a gate to a difference. All functions are safe for
 // concurrent use.
 //
 // # Confidence intervals

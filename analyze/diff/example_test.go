@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"moontide/analyze/diff"
+	"moontide/analyze/run"
 	"moontide/replay/runfile"
 )
 
@@ -25,14 +26,15 @@ func open(dir string) *diff.Run {
 func Example() {
 	const dir = "../../replay/runfile/testdata/old_keys"
 	c := diff.Of([]*diff.Run{open(dir)}, []*diff.Run{open(dir)}, diff.Options{})
-	gate, err := diff.ParseGate("p99_ttft_ms>+5%")
+	condition, err := run.ParseCondition("mean_ttft_ms>+5%")
 	if err != nil {
 		panic(err)
 	}
+	gate := run.Gate{Condition: condition, Forbidden: true}
 	d, _ := c.Find(gate.Metric.Key)
 	fmt.Printf("%s: %.2f -> %.2f ms\n", d.Metric.Key, d.A.Value, d.B.Value)
-	fmt.Println("failed:", gate.Judge(d).Failed)
+	fmt.Println(diff.Judge(gate, d).Word())
 	// Output:
-	// p99_ttft_ms: 13.52 -> 13.52 ms
-	// failed: false
+	// mean_ttft_ms: 8.49 -> 8.49 ms
+	// pass
 }

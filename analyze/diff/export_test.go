@@ -13,7 +13,7 @@ import (
 // milliseconds. Coverage tests draw thousands of runs, and reading would dominate
 // their run time.
 func RunOfTTFTs(metrics []run.Metric, ttfts []float64) *Run {
-	r := &Run{GapsKept: 1, values: map[string]trace.Opt[float64]{}}
+	r := &Run{GapsKept: 1, values: map[string]trace.Opt[float64]{}, counts: map[string]int{}}
 	measured := make([]float64, len(ttfts))
 	for i, ttft := range ttfts {
 		due := time.Duration(i) * 100 * time.Millisecond
@@ -27,6 +27,7 @@ func RunOfTTFTs(metrics []run.Metric, ttfts []float64) *Run {
 	result := run.Result{TTFT: stats.Of(measured)}
 	for _, m := range metrics {
 		r.values[m.Key] = m.Value(&result)
+		r.counts[m.Key] = result.Latency(m.Latency).Count
 	}
 	return r
 }

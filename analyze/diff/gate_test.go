@@ -5,68 +5,56 @@ import (
 	"testing"
 
 	"moontide/analyze/diff"
+	"moontide/analyze/run"
 	"moontide/trace"
 )
 
 func TestGate(t *testing.T) {
 	some := func(x float64) trace.Opt[float64] { return trace.Some(x) }
 	surely := func(a, b, margin float64) diff.Difference {
-		return diff.Difference{A: some(a), B: some(b), Difference: some(b - a), Interval: trace.Some(diff.Interval{Low: b - a - margin, High: b - a + margin})}
+		return diff.Difference{A: some(a), B: some(b), CountA: 500, CountB: 500, Difference: some(b - a), Interval: trace.Some(diff.Interval{Low: b - a - margin, High: b - a + margin})}
 	}
-	bare := diff.Difference{A: some(100), B: some(110), Difference: some(10)}
+	bare := diff.Difference{A: some(100), B: some(110), CountA: 500, CountB: 500, Difference: some(10)}
+	few := func(a, b int) diff.Difference {
+		return diff.Difference{A: some(100), B: some(100), CountA: a, CountB: b, Difference: some(0)}
+	}
 	for _, tc := range []struct {
 		gate   string
 		d      diff.Difference
 		failed bool
 		reason string
 	}{
-		{"p99_ttft_ms>+5%", surely(100, 106, 1), true, "p99_ttft_ms is +6.00 %"},
+		{"p99_ttft_ms>+5%", surely(100, 106, 1), true, ": +6.00 %, margin -1.00 %"},
 		{"p99_ttft_ms>+5%", surely(100, 104, 1), false, "+4.00 %"},
-		{"p99_ttft_ms>+5%", surely(100, 106, 7), false, "+6.00 % (not significant)"},
-		{"p99_ttft_ms>+5%", bare, true, "+10.00 % (no confidence interval)"},
-		{"p99_ttft_ms > +20", surely(100, 121, 1), true, "+21"},
-		{"p99_ttft_ms>+20", surely(100, 119, 1), false, "+19"},
-		{"p99_ttft_ms>20", surely(30, 25, 1), true, "is 25"},
-		{"p99_ttft_ms>20", surely(30, 15, 100), false, "is 15"},
+		{"p99_ttft_ms>+5%", surely(100, 106, 7), false, "+6.00 %, margin 5.00 %: not significant, counts as no change"},
+		{"p99_ttft_ms>+5%", bare, true, "+10.00 %, margin -5.00 %: no confidence interval"},
+		{"p99_ttft_ms > +20", surely(100, 121, 1), true, "+21.00 ms, margin -1.00 ms"},
+		{"p99_ttft_ms>+20", surely(100, 119, 1), false, "+19.00 ms"},
+		{"p99_ttft_ms>20", surely(30, 25, 1), true, ": 25.00 ms, margin -5.00 ms"},
+		{"p99_ttft_ms>20", surely(30, 15, 100), false, ": 15.00 ms, margin 5.00 ms"},
 		{"output_throughput<-3%", surely(100, 96, 1), true, "-4.00 %"},
 		{"output_throughput<-3%", surely(100, 98, 1), false, "-2.00 %"},
-		{"output_throughput<-3", surely(1000, 996, 1), true, "-4"},
-		{"output_throughput<90", surely(100, 89, 1), true, "is 89"},
+		{"output_throughput<-3", surely(1000, 996, 1), true, "-4.00 tok/s"},
+		{"output_throughput<90", surely(100, 89, 1), true, ": 89.00 tok/s"},
 		{"p99_ttft_ms>-5%", surely(100, 94, 1), false, "-6.00 %"}, // fails unless improved by 5 %
 		{"p99_ttft_ms>-5%", surely(100, 94, 7), true, "not significant"},
 		{"failed_share>+5%", surely(0, 0, 0), false, "+0.00 %"},
 		{"failed_share>+5%", surely(0, 0.1, 0.01), true, "+Inf %"},
-		{"p99_ttft_ms>+5%", diff.Difference{B: some(1)}, true, "p99_ttft_ms was not measured in A"},
-		{"p99_ttft_ms>5", diff.Difference{B: some(1)}, false, "is 1"},
-		{"p99_ttft_ms>5", diff.Difference{A: some(1)}, true, "p99_ttft_ms was not measured in B"},
+		{"p99_ttft_ms>+5%", diff.Difference{B: some(1)}, true, "not measured in A"},
+		{"p99_ttft_ms>5", diff.Difference{B: some(1), CountB: 500}, false, "1.00 ms"},
+		{"p99_ttft_ms>5", diff.Difference{A: some(1)}, true, "not measured in B"},
+		{"p99_ttft_ms>+5%", few(500, 499), true, "too few requests for p99: 499, needs 500 (5 beyond it)"},
+		{"p99_ttft_ms>+5%", few(499, 500), true, "too few requests for p99: 499"},
+		{"p99_ttft_ms>+5%", few(500, 500), false, ""},
+		{"p99_ttft_ms>500", few(3, 500), false, ""}, // only B counts
+		{"mean_ttft_ms>+5%", few(1, 1), false, ""},
 	} {
-		g, err := diff.ParseGate(tc.gate)
+		c, err := run.ParseCondition(tc.gate)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if j := g.Judge(tc.d); j.Failed != tc.failed || !strings.Contains(j.Reason, tc.reason) {
-			t.Errorf("%s of %v and %v: failed %v: %s", tc.gate, tc.d.A, tc.d.B, j.Failed, j.Reason)
-		}
-	}
-}
-
-func TestBadGates(t *testing.T) {
-	for text, want := range map[string]string{
-		"p99_ttft_ms":        "no < or >",
-		"p99_ttft>+5%":       `unknown metric "p99_ttft"`,
-		"p101_ttft_ms>+5%":   `"p101" is none of mean`,
-		"pNaN_ttft_ms>+5%":   `"pNaN" is none of mean`,
-		"best_ttft_ms>+5%":   `"best" is none of mean`,
-		"p99_ttft_ms>5%":     "has a sign: want +5% or -5%",
-		"p99_ttft_ms>":       `"" is not a number`,
-		"p99_ttft_ms>+x%":    `"+x" is not a number`,
-		"p99_ttft_ms>+Inf":   "is not a number",
-		"p99_ttft_ms>=+5%":   `"=+5" is not a number`,
-		">+5%":               `unknown metric ""`,
-		"tensor_throughput>": "unknown metric",
-	} {
-		if _, err := diff.ParseGate(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
+		if j := diff.Judge(run.Gate{Condition: c, Forbidden: true}, tc.d); j.Passed == tc.failed || !strings.Contains(j.String(), tc.reason) {
+			t.Errorf("%s of %v and %v: passed %v: %s", tc.gate, tc.d.A, tc.d.B, j.Passed, j)
 		}
 	}
 }

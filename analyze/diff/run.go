@@ -36,6 +36,7 @@ type Run struct {
 	GapsKept float64
 
 	values   map[string]trace.Opt[float64] // by metric key
+	counts   map[string]int                // of the values that a latency was computed from
 	requests []request                     // by row
 	gaps     gaps
 	load     load
@@ -63,7 +64,7 @@ func Read(s Source, metrics []run.Metric) (*Run, error) {
 	if metrics == nil {
 		metrics = DefaultMetrics()
 	}
-	r := &Run{Name: s.Name, Run: s.Run, Objectives: s.Measure.Objectives, values: map[string]trace.Opt[float64]{}}
+	r := &Run{Name: s.Name, Run: s.Run, Objectives: s.Measure.Objectives, values: map[string]trace.Opt[float64]{}, counts: map[string]int{}}
 	result, err := run.Compute(func(yield func(replay.Record, error) bool) {
 		for rec, err := range s.Records {
 			if err == nil {
@@ -85,6 +86,7 @@ func Read(s Source, metrics []run.Metric) (*Run, error) {
 	}
 	for _, m := range metrics {
 		r.values[m.Key] = m.Value(result)
+		r.counts[m.Key] = result.Latency(m.Latency).Count
 	}
 	r.Verdict, r.Completed, r.Failed = result.Verdict, result.Completed, result.Failed
 	r.InputEstimates, r.OutputEstimates = result.InputEstimates, result.OutputEstimates

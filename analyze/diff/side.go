@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"math"
 	"sync"
 
 	"moontide/analyze/run"
@@ -72,6 +73,19 @@ func (s side) values(m run.Metric) (all []trace.Opt[float64]) {
 		all = append(all, r.values[m.Key])
 	}
 	return all
+}
+
+// count returns the number of values behind an estimate.
+func (s side) count(m run.Metric, stat statistic) (total int) {
+	least := math.MaxInt
+	for _, r := range s.runs {
+		total += r.counts[m.Key]
+		least = min(least, r.counts[m.Key])
+	}
+	if stat.of == nil {
+		return least
+	}
+	return total
 }
 
 // means returns the mean of a latency for each run that has any.

@@ -17,7 +17,7 @@ import (
 type Diff struct {
 	*diff.Comparison
 	NameA, NameB string
-	Judgements   []diff.Judgement
+	Judgements   []run.Judgement // of the gates
 }
 
 // Marks of differences that mean less than their number suggests.
@@ -34,9 +34,9 @@ func (c Diff) Document() *doc.Document {
 	c.runs(d)
 	c.changes(d.Section("What was changed"))
 	c.differences(d.Section("Differences"))
-	c.gates(d)
 	c.requests(d.Section("Request by request"))
 	c.origins(d)
+	d.Gates = gates(c.Judgements)
 	d.Data = c.data()
 	return d
 }
@@ -52,6 +52,9 @@ func (c Diff) runs(d *doc.Document) {
 	s.Table(t)
 	for _, o := range c.Objections {
 		s.Note("Not comparable", o.Reason+".")
+	}
+	for _, warning := range c.Warnings {
+		s.Warn(warning)
 	}
 	for _, r := range slices.Concat(c.A, c.B) {
 		for _, n := range simulatedNotes(r.Name+": ", r.Run.Target) {
@@ -202,21 +205,6 @@ func intervalText(i trace.Opt[diff.Interval], places int) string {
 		return doc.Absent
 	}
 	return plus(i.Value.Low, places) + " to " + plus(i.Value.High, places)
-}
-
-func (c Diff) gates(d *doc.Document) {
-	if len(c.Judgements) == 0 {
-		return
-	}
-	t := doc.Table{Columns: []string{"condition", "", "because"}, Left: doc.AllLeft}
-	for _, j := range c.Judgements {
-		verdict := "passed"
-		if j.Failed {
-			verdict = "FAILED"
-		}
-		t.Add(j.Gate.Text, verdict, j.Reason)
-	}
-	d.Section("Conditions").Table(t)
 }
 
 func (c Diff) requests(s *doc.Section) {

@@ -24,12 +24,7 @@ func (c Diff) JSON(w io.Writer) error {
 	origins := objects(c.Attributions, func(o diff.Attribution) object { return object{{"by", o.By}, {"bands", objects(o.Bands, bandJSON)}} })
 	out := object{
 		{"a", sideJSON(c.NameA, c.A)}, {"b", sideJSON(c.NameB, c.B)}, {"confidence", diff.Level},
-		{"objections", objections}, {"changes", append([]object{}, changes...)}, {"differences", objects(c.Differences, differenceJSON)},
-	}
-	if len(c.Judgements) > 0 {
-		out = append(out, field{"conditions", objects(c.Judgements, func(j diff.Judgement) object {
-			return object{{"condition", j.Gate.Text}, {"failed", j.Failed}, {"reason", j.Reason}}
-		})})
+		{"objections", objections}, {"warnings", append([]string{}, c.Warnings...)}, {"gates", gatesJSON(c.Judgements)}, {"changes", append([]object{}, changes...)}, {"differences", objects(c.Differences, differenceJSON)},
 	}
 	return writeJSON(w, append(out, object{
 		{"intervals_by_runs", c.ByRuns()}, // whether the run means are the sample

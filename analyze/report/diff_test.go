@@ -56,12 +56,12 @@ func comparisons(t *testing.T) map[string]report.Diff {
 	of := func(a, b []*diff.Run, gates ...string) report.Diff {
 		c := report.Diff{Comparison: diff.Of(a, b, diff.Options{}), NameA: "old", NameB: "new " + hostile}
 		for _, text := range gates {
-			g, err := diff.ParseGate(text)
+			condition, err := run.ParseCondition(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, _ := c.Find(g.Metric.Key)
-			c.Judgements = append(c.Judgements, g.Judge(d))
+			d, _ := c.Find(condition.Metric.Key)
+			c.Judgements = append(c.Judgements, diff.Judge(run.Gate{Condition: condition, Forbidden: true}, d))
 		}
 		return c
 	}

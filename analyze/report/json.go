@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 
 	"moontide/analyze/diff"
 	"moontide/analyze/report/doc"
@@ -103,6 +104,12 @@ func jsonValue(v any) any {
 	case stats.Sample:
 		return orNull(sampleJSON(v), v.Count > 0)
 	}
+	return v
+}
+
+// finite returns v, unset if it is infinite or NaN, which JSON cannot represent.
+func finite(v trace.Opt[float64]) trace.Opt[float64] {
+	v.Set = v.Set && !math.IsInf(v.Value, 0) && !math.IsNaN(v.Value)
 	return v
 }
 

@@ -26,10 +26,12 @@ type Run struct {
 type Runs []Run
 
 // View selects the latencies that a report shows, by default those of vLLM's
-// benchmark: mean, median and p99 of TTFT, TPOT, ITL and E2EL.
+// benchmark: mean, median and p99 of TTFT, TPOT, ITL and E2EL. It also holds the
+// gates that each run is judged by.
 type View struct {
 	Latencies   []run.Latency
 	Percentiles []float64 // 0 to 100, shown after mean and median
+	Gates       []run.Gate
 }
 
 // ParsePercentiles parses comma-separated percentiles from 0 to 100.
@@ -147,12 +149,16 @@ func (runs Runs) metrics() []run.Metric {
 
 func (runs Runs) sideBySide() doc.Table {
 	t := doc.Table{Columns: []string{"Metric"}, Left: 1}
-	verdicts := []string{"Verdict"}
+	verdicts, outcomes := []string{"Verdict"}, []string{"Gates"}
 	for _, r := range runs {
 		t.Columns = append(t.Columns, r.name())
 		verdicts = append(verdicts, r.Result.Verdict.Level.String())
+		outcomes = append(outcomes, gateLevel(r.Judgements()))
 	}
 	t.Add(verdicts...)
+	if len(runs[0].View.Gates) > 0 {
+		t.Add(outcomes...)
+	}
 	for _, m := range runs.metrics() {
 		cells := []string{m.Heading()}
 		for _, r := range runs {
@@ -175,6 +181,10 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 	r.addConfiguration(d.DetailSection("Configuration"))
 	d.Data.Columns = []string{"run", "verdict"}
 	row := []any{r.Name, r.Result.Verdict.Level}
+	if all := r.Judgements(); len(all) > 0 {
+		d.Data.Columns = append(d.Data.Columns, "gates")
+		row = append(row, gateLevel(all))
+	}
 	for _, m := range metrics {
 		d.Data.Columns = append(d.Data.Columns, m.Key)
 		row = append(row, m.Value(r.Result))

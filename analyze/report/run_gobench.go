@@ -14,8 +14,8 @@ import (
 	"moontide/replay/runfile"
 )
 
-// GoBench writes the runs as Go benchmark lines for benchstat, with verdicts and
-// notes as comments. A name identifies the workload and its limits, so the runs of
+// GoBench writes the runs as Go benchmark lines for benchstat, with verdicts,
+// notes and gates as comments. A name identifies the workload and its limits, so the runs of
 // one test are samples of one benchmark; its iterations are the completed requests.
 // Missing values are omitted.
 func (runs Runs) GoBench(w io.Writer) error {
@@ -34,6 +34,9 @@ func (runs Runs) GoBench(w io.Writer) error {
 		fmt.Fprintf(&b, "# %s: %s\n", doc.Clean(r.name()), r.Result.Verdict.Level)
 		for _, n := range r.notes() {
 			fmt.Fprintf(&b, "# %s\n", n)
+		}
+		for _, j := range r.Judgements() {
+			fmt.Fprintf(&b, "# gate: %s: %s\n", j.Word(), doc.Clean(j.String()))
 		}
 		if r.Result.Completed == 0 {
 			continue

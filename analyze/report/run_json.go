@@ -119,6 +119,7 @@ func (r Run) ownSummary() map[string]any {
 		"window":               windowJSON(info.Window, result),
 		"thresholds":           result.Thresholds,
 		"goodput":              goodputJSON(result.Goodput),
+		"gates":                gatesJSON(r.Judgements()),
 	}
 }
 

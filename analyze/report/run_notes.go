@@ -15,6 +15,7 @@ func (r Run) addNotes(d *doc.Document) {
 	for _, e := range v.Evidence {
 		d.Verdict.Evidence = append(d.Verdict.Evidence, doc.Evidence{Level: e.Level.String(), Text: e.Text})
 	}
+	d.Gates = gates(r.Judgements())
 }
 
 // notes returns the notes, which are the same in all formats.

@@ -34,6 +34,8 @@ type SweepPoint struct {
 	Level  string // the same in all deployments
 	Result *run.Result
 	Notes  []string
+	// Judgements are the results of the run's gates.
+	Judgements []run.Judgement
 }
 
 // SweepLine returns the result of a run as one line of progress output.
@@ -83,6 +85,7 @@ func (s Sweep) Document() *doc.Document {
 		d.Section("Side by side, with the ratio to " + s.Deployments[0].Label).Table(s.sideBySide())
 	}
 	d.Verdict = s.judge(d)
+	d.Gates = s.gates()
 	d.Data = s.data()
 	return d
 }
@@ -155,11 +158,8 @@ func (s Sweep) judge(d *doc.Document) *doc.Verdict {
 	for _, deployment := range s.Deployments {
 		for _, p := range deployment.Points {
 			runs++
-			r, where := p.Result, s.Axis+" "+p.Level
+			r, where := p.Result, s.where(deployment, p)
 			worst = max(worst, r.Verdict.Level)
-			if deployment.Label != "" {
-				where = deployment.Label + ", " + where
-			}
 			for _, note := range p.Notes {
 				d.Note("Note", where+": "+note+".")
 			}
@@ -176,19 +176,57 @@ func (s Sweep) judge(d *doc.Document) *doc.Verdict {
 	return v
 }
 
+// gates returns the gates of all runs, nil if there are none.
+func (s Sweep) gates() *doc.Verdict {
+	var all []run.Judgement
+	var evidence []doc.Evidence
+	for _, d := range s.Deployments {
+		for _, p := range d.Points {
+			all = append(all, p.Judgements...)
+			if v := gates(p.Judgements); v != nil {
+				for _, e := range v.Evidence {
+					evidence = append(evidence, doc.Evidence{Level: e.Level, Text: s.where(d, p) + ": " + e.Text})
+				}
+			}
+		}
+	}
+	v := gates(all)
+	if v != nil {
+		v.Evidence = evidence
+	}
+	return v
+}
+
+// where names a run of the sweep.
+func (s Sweep) where(d Deployment, p SweepPoint) string {
+	where := s.Axis + " " + p.Level
+	if d.Label != "" {
+		where = d.Label + ", " + where
+	}
+	return where
+}
+
 func (s Sweep) data() (data doc.Data) {
 	labels := 1
 	if len(s.Deployments) == 1 && s.Deployments[0].Label == "" {
 		labels = 0
 	}
 	data.Columns = slices.Concat([]string{"Deployment"}[:labels], s.columns(), []string{"Successful Requests", "Failed Requests", "Verdict"})
+	gated := s.gates() != nil
+	if gated {
+		data.Columns = append(data.Columns, "Gates")
+	}
 	for _, d := range s.Deployments {
 		for _, p := range d.Points {
 			row := append([]any{d.Label}[:labels], p.Level)
 			for _, m := range s.metrics() {
 				row = append(row, m.Value(p.Result))
 			}
-			data.Add(append(row, p.Result.Completed, p.Result.Failed, p.Result.Verdict.Level)...)
+			row = append(row, p.Result.Completed, p.Result.Failed, p.Result.Verdict.Level)
+			if gated {
+				row = append(row, gateLevel(p.Judgements))
+			}
+			data.Add(row...)
 		}
 	}
 	return data

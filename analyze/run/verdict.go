@@ -50,6 +50,12 @@ type Evidence struct {
 	Text  string // value, limit and, if it was crossed, likely cause and remedy
 }
 
+// The checks for a cache with contents from before the run.
+const (
+	CachedCheck    = "cached"     // more tokens were cached than the trace explains
+	WarmCacheCheck = "warm_cache" // requests hit what no request of the run can have cached
+)
+
 // DefaultThresholds are used for thresholds that a run does not set. A run is
 // INVALID above a threshold and SUSPECT from a fifth of it. The threshold for
 // client lag is the larger of MaxLagMS and MaxLagShare of the median TTFT.
@@ -334,14 +340,14 @@ func (v *Verdict) checkCached(r *Result) {
 	if r.Cached.Set && r.Cache.MaxHits.Set {
 		cached, most := r.Cached.Value, r.Cache.MaxHits.Value
 		template := max(templateSlack, p.TemplateTokens)
-		v.note("cached", hint(cached > most+template*r.Cache.Requests), "%d prompt tokens cached; the trace explains up to %d", cached, most)
+		v.note(CachedCheck, hint(cached > most+template*r.Cache.Requests), "%d prompt tokens cached; the trace explains up to %d", cached, most)
 	}
 	if n := r.Samples.Server.Restarts; n > 0 {
 		v.note("server_restart", Suspect, "the server restarted during the run (seen %d times in its metrics): its cache was lost; find out why and run again", n)
 	}
 	// Without the server's count of prompt tokens, a template looks like a warm cache.
 	if warm := p.Causes[Warm]; r.Lengths.Prompts > 0 && warm.Requests > 0 {
-		v.note("warm_cache", Suspect, "warm cache: %d of %d requests hit %d tokens that no request of this run can have cached; restart the server or change the salt", warm.Requests, p.Requests, warm.Tokens)
+		v.note(WarmCacheCheck, Suspect, "warm cache: %d of %d requests hit %d tokens that no request of this run can have cached; restart the server or change the salt", warm.Requests, p.Requests, warm.Tokens)
 	}
 }
 

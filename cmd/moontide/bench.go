@@ -9,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 	"moontide/replay/bench"
 	"moontide/synth/spec"
 	"moontide/trace/atomicfile"
@@ -30,7 +29,8 @@ func benchCommand(std streams, stop stop) *cli.Command {
 			"--out. Prompts differ from run to run, so that no run finds a warm cache; repeat a sweep with\n" +
 			"another --salt. The same command with the same --out resumes an interrupted sweep: it does the\n" +
 			"missing runs, and repeats INVALID ones. Give several URLs as label=URL to get a table of each\n" +
-			"and the ratios to the first. Without --url a simulated endpoint runs in this process.",
+			"and the ratios to the first. Without --url a simulated endpoint runs in this process. Gates apply\n" +
+			"to every run.\n\n" + gateHelp,
 		Flags:  benchFlags(),
 		Action: func(c *cli.Context) error { return runBench(c, std, stop) },
 	}
@@ -75,11 +75,10 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	percentiles, err := percentilesOf(c)
+	view, err := viewOf(c)
 	if err != nil {
 		return err
 	}
-	view := report.View{Percentiles: percentiles}
 	if err := checkPNG(files.path("png")); err != nil {
 		return err
 	}
@@ -117,12 +116,16 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
 	}
 	if len(runs) > 0 {
-		err = errors.Join(err, showSweep(std, plan, sweepReport(c, plan, runs, view), runs, form, files))
+		err = errors.Join(err, showSweep(std, plan, sweepReport(c, plan, runs, view), runs, view, form, files))
 	}
-	if err == nil && slices.ContainsFunc(runs, func(r bench.LegResult) bool { return r.Metrics.Verdict.Level == run.Invalid }) {
-		return errInvalid
+	if err != nil {
+		return err
 	}
-	return err
+	var all report.Runs
+	for _, r := range runs {
+		all = append(all, reported(r.Result, view))
+	}
+	return outcomeOf(all)
 }
 
 func planOf(c *cli.Context) (plan bench.Sweep, err error) {

@@ -62,14 +62,13 @@ func sayLeg(std streams, r bench.LegResult) {
 }
 
 // showSweep prints the runs in a form. A single run is also shown as by replay.
-func showSweep(std streams, plan bench.Sweep, sweep report.Sweep, runs []bench.LegResult, form string, files outputFiles) error {
+func showSweep(std streams, plan bench.Sweep, sweep report.Sweep, runs []bench.LegResult, view report.View, form string, files outputFiles) error {
 	printed, err := files.write(std, map[string]func(io.Writer) error{"png": sweep.PNG})
 	if err != nil || printed {
 		return err
 	}
 	if form == "" && len(plan.Levels)*len(plan.Targets) == 1 {
-		view := report.View{Percentiles: sweep.Percentiles}
-		if err := std.print((report.Runs{{Info: runs[0].Run, Result: runs[0].Metrics, View: view}}).Document().WriteText); err != nil {
+		if err := std.print((report.Runs{reported(runs[0].Result, view)}).Document().WriteText); err != nil {
 			return err
 		}
 		fmt.Fprintln(std.out)
@@ -88,7 +87,7 @@ func sweepReport(c *cli.Context, plan bench.Sweep, runs []bench.LegResult, view 
 			if r.Target != t {
 				continue
 			}
-			point := report.SweepPoint{Level: bench.FormatLevel(r.Level), Result: r.Metrics}
+			point := report.SweepPoint{Level: bench.FormatLevel(r.Level), Result: r.Metrics, Judgements: reported(r.Result, view).Judgements()}
 			if r.Run.Window != (runfile.Window{}) && r.Metrics.Window == (run.Span{}) {
 				point.Notes = append(point.Notes, "all of the run is measured: its warm-up and cool-down time leave nothing of it")
 			}

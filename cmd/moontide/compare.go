@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,22 +21,19 @@ func compareCommand(std streams, _ stop) *cli.Command {
 		Usage: "compare two runs, with confidence intervals",
 		Description: "A and B are run folders, or comma-separated folders of repeated runs: A1,A2,A3 B1,B2,B3. Name\n" +
 			"the sides with old=A new=B. Use three or more runs per side to see run-to-run variation. Runs\n" +
-			"that are INVALID (exit status 3), incomplete or of different workloads (exit status 1) are not\n" +
-			"compared without --force.\n\n" +
-			"A --fail-if condition is a summary metric, < or >, and a limit. A signed limit is a change from\n" +
-			"A to B, with % relative to A: 'p99_ttft_ms>+5%', 'output_throughput<-200'. An unsigned limit is a\n" +
-			"value of B: 'mean_itl_ms>25'. A change that is not significant counts as none; a change without\n" +
-			"a confidence interval counts as is. A metric that was not measured fails.",
-		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "fail-if", Category: inValidity, Usage: "exit with status 1 if `CONDITION` holds; repeatable"},
-			&cli.BoolFlag{Name: "force", Category: inValidity, Usage: "compare anyway"},
+			"that are INVALID (exit status 3), and runs that are incomplete, of different workloads, or one\n" +
+			"with a warm cache and one without (exit status 1) are not compared without --force.\n\n" + gateHelp + "\n\n" +
+			"The limits are those of B. A limit with a sign is a change from A to B, with % relative to A:\n" +
+			"--fail-if 'p99_ttft>+5%,output_throughput<-200'. A change that is not significant counts as none;\n" +
+			"a change without a confidence interval counts as is.",
+		Flags: append(gateFlags("compare anyway; "),
 			&cli.StringSliceFlag{Name: "metric", Category: inOutput, Usage: "also compare `METRIC`, such as p90_ttft_from_schedule_ms; repeatable"},
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "also compare goodput, the requests per second that meet `OBJECTIVES`, such as ttft:2000,tpot:25"},
 			&cli.Uint64Flag{Name: "seed", Category: inOutput, Usage: "seed of the bootstrap resamples"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown instead of text"},
 			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print the differences as CSV instead of text"},
-		},
+		),
 		Action: func(c *cli.Context) error { return compareRuns(c, std) },
 	}
 }
@@ -62,25 +58,21 @@ func compareRuns(c *cli.Context, std streams) error {
 		return refuse(std, found.Objections)
 	}
 	shown := report.Diff{Comparison: found, NameA: asked.sides[0].name, NameB: asked.sides[1].name}
-	var failed []error
 	for _, gate := range asked.gates {
 		difference, _ := found.Find(gate.Metric.Key)
-		j := gate.Judge(difference)
-		if shown.Judgements = append(shown.Judgements, j); j.Failed {
-			failed = append(failed, fmt.Errorf("failed: %s: %s", gate.Text, j.Reason))
-		}
+		shown.Judgements = append(shown.Judgements, diff.Judge(gate, difference))
 	}
 	if err := printDocument(std, asked.form, shown.Document(), shown.JSON); err != nil {
 		return err
 	}
-	return errors.Join(failed...)
+	return failedGates("", shown.Judgements)
 }
 
 // comparison holds the parsed command line.
 type comparison struct {
 	sides      [2]comparedSide
 	form       string
-	gates      []diff.Gate
+	gates      []run.Gate
 	metrics    []run.Metric
 	objectives []run.Objective
 }
@@ -125,12 +117,10 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 		}
 		add(m)
 	}
-	for _, text := range c.StringSlice("fail-if") {
-		gate, err := diff.ParseGate(text)
-		if err != nil {
-			return asked, misused("compare: --fail-if: %w", err)
-		}
-		asked.gates = append(asked.gates, gate)
+	if asked.gates, err = gatesOf(c, asked.objectives); err != nil {
+		return asked, err
+	}
+	for _, gate := range asked.gates {
 		add(gate.Metric)
 	}
 	if needsObjectives && asked.objectives == nil {

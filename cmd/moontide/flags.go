@@ -20,13 +20,14 @@ const (
 	inCache        = "CACHE"
 	inServer       = "SERVER"
 	inValidity     = "VALIDITY"
+	inGates        = "GATES"
 	inOutput       = "OUTPUT"
 	inEngine       = "ENGINE"
 )
 
 var groups = []string{
 	inTarget, inRequests, inLoad, inRunControl, ofTraces, ofSessions, ofTree, ofDescriptions,
-	inTraceInput, inCache, inServer, inValidity, inOutput, inEngine,
+	inTraceInput, inCache, inServer, inValidity, inGates, inOutput, inEngine,
 }
 
 // group puts new flags in a group of the help.

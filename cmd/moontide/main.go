@@ -1,8 +1,9 @@
 // Command moontide makes, describes and replays traces of LLM serving workloads.
 //
 // Data goes to standard output, messages to standard error. The exit status is
-// 0 on success, 1 on failure or an early stop, 2 on misuse, and 3 if a run was
-// measured but is INVALID.
+// 0 on success, 1 on failure or an early stop, 2 on misuse, 3 if a run was measured
+// but is INVALID, and 4 if it did not pass its gates (--slo, --fail-if). Where
+// several apply, 2 comes before 1, 1 before 3 and 3 before 4.
 package main
 
 import (
@@ -45,10 +46,11 @@ type streams struct {
 
 // Exit statuses.
 const (
-	exitDone    = 0
-	exitFailed  = 1
-	exitMisused = 2
-	exitInvalid = 3
+	exitDone      = 0
+	exitFailed    = 1
+	exitMisused   = 2
+	exitInvalid   = 3
+	exitThreshold = 4
 )
 
 // usageError is a wrong command line.
@@ -77,19 +79,40 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	if err == nil {
 		err = app.RunContext(stop.gently, append([]string{app.Name}, args...))
 	}
+	status := statusOf(err)
+	switch {
+	case err == nil, status == exitInvalid: // the report has the verdict
+	case errors.Is(err, syscall.EPIPE): // the reader of the output needs no more
+	case status == exitMisused:
+		std.say("%v\nSee moontide %s--help.", err, verbOf(app, args))
+	default:
+		std.say("%s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted"))
+	}
+	return status
+}
+
+// statusOf returns the exit status of an error. Of several joined errors, misuse
+// comes first, then other failures, an INVALID run, and failed gates.
+func statusOf(err error) int {
 	var misuse usageError
+	var gates gateError
+	joined, several := err.(interface{ Unwrap() []error })
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &misuse):
+		return exitMisused
+	case several:
+		status := exitThreshold
+		for _, e := range joined.Unwrap() {
+			status = min(status, statusOf(e))
+		}
+		return status
 	case errors.Is(err, errInvalid):
 		return exitInvalid
-	case errors.Is(err, syscall.EPIPE): // the reader of the output needs no more
-		return exitFailed
-	case errors.As(err, &misuse):
-		std.say("%v\nSee moontide %s--help.", err, verbOf(app, args))
-		return exitMisused
+	case errors.As(err, &gates):
+		return exitThreshold
 	}
-	std.say("%s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted"))
 	return exitFailed
 }
 

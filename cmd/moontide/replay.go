@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
-	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/bench"
 	"moontide/replay/openai"
@@ -37,7 +36,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 		Usage: "send a trace's requests at their scheduled times and measure every response",
 		Description: "Without --url a simulated endpoint runs in this process; it takes the engine flags of\n" +
 			"moontide serve. The first interrupt stops sending and waits for the requests in flight, the\n" +
-			"second ends the run at once. The exit status is 3 if the verdict is INVALID.",
+			"second ends the run at once. The exit status is 3 if the verdict is INVALID.\n\n" + gateHelp,
 		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags()),
 			&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"},
 			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`; flags default to those of that run"},
@@ -63,7 +62,7 @@ func endpointFlags() []cli.Flag {
 
 // runFlags returns the flags of every verb that executes a run.
 func runFlags() []cli.Flag {
-	return append(thresholdFlags(), maxConcurrencyFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag, percentilesFlag)
+	return append(slices.Concat(thresholdFlags(), gateFlags("")), maxConcurrencyFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag, percentilesFlag)
 }
 
 // recordedTraceFlags returns the flags of the verbs that run a recorded trace.
@@ -93,6 +92,10 @@ func replayTrace(c *cli.Context, std streams, stop stop) error {
 
 // runTrace replays the trace at path and reports.
 func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Config) (err error) {
+	view, err := viewOf(c)
+	if err != nil {
+		return err
+	}
 	if cfg.Pacing, err = pacingOf(c); err != nil {
 		return err
 	}
@@ -109,11 +112,6 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 	if cfg.Dir == "" {
 		cfg.Dir = bench.NewFolder("runs", baseName(path))
 	}
-	percentiles, err := percentilesOf(c)
-	if err != nil {
-		return err
-	}
-	view := report.View{Percentiles: percentiles}
 	result, err := bench.Run(stop.now, cfg)
 	if result == nil {
 		return runError(c, err)
@@ -121,10 +119,7 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 	if err := errors.Join(err, present(std, result, view)); err != nil {
 		return err
 	}
-	if result.Metrics.Verdict.Level == run.Invalid {
-		return errInvalid
-	}
-	return nil
+	return outcomeOf(report.Runs{reported(result, view)})
 }
 
 // runError phrases the error of a run that did not start in terms of the
@@ -192,7 +187,7 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 func present(std streams, result *bench.Result, view report.View) error {
 	sayDamaged(std, result.Damaged)
 	return errors.Join(saveReports(std, result, view), std.print(func(w io.Writer) error {
-		err := (report.Runs{{Info: result.Run, Result: result.Metrics, View: view}}).Document().WriteText(w)
+		err := (report.Runs{reported(result, view)}).Document().WriteText(w)
 		if err == nil {
 			_, err = fmt.Fprintf(w, "Run folder: %s\n", result.Dir)
 		}
@@ -206,8 +201,12 @@ func sayDamaged(std streams, damaged []string) {
 	}
 }
 
+func reported(result *bench.Result, view report.View) report.Run {
+	return report.Run{Name: filepath.Base(result.Dir), Info: result.Run, Result: result.Metrics, View: view}
+}
+
 func saveReports(std streams, result *bench.Result, view report.View) error {
-	r := report.Run{Name: filepath.Base(result.Dir), Info: result.Run, Result: result.Metrics, View: view}
+	r := reported(result, view)
 	runs := report.Runs{r}
 	return errors.Join(
 		runfile.WriteJSON(filepath.Join(result.Dir, runfile.SummaryFile), r.Summary()),

@@ -29,8 +29,8 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			"standard output. The exit status is 3 if a run is INVALID (not with --format aiperf).\n\n" +
 			"Metrics: ttft, ttst, tpot, itl, itl_per_token, e2el, ttft_from_schedule, e2el_from_schedule,\n" +
 			"schedule_lag, client_lag, connect and client_queue_time. Objectives use the same names, in\n" +
-			"milliseconds; itl and itl_per_token are a request's longest gap.",
-		Flags: append(thresholdFlags(),
+			"milliseconds; itl and itl_per_token are a request's longest gap.\n\n" + gateHelp,
+		Flags: append(slices.Concat(thresholdFlags(), gateFlags("")),
 			serverBlockSizeFlag, warmupTimeFlag, cooldownTimeFlag,
 			&cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "`METRICS`: comma-separated metrics to show"},
 			percentilesFlag,
@@ -81,10 +81,7 @@ func reportRuns(c *cli.Context, std streams) error {
 	if err := asked.show(std, runs); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(runs, func(r report.Run) bool { return r.Result.Verdict.Level == run.Invalid }) {
-		return errInvalid
-	}
-	return nil
+	return outcomeOf(runs)
 }
 
 // noteVersions warns if runs are of different versions, which may have measured
@@ -135,8 +132,14 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	if q.view, q.objectives, err = parseView(c); err != nil {
 		return q, err
 	}
+	if q.view.Gates, err = gatesOf(c, q.objectives); err != nil {
+		return q, err
+	}
 	if q.format, err = parseForm(c); err != nil {
 		return q, err
+	}
+	if q.format == "aiperf" && len(q.view.Gates) > 0 {
+		return q, misused("report: --format aiperf has no gates: omit --slo and --fail-if")
 	}
 	return q, q.parseFiles(c)
 }

@@ -7,7 +7,7 @@
 //	s.Warn("Blocks of 512 tokens fit the ids of 11,000 of 12,031 rows.")
 //	err := d.WriteText(os.Stdout)
 //
-// Every rendering contains every note, warning, verdict and piece of evidence
+// Every rendering contains every note, warning, verdict, gate and piece of evidence
 // of the document. Text and Markdown omit figures; CSV has the numbers of
 // [Document.Data] instead of sections. Text from files and servers needs no
 // cleaning: each writer removes control characters and escapes markup.
@@ -37,9 +37,10 @@ type Document struct {
 	// ListingFirst omits title and subject in text, for a [Listing] at the top.
 	ListingFirst bool
 	Sections     []*Section
-	// Notes and Verdict come last in text and first in Markdown and HTML.
+	// Notes, Verdict and Gates come last in text and first in Markdown and HTML.
 	Notes   []Note
 	Verdict *Verdict
+	Gates   *Verdict // PASS or FAIL, with every gate as evidence; nil without gates
 	// Parts holds the reports of several runs, after the sections. A part without a
 	// title gets no heading.
 	Parts []*Document
@@ -96,7 +97,7 @@ func (n Note) String() string {
 
 // Verdict is a level with the evidence for it.
 type Verdict struct {
-	Level    string // VALID, SUSPECT or INVALID
+	Level    string // VALID, SUSPECT or INVALID; PASS or FAIL
 	Evidence []Evidence
 }
 
@@ -223,10 +224,27 @@ func (s *Section) hasText() bool {
 	return false
 }
 
-// allNotes returns the notes and the verdict as strings, in page order.
+// Judged is a titled verdict.
+type Judged struct {
+	Title string
+	*Verdict
+}
+
+// Outcomes returns the verdict and the gates, if any.
+func (d *Document) Outcomes() (all []Judged) {
+	if d.Verdict != nil {
+		all = append(all, Judged{"Verdict", d.Verdict})
+	}
+	if d.Gates != nil {
+		all = append(all, Judged{"Gates", d.Gates})
+	}
+	return all
+}
+
+// allNotes returns the notes and the outcomes as strings, in page order.
 func (d *Document) allNotes() (all []string) {
-	if v := d.Verdict; v != nil {
-		all = append(all, "Verdict: "+v.Level)
+	for _, v := range d.Outcomes() {
+		all = append(all, v.Title+": "+v.Level)
 		for _, e := range v.Evidence {
 			all = append(all, Clean(e.Level+": "+e.Text))
 		}

@@ -30,6 +30,7 @@ func full() *doc.Document {
 		part := doc.New(name, "")
 		part.Note("Simulated", "numbers of "+name+" are simulated")
 		part.Verdict = &doc.Verdict{Level: "SUSPECT", Evidence: []doc.Evidence{{"SUSPECT", "evidence of " + name}, {"VALID", "other evidence of " + name}}}
+		part.Gates = &doc.Verdict{Level: "FAIL", Evidence: []doc.Evidence{{"FAIL", "gate of " + name}, {"PASS", "other gate of " + name}}}
 		part.Section("Results").Blocks = []doc.Block{{Listing: &doc.Listing{Title: "Block", Groups: []doc.ListingGroup{{Lines: []doc.KeyValue{{Key: "Requests", Value: "3"}}}}}}}
 		part.Data = doc.Data{Columns: []string{"run", "requests"}, Rows: [][]string{{name, "3"}}}
 		d.Parts = append(d.Parts, part)
@@ -62,7 +63,7 @@ func TestEveryRenderingHasEveryNote(t *testing.T) {
 		for _, want := range []string{
 			"Note: a note of the document, with | and <b> in it", "Warning: a warning in a section", "Not comparable: a note in a detail section",
 			"Simulated: numbers of one are simulated", "Simulated: numbers of two are simulated", "Verdict: SUSPECT",
-			"evidence of one", "other evidence of two",
+			"evidence of one", "other evidence of two", "Gates: FAIL", "gate of one", "other gate of two",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s does not contain %q:\n%s", name, want, text)

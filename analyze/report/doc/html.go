@@ -48,7 +48,7 @@ type part struct {
 }
 
 // levels lists the evidence levels, worst first.
-var levels = []string{"INVALID", "SUSPECT", "VALID"}
+var levels = []string{"INVALID", "FAIL", "SUSPECT", "VALID", "PASS"}
 
 // WriteHTML writes the document as one self-contained page without scripts.
 func (d *Document) WriteHTML(w io.Writer) error {

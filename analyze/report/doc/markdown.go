@@ -25,8 +25,8 @@ func (b *markdownWriter) document(d *Document, level string) {
 		level += "#"
 	}
 	b.paragraph(d.Subject)
-	if v := d.Verdict; v != nil {
-		fmt.Fprintf(b, "\n%s Verdict: %s\n\n", level, v.Level)
+	for _, v := range d.Outcomes() {
+		fmt.Fprintf(b, "\n%s %s: %s\n\n", level, v.Title, v.Level)
 		t := Table{Columns: []string{"", "Evidence"}, Left: AllLeft}
 		for _, e := range v.Evidence {
 			t.Add(e.Level, e.Text)

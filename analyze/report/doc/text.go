@@ -62,9 +62,9 @@ func (b *textWriter) document(d *Document) {
 	for _, n := range notes {
 		b.wrap(n.String(), "", "  ")
 	}
-	if v := d.Verdict; v != nil {
+	for _, v := range d.Outcomes() {
 		b.gap()
-		fmt.Fprintf(b, "Verdict: %s\n", v.Level)
+		fmt.Fprintf(b, "%s: %s\n", v.Title, v.Level)
 		for _, e := range v.Evidence {
 			b.wrap(e.Text, fmt.Sprintf("  %-8s ", strings.ToLower(e.Level)), strings.Repeat(" ", 11))
 		}

@@ -1,0 +1,52 @@
+package report
+
+import (
+	"strings"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+)
+
+// Judgements applies the gates of the view to the run. An incomplete run passes none
+// unless it is forced, because the missing requests could have failed it.
+func (r Run) Judgements() (all []run.Judgement) {
+	for _, g := range r.View.Gates {
+		if r.Info.Finished() || g.Force {
+			all = append(all, g.Judge(r.Result))
+		} else {
+			all = append(all, g.Unmet("the run is incomplete"))
+		}
+	}
+	return all
+}
+
+// gates returns the outcome of gates, nil if there are none.
+func gates(all []run.Judgement) *doc.Verdict {
+	if len(all) == 0 {
+		return nil
+	}
+	v := &doc.Verdict{Level: gateLevel(all)}
+	for _, j := range all {
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: j.String()})
+	}
+	return v
+}
+
+// gateLevel returns PASS if all gates passed.
+func gateLevel(all []run.Judgement) string {
+	if len(run.Failed(all)) > 0 {
+		return "FAIL"
+	}
+	return "PASS"
+}
+
+// gatesJSON returns one object per gate, null without gates. The value and margin of
+// a change in percent are shares.
+func gatesJSON(all []run.Judgement) any {
+	return orNull(objects(all, func(j run.Judgement) object {
+		return object{
+			{"condition", j.Gate.Condition.String()}, {"must_hold", !j.Gate.Forbidden}, {"passed", j.Passed},
+			{"metric", j.Gate.Metric.Key}, {"limit", j.Gate.Limit}, {"value", finite(j.Value)}, {"margin", j.Margin}, {"text", j.String()},
+		}
+	}), len(all) > 0)
+}

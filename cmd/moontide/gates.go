@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/report"
+	"moontide/analyze/run"
+)
+
+// gateHelp explains the conditions in the help of every verb with gates.
+const gateHelp = "Gates: --slo CONDITIONS must hold and --fail-if CONDITIONS must not; otherwise the exit status is\n" +
+	"4. A condition is a metric of the summary, one of < <= > >=, and a limit: p99_ttft<2s,\n" +
+	"p99_ttft_ms<2000, failed<1%, output_throughput>1000. A metric that was not measured fails, and so\n" +
+	"does a percentile with fewer than 5 values beyond it: p99 needs 500 requests."
+
+// gateFlags returns the flags of the verbs that judge runs by conditions. force is
+// what --force does besides.
+func gateFlags(force string) []cli.Flag {
+	return group(inGates,
+		&cli.StringSliceFlag{Name: "slo", Usage: "`CONDITIONS`: comma-separated conditions that must hold, such as 'p99_ttft<2s,failed<1%'; repeatable"},
+		&cli.StringSliceFlag{Name: "fail-if", Usage: "`CONDITIONS`: comma-separated conditions that must not hold, such as 'p99_ttft>2s'; repeatable"},
+		&cli.BoolFlag{Name: "force", Usage: force + "judge percentiles of too few requests, and incomplete runs"},
+	)
+}
+
+// gatesOf parses the gates of a verb. Without objectives there is no goodput.
+func gatesOf(c *cli.Context, objectives []run.Objective) (all []run.Gate, err error) {
+	for _, flag := range []string{"slo", "fail-if"} {
+		for _, text := range c.StringSlice(flag) {
+			conditions, err := run.ParseConditions(text)
+			if err != nil {
+				return nil, misused("%s: --%s: %w", c.Command.Name, flag, err)
+			}
+			for _, condition := range conditions {
+				all = append(all, run.Gate{Condition: condition, Forbidden: flag == "fail-if", Force: c.Bool("force")})
+			}
+		}
+	}
+	for _, g := range all {
+		switch {
+		case g.Kind != run.OfValue && c.Command.Name != "compare":
+			return nil, misused("%s: %s is a change between two runs: use it with moontide compare", c.Command.Name, g.Condition)
+		case g.Metric.Goodput && findFlag(c.Command.Flags, "goodput") == nil:
+			return nil, misused("%s: %s needs objectives: use it with moontide report --goodput", c.Command.Name, g.Condition)
+		case g.Metric.Goodput && objectives == nil:
+			return nil, misused("%s: goodput needs --goodput OBJECTIVES, such as ttft:2000,tpot:25", c.Command.Name)
+		}
+	}
+	return all, nil
+}
+
+// viewOf parses the flags of a verb that executes runs.
+func viewOf(c *cli.Context) (v report.View, err error) {
+	if v.Percentiles, err = percentilesOf(c); err != nil {
+		return v, err
+	}
+	v.Gates, err = gatesOf(c, nil)
+	return v, err
+}
+
+// gateError reports gates that did not pass.
+type gateError struct{ error }
+
+// outcomeOf returns the error of runs that have been reported: one for an INVALID
+// run, else one for failed gates.
+func outcomeOf(runs report.Runs) error {
+	if slices.ContainsFunc(runs, func(r report.Run) bool { return r.Result.Verdict.Level == run.Invalid }) {
+		return errInvalid
+	}
+	var failed []error
+	for _, r := range runs {
+		name := ""
+		if len(runs) > 1 {
+			name = r.Name + ": "
+		}
+		failed = append(failed, failedGates(name, r.Judgements()))
+	}
+	return errors.Join(failed...)
+}
+
+// failedGates returns the error of gates, nil if all passed.
+func failedGates(prefix string, all []run.Judgement) error {
+	var failed []error
+	for _, j := range run.Failed(all) {
+		failed = append(failed, gateError{fmt.Errorf("failed: %s%s", prefix, j)})
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"moontide/replay/runfile"
+)
+
+// Every verb that measures runs prints its gates and exits with status 4 if one
+// fails.
+func TestGatesOfEveryVerb(t *testing.T) {
+	t.Parallel()
+	dir, url := t.TempDir(), serveFast(t)
+	must(t, dir, "simulate", sample(t), "--out", "run")
+	write(t, dir, "t.jsonl", shortTrace)
+	lenient := []string{"--max-lag", "1h", "--max-lag-share", "1"} // on a busy machine
+	for name, args := range map[string][]string{
+		"report":   {"report", "run"},
+		"simulate": {"simulate", sample(t)},
+		"compare":  {"compare", "run", "run"},
+		"replay":   append([]string{"replay", "t.jsonl", "--url", url}, lenient...),
+		"bench":    append([]string{"bench", "--isl", "50", "--osl", "3", "--concurrency", "2", "--url", url}, lenient...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			passed := try(t, dir, "", append(args, "--slo", "mean_ttft<1h,failed<1%", "--fail-if", "mean_e2el>1h")...)
+			if passed.status != exitDone || !strings.Contains(passed.out, "Gates: PASS\n") || strings.Count(passed.out, "\n  pass  ") < 3 {
+				t.Errorf("exit status %d\n%s%s", passed.status, passed.out, passed.err)
+			}
+			for _, failing := range [][]string{{"--slo", "mean_ttft<1h,mean_e2el<1us"}, {"--fail-if", "mean_e2el>1us", "--slo", "mean_ttft<1h"}} {
+				r := try(t, dir, "", append(args, failing...)...)
+				if r.status != exitThreshold || !strings.Contains(r.out, "Gates: FAIL\n") || !strings.Contains(r.err, "moontide: failed: mean_e2el_ms") || strings.Contains(r.err, "failed: mean_ttft") {
+					t.Errorf("%v: exit status %d\n%s%s", failing, r.status, r.out, r.err)
+				}
+			}
+			forced := append(args, "--slo", "p99_ttft<1h")
+			if r := try(t, dir, "", forced...); r.status != exitThreshold || !strings.Contains(r.err, "too few requests for p99: ") {
+				t.Errorf("too few requests: exit status %d\n%s%s", r.status, r.out, r.err)
+			}
+			if r := try(t, dir, "", append(forced, "--force")...); r.status != exitDone {
+				t.Errorf("too few requests, forced: exit status %d\n%s%s", r.status, r.out, r.err)
+			}
+		})
+	}
+}
+
+// The gates of a run are on disk, too.
+func TestGatesAreSaved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if r := try(t, dir, "", "simulate", sample(t), "--out", "run", "--slo", "mean_ttft<1us"); r.status != exitThreshold {
+		t.Fatalf("exit status %d\n%s", r.status, r.err)
+	}
+	for name, want := range map[string]string{runfile.SummaryFile: `"condition": "mean_ttft_ms<0.001"`, runfile.PageFile: `<h2 class="FAIL">Gates: FAIL</h2>`} {
+		if text, err := os.ReadFile(filepath.Join(dir, "run", name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+	}
+}
+
+// One run is gated by itself, in every form; the verdict comes before the gates.
+func TestReportGates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"good", "spoiled", "killed"} {
+		must(t, dir, "simulate", sample(t), "--out", name)
+	}
+	spoilLengths := func(text string) string { return strings.ReplaceAll(text, `"input_tokens": `, `"input_tokens": 1`) }
+	rewritten(t, filepath.Join(dir, "spoiled", runfile.RequestsFile), spoilLengths)
+	rewritten(t, filepath.Join(dir, "killed", runfile.RunFile), func(text string) string {
+		return strings.Replace(text, `"ended": "`, `"not_ended": "`, 1)
+	})
+	for _, tc := range []struct {
+		args   string
+		status int
+		out    string
+	}{
+		{"good --fail-if p90_ttft_ms>2000", exitThreshold, "p90_ttft_ms>2000 must not hold"},
+		{"good --fail-if p99_ttft_ms>20000", exitThreshold, "requests for p99: 100, needs 500"},
+		{"good --fail-if p99_ttft_ms>20000 --force", exitDone, "Gates: PASS"},
+		{"good --fail-if p90_ttft_ms>2000 --json", exitThreshold, `"passed": false`},
+		{"good --fail-if p90_ttft_ms>2000 --csv", exitThreshold, ",FAIL,"},
+		{"good --fail-if p90_ttft_ms>2000 --markdown", exitThreshold, "Gates: FAIL"},
+		{"good --fail-if p90_ttft_ms>2000 --format vllm", exitThreshold, "Gates: FAIL"},
+		{"good --fail-if p90_ttft_ms>2000 --format bench", exitThreshold, "# gate: fail: "},
+		{"good --fail-if p90_ttft_ms>2000 --html -", exitThreshold, "Gates: FAIL"},
+		{"good --slo goodput>0.1 --goodput ttft:2000", exitDone, "Gates: PASS"},
+		{"good --slo good_share>99% --goodput ttft:2000", exitThreshold, "Gates: FAIL"},
+		{"good --slo mean_stamp_error<1s", exitThreshold, "not measured in this run"},
+		{"good --slo failed<1% --slo completed>99", exitDone, "completed>99 must hold"},
+		{"good again=good --slo mean_ttft<1us", exitThreshold, "Gates: FAIL"},
+		{"killed --slo failed<1%", exitThreshold, "the run is incomplete"},
+		{"spoiled --slo mean_ttft<1us", exitInvalid, "Gates: FAIL"},
+		{"spoiled --slo mean_ttft<1h", exitInvalid, "Gates: PASS"},
+		{"good spoiled --slo mean_ttft<1us", exitInvalid, "Gates: FAIL"},
+	} {
+		r := try(t, dir, "", append([]string{"report"}, strings.Fields(tc.args)...)...)
+		if r.status != tc.status || !strings.Contains(r.out, tc.out) {
+			t.Errorf("%s: exit status %d, want %d with %q\n%s%s", tc.args, r.status, tc.status, tc.out, r.out, r.err)
+		}
+	}
+	if r := try(t, dir, "", "report", "good", "again=good", "--slo", "mean_ttft<1us"); !strings.Contains(r.err, "failed: good: mean_ttft_ms<") || !strings.Contains(r.err, "failed: again: mean_ttft_ms<") {
+		t.Errorf("%s", r.err)
+	}
+	gone := try(t, dir, "", "report", "good", "--slo", "mean_ttft<1us", "--png", "none/x.png")
+	if gone.status != exitFailed {
+		t.Errorf("a file that cannot be written: exit status %d\n%s", gone.status, gone.err)
+	}
+}
+
+func TestGateMisuse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, dir, "simulate", sample(t), "--out", "run")
+	for args, want := range map[string]string{
+		"report run --slo p99_ttft":                      `report: --slo: condition "p99_ttft" has no < or >`,
+		"report run --fail-if p99_ttft<2000":             `report: --fail-if: condition "p99_ttft<2000": the limit has no unit`,
+		"report run --slo mean_ttft<1s,":                 `condition "" has no`,
+		"report run --slo p99_ttft>+5%":                  "report: p99_ttft_ms>+5% is a change between two runs: use it with moontide compare",
+		"report run --slo goodput>1":                     "report: goodput needs --goodput OBJECTIVES",
+		"report run --slo mean_ttft<1s --format aiperf":  "omit --slo and --fail-if",
+		"compare run run --slo goodput>1":                "compare: goodput needs --goodput OBJECTIVES",
+		"simulate none --slo mean_ttft>+5ms":             "simulate: mean_ttft_ms>+5 is a change between two runs",
+		"replay none --fail-if goodput<1":                "replay: request_goodput<1 needs objectives: use it with moontide report --goodput",
+		"bench --isl 1 --osl 1 --concurrency 1 --slo x<": `bench: --slo: condition "x<": "" is not a number`,
+	} {
+		r := try(t, dir, "", strings.Fields(args)...)
+		if r.status != exitMisused || !strings.Contains(r.err, want) || r.out != "" {
+			t.Errorf("%s: exit status %d\n%s%s", args, r.status, r.out, r.err)
+		}
+	}
+	if got := files(t, dir); slices.Contains(got, "runs") {
+		t.Errorf("a run was started: %v", got)
+	}
+}
+
+// Gates do not belong to a run: it is resumed, and a sweep continued, with others.
+func TestGatesAreNoSettingsOfARun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, dir, "simulate", sample(t), "--out", "run", "--slo", "mean_ttft<1h", "--fail-if", "failed>50%", "--force")
+	if info := runOfFolder(t, filepath.Join(dir, "run")); slices.ContainsFunc(info.Flags, func(f string) bool {
+		return strings.HasPrefix(f, "--slo") || strings.HasPrefix(f, "--fail-if") || f == "--force=true"
+	}) {
+		t.Errorf("run.json has the flags %v", info.Flags)
+	}
+}
+
+// The errors that decide the exit status, worst first.
+func TestOrderOfExitStatuses(t *testing.T) {
+	t.Parallel()
+	gate := gateError{errors.New("failed: x")}
+	for _, tc := range []struct {
+		err  error
+		want int
+	}{
+		{nil, exitDone},
+		{gate, exitThreshold},
+		{errors.Join(gate, errInvalid), exitInvalid},
+		{errors.Join(gate, errInvalid, errors.New("disk full")), exitFailed},
+		{errors.Join(gate, errInvalid, syscall.EPIPE), exitFailed},
+		{errors.Join(gate, errInvalid, errors.New("disk full"), misused("flag")), exitMisused},
+	} {
+		if got := statusOf(tc.err); got != tc.want {
+			t.Errorf("%v: exit status %d, want %d", tc.err, got, tc.want)
+		}
+	}
+}
