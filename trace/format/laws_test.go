@@ -85,6 +85,9 @@ func TestLeapSecond(t *testing.T) {
 	if _, err := d.parse([]byte("2016-12-31 23:59:61")); err == nil {
 		t.Error("second 61 is accepted")
 	}
+	if at, err := new(dateParser).parse([]byte("\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00 00:00:00")); err == nil {
+		t.Errorf("a date without a day is read as %d", at)
+	}
 }
 
 // anyJSON draws JSON with odd strings and white space.

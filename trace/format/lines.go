@@ -18,12 +18,13 @@ type lineParser interface {
 
 // lines is the source of a format with one request a line.
 type lines struct {
-	in     *Text
-	file   *textFile // of in
-	format Format
-	parser lineParser
-	units  unitCheck
-	notes  *notes
+	in      *Text
+	file    *textFile // of in
+	format  Format
+	parser  lineParser
+	seconds bool // the format has times in seconds: units checks them
+	units   unitCheck
+	notes   *notes
 }
 
 func (l *lines) Line() int { return l.in.Number() }
@@ -43,7 +44,7 @@ func (l *lines) Read(r *trace.Request) error {
 			}
 			err = l.parser.parse(line, r)
 		}
-		if r.Timestamp.Set && (err == nil || err == errLeftOut) {
+		if l.seconds && r.Timestamp.Set && (err == nil || err == errLeftOut) {
 			l.units.add(r.Timestamp.Value)
 		}
 		switch err {
@@ -58,7 +59,7 @@ func (l *lines) Read(r *trace.Request) error {
 
 // end adds the notes about the trace as a whole, once.
 func (l *lines) end() {
-	if doubt := l.units.doubt(); doubt != "" && (l.format == Bailian || l.format == BurstGPT || l.format == Vidur) {
+	if doubt := l.units.doubt(); doubt != "" {
 		l.notes.say("%s", doubt)
 	}
 	l.units = unitCheck{}

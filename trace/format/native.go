@@ -136,10 +136,13 @@ type nativeRows struct {
 
 func (n nativeRows) parse(line []byte, r *trace.Request) error {
 	err := ParseRow(line, r)
-	if err == nil && !n.explicit && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian {
-		return fmt.Errorf("times are seconds and block ids are hashes of single blocks: %s", Quote(line))
+	if err == nil {
+		if !n.explicit && bytes.Contains(r.Extra, []byte(`"parent_chat_id"`)) && Detect(line) == Bailian {
+			return fmt.Errorf("times are seconds and block ids are hashes of single blocks: %s", Quote(line))
+		}
+		return nil
 	}
-	var missing missingKeyError
+	var missing missingKeyError // allocated here, so only for a bad row
 	if errors.As(err, &missing) && missing.key == "output_length" {
 		return fmt.Errorf("%w (format %s accepts such rows, with length 0 and a mark)", err, AIPerf)
 	}

@@ -152,6 +152,7 @@ func newReader(opts Options) (*Reader, error) {
 func (r *Reader) newSource(f *textFile, explicit bool) (source, error) {
 	counter := tokenCounter{r.opts.Tokens}
 	l := &lines{in: f.text, file: f, format: r.format, notes: r.notes}
+	l.seconds = r.format == Bailian || r.format == BurstGPT || r.format == Vidur
 	switch r.format {
 	case ShareGPT:
 		return newShareGPT(f, r.notes, counter), nil
