@@ -209,6 +209,12 @@ func (c *collector) addAnswer(rec *replay.Record) {
 	if rec.Counts.Output.Set {
 		r.Lengths.Answers++
 	}
+	if tokens >= minStreamable && isAnswered(rec) {
+		r.Streamable++
+		if rec.Last == rec.First {
+			r.Unstreamed++
+		}
+	}
 	switch asked := rec.MaxTokens(); {
 	case max(tokens, rec.Counts.Output.Value) > asked:
 		r.Lengths.AnswersLonger++

@@ -92,6 +92,8 @@ type Result struct {
 	InputEstimates            int
 	OutputEstimates           int
 	Contradicted              int                // of OutputEstimates, those whose stream contradicts the server's count
+	Streamable                int                // answers so long that they cannot arrive at one instant
+	Unstreamed                int                // of Streamable, those that did
 	Cached                    trace.Opt[int]     // absent if the server never reported it
 	RequestRate               trace.Opt[float64] // completed requests per second
 	OutputRate, TotalRate     trace.Opt[float64] // tokens per second

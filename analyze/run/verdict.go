@@ -66,6 +66,7 @@ const (
 	maxClientFailed = 0.01 // requests that the client could not send
 	maxContradicted = 0.05 // answers whose stream contradicts the server's token count
 	maxRateOff      = 0.05 // difference of the offered and the sent request rate
+	maxUnstreamed   = 0.05 // long answers that arrived at one instant: SUSPECT from a fifth, never INVALID
 )
 
 const suspectPart = 5
@@ -96,6 +97,7 @@ func judge(r *Result) Verdict {
 	v.checkPrompts(r)
 	v.checkAnswers(r)
 	v.checkTokenCounts(r)
+	v.checkStreaming(r)
 	v.checkCached(r)
 	v.checkRate(r)
 	return v
@@ -285,52 +287,6 @@ func hint(bad bool) Level {
 		return Suspect
 	}
 	return Valid
-}
-
-func (v *Verdict) checkPrompts(r *Result) {
-	l := r.Lengths
-	if l.Prompts > 0 {
-		meant := "the trace's ISL"
-		if l.Template > 0 {
-			meant += fmt.Sprintf(" plus %d template tokens", l.Template)
-		}
-		v.share("prompt_lengths", l.PromptsOff, l.Prompts, limit(r.Thresholds.MaxPromptsOff), "prompts differ from "+meant+" by more than 1 % (server's count)",
-			"send token ids, or give the tokenizer of the served model")
-	} else if r.Completed > l.Estimated {
-		v.note("prompt_lengths", Suspect, "prompt lengths are unverified: the server does not report prompt tokens")
-	}
-	if l.Estimated > 0 {
-		v.note("prompt_lengths", Valid, "%d prompts not compared with the server's count: the trace only estimates their ISL", l.Estimated)
-	}
-}
-
-// checkAnswers checks the lengths of answers. Unless their length was enforced, they
-// may be shorter than asked for.
-func (v *Verdict) checkAnswers(r *Result) {
-	l := r.Lengths
-	off := l.AnswersLonger
-	if l.Enforced {
-		off += l.AnswersShorter
-	}
-	switch {
-	case l.Answers == 0 && l.Enforced && r.Completed > 0:
-		v.note("answer_lengths", Suspect, "answer lengths are unverified: the server does not report output tokens")
-	case l.Answers == 0 && off == 0:
-	default:
-		all, text := max(l.Answers, off), fmt.Sprintf("answers are not as long as asked for: %d shorter, %d longer", l.AnswersShorter, l.AnswersLonger)
-		if !l.Enforced {
-			text = fmt.Sprintf("answers are longer than max_tokens, %d shorter", l.AnswersShorter)
-		}
-		v.share("answer_lengths", off, all, limit(r.Thresholds.MaxAnswersOff), text,
-			"the server does not obey ignore_eos and min_tokens or max_tokens, or its context is too short")
-	}
-}
-
-func (v *Verdict) checkTokenCounts(r *Result) {
-	if r.Lengths.Answers > 0 {
-		v.share("token_counts", r.Contradicted, r.Completed, limit(maxContradicted).any(), "answers have a token count that their stream contradicts",
-			"the server's usage is wrong, so their tokens are counted in chunks")
-	}
 }
 
 // checkCached looks for cache contents from before the run, in total and by request:

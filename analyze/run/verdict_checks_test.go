@@ -10,6 +10,7 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
@@ -295,4 +296,110 @@ func TestITLPerTokenIsITL(t *testing.T) {
 			rt.Errorf("%+v and %+v", r.ITL, r.ITLPerToken)
 		}
 	})
+}
+
+// Requests whose lengths the server does not report cross a check as early as those
+// with other lengths, but alone they are only SUSPECT.
+func TestUnverifiedLengths(t *testing.T) {
+	for check, spoil := range map[string]func(rec *replay.Record){
+		"prompt_lengths": func(rec *replay.Record) { rec.Counts.Input = trace.Opt[int]{} },
+		"answer_lengths": func(rec *replay.Record) { rec.Counts.Output = trace.Opt[int]{} },
+	} {
+		for n, want := range map[int]run.Level{1: run.Valid, 2: run.Suspect, 999: run.Suspect, 1000: run.Suspect} {
+			records := sound(1000)
+			for i := range n {
+				spoil(&records[i])
+			}
+			v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: true}, records...).Verdict
+			if v.Level != want || !slices.ContainsFunc(v.Evidence, func(e run.Evidence) bool {
+				return e.Check == check && e.Level == want && strings.Contains(e.Text, "lengths are unverified")
+			}) {
+				t.Errorf("%s: %d of 1000: %v, want %v", check, n, v, want)
+			}
+		}
+	}
+}
+
+// Without usage, more chunks than max_tokens are a longer answer.
+func TestLongerAnswersWithoutUsage(t *testing.T) {
+	for _, enforced := range []bool{true, false} {
+		records := sound(1000)
+		for i := range records {
+			records[i].Counts.Output = trace.Opt[int]{}
+			if i < 11 {
+				records[i].OutputLength = 1
+			}
+		}
+		if v := compute(t, run.Options{BlockSize: 16, LengthsEnforced: enforced}, records...).Verdict; v.Level != run.Invalid {
+			t.Errorf("enforced %v: %v", enforced, v)
+		}
+	}
+}
+
+// Long answers that arrive at one instant were not streamed, whether in one chunk or
+// in many.
+func TestAnswersAtOneInstant(t *testing.T) {
+	atOnce := func(tokens, chunks int) replay.Record {
+		rec := answered(0, slices.Repeat([]float64{100}, chunks)...)
+		rec.InputLength, rec.OutputLength, rec.HashIDs = 10, tokens, []uint64{0}
+		rec.Counts = replay.Counts{Input: trace.Some(10), Output: trace.Some(tokens)}
+		return rec
+	}
+	streamed := atOnce(16, 16)
+	streamed.Gaps[14], streamed.Last.Value, streamed.Done = at(1), streamed.Last.Value+at(1), streamed.Done+at(1)
+	for _, test := range []struct {
+		name string
+		rec  replay.Record
+		bad  int // of 1000
+		want run.Level
+	}{
+		{"one chunk", atOnce(16, 1), 10, run.Suspect},
+		{"many chunks", atOnce(16, 16), 10, run.Suspect},
+		{"all", atOnce(16, 16), 1000, run.Suspect},
+		{"fewer", atOnce(16, 16), 9, run.Valid},
+		{"so few tokens that a server may collect them", atOnce(15, 1), 1000, run.Valid},
+		{"streamed", streamed, 1000, run.Valid},
+	} {
+		records := slices.Repeat([]replay.Record{streamed}, 1000)
+		for i := range test.bad {
+			records[i] = test.rec
+		}
+		v := compute(t, run.Options{BlockSize: 16}, records...).Verdict
+		crossed := slices.ContainsFunc(v.Evidence, func(e run.Evidence) bool { return e.Check == "streaming" && e.Level == run.Suspect })
+		if v.Level != test.want || crossed != (test.want == run.Suspect) {
+			t.Errorf("%s: %v, want %v", test.name, v, test.want)
+		}
+	}
+}
+
+// A prompt may be off by 1 % in the server's count.
+func TestPromptLengthTolerance(t *testing.T) {
+	for counted, want := range map[int]run.Level{989: run.Invalid, 990: run.Valid, 1010: run.Valid, 1011: run.Invalid} {
+		records := sound(100)
+		for i := range records {
+			records[i].InputLength, records[i].Counts.Input = 1000, trace.Some(counted)
+		}
+		if v := compute(t, run.Options{BlockSize: 16}, records...).Verdict; v.Level != want {
+			t.Errorf("%d tokens counted of 1000: %v", counted, v)
+		}
+	}
+}
+
+// A CPU that is more than 80 % busy is named as the cause of a late client.
+func TestBusyCPUIsACause(t *testing.T) {
+	for _, test := range []struct {
+		sample runfile.Sample
+		cause  string
+	}{
+		{runfile.Sample{MachineBusy: 0.79, MachineShare: 0.79}, ""},
+		{runfile.Sample{MachineBusy: 0.81, MachineShare: 0.79}, "CPU was 81 % busy; "},
+		{runfile.Sample{MachineBusy: 0.79, MachineShare: 0.81}, "the client used 81 % of the CPU; "},
+	} {
+		test.sample.SpanMS = 1000
+		v := compute(t, sampled(t, test.sample), spoiled(100, 50, "client_lag")...).Verdict
+		want := "INVALID above 10.00 ms): " + test.cause + "use a larger client machine"
+		if !slices.ContainsFunc(v.Evidence, func(e run.Evidence) bool { return strings.Contains(e.Text, want) }) {
+			t.Errorf("%+v: %v, want %q", test.sample, v, want)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+
 	"moontide/replay"
 	"moontide/replay/evidence"
 	"moontide/replay/openai"
@@ -16,8 +17,11 @@ type watcher struct {
 	stampErrorsBefore openai.StampErrors
 }
 
-// observe starts sampling a run into its folder.
+// observe starts recording a run in its folder.
 func observe(ctx context.Context, cfg *Config, folder *runfile.Writer, runner *replay.Runner, client *openai.Client) (*watcher, error) {
+	if err := folder.OpenFiles(); err != nil {
+		return nil, err
+	}
 	sampling := evidence.Config{Write: folder.Sample, Status: runner.Status, ReadDelay: readDelays(client)}
 	if len(cfg.ServerMetrics) > 0 {
 		scraper, err := evidence.New(cfg.ServerMetrics, cfg.Client.RootCAs)

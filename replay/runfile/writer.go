@@ -153,6 +153,16 @@ func (f *Writer) countGaps(rec *replay.Record) {
 	rec.Gaps = nil
 }
 
+// OpenFiles opens the files that the first write would open. Later, the requests in
+// flight may have used up the file descriptors.
+func (f *Writer) OpenFiles() error {
+	err := errors.Join(f.samples.write(f.Dir, SamplesFile, nil), f.sent.write(f.Dir, SentFile, nil))
+	if err != nil {
+		return fmt.Errorf("making run folder: %w", err)
+	}
+	return nil
+}
+
 // Close closes requests.jsonl.
 func (f *Writer) Close() error {
 	var gapsErr error

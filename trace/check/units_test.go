@@ -42,6 +42,16 @@ func TestUnits(t *testing.T) {
 		}
 		return 150_000 * random.ExpFloat64()
 	}
+	// One of 500 gaps is some times as long as the others. The mean of 499 is 30 of
+	// these where it is 31.9 of the others.
+	pause := func(times float64) func(int) float64 {
+		return func(i int) float64 {
+			if i == 250 {
+				return times * 290e3
+			}
+			return 290e3 + 5e3*math.Sin(float64(i))
+		}
+	}
 	for _, test := range []struct {
 		name string
 		all  []trace.Request
@@ -64,6 +74,8 @@ func TestUnits(t *testing.T) {
 		{"a few people over weeks", arriving(2000, people), "", ""},
 		{"a service in microseconds", arriving(500, poisson(290e3)), check.TimeInMicroseconds, "in microseconds they would be 3."},
 		{"a service in nanoseconds", arriving(500, poisson(290e6)), check.TimeInNanoseconds, "in nanoseconds they would be 3."},
+		{"a pause of less than 30 mean gaps", arriving(500, pause(31.5)), check.TimeInMicroseconds, "without a pause"},
+		{"a pause of more than 30 mean gaps", arriving(500, pause(32.3)), "", ""},
 		{"slow, and too few rows to tell", arriving(99, poisson(290e3)), "", ""},
 		{"later turns are not at once", turns(arriving(400, poisson(2))), "", ""},
 	} {

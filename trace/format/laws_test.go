@@ -267,6 +267,9 @@ func TestBlockIDs(t *testing.T) {
 	first, parents, own := map[uint64]int{}, map[uint64]uint64{}, map[uint64]bool{}
 	for _, ids := range zipf {
 		first[ids[0]]++
+		if ids[4] != ids[0]+4 || ids[5] < firstID {
+			t.Fatalf("of 10 blocks, not 5 are a document's: %d", ids)
+		}
 		for i := 1; i < len(ids); i++ {
 			if p, known := parents[ids[i]]; known && p != ids[i-1] {
 				t.Fatalf("id %d follows %d and %d", ids[i], p, ids[i-1])
@@ -279,6 +282,10 @@ func TestBlockIDs(t *testing.T) {
 			}
 			own[id] = true
 		}
+	}
+	// Of 1,000 documents, 20,000 prompts miss the k-th with a probability of exp(-2672/k).
+	if n := len(first); n < 950 || n > 1000 {
+		t.Errorf("%d prompts begin with %d documents", rows, n)
 	}
 	// The sum of 1/k up to 1,000 is 7.485: the first document has 13.4 %, the
 	// second half of that. Three standard deviations are 144 and 106 rows.
@@ -365,5 +372,16 @@ func TestClock(t *testing.T) {
 		return 60
 	}); doubt != "" {
 		t.Error(doubt)
+	}
+	// The longest gap is 30 times the mean gap where it is 35.1 times the others.
+	for longest, sure := range map[float64]bool{34: true, 36: false} {
+		if doubt := watch(func(i int) float64 {
+			if i == 100 {
+				return longest * 100
+			}
+			return 100
+		}); (doubt != "") != sure {
+			t.Errorf("a pause of %v gaps: %q", longest, doubt)
+		}
 	}
 }

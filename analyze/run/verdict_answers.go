@@ -1,0 +1,79 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// minStreamable is a number of tokens that no engine sends at once: a few are usual
+// with speculative decoding, or where the server collects some.
+const minStreamable = 16
+
+func (v *Verdict) checkPrompts(r *Result) {
+	l := r.Lengths
+	if l.Prompts > 0 {
+		meant := "the trace's ISL"
+		if l.Template > 0 {
+			meant += fmt.Sprintf(" plus %d template tokens", l.Template)
+		}
+		v.share("prompt_lengths", l.PromptsOff, l.Prompts, limit(r.Thresholds.MaxPromptsOff), "prompts differ from "+meant+" by more than 1 % (server's count)",
+			"send token ids, or give the tokenizer of the served model")
+	}
+	v.unverified("prompt_lengths", r.Completed-l.Estimated-l.Prompts, r.Completed-l.Estimated, r.Thresholds.MaxPromptsOff, "prompt")
+	if l.Estimated > 0 {
+		v.note("prompt_lengths", Valid, "%d prompts not compared with the server's count: the trace only estimates their ISL", l.Estimated)
+	}
+}
+
+// checkAnswers checks the lengths of answers. Unless their length was enforced, they
+// may be shorter than asked for.
+func (v *Verdict) checkAnswers(r *Result) {
+	l := r.Lengths
+	off := l.AnswersLonger
+	if l.Enforced {
+		off += l.AnswersShorter
+		v.unverified("answer_lengths", r.Completed-l.Answers, r.Completed, r.Thresholds.MaxAnswersOff, "output")
+	}
+	if all := max(cmp.Or(l.Answers, r.Completed), off); l.Answers > 0 || off > 0 {
+		text := fmt.Sprintf("answers are not as long as asked for: %d shorter, %d longer", l.AnswersShorter, l.AnswersLonger)
+		if !l.Enforced {
+			text = fmt.Sprintf("answers are longer than max_tokens, %d shorter", l.AnswersShorter)
+		}
+		v.share("answer_lengths", off, all, limit(r.Thresholds.MaxAnswersOff), text,
+			"the server does not obey ignore_eos and min_tokens or max_tokens, or its context is too short")
+	}
+}
+
+// unverified checks the requests without the server's count of their tokens: their
+// lengths may be off, so they cross a check as early as lengths that are.
+func (v *Verdict) unverified(check string, n, all int, threshold float64, tokens string) {
+	what, share, from := strings.ReplaceAll(check, "_", " ")+" are unverified", float64(n)/float64(all), limit(threshold).suspect
+	switch {
+	case n <= 0:
+	case n == all:
+		v.note(check, Suspect, "%s: the server does not report %s tokens", what, tokens)
+	default:
+		v.note(check, hint(share >= from), "%s for %d of %d requests (%s, SUSPECT from %s): the server does not report their %s tokens",
+			what, n, all, percent(share), percent(from), tokens)
+	}
+}
+
+// checkStreaming checks for answers that arrived all at once, so that their TTFT is
+// that of their last token, and their TPOT 0.
+func (v *Verdict) checkStreaming(r *Result) {
+	if r.Unstreamed == 0 || r.Virtual {
+		return
+	}
+	l := limit(maxUnstreamed)
+	share := float64(r.Unstreamed) / float64(r.Streamable)
+	v.note("streaming", hint(share >= l.suspect), "%d of %d answers of %d tokens or more arrived at one instant (%s, SUSPECT from %s): TTFT and ITL are not the server's; look for a proxy that buffers, or make it send fewer tokens at once",
+		r.Unstreamed, r.Streamable, minStreamable, percent(share), percent(l.suspect))
+}
+
+func (v *Verdict) checkTokenCounts(r *Result) {
+	if r.Lengths.Answers > 0 {
+		v.share("token_counts", r.Contradicted, r.Completed, limit(maxContradicted).any(), "answers have a token count that their stream contradicts",
+			"the server's usage is wrong, so their tokens are counted in chunks")
+	}
+}
