@@ -22,6 +22,7 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 			return nil, err
 		}
 		c.result.Records++
+		c.rows.add(rec.Row)
 		c.add(&rec)
 	}
 	if opts.Unreadable != nil {
@@ -29,12 +30,18 @@ func Compute(records iter.Seq2[replay.Record, error], opts Options) (*Result, er
 		r.Unreadable, r.FirstUnreadable = opts.Unreadable()
 		r.Records += r.Unreadable
 	}
+	if rows := c.rows; rows.rows > 0 {
+		r := c.result
+		r.Sent, r.Repeated = opts.Sent, rows.repeated
+		r.Missing = max(opts.Sent-rows.distinct-r.Unreadable, 0)
+	}
 	return c.finish(), nil
 }
 
 type collector struct {
 	opts         Options
 	result       *Result
+	rows         recordedRows
 	latencies    [latencyCount][]float64 // unused for ITL: see gaps
 	inFlight     spans
 	dues, sends  instants
@@ -56,6 +63,7 @@ func newCollector(opts Options) *collector {
 	expected := max(opts.Expected, 0)
 	c := &collector{
 		opts: opts,
+		rows: recordedRows{rows: opts.Rows},
 		result: &Result{
 			Virtual: opts.Virtual, ReadDelay: opts.ReadDelay, Merges: opts.Merges, Samples: opts.Samples,
 			Window: opts.Window, Thresholds: withDefaults(opts.Thresholds), MaxConcurrency: opts.MaxConcurrency,
@@ -240,6 +248,7 @@ func (c *collector) addStamps(rec *replay.Record) {
 	switch rec.Stamps {
 	case replay.KernelStamps:
 		c.result.StampedByKernel++
+		c.result.ChunksByKernel += rec.Chunks
 	case replay.ClientStamps:
 		c.result.StampedByClient++
 	}

@@ -40,6 +40,9 @@ type Options struct {
 	MaxConcurrency int
 	Thresholds     runfile.Thresholds // of the verdict
 	EachPrediction bool               // keep the predicted cache hits of every request
+	// Rows and Sent are the rows of the trace and those that were sent, to find
+	// missing and repeated records; 0 is unknown.
+	Rows, Sent int
 	// Unreadable, if not nil, returns how many records could not be read, and the
 	// first error. It is called after the records have been read.
 	Unreadable func() (records int, first error)
@@ -79,6 +82,9 @@ type Result struct {
 	// all; FirstUnreadable says why. Their requests are in no other figure.
 	Unreadable, Records int
 	FirstUnreadable     error
+	// Missing requests of the Sent ones have no record, not even an unreadable one.
+	// Repeated records are of rows that have another record, or of no row.
+	Sent, Missing, Repeated int
 	// Examples holds one untrusted error message per class.
 	Examples map[replay.Class]string
 
@@ -131,6 +137,7 @@ type Result struct {
 	// timestamped arrivals. For kernel timestamps, FirstStampError bounds the error
 	// of a request's TTFT and MaxStampError that of all its timestamps.
 	StampedByKernel, StampedByClient int
+	ChunksByKernel                   int // token chunks of the requests stamped by the kernel
 	// GapsNotKept is the number of gaps between token chunks that are missing from
 	// the records; GapsCounted is how many of these come from Options.Gaps.
 	GapsNotKept, GapsCounted int

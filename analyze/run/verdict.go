@@ -255,8 +255,10 @@ func (v *Verdict) checkClientStamps(r *Result, l limits) {
 func (v *Verdict) checkMerges(r *Result, l limits) {
 	by := fmt.Sprintf("%d responses timestamped by the kernel; ", r.StampedByKernel)
 	m := r.Merges
-	if m.Chunks == 0 {
+	if m.Chunks < uint64(r.ChunksByKernel) { // a part of the run was killed
 		v.late(r, "stamp_error", by+"timestamp error from late reads", r.MaxStampError.Quantile(0.99), l)
+	}
+	if m.Chunks == 0 {
 		return
 	}
 	v.late(r, "first_stamp_error", by+"TTFT error from late reads", r.FirstStampError.Quantile(0.99), l)

@@ -1,14 +1,49 @@
 package run
 
-import "fmt"
+import (
+	"fmt"
 
-// maxUnreadable is the share of records that may be unreadable.
-const maxUnreadable = 0.01
+	"moontide/replay"
+)
 
-// checkRecords checks for requests whose records are lost.
+// Shares of lost and of repeated records above which a run is INVALID.
+const (
+	maxUnreadable = 0.01
+	maxMissing    = 0.01
+	maxRepeated   = 0.01
+)
+
+// recordedRows compares the rows of the records with those of the run.
+type recordedRows struct {
+	rows     int // of the trace; 0 is unknown
+	seen     replay.RowSet
+	distinct int
+	repeated int // records of a row that had one, or that the trace does not have
+}
+
+func (c *recordedRows) add(row int) {
+	switch {
+	case c.rows == 0:
+	case row < 0 || row >= c.rows || c.seen.Has(row):
+		c.repeated++
+	default:
+		c.seen.Add(row)
+		c.distinct++
+	}
+}
+
+// checkRecords checks for requests whose records are lost or not of this run.
 func (v *Verdict) checkRecords(r *Result) {
 	if r.Unreadable > 0 {
 		v.share("records", r.Unreadable, r.Records, limit(maxUnreadable).any(), "records cannot be read",
 			fmt.Sprintf("their requests are in no figure; restore the file from a copy or run again; the first: %v", r.FirstUnreadable))
+	}
+	if r.Missing > 0 {
+		v.share("records", r.Missing, r.Sent, limit(maxMissing).any(), "requests that were sent have no record",
+			"they are in no figure: they were in flight when the run was killed, or the record was cut; resume the run or run again")
+	}
+	if r.Repeated > 0 {
+		v.share("records", r.Repeated, r.Records, limit(maxRepeated).any(), "records repeat a row or are of another trace",
+			"their requests are in the figures; restore the file from a copy or run again")
 	}
 }

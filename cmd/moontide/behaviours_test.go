@@ -91,7 +91,7 @@ func (b *behaviour) row(t *testing.T) string {
 	if got := strings.TrimSpace(level + " " + crossed); got != b.verdict || !strings.Contains(unwrapped(r.out), "Verdict: "+level) {
 		t.Errorf("%s, want %s:\n%s%s", got, b.verdict, r.out, r.err)
 	}
-	if want := statusOf(m); r.status != want {
+	if want := exitStatus(m); r.status != want {
 		t.Errorf("exit status %d, want %d:\n%s%s", r.status, want, r.out, r.err)
 	}
 	counts := fmt.Sprintf("%d | %s", m.Completed, failuresByClass(m))
@@ -101,8 +101,8 @@ func (b *behaviour) row(t *testing.T) string {
 	return fmt.Sprintf("| %s | %s | %d | %s | %s |\n", b.name, level, r.status, counts, crossed)
 }
 
-// statusOf is the exit status that a measured run has by its verdict.
-func statusOf(m *run.Result) int {
+// exitStatus is the exit status that a measured run has by its verdict.
+func exitStatus(m *run.Result) int {
 	switch {
 	case m.Completed == 0:
 		return exitFailed

@@ -119,6 +119,7 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 // optionsOf returns the options for [run.Compute] that are in run.json.
 func optionsOf(info *runfile.Run) run.Options {
 	return run.Options{
+		Rows: info.Rows, Sent: info.Sent,
 		BlockSize: info.Trace.BlockSize, ServerBlockSize: info.Target.ServerBlockSize,
 		Virtual: info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
 		LengthsEnforced: info.Target.IgnoreEOS || info.Target.MinTokens, MaxConcurrency: info.Limits.MaxConcurrency,
