@@ -8,8 +8,7 @@
 //	c := diff.Of([]*diff.Run{a}, []*diff.Run{b}, diff.Options{})
 //
 // Objections to comparing the sides at all are left to the caller to act on. [Judge]
-// applies a gate to a difference. All functions are safe for
-// concurrent use.
+// applies a gate to a difference. All functions are safe for concurrent use.
 //
 // # Confidence intervals
 //

@@ -28,3 +28,20 @@ func Example() {
 	// Mean TTFT (ms): 8.49
 	// P99 ITL (ms): 4.03
 }
+
+// Judge a run by conditions that must hold.
+func ExampleGate() {
+	conditions, err := run.ParseConditions("p99_ttft<2s,failed<1%")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result := &run.Result{Completed: 300, Failed: 1}
+	for _, c := range conditions {
+		j := run.Gate{Condition: c}.Judge(result)
+		fmt.Println(j.Word()+":", j)
+	}
+	// Output:
+	// fail: p99_ttft_ms<2000 must hold: not measured in this run
+	// pass: failed_share<1% must hold: 0.33 %, margin 0.67 %
+}

@@ -172,3 +172,51 @@ func TestOrderOfExitStatuses(t *testing.T) {
 		}
 	}
 }
+
+// A run against a server that still has the prompts of an earlier run in its cache is
+// not compared with that run; one with another salt is.
+func TestCompareRefusesWarmWithCold(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	for name, salt := range map[string]string{"cold": "a", "other": "b"} {
+		replayed(t, dir, name, url, salt)
+	}
+	replayed(t, dir, "warm", url, "a")
+	if r := try(t, dir, "", "compare", "cold", "warm"); r.status != exitFailed || !strings.Contains(r.err, "warm started warm and cold cold: in warm, ") || r.out != "" {
+		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	if r := try(t, dir, "", "compare", "cold", "warm", "--force", "--slo", "mean_ttft<1us"); r.status != exitThreshold || !strings.Contains(r.out, "Not comparable: warm started warm") {
+		t.Errorf("forced: exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	if r := try(t, dir, "", "compare", "cold", "other"); r.status != exitDone {
+		t.Errorf("another salt: exit status %d\n%s", r.status, r.err)
+	}
+}
+
+// replayed replays the first rows of the sample, whose verdict does not depend on how
+// busy the machine is.
+func replayed(t *testing.T, dir, name, url, salt string) {
+	t.Helper()
+	r := try(t, dir, "", "replay", sample(t), "--limit", "20", "--speedup", "100", "--url", url, "--salt", salt, "--out", name, "--max-lag", "1h")
+	if !r.measured() {
+		t.Fatalf("exit status %d\n%s", r.status, r.err)
+	}
+}
+
+// A failed gate is the exit status even if the reader of the output ends early.
+func TestGatesWithABrokenPipe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	cmd := moontide(dir, "simulate", sample(t), "--out", "run", "--slo", "mean_ttft<1us")
+	cmd.Stdout = w
+	cmd.Run()
+	w.Close()
+	if got := cmd.ProcessState.ExitCode(); got != exitThreshold {
+		t.Errorf("exit status %d", got)
+	}
+}

@@ -58,6 +58,7 @@ var verbPages = map[string]verbPage{
 		examples: []string{
 			"runs/a --percentiles 50,90,99 --goodput ttft:2000,tpot:50",
 			"before=runs/a after=runs/b --markdown --png latencies.png",
+			"runs/a --slo 'p99_ttft<2s,failed<1%'",
 		},
 		common: []string{"metrics", "percentiles", "goodput", "json", "csv", "markdown", "html", "png"},
 	},
