@@ -19,7 +19,7 @@ import (
 // read.
 func (c *recordCodec) fields(r *replay.Record) {
 	failed := r.Class != replay.OK
-	c.int("row", &r.Row, true) // first: see rowEnd
+	c.int("row", &r.Row, true) // first: see firstField
 	c.duration("due_ms", "", &r.Due, true)
 	c.duration("ready_ms", "", &r.Ready, true)
 	c.duration("connect_ms", "opening_ms", &r.ConnectTime, r.ConnectTime != 0)
@@ -76,8 +76,11 @@ func AppendRecord(dst []byte, rec replay.Record, keepText bool) ([]byte, error) 
 	return append(c.dst, '}'), c.err
 }
 
-// rowEnd separates the trace row from the fields.
-var rowEnd = []byte(`, "row": `)
+// The first field separates the trace row from the fields.
+var (
+	separator  = []byte(", ")
+	firstField = []byte(`"row": `)
+)
 
 // arena is memory shared by records, so that reading them rarely allocates. Slices
 // that were handed out are not written again.
@@ -94,11 +97,12 @@ const (
 // scanRecord is a fast reader for result lines in the layout of [AppendRecord]. It
 // returns false for any other line, which needs [parseRecord].
 //
-// rowEnd cannot be part of a string, where quotes are escaped. If it is in an
+// firstField cannot be part of a string, where quotes are escaped. If it is in an
 // object inside the row, the text before it does not parse.
 func scanRecord(line []byte, rec *replay.Record, a *arena) bool {
-	end := bytes.Index(line, rowEnd)
-	if end < 0 {
+	first := bytes.Index(line, firstField) // a quote is rarer than the separator's comma
+	end := first - len(separator)
+	if end < 0 || !bytes.Equal(line[end:first], separator) {
 		return false
 	}
 	if cap(a.ids)-len(a.ids) < arenaLeft {
@@ -111,7 +115,7 @@ func scanRecord(line []byte, rec *replay.Record, a *arena) bool {
 	rec.HashIDs = a.ids[len(a.ids):]
 	line[end] = '}' // temporarily, to parse the row alone
 	err := format.ParseRow(line[:end+1], &rec.Request)
-	line[end] = rowEnd[0]
+	line[end] = separator[0]
 	if err != nil || hasRecordKey(&rec.Request) {
 		return false
 	}
@@ -119,7 +123,7 @@ func scanRecord(line []byte, rec *replay.Record, a *arena) bool {
 		a.ids = a.ids[:len(a.ids)+n]
 		rec.HashIDs = rec.HashIDs[:n:n]
 	}
-	c := recordCodec{mode: scanning, Cursor: jsonscan.New(line[end+len(", "):]), arena: a}
+	c := recordCodec{mode: scanning, Cursor: jsonscan.New(line[first:]), arena: a}
 	c.next = c.Key()
 	c.fields(rec)
 	return c.isResult && c.next == nil && c.Done()

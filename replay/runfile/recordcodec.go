@@ -18,13 +18,13 @@ import (
 // raw is the value to decode, nil if there is none.
 func (c *recordCodec) begin(key, oldKey string, write bool) (ok bool, raw []byte) {
 	switch c.mode {
+	case scanning:
+		return string(c.next) == key || oldKey != "" && string(c.next) == oldKey, nil
 	case writing:
 		if write {
 			c.dst = append(append(append(c.dst, `, "`...), key...), `": `...)
 		}
 		return write, nil
-	case scanning:
-		return c.next != nil && (string(c.next) == key || oldKey != "" && string(c.next) == oldKey), nil
 	case decoding:
 		raw, ok := c.members[key]
 		if !ok && oldKey != "" {

@@ -19,6 +19,11 @@ func (c *Cursor) Int(most int) int {
 // Uint reads an unsigned 64-bit integer, written only in digits.
 func (c *Cursor) Uint() uint64 {
 	c.Peek()
+	return c.uint()
+}
+
+// uint is Uint without white space before the integer.
+func (c *Cursor) uint() uint64 {
 	if c.at+8 <= len(c.text) {
 		if n, width := sevenDigits(binary.LittleEndian.Uint64(c.text[c.at:])); width > 0 {
 			c.at += width
@@ -127,7 +132,7 @@ func (c *Cursor) Uints(dst []uint64, most int) []uint64 {
 	for more {
 		c.Peek()
 		start := c.at
-		dst = append(dst, c.Uint())
+		dst = append(dst, c.uint())
 		if c.at+1 < len(c.text) && c.text[c.at] == ',' && c.text[c.at+1] == ' ' {
 			width := c.at - start
 			c.at += 2

@@ -52,6 +52,12 @@ func (e *oneEngine) changed() { e.pool.nextAt[e.index] = unknown }
 // next returns the time of the next event and its engine; ties go to the first
 // engine. See oneEngine.next.
 func (p *pool) next(before time.Duration) (at time.Duration, next *oneEngine) {
+	if len(p.engines) == 1 { // asking it costs less than the cache
+		if at, ok := p.engines[0].next(before); ok {
+			return at, p.engines[0]
+		}
+		return 0, nil
+	}
 	best := -1
 	for i, t := range p.nextAt {
 		if t == unknown {
