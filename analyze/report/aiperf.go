@@ -37,7 +37,7 @@ func AIPerf(w io.Writer, info runfile.Run, records iter.Seq2[replay.Record, erro
 		if err != nil {
 			return fmt.Errorf("writing row %d: %w", rec.Row+1, err)
 		}
-		out.Write(line)
+		out.Write(printable(line))
 		out.WriteByte('\n')
 	}
 	if err := out.Flush(); err != nil {

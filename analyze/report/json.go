@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"moontide/analyze/diff"
 	"moontide/analyze/report/doc"
@@ -16,14 +19,42 @@ import (
 // writeJSON writes v indented, with encoding/json: compiling sonic's encoder costs
 // more than it saves for one object.
 func writeJSON(w io.Writer, v any) error {
-	out := json.NewEncoder(w)
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	if err := out.Encode(v); err != nil {
+	err := out.Encode(v)
+	if err == nil {
+		_, err = w.Write(printable(b.Bytes()))
+	}
+	if err != nil {
 		return fmt.Errorf("writing report: %w", err)
 	}
 	return nil
 }
+
+// printable escapes the characters in JSON that could control a terminal and that
+// encoders leave as they are, such as U+009B.
+func printable(text []byte) []byte {
+	if !bytes.ContainsFunc(text, controls) {
+		return text
+	}
+	var b []byte
+	for _, r := range string(text) {
+		switch {
+		case !controls(r):
+			b = utf8.AppendRune(b, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+	}
+	return b
+}
+
+func controls(r rune) bool { return r != '\n' && !strconv.IsPrint(r) }
 
 // object is a JSON object with ordered members.
 type object []field

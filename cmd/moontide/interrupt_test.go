@@ -8,8 +8,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -127,9 +129,24 @@ func interrupt(t *testing.T, cmd *exec.Cmd) {
 // Once the requests in flight are released, an interrupted run ends normally.
 func TestInterruptDrains(t *testing.T) {
 	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			if signal.Ignored(sig) {
+				t.Skip("ignored by the caller, as under nohup")
+			}
+			testDrain(t, sig)
+		})
+	}
+}
+
+func testDrain(t *testing.T, sig os.Signal) {
+	t.Helper()
 	s, dir := newSlowEndpoint(t), t.TempDir()
 	cmd, out, talk := s.start(t, dir)
-	interrupt(t, cmd)
+	if err := cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
 	talk.await(t, interrupted)
 	close(s.release)
 	said := talk.end(cmd)

@@ -189,7 +189,7 @@ func present(std streams, result *bench.Result, view report.View) error {
 	return errors.Join(saveReports(std, result, view), std.print(func(w io.Writer) error {
 		err := (report.Runs{reported(result, view)}).Document().WriteText(w)
 		if err == nil {
-			_, err = fmt.Fprintf(w, "Run folder: %s\n", result.Dir)
+			_, err = fmt.Fprintf(w, "Run folder: %s\n", harmless(result.Dir))
 		}
 		return err
 	}))

@@ -59,7 +59,7 @@ func resumeFlags(c *cli.Context) (resume bool, err error) {
 		if given[name] != nil {
 			continue
 		}
-		if _, secret := masks[name]; secret {
+		if _, secret := masks[name]; secret && slices.ContainsFunc(values, isMasked) {
 			return true, misused("replay: --resume %s: pass --%s again: run folders do not store values that may be secret", dir, name)
 		}
 		for _, value := range values {
@@ -83,6 +83,9 @@ func resumeFlags(c *cli.Context) (resume bool, err error) {
 	}
 	return true, nil
 }
+
+// isMasked reports whether a value stored by setFlags lacks a secret.
+func isMasked(value string) bool { return strings.Contains(value, "***") }
 
 // setFlag sets a flag as if it had been given.
 func setFlag(c *cli.Context, name, value string) error {

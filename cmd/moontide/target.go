@@ -150,6 +150,7 @@ func maskedCommand() []string {
 // masks lists the flags whose values may be secret, and their replacements.
 var masks = map[string]func(string) string{
 	serverMetricsFlag: maskQuery,
+	"extra-body":      openai.MaskBody,
 	"header": func(header string) string {
 		name, _, _ := strings.Cut(header, ":")
 		return name + ": ***"

@@ -56,7 +56,7 @@ func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Tar
 	t := runfile.Target{
 		URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
 		Simulated: c.embedded(),
-		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Body: client.Members(),
+		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Body: openai.MaskBody(client.Members()),
 		TemplateTokens: client.TemplateTokens().Value, ExactISL: c.Client.ExactISL,
 	}
 	if client.PromptForm() == openai.Tokens {

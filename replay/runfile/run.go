@@ -76,7 +76,7 @@ type Target struct {
 	ServerBlockSize int    `json:"server_block_size,omitempty"`
 	IgnoreEOS       bool   `json:"ignore_eos"`
 	MinTokens       bool   `json:"min_tokens,omitempty"` // min_tokens was set to the OSL
-	Body            string `json:"body,omitempty"`       // body of requests (JSON) without prompt and output length
+	Body            string `json:"body,omitempty"`       // body of requests (JSON) without prompt and output length, secrets masked
 	// TemplateTokens is how many tokens the endpoint adds to each prompt, if
 	// measured. With ExactISL, prompts were shortened by this number.
 	TemplateTokens int  `json:"template_tokens,omitempty"`

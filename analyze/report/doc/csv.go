@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,17 +18,26 @@ func (d *Document) WriteCSV(w io.Writer) error {
 		columns = append(slices.Clone(columns), "notes")
 	}
 	out := csv.NewWriter(w)
-	out.Write(columns)
+	out.Write(csvCells(slices.Clone(columns)))
 	for i, row := range rows {
-		for j, cell := range row {
-			row[j] = Clean(cell)
-		}
-		rows[i] = row[:len(columns)]
+		rows[i] = csvCells(row)[:len(columns)]
 	}
 	if err := out.WriteAll(rows); err != nil {
 		return fmt.Errorf("writing report: %w", err)
 	}
 	return nil
+}
+
+// csvCells makes cells safe in place. A spreadsheet would run text that begins with
+// one of =+-@ as a formula; an apostrophe prevents that.
+func csvCells(cells []string) []string {
+	for i, cell := range cells {
+		cells[i] = Clean(cell)
+		if _, err := strconv.ParseFloat(cells[i], 64); err != nil && cells[i] != "" && strings.Contains("=+-@", cells[i][:1]) {
+			cells[i] = "'" + cells[i]
+		}
+	}
+	return cells
 }
 
 // csvRows returns copies of the rows with an extra cell for notes.

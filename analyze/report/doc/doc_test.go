@@ -146,3 +146,21 @@ func TestCSVIsRectangular(t *testing.T) {
 		t.Errorf("without notes: %q", got)
 	}
 }
+
+// Text that a spreadsheet would run is quoted; numbers are not.
+func TestCSVGuardsFormulas(t *testing.T) {
+	var d doc.Document
+	d.Data.Columns = []string{"=name", "value"}
+	for _, cell := range []string{"=1+1", "+cmd", "-cmd", "@sum", "\t=1", "\r=1", " =1", "-1.5", "+2", "a=b", ""} {
+		d.Data.Add(cell, -1.5)
+	}
+	d.Note("", "=HYPERLINK()")
+	var b strings.Builder
+	if err := d.WriteCSV(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := "'=name,value,notes\n'=1+1,-1.5,'=HYPERLINK()\n'+cmd,-1.5,\n'-cmd,-1.5,\n'@sum,-1.5,\n'=1,-1.5,\n'=1,-1.5,\n'=1,-1.5,\n-1.5,-1.5,\n+2,-1.5,\na=b,-1.5,\n,-1.5,\n"
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}

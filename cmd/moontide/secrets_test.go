@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moontide/replay/runfile"
+)
+
+// Secrets in --extra-body are in no file of a run folder. A run with them is
+// resumed with the same values only.
+func TestSecretsOfTheExtraBody(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	with := func(token string) []string {
+		return []string{"--extra-body", `{"api_token": "` + token + `", "top_k": 5, "auth": {"keys": ["` + token + `"]}, "reasoning_effort": "low"}`}
+	}
+	must(t, dir, append([]string{"replay", "t.jsonl", "--url", url, "--out", "run"}, with("hush")...)...)
+	for _, file := range files(t, filepath.Join(dir, "run")) {
+		text, err := os.ReadFile(filepath.Join(dir, "run", file))
+		if err != nil || strings.Contains(string(text), "hush") {
+			t.Errorf("%s has the secret (%v)", file, err)
+		}
+	}
+	run := runOfFolder(t, dir+"/run")
+	for what, text := range map[string]string{"command": strings.Join(run.Command, " "), "flags": strings.Join(run.Flags, " "), "body": run.Target.Body} {
+		if what == "command" && !strings.Contains(text, "extra-body") { // of the worker of the tests
+			continue
+		}
+		if !strings.Contains(text, `"api_token":"***`) || !strings.Contains(text, `"top_k":5`) || !strings.Contains(text, `"reasoning_effort":"low"`) {
+			t.Errorf("%s: %s", what, text)
+		}
+	}
+
+	run.Stopped = true // so that it can be resumed
+	if err := runfile.WriteJSON(filepath.Join(dir, "run", runfile.RunFile), run); err != nil {
+		t.Fatal(err)
+	}
+	for want, flags := range map[string][]string{
+		"pass --extra-body again": nil,
+		"different flags":         with("other"),
+	} {
+		r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--resume", "run"}, flags...)...)
+		if r.status != exitMisused || !strings.Contains(r.err, want) {
+			t.Errorf("%s: exit status %d: %s", want, r.status, r.err)
+		}
+	}
+	if r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--resume", "run"}, with("hush")...)...); strings.Contains(r.err, "flags") {
+		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
+}
