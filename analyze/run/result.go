@@ -36,8 +36,10 @@ type Options struct {
 	// LengthsEnforced reports that requests asked for answers of exactly the
 	// trace's OSL (ignore_eos or min_tokens).
 	LengthsEnforced bool
-	// MaxConcurrency is the limit of requests in flight, 0 if there was none.
+	// MaxConcurrency is the limit of requests in flight, 0 if there was none. Closed
+	// reports a closed loop of this many, which offers no rate of its own.
 	MaxConcurrency int
+	Closed         bool
 	Thresholds     runfile.Thresholds // of the verdict
 	EachPrediction bool               // keep the predicted cache hits of every request
 	// Rows and Sent are the rows of the trace and those that were sent, to find
@@ -126,6 +128,7 @@ type Result struct {
 	// Queued is the number of requests sent that waited for a slot. MaxConcurrency
 	// is from Options.
 	Queued, MaxConcurrency int
+	Closed                 bool // see Options
 	// SentRate is the rate at which the requests of OfferedRate were sent, inside the
 	// window or not. SendingLate is by how much the time from the first to the last
 	// differs, in milliseconds, and Unsent how many of them were not sent.

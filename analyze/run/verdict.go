@@ -317,6 +317,8 @@ func (v *Verdict) checkRate(r *Result) {
 	case !r.OfferedRate.Set:
 	case r.Virtual:
 		v.note("sent_rate", Valid, "virtual time: offered %.2f req/s; every request with a slot was sent when due", offered)
+	case r.Closed:
+		v.note("sent_rate", Valid, "closed loop: sent %.2f req/s", sent)
 	case !r.SentRate.Set || r.QueueTime.Max > 0:
 		v.note("sent_rate", Valid, "offered %.2f req/s, sent %.2f req/s", offered, sent)
 	default:
@@ -328,7 +330,7 @@ func (v *Verdict) checkRate(r *Result) {
 			v.note("sent_rate", level, "offered %.2f req/s, sent %.2f req/s", offered, sent)
 		} else {
 			v.note("sent_rate", level, "offered %.2f req/s, sent %.2f req/s: %s apart (SUSPECT from %s, INVALID above %s): %sthe server did not get the load of the trace",
-				offered, sent, percent(apart), percent(l.suspect), percent(l.invalid), r.latenessCause(l.suspect))
+				offered, sent, percent(apart), percent(l.suspect), percent(l.invalid), r.latenessCause(r.latenessLimit(r.TTFT).suspect))
 		}
 	}
 }

@@ -189,6 +189,10 @@ func TestVerdictOnTheRate(t *testing.T) {
 			t.Errorf("sent %v times as slowly: %v, want %v", factor, got, want)
 		}
 	}
+	closed := compute(t, run.Options{BlockSize: 16, Closed: true, MaxConcurrency: 8}, slower(2)...).Verdict
+	if !slices.ContainsFunc(closed.Evidence, func(e run.Evidence) bool { return e.Check == "sent_rate" && e.Level == run.Valid }) {
+		t.Errorf("a closed loop: %v", closed)
+	}
 	queued := slower(2)
 	queued[999].Due -= at(1)
 	if got := level(queued); got != run.Valid {

@@ -122,7 +122,7 @@ func optionsOf(info *runfile.Run) run.Options {
 		Rows: info.Rows, Sent: info.Sent,
 		BlockSize: info.Trace.BlockSize, ServerBlockSize: info.Target.ServerBlockSize,
 		Virtual: info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
-		LengthsEnforced: info.Target.IgnoreEOS || info.Target.MinTokens, MaxConcurrency: info.Limits.MaxConcurrency,
+		LengthsEnforced: info.Target.IgnoreEOS || info.Target.MinTokens, MaxConcurrency: info.Limits.MaxConcurrency, Closed: info.Limits.Closed,
 		ReadDelay: info.ReadDelay, Merges: info.Merges, Thresholds: info.Thresholds,
 	}
 }
