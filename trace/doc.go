@@ -13,9 +13,9 @@
 //
 // Most functions transform one stream into another: [Window], [Take], [Sample]
 // and [Shard] select rows; [Speed], [Retime], [Ramp], [Spread], [AtOnce] and
-// [Rebase] change arrivals; [Merge], [Sort] and [InOrder] deal with order. They
-// are lazy, pass errors on, keep block ids and never round a time. Their result
-// can be ranged over as often as their input.
+// [Rebase] change arrivals; [Merge], [Sort], [SendOrder] and [InOrder] deal with
+// order, [Separate] and [Renumber] with ids. They are lazy, pass errors on and
+// never round a time. Their result can be ranged over as often as their input.
 //
 // [DetectGrid] finds the clock of coarse timestamps, and [BlockDetector] the block
 // size. Times are milliseconds, lengths are tokens.

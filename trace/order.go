@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -22,36 +21,6 @@ func InOrder(reqs Requests) Requests {
 			}
 			return nil
 		})(yield)
-	}
-}
-
-// Sort puts the rows in order of arrival. Simultaneous rows keep their order,
-// and a row without a timestamp stays after its predecessor. It holds the whole
-// trace in memory.
-func Sort(reqs Requests) Requests {
-	return func(yield func(Request, error) bool) {
-		type timed struct {
-			at  float64
-			row Request
-		}
-		var rows []timed
-		at := 0.0
-		for r, err := range reqs {
-			if err != nil {
-				yield(Request{}, err)
-				return
-			}
-			if r.Timestamp.Set {
-				at = r.Timestamp.Value
-			}
-			rows = append(rows, timed{at, r})
-		}
-		slices.SortStableFunc(rows, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
-		for _, r := range rows {
-			if !yield(r.row, nil) {
-				return
-			}
-		}
 	}
 }
 

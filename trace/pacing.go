@@ -83,7 +83,8 @@ func (p Pacing) Select(reqs Requests) Requests {
 	return reqs
 }
 
-// Pace keeps the first rows and sets the arrivals.
+// Pace keeps the first rows, sets the arrivals, and puts the rows in the order in
+// which they would be sent: see [SendOrder].
 func (p Pacing) Pace(reqs Requests) Requests {
 	if p.Limit > 0 {
 		reqs = Take(reqs, p.Limit)
@@ -102,7 +103,16 @@ func (p Pacing) Pace(reqs Requests) Requests {
 	if p.Ramp > 0 {
 		reqs = Ramp(reqs, float64(p.Ramp)/float64(time.Millisecond))
 	}
+	if p.Retimes() {
+		reqs = SendOrder(reqs)
+	}
 	return reqs
+}
+
+// Retimes reports whether the times of the rows change relative to each other, so
+// that the order in which they are sent may change.
+func (p Pacing) Retimes() bool {
+	return !p.Closed && (p.Arrivals != nil || p.Ramp > 0 || p.Speedup > 0 && p.Speedup != 1)
 }
 
 // Apply is [Pacing.Select] followed by [Pacing.Pace].

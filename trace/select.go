@@ -61,7 +61,8 @@ func Sample(reqs Requests, fraction float64, seed uint64) Requests {
 
 // Shard keeps part i of n, 0 <= i < n: sessions by a hash of their id, rows
 // without a session in turn. Every row is in exactly one of the n shards. Shards
-// keep the trace's clock, so machines that replay one each stay in step.
+// keep the trace's clock: if they are taken after all other transforms, machines
+// that replay one each follow one schedule.
 func Shard(reqs Requests, i, n int) Requests {
 	return keepUnits(reqs, func(session string, row int) bool {
 		if session != "" {

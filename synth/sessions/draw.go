@@ -244,7 +244,7 @@ func (d *drawing) plan(t *turn, order int, now float64) {
 	case rel == joins:
 		d.joining.Push(at, p)
 	case d.file.Delays:
-		d.planned.Push(at+answerTime(t.osl), p)
+		d.planned.Push(at+trace.AnswerTime(t.osl), p)
 	default:
 		d.planned.Push(at, p)
 	}

@@ -126,14 +126,8 @@ func (f *fitter) add(r trace.Request) error {
 	return nil
 }
 
-// The assumed times of an answer in ms: to the first token, and for each later
-// one.
-const firstToken, nextToken = 500, 20
-
-func answerTime(osl int) float64 { return firstToken + nextToken*float64(max(osl-1, 0)) }
-
 // answered returns the assumed end of the answer to a row.
-func (f *fitter) answered(i int32) float64 { return f.rows[i].at + answerTime(f.rows[i].osl) }
+func (f *fitter) answered(i int32) float64 { return f.rows[i].at + trace.AnswerTime(f.rows[i].osl) }
 
 const (
 	maxTime   = 1e15    // ms: 30,000 years

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"moontide/trace"
 )
 
 // fitSettleTime finds the time after which most turns have their previous turn
@@ -148,7 +150,7 @@ func (f *fitter) turnSample(o observation, weight float64) sample {
 	case r.untimed:
 		wait = r.delay
 	case f.file.Delays:
-		wait = max(0, o.gap-answerTime(p.osl))
+		wait = max(0, o.gap-trace.AnswerTime(p.osl))
 	}
 	return sample{append(known[:], kept, rounded(wait, 9), float64(tokens), float64(r.osl)), weight}
 }

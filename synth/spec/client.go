@@ -153,7 +153,7 @@ func (f fields) lengthPairs(n *node) []lengthPair {
 // sessions reads how sessions continue. The default is one turn.
 func (r *reader) sessions(n *node) sessions {
 	longest := int(r.tokens(1).allowed.high)
-	s := sessions{turns: stats.Fixed(1), meanTurns: 1, think: stats.Fixed(0), maxISL: longest, ttft: 0.5, tpot: 0.02}
+	s := sessions{turns: stats.Fixed(1), meanTurns: 1, think: stats.Fixed(0), maxISL: longest, ttft: trace.AssumedTTFT / 1000, tpot: trace.AssumedTPOT / 1000}
 	if n == nil {
 		return s
 	}

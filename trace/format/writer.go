@@ -2,6 +2,7 @@ package format
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 type Writer struct {
 	out     *bufio.Writer    // always ends in a whole row
 	row     []byte           // to be reused
+	rows    int              // passed to Write
 	encoder io.Closer        // nil if the trace is not compressed
 	file    *atomicfile.File // nil if the caller closes out
 }
@@ -59,15 +61,51 @@ func Create(path string) (*Writer, error) {
 	return w, nil
 }
 
-// Write appends one row. It does not retain r. After an error all further writes
-// fail.
+// Write appends one row. It does not retain r. A row that no reader accepts, such as
+// one with an infinite timestamp, is an error. After an error of out all further
+// writes fail.
 func (w *Writer) Write(r trace.Request) error {
-	w.row = append(AppendRow(w.row[:0], r), '\n')
+	w.rows++
+	if err := writable(&r); err != nil {
+		return fmt.Errorf("writing row %d: %w", w.rows, err)
+	}
+	w.row = AppendRow(w.row[:0], r)
+	if len(w.row) > MaxRow {
+		return fmt.Errorf("writing row %d: it has %d bytes, more than the %d that readers accept", w.rows, len(w.row), MaxRow)
+	}
+	w.row = append(w.row, '\n')
 	if len(w.row) > w.out.Available() {
 		w.out.Flush() // its error is returned again by Write
 	}
 	if _, err := w.out.Write(w.row); err != nil {
 		return fmt.Errorf("writing trace: %w", err)
+	}
+	return nil
+}
+
+// writable returns an error for a row that the native reader refuses.
+func writable(r *trace.Request) error {
+	for _, time := range [...]struct {
+		name string
+		trace.Opt[float64]
+	}{{"timestamp", r.Timestamp}, {"delay", r.Delay}} {
+		if !(time.Value >= 0 && time.Value <= trace.MaxMS) {
+			return fmt.Errorf("its %s is %v ms, outside of 0 to %v ms: choose a rate, speed or window that keeps times in range", time.name, time.Value, trace.MaxMS)
+		}
+	}
+	for _, length := range [...]struct {
+		name   string
+		tokens int
+	}{{"input_length", r.InputLength}, {"output_length", r.OutputLength}, {"context_len", r.ContextLen.Value}, {"unique_user_prompt_len", r.UniquePromptLen.Value}} {
+		if length.tokens < 0 || length.tokens > trace.MaxLength {
+			return fmt.Errorf("its %s is %d tokens, outside of 0 to %d", length.name, length.tokens, trace.MaxLength)
+		}
+	}
+	if n := len(r.HashIDs); n > maxIDs(r.InputLength) {
+		return fmt.Errorf("it has %d block ids for an input_length of %d: a block has at least one token", n, r.InputLength)
+	}
+	if len(r.Extra) > 0 && (validObject(r.Extra) != nil || bytes.IndexByte(r.Extra, '\n') >= 0 || r.Extra[len(r.Extra)-1] != '}') {
+		return fmt.Errorf("its unknown keys are not a JSON object on one line: %s", Quote(r.Extra))
 	}
 	return nil
 }
