@@ -52,7 +52,7 @@ func benchFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables"},
 		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print one CSV table"},
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
-		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "512; what fits --shared-len; 16 with --turns"},
+		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "512; what fits shared prefixes; about 16 with --turns"},
 	}, described, endpointFlags(), runFlags())
 }
 
@@ -83,9 +83,15 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		return err
 	}
 	descriptions := map[string]*spec.Spec{} // by run name
-	for _, leg := range plan.Legs() {
-		if descriptions[leg.Name], err = legDescription(c, std, leg); err != nil {
+	for i, leg := range plan.Legs() {
+		d, err := legDescription(c, std, leg)
+		if err != nil {
 			return err
+		}
+		if descriptions[leg.Name] = d; i == 0 { // they differ only in load
+			for _, note := range roundedSharing(d) {
+				std.say("%s", note)
+			}
 		}
 	}
 	cfg.Flags = commonFlags(c)

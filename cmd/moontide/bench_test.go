@@ -163,7 +163,8 @@ func TestBenchSharesWholePrompts(t *testing.T) {
 		{"prime", []string{"--shared-len", "997"}, 997, 997},
 		{"tiny", []string{"--shared-len", "7"}, 7, 7},
 		{"as asked", []string{"--shared-len", "1000", "--block-size", "512"}, 512, 512},
-		{"a law", []string{"--shared-len", "uniform:600:600"}, 592, 16},
+		{"a law", []string{"--shared-len", "uniform:600:600"}, 600, 20},
+		{"turns", []string{"--shared-len", "1000", "--turns", "1"}, 1000, 20},
 		{"nothing shared", nil, 0, 512},
 	} {
 		benched(t, dir, append(test.flags, "--isl", "1100", "--osl", "2", "--concurrency", "1", "--num-prompts", "3", "--url", url, "--salt", test.name, "--out", test.name)...)

@@ -14,41 +14,16 @@ import (
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
 	"moontide/synth/spec"
-	"moontide/trace"
 )
 
 // legDescription returns the description from which the requests of a run are
 // drawn, the same as moontide synth would use with these flags.
 func legDescription(c *cli.Context, std streams, leg bench.Leg) (*spec.Spec, error) {
 	own := map[string]string{rateFlag: "", durationFlag.Name: "", "num-requests": strconv.Itoa(leg.Prompts)}
-	if size := sharedBlocks(c); size > 0 {
-		own[blockSizeFlag.Name] = strconv.Itoa(size)
-	}
 	if leg.Axis == bench.Rate && !math.IsInf(leg.Level, 1) {
 		own[rateFlag] = bench.FormatLevel(leg.Level)
 	}
 	return readDescription(c, std, own)
-}
-
-// sharedBlocks returns a block size with which prompts share exactly the
-// requested number of tokens, because only whole blocks are shared: one that
-// divides the shared prompt, or a size used by engines. It is 0 if flags or a
-// description set the size, and if nothing is shared.
-func sharedBlocks(c *cli.Context) int {
-	const engines, most = 16, trace.DefaultBlockSize
-	if c.IsSet(blockSizeFlag.Name) || c.IsSet(specFlag.Name) || !c.IsSet("shared-len") && !c.IsSet("turns") {
-		return 0
-	}
-	shared, err := strconv.Atoi(c.String("shared-len"))
-	if err != nil || shared < 1 || c.IsSet("turns") {
-		return engines
-	}
-	for size := min(shared, most); size >= engines; size-- {
-		if shared%size == 0 {
-			return size
-		}
-	}
-	return shared
 }
 
 func sayLeg(std streams, r bench.LegResult) {

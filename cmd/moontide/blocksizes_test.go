@@ -52,13 +52,13 @@ func TestConvertRefusesBlockSizes(t *testing.T) {
 		"by a format and a flag": {"--block-size 512 512.jsonl bailian", "bailian.jsonl:1: block size is 16 tokens (given), but that of 512.jsonl is 512 tokens (given)"},
 		"given to rows":          {"--block-ids zipf 16.jsonl bare.jsonl", "bare.jsonl:1: block size is 512 tokens (given), but that of 16.jsonl is"},
 		"for vLLM":               {"--to vllm 512.jsonl 16.jsonl", "16.jsonl:1: block size is"},
-		"one size":               {"512.jsonl 512.jsonl", ""},
+		"one size":               {"--ids shared 512.jsonl 512.jsonl", ""},
 		"one size of a format":   {"16.jsonl bailian", ""},
 		"without ids":            {"512.jsonl bare.jsonl azure", ""},
 		"given the same":         {"--block-ids unique --block-size 16 16.jsonl bare.jsonl bailian azure", ""},
-		"as the user says":       {"--block-size 16 512.jsonl 16.jsonl", ""},
+		"as the user says":       {"--ids separate --block-size 16 512.jsonl 16.jsonl", ""},
 		"of no one size":         {"odd.jsonl 16.jsonl", "16.jsonl:1: block size is 16 tokens"},
-		"which the user names":   {"odd.jsonl 16.jsonl --block-size 16", ""},
+		"which the user names":   {"odd.jsonl 16.jsonl --block-size 16 --ids shared", ""},
 		"one trace":              {"512.jsonl --block-size 16", ""},
 	} {
 		args := append([]string{"convert", "-o", name + ".out"}, strings.Fields(tc.args)...)

@@ -12,24 +12,25 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/replay"
 	"moontide/trace"
-	"moontide/trace/format"
 )
 
 func convertCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Name:  "convert",
 		Usage: "merge, cut, sample, shard, scale and re-time traces",
-		Description: "Several inputs are merged by arrival. Their block and session ids must mean the same things, so traces of different block sizes are refused. " +
-			"Then these apply, in this order: sort, spread-grid, start and end, sample, shard, limit, rate, speedup, ramp.",
+		Description: "Several inputs are merged by arrival. If they have block or session ids in common, --ids says what that means. Traces of different block sizes are refused. " +
+			"Then these apply, in this order: sort, spread-grid, start and end, sample, limit, rate, speedup, ramp, shard. " +
+			"Re-timed sessions are written in the order in which they would be sent, which is estimated and takes memory for the whole trace. " +
+			"Block ids that are hashes (WEKA, Dynamo, Bailian) are renumbered from 0.",
 		Flags: slices.Concat(pacingFlags(), group(inLoad,
 			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; holds the trace in memory"},
 			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this `SHARE` of the sessions, or of the rows without one"},
-			&cli.StringFlag{Name: "shard", Usage: "keep part `i/n`, from 1/n to n/n; together the parts are the trace"},
+			&cli.StringFlag{Name: "shard", Usage: "keep part `i/n`, from 1/n to n/n, of what the other flags make; together the parts are all of it"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`SEED`: random seed of --sample, --arrival and --spread-grid", DefaultText: "0"},
 		), group(inOutput,
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},
 			toFlag,
-		), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
+		), readFlags(), []cli.Flag{idsFlag, blockSizeFlag, skipBadRowsFlag}),
 		Action: func(c *cli.Context) error { return convert(c, std) },
 	}
 }
@@ -63,8 +64,9 @@ func convert(c *cli.Context, std streams) error {
 	}
 	defer in.close()
 	output := c.String("output")
+	r.renumber = in.hashed()
 	reshaped := to.convert(r.reshape(trace.Until(c.Context, nonEmpty(in.rows))), in.readers)
-	if len(paths) == 1 && !r.sort { // otherwise the reader's last row is a different one
+	if len(paths) == 1 && !r.sort && !r.Retimes() { // otherwise the reader's last row is a different one
 		reshaped = locatedRows(reshaped, c.Args().First(), in.readers[0])
 	}
 	rows, err := writeTrace(std, output, reshaped)
@@ -79,6 +81,10 @@ func convert(c *cli.Context, std streams) error {
 	}
 	if output != "-" {
 		std.say("%s written to %s", doc.Count(rows, "request"), output)
+	}
+	if r.estimated > 0 {
+		std.say("note: the order of %s without a timestamp is estimated from delays and assumed answer times of %g ms and %g ms a token",
+			doc.Count(r.estimated, "turn"), trace.AssumedTTFT, trace.AssumedTPOT)
 	}
 	to.hint(std)
 	return nil
@@ -99,49 +105,14 @@ func nonEmpty(reqs trace.Requests) trace.Requests {
 	}
 }
 
-// merged is one trace read from several files.
-type merged struct {
-	readers []*format.Reader
-	rows    trace.Requests
-}
-
-func openMerged(c *cli.Context, std streams, paths []string) (*merged, error) {
-	m := &merged{}
-	var inputs []trace.Requests
-	var sizes blockSizes
-	for i, path := range paths {
-		r, err := openPart(c, std, path, i)
-		if err != nil {
-			m.close()
-			return nil, err
-		}
-		m.readers = append(m.readers, r)
-		rows := r.Requests()
-		if len(paths) > 1 {
-			rows = sizes.agreeing(rows, c.Args().Get(i), c.Int(blockSizeFlag.Name), r)
-			if !c.Bool("sort") { // merging needs ordered inputs
-				rows = trace.InOrder(rows)
-			}
-			rows = locatedRows(rows, c.Args().Get(i), r)
-		}
-		inputs = append(inputs, rows)
-	}
-	m.rows = trace.Merge(inputs...)
-	return m, nil
-}
-
-func (m *merged) close() {
-	for _, r := range m.readers {
-		r.Close()
-	}
-}
-
-// reshaping returns the pipeline of transforms selected by the flags.
+// reshaping is the pipeline of transforms selected by the flags.
 type reshaping struct {
 	trace.Pacing
 	sort          bool
 	sample        float64
+	renumber      bool
 	shard, shards int
+	estimated     int // turns whose place was estimated
 }
 
 func reshapingOf(c *cli.Context) (r reshaping, err error) {
@@ -179,10 +150,21 @@ func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	if r.sample < 1 {
 		reqs = trace.Sample(reqs, r.sample, r.Seed)
 	}
+	reqs = r.Pace(reqs)
+	if r.renumber {
+		reqs = trace.Renumber(reqs)
+	}
 	if r.shards > 1 {
 		reqs = trace.Shard(reqs, r.shard, r.shards)
 	}
-	return r.Pace(reqs)
+	if r.sort || r.Retimes() {
+		reqs = trace.Tap(reqs, func(row trace.Request) {
+			if !row.Timestamp.Set {
+				r.estimated++
+			}
+		})
+	}
+	return reqs
 }
 
 // parseShard parses "i/n", where i is 1..n, and returns the zero-based index.

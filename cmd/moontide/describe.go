@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/report/doc"
 	"moontide/synth/spec"
 	"moontide/trace"
 	"moontide/trace/format"
@@ -70,7 +72,9 @@ func draftDescription(c *cli.Context, std streams) (draft, error) {
 	}
 	return draft{
 		write: writeDescription(c, d),
-		notes: func(int) []string { return []string{fmt.Sprintf("block size: %d tokens", d.BlockSize())} },
+		notes: func(int) []string {
+			return append([]string{fmt.Sprintf("block size: %d tokens", d.BlockSize())}, roundedSharing(d)...)
+		},
 	}, nil
 }
 
@@ -85,10 +89,23 @@ func writeDescription(c *cli.Context, d *spec.Spec) func(*format.Writer) (rows i
 	}
 }
 
+// roundedSharing returns a note if shared prefixes are not whole blocks.
+func roundedSharing(d *spec.Spec) []string {
+	drawn, shared := d.SharedTokens()
+	if drawn == shared {
+		return nil
+	}
+	return []string{fmt.Sprintf("note: only whole blocks are shared: %s of the %s tokens of a shared prefix, on average; a block size that divides the prefixes shares all of them",
+		doc.Fixed(shared, 0), doc.Fixed(drawn, 0))}
+}
+
 // readDescription reads --spec and overrides it with the flags. own replaces
 // the values of some flags; "" omits the flag.
 func readDescription(c *cli.Context, std streams, own map[string]string) (*spec.Spec, error) {
 	o := spec.Options{Name: "the flags", Open: openNative}
+	if _, err := strconv.Atoi(c.String("shared-len")); c.Command.Name == "bench" && (c.IsSet("turns") || c.IsSet("shared-len") && err != nil) {
+		o.BlockSize = engineBlock
+	}
 	for _, k := range slices.Concat(describeKeys, sharedKeys) {
 		value, replaced := own[k.flag]
 		if !replaced && c.IsSet(k.flag) {
@@ -113,6 +130,10 @@ func readDescription(c *cli.Context, std streams, own map[string]string) (*spec.
 	}
 	return d, err
 }
+
+// engineBlock is the usual block size of engines, which a bench uses where prompts
+// share parts of any length.
+const engineBlock = 16
 
 // readSpec returns the text of a description: a file, or the built-in one of
 // that name. It reads at most one byte over the limit.

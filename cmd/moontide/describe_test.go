@@ -135,3 +135,24 @@ func TestDescribedWrongly(t *testing.T) {
 		}
 	}
 }
+
+// A shared prefix is shared to its last token, or the rest is reported.
+func TestSynthSharesWholePrefixes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shape := []string{"synth", "--isl", "2000", "--osl", "1", "--shared-len", "2000", "-n", "5", "-o", "t.jsonl"}
+	if r := try(t, dir, "", shape...); r.status != exitDone || !strings.Contains(r.err, "block size: 500 tokens\n") || strings.Contains(r.err, "note:") {
+		t.Errorf("exit status %d\n%s", r.status, r.err)
+	}
+	if total, hits := blocksIn(t, dir, "t.jsonl"); total != 20 || hits != 16 {
+		t.Errorf("%v of %v blocks are hits", hits, total)
+	}
+	const rounded = "note: only whole blocks are shared: 1,536 of the 2,000 tokens of a shared prefix, on average; a block size that divides the prefixes shares all of them\n"
+	if r := try(t, dir, "", append(shape, "--block-size", "512")...); !strings.Contains(r.err, rounded) {
+		t.Errorf("in blocks of 512:\n%s", r.err)
+	}
+	r := try(t, dir, "", "bench", "--isl", "2000", "--osl", "1", "--shared-len", "2000", "--block-size", "512", "--concurrency", "1", "--num-prompts", "2", "--url", serveFast(t), "--out", "sweep")
+	if strings.Count(r.err, rounded) != 1 {
+		t.Errorf("bench in blocks of 512:\n%s", r.err)
+	}
+}

@@ -69,7 +69,7 @@ func sharedFlags() []cli.Flag {
 		&cli.GenericFlag{Name: "seed", Value: new(seed), Usage: "`SEED`: random seed; the same seed gives the same bytes",
 			DefaultText: "0, or the description's"},
 		&cli.IntFlag{Name: blockSizeFlag.Name, Usage: "block size in tokens",
-			DefaultText: "found in the trace; the description's, or 512"},
+			DefaultText: "found in the trace; the description's; what fits shared prefixes, or 512"},
 	), group(inOutput,
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output",
 			DefaultText: "-, or a name by --method tree"},

@@ -34,7 +34,8 @@ func TestConvert(t *testing.T) {
 		"rate":             {[]string{"--rate", "8", "--arrival", "constant"}, row(0) + at(1, "125") + at(2, "250")},
 		"rate, then speed": {[]string{"--rate", "8", "--arrival", "constant", "--speed", "0.5"}, row(0) + at(1, "250") + at(2, "500")},
 		"shard":            {[]string{"--shard", "2/2"}, row(1)},
-		"shard, then take": {[]string{"--shard", "1/2", "--take", "1"}, row(0)},
+		"take, then shard": {[]string{"--shard", "2/2", "--take", "2"}, row(1)},
+		"rate, then shard": {[]string{"--shard", "2/2", "--rate", "8", "--arrival", "constant"}, at(1, "125")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +57,7 @@ func TestConvertFiles(t *testing.T) {
 	write(t, dir, "t.jsonl", threeRows)
 	must(t, dir, "convert", "t.jsonl", "--shard", "1/2", "-o", "1.jsonl.gz")
 	must(t, dir, "convert", "t.jsonl", "--shard", "2/2", "-o", "2.jsonl.zst")
-	if got := must(t, dir, "convert", "1.jsonl.gz", "2.jsonl.zst"); got != threeRows {
+	if got := must(t, dir, "convert", "--ids", "shared", "1.jsonl.gz", "2.jsonl.zst"); got != threeRows {
 		t.Errorf("the shards merge to\n%s", got)
 	}
 	head, err := os.ReadFile(dir + "/1.jsonl.gz")

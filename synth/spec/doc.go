@@ -13,7 +13,7 @@
 //
 //	num_requests: 1000   # if neither limit is set, the length of the phases or of
 //	duration: 10m        # a replayed trace, else 100 requests
-//	block_size: 512      # tokens per block, default 512
+//	block_size: 512      # tokens per block; default 512, or what fits shared prefixes
 //	seed: 1              # default 0; the same seed draws the same trace
 //
 // Times are 90s, 1.5m, 24h, or a number of seconds.
@@ -77,7 +77,9 @@
 //
 // With a zipf of 0 (the default) all are equally popular. A shared prefix is part of
 // isl, so no prompt may be shorter than the longest prefix; unique_isl excludes
-// it. Only whole blocks are shared.
+// it. Only whole blocks are shared: without a block_size, one is chosen that divides
+// all prefixes of a fixed length, if there is one from 16 to 512; see
+// [Spec.SharedTokens] otherwise.
 //
 // # Sessions
 //

@@ -28,6 +28,9 @@ type Options struct {
 	// text are relative to Folder; names in settings are passed on unchanged.
 	Open   func(path string) (io.ReadCloser, error)
 	Folder string
+	// BlockSize is the block size in tokens unless the spec sets one, or shares
+	// prefixes that it does not divide; 0 is [trace.DefaultBlockSize].
+	BlockSize int
 }
 
 // Setting is a value set outside of the text, for example by a flag.
@@ -109,7 +112,7 @@ func (r *reader) spec(root *node) *Spec {
 	s := &Spec{
 		requests:  f.whole("num_requests", 0, span{1, 1e12}),
 		duration:  f.seconds("duration", 0, span{1e-6, 100 * year}),
-		blockSize: f.whole("block_size", trace.DefaultBlockSize, span{1, trace.MaxLength}),
+		blockSize: f.whole("block_size", cmp.Or(r.options.BlockSize, trace.DefaultBlockSize), span{1, trace.MaxLength}),
 		seed:      f.seed(),
 	}
 	r.blockSize = s.blockSize
@@ -124,6 +127,9 @@ func (r *reader) spec(root *node) *Spec {
 	}
 	for c := range s.clients() {
 		s.declares = s.declares || c.shared != nil || c.sessions.several
+	}
+	if !f.has("block_size") {
+		s.blockSize = s.fittingBlockSize(s.blockSize)
 	}
 	s.drawPrefixes()
 	s.setMeanTurns()

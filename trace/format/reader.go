@@ -188,6 +188,12 @@ func (r *Reader) newFilesSource(files []*textFile) source {
 // Format returns the format of the trace.
 func (r *Reader) Format() Format { return r.format }
 
+// HashedIDs reports whether the block ids of the format are hashes, most of them
+// above 2^53: see [trace.Renumber].
+func (r *Reader) HashedIDs() bool {
+	return r.format == Weka || r.format == Dynamo || r.format == Bailian
+}
+
 // BlockSize returns the tokens of a block that the format or trace declares, or
 // 0. It reads all of a weka or dynamo trace to find it.
 func (r *Reader) BlockSize() int {

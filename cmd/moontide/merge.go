@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/trace"
+	"moontide/trace/format"
+)
+
+// What equal ids of several inputs mean.
+const (
+	sharedIDs   = "shared"
+	separateIDs = "separate"
+)
+
+var idsFlag = &cli.StringFlag{
+	Name: "ids", Category: inTraceInput,
+	Usage:       "`MEANING` of equal block and session ids in several inputs: shared (the same prompt and session, as in parts of one trace) or separate (different ones: ids are renumbered)",
+	DefaultText: "refuse inputs with equal ids",
+}
+
+// merged is one trace read from several files.
+type merged struct {
+	readers []*format.Reader
+	rows    trace.Requests
+	// separated means that ids were made distinct and have to be renumbered.
+	separated bool
+}
+
+func openMerged(c *cli.Context, std streams, paths []string) (*merged, error) {
+	ids := c.String(idsFlag.Name)
+	if ids != "" && ids != sharedIDs && ids != separateIDs {
+		return nil, misused("%s: --ids %q is unknown: use %s or %s", c.Command.Name, ids, sharedIDs, separateIDs)
+	}
+	m := &merged{}
+	var inputs []trace.Requests
+	for i, path := range paths {
+		r, err := openPart(c, std, path, i)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		m.readers = append(m.readers, r)
+		inputs = append(inputs, r.Requests())
+	}
+	if len(paths) > 1 {
+		inputs = m.merge(c, inputs, ids)
+	}
+	m.rows = trace.Merge(inputs...)
+	return m, nil
+}
+
+// merge returns the inputs of a merge, which end with an error where they cannot be
+// merged.
+func (m *merged) merge(c *cli.Context, inputs []trace.Requests, ids string) []trace.Requests {
+	var sizes blockSizes
+	for i, rows := range inputs {
+		inputs[i] = sizes.agreeing(rows, c.Args().Get(i), c.Int(blockSizeFlag.Name), m.readers[i])
+	}
+	switch ids {
+	case "":
+		inputs = trace.Disjoint(inputs...)
+	case separateIDs:
+		inputs = trace.Separate(inputs...)
+		m.separated = true
+	}
+	for i, rows := range inputs {
+		rows = explained(rows, c)
+		if !c.Bool("sort") { // merging needs ordered inputs
+			rows = trace.InOrder(rows)
+		}
+		inputs[i] = locatedRows(rows, c.Args().Get(i), m.readers[i])
+	}
+	return inputs
+}
+
+// explained turns an overlap of ids into an error that says what to do.
+func explained(reqs trace.Requests, c *cli.Context) trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		for r, err := range reqs {
+			var both *trace.OverlapError
+			if errors.As(err, &both) {
+				err = misused("%s is also in %s: use --ids shared if equal ids are equal prompts and sessions (parts of one trace), or --ids separate if they are not (unrelated traces; ids are renumbered)",
+					both.ID, c.Args().Get(both.Before))
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// hashed reports whether block ids are hashes, or were made distinct, rather than
+// those of a native trace.
+func (m *merged) hashed() bool {
+	for _, r := range m.readers {
+		if r.HashedIDs() {
+			return true
+		}
+	}
+	return m.separated
+}
+
+func (m *merged) close() {
+	for _, r := range m.readers {
+		r.Close()
+	}
+}
