@@ -28,3 +28,15 @@ func TestCheckExitStatus(t *testing.T) {
 		}
 	}
 }
+
+// A published load is unusual, and no error: moontide's own trace of 1,500 requests
+// of 2,000 tokens a second can be replayed.
+func TestCheckWarnsOfHighLoads(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, dir, "synth", "--isl", "2000", "--osl", "100", "--rate", "1500", "-n", "3000", "-o", "t.jsonl")
+	r := try(t, dir, "", "check", "t.jsonl")
+	if r.status != exitDone || !strings.Contains(r.out, "WARNING: time_in_seconds") || !strings.Contains(r.out, "can be replayed faithfully, except for the warnings above") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+}

@@ -18,11 +18,11 @@
 // A [Finding] groups all irregularities of one [Kind], with their count and the
 // first few examples. Its severity follows from what a replay would do:
 //
-//   - [Error]: a replay is impossible or does not reproduce the trace: arrivals
-//     out of order, an empty prompt, block ids that share
-//     prefixes that differ;
-//   - [Warning]: probably a mistake, or a limit of the recording to keep in mind
-//     when reading results;
+//   - [Error]: the trace is unreadable, incomplete or contradicts itself, so that a
+//     replay is impossible or does not reproduce it: arrivals out of order, an
+//     empty prompt, block ids that share prefixes that differ;
+//   - [Warning]: probably a mistake because it is unusual, such as a very high load,
+//     or a limit of the recording to keep in mind when reading results;
 //   - [Note]: worth knowing.
 //
 // A trace without findings has arrivals in order, in milliseconds from 0, prompts

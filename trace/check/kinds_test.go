@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"slices"
 	"testing"
 
 	"moontide/trace"
@@ -78,11 +79,11 @@ func TestTimes(t *testing.T) {
 		{name: "a time that is none", spoil: func(all []trace.Request) []trace.Request {
 			all[28].Timestamp = at(1e15)
 			return all
-		}, wants: []want{{check.LongSpan, check.Error, 29, "timestamps go from 0 to 1000000000000000 ms: 31688.1 years", nil}}},
+		}, wants: []want{{check.LongSpan, check.Warning, 29, "timestamps go from 0 to 1000000000000000 ms: 31688.1 years", nil}}},
 		{name: "Unix time among others", opts: check.Options{BlockSize: blockSize}, spoil: func(all []trace.Request) []trace.Request {
 			all[1].Timestamp = at(1_700_000_000_123)
 			return all[:2]
-		}, wants: []want{{check.LongSpan, check.Error, 2, "timestamps go from 0 to 1700000000123 ms: 53.9 years", nil}}},
+		}, wants: []want{{check.LongSpan, check.Warning, 2, "timestamps go from 0 to 1700000000123 ms: 53.9 years", nil}}},
 		{name: "a year", spoil: func(all []trace.Request) []trace.Request {
 			all[28].Timestamp = at(366 * 24 * 3600e3)
 			return all
@@ -154,7 +155,7 @@ func TestLengths(t *testing.T) {
 			}
 			return all
 		}, wants: []want{
-			{check.HugeLength, check.Error, 1, "", []place{{8, "input_length 359, output_length 10000001"}}},
+			{check.HugeLength, check.Warning, 1, "", []place{{8, "input_length 359, output_length 10000001"}}},
 			{check.LongLength, check.Note, 3, "", []place{
 				{3, "input_length 174, output_length 1000001"}, {5, "input_length 2000000, output_length 72"}, {7, "input_length 322, output_length 10000000"}}}}},
 		{name: "constant input", spoil: func(all []trace.Request) []trace.Request {
@@ -215,4 +216,18 @@ func answering(all []trace.Request, tokens int) []trace.Request {
 		all[i].OutputLength = tokens
 	}
 	return all
+}
+
+// TestOnlyUnreadableOrContradictoryIsAnError: what is unusual is a warning or a note.
+func TestOnlyUnreadableOrContradictoryIsAnError(t *testing.T) {
+	want := []check.Kind{
+		check.Empty, check.NotTrace, check.BadRow, // unreadable
+		check.NoTime, check.NoTimestamps, check.SessionNotBegun, check.DelayWithoutSession, check.ZeroInput, // incomplete
+		check.TimeBackwards, check.SessionDisorder, check.WrongBlockSize, check.TwoParents, check.RepeatedID, // contradictory
+	}
+	got := check.KindsOf(check.Error)
+	slices.Sort(got)
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("errors are %v, want %v", got, want)
+	}
 }
