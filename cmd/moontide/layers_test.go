@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"synth/sessions":                {"synth", "synth/prefix", "trace", "trace/stats"},
 	"synth/spec":                    {"synth", "trace", "trace/format", "trace/stats"},
 	"synth/tree":                    {"synth", "synth/prefix", "trace", "trace/stats"},
-	"trace":                         {},
+	"trace":                         {"trace/block"},
 	"trace/atomicfile":              {},
 	"trace/block":                   {},
 	"trace/check":                   {"trace", "trace/block"},

@@ -133,11 +133,14 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	if !cfg.Virtual {
 		rows = sendable(rows, cfg.Client.Endpoint)
 	}
-	rows = in.pacing.Apply(rows)
+	rows = in.pacing.Apply(in.located(rows, reader))
 	if cfg.Observer.Row != nil {
 		rows = trace.Tap(rows, cfg.Observer.Row)
 	}
 	if in.plan, err = replay.Scan(rows); err != nil {
+		if row := (*trace.RowError)(nil); in.pacing.Retimes() && reader != nil && !errors.As(err, &row) && ctx.Err() == nil {
+			return fmt.Errorf("%s: %w", in.Path, err) // not at the row that was read last
+		}
 		return in.locate(err, reader)
 	}
 	if reader != nil { // rows beyond a limit still show the block size, if they are readable
@@ -218,6 +221,20 @@ func (in *input) locate(err error, r *format.Reader) error {
 		return fmt.Errorf("%s: %w", in.Path, err)
 	}
 	return &trace.RowError{File: cmp.Or(r.File(), in.Path), Line: r.Line(), Err: err}
+}
+
+// located adds file and line to the errors of a stream.
+func (in *input) located(reqs trace.Requests, r *format.Reader) trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		for row, err := range reqs {
+			if err != nil {
+				err = in.locate(err, r)
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
 }
 
 // digestPath returns the SHA-256 of a file, or of the names and contents of a
