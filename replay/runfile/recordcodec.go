@@ -124,11 +124,14 @@ func (c *recordCodec) durations(key string, all *[]time.Duration) {
 			*all = append(*all, c.decodeDuration(key, ms))
 		}
 	case ok && c.mode == writing:
+		dst := append(c.dst, '[')
 		for i, d := range *all {
-			c.dst = append(c.dst, separators[min(i, 1)]...)
-			c.dst = appendDuration(c.dst, d)
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = appendDuration(dst, d)
 		}
-		c.dst = append(c.dst, ']')
+		c.dst = append(dst, ']')
 	case ok:
 		*all = c.scanDurations()
 		c.end()
@@ -143,11 +146,14 @@ func (c *recordCodec) ints(key string, all *[]int32) {
 		*all = decode[[]int32](c, raw)
 		c.check(key, len(*all) == 0 || slices.Min(*all) >= 0)
 	case ok && c.mode == writing:
+		dst := append(c.dst, '[')
 		for i, n := range *all {
-			c.dst = append(c.dst, separators[min(i, 1)]...)
-			c.dst = strconv.AppendInt(c.dst, int64(n), 10)
+			if i > 0 {
+				dst = append(dst, ", "...)
+			}
+			dst = strconv.AppendInt(dst, int64(n), 10)
 		}
-		c.dst = append(c.dst, ']')
+		c.dst = append(dst, ']')
 	case ok:
 		for more := c.Open('['); more; more = c.More(']') {
 			*all = append(*all, int32(c.Int(math.MaxInt32)))
@@ -155,9 +161,6 @@ func (c *recordCodec) ints(key string, all *[]int32) {
 		c.end()
 	}
 }
-
-// separators precede the first and the other elements of an array.
-var separators = [...]string{"[", ", "}
 
 // scanDurations reads an array into the arena.
 func (c *recordCodec) scanDurations() []time.Duration {
