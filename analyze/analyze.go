@@ -71,6 +71,9 @@ type Analysis struct {
 	Declared Context
 	// Sessions is nil if rows have neither session ids nor block ids.
 	Sessions *Sessions
+	// Untimed are the turns without a timestamp. Prefix, Sessions and the rows seen
+	// by Watch take them in row order; Arrivals leaves them out.
+	Untimed Untimed
 }
 
 // Context splits prompts into the part shared with other requests and the rest.
@@ -113,7 +116,7 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 
 // analysis computes the parts in parallel: they only read what was collected.
 func (c *collector) analysis(size trace.BlockSize, top int) *Analysis {
-	a := &Analysis{Requests: len(c.rows), Declared: c.declared.context()}
+	a := &Analysis{Requests: len(c.rows), Declared: c.declared.context(), Untimed: c.untimed.Untimed}
 	var parts sync.WaitGroup
 	parts.Go(func() { a.ISL, a.OSL, a.Lengths = lengthsOf(c.rows) })
 	parts.Go(func() { a.Arrivals = arrivalsOf(c.rows) })

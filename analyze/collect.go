@@ -18,6 +18,7 @@ type collector struct {
 	declared declaredContext
 	marks    lengthMarks
 	sessions sessionCounter
+	untimed  untimedCounter
 	// Filled by the goroutine that counts.
 	rows   []row
 	prefix prefixCounter
@@ -87,6 +88,7 @@ func (c *collector) read(reqs trace.Requests, full chan<- *batch, empty <-chan *
 		c.declared.add(r)
 		c.marks.add(&r)
 		c.sessions.add(rows, r)
+		c.untimed.add(r)
 		rows++
 		b.add(r, &c.table)
 		if err := c.table.Err(); err != nil {

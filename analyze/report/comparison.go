@@ -38,6 +38,7 @@ func (c Comparison) sideBySide(s *doc.Section) {
 	}
 	s.Table(t)
 	for _, data := range c {
+		addOrderNotes(s, data.Name+": ", data.Analysis)
 		if warning := BlockSizeWarning(data.Analysis); warning != "" {
 			s.Warn(data.Name + ": " + warning)
 		}

@@ -60,6 +60,7 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 		}
 	}
 	arrivalRows(s, a)
+	addOrderNotes(s, "", a)
 	p := a.Prefix
 	if p == nil {
 		s.Row("Total hash blocks", doc.Absent, "blocks", "no row has block ids")
@@ -90,6 +91,32 @@ func doubtfulLengths(l analyze.Lengths) []doubtfulLength {
 		{"with an estimated ISL", "from text, no tokenizer", l.EstimatedISL},
 		{"with an estimated OSL", "from text, no tokenizer", l.EstimatedOSL},
 		{"without an OSL", "counted as 0", l.MissingOSL},
+	}
+}
+
+// orderNotes says which results depend on the order of turns without a timestamp,
+// and warns if that is wrong.
+func orderNotes(a *analyze.Analysis) (note, warning string) {
+	u := a.Untimed
+	if u.Turns == 0 {
+		return "", ""
+	}
+	note = fmt.Sprintf("The times of %s are estimated: they have a delay and no timestamp."+
+		" Hit rates, caches, workers, reuse intervals and inferred sessions use their order in the trace; arrivals leave them out.", doc.Count(u.Turns, "turn"))
+	if u.Misplaced > 0 {
+		warning = fmt.Sprintf("%s without a timestamp cannot have been sent where the trace has them: the next arrivals come before the end of their delay."+
+			" Hit rates and caches are wrong for them. Sort the trace to avoid this.", doc.Count(u.Misplaced, "turn"))
+	}
+	return note, warning
+}
+
+func addOrderNotes(s *doc.Section, of string, a *analyze.Analysis) {
+	note, warning := orderNotes(a)
+	if note != "" {
+		s.Note("Estimated", of+note)
+	}
+	if warning != "" {
+		s.Warn(of + warning)
 	}
 }
 

@@ -24,6 +24,9 @@ func (d Dataset) sheet() figure.Sheet {
 	if len(missing) > 0 {
 		sheet.Note = "Not drawn: " + strings.Join(missing, ", ")
 	}
+	if note := estimatedOrder(d.Analysis); note != "" {
+		sheet.Note = strings.TrimPrefix(sheet.Note+". "+note, ". ")
+	}
 	for row := range slices.Chunk(figures, 2) {
 		sheet.Rows = append(sheet.Rows, figure.Row{Figures: row})
 	}
@@ -61,7 +64,9 @@ func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 		return figures, missing
 	}
 	if c := data.Cache; c != nil && c.Curve != nil {
-		draw(c.figure())
+		f := c.figure()
+		f.Note = estimatedOrder(a)
+		draw(f)
 	}
 	if p.Reuse.Time.Count > 0 {
 		f := histogram("Reuse intervals", "Time since a block's last use", "", p.Reuse.Time, 1000)
@@ -73,6 +78,14 @@ func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 		skip("reuse intervals", "no timestamps")
 	}
 	return figures, missing
+}
+
+// estimatedOrder returns a remark for figures, or "" if every row has a timestamp.
+func estimatedOrder(a *analyze.Analysis) string {
+	if a.Untimed.Turns == 0 {
+		return ""
+	}
+	return "The order of " + doc.Count(a.Untimed.Turns, "turn") + " is estimated from delays"
 }
 
 // binsOf uses few columns for few values, so that columns show more than single

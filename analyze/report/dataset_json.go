@@ -43,6 +43,7 @@ func datasetJSON(d Dataset) object {
 		}},
 		{"arrivals", arrivalsJSON(a.Arrivals)},
 		{"sessions", sessionsJSON(a.Sessions)},
+		{"untimed", untimedJSON(a)},
 		{"reuse", reuseJSON(a.Prefix, d.Cache)},
 		{"lengths", object{
 			{"isl_per_osl", a.Lengths.Ratio},         // of the sums
@@ -140,6 +141,12 @@ func sessionsJSON(s *analyze.Sessions) any {
 		{"inferred", s.Inferred}, {"sessions", s.Sessions}, {"multi_turn", s.MultiTurn}, {"requests", s.Requests},
 		{"turns", s.Turns}, {"gap_ms", s.Gap}, {"delay_ms", s.Delay}, {"growth", s.Growth},
 	}
+}
+
+// untimedJSON returns null if every row has a timestamp.
+func untimedJSON(a *analyze.Analysis) any {
+	note, warning := orderNotes(a)
+	return orNull(object{{"turns", a.Untimed.Turns}, {"misplaced", a.Untimed.Misplaced}, {"note", note}, {"warning", warning}}, note != "")
 }
 
 // reuseJSON returns the time, requests, and distinct blocks since a block's last

@@ -51,9 +51,14 @@ func learn[M fitted](c *cli.Context, std streams, path string, fit func(reqs tra
 }
 
 func fitSessions(c *cli.Context, std streams, path string, stored func(io.Reader) (*sessions.Model, error)) (*sessions.Model, error) {
-	return learn(c, std, path, func(reqs trace.Requests, blockSize int) (*sessions.Model, error) {
+	m, err := learn(c, std, path, func(reqs trace.Requests, blockSize int) (*sessions.Model, error) {
 		return sessions.Fit(reqs, sessions.Options{BlockSize: blockSize})
 	}, stored)
+	if err == nil && m.Untimed() > 0 {
+		std.say("note: the times of %s are estimated from delays and assumed answer times of %g ms and %g ms a token",
+			doc.Count(m.Untimed(), "turn"), trace.AssumedTTFT, trace.AssumedTPOT)
+	}
+	return m, err
 }
 
 // openPeeked opens the trace at path, whose start in has buffered. Files and

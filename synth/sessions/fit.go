@@ -66,7 +66,6 @@ type fitter struct {
 	prompts    *prefix.Tree
 	rows       []row
 	latest     map[string]int32 // last row of each session, plus 1, in order of reading
-	untimed    int              // rows without a timestamp
 	templateOf []int32          // template of each node of prompts
 }
 

@@ -16,6 +16,7 @@ type Model struct {
 	size      trace.BlockSize
 	hasBlocks bool // rows have block ids
 	irregular int
+	untimed   int     // source rows without a timestamp
 	speed     float64 // multiple of the source's rate
 
 	// Derived from the file:
@@ -81,6 +82,10 @@ func (m *Model) BlockSize() trace.BlockSize {
 // Irregular returns the number of source rows without one id per block. It is
 // not stored in a model's file.
 func (m *Model) Irregular() int { return m.irregular }
+
+// Untimed returns the number of source rows without a timestamp, whose times were
+// estimated from delays and [trace.AnswerTime]. It is not stored in a model's file.
+func (m *Model) Untimed() int { return m.untimed }
 
 // SourceRequests returns the number of requests that the model was learned from.
 func (m *Model) SourceRequests() int { return m.file.Requests }

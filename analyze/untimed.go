@@ -1,0 +1,47 @@
+package analyze
+
+import "moontide/trace"
+
+// Untimed counts the later turns of sessions that have a delay instead of a
+// timestamp. When they are sent depends on the answers before them, so their place
+// among the rows is an estimate of whoever wrote the trace.
+type Untimed struct {
+	Turns int
+	// Misplaced is the number of those that cannot have been sent where they are:
+	// even if answers took no time, the next row with a timestamp came before.
+	Misplaced int
+}
+
+// untimedCounter finds untimed turns.
+type untimedCounter struct {
+	Untimed
+	sent map[string]float64 // earliest time of the latest turn of each session
+	// since holds the earliest times of the untimed turns since the last row with a
+	// timestamp.
+	since []float64
+}
+
+func (c *untimedCounter) add(r trace.Request) {
+	if r.Timestamp.Set {
+		for _, earliest := range c.since {
+			if earliest > r.Timestamp.Value {
+				c.Misplaced++
+			}
+		}
+		c.since = c.since[:0]
+	}
+	if r.SessionID == "" {
+		return
+	}
+	if c.sent == nil {
+		c.sent = map[string]float64{}
+	}
+	before, later := c.sent[r.SessionID]
+	at := r.Timestamp.Value
+	if later && !r.Timestamp.Set {
+		at = before + r.Delay.Value
+		c.Turns++
+		c.since = append(c.since, at)
+	}
+	c.sent[r.SessionID] = at
+}
