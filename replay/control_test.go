@@ -176,7 +176,7 @@ func (c busyCall) Send(ctx context.Context) Outcome {
 	o := fakeCall{&s.fakeServer, c.r}.Send(ctx)
 	if refuse {
 		o.First, o.Last, o.Counts = time.Time{}, time.Time{}, Counts{}
-		o.Class, o.Status, o.RetryAfter = HTTPError, s.status, s.after
+		o.Class, o.Status, o.RetryAfter = HTTPError, s.status, trace.Opt[time.Duration]{Value: s.after, Set: s.after >= 0}
 	}
 	return o
 }
@@ -185,6 +185,7 @@ func (c busyCall) Send(ctx context.Context) Outcome {
 // double. All instants are of the last time, and the wait was no lateness of the
 // client.
 func TestRetry(t *testing.T) {
+	const absent = -1
 	for name, tc := range map[string]struct {
 		status, refusals, retries int
 		after, wantReady          time.Duration
@@ -194,7 +195,9 @@ func TestRetry(t *testing.T) {
 		"never asked to":       {429, 1, 0, time.Second, 0, 0, HTTPError},
 		"as the server says":   {429, 2, 3, 5 * time.Second, 10*time.Second + 20*msec, 2, OK},
 		"unavailable":          {503, 1, 3, 5 * time.Second, 5*time.Second + 10*msec, 1, OK},
-		"pauses that double":   {503, 3, 3, 0, 7*time.Second + 30*msec, 3, OK},
+		"pauses that double":   {503, 3, 3, absent, 7*time.Second + 30*msec, 3, OK},
+		"at once":              {429, 2, 3, 0, 20 * msec, 2, OK},
+		"at once, and again":   {429, 9, 3, 0, 30 * msec, 3, HTTPError},
 		"not often enough":     {429, 3, 2, time.Second, 2*time.Second + 20*msec, 2, HTTPError},
 		"another error":        {500, 1, 3, time.Second, 0, 0, HTTPError},
 		"longer than patience": {429, 1, 3, time.Hour, 0, 0, HTTPError},
@@ -221,7 +224,7 @@ func TestRetry(t *testing.T) {
 					t.Errorf("the turn behind it was sent at %v", m.records[1].Sent.Value)
 				}
 				for _, at := range server.again {
-					if at > tc.wantReady-prepareRetryLead {
+					if at > max(tc.wantReady-prepareRetryLead, 0) && tc.after != 0 {
 						t.Errorf("prepared again at %v, to be sent at %v", at, tc.wantReady)
 					}
 				}

@@ -39,9 +39,11 @@ type Outcome struct {
 	Status      int // HTTP status, 0 if there was none
 	Class       Class
 	Error       string // error message, on one line
+	// MissingDone reports that the answer is complete except for its end marker.
+	MissingDone bool
 	// RetryAfter is the wait after Done requested by a server that refused the
-	// request, or 0.
-	RetryAfter time.Duration
+	// request.
+	RetryAfter trace.Opt[time.Duration]
 	// ConnectTime is how long sending waited for a connection, a delay caused by
 	// the server and the network, not the client.
 	ConnectTime time.Duration
@@ -97,6 +99,7 @@ type Record struct {
 	Status            int
 	Class             Class
 	Error             string
+	MissingDone       bool // the answer is complete except for its end marker
 }
 
 // ClientLag returns the client's own lateness: Sent - Ready without the wait for a
@@ -121,7 +124,7 @@ func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 		Due: j.due, Ready: ready,
 		Sent: since(o.Sent), First: since(o.First), Last: since(o.Last), Done: o.Done.Sub(start),
 		ConnectTime: o.ConnectTime, Gaps: o.Gaps, ChunkTokens: o.ChunkTokens, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Counts: o.Counts,
-		Status: o.Status, Class: o.Class, Error: o.Error,
+		Status: o.Status, Class: o.Class, Error: o.Error, MissingDone: o.MissingDone,
 	}
 	if rec.First.Set {
 		rec.Chunks = len(o.Gaps) + 1

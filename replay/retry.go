@@ -34,7 +34,7 @@ func retryDelay(o Outcome, n int) (d time.Duration, may bool) {
 	if o.Class != HTTPError || o.Status != tooMany && o.Status != unavailable {
 		return 0, false
 	}
-	if d = o.RetryAfter; d == 0 {
+	if d = o.RetryAfter.Value; !o.RetryAfter.Set {
 		d = min(firstRetryDelay<<min(n, 16), maxRetryDelay)
 	}
 	return d, d <= maxRetryDelay
@@ -53,6 +53,9 @@ func (r *run) sendWithRetries(ctx context.Context, j job, o Outcome, ready time.
 			break
 		}
 		call := r.prepareAgain(j)
+		if d < prepareRetryLead { // then preparing it is part of the wait
+			at = max(at, time.Since(r.start))
+		}
 		if !r.sleep(ctx, at) {
 			break
 		}

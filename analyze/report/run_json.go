@@ -100,6 +100,7 @@ func (r Run) ownSummary() map[string]any {
 		"input_estimates":      result.InputEstimates,
 		"output_estimates":     result.OutputEstimates,
 		"output_contradicted":  result.Contradicted,
+		"missing_done":         orNull(result.MissingDone, result.Completed > 0),
 		"pacing":               orNull(result.Pacing(), result.Pacing() != ""),
 		"mean_chunk_tokens":    orNull(result.TokensPerChunk.Mean, result.TokensPerChunk.Count > 0),
 		"p99_chunk_tokens":     orNull(result.TokensPerChunk.Quantile(0.99), result.TokensPerChunk.Count > 0),

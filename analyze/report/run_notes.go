@@ -40,6 +40,9 @@ func (r Run) notes() (all []doc.Note) {
 	if n := result.Contradicted; n > 0 {
 		add("Estimated", "the generated tokens of %s are counted in chunks, because their stream contradicts the server's count.", doc.Count(n, "request"))
 	}
+	if n := result.MissingDone; n > 0 {
+		add("Note", "%s ended without [DONE]; each counts as complete because it had a finish reason, and may have kept its slot for 1 s longer.", doc.Count(n, "answer"))
+	}
 	if w := result.Window; w != (run.Span{}) {
 		add("Window", "%.2f s to %.2f s. Completed requests, input tokens and latencies cover the %s wholly inside it, in a short window the short ones;"+
 			" generated tokens are all that arrived inside it; request throughput counts the %d that ended inside it.",

@@ -134,6 +134,9 @@ func (c *collector) add(rec *replay.Record) {
 	c.addLatencies(rec, &timing, completed)
 	if completed {
 		r.Completed++
+		if rec.MissingDone {
+			r.MissingDone++
+		}
 		c.addTokens(rec)
 		if timing.Answered {
 			c.addStamps(rec)

@@ -99,6 +99,7 @@ type Result struct {
 	Input, Output             int
 	InputEstimates            int
 	OutputEstimates           int
+	MissingDone               int                // completed requests whose stream ended without [DONE]
 	Contradicted              int                // of OutputEstimates, those whose stream contradicts the server's count
 	Streamable                int                // answers so long that they cannot arrive at one instant
 	Unstreamed                int                // of Streamable, those that did

@@ -152,7 +152,7 @@ func TestHelpGroups(t *testing.T) {
 		{"synth", inRequests, "--block-size", "or 512"},
 		{"replay", "COMMON", "--url", "embedded simulated endpoint"},
 		{"replay", inRequests, "--temperature", "(default: the endpoint's)"},
-		{"replay", inRunControl, "--timeout TIME", "(default: 6h"},
+		{"replay", inRunControl, "--timeout TIME", "(default: 1h"},
 		{"replay", inEngine, "Flags of", "moontide serve --help"},
 		{"bench", "COMMON", "--concurrency", ""},
 		{"serve", inEngine, "--prefill-engines", ""},

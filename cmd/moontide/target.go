@@ -35,7 +35,8 @@ func targetFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "temperature", Category: inRequests, Usage: "`T`: sampling temperature from 0 to 2", DefaultText: "the endpoint's"},
 		&cli.Float64Flag{Name: "top-p", Category: inRequests, Usage: "`P`: top-p of sampling, above 0 and at most 1", DefaultText: "the endpoint's"},
 		&cli.StringFlag{Name: "extra-body", Category: inRequests, Usage: "`JSON` object whose members are added to every request, such as '{\"top_k\": 5}'"},
-		&cli.DurationFlag{Name: "idle-timeout", Category: inRunControl, Usage: "fail a request after `TIME` without a byte from the endpoint", DefaultText: "no limit but --timeout"},
+		&cli.DurationFlag{Name: "first-byte-timeout", Category: inRunControl, Value: openai.DefaultFirstByteTimeout, Usage: "fail a request whose first token takes longer than `TIME`"},
+		&cli.DurationFlag{Name: "idle-timeout", Category: inRunControl, Value: openai.DefaultIdleTimeout, Usage: "fail a request that gets no byte for `TIME` after its first token"},
 	}
 }
 
@@ -44,7 +45,7 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 		URLs: c.StringSlice("url"), Balance: c.String("balance"), Connections: c.String("connections"),
 		Model: c.String("model"), Endpoint: c.String("endpoint"), Prompt: c.String("prompt"),
 		ExtraBody: c.String("extra-body"),
-		Timeout:   c.Duration("timeout"), IdleTimeout: c.Duration("idle-timeout"),
+		Timeout:   c.Duration("timeout"), FirstByteTimeout: c.Duration("first-byte-timeout"), IdleTimeout: c.Duration("idle-timeout"),
 		Temperature: given(c, "temperature"), TopP: given(c, "top-p"),
 		StopAtEOS: c.Bool("no-ignore-eos"), ExactISL: c.Bool("exact-isl"),
 	}

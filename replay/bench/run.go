@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"moontide/replay"
-	"moontide/replay/openai"
 	"moontide/replay/runfile"
 )
 
@@ -120,10 +119,6 @@ func (c *Config) record(in *input) runfile.Run {
 	if atOnce {
 		rate = 0
 	}
-	timeout := c.Client.Timeout
-	if timeout == 0 {
-		timeout = openai.DefaultTimeout
-	}
 	info := runfile.Run{
 		Version: c.Version, Command: c.Command, Flags: c.Flags,
 		Host: runfile.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
@@ -140,7 +135,8 @@ func (c *Config) record(in *input) runfile.Run {
 	}
 	if !c.Virtual {
 		info.Salt, info.NoChunkTimes = c.Salt, c.NoChunkTimes
-		info.Limits.TimeoutSeconds, info.Limits.IdleSeconds = timeout.Seconds(), c.Client.IdleTimeout.Seconds()
+		timeout, firstByte, idle := c.Client.Timeouts()
+		info.Limits.TimeoutSeconds, info.Limits.FirstByteSeconds, info.Limits.IdleSeconds = timeout.Seconds(), firstByte.Seconds(), idle.Seconds()
 		info.Limits.MaxErrors, info.Limits.Retries = c.MaxErrors, c.Retries
 	}
 	return info

@@ -46,6 +46,9 @@ func TestRequestsAndPath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if l := result.Run.Limits; l.TimeoutSeconds != 3600 || l.FirstByteSeconds != 1800 || l.IdleSeconds != 120 {
+			t.Errorf("the record has the limits %+v", l)
+		}
 		if result.Metrics.Completed != 5 || result.Dir != "" || len(result.Run.Trace.SHA256) != 64 {
 			t.Errorf("%+v", result.Run)
 		}

@@ -26,7 +26,8 @@ type answer struct {
 
 	status     int // 0 before the head
 	retryAfter string
-	reusable   bool // the server keeps the connection open
+	location   string // of a redirect
+	reusable   bool   // the server keeps the connection open
 	events     sse.Parser
 	stream     stream
 	text       []byte // body of an error response, or of any response if maxText is set
@@ -43,7 +44,7 @@ func (e answerError) Error() string { return e.text }
 
 // Head implements http1.Sink.
 func (a *answer) Head(h *http1.Head) http1.Action {
-	a.status, a.reusable = h.Status, h.Reusable()
+	a.status, a.reusable, a.location = h.Status, h.Reusable(), h.Location
 	if h.Status == 429 || h.Status == 503 {
 		a.retryAfter = h.RetryAfter
 	}
@@ -56,7 +57,7 @@ func (a *answer) Head(h *http1.Head) http1.Action {
 	if a.err = checkStream(h); a.err != nil {
 		return http1.Stop
 	}
-	return http1.Read
+	return http1.Await
 }
 
 // checkStream returns an error if a response is not an event stream.
@@ -92,11 +93,12 @@ func (a *answer) Body(b []byte, at poll.Arrival) http1.Action {
 		switch {
 		case err != nil:
 			a.err = err
+			a.events.Release()
 			return http1.Stop
 		case !ok:
-			return http1.Read
+			return a.stream.awaited()
 		case a.stream.done:
-			a.events = sse.Parser{} // release its buffers
+			a.events.Release()
 			if !a.reusable {
 				return http1.Stop
 			}
@@ -122,8 +124,10 @@ func (a *answer) End(err error) {
 	case done:
 		a.stream.done = true
 	default:
+		a.stream.end(err)
 		a.err = err
 	}
+	a.events.Release()
 }
 
 // result classifies the answer, given the error of writing the request.
@@ -132,7 +136,7 @@ func (a *answer) result(writeErr error) (replay.Class, error) {
 	case a.status == 0:
 		return noAnswer(a.err, writeErr)
 	case a.status != statusOK:
-		return replay.HTTPError, errors.New(errorText(a.status, a.text))
+		return replay.HTTPError, errors.New(errorText(a.status, a.text, a.location))
 	case writeErr != nil:
 		return replay.Connect, writeErr
 	}
@@ -146,6 +150,8 @@ func noAnswer(err, writeErr error) (replay.Class, error) {
 	switch {
 	case writeErr != nil:
 		err = writeErr
+	case errors.Is(err, http1.ErrInterim):
+		return replay.Protocol, err
 	case errors.As(err, &malformed):
 		return replay.Protocol, fmt.Errorf("not an HTTP response: %w", err)
 	}

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -329,6 +330,8 @@ var eventsSeen = []string{
 	`{"choices":[{"text":"a","finish_reason":"abort"}]}`, `{"choices":[{"text":"a","finish_reason":"eos"}]}`, `{"choices":[{"finish_reason":["stop"]}]}`,
 	`{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5,"cached_tokens":1,"prompt_cache_hit_tokens":2,"prompt_tokens_details":{"audio_tokens":0,"cached_tokens":3}}}`,
 	`{"usage":{"prompt_tokens":7,"prompt_tokens":8}}`, `{"usage":{"prompt_tokens":-1}}`, `{"usage":{"prompt_tokens":1e2}}`, `{"usage":{"prompt_tokens":12345678901234567890}}`,
+	`{"id":"floats","choices":[{"text":"a","token_ids":[1.0,2]}],"usage":{"prompt_tokens":7.0,"completion_tokens":5.00,"prompt_tokens_details":{"cached_tokens":4.5}}}`,
+	`{"usage":{"prompt_tokens":2147483647.999999,"completion_tokens":0.9999999999999999999}}`, `{"usage":{"prompt_tokens":-0.5,"completion_tokens":5.}}`, `{"usage":{"prompt_tokens":2147483648.5}}`,
 	`{"usage":{"prompt_tokens":1.0,"x":{"y":[{}]}}}`, `{"usage":{"cached_tokens":4,"prompt_tokens_details":{"cached_tokens":null}}}`, `{"usage":[]}`, `{"usage":{},"usage":null}`,
 	`{"choices":[{"text":"a"}],"choices":[]}`, `{}`, `[]`, `null`, `"hello"`, `{"choices":[{"text":"a"}]}}`, `{"x":01}`, `{"x":1.}`, `{"x":-}`, `{"x":1e}`, `{"x":"\`,
 	`{"x":` + strings.Repeat("[", 30) + strings.Repeat("]", 30) + `}`,
@@ -371,6 +374,11 @@ func TestEndsOfAnswers(t *testing.T) {
 		streamed + inChunk(tide+finish):  {io.EOF: replay.Truncated, os.ErrDeadlineExceeded: replay.Truncated},
 		"HTTP/1.1 503 No\r\n\r\nbusy":    {io.EOF: replay.HTTPError, os.ErrDeadlineExceeded: replay.HTTPError},
 		untilEnd + tide + "data: [DONE]": {io.EOF: replay.OK, os.ErrDeadlineExceeded: replay.OK},
+
+		streamed + inChunk(tide+finish+tokens):      {io.EOF: replay.Truncated, os.ErrDeadlineExceeded: replay.OK, context.Canceled: replay.Truncated},
+		streamed + inChunk(tide+tokens):             {os.ErrDeadlineExceeded: replay.Truncated},
+		streamed + inChunk(tide+finish+tokens+tide): {os.ErrDeadlineExceeded: replay.Truncated},
+		streamed + inChunk(finish+tokens):           {os.ErrDeadlineExceeded: replay.Empty},
 	} {
 		for end, class := range want {
 			if got, err := fed([][]byte{[]byte(text)}, end).result(nil); got != class {

@@ -24,6 +24,9 @@ var answers = []struct {
 	{"usage", func(n int) []byte {
 		return repeat(n, `{"id":"chatcmpl-6a3f0c9be5d14a4e8f2f6b1f2f0d4c11","object":"chat.completion.chunk","created":1732175000,"model":"m","choices":[{"index":0,"delta":{"content":" tide"},"logprobs":null,"finish_reason":null}],"usage":{"prompt_tokens":1000,"total_tokens":1100,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":512}}}`)
 	}},
+	{"floats", func(n int) []byte {
+		return repeat(n, `{"id":"1","choices":[{"index":0,"delta":{"content":" tide"},"finish_reason":null}],"usage":{"prompt_tokens":1000.0,"completion_tokens":100.0}}`)
+	}},
 }
 
 func repeat(n int, event string) []byte {

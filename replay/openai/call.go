@@ -89,7 +89,12 @@ func (c *call) ready() *http1.Conn {
 func (c *call) begin(conn *http1.Conn, began time.Time) {
 	x := &exchange{conn: conn, connectTime: time.Since(began), answer: answer{maxText: c.maxText}}
 	x.answer.stream.shared, x.answer.stream.onToken = &c.client.shared, c.onToken
-	x.response = http1.Response{Sink: &x.answer, Deadline: began.Add(c.timeout), IdleTimeout: c.client.cfg.IdleTimeout}
+	x.answer.events.Budget = &c.client.budget
+	// Set one by one: a composite literal would need room on a stack that lives as
+	// long as the answer.
+	r, cfg := &x.response, &c.client.cfg
+	r.Sink, r.IdleTimeout = &x.answer, cfg.IdleTimeout
+	r.Deadline, r.StartDeadline = began.Add(c.timeout), began.Add(cfg.FirstByteTimeout)
 	head, body := c.head, c.body
 	c.sent, c.head, c.body = x, nil, nil
 	conn.Begin(&x.response, head, body)
@@ -100,7 +105,7 @@ func (c *call) Send(ctx context.Context) replay.Outcome {
 	o, a, class, err := c.do(ctx)
 	s := &a.stream
 	o.First, o.Last, o.Gaps, o.ChunkTokens, o.Counts = s.first, s.last, s.gaps.durations(), s.tokens.list(), s.counts
-	c.told = s.told
+	c.told, o.MissingDone = s.told, s.missingDone
 	o.Status, o.FirstStampError, o.MaxStampError, o.Target = a.status, s.firstStampError, s.maxStampError, c.server.index
 	if o.Stamps == replay.KernelStamps && !s.first.IsZero() {
 		c.client.stamped.Add(uint64(s.gaps.n + 1))
@@ -174,8 +179,10 @@ func (c *call) explain(ctx context.Context, class replay.Class, err error) (repl
 		return replay.Canceled, "canceled by the user"
 	case errors.As(err, &idle):
 		return replay.Timeout, idle.Error()
+	case errors.Is(err, http1.ErrNotStarted):
+		return replay.Timeout, fmt.Sprintf("first-byte timeout: no token within %v", c.client.cfg.FirstByteTimeout)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return replay.Timeout, fmt.Sprintf("no complete answer within %v", c.timeout)
+		return replay.Timeout, fmt.Sprintf("request timeout: no complete answer within %v", c.timeout)
 	}
 	return class, c.client.printable(err.Error())
 }

@@ -167,6 +167,8 @@ func faults() map[string]fault {
 		"hung up in the header":   {says(streamed[:30]), nil, replay.Connect, "closed before a response", 0, 0},
 		"not HTTP":                {says("220 mail.example ESMTP\r\n"), nil, replay.Protocol, "not an HTTP response", 0, 0},
 		"header too long":         {says("HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("a", 16<<10)), nil, replay.Protocol, "not an HTTP response", 0, 0},
+		"redirected":              {says("HTTP/1.1 308 Permanent Redirect\r\nLocation: https://u:pw@new.example:8443/v1/completions?key=abc#x\r\nContent-Length: 0\r\n\r\n"), nil, replay.HTTPError, "HTTP status 308: redirected to https://new.example:8443/v1/completions; redirects are not followed", 308, 0},
+		"flood of interim heads":  {once(func(p *peer) { p.flood("HTTP/1.1 102 Processing\r\n\r\n") }), nil, replay.Protocol, "more than 64 KiB of interim responses (1xx)", 0, 0},
 		"empty":                   {says(streamed + inChunk(role+finish+tokens+theEnd) + lastChunk), nil, replay.Empty, "no tokens", 200, 0},
 	}
 }

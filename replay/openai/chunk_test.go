@@ -198,7 +198,7 @@ func TestErrorTexts(t *testing.T) {
 		`<html>`:                             "<html>",
 		``:                                   "",
 	} {
-		if got := errorText(500, []byte(body)); got != "HTTP status 500: "+want {
+		if got := errorText(500, []byte(body), ""); got != "HTTP status 500: "+want {
 			t.Errorf("%s reads %q, want %q", body, got, want)
 		}
 	}

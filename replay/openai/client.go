@@ -22,6 +22,7 @@ import (
 
 	"moontide/replay"
 	"moontide/replay/openai/poll"
+	"moontide/replay/openai/sse"
 	"moontide/trace"
 )
 
@@ -41,6 +42,7 @@ type Client struct {
 	chunkTokens               tokenEvidence // asked for in each chunk
 	template                  trace.Opt[int]
 
+	budget sse.Budget        // of the events of all streams
 	mask   *strings.Replacer // of secrets
 	digest digest
 

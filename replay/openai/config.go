@@ -37,9 +37,13 @@ const (
 	BySession  = "session"     // all turns of a session to one server, other rows round-robin
 )
 
-// DefaultTimeout is long because answers can be: p99 latencies of 15 minutes have
-// been published for servers under load.
-const DefaultTimeout = 6 * time.Hour
+// The default timeouts are long because answers can be: p99 latencies of 15 minutes
+// have been published for servers under load.
+const (
+	DefaultTimeout          = time.Hour
+	DefaultFirstByteTimeout = 30 * time.Minute
+	DefaultIdleTimeout      = 2 * time.Minute
+)
 
 // Config configures a Client: where requests are sent and what they contain. Only
 // URL is required.
@@ -51,15 +55,16 @@ type Config struct {
 	Prompt   string   // Tokens or Words; default Tokens for completions without Source.Text
 	Model    string   // default: the one model that the endpoint serves
 	Source   prompt.Source
-	// Timeout limits a request, from sending to the end of its answer. 0 means
-	// DefaultTimeout.
-	Timeout time.Duration
-	// IdleTimeout ends a request, at most an eighth late, if nothing arrives for
-	// this long. 0 means no limit.
-	IdleTimeout time.Duration
-	Headers     []Header // sent with every request
-	APIKey      string   // sent as a bearer token; never printed
-	ExtraBody   string   // a JSON object whose members are added to every request
+	// Timeout limits a request, from sending to the end of its answer.
+	// FirstByteTimeout limits the time from sending to the first byte of the
+	// answer's tokens; heads, keep-alives and empty chunks are none. IdleTimeout
+	// ends an answer, at most an eighth late, if nothing arrives for this long after
+	// its first token. 0 means the default.
+	Timeout, FirstByteTimeout, IdleTimeout time.Duration
+
+	Headers   []Header // sent with every request
+	APIKey    string   // sent as a bearer token; never printed
+	ExtraBody string   // a JSON object whose members are added to every request
 	// Temperature (0 to 2) and TopP (above 0, at most 1) are omitted from requests
 	// if absent.
 	Temperature, TopP trace.Opt[float64]
@@ -93,9 +98,14 @@ func (cfg Config) withDefaults() Config {
 			cfg.Prompt = Tokens
 		}
 	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.Timeout, cfg.FirstByteTimeout, cfg.IdleTimeout = cfg.Timeouts()
 	cfg.Connections = cmp.Or(cfg.Connections, Pooled)
 	return cfg
+}
+
+// Timeouts returns the timeouts with the defaults for those that are 0.
+func (cfg *Config) Timeouts() (request, firstByte, idle time.Duration) {
+	return cmp.Or(cfg.Timeout, DefaultTimeout), cmp.Or(cfg.FirstByteTimeout, DefaultFirstByteTimeout), cmp.Or(cfg.IdleTimeout, DefaultIdleTimeout)
 }
 
 func (cfg Config) check() error {
@@ -112,6 +122,8 @@ func (cfg Config) check() error {
 		return fmt.Errorf("connections are not %s or %s: %q", Pooled, Fresh, cfg.Connections)
 	case cfg.Timeout < 0:
 		return fmt.Errorf("timeout is negative: %v", cfg.Timeout)
+	case cfg.FirstByteTimeout < 0:
+		return fmt.Errorf("first-byte timeout is negative: %v", cfg.FirstByteTimeout)
 	case cfg.IdleTimeout < 0:
 		return fmt.Errorf("idle timeout is negative: %v", cfg.IdleTimeout)
 	case cfg.Source.Text != nil && cfg.Prompt == Tokens:

@@ -11,13 +11,33 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// errorText describes a response with an error status.
-func errorText(status int, body []byte) string {
+// errorText describes a response with an error status. location is that of a
+// redirect, or "".
+func errorText(status int, body []byte, location string) string {
+	if location != "" {
+		return fmt.Sprintf("HTTP status %d: redirected to %s; redirects are not followed: set the URL to the server's new address", status, withoutSecrets(location))
+	}
 	text, ok := messageIn(body)
 	if !ok {
 		text = string(body)
 	}
 	return fmt.Sprintf("HTTP status %d: %s", status, text)
+}
+
+// withoutSecrets removes credentials, query and fragment, which may be secret, from
+// a URL.
+func withoutSecrets(location string) string {
+	location, _, _ = strings.Cut(location, "?")
+	location, _, _ = strings.Cut(location, "#")
+	before, authority, ok := strings.Cut(location, "//")
+	if !ok {
+		return location
+	}
+	path := ""
+	if slash := strings.IndexByte(authority, '/'); slash >= 0 {
+		authority, path = authority[:slash], authority[slash:]
+	}
+	return before + "//" + authority[strings.LastIndexByte(authority, '@')+1:] + path
 }
 
 // errorEventText describes an event that reports an error.

@@ -54,6 +54,15 @@ func (p *peer) say(texts ...string) {
 	}
 }
 
+// flood writes a text until the client hangs up.
+func (p *peer) flood(text string) {
+	for all := strings.Repeat(text, 64<<10/len(text)+1); ; {
+		if _, err := io.WriteString(p, all); err != nil {
+			return
+		}
+	}
+}
+
 // hold keeps the connection open until the client closes it.
 func (p *peer) hold() { io.Copy(io.Discard, p.in) }
 

@@ -6,18 +6,20 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"moontide/trace"
 )
 
 // retryAfter returns the wait that a Retry-After header, in seconds or a date,
-// asks for. It is 0 if the header is malformed or the date has passed.
-func retryAfter(value string, now time.Time) time.Duration {
+// asks for: 0 if the date has passed, none if the header is absent or malformed.
+func retryAfter(value string, now time.Time) trace.Opt[time.Duration] {
 	value = strings.TrimSpace(value)
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
+		return trace.Some(time.Duration(seconds) * time.Second)
 	}
 	at, err := fasthttp.ParseHTTPDate([]byte(value))
 	if err != nil {
-		return 0
+		return trace.Opt[time.Duration]{}
 	}
-	return max(at.Sub(now), 0)
+	return trace.Some(max(at.Sub(now), 0))
 }

@@ -8,15 +8,16 @@ import (
 
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	const none = time.Duration(-1)
 	for value, want := range map[string]time.Duration{
-		"": 0, "0": 0, "7": 7 * time.Second, " 120 ": 2 * time.Minute, "-5": 0, "1.5": 0, "soon": 0,
-		"99999999999999999999":          0,
+		"": none, "0": 0, "7": 7 * time.Second, " 120 ": 2 * time.Minute, "-5": none, "1.5": none, "soon": none,
+		"99999999999999999999":          none,
 		"4294967295":                    4294967295 * time.Second,
 		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second,
 		"Sun, 01 Mar 2026 11:00:30 GMT": 0,
-		"Sunday":                        0,
+		"Sunday":                        none,
 	} {
-		if got := retryAfter(value, now); got != want {
+		if got := retryAfter(value, now); got.Set != (want != none) || got.Set && got.Value != want {
 			t.Errorf("%q: %v, want %v", value, got, want)
 		}
 	}

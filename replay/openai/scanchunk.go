@@ -57,13 +57,13 @@ func scanChoices(c *jsonscan.Cursor, info *chunkInfo) {
 	}
 }
 
-// scanLength returns the number of integers in an array.
+// scanLength returns the length of an array.
 func scanLength(c *jsonscan.Cursor) (n int) {
 	if null(c) {
 		return 0
 	}
 	for more := c.Open('['); more; more = c.More(']') {
-		c.Int(maxCount)
+		c.Skip()
 		n++
 	}
 	return n

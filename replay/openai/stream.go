@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ type stream struct {
 	newest          bool          // the last event was a token chunk
 	done            bool          // [DONE] was received
 	finished        bool          // a finish reason was received
+	complete        bool          // so was usage, and no token since: only [DONE] is missing
+	missingDone     bool          // the stream ended without [DONE]
 	told            tokenEvidence // what the server tells about the tokens of a chunk
 	counts          replay.Counts
 	onToken         func(data []byte) // may be nil
@@ -62,7 +65,25 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 		s.otherEvent(at)
 	}
 	s.finished = s.finished || info.finished
+	s.complete = s.finished && s.counts.Output.Set && (info.finished || !info.hasToken)
 	return nil
+}
+
+// awaited tells what the stream is read for. Some servers forget [DONE], so a
+// complete answer does not wait for it for long.
+func (s *stream) awaited() http1.Action {
+	switch {
+	case s.complete:
+		return http1.Linger
+	case s.first.IsZero():
+		return http1.Await
+	}
+	return http1.Read
+}
+
+// end records the end of a stream without [DONE].
+func (s *stream) end(err error) {
+	s.missingDone = s.finished && err == io.EOF || s.complete && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // countTokens counts the tokens of a token chunk, by its token ids or by how much
@@ -168,15 +189,14 @@ func (g *gaps) durations() []time.Duration {
 func (s *stream) result(err error) (replay.Class, error) {
 	var known answerError
 	var event *sse.ErrorEvent
-	complete := s.done || s.finished && err == io.EOF
 	switch {
 	case errors.As(err, &event):
 		return replay.Server, errors.New(errorEventText(event))
 	case errors.As(err, &known):
 		return known.class, err
-	case errors.Is(err, sse.ErrTooLong), errors.Is(err, http1.ErrChunked):
+	case errors.Is(err, sse.ErrTooLong), errors.Is(err, sse.ErrBudget), errors.Is(err, http1.ErrChunked):
 		return replay.Protocol, err
-	case !complete:
+	case !s.done && !s.missingDone:
 		return replay.Truncated, fmt.Errorf("stream truncated before [DONE]: %w", err)
 	case s.first.IsZero():
 		return replay.Empty, errors.New("the answer has no tokens")

@@ -126,7 +126,28 @@ func scanDetails(c *jsonscan.Cursor, n *usageCounts) {
 }
 
 func scanCount(c *jsonscan.Cursor, n *trace.Opt[int]) {
-	if !null(c) {
-		*n = trace.Some(c.Int(maxCount))
+	if null(c) {
+		return
 	}
+	start := *c
+	*n = trace.Some(c.Int(maxCount))
+	if c.Peek() == '.' {
+		*c = start
+		*n = trace.Some(scanFloat(c))
+	}
+}
+
+// scanFloat reads a count that is a float, without its decimals.
+func scanFloat(c *jsonscan.Cursor) int {
+	n, places := c.Decimal()
+	if places > 6 { // rounding could change the integer
+		c.Fail()
+	}
+	for ; places > 0; places-- {
+		n /= 10
+	}
+	if n < 0 || n > maxCount {
+		c.Fail()
+	}
+	return int(n)
 }

@@ -41,6 +41,7 @@ func (c *recordCodec) fields(r *replay.Record) {
 	c.int("status", &r.Status, true)
 	c.text("error", &r.Error, failed)
 	c.text("error_class", (*string)(&r.Class), failed)
+	c.flag("missing_done", &r.MissingDone)
 }
 
 // recordKeys holds the keys of all fields. A trace row has some of them if it is a

@@ -52,6 +52,7 @@ func anyRecord(t *rapid.T) replay.Record {
 	if rapid.Bool().Draw(t, "failed") {
 		rec.Class, rec.Error = replay.Truncated, rapid.String().Draw(t, "error")
 	}
+	rec.MissingDone = rapid.Bool().Draw(t, "missing [DONE]")
 	if rapid.Bool().Draw(t, "has model") {
 		rec.Extra = []byte(`{"model": "m"}`)
 	}

@@ -92,6 +92,21 @@ func (c *recordCodec) int(key string, n *int, write bool) bool {
 	return ok || raw != nil
 }
 
+// flag handles a field that is written only if true.
+func (c *recordCodec) flag(key string, v *bool) {
+	ok, raw := c.begin(key, "", *v)
+	switch {
+	case raw != nil:
+		*v = decode[bool](c, raw)
+	case ok && c.mode == writing:
+		c.dst = append(c.dst, "true"...)
+	case ok:
+		*v = true
+		c.True()
+		c.end()
+	}
+}
+
 func (c *recordCodec) count(key string, n *trace.Opt[int]) {
 	n.Set = c.int(key, &n.Value, n.Set)
 }

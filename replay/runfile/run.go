@@ -119,13 +119,16 @@ type Source struct {
 
 // Limits holds the limits of the run. 0 means no limit.
 type Limits struct {
-	MaxConcurrency  int     `json:"max_concurrency"`
-	Closed          bool    `json:"closed,omitempty"` // closed loop of MaxConcurrency requests
-	TimeoutSeconds  float64 `json:"timeout_s"`
-	IdleSeconds     float64 `json:"idle_timeout_s,omitempty"` // time without receiving a byte
-	DurationSeconds float64 `json:"duration_s,omitempty"`
-	MaxErrors       int     `json:"max_errors,omitempty"`
-	Retries         int     `json:"retries,omitempty"` // maximum per request
+	MaxConcurrency int     `json:"max_concurrency"`
+	Closed         bool    `json:"closed,omitempty"` // closed loop of MaxConcurrency requests
+	TimeoutSeconds float64 `json:"timeout_s"`
+	// FirstByteSeconds limits the time to the first token, IdleSeconds that without
+	// a byte after it. Older versions had no limit of the first.
+	FirstByteSeconds float64 `json:"first_byte_timeout_s,omitempty"`
+	IdleSeconds      float64 `json:"idle_timeout_s,omitempty"`
+	DurationSeconds  float64 `json:"duration_s,omitempty"`
+	MaxErrors        int     `json:"max_errors,omitempty"`
+	Retries          int     `json:"retries,omitempty"` // maximum per request
 }
 
 // Resumption is one continuation of the run.

@@ -246,6 +246,12 @@ func (c *Cursor) Null() {
 	c.word("null")
 }
 
+// True reads true and fails for any other value.
+func (c *Cursor) True() {
+	c.Peek()
+	c.word("true")
+}
+
 // word reads a word at the cursor, without skipping white space.
 func (c *Cursor) word(word string) {
 	if len(c.text)-c.at < len(word) || string(c.text[c.at:c.at+len(word)]) != word {

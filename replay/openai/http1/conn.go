@@ -34,8 +34,9 @@ func (c *Conn) Begin(r *Response, request ...[]byte) {
 	if deadline.IsZero() {
 		deadline = now.Add(forever)
 	}
-	r.conn, r.idle = c.transport, idleDeadline{limit: r.IdleTimeout, request: deadline}
-	c.transport.Begin(r, r.idle.start(now), request...)
+	r.conn = c.transport
+	r.deadlines.response, r.deadlines.start, r.deadlines.idle = deadline, r.StartDeadline, r.IdleTimeout
+	c.transport.Begin(r, r.deadlines.begin(), request...)
 }
 
 // Wait sends the rest of the request and returns when the response is over. sent

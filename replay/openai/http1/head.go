@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -11,7 +12,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-const maxHead = 8 << 10 // bytes
+const (
+	maxHead    = 8 << 10  // bytes
+	maxInterim = 64 << 10 // bytes of all interim heads of a response
+)
 
 // Head holds the parts of a response's head that a client of the API needs.
 type Head struct {
@@ -19,17 +23,23 @@ type Head struct {
 	ContentType string // without parameters
 	Encoding    string // Content-Encoding
 	RetryAfter  string
-	length      int  // of the body, as fasthttp reports it: -1 means chunked, less means until the connection ends
-	closing     bool // the server closes the connection
+	Location    string // of a redirect
+	length      int    // of the body, as fasthttp reports it: -1 means chunked, less means until the connection ends
+	closing     bool   // the server closes the connection
 }
 
 // Reusable reports whether the server keeps the connection open.
 func (h *Head) Reusable() bool { return !h.closing }
 
-var errNeedMore = errors.New("the head is not complete")
+var (
+	errNeedMore = errors.New("the head is not complete")
+	// ErrInterim reports a flood of interim responses.
+	ErrInterim = fmt.Errorf("more than %d KiB of interim responses (1xx) before the response", maxInterim>>10)
+)
 
 // parseHead parses the head at the start of text, skipping interim ones (1xx), and
-// returns the rest of text. The error is errNeedMore if the head is incomplete.
+// returns the rest of text. The error is errNeedMore if the head is incomplete; the
+// rest then starts with it.
 func parseHead(text []byte) (h Head, rest []byte, err error) {
 	p := headParsers.Get().(*headParser)
 	defer headParsers.Put(p)
@@ -39,7 +49,7 @@ func parseHead(text []byte) (h Head, rest []byte, err error) {
 		err := p.header.Read(p.in)
 		switch {
 		case errors.Is(err, io.EOF):
-			return h, nil, errNeedMore
+			return h, text, errNeedMore
 		case err != nil:
 			return h, nil, err
 		}
@@ -61,7 +71,7 @@ var headParsers = sync.Pool{New: func() any { return &headParser{in: bufio.NewRe
 
 func (p *headParser) head() Head {
 	kind, _, _ := strings.Cut(string(p.header.ContentType()), ";")
-	return Head{
+	h := Head{
 		Status:      p.header.StatusCode(),
 		ContentType: strings.TrimSpace(kind),
 		Encoding:    string(p.header.ContentEncoding()),
@@ -69,4 +79,8 @@ func (p *headParser) head() Head {
 		length:      p.header.ContentLength(),
 		closing:     p.header.ConnectionClose(),
 	}
+	if h.Status/100 == 3 {
+		h.Location = string(p.header.Peek(fasthttp.HeaderLocation))
+	}
+	return h
 }

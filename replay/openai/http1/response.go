@@ -3,6 +3,7 @@ package http1
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -10,9 +11,9 @@ import (
 )
 
 const (
-	// drainTime and drainBytes limit the reading of a response whose only purpose
-	// is to reuse the connection.
-	drainTime  = time.Second
+	// restTime limits the reading of the rest of a response for Linger and Drain,
+	// drainBytes that for Drain, whose only purpose is to reuse the connection.
+	restTime   = time.Second
 	drainBytes = 64 << 10
 )
 
@@ -23,8 +24,8 @@ type Sink interface {
 	Body(b []byte, at poll.Arrival) Action
 	// End is called once, unless an Action was Stop. err is io.EOF if the body
 	// is complete, io.ErrUnexpectedEOF if it was cut short, a [*HeadError],
-	// [ErrChunked], an [*IdleError], os.ErrDeadlineExceeded, the context's error
-	// or the error of reading.
+	// [ErrChunked], [ErrNotStarted], an [*IdleError], os.ErrDeadlineExceeded, the
+	// context's error or the error of reading.
 	End(err error)
 }
 
@@ -32,17 +33,24 @@ type Sink interface {
 type Action uint8
 
 const (
-	Read  Action = iota // read everything
-	Drain               // read the rest if it arrives within 1 s and 64 KiB
-	Stop                // read nothing more; the connection cannot be reused
+	Await  Action = iota // read everything; the content has not started
+	Read                 // read everything; the content has started
+	Linger               // read the rest if it arrives within 1 s; End follows in any case
+	Drain                // read the rest if it arrives within 1 s and 64 KiB
+	Stop                 // read nothing more; the connection cannot be reused
 )
 
 // Response parses one response from the pieces that arrive and passes its body on.
 // It buffers nothing but the head.
 type Response struct {
-	Sink        Sink
-	Deadline    time.Time     // ends the response; zero means none
-	IdleTimeout time.Duration // ends it if nothing arrives for this long; 0 means none
+	Sink     Sink
+	Deadline time.Time // ends the response; zero means none
+	// StartDeadline ends the response if its content has not started by then; zero
+	// means none.
+	StartDeadline time.Time
+	// IdleTimeout ends the response if, once its content has started, nothing
+	// arrives for this long; 0 means none.
+	IdleTimeout time.Duration
 
 	// Received is the instant of the last bytes, or of the end unless only
 	// draining was cut short.
@@ -51,13 +59,15 @@ type Response struct {
 	// valid after [Conn.Wait].
 	Reusable bool
 
-	conn    transport // nil: the deadline is never moved
-	state   state
-	head    []byte // until it is complete
-	closing bool   // the server closes the connection
-	body    body
-	idle    idleDeadline
-	drained int // bytes
+	conn      transport // nil: the deadline is never moved
+	state     state
+	head      []byte // until it is complete
+	interim   int    // bytes of interim heads
+	closing   bool   // the server closes the connection
+	body      body
+	action    Action // the last one
+	deadlines deadlines
+	drained   int // bytes
 }
 
 type state uint8
@@ -81,7 +91,7 @@ func (r *Response) Feed(b []byte, at poll.Arrival) bool {
 	if r.take(b, at); r.state == over {
 		return true
 	}
-	if until, moved := r.deadline(at.Time); moved && r.conn != nil {
+	if until, moved := r.deadlines.received(r.action, at.Time); moved && r.conn != nil {
 		r.conn.SetDeadline(until)
 	}
 	return false
@@ -118,7 +128,7 @@ func (r *Response) End(err error, at poll.Arrival) {
 	if r.state != draining {
 		r.Received = at.Time
 	}
-	err = r.idle.explain(err)
+	err = r.deadlines.explain(err)
 	if r.state != inHead {
 		err = r.body.end(err)
 	}
@@ -134,8 +144,27 @@ func (r *Response) do(a Action) {
 	switch {
 	case a == Stop:
 		r.state = over
-	case a == Drain && r.state == inBody:
+	case r.state == draining: // it stays so
+	case a == Drain:
 		r.state = draining
+		fallthrough
+	default:
+		r.action = a
+	}
+}
+
+// keepHead keeps the rest of b, an incomplete head. What precedes it are interim
+// heads.
+func (r *Response) keepHead(b, rest []byte) {
+	r.interim += len(b) - len(rest)
+	if len(r.head) != len(rest) { // else it is there already
+		r.head = append(r.head[:0], rest...)
+	}
+	switch {
+	case r.interim > maxInterim:
+		r.finish(&HeadError{ErrInterim})
+	case len(rest) > maxHead:
+		r.finish(&HeadError{fmt.Errorf("its head is longer than %d KiB", maxHead>>10)})
 	}
 }
 
@@ -147,8 +176,7 @@ func (r *Response) feedHead(b []byte) []byte {
 		b = r.head
 	}
 	var h Head
-	var rest []byte
-	err := errNeedMore
+	rest, err := b, errNeedMore
 	if lineEnded || len(b) >= maxHead {
 		h, rest, err = parseHead(b)
 	}
@@ -158,20 +186,11 @@ func (r *Response) feedHead(b []byte) []byte {
 		r.state = inBody
 		r.do(r.Sink.Head(&h))
 	case errors.Is(err, errNeedMore):
-		if len(r.head) == 0 {
-			r.head = append(r.head, b...)
-		}
+		r.keepHead(b, rest)
+		return nil
 	default:
 		r.head = nil
 		r.finish(&HeadError{err})
 	}
 	return rest
-}
-
-// deadline returns the new deadline if bytes that arrived changed it.
-func (r *Response) deadline(at time.Time) (until time.Time, moved bool) {
-	if r.state == draining {
-		return r.idle.drain(time.Now())
-	}
-	return r.idle.received(at)
 }

@@ -31,6 +31,7 @@ type Conn struct {
 	heapPlace int  // index in Loop.deadlines plus one; 0 if not in it
 	watched   bool // the kernel reports events of this descriptor
 	pending   bool // there may be more to read
+	queued    bool // in Loop.unread
 	// If not zero, pending bytes may have arrived at any time since: the loop did
 	// not know of the exchange yet and did not read them.
 	since time.Time

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,8 +18,10 @@ import (
 )
 
 const (
-	maxReads  = 8    // per connection and round, for fairness
 	maxEvents = 1024 // per epoll call
+	// backlogTime limits the time per round for connections that send faster than
+	// they are read, so that the others are read soon.
+	backlogTime = 200 * time.Microsecond
 )
 
 // Loop reads connections. Its methods may be called from any goroutine.
@@ -40,7 +43,7 @@ type Loop struct {
 	receiver  *receiver
 	conns     []*Conn // by file descriptor
 	deadlines deadlines
-	unread    []*Conn // there may be more to read
+	unread    []*Conn // there is more to read than in one turn
 	taken     []command
 	events    []unix.EpollEvent
 	pace      pace
@@ -303,7 +306,7 @@ func (l *Loop) begin(cmd command) {
 		l.conns[c.fd] = c
 	}
 	if c.pending {
-		l.unread = append(l.unread, c)
+		l.queue(c)
 	} else {
 		c.since = time.Time{} // nothing has arrived yet
 	}
@@ -323,31 +326,47 @@ func (l *Loop) serve(e unix.EpollEvent) {
 		default:
 		}
 	}
-	if e.Events&^unix.EPOLLOUT != 0 {
+	if e.Events&^unix.EPOLLOUT != 0 && !c.queued {
 		hungUp := e.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 		l.read(c, hungUp)
 	}
 }
 
-// readOn reads the connections that the last round did not finish.
+// queue adds a connection with more to read. What was not read may have arrived as
+// early as what was.
+func (l *Loop) queue(c *Conn) {
+	if c.since.IsZero() {
+		c.since = l.emptied
+	}
+	if !c.queued {
+		c.queued = true
+		l.unread = append(l.unread, c)
+	}
+}
+
+// readOn gives the queued connections a turn, as many as time allows.
 func (l *Loop) readOn() {
-	before := len(l.unread)
-	for _, c := range l.unread[:before] {
-		if c.pending {
+	began, turns := time.Now(), 0
+	for _, c := range l.unread {
+		if turns > 0 && time.Since(began) > backlogTime {
+			break
+		}
+		turns++
+		if c.queued = false; c.pending {
 			l.read(c, true)
 		}
 	}
-	l.unread = append(l.unread[:0], l.unread[before:]...)
+	l.unread = slices.Delete(l.unread, 0, turns)
 }
 
-// read reads what has arrived. A read that does not fill the buffer has emptied
-// the socket, but the end of the stream may still follow.
+// read reads what has arrived, up to a full buffer. A read that does not fill the
+// buffer has emptied the socket, but the end of the stream may still follow.
 func (l *Loop) read(c *Conn, toTheEnd bool) {
 	c.pending = true
 	if c.handler == nil { // idle: the next exchange reads it
 		return
 	}
-	for range maxReads {
+	for got := 0; got < len(l.receiver.buf); {
 		b, stamp, errno := l.receiver.receive(c.fd)
 		switch {
 		case errno == syscall.EINTR:
@@ -379,8 +398,9 @@ func (l *Loop) read(c *Conn, toTheEnd bool) {
 			c.emptied()
 			return
 		}
+		got += len(b)
 	}
-	l.unread = append(l.unread, c)
+	l.queue(c)
 }
 
 // finish ends an exchange whose handler is not done.

@@ -16,7 +16,9 @@ type receiver struct {
 	control [64]byte
 }
 
-const receiveBuffer = 64 << 10
+// receiveBuffer is how much of a connection is read before the others have a turn,
+// in bytes.
+const receiveBuffer = 16 << 10
 
 func newReceiver() *receiver {
 	r := &receiver{buf: make([]byte, receiveBuffer)}

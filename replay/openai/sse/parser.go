@@ -12,8 +12,10 @@
 //
 // Lines end in LF, CRLF or CR. The data lines of an event are joined with LF.
 // Comments and other fields are ignored, except for errors that inference servers
-// send inside a stream; see [ErrorEvent]. An event that arrives in one piece is
-// not copied and costs no allocation.
+// send inside a stream; see [ErrorEvent]. A byte order mark at the start of a line
+// or of its value is ignored: the standard has one at the start of the stream only,
+// but proxies join streams. An event that arrives in one piece is not copied and
+// costs no allocation.
 package sse
 
 import (
@@ -34,6 +36,9 @@ const (
 // ErrTooLong is returned for an event of more than 16 MiB.
 var ErrTooLong = errors.New("an event is longer than 16 MiB")
 
+// byteOrderMark is U+FEFF in UTF-8.
+const byteOrderMark = "\uFEFF"
+
 // ErrorEvent is an event with which a server reports an error: one of type
 // "error", or one with a field named "error" (llama.cpp until late 2025). Such a
 // stream still continues to [DONE]. Dynamo puts the message in comments.
@@ -49,6 +54,10 @@ func (e *ErrorEvent) Error() string {
 // Parser splits a byte stream into events. The zero Parser is ready to use. It
 // buffers only incomplete events, up to 16 MiB.
 type Parser struct {
+	// Budget, if not nil, also limits the buffers. [Parser.Release] must then be
+	// called when the Parser is no longer used.
+	Budget *Budget
+
 	line     []byte // the unfinished line
 	data     []byte // of the unfinished event
 	comment  []byte // of an error event
@@ -56,12 +65,13 @@ type Parser struct {
 	failed   bool // the event is an error
 	afterCR  bool // the last line ended in CR: a following LF belongs to it
 	returned bool // data was returned by the last Next
+	charged  int  // bytes of the Budget
 }
 
 // Next returns the data of the first event that ends in b, and the rest of b. data
 // is valid until the next call. If no event ends in b, ok is false and b is used
-// up. After an error, [ErrTooLong] or an *[ErrorEvent], the Parser must not be
-// used again.
+// up. After an error, [ErrTooLong], [ErrBudget] or an *[ErrorEvent], the Parser must
+// not be used again.
 func (p *Parser) Next(b []byte) (data, rest []byte, ok bool, err error) {
 	if p.returned {
 		p.returned, p.hasData = false, false
@@ -84,7 +94,7 @@ func (p *Parser) Next(b []byte) (data, rest []byte, ok bool, err error) {
 			if p.line = append(p.line, b...); len(p.line) > maxEvent {
 				return nil, nil, false, ErrTooLong
 			}
-			return nil, nil, false, nil
+			return nil, nil, false, p.settle()
 		}
 		line := b[:end]
 		p.afterCR = b[end] == '\r'
@@ -93,7 +103,7 @@ func (p *Parser) Next(b []byte) (data, rest []byte, ok bool, err error) {
 			line = append(p.line, line...)
 			p.line = emptied(line)
 		}
-		switch {
+		switch line = withoutMark(line); {
 		case len(line) > 0:
 			if err := p.takeLine(line); err != nil {
 				return nil, b, false, err
@@ -115,7 +125,7 @@ func (p *Parser) End() (done bool, err error) {
 	if p.failed {
 		return false, p.errorEvent()
 	}
-	if name, value := field(p.line); string(name) == "data" && string(value) == Done {
+	if name, value := field(withoutMark(p.line)); string(name) == "data" && string(value) == Done {
 		return !p.hasData, nil
 	}
 	return p.hasData && !p.returned && string(p.data) == Done, nil
@@ -141,7 +151,7 @@ func wholeEvent(b []byte) (data, rest []byte, ok bool) {
 	default:
 		return nil, nil, false
 	}
-	return data, rest, bytes.IndexByte(data, '\r') < 0
+	return withoutMark(data), rest, bytes.IndexByte(data, '\r') < 0
 }
 
 // takeLine handles a complete, nonempty line.
@@ -189,7 +199,14 @@ func emptied(b []byte) []byte {
 // the value. The name of a comment is empty.
 func field(line []byte) (name, value []byte) {
 	name, value, _ = bytes.Cut(line, []byte(":"))
-	return name, bytes.TrimPrefix(value, []byte(" "))
+	return name, withoutMark(bytes.TrimPrefix(value, []byte(" ")))
+}
+
+func withoutMark(b []byte) []byte {
+	if len(b) >= len(byteOrderMark) && b[0] == byteOrderMark[0] && string(b[:len(byteOrderMark)]) == byteOrderMark {
+		return b[len(byteOrderMark):]
+	}
+	return b
 }
 
 // lineEnd returns the index of the first CR or LF, or -1.

@@ -45,8 +45,9 @@ func reference(stream string) (events []string, failed bool) {
 	lines := strings.Split(strings.ReplaceAll(stream, "\r", "\n"), "\n")
 	var data []string
 	for i, line := range lines {
+		line = strings.TrimPrefix(line, byteOrderMark)
 		field, value, _ := strings.Cut(line, ":")
-		value = strings.TrimPrefix(value, " ")
+		value = strings.TrimPrefix(strings.TrimPrefix(value, " "), byteOrderMark)
 		switch ended := i < len(lines)-1; {
 		case ended && line == "":
 			if failed {
@@ -73,24 +74,30 @@ func reference(stream string) (events []string, failed bool) {
 func TestEventsFollowTheStandard(t *testing.T) {
 	t.Parallel()
 	for stream, want := range map[string][]string{
-		"data: a\n\ndata: b\n\n":                   {"a", "b"},
-		"data:a\r\rdata:b\r\n\r\n":                 {"a", "b"},
-		"data: a\ndata:b\ndata\n\n":                {"a\nb\n"},
-		"data\n\n":                                 {""},
-		"data:  a\n\n":                             {" a"},
-		": ping\n\nevent: x\nid: 1\nretry: 3\n\n":  nil,
-		"event: x\ndata: a\nid: 1\n\n":             {"a"},
-		"datas: a\n\nDATA: b\n\n data: c\n\n":      nil,
-		"data: a\n\ndata: half":                    {"a"},
-		"data: a\n\ndata: half\n":                  {"a"},
-		"data: a\n\ndata: [DONE]":                  {"a", Done},
-		"data: [DONE]\n":                           {Done},
-		"data: [DONE]\r":                           {Done},
-		"data: a\ndata: [DONE]":                    nil,
-		"data: [DONE":                              nil,
-		"\n\n\r\n\ndata: a\n\n\n\n":                {"a"},
-		"data: {\"content\":\"\u2028\\n\"}\n\n":    {"{\"content\":\"\u2028\\n\"}"},
-		"data: a\r\n\r\ndata: b\r\n\r\ndata: [DON": {"a", "b"},
+		"data: a\n\ndata: b\n\n":                    {"a", "b"},
+		"data:a\r\rdata:b\r\n\r\n":                  {"a", "b"},
+		"data: a\ndata:b\ndata\n\n":                 {"a\nb\n"},
+		"data\n\n":                                  {""},
+		"data:  a\n\n":                              {" a"},
+		": ping\n\nevent: x\nid: 1\nretry: 3\n\n":   nil,
+		"event: x\ndata: a\nid: 1\n\n":              {"a"},
+		"datas: a\n\nDATA: b\n\n data: c\n\n":       nil,
+		"data: a\n\ndata: half":                     {"a"},
+		"data: a\n\ndata: half\n":                   {"a"},
+		"data: a\n\ndata: [DONE]":                   {"a", Done},
+		"data: [DONE]\n":                            {Done},
+		"data: [DONE]\r":                            {Done},
+		"data: a\ndata: [DONE]":                     nil,
+		"data: [DONE":                               nil,
+		"\n\n\r\n\ndata: a\n\n\n\n":                 {"a"},
+		"data: {\"content\":\"\u2028\\n\"}\n\n":     {"{\"content\":\"\u2028\\n\"}"},
+		"data: a\r\n\r\ndata: b\r\n\r\ndata: [DON":  {"a", "b"},
+		"\uFEFFdata: a\n\n\uFEFFdata: b\n\n":        {"a", "b"},
+		"data: \uFEFFa\n\ndata:\uFEFFb\n\n":         {"a", "b"},
+		"\uFEFF\n\uFEFF: ping\n\ndata: a\n\uFEFF\n": {"a"},
+		"data: \uFEFF[DONE]\n\n":                    {Done},
+		"\uFEFFdata: [DONE]":                        {Done},
+		"data: a\uFEFFb\n\n":                        {"a\uFEFFb"},
 	} {
 		got, err := parse(stream)
 		if err != nil || !slices.Equal(got, want) {
@@ -110,7 +117,8 @@ func TestEventsDoNotDependOnCuts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.OneOf(
-			rapid.SampledFrom([]string{"", "data", "data:", "data: ", "data: [DONE]", ": note", "event: x", "event: error", "error: x", "id: 1", "retry: 9", "da"}),
+			rapid.SampledFrom([]string{"", "data", "data:", "data: ", "data: [DONE]", ": note", "event: x", "event: error", "error: x", "id: 1", "retry: 9", "da",
+				byteOrderMark, byteOrderMark + "data: x", "data: " + byteOrderMark + "x"}),
 			rapid.StringMatching(`data: ?[a-z :]{0,8}`),
 			rapid.Just("data: "+strings.Repeat("tide ", 2000)),
 		)
@@ -220,6 +228,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add("data: a\r\n\r\n: ping\n\ndata: b\ndata:c\r\rdata: [DONE]", uint8(3))
 	f.Add("data\n\nid: 1\ndata: x\n\ndata: half", uint8(1))
 	f.Add("data: [DONE]\r\n\r", uint8(12))
+	f.Add("\uFEFFdata: a\n\ndata: \uFEFF[DONE]\n\n", uint8(3))
 	f.Fuzz(func(t *testing.T, stream string, size uint8) {
 		var pieces []string
 		for rest := stream; rest != ""; {
