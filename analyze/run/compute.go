@@ -66,7 +66,7 @@ func newCollector(opts Options) *collector {
 		rows: recordedRows{rows: opts.Rows},
 		result: &Result{
 			Virtual: opts.Virtual, ReadDelay: opts.ReadDelay, Merges: opts.Merges, Samples: opts.Samples,
-			Window: opts.Window, Thresholds: withDefaults(opts.Thresholds), MaxConcurrency: opts.MaxConcurrency, Closed: opts.Closed,
+			PartFaults: opts.PartFaults, Skipped: opts.Skipped, Window: opts.Window, Thresholds: withDefaults(opts.Thresholds), MaxConcurrency: opts.MaxConcurrency, Closed: opts.Closed,
 			Errors: map[replay.Class]int{}, Examples: map[replay.Class]string{},
 			Lengths: Lengths{Template: opts.countedISL(0), Enforced: opts.LengthsEnforced},
 			Goodput: newGoodput(opts.Objectives),

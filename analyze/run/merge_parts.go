@@ -117,7 +117,6 @@ func mergedRun(parts []Part) runfile.Run {
 	run := parts[0].Run
 	run.Started = startOf(parts)
 	run.Notes = []string{fmt.Sprintf("merged from %d runs, whose clocks are taken to agree", len(parts))}
-	run.Notes = append(run.Notes, differences(parts)...)
 	run.Notes = append(run.Notes, parts[0].Run.Notes...)
 	for _, part := range parts[1:] {
 		other := part.Run
@@ -149,7 +148,7 @@ func mergedRun(parts []Part) runfile.Run {
 	return run
 }
 
-// differences describes settings that differ but should not.
+// differences returns the settings that differ but must not.
 func differences(parts []Part) (notes []string) {
 	for _, thing := range []struct {
 		name string
@@ -169,7 +168,7 @@ func differences(parts []Part) (notes []string) {
 			}
 		}
 		if len(all) > 1 {
-			notes = append(notes, fmt.Sprintf("the merged runs differ in their %s: %s", thing.name, strings.Join(all, ", ")))
+			notes = append(notes, fmt.Sprintf("the runs differ in their %s: %s; merge runs with the same settings", thing.name, strings.Join(all, ", ")))
 		}
 	}
 	return notes

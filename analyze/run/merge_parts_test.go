@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -124,9 +125,6 @@ func TestMergedRunsAreToldApart(t *testing.T) {
 		if run.Limits.MaxConcurrency != 16 || run.NotSent != 2 || run.Merges != (runfile.Merges{Chunks: 20, Merged: 2, P99MS: 1}) {
 			t.Errorf("%+v", run)
 		}
-		if said := strings.Contains(strings.Join(run.Notes, "\n"), "differ in their versions of moontide: a, b"); said != (test.salts[1] == "b") {
-			t.Errorf("%v: %q", test.salts, run.Notes)
-		}
 	}
 }
 
@@ -155,5 +153,40 @@ func TestPartsYearsApartAreNotMerged(t *testing.T) {
 	far.Run.Started = far.Run.Started.AddDate(300, 0, 0)
 	if merged, err := run.Merge([]run.Part{part(nil, 0), far}); err == nil || !strings.Contains(err.Error(), "not parts of one test") {
 		t.Errorf("%v, %+v", err, merged.Run)
+	}
+}
+
+// Runs with other settings, the same run twice, and runs one after the other are not
+// parts of one test.
+func TestPartFaults(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	made := func(from, to int, edit func(*runfile.Run)) run.Part {
+		r := runfile.Run{Version: "v1", Started: start.Add(time.Duration(from) * time.Second), Ended: start.Add(time.Duration(to) * time.Second), Prompts: fmt.Sprint(from)}
+		if edit != nil {
+			edit(&r)
+		}
+		return run.Part{Run: r}
+	}
+	virtual := func(r *runfile.Run) { r.Target.Virtual = true }
+	for _, test := range []struct {
+		name  string
+		parts []run.Part
+		want  string // "" is none
+	}{
+		{"at the same time", []run.Part{made(0, 10, nil), made(1, 11, nil), made(9, 12, nil)}, ""},
+		{"one after the other", []run.Part{made(11, 20, nil), made(0, 10, nil)}, "run 1 started after run 2 had ended: merge runs that drove the server at the same time"},
+		{"in virtual time", []run.Part{made(11, 20, virtual), made(0, 10, virtual)}, ""},
+		{"killed", []run.Part{made(11, 20, nil), made(0, 10, func(r *runfile.Run) { r.Ended = time.Time{} })}, ""},
+		{"one twice", []run.Part{made(0, 10, nil), made(1, 9, nil), made(1, 9, nil)}, "runs 2 and 3 are the same run: leave one of them out"},
+		{"other models", []run.Part{made(0, 10, nil), made(1, 9, func(r *runfile.Run) { r.Target.Model = "m" })}, "the runs differ in their models: , m; merge runs with the same settings"},
+	} {
+		got := run.PartFaults(test.parts)
+		if strings.Join(got, "|") != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+		v := compute(t, run.Options{PartFaults: got}, sound(10)...).Verdict
+		if (v.Level == run.Invalid) != (test.want != "") {
+			t.Errorf("%s: %v", test.name, v)
+		}
 	}
 }

@@ -45,6 +45,9 @@ type Options struct {
 	// Rows and Sent are the rows of the trace and those that were sent, to find
 	// missing and repeated records; 0 is unknown.
 	Rows, Sent int
+	Skipped    int // later turns of sessions, not sent after a failed turn
+	// PartFaults is why the run cannot be one that was merged from parts.
+	PartFaults []string
 	// Unreadable, if not nil, returns how many records could not be read, and the
 	// first error. It is called after the records have been read.
 	Unreadable func() (records int, first error)
@@ -87,6 +90,8 @@ type Result struct {
 	// Missing requests of the Sent ones have no record, not even an unreadable one.
 	// Repeated records are of rows that have another record, or of no row.
 	Sent, Missing, Repeated int
+	Skipped                 int      // see Options.Skipped
+	PartFaults              []string // see Options.PartFaults
 	// Examples holds one untrusted error message per class.
 	Examples map[replay.Class]string
 

@@ -87,6 +87,7 @@ const templateSlack = 64
 
 func judge(r *Result) Verdict {
 	var v Verdict
+	v.checkParts(r.PartFaults)
 	v.checkRecords(r)
 	v.checkFailures(r)
 	if r.Virtual {
@@ -146,7 +147,8 @@ func (v *Verdict) share(check string, n, all int, l limits, what, advice string)
 func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 
 // checkFailures checks the failed requests: those that the client could not send
-// apart from all others. Requests canceled by the user are not failures.
+// apart from all others, and the later turns that were not sent. Requests canceled by
+// the user are not failures, but the latencies of a run without them are too low.
 func (v *Verdict) checkFailures(r *Result) {
 	ended := r.Completed + r.Failed
 	if r.Completed == 0 {
@@ -162,7 +164,13 @@ func (v *Verdict) checkFailures(r *Result) {
 			"raise its limit of open files or its range of local ports, or check the host name; the first: "+r.Examples[replay.ClientFault])
 	}
 	if canceled > 0 {
-		v.note("canceled", Valid, "%d requests in flight were canceled by the user", canceled)
+		share, from := float64(canceled)/float64(ended), limit(r.Thresholds.MaxFailed).suspect
+		v.note("canceled", hint(share >= from), "%d of %d requests were canceled by the user in flight (%s, SUSPECT from %s): the latencies cover the faster ones only",
+			canceled, ended, percent(share), percent(from))
+	}
+	if r.Skipped > 0 {
+		v.share("skipped", r.Skipped, ended+r.Skipped, limit(r.Thresholds.MaxFailed), "requests were not sent because an earlier turn of their session failed",
+			"the server did not get the load of the trace; find out why the turns failed")
 	}
 }
 

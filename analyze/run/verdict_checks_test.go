@@ -133,14 +133,28 @@ func TestCrossedChecksExplain(t *testing.T) {
 	}
 }
 
-// Requests canceled by the user are neither the server's nor the client's fault.
+// Requests canceled by the user are neither the server's nor the client's fault, but
+// the latencies of the others are those of the faster ones.
 func TestCanceledRequestsAreNoFailures(t *testing.T) {
-	records := sound(10)
-	for i := range 5 {
-		records[i].Class = replay.Canceled
+	for canceled, want := range map[int]run.Level{9: run.Valid, 10: run.Suspect, 900: run.Suspect} {
+		records := sound(1000)
+		for i := range canceled {
+			records[i].Class = replay.Canceled
+		}
+		v := compute(t, run.Options{BlockSize: 16}, records...).Verdict
+		if e := v.Evidence[0]; v.Level != want || e.Check != "canceled" || !strings.HasPrefix(e.Text, fmt.Sprintf("%d of 1000 requests were canceled by the user", canceled)) {
+			t.Errorf("%d canceled: %v, want %v", canceled, v, want)
+		}
 	}
-	if v := compute(t, run.Options{BlockSize: 16}, records...).Verdict; v.Level != run.Valid || v.Evidence[0].Text != "5 requests in flight were canceled by the user" {
-		t.Errorf("%v", v)
+}
+
+// Turns that were not sent after a failed one are as bad as failed ones.
+func TestSkippedTurns(t *testing.T) {
+	for skipped, want := range map[int]run.Level{9: run.Valid, 11: run.Suspect, 52: run.Suspect, 53: run.Invalid} {
+		v := compute(t, run.Options{BlockSize: 16, Skipped: skipped}, sound(1000)...).Verdict
+		if v.Level != want || v.Evidence[0].Check != "skipped" {
+			t.Errorf("%d skipped: %v, want %v", skipped, v, want)
+		}
 	}
 }
 
@@ -404,6 +418,17 @@ func TestBusyCPUIsACause(t *testing.T) {
 		want := "INVALID above 10.00 ms): " + test.cause + "use a larger client machine"
 		if !slices.ContainsFunc(v.Evidence, func(e run.Evidence) bool { return strings.Contains(e.Text, want) }) {
 			t.Errorf("%+v: %v, want %q", test.sample, v, want)
+		}
+	}
+}
+
+// A chat template may add 64 cached tokens to each prompt.
+func TestTemplateSlack(t *testing.T) {
+	for tokens, want := range map[int]run.Level{164: run.Valid, 165: run.Suspect} {
+		v := compute(t, run.Options{BlockSize: 128}, cached(tokens)...).Verdict
+		i := slices.IndexFunc(v.Evidence, func(e run.Evidence) bool { return e.Check == "cached" })
+		if v.Evidence[i].Level != want {
+			t.Errorf("%d tokens: %v", tokens, v.Evidence[i])
 		}
 	}
 }

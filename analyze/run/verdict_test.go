@@ -82,6 +82,7 @@ func TestVerdictOnReading(t *testing.T) {
 		{"delay of a run that was killed", stamped(2, 0), run.Options{}, run.Valid, "read delay unknown: the run did not end"},
 		{"a hundredth by the client", byClient(2), read(5000), run.Valid, "corrected by kernel timestamps"},
 		{"more by the client, delay below a fifth of 10 ms", byClient(3), read(1.999999), run.Valid, "3 responses timestamped by the client; read delay p99 2.00 ms (INVALID above 10.00 ms)"},
+		{"11 of 1001 by the client", append(stamped(990, 0), slices.Repeat([]replay.Record{client}, 11)...), read(2), run.Suspect, "11 responses timestamped by the client"},
 		{"delay of a fifth", byClient(3), read(2), run.Suspect, "read delay p99 2.00 ms"},
 		{"delay of 10 ms", byClient(3), read(10), run.Suspect, "read delay p99 10.00 ms"},
 		{"delay above 10 ms", byClient(3), read(10.000001), run.Invalid, "read delay p99 10.00 ms"},

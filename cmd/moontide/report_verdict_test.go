@@ -74,7 +74,7 @@ func TestReportOfDifferentVersions(t *testing.T) {
 	if r := try(t, dir, "", "report", "a", "old=b"); r.status != exitDone || !strings.Contains(r.err, "runs of different moontide versions: a ") || !strings.Contains(r.err, ", old v0.0.9\n") {
 		t.Errorf("exit status %d: %s", r.status, r.err)
 	}
-	if r := try(t, dir, "", "report", "a", "b", "--merge"); r.status != exitDone || !strings.Contains(r.out, "differ in their versions of moontide") {
+	if r := try(t, dir, "", "report", "a", "b", "--merge"); r.status != exitInvalid || !strings.Contains(unwrapped(r.out), "the runs differ in their versions of moontide") {
 		t.Errorf("merged: exit status %d\n%s", r.status, r.out)
 	}
 }

@@ -24,8 +24,12 @@ type MeasureConfig struct {
 }
 
 // Measure measures the run in a folder. Several folders are parts of one run
-// that several machines drove at once.
+// that several machines drove at once. It is INVALID if a part is.
 func Measure(cfg MeasureConfig, dirs ...string) (*Result, error) {
+	invalid, err := invalidParts(cfg, dirs)
+	if err != nil {
+		return nil, err
+	}
 	r, err := OpenRecording(dirs...)
 	if err != nil {
 		return nil, err
@@ -35,6 +39,7 @@ func Measure(cfg MeasureConfig, dirs ...string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	opts.PartFaults = append(opts.PartFaults, invalid...)
 	metrics, err := run.Compute(r.Records, opts)
 	if err != nil {
 		return nil, err
@@ -42,9 +47,28 @@ func Measure(cfg MeasureConfig, dirs ...string) (*Result, error) {
 	return &Result{Dir: dirs[0], Run: r.Run, Metrics: metrics, Damaged: r.Damaged()}, nil
 }
 
+// invalidParts describes the parts of a run that are INVALID by themselves: their
+// faults may be too rare to show among all records.
+func invalidParts(cfg MeasureConfig, dirs []string) (faults []string, err error) {
+	if len(dirs) == 1 {
+		return nil, nil
+	}
+	for _, dir := range dirs {
+		part, err := Measure(MeasureConfig{Change: cfg.Change}, dir)
+		if err != nil {
+			return nil, err
+		}
+		if v := part.Metrics.Verdict; v.Level == run.Invalid {
+			faults = append(faults, fmt.Sprintf("the run in %s is INVALID by itself: see its report", dir))
+		}
+	}
+	return faults, nil
+}
+
 // Recording is the record of a run, opened for reading.
 type Recording struct {
 	run.Part
+	faults  []string // of its parts
 	dirs    []string
 	folders []*runfile.Reader
 }
@@ -66,6 +90,9 @@ func OpenRecording(dirs ...string) (*Recording, error) {
 			return nil, fmt.Errorf("not a run's folder: %s has neither a version nor a start time", filepath.Join(dir, runfile.RunFile))
 		}
 		parts = append(parts, run.Part{Run: folder.Run, Records: inFolder(dir, len(dirs), folder.Records()), Samples: runfile.Samples(dir)})
+	}
+	if len(parts) > 1 {
+		r.faults = run.PartFaults(parts)
 	}
 	var err error
 	if r.Part, err = run.Merge(parts); err != nil {
@@ -109,7 +136,7 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 	opts := optionsOf(info)
 	opts.Samples, opts.Window, opts.Expected = samples, window, r.expected()
 	opts.Objectives, opts.Detail, opts.EachPrediction = cfg.Objectives, cfg.Detail, cfg.EachPrediction
-	opts.Unreadable = r.unreadable
+	opts.Unreadable, opts.PartFaults = r.unreadable, r.faults
 	for _, folder := range r.folders {
 		opts.Gaps = append(opts.Gaps, folder.Gaps...)
 	}
@@ -119,7 +146,7 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 // optionsOf returns the options for [run.Compute] that are in run.json.
 func optionsOf(info *runfile.Run) run.Options {
 	return run.Options{
-		Rows: info.Rows, Sent: info.Sent,
+		Rows: info.Rows, Sent: info.Sent, Skipped: info.Skipped,
 		BlockSize: info.Trace.BlockSize, ServerBlockSize: info.Target.ServerBlockSize,
 		Virtual: info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
 		LengthsEnforced: info.Target.IgnoreEOS || info.Target.MinTokens, MaxConcurrency: info.Limits.MaxConcurrency, Closed: info.Limits.Closed,
