@@ -18,10 +18,26 @@ type chunkTokens struct {
 func tokensOf(rec *replay.Record) chunkTokens {
 	tokens, source := rec.OutputTokens()
 	c := chunkTokens{tokens: tokens, chunks: max(rec.Chunks, 1)}
-	if source == replay.ReportedTokens && len(rec.ChunkTokens) == rec.Chunks {
+	if source == replay.ReportedTokens && len(rec.ChunkTokens) == rec.Chunks && c.plausible(rec.ChunkTokens) {
 		c.exact = rec.ChunkTokens
 	}
 	return c
+}
+
+// plausible reports whether the tokens of the chunks can be true: they add up to the
+// answer's, and every chunk has one. As for the answer's tokens, up to 2 or 1 % may
+// be off. Some servers report the tokens of the whole answer with each chunk.
+func (c *chunkTokens) plausible(exact []int32) bool {
+	const few, share = 2, 100
+	sum, none := 0, 0
+	for _, k := range exact {
+		sum += int(k)
+		if k == 0 {
+			none++
+		}
+	}
+	off := max(sum-c.tokens, c.tokens-sum)
+	return (off <= few || share*off <= c.tokens) && (none <= few || share*none <= len(exact))
 }
 
 // single reports whether every chunk has one token.

@@ -432,3 +432,20 @@ func TestTemplateSlack(t *testing.T) {
 		}
 	}
 }
+
+// Tokens of chunks that cannot be true are replaced by equal ones.
+func TestImplausibleChunkTokens(t *testing.T) {
+	for name, tokens := range map[string][]int32{
+		"all in the first chunk":   {8, 0, 0, 0, 0, 0, 0, 0},
+		"more than the answer has": {5, 5, 5, 5, 5, 5, 5, 5},
+		"fewer":                    {0, 0, 1, 1, 1, 1, 0, 0},
+	} {
+		rec := answered(0, 100, 110, 120, 130, 140, 150, 160, 170)
+		rec.InputLength, rec.ChunkTokens = 10, tokens
+		rec.Counts = replay.Counts{Input: trace.Some(10), Output: trace.Some(8)}
+		r := compute(t, run.Options{}, rec)
+		if d := r.ITLPerToken; d.Count != 7 || d.Min != 10 || d.Max != 10 || r.TokensPerChunk.Max != 1 || r.PeakOutputRate != 8 {
+			t.Errorf("%s: %+v, %+v, peak %v", name, d, r.TokensPerChunk, r.PeakOutputRate)
+		}
+	}
+}

@@ -28,6 +28,9 @@ func soundServers() []behaviour {
 		{name: "first chunk of 5 tokens, then 1 each, token ids with every chunk", verdict: "VALID", osl: 15, script: func(a *style, _ question) { a.first = 5 },
 			always: func(a *style, q question) { a.ids = q.ids }},
 		{name: "usage with every chunk although not asked for", verdict: "VALID", always: func(a *style, _ question) { a.inEach = true }},
+		{name: "usage of the whole answer with every chunk", verdict: "VALID", always: func(a *style, q question) {
+			a.inEach, a.usage = true, func(isl, _ int) string { return usageOf(isl, q.max) }
+		}},
 		{name: "token ids with every chunk although not asked for", verdict: "VALID", always: func(a *style, _ question) { a.ids = true }},
 		{name: "chat: role-only chunk first", verdict: "VALID", args: chat, always: func(a *style, _ question) { a.role = true }},
 		{name: "chat: reasoning text", verdict: "VALID", args: chat, always: func(a *style, _ question) { a.member = "reasoning_content" }},
