@@ -24,6 +24,7 @@ type call struct {
 	promptEnd  int // end of the prompt's member in body
 	timeout    time.Duration
 	maxText    int               // see answer
+	maxChunks  int               // of the answer
 	onToken    func(data []byte) // may be nil
 	opened     *http1.Conn       // by Open; nil if it failed
 	sent       *exchange         // nil until the request is begun
@@ -39,15 +40,20 @@ type exchange struct {
 }
 
 // newCall returns a request to a server; session may be "".
-func (c *Client) newCall(s *server, session string, body []byte) *call {
+func (c *Client) newCall(s *server, session string, body []byte, osl int) *call {
 	var head fasthttp.RequestHeader
 	s.head.CopyTo(&head)
 	if session != "" && len(head.Peek(sessionHeader)) == 0 {
 		head.Set(sessionHeader, sessionName(session))
 	}
 	head.SetContentLength(len(body))
-	return &call{client: c, server: s, head: head.Header(), body: body, timeout: c.cfg.Timeout}
+	return &call{client: c, server: s, head: head.Header(), body: body, maxChunks: maxChunks(osl), timeout: c.cfg.Timeout}
 }
+
+// maxChunks returns the number of token chunks above which an answer is not one of
+// at most osl tokens, even if a gateway divides tokens: the times of chunks take
+// memory.
+func maxChunks(osl int) int { return 4096 + 16*osl }
 
 // Open implements replay.Opener. Send will return any error.
 func (c *call) Open(ctx context.Context) {
@@ -88,6 +94,7 @@ func (c *call) ready() *http1.Conn {
 // begin sends the request on a connection; the search for it started at began.
 func (c *call) begin(conn *http1.Conn, began time.Time) {
 	x := &exchange{conn: conn, connectTime: time.Since(began), answer: answer{maxText: c.maxText}}
+	x.answer.stream.maxChunks = c.maxChunks
 	x.answer.stream.shared, x.answer.stream.onToken = &c.client.shared, c.onToken
 	x.answer.events.Budget = &c.client.budget
 	// Set one by one: a composite literal would need room on a stack that lives as

@@ -145,3 +145,15 @@ func TestDialClass(t *testing.T) {
 		}
 	}
 }
+
+// An answer far longer than max_tokens ends: the times of its chunks take memory.
+func TestEndlessTokensEnd(t *testing.T) {
+	t.Parallel()
+	most := maxChunks(row.OutputLength)
+	for extra, want := range map[int]replay.Class{0: replay.OK, 2: replay.Protocol} {
+		o := send(t, client(t, serve(t, says(streamed+inChunk(strings.Repeat(tide, most+extra)+theEnd)+lastChunk)).url))
+		if o.Class != want || len(o.Gaps) > most || want != replay.OK && !strings.Contains(o.Error, "token chunks, far above max_tokens") {
+			t.Errorf("%d chunks: %q %q, %d gaps", most+extra, o.Class, o.Error, len(o.Gaps))
+		}
+	}
+}

@@ -92,7 +92,7 @@ func (c *Client) probe(ctx context.Context, s *server, n int) (replay.Outcome, t
 	if err != nil {
 		panic(err) // not possible without a text
 	}
-	call := c.newCall(s, "", body)
+	call := c.newCall(s, "", body, 1)
 	call.timeout = min(probeTimeout, c.cfg.Timeout)
 	o := call.Send(ctx)
 	return o, call.told

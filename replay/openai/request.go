@@ -48,7 +48,7 @@ func (c *Client) prepare(r trace.Request, row int) (*call, error) {
 		return nil, err
 	}
 	end := len(body)
-	call := c.newCall(c.server(r, row), r.SessionID, c.finishBody(body, r.OutputLength))
+	call := c.newCall(c.server(r, row), r.SessionID, c.finishBody(body, r.OutputLength), r.OutputLength)
 	call.promptEnd = end
 	if onToken := c.cfg.OnToken; onToken != nil {
 		call.onToken = func(data []byte) { onToken(row, data) }
@@ -70,7 +70,7 @@ func (w warmup) Prepare(r trace.Request, row int) (replay.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.newCall(c.server(trace.Request{}, row), "", body), nil
+	return c.newCall(c.server(trace.Request{}, row), "", body, r.OutputLength), nil
 }
 
 // fillerBody returns the body of a request that belongs to no row.

@@ -21,6 +21,7 @@ type stream struct {
 	previousRead    time.Time // last token chunk of an earlier read
 	gaps            gaps      // between token chunks
 	tokens          chunkTokens
+	maxChunks       int           // 0 is no limit
 	firstStampError time.Duration // largest possible error of first
 	maxStampError   time.Duration // largest possible error of any token chunk
 	shared          *poll.Counter // errors of stamps shared with a later event; may be nil
@@ -56,6 +57,9 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 	s.counts = info.usage.update(s.counts)
 	s.told |= info.tokenEvidence()
 	if info.hasToken {
+		if s.maxChunks > 0 && s.gaps.n >= s.maxChunks {
+			return answerError{replay.Protocol, fmt.Sprintf("more than %d token chunks, far above max_tokens", s.maxChunks)}
+		}
 		s.countTokens(&info, before)
 		s.tokenChunk(at)
 		if s.onToken != nil {
