@@ -339,7 +339,11 @@ func (r Run) addConfiguration(s *doc.Section) {
 	if h := info.Host; h.OS != "" {
 		add("Client", fmt.Sprintf("%s/%s, %d CPU cores, %s", h.OS, h.Arch, h.CPUs, h.Go))
 	}
-	add("SHA-256 of the trace", info.Trace.SHA256)
+	if n := info.Trace.DigestRows; n > 0 {
+		add("SHA-256 of the trace's first "+doc.Count(n, "row"), info.Trace.SHA256)
+	} else {
+		add("SHA-256 of the trace", info.Trace.SHA256)
+	}
 	add("SHA-256 of the schedule", info.Schedule)
 	add("SHA-256 of the prompts", info.Prompts)
 	add("SHA-256 of the tokenizer", info.Target.Tokenizer.SHA256)

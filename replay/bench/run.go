@@ -123,7 +123,7 @@ func (c *Config) record(in *input) runfile.Run {
 		Version: c.Version, Command: c.Command, Flags: c.Flags,
 		Host: runfile.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
 		Trace: runfile.Source{
-			Name: in.Name, SHA256: in.sha256, DurationMS: in.plan.DurationMS, BlockSize: in.blockSize.Tokens,
+			Name: in.Name, SHA256: in.sha256, DigestRows: in.digested, DurationMS: in.plan.DurationMS, BlockSize: in.blockSize.Tokens,
 			Speedup: in.speedup(), Rate: rate, AtOnce: atOnce, Limit: in.pacing.Limit,
 		},
 		Seed: c.Seed,

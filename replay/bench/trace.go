@@ -42,6 +42,7 @@ type input struct {
 	pacing    trace.Pacing
 	plan      replay.Plan
 	sha256    string
+	digested  int // rows in sha256; 0 if it is of the file's bytes
 	blockSize trace.BlockSize
 	notes     []string
 }
@@ -102,7 +103,11 @@ func (in *input) findGrid(ctx context.Context) error {
 	return nil
 }
 
-// scan reads the whole trace for the facts needed before a run.
+// maxReadAhead is the number of rows after a limit that may be read to find the
+// block size.
+const maxReadAhead = 10_000
+
+// scan reads the trace, up to the limit on rows, for the facts needed before a run.
 func (in *input) scan(ctx context.Context, cfg *Config) error {
 	all, reader, err := in.open()
 	if err != nil {
@@ -111,14 +116,18 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	defer closeReader(reader)
 	var sizes trace.BlockDetector
 	var grid trace.GridDetector
-	digest := sha256.New()
+	digest, digesting := sha256.New(), reader == nil || in.pacing.Limit > 0 && isLarge(in.Path)
+	byRows := digesting
 	var line []byte
 	all = trace.Until(ctx, trace.Tap(all, func(r trace.Request) {
 		sizes.Add(r)
 		grid.Add(r)
-		if reader == nil {
+		if digesting {
 			line = append(format.AppendRow(line[:0], r), '\n')
 			digest.Write(line)
+			if reader != nil {
+				in.digested++
+			}
 		}
 	}))
 	rows := trace.InOrder(all)
@@ -143,9 +152,9 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 		}
 		return in.locate(err, reader)
 	}
-	if reader != nil { // rows beyond a limit still show the block size, if they are readable
-		for range all {
-		}
+	digesting = false
+	if reader != nil && cmp.Or(in.BlockSize, reader.BlockSize()) == 0 {
+		readAhead(all, &sizes)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -164,12 +173,45 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 		in.blockSize = trace.GivenBlockSize(size)
 	}
 	in.note(skipped, &grid)
-	if reader == nil {
+	if byRows {
 		in.sha256 = hex.EncodeToString(digest.Sum(nil))
 		return nil
 	}
 	in.sha256, err = digestPath(in.Path)
 	return err
+}
+
+// readAhead reads rows after the limit, if they are readable, until they show the
+// block size.
+func readAhead(rows trace.Requests, sizes *trace.BlockDetector) {
+	read := 0
+	if sizes.BlockSize().How == trace.Detected {
+		return
+	}
+	for range rows {
+		if read++; read == maxReadAhead || sizes.BlockSize().How == trace.Detected {
+			return
+		}
+	}
+}
+
+// isLarge reports whether reading a trace takes long. With a limit on rows, only the
+// rows up to it are read and digested.
+func isLarge(path string) bool {
+	const most = 64 << 20
+	paths := []string{path}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if paths, _, err = format.Files(path); err != nil {
+			return false // digestPath returns the error
+		}
+	}
+	size := int64(0)
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			size += info.Size()
+		}
+	}
+	return size > most
 }
 
 // note collects the notes on the trace for the report.

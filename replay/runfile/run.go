@@ -104,8 +104,11 @@ type File struct {
 
 // Source is the trace that was replayed.
 type Source struct {
-	Name       string  `json:"name"`
-	SHA256     string  `json:"sha256"` // of the file's bytes
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"` // of the file's bytes
+	// DigestRows is set if SHA256 is of that many first rows, as lines of the native
+	// format: a limit left the rest of a large file unread.
+	DigestRows int     `json:"sha256_rows,omitempty"`
 	DurationMS float64 `json:"duration_ms"`
 	BlockSize  int     `json:"block_size"`
 	Speedup    float64 `json:"speedup"`
