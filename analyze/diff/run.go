@@ -11,6 +11,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // Source is a run to read.
@@ -27,6 +28,7 @@ type Run struct {
 	Name    string
 	Run     runfile.Run
 	Verdict run.Verdict
+	Result  *run.Result // without gaps, figures and the predictions of each request
 	// Numbers of requests; the estimates are those without the server's token
 	// counts.
 	Completed, Failed               int
@@ -90,6 +92,9 @@ func Read(s Source, metrics []run.Metric) (*Run, error) {
 	}
 	r.Verdict, r.Completed, r.Failed = result.Verdict, result.Completed, result.Failed
 	r.InputEstimates, r.OutputEstimates = result.InputEstimates, result.OutputEstimates
+	kept := *result
+	kept.ITL, kept.ITLPerToken, kept.Detail, kept.Cache.Prediction.Each = stats.Sample{}, stats.Sample{}, nil, nil
+	r.Result = &kept
 	r.GapsKept = 1 / float64(max(1, r.gaps.every))
 	r.load = loadOf(r.requests, s.Measure.Window, result.Duration)
 	return r, nil

@@ -17,7 +17,9 @@ import (
 
 // AIPerf writes records in the format of AIPerf's profile_export.jsonl, one line per
 // request sent. Times are in nanoseconds since the Unix epoch. Its request_latency
-// is E2EL, its inter_token_latency TPOT and its inter_chunk_latency the gaps.
+// is E2EL, its inter_token_latency TPOT and its inter_chunk_latency the gaps. The
+// format has no place for verdict and notes; only the worker of a simulated run says
+// so.
 func AIPerf(w io.Writer, info runfile.Run, records iter.Seq2[replay.Record, error]) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	turns := map[string]int{}
@@ -33,7 +35,7 @@ func AIPerf(w io.Writer, info runfile.Run, records iter.Seq2[replay.Record, erro
 			turn = turns[rec.SessionID]
 			turns[rec.SessionID]++
 		}
-		line, err := jsonscan.Strict.Marshal(aiperfRecord(info.Started, &rec, turn))
+		line, err := jsonscan.Strict.Marshal(aiperfRecord(&info, &rec, turn))
 		if err != nil {
 			return fmt.Errorf("writing row %d: %w", rec.Row+1, err)
 		}
@@ -78,14 +80,18 @@ type (
 	}
 )
 
-func aiperfRecord(start time.Time, rec *replay.Record, turn int) aiperfLine {
-	wall := func(at time.Duration) int64 { return start.Add(at).UnixNano() }
+func aiperfRecord(info *runfile.Run, rec *replay.Record, turn int) aiperfLine {
+	wall := func(at time.Duration) int64 { return info.Started.Add(at).UnixNano() }
 	id := fmt.Sprintf("row-%d", rec.Row)
 	conversation := cmp.Or(rec.SessionID, id)
+	worker := "moontide"
+	if info.Target.Simulated {
+		worker = "moontide-simulated"
+	}
 	line := aiperfLine{Metadata: aiperfMetadata{
 		SessionNum: rec.Row, RequestID: id, CorrelationID: conversation, ConversationID: conversation, TurnIndex: turn,
 		StartNS: wall(rec.Sent.Value), EndNS: wall(rec.Done),
-		WorkerID: "moontide", ProcessorID: "moontide", Phase: "profiling", WasCancelled: rec.Class == replay.Canceled,
+		WorkerID: worker, ProcessorID: "moontide", Phase: "profiling", WasCancelled: rec.Class == replay.Canceled,
 	}}
 	if rec.First.Set {
 		ack := wall(rec.First.Value)

@@ -56,19 +56,26 @@ func (c Diff) runs(d *doc.Document) {
 	for _, warning := range c.Warnings {
 		s.Warn(warning)
 	}
+	for _, n := range c.notes() {
+		s.Note(n.Kind, n.Text)
+	}
 	for _, r := range slices.Concat(c.A, c.B) {
-		for _, n := range simulatedNotes(r.Name+": ", r.Run.Target) {
-			s.Note(n.Kind, n.Text)
-		}
 		if level := r.Verdict.Level; level != run.Valid {
 			for _, reason := range r.Verdict.Reasons() {
 				s.Warn(r.Name + " is " + level.String() + ": " + reason + ".")
 			}
 		}
-		if r.OutputEstimates > 0 {
-			s.Note("Note", fmt.Sprintf("%s: the generated tokens of %s are counted in chunks, because the server did not report them.", r.Name, doc.Count(r.OutputEstimates, "request")))
-		}
 	}
+}
+
+// notes returns the notes of all runs.
+func (c Diff) notes() []doc.Note {
+	var names []string
+	var runs []Run
+	for _, r := range slices.Concat(c.A, c.B) {
+		names, runs = append(names, r.Name), append(runs, Run{Name: r.Name, Info: r.Run, Result: r.Result})
+	}
+	return notesOf(names, runs)
 }
 
 func (c Diff) changes(s *doc.Section) {

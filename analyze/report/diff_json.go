@@ -4,10 +4,15 @@ import (
 	"io"
 
 	"moontide/analyze/diff"
+	"moontide/analyze/run"
 )
 
 // JSON writes the comparison as one JSON object. Unknown values are null.
 func (c Diff) JSON(w io.Writer) error {
+	notes := []string{}
+	for _, n := range c.notes() {
+		notes = append(notes, n.String())
+	}
 	objections := []string{}
 	for _, o := range c.Objections {
 		objections = append(objections, o.Reason)
@@ -24,7 +29,7 @@ func (c Diff) JSON(w io.Writer) error {
 	origins := objects(c.Attributions, func(o diff.Attribution) object { return object{{"by", o.By}, {"bands", objects(o.Bands, bandJSON)}} })
 	out := object{
 		{"a", sideJSON(c.NameA, c.A)}, {"b", sideJSON(c.NameB, c.B)}, {"confidence", diff.Level},
-		{"objections", objections}, {"warnings", append([]string{}, c.Warnings...)}, {"gates", gatesJSON(c.Judgements)}, {"changes", append([]object{}, changes...)}, {"differences", objects(c.Differences, differenceJSON)},
+		{"objections", objections}, {"notes", notes}, {"warnings", append([]string{}, c.Warnings...)}, {"gates", gatesJSON(c.Judgements)}, {"changes", append([]object{}, changes...)}, {"differences", objects(c.Differences, differenceJSON)},
 	}
 	return writeJSON(w, append(out, object{
 		{"intervals_by_runs", c.ByRuns()}, // whether the run means are the sample
@@ -35,8 +40,12 @@ func (c Diff) JSON(w io.Writer) error {
 
 func sideJSON(name string, runs []*diff.Run) object {
 	return object{{"name", name}, {"runs", objects(runs, func(r *diff.Run) object {
+		reasons := []string{}
+		if r.Verdict.Level != run.Valid {
+			reasons = r.Verdict.Reasons()
+		}
 		return object{
-			{"name", r.Name}, {"verdict", r.Verdict.Level.String()}, {"completed", r.Completed}, {"failed", r.Failed},
+			{"name", r.Name}, {"verdict", r.Verdict.Level.String()}, {"reasons", reasons}, {"completed", r.Completed}, {"failed", r.Failed},
 			{"simulated", r.Run.Target.Simulated},
 			{"itl_gaps_kept", r.GapsKept}, // below 1 if intervals of ITL are based on a subset of the gaps
 		}

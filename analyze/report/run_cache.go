@@ -21,6 +21,21 @@ var causeWords = map[run.Cause]string{
 	run.Unknown:     "more: the trace has no block ids for the prompt",
 }
 
+// attribution describes a cause and the other causes that fit. All forms use it.
+func attribution(cause run.Cause, r *run.Result) string {
+	words, server := causeWords[cause], &r.Samples.Server
+	if cause == run.Evicted && (server.Engines == 0 || server.Engines > r.Cache.Prediction.Targets) {
+		words += ", or another engine has it"
+	}
+	if cause == run.Evicted && server.Restarts > 0 {
+		words += ", or it was lost as the server restarted"
+	}
+	if cause == run.Rounding {
+		words += ", or part of it was evicted"
+	}
+	return words
+}
+
 func (r Run) addCache(d *doc.Document) {
 	p := &r.Result.Cache.Prediction
 	if p.Requests == 0 {
@@ -45,17 +60,7 @@ func (r Run) addCache(d *doc.Document) {
 	t := doc.Table{Columns: []string{"difference", "requests", "tokens", "cause"}, Left: doc.AllLeft}
 	for _, cause := range run.Causes {
 		if n, some := p.Causes[cause]; some {
-			words := causeWords[cause]
-			if engines := r.Result.Samples.Server.Engines; cause == run.Evicted && (engines == 0 || engines > p.Targets) {
-				words += ", or another engine has it"
-			}
-			if r.Result.Samples.Server.Restarts > 0 && cause == run.Evicted {
-				words += ", or it was lost as the server restarted"
-			}
-			if cause == run.Rounding {
-				words += ", or part of it was evicted"
-			}
-			t.Add(string(cause), doc.Int(n.Requests), doc.Int(n.Tokens), words)
+			t.Add(string(cause), doc.Int(n.Requests), doc.Int(n.Tokens), attribution(cause, r.Result))
 		}
 	}
 	s.Table(t)

@@ -36,7 +36,7 @@ func (runs Runs) sheet() figure.Sheet {
 		if r.Name != "" {
 			label = doc.Clean(r.Name) + ": " + label
 		}
-		for _, n := range simulatedNotes("", r.Info.Target) {
+		for _, n := range simulatedNotes(r.Info.Target) {
 			label += " – " + n.String()
 		}
 		row := figure.Row{Label: label}

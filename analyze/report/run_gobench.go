@@ -32,6 +32,11 @@ func (runs Runs) GoBench(w io.Writer) error {
 	}
 	for _, r := range runs {
 		fmt.Fprintf(&b, "# %s: %s\n", doc.Clean(r.name()), r.Result.Verdict.Level)
+		for _, reason := range r.Result.Verdict.Reasons() {
+			if r.Result.Verdict.Level != run.Valid {
+				fmt.Fprintf(&b, "# %s: %s\n", r.Result.Verdict.Level, doc.Clean(reason))
+			}
+		}
 		for _, n := range r.notes() {
 			fmt.Fprintf(&b, "# %s\n", n)
 		}

@@ -114,7 +114,7 @@ func (r Run) ownSummary() map[string]any {
 		"median_read_delay_ms": orNull(delay.MedianMS, delay.Reads > 0),
 		"p99_read_delay_ms":    orNull(delay.P99MS, delay.Reads > 0),
 		"max_read_delay_ms":    orNull(delay.MaxMS, delay.Reads > 0),
-		"cache":                predictionJSON(result.Cache.Prediction),
+		"cache":                predictionJSON(result),
 		"server":               serverJSON(&result.Samples.Server),
 		"client":               clientJSON(&result.Samples.Client),
 		"window":               windowJSON(info.Window, result),
@@ -147,14 +147,19 @@ func windowJSON(w runfile.Window, r *run.Result) any {
 }
 
 // predictionJSON returns null without a prediction.
-func predictionJSON(p run.CachePrediction) any {
+func predictionJSON(r *run.Result) any {
+	p := &r.Cache.Prediction
 	if p.Requests == 0 {
 		return nil
 	}
 	causes := map[string]any{}
 	for _, cause := range run.Causes {
 		d := p.Causes[cause]
-		causes[string(cause)] = map[string]int{"requests": d.Requests, "tokens": d.Tokens}
+		of := map[string]any{"requests": d.Requests, "tokens": d.Tokens}
+		if d.Requests > 0 {
+			of["cause"] = attribution(cause, r)
+		}
+		causes[string(cause)] = of
 	}
 	return map[string]any{
 		"requests": p.Requests, "equal_requests": p.Equal,

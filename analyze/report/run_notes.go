@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
@@ -48,7 +50,7 @@ func (r Run) notes() (all []doc.Note) {
 			" generated tokens are all that arrived inside it; request throughput counts the %d that ended inside it.",
 			w.From.Seconds(), w.To.Seconds(), doc.Count(result.Completed, "request"), result.Ended)
 	}
-	all = append(all, simulatedNotes("", info.Target)...)
+	all = append(all, simulatedNotes(info.Target)...)
 	if text := endNote(info); text != "" {
 		add("", "%s", text)
 	}
@@ -64,9 +66,30 @@ func (r Run) notes() (all []doc.Note) {
 	return all
 }
 
-// simulatedNotes returns a note if the target is not a real server. Its text
-// starts with the given prefix.
-func simulatedNotes(prefix string, target runfile.Target) []doc.Note {
+// notesOf returns the notes of several runs. Those that not all of them have name
+// their runs.
+func notesOf(names []string, runs []Run) (all []doc.Note) {
+	of := map[doc.Note][]string{}
+	for i, r := range runs {
+		for _, n := range r.notes() {
+			if of[n] == nil {
+				all = append(all, n)
+			}
+			if !slices.Contains(of[n], names[i]) {
+				of[n] = append(of[n], names[i])
+			}
+		}
+	}
+	for i, n := range all {
+		if who := of[n]; len(who) < len(names) {
+			all[i].Text = strings.Join(who, ", ") + ": " + n.Text
+		}
+	}
+	return all
+}
+
+// simulatedNotes returns a note if the target is not a real server.
+func simulatedNotes(target runfile.Target) []doc.Note {
 	text := "these are the numbers of the embedded endpoint, not of a model."
 	switch {
 	case target.Virtual:
@@ -74,7 +97,7 @@ func simulatedNotes(prefix string, target runfile.Target) []doc.Note {
 	case !target.Simulated:
 		return nil
 	}
-	return []doc.Note{{Kind: "Simulated", Text: prefix + text}}
+	return []doc.Note{{Kind: "Simulated", Text: text}}
 }
 
 func endNote(info runfile.Run) string {

@@ -9,6 +9,7 @@ import (
 
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
+	"moontide/replay/runfile"
 	"moontide/trace"
 )
 
@@ -32,8 +33,8 @@ type Deployment struct {
 // SweepPoint is one run.
 type SweepPoint struct {
 	Level  string // the same in all deployments
+	Info   runfile.Run
 	Result *run.Result
-	Notes  []string
 	// Judgements are the results of the run's gates.
 	Judgements []run.Judgement
 }
@@ -155,14 +156,14 @@ func (s Sweep) sideBySide() doc.Table {
 func (s Sweep) judge(d *doc.Document) *doc.Verdict {
 	worst, runs := run.Valid, 0
 	v := &doc.Verdict{}
+	var names []string
+	var of []Run
 	for _, deployment := range s.Deployments {
 		for _, p := range deployment.Points {
 			runs++
 			r, where := p.Result, s.where(deployment, p)
 			worst = max(worst, r.Verdict.Level)
-			for _, note := range p.Notes {
-				d.Note("Note", where+": "+note+".")
-			}
+			names, of = append(names, where), append(of, Run{Info: p.Info, Result: r})
 			if r.Failed > 0 {
 				d.Note("Warning", fmt.Sprintf("%s: %d of %d requests failed: %s.", where, r.Failed, r.Completed+r.Failed, failures(r)))
 			}
@@ -171,6 +172,7 @@ func (s Sweep) judge(d *doc.Document) *doc.Verdict {
 			}
 		}
 	}
+	d.Notes = append(d.Notes, notesOf(names, of)...)
 	v.Level = worst.String()
 	v.Evidence = append([]doc.Evidence{{Level: v.Level, Text: "the worst of " + doc.Count(runs, "run")}}, v.Evidence...)
 	return v

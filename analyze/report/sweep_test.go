@@ -9,12 +9,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"moontide/analyze/report"
 	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/stats"
 	"moontide/trace/tracetest"
@@ -53,6 +55,9 @@ func failing(r *run.Result) *run.Result {
 	return r
 }
 
+// whole is a run that ended.
+var whole = runfile.Run{Ended: time.Unix(2, 0)}
+
 // oneSweep has one deployment, comparedSweep two. In the second, one run is
 // INVALID, some of its requests failed, and one run is missing.
 func oneSweep() report.Sweep {
@@ -60,9 +65,9 @@ func oneSweep() report.Sweep {
 		Subject: "ISL 3000, OSL 150, model m",
 		Axis:    "Concurrency",
 		Deployments: []report.Deployment{{Points: []report.SweepPoint{
-			{Level: "1", Result: sweepResult(10, 100, 1.5)},
-			{Level: "2", Result: sweepResult(20, 110, 2.75)},
-			{Level: "128", Result: sweepResult(1280, 10, 12345.678)},
+			{Level: "1", Info: whole, Result: sweepResult(10, 100, 1.5)},
+			{Level: "2", Info: whole, Result: sweepResult(20, 110, 2.75)},
+			{Level: "128", Info: whole, Result: sweepResult(1280, 10, 12345.678)},
 		}}},
 	}
 }
@@ -71,15 +76,15 @@ func comparedSweep() report.Sweep {
 	s := oneSweep()
 	s.Deployments[0].Label = "base|line"
 	s.Deployments = append(s.Deployments, report.Deployment{Label: "new", Points: []report.SweepPoint{
-		{Level: "1", Result: sweepResult(10, 50, 3), Notes: []string{"it\x1b[2J was cold"}},
-		{Level: "2", Result: failing(judged(sweepResult(20, 220, 1.375), run.Invalid, "client lag at p99 is 20.00 ms", "and more"))},
+		{Level: "1", Info: runfile.Run{Ended: time.Unix(2, 0), Notes: []string{"it\x1b[2J was cold"}}, Result: sweepResult(10, 50, 3)},
+		{Level: "2", Info: whole, Result: failing(judged(sweepResult(20, 220, 1.375), run.Invalid, "client lag at p99 is 20.00 ms", "and more"))},
 	}})
 	return s
 }
 
 func emptySweep() report.Sweep {
 	return report.Sweep{Subject: "nothing", Axis: "Request Rate (req/s)", Deployments: []report.Deployment{{Points: []report.SweepPoint{
-		{Level: "0.5", Result: judged(&run.Result{}, run.Invalid, "no request succeeded")},
+		{Level: "0.5", Info: whole, Result: judged(&run.Result{}, run.Invalid, "no request succeeded")},
 	}}}}
 }
 

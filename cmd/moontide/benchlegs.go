@@ -62,11 +62,9 @@ func sweepReport(c *cli.Context, plan bench.Sweep, runs []bench.LegResult, view 
 			if r.Target != t {
 				continue
 			}
-			point := report.SweepPoint{Level: bench.FormatLevel(r.Level), Result: r.Metrics, Judgements: reported(r.Result, view).Judgements()}
-			if r.Run.Window != (runfile.Window{}) && r.Metrics.Window == (run.Span{}) {
-				point.Notes = append(point.Notes, "all of the run is measured: its warm-up and cool-down time leave nothing of it")
-			}
-			d.Points = append(d.Points, point)
+			d.Points = append(d.Points, report.SweepPoint{
+				Level: bench.FormatLevel(r.Level), Info: r.Run, Result: r.Metrics, Judgements: reported(r.Result, view).Judgements(),
+			})
 		}
 		sweep.Deployments = append(sweep.Deployments, d)
 	}

@@ -276,5 +276,6 @@ func (q *reportQuestion) writeAIPerf(std streams) error {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
+	std.say("note: --format aiperf has neither verdict nor notes: see moontide report without it")
 	return nil
 }

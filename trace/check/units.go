@@ -39,7 +39,7 @@ func (c *times) units() {
 		return
 	}
 	gap := span / float64(c.rows-1)
-	rate := 1000 / gap
+	rate := float64(c.rows) / span * 1000
 	tokens := c.tokens / span * 1000
 	switch {
 	case rate >= highRate || tokens >= highTokens:

@@ -61,7 +61,7 @@ func TestUnits(t *testing.T) {
 		{"a service", arriving(500, poisson(290)), "", ""},
 		{"a busy service", arriving(5000, poisson(20)), "", ""},
 		{"a stress test of short prompts", arriving(5000, poisson(1.2)), check.TimeMaybeSeconds, "in seconds they would be 0.8"},
-		{"a quiet service in seconds", arriving(2000, poisson(5)), check.TimeMaybeSeconds, "in seconds they would be 0.195 requests/s and 230 tokens/s over 2h50m"},
+		{"a quiet service in seconds", arriving(2000, poisson(5)), check.TimeMaybeSeconds, "in seconds they would be 0.196 requests/s and 230 tokens/s over 2h50m"},
 		{"a quiet service in whole seconds", whole(arriving(2000, poisson(5))), check.TimeMaybeSeconds, "in seconds they would be 0."},
 		{"a request in 18 s, long prompts, in seconds", huge(arriving(2000, poisson(18))), check.TimeMaybeSeconds, "and 556 tokens/s over 10h"},
 		{"a quiet service of short prompts in seconds", tiny(arriving(2000, poisson(8))), check.TimeMaybeSeconds, "in seconds they would be 0.1"},
