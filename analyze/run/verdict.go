@@ -317,8 +317,8 @@ func (v *Verdict) checkCached(r *Result) {
 	}
 }
 
-// checkRate compares the rates at which requests were due and sent, unless requests
-// waited for a slot or for a retry.
+// checkRate compares the rates at which requests were due and sent, unless more than
+// 1 % of them waited for a slot or for a retry.
 func (v *Verdict) checkRate(r *Result) {
 	offered, sent := r.OfferedRate.Value, r.SentRate.Value
 	switch {
@@ -327,7 +327,7 @@ func (v *Verdict) checkRate(r *Result) {
 		v.note("sent_rate", Valid, "virtual time: offered %.2f req/s; every request with a slot was sent when due", offered)
 	case r.Closed:
 		v.note("sent_rate", Valid, "closed loop: sent %.2f req/s", sent)
-	case !r.SentRate.Set || r.QueueTime.Max > 0:
+	case !r.SentRate.Set || r.QueueTime.Quantile(0.99) > 0:
 		v.note("sent_rate", Valid, "offered %.2f req/s, sent %.2f req/s", offered, sent)
 	default:
 		l, apart := limit(maxRateOff), math.Abs(sent-offered)/offered

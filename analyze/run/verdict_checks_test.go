@@ -207,10 +207,14 @@ func TestVerdictOnTheRate(t *testing.T) {
 	if !slices.ContainsFunc(closed.Evidence, func(e run.Evidence) bool { return e.Check == "sent_rate" && e.Level == run.Valid }) {
 		t.Errorf("a closed loop: %v", closed)
 	}
-	queued := slower(2)
-	queued[999].Due -= at(1)
-	if got := level(queued); got != run.Valid {
-		t.Errorf("with a queue: %v", got)
+	for queued, want := range map[int]run.Level{1: run.Invalid, 20: run.Valid} {
+		records := slower(2)
+		for i := range queued {
+			records[500+i].Due -= at(1)
+		}
+		if got := level(records); got != want {
+			t.Errorf("%d of 1000 waited for a slot: %v, want %v", queued, got, want)
+		}
 	}
 	short := sound(2)
 	short[1].ConnectTime = at(5)
