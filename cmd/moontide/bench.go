@@ -82,17 +82,9 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	if err := checkPNG(files.path("png")); err != nil {
 		return err
 	}
-	descriptions := map[string]*spec.Spec{} // by run name
-	for i, leg := range plan.Legs() {
-		d, err := legDescription(c, std, leg)
-		if err != nil {
-			return err
-		}
-		if descriptions[leg.Name] = d; i == 0 { // they differ only in load
-			for _, note := range roundedSharing(d) {
-				std.say("%s", note)
-			}
-		}
+	descriptions, err := legDescriptions(c, std, plan)
+	if err != nil {
+		return err
 	}
 	cfg.Flags = commonFlags(c)
 	dir := cfg.Dir
@@ -132,6 +124,23 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		all = append(all, reported(r.Result, view))
 	}
 	return outcomeOf(all)
+}
+
+// legDescriptions returns the description of each run, by its name.
+func legDescriptions(c *cli.Context, std streams, plan bench.Sweep) (map[string]*spec.Spec, error) {
+	descriptions := map[string]*spec.Spec{}
+	for i, leg := range plan.Legs() {
+		d, err := legDescription(c, std, leg)
+		if err != nil {
+			return nil, err
+		}
+		if descriptions[leg.Name] = d; i == 0 { // they differ only in load
+			for _, note := range roundedSharing(d) {
+				std.say("%s", note)
+			}
+		}
+	}
+	return descriptions, nil
 }
 
 func planOf(c *cli.Context) (plan bench.Sweep, err error) {

@@ -159,6 +159,18 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	in.describe(cfg, reader, &sizes, &grid)
+	if byRows {
+		in.sha256 = hex.EncodeToString(digest.Sum(nil))
+		return nil
+	}
+	in.sha256, err = digestPath(in.Path)
+	return err
+}
+
+// describe sets the block size and the notes, and passes on the messages of the
+// reader, which is nil for rows in memory.
+func (in *input) describe(cfg *Config, reader *format.Reader, sizes *trace.BlockDetector, grid *trace.GridDetector) {
 	in.blockSize = sizes.BlockSize()
 	size := in.BlockSize
 	skipped := 0
@@ -172,13 +184,7 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	if size > 0 {
 		in.blockSize = trace.GivenBlockSize(size)
 	}
-	in.note(skipped, &grid)
-	if byRows {
-		in.sha256 = hex.EncodeToString(digest.Sum(nil))
-		return nil
-	}
-	in.sha256, err = digestPath(in.Path)
-	return err
+	in.note(skipped, grid)
 }
 
 // readAhead reads rows after the limit, if they are readable, until they show the
