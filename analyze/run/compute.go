@@ -104,6 +104,9 @@ func (c *collector) add(rec *replay.Record) {
 			c.inFlight.add(from, to)
 		}
 		if window.Has(rec.Sent.Value) {
+			if rec.Retries > 0 {
+				r.Retried++
+			}
 			if rec.Ready > rec.Due && rec.Retries == 0 {
 				r.Queued++
 			}
@@ -114,7 +117,9 @@ func (c *collector) add(rec *replay.Record) {
 	}
 	c.addChunks(rec)
 	switch {
-	case !ok && ended:
+	case !ok && !ended:
+		r.FailedOutside++
+	case !ok:
 		r.Failed++
 		r.Errors[rec.Class]++
 		// Keep the alphabetically first, whatever the order of records.

@@ -82,7 +82,10 @@ type Result struct {
 	Completed int
 	Ended     int // requests that succeeded and ended inside the window
 	Failed    int
-	Errors    map[replay.Class]int // failed requests by class
+	// FailedOutside is the number of requests that failed outside the window, and
+	// Retried that of requests sent inside it more than once.
+	FailedOutside, Retried int
+	Errors                 map[replay.Class]int // failed requests by class
 	// Unreadable is the number of records that could not be read, of Records in
 	// all; FirstUnreadable says why. Their requests are in no other figure.
 	Unreadable, Records int

@@ -78,3 +78,36 @@ func TestObserveError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A newer start time, or counters that fell, show that the server restarted, and the
+// run is SUSPECT.
+func TestRestarts(t *testing.T) {
+	started := func(at, queried float64) runfile.Sample {
+		f := figures(0, 0, queried, 0)
+		f.StartTime = &at
+		return runfile.Sample{Server: f}
+	}
+	unknown := func(queried float64) runfile.Sample { return runfile.Sample{Server: figures(0, 0, queried, 0)} }
+	for name, test := range map[string]struct {
+		samples []runfile.Sample
+		want    int
+	}{
+		"none":               {[]runfile.Sample{started(100, 10), started(100, 20), started(100.5, 30)}, 0},
+		"newer start time":   {[]runfile.Sample{started(100, 10), started(150, 20), started(150, 30)}, 1},
+		"counters fell":      {[]runfile.Sample{unknown(10), unknown(20), unknown(5), unknown(30)}, 1},
+		"twice":              {[]runfile.Sample{started(100, 10), started(150, 20), started(200, 5)}, 2},
+		"nothing is scraped": {[]runfile.Sample{{}, {}}, 0},
+	} {
+		o, err := run.SummarizeSamples(eachSample(test.samples), run.Span{})
+		if err != nil || o.Server.Restarts != test.want {
+			t.Errorf("%s: %d restarts, %v, want %d", name, o.Server.Restarts, err, test.want)
+		}
+		want := run.Valid
+		if test.want > 0 {
+			want = run.Suspect
+		}
+		if v := compute(t, run.Options{BlockSize: 16, Samples: o}, sound(10)...).Verdict; v.Level != want {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+}

@@ -100,7 +100,7 @@ func judge(r *Result) Verdict {
 	v.checkTokenCounts(r)
 	v.checkStreaming(r)
 	v.checkCached(r)
-	v.checkRate(r)
+	v.checkLoad(r)
 	return v
 }
 
@@ -167,6 +167,10 @@ func (v *Verdict) checkFailures(r *Result) {
 		share, from := float64(canceled)/float64(ended), limit(r.Thresholds.MaxFailed).suspect
 		v.note("canceled", hint(share >= from), "%d of %d requests were canceled by the user in flight (%s, SUSPECT from %s): the latencies cover the faster ones only",
 			canceled, ended, percent(share), percent(from))
+	}
+	if outside := r.FailedOutside; outside > 0 {
+		v.share("failed_outside", outside, ended+outside, limit(r.Thresholds.MaxFailed), "requests failed outside the measured window",
+			"the window does not show what the server did")
 	}
 	if r.Skipped > 0 {
 		v.share("skipped", r.Skipped, ended+r.Skipped, limit(r.Thresholds.MaxFailed), "requests were not sent because an earlier turn of their session failed",
@@ -306,56 +310,19 @@ func (v *Verdict) checkCached(r *Result) {
 	if r.Cached.Set && r.Cache.MaxHits.Set {
 		cached, most := r.Cached.Value, r.Cache.MaxHits.Value
 		template := max(templateSlack, p.TemplateTokens)
-		v.note(CachedCheck, hint(cached > most+template*r.Cache.Requests), "%d prompt tokens cached; the trace explains up to %d", cached, most)
+		if limit := most + template*r.Cache.Requests; cached > limit {
+			v.note(CachedCheck, Suspect, "%d prompt tokens cached; the trace explains up to %d (SUSPECT above %d, with a chat template): the cache was warm before the run; restart the server or change the salt", cached, most, limit)
+		} else {
+			v.note(CachedCheck, Valid, "%d prompt tokens cached; the trace explains up to %d", cached, most)
+		}
 	}
 	if n := r.Samples.Server.Restarts; n > 0 {
-		v.note("server_restart", Suspect, "the server restarted during the run (seen %d times in its metrics): its cache was lost; find out why and run again", n)
+		v.note("server_restart", Suspect, "the server restarted during the run (restarts in its metrics: %d): its cache was lost; find out why and run again", n)
 	}
 	// Without the server's count of prompt tokens, a template looks like a warm cache.
 	if warm := p.Causes[Warm]; r.Lengths.Prompts > 0 && warm.Requests > 0 {
 		v.note(WarmCacheCheck, Suspect, "warm cache: %d of %d requests hit %d tokens that no request of this run can have cached; restart the server or change the salt", warm.Requests, p.Requests, warm.Tokens)
 	}
-}
-
-// checkRate compares the rates at which requests were due and sent, unless more than
-// 1 % of them waited for a slot or for a retry.
-func (v *Verdict) checkRate(r *Result) {
-	offered, sent := r.OfferedRate.Value, r.SentRate.Value
-	switch {
-	case !r.OfferedRate.Set:
-	case r.Virtual:
-		v.note("sent_rate", Valid, "virtual time: offered %.2f req/s; every request with a slot was sent when due", offered)
-	case r.Closed:
-		v.note("sent_rate", Valid, "closed loop: sent %.2f req/s", sent)
-	case !r.SentRate.Set || r.QueueTime.Quantile(0.99) > 0:
-		v.note("sent_rate", Valid, "offered %.2f req/s, sent %.2f req/s", offered, sent)
-	default:
-		l, apart := limit(maxRateOff), math.Abs(sent-offered)/offered
-		if r.SendingLate <= r.latenessLimit(r.TTFT).invalid && r.Unsent == 0 {
-			apart = 0 // a short run: the lag of its last request changes the rate
-		}
-		if level := l.grade(apart); level == Valid {
-			v.note("sent_rate", level, "offered %.2f req/s, sent %.2f req/s", offered, sent)
-		} else {
-			v.note("sent_rate", level, "offered %.2f req/s, sent %.2f req/s: %s apart (SUSPECT from %s, INVALID above %s): %sthe server did not get the load of the trace",
-				offered, sent, percent(apart), percent(l.suspect), percent(l.invalid), r.latenessCause(r.latenessLimit(r.TTFT).suspect))
-		}
-	}
-}
-
-// Pacing describes how a limit of requests in flight, not the trace, decided when
-// requests were sent. It is "" if none waited longer than the client may be late.
-func (r *Result) Pacing() string {
-	p99 := r.QueueTime.Quantile(0.99)
-	if r.Queued == 0 || p99 <= r.latenessLimit(r.TTFT).invalid {
-		return ""
-	}
-	by := "a limit of requests in flight"
-	if r.MaxConcurrency > 0 {
-		by = fmt.Sprintf("at most %d requests in flight", r.MaxConcurrency)
-	}
-	wait := time.Duration(p99 * float64(time.Millisecond)).Round(10 * time.Millisecond)
-	return fmt.Sprintf("paced by %s: %.0f %% of requests waited, %v at p99", by, 100*float64(r.Queued)/float64(r.QueueTime.Count), wait)
 }
 
 // LatenessSoFar returns the level of a client lag at p99 during a run, and the

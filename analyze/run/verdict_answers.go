@@ -52,7 +52,7 @@ func (v *Verdict) unverified(check string, n, all int, threshold float64, tokens
 	switch {
 	case n <= 0:
 	case n == all:
-		v.note(check, Suspect, "%s: the server does not report %s tokens", what, tokens)
+		v.note(check, Suspect, "%s: the server does not report %s tokens; have it send usage (stream_options.include_usage)", what, tokens)
 	default:
 		v.note(check, hint(share >= from), "%s for %d of %d requests (%s, SUSPECT from %s): the server does not report their %s tokens",
 			what, n, all, percent(share), percent(from), tokens)

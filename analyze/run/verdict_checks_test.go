@@ -231,7 +231,7 @@ func TestPacing(t *testing.T) {
 		records[i].Due -= at(14200)
 	}
 	r := compute(t, run.Options{BlockSize: 16, MaxConcurrency: 64}, records...)
-	if got, want := r.Pacing(), "paced by at most 64 requests in flight: 71 % of requests waited, 14.2s at p99"; got != want {
+	if got, want := r.Pacing(), "paced by a limit of 64 in flight: 71 % of requests waited, 14.2 s at p99"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if r.Verdict.Level != run.Valid {
@@ -451,5 +451,35 @@ func TestImplausibleChunkTokens(t *testing.T) {
 		if d := r.ITLPerToken; d.Count != 7 || d.Min != 10 || d.Max != 10 || r.TokensPerChunk.Max != 1 || r.PeakOutputRate != 8 {
 			t.Errorf("%s: %+v, %+v, peak %v", name, d, r.TokensPerChunk, r.PeakOutputRate)
 		}
+	}
+}
+
+// Requests that reached the server later than intended, or failed where the window
+// does not show it, make a run SUSPECT.
+func TestVerdictOnTheLoad(t *testing.T) {
+	for name, test := range map[string]struct {
+		check string
+		n     int // of 1000 requests
+		spoil func(rec *replay.Record)
+		want  run.Level
+	}{
+		"few retries":  {"retries", 9, func(rec *replay.Record) { rec.Retries = 1 }, run.Valid},
+		"retries":      {"retries", 10, func(rec *replay.Record) { rec.Retries = 1 }, run.Suspect},
+		"slow connect": {"connect_time", 11, func(rec *replay.Record) { rec.ConnectTime = at(1000); *rec = shifted(*rec, 1000) }, run.Suspect},
+	} {
+		records := sound(1000)
+		for i := range test.n {
+			test.spoil(&records[i])
+		}
+		v := compute(t, run.Options{BlockSize: 16}, records...).Verdict
+		i := slices.IndexFunc(v.Evidence, func(e run.Evidence) bool { return e.Check == test.check })
+		if i < 0 || v.Evidence[i].Level != test.want {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+	records := spoiled(1000, 20, "failed")
+	windowed := run.Options{BlockSize: 16, Window: run.Span{From: at(1000), To: at(9000)}}
+	if v := compute(t, windowed, records...).Verdict; v.Level != run.Suspect || !strings.HasPrefix(v.Reasons()[0], "20 of ") || !strings.Contains(v.Reasons()[0], "requests failed outside the measured window (") {
+		t.Errorf("failures before the window: %v", v)
 	}
 }

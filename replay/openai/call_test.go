@@ -146,6 +146,7 @@ func faults() map[string]fault {
 		"Dynamo's error, cut":     {says(untilEnd + tide + finish + "event: error\n: worker is gone\ndata: [DONE]"), nil, replay.Server, "worker is gone", 200, 1},
 		"an event named error":    {says(streamed + inChunk("event: error\ndata: {\"message\":\"no room\"}\n\n"+complete) + lastChunk), nil, replay.Server, "no room", 200, 0},
 		"aborted":                 {says(streamed + inChunk(tide+`data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":"abort"}]}`+"\n\n"+tokens+theEnd) + lastChunk), nil, replay.Server, `finish_reason is "abort"`, 200, 1},
+		"aborted, in capitals":    {says(streamed + inChunk(tide+`data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":"Insufficient_System_Resource"}]}`+"\n\n"+tokens+theEnd) + lastChunk), nil, replay.Server, `finish_reason is "Insufficient_System_Resource"`, 200, 1},
 		"error as a string":       {says(streamed + inChunk(`data: {"error":"overloaded"}`+"\n\n") + lastChunk), nil, replay.Server, "overloaded", 200, 0},
 		"not a stream":            {says(answerOf("200 OK", "application/json", `{"choices":[]}`)), nil, replay.Protocol, `content type is "application/json"`, 200, 0},
 		"compressed":              {says("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), nil, replay.Protocol, `content encoding is "gzip"`, 200, 0},

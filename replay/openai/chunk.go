@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"github.com/bytedance/sonic"
@@ -48,6 +49,8 @@ type chunk struct {
 			Content          raw `json:"content"`
 			ReasoningContent raw `json:"reasoning_content"`
 			Reasoning        raw `json:"reasoning"`
+			Thinking         raw `json:"thinking"`
+			Refusal          raw `json:"refusal"`
 			ToolCalls        raw `json:"tool_calls"`
 		} `json:"delta"`
 		FinishReason raw `json:"finish_reason"`
@@ -88,7 +91,7 @@ func (c *chunk) info() chunkInfo {
 			info.tokenIDs += scanLength(&ids)
 		}
 		d := &choice.Delta
-		for _, content := range [...]raw{choice.Text, d.Content, d.ReasoningContent, d.Reasoning, d.ToolCalls} {
+		for _, content := range [...]raw{choice.Text, d.Content, d.ReasoningContent, d.Reasoning, d.Thinking, d.Refusal, d.ToolCalls} {
 			info.hasToken = info.hasToken || nonEmpty(content)
 		}
 		info.finished = info.finished || nonEmpty(choice.FinishReason)
@@ -104,18 +107,23 @@ func (c *chunk) failure() (message string, ok bool) {
 	}
 	for i := range c.Choices {
 		var reason string
-		if text := c.Choices[i].FinishReason; nonEmpty(text) && jsonscan.Strict.Unmarshal(text, &reason) == nil && aborted[reason] {
+		if text := c.Choices[i].FinishReason; nonEmpty(text) && jsonscan.Strict.Unmarshal(text, &reason) == nil && aborted[strings.ToLower(reason)] {
 			return fmt.Sprintf("the server aborted the answer: finish_reason is %q", reason), true
 		}
 	}
 	return "", false
 }
 
-// aborted holds the finish reasons of answers that the server aborted. Their
-// streams continue to [DONE] as if they were complete.
+// aborted holds the finish reasons of answers that the server aborted, in lower
+// case. Their streams continue to [DONE] as if they were complete.
 var aborted = map[string]bool{
-	"abort":     true, // vLLM, SGLang
-	"error":     true, // vLLM, Dynamo
-	"cancelled": true, // TensorRT-LLM
-	"timeout":   true, // TensorRT-LLM
+	"abort":                        true, // vLLM, SGLang
+	"aborted":                      true,
+	"error":                        true, // vLLM, Dynamo
+	"failed":                       true,
+	"cancelled":                    true, // TensorRT-LLM
+	"canceled":                     true,
+	"timeout":                      true, // TensorRT-LLM
+	"insufficient_system_resource": true, // DeepSeek
+	"network_error":                true,
 }

@@ -101,6 +101,10 @@ func scanDelta(c *jsonscan.Cursor, info *chunkInfo) {
 			bit = 4
 		case "tool_calls":
 			bit = 8
+		case "thinking":
+			bit = 16
+		case "refusal":
+			bit = 32
 		}
 		c.Once(&seen, bit)
 		if nonEmpty := c.Skip(); bit > 0 && nonEmpty {
