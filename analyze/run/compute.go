@@ -115,6 +115,9 @@ func (c *collector) add(rec *replay.Record) {
 		}
 		c.prompts.add(rec, c.opts.ownISL(rec.InputLength), completed)
 	}
+	if isImpossible(rec) {
+		r.Impossible++
+	}
 	c.addChunks(rec)
 	switch {
 	case !ok && !ended:

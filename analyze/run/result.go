@@ -93,6 +93,8 @@ type Result struct {
 	// Missing requests of the Sent ones have no record, not even an unreadable one.
 	// Repeated records are of rows that have another record, or of no row.
 	Sent, Missing, Repeated int
+	// Impossible is the number of records whose times contradict each other.
+	Impossible int
 	Skipped                 int      // see Options.Skipped
 	PartFaults              []string // see Options.PartFaults
 	// Examples holds one untrusted error message per class.

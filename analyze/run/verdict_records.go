@@ -2,6 +2,8 @@ package run
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"moontide/replay"
 )
@@ -11,6 +13,7 @@ const (
 	maxUnreadable = 0.01
 	maxMissing    = 0.01
 	maxRepeated   = 0.01
+	maxImpossible = 0.01
 )
 
 // recordedRows compares the rows of the records with those of the run.
@@ -32,6 +35,14 @@ func (c *recordedRows) add(row int) {
 	}
 }
 
+// isImpossible reports whether the times of a record contradict each other by more
+// than clocks may differ, as after an edit: no run records that.
+func isImpossible(rec *replay.Record) bool {
+	const clocks = 100 * time.Millisecond
+	return isAnswered(rec) && (rec.First.Value < rec.Sent.Value-clocks || rec.Last.Value < rec.First.Value || rec.Done < rec.Last.Value-clocks ||
+		len(rec.Gaps) > 0 && slices.Min(rec.Gaps) < 0)
+}
+
 // checkRecords checks for requests whose records are lost or not of this run.
 func (v *Verdict) checkRecords(r *Result) {
 	if r.Unreadable > 0 {
@@ -41,6 +52,10 @@ func (v *Verdict) checkRecords(r *Result) {
 	if r.Missing > 0 {
 		v.share("records", r.Missing, r.Sent, limit(maxMissing).any(), "requests that were sent have no record",
 			"they are in no figure: they were in flight when the run was killed, or the record was cut; resume the run or run again")
+	}
+	if r.Impossible > 0 {
+		v.share("records", r.Impossible, r.Records, limit(maxImpossible).any(), "records have times that contradict each other",
+			"an answer cannot arrive before its request is sent; restore the file from a copy or run again")
 	}
 	if r.Repeated > 0 {
 		v.share("records", r.Repeated, r.Records, limit(maxRepeated).any(), "records repeat a row or are of another trace",

@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,27 @@ func TestLateReadsOfResumedRun(t *testing.T) {
 		v := compute(t, run.Options{Merges: runfile.Merges{Chunks: uint64(chunks)}, ReadDelay: runfile.ReadDelay{Reads: 1}}, records...).Verdict
 		if v.Level != want {
 			t.Errorf("%d of 100 chunks counted: %v, want %v", chunks, v, want)
+		}
+	}
+}
+
+// Records whose times contradict each other make a run SUSPECT, and INVALID above 1 %.
+func TestImpossibleRecords(t *testing.T) {
+	for name, edit := range map[string]func(rec *replay.Record){
+		"first before sent": func(rec *replay.Record) { rec.First.Value = rec.Sent.Value - at(5000) },
+		"last before first": func(rec *replay.Record) { rec.Last.Value = rec.First.Value - 1 },
+		"done before last":  func(rec *replay.Record) { rec.Done = rec.Last.Value - at(200) },
+		"negative gap":      func(rec *replay.Record) { rec.Gaps[0] = -1 },
+	} {
+		for n, want := range map[int]run.Level{0: run.Valid, 1: run.Suspect, 2: run.Invalid} {
+			records := sound(100)
+			for i := range n {
+				edit(&records[i])
+			}
+			v := compute(t, run.Options{BlockSize: 16}, records...).Verdict
+			if i := slices.IndexFunc(v.Evidence, func(e run.Evidence) bool { return e.Check == "records" }); n > 0 && (i < 0 || v.Evidence[i].Level != want) || v.Level < want {
+				t.Errorf("%s: %d of 100: %v, want %v", name, n, v, want)
+			}
 		}
 	}
 }

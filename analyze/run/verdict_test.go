@@ -54,7 +54,7 @@ func TestVerdictOnReading(t *testing.T) {
 	}
 	slow := stamped(2, 0)
 	for i := range slow {
-		slow[i].First, slow[i].Last = instant(1000), instant(1000)
+		slow[i].First, slow[i].Last, slow[i].Done = instant(1000), instant(1000), at(1000)
 	}
 	client := late(0, 100)
 	client.Stamps = replay.ClientStamps

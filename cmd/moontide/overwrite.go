@@ -32,6 +32,9 @@ func refuseOverwrite(c *cli.Context, std streams) error {
 			if err := refuse(info, "--"+flag+" "+path); err != nil {
 				return err
 			}
+			if isRecording(path) {
+				return misused("%s: --%s %s would overwrite the record of a run", c.Command.Name, flag, path)
+			}
 		}
 	}
 	if out, ok := std.out.(*os.File); ok && !toFile {
@@ -92,4 +95,11 @@ func inputFiles(c *cli.Context) map[string]os.FileInfo {
 		}
 	}
 	return files
+}
+
+// isRecording reports whether an existing file is part of the record of a run.
+func isRecording(path string) bool {
+	records := []string{runfile.RunFile, runfile.RequestsFile, runfile.SamplesFile, runfile.GapsFile, runfile.SentFile}
+	_, err := os.Stat(filepath.Join(filepath.Dir(path), runfile.RunFile))
+	return err == nil && slices.Contains(records, filepath.Base(path))
 }

@@ -43,6 +43,9 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 	if after := contents(t, dir); after != before {
 		t.Errorf("files changed:\n%s\nwere\n%s", after, before)
 	}
+	if r := try(t, dir, "", "convert", "T", "-o", "run/"+runfile.RequestsFile); r.status != exitMisused || !strings.Contains(r.err, "would overwrite the record of a run") {
+		t.Errorf("onto a record: exit status %d, %s", r.status, r.err)
+	}
 	// The reports in a run's folder are no inputs.
 	must(t, dir, "report", "run", "--html", "run/"+runfile.PageFile)
 }

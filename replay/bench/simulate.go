@@ -55,7 +55,7 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	if metrics == nil {
 		return nil, err
 	}
-	if info.Window != (runfile.Window{}) { // depends on the run's end, which is known only now
+	if info.Window != (runfile.Window{}) || info.Failure != "" { // depends on the run's end, which is known only now
 		result, measureErr := measure(dir, &info)
 		return result, errors.Join(err, measureErr)
 	}

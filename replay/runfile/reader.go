@@ -31,6 +31,12 @@ type Reader struct {
 // Open opens the folder of a run, even of one that was killed. In that case, the
 // number of rows sent is read from the journal.
 func Open(dir string) (*Reader, error) {
+	for _, name := range []string{RunFile, RequestsFile, SamplesFile, GapsFile, SentFile} {
+		// Opening a named pipe would block.
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("not a run's folder: %s is not a regular file", filepath.Join(dir, name))
+		}
+	}
 	text, err := os.ReadFile(filepath.Join(dir, RunFile))
 	if err != nil {
 		return nil, fmt.Errorf("not a run's folder: %w", err)
