@@ -95,8 +95,8 @@ type Result struct {
 	Sent, Missing, Repeated int
 	// Impossible is the number of records whose times contradict each other.
 	Impossible int
-	Skipped                 int      // see Options.Skipped
-	PartFaults              []string // see Options.PartFaults
+	Skipped    int      // see Options.Skipped
+	PartFaults []string // see Options.PartFaults
 	// Examples holds one untrusted error message per class.
 	Examples map[replay.Class]string
 
