@@ -4,7 +4,7 @@ import "moontide/trace"
 
 // Untimed counts the later turns of sessions that have a delay instead of a
 // timestamp. When they are sent depends on the answers before them, so their place
-// among the rows is an estimate of whoever wrote the trace.
+// among the rows is only an estimate.
 type Untimed struct {
 	Turns int
 	// Misplaced is the number of those that cannot have been sent where they are:

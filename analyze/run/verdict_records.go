@@ -8,13 +8,9 @@ import (
 	"moontide/replay"
 )
 
-// Shares of lost and of repeated records above which a run is INVALID.
-const (
-	maxUnreadable = 0.01
-	maxMissing    = 0.01
-	maxRepeated   = 0.01
-	maxImpossible = 0.01
-)
+// maxBadRecords is the share of lost, repeated or impossible records above which a
+// run is INVALID.
+const maxBadRecords = 0.01
 
 // recordedRows compares the rows of the records with those of the run.
 type recordedRows struct {
@@ -46,19 +42,19 @@ func isImpossible(rec *replay.Record) bool {
 // checkRecords checks for requests whose records are lost or not of this run.
 func (v *Verdict) checkRecords(r *Result) {
 	if r.Unreadable > 0 {
-		v.share("records", r.Unreadable, r.Records, limit(maxUnreadable).any(), "records cannot be read",
+		v.share("records", r.Unreadable, r.Records, limit(maxBadRecords).any(), "records cannot be read",
 			fmt.Sprintf("their requests are in no figure; restore the file from a copy or run again; the first: %v", r.FirstUnreadable))
 	}
 	if r.Missing > 0 {
-		v.share("records", r.Missing, r.Sent, limit(maxMissing).any(), "requests that were sent have no record",
+		v.share("records", r.Missing, r.Sent, limit(maxBadRecords).any(), "requests that were sent have no record",
 			"they are in no figure: they were in flight when the run was killed, or the record was cut; resume the run or run again")
 	}
 	if r.Impossible > 0 {
-		v.share("records", r.Impossible, r.Records, limit(maxImpossible).any(), "records have times that contradict each other",
+		v.share("records", r.Impossible, r.Records, limit(maxBadRecords).any(), "records have times that contradict each other",
 			"an answer cannot arrive before its request is sent; restore the file from a copy or run again")
 	}
 	if r.Repeated > 0 {
-		v.share("records", r.Repeated, r.Records, limit(maxRepeated).any(), "records repeat a row or are of another trace",
+		v.share("records", r.Repeated, r.Records, limit(maxBadRecords).any(), "records repeat a row or are of another trace",
 			"their requests are in the figures; restore the file from a copy or run again")
 	}
 }

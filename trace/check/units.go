@@ -22,11 +22,6 @@ const (
 	// low-traffic service with times in seconds.
 	highRate   = 100.0
 	highTokens = 2e5
-	// A trace with longer mean gaps is too slow if it has many rows and no
-	// pauses: a trace of a few people over weeks pauses at night.
-	slowGap        = 60_000.0 // ms
-	minRowsForSlow = 100      // rows
-	pauseMeanRatio = 30       // longest gap over mean gap in a trace with pauses
 	// No language model has been served to the public for this long.
 	longSpan = 10 * year
 )
@@ -49,9 +44,9 @@ func (c *times) units() {
 		}
 		c.found.whole(kind, c.rows, "%d rows in %s are %.3g requests/s and %.3g tokens/s; in seconds they would be %.3g requests/s and %.3g tokens/s over %s",
 			c.rows, lasting(span), rate, tokens, rate/1000, tokens/1000, lasting(span*1000))
-	case gap >= slowGap && c.rows >= minRowsForSlow && c.longestGap <= pauseMeanRatio*gap:
+	case trace.TooSlow(c.rows, gap, c.longestGap):
 		kind, unit, factor := TimeInMicroseconds, "microseconds", 1e3
-		if gap/factor >= slowGap {
+		if trace.TooSlow(c.rows, gap/factor, c.longestGap/factor) {
 			kind, unit, factor = TimeInNanoseconds, "nanoseconds", 1e6
 		}
 		c.found.whole(kind, c.rows, "%d rows in %s are %.3g requests/s without a pause; in %s they would be %.3g requests/s over %s",

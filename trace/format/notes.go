@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"moontide/trace"
 	"time"
 )
 
@@ -55,14 +56,6 @@ func (n *notes) say(format string, values ...any) {
 	}
 }
 
-// A production trace has at least one request a minute, or pauses. A trace with
-// neither is in another unit.
-const (
-	minRowsForUnits = 100
-	slowGap         = 60_000.0 // ms
-	pauseMeanRatio  = 30       // longest gap over mean gap in a trace with pauses
-)
-
 // unitCheck detects milliseconds in a format whose times are seconds.
 type unitCheck struct {
 	rows                 int
@@ -80,12 +73,8 @@ func (c *unitCheck) add(ms float64) {
 
 // doubt returns the reason why the times cannot be seconds, or "".
 func (c *unitCheck) doubt() string {
-	if c.rows < minRowsForUnits {
-		return ""
-	}
 	span := c.last - c.first
-	gap := span / float64(c.rows-1)
-	if gap < slowGap || c.longest > pauseMeanRatio*gap {
+	if gap := span / float64(c.rows-1); !trace.TooSlow(c.rows, gap, c.longest) {
 		return ""
 	}
 	hours := func(ms float64) string {
