@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,6 +17,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
+	"moontide/replay/sim/server"
 )
 
 // A minimal end-to-end calibration: an endpoint in a separate process, a client
@@ -132,6 +137,48 @@ func TestServeUntilInputEnds(t *testing.T) {
 	}
 	if n, err := c.Read(make([]byte, 1)); err == nil {
 		t.Errorf("its connection is still there, with %d bytes", n)
+	}
+}
+
+// An endpoint that ends reports the latencies of its answers as it wrote them.
+func TestServeSummary(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{nil, {"--json"}} {
+		cmd := moontide(t.TempDir(), append(words("serve --listen 127.0.0.1:0 --until-input-ends --model m"), flags...)...)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, messages bytes.Buffer
+		started, writer := io.Pipe()
+		cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&messages, writer)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(started).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		go io.Copy(io.Discard, started)
+		url := regexp.MustCompile(`http://[0-9.:]+`).FindString(line)
+		if r := try(t, t.TempDir(), "", "bench", "--url", url, "--isl", "10", "--osl", "5", "--concurrency", "2", "--num-prompts", "4"); r.status != 0 {
+			t.Fatalf("exit status %d\n%s", r.status, r.err)
+		}
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if flags == nil {
+			if text := messages.String(); !regexp.MustCompile(`served \d requests and \d\d output tokens; 0 requests aborted\n`).MatchString(text) || !strings.Contains(text, "ITL  as written (ms): mean ") {
+				t.Errorf("it says\n%s", text)
+			}
+			continue
+		}
+		var summary server.Summary
+		last := out.Bytes()[bytes.IndexByte(out.Bytes(), '\n')+1:]
+		if err := json.Unmarshal(last, &summary); err != nil || summary.Completed < 4 || summary.OutputTokens < 20 || summary.ITL.MeanMS <= 0 {
+			t.Errorf("%v: it prints %s", err, out.Bytes())
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/report/doc"
 	"moontide/replay/bench"
 	"moontide/replay/sim/server"
 )
@@ -23,13 +25,14 @@ func serveCommand(std streams, stop stop) *cli.Command {
 		Description: "Serves /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health, /version, and\n" +
 			"/metrics with vLLM's names. Request headers: X-Session-ID names the conversation for\n" +
 			"--routing session; X-Moontide-Stamps: 1 adds the write time of each event (CLOCK_MONOTONIC, ns);\n" +
-			"X-Moontide-Fault applies a --fault to one request.",
+			"X-Moontide-Fault applies a --fault to one request. When it ends it prints the latencies of its answers\n" +
+			"as it wrote them, to check a client against.",
 		Flags: append(engineFlags(),
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
 			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the served model"},
 			&cli.StringSliceFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is " + faultKinds()},
 			&cli.BoolFlag{Name: untilInputEndsFlag, Category: inRunControl, Usage: "exit when standard input is closed"},
-			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print a JSON line with the endpoint's URL to standard output once it accepts connections"},
+			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON lines to standard output: the endpoint's URL once it accepts connections, and the latencies it served when it ends"},
 			&cli.Float64Flag{Name: "time-scale", Category: inEngine, Value: 1, Usage: "run the engines `X` times as fast as real time"},
 			&cli.Uint64Flag{Name: "seed", Category: inEngine, Usage: "seed of the random router and of the faults"},
 		),
@@ -69,10 +72,31 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if c.Bool(untilInputEndsFlag) {
 		go func() { io.Copy(io.Discard, std.in); end() }()
 	}
-	return server.Run(until, ln, server.Config{
+	summary, err := server.Run(until, ln, server.Config{
 		Model: c.String("model"), Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool("cache-generated"),
 		Faults: faults, Seed: c.Uint64("seed"), Version: version(),
 	})
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return json.NewEncoder(std.out).Encode(summary)
+	}
+	saySummary(std, summary)
+	return nil
+}
+
+// saySummary reports the latencies of an endpoint, to check a client against.
+func saySummary(std streams, s server.Summary) {
+	std.say("served %s requests and %s output tokens; %s requests aborted", doc.Int(s.Completed), doc.Int(s.OutputTokens), doc.Int(s.Aborted))
+	for _, l := range []struct {
+		name string
+		server.Latency
+	}{{"TTFT", s.TTFT}, {"ITL", s.ITL}, {"E2EL", s.E2EL}} {
+		if l.Count > 0 {
+			std.say("%-4s as written (ms): mean %.2f, median %.2f, p99 %.2f, max %.2f", l.name, l.MeanMS, l.MedianMS, l.P99MS, l.MaxMS)
+		}
+	}
 }
 
 func faultKinds() string { return strings.Join(server.FaultKinds(), ", ") }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/valyala/fasthttp"
 
 	"moontide/replay/sim/engine"
@@ -127,11 +128,19 @@ type histogram struct {
 	bounds []time.Duration // upper bounds; the last bucket is unbounded
 	counts []atomic.Uint64 // one more than bounds
 	sum    atomic.Int64    // nanoseconds
+	fine   *hdrhistogram.Histogram
 }
+
+// Durations in fine have this unit, this maximum and this many digits.
+const (
+	fineUnit   = time.Microsecond
+	fineMax    = int64(24 * time.Hour / fineUnit)
+	fineDigits = 3
+)
 
 // newHistogram takes bounds in seconds.
 func newHistogram(bounds ...float64) *histogram {
-	h := &histogram{counts: make([]atomic.Uint64, len(bounds)+1)}
+	h := &histogram{counts: make([]atomic.Uint64, len(bounds)+1), fine: hdrhistogram.New(1, fineMax, fineDigits)}
 	for _, b := range bounds {
 		h.bounds = append(h.bounds, time.Duration(math.Round(b*float64(time.Second))))
 	}
@@ -146,6 +155,7 @@ func (h *histogram) observe(d time.Duration, times int) {
 	}
 	h.counts[i].Add(uint64(times))
 	h.sum.Add(int64(d) * int64(times))
+	h.fine.RecordValues(min(int64(d.Round(fineUnit)/fineUnit), fineMax), int64(times))
 }
 
 // appendText appends the histogram in Prometheus' text format.

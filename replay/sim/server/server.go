@@ -155,24 +155,25 @@ func (s *Server) isShutDown() bool {
 // shutdownGrace is the time Run waits for responses in flight.
 const shutdownGrace = 5 * time.Second
 
-// Run serves on ln until ctx ends and then shuts down. It closes ln.
-func Run(ctx context.Context, ln net.Listener, cfg Config) error {
+// Run serves on ln until ctx ends, shuts down and returns a summary. It closes
+// ln.
+func Run(ctx context.Context, ln net.Listener, cfg Config) (Summary, error) {
 	s, err := New(cfg)
 	if err != nil {
 		ln.Close()
-		return err
+		return Summary{}, err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ln) }()
 	select {
 	case err := <-ended:
-		return err
+		return Summary{}, err
 	case <-ctx.Done():
 	}
 	grace, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 	defer cancel()
 	if err := s.Shutdown(grace); err != nil {
-		return fmt.Errorf("shutting the endpoint down: %w", err)
+		return Summary{}, fmt.Errorf("shutting the endpoint down: %w", err)
 	}
-	return <-ended
+	return s.Summary(), <-ended
 }
