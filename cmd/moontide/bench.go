@@ -19,6 +19,7 @@ const (
 	concurrencyFlag = "concurrency"
 	rateFlag        = "rate"
 	numPromptsFlag  = "num-prompts"
+	virtualFlag     = "virtual"
 )
 
 func benchCommand(std streams, stop stop) *cli.Command {
@@ -29,8 +30,8 @@ func benchCommand(std streams, stop stop) *cli.Command {
 			"--out. Prompts differ from run to run, so that no run finds a warm cache; repeat a sweep with\n" +
 			"another --salt. The same command with the same --out resumes an interrupted sweep: it does the\n" +
 			"missing runs, and repeats INVALID ones. Give several URLs as label=URL to get a table of each\n" +
-			"and the ratios to the first. Without --url a simulated endpoint runs in this process. Gates apply\n" +
-			"to every run.\n\n" + gateHelp,
+			"and the ratios to the first. Without --url a simulated endpoint runs in this process; with --virtual\n" +
+			"the same engines run in virtual time, without HTTP. Gates apply to every run.\n\n" + gateHelp,
 		Flags:  benchFlags(),
 		Action: func(c *cli.Context) error { return runBench(c, std, stop) },
 	}
@@ -48,6 +49,7 @@ func benchFlags() []cli.Flag {
 		&cli.StringFlag{Name: concurrencyFlag, Category: inLoad, Usage: "one run for each of `N,N,..`, with that many requests in flight"},
 		&cli.StringFlag{Name: rateFlag, Category: inLoad, Aliases: []string{"request-rate"}, Usage: "one run for each of `R,R,..`, at that many requests per second; inf sends all at once"},
 		&cli.IntFlag{Name: numPromptsFlag, Category: inLoad, Usage: "number of requests per run", DefaultText: "10 times the concurrency, or a minute at the rate"},
+		&cli.BoolFlag{Name: virtualFlag, Category: inLoad, Usage: "simulate the runs in virtual time, like moontide simulate; takes engine flags and no --url"},
 		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "`DIR`: sweep folder, with a folder for each run", DefaultText: "a new folder under runs"},
 		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables"},
 		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print one CSV table"},
@@ -71,7 +73,7 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := replayConfig(c, std, stop)
+	cfg, err := sweepConfig(c, std, stop)
 	if err != nil {
 		return err
 	}
@@ -124,6 +126,20 @@ func runBench(c *cli.Context, std streams, stop stop) error {
 		all = append(all, reported(r.Result, view))
 	}
 	return outcomeOf(all)
+}
+
+// sweepConfig returns what the runs of a sweep have in common.
+func sweepConfig(c *cli.Context, std streams, stop stop) (bench.Config, error) {
+	if !c.Bool(virtualFlag) {
+		return replayConfig(c, std, stop)
+	}
+	if c.IsSet("url") {
+		return bench.Config{}, misused("bench: --virtual simulates the endpoint: it takes no --url")
+	}
+	if name := firstGiven(c, requestFlags()); name != "" {
+		return bench.Config{}, misused("bench: --%s is for requests over HTTP: --virtual sends none", name)
+	}
+	return virtualConfig(c, std, stop)
 }
 
 // legDescriptions returns the description of each run, by its name.

@@ -332,3 +332,40 @@ func TestBenchMisuse(t *testing.T) {
 		t.Errorf("misuse left %v", left)
 	}
 }
+
+// A sweep in virtual time gives what moontide simulate gives for each level, and
+// a repeated sweep finds its runs.
+func TestBenchInVirtualTime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	engines := []string{"--prefill-engines", "2", "--decode-engines", "1", "--step-base", "20ms"}
+	sweep := append([]string{"bench", "--isl", "3000", "--osl", "150", "--concurrency", "4,64", "--num-prompts", "200", "--virtual", "--out", "sweep", "--csv"}, engines...)
+	first := try(t, dir, "", sweep...)
+	must(t, dir, "synth", "--isl", "3000", "--osl", "150", "-n", "200", "-o", "t.jsonl")
+	must(t, dir, append([]string{"simulate", "t.jsonl", "--closed", "--max-concurrency", "64", "--out", "alone"}, engines...)...)
+	alone := recordsOf(t, filepath.Join(dir, "alone"))
+	for row, rec := range recordsOf(t, filepath.Join(dir, "sweep", "concurrency-64")) {
+		if of := alone[row]; rec.Ready != of.Ready || rec.First != of.First || rec.Done != of.Done {
+			t.Errorf("row %d: %+v, alone %+v", row, rec, of)
+		}
+	}
+	again := try(t, dir, "", sweep...)
+	if first.status != exitDone || again.out != first.out || !strings.Contains(again.err, "already done: sweep/concurrency-64") {
+		t.Errorf("again\n%s%swant\n%s", again.err, again.out, first.out)
+	}
+}
+
+func TestBenchInVirtualTimeMisuse(t *testing.T) {
+	t.Parallel()
+	for flags, want := range map[string]string{
+		"--url http://127.0.0.1:1": "it takes no --url",
+		"--endpoint chat":          "--endpoint is for requests over HTTP",
+		"--warmup-requests 3":      "--warmup-requests is for requests over HTTP",
+		"--server-block-size 16":   "--server-block-size is for requests over HTTP",
+	} {
+		r := try(t, t.TempDir(), "", append([]string{"bench", "--isl", "100", "--osl", "5", "--concurrency", "1", "--virtual"}, strings.Fields(flags)...)...)
+		if r.status != exitMisused || !strings.Contains(r.err, want) {
+			t.Errorf("%s: exit status %d, want %q\n%s", flags, r.status, want, r.err)
+		}
+	}
+}

@@ -85,7 +85,10 @@ func sweepSubject(c *cli.Context, target runfile.Target) string {
 		words = append(words, label+" "+c.String(name))
 	}
 	model := "model " + target.Model
-	if target.Simulated {
+	switch {
+	case target.Virtual:
+		model = "simulated in virtual time"
+	case target.Simulated:
 		model += " on the embedded simulated endpoint"
 	}
 	return strings.Join(append(words, model), ", ")

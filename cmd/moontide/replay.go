@@ -48,8 +48,14 @@ func replayCommand(std streams, stop stop) *cli.Command {
 // endpointFlags returns the flags of the verbs that send requests to an
 // endpoint.
 func endpointFlags() []cli.Flag {
-	return append(slices.Concat(targetFlags(), serverFlags(), engineFlags()),
+	return append(slices.Concat(requestFlags(), engineFlags()),
 		&cli.Uint64Flag{Name: "seed", Category: inRequests, Usage: "random seed for prompts and generated arrivals; the same seed sends the same bytes"},
+	)
+}
+
+// requestFlags returns the flags that mean nothing in virtual time.
+func requestFlags() []cli.Flag {
+	return append(slices.Concat(targetFlags(), serverFlags()),
 		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "change the prompt text but keep its prefix sharing, to avoid a warm cache"},
 		&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit of one request, to the end of its response"},
 		&cli.IntFlag{Name: "retry", Category: inRunControl, Usage: "retry a request that got 429 or 503 up to `N` times, after Retry-After or else 1 s, 2 s, 4 s"},

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
+
+	"moontide/replay/bench"
 )
 
 func simulateCommand(std streams, stop stop) *cli.Command {
@@ -25,10 +27,17 @@ func simulateTrace(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	cfg := runConfig(c, std, stop)
-	if cfg.Engines, err = deploymentOf(c); err != nil {
+	cfg, err := virtualConfig(c, std, stop)
+	if err != nil {
 		return err
 	}
-	cfg.Virtual = true
 	return runTrace(c, std, stop, path, cfg)
+}
+
+// virtualConfig parses the flags of a run in virtual time.
+func virtualConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
+	cfg = runConfig(c, std, stop)
+	cfg.Virtual = true
+	cfg.Engines, err = deploymentOf(c)
+	return cfg, err
 }

@@ -56,6 +56,9 @@ func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
 		if err := planned.check(); err != nil {
 			return nil, err
 		}
+		if planned.Virtual {
+			continue
+		}
 		if _, err := checkOpenFiles(openFilesLimit(), leg.Prompts, leg.MaxConcurrency, planned.embedded()); err != nil {
 			return nil, err
 		}
