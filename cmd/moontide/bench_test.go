@@ -86,7 +86,7 @@ func TestBenchConcurrency(t *testing.T) {
 	if len(prompts) != 2 {
 		t.Error("both levels have the same prompts")
 	}
-	if _, err := png.Decode(bytes.NewReader(picture(t, filepath.Join(dir, "sweep.png")))); err != nil {
+	if _, err := png.Decode(bytes.NewReader(read(t, filepath.Join(dir, "sweep.png")))); err != nil {
 		t.Error(err)
 	}
 }

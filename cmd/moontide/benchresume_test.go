@@ -22,7 +22,7 @@ func TestBenchGoesOn(t *testing.T) {
 		return append([]string{"--isl", "50", "--osl", "3", "--url", url, "--out", "sweep", "--max-lag", "1h"}, args...)
 	}
 	benched(t, dir, sweep("--concurrency", "1,2")...)
-	kept := picture(t, filepath.Join(dir, "sweep", "concurrency-1", runfile.RunFile))
+	kept := read(t, filepath.Join(dir, "sweep", "concurrency-1", runfile.RunFile))
 	if err := os.Remove(filepath.Join(dir, "sweep", "concurrency-2", runfile.SummaryFile)); err != nil { // as after a kill
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestBenchGoesOn(t *testing.T) {
 	if got := folders(t, filepath.Join(dir, "sweep")); !slices.Equal(got, want) {
 		t.Errorf("the folder holds %v", got)
 	}
-	if !bytes.Equal(kept, picture(t, filepath.Join(dir, "sweep", "concurrency-1", runfile.RunFile))) {
+	if !bytes.Equal(kept, read(t, filepath.Join(dir, "sweep", "concurrency-1", runfile.RunFile))) {
 		t.Error("a run that was there was run again")
 	}
 	first, again := runOfFolder(t, filepath.Join(dir, "sweep", "concurrency-2")), runOfFolder(t, filepath.Join(dir, "sweep", "concurrency-2-attempt-2"))
@@ -70,7 +70,7 @@ func TestBenchRunsInvalidAgain(t *testing.T) {
 	benched(t, dir, sweep...)
 	path := filepath.Join(dir, "sweep", "concurrency-2", runfile.SummaryFile)
 	verdict := regexp.MustCompile(`"verdict": "[A-Z]+"`)
-	if err := os.WriteFile(path, verdict.ReplaceAll(picture(t, path), []byte(`"verdict": "INVALID"`)), 0o644); err != nil {
+	if err := os.WriteFile(path, verdict.ReplaceAll(read(t, path), []byte(`"verdict": "INVALID"`)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	r := benched(t, dir, sweep...)

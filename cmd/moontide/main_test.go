@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 	case workerMode:
 		work(os.Stdin, os.Stdout)
 		return
+	case pageMode:
+		os.Exit(asPageCommand())
 	default:
 		os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}, interrupts()))
 	}

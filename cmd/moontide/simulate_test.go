@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,50 +96,6 @@ func TestSimulateHitsWhatServeDoes(t *testing.T) {
 				t.Errorf("%d tokens are hit, %d with a large cache: this shows nothing", hits, free)
 			}
 		})
-	}
-}
-
-var (
-	simulateCommands = regexp.MustCompile(`(?m)^go run \./cmd/moontide (simulate .* --out (\S+))$`)
-	deploymentRows   = regexp.MustCompile(`(?m)^\| (cached prompt tokens|(TTFT|TPOT|E2EL) mean / p99 \(ms\)) \| (.*) \|$`)
-	figures          = regexp.MustCompile(`[0-9][0-9,]*(?:\.([0-9]+))?`)
-)
-
-// The README's comparison of two deployments matches the output of its
-// commands.
-func TestReadmeDeployments(t *testing.T) {
-	t.Parallel()
-	readme, err := os.ReadFile(root + "/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands, rows := simulateCommands.FindAllStringSubmatch(string(readme), -1), deploymentRows.FindAllStringSubmatch(string(readme), -1)
-	if len(commands) != 2 || len(rows) != 4 {
-		t.Fatalf("%d commands and %d rows", len(commands), len(rows))
-	}
-	dir := t.TempDir()
-	if err := os.Symlink(absolute(t, root+"/traces"), filepath.Join(dir, "traces")); err != nil {
-		t.Skipf("cannot link the sample traces: %v", err)
-	}
-	for column, command := range commands {
-		out := must(t, dir, strings.Fields(command[1])...)
-		for _, row := range rows {
-			labels := []string{"Total cached tokens:", "Total input tokens:"}
-			if metric := row[2]; metric != "" {
-				labels = []string{"Mean " + metric + " (ms):", "P99 " + metric + " (ms):"}
-			}
-			cell := strings.Split(row[3], "|")[column]
-			said := figures.FindAllStringSubmatch(cell, -1)
-			if len(said) != len(labels) {
-				t.Fatalf("%s: %q", row[1], cell)
-			}
-			for i, label := range labels {
-				got := strconv.FormatFloat(printed(t, out, label), 'f', len(said[i][1]), 64)
-				if want := strings.ReplaceAll(said[i][0], ",", ""); got != want {
-					t.Errorf("%s: %s is %s, and the README says %s", command[1], label, got, want)
-				}
-			}
-		}
 	}
 }
 

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// pageLimits holds the most lines of a page, for pages whose limit is not
+// guideLimit; 0 is none.
+var pageLimits = map[string]int{
+	"README.md":              400,
+	"cmd/moontide/README.md": 0, // generated
+}
+
+const guideLimit = 200
+
+// page is a Markdown file of the project.
+type page struct {
+	name   string // path from the root
+	text   string
+	blocks []block
+}
+
+// block is a fenced code block of a page.
+type block struct {
+	line  int    // of its fence
+	kind  string // its language: sh and console blocks are executed
+	text  string
+	after string // the page's text from here to the next block
+
+	// From comments directly before the block:
+	tested *strings.Replacer // <!-- tested with: A => B; C => D -->
+	absent []string          // the A that the block does not contain
+	exits  int               // <!-- exits N -->, the status of its last command
+}
+
+// pages returns the Markdown files of the project, without test data and what
+// runs left behind.
+func pages(t *testing.T) []*page {
+	t.Helper()
+	var found []*page
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{".git", "testdata", "runs", "node_modules"}, entry.Name()) && file != filepath.Join(root, "traces", "runs"):
+			return filepath.SkipDir
+		case entry.IsDir() || path.Ext(file) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, file)
+		found = append(found, &page{filepath.ToSlash(name), string(text), codeBlocks(t, name, string(text))})
+		return err
+	})
+	if err != nil || len(found) < 2 {
+		t.Fatalf("%d pages: %v", len(found), err)
+	}
+	return found
+}
+
+var (
+	fence       = regexp.MustCompile("^( *)(```+)([a-z-]*)")
+	testedWith  = regexp.MustCompile(`(?s)<!-- tested with: (.*?) -->`)
+	exitComment = regexp.MustCompile(`<!-- exits ([0-9]+) -->`)
+)
+
+// codeBlocks finds the code blocks of a page.
+func codeBlocks(t *testing.T, name, text string) []block {
+	t.Helper()
+	var blocks []block
+	var between strings.Builder // the text since the last block
+	lines := strings.SplitAfter(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		opening := fence.FindStringSubmatch(lines[i])
+		if opening == nil {
+			between.WriteString(lines[i])
+			continue
+		}
+		b := block{line: i + 1, kind: opening[3]}
+		for i++; i < len(lines) && strings.TrimSpace(lines[i]) != opening[2]; i++ {
+			b.text += strings.TrimPrefix(lines[i], opening[1])
+		}
+		if i == len(lines) {
+			t.Fatalf("%s:%d: the block does not end", name, b.line)
+		}
+		b.obey(t, name, between.String())
+		if n := len(blocks); n > 0 {
+			blocks[n-1].after = between.String()
+		}
+		between.Reset()
+		blocks = append(blocks, b)
+	}
+	if n := len(blocks); n > 0 {
+		blocks[n-1].after = between.String()
+	}
+	return blocks
+}
+
+// obey reads the comments at the end of the text before a block.
+func (b *block) obey(t *testing.T, name, before string) {
+	t.Helper()
+	comments := ""
+	for {
+		before = strings.TrimSpace(before)
+		start := strings.LastIndex(before, "<!--")
+		if start < 0 || !strings.HasSuffix(before, "-->") {
+			break
+		}
+		before, comments = before[:start], before[start:]+comments
+	}
+	if found := exitComment.FindStringSubmatch(comments); found != nil {
+		b.exits, _ = strconv.Atoi(found[1])
+	}
+	var pairs []string
+	for _, found := range testedWith.FindAllStringSubmatch(comments, -1) {
+		for pair := range strings.SplitSeq(found[1], "; ") {
+			from, to, ok := strings.Cut(pair, " => ")
+			if !ok {
+				t.Fatalf("%s:%d: no => in %q", name, b.line, pair)
+			}
+			if from = strings.TrimSpace(from); !strings.Contains(b.text, from) {
+				b.absent = append(b.absent, from)
+			}
+			pairs = append(pairs, from, strings.TrimSpace(to))
+		}
+	}
+	b.tested = strings.NewReplacer(pairs...)
+}
+
+// transcript is one command of a console block and its output.
+type transcript struct{ command, output string }
+
+// transcripts returns the commands of a console block. They follow "$ ", go on
+// behind a backslash, and are followed by their output.
+func (b *block) transcripts(t *testing.T) []transcript {
+	t.Helper()
+	var found []transcript
+	goesOn := false
+	for line := range strings.Lines(b.text) {
+		command, starts := strings.CutPrefix(line, "$ ")
+		switch {
+		case goesOn:
+			found[len(found)-1].command += line
+		case starts:
+			found = append(found, transcript{command: command})
+		case len(found) == 0:
+			t.Fatalf("line %d: the console block starts without a command", b.line)
+		default:
+			found[len(found)-1].output += line
+			continue
+		}
+		goesOn = strings.HasSuffix(line, "\\\n")
+	}
+	return found
+}
+
+// Pages are short enough to be read.
+func TestPageLengths(t *testing.T) {
+	t.Parallel()
+	for _, p := range pages(t) {
+		limit, special := pageLimits[p.name]
+		if !special {
+			limit = guideLimit
+		}
+		if lines := strings.Count(p.text, "\n"); limit > 0 && lines > limit {
+			t.Errorf("%s has %d lines, more than %d", p.name, lines, limit)
+		}
+	}
+}
+
+// The README's test command is the one used by continuous integration.
+func TestReadmeTestCommand(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(root + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile(root + "/.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), "\n"+testCommand+" ") || !strings.Contains(string(script), "\n"+testCommand+"\n") {
+		t.Errorf("%s is not in both", testCommand)
+	}
+}
+
+// testCommand runs all tests.
+const testCommand = "go test ./..."
