@@ -10,6 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
+
+	"moontide/cmd/moontide/clidoc"
 )
 
 const maxDuration = 366 * 24 * time.Hour
@@ -35,20 +37,16 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 		return args, nil
 	}
 	switch verb := args[0]; {
-	case verb == "help" && len(args) > 1:
-		return []string{args[1], "--help"}, nil
-	case verb == "help":
-		return []string{"--help"}, nil
+	case verb == "help" && len(args) == 2 && !strings.HasPrefix(args[1], "-"):
+		return parseArgs(app, []string{args[1], "--help"})
 	case verb == "version":
 		return []string{"--version"}, nil
+	case verb == completeName: // its arguments are a command line
+		return append([]string{verb, "--"}, args[1:]...), nil
 	case strings.HasPrefix(verb, "-"):
 		return args, nil
 	case app.Command(verb) == nil:
-		var verbs []string
-		for _, c := range app.Commands {
-			verbs = append(verbs, c.Name)
-		}
-		return args, misused("unknown command %q%s", verb, didYouMean("", verb, verbs))
+		return args, unknownVerb(verb)
 	}
 	p := argParser{verb: app.Command(args[0])}
 	if err := p.parse(args[1:]); err != nil {
@@ -62,6 +60,10 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 		line = append(line, g.String())
 	}
 	return append(append(line, "--"), p.others...), nil
+}
+
+func unknownVerb(name string) error {
+	return misused("unknown command %q%s", name, didYouMean("", name, verbNames()))
 }
 
 type argParser struct {
@@ -236,7 +238,7 @@ func checkDuration(name, value string) (string, error) {
 	if _, err := strconv.ParseFloat(value, 64); err == nil {
 		seconds, _ := strconv.ParseFloat(value, 64)
 		if !(math.Abs(seconds) <= maxDuration.Seconds()) {
-			return "", fmt.Errorf("--%s %s s is out of range: use at most %v", name, value, plainDuration(maxDuration.String()))
+			return "", fmt.Errorf("--%s %s s is out of range: use at most %v", name, value, clidoc.PlainDuration(maxDuration.String()))
 		}
 		value = time.Duration(math.Round(seconds * float64(time.Second))).String()
 	}
@@ -247,7 +249,7 @@ func checkDuration(name, value string) (string, error) {
 	case d < 0:
 		return "", fmt.Errorf("--%s %v is negative", name, value)
 	case d > maxDuration:
-		return "", fmt.Errorf("--%s %v is out of range: use at most %v", name, value, plainDuration(maxDuration.String()))
+		return "", fmt.Errorf("--%s %v is out of range: use at most %v", name, value, clidoc.PlainDuration(maxDuration.String()))
 	}
 	return value, nil
 }

@@ -24,7 +24,8 @@ var mayImport = map[string][]string{
 	"analyze/report/doc":            {"analyze/report/figure", "trace"},
 	"analyze/report/figure":         {},
 	"analyze/run":                   {"replay", "replay/runfile", "trace", "trace/block", "trace/stats"},
-	"cmd/moontide":                  {"analyze", "analyze/cache", "analyze/diff", "analyze/report", "analyze/report/doc", "analyze/run", "replay", "replay/bench", "replay/evidence", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/server", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/routing", "trace/tokenizer", "traces"},
+	"cmd/moontide":                  {"analyze", "analyze/cache", "analyze/diff", "analyze/report", "analyze/report/doc", "analyze/run", "cmd/moontide/clidoc", "replay", "replay/bench", "replay/evidence", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/server", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/routing", "trace/tokenizer", "traces"},
+	"cmd/moontide/clidoc":           {},
 	"replay":                        {"replay/monotonic", "trace"},
 	"replay/bench":                  {"analyze/run", "replay", "replay/evidence", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/stats", "trace/tokenizer"},
 	"replay/evidence":               {"replay", "replay/runfile"},
@@ -61,7 +62,7 @@ var mayImport = map[string][]string{
 var onlyIn = map[string][]string{
 	"github.com/valyala/fasthttp":   {"replay/openai", "replay/openai/http1", "replay/evidence", "replay/sim/server"},
 	"net/http":                      {},
-	"github.com/urfave/cli/v2":      {"cmd/moontide"},
+	"github.com/urfave/cli/v2":      {"cmd/moontide", "cmd/moontide/clidoc"},
 	"github.com/klauspost/compress": {"trace/format"},
 	"github.com/goccy/go-yaml":      {"synth/spec"},
 }

@@ -71,7 +71,7 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	defer end()
 	std.in = &interruptibleInput{in: std.in, until: stop.gently}
 	var only []string
-	if isVerb(args) {
+	if isVerb(args) && !documents(args[0]) {
 		only = args[:1]
 	}
 	app := newApp(std, stop, only...)
@@ -173,6 +173,10 @@ func verbs() []verb {
 		{"fit", fitCommand},
 		{"simulate", simulateCommand},
 		{"serve", serveCommand},
+		{"completion", completionCommand},
+		{"man", manCommand},
+		{"help", helpCommand},
+		{completeName, completeCommand},
 	}
 }
 
@@ -180,12 +184,13 @@ func verbs() []verb {
 // flag of every verb takes longer than analyzing a small trace.
 func newApp(std streams, stop stop, only ...string) *cli.App {
 	app := &cli.App{
-		Name:                      "moontide",
+		Name:                      appName,
 		Usage:                     "make, understand and replay traces of LLM serving workloads",
 		Version:                   version(),
 		Reader:                    std.in,
 		Writer:                    std.out,
 		ErrWriter:                 std.err,
+		Flags:                     []cli.Flag{cli.HelpFlag}, // the library omits it if there is a verb help
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(*cli.Context, error) {},
@@ -212,6 +217,16 @@ func isVerb(args []string) bool {
 	}
 	named := func(v verb) bool { return v.name == args[0] }
 	return slices.ContainsFunc(verbs(), named) || slices.Contains([]string{"--version", "-v", "version"}, args[0])
+}
+
+// verbNames returns the verbs that a user types.
+func verbNames() (names []string) {
+	for _, v := range verbs() {
+		if v.name != completeName {
+			names = append(names, v.name)
+		}
+	}
+	return names
 }
 
 // verbOf returns the verb of a command line and a space, or "".

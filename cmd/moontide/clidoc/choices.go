@@ -1,0 +1,107 @@
+package clidoc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Choices are the values that a flag or an argument accepts. Validation, help and
+// completion all use them.
+type Choices struct {
+	Names []string
+	// Notes explain values, by name; they are shown in the help.
+	Notes map[string]string
+	// List accepts several values, separated by commas.
+	List bool
+	// Open means that there are other values, or other ways to write these, which
+	// the code that uses the value checks.
+	Open bool
+	// Suffix follows each of the names: a value continues with it.
+	Suffix string
+}
+
+// OneOf returns the choices among names.
+func OneOf[T ~string](names ...T) (c Choices) {
+	for _, name := range names {
+		c.Names = append(c.Names, string(name))
+	}
+	return c
+}
+
+// Noted returns the choices with a note on one of them.
+func (c Choices) Noted(name, text string) Choices {
+	notes := map[string]string{name: text}
+	for name, text := range c.Notes {
+		notes[name] = text
+	}
+	c.Notes = notes
+	return c
+}
+
+// String returns the choices in words: "a, b (note) or c".
+func (c Choices) String() string {
+	var b strings.Builder
+	for i, name := range c.Names {
+		switch {
+		case i > 0 && i == len(c.Names)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(name)
+		if note := c.Notes[name]; note != "" {
+			b.WriteString(" (" + note + ")")
+		}
+	}
+	return b.String()
+}
+
+// Resolve returns a value in the spelling of the choices. Case is ignored, and _ is
+// the same as -.
+func (c Choices) Resolve(text string) (string, error) {
+	if c.Open {
+		return text, nil
+	}
+	parts := []string{text}
+	if c.List {
+		parts = strings.Split(text, ",")
+	}
+	for i, part := range parts {
+		name := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(part)), "_", "-")
+		if !slices.Contains(c.Names, name) {
+			return "", fmt.Errorf("%q is unknown: use %s", part, Choices{Names: c.Names})
+		}
+		parts[i] = name
+	}
+	return strings.Join(parts, ","), nil
+}
+
+// Accepted returns the choices themselves, for flags that embed them.
+func (c *Choices) Accepted() *Choices { return c }
+
+// ChoiceFlag is a flag for one of several values.
+type ChoiceFlag struct {
+	cli.StringFlag
+	Choices
+}
+
+// GetUsage returns the usage text with the values in place of %s.
+func (f *ChoiceFlag) GetUsage() string { return strings.Replace(f.Usage, "%s", f.Choices.String(), 1) }
+
+// String resolves an ambiguity.
+func (f *ChoiceFlag) String() string { return f.StringFlag.String() }
+
+// ChoicesFlag is a repeatable flag for one of several values each.
+type ChoicesFlag struct {
+	cli.StringSliceFlag
+	Choices
+}
+
+// GetUsage returns the usage text with the values in place of %s.
+func (f *ChoicesFlag) GetUsage() string { return strings.Replace(f.Usage, "%s", f.Choices.String(), 1) }
+
+// String resolves an ambiguity.
+func (f *ChoicesFlag) String() string { return f.StringSliceFlag.String() }
