@@ -1,5 +1,5 @@
-// Package traces embeds ready-made workload specs; package moontide/synth/spec
-// documents their syntax.
+// Package traces embeds ready-made workload specs; synth/README.md documents their
+// keys.
 package traces
 
 import (

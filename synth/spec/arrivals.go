@@ -45,7 +45,7 @@ func (r *reader) arrivals(n, rate *node) *arrivals {
 	if n.kind == scalar {
 		n = n.asMapping("process")
 	}
-	f := r.fields(n, "arrival", "process", "cv", "burstiness", "file", "bursts", "cycle")
+	f := r.fields(n, "arrival")
 	a := &arrivals{cv: f.gapCV()}
 	otherwise := poisson
 	switch {
@@ -104,7 +104,7 @@ func (r *reader) rate(n *node) rate {
 	case list:
 		return r.phases(n, false)
 	case mapping:
-		f := r.fields(n, "rate", "phases", "repeat")
+		f := r.fields(n, "rate")
 		repeat := f.choice("repeat", "false", "true", "false") == "true"
 		parts := n.at("phases")
 		if parts == nil || parts.kind != list {
@@ -123,7 +123,7 @@ func (r *reader) phases(n *node, repeat bool) rate {
 	var parts []phase
 	last := 0.0
 	for i, item := range n.items {
-		f := r.fields(item, "rate", "for", "at", "from", "to")
+		f := r.fields(item, "rate.phases")
 		f.onlyOne("at", "from")
 		f.onlyOne("at", "to")
 		if !f.has("for") || !f.has("at") && !f.has("to") {
@@ -150,7 +150,7 @@ func (a *arrivals) readCycle(f fields) {
 	if n == nil {
 		return
 	}
-	c := f.reader.fields(n, "arrival.cycle", "period", "amplitude", "peak")
+	c := f.reader.fields(n, "arrival.cycle")
 	mean, isSteady := a.rate.(steady)
 	if !isSteady {
 		f.fail(n.place, "arrival.cycle needs a constant rate (its mean)")
@@ -168,7 +168,7 @@ func (a *arrivals) readBursts(f fields) {
 	if n == nil {
 		return
 	}
-	b := f.reader.fields(n, "arrival.bursts", "on", "off", "ratio")
+	b := f.reader.fields(n, "arrival.bursts")
 	if !b.has("on") || !b.has("off") {
 		f.fail(n.place, "arrival.bursts needs on and off: their mean times")
 	}

@@ -44,10 +44,6 @@ func (s sessions) maxTurns() int { return min(int(stats.Highest(s.turns)), maxTu
 // answerTime returns the assumed time of an answer in seconds.
 func (s sessions) answerTime(osl int) float64 { return s.ttft + s.tpot*float64(max(osl-1, 0)) }
 
-// clientKeys lists the keys of a client. At the top level they apply to all
-// clients.
-var clientKeys = []string{"isl", "unique_isl", "osl", "correlation", "lengths", "shared", "sessions"}
-
 // tokens returns the quantity of prompt or answer tokens.
 func (r *reader) tokens(min float64) quantity {
 	highest := float64(trace.MaxLength)
@@ -137,7 +133,7 @@ func (f fields) lengthPairs(n *node) []lengthPair {
 	if n.kind == scalar {
 		n = n.asMapping("file")
 	}
-	l := f.reader.fields(n, "lengths", "file", "min_isl", "max_isl", "min_osl", "max_osl")
+	l := f.reader.fields(n, "lengths")
 	bounds := func(name string) span {
 		all := f.tokens(1).allowed
 		low, high := l.whole("min_"+name, 1, all), l.whole("max_"+name, int(all.high), all)
@@ -157,7 +153,7 @@ func (r *reader) sessions(n *node) sessions {
 	if n == nil {
 		return s
 	}
-	f := r.fields(n, "sessions", "turns", "think_time", "new_tokens", "max_isl", "timestamps", "ttft", "tpot")
+	f := r.fields(n, "sessions")
 	s.turns = f.distribution("turns", quantity{allowed: span{1, maxTurns}, min: 1, whole: true, in: number})
 	if f.has("think_time") {
 		s.think = f.distribution("think_time", quantity{allowed: span{0, year}, in: seconds})

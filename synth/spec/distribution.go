@@ -42,6 +42,17 @@ var families = map[string]family{
 	"mixture":     {full: "of"},
 }
 
+// keys returns the keys of the full form.
+func (f family) keys() []string {
+	keys := []string{"distribution", "min", "max"}
+	for _, key := range append(slices.Clone(f.positional), f.full) {
+		if key != "" && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 const distributionNames = "fixed, uniform, normal, lognormal, exponential, weibull, geometric, file, mixture"
 
 // distribution reads the distribution at a key.
@@ -93,11 +104,7 @@ func (r *reader) distributionFields(n *node, q quantity) (fields, string) {
 	case !isKnown:
 		r.fail(f.place("distribution"), "%s is not a distribution: want one of %s", quote(name), distributionNames)
 	}
-	known := append([]string{"distribution", "min", "max"}, of.positional...)
-	if of.full != "" {
-		known = append(known, of.full)
-	}
-	return r.fields(n, q.label, known...), name
+	return r.fieldsOf(n, q.label, of.keys()), name
 }
 
 // renamed returns a mapping with a key renamed from old.

@@ -31,8 +31,12 @@ type fields struct {
 	node *node
 }
 
-// fields reads a mapping and rejects unknown keys.
-func (r *reader) fields(n *node, name string, known ...string) fields {
+// fields reads a mapping of keysOf and rejects unknown keys.
+func (r *reader) fields(n *node, name string) fields {
+	return r.fieldsOf(n, name, keysOf[name])
+}
+
+func (r *reader) fieldsOf(n *node, name string, known []string) fields {
 	f := fields{r, name, n}
 	if n.kind != mapping {
 		r.fail(n.place, "%s is %v, want a mapping with keys of %s", cmp.Or(name, "the spec"), n.kind, strings.Join(known, ", "))

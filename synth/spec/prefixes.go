@@ -33,7 +33,7 @@ func (r *reader) shared(n *node) *shared {
 	s := &shared{}
 	nodes := 1
 	for _, item := range items {
-		f := r.fields(item, "shared", "count", "tokens", "zipf")
+		f := r.fields(item, "shared")
 		l := level{children: f.whole("count", 1, span{1, maxPrefixes})}
 		nodes *= l.children
 		if r.prefixes += nodes; r.prefixes > maxPrefixes {

@@ -62,8 +62,7 @@ type source struct {
 // BlockSize returns the number of tokens per block.
 func (s *Spec) BlockSize() int { return s.blockSize }
 
-// Parse reads a spec and the files that it names. The package comment documents
-// the syntax. Errors include the line and column, or the setting, of
+// Parse reads a spec and the files that it names. Errors include the line and column, or the setting, of
 // contradictory or impossible values.
 func Parse(text []byte, o Options) (_ *Spec, err error) {
 	root, err := parseYAML(text, cmp.Or(o.Name, "spec"))
@@ -105,10 +104,8 @@ func (r *reader) override(root *node, s Setting) {
 	at.set(path[len(path)-1], &node{place: s.From, text: s.Value})
 }
 
-var topKeys = append([]string{"num_requests", "duration", "block_size", "seed", "rate", "arrival", "clients"}, clientKeys...)
-
 func (r *reader) spec(root *node) *Spec {
-	f := r.fields(root, "", topKeys...)
+	f := r.fields(root, "")
 	s := &Spec{
 		requests:  f.whole("num_requests", 0, span{1, 1e12}),
 		duration:  f.seconds("duration", 0, span{1e-6, 100 * year}),
@@ -192,7 +189,7 @@ func (r *reader) clients(s *Spec, root *node) {
 	var shares []float64
 	names := map[string]bool{}
 	for i, item := range n.items {
-		f := r.fields(item, "clients", append([]string{"name", "share", "rate", "arrival"}, clientKeys...)...)
+		f := r.fields(item, "clients")
 		name := f.clientName(i, names)
 		own := f.has("rate") || f.has("arrival")
 		common := s.common
