@@ -16,6 +16,9 @@ import (
 
 const maxDuration = 366 * 24 * time.Hour
 
+// helpFlag requests the help of a verb.
+const helpFlag = "--help"
+
 // givenFlag is a flag on the command line. A boolean flag may have no value.
 type givenFlag struct {
 	name, value string
@@ -38,7 +41,7 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 	}
 	switch verb := args[0]; {
 	case verb == "help" && len(args) == 2 && !strings.HasPrefix(args[1], "-"):
-		return parseArgs(app, []string{args[1], "--help"})
+		return parseArgs(app, []string{args[1], helpFlag})
 	case verb == "version":
 		return []string{"--version"}, nil
 	case verb == completeName: // its arguments are a command line
@@ -86,7 +89,7 @@ func (p *argParser) parse(rest []string) error {
 		}
 		name, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
 		if name == "help" || name == "h" {
-			p.flags = append(p.flags, givenFlag{name: "help", bare: true})
+			p.flags = append(p.flags, givenFlag{name: strings.TrimPrefix(helpFlag, "--"), bare: true})
 			continue
 		}
 		name, convert, err := p.resolve(name)
@@ -149,7 +152,8 @@ func (p *argParser) isFlag(arg string) bool {
 // resolve returns moontide's name for a flag and, for another tool's flag with
 // a different value format, a conversion.
 func (p *argParser) resolve(name string) (string, func(string) (string, error), error) {
-	if p.find(name) != nil {
+	if f := p.find(name); f != nil {
+		name = f.Names()[0]
 		if name == "endpoint" {
 			return name, apiOf, nil
 		}

@@ -12,7 +12,7 @@ func TestOtherNames(t *testing.T) {
 	app := newApp(streams{}, stop{})
 	for _, test := range []struct{ line, want string }{
 		// vLLM
-		{"replay t --base-url http://a:1 --num-prompts 5", "replay --url=http://a:1 --num-prompts=5 -- t"},
+		{"replay t --base-url http://a:1 --num-prompts 5", "replay --url=http://a:1 --limit=5 -- t"},
 		{"replay --host a --port 9 t", "replay --url=http://a:9 -- t"},
 		{"replay t --port 9", "replay --url=http://127.0.0.1:9 -- t"},
 		{"replay t --host ::1", "replay --url=http://[::1]:8000 -- t"},
@@ -22,9 +22,9 @@ func TestOtherNames(t *testing.T) {
 		{"replay t --backend openai-chat", "replay --endpoint=chat -- t"},
 		{"replay t --request-rate 4 --burstiness 0.5", "replay --rate=4 --burstiness=0.5 -- t"},
 		{"replay t --request-rate inf --max-concurrency 8", "replay --rate=inf --max-concurrency=8 -- t"},
-		{"bench --request-rate inf --max-concurrency 8 --isl 1 --osl 1", "bench --request-rate=inf --max-concurrency=8 --isl=1 --osl=1 --"},
+		{"bench --request-rate inf --max-concurrency 8 --isl 1 --osl 1", "bench --rate=inf --max-concurrency=8 --isl=1 --osl=1 --"},
 		{"replay t --metric-percentiles 50,90", "replay --percentiles=50,90 -- t"},
-		{"bench --random-input-len 1 --random-output-len 2 --request-rate 1,2", "bench --isl=1 --osl=2 --request-rate=1,2 --"},
+		{"bench --random-input-len 1 --random-output-len 2 --request-rate 1,2", "bench --isl=1 --osl=2 --rate=1,2 --"},
 		{"replay t --num-warmups 3 --ready-check-timeout-sec 600", "replay --warmup-requests=3 --wait-ready=10m0s -- t"},
 		{"report r --metric-percentiles 50,90 --percentile-metrics ttft", "report --percentiles=50,90 --metrics=ttft -- r"},
 		// AIPerf

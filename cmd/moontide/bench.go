@@ -45,7 +45,7 @@ func benchFlags() []cli.Flag {
 		return f.Names()[0] == rateFlag || f.Names()[0] == durationFlag.Name
 	})
 	return slices.Concat([]cli.Flag{
-		&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several", DefaultText: "an embedded simulated endpoint"},
+		repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, or label=URL for each of several", DefaultText: "an embedded simulated endpoint"}),
 		&cli.StringFlag{Name: concurrencyFlag, Category: inLoad, Usage: "one run for each of `N,N,..`, with that many requests in flight"},
 		&cli.StringFlag{Name: rateFlag, Category: inLoad, Aliases: []string{"request-rate"}, Usage: "one run for each of `R,R,..`, at that many requests per second; inf sends all at once"},
 		&cli.IntFlag{Name: numPromptsFlag, Category: inLoad, Usage: "number of requests per run", DefaultText: "10 times the concurrency, or a minute at the rate"},
@@ -180,7 +180,7 @@ func planOf(c *cli.Context) (plan bench.Sweep, err error) {
 	if plan.Levels, err = bench.ParseLevels(plan.Axis, text); err != nil {
 		return plan, misused("bench: --%s: %w", plan.Axis, err)
 	}
-	if plan.Targets, err = bench.ParseTargets(c.StringSlice("url")); err != nil {
+	if plan.Targets, err = bench.ParseTargets(textsOf(c, "url")); err != nil {
 		return plan, misused("bench: --url: %w", err)
 	}
 	return plan, nil

@@ -27,7 +27,7 @@ func compareCommand(std streams, _ stop) *cli.Command {
 			"--fail-if 'p99_ttft>+5%,output_throughput<-200'. A change that is not significant counts as none;\n" +
 			"a change without a confidence interval counts as is.",
 		Flags: append(gateFlags("compare anyway; "),
-			&cli.StringSliceFlag{Name: "metric", Category: inOutput, Usage: "also compare `METRIC`, such as p90_ttft_from_schedule_ms; repeatable"},
+			repeatable(cli.GenericFlag{Name: "metric", Category: inOutput, Usage: "also compare `METRIC`, such as p90_ttft_from_schedule_ms; repeatable"}),
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "also compare goodput, the requests per second that meet `OBJECTIVES`, such as ttft:2000,tpot:25"},
 			&cli.Uint64Flag{Name: "seed", Category: inOutput, Usage: "seed of the bootstrap resamples"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},
@@ -110,7 +110,7 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 		}
 		add(run.MustMetric("request_goodput"))
 	}
-	for _, name := range c.StringSlice("metric") {
+	for _, name := range textsOf(c, "metric") {
 		m, err := run.ParseMetric(name)
 		if err != nil {
 			return asked, misused("compare: --metric: %w", err)

@@ -7,8 +7,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-
-	"github.com/urfave/cli/v2"
 )
 
 // described runs the command line of a description and returns the trace.
@@ -16,8 +14,11 @@ func described(t *testing.T, stdin string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	std := streams{in: strings.NewReader(stdin), out: &out, err: io.Discard}
-	app := &cli.App{Commands: []*cli.Command{synthCommand(std, stop{})}, Writer: &out, ErrWriter: io.Discard, ExitErrHandler: func(*cli.Context, error) {}}
-	err := app.RunContext(context.Background(), append([]string{"moontide", "synth"}, args...))
+	app := newApp(std, stop{}, "synth")
+	line, err := parseArgs(app, append([]string{"synth"}, args...))
+	if err == nil {
+		err = dispatch(context.Background(), app, line)
+	}
 	return out.String(), err
 }
 
@@ -111,7 +112,7 @@ func TestDescribedWrongly(t *testing.T) {
 		{"--isl 3000", true, "synth: the flags: osl is missing"},
 		{"--isl 3000 --osl x", true, `synth: --osl: osl is neither a number nor a distribution: "x"`},
 		{"--isl 3000 --osl 1 --rate=-1", true, "--rate: rate is out of range: -1"},
-		{"--isl 3000 --osl 1 -n 0", true, "--num-requests: num_requests is out of range: 0"},
+		{"--isl 3000 --osl 1 -n 0", true, "--num-requests must be positive: 0"},
 		{"--isl 3000 --osl 1 --block-size 0", true, "--block-size: block_size is out of range: 0"},
 		{"--isl 300 --osl 1 --shared-len 301", true, "--isl: isl includes the shared prefix but can be as short as 300 tokens, less than the prefix's 301"},
 		{"--isl 300 --osl 1 --cv 2 --arrival poisson", true, "--cv: arrival.cv applies to gamma and weibull arrivals, not to poisson"},

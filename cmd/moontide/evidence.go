@@ -44,10 +44,10 @@ func thresholdFlags() []cli.Flag {
 
 // serverFlags are about the server's own metrics and cache.
 func serverFlags() []cli.Flag {
-	return []cli.Flag{serverBlockSizeFlag, &cli.StringSliceFlag{
+	return []cli.Flag{serverBlockSizeFlag, repeatable(cli.GenericFlag{
 		Name: serverMetricsFlag, Category: inValidity,
 		Usage: "Prometheus metrics `URL` of the server (vLLM, SGLang, TensorRT-LLM, Dynamo) to record every second; repeatable",
-	}}
+	})}
 }
 
 // thresholdsOf returns t with the limits set by flags.
@@ -72,7 +72,7 @@ func windowOf(c *cli.Context, w runfile.Window) runfile.Window {
 }
 
 func serverMetrics(c *cli.Context) ([]string, error) {
-	urls := c.StringSlice(serverMetricsFlag)
+	urls := textsOf(c, serverMetricsFlag)
 	if _, err := evidence.New(urls, nil); err != nil {
 		return nil, misused("%s: --%s: %w", c.Command.Name, serverMetricsFlag, err)
 	}

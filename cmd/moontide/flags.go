@@ -2,6 +2,7 @@ package main
 
 import (
 	"reflect"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -29,6 +30,32 @@ var groups = []string{
 	inTarget, inRequests, inLoad, inRunControl, ofTraces, ofSessions, ofTree, ofDescriptions,
 	inTraceInput, inCache, inServer, inValidity, inGates, inOutput, inEngine,
 }
+
+// texts is the value of a flag that may be repeated. Unlike those of a
+// cli.StringSliceFlag, its values may contain commas.
+type texts []string
+
+func (t *texts) Set(value string) error {
+	*t = append(*t, strings.TrimSpace(value))
+	return nil
+}
+
+func (t *texts) Get() any       { return []string(*t) }
+func (t *texts) String() string { return strings.Join(*t, " ") }
+
+// repeatableFlag is a flag with texts.
+type repeatableFlag struct{ cli.GenericFlag }
+
+// IsSliceFlag implements cli.DocGenerationSliceFlag.
+func (*repeatableFlag) IsSliceFlag() bool { return true }
+
+func repeatable(f cli.GenericFlag) cli.Flag {
+	f.Value = new(texts)
+	return &repeatableFlag{f}
+}
+
+// textsOf returns the values of a flag that may be repeated.
+func textsOf(c *cli.Context, name string) []string { return c.Value(name).([]string) }
 
 // group puts new flags in a group of the help.
 func group(name string, flags ...cli.Flag) []cli.Flag {

@@ -21,8 +21,8 @@ const gateHelp = "Gates: --slo CONDITIONS must hold and --fail-if CONDITIONS mus
 // what --force does besides.
 func gateFlags(force string) []cli.Flag {
 	return group(inGates,
-		&cli.StringSliceFlag{Name: "slo", Usage: "`CONDITIONS`: comma-separated conditions that must hold, such as 'p99_ttft<2s,failed<1%'; repeatable"},
-		&cli.StringSliceFlag{Name: "fail-if", Usage: "`CONDITIONS`: comma-separated conditions that must not hold, such as 'p99_ttft>2s'; repeatable"},
+		repeatable(cli.GenericFlag{Name: "slo", Usage: "`CONDITIONS`: comma-separated conditions that must hold, such as 'p99_ttft<2s,failed<1%'; repeatable"}),
+		repeatable(cli.GenericFlag{Name: "fail-if", Usage: "`CONDITIONS`: comma-separated conditions that must not hold, such as 'p99_ttft>2s'; repeatable"}),
 		&cli.BoolFlag{Name: "force", Usage: force + "judge percentiles of too few requests, and incomplete runs"},
 	)
 }
@@ -30,7 +30,7 @@ func gateFlags(force string) []cli.Flag {
 // gatesOf parses the gates of a verb. Without objectives there is no goodput.
 func gatesOf(c *cli.Context, objectives []run.Objective) (all []run.Gate, err error) {
 	for _, flag := range []string{"slo", "fail-if"} {
-		for _, text := range c.StringSlice(flag) {
+		for _, text := range textsOf(c, flag) {
 			conditions, err := run.ParseConditions(text)
 			if err != nil {
 				return nil, misused("%s: --%s: %w", c.Command.Name, flag, err)

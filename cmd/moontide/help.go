@@ -1,8 +1,6 @@
 package main
 
 import (
-	"io"
-
 	"github.com/urfave/cli/v2"
 
 	"moontide/cmd/moontide/clidoc"
@@ -27,18 +25,6 @@ func manualOf(app *cli.App) *clidoc.Manual {
 
 // aboutItself is the section of the verbs that work with neither traces nor runs.
 const aboutItself = "Help and setup"
-
-// showHelp is the help printer of the library.
-func showHelp(w io.Writer, _ string, data any) {
-	switch data := data.(type) {
-	case *cli.App:
-		manualOf(data).WriteHelp(w)
-	case *cli.Command:
-		manualOf(&cli.App{Name: appName}).Verb(data).WriteHelp(w)
-	}
-}
-
-func init() { cli.HelpPrinter = showHelp }
 
 var (
 	traceArgument = clidoc.Values{Files: true}

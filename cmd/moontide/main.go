@@ -9,6 +9,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -77,7 +78,7 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	app := newApp(std, stop, only...)
 	args, err := parseArgs(app, args)
 	if err == nil {
-		err = app.RunContext(stop.gently, append([]string{app.Name}, args...))
+		err = dispatch(stop.gently, app, args)
 	}
 	status := statusOf(err)
 	switch {
@@ -184,29 +185,55 @@ func verbs() []verb {
 // flag of every verb takes longer than analyzing a small trace.
 func newApp(std streams, stop stop, only ...string) *cli.App {
 	app := &cli.App{
-		Name:                      appName,
-		Usage:                     "make, understand and replay traces of LLM serving workloads",
-		Version:                   version(),
-		Reader:                    std.in,
-		Writer:                    std.out,
-		ErrWriter:                 std.err,
-		Flags:                     []cli.Flag{cli.HelpFlag}, // the library omits it if there is a verb help
-		HideHelpCommand:           true,
-		DisableSliceFlagSeparator: true,
-		ExitErrHandler:            func(*cli.Context, error) {},
-		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return usageError{err} },
-		Action:                    cli.ShowAppHelp,
+		Name:      appName,
+		Usage:     "make, understand and replay traces of LLM serving workloads",
+		Reader:    std.in,
+		Writer:    std.out,
+		ErrWriter: std.err,
 	}
 	for _, v := range verbs() {
 		if len(only) == 0 || slices.Contains(only, v.name) {
 			c := v.command(std, stop)
-			c.HideHelpCommand = true
-			c.OnUsageError = app.OnUsageError
 			c.Before = func(c *cli.Context) error { return refuseOverwrite(c, std) }
 			app.Commands = append(app.Commands, c)
 		}
 	}
 	return app
+}
+
+// dispatch runs a command line that parseArgs returned. cli.App.Run is not used: its
+// help pages link text/template, which calls methods by name, so that the linker
+// keeps every exported method of every package: 9 MB.
+func dispatch(ctx context.Context, app *cli.App, line []string) error {
+	switch {
+	case len(line) == 0 || slices.Contains([]string{helpFlag, "-help", "-h"}, line[0]):
+		return manualOf(app).WriteHelp(app.Writer)
+	case slices.Contains([]string{"--version", "-version", "-v"}, line[0]):
+		_, err := fmt.Fprintf(app.Writer, "moontide version %s\n", version())
+		return err
+	case strings.HasPrefix(line[0], "-"):
+		return misused("unknown flag %s: flags of a verb follow it", line[0])
+	}
+	verb := app.Command(line[0])
+	if slices.Contains(line[1:slices.Index(line, "--")], helpFlag) {
+		return manualOf(app).Verb(verb).WriteHelp(app.Writer)
+	}
+	set := flag.NewFlagSet(verb.Name, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	for _, f := range verb.Flags {
+		if err := f.Apply(set); err != nil {
+			return err
+		}
+	}
+	if err := set.Parse(line[1:]); err != nil {
+		return usageError{err}
+	}
+	c := cli.NewContext(app, set, &cli.Context{Context: ctx})
+	c.Command = verb
+	if err := verb.Before(c); err != nil {
+		return err
+	}
+	return verb.Action(c)
 }
 
 // isVerb reports whether a command line starts with a verb or requests the

@@ -38,7 +38,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 			"moontide serve. The first interrupt stops sending and waits for the requests in flight, the\n" +
 			"second ends the run at once. The exit status is 3 if the verdict is INVALID.\n\n" + gateHelp,
 		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags()),
-			&cli.StringSliceFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"},
+			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
 			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`; flags default to those of that run"},
 		),
 		Action: func(c *cli.Context) error { return replayTrace(c, std, stop) },
@@ -158,7 +158,7 @@ func replayConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err
 	}
 	cfg.ServerBlockSize = c.Int(serverBlockSizeFlag.Name)
 	name := firstGiven(c, engineFlags())
-	embedded := len(c.StringSlice("url")) == 0
+	embedded := len(textsOf(c, "url")) == 0
 	switch {
 	case embedded:
 		leaveRoomForEndpoint()

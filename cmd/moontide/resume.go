@@ -13,7 +13,7 @@ import (
 
 // ownFlags lists the flags that may differ when a run is resumed: they affect
 // neither the requests nor the measurement.
-var ownFlags = []string{"out", "resume", "wait-ready", "api-key-env", "percentiles", "slo", "fail-if", "force", "help"}
+var ownFlags = []string{"out", "resume", "wait-ready", "api-key-env", "percentiles", "slo", "fail-if", "force"}
 
 // setFlags returns the given flags in the form stored in run.json.
 func setFlags(c *cli.Context) (flags []string) {
@@ -34,8 +34,8 @@ func setFlags(c *cli.Context) (flags []string) {
 
 // flagValues returns the values of a flag: one, or those of a list.
 func flagValues(c *cli.Context, name string) []string {
-	if list, ok := c.Value(name).(cli.StringSlice); ok {
-		return list.Value()
+	if list, ok := c.Value(name).([]string); ok {
+		return list
 	}
 	return []string{fmt.Sprint(c.Value(name))}
 }

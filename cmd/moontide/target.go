@@ -22,7 +22,7 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "`NAME`: model name; optional if the endpoint serves one model"},
 		&cli.StringFlag{Name: "endpoint", Category: inTarget, Value: openai.Completions, Usage: "`API` to call: completions or chat"},
 		&cli.StringFlag{Name: "api-key-env", Category: inTarget, Usage: "environment `VARIABLE` that holds the API key"},
-		&cli.StringSliceFlag{Name: "header", Category: inTarget, Usage: "HTTP header `'Name: value'` to send with every request; repeatable"},
+		repeatable(cli.GenericFlag{Name: "header", Category: inTarget, Usage: "HTTP header `'Name: value'` to send with every request; repeatable"}),
 		&cli.StringFlag{Name: "balance", Category: inTarget, Value: openai.RoundRobin, Usage: "`POLICY` for several URLs: round-robin, or session (all turns of a session to one URL)"},
 		&cli.StringFlag{Name: "connections", Category: inTarget, Value: openai.Pooled, Usage: "`MODE`: reuse connections (pooled) or open a new one for each request (fresh)"},
 		&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
@@ -42,7 +42,7 @@ func targetFlags() []cli.Flag {
 
 func clientConfig(c *cli.Context) (openai.Config, error) {
 	cfg := openai.Config{
-		URLs: c.StringSlice("url"), Balance: c.String("balance"), Connections: c.String("connections"),
+		URLs: textsOf(c, "url"), Balance: c.String("balance"), Connections: c.String("connections"),
 		Model: c.String("model"), Endpoint: c.String("endpoint"), Prompt: c.String("prompt"),
 		ExtraBody: c.String("extra-body"),
 		Timeout:   c.Duration("timeout"), FirstByteTimeout: c.Duration("first-byte-timeout"), IdleTimeout: c.Duration("idle-timeout"),
@@ -57,7 +57,7 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 			return cfg, misused("replay: --%s is empty", flag)
 		}
 	}
-	for i, h := range c.StringSlice("header") {
+	for i, h := range textsOf(c, "header") {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok {
 			// Do not show the text: it may be a secret value.

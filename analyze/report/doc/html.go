@@ -5,46 +5,31 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
-	"html/template"
+	"html"
 	"io"
 	"slices"
-	"sync"
 
 	"moontide/analyze/report/figure"
 )
 
-//go:embed page.html
-var pageSource string
+//go:embed page.css
+var pageStyle string
 
 // pageFigure is legible with two figures side by side, or one on a phone.
 var pageFigure = figure.Options{Width: 430, PlotHeight: 210}
 
-// pageTemplate escapes all text; figures escape their own.
-var pageTemplate = sync.OnceValues(func() (*template.Template, error) {
-	return template.New("page").Funcs(template.FuncMap{
-		"clean": Clean,
-		"title": titleCase,
-		"worstFirst": func(all []Evidence) []Evidence {
-			return slices.SortedStableFunc(slices.Values(all), func(a, b Evidence) int {
-				return cmp.Compare(slices.Index(levels, a.Level), slices.Index(levels, b.Level))
-			})
-		},
-		"svg": func(f figure.Figure) template.HTML {
-			return template.HTML(figure.SVG(figure.One(f), pageFigure))
-		},
-		"part": func(title string, d *Document) part {
-			if title != "" {
-				title = Clean(title) + ": "
-			}
-			return part{title, d}
-		},
-	}).Parse(pageSource)
-})
+// page is an HTML page. It is written without html/template, which calls methods
+// by name: the linker would keep every exported method of every package.
+type page struct{ bytes.Buffer }
 
-// part is a document whose section titles have a prefix.
-type part struct {
-	Prefix string
-	*Document
+// add appends markup with texts in the place of its %s, cleaned and escaped. It
+// is the only way for a text to get on the page; figures escape their own.
+func (p *page) add(markup string, texts ...string) {
+	escaped := make([]any, len(texts))
+	for i, text := range texts {
+		escaped[i] = html.EscapeString(Clean(text))
+	}
+	fmt.Fprintf(p, markup, escaped...)
 }
 
 // levels lists the evidence levels, worst first.
@@ -52,19 +37,122 @@ var levels = []string{"INVALID", "FAIL", "SUSPECT", "VALID", "PASS"}
 
 // WriteHTML writes the document as one self-contained page without scripts.
 func (d *Document) WriteHTML(w io.Writer) error {
-	page, err := pageTemplate()
-	if err != nil {
-		return fmt.Errorf("reading the page template: %w", err)
+	var p page
+	title := titleCase(d.Title)
+	p.add(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="moontide">
+<title>%s`, title)
+	if d.Subject != "" {
+		p.add(": %s", d.Subject)
 	}
-	var b bytes.Buffer
-	if err := page.Execute(&b, d); err != nil {
-		return fmt.Errorf("writing page: %w", err)
+	p.WriteString("</title>\n<style>\n" + pageStyle + "</style>\n</head>\n<body>\n")
+	p.add("<h1>%s</h1>\n", title)
+	if d.Subject != "" {
+		p.add("<p class=\"subject\">%s</p>\n", d.Subject)
 	}
-	return write(w, b.Bytes())
+	p.content("", d)
+	p.add("</body>\n</html>\n")
+	return write(w, p.Bytes())
+}
+
+// content appends a document whose headings have a prefix.
+func (p *page) content(prefix string, d *Document) {
+	for _, v := range d.Outcomes() {
+		p.add("<h2 class=\"%s\">%s: %s</h2>\n", v.Level, prefix+v.Title, v.Level)
+		p.evidence(v.Evidence)
+	}
+	for _, n := range d.Notes {
+		p.note(n)
+	}
+	for _, s := range d.Sections {
+		if len(s.Blocks) == 0 || s.onlyListing() {
+			continue
+		}
+		if s.Title != "" {
+			p.add("<h2>%s</h2>\n", prefix+s.Title)
+		}
+		for _, b := range s.Blocks {
+			p.block(b)
+		}
+	}
+	for _, part := range d.Parts {
+		prefix := ""
+		if part.Title != "" {
+			prefix = part.Title + ": "
+		}
+		p.content(prefix, part)
+	}
+}
+
+func (p *page) note(n Note) { p.add("<p class=\"note\">%s</p>\n", n.String()) }
+
+func (p *page) evidence(all []Evidence) {
+	if len(all) == 0 {
+		return
+	}
+	p.add("<div class=\"wide\"><table class=\"words levels\">\n<tr><th></th><th>Evidence</th></tr>\n")
+	worstFirst := slices.SortedStableFunc(slices.Values(all), func(a, b Evidence) int {
+		return cmp.Compare(slices.Index(levels, a.Level), slices.Index(levels, b.Level))
+	})
+	for _, e := range worstFirst {
+		p.add("<tr><td class=\"%s\">%s</td><td>%s</td></tr>\n", e.Level, e.Level, e.Text)
+	}
+	p.add("</table></div>\n")
+}
+
+// block appends the field of the block that is set; pages have no listings.
+func (p *page) block(b Block) {
+	switch {
+	case len(b.Headlines) > 0:
+		p.add("<div class=\"headlines\">\n")
+		for _, h := range b.Headlines {
+			p.add("<div><span>%s</span><strong>%s <small>%s</small></strong><span>%s</span></div>\n", h.Key, h.Value, h.Unit, h.Note)
+		}
+		p.add("</div>\n")
+	case b.Paragraph != "":
+		p.add("<p>%s</p>\n", b.Paragraph)
+	case b.Note != nil:
+		p.note(*b.Note)
+	case len(b.KeyValues) > 0:
+		p.add("<div class=\"wide\"><table class=\"rows\">\n")
+		for _, kv := range b.KeyValues {
+			p.add("<tr><td>%s</td><td class=\"value\">%s</td><td class=\"unit\">%s</td><td class=\"note\">%s</td></tr>\n", kv.Key, kv.Value, kv.Unit, kv.Note)
+		}
+		p.add("</table></div>\n")
+	case b.Table != nil:
+		p.table(b.Table)
+	case len(b.Figures) > 0:
+		p.add("<div class=\"figures\">\n")
+		for _, f := range b.Figures {
+			p.WriteString(figure.SVG(figure.One(f), pageFigure))
+		}
+		p.add("</div>\n")
+	}
+}
+
+func (p *page) table(t *Table) {
+	class := ""
+	if t.Words() {
+		class = ` class="words"`
+	}
+	p.add("<div class=\"wide\"><table" + class + ">\n<tr>")
+	for _, column := range t.Columns {
+		p.add("<th>%s</th>", column)
+	}
+	p.add("</tr>\n")
+	for _, row := range t.Rows {
+		p.add("<tr>")
+		for _, cell := range row {
+			p.add("<td>%s</td>", cell)
+		}
+		p.add("</tr>\n")
+	}
+	p.add("</table></div>\n")
 }
 
 // Words reports whether all columns are words, which may be wrapped.
 func (t *Table) Words() bool { return t.Left >= len(t.Columns) }
-
-// OnPage reports whether the section has content on a page.
-func (s *Section) OnPage() bool { return len(s.Blocks) > 0 && !s.onlyListing() }
