@@ -42,8 +42,6 @@ func parseArgs(app *cli.App, args []string) ([]string, error) {
 	switch verb := args[0]; {
 	case verb == "help" && len(args) == 2 && !strings.HasPrefix(args[1], "-"):
 		return parseArgs(app, []string{args[1], helpFlag})
-	case verb == "version":
-		return []string{"--version"}, nil
 	case verb == completeName: // its arguments are a command line
 		return append([]string{verb, "--"}, args[1:]...), nil
 	case strings.HasPrefix(verb, "-"):

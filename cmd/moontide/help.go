@@ -147,6 +147,11 @@ var verbPages = map[string]clidoc.Page{
 		},
 		Common: []string{"listen", "model", "engines", "routing", "time-scale", "fault"},
 	},
+	"version": {
+		Section:  aboutItself,
+		Usage:    []string{"[FLAGS]"},
+		Examples: []string{"--json"},
+	},
 	"completion": {
 		Section:   aboutItself,
 		Usage:     []string{"bash|zsh|fish"},

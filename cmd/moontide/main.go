@@ -68,6 +68,9 @@ var errInvalid = errors.New("the run is INVALID")
 // execute runs a command line and returns its exit status. The first interrupt
 // stops gently, the second at once; a third kills the process.
 func execute(args []string, std streams, interrupts chan os.Signal) int {
+	if len(args) > 0 && slices.Contains([]string{"--version", "-version", "-v"}, args[0]) {
+		args = slices.Concat([]string{"version"}, args[1:])
+	}
 	stop, end := newStop(interrupts)
 	defer end()
 	std.in = &interruptibleInput{in: std.in, until: stop.gently}
@@ -174,6 +177,7 @@ func verbs() []verb {
 		{"fit", fitCommand},
 		{"simulate", simulateCommand},
 		{"serve", serveCommand},
+		{"version", versionCommand},
 		{"completion", completionCommand},
 		{"man", manCommand},
 		{"help", helpCommand},
@@ -208,9 +212,6 @@ func dispatch(ctx context.Context, app *cli.App, line []string) error {
 	switch {
 	case len(line) == 0 || slices.Contains([]string{helpFlag, "-help", "-h"}, line[0]):
 		return manualOf(app).WriteHelp(app.Writer)
-	case slices.Contains([]string{"--version", "-version", "-v"}, line[0]):
-		_, err := fmt.Fprintf(app.Writer, "moontide version %s\n", version())
-		return err
 	case strings.HasPrefix(line[0], "-"):
 		return misused("unknown flag %s: flags of a verb follow it", line[0])
 	}
@@ -236,14 +237,9 @@ func dispatch(ctx context.Context, app *cli.App, line []string) error {
 	return verb.Action(c)
 }
 
-// isVerb reports whether a command line starts with a verb or requests the
-// version, and so needs no other verb.
+// isVerb reports whether a command line starts with a verb.
 func isVerb(args []string) bool {
-	if len(args) == 0 {
-		return false
-	}
-	named := func(v verb) bool { return v.name == args[0] }
-	return slices.ContainsFunc(verbs(), named) || slices.Contains([]string{"--version", "-v", "version"}, args[0])
+	return len(args) > 0 && slices.ContainsFunc(verbs(), func(v verb) bool { return v.name == args[0] })
 }
 
 // verbNames returns the verbs that a user types.
