@@ -78,8 +78,8 @@ func TestSampleTraces(t *testing.T) {
 	for name, want := range map[string]string{
 		"agent": "ISL 10328.12 6743.74 10319.5 25596.1, OSL 288.69 138 624.1, arrivals 27 27 1, CV 0.865472, rate 0.229145, peaks 3 19, " +
 			"correlations -0.035721 -0.128957, roots 19 5 75",
-		"conversation": "ISL 13296.22 18436.50 7388 88957.7, OSL 332.85 351.5 574.4, arrivals 100 10 14, CV 3.162278, rate 3.703841, peaks 14 100, " +
-			"correlations -0.007347 0.024567, roots 1 1 100",
+		"conversation": "ISL 11479.37 9866.11 9369 34163.2, OSL 175.82 148 291.4, arrivals 153 153 1, CV 1.404176, rate 6.138894, peaks 16 153, " +
+			"correlations -0.090593 -0.157720, roots 4 4 106",
 	} {
 		r, err := format.Open("../traces/"+name+".jsonl", format.Options{})
 		if err != nil {

@@ -6,13 +6,16 @@ import (
 	"moontide/trace"
 )
 
-// maxWindows is the maximum number of windows in a [Series].
-const maxWindows = 500
+// windowsFor returns the maximum number of windows in a [Series] of n arrivals: as
+// many as have 4 arrivals on average, so that a figure of them shows the rate and
+// not single arrivals, but not fewer than 20 or more than 500.
+func windowsFor(n int) float64 { return float64(min(max(n/4, 20), 500)) }
 
 // Series is the number of arrivals in successive windows.
 type Series struct {
 	// Step is the width of a window in milliseconds: the smallest round number, of
-	// grid steps on a time grid, that gives at most 500 windows.
+	// grid steps on a time grid, that gives at most 500 windows, or a quarter of the
+	// number of arrivals, but at least 20.
 	Step float64
 	// Start is the start of the first window, in milliseconds: a multiple of Step,
 	// or half a grid step before a tick.
@@ -33,12 +36,13 @@ var roundSteps = []float64{
 // seriesOf counts sorted arrivals.
 func seriesOf(sorted []float64, grid *trace.Grid) Series {
 	first, last := sorted[0], sorted[len(sorted)-1]
+	windows := windowsFor(len(sorted))
 	var s Series
 	if grid != nil {
-		s.Step = seriesStep(last-first, grid.Step)
+		s.Step = seriesStep(last-first, grid.Step, windows)
 		s.Start = grid.Tick(first) - grid.Step/2
 	} else {
-		s.Step = seriesStep(last-first, 1)
+		s.Step = seriesStep(last-first, 1, windows)
 		s.Start = math.Floor(first/s.Step) * s.Step
 	}
 	for _, t := range sorted {
@@ -50,8 +54,8 @@ func seriesOf(sorted []float64, grid *trace.Grid) Series {
 // seriesStep chooses a window width for a duration, as a round number of units,
 // all in ms. It leaves room for one more window, since windows begin before the
 // first arrival.
-func seriesStep(duration, unit float64) float64 {
-	least := duration / unit / (maxWindows - 1)
+func seriesStep(duration, unit, windows float64) float64 {
+	least := duration / unit / (windows - 1)
 	for _, step := range roundSteps {
 		if step >= least {
 			return unit * step

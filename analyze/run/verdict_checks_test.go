@@ -237,6 +237,9 @@ func TestPacing(t *testing.T) {
 	if r.Verdict.Level != run.Valid {
 		t.Errorf("%v", r.Verdict)
 	}
+	if got, want := compute(t, run.Options{}, records...).Pacing(), "paced by earlier turns of the sessions: 71 % of requests waited, 14.2 s at p99"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	if got := compute(t, run.Options{MaxConcurrency: 64}, sound(100)...).Pacing(); got != "" {
 		t.Errorf("nothing waited: %q", got)
 	}

@@ -68,7 +68,7 @@ func ExampleRun_virtual() {
 		log.Fatal(err)
 	}
 	fmt.Println(result.Metrics.Completed, result.Metrics.Verdict.Level)
-	// Output: 100 VALID
+	// Output: 153 VALID
 }
 
 // fastEndpoint serves simulated engines that take no time.

@@ -172,7 +172,7 @@ func TestSampleTrace(t *testing.T) {
 	for _, rec := range run(t, virtual.Config{Deployment: engine.Deployment{Engine: roomy, Engines: 1}}, 1, rows...) {
 		input, output, cached = input+rec.Counts.Input.Value, output+rec.Counts.Output.Value, cached+rec.Counts.Cached.Value
 	}
-	if input != 1_329_622 || output != 33_285 || cached != 51_712 {
+	if input != 1_756_343 || output != 26_901 || cached != 1_372_672 {
 		t.Errorf("%d tokens in, %d out, %d cached", input, output, cached)
 	}
 }
