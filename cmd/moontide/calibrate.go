@@ -46,6 +46,7 @@ func calibrate(c *cli.Context, std streams, stop stop) error {
 	if c.Bool("quick") {
 		cfg.Ladders = bench.QuickLadders()
 	}
+	leaveRoomForThreads()
 	result, err := bench.Calibrate(stop.gently, cfg)
 	if err != nil {
 		return runError(c, err)

@@ -159,12 +159,10 @@ func replayConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err
 	cfg.ServerBlockSize = c.Int(serverBlockSizeFlag.Name)
 	name := firstGiven(c, engineFlags())
 	embedded := len(textsOf(c, "url")) == 0
-	switch {
-	case embedded:
-		leaveRoomForEndpoint()
-	case name != "":
+	if !embedded && name != "" {
 		return cfg, misused("%s: --%s is for the embedded endpoint, which --url replaces", c.Command.Name, name)
 	}
+	leaveRoomForThreads()
 	if name != "" {
 		cfg.Engines, err = deploymentOf(c)
 	}

@@ -57,6 +57,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
+	leaveRoomForThreads()
 	ln, err := net.Listen("tcp", c.String("listen"))
 	if err != nil {
 		return fmt.Errorf("serving: %w", err)
@@ -113,13 +114,13 @@ func faultsOf(c *cli.Context) ([]server.Fault, error) {
 	return faults, nil
 }
 
-// leaveRoomForEndpoint allows one more thread than there are CPU cores to run
-// Go code, unless the user set GOMAXPROCS. Client and embedded endpoint each
-// have a thread that waits in the kernel, which the Go scheduler counts as
-// running for up to ten milliseconds: with two cores, nothing else would run in
-// that time.
-var leaveRoomForEndpoint = sync.OnceFunc(func() {
+// leaveRoomForThreads allows three more threads than there are CPU cores to run Go
+// code, unless the user set GOMAXPROCS. The client's timer, its reading thread and
+// the endpoint wait in the kernel, which the Go scheduler counts as running for up
+// to ten milliseconds: with two cores and little load, nothing else would run in
+// that time, and requests would be sent that late.
+var leaveRoomForThreads = sync.OnceFunc(func() {
 	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 3)
 	}
 })
