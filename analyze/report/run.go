@@ -192,9 +192,11 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 	d.Data.Add(row...)
 }
 
-// addResult adds the content of the block for a page, with a table of all latencies.
+// addResult adds the content of the block for a page, with figures and a table of
+// all latencies.
 func (r Run) addResult(s *doc.Section) {
 	s.Blocks = []doc.Block{{Headlines: r.headlines()}}
+	r.addDistributions(s)
 	for _, m := range run.BlockMetrics(nil) {
 		v, decimals := m.Value(r.Result), 2
 		if m.Unit == run.Count {

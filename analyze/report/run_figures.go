@@ -14,8 +14,7 @@ import (
 	"moontide/trace/stats"
 )
 
-func (r Run) addFigures(d *doc.Document) {
-	s := d.Section("Distributions")
+func (r Run) addDistributions(s *doc.Section) {
 	for _, c := range []distributionColumn{
 		{run.TTFT, "Time to first token", "Requests"},
 		{run.TPOT, "Time per output token", "Requests"},
@@ -26,6 +25,9 @@ func (r Run) addFigures(d *doc.Document) {
 			s.Figure(density(c.title, c.count, of, Runs{r}.rangeOf(c.latency)))
 		}
 	}
+}
+
+func (r Run) addFigures(d *doc.Document) {
 	if r.Result.Detail == nil {
 		return
 	}

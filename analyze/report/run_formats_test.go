@@ -220,7 +220,7 @@ func TestRunPageIsHarmlessAndWhole(t *testing.T) {
 		}
 	}
 	last := 0
-	for _, title := range []string{"Verdict: INVALID", "Serving benchmark result", "Distributions", "Over time", "Requests", "By turn of the session", "Configuration"} {
+	for _, title := range []string{"Verdict: INVALID", "Serving benchmark result", "Over time", "Requests", "By turn of the session", "Configuration"} {
 		at := strings.Index(text, ">"+title+"</h2>")
 		if at < last {
 			t.Errorf("section %s is at %d, the one before at %d", title, at, last)

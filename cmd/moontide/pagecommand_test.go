@@ -32,7 +32,7 @@ func asPageCommand() int {
 	if filepath.Base(os.Args[0]) == "go" {
 		line := "go " + strings.Join(args, " ")
 		switch {
-		case line == testCommand:
+		case line == testCommand, line == installCommand:
 			return exitDone
 		case !strings.HasPrefix(line, "go run ./cmd/moontide "):
 			fmt.Fprintf(os.Stderr, "%s: put commands other than moontide's in a bash block, which is not executed\n", line)

@@ -72,6 +72,18 @@ func TestEveryRenderingHasEveryNote(t *testing.T) {
 	}
 }
 
+// A page shows the checks that failed and folds away those that passed.
+func TestPageFoldsPassedChecks(t *testing.T) {
+	page := written(t, full(), "HTML")
+	for _, name := range []string{"one", "two"} {
+		failed, passed := strings.Index(page, "evidence of "+name), strings.Index(page, "other evidence of "+name)
+		fold := strings.LastIndex(page[:passed], "<details><summary>1 check passed</summary>")
+		if fold < failed || strings.Contains(page[fold:passed], "</details>") {
+			t.Errorf("%s: failed at %d, folded at %d, passed at %d", name, failed, fold, passed)
+		}
+	}
+}
+
 func TestWriteErrors(t *testing.T) {
 	for name, write := range writers {
 		if err := write(full(), failingWriter{}); !errors.Is(err, io.ErrClosedPipe) {

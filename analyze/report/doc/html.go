@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"iter"
 	"slices"
 
 	"moontide/analyze/report/figure"
@@ -32,8 +33,20 @@ func (p *page) add(markup string, texts ...string) {
 	fmt.Fprintf(p, markup, escaped...)
 }
 
-// levels lists the evidence levels, worst first.
+// levels lists the evidence levels, worst first; those from VALID on are passed
+// checks.
 var levels = []string{"INVALID", "FAIL", "SUSPECT", "VALID", "PASS"}
+
+// having returns the evidence of checks that passed, or of those that did not.
+func having(all []Evidence, passed bool) iter.Seq[Evidence] {
+	return func(yield func(Evidence) bool) {
+		for _, e := range all {
+			if (slices.Index(levels, e.Level) >= slices.Index(levels, "VALID")) == passed && !yield(e) {
+				return
+			}
+		}
+	}
+}
 
 // WriteHTML writes the document as one self-contained page without scripts.
 func (d *Document) WriteHTML(w io.Writer) error {
@@ -90,15 +103,24 @@ func (p *page) content(prefix string, d *Document) {
 
 func (p *page) note(n Note) { p.add("<p class=\"note\">%s</p>\n", n.String()) }
 
+// evidence shows the checks that did not pass, worst first, and folds the others.
 func (p *page) evidence(all []Evidence) {
+	p.checks(slices.SortedStableFunc(having(all, false), func(a, b Evidence) int {
+		return cmp.Compare(slices.Index(levels, a.Level), slices.Index(levels, b.Level))
+	}))
+	if passed := slices.Collect(having(all, true)); len(passed) > 0 {
+		p.add("<details><summary>%s passed</summary>\n", Count(len(passed), "check"))
+		p.checks(passed)
+		p.add("</details>\n")
+	}
+}
+
+func (p *page) checks(all []Evidence) {
 	if len(all) == 0 {
 		return
 	}
 	p.add("<div class=\"wide\"><table class=\"words levels\">\n<tr><th></th><th>Evidence</th></tr>\n")
-	worstFirst := slices.SortedStableFunc(slices.Values(all), func(a, b Evidence) int {
-		return cmp.Compare(slices.Index(levels, a.Level), slices.Index(levels, b.Level))
-	})
-	for _, e := range worstFirst {
+	for _, e := range all {
 		p.add("<tr><td class=\"%s\">%s</td><td>%s</td></tr>\n", e.Level, e.Level, e.Text)
 	}
 	p.add("</table></div>\n")
