@@ -352,7 +352,9 @@ func checkUnits(t *testing.T, name string) {
 	} {
 		got := kindsAt(factor)
 		if others == nil {
-			got = slices.DeleteFunc(got, func(k check.Kind) bool { return k == check.LateStart || k == check.SessionOverlap || k == check.TimeGrid })
+			got = slices.DeleteFunc(got, func(k check.Kind) bool {
+				return k == check.LateStart || k == check.SessionOverlap || k == check.TimeGrid
+			})
 		}
 		if want = append(want, others...); !slices.Equal(got, want) {
 			t.Errorf("times %v: %v, want %v", factor, got, want)
