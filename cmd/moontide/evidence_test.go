@@ -73,12 +73,12 @@ func TestEvidence(t *testing.T) {
 		samples = append(samples, s)
 	}
 	last := samples[len(samples)-1]
-	if len(samples) < 3 || samples[0].Server == nil || samples[0].AtMS != 0 || last.Server == nil || last.Done != 153 || last.InFlight != 0 {
+	if len(samples) < 3 || samples[0].Server == nil || samples[0].AtMS != 0 || last.Server == nil || last.Done != 100 || last.InFlight != 0 {
 		t.Errorf("%d samples, the first %+v, the last %+v", len(samples), samples[0], last)
 	}
 	own := ownSummary(t, dir)
 	// The endpoint was asked twice each time; a probe came before the run.
-	if s := own.Server; s.Engine != "vllm" || s.Answers < 2 || s.Failures != 0 || s.Queried == nil || *s.Queried != 2*1756343 || *s.Hit != 2*own.Cache.Measured {
+	if s := own.Server; s.Engine != "vllm" || s.Answers < 2 || s.Failures != 0 || s.Queried == nil || *s.Queried != 2*1329622 || *s.Hit != 2*own.Cache.Measured {
 		t.Errorf("%+v of %+v", s, own.Cache)
 	}
 	if own.Client.Samples != len(samples)-1 || own.Client.RSS < 1<<20 {

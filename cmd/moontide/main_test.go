@@ -124,8 +124,8 @@ func absolute(t *testing.T, path string) string {
 	return abs
 }
 
-// sample is the trace included in the project.
-func sample(t *testing.T) string { return absolute(t, root+"/traces/conversation.jsonl") }
+// sample is a trace of 100 requests that arrive in bursts every 3 s.
+func sample(t *testing.T) string { return absolute(t, "testdata/conversation.jsonl") }
 
 // anyTrace returns the public conversation trace if it is available and the
 // sample otherwise, and the smaller of a number of rows and the rows that it has.

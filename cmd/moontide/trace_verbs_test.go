@@ -134,7 +134,7 @@ func TestSynth(t *testing.T) {
 // format.
 func TestSampleIsReadableElsewhere(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(sample(t))
+	text, err := os.ReadFile(root + "/traces/conversation.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
