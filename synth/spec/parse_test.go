@@ -264,11 +264,13 @@ func TestSampleSpecs(t *testing.T) {
 		"fixed-512-512":   fixed(512, 512),
 		"fixed-2000-2000": fixed(2000, 2000),
 		"fixed-2000-100":  {1000, 2000, 0, 100, 0, 0.98, 0, 0, 0},
+		"conversation":    {153, 11_479, 5, 175.8, 1, 0.763, 0.001, 0, 0},
 		"chat":            {4952, 2165, 5, 248, 1, 0.688, 0.001, 4, 0.2},
 		"agent":           {3000, 23124, 5, 288.6, 1, 0.943, 0.001, 0, 0},
 		"long-document":   {1000, 23167, 5, 350, 1, 0.822, 0.001, 2.62, 0.01},
 		"shared-prefix":   {2000, 3978, 1, 193, 1, 0.788, 0.001, 0, 0},
 	}
+	page := strings.ReplaceAll(reference(t), ",", "")
 	for _, name := range traces.Specs() {
 		t.Run(name, func(t *testing.T) {
 			w, known := want[name]
@@ -303,6 +305,9 @@ func TestSampleSpecs(t *testing.T) {
 			near("mean ISL", isl/n, w.isl, w.islOff)
 			near("mean OSL", osl/n, w.osl, w.oslOff)
 			near("block hit rate", seen/blocks, w.hit, w.hitOff)
+			if row := fmt.Sprintf("\n| `%s` | %.0f | %.0f | %.0f | %.1f %% |", name, n, isl/n, osl/n, 100*seen/blocks); w.hit > 0 && !strings.Contains(page, row) {
+				t.Errorf("no row %s in the page", row)
+			}
 			if w.repeated > 0 {
 				near("turns a session", n/float64(len(turns)), w.repeated, w.offBy)
 			}
