@@ -1,6 +1,10 @@
 package check
 
-import "moontide/trace"
+import (
+	"math"
+
+	"moontide/trace"
+)
 
 // fastestToken is the minimum time in ms between tokens of one answer: few
 // engines stream 1,000 tokens a second to one user.
@@ -94,6 +98,6 @@ func (c *sessions) overlap(line int, r *trace.Request, before turn) {
 	case gap < 0:
 		c.found.add(SessionDisorder, line, "timestamp %s after %s on line %d, session_id %.40q", ms(r.Timestamp.Value), ms(before.at.Value), before.line, r.SessionID)
 	case gap < fastestToken*float64(max(before.osl, 1)):
-		c.found.add(SessionOverlap, line, "timestamp %s is %s ms after line %d with output_length %d, session_id %.40q", ms(r.Timestamp.Value), ms(gap), before.line, before.osl, r.SessionID)
+		c.found.add(SessionOverlap, line, "timestamp %s is %s ms after line %d with output_length %d, session_id %.40q", ms(r.Timestamp.Value), ms(math.Round(gap*1000)/1000), before.line, before.osl, r.SessionID)
 	}
 }

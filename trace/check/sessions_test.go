@@ -17,11 +17,11 @@ func TestSessions(t *testing.T) {
 			{check.TimeBackwards, check.Error, 1, "", []place{{30, "timestamp 4000 after 15601 on line 29"}}},
 			{check.SessionDisorder, check.Error, 1, "", []place{{30, `timestamp 4000 after 5373 on line 10, session_id "talk"`}}}}},
 		{name: "turns that overlap", spoil: func(all []trace.Request) []trace.Request {
-			all[29].Timestamp, all[29].Delay = at(17_000), never
+			all[29].Timestamp, all[29].Delay = at(17_000.1), never
 			all[9].OutputLength = 17_000 - 5373 + 1
 			return all
 		}, wants: []want{{check.SessionOverlap, check.Warning, 1, "", []place{
-			{30, `timestamp 17000 is 11627 ms after line 10 with output_length 11628, session_id "talk"`}}}}},
+			{30, `timestamp 17000.1 is 11627.1 ms after line 10 with output_length 11628, session_id "talk"`}}}}},
 		{name: "turns that just do not", spoil: func(all []trace.Request) []trace.Request {
 			all[29].Timestamp, all[29].Delay = at(17_000), never
 			all[9].OutputLength = 17_000 - 5373
