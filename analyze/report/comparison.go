@@ -23,6 +23,10 @@ func (c Comparison) Document() *doc.Document {
 	c.fleets(d)
 	c.services(d)
 	c.distances(d)
+	s := d.Section("Figures")
+	for _, f := range c.figures() {
+		s.Figure(f)
+	}
 	return d
 }
 

@@ -77,8 +77,8 @@ func parseAnalyze(c *cli.Context) (asked analysis, err error) {
 		return asked, misused("analyze: missing argument: a trace, or several to compare with the first")
 	case c.IsSet("ttft") != c.IsSet("tpot"):
 		return asked, misused("analyze: --ttft and --tpot go together")
-	case c.NArg() > 1 && (c.Bool("csv") || c.IsSet("png")):
-		return asked, misused("analyze: --csv and --png show one trace")
+	case c.NArg() > 1 && c.Bool("csv"):
+		return asked, misused("analyze: --csv shows one trace")
 	case c.Bool("csv") && c.IsSet("ttft"):
 		return asked, misused("analyze: --csv has no column for the concurrency of --ttft and --tpot")
 	}
@@ -105,13 +105,13 @@ func (asked *analysis) parseOutputs(c *cli.Context) (err error) {
 
 // show writes the files and prints the report, unless a file is standard output.
 func (asked *analysis) show(std streams, all report.Comparison) error {
-	document, json := all.Document, all.JSON
+	document, json, png := all.Document, all.JSON, all.PNG
 	if len(all) == 1 {
-		document, json = all[0].Document, all[0].JSON
+		document, json, png = all[0].Document, all[0].JSON, all[0].PNG
 	}
 	printed, err := asked.files.write(std, map[string]func(io.Writer) error{
 		"html": func(w io.Writer) error { return document().WriteHTML(w) },
-		"png":  all[0].PNG,
+		"png":  png,
 	})
 	switch {
 	case err != nil || printed:
