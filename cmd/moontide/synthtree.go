@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/report/doc"
 	"moontide/synth/tree"
 	"moontide/trace"
 	"moontide/trace/format"
@@ -125,7 +126,7 @@ func treeNotes(d *tree.Drawing, rows int, s tree.Shape) []string {
 		return nil
 	}
 	drawn := rows + d.Rejected()
-	rejected := fmt.Sprintf("%d of %d drawn requests rejected by %s", d.Rejected(), drawn, limitsOnISL(s))
+	rejected := fmt.Sprintf("%s of %s drawn requests rejected by %s", doc.Int(d.Rejected()), doc.Int(drawn), limitsOnISL(s))
 	if s.KeepRate {
 		return []string{fmt.Sprintf("%s; the others arrive at %.2f requests/s", rejected, d.Rate())}
 	}
