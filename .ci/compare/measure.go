@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"moontide/replay/evidence"
+)
+
+// Cost is what a command took.
+type Cost struct {
+	Wall   float64 `json:"wall_s"`
+	CPU    float64 `json:"cpu_s"`     // user and system, of the process and its children
+	PeakMB float64 `json:"peak_mb"`   // of the process and its children, shared pages counted once
+	Others float64 `json:"cpu_other"` // CPU cores used by processes that are not part of the run
+	Exit   int     `json:"exit"`
+	Limit  bool    `json:"timeout,omitempty"`
+}
+
+// command is a program to measure. Its output is kept in files named after log.
+type command struct {
+	args  []string
+	env   []string
+	log   string
+	limit time.Duration
+}
+
+// Other work on the machine disturbs all tools alike, and little, if they have
+// priority over it. The endpoint has priority over the tools. Both need root;
+// without it nice runs them at normal priority.
+const (
+	clientNice = "-19"
+	serverNice = "-20"
+)
+
+// prefer gives the session of a process priority over others: Linux applies the
+// niceness of processes only within their session if it groups by session.
+func prefer(pid int, nice string) {
+	os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(nice), 0)
+}
+
+const sampleEvery = 200 * time.Millisecond
+
+// measure runs a command. also returns the CPU time of processes that belong to
+// the run but not to the command.
+func measure(c command, also func() time.Duration) (cost Cost, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", clientNice}, c.args...)...)
+	cmd.Env = append(os.Environ(), c.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	out, err := os.Create(c.log + ".out")
+	if err != nil {
+		return cost, err
+	}
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	all, rest, start := machineCPU(), also(), time.Now()
+	if err := cmd.Start(); err != nil {
+		return cost, err
+	}
+	prefer(cmd.Process.Pid, clientNice)
+	ended, peak := make(chan struct{}), make(chan float64)
+	go func() { peak <- watchMemory(cmd.Process.Pid, ended) }()
+	err = cmd.Wait()
+	close(ended)
+	cost.Wall = time.Since(start).Seconds()
+	cost.PeakMB = <-peak
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok && ctx.Err() == nil {
+		return cost, err
+	}
+	use := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	cost.PeakMB = max(cost.PeakMB, float64(use.Maxrss)/1024)
+	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	cost.CPU, cost.Exit, cost.Limit = cpu.Seconds(), cmd.ProcessState.ExitCode(), ctx.Err() != nil
+	cost.Others = max(0, (machineCPU()-all-cpu-(also()-rest)).Seconds()/cost.Wall)
+	return cost, nil
+}
+
+func machineCPU() time.Duration {
+	return time.Duration(evidence.MachineCPU().Processes) * (time.Second / 100)
+}
+
+// watchMemory returns the largest memory of a process and its descendants, in MB.
+func watchMemory(root int, ended <-chan struct{}) (peak float64) {
+	ticker := time.NewTicker(sampleEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ended:
+			return peak
+		case <-ticker.C:
+			sum := 0.0
+			for _, pid := range descendants(root) {
+				sum += proportionalMB(pid)
+			}
+			peak = max(peak, sum)
+		}
+	}
+}
+
+// descendants returns a process and its children, theirs and so on.
+func descendants(root int) []int {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		s := string(text)
+		fields := strings.Fields(s[strings.LastIndexByte(s, ')')+1:]) // state, parent, ...
+		pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
+		parent, _ := strconv.Atoi(fields[1])
+		children[parent] = append(children[parent], pid)
+	}
+	all := []int{root}
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i]]...)
+	}
+	return all
+}
+
+// proportionalMB returns the memory of a process; pages that several processes
+// share count in part for each.
+func proportionalMB(pid int) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); f[0] == "Pss:" {
+			kb, _ := strconv.ParseFloat(f[1], 64)
+			return kb / 1024
+		}
+	}
+	return 0
+}
+
+// quiet is the CPU use of other processes, in cores, below which a run counts as
+// undisturbed.
+const quiet = 0.3
+
+// awaitQuiet waits until other processes use little CPU, or for at most patience.
+func awaitQuiet(patience time.Duration) {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		before := machineCPU()
+		time.Sleep(2 * time.Second)
+		if (machineCPU()-before).Seconds()/2 < quiet {
+			return
+		}
+	}
+}

