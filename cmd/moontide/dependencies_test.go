@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -31,5 +33,57 @@ func TestDependenciesHaveReasons(t *testing.T) {
 	slices.Sort(explained)
 	if diff := cmp.Diff(required, explained); diff != "" || len(required) == 0 {
 		t.Errorf("go.mod (-) and the page (+) differ:\n%s", diff)
+	}
+}
+
+// The licenses are those of the modules in the binaries of a release, in the
+// versions that they have.
+func TestLicensesOfLinkedModules(t *testing.T) {
+	t.Parallel()
+	linked := map[string]bool{}
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		for _, architecture := range []string{"amd64", "arm64"} {
+			list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".")
+			list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+architecture)
+			out, err := list.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for module := range strings.Lines(string(out)) {
+				linked[strings.TrimSpace(module)] = true
+			}
+		}
+	}
+	delete(linked, "")
+	text, isOurs := strings.CutPrefix(must(t, t.TempDir(), "licenses"), licensesHead)
+	table, texts, _ := strings.Cut(text, "\n\n")
+	listed := map[string]bool{}
+	for line := range strings.Lines(table) {
+		module, license, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if listed[module] = true; license == "" || !strings.Contains(texts, "\n"+module+": ") {
+			t.Errorf("no license text of %s", module)
+		}
+	}
+	if !listed["Go standard library"] || !isOurs {
+		t.Error("no license of Go, or no word on moontide's own")
+	}
+	delete(listed, "Go standard library")
+	if diff := cmp.Diff(linked, listed); diff != "" {
+		t.Errorf("linked (-) and listed (+) differ; run go run ./.ci/licenses:\n%s", diff)
+	}
+}
+
+// Code that calls methods by name, as text/template does, makes the linker keep
+// every exported method of every package: a third of the binary.
+func TestLinkerDropsUnusedMethods(t *testing.T) {
+	t.Parallel()
+	binary := filepath.Join(t.TempDir(), "moontide")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, unused := range []string{"text/template.(*state).evalField", "time.(*Time).GobDecode"} {
+		if strings.Contains(readFile(t, binary), unused) {
+			t.Errorf("%s is linked; go build -ldflags=-dumpdep shows why", unused)
+		}
 	}
 }

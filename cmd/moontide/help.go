@@ -152,6 +152,11 @@ var verbPages = map[string]clidoc.Page{
 		Usage:    []string{"[FLAGS]"},
 		Examples: []string{"--json"},
 	},
+	"licenses": {
+		Section:  aboutItself,
+		Usage:    []string{""},
+		Examples: []string{""},
+	},
 	"completion": {
 		Section:   aboutItself,
 		Usage:     []string{"bash|zsh|fish"},

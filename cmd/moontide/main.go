@@ -178,6 +178,7 @@ func verbs() []verb {
 		{"simulate", simulateCommand},
 		{"serve", serveCommand},
 		{"version", versionCommand},
+		{"licenses", licensesCommand},
 		{"completion", completionCommand},
 		{"man", manCommand},
 		{"help", helpCommand},

@@ -1,0 +1,250 @@
+// Command package builds moontide for every platform of a release and packs the
+// archives, with checksums and bills of materials. It is called by .ci/release.
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	verify := flag.Bool("verify", false, "build again from a clone, in another folder and with an empty build cache, and compare the checksums")
+	tagged := source{}
+	flag.StringVar(&tagged.Version, "version", "", "version of a source archive without .git")
+	flag.StringVar(&tagged.Commit, "commit", "", "commit of a source archive")
+	flag.StringVar(&tagged.CommitDate, "date", "", "date of that commit in RFC 3339; the files in the archives get it")
+	caller := flag.String("from", ".", "folder that DIR is relative to")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: .ci/release [--verify] [--version V --commit C --date T] [DIR]\n\nDIR is dist by default.")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	dir := flag.Arg(0)
+	switch {
+	case dir == "":
+		dir = "dist"
+	case !filepath.IsAbs(dir):
+		dir = filepath.Join(*caller, dir)
+	}
+	if err := release(dir, tagged, *verify); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// source is what the release is built from, as moontide version --json prints it.
+type source struct {
+	Version    string `json:"version"`
+	Commit     string `json:"commit"`
+	CommitDate string `json:"commit_date"`
+	Modified   bool   `json:"modified"`
+}
+
+// platform is a Go system and architecture.
+type platform struct{ system, architecture string }
+
+func platforms() (all []platform) {
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		for _, architecture := range []string{"amd64", "arm64"} {
+			all = append(all, platform{system, architecture})
+		}
+	}
+	return all
+}
+
+func (p platform) binary() string {
+	if p.system == "windows" {
+		return "moontide.exe"
+	}
+	return "moontide"
+}
+
+func release(dir string, tagged source, verify bool) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return fmt.Errorf("%s is not empty", dir)
+	}
+	work, err := os.MkdirTemp("", "moontide-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if err := pack(dir, work, tagged); err != nil || !verify {
+		return err
+	}
+	clone, again := filepath.Join(work, "another", "folder"), filepath.Join(work, "dist")
+	if err := run(nil, "git", "clone", "-q", ".", clone); err != nil {
+		return err
+	}
+	cache := "GOCACHE=" + filepath.Join(work, "cache")
+	cmd := exec.Command("go", "run", "./.ci/package", again)
+	cmd.Dir, cmd.Env, cmd.Stderr = clone, append(os.Environ(), cache), os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("building from a clone: %w", err)
+	}
+	first, err := os.ReadFile(filepath.Join(dir, sumsFile))
+	if err != nil {
+		return err
+	}
+	second, err := os.ReadFile(filepath.Join(again, sumsFile))
+	if err != nil {
+		return err
+	}
+	if string(first) != string(second) {
+		return fmt.Errorf("two builds differ:\n%s\n%s", first, second)
+	}
+	fmt.Printf("verified: a build from a clone has the same %d checksums\n", strings.Count(string(first), "\n"))
+	return nil
+}
+
+// pack builds every platform and writes the files of a release to dir.
+func pack(dir, work string, tagged source) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	host := filepath.Join(work, "host", "moontide")
+	if err := build(host, platform{}, tagged); err != nil {
+		return err
+	}
+	from, err := sourceOf(host)
+	if err != nil {
+		return err
+	}
+	date, err := time.Parse(time.RFC3339, from.CommitDate)
+	switch {
+	case from.Modified:
+		return errors.New("the work tree is modified: commit first, so that the release can be built again")
+	case from.Commit == "" || err != nil:
+		return errors.New("commit and date are unknown: build in a Git clone (Go reads no data of linked worktrees), or give --version, --commit and --date")
+	}
+	shared, err := pages(host, work)
+	if err != nil {
+		return err
+	}
+	for _, p := range platforms() {
+		name := fmt.Sprintf("moontide_%s_%s_%s", strings.TrimPrefix(from.Version, "v"), p.system, p.architecture)
+		binary := filepath.Join(work, name, p.binary())
+		if err := build(binary, p, tagged); err != nil {
+			return err
+		}
+		files := append([]file{{path: binary, name: p.binary(), executable: true}}, shared...)
+		if err := archive(filepath.Join(dir, name), p, files, date); err != nil {
+			return err
+		}
+		if err := bill(filepath.Join(dir, name+".cdx.json"), binary, from); err != nil {
+			return err
+		}
+		info, err := os.Stat(binary)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s  %.1f MB\n", name, float64(info.Size())/1e6)
+	}
+	return sums(dir)
+}
+
+// build builds a static binary for a platform, or for this machine.
+func build(path string, p platform, tagged source) error {
+	stamps := "-s -w"
+	if tagged.Version != "" {
+		stamps += fmt.Sprintf(" -X main.taggedVersion=%s -X main.taggedCommit=%s -X main.taggedDate=%s", tagged.Version, tagged.Commit, tagged.CommitDate)
+	}
+	vcs := fmt.Sprintf("-buildvcs=%t", tagged.Version == "")
+	env := []string{"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0"}
+	if p != (platform{}) {
+		env = append(env, "GOOS="+p.system, "GOARCH="+p.architecture)
+	}
+	return run(env, "go", "build", "-trimpath", "-mod=readonly", vcs, "-ldflags", stamps, "-o", path, "./cmd/moontide")
+}
+
+func sourceOf(host string) (from source, err error) {
+	out, err := exec.Command(host, "version", "--json").Output()
+	if err != nil {
+		return from, fmt.Errorf("moontide version: %w", err)
+	}
+	return from, json.Unmarshal(out, &from)
+}
+
+// pages has the binary of this machine write what is the same on all platforms.
+func pages(host, work string) ([]file, error) {
+	files := []file{{path: "README.md", name: "README.md"}}
+	for _, page := range []struct {
+		name string
+		args []string
+	}{
+		{"LICENSES.txt", []string{"licenses"}},
+		{"completions/moontide.bash", []string{"completion", "bash"}},
+		{"completions/_moontide", []string{"completion", "zsh"}},
+		{"completions/moontide.fish", []string{"completion", "fish"}},
+	} {
+		text, err := exec.Command(host, page.args...).Output()
+		if err != nil {
+			return nil, fmt.Errorf("moontide %s: %w", strings.Join(page.args, " "), err)
+		}
+		path := filepath.Join(work, "pages", filepath.FromSlash(page.name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return nil, err
+		}
+		files = append(files, file{path: path, name: page.name})
+	}
+	manuals := filepath.Join(work, "pages", "man")
+	if err := os.MkdirAll(manuals, 0o755); err != nil {
+		return nil, err
+	}
+	if err := run(nil, host, "man", manuals); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(manuals)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		files = append(files, file{path: filepath.Join(manuals, e.Name()), name: "man/" + e.Name()})
+	}
+	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })
+	return files, nil
+}
+
+func run(env []string, name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+const sumsFile = "SHA256SUMS"
+
+// sums writes the checksums of all files, in the format of sha256sum.
+func sums(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var lines strings.Builder
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&lines, "%x  %s\n", sha256.Sum256(data), e.Name())
+	}
+	return os.WriteFile(filepath.Join(dir, sumsFile), []byte(lines.String()), 0o644)
+}
