@@ -136,6 +136,7 @@ func (s *scratch) try(t *testing.T, b block) {
 	t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) {
 		output, done := s.execute(t, b, s.withoutShown(b.text))
 		b.checkSweep(t, output, done)
+		b.checkBesidePublished(t, output)
 		s.checkDeployments(t, b, done)
 	})
 }
@@ -261,7 +262,7 @@ func (s *scratch) recorded(t *testing.T, record, output string) (done []executed
 }
 
 func measures(e executed) bool {
-	return slices.Contains([]string{"replay", "bench", "calibrate"}, e.verb())
+	return !slices.Contains(e.Args, "--virtual") && slices.Contains([]string{"replay", "bench", "calibrate"}, e.verb())
 }
 
 // measured reports whether what a command prints depends on measured times.

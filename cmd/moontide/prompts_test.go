@@ -172,6 +172,30 @@ func TestPromptsHaveTheLengthOfTheTrace(t *testing.T) {
 	}
 }
 
+// The simulated endpoint counts texts with the same tokenizer, embedded or
+// served, so the sample texts become prompts of exact lengths.
+func TestSampleTextsHaveTheLengthOfTheTrace(t *testing.T) {
+	t.Parallel()
+	dir, file := t.TempDir(), absolute(t, root+"/traces/tokenizer.json")
+	write(t, dir, "t.jsonl", sharingRows())
+	served := serveFast(t, "--tokenizer", file)
+	for _, to := range []string{"", "--url=" + served} {
+		for n, dataset := range []string{"sharegpt.json", "opticks.txt"} {
+			run := fmt.Sprintf("run-%d-%t", n, to != "")
+			args := []string{"replay", "t.jsonl", "--block-size", "16", "--tokenizer", file, "--dataset", absolute(t, root+"/traces/"+dataset), "--out", run}
+			if to != "" {
+				args = append(args, to)
+			}
+			must(t, dir, args...)
+			for _, rec := range recordsOf(t, filepath.Join(dir, run)) {
+				if got := rec.Counts.Input.Value; got != rec.InputLength {
+					t.Errorf("%s %s: %d tokens are counted of %d", dataset, to, got, rec.InputLength)
+				}
+			}
+		}
+	}
+}
+
 func TestPromptMisuse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -16,6 +16,7 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/replay/bench"
 	"moontide/replay/sim/server"
+	"moontide/trace/tokenizer"
 )
 
 func serveCommand(std streams, stop stop) *cli.Command {
@@ -34,6 +35,7 @@ func serveCommand(std streams, stop stop) *cli.Command {
 			&cli.BoolFlag{Name: untilInputEndsFlag, Category: inRunControl, Usage: "exit when standard input is closed"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON lines to standard output: the endpoint's URL once it accepts connections, and the latencies it served when it ends"},
 			&cli.Float64Flag{Name: "time-scale", Category: inEngine, Value: 1, Usage: "run the engines `X` times as fast as real time"},
+			&cli.StringFlag{Name: "tokenizer", Category: inEngine, Usage: "tokenizer.json `FILE` that splits prompts into tokens", DefaultText: "a word is a token"},
 			&cli.Uint64Flag{Name: "seed", Category: inEngine, Usage: "seed of the random router and of the faults"},
 		),
 		Action: func(c *cli.Context) error { return serve(c, std, stop) },
@@ -57,6 +59,14 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
+	var encode server.Encoder
+	if file := c.String("tokenizer"); file != "" {
+		vocabulary, err := tokenizer.Open(file)
+		if err != nil {
+			return err
+		}
+		encode = vocabulary.Append
+	}
 	leaveRoomForThreads()
 	ln, err := net.Listen("tcp", c.String("listen"))
 	if err != nil {
@@ -75,7 +85,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	}
 	summary, err := server.Run(until, ln, server.Config{
 		Model: c.String("model"), Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool("cache-generated"),
-		Faults: faults, Seed: c.Uint64("seed"), Version: version(),
+		Faults: faults, Seed: c.Uint64("seed"), Encode: encode, Version: version(),
 	})
 	if err != nil {
 		return err

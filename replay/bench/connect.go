@@ -20,7 +20,8 @@ import (
 // endpoint is ready and determines the content of requests. It completes info.
 func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (client *openai.Client, end func(), err error) {
 	clientConfig := cfg.Client
-	if clientConfig.Source, err = cfg.promptSource(in.blockSize.Tokens); err != nil {
+	var encode server.Encoder
+	if clientConfig.Source, encode, err = cfg.promptSource(in.blockSize.Tokens); err != nil {
 		return nil, nil, err
 	}
 	limit, err := checkOpenFiles(openFilesLimit(), in.plan.Rows, cfg.MaxConcurrency, cfg.embedded())
@@ -31,7 +32,7 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 	endServer := func() {}
 	if cfg.embedded() {
 		if clientConfig.URL, endServer, err = embed(server.Config{
-			Deployment: cfg.engines(), CacheGenerated: cfg.CacheGenerated, Seed: cfg.Seed, Version: cfg.Version,
+			Deployment: cfg.engines(), CacheGenerated: cfg.CacheGenerated, Seed: cfg.Seed, Encode: encode, Version: cfg.Version,
 		}); err != nil {
 			return nil, nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"moontide/replay/openai"
 	"moontide/replay/prompt"
 	"moontide/replay/runfile"
+	"moontide/replay/sim/server"
 	"moontide/trace/tokenizer"
 )
 
@@ -29,26 +30,27 @@ func (c *Config) checkPrompts() error {
 	return nil
 }
 
-// promptSource returns the source of prompts, reading its files.
-func (c *Config) promptSource(blockSize int) (prompt.Source, error) {
-	source := c.Client.Source
+// promptSource returns the source of prompts, reading its files, and the
+// encoder of the tokenizer, nil without one.
+func (c *Config) promptSource(blockSize int) (source prompt.Source, encode server.Encoder, err error) {
+	source = c.Client.Source
 	source.Seed, source.Salt, source.BlockSize = c.Seed, c.Salt, blockSize
 	if c.Tokenizer == "" {
-		return source, nil
+		return source, nil, nil
 	}
 	vocabulary, err := tokenizer.Open(c.Tokenizer)
 	if err != nil {
-		return source, err
+		return source, nil, err
 	}
 	if source.Words, err = prompt.NewWords(vocabulary); err != nil {
-		return source, fmt.Errorf("choosing words of one token in %s: %w", c.Tokenizer, err)
+		return source, nil, fmt.Errorf("choosing words of one token in %s: %w", c.Tokenizer, err)
 	}
 	if c.Dataset != "" {
 		if source.Text, err = prompt.NewCorpus(prompt.ReadDataset(c.Dataset), vocabulary); err != nil {
-			return source, fmt.Errorf("cutting %s into tokens: %w", c.Dataset, err)
+			return source, nil, fmt.Errorf("cutting %s into tokens: %w", c.Dataset, err)
 		}
 	}
-	return source, nil
+	return source, vocabulary.Append, nil
 }
 
 // target returns the endpoint and request settings for run.json.

@@ -22,10 +22,15 @@ type Config struct {
 	// Faults lists faults to simulate. Each affects its share of the requests
 	// not affected by earlier ones. A request can select another fault in a
 	// header.
-	Faults  []Fault
-	Seed    uint64 // for selecting requests with faults and their place in the stream
+	Faults []Fault
+	Seed   uint64 // for selecting requests with faults and their place in the stream
+	// Encode splits prompts into tokens; if nil, each word is a token.
+	Encode  Encoder
 	Version string // returned by /version
 }
+
+// Encoder appends the tokens of a text to dst, as a model's tokenizer does.
+type Encoder func(dst []uint32, text string) ([]uint32, error)
 
 // Limits of [Config.TimeScale]. Beyond them the deployment's time would
 // overflow within weeks, or the next event could be years away.

@@ -131,7 +131,7 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 		return nil, err
 	}
 	r := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}
-	if err := api.readPrompt(w, r.prompt); err != nil {
+	if err := c.readPrompt(api, w, r.prompt); err != nil {
 		return nil, err
 	}
 	if r.prompt.Len() == 0 {

@@ -18,6 +18,40 @@ type tokens interface {
 	Len() int
 }
 
+// encoded is a prompt whose texts are encoded by [Config.Encode].
+type encoded struct {
+	tokens
+	encode Encoder
+	ids    []uint32 // reused
+	err    error    // of encode
+}
+
+// AddText appends the tokens of s.
+func (e *encoded) AddText(s string) {
+	var err error
+	if e.ids, err = e.encode(e.ids[:0], s); err != nil {
+		e.err = err
+	}
+	for _, id := range e.ids {
+		e.AddToken(uint64(id))
+	}
+}
+
+// readPrompt adds a request's prompt to p.
+func (c Config) readPrompt(api *api, w *wireRequest, p tokens) *apiError {
+	if c.Encode == nil {
+		return api.readPrompt(w, p)
+	}
+	e := &encoded{tokens: p, encode: c.Encode}
+	if err := api.readPrompt(w, e); err != nil {
+		return err
+	}
+	if e.err != nil {
+		return badRequest(api.promptParam, "%v", e.err)
+	}
+	return nil
+}
+
 type wireMessage struct {
 	Role      string `json:"role"`
 	Content   raw    `json:"content"`

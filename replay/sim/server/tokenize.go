@@ -24,7 +24,7 @@ func (s *Server) serveTokenize(ctx *fasthttp.RequestCtx) *apiError {
 		api = &chatAPI
 	}
 	list := tokenList{first: []uint64{}}
-	if err := api.readPrompt(w, &list); err != nil {
+	if err := s.cfg.readPrompt(api, w, &list); err != nil {
 		return err
 	}
 	if list.Len() > maxListed {
