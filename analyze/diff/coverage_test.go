@@ -201,6 +201,9 @@ func coverage(t *testing.T, s shape, requests, pairs int, stats []string) map[st
 // A 95 % interval contains the true value about 95 times in 100, whatever the
 // shape. The exact share depends on the draws, whose seeds are fixed.
 func TestCoverage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	const requests, pairs = 1500, 120
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
@@ -229,6 +232,9 @@ func checkCoverage(t *testing.T, what string, f covered) {
 // that assume independence.
 func TestIntervalsAreNarrow(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	const requests, pairs = 2000, 40
 	asked := metrics(t, "mean_ttft_ms")
 	width := 0.
@@ -249,6 +255,9 @@ func TestIntervalsAreNarrow(t *testing.T) {
 // its coverage is correct.
 func TestFewBeyondAPercentile(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	few := coverage(t, shapes[2], 500, 40, []string{"p99"})["p99"]
 	if few.given > 0 {
 		t.Errorf("%d intervals of the p99 of 500 requests", few.given)
@@ -267,6 +276,9 @@ func TestFewBeyondAPercentile(t *testing.T) {
 // Runs differ in speed, which shows only if a side has several runs.
 func TestCoverageOfSeveralRuns(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	const requests, pairs, runs = 200, 150, 3
 	asked := metrics(t, "mean_ttft_ms")
 	draw := func(random *rand.Rand, base []float64) *diff.Run {

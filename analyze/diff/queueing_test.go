@@ -85,6 +85,9 @@ func longer(together float64) shape {
 // the sides differ or not, including those of percentiles that only the end of the
 // run determines.
 func TestCoverageOfGrowingQueues(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	const requests, pairs = 1500, 120
 	for _, s := range []shape{overloaded(1, 0.3), overloaded(1.05, 0.05), overloaded(1.05, 0.3), overloaded(1.2, 1), longer(0.8)} {
 		t.Run(s.name, func(t *testing.T) {
@@ -106,6 +109,9 @@ func TestCoverageOfGrowingQueues(t *testing.T) {
 // Differences accumulated during an unmeasured warm-up are accounted for.
 func TestCoverageBehindAWarmup(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	const requests, warmup, pairs = 1500, 450, 120
 	s := overloaded(1.05, 0.3)
 	after := func(random *rand.Rand, n int) (a, b []float64) {
@@ -138,6 +144,9 @@ func TestCoverageBehindAWarmup(t *testing.T) {
 // reported as different.
 func TestPowerInGrowingQueues(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	const requests, pairs = 1500, 60
 	found := func(s shape) map[string]int {
 		stats := []string{"mean_ttft_ms", "median_ttft_ms", "p99_ttft_ms"}
@@ -175,6 +184,9 @@ func TestPowerInGrowingQueues(t *testing.T) {
 // that gets slower without queueing.
 func TestRunsThatDoNotRise(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	const pairs = 100
 	asked := metrics(t, "mean_ttft_ms")
 	for _, s := range []shape{shapes[0], queue(0.85, true), longer(0.8), longer(0)} {

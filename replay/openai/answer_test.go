@@ -132,6 +132,9 @@ func agree(a *fedAnswer) string {
 // Every answer is the same wherever it is cut in two.
 func TestEveryCutInTwo(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	for _, text := range serverAnswers() {
 		want := agree(fed([][]byte{[]byte(text)}, io.EOF))
 		for cut := range text {

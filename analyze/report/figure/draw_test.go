@@ -47,7 +47,7 @@ func TestSameBytesAtAnyTime(t *testing.T) {
 	all := samples()
 	for _, name := range []string{"awkward", "hits", "histograms", "timeline"} {
 		sheet := all[name]
-		svg, picture := SVG(sheet, Options{}), mustPNG(t, sheet, Options{Scale: 1})
+		svg, picture := SVG(sheet, Options{}), mustPNG(t, sheet, Options{Width: 480, Scale: 1})
 		var drawing sync.WaitGroup
 		for range 2 {
 			drawing.Go(func() {
@@ -55,7 +55,7 @@ func TestSameBytesAtAnyTime(t *testing.T) {
 					t.Errorf("%s: another SVG", name)
 				}
 				var b bytes.Buffer
-				if err := WritePNG(&b, sheet, Options{Scale: 1}); err != nil || !bytes.Equal(b.Bytes(), picture) {
+				if err := WritePNG(&b, sheet, Options{Width: 480, Scale: 1}); err != nil || !bytes.Equal(b.Bytes(), picture) {
 					t.Errorf("%s: another PNG (%v)", name, err)
 				}
 			})
@@ -65,6 +65,9 @@ func TestSameBytesAtAnyTime(t *testing.T) {
 }
 
 func TestPNGSizeAndContent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	for name, sheet := range samples() {
 		o := Options{Width: 900, Scale: 1}
 		p := newPage(sheet, o)
@@ -132,6 +135,9 @@ func wellFormed(t testing.TB, name, svg string) {
 
 // Every sort of bad value as X and Y of every kind on every axis.
 func TestHostileValues(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	nan, inf := math.NaN(), math.Inf(1)
 	values := map[string][]float64{
 		"none": nil, "one": {1}, "zero": {0, 0}, "equal": {3, 3, 3, 3}, "NaN": {nan, nan, nan}, "holes": {1, nan, 3, inf, 5, -inf},

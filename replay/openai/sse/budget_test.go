@@ -30,6 +30,9 @@ func held(parsers []*Parser) (bytes int) {
 // size does not.
 func TestBudget(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	const streams, rounds = 150, 48 // 110 MiB
 	for name, text := range map[string]string{"a line": "data: tide", "data lines": "data: " + strings.Repeat("tide", 250) + "\n"} {
 		var budget Budget
@@ -79,6 +82,9 @@ func TestBudget(t *testing.T) {
 // One stream alone may have an event of the largest size.
 func TestBudgetOfOne(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	var budget Budget
 	p := &Parser{Budget: &budget}
 	for range 3 {

@@ -175,6 +175,9 @@ func TestErrorEvents(t *testing.T) {
 // The buffer of an unfinished event is bounded.
 func TestEventTooLong(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow, and nothing is shared between goroutines")
+	}
 	for _, text := range []string{"x", "data: tide", "data: tide\n"} {
 		piece := []byte(strings.Repeat(text, 64<<10/len(text)))
 		var p Parser
