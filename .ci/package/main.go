@@ -23,9 +23,10 @@ func main() {
 	flag.StringVar(&tagged.Version, "version", "", "version of a source archive without .git")
 	flag.StringVar(&tagged.Commit, "commit", "", "commit of a source archive")
 	flag.StringVar(&tagged.CommitDate, "date", "", "date of that commit in RFC 3339; the files in the archives get it")
+	only := flag.String("only", "", "one platform, such as linux/arm64, instead of all")
 	caller := flag.String("from", ".", "folder that DIR is relative to")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: .ci/release [--verify] [--version V --commit C --date T] [DIR]\n\nDIR is dist by default.")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: .ci/release [--verify] [--only OS/ARCH] [--version V --commit C --date T] [DIR]\n\nDIR is dist by default.")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -36,7 +37,7 @@ func main() {
 	case !filepath.IsAbs(dir):
 		dir = filepath.Join(*caller, dir)
 	}
-	if err := release(dir, tagged, *verify); err != nil {
+	if err := release(dir, *only, tagged, *verify); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
@@ -53,13 +54,19 @@ type source struct {
 // platform is a Go system and architecture.
 type platform struct{ system, architecture string }
 
-func platforms() (all []platform) {
+// platforms returns all platforms, or the one that is named.
+func platforms(only string) (all []platform, err error) {
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		for _, architecture := range []string{"amd64", "arm64"} {
-			all = append(all, platform{system, architecture})
+			if only == "" || only == system+"/"+architecture {
+				all = append(all, platform{system, architecture})
+			}
 		}
 	}
-	return all
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no binary is released for %q", only)
+	}
+	return all, nil
 }
 
 func (p platform) binary() string {
@@ -69,8 +76,12 @@ func (p platform) binary() string {
 	return "moontide"
 }
 
-func release(dir string, tagged source, verify bool) error {
+func release(dir, only string, tagged source, verify bool) error {
 	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	targets, err := platforms(only)
 	if err != nil {
 		return err
 	}
@@ -82,15 +93,18 @@ func release(dir string, tagged source, verify bool) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	if err := pack(dir, work, tagged); err != nil || !verify {
+	if err := pack(dir, work, targets, tagged); err != nil || !verify {
 		return err
+	}
+	if tagged.Version != "" {
+		return errors.New("--verify needs a Git clone")
 	}
 	clone, again := filepath.Join(work, "another", "folder"), filepath.Join(work, "dist")
 	if err := run(nil, "git", "clone", "-q", ".", clone); err != nil {
 		return err
 	}
 	cache := "GOCACHE=" + filepath.Join(work, "cache")
-	cmd := exec.Command("go", "run", "./.ci/package", again)
+	cmd := exec.Command("go", "run", "./.ci/package", "-only", only, again)
 	cmd.Dir, cmd.Env, cmd.Stderr = clone, append(os.Environ(), cache), os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("building from a clone: %w", err)
@@ -110,8 +124,8 @@ func release(dir string, tagged source, verify bool) error {
 	return nil
 }
 
-// pack builds every platform and writes the files of a release to dir.
-func pack(dir, work string, tagged source) error {
+// pack builds for the platforms and writes the files of a release to dir.
+func pack(dir, work string, targets []platform, tagged source) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -134,7 +148,7 @@ func pack(dir, work string, tagged source) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range platforms() {
+	for _, p := range targets {
 		name := fmt.Sprintf("moontide_%s_%s_%s", strings.TrimPrefix(from.Version, "v"), p.system, p.architecture)
 		binary := filepath.Join(work, name, p.binary())
 		if err := build(binary, p, tagged); err != nil {
