@@ -201,16 +201,19 @@ const closing = `
 ## What this does not compare
 
 - Dynamo's trace generator (datagen) is not on PyPI; the package ai-dynamo does not contain it.
-- guidellm 0.8.1 installs, but sent no request to the endpoint with the settings that we tried, so it has no row.
+- guidellm 0.8.1 installs, but with the settings that we tried it sent no request to the endpoint, so it has no row.
 - Prompts differ: each tool makes its own. They cost the endpoint nothing, so they do not change what it sends.
-- One machine for client and endpoint: a client that takes more CPU leaves less to the endpoint. Clients are compared
-  with what the endpoint wrote in the same run, not with each other's runs.
-- vLLM's benchmark and AIPerf were run as installed, with one worker process each as they choose on this machine. AIPerf
-  can be given more workers and more machines, where CPU is not scarce.
+- Client and endpoint share the machine: a client that takes more CPU leaves less to the endpoint. That is why clients
+  are compared with what the endpoint wrote in the same run.
+- The endpoint's clock starts when it has read a request, so the TTFT error includes the time to connect and send.
+- AIPerf starts one worker on this machine, as it chooses by its number of cores. More workers, or more machines, measure
+  more streams where CPU is not scarce. Its limit of connections was raised (AIPERF_HTTP_CONNECTION_LIMIT); else it
+  would queue streams above 2,500. Its ITL is what it calls inter-chunk latency.
+- The CPU and memory of analysis and synthesis include the start of the tool.
 
 What the others do and moontide does not:
 
-- vLLM's benchmark: images, audio and video in prompts, embeddings, rerankers, LoRA adapters, a dozen published datasets by
+- vLLM's benchmark: images, audio and video in prompts, embeddings, rerankers, LoRA adapters, more published datasets by
   name, profiling of a vLLM server.
 - AIPerf: images, audio and video, embeddings, rankings and image generation, telemetry of GPUs, a live dashboard, plots
   over many runs, plugins, accuracy benchmarks, Kubernetes, a search by Bayesian optimisation.

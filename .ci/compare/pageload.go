@@ -2,26 +2,39 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 
 	"moontide/analyze/report/doc"
 )
 
-// startCPU returns the CPU time that a client takes without a load, in seconds.
-func (p *writer) startCPU(tool string) float64 { return median(p.of("start", tool), cpu) }
-
-// perToken returns the CPU time of a run per output token, in microseconds, without
-// the start of the client.
-func (p *writer) perToken(r run) float64 {
-	return (r.Cost.CPU - p.startCPU(r.Tool)) * 1e6 / float64(r.Server.OutputTokens)
+// perUnit formats the CPU time of runs per token or request, without that of the
+// start of the client. units returns how many units of the result a second makes
+// in a run, such as 1e6 / tokens for microseconds per token.
+func (p *writer) perUnit(runs []run, units func(run) float64) string {
+	starts := p.of("start", runs[0].Tool)
+	start := median(starts, cpu)
+	noise := 0.0 // range of the starts
+	for _, a := range starts {
+		for _, b := range starts {
+			noise = max(noise, a.Cost.CPU-b.Cost.CPU)
+		}
+	}
+	if median(runs, cpu)-start < noise {
+		return "below the noise of its start"
+	}
+	return spread(runs, func(r run) float64 { return (r.Cost.CPU - start) * units(r) })
 }
 
 func (p *writer) load(l load) {
+	if len(p.toolsOf(l.Name)) == 0 {
+		return
+	}
 	p.line(`
 ## Load: %s
 
-%s requests at %s per second, each answered with %d tokens: the first after %d ms, then one every %d ms. That makes %s streams at
-a time and %s tokens/s, and takes %s s if nothing is late. The endpoint (`+"`moontide serve`"+`) reports the latencies that it wrote; an error is the client's figure
-minus the endpoint's, of the same run.`, l.Name, doc.Int(l.Requests), number(l.Rate), l.OSL, l.TTFT, l.TPOT, doc.Int(l.Concurrency), doc.Int(int(l.Rate)*l.OSL), significant(l.lasts().Seconds()))
+%s requests at %s per second, each answered with %d tokens: the first after %d ms, then one every %d ms. That makes
+%s streams at a time and %s tokens/s, and takes %s s if nothing is late. The endpoint (`+"`moontide serve`"+`) reports the
+latencies that it wrote; an error is the client's figure minus the endpoint's, of the same run.`, l.Name, doc.Int(l.Requests), number(l.Rate), l.OSL, l.TTFT, l.TPOT, doc.Int(l.Concurrency), doc.Int(int(l.Rate)*l.OSL), significant(l.lasts().Seconds()))
 	p.table("client", "answers", "duration, s", "TTFT error: mean, p50, p99, ms", "ITL error: mean, p50, p99, ms", "CPU per token, µs", "peak memory, MB")
 	for _, tool := range p.toolsOf(l.Name) {
 		runs := p.of(l.Name, tool)
@@ -46,7 +59,7 @@ minus the endpoint's, of the same run.`, l.Name, doc.Int(l.Requests), number(l.R
 			errorsOf(done, func(r run) [3]float64 { return r.Client.ITL }, func(r run) [3]float64 {
 				return [3]float64{r.Server.ITL.MeanMS, r.Server.ITL.MedianMS, r.Server.ITL.P99MS}
 			}),
-			spread(done, p.perToken), spread(done, peak))
+			p.perUnit(done, func(r run) float64 { return 1e6 / float64(r.Server.OutputTokens) }), spread(done, peak))
 	}
 	p.says(l)
 }
@@ -60,6 +73,9 @@ func errorsOf(runs []run, client, server func(run) [3]float64) string {
 	return text
 }
 
+// logDetails match what says nothing to a reader of this page.
+var logDetails = regexp.MustCompile(`(?m)^[0-9:.]+ |_[0-9a-f]{8}| \(\w+\.py:[0-9]+\)`)
+
 // says lists the endpoint's own figures and what clients said about their runs.
 func (p *writer) says(l load) {
 	p.table("client", "endpoint's TTFT p99, ms", "endpoint's ITL p99, ms", "exit status", "says about its accuracy")
@@ -67,7 +83,7 @@ func (p *writer) says(l load) {
 		for i, r := range p.of(l.Name, tool) {
 			text := "nothing"
 			if r.Client != nil && r.Client.Says != "" {
-				text = r.Client.Says
+				text = logDetails.ReplaceAllString(r.Client.Says, "")
 			}
 			p.row(fmt.Sprintf("%s, run %d", tool, i+1), significant(r.Server.TTFT.P99MS), significant(r.Server.ITL.P99MS), fmt.Sprint(r.Cost.Exit), text)
 		}
@@ -96,7 +112,7 @@ request; it is not in the CPU per request, nor in the CPU per token above.`, doc
 		}
 		p.row(tool, doc.Int(runs[0].Client.Completed),
 			spread(runs, func(r run) float64 { return float64(r.Client.Completed) / r.Client.Duration }),
-			spread(runs, func(r run) float64 { return (r.Cost.CPU - p.startCPU(tool)) * 1e3 / float64(l.Requests) }),
+			p.perUnit(runs, func(run) float64 { return 1e3 / float64(l.Requests) }),
 			spread(p.of("start", tool), cpu), spread(runs, peak))
 	}
 }
