@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -14,6 +16,9 @@ const (
 	Poisson  = "poisson"  // exponential gaps
 	Gamma    = "gamma"    // gamma-distributed gaps
 )
+
+// Distributions returns all distributions of gaps.
+func Distributions() []string { return []string{Constant, Poisson, Gamma} }
 
 // Arrivals is a renewal process: independent inter-arrival gaps from one
 // distribution. Gaps are not rescaled to hit the rate exactly.
@@ -31,8 +36,8 @@ func (a Arrivals) Check() error {
 	switch {
 	case !(a.Rate > 0):
 		return fmt.Errorf("arrival rate must be a positive number: %v", a.Rate)
-	case a.Distribution != Constant && a.Distribution != Poisson && a.Distribution != Gamma:
-		return fmt.Errorf("arrival distribution must be %s, %s or %s: %q", Constant, Poisson, Gamma, a.Distribution)
+	case !slices.Contains(Distributions(), a.Distribution):
+		return fmt.Errorf("arrival distribution must be one of %s: %q", strings.Join(Distributions(), ", "), a.Distribution)
 	case a.Distribution == Gamma && (!(a.Burstiness > 0) || math.IsInf(a.Burstiness, 0)):
 		return fmt.Errorf("burstiness must be a positive number: %v", a.Burstiness)
 	}

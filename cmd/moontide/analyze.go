@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,7 +25,7 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Name:        "analyze",
 		Usage:       "describe a trace: lengths, arrivals, shared prefixes, sessions, cache hit rates",
-		Description: "Several traces are shown side by side, with their distances to the first. FILE - is standard output.\n\n" + knownModels(),
+		Description: "Several traces are shown side by side, with their distances to the first. FILE - is standard output.\n\n" + "Models known to --kv-model: " + strings.Join(knownModels(), ", ") + ".",
 		Flags: slices.Concat(group(inOutput,
 			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
 			&cli.BoolFlag{Name: "markdown", Usage: "print Markdown instead of text"},

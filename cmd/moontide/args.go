@@ -200,6 +200,16 @@ func (p *argParser) joinHostPort() error {
 // checkValue rejects a value of the wrong type or out of range, and adds the
 // unit seconds to a duration that is a bare number.
 func checkValue(f cli.Flag, name, value string) (string, error) {
+	if c, ok := f.(interface{ Accepted() clidoc.Choices }); ok && len(c.Accepted().Names) > 0 {
+		if strings.TrimSpace(value) == "" {
+			return "", fmt.Errorf("--%s is empty", name)
+		}
+		value, err := c.Accepted().Resolve(value)
+		if err != nil {
+			return "", fmt.Errorf("--%s %w", f.Names()[0], err)
+		}
+		return value, nil
+	}
 	switch f.(type) {
 	case *cli.BoolFlag:
 		if _, err := strconv.ParseBool(value); err != nil {

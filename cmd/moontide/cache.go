@@ -7,27 +7,45 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/cache"
+	"moontide/cmd/moontide/clidoc"
 	"moontide/trace/routing"
 )
 
 func cacheFlags() []cli.Flag {
 	return group(inCache,
-		&cli.StringFlag{Name: "cache", Value: "lru", Usage: "`POLICIES`: eviction policies to simulate, of lru, lfu, fifo and belady (the upper bound)"},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "cache", Value: string(cache.LRU), Usage: "`POLICIES`: comma-separated eviction policies to simulate: %s"},
+			Choices:    list(clidoc.OneOf(cache.Policies()...).Noted(string(cache.Belady), "the upper bound")),
+		},
 		&cli.StringFlag{Name: "capacities", Usage: "`SIZES`: cache sizes in blocks (10000), tokens (5Mtok) or bytes (64GiB)", DefaultText: "several that fit the trace"},
-		&cli.StringFlag{Name: "kv-model", Usage: "`MODEL` whose KV cache turns tokens into bytes, such as llama-3.1-70b"},
-		&cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "KV cache data `TYPE` for --kv-model: bf16, fp16, fp8 or fp32"},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "kv-model", Usage: "`MODEL` whose KV cache turns tokens into bytes, such as llama-3.1-70b"},
+			Choices:    clidoc.Choices{Names: words(strings.ToLower(strings.Join(knownModels(), " "))), Open: true},
+		},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "kv-dtype", Value: string(cache.BF16), Usage: "KV cache data `TYPE` for --kv-model: %s"},
+			Choices:    clidoc.OneOf(cache.Elements()...),
+		},
 		&cli.Float64Flag{Name: "kv-bytes-per-token", Usage: "`N`: size of a token in the KV cache in bytes; replaces --kv-model"},
 		&cli.IntFlag{Name: "workers", Usage: "simulate `N` workers with a cache each"},
-		&cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "`POLICIES`: routing policies to compare with --workers, of round-robin, random, least-loaded, session and prefix"},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "routing", Value: "round-robin,random,session,prefix", Usage: "`POLICIES`: comma-separated routing policies to compare with --workers: %s"},
+			Choices:    list(clidoc.OneOf(routing.Policies()...)),
+		},
 	)
 }
 
-func knownModels() string {
-	var names []string
+// list returns choices of which several may be given.
+func list(c clidoc.Choices) clidoc.Choices {
+	c.List = true
+	return c
+}
+
+func knownModels() (names []string) {
 	for _, k := range cache.Presets() {
 		names = append(names, k.Model)
 	}
-	return "Models known to --kv-model: " + strings.Join(names, ", ") + "."
+	return names
 }
 
 func parseCacheFlags(c *cli.Context) (q cache.Question, err error) {

@@ -43,10 +43,7 @@ func convert(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	to, err := outputFormatOf(c)
-	if err != nil {
-		return err
-	}
+	to := &outputFormat{name: c.String(toFlag.Name)}
 	paths := c.Args().Slice()
 	if r.SpreadGrid {
 		var remove func()

@@ -15,15 +15,19 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
+	"moontide/cmd/moontide/clidoc"
 	"moontide/synth/spec"
 	"moontide/trace"
 	"moontide/trace/format"
 	"moontide/traces"
 )
 
-var specFlag = &cli.StringFlag{
-	Name: "spec", Category: ofDescriptions,
-	Usage: "`FILE`: description in YAML, the name of a ready one, or - for standard input",
+var specFlag = &clidoc.ChoiceFlag{
+	StringFlag: cli.StringFlag{
+		Name: "spec", Category: ofDescriptions,
+		Usage: "`FILE`: description in YAML, the name of a ready one, or - for standard input",
+	},
+	Choices: clidoc.Choices{Names: traces.Specs(), Open: true},
 }
 
 // describeKey is a flag that sets a key of a description.
@@ -35,7 +39,7 @@ var describeKeys = []describeKey{
 	{"osl", "osl", "`DIST`: answer length (OSL) in tokens", ""},
 	{"correlation", "correlation", "`R`: rank correlation of ISL and OSL, -1 to 1", "0"},
 	{"rate", "rate", "`R`: arrival rate in requests/s", "1"},
-	{"arrival", "arrival.process", "`PROCESS`: arrival process: constant, poisson, gamma or weibull", "poisson; gamma with --cv or --burstiness"},
+	{"arrival", "arrival.process", "`PROCESS`: arrival process: %s", "poisson; gamma with --cv or --burstiness"},
 	{"cv", "arrival.cv", "`CV`: coefficient of variation of gamma or weibull inter-arrival times; above 1 is bursty", ""},
 	{"burstiness", "arrival.burstiness", "`K`: shape of gamma arrivals, 1/CV^2; below 1 is bursty; replaces --cv", ""},
 	{"shared-prompts", "shared.count", "`N`: number of shared system prompts", "1 with --shared-len, else none"},
@@ -47,6 +51,11 @@ var describeKeys = []describeKey{
 	{"duration", "duration", "keep requests that arrive within this `TIME`", "no limit"},
 }
 
+// describeChoices lists the values of the flags that accept a few only.
+var describeChoices = map[string]clidoc.Choices{
+	"arrival": clidoc.OneOf(spec.Processes()...).Noted("replay", "of the file in --spec"),
+}
+
 // sharedKeys lists the keys set by flags shared with the other methods.
 var sharedKeys = []describeKey{
 	{flag: "num-requests", key: "num_requests"}, {flag: "seed", key: "seed"}, {flag: blockSizeFlag.Name, key: "block_size"},
@@ -55,7 +64,12 @@ var sharedKeys = []describeKey{
 func describeFlags() []cli.Flag {
 	flags := []cli.Flag{specFlag}
 	for _, k := range describeKeys {
-		flags = append(flags, &cli.StringFlag{Name: k.flag, Category: ofDescriptions, Usage: k.usage, DefaultText: k.otherwise})
+		f := cli.StringFlag{Name: k.flag, Category: ofDescriptions, Usage: k.usage, DefaultText: k.otherwise}
+		if choices, ok := describeChoices[k.flag]; ok {
+			flags = append(flags, &clidoc.ChoiceFlag{StringFlag: f, Choices: choices})
+		} else {
+			flags = append(flags, &f)
+		}
 	}
 	return flags
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -66,7 +67,10 @@ func manCommand(std streams, stop stop) *cli.Command {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return fmt.Errorf("writing man pages: %w", err)
 			}
-			pages := manualOf(newApp(std, stop)).ManPages()
+			app, build := newApp(std, stop), thisBuild()
+			app.Version = build.Version
+			app.Compiled, _ = time.Parse(time.RFC3339, build.CommitDate) // no date in builds without one
+			pages := manualOf(app).ManPages()
 			for name, write := range pages {
 				err = errors.Join(err, writeFile(std, filepath.Join(dir, name), write))
 			}

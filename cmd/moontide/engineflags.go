@@ -1,11 +1,11 @@
 package main
 
 import (
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/sim/engine"
 	"moontide/trace/routing"
 )
@@ -34,12 +34,11 @@ var engineSettings = []struct {
 }
 
 func engineFlags() []cli.Flag {
-	var policies []string
-	for _, p := range routing.Policies() {
-		policies = append(policies, string(p))
-	}
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "routing", Aliases: []string{"router"}, Value: string(routing.RoundRobin), Usage: "`POLICY`: routing policy: " + strings.Join(policies, ", ")},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "routing", Aliases: []string{"router"}, Value: string(routing.RoundRobin), Usage: "`POLICY`: routing policy: %s"},
+			Choices:    clidoc.OneOf(routing.Policies()...),
+		},
 		&cli.BoolFlag{Name: "cache-generated", Usage: "keep generated tokens in the prefix cache too"},
 	}
 	simulated := engine.Default()
@@ -64,9 +63,7 @@ func deploymentOf(c *cli.Context) (d engine.Deployment, err error) {
 		}
 	}
 	d.Seed = c.Uint64("seed")
-	if d.Routing, err = routing.Parse(c.String("routing")); err != nil {
-		return d, misused("%s: --routing: %w", c.Command.Name, err)
-	}
+	d.Routing = routing.Policy(c.String("routing"))
 	if !c.IsSet("max-num-batched-tokens") { // raised to the number of sequences if that is higher
 		d.Engine.MaxBatchedTokens = max(d.Engine.MaxBatchedTokens, d.Engine.MaxSeqs)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"moontide/cmd/moontide/clidoc"
 )
 
 // Groups of flags in the help of a command, in display order.
@@ -44,14 +46,25 @@ func (t *texts) Get() any       { return []string(*t) }
 func (t *texts) String() string { return strings.Join(*t, " ") }
 
 // repeatableFlag is a flag with texts.
-type repeatableFlag struct{ cli.GenericFlag }
+type repeatableFlag struct {
+	cli.GenericFlag
+	choices clidoc.Choices
+}
 
 // IsSliceFlag implements cli.DocGenerationSliceFlag.
 func (*repeatableFlag) IsSliceFlag() bool { return true }
 
-func repeatable(f cli.GenericFlag) cli.Flag {
+// Accepted returns the values, none if there is no fixed set.
+func (f *repeatableFlag) Accepted() clidoc.Choices { return f.choices }
+
+// GetUsage returns the usage text with the values in place of %s.
+func (f *repeatableFlag) GetUsage() string { return f.choices.In(f.Usage) }
+
+func repeatable(f cli.GenericFlag) cli.Flag { return repeatableChoice(f, clidoc.Choices{}) }
+
+func repeatableChoice(f cli.GenericFlag, choices clidoc.Choices) cli.Flag {
 	f.Value = new(texts)
-	return &repeatableFlag{f}
+	return &repeatableFlag{f, choices}
 }
 
 // textsOf returns the values of a flag that may be repeated.

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/cmd/moontide/clidoc"
 	"moontide/trace"
 	"moontide/trace/check"
 	"moontide/trace/format"
@@ -17,8 +17,14 @@ import (
 // formatFlags are the flags of every verb that reads a trace.
 func formatFlags(category string) []cli.Flag {
 	return group(category,
-		&cli.StringFlag{Name: "format", Usage: "`NAME`: trace format: " + formatNames(), DefaultText: "auto-detected"},
-		&cli.StringFlag{Name: "block-ids", Value: string(format.NoIDs), Usage: "`METHOD` to invent missing block ids: none, unique, or zipf (half of each prompt is one of 1,000 documents)"},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "format", Usage: "`NAME`: trace format: %s", DefaultText: "auto-detected"},
+			Choices:    clidoc.OneOf(format.Formats()...),
+		},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "block-ids", Value: string(format.NoIDs), Usage: "`METHOD` to invent missing block ids: %s"},
+			Choices:    clidoc.OneOf(format.AllBlockIDs()...).Noted(string(format.ZipfIDs), "half of each prompt is one of 1,000 documents"),
+		},
 		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA and Dynamo traces at their recorded times, not after the previous answer"},
 	)
 }
@@ -30,14 +36,6 @@ func tokenizerFlag(category string) cli.Flag {
 
 func readFlags() []cli.Flag { return append(formatFlags(inTraceInput), tokenizerFlag(inTraceInput)) }
 
-func formatNames() string {
-	var names []string
-	for _, f := range format.Formats() {
-		names = append(names, string(f))
-	}
-	return strings.Join(names, ", ")
-}
-
 func formatOptions(c *cli.Context) (format.Options, error) {
 	opts := format.Options{
 		Format:      format.Format(c.String("format")),
@@ -46,14 +44,6 @@ func formatOptions(c *cli.Context) (format.Options, error) {
 		SkipBadRows: c.Bool(skipBadRowsFlag.Name),
 		// vLLM and the tree method do not support turns.
 		RecordedTimes: c.Bool("recorded-times") || c.String(toFlag.Name) == toVLLM || c.String("method") == "tree",
-	}
-	if c.IsSet("format") {
-		if _, err := format.ParseFormat(c.String("format")); err != nil {
-			return opts, misused("%s: --format: %w", c.Command.Name, err)
-		}
-	}
-	if _, err := format.ParseBlockIDs(c.String("block-ids")); err != nil {
-		return opts, misused("%s: --block-ids: %w", c.Command.Name, err)
 	}
 	path := c.String("tokenizer")
 	if path == "" {
@@ -151,22 +141,16 @@ const (
 	toVLLM   = "vllm"
 )
 
-var toFlag = &cli.StringFlag{Name: "to", Category: inOutput, Value: toNative,
-	Usage: "output `FORMAT`: native or vllm (the timed_trace dataset of vllm bench serve)"}
+var toFlag = &clidoc.ChoiceFlag{
+	StringFlag: cli.StringFlag{Name: "to", Category: inOutput, Value: toNative, Usage: "output `FORMAT`: %s"},
+	Choices:    clidoc.OneOf(toNative, toVLLM).Noted(toVLLM, "the timed_trace dataset of vllm bench serve"),
+}
 
 // outputFormat converts a stream to the format of --to.
 type outputFormat struct {
 	name  string
 	sizes trace.BlockDetector
 	size  int // stated by the inputs, or 0
-}
-
-func outputFormatOf(c *cli.Context) (*outputFormat, error) {
-	f := &outputFormat{name: c.String(toFlag.Name)}
-	if f.name != toNative && f.name != toVLLM {
-		return f, misused("convert: --to %q is unknown: use native or vllm", f.name)
-	}
-	return f, nil
 }
 
 // convert returns the stream in the format. The readers are the sources of its

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/cmd/moontide/clidoc"
 	"moontide/trace"
 	"moontide/trace/format"
 )
@@ -15,10 +16,14 @@ const (
 	separateIDs = "separate"
 )
 
-var idsFlag = &cli.StringFlag{
-	Name: "ids", Category: inTraceInput,
-	Usage:       "`MEANING` of equal block and session ids in several inputs: shared (the same prompt and session, as in parts of one trace) or separate (different ones: ids are renumbered)",
-	DefaultText: "refuse inputs with equal ids",
+var idsFlag = &clidoc.ChoiceFlag{
+	StringFlag: cli.StringFlag{
+		Name: "ids", Category: inTraceInput, DefaultText: "refuse inputs with equal ids",
+		Usage: "`MEANING` of equal block and session ids in several inputs: %s",
+	},
+	Choices: clidoc.OneOf(sharedIDs, separateIDs).
+		Noted(sharedIDs, "the same prompt and session, as in parts of one trace").
+		Noted(separateIDs, "different ones: ids are renumbered"),
 }
 
 // merged is one trace read from several files.
@@ -31,9 +36,6 @@ type merged struct {
 
 func openMerged(c *cli.Context, std streams, paths []string) (*merged, error) {
 	ids := c.String(idsFlag.Name)
-	if ids != "" && ids != sharedIDs && ids != separateIDs {
-		return nil, misused("%s: --ids %q is unknown: use %s or %s", c.Command.Name, ids, sharedIDs, separateIDs)
-	}
 	m := &merged{}
 	var inputs []trace.Requests
 	for i, path := range paths {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -145,7 +144,7 @@ func apiOf(value string) (string, error) {
 	case "/v1/chat/completions", "v1/chat/completions", "chat", "chat_completions", "openai-chat":
 		return "chat", nil
 	}
-	return "", fmt.Errorf("unknown API %q: use completions or chat", value)
+	return value, nil
 }
 
 func inMilliseconds(value string) (string, error) { return value + "ms", nil }

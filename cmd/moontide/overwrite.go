@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/runfile"
 )
 
@@ -54,7 +55,8 @@ func pathFlags(c *cli.Context, output bool) map[string]string {
 		if !named || (category.GetCategory() == inOutput) != output || !f.IsSet() && !c.IsSet(f.Names()[0]) {
 			continue
 		}
-		if _, text := f.(*cli.StringFlag); text {
+		_, text := f.(*cli.StringFlag)
+		if choice, ok := f.(*clidoc.ChoiceFlag); text || ok && choice.Choices.Open {
 			paths[f.Names()[0]] = c.String(f.Names()[0])
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/cmd/moontide/clidoc"
 	"moontide/trace"
 )
 
@@ -15,7 +16,10 @@ func pacingFlags() []cli.Flag {
 		&cli.IntFlag{Name: "limit", Category: inLoad, Aliases: []string{"take", "num-prompts"}, Usage: "use the first `N` rows; a shorter trace is not repeated", DefaultText: "all"},
 		&cli.BoolFlag{Name: "spread-grid", Category: inLoad, Usage: "spread requests that share a coarse timestamp over that step of the trace's clock"},
 		&cli.Float64Flag{Name: "rate", Category: inLoad, Usage: "replace the arrivals: `R` requests per second, or inf for all at once", DefaultText: "the trace's arrivals"},
-		&cli.StringFlag{Name: "arrival", Category: inLoad, Value: trace.Poisson, Usage: "`PROCESS`: arrival process for --rate: constant, poisson or gamma"},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "arrival", Category: inLoad, Value: trace.Poisson, Usage: "`PROCESS`: arrival process for --rate: %s"},
+			Choices:    clidoc.OneOf(trace.Distributions()...),
+		},
 		&cli.Float64Flag{Name: "burstiness", Category: inLoad, Value: 1, Usage: "`K`: shape of gamma arrivals: below 1 they come in bursts"},
 		&cli.Float64Flag{Name: "speedup", Category: inLoad, Aliases: []string{"speed"}, Value: 1, Usage: "divide all times by `X`"},
 		&cli.DurationFlag{Name: "ramp", Category: inLoad, Usage: "ramp the rate up linearly from 0 over `TIME`, after --speedup"},

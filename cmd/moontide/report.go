@@ -14,6 +14,7 @@ import (
 
 	"moontide/analyze/report"
 	"moontide/analyze/run"
+	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
 )
@@ -27,19 +28,25 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			"records are merged and their clocks are assumed to agree.\n\n" +
 			"Window and thresholds default to those of the run. Run folders are not changed. FILE - is\n" +
 			"standard output. The exit status is 3 if a run is INVALID (not with --format aiperf).\n\n" +
-			"Metrics: ttft, ttst, tpot, itl, itl_per_token, e2el, ttft_from_schedule, e2el_from_schedule,\n" +
-			"schedule_lag, client_lag, connect and client_queue_time. Objectives use the same names, in\n" +
+			"Metrics: " + strings.Join(metricNames(), ", ") + ". Objectives use the same names, in\n" +
 			"milliseconds; itl and itl_per_token are a request's longest gap.\n\n" + gateHelp,
 		Flags: append(slices.Concat(thresholdFlags(), gateFlags("")),
 			serverBlockSizeFlag, warmupTimeFlag, cooldownTimeFlag,
-			&cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "`METRICS`: comma-separated metrics to show"},
+			&clidoc.ChoiceFlag{
+				StringFlag: cli.StringFlag{Name: "metrics", Category: inOutput, DefaultText: "ttft,tpot,itl,e2el", Usage: "`METRICS`: comma-separated metrics to show"},
+				Choices:    clidoc.Choices{Names: metricNames(), List: true, Open: true},
+			},
 			percentilesFlag,
 			&cli.StringFlag{Name: "goodput", Category: inOutput, Usage: "count the requests that meet `OBJECTIVES`, such as ttft:2000,tpot:25,e2el:30000"},
 			&cli.BoolFlag{Name: "merge", Category: inOutput, Usage: "report the runs as one"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print the summary as JSON instead of text"},
 			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print CSV, one line per run, instead of text"},
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print a Markdown table instead of text"},
-			&cli.StringFlag{Name: "format", Category: inOutput, Usage: "print the `FORMAT` of another tool: vllm (its result block), aiperf (profile_export.jsonl) or bench (Go benchmark lines for benchstat)"},
+			&clidoc.ChoiceFlag{
+				StringFlag: cli.StringFlag{Name: "format", Category: inOutput, Usage: "print the `FORMAT` of another tool: %s"},
+				Choices: clidoc.OneOf(vllmForm, aiperfForm, goBenchForm).Noted(vllmForm, "its result block").
+					Noted(aiperfForm, "profile_export.jsonl").Noted(goBenchForm, "Go benchmark lines for benchstat"),
+			},
 			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the report with figures to `FILE`, a self-contained page"},
 			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the distributions of TTFT, ITL and E2EL to `FILE`, one row per run"},
 			&cli.StringFlag{Name: "cache-misses", Category: inOutput, Usage: "also write predicted and measured prefix cache hits of each request to CSV `FILE`"},
@@ -54,7 +61,7 @@ func reportRuns(c *cli.Context, std streams) error {
 	if err != nil {
 		return err
 	}
-	if asked.format == "aiperf" {
+	if asked.format == aiperfForm {
 		return asked.writeAIPerf(std)
 	}
 	// Nearly all data of a run has no pointers and stays until the end: frequent
@@ -138,7 +145,7 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	if q.format, err = parseForm(c); err != nil {
 		return q, err
 	}
-	if q.format == "aiperf" && len(q.view.Gates) > 0 {
+	if q.format == aiperfForm && len(q.view.Gates) > 0 {
 		return q, misused("report: --format aiperf has no gates: omit --slo and --fail-if")
 	}
 	return q, q.parseFiles(c)
@@ -211,7 +218,19 @@ func percentilesOf(c *cli.Context) ([]float64, error) {
 	return percentiles, nil
 }
 
-var reportForms = []string{"vllm", "aiperf", "bench"}
+// The formats of other tools.
+const (
+	vllmForm    = "vllm"
+	aiperfForm  = "aiperf"
+	goBenchForm = "bench"
+)
+
+func metricNames() (names []string) {
+	for _, l := range run.Latencies {
+		names = append(names, l.String())
+	}
+	return names
+}
 
 // parseForm returns the output format, "" for text.
 func parseForm(c *cli.Context) (form string, err error) {
@@ -219,14 +238,10 @@ func parseForm(c *cli.Context) (form string, err error) {
 	if err != nil || !c.IsSet("format") {
 		return form, err
 	}
-	format := c.String("format")
-	switch {
-	case form != "":
+	if form != "" {
 		return "", misused("report: --%s and --format: choose one", form)
-	case !slices.Contains(reportForms, format):
-		return "", misused("report: --format: unknown format %q, want one of %s", format, strings.Join(reportForms, ", "))
 	}
-	return format, nil
+	return c.String("format"), nil
 }
 
 func (q *reportQuestion) parseFiles(c *cli.Context) (err error) {
@@ -235,7 +250,7 @@ func (q *reportQuestion) parseFiles(c *cli.Context) (err error) {
 	}
 	for _, f := range q.files {
 		switch {
-		case q.format == "aiperf":
+		case q.format == aiperfForm:
 			return misused("report: --%s and --format aiperf: choose one", f.flag)
 		case len(q.runs) > 1 && (f.flag == "cache-misses" || f.flag == "over-time"):
 			return misused("report: --%s shows one run", f.flag)
@@ -255,9 +270,9 @@ func (q *reportQuestion) show(std streams, runs report.Runs) error {
 	switch {
 	case err != nil || printed:
 		return err
-	case q.format == "vllm":
+	case q.format == vllmForm:
 		return std.print(runs.VLLM().WriteText)
-	case q.format == "bench":
+	case q.format == goBenchForm:
 		return std.print(runs.GoBench)
 	}
 	return printDocument(std, q.format, runs.Document(), runs.JSON)

@@ -8,12 +8,12 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
+	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
 	"moontide/replay/sim/server"
 	"moontide/trace/tokenizer"
@@ -31,7 +31,8 @@ func serveCommand(std streams, stop stop) *cli.Command {
 		Flags: append(engineFlags(),
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
 			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the served model"},
-			repeatable(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is " + faultKinds()}),
+			repeatableChoice(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is %s"},
+				clidoc.Choices{Names: server.FaultKinds(), Open: true, Suffix: ":"}),
 			&cli.BoolFlag{Name: untilInputEndsFlag, Category: inRunControl, Usage: "exit when standard input is closed"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON lines to standard output: the endpoint's URL once it accepts connections, and the latencies it served when it ends"},
 			&cli.Float64Flag{Name: "time-scale", Category: inEngine, Value: 1, Usage: "run the engines `X` times as fast as real time"},
@@ -109,8 +110,6 @@ func saySummary(std streams, s server.Summary) {
 		}
 	}
 }
-
-func faultKinds() string { return strings.Join(server.FaultKinds(), ", ") }
 
 func faultsOf(c *cli.Context) ([]server.Fault, error) {
 	var faults []server.Fault

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report/doc"
+	"moontide/cmd/moontide/clidoc"
 	"moontide/trace"
 	"moontide/trace/format"
 	"moontide/traces"
@@ -31,9 +31,20 @@ type draft struct {
 // method checks the command line and returns a draft.
 type method func(c *cli.Context, std streams) (draft, error)
 
-var methods = map[string]method{"sessions": draftSessions, "tree": draftTree}
+// The methods, the first of which is the default.
+const (
+	defaultMethod = "sessions"
+	treeMethod    = "tree"
+)
 
-const defaultMethod = "sessions"
+var methodNames = []string{defaultMethod, treeMethod}
+
+func methodOf(name string) method {
+	if name == treeMethod {
+		return draftTree
+	}
+	return draftSessions
+}
 
 func synthCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
@@ -56,7 +67,10 @@ func synthCommand(std streams, _ stop) *cli.Command {
 func traceFlags() []cli.Flag {
 	return slices.Concat(group(ofTraces,
 		&cli.StringFlag{Name: "from", Usage: "`TRACE` or model to learn from; - is standard input"},
-		&cli.StringFlag{Name: "method", Value: defaultMethod, Usage: "`METHOD` to use: " + methodNames()},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "method", Value: defaultMethod, Usage: "`METHOD` to use: %s"},
+			Choices:    clidoc.OneOf(methodNames...),
+		},
 		&cli.Float64Flag{Name: "speedup-ratio", Value: 1, Usage: "divide the time between requests by `X`"},
 		checkFlag(),
 	), readFlags(), []cli.Flag{skipBadRowsFlag})
@@ -91,8 +105,6 @@ func (s *seed) Set(text string) error {
 func (s *seed) Get() any       { return uint64(*s) }
 func (s *seed) String() string { return strconv.FormatUint(uint64(*s), 10) }
 
-func methodNames() string { return strings.Join(slices.Sorted(maps.Keys(methods)), ", ") }
-
 func synthesize(c *cli.Context, std streams) error {
 	if c.NArg() > 0 {
 		return misused("synth: unexpected argument %q: name the source with --from", c.Args().First())
@@ -124,18 +136,15 @@ func draftOf(c *cli.Context, std streams) (draft, error) {
 		return draftDescription(c, std)
 	}
 	name, from := c.String("method"), c.String("from")
-	prepare, known := methods[name]
 	switch {
-	case !known:
-		return draft{}, misused("synth: unknown --method %q: use %s", name, methodNames())
 	case from == "":
 		return draft{}, misused("synth: no source: use --from TRACE, --spec FILE, or --isl and --osl")
-	case !c.IsSet("num-requests") && name == "tree":
+	case !c.IsSet("num-requests") && name == treeMethod:
 		return draft{}, misused("synth: --method tree needs --num-requests")
 	case c.Bool(checkFlagName) && from == "-":
 		return draft{}, misused("synth: --check reads the source twice: use a file instead of standard input")
 	}
-	return prepare(c, std)
+	return methodOf(name)(c, std)
 }
 
 // outputOf returns where the trace goes: --output, the file of a method named by

@@ -157,7 +157,7 @@ func TestSynthTreeMisuse(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unknown method":   {[]string{"--method", "magic"}, `unknown --method "magic": use sessions, tree`},
+		"unknown method":   {[]string{"--method", "magic"}, `--method "magic" is unknown: use sessions or tree`},
 		"no prefixes":      {[]string{"--prefix-len-multiplier", "0"}, "--prefix-len-multiplier must be positive: 0"},
 		"minus nothing":    {[]string{"--osl-multiplier", "-0"}, "--osl-multiplier must be positive: -0"},
 		"no roots":         {[]string{"--prefix-root-multiplier", "0"}, "--prefix-root-multiplier must be positive: 0"},

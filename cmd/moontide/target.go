@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/openai"
 	"moontide/replay/prompt"
 	"moontide/trace"
@@ -20,13 +21,25 @@ import (
 func targetFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "`NAME`: model name; optional if the endpoint serves one model"},
-		&cli.StringFlag{Name: "endpoint", Category: inTarget, Value: openai.Completions, Usage: "`API` to call: completions or chat"},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "endpoint", Category: inTarget, Value: openai.Completions, Usage: "`API` to call: %s"},
+			Choices:    clidoc.OneOf(openai.Endpoints()...),
+		},
 		&cli.StringFlag{Name: "api-key-env", Category: inTarget, Usage: "environment `VARIABLE` that holds the API key"},
 		repeatable(cli.GenericFlag{Name: "header", Category: inTarget, Usage: "HTTP header `'Name: value'` to send with every request; repeatable"}),
-		&cli.StringFlag{Name: "balance", Category: inTarget, Value: openai.RoundRobin, Usage: "`POLICY` for several URLs: round-robin, or session (all turns of a session to one URL)"},
-		&cli.StringFlag{Name: "connections", Category: inTarget, Value: openai.Pooled, Usage: "`MODE`: reuse connections (pooled) or open a new one for each request (fresh)"},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "balance", Category: inTarget, Value: openai.RoundRobin, Usage: "`POLICY` for several URLs: %s"},
+			Choices:    clidoc.OneOf(openai.Balances()...).Noted(openai.BySession, "all turns of a session to one URL"),
+		},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "connections", Category: inTarget, Value: openai.Pooled, Usage: "`MODE` of connections: %s"},
+			Choices:    clidoc.OneOf(openai.ConnectionModes()...).Noted(openai.Pooled, "reused").Noted(openai.Fresh, "a new one for each request"),
+		},
 		&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
-		&cli.StringFlag{Name: "prompt", Category: inRequests, Usage: "`FORM`: prompt form: tokens (token ids, exact length) or words (one token each)", DefaultText: "tokens for completions, words for chat"},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "prompt", Category: inRequests, Usage: "`FORM`: prompt form: %s", DefaultText: "tokens for completions, words for chat"},
+			Choices:    clidoc.OneOf(openai.PromptForms()...).Noted(openai.Tokens, "token ids, exact length").Noted(openai.Words, "one token each"),
+		},
 		&cli.StringFlag{Name: "token-range", Category: inRequests, Usage: "draw token ids from `LO:HI`, including LO and excluding HI", DefaultText: fmt.Sprintf("%d:%d", prompt.DefaultLow, prompt.DefaultHigh)},
 		&cli.StringFlag{Name: "tokenizer", Category: inRequests, Usage: "`FILE`: the model's tokenizer.json; use words that are one token each in its vocabulary"},
 		&cli.StringFlag{Name: "dataset", Category: inRequests, Usage: "`FILE` of ShareGPT conversations, a text file, or a folder of *.txt: prompts are passages of it, cut to exact lengths; needs --tokenizer"},

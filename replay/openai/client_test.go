@@ -33,7 +33,7 @@ func TestNewRefuses(t *testing.T) {
 		"a query":             {Config{URL: "http://localhost?api_key=hush"}, "url has a query"},
 		"a query, broken":     {Config{URL: "localhost?api_key=hush"}, "url is not http://host"},
 		"a fragment":          {Config{URL: "http://localhost#x"}, "url has a query or a fragment"},
-		"endpoint":            {Config{URL: good, Endpoint: "responses"}, `endpoint is not chat or completions: "responses"`},
+		"endpoint":            {Config{URL: good, Endpoint: "responses"}, `endpoint is not completions or chat: "responses"`},
 		"prompt":              {Config{URL: good, Prompt: "text"}, `prompt form is not tokens or words: "text"`},
 		"tokens in chat":      {Config{URL: good, Endpoint: Chat, Prompt: Tokens}, "chat messages are text"},
 		"timeout":             {Config{URL: good, Timeout: -time.Second}, "timeout is negative: -1s"},

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -36,6 +37,18 @@ const (
 	RoundRobin = "round-robin" // by row number
 	BySession  = "session"     // all turns of a session to one server, other rows round-robin
 )
+
+// Endpoints returns all values of Config.Endpoint.
+func Endpoints() []string { return []string{Completions, Chat} }
+
+// PromptForms returns all values of Config.Prompt.
+func PromptForms() []string { return []string{Tokens, Words} }
+
+// ConnectionModes returns all values of Config.Connections.
+func ConnectionModes() []string { return []string{Pooled, Fresh} }
+
+// Balances returns all values of Config.Balance.
+func Balances() []string { return []string{RoundRobin, BySession} }
 
 // The default timeouts are long because answers can be: p99 latencies of 15 minutes
 // have been published for servers under load.
@@ -110,16 +123,16 @@ func (cfg *Config) Timeouts() (request, firstByte, idle time.Duration) {
 
 func (cfg Config) check() error {
 	switch {
-	case cfg.Endpoint != Chat && cfg.Endpoint != Completions:
-		return fmt.Errorf("endpoint is not %s or %s: %q", Chat, Completions, cfg.Endpoint)
-	case cfg.Prompt != Tokens && cfg.Prompt != Words:
-		return fmt.Errorf("prompt form is not %s or %s: %q", Tokens, Words, cfg.Prompt)
+	case !slices.Contains(Endpoints(), cfg.Endpoint):
+		return fmt.Errorf("endpoint is not %s: %q", strings.Join(Endpoints(), " or "), cfg.Endpoint)
+	case !slices.Contains(PromptForms(), cfg.Prompt):
+		return fmt.Errorf("prompt form is not %s: %q", strings.Join(PromptForms(), " or "), cfg.Prompt)
 	case cfg.Endpoint == Chat && cfg.Prompt == Tokens:
 		return errors.New("chat messages are text: token ids need the completions endpoint")
-	case cfg.Balance != RoundRobin && cfg.Balance != BySession:
-		return fmt.Errorf("balance is not %s or %s: %q", RoundRobin, BySession, cfg.Balance)
-	case cfg.Connections != Pooled && cfg.Connections != Fresh:
-		return fmt.Errorf("connections are not %s or %s: %q", Pooled, Fresh, cfg.Connections)
+	case !slices.Contains(Balances(), cfg.Balance):
+		return fmt.Errorf("balance is not %s: %q", strings.Join(Balances(), " or "), cfg.Balance)
+	case !slices.Contains(ConnectionModes(), cfg.Connections):
+		return fmt.Errorf("connections are not %s: %q", strings.Join(ConnectionModes(), " or "), cfg.Connections)
 	case cfg.Timeout < 0:
 		return fmt.Errorf("timeout is negative: %v", cfg.Timeout)
 	case cfg.FirstByteTimeout < 0:

@@ -17,6 +17,9 @@ const (
 	replay   = "replay"   // the arrivals of a trace
 )
 
+// Processes returns the arrival processes, the replay of a file last.
+func Processes() []string { return []string{constant, poisson, gamma, weibull, replay} }
+
 const year = 366 * 24 * 3600.0
 
 // The allowed rates, in requests per second, and periods, in seconds.
@@ -54,7 +57,7 @@ func (r *reader) arrivals(n, rate *node) *arrivals {
 	case f.has("file"):
 		otherwise = replay
 	}
-	a.process = f.choice("process", otherwise, constant, poisson, gamma, weibull, replay)
+	a.process = f.choice("process", otherwise, Processes()...)
 	f.checkProcess(a)
 	if a.process == replay {
 		a.times = f.timestamps("file")

@@ -1,9 +1,11 @@
 package format
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"sort"
 
 	"github.com/cespare/xxhash/v2"
@@ -68,15 +70,16 @@ const (
 	ZipfIDs BlockIDs = "zipf"
 )
 
+// AllBlockIDs returns all ways.
+func AllBlockIDs() []BlockIDs { return []BlockIDs{NoIDs, UniqueIDs, ZipfIDs} }
+
 // ParseBlockIDs returns the BlockIDs with a name; "" is NoIDs.
 func ParseBlockIDs(name string) (BlockIDs, error) {
-	switch b := BlockIDs(name); b {
-	case NoIDs, UniqueIDs, ZipfIDs:
-		return b, nil
-	case "":
-		return NoIDs, nil
+	b := cmp.Or(BlockIDs(name), NoIDs)
+	if !slices.Contains(AllBlockIDs(), b) {
+		return "", fmt.Errorf("block ids must be one of %v: %q", AllBlockIDs(), name)
 	}
-	return "", fmt.Errorf("block ids must be none, unique or zipf: %q", name)
+	return b, nil
 }
 
 const (

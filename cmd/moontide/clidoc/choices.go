@@ -59,6 +59,9 @@ func (c Choices) String() string {
 	return b.String()
 }
 
+// In returns a usage text with the choices in place of %s.
+func (c Choices) In(usage string) string { return strings.Replace(usage, "%s", c.String(), 1) }
+
 // Resolve returns a value in the spelling of the choices. Case is ignored, and _ is
 // the same as -.
 func (c Choices) Resolve(text string) (string, error) {
@@ -79,29 +82,14 @@ func (c Choices) Resolve(text string) (string, error) {
 	return strings.Join(parts, ","), nil
 }
 
-// Accepted returns the choices themselves, for flags that embed them.
-func (c *Choices) Accepted() *Choices { return c }
-
 // ChoiceFlag is a flag for one of several values.
 type ChoiceFlag struct {
 	cli.StringFlag
-	Choices
+	Choices Choices
 }
 
 // GetUsage returns the usage text with the values in place of %s.
-func (f *ChoiceFlag) GetUsage() string { return strings.Replace(f.Usage, "%s", f.Choices.String(), 1) }
+func (f *ChoiceFlag) GetUsage() string { return f.Choices.In(f.Usage) }
 
-// String resolves an ambiguity.
-func (f *ChoiceFlag) String() string { return f.StringFlag.String() }
-
-// ChoicesFlag is a repeatable flag for one of several values each.
-type ChoicesFlag struct {
-	cli.StringSliceFlag
-	Choices
-}
-
-// GetUsage returns the usage text with the values in place of %s.
-func (f *ChoicesFlag) GetUsage() string { return strings.Replace(f.Usage, "%s", f.Choices.String(), 1) }
-
-// String resolves an ambiguity.
-func (f *ChoicesFlag) String() string { return f.StringSliceFlag.String() }
+// Accepted returns the values.
+func (f *ChoiceFlag) Accepted() Choices { return f.Choices }

@@ -174,8 +174,8 @@ func (m *Manual) flag(verb *cli.Command, f cli.Flag) Flag {
 		Files:   slices.Contains([]string{"FILE", "TRACE"}, described.Placeholder),
 		Folders: described.Placeholder == "DIR",
 	}
-	if c, ok := f.(interface{ Accepted() *Choices }); ok {
-		described.Values.Choices = *c.Accepted()
+	if c, ok := f.(interface{ Accepted() Choices }); ok {
+		described.Values.Choices = c.Accepted()
 	}
 	return described
 }
