@@ -14,6 +14,8 @@ import (
 	"moontide/cmd/moontide/clidoc"
 )
 
+//go:generate go test -run "^Test(Reference|Schema)" . -update-docs
+
 // completeName is the hidden verb that the completion scripts call.
 const completeName = "__complete"
 

@@ -1,12 +1,89 @@
 package main
 
 import (
+	"bytes"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"moontide/cmd/moontide/clidoc"
 )
+
+// update writes the generated pages and schemas instead of comparing them: see
+// go generate.
+var update = flag.Bool("update-docs", false, "write generated files")
+
+// current checks that a generated file is what it should be, or writes it.
+func current(t *testing.T, path, want string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s is not current: run go generate ./cmd/moontide (%v)", path, err)
+	}
+}
+
+// The reference has a page for each verb, with all of its flags, and no other.
+func TestReference(t *testing.T) {
+	manual := manualOf(newApp(streams{}, stop{}))
+	for _, v := range manual.Verbs() {
+		var page bytes.Buffer
+		if err := v.WriteMarkdown(&page); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range manual.App.Command(v.Name).VisibleFlags() {
+			if name := c.Names()[0]; !strings.Contains(page.String(), "--"+name) {
+				t.Errorf("the page of %s has no --%s", v.Name, name)
+			}
+		}
+		current(t, filepath.Join("reference", v.Name+".md"), page.String())
+	}
+	if pages := files(t, "reference"); len(pages) != len(manual.Verbs()) {
+		t.Errorf("%d verbs have %d pages: %q", len(manual.Verbs()), len(pages), pages)
+	}
+}
+
+// The generated parts of README.md are current.
+func TestReferenceReadme(t *testing.T) {
+	manual := manualOf(newApp(streams{}, stop{}))
+	var setup strings.Builder
+	for _, line := range manual.Verb(manual.App.Command("completion")).Examples {
+		fmt.Fprintf(&setup, "%s\n", line)
+	}
+	parts := map[string]string{
+		"verbs":       manual.VerbTable("reference"),
+		"files":       clidoc.Table("other files", "what they are", userFiles),
+		"statuses":    clidoc.Table("status", "meaning", exitStatuses),
+		"environment": clidoc.Table("variable", "effect", environment),
+		"completion":  "```text\n" + setup.String() + "```\n",
+	}
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := regexp.MustCompile(`(?s)<!-- generated: (\w+) -->\n.*?<!-- end -->`).ReplaceAllStringFunc(string(text), func(part string) string {
+		name := regexp.MustCompile(`\w+`).FindString(strings.TrimPrefix(part, "<!-- generated: "))
+		content, ok := parts[name]
+		if !ok {
+			t.Errorf("README.md has an unknown part %q", name)
+		}
+		delete(parts, name)
+		return fmt.Sprintf("<!-- generated: %s -->\n%s<!-- end -->", name, content)
+	})
+	if len(parts) > 0 {
+		t.Errorf("README.md lacks parts: %v", parts)
+	}
+	current(t, "README.md", page)
+}
 
 // There is a man page for the command and for each verb, with every flag, and
 // mandoc and groff find nothing wrong with them.

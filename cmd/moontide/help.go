@@ -188,7 +188,7 @@ var exitStatuses = []clidoc.Entry{
 
 // environment lists the environment variables that have an effect.
 var environment = []clidoc.Entry{
-	{Term: "VARIABLE", Text: "The API key, under the name given by --api-key-env, such as OPENAI_API_KEY. No key is read without that flag."},
+	{Term: "OPENAI_API_KEY", Text: "The API key, if --api-key-env OPENAI_API_KEY is given; no key is read without that flag, which accepts any name."},
 	{Term: "XDG_CACHE_HOME", Text: "Folder of moontide/calibration.json; default ~/.cache, on macOS ~/Library/Caches, on Windows %LocalAppData%."},
 	{Term: "TERM", Text: "If it is dumb, progress is printed line by line instead of on a live screen."},
 	{Term: "TMPDIR", Text: "Folder for copies of traces from pipes that are read more than once; on Windows TEMP."},

@@ -15,8 +15,7 @@ import (
 // pageLimits holds the most lines of a page, for pages whose limit is not
 // guideLimit; 0 is none.
 var pageLimits = map[string]int{
-	"README.md":              150,
-	"cmd/moontide/README.md": 0, // generated
+	"README.md": 150,
 }
 
 const guideLimit = 200

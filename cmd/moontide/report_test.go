@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                             "name a run's folder",
 		"a --json --csv":               "--json and --csv",
-		"a --format pdf":               `unknown format "pdf"`,
+		"a --format pdf":               `--format "pdf" is unknown`,
 		"a --metrics ttfb":             `unknown metric "ttfb"`,
 		"a --percentiles 101":          "not a percentile",
 		"a --goodput ttft":             "no objective",
