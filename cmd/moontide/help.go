@@ -192,7 +192,7 @@ var environment = []clidoc.Entry{
 	{Term: "XDG_CACHE_HOME", Text: "Folder of moontide/calibration.json; default ~/.cache, on macOS ~/Library/Caches, on Windows %LocalAppData%."},
 	{Term: "TERM", Text: "If it is dumb, progress is printed line by line instead of on a live screen."},
 	{Term: "TMPDIR", Text: "Folder for copies of traces from pipes that are read more than once; on Windows TEMP."},
-	{Term: "GOMAXPROCS", Text: "Number of threads that run at once; default: the CPU cores, and one more with the embedded endpoint."},
+	{Term: "GOMAXPROCS", Text: "Number of threads that run at once; default: the CPU cores, and three more with replay, bench, calibrate and serve."},
 	{Term: "SSL_CERT_FILE, SSL_CERT_DIR", Text: "The system's CA certificates on Linux, if --ca-file is not given."},
 }
 
