@@ -80,26 +80,28 @@ type Record struct {
 	trace.Request
 	// Row is the row's number in the replayed trace, from 0.
 	Row int
-	// Due is the scheduled time. Ready is the latest of Due, a free slot, the end
-	// of the previous turn, and the last retry. The other instants are those of
-	// the last attempt. Sent, First and Last are absent if not reached.
-	Due, Ready        time.Duration
-	Sent, First, Last Instant
-	Done              time.Duration
-	ConnectTime       time.Duration // part of Sent - Ready spent waiting for a connection
-	Gaps              []time.Duration
-	Chunks            int           // token chunks
-	ChunkTokens       []int32       // tokens of each chunk; nil if unknown or all 1
-	Stamps            Stamps        // source of First, Last and Gaps; "" means unknown
-	FirstStampError   time.Duration // largest possible error of First
-	MaxStampError     time.Duration // largest possible error of any timestamp
-	Target            int           // index of the server
-	Counts            Counts
-	Retries           int // retries performed
-	Status            int
-	Class             Class
-	Error             string
-	MissingDone       bool // the answer is complete except for its end marker
+	Due time.Duration // scheduled time
+	// Ready is the latest of Due, a free slot, the end of the previous turn, and
+	// the last retry. The instants after it are those of the last attempt.
+	Ready           time.Duration
+	Sent            Instant         // before the first byte was written, absent if not reached
+	First           Instant         // arrival of the first token chunk, absent if not reached
+	Last            Instant         // arrival of the last token chunk, absent if not reached
+	Done            time.Duration   // end of the stream
+	ConnectTime     time.Duration   // part of Sent - Ready spent waiting for a connection
+	Gaps            []time.Duration // between consecutive token chunks
+	Chunks          int             // token chunks
+	ChunkTokens     []int32         // tokens of each chunk; nil if unknown or all 1
+	Stamps          Stamps          // source of First, Last and Gaps; "" means unknown
+	FirstStampError time.Duration   // largest possible error of First
+	MaxStampError   time.Duration   // largest possible error of any timestamp
+	Target          int             // index of the server
+	Counts          Counts
+	Retries         int // retries performed
+	Status          int
+	Class           Class
+	Error           string
+	MissingDone     bool // the answer is complete except for its end marker
 }
 
 // ClientLag returns the client's own lateness: Sent - Ready without the wait for a

@@ -51,13 +51,14 @@ func (c Check) verdict() string {
 	return "No problems found: this trace can be replayed faithfully."
 }
 
-type checkJSON struct {
-	Trace      string `json:"trace"`
-	Replayable bool   `json:"replayable"`
+// CheckJSON is the form of the findings in JSON.
+type CheckJSON struct {
+	Trace      string `json:"trace"`      // name
+	Replayable bool   `json:"replayable"` // faithfully: no finding is an error
 	*check.Report
 }
 
 // JSON writes the findings as one indented JSON object.
 func (c Check) JSON(w io.Writer) error {
-	return writeJSON(w, checkJSON{c.Name, c.Report.Replayable(), c.Report})
+	return writeJSON(w, CheckJSON{c.Name, c.Report.Replayable(), c.Report})
 }

@@ -35,6 +35,7 @@ func TestCalibrate(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
+	agrees(t, "calibration.json", string(text))
 	var got bench.Calibration
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatalf("%v\n%s", err, text)

@@ -64,6 +64,7 @@ func TestReferenceReadme(t *testing.T) {
 		"files":       clidoc.Table("other files", "what they are", userFiles),
 		"statuses":    clidoc.Table("status", "meaning", exitStatuses),
 		"environment": clidoc.Table("variable", "effect", environment),
+		"schemas":     schemaTable(),
 		"completion":  "```text\n" + setup.String() + "```\n",
 	}
 	text, err := os.ReadFile("README.md")
