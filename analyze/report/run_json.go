@@ -15,13 +15,13 @@ import (
 func (r Run) Summary() map[string]any {
 	info, result := r.Info, r.Result
 	keys := map[string]any{
-		"date":            info.Started.UTC().Format("20060102-150405"),
+		"date":            info.Started.UTC().Format("20060102-150405"), // start of the run, UTC
 		"backend":         "openai-" + info.Target.Endpoint,
 		"endpoint_type":   info.Target.Endpoint,
 		"model_id":        info.Target.Model,
-		"num_prompts":     info.Rows,
-		"max_concurrency": orNull(info.Limits.MaxConcurrency, info.Limits.MaxConcurrency > 0),
-		"request_rate":    result.OfferedRate,
+		"num_prompts":     info.Rows,                                                          // rows of the trace
+		"max_concurrency": orNull(info.Limits.MaxConcurrency, info.Limits.MaxConcurrency > 0), // limit of requests in flight
+		"request_rate":    result.OfferedRate,                                                 // offered, by the trace
 	}
 	if result.Goodput != nil {
 		keys["request_goodput"] = result.Goodput.Rate
@@ -89,35 +89,35 @@ func (r Run) ownSummary() map[string]any {
 		"evidence":             evidence,
 		"notes":                notes,
 		"simulated":            info.Target.Simulated,
-		"ended":                ended,
-		"not_sent":             orNull(info.NotSent, ended),
-		"errors":               failed,
-		"stamped_by_kernel":    orNull(result.StampedByKernel, stamped),
+		"ended":                ended,                                   // not killed
+		"not_sent":             orNull(info.NotSent, ended),             // rows of the trace
+		"errors":               failed,                                  // failed requests by class
+		"stamped_by_kernel":    orNull(result.StampedByKernel, stamped), // completed requests, by who timestamped arrivals
 		"stamped_by_client":    orNull(result.StampedByClient, stamped),
 		"offered_rate":         result.OfferedRate,
 		"achieved_rate":        result.AchievedRate,
-		"explained_tokens":     result.Cache.MaxHits,
-		"input_estimates":      result.InputEstimates,
-		"output_estimates":     result.OutputEstimates,
-		"output_contradicted":  result.Contradicted,
-		"missing_done":         orNull(result.MissingDone, result.Completed > 0),
-		"pacing":               orNull(result.Pacing(), result.Pacing() != ""),
+		"explained_tokens":     result.Cache.MaxHits,                             // upper bound of the cached tokens of a cache that starts empty
+		"input_estimates":      result.InputEstimates,                            // completed requests without the server's count of prompt tokens
+		"output_estimates":     result.OutputEstimates,                           // completed requests without the server's count of output tokens
+		"output_contradicted":  result.Contradicted,                              // of output_estimates, those whose stream contradicts the server's count
+		"missing_done":         orNull(result.MissingDone, result.Completed > 0), // completed requests whose stream ended without its end marker
+		"pacing":               orNull(result.Pacing(), result.Pacing() != ""),   // what delayed requests, if not the trace
 		"mean_chunk_tokens":    orNull(result.TokensPerChunk.Mean, result.TokensPerChunk.Count > 0),
 		"p99_chunk_tokens":     orNull(result.TokensPerChunk.Quantile(0.99), result.TokensPerChunk.Count > 0),
-		"prompts_estimated":    l.Estimated, // by the trace, so not compared with the server's count
-		"prompts_off":          orNull(l.PromptsOff, l.Prompts > 0),
-		"answers_shorter":      orNull(l.AnswersShorter, l.Answers > 0),
-		"answers_longer":       orNull(l.AnswersLonger, l.Answers > 0),
-		"merged_chunks":        orNull(int(result.Merges.Merged), result.Merges.Chunks > 0),
+		"prompts_estimated":    l.Estimated,                                                 // by the trace, so not compared with the server's count
+		"prompts_off":          orNull(l.PromptsOff, l.Prompts > 0),                         // prompts that differ by more than 1 % from the trace
+		"answers_shorter":      orNull(l.AnswersShorter, l.Answers > 0),                     // answers shorter than in the trace
+		"answers_longer":       orNull(l.AnswersLonger, l.Answers > 0),                      // answers longer than max_tokens
+		"merged_chunks":        orNull(int(result.Merges.Merged), result.Merges.Chunks > 0), // token chunks that were read together with the next one
 		"p99_merged_ms":        orNull(result.Merges.P99MS, result.Merges.Chunks > 0),
 		"max_merged_ms":        orNull(result.Merges.MaxMS, result.Merges.Chunks > 0),
 		"median_read_delay_ms": orNull(delay.MedianMS, delay.Reads > 0),
 		"p99_read_delay_ms":    orNull(delay.P99MS, delay.Reads > 0),
 		"max_read_delay_ms":    orNull(delay.MaxMS, delay.Reads > 0),
-		"cache":                predictionJSON(result),
+		"cache":                predictionJSON(result), // prediction of cache hits, null without one
 		"server":               serverJSON(&result.Samples.Server),
 		"client":               clientJSON(&result.Samples.Client),
-		"window":               windowJSON(info.Window, result),
+		"window":               windowJSON(info.Window, result), // null if the whole run was measured
 		"thresholds":           result.Thresholds,
 		"goodput":              goodputJSON(result.Goodput),
 		"gates":                gatesJSON(r.Judgements()),

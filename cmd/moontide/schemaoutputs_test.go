@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ func TestSchemasHold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, dir, "replay", sample(t), "--limit", "3", "--out", "live")
+	must(t, dir, "replay", sample(t), "--limit", "3", "--out", "live2")
 	must(t, dir, "simulate", sample(t), "--limit", "20", "--out", "virtual")
 	must(t, dir, "fit", sample(t), "-o", "model.json")
 	read := func(path string) string {
@@ -38,13 +41,20 @@ func TestSchemasHold(t *testing.T) {
 	agrees(t, "samples.json", read("live/samples.jsonl"))
 	agrees(t, "summary.json", read("live/summary.json")+read("virtual/summary.json"))
 	agrees(t, "summary.json", must(t, dir, "report", "live", "--json", "--percentiles", "50,99.9", "--goodput", "ttft:2000"))
+	conversation := absolute(t, root+"/traces/conversation.jsonl")
+	agrees(t, "summaries.json", must(t, dir, "report", "live", "virtual", "--json"))
+	agrees(t, "comparison.json", must(t, dir, "compare", "live", "virtual", "--json", "--force"))
+	agrees(t, "comparison.json", must(t, dir, "compare", "virtual", "live,live2", "--json", "--force", "--metric", "p90_ttft_from_schedule_ms"))
+	agrees(t, "analysis.json", must(t, dir, "analyze", conversation, "--json"))
+	agrees(t, "analysis.json", must(t, dir, "analyze", conversation, "--json", "--cache", "lfu", "--capacities", "100,1000", "--workers", "3"))
+	agrees(t, "analyses.json", must(t, dir, "analyze", conversation, sample(t), "--json"))
 	agrees(t, "check.json", must(t, dir, "check", sample(t), "--json"))
 	agrees(t, "model.json", read("model.json"))
 	agrees(t, "version.json", must(t, dir, "version", "--json"))
 }
 
-// agrees checks JSON values against a schema. If it is closed, it refuses the
-// values with any key misspelt.
+// agrees checks JSON values against a schema, which has to refuse a key that is
+// misspelt.
 func agrees(t *testing.T, file, text string) {
 	t.Helper()
 	schema, err := jsonschema.NewCompiler().Compile(absolute(t, filepath.Join("schema", file)))
@@ -60,21 +70,40 @@ func agrees(t *testing.T, file, text string) {
 		if err := schema.Validate(value); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
-		object, ok := value.(map[string]any)
-		if !ok || schema.AdditionalProperties != false {
-			continue
-		}
-		for key, member := range object {
-			delete(object, key)
-			object[key+"_"] = member
-			if schema.Validate(object) == nil {
-				t.Errorf("%s accepts a key %s_", file, key)
-			}
-			delete(object, key+"_")
-			object[key] = member
+		if file != "trace.json" && file != "requests.json" { // a row may have any keys
+			refusesMisspelt(t, file, schema, value)
 		}
 	}
 	if values == 0 {
 		t.Errorf("%s: no values", file)
+	}
+}
+
+// refusesMisspelt checks the objects in a value. One that may have any keys has a
+// schema for their values.
+func refusesMisspelt(t *testing.T, at string, schema *jsonschema.Schema, value any) {
+	t.Helper()
+	for schema.Ref != nil && schema.Properties == nil {
+		schema = schema.Ref
+	}
+	switch value := value.(type) {
+	case []any:
+		for _, item := range value {
+			if schema.Items2020 != nil {
+				refusesMisspelt(t, at+"/*", schema.Items2020, item)
+			}
+		}
+	case map[string]any:
+		_, anyKeys := schema.AdditionalProperties.(*jsonschema.Schema)
+		for _, key := range slices.Collect(maps.Keys(value)) {
+			if known := schema.Properties[key]; known != nil {
+				refusesMisspelt(t, at+"/"+key, known, value[key])
+			}
+			value[key+"_"] = value[key]
+			if !anyKeys && schema.Validate(value) == nil {
+				t.Errorf("%s accepts a key %s_", at, key)
+			}
+			delete(value, key+"_")
+		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"go/ast"
+	"go/token"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -93,7 +94,7 @@ func recordSchema(t *testing.T) schemaObject {
 	t.Helper()
 	properties, required := schemaObject{}, []string{}
 	types := &typeSchemas{sources: sources{}}
-	ast.Inspect(parseGo(t, filepath.Join(root, "replay", "runfile", "record.go")), func(n ast.Node) bool {
+	ast.Inspect(parseGo(t, token.NewFileSet(), filepath.Join(root, "replay", "runfile", "record.go")), func(n ast.Node) bool {
 		function, ok := n.(*ast.FuncDecl)
 		if ok && function.Name.Name != "fields" {
 			return false

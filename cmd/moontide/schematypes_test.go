@@ -115,11 +115,11 @@ func (s *typeSchemas) fields(t *testing.T, typ reflect.Type, properties schemaOb
 type sources map[string]packageComments
 
 type packageComments struct {
-	comments map[string]string // of Type and of Type.Field, each in one line
+	comments map[string]string // of Type, Type.Field and Type.Method, each in one line
 	values   map[string][]any  // string constants by type
 }
 
-// comment returns the comment of a field.
+// comment returns the comment of a field or method.
 func (s sources) comment(t *testing.T, typ reflect.Type, field string) string {
 	t.Helper()
 	return s.of(t, typ).comments[typ.Name()+"."+field]
@@ -155,7 +155,12 @@ func parseComments(t *testing.T, dir string) packageComments {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		for _, declared := range parseGo(t, path).Decls {
+		for _, declared := range parseGo(t, token.NewFileSet(), path).Decls {
+			if method, ok := declared.(*ast.FuncDecl); ok && method.Recv != nil {
+				if typ, ok := method.Recv.List[0].Type.(*ast.Ident); ok {
+					found.comments[typ.Name+"."+method.Name.Name] = oneLine(method.Doc.Text())
+				}
+			}
 			group, ok := declared.(*ast.GenDecl)
 			if !ok {
 				continue
@@ -173,9 +178,9 @@ func parseComments(t *testing.T, dir string) packageComments {
 	return found
 }
 
-func parseGo(t *testing.T, path string) *ast.File {
+func parseGo(t *testing.T, files *token.FileSet, path string) *ast.File {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+	file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
