@@ -112,7 +112,7 @@ func otherNamesOf(verb *cli.Command, f cli.Flag) (names []string) {
 		}
 	}
 	for i := range otherNames {
-		if otherNames[i].flagOf(verb.Flags) != f.Names()[0] {
+		if name := f.Names()[0]; !slices.Contains(otherNames[i].flags, name) || otherNames[i].flagOf(verb.Flags) != name {
 			continue
 		}
 		for _, name := range otherNames[i].names {

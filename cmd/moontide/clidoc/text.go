@@ -20,9 +20,9 @@ func (m *Manual) WriteHelp(w io.Writer) error {
 	fmt.Fprintf(&b, "%s - %s\n\nUSAGE\n  %s VERB [ARGUMENTS] [FLAGS]\n", name, m.App.Usage, name)
 	for _, section := range m.Sections {
 		fmt.Fprintf(&b, "\n%s\n", strings.ToUpper(section))
-		for _, v := range m.Verbs() {
-			if v.Section == section {
-				entry(&b, v.Name, verbColumn, v.Summary)
+		for _, c := range m.App.Commands {
+			if !c.Hidden && m.Pages[c.Name].Section == section {
+				entry(&b, c.Name, verbColumn, c.Usage)
 			}
 		}
 	}
