@@ -28,8 +28,9 @@ func parsedSlowly(line []byte) (replay.Record, error) {
 // The fast parser accepts every line written by AppendRecord, and agrees with the
 // slow parser.
 func TestScanRecordReadsWhatIsWritten(t *testing.T) {
-	taken := 0
+	drawn, taken := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
+		drawn++
 		want := anyRecord(t)
 		line, err := AppendRecord(nil, want, false)
 		if err != nil {
@@ -52,8 +53,8 @@ func TestScanRecordReadsWhatIsWritten(t *testing.T) {
 			t.Fatal(d)
 		}
 	})
-	if taken < 50 {
-		t.Errorf("%d lines were taken", taken)
+	if 3*taken < drawn {
+		t.Errorf("%d of %d lines were taken", taken, drawn)
 	}
 }
 
