@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"iter"
 	"slices"
 
 	"moontide/analyze/report/figure"
@@ -36,17 +35,6 @@ func (p *page) add(markup string, texts ...string) {
 // levels lists the evidence levels, worst first; those from VALID on are passed
 // checks.
 var levels = []string{"INVALID", "FAIL", "SUSPECT", "VALID", "PASS"}
-
-// having returns the evidence of checks that passed, or of those that did not.
-func having(all []Evidence, passed bool) iter.Seq[Evidence] {
-	return func(yield func(Evidence) bool) {
-		for _, e := range all {
-			if (slices.Index(levels, e.Level) >= slices.Index(levels, "VALID")) == passed && !yield(e) {
-				return
-			}
-		}
-	}
-}
 
 // WriteHTML writes the document as one self-contained page without scripts.
 func (d *Document) WriteHTML(w io.Writer) error {
@@ -105,10 +93,14 @@ func (p *page) note(n Note) { p.add("<p class=\"note\">%s</p>\n", n.String()) }
 
 // evidence shows the checks that did not pass, worst first, and folds the others.
 func (p *page) evidence(all []Evidence) {
-	p.checks(slices.SortedStableFunc(having(all, false), func(a, b Evidence) int {
-		return cmp.Compare(slices.Index(levels, a.Level), slices.Index(levels, b.Level))
-	}))
-	if passed := slices.Collect(having(all, true)); len(passed) > 0 {
+	rank := func(e Evidence) int { return slices.Index(levels, e.Level) }
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b Evidence) int { return cmp.Compare(rank(a), rank(b)) })
+	failed := 0
+	for failed < len(sorted) && rank(sorted[failed]) < slices.Index(levels, "VALID") {
+		failed++
+	}
+	p.checks(sorted[:failed])
+	if passed := sorted[failed:]; len(passed) > 0 {
 		p.add("<details><summary>%s passed</summary>\n", Count(len(passed), "check"))
 		p.checks(passed)
 		p.add("</details>\n")
