@@ -54,7 +54,8 @@ func (v *Verdict) checkRate(r *Result) {
 }
 
 // Pacing describes how a limit of requests in flight, or without one the end of
-// earlier turns, not the trace, decided when requests were sent. It is "" if none waited longer than the client may be late.
+// earlier turns, not the trace, decided when requests were sent. It is "" if none
+// waited longer than the client may be late.
 func (r *Result) Pacing() string {
 	p99 := r.QueueTime.Quantile(0.99)
 	if r.Queued == 0 || p99 <= r.latenessLimit(r.TTFT).invalid {
