@@ -33,6 +33,11 @@ func serveCommand(std streams, stop stop) *cli.Command {
 			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the served model"},
 			repeatableChoice(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is %s"},
 				clidoc.Choices{Names: server.FaultKinds(), Open: true, Suffix: ":"}),
+			&clidoc.ChoiceFlag{
+				StringFlag: cli.StringFlag{Name: "refuse", Category: inRunControl, Usage: "refuse requests that have one of the parameters in `LIST` (separated by commas), to test how clients adapt to a server: %s"},
+				Choices: clidoc.Choices{Names: server.Refusable(), List: true, Open: true}.
+					Noted("token_ids", "as prompts").Noted("completions", "status 404"),
+			},
 			&cli.BoolFlag{Name: untilInputEndsFlag, Category: inRunControl, Usage: "exit when standard input is closed"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON lines to standard output: the endpoint's URL once it accepts connections, and the latencies it served when it ends"},
 			&cli.Float64Flag{Name: "time-scale", Category: inEngine, Value: 1, Usage: "run the engines `X` times as fast as real time"},
@@ -60,6 +65,10 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
+	refuse, err := server.ParseRefuse(c.String("refuse"))
+	if err != nil {
+		return misused("serve: --refuse: %w", err)
+	}
 	var encode server.Encoder
 	if file := c.String("tokenizer"); file != "" {
 		vocabulary, err := tokenizer.Open(file)
@@ -86,7 +95,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	}
 	summary, err := server.Run(until, ln, server.Config{
 		Model: c.String("model"), Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool("cache-generated"),
-		Faults: faults, Seed: c.Uint64("seed"), Encode: encode, Version: version(),
+		Faults: faults, Refuse: refuse, Seed: c.Uint64("seed"), Encode: encode, Version: version(),
 	})
 	if err != nil {
 		return err

@@ -23,6 +23,9 @@ type Config struct {
 	// not affected by earlier ones. A request can select another fault in a
 	// header.
 	Faults []Fault
+	// Refuse lists parameters of requests, and kinds of requests, that are
+	// refused as other servers do: any of [Refusable].
+	Refuse []string
 	Seed   uint64 // for selecting requests with faults and their place in the stream
 	// Encode splits prompts into tokens; if nil, each word is a token.
 	Encode  Encoder
@@ -53,5 +56,5 @@ func (c Config) validate() error {
 	if !(c.TimeScale >= LeastTimeScale && c.TimeScale <= MostTimeScale) {
 		return fmt.Errorf("time scale must be from %v to %v, got %v", LeastTimeScale, MostTimeScale, c.TimeScale)
 	}
-	return nil
+	return checkRefuse(c.Refuse)
 }

@@ -38,6 +38,7 @@ type wireRequest struct {
 	IgnoreEOS           raw `json:"ignore_eos"`
 	Stop                raw `json:"stop"`
 	IncludeStop         raw `json:"include_stop_str_in_output"`
+	ReturnTokenIDs      raw `json:"return_token_ids"` // ignored
 
 	ResponseFormat raw `json:"response_format"`
 
@@ -125,6 +126,9 @@ func decodeBody(body []byte) (*wireRequest, error) {
 func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	w, err := c.read(body)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.refuse(api, w); err != nil {
 		return nil, err
 	}
 	if err := w.refuseUnsupported(); err != nil {
