@@ -30,6 +30,8 @@ type Outcome struct {
 	// the stream. All have monotonic clock readings. Sent, First and Last are zero
 	// if not reached.
 	Sent, First, Last, Done time.Time
+	// FirstVisible is the arrival of the first token chunk that is not reasoning.
+	FirstVisible time.Time
 	// Gaps holds the times between consecutive token chunks.
 	Gaps []time.Duration
 	// ChunkTokens holds the tokens of each token chunk, nil if the server does not

@@ -333,6 +333,7 @@ func (r Run) addConfiguration(s *doc.Section) {
 	add("Prompts", info.Target.Prompt)
 	add("Tokenizer", info.Target.Tokenizer.Name)
 	add("Dataset", info.Target.Dataset.Name)
+	add("Accepted by the endpoint", strings.Join(info.Target.Accepted, ", "))
 	add("Body", info.Target.Body)
 	number("Maximum request concurrency", float64(info.Limits.MaxConcurrency), "")
 	number("Retries", float64(info.Limits.Retries), "")

@@ -90,7 +90,7 @@ func execute(args []string, std streams, interrupts chan os.Signal) int {
 	case status == exitMisused:
 		std.say("%v\nSee moontide %s--help.", err, verbOf(app, args))
 	default:
-		std.say("%s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted"))
+		std.say("%s%s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted"), remedyOf(err))
 	}
 	return status
 }

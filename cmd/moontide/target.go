@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,8 +23,12 @@ func targetFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "`NAME`: model name; optional if the endpoint serves one model"},
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: "endpoint", Category: inTarget, Value: openai.Completions, Usage: "`API` to call: %s"},
+			StringFlag: cli.StringFlag{Name: "endpoint", Category: inTarget, Usage: "`API` to call: %s", DefaultText: openai.Completions + ", or what --server has"},
 			Choices:    clidoc.OneOf(openai.Endpoints()...),
+		},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "server", Category: inTarget, Usage: "`KIND` of server, whose usual parameters the probe begins with: %s", DefaultText: "vllm; the probe omits what the endpoint refuses"},
+			Choices:    serverChoices(),
 		},
 		&cli.StringFlag{Name: "api-key-env", Category: inTarget, Usage: "environment `VARIABLE` that holds the API key"},
 		repeatable(cli.GenericFlag{Name: "header", Category: inTarget, Usage: "HTTP header `'Name: value'` to send with every request; repeatable"}),
@@ -53,10 +58,19 @@ func targetFlags() []cli.Flag {
 	}
 }
 
+func serverChoices() clidoc.Choices {
+	names, titles := openai.Servers()
+	choices := clidoc.OneOf(names...)
+	for i, name := range names {
+		choices = choices.Noted(name, titles[i])
+	}
+	return choices
+}
+
 func clientConfig(c *cli.Context) (openai.Config, error) {
 	cfg := openai.Config{
 		URLs: textsOf(c, "url"), Balance: c.String("balance"), Connections: c.String("connections"),
-		Model: c.String("model"), Endpoint: c.String("endpoint"), Prompt: c.String("prompt"),
+		Model: c.String("model"), Server: c.String("server"), Endpoint: c.String("endpoint"), Prompt: c.String("prompt"),
 		ExtraBody: c.String("extra-body"),
 		Timeout:   c.Duration("timeout"), FirstByteTimeout: c.Duration("first-byte-timeout"), IdleTimeout: c.Duration("idle-timeout"),
 		Temperature: given(c, "temperature"), TopP: given(c, "top-p"),
@@ -100,6 +114,28 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// remedies names the flags that may help if an endpoint refuses all requests.
+var remedies = map[openai.Remedy]string{
+	openai.UseChat:         "try --endpoint chat",
+	openai.UseWords:        "try --prompt words",
+	openai.UseSmallerIDs:   "choose token ids of the model's vocabulary with --token-range",
+	openai.UseOtherModel:   "name a model that the endpoint serves with --model",
+	openai.UseKey:          "give a valid key with --api-key-env VARIABLE",
+	openai.UseOtherURL:     "check the path of --url and --endpoint",
+	openai.UseLessExtra:    "leave it out of --extra-body, --temperature and --top-p",
+	openai.UseShorterText:  "serve the model with a longer context",
+	openai.UseOtherSetting: "try --server, --endpoint or --prompt",
+}
+
+// remedyOf returns what to do about an error, for the end of its message.
+func remedyOf(err error) string {
+	var refused *openai.RefusedError
+	if !errors.As(err, &refused) {
+		return ""
+	}
+	return "\nTo fix it, " + remedies[refused.Remedy] + "."
 }
 
 func parseTokenRange(text string) (low, high uint32, err error) {

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -15,8 +14,7 @@ import (
 // checkPrompts reports contradictions between the fields about prompts.
 func (c *Config) checkPrompts() error {
 	form, ranged := c.Client.Prompt, c.Client.Source.Low != 0 || c.Client.Source.High != 0
-	completions := cmp.Or(c.Client.Endpoint, openai.Completions) == openai.Completions
-	ids := form == openai.Tokens || form == "" && completions && c.Dataset == ""
+	ids := c.Client.WithDefaults().Prompt == openai.Tokens && (form != "" || c.Dataset == "")
 	switch {
 	case c.Dataset != "" && c.Tokenizer == "":
 		return wrong("Dataset", "needs the model's own tokenizer (tokenizer.json) to cut texts to exact lengths")
@@ -58,11 +56,11 @@ func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Tar
 	t := runfile.Target{
 		URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
 		Simulated: c.embedded(),
-		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Body: openai.MaskBody(client.Members()),
+		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Accepted: client.Accepted(), Body: openai.MaskBody(client.Members()),
 		TemplateTokens: client.TemplateTokens().Value, ExactISL: c.Client.ExactISL,
 	}
 	if client.PromptForm() == openai.Tokens {
-		low, high := source.TokenRange()
+		low, high := client.TokenRange()
 		t.TokenRange = fmt.Sprintf("%d:%d", low, high)
 	}
 	if c.Tokenizer != "" {

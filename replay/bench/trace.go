@@ -140,7 +140,7 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 		rows = trace.InOrder(trace.Until(ctx, in.Requests))
 	}
 	if !cfg.Virtual {
-		rows = sendable(rows, cfg.Client.Endpoint)
+		rows = sendable(rows, cfg.Client.WithDefaults().Endpoint)
 	}
 	rows = in.pacing.Apply(in.located(rows, reader))
 	if cfg.Observer.Row != nil {
@@ -253,9 +253,7 @@ func (in *input) note(skipped int, grid *trace.GridDetector) {
 
 // sendable yields an error at the first row that the endpoint cannot accept.
 func sendable(reqs trace.Requests, endpoint string) trace.Requests {
-	return trace.Checked(reqs, func(r trace.Request) error {
-		return openai.Accepts(cmp.Or(endpoint, openai.Completions), r)
-	})
+	return trace.Checked(reqs, func(r trace.Request) error { return openai.Accepts(endpoint, r) })
 }
 
 // locate adds file and line to an error unless it has them or is about the

@@ -29,6 +29,7 @@ type fedAnswer struct {
 
 func newFed() *fedAnswer {
 	a := &fedAnswer{}
+	a.stream.api = &chatAPI
 	a.Sink = &a.answer
 	return a
 }
@@ -174,7 +175,7 @@ func TestInstants(t *testing.T) {
 // Network segments may overtake each other; tokens cannot.
 func TestTimeDoesNotGoBack(t *testing.T) {
 	t.Parallel()
-	var s stream
+	s := stream{api: &chatAPI}
 	start := time.Now()
 	for _, at := range []int{5, 3, 9, 9, 8, 10} {
 		s.tokenChunk(poll.Arrival{Time: start.Add(time.Duration(at)), Kernel: true})
@@ -222,7 +223,7 @@ func TestMaxStampError(t *testing.T) {
 func TestClientStamps(t *testing.T) {
 	t.Parallel()
 	for _, kernel := range [][]bool{{true, true}, {false, true}, {true, false}} {
-		var s stream
+		s := stream{api: &chatAPI}
 		for _, k := range kernel {
 			s.tokenChunk(poll.Arrival{Time: time.Now(), Kernel: k})
 		}

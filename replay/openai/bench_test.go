@@ -43,7 +43,7 @@ func BenchmarkEvent(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text) / n))
 			at := poll.Arrival{Time: time.Now()}
-			to := &answer{}
+			to := &answer{stream: stream{api: &chatAPI}}
 			response := http1.Response{Sink: to}
 			response.Feed([]byte(streamed), at)
 			for done := 0; done < b.N; done += n {

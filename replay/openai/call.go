@@ -94,7 +94,7 @@ func (c *call) ready() *http1.Conn {
 // begin sends the request on a connection; the search for it started at began.
 func (c *call) begin(conn *http1.Conn, began time.Time) {
 	x := &exchange{conn: conn, connectTime: time.Since(began), answer: answer{maxText: c.maxText}}
-	x.answer.stream.maxChunks = c.maxChunks
+	x.answer.stream.api, x.answer.stream.maxChunks = c.client.api, c.maxChunks
 	x.answer.stream.shared, x.answer.stream.onToken = &c.client.shared, c.onToken
 	x.answer.events.Budget = &c.client.budget
 	// Set one by one: a composite literal would need room on a stack that lives as
@@ -111,7 +111,7 @@ func (c *call) begin(conn *http1.Conn, began time.Time) {
 func (c *call) Send(ctx context.Context) replay.Outcome {
 	o, a, class, err := c.do(ctx)
 	s := &a.stream
-	o.First, o.Last, o.Gaps, o.ChunkTokens, o.Counts = s.first, s.last, s.gaps.durations(), s.tokens.list(), s.counts
+	o.First, o.FirstVisible, o.Last, o.Gaps, o.ChunkTokens, o.Counts = s.first, s.visible, s.last, s.gaps.durations(), s.tokens.list(), s.counts
 	c.told, o.MissingDone = s.told, s.missingDone
 	o.Status, o.FirstStampError, o.MaxStampError, o.Target = a.status, s.firstStampError, s.maxStampError, c.server.index
 	if o.Stamps == replay.KernelStamps && !s.first.IsZero() {

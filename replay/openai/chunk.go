@@ -17,7 +17,9 @@ var chunkJSON = sonic.Config{NoValidateJSONMarshaler: true}.Froze()
 // chunkInfo is the progress of an answer reported by one event.
 type chunkInfo struct {
 	hasToken bool // text, reasoning or a tool call
+	visible  bool // text or a tool call
 	finished bool // it has a finish reason
+	done     bool // it ends the answer
 	choice   bool // it is not only usage
 	tokenIDs int  // number of token ids
 	usage    usageCounts
@@ -91,9 +93,13 @@ func (c *chunk) info() chunkInfo {
 			info.tokenIDs += scanLength(&ids)
 		}
 		d := &choice.Delta
-		for _, content := range [...]raw{choice.Text, d.Content, d.ReasoningContent, d.Reasoning, d.Thinking, d.Refusal, d.ToolCalls} {
-			info.hasToken = info.hasToken || nonEmpty(content)
+		for _, content := range [...]raw{choice.Text, d.Content, d.Refusal, d.ToolCalls} {
+			info.visible = info.visible || nonEmpty(content)
 		}
+		for _, reasoning := range [...]raw{d.ReasoningContent, d.Reasoning, d.Thinking} {
+			info.hasToken = info.hasToken || nonEmpty(reasoning)
+		}
+		info.hasToken = info.hasToken || info.visible
 		info.finished = info.finished || nonEmpty(choice.FinishReason)
 	}
 	return info

@@ -14,7 +14,7 @@ import (
 
 func taken(t *testing.T, events ...string) *stream {
 	t.Helper()
-	s := &stream{}
+	s := &stream{api: &chatAPI}
 	at := poll.Arrival{Time: time.Now()}
 	for _, event := range events {
 		if err := s.take([]byte(event), at); err != nil {
@@ -75,8 +75,8 @@ func TestAborted(t *testing.T) {
 			`{"choices":[{"delta":{"content":"a"},"finish_reason":` + reason + `}]}`,
 			`{"choices":[{"text":"a"},{"text":"","finish_reason":` + reason + `}],"usage":{"completion_tokens":1}}`,
 		} {
-			err := new(stream).take([]byte(event), poll.Arrival{Time: time.Now()})
-			if class, _ := new(stream).result(err); (class == replay.Server) != want {
+			err := (&stream{api: &chatAPI}).take([]byte(event), poll.Arrival{Time: time.Now()})
+			if class, _ := (&stream{api: &chatAPI}).result(err); (class == replay.Server) != want {
 				t.Errorf("%s: %q, %v", event, class, err)
 			}
 		}
@@ -106,7 +106,7 @@ func TestChunksAreReset(t *testing.T) {
 
 func TestGapsAreBetweenNeighbours(t *testing.T) {
 	t.Parallel()
-	s := &stream{}
+	s := &stream{api: &chatAPI}
 	start := time.Now()
 	for i, event := range []string{`{"choices":[{"text":"a"}]}`, `{"choices":[{"text":""}]}`, `{"choices":[{"text":"b"}]}`, `{"choices":[{"text":"c"}]}`, sse.Done} {
 		if err := s.take([]byte(event), poll.Arrival{Time: start.Add(time.Duration(i*i) * time.Second)}); err != nil {

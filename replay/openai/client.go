@@ -29,18 +29,19 @@ import (
 // Client makes and sends requests. Its methods may be called from any goroutine
 // once Probe has returned.
 type Client struct {
-	cfg     Config
+	asked   Config // with defaults
+	cfg     Config // as negotiated
 	servers []*server
 	loop    *poll.Loop // may be nil
 
-	// Of every body: the part before the prompt, and the part after max_tokens.
-	beforePrompt, afterPrompt []byte
-	extra                     []byte // part of afterPrompt: ExtraBody and sampling
-	extraKeys                 []string
-	ignoreEOS                 bool          // ignore_eos is sent
-	minTokens                 bool          // min_tokens is sent
-	chunkTokens               tokenEvidence // asked for in each chunk
-	template                  trace.Opt[int]
+	api      *api
+	fixed    fixed
+	caps     capabilities
+	swapped  bool     // see swapLimit
+	extra    []member // of every body: Config.ExtraBody
+	sampling []member // temperature and top_p
+	layout   layout
+	template trace.Opt[int]
 
 	budget sse.Budget        // of the events of all streams
 	mask   *strings.Replacer // of secrets
@@ -50,11 +51,24 @@ type Client struct {
 	shared  poll.Counter  // possible errors of chunks that share a stamp
 }
 
+// fixed are the choices that the user made and Probe does not change.
+type fixed struct{ endpoint, prompt, tokenRange bool }
+
+func fixedByUser(cfg Config) fixed {
+	return fixed{endpoint: cfg.Endpoint != "", prompt: cfg.Prompt != "", tokenRange: cfg.Source.Low != 0 || cfg.Source.High != 0}
+}
+
 // New checks the configuration. It opens no connection. The caller must close the
 // client.
 func New(cfg Config) (*Client, error) {
-	cfg = cfg.withDefaults()
-	c := &Client{cfg: cfg, ignoreEOS: !cfg.StopAtEOS, minTokens: !cfg.StopAtEOS, mask: newMask(cfg)}
+	fixed := fixedByUser(cfg)
+	cfg = cfg.WithDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	c := &Client{asked: cfg, fixed: fixed, mask: newMask(cfg)}
+	c.beginNegotiation()
+	c.caps.chunkTokens = 0 // without a probe, nothing is known
 	for i, text := range cfg.URLs {
 		base, err := parseURL(text)
 		if err != nil {
@@ -62,17 +76,14 @@ func New(cfg Config) (*Client, error) {
 		}
 		c.servers = append(c.servers, newServer(cfg, i, base))
 	}
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
 	var err error
-	if c.extra, c.extraKeys, err = extraMembers(cfg); err != nil {
+	if c.extra, c.sampling, err = extraMembers(cfg); err != nil {
 		return nil, err
 	}
 	if c.loop, err = newLoop(c.servers); err != nil {
 		return nil, err
 	}
-	c.setCommon()
+	c.setLayout()
 	return c, nil
 }
 
@@ -95,10 +106,17 @@ func (c *Client) Endpoint() string { return c.cfg.Endpoint }
 func (c *Client) PromptForm() string { return c.cfg.Prompt }
 
 // IgnoresEOS reports whether requests contain ignore_eos.
-func (c *Client) IgnoresEOS() bool { return c.ignoreEOS }
+func (c *Client) IgnoresEOS() bool { return c.caps.ignoreEOS }
 
 // MinTokens reports whether requests contain min_tokens.
-func (c *Client) MinTokens() bool { return c.minTokens }
+func (c *Client) MinTokens() bool { return c.caps.minTokens }
+
+// Accepted returns the names of the optional members that requests contain because
+// the servers accept them.
+func (c *Client) Accepted() []string { return c.caps.list(c.cfg.Prompt) }
+
+// TokenRange returns the range [low, high) of the token ids in prompts.
+func (c *Client) TokenRange() (low, high uint32) { return c.cfg.Source.TokenRange() }
 
 // TemplateTokens returns the number of tokens that the servers add to each prompt.
 // It is set by Probe if the servers' counts differ from the prompts' lengths by a
@@ -108,7 +126,7 @@ func (c *Client) TemplateTokens() trace.Opt[int] { return c.template }
 // Members returns, as a JSON object, all members of a request's body except the
 // prompt and the output length. They may change until Probe returns.
 func (c *Client) Members() string {
-	return string(append(slices.Clone(c.beforePrompt), c.afterPrompt...))
+	return string(append(slices.Clone(c.layout.head), c.layout.tail...))
 }
 
 // Stamps reports whether the kernel or the client timestamps arrivals. Client

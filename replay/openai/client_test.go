@@ -35,7 +35,7 @@ func TestNewRefuses(t *testing.T) {
 		"a fragment":          {Config{URL: "http://localhost#x"}, "url has a query or a fragment"},
 		"endpoint":            {Config{URL: good, Endpoint: "responses"}, `endpoint is not completions or chat: "responses"`},
 		"prompt":              {Config{URL: good, Prompt: "text"}, `prompt form is not tokens or words: "text"`},
-		"tokens in chat":      {Config{URL: good, Endpoint: Chat, Prompt: Tokens}, "chat messages are text"},
+		"tokens in chat":      {Config{URL: good, Endpoint: Chat, Prompt: Tokens}, "chat endpoint takes text"},
 		"timeout":             {Config{URL: good, Timeout: -time.Second}, "timeout is negative: -1s"},
 		"idle timeout":        {Config{URL: good, IdleTimeout: -time.Second}, "idle timeout is negative: -1s"},
 		"temperature":         {Config{URL: good, Temperature: trace.Some(-0.1)}, "temperature is not from 0 to 2: -0.1"},

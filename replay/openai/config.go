@@ -38,9 +38,6 @@ const (
 	BySession  = "session"     // all turns of a session to one server, other rows round-robin
 )
 
-// Endpoints returns all values of Config.Endpoint.
-func Endpoints() []string { return []string{Completions, Chat} }
-
 // PromptForms returns all values of Config.Prompt.
 func PromptForms() []string { return []string{Tokens, Words} }
 
@@ -64,7 +61,8 @@ type Config struct {
 	URL      string   // http or https, with or without /v1 at its end
 	URLs     []string // several servers, instead of URL
 	Balance  string   // RoundRobin (default) or BySession
-	Endpoint string   // Completions (default) or Chat
+	Server   string   // the kind of server, of Servers; default vLLM and compatible ones
+	Endpoint string   // Completions or Chat; default: what Server has
 	Prompt   string   // Tokens or Words; default Tokens for completions without Source.Text
 	Model    string   // default: the one model that the endpoint serves
 	Source   prompt.Source
@@ -99,15 +97,17 @@ type Config struct {
 // Header is an HTTP header.
 type Header struct{ Name, Value string }
 
-func (cfg Config) withDefaults() Config {
+// WithDefaults returns cfg with the defaults for what is absent.
+func (cfg Config) WithDefaults() Config {
 	if len(cfg.URLs) == 0 {
 		cfg.URLs = []string{cfg.URL}
 	}
 	cfg.Balance = cmp.Or(cfg.Balance, RoundRobin)
-	cfg.Endpoint = cmp.Or(cfg.Endpoint, Completions)
+	kind := cmp.Or(presetOf(cfg.Server), &presets[0])
+	cfg.Endpoint = cmp.Or(cfg.Endpoint, kind.endpoint, Completions)
 	if cfg.Prompt == "" {
 		cfg.Prompt = Words
-		if cfg.Endpoint == Completions && cfg.Source.Text == nil {
+		if a := apiOf(cfg.Endpoint); a != nil && a.tokenIDs && !kind.words && cfg.Source.Text == nil {
 			cfg.Prompt = Tokens
 		}
 	}
@@ -122,13 +122,16 @@ func (cfg *Config) Timeouts() (request, firstByte, idle time.Duration) {
 }
 
 func (cfg Config) check() error {
+	servers, _ := Servers()
 	switch {
+	case presetOf(cfg.Server) == nil:
+		return fmt.Errorf("kind of server is not one of %s: %q", strings.Join(servers, ", "), cfg.Server)
 	case !slices.Contains(Endpoints(), cfg.Endpoint):
 		return fmt.Errorf("endpoint is not %s: %q", strings.Join(Endpoints(), " or "), cfg.Endpoint)
 	case !slices.Contains(PromptForms(), cfg.Prompt):
 		return fmt.Errorf("prompt form is not %s: %q", strings.Join(PromptForms(), " or "), cfg.Prompt)
-	case cfg.Endpoint == Chat && cfg.Prompt == Tokens:
-		return errors.New("chat messages are text: token ids need the completions endpoint")
+	case cfg.Prompt == Tokens && !apiOf(cfg.Endpoint).tokenIDs:
+		return fmt.Errorf("the %s endpoint takes text: token ids need the completions endpoint", cfg.Endpoint)
 	case !slices.Contains(Balances(), cfg.Balance):
 		return fmt.Errorf("balance is not %s: %q", strings.Join(Balances(), " or "), cfg.Balance)
 	case !slices.Contains(ConnectionModes(), cfg.Connections):

@@ -68,7 +68,7 @@ func TestFirstByteTimeout(t *testing.T) {
 // A first byte in time lifts the first-byte timeout, and 0 means the defaults.
 func TestDefaultTimeouts(t *testing.T) {
 	t.Parallel()
-	cfg := Config{}.withDefaults()
+	cfg := Config{}.WithDefaults()
 	if cfg.Timeout != time.Hour || cfg.FirstByteTimeout != 30*time.Minute || cfg.IdleTimeout != 2*time.Minute {
 		t.Errorf("%v, %v, %v", cfg.Timeout, cfg.FirstByteTimeout, cfg.IdleTimeout)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"moontide/replay"
@@ -14,16 +13,18 @@ import (
 // model, but a server that is down should fail soon.
 const probeTimeout = 60 * time.Second
 
-// Probe checks that the servers answer and stream, and determines the contents of
-// requests: the model, if not configured, and ignore_eos and min_tokens, unless
-// they are refused. It measures how the servers count prompt tokens. The notes are
-// for the user.
+// Probe checks that the servers answer and stream, and negotiates the contents of
+// requests: the model, if not configured, and everything that servers may refuse,
+// such as ignore_eos, token ids or the completions API. It measures how the servers
+// count prompt tokens. To a server that refuses nothing it sends three requests,
+// else one more for each refusal, eight at most. The notes, for the user, tell what
+// was left out and what that costs.
 func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
+	c.beginNegotiation()
 	if notes, err = c.settleModel(ctx); err != nil {
 		return nil, err
 	}
-	c.chunkTokens = inUsage | inTokenIDs
-	c.setCommon()
+	c.setLayout()
 	for _, s := range c.servers {
 		more, err := c.probeServer(ctx, s)
 		if err != nil {
@@ -38,10 +39,15 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 // longer one.
 func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, err error) {
 	o, told := c.probe(ctx, s, probeTokens)
-	for note, again := c.dropRefused(o); again; note, again = c.dropRefused(o) {
+	for range maxRefusals {
+		note, again := c.concede(o)
+		if !again {
+			break
+		}
 		if note != "" {
 			notes = append(notes, note)
 		}
+		c.setLayout()
 		o, told = c.probe(ctx, s, probeTokens)
 	}
 	if o.Class == replay.Canceled {
@@ -49,51 +55,42 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, er
 	}
 	// The answer's only token may have no text.
 	if o.Class != replay.OK && o.Class != replay.Empty {
-		return nil, fmt.Errorf("probing %s: %s", s.base.String()+c.cfg.path(), o.Error)
+		return nil, fmt.Errorf("probing %s: %w", s.base.String()+c.cfg.path(), c.refusal(o))
 	}
 	if !o.Counts.Output.Set {
 		notes = append(notes, "the endpoint reports no usage: output tokens are estimated by the number of chunks")
 	}
 	// Ask for one kind of evidence at most.
-	if c.chunkTokens &= told; c.chunkTokens&inUsage != 0 {
-		c.chunkTokens = inUsage
+	if c.caps.chunkTokens &= told; c.caps.chunkTokens&inUsage != 0 {
+		c.caps.chunkTokens = inUsage
 	}
-	c.setCommon()
+	c.setLayout()
 	more, err := c.learnTokenCount(ctx, s, o.Counts.Input)
 	return append(notes, more...), err
 }
 
-// dropRefused omits what the endpoint refused, or may have refused, and reports
-// whether to try again. The note is for the user; it may be "".
-func (c *Client) dropRefused(o replay.Outcome) (note string, again bool) {
-	if o.Class != replay.HTTPError {
-		return "", false
-	}
-	named := func(member string) bool { return strings.Contains(o.Error, member) }
-	switch {
-	case c.chunkTokens != 0 && (named("stream_options") || named("continuous_usage_stats") || named("return_token_ids")):
-		c.chunkTokens = 0
-	case c.ignoreEOS && named("ignore_eos"):
-		c.ignoreEOS, note = false, "the endpoint refuses ignore_eos, so answers may be shorter than in the trace"
-	case c.minTokens && named("min_tokens"):
-		c.minTokens, note = false, "the endpoint refuses min_tokens, so it is not sent"
-	case c.chunkTokens != 0 && (o.Status == 400 || o.Status == 422): // it does not say what is wrong
-		c.chunkTokens = 0
-	default:
-		return "", false
-	}
-	c.setCommon()
-	return note, true
-}
-
 // probe requests one token for a prompt of n tokens.
 func (c *Client) probe(ctx context.Context, s *server, n int) (replay.Outcome, tokenEvidence) {
-	body, err := c.fillerBody("probe-"+strconv.Itoa(n), n, 1)
-	if err != nil {
-		panic(err) // not possible without a text
-	}
-	call := c.newCall(s, "", body, 1)
+	call := c.newCall(s, "", c.probeBody(n), 1)
 	call.timeout = min(probeTimeout, c.cfg.Timeout)
 	o := call.Send(ctx)
 	return o, call.told
+}
+
+// probeBody returns a prompt of n tokens. The last of token ids is the largest, so
+// that a server with a smaller vocabulary refuses it.
+func (c *Client) probeBody(n int) []byte {
+	name := "probe-" + strconv.Itoa(n)
+	if c.cfg.Prompt != Tokens {
+		body, err := c.fillerBody(name, n, 1)
+		if err != nil {
+			panic(err) // not possible without a text
+		}
+		return body
+	}
+	_, high := c.TokenRange()
+	before, after := c.api.prompt(Tokens)
+	body := c.cfg.Source.Filler(name, n-1).AppendJSONTokens(append(c.startBody(n), before...))
+	body = strconv.AppendUint(append(body[:len(body)-1], ','), uint64(high-1), 10)
+	return c.finishBody(append(append(body, ']'), after...), 1)
 }

@@ -118,7 +118,7 @@ func TestProbe(t *testing.T) {
 		"refuses ignore_eos":    {"", endpoint(listed("a"), refused, whole), "a", "refuses ignore_eos", ""},
 		"refuses everything":    {"", endpoint(listed("a"), refused), "", "", "ignore_eos"},
 		"refuses min_tokens":    {"", choosy("min_tokens"), "a", "refuses min_tokens, so it is not sent", ""},
-		"refuses both":          {"", choosy("ignore_eos", "min_tokens"), "a", "refuses ignore_eos, so answers may be shorter than in the trace\nthe endpoint refuses min_tokens", ""},
+		"refuses both":          {"", choosy("ignore_eos", "min_tokens"), "a", "refuses ignore_eos: answers may be shorter than in the trace, and the verdict reports their lengths but does not judge them\nthe endpoint refuses min_tokens", ""},
 		"no usage":              {"", endpoint(listed("a"), streamed+inChunk(tide+finish+theEnd)+lastChunk), "a", "reports no usage", ""},
 		"no text in the token":  {"", endpoint(listed("a"), streamed+inChunk(finish+tokens+theEnd)+lastChunk), "a", "", ""},
 		"no such model":         {"b", endpoint(listed("a"), answerOf("404 Not Found", "application/json", `{"error":{"message":"no model b"}}`)), "", "", "HTTP status 404: no model b"},

@@ -1,20 +1,13 @@
 package openai
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
-	"math/big"
-	"slices"
 	"strconv"
-	"sync"
 
 	"moontide/replay"
 	"moontide/replay/prompt"
 	"moontide/trace"
-	"moontide/trace/jsonscan"
 )
 
 // Prepare makes the request of a row. A row with its own text (messages for chat,
@@ -25,7 +18,7 @@ func (c *Client) Prepare(r trace.Request, row int) (replay.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.digest.add(row, call.body[len(c.beforePrompt):call.promptEnd])
+	c.digest.add(row, call.body[len(c.layout.head):call.promptEnd])
 	return call, nil
 }
 
@@ -83,52 +76,57 @@ func (c *Client) fillerBody(name string, isl, osl int) ([]byte, error) {
 }
 
 func (c *Client) startBody(isl int) []byte {
-	return append(make([]byte, 0, c.bodySize(isl)), c.beforePrompt...)
-}
-
-func (c *Client) bodySize(isl int) int {
 	const perToken = 6 // five digits and a comma, or a word
-	return len(c.beforePrompt) + len(c.afterPrompt) + 128 + perToken*isl
+	l := &c.layout
+	return append(make([]byte, 0, len(l.head)+len(l.tail)+128+perToken*isl), l.head...)
 }
 
 // finishBody appends the part after the prompt. An output length of 0 is not
 // possible and becomes 1.
 func (c *Client) finishBody(body []byte, osl int) []byte {
+	l := &c.layout
 	osl = max(osl, 1)
-	body = strconv.AppendInt(append(body, `,"max_tokens":`...), int64(osl), 10)
-	if c.minTokens && !slices.Contains(c.extraKeys, "min_tokens") {
-		body = strconv.AppendInt(append(body, `,"min_tokens":`...), int64(osl), 10)
+	body = strconv.AppendInt(append(body, l.limit...), int64(osl), 10)
+	if l.least != nil {
+		body = strconv.AppendInt(append(body, l.least...), int64(osl), 10)
 	}
-	return append(body, c.afterPrompt...)
+	return append(body, l.tail...)
 }
 
 // appendPrompt appends the prompt of a row: its own messages or text, or else p,
 // as text or as token ids.
 func (c *Client) appendPrompt(body []byte, r trace.Request, p prompt.Prompt) ([]byte, error) {
-	if err := Accepts(c.cfg.Endpoint, r); err != nil {
+	if err := c.api.accepts(r); err != nil {
 		return nil, err
 	}
-	before, after := `,"prompt":`, ""
-	if c.cfg.Endpoint == Chat {
+	if key := c.api.messages; key != "" {
 		if messages, ok := r.Raw("messages"); ok {
-			return append(append(body, `,"messages":`...), messages...), nil
+			return append(fmt.Appendf(body, `,%q:`, key), messages...), nil
 		}
-		before, after = `,"messages":[{"role":"user","content":`, "}]"
 	}
+	form := c.cfg.Prompt
+	text, own := ownText(r)
+	if own {
+		form = Words
+	}
+	before, after := c.api.prompt(form)
 	body = append(body, before...)
-	if text, ok := ownText(r); ok {
+	switch {
+	case own:
 		body = append(body, text...)
-	} else if c.cfg.Prompt == Tokens {
+	case form == Tokens:
 		body = p.AppendJSONTokens(body)
-	} else {
+	default:
 		body = append(p.AppendText(append(body, '"')), '"')
 	}
 	return append(body, after...), nil
 }
 
 // Accepts returns an error if a row cannot be sent to an endpoint.
-func Accepts(endpoint string, r trace.Request) error {
-	if _, isText := ownText(r); endpoint == Chat || isText {
+func Accepts(endpoint string, r trace.Request) error { return apiOf(endpoint).accepts(r) }
+
+func (a *api) accepts(r trace.Request) error {
+	if _, isText := ownText(r); a.messages != "" || isText {
 		return nil
 	}
 	if _, isChat := r.Raw("messages"); isChat {
@@ -144,97 +142,3 @@ func ownText(r trace.Request) (raw string, ok bool) {
 	}
 	return r.Raw("text_input")
 }
-
-// setCommon sets the parts common to all bodies.
-func (c *Client) setCommon() {
-	c.beforePrompt = append(c.beforePrompt[:0], `{"model":`...)
-	model, err := jsonscan.Strict.Marshal(c.cfg.Model)
-	if err != nil {
-		panic(err) // New and Probe accept UTF-8 only
-	}
-	c.beforePrompt = append(c.beforePrompt, model...)
-	c.afterPrompt = append(c.afterPrompt[:0], `,"stream":true,"stream_options":{"include_usage":true`...)
-	if c.chunkTokens&inUsage != 0 {
-		c.afterPrompt = append(c.afterPrompt, `,"continuous_usage_stats":true`...)
-	}
-	c.afterPrompt = append(c.afterPrompt, '}')
-	if c.chunkTokens&inTokenIDs != 0 && !slices.Contains(c.extraKeys, "return_token_ids") {
-		c.afterPrompt = append(c.afterPrompt, `,"return_token_ids":true`...)
-	}
-	if c.ignoreEOS && !slices.Contains(c.extraKeys, "ignore_eos") {
-		c.afterPrompt = append(c.afterPrompt, `,"ignore_eos":true`...)
-	}
-	c.afterPrompt = append(append(c.afterPrompt, c.extra...), '}')
-}
-
-// reservedKeys holds the keys that ExtraBody cannot set.
-var reservedKeys = []string{"model", "prompt", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n"}
-
-// extraMembers returns the members of Config.ExtraBody and the sampling
-// parameters, each after a comma, sorted by key.
-func extraMembers(cfg Config) (members []byte, keys []string, err error) {
-	values := map[string]raw{}
-	if cfg.ExtraBody != "" {
-		if err := jsonscan.Strict.UnmarshalFromString(cfg.ExtraBody, &values); err != nil || values == nil {
-			return nil, nil, errors.New("extra body is not a JSON object")
-		}
-	}
-	for key, value := range map[string]trace.Opt[float64]{"temperature": cfg.Temperature, "top_p": cfg.TopP} {
-		if !value.Set {
-			continue
-		}
-		if _, twice := values[key]; twice {
-			return nil, nil, fmt.Errorf("extra body has %q, which has an option of its own: remove one of them", key)
-		}
-		values[key] = strconv.AppendFloat(nil, value.Value, 'g', -1, 64)
-	}
-	keys = slices.Sorted(maps.Keys(values))
-	for _, key := range keys {
-		if slices.Contains(reservedKeys, key) {
-			return nil, nil, fmt.Errorf("extra body has %q, which the replay sets", key)
-		}
-		quoted, err := jsonscan.Strict.Marshal(key)
-		if err != nil {
-			return nil, nil, fmt.Errorf("extra body: key %q: %w", key, err)
-		}
-		members = append(append(members, ','), quoted...)
-		members = append(append(members, ':'), values[key]...)
-	}
-	return members, keys, nil
-}
-
-// digest is a sum of hashes, so it does not depend on their order.
-type digest struct {
-	mu   sync.Mutex
-	sum  big.Int
-	hash big.Int // hash of the last row; kept to reuse its memory
-}
-
-func (d *digest) add(row int, prompt []byte) {
-	h := sha256.New()
-	var number [8]byte
-	binary.BigEndian.PutUint64(number[:], uint64(row))
-	h.Write(number[:])
-	h.Write(prompt)
-	d.addHash(h.Sum(nil))
-}
-
-func (d *digest) addHash(hash []byte) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.sum.Add(&d.sum, d.hash.SetBytes(hash))
-}
-
-// String returns the sum modulo 2^256 in hexadecimal.
-func (d *digest) String() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	modulus := new(big.Int).Lsh(big.NewInt(1), 256)
-	return fmt.Sprintf("%064x", modulus.Mod(&d.sum, modulus))
-}
-
-// PromptDigest returns the sum modulo 2^256, in hexadecimal, of SHA-256(row,
-// prompt) over all prepared requests: the row as 8 bytes, big-endian, and the
-// prompt as the body's member, from the comma before its key. Runs with equal
-// digests sent equal prompts.
-func (c *Client) PromptDigest() string { return c.digest.String() }

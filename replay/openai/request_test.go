@@ -41,8 +41,8 @@ func TestBodies(t *testing.T) {
 	} {
 		c := client(t, "http://localhost", func(cfg *Config) { cfg.Endpoint, cfg.Prompt, cfg.Model = tc.endpoint, tc.form, tc.model })
 		for _, ignore := range []bool{true, false} {
-			c.ignoreEOS, c.minTokens = ignore, ignore
-			c.setCommon()
+			c.caps.ignoreEOS, c.caps.minTokens = ignore, ignore
+			c.setLayout()
 			want := tc.want
 			if !ignore {
 				want = strings.Replace(want, `,"ignore_eos":true`, "", 1)
@@ -131,7 +131,7 @@ func TestBodyIsNotCopied(t *testing.T) {
 	for _, form := range []string{Tokens, Words} {
 		c := client(t, "http://localhost", func(cfg *Config) { cfg.Prompt = form })
 		made := prepare(t, c, trace.Request{InputLength: 10_000, OutputLength: 5})
-		if room := c.bodySize(10_000); cap(made.body) > room+room/8 {
+		if room := cap(c.startBody(10_000)); cap(made.body) > room+room/8 {
 			t.Errorf("%s: a body of %d bytes has grown to %d, its room was %d", form, len(made.body), cap(made.body), room)
 		}
 	}

@@ -40,7 +40,9 @@ func scanChoices(c *jsonscan.Cursor, info *chunkInfo) {
 			switch string(c.LowerKey()) {
 			case "text":
 				c.Once(&seen, 1)
-				info.hasToken = c.Skip() || info.hasToken
+				if c.Skip() {
+					info.hasToken, info.visible = true, true
+				}
 			case "delta":
 				c.Once(&seen, 2)
 				scanDelta(c, info)
@@ -86,6 +88,7 @@ func scanReason(c *jsonscan.Cursor) bool {
 }
 
 func scanDelta(c *jsonscan.Cursor, info *chunkInfo) {
+	const reasoningBits = 2 | 4 | 16
 	if null(c) {
 		return
 	}
@@ -108,7 +111,7 @@ func scanDelta(c *jsonscan.Cursor, info *chunkInfo) {
 		}
 		c.Once(&seen, bit)
 		if nonEmpty := c.Skip(); bit > 0 && nonEmpty {
-			info.hasToken = true
+			info.hasToken, info.visible = true, info.visible || bit&reasoningBits == 0
 		}
 	}
 }

@@ -31,7 +31,6 @@ func newServer(cfg Config, index int, base *url.URL) *server {
 		s.host.TLS = &tls.Config{ServerName: base.Hostname(), RootCAs: cfg.RootCAs, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
 	}
 	s.head.SetMethod(fasthttp.MethodPost)
-	s.head.SetRequestURI(base.EscapedPath() + cfg.path())
 	s.head.SetHost(base.Host)
 	s.head.SetContentType("application/json")
 	s.head.SetUserAgent("moontide")
@@ -76,12 +75,8 @@ func (c *Client) server(r trace.Request, row int) *server {
 	return c.servers[uint64(row)%n]
 }
 
-func (cfg Config) path() string {
-	if cfg.Endpoint == Chat {
-		return "/v1/chat/completions"
-	}
-	return "/v1/completions"
-}
+// path returns the path of requests, after the server's base.
+func (cfg Config) path() string { return apiOf(cfg.Endpoint).path }
 
 // parseURL returns a URL without /v1 at its end. Its errors do not contain parts
 // that may be secret.

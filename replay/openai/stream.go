@@ -17,7 +17,9 @@ import (
 
 // stream is the state of an event stream.
 type stream struct {
+	api             *api
 	first, last     time.Time // arrivals of the first and last token chunks
+	visible         time.Time // arrival of the first one that is not reasoning
 	previousRead    time.Time // last token chunk of an earlier read
 	gaps            gaps      // between token chunks
 	tokens          chunkTokens
@@ -46,10 +48,10 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 	if len(data) == 0 { // a keep-alive
 		return nil
 	}
-	info, ok := scanChunk(data)
+	info, ok := s.api.scan(data)
 	if !ok {
 		var err error
-		if info, err = decodeChunk(data); err != nil {
+		if info, err = s.api.decode(data); err != nil {
 			return err
 		}
 	}
@@ -62,6 +64,9 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 		}
 		s.countTokens(&info, before)
 		s.tokenChunk(at)
+		if info.visible && s.visible.IsZero() {
+			s.visible = s.last
+		}
 		if s.onToken != nil {
 			s.onToken(data)
 		}
@@ -69,6 +74,7 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 		s.otherEvent(at)
 	}
 	s.finished = s.finished || info.finished
+	s.done = info.done
 	s.complete = s.finished && s.counts.Output.Set && (info.finished || !info.hasToken)
 	return nil
 }

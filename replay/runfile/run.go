@@ -73,10 +73,13 @@ type Target struct {
 	Virtual   bool   `json:"virtual"`   // simulated in virtual time, without a client
 	// ServerBlockSize is the block size of the server's prefix cache in tokens, as
 	// configured; 0 means unknown.
-	ServerBlockSize int    `json:"server_block_size,omitempty"`
-	IgnoreEOS       bool   `json:"ignore_eos"`
-	MinTokens       bool   `json:"min_tokens,omitempty"` // min_tokens was set to the OSL
-	Body            string `json:"body,omitempty"`       // body of requests (JSON) without prompt and output length, secrets masked
+	ServerBlockSize int  `json:"server_block_size,omitempty"`
+	IgnoreEOS       bool `json:"ignore_eos"`
+	MinTokens       bool `json:"min_tokens,omitempty"` // min_tokens was set to the OSL
+	// Accepted names the optional members that requests contain because the endpoint
+	// accepts them.
+	Accepted []string `json:"accepted,omitempty"`
+	Body     string   `json:"body,omitempty"` // body of requests (JSON) without prompt and output length, secrets masked
 	// TemplateTokens is how many tokens the endpoint adds to each prompt, if
 	// measured. With ExactISL, prompts were shortened by this number.
 	TemplateTokens int  `json:"template_tokens,omitempty"`

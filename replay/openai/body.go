@@ -1,0 +1,54 @@
+package openai
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"moontide/trace"
+	"moontide/trace/jsonscan"
+)
+
+// setLayout sets what all requests have in common.
+func (c *Client) setLayout() {
+	c.api = apiOf(c.cfg.Endpoint)
+	for _, s := range c.servers {
+		s.head.SetRequestURI(s.base.EscapedPath() + c.api.path)
+	}
+	c.layout = c.api.layout(members{model: c.cfg.Model, caps: &c.caps, sampling: c.sampling, extra: c.extra})
+}
+
+// reservedKeys holds the keys that ExtraBody cannot set.
+var reservedKeys = []string{"model", "prompt", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n"}
+
+// extraMembers returns the members of Config.ExtraBody, sorted by key, and the
+// sampling parameters.
+func extraMembers(cfg Config) (extra, sampling []member, err error) {
+	values := map[string]raw{}
+	if cfg.ExtraBody != "" {
+		if err := jsonscan.Strict.UnmarshalFromString(cfg.ExtraBody, &values); err != nil || values == nil {
+			return nil, nil, errors.New("extra body is not a JSON object")
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if slices.Contains(reservedKeys, key) {
+			return nil, nil, fmt.Errorf("extra body has %q, which the replay sets", key)
+		}
+		extra = append(extra, member{key, values[key]})
+	}
+	for _, p := range []struct {
+		key   string
+		value trace.Opt[float64]
+	}{{"temperature", cfg.Temperature}, {"top_p", cfg.TopP}} {
+		if !p.value.Set {
+			continue
+		}
+		if _, twice := values[p.key]; twice {
+			return nil, nil, fmt.Errorf("extra body has %q, which has an option of its own: remove one of them", p.key)
+		}
+		sampling = append(sampling, member{p.key, strconv.AppendFloat(nil, p.value.Value, 'g', -1, 64)})
+	}
+	return extra, sampling, nil
+}

@@ -1,0 +1,202 @@
+package openai
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"moontide/replay"
+)
+
+// maxRefusals is how often Probe changes its requests for a server. With the list
+// of models and two accepted prompts, it sends eight requests at most.
+const maxRefusals = 5
+
+// beginNegotiation returns to what was asked for: an endpoint that is not ready yet
+// may have refused everything.
+func (c *Client) beginNegotiation() {
+	model := c.cfg.Model
+	c.cfg, c.caps, c.swapped = c.asked, presetOf(c.asked.Server).caps, false
+	c.cfg.Model = cmp.Or(c.cfg.Model, model)
+	if c.cfg.StopAtEOS {
+		c.caps.ignoreEOS, c.caps.minTokens = false, false
+	}
+}
+
+// concession is something that requests can do without if a server refuses it.
+type concession struct {
+	// names are parts of messages that refuse it, in lower case.
+	names []string
+	// refused replaces names where the status counts.
+	refused func(status int, text string) bool
+	// unnamed means that the server may refuse it without naming it.
+	unnamed bool
+	// drop changes the requests. It returns false if they do not depend on it, and
+	// what the user has to know, which may be nothing.
+	drop func(c *Client) (note string, ok bool)
+}
+
+// concessions are in the order in which they are tried if the server does not say
+// what it refuses: what costs least comes first.
+var concessions = []concession{
+	{names: []string{"vocab", "invalid token"}, drop: (*Client).narrowTokens},
+	{refused: noSuchAPI, drop: (*Client).dropCompletions},
+	{names: []string{"continuous_usage_stats", "return_token_ids", "stream_options"}, unnamed: true, drop: (*Client).dropChunkTokens},
+	{names: []string{"nvext"}, drop: (*Client).dropNvext},
+	{names: []string{"ignore_eos"}, drop: (*Client).dropIgnoreEOS},
+	{names: []string{"min_tokens", "min_new_tokens"}, drop: (*Client).dropMinTokens},
+	{unnamed: true, drop: (*Client).dropLengths},
+	{names: []string{"max_tokens", "max_completion_tokens"}, unnamed: true, drop: (*Client).swapLimit},
+	{names: []string{"stream_options"}, unnamed: true, drop: (*Client).dropStreamOptions},
+	{refused: noTokenIDs, unnamed: true, drop: (*Client).dropTokenIDs},
+}
+
+// concede drops what the server refused, or may have refused, and reports whether
+// to try again. The note may be "".
+func (c *Client) concede(o replay.Outcome) (note string, again bool) {
+	if o.Class != replay.HTTPError || o.Status < 400 || o.Status >= 500 {
+		return "", false
+	}
+	text, named := strings.ToLower(o.Error), false
+	for _, it := range concessions {
+		if it.named(o.Status, text) {
+			named = true
+			if note, again = it.drop(c); again {
+				return note, true
+			}
+		}
+	}
+	if named || o.Status != 400 && o.Status != 422 || c.extraNamed(text) {
+		return "", false
+	}
+	for _, it := range concessions {
+		if it.unnamed {
+			if note, again = it.drop(c); again {
+				return note, true
+			}
+		}
+	}
+	return "", false
+}
+
+func (it *concession) named(status int, text string) bool {
+	if it.refused != nil {
+		return it.refused(status, text)
+	}
+	return slices.ContainsFunc(it.names, func(name string) bool { return strings.Contains(text, name) })
+}
+
+// extraNamed reports whether a refusal names a member of Config.ExtraBody or a
+// sampling parameter, which the user asked for.
+func (c *Client) extraNamed(text string) bool {
+	named := func(m member) bool { return strings.Contains(text, strings.ToLower(m.key)) }
+	return slices.ContainsFunc(c.extra, named) || slices.ContainsFunc(c.sampling, named)
+}
+
+// noSuchAPI reports whether a server has chat only. Others also use status 404 for
+// unknown models.
+func noSuchAPI(status int, text string) bool {
+	if strings.Contains(text, "chat/completions") || strings.Contains(text, "chat model") {
+		return true
+	}
+	return (status == 404 || status == 405) && !strings.Contains(text, "model")
+}
+
+// noTokenIDs reports whether a message asks for a prompt that is a string.
+func noTokenIDs(_ int, text string) bool {
+	return strings.Contains(text, "prompt") && (strings.Contains(text, "string") || strings.Contains(text, "text"))
+}
+
+// narrowTokens draws smaller token ids.
+func (c *Client) narrowTokens() (note string, ok bool) {
+	const quarter, fewest = 4, 400 // fewest is above prompt's smallest range, for any low
+	low, high := c.cfg.Source.TokenRange()
+	if c.cfg.Prompt != Tokens || c.fixed.tokenRange || high/quarter < fewest {
+		return "", false
+	}
+	high /= quarter
+	low = min(low, high/8)
+	c.cfg.Source.Low, c.cfg.Source.High = low, high
+	return fmt.Sprintf("the model's vocabulary has fewer than %d tokens: token ids are drawn from %d to %d", quarter*high, low, high-1), true
+}
+
+func (c *Client) dropCompletions() (note string, ok bool) {
+	if c.cfg.Endpoint != Completions || c.fixed.endpoint || c.cfg.Prompt == Tokens && c.fixed.prompt {
+		return "", false
+	}
+	c.cfg.Endpoint, c.cfg.Prompt = Chat, Words
+	return "the endpoint has no completions API: prompts are sent as chats, to which it adds its template", true
+}
+
+func (c *Client) dropTokenIDs() (note string, ok bool) {
+	if c.cfg.Prompt != Tokens || c.fixed.prompt {
+		return "", false
+	}
+	c.cfg.Prompt = Words
+	return "the endpoint takes no token ids: prompts are sent as words", true
+}
+
+func (c *Client) dropChunkTokens() (note string, ok bool) {
+	ok = c.caps.chunkTokens != 0
+	c.caps.chunkTokens = 0
+	return "", ok
+}
+
+func (c *Client) dropStreamOptions() (note string, ok bool) {
+	ok = c.caps.streamOptions
+	c.caps.streamOptions = false
+	return "the endpoint refuses stream_options, with which it would be asked for usage", ok
+}
+
+// swapLimit changes between the two names of the limit, once.
+func (c *Client) swapLimit() (note string, ok bool) {
+	if c.swapped || c.caps.limit != maxTokens && c.caps.limit != maxCompletionTokens {
+		return "", false
+	}
+	refused := c.caps.limit
+	c.swapped, c.caps.limit = true, maxTokens
+	if refused == maxTokens {
+		c.caps.limit = maxCompletionTokens
+	}
+	return fmt.Sprintf("the endpoint refuses %s: %s is sent", refused, c.caps.limit), true
+}
+
+// dropIgnoreEOS moves ignore_eos and min_tokens to nvext, where NVIDIA's servers
+// may have them, before it gives up.
+func (c *Client) dropIgnoreEOS() (note string, ok bool) {
+	choices := c.cfg.Endpoint == Completions || c.cfg.Endpoint == Chat
+	switch {
+	case !c.caps.ignoreEOS:
+		return "", false
+	case !c.caps.inNvext && choices && !hasKey(c.extra, "nvext"):
+		c.caps.inNvext = true
+		return "", true
+	}
+	c.caps.ignoreEOS = false
+	return "the endpoint refuses ignore_eos: " + lengthsLost, true
+}
+
+// lengthsLost is what is lost without ignore_eos.
+const lengthsLost = "answers may be shorter than in the trace, and the verdict reports their lengths but does not judge them"
+
+func (c *Client) dropMinTokens() (note string, ok bool) {
+	ok = c.caps.minTokens
+	c.caps.minTokens = false
+	return "the endpoint refuses min_tokens, so it is not sent", ok
+}
+
+// dropNvext drops what dropIgnoreEOS has moved to nvext.
+func (c *Client) dropNvext() (note string, ok bool) {
+	if !c.caps.inNvext {
+		return "", false
+	}
+	return c.dropLengths()
+}
+
+// dropLengths drops all that makes answers as long as asked for.
+func (c *Client) dropLengths() (note string, ok bool) {
+	ok = c.caps.ignoreEOS || c.caps.minTokens
+	c.caps.ignoreEOS, c.caps.minTokens, c.caps.inNvext = false, false, false
+	return "the endpoint refuses ignore_eos and min_tokens: " + lengthsLost, ok
+}
