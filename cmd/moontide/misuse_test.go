@@ -40,7 +40,7 @@ func TestMisuse(t *testing.T) {
 		"flag of nothing":       {[]string{"analyze", "--xyzzy"}, 2, "analyze: unknown flag --xyzzy\nSee"},
 		"value of a switch":     {[]string{"analyze", "good", "--json=maybe"}, 2, "--json takes no value"},
 		"flag for a value":      {[]string{"replay", "good", "--url", "--model", "m"}, 2, "flag --url needs a value"},
-		"tokens in chat":        {[]string{"replay", "good", "--endpoint", "chat", "--prompt", "tokens"}, 2, "chat messages are text"},
+		"tokens in chat":        {[]string{"replay", "good", "--endpoint", "chat", "--prompt", "tokens"}, 2, "the chat endpoint takes text"},
 		"unknown endpoint":      {[]string{"replay", "good", "--endpoint", "responses"}, 2, `--endpoint "responses" is unknown: use completions or chat`},
 		"bad url":               {[]string{"replay", "good", "--url", "localhost:8000"}, 2, "url is not http://host or https://host"},
 		"bad header":            {[]string{"replay", "good", "--header", "token"}, 2, "--header 1 is not 'Name: value'"},
