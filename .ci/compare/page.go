@@ -124,7 +124,7 @@ numbers come from [results.json](results.json).
 	others := func(r run) float64 { return r.Cost.Others }
 	p.row("CPU cores used by other processes", spread(p.Runs, others)+" over all runs")
 	p.line(`
-Rerun it on Linux with Go and Python; it needs about an hour, 10 GB in a cache folder, and root to give the tools priority
+Rerun it on Linux with Go and Python; it needs about 35 minutes, 10 GB in a cache folder, and root to give the tools priority
 over other processes:
 
 `+"```bash"+`
