@@ -86,7 +86,7 @@ func movesOf(parts []Part) []move {
 		run := &parts[i].Run
 		if _, known := targets[run.Target.URL]; !known {
 			targets[run.Target.URL] = servers
-			servers += strings.Count(run.Target.URL, ",") + 1
+			servers += max(len(strings.Fields(run.Target.URL)), 1)
 		}
 		kind := fmt.Sprint(run.Seed, " ", run.Salt, " ", run.Target.Prompt, " ", run.Trace.BlockSize)
 		if _, known := prompts[kind]; !known {

@@ -92,17 +92,19 @@ func TestMergedRunsAreToldApart(t *testing.T) {
 	rec := answered(0, 100)
 	rec.Request = trace.Request{InputLength: 20, OutputLength: 1, HashIDs: []uint64{1, 2}}
 	for _, test := range []struct {
-		salts, urls []string
+		salts, urls []string // several URLs are separated by spaces
 		explained   int
 		targets     int
 	}{
 		{[]string{"a", "a"}, []string{"u", "u"}, 20, 1},
 		{[]string{"a", "b"}, []string{"u", "u"}, 0, 1},
-		{[]string{"a", "a"}, []string{"u,v", "w"}, 20, 2},
+		{[]string{"a", "a"}, []string{"u v", "w"}, 20, 2},
 	} {
 		var parts []run.Part
 		for i, salt := range test.salts {
-			p := part([]replay.Record{rec}, 0)
+			last := rec
+			last.Target = len(strings.Fields(test.urls[i])) - 1
+			p := part([]replay.Record{last}, 0)
 			p.Run.Salt, p.Run.Target.URL = salt, test.urls[i]
 			p.Run.Limits.MaxConcurrency, p.Run.Version = 8, salt
 			p.Run.NotSent, p.Run.Merges = 1, runfile.Merges{Chunks: 10, Merged: 1, P99MS: float64(i)}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -77,13 +76,4 @@ func serverMetrics(c *cli.Context) ([]string, error) {
 		return nil, misused("%s: --%s: %w", c.Command.Name, serverMetricsFlag, err)
 	}
 	return urls, nil
-}
-
-// maskQuery removes the query of a URL, which may be secret.
-func maskQuery(url string) string {
-	place, _, queried := strings.Cut(url, "?")
-	if queried {
-		return place + "?***"
-	}
-	return place
 }

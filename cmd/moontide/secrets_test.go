@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"moontide/replay/openai"
 	"moontide/replay/runfile"
 )
 
@@ -50,5 +51,53 @@ func TestSecretsOfTheExtraBody(t *testing.T) {
 	}
 	if r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--resume", "run"}, with("hush")...)...); strings.Contains(r.err, "flags") {
 		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
+}
+
+// Values of a URL's query are in no file and no message of a run. It is resumed
+// with the same values only.
+func TestSecretsOfTheURL(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t), t.TempDir()
+	write(t, dir, "t.jsonl", shortTrace)
+	with := func(token string) []string {
+		return []string{"--url", url + "/v1/chat/completions?version=2&key=" + token}
+	}
+	out := must(t, dir, append([]string{"replay", "t.jsonl", "--out", "run"}, with("hush")...)...)
+	for _, file := range files(t, filepath.Join(dir, "run")) {
+		text, err := os.ReadFile(filepath.Join(dir, "run", file))
+		if err != nil || strings.Contains(string(text), "hush") {
+			t.Errorf("%s has the secret (%v)", file, err)
+		}
+	}
+	run := runOfFolder(t, dir+"/run")
+	if strings.Contains(out, "hush") || run.Target.Endpoint != "chat" || run.Target.URL != openai.MaskURL(with("hush")[1]) {
+		t.Errorf("endpoint %s at %s\n%s", run.Target.Endpoint, run.Target.URL, out)
+	}
+	run.Stopped = true // so that it can be resumed
+	if err := runfile.WriteJSON(filepath.Join(dir, "run", runfile.RunFile), run); err != nil {
+		t.Fatal(err)
+	}
+	for want, flags := range map[string][]string{"pass --url again": nil, "different flags": with("other")} {
+		r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--resume", "run"}, flags...)...)
+		if r.status != exitMisused || !strings.Contains(r.err, want) || strings.Contains(r.err, "hush") {
+			t.Errorf("%s: exit status %d: %s", want, r.status, r.err)
+		}
+	}
+	if r := try(t, dir, "", append([]string{"replay", "t.jsonl", "--resume", "run"}, with("hush")...)...); strings.Contains(r.err, "flags") {
+		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
+}
+
+// Secrets are masked under the names that other tools have for a flag, too.
+func TestMaskedNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"url", "base-url", "target", "server-metrics"} {
+		if mask := maskOf(name); mask == nil || strings.Contains(mask("http://h?key=hush"), "hush") {
+			t.Errorf("--%s is not masked", name)
+		}
+	}
+	if maskOf("model") != nil || maskOf("rate") != nil {
+		t.Error("a flag without secrets is masked")
 	}
 }

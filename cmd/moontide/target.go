@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/cmd/moontide/clidoc"
+	"moontide/replay/bench"
 	"moontide/replay/openai"
 	"moontide/replay/prompt"
 	"moontide/trace"
@@ -23,14 +24,16 @@ func targetFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "`NAME`: model name; optional if the endpoint serves one model"},
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: "endpoint", Category: inTarget, Usage: "`API` to call: %s", DefaultText: openai.Completions + ", or what --server has"},
+			StringFlag: cli.StringFlag{Name: "endpoint", Category: inTarget, Usage: "`API` to call: %s", DefaultText: "that of --url if it names one, or what --server has, or completions"},
 			Choices:    clidoc.OneOf(openai.Endpoints()...),
 		},
 		&clidoc.ChoiceFlag{
 			StringFlag: cli.StringFlag{Name: "server", Category: inTarget, Usage: "`KIND` of server, whose usual parameters the probe begins with: %s", DefaultText: "vllm; the probe omits what the endpoint refuses"},
 			Choices:    serverChoices(),
 		},
+		&cli.StringFlag{Name: "path", Category: inTarget, Usage: "`PATH` of requests, after that of --url", DefaultText: "the API's, such as /v1/completions"},
 		&cli.StringFlag{Name: "api-key-env", Category: inTarget, Usage: "environment `VARIABLE` that holds the API key"},
+		&cli.StringFlag{Name: "api-key-header", Category: inTarget, Usage: "send the API key in this `HEADER`, such as api-key or x-api-key", DefaultText: "a bearer token in Authorization"},
 		repeatable(cli.GenericFlag{Name: "header", Category: inTarget, Usage: "HTTP header `'Name: value'` to send with every request; repeatable"}),
 		&clidoc.ChoiceFlag{
 			StringFlag: cli.StringFlag{Name: "balance", Category: inTarget, Value: openai.RoundRobin, Usage: "`POLICY` for several URLs: %s"},
@@ -69,8 +72,9 @@ func serverChoices() clidoc.Choices {
 
 func clientConfig(c *cli.Context) (openai.Config, error) {
 	cfg := openai.Config{
-		URLs: textsOf(c, "url"), Balance: c.String("balance"), Connections: c.String("connections"),
-		Model: c.String("model"), Server: c.String("server"), Endpoint: c.String("endpoint"), Prompt: c.String("prompt"),
+		URLs: urlsOf(c), Path: c.String("path"), Balance: c.String("balance"), Connections: c.String("connections"),
+		APIKeyHeader: c.String("api-key-header"),
+		Model:        c.String("model"), Server: c.String("server"), Endpoint: c.String("endpoint"), Prompt: c.String("prompt"),
 		ExtraBody: c.String("extra-body"),
 		Timeout:   c.Duration("timeout"), FirstByteTimeout: c.Duration("first-byte-timeout"), IdleTimeout: c.Duration("idle-timeout"),
 		Temperature: given(c, "temperature"), TopP: given(c, "top-p"),
@@ -98,8 +102,11 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 			return cfg, misused("replay: --api-key-env is not the name of an environment variable that is set")
 		}
 	}
+	if c.IsSet("api-key-header") && cfg.APIKey == "" {
+		return cfg, misused("replay: --api-key-header needs the key: add --api-key-env VARIABLE")
+	}
 	if c.IsSet("ca-file") {
-		if !slices.ContainsFunc(cfg.URLs, func(url string) bool { return strings.HasPrefix(url, "https:") }) {
+		if !slices.ContainsFunc(cfg.URLs, isHTTPS) {
 			return cfg, misused("replay: --ca-file is for https, but no --url is https")
 		}
 		var err error
@@ -137,6 +144,23 @@ func remedyOf(err error) string {
 	}
 	return "\nTo fix it, " + remedies[refused.Remedy] + "."
 }
+
+// urlsOf returns the URLs of --url, without the labels of moontide bench.
+func urlsOf(c *cli.Context) []string {
+	urls := slices.Clone(textsOf(c, "url"))
+	if c.Command.Name != "bench" {
+		return urls
+	}
+	targets, err := bench.ParseTargets(urls)
+	for i := range urls {
+		if err == nil { // else the sweep's plan fails
+			urls[i] = targets[i].URL
+		}
+	}
+	return urls
+}
+
+func isHTTPS(url string) bool { return len(url) > 6 && strings.EqualFold(url[:6], "https:") }
 
 func parseTokenRange(text string) (low, high uint32, err error) {
 	first, last, ok := strings.Cut(text, ":")
@@ -178,16 +202,16 @@ func readCAs(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// maskedCommand returns the command line without secret values. URLs with
-// credentials are rejected, and API keys come from the environment.
+// maskedCommand returns the command line without secret values. API keys come from
+// the environment.
 func maskedCommand() []string {
 	masked := append([]string{"moontide"}, os.Args[1:]...)
 	for i, arg := range masked {
 		flag, value, joined := strings.Cut(arg, "=")
 		name := strings.TrimLeft(flag, "-")
-		mask, secret := masks[name]
+		mask := maskOf(name)
 		switch {
-		case !secret || name == flag:
+		case mask == nil || name == flag:
 		case joined:
 			masked[i] = flag + "=" + mask(value)
 		case i+1 < len(masked):
@@ -199,10 +223,27 @@ func maskedCommand() []string {
 
 // masks lists the flags whose values may be secret, and their replacements.
 var masks = map[string]func(string) string{
-	serverMetricsFlag: maskQuery,
+	"url":             openai.MaskURL,
+	serverMetricsFlag: openai.MaskURL,
 	"extra-body":      openai.MaskBody,
 	"header": func(header string) string {
 		name, _, _ := strings.Cut(header, ":")
 		return name + ": ***"
 	},
+}
+
+// maskOf returns the replacement of a flag's values, or of those of another tool's
+// flag for the same; nil if they are not secret.
+func maskOf(name string) func(string) string {
+	if mask := masks[name]; mask != nil {
+		return mask
+	}
+	for _, other := range otherNames {
+		for _, flag := range other.flags {
+			if mask := masks[flag]; mask != nil && slices.Contains(other.names, name) {
+				return mask
+			}
+		}
+	}
+	return nil
 }

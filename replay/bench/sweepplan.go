@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"moontide/replay/openai"
 )
 
 // Sweep is a plan of runs that differ only in load: requests of one shape at
@@ -148,7 +150,7 @@ func ParseTargets(texts []string) ([]Target, error) {
 		case t.URL == "":
 			return nil, fmt.Errorf("%q has no URL", text)
 		case len(texts) > 1 && t.Label == "":
-			return nil, fmt.Errorf("several URLs need labels: label=%s", text)
+			return nil, fmt.Errorf("several URLs need labels: label=%s", openai.MaskURL(text))
 		case slices.ContainsFunc(targets, sameLabel):
 			return nil, fmt.Errorf("two URLs have the label %s", t.Label)
 		}

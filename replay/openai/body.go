@@ -15,7 +15,7 @@ import (
 func (c *Client) setLayout() {
 	c.api = apiOf(c.cfg.Endpoint)
 	for _, s := range c.servers {
-		s.head.SetRequestURI(s.base.EscapedPath() + c.api.path)
+		s.head.SetRequestURI(s.base.target(s.base.requestPath(c.api.name)))
 	}
 	c.layout = c.api.layout(members{model: c.cfg.Model, caps: &c.caps, sampling: c.sampling, extra: c.extra})
 }

@@ -54,29 +54,32 @@ type Client struct {
 // fixed are the choices that the user made and Probe does not change.
 type fixed struct{ endpoint, prompt, tokenRange bool }
 
-func fixedByUser(cfg Config) fixed {
-	return fixed{endpoint: cfg.Endpoint != "", prompt: cfg.Prompt != "", tokenRange: cfg.Source.Low != 0 || cfg.Source.High != 0}
+func fixedByUser(cfg Config, addresses []*address) fixed {
+	named := cfg.Endpoint != "" || cfg.Path != "" || namedBy(addresses) != ""
+	return fixed{endpoint: named, prompt: cfg.Prompt != "", tokenRange: cfg.Source.Low != 0 || cfg.Source.High != 0}
 }
 
 // New checks the configuration. It opens no connection. The caller must close the
 // client.
 func New(cfg Config) (*Client, error) {
-	fixed := fixedByUser(cfg)
+	addresses, err := cfg.addresses()
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.checkEndpoint(addresses); err != nil {
+		return nil, err
+	}
+	fixed := fixedByUser(cfg, addresses)
 	cfg = cfg.WithDefaults()
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	c := &Client{asked: cfg, fixed: fixed, mask: newMask(cfg)}
+	c := &Client{asked: cfg, fixed: fixed, mask: newMask(cfg, addresses)}
 	c.beginNegotiation()
 	c.caps.chunkTokens = 0 // without a probe, nothing is known
-	for i, text := range cfg.URLs {
-		base, err := parseURL(text)
-		if err != nil {
-			return nil, err
-		}
+	for i, base := range addresses {
 		c.servers = append(c.servers, newServer(cfg, i, base))
 	}
-	var err error
 	if c.extra, c.sampling, err = extraMembers(cfg); err != nil {
 		return nil, err
 	}
@@ -87,11 +90,12 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Target returns the URLs of requests, separated by spaces.
+// Target returns the URLs of requests, separated by spaces. The values of their
+// queries are masked.
 func (c *Client) Target() string {
 	var targets []string
 	for _, s := range c.servers {
-		targets = append(targets, s.base.String()+c.cfg.path())
+		targets = append(targets, s.base.shown(s.base.requestPath(c.cfg.Endpoint)))
 	}
 	return strings.Join(targets, " ")
 }

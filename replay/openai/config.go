@@ -58,11 +58,15 @@ const (
 // Config configures a Client: where requests are sent and what they contain. Only
 // URL is required.
 type Config struct {
-	URL      string   // http or https, with or without /v1 at its end
+	// URL is that of a server (http or https, with or without /v1 at its end), or of
+	// the endpoint of its API. Its query is sent with every request. The values of
+	// the query may be keys: they are never printed.
+	URL      string
 	URLs     []string // several servers, instead of URL
+	Path     string   // of requests, after the URL's own path, instead of the endpoint's
 	Balance  string   // RoundRobin (default) or BySession
 	Server   string   // the kind of server, of Servers; default vLLM and compatible ones
-	Endpoint string   // Completions or Chat; default: what Server has
+	Endpoint string   // Completions or Chat; default: the one that the URLs name, or what Server has
 	Prompt   string   // Tokens or Words; default Tokens for completions without Source.Text
 	Model    string   // default: the one model that the endpoint serves
 	Source   prompt.Source
@@ -73,9 +77,12 @@ type Config struct {
 	// its first token. 0 means the default.
 	Timeout, FirstByteTimeout, IdleTimeout time.Duration
 
-	Headers   []Header // sent with every request
-	APIKey    string   // sent as a bearer token; never printed
-	ExtraBody string   // a JSON object whose members are added to every request
+	Headers []Header // sent with every request
+	APIKey  string   // sent as a bearer token; never printed
+	// APIKeyHeader, if not "", is the header that has the API key as its value,
+	// instead of a bearer token, such as x-api-key. The default is what Server has.
+	APIKeyHeader string
+	ExtraBody    string // a JSON object whose members are added to every request
 	// Temperature (0 to 2) and TopP (above 0, at most 1) are omitted from requests
 	// if absent.
 	Temperature, TopP trace.Opt[float64]
@@ -97,14 +104,21 @@ type Config struct {
 // Header is an HTTP header.
 type Header struct{ Name, Value string }
 
+// urls returns URLs, or URL.
+func (cfg Config) urls() []string {
+	if len(cfg.URLs) == 0 {
+		return []string{cfg.URL}
+	}
+	return cfg.URLs
+}
+
 // WithDefaults returns cfg with the defaults for what is absent.
 func (cfg Config) WithDefaults() Config {
-	if len(cfg.URLs) == 0 {
-		cfg.URLs = []string{cfg.URL}
-	}
 	cfg.Balance = cmp.Or(cfg.Balance, RoundRobin)
 	kind := cmp.Or(presetOf(cfg.Server), &presets[0])
-	cfg.Endpoint = cmp.Or(cfg.Endpoint, kind.endpoint, Completions)
+	cfg.APIKeyHeader = cmp.Or(cfg.APIKeyHeader, kind.keyHeader)
+	addresses, _ := cfg.addresses() // New returns the error
+	cfg.Endpoint = cmp.Or(cfg.Endpoint, namedBy(addresses), kind.endpoint, Completions)
 	if cfg.Prompt == "" {
 		cfg.Prompt = Words
 		if a := apiOf(cfg.Endpoint); a != nil && a.tokenIDs && !kind.words && cfg.Source.Text == nil {
@@ -153,6 +167,11 @@ func (cfg Config) check() error {
 		if err := h.check(); err != nil {
 			// The name may hold a misplaced secret.
 			return fmt.Errorf("header %d %w", i+1, err)
+		}
+	}
+	if cfg.APIKeyHeader != "" {
+		if (Header{Name: cfg.APIKeyHeader}).check() != nil { // the name may be a misplaced key
+			return errors.New("header of the API key is not a header name such as api-key")
 		}
 	}
 	switch {

@@ -15,13 +15,29 @@ import (
 // redirect, or "".
 func errorText(status int, body []byte, location string) string {
 	if location != "" {
-		return fmt.Sprintf("HTTP status %d: redirected to %s; redirects are not followed: set the URL to the server's new address", status, withoutSecrets(location))
+		return fmt.Sprintf("HTTP status %d: %s", status, redirectText(withoutSecrets(location)))
 	}
 	text, ok := messageIn(body)
 	if !ok {
 		text = string(body)
 	}
 	return fmt.Sprintf("HTTP status %d: %s", status, text)
+}
+
+// redirectText describes a redirect and says what to set instead.
+func redirectText(location string) string {
+	const refused = "redirects are not followed"
+	if strings.HasPrefix(location, "/") && !strings.HasPrefix(location, "//") {
+		return fmt.Sprintf("redirected to %s on the same server; %s: change the path of requests to it", location, refused)
+	}
+	remedy := "the API's address"
+	a, err := parseAddress(strings.TrimSuffix(location, "/models"), "")
+	if err == nil && (a.endpoint != "" || strings.HasSuffix(location, "/models")) {
+		if remedy = a.String(); a.version != defaultVersion {
+			remedy += a.version
+		}
+	}
+	return fmt.Sprintf("redirected to %s; %s: set the URL to %s", location, refused, remedy)
 }
 
 // withoutSecrets removes credentials, query and fragment, which may be secret, from
@@ -90,12 +106,15 @@ func errorMessage(err []byte) string {
 
 // newMask returns a replacer for the secrets of a configuration: servers quote
 // keys in their errors.
-func newMask(cfg Config) *strings.Replacer {
+func newMask(cfg Config, addresses []*address) *strings.Replacer {
 	const shortest = 4 // bytes: shorter strings are not secrets and masking them would garble texts
 	secrets := []string{cfg.APIKey}
 	for _, h := range cfg.Headers {
 		_, credentials, _ := strings.Cut(h.Value, " ") // after Bearer or Basic
 		secrets = append(secrets, h.Value, strings.TrimSpace(credentials))
+	}
+	for _, a := range addresses {
+		secrets = append(secrets, queryValues(a.query)...)
 	}
 	for _, secret := range secrets { // quoted as in error texts
 		quoted := strconv.Quote(secret)

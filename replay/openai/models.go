@@ -15,12 +15,18 @@ import (
 // refuse the requests.
 func (c *Client) settleModel(ctx context.Context) (notes []string, err error) {
 	s := c.servers[0]
+	if c.cfg.Model == "" {
+		c.cfg.Model = s.base.deployment
+	}
+	if s.base.deployment != "" { // it has one model and lists none
+		return nil, nil
+	}
 	models, err := c.models(ctx, s)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil && c.cfg.Model == "":
-		return nil, fmt.Errorf("asking %s for its models: %s", s.base, c.printable(err.Error()))
+		return nil, fmt.Errorf("asking %s for its models, as none is set: %s", s.base.shown(s.base.modelsPath()), c.printable(err.Error()))
 	case err != nil:
 		notes = append(notes, "the endpoint does not list its models: "+c.printable(err.Error()))
 	case c.cfg.Model == "" && len(models) == 1 && oneLine(models[0]) != models[0]:
@@ -40,7 +46,7 @@ func (c *Client) models(ctx context.Context, s *server) ([]string, error) {
 	var head fasthttp.RequestHeader
 	s.head.CopyTo(&head)
 	head.SetMethod(fasthttp.MethodGet)
-	head.SetRequestURI(s.base.EscapedPath() + "/v1/models")
+	head.SetRequestURI(s.base.target(s.base.modelsPath()))
 	head.Set("Accept", "application/json")
 	call := &call{client: c, server: s, head: head.Header(), timeout: min(probeTimeout, c.cfg.Timeout), maxText: maxModels}
 	_, a, _, err := call.do(ctx)

@@ -8,6 +8,7 @@ type preset struct {
 	name, title string
 	endpoint    string // default; "" means Completions
 	words       bool   // it takes no token ids
+	keyHeader   string // Config.APIKeyHeader
 	caps        capabilities
 }
 
@@ -23,7 +24,7 @@ var presets = []preset{
 	{name: "llamacpp", title: "llama.cpp", caps: capabilities{limit: maxTokens, streamOptions: true, ignoreEOS: true}},
 	{name: "tgi", title: "Text Generation Inference", endpoint: Chat, words: true, caps: capabilities{limit: maxTokens, streamOptions: true}},
 	{name: "openai", title: "OpenAI", endpoint: Chat, words: true, caps: capabilities{limit: maxCompletionTokens, streamOptions: true}},
-	{name: "azure", title: "Azure OpenAI", endpoint: Chat, words: true, caps: capabilities{limit: maxCompletionTokens, streamOptions: true}},
+	{name: "azure", title: "Azure OpenAI", endpoint: Chat, words: true, keyHeader: "api-key", caps: capabilities{limit: maxCompletionTokens, streamOptions: true}},
 }
 
 // Servers returns all values of Config.Server, and what they stand for.

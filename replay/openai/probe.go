@@ -55,7 +55,7 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, er
 	}
 	// The answer's only token may have no text.
 	if o.Class != replay.OK && o.Class != replay.Empty {
-		return nil, fmt.Errorf("probing %s: %w", s.base.String()+c.cfg.path(), c.refusal(o))
+		return nil, fmt.Errorf("probing %s: %w", s.base.shown(s.base.requestPath(c.cfg.Endpoint)), c.refusal(o))
 	}
 	if !o.Counts.Output.Set {
 		notes = append(notes, "the endpoint reports no usage: output tokens are estimated by the number of chunks")

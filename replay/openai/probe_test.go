@@ -113,7 +113,7 @@ func TestProbe(t *testing.T) {
 		"two models, one named": {"b", endpoint(listed("a", "b"), whole), "b", "", ""},
 		"no models":             {"", endpoint(listed(), whole), "", "", "not a list of models"},
 		"no models, named":      {"b", endpoint(listed(), whole), "b", "does not list its models", ""},
-		"no list":               {"", endpoint(missing, whole), "", "", "for its models: HTTP status 404: Not Found"},
+		"no list":               {"", endpoint(missing, whole), "", "", "for its models, as none is set: HTTP status 404: Not Found"},
 		"no list, named":        {"b", endpoint(missing, whole), "b", "does not list its models: HTTP status 404: Not Found", ""},
 		"refuses ignore_eos":    {"", endpoint(listed("a"), refused, whole), "a", "refuses ignore_eos", ""},
 		"refuses everything":    {"", endpoint(listed("a"), refused), "", "", "ignore_eos"},

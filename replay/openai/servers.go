@@ -3,8 +3,6 @@ package openai
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -19,23 +17,27 @@ import (
 // server is one of a client's servers.
 type server struct {
 	index int // in Client.servers
-	base  *url.URL
+	base  *address
 	head  fasthttp.RequestHeader // of every POST
 	host  http1.Host
 }
 
-func newServer(cfg Config, index int, base *url.URL) *server {
+func newServer(cfg Config, index int, base *address) *server {
 	s := &server{index: index, base: base}
-	s.host.Address, s.host.NoReuse = fasthttp.AddMissingPort(base.Host, base.Scheme == "https"), cfg.Connections == Fresh
-	if base.Scheme == "https" {
-		s.host.TLS = &tls.Config{ServerName: base.Hostname(), RootCAs: cfg.RootCAs, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	s.host.Address, s.host.NoReuse = fasthttp.AddMissingPort(base.host, base.scheme == "https"), cfg.Connections == Fresh
+	if base.scheme == "https" {
+		s.host.TLS = &tls.Config{ServerName: base.hostname(), RootCAs: cfg.RootCAs, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
 	}
 	s.head.SetMethod(fasthttp.MethodPost)
-	s.head.SetHost(base.Host)
+	s.head.SetHost(base.host)
 	s.head.SetContentType("application/json")
 	s.head.SetUserAgent("moontide")
 	s.head.Set("Accept", "text/event-stream")
-	if cfg.APIKey != "" {
+	switch {
+	case cfg.APIKey == "":
+	case cfg.APIKeyHeader != "":
+		s.head.Set(cfg.APIKeyHeader, cfg.APIKey)
+	default:
 		s.head.Set("Authorization", "Bearer "+cfg.APIKey)
 	}
 	for _, h := range cfg.Headers {
@@ -73,31 +75,6 @@ func (c *Client) server(r trace.Request, row int) *server {
 		return c.servers[xxhash.Sum64String(r.SessionID)%n]
 	}
 	return c.servers[uint64(row)%n]
-}
-
-// path returns the path of requests, after the server's base.
-func (cfg Config) path() string { return apiOf(cfg.Endpoint).path }
-
-// parseURL returns a URL without /v1 at its end. Its errors do not contain parts
-// that may be secret.
-func parseURL(text string) (*url.URL, error) {
-	if strings.Contains(text, "@") {
-		return nil, errors.New("url has credentials in it: use a header or an API key")
-	}
-	place, rest, _ := strings.Cut(text, "?")
-	u, err := url.Parse(place)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("url does not parse: %q", place)
-	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, fmt.Errorf("url is not http://host or https://host: %q", place)
-	case rest != "" || u.Fragment != "":
-		return nil, errors.New("url has a query or a fragment: an endpoint has none")
-	}
-	for _, suffix := range []string{"/", "/v1"} {
-		u.Path, u.RawPath = strings.TrimSuffix(u.Path, suffix), strings.TrimSuffix(u.RawPath, suffix)
-	}
-	return u, nil
 }
 
 // sessionHeader names the session of a request, so that a router can send its

@@ -30,7 +30,7 @@ func TestBalance(t *testing.T) {
 			if same := one == two; same != (balance == BySession) {
 				t.Errorf("%s: two turns go to %s and %s", balance, one.base, two.base)
 			}
-			taken[one.base.Host]++
+			taken[one.base.host]++
 		}
 		for host, n := range taken {
 			if n < 70 {
@@ -81,7 +81,7 @@ func TestSeveralServers(t *testing.T) {
 	}
 
 	c = client(t, "", func(cfg *Config) { cfg.URLs = append(slices.Clone(urls), serve(t, says()).url) })
-	if _, err := c.Probe(context.Background()); err == nil || !strings.Contains(err.Error(), c.servers[2].base.Host) {
+	if _, err := c.Probe(context.Background()); err == nil || !strings.Contains(err.Error(), c.servers[2].base.host) {
 		t.Errorf("a server that hangs up: %v", err)
 	}
 }

@@ -1,0 +1,169 @@
+package openai
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+
+	"moontide/replay"
+)
+
+// A URL names a server or an endpoint, with any prefix and version; its query goes
+// with every request.
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	const azure = "https://x.openai.azure.com/openai/deployments/gpt%204/chat/completions"
+	for _, tc := range []struct{ url, path, endpoint, request, models string }{
+		{"http://h/llm", "", Completions, "/llm/v1/completions", "/llm/v1/models"},
+		{"http://h/llm/v1//", "", Completions, "/llm/v1/completions", "/llm/v1/models"},
+		{"http://h/api/v4", "", Completions, "/api/v4/completions", "/api/v4/models"},
+		{"http://h/v1beta2/openai/v1beta", "", Completions, "/v1beta2/openai/v1beta/completions", "/v1beta2/openai/v1beta/models"},
+		{"http://h/v1/chat/completions", "", Chat, "/v1/chat/completions", "/v1/models"},
+		{"http://h/v1/chat/completions/", "", Chat, "/v1/chat/completions", "/v1/models"},
+		{"http://h/llm/v1/completions", "", Completions, "/llm/v1/completions", "/llm/v1/models"},
+		{"http://h/v4/chat/completions", "", Chat, "/v4/chat/completions", "/v4/models"},
+		{"http://h/beta/completions", "", Completions, "/beta/completions", "/beta/models"},
+		{"http://h/chat/completions?a=b", "", Chat, "/chat/completions?a=b", "/models?a=b"},
+		{"http://h?a=b&c=d%20e", "", Completions, "/v1/completions?a=b&c=d%20e", "/v1/models?a=b&c=d%20e"},
+		{azure + "?api-version=2024-10-21", "", Chat, "/openai/deployments/gpt%204/chat/completions?api-version=2024-10-21", ""},
+		{"https://h/openai/deployments/m?a=b", "", Completions, "/openai/deployments/m/completions?a=b", ""},
+		{"http://h/gw", "/infer", Completions, "/gw/infer", "/gw/v1/models"},
+		{"http://h/gw/v1?a=b", "/x/chat/completions", Chat, "/gw/v1/x/chat/completions?a=b", "/gw/v1/models?a=b"},
+		{"http://h", "/completions", Completions, "/completions", "/v1/models"},
+	} {
+		c := client(t, tc.url, func(cfg *Config) { cfg.Path = tc.path })
+		s := c.servers[0]
+		if got := string(s.head.RequestURI()); got != tc.request || c.Endpoint() != tc.endpoint {
+			t.Errorf("%s%s: requests go to %s, %s; want %s, %s", tc.url, tc.path, c.Endpoint(), got, tc.endpoint, tc.request)
+		}
+		if got := s.base.target(s.base.modelsPath()); tc.models != "" && got != tc.models {
+			t.Errorf("%s%s: models are at %s, want %s", tc.url, tc.path, got, tc.models)
+		}
+	}
+	// An endpoint that is set wins over the name of a path that is set.
+	c := client(t, "http://h", func(cfg *Config) { cfg.Path, cfg.Endpoint = "/x/chat/completions", Completions })
+	if got := c.Target(); got != "http://h/x/chat/completions" || c.Endpoint() != Completions {
+		t.Errorf("%s, %s", c.Endpoint(), got)
+	}
+}
+
+// A deployment is its model, and lists none.
+func TestDeployment(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 9)
+	s := serve(t, func(p *peer) {
+		for {
+			r, body := p.request()
+			if r == nil {
+				return
+			}
+			got <- r.Method + " " + r.RequestURI + " " + r.Header.Get("Api-Key") + r.Header.Get("Authorization") + body
+			p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+		}
+	})
+	for _, model := range []string{"", "other"} {
+		c := client(t, s.url+"/openai/deployments/gpt%204/chat/completions?api-version=2024-10-21", func(cfg *Config) {
+			cfg.Model, cfg.APIKey, cfg.APIKeyHeader = model, "key-of-mine", "api-key"
+		})
+		want := model
+		if model == "" {
+			want = "gpt 4"
+		}
+		if _, err := c.Probe(context.Background()); err != nil || c.Model() != want {
+			t.Errorf("model %q, %v", c.Model(), err)
+		}
+		for range 2 {
+			if said := <-got; !strings.HasPrefix(said, `POST /openai/deployments/gpt%204/chat/completions?api-version=2024-10-21 key-of-mine{"model":"`+want+`"`) {
+				t.Errorf("request %s", said)
+			}
+		}
+	}
+}
+
+// Values of a query are in no message, whatever a server answers.
+func TestQueryIsMasked(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-1%2F23"
+	for name, text := range map[string]string{
+		"status":   answerOf("401 No", "text/plain", "sk-1%2F23 and sk-1/23"),
+		"models":   answerOf("200 OK", "application/json", `{"error":"sk-1/23"}`),
+		"redirect": "HTTP/1.1 308 Moved\r\nLocation: /v1/completions?key=sk-1%2F23\r\nContent-Length: 0\r\n\r\n",
+		"cut":      "",
+	} {
+		s := serve(t, says(text))
+		c := client(t, s.url+"?key="+secret, func(cfg *Config) { cfg.APIKey, cfg.APIKeyHeader = "sk-2", "x-api-key" })
+		o := send(t, c)
+		_, probed := c.Probe(context.Background())
+		nameless := client(t, s.url+"?key="+secret, func(cfg *Config) { cfg.Model = "" })
+		_, asked := nameless.Probe(context.Background())
+		if o.Class == replay.OK || probed == nil || asked == nil {
+			t.Fatalf("%s: class %q, %v, %v", name, o.Class, probed, asked)
+		}
+		for _, said := range []string{o.Error, probed.Error(), asked.Error(), c.Target()} {
+			if strings.Contains(said, "sk-") {
+				t.Errorf("%s: secret in %q", name, said)
+			}
+		}
+		if !strings.Contains(c.Target(), "?key=***") || !strings.Contains(probed.Error(), "?key=***") {
+			t.Errorf("%s: %s, %v", name, c.Target(), probed)
+		}
+	}
+}
+
+func TestMaskURL(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"http://h/v1":             "http://h/v1",
+		"http://h/v1?":            "http://h/v1?",
+		"h?a=hush":                "h?a=" + mask("hush"),
+		"http://h?a=hush&b=&hush": "http://h?a=" + mask("hush") + "&b=" + mask("") + "&" + mask("hush"),
+		"http://u:hush@h:1/a#u":   "http://" + mask("u:hush") + "@h:1/a#" + mask("u"),
+		"u:hush@h":                mask("u:hush") + "@h",
+		"old=http://h?a=b=hush":   "old=http://h?a=" + mask("b=hush"),
+	} {
+		if got := MaskURL(text); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	if mask("a") == mask("b") {
+		t.Error("other values have the same mask")
+	}
+}
+
+// Every redirect is refused with its target and what to set.
+func TestRedirectsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		for location, want := range map[string]string{
+			"https://u:hush@new/gw/v1/%s?k=hush#hush": "redirected to https://new/gw/v1/%s; redirects are not followed: set the URL to https://new/gw",
+			"/llm/v1/%s?k=hush":                       "redirected to /llm/v1/%s on the same server; redirects are not followed: change the path of requests to it",
+			"/login?k=hush":                           "redirected to /login on the same server; redirects are not followed: change the path of requests to it",
+			"https://new/login":                       "redirected to https://new/login; redirects are not followed: set the URL to the API's address",
+		} {
+			at := func(path string) string { return strings.ReplaceAll(location, "%s", path) }
+			s := serve(t, func(p *peer) {
+				for {
+					r, _ := p.request()
+					if r == nil {
+						return
+					}
+					p.say("HTTP/1.1 " + strconv.Itoa(status) + " Moved\r\nContent-Length: 0\r\nLocation: " + at(strings.TrimPrefix(r.URL.Path, "/v1/")) + "\r\n\r\n")
+				}
+			})
+			wanted := func(path string) string {
+				return "HTTP status " + strconv.Itoa(status) + ": " + strings.ReplaceAll(want, "%s", path)
+			}
+			o := send(t, client(t, s.url))
+			wantClass(t, o, replay.HTTPError, wanted("completions"))
+			_, err := client(t, s.url).Probe(context.Background())
+			if err == nil || !strings.Contains(err.Error(), wanted("completions")) {
+				t.Errorf("probe: %v, want %s", err, wanted("completions"))
+			}
+			_, err = client(t, s.url, func(cfg *Config) { cfg.Model = "" }).Probe(context.Background())
+			if err == nil || !strings.Contains(err.Error(), wanted("models")) {
+				t.Errorf("models: %v, want %s", err, wanted("models"))
+			}
+		}
+	}
+}
