@@ -44,7 +44,7 @@ var flagRanges = []valueRange{
 	fromTo(1, engine.MaxEngines, "engines prefill-engines decode-engines"),
 	fromTo(1, 1<<31-2, "max-num-seqs max-num-batched-tokens engine-block-size num-gpu-blocks max-model-len"),
 	fromTo(server.LeastTimeScale, server.MostTimeScale, "time-scale"),
-	fromTo(0, trace.MaxLength, "block-size"),
+	fromTo(0, trace.MaxLength, "block-size reasoning-tokens"),
 	fromTo(1, 4096, "workers"),
 	fromTo(1, 1_000_000_000, "kv-bytes-per-token"),
 }

@@ -23,8 +23,9 @@ func serveCommand(std streams, stop stop) *cli.Command {
 	return &cli.Command{
 		Name:  "serve",
 		Usage: "run the simulated OpenAI-compatible endpoint",
-		Description: "Serves /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /health, /version, and\n" +
-			"/metrics with vLLM's names. Request headers: X-Session-ID names the conversation for\n" +
+		Description: "Serves OpenAI's /v1/chat/completions, /v1/completions and /v1/responses, Anthropic's /v1/messages,\n" +
+			"SGLang's /generate, /v1/models, /tokenize, /health, /version, and /metrics with vLLM's names.\n\n" +
+			"Request headers: X-Session-ID names the conversation for\n" +
 			"--routing session; X-Moontide-Stamps: 1 adds the write time of each event (CLOCK_MONOTONIC, ns);\n" +
 			"X-Moontide-Fault applies a --fault to one request. When it ends it prints the latencies of its answers\n" +
 			"as it wrote them, to check a client against.",
@@ -34,13 +35,13 @@ func serveCommand(std streams, stop stop) *cli.Command {
 			repeatableChoice(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is %s"},
 				clidoc.Choices{Names: server.FaultKinds(), Open: true, Suffix: ":"}),
 			&clidoc.ChoiceFlag{
-				StringFlag: cli.StringFlag{Name: "refuse", Category: inRunControl, Usage: "refuse requests that have one of the parameters in `LIST` (separated by commas), to test how clients adapt to a server: %s"},
-				Choices: clidoc.Choices{Names: server.Refusable(), List: true, Open: true}.
-					Noted("token_ids", "as prompts").Noted("completions", "status 404"),
+				StringFlag: cli.StringFlag{Name: "refuse", Category: inRunControl, Usage: "refuse requests that have one of the parameters in `LIST` (separated by commas), or are for one of the APIs, to test how clients adapt to a server: %s"},
+				Choices:    clidoc.Choices{Names: server.Refusable(), List: true, Open: true}.Noted("token_ids", "as prompts"),
 			},
 			&cli.BoolFlag{Name: untilInputEndsFlag, Category: inRunControl, Usage: "exit when standard input is closed"},
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON lines to standard output: the endpoint's URL once it accepts connections, and the latencies it served when it ends"},
 			&cli.Float64Flag{Name: "time-scale", Category: inEngine, Value: 1, Usage: "run the engines `X` times as fast as real time"},
+			&cli.IntFlag{Name: "reasoning-tokens", Category: inEngine, Usage: "first `N` tokens of each answer are reasoning, which chat, responses and messages separate from the visible text", DefaultText: "none"},
 			&cli.StringFlag{Name: "tokenizer", Category: inEngine, Usage: "tokenizer.json `FILE` that splits prompts into tokens", DefaultText: "a word is a token"},
 			&cli.Uint64Flag{Name: "seed", Category: inEngine, Usage: "seed of the random router and of the faults"},
 		),
@@ -95,7 +96,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	}
 	summary, err := server.Run(until, ln, server.Config{
 		Model: c.String("model"), Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool("cache-generated"),
-		Faults: faults, Refuse: refuse, Seed: c.Uint64("seed"), Encode: encode, Version: version(),
+		Faults: faults, Refuse: refuse, ReasoningTokens: c.Int("reasoning-tokens"), Seed: c.Uint64("seed"), Encode: encode, Version: version(),
 	})
 	if err != nil {
 		return err

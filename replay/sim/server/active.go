@@ -33,6 +33,9 @@ func (s *Server) newActive(r *request, a answer, c *conn, begun time.Time) *acti
 	q.seed = r.prompt.Hash()
 	q.finish = finishOf(q.seed, r.length, r.stops)
 	q.Output = q.finish.tokens
+	if q.api.separatesReasoning {
+		q.reasoning = min(s.cfg.ReasoningTokens, q.Output)
+	}
 	if s.cfg.CacheGenerated {
 		for k := range q.Output - 1 {
 			q.Prompt.AddAnswer(wordTokens[wordIndex(q.seed, k)])
@@ -68,6 +71,9 @@ func (s *Server) tooLong(q *activeRequest) *apiError {
 // deployment.
 func (s *Server) run(q *activeRequest) error {
 	q.conn.resume()
+	if err := q.accept(); err != nil {
+		return err
+	}
 	if err := s.submit(q); err != nil {
 		return err
 	}
@@ -88,6 +94,26 @@ func (s *Server) run(q *activeRequest) error {
 		}
 	}
 	q.conn.resume()
+	return nil
+}
+
+// accept writes the events of a stream that precede the first token.
+func (q *activeRequest) accept() error {
+	if !q.streamed {
+		return nil
+	}
+	stamp := q.server.stampAt(q.server.clock())
+	events := q.api.appendAccepted(nil, &q.answer, stamp)
+	if len(events) == 0 {
+		return nil
+	}
+	if err := q.conn.SetWriteDeadline(time.Now().Add(slowestWrite)); err != nil {
+		return errGone
+	}
+	if _, err := q.conn.Write(chunkOf(events)); err != nil {
+		return errGone
+	}
+	q.conn.SetWriteDeadline(time.Time{})
 	return nil
 }
 

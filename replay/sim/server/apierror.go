@@ -42,32 +42,18 @@ func contextLength(limit, prompt, answer int, api *api) *apiError {
 	return e
 }
 
-func (e *apiError) write(ctx *fasthttp.RequestCtx) {
-	type detail struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	}
-	d := detail{Message: e.message, Type: "invalid_request_error"}
-	switch {
-	case e.status >= fasthttp.StatusInternalServerError:
-		d.Type = "server_error"
-	case e.status == fasthttp.StatusTooManyRequests:
-		d.Type = "rate_limit_error"
-	}
-	if e.param != "" {
-		d.Param = &e.param
-	}
-	if e.code != "" {
-		d.Code = &e.code
-	}
-	body, err := sonic.ConfigStd.Marshal(map[string]detail{"error": d})
+// encode returns the error as JSON, as the API has it.
+func (e *apiError) encode(api *api) []byte {
+	body, err := sonic.ConfigStd.Marshal(api.errorBody(e))
 	if err != nil { // impossible: strings only
 		body = []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
 	}
+	return body
+}
+
+func (e *apiError) write(ctx *fasthttp.RequestCtx, api *api) {
 	ctx.SetStatusCode(e.status)
-	respond(ctx, jsonType, body)
+	respond(ctx, jsonType, e.encode(api))
 }
 
 // quoted returns s as a JSON string.

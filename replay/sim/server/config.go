@@ -23,10 +23,14 @@ type Config struct {
 	// not affected by earlier ones. A request can select another fault in a
 	// header.
 	Faults []Fault
-	// Refuse lists parameters of requests, and kinds of requests, that are
-	// refused as other servers do: any of [Refusable].
+	// Refuse lists parameters and APIs that are refused as other servers do: any
+	// of [Refusable].
 	Refuse []string
-	Seed   uint64 // for selecting requests with faults and their place in the stream
+	// ReasoningTokens is the number of tokens at the start of each answer that are
+	// reasoning, which chat, responses and messages tell from visible text. An
+	// answer that is shorter has no visible text.
+	ReasoningTokens int
+	Seed            uint64 // for selecting requests with faults and their place in the stream
 	// Encode splits prompts into tokens; if nil, each word is a token.
 	Encode  Encoder
 	Version string // returned by /version
@@ -55,6 +59,9 @@ func (c Config) withDefaults() Config {
 func (c Config) validate() error {
 	if !(c.TimeScale >= LeastTimeScale && c.TimeScale <= MostTimeScale) {
 		return fmt.Errorf("time scale must be from %v to %v, got %v", LeastTimeScale, MostTimeScale, c.TimeScale)
+	}
+	if c.ReasoningTokens < 0 {
+		return fmt.Errorf("number of reasoning tokens must not be negative, got %d", c.ReasoningTokens)
 	}
 	return checkRefuse(c.Refuse)
 }

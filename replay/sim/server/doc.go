@@ -11,16 +11,30 @@
 //	go s.Serve(listener)
 //	defer s.Shutdown(context.Background())
 //
-// It serves POST /v1/chat/completions and /v1/completions (streamed and not),
-// POST /tokenize, GET /v1/models, /v1/models/{id}, /health, /version and /metrics
-// (under vLLM's names). Parameters that would change the answer in a way that is
-// not modelled (n > 1, tools, logprobs, ...) are rejected with status 400; others
-// (temperature, top_p, user, ...) are ignored. When a client leaves, its request
-// is aborted, queued or not.
+// It serves, streamed and not, OpenAI's POST /v1/chat/completions, /v1/completions
+// and /v1/responses, Anthropic's /v1/messages and SGLang's /generate. The events of
+// each stream, usage, errors and reasons to stop are those of the real API. Besides,
+// it serves POST /tokenize, /v1/messages/count_tokens, GET /v1/models,
+// /v1/models/{id}, /health, /version and /metrics (under vLLM's names). Queries in
+// URLs are ignored. Parameters that would change the answer in a way that is not
+// modelled (n > 1, tools, logprobs, ...) are rejected with status 400; others
+// (temperature, top_p, user, ...) are ignored. All APIs but /generate, which has its
+// own names for them, accept vLLM's ignore_eos and min_tokens. When a client leaves,
+// its request is aborted, queued or not.
 //
 // Tokens are predictable: a text has one token per word, separated by white space,
-// a chat has the tokens of its messages without a template, and every generated
-// token is one word with a leading space.
+// a conversation has the tokens of its texts without a template, and every
+// generated token is one word with a leading space. So a conversation has the same
+// tokens, the same answer and the same blocks in the cache in every API.
+// [Config.Encode] replaces words by the tokens of a model. In messages, as in
+// Anthropic's API, input_tokens are only the tokens that are neither read from the
+// cache nor marked to be written to it: the prompt has input_tokens +
+// cache_read_input_tokens + cache_creation_input_tokens.
+//
+// [Config.Refuse] makes the server refuse parameters, or whole APIs, as others do.
+// [Config.ReasoningTokens] makes the start of each answer reasoning:
+// reasoning_content in chat, an item with reasoning_text in responses, a thinking
+// block in messages. The text of completions and /generate includes it.
 //
 // Request headers: X-Session-ID identifies the conversation, for routing by session.
 // X-Moontide-Stamps: 1 adds a member "written_ns" to each event, the time at which

@@ -35,10 +35,10 @@ func (q *activeRequest) appendChunk(b []byte, from, upTo int) ([]byte, int) {
 	b = append(b, chunkRoom...)
 	k, u := from, q.usage()
 	for ; k < upTo && len(b) < chunkLimit; k++ {
-		b = q.appendToken(b, k, u, stamp)
+		b = q.api.appendToken(b, &q.answer, k, u, stamp)
 	}
 	if k == q.Output && from < k {
-		b = q.appendEnd(b, u, stamp)
+		b = q.api.appendEnd(b, &q.answer, u, stamp)
 	}
 	return b, k
 }

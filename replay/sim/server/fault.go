@@ -21,7 +21,7 @@ type Fault struct {
 
 // FaultKind is a kind of fault. Faults in a stream begin at a random token
 // after the first. In a non-streaming response, stall, reset, truncate and garbage
-// affect the whole answer; drip, merge and split have no effect.
+// affect the whole answer; error is status 500; drip, merge and split have no effect.
 type FaultKind string
 
 const (
@@ -32,6 +32,7 @@ const (
 	Stall    FaultKind = "stall"    // the stream pauses
 	Reset    FaultKind = "reset"    // the connection is reset
 	Truncate FaultKind = "truncate" // the connection is closed in the middle of the stream
+	Broken   FaultKind = "error"    // the stream ends with an error event
 	Garbage  FaultKind = "garbage"  // a malformed event is inserted
 	Drip     FaultKind = "drip"     // events arrive a few bytes at a time
 	Merge    FaultKind = "merge"    // several events arrive at once
@@ -41,7 +42,7 @@ const (
 // defaultFaults lists all kinds with their defaults.
 var defaultFaults = []Fault{
 	{Kind: Refuse}, {Kind: TooMany, Time: time.Second}, {Kind: Failure}, {Kind: Delay, Time: time.Second},
-	{Kind: Stall}, {Kind: Reset}, {Kind: Truncate}, {Kind: Garbage}, {Kind: Drip, Time: 20 * time.Millisecond},
+	{Kind: Stall}, {Kind: Reset}, {Kind: Truncate}, {Kind: Broken}, {Kind: Garbage}, {Kind: Drip, Time: 20 * time.Millisecond},
 	{Kind: Merge, Count: 4}, {Kind: Split},
 }
 
@@ -120,5 +121,5 @@ func drawFault(faults []Fault, r *rand.Rand) Fault {
 
 // inStream reports whether the fault happens within a stream.
 func (f Fault) inStream() bool {
-	return slices.Contains([]FaultKind{Stall, Reset, Truncate, Garbage, Drip, Merge, Split}, f.Kind)
+	return slices.Contains([]FaultKind{Stall, Reset, Truncate, Broken, Garbage, Drip, Merge, Split}, f.Kind)
 }

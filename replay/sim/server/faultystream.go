@@ -21,7 +21,7 @@ type faultyStream struct {
 func newFaultyStream(f Fault, output int, r *rand.Rand) *faultyStream {
 	p := &faultyStream{fault: f, random: r, before: -1, more: make(chan struct{}, 1), gone: make(chan struct{})}
 	switch f.Kind {
-	case Stall, Reset, Truncate, Garbage:
+	case Stall, Reset, Truncate, Garbage, Broken:
 		p.before = min(1+r.IntN(max(output-1, 1)), output-1)
 	}
 	return p
@@ -45,7 +45,7 @@ func (p *faultyStream) play(s *Server, q *activeRequest) {
 		switch {
 		case upTo == 0:
 			return
-		case k == p.before && !p.strike(q):
+		case k == p.before && !p.strike(s, q):
 			return
 		case k < p.before:
 			upTo = min(upTo, p.before)
@@ -54,10 +54,10 @@ func (p *faultyStream) play(s *Server, q *activeRequest) {
 		}
 		b = b[:0]
 		for stamp := s.stampAt(s.clock()); k < upTo; k++ {
-			b = q.appendToken(b, k, q.usage(), stamp)
+			b = q.api.appendToken(b, &q.answer, k, q.usage(), stamp)
 		}
 		if k == q.Output {
-			b = q.appendEnd(b, q.usage(), s.stampAt(s.clock()))
+			b = q.api.appendEnd(b, &q.answer, q.usage(), s.stampAt(s.clock()))
 		}
 		if !p.write(q.conn, b) {
 			return
@@ -93,7 +93,7 @@ func (p *faultyStream) pause(d time.Duration) bool {
 }
 
 // strike triggers the fault and reports whether the stream continues.
-func (p *faultyStream) strike(q *activeRequest) bool {
+func (p *faultyStream) strike(s *Server, q *activeRequest) bool {
 	switch p.fault.Kind {
 	case Reset:
 		q.conn.reset()
@@ -103,6 +103,11 @@ func (p *faultyStream) strike(q *activeRequest) bool {
 		return false
 	case Stall:
 		return p.pause(p.fault.Time)
+	case Broken:
+		if _, err := q.conn.Write(chunkOf(q.api.appendError(nil, &q.answer, serverError(), s.stampAt(s.clock())))); err == nil {
+			q.complete()
+		}
+		return false
 	case Garbage:
 		_, err := q.conn.Write(chunkOf([]byte(garbage)))
 		return err == nil

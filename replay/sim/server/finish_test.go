@@ -70,7 +70,7 @@ func TestAnswerEndsAtStopStrings(t *testing.T) {
 		if got != text || a.finish.tokens != tokens || a.finish.stop != stop || (stop != "") && a.finish.reason != FinishStop {
 			rt.Errorf("%q, %+v\nwant %q, %d tokens, %q", got, a.finish, text, tokens, stop)
 		}
-		if whole := string(a.whole(usage{prompt: 1})); !strings.Contains(whole, `"text":"`+text+`"`) {
+		if whole := string(a.api.appendWhole(nil, &a, usage{prompt: 1})); !strings.Contains(whole, `"text":"`+text+`"`) {
 			rt.Errorf("whole: %s, want %q", whole, text)
 		}
 	})
@@ -82,11 +82,11 @@ func TestStoppedStream(t *testing.T) {
 	word := func(k int) string { return words[wordIndex(seed, k)] }
 	s := limits{lengthLimits: lengthLimits{maxTokens: 100, ignoreEOS: true}, stops: stopStrings{strings: []string{word(3)[2:] + word(4) + word(5)}}}
 	a := answer{api: &completionAPI, id: "x", model: `"m"`, seed: seed, finish: s.finish(seed)}
-	a.startStream()
+	a.api.begin(&a)
 	var texts []string
 	var b []byte
 	for k := range a.finish.tokens {
-		b = a.appendToken(nil, k, usage{}, 0)
+		b = a.api.appendToken(nil, &a, k, usage{}, 0)
 		if len(b) > 0 {
 			_, rest, _ := strings.Cut(string(b), `"text":"`)
 			text, _, _ := strings.Cut(rest, `"`)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func exchange(t *testing.T, s *Server, sent string, read func(io.Reader)) {
 	}
 }
 
-// FuzzBody sends a body to both APIs. It gets an answer if it is valid and within
+// FuzzBody sends a body to every API. It gets an answer if it is valid and within
 // the limits, otherwise an error object.
 func FuzzBody(f *testing.F) {
 	for _, body := range []string{
@@ -44,12 +45,17 @@ func FuzzBody(f *testing.F) {
 		`{"messages":[{"role":"user","content":[{"type":"text","text":"a\u0000\ud800"}]}],"max_completion_tokens":1}`,
 		`{"messages":[{"role":"assistant","content":"a"}],"n":1,"tools":[],"ignore_eos":true}`, "{\"prompt\":\"\xff\"}",
 		`{"prompt":"a","stop":["x"," a"],"include_stop_str_in_output":true,"min_tokens":3}`, `{"prompt":"a","stop":" the","stream":true}`,
+		`{"input":"hi","instructions":"a b","max_output_tokens":3,"stream":true,"text":{"format":{"type":"text"}}}`,
+		`{"input":[{"type":"reasoning"},{"role":"user","content":[{"type":"input_text","text":"a"}]}],"stop":[" the"]}`,
+		`{"system":[{"type":"text","text":"a","cache_control":{}}],"messages":[{"role":"user","content":"a"}],"max_tokens":4,"stop_sequences":[" a"],"stream":true}`,
+		`{"text":"a b","sampling_params":{"max_new_tokens":3,"min_new_tokens":2,"stop":["x"],"ignore_eos":true},"stream":true}`,
+		`{"input_ids":[1,2],"sampling_params":{"n":1}}`, `{"text":"a","input_ids":[`,
 	} {
 		f.Add([]byte(body))
 	}
-	s := newServer(f, engine.Config{MaxModelLen: 64})
+	s := serverOf(f, Config{Deployment: engine.Deployment{Engine: engine.Config{MaxModelLen: 64}}, ReasoningTokens: 2})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for path, api := range map[string]*api{"/v1/chat/completions": &chatAPI, "/v1/completions": &completionAPI} {
+		for _, api := range apis {
 			r, refused := s.cfg.parse(body, api)
 			if refused == nil {
 				isl, osl := r.prompt.Len(), r.length.maxTokens
@@ -57,7 +63,7 @@ func FuzzBody(f *testing.F) {
 					t.Errorf("accepted: %d tokens, %+v", isl, r.length)
 				}
 			}
-			sent := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: sim\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+			sent := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: sim\r\nContent-Length: %d\r\n\r\n%s", api.path, len(body), body)
 			exchange(t, s, sent, func(c io.Reader) {
 				res, err := http.ReadResponse(bufio.NewReader(c), nil)
 				if err != nil {
@@ -82,15 +88,24 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
+// streamEnds lists how the last event of a stream starts.
+var streamEnds = []string{"data: [DONE]", "event: message_stop\n", "event: response.completed\n", "event: response.incomplete\n"}
+
 // checkEvents checks the framing of a complete stream.
 func checkEvents(t *testing.T, stream string) {
 	t.Helper()
 	events := strings.Split(stream, "\n\n")
-	if n := len(events); n < 3 || events[n-1] != "" || events[n-2] != "data: [DONE]" {
+	n := len(events)
+	if n < 3 || events[n-1] != "" || !slices.ContainsFunc(streamEnds, func(end string) bool { return strings.HasPrefix(events[n-2], end) }) {
 		t.Fatalf("a stream that does not end: %q", stream)
 	}
-	for _, event := range events[:len(events)-2] {
-		if data, ok := strings.CutPrefix(event, "data: "); !ok || !json.Valid([]byte(data)) {
+	for _, event := range events[:n-1] {
+		name, data, named := strings.Cut(event, "\n")
+		if !named {
+			name, data = "", event
+		}
+		data, ok := strings.CutPrefix(data, "data: ")
+		if !ok || named && !strings.HasPrefix(name, "event: ") || !json.Valid([]byte(data)) && data != "[DONE]" {
 			t.Errorf("malformed event: %q", event)
 		}
 	}

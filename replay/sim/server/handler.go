@@ -31,22 +31,32 @@ const (
 type route struct {
 	method string
 	serve  func(*Server, *fasthttp.RequestCtx) *apiError
+	api    *api // whose errors it has; nil: OpenAI's
 }
 
 const modelsPath = "/v1/models"
 
 // routes maps paths to routes. The prefix modelsPath + "/" has a route for
 // every model.
-var routes = map[string]route{
-	"/v1/chat/completions": {fasthttp.MethodPost, serveAnswer(&chatAPI)},
-	"/v1/completions":      {fasthttp.MethodPost, serveAnswer(&completionAPI)},
-	"/tokenize":            {fasthttp.MethodPost, (*Server).serveTokenize},
-	modelsPath:             {fasthttp.MethodGet, (*Server).serveModels},
-	modelsPath + "/":       {fasthttp.MethodGet, (*Server).serveModel},
-	"/metrics":             {fasthttp.MethodGet, (*Server).serveMetrics},
-	"/version":             {fasthttp.MethodGet, (*Server).serveVersion},
-	"/health":              {fasthttp.MethodGet, func(*Server, *fasthttp.RequestCtx) *apiError { return nil }},
-}
+var routes = func() map[string]route {
+	routes := map[string]route{
+		"/tokenize":      {fasthttp.MethodPost, (*Server).serveTokenize, nil},
+		countTokensPath:  {fasthttp.MethodPost, (*Server).serveCountTokens, &messagesAPI},
+		modelsPath:       {fasthttp.MethodGet, (*Server).serveModels, nil},
+		modelsPath + "/": {fasthttp.MethodGet, (*Server).serveModel, nil},
+		"/metrics":       {fasthttp.MethodGet, (*Server).serveMetrics, nil},
+		"/version":       {fasthttp.MethodGet, (*Server).serveVersion, nil},
+		"/health":        {fasthttp.MethodGet, func(*Server, *fasthttp.RequestCtx) *apiError { return nil }, nil},
+	}
+	for _, api := range apis {
+		serve := func(s *Server, ctx *fasthttp.RequestCtx) *apiError { return s.serveAnswer(ctx, api) }
+		routes[api.path] = route{fasthttp.MethodPost, serve, api}
+	}
+	return routes
+}()
+
+// errorAPI returns the API whose errors a path has.
+func errorAPI(path string) *api { return cmp.Or(routes[path].api, &chatAPI) }
 
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	path, method := string(ctx.Path()), string(ctx.Method())
@@ -65,7 +75,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		err = r.serve(s, ctx)
 	}
 	if err != nil {
-		err.write(ctx)
+		err.write(ctx, errorAPI(path))
 	}
 }
 
@@ -97,10 +107,6 @@ func (s *Server) serveVersion(ctx *fasthttp.RequestCtx) *apiError {
 	return respond(ctx, jsonType, fmt.Appendf(nil, `{"version":%s}`, quoted(s.cfg.Version)))
 }
 
-func serveAnswer(api *api) func(*Server, *fasthttp.RequestCtx) *apiError {
-	return func(s *Server, ctx *fasthttp.RequestCtx) *apiError { return s.serveAnswer(ctx, api) }
-}
-
 func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 	r, err := s.cfg.parse(ctx.PostBody(), api)
 	ctx.Request.ReleaseBody(maxKeptBody)
@@ -116,11 +122,13 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 	}
 	q := s.newActive(r, answer{
 		api:             api,
-		id:              fmt.Sprintf("%s%016x%016x", api.idPrefix, s.idSeed, number),
+		id:              fmt.Sprintf("%016x%016x", s.idSeed, number),
 		created:         ctx.Time().Unix(),
 		model:           s.model,
 		includeUsage:    r.includeUsage,
 		continuousUsage: r.continuousUsage,
+		maxTokens:       r.maxTokens,
+		breakpoint:      r.breakpoint,
 		stamped:         string(ctx.Request.Header.Peek(stampsHeader)) == "1",
 	}, ctx.Conn().(*conn), ctx.Time())
 	if err := s.tooLong(q); err != nil {
@@ -165,11 +173,15 @@ func (s *Server) faultBefore(ctx *fasthttp.RequestCtx, c *conn, f Fault) *apiErr
 		err.code = "rate_limit_exceeded"
 		return err
 	case Failure:
-		return newError(fasthttp.StatusInternalServerError, "The server had an error while processing your request.")
+		return serverError()
 	case Delay:
 		return notAnswered(s.pause(c, f.Time))
 	}
 	return nil
+}
+
+func serverError() *apiError {
+	return newError(fasthttp.StatusInternalServerError, "The server had an error while processing your request.")
 }
 
 // clientGone is a response that is never read.
@@ -187,7 +199,7 @@ func notAnswered(err error) *apiError {
 }
 
 func (s *Server) serveStream(ctx *fasthttp.RequestCtx, q *activeRequest) {
-	q.startStream()
+	q.api.begin(&q.answer)
 	q.streamed = true
 	ctx.SetContentType("text/event-stream; charset=utf-8")
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-cache")
@@ -200,8 +212,10 @@ func (s *Server) serveWhole(ctx *fasthttp.RequestCtx, q *activeRequest, fault Fa
 		ctx.SetConnectionClose()
 		return notAnswered(err)
 	}
-	body := q.whole(q.usage())
+	body := q.api.appendWhole(nil, &q.answer, q.usage())
 	switch fault.Kind {
+	case Broken:
+		return serverError()
 	case Stall:
 		if err := s.pause(q.conn, cmp.Or(fault.Time, forever)); err != nil {
 			return notAnswered(err)
@@ -235,7 +249,7 @@ func refuseBroken(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.status, e.message = fasthttp.StatusRequestTimeout, "the request took too long to arrive"
 	}
-	e.write(ctx)
+	e.write(ctx, errorAPI(string(ctx.Path())))
 }
 
 // drain reads remaining data from a client until it pauses or some seconds have

@@ -8,59 +8,97 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// refusable is what a server can be configured to refuse, as OpenAI's servers and
-// others do.
+// refusable is a parameter that a server can be configured to refuse, as OpenAI's
+// servers and others do.
 type refusable struct {
-	name  string
-	given func(*api, *wireRequest) bool // whether a request has it
-	err   apiError
+	name string
+	// err returns the error for a request that has it, otherwise nil.
+	err func(*api, *wireRequest, parameters) *apiError
 }
 
-// refusables lists what [Config.Refuse] may name.
+// refusables lists the parameters that [Config.Refuse] may name.
 var refusables = []refusable{
-	{"max_tokens", func(_ *api, w *wireRequest) bool { return !absent(w.MaxTokens) },
-		unsupportedParameter("max_tokens", "Use 'max_completion_tokens' instead.")},
-	{"max_completion_tokens", func(_ *api, w *wireRequest) bool { return !absent(w.MaxCompletionTokens) },
-		unsupportedParameter("max_completion_tokens", "Use 'max_tokens' instead.")},
-	{"stream_options", func(_ *api, w *wireRequest) bool { return !absent(w.StreamOptions) },
-		unsupportedParameter("stream_options", "")},
-	{"continuous_usage_stats", func(_ *api, w *wireRequest) bool {
+	{"max_tokens", func(_ *api, _ *wireRequest, p parameters) *apiError { return p.refuseMaxTokens(0) }},
+	{"max_completion_tokens", func(_ *api, _ *wireRequest, p parameters) *apiError { return p.refuseMaxTokens(1) }},
+	{"stream_options", func(_ *api, _ *wireRequest, p parameters) *apiError {
+		return unsupportedParameter(p.streamOptions, "")
+	}},
+	{"continuous_usage_stats", func(_ *api, _ *wireRequest, p parameters) *apiError {
 		var o struct {
 			Given raw `json:"continuous_usage_stats"`
 		}
-		return decode(w.StreamOptions, "stream_options", "an object", &o) == nil && len(o.Given) > 0
-	}, unknownParameter("stream_options.continuous_usage_stats")},
-	{"return_token_ids", func(_ *api, w *wireRequest) bool { return !absent(w.ReturnTokenIDs) }, unknownParameter("return_token_ids")},
-	{"ignore_eos", func(_ *api, w *wireRequest) bool { return !absent(w.IgnoreEOS) }, unknownParameter("ignore_eos")},
-	{"min_tokens", func(_ *api, w *wireRequest) bool { return !absent(w.MinTokens) }, unknownParameter("min_tokens")},
-	{"token_ids", func(_ *api, w *wireRequest) bool { return hasTokenIDs(w.Prompt) }, apiError{
-		status: fasthttp.StatusBadRequest, param: "prompt", code: "invalid_type",
-		message: "Invalid type for 'prompt': expected a string, but got an array instead.",
+		decode(p.streamOptions.value, "", "", &o) // an error is reported later
+		return unknownParameter(parameter{"stream_options.continuous_usage_stats", o.Given})
 	}},
-	{"completions", func(a *api, _ *wireRequest) bool { return a == &completionAPI }, apiError{
-		status: fasthttp.StatusNotFound, param: "model",
-		message: "This is a chat model and not supported in the v1/completions endpoint. Did you mean to use v1/chat/completions?",
+	{"return_token_ids", func(_ *api, w *wireRequest, _ parameters) *apiError {
+		return unknownParameter(parameter{"return_token_ids", w.ReturnTokenIDs})
 	}},
+	{"ignore_eos", func(_ *api, _ *wireRequest, p parameters) *apiError { return unknownParameter(p.ignoreEOS) }},
+	{"min_tokens", func(_ *api, _ *wireRequest, p parameters) *apiError { return unknownParameter(p.minTokens) }},
+	{"token_ids", refuseTokenIDs},
 }
 
-func unsupportedParameter(name, instead string) apiError {
-	return apiError{
-		status: fasthttp.StatusBadRequest, param: name, code: "unsupported_parameter",
-		message: strings.TrimSpace(fmt.Sprintf("Unsupported parameter: '%s' is not supported with this model. %s", name, instead)),
+// refuseMaxTokens refuses one of the two names that OpenAI has for the maximum
+// number of tokens.
+func (p *parameters) refuseMaxTokens(i int) *apiError {
+	if len(p.maxTokens) != 2 {
+		return nil
 	}
+	return unsupportedParameter(p.maxTokens[i], fmt.Sprintf(" Use '%s' instead.", p.maxTokens[1-i].name))
 }
 
-func unknownParameter(name string) apiError {
-	return apiError{
-		status: fasthttp.StatusBadRequest, param: name, code: "unknown_parameter",
-		message: fmt.Sprintf("Unknown parameter: '%s'.", name),
+func unsupportedParameter(p parameter, instead string) *apiError {
+	if absent(p.value) {
+		return nil
 	}
+	err := badRequest(p.name, "Unsupported parameter: '%s' is not supported with this model.%s", p.name, instead)
+	err.code = "unsupported_parameter"
+	return err
 }
 
-// Refusable returns the names that [Config.Refuse] may have.
+func unknownParameter(p parameter) *apiError {
+	if len(p.value) == 0 {
+		return nil
+	}
+	err := badRequest(p.name, "Unknown parameter: '%s'.", p.name)
+	err.code = "unknown_parameter"
+	return err
+}
+
+// refuseTokenIDs refuses an array that holds token ids.
+func refuseTokenIDs(api *api, w *wireRequest, _ parameters) *apiError {
+	if api.tokenIDs == nil {
+		return nil
+	}
+	key, ids := api.tokenIDs(w)
+	start := strings.TrimLeft(string((*ids)[:min(len(*ids), 64)]), " \t\r\n")
+	if array := strings.TrimLeft(start, "[ \t\r\n"); array == start || strings.HasPrefix(array, `"`) {
+		return nil
+	}
+	name := strings.Trim(key, `"`)
+	err := badRequest(name, "Invalid type for '%s': expected a string, but got an array instead.", name)
+	err.code = "invalid_type"
+	return err
+}
+
+// refuseAPI is the error of a server that does not have an API.
+func refuseAPI(api *api) *apiError {
+	if api != &completionAPI {
+		return newError(fasthttp.StatusNotFound, "%q is not served", api.path)
+	}
+	err := newError(fasthttp.StatusNotFound, "This is a chat model and not supported in the v1/completions endpoint. "+
+		"Did you mean to use v1/chat/completions?")
+	err.param = "model"
+	return err
+}
+
+// Refusable returns the names that [Config.Refuse] may have: parameters and APIs.
 func Refusable() (names []string) {
 	for _, r := range refusables {
 		names = append(names, r.name)
+	}
+	for _, api := range apis {
+		names = append(names, api.name)
 	}
 	return names
 }
@@ -86,20 +124,17 @@ func checkRefuse(names []string) error {
 }
 
 // refuse returns an error for what the server is configured to refuse.
-func (c Config) refuse(api *api, w *wireRequest) *apiError {
-	if len(c.Refuse) == 0 {
-		return nil
+func (c Config) refuse(api *api, w *wireRequest, p parameters) *apiError {
+	if slices.Contains(c.Refuse, api.name) {
+		return refuseAPI(api)
 	}
 	for _, r := range refusables {
-		if slices.Contains(c.Refuse, r.name) && r.given(api, w) {
-			return &r.err
+		if !slices.Contains(c.Refuse, r.name) {
+			continue
+		}
+		if err := r.err(api, w, p); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// hasTokenIDs reports whether a prompt is an array that holds token ids.
-func hasTokenIDs(prompt raw) bool {
-	start := strings.TrimLeft(string(prompt[:min(len(prompt), 64)]), "[ \t\r\n")
-	return len(prompt) > 0 && prompt[0] == '[' && !strings.HasPrefix(start, `"`)
 }

@@ -34,9 +34,16 @@ func TestRefuse(t *testing.T) {
 			"Invalid type for 'prompt': expected a string, but got an array instead."},
 		{"completions", completionPath, text + `}`, "", 404,
 			"This is a chat model and not supported in the v1/completions endpoint. Did you mean to use v1/chat/completions?"},
+		{"token_ids", generatePath, `{"input_ids":[1,2]}`, `{"text":"a b"}`, 400, "Invalid type for 'input_ids': expected a string, but got an array instead."},
+		{"min_tokens", generatePath, `{"text":"a","sampling_params":{"min_new_tokens":3}}`, `{"text":"a"}`, 400, "Unknown parameter: 'min_new_tokens'."},
+		{"ignore_eos", messagesPath, `{"max_tokens":5,"ignore_eos":true,` + chat[1:] + `}`, `{"max_tokens":5,` + chat[1:] + `}`, 400,
+			"Unknown parameter: 'ignore_eos'."},
+		{"responses", responsesPath, `{"input":"a"}`, "", 404, `"/v1/responses" is not served`},
+		{"messages", messagesPath, `{"max_tokens":5,` + chat[1:] + `}`, "", 404, `"/v1/messages" is not served`},
 	} {
 		refusing, lenient := start(t, server.Config{Refuse: []string{tt.name}}), start(t, server.Config{})
-		if status, r := refusing.refused("POST", tt.path, tt.body); status != tt.status || r.Error.Message != tt.message {
+		status, text := refusing.do("POST", tt.path, tt.body)
+		if r := parsed[refusal](t, []byte(text)); status != tt.status || r.Error.Message != tt.message {
 			t.Errorf("%s: status %d, %q; want %d, %q", tt.name, status, r.Error.Message, tt.status, tt.message)
 		}
 		if status, body := lenient.do("POST", tt.path, tt.body); status != 200 {
@@ -58,6 +65,11 @@ func TestParseRefuse(t *testing.T) {
 	}
 	if names, err := server.ParseRefuse(""); err != nil || names != nil {
 		t.Errorf("%q, %v", names, err)
+	}
+	// Only OpenAI's own APIs have two names for the maximum.
+	s := start(t, server.Config{Refuse: []string{"max_tokens", "max_completion_tokens"}})
+	if status, body := s.do("POST", messagesPath, `{"messages":[{"role":"user","content":"a"}],"max_tokens":5}`); status != 200 {
+		t.Errorf("messages: %s", body)
 	}
 	for _, list := range []string{"max_tokens,nothing", ",", "max-tokens"} {
 		if _, err := server.ParseRefuse(list); err == nil || !strings.Contains(err.Error(), "cannot be refused: use max_tokens, ") {

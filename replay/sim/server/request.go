@@ -23,22 +23,32 @@ var bodyJSON = sonic.Config{CopyString: true, ValidateString: true, CaseSensitiv
 // raw is an undecoded member of a body.
 type raw = sonic.NoCopyRawMessage
 
-// wireRequest is the body of a request. Members are decoded separately so that
-// errors can name them. Unlisted members are ignored.
+// wireRequest is the body of a request, with the members of all APIs; each reads
+// its own. Members are decoded separately so that errors can name them. Unlisted
+// members are ignored.
 type wireRequest struct {
-	Model    raw `json:"model"`
-	Messages raw `json:"messages"`
-	Prompt   raw `json:"prompt"`
+	Model        raw `json:"model"`
+	Messages     raw `json:"messages"`
+	Prompt       raw `json:"prompt"`
+	Input        raw `json:"input"`
+	Instructions raw `json:"instructions"`
+	System       raw `json:"system"`
+	Text         raw `json:"text"`
+	InputIDs     raw `json:"input_ids"`
 
 	Stream              raw `json:"stream"`
 	StreamOptions       raw `json:"stream_options"`
 	MaxTokens           raw `json:"max_tokens"`
 	MaxCompletionTokens raw `json:"max_completion_tokens"`
+	MaxOutputTokens     raw `json:"max_output_tokens"`
 	MinTokens           raw `json:"min_tokens"`
 	IgnoreEOS           raw `json:"ignore_eos"`
 	Stop                raw `json:"stop"`
+	StopSequences       raw `json:"stop_sequences"`
 	IncludeStop         raw `json:"include_stop_str_in_output"`
 	ReturnTokenIDs      raw `json:"return_token_ids"` // ignored
+	SamplingParams      raw `json:"sampling_params"`
+	CacheControl        raw `json:"cache_control"`
 
 	ResponseFormat raw `json:"response_format"`
 
@@ -64,6 +74,15 @@ type wireRequest struct {
 	GuidedChoice   raw `json:"guided_choice" harmless:"null"`
 	GuidedGrammar  raw `json:"guided_grammar" harmless:"null"`
 	Structured     raw `json:"structured_outputs" harmless:"null"`
+	Previous       raw `json:"previous_response_id" harmless:"null"`
+	Conversation   raw `json:"conversation" harmless:"null"`
+	Background     raw `json:"background" harmless:"false"`
+	ReturnLogprob  raw `json:"return_logprob" harmless:"false"`
+	InputEmbeds    raw `json:"input_embeds" harmless:"null"`
+
+	// Breakpoint is the number of prompt tokens up to the last part that the
+	// client wants to be cached.
+	Breakpoint int `json:"-"`
 }
 
 // unsupported lists the members tagged with harmless values.
@@ -81,10 +100,12 @@ type request struct {
 	prompt          *engine.Prompt
 	session         string
 	length          lengthLimits
+	maxTokens       int // as given; 0 if not
 	stops           stopStrings
 	stream          bool
 	includeUsage    bool
 	continuousUsage bool // usage in each event
+	breakpoint      int
 }
 
 // compileDecoders moves the milliseconds taken by the first use of a type out
@@ -96,8 +117,8 @@ var compileDecoders = sync.OnceFunc(func() {
 })
 
 // read reads the members of a body and checks the model.
-func (c Config) read(body []byte) (*wireRequest, *apiError) {
-	w, err := decodeBody(body)
+func (c Config) read(body []byte, api *api) (*wireRequest, *apiError) {
+	w, err := decodeBody(body, api)
 	if err != nil {
 		return nil, badRequest("", "the body is not a JSON object: %s", cause(err))
 	}
@@ -111,27 +132,34 @@ func (c Config) read(body []byte) (*wireRequest, *apiError) {
 	return w, nil
 }
 
-func decodeBody(body []byte) (*wireRequest, error) {
+func decodeBody(body []byte, api *api) (*wireRequest, error) {
 	w := new(wireRequest)
-	if rest, ids, cut := cutTokenIDs(body); cut && bodyJSON.Unmarshal(rest, w) == nil && bytes.Equal(w.Prompt, cutMark) {
-		w.Prompt = ids
-		return w, nil
+	if api.tokenIDs != nil {
+		key, member := api.tokenIDs(w)
+		if rest, ids, cut := cutTokenIDs(body, key); cut && bodyJSON.Unmarshal(rest, w) == nil && bytes.Equal(*member, cutMark) {
+			*member = ids
+			return w, nil
+		}
+		*w = wireRequest{}
 	}
-	*w = wireRequest{}
 	return w, bodyJSON.Unmarshal(body, w)
 }
 
 // parse parses the body of a request for an answer. The result does not refer
 // to body.
 func (c Config) parse(body []byte, api *api) (*request, *apiError) {
-	w, err := c.read(body)
+	w, err := c.read(body, api)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.refuse(api, w); err != nil {
+	p, err := api.readParameters(w)
+	if err != nil {
 		return nil, err
 	}
-	if err := w.refuseUnsupported(); err != nil {
+	if err := c.refuse(api, w, p); err != nil {
+		return nil, err
+	}
+	if err := refuseUnsupported(w); err != nil {
 		return nil, err
 	}
 	r := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}
@@ -141,16 +169,19 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	if r.prompt.Len() == 0 {
 		return nil, badRequest(api.promptParam, "the prompt is empty")
 	}
-	if err := w.readLength(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
+	if r.breakpoint = w.Breakpoint; !absent(w.CacheControl) {
+		r.breakpoint = r.prompt.Len()
+	}
+	if err := p.readLength(r, c.Deployment.Engine.MaxModelLen, api); err != nil {
 		return nil, err
 	}
-	if err := w.readStop(&r.stops); err != nil {
+	if err := p.readStop(&r.stops); err != nil {
 		return nil, err
 	}
-	if err := w.readStream(r); err != nil {
+	if err := decode(w.Stream, "stream", "a boolean", &r.stream); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r, p.readStreamOptions(r)
 }
 
 func (c Config) noModel(name string) *apiError {
@@ -163,7 +194,7 @@ func (c Config) noModel(name string) *apiError {
 
 // refuseUnsupported returns an error for a parameter whose value would change
 // the answer.
-func (w *wireRequest) refuseUnsupported() *apiError {
+func refuseUnsupported(w *wireRequest) *apiError {
 	values := reflect.ValueOf(w).Elem()
 	for _, f := range unsupported {
 		value := values.FieldByIndex(f.Index).Bytes()
@@ -171,84 +202,74 @@ func (w *wireRequest) refuseUnsupported() *apiError {
 			return notSupported(f.Tag.Get("json"))
 		}
 	}
-	var format struct {
-		Type string `json:"type"`
-	}
-	if err := decode(w.ResponseFormat, "response_format", "an object", &format); err != nil {
-		return err
-	}
-	if !absent(w.ResponseFormat) && format.Type != "text" {
-		return notSupported("response_format")
-	}
 	return nil
 }
 
 // readLength reads the length limits of the answer. The default is the rest of
 // the context length, as far as the API allows.
-func (w *wireRequest) readLength(r *request, limit int, api *api) *apiError {
+func (p *parameters) readLength(r *request, limit int, api *api) *apiError {
 	isl := r.prompt.Len()
 	if isl >= limit {
 		return contextLength(limit, isl, 1, api)
 	}
 	s := &r.length
 	s.maxTokens = min(api.maxTokens, limit-isl)
-	for _, p := range [...]struct {
-		name  string
-		value raw
-	}{{"max_tokens", w.MaxTokens}, {"max_completion_tokens", w.MaxCompletionTokens}} {
-		if err := decode(p.value, p.name, "an integer", &s.maxTokens); err != nil {
+	for _, most := range p.maxTokens {
+		if err := decode(most.value, most.name, "an integer", &s.maxTokens); err != nil {
 			return err
 		}
 		if s.maxTokens < 1 {
-			return badRequest(p.name, "%s must be at least 1, got %d", p.name, s.maxTokens)
+			return badRequest(most.name, "%s must be at least 1, got %d", most.name, s.maxTokens)
+		}
+		if !absent(most.value) {
+			r.maxTokens = s.maxTokens
 		}
 	}
 	if s.maxTokens > limit-isl {
 		return contextLength(limit, isl, s.maxTokens, api)
 	}
-	if err := decode(w.MinTokens, "min_tokens", "an integer", &s.minTokens); err != nil {
+	least := p.minTokens
+	if err := decode(least.value, least.name, "an integer", &s.minTokens); err != nil {
 		return err
 	}
 	if s.minTokens < 0 || s.minTokens > s.maxTokens {
-		return badRequest("min_tokens", "min_tokens must be between 0 and max_tokens=%d, got %d", s.maxTokens, s.minTokens)
+		return badRequest(least.name, "%s must be between 0 and %s=%d, got %d", least.name, p.maxTokens[0].name, s.maxTokens, s.minTokens)
 	}
-	return decode(w.IgnoreEOS, "ignore_eos", "a boolean", &s.ignoreEOS)
+	return decode(p.ignoreEOS.value, p.ignoreEOS.name, "a boolean", &s.ignoreEOS)
 }
 
 // readStop reads the stop strings: a string or an array.
-func (w *wireRequest) readStop(s *stopStrings) *apiError {
-	const param, want = "stop", "a string or an array of strings"
-	if absent(w.Stop) {
+func (p *parameters) readStop(s *stopStrings) *apiError {
+	stop := p.stop
+	if absent(stop.value) {
 		return nil
 	}
 	s.strings = make([]string, 1)
 	var into any = &s.strings[0]
-	if w.Stop[0] == '[' {
+	if stop.value[0] == '[' {
 		into = &s.strings
 	}
-	if err := decodeArray(w.Stop, param, want, maxStops, into); err != nil {
+	if err := decodeArray(stop.value, stop.name, "a string or an array of strings", maxStops, into); err != nil {
 		return err
 	}
 	for _, text := range s.strings {
 		if text == "" || len(text) > maxStopBytes {
-			return badRequest(param, "a stop string is empty or longer than %d bytes", maxStopBytes)
+			return badRequest(stop.name, "a stop string is empty or longer than %d bytes", maxStopBytes)
 		}
 	}
-	return decode(w.IncludeStop, "include_stop_str_in_output", "a boolean", &s.include)
+	return decode(p.includeStop.value, p.includeStop.name, "a boolean", &s.include)
 }
 
-func (w *wireRequest) readStream(r *request) *apiError {
-	if err := decode(w.Stream, "stream", "a boolean", &r.stream); err != nil {
-		return err
-	}
-	if absent(w.StreamOptions) {
+func (p *parameters) readStreamOptions(r *request) *apiError {
+	options := p.streamOptions
+	if absent(options.value) {
 		return nil
 	}
 	if !r.stream {
-		return badRequest("stream_options", "stream_options can only be given together with stream=true")
+		return badRequest(options.name, "%s can only be given together with stream=true", options.name)
 	}
 	var o streamOptions
-	if err := decode(w.StreamOptions, "stream_options", "an object of booleans", &o); err != nil {
+	if err := decode(options.value, options.name, "an object of booleans", &o); err != nil {
 		return err
 	}
 	r.includeUsage, r.continuousUsage = o.IncludeUsage, o.IncludeUsage && o.ContinuousUsageStats // as in vLLM

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 
 	"moontide/trace/jsonscan"
 )
@@ -53,34 +54,47 @@ func (c Config) readPrompt(api *api, w *wireRequest, p tokens) *apiError {
 }
 
 type wireMessage struct {
+	Type      string `json:"type"`
 	Role      string `json:"role"`
 	Content   raw    `json:"content"`
 	ToolCalls raw    `json:"tool_calls"`
 }
 
 type wirePart struct {
-	Type string  `json:"type"`
-	Text *string `json:"text"`
+	Type         string  `json:"type"`
+	Text         *string `json:"text"`
+	CacheControl raw     `json:"cache_control"`
 }
 
-// readChat adds the contents of all messages to the prompt.
-func readChat(w *wireRequest, p tokens) *apiError {
-	if absent(w.Messages) {
-		return badRequest("messages", "messages is missing")
+// messageForm is how an API writes messages.
+type messageForm struct {
+	textParts []string // types of parts with text
+	// skipped lists types of messages and parts that do not count as input: the
+	// reasoning of earlier answers.
+	skipped []string
+}
+
+// readMessages adds the contents of all messages to the prompt.
+func (w *wireRequest) readMessages(array raw, param string, form messageForm, p tokens) *apiError {
+	if absent(array) {
+		return badRequest(param, "%s is missing", param)
 	}
 	var messages []wireMessage
-	if err := decodeArray(w.Messages, "messages", "an array of objects", maxElements, &messages); err != nil {
+	if err := decodeArray(array, param, "an array of objects", maxElements, &messages); err != nil {
 		return err
 	}
 	for i := range messages {
-		if err := messages[i].read(fmt.Sprintf("messages[%d]", i), p); err != nil {
+		if err := w.readMessage(&messages[i], fmt.Sprintf("%s[%d]", param, i), form, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *wireMessage) read(param string, p tokens) *apiError {
+func (w *wireRequest) readMessage(m *wireMessage, param string, form messageForm, p tokens) *apiError {
+	if slices.Contains(form.skipped, m.Type) {
+		return nil
+	}
 	switch m.Role {
 	case "system", "developer", "user", "assistant", "tool":
 	default:
@@ -95,49 +109,34 @@ func (m *wireMessage) read(param string, p tokens) *apiError {
 		return nil
 	case absent(m.Content):
 		return badRequest(param, "%s is missing", param)
-	case m.Content[0] == '[':
-		return readParts(m.Content, param, p)
 	}
-	return readText(m.Content, param, p)
+	return w.readContent(m.Content, param, form, p)
 }
 
-func readParts(array raw, param string, p tokens) *apiError {
+// readContent adds a text or an array of text parts to the prompt.
+func (w *wireRequest) readContent(content raw, param string, form messageForm, p tokens) *apiError {
+	if content[0] != '[' {
+		return readText(content, param, p)
+	}
 	var parts []wirePart
-	if err := decodeArray(array, param, "a string or an array of text parts", maxElements, &parts); err != nil {
+	if err := decodeArray(content, param, "a string or an array of text parts", maxElements, &parts); err != nil {
 		return err
 	}
 	for _, part := range parts {
 		switch {
-		case part.Type != "text":
+		case slices.Contains(form.skipped, part.Type):
+			continue
+		case !slices.Contains(form.textParts, part.Type):
 			return notSupported(param)
 		case part.Text == nil:
 			return badRequest(param, "a text part of %s has no text", param)
 		}
 		p.AddText(*part.Text)
+		if !absent(part.CacheControl) {
+			w.Breakpoint = p.Len()
+		}
 	}
 	return nil
-}
-
-// readCompletion adds the prompt of a completion: a text, an array of token
-// ids, or an array containing one of these.
-func readCompletion(w *wireRequest, p tokens) *apiError {
-	const param = "prompt"
-	m := w.Prompt
-	if absent(m) {
-		return badRequest(param, "prompt is missing")
-	}
-	c := jsonscan.New(m)
-	if m[0] == '[' && c.Open('[') && (c.Peek() == '"' || c.Peek() == '[') {
-		inner := raw(c.Raw())
-		if c.More(']') {
-			return badRequest(param, "only one prompt per request is supported")
-		}
-		m = inner
-	}
-	if m[0] == '[' {
-		return readTokenIDs(m, param, p)
-	}
-	return readText(m, param, p)
 }
 
 func readText(m raw, param string, p tokens) *apiError {

@@ -7,20 +7,17 @@ import (
 	"moontide/trace/jsonscan"
 )
 
-// promptKey is the key of a prompt. Within a JSON string its quotes would be
-// escaped, so any match is a key.
-var promptKey = []byte(`"prompt"`)
-
 // cutMark replaces an array of token ids cut out of a body. It is not a valid
 // prompt, so a body that contains it is always rejected.
 var cutMark = []byte(`[-1]`)
 
-// cutTokenIDs cuts the prompt out of a body if it is an array of token ids: the
-// JSON library takes 20 times as long to scan it, and a long prompt is nearly
-// all of its body. The caller must check that rest is JSON and that ids is the
-// prompt and not nested within it.
-func cutTokenIDs(body []byte) (rest []byte, ids raw, ok bool) {
-	key := bytes.Index(body, promptKey)
+// cutTokenIDs cuts the member with a key, in quotes, out of a body if it is an
+// array of token ids: the JSON library takes 20 times as long to scan it, and a
+// long prompt is nearly all of its body. Within a JSON string the key's quotes
+// would be escaped, so any match is a key. The caller must check that rest is JSON
+// and that ids is the member and not nested within it.
+func cutTokenIDs(body []byte, quotedKey string) (rest []byte, ids raw, ok bool) {
+	key := bytes.Index(body, []byte(quotedKey))
 	if key < 0 {
 		return nil, nil, false
 	}

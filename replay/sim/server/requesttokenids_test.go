@@ -76,12 +76,12 @@ func TestDecodeBodyAgreesWithTheLibrary(t *testing.T) {
 	} {
 		var want wireRequest
 		wantErr := bodyJSON.UnmarshalFromString(body, &want)
-		got, gotErr := decodeBody([]byte(body))
+		got, gotErr := decodeBody([]byte(body), &completionAPI)
 		if (gotErr == nil) != (wantErr == nil) || wantErr == nil && cmp.Diff(want, *got) != "" {
 			t.Errorf("%s: %v, want %v\n%s", body, gotErr, wantErr, cmp.Diff(want, *got))
 		}
 	}
-	_, ids, _ := cutTokenIDs([]byte(`{"model":"m","prompt": [1, 2] ,"n":1}`))
+	_, ids, _ := cutTokenIDs([]byte(`{"model":"m","prompt": [1, 2] ,"n":1}`), `"prompt"`)
 	if string(ids) != `[1, 2]` {
 		t.Errorf("cut: %s", ids)
 	}

@@ -15,11 +15,11 @@ import (
 func (s *Server) serveTokenize(ctx *fasthttp.RequestCtx) *apiError {
 	body := ctx.PostBody()
 	defer ctx.Request.ReleaseBody(maxKeptBody)
-	w, err := s.cfg.read(body)
+	api := &completionAPI
+	w, err := s.cfg.read(body, api)
 	if err != nil {
 		return err
 	}
-	api := &completionAPI
 	if absent(w.Prompt) && !absent(w.Messages) {
 		api = &chatAPI
 	}

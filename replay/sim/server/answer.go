@@ -1,0 +1,166 @@
+package server
+
+import (
+	"strconv"
+
+	"moontide/replay/sim/engine"
+)
+
+// answer is an answer to a client, encoded by its API.
+type answer struct {
+	api       *api
+	id        string // without the API's prefix
+	created   int64  // Unix time in seconds
+	model     string // quoted
+	seed      uint64 // seed of the words
+	finish    finish
+	reasoning int // number of tokens of reasoning, before the visible text
+	maxTokens int // as requested; 0 if not
+
+	// Whether a stream has the usage after the last token, or in each event.
+	includeUsage, continuousUsage bool
+	stamped                       bool // each event has the time of its writing
+	breakpoint                    int  // number of prompt tokens that the client wants to be cached
+
+	// State of an encoder.
+	head              []byte // start of every event
+	opening, thinking []byte // start of an event with visible text or reasoning
+	sequence          int    // events so far
+}
+
+// words lists the generated tokens, each one word of text.
+var words = [...]string{
+	" a", " all", " am", " an", " and", " any", " are", " as",
+	" at", " be", " but", " by", " can", " day", " did", " do",
+	" end", " far", " few", " for", " get", " go", " had", " has",
+	" he", " her", " him", " his", " how", " if", " in", " is",
+	" it", " its", " just", " kind", " let", " like", " long", " made",
+	" many", " may", " me", " more", " my", " no", " not", " now",
+	" of", " on", " one", " or", " our", " out", " she", " so",
+	" that", " the", " then", " they", " this", " to", " we", " you",
+}
+
+// wordTokens holds the words as prompt tokens.
+var wordTokens = func() (tokens [len(words)]uint64) {
+	for i, word := range words {
+		tokens[i] = engine.WordToken(word[1:])
+	}
+	return tokens
+}()
+
+// wordIndex returns the index of the word for token k of an answer. The odd
+// stride visits all words before repeating one.
+func wordIndex(seed uint64, k int) int {
+	return int((seed + uint64(k)*37) % uint64(len(words)))
+}
+
+// round is the text of all words in the order in which answers visit them, with
+// the place of each word and where the word at each place starts. Events that
+// repeat the text so far copy it from here.
+var round = func() (r struct {
+	text  string
+	place [len(words)]int
+	start [len(words) + 1]int
+}) {
+	for k := range words {
+		r.place[wordIndex(0, k)] = k
+		r.text += words[wordIndex(0, k)]
+		r.start[k+1] = len(r.text)
+	}
+	return r
+}()
+
+func (a *answer) word(k int) string { return words[wordIndex(a.seed, k)] }
+
+// text returns the text of token k as sent to the client.
+func (a *answer) text(k int) string {
+	switch f := &a.finish; {
+	case k < f.whole:
+		return a.word(k)
+	case k == f.whole:
+		return f.tail
+	}
+	return ""
+}
+
+// appendText appends the text of the tokens from..upTo.
+func (a *answer) appendText(b []byte, from, upTo int) []byte {
+	for end := min(upTo, a.finish.whole); from < end; {
+		at := round.place[wordIndex(a.seed, from)]
+		n := min(end-from, len(words)-at)
+		b = append(b, round.text[round.start[at]:round.start[at+n]]...)
+		from += n
+	}
+	if from == a.finish.whole && from < upTo {
+		b = append(b, a.finish.tail...)
+	}
+	return b
+}
+
+// part is a part of an answer: its reasoning or its visible text.
+type part struct {
+	reasoning  bool
+	index      int // in the answer
+	from, upTo int // tokens
+}
+
+// partOf returns the part that token k belongs to.
+func (a *answer) partOf(k int) part {
+	switch {
+	case k < a.reasoning:
+		return part{reasoning: true, upTo: a.reasoning}
+	case a.reasoning > 0:
+		return part{index: 1, from: a.reasoning, upTo: a.finish.tokens}
+	}
+	return part{upTo: a.finish.tokens}
+}
+
+// startsPart reports whether token k is the first one of a part.
+func (a *answer) startsPart(k int) bool { return k == 0 || k == a.reasoning }
+
+// parts returns the parts of an answer. There is no visible text if all tokens
+// are reasoning.
+func (a *answer) parts() (parts []part) {
+	for k := 0; k < a.finish.tokens; k = parts[len(parts)-1].upTo {
+		parts = append(parts, a.partOf(k))
+	}
+	return parts
+}
+
+// tokenOpening returns the start of the event of token k.
+func (a *answer) tokenOpening(k int) []byte {
+	if k < a.reasoning {
+		return a.thinking
+	}
+	return a.opening
+}
+
+// usage holds the number of prompt tokens and of cached tokens among them.
+type usage struct{ prompt, cached int }
+
+// appendMember appends a member with a number.
+func appendMember(b []byte, name string, value int) []byte {
+	b = append(b, name...)
+	return strconv.AppendInt(b, int64(value), 10)
+}
+
+// openEvent appends the start of an event with a name.
+func openEvent(b []byte, name string) []byte {
+	b = append(b, "event: "...)
+	b = append(b, name...)
+	b = append(b, "\ndata: {\"type\":\""...)
+	b = append(b, name...)
+	return append(b, '"')
+}
+
+// closeEvent appends the end of an event.
+func (a *answer) closeEvent(b []byte, stamp int64) []byte {
+	if a.stamped {
+		b = append(b, `,"written_ns":`...)
+		b = strconv.AppendInt(b, stamp, 10)
+	}
+	return append(b, "}\n\n"...)
+}
+
+// streamDone ends the streams of most APIs.
+const streamDone = "data: [DONE]\n\n"

@@ -1,0 +1,70 @@
+package server
+
+// api is an API that clients speak: how its requests are read and its answers
+// written. Each has a file of its own.
+type api struct {
+	name, path  string
+	idPrefix    string
+	promptParam string // names the prompt in errors
+	maxTokens   int    // default
+
+	// tokenIDs returns the member, and its key in quotes, that may be a long array
+	// of token ids; nil if there is none.
+	tokenIDs       func(*wireRequest) (key string, member *raw)
+	readPrompt     func(*wireRequest, tokens) *apiError
+	readParameters func(*wireRequest) (parameters, *apiError)
+
+	encoder
+	errorBody func(*apiError) any // to be encoded as JSON
+	// separatesReasoning is whether answers tell reasoning from visible text.
+	separatesReasoning bool
+}
+
+// apis lists the APIs that are served.
+var apis = []*api{&chatAPI, &completionAPI, &responsesAPI, &messagesAPI, &generateAPI}
+
+// encoder encodes the answers of an API as JSON. It does so without a library
+// because events must be very cheap, and all strings are quoted already or need no
+// escaping. The events of an answer are encoded once each, in order.
+type encoder interface {
+	// begin prepares the stream of an answer. It is called once, before the
+	// methods that append events.
+	begin(a *answer)
+	// appendAccepted appends the events that are sent before the first token.
+	appendAccepted(b []byte, a *answer, stamp int64) []byte
+	// appendToken appends the events of token k, and those that the first token
+	// of reasoning or of visible text brings along.
+	appendToken(b []byte, a *answer, k int, u usage, stamp int64) []byte
+	// appendEnd appends the end of the stream, after the last token.
+	appendEnd(b []byte, a *answer, u usage, stamp int64) []byte
+	// appendError appends an error and the end of the stream.
+	appendError(b []byte, a *answer, e *apiError, stamp int64) []byte
+	// appendWhole appends an answer that is not streamed.
+	appendWhole(b []byte, a *answer, u usage) []byte
+}
+
+// parameter is a member of a request, with its name in errors.
+type parameter struct {
+	name  string
+	value raw
+}
+
+// parameters are the members of a request that mean the same in every API,
+// whatever each of them calls them.
+type parameters struct {
+	maxTokens            []parameter // a later one takes precedence
+	minTokens, ignoreEOS parameter
+	stop, includeStop    parameter
+	streamOptions        parameter
+}
+
+// openParameters returns the parameters under the names of vLLM, which accepts
+// most of them in every API.
+func (w *wireRequest) openParameters() parameters {
+	return parameters{
+		minTokens:   parameter{"min_tokens", w.MinTokens},
+		ignoreEOS:   parameter{"ignore_eos", w.IgnoreEOS},
+		stop:        parameter{"stop", w.Stop},
+		includeStop: parameter{"include_stop_str_in_output", w.IncludeStop},
+	}
+}

@@ -1,0 +1,301 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/server"
+)
+
+const (
+	responsesPath = "/v1/responses"
+	messagesPath  = "/v1/messages"
+	generatePath  = "/generate"
+)
+
+// A stream says the same as a whole answer, in every API, whatever part of it is
+// reasoning and wherever a stop string ends it.
+func TestStreamAndWholeAgree(t *testing.T) {
+	const tokens = 12
+	for _, reasoning := range []int{0, 1, 5, tokens, 100} {
+		s := start(t, server.Config{ReasoningTokens: reasoning})
+		for _, d := range dialects {
+			plain, _ := d.ask(s, d.request(tokens, `,"ignore_eos":true`))
+			all := strings.Fields(plain.Reasoning + plain.Text)
+			wantReasoning := 0
+			if d.separates {
+				wantReasoning = min(reasoning, tokens)
+			}
+			if got := len(strings.Fields(plain.Reasoning)); len(all) != tokens || got != wantReasoning {
+				t.Errorf("%s: %d words, %d of them reasoning; want %d, %d", d.path, len(all), got, tokens, wantReasoning)
+			}
+			stops := []string{"", all[3], all[3] + " " + all[4] + " " + all[5], all[5][:1]}
+			for _, stop := range stops {
+				body := d.request(tokens, stopping(d, stop))
+				if d.path == generatePath && stop != "" {
+					body = strings.Replace(d.request(tokens, ""), `"ignore_eos"`, `"stop":["`+stop+`"],"ignore_eos"`, 1)
+				}
+				whole, _ := d.ask(s, body)
+				streaming := strings.TrimSuffix(body, "}") + `,"stream":true}`
+				if d.path == chatPath || d.path == completionPath {
+					streaming = strings.TrimSuffix(streaming, "}") + `,"stream_options":{"include_usage":true}}`
+				}
+				streamed, _ := d.ask(s, streaming)
+				if diff := cmp.Diff(whole, streamed); diff != "" {
+					t.Errorf("%s, %d tokens of reasoning, stop %q (-whole +streamed):\n%s", d.path, reasoning, stop, diff)
+				}
+				if said := whole.Reasoning + whole.Text; stop != "" && (strings.Contains(said, stop) || !strings.HasPrefix(plain.Reasoning+plain.Text, said)) {
+					t.Errorf("%s, stop %q: %q", d.path, stop, said)
+				}
+			}
+		}
+	}
+}
+
+// stopping returns the members that end an answer at a stop string.
+func stopping(d dialect, stop string) string {
+	name := "stop"
+	if d.path == messagesPath {
+		name = "stop_sequences"
+	}
+	if stop == "" {
+		return `,"ignore_eos":true`
+	}
+	return `,"ignore_eos":true,"` + name + `":["` + stop + `"]`
+}
+
+// The same conversation is the same prompt in every API: the same tokens, answer
+// and cached tokens, by words or with a tokenizer.
+func TestOneConversationInEveryAPI(t *testing.T) {
+	letters := func(dst []uint32, text string) ([]uint32, error) {
+		for _, r := range strings.ReplaceAll(text, " ", "") {
+			dst = append(dst, uint32(r))
+		}
+		return dst, nil
+	}
+	for _, tt := range []struct {
+		encode server.Encoder
+		tokens int
+	}{{nil, 5}, {letters, len("bebriefhowareyou")}} {
+		cfg := over(engine.Config{BlockSize: 1})
+		cfg.Encode = tt.encode
+		s := start(t, cfg)
+		var first said
+		for i, d := range dialects {
+			got, _ := d.ask(s, d.request(7, `,"ignore_eos":true`))
+			if want := min(i, 1) * (tt.tokens - 1); got.Input != tt.tokens || got.Cached != want || got.Output != 7 {
+				t.Errorf("%s: %+v; want %d tokens, %d cached, 7 of output", d.path, got, tt.tokens, want)
+			}
+			if i == 0 {
+				first = got
+			}
+			if got.Text != first.Text {
+				t.Errorf("%s: %q; want %q", d.path, got.Text, first.Text)
+			}
+		}
+		_, count := s.do("POST", messagesPath+"/count_tokens", dialects[3].request(1, ""))
+		if want := fmt.Sprintf(`{"input_tokens":%d}`, tt.tokens); count != want {
+			t.Errorf("count_tokens: %s, want %s", count, want)
+		}
+	}
+}
+
+func TestFinishReasonsOfEveryAPI(t *testing.T) {
+	s := start(t, server.Config{})
+	for i, want := range []struct{ length, stop string }{
+		{"length", "stop"}, {"length", "stop"}, {"incomplete", "completed"}, {"max_tokens", "end_turn"}, {"length", "stop"},
+	} {
+		d := dialects[i]
+		body := strings.Replace(d.request(3, ""), `"ignore_eos":true,`, "", 1)
+		if got, _ := d.ask(s, body); got.Finish != want.length || got.Output != 3 {
+			t.Errorf("%s: %+v, want %s", d.path, got, want.length)
+		}
+		body = strings.Replace(d.request(1000, ""), `"ignore_eos":true,`, "", 1)
+		if got, _ := d.ask(s, body); got.Finish != want.stop || got.Output < 16 || got.Output > 512 {
+			t.Errorf("%s: %+v, want %s", d.path, got, want.stop)
+		}
+	}
+	got, stream := dialects[3].ask(s, dialects[3].request(50, `,"stream":true,"ignore_eos":true,"stop_sequences":["a","e","i"]`))
+	if got.Finish != "stop_sequence" || !regexp.MustCompile(`"stop_sequence":"[aei]"`).MatchString(stream) {
+		t.Errorf("%+v\n%s", got, stream)
+	}
+}
+
+var streamEnd = regexp.MustCompile(`\[DONE\]|event: (message_stop|response\.(completed|incomplete))`)
+
+// A fault within a stream leaves whole events before it, in every API, and an error
+// has the API's shape.
+func TestFaultsInEveryAPI(t *testing.T) {
+	s := startTCP(t, slowly)
+	for _, d := range dialects {
+		with := func(fault string) (text, end string) {
+			c := s.dial(post(d.path, d.request(40, `,"stream":true,"ignore_eos":true`), "X-Moontide-Fault: "+fault))
+			c.header()
+			if fault == "error" {
+				for chunk := c.chunk(); chunk != ""; chunk = c.chunk() {
+					text += chunk
+				}
+				return text, "ended"
+			}
+			return c.rest()
+		}
+		for fault, want := range map[string]string{"reset": "reset", "truncate": "closed"} {
+			if text, end := with(fault); end != want || !strings.HasSuffix(text, "\n\n\r\n") || streamEnd.MatchString(text) {
+				t.Errorf("%s, %s: %s after %q", d.path, fault, end, text)
+			}
+		}
+		text, _ := with("error")
+		var got said
+		for _, e := range eventsOf(t, text) {
+			if e.data != "[DONE]" {
+				d.read(t, e.name, []byte(e.data), &got)
+			}
+		}
+		if got.Error != "The server had an error while processing your request." || got.Finish != "" || got.Text == "" {
+			t.Errorf("%s: %+v in\n%s", d.path, got, text)
+		}
+		if status, body := s.do("POST", d.path, d.request(3, "")); status != 200 {
+			t.Errorf("%s after the faults: %d %s", d.path, status, body)
+		}
+	}
+}
+
+// Each event has the time of its writing if the client asks for it.
+func TestStampsInEveryAPI(t *testing.T) {
+	s := startTCP(t, server.Config{ReasoningTokens: 2})
+	for _, d := range dialects {
+		c := s.dial(post(d.path, d.request(5, `,"stream":true,"ignore_eos":true`), "X-Moontide-Stamps: 1"))
+		c.header()
+		text := ""
+		for chunk := c.chunk(); chunk != ""; chunk = c.chunk() {
+			text += chunk
+		}
+		for _, e := range eventsOf(t, text) {
+			if e.data != "[DONE]" && !stampPattern.MatchString(e.data) {
+				t.Errorf("%s: no stamp: %+v", d.path, e)
+			}
+		}
+	}
+}
+
+func TestErrorsOfEveryAPI(t *testing.T) {
+	s := start(t, over(engine.Config{MaxModelLen: 20}))
+	for _, tt := range []struct {
+		path, method, body string
+		status             int
+		want               string
+	}{
+		{responsesPath, "POST", `{}`, 400, `{"error":{"message":"input is missing","type":"invalid_request_error","param":"input","code":null}}`},
+		{responsesPath, "POST", `{"input":5}`, 400, ""},
+		{responsesPath, "POST", `{"input":[]}`, 400, ""},
+		{responsesPath, "POST", `{"input":"a","max_output_tokens":0}`, 400, ""},
+		{responsesPath, "POST", `{"input":"a","previous_response_id":"resp_1"}`, 400, ""},
+		{responsesPath, "POST", `{"input":"a","text":{"format":{"type":"json_object"}}}`, 400, ""},
+		{responsesPath, "POST", `{"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]}`, 400, ""},
+		{messagesPath, "POST", `{"max_tokens":1}`, 400, `{"type":"error","error":{"type":"invalid_request_error","message":"messages is missing"}}`},
+		{messagesPath, "POST", `{"messages":[{"role":"user","content":"a"}]}`, 400,
+			`{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: Field required"}}`},
+		{messagesPath, "POST", `{"model":"x","max_tokens":1,"messages":[]}`, 404,
+			`{"type":"error","error":{"type":"not_found_error","message":"the model \"x\" does not exist; this server has \"sim\""}}`},
+		{messagesPath, "GET", `{}`, 405, `{"type":"error","error":{"type":"invalid_request_error","message":"/v1/messages takes POST, not \"GET\""}}`},
+		{messagesPath, "POST", `{"max_tokens":1,"messages":[{"role":"user","content":[{"type":"image"}]}]}`, 400, ""},
+		{messagesPath + "/count_tokens", "POST", `{}`, 400, `{"type":"error","error":{"type":"invalid_request_error","message":"messages is missing"}}`},
+		{generatePath, "POST", `{}`, 400, `{"error":{"message":"either text or input_ids must be given"}}`},
+		{generatePath, "POST", `{"text":["a","b"]}`, 400, `{"error":{"message":"only one prompt per request is supported"}}`},
+		{generatePath, "POST", `{"input_ids":[[1],[2]]}`, 400, ""},
+		{generatePath, "POST", `{"text":"a","sampling_params":[]}`, 400, ""},
+		{generatePath, "POST", `{"text":"a","sampling_params":{"n":2}}`, 400, ""},
+		{generatePath, "POST", `{"text":"a","sampling_params":{"regex":"a"}}`, 400, ""},
+		{generatePath, "POST", `{"text":"a","sampling_params":{"max_new_tokens":2,"min_new_tokens":3}}`, 400,
+			`{"error":{"message":"min_new_tokens must be between 0 and max_new_tokens=2, got 3"}}`},
+		{generatePath, "POST", `{"text":"a","return_logprob":true}`, 400, ""},
+	} {
+		status, body := s.do(tt.method, tt.path, tt.body)
+		if status != tt.status || tt.want != "" && body != tt.want || !json.Valid([]byte(body)) || !strings.Contains(body, `"message":"`) {
+			t.Errorf("%s %s: status %d, %s; want %d, %s", tt.path, tt.body, status, body, tt.status, tt.want)
+		}
+	}
+	for i, d := range dialects {
+		status, body := s.do("POST", d.path, d.request(30, ""))
+		if status != 400 || !strings.Contains(body, "maximum context length is 20 tokens") {
+			t.Errorf("%s: %d %s", d.path, status, body)
+		}
+		for fault, want := range map[string][]string{
+			"429": {"rate_limit_error", "rate_limit_error", "rate_limit_error", "rate_limit_error", ""},
+			"500": {"server_error", "server_error", "server_error", "api_error", ""},
+		} {
+			got := s.faulty(d.path, d.request(3, ""), fault)
+			if !strings.Contains(got, `"message":"`) || (want[i] != "") != strings.Contains(got, `"type":"`+want[i]+`"`) {
+				t.Errorf("%s, %s: %s", d.path, fault, got)
+			}
+		}
+	}
+}
+
+// Real servers ignore a query they do not know.
+func TestQueriesAreIgnored(t *testing.T) {
+	s := start(t, server.Config{})
+	for _, d := range dialects {
+		if status, body := s.do("POST", d.path+"?api-version=2024-10-21&beta=true", d.request(3, "")); status != 200 {
+			t.Errorf("%s: %d %s", d.path, status, body)
+		}
+	}
+	for _, path := range []string{"/v1/models", "/v1/models/sim", "/health", "/metrics", "/version"} {
+		if status, body := s.do("GET", path+"?api-version=1", ""); status != 200 {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}
+
+// The first events of responses come with the headers, before there is a token.
+func TestResponseIsCreatedBeforeItsFirstToken(t *testing.T) {
+	s := start(t, over(engine.Config{Costs: engine.Costs{PrefillToken: time.Hour}}))
+	res := s.open("POST", responsesPath, `{"input":"a b","stream":true}`)
+	firstEvents(t, res.Body, 2)
+}
+
+func TestMessagesUsage(t *testing.T) {
+	s := start(t, over(engine.Config{BlockSize: 4}))
+	const marked = `{"max_tokens":3,"system":[{"type":"text","text":"1 2 3 4 5 6","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":"7 8 9"}]}`
+	usage := func(body string) string {
+		_, text := s.do("POST", messagesPath, body)
+		_, counts, _ := strings.Cut(text, `"usage":`)
+		return counts
+	}
+	for _, tt := range []struct{ body, want string }{
+		{marked, `{"input_tokens":3,"cache_creation_input_tokens":6,"cache_read_input_tokens":0,"output_tokens":3}}`},
+		{marked, `{"input_tokens":1,"cache_creation_input_tokens":0,"cache_read_input_tokens":8,"output_tokens":3}}`},
+		{`{"max_tokens":3,"messages":[{"role":"user","content":"a b c d e"}]}`,
+			`{"input_tokens":5,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":3}}`},
+		{`{"max_tokens":3,"cache_control":{"type":"ephemeral"},"messages":[{"role":"user","content":"a b c d f g"}]}`,
+			`{"input_tokens":0,"cache_creation_input_tokens":2,"cache_read_input_tokens":4,"output_tokens":3}}`},
+	} {
+		if got := usage(tt.body); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.body, got, tt.want)
+		}
+	}
+}
+
+// The reasoning that a client sends back is not input.
+func TestReasoningOfEarlierAnswersIsNotInput(t *testing.T) {
+	s := start(t, server.Config{})
+	for _, tt := range []struct{ path, body string }{
+		{messagesPath, `{"max_tokens":1,"messages":[{"role":"user","content":"a b"},{"role":"assistant","content":[
+			{"type":"thinking","thinking":"x y z","signature":"s"},{"type":"redacted_thinking","data":"x"},{"type":"text","text":"c"}]},{"role":"user","content":"d"}]}`},
+		{responsesPath, `{"max_output_tokens":1,"input":[{"role":"user","content":"a b"},{"type":"reasoning","id":"rs_1","summary":[],"content":[]},
+			{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"c","annotations":[]}]},{"role":"user","content":"d"}]}`},
+	} {
+		d := dialects[slices.IndexFunc(dialects, func(d dialect) bool { return d.path == tt.path })]
+		if got, _ := d.ask(s, tt.body); got.Input != 4 {
+			t.Errorf("%s: %d tokens, want 4", tt.path, got.Input)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/valyala/fasthttp"
+)
+
+// choices encodes the answers of chat and completions, which have one choice.
+type choices struct {
+	object, chunkObject   string // object types of an answer and of an event
+	wholeOpening          string // start of the choice of a whole answer, up to the visible text
+	wholeThinking         string // the same, up to reasoning
+	thinkingEnd           string // between reasoning and visible text
+	role                  string // choice of the event before the first token; may be ""
+	opening, thinkOpening string // start of an event's choice, up to the text
+	closing               string // end of any choice, from the text to the finish reason
+}
+
+func (*choices) appendHead(b []byte, a *answer, object string) []byte {
+	return fmt.Appendf(b, `{"id":"%s%s","object":"%s","created":%d,"model":%s,"choices":[`, a.api.idPrefix, a.id, object, a.created, a.model)
+}
+
+// appendUsage appends the usage of an answer of the given number of tokens.
+func (*choices) appendUsage(b []byte, a *answer, u usage, tokens int) []byte {
+	b = appendMember(b, `,"usage":{"prompt_tokens":`, u.prompt)
+	b = appendMember(b, `,"total_tokens":`, u.prompt+tokens)
+	b = appendMember(b, `,"completion_tokens":`, tokens)
+	b = appendMember(b, `,"prompt_tokens_details":{"cached_tokens":`, u.cached)
+	if a.reasoning > 0 {
+		b = appendMember(b, `},"completion_tokens_details":{"reasoning_tokens":`, min(tokens, a.reasoning))
+	}
+	return append(b, `}}`...)
+}
+
+// appendFinish appends the finish reason and closes the choice.
+func (*choices) appendFinish(b []byte, a *answer) []byte {
+	b = append(b, '"')
+	b = append(b, a.finish.reason...)
+	b = append(b, `","stop_reason":`...)
+	if a.finish.stop == "" {
+		return append(b, `null}]`...)
+	}
+	b = append(b, quoted(a.finish.stop)...)
+	return append(b, `}]`...)
+}
+
+func (c *choices) appendWhole(b []byte, a *answer, u usage) []byte {
+	b = c.appendHead(b, a, c.object)
+	if a.reasoning > 0 {
+		b = append(b, c.wholeThinking...)
+		b = a.appendText(b, 0, a.reasoning)
+		b = append(b, c.thinkingEnd...)
+	} else {
+		b = append(b, c.wholeOpening...)
+	}
+	b = a.appendText(b, a.reasoning, a.finish.tokens)
+	b = append(b, c.closing...)
+	b = c.appendFinish(b, a)
+	b = c.appendUsage(b, a, u, a.finish.tokens)
+	return append(b, '}')
+}
+
+func (c *choices) begin(a *answer) {
+	b := append(make([]byte, 0, 512), "data: "...)
+	a.head = c.appendHead(b, a, c.chunkObject)
+	n := len(a.head)
+	b = append(a.head, c.opening...)
+	m := len(b)
+	a.opening = b[:m:m]
+	if a.reasoning > 0 {
+		b = append(append(b, a.head...), c.thinkOpening...)
+		a.thinking = b[m:]
+	}
+	a.head = a.head[:n:n]
+}
+
+func (*choices) appendAccepted(b []byte, _ *answer, _ int64) []byte { return b }
+
+// appendToken appends the event of token k, preceded by the role event for the
+// first token. A token without text has no event unless it is the last.
+func (c *choices) appendToken(b []byte, a *answer, k int, u usage, stamp int64) []byte {
+	if k == 0 && c.role != "" {
+		b = append(b, a.head...)
+		b = append(b, c.role...)
+		b = c.closeChunk(b, a, 0, u, stamp)
+	}
+	text, last := a.text(k), k == a.finish.tokens-1
+	if text == "" && !last {
+		return b
+	}
+	b = append(b, a.tokenOpening(k)...)
+	b = append(b, text...)
+	b = append(b, c.closing...)
+	if last {
+		b = c.appendFinish(b, a)
+	} else {
+		b = append(b, "null}]"...)
+	}
+	return c.closeChunk(b, a, k+1, u, stamp)
+}
+
+// closeChunk closes an event; tokens is the number of tokens sent so far.
+func (c *choices) closeChunk(b []byte, a *answer, tokens int, u usage, stamp int64) []byte {
+	if a.continuousUsage {
+		b = c.appendUsage(b, a, u, tokens)
+	}
+	return a.closeEvent(b, stamp)
+}
+
+func (c *choices) appendEnd(b []byte, a *answer, u usage, stamp int64) []byte {
+	if a.includeUsage {
+		b = append(b, a.head...)
+		b = append(b, ']')
+		b = c.appendUsage(b, a, u, a.finish.tokens)
+		b = a.closeEvent(b, stamp)
+	}
+	return append(b, streamDone...)
+}
+
+func (*choices) appendError(b []byte, a *answer, e *apiError, _ int64) []byte {
+	return appendErrorEvent(b, a, e)
+}
+
+// appendErrorEvent appends an error as an event without a name, as vLLM and SGLang
+// do, and the end of the stream.
+func appendErrorEvent(b []byte, a *answer, e *apiError) []byte {
+	b = append(b, "data: "...)
+	b = append(b, e.encode(a.api)...)
+	return append(b, "\n\n"+streamDone...)
+}
+
+// openAIError is the body of an error of OpenAI's APIs.
+func openAIError(e *apiError) any {
+	type detail struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	d := detail{Message: e.message, Type: "invalid_request_error"}
+	switch {
+	case e.status >= fasthttp.StatusInternalServerError:
+		d.Type = "server_error"
+	case e.status == fasthttp.StatusTooManyRequests:
+		d.Type = "rate_limit_error"
+	}
+	if e.param != "" {
+		d.Param = &e.param
+	}
+	if e.code != "" {
+		d.Code = &e.code
+	}
+	return map[string]detail{"error": d}
+}
+
+// choiceParameters reads the parameters of chat and completions.
+func choiceParameters(w *wireRequest) (parameters, *apiError) {
+	p := w.openParameters()
+	p.maxTokens = []parameter{{"max_tokens", w.MaxTokens}, {"max_completion_tokens", w.MaxCompletionTokens}}
+	p.streamOptions = parameter{"stream_options", w.StreamOptions}
+	return p, textOnly("response_format", w.ResponseFormat)
+}
+
+// textOnly refuses a format of answers other than text.
+func textOnly(name string, format raw) *apiError {
+	var f struct {
+		Type string `json:"type"`
+	}
+	if err := decode(format, name, "an object", &f); err != nil {
+		return err
+	}
+	if !absent(format) && f.Type != "text" {
+		return notSupported(name)
+	}
+	return nil
+}

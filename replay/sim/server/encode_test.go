@@ -1,0 +1,44 @@
+package server
+
+import (
+	"fmt"
+	"testing"
+)
+
+// middle returns an answer of 1000 tokens whose stream has begun.
+func middle(api *api, reasoning int) *answer {
+	a := &answer{api: api, id: "0123456789abcdef0123456789abcdef", model: `"sim"`, seed: 7, reasoning: reasoning,
+		finish: finish{tokens: 1000, whole: 1000, reason: FinishLength}}
+	api.begin(a)
+	return a
+}
+
+// The encoding of one token, of an answer that has 1000.
+func BenchmarkEncode(b *testing.B) {
+	for _, api := range apis {
+		b.Run(fmt.Sprintf("api=%s", api.name), func(b *testing.B) {
+			a, buf, k := middle(api, 0), make([]byte, 0, 64<<10), 0
+			b.ReportAllocs()
+			for b.Loop() {
+				k = k%998 + 1
+				buf = api.appendToken(buf[:0], a, k, usage{prompt: 1000, cached: 500}, 0)
+			}
+		})
+	}
+}
+
+func TestEncodingATokenDoesNotAllocate(t *testing.T) {
+	for _, api := range apis {
+		for _, reasoning := range []int{0, 999} {
+			a, buf := middle(api, reasoning), make([]byte, 0, 64<<10)
+			a.continuousUsage, a.stamped = true, true
+			if allocs := testing.AllocsPerRun(100, func() {
+				for k := 1; k < 999; k++ {
+					buf = api.appendToken(buf[:0], a, k, usage{prompt: 1000, cached: 500}, 1)
+				}
+			}); allocs != 0 {
+				t.Errorf("%s: %v allocations for 998 tokens", api.name, allocs)
+			}
+		}
+	}
+}
