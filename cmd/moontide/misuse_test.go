@@ -41,7 +41,7 @@ func TestMisuse(t *testing.T) {
 		"value of a switch":     {[]string{"analyze", "good", "--json=maybe"}, 2, "--json takes no value"},
 		"flag for a value":      {[]string{"replay", "good", "--url", "--model", "m"}, 2, "flag --url needs a value"},
 		"tokens in chat":        {[]string{"replay", "good", "--endpoint", "chat", "--prompt", "tokens"}, 2, "the chat endpoint takes text"},
-		"unknown endpoint":      {[]string{"replay", "good", "--endpoint", "responses"}, 2, `--endpoint "responses" is unknown: use completions or chat`},
+		"unknown endpoint":      {[]string{"replay", "good", "--endpoint", "embeddings"}, 2, `--endpoint "embeddings" is unknown: use completions, chat, responses, messages or generate`},
 		"bad url":               {[]string{"replay", "good", "--url", "localhost:8000"}, 2, "url is not http://host or https://host"},
 		"bad header":            {[]string{"replay", "good", "--header", "token"}, 2, "--header 1 is not 'Name: value'"},
 		"unset key":             {[]string{"replay", "good", "--api-key-env", "NO_SUCH_VARIABLE_HERE"}, 2, "--api-key-env is not the name of an environment variable that is set"},

@@ -13,6 +13,10 @@ type api struct {
 	path     string // of requests, after the server's base
 	tokenIDs bool   // prompts can be token ids
 	messages string // key of a row's own messages; "" if the API takes none
+	limit    string // key of the output length; "" if servers differ
+	// ignoreEOS and minTokens report whether the API has these members.
+	ignoreEOS, minTokens bool
+	headers              []Header // of every request, unless configured
 	// prompt returns what a body has before and after a prompt of a form.
 	prompt func(form string) (before, after string)
 	// layout returns the parts of a body that all requests have in common.
@@ -24,7 +28,7 @@ type api struct {
 }
 
 // apis lists the APIs; the first is the default.
-var apis = []*api{&completionsAPI, &chatAPI}
+var apis = []*api{&completionsAPI, &chatAPI, &responsesAPI, &messagesAPI, &generateAPI}
 
 // Endpoints returns all values of Config.Endpoint.
 func Endpoints() (names []string) {

@@ -16,12 +16,20 @@ func (c *Client) setLayout() {
 	c.api = apiOf(c.cfg.Endpoint)
 	for _, s := range c.servers {
 		s.head.SetRequestURI(s.base.target(s.base.requestPath(c.api.name)))
+		for _, h := range c.api.headers {
+			if s.head.Peek(h.Name) == nil {
+				s.head.Set(h.Name, h.Value)
+			}
+		}
 	}
 	c.layout = c.api.layout(members{model: c.cfg.Model, caps: &c.caps, sampling: c.sampling, extra: c.extra})
 }
 
 // reservedKeys holds the keys that ExtraBody cannot set.
-var reservedKeys = []string{"model", "prompt", "messages", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n"}
+var reservedKeys = []string{
+	"model", "prompt", "messages", "input", "input_ids", "stream", "stream_options", "sampling_params",
+	"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "n",
+}
 
 // extraMembers returns the members of Config.ExtraBody, sorted by key, and the
 // sampling parameters.

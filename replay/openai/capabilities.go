@@ -1,5 +1,7 @@
 package openai
 
+import "cmp"
+
 // Names of the member that limits the output length.
 const (
 	maxTokens           = "max_tokens"
@@ -17,8 +19,8 @@ type capabilities struct {
 	inNvext       bool // ignore_eos and min_tokens are members of nvext, as for NVIDIA's servers
 }
 
-// list names what requests contain, for the user.
-func (c *capabilities) list(form string) []string {
+// list names what requests to an API contain, for the user.
+func (c *capabilities) list(a *api, form string) []string {
 	var all []string
 	add := func(has bool, name string) {
 		if has {
@@ -29,12 +31,13 @@ func (c *capabilities) list(form string) []string {
 	if c.inNvext {
 		prefix = "nvext."
 	}
-	add(true, c.limit)
+	choices := a.limit == ""
+	add(true, cmp.Or(a.limit, c.limit))
 	add(c.ignoreEOS, prefix+"ignore_eos")
 	add(c.minTokens, prefix+"min_tokens")
-	add(c.streamOptions, "stream_options")
-	add(c.chunkTokens&inUsage != 0, "continuous_usage_stats")
-	add(c.chunkTokens&inTokenIDs != 0, "return_token_ids")
+	add(choices && c.streamOptions, "stream_options")
+	add(choices && c.chunkTokens&inUsage != 0, "continuous_usage_stats")
+	add(choices && c.chunkTokens&inTokenIDs != 0, "return_token_ids")
 	add(form == Tokens, "token ids")
 	return all
 }

@@ -8,14 +8,14 @@ import (
 
 // completionsAPI takes a prompt as text or token ids.
 var completionsAPI = api{
-	name: Completions, path: "/v1/completions", tokenIDs: true,
+	name: Completions, path: "/v1/completions", tokenIDs: true, ignoreEOS: true, minTokens: true,
 	prompt: func(string) (before, after string) { return `,"prompt":`, "" },
 	layout: choicesLayout, scan: scanChunk, decode: decodeChunk,
 }
 
 // chatAPI takes the messages of a chat.
 var chatAPI = api{
-	name: Chat, path: "/v1/chat/completions", messages: "messages",
+	name: Chat, path: "/v1/chat/completions", messages: "messages", ignoreEOS: true, minTokens: true,
 	prompt: func(string) (before, after string) { return `,"messages":[{"role":"user","content":`, "}]" },
 	layout: choicesLayout, scan: scanChunk, decode: decodeChunk,
 }

@@ -21,6 +21,7 @@ type chunkInfo struct {
 	finished bool // it has a finish reason
 	done     bool // it ends the answer
 	choice   bool // it is not only usage
+	counted  bool // it has tokens if usage has grown
 	tokenIDs int  // number of token ids
 	usage    usageCounts
 }

@@ -117,7 +117,7 @@ func (c *Client) MinTokens() bool { return c.caps.minTokens }
 
 // Accepted returns the names of the optional members that requests contain because
 // the servers accept them.
-func (c *Client) Accepted() []string { return c.caps.list(c.cfg.Prompt) }
+func (c *Client) Accepted() []string { return c.caps.list(c.api, c.cfg.Prompt) }
 
 // TokenRange returns the range [low, high) of the token ids in prompts.
 func (c *Client) TokenRange() (low, high uint32) { return c.cfg.Source.TokenRange() }

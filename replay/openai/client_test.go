@@ -43,7 +43,7 @@ func TestNewRefuses(t *testing.T) {
 		"a path with a blank": {Config{URL: good, Path: "/v1/x HTTP"}, "path is not"},
 		"header of the key":   {Config{URL: good, APIKeyHeader: "api-key: hush"}, "header of the API key is not a header name"},
 		"framing by the key":  {Config{URL: good, APIKeyHeader: "Content-Length"}, "header of the API key is not a header name"},
-		"endpoint":            {Config{URL: good, Endpoint: "responses"}, `endpoint is not completions or chat: "responses"`},
+		"endpoint":            {Config{URL: good, Endpoint: "embeddings"}, `endpoint is not completions, chat, responses, messages or generate: "embeddings"`},
 		"prompt":              {Config{URL: good, Prompt: "text"}, `prompt form is not tokens or words: "text"`},
 		"tokens in chat":      {Config{URL: good, Endpoint: Chat, Prompt: Tokens}, "chat endpoint takes text"},
 		"timeout":             {Config{URL: good, Timeout: -time.Second}, "timeout is negative: -1s"},

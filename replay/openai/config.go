@@ -16,8 +16,11 @@ import (
 
 // Values of Config.Endpoint.
 const (
-	Chat        = "chat"
-	Completions = "completions"
+	Completions = "completions" // OpenAI's and most servers' /v1/completions
+	Chat        = "chat"        // /v1/chat/completions
+	Responses   = "responses"   // OpenAI's /v1/responses
+	Messages    = "messages"    // Anthropic's /v1/messages
+	Generate    = "generate"    // SGLang's /generate
 )
 
 // Values of Config.Prompt.
@@ -66,7 +69,7 @@ type Config struct {
 	Path     string   // of requests, after the URL's own path, instead of the endpoint's
 	Balance  string   // RoundRobin (default) or BySession
 	Server   string   // the kind of server, of Servers; default vLLM and compatible ones
-	Endpoint string   // Completions or Chat; default: the one that the URLs name, or what Server has
+	Endpoint string   // default: the one that the URLs name, what Server has, or Completions
 	Prompt   string   // Tokens or Words; default Tokens for completions without Source.Text
 	Model    string   // default: the one model that the endpoint serves
 	Source   prompt.Source
@@ -139,9 +142,9 @@ func (cfg Config) check() error {
 	servers, _ := Servers()
 	switch {
 	case presetOf(cfg.Server) == nil:
-		return fmt.Errorf("kind of server is not one of %s: %q", strings.Join(servers, ", "), cfg.Server)
+		return fmt.Errorf("kind of server is not %s: %q", inWords(servers), cfg.Server)
 	case !slices.Contains(Endpoints(), cfg.Endpoint):
-		return fmt.Errorf("endpoint is not %s: %q", strings.Join(Endpoints(), " or "), cfg.Endpoint)
+		return fmt.Errorf("endpoint is not %s: %q", inWords(Endpoints()), cfg.Endpoint)
 	case !slices.Contains(PromptForms(), cfg.Prompt):
 		return fmt.Errorf("prompt form is not %s: %q", strings.Join(PromptForms(), " or "), cfg.Prompt)
 	case cfg.Prompt == Tokens && !apiOf(cfg.Endpoint).tokenIDs:
@@ -181,6 +184,12 @@ func (cfg Config) check() error {
 		return errors.New("model name is not UTF-8")
 	}
 	return cfg.Source.Validate()
+}
+
+// inWords joins names: "a, b or c".
+func inWords(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 func (h Header) check() error {

@@ -19,9 +19,9 @@ func (c *Client) beginNegotiation() {
 	model := c.cfg.Model
 	c.cfg, c.caps, c.swapped = c.asked, presetOf(c.asked.Server).caps, false
 	c.cfg.Model = cmp.Or(c.cfg.Model, model)
-	if c.cfg.StopAtEOS {
-		c.caps.ignoreEOS, c.caps.minTokens = false, false
-	}
+	a := apiOf(c.cfg.Endpoint)
+	c.caps.ignoreEOS = c.caps.ignoreEOS && a.ignoreEOS && !c.cfg.StopAtEOS
+	c.caps.minTokens = c.caps.minTokens && a.minTokens && !c.cfg.StopAtEOS
 }
 
 // concession is something that requests can do without if a server refuses it.
@@ -138,20 +138,20 @@ func (c *Client) dropTokenIDs() (note string, ok bool) {
 }
 
 func (c *Client) dropChunkTokens() (note string, ok bool) {
-	ok = c.caps.chunkTokens != 0
+	ok = c.caps.chunkTokens != 0 && c.api.limit == ""
 	c.caps.chunkTokens = 0
 	return "", ok
 }
 
 func (c *Client) dropStreamOptions() (note string, ok bool) {
-	ok = c.caps.streamOptions
+	ok = c.caps.streamOptions && c.api.limit == ""
 	c.caps.streamOptions = false
 	return "the endpoint refuses stream_options, with which it would be asked for usage", ok
 }
 
 // swapLimit changes between the two names of the limit, once.
 func (c *Client) swapLimit() (note string, ok bool) {
-	if c.swapped || c.caps.limit != maxTokens && c.caps.limit != maxCompletionTokens {
+	if c.swapped || c.api.limit != "" || c.caps.limit != maxTokens && c.caps.limit != maxCompletionTokens {
 		return "", false
 	}
 	refused := c.caps.limit
@@ -165,11 +165,10 @@ func (c *Client) swapLimit() (note string, ok bool) {
 // dropIgnoreEOS moves ignore_eos and min_tokens to nvext, where NVIDIA's servers
 // may have them, before it gives up.
 func (c *Client) dropIgnoreEOS() (note string, ok bool) {
-	choices := c.cfg.Endpoint == Completions || c.cfg.Endpoint == Chat
 	switch {
 	case !c.caps.ignoreEOS:
 		return "", false
-	case !c.caps.inNvext && choices && !hasKey(c.extra, "nvext"):
+	case !c.caps.inNvext && c.api.limit == "" && !hasKey(c.extra, "nvext"):
 		c.caps.inNvext = true
 		return "", true
 	}

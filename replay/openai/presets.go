@@ -24,6 +24,7 @@ var presets = []preset{
 	{name: "llamacpp", title: "llama.cpp", caps: capabilities{limit: maxTokens, streamOptions: true, ignoreEOS: true}},
 	{name: "tgi", title: "Text Generation Inference", endpoint: Chat, words: true, caps: capabilities{limit: maxTokens, streamOptions: true}},
 	{name: "openai", title: "OpenAI", endpoint: Chat, words: true, caps: capabilities{limit: maxCompletionTokens, streamOptions: true}},
+	{name: "anthropic", title: "Anthropic", endpoint: Messages, words: true, keyHeader: "x-api-key"},
 	{name: "azure", title: "Azure OpenAI", endpoint: Chat, words: true, keyHeader: "api-key", caps: capabilities{limit: maxCompletionTokens, streamOptions: true}},
 }
 

@@ -25,6 +25,9 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 		return nil, err
 	}
 	c.setLayout()
+	if !c.api.ignoreEOS && !c.cfg.StopAtEOS {
+		notes = append(notes, fmt.Sprintf("the %s API has no ignore_eos: %s", c.api.name, lengthsLost))
+	}
 	for _, s := range c.servers {
 		more, err := c.probeServer(ctx, s)
 		if err != nil {

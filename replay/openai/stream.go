@@ -58,6 +58,10 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 	before := s.counts.Output.Value
 	s.counts = info.usage.update(s.counts)
 	s.told |= info.tokenEvidence()
+	if info.counted {
+		info.hasToken = s.counts.Output.Value > before
+		info.visible = info.hasToken
+	}
 	if info.hasToken {
 		if s.maxChunks > 0 && s.gaps.n >= s.maxChunks {
 			return answerError{replay.Protocol, fmt.Sprintf("more than %d token chunks, far above max_tokens", s.maxChunks)}
@@ -162,7 +166,7 @@ func decodeChunk(data []byte) (chunkInfo, error) {
 	c := chunks.Get().(*chunk)
 	defer chunks.Put(c)
 	if err := c.decode(data); err != nil {
-		return chunkInfo{}, answerError{replay.Protocol, "event is not a chunk of the API: " + string(data)}
+		return chunkInfo{}, notAnEvent(data)
 	}
 	if message, ok := c.failure(); ok {
 		return chunkInfo{}, answerError{replay.Server, message}

@@ -1,0 +1,124 @@
+package openai
+
+import (
+	"fmt"
+	"slices"
+
+	"moontide/replay"
+	"moontide/trace/jsonscan"
+)
+
+// responsesAPI is OpenAI's Responses API. Its events have a type; the last one has
+// the usage.
+var responsesAPI = api{
+	name: Responses, path: "/v1/responses", messages: "input", ignoreEOS: true, limit: "max_output_tokens",
+	prompt: func(string) (before, after string) { return `,"input":`, "" },
+	layout: func(m members) (l layout) {
+		l.head, l.limit = m.open(), []byte(`,"max_output_tokens":`)
+		l.tail = append(l.tail, `,"stream":true`...)
+		if !m.has("store") { // OpenAI stores responses otherwise
+			l.tail = append(l.tail, `,"store":false`...)
+		}
+		if m.caps.ignoreEOS && !m.has("ignore_eos") {
+			l.tail = append(l.tail, `,"ignore_eos":true`...)
+		}
+		l.tail = append(appendMembers(l.tail, slices.Concat(m.extra, m.sampling)...), '}')
+		return l
+	},
+	scan: scanResponsesEvent, decode: decodeResponsesEvent,
+}
+
+// responsesDelta classifies a type of event by the text that it adds to the answer.
+func responsesDelta(kind string) (token, visible bool) {
+	switch kind {
+	case "response.output_text.delta", "response.refusal.delta", "response.function_call_arguments.delta",
+		"response.custom_tool_call_input.delta", "response.mcp_call_arguments.delta", "response.code_interpreter_call_code.delta":
+		return true, true
+	case "response.reasoning_text.delta", "response.reasoning_summary_text.delta",
+		"response.reasoning.delta", "response.reasoning_part.delta": // older vLLM
+		return true, false
+	}
+	return false, false
+}
+
+func scanResponsesEvent(data []byte) (info chunkInfo, ok bool) {
+	c := jsonscan.New(data)
+	var seen uint32
+	var kind []byte
+	var text bool
+	for more := c.Open('{'); more; more = c.More('}') {
+		switch string(c.LowerKey()) {
+		case "type":
+			c.Once(&seen, 1)
+			kind = c.PlainText()
+		case "delta":
+			c.Once(&seen, 2)
+			text = c.Skip()
+		case "response", "error", "message":
+			c.Fail()
+		default:
+			c.Skip()
+		}
+	}
+	token, visible := responsesDelta(string(kind))
+	return chunkInfo{hasToken: token && text, visible: visible && text, choice: token}, c.Done() && token
+}
+
+// responsesEvent holds the decoded members of an event.
+type responsesEvent struct {
+	Type     string `json:"type"`
+	Delta    raw    `json:"delta"`
+	Response struct {
+		Status string          `json:"status"`
+		Error  raw             `json:"error"`
+		Usage  *responsesUsage `json:"usage"`
+	} `json:"response"`
+	Error   raw    `json:"error"`
+	Message string `json:"message"`
+}
+
+type responsesUsage struct {
+	Input   *float64 `json:"input_tokens"`
+	Output  *float64 `json:"output_tokens"`
+	Details struct {
+		Cached *float64 `json:"cached_tokens"`
+	} `json:"input_tokens_details"`
+}
+
+func (u *responsesUsage) counts() (n usageCounts) {
+	if u != nil {
+		n = usageCounts{input: count(u.Input), output: count(u.Output), details: count(u.Details.Cached)}
+	}
+	return n
+}
+
+func decodeResponsesEvent(data []byte) (info chunkInfo, err error) {
+	var e responsesEvent
+	if err := jsonscan.Strict.Unmarshal(data, &e); err != nil {
+		return info, notAnEvent(data)
+	}
+	switch {
+	case e.Type == "error" && e.Message != "":
+		return info, answerError{replay.Server, e.Message}
+	case present(e.Error):
+		return info, answerError{replay.Server, errorMessage(e.Error)}
+	case present(e.Response.Error):
+		return info, answerError{replay.Server, errorMessage(e.Response.Error)}
+	case e.Type == "response.failed" || e.Type == "response.cancelled":
+		return info, answerError{replay.Server, fmt.Sprintf("the server aborted the answer: its status is %q", e.Response.Status)}
+	}
+	token, visible := responsesDelta(e.Type)
+	text := nonEmpty(e.Delta)
+	info = chunkInfo{hasToken: token && text, visible: visible && text, choice: token, usage: e.Response.Usage.counts()}
+	// An answer of max_output_tokens is incomplete.
+	info.done = e.Type == "response.completed" || e.Type == "response.incomplete"
+	info.finished = info.done
+	return info, nil
+}
+
+// present reports whether a member is there and not null.
+func present(r raw) bool { return len(r) > 0 && string(r) != "null" }
+
+func notAnEvent(data []byte) error {
+	return answerError{replay.Protocol, "event is not one of the API: " + string(data)}
+}
