@@ -21,7 +21,7 @@ func ParseObjectives(text string) ([]Objective, error) {
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		name, limit, found := strings.Cut(word, ":")
 		if !found {
-			return nil, fmt.Errorf("%q is no objective: one is ttft:2000, a metric and its limit in ms", word)
+			return nil, fmt.Errorf("%q is no objective: want a metric and its limit in ms, such as ttft:2000", word)
 		}
 		latency, err := ParseLatency(name)
 		if err != nil {

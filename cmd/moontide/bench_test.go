@@ -66,6 +66,13 @@ func TestBenchConcurrency(t *testing.T) {
 	if got, want := folders(t, filepath.Join(dir, "sweep")), []string{"concurrency-1", "concurrency-3", "sweep.json"}; !slices.Equal(got, want) {
 		t.Errorf("the folder holds %v", got)
 	}
+	all := try(t, dir, "", "report", "sweep/concurrency-1", "sweep/concurrency-3", "sweep/sweep.json", "--csv") // a shell's sweep/*
+	if !all.measured() || strings.Count(all.out, "\n") != 3 {
+		t.Errorf("report of the sweep: exit status %d, %s%s", all.status, all.err, all.out)
+	}
+	if r := try(t, dir, "", "report", "sweep"); r.status != exitFailed || !strings.Contains(r.err, "sweep is the folder of a sweep, not of a run: name the runs in it, sweep/*") {
+		t.Errorf("report of the folder: exit status %d, %s", r.status, r.err)
+	}
 	prompts := map[string]bool{}
 	for _, n := range []int{1, 3} {
 		folder := filepath.Join(dir, "sweep", fmt.Sprintf("concurrency-%d", n))

@@ -116,6 +116,11 @@ func roundedSharing(d *spec.Spec) []string {
 // readDescription reads --spec and overrides it with the flags. own replaces
 // the values of some flags; "" omits the flag.
 func readDescription(c *cli.Context, std streams, own map[string]string) (*spec.Spec, error) {
+	if !c.IsSet(specFlag.Name) {
+		if err := checkLengths(c); err != nil {
+			return nil, err
+		}
+	}
 	o := spec.Options{Name: "the flags", Open: openNative}
 	if _, err := strconv.Atoi(c.String("shared-len")); c.Command.Name == "bench" && (c.IsSet("turns") || c.IsSet("shared-len") && err != nil) {
 		o.BlockSize = engineBlock
@@ -145,6 +150,17 @@ func readDescription(c *cli.Context, std streams, own map[string]string) (*spec.
 	return d, err
 }
 
+// checkLengths returns an error if a description by flags alone lacks a length.
+func checkLengths(c *cli.Context) error {
+	switch {
+	case !c.IsSet("isl") && !c.IsSet("unique-isl"):
+		return misused("%s: --isl is missing: the prompt length in tokens, such as 3000", c.Command.Name)
+	case !c.IsSet("osl"):
+		return misused("%s: --osl is missing: the answer length in tokens, such as 150", c.Command.Name)
+	}
+	return nil
+}
+
 // engineBlock is the usual block size of engines, which a bench uses where prompts
 // share parts of any length.
 const engineBlock = 16
@@ -158,7 +174,7 @@ func readSpec(std streams, name string) ([]byte, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			text, ok := traces.Spec(name)
 			if !ok {
-				return nil, fmt.Errorf("reading description: %w; ready ones are %s", err, strings.Join(traces.Specs(), ", "))
+				return nil, fmt.Errorf("reading description: %w; ready-made descriptions: %s", err, strings.Join(traces.Specs(), ", "))
 			}
 			return text, nil
 		}

@@ -109,7 +109,7 @@ func TestDescribedWrongly(t *testing.T) {
 		misuse bool
 		want   string
 	}{
-		{"--isl 3000", true, "synth: the flags: osl is missing"},
+		{"--isl 3000", true, "synth: --osl is missing: the answer length in tokens"},
 		{"--isl 3000 --osl x", true, `synth: --osl: osl is neither a number nor a distribution: "x"`},
 		{"--isl 3000 --osl 1 --rate=-1", true, "--rate: rate is out of range: -1"},
 		{"--isl 3000 --osl 1 -n 0", true, "--num-requests must be positive: 0"},
@@ -124,7 +124,7 @@ func TestDescribedWrongly(t *testing.T) {
 		{"--isl file:" + dir + "/none --osl 1", false, "--isl: isl: open " + dir + "/none: no such file"},
 		{"--isl 3 --osl 1 --from x.jsonl", true, "--from makes a trace from another one, --isl from a description"},
 		{"--spec chat --max-isl 3", true, "--max-isl makes a trace from another one, --spec from"},
-		{"--spec none", false, "none: no such file or directory; ready ones are agent, chat, "},
+		{"--spec none", false, "none: no such file or directory; ready-made descriptions: agent, chat, "},
 		{"--spec " + dir, false, "reading description: "},
 		{"--spec " + bad, false, "bad.yaml:2:6: osl is neither a number nor a distribution"},
 		{"--isl 3 --osl 1 --duration 1ms", false, "no request arrives within the duration"},

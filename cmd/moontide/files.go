@@ -195,6 +195,19 @@ func spoolTraces(std streams, paths ...string) (files []string, remove func(), e
 	return files, remove, nil
 }
 
+// ofCopy names the trace, not its copy, in an error of [bench.Run].
+func ofCopy(err error, copied, path string) error {
+	var row *trace.RowError
+	switch {
+	case copied == path:
+	case errors.Is(err, replay.ErrEmpty):
+		return named(traceName(path), replay.ErrEmpty)
+	case errors.As(err, &row) && row.File == copied:
+		row.File = traceName(path)
+	}
+	return err
+}
+
 // spool copies in to a temporary file and closes it.
 func spool(in io.ReadCloser) (path string, err error) {
 	defer in.Close()

@@ -163,6 +163,9 @@ func testDrain(t *testing.T, sig os.Signal) {
 	if code := cmd.ProcessState.ExitCode(); code != exitFailed {
 		t.Errorf("exit status %d: a run that was stopped is not done", code)
 	}
+	if want := "to continue: moontide replay t.jsonl --resume run"; !strings.Contains(said, want) {
+		t.Errorf("no %q in\n%s", want, said)
+	}
 	for _, want := range []string{
 		fmt.Sprintf("Successful requests:                     %d\n", n),
 		fmt.Sprintf("Requests not sent:                       %d\n", 500-n),

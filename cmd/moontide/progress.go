@@ -98,7 +98,11 @@ func (v *view) start(s bench.Started) {
 		}
 	}()
 	unhook := context.AfterFunc(v.stop.gently, func() {
-		v.say(fmt.Sprintf("moontide: sending stopped; waiting for %d requests in flight, interrupt again to end at once\n", s.Status().InFlight))
+		text := "moontide: sending stopped"
+		if n := s.Status().InFlight; n > 0 {
+			text += fmt.Sprintf("; waiting for %d requests in flight, interrupt again to end at once", n)
+		}
+		v.say(text + "\n")
 	})
 	v.end = func() {
 		unhook()

@@ -120,7 +120,10 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 	}
 	result, err := bench.Run(stop.now, cfg)
 	if result == nil {
-		return runError(c, err)
+		return runError(c, ofCopy(err, files[0], path))
+	}
+	if errors.Is(err, bench.ErrStopped) && !cfg.Virtual && path != "-" {
+		err = fmt.Errorf("%w; to continue: moontide replay %s --resume %s", err, path, cfg.Dir)
 	}
 	if err := errors.Join(err, present(std, result, view)); err != nil {
 		return err

@@ -260,7 +260,7 @@ func TestNothingSucceeded(t *testing.T) {
 func TestReplayWithEngines(t *testing.T) {
 	t.Parallel()
 	r := try(t, t.TempDir(), shortTrace, "replay", "-", "--out", "run", "--engines", "3", "--router", "session", "--max-model-len", "600")
-	if !r.measured() || !strings.Contains(r.out, "Failed requests:                         2\n") || !strings.Contains(r.out, "Note: the embedded endpoint is 3 engines, session.\n") {
+	if !r.measured() || !strings.Contains(r.out, "Failed requests:                         2\n") || !strings.Contains(r.out, "Note: the embedded endpoint is 3 engines, session routing.\n") {
 		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
 }

@@ -124,7 +124,10 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 		return q, misused("report: name a run's folder, or several")
 	}
 	for _, arg := range c.Args().Slice() {
-		q.runs = append(q.runs, parseRun(arg))
+		// A shell's sweep/* names the file beside the runs, too.
+		if c.NArg() == 1 || filepath.Base(arg) != bench.SweepFile {
+			q.runs = append(q.runs, parseRun(arg))
+		}
 	}
 	if c.Bool("merge") {
 		merged := namedRecording{name: q.runs[0].name}

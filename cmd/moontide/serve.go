@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"runtime"
 	"sync"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -80,6 +82,9 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	}
 	leaveRoomForThreads()
 	ln, err := net.Listen("tcp", c.String("listen"))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("serving: %w: end the program that uses the port, or choose another with --listen", err)
+	}
 	if err != nil {
 		return fmt.Errorf("serving: %w", err)
 	}

@@ -82,6 +82,9 @@ func OpenRecording(dirs ...string) (*Recording, error) {
 		folder, err := runfile.Open(dir)
 		if err != nil {
 			r.Close()
+			if _, sweep := os.Stat(filepath.Join(dir, SweepFile)); sweep == nil {
+				return nil, fmt.Errorf("%s is the folder of a sweep, not of a run: name the runs in it, %s", dir, filepath.Join(dir, "*"))
+			}
 			return nil, err
 		}
 		r.folders = append(r.folders, folder)

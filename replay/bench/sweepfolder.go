@@ -76,8 +76,11 @@ func checkNoSweep(dir string) error {
 	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), SweepFile+atomicfile.PartSuffix) }) {
 		return nil
 	}
-	if err := runfile.CheckFolder(dir); err != nil {
-		return fmt.Errorf("%w, and has no sweep to resume", err)
+	switch err := runfile.CheckFolder(dir); {
+	case err != nil && len(entries) > 0:
+		return fmt.Errorf("sweep folder %s exists, is not empty, and has no sweep to resume: choose a new folder", dir)
+	case err != nil:
+		return err
 	}
 	return nil
 }

@@ -263,6 +263,10 @@ func (in *input) locate(err error, r *format.Reader) error {
 	switch {
 	case r == nil, errors.As(err, &row), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.Is(err, replay.ErrEmpty) && in.pacing.End > 0:
+		return fmt.Errorf("%s: %w from %v to %v", in.Path, err, in.pacing.Start, in.pacing.End)
+	case errors.Is(err, replay.ErrEmpty) && in.pacing.Start > 0:
+		return fmt.Errorf("%s: %w from %v on", in.Path, err, in.pacing.Start)
 	case errors.Is(err, replay.ErrEmpty):
 		return fmt.Errorf("%s: %w", in.Path, err)
 	}

@@ -37,6 +37,9 @@ func Open(dir string) (*Reader, error) {
 			return nil, fmt.Errorf("not a run's folder: %s is not a regular file", filepath.Join(dir, name))
 		}
 	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("not a run's folder: %s is a file", dir)
+	}
 	text, err := os.ReadFile(filepath.Join(dir, RunFile))
 	if err != nil {
 		return nil, fmt.Errorf("not a run's folder: %w", err)

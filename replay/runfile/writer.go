@@ -38,7 +38,7 @@ func CheckFolder(dir string) error {
 	case err == nil && !slices.ContainsFunc(entries, isContent):
 		return nil
 	case err == nil:
-		return fmt.Errorf("run folder %s exists and is not empty", dir)
+		return fmt.Errorf("run folder %s exists and is not empty: choose a new folder, or resume the run in it", dir)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}

@@ -234,7 +234,9 @@ func (f fields) std(q quantity, mean float64, cvs span) float64 {
 		return f.number("cv", 0, cvs) * mean
 	}
 	if !f.has("std") {
-		f.fail(f.node.place, "%s needs cv or std", q.label)
+		name := f.text("distribution")
+		short := append([]string{name}, families[name].positional...)
+		f.fail(f.node.place, "%s needs cv or std; the short form is %s", q.label, strings.Join(short, ":"))
 	}
 	std := f.parameter("std", 0, q, span{0, 1e12})
 	if cv := std / mean; !cvs.contains(cv) {

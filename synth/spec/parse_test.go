@@ -116,7 +116,7 @@ func TestInvalidSpecs(t *testing.T) {
 		{"isl: {law: uniform, min: 200, max: 100}\nosl: 5", "d.yaml:1:26: isl has min 200 above max 100"},
 		{"isl: uniform:1:2:3\nosl: 5", `d.yaml:1:6: isl has too many parameters: "uniform:1:2:3", want uniform:min:max`},
 		{"isl: uniform:1:2:min=3\nosl: 5", "d.yaml:1:6: min of isl is set twice"},
-		{"isl: normal:100\nosl: 5", "d.yaml:1:6: isl needs cv or std"},
+		{"isl: normal:100\nosl: 5", "d.yaml:1:6: isl needs cv or std; the short form is normal:mean:std"},
 		{"isl: {law: normal, mean: 100, std: 1, cv: 1}\nosl: 5", "d.yaml:1:36: isl.cv and isl.std are both set"},
 		{"isl: {law: lognormal, std: 1}\nosl: 5", "d.yaml:1:6: isl needs mean"},
 		{"isl: lognormal:-5:1\nosl: 5", "d.yaml:1:6: isl.mean is out of range: -5"},

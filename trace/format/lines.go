@@ -53,6 +53,9 @@ func (l *lines) Read(r *trace.Request) error {
 		case errLeftOut:
 			continue
 		}
+		if l.in.Number() == 1 && errors.Is(err, errNotObject) {
+			err = fmt.Errorf("%w; want JSON lines, or CSV with the header of azure, burstgpt or vidur", err)
+		}
 		return &trace.RowError{File: l.file.name, Line: l.in.Number(), Err: otherFormat(err, line, l.format)}
 	}
 }

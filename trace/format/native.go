@@ -118,6 +118,8 @@ type missingKeyError struct{ key, row string }
 
 func (e missingKeyError) Error() string { return "no " + e.key + " in " + e.row }
 
+var errNotObject = errors.New("not a JSON object")
+
 // notObject returns the error for a line that is not a JSON object.
 func notObject(line []byte) error {
 	header := splitHeader(line)
@@ -126,7 +128,7 @@ func notObject(line []byte) error {
 			return fmt.Errorf("the header of %s in CSV, not a JSON object: %s", named(t.format), Quote(line))
 		}
 	}
-	return fmt.Errorf("not a JSON object: %s", Quote(line))
+	return fmt.Errorf("%w: %s", errNotObject, Quote(line))
 }
 
 // nativeRows parses the lines of the native format.

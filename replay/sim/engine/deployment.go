@@ -48,9 +48,9 @@ func (d Deployment) String() string {
 	policy := cmp.Or(d.Routing, routing.RoundRobin)
 	switch {
 	case d.Disaggregated():
-		return fmt.Sprintf("%d prefill and %d decode engines, %s", d.Prefill, d.Decode, policy)
+		return fmt.Sprintf("%d prefill and %d decode engines, %s routing", d.Prefill, d.Decode, policy)
 	case d.Engines > 1:
-		return fmt.Sprintf("%d engines, %s", d.Engines, policy)
+		return fmt.Sprintf("%d engines, %s routing", d.Engines, policy)
 	}
 	return "1 engine"
 }

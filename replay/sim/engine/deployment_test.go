@@ -334,8 +334,8 @@ func TestBadDeployments(t *testing.T) {
 
 func TestDeploymentInWords(t *testing.T) {
 	for want, d := range map[string]Deployment{
-		"1 engine": {}, "4 engines, prefix": {Engines: 4, Routing: routing.Prefix},
-		"2 prefill and 3 decode engines, round-robin": {Prefill: 2, Decode: 3},
+		"1 engine": {}, "4 engines, prefix routing": {Engines: 4, Routing: routing.Prefix},
+		"2 prefill and 3 decode engines, round-robin routing": {Prefill: 2, Decode: 3},
 	} {
 		if got := d.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
