@@ -31,7 +31,9 @@ func benchCommand(std streams, stop stop) *cli.Command {
 			"another --salt. The same command with the same --out resumes an interrupted sweep: it does the\n" +
 			"missing runs, and repeats INVALID ones. Give several URLs as label=URL to get a table of each\n" +
 			"and the ratios to the first. Without --url a simulated endpoint runs in this process; with --virtual\n" +
-			"the same engines run in virtual time, without HTTP. Gates apply to every run.\n\n" + gateHelp,
+			"the same engines run in virtual time, without HTTP. Gates apply to every run.\n\n" +
+			"A DIST is a number of tokens or a distribution, such as uniform:100:2000 or lognormal:1000:1.5;\n" +
+			"moontide synth --help lists them all.\n\n" + gateHelp,
 		Flags:  benchFlags(),
 		Action: func(c *cli.Context) error { return runBench(c, std, stop) },
 	}

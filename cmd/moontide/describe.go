@@ -25,7 +25,7 @@ import (
 var specFlag = &clidoc.ChoiceFlag{
 	StringFlag: cli.StringFlag{
 		Name: "spec", Category: ofDescriptions,
-		Usage: "`FILE`: description in YAML, the name of a ready one, or - for standard input",
+		Usage: "`FILE`: description in YAML, the name of a ready-made one, or - for standard input",
 	},
 	Choices: clidoc.Choices{Names: traces.Specs(), Open: true},
 }
