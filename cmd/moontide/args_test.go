@@ -63,7 +63,7 @@ func TestOtherNamesOfOtherMeaning(t *testing.T) {
 		"replay t --metric-percentiles 101":          "not a percentile from 0 to 100",
 		"replay t --served-model-name m":             "--model NAME",
 		"replay t --url http://a:1 --host b":         "--host and --port name an endpoint that --url",
-		"replay t --endpoint /v1/embeddings":         "use completions or chat",
+		"replay t --endpoint /v1/embeddings":         "use completions, chat, responses, messages or generate",
 		"analyze t --host a":                         "unknown flag --host",
 		"convert t --rate nan":                       "--rate must be positive: NaN",
 		"replay t --max-concurency 5":                "did you mean --max-concurrency?",
