@@ -27,6 +27,9 @@ type Plan struct {
 // finished sessions. It takes two bits per row.
 type Sessions struct{ first, last RowSet }
 
+// Last reports whether a row is the last of its session.
+func (s *Sessions) Last(row int) bool { return s.last.Has(row) }
+
 // RowSet is a set of row numbers, stored as a bit set.
 type RowSet []uint64
 

@@ -58,6 +58,7 @@ type Outcome struct {
 	FirstStampError, MaxStampError time.Duration
 	// Target is the index of the server if there are several.
 	Target int
+	Model  string // requested model if there are several
 }
 
 // Stamps is the source of arrival timestamps.
@@ -98,6 +99,7 @@ type Record struct {
 	FirstStampError time.Duration   // largest possible error of First
 	MaxStampError   time.Duration   // largest possible error of any timestamp
 	Target          int             // index of the server
+	Model           string          // requested model; "" if all requests have the same
 	Counts          Counts
 	Retries         int // retries performed
 	Status          int
@@ -127,7 +129,7 @@ func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 		Request: j.req, Row: j.row,
 		Due: j.due, Ready: ready,
 		Sent: since(o.Sent), First: since(o.First), Last: since(o.Last), Done: o.Done.Sub(start),
-		ConnectTime: o.ConnectTime, Gaps: o.Gaps, ChunkTokens: o.ChunkTokens, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Counts: o.Counts,
+		ConnectTime: o.ConnectTime, Gaps: o.Gaps, ChunkTokens: o.ChunkTokens, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Model: o.Model, Counts: o.Counts,
 		Status: o.Status, Class: o.Class, Error: o.Error, MissingDone: o.MissingDone,
 	}
 	if rec.First.Set {

@@ -276,7 +276,7 @@ func (r *run) prepareRows(reqs trace.Requests) {
 			continue
 		}
 		if r.Sessions != nil {
-			j.last = r.Sessions.last.Has(row)
+			j.last = r.Sessions.Last(row)
 		}
 		if !j.turn {
 			j = r.prepare(j)

@@ -44,19 +44,24 @@ func Take(reqs Requests, n int) Requests {
 // fraction. The choice depends only on the seed and the session's id (or the row's
 // number).
 func Sample(reqs Requests, fraction float64, seed uint64) Requests {
-	return keepUnits(reqs, func(session string, row int) bool {
-		h := xxhash.NewWithSeed(seed)
-		if session != "" {
-			h.WriteString(session)
-		} else {
-			var number [9]byte // 9 bytes, so that it differs from ids of 8
-			for i := range 8 {
-				number[i] = byte(row >> (8 * i))
-			}
-			h.Write(number[:])
+	return keepUnits(reqs, func(session string, row int) bool { return Draw(seed, "", session, row) < fraction })
+}
+
+// Draw returns a number in [0, 1) for a session or, if session is "", for a row. It
+// depends only on its arguments. Numbers for different aspects are independent.
+func Draw(seed uint64, aspect, session string, row int) float64 {
+	h := xxhash.NewWithSeed(seed)
+	h.WriteString(aspect)
+	if session != "" {
+		h.WriteString(session)
+	} else {
+		var number [9]byte // 9 bytes, so that it differs from ids of 8
+		for i := range 8 {
+			number[i] = byte(row >> (8 * i))
 		}
-		return float64(h.Sum64()>>11)/(1<<53) < fraction
-	})
+		h.Write(number[:])
+	}
+	return float64(h.Sum64()>>11) / (1 << 53)
 }
 
 // Shard keeps part i of n, 0 <= i < n: sessions by a hash of their id, rows

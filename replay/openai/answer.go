@@ -26,8 +26,9 @@ type answer struct {
 
 	status     int // 0 before the head
 	retryAfter string
-	location   string // of a redirect
-	reusable   bool   // the server keeps the connection open
+	location   string        // of a redirect
+	fields     []http1.Field // asked for by Config.Echo
+	reusable   bool          // the server keeps the connection open
 	events     sse.Parser
 	stream     stream
 	text       []byte // body of an error response, or of any response if maxText is set
@@ -44,7 +45,7 @@ func (e answerError) Error() string { return e.text }
 
 // Head implements http1.Sink.
 func (a *answer) Head(h *http1.Head) http1.Action {
-	a.status, a.reusable, a.location = h.Status, h.Reusable(), h.Location
+	a.status, a.reusable, a.location, a.fields = h.Status, h.Reusable(), h.Location, h.Fields
 	if h.Status == 429 || h.Status == 503 {
 		a.retryAfter = h.RetryAfter
 	}

@@ -22,7 +22,23 @@ func (c *Client) setLayout() {
 			}
 		}
 	}
-	c.layout = c.api.layout(members{model: c.cfg.Model, caps: &c.caps, sampling: c.sampling, extra: c.extra})
+	c.layout = c.layoutOf(c.cfg.Model)
+	c.heads = map[string][]byte{c.cfg.Model: c.layout.head}
+	for _, m := range c.cfg.allModels() {
+		c.heads[m.Name] = c.layoutOf(m.Name).head
+	}
+}
+
+func (c *Client) layoutOf(model string) layout {
+	return c.api.layout(members{model: model, caps: &c.caps, sampling: c.sampling, extra: c.extra})
+}
+
+// headOf returns the start of the body of a request for a model.
+func (c *Client) headOf(model string) []byte {
+	if head, ok := c.heads[model]; ok {
+		return head
+	}
+	return c.layoutOf(model).head
 }
 
 // reservedKeys holds the keys that ExtraBody cannot set.

@@ -21,14 +21,17 @@ type call struct {
 	client     *Client
 	server     *server
 	head, body []byte
-	promptEnd  int // end of the prompt's member in body
-	timeout    time.Duration
-	maxText    int               // see answer
-	maxChunks  int               // of the answer
-	onToken    func(data []byte) // may be nil
-	opened     *http1.Conn       // by Open; nil if it failed
-	sent       *exchange         // nil until the request is begun
-	told       tokenEvidence     // by the answer
+	model      string // if there are several
+	turn       *turn  // nil unless values are echoed
+	// body[promptStart:promptEnd] is the prompt's member.
+	promptStart, promptEnd int
+	timeout                time.Duration
+	maxText                int               // see answer
+	maxChunks              int               // of the answer
+	onToken                func(data []byte) // may be nil
+	opened                 *http1.Conn       // by Open; nil if it failed
+	sent                   *exchange         // nil until the request is begun
+	told                   tokenEvidence     // by the answer
 }
 
 // exchange is a request in flight.
@@ -43,11 +46,9 @@ type exchange struct {
 func (c *Client) newCall(s *server, session string, body []byte, osl int) *call {
 	var head fasthttp.RequestHeader
 	s.head.CopyTo(&head)
-	if session != "" && len(head.Peek(sessionHeader)) == 0 {
-		head.Set(sessionHeader, sessionName(session))
-	}
+	turn := c.addSession(&head, session)
 	head.SetContentLength(len(body))
-	return &call{client: c, server: s, head: head.Header(), body: body, maxChunks: maxChunks(osl), timeout: c.cfg.Timeout}
+	return &call{client: c, server: s, head: head.Header(), body: body, turn: turn, maxChunks: maxChunks(osl), timeout: c.cfg.Timeout}
 }
 
 // maxChunks returns the number of token chunks above which an answer is not one of
@@ -101,6 +102,9 @@ func (c *call) begin(conn *http1.Conn, began time.Time) {
 	// long as the answer.
 	r, cfg := &x.response, &c.client.cfg
 	r.Sink, r.IdleTimeout = &x.answer, cfg.IdleTimeout
+	if c.turn != nil {
+		r.Fields = c.client.echo.fields
+	}
 	r.Deadline, r.StartDeadline = began.Add(c.timeout), began.Add(cfg.FirstByteTimeout)
 	head, body := c.head, c.body
 	c.sent, c.head, c.body = x, nil, nil
@@ -114,13 +118,18 @@ func (c *call) Send(ctx context.Context) replay.Outcome {
 	o.First, o.FirstVisible, o.Last, o.Gaps, o.ChunkTokens, o.Counts = s.first, s.visible, s.last, s.gaps.durations(), s.tokens.list(), s.counts
 	c.told, o.MissingDone = s.told, s.missingDone
 	o.Status, o.FirstStampError, o.MaxStampError, o.Target = a.status, s.firstStampError, s.maxStampError, c.server.index
+	o.Model = c.model
 	if o.Stamps == replay.KernelStamps && !s.first.IsZero() {
 		c.client.stamped.Add(uint64(s.gaps.n + 1))
 	}
 	o.RetryAfter = retryAfter(a.retryAfter, o.Done)
+	if c.turn != nil {
+		c.turn.answer = a.fields
+	}
 	if class != replay.OK {
 		o.Class, o.Error = c.explain(ctx, class, err)
 	}
+	c.client.echo.answered(c.turn, o.Status, o.Class)
 	return o
 }
 
@@ -191,5 +200,5 @@ func (c *call) explain(ctx context.Context, class replay.Class, err error) (repl
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return replay.Timeout, fmt.Sprintf("request timeout: no complete answer within %v", c.timeout)
 	}
-	return class, c.client.printable(err.Error())
+	return class, c.client.printable(c.turn.masked(err.Error()))
 }

@@ -41,6 +41,9 @@ type Client struct {
 	extra    []member // of every body: Config.ExtraBody
 	sampling []member // temperature and top_p
 	layout   layout
+	heads    map[string][]byte // layout.head for each model
+	unlisted []NamedModel      // models that the first server does not list
+	echo     echoes
 	template trace.Opt[int]
 
 	budget sse.Budget        // of the events of all streams
@@ -74,7 +77,7 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	c := &Client{asked: cfg, fixed: fixed, mask: newMask(cfg, addresses)}
+	c := &Client{asked: cfg, fixed: fixed, mask: newMask(cfg, addresses), echo: newEchoes(cfg.Echo)}
 	c.beginNegotiation()
 	c.caps.chunkTokens = 0 // without a probe, nothing is known
 	for i, base := range addresses {
@@ -100,8 +103,17 @@ func (c *Client) Target() string {
 	return strings.Join(targets, " ")
 }
 
-// Model returns the model named in requests. It is valid after Probe.
-func (c *Client) Model() string { return c.cfg.Model }
+// Model returns the model named in requests, or the mix of Config.Models. It is ""
+// if every row of the trace names its own. It is valid after Probe.
+func (c *Client) Model() string {
+	switch {
+	case len(c.cfg.Models) > 0:
+		return mixText(c.cfg.Models)
+	case c.cfg.allNamed():
+		return ""
+	}
+	return c.cfg.Model
+}
 
 // Endpoint returns Chat or Completions.
 func (c *Client) Endpoint() string { return c.cfg.Endpoint }
@@ -130,7 +142,7 @@ func (c *Client) TemplateTokens() trace.Opt[int] { return c.template }
 // Members returns, as a JSON object, all members of a request's body except the
 // prompt and the output length. They may change until Probe returns.
 func (c *Client) Members() string {
-	return string(append(slices.Clone(c.layout.head), c.layout.tail...))
+	return string(append(slices.Clone(c.headOf(c.Model())), c.layout.tail...))
 }
 
 // Stamps reports whether the kernel or the client timestamps arrivals. Client

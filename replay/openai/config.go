@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"moontide/replay"
 	"moontide/replay/prompt"
 	"moontide/trace"
 )
@@ -72,7 +73,16 @@ type Config struct {
 	Endpoint string   // default: the one that the URLs name, what Server has, or Completions
 	Prompt   string   // Tokens or Words; default Tokens for completions without Source.Text
 	Model    string   // default: the one model that the endpoint serves
-	Source   prompt.Source
+	// Models are several models, instead of Model. Source.Seed draws one for each
+	// session, and for each row without a session.
+	Models []Share
+	// ModelFromTrace sends the model that a row names in its key model, and
+	// PriorityFromTrace the integer in its key priority, to rows that have them.
+	// TraceModels are the models in the rows, for Probe to check, with one of the
+	// name "" if a row names none.
+	ModelFromTrace, PriorityFromTrace bool
+	TraceModels                       []NamedModel
+	Source                            prompt.Source
 	// Timeout limits a request, from sending to the end of its answer.
 	// FirstByteTimeout limits the time from sending to the first byte of the
 	// answer's tokens; heads, keep-alives and empty chunks are none. IdleTimeout
@@ -81,7 +91,14 @@ type Config struct {
 	Timeout, FirstByteTimeout, IdleTimeout time.Duration
 
 	Headers []Header // sent with every request
-	APIKey  string   // sent as a bearer token; never printed
+	// SessionHeader is the header that names the session of a request: by default
+	// DefaultSessionHeader, and none if it is NoSessionHeader.
+	SessionHeader string
+	// Echo lists headers and cookies of answers that are sent with the later turns
+	// of the session. Sessions, if not nil, tells when to forget them.
+	Echo     []Echo
+	Sessions *replay.Sessions
+	APIKey   string // sent as a bearer token; never printed
 	// APIKeyHeader, if not "", is the header that has the API key as its value,
 	// instead of a bearer token, such as x-api-key. The default is what Server has.
 	APIKeyHeader string
@@ -130,6 +147,8 @@ func (cfg Config) WithDefaults() Config {
 	}
 	cfg.Timeout, cfg.FirstByteTimeout, cfg.IdleTimeout = cfg.Timeouts()
 	cfg.Connections = cmp.Or(cfg.Connections, Pooled)
+	cfg.SessionHeader = cmp.Or(cfg.SessionHeader, DefaultSessionHeader)
+	cfg.Model = cfg.firstModel()
 	return cfg
 }
 
@@ -182,6 +201,9 @@ func (cfg Config) check() error {
 		return errors.New("API key contains a line end or another control character")
 	case !utf8.ValidString(cfg.Model):
 		return errors.New("model name is not UTF-8")
+	}
+	if err := cfg.checkRouting(); err != nil {
+		return err
 	}
 	return cfg.Source.Validate()
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
 
+	"moontide/replay"
 	"moontide/trace/jsonscan"
 )
 
@@ -35,6 +37,35 @@ func (c *Client) settleModel(ctx context.Context) (notes []string, err error) {
 		c.cfg.Model = models[0]
 	case c.cfg.Model == "":
 		return nil, fmt.Errorf("%s serves %d models: choose one of %s", s.base, len(models), c.printable(strings.Join(models, ", ")))
+	}
+	c.unlisted = nil
+	for _, m := range c.cfg.allModels() {
+		if m.Name != c.cfg.Model && !slices.Contains(models, m.Name) {
+			c.unlisted = append(c.unlisted, m)
+		}
+	}
+	return notes, nil
+}
+
+// probeUnlisted sends a short request for each of several models that the first
+// server does not list: gateways and servers that load adapters on demand may serve
+// it nevertheless.
+func (c *Client) probeUnlisted(ctx context.Context) (notes []string, err error) {
+	const most = 8
+	for i, m := range c.unlisted {
+		if i == most {
+			notes = append(notes, fmt.Sprintf("the endpoint lists neither of %d models; %d of them were tried", len(c.unlisted), most))
+			break
+		}
+		body := append(slices.Clone(c.headOf(m.Name)), c.probeBody(probeTokens)[len(c.layout.head):]...)
+		call := c.newCall(c.servers[0], "", body, 1)
+		call.timeout = min(probeTimeout, c.cfg.Timeout)
+		switch o := call.Send(ctx); {
+		case o.Class == replay.Canceled:
+			return nil, ctx.Err()
+		case o.Class != replay.OK && o.Class != replay.Empty:
+			return nil, fmt.Errorf("%s does not serve the model %q%s: %w", c.servers[0].base, m.Name, m.place(), c.refusal(o))
+		}
 	}
 	return notes, nil
 }

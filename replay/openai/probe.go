@@ -35,7 +35,8 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 		}
 		notes = append(notes, more...)
 	}
-	return notes, nil
+	more, err := c.probeUnlisted(ctx)
+	return append(notes, more...), err
 }
 
 // probeServer sends a short request and, to learn how the server counts tokens, a
@@ -93,7 +94,7 @@ func (c *Client) probeBody(n int) []byte {
 	}
 	_, high := c.TokenRange()
 	before, after := c.api.prompt(Tokens)
-	body := c.cfg.Source.Filler(name, n-1).AppendJSONTokens(append(c.startBody(n), before...))
+	body := c.cfg.Source.Filler(name, n-1).AppendJSONTokens(append(c.startBody(c.layout.head, n), before...))
 	body = strconv.AppendUint(append(body[:len(body)-1], ','), uint64(high-1), 10)
 	return c.finishBody(append(append(body, ']'), after...), 1)
 }

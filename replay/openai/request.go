@@ -18,7 +18,7 @@ func (c *Client) Prepare(r trace.Request, row int) (replay.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.digest.add(row, call.body[len(c.layout.head):call.promptEnd])
+	c.digest.add(row, call.body[call.promptStart:call.promptEnd])
 	return call, nil
 }
 
@@ -33,7 +33,9 @@ func (c *Client) PrepareAgain(r trace.Request, row int) (replay.Call, error) {
 }
 
 func (c *Client) prepare(r trace.Request, row int) (*call, error) {
-	body := c.startBody(r.InputLength)
+	model := c.modelOf(r, row)
+	head := c.headOf(model)
+	body := c.startBody(head, r.InputLength)
 	p := r
 	p.InputLength = c.exactLength(r.InputLength)
 	body, err := c.appendPrompt(body, r, c.cfg.Source.Prompt(p, row))
@@ -41,8 +43,15 @@ func (c *Client) prepare(r trace.Request, row int) (*call, error) {
 		return nil, err
 	}
 	end := len(body)
+	body = c.appendPriority(body, r)
 	call := c.newCall(c.server(r, row), r.SessionID, c.finishBody(body, r.OutputLength), r.OutputLength)
-	call.promptEnd = end
+	call.promptStart, call.promptEnd = len(head), end
+	if c.severalModels() {
+		call.model = model
+	}
+	if call.turn != nil && c.cfg.Sessions != nil {
+		call.turn.last = c.cfg.Sessions.Last(row)
+	}
 	if onToken := c.cfg.OnToken; onToken != nil {
 		call.onToken = func(data []byte) { onToken(row, data) }
 	}
@@ -68,17 +77,16 @@ func (w warmup) Prepare(r trace.Request, row int) (replay.Call, error) {
 
 // fillerBody returns the body of a request that belongs to no row.
 func (c *Client) fillerBody(name string, isl, osl int) ([]byte, error) {
-	body, err := c.appendPrompt(c.startBody(isl), trace.Request{}, c.cfg.Source.Filler(name, isl))
+	body, err := c.appendPrompt(c.startBody(c.layout.head, isl), trace.Request{}, c.cfg.Source.Filler(name, isl))
 	if err != nil {
 		return nil, err
 	}
 	return c.finishBody(body, osl), nil
 }
 
-func (c *Client) startBody(isl int) []byte {
+func (c *Client) startBody(head []byte, isl int) []byte {
 	const perToken = 6 // five digits and a comma, or a word
-	l := &c.layout
-	return append(make([]byte, 0, len(l.head)+len(l.tail)+128+perToken*isl), l.head...)
+	return append(make([]byte, 0, len(head)+len(c.layout.tail)+128+perToken*isl), head...)
 }
 
 // finishBody appends the part after the prompt. An output length of 0 is not

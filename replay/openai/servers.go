@@ -3,8 +3,6 @@ package openai
 import (
 	"crypto/tls"
 	"errors"
-	"strconv"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/valyala/fasthttp"
@@ -75,19 +73,4 @@ func (c *Client) server(r trace.Request, row int) *server {
 		return c.servers[xxhash.Sum64String(r.SessionID)%n]
 	}
 	return c.servers[uint64(row)%n]
-}
-
-// sessionHeader names the session of a request, so that a router can send its
-// turns to the worker that has cached their prefix.
-const sessionHeader = "X-Session-ID"
-
-// sessionName returns a session's name in a form allowed in a header: long names
-// and names with unusual characters are hashed.
-func sessionName(session string) string {
-	const longest = 128 // bytes
-	unusual := strings.ContainsFunc(session, func(c rune) bool { return c <= ' ' || c >= 0x7f })
-	if unusual || len(session) > longest {
-		return "x" + strconv.FormatUint(xxhash.Sum64String(session), 16)
-	}
-	return session
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"moontide/trace"
 )
 
 // The turns of a session carry its name, in a form that every server accepts.
@@ -48,5 +50,13 @@ func TestSessionHeader(t *testing.T) {
 	c = client(t, c.servers[0].base.String(), func(cfg *Config) { cfg.Headers = []Header{{"x-session-id", "mine"}} })
 	if name := sent(c, "chat-7"); name != "mine" {
 		t.Errorf("named %q", name)
+	}
+	// Another header, or none, is the user's choice.
+	for header, want := range map[string]string{"X-Affinity": "chat-7", NoSessionHeader: ""} {
+		c = client(t, c.servers[0].base.String(), func(cfg *Config) { cfg.SessionHeader = header })
+		head := string(prepare(t, c, trace.Request{InputLength: 3, SessionID: "chat-7"}).head)
+		if has := strings.Contains(head, "X-Affinity: chat-7\r\n"); has != (want != "") || strings.Contains(head, "X-Session-I") || strings.Contains(head, "None") {
+			t.Errorf("session header %s: %s", header, head)
+		}
 	}
 }

@@ -37,6 +37,7 @@ func (c *recordCodec) fields(r *replay.Record) {
 	c.duration("first_stamp_error_ms", "first_blur_ms", &r.FirstStampError, r.FirstStampError != 0)
 	c.duration("max_stamp_error_ms", "blur_ms", &r.MaxStampError, r.MaxStampError != 0)
 	c.int("target_index", &r.Target, r.Target != 0)
+	c.text("requested_model", &r.Model, r.Model != "")
 	c.int("retries", &r.Retries, r.Retries != 0)
 	c.int("status", &r.Status, true)
 	c.text("error", &r.Error, failed)

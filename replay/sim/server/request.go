@@ -98,6 +98,7 @@ type streamOptions struct {
 // request is a parsed request for an answer.
 type request struct {
 	prompt          *engine.Prompt
+	model           string // "" if the request names none
 	session         string
 	length          lengthLimits
 	maxTokens       int // as given; 0 if not
@@ -126,7 +127,7 @@ func (c Config) read(body []byte, api *api) (*wireRequest, *apiError) {
 	if err := decode(w.Model, "model", "a string", &model); err != nil {
 		return nil, err
 	}
-	if !absent(w.Model) && model != c.Model {
+	if !absent(w.Model) && !c.serves(model) {
 		return nil, c.noModel(model)
 	}
 	return w, nil
@@ -163,6 +164,9 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 		return nil, err
 	}
 	r := &request{prompt: engine.NewPrompt(c.Deployment.Engine.BlockSize)}
+	if err := decode(w.Model, "model", "a string", &r.model); err != nil {
+		return nil, err
+	}
 	if err := c.readPrompt(api, w, r.prompt); err != nil {
 		return nil, err
 	}
@@ -187,7 +191,7 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 func (c Config) noModel(name string) *apiError {
 	return &apiError{
 		status:  fasthttp.StatusNotFound,
-		message: fmt.Sprintf("the model %q does not exist; this server has %q", shortened(name), c.Model),
+		message: fmt.Sprintf("the model %q does not exist; this server has %q", shortened(name), strings.Join(append([]string{c.Model}, c.Adapters...), ", ")),
 		param:   "model", code: "model_not_found",
 	}
 }

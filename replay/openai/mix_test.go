@@ -1,0 +1,181 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"moontide/trace"
+)
+
+// A text is a mix only if all of several parts are names with numbers.
+func TestParseModels(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a=0.7,b=0.3":          "a=0.7,b=0.3",
+		"a=7, b=3":             "a=7,b=3",
+		"x=1=0.5,/models/b=2":  "x=1=0.5,/models/b=2",
+		"a":                    "",
+		"a=1":                  "",
+		"a,b":                  "",
+		"a=0.7,b":              "",
+		"/m/a=b,c=d":           "",
+		"/models/lr=1e-4,beta": "",
+		"=1,=2":                "",
+		"":                     "",
+	} {
+		model, mix, err := ParseModels(text)
+		if err != nil || mixText(mix) != want || mix == nil && model != text || mix != nil && model != "" {
+			t.Errorf("%q is %q and the mix %v, %v", text, model, mix, err)
+		}
+	}
+	for text, part := range map[string]string{
+		"a=1,a=2": "twice", "a=0,b=1": "above 0", "a=-1,b=1": "above 0", "a=nan,b=1": "above 0", "a=1e999,b=1": "finite", " =1,b=1": "empty",
+	} {
+		if _, _, err := ParseModels(text); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// Shares converge to the weights, for sessions and for rows.
+func TestSharesConverge(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	mix := []Share{{"a", 6}, {"b", 3}, {"c", 1}}
+	for _, sessions := range []bool{true, false} {
+		counts := map[string]int{}
+		for i := range n {
+			session := ""
+			if sessions {
+				session = fmt.Sprint("session-", i)
+			}
+			counts[draw(mix, 42, session, i)]++
+		}
+		for _, s := range mix {
+			p := s.Weight / 10
+			if off := math.Abs(float64(counts[s.Model]) - n*p); off > 4*math.Sqrt(n*p*(1-p)) {
+				t.Errorf("sessions %t: %d of %d requests are for %s, with a share of %g", sessions, counts[s.Model], n, s.Model, p)
+			}
+		}
+	}
+}
+
+// The draws of a seed are the same on every machine and in every version, and do not
+// depend on those that select sessions of a trace.
+func TestDrawsAreStable(t *testing.T) {
+	t.Parallel()
+	mix := []Share{{"a", 0.5}, {"b", 0.5}}
+	drawn := func(seed uint64) (text string) {
+		for i := range 16 {
+			text += draw(mix, seed, fmt.Sprint("s", i), 0) + draw(mix, seed, "", i)
+		}
+		return text
+	}
+	if got := drawn(7); got != stableDraws {
+		t.Errorf("drawn %s", got)
+	}
+	if drawn(7) == drawn(8) {
+		t.Error("another seed draws the same")
+	}
+	counts := map[string]int{}
+	for i := range 1000 {
+		if session := fmt.Sprint(i); trace.Draw(1, "", session, 0) < 0.5 {
+			counts[draw(mix, 1, session, 0)]++
+		}
+	}
+	if min(counts["a"], counts["b"]) < 200 {
+		t.Errorf("sampled sessions: %v", counts)
+	}
+}
+
+const stableDraws = "aabbaabbaaabaaabbbaabaabaabbbbbb"
+
+// decoded is the decoded body of a request.
+func decoded(t *testing.T, c *call) map[string]any {
+	t.Helper()
+	var body map[string]any
+	if err := json.Unmarshal(c.body, &body); err != nil {
+		t.Fatalf("%v: %s", err, c.body)
+	}
+	return body
+}
+
+// A session keeps one model, whatever the rows and other servers of the run, and the
+// digest of prompts does not depend on models.
+func TestSessionKeepsItsModel(t *testing.T) {
+	t.Parallel()
+	mixed := client(t, "http://localhost", func(cfg *Config) {
+		cfg.Model, cfg.Models = "", []Share{{"first", 1}, {`a longer "name"`, 1}}
+	})
+	plain := client(t, "http://localhost")
+	seen := map[string]bool{}
+	for i := range 64 {
+		r := row
+		r.SessionID = fmt.Sprint(i % 16)
+		for _, c := range []*Client{mixed, plain} {
+			if _, err := c.Prepare(r, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		made, err := mixed.prepare(r, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := mixed.PrepareAgain(r, 1000+i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := decoded(t, made)["model"].(string)
+		if model != made.model || decoded(t, again.(*call))["model"] != model {
+			t.Errorf("turns of session %s ask for %q, %q and %q", r.SessionID, model, made.model, again.(*call).model)
+		}
+		seen[model] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("models are %v", seen)
+	}
+	if mixed.PromptDigest() != plain.PromptDigest() {
+		t.Error("the digest of prompts depends on the models")
+	}
+	if got := mixed.Model(); got != `first=1,a longer "name"=1` {
+		t.Errorf("the model is %q", got)
+	}
+}
+
+// Rows choose model and priority if that is asked for, and only those that have
+// them; others have the model of the run.
+func TestModelAndPriorityOfRows(t *testing.T) {
+	t.Parallel()
+	for _, asked := range []bool{true, false} {
+		for _, endpoint := range Endpoints() {
+			c := client(t, "http://localhost", func(cfg *Config) {
+				cfg.Endpoint, cfg.ModelFromTrace, cfg.PriorityFromTrace = endpoint, asked, asked
+			})
+			for text, want := range map[string][2]any{
+				`{"model":"big","priority":-3}`:    {"big", -3.0},
+				`{"model":"big"}`:                  {"big", nil},
+				`{"model":"","priority":0}`:        {"m", 0.0},
+				`{"model":null,"priority":null}`:   {"m", nil},
+				`{"model":7}`:                      {"m", nil},
+				`{"other":1,"model":"a \"b\" \n"}`: {"a \"b\" \n", nil},
+			} {
+				if !asked {
+					want = [2]any{"m", nil}
+				}
+				made := prepare(t, c, extra(text))
+				body := decoded(t, made)
+				if body["model"] != want[0] || body["priority"] != want[1] {
+					t.Errorf("%s, asked %t: model %v, priority %v", text, asked, body["model"], body["priority"])
+				}
+			}
+		}
+	}
+	for _, raw := range []string{`"high"`, `1.5`, `true`, `1e3`, `99999999999999999999`} {
+		if _, err := RowPriority(extra(`{"priority":` + raw + `}`)); err == nil {
+			t.Errorf("priority %s is accepted", raw)
+		}
+	}
+}

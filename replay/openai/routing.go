@@ -1,0 +1,188 @@
+package openai
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/valyala/fasthttp"
+
+	"moontide/trace"
+)
+
+// Values of Config.SessionHeader.
+const (
+	// DefaultSessionHeader names the session of a request, so that a router can
+	// send its turns to the worker that has cached their prefix.
+	DefaultSessionHeader = "X-Session-ID"
+	// NoSessionHeader sends no such header.
+	NoSessionHeader = "none"
+)
+
+// NamedModel is a model that rows of a trace name.
+type NamedModel struct {
+	Name string
+	Line int // of the first of these rows in the trace; 0 if unknown
+}
+
+func (m NamedModel) place() string {
+	if m.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" in line %d of the trace", m.Line)
+}
+
+// Model and priority of a row are members with the names that vLLM's API uses.
+const (
+	modelKey    = "model"
+	priorityKey = "priority"
+)
+
+// RowModel returns the model that a row names, or "".
+func RowModel(r trace.Request) string {
+	name, _ := r.Text(modelKey)
+	return name
+}
+
+// RowPriority returns the priority of a row, if it has one.
+func RowPriority(r trace.Request) (priority trace.Opt[int64], err error) {
+	raw, ok := r.Raw(priorityKey)
+	if !ok {
+		return priority, nil
+	}
+	n, err := strconv.ParseInt(raw, 10, 64)
+	if err != nil {
+		return priority, fmt.Errorf("the row's priority is not an integer: %.40s", raw)
+	}
+	return trace.Some(n), nil
+}
+
+// modelOf returns the model for a row: its own, or one drawn from the mix, or the
+// only one. It depends only on the row, its number and the seed.
+func (c *Client) modelOf(r trace.Request, row int) string {
+	if c.cfg.ModelFromTrace {
+		if name := RowModel(r); name != "" {
+			return name
+		}
+	}
+	if mix := c.cfg.Models; len(mix) > 0 {
+		return draw(mix, c.cfg.Source.Seed, r.SessionID, row)
+	}
+	return c.cfg.Model
+}
+
+func (c *Client) severalModels() bool { return c.cfg.ModelFromTrace || len(c.cfg.Models) > 0 }
+
+// allModels returns the models that requests may name if there are several.
+func (cfg *Config) allModels() (all []NamedModel) {
+	for _, s := range cfg.Models {
+		all = append(all, NamedModel{Name: s.Model})
+	}
+	for _, m := range cfg.TraceModels {
+		if m.Name != "" {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// allNamed reports whether every row is known to name its model.
+func (cfg *Config) allNamed() bool {
+	return cfg.ModelFromTrace && len(cfg.TraceModels) > 0 && !slices.ContainsFunc(cfg.TraceModels, func(m NamedModel) bool { return m.Name == "" })
+}
+
+// firstModel returns the model of the probe, "" if the endpoint has to tell.
+func (cfg *Config) firstModel() string {
+	switch {
+	case len(cfg.Models) > 0:
+		return cfg.Models[0].Model
+	case cfg.Model == "" && cfg.allNamed():
+		return cfg.TraceModels[0].Name
+	}
+	return cfg.Model
+}
+
+func (cfg *Config) checkRouting() error {
+	if err := checkMix(cfg.Models); err != nil {
+		return err
+	}
+	if len(cfg.Echo) > maxEchoes {
+		return fmt.Errorf("more than %d headers and cookies are echoed", maxEchoes)
+	}
+	taken := cfg.Headers
+	if name := cfg.SessionHeader; name != NoSessionHeader {
+		if err := checkOwnName(name); err != nil {
+			return fmt.Errorf("session header %w", err)
+		}
+		taken = append(slices.Clone(taken), Header{Name: name})
+	}
+	for i, e := range cfg.Echo {
+		if err := (Header{Name: e.Name}).check(); err != nil {
+			return fmt.Errorf("echo of %q: %w", e.Name, err)
+		}
+		if slices.ContainsFunc(cfg.Echo[:i], func(other Echo) bool { return other.same(e) }) {
+			return fmt.Errorf("%s is echoed twice", e)
+		}
+		if e.Cookie {
+			continue
+		}
+		if err := checkOwnName(e.Name); err != nil {
+			return fmt.Errorf("echoed header %w", err)
+		}
+		if slices.ContainsFunc(taken, func(h Header) bool { return strings.EqualFold(h.Name, e.Name) }) {
+			return fmt.Errorf("%s cannot be echoed: it is a header of every request or the session header", e)
+		}
+	}
+	return nil
+}
+
+// checkOwnName returns an error if name is no name of a header, or one with another
+// purpose.
+func checkOwnName(name string) error {
+	if err := (Header{Name: name}).check(); err != nil {
+		return fmt.Errorf("%q: %w", name, err)
+	}
+	switch strings.ToLower(name) {
+	case "host", "content-type", "user-agent", "accept", "authorization", "cookie", "set-cookie":
+		return fmt.Errorf("%q: %w", name, errors.New("it has another purpose in HTTP"))
+	}
+	return nil
+}
+
+// addSession adds the session to the head of a request, and the values that its
+// router gave. It returns nil if none are wanted.
+func (c *Client) addSession(head *fasthttp.RequestHeader, session string) *turn {
+	if session == "" {
+		return nil
+	}
+	if name := c.cfg.SessionHeader; name != NoSessionHeader && len(head.Peek(name)) == 0 {
+		head.Set(name, sessionName(session))
+	}
+	return c.echo.add(head, session)
+}
+
+// sessionName returns a session's name in a form allowed in a header: long names
+// and names with unusual characters are hashed.
+func sessionName(session string) string {
+	const longest = 128 // bytes
+	unusual := strings.ContainsFunc(session, func(c rune) bool { return c <= ' ' || c >= 0x7f })
+	if unusual || len(session) > longest {
+		return "x" + strconv.FormatUint(xxhash.Sum64String(session), 16)
+	}
+	return session
+}
+
+// appendPriority appends the row's priority, if it has one and that is asked for.
+func (c *Client) appendPriority(body []byte, r trace.Request) []byte {
+	if !c.cfg.PriorityFromTrace {
+		return body
+	}
+	p, err := RowPriority(r)
+	if err != nil || !p.Set {
+		return body
+	}
+	return strconv.AppendInt(append(body, `,"priority":`...), p.Value, 10)
+}
