@@ -38,11 +38,11 @@ func comparability(a, b []*Run) (all []Objection, sameRequests bool) {
 	}
 	sameRequests = true
 	for _, r := range runs[1:] {
-		common, changed := sameRows(runs[0], r)
-		if common == 0 || changed > 0 {
+		rows := sameRows(runs[0], r)
+		if rows.common == 0 || rows.changed > 0 || rows.remodeled > 0 {
 			sameRequests = false
 		}
-		if reason := mismatch(runs[0], r, common, changed); reason != "" {
+		if reason := mismatch(runs[0], r, rows); reason != "" {
 			all = append(all, Objection{Reason: fmt.Sprintf("%s and %s %s", runs[0].Name, r.Name, reason)})
 		}
 		for _, reason := range warmthDiffers(runs[0], r) {
@@ -53,7 +53,8 @@ func comparability(a, b []*Run) (all []Objection, sameRequests bool) {
 }
 
 // mismatch returns why two runs are of different tests, or "".
-func mismatch(a, b *Run, common, changed int) string {
+func mismatch(a, b *Run, rows commonRows) string {
+	common, changed := rows.common, rows.changed
 	one, other := a.Run.Trace, b.Run.Trace
 	switch {
 	case common == 0:
@@ -64,6 +65,8 @@ func mismatch(a, b *Run, common, changed int) string {
 		return fmt.Sprintf("replayed different traces: %s and %s", one.Name, other.Name)
 	case changed > 0:
 		return fmt.Sprintf("replayed different requests: %d of %d rows that both have are not the same", changed, common)
+	case rows.remodeled > 0:
+		return fmt.Sprintf("asked for other models in %d of %d rows that both have: mixes with other shares or seeds", rows.remodeled, common)
 	case a.Run.Rows != b.Run.Rows:
 		return fmt.Sprintf("replayed different parts of the trace: %d and %d rows", a.Run.Rows, b.Run.Rows)
 	case one.BlockSize != other.BlockSize:
@@ -82,9 +85,11 @@ func mismatch(a, b *Run, common, changed int) string {
 	return "were sent at different times: their schedules differ"
 }
 
-// sameRows returns how many rows two runs have in common, and how many of these have
-// different requests.
-func sameRows(a, b *Run) (common, changed int) {
+// commonRows counts the rows that two runs have in common, and those of them that
+// have different requests and, if both runs ask for several models, other models.
+type commonRows struct{ common, changed, remodeled int }
+
+func sameRows(a, b *Run) (rows commonRows) {
 	k := 0
 	for i := range a.requests {
 		q := &a.requests[i]
@@ -92,11 +97,15 @@ func sameRows(a, b *Run) (common, changed int) {
 			k++
 		}
 		if k < len(b.requests) && b.requests[k].row == q.row {
-			common++
-			if b.requests[k].fingerprint != q.fingerprint {
-				changed++
+			other := &b.requests[k]
+			rows.common++
+			if other.fingerprint != q.fingerprint {
+				rows.changed++
+			}
+			if other.model != q.model && other.model != 0 && q.model != 0 {
+				rows.remodeled++
 			}
 		}
 	}
-	return common, changed
+	return rows
 }

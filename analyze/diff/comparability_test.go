@@ -16,6 +16,9 @@ import (
 
 func TestObjections(t *testing.T) {
 	records := streamed(7, 100)
+	for i := range records {
+		records[i].Model = "base"
+	}
 	for name, tc := range map[string]struct {
 		change  func(info *runfile.Run, records []replay.Record) run.Options
 		want    string
@@ -62,6 +65,16 @@ func TestObjections(t *testing.T) {
 			records[3].HashIDs = []uint64{5}
 			return run.Options{}
 		}, "different requests: 1 of 100 rows", false, false},
+		"models": {func(_ *runfile.Run, records []replay.Record) run.Options {
+			records[3].Model, records[5].Model = "adapter", "adapter"
+			return run.Options{}
+		}, "asked for other models in 2 of 100 rows", false, false},
+		"another model": {func(_ *runfile.Run, records []replay.Record) run.Options {
+			for i := range records {
+				records[i].Model = ""
+			}
+			return run.Options{}
+		}, "", false, true},
 		"trace": {func(info *runfile.Run, records []replay.Record) run.Options {
 			info.Trace.SHA256, info.Trace.Name = "u", "u.jsonl"
 			records[3].OutputLength++

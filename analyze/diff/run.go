@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/runfile"
@@ -49,6 +51,7 @@ type request struct {
 	end              time.Duration
 	row              int
 	fingerprint      uint64 // of the request body
+	model            uint64 // hash of the requested model, 0 if not recorded
 	isl              int
 	input, cached    int
 	completed        bool // completely inside the window
@@ -102,7 +105,7 @@ func Read(s Source, metrics []run.Metric) (*Run, error) {
 
 func (r *Run) add(rec *replay.Record, window run.Span) {
 	q := request{
-		Timing: run.TimingOf(rec), end: rec.Done, row: rec.Row, fingerprint: fingerprint(rec.Request), isl: rec.InputLength,
+		Timing: run.TimingOf(rec), end: rec.Done, row: rec.Row, fingerprint: fingerprint(rec.Request), model: modelHash(rec.Model), isl: rec.InputLength,
 		input: rec.InputLength, cached: rec.Counts.Cached.Value,
 	}
 	if rec.Counts.Input.Set {
@@ -129,6 +132,13 @@ func (q *request) latency(l run.Latency) trace.Opt[float64] {
 
 func (q *request) cachedShare() trace.Opt[float64] {
 	return trace.Opt[float64]{Value: float64(q.cached) / float64(max(1, q.input)), Set: q.cachedKnown && q.input > 0}
+}
+
+func modelHash(name string) uint64 {
+	if name == "" {
+		return 0
+	}
+	return xxhash.Sum64String(name)
 }
 
 func fingerprint(r trace.Request) uint64 {

@@ -102,7 +102,7 @@ func (runs Runs) document(full bool) *doc.Document {
 func (runs Runs) subject() string {
 	var all []string
 	for _, r := range runs {
-		s := fmt.Sprintf("%s against %s", orUnnamed(r.Info.Trace.Name), orUnnamed(r.Info.Target.Model))
+		s := fmt.Sprintf("%s against %s", orUnnamed(r.Info.Trace.Name), orUnnamed(r.Info.Target.ModelText()))
 		if !slices.Contains(all, s) {
 			all = append(all, s)
 		}
@@ -174,6 +174,7 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 	r.addResult(d.DetailSection("Serving benchmark result"))
 	r.addFailures(d)
 	r.addGoodput(d)
+	r.addModels(d)
 	r.addFigures(d)
 	r.addGroups(d)
 	r.addCache(d)
@@ -328,7 +329,7 @@ func (r Run) addConfiguration(s *doc.Section) {
 	number("Block size", float64(info.Trace.BlockSize), "")
 	number("Speedup", info.Trace.Speedup, "")
 	add("URL", info.Target.URL)
-	add("Model", info.Target.Model)
+	add("Model", info.Target.ModelText())
 	add("Endpoint", info.Target.Endpoint)
 	add("Prompts", info.Target.Prompt)
 	add("Tokenizer", info.Target.Tokenizer.Name)

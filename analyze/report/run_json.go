@@ -18,7 +18,7 @@ func (r Run) Summary() map[string]any {
 		"date":            info.Started.UTC().Format("20060102-150405"), // start of the run, UTC
 		"backend":         "openai-" + info.Target.Endpoint,
 		"endpoint_type":   info.Target.Endpoint,
-		"model_id":        info.Target.Model,
+		"model_id":        info.Target.ModelText(),
 		"num_prompts":     info.Rows,                                                          // rows of the trace
 		"max_concurrency": orNull(info.Limits.MaxConcurrency, info.Limits.MaxConcurrency > 0), // limit of requests in flight
 		"request_rate":    result.OfferedRate,                                                 // offered, by the trace
@@ -121,6 +121,7 @@ func (r Run) ownSummary() map[string]any {
 		"thresholds":           result.Thresholds,
 		"goodput":              goodputJSON(result.Goodput),
 		"gates":                gatesJSON(r.Judgements()),
+		"models":               r.modelsJSON(), // null unless requests name several models
 	}
 }
 

@@ -57,6 +57,9 @@ func (r Run) notes() (all []doc.Note) {
 	if info.Failure != "" {
 		add("", "The run failed: %s", info.Failure)
 	}
+	for _, e := range info.Echoed {
+		add("Note", "%s", echoNote(e))
+	}
 	for _, note := range info.Notes {
 		add("Note", "%s.", note)
 	}
@@ -64,6 +67,20 @@ func (r Run) notes() (all []doc.Note) {
 		add("Calibrated", "%s.", placeIn(c, result.PeakConcurrency, result.PeakEventRate, result.PeakSendRate))
 	}
 	return all
+}
+
+// echoNote tells how often a value that routers give was sent back.
+func echoNote(e runfile.Echoed) string {
+	kind := "header"
+	if e.Cookie {
+		kind = "cookie"
+	}
+	text := fmt.Sprintf("the router's %s %s was sent with %s of %s; %s did not have it.",
+		kind, e.Name, doc.Int(e.With), doc.Count(e.With+e.Without, "later turn"), doc.Count(e.Missing, "first answer"))
+	if e.Dropped > 0 {
+		text += fmt.Sprintf(" %s not kept because there were too many sessions.", doc.Count(e.Dropped, "value"))
+	}
+	return text
 }
 
 // notesOf returns the notes of several runs. Those that not all of them have name

@@ -54,6 +54,7 @@ type collector struct {
 	tokenGaps    *stats.SampleBuilder // gaps per token; nil while they equal gaps
 	counted      []stats.Counted      // used instead if some records have no gaps
 	chunkSizes   map[int]int          // number of chunks by tokens
+	models       modelCollector
 	cached       int
 	requests     []Request // for Detail
 }
@@ -140,6 +141,9 @@ func (c *collector) add(rec *replay.Record) {
 		c.requests = append(c.requests, newRequest(rec, timing, completed))
 	}
 	c.addLatencies(rec, &timing, completed)
+	if rec.Model != "" {
+		c.models.add(rec, timing, window, completed)
+	}
 	if completed {
 		r.Completed++
 		if rec.MissingDone {
@@ -303,6 +307,7 @@ func (c *collector) finish() *Result {
 	})
 	c.setDistributions()
 	c.setRates()
+	r.Models = c.models.groups()
 	if r.Cache.Requests > 0 {
 		r.Cached = trace.Some(c.cached)
 	}

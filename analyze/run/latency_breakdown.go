@@ -75,11 +75,7 @@ func breakdowns(requests []Request, r *Result) []Breakdown {
 }
 
 func groupRequests(requests []Request, window Span, bands []band, of func(q *Request) (value float64, known bool)) []Group {
-	latencies := [...]Latency{TTFT, TPOT, E2EL}
-	all := make([]struct {
-		completed, failed int
-		values            [len(latencies)][]float64
-	}, len(bands))
+	all := make([]groupCollector, len(bands))
 	for i := range requests {
 		q := &requests[i]
 		failed := q.Class != replay.OK && window.Has(q.End)
@@ -92,17 +88,12 @@ func groupRequests(requests []Request, window Span, bands []band, of func(q *Req
 			g.failed++
 			continue
 		}
-		g.completed++
-		for i, l := range latencies {
-			if value := q.Latency(l); value.Set {
-				g.values[i] = append(g.values[i], value.Value)
-			}
-		}
+		g.complete(&q.Timing)
 	}
 	var groups []Group
 	for i := range all {
 		if g := &all[i]; g.completed+g.failed > 0 {
-			groups = append(groups, Group{bands[i].name, g.completed, g.failed, stats.Of(g.values[0]), stats.Of(g.values[1]), stats.Of(g.values[2])})
+			groups = append(groups, g.group(bands[i].name))
 		}
 	}
 	return groups

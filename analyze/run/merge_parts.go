@@ -138,6 +138,7 @@ func mergedRun(parts []Part) runfile.Run {
 		d.Reads, d.MedianMS, d.P99MS, d.MaxMS = d.Reads+e.Reads, max(d.MedianMS, e.MedianMS), max(d.P99MS, e.P99MS), max(d.MaxMS, e.MaxMS)
 		m, n := &run.Merges, other.Merges
 		m.Chunks, m.Merged, m.P99MS, m.MaxMS = m.Chunks+n.Chunks, m.Merged+n.Merged, max(m.P99MS, n.P99MS), max(m.MaxMS, n.MaxMS)
+		run.AddEchoed(other.Echoed)
 		run.Calibrated = nil
 		for _, note := range other.Notes {
 			if !slices.Contains(run.Notes, note) {
@@ -155,7 +156,7 @@ func differences(parts []Part) (notes []string) {
 		of   func(r *runfile.Run) string
 	}{
 		{"versions of moontide", func(r *runfile.Run) string { return r.Version }},
-		{"models", func(r *runfile.Run) string { return r.Target.Model }},
+		{"models", func(r *runfile.Run) string { return r.Target.ModelText() }},
 		{"endpoints", func(r *runfile.Run) string { return r.Target.Endpoint }},
 		{"prompts", func(r *runfile.Run) string { return r.Target.Prompt }},
 		{"block sizes", func(r *runfile.Run) string { return fmt.Sprint(r.Trace.BlockSize) }},

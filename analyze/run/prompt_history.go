@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/trace"
@@ -21,6 +23,7 @@ type promptHistory struct {
 	prompts   []prompt
 	ranges    []blockRange
 	numbers   []uint32 // of the latest prompt, reused
+	ids       []uint64 // reused
 
 	// For maxHits: tokens of all blocks, and the minimum for each block.
 	tokens int
@@ -72,7 +75,7 @@ const never = time.Duration(math.MaxInt64)
 // add adds a record that was sent. Prompts with counted false are not compared but
 // may have filled the cache for others.
 func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
-	h.numbers = h.table.AppendNumbers(h.numbers[:0], rec.HashIDs)
+	h.numbers = h.table.AppendNumbers(h.numbers[:0], h.idsOf(rec))
 	q := prompt{
 		sent: rec.Sent.Value, first: never, row: rec.Row, target: h.target(rec.Target),
 		isl: int32(rec.InputLength), own: int32(ownISL), input: -1, cached: -1,
@@ -95,6 +98,19 @@ func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
 	h.addBlocks(&q)
 	h.addTokens(rec, counted)
 	h.prompts = append(h.prompts, q)
+}
+
+// idsOf returns the block ids of a record. Models share no blocks.
+func (h *promptHistory) idsOf(rec *replay.Record) []uint64 {
+	if rec.Model == "" {
+		return rec.HashIDs
+	}
+	mix := xxhash.Sum64String(rec.Model)
+	h.ids = h.ids[:0]
+	for _, id := range rec.HashIDs {
+		h.ids = append(h.ids, id^mix)
+	}
+	return h.ids
 }
 
 func (h *promptHistory) addBlocks(q *prompt) {

@@ -162,6 +162,8 @@ type Result struct {
 	Samples                  SampleSummary     // from Options
 	Thresholds               runfile.Thresholds
 
+	// Models has a group for each requested model, by name, if the records name them.
+	Models  []ModelGroup
 	Goodput *Goodput // nil without objectives
 	Detail  *Detail  // nil unless Options.Detail is set
 	Lengths Lengths

@@ -77,7 +77,7 @@ func (v *view) start(s bench.Started) {
 	if s.Run.Target.Simulated {
 		where = "the embedded endpoint"
 	}
-	v.started, v.title = s, fmt.Sprintf("%s on %s, model %s", s.Run.Trace.Name, where, s.Run.Target.Model)
+	v.started, v.title = s, fmt.Sprintf("%s on %s, model %s", s.Run.Trace.Name, where, s.Run.Target.ModelText())
 	every := quietEvery
 	if v.screen != nil {
 		every = drawEvery

@@ -238,7 +238,7 @@ func announce(std streams, s bench.Started) {
 	case info.Limits.Closed:
 		how = fmt.Sprintf("in a closed loop of %d", info.Limits.MaxConcurrency)
 	}
-	std.say("replaying %d requests %s against %s, model %s", info.Rows, how, where, info.Target.Model)
+	std.say("replaying %d requests %s against %s, model %s", info.Rows, how, where, info.Target.ModelText())
 	if n := len(info.Resumed); n > 0 {
 		r := info.Resumed[n-1]
 		std.say("resuming: %d requests are in the record, %d were in flight and are sent again", r.RowsDone, r.SentAgain)

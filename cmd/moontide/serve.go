@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -33,7 +34,7 @@ func serveCommand(std streams, stop stop) *cli.Command {
 			"as it wrote them, to check a client against.",
 		Flags: append(engineFlags(),
 			&cli.StringFlag{Name: "listen", Category: inTarget, Value: "127.0.0.1:8000", Usage: "`ADDRESS` to listen on; port 0 picks a free one"},
-			&cli.StringFlag{Name: "model", Category: inTarget, Value: "sim", Usage: "`NAME` of the served model"},
+			repeatable(cli.GenericFlag{Name: "model", Category: inTarget, Usage: "`NAME` of the served model; repeated, of adapters that the same engines serve", DefaultText: "sim"}),
 			repeatableChoice(cli.GenericFlag{Name: "fault", Category: inRunControl, Usage: "inject `KIND[:SHARE[:AMOUNT]]` into a share of the responses, such as reset:0.01 or delay:1:2s; repeatable. KIND is %s"},
 				clidoc.Choices{Names: server.FaultKinds(), Open: true, Suffix: ":"}),
 			&clidoc.ChoiceFlag{
@@ -80,6 +81,10 @@ func serve(c *cli.Context, std streams, stop stop) error {
 		}
 		encode = vocabulary.Append
 	}
+	models := textsOf(c, "model")
+	if len(models) == 0 {
+		models = []string{"sim"}
+	}
 	leaveRoomForThreads()
 	ln, err := net.Listen("tcp", c.String("listen"))
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -88,7 +93,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return fmt.Errorf("serving: %w", err)
 	}
-	std.say("simulated endpoint on http://%s, model %s, %v; interrupt ends it", ln.Addr(), c.String("model"), deployment)
+	std.say("simulated endpoint on http://%s, model %s, %v; interrupt ends it", ln.Addr(), strings.Join(models, ", "), deployment)
 	if c.Bool("json") {
 		if err := bench.AnnounceEndpoint(std.out, "http://"+ln.Addr().String()); err != nil {
 			return err
@@ -100,7 +105,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 		go func() { io.Copy(io.Discard, std.in); end() }()
 	}
 	summary, err := server.Run(until, ln, server.Config{
-		Model: c.String("model"), Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool("cache-generated"),
+		Model: models[0], Adapters: models[1:], Deployment: deployment, TimeScale: c.Float64("time-scale"), CacheGenerated: c.Bool("cache-generated"),
 		Faults: faults, Refuse: refuse, ReasoningTokens: c.Int("reasoning-tokens"), Seed: c.Uint64("seed"), Encode: encode, Version: version(),
 	})
 	if err != nil {

@@ -22,7 +22,12 @@ import (
 // targetFlags returns the flags for the endpoint and the content of requests.
 func targetFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "`NAME`: model name; optional if the endpoint serves one model"},
+		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "`NAME`: model name; optional if the endpoint serves one model. A mix such as a=0.7,b=0.3 draws one for each session"},
+		&cli.BoolFlag{Name: "model-from-trace", Category: inTarget, Usage: "send the model that a row of the trace names in its key model; --model is for rows without one"},
+		&cli.BoolFlag{Name: "priority-from-trace", Category: inTarget, Usage: "send the integer in a row's key priority as the member priority of vLLM's API"},
+		&cli.StringFlag{Name: "session-header", Category: inTarget, Value: openai.DefaultSessionHeader, Usage: "`NAME` of the header that carries the session of a request, for session affinity; none sends no such header"},
+		repeatable(cli.GenericFlag{Name: "echo-header", Category: inTarget, Usage: "send the header `NAME` of a session's answers back with its later turns; repeatable"}),
+		repeatable(cli.GenericFlag{Name: "echo-cookie", Category: inTarget, Usage: "send the cookie `NAME` of a session's answers back with its later turns; repeatable"}),
 		&clidoc.ChoiceFlag{
 			StringFlag: cli.StringFlag{Name: "endpoint", Category: inTarget, Usage: "`API` to call: %s", DefaultText: "that of --url if it names one, or what --server has, or completions"},
 			Choices:    clidoc.OneOf(openai.Endpoints()...),
@@ -73,8 +78,9 @@ func serverChoices() clidoc.Choices {
 func clientConfig(c *cli.Context) (openai.Config, error) {
 	cfg := openai.Config{
 		URLs: urlsOf(c), Path: c.String("path"), Balance: c.String("balance"), Connections: c.String("connections"),
-		APIKeyHeader: c.String("api-key-header"),
-		Model:        c.String("model"), Server: c.String("server"), Endpoint: c.String("endpoint"), Prompt: c.String("prompt"),
+		APIKeyHeader:   c.String("api-key-header"),
+		ModelFromTrace: c.Bool("model-from-trace"), PriorityFromTrace: c.Bool("priority-from-trace"), SessionHeader: c.String("session-header"),
+		Server: c.String("server"), Endpoint: c.String("endpoint"), Prompt: c.String("prompt"),
 		ExtraBody: c.String("extra-body"),
 		Timeout:   c.Duration("timeout"), FirstByteTimeout: c.Duration("first-byte-timeout"), IdleTimeout: c.Duration("idle-timeout"),
 		Temperature: given(c, "temperature"), TopP: given(c, "top-p"),
@@ -87,6 +93,16 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 		if c.IsSet(flag) && c.String(flag) == "" {
 			return cfg, misused("replay: --%s is empty", flag)
 		}
+	}
+	var err error
+	if cfg.Model, cfg.Models, err = openai.ParseModels(c.String("model")); err != nil {
+		return cfg, misused("replay: --model: %w", err)
+	}
+	for _, name := range textsOf(c, "echo-header") {
+		cfg.Echo = append(cfg.Echo, openai.Echo{Name: name})
+	}
+	for _, name := range textsOf(c, "echo-cookie") {
+		cfg.Echo = append(cfg.Echo, openai.Echo{Name: name, Cookie: true})
 	}
 	for i, h := range textsOf(c, "header") {
 		name, value, ok := strings.Cut(h, ":")
@@ -109,13 +125,11 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 		if !slices.ContainsFunc(cfg.URLs, isHTTPS) {
 			return cfg, misused("replay: --ca-file is for https, but no --url is https")
 		}
-		var err error
 		if cfg.RootCAs, err = readCAs(c.String("ca-file")); err != nil {
 			return cfg, err
 		}
 	}
 	if c.IsSet("token-range") {
-		var err error
 		if cfg.Source.Low, cfg.Source.High, err = parseTokenRange(c.String("token-range")); err != nil {
 			return cfg, err
 		}
@@ -131,7 +145,7 @@ var remedies = map[openai.Remedy]string{
 	openai.UseOtherModel:   "name a model that the endpoint serves with --model",
 	openai.UseKey:          "give a valid key with --api-key-env VARIABLE",
 	openai.UseOtherURL:     "check the path of --url and --endpoint",
-	openai.UseLessExtra:    "leave it out of --extra-body, --temperature and --top-p",
+	openai.UseLessExtra:    "leave it out of --extra-body, --temperature, --top-p and --priority-from-trace",
 	openai.UseShorterText:  "serve the model with a longer context",
 	openai.UseOtherSetting: "try --server, --endpoint or --prompt",
 }

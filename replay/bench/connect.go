@@ -24,6 +24,7 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 	if clientConfig.Source, encode, err = cfg.promptSource(in.blockSize.Tokens); err != nil {
 		return nil, nil, err
 	}
+	clientConfig.Sessions, clientConfig.TraceModels = &in.plan.Sessions, in.models
 	limit, err := checkOpenFiles(openFilesLimit(), in.plan.Rows, cfg.MaxConcurrency, cfg.embedded())
 	if err != nil {
 		return nil, nil, err
@@ -31,7 +32,12 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 	info.Notes = append(info.Notes, limit...)
 	endServer := func() {}
 	if cfg.embedded() {
+		if clientConfig.Model == "" && len(clientConfig.Models) == 0 {
+			clientConfig.Model = "sim"
+		}
+		names := clientConfig.ModelNames()
 		if clientConfig.URL, endServer, err = embed(server.Config{
+			Model: names[0], Adapters: names[1:],
 			Deployment: cfg.engines(), CacheGenerated: cfg.CacheGenerated, Seed: cfg.Seed, Encode: encode, Version: cfg.Version,
 		}); err != nil {
 			return nil, nil, err

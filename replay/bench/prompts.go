@@ -57,7 +57,11 @@ func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Tar
 		URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
 		Simulated: c.embedded(),
 		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Accepted: client.Accepted(), Body: openai.MaskBody(client.Members()),
+		ModelFromTrace: c.Client.ModelFromTrace, PriorityFromTrace: c.Client.PriorityFromTrace,
 		TemplateTokens: client.TemplateTokens().Value, ExactISL: c.Client.ExactISL,
+	}
+	for _, s := range client.Shares() {
+		t.Models = append(t.Models, runfile.ModelShare{Model: s.Model, Share: s.Weight})
 	}
 	if client.PromptForm() == openai.Tokens {
 		low, high := client.TokenRange()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"moontide/replay"
+	"moontide/replay/openai"
 	"moontide/replay/runfile"
 )
 
@@ -172,6 +173,9 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	defer closeRows()
 	defer delayGC()()
 	info.Started = time.Now()
+	if earlier != nil && len(cfg.Client.Echo) > 0 {
+		info.Notes = append(info.Notes, "values that the router gave before the run was resumed are not kept: the sessions in progress continued without them")
+	}
 	folder, past, err := earlier.record(&info, dir)
 	if err != nil {
 		return nil, err
@@ -194,13 +198,14 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	tally, runErr := runner.Run(ctx, rows)
 	cfg.Observer.end()
 
-	info.Prompts = client.PromptDigest()
+	info.Prompts, info.Echoed = client.PromptDigest(), echoed(client)
 	sampleErr := watcher.end(&info)
 	done := 0
 	if past == nil {
 		info.Started = tally.Start
 	} else { // this process does not know what was sent before the run was resumed
 		done, info.Prompts = past.Rows, ""
+		info.AddEchoed(earlier.run.Echoed)
 	}
 	runErr = settle(&info, tally, done, runErr)
 	err = errors.Join(runErr, sampleErr, folder.Close(), folder.WriteRun(info))
@@ -208,6 +213,13 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	// disk, the folder may still hold an older version.
 	result, measureErr := measure(dir, &info)
 	return result, errors.Join(err, measureErr)
+}
+
+func echoed(client *openai.Client) (all []runfile.Echoed) {
+	for _, n := range client.Echoed() {
+		all = append(all, runfile.Echoed{Name: n.Name, Cookie: n.Cookie, With: n.With, Without: n.Without, Missing: n.Missing, Dropped: n.Dropped})
+	}
+	return all
 }
 
 func measure(dir string, info *runfile.Run) (*Result, error) {

@@ -45,6 +45,7 @@ type input struct {
 	digested  int // rows in sha256; 0 if it is of the file's bytes
 	blockSize trace.BlockSize
 	notes     []string
+	models    []openai.NamedModel // named by rows, if they are sent
 }
 
 // open opens the trace. reader is nil for Requests.
@@ -56,6 +57,14 @@ func (t Trace) open() (rows trace.Requests, reader *format.Reader, err error) {
 		return nil, nil, err
 	}
 	return reader.Requests(), reader, nil
+}
+
+// lineOf returns a function that returns the line of the row read last, 0 if unknown.
+func lineOf(r *format.Reader) func() int {
+	if r == nil {
+		return func() int { return 0 }
+	}
+	return r.Line
 }
 
 func closeReader(r *format.Reader) {
@@ -139,10 +148,11 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 		}
 		rows = trace.InOrder(trace.Until(ctx, in.Requests))
 	}
+	models := newRowModels(cfg.Client, lineOf(reader))
 	if !cfg.Virtual {
-		rows = sendable(rows, cfg.Client.WithDefaults().Endpoint)
+		rows = trace.Checked(sendable(rows, cfg.Client.WithDefaults().Endpoint), models.check)
 	}
-	rows = in.pacing.Apply(in.located(rows, reader))
+	rows = trace.Tap(in.pacing.Apply(in.located(rows, reader)), models.take)
 	if cfg.Observer.Row != nil {
 		rows = trace.Tap(rows, cfg.Observer.Row)
 	}
@@ -152,7 +162,10 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 		}
 		return in.locate(err, reader)
 	}
-	digesting = false
+	if err := models.missing(); err != nil {
+		return err
+	}
+	in.models, digesting = models.sent, false
 	if reader != nil && cmp.Or(in.BlockSize, reader.BlockSize()) == 0 {
 		readAhead(all, &sizes)
 	}

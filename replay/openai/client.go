@@ -43,7 +43,7 @@ type Client struct {
 	layout   layout
 	heads    map[string][]byte // layout.head for each model
 	unlisted []NamedModel      // models that the first server does not list
-	echo     echoes
+	echo     *echoes
 	template trace.Opt[int]
 
 	budget sse.Budget        // of the events of all streams

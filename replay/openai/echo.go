@@ -65,8 +65,8 @@ type turn struct {
 	answer  []http1.Field // set by Send
 }
 
-func newEchoes(list []Echo) echoes {
-	e := echoes{sessions: map[string][]string{}}
+func newEchoes(list []Echo) *echoes {
+	e := &echoes{sessions: map[string][]string{}}
 	for _, x := range list {
 		e.counts = append(e.counts, EchoCount{Echo: x})
 		if x.Cookie {

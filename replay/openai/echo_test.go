@@ -166,17 +166,18 @@ func TestNoEcho(t *testing.T) {
 func TestRoutingIsChecked(t *testing.T) {
 	t.Parallel()
 	for text, edit := range map[string]func(*Config){
-		"is not a name":        func(cfg *Config) { cfg.SessionHeader = "a b" },
-		"another purpose":      func(cfg *Config) { cfg.SessionHeader = "Cookie" },
-		"about the connection": func(cfg *Config) { cfg.SessionHeader = "Connection" },
-		"echoed twice":         func(cfg *Config) { cfg.Echo = []Echo{{Name: "a"}, {Name: "A"}} },
-		"the session header":   func(cfg *Config) { cfg.Echo = []Echo{{Name: "x-session-id"}} },
-		"of every request":     func(cfg *Config) { cfg.Headers, cfg.Echo = []Header{{"A", "1"}}, []Echo{{Name: "a"}} },
-		"has another purpose":  func(cfg *Config) { cfg.Echo = []Echo{{Name: "Authorization"}} },
-		`echo of "a;b"`:        func(cfg *Config) { cfg.Echo = []Echo{{Name: "a;b", Cookie: true}} },
-		"more than 16":         func(cfg *Config) { cfg.Echo = make([]Echo, 17) },
-		"the mix has \"a\"":    func(cfg *Config) { cfg.Models = []Share{{"a", 1}, {"a", 1}} },
-		"not above 0: 0":       func(cfg *Config) { cfg.Models = []Share{{"a", 1}, {"b", 0}} },
+		"is not a name":            func(cfg *Config) { cfg.SessionHeader = "a b" },
+		"another purpose":          func(cfg *Config) { cfg.SessionHeader = "Cookie" },
+		"about the connection":     func(cfg *Config) { cfg.SessionHeader = "Connection" },
+		"echoed twice":             func(cfg *Config) { cfg.Echo = []Echo{{Name: "a"}, {Name: "A"}} },
+		"have this header":         func(cfg *Config) { cfg.Echo = []Echo{{Name: "x-session-id"}} },
+		"have this header already": func(cfg *Config) { cfg.Headers, cfg.Echo = []Header{{"A", "1"}}, []Echo{{Name: "a"}} },
+		"has another purpose":      func(cfg *Config) { cfg.Echo = []Echo{{Name: "Authorization"}} },
+		`echo of "a;b"`:            func(cfg *Config) { cfg.Echo = []Echo{{Name: "a;b", Cookie: true}} },
+		"more than 16":             func(cfg *Config) { cfg.Echo = make([]Echo, 17) },
+		"the mix has \"a\"":        func(cfg *Config) { cfg.Models = []Share{{"a", 1}, {"a", 1}} },
+		"name no model":            func(cfg *Config) { cfg.Endpoint, cfg.Models = Generate, []Share{{"a", 1}, {"b", 1}} },
+		"not above 0: 0":           func(cfg *Config) { cfg.Models = []Share{{"a", 1}, {"b", 0}} },
 	} {
 		cfg := Config{URL: nobody}
 		edit(&cfg)

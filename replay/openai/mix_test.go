@@ -1,10 +1,14 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"moontide/trace"
@@ -150,7 +154,7 @@ func TestSessionKeepsItsModel(t *testing.T) {
 func TestModelAndPriorityOfRows(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []bool{true, false} {
-		for _, endpoint := range Endpoints() {
+		for _, endpoint := range []string{Completions, Chat, Responses, Messages} {
 			c := client(t, "http://localhost", func(cfg *Config) {
 				cfg.Endpoint, cfg.ModelFromTrace, cfg.PriorityFromTrace = endpoint, asked, asked
 			})
@@ -177,5 +181,82 @@ func TestModelAndPriorityOfRows(t *testing.T) {
 		if _, err := RowPriority(extra(`{"priority":` + raw + `}`)); err == nil {
 			t.Errorf("priority %s is accepted", raw)
 		}
+	}
+}
+
+// The probe tries the models that the server does not list, and names the first that
+// it refuses, with the line of the trace.
+func TestProbeOfModels(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked := map[string]int{}
+	script := func(p *peer) {
+		for {
+			r, body := p.request()
+			if r == nil {
+				return
+			}
+			if r.Method == http.MethodGet {
+				p.say(listed("a", "b"))
+				continue
+			}
+			var sent struct{ Model string }
+			json.Unmarshal([]byte(body), &sent)
+			mu.Lock()
+			asked[sent.Model]++
+			mu.Unlock()
+			if sent.Model == "typo" {
+				p.say(answerOf("404 Not Found", "application/json", message("The model `typo` does not exist.")))
+				continue
+			}
+			p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
+		}
+	}
+	url := serve(t, script).url
+	for _, tc := range []struct {
+		edit   func(*Config)
+		model  string // of the client
+		tried  string
+		failed string
+	}{
+		{func(cfg *Config) { cfg.Models = []Share{{"a", 1}, {"b", 3}} }, "a=1,b=3", "map[a:2]", ""},
+		{func(cfg *Config) { cfg.Models = []Share{{"a", 1}, {"lazy", 1}} }, "a=1,lazy=1", "map[a:2 lazy:1]", ""},
+		{func(cfg *Config) { cfg.ModelFromTrace, cfg.TraceModels = true, []NamedModel{{"b", 1}, {"a", 4}} }, "", "map[b:2]", ""},
+		{func(cfg *Config) { cfg.ModelFromTrace, cfg.TraceModels = true, []NamedModel{{"b", 1}, {"typo", 17}} }, "", "map[b:2 typo:1]", `model "typo" in line 17 of the trace`},
+		{func(cfg *Config) { cfg.ModelFromTrace, cfg.TraceModels = true, []NamedModel{{"b", 1}, {"", 2}} }, "", "map[]", "choose one of a, b"},
+		{func(cfg *Config) {
+			cfg.Model, cfg.ModelFromTrace, cfg.TraceModels = "a", true, []NamedModel{{"b", 1}, {"", 2}}
+		}, "a", "map[a:2]", ""},
+	} {
+		clear(asked)
+		c := client(t, url, func(cfg *Config) { cfg.Model = ""; tc.edit(cfg) })
+		_, err := c.Probe(context.Background())
+		if (err != nil) != (tc.failed != "") || err != nil && !strings.Contains(err.Error(), tc.failed) || err == nil && c.Model() != tc.model {
+			t.Errorf("%v: model %q, %v", tc, c.Model(), err)
+		}
+		if got := fmt.Sprint(asked); got != tc.tried {
+			t.Errorf("%v: %s were asked for, want %s", tc, got, tc.tried)
+		}
+		var refused *RefusedError
+		if tc.tried == "map[b:2 typo:1]" && (!errors.As(err, &refused) || refused.Remedy != UseOtherModel) {
+			t.Errorf("remedy of %v", err)
+		}
+	}
+}
+
+// A server that takes no priority is found by the probe.
+func TestProbeOfPriority(t *testing.T) {
+	t.Parallel()
+	requests := make(chan string, 20)
+	url := serve(t, picky(requests, refusal{`"priority"`, bad, message("Priority scheduling is not enabled: got priority 1")})).url
+	c := client(t, url, func(cfg *Config) { cfg.PriorityFromTrace = true })
+	_, err := c.Probe(context.Background())
+	var refused *RefusedError
+	if !errors.As(err, &refused) || refused.Remedy != UseLessExtra {
+		t.Errorf("%v", err)
+	}
+	c = client(t, url)
+	if _, err := c.Probe(context.Background()); err != nil {
+		t.Error(err)
 	}
 }

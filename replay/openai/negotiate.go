@@ -87,11 +87,11 @@ func (it *concession) named(status int, text string) bool {
 	return slices.ContainsFunc(it.names, func(name string) bool { return strings.Contains(text, name) })
 }
 
-// extraNamed reports whether a refusal names a member of Config.ExtraBody or a
-// sampling parameter, which the user asked for.
+// extraNamed reports whether a refusal names a member of Config.ExtraBody, a
+// sampling parameter or the priority, which the user asked for.
 func (c *Client) extraNamed(text string) bool {
 	named := func(m member) bool { return strings.Contains(text, strings.ToLower(m.key)) }
-	return slices.ContainsFunc(c.extra, named) || slices.ContainsFunc(c.sampling, named)
+	return c.cfg.PriorityFromTrace && strings.Contains(text, priorityKey) || slices.ContainsFunc(c.extra, named) || slices.ContainsFunc(c.sampling, named)
 }
 
 // noSuchAPI reports whether a server has chat only. Others also use status 404 for

@@ -75,7 +75,11 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, er
 
 // probe requests one token for a prompt of n tokens.
 func (c *Client) probe(ctx context.Context, s *server, n int) (replay.Outcome, tokenEvidence) {
-	call := c.newCall(s, "", c.probeBody(n), 1)
+	body := c.probeBody(n)
+	if c.cfg.PriorityFromTrace {
+		body = append(body[:len(body)-1], `,"priority":1}`...)
+	}
+	call := c.newCall(s, "", body, 1)
 	call.timeout = min(probeTimeout, c.cfg.Timeout)
 	o := call.Send(ctx)
 	return o, call.told

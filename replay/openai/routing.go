@@ -89,6 +89,20 @@ func (cfg *Config) allModels() (all []NamedModel) {
 	return all
 }
 
+// ModelNames returns the models that requests may name, as far as they are
+// configured.
+func (cfg *Config) ModelNames() (names []string) {
+	if cfg.Model != "" {
+		names = append(names, cfg.Model)
+	}
+	for _, m := range cfg.allModels() {
+		if !slices.Contains(names, m.Name) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 // allNamed reports whether every row is known to name its model.
 func (cfg *Config) allNamed() bool {
 	return cfg.ModelFromTrace && len(cfg.TraceModels) > 0 && !slices.ContainsFunc(cfg.TraceModels, func(m NamedModel) bool { return m.Name == "" })
@@ -109,15 +123,21 @@ func (cfg *Config) checkRouting() error {
 	if err := checkMix(cfg.Models); err != nil {
 		return err
 	}
+	if cfg.Endpoint == Generate && (cfg.ModelFromTrace || len(cfg.Models) > 0) {
+		return errors.New("requests of the generate endpoint name no model, so they cannot name several")
+	}
 	if len(cfg.Echo) > maxEchoes {
 		return fmt.Errorf("more than %d headers and cookies are echoed", maxEchoes)
 	}
-	taken := cfg.Headers
+	taken := slices.Clone(cfg.Headers)
+	if cfg.APIKeyHeader != "" {
+		taken = append(taken, Header{Name: cfg.APIKeyHeader})
+	}
 	if name := cfg.SessionHeader; name != NoSessionHeader {
 		if err := checkOwnName(name); err != nil {
 			return fmt.Errorf("session header %w", err)
 		}
-		taken = append(slices.Clone(taken), Header{Name: name})
+		taken = append(taken, Header{Name: name})
 	}
 	for i, e := range cfg.Echo {
 		if err := (Header{Name: e.Name}).check(); err != nil {
@@ -133,7 +153,7 @@ func (cfg *Config) checkRouting() error {
 			return fmt.Errorf("echoed header %w", err)
 		}
 		if slices.ContainsFunc(taken, func(h Header) bool { return strings.EqualFold(h.Name, e.Name) }) {
-			return fmt.Errorf("%s cannot be echoed: it is a header of every request or the session header", e)
+			return fmt.Errorf("%s cannot be echoed: requests have this header already", e)
 		}
 	}
 	return nil

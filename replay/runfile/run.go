@@ -1,6 +1,9 @@
 package runfile
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The files of a run's folder.
 const (
@@ -42,6 +45,8 @@ type Run struct {
 	// timestamps arrivals.
 	ReadDelay ReadDelay `json:"read_delay,omitzero"`
 	Merges    Merges    `json:"merges,omitzero"`
+	// Echoed counts, when the run has ended, the turns with values that routers gave.
+	Echoed []Echoed `json:"echoed,omitempty"`
 	// Calibrated is nil if this machine was not calibrated.
 	Calibrated *Calibrated `json:"calibrated,omitempty"`
 	Schedule   string      `json:"schedule_sha256"`
@@ -55,6 +60,34 @@ type Run struct {
 // stopped or failed, and may be resumed.
 func (r Run) Finished() bool { return !r.Ended.IsZero() && !r.Stopped && r.Failure == "" }
 
+// Echoed counts the answered turns of sessions for a header or cookie that a router
+// gives with the first answer and that is sent with later turns. Its values are not
+// recorded.
+type Echoed struct {
+	Name    string `json:"name"`
+	Cookie  bool   `json:"cookie,omitempty"`
+	With    int    `json:"turns_with"`    // later turns sent with a value
+	Without int    `json:"turns_without"` // later turns sent without
+	Missing int    `json:"first_without"` // first answers without a value
+	// Dropped counts values that were not kept because there were too many sessions.
+	Dropped int `json:"dropped,omitempty"`
+}
+
+// AddEchoed adds the counts of another part of the run.
+func (r *Run) AddEchoed(other []Echoed) {
+	all := slices.Clone(r.Echoed)
+	for _, more := range other {
+		i := slices.IndexFunc(all, func(e Echoed) bool { return e.Name == more.Name && e.Cookie == more.Cookie })
+		if i < 0 {
+			all = append(all, more)
+			continue
+		}
+		e := &all[i]
+		e.With, e.Without, e.Missing, e.Dropped = e.With+more.With, e.Without+more.Without, e.Missing+more.Missing, e.Dropped+more.Dropped
+	}
+	r.Echoed = all
+}
+
 // Host is the client machine.
 type Host struct {
 	OS   string `json:"os"`
@@ -65,12 +98,19 @@ type Host struct {
 
 // Target is the endpoint and the form of its requests.
 type Target struct {
-	URL       string `json:"url"`
-	Model     string `json:"model"`
-	Endpoint  string `json:"endpoint"`  // chat or completions
-	Prompt    string `json:"prompt"`    // tokens or words
-	Simulated bool   `json:"simulated"` // simulated engines instead of a server
-	Virtual   bool   `json:"virtual"`   // simulated in virtual time, without a client
+	URL      string `json:"url"`
+	Model    string `json:"model"`
+	Endpoint string `json:"endpoint"` // chat or completions
+	Prompt   string `json:"prompt"`   // tokens or words
+	// Models are the models of a mix, of which one is drawn for each session and for
+	// each row without one.
+	Models []ModelShare `json:"models,omitempty"`
+	// ModelFromTrace reports that rows name their models; Model is for those that do
+	// not, and empty if all do. PriorityFromTrace reports that priorities were sent.
+	ModelFromTrace    bool `json:"model_from_trace,omitempty"`
+	PriorityFromTrace bool `json:"priority_from_trace,omitempty"`
+	Simulated         bool `json:"simulated"` // simulated engines instead of a server
+	Virtual           bool `json:"virtual"`   // simulated in virtual time, without a client
 	// ServerBlockSize is the block size of the server's prefix cache in tokens, as
 	// configured; 0 means unknown.
 	ServerBlockSize int  `json:"server_block_size,omitempty"`
@@ -88,6 +128,24 @@ type Target struct {
 	TokenRange string `json:"token_range,omitempty"` // LO:HI, range of token ids
 	Tokenizer  File   `json:"tokenizer,omitzero"`
 	Dataset    File   `json:"dataset,omitzero"`
+}
+
+// ModelText describes the models of requests.
+func (t Target) ModelText() string {
+	const each = "(as in the trace)"
+	switch {
+	case !t.ModelFromTrace:
+		return t.Model
+	case t.Model == "":
+		return each
+	}
+	return each + ", else " + t.Model
+}
+
+// ModelShare is a model and its share of the requests.
+type ModelShare struct {
+	Model string  `json:"model"`
+	Share float64 `json:"share"` // as configured, from 0 to 1
 }
 
 // CountedISL returns the number of prompt tokens that the endpoint should count

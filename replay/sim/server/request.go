@@ -167,6 +167,9 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 	if err := decode(w.Model, "model", "a string", &r.model); err != nil {
 		return nil, err
 	}
+	if slices.Contains(c.Adapters, r.model) {
+		r.prompt.SetAdapter(r.model)
+	}
 	if err := c.readPrompt(api, w, r.prompt); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+
+	"moontide/replay/openai"
+	"moontide/trace"
+)
+
+// maxRowModels limits the models that the rows of a trace name.
+const maxRowModels = 1000
+
+// rowModels finds the models and priorities that rows name, if they are sent.
+type rowModels struct {
+	models, priorities bool // are sent
+	line               func() int
+	lines              map[string]int // of the first row that names a model
+	sent               []openai.NamedModel
+	prioritized        bool // a row has a priority
+}
+
+func newRowModels(c openai.Config, line func() int) *rowModels {
+	return &rowModels{models: c.ModelFromTrace, priorities: c.PriorityFromTrace, line: line, lines: map[string]int{}}
+}
+
+// check handles a row of the trace, which may not be replayed.
+func (m *rowModels) check(r trace.Request) error {
+	if m.priorities {
+		p, err := openai.RowPriority(r)
+		if err != nil {
+			return err
+		}
+		m.prioritized = m.prioritized || p.Set
+	}
+	if !m.models {
+		return nil
+	}
+	name := openai.RowModel(r)
+	if _, known := m.lines[name]; !known {
+		if len(m.lines) > maxRowModels {
+			return fmt.Errorf("the rows name more than %d models", maxRowModels)
+		}
+		m.lines[name] = m.line()
+	}
+	return nil
+}
+
+// take handles a row that is replayed.
+func (m *rowModels) take(r trace.Request) {
+	if !m.models {
+		return
+	}
+	name := openai.RowModel(r)
+	if !slices.ContainsFunc(m.sent, func(other openai.NamedModel) bool { return other.Name == name }) {
+		m.sent = append(m.sent, openai.NamedModel{Name: name, Line: m.lines[name]})
+	}
+}
+
+// missing returns an error if what is sent is in no row.
+func (m *rowModels) missing() error {
+	switch {
+	case m.models && !slices.ContainsFunc(m.sent, func(other openai.NamedModel) bool { return other.Name != "" }):
+		return wrong("ModelFromTrace", "finds no model: no row has the key model with a name")
+	case m.priorities && !m.prioritized:
+		return wrong("PriorityFromTrace", "finds no priority: no row has the key priority")
+	}
+	return nil
+}
