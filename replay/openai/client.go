@@ -37,7 +37,8 @@ type Client struct {
 	api      *api
 	fixed    fixed
 	caps     capabilities
-	swapped  bool     // see swapLimit
+	swapped  bool     // by swapLimit
+	moved    bool     // by moveLengths
 	extra    []member // of every body: Config.ExtraBody
 	sampling []member // temperature and top_p
 	layout   layout

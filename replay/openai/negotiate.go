@@ -17,7 +17,7 @@ const maxRefusals = 5
 // may have refused everything.
 func (c *Client) beginNegotiation() {
 	model := c.cfg.Model
-	c.cfg, c.caps, c.swapped = c.asked, presetOf(c.asked.Server).caps, false
+	c.cfg, c.caps, c.swapped, c.moved = c.asked, presetOf(c.asked.Server).caps, false, false
 	c.cfg.Model = cmp.Or(c.cfg.Model, model)
 	a := apiOf(c.cfg.Endpoint)
 	c.caps.ignoreEOS = c.caps.ignoreEOS && a.ignoreEOS && !c.cfg.StopAtEOS
@@ -43,7 +43,7 @@ var concessions = []concession{
 	{names: []string{"vocab", "invalid token"}, drop: (*Client).narrowTokens},
 	{refused: noSuchAPI, drop: (*Client).dropCompletions},
 	{names: []string{"continuous_usage_stats", "return_token_ids", "stream_options"}, unnamed: true, drop: (*Client).dropChunkTokens},
-	{names: []string{"nvext"}, drop: (*Client).dropNvext},
+	{names: []string{"nvext"}, drop: (*Client).moveLengths},
 	{names: []string{"ignore_eos"}, drop: (*Client).dropIgnoreEOS},
 	{names: []string{"min_tokens", "min_new_tokens"}, drop: (*Client).dropMinTokens},
 	{unnamed: true, drop: (*Client).dropLengths},
@@ -162,18 +162,10 @@ func (c *Client) swapLimit() (note string, ok bool) {
 	return fmt.Sprintf("the endpoint refuses %s: %s is sent", refused, c.caps.limit), true
 }
 
-// dropIgnoreEOS moves ignore_eos and min_tokens to nvext, where NVIDIA's servers
-// may have them, before it gives up.
 func (c *Client) dropIgnoreEOS() (note string, ok bool) {
-	switch {
-	case !c.caps.ignoreEOS:
-		return "", false
-	case !c.caps.inNvext && c.api.limit == "" && !hasKey(c.extra, "nvext"):
-		c.caps.inNvext = true
-		return "", true
-	}
+	ok = c.caps.ignoreEOS
 	c.caps.ignoreEOS = false
-	return "the endpoint refuses ignore_eos: " + lengthsLost, true
+	return "the endpoint refuses ignore_eos: " + lengthsLost, ok
 }
 
 // lengthsLost is what is lost without ignore_eos.
@@ -185,12 +177,14 @@ func (c *Client) dropMinTokens() (note string, ok bool) {
 	return "the endpoint refuses min_tokens, so it is not sent", ok
 }
 
-// dropNvext drops what dropIgnoreEOS has moved to nvext.
-func (c *Client) dropNvext() (note string, ok bool) {
-	if !c.caps.inNvext {
+// moveLengths moves ignore_eos and min_tokens to nvext or out of it, once: NVIDIA's
+// servers have had them in both places.
+func (c *Client) moveLengths() (note string, ok bool) {
+	if c.moved || c.api.limit != "" || !c.caps.ignoreEOS && !c.caps.minTokens || hasKey(c.extra, "nvext") {
 		return "", false
 	}
-	return c.dropLengths()
+	c.moved, c.caps.inNvext = true, !c.caps.inNvext
+	return "", true
 }
 
 // dropLengths drops all that makes answers as long as asked for.
