@@ -38,6 +38,10 @@ func TestSchemasHold(t *testing.T) {
 	}
 	agrees(t, "requests.json", read("live/requests.jsonl")+read("virtual/requests.jsonl"))
 	agrees(t, "run.json", read("live/run.json")+read("virtual/run.json"))
+	must(t, dir, "replay", sample(t), "--limit", "3", "--no-chunk-times", "--out", "short")
+	agrees(t, "gaps.json", read("short/gaps.jsonl"))
+	must(t, dir, "bench", "--virtual", "--isl", "20", "--osl", "2", "--concurrency", "1", "--num-prompts", "3", "--out", "sweep")
+	agrees(t, "sweep.json", read("sweep/sweep.json"))
 	agrees(t, "samples.json", read("live/samples.jsonl"))
 	agrees(t, "summary.json", read("live/summary.json")+read("virtual/summary.json"))
 	agrees(t, "summary.json", must(t, dir, "report", "live", "--json", "--percentiles", "50,99.9", "--goodput", "ttft:2000"))
