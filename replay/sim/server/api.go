@@ -55,7 +55,7 @@ type parameters struct {
 	maxTokens            []parameter // a later one takes precedence
 	minTokens, ignoreEOS parameter
 	stop, includeStop    parameter
-	streamOptions        parameter
+	streamOptions, nvExt parameter
 }
 
 // openParameters returns the parameters under the names of vLLM, which accepts

@@ -159,6 +159,7 @@ func choiceParameters(w *wireRequest) (parameters, *apiError) {
 	p := w.openParameters()
 	p.maxTokens = []parameter{{"max_tokens", w.MaxTokens}, {"max_completion_tokens", w.MaxCompletionTokens}}
 	p.streamOptions = parameter{"stream_options", w.StreamOptions}
+	p.nvExt = parameter{"nvext", w.NvExt}
 	return p, textOnly("response_format", w.ResponseFormat)
 }
 

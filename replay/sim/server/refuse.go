@@ -35,6 +35,7 @@ var refusables = []refusable{
 	}},
 	{"ignore_eos", func(_ *api, _ *wireRequest, p parameters) *apiError { return unknownParameter(p.ignoreEOS) }},
 	{"min_tokens", func(_ *api, _ *wireRequest, p parameters) *apiError { return unknownParameter(p.minTokens) }},
+	{"nvext", func(_ *api, _ *wireRequest, p parameters) *apiError { return unknownParameter(p.nvExt) }},
 	{"token_ids", refuseTokenIDs},
 }
 

@@ -28,6 +28,7 @@ func TestRefuse(t *testing.T) {
 		{"return_token_ids", chatPath, chat + `,"return_token_ids":true}`, chat + `}`, 400, "Unknown parameter: 'return_token_ids'."},
 		{"ignore_eos", completionPath, text + `,"ignore_eos":true}`, text + `}`, 400, "Unknown parameter: 'ignore_eos'."},
 		{"min_tokens", completionPath, text + `,"min_tokens":3}`, text + `}`, 400, "Unknown parameter: 'min_tokens'."},
+		{"nvext", chatPath, chat + `,"nvext":{"ignore_eos":true}}`, chat + `}`, 400, "Unknown parameter: 'nvext'."},
 		{"token_ids", completionPath, `{"prompt":[1,2]}`, `{"prompt":["a b"]}`, 400,
 			"Invalid type for 'prompt': expected a string, but got an array instead."},
 		{"token_ids", completionPath, `{"prompt":[ [1,2] ]}`, `{"prompt":"a b"}`, 400,

@@ -43,6 +43,7 @@ type wireRequest struct {
 	MaxOutputTokens     raw `json:"max_output_tokens"`
 	MinTokens           raw `json:"min_tokens"`
 	IgnoreEOS           raw `json:"ignore_eos"`
+	NvExt               raw `json:"nvext"`
 	Stop                raw `json:"stop"`
 	StopSequences       raw `json:"stop_sequences"`
 	IncludeStop         raw `json:"include_stop_str_in_output"`
@@ -235,6 +236,9 @@ func (p *parameters) readLength(r *request, limit int, api *api) *apiError {
 	if s.maxTokens > limit-isl {
 		return contextLength(limit, isl, s.maxTokens, api)
 	}
+	if err := p.readNvExt(s); err != nil {
+		return err
+	}
 	least := p.minTokens
 	if err := decode(least.value, least.name, "an integer", &s.minTokens); err != nil {
 		return err
@@ -243,6 +247,21 @@ func (p *parameters) readLength(r *request, limit int, api *api) *apiError {
 		return badRequest(least.name, "%s must be between 0 and %s=%d, got %d", least.name, p.maxTokens[0].name, s.maxTokens, s.minTokens)
 	}
 	return decode(p.ignoreEOS.value, p.ignoreEOS.name, "a boolean", &s.ignoreEOS)
+}
+
+// readNvExt reads parameters that NVIDIA's servers have in a member of their own.
+func (p *parameters) readNvExt(s *lengthLimits) *apiError {
+	var o struct {
+		MinTokens raw `json:"min_tokens"`
+		IgnoreEOS raw `json:"ignore_eos"`
+	}
+	if err := decode(p.nvExt.value, p.nvExt.name, "an object", &o); err != nil {
+		return err
+	}
+	if err := decode(o.MinTokens, "nvext.min_tokens", "an integer", &s.minTokens); err != nil {
+		return err
+	}
+	return decode(o.IgnoreEOS, "nvext.ignore_eos", "a boolean", &s.ignoreEOS)
 }
 
 // readStop reads the stop strings: a string or an array.
