@@ -240,6 +240,20 @@ func TestErrorsOfEveryAPI(t *testing.T) {
 	}
 }
 
+func TestLargeRequestsOfEveryAPI(t *testing.T) {
+	s := start(t, server.Config{MaxBody: 1000})
+	for i, want := range []string{
+		`{"error":{"message":"the body is too large","type":"invalid_request_error","param":null,"code":null}}`, "", "",
+		`{"type":"error","error":{"type":"request_too_large","message":"the body is too large"}}`,
+		`{"error":{"message":"the body is too large"}}`,
+	} {
+		status, body := s.do("POST", dialects[i].path+"?beta=true", strings.Repeat(" ", 1001))
+		if status != 413 || want != "" && body != want {
+			t.Errorf("%s: %d %s", dialects[i].path, status, body)
+		}
+	}
+}
+
 // Real servers ignore a query they do not know.
 func TestQueriesAreIgnored(t *testing.T) {
 	s := start(t, server.Config{})
