@@ -230,9 +230,9 @@ func (r *Result) latenessCause(lateMS float64) string {
 	const busy = 0.8 // of all CPU cores
 	c, causes := &r.Samples.Client, []string(nil)
 	if share := c.MachineBusy.Quantile(0.9); share > busy {
-		causes = append(causes, fmt.Sprintf("CPU was %.0f %% busy", 100*share))
+		causes = append(causes, fmt.Sprintf("CPU was %.0f %% busy in the busiest tenth of the run", 100*share))
 	} else if share := c.MachineShare.Quantile(0.9); share > busy {
-		causes = append(causes, fmt.Sprintf("the client used %.0f %% of the CPU", 100*share))
+		causes = append(causes, fmt.Sprintf("the client used %.0f %% of the CPU in the busiest tenth of the run", 100*share))
 	}
 	if c.GCPauseMaxMS > lateMS {
 		causes = append(causes, fmt.Sprintf("a GC pause took %.2f ms", c.GCPauseMaxMS))

@@ -417,8 +417,8 @@ func TestBusyCPUIsACause(t *testing.T) {
 		cause  string
 	}{
 		{runfile.Sample{MachineBusy: 0.79, MachineShare: 0.79}, ""},
-		{runfile.Sample{MachineBusy: 0.81, MachineShare: 0.79}, "CPU was 81 % busy; "},
-		{runfile.Sample{MachineBusy: 0.79, MachineShare: 0.81}, "the client used 81 % of the CPU; "},
+		{runfile.Sample{MachineBusy: 0.81, MachineShare: 0.79}, "CPU was 81 % busy in the busiest tenth of the run; "},
+		{runfile.Sample{MachineBusy: 0.79, MachineShare: 0.81}, "the client used 81 % of the CPU in the busiest tenth of the run; "},
 	} {
 		test.sample.SpanMS = 1000
 		v := compute(t, sampled(t, test.sample), spoiled(100, 50, "client_lag")...).Verdict
