@@ -17,11 +17,12 @@ type rowModels struct {
 	line               func() int
 	lines              map[string]int // of the first row that names a model
 	sent               []openai.NamedModel
-	prioritized        bool // a row has a priority
+	isSent             map[string]bool // names in sent
+	prioritized        bool            // a row has a priority
 }
 
 func newRowModels(c openai.Config, line func() int) *rowModels {
-	return &rowModels{models: c.ModelFromTrace, priorities: c.PriorityFromTrace, line: line, lines: map[string]int{}}
+	return &rowModels{models: c.ModelFromTrace, priorities: c.PriorityFromTrace, line: line, lines: map[string]int{}, isSent: map[string]bool{}}
 }
 
 // check handles a row of the trace, which may not be replayed.
@@ -51,8 +52,8 @@ func (m *rowModels) take(r trace.Request) {
 	if !m.models {
 		return
 	}
-	name := openai.RowModel(r)
-	if !slices.ContainsFunc(m.sent, func(other openai.NamedModel) bool { return other.Name == name }) {
+	if name := openai.RowModel(r); !m.isSent[name] {
+		m.isSent[name] = true
 		m.sent = append(m.sent, openai.NamedModel{Name: name, Line: m.lines[name]})
 	}
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +22,11 @@ const (
 type Echo struct {
 	Name   string
 	Cookie bool
+	As     string // name of the header in requests; "" means Name
 }
+
+// sentAs returns the name in requests.
+func (e Echo) sentAs() string { return cmp.Or(e.As, e.Name) }
 
 func (e Echo) String() string {
 	if e.Cookie {
@@ -30,9 +35,9 @@ func (e Echo) String() string {
 	return "header " + e.Name
 }
 
-// same reports whether two are equal. Names of cookies are case-sensitive.
+// same reports whether two are of one name. Names of cookies are case-sensitive.
 func (e Echo) same(other Echo) bool {
-	return e == other || !e.Cookie && !other.Cookie && strings.EqualFold(e.Name, other.Name)
+	return e.Cookie == other.Cookie && (e.Name == other.Name || !e.Cookie && strings.EqualFold(e.sentAs(), other.sentAs()))
 }
 
 // EchoCount counts the answered turns of sessions.
@@ -99,7 +104,7 @@ func (e *echoes) add(head *fasthttp.RequestHeader, session string) *turn {
 		case e.counts[i].Cookie:
 			head.SetCookie(e.counts[i].Name, value)
 		default:
-			head.Set(e.counts[i].Name, value)
+			head.Set(e.counts[i].sentAs(), value)
 		}
 	}
 	return t

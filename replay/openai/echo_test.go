@@ -81,6 +81,19 @@ func TestEcho(t *testing.T) {
 	}
 }
 
+// A header may have another name in requests.
+func TestEchoUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	url, got := router(t, func(int, http.Header) (string, string) { return "200 OK", "X-Served-By: worker-7\r\n" })
+	c := client(t, url, func(cfg *Config) { cfg.Echo = []Echo{{Name: "X-Served-By", As: "X-Worker"}} })
+	for i, want := range []string{"", "worker-7"} {
+		sendTurn(t, c, "a", i)
+		if h := <-got; h.Get("X-Worker") != want || h.Get("X-Served-By") != "" {
+			t.Errorf("turn %d has %v", i, h)
+		}
+	}
+}
+
 // A value is renewed by a later answer.
 func TestEchoIsRenewed(t *testing.T) {
 	t.Parallel()

@@ -149,10 +149,10 @@ func (cfg *Config) checkRouting() error {
 		if e.Cookie {
 			continue
 		}
-		if err := checkOwnName(e.Name); err != nil {
+		if err := checkOwnName(e.sentAs()); err != nil {
 			return fmt.Errorf("echoed header %w", err)
 		}
-		if slices.ContainsFunc(taken, func(h Header) bool { return strings.EqualFold(h.Name, e.Name) }) {
+		if slices.ContainsFunc(taken, func(h Header) bool { return strings.EqualFold(h.Name, e.sentAs()) }) {
 			return fmt.Errorf("%s cannot be echoed: requests have this header already", e)
 		}
 	}

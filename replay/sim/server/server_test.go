@@ -527,6 +527,16 @@ func TestAdapters(t *testing.T) {
 			t.Errorf("the list lacks %s: %s", want, list)
 		}
 	}
+	prompt := strings.Repeat("tide ", 64) // four blocks
+	for _, turn := range []struct {
+		model string
+		hit   bool
+	}{{"base", false}, {"one", false}, {"base", true}, {"one", true}} {
+		_, body := s.do("POST", "/v1/completions", `{"model":"`+turn.model+`","prompt":"`+prompt+`","max_tokens":2}`)
+		if hit := !strings.Contains(body, `"cached_tokens":0`); hit != turn.hit {
+			t.Errorf("%s finds its own prompt: %t, %s", turn.model, hit, body)
+		}
+	}
 	if status, body := s.do("GET", "/v1/models/one", ""); status != http.StatusOK || !strings.HasPrefix(body, `{"id":"one"`) {
 		t.Errorf("%d, %s", status, body)
 	}
