@@ -58,36 +58,6 @@ func recounted(answer string, n int) string {
 	return streamed + inChunk(strings.Replace(events, `"prompt_tokens":3`, fmt.Sprintf(`"prompt_tokens":%d`, n), 1)) + lastChunk
 }
 
-// choosy is a server that refuses members of the body, one at a time.
-func choosy(members ...string) func(*peer) {
-	return func(p *peer) {
-		for {
-			r, body := p.request()
-			if r == nil {
-				return
-			}
-			answer := recounted(streamed+inChunk(complete)+lastChunk, promptOf(r, body))
-			if r.Method == http.MethodGet {
-				answer = listed("a")
-			}
-			for _, member := range members {
-				if strings.Contains(body, member) {
-					answer = answerOf("400 Bad Request", "application/json", `{"error":{"message":"unknown member: `+member+`"}}`)
-					break
-				}
-			}
-			p.say(answer)
-		}
-	}
-}
-
-func promptOf(r *http.Request, body string) int {
-	if r.Method == http.MethodGet {
-		return 0
-	}
-	return countIn(body)
-}
-
 func listed(ids ...string) string {
 	for i, id := range ids {
 		ids[i] = `{"id":"` + id + `","object":"model"}`
@@ -117,8 +87,6 @@ func TestProbe(t *testing.T) {
 		"no list, named":        {"b", endpoint(missing, whole), "b", "does not list its models: HTTP status 404: Not Found", ""},
 		"refuses ignore_eos":    {"", endpoint(listed("a"), refused, whole), "a", "refuses ignore_eos", ""},
 		"refuses everything":    {"", endpoint(listed("a"), refused), "", "", "ignore_eos"},
-		"refuses min_tokens":    {"", choosy("min_tokens"), "a", "refuses min_tokens, so it is not sent", ""},
-		"refuses both":          {"", choosy("ignore_eos", "min_tokens"), "a", "refuses ignore_eos: answers may be shorter than in the trace, and the verdict reports their lengths but does not judge them\nthe endpoint refuses min_tokens", ""},
 		"no usage":              {"", endpoint(listed("a"), streamed+inChunk(tide+finish+theEnd)+lastChunk), "a", "reports no usage", ""},
 		"no text in the token":  {"", endpoint(listed("a"), streamed+inChunk(finish+tokens+theEnd)+lastChunk), "a", "", ""},
 		"no such model":         {"b", endpoint(listed("a"), answerOf("404 Not Found", "application/json", `{"error":{"message":"no model b"}}`)), "", "", "HTTP status 404: no model b"},
