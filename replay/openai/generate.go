@@ -87,7 +87,7 @@ type generateEvent struct {
 
 func decodeGenerateEvent(data []byte) (info chunkInfo, err error) {
 	var e generateEvent
-	if err := jsonscan.Strict.Unmarshal(data, &e); err != nil {
+	if err := chunkJSON.Unmarshal(data, &e); err != nil {
 		return info, notAnEvent(data)
 	}
 	m := &e.Meta

@@ -97,7 +97,7 @@ func (u *messagesUsage) counts() (n usageCounts) {
 
 func decodeMessagesEvent(data []byte) (info chunkInfo, err error) {
 	var e messagesEvent
-	if err := jsonscan.Strict.Unmarshal(data, &e); err != nil {
+	if err := chunkJSON.Unmarshal(data, &e); err != nil {
 		return info, notAnEvent(data)
 	}
 	if present(e.Error) {

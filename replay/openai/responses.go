@@ -94,7 +94,7 @@ func (u *responsesUsage) counts() (n usageCounts) {
 
 func decodeResponsesEvent(data []byte) (info chunkInfo, err error) {
 	var e responsesEvent
-	if err := jsonscan.Strict.Unmarshal(data, &e); err != nil {
+	if err := chunkJSON.Unmarshal(data, &e); err != nil {
 		return info, notAnEvent(data)
 	}
 	switch {
