@@ -30,8 +30,10 @@ type Outcome struct {
 	// the stream. All have monotonic clock readings. Sent, First and Last are zero
 	// if not reached.
 	Sent, First, Last, Done time.Time
-	// FirstVisible is the arrival of the first token chunk that is not reasoning.
-	FirstVisible time.Time
+	// FirstVisible is the arrival of the first token chunk that is not reasoning, if
+	// it arrived after First, and ReasoningOnly reports that there was none.
+	FirstVisible  time.Time
+	ReasoningOnly bool
 	// Gaps holds the times between consecutive token chunks.
 	Gaps []time.Duration
 	// ChunkTokens holds the tokens of each token chunk, nil if the server does not
@@ -72,6 +74,7 @@ const (
 // Counts holds the token counts reported by the server, absent if not reported.
 type Counts struct {
 	Input, Output, Cached trace.Opt[int]
+	Reasoning             trace.Opt[int] // part of Output
 }
 
 // Instant is an optional time since the start of the run.
@@ -89,6 +92,8 @@ type Record struct {
 	Ready           time.Duration
 	Sent            Instant         // before the first byte was written, absent if not reached
 	First           Instant         // arrival of the first token chunk, absent if not reached
+	FirstVisible    Instant         // arrival of the first token chunk that is not reasoning, absent if that is First or if there was none
+	ReasoningOnly   bool            // all token chunks are reasoning
 	Last            Instant         // arrival of the last token chunk, absent if not reached
 	Done            time.Duration   // end of the stream
 	ConnectTime     time.Duration   // part of Sent - Ready spent waiting for a connection
@@ -117,6 +122,18 @@ func (r *Record) ClientLag() Instant {
 	return trace.Some(r.Sent.Value - r.Ready - r.ConnectTime)
 }
 
+// Visible returns the arrival of the first token chunk that is not reasoning, absent
+// if there was none.
+func (r *Record) Visible() Instant {
+	switch {
+	case r.ReasoningOnly:
+		return Instant{}
+	case r.FirstVisible.Set:
+		return r.FirstVisible
+	}
+	return r.First
+}
+
 // newRecord makes a record of an outcome, on the run's clock.
 func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 	since := func(t time.Time) Instant {
@@ -129,6 +146,7 @@ func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 		Request: j.req, Row: j.row,
 		Due: j.due, Ready: ready,
 		Sent: since(o.Sent), First: since(o.First), Last: since(o.Last), Done: o.Done.Sub(start),
+		FirstVisible: since(o.FirstVisible), ReasoningOnly: o.ReasoningOnly,
 		ConnectTime: o.ConnectTime, Gaps: o.Gaps, ChunkTokens: o.ChunkTokens, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Model: o.Model, Counts: o.Counts,
 		Status: o.Status, Class: o.Class, Error: o.Error, MissingDone: o.MissingDone,
 	}

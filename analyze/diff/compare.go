@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"slices"
 	"sync"
 
 	"moontide/analyze/run"
@@ -9,9 +10,11 @@ import (
 
 // Options configures a comparison. The zero value works.
 type Options struct {
-	Metrics   []run.Metric // default: [DefaultMetrics]
-	Seed      uint64       // seed of the bootstrap resamples
-	Resamples int          // default: 2,000
+	// Metrics defaults to [DefaultMetrics]. If an answer of either side began with
+	// reasoning, those of TTFT are followed by the same ones of TTFVT.
+	Metrics   []run.Metric
+	Seed      uint64 // seed of the bootstrap resamples
+	Resamples int    // default: 2,000
 }
 
 const defaultResamples = 2000
@@ -95,11 +98,37 @@ func DefaultMetrics() (all []run.Metric) {
 	return all
 }
 
+// withTTFVT inserts the statistics of TTFVT after those of TTFT.
+func withTTFVT(metrics []run.Metric) (all []run.Metric) {
+	add := func(m run.Metric) {
+		if !slices.ContainsFunc(all, func(other run.Metric) bool { return other.Key == m.Key }) {
+			all = append(all, m)
+		}
+	}
+	var visible []run.Metric
+	for i, m := range metrics {
+		add(m)
+		if m.Latency == run.TTFT {
+			visible = append(visible, run.TTFVT.Metric(m.Statistic))
+		}
+		if next := i + 1; next == len(metrics) || metrics[next].Latency != run.TTFT {
+			for _, m := range visible {
+				add(m)
+			}
+			visible = nil
+		}
+	}
+	return all
+}
+
 // Of compares side B with side A, of one or more runs each, which must have been
 // read with the metrics in opts.
 func Of(a, b []*Run, opts Options) *Comparison {
 	if opts.Metrics == nil {
 		opts.Metrics = DefaultMetrics()
+	}
+	if reasoned := func(r *Run) bool { return r.reasoned }; slices.ContainsFunc(a, reasoned) || slices.ContainsFunc(b, reasoned) {
+		opts.Metrics = withTTFVT(opts.Metrics)
 	}
 	if opts.Resamples <= 0 {
 		opts.Resamples = defaultResamples

@@ -24,7 +24,7 @@ type Source struct {
 	Measure run.Options
 }
 
-// Run is a run prepared for comparison. It takes about 140 bytes per request and up
+// Run is a run prepared for comparison. It takes about 150 bytes per request and up
 // to 32 MB for gaps between token chunks.
 type Run struct {
 	Name    string
@@ -44,6 +44,7 @@ type Run struct {
 	requests []request                     // by row
 	gaps     gaps
 	load     load
+	reasoned bool // an answer began with reasoning
 }
 
 type request struct {
@@ -89,7 +90,7 @@ func Read(s Source, metrics []run.Metric) (*Run, error) {
 			return nil, fmt.Errorf("row %d is in the record twice", row+1)
 		}
 	}
-	for _, m := range metrics {
+	for _, m := range withTTFVT(metrics) {
 		r.values[m.Key] = m.Value(result)
 		r.counts[m.Key] = result.Latency(m.Latency).Count
 	}
@@ -97,7 +98,7 @@ func Read(s Source, metrics []run.Metric) (*Run, error) {
 	r.InputEstimates, r.OutputEstimates = result.InputEstimates, result.OutputEstimates
 	kept := *result
 	kept.ITL, kept.ITLPerToken, kept.Detail, kept.Cache.Prediction.Each = stats.Sample{}, stats.Sample{}, nil, nil
-	r.Result = &kept
+	r.Result, r.reasoned = &kept, result.Reasoned > 0
 	r.GapsKept = 1 / float64(max(1, r.gaps.every))
 	r.load = loadOf(r.requests, s.Measure.Window, result.Duration)
 	return r, nil

@@ -17,7 +17,8 @@ import (
 
 // AIPerf writes records in the format of AIPerf's profile_export.jsonl, one line per
 // request sent. Times are in nanoseconds since the Unix epoch. Its request_latency
-// is E2EL, its inter_token_latency TPOT and its inter_chunk_latency the gaps. The
+// is E2EL, its time_to_first_output_token TTFVT, its inter_token_latency TPOT and its
+// inter_chunk_latency the gaps; its output_token_count is without reasoning. The
 // format has no place for verdict and notes; only the worker of a simulated run says
 // so.
 func AIPerf(w io.Writer, info runfile.Run, records iter.Seq2[replay.Record, error]) error {
@@ -123,8 +124,13 @@ func aiperfMetrics(rec *replay.Record) map[string]aiperfValue {
 		"output_sequence_length": {output, "tokens"},
 		"output_token_count":     {output, "tokens"},
 	}
+	if n := rec.Counts.Reasoning; n.Set {
+		reasoning := min(n.Value, output)
+		values["reasoning_token_count"] = aiperfValue{reasoning, "tokens"}
+		values["output_token_count"] = aiperfValue{output - reasoning, "tokens"}
+	}
 	for name, l := range map[string]run.Latency{
-		"time_to_first_token": run.TTFT, "time_to_second_token": run.TTST,
+		"time_to_first_token": run.TTFT, "time_to_first_output_token": run.TTFVT, "time_to_second_token": run.TTST,
 		"inter_token_latency": run.TPOT, "request_latency": run.E2EL,
 	} {
 		if ms := l.Of(rec); ms.Set {

@@ -26,8 +26,8 @@ type Run struct {
 type Runs []Run
 
 // View selects the latencies that a report shows, by default those of vLLM's
-// benchmark: mean, median and p99 of TTFT, TPOT, ITL and E2EL. It also holds the
-// gates that each run is judged by.
+// benchmark: mean, median and p99 of TTFT, TPOT, ITL and E2EL, and of TTFVT if an
+// answer began with reasoning. It also holds the gates that each run is judged by.
 type View struct {
 	Latencies   []run.Latency
 	Percentiles []float64 // 0 to 100, shown after mean and median
@@ -48,13 +48,6 @@ func ParsePercentiles(text string) ([]float64, error) {
 		all = append(all, p)
 	}
 	return all, nil
-}
-
-func (v View) latencies() []run.Latency {
-	if v.Latencies == nil {
-		return run.VLLMLatencies
-	}
-	return v.Latencies
 }
 
 func (v View) statistics() []run.Statistic {
@@ -132,8 +125,8 @@ func (runs Runs) metrics() []run.Metric {
 			objectives = append(objectives, o.Objective)
 		}
 	}
-	metrics := run.BlockMetrics(objectives)
-	shown := first.View.latencies()
+	metrics := append(run.BlockMetrics(objectives), runs.reasoningMetrics()...)
+	shown := runs.latencies()
 	for _, l := range run.ScheduleLatencies {
 		if !slices.Contains(shown, l) {
 			shown = append(slices.Clone(shown), l)
@@ -198,7 +191,7 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 func (r Run) addResult(s *doc.Section) {
 	s.Blocks = []doc.Block{{Headlines: r.headlines()}}
 	r.addDistributions(s)
-	for _, m := range run.BlockMetrics(nil) {
+	for _, m := range append(run.BlockMetrics(nil), Runs{r}.reasoningMetrics()...) {
 		v, decimals := m.Value(r.Result), 2
 		if m.Unit == run.Count {
 			decimals = 0
@@ -220,7 +213,7 @@ func (r Run) addResult(s *doc.Section) {
 	}
 	for _, l := range run.Latencies {
 		d := r.Result.Latency(l)
-		if d.Count == 0 {
+		if d.Count == 0 || l == run.TTFVT && r.Result.Reasoned == 0 {
 			continue
 		}
 		cells := []string{l.Label()}
@@ -243,7 +236,7 @@ func (r Run) headlines() []doc.KeyValue {
 		{Key: "Request throughput", Value: doc.FixedOr(result.RequestRate, 2), Unit: "req/s", Note: fmt.Sprintf("at most %s in flight", doc.Int(result.PeakConcurrency))},
 		{Key: "Output throughput", Value: doc.FixedOr(result.OutputRate, 0), Unit: "tok/s", Note: fmt.Sprintf("%s in the best second", doc.Fixed(result.PeakOutputRate, 0))},
 	}
-	for _, l := range run.VLLMLatencies {
+	for _, l := range (Runs{r}).withTTFVT(run.VLLMLatencies) {
 		if d := result.Latency(l); d.Count > 0 {
 			value, unit, _ := strings.Cut(doc.Duration(d.Quantile(0.5)), " ")
 			all = append(all, doc.KeyValue{Key: "Median " + l.Label(), Value: value, Unit: unit, Note: doc.Duration(d.Quantile(0.99)) + " at p99"})

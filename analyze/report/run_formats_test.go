@@ -82,7 +82,7 @@ func TestRunFormats(t *testing.T) {
 			unsent := replay.Record{Class: replay.Connect}
 			records := append(answers(1), failed, unsent, uncounted(answers(1))[0])
 			records[3].SessionID = "s"
-			return report.AIPerf(w, ended(4), each(records))
+			return report.AIPerf(w, ended(4), each(append(records, reasoned(answers(4))...)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

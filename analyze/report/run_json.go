@@ -27,10 +27,11 @@ func (r Run) Summary() map[string]any {
 		keys["request_goodput"] = result.Goodput.Rate
 	}
 	own := r.ownSummary()
-	for _, m := range run.BlockMetrics(nil) {
-		if m.Key == "cached_tokens" { // not a vLLM key
+	for _, m := range append(run.BlockMetrics(nil), run.MustMetric("mean_reasoning_tokens")) {
+		switch m.Key {
+		case "cached_tokens", "mean_reasoning_tokens": // not keys of vLLM
 			own[m.Key] = m.Value(result)
-		} else {
+		default:
 			keys[m.Key] = m.Value(result)
 		}
 	}
@@ -104,6 +105,8 @@ func (r Run) ownSummary() map[string]any {
 		"pacing":               orNull(result.Pacing(), result.Pacing() != ""),   // what delayed requests, if not the trace
 		"mean_chunk_tokens":    orNull(result.TokensPerChunk.Mean, result.TokensPerChunk.Count > 0),
 		"p99_chunk_tokens":     orNull(result.TokensPerChunk.Quantile(0.99), result.TokensPerChunk.Count > 0),
+		"reasoning_answers":    orNull(result.Reasoned, result.Completed > 0),               // completed requests whose answer began with reasoning
+		"reasoning_only":       orNull(result.ReasoningOnly, result.Reasoned > 0),           // of reasoning_answers, those without visible text
 		"prompts_estimated":    l.Estimated,                                                 // by the trace, so not compared with the server's count
 		"prompts_off":          orNull(l.PromptsOff, l.Prompts > 0),                         // prompts that differ by more than 1 % from the trace
 		"answers_shorter":      orNull(l.AnswersShorter, l.Answers > 0),                     // answers shorter than in the trace

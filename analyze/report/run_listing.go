@@ -33,7 +33,13 @@ func (r Run) listing(full bool) *doc.Listing {
 		}
 		l.Groups = append(l.Groups, group)
 	}
-	shown := r.View.latencies()
+	shown := r.View.Latencies
+	switch {
+	case full:
+		shown = Runs{r}.latencies()
+	case shown == nil:
+		shown = run.VLLMLatencies
+	}
 	for _, of := range shown {
 		stats(of.Title(), []run.Latency{of})
 		if full && of == run.ITL && r.multiToken() && !slices.Contains(shown, run.ITLPerToken) {
@@ -84,6 +90,9 @@ func (r Run) countLines(full bool) (lines []doc.KeyValue) {
 	metrics("duration", "total_input_tokens", "total_output_tokens")
 	if full && result.Cached.Set {
 		metrics("cached_tokens")
+	}
+	if full && result.Reasoning.Value > 0 {
+		metrics("mean_reasoning_tokens")
 	}
 	if full && r.multiToken() {
 		d := result.TokensPerChunk

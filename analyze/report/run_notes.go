@@ -42,6 +42,13 @@ func (r Run) notes() (all []doc.Note) {
 	if n := result.Contradicted; n > 0 {
 		add("Estimated", "the generated tokens of %s are counted in chunks, because their stream contradicts the server's count.", doc.Count(n, "request"))
 	}
+	if n := result.ReasoningOnly; n > 0 {
+		text := "%s have no visible text: they ended while reasoning, and TTFVT does not cover them."
+		if n == 1 {
+			text = "%s has no visible text: it ended while reasoning, and TTFVT does not cover it."
+		}
+		add("Note", text, doc.Count(n, "answer"))
+	}
 	if n := result.MissingDone; n > 0 {
 		add("Note", "%s ended without [DONE]; each counts as complete because it had a finish reason, and may have kept its slot for 1 s longer.", doc.Count(n, "answer"))
 	}

@@ -69,6 +69,21 @@ func uncounted(records []replay.Record) []replay.Record {
 	return records
 }
 
+// reasoned has reasoning in all answers but the first, of which the last two show
+// nothing else.
+func reasoned(records []replay.Record) []replay.Record {
+	for i := range records[1:] {
+		rec := &records[1+i]
+		rec.Counts.Reasoning = trace.Some(2)
+		if i < len(records)-3 {
+			rec.FirstVisible = rec.Last
+		} else {
+			rec.Counts.Reasoning, rec.ReasoningOnly = trace.Some(3), true
+		}
+	}
+	return records
+}
+
 func failure(class replay.Class, message string) replay.Record {
 	return replay.Record{
 		Request: trace.Request{InputLength: 1000, OutputLength: 3, HashIDs: []uint64{1}},
@@ -123,6 +138,7 @@ var servingRuns = []struct {
 	{"stamped", changed(ended(3), func(r *runfile.Run) {
 		r.ReadDelay = runfile.ReadDelay{Reads: 12, MedianMS: 0.02, P99MS: 2.5, MaxMS: 7}
 	}), stamped(answers(3))},
+	{"reasoning", ended(5), reasoned(answers(5))},
 	{"nothing", ended(2), []replay.Record{{Class: replay.Connect, Error: "refused", Done: 5}, {Class: replay.Connect, Error: "refused", Done: 9}}},
 }
 

@@ -56,6 +56,7 @@ type collector struct {
 	chunkSizes   map[int]int          // number of chunks by tokens
 	models       modelCollector
 	cached       int
+	reasoning    reasoningTokens
 	requests     []Request // for Detail
 }
 
@@ -79,7 +80,7 @@ func newCollector(opts Options) *collector {
 		prompts:    promptHistory{blockSize: opts.BlockSize, prompts: make([]prompt, 0, expected), targets: map[int]int32{}, extras: map[int]int{}},
 	}
 	for l := range c.latencies {
-		if l := Latency(l); l != NoLatency && l != ITL {
+		if l := Latency(l); l != NoLatency && l != ITL && l != TTFVT {
 			c.latencies[l] = make([]float64, 0, expected)
 		}
 	}
@@ -248,9 +249,12 @@ func (c *collector) addAnswer(rec *replay.Record) {
 
 func (c *collector) addLatencies(rec *replay.Record, timing *Timing, completed bool) {
 	sent := rec.Sent.Set && c.opts.Window.Has(rec.Sent.Value)
+	if completed {
+		c.addReasoning(rec)
+	}
 	for l := range c.latencies {
 		l := Latency(l)
-		if counts := l.OfCompleted() && completed || !l.OfCompleted() && sent; !counts || l == ITL {
+		if counts := l.OfCompleted() && completed || !l.OfCompleted() && sent; !counts || l == ITL || l == TTFVT && c.result.Reasoned == 0 {
 			continue
 		}
 		if value := l.of(rec, timing); value.Set {
@@ -311,6 +315,7 @@ func (c *collector) finish() *Result {
 	if r.Cache.Requests > 0 {
 		r.Cached = trace.Some(c.cached)
 	}
+	r.Reasoning = c.reasoning.mean()
 	predicting.Wait()
 	r.Cache.MaxHits = c.prompts.maxHits()
 	c.prompts = promptHistory{} // free the memory
@@ -327,6 +332,9 @@ func (c *collector) setDistributions() {
 		if l := Latency(l); l != NoLatency && l != ITL {
 			*latencies[l].distribution(r) = stats.Of(c.latencies[l])
 		}
+	}
+	if r.Reasoned == 0 {
+		r.TTFVT = r.TTFT
 	}
 	sizes := make([]stats.Counted, 0, len(c.chunkSizes))
 	for tokens, n := range c.chunkSizes {

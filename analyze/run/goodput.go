@@ -50,10 +50,11 @@ func (o Objective) String() string {
 }
 
 // MetBy reports whether a request meets the objective, as it does if the latency is
-// undefined, such as TPOT with a single token.
+// undefined, such as TPOT with a single token. An answer without a visible token
+// does not meet a limit of TTFVT.
 func (o Objective) MetBy(rec *replay.Record) bool {
 	value := o.Latency.Of(rec)
-	return !value.Set || value.Value <= o.LimitMS
+	return value.Set && value.Value <= o.LimitMS || !value.Set && o.Latency != TTFVT
 }
 
 // Goodput counts the requests that met their objectives. Failed ones meet none.

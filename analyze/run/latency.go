@@ -19,6 +19,7 @@ type Latency uint8
 const (
 	NoLatency Latency = iota
 	TTFT
+	TTFVT
 	TTST
 	TPOT
 	ITL
@@ -36,7 +37,7 @@ const (
 )
 
 // Latencies lists the latencies valid in flags and objectives, in report order.
-var Latencies = []Latency{TTFT, TTST, TPOT, ITL, ITLPerToken, E2EL, TTFTFromSchedule, E2ELFromSchedule, ScheduleLag, ClientLag, ConnectTime, QueueTime}
+var Latencies = []Latency{TTFT, TTFVT, TTST, TPOT, ITL, ITLPerToken, E2EL, TTFTFromSchedule, E2ELFromSchedule, ScheduleLag, ClientLag, ConnectTime, QueueTime}
 
 // VLLMLatencies lists the latencies that vLLM's benchmark also reports.
 var VLLMLatencies = []Latency{TTFT, TPOT, ITL, E2EL}
@@ -48,7 +49,7 @@ var ScheduleLatencies = []Latency{TTFTFromSchedule, E2ELFromSchedule, ScheduleLa
 type latencySpec struct {
 	key, title, label string
 	column            string // in published tables, if different from label
-	oldKey            string // alternative to key, accepted in input
+	oldKey            string // alternative to key, accepted in input: of an older version or of other tools
 	distribution      func(r *Result) *stats.Sample
 	// One of these computes the value from a Timing, if that suffices.
 	answered func(t Timing) time.Duration // requires a first and a last token
@@ -60,6 +61,11 @@ var latencies = [latencyCount]latencySpec{
 		key: "ttft", title: "Time to First Token", label: "TTFT",
 		distribution: func(r *Result) *stats.Sample { return &r.TTFT },
 		answered:     func(t Timing) time.Duration { return t.First - t.Sent },
+	},
+	TTFVT: {
+		key: "ttfvt", title: "Time to First Visible Token", label: "TTFVT", oldKey: "ttfo",
+		distribution: func(r *Result) *stats.Sample { return &r.TTFVT },
+		answered:     func(t Timing) time.Duration { return t.Visible - t.Sent },
 	},
 	TTST: {
 		key: "ttst", title: "Time to Second Token", label: "TTST",
@@ -181,11 +187,13 @@ func (r *Result) Latency(l Latency) stats.Sample {
 type Timing struct {
 	Due, Ready        time.Duration
 	Sent, First, Last time.Duration // 0 if missing: see WasSent and Answered
+	Visible           time.Duration // first token chunk that is not reasoning, if HasVisible
 	Connect           time.Duration
 	SecondGap         time.Duration // from the first token chunk to the second, if HasGaps
 	Output            int32         // the server's token count, or the number of token chunks
 	WasSent, Answered bool          // Answered: received at least one token chunk
 	HasGaps           bool
+	HasVisible        bool
 }
 
 // TimingOf returns the timing of a record.
@@ -194,6 +202,9 @@ func TimingOf(rec *replay.Record) Timing {
 	t := Timing{
 		Due: rec.Due, Ready: rec.Ready, Sent: rec.Sent.Value, First: rec.First.Value, Last: rec.Last.Value,
 		Connect: rec.ConnectTime, Output: clampTokens(output), WasSent: rec.Sent.Set, Answered: isAnswered(rec), HasGaps: len(rec.Gaps) > 0,
+	}
+	if visible := rec.Visible(); visible.Set {
+		t.Visible, t.HasVisible = visible.Value, true
 	}
 	if t.HasGaps {
 		t.SecondGap = rec.Gaps[0]
@@ -232,7 +243,7 @@ func (t *Timing) Latency(l Latency) trace.Opt[float64] {
 	case spec.sent != nil && t.WasSent:
 		return trace.Some(ms(spec.sent(*t)))
 	case spec.answered == nil || !t.Answered:
-	case l == TTST && !t.HasGaps:
+	case l == TTST && !t.HasGaps, l == TTFVT && !t.HasVisible:
 	case l == TPOT && t.Output > 1:
 		return trace.Some(ms(spec.answered(*t)) / float64(t.Output-1))
 	case l != TPOT:

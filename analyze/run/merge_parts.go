@@ -107,7 +107,9 @@ func (m move) record(rec *replay.Record) {
 	rec.Row += m.rows
 	rec.Target += m.targets
 	rec.Due, rec.Ready, rec.Done = rec.Due+m.later, rec.Ready+m.later, rec.Done+m.later
-	rec.Sent.Value, rec.First.Value, rec.Last.Value = rec.Sent.Value+m.later, rec.First.Value+m.later, rec.Last.Value+m.later
+	for _, at := range []*replay.Instant{&rec.Sent, &rec.First, &rec.FirstVisible, &rec.Last} {
+		at.Value += m.later
+	}
 	for i := range rec.HashIDs {
 		rec.HashIDs[i] ^= m.prompts
 	}

@@ -21,7 +21,7 @@ func apart(records []replay.Record, later time.Duration) []replay.Record {
 	moved := make([]replay.Record, len(records))
 	for i, rec := range records {
 		rec.Due, rec.Ready, rec.Done = rec.Due-later, rec.Ready-later, rec.Done-later
-		for _, at := range []*replay.Instant{&rec.Sent, &rec.First, &rec.Last} {
+		for _, at := range []*replay.Instant{&rec.Sent, &rec.First, &rec.FirstVisible, &rec.Last} {
 			if at.Set {
 				at.Value -= later
 			}

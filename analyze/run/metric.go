@@ -61,6 +61,7 @@ const (
 	Milliseconds      Unit = "ms"
 	RequestsPerSecond Unit = "req/s"
 	TokensPerSecond   Unit = "tok/s"
+	Tokens            Unit = "tokens" // per request
 )
 
 // Direction is the direction in which a metric improves.
@@ -101,6 +102,7 @@ var metrics = []Metric{
 		}
 		return shareOf(r.Cached.Value, r.Input)
 	}},
+	{Key: "mean_reasoning_tokens", Label: "Mean reasoning length", Unit: Tokens, value: func(r *Result) trace.Opt[float64] { return r.Reasoning }},
 }
 
 func count(of func(r *Result) int) func(r *Result) trace.Opt[float64] {

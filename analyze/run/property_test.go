@@ -35,7 +35,7 @@ func anyRecord(t *rapid.T) replay.Record {
 	rec := replay.Record{
 		Request: trace.Request{InputLength: rapid.IntRange(0, 60).Draw(t, "ISL"), OutputLength: rapid.IntRange(0, 9).Draw(t, "OSL")},
 		Due:     after(0, "due"),
-		Counts:  replay.Counts{Input: count("input"), Output: count("output"), Cached: count("cached")},
+		Counts:  replay.Counts{Input: count("input"), Output: count("output"), Cached: count("cached"), Reasoning: count("reasoning")},
 		Class:   rapid.SampledFrom([]replay.Class{replay.OK, replay.OK, replay.OK, replay.Timeout, replay.Server}).Draw(t, "class"),
 	}
 	rec.Ready = after(rec.Due, "ready")
@@ -51,6 +51,15 @@ func anyRecord(t *rapid.T) replay.Record {
 			at = next
 		}
 		rec.Last, rec.Done = trace.Some(at), after(at, "done")
+		switch reasoning := rapid.IntRange(-chunks, chunks).Draw(t, "reasoning"); {
+		case reasoning == chunks:
+			rec.ReasoningOnly = true
+		case reasoning > 0:
+			rec.FirstVisible = rec.First
+			for _, gap := range rec.Gaps[:reasoning] {
+				rec.FirstVisible.Value += gap
+			}
+		}
 	}
 	if rec.Class != replay.OK {
 		rec.Error = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "error")

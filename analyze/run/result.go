@@ -122,6 +122,16 @@ type Result struct {
 	PeakSendRate              float64            // most requests sent in any second
 	OfferedRate, AchievedRate trace.Opt[float64] // requests per second, by due time and by send time
 
+	// Reasoned is the number of completed requests whose answer began with reasoning,
+	// and ReasoningOnly that of those without any visible token after it. Reasoning is
+	// the mean of their reasoning tokens, of the requests for which the server
+	// reported them.
+	Reasoned, ReasoningOnly int
+	Reasoning               trace.Opt[float64]
+
+	// TTFVT is the time to the first token that is not reasoning. It equals TTFT
+	// without reasoning, and does not cover the ReasoningOnly requests.
+	TTFVT stats.Sample
 	// TTST is the gap between the first token chunk and the second. ITL covers every
 	// gap between token chunks. ITLPerToken counts the gap before a chunk of k tokens
 	// as k gaps of a k-th each; it equals ITL if every chunk has one token.

@@ -36,6 +36,7 @@ func (c *recordedRows) add(row int) {
 func isImpossible(rec *replay.Record) bool {
 	const clocks = 100 * time.Millisecond
 	return isAnswered(rec) && (rec.First.Value < rec.Sent.Value-clocks || rec.Last.Value < rec.First.Value || rec.Done < rec.Last.Value-clocks ||
+		rec.FirstVisible.Set && (rec.FirstVisible.Value < rec.First.Value || rec.FirstVisible.Value > rec.Last.Value) ||
 		len(rec.Gaps) > 0 && slices.Min(rec.Gaps) < 0)
 }
 

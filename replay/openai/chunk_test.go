@@ -143,18 +143,22 @@ func TestUsage(t *testing.T) {
 		usages []string
 		want   replay.Counts
 	}{
-		"at the end":       {[]string{`{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}`}, replay.Counts{Input: some(7), Output: some(5)}},
-		"with each event":  {[]string{`{"prompt_tokens":7,"completion_tokens":1}`, `{"prompt_tokens":7,"completion_tokens":2}`}, replay.Counts{Input: some(7), Output: some(2)}},
-		"in two parts":     {[]string{`{"prompt_tokens":7}`, `null`, `{"completion_tokens":2}`}, replay.Counts{Input: some(7), Output: some(2)}},
-		"zero":             {[]string{`{"prompt_tokens":0,"completion_tokens":0,"prompt_tokens_details":{"cached_tokens":0}}`}, replay.Counts{Input: some(0), Output: some(0), Cached: some(0)}},
-		"cached: OpenAI":   {[]string{`{"prompt_tokens_details":{"cached_tokens":4,"audio_tokens":0}}`}, replay.Counts{Cached: some(4)}},
-		"cached: null":     {[]string{`{"prompt_tokens":7,"completion_tokens":null,"prompt_tokens_details":null}`}, replay.Counts{Input: some(7)}},
-		"cached: unknown":  {[]string{`{"prompt_tokens_details":{"cached_tokens":null}}`}, replay.Counts{}},
-		"cached: DeepSeek": {[]string{`{"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":3}`}, replay.Counts{Cached: some(4)}},
-		"cached: Moonshot": {[]string{`{"cached_tokens":4}`}, replay.Counts{Cached: some(4)}},
-		"cached: SGLang":   {[]string{`{"prompt_tokens":7,"prompt_tokens_details":{"cached_tokens":4},"reasoning_tokens":0}`}, replay.Counts{Input: some(7), Cached: some(4)}},
-		"negative":         {[]string{`{"prompt_tokens":-1}`}, replay.Counts{}},
-		"none":             {[]string{`null`}, replay.Counts{}},
+		"at the end":         {[]string{`{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}`}, replay.Counts{Input: some(7), Output: some(5)}},
+		"with each event":    {[]string{`{"prompt_tokens":7,"completion_tokens":1}`, `{"prompt_tokens":7,"completion_tokens":2}`}, replay.Counts{Input: some(7), Output: some(2)}},
+		"in two parts":       {[]string{`{"prompt_tokens":7}`, `null`, `{"completion_tokens":2}`}, replay.Counts{Input: some(7), Output: some(2)}},
+		"zero":               {[]string{`{"prompt_tokens":0,"completion_tokens":0,"prompt_tokens_details":{"cached_tokens":0}}`}, replay.Counts{Input: some(0), Output: some(0), Cached: some(0)}},
+		"cached: OpenAI":     {[]string{`{"prompt_tokens_details":{"cached_tokens":4,"audio_tokens":0}}`}, replay.Counts{Cached: some(4)}},
+		"cached: null":       {[]string{`{"prompt_tokens":7,"completion_tokens":null,"prompt_tokens_details":null}`}, replay.Counts{Input: some(7)}},
+		"cached: unknown":    {[]string{`{"prompt_tokens_details":{"cached_tokens":null}}`}, replay.Counts{}},
+		"cached: DeepSeek":   {[]string{`{"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":3}`}, replay.Counts{Cached: some(4)}},
+		"cached: Moonshot":   {[]string{`{"cached_tokens":4}`}, replay.Counts{Cached: some(4)}},
+		"cached: SGLang":     {[]string{`{"prompt_tokens":7,"prompt_tokens_details":{"cached_tokens":4},"reasoning_tokens":0}`}, replay.Counts{Input: some(7), Cached: some(4), Reasoning: some(0)}},
+		"reasoning: OpenAI":  {[]string{`{"completion_tokens":9,"completion_tokens_details":{"reasoning_tokens":6,"audio_tokens":0}}`}, replay.Counts{Output: some(9), Reasoning: some(6)}},
+		"reasoning: SGLang":  {[]string{`{"reasoning_tokens":6,"completion_tokens_details":null}`}, replay.Counts{Reasoning: some(6)}},
+		"reasoning: both":    {[]string{`{"completion_tokens_details":{"reasoning_tokens":5.0},"reasoning_tokens":6}`}, replay.Counts{Reasoning: some(5)}},
+		"reasoning: unknown": {[]string{`{"completion_tokens_details":{"reasoning_tokens":null}}`}, replay.Counts{}},
+		"negative":           {[]string{`{"prompt_tokens":-1}`}, replay.Counts{}},
+		"none":               {[]string{`null`}, replay.Counts{}},
 	} {
 		var events []string
 		for _, u := range tc.usages {

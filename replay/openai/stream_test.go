@@ -13,8 +13,8 @@ import (
 )
 
 // scripted is a client whose connection is s.
-func scripted(t *testing.T, s *http1test.Script) *Client {
-	c := readers[replay.ClientStamps](client(t, "http://localhost"))
+func scripted(t *testing.T, s *http1test.Script, edits ...func(*Config)) *Client {
+	c := readers[replay.ClientStamps](client(t, "http://localhost", edits...))
 	c.servers[0].host.DialContext = func(context.Context, string, string) (net.Conn, error) { return s, nil }
 	return c
 }

@@ -15,8 +15,12 @@ type usage struct {
 	Details          *struct {
 		CachedTokens *float64 `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
-	CacheHitTokens *float64 `json:"prompt_cache_hit_tokens"` // DeepSeek
-	CachedTokens   *float64 `json:"cached_tokens"`           // Moonshot, older SGLang
+	CacheHitTokens    *float64 `json:"prompt_cache_hit_tokens"` // DeepSeek
+	CachedTokens      *float64 `json:"cached_tokens"`           // Moonshot, older SGLang
+	CompletionDetails *struct {
+		ReasoningTokens *float64 `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+	ReasoningTokens *float64 `json:"reasoning_tokens"` // SGLang
 }
 
 // usageCounts are the token counts in one event.
@@ -24,13 +28,18 @@ type usageCounts struct {
 	input, output trace.Opt[int]
 	// Cached tokens by source; a later source overrides an earlier one.
 	timings, cached, cacheHit, details trace.Opt[int]
+	// Reasoning tokens by source, in the same order.
+	reasoning, reasoningDetails trace.Opt[int]
 }
 
 func (c *chunk) usageCounts() (n usageCounts) {
 	if u := c.Usage; u != nil {
-		n = usageCounts{input: count(u.PromptTokens), output: count(u.CompletionTokens), cached: count(u.CachedTokens), cacheHit: count(u.CacheHitTokens)}
+		n = usageCounts{input: count(u.PromptTokens), output: count(u.CompletionTokens), cached: count(u.CachedTokens), cacheHit: count(u.CacheHitTokens), reasoning: count(u.ReasoningTokens)}
 		if u.Details != nil {
 			n.details = count(u.Details.CachedTokens)
+		}
+		if u.CompletionDetails != nil {
+			n.reasoningDetails = count(u.CompletionDetails.ReasoningTokens)
 		}
 	}
 	if len(c.Timings) > 0 {
@@ -56,9 +65,9 @@ func count(n *float64) trace.Opt[int] {
 	return trace.Some(int(min(*n, maxCount)))
 }
 
-// cachedTokens returns the count of the best source.
-func (n *usageCounts) cachedTokens() (best trace.Opt[int]) {
-	for _, source := range [...]trace.Opt[int]{n.timings, n.cached, n.cacheHit, n.details} {
+// last returns the last count that is set.
+func last(sources ...trace.Opt[int]) (best trace.Opt[int]) {
+	for _, source := range sources {
 		if source.Set {
 			best = source
 		}
@@ -71,7 +80,8 @@ func (n *usageCounts) cachedTokens() (best trace.Opt[int]) {
 func (n *usageCounts) update(counts replay.Counts) replay.Counts {
 	raise(&counts.Input, n.input)
 	raise(&counts.Output, n.output)
-	raise(&counts.Cached, n.cachedTokens())
+	raise(&counts.Cached, last(n.timings, n.cached, n.cacheHit, n.details))
+	raise(&counts.Reasoning, last(n.reasoning, n.reasoningDetails))
 	return counts
 }
 
@@ -103,25 +113,32 @@ func scanUsage(c *jsonscan.Cursor, n *usageCounts) {
 			scanCount(c, &n.cacheHit)
 		case "prompt_tokens_details":
 			c.Once(&seen, 16)
-			scanDetails(c, n)
+			scanDetails(c, "cached_tokens", &n.details)
+		case "completion_tokens_details":
+			c.Once(&seen, 32)
+			scanDetails(c, "reasoning_tokens", &n.reasoningDetails)
+		case "reasoning_tokens":
+			c.Once(&seen, 64)
+			scanCount(c, &n.reasoning)
 		default:
 			c.Skip()
 		}
 	}
 }
 
-func scanDetails(c *jsonscan.Cursor, n *usageCounts) {
+// scanDetails reads the count with a key of an object.
+func scanDetails(c *jsonscan.Cursor, key string, n *trace.Opt[int]) {
 	if null(c) {
 		return
 	}
 	var seen uint32
 	for more := c.Open('{'); more; more = c.More('}') {
-		if string(c.LowerKey()) != "cached_tokens" {
+		if string(c.LowerKey()) != key {
 			c.Skip()
 			continue
 		}
 		c.Once(&seen, 1)
-		scanCount(c, &n.details)
+		scanCount(c, n)
 	}
 }
 

@@ -1,0 +1,76 @@
+package report_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"moontide/analyze/report"
+	"moontide/analyze/run"
+)
+
+// TTFVT and reasoning tokens are shown where an answer began with reasoning, in
+// every form but that of vLLM, and nowhere else unless asked for.
+func TestReasoningIsShownWhereThereIsSome(t *testing.T) {
+	plain := report.Run{Name: "plain", Info: ended(5), Result: inDetail(t, answers(5))}
+	reasoning := report.Run{Name: "reasoning", Info: ended(5), Result: inDetail(t, reasoned(answers(5)))}
+	asked := plain
+	asked.View.Latencies = []run.Latency{run.TTFVT}
+	const note = "2 answers have no visible text: they ended while reasoning"
+	for name, test := range map[string]struct {
+		runs                report.Runs
+		ttfvt, tokens, note bool
+	}{
+		"without":     {report.Runs{plain}, false, false, false},
+		"with":        {report.Runs{reasoning}, true, true, true},
+		"one of two":  {report.Runs{plain, reasoning}, true, true, true},
+		"asked for":   {report.Runs{asked}, true, false, false},
+		"two without": {report.Runs{plain, plain}, false, false, false},
+	} {
+		d := test.runs.Document()
+		for form, write := range map[string]func() string{
+			"text":     func() string { return written(t, d.WriteText) },
+			"markdown": func() string { return written(t, d.WriteMarkdown) },
+			"html":     func() string { return written(t, d.WriteHTML) },
+		} {
+			text := strings.Join(strings.Fields(write()), " ")
+			shown := strings.Contains(strings.ReplaceAll(text, "TTFVT does not cover them", ""), "TTFVT")
+			// The tables of a page are those of all latencies, whatever was asked for.
+			if shown != test.ttfvt && (name != "asked for" || form == "text") {
+				t.Errorf("%s, %s: TTFVT is shown: %v", name, form, shown)
+			}
+			if strings.Contains(text, "Mean reasoning length") != test.tokens || strings.Contains(text, note) != test.note {
+				t.Errorf("%s, %s: reasoning in:\n%s", name, form, text)
+			}
+		}
+		var csv bytes.Buffer
+		if err := d.WriteCSV(&csv); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(csv.String(), "p99_ttfvt_ms") != test.ttfvt || strings.Contains(csv.String(), "mean_reasoning_tokens") != test.tokens {
+			t.Errorf("%s: CSV:\n%s", name, csv.String())
+		}
+	}
+	if text := written(t, report.Runs{reasoning}.VLLM().WriteText); strings.Contains(text, "TTFVT (ms)") || !strings.Contains(text, note) {
+		t.Errorf("vLLM's block:\n%s", text)
+	}
+}
+
+// The JSON always has TTFVT, so that its keys do not depend on the server.
+func TestReasoningInJSON(t *testing.T) {
+	for name, want := range map[string]map[string]any{
+		"plain":     {"mean_ttfvt_ms": 102.0, "reasoning_answers": 0.0, "reasoning_only": nil, "mean_reasoning_tokens": nil},
+		"reasoning": {"mean_ttfvt_ms": 403.0 / 3, "reasoning_answers": 4.0, "reasoning_only": 2.0, "mean_reasoning_tokens": 2.5},
+	} {
+		records := answers(5) // TTFT of 100 to 104 ms
+		if name == "reasoning" {
+			records = reasoned(records) // TTFVT of 100, 151 and 152 ms
+		}
+		own := summary(t, ended(5), records)["moontide"].(map[string]any)
+		for key, value := range want {
+			if got, there := own[key]; !there || got != value {
+				t.Errorf("%s: %s is %v, want %v", name, key, got, value)
+			}
+		}
+	}
+}

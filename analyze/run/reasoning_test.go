@@ -1,0 +1,122 @@
+package run_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// reasoned are four answers whose first tokens arrive after 100, 100, 200 and 50 ms
+// and whose first visible ones after 100, 300 and 200 ms; the last has none.
+func reasoned() []replay.Record {
+	records := []replay.Record{
+		answered(0, 100, 110), answered(1000, 1100, 1200, 1300, 1310), answered(2000, 2200, 2300), answered(3000, 3050, 3060),
+	}
+	for i := range records {
+		records[i].Row = i
+	}
+	records[1].FirstVisible = instant(1300)
+	records[1].Counts.Reasoning = trace.Some(2)
+	records[2].Counts.Reasoning = trace.Some(0)
+	records[3].ReasoningOnly = true
+	records[3].Counts.Reasoning = trace.Some(3)
+	return records
+}
+
+func TestTTFVT(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 0, 3, 2}} {
+		var records []replay.Record
+		for _, i := range order {
+			records = append(records, reasoned()[i])
+		}
+		r := compute(t, run.Options{}, records...)
+		if diff := cmp.Diff(spread{3, 600, 100, 200, 200}, spreadOf(r.TTFVT), close); diff != "" {
+			t.Errorf("TTFVT: -want +got:\n%s", diff)
+		}
+		if diff := cmp.Diff(spread{4, 450, 50, 100, 112.5}, spreadOf(r.TTFT), close); diff != "" {
+			t.Errorf("TTFT: -want +got:\n%s", diff)
+		}
+		if r.Reasoned != 2 || r.ReasoningOnly != 1 || r.Reasoning != trace.Some(5.0/3) {
+			t.Errorf("%d reasoned, %d of them only, %v tokens", r.Reasoned, r.ReasoningOnly, r.Reasoning)
+		}
+	}
+}
+
+// Only answers that count are counted.
+func TestReasoningOfOthers(t *testing.T) {
+	failed := reasoned()
+	for i := range failed {
+		failed[i].Class = replay.Timeout
+	}
+	for name, r := range map[string]*run.Result{
+		"failed":         compute(t, run.Options{}, failed...),
+		"out of window":  compute(t, run.Options{Window: run.Span{From: at(3500), To: at(9000)}}, reasoned()...),
+		"no request":     compute(t, run.Options{}),
+		"others' answer": compute(t, run.Options{}, append(failed, answered(0, 100))...),
+	} {
+		if r.Reasoned != 0 || r.ReasoningOnly != 0 || r.Reasoning.Set {
+			t.Errorf("%s: %d reasoned, %d of them only, %v tokens", name, r.Reasoned, r.ReasoningOnly, r.Reasoning)
+		}
+	}
+}
+
+// An answer without reasoning shows its first token, and one with reasoning no
+// earlier.
+func TestTTFVTIsTTFTWithoutReasoning(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		records := anyRun(rt)
+		for i := range records {
+			ttft, ttfvt := run.TTFT.Of(&records[i]), run.TTFVT.Of(&records[i])
+			if records[i].ReasoningOnly == ttfvt.Set && ttft.Set || ttfvt.Set && ttfvt.Value < ttft.Value {
+				rt.Errorf("TTFT %v, TTFVT %v of %+v", ttft, ttfvt, records[i])
+			}
+			records[i].FirstVisible, records[i].ReasoningOnly = replay.Instant{}, false
+		}
+		if r := compute(t, run.Options{}, records...); !cmp.Equal(spreadOf(r.TTFT), spreadOf(r.TTFVT)) {
+			rt.Errorf("TTFT %+v, TTFVT %+v", spreadOf(r.TTFT), spreadOf(r.TTFVT))
+		}
+	})
+}
+
+// Objectives and gates know TTFVT, also by the name that other tools have for it. An
+// answer that shows nothing meets no limit.
+func TestTTFVTObjective(t *testing.T) {
+	for text, met := range map[string]int{"ttfvt:1e9": 3, "ttfo:200": 2, "TTFVT:100": 1, "ttft:100": 3} {
+		objectives, err := run.ParseObjectives(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := compute(t, run.Options{Objectives: objectives}, reasoned()...).Goodput; g.Good != met || g.Requests != 4 {
+			t.Errorf("%s: met by %d of %d, want %d", text, g.Good, g.Requests, met)
+		}
+	}
+	r := compute(t, run.Options{}, reasoned()...)
+	for text, passes := range map[string]bool{
+		"mean_ttfvt<200.1ms": true, "mean_ttfvt_ms<199": false, "max_ttfo<301ms": true, "mean_reasoning_tokens<2": true, "mean_reasoning_tokens<1.6": false,
+	} {
+		condition, err := run.ParseCondition(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j := (run.Gate{Condition: condition}).Judge(r); j.Passed != passes {
+			t.Errorf("%s: %+v", text, j)
+		}
+	}
+}
+
+// A first visible token that arrives before the first token, or after the last one,
+// is impossible.
+func TestImpossibleFirstVisible(t *testing.T) {
+	for ms, impossible := range map[float64]int{1099: 1, 1100: 0, 1310: 0, 1311: 1} {
+		rec := reasoned()[1]
+		rec.FirstVisible = instant(ms)
+		if r := compute(t, run.Options{}, rec); r.Impossible != impossible {
+			t.Errorf("at %v ms: %d impossible", ms, r.Impossible)
+		}
+	}
+}
