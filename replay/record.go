@@ -30,8 +30,8 @@ type Outcome struct {
 	// the stream. All have monotonic clock readings. Sent, First and Last are zero
 	// if not reached.
 	Sent, First, Last, Done time.Time
-	// FirstVisible is the arrival of the first token chunk that is not reasoning, if
-	// it arrived after First, and ReasoningOnly reports that there was none.
+	// FirstVisible is the arrival of the first token chunk that is not reasoning. Zero
+	// means First, or that there was none if ReasoningOnly is set.
 	FirstVisible  time.Time
 	ReasoningOnly bool
 	// Gaps holds the times between consecutive token chunks.
@@ -74,7 +74,7 @@ const (
 // Counts holds the token counts reported by the server, absent if not reported.
 type Counts struct {
 	Input, Output, Cached trace.Opt[int]
-	Reasoning             trace.Opt[int] // part of Output
+	Reasoning             trace.Opt[int] // the tokens of Output that are reasoning
 }
 
 // Instant is an optional time since the start of the run.
@@ -146,12 +146,15 @@ func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 		Request: j.req, Row: j.row,
 		Due: j.due, Ready: ready,
 		Sent: since(o.Sent), First: since(o.First), Last: since(o.Last), Done: o.Done.Sub(start),
-		FirstVisible: since(o.FirstVisible), ReasoningOnly: o.ReasoningOnly,
+		ReasoningOnly: o.ReasoningOnly,
 		ConnectTime: o.ConnectTime, Gaps: o.Gaps, ChunkTokens: o.ChunkTokens, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Model: o.Model, Counts: o.Counts,
 		Status: o.Status, Class: o.Class, Error: o.Error, MissingDone: o.MissingDone,
 	}
 	if rec.First.Set {
 		rec.Chunks = len(o.Gaps) + 1
+	}
+	if o.FirstVisible.After(o.First) {
+		rec.FirstVisible = since(o.FirstVisible)
 	}
 	return rec
 }

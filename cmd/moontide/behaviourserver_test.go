@@ -46,6 +46,7 @@ type style struct {
 	first, per int                                    // tokens of the first chunk and of the others
 	tokens     int                                    // of the answer; 0 is max_tokens, below 0 none
 	member     string                                 // of a delta: content, reasoning_content, tool_calls
+	reasoning  int                                    // tokens of the answer before those of member
 	role       bool                                   // an event with the role only comes first
 	usage      func(isl, tokens int) string           // at the end; "" is none
 	inEach     bool                                   // usage with every chunk, also if not asked for
@@ -73,7 +74,11 @@ func (s *style) chunk(q question, tokens, soFar int) string {
 	}
 	choice := `"text":` + text
 	if q.chat {
-		choice = fmt.Sprintf(`"delta":{"%s":%s}`, s.member, text)
+		member := s.member
+		if soFar <= s.reasoning {
+			member = "reasoning_content"
+		}
+		choice = fmt.Sprintf(`"delta":{"%s":%s}`, member, text)
 	}
 	if s.ids {
 		choice += `,"token_ids":[` + strings.TrimSuffix(strings.Repeat("7,", tokens), ",") + "]"

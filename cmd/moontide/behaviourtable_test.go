@@ -34,6 +34,7 @@ func soundServers() []behaviour {
 		{name: "token ids with every chunk although not asked for", verdict: "VALID", always: func(a *style, _ question) { a.ids = true }},
 		{name: "chat: role-only chunk first", verdict: "VALID", args: chat, always: func(a *style, _ question) { a.role = true }},
 		{name: "chat: reasoning text", verdict: "VALID", args: chat, always: func(a *style, _ question) { a.member = "reasoning_content" }},
+		{name: "chat: reasoning text, then an answer", verdict: "VALID", args: chat, always: func(a *style, _ question) { a.reasoning = 2 }},
 		{name: "chat: tool calls", verdict: "VALID", args: chat, always: func(a *style, _ question) { a.member, a.finish = "tool_calls", "tool_calls" }},
 		{name: "chat template adds 12 tokens to every prompt", verdict: "VALID", args: chat, always: inputCount(func(isl int) int { return isl + 12 })},
 		{name: "usage as floats", verdict: "VALID", always: func(a *style, _ question) {

@@ -28,6 +28,8 @@ func newRunSamples(t *testing.T) *runSamples {
 	s.alter(t, s.scraped, "samples.jsonl", `"rss_bytes"`, `"server":{"engine":"vllm","engines":2,"kv_use":0.5,"kv_use_max":0.5,"running":1,"waiting":1,`+
 		`"queried_tokens":9,"hit_tokens":5,"preemptions":0,"hit_rate":0.5,"block_size":16,"capacity_tokens":4096},"rss_bytes"`)
 	s.alter(t, s.unsized, "run.json", `"server_block_size": 16,`, "")
+	s.alter(t, s.unsized, "requests.jsonl", `"last_ms": `, `"reasoning_only": true, "last_ms": `)
+	s.alter(t, s.unsized, "requests.jsonl", `"chunks": `, `"reasoning_tokens": 2, "chunks": `)
 	s.alter(t, s.failed, "requests.jsonl", `"status": 200`, `"status": 500, "error": "overload", "error_class": "status"`)
 	s.alter(t, s.mixed, "requests.jsonl", `"status": 200`, `"requested_model": "a", "status": 200`)
 	s.alter(t, s.mixed, "run.json", `"target": {`, `"target": {"models": [{"model": "a", "share": 1}],`)

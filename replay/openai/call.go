@@ -115,10 +115,8 @@ func (c *call) begin(conn *http1.Conn, began time.Time) {
 func (c *call) Send(ctx context.Context) replay.Outcome {
 	o, a, class, err := c.do(ctx)
 	s := &a.stream
-	o.First, o.Last, o.Gaps, o.ChunkTokens, o.Counts = s.first, s.last, s.gaps.durations(), s.tokens.list(), s.counts
-	if o.ReasoningOnly = s.visible.IsZero() && !s.first.IsZero(); s.visible.After(s.first) {
-		o.FirstVisible = s.visible
-	}
+	o.First, o.FirstVisible, o.Last, o.Gaps, o.ChunkTokens, o.Counts = s.first, s.visible, s.last, s.gaps.durations(), s.tokens.list(), s.counts
+	o.ReasoningOnly = s.visible.IsZero() && !s.first.IsZero()
 	c.told, o.MissingDone = s.told, s.missingDone
 	o.Status, o.FirstStampError, o.MaxStampError, o.Target = a.status, s.firstStampError, s.maxStampError, c.server.index
 	o.Model = c.model
