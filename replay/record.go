@@ -147,7 +147,7 @@ func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 		Due: j.due, Ready: ready,
 		Sent: since(o.Sent), First: since(o.First), Last: since(o.Last), Done: o.Done.Sub(start),
 		ReasoningOnly: o.ReasoningOnly,
-		ConnectTime: o.ConnectTime, Gaps: o.Gaps, ChunkTokens: o.ChunkTokens, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Model: o.Model, Counts: o.Counts,
+		ConnectTime:   o.ConnectTime, Gaps: o.Gaps, ChunkTokens: o.ChunkTokens, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Model: o.Model, Counts: o.Counts,
 		Status: o.Status, Class: o.Class, Error: o.Error, MissingDone: o.MissingDone,
 	}
 	if rec.First.Set {

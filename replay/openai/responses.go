@@ -83,11 +83,14 @@ type responsesUsage struct {
 	Details struct {
 		Cached *float64 `json:"cached_tokens"`
 	} `json:"input_tokens_details"`
+	OutputDetails struct {
+		Reasoning *float64 `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
 }
 
 func (u *responsesUsage) counts() (n usageCounts) {
 	if u != nil {
-		n = usageCounts{input: count(u.Input), output: count(u.Output), details: count(u.Details.Cached)}
+		n = usageCounts{input: count(u.Input), output: count(u.Output), details: count(u.Details.Cached), reasoning: count(u.OutputDetails.Reasoning)}
 	}
 	return n
 }

@@ -40,7 +40,7 @@ func anyRecord(t *rapid.T) replay.Record {
 		Due:     instant.Draw(t, "due"), Ready: instant.Draw(t, "ready"), Done: instant.Draw(t, "done"),
 		Sent: maybe("sent"), First: maybe("first"), FirstVisible: maybe("first visible"), Last: maybe("last"),
 		ReasoningOnly: rapid.Bool().Draw(t, "reasoning only"),
-		ConnectTime: instant.Draw(t, "opening"), MaxStampError: instant.Draw(t, "blur"), FirstStampError: instant.Draw(t, "first blur"), Target: rapid.IntRange(0, 9).Draw(t, "target"),
+		ConnectTime:   instant.Draw(t, "opening"), MaxStampError: instant.Draw(t, "blur"), FirstStampError: instant.Draw(t, "first blur"), Target: rapid.IntRange(0, 9).Draw(t, "target"),
 		Stamps:  rapid.SampledFrom([]replay.Stamps{"", replay.KernelStamps, replay.ClientStamps}).Draw(t, "stamps"),
 		Chunks:  rapid.IntRange(0, 9).Draw(t, "chunks"),
 		Counts:  replay.Counts{Input: count("input"), Output: count("output"), Cached: count("cached"), Reasoning: count("reasoning")},
