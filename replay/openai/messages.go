@@ -90,7 +90,7 @@ func (u *messagesUsage) counts() (n usageCounts) {
 	}
 	n = usageCounts{input: count(u.Input), details: count(u.CacheRead), output: count(u.Output)}
 	if n.input.Set {
-		n.input.Value = min(n.input.Value+n.details.Value+count(u.CacheWrite).Value, maxCount)
+		n.input.Value = int32(min(int64(n.input.Value)+int64(n.details.Value)+int64(count(u.CacheWrite).Value), maxCount))
 	}
 	return n
 }

@@ -25,12 +25,15 @@ type usage struct {
 
 // usageCounts are the token counts in one event.
 type usageCounts struct {
-	input, output trace.Opt[int]
+	input, output tokenCount
 	// Cached tokens by source; a later source overrides an earlier one.
-	timings, cached, cacheHit, details trace.Opt[int]
+	timings, cached, cacheHit, details tokenCount
 	// Reasoning tokens by source, in the same order.
-	reasoning, reasoningDetails trace.Opt[int]
+	reasoning, reasoningDetails tokenCount
 }
+
+// tokenCount is small, because every event has several.
+type tokenCount = trace.Opt[int32]
 
 func (c *chunk) usageCounts() (n usageCounts) {
 	if u := c.Usage; u != nil {
@@ -58,36 +61,37 @@ func (c *chunk) usageCounts() (n usageCounts) {
 const maxCount = math.MaxInt32
 
 // count converts a number of tokens, which some servers send as a float.
-func count(n *float64) trace.Opt[int] {
+func count(n *float64) tokenCount {
 	if n == nil || !(*n >= 0) {
-		return trace.Opt[int]{}
+		return tokenCount{}
 	}
-	return trace.Some(int(min(*n, maxCount)))
+	return trace.Some(int32(min(*n, maxCount)))
 }
 
-// last returns the last count that is set.
-func last(sources ...trace.Opt[int]) (best trace.Opt[int]) {
-	for _, source := range sources {
-		if source.Set {
-			best = source
-		}
+// firstSet returns n, or the count of a worse source if n is not set.
+func firstSet(n, worse tokenCount) tokenCount {
+	if n.Set {
+		return n
 	}
-	return best
+	return worse
 }
 
 // update returns counts with those of n. Counts are totals, even from servers that
 // send usage with every chunk, so a smaller one does not replace a larger one.
 func (n *usageCounts) update(counts replay.Counts) replay.Counts {
+	if *n == (usageCounts{}) { // as in most events
+		return counts
+	}
 	raise(&counts.Input, n.input)
 	raise(&counts.Output, n.output)
-	raise(&counts.Cached, last(n.timings, n.cached, n.cacheHit, n.details))
-	raise(&counts.Reasoning, last(n.reasoning, n.reasoningDetails))
+	raise(&counts.Cached, firstSet(n.details, firstSet(n.cacheHit, firstSet(n.cached, n.timings))))
+	raise(&counts.Reasoning, firstSet(n.reasoningDetails, n.reasoning))
 	return counts
 }
 
-func raise(to *trace.Opt[int], n trace.Opt[int]) {
-	if n.Set && (!to.Set || n.Value > to.Value) {
-		*to = n
+func raise(to *trace.Opt[int], n tokenCount) {
+	if n.Set && (!to.Set || int(n.Value) > to.Value) {
+		*to = trace.Some(int(n.Value))
 	}
 }
 
@@ -127,7 +131,7 @@ func scanUsage(c *jsonscan.Cursor, n *usageCounts) {
 }
 
 // scanDetails reads the count with a key of an object.
-func scanDetails(c *jsonscan.Cursor, key string, n *trace.Opt[int]) {
+func scanDetails(c *jsonscan.Cursor, key string, n *tokenCount) {
 	if null(c) {
 		return
 	}
@@ -142,12 +146,12 @@ func scanDetails(c *jsonscan.Cursor, key string, n *trace.Opt[int]) {
 	}
 }
 
-func scanCount(c *jsonscan.Cursor, n *trace.Opt[int]) {
+func scanCount(c *jsonscan.Cursor, n *tokenCount) {
 	if null(c) {
 		return
 	}
 	start := *c
-	*n = trace.Some(c.Int(maxCount))
+	*n = trace.Some(int32(c.Int(maxCount)))
 	if c.Peek() == '.' {
 		*c = start
 		*n = trace.Some(scanFloat(c))
@@ -155,7 +159,7 @@ func scanCount(c *jsonscan.Cursor, n *trace.Opt[int]) {
 }
 
 // scanFloat reads a count that is a float, without its decimals.
-func scanFloat(c *jsonscan.Cursor) int {
+func scanFloat(c *jsonscan.Cursor) int32 {
 	n, places := c.Decimal()
 	if places > 6 { // rounding could change the integer
 		c.Fail()
@@ -165,6 +169,7 @@ func scanFloat(c *jsonscan.Cursor) int {
 	}
 	if n < 0 || n > maxCount {
 		c.Fail()
+		return 0
 	}
-	return int(n)
+	return int32(n)
 }
