@@ -26,7 +26,7 @@ func targetFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "model-from-trace", Category: inTarget, Usage: "send the model that a row of the trace names in its key model; --model is for rows without one"},
 		&cli.BoolFlag{Name: "priority-from-trace", Category: inTarget, Usage: "send the integer in a row's key priority as the member priority of vLLM's API"},
 		&cli.StringFlag{Name: "session-header", Category: inTarget, Value: openai.DefaultSessionHeader, Usage: "`NAME` of the header that carries the session of a request, for session affinity; none sends no such header"},
-		repeatable(cli.GenericFlag{Name: "echo-header", Category: inTarget, Usage: "send the header `NAME` of a session's answers back with its later turns; repeatable"}),
+		repeatable(cli.GenericFlag{Name: "echo-header", Category: inTarget, Usage: "send the header `NAME` of a session's answers back with its later turns, NAME=OTHER under another name; repeatable"}),
 		repeatable(cli.GenericFlag{Name: "echo-cookie", Category: inTarget, Usage: "send the cookie `NAME` of a session's answers back with its later turns; repeatable"}),
 		&clidoc.ChoiceFlag{
 			StringFlag: cli.StringFlag{Name: "endpoint", Category: inTarget, Usage: "`API` to call: %s", DefaultText: "that of --url if it names one, or what --server has, or completions"},
@@ -99,7 +99,8 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 		return cfg, misused("replay: --model: %w", err)
 	}
 	for _, name := range textsOf(c, "echo-header") {
-		cfg.Echo = append(cfg.Echo, openai.Echo{Name: name})
+		name, as, _ := strings.Cut(name, "=")
+		cfg.Echo = append(cfg.Echo, openai.Echo{Name: name, As: as})
 	}
 	for _, name := range textsOf(c, "echo-cookie") {
 		cfg.Echo = append(cfg.Echo, openai.Echo{Name: name, Cookie: true})
