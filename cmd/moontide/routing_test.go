@@ -191,3 +191,41 @@ func TestEchoThroughAGateway(t *testing.T) {
 		t.Errorf("a value of the router is in the output\n%s%s", r.out, r.err)
 	}
 }
+
+// A resumed run draws the same models. What the router gave before is not known: a
+// note says so, and the sessions in progress go on without it.
+func TestRoutingOfAResumedRun(t *testing.T) {
+	t.Parallel()
+	g, dir := &gateway{turns: map[string]int{}}, t.TempDir()
+	s := httptest.NewServer(g)
+	t.Cleanup(s.Close)
+	write(t, dir, "t.jsonl", strings.ReplaceAll(rowsOfSessions(), `"session_id": "`, `"session_id": "r`))
+	r := try(t, dir, "", "replay", "t.jsonl", "--url", s.URL, "--model", "m=1,n=1", "--session-header", "X-Conversation", "--echo-cookie", "route", "--out", "run")
+	whole, folder := recordsOf(t, filepath.Join(dir, "run")), filepath.Join(dir, "run")
+	if len(whole) != 12 {
+		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	text, err := os.ReadFile(filepath.Join(folder, runfile.RequestsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, folder, runfile.RequestsFile, strings.Join(strings.SplitAfter(string(text), "\n")[:6], ""))
+	run := runOfFolder(t, folder)
+	run.Stopped = true
+	if err := runfile.WriteJSON(filepath.Join(folder, runfile.RunFile), run); err != nil {
+		t.Fatal(err)
+	}
+	r = try(t, dir, "", "replay", "t.jsonl", "--resume", "run")
+	if !strings.Contains(unwrapped(r.out), "values that the router gave before the run was resumed are not kept") {
+		t.Errorf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	resumed := recordsOf(t, folder)
+	for row, rec := range whole {
+		if resumed[row].Model != rec.Model {
+			t.Errorf("row %d asks for %s, and %s when the run is resumed", row, rec.Model, resumed[row].Model)
+		}
+	}
+	if echoed := runOfFolder(t, folder).Echoed; len(resumed) != 12 || len(echoed) != 1 || echoed[0].With != 9 || echoed[0].Missing == 0 || g.lacking == 0 {
+		t.Errorf("%d records, %+v, %d later turns lack the cookie", len(resumed), echoed, g.lacking)
+	}
+}

@@ -54,7 +54,7 @@ func (c *Client) probeUnlisted(ctx context.Context) (notes []string, err error) 
 	const most = 8
 	for i, m := range c.unlisted {
 		if i == most {
-			notes = append(notes, fmt.Sprintf("the endpoint lists neither of %d models; %d of them were tried", len(c.unlisted), most))
+			notes = append(notes, fmt.Sprintf("the endpoint does not list %d of the models; the first %d of them were tried", len(c.unlisted), most))
 			break
 		}
 		body := append(slices.Clone(c.headOf(m.Name)), c.probeBody(probeTokens)[len(c.layout.head):]...)

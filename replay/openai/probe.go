@@ -17,7 +17,8 @@ const probeTimeout = 60 * time.Second
 // requests: the model, if not configured, and everything that servers may refuse,
 // such as ignore_eos, token ids or the completions API. It measures how the servers
 // count prompt tokens. To a server that refuses nothing it sends three requests,
-// else one more for each refusal, eight at most. The notes, for the user, tell what
+// else one more for each refusal, eight at most, and one for each of several models
+// that the first server does not list, eight at most. The notes, for the user, tell what
 // was left out and what that costs.
 func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 	c.beginNegotiation()
