@@ -79,8 +79,14 @@ func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Tar
 // sourceNotes returns the notes on prompts for the report.
 func sourceNotes(source prompt.Source) []string {
 	if source.Text == nil {
-		if n := source.Words.Replaced(); n > 0 {
-			return []string{fmt.Sprintf("%d of the usual words are not one token each in the tokenizer's vocabulary: others are used", n)}
+		var usual *prompt.Words
+		replaced, distinct := source.Words.Replaced(), source.Words.Distinct()
+		note := fmt.Sprintf("%d of the usual words are not one token each in the tokenizer's vocabulary: others are used", replaced)
+		if distinct < usual.Distinct() {
+			note += fmt.Sprintf("; it has only %d suitable words of one token, so they are repeated", distinct)
+		}
+		if replaced > 0 {
+			return []string{note}
 		}
 		return nil
 	}

@@ -169,8 +169,8 @@ func TestCorpusRefused(t *testing.T) {
 		"splits text in an unknown": func() (*prompt.Corpus, error) {
 			return prompt.NewCorpus(given(prose(3000)), joined.tokenizer(t))
 		},
-		"1023 suitable words of one token": func() (*prompt.Corpus, error) {
-			return prompt.NewCorpus(given(prose(3000)), usual(t).without("able").tokenizer(t))
+		"63 suitable words of one token; 64 are needed": func() (*prompt.Corpus, error) {
+			return prompt.NewCorpus(given(prose(3000)), usualFew(t, 63).tokenizer(t))
 		},
 	} {
 		if c, err := make(); c != nil || err == nil || !strings.Contains(err.Error(), want) {

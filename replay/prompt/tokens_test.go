@@ -47,6 +47,13 @@ func (v vocabulary) without(words ...string) vocabulary {
 	return v
 }
 
+// usualFew is the vocabulary with the first n usual words only.
+func usualFew(t testing.TB, n int) vocabulary {
+	v := usual(t)
+	v.texts = v.texts[:2*n] // each with and without a space
+	return v
+}
+
 // tokenizer makes the tokenizer.
 func (v vocabulary) tokenizer(t testing.TB) *tokenizer.Tokenizer {
 	t.Helper()

@@ -26,21 +26,27 @@ type Encoder interface {
 	SHA256() string
 }
 
-// Words is a list of 1024 words of one token each. A nil *Words is the list of
+// Words is a list of 1024 words of one token each, some of them repeated if the
+// vocabulary has fewer. A nil *Words is the list of
 // this package, which suits common vocabularies.
 type Words struct {
 	packed    *wordTable
 	replaced  int
+	distinct  int
 	tokenizer string
 }
 
-var usualWords = &Words{packed: packWords(strings.Fields(wordList))}
+var usualWords = &Words{packed: packWords(strings.Fields(wordList)), distinct: wordCount}
 
 func (w *Words) table() *wordTable { return cmp.Or(w, usualWords).packed }
 
 // Replaced returns the number of words of the list that were replaced because they
 // are not one token.
 func (w *Words) Replaced() int { return cmp.Or(w, usualWords).replaced }
+
+// Distinct returns the number of different words: 1024, or as many as the
+// vocabulary has.
+func (w *Words) Distinct() int { return cmp.Or(w, usualWords).distinct }
 
 // Tokenizer returns the SHA256 of the tokenizer that the words were chosen for, or
 // "".
@@ -49,10 +55,15 @@ func (w *Words) Tokenizer() string { return cmp.Or(w, usualWords).tokenizer }
 // plainWord matches words like those of the list.
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ [a-z]{2,6}$`) })
 
+// minWords is the number of different words below which prompts that share nothing
+// could begin alike.
+const minWords = 64
+
 // NewWords chooses words for a vocabulary: the list of this package, with words
-// that are not one token replaced by others, in alphabetical order.
+// that are not one token replaced by others, in alphabetical order. If there are
+// too few, they are repeated in turn.
 func NewWords(enc Encoder) (*Words, error) {
-	chosen := strings.Fields(wordList)
+	chosen, distinct := strings.Fields(wordList), wordCount
 	var wrong []int
 	for i, word := range chosen {
 		switch one, err := isOneToken(enc, word); {
@@ -67,11 +78,18 @@ func NewWords(enc Encoder) (*Words, error) {
 		if err != nil {
 			return nil, err
 		}
+		if distinct = min(wordCount, wordCount-len(wrong)+len(others)); distinct < minWords {
+			return nil, fmt.Errorf("the vocabulary has only %d suitable words of one token; %d are needed", distinct, minWords)
+		}
 		if len(others) < len(wrong) {
-			return nil, fmt.Errorf("the vocabulary has only %d suitable words of one token; %d are needed", wordCount-len(wrong)+len(others), wordCount)
+			for i, word := range chosen {
+				if !slices.Contains(wrong, i) {
+					others = append(others, word)
+				}
+			}
 		}
 		for n, i := range wrong {
-			chosen[i] = others[n]
+			chosen[i] = others[n%len(others)]
 		}
 	}
 	ids, err := enc.Append(nil, strings.Join(chosen, " "))
@@ -81,7 +99,7 @@ func NewWords(enc Encoder) (*Words, error) {
 	case len(ids) != wordCount:
 		return nil, errors.New("the tokenizer does not split text at spaces, so no words are one token each")
 	}
-	return &Words{packWords(chosen), len(wrong), enc.SHA256()}, nil
+	return &Words{packWords(chosen), len(wrong), distinct, enc.SHA256()}, nil
 }
 
 // otherWords returns the single-token words that are not in the list.

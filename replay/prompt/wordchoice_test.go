@@ -48,13 +48,40 @@ func TestWordsOfAnotherVocabulary(t *testing.T) {
 	}
 }
 
+// A vocabulary with too few words has all of them repeated, and prompts have as many
+// tokens as words.
+func TestFewWords(t *testing.T) {
+	few := usualFew(t, 90)
+	few.texts = append(few.texts, "zzz", "Ġzzz")
+	tok := few.tokenizer(t)
+	words, err := prompt.NewWords(tok)
+	if err != nil || words.Distinct() != 91 {
+		t.Fatalf("%d words, error %v", words.Distinct(), err)
+	}
+	text := string(prompt.Source{Words: words}.Filler("x", 50_000).AppendWords(nil))
+	if n := count(t, tok, text); n != 50_000 {
+		t.Errorf("50000 words are %d tokens", n)
+	}
+	seen := map[string]int{}
+	for word := range strings.FieldsSeq(text) {
+		seen[word]++
+	}
+	if len(seen) != 91 {
+		t.Errorf("%d different words", len(seen))
+	}
+	for word, n := range seen {
+		if n < 300 || n > 900 { // 549 on average
+			t.Errorf("%q is used %d times", word, n)
+		}
+	}
+}
+
 func TestNoWords(t *testing.T) {
-	few := usual(t).without("able")
 	glued := usual(t)
 	glued.pattern = `.+`
 	for want, v := range map[string]vocabulary{
-		"the vocabulary has only 1023 suitable words of one token; 1024 are needed": few,
-		"does not split text at spaces":                                             glued,
+		"the vocabulary has only 63 suitable words of one token; 64 are needed": usualFew(t, 63),
+		"does not split text at spaces":                                         glued,
 	} {
 		if _, err := prompt.NewWords(v.tokenizer(t)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
