@@ -157,7 +157,7 @@ func (v *Verdict) checkFailures(r *Result) {
 	own, canceled := r.Errors[replay.ClientFault], r.Errors[replay.Canceled]
 	if failed := r.Failed - own - canceled; failed > 0 {
 		v.share("failed", failed, ended, limit(r.Thresholds.MaxFailed), "requests failed",
-			"the latencies cover the others only; most common: "+commonClass(r.Errors))
+			"the latencies cover the others only; most common: "+r.commonFailure())
 	}
 	if own > 0 {
 		v.share("client_failed", own, ended, limit(maxClientFailed).any(), "requests were not sent because of the client",
@@ -178,10 +178,15 @@ func (v *Verdict) checkFailures(r *Result) {
 	}
 }
 
-// commonClass names the most common class of failures on the server's side.
-func commonClass(errors map[replay.Class]int) string {
-	classes := slices.DeleteFunc(slices.Sorted(maps.Keys(errors)), func(c replay.Class) bool { return c == replay.ClientFault || c == replay.Canceled })
-	return string(slices.MaxFunc(classes, func(a, b replay.Class) int { return cmp.Compare(errors[a], errors[b]) }))
+// commonFailure names the most common class of failures on the server's side, with
+// an example.
+func (r *Result) commonFailure() string {
+	classes := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Errors)), func(c replay.Class) bool { return c == replay.ClientFault || c == replay.Canceled })
+	class := slices.MaxFunc(classes, func(a, b replay.Class) int { return cmp.Compare(r.Errors[a], r.Errors[b]) })
+	if example := r.Examples[class]; example != "" {
+		return fmt.Sprintf("%s, such as %q", class, example)
+	}
+	return string(class)
 }
 
 // checkLateness checks how late the client sent requests and read answers. Late
