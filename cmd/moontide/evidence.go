@@ -45,7 +45,7 @@ func thresholdFlags() []cli.Flag {
 func serverFlags() []cli.Flag {
 	return []cli.Flag{serverBlockSizeFlag, repeatable(cli.GenericFlag{
 		Name: serverMetricsFlag, Category: inValidity,
-		Usage: "Prometheus metrics `URL` of the server (vLLM, SGLang, TensorRT-LLM, Dynamo) to record every second; repeatable",
+		Usage: "Prometheus metrics `URL` of the server (vLLM, SGLang, TensorRT-LLM, Dynamo, llama.cpp) to record every second; repeatable",
 	})}
 }
 

@@ -6,8 +6,8 @@
 // server's metrics. [Sampler.Stop] takes the last one. A sample takes about 20
 // us and does not stop other goroutines.
 //
-// A [Scraper] reads the Prometheus metrics of vLLM, SGLang, TensorRT-LLM and
-// Dynamo servers.
+// A [Scraper] reads the Prometheus metrics of vLLM, SGLang, TensorRT-LLM, Dynamo
+// and llama.cpp servers.
 package evidence
 
 import (

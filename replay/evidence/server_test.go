@@ -49,10 +49,34 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Real engines sent the pages in testdata/engines.
+func TestParseEngines(t *testing.T) {
+	t.Parallel()
+	for engine, blockSize := range map[string]float64{"vllm": 32, "llamacpp": 0} {
+		text, err := os.ReadFile(filepath.Join("testdata", "engines", engine+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := evidence.Parse(bytes.NewReader(text))
+		if err != nil || f.Engine != engine {
+			t.Fatalf("%s: engine %q, %v", engine, f.Engine, err)
+		}
+		if f.Running == nil || *f.Running != 0 || f.Waiting == nil || *f.Waiting != 0 {
+			t.Errorf("%s: running %v, waiting %v", engine, f.Running, f.Waiting)
+		}
+		if f.HitTokens == nil || *f.HitTokens <= 0 || f.QueriedTokens == nil || *f.QueriedTokens <= *f.HitTokens {
+			t.Errorf("%s: %v tokens found of %v", engine, f.HitTokens, f.QueriedTokens)
+		}
+		if blockSize > 0 && (f.BlockSize == nil || *f.BlockSize != blockSize) {
+			t.Errorf("%s: block size %v", engine, f.BlockSize)
+		}
+	}
+}
+
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                                           "metrics have no figure of vLLM, SGLang, TensorRT-LLM or Dynamo",
+		"":                                           "metrics have no figure of vLLM, SGLang, TensorRT-LLM, Dynamo or llama.cpp",
 		"# HELP x y\nprocess_cpu_seconds 3\n":        "metrics have no figure",
 		"vllm:num_requests_running NaN\n":            "metrics have no figure",
 		"[{\"iter\": 1}]\n":                          "metrics do not parse",

@@ -33,6 +33,7 @@ type names struct {
 	hit              []string // counters of tokens
 	queried          []string
 	missed           string   // set if hit counts blocks; missed then counts blocks too
+	computed         []string // counters of the tokens that were not found, instead of queried
 	hitRate          []string // gauges of servers without the counters
 	preemptions      []string
 	info             string // has labels with the block size and the number of blocks
@@ -82,6 +83,12 @@ var known = []names{
 		hitRate: []string{"dynamo_component_kv_cache_hit_rate", "dynamo_component_kvstats_gpu_prefix_cache_hit_rate"},
 		block:   []string{"dynamo_frontend_model_kv_cache_block_size"},
 		blocks:  []string{"dynamo_component_total_blocks", "dynamo_component_kvstats_total_blocks"},
+	}, {
+		engine:  "llamacpp",
+		running: []string{"llamacpp_requests_processing"}, waiting: []string{"llamacpp_requests_deferred"},
+		kvUse:    []string{"llamacpp_kv_cache_usage_ratio"},
+		hit:      []string{"llamacpp_prompt_tokens_cached_total"},
+		computed: []string{"llamacpp_prompt_tokens_total"},
 	},
 }
 
@@ -89,7 +96,7 @@ var known = []names{
 const startTime = "process_start_time_seconds"
 
 // ErrUnknown reports that a page has none of the known metrics.
-var ErrUnknown = errors.New("metrics have no figure of vLLM, SGLang, TensorRT-LLM or Dynamo")
+var ErrUnknown = errors.New("metrics have no figure of vLLM, SGLang, TensorRT-LLM, Dynamo or llama.cpp")
 
 // Parse parses a page of metrics.
 func Parse(r io.Reader) (runfile.ServerFigures, error) {
@@ -231,7 +238,9 @@ func (p page) shares(names []string) []float64 {
 // hits returns the tokens found in the prefix cache and the tokens looked up.
 func (p page) hits(n names, block *float64) (hit, queried *float64) {
 	hit = p.sum(n.hit)
-	if n.missed == "" {
+	if computed := p.sum(n.computed); hit != nil && computed != nil {
+		queried = new(*hit + *computed)
+	} else if n.missed == "" {
 		queried = p.sum(n.queried)
 	} else if missed := p.sum([]string{n.missed}); hit != nil && missed != nil && block != nil {
 		hit, queried = new(*hit**block), new((*hit+*missed)**block)
