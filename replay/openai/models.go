@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -28,7 +29,7 @@ func (c *Client) settleModel(ctx context.Context) (notes []string, err error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil && c.cfg.Model == "":
-		return nil, fmt.Errorf("asking %s for its models, as none is set: %s", s.base.shown(s.base.modelsPath()), c.printable(err.Error()))
+		return nil, fmt.Errorf("asking %s for its models, as none is set: %w", s.base.shown(s.base.modelsPath()), c.listError(err))
 	case err != nil:
 		notes = append(notes, "the endpoint does not list its models: "+c.printable(err.Error()))
 	case c.cfg.Model == "" && len(models) == 1 && oneLine(models[0]) != models[0]:
@@ -70,6 +71,15 @@ func (c *Client) probeUnlisted(ctx context.Context) (notes []string, err error) 
 	return notes, nil
 }
 
+// listError returns the error of the list without secrets.
+func (c *Client) listError(err error) error {
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		refused.Text = c.printable(refused.Text)
+		return refused
+	}
+	return errors.New(c.printable(err.Error()))
+}
+
 const maxModels = 4 << 20 // bytes of the list
 
 // models returns the names that /v1/models lists. Its errors may quote secrets.
@@ -82,6 +92,8 @@ func (c *Client) models(ctx context.Context, s *server) ([]string, error) {
 	call := &call{client: c, server: s, head: head.Header(), timeout: min(probeTimeout, c.cfg.Timeout), maxText: maxModels}
 	_, a, _, err := call.do(ctx)
 	switch {
+	case err != nil && (a.status == 401 || a.status == 403):
+		return nil, &RefusedError{Status: a.status, Text: err.Error(), Remedy: UseKey}
 	case err != nil && a.status != statusOK:
 		return nil, err
 	case a.err != nil && a.err != io.EOF:

@@ -55,7 +55,8 @@ var concessions = []concession{
 // concede drops what the server refused, or may have refused, and reports whether
 // to try again. The note may be "".
 func (c *Client) concede(o replay.Outcome) (note string, again bool) {
-	if o.Class != replay.HTTPError || o.Status < 400 || o.Status >= 500 {
+	// vLLM refuses some contents within a stream, after status 200.
+	if o.Class != replay.Server && (o.Class != replay.HTTPError || o.Status < 400 || o.Status >= 500) {
 		return "", false
 	}
 	text, named := strings.ToLower(o.Error), false

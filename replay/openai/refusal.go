@@ -34,7 +34,7 @@ func (e *RefusedError) Error() string { return e.Text }
 
 // refusal returns the error of a failed probe.
 func (c *Client) refusal(o replay.Outcome) error {
-	if o.Class != replay.HTTPError {
+	if o.Class != replay.HTTPError && o.Class != replay.Server {
 		return fmt.Errorf("%s", o.Error)
 	}
 	return &RefusedError{Status: o.Status, Text: o.Error, Remedy: c.remedy(o.Status, strings.ToLower(o.Error))}
