@@ -95,10 +95,11 @@ func evicting(blocks, size int, prompts []prompt) (cached []int) {
 }
 
 // llamacppCached is the cache of llama.cpp with one slot: what the prompt shares
-// with the request before, except its last token.
+// with the request before, except its last token. Before the first one was a probe,
+// with the same template.
 func llamacppCached(_ options, prompts []prompt) (cached []int) {
 	for i, p := range prompts {
-		n := 0
+		n := p.before
 		if i > 0 {
 			n = min(p.common(prompts[i-1]), p.length()-1)
 		}

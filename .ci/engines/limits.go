@@ -162,7 +162,7 @@ func smallVocabulary(s *session) error {
 	if err != nil {
 		return err
 	}
-	s.says("note about the range of token ids", o.reason("token ids are drawn"), "token ids are drawn from", "to 1874")
+	s.says("note about the range of token ids", o.reason("to 1874"), "token ids are drawn from", "to 1874")
 	if err := o.ran(); err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ type exchange struct {
 	response    http1.Response
 	answer      answer
 	connectTime time.Duration
+	head, body  []byte // to send them again; nil if the connection is new
 }
 
 // newCall returns a request to a server; session may be "".
@@ -107,6 +108,9 @@ func (c *call) begin(conn *http1.Conn, began time.Time) {
 	}
 	r.Deadline, r.StartDeadline = began.Add(c.timeout), began.Add(cfg.FirstByteTimeout)
 	head, body := c.head, c.body
+	if conn.Used() && c.client.keep(len(body)) {
+		x.head, x.body = head, body
+	}
 	c.sent, c.head, c.body = x, nil, nil
 	conn.Begin(&x.response, head, body)
 }
@@ -152,13 +156,9 @@ func (c *call) do(ctx context.Context) (o replay.Outcome, a *answer, class repla
 		}
 		c.begin(conn, began)
 	}
-	x := c.sent
+	x, sent, writeErr := c.wait(ctx)
 	c.sent, a = nil, &x.answer
-	sent, writeErr := x.conn.Wait(ctx)
-	o.ConnectTime, o.Sent, o.Done = x.connectTime, sent, x.response.Received
-	if sent.After(o.Done) { // the server refused the request before it was sent
-		o.Done = sent
-	}
+	o = x.outcome(sent)
 	o.Stamps = replay.ClientStamps
 	if !a.stream.clientStamps {
 		o.Stamps = c.client.Stamps()

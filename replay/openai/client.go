@@ -48,6 +48,7 @@ type Client struct {
 	template trace.Opt[int]
 
 	budget sse.Budget        // of the events of all streams
+	kept   atomic.Int64      // bytes of requests that may have to be sent again
 	mask   *strings.Replacer // of secrets
 	digest digest
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -186,7 +187,8 @@ func (l *ledger) agrees(name string, tally replay.Tally, status replay.Status, r
 		}
 	}
 	for row, n := range l.seen {
-		if n != 1 {
+		// A used connection may be closed while a request is on its way.
+		if n != 1 && (n != 2 || strings.HasSuffix(name, Fresh)) {
 			l.t.Errorf("%s: row %d was sent %d times", name, row, n)
 		}
 	}

@@ -12,7 +12,12 @@ import (
 type Conn struct {
 	transport
 	response *Response // between Begin and the end of Wait
+	used     bool      // it has carried an exchange
 }
+
+// Used reports whether the connection has carried an exchange before. Servers close
+// such connections when they like, perhaps while a request is on its way.
+func (c *Conn) Used() bool { return c.used }
 
 // transport carries the bytes of a connection. It is a blockingConn or a
 // [poll.Conn], which documents the methods.
@@ -46,7 +51,7 @@ func (c *Conn) Begin(r *Response, request ...[]byte) {
 func (c *Conn) Wait(ctx context.Context) (sent time.Time, err error) {
 	sent, wrote, err := c.transport.Wait(ctx)
 	c.response.Reusable = c.response.Reusable && wrote
-	c.response = nil
+	c.response, c.used = nil, true
 	return sent, err
 }
 

@@ -81,6 +81,9 @@ const (
 	over
 )
 
+// PartOfHead reports whether the response ended within its head.
+func (r *Response) PartOfHead() bool { return len(r.head) > 0 || r.interim > 0 }
+
 // HeadError reports a head that is not HTTP.
 type HeadError struct{ err error }
 
