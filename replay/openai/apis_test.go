@@ -213,7 +213,7 @@ func TestProbeOfAPIs(t *testing.T) {
 				case r == nil:
 					return
 				case r.Method == http.MethodGet:
-					p.say(listed("a"))
+					p.say(listed("m"))
 				default:
 					n := fmt.Sprint(countWords(body))
 					stream := strings.NewReplacer(`"input_tokens":12`, `"input_tokens":`+n, `"prompt_tokens":12`, `"prompt_tokens":`+n,

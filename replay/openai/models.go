@@ -39,6 +39,9 @@ func (c *Client) settleModel(ctx context.Context) (notes []string, err error) {
 	case c.cfg.Model == "":
 		return nil, fmt.Errorf("%s serves %d models: choose one of %s", s.base, len(models), c.printable(strings.Join(models, ", ")))
 	}
+	if err == nil && !slices.Contains(models, c.cfg.Model) {
+		notes = append(notes, c.printable(fmt.Sprintf("the endpoint lists the model %s, not %s: it may answer with a model of its choice", strings.Join(models, ", "), c.cfg.Model)))
+	}
 	c.unlisted = nil
 	for _, m := range c.cfg.allModels() {
 		if m.Name != c.cfg.Model && !slices.Contains(models, m.Name) {

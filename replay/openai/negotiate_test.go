@@ -35,7 +35,7 @@ func picky(requests chan<- string, refusals ...refusal) func(*peer) {
 				return
 			}
 			requests <- r.URL.Path
-			answer := listed("a")
+			answer := listed("m")
 			if r.Method != http.MethodGet {
 				answer = recounted(streamed+inChunk(complete)+lastChunk, countIn(body))
 				for _, no := range refusals {

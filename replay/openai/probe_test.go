@@ -79,6 +79,7 @@ func TestProbe(t *testing.T) {
 		err    string
 	}{
 		"one model":             {"", endpoint(listed("a"), whole), "a", "", ""},
+		"another model":         {"b", endpoint(listed("a", "c"), whole), "b", "lists the model a, c, not b", ""},
 		"two models":            {"", endpoint(listed("a", "b"), whole), "", "", "serves 2 models: choose one of a, b"},
 		"two models, one named": {"b", endpoint(listed("a", "b"), whole), "b", "", ""},
 		"no models":             {"", endpoint(listed(), whole), "", "", "not a list of models"},
@@ -138,7 +139,7 @@ func TestProbeSendsNothingOfTheTrace(t *testing.T) {
 				case r == nil:
 					return
 				case r.Method == http.MethodGet:
-					p.say(listed("a"))
+					p.say(listed("m"))
 				default:
 					bodies <- body
 					p.say(recounted(streamed+inChunk(complete)+lastChunk, countIn(body)))
