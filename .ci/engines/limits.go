@@ -65,7 +65,7 @@ func wrongModel(s *session) error {
 		if err != nil {
 			return err
 		}
-		s.says("note that the server has no such model", o.reason("nosuch"), "nosuch", tiny.name)
+		s.says("note that the server has no such model", o.reason("lists the model"), "nosuch", tiny.name)
 		return nil
 	}
 	return s.refused("the server's words and its models", []string{"--model", "nosuch"}, "nosuch", tiny.name)
