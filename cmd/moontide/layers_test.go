@@ -30,8 +30,10 @@ var mayImport = map[string][]string{
 	"replay/bench":                  {"analyze/run", "replay", "replay/evidence", "replay/monotonic", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/server", "replay/sim/virtual", "trace", "trace/atomicfile", "trace/format", "trace/stats", "trace/tokenizer"},
 	"replay/evidence":               {"replay", "replay/runfile"},
 	"replay/monotonic":              {},
-	"replay/openai":                 {"replay", "replay/openai/http1", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "trace", "trace/jsonscan"},
+	"replay/openai":                 {"replay", "replay/openai/dial", "replay/openai/http1", "replay/openai/http2", "replay/openai/poll", "replay/openai/sse", "replay/prompt", "trace", "trace/jsonscan"},
+	"replay/openai/dial":            {},
 	"replay/openai/http1":           {"replay/openai/poll"},
+	"replay/openai/http2":           {"replay/openai/http1", "replay/openai/poll"},
 	"replay/openai/http1/http1test": {},
 	"replay/openai/sse":             {},
 	"replay/openai/poll":            {},
@@ -61,9 +63,9 @@ var mayImport = map[string][]string{
 // onlyIn lists libraries that may be used in one place only.
 var onlyIn = map[string][]string{
 	"github.com/valyala/fasthttp":   {"replay/openai", "replay/openai/http1", "replay/evidence", "replay/sim/server"},
-	"net/http":                      {},
+	"net/http":                      {"replay/openai/http2"},
 	"github.com/urfave/cli/v2":      {"cmd/moontide", "cmd/moontide/clidoc"},
-	"github.com/klauspost/compress": {"trace/format"},
+	"github.com/klauspost/compress": {"replay/openai/http1", "trace/format"},
 	"github.com/goccy/go-yaml":      {"synth/spec"},
 }
 

@@ -80,8 +80,15 @@ func try(t *testing.T, dir, stdin string, args ...string) result {
 		return workers.run(t, job{dir, args})
 	}
 	cmd := moontide(dir, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	return finish(t, cmd)
+}
+
+// finish runs a command to its end.
+func finish(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
 	var out, talk bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &talk
+	cmd.Stdout, cmd.Stderr = &out, &talk
 	if err := cmd.Run(); err != nil {
 		if _, exited := err.(*exec.ExitError); !exited {
 			t.Fatal(err)

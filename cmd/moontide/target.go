@@ -1,10 +1,8 @@
 package main
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -21,7 +19,7 @@ import (
 
 // targetFlags returns the flags for the endpoint and the content of requests.
 func targetFlags() []cli.Flag {
-	return []cli.Flag{
+	return append(networkFlags(),
 		&cli.StringFlag{Name: "model", Category: inTarget, Usage: "`NAME`: model name; optional if the endpoint serves one model. A mix such as a=0.7,b=0.3 draws one for each session"},
 		&cli.BoolFlag{Name: "model-from-trace", Category: inTarget, Usage: "send the model that a row of the trace names in its key model; --model is for rows without one"},
 		&cli.BoolFlag{Name: "priority-from-trace", Category: inTarget, Usage: "send the integer in a row's key priority as the member priority of vLLM's API"},
@@ -48,7 +46,6 @@ func targetFlags() []cli.Flag {
 			StringFlag: cli.StringFlag{Name: "connections", Category: inTarget, Value: openai.Pooled, Usage: "`MODE` of connections: %s"},
 			Choices:    clidoc.OneOf(openai.ConnectionModes()...).Noted(openai.Pooled, "reused").Noted(openai.Fresh, "a new one for each request"),
 		},
-		&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
 		&clidoc.ChoiceFlag{
 			StringFlag: cli.StringFlag{Name: "prompt", Category: inRequests, Usage: "`FORM`: prompt form: %s", DefaultText: "tokens for completions, words for chat"},
 			Choices:    clidoc.OneOf(openai.PromptForms()...).Noted(openai.Tokens, "token ids, exact length").Noted(openai.Words, "one token each"),
@@ -63,7 +60,7 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "extra-body", Category: inRequests, Usage: "`JSON` object whose members are added to every request, such as '{\"top_k\": 5}'"},
 		&cli.DurationFlag{Name: "first-byte-timeout", Category: inRunControl, Value: openai.DefaultFirstByteTimeout, Usage: "fail a request whose first token takes longer than `TIME`"},
 		&cli.DurationFlag{Name: "idle-timeout", Category: inRunControl, Value: openai.DefaultIdleTimeout, Usage: "fail a request that gets no byte for `TIME` after its first token"},
-	}
+	)
 }
 
 func serverChoices() clidoc.Choices {
@@ -122,13 +119,8 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 	if c.IsSet("api-key-header") && cfg.APIKey == "" {
 		return cfg, misused("replay: --api-key-header needs the key: add --api-key-env VARIABLE")
 	}
-	if c.IsSet("ca-file") {
-		if !slices.ContainsFunc(cfg.URLs, isHTTPS) {
-			return cfg, misused("replay: --ca-file is for https, but no --url is https")
-		}
-		if cfg.RootCAs, err = readCAs(c.String("ca-file")); err != nil {
-			return cfg, err
-		}
+	if err := setNetwork(c, &cfg); err != nil {
+		return cfg, err
 	}
 	if c.IsSet("token-range") {
 		if cfg.Source.Low, cfg.Source.High, err = parseTokenRange(c.String("token-range")); err != nil {
@@ -175,8 +167,6 @@ func urlsOf(c *cli.Context) []string {
 	return urls
 }
 
-func isHTTPS(url string) bool { return len(url) > 6 && strings.EqualFold(url[:6], "https:") }
-
 func parseTokenRange(text string) (low, high uint32, err error) {
 	first, last, ok := strings.Cut(text, ":")
 	lo, errLow := strconv.ParseUint(first, 10, 32)
@@ -190,31 +180,6 @@ func parseTokenRange(text string) (low, high uint32, err error) {
 // given is a flag that was set.
 func given(c *cli.Context, flag string) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: c.Float64(flag), Set: c.IsSet(flag)}
-}
-
-// maxCAFile is larger than any CA bundle, in bytes.
-const maxCAFile = 16 << 20
-
-// readCAs reads a CA bundle. Errors do not show the contents of the file: it
-// may be a key.
-func readCAs(path string) (*x509.CertPool, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading --ca-file: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxCAFile+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading --ca-file: %w", err)
-	case len(text) > maxCAFile:
-		return nil, fmt.Errorf("reading --ca-file: %s has more than %d bytes", path, maxCAFile)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("reading --ca-file: %s has no certificate in PEM", path)
-	}
-	return pool, nil
 }
 
 // maskedCommand returns the command line without secret values. API keys come from
@@ -239,6 +204,7 @@ func maskedCommand() []string {
 // masks lists the flags whose values may be secret, and their replacements.
 var masks = map[string]func(string) string{
 	"url":             openai.MaskURL,
+	"proxy":           openai.MaskURL,
 	serverMetricsFlag: openai.MaskURL,
 	"extra-body":      openai.MaskBody,
 	"header": func(header string) string {

@@ -24,7 +24,7 @@ func observe(ctx context.Context, cfg *Config, folder *runfile.Writer, runner *r
 	}
 	sampling := evidence.Config{Write: folder.Sample, Status: runner.Status, ReadDelay: readDelays(client)}
 	if len(cfg.ServerMetrics) > 0 {
-		scraper, err := evidence.New(cfg.ServerMetrics, cfg.Client.RootCAs)
+		scraper, err := evidence.New(cfg.ServerMetrics, cfg.Client.TLSConfig())
 		if err != nil {
 			return nil, err
 		}

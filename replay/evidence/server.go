@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
@@ -31,12 +30,12 @@ type Scraper struct {
 
 // New returns a [Scraper] for the URLs of Prometheus metrics, such as
 // http://127.0.0.1:8000/metrics; a URL without a path gets /metrics. URLs with
-// credentials are rejected, and no API key is sent. roots are the CAs for
-// https; nil uses the system's.
-func New(urls []string, roots *x509.CertPool) (*Scraper, error) {
+// credentials are rejected, and no API key is sent. secure is for https; nil means
+// the default.
+func New(urls []string, secure *tls.Config) (*Scraper, error) {
 	s := &Scraper{client: fasthttp.Client{
 		Name: "moontide", MaxResponseBodySize: maxText,
-		TLSConfig:                 &tls.Config{RootCAs: roots},
+		TLSConfig:                 secure,
 		MaxIdemponentCallAttempts: 1,
 		DialDualStack:             true,
 	}}

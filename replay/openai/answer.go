@@ -3,6 +3,7 @@ package openai
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"moontide/replay"
@@ -28,6 +29,8 @@ type answer struct {
 	retryAfter string
 	location   string        // of a redirect
 	fields     []http1.Field // asked for by Config.Echo
+	compressed bool          // the body arrived encoded
+	unreadable bool          // the body is in no encoding that can be decoded
 	reusable   bool          // the server keeps the connection open
 	events     sse.Parser
 	stream     stream
@@ -46,6 +49,10 @@ func (e answerError) Error() string { return e.text }
 // Head implements http1.Sink.
 func (a *answer) Head(h *http1.Head) http1.Action {
 	a.status, a.reusable, a.location, a.fields = h.Status, h.Reusable(), h.Location, h.Fields
+	a.compressed = h.Gzip()
+	if a.unreadable = !readable(h); a.unreadable {
+		a.text = fmt.Appendf(nil, "a body encoded as %q", h.Encoding)
+	}
 	if h.Status == 429 || h.Status == 503 {
 		a.retryAfter = h.RetryAfter
 	}
@@ -61,13 +68,18 @@ func (a *answer) Head(h *http1.Head) http1.Action {
 	return http1.Await
 }
 
+// readable reports whether a body arrives as plain text.
+func readable(h *http1.Head) bool {
+	return h.Encoding == "" || strings.EqualFold(h.Encoding, "identity") || h.Gzip()
+}
+
 // checkStream returns an error if a response is not an event stream.
 func checkStream(h *http1.Head) error {
 	if !strings.EqualFold(h.ContentType, "text/event-stream") {
 		return answerError{replay.Protocol, fmt.Sprintf("content type is %q, not text/event-stream", h.ContentType)}
 	}
-	if h.Encoding != "" && h.Encoding != "identity" {
-		return answerError{replay.Protocol, fmt.Sprintf("content encoding is %q although none was asked for", h.Encoding)}
+	if !readable(h) {
+		return answerError{replay.Protocol, fmt.Sprintf("content encoding is %q although none was asked for: turn compression off in the server or gateway", h.Encoding)}
 	}
 	return nil
 }
@@ -75,6 +87,8 @@ func checkStream(h *http1.Head) error {
 // Body implements http1.Sink.
 func (a *answer) Body(b []byte, at poll.Arrival) http1.Action {
 	switch {
+	case a.unreadable:
+		return http1.Drain
 	case a.maxText > 0:
 		if a.addText(b, a.maxText); len(a.text) == a.maxText {
 			return http1.Stop
@@ -148,8 +162,11 @@ func (a *answer) result(writeErr error) (replay.Class, error) {
 // precedence, as it came first.
 func noAnswer(err, writeErr error) (replay.Class, error) {
 	var malformed *http1.HeadError
+	var op *net.OpError
 	switch {
-	case writeErr != nil:
+	case errors.As(err, &op) && op.Op == "dial": // by HTTP/2, which opens connections as needed
+		return dialClass(err), err
+	case writeErr != nil && (op == nil || op.Op != "remote error"): // an alert of TLS says more
 		err = writeErr
 	case errors.Is(err, http1.ErrInterim):
 		return replay.Protocol, err

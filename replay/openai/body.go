@@ -15,7 +15,7 @@ import (
 func (c *Client) setLayout() {
 	c.api = apiOf(c.cfg.Endpoint)
 	for _, s := range c.servers {
-		s.head.SetRequestURI(s.base.target(s.base.requestPath(c.api.name)))
+		s.head.SetRequestURI(s.target(s.base.requestPath(c.api.name)))
 		for _, h := range c.api.headers {
 			if s.head.Peek(h.Name) == nil {
 				s.head.Set(h.Name, h.Value)

@@ -122,6 +122,9 @@ func (c *call) Send(ctx context.Context) replay.Outcome {
 	o.First, o.FirstVisible, o.Last, o.Gaps, o.ChunkTokens, o.Counts = s.first, s.visible, s.last, s.gaps.durations(), s.tokens.list(), s.counts
 	o.ReasoningOnly = s.visible.IsZero() && !s.first.IsZero()
 	c.told, o.MissingDone = s.told, s.missingDone
+	if a.compressed {
+		c.client.compressed.Store(true)
+	}
 	o.Status, o.FirstStampError, o.MaxStampError, o.Target = a.status, s.firstStampError, s.maxStampError, c.server.index
 	o.Model = c.model
 	if o.Stamps == replay.KernelStamps && !s.first.IsZero() {

@@ -149,7 +149,7 @@ func faults() map[string]fault {
 		"aborted, in capitals":    {says(streamed + inChunk(tide+`data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":"Insufficient_System_Resource"}]}`+"\n\n"+tokens+theEnd) + lastChunk), nil, replay.Server, `finish_reason is "Insufficient_System_Resource"`, 200, 1},
 		"error as a string":       {says(streamed + inChunk(`data: {"error":"overloaded"}`+"\n\n") + lastChunk), nil, replay.Server, "overloaded", 200, 0},
 		"not a stream":            {says(answerOf("200 OK", "application/json", `{"choices":[]}`)), nil, replay.Protocol, `content type is "application/json"`, 200, 0},
-		"compressed":              {says("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), nil, replay.Protocol, `content encoding is "gzip"`, 200, 0},
+		"compressed":              {says("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: br\r\n\r\n"), nil, replay.Protocol, `content encoding is "br"`, 200, 0},
 		"OpenAI's error":          {says(answerOf("429 Too Many Requests", "application/json", `{"error":{"message":"slow down","type":"rate_limit"}}`)), nil, replay.HTTPError, "HTTP status 429: slow down", 429, 0},
 		"FastAPI's error":         {says(answerOf("422 Unprocessable", "application/json", `{"detail":[{"msg":"max_tokens is wrong"}]}`)), nil, replay.HTTPError, "max_tokens is wrong", 422, 0},
 		"older vLLM's error":      {says(answerOf("400 Bad", "application/json", `{"object":"error","message":"too long"}`)), nil, replay.HTTPError, "HTTP status 400: too long", 400, 0},

@@ -52,6 +52,8 @@ type Client struct {
 	mask   *strings.Replacer // of secrets
 	digest digest
 
+	compressed atomic.Bool // an answer was
+
 	stamped atomic.Uint64 // token chunks with kernel stamps
 	shared  poll.Counter  // possible errors of chunks that share a stamp
 }
@@ -79,12 +81,17 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	c := &Client{asked: cfg, fixed: fixed, mask: newMask(cfg, addresses), echo: newEchoes(cfg.Echo)}
+	c := &Client{asked: cfg, fixed: fixed, echo: newEchoes(cfg.Echo)}
 	c.beginNegotiation()
 	c.caps.chunkTokens = 0 // without a probe, nothing is known
 	for i, base := range addresses {
-		c.servers = append(c.servers, newServer(cfg, i, base))
+		s, err := newServer(cfg, i, base)
+		if err != nil {
+			return nil, err
+		}
+		c.servers = append(c.servers, s)
 	}
+	c.mask = newMask(cfg, c.servers)
 	if c.extra, c.sampling, err = extraMembers(cfg); err != nil {
 		return nil, err
 	}
@@ -171,6 +178,9 @@ func (c *Client) ReadDelay() poll.Delays {
 func (c *Client) Close() {
 	for _, s := range c.servers {
 		s.host.Close()
+		if s.http2 != nil {
+			s.http2.Close()
+		}
 	}
 	if c.loop != nil {
 		c.loop.Close()

@@ -2,9 +2,11 @@ package openai
 
 import (
 	"cmp"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -113,8 +115,20 @@ type Config struct {
 	// template), so that its count matches the trace. Probe measures them. Prompts
 	// have at least one token, and rows with their own text are sent unchanged.
 	ExactISL    bool
-	Connections string         // Pooled (default) or Fresh
-	RootCAs     *x509.CertPool // for https servers; nil means the system's
+	Connections string // Pooled (default) or Fresh
+	// RootCAs checks the certificates of https servers; nil means the system's CAs.
+	// Insecure does not check them. Certificates are the client's own.
+	RootCAs      *x509.CertPool
+	Insecure     bool
+	Certificates []tls.Certificate
+	// Proxy returns the proxy for a server (http, https or socks5), nil for none, as
+	// that of a net/http.Transport; nil means no proxy. Its credentials are never
+	// printed.
+	Proxy func(server *url.URL) (*url.URL, error)
+	// HTTP2 sends requests over HTTP/2, for http servers without asking them first.
+	// Servers for https that refuse HTTP/1.1 get it in any case.
+	HTTP2      bool
+	UnixSocket string // file of a socket to which all connections go, instead of the URLs' hosts
 	// OnToken, if not nil, is called with each token chunk of the answer to a row,
 	// in order. data is valid during the call. The thread that reads all
 	// connections calls it, so it must not block.

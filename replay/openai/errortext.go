@@ -21,6 +21,9 @@ func errorText(status int, body []byte, location string) string {
 	if !ok {
 		text = string(body)
 	}
+	if status == 407 {
+		text += ": put the user and password into the proxy's URL"
+	}
 	return fmt.Sprintf("HTTP status %d: %s", status, text)
 }
 
@@ -106,15 +109,20 @@ func errorMessage(err []byte) string {
 
 // newMask returns a replacer for the secrets of a configuration: servers quote
 // keys in their errors.
-func newMask(cfg Config, addresses []*address) *strings.Replacer {
+func newMask(cfg Config, servers []*server) *strings.Replacer {
 	const shortest = 4 // bytes: shorter strings are not secrets and masking them would garble texts
 	secrets := []string{cfg.APIKey}
 	for _, h := range cfg.Headers {
 		_, credentials, _ := strings.Cut(h.Value, " ") // after Bearer or Basic
 		secrets = append(secrets, h.Value, strings.TrimSpace(credentials))
 	}
-	for _, a := range addresses {
-		secrets = append(secrets, queryValues(a.query)...)
+	for _, s := range servers {
+		secrets = append(secrets, queryValues(s.base.query)...)
+		if s.proxy != nil && s.proxy.URL.User != nil {
+			password, _ := s.proxy.URL.User.Password()
+			_, encoded, _ := strings.Cut(s.proxy.Authorization(), " ")
+			secrets = append(secrets, s.proxy.URL.User.Username(), password, encoded)
+		}
 	}
 	for _, secret := range secrets { // quoted as in error texts
 		quoted := strconv.Quote(secret)

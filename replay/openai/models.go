@@ -29,7 +29,7 @@ func (c *Client) settleModel(ctx context.Context) (notes []string, err error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil && c.cfg.Model == "":
-		return nil, fmt.Errorf("asking %s for its models, as none is set: %w", s.base.shown(s.base.modelsPath()), c.listError(err))
+		return nil, fmt.Errorf("asking %s for its models, as none is set: %w", s.shown(s.base.modelsPath()), c.listError(err))
 	case err != nil:
 		notes = append(notes, "the endpoint does not list its models: "+c.printable(err.Error()))
 	case c.cfg.Model == "" && len(models) == 1 && oneLine(models[0]) != models[0]:
@@ -90,7 +90,7 @@ func (c *Client) models(ctx context.Context, s *server) ([]string, error) {
 	var head fasthttp.RequestHeader
 	s.head.CopyTo(&head)
 	head.SetMethod(fasthttp.MethodGet)
-	head.SetRequestURI(s.base.target(s.base.modelsPath()))
+	head.SetRequestURI(s.target(s.base.modelsPath()))
 	head.Set("Accept", "application/json")
 	call := &call{client: c, server: s, head: head.Header(), timeout: min(probeTimeout, c.cfg.Timeout), maxText: maxModels}
 	_, a, _, err := call.do(ctx)

@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,6 +23,7 @@ const probeTimeout = 60 * time.Second
 // was left out and what that costs.
 func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 	c.beginNegotiation()
+	c.settleProtocols(ctx)
 	if notes, err = c.settleModel(ctx); err != nil {
 		return nil, err
 	}
@@ -37,7 +39,7 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 		notes = append(notes, more...)
 	}
 	more, err := c.probeUnlisted(ctx)
-	return append(notes, more...), err
+	return slices.Concat(c.networkNotes(), notes, more), err
 }
 
 // probeServer sends a short request and, to learn how the server counts tokens, a
@@ -60,7 +62,7 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, er
 	}
 	// The answer's only token may have no text.
 	if o.Class != replay.OK && o.Class != replay.Empty {
-		return nil, fmt.Errorf("probing %s: %w", s.base.shown(s.base.requestPath(c.cfg.Endpoint)), c.refusal(o))
+		return nil, fmt.Errorf("probing %s: %w", s.shown(s.base.requestPath(c.cfg.Endpoint)), c.refusal(o))
 	}
 	if !o.Counts.Output.Set {
 		notes = append(notes, "the endpoint reports no usage: output tokens are estimated by the number of chunks")

@@ -1,13 +1,14 @@
 package openai
 
 import (
-	"crypto/tls"
 	"errors"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/valyala/fasthttp"
 
+	"moontide/replay/openai/dial"
 	"moontide/replay/openai/http1"
+	"moontide/replay/openai/http2"
 	"moontide/replay/openai/poll"
 	"moontide/trace"
 )
@@ -18,19 +19,23 @@ type server struct {
 	base  *address
 	head  fasthttp.RequestHeader // of every POST
 	host  http1.Host
+
+	addresses *dial.Addresses  // nil for a Unix socket
+	proxy     *dial.Proxy      // may be nil
+	http2     *http2.Transport // nil for HTTP/1.1
 }
 
-func newServer(cfg Config, index int, base *address) *server {
+func newServer(cfg Config, index int, base *address) (*server, error) {
 	s := &server{index: index, base: base}
-	s.host.Address, s.host.NoReuse = fasthttp.AddMissingPort(base.host, base.scheme == "https"), cfg.Connections == Fresh
-	if base.scheme == "https" {
-		s.host.TLS = &tls.Config{ServerName: base.hostname(), RootCAs: cfg.RootCAs, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	if err := s.connect(&cfg); err != nil {
+		return nil, err
 	}
 	s.head.SetMethod(fasthttp.MethodPost)
 	s.head.SetHost(base.host)
 	s.head.SetContentType("application/json")
 	s.head.SetUserAgent("moontide")
 	s.head.Set("Accept", "text/event-stream")
+	s.head.Set("Accept-Encoding", "identity") // without it, any encoding is allowed
 	switch {
 	case cfg.APIKey == "":
 	case cfg.APIKeyHeader != "":
@@ -41,7 +46,10 @@ func newServer(cfg Config, index int, base *address) *server {
 	for _, h := range cfg.Headers {
 		s.head.Add(h.Name, h.Value)
 	}
-	return s
+	if s.forwarded() && s.proxy.Authorization() != "" {
+		s.head.Set("Proxy-Authorization", s.proxy.Authorization())
+	}
+	return s, nil
 }
 
 // newLoop starts the loop that reads connections without TLS, or returns nil if
@@ -49,7 +57,7 @@ func newServer(cfg Config, index int, base *address) *server {
 func newLoop(servers []*server) (*poll.Loop, error) {
 	var loop *poll.Loop
 	for _, s := range servers {
-		if s.host.TLS != nil {
+		if s.host.TLS != nil || s.http2 != nil {
 			continue
 		}
 		if loop == nil {

@@ -208,7 +208,7 @@ func (s *stream) result(err error) (replay.Class, error) {
 		return replay.Server, errors.New(errorEventText(event))
 	case errors.As(err, &known):
 		return known.class, err
-	case errors.Is(err, sse.ErrTooLong), errors.Is(err, sse.ErrBudget), errors.Is(err, http1.ErrChunked):
+	case errors.Is(err, sse.ErrTooLong), errors.Is(err, sse.ErrBudget), errors.Is(err, http1.ErrChunked), errors.Is(err, http1.ErrEncoding):
 		return replay.Protocol, err
 	case !s.done && !s.missingDone:
 		return replay.Truncated, fmt.Errorf("stream truncated before [DONE]: %w", err)

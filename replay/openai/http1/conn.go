@@ -2,6 +2,7 @@ package http1
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"time"
 
@@ -10,24 +11,42 @@ import (
 
 // Conn is a connection to a [Host]. It carries one exchange at a time.
 type Conn struct {
-	transport
-	response *Response // between Begin and the end of Wait
-	used     bool      // it has carried an exchange
+	transport Transport
+	response  *Response // between Begin and the end of Wait
+	used      bool      // it has carried an exchange
 }
 
 // Used reports whether the connection has carried an exchange before. Servers close
 // such connections when they like, perhaps while a request is on its way.
 func (c *Conn) Used() bool { return c.used }
 
-// transport carries the bytes of a connection. It is a blockingConn or a
-// [poll.Conn], which documents the methods.
-type transport interface {
+// Transport carries the bytes of one exchange at a time, usually on a connection of
+// its own. It is a blockingConn, a [poll.Conn], which documents the methods, or what
+// Host.Open returns.
+type Transport interface {
 	Begin(h poll.Handler, deadline time.Time, parts ...[]byte)
 	Wait(ctx context.Context) (sent time.Time, wrote bool, err error)
 	SetDeadline(deadline time.Time) error
 	Alive() bool
 	Close() error
 }
+
+// Protocol returns the protocol that the server chose in the TLS handshake, "" for
+// none.
+func (c *Conn) Protocol() string {
+	if b, ok := c.transport.(*blockingConn); ok {
+		if secure, ok := b.Conn.(*tls.Conn); ok {
+			return secure.ConnectionState().NegotiatedProtocol
+		}
+	}
+	return ""
+}
+
+// Alive reports whether the connection can carry another request.
+func (c *Conn) Alive() bool { return c.transport.Alive() }
+
+// Close closes the connection.
+func (c *Conn) Close() error { return c.transport.Close() }
 
 const forever = 100 * 365 * 24 * time.Hour
 
@@ -71,12 +90,12 @@ type blockingConn struct {
 
 const readSize = 4 << 10 // bytes
 
-// Begin implements transport.
+// Begin implements Transport.
 func (b *blockingConn) Begin(h poll.Handler, deadline time.Time, parts ...[]byte) {
 	b.handler, b.deadline, b.parts = h, deadline, parts
 }
 
-// Wait implements transport.
+// Wait implements Transport.
 func (b *blockingConn) Wait(ctx context.Context) (sent time.Time, wrote bool, err error) {
 	h, parts := b.handler, b.parts
 	b.handler, b.parts = nil, nil
@@ -116,7 +135,7 @@ func (b *blockingConn) read(ctx context.Context, h poll.Handler) {
 	}
 }
 
-// Alive implements transport.
+// Alive implements Transport.
 func (b *blockingConn) Alive() bool { return !b.canceled && alive(b.timed.Conn) }
 
 // timedConn records when its system calls moved bytes.

@@ -33,6 +33,11 @@ type Head struct {
 // Field is a field of a head.
 type Field struct{ Name, Value string }
 
+// Gzip reports whether the body is encoded with gzip: the Sink gets it decoded.
+func (h *Head) Gzip() bool {
+	return strings.EqualFold(h.Encoding, "gzip") || strings.EqualFold(h.Encoding, "x-gzip")
+}
+
 // Reusable reports whether the server keeps the connection open.
 func (h *Head) Reusable() bool { return !h.closing }
 

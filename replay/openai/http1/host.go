@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"moontide/replay/openai/poll"
@@ -26,8 +27,10 @@ type Host struct {
 	Loop    *poll.Loop  // reads connections without TLS; nil means one goroutine per response
 	// NoReuse opens a new connection for each request.
 	NoReuse bool
-	// DialContext opens TCP connections; nil means that of a net.Dialer.
+	// DialContext opens connections; nil means that of a net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// Open, if not nil, replaces connections: it returns what carries one request.
+	Open func() Transport
 
 	mu     sync.Mutex
 	idle   []idleConn // most recently used last
@@ -121,6 +124,9 @@ func (h *Host) Close() {
 // Dial opens a connection and completes the TLS handshake. It fails with
 // os.ErrDeadlineExceeded at the deadline (zero means none) and after 30 seconds.
 func (h *Host) Dial(ctx context.Context, deadline time.Time) (*Conn, error) {
+	if h.Open != nil {
+		return &Conn{transport: h.Open()}, nil
+	}
 	limit := time.Now().Add(dialTimeout)
 	if !deadline.IsZero() && deadline.Before(limit) {
 		limit = deadline
@@ -129,7 +135,7 @@ func (h *Host) Dial(ctx context.Context, deadline time.Time) (*Conn, error) {
 	defer cancel()
 	// Dial in a separate goroutine: dialing needs a deep stack, which shrinks
 	// slowly, and the caller's goroutine lives as long as its response.
-	var t transport
+	var t Transport
 	var err error
 	dialed := make(chan struct{})
 	go func() {
@@ -149,7 +155,7 @@ func (h *Host) Dial(ctx context.Context, deadline time.Time) (*Conn, error) {
 	}
 }
 
-func (h *Host) dial(ctx context.Context) (transport, error) {
+func (h *Host) dial(ctx context.Context) (Transport, error) {
 	open := h.DialContext
 	if open == nil {
 		open = new(net.Dialer).DialContext
@@ -158,7 +164,7 @@ func (h *Host) dial(ctx context.Context) (transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.TLS == nil && h.Loop != nil {
+	if _, plain := raw.(syscall.Conn); plain && h.TLS == nil && h.Loop != nil {
 		return h.Loop.Adopt(raw)
 	}
 	timed := &timedConn{Conn: raw}

@@ -61,13 +61,14 @@ type Response struct {
 	// valid after [Conn.Wait].
 	Reusable bool
 
-	conn      transport // nil: the deadline is never moved
+	conn      Transport // nil: the deadline is never moved
 	state     state
 	head      []byte // until it is complete
 	interim   int    // bytes of interim heads
 	closing   bool   // the server closes the connection
 	body      body
-	action    Action // the last one
+	inflater  *inflater // of an encoded body, or nil
+	action    Action    // the last one
 	deadlines deadlines
 	drained   int // bytes
 }
@@ -113,18 +114,58 @@ func (r *Response) take(b []byte, at poll.Arrival) {
 		switch {
 		case err != nil:
 			r.Reusable = err == io.EOF && len(rest) == 0 && !r.closing
-			r.finish(err)
+			r.endBody(err, at)
 		case len(data) == 0:
 			return
-		case r.state == inBody:
-			r.do(r.Sink.Body(data, at))
 		default:
-			r.do(r.Sink.Body(data, at))
-			if r.drained += len(data); r.drained >= drainBytes {
-				r.state = over
+			drains := r.state == draining
+			r.pass(data, at)
+			if drains {
+				if r.drained += len(data); r.drained >= drainBytes {
+					r.state = over
+				}
 			}
 		}
 	}
+	if r.state == over && r.inflater != nil {
+		r.inflater.stop()
+	}
+}
+
+// pass passes data of the body on, decoded.
+func (r *Response) pass(data []byte, at poll.Arrival) {
+	if r.inflater == nil {
+		r.do(r.Sink.Body(data, at))
+		return
+	}
+	r.inflater.input = data
+	for r.state != over {
+		piece, err := r.inflater.next()
+		if err == io.EOF { // the framing tells where the body ends
+			r.inflater.input = nil
+			return
+		}
+		if err != nil {
+			r.finish(err)
+			return
+		}
+		if piece == nil {
+			return
+		}
+		at.Kernel = false // the stamp is not that of the piece
+		r.do(r.Sink.Body(piece, at))
+	}
+}
+
+// endBody ends a body. err is io.EOF if its framing is complete.
+func (r *Response) endBody(err error, at poll.Arrival) {
+	if r.inflater != nil && err == io.EOF {
+		r.inflater.ended = true
+		if r.pass(nil, at); r.state == over {
+			return
+		}
+	}
+	r.finish(err)
 }
 
 // End implements poll.Handler: it handles the end of the connection, of its
@@ -137,7 +178,10 @@ func (r *Response) End(err error, at poll.Arrival) {
 	if r.state != inHead {
 		err = r.body.end(err)
 	}
-	r.finish(err)
+	r.endBody(err, at)
+	if r.inflater != nil {
+		r.inflater.stop()
+	}
 }
 
 func (r *Response) finish(err error) {
@@ -189,7 +233,9 @@ func (r *Response) feedHead(b []byte) []byte {
 	case err == nil:
 		r.head, r.closing, r.body = nil, h.closing, newBody(h.length)
 		r.state = inBody
-		r.do(r.Sink.Head(&h))
+		if r.do(r.Sink.Head(&h)); h.Gzip() && h.length != 0 && r.state != over {
+			r.inflater = newInflater()
+		}
 	case errors.Is(err, errNeedMore):
 		r.keepHead(b, rest)
 		return nil

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/net/http/httpproxy"
+
+	"moontide/replay/openai"
+)
+
+// networkFlags returns the flags for the way to the endpoint.
+func networkFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "proxy", Category: inTarget, Usage: "`URL` of an HTTP, HTTPS or SOCKS5 proxy, or none", DefaultText: "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY; none for loopback"},
+		&cli.StringFlag{Name: "unix-socket", Category: inTarget, Usage: "connect to the Unix socket `FILE` instead of the host of --url"},
+		&cli.BoolFlag{Name: "http2", Category: inTarget, Usage: "use HTTP/2, for http with prior knowledge (h2c); https endpoints that refuse HTTP/1.1 get it without this flag"},
+		&cli.StringFlag{Name: "ca-file", Category: inTarget, Usage: "`FILE`: CA bundle (PEM) used instead of the system's"},
+		&cli.BoolFlag{Name: "insecure", Category: inTarget, Usage: "do not check the certificate of an https endpoint"},
+		&cli.StringFlag{Name: "client-cert", Category: inTarget, Usage: "`FILE`: client certificate (PEM) for an https endpoint; needs --client-key"},
+		&cli.StringFlag{Name: "client-key", Category: inTarget, Usage: "`FILE`: private key (PEM) of --client-cert"},
+	}
+}
+
+// setNetwork sets how the endpoint is reached.
+func setNetwork(c *cli.Context, cfg *openai.Config) error {
+	secure := slices.ContainsFunc(cfg.URLs, func(url string) bool { return len(url) > 6 && strings.EqualFold(url[:6], "https:") })
+	for _, flag := range []string{"ca-file", "insecure", "client-cert", "client-key"} {
+		if c.IsSet(flag) && !secure {
+			return misused("replay: --%s is for https, but no --url is https", flag)
+		}
+	}
+	for _, flag := range []string{"proxy", "unix-socket"} {
+		if c.IsSet(flag) && len(cfg.URLs) == 0 {
+			return misused("replay: --%s needs --url, such as http://localhost: it has the path of requests and their Host header", flag)
+		}
+	}
+	switch {
+	case c.IsSet("client-cert") != c.IsSet("client-key"):
+		return misused("replay: --client-cert and --client-key go together")
+	case c.Bool("insecure") && c.IsSet("ca-file"):
+		return misused("replay: --insecure checks no certificate, so --ca-file has no effect: omit one")
+	case c.IsSet("unix-socket") && (c.IsSet("proxy") || c.String("unix-socket") == ""):
+		return misused("replay: --unix-socket needs a file and takes no --proxy")
+	}
+	cfg.UnixSocket, cfg.Insecure, cfg.HTTP2 = c.String("unix-socket"), c.Bool("insecure"), c.Bool("http2")
+	var err error
+	if cfg.Proxy, err = proxyOf(c); err != nil {
+		return err
+	}
+	return readCertificates(c, cfg)
+}
+
+func readCertificates(c *cli.Context, cfg *openai.Config) (err error) {
+	if c.IsSet("ca-file") {
+		if cfg.RootCAs, err = readCAs(c.String("ca-file")); err != nil {
+			return err
+		}
+	}
+	if !c.IsSet("client-cert") {
+		return nil
+	}
+	certificate, err := readPEM("client-cert", c.String("client-cert"))
+	if err != nil {
+		return err
+	}
+	key, err := readPEM("client-key", c.String("client-key"))
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return fmt.Errorf("reading --client-cert %s and --client-key %s: %w", c.String("client-cert"), c.String("client-key"), err)
+	}
+	cfg.Certificates = []tls.Certificate{pair}
+	return nil
+}
+
+// proxyOf returns the choice of proxies, by --proxy or else by the environment.
+func proxyOf(c *cli.Context) (func(*url.URL) (*url.URL, error), error) {
+	text := c.String("proxy")
+	switch {
+	case !c.IsSet("proxy"):
+		return environmentProxy(os.Getenv), nil
+	case text == "none":
+		return nil, nil
+	case !strings.Contains(text, "://"):
+		text = "http://" + text
+	}
+	proxy, err := url.Parse(text)
+	if err != nil || proxy.Hostname() == "" || strings.Trim(proxy.Path, "/") != "" || proxy.RawQuery != "" || proxy.Fragment != "" {
+		// Do not show the text: it may have a password.
+		return nil, misused("replay: --proxy is neither none nor a URL such as http://user:password@proxy:3128")
+	}
+	return func(*url.URL) (*url.URL, error) { return proxy, nil }, nil
+}
+
+// environmentProxy chooses proxies as curl and Go do. Loopback addresses have none.
+func environmentProxy(getenv func(string) string) func(*url.URL) (*url.URL, error) {
+	get := func(name string) string { return cmp.Or(getenv(strings.ToLower(name)), getenv(name)) }
+	all := get("ALL_PROXY")
+	env := httpproxy.Config{HTTPProxy: cmp.Or(get("HTTP_PROXY"), all), HTTPSProxy: cmp.Or(get("HTTPS_PROXY"), all), NoProxy: get("NO_PROXY")}
+	return env.ProxyFunc()
+}
+
+// maxPEM is larger than any CA bundle, in bytes.
+const maxPEM = 16 << 20
+
+// readPEM reads the file of a flag.
+func readPEM(flag, path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading --%s: %w", flag, err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxPEM+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading --%s: %w", flag, err)
+	case len(text) > maxPEM:
+		return nil, fmt.Errorf("reading --%s: %s has more than %d bytes", flag, path, maxPEM)
+	}
+	return text, nil
+}
+
+// readCAs reads a CA bundle. Errors do not show the contents of the file: it
+// may be a key.
+func readCAs(path string) (*x509.CertPool, error) {
+	text, err := readPEM("ca-file", path)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("reading --ca-file: %s has no certificate in PEM", path)
+	}
+	return pool, nil
+}

@@ -1,0 +1,199 @@
+package dial
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// lookupAge is how long the addresses of a name are used: a service may get new
+	// ones, but ten thousand connections should not look them up ten thousand times.
+	lookupAge = 5 * time.Second
+	// attemptDelay is the head start of an address before the next one is tried, too
+	// (RFC 8305, section 5).
+	attemptDelay = 250 * time.Millisecond
+)
+
+// Addresses opens connections to one host name and spreads them over its addresses
+// in turn. It tries all addresses, IPv4 and IPv6, before it fails. Connections are
+// spread over the family that was the first to connect: a server with both has an
+// address in each. Addresses is safe for concurrent use; its fields must not change
+// after the first call.
+type Addresses struct {
+	// Lookup returns the addresses of a name; nil means that of net.DefaultResolver.
+	Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	Dial   Func // nil means that of a net.Dialer
+
+	mu    sync.Mutex
+	found []netip.Addr // by the last lookup
+	until time.Time    // of their use
+	used  netip.Addr   // the first that connected: it decides the family
+	next  int          // the number of connections so far
+}
+
+// DialContext opens a connection.
+func (a *Addresses) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if _, notIP := netip.ParseAddr(host); err != nil || notIP == nil {
+		return a.dial(ctx, network, address)
+	}
+	found, err := a.lookup(ctx, host)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+	}
+	var addresses []string
+	for _, ip := range a.inTurn(found) {
+		addresses = append(addresses, net.JoinHostPort(ip.String(), port))
+	}
+	var conn net.Conn
+	if len(addresses) == 1 {
+		conn, err = a.dial(ctx, network, addresses[0])
+	} else {
+		conn, err = a.race(ctx, network, addresses)
+	}
+	if err != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.until = time.Time{} // the service may have moved
+		return nil, err
+	}
+	a.connected(conn)
+	return conn, nil
+}
+
+// Spread returns the number of addresses over which connections are spread, 0 before
+// the first connection to a name.
+func (a *Addresses) Spread() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for _, ip := range a.found {
+		if a.used.IsValid() && ip.Is4() == a.used.Is4() {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *Addresses) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if a.Dial != nil {
+		return a.Dial(ctx, network, address)
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+func (a *Addresses) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	a.mu.Lock()
+	found, until := a.found, a.until
+	a.mu.Unlock()
+	if time.Now().Before(until) {
+		return found, nil
+	}
+	lookup := a.Lookup
+	if lookup == nil {
+		lookup = net.DefaultResolver.LookupNetIP
+	}
+	found, err := lookup(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, &net.DNSError{Err: "no addresses", Name: host, IsNotFound: true}
+	}
+	found = slices.Clone(found)
+	for i, ip := range found {
+		found[i] = ip.Unmap()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.found, a.until = found, time.Now().Add(lookupAge)
+	return found, nil
+}
+
+// inTurn returns the addresses in the order in which to try them: those of the used
+// family, beginning with the next in turn, before the others. Until a connection
+// succeeds, it is the resolver's order, which prefers what the machine can reach.
+func (a *Addresses) inTurn(found []netip.Addr) []netip.Addr {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.used.IsValid() {
+		return found
+	}
+	var same, others []netip.Addr
+	for _, ip := range found {
+		if ip.Is4() == a.used.Is4() {
+			same = append(same, ip)
+		} else {
+			others = append(others, ip)
+		}
+	}
+	if len(same) > 0 {
+		slices.SortFunc(same, netip.Addr.Compare) // a resolver's order may change
+		first := a.next % len(same)
+		same = slices.Concat(same[first:], same[:first])
+	}
+	return append(same, others...)
+}
+
+// connected counts a connection.
+func (a *Addresses) connected(conn net.Conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.next++
+	if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && !a.used.IsValid() {
+		a.used = at.Addr().Unmap()
+	}
+}
+
+// race tries addresses until one connects: the next one when the last one failed or
+// has had its head start. The error is that of the first failure.
+func (a *Addresses) race(ctx context.Context, network string, addresses []string) (net.Conn, error) {
+	trying, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type attempt struct {
+		conn net.Conn
+		err  error
+	}
+	attempts, over := make(chan attempt), make(chan struct{})
+	defer close(over)
+	begin := func(address string) {
+		conn, err := a.dial(trying, network, address)
+		select {
+		case attempts <- attempt{conn, err}:
+		case <-over:
+			if err == nil {
+				conn.Close()
+			}
+		}
+	}
+	headStart := time.NewTimer(attemptDelay)
+	defer headStart.Stop()
+	var failure error
+	go begin(addresses[0])
+	for begun, ended := 1, 0; ended < len(addresses); {
+		select {
+		case done := <-attempts:
+			if done.err == nil {
+				return done.conn, nil
+			}
+			if ended++; failure == nil {
+				failure = done.err
+			}
+			if ctx.Err() != nil {
+				return nil, failure
+			}
+		case <-headStart.C:
+		}
+		if begun < len(addresses) {
+			go begin(addresses[begun])
+			begun++
+			headStart.Reset(attemptDelay)
+		}
+	}
+	return nil, fmt.Errorf("none of %d addresses answers: %w", len(addresses), failure)
+}

@@ -1,0 +1,26 @@
+// Package dial opens connections to a server in other ways than straight to one
+// address: to the addresses of its name in turn ([Addresses]), through a proxy
+// ([Proxy]), or to a Unix socket ([Unix]). Each has a DialContext like that of a
+// net.Dialer:
+//
+//	addresses := new(dial.Addresses)
+//	proxy := &dial.Proxy{URL: u, Tunnel: true, Dial: addresses.DialContext}
+//	conn, err := proxy.DialContext(ctx, "tcp", "example.com:443")
+//
+// Errors name the proxy, without its credentials.
+package dial
+
+import (
+	"context"
+	"net"
+)
+
+// Func opens a connection, like DialContext of a net.Dialer.
+type Func func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Unix returns a Func that opens connections to a Unix socket, whatever the address.
+func Unix(path string) Func {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+}
