@@ -136,11 +136,12 @@ var remedies = map[openai.Remedy]string{
 	openai.UseWords:        "try --prompt words",
 	openai.UseSmallerIDs:   "choose token ids of the model's vocabulary with --token-range",
 	openai.UseOtherModel:   "name a model that the endpoint serves with --model",
+	openai.NameModel:       "name the model with --model, or check the path of --url",
 	openai.UseKey:          "give a valid key with --api-key-env VARIABLE",
 	openai.UseOtherURL:     "check the path of --url and --endpoint",
 	openai.UseLessExtra:    "leave it out of --extra-body, --temperature, --top-p and --priority-from-trace",
 	openai.UseShorterText:  "serve the model with a longer context",
-	openai.UseOtherSetting: "try --server, --endpoint or --prompt",
+	openai.UseOtherSetting: "try --server, --endpoint or --prompt, or give a key with --api-key-env VARIABLE",
 }
 
 // remedyOf returns what to do about an error, for the end of its message.

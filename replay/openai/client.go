@@ -34,18 +34,19 @@ type Client struct {
 	servers []*server
 	loop    *poll.Loop // may be nil
 
-	api      *api
-	fixed    fixed
-	caps     capabilities
-	swapped  bool     // by swapLimit
-	moved    bool     // by moveLengths
-	extra    []member // of every body: Config.ExtraBody
-	sampling []member // temperature and top_p
-	layout   layout
-	heads    map[string][]byte // layout.head for each model
-	unlisted []NamedModel      // models that the first server does not list
-	echo     *echoes
-	template trace.Opt[int]
+	api       *api
+	fixed     fixed
+	caps      capabilities
+	swapped   bool     // by swapLimit
+	listError string   // why the list of models was refused, or ""
+	moved     bool     // by moveLengths
+	extra     []member // of every body: Config.ExtraBody
+	sampling  []member // temperature and top_p
+	layout    layout
+	heads     map[string][]byte // layout.head for each model
+	unlisted  []NamedModel      // models that the first server does not list
+	echo      *echoes
+	template  trace.Opt[int]
 
 	budget sse.Budget        // of the events of all streams
 	kept   atomic.Int64      // bytes of requests that may have to be sent again

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"fmt"
+	"html"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,12 +20,23 @@ func errorText(status int, body []byte, location string) string {
 	}
 	text, ok := messageIn(body)
 	if !ok {
-		text = string(body)
+		text = pageTitle(string(body))
 	}
 	if status == 407 {
 		text += ": put the user and password into the proxy's URL"
 	}
 	return fmt.Sprintf("HTTP status %d: %s", status, text)
+}
+
+// pageTitle returns the title of an HTML page, such as gateways answer with, and
+// any other text unchanged.
+func pageTitle(text string) string {
+	_, after, opened := strings.Cut(text, "<title>")
+	title, _, closed := strings.Cut(after, "</title>")
+	if title = strings.TrimSpace(title); !opened || !closed || title == "" {
+		return text
+	}
+	return html.UnescapeString(title)
 }
 
 // redirectText describes a redirect and says what to set instead.

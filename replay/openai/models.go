@@ -24,14 +24,18 @@ func (c *Client) settleModel(ctx context.Context) (notes []string, err error) {
 	if s.base.deployment != "" { // it has one model and lists none
 		return nil, nil
 	}
-	models, err := c.models(ctx, s)
+	models, status, err := c.models(ctx, s)
+	c.listError = ""
+	if err != nil {
+		c.listError = c.printable(err.Error())
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil && c.cfg.Model == "":
-		return nil, fmt.Errorf("asking %s for its models, as none is set: %w", s.shown(s.base.modelsPath()), c.listError(err))
+		return nil, fmt.Errorf("asking %s for its models, as none is set: %w", s.shown(s.base.modelsPath()), listRefused(status, c.listError))
 	case err != nil:
-		notes = append(notes, "the endpoint does not list its models: "+c.printable(err.Error()))
+		notes = append(notes, "the endpoint does not list its models: "+c.listError)
 	case c.cfg.Model == "" && len(models) == 1 && oneLine(models[0]) != models[0]:
 		return nil, fmt.Errorf("%s serves a model whose name cannot be printed: set the model", s.base)
 	case c.cfg.Model == "" && len(models) == 1:
@@ -74,19 +78,22 @@ func (c *Client) probeUnlisted(ctx context.Context) (notes []string, err error) 
 	return notes, nil
 }
 
-// listError returns the error of the list without secrets.
-func (c *Client) listError(err error) error {
-	if refused, ok := errors.AsType[*RefusedError](err); ok {
-		refused.Text = c.printable(refused.Text)
-		return refused
-	}
-	return errors.New(c.printable(err.Error()))
-}
-
 const maxModels = 4 << 20 // bytes of the list
 
-// models returns the names that /v1/models lists. Its errors may quote secrets.
-func (c *Client) models(ctx context.Context, s *server) ([]string, error) {
+// listRefused returns the error of a list of models that is needed.
+func listRefused(status int, text string) error {
+	switch {
+	case status == 401 || status == 403:
+		return &RefusedError{Status: status, Text: text, Remedy: UseKey}
+	case status == statusOK || status >= 400 && status <= 500:
+		return &RefusedError{Status: status, Text: text, Remedy: NameModel}
+	}
+	return errors.New(text) // of a connection, a gateway without its server, or a redirect that says what to do
+}
+
+// models returns the names that /v1/models lists, and the status of the answer. Its
+// errors may quote secrets.
+func (c *Client) models(ctx context.Context, s *server) (names []string, status int, err error) {
 	var head fasthttp.RequestHeader
 	s.head.CopyTo(&head)
 	head.SetMethod(fasthttp.MethodGet)
@@ -95,24 +102,24 @@ func (c *Client) models(ctx context.Context, s *server) ([]string, error) {
 	call := &call{client: c, server: s, head: head.Header(), timeout: min(probeTimeout, c.cfg.Timeout), maxText: maxModels}
 	_, a, _, err := call.do(ctx)
 	switch {
-	case err != nil && (a.status == 401 || a.status == 403):
-		return nil, &RefusedError{Status: a.status, Text: err.Error(), Remedy: UseKey}
 	case err != nil && a.status != statusOK:
-		return nil, err
+		return nil, a.status, err
 	case a.err != nil && a.err != io.EOF:
-		return nil, fmt.Errorf("reading the list: %w", a.err)
+		return nil, a.status, fmt.Errorf("reading the list: %w", a.err)
 	}
 	var list struct {
 		Data []struct {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if err := jsonscan.Strict.Unmarshal(a.text, &list); err != nil || len(list.Data) == 0 {
-		return nil, fmt.Errorf("not a list of models: %s", a.text)
+	if err := jsonscan.Strict.Unmarshal(a.text, &list); err != nil || list.Data == nil {
+		return nil, a.status, fmt.Errorf("not a list of models: %s", a.text)
 	}
-	var names []string
+	if len(list.Data) == 0 {
+		return nil, a.status, errors.New("the list is empty")
+	}
 	for _, m := range list.Data {
 		names = append(names, m.ID)
 	}
-	return names, nil
+	return names, a.status, nil
 }

@@ -55,8 +55,9 @@ var concessions = []concession{
 // concede drops what the server refused, or may have refused, and reports whether
 // to try again. The note may be "".
 func (c *Client) concede(o replay.Outcome) (note string, again bool) {
-	// vLLM refuses some contents within a stream, after status 200.
-	if o.Class != replay.Server && (o.Class != replay.HTTPError || o.Status < 400 || o.Status >= 500) {
+	// vLLM refuses some contents within a stream, after status 200, and gateways with
+	// status 500.
+	if o.Class != replay.Server && (o.Class != replay.HTTPError || o.Status < 400 || o.Status > 500) || c.notOfBody(o) {
 		return "", false
 	}
 	text, named := strings.ToLower(o.Error), false
@@ -86,6 +87,31 @@ func (it *concession) named(status int, text string) bool {
 		return it.refused(status, text)
 	}
 	return slices.ContainsFunc(it.names, func(name string) bool { return strings.Contains(text, name) })
+}
+
+// notOfBody reports whether a refusal has another cause than the contents of the
+// request: the model, or one for which the list of models was refused, too.
+func (c *Client) notOfBody(o replay.Outcome) bool {
+	return c.noSuchModel(o.Status, strings.ToLower(o.Error)) || c.refusedList(o)
+}
+
+// noSuchModel reports whether a refusal says that the model is unknown.
+func (c *Client) noSuchModel(status int, text string) bool {
+	says := func(part string) bool { return strings.Contains(text, part) }
+	switch {
+	case !says("model") || says("chat model"):
+		return false
+	case status == 404:
+		return true
+	}
+	return says("invalid model") || says("unknown model") || says("model_not_found") ||
+		says(strings.ToLower(c.cfg.Model)) && (says("not exist") || says("not found") || says("no such"))
+}
+
+// refusedList reports whether a server refused the list of models in the same
+// words. A missing path is no such case.
+func (c *Client) refusedList(o replay.Outcome) bool {
+	return c.listError != "" && o.Error == c.listError && o.Status != 404 && o.Status != 405
 }
 
 // extraNamed reports whether a refusal names a member of Config.ExtraBody, a

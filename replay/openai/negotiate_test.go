@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,8 @@ func picky(requests chan<- string, refusals ...refusal) func(*peer) {
 			answer := listed("m")
 			if r.Method != http.MethodGet {
 				answer = recounted(streamed+inChunk(complete)+lastChunk, countIn(body))
+			}
+			if r.Method != http.MethodGet || slices.ContainsFunc(refusals, func(no refusal) bool { return no.in == "/v1/" }) {
 				for _, no := range refusals {
 					if no.applies(r.URL.Path, body) {
 						answer = answerOf(no.status, "application/json", no.text)
@@ -92,7 +95,9 @@ func TestNegotiation(t *testing.T) {
 		"chat only, FastAPI":     {[]refusal{{"/v1/completions", notFound, `{"detail":"Not Found"}`}}, nil, 4, "max_tokens ignore_eos min_tokens stream_options", []string{"has no completions API: prompts are sent as chats"}},
 		"chat only, 405":         {[]refusal{{"/v1/completions", "405 Method Not Allowed", "Method Not Allowed"}}, nil, 4, "max_tokens ignore_eos min_tokens stream_options", []string{"has no completions API"}},
 		"everything":             {gpt, nil, 8, "max_completion_tokens stream_options", []string{"has no completions API", "refuses max_tokens: max_completion_tokens is sent", "refuses ignore_eos: answers may be shorter", "refuses min_tokens"}},
-		"everything, preset":     {gpt, func(cfg *Config) { cfg.Server = "openai" }, 3, "max_completion_tokens stream_options", nil},
+		"everything, preset":     {gpt, func(cfg *Config) { cfg.Server = "openai" }, 3, "max_completion_tokens stream_options", []string{"OpenAI has no ignore_eos: answers may be shorter"}},
+		"token ids, LiteLLM":     {[]refusal{{`"prompt":[`, "500 Internal Server Error", message("Unmapped prompt format. Your prompt is neither a list of strings nor a string.")}}, nil, 4, "max_tokens ignore_eos min_tokens stream_options", []string{"takes no token ids"}},
+		"transformers":           {[]refusal{{"return_token_ids", unprocessable, `{"detail":"Unexpected fields in the request: {'return_token_ids', 'min_tokens', 'ignore_eos'}"}`}, {"ignore_eos", unprocessable, `{"detail":"Unexpected fields in the request: {'ignore_eos', 'min_tokens'}"}`}, {"min_tokens", unprocessable, `{"detail":"Unexpected fields in the request: {'min_tokens'}"}`}, {`"prompt":[`, bad, `{"detail":"prompt must be a string."}`}}, nil, 7, "max_tokens stream_options", []string{"refuses ignore_eos", "refuses min_tokens", "takes no token ids"}},
 		"everything, not saying": {[]refusal{{"continuous_usage_stats", bad, "no"}, {"ignore_eos", bad, "no"}, {`"max_tokens"`, bad, "no"}}, nil, 6, "max_completion_tokens stream_options token ids", []string{"refuses ignore_eos and min_tokens", "refuses max_tokens"}},
 		"small vocabulary":       {[]refusal{{"29999]", bad, message("Token id 29999 is out of vocabulary")}, {"7499]", bad, message("Token id 7499 is out of vocabulary")}}, nil, 5, "max_tokens ignore_eos min_tokens stream_options token ids", []string{"fewer than 30000 tokens: token ids are drawn from 937 to 7499", "fewer than 7500 tokens: token ids are drawn from 234 to 1874"}},
 	} {
@@ -148,6 +153,8 @@ func TestRefusedChoices(t *testing.T) {
 		"token ids":         {refusal{`"prompt":[`, bad, message("prompt must be a string")}, func(cfg *Config) { cfg.Prompt = Tokens }, UseWords},
 		"token range":       {refusal{`"prompt":[`, bad, message("Token id 19999 is out of vocabulary")}, func(cfg *Config) { cfg.Source = prompt.Source{Low: 10_000, High: 20_000} }, UseSmallerIDs},
 		"model":             {refusal{"", notFound, message("The model `m` does not exist.")}, nil, UseOtherModel},
+		"model, LiteLLM":    {refusal{`"prompt"`, bad, message("/completions: Invalid model name passed in model=m. Call `/v1/models` to view available models for your key.")}, nil, UseOtherModel},
+		"list refused, too": {refusal{"/v1/", bad, message("No connected db.")}, nil, UseKey},
 		"no key":            {refusal{"", "401 Unauthorized", message("Unauthorized")}, nil, UseKey},
 		"path":              {refusal{"", notFound, "404 page not found"}, func(cfg *Config) { cfg.Endpoint = Chat }, UseOtherURL},
 		"extra body":        {refusal{"top_k", bad, message("unknown parameter: top_k")}, func(cfg *Config) { cfg.ExtraBody = `{"top_k":5}` }, UseLessExtra},

@@ -28,8 +28,12 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 		return nil, err
 	}
 	c.setLayout()
-	if !c.api.ignoreEOS && !c.cfg.StopAtEOS {
+	switch {
+	case c.cfg.StopAtEOS || c.caps.ignoreEOS:
+	case !c.api.ignoreEOS:
 		notes = append(notes, fmt.Sprintf("the %s API has no ignore_eos: %s", c.api.name, lengthsLost))
+	default:
+		notes = append(notes, fmt.Sprintf("%s has no ignore_eos: %s", presetOf(c.cfg.Server).title, lengthsLost))
 	}
 	for _, s := range c.servers {
 		more, err := c.probeServer(ctx, s)

@@ -82,7 +82,7 @@ func TestProbe(t *testing.T) {
 		"another model":         {"b", endpoint(listed("a", "c"), whole), "b", "lists the model a, c, not b", ""},
 		"two models":            {"", endpoint(listed("a", "b"), whole), "", "", "serves 2 models: choose one of a, b"},
 		"two models, one named": {"b", endpoint(listed("a", "b"), whole), "b", "", ""},
-		"no models":             {"", endpoint(listed(), whole), "", "", "not a list of models"},
+		"no models":             {"", endpoint(listed(), whole), "", "", "the list is empty"},
 		"no models, named":      {"b", endpoint(listed(), whole), "b", "does not list its models", ""},
 		"no list":               {"", endpoint(missing, whole), "", "", "for its models, as none is set: HTTP status 404: Not Found"},
 		"no list, named":        {"b", endpoint(missing, whole), "b", "does not list its models: HTTP status 404: Not Found", ""},

@@ -16,6 +16,7 @@ const (
 	UseWords        Remedy = "words"       // send words, not token ids
 	UseSmallerIDs   Remedy = "token range" // the model's vocabulary is small
 	UseOtherModel   Remedy = "model"       // the server has no such model
+	NameModel       Remedy = "no list"     // the server does not list its models
 	UseKey          Remedy = "key"         // give an API key, or another one
 	UseOtherURL     Remedy = "url"         // the server does not have the path
 	UseLessExtra    Remedy = "extra body"  // it refuses a member that the user added
@@ -37,13 +38,19 @@ func (c *Client) refusal(o replay.Outcome) error {
 	if o.Class != replay.HTTPError && o.Class != replay.Server {
 		return fmt.Errorf("%s", o.Error)
 	}
-	return &RefusedError{Status: o.Status, Text: o.Error, Remedy: c.remedy(o.Status, strings.ToLower(o.Error))}
+	remedy := c.remedy(o.Status, strings.ToLower(o.Error))
+	if c.refusedList(o) {
+		remedy = UseKey
+	}
+	return &RefusedError{Status: o.Status, Text: o.Error, Remedy: remedy}
 }
 
 func (c *Client) remedy(status int, text string) Remedy {
 	switch {
 	case status == 401 || status == 403:
 		return UseKey
+	case c.noSuchModel(status, text):
+		return UseOtherModel
 	case c.extraNamed(text):
 		return UseLessExtra
 	case strings.Contains(text, "context length") || strings.Contains(text, "context size"):
@@ -52,8 +59,6 @@ func (c *Client) remedy(status int, text string) Remedy {
 		return UseSmallerIDs
 	case noSuchAPI(status, text) && c.cfg.Endpoint == Completions:
 		return UseChat
-	case status == 404 && strings.Contains(text, "model"):
-		return UseOtherModel
 	case status == 404 || status == 405:
 		return UseOtherURL
 	case c.cfg.Prompt == Tokens && noTokenIDs(status, text):
