@@ -21,7 +21,7 @@ func TestNewRefuses(t *testing.T) {
 		want string
 	}{
 		"no url":              {Config{}, "url is not http://host"},
-		"no scheme":           {Config{URL: "localhost:8000"}, "url is not http://host"},
+		"no scheme":           {Config{URL: "localhost:8000"}, `url is not http://host or https://host: "localhost:8000": write "http://localhost:8000"`},
 		"another scheme":      {Config{URL: "ftp://localhost"}, "url is not http://host"},
 		"no host":             {Config{URL: "http:///v1"}, "url is not http://host"},
 		"a port alone":        {Config{URL: "http://:8000"}, "url is not http://host"},
@@ -32,6 +32,7 @@ func TestNewRefuses(t *testing.T) {
 		"no scheme but them":  {Config{URL: "user:hush@localhost"}, "url has credentials"},
 		"a query, unescaped":  {Config{URL: "http://localhost?api_key=hush hush"}, "url has a query that does not parse"},
 		"a query, bad escape": {Config{URL: "http://localhost?api_key=hush%zz"}, "url has a query that does not parse"},
+		"an address":          {Config{URL: "127.0.0.1:8000"}, `write "http://127.0.0.1:8000"`},
 		"a query, broken":     {Config{URL: "localhost?api_key=hush"}, "url is not http://host"},
 		"a fragment":          {Config{URL: "http://localhost#x"}, "url has a fragment"},
 		"fragment, query":     {Config{URL: "http://localhost?k=hush#x"}, "url has a fragment"},

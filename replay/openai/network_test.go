@@ -212,3 +212,11 @@ func TestSpreadNote(t *testing.T) {
 		t.Errorf("notes %q", notes)
 	}
 }
+
+// An https URL of a server without TLS is named as the cause.
+func TestServerWithoutTLS(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(p *peer) { p.say(answerOf("400 Bad Request", "text/plain", "not HTTP")); p.hold() })
+	o := send(t, client(t, strings.Replace(s.url, "http:", "https:", 1)))
+	wantClass(t, o, replay.Connect, "the server does not speak TLS, use http://")
+}

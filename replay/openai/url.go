@@ -40,6 +40,8 @@ func parseAddress(text, path string) (*address, error) {
 	}
 	u, err := url.Parse(place)
 	switch {
+	case place != "" && !strings.Contains(place, "://"):
+		return nil, fmt.Errorf("url is not http://host or https://host: %q: write %q", place, "http://"+place)
 	case err != nil:
 		return nil, fmt.Errorf("url does not parse: %q", place)
 	case u.Scheme == "unix":

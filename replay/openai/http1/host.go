@@ -174,6 +174,9 @@ func (h *Host) dial(ctx context.Context) (Transport, error) {
 	secure := tls.Client(timed, h.TLS)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		raw.Close()
+		if _, plain := errors.AsType[tls.RecordHeaderError](err); plain {
+			err = fmt.Errorf("%w: the server does not speak TLS, use http://", err)
+		}
 		return nil, err
 	}
 	return &blockingConn{Conn: secure, timed: timed}, nil
