@@ -146,7 +146,7 @@ func TestUsage(t *testing.T) {
 		"at the end":         {[]string{`{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}`}, replay.Counts{Input: some(7), Output: some(5)}},
 		"with each event":    {[]string{`{"prompt_tokens":7,"completion_tokens":1}`, `{"prompt_tokens":7,"completion_tokens":2}`}, replay.Counts{Input: some(7), Output: some(2)}},
 		"in two parts":       {[]string{`{"prompt_tokens":7}`, `null`, `{"completion_tokens":2}`}, replay.Counts{Input: some(7), Output: some(2)}},
-		"zero":               {[]string{`{"prompt_tokens":0,"completion_tokens":0,"prompt_tokens_details":{"cached_tokens":0}}`}, replay.Counts{Output: some(0), Cached: some(0)}},
+		"zero":               {[]string{`{"prompt_tokens":0,"completion_tokens":0,"prompt_tokens_details":{"cached_tokens":0}}`}, replay.Counts{Input: some(0), Output: some(0), Cached: some(0)}},
 		"cached: OpenAI":     {[]string{`{"prompt_tokens_details":{"cached_tokens":4,"audio_tokens":0}}`}, replay.Counts{Cached: some(4)}},
 		"cached: null":       {[]string{`{"prompt_tokens":7,"completion_tokens":null,"prompt_tokens_details":null}`}, replay.Counts{Input: some(7)}},
 		"cached: unknown":    {[]string{`{"prompt_tokens_details":{"cached_tokens":null}}`}, replay.Counts{}},

@@ -82,9 +82,7 @@ func (n *usageCounts) update(counts replay.Counts) replay.Counts {
 	if *n == (usageCounts{}) { // as in most events
 		return counts
 	}
-	if n.input.Value > 0 { // a server that reports 0 does not count
-		raise(&counts.Input, n.input)
-	}
+	raise(&counts.Input, n.input)
 	raise(&counts.Output, n.output)
 	raise(&counts.Cached, firstSet(n.details, firstSet(n.cacheHit, firstSet(n.cached, n.timings))))
 	raise(&counts.Reasoning, firstSet(n.reasoningDetails, n.reasoning))
