@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"moontide/replay"
@@ -16,15 +17,14 @@ import (
 func router(t *testing.T, give func(n int, h http.Header) (status, fields string)) (url string, got chan http.Header) {
 	t.Helper()
 	got = make(chan http.Header, 100)
-	n := 0
+	var n atomic.Int64
 	return serve(t, func(p *peer) {
 		for {
 			r, _ := p.request()
 			if r == nil {
 				return
 			}
-			status, fields := give(n, r.Header)
-			n++
+			status, fields := give(int(n.Add(1))-1, r.Header)
 			got <- r.Header
 			if status != "200 OK" {
 				p.say("HTTP/1.1 " + status + "\r\n" + fields + "Content-Length: 20\r\n\r\n" + "no room for worker-7")
@@ -113,8 +113,8 @@ func TestEchoIsRenewed(t *testing.T) {
 // not with one that the server refused and that may be sent again.
 func TestEchoEndsWithTheSession(t *testing.T) {
 	t.Parallel()
-	status := "200 OK"
-	url, got := router(t, func(int, http.Header) (string, string) { return status, "X-Worker: worker-7\r\n" })
+	status := make(chan string, 1)
+	url, got := router(t, func(int, http.Header) (string, string) { return <-status, "X-Worker: worker-7\r\n" })
 	plan, err := replay.Scan(trace.FromSlice([]trace.Request{
 		{Timestamp: trace.Some(0.0), SessionID: "a"}, {Timestamp: trace.Some(0.0), SessionID: "a"}, {Timestamp: trace.Some(0.0), SessionID: "a"},
 	}))
@@ -124,7 +124,7 @@ func TestEchoEndsWithTheSession(t *testing.T) {
 	c := echoing(t, url, func(cfg *Config) { cfg.Sessions = &plan.Sessions })
 	kept := func(row int, now, want string) {
 		t.Helper()
-		status = now
+		status <- now
 		o := sendTurn(t, c, "a", row)
 		<-got
 		if has := fmt.Sprint(len(c.echo.sessions) > 0); has != want {

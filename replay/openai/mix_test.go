@@ -228,13 +228,18 @@ func TestProbeOfModels(t *testing.T) {
 			cfg.Model, cfg.ModelFromTrace, cfg.TraceModels = "a", true, []NamedModel{{"b", 1}, {"", 2}}
 		}, "a", "map[a:2]", ""},
 	} {
+		mu.Lock()
 		clear(asked)
+		mu.Unlock()
 		c := client(t, url, func(cfg *Config) { cfg.Model = ""; tc.edit(cfg) })
 		_, err := c.Probe(context.Background())
 		if (err != nil) != (tc.failed != "") || err != nil && !strings.Contains(err.Error(), tc.failed) || err == nil && c.Model() != tc.model {
 			t.Errorf("%v: model %q, %v", tc, c.Model(), err)
 		}
-		if got := fmt.Sprint(asked); got != tc.tried {
+		mu.Lock()
+		got := fmt.Sprint(asked)
+		mu.Unlock()
+		if got != tc.tried {
 			t.Errorf("%v: %s were asked for, want %s", tc, got, tc.tried)
 		}
 		var refused *RefusedError
