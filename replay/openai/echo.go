@@ -207,7 +207,7 @@ func (t *turn) masked(text string) string {
 	var secrets []string
 	add := func(value string) {
 		if len(value) >= shortest {
-			secrets = append(secrets, value, "***")
+			secrets = append(secrets, value)
 		}
 	}
 	for _, value := range t.sent {
@@ -220,5 +220,11 @@ func (t *turn) masked(text string) string {
 			add(value)
 		}
 	}
-	return strings.NewReplacer(secrets...).Replace(text)
+	// If two have a common prefix, replace the longer one.
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, secret := range secrets {
+		pairs = append(pairs, secret, "***")
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }

@@ -75,12 +75,15 @@ func (c *Client) concede(o replay.Outcome) (note string, again bool) {
 	for _, it := range concessions {
 		if it.unnamed {
 			if note, again = it.drop(c); again {
-				return note, true
+				return guessed.Replace(note), true
 			}
 		}
 	}
 	return "", false
 }
+
+// guessed changes the note of a concession that the endpoint did not name.
+var guessed = strings.NewReplacer("refuses", "may refuse", "takes no", "may take no")
 
 func (it *concession) named(status int, text string) bool {
 	if it.refused != nil {
@@ -192,16 +195,24 @@ func (c *Client) swapLimit() (note string, ok bool) {
 func (c *Client) dropIgnoreEOS() (note string, ok bool) {
 	ok = c.caps.ignoreEOS
 	c.caps.ignoreEOS = false
-	return "the endpoint refuses ignore_eos: " + lengthsLost, ok
+	return "the endpoint refuses ignore_eos" + c.lengthNote(), ok
 }
 
-// lengthsLost is what is lost without ignore_eos.
+// lengthNote tells what it costs that ignore_eos or min_tokens is not sent.
+func (c *Client) lengthNote() string {
+	if c.caps.ignoreEOS || c.caps.minTokens {
+		return ", so it is not sent"
+	}
+	return ": " + lengthsLost
+}
+
+// lengthsLost is what is lost without ignore_eos and min_tokens.
 const lengthsLost = "answers may be shorter than in the trace, and the verdict reports their lengths but does not judge them"
 
 func (c *Client) dropMinTokens() (note string, ok bool) {
 	ok = c.caps.minTokens
 	c.caps.minTokens = false
-	return "the endpoint refuses min_tokens, so it is not sent", ok
+	return "the endpoint refuses min_tokens" + c.lengthNote(), ok
 }
 
 // moveLengths moves ignore_eos and min_tokens to nvext or out of it, once: NVIDIA's

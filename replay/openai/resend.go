@@ -21,7 +21,7 @@ const (
 	maxKept = 64 << 20
 	// resendWithin is how soon the connection must have been closed: later, the
 	// server may have worked on the request.
-	resendWithin = time.Second
+	resendWithin = 100 * time.Millisecond
 )
 
 // keep reserves room for a request.

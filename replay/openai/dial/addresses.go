@@ -121,6 +121,8 @@ func (a *Addresses) lookup(ctx context.Context, host string) ([]netip.Addr, erro
 func (a *Addresses) inTurn(found []netip.Addr) []netip.Addr {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	next := a.next
+	a.next++
 	if !a.used.IsValid() {
 		return found
 	}
@@ -134,17 +136,16 @@ func (a *Addresses) inTurn(found []netip.Addr) []netip.Addr {
 	}
 	if len(same) > 0 {
 		slices.SortFunc(same, netip.Addr.Compare) // a resolver's order may change
-		first := a.next % len(same)
+		first := next % len(same)
 		same = slices.Concat(same[first:], same[:first])
 	}
 	return append(same, others...)
 }
 
-// connected counts a connection.
+// connected learns the family of addresses that works.
 func (a *Addresses) connected(conn net.Conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.next++
 	if at, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil && !a.used.IsValid() {
 		a.used = at.Addr().Unmap()
 	}
