@@ -182,3 +182,23 @@ func TestRefusedChoices(t *testing.T) {
 		})
 	}
 }
+
+// If a later server has chat only, the earlier ones are probed with chats, too.
+func TestNegotiationOfSeveralServers(t *testing.T) {
+	t.Parallel()
+	requests, others := make(chan string, 20), make(chan string, 20)
+	both := serve(t, picky(requests)).url
+	chat := serve(t, picky(others, refusal{"/v1/completions", notFound, `{"detail":"Not Found"}`})).url
+	c := client(t, "", func(cfg *Config) { cfg.URLs = []string{both, chat} })
+	notes, err := c.Probe(context.Background())
+	if err != nil || len(notes) != 1 || c.Endpoint() != Chat {
+		t.Errorf("endpoint %s, notes %q, %v", c.Endpoint(), notes, err)
+	}
+	var paths []string
+	for range len(requests) {
+		paths = append(paths, <-requests)
+	}
+	if want := []string{"/v1/models", "/v1/completions", "/v1/completions", "/v1/chat/completions", "/v1/chat/completions"}; !slices.Equal(paths, want) {
+		t.Errorf("the first server got %q", paths)
+	}
+}

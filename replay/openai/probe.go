@@ -35,20 +35,29 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 	default:
 		notes = append(notes, fmt.Sprintf("%s has no ignore_eos: %s", presetOf(c.cfg.Server).title, lengthsLost))
 	}
-	for _, s := range c.servers {
-		more, err := c.probeServer(ctx, s)
+	for i := 0; i < len(c.servers); i++ {
+		more, changed, err := c.probeServer(ctx, c.servers[i])
 		if err != nil {
 			return nil, err
 		}
-		notes = append(notes, more...)
+		for _, note := range more {
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+		if changed && i > 0 {
+			i = -1 // the servers before count other prompts now
+		}
 	}
 	more, err := c.probeUnlisted(ctx)
 	return slices.Concat(c.networkNotes(), notes, more), err
 }
 
 // probeServer sends a short request and, to learn how the server counts tokens, a
-// longer one.
-func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, err error) {
+// longer one. changed means that the API or the form of prompts has changed; unless
+// the server is the first, its longer request is still to be sent then.
+func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, changed bool, err error) {
+	endpoint, form := c.cfg.Endpoint, c.cfg.Prompt
 	o, told := c.probe(ctx, s, probeTokens)
 	for range maxRefusals {
 		note, again := c.concede(o)
@@ -62,11 +71,14 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, er
 		o, told = c.probe(ctx, s, probeTokens)
 	}
 	if o.Class == replay.Canceled {
-		return nil, ctx.Err()
+		return nil, false, ctx.Err()
 	}
 	// The answer's only token may have no text.
 	if o.Class != replay.OK && o.Class != replay.Empty {
-		return nil, fmt.Errorf("probing %s: %w", s.shown(s.base.requestPath(c.cfg.Endpoint)), c.refusal(o))
+		return nil, false, fmt.Errorf("probing %s: %w", s.shown(s.base.requestPath(c.cfg.Endpoint)), c.refusal(o))
+	}
+	if changed = c.cfg.Endpoint != endpoint || c.cfg.Prompt != form; changed && s != c.servers[0] {
+		return notes, true, nil
 	}
 	if !o.Counts.Output.Set {
 		notes = append(notes, "the endpoint reports no usage: output tokens are estimated by the number of chunks")
@@ -77,7 +89,7 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, er
 	}
 	c.setLayout()
 	more, err := c.learnTokenCount(ctx, s, o.Counts.Input)
-	return append(notes, more...), err
+	return append(notes, more...), changed, err
 }
 
 // probe requests one token for a prompt of n tokens.
