@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// Reasoning is told from what is shown, from the stream to every report: answers of
-// 30 tokens, of which 20 are reasoning, and one of 5, which ends before it shows
-// anything. A merged run keeps it.
+// Every report separates reasoning from visible text. Most answers have 30 tokens,
+// 20 of them reasoning; one has 5, all reasoning. Merging runs keeps the times.
 func TestReasoning(t *testing.T) {
 	t.Parallel()
 	const rows, reasoning, osl, short = 6, 20, 30, 5

@@ -13,7 +13,7 @@ type api struct {
 	path     string // of requests, after the server's base
 	tokenIDs bool   // prompts can be token ids
 	messages string // key of a row's own messages; "" if the API takes none
-	limit    string // key of the output length; "" if servers differ
+	limit    string // key of the output length; "" for choices: servers differ
 	// ignoreEOS and minTokens report whether the API has these members.
 	ignoreEOS, minTokens bool
 	headers              []Header // of every request, unless configured
@@ -26,6 +26,10 @@ type api struct {
 	scan   func(data []byte) (chunkInfo, bool)
 	decode func(data []byte) (chunkInfo, error)
 }
+
+// hasChoices reports whether the API is one of those that answer with choices, whose
+// servers differ in the members they take.
+func (a *api) hasChoices() bool { return a.limit == "" }
 
 // apis lists the APIs; the first is the default.
 var apis = []*api{&completionsAPI, &chatAPI, &responsesAPI, &messagesAPI, &generateAPI}

@@ -31,7 +31,7 @@ func (c *capabilities) list(a *api, form string) []string {
 	if c.inNvext {
 		prefix = "nvext."
 	}
-	choices := a.limit == ""
+	choices := a.hasChoices()
 	add(true, cmp.Or(a.limit, c.limit))
 	add(c.ignoreEOS, prefix+"ignore_eos")
 	add(c.minTokens, prefix+"min_tokens")

@@ -168,20 +168,20 @@ func (c *Client) dropTokenIDs() (note string, ok bool) {
 }
 
 func (c *Client) dropChunkTokens() (note string, ok bool) {
-	ok = c.caps.chunkTokens != 0 && c.api.limit == ""
+	ok = c.caps.chunkTokens != 0 && c.api.hasChoices()
 	c.caps.chunkTokens = 0
 	return "", ok
 }
 
 func (c *Client) dropStreamOptions() (note string, ok bool) {
-	ok = c.caps.streamOptions && c.api.limit == ""
+	ok = c.caps.streamOptions && c.api.hasChoices()
 	c.caps.streamOptions = false
 	return "the endpoint refuses stream_options, with which it would be asked for usage", ok
 }
 
 // swapLimit changes between the two names of the limit, once.
 func (c *Client) swapLimit() (note string, ok bool) {
-	if c.swapped || c.api.limit != "" || c.caps.limit != maxTokens && c.caps.limit != maxCompletionTokens {
+	if c.swapped || !c.api.hasChoices() || c.caps.limit != maxTokens && c.caps.limit != maxCompletionTokens {
 		return "", false
 	}
 	refused := c.caps.limit
@@ -218,7 +218,7 @@ func (c *Client) dropMinTokens() (note string, ok bool) {
 // moveLengths moves ignore_eos and min_tokens to nvext or out of it, once: NVIDIA's
 // servers have had them in both places.
 func (c *Client) moveLengths() (note string, ok bool) {
-	if c.moved || c.api.limit != "" || !c.caps.ignoreEOS && !c.caps.minTokens || hasKey(c.extra, "nvext") {
+	if c.moved || !c.api.hasChoices() || !c.caps.ignoreEOS && !c.caps.minTokens || hasKey(c.extra, "nvext") {
 		return "", false
 	}
 	c.moved, c.caps.inNvext = true, !c.caps.inNvext

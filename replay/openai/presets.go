@@ -12,12 +12,12 @@ type preset struct {
 	caps        capabilities
 }
 
-// all are the capabilities of vLLM, the default.
-var all = capabilities{limit: maxTokens, streamOptions: true, chunkTokens: inUsage | inTokenIDs, ignoreEOS: true, minTokens: true}
+// vllmCapabilities are those of the default: everything.
+var vllmCapabilities = capabilities{limit: maxTokens, streamOptions: true, chunkTokens: inUsage | inTokenIDs, ignoreEOS: true, minTokens: true}
 
 // presets lists the kinds of servers. The sources are their documentation and code.
 var presets = []preset{
-	{name: "vllm", title: "vLLM", caps: all},
+	{name: "vllm", title: "vLLM", caps: vllmCapabilities},
 	{name: "sglang", title: "SGLang", caps: capabilities{limit: maxTokens, streamOptions: true, chunkTokens: inUsage, ignoreEOS: true, minTokens: true}},
 	{name: "trtllm", title: "TensorRT-LLM", caps: capabilities{limit: maxTokens, streamOptions: true, chunkTokens: inUsage, ignoreEOS: true, minTokens: true}},
 	{name: "dynamo", title: "NVIDIA Dynamo", caps: capabilities{limit: maxTokens, streamOptions: true, ignoreEOS: true, minTokens: true, inNvext: true}},
