@@ -158,6 +158,27 @@ func (s *session) folder(name string) (string, error) {
 	return dir, errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Dir(dir), 0o755))
 }
 
+// measured replays rows in a run that completes, and returns how much each of the
+// server's metrics has grown meanwhile, the probe included.
+func (s *session) measured(name string, rows []row, flags ...string) (o *outcome, grew page, err error) {
+	before, err := s.server.metrics()
+	if err != nil {
+		return nil, nil, err
+	}
+	if o, err = s.replay(name, rows, flags...); err != nil {
+		return nil, nil, err
+	}
+	if err := o.ran(); err != nil {
+		return nil, nil, err
+	}
+	after, err := s.server.metrics()
+	if err != nil {
+		return nil, nil, err
+	}
+	s.trusted(o)
+	return o, after.since(before), nil
+}
+
 // replay replays rows against the session's server. Prompts differ from those of
 // other checks unless the flags have a salt.
 func (s *session) replay(name string, rows []row, flags ...string) (*outcome, error) {

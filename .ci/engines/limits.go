@@ -10,30 +10,17 @@ import (
 
 // serverMetrics checks that the run's figures of the server are those of its page.
 func serverMetrics(s *session) error {
-	before, err := s.server.metrics()
-	if err != nil {
-		return err
-	}
 	rows := shared(30, 0)
-	o, err := s.replay("run", rows, append([]string{"--server-metrics", s.server.url}, oneByOne...)...)
+	o, grew, err := s.measured("run", rows, append([]string{"--server-metrics", s.server.url}, oneByOne...)...)
 	if err != nil {
 		return err
 	}
-	if err := o.ran(); err != nil {
-		return err
-	}
-	after, err := s.server.metrics()
-	if err != nil {
-		return err
-	}
-	s.trusted(o)
 	m := &o.summary.Moontide
 	s.equal("engine of the metrics", s.engine.name, m.Server.Engine)
 	prompt, cached := 0, 0
 	for _, r := range o.records {
 		prompt, cached = prompt+r.Counts.Input.Value, cached+r.Counts.Cached.Value
 	}
-	grew := after.since(before)
 	if s.engine.name == "vllm" {
 		s.equal("block size", s.engine.blockOf, m.Cache.Block)
 		s.equal("tokens looked up, and those found, are those of the records", fmt.Sprint(prompt, " and ", cached), fmt.Sprint(m.Server.Queried, " and ", m.Server.Hit))
@@ -93,23 +80,11 @@ func beyondContext(s *session) error {
 
 // severalTokens checks the latencies of a server that sends five tokens a chunk.
 func severalTokens(s *session) error {
-	before, err := s.server.metrics()
-	if err != nil {
-		return err
-	}
 	rows := equal(20, 200, 58, 0)
-	o, err := s.replay("run", rows, append([]string{"--api-key-env", keyVariable}, oneByOne...)...)
+	o, grew, err := s.measured("run", rows, append([]string{"--api-key-env", keyVariable}, oneByOne...)...)
 	if err != nil {
 		return err
 	}
-	if err := o.ran(); err != nil {
-		return err
-	}
-	after, err := s.server.metrics()
-	if err != nil {
-		return err
-	}
-	s.trusted(o)
 	right := 0
 	for _, r := range o.records {
 		sum := 0
@@ -121,7 +96,6 @@ func severalTokens(s *session) error {
 		}
 	}
 	s.equal("answers whose 13 chunks have 58 tokens", len(rows), right)
-	grew := after.since(before)
 	s.within("mean ITL per token", grew.mean("vllm:inter_token_latency_seconds"), o.summary.Moontide.PerToken, 0.02, "ms")
 	// The probe's answers of one token count as requests with a TPOT of 0.
 	s.within("mean TPOT", 1000*grew["vllm:request_time_per_output_token_seconds_sum"]/float64(len(rows)), o.summary.MeanTPOT, 0.01, "ms")
