@@ -3,6 +3,7 @@ package replay
 import (
 	"time"
 
+	"moontide/replay/transcript"
 	"moontide/trace"
 )
 
@@ -21,6 +22,7 @@ const (
 	Truncated   Class = "truncated" // a stream that ended without its end marker
 	Empty       Class = "empty"     // a complete answer without tokens
 	Canceled    Class = "canceled"  // by the user
+	Abandoned   Class = "abandoned" // by the client, after the time that a user waits; not a failure
 )
 
 // Outcome is the result of a [Call].
@@ -61,6 +63,15 @@ type Outcome struct {
 	// Target is the index of the server if there are several.
 	Target int
 	Model  string // requested model if there are several
+	Base   Base   // of the prompt
+}
+
+// Base is what a prompt with live answers continues.
+type Base struct {
+	// Row is the number of the row whose prompt and answer the prompt continues,
+	// absent if there is none. See package transcript.
+	Row    trace.Opt[int]
+	Answer transcript.Generated // to that row
 }
 
 // Stamps is the source of arrival timestamps.
@@ -106,6 +117,7 @@ type Record struct {
 	Target          int             // index of the server
 	Model           string          // requested model; "" if all requests have the same
 	Counts          Counts
+	Base            Base
 	Retries         int // retries performed
 	Status          int
 	Class           Class
@@ -147,7 +159,7 @@ func newRecord(j job, ready time.Duration, start time.Time, o Outcome) Record {
 		Due: j.due, Ready: ready,
 		Sent: since(o.Sent), First: since(o.First), Last: since(o.Last), Done: o.Done.Sub(start),
 		ReasoningOnly: o.ReasoningOnly,
-		ConnectTime:   o.ConnectTime, Gaps: o.Gaps, ChunkTokens: o.ChunkTokens, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Model: o.Model, Counts: o.Counts,
+		ConnectTime:   o.ConnectTime, Gaps: o.Gaps, ChunkTokens: o.ChunkTokens, Stamps: o.Stamps, FirstStampError: o.FirstStampError, MaxStampError: o.MaxStampError, Target: o.Target, Model: o.Model, Counts: o.Counts, Base: o.Base,
 		Status: o.Status, Class: o.Class, Error: o.Error, MissingDone: o.MissingDone,
 	}
 	if rec.First.Set {

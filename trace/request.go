@@ -24,8 +24,10 @@ type Request struct {
 	// row with a Delay may lack it.
 	Timestamp Opt[float64]
 	// Delay is the pause in milliseconds after the end of the previous turn of
-	// the session.
+	// the session, or of the last of After.
 	Delay Opt[float64]
+	// DelayKind is whose pause Delay is: [Think], [Tool] or "", which is unknown.
+	DelayKind DelayKind
 	// InputLength (ISL) and OutputLength (OSL) count tokens, 0..MaxLength.
 	InputLength  int
 	OutputLength int
@@ -35,6 +37,11 @@ type Request struct {
 	HashIDs []uint64
 	// SessionID is the id of the conversation that this is a turn of, or "".
 	SessionID string
+	// ID is the request's name (request_id) in After of other rows, or "".
+	ID string
+	// After holds the ids of the requests that must end before this one is sent. nil
+	// means the previous turn of the session; an empty list means none. See [Graph].
+	After []string
 	// ContextLen and UniquePromptLen (context_len, unique_user_prompt_len) are
 	// the shared and the unique part of the prompt in tokens, as declared by the
 	// generator of a synthetic trace.
@@ -44,6 +51,14 @@ type Request struct {
 	// unchanged; nil if there are none.
 	Extra []byte
 }
+
+// DelayKind is the cause of a pause before a request.
+type DelayKind string
+
+const (
+	Think DelayKind = "think" // the user reads and types
+	Tool  DelayKind = "tool"  // a tool runs
+)
 
 // MaxLength is the largest valid ISL or OSL in tokens, far beyond the context of
 // any model.

@@ -20,6 +20,7 @@ var traceKeyTypes = map[string]schemaObject{
 	"whole, tokens":         {"type": "integer", "minimum": 0},
 	"list of whole numbers": {"type": "array", "items": schemaObject{"type": "integer", "minimum": 0}},
 	"list of keys":          {"type": "array", "items": schemaObject{"type": "string"}},
+	"list of strings":       {"type": "array", "items": schemaObject{"type": "string"}},
 	"string":                {"type": "string"},
 	"list":                  {"type": "array"},
 	"object":                {"type": "object"},

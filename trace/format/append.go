@@ -33,9 +33,20 @@ func AppendRow(dst []byte, r trace.Request) []byte {
 		dst = append(dst, `, "session_id": `...)
 		dst = appendString(dst, r.SessionID)
 	}
+	if r.ID != "" {
+		dst = append(dst, `, "request_id": `...)
+		dst = appendString(dst, r.ID)
+	}
+	if r.After != nil {
+		dst = appendAfter(append(dst, `, "after": `...), r.After)
+	}
 	if r.Delay.Set {
 		dst = append(dst, `, "delay": `...)
 		dst = trace.AppendMS(dst, r.Delay.Value)
+	}
+	if r.DelayKind != "" {
+		dst = append(dst, `, "delay_kind": `...)
+		dst = appendString(dst, string(r.DelayKind))
 	}
 	if r.ContextLen.Set {
 		dst = append(dst, `, "context_len": `...)
@@ -50,6 +61,18 @@ func AppendRow(dst []byte, r trace.Request) []byte {
 		dst = append(dst, r.Extra[1:len(r.Extra)-1]...)
 	}
 	return append(dst, '}')
+}
+
+// appendAfter appends request ids as a JSON array.
+func appendAfter(dst []byte, ids []string) []byte {
+	dst = append(dst, '[')
+	for i, id := range ids {
+		if i > 0 {
+			dst = append(dst, separator...)
+		}
+		dst = appendString(dst, id)
+	}
+	return append(dst, ']')
 }
 
 // appendString appends s as a JSON string.

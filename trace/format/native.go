@@ -24,6 +24,9 @@ var canonicalKey = map[string]string{
 	"output_tokens":          "output_length",
 	"hash_ids":               "hash_ids",
 	"session_id":             "session_id",
+	"request_id":             "request_id",
+	"after":                  "after",
+	"delay_kind":             "delay_kind",
 	"context_len":            "context_len",
 	"unique_user_prompt_len": "unique_user_prompt_len",
 }
@@ -71,6 +74,8 @@ func parseAny(line []byte, r *trace.Request) error {
 		switch {
 		case !known || key != m.key && hasValue[key]:
 			unknown.add(m.key, m.raw)
+		case key == "request_id" && m.raw[0] != '"': // an id of another kind, which nothing refers to
+			unknown.add(m.key, m.raw)
 		case m.null():
 		case key == "hash_ids":
 			rawIDs = m.raw
@@ -109,8 +114,45 @@ func setField(r *trace.Request, key string, raw []byte) (err error) {
 		err = set(&r.UniquePromptLen, raw, parseLength)
 	case "session_id":
 		r.SessionID, err = parseString(raw)
+	case "request_id":
+		r.ID, err = parseString(raw)
+	case "after":
+		r.After, err = parseAfter(raw)
+	case "delay_kind":
+		r.DelayKind, err = parseDelayKind(raw)
 	}
 	return err
+}
+
+// maxAfter bounds the requests that one waits for.
+const maxAfter = 1 << 16
+
+func parseAfter(raw []byte) (ids []string, err error) {
+	if err := isArray(raw); err != nil {
+		return nil, err
+	}
+	ids = []string{}
+	err = jsonscan.Elements(raw, func(_ int, raw []byte) error {
+		if len(ids) == maxAfter {
+			return fmt.Errorf("has more than %d request ids", maxAfter)
+		}
+		id, err := parseString(raw)
+		if err != nil {
+			return fmt.Errorf("has an id that %w", err)
+		}
+		ids = append(ids, id)
+		return nil
+	})
+	return ids, err
+}
+
+func parseDelayKind(raw []byte) (trace.DelayKind, error) {
+	text, err := parseString(raw)
+	kind := trace.DelayKind(text)
+	if err == nil && kind != trace.Think && kind != trace.Tool {
+		err = fmt.Errorf("is neither %s nor %s: %.40q", trace.Think, trace.Tool, text)
+	}
+	return kind, err
 }
 
 // missingKeyError reports a row without one of the lengths.
@@ -184,6 +226,9 @@ const (
 	keySession
 	keyContext
 	keyUnique
+	keyID
+	keyAfter
+	keyDelayKind
 )
 
 // parseCanonical parses a row in the form that all writers of this format use:
@@ -220,6 +265,15 @@ func parseCanonical(line []byte, r *trace.Request) bool {
 		case "delay":
 			c.Once(&seen, keyDelay)
 			r.Delay = milliseconds(&c)
+		case "delay_kind":
+			c.Once(&seen, keyDelayKind)
+			r.DelayKind = delayKind(&c)
+		case "request_id":
+			c.Once(&seen, keyID)
+			r.ID = string(c.PlainText())
+		case "after":
+			c.Once(&seen, keyAfter)
+			r.After = after(&c)
 		case "context_len":
 			c.Once(&seen, keyContext)
 			r.ContextLen = trace.Some(c.Int(trace.MaxLength))
@@ -238,6 +292,29 @@ func parseCanonical(line []byte, r *trace.Request) bool {
 		return !early.Failed()
 	}
 	return true
+}
+
+// after reads an array of request ids.
+func after(c *jsonscan.Cursor) []string {
+	ids := []string{}
+	for more := c.Open('['); more; more = c.More(']') {
+		if len(ids) == maxAfter {
+			c.Fail()
+		}
+		ids = append(ids, string(c.PlainText()))
+	}
+	return ids
+}
+
+func delayKind(c *jsonscan.Cursor) trace.DelayKind {
+	switch string(c.PlainText()) {
+	case string(trace.Think):
+		return trace.Think
+	case string(trace.Tool):
+		return trace.Tool
+	}
+	c.Fail()
+	return ""
 }
 
 // milliseconds reads a time or pause from 0 to [trace.MaxMS].

@@ -1,0 +1,236 @@
+// Package transcript determines what the prompts of a conversation consist of when
+// the answers that a server really gave are part of them.
+//
+// A trace says how long each prompt is and, by block ids, which of its beginnings
+// other prompts share. It does not say what earlier answers were. A prompt with live
+// answers is the trace's prompt in which the tokens of earlier answers are replaced,
+// each at its place: the prompt of a turn, then the answer to it, then the next turn's
+// new tokens. Every other token stays as in the trace, so lengths and shared prefixes
+// do too: a longer answer takes the place of new tokens, and after a shorter one there
+// are more of them.
+//
+//	first := transcript.New(row0, 0, blockSize)
+//	second, turn := first.Continue(transcript.Generated{Tokens: 61}, row1, 1)
+//	for segment := range second.Segments() { ... }
+//
+// Package prompt makes tokens and texts of prompts, packages engine and run hash their
+// blocks to find what a cache has of them: all of one law.
+package transcript
+
+import (
+	"iter"
+
+	"moontide/trace"
+)
+
+// Kind is the kind of a [Source].
+type Kind uint8
+
+// The kinds of sources.
+const (
+	Block Kind = iota // the content of a block id
+	Own               // the content of a prompt that is not covered by block ids
+	Reply             // what the server generated for a row
+)
+
+// Source is where tokens come from: those of one source are different from those of
+// any other.
+type Source struct {
+	Kind Kind
+	ID   uint64 // block id, or number of the row
+	From int    // the first token: of the block, of the row's prompt, or of the answer
+}
+
+// Segment is a run of tokens from one source.
+type Segment struct {
+	Source
+	Len int
+}
+
+// piece is a segment of a prompt in place of the trace's tokens.
+type piece struct {
+	Segment
+	at int
+}
+
+func (p piece) end() int { return p.at + p.Len }
+
+// Prompt is the content of the prompt of a row. It is immutable.
+type Prompt struct {
+	Row       int // its number in the trace, from 0
+	Len       int // tokens
+	Session   string
+	blockSize int
+	ids       []uint64
+	pieces    []piece // in order, disjoint
+}
+
+// New returns the prompt of a row as the trace has it. It refers to r.HashIDs.
+func New(r trace.Request, row, blockSize int) *Prompt {
+	return &Prompt{Row: row, Len: r.InputLength, Session: r.SessionID, blockSize: max(blockSize, 1), ids: r.HashIDs}
+}
+
+// Generated is what a request generated.
+type Generated struct {
+	Tokens  int // that the next prompt can hold
+	Dropped int // generated before these and not part of the next prompt: reasoning
+}
+
+// Relation is how the prompt of a turn relates to that of the turn before.
+type Relation uint8
+
+// The relations.
+const (
+	// Extends: it begins with the whole prompt before, and is longer.
+	Extends Relation = iota
+	// Shortened: it is not longer than the prompt before, as after a compaction of
+	// the context.
+	Shortened
+	// Rewritten: it is longer but begins differently.
+	Rewritten
+	// Unknown: the trace has no block ids for one of them.
+	Unknown
+)
+
+// Turn describes a prompt that continues another.
+type Turn struct {
+	Relation
+	Shared int // leading tokens that are those of the prompt before and its answer
+	Answer int // of Shared, those of the answer
+	Cut    int // tokens of the answer for which the prompt has no room
+}
+
+// Continue returns the prompt of a row that continues p, to which the server has
+// generated an answer. At least one of its tokens is new.
+func (p *Prompt) Continue(a Generated, r trace.Request, row int) (*Prompt, Turn) {
+	next := New(r, row, p.blockSize)
+	turn := Turn{Relation: p.relation(r)}
+	switch turn.Relation {
+	case Unknown:
+	case Extends:
+		turn.Answer = min(a.Tokens, r.InputLength-p.Len-1)
+		turn.Cut = a.Tokens - turn.Answer
+		turn.Shared = p.Len + turn.Answer
+		next.pieces = p.piecesOf(p.Len, p.Len/p.blockSize*p.blockSize)
+		if turn.Answer > 0 {
+			next.pieces = append(next.pieces, piece{Segment{Source{Reply, uint64(p.Row), a.Dropped}, turn.Answer}, p.Len})
+		}
+	default:
+		turn.Shared = min(p.sameBlocks(r)*p.blockSize, p.Len, r.InputLength)
+		next.pieces = p.piecesOf(turn.Shared, turn.Shared)
+	}
+	return next, turn
+}
+
+// relation returns how a row relates to p.
+func (p *Prompt) relation(r trace.Request) Relation {
+	full := p.Len / p.blockSize
+	switch {
+	case r.InputLength <= p.Len:
+		return Shortened
+	case len(p.ids) < full || len(r.HashIDs) < full:
+		return Unknown
+	case full > 0 && r.HashIDs[full-1] != p.ids[full-1]: // ids identify the whole prefix
+		return Rewritten
+	}
+	return Extends
+}
+
+// sameBlocks returns the number of leading blocks that a row has in common with p.
+func (p *Prompt) sameBlocks(r trace.Request) int {
+	n := 0
+	for n < min(len(p.ids), len(r.HashIDs)) && p.ids[n] == r.HashIDs[n] {
+		n++
+	}
+	return n
+}
+
+// piecesOf returns the pieces of the first tokens of p: its own, and from the given
+// token on everything, because there the trace's tokens of another row differ.
+func (p *Prompt) piecesOf(tokens, from int) (pieces []piece) {
+	for q, live := range p.placed() {
+		end := min(q.end(), tokens)
+		switch {
+		case q.at >= tokens:
+			return pieces
+		case !live && end <= from:
+			continue
+		case !live && q.at < from:
+			q.From, q.at = q.From+from-q.at, from
+		}
+		q.Len = end - q.at
+		pieces = append(pieces, q)
+	}
+	return pieces
+}
+
+// Base returns which of the prompts that a row waits for it continues: the one of its
+// session, else the one that it extends by the most tokens, or nil.
+func Base(r trace.Request, waited []*Prompt) *Prompt {
+	var base *Prompt
+	for _, p := range waited {
+		own := p.Session == r.SessionID && r.SessionID != ""
+		extends := p.Len >= p.blockSize && p.relation(r) == Extends
+		switch {
+		case own && (base == nil || base.Session != r.SessionID || base.Row < p.Row):
+			base = p
+		case !own && extends && (base == nil || base.Session != r.SessionID && base.Len < p.Len):
+			base = p
+		}
+	}
+	return base
+}
+
+// Live reports whether the prompt has tokens that are not the trace's.
+func (p *Prompt) Live() bool { return len(p.pieces) > 0 }
+
+// Segments returns the content of the prompt in order. Neighbours are of different
+// sources.
+func (p *Prompt) Segments() iter.Seq[Segment] {
+	return func(yield func(Segment) bool) {
+		var last Segment
+		for s := range p.placed() {
+			if s.Kind == last.Kind && s.ID == last.ID && s.From == last.From+last.Len && last.Len > 0 {
+				last.Len += s.Len
+				continue
+			}
+			if last.Len > 0 && !yield(last) {
+				return
+			}
+			last = s.Segment
+		}
+		if last.Len > 0 {
+			yield(last)
+		}
+	}
+}
+
+// placed returns the pieces and, between them, the trace's tokens by block. live is
+// set for the pieces.
+func (p *Prompt) placed() iter.Seq2[piece, bool] {
+	return func(yield func(q piece, live bool) bool) {
+		pieces := p.pieces
+		for at := 0; at < p.Len; {
+			if len(pieces) > 0 && pieces[0].at == at {
+				if !yield(pieces[0], true) {
+					return
+				}
+				at, pieces = pieces[0].end(), pieces[1:]
+				continue
+			}
+			q, end := piece{Segment{Source: Source{Own, uint64(p.Row), at}}, at}, p.Len
+			if block := at / p.blockSize; block < len(p.ids) {
+				q.Source = Source{Block, p.ids[block], at - block*p.blockSize}
+				end = min(end, (block+1)*p.blockSize)
+			}
+			if len(pieces) > 0 {
+				end = min(end, pieces[0].at)
+			}
+			q.Len = end - at
+			if !yield(q, false) {
+				return
+			}
+			at = end
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package trace_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/trace"
+)
+
+func graphOf(t *testing.T, rows ...trace.Request) *trace.Graph {
+	t.Helper()
+	var b trace.GraphBuilder
+	for i, r := range rows {
+		b.Add(r, i+1)
+	}
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestTurnsWaitForThePreviousTurnOrForAfter(t *testing.T) {
+	g := graphOf(t,
+		trace.Request{SessionID: "a", ID: "a1"},
+		trace.Request{},
+		trace.Request{SessionID: "b", ID: "b1", After: []string{"a1"}},
+		trace.Request{SessionID: "a", ID: "a2", After: []string{}},
+		trace.Request{SessionID: "a", After: []string{"b2", "a2", "a2"}},
+		trace.Request{SessionID: "b", ID: "b2"},
+		trace.Request{SessionID: "c", After: []string{"gone"}},
+	)
+	for row, want := range [][]int32{0: nil, 1: nil, 2: {0}, 3: nil, 4: {3, 5}, 5: {2}, 6: nil} {
+		if got := g.Before(row); !slices.Equal(got, want) {
+			t.Errorf("row %d waits for %v, want %v", row, got, want)
+		}
+	}
+	for row, want := range []int{0, 1, 0, 0, 0, 0, 6} {
+		if got := g.First(row); got != want {
+			t.Errorf("the session of row %d begins with row %d, want %d", row, got, want)
+		}
+	}
+	for row, want := range []int{1, 0, 1, 1, 0, 1, 0} {
+		if got := g.Waiting(row); got != want {
+			t.Errorf("%d rows wait for row %d, want %d", got, row, want)
+		}
+	}
+	if m := g.LostIDs(); g.Lost() != 1 || len(m) != 1 || m[0] != (trace.LostID{Row: 6, Line: 7, ID: "gone"}) {
+		t.Errorf("missing: %v", m)
+	}
+}
+
+func TestImpossibleGraphs(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows []trace.Request
+		line int
+		text string
+	}{
+		"itself": {[]trace.Request{{ID: "x"}, {ID: "a", After: []string{"a"}}}, 2, `"a" after "a"`},
+		"cycle":  {[]trace.Request{{}, {ID: "a", After: []string{"c"}}, {ID: "b", After: []string{"a"}}, {ID: "c", After: []string{"b"}}}, 4, `after`},
+		"through a session": {[]trace.Request{
+			{SessionID: "s", ID: "a", After: []string{"b"}}, {SessionID: "s", ID: "b"}}, 1, `"b"`},
+		"two of one name": {[]trace.Request{{ID: "a"}, {}, {ID: "a"}, {After: []string{"a"}}}, 4, "several rows have: lines 1 and 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b trace.GraphBuilder
+			for i, r := range c.rows {
+				b.Add(r, i+1)
+			}
+			_, err := b.Graph()
+			e, ok := err.(*trace.GraphError)
+			if !ok || e.Line != c.line || !strings.Contains(e.Text, c.text) {
+				t.Errorf("error %+v, want line %d and %q", err, c.line, c.text)
+			}
+		})
+	}
+}
+
+// A trace whose rows wait for random rows has a cycle, or an order in which each row
+// comes after those that it waits for.
+func TestGraphIsAcyclicOrRefused(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 12).Draw(t, "rows")
+		var b trace.GraphBuilder
+		for i := range n {
+			r := trace.Request{ID: string(rune('a' + i))}
+			r.SessionID = rapid.SampledFrom([]string{"", "s", "t"}).Draw(t, "session")
+			if rapid.Bool().Draw(t, "explicit") {
+				r.After = []string{}
+				for range rapid.IntRange(0, 2).Draw(t, "edges") {
+					r.After = append(r.After, string(rune('a'+rapid.IntRange(0, n-1).Draw(t, "before"))))
+				}
+			}
+			b.Add(r, i+1)
+		}
+		g, err := b.Graph()
+		if err != nil {
+			if e, ok := err.(*trace.GraphError); !ok || e.Line == 0 {
+				t.Fatalf("%v has no line", err)
+			}
+			return
+		}
+		placed := map[int32]bool{}
+		for range n {
+			for row := range n {
+				ready := !slices.ContainsFunc(g.Before(row), func(before int32) bool { return !placed[before] })
+				placed[int32(row)] = placed[int32(row)] || ready
+			}
+		}
+		if len(placed) != n || slices.ContainsFunc(slices.Collect(func(yield func(int) bool) {
+			for row := range n {
+				if !yield(row) {
+					return
+				}
+			}
+		}), func(row int) bool { return !placed[int32(row)] }) {
+			t.Fatal("rows wait for each other, without an error")
+		}
+		for row := range n {
+			for _, before := range g.Before(row) {
+				if g.First(row) != g.First(int(before)) || g.First(row) > row {
+					t.Fatalf("row %d is not of the session of row %d", row, before)
+				}
+			}
+		}
+	})
+}
