@@ -282,7 +282,7 @@ func TestVirtualRunnerKeepsTheRulesOfARun(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			runner := &Runner{
 				Client: &fakeServer{took: took, class: class}, Recorder: &inReal,
-				MaxConcurrency: limit, Closed: closed, Duration: duration, Sessions: &plan.Sessions,
+				MaxConcurrency: limit, Closed: closed, Duration: duration, Graph: plan.Graph,
 			}
 			if real, err = runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
 				t.Fatal(err)
@@ -290,7 +290,7 @@ func TestVirtualRunnerKeepsTheRulesOfARun(t *testing.T) {
 		})
 		v := VirtualRunner{
 			Model: &fakeModel{took: took, class: class}, Recorder: &inVirtual,
-			MaxConcurrency: limit, Closed: closed, Duration: duration, Sessions: &plan.Sessions,
+			MaxConcurrency: limit, Closed: closed, Duration: duration, Graph: plan.Graph,
 		}
 		tally, err := v.Run(t.Context(), trace.FromSlice(rows))
 		if err != nil {
@@ -328,22 +328,27 @@ func TestFinishedSessionsAreForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newSchedule(scheduleConfig{})
+		s := newSchedule(scheduleConfig{graph: plan.Graph})
 		most := 0
 		for i, r := range rows {
 			now := Milliseconds(r.Timestamp.Value)
-			s.add(job{req: r, row: i, last: plan.Sessions.last.Has(i)})
+			before := plan.Graph.Before(i)
+			s.add(job{req: r, row: i, before: before, late: len(before) > 0})
 			for turn, ok := s.toPrepare(now); ok; turn, ok = s.toPrepare(now) {
 				s.takeTurn()
 				s.push(turn)
 			}
 			for j, _, ok := s.next(now); ok; j, _, ok = s.next(now) {
-				s.ended(j, now, !failing || j.row%3 > 0)
+				f := completed
+				if failing && j.row%3 == 0 {
+					f = failed
+				}
+				s.ended(j, now, f)
 			}
-			most = max(most, len(s.sessions))
+			most = max(most, len(s.deps.ends)+len(s.deps.waiting))
 		}
-		if len(s.sessions) != 0 || most > 20 || failing != (s.skipped > 0) {
-			t.Errorf("%d sessions at the end, %d at most, %d turns skipped", len(s.sessions), most, s.skipped)
+		if len(s.deps.ends)+len(s.deps.waiting) != 0 || most > 20 || failing != (s.skipped > 0) {
+			t.Errorf("%d sessions at the end, %d at most, %d turns skipped", len(s.deps.ends)+len(s.deps.waiting), most, s.skipped)
 		}
 	}
 }

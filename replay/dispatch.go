@@ -28,7 +28,7 @@ func (r *run) dispatch(ctx context.Context) {
 		}
 	})
 	defer timer.Stop()
-	rows, inFlight, failed := r.rows, 0, 0
+	rows, inFlight, failures := r.rows, 0, 0
 	for {
 		r.checkStops(ctx)
 		now := time.Since(r.start)
@@ -64,10 +64,18 @@ func (r *run) dispatch(ctx context.Context) {
 				rows = nil
 				continue
 			}
+			if j.doomed {
+				r.schedule.outgrow(j, now)
+				continue
+			}
 			r.schedule.add(j)
 		case turns <- turn:
 			r.schedule.takeTurn()
 		case j := <-r.prepared:
+			if j.doomed {
+				r.schedule.outgrow(j, now)
+				continue
+			}
 			r.schedule.push(j)
 		case e := <-r.ended:
 			inFlight--
@@ -75,12 +83,12 @@ func (r *run) dispatch(ctx context.Context) {
 				r.undoSend()
 				continue
 			}
-			r.schedule.ended(e.j, e.at, e.ok)
-			if !e.ok {
-				failed++
+			r.schedule.ended(e.j, e.at, fateOf(e.class))
+			if e.class == OK || e.class == Abandoned {
+				continue
 			}
-			if failed == r.MaxErrors && !e.ok {
-				r.fail(fmt.Errorf("%w: %d", ErrTooManyErrors, failed))
+			if failures++; failures == r.MaxErrors {
+				r.fail(fmt.Errorf("%w: %d", ErrTooManyErrors, failures))
 				r.stopSending() // before the next request
 			}
 		case <-wakeUp:
@@ -280,7 +288,7 @@ func (r *run) send(ctx context.Context, j job, ready time.Duration) {
 	o, ready, retries := r.sendWithRetries(ctx, j, o, ready)
 	rec := newRecord(j, ready, r.start, o)
 	rec.Retries = retries
-	r.ended <- ending{j: j, at: rec.Done, ok: rec.Class == OK}
+	r.ended <- ending{j: j, at: rec.Done, class: rec.Class}
 	r.records <- rec
 }
 
@@ -292,12 +300,16 @@ func (r *run) record() {
 		r.live.done.Add(1)
 		tokens, _ := rec.OutputTokens()
 		r.live.tokens.Add(int64(tokens))
-		if rec.Class != OK {
+		switch rec.Class {
+		case OK:
+		case Abandoned:
+			r.tally.Abandoned++
+		case Canceled:
+			r.tally.Canceled++
+			fallthrough
+		default:
 			r.tally.Failed++
 			r.live.failed.Add(1)
-		}
-		if rec.Class == Canceled {
-			r.tally.Canceled++
 		}
 		if !broken && r.Recorder != nil {
 			if err := r.Recorder.Record(rec); err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"time"
 
 	"moontide/trace"
@@ -18,17 +17,10 @@ type Plan struct {
 	Turns      int     // rows due relative to an earlier turn, not at an arrival
 	ZeroOutput int     // rows with an output length of 0; they get one token
 	// Schedule is the SHA-256 of one line per row: arrival and delay in
-	// nanoseconds ("-" for none) and session.
+	// nanoseconds ("-" for none), session, and what else it waits for.
 	Schedule string
-	Sessions Sessions
+	Graph    *trace.Graph // which rows wait for which
 }
-
-// Sessions holds the first and last rows of all sessions, so that a run can forget
-// finished sessions. It takes two bits per row.
-type Sessions struct{ first, last RowSet }
-
-// Last reports whether a row is the last of its session.
-func (s *Sessions) Last(row int) bool { return s.last.Has(row) }
 
 // RowSet is a set of row numbers, stored as a bit set.
 type RowSet []uint64
@@ -44,32 +36,6 @@ func (s *RowSet) Add(row int) {
 	(*s)[row/64] |= 1 << (row % 64)
 }
 
-// sessionScan finds the first and last rows of sessions by the hashes of their
-// ids. A collision only delays the preparation of requests.
-type sessionScan struct {
-	seed     maphash.Seed
-	found    Sessions
-	lastRows map[uint64]int
-}
-
-func (s *sessionScan) add(session string, row int) {
-	if session == "" {
-		return
-	}
-	hash := maphash.String(s.seed, session)
-	if _, later := s.lastRows[hash]; !later {
-		s.found.first.Add(row)
-	}
-	s.lastRows[hash] = row
-}
-
-func (s *sessionScan) end() Sessions {
-	for _, row := range s.lastRows {
-		s.found.last.Add(row)
-	}
-	return s.found
-}
-
 // ErrEmpty reports a trace without rows.
 var ErrEmpty = errors.New("the trace has no requests")
 
@@ -78,18 +44,19 @@ var ErrEmpty = errors.New("the trace has no requests")
 const MaxWait = 366 * 24 * time.Hour
 
 // Scan plans the replay of a trace. It fails if the stream does, if the trace is
-// empty, or if a row has no arrival or delay or one beyond [MaxWait]. It does not
+// empty, if a row has no arrival or delay or one beyond [MaxWait], or with a
+// [*trace.GraphError]. It does not
 // check the order of arrivals: see [trace.InOrder].
 func Scan(reqs trace.Requests) (Plan, error) {
 	var p Plan
 	var first, last trace.Opt[float64]
 	digest := sha256.New()
-	sessions := sessionScan{seed: maphash.MakeSeed(), lastRows: map[uint64]int{}}
+	var graph trace.GraphBuilder
 	for r, err := range reqs {
 		if err != nil {
 			return Plan{}, err
 		}
-		sessions.add(r.SessionID, p.Rows)
+		graph.Add(r, 0)
 		p.Rows++
 		if err := inTime(r); err != nil {
 			return Plan{}, fmt.Errorf("row %d %w", p.Rows, err)
@@ -101,19 +68,26 @@ func Scan(reqs trace.Requests) (Plan, error) {
 			}
 		case r.Delay.Set:
 			p.Turns++
-		case r.SessionID == "":
+		case r.SessionID == "" && len(r.After) == 0:
 			return Plan{}, fmt.Errorf("row %d has neither a timestamp nor a delay: give the trace arrivals first", p.Rows)
 		}
 		if r.OutputLength == 0 {
 			p.ZeroOutput++
 		}
-		fmt.Fprintf(digest, "%s %s %q\n", nanoseconds(r.Timestamp), nanoseconds(r.Delay), r.SessionID)
+		fmt.Fprintf(digest, "%s %s %q", nanoseconds(r.Timestamp), nanoseconds(r.Delay), r.SessionID)
+		if r.After != nil || r.ID != "" {
+			fmt.Fprintf(digest, " %q %q", r.ID, r.After)
+		}
+		digest.Write([]byte("\n"))
 	}
 	if p.Rows == 0 {
 		return Plan{}, ErrEmpty
 	}
 	p.DurationMS = last.Value - first.Value
-	p.Sessions = sessions.end()
+	var err error
+	if p.Graph, err = graph.Graph(); err != nil {
+		return Plan{}, err
+	}
 	p.Schedule = hex.EncodeToString(digest.Sum(nil))
 	return p, nil
 }

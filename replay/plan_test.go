@@ -2,11 +2,8 @@ package replay
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"moontide/trace"
 )
@@ -46,25 +43,4 @@ func TestScanTakesAllThatCanBeWaitedFor(t *testing.T) {
 	if _, err := Scan(trace.FromSlice(rows)); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestScanKnowsSessions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rows := anySessionRows(t)
-		p, err := Scan(trace.FromSlice(rows))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, r := range rows {
-			same := func(other trace.Request) bool { return r.SessionID != "" && other.SessionID == r.SessionID }
-			first := r.SessionID != "" && !slices.ContainsFunc(rows[:i], same)
-			last := r.SessionID != "" && !slices.ContainsFunc(rows[i+1:], same)
-			if p.Sessions.first.Has(i) != first || p.Sessions.last.Has(i) != last {
-				t.Fatalf("row %d of %q: first %t, last %t", i, r.SessionID, !first, !last)
-			}
-		}
-		if p.Sessions.first.Has(len(rows)+1000) || p.Sessions.last.Has(len(rows)+1000) {
-			t.Fatal("a row that the trace lacks is of a session")
-		}
-	})
 }

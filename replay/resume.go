@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"time"
 
 	"moontide/trace"
@@ -16,22 +17,32 @@ import (
 //     distance from it;
 //   - earlier rows without a record were in flight or waited; they are due at
 //     once;
-//   - a turn is due its delay after the end of the turn before, but not earlier
-//     than at once; sessions with a failed turn stay skipped.
+//   - a row that waits for others is due its delay after the last of their ends, but
+//     not earlier than at once; rows that wait for a failed one stay skipped.
 //
 // A ResumeState can be used once.
 type ResumeState struct {
-	Clock    time.Duration // where the run's clock continues: the end of the last recorded request
-	Rows     int           // number of recorded rows
-	done     RowSet
-	lastRow  int // the last recorded row that was due at its arrival
-	sessions map[string]*session
+	Clock   time.Duration // where the run's clock continues: the end of the last recorded request
+	Rows    int           // number of recorded rows
+	done    RowSet
+	lastRow int         // the last recorded row that was due at its arrival
+	ends    map[int]end // of recorded rows that others wait for
+	// For SessionLimits: the sessions in progress, by first row, and the recorded rows
+	// of each SessionID.
+	began map[int]sessionBegan
+	turns map[string]int
+}
+
+// sessionBegan is the part of a session that is recorded.
+type sessionBegan struct {
+	at   time.Duration // when the first request was sent
+	rows int
 }
 
 // ReadResumeState reads the records of an interrupted run of the trace. A
 // duplicate row or one that is not in the trace is an error.
 func ReadResumeState(records iter.Seq2[Record, error], plan Plan) (*ResumeState, error) {
-	p := &ResumeState{lastRow: -1, sessions: map[string]*session{}}
+	p := &ResumeState{lastRow: -1, ends: map[int]end{}, began: map[int]sessionBegan{}, turns: map[string]int{}}
 	for rec, err := range records {
 		if err != nil {
 			return nil, err
@@ -39,26 +50,52 @@ func ReadResumeState(records iter.Seq2[Record, error], plan Plan) (*ResumeState,
 		if rec.Row < 0 || rec.Row >= plan.Rows || p.done.Has(rec.Row) {
 			return nil, fmt.Errorf("the records are not of this trace: it has %[2]d rows, and row %[1]d is not among them or is recorded twice", rec.Row+1, plan.Rows)
 		}
-		p.Rows++
-		p.done.Add(rec.Row)
-		later := rec.SessionID != "" && !plan.Sessions.first.Has(rec.Row)
-		if arrives(rec.Request, later) {
-			p.lastRow = max(p.lastRow, rec.Row)
+		p.add(&rec, plan.Graph)
+	}
+	p.forget(plan)
+	return p, nil
+}
+
+// add adds a recorded row.
+func (p *ResumeState) add(rec *Record, graph *trace.Graph) {
+	p.Rows++
+	p.done.Add(rec.Row)
+	p.Clock = max(p.Clock, rec.Done)
+	if arrives(rec.Request, len(graph.Before(rec.Row)) > 0) {
+		p.lastRow = max(p.lastRow, rec.Row)
+	}
+	if graph.Waiting(rec.Row) > 0 {
+		p.ends[rec.Row] = end{at: rec.Done, fate: fateOf(rec.Class)}
+	}
+	if first := graph.First(rec.Row); graph.Size(first) > 1 {
+		s, known := p.began[first]
+		if at := rec.Ready; !known || at < s.at {
+			s.at = at
 		}
-		p.Clock = max(p.Clock, rec.Done)
-		if id := rec.SessionID; id != "" && !plan.Sessions.last.Has(rec.Row) {
-			s := p.sessions[id]
-			if s == nil {
-				s = &session{}
-				p.sessions[id] = s
+		s.rows++
+		p.began[first] = s
+	}
+	if rec.SessionID != "" && !graph.Last(rec.Row) {
+		p.turns[rec.SessionID]++
+	}
+}
+
+// forget drops the sessions that have ended and the ends that no row waits for any
+// more.
+func (p *ResumeState) forget(plan Plan) {
+	for row := range plan.Rows {
+		if p.done.Has(row) {
+			continue
+		}
+		for _, before := range plan.Graph.Before(row) {
+			if e, ended := p.ends[int(before)]; ended {
+				e.left++
+				p.ends[int(before)] = e
 			}
-			s.ended = max(s.ended, rec.Done)
-			s.failed = s.failed || rec.Class != OK
-		} else {
-			delete(p.sessions, id)
 		}
 	}
-	return p, nil
+	maps.DeleteFunc(p.ends, func(_ int, e end) bool { return e.left == 0 })
+	maps.DeleteFunc(p.began, func(first int, s sessionBegan) bool { return s.rows == plan.Graph.Size(first) })
 }
 
 // has reports whether a row is recorded.
@@ -72,10 +109,10 @@ func (p *ResumeState) clock() time.Duration {
 	return p.Clock
 }
 
-// arrives reports whether a row is due at its arrival, unlike a later turn with a
-// delay.
-func arrives(r trace.Request, later bool) bool {
-	return r.Timestamp.Set && !(later && r.Delay.Set)
+// arrives reports whether a row is due at its arrival, unlike one that waits for
+// others and has a delay.
+func arrives(r trace.Request, waits bool) bool {
+	return r.Timestamp.Set && !(waits && r.Delay.Set)
 }
 
 // resumeShift converts arrivals to the clock of a resumed run. The zero value
@@ -88,7 +125,7 @@ type resumeShift struct {
 
 // observe handles the next row of the trace.
 func (s *resumeShift) observe(j job) {
-	if s.ResumeState != nil && !s.known && j.row > s.lastRow && arrives(j.req, j.turn) {
+	if s.ResumeState != nil && !s.known && j.row > s.lastRow && arrives(j.req, len(j.before) > 0) {
 		s.by, s.known = s.Clock-Milliseconds(j.req.Timestamp.Value), true
 	}
 }

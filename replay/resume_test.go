@@ -43,7 +43,7 @@ func resume(t *testing.T, rows []trace.Request, records ...Record) (*memory, Tal
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour) // a pause that nothing may count
 		began := time.Now()
-		runner := &Runner{Client: &fakeServer{took: always(10 * msec)}, Recorder: m, Sessions: &plan.Sessions, Resume: past}
+		runner := &Runner{Client: &fakeServer{took: always(10 * msec)}, Recorder: m, Graph: plan.Graph, Resume: past}
 		tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
 		if err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestPartsOfARunAreTheRun(t *testing.T) {
 				if stop > 0 {
 					time.AfterFunc(stop, func() { close(drain) })
 				}
-				runner := &Runner{Client: &fakeServer{took: always(70 * msec), class: class}, Recorder: r, Drain: drain, Sessions: &plan.Sessions, Resume: past}
+				runner := &Runner{Client: &fakeServer{took: always(70 * msec), class: class}, Recorder: r, Drain: drain, Graph: plan.Graph, Resume: past}
 				if tally, err = runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
 					t.Fatal(err)
 				}

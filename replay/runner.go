@@ -14,7 +14,7 @@ import (
 type Client interface {
 	// Prepare does all work that can be done before the request is due. row is its
 	// number in the trace, from 0. An error ends the run. Prepare is called from
-	// two goroutines.
+	// two goroutines, for a row that waits for others after these have ended.
 	Prepare(r trace.Request, row int) (Call, error)
 }
 
@@ -67,9 +67,9 @@ type Runner struct {
 	// MaxConcurrency limits the requests in flight. Due requests wait in order for
 	// a slot; the wait is client queue time. 0 means no limit.
 	MaxConcurrency int
-	// Closed makes a closed loop of MaxConcurrency requests: arrivals are ignored
-	// and a request is due when it gets a slot. Later turns that are due take
-	// precedence over new rows.
+	// Closed makes a closed loop of MaxConcurrency requests or of Sessions.Open
+	// sessions: arrivals are ignored and a request is due when it gets a slot. Later
+	// turns that are due take precedence over new rows.
 	Closed bool
 	// Duration ends sending: requests that become ready at or after this time of
 	// the run's clock are not sent; those in flight finish. 0 means no limit.
@@ -82,9 +82,11 @@ type Runner struct {
 	// Ready is then the time of the last attempt, and the wait is client queue
 	// time.
 	Retries int
-	// Sessions is that of the trace's [Plan]. Without it the Runner remembers
-	// every session until the end.
-	Sessions *Sessions
+	// Graph is that of the trace's [Plan]. Without it, rows can wait for earlier rows
+	// only, and the Runner remembers every row with a session until the end.
+	Graph *trace.Graph
+	// Sessions limits sessions. It needs Graph.
+	Sessions SessionLimits
 	// Resume continues an interrupted run. nil starts a new one.
 	Resume *ResumeState
 	// Ahead is the number of requests prepared, and of connections opened, before
@@ -108,7 +110,10 @@ type Tally struct {
 	Sent       int       // requests that were started
 	Failed     int       // of Sent
 	Canceled   int       // of Failed, cut short by the end of ctx
-	Skipped    int       // later turns not sent because an earlier one failed
+	Abandoned  int       // of Sent, given up by the client; not of Failed
+	Skipped    int       // rows not sent because one that they wait for failed or was abandoned
+	Cut        int       // rows not sent because their session was ended: by SessionLimits or the model's context
+	Outgrown   int       // of Cut, those that do not fit the model's context themselves
 	Unrecorded int       // requests not stored by the recorder
 	Stopped    bool      // Drain, ctx or a failure ended sending
 	TimeUp     bool      // Duration ended sending
@@ -116,6 +121,13 @@ type Tally struct {
 
 // ErrTooManyErrors reports that MaxErrors requests have failed.
 var ErrTooManyErrors = errors.New("too many requests failed")
+
+// ErrOutgrown is the error of Prepare for a turn that does not fit the model's
+// context. It is not sent, and the session ends.
+var ErrOutgrown = errors.New("the turn does not fit the model's context")
+
+// ErrNoGraph reports session limits without a graph.
+var ErrNoGraph = errors.New("limits of sessions need the trace's graph")
 
 // ErrReused reports a second call of Run on a [Runner].
 var ErrReused = errors.New("a Runner runs once: use a new one")
@@ -153,11 +165,14 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	if r.ran.Swap(true) {
 		return Tally{}, ErrReused
 	}
+	if r.Graph == nil && r.Sessions != (SessionLimits{}) {
+		return Tally{}, ErrNoGraph
+	}
 	ctx, cut := context.WithCancel(ctx)
 	defer cut()
 	run := &run{
 		Runner:     r,
-		schedule:   newSchedule(scheduleConfig{maxConcurrency: r.MaxConcurrency, closed: r.Closed, until: r.Duration, resume: r.Resume}),
+		schedule:   newSchedule(scheduleConfig{maxConcurrency: r.MaxConcurrency, closed: r.Closed, until: r.Duration, sessions: r.Sessions, graph: r.Graph, resume: r.Resume}),
 		rows:       make(chan job, r.ahead()),
 		turns:      make(chan job),
 		prepared:   make(chan job),
@@ -197,7 +212,7 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	recording.Wait()
 
 	run.tally.Start = run.start
-	run.tally.Skipped = run.schedule.skipped
+	run.schedule.count(&run.tally)
 	return run.tally, run.failure()
 }
 
@@ -247,19 +262,18 @@ type run struct {
 type ending struct {
 	j      job
 	at     time.Duration
-	ok     bool
+	class  Class
 	unsent bool // the journal failed, so it was not sent
 }
 
-// prepareRows reads the trace and prepares its rows ahead. Later turns of sessions
-// are not prepared yet: their bodies would take memory until the previous turns
-// end.
+// prepareRows reads the trace and prepares its rows ahead. Rows that wait for others
+// are not prepared yet: their bodies would take memory until those end.
 func (r *run) prepareRows(reqs trace.Requests) {
 	defer close(r.rows)
 	haveRows := sync.OnceFunc(func() { close(r.firstRows) })
 	defer haveRows()
 	row, passed := -1, 0
-	later := r.laterTurns()
+	before := waits(r.Graph)
 	for req, err := range r.reading.each(reqs) {
 		select {
 		case <-r.stop: // possibly long ago, while waiting for reqs
@@ -271,14 +285,11 @@ func (r *run) prepareRows(reqs trace.Requests) {
 			return
 		}
 		row++
-		j := job{req: req, row: row, turn: later(req.SessionID, row)}
+		j := job{req: req, row: row, before: before(req, row)}
 		if r.Resume.has(row) {
 			continue
 		}
-		if r.Sessions != nil {
-			j.last = r.Sessions.Last(row)
-		}
-		if !j.turn {
+		if j.late = len(j.before) > 0 || r.Sessions.Open > 0; !j.late {
 			j = r.prepare(j)
 		}
 		select {
@@ -292,24 +303,7 @@ func (r *run) prepareRows(reqs trace.Requests) {
 	}
 }
 
-// laterTurns returns a function that reports, for rows in order, whether a row is
-// a later turn of its session.
-func (r *run) laterTurns() func(session string, row int) bool {
-	if r.Sessions != nil {
-		return func(session string, row int) bool { return session != "" && !r.Sessions.first.Has(row) }
-	}
-	seen := map[string]bool{}
-	return func(session string, _ int) (later bool) {
-		if session == "" {
-			return false
-		}
-		later = seen[session]
-		seen[session] = true
-		return later
-	}
-}
-
-// prepareTurns prepares later turns shortly before they are due.
+// prepareTurns prepares late rows shortly before they are due.
 func (r *run) prepareTurns() {
 	for {
 		select {
@@ -326,7 +320,9 @@ func (r *run) prepareTurns() {
 }
 
 func (r *run) prepare(j job) job {
-	j.call = sendable(r.Client.Prepare(j.req, j.row))
+	call, err := r.Client.Prepare(j.req, j.row)
+	j.doomed = errors.Is(err, ErrOutgrown)
+	j.call = sendable(call, err)
 	if _, can := j.call.(Opener); can {
 		r.opens.Store(true)
 	}

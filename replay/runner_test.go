@@ -422,7 +422,7 @@ func TestTurnsThatAreHeldAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runner := &Runner{Client: server, Recorder: m, MaxConcurrency: 4, Ahead: ahead, Sessions: &plan.Sessions}
+		runner := &Runner{Client: server, Recorder: m, MaxConcurrency: 4, Ahead: ahead, Graph: plan.Graph}
 		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
 			t.Fatal(err)
 		}

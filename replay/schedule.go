@@ -14,16 +14,20 @@ type job struct {
 	row  int
 	call Call // nil until prepared
 	due  time.Duration
-	from time.Duration // earliest time to send: due, or the end of the previous turn
-	turn bool          // a later turn of a session, prepared separately
-	last bool          // the last row of its session
+	from time.Duration // earliest time to send: due, or the end of the rows waited for
+	// before holds the rows that this one waits for.
+	before []int32
+	late   bool // prepared shortly before it is due, because it waits for something
+	// doomed is set if the row cannot be sent because its session has outgrown the
+	// model's context.
+	doomed bool
 	// closed when the call's Open has returned; nil if it was not called
 	opened  chan struct{}
 	started bool // in the journal, and Start was called
 }
 
-// prepareLead is how long before its due time a later turn is prepared. Until then
-// it is only a row, because think times are long and bodies take memory.
+// prepareLead is how long before its due time a row that waited is prepared. Until
+// then it is only a row, because think times are long and bodies take memory.
 const prepareLead = time.Second
 
 // openLead is the minimum time between opening a request's connection and sending:
@@ -39,17 +43,20 @@ type schedule struct {
 	waiting    jobs // prepared
 	opening    jobs // prepared, with an open or opening connection
 	maxOpening int
-	rows       int // number of jobs in waiting and opening that are not later turns
-	sessions   map[string]*session
-	turns      jobs  // released turns not prepared yet
-	preparing  []job // turns being prepared, in order
-	maxTurns   int   // limit of prepared turns and turns being prepared; 0 means none
-	prepared   int   // number of these turns
-	lastTurn   job   // the last to be sent of all turns prepared so far
-	backlog    []job // closed loop: rows that wait only for a slot, in order
+	rows       int // number of jobs in waiting and opening that are not late
+	deps       dependencies
+	sessions   *sessionGate // nil without limits
+	turns      jobs         // released late rows, not prepared yet
+	preparing  []job        // late rows being prepared, in order
+	maxTurns   int          // limit of prepared late rows and those being prepared; 0 means none
+	prepared   int          // number of these rows
+	lastTurn   job          // the last to be sent of all late rows prepared so far
+	backlog    []job        // closed loop: rows that wait only for a slot, in order
 	slots      slots
 	lastDue    time.Duration
-	skipped    int // turns skipped because an earlier turn failed
+	skipped    int // rows skipped because one that they wait for failed
+	cut        int // rows not sent because their session was ended by a limit
+	outgrown   int // of these, the ones that do not fit the model's context
 	shift      resumeShift
 }
 
@@ -59,57 +66,45 @@ type scheduleConfig struct {
 	maxConcurrency int
 	closed         bool
 	until          time.Duration // Duration
+	sessions       SessionLimits
+	graph          *trace.Graph
 	resume         *ResumeState
 }
 
-// session is the state of a conversation. It is kept until its last row has ended,
-// if that row is known, else until the end of the run.
-type session struct {
-	busy   bool // a turn is waiting or in flight
-	failed bool
-	ended  time.Duration // when the last turn ended
-	later  []job         // later turns, unprepared
-}
-
 func newSchedule(c scheduleConfig) *schedule {
-	s := &schedule{scheduleConfig: c, sessions: map[string]*session{}, slots: slots{limit: c.maxConcurrency}}
+	s := &schedule{scheduleConfig: c, deps: newDependencies(c.graph), slots: slots{limit: c.maxConcurrency}, sessions: newSessionGate(c)}
 	if c.resume != nil {
-		s.sessions, s.lastDue = c.resume.sessions, c.resume.Clock
+		s.deps.ends, s.lastDue = c.resume.ends, c.resume.Clock
 		s.shift.ResumeState = c.resume
 	}
 	return s
 }
 
-// add adds the next row of the trace, prepared unless it is a later turn of a
-// session.
+// add adds the next row of the trace, prepared unless it is late.
 func (s *schedule) add(j job) {
 	s.shift.observe(j)
-	id := j.req.SessionID
-	if id == "" {
-		s.arrive(j)
-		return
-	}
-	c, known := s.sessions[id]
 	switch {
-	case !known:
-		if !j.last {
-			s.sessions[id] = &session{busy: true}
+	case s.sessions.overTurns(&j):
+		s.drop(j, cut, 0)
+	case len(j.before) == 0:
+		j = s.atArrival(j)
+		if s.sessions.admit(j) {
+			s.arrive(j)
 		}
-		s.arrive(j)
-	case c.failed:
-		s.skip(j)
-	case c.busy:
-		c.later = append(c.later, j)
 	default:
-		s.release(c, j)
+		if w, ready := s.deps.add(j); ready {
+			s.release(w)
+		}
 	}
 }
 
-// arrive adds a row that waits for no earlier turn.
+// arrive adds a row that waits for no other. A row that is prepared already counts
+// against the limit of rows that are.
 func (s *schedule) arrive(j job) {
-	j = s.atArrival(j)
 	switch {
-	case j.turn:
+	case s.sessions.overTime(&j):
+		s.drop(j, cut, j.from)
+	case j.late:
 		heap.Push(&s.turns, j)
 	case s.closed:
 		s.backlog = append(s.backlog, j)
@@ -129,33 +124,61 @@ func (s *schedule) atArrival(j job) job {
 	return j
 }
 
-// skip drops a turn because an earlier one failed.
-func (s *schedule) skip(j job) {
-	s.skipped++
-	if j.last {
-		delete(s.sessions, j.req.SessionID)
+// release sets the due time of a row after the rows that it waits for have ended, or
+// drops it.
+func (s *schedule) release(w *waiter) {
+	j := w.job
+	if w.fate != completed {
+		s.drop(j, w.fate, w.at)
+		return
 	}
-}
-
-// release sets the due time of a turn after the previous turn has ended.
-func (s *schedule) release(c *session, j job) {
-	c.busy = true
 	switch {
 	case j.req.Delay.Set:
-		j.due = c.ended + Milliseconds(j.req.Delay.Value)
+		j.due = w.at + Milliseconds(j.req.Delay.Value)
 	case j.req.Timestamp.Set:
 		j.due = s.shift.due(j)
 	default:
-		j.due = c.ended
+		j.due = w.at
 	}
 	j.due = max(j.due, s.shift.clock())
-	j.from, j.turn = max(j.due, c.ended), true
-	heap.Push(&s.turns, j)
+	j.from, j.late = max(j.due, w.at), true
+	s.arrive(j)
 }
 
-// toPrepare returns the released turn to be prepared next, if one is due soon.
-// takeTurn removes it. With a concurrency limit, one turn of every session may be
-// due: beyond maxTurns, only turns that precede a prepared one are prepared.
+// drop drops a row that is not sent, and with it those that wait for it.
+func (s *schedule) drop(j job, f fate, at time.Duration) {
+	if f == cut {
+		s.cut++
+	} else {
+		s.skipped++
+	}
+	s.finish(j, at, f)
+}
+
+// outgrow drops a row that turned out not to fit the model's context when it was
+// prepared.
+func (s *schedule) outgrow(j job, now time.Duration) {
+	if j.late {
+		s.preparing = s.preparing[1:]
+		s.prepared--
+	}
+	s.outgrown++
+	s.drop(j, cut, now)
+}
+
+// finish handles the end of a row, whether it was sent or not.
+func (s *schedule) finish(j job, at time.Duration, f fate) {
+	for _, w := range s.deps.ended(j.row, at, f) {
+		s.release(w)
+	}
+	for _, next := range s.sessions.ended(j.row, at) {
+		s.arrive(next)
+	}
+}
+
+// toPrepare returns the late row to be prepared next, if one is due soon. takeTurn
+// removes it. With a concurrency limit, one turn of every session may be due: beyond
+// maxTurns, only rows that precede a prepared one are prepared.
 func (s *schedule) toPrepare(now time.Duration) (j job, ok bool) {
 	if len(s.turns) == 0 || s.turns[0].from > now+prepareLead {
 		return job{}, false
@@ -166,7 +189,7 @@ func (s *schedule) toPrepare(now time.Duration) (j job, ok bool) {
 	return s.turns[0], true
 }
 
-// takeTurn marks the turn returned by toPrepare as being prepared. push adds it
+// takeTurn marks the row returned by toPrepare as being prepared. push adds it
 // when it is prepared.
 func (s *schedule) takeTurn() {
 	turn := heap.Pop(&s.turns).(job)
@@ -178,8 +201,8 @@ func (s *schedule) takeTurn() {
 
 // push adds a prepared job.
 func (s *schedule) push(j job) {
-	if j.turn {
-		s.preparing = s.preparing[1:] // turns are prepared in order
+	if j.late {
+		s.preparing = s.preparing[1:] // late rows are prepared in order
 	} else {
 		s.rows++
 	}
@@ -199,11 +222,12 @@ func (s *schedule) next(now time.Duration) (j job, ready time.Duration, ok bool)
 	}
 	s.slots.take()
 	j = heap.Pop(q).(job)
-	if j.turn {
+	if j.late {
 		s.prepared--
 	} else {
 		s.rows--
 	}
+	s.sessions.sent(j.row, ready)
 	if s.closed {
 		j.due = ready
 	}
@@ -271,28 +295,14 @@ func (s *schedule) wake(now time.Duration) (at time.Duration, ok bool) {
 }
 
 // ended handles the end of a job's request.
-func (s *schedule) ended(j job, at time.Duration, ok bool) {
+func (s *schedule) ended(j job, at time.Duration, f fate) {
 	s.slots.give(at)
-	c := s.sessions[j.req.SessionID]
-	if c == nil {
-		return
-	}
-	c.busy, c.ended = false, at
-	switch {
-	case !ok:
-		c.failed = true
-		for _, j := range c.later {
-			s.skip(j)
-		}
-		c.later = nil
-	case len(c.later) > 0:
-		first := c.later[0]
-		c.later = c.later[1:]
-		s.release(c, first)
-	}
-	if j.last {
-		delete(s.sessions, j.req.SessionID)
-	}
+	s.finish(j, at, f)
+}
+
+// count adds the rows that were not sent to a tally.
+func (s *schedule) count(t *Tally) {
+	t.Skipped, t.Cut, t.Outgrown = s.skipped, s.cut, s.outgrown
 }
 
 // idle reports whether everything that was added has been sent.

@@ -34,16 +34,21 @@ type VirtualRunner struct {
 	MaxConcurrency int
 	Closed         bool
 	Duration       time.Duration
-	Sessions       *Sessions
+	Graph          *trace.Graph
+	Sessions       SessionLimits
 }
 
 // Run replays reqs, whose rows must be in order of arrival. When ctx ends it
 // returns promptly, even while it waits for reqs; requests in flight are counted
 // as unrecorded. The tally's Start is zero.
 func (v *VirtualRunner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
+	if v.Graph == nil && v.Sessions != (SessionLimits{}) {
+		return Tally{}, ErrNoGraph
+	}
 	run := &virtualRun{
 		VirtualRunner: v,
-		schedule:      newSchedule(scheduleConfig{maxConcurrency: v.MaxConcurrency, closed: v.Closed, until: v.Duration}),
+		before:        waits(v.Graph),
+		schedule:      newSchedule(scheduleConfig{maxConcurrency: v.MaxConcurrency, closed: v.Closed, until: v.Duration, sessions: v.Sessions, graph: v.Graph}),
 		inFlight:      map[int]sentJob{},
 	}
 	ended := make(chan struct{})
@@ -63,7 +68,7 @@ func (v *VirtualRunner) Run(ctx context.Context, reqs trace.Requests) (Tally, er
 	if run.reading.wait(ended) {
 		err = runErr
 	}
-	run.tally.Skipped = run.schedule.skipped
+	run.schedule.count(&run.tally)
 	run.tally.Stopped = err != nil
 	run.tally.TimeUp = v.Duration > 0 && run.now >= v.Duration
 	run.tally.Unrecorded += len(run.inFlight)
@@ -76,6 +81,7 @@ const virtualAhead = 64
 type virtualRun struct {
 	*VirtualRunner
 	schedule *schedule
+	before   func(r trace.Request, row int) []int32
 	reading  streamReader
 	rows     func() (trace.Request, error, bool) // the next row
 	read     int
@@ -148,7 +154,7 @@ func (r *virtualRun) fill(ctx context.Context) error {
 		case !ok:
 			r.allRead = true
 		default:
-			r.schedule.add(job{req: req, row: r.read, last: r.Sessions != nil && r.Sessions.last.Has(r.read)})
+			r.schedule.add(job{req: req, row: r.read, before: r.before(req, r.read)})
 			r.read++
 		}
 	}
@@ -176,8 +182,12 @@ func (r *virtualRun) sendDue() {
 func (r *virtualRun) record(rec Record) error {
 	s := r.inFlight[rec.Row]
 	delete(r.inFlight, rec.Row)
-	r.schedule.ended(s.job, rec.Done, rec.Class == OK)
-	if rec.Class != OK {
+	r.schedule.ended(s.job, rec.Done, fateOf(rec.Class))
+	switch rec.Class {
+	case OK:
+	case Abandoned:
+		r.tally.Abandoned++
+	default:
 		r.tally.Failed++
 	}
 	rec.Request, rec.Due, rec.Ready, rec.Sent = s.job.req, s.job.due, s.ready, trace.Some(s.sent)

@@ -9,13 +9,15 @@ import (
 
 // Graph holds which rows of a trace wait for which: a row with After waits for the
 // requests that it names, any other later turn of a session for the turn before it.
-// Rows are numbered from 0. It takes 16 bytes a row, of a trace that has sessions or
+// Rows are numbered from 0. It takes 20 bytes a row of a trace that has sessions or
 // After. The nil Graph has no edges. It is immutable and safe for concurrent use.
 type Graph struct {
 	starts  []uint32 // of the edges of each row, and their end
 	edges   []int32  // rows waited for
 	waiting []int32  // number of rows that wait for each row
 	first   []int32  // first row of each row's session
+	sizes   []int32  // number of rows of the session with this first row
+	last    []uint64 // bit set of the last rows of each SessionID
 	missing []LostID
 	lost    int
 }
@@ -51,6 +53,19 @@ func (g *Graph) First(row int) int {
 		return row
 	}
 	return int(g.first[row])
+}
+
+// Size returns the number of rows of the session with a first row.
+func (g *Graph) Size(first int) int {
+	if g == nil || first >= len(g.sizes) {
+		return 1
+	}
+	return int(g.sizes[first])
+}
+
+// Last reports whether a row is the last one with its SessionID.
+func (g *Graph) Last(row int) bool {
+	return g != nil && row/64 < len(g.last) && g.last[row/64]>>(row%64)&1 == 1
 }
 
 // Lost returns the number of ids in After that no row has: their rows are missing
@@ -175,6 +190,12 @@ func (b *GraphBuilder) find(row int32) int32 {
 // used afterwards.
 func (b *GraphBuilder) Graph() (*Graph, error) {
 	g := &b.graph
+	if len(b.sessions) > 0 {
+		g.last = make([]uint64, (b.rows+63)/64)
+		for _, row := range b.sessions {
+			g.last[row/64] |= 1 << (row % 64)
+		}
+	}
 	if len(b.links) == 0 {
 		return g, nil
 	}
@@ -195,8 +216,10 @@ func (b *GraphBuilder) Graph() (*Graph, error) {
 			return nil, err
 		}
 	}
+	g.sizes = make([]int32, len(g.first))
 	for row := range g.first {
 		g.first[row] = b.find(int32(row))
+		g.sizes[g.first[row]]++
 	}
 	return g, nil
 }

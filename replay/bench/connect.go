@@ -24,7 +24,7 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 	if clientConfig.Source, encode, err = cfg.promptSource(in.blockSize.Tokens); err != nil {
 		return nil, nil, err
 	}
-	clientConfig.Sessions, clientConfig.TraceModels = &in.plan.Sessions, in.models
+	clientConfig.Graph, clientConfig.TraceModels = in.plan.Graph, in.models
 	limit, err := checkOpenFiles(openFilesLimit(), in.plan.Rows, cfg.MaxConcurrency, cfg.embedded())
 	if err != nil {
 		return nil, nil, err

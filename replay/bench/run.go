@@ -186,7 +186,7 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 		Recorder:       watched{folder, cfg.Observer.Record},
 		MaxConcurrency: cfg.MaxConcurrency, Closed: cfg.Closed, Duration: cfg.Duration,
 		MaxErrors: cfg.MaxErrors, Retries: cfg.Retries,
-		Sessions: &in.plan.Sessions, Resume: past,
+		Graph: in.plan.Graph, Resume: past,
 		Precise: true,
 		Drain:   cfg.Drain,
 	}

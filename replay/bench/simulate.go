@@ -39,7 +39,7 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	kept := recordAndMeasure(folder, opts)
 	runner := replay.VirtualRunner{
 		Model: endpoint, Recorder: kept,
-		MaxConcurrency: cfg.MaxConcurrency, Closed: cfg.Closed, Duration: cfg.Duration, Sessions: &in.plan.Sessions,
+		MaxConcurrency: cfg.MaxConcurrency, Closed: cfg.Closed, Duration: cfg.Duration, Graph: in.plan.Graph,
 	}
 	tally, runErr := runner.Run(ctx, rows)
 	metrics, recordErr := kept.end()

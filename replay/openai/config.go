@@ -12,7 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"moontide/replay"
 	"moontide/replay/prompt"
 	"moontide/trace"
 )
@@ -97,10 +96,11 @@ type Config struct {
 	// DefaultSessionHeader, and none if it is NoSessionHeader.
 	SessionHeader string
 	// Echo lists headers and cookies of answers that are sent with the later turns
-	// of the session. Sessions, if not nil, tells when to forget them.
-	Echo     []Echo
-	Sessions *replay.Sessions
-	APIKey   string // sent as a bearer token; never printed
+	// of the session.
+	Echo []Echo
+	// Graph is that of the trace. It tells when values of sessions can be forgotten.
+	Graph  *trace.Graph
+	APIKey string // sent as a bearer token; never printed
 	// APIKeyHeader, if not "", is the header that has the API key as its value,
 	// instead of a bearer token, such as x-api-key. The default is what Server has.
 	APIKeyHeader string

@@ -121,7 +121,7 @@ func TestEchoEndsWithTheSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := echoing(t, url, func(cfg *Config) { cfg.Sessions = &plan.Sessions })
+	c := echoing(t, url, func(cfg *Config) { cfg.Graph = plan.Graph })
 	kept := func(row int, now, want string) {
 		t.Helper()
 		status <- now

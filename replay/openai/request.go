@@ -49,8 +49,8 @@ func (c *Client) prepare(r trace.Request, row int) (*call, error) {
 	if c.severalModels() {
 		call.model = model
 	}
-	if call.turn != nil && c.cfg.Sessions != nil {
-		call.turn.last = c.cfg.Sessions.Last(row)
+	if call.turn != nil {
+		call.turn.last = c.cfg.Graph.Last(row)
 	}
 	if onToken := c.cfg.OnToken; onToken != nil {
 		call.onToken = func(data []byte) { onToken(row, data) }

@@ -1,0 +1,142 @@
+package replay
+
+import (
+	"time"
+
+	"moontide/trace"
+)
+
+// SessionLimits limits sessions: rows of one SessionID and all that wait for each
+// other. The zero value sets no limit.
+type SessionLimits struct {
+	// Open is the number of sessions in progress at a time. Others wait, in the order
+	// of their arrivals, until one has ended; the wait is client queue time. A row
+	// without a session is a session of its own.
+	Open int
+	// Turns is the number of rows of one SessionID that are sent.
+	Turns int
+	// Time is how long after the first request of a session others of it may begin.
+	Time time.Duration
+}
+
+// sessionGate applies SessionLimits. It is pure: see schedule. A nil gate admits
+// everything.
+type sessionGate struct {
+	SessionLimits
+	graph    *trace.Graph
+	sessions map[int]*session // that have begun or wait, by first row
+	turns    map[string]int   // rows of each SessionID so far, if they are limited
+	open     int
+	queue    []*session // that wait
+}
+
+// session is the state of a session.
+type session struct {
+	left int // rows that have not ended
+	open bool
+	held []job // rows that could be sent if it were open
+	// began is when the first request was sent.
+	began Instant
+}
+
+func newSessionGate(c scheduleConfig) *sessionGate {
+	if c.sessions == (SessionLimits{}) {
+		return nil
+	}
+	g := &sessionGate{SessionLimits: c.sessions, graph: c.graph, sessions: map[int]*session{}, turns: map[string]int{}}
+	if c.resume != nil {
+		g.turns = c.resume.turns
+		for first, began := range c.resume.began {
+			g.sessions[first] = &session{left: c.graph.Size(first) - began.rows, open: true, began: trace.Some(began.at)}
+			g.open++
+		}
+	}
+	return g
+}
+
+func (g *sessionGate) of(row int) *session {
+	first := g.graph.First(row)
+	s := g.sessions[first]
+	if s == nil {
+		s = &session{left: g.graph.Size(first)}
+		g.sessions[first] = s
+	}
+	return s
+}
+
+// admit reports whether a row that waits for no other may be sent. If not, ended
+// returns it later.
+func (g *sessionGate) admit(j job) bool {
+	if g == nil {
+		return true
+	}
+	s := g.of(j.row)
+	if !s.open && (g.Open == 0 || g.open < g.Open) {
+		s.open = true
+		g.open++
+	}
+	if s.open {
+		return true
+	}
+	if s.held == nil {
+		g.queue = append(g.queue, s)
+	}
+	s.held = append(s.held, j)
+	return false
+}
+
+// overTurns reports whether the next row of a session exceeds its turns.
+func (g *sessionGate) overTurns(j *job) bool {
+	if g == nil || g.Turns == 0 || j.req.SessionID == "" {
+		return false
+	}
+	g.turns[j.req.SessionID]++
+	return g.turns[j.req.SessionID] > g.Turns
+}
+
+// overTime reports whether a row is due after the end of its session's time.
+func (g *sessionGate) overTime(j *job) bool {
+	if g == nil || g.Time == 0 {
+		return false
+	}
+	s := g.of(j.row)
+	return s.began.Set && j.from-s.began.Value >= g.Time
+}
+
+// sent notes that a row is sent.
+func (g *sessionGate) sent(row int, at time.Duration) {
+	if g == nil {
+		return
+	}
+	if s := g.of(row); !s.began.Set {
+		s.began = trace.Some(at)
+	}
+}
+
+// ended notes the end of a row, and opens the next session if that was the last one
+// of its own. It returns the rows that may be sent now.
+func (g *sessionGate) ended(row int, at time.Duration) (next []job) {
+	if g == nil {
+		return nil
+	}
+	s := g.of(row)
+	if s.left--; s.left > 0 {
+		return nil
+	}
+	delete(g.sessions, g.graph.First(row))
+	if !s.open {
+		return nil
+	}
+	g.open--
+	for len(g.queue) > 0 && g.open < g.Open {
+		s, g.queue = g.queue[0], g.queue[1:]
+		s.open = true
+		g.open++
+		for _, j := range s.held {
+			j.from = max(j.from, at)
+			next = append(next, j)
+		}
+		s.held = nil
+	}
+	return next
+}
