@@ -277,12 +277,13 @@ func TestVirtualRunnerKeepsTheRulesOfARun(t *testing.T) {
 		}
 		duration := []time.Duration{0, 20 * time.Second, 60 * time.Second}[seed%3]
 		limit := []int{1, 3, 20}[seed/3%3]
+		sessions := []SessionLimits{{}, {Open: 1}, {Open: 3, Turns: 4}, {Time: 5 * time.Second}}[seed/9%4]
 		var inReal, inVirtual memory
 		var real Tally
 		synctest.Test(t, func(t *testing.T) {
 			runner := &Runner{
 				Client: &fakeServer{took: took, class: class}, Recorder: &inReal,
-				MaxConcurrency: limit, Closed: closed, Duration: duration, Graph: plan.Graph,
+				MaxConcurrency: limit, Closed: closed, Duration: duration, Graph: plan.Graph, Sessions: sessions,
 			}
 			if real, err = runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
 				t.Fatal(err)
@@ -290,17 +291,17 @@ func TestVirtualRunnerKeepsTheRulesOfARun(t *testing.T) {
 		})
 		v := VirtualRunner{
 			Model: &fakeModel{took: took, class: class}, Recorder: &inVirtual,
-			MaxConcurrency: limit, Closed: closed, Duration: duration, Graph: plan.Graph,
+			MaxConcurrency: limit, Closed: closed, Duration: duration, Graph: plan.Graph, Sessions: sessions,
 		}
 		tally, err := v.Run(t.Context(), trace.FromSlice(rows))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if real.TimeUp { // how many rows were read by then is left open
-			real.Skipped, tally.Skipped = 0, 0
+			real.Skipped, tally.Skipped, real.Cut, tally.Cut = 0, 0, 0, 0
 		}
 		real.Start = time.Time{}
-		if tally != real || tally.Sent == 0 || duration == 0 && tally.Sent+tally.Skipped != len(rows) {
+		if tally != real || tally.Sent == 0 || duration == 0 && tally.Sent+tally.Skipped+tally.Cut != len(rows) {
 			t.Errorf("seed %d: %+v, in real time %+v", seed, tally, real)
 		}
 		if diff := cmp.Diff(inReal.records, inVirtual.records); diff != "" {

@@ -193,6 +193,10 @@ func anySessionRows(t *rapid.T) (rows []trace.Request) {
 		if i > 0 && r.SessionID != "" && rapid.Bool().Draw(t, "follows") {
 			r.Timestamp, r.Delay = trace.Opt[float64]{}, trace.Some(40.0)
 		}
+		r.ID = fmt.Sprint(i)
+		if i > 0 && rapid.IntRange(0, 3).Draw(t, "graph") == 0 {
+			r.After = []string{fmt.Sprint(rapid.IntRange(0, i-1).Draw(t, "after")), fmt.Sprint(rapid.IntRange(0, i-1).Draw(t, "and after"))}
+		}
 		rows = append(rows, r)
 	}
 	return rows

@@ -35,8 +35,8 @@ type session struct {
 	left int // rows that have not ended
 	open bool
 	held []job // rows that could be sent if it were open
-	// began is when the first request was sent.
-	began Instant
+	// began is when the first request was sent, and arrived when it could have been.
+	began, arrived Instant
 }
 
 func newSessionGate(c scheduleConfig) *sessionGate {
@@ -76,6 +76,9 @@ func (g *sessionGate) admit(j job) bool {
 		g.open++
 	}
 	if s.open {
+		if !s.arrived.Set {
+			s.arrived = trace.Some(j.from)
+		}
 		return true
 	}
 	if s.held == nil {
@@ -100,7 +103,11 @@ func (g *sessionGate) overTime(j *job) bool {
 		return false
 	}
 	s := g.of(j.row)
-	return s.began.Set && j.from-s.began.Value >= g.Time
+	since := s.began
+	if len(j.before) == 0 { // it is read ahead, perhaps before the session began
+		since = s.arrived
+	}
+	return since.Set && j.from-since.Value >= g.Time
 }
 
 // sent notes that a row is sent.
@@ -130,7 +137,7 @@ func (g *sessionGate) ended(row int, at time.Duration) (next []job) {
 	g.open--
 	for len(g.queue) > 0 && g.open < g.Open {
 		s, g.queue = g.queue[0], g.queue[1:]
-		s.open = true
+		s.open, s.arrived = true, trace.Some(at)
 		g.open++
 		for _, j := range s.held {
 			j.from = max(j.from, at)

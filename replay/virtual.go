@@ -154,7 +154,9 @@ func (r *virtualRun) fill(ctx context.Context) error {
 		case !ok:
 			r.allRead = true
 		default:
-			r.schedule.add(job{req: req, row: r.read, before: r.before(req, r.read)})
+			j := job{req: req, row: r.read, before: r.before(req, r.read)}
+			j.late = len(j.before) > 0 || r.Sessions.Open > 0
+			r.schedule.add(j)
 			r.read++
 		}
 	}

@@ -48,7 +48,7 @@ func (m *fakeModel) Advance(now time.Duration) (ended []Record) {
 	return ended
 }
 
-// anyRows are rows with sessions, delays and bursts. No two instants that
+// anyRows are rows with sessions, graphs, delays and bursts. No two instants that
 // follow from them are the same.
 func anyRows(random *rand.Rand, n int) []trace.Request {
 	var rows []trace.Request
@@ -64,6 +64,16 @@ func anyRows(random *rand.Rand, n int) []trace.Request {
 			if random.IntN(2) == 0 {
 				r.Timestamp = trace.Opt[float64]{}
 				r.Delay = trace.Some(float64(random.Int64N(5e9)) / 1e6)
+			}
+		}
+		r.ID = fmt.Sprint(i)
+		if random.IntN(4) == 0 && i > 0 {
+			r.After = []string{}
+			for range random.IntN(3) {
+				r.After = append(r.After, fmt.Sprint(i-1-random.IntN(min(i, 8)))) // rows are in order of arrival
+			}
+			if len(r.After) == 0 {
+				r.Timestamp, r.Delay = trace.Some(at), trace.Opt[float64]{}
 			}
 		}
 		rows = append(rows, r)

@@ -1,0 +1,225 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moontide/trace"
+)
+
+// A request is due its delay after the last end of what it waits for, and is not sent
+// if one of these was not answered; nothing else holds it up.
+func TestRowsWaitForTheirGraph(t *testing.T) {
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		rows := anyRows(random, 120)
+		took, class := anyAnswers(random, len(rows))
+		plan, err := Scan(trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m memory
+		v := VirtualRunner{Model: &fakeModel{took: took, class: class}, Recorder: &m, Graph: plan.Graph}
+		tally, err := v.Run(t.Context(), trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rows {
+			rec, sent := m.records[i]
+			at, answered := time.Duration(0), true
+			for _, before := range plan.Graph.Before(i) {
+				b, known := m.records[int(before)]
+				answered = answered && known && b.Class == OK
+				at = max(at, b.Done)
+			}
+			waits := len(plan.Graph.Before(i)) > 0
+			switch {
+			case sent != answered:
+				t.Fatalf("seed %d: row %d was sent: %t, all that it waits for was answered: %t", seed, i, sent, answered)
+			case !sent:
+			case waits && r.Delay.Set && rec.Due != at+Milliseconds(r.Delay.Value):
+				t.Fatalf("seed %d: row %d is due at %v, %v ms after %v", seed, i, rec.Due, r.Delay.Value, at)
+			case !waits && r.Timestamp.Set && rec.Due != Milliseconds(r.Timestamp.Value):
+				t.Fatalf("seed %d: row %d is due at %v, not at %v ms", seed, i, rec.Due, r.Timestamp.Value)
+			case rec.Ready != max(rec.Due, at):
+				t.Fatalf("seed %d: row %d is ready at %v, due at %v, waited until %v", seed, i, rec.Ready, rec.Due, at)
+			}
+		}
+		if tally.Sent+tally.Skipped != len(rows) || tally.Skipped == 0 && seed == 0 {
+			t.Errorf("seed %d: %+v of %d", seed, tally, len(rows))
+		}
+	}
+}
+
+// An id in After may be that of a later row.
+func TestRowsWaitForLaterRows(t *testing.T) {
+	rows := atMS(0, 0, 50)
+	rows[0].ID = "a"
+	rows[1].After, rows[1].Timestamp, rows[1].Delay = []string{"a", "late"}, trace.Opt[float64]{}, trace.Some(5.0)
+	rows[2].ID = "late"
+	plan, err := Scan(trace.FromSlice(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var m memory
+		runner := &Runner{Client: &fakeServer{took: always(20 * msec)}, Recorder: &m, Graph: plan.Graph}
+		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
+			t.Fatal(err)
+		}
+		if at := m.records[1].Sent.Value; at != 75*msec {
+			t.Errorf("sent at %v, want 75ms: 5 ms after the end of the later row", at)
+		}
+	})
+}
+
+// With a limit of open sessions the next one starts when one ends, and every row of a
+// session counts: also those of sub-agents.
+func TestSessionLimits(t *testing.T) {
+	turn := func(session, id string, after ...string) trace.Request {
+		return trace.Request{SessionID: session, ID: id, After: after, Delay: trace.Some(10.0), InputLength: 1}
+	}
+	first := func(session, id string) trace.Request {
+		return trace.Request{SessionID: session, ID: id, Timestamp: trace.Some(0.0), InputLength: 1}
+	}
+	rows := []trace.Request{
+		first("a", "a1"), first("b", "b1"), first("c", "c1"), first("", ""),
+		turn("a/sub", "a2", "a1"), turn("a", "a3", "a1"), turn("a", "a4", "a2", "a3"), // 100, 210-, 320-
+		turn("b", "b2"), turn("b", "b3"),
+	}
+	for i := range rows {
+		if rows[i].SessionID == "b" {
+			rows[i].After = nil
+		}
+	}
+	for name, c := range map[string]struct {
+		limits SessionLimits
+		sent   map[int]int // row to ms
+		cut    int
+	}{
+		"none":   {SessionLimits{}, map[int]int{0: 0, 1: 0, 2: 0, 3: 0, 4: 110, 5: 110, 6: 220, 7: 110, 8: 220}, 0},
+		"one":    {SessionLimits{Open: 1}, map[int]int{0: 0, 4: 110, 5: 110, 6: 220, 1: 320, 7: 430, 8: 540, 2: 640, 3: 740}, 0},
+		"two":    {SessionLimits{Open: 2}, map[int]int{0: 0, 1: 0, 4: 110, 5: 110, 7: 110, 6: 220, 8: 220, 2: 320, 3: 320}, 0},
+		"turns":  {SessionLimits{Turns: 2, Open: 1}, map[int]int{0: 0, 4: 110, 5: 110, 1: 210, 7: 320, 2: 420, 3: 520}, 2},
+		"time":   {SessionLimits{Time: 200 * msec}, map[int]int{0: 0, 1: 0, 2: 0, 3: 0, 4: 110, 5: 110, 7: 110}, 2},
+		"a time": {SessionLimits{Time: 221 * msec}, map[int]int{0: 0, 1: 0, 2: 0, 3: 0, 4: 110, 5: 110, 7: 110, 6: 220, 8: 220}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := Scan(trace.FromSlice(rows))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, closed := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					var m memory
+					runner := &Runner{Client: &fakeServer{took: always(100 * msec)}, Recorder: &m, Graph: plan.Graph, Sessions: c.limits, Closed: closed}
+					tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := map[int]int{}
+					for row, rec := range m.records {
+						got[row] = int(rec.Sent.Value / msec)
+					}
+					if fmt.Sprint(got) != fmt.Sprint(c.sent) || tally.Cut != c.cut || tally.Sent != len(c.sent) {
+						t.Errorf("closed %t: sent %v, want %v; %+v", closed, got, c.sent, tally)
+					}
+				})
+			}
+		})
+	}
+}
+
+// A turn that does not fit the model's context ends its session: it is not sent, and
+// what waits for it neither.
+func TestSessionsOutgrowTheContext(t *testing.T) {
+	rows := []trace.Request{
+		{SessionID: "a", Timestamp: trace.Some(0.0), InputLength: 1},
+		{SessionID: "b", Timestamp: trace.Some(0.0), InputLength: 9},
+		{SessionID: "a", Delay: trace.Some(1.0), InputLength: 9},
+		{SessionID: "a", Delay: trace.Some(1.0), InputLength: 2},
+		{SessionID: "b", Delay: trace.Some(1.0), InputLength: 2},
+		{Timestamp: trace.Some(900.0), InputLength: 3},
+	}
+	for _, limits := range []SessionLimits{{}, {Open: 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			plan, err := Scan(trace.FromSlice(rows))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var m memory
+			server := &fakeServer{took: always(20 * msec), prepare: func(r trace.Request) error {
+				if r.InputLength == 9 {
+					return fmt.Errorf("9 tokens: %w", ErrOutgrown)
+				}
+				return nil
+			}}
+			runner := &Runner{Client: server, Recorder: &m, Graph: plan.Graph, Sessions: limits}
+			tally, err := runner.Run(t.Context(), trace.FromSlice(rows))
+			if err != nil || len(m.records) != 2 || tally.Sent != 2 || tally.Cut != 4 || tally.Outgrown != 2 || tally.Failed != 0 {
+				t.Errorf("%+v, %v, %d records", tally, err, len(m.records))
+			}
+		})
+	}
+}
+
+func TestAbandonedIsNotFailed(t *testing.T) {
+	rows := atMS(0, 0, 1)
+	rows[0].SessionID, rows[1].SessionID = "s", "s"
+	synctest.Test(t, func(t *testing.T) {
+		var m memory
+		server := &fakeServer{took: always(20 * msec), class: func(r trace.Request) Class {
+			if r.SessionID == "s" {
+				return Abandoned
+			}
+			return OK
+		}}
+		tally, err := (&Runner{Client: server, Recorder: &m, MaxErrors: 1}).Run(t.Context(), trace.FromSlice(rows))
+		if err != nil || tally.Sent != 2 || tally.Abandoned != 1 || tally.Failed != 0 || tally.Skipped != 1 {
+			t.Errorf("%+v, %v", tally, err)
+		}
+	})
+}
+
+func TestSessionLimitsNeedTheGraph(t *testing.T) {
+	runner := &Runner{Client: &fakeServer{took: always(0)}, Sessions: SessionLimits{Open: 1}}
+	if _, err := runner.Run(t.Context(), trace.FromSlice(atMS(0))); !errors.Is(err, ErrNoGraph) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A run that is resumed keeps its limits of sessions.
+func TestResumedSessionLimits(t *testing.T) {
+	rows := []trace.Request{}
+	for i := range 9 {
+		r := trace.Request{SessionID: fmt.Sprint(i % 3), Delay: trace.Some(5.0)}
+		if i < 3 {
+			r.Delay, r.Timestamp = trace.Opt[float64]{}, trace.Some(0.0)
+		}
+		rows = append(rows, r)
+	}
+	past, plan, err := resumeStateOf(t, rows, ended(0, rows[0], 10*msec, OK), ended(3, rows[3], 25*msec, OK))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var m memory
+		runner := &Runner{Client: &fakeServer{took: always(10 * msec)}, Recorder: &m, Graph: plan.Graph, Resume: past, Sessions: SessionLimits{Open: 1}}
+		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
+			t.Fatal(err)
+		}
+		var order []int
+		for row := range m.records {
+			order = append(order, row)
+		}
+		slices.SortFunc(order, func(a, b int) int { return int(m.records[a].Sent.Value - m.records[b].Sent.Value) })
+		if want := []int{6, 1, 4, 7, 2, 5, 8}; !slices.Equal(order, want) {
+			t.Errorf("sent in the order %v, want %v", order, want)
+		}
+	})
+}
