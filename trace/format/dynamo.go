@@ -5,28 +5,33 @@ import (
 	"io"
 	"math"
 
-	"github.com/cespare/xxhash/v2"
-
 	"moontide/trace"
 )
 
 const dynamoSchema = "dynamo.request.trace.v1"
 
 // dynamo is the source of a Dynamo server's request log, in one or more files. A
-// line is written when its request ends. It holds about 60 bytes per request and
-// 50 per session.
+// line is written when its request ends. It holds about 80 bytes per request, 32 per
+// tool call and 150 per session.
 type dynamo struct {
-	indexed[interval]
-	origin float64            // ms since 1970
-	ends   map[uint64]float64 // of each session's previous turn
-	ids    []uint64           // to be reused
+	indexed[dynamoCall]
+	ids []uint64 // to be reused
+	dynamoSessions
 }
 
 // interval is the time that a request ran, in ms since 1970, NaN if unknown.
 type interval struct{ begin, end float64 }
 
+// dynamoCall is when a request ended, and its place in its session and its start, once
+// they are known.
+type dynamoCall struct {
+	end   float64
+	ref   // the session is -1 if it has none
+	start // NaN if unknown
+}
+
 // request parses the request at a spot. Its notes were taken when it was indexed.
-func (d *dynamo) request(raw []byte, s *spot[interval], r *trace.Request) error {
+func (d *dynamo) request(raw []byte, s *spot[dynamoCall], r *trace.Request) error {
 	saved := d.notes
 	d.notes, d.ids = &notes{}, r.HashIDs
 	row, _, err := d.parse(raw)
@@ -35,7 +40,9 @@ func (d *dynamo) request(raw []byte, s *spot[interval], r *trace.Request) error 
 		return trace.ReadError{Err: fmt.Errorf("the file changed while it was read: %w", err)}
 	}
 	*r = row
-	d.setTime(r, s.about)
+	if at := s.about; !math.IsNaN(at.ms) {
+		d.links.set(r, at.start, at.ref)
+	}
 	return nil
 }
 
@@ -59,7 +66,7 @@ func (d *dynamo) index(f *textFile) error {
 
 // keep records the position of a line's request, if it has one.
 func (d *dynamo) keep(f *textFile, line []byte) error {
-	row, ran, err := d.parse(line)
+	row, e, err := d.parse(line)
 	if err == errLeftOut {
 		return nil
 	}
@@ -77,65 +84,29 @@ func (d *dynamo) keep(f *textFile, line []byte) error {
 			return trace.ReadError{Err: err}
 		}
 	}
-	d.spots = append(d.spots, spot[interval]{ran.begin, f, offset, int32(len(line)), int32(d.line), ran})
+	ran := d.interval(&e)
+	about := dynamoCall{end: ran.end, ref: ref{session: d.numberOf(e.session, e.parent)}}
+	d.spots = append(d.spots, spot[dynamoCall]{ran.begin, f, offset, int32(len(line)), int32(d.line), about})
 	return nil
 }
-
-// complete finds the first arrival.
-func (d *dynamo) complete() {
-	for i := range d.spots {
-		if begin := d.spots[i].at; !math.IsNaN(begin) {
-			d.origin = begin
-			return
-		}
-	}
-}
-
-// setTime sets the arrival of the next request, or its delay after the previous
-// turn.
-func (d *dynamo) setTime(r *trace.Request, s interval) {
-	if math.IsNaN(s.begin) {
-		return
-	}
-	r.Timestamp = trace.Some(s.begin - d.origin)
-	if r.SessionID == "" {
-		return
-	}
-	session := xxhash.Sum64String(r.SessionID)
-	before, later := d.ends[session]
-	if !later || !(before > s.end) {
-		d.ends[session] = s.end
-	}
-	switch {
-	case !later || math.IsNaN(before) || d.recorded:
-	case s.begin < before:
-		d.notes.count("turns that began before the end of the previous turn, with a timestamp instead of a delay")
-	default:
-		r.Delay, r.Timestamp = trace.Some(roundToMicrosecond(s.begin-before)), trace.Opt[float64]{}
-	}
-}
-
-// roundToMicrosecond removes the rounding errors of milliseconds since 1970.
-func roundToMicrosecond(ms float64) float64 { return math.Round(ms*1000) / 1000 }
 
 // event is the content of a line.
 type event struct {
 	schema, kind             string
 	session, parent          string
-	request, replay          []byte
+	request, replay, tool    []byte
 	time, received, duration float64 // NaN if absent
 	outer                    float64
 	input, output            int // -1 if absent
 }
 
-// parse returns the request of a line and when it ran. The object around the
-// event is optional.
-func (d *dynamo) parse(line []byte) (r trace.Request, ran interval, err error) {
+// parse returns the request of a line. The object around the event is optional.
+func (d *dynamo) parse(line []byte) (r trace.Request, e event, err error) {
 	none := math.NaN()
 	if err := validObject(line); err != nil {
-		return r, ran, err
+		return r, e, err
 	}
-	e := event{time: none, received: none, duration: none, outer: none, input: -1, output: -1}
+	e = event{time: none, received: none, duration: none, outer: none, input: -1, output: -1}
 	body := line
 	err = fields("", line, func(key []byte, _ int, raw []byte) (err error) {
 		switch string(key) {
@@ -151,19 +122,20 @@ func (d *dynamo) parse(line []byte) (r trace.Request, ran interval, err error) {
 	}
 	switch {
 	case err != nil:
-		return r, ran, err
+		return r, e, err
 	case e.schema != dynamoSchema:
-		return r, ran, fmt.Errorf("schema is not %s: %q", dynamoSchema, e.schema)
+		return r, e, fmt.Errorf("schema is not %s: %q", dynamoSchema, e.schema)
+	case e.tool != nil && (e.kind == "tool_end" || e.kind == "tool_error"):
+		d.readTool(&e)
+		return r, e, errLeftOut
 	case e.kind != "request_end":
 		d.notes.count(fmt.Sprintf("events other than requests left out (%.40s)", e.kind))
-		return r, ran, errLeftOut
+		return r, e, errLeftOut
 	case e.request == nil:
-		return r, ran, fmt.Errorf("no request in %s", Quote(body))
+		return r, e, fmt.Errorf("no request in %s", Quote(body))
 	}
-	if r, err = d.row(&e); err == nil {
-		ran = d.interval(&e)
-	}
-	return r, ran, err
+	r, err = d.row(&e)
+	return r, e, err
 }
 
 func (e *event) readBody(body []byte) error {
@@ -183,6 +155,8 @@ func (e *event) readBody(body []byte) error {
 			e.session, err = parseString(raw)
 		case "request":
 			e.request, err = raw, isObject(raw)
+		case "tool":
+			e.tool, err = raw, isObject(raw)
 		}
 		return err
 	})

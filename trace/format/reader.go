@@ -176,11 +176,11 @@ func (r *Reader) newSource(f *textFile, explicit bool) (source, error) {
 func (r *Reader) newFilesSource(files []*textFile) source {
 	t := textFiles{files: files, notes: r.notes, recorded: r.opts.RecordedTimes}
 	if r.format == Weka {
-		w := &weka{names: map[string]string{}}
+		w := &weka{names: map[string]string{}, links: links{notes: r.notes}}
 		w.textFiles, w.layout = t, w
 		return w
 	}
-	d := &dynamo{ends: map[uint64]float64{}}
+	d := &dynamo{dynamoSessions: dynamoSessions{numbers: map[uint64]int32{}, links: links{notes: r.notes}}}
 	d.textFiles, d.layout = t, d
 	return d
 }

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"strconv"
@@ -67,6 +68,7 @@ type call struct {
 	at            int    // offset of requests in the call
 	agent         string
 	subagent      bool
+	before, next  delayCause // of the delay before it and of that after it
 	recorded      object
 }
 
@@ -101,8 +103,13 @@ func parseCall(raw []byte) (c call, err error) {
 			var kind string
 			kind, err = parseString(raw)
 			c.subagent = kind == "subagent"
-		case "input_types", "output_types":
+		case "input_types":
+			c.before = causeOf(raw, `"tool_result"`, `"text"`)
 			return nil
+		case "output_types":
+			return nil
+		case "stop":
+			c.next = causeOf(raw, `"tool_use"`, `"end_turn"`)
 		}
 		c.recorded.add(string(key), raw)
 		return err
@@ -111,6 +118,18 @@ func parseCall(raw []byte) (c call, err error) {
 		err = c.check(raw)
 	}
 	return c, err
+}
+
+// causeOf returns the cause of a delay: a tool if a value has one text, the user if
+// it has the other.
+func causeOf(raw []byte, tool, user string) delayCause {
+	switch {
+	case bytes.Contains(raw, []byte(tool)):
+		return toolRunning
+	case bytes.Contains(raw, []byte(user)):
+		return thinking
+	}
+	return unknownCause
 }
 
 func (c *call) check(raw []byte) error {
@@ -126,7 +145,7 @@ func (c *call) check(raw []byte) error {
 }
 
 // request returns the row of a call, without times.
-func (c *call) request(ids []uint64, of *session) (r trace.Request, err error) {
+func (c *call) request(ids []uint64, of *wekaList) (r trace.Request, err error) {
 	r.InputLength, r.OutputLength = c.in.Value, c.out.Value
 	if c.hashes != nil {
 		if r.HashIDs, err = parseIDs(c.hashes, ids, r.InputLength); err != nil {
@@ -143,36 +162,6 @@ func (c *call) request(ids []uint64, of *session) (r trace.Request, err error) {
 	all.add("recorded", c.recorded.bytes())
 	r.Extra = all.bytes()
 	return r, nil
-}
-
-// turns finds the times of the turns of one session, in order.
-type turns struct {
-	recorded bool // Options.RecordedTimes
-	notes    *notes
-
-	begun  bool
-	end    trace.Opt[float64] // of the previous turn
-	called bool               // a sub-agent ran since
-}
-
-// next returns the times of the next turn, which was recorded at t.
-func (u *turns) next(c *entry, t float64) (timestamp, delay trace.Opt[float64]) {
-	end := u.end
-	u.end = trace.Opt[float64]{Value: t + c.api.Value, Set: c.api.Set}
-	called := u.called
-	u.called = false
-	if !u.begun || u.recorded {
-		u.begun = true
-		return trace.Some(t), delay
-	}
-	switch {
-	case c.think.Set && !called:
-		return timestamp, c.think
-	case !end.Set:
-		u.notes.count("turns with neither a think_time nor an api_time before them, with a timestamp instead of a delay")
-		return trace.Some(t), delay
-	}
-	return timestamp, trace.Some(roundToMicrosecond(max(0, t-end.Value)))
 }
 
 // agentName returns the name of a sub-agent's session. taken counts the names in

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"moontide/trace"
@@ -16,23 +17,24 @@ import (
 const maxRequests = 1 << 20
 
 // weka is the source of a WEKA trace: a file of conversations or a folder of such
-// files. It holds about 100 bytes per request, and one conversation while
-// indexing.
+// files. It holds about 70 bytes per request, 8 for each that another waits for
+// besides its previous turn, and one conversation while indexing.
 type weka struct {
 	indexed[wekaCall]
 	names map[string]string // files by conversation
 	bad   int               // requests so far
+	links links
+	lists []wekaList // by number of the session
 }
 
-// wekaCall is the place of a request in its session, and its times.
+// wekaCall is the place of a request in its list, and its start.
 type wekaCall struct {
-	timestamp, delay trace.Opt[float64]
-	session          *session
-	number           int32 // in the list of the session
+	start
+	ref
 }
 
-// session holds the values shared by the requests of one list.
-type session struct {
+// wekaList holds the values shared by the requests of one list, which is a session.
+type wekaList struct {
 	file   *textFile
 	where  string // path of the list in the conversation, for errors
 	name   string
@@ -45,15 +47,17 @@ func (w *weka) request(raw []byte, s *spot[wekaCall], r *trace.Request) error {
 		return trace.ReadError{Err: errors.New("the file changed while it was read")}
 	}
 	at := &s.about
+	of := &w.lists[at.session]
 	c, err := parseCall(raw)
 	var row trace.Request
 	if err == nil {
-		row, err = c.request(r.HashIDs[:0], at.session)
+		row, err = c.request(r.HashIDs[:0], of)
 	}
 	if err != nil {
-		return fmt.Errorf("%s[%d]%w", at.session.where, at.number, err)
+		return fmt.Errorf("%s[%d]%w", of.where, at.number, err)
 	}
-	row.Timestamp, row.Delay, row.SessionID = at.timestamp, at.delay, at.session.name
+	row.SessionID = of.name
+	w.links.set(&row, at.start, at.ref)
 	*r = row
 	return nil
 }
@@ -85,8 +89,7 @@ func (w *weka) index(f *textFile) error {
 			continue
 		}
 		x := &indexer{weka: w, offset: f.base + all.start, raw: raw, line: all.atLine, taken: map[string]int{}}
-		own := &session{file: f, where: "requests", name: c.name, space: namespaceOf(c.name), global: c.global}
-		x.list(own, c.requests, c.at, 0, 0)
+		x.list(wekaList{f, "requests", c.name, namespaceOf(c.name), c.global}, c.requests, c.at, 0, nil)
 	}
 	return nil
 }
@@ -117,6 +120,7 @@ type indexer struct {
 	line    int            // at counted
 	counted int            // bytes of raw whose lines are counted
 	taken   map[string]int // names of sub-agents' sessions
+	step    float64        // of the clock, in ms
 }
 
 // entry is a call of a list that is being sorted.
@@ -126,10 +130,9 @@ type entry struct {
 	line                 int
 }
 
-// list finds the requests of one list, at an offset of the conversation. Its times
-// count from base, in ms.
-func (x *indexer) list(of *session, raw []byte, at int, base float64, depth int) {
-	var entries []entry
+// entries returns the calls of a list, at an offset of the conversation, in order of
+// their times.
+func (x *indexer) entries(of *wekaList, raw []byte, at int) (entries []entry) {
 	number := 0
 	jsonscan.Elements(raw, func(from int, raw []byte) error {
 		here, line := number, x.lineOf(at+from)
@@ -148,30 +151,73 @@ func (x *indexer) list(of *session, raw []byte, at int, base float64, depth int)
 		return nil
 	})
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.t.Value, b.t.Value) })
-	turns := turns{recorded: x.weka.recorded, notes: x.weka.notes}
+	return entries
+}
+
+// clockStep returns the step of the clock of a conversation in ms: some have whole
+// seconds.
+func clockStep(entries []entry) float64 {
+	for i := range entries {
+		if math.Mod(entries[i].t.Value, 1000) != 0 {
+			return 1
+		}
+	}
+	return 1000
+}
+
+// caller is what the first requests of a sub-agent wait for.
+type caller struct {
+	request []part // none if no request had ended
+	depth   int
+}
+
+// list finds the requests of one list, at an offset of the conversation, and returns
+// them as a part of the list of their caller, which is nil for the main agent. Their
+// times count from base, in ms.
+func (x *indexer) list(list wekaList, raw []byte, at int, base float64, by *caller) part {
+	w := x.weka
+	session := w.links.newSession(list.name)
+	w.lists = append(w.lists, list)
+	entries := x.entries(&list, raw, at)
+	l := turns{indexer: x, session: session, by: by}
+	if by == nil {
+		x.step = clockStep(entries)
+	}
+	l.slack = x.step
+	begin := math.Inf(1)
 	for i := range entries {
 		e := &entries[i]
-		if x.weka.failed != nil {
-			return
+		if w.failed != nil {
+			break
 		}
 		t := base + e.t.Value
+		begin = min(begin, t)
 		if e.subagent {
-			turns.called = true
-			x.subagent(e, of, base, depth)
+			x.subagent(e, list, base, &l)
 			continue
 		}
-		about := wekaCall{session: of, number: e.number}
-		about.timestamp, about.delay = turns.next(e, t)
-		x.weka.spots = append(x.weka.spots, spot[wekaCall]{t, of.file, x.offset + int64(e.from), e.length, int32(e.line), about})
+		about := wekaCall{start{ms: t, waits: previousTurn}, ref{session, e.number}}
+		if !w.recorded {
+			var err error
+			if about.start, err = l.next(e, t); err != nil {
+				w.fail(list.file, e.line, fmt.Errorf("%s[%d]: %w", list.where, e.number, err))
+			}
+		}
+		w.spots = append(w.spots, spot[wekaCall]{t, list.file, x.offset + int64(e.from), e.length, int32(e.line), about})
 	}
+	return l.agentSince(begin)
 }
 
 // subagent finds the requests of a sub-agent. Their times count from the start of
 // the conversation in newer files, from the call in older ones.
-func (x *indexer) subagent(e *entry, caller *session, base float64, depth int) {
-	where := fmt.Sprintf("%s[%d]", caller.where, e.number)
-	if depth == maxNesting {
-		x.weka.fail(caller.file, e.line, fmt.Errorf("%s: sub-agents are nested more than %d deep", where, maxNesting))
+func (x *indexer) subagent(e *entry, list wekaList, base float64, of *turns) {
+	where := fmt.Sprintf("%s[%d]", list.where, e.number)
+	by := &caller{depth: 1}
+	if of.by != nil {
+		by.depth = of.by.depth + 1
+	}
+	if by.depth > maxNesting {
+		x.weka.fail(list.file, e.line, fmt.Errorf("%s: sub-agents are nested more than %d deep", where, maxNesting))
 		return
 	}
 	since := base
@@ -183,9 +229,49 @@ func (x *indexer) subagent(e *entry, caller *session, base float64, depth int) {
 		return errStop
 	})
 	x.weka.notes.count("sub-agents, written as sessions of their own")
-	own := *caller
-	own.name, own.where = agentName(caller.name, e.agent, x.taken), where+".requests"
-	x.list(&own, e.requests, int(e.from)+e.at, since, depth+1)
+	list.name, list.where = agentName(list.name, e.agent, x.taken), where+".requests"
+	by.request = of.caller(base + e.t.Value)
+	if p := x.list(list, e.requests, int(e.from)+e.at, since, by); len(p.last) > 0 {
+		of.add(p)
+	}
+}
+
+// turns finds the starts of the requests of one list.
+type turns struct {
+	timeline
+	*indexer
+	session  int32
+	by       *caller    // nil for the main agent
+	previous *ref       // the request before
+	stopped  delayCause // as it stopped
+}
+
+// next returns the start of the next request, which was recorded at t.
+func (l *turns) next(e *entry, t float64) (start, error) {
+	notes := l.weka.notes
+	parts := l.until(t)
+	if len(parts) == 0 && l.by != nil {
+		parts = l.by.request
+	}
+	s, err := l.weka.links.start(t, parts, l.previous)
+	joins := slices.ContainsFunc(parts, func(p part) bool { return p.agent })
+	follows := l.previous != nil && s.waits == previousTurn
+	switch {
+	case follows && e.think.Set:
+		s.ms, s.delays = e.think.Value, true
+	case follows && !s.delays:
+		notes.count("turns with neither a think_time nor an api_time before them, with a timestamp instead of a delay")
+	case len(parts) > 0 && !s.delays:
+		notes.count("requests without an api_time before them, with a timestamp instead of a delay")
+	}
+	switch s.kind = cmp.Or(e.before, l.stopped); {
+	case l.by != nil, joins && e.before == unknownCause: // no user talks to a sub-agent
+		s.kind = toolRunning
+	}
+	self := ref{l.session, e.number}
+	l.add(part{begin: t, end: t + e.api.Value, endless: !e.api.Set, last: []ref{self}})
+	l.previous, l.stopped = &self, e.next
+	return s, err
 }
 
 // lineOf returns the line of an offset. It counts from the offset of the previous

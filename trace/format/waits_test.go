@@ -1,0 +1,253 @@
+package format_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/trace"
+	"moontide/trace/format"
+)
+
+// wekaCall is an entry of a list of WEKA requests, with times in whole milliseconds.
+type wekaCall struct {
+	at, took int // of a request
+	calls    []wekaCall
+}
+
+func (c wekaCall) json(agent int) string {
+	if c.calls != nil {
+		return fmt.Sprintf(`{"t": %g, "type": "subagent", "agent_id": "a%d", "requests": %s}`, float64(c.at)/1000, agent, wekaList(c.calls))
+	}
+	return fmt.Sprintf(`{"t": %g, "type": "s", "in": 5, "out": 1, "api_time": %g}`, float64(c.at)/1000, float64(c.took)/1000)
+}
+
+func wekaList(calls []wekaCall) string {
+	var b strings.Builder
+	for i, c := range calls {
+		b.WriteString(strings.Repeat(",", min(i, 1)) + c.json(i))
+	}
+	return "[" + b.String() + "]"
+}
+
+// anyCalls draws the requests of an agent from a time on, some of them parallel.
+func anyCalls(t *rapid.T, from, depth int) (calls []wekaCall) {
+	calls = append(calls, wekaCall{at: from, took: rapid.IntRange(1, 5000).Draw(t, "took")})
+	for range rapid.IntRange(0, 6).Draw(t, "more") {
+		from += rapid.IntRange(0, 4000).Draw(t, "gap")
+		next := wekaCall{at: from, took: rapid.IntRange(1, 5000).Draw(t, "took")}
+		if depth > 0 && rapid.IntRange(0, 2).Draw(t, "agent") == 0 {
+			next = wekaCall{at: from, calls: anyCalls(t, from+rapid.IntRange(0, 500).Draw(t, "first"), depth-1)}
+		}
+		calls = append(calls, next)
+	}
+	return calls
+}
+
+// checkRecordedTimes sends the rows on a server that takes as long as was recorded,
+// and checks that each begins when it was recorded to begin.
+func checkRecordedTimes(t *rapid.T, rows []trace.Request, recorded func(trace.Request) (begin, took float64)) {
+	var b trace.GraphBuilder
+	for i, r := range rows {
+		b.Add(r, i+1)
+	}
+	g, err := b.Graph()
+	if err != nil || g.Lost() > 0 {
+		t.Fatal(err, g.LostIDs())
+	}
+	ends := make([]float64, len(rows))
+	var end func(row int) float64
+	end = func(row int) float64 {
+		if ends[row] > 0 {
+			return ends[row]
+		}
+		begin, took := recorded(rows[row])
+		begins := rows[row].Timestamp.Value
+		last := 0.0
+		for _, before := range g.Before(row) {
+			last = max(last, end(int(before)))
+		}
+		if rows[row].Delay.Set {
+			begins = last + rows[row].Delay.Value
+		} else if last > begins+1 {
+			t.Fatalf("row %d begins at %v, before the end of what it waits for at %v", row+1, begins, last)
+		}
+		if math.Abs(begins-begin) > 1.01 { // a recorded begin may precede an end by up to 1 ms
+			t.Fatalf("row %d begins at %v, was recorded at %v\n%+v", row+1, begins, begin, rows[row])
+		}
+		ends[row] = begin + took
+		return ends[row]
+	}
+	for row := range rows {
+		end(row)
+	}
+}
+
+// TestWekaKeepsItsTimes: the requests of a conversation, with sub-agents and parallel
+// ones, begin when they were recorded to begin on a server that is as fast as the
+// recorded one.
+func TestWekaKeepsItsTimes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := fmt.Sprintf(`{"id": "c", "requests": %s}`, wekaList(anyCalls(t, 1, 2)))
+		r, err := format.NewReader(strings.NewReader(text), "weka", format.Options{Format: format.Weka})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		rows, err := trace.Collect(r.Requests())
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRecordedTimes(t, rows, func(r trace.Request) (begin, took float64) {
+			var times struct {
+				T   float64
+				API float64 `json:"api_time"`
+			}
+			raw, _ := r.Raw("recorded")
+			if err := json.Unmarshal([]byte(raw), &times); err != nil {
+				t.Fatal(err)
+			}
+			return times.T * 1000, times.API * 1000
+		})
+	})
+}
+
+// TestDynamoKeepsItsTimes is the same for a log of agents, sub-agents that are called
+// several times, and tools.
+func TestDynamoKeepsItsTimes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var lines []string
+		const epoch = 1_700_000_000_000
+		at := epoch
+		for i := range rapid.IntRange(1, 20).Draw(t, "events") {
+			session := rapid.IntRange(0, 4).Draw(t, "session")
+			parent := ""
+			if session > 0 {
+				parent = fmt.Sprintf(`,"parent_session_id":"s%d"`, rapid.IntRange(0, 4).Draw(t, "parent")) // even a cycle
+			}
+			at += rapid.IntRange(0, 3000).Draw(t, "gap")
+			took := rapid.IntRange(1, 6000).Draw(t, "took")
+			head := fmt.Sprintf(`{"event":{"schema":"dynamo.request.trace.v1","agent_context":{"session_id":"s%d"%s},`, session, parent)
+			if i > 0 && rapid.IntRange(0, 3).Draw(t, "tool") == 0 {
+				lines = append(lines, head+fmt.Sprintf(`"event_type":"tool_end","tool":{"tool_class":"subagent","started_at_unix_ms":%d,"ended_at_unix_ms":%d}}}`, at, at+took))
+				continue
+			}
+			lines = append(lines, head+fmt.Sprintf(`"event_type":"request_end","event_time_unix_ms":%d,"request":{"input_tokens":5,"output_tokens":1,"request_received_ms":%d,"total_time_ms":%d}}}`, at+took, at, took))
+		}
+		slices.Reverse(lines)
+		r, err := format.NewReader(strings.NewReader(strings.Join(lines, "\n")), "dynamo", format.Options{Format: format.Dynamo})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		rows, err := trace.Collect(r.Requests())
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := 0.0
+		checkRecordedTimes(t, rows, func(r trace.Request) (begin, took float64) {
+			var times struct {
+				Received float64 `json:"request_received_ms"`
+				Took     float64 `json:"total_time_ms"`
+			}
+			raw, _ := r.Raw("recorded")
+			if err := json.Unmarshal([]byte(raw), &times); err != nil {
+				t.Fatal(err)
+			}
+			if first == 0 {
+				first = times.Received
+			}
+			return times.Received - first, times.Took
+		})
+	})
+}
+
+// TestWekaAgentsJoin: two parallel sub-agents, one of which calls another, are waited
+// for by the next turn; a third that goes on meanwhile is joined later.
+func TestWekaAgentsJoin(t *testing.T) {
+	text := `{"id": "c", "requests": [
+		{"t": 0, "in": 5, "out": 1, "api_time": 1, "stop": "tool_use"},
+		{"t": 1.5, "type": "subagent", "agent_id": "x", "requests": [
+			{"t": 1.5, "in": 5, "out": 1, "api_time": 1, "input_types": ["text"]},
+			{"t": 2.6, "type": "subagent", "agent_id": "deep", "requests": [{"t": 2.75, "in": 5, "out": 1, "api_time": 0.25}]},
+			{"t": 3.5, "in": 5, "out": 1, "api_time": 0.5}]},
+		{"t": 1.5, "type": "subagent", "agent_id": "y", "requests": [{"t": 1.6, "in": 5, "out": 1, "api_time": 3}]},
+		{"t": 1.5, "type": "subagent", "agent_id": "z", "requests": [{"t": 1.7, "in": 5, "out": 1, "api_time": 8}]},
+		{"t": 5, "in": 5, "out": 1, "api_time": 1.5, "stop": "end_turn"},
+		{"t": 5.5, "in": 5, "out": 1, "api_time": 0.5},
+		{"t": 20, "in": 5, "out": 1, "api_time": 1, "input_types": ["text"]},
+		{"t": 22, "in": 5, "out": 1}]}`
+	r, err := format.NewReader(strings.NewReader(text), "weka", format.Options{Format: format.Weka})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rows, err := trace.Collect(r.Requests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range rows {
+		when := fmt.Sprint("at ", row.Timestamp.Value)
+		if row.Delay.Set {
+			when = fmt.Sprintf("%s%v", row.DelayKind, row.Delay.Value)
+		}
+		got = append(got, fmt.Sprintf("%s %s %v", row.ID, when, row.After))
+	}
+	want := []string{
+		"c:0 at 0 []",
+		"c/x:0 tool500 [c:0]",
+		"c/y:0 tool600 [c:0]",
+		"c/z:0 tool700 [c:0]",
+		"c/x/deep:0 tool250 [c/x:0]",
+		"c/x:2 tool500 [c/x:0 c/x/deep:0]",
+		"c:4 tool400 [c:0 c/x:2 c/y:0]",
+		"c:5 tool900 [c:0 c/x:2 c/y:0]", // beside c:4
+		"c:6 think10300 [c/z:0 c:4 c:5]",
+		"c:7 1000 []",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+	notes := fmt.Sprint(r.Notes())
+	for _, note := range []string{
+		"sub-agents that begin after the request that called them: 4",
+		"turns that wait for sub-agents that had ended when they began: 4",
+		"requests that began before the previous one ended, and do not wait for it: 1",
+	} {
+		if !strings.Contains(notes, note) {
+			t.Errorf("no note %q in %s", note, notes)
+		}
+	}
+}
+
+// TestWekaWholeSeconds: where times are whole seconds, a request that begins up to a
+// second before the end of the one before waits for it.
+func TestWekaWholeSeconds(t *testing.T) {
+	for begin, want := range map[string]string{"2": "[]", "2.001": "[c:0 c:1 c:2]"} { // the previous turn, or a graph
+		text := fmt.Sprintf(`{"id": "c", "requests": [{"t": 0, "in": 5, "out": 1, "api_time": 2.9}, {"t": %s, "in": 5, "out": 1, "api_time": 1}, {"t": 9, "in": 5, "out": 1, "api_time": 1}]}`, begin)
+		r, err := format.NewReader(strings.NewReader(text), "weka", format.Options{Format: format.Weka})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		rows, err := trace.Collect(r.Requests())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, row := range rows {
+			if row.ID != "" {
+				ids = append(ids, row.ID)
+			}
+		}
+		if fmt.Sprint(ids) != want {
+			t.Errorf("begin %s: ids %v, want %s", begin, ids, want)
+		}
+	}
+}
