@@ -19,6 +19,7 @@ type answer struct {
 
 	// Whether a stream has the usage after the last token, or in each event.
 	includeUsage, continuousUsage bool
+	tokenIDs                      bool // choices have the ids of their tokens
 	stamped                       bool // each event has the time of its writing
 	breakpoint                    int  // number of prompt tokens that the client wants to be cached
 
@@ -93,6 +94,17 @@ func (a *answer) appendText(b []byte, from, upTo int) []byte {
 	}
 	if from == a.finish.whole && from < upTo {
 		b = append(b, a.finish.tail...)
+	}
+	return b
+}
+
+// appendIDs appends the ids of the tokens from..upTo, separated by commas.
+func (a *answer) appendIDs(b []byte, from, upTo int) []byte {
+	for k := from; k < upTo; k++ {
+		if k > from {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(b, wordTokens[wordIndex(a.seed, k)], 10)
 	}
 	return b
 }

@@ -57,6 +57,7 @@ func (c *choices) appendWhole(b []byte, a *answer, u usage) []byte {
 	b = a.appendText(b, a.reasoning, a.finish.tokens)
 	b = append(b, c.closing...)
 	b = c.appendFinish(b, a)
+	b = a.addIDs(b, 0, a.finish.tokens)
 	b = c.appendUsage(b, a, u, a.finish.tokens)
 	return append(b, '}')
 }
@@ -77,8 +78,19 @@ func (c *choices) begin(a *answer) {
 
 func (*choices) appendAccepted(b []byte, _ *answer, _ int64) []byte { return b }
 
+// addIDs adds the ids of tokens to the choice that has just been closed, if they were
+// asked for.
+func (a *answer) addIDs(b []byte, from, upTo int) []byte {
+	if !a.tokenIDs {
+		return b
+	}
+	const end = "}]"
+	b = append(b[:len(b)-len(end)], `,"token_ids":[`...)
+	return append(append(a.appendIDs(b, from, upTo), ']'), end...)
+}
+
 // appendToken appends the event of token k, preceded by the role event for the
-// first token. A token without text has no event unless it is the last.
+// first token. A token without text has no event unless it is the last or has an id.
 func (c *choices) appendToken(b []byte, a *answer, k int, u usage, stamp int64) []byte {
 	if k == 0 && c.role != "" {
 		b = append(b, a.head...)
@@ -86,7 +98,7 @@ func (c *choices) appendToken(b []byte, a *answer, k int, u usage, stamp int64) 
 		b = c.closeChunk(b, a, 0, u, stamp)
 	}
 	text, last := a.text(k), k == a.finish.tokens-1
-	if text == "" && !last {
+	if text == "" && !last && !a.tokenIDs {
 		return b
 	}
 	b = append(b, a.tokenOpening(k)...)
@@ -97,6 +109,7 @@ func (c *choices) appendToken(b []byte, a *answer, k int, u usage, stamp int64) 
 	} else {
 		b = append(b, "null}]"...)
 	}
+	b = a.addIDs(b, k, k+1)
 	return c.closeChunk(b, a, k+1, u, stamp)
 }
 

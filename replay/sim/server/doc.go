@@ -19,7 +19,8 @@
 // URLs are ignored. Parameters that would change the answer in a way that is not
 // modelled (n > 1, tools, logprobs, ...) are rejected with status 400; others
 // (temperature, top_p, user, ...) are ignored. All APIs but /generate, which has its
-// own names for them, accept vLLM's ignore_eos and min_tokens. When a client leaves,
+// own names for them, accept vLLM's ignore_eos and min_tokens; chat and completions
+// return the ids of generated tokens if return_token_ids is true. When a client leaves,
 // its request is aborted, queued or not.
 //
 // Tokens are predictable: a text has one token per word, separated by white space,

@@ -1,9 +1,6 @@
 package server
 
-import (
-	"fmt"
-	"strconv"
-)
+import "fmt"
 
 // generateAPI is SGLang's native API. Each event has the text so far, and the ids
 // of the tokens that are new. Reasoning is part of the text.
@@ -79,12 +76,7 @@ func (generate) appendAnswer(b []byte, a *answer, from, upTo int, u usage) []byt
 	b = append(b, `{"text":"`...)
 	b = a.appendText(b, 0, upTo)
 	b = append(b, `","output_ids":[`...)
-	for k := from; k < upTo; k++ {
-		if k > from {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(b, wordTokens[wordIndex(a.seed, k)], 10)
-	}
+	b = a.appendIDs(b, from, upTo)
 	b = append(b, `],"meta_info":{"id":"`...)
 	b = append(b, a.id...)
 	b = append(b, `","finish_reason":`...)

@@ -148,6 +148,7 @@ func (s *Server) serveAnswer(ctx *fasthttp.RequestCtx, api *api) *apiError {
 		model:           s.quotedModel(r.model),
 		includeUsage:    r.includeUsage,
 		continuousUsage: r.continuousUsage,
+		tokenIDs:        r.returnTokenIDs,
 		maxTokens:       r.maxTokens,
 		breakpoint:      r.breakpoint,
 		stamped:         string(ctx.Request.Header.Peek(stampsHeader)) == "1",

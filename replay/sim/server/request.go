@@ -47,7 +47,7 @@ type wireRequest struct {
 	Stop                raw `json:"stop"`
 	StopSequences       raw `json:"stop_sequences"`
 	IncludeStop         raw `json:"include_stop_str_in_output"`
-	ReturnTokenIDs      raw `json:"return_token_ids"` // ignored
+	ReturnTokenIDs      raw `json:"return_token_ids"`
 	SamplingParams      raw `json:"sampling_params"`
 	CacheControl        raw `json:"cache_control"`
 
@@ -107,6 +107,7 @@ type request struct {
 	stream          bool
 	includeUsage    bool
 	continuousUsage bool // usage in each event
+	returnTokenIDs  bool // token ids in each choice
 	breakpoint      int
 }
 
@@ -187,6 +188,9 @@ func (c Config) parse(body []byte, api *api) (*request, *apiError) {
 		return nil, err
 	}
 	if err := decode(w.Stream, "stream", "a boolean", &r.stream); err != nil {
+		return nil, err
+	}
+	if err := decode(w.ReturnTokenIDs, "return_token_ids", "a boolean", &r.returnTokenIDs); err != nil {
 		return nil, err
 	}
 	return r, p.readStreamOptions(r)
