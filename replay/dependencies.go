@@ -11,14 +11,17 @@ type fate uint8
 
 const (
 	completed fate = iota
-	failed         // it failed or was abandoned, or a row that it waited for did
-	cut            // its session was ended by a limit
+	failed         // it failed, or a row that it waited for did
+	cut            // its session was ended: by a limit, the model's context, or a request that was abandoned
 )
 
 // fateOf returns how a row whose request ended with a class did.
 func fateOf(c Class) fate {
-	if c == OK {
+	switch c {
+	case OK:
 		return completed
+	case Abandoned:
+		return cut
 	}
 	return failed
 }

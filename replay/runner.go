@@ -111,8 +111,8 @@ type Tally struct {
 	Failed     int       // of Sent
 	Canceled   int       // of Failed, cut short by the end of ctx
 	Abandoned  int       // of Sent, given up by the client; not of Failed
-	Skipped    int       // rows not sent because one that they wait for failed or was abandoned
-	Cut        int       // rows not sent because their session was ended: by SessionLimits or the model's context
+	Skipped    int       // rows not sent because one that they wait for failed
+	Cut        int       // rows not sent because their session was ended: by SessionLimits, the model's context, or an abandoned request
 	Outgrown   int       // of Cut, those that do not fit the model's context themselves
 	Unrecorded int       // requests not stored by the recorder
 	Stopped    bool      // Drain, ctx or a failure ended sending

@@ -55,7 +55,7 @@ type schedule struct {
 	slots      slots
 	lastDue    time.Duration
 	skipped    int // rows skipped because one that they wait for failed
-	cut        int // rows not sent because their session was ended by a limit
+	cut        int // rows not sent because their session was ended
 	outgrown   int // of these, the ones that do not fit the model's context
 	shift      resumeShift
 }

@@ -129,12 +129,10 @@ func mergedRun(parts []Part) runfile.Run {
 		}
 		run.Rows, run.Sent, run.NotSent = run.Rows+other.Rows, run.Sent+other.Sent, run.NotSent+other.NotSent
 		run.Skipped, run.Warmup = run.Skipped+other.Skipped, run.Warmup+other.Warmup
+		run.Cut, run.Outgrown, run.LostTurns = run.Cut+other.Cut, run.Outgrown+other.Outgrown, run.LostTurns+other.LostTurns
 		run.Stopped, run.TimeUp = run.Stopped || other.Stopped, run.TimeUp || other.TimeUp
-		if run.Limits.MaxConcurrency != 0 && other.Limits.MaxConcurrency != 0 {
-			run.Limits.MaxConcurrency += other.Limits.MaxConcurrency
-		} else {
-			run.Limits.MaxConcurrency = 0 // no limit
-		}
+		run.Limits.MaxConcurrency = addLimits(run.Limits.MaxConcurrency, other.Limits.MaxConcurrency)
+		run.Limits.MaxSessions = addLimits(run.Limits.MaxSessions, other.Limits.MaxSessions)
 		run.Failure = cmp.Or(run.Failure, other.Failure)
 		d, e := &run.ReadDelay, other.ReadDelay
 		d.Reads, d.MedianMS, d.P99MS, d.MaxMS = d.Reads+e.Reads, max(d.MedianMS, e.MedianMS), max(d.P99MS, e.P99MS), max(d.MaxMS, e.MaxMS)
@@ -175,4 +173,12 @@ func differences(parts []Part) (notes []string) {
 		}
 	}
 	return notes
+}
+
+// addLimits returns the limit of two parts together; 0 is none.
+func addLimits(a, b int) int {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return a + b
 }

@@ -14,6 +14,7 @@ const (
 	inTarget       = "TARGET"
 	inRequests     = "REQUESTS"
 	inLoad         = "LOAD"
+	inSessions     = "SESSIONS"
 	inRunControl   = "RUN CONTROL"
 	ofTraces       = "FROM A TRACE"
 	ofSessions     = "FROM A TRACE, --method sessions"
@@ -29,7 +30,7 @@ const (
 )
 
 var groups = []string{
-	inTarget, inRequests, inLoad, inRunControl, ofTraces, ofSessions, ofTree, ofDescriptions,
+	inTarget, inRequests, inLoad, inSessions, inRunControl, ofTraces, ofSessions, ofTree, ofDescriptions,
 	inTraceInput, inCache, inServer, inValidity, inGates, inOutput, inEngine,
 }
 

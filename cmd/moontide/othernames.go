@@ -58,6 +58,8 @@ var otherNames = []otherName{
 
 	{names: words("concurrency"), verbs: words("replay simulate"),
 		instead: "for a closed loop use --closed --max-concurrency N, to limit requests in flight --max-concurrency N, for a sweep moontide bench --concurrency N,N,..."},
+	{names: words("request-cancellation-delay request-cancellation-rate"), verbs: sendVerbs, instead: "use --cancel-after TIME, which abandons every request that is not complete by then"},
+	{names: words("conversation-concurrency num-users users"), verbs: sendVerbs, instead: "use --max-sessions N for N sessions at a time, with --closed if they are to start as soon as possible"},
 	{names: words("rate-type profile"), verbs: sendVerbs,
 		instead: "use --rate R --arrival constant or poisson for a rate, --closed --max-concurrency N for a fixed concurrency, and moontide bench for a sweep"},
 	{names: words("dataset-name dataset-path custom-dataset-type"), verbs: sendVerbs,

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
+	"moontide/cmd/moontide/clidoc"
 	"moontide/replay"
 	"moontide/replay/bench"
 	"moontide/replay/openai"
@@ -21,7 +22,7 @@ import (
 // Flags of every verb that executes a run.
 var (
 	maxConcurrencyFlag = &cli.IntFlag{Name: "max-concurrency", Category: inLoad, Usage: "at most `N` requests in flight; later requests queue in the client, and the time is measured", DefaultText: "no limit"}
-	closedFlag         = &cli.BoolFlag{Name: "closed", Category: inLoad, Usage: "closed loop: ignore the trace's arrivals and keep --max-concurrency requests in flight"}
+	closedFlag         = &cli.BoolFlag{Name: "closed", Category: inLoad, Usage: "closed loop: ignore the trace's arrivals and keep --max-concurrency requests, or --max-sessions sessions, in progress"}
 	durationFlag       = &cli.DurationFlag{Name: "duration", Category: inRunControl, Usage: "stop sending after `TIME`; requests in flight finish", DefaultText: "no limit"}
 	warmupTimeFlag     = &cli.DurationFlag{Name: "warmup-time", Category: inValidity, Usage: "exclude the first `TIME` of the run from the metrics"}
 	cooldownTimeFlag   = &cli.DurationFlag{Name: "cooldown-time", Category: inValidity, Usage: "exclude the last `TIME` of the run from the metrics"}
@@ -56,6 +57,7 @@ func endpointFlags() []cli.Flag {
 // requestFlags returns the flags that mean nothing in virtual time.
 func requestFlags() []cli.Flag {
 	return append(slices.Concat(targetFlags(), serverFlags()),
+		&cli.BoolFlag{Name: "keep-reasoning", Category: inSessions, Usage: "with --answers live: keep the reasoning of answers in later prompts, as the chat templates of some models do"},
 		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "change the prompt text but keep its prefix sharing, to avoid a warm cache"},
 		&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit of one request, to the end of its response"},
 		&cli.IntFlag{Name: "retry", Category: inRunControl, Usage: "retry a request that got 429 or 503 up to `N` times, after Retry-After or else 1 s, 2 s, 4 s"},
@@ -68,8 +70,28 @@ func requestFlags() []cli.Flag {
 
 // runFlags returns the flags of every verb that executes a run.
 func runFlags() []cli.Flag {
-	return append(slices.Concat(thresholdFlags(), gateFlags("")), maxConcurrencyFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag, percentilesFlag)
+	return append(slices.Concat(thresholdFlags(), gateFlags(""), sessionFlags()), maxConcurrencyFlag, durationFlag, warmupTimeFlag, cooldownTimeFlag, percentilesFlag)
 }
+
+// sessionFlags returns the flags for conversations and agents.
+func sessionFlags() []cli.Flag {
+	return group(inSessions,
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "answers", Value: answersOfTrace, Usage: "`SOURCE` of the earlier answers in a later turn's prompt: %s"},
+			Choices:    clidoc.OneOf(answersOfTrace, liveAnswers).Noted(answersOfTrace, "made of block ids alone").Noted(liveAnswers, "what the server generated; all lengths stay the trace's"),
+		},
+		&cli.IntFlag{Name: "max-sessions", Usage: "at most `N` sessions in progress; the next starts when one ends, an agent's sub-agents included", DefaultText: "no limit"},
+		&cli.IntFlag{Name: "max-turns", Usage: "end sessions after `N` turns", DefaultText: "no limit"},
+		&cli.DurationFlag{Name: "max-session-time", Usage: "send no more turns of a session `TIME` after its first", DefaultText: "no limit"},
+		&cli.DurationFlag{Name: "cancel-after", Usage: "abandon a request `TIME` after it was sent, as a user who leaves, and its session with it", DefaultText: "never"},
+	)
+}
+
+// Values of --answers.
+const (
+	answersOfTrace = "trace"
+	liveAnswers    = "live"
+)
 
 // recordedTraceFlags returns the flags of the verbs that run a recorded trace.
 func recordedTraceFlags() []cli.Flag {
@@ -182,6 +204,8 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 	cfg.Seed, cfg.Dir, cfg.KeepText = c.Uint64("seed"), c.String(outFlag.Name), c.Bool(keepTextFlag.Name)
 	cfg.MaxConcurrency, cfg.Closed, cfg.Duration = c.Int(maxConcurrencyFlag.Name), c.Bool(closedFlag.Name), c.Duration(durationFlag.Name)
 	cfg.Window, cfg.CacheGenerated = windowOf(c, runfile.Window{}), c.Bool("cache-generated")
+	cfg.Sessions = replay.SessionLimits{Open: c.Int("max-sessions"), Turns: c.Int("max-turns"), Time: c.Duration("max-session-time")}
+	cfg.LiveAnswers, cfg.KeepReasoning, cfg.CancelAfter = c.String("answers") == liveAnswers, c.Bool("keep-reasoning"), c.Duration("cancel-after")
 	cfg.Thresholds = thresholdsOf(c, runfile.Thresholds{})
 	cfg.Version, cfg.Command, cfg.Flags = version(), maskedCommand(), setFlags(c)
 	cfg.Drain = stop.gently.Done()
@@ -235,8 +259,13 @@ func announce(std streams, s bench.Started) {
 		if n := info.Limits.MaxConcurrency; n > 0 {
 			how = fmt.Sprintf("at once, %d in flight at most,", n)
 		}
-	case info.Limits.Closed:
+	case info.Limits.Closed && info.Limits.MaxConcurrency > 0:
 		how = fmt.Sprintf("in a closed loop of %d", info.Limits.MaxConcurrency)
+	case info.Limits.Closed:
+		how = "as soon as possible"
+	}
+	if n := info.Limits.MaxSessions; n > 0 {
+		how += fmt.Sprintf(", %d sessions at a time,", n)
 	}
 	std.say("replaying %d requests %s against %s, model %s", info.Rows, how, where, info.Target.ModelText())
 	if n := len(info.Resumed); n > 0 {

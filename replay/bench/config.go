@@ -41,7 +41,13 @@ type Config struct {
 	CacheGenerated bool // the engines keep generated tokens in their prefix cache
 
 	MaxConcurrency int  // limit of requests in flight; 0 is no limit
-	Closed         bool // closed loop of MaxConcurrency; ignores the trace's arrivals
+	Closed         bool // closed loop of MaxConcurrency or of Sessions.Open; ignores the trace's arrivals
+	Sessions       replay.SessionLimits
+	// LiveAnswers makes the real answers to earlier turns part of prompts. Otherwise
+	// prompts are made of block ids alone. See moontide/replay/transcript.
+	LiveAnswers    bool
+	KeepReasoning  bool          // the reasoning of these answers too
+	CancelAfter    time.Duration // abandons a request this long after it was sent; 0 is never
 	Duration       time.Duration
 	MaxErrors      int // stops the run after this many failed requests; 0 is no limit
 	Retries        int // retries of a request that got 429 or 503
@@ -146,13 +152,13 @@ const (
 
 // check validates the configuration without reading any file.
 func (c *Config) check() error {
-	for field, n := range map[string]int{"MaxConcurrency": c.MaxConcurrency, "MaxErrors": c.MaxErrors, "ServerBlockSize": c.ServerBlockSize} {
+	for field, n := range map[string]int{"MaxConcurrency": c.MaxConcurrency, "MaxErrors": c.MaxErrors, "ServerBlockSize": c.ServerBlockSize, "MaxSessions": c.Sessions.Open, "MaxTurns": c.Sessions.Turns} {
 		if n < 0 {
 			return wrong(field, "must not be negative: %d", n)
 		}
 	}
 	for field, d := range map[string]time.Duration{
-		"Duration": c.Duration, "WaitReady": c.WaitReady, "Timeout": c.Client.Timeout, "FirstByteTimeout": c.Client.FirstByteTimeout, "IdleTimeout": c.Client.IdleTimeout,
+		"Duration": c.Duration, "MaxSessionTime": c.Sessions.Time, "CancelAfter": c.CancelAfter, "WaitReady": c.WaitReady, "Timeout": c.Client.Timeout, "FirstByteTimeout": c.Client.FirstByteTimeout, "IdleTimeout": c.Client.IdleTimeout,
 		"WarmupTime": seconds(c.Window.WarmupSeconds), "CooldownTime": seconds(c.Window.CooldownSeconds),
 	} {
 		if d < 0 {
@@ -163,8 +169,10 @@ func (c *Config) check() error {
 	switch {
 	case (c.Trace.Path == "") == (c.Trace.Requests == nil):
 		return wrong("Trace", "needs either a path or requests")
-	case c.Closed && c.MaxConcurrency == 0:
-		return wrong("Closed", "needs a maximum concurrency")
+	case c.Closed && c.MaxConcurrency == 0 && c.Sessions.Open == 0:
+		return wrong("Closed", "needs a maximum concurrency or number of sessions")
+	case c.KeepReasoning && !c.LiveAnswers:
+		return wrong("KeepReasoning", "needs live answers")
 	case c.Resume && c.Dir == "":
 		return wrong("Resume", "needs the run's folder")
 	case c.Resume && c.Virtual:

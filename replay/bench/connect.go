@@ -57,7 +57,7 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 		return nil, nil, err
 	}
 	info.Target = cfg.target(client, clientConfig.Source)
-	info.Target.ServerBlockSize = cfg.serverBlockSize()
+	info.Target.ServerBlockSize, info.Target.GeneratedCached = cfg.serverBlockSize(), cfg.CacheGenerated || !cfg.embedded()
 	var uncalibrated []string
 	info.Calibrated, uncalibrated = calibrated(cfg.CalibrationFile)
 	info.Notes = slices.Concat(info.Notes, sourceNotes(clientConfig.Source), notes, uncalibrated)

@@ -130,9 +130,11 @@ func (c *Config) record(in *input) runfile.Run {
 		Seed: c.Seed,
 		Limits: runfile.Limits{
 			MaxConcurrency: c.MaxConcurrency, Closed: c.Closed, DurationSeconds: c.Duration.Seconds(),
+			MaxSessions: c.Sessions.Open, MaxTurns: c.Sessions.Turns, MaxSessionSeconds: c.Sessions.Time.Seconds(),
+			CancelAfterSeconds: c.CancelAfter.Seconds(),
 		},
 		Window: c.Window, Thresholds: c.Thresholds,
-		Rows: in.plan.Rows, Schedule: in.plan.Schedule, Notes: in.notes,
+		Rows: in.plan.Rows, Schedule: in.plan.Schedule, LostTurns: in.plan.Graph.Lost(), Notes: in.notes,
 	}
 	if !c.Virtual {
 		info.Salt, info.NoChunkTimes = c.Salt, c.NoChunkTimes
@@ -186,7 +188,7 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 		Recorder:       watched{folder, cfg.Observer.Record},
 		MaxConcurrency: cfg.MaxConcurrency, Closed: cfg.Closed, Duration: cfg.Duration,
 		MaxErrors: cfg.MaxErrors, Retries: cfg.Retries,
-		Graph: in.plan.Graph, Resume: past,
+		Graph: in.plan.Graph, Sessions: cfg.Sessions, Resume: past,
 		Precise: true,
 		Drain:   cfg.Drain,
 	}
@@ -255,11 +257,12 @@ func (o Observer) end() {
 // done is the number of requests that ended before the run was resumed.
 func settle(info *runfile.Run, tally replay.Tally, done int, runErr error) error {
 	info.Ended = time.Now()
-	info.Sent, info.Skipped = done+tally.Sent, tally.Skipped
+	info.Sent, info.Skipped, info.Cut, info.Outgrown = done+tally.Sent, tally.Skipped, tally.Cut, tally.Outgrown
 	info.NotSent = info.Rows - info.Sent
-	info.Stopped = tally.Stopped && (info.NotSent > tally.Skipped || tally.Canceled > 0)
-	info.TimeUp = tally.TimeUp && !info.Stopped && info.NotSent > tally.Skipped
-	if read := info.Sent + tally.Skipped; runErr == nil && !tally.Stopped && !tally.TimeUp && read != info.Rows {
+	ended := tally.Skipped + tally.Cut // rows of sessions that had ended
+	info.Stopped = tally.Stopped && (info.NotSent > ended || tally.Canceled > 0)
+	info.TimeUp = tally.TimeUp && !info.Stopped && info.NotSent > ended
+	if read := info.Sent + ended; runErr == nil && !tally.Stopped && !tally.TimeUp && read != info.Rows {
 		runErr = fmt.Errorf("the trace changed during the replay: it had %d rows, then %d", info.Rows, read)
 	}
 	if tally.Unrecorded > 0 {

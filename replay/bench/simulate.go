@@ -27,7 +27,7 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	}
 	defer closeRows()
 	info.Started = time.Now()
-	info.Target = runfile.Target{Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true, ServerBlockSize: cfg.serverBlockSize(), IgnoreEOS: true}
+	info.Target = runfile.Target{Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true, ServerBlockSize: cfg.serverBlockSize(), IgnoreEOS: true, LiveAnswers: cfg.LiveAnswers, GeneratedCached: cfg.CacheGenerated}
 	info.Notes = append(info.Notes, fmt.Sprintf("simulated in virtual time: %v", engines))
 	folder, err := runfile.Create(dir, info)
 	if err != nil {
@@ -39,7 +39,7 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	kept := recordAndMeasure(folder, opts)
 	runner := replay.VirtualRunner{
 		Model: endpoint, Recorder: kept,
-		MaxConcurrency: cfg.MaxConcurrency, Closed: cfg.Closed, Duration: cfg.Duration, Graph: in.plan.Graph,
+		MaxConcurrency: cfg.MaxConcurrency, Closed: cfg.Closed, Duration: cfg.Duration, Graph: in.plan.Graph, Sessions: cfg.Sessions,
 	}
 	tally, runErr := runner.Run(ctx, rows)
 	metrics, recordErr := kept.end()

@@ -31,16 +31,23 @@ type Run struct {
 	Thresholds Thresholds `json:"thresholds,omitzero"` // thresholds of the verdict
 	// Flags holds the command's flags as set: "--name=value", secrets masked. A
 	// run must be resumed with the same flags.
-	Flags   []string     `json:"flags,omitempty"`
-	Rows    int          `json:"rows"`                      // rows of the replayed trace
-	Sent    int          `json:"sent"`                      // requests that were started
-	NotSent int          `json:"not_sent"`                  // rows that were not sent
-	Stopped bool         `json:"stopped"`                   // sending was stopped before the end of the trace
-	TimeUp  bool         `json:"time_up,omitempty"`         // the time limit ended the sending
-	Skipped int          `json:"skipped,omitempty"`         // of NotSent, later turns of sessions with a failed turn
-	Warmup  int          `json:"warmup_requests,omitempty"` // sent before the start of the run, not recorded
-	Resumed []Resumption `json:"resumed,omitempty"`         // in chronological order
-	Failure string       `json:"failure,omitempty"`
+	Flags   []string `json:"flags,omitempty"`
+	Rows    int      `json:"rows"`              // rows of the replayed trace
+	Sent    int      `json:"sent"`              // requests that were started
+	NotSent int      `json:"not_sent"`          // rows that were not sent
+	Stopped bool     `json:"stopped"`           // sending was stopped before the end of the trace
+	TimeUp  bool     `json:"time_up,omitempty"` // the time limit ended the sending
+	Skipped int      `json:"skipped,omitempty"` // of NotSent, later turns of sessions with a failed turn
+	Cut     int      `json:"cut,omitempty"`     // of NotSent, turns whose session had been ended: by a limit, the model's context, or an abandoned request
+	// Outgrown is the number of turns, of Cut, that did not fit the model's context:
+	// their sessions ended there.
+	Outgrown int `json:"outgrown,omitempty"`
+	// LostTurns is the number of requests that rows wait for and that are not in the
+	// replayed trace.
+	LostTurns int          `json:"lost_turns,omitempty"`
+	Warmup    int          `json:"warmup_requests,omitempty"` // sent before the start of the run, not recorded
+	Resumed   []Resumption `json:"resumed,omitempty"`         // in chronological order
+	Failure   string       `json:"failure,omitempty"`
 	// ReadDelay and Merges are set when the run has ended, if the kernel
 	// timestamps arrivals.
 	ReadDelay ReadDelay `json:"read_delay,omitzero"`
@@ -113,7 +120,14 @@ type Target struct {
 	Virtual           bool `json:"virtual"`   // simulated in virtual time, without a client
 	// ServerBlockSize is the block size of the server's prefix cache in tokens, as
 	// configured; 0 means unknown.
-	ServerBlockSize int  `json:"server_block_size,omitempty"`
+	ServerBlockSize int `json:"server_block_size,omitempty"`
+	// LiveAnswers reports that prompts contain the real answers to earlier turns, and
+	// KeptReasoning that these contain their reasoning.
+	LiveAnswers   bool `json:"live_answers,omitempty"`
+	KeptReasoning bool `json:"kept_reasoning,omitempty"`
+	// GeneratedCached reports that the endpoint keeps generated tokens in its prefix
+	// cache.
+	GeneratedCached bool `json:"generated_cached,omitempty"`
 	IgnoreEOS       bool `json:"ignore_eos"`
 	MinTokens       bool `json:"min_tokens,omitempty"` // min_tokens was set to the OSL
 	// Accepted names the optional members that requests contain because the endpoint
@@ -183,9 +197,16 @@ type Source struct {
 
 // Limits holds the limits of the run. 0 means no limit.
 type Limits struct {
-	MaxConcurrency int     `json:"max_concurrency"`
-	Closed         bool    `json:"closed,omitempty"` // closed loop of MaxConcurrency requests
-	TimeoutSeconds float64 `json:"timeout_s"`
+	MaxConcurrency int  `json:"max_concurrency"`
+	Closed         bool `json:"closed,omitempty"` // closed loop of MaxConcurrency requests
+	// Limits of sessions: in progress at a time, turns, and time to begin others after
+	// the first.
+	MaxSessions       int     `json:"max_sessions,omitempty"`
+	MaxTurns          int     `json:"max_turns,omitempty"`
+	MaxSessionSeconds float64 `json:"max_session_time_s,omitempty"`
+	// CancelAfterSeconds is how long after it was sent a request was abandoned.
+	CancelAfterSeconds float64 `json:"cancel_after_s,omitempty"`
+	TimeoutSeconds     float64 `json:"timeout_s"`
 	// FirstByteSeconds limits the time to the first token, IdleSeconds that without
 	// a byte after it. Older versions had no limit of the first.
 	FirstByteSeconds float64 `json:"first_byte_timeout_s,omitempty"`
