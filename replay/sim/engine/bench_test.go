@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"moontide/replay/transcript"
+	"moontide/trace"
 )
 
 // A decode step of all sequences, or a phased token of each.
@@ -58,7 +61,7 @@ func BenchmarkPrompt(b *testing.B) {
 						ids[i] = 1<<32 + next
 					}
 				}
-				r := &Request{Prompt: TracePrompt(Row{ISL: isl, OSL: 1, HashIDs: ids, BlockSize: 512}, 16), Output: 1}
+				r := &Request{Prompt: TracePrompt(transcript.New(trace.Request{InputLength: isl, HashIDs: ids}, 0, 512), 0, 16), Output: 1}
 				now++
 				if err := e.Submit(now, r); err != nil {
 					b.Fatal(err)

@@ -2,10 +2,11 @@ package engine
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
+
+	"moontide/replay/transcript"
 )
 
 // Prompt is a prompt as seen by an engine: a number of tokens, and one hash per
@@ -74,60 +75,8 @@ func (p *Prompt) Len() int { return p.tokens }
 // [NewPrompt].
 func (p *Prompt) Hash() uint64 { return xxhash.Sum64(p.open) }
 
-// Row describes the prompt of a trace row.
-type Row struct {
-	ISL, OSL  int      // tokens
-	HashIDs   []uint64 // each covers a block and all blocks before it
-	BlockSize int      // block size of the trace in tokens
-	// Number is unique to the row. Tokens not covered by an id are not shared
-	// with other rows.
-	Number int
-	// CacheAnswer caches the generated tokens too. No other row shares them,
-	// because a trace does not record which later prompt contains them.
-	CacheAnswer bool
-}
-
-// TracePrompt returns the prompt of a trace row with an engine's block size.
-// The two block sizes need not be multiples: a block's hash is made of the ids
-// up to its end and the offset in the last of them. A partial last block of one
-// row therefore shares its first tokens with a row in which the same id is
-// longer, as the prompts' texts do.
-func TracePrompt(r Row, blockSize int) *Prompt {
-	r.BlockSize = max(r.BlockSize, 1)
-	p := &Prompt{blockSize: blockSize, tokens: r.ISL}
-	known := r.ISL
-	if r.CacheAnswer {
-		known += max(r.OSL-1, 0) // the last token is never cached
-	}
-	p.blocks = make([]uint64, known/blockSize)
-	own := mix(rowDomain, uint64(r.Number))
-	chain, block := uint64(0), -1
-	start, end := 0, 0 // token range of the trace block
-	for k := range p.blocks {
-		last := (k+1)*blockSize - 1
-		for last >= end {
-			block++
-			start, end = end, min(end+r.BlockSize, r.ISL)
-			id := mix(own, uint64(block))
-			if start == r.ISL { // the answer
-				end = known
-			} else if block < len(r.HashIDs) {
-				id = r.HashIDs[block]
-			}
-			chain = mix(chain, id)
-		}
-		p.blocks[k] = mix(chain, uint64(last-start))
-	}
-	return p
-}
-
-const rowDomain = 0x6d6f6f6e74696465 // separates tokens without an id from ids
-
-// mix returns a hash of a and b, using the finalizer of SplitMix64 (Steele, Lea
-// and Flood, 2014).
-func mix(a, b uint64) uint64 {
-	x := bits.RotateLeft64(a, 25) + 0x9e3779b97f4a7c15*(b+1)
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+// TracePrompt returns the prompt of a trace row with an engine's block size. The
+// blocks of the first generated tokens of the answer are known too.
+func TracePrompt(p *transcript.Prompt, generated, blockSize int) *Prompt {
+	return &Prompt{blockSize: blockSize, tokens: p.Len, blocks: p.Blocks(blockSize, generated)}
 }

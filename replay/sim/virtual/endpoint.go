@@ -8,11 +8,13 @@
 package virtual
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"moontide/replay"
 	"moontide/replay/sim/engine"
+	"moontide/replay/transcript"
 	"moontide/trace"
 )
 
@@ -20,9 +22,11 @@ import (
 type Endpoint struct {
 	cluster *engine.Cluster
 	cfg     Config
+	book    *transcript.Book[struct{}] // nil without live answers
 	events  []engine.Event
 	answers []replay.Record
 	refused []replay.Record // returned by the next Advance
+	patient []*flight       // in the order in which they are given up; some have ended
 	now     time.Duration
 }
 
@@ -32,13 +36,27 @@ type Config struct {
 	// TraceBlockSize is the block size of the trace in tokens; 0 is
 	// [trace.DefaultBlockSize].
 	TraceBlockSize int
-	// CacheGenerated makes the engines cache generated tokens too. A trace does
-	// not record which later prompt contains them, so they are never hit.
+	// CacheGenerated makes the engines cache generated tokens too. Later prompts hit
+	// them with LiveAnswers only.
 	CacheGenerated bool
+	// LiveAnswers makes prompts continue the answers to earlier turns, as package
+	// transcript describes. It requires the trace's Graph. An answer has the tokens
+	// that the trace says, but at least one.
+	LiveAnswers bool
+	Graph       *trace.Graph
+	// CancelAfter is how long after a request the client leaves if the answer is not
+	// complete; 0 is never.
+	CancelAfter time.Duration
 }
+
+// ErrNoGraph reports live answers without the trace's graph.
+var ErrNoGraph = errors.New("live answers require the graph of the trace")
 
 // New returns an endpoint at time 0.
 func New(cfg Config) (*Endpoint, error) {
+	if cfg.LiveAnswers && cfg.Graph == nil {
+		return nil, ErrNoGraph
+	}
 	cluster, err := cfg.Deployment.New()
 	if err != nil {
 		return nil, err
@@ -46,13 +64,19 @@ func New(cfg Config) (*Endpoint, error) {
 	if cfg.TraceBlockSize <= 0 {
 		cfg.TraceBlockSize = trace.DefaultBlockSize
 	}
-	return &Endpoint{cluster: cluster, cfg: cfg}, nil
+	e := &Endpoint{cluster: cluster, cfg: cfg}
+	if cfg.LiveAnswers {
+		e.book = transcript.NewBook[struct{}](cfg.Graph, cfg.TraceBlockSize, 0)
+	}
+	return e, nil
 }
 
 // flight is a request in flight.
 type flight struct {
 	engine.Request
 	row         int
+	base        replay.Base
+	until       time.Duration // when the client leaves
 	first, last time.Duration
 	gaps        []time.Duration
 }
@@ -67,38 +91,70 @@ const (
 func (e *Endpoint) Submit(now time.Duration, row int, r trace.Request) {
 	osl := max(r.OutputLength, 1)
 	e.now = now
+	prompt, base := e.promptOf(row, r)
+	f := &flight{row: row, base: base, until: now + e.cfg.CancelAfter}
 	// Check first, because a prompt takes memory proportional to its length.
-	if err := e.cluster.Fits(r.InputLength, osl); err != nil {
-		e.refuse(row, err)
-		return
+	err := e.cluster.Fits(r.InputLength, osl)
+	if err == nil {
+		generated := 0
+		if e.cfg.CacheGenerated {
+			generated = osl - 1 // the last token is never cached
+		}
+		f.Request = engine.Request{
+			Prompt: engine.TracePrompt(prompt, generated, e.cluster.BlockSize()),
+			Output: osl, Session: r.SessionID, Owner: f,
+		}
+		err = e.cluster.Submit(now, &f.Request)
 	}
-	f := &flight{row: row, Request: engine.Request{
-		Prompt: engine.TracePrompt(engine.Row{
-			ISL: r.InputLength, OSL: osl, HashIDs: r.HashIDs, BlockSize: e.cfg.TraceBlockSize,
-			Number: row, CacheAnswer: e.cfg.CacheGenerated,
-		}, e.cluster.BlockSize()),
-		Output: osl, Session: r.SessionID,
-	}}
-	f.Owner = f
-	if err := e.cluster.Submit(now, &f.Request); err != nil {
-		e.refuse(row, err)
+	switch {
+	case err != nil:
+		e.refuse(f, err)
+	case e.cfg.CancelAfter > 0:
+		e.patient = append(e.patient, f)
 	}
 }
 
+// promptOf returns the prompt of a row, and what it continues.
+func (e *Endpoint) promptOf(row int, r trace.Request) (p *transcript.Prompt, base replay.Base) {
+	if e.book == nil {
+		return transcript.New(r, row, e.cfg.TraceBlockSize), base
+	}
+	entry := e.book.Open(r, row)
+	if entry.Base != nil {
+		base = replay.Base{Row: trace.Some(entry.Base.Prompt.Row), Answer: entry.Base.Generated}
+	}
+	return entry.Prompt, base
+}
+
 // refuse answers a row that can never be served.
-func (e *Endpoint) refuse(row int, err error) {
+func (e *Endpoint) refuse(f *flight, err error) {
+	e.drop(f)
 	e.refused = append(e.refused, replay.Record{
-		Row: row, Done: e.now, Status: statusBadRequest, Class: replay.HTTPError,
+		Row: f.row, Done: e.now, Base: f.base, Status: statusBadRequest, Class: replay.HTTPError,
 		Error: fmt.Sprintf("status %d: %v", statusBadRequest, err),
 	})
 }
 
+// drop forgets a prompt that no later one continues.
+func (e *Endpoint) drop(f *flight) {
+	if e.book != nil {
+		e.book.Drop(f.row)
+	}
+}
+
 // Next returns the time of the next event, and whether there is one.
-func (e *Endpoint) Next() (time.Duration, bool) {
+func (e *Endpoint) Next() (at time.Duration, ok bool) {
 	if len(e.refused) > 0 {
 		return e.now, true
 	}
-	return e.cluster.Next()
+	at, ok = e.cluster.Next()
+	for len(e.patient) > 0 && e.patient[0].Ended() {
+		e.patient = e.patient[1:]
+	}
+	if len(e.patient) > 0 && (!ok || e.patient[0].until < at) {
+		return e.patient[0].until, true
+	}
+	return at, ok
 }
 
 // Advance advances the time and returns the answers completed until then. They
@@ -106,7 +162,20 @@ func (e *Endpoint) Next() (time.Duration, bool) {
 func (e *Endpoint) Advance(now time.Duration) []replay.Record {
 	e.answers = append(e.answers[:0], e.refused...)
 	e.refused = e.refused[:0]
-	e.events = e.cluster.Advance(now, e.events[:0])
+	for len(e.patient) > 0 && e.patient[0].until <= now {
+		f := e.patient[0]
+		e.patient = e.patient[1:]
+		if e.advanceTo(f.until); !f.Ended() {
+			e.abandon(f)
+		}
+	}
+	e.advanceTo(now)
+	return e.answers
+}
+
+// advanceTo handles the engines' events until then.
+func (e *Endpoint) advanceTo(at time.Duration) {
+	e.events = e.cluster.Advance(at, e.events[:0])
 	for _, event := range e.events {
 		f := event.Request.Owner.(*flight)
 		switch event.Kind {
@@ -117,18 +186,32 @@ func (e *Endpoint) Advance(now time.Duration) []replay.Record {
 			f.gaps = append(f.gaps, event.At-f.last)
 			f.last = event.At
 		case engine.Finished:
-			e.answers = append(e.answers, f.answer())
+			if e.book != nil { // answers of size 0 are never too many
+				_ = e.book.End(f.row, transcript.Generated{Tokens: f.Output}, struct{}{}, 0)
+			}
+			e.answers = append(e.answers, f.record(f.last))
 		}
 	}
-	return e.answers
 }
 
-func (f *flight) answer() replay.Record {
-	return replay.Record{
-		Row: f.row, First: trace.Some(f.first), Last: trace.Some(f.last), Done: f.last, Gaps: f.gaps,
-		Counts: replay.Counts{Input: trace.Some(f.Prompt.Len()), Output: trace.Some(f.Generated()), Cached: trace.Some(f.Cached())},
-		Status: statusOK,
+// abandon ends a request whose client leaves.
+func (e *Endpoint) abandon(f *flight) {
+	e.cluster.Cancel(f.until, &f.Request)
+	e.drop(f)
+	rec := f.record(f.until)
+	rec.Class, rec.Error = replay.Abandoned, fmt.Sprintf("not complete after %v", e.cfg.CancelAfter)
+	e.answers = append(e.answers, rec)
+}
+
+// record returns the record of a request that ends now, and gives up its gaps.
+func (f *flight) record(done time.Duration) replay.Record {
+	rec := replay.Record{Row: f.row, Done: done, Base: f.base, Status: statusOK}
+	if f.Generated() > 0 {
+		rec.First, rec.Last, rec.Gaps = trace.Some(f.first), trace.Some(f.last), f.gaps
+		rec.Counts = replay.Counts{Input: trace.Some(f.Prompt.Len()), Output: trace.Some(f.Generated()), Cached: trace.Some(f.Cached())}
 	}
+	f.gaps = nil
+	return rec
 }
 
 // Stats returns the state of the engines.
