@@ -17,7 +17,10 @@ import (
 // simulate replays the trace in virtual time.
 func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir string) (*Result, error) {
 	engines := cfg.engines()
-	endpoint, err := virtual.New(virtual.Config{Deployment: engines, TraceBlockSize: in.blockSize.Tokens, CacheGenerated: cfg.CacheGenerated})
+	endpoint, err := virtual.New(virtual.Config{
+		Deployment: engines, TraceBlockSize: in.blockSize.Tokens, CacheGenerated: cfg.CacheGenerated,
+		LiveAnswers: cfg.LiveAnswers, Graph: in.plan.Graph, CancelAfter: cfg.CancelAfter,
+	})
 	if err != nil {
 		return nil, &ConfigError{"Engines", err}
 	}
