@@ -24,7 +24,8 @@ func TestRowsWaitForTheirGraph(t *testing.T) {
 			t.Fatal(err)
 		}
 		var m memory
-		v := VirtualRunner{Model: &fakeModel{took: took, class: class}, Recorder: &m, Graph: plan.Graph}
+		model := &forgetful{fakeModel: fakeModel{took: took, class: class}}
+		v := VirtualRunner{Model: model, Recorder: &m, Graph: plan.Graph}
 		tally, err := v.Run(t.Context(), trace.FromSlice(rows))
 		if err != nil {
 			t.Fatal(err)
@@ -39,6 +40,8 @@ func TestRowsWaitForTheirGraph(t *testing.T) {
 			}
 			waits := len(plan.Graph.Before(i)) > 0
 			switch {
+			case sent == model.forgotten.Has(i):
+				t.Fatalf("seed %d: row %d was sent: %t, and so was it forgotten", seed, i, sent)
 			case sent != answered:
 				t.Fatalf("seed %d: row %d was sent: %t, all that it waits for was answered: %t", seed, i, sent, answered)
 			case !sent:
@@ -55,6 +58,14 @@ func TestRowsWaitForTheirGraph(t *testing.T) {
 		}
 	}
 }
+
+// forgetful is a model that is told of rows that are not sent.
+type forgetful struct {
+	fakeModel
+	forgotten RowSet
+}
+
+func (f *forgetful) Forget(row int) { f.forgotten.Add(row) }
 
 // An id in After may be that of a later row.
 func TestRowsWaitForLaterRows(t *testing.T) {

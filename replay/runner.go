@@ -18,6 +18,12 @@ type Client interface {
 	Prepare(r trace.Request, row int) (Call, error)
 }
 
+// Forgetter is a [Client] or a [Model] that keeps data for rows to come.
+type Forgetter interface {
+	// Forget is called once for each row that will not be sent.
+	Forget(row int)
+}
+
 // Call is one prepared request.
 type Call interface {
 	// Send sends the request, waits for the whole answer and returns the outcome,
@@ -184,6 +190,9 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 		notSending: make(chan struct{}),
 	}
 	run.journal, _ = r.Recorder.(Journal)
+	if keeper, can := r.Client.(Forgetter); can {
+		run.schedule.forget = keeper.Forget
+	}
 	var preparing, recording sync.WaitGroup
 	rowsRead := make(chan struct{})
 	go func() {

@@ -54,9 +54,10 @@ type schedule struct {
 	backlog    []job        // closed loop: rows that wait only for a slot, in order
 	slots      slots
 	lastDue    time.Duration
-	skipped    int // rows skipped because one that they wait for failed
-	cut        int // rows not sent because their session was ended
-	outgrown   int // of these, the ones that do not fit the model's context
+	skipped    int           // rows skipped because one that they wait for failed
+	cut        int           // rows not sent because their session was ended
+	outgrown   int           // of these, the ones that do not fit the model's context
+	forget     func(row int) // is told of rows that are not sent; may be nil
 	shift      resumeShift
 }
 
@@ -151,6 +152,9 @@ func (s *schedule) drop(j job, f fate, at time.Duration) {
 		s.cut++
 	} else {
 		s.skipped++
+	}
+	if s.forget != nil {
+		s.forget(j.row)
 	}
 	s.finish(j, at, f)
 }

@@ -51,6 +51,9 @@ func (v *VirtualRunner) Run(ctx context.Context, reqs trace.Requests) (Tally, er
 		schedule:      newSchedule(scheduleConfig{maxConcurrency: v.MaxConcurrency, closed: v.Closed, until: v.Duration, sessions: v.Sessions, graph: v.Graph}),
 		inFlight:      map[int]sentJob{},
 	}
+	if keeper, can := v.Model.(Forgetter); can {
+		run.schedule.forget = keeper.Forget
+	}
 	ended := make(chan struct{})
 	var runErr error // valid once ended is closed
 	go func() {

@@ -105,6 +105,9 @@ func startOf(parts []Part) time.Time {
 
 func (m move) record(rec *replay.Record) {
 	rec.Row += m.rows
+	if rec.Base.Row.Set {
+		rec.Base.Row.Value += m.rows
+	}
 	rec.Target += m.targets
 	rec.Due, rec.Ready, rec.Done = rec.Due+m.later, rec.Ready+m.later, rec.Done+m.later
 	for _, at := range []*replay.Instant{&rec.Sent, &rec.First, &rec.FirstVisible, &rec.Last} {

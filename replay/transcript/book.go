@@ -99,12 +99,17 @@ func (b *Book[A]) End(row int, g Generated, answer A, size int64) error {
 	return nil
 }
 
-// Drop forgets an opened row that no other continues: it failed.
+// Drop forgets a row that no other continues: it failed, or was not sent. It is called
+// once for a row, instead of End.
 func (b *Book[A]) Drop(row int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e := b.rows[row]; e != nil && !e.ended {
-		b.release(row)
+	e := b.rows[row]
+	if e != nil && e.ended {
+		return
+	}
+	b.release(row)
+	if e != nil {
 		b.forget(row, e)
 	}
 }
