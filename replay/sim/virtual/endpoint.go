@@ -121,17 +121,17 @@ func (e *Endpoint) promptOf(row int, r trace.Request) (p *transcript.Prompt, bas
 
 // refuse answers a row that can never be served.
 func (e *Endpoint) refuse(f *flight, err error) {
-	e.drop(f)
+	e.Forget(f.row)
 	e.refused = append(e.refused, replay.Record{
 		Row: f.row, Done: e.now, Base: f.base, Status: statusBadRequest, Class: replay.HTTPError,
 		Error: fmt.Sprintf("status %d: %v", statusBadRequest, err),
 	})
 }
 
-// drop forgets a prompt that no later one continues.
-func (e *Endpoint) drop(f *flight) {
+// Forget implements [replay.Forgetter].
+func (e *Endpoint) Forget(row int) {
 	if e.book != nil {
-		e.book.Drop(f.row)
+		e.book.Drop(row)
 	}
 }
 
@@ -190,7 +190,7 @@ func (e *Endpoint) advanceTo(at time.Duration) {
 // abandon ends a request whose client leaves.
 func (e *Endpoint) abandon(f *flight) {
 	e.cluster.Cancel(f.until, &f.Request)
-	e.drop(f)
+	e.Forget(f.row)
 	rec := f.record(f.until)
 	rec.Class, rec.Error = replay.Abandoned, fmt.Sprintf("not complete after %v", e.cfg.CancelAfter)
 	e.answers = append(e.answers, rec)
