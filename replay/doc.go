@@ -11,6 +11,11 @@
 // openai); a [Recorder] stores a [Record] of each (see package runfile). A
 // [VirtualRunner] replays against a model, in virtual time.
 //
+// A row waits for others if the trace's graph says so: a turn for the turn before,
+// the next request of an agent for its sub-agents. [SessionLimits] limit such sessions.
+// What later prompts contain of earlier answers is the client's: see package
+// transcript.
+//
 // All times are offsets from the start of the run. Due times are absolute, so a
 // late request does not delay later ones. Client queue time (ready - due) and the
 // wait for a connection (ConnectTime) are separate from the client's own lateness:

@@ -209,7 +209,7 @@ func (r *Runner) Run(ctx context.Context, reqs trace.Requests) (Tally, error) {
 	}
 	run.start = time.Now().Add(run.headStart() - r.Resume.clock())
 	r.live.start.Store(&run.start)
-	run.schedule.maxOpening, run.schedule.maxTurns = r.ahead(), r.ahead()
+	run.schedule.maxOpening, run.schedule.maxPrepared = r.ahead(), r.ahead()
 	run.dispatch(ctx)
 	close(run.stop)
 	preparing.Wait()

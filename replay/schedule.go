@@ -40,25 +40,25 @@ const openLead = 50 * time.Millisecond
 // are arguments, so that tests can be exact. It is not safe for concurrent use.
 type schedule struct {
 	scheduleConfig
-	waiting    jobs // prepared
-	opening    jobs // prepared, with an open or opening connection
-	maxOpening int
-	rows       int // number of jobs in waiting and opening that are not late
-	deps       dependencies
-	sessions   *sessionGate // nil without limits
-	turns      jobs         // released late rows, not prepared yet
-	preparing  []job        // late rows being prepared, in order
-	maxTurns   int          // limit of prepared late rows and those being prepared; 0 means none
-	prepared   int          // number of these rows
-	lastTurn   job          // the last to be sent of all late rows prepared so far
-	backlog    []job        // closed loop: rows that wait only for a slot, in order
-	slots      slots
-	lastDue    time.Duration
-	skipped    int           // rows skipped because one that they wait for failed
-	cut        int           // rows not sent because their session was ended
-	outgrown   int           // of these, the ones that do not fit the model's context
-	forget     func(row int) // is told of rows that are not sent; may be nil
-	shift      resumeShift
+	waiting     jobs // prepared
+	opening     jobs // prepared, with an open or opening connection
+	maxOpening  int
+	rows        int // number of jobs in waiting and opening that are not late
+	deps        dependencies
+	sessions    *sessionGate // nil without limits
+	turns       jobs         // released late rows, not prepared yet
+	preparing   []job        // late rows being prepared, in order
+	maxPrepared int          // limit of prepared late rows and those being prepared; 0 means none
+	prepared    int          // number of these rows
+	lastTurn    job          // the last to be sent of all late rows prepared so far
+	backlog     []job        // closed loop: rows that wait only for a slot, in order
+	slots       slots
+	lastDue     time.Duration
+	skipped     int           // rows skipped because one that they wait for failed
+	cut         int           // rows not sent because their session was ended
+	outgrown    int           // of these, the ones that do not fit the model's context
+	forget      func(row int) // is told of rows that are not sent; may be nil
+	shift       resumeShift
 }
 
 // scheduleConfig holds the fields of a [Runner] that decide when requests are
@@ -99,8 +99,7 @@ func (s *schedule) add(j job) {
 	}
 }
 
-// arrive adds a row that waits for no other. A row that is prepared already counts
-// against the limit of rows that are.
+// arrive queues a row that no longer waits for other rows or for its session.
 func (s *schedule) arrive(j job) {
 	switch {
 	case s.sessions.overTime(&j):
@@ -182,12 +181,12 @@ func (s *schedule) finish(j job, at time.Duration, f fate) {
 
 // toPrepare returns the late row to be prepared next, if one is due soon. takeTurn
 // removes it. With a concurrency limit, one turn of every session may be due: beyond
-// maxTurns, only rows that precede a prepared one are prepared.
+// maxPrepared, only rows that precede a prepared one are prepared.
 func (s *schedule) toPrepare(now time.Duration) (j job, ok bool) {
 	if len(s.turns) == 0 || s.turns[0].from > now+prepareLead {
 		return job{}, false
 	}
-	if s.maxTurns > 0 && s.prepared >= s.maxTurns && !before(s.turns[0], s.lastTurn) {
+	if s.maxPrepared > 0 && s.prepared >= s.maxPrepared && !before(s.turns[0], s.lastTurn) {
 		return job{}, false
 	}
 	return s.turns[0], true
