@@ -317,8 +317,8 @@ func (b *GraphBuilder) cycleError(left []int32) error {
 	}
 	const most = 8
 	var names []string
-	line := 0
-	for at := row; len(names) == 0 || at != row; {
+	line, length := 0, 0
+	for at := row; length == 0 || at != row; length++ {
 		l := b.links[waits[at]-1]
 		line = max(line, int(l.line))
 		if len(names) < most {
@@ -327,7 +327,13 @@ func (b *GraphBuilder) cycleError(left []int32) error {
 		at = l.row
 	}
 	slices.Reverse(names)
-	return &GraphError{int(row), line, "requests wait for each other: " + strings.Join(append(names, names[0]), " after ")}
+	text := strings.Join(names, " after ")
+	if length > most {
+		text += fmt.Sprintf(" and so on, %d in a circle", length)
+	} else {
+		text += " after " + names[0]
+	}
+	return &GraphError{int(row), line, "requests wait for each other: " + text}
 }
 
 // name returns what is waited for.
