@@ -69,16 +69,91 @@ func (a Arrivals) gaps() func() float64 {
 // [Arrivals.Check].
 func Retime(reqs Requests, a Arrivals) Requests {
 	return transform(reqs, func() func(*Request) bool {
-		gap, next, first := a.gaps(), 0.0, true
+		next := a.arrivals()
 		return func(r *Request) bool {
 			if r.Timestamp.Set || !r.Delay.Set {
-				if !first {
-					next += gap()
-				}
-				first = false
-				r.Timestamp = Some(next)
+				r.Timestamp = Some(next())
 			}
 			return true
+		}
+	})
+}
+
+// RetimeSessions replaces the starts of sessions, in the order of their first rows; the
+// first is at 0. Rows of a session keep their distance in time from its first row; see
+// [Graph.First] for what a session is. It holds the trace in memory from the first row
+// of a session on. a must pass [Arrivals.Check].
+func RetimeSessions(reqs Requests, a Arrivals) Requests {
+	return func(yield func(Request, error) bool) {
+		begin := a.arrivals()
+		var held []Request
+		var builder GraphBuilder
+		for r, err := range reqs {
+			if err != nil {
+				yield(Request{}, err)
+				return
+			}
+			if held != nil || inSession(r) {
+				builder.Add(r, 0)
+				held = append(held, r)
+				continue
+			}
+			if r.Timestamp = Some(begin()); !yield(r, nil) {
+				return
+			}
+		}
+		graph, err := builder.Graph()
+		if err != nil {
+			yield(Request{}, err)
+			return
+		}
+		shifts := map[int]Opt[float64]{} // of sessions, by first row, once a row has a timestamp
+		for row, r := range held {
+			held[row] = Request{}
+			session := graph.First(row)
+			switch shift := shifts[session]; {
+			case row == session:
+				at := begin()
+				shifts[session] = Opt[float64]{at - r.Timestamp.Value, true}
+				r.Timestamp = Some(at)
+			case r.Timestamp.Set:
+				r.Timestamp.Value = max(0, r.Timestamp.Value+shift.Value)
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// arrivals returns a function that draws the arrivals in milliseconds, from 0 on.
+func (a Arrivals) arrivals() func() float64 {
+	if a.AtOnce() {
+		return func() float64 { return 0 }
+	}
+	gap, at := a.gaps(), -1.0
+	return func() float64 {
+		if at < 0 {
+			at = 0
+		} else {
+			at += gap()
+		}
+		return at
+	}
+}
+
+// ScaleDelays multiplies delays by a factor for their kind: those without a kind are
+// think times. Then it limits think times to most milliseconds, if most is above 0.
+func ScaleDelays(reqs Requests, think, tool, most float64) Requests {
+	return change(reqs, func(r *Request) {
+		switch {
+		case r.DelayKind == Tool:
+			r.Delay.Value *= tool
+		default:
+			r.Delay.Value *= think
+			if most > 0 {
+				r.Delay.Value = min(r.Delay.Value, most)
+			}
 		}
 	})
 }

@@ -96,6 +96,34 @@ type GraphError struct {
 
 func (e *GraphError) Error() string { return e.Text }
 
+// CheckGraph adds the rows of a stream to b with their lines, 0 if unknown. It ends
+// the stream with a [*GraphError] if rows wait for each other or for one of several
+// rows with the same id; if whole is set, also if they wait for one that is not there.
+func CheckGraph(reqs Requests, b *GraphBuilder, line func() int, whole bool) Requests {
+	return func(yield func(Request, error) bool) {
+		for r, err := range reqs {
+			if err == nil {
+				b.Add(r, line())
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+		if err := b.check(whole); err != nil {
+			yield(Request{}, err)
+		}
+	}
+}
+
+func (b *GraphBuilder) check(whole bool) error {
+	g, err := b.Graph()
+	if lost := g.LostIDs(); err == nil && whole && len(lost) > 0 {
+		l := lost[0]
+		return &GraphError{l.Row, l.Line, fmt.Sprintf("after names request_id %.60q, which no row has", l.ID)}
+	}
+	return err
+}
+
 // GraphBuilder makes the Graph of a trace. The zero value is ready to use.
 type GraphBuilder struct {
 	rows     int
@@ -303,43 +331,43 @@ func (b *GraphBuilder) findCycle() error {
 
 // cycleError describes a cycle among the rows with a positive count.
 func (b *GraphBuilder) cycleError(left []int32) error {
-	waits := make([]int, len(left)) // number of a link to the row, from 1
-	for i, l := range b.links {
+	row := int32(slices.IndexFunc(left, func(n int32) bool { return n > 0 }))
+	next := make([]int32, len(left)) // the row of which row is waited for
+	for _, l := range b.links {
 		if left[l.row] > 0 && left[l.before] > 0 {
-			waits[l.before] = i + 1
+			next[l.before] = l.row + 1
 		}
 	}
-	row := int32(slices.IndexFunc(left, func(n int32) bool { return n > 0 }))
 	seen := map[int32]bool{}
 	for !seen[row] {
 		seen[row] = true
-		row = b.links[waits[row]-1].row
+		row = next[row] - 1
 	}
-	const most = 8
 	var names []string
-	line, length := 0, 0
-	for at := row; length == 0 || at != row; length++ {
-		l := b.links[waits[at]-1]
-		line = max(line, int(l.line))
-		if len(names) < most {
-			names = append(names, l.name())
+	const most = 8
+	line, at := 0, row
+	for {
+		waits := slices.IndexFunc(b.links, func(l link) bool { return l.before == at && l.row == next[at]-1 })
+		l := b.links[waits]
+		if l.id != "" {
+			line = max(line, int(l.line))
 		}
-		at = l.row
+		if len(names) < most {
+			names = append(names, b.nameOf(at))
+		}
+		if at = next[at] - 1; at == row {
+			break
+		}
 	}
 	slices.Reverse(names)
-	text := strings.Join(names, " after ")
-	if length > most {
-		text += fmt.Sprintf(" and so on, %d in a circle", length)
-	} else {
-		text += " after " + names[0]
-	}
-	return &GraphError{int(row), line, "requests wait for each other: " + text}
+	return &GraphError{int(row), line, "requests wait for each other: " + strings.Join(append(names, names[0]), " after ")}
 }
 
-// name returns what is waited for.
-func (l link) name() string {
-	if l.id == "" {
-		return fmt.Sprintf("row %d", l.before+1)
+func (b *GraphBuilder) nameOf(row int32) string {
+	for _, l := range b.links {
+		if l.before == row && l.id != "" {
+			return fmt.Sprintf("%.40q", l.id)
+		}
 	}
-	return fmt.Sprintf("%.40q", l.id)
+	return fmt.Sprintf("row %d", row+1)
 }

@@ -2,13 +2,14 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 
 	"moontide/trace/block"
 )
 
-// OverlapError reports a block or session id that two inputs of a merge share.
+// OverlapError reports a block, session or request id that two inputs of a merge share.
 type OverlapError struct {
-	ID            string // "block id 17" or "session id s0"
+	ID            string // "block id 17", "session id s0" or "request id r0"
 	Input, Before int    // numbers of the inputs, from 0; Before had the id first
 }
 
@@ -17,12 +18,12 @@ func (e *OverlapError) Error() string {
 }
 
 // Disjoint returns the inputs of a merge, which end with an [OverlapError] at the
-// first block or session id that another input had before. It holds 8 to 50 bytes
-// for each distinct block, and the session ids.
+// first block, session or request id that another input had before. It holds 8 to 50
+// bytes for each distinct block, and the other ids.
 func Disjoint(inputs ...Requests) []Requests {
 	var table block.Table
 	var owners []int32 // of blocks, by number in the table
-	sessions := map[string]int{}
+	sessions, requests := map[string]int{}, map[string]int{}
 	var checked []Requests
 	for i, in := range inputs {
 		overlap := func(before int, format string, id any) error {
@@ -34,6 +35,12 @@ func Disjoint(inputs ...Requests) []Requests {
 			}
 			if r.SessionID != "" {
 				sessions[r.SessionID] = i
+			}
+			for name := range r.requestIDs {
+				if before, used := requests[*name]; used && before != i {
+					return overlap(before, "request id %.60q", *name)
+				}
+				requests[*name] = i
 			}
 			for _, id := range r.HashIDs {
 				n, isNew := table.Number(id)
@@ -52,29 +59,54 @@ func Disjoint(inputs ...Requests) []Requests {
 	return checked
 }
 
+// requestIDs yields pointers to the ids of requests in a row.
+func (r *Request) requestIDs(yield func(*string) bool) {
+	if r.ID != "" && !yield(&r.ID) {
+		return
+	}
+	for i := range r.After {
+		if !yield(&r.After[i]) {
+			return
+		}
+	}
+}
+
 // Separate returns the inputs of a merge with distinct block ids, and with distinct
-// session ids: one that another input has gets a suffix. [Renumber] makes the block
-// ids small.
+// session and request ids: one that another input has gets a suffix. [Renumber] makes
+// the block ids small.
 func Separate(inputs ...Requests) []Requests {
-	taken := map[string]bool{}
+	sessions, requests := map[string]bool{}, map[string]bool{}
 	var separate []Requests
 	for i, in := range inputs {
-		names := map[string]string{} // new session ids
+		session, request := renaming(sessions, i), renaming(requests, i)
 		rename := func(r *Request) {
-			name, known := names[r.SessionID]
-			if r.SessionID == "" || known {
-				r.SessionID = name
-				return
+			session(&r.SessionID)
+			r.After = slices.Clone(r.After)
+			for name := range r.requestIDs {
+				request(name)
 			}
-			for name = r.SessionID; taken[name]; {
-				name = fmt.Sprintf("%s#%d", name, i+1)
-			}
-			names[r.SessionID], taken[name] = name, true
-			r.SessionID = name
 		}
 		separate = append(separate, change(numbered(in, &block.Table{}, uint64(i)<<32), rename))
 	}
 	return separate
+}
+
+// renaming returns a function that changes the names of an input that others have
+// taken. "" stays.
+func renaming(taken map[string]bool, input int) func(*string) {
+	names := map[string]string{} // new ones
+	return func(old *string) {
+		name, known := names[*old]
+		if *old == "" || known {
+			*old = name
+			return
+		}
+		for name = *old; taken[name]; {
+			name = fmt.Sprintf("%s#%d", name, input+1)
+		}
+		names[*old], taken[name] = name, true
+		*old = name
+	}
 }
 
 // Renumber replaces the block ids by 0, 1, 2, ... in order of first use, as in

@@ -3,21 +3,39 @@ package trace
 import "github.com/cespare/xxhash/v2"
 
 // Window keeps the rows that arrive in [start, end) milliseconds and shifts start
-// to 0. A row without a timestamp is kept if the previous turn of its session
-// was, or without a session, if the previous row was. It holds one bit a session.
+// to 0. A row without a timestamp is kept if one that it waits for was; if it waits for
+// none before it, if the previous row was. It holds a few bytes for each session and
+// each id.
 func Window(reqs Requests, start, end float64) Requests {
 	return transform(reqs, func() func(*Request) bool {
-		kept, last := map[string]bool{}, false
+		sessions, ids := map[string]bool{}, map[string]bool{}
+		last := false
+		follows := func(r *Request) (kept bool) {
+			if r.SessionID != "" && r.After == nil {
+				return sessions[r.SessionID]
+			}
+			kept = last
+			for _, id := range r.After {
+				before, known := ids[id]
+				if before {
+					return true
+				}
+				kept = kept && !known
+			}
+			return kept
+		}
 		return func(r *Request) bool {
-			switch {
-			case r.Timestamp.Set:
+			if r.Timestamp.Set {
 				last = r.Timestamp.Value >= start && r.Timestamp.Value < end
 				r.Timestamp.Value -= start
-			case r.SessionID != "":
-				last = kept[r.SessionID]
+			} else {
+				last = follows(r)
 			}
 			if r.SessionID != "" {
-				kept[r.SessionID] = last
+				sessions[r.SessionID] = last
+			}
+			if r.ID != "" {
+				ids[r.ID] = last
 			}
 			return last
 		}
@@ -41,10 +59,10 @@ func Take(reqs Requests, n int) Requests {
 }
 
 // Sample keeps each session, and each row without a session, with probability
-// fraction. The choice depends only on the seed and the session's id (or the row's
-// number).
-func Sample(reqs Requests, fraction float64, seed uint64) Requests {
-	return keepUnits(reqs, func(session string, row int) bool { return Draw(seed, "", session, row) < fraction })
+// fraction. The choice depends only on the seed and the name of the session (or the
+// row's number). of tells which rows are of one session; nil is those of one SessionID.
+func Sample(reqs Requests, of *Sessions, fraction float64, seed uint64) Requests {
+	return keepSessions(reqs, of, func(session string, row int) bool { return Draw(seed, "", session, row) < fraction })
 }
 
 // Draw returns a number in [0, 1) for a session or, if session is "", for a row. It
@@ -64,12 +82,12 @@ func Draw(seed uint64, aspect, session string, row int) float64 {
 	return float64(h.Sum64()>>11) / (1 << 53)
 }
 
-// Shard keeps part i of n, 0 <= i < n: sessions by a hash of their id, rows
+// Shard keeps part i of n, 0 <= i < n: sessions by a hash of their name, rows
 // without a session in turn. Every row is in exactly one of the n shards. Shards
 // keep the trace's clock: if they are taken after all other transforms, machines
-// that replay one each follow one schedule.
-func Shard(reqs Requests, i, n int) Requests {
-	return keepUnits(reqs, func(session string, row int) bool {
+// that replay one each follow one schedule. of is as for [Sample].
+func Shard(reqs Requests, of *Sessions, i, n int) Requests {
+	return keepSessions(reqs, of, func(session string, row int) bool {
 		if session != "" {
 			return xxhash.Sum64String(session)%uint64(n) == uint64(i)
 		}
@@ -77,13 +95,13 @@ func Shard(reqs Requests, i, n int) Requests {
 	})
 }
 
-// keepUnits keeps the sessions and the rows without a session that keep selects.
-func keepUnits(reqs Requests, keep func(session string, row int) bool) Requests {
+// keepSessions keeps the sessions and the rows without a session that keep selects.
+func keepSessions(reqs Requests, of *Sessions, keep func(session string, row int) bool) Requests {
 	return transform(reqs, func() func(*Request) bool {
 		row := -1
 		return func(r *Request) bool {
 			row++
-			return keep(r.SessionID, row)
+			return keep(of.Name(*r), row)
 		}
 	})
 }

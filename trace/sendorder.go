@@ -16,23 +16,25 @@ const (
 func AnswerTime(osl int) float64 { return AssumedTTFT + AssumedTPOT*float64(max(osl-1, 0)) }
 
 // Sort puts the rows in the order in which they would be sent: a row with a
-// timestamp at its arrival, a later turn without one after the assumed end of the
-// previous turn (see [AnswerTime]) and its delay. A row with neither and without a
-// session stays after its predecessor. Rows of one time keep their order. Sort
-// holds the whole trace in memory.
+// timestamp at its arrival, one without after the assumed end of the last row that it
+// waits for (see [Graph] and [AnswerTime]) and its delay. A row that waits for none
+// and has no timestamp stays after its predecessor. Rows of one time keep their order.
+// Sort holds the whole trace in memory. It fails with a [*GraphError] if rows wait for
+// each other.
 func Sort(reqs Requests) Requests { return sorted(reqs, func(Request) bool { return true }) }
 
 // SendOrder is [Sort] for a trace whose rows are in order of arrival, except for
-// turns without a timestamp. It holds the trace in memory from the first row of a
-// session on, so a trace without sessions takes none.
-func SendOrder(reqs Requests) Requests {
-	return sorted(reqs, func(r Request) bool { return r.SessionID != "" })
-}
+// rows without a timestamp that wait for others. It holds the trace in memory from the
+// first row of a session on, so a trace without sessions takes none.
+func SendOrder(reqs Requests) Requests { return sorted(reqs, inSession) }
+
+// inSession reports whether a row may wait for others, or they for it.
+func inSession(r Request) bool { return r.SessionID != "" || r.ID != "" || r.After != nil }
 
 // sorted passes rows on until one begins the part that has to be sorted.
 func sorted(reqs Requests, begins func(Request) bool) Requests {
 	return func(yield func(Request, error) bool) {
-		held := sendOrder{latest: map[string]int{}}
+		var held sendOrder
 		holding := false
 		for r, err := range reqs {
 			if err != nil {
@@ -50,6 +52,10 @@ func sorted(reqs Requests, begins func(Request) bool) Requests {
 				return
 			}
 		}
+		if err := held.estimate(); err != nil {
+			yield(Request{}, err)
+			return
+		}
 		slices.SortStableFunc(held.rows, func(a, b toSend) int { return cmp.Compare(a.at, b.at) })
 		for _, r := range held.rows {
 			if !yield(r.row, nil) {
@@ -61,36 +67,88 @@ func sorted(reqs Requests, begins func(Request) bool) Requests {
 
 // sendOrder estimates when rows are sent, given in the order of their trace.
 type sendOrder struct {
-	rows   []toSend
-	latest map[string]int // turn of each session
-	last   float64        // time of the row before
+	rows    []toSend
+	builder GraphBuilder
+	graph   *Graph
+	last    float64 // time of the row before
 }
 
 type toSend struct {
-	at     float64 // ms
-	before int     // the previous turn, or -1
-	row    Request
+	at    float64 // ms
+	known bool
+	row   Request
 }
 
 func (o *sendOrder) add(r Request) {
-	next := toSend{row: r, before: -1, at: o.last}
-	if before, later := o.latest[r.SessionID]; later {
-		next.before = before
+	o.builder.Add(r, 0)
+	o.rows = append(o.rows, toSend{row: r})
+}
+
+// estimate finds the times of all rows.
+func (o *sendOrder) estimate() (err error) {
+	if o.graph, err = o.builder.Graph(); err != nil {
+		return err
 	}
-	switch {
-	case r.Timestamp.Set:
-		next.at = r.Timestamp.Value
-		// The turns before it were sent by then, whatever their estimate.
-		for i := next.before; i >= 0 && o.rows[i].at > next.at && !o.rows[i].row.Timestamp.Set; i = o.rows[i].before {
-			o.rows[i].at = next.at
+	var first []int32 // rows whose times are to be found before others'
+	for row := range o.rows {
+		first = append(first[:0], int32(row))
+		for len(first) > 0 {
+			next := first[len(first)-1]
+			if before := o.unknownBefore(next); before != nil {
+				first = append(first, before...)
+				continue
+			}
+			first = first[:len(first)-1]
+			o.setTime(int(next))
 		}
-	case next.before >= 0:
-		before := &o.rows[next.before]
-		next.at = before.at + AnswerTime(before.row.OutputLength) + r.Delay.Value
+		o.last = o.rows[row].at
 	}
-	o.last = next.at
-	if r.SessionID != "" {
-		o.latest[r.SessionID] = len(o.rows)
+	return nil
+}
+
+// unknownBefore returns the rows that a row waits for and whose times are unknown.
+func (o *sendOrder) unknownBefore(row int32) (unknown []int32) {
+	if o.rows[row].known {
+		return nil
 	}
-	o.rows = append(o.rows, next)
+	for _, before := range o.graph.Before(int(row)) {
+		if !o.rows[before].known {
+			unknown = append(unknown, before)
+		}
+	}
+	return unknown
+}
+
+func (o *sendOrder) setTime(row int) {
+	r := &o.rows[row]
+	if r.known {
+		return
+	}
+	r.known, r.at = true, o.last
+	before := o.graph.Before(row)
+	switch {
+	case r.row.Timestamp.Set:
+		r.at = r.row.Timestamp.Value
+		o.sentBy(before, r.at)
+	case len(before) > 0:
+		r.at = 0
+		for _, i := range before {
+			r.at = max(r.at, o.rows[i].at+AnswerTime(o.rows[i].row.OutputLength))
+		}
+		r.at += r.row.Delay.Value
+	}
+}
+
+// sentBy corrects estimates of rows, and of those that they wait for: they were sent
+// by a time.
+func (o *sendOrder) sentBy(rows []int32, at float64) {
+	left := slices.Clone(rows)
+	for len(left) > 0 {
+		i := left[len(left)-1]
+		left = left[:len(left)-1]
+		if r := &o.rows[i]; r.at > at && !r.row.Timestamp.Set {
+			r.at = at
+			left = append(left, o.graph.Before(int(i))...)
+		}
+	}
 }

@@ -92,7 +92,7 @@ func TestShardsMergeToTheTrace(t *testing.T) {
 		var shards []Requests
 		session := map[string]int{}
 		for i := range n {
-			shard := collect(t, Shard(FromSlice(rows), i, n))
+			shard := collect(t, Shard(FromSlice(rows), nil, i, n))
 			for _, r := range shard {
 				if r.SessionID == "" {
 					continue
@@ -151,27 +151,27 @@ func TestSample(t *testing.T) {
 	for i := range rows {
 		rows[i] = Request{InputLength: i}
 	}
-	quarter := collect(t, Sample(FromSlice(rows), 0.25, 1))
+	quarter := collect(t, Sample(FromSlice(rows), nil, 0.25, 1))
 	// Binomial: sd 43; the fixed seed makes this deterministic.
 	if n := len(quarter); n < 2370 || n > 2630 {
 		t.Errorf("a quarter of 10000 rows is %d", n)
 	}
-	if d := cmp.Diff(lengths(quarter), lengths(collect(t, Sample(FromSlice(rows), 0.25, 1)))); d != "" {
+	if d := cmp.Diff(lengths(quarter), lengths(collect(t, Sample(FromSlice(rows), nil, 0.25, 1)))); d != "" {
 		t.Error("the same seed gave another sample")
 	}
-	if slices.Equal(lengths(quarter), lengths(collect(t, Sample(FromSlice(rows), 0.25, 2)))) {
+	if slices.Equal(lengths(quarter), lengths(collect(t, Sample(FromSlice(rows), nil, 0.25, 2)))) {
 		t.Error("another seed gave the same sample")
 	}
-	if n := len(collect(t, Sample(FromSlice(rows), 1, 1))); n != len(rows) {
+	if n := len(collect(t, Sample(FromSlice(rows), nil, 1, 1))); n != len(rows) {
 		t.Errorf("all of it is %d", n)
 	}
-	if n := len(collect(t, Sample(FromSlice(rows), 0, 1))); n != 0 {
+	if n := len(collect(t, Sample(FromSlice(rows), nil, 0, 1))); n != 0 {
 		t.Errorf("none of it is %d", n)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		rows := anyTrace(t)
 		kept := map[string]int{}
-		for _, r := range collect(t, Sample(FromSlice(rows), 0.5, rapid.Uint64().Draw(t, "seed"))) {
+		for _, r := range collect(t, Sample(FromSlice(rows), nil, 0.5, rapid.Uint64().Draw(t, "seed"))) {
 			kept[r.SessionID]++
 		}
 		for _, r := range rows {

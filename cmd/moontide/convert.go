@@ -18,14 +18,15 @@ func convertCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Name:  "convert",
 		Usage: "merge, cut, sample, shard, scale and re-time traces",
-		Description: "Several inputs are merged by arrival. If they have block or session ids in common, --ids says what that means. Traces of different block sizes are refused. " +
-			"Then these apply, in this order: sort, spread-grid, start and end, sample, limit, rate, speedup, ramp, shard. " +
+		Description: "Several inputs are merged by arrival. If they have block, session or request ids in common, --ids says what that means. Traces of different block sizes are refused. " +
+			"Then these apply, in this order: sort, spread-grid, start and end, sample, limit, think and tool times, rate or session-rate, speedup, ramp, part. " +
+			"Sessions that wait for each other, such as an agent and its sub-agents, are kept or left out as a whole by --sample and --part, which read the traces twice. " +
 			"Re-timed sessions are written in the order in which they would be sent, which is estimated and takes memory for the whole trace. " +
 			"Block ids that are hashes (WEKA, Dynamo, Bailian) are renumbered from 0.",
 		Flags: slices.Concat(pacingFlags(), group(inLoad,
 			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; holds the trace in memory"},
 			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this `SHARE` of the sessions, or of the rows without one"},
-			&cli.StringFlag{Name: "shard", Usage: "keep part `i/n`, from 1/n to n/n, of what the other flags make; together the parts are all of it"},
+			&cli.StringFlag{Name: "part", Aliases: []string{"shard"}, Usage: "keep part `i/n`, from 1/n to n/n, of what the other flags make; together the parts are all of it"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`SEED`: random seed of --sample, --arrival and --spread-grid", DefaultText: "0"},
 		), group(inOutput,
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write, compressed if it ends in .gz or .zst; - is standard output"},
@@ -45,13 +46,13 @@ func convert(c *cli.Context, std streams) error {
 	}
 	to := &outputFormat{name: c.String(toFlag.Name)}
 	paths := c.Args().Slice()
-	if r.SpreadGrid {
+	if r.SpreadGrid || r.selectsSessions() {
 		var remove func()
 		if paths, remove, err = spoolTraces(std, paths...); err != nil {
 			return err
 		}
 		defer remove()
-		if err := r.findGrid(c, std, paths); err != nil {
+		if err := r.readFirst(c, std, paths); err != nil {
 			return err
 		}
 	}
@@ -83,6 +84,9 @@ func convert(c *cli.Context, std streams) error {
 		std.say("note: the order of %s without a timestamp is estimated from delays and assumed answer times of %g ms and %g ms a token",
 			doc.Count(r.estimated, "turn"), trace.AssumedTTFT, trace.AssumedTPOT)
 	}
+	if r.pruned > 0 {
+		std.say("note: %s removed from after, for rows that are not kept", doc.Count(r.pruned, "request id"))
+	}
 	to.hint(std)
 	return nil
 }
@@ -105,30 +109,48 @@ func nonEmpty(reqs trace.Requests) trace.Requests {
 // reshaping is the pipeline of transforms selected by the flags.
 type reshaping struct {
 	trace.Pacing
-	sort          bool
-	sample        float64
-	renumber      bool
-	shard, shards int
-	estimated     int // turns whose place was estimated
+	sort        bool
+	sample      float64
+	skips       bool // bad rows
+	renumber    bool
+	part, parts int
+	sessions    trace.Sessions // for sample and part
+	estimated   int            // turns whose place was estimated
+	pruned      int            // ids in after
 }
 
 func reshapingOf(c *cli.Context) (r reshaping, err error) {
-	r.sort, r.sample = c.Bool("sort"), c.Float64("sample")
-	if r.shard, r.shards, err = parseShard(c.String("shard")); err != nil {
+	r.sort, r.sample, r.skips = c.Bool("sort"), c.Float64("sample"), c.Bool(skipBadRowsFlag.Name)
+	if r.part, r.parts, err = parsePart(c.String("part")); err != nil {
 		return r, err
 	}
 	r.Pacing, err = pacingOf(c)
 	return r, err
 }
 
-// findGrid detects the time grid of the traces.
-func (r *reshaping) findGrid(c *cli.Context, std streams, files []string) error {
+// selectsSessions reports whether sessions are kept or left out as a whole.
+func (r *reshaping) selectsSessions() bool { return r.sample < 1 || r.parts > 1 }
+
+// readFirst reads the traces for what has to be known before: their time grid, and
+// which of their sessions wait for each other.
+func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error {
 	in, err := openMerged(c, std, files)
 	if err != nil {
 		return err
 	}
 	defer in.close()
 	rows := in.rows
+	if r.selectsSessions() {
+		rows = trace.Tap(rows, r.sessions.Add)
+	}
+	if !r.SpreadGrid {
+		for _, err := range trace.Until(c.Context, rows) {
+			if err != nil {
+				return located(err, c.Args().First(), in.readers[0])
+			}
+		}
+		return nil
+	}
 	if !r.sort && len(files) == 1 {
 		rows = locatedRows(trace.InOrder(rows), c.Args().First(), in.readers[0])
 	}
@@ -143,16 +165,27 @@ func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	if r.sort {
 		reqs = trace.Sort(reqs)
 	}
-	reqs = r.Select(reqs)
-	if r.sample < 1 {
-		reqs = trace.Sample(reqs, r.sample, r.Seed)
+	spread, window, pace := r.Pacing, trace.Pacing{Start: r.Start, End: r.End}, r.Pacing
+	spread.Start, spread.End, pace.Limit = 0, 0, 0
+	reqs = spread.Select(reqs)
+	if r.Start > 0 || r.End > 0 || r.Limit > 0 || r.sample < 1 || r.skips {
+		reqs = trace.Prune(reqs, func(reqs trace.Requests) trace.Requests {
+			reqs = window.Select(reqs)
+			if r.sample < 1 {
+				reqs = trace.Sample(reqs, &r.sessions, r.sample, r.Seed)
+			}
+			if r.Limit > 0 {
+				reqs = trace.Take(reqs, r.Limit)
+			}
+			return reqs
+		}, &r.pruned)
 	}
-	reqs = r.Pace(reqs)
+	reqs = pace.Pace(reqs)
 	if r.renumber {
 		reqs = trace.Renumber(reqs)
 	}
-	if r.shards > 1 {
-		reqs = trace.Shard(reqs, r.shard, r.shards)
+	if r.parts > 1 {
+		reqs = trace.Shard(reqs, &r.sessions, r.part, r.parts)
 	}
 	if r.sort || r.Retimes() {
 		reqs = trace.Tap(reqs, func(row trace.Request) {
@@ -164,8 +197,8 @@ func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	return reqs
 }
 
-// parseShard parses "i/n", where i is 1..n, and returns the zero-based index.
-func parseShard(text string) (i, n int, err error) {
+// parsePart parses "i/n", where i is 1..n, and returns the zero-based index.
+func parsePart(text string) (i, n int, err error) {
 	if text == "" {
 		return 0, 1, nil
 	}
@@ -173,7 +206,7 @@ func parseShard(text string) (i, n int, err error) {
 	i, errPart := strconv.Atoi(part)
 	n, errOf := strconv.Atoi(of)
 	if !ok || errPart != nil || errOf != nil || i < 1 || i > n {
-		return 0, 0, misused("convert: --shard %q is not i/n with i from 1 to n", text)
+		return 0, 0, misused("convert: --part %q is not i/n with i from 1 to n", text)
 	}
 	return i - 1, n, nil
 }

@@ -121,10 +121,13 @@ func reportReader(std streams, path string, r *format.Reader, skipped bool) {
 // whole trace.
 func located(err error, path string, r *format.Reader) error {
 	var row *trace.RowError
+	var graph *trace.GraphError
 	switch {
 	case errors.As(err, &row), errors.Is(err, context.Canceled):
 		return err
-	case errors.Is(err, replay.ErrEmpty):
+	case errors.As(err, &graph) && graph.Line > 0:
+		return &trace.RowError{File: path, Line: graph.Line, Err: err}
+	case errors.Is(err, replay.ErrEmpty), errors.As(err, &graph):
 		return named(path, err)
 	}
 	return &trace.RowError{File: cmp.Or(r.File(), path), Line: r.Line(), Err: err}

@@ -34,10 +34,11 @@ type valueRange struct {
 
 // flagRanges lists the accepted values of numbers and durations, by flag.
 var flagRanges = []valueRange{
-	{"positive", positive, words("end limit speedup ramp timeout first-byte-timeout idle-timeout abort-after-errors max-concurrency max-sessions max-turns max-session-time cancel-after duration " +
+	{"positive", positive, words("end limit speedup ramp max-think timeout first-byte-timeout idle-timeout abort-after-errors max-concurrency max-sessions max-turns max-session-time cancel-after duration " +
 		"max-lag server-block-size num-prompts num-requests rate-multiplier speedup-ratio prefix-len-multiplier prefix-root-multiplier " +
 		"prompt-len-multiplier osl-multiplier max-isl max-osl")},
-	{"positive", func(rate float64) bool { return rate > 0 }, words("rate")},
+	{"positive", func(rate float64) bool { return rate > 0 }, words("rate session-rate")},
+	{"0 or positive", func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }, words("time-scale-think time-scale-tool")},
 	{"above 0 and at most 1", func(share float64) bool { return share > 0 && share <= 1 }, words("sample max-lag-share max-failed max-prompts-off max-answers-off")},
 	{"from 0 to 1h", func(cost float64) bool { return cost >= 0 && cost <= float64(time.Hour) }, words("step-base prefill-per-token decode-per-sequence " +
 		"decode-per-context-token phased-tpot transfer-base transfer-per-token")},

@@ -106,7 +106,7 @@ var verbPages = map[string]clidoc.Page{
 			"trace.jsonl --start 10m --end 20m --sample 0.1 -o part.jsonl",
 			"a.jsonl b.jsonl --rate 20 --arrival poisson --seed 1 -o merged.jsonl",
 		},
-		Common: []string{"output", "limit", "start", "end", "rate", "speedup", "sample", "shard"},
+		Common: []string{"output", "limit", "start", "end", "rate", "speedup", "sample", "part"},
 	},
 	"synth": {
 		Section: "Make and change traces",

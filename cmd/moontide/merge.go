@@ -19,7 +19,7 @@ const (
 var idsFlag = &clidoc.ChoiceFlag{
 	StringFlag: cli.StringFlag{
 		Name: "ids", Category: inTraceInput, DefaultText: "refuse inputs with equal ids",
-		Usage: "`MEANING` of equal block and session ids in several inputs: %s",
+		Usage: "`MEANING` of equal block, session and request ids in several inputs: %s",
 	},
 	Choices: clidoc.OneOf(sharedIDs, separateIDs).
 		Noted(sharedIDs, "the same prompt and session, as in parts of one trace").
@@ -47,11 +47,32 @@ func openMerged(c *cli.Context, std streams, paths []string) (*merged, error) {
 		m.readers = append(m.readers, r)
 		inputs = append(inputs, r.Requests())
 	}
+	whole := !c.Bool(skipBadRowsFlag.Name)
 	if len(paths) > 1 {
 		inputs = m.merge(c, inputs, ids)
 	}
+	if len(paths) == 1 || ids != sharedIDs {
+		for i, rows := range inputs {
+			rows = trace.CheckGraph(rows, &trace.GraphBuilder{}, lineOf(m.readers[i]), whole)
+			inputs[i] = locatedRows(rows, c.Args().Get(i), m.readers[i])
+		}
+	}
 	m.rows = trace.Merge(inputs...)
+	if len(paths) > 1 && ids == sharedIDs { // inputs may wait for each other
+		m.rows = trace.CheckGraph(m.rows, &trace.GraphBuilder{}, func() int { return 0 }, whole)
+	}
 	return m, nil
+}
+
+// lineOf returns a function that returns the line of the row that was read last, 0 if
+// the trace is a folder, whose lines are those of several files.
+func lineOf(r *format.Reader) func() int {
+	return func() int {
+		if r.File() != "" {
+			return 0
+		}
+		return r.Line()
+	}
 }
 
 // merge returns the inputs of a merge, which end with an error where they cannot be

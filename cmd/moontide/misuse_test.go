@@ -66,7 +66,7 @@ func TestMisuse(t *testing.T) {
 		"folder in use":         {[]string{"replay", "good", "--out", "used"}, 1, "used exists and is not empty: choose a new folder"},
 		"out is a file":         {[]string{"replay", "good", "--out", "csv"}, 1, "making run folder"},
 		"not a run":             {[]string{"report", "used"}, 1, "not a run's folder"},
-		"bad shard":             {[]string{"convert", "good", "--shard", "0/4"}, 2, "--shard \"0/4\" is not i/n"},
+		"bad shard":             {[]string{"convert", "good", "--shard", "0/4"}, 2, "--part \"0/4\" is not i/n"},
 		"empty window":          {[]string{"convert", "good", "--start", "5s", "--end", "5s"}, 2, "is empty"},
 		"nothing in window":     {[]string{"convert", "good", "--start", "5h", "-o", "out"}, 1, "no requests left to write"},
 		"bad law":               {[]string{"convert", "good", "--rate", "1", "--arrival", "uniform"}, 2, `--arrival "uniform" is unknown: use constant`},

@@ -16,11 +16,15 @@ func pacingFlags() []cli.Flag {
 		&cli.IntFlag{Name: "limit", Category: inLoad, Aliases: []string{"take", "num-prompts"}, Usage: "use the first `N` rows; a shorter trace is not repeated", DefaultText: "all"},
 		&cli.BoolFlag{Name: "spread-grid", Category: inLoad, Usage: "spread requests that share a coarse timestamp over that step of the trace's clock"},
 		&cli.Float64Flag{Name: "rate", Category: inLoad, Usage: "replace the arrivals: `R` requests per second, or inf for all at once", DefaultText: "the trace's arrivals"},
+		&cli.Float64Flag{Name: "session-rate", Category: inLoad, Usage: "replace the starts of sessions: `R` sessions per second, or inf for all at once; a session is an agent with its sub-agents, or a row without one", DefaultText: "the trace's arrivals"},
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: "arrival", Category: inLoad, Value: trace.Poisson, Usage: "`PROCESS`: arrival process for --rate: %s"},
+			StringFlag: cli.StringFlag{Name: "arrival", Category: inLoad, Value: trace.Poisson, Usage: "`PROCESS`: arrival process for --rate and --session-rate: %s"},
 			Choices:    clidoc.OneOf(trace.Distributions()...),
 		},
 		&cli.Float64Flag{Name: "burstiness", Category: inLoad, Value: 1, Usage: "`K`: shape of gamma arrivals: below 1 they come in bursts"},
+		&cli.Float64Flag{Name: "time-scale-think", Category: inLoad, Value: 1, Usage: "multiply think times by `X`: delays whose delay_kind is think or missing"},
+		&cli.Float64Flag{Name: "time-scale-tool", Category: inLoad, Value: 1, Usage: "multiply tool times by `X`: delays whose delay_kind is tool"},
+		&cli.DurationFlag{Name: "max-think", Category: inLoad, Usage: "limit think times to `TIME`, after --time-scale-think and before --speedup", DefaultText: "no limit"},
 		&cli.Float64Flag{Name: "speedup", Category: inLoad, Aliases: []string{"speed"}, Value: 1, Usage: "divide all times by `X`"},
 		&cli.DurationFlag{Name: "ramp", Category: inLoad, Usage: "ramp the rate up linearly from 0 over `TIME`, after --speedup"},
 	}
@@ -30,11 +34,20 @@ func pacingOf(c *cli.Context) (trace.Pacing, error) {
 	p := trace.Pacing{
 		Start: c.Duration("start"), End: c.Duration("end"), Limit: c.Int("limit"), SpreadGrid: c.Bool("spread-grid"),
 		Speedup: c.Float64("speedup"), Ramp: c.Duration("ramp"), Seed: c.Uint64("seed"),
+		ThinkScale: given(c, "time-scale-think"), ToolScale: given(c, "time-scale-tool"), MaxThink: c.Duration("max-think"),
+		Sessions: c.IsSet("session-rate"),
 	}
-	if c.IsSet("rate") {
-		p.Arrivals = &trace.Arrivals{Distribution: c.String("arrival"), Rate: c.Float64("rate"), Burstiness: c.Float64("burstiness"), Seed: p.Seed}
-	} else if c.IsSet("arrival") || c.IsSet("burstiness") {
-		return p, misused("%s: --arrival and --burstiness need --rate", c.Command.Name)
+	rate := "rate"
+	if p.Sessions {
+		rate = "session-rate"
+	}
+	switch {
+	case p.Sessions && c.IsSet("rate"):
+		return p, misused("%s: --rate and --session-rate exclude each other: arrivals are of requests or of sessions", c.Command.Name)
+	case c.IsSet(rate):
+		p.Arrivals = &trace.Arrivals{Distribution: c.String("arrival"), Rate: c.Float64(rate), Burstiness: c.Float64("burstiness"), Seed: p.Seed}
+	case c.IsSet("arrival") || c.IsSet("burstiness"):
+		return p, misused("%s: --arrival and --burstiness need --rate or --session-rate", c.Command.Name)
 	}
 	if err := p.Check(); err != nil {
 		return p, misused("%s: %w", c.Command.Name, err)

@@ -152,6 +152,14 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	if !cfg.Virtual {
 		rows = trace.Checked(sendable(rows, cfg.Client.WithDefaults().Endpoint), models.check)
 	}
+	whole := !in.Format.SkipBadRows && !in.cut()
+	place := func() int {
+		if reader == nil || reader.File() != "" { // lines of a folder are those of several files
+			return 0
+		}
+		return reader.Line()
+	}
+	rows = trace.CheckGraph(rows, &trace.GraphBuilder{}, place, whole)
 	rows = trace.Tap(in.pacing.Apply(in.located(rows, reader)), models.take)
 	if cfg.Observer.Row != nil {
 		rows = trace.Tap(rows, cfg.Observer.Row)
@@ -180,6 +188,9 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	in.sha256, err = digestPath(in.Path)
 	return err
 }
+
+// cut reports whether rows of the trace are not replayed.
+func (in *input) cut() bool { return in.pacing.Start > 0 || in.pacing.End > 0 || in.pacing.Limit > 0 }
 
 // describe sets the block size and the notes, and passes on the messages of the
 // reader, which is nil for rows in memory.
@@ -253,8 +264,16 @@ func (in *input) note(skipped int, grid *trace.GridDetector) {
 	case found && !p.Closed && p.Arrivals == nil && together >= bursty:
 		add("arrivals lie on a grid of %v and are replayed as bursts of %.1f on average unless they are spread over it", step, together)
 	}
-	if in.pacing.Arrivals.AtOnce() {
+	switch a := in.pacing.Arrivals; {
+	case a.AtOnce() && in.pacing.Sessions:
+		add("infinite session rate: all sessions start at once")
+	case a.AtOnce():
 		add("infinite request rate: all requests are due at once")
+	case in.pacing.Sessions:
+		add("sessions start at %.4g per second on average (%s), before any speedup", a.Rate, a.Distribution)
+	}
+	if lost := in.plan.Graph.Lost(); lost > 0 {
+		add("requests that others wait for, but that are not in the replayed part of the trace: %d; the others do not wait for them", lost)
 	}
 	if limit := in.pacing.Limit; limit > in.plan.Rows {
 		add("the trace has %d rows to replay, fewer than the limit of %d", in.plan.Rows, limit)
@@ -273,9 +292,14 @@ func sendable(reqs trace.Requests, endpoint string) trace.Requests {
 // whole trace.
 func (in *input) locate(err error, r *format.Reader) error {
 	var row *trace.RowError
+	var graph *trace.GraphError
 	switch {
 	case r == nil, errors.As(err, &row), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.As(err, &graph) && graph.Line > 0:
+		return &trace.RowError{File: in.Path, Line: graph.Line, Err: err}
+	case errors.As(err, &graph):
+		return fmt.Errorf("%s: %w", in.Path, err)
 	case errors.Is(err, replay.ErrEmpty) && in.pacing.End > 0:
 		return fmt.Errorf("%s: %w from %v to %v", in.Path, err, in.pacing.Start, in.pacing.End)
 	case errors.Is(err, replay.ErrEmpty) && in.pacing.Start > 0:

@@ -1,0 +1,319 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// anyGraph draws a trace whose rows wait for others, before and after them in the
+// trace, without a cycle. Each row has a unique InputLength.
+func anyGraph(t *rapid.T) []Request {
+	n := rapid.IntRange(1, 30).Draw(t, "rows")
+	order := rapid.Permutation(slices.Collect(func(yield func(int) bool) {
+		for i := range n {
+			if !yield(i) {
+				return
+			}
+		}
+	})).Draw(t, "order") // a row waits only for those of lower order
+	rows := make([]Request, n)
+	at := 0.0
+	for i := range rows {
+		r := Request{InputLength: i + 1, OutputLength: rapid.IntRange(0, 50).Draw(t, "osl"), After: []string{}}
+		if rapid.IntRange(0, 4).Draw(t, "named") > 0 {
+			r.ID = fmt.Sprint("r", i)
+		}
+		r.SessionID = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "session")
+		for range rapid.IntRange(0, 2).Draw(t, "edges") {
+			if before := rapid.IntRange(0, n-1).Draw(t, "before"); order[before] < order[i] {
+				r.After = append(r.After, fmt.Sprint("r", before))
+			}
+		}
+		switch rapid.IntRange(0, 2).Draw(t, "time") {
+		case 0:
+			at += float64(rapid.IntRange(0, 2000).Draw(t, "gap"))
+			r.Timestamp = Some(at)
+		case 1:
+			r.Delay = Some(float64(rapid.IntRange(0, 2000).Draw(t, "delay")))
+		}
+		rows[i] = r
+	}
+	return rows
+}
+
+func graphOf(t *rapid.T, rows []Request) *Graph {
+	var b GraphBuilder
+	for i, r := range rows {
+		b.Add(r, i+1)
+	}
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// A row is sent after all that it waits for, unless both have timestamps that say
+// otherwise or one that is not sorted in between corrects the estimates.
+func TestSortFollowsGraphs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := anyGraph(t)
+		for i := range rows {
+			if len(rows[i].After) > 0 {
+				rows[i].Timestamp = Opt[float64]{}
+			}
+		}
+		g := graphOf(t, rows)
+		for name, sorted := range map[string][]Request{"Sort": collect(t, Sort(FromSlice(rows))), "SendOrder": collect(t, SendOrder(FromSlice(rows)))} {
+			place := make([]int, len(rows))
+			for i, n := range lengths(sorted) {
+				place[n-1] = i + 1
+			}
+			for row := range rows {
+				for _, before := range g.Before(row) {
+					if place[row] == 0 || place[before] > place[row] {
+						t.Fatalf("%s: row %d is at %d, row %d, which it waits for, at %d", name, row+1, place[row], before+1, place[before])
+					}
+				}
+			}
+		}
+	})
+}
+
+// Rows that a naive fixed point finds to be of one session are kept together; every
+// row is in one shard; shards and samples do not depend on the order of the rows.
+func TestGraphsAreKeptWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := anyGraph(t)
+		g := graphOf(t, rows)
+		var of Sessions
+		for _, r := range rows {
+			of.Add(r)
+		}
+		shuffled := rapid.Permutation(rows).Draw(t, "shuffled")
+		const n = 3
+		shards := make([][]int, n)
+		in := map[int]int{} // shard of each row
+		for i := range n {
+			shards[i] = lengths(collect(t, Shard(FromSlice(rows), &of, i, n)))
+			for _, row := range shards[i] {
+				if _, twice := in[row-1]; twice {
+					t.Fatalf("row %d is in two shards", row)
+				}
+				in[row-1] = i
+			}
+			again := lengths(collect(t, Shard(FromSlice(shuffled), &of, i, n)))
+			for _, row := range again {
+				if of.Name(rows[row-1]) != "" && in[row-1] != i {
+					t.Fatalf("row %d is in another shard if the rows have another order", row)
+				}
+			}
+		}
+		if len(in) != len(rows) {
+			t.Fatalf("%d of %d rows are in a shard", len(in), len(rows))
+		}
+		kept := map[int]bool{}
+		for _, row := range lengths(collect(t, Sample(FromSlice(rows), &of, 0.5, 7))) {
+			kept[row-1] = true
+		}
+		for row := range rows {
+			if first := g.First(row); in[row] != in[first] || kept[row] != kept[first] {
+				t.Fatalf("rows %d and %d are of one session, but not kept together", row+1, first+1)
+			}
+		}
+	})
+}
+
+// Prune removes exactly the ids of rows that are not kept.
+func TestPrune(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := anyGraph(t)
+		before := slices.Clone(rows)
+		drop := rapid.Uint64().Draw(t, "drop")
+		removed := 0
+		got := collect(t, Prune(FromSlice(rows), func(reqs Requests) Requests {
+			return transform(reqs, func() func(*Request) bool {
+				return func(r *Request) bool { return drop>>(r.InputLength%64)&1 == 0 }
+			})
+		}, &removed))
+		var want []Request
+		keeps := func(i int) bool { return drop>>((i+1)%64)&1 == 0 }
+		gone := 0
+		for i, r := range rows {
+			if !keeps(i) {
+				continue
+			}
+			after := []string{}
+			for _, id := range r.After {
+				var n int
+				fmt.Sscanf(id, "r%d", &n)
+				if rows[n].ID != "" && keeps(n) {
+					after = append(after, id)
+				} else {
+					gone++
+				}
+			}
+			r.After = after
+			want = append(want, r)
+		}
+		if !reflect.DeepEqual(got, want) || removed != gone {
+			t.Fatalf("%d removed, want %d\ngot  %v\nwant %v", removed, gone, got, want)
+		}
+		if !reflect.DeepEqual(rows, before) {
+			t.Fatal("the rows of the input changed")
+		}
+	})
+}
+
+func TestWindowFollowsGraphs(t *testing.T) {
+	rows := []Request{
+		{Timestamp: Some(0.0), ID: "a", InputLength: 1},
+		{Timestamp: Some(10.0), ID: "b", InputLength: 2},
+		{After: []string{"a"}, ID: "c", InputLength: 3},                          // cut, as a is
+		{After: []string{"a", "b"}, InputLength: 4},                              // kept
+		{After: []string{"c"}, InputLength: 5},                                   // cut
+		{SessionID: "s", Delay: Some(1.0), After: []string{"b"}, InputLength: 6}, // kept
+		{SessionID: "s", Delay: Some(1.0), InputLength: 7},                       // kept
+		{SessionID: "s", Delay: Some(1.0), After: []string{"c"}, InputLength: 8}, // cut
+		{SessionID: "s", Delay: Some(1.0), InputLength: 9},                       // cut
+		{After: []string{}, Delay: Some(1.0), InputLength: 10},                   // as the row before
+	}
+	if got, want := lengths(collect(t, Window(FromSlice(rows), 5, 100))), []int{2, 4, 6, 7}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Merged graphs are those of the inputs, side by side.
+func TestSeparateGraphs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := anyGraph(t), anyGraph(t)
+		var joined []Request
+		for _, part := range Separate(FromSlice(a), FromSlice(b)) {
+			joined = append(joined, collect(t, part)...)
+		}
+		whole, one, two := graphOf(t, joined), graphOf(t, a), graphOf(t, b)
+		for row := range joined {
+			of, first := one, 0
+			if row >= len(a) {
+				of, first = two, len(a)
+			}
+			var want []int32
+			for _, before := range of.Before(row - first) {
+				want = append(want, before+int32(first))
+			}
+			if got := whole.Before(row); !slices.Equal(got, want) {
+				t.Fatalf("row %d waits for %v, want %v", row, got, want)
+			}
+		}
+		if whole.Lost() != one.Lost()+two.Lost() {
+			t.Fatal("ids are lost")
+		}
+	})
+}
+
+func TestDisjointFindsRequestIDs(t *testing.T) {
+	a, b := []Request{{ID: "x"}, {ID: "y"}}, []Request{{ID: "z", After: []string{"y"}}}
+	parts := Disjoint(FromSlice(a), FromSlice(b))
+	collect(t, parts[0])
+	if _, err := Collect(parts[1]); err == nil || err.Error() != `request id "y" is used by inputs 1 and 2` {
+		t.Error(err)
+	}
+}
+
+// Sessions start at the arrivals of the process, in the order of their first rows, and
+// rows keep their distance from the start; speedup divides all of it.
+func TestRetimeSessions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := anyGraph(t)
+		g := graphOf(t, rows)
+		arrivals := &Arrivals{Distribution: Constant, Rate: 4}
+		speedup := rapid.SampledFrom([]float64{1, 2}).Draw(t, "speedup")
+		byRow := make([]Request, len(rows))
+		for _, r := range collect(t, Pacing{Arrivals: arrivals, Sessions: true, Speedup: speedup}.Apply(FromSlice(rows))) {
+			byRow[r.InputLength-1] = r
+		}
+		sessions := 0
+		starts := map[int]float64{}
+		for row, r := range byRow {
+			first := g.First(row)
+			if row == first {
+				starts[row] = 250 * float64(sessions) / speedup
+				sessions++
+				if r.Timestamp != Some(starts[row]) {
+					t.Fatalf("session of row %d starts at %v, want %v", row+1, r.Timestamp, starts[row])
+				}
+				continue
+			}
+			if r.Timestamp.Set != rows[row].Timestamp.Set {
+				t.Fatalf("row %d has timestamp %v", row+1, r.Timestamp)
+			}
+			want := starts[first] + (rows[row].Timestamp.Value-rows[first].Timestamp.Value)/speedup
+			if r.Timestamp.Set && math.Abs(r.Timestamp.Value-max(want, 0)) > 1e-9 {
+				t.Fatalf("row %d is at %v, want %v", row+1, r.Timestamp.Value, want)
+			}
+		}
+	})
+}
+
+// Rows before the first session are passed on at once, and rows without sessions are
+// sessions of one.
+func TestRetimeSessionsStreams(t *testing.T) {
+	a := Arrivals{Distribution: Poisson, Rate: 3, Seed: 5}
+	read := 0
+	for r := range RetimeSessions(Tap(FromSlice(at(7, 8, 9)), func(Request) { read++ }), a) {
+		if read != 1 || r.Timestamp != Some(0.0) {
+			t.Fatalf("%d rows were read for the first, at %v", read, r.Timestamp)
+		}
+		break
+	}
+	rows := append(at(7, 8, 9), Request{Timestamp: Some(10.0), SessionID: "s"}, Request{Timestamp: Some(11.0)})
+	if got, want := collect(t, RetimeSessions(FromSlice(rows), a)), collect(t, Retime(FromSlice(rows), a)); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	a.Rate = math.Inf(1)
+	for i, r := range collect(t, RetimeSessions(FromSlice(rows), a)) {
+		if r.Timestamp != Some(0.0) {
+			t.Errorf("row %d is at %v", i, r.Timestamp)
+		}
+	}
+}
+
+// Think and tool times are scaled apart, then think times are limited, then all times
+// are divided.
+func TestScaleDelays(t *testing.T) {
+	p := Pacing{ThinkScale: Some(2.0), ToolScale: Some(0.0), MaxThink: 3 * time.Second, Speedup: 4}
+	if err := p.Check(); err != nil || !p.Retimes() {
+		t.Fatal(err, p.Retimes())
+	}
+	rows := []Request{{Timestamp: Some(8.0), SessionID: "s"}}
+	for _, r := range []Request{
+		{DelayKind: Think, Delay: Some(1000.0)}, {DelayKind: Think, Delay: Some(1600.0)}, {Delay: Some(100.0)}, {DelayKind: Tool, Delay: Some(9000.0)},
+	} {
+		r.SessionID = "s"
+		rows = append(rows, r)
+	}
+	var got []float64
+	for _, r := range collect(t, p.Apply(FromSlice(rows))) {
+		got = append(got, max(r.Timestamp.Value, r.Delay.Value))
+	}
+	if want := []float64{2, 500, 750, 50, 0}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	p = Pacing{ToolScale: Some(0.5)}
+	if got := collect(t, p.Apply(FromSlice(rows))); got[1].Delay != Some(1000.0) || got[4].Delay != Some(4500.0) {
+		t.Errorf("got %v", got)
+	}
+	for _, p := range []Pacing{
+		{ThinkScale: Some(-1.0)}, {ToolScale: Some(math.NaN())}, {ToolScale: Some(math.Inf(1))}, {MaxThink: -1},
+	} {
+		if p.Check() == nil {
+			t.Errorf("%+v was accepted", p)
+		}
+	}
+}
