@@ -57,7 +57,9 @@ var ways = []struct {
 }
 
 func nextMessages(t *testing.T, answer, reasoning string) string {
-	type body struct{ Choices []struct{ Message map[string]any } }
+	type body struct {
+		Choices []struct{ Message map[string]any }
+	}
 	got := parsed[body](t, []byte(answer)).Choices[0].Message
 	message := map[string]any{"role": "assistant", "content": got["content"]}
 	if thought, ok := got["reasoning_content"]; ok && reasoning != "" {
