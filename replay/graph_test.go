@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -176,6 +177,28 @@ func TestSessionsOutgrowTheContext(t *testing.T) {
 				t.Errorf("%+v, %v, %d records", tally, err, len(m.records))
 			}
 		})
+	}
+}
+
+// A failure at the start of a session of any length is handled in little memory.
+func TestLongSessionFails(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(4 << 20)) // else the program ends
+	const n = 100_000
+	var b trace.GraphBuilder
+	for range n {
+		b.Add(trace.Request{SessionID: "s"}, 0)
+	}
+	graph, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSchedule(scheduleConfig{graph: graph, sessions: SessionLimits{Open: 1}})
+	for i := range n {
+		s.add(job{req: trace.Request{SessionID: "s"}, row: i, before: graph.Before(i)})
+	}
+	first, _, ok := s.next(0)
+	if s.ended(first, 1, failed); !ok || s.skipped != n-1 || !s.idle() || len(s.deps.waiting)+len(s.deps.ends)+len(s.sessions.sessions) != 0 {
+		t.Errorf("%t, %d skipped, idle %t", ok, s.skipped, s.idle())
 	}
 }
 

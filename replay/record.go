@@ -25,6 +25,9 @@ const (
 	Abandoned   Class = "abandoned" // by the client, after the time that a user waits; not a failure
 )
 
+// Failed reports whether a request failed, which an abandoned one did not.
+func (c Class) Failed() bool { return c != OK && c != Abandoned }
+
 // Outcome is the result of a [Call].
 type Outcome struct {
 	// Sent is the instant before the first byte was written, First and Last are

@@ -54,6 +54,7 @@ type schedule struct {
 	backlog     []job        // closed loop: rows that wait only for a slot, in order
 	slots       slots
 	lastDue     time.Duration
+	endings     []finished    // being handled
 	skipped     int           // rows skipped because one that they wait for failed
 	cut         int           // rows not sent because their session was ended
 	outgrown    int           // of these, the ones that do not fit the model's context
@@ -169,14 +170,30 @@ func (s *schedule) outgrow(j job, now time.Duration) {
 	s.drop(j, cut, now)
 }
 
-// finish handles the end of a row, whether it was sent or not.
+// finish handles the end of a row, whether it was sent or not. The end of one may be
+// that of all that wait for it, in turn, so they are handled one after the other.
 func (s *schedule) finish(j job, at time.Duration, f fate) {
-	for _, w := range s.deps.ended(j.row, at, f) {
-		s.release(w)
+	s.endings = append(s.endings, finished{j.row, at, f})
+	if len(s.endings) > 1 { // the caller is below
+		return
 	}
-	for _, next := range s.sessions.ended(j.row, at) {
-		s.arrive(next)
+	for i := 0; i < len(s.endings); i++ {
+		e := s.endings[i]
+		for _, w := range s.deps.ended(e.row, e.at, e.fate) {
+			s.release(w)
+		}
+		for _, next := range s.sessions.ended(e.row, e.at) {
+			s.arrive(next)
+		}
 	}
+	s.endings = s.endings[:0]
+}
+
+// finished is the end of a row.
+type finished struct {
+	row  int
+	at   time.Duration
+	fate fate
 }
 
 // toPrepare returns the late row to be prepared next, if one is due soon. takeTurn

@@ -331,43 +331,43 @@ func (b *GraphBuilder) findCycle() error {
 
 // cycleError describes a cycle among the rows with a positive count.
 func (b *GraphBuilder) cycleError(left []int32) error {
-	row := int32(slices.IndexFunc(left, func(n int32) bool { return n > 0 }))
-	next := make([]int32, len(left)) // the row of which row is waited for
-	for _, l := range b.links {
+	waits := make([]int, len(left)) // number of a link to the row, from 1
+	for i, l := range b.links {
 		if left[l.row] > 0 && left[l.before] > 0 {
-			next[l.before] = l.row + 1
+			waits[l.before] = i + 1
 		}
 	}
+	row := int32(slices.IndexFunc(left, func(n int32) bool { return n > 0 }))
 	seen := map[int32]bool{}
 	for !seen[row] {
 		seen[row] = true
-		row = next[row] - 1
+		row = b.links[waits[row]-1].row
 	}
-	var names []string
 	const most = 8
-	line, at := 0, row
-	for {
-		waits := slices.IndexFunc(b.links, func(l link) bool { return l.before == at && l.row == next[at]-1 })
-		l := b.links[waits]
-		if l.id != "" {
-			line = max(line, int(l.line))
-		}
+	var names []string
+	line, length := 0, 0
+	for at := row; length == 0 || at != row; length++ {
+		l := b.links[waits[at]-1]
+		line = max(line, int(l.line))
 		if len(names) < most {
-			names = append(names, b.nameOf(at))
+			names = append(names, l.name())
 		}
-		if at = next[at] - 1; at == row {
-			break
-		}
+		at = l.row
 	}
 	slices.Reverse(names)
-	return &GraphError{int(row), line, "requests wait for each other: " + strings.Join(append(names, names[0]), " after ")}
+	text := strings.Join(names, " after ")
+	if length > most {
+		text += fmt.Sprintf(" and so on, %d in a circle", length)
+	} else {
+		text += " after " + names[0]
+	}
+	return &GraphError{int(row), line, "requests wait for each other: " + text}
 }
 
-func (b *GraphBuilder) nameOf(row int32) string {
-	for _, l := range b.links {
-		if l.before == row && l.id != "" {
-			return fmt.Sprintf("%.40q", l.id)
-		}
+// name returns what is waited for.
+func (l link) name() string {
+	if l.id == "" {
+		return fmt.Sprintf("row %d", l.before+1)
 	}
-	return fmt.Sprintf("row %d", row+1)
+	return fmt.Sprintf("%.40q", l.id)
 }

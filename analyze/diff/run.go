@@ -58,6 +58,7 @@ type request struct {
 	completed        bool // completely inside the window
 	ended            bool // succeeded, ending in the window
 	failed           bool // failed, ending in the window
+	abandoned        bool // closed by the client, ending in the window
 	measured         bool // completed, with latencies
 	good             bool // ended, and met all objectives
 	cachedKnown      bool
@@ -113,7 +114,7 @@ func (r *Run) add(rec *replay.Record, window run.Span) {
 		q.input = rec.Counts.Input.Value
 	}
 	ok, inside := rec.Class == replay.OK, window.Has(rec.Done)
-	q.completed, q.ended, q.failed = ok && window.Holds(rec), ok && inside, !ok && inside
+	q.completed, q.ended, q.failed, q.abandoned = ok && window.Holds(rec), ok && inside, rec.Class.Failed() && inside, rec.Class == replay.Abandoned && inside
 	q.good = q.ended && !slices.ContainsFunc(r.Objectives, func(o run.Objective) bool { return !o.MetBy(rec) })
 	q.cachedKnown = q.completed && rec.Counts.Cached.Set
 	q.measured = q.completed && q.Answered

@@ -115,7 +115,13 @@ func (s side) statistic(m run.Metric) statistic {
 	case m.Key == "request_goodput":
 		return s.rate(func(l *load) *[stretches]float64 { return &l.good })
 	case m.Key == "failed_share":
-		return s.share(func(q *request) (part, whole float64) { return count(q.failed), count(q.failed || q.completed) })
+		return s.share(func(q *request) (part, whole float64) {
+			return count(q.failed), count(q.failed || q.completed || q.abandoned)
+		})
+	case m.Key == "abandoned_share":
+		return s.share(func(q *request) (part, whole float64) {
+			return count(q.abandoned), count(q.failed || q.completed || q.abandoned)
+		})
 	case m.Key == "cached_share":
 		return s.share(func(q *request) (part, whole float64) {
 			return float64(q.cached) * count(q.completed), float64(q.input) * count(q.completed)

@@ -92,14 +92,14 @@ func aiperfRecord(info *runfile.Run, rec *replay.Record, turn int) aiperfLine {
 	line := aiperfLine{Metadata: aiperfMetadata{
 		SessionNum: rec.Row, RequestID: id, CorrelationID: conversation, ConversationID: conversation, TurnIndex: turn,
 		StartNS: wall(rec.Sent.Value), EndNS: wall(rec.Done),
-		WorkerID: worker, ProcessorID: "moontide", Phase: "profiling", WasCancelled: rec.Class == replay.Canceled,
+		WorkerID: worker, ProcessorID: "moontide", Phase: "profiling", WasCancelled: rec.Class == replay.Canceled || rec.Class == replay.Abandoned,
 	}}
 	if rec.First.Set {
 		ack := wall(rec.First.Value)
 		line.Metadata.AckNS = &ack
 	}
 	if rec.Class != replay.OK {
-		if rec.Class == replay.Canceled {
+		if line.Metadata.WasCancelled {
 			line.Metadata.CancelledNS = &line.Metadata.EndNS
 		}
 		line.Metrics = map[string]aiperfValue{"error_isl": {inputTokens(rec), "tokens"}}

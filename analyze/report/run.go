@@ -166,6 +166,7 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 	d.Section("").Blocks = []doc.Block{{Listing: r.listing(true)}}
 	r.addResult(d.DetailSection("Serving benchmark result"))
 	r.addFailures(d)
+	r.addAbandoned(d)
 	r.addGoodput(d)
 	r.addModels(d)
 	r.addFigures(d)
@@ -230,6 +231,9 @@ func (r Run) headlines() []doc.KeyValue {
 	failed := "none failed"
 	if result.Failed > 0 {
 		failed = doc.Int(result.Failed) + " failed"
+	}
+	if n := result.Abandoned.Requests; n > 0 {
+		failed += ", " + doc.Int(n) + " abandoned"
 	}
 	all := []doc.KeyValue{
 		{Key: "Requests", Value: doc.Int(result.Completed), Note: failed},

@@ -123,6 +123,7 @@ func timeline(requests []run.Request) figure.Figure {
 	waiting := figure.Series{Name: "to the first token", Kind: figure.Line}
 	answering := figure.Series{Name: "to the last token", Kind: figure.Line}
 	failed := figure.Series{Name: "failed", Kind: figure.Line, Dashed: true}
+	abandoned := figure.Series{Name: "abandoned", Kind: figure.Line, Dashed: true}
 	line := func(to *figure.Series, row int, from, end time.Duration) {
 		to.X = append(to.X, from.Seconds(), end.Seconds(), math.NaN())
 		to.Y = append(to.Y, float64(row), float64(row), math.NaN())
@@ -131,6 +132,8 @@ func timeline(requests []run.Request) figure.Figure {
 	for part := range slices.Chunk(requests, each) {
 		switch q := longest(part); {
 		case q == nil:
+		case q.Class == replay.Abandoned:
+			line(&abandoned, q.Row, q.Sent, q.End)
 		case q.Class != replay.OK || !q.Answered:
 			line(&failed, q.Row, q.Sent, q.End)
 		default:
@@ -143,7 +146,7 @@ func timeline(requests []run.Request) figure.Figure {
 		X:     figure.Axis{Label: "Time", Quantity: figure.Duration},
 		Y:     figure.Axis{Label: "Row of the trace"},
 	}
-	for _, series := range []figure.Series{waiting, answering, failed} {
+	for _, series := range []figure.Series{waiting, answering, failed, abandoned} {
 		if len(series.X) > 0 {
 			f.Series = append(f.Series, series)
 		}

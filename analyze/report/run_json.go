@@ -93,6 +93,7 @@ func (r Run) ownSummary() map[string]any {
 		"ended":                ended,                                   // not killed
 		"not_sent":             orNull(info.NotSent, ended),             // rows of the trace
 		"errors":               failed,                                  // failed requests by class
+		"abandoned":            abandonedJSON(result),                   // requests that the client closed after the time that a user waits
 		"stamped_by_kernel":    orNull(result.StampedByKernel, stamped), // completed requests, by who timestamped arrivals
 		"stamped_by_client":    orNull(result.StampedByClient, stamped),
 		"offered_rate":         result.OfferedRate,
@@ -159,6 +160,9 @@ func predictionJSON(r *run.Result) any {
 	causes := map[string]any{}
 	for _, cause := range run.Causes {
 		d := p.Causes[cause]
+		if cause == run.ReEncoded && !p.TracePredicted.Set {
+			continue // without live answers
+		}
 		of := map[string]any{"requests": d.Requests, "tokens": d.Tokens}
 		if d.Requests > 0 {
 			of["cause"] = attribution(cause, r)
@@ -183,6 +187,7 @@ func serverJSON(s *run.ServerMetrics) any {
 		"queried_tokens":  s.QueriedTokens,
 		"hit_tokens":      s.HitTokens,
 		"preemptions":     s.Preemptions,
+		"aborted":         s.Aborted,
 		"block_size":      orNull(s.BlockSize, s.BlockSize > 0),
 		"capacity_tokens": orNull(s.CapacityTokens, s.CapacityTokens > 0),
 	}

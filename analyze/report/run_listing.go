@@ -74,6 +74,9 @@ func (r Run) countLines(full bool) (lines []doc.KeyValue) {
 		}
 	}
 	metrics("completed", "failed")
+	if full && result.Abandoned.Requests > 0 {
+		metrics("abandoned")
+	}
 	if full && info.NotSent > 0 {
 		add("Requests not sent", strconv.Itoa(info.NotSent))
 	}

@@ -27,6 +27,12 @@ type CachePrediction struct {
 	Measured  int
 	Equal     int // requests with the predicted number of cached tokens, or with all shared tokens cached
 	Causes    map[Cause]Difference
+	// Of prompts with live answers: TracePredicted is the prediction for the same
+	// requests with the trace's answers, and FromAnswers the number of Measured tokens
+	// that would have been computed again. AssumedBlock is the block size in which
+	// they are compared if that of the server is unknown.
+	TracePredicted, FromAnswers trace.Opt[int]
+	AssumedBlock                int
 	// Each holds the compared requests in send order, if requested in Options.
 	Each []PredictedRequest
 }
@@ -42,6 +48,7 @@ type PredictedRequest struct {
 	Row, Target, ISL            int
 	Input                       trace.Opt[int] // prompt tokens by the server's count
 	Shared, Predicted, Measured int            // tokens
+	TracePredicted              int            // see CachePrediction
 	Cause                       Cause          // "" if as predicted
 }
 
@@ -64,6 +71,9 @@ const (
 	Rounding Cause = "rounding"
 	// OtherLength: the server counted another number of prompt tokens than expected.
 	OtherLength Cause = "lengths"
+	// ReEncoded: the text of a live answer, or the one before it, is other tokens in
+	// the next prompt.
+	ReEncoded Cause = "re-encoded"
 )
 
 // Causes if more tokens were cached than predicted:
@@ -77,7 +87,7 @@ const (
 )
 
 // Causes lists all causes in report order.
-var Causes = []Cause{Cold, Pending, Evicted, Elsewhere, Rounding, OtherLength, Overtaken, Warm, Unknown}
+var Causes = []Cause{Cold, Pending, Evicted, Elsewhere, Rounding, OtherLength, ReEncoded, Overtaken, Warm, Unknown}
 
 func (h *promptHistory) predict(serverBlock int, each bool) CachePrediction {
 	if !h.hasCached || h.blockSize == 0 {
@@ -135,7 +145,9 @@ func (p *predictor) cause(q *prompt, shared, measured int) Cause {
 	predicted := p.usable(q, shared)
 	expectedLength := q.input < 0 || int(q.input-q.own) == p.TemplateTokens
 	switch {
-	case measured < predicted && !expectedLength:
+	case measured < predicted && p.reencoded(q, measured):
+		return ReEncoded
+	case measured < predicted && !expectedLength && !p.continues(q):
 		return OtherLength
 	case p.BlockSize == 0 && measured < predicted && predicted-measured < p.MaxBlockSize:
 		return Rounding
@@ -147,11 +159,11 @@ func (p *predictor) cause(q *prompt, shared, measured int) Cause {
 		return Cold
 	case measured < predicted:
 		return Elsewhere
-	case measured <= shared+p.TemplateTokens:
+	case measured <= shared+p.slack(q):
 		return ""
 	case q.blind:
 		return Unknown
-	case measured <= p.sharedMeanwhile(q)+p.TemplateTokens:
+	case measured <= p.sharedMeanwhile(q)+p.slack(q):
 		return Overtaken
 	case !expectedLength:
 		return OtherLength

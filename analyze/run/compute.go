@@ -57,14 +57,19 @@ type collector struct {
 	models       modelCollector
 	cached       int
 	reasoning    reasoningTokens
-	requests     []Request // for Detail
+
+	requests        []Request // of sessions or, for Detail, all
+	links           []sessionLinks
+	graph           *trace.Graph // of requests, by index
+	sessionRequests int
+	live            bool // prompts contain real answers
 }
 
 // newCollector preallocates memory: growing slices would double the garbage.
 func newCollector(opts Options) *collector {
 	expected := max(opts.Expected, 0)
 	c := &collector{
-		opts: opts,
+		opts: opts, live: opts.LiveAnswers,
 		rows: recordedRows{rows: opts.Rows},
 		result: &Result{
 			Virtual: opts.Virtual, ReadDelay: opts.ReadDelay, Merges: opts.Merges, Samples: opts.Samples,
@@ -121,10 +126,10 @@ func (c *collector) add(rec *replay.Record) {
 		r.Impossible++
 	}
 	c.addChunks(rec)
-	switch {
-	case !ok && !ended:
+	switch failed := rec.Class.Failed(); {
+	case failed && !ended:
 		r.FailedOutside++
-	case !ok:
+	case failed:
 		r.Failed++
 		r.Errors[rec.Class]++
 		// Keep the alphabetically first, whatever the order of records.
@@ -133,13 +138,15 @@ func (c *collector) add(rec *replay.Record) {
 		}
 	case ok && ended:
 		r.Ended++
+	case ended:
+		r.Abandoned.add(rec)
 	}
 	if ended && r.Goodput != nil {
 		r.Goodput.add(rec)
 	}
 	timing := TimingOf(rec)
-	if c.opts.Detail {
-		c.requests = append(c.requests, newRequest(rec, timing, completed))
+	if c.opts.Detail || inSession(rec) {
+		c.addRequest(rec, timing, completed)
 	}
 	c.addLatencies(rec, &timing, completed)
 	if rec.Model != "" {
@@ -306,8 +313,13 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 func (c *collector) finish() *Result {
 	r := c.result
 	var predicting sync.WaitGroup // takes as long as the rest
+	c.sortRequests()
+	each := c.opts.EachPrediction || c.opts.Detail
 	predicting.Go(func() {
-		r.Cache.Prediction = c.prompts.predict(cmp.Or(c.opts.ServerBlockSize, c.opts.Samples.Server.BlockSize), c.opts.EachPrediction || c.opts.Detail)
+		live := c.newLiveHistory(cmp.Or(c.opts.ServerBlockSize, c.opts.Samples.Server.BlockSize))
+		r.Turns = live.turns
+		r.Cache.Prediction = live.predict(each || c.sessionRequests > 0)
+		r.Cache.MaxHits = live.maxHits()
 	})
 	c.setDistributions()
 	c.setRates()
@@ -317,8 +329,11 @@ func (c *collector) finish() *Result {
 	}
 	r.Reasoning = c.reasoning.mean()
 	predicting.Wait()
-	r.Cache.MaxHits = c.prompts.maxHits()
 	c.prompts = promptHistory{} // free the memory
+	r.Sessions = c.newSessions()
+	if !each {
+		r.Cache.Prediction.Each = nil
+	}
 	if c.opts.Detail {
 		r.Detail = newDetail(c.requests, r, &c.tokens, &c.inFlight)
 	}

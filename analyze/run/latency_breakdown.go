@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"moontide/replay"
 	"moontide/trace/stats"
 )
 
@@ -31,8 +30,11 @@ type band struct {
 }
 
 var (
-	turnBands = []band{{2, "1"}, {3, "2"}, {4, "3"}, {5, "4"}, {9, "5 to 8"}, {17, "9 to 16"}, {math.Inf(1), "17 on"}}
-	hitBands  = []band{
+	turnBands = []band{
+		{2, "1"}, {3, "2"}, {4, "3"}, {6, "4 to 5"}, {11, "6 to 10"}, {21, "11 to 20"}, {51, "21 to 50"}, {MaxEachTurn + 1, "51 to 100"},
+		{math.Inf(1), "101 and more"},
+	}
+	hitBands = []band{
 		{math.SmallestNonzeroFloat64, "none"}, {0.25, "below 25 %"}, {0.5, "25 to 50 %"}, {0.75, "50 to 75 %"}, {0.9, "75 to 90 %"},
 		{math.Inf(1), "90 % and more"},
 	}
@@ -78,7 +80,7 @@ func groupRequests(requests []Request, window Span, bands []band, of func(q *Req
 	all := make([]groupCollector, len(bands))
 	for i := range requests {
 		q := &requests[i]
-		failed := q.Class != replay.OK && window.Has(q.End)
+		failed := q.Class.Failed() && window.Has(q.End)
 		value, known := of(q)
 		if !known || !q.Counted && !failed {
 			continue

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,6 +105,18 @@ func startOf(parts []Part) time.Time {
 }
 
 func (m move) record(rec *replay.Record) {
+	if m.rows > 0 { // the same session of a trace is another one in another part
+		rename := func(id string) string { return strconv.Itoa(m.rows) + "/" + id }
+		if rec.SessionID != "" {
+			rec.SessionID = rename(rec.SessionID)
+		}
+		if rec.ID != "" {
+			rec.ID = rename(rec.ID)
+		}
+		for i, id := range rec.After {
+			rec.After[i] = rename(id)
+		}
+	}
 	rec.Row += m.rows
 	if rec.Base.Row.Set {
 		rec.Base.Row.Value += m.rows
@@ -133,6 +146,7 @@ func mergedRun(parts []Part) runfile.Run {
 		run.Rows, run.Sent, run.NotSent = run.Rows+other.Rows, run.Sent+other.Sent, run.NotSent+other.NotSent
 		run.Skipped, run.Warmup = run.Skipped+other.Skipped, run.Warmup+other.Warmup
 		run.Cut, run.Outgrown, run.LostTurns = run.Cut+other.Cut, run.Outgrown+other.Outgrown, run.LostTurns+other.LostTurns
+		run.Sessions.Add(other.Sessions)
 		run.Stopped, run.TimeUp = run.Stopped || other.Stopped, run.TimeUp || other.TimeUp
 		run.Limits.MaxConcurrency = addLimits(run.Limits.MaxConcurrency, other.Limits.MaxConcurrency)
 		run.Limits.MaxSessions = addLimits(run.Limits.MaxSessions, other.Limits.MaxSessions)

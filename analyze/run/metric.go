@@ -94,7 +94,11 @@ var metrics = []Metric{
 	{Key: "offered_rate", Label: "Offered request rate", Unit: RequestsPerSecond, value: func(r *Result) trace.Opt[float64] { return r.OfferedRate }},
 	{Key: "achieved_rate", Label: "Achieved request rate", Unit: RequestsPerSecond, Better: Higher, value: func(r *Result) trace.Opt[float64] { return r.AchievedRate }},
 	{Key: "failed_share", Label: "Share of failed requests", Unit: Share, Better: Lower, value: func(r *Result) trace.Opt[float64] {
-		return shareOf(r.Failed, r.Completed+r.Failed)
+		return shareOf(r.Failed, r.Completed+r.Failed+r.Abandoned.Requests)
+	}},
+	{Key: "abandoned", Label: "Abandoned requests", Better: Lower, value: count(func(r *Result) int { return r.Abandoned.Requests })},
+	{Key: "abandoned_share", Label: "Share of abandoned requests", Unit: Share, Better: Lower, value: func(r *Result) trace.Opt[float64] {
+		return shareOf(r.Abandoned.Requests, r.Completed+r.Failed+r.Abandoned.Requests)
 	}},
 	{Key: "cached_share", Label: "Share of cached input tokens", Unit: Share, Better: Higher, value: func(r *Result) trace.Opt[float64] {
 		if !r.Cached.Set {

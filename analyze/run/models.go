@@ -56,7 +56,7 @@ func (c *modelCollector) add(rec *replay.Record, timing Timing, window Span, com
 	switch {
 	case completed:
 		g.complete(&timing)
-	case rec.Class != replay.OK && window.Has(rec.Done):
+	case rec.Class.Failed() && window.Has(rec.Done):
 		g.failed++
 	}
 }

@@ -43,6 +43,11 @@ type promptHistory struct {
 	all     blockTimes
 	servers []blockTimes
 	tails   map[uint32][]int
+
+	// Only with live answers: the prompts that begin with another and the answer to
+	// it, by row, and whether answers are sent as text.
+	continued   map[int]continuation
+	textAnswers bool
 }
 
 const allServers = -1
@@ -75,7 +80,6 @@ const never = time.Duration(math.MaxInt64)
 // add adds a record that was sent. Prompts with counted false are not compared but
 // may have filled the cache for others.
 func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
-	h.numbers = h.table.AppendNumbers(h.numbers[:0], h.idsOf(rec))
 	q := prompt{
 		sent: rec.Sent.Value, first: never, row: rec.Row, target: h.target(rec.Target),
 		isl: int32(rec.InputLength), own: int32(ownISL), input: -1, cached: -1,
@@ -95,8 +99,14 @@ func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
 		h.hasCached = true
 		h.cachedDivisor = gcd(h.cachedDivisor, n.Value)
 	}
+	h.append(q, h.idsOf(rec), counted)
+}
+
+// append adds a prompt of some blocks.
+func (h *promptHistory) append(q prompt, ids []uint64, counted bool) {
+	h.numbers = h.table.AppendNumbers(h.numbers[:0], ids)
 	h.addBlocks(&q)
-	h.addTokens(rec, counted)
+	h.addTokens(&q, counted)
 	h.prompts = append(h.prompts, q)
 }
 
@@ -114,13 +124,14 @@ func (h *promptHistory) idsOf(rec *replay.Record) []uint64 {
 }
 
 func (h *promptHistory) addBlocks(q *prompt) {
+	q.blocks, q.lastLength = 0, 0
 	if h.blockSize > 0 && q.own > 0 {
 		size := int32(h.blockSize)
 		q.blocks = min(int32(len(h.numbers)), (q.own-1)/size+1)
 		q.lastLength = min(size, q.own-(q.blocks-1)*size)
 	}
 	own := len(h.ranges)
-	for _, n := range h.numbers[:q.blocks] {
+	for _, n := range h.numbers {
 		if last := len(h.ranges) - 1; last >= own && h.ranges[last].first+h.ranges[last].n == n {
 			h.ranges[last].n++
 			continue
@@ -131,15 +142,15 @@ func (h *promptHistory) addBlocks(q *prompt) {
 }
 
 // addTokens updates the data for maxHits; tokens that are not counted are 0.
-func (h *promptHistory) addTokens(rec *replay.Record, counted bool) {
-	if h.blockSize == 0 || rec.HashIDs == nil {
-		h.blind = true
+func (h *promptHistory) addTokens(q *prompt, counted bool) {
+	h.blind = h.blind || h.blockSize == 0 || q.blind
+	if h.blockSize == 0 {
 		return
 	}
 	for i, n := range h.numbers {
 		tokens := 0
 		if counted {
-			tokens = max(0, min(h.blockSize, rec.InputLength-i*h.blockSize))
+			tokens = max(0, min(h.blockSize, int(q.isl)-i*h.blockSize))
 		}
 		h.tokens += tokens
 		if int(n) >= len(h.fewest) {
@@ -181,14 +192,18 @@ func gcd(a, b int) int {
 
 // template returns the most frequent difference between the server's prompt token
 // count and the row's, or the lowest of several.
-func (h *promptHistory) template() int {
-	most, tokens := 0, 0
-	for extra, n := range h.extras {
-		if extra >= 0 && (n > most || n == most && extra < tokens) {
-			most, tokens = n, extra
+func (h *promptHistory) template() int { return mostFrequent(h.extras) }
+
+// mostFrequent returns the number from 0 with the highest count, or the lowest of
+// several.
+func mostFrequent(counts map[int]int) int {
+	most, number := 0, 0
+	for x, n := range counts {
+		if x >= 0 && (n > most || n == most && x < number) {
+			most, number = n, x
 		}
 	}
-	return tokens
+	return number
 }
 
 // order sorts the prompts by send time.
@@ -206,6 +221,7 @@ func (h *promptHistory) order() {
 	for rank, i := range byFirst {
 		h.prompts[i].firstAt = uint32(rank)
 	}
+	h.findContinued()
 	if len(h.targets) > 1 {
 		h.servers = make([]blockTimes, len(h.targets))
 	}
@@ -235,7 +251,7 @@ func (h *promptHistory) blocks(q *prompt) iter.Seq2[uint32, int] {
 	return func(yield func(number uint32, length int) bool) {
 		left := q.blocks
 		for _, r := range h.ranges[q.ranges:q.rangesEnd] {
-			for n := r.first; n < r.first+r.n; n++ {
+			for n := r.first; n < r.first+r.n && left > 0; n++ {
 				length := h.blockSize
 				if left--; left == 0 {
 					length = int(q.lastLength)
@@ -304,7 +320,16 @@ func (h *promptHistory) sharedMeanwhile(q *prompt) int {
 
 // prefix returns how many leading tokens of a prompt are in blocks for which full
 // returns true, or in the ends of prompts for which ending returns true.
-func (h *promptHistory) prefix(q *prompt, target int32, full func(number uint32) bool, ending func(*prompt) bool) (tokens int) {
+func (h *promptHistory) prefix(q *prompt, target int32, full func(number uint32) bool, ending func(*prompt) bool) int {
+	ends := func(r *prompt) bool { return ending(r) && (target == allServers || r.target == target) }
+	tokens := h.prefixOfBlocks(q, full, ends)
+	if k, some := h.continued[q.row]; some && ends(&h.prompts[k.index]) {
+		tokens = max(tokens, int(k.shared))
+	}
+	return tokens
+}
+
+func (h *promptHistory) prefixOfBlocks(q *prompt, full func(number uint32) bool, ends func(*prompt) bool) (tokens int) {
 	for n, length := range h.blocks(q) {
 		if full(n) {
 			tokens += length
@@ -313,7 +338,7 @@ func (h *promptHistory) prefix(q *prompt, target int32, full func(number uint32)
 		part := 0
 		for _, i := range h.tails[n] {
 			r := &h.prompts[i]
-			if r != q && ending(r) && (target == allServers || r.target == target) {
+			if r != q && ends(r) {
 				part = max(part, min(int(r.lastLength), length))
 			}
 			if part == length { // stop early: many equal prompts have the same part

@@ -1,9 +1,7 @@
 package run
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"sync"
 	"time"
 	"unique"
@@ -31,27 +29,33 @@ type Request struct {
 	Turn    int32 // turn in the session, from 1
 	Class   replay.Class
 	Counted bool // completed, and entirely in the measured part
+
+	inSession     bool
+	links         int32 // place in collector.links plus 1, 0 if none
+	input, cached int32 // the server's counts; cached is -1 if missing
+	osl           int32
+	prompt        int32 // place in the history of prompts, -1 if not sent
 }
 
 func newRequest(rec *replay.Record, timing Timing, counted bool) Request {
-	return Request{
+	q := Request{
 		Timing: timing, End: rec.Done, Row: rec.Row, ISL: clampTokens(rec.InputLength), Counted: counted, Class: rec.Class, Turn: 1,
-		session: unique.Make(rec.SessionID),
+		session: noSession, cached: -1, osl: clampTokens(rec.OutputLength), prompt: -1,
 	}
-}
-
-// newDetail requires a result with everything but its verdict.
-func newDetail(requests []Request, r *Result, tokens *tokenRate, inFlight *spans) *Detail {
-	slices.SortFunc(requests, func(a, b Request) int {
-		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.End, b.End))
-	})
-	turns, none := map[unique.Handle[string]]int32{}, unique.Make("")
-	for i := range requests {
-		if q := &requests[i]; q.session != none {
-			turns[q.session]++
-			q.Turn = turns[q.session]
+	if rec.SessionID != "" {
+		q.session = unique.Make(rec.SessionID)
+	}
+	if rec.Counts.Cached.Set {
+		q.cached, q.input = clampTokens(rec.Counts.Cached.Value), q.ISL
+		if n := rec.Counts.Input; n.Set {
+			q.input = clampTokens(n.Value)
 		}
 	}
+	return q
+}
+
+// newDetail requires sorted requests and a result with everything but its verdict.
+func newDetail(requests []Request, r *Result, tokens *tokenRate, inFlight *spans) *Detail {
 	detail := &Detail{Requests: requests}
 	var parallel sync.WaitGroup
 	parallel.Go(func() { detail.Breakdowns = breakdowns(requests, r) })

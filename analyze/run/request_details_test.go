@@ -123,7 +123,7 @@ func TestGroupsByTurn(t *testing.T) {
 		}
 		return kinds
 	}
-	want := []kind{{"1", 2, 0, 100}, {"2", 2, 0, 200}, {"3", 2, 0, 300}, {"4", 2, 0, 400}, {"5 to 8", 3, 1, 600}}
+	want := []kind{{"1", 2, 0, 100}, {"2", 2, 0, 200}, {"3", 2, 0, 300}, {"4 to 5", 4, 0, 500}, {"6 to 10", 1, 1, 600}}
 	if diff := cmp.Diff(want, of(groups[0])); diff != "" {
 		t.Error(diff)
 	}

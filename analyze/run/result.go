@@ -46,6 +46,14 @@ type Options struct {
 	// missing and repeated records; 0 is unknown.
 	Rows, Sent int
 	Skipped    int // later turns of sessions, not sent after a failed turn
+	// Sessions holds the sessions that were cut, and LostTurns the number of ids in
+	// after that no row of the trace has.
+	Sessions  runfile.Sessions
+	LostTurns int
+	// LiveAnswers is set if prompts contain real answers, as TextAnswers if as text, not
+	// as token ids. GeneratedCached is set if the server keeps what it generates in
+	// its prefix cache.
+	LiveAnswers, TextAnswers, GeneratedCached bool
 	// PartFaults is why the run cannot be one that was merged from parts.
 	PartFaults []string
 	// Unreadable, if not nil, returns how many records could not be read, and the
@@ -85,7 +93,9 @@ type Result struct {
 	// FailedOutside is the number of requests that failed outside the window, and
 	// Retried that of requests sent inside it more than once.
 	FailedOutside, Retried int
-	Errors                 map[replay.Class]int // failed requests by class
+	// Abandoned requests neither completed nor failed, and are in no latency.
+	Abandoned Abandoned
+	Errors    map[replay.Class]int // failed requests by class
 	// Unreadable is the number of records that could not be read, of Records in
 	// all; FirstUnreadable says why. Their requests are in no other figure.
 	Unreadable, Records int
@@ -176,10 +186,30 @@ type Result struct {
 	Models  []ModelGroup
 	Goodput *Goodput // nil without objectives
 	Detail  *Detail  // nil unless Options.Detail is set
-	Lengths Lengths
-	Cache   Cache
-	Virtual bool // see Options
-	Verdict Verdict
+	// Sessions is nil if the trace has none.
+	Sessions *Sessions
+	Turns    Turns
+	Lengths  Lengths
+	Cache    Cache
+	Virtual  bool // see Options
+	Verdict  Verdict
+}
+
+// Abandoned counts the requests that the client closed because the user would not
+// have waited longer.
+type Abandoned struct {
+	Requests int // that ended inside the window
+	Answered int // of Requests, those with at least one token before
+	Tokens   int // received before
+}
+
+func (a *Abandoned) add(rec *replay.Record) {
+	a.Requests++
+	if isAnswered(rec) {
+		tokens, _ := rec.OutputTokens()
+		a.Answered++
+		a.Tokens += tokens
+	}
 }
 
 // Lengths compares the lengths in the trace with the server's token counts.

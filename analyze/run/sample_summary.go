@@ -49,6 +49,10 @@ type ServerMetrics struct {
 	// Growth of counters from the first scrape to the last; absent if they fell, as
 	// after a server restart.
 	QueriedTokens, HitTokens, Preemptions trace.Opt[int]
+	Aborted                               trace.Opt[int] // requests that the client closed
+	// RunningAfter is the number of running requests at the last scrape, which is
+	// after the run; absent if unknown.
+	RunningAfter trace.Opt[int]
 
 	BlockSize      int // tokens, 0 if unknown
 	CapacityTokens int // of the KV caches of all engines, 0 if unknown
@@ -120,6 +124,7 @@ func serverMetrics(scrapes []*runfile.ServerFigures) ServerMetrics {
 		QueriedTokens:  growth(known(func(f *runfile.ServerFigures) *float64 { return f.QueriedTokens })),
 		HitTokens:      growth(known(func(f *runfile.ServerFigures) *float64 { return f.HitTokens })),
 		Preemptions:    growth(known(func(f *runfile.ServerFigures) *float64 { return f.Preemptions })),
+		Aborted:        growth(known(func(f *runfile.ServerFigures) *float64 { return f.Aborted })),
 		BlockSize:      latestSize(known(func(f *runfile.ServerFigures) *float64 { return f.BlockSize })),
 		CapacityTokens: latestSize(known(func(f *runfile.ServerFigures) *float64 { return f.CapacityTokens })),
 	}
@@ -128,6 +133,9 @@ func serverMetrics(scrapes []*runfile.ServerFigures) ServerMetrics {
 			m.Restarts++
 		}
 		m.Engine, m.Engines = f.Engine, max(m.Engines, f.Engines)
+		if m.RunningAfter = (trace.Opt[int]{}); f.Running != nil && *f.Running >= 0 && *f.Running < maxCount {
+			m.RunningAfter = trace.Some(int(*f.Running))
+		}
 	}
 	return m
 }

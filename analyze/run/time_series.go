@@ -96,10 +96,11 @@ func (b *seriesBuilder) at(instant time.Duration) *intervalBuilder {
 
 func (b *seriesBuilder) add(q *Request) {
 	b.at(q.Due).Due++
-	if q.Class == replay.OK {
-		b.at(q.End).Completed++
-	} else {
-		b.at(q.End).Failed++
+	switch at := b.at(q.End); {
+	case q.Class == replay.OK:
+		at.Completed++
+	case q.Class.Failed():
+		at.Failed++
 	}
 	if q.WasSent {
 		at := b.at(q.Sent)

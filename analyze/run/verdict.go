@@ -150,7 +150,7 @@ func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 // apart from all others, and the later turns that were not sent. Requests canceled by
 // the user are not failures, but the latencies of a run without them are too low.
 func (v *Verdict) checkFailures(r *Result) {
-	ended := r.Completed + r.Failed
+	ended := r.Completed + r.Failed + r.Abandoned.Requests
 	if r.Completed == 0 {
 		v.note("failed", Invalid, "no request succeeded")
 	}
@@ -167,6 +167,10 @@ func (v *Verdict) checkFailures(r *Result) {
 		share, from := float64(canceled)/float64(ended), limit(r.Thresholds.MaxFailed).suspect
 		v.note("canceled", hint(share >= from), "%d of %d requests were canceled by the user in flight (%s, SUSPECT from %s): the latencies cover the faster ones only",
 			canceled, ended, percent(share), percent(from))
+	}
+	if n := r.Abandoned.Requests; n > 0 {
+		v.note("abandoned", Valid, "%d of %d requests (%s) were closed by the client after the time that a user waits: the latencies cover the others only",
+			n, ended, percent(float64(n)/float64(ended)))
 	}
 	if outside := r.FailedOutside; outside > 0 {
 		v.share("failed_outside", outside, ended+outside, limit(r.Thresholds.MaxFailed), "requests failed outside the measured window",

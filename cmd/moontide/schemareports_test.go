@@ -18,19 +18,22 @@ type runSamples struct {
 	roundRobin, prefix              string // measured
 	paced, scraped, unsized, failed string // one with a limit, with a server's metrics, with an unknown server, without an answer
 	mixed                           string // several models
+	left                            string // the client closed every request
 }
 
 func newRunSamples(t *testing.T) *runSamples {
 	t.Helper()
-	s := &runSamples{dir: t.TempDir(), paced: "paced", scraped: "scraped", unsized: "unsized", failed: "failed", mixed: "mixed"}
+	s := &runSamples{dir: t.TempDir(), paced: "paced", scraped: "scraped", unsized: "unsized", failed: "failed", mixed: "mixed", left: "left"}
 	s.roundRobin, s.prefix = absolute(t, root+"/traces/runs/round-robin"), absolute(t, root+"/traces/runs/prefix")
 	must(t, s.dir, "simulate", sample(t), "--limit", "20", "--max-concurrency", "1", "--out", s.paced)
 	s.alter(t, s.scraped, "samples.jsonl", `"rss_bytes"`, `"server":{"engine":"vllm","engines":2,"kv_use":0.5,"kv_use_max":0.5,"running":1,"waiting":1,`+
-		`"queried_tokens":9,"hit_tokens":5,"preemptions":0,"hit_rate":0.5,"block_size":16,"capacity_tokens":4096},"rss_bytes"`)
+		`"queried_tokens":9,"hit_tokens":5,"preemptions":0,"aborted":0,"hit_rate":0.5,"block_size":16,"capacity_tokens":4096},"rss_bytes"`)
 	s.alter(t, s.unsized, "run.json", `"server_block_size": 16,`, "")
 	s.alter(t, s.unsized, "requests.jsonl", `"last_ms": `, `"reasoning_only": true, "last_ms": `)
 	s.alter(t, s.unsized, "requests.jsonl", `"chunks": `, `"reasoning_tokens": 2, "chunks": `)
 	s.alter(t, s.failed, "requests.jsonl", `"status": 200`, `"status": 500, "error": "overload", "error_class": "status"`)
+	s.alter(t, s.left, "samples.jsonl", `"rss_bytes"`, `"server":{"engine":"vllm","engines":2,"running":1,"aborted":0},"rss_bytes"`)
+	s.alter(t, s.left, "requests.jsonl", `"status": 200`, `"status": 200, "error": "closed", "error_class": "abandoned"`)
 	s.alter(t, s.mixed, "requests.jsonl", `"status": 200`, `"requested_model": "a", "status": 200`)
 	s.alter(t, s.mixed, "run.json", `"target": {`, `"target": {"models": [{"model": "a", "share": 1}],`)
 	return s
@@ -85,7 +88,7 @@ func summarySchema(t *testing.T) schemaObject {
 	s := newRunSamples(t)
 	texts := s.prints(t, "report",
 		[]string{s.roundRobin, "--goodput", "ttft:100", "--fail-if", "mean_ttft>1h", "--cooldown-time", "1s"},
-		[]string{s.paced}, []string{s.scraped}, []string{s.unsized}, []string{s.failed}, []string{s.mixed})
+		[]string{s.paced}, []string{s.scraped}, []string{s.unsized}, []string{s.failed}, []string{s.mixed}, []string{s.left})
 	number := schemaObject{"type": "number"}
 	cause := closedObject(schemaObject{"requests": number, "tokens": number, "cause": schemaObject{"type": "string"}}, []string{"requests", "tokens"})
 	schemas := &sampleSchemas{comments: reportComments(t), known: map[string]schemaObject{

@@ -9,6 +9,7 @@ import (
 
 	"moontide/analyze/run"
 	"moontide/replay"
+	"moontide/replay/openai"
 	"moontide/replay/runfile"
 )
 
@@ -149,8 +150,9 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 // optionsOf returns the options for [run.Compute] that are in run.json.
 func optionsOf(info *runfile.Run) run.Options {
 	return run.Options{
-		Rows: info.Rows, Sent: info.Sent, Skipped: info.Skipped,
+		Rows: info.Rows, Sent: info.Sent, Skipped: info.Skipped, Sessions: info.Sessions, LostTurns: info.LostTurns,
 		BlockSize: info.Trace.BlockSize, ServerBlockSize: info.Target.ServerBlockSize,
+		LiveAnswers: info.Target.LiveAnswers, TextAnswers: info.Target.Prompt != openai.Tokens, GeneratedCached: info.Target.GeneratedCached,
 		Virtual: info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,
 		LengthsEnforced: info.Target.IgnoreEOS || info.Target.MinTokens, MaxConcurrency: info.Limits.MaxConcurrency, Closed: info.Limits.Closed,
 		ReadDelay: info.ReadDelay, Merges: info.Merges, Thresholds: info.Thresholds,

@@ -36,7 +36,8 @@ type names struct {
 	computed         []string // counters of the tokens that were not found, instead of queried
 	hitRate          []string // gauges of servers without the counters
 	preemptions      []string
-	info             string // has labels with the block size and the number of blocks
+	aborted          []string // counters of requests that the client closed, see abortReasons
+	info             string   // has labels with the block size and the number of blocks
 	blockLabel       string
 	blocksLabel      string
 	block            []string // gauges of the block size
@@ -55,6 +56,7 @@ var known = []names{
 		hit:         []string{"vllm_prefix_cache_hits_total", "vllm_gpu_prefix_cache_hits_total"},
 		hitRate:     []string{"vllm_gpu_prefix_cache_hit_rate"},
 		preemptions: []string{"vllm_num_preemptions_total"},
+		aborted:     []string{"vllm_request_success_total"},
 		info:        "vllm_cache_config_info", blockLabel: "block_size", blocksLabel: "num_gpu_blocks",
 	}, {
 		engine:  "sglang",
@@ -64,6 +66,7 @@ var known = []names{
 		hit:         []string{"sglang_cached_tokens_total"},
 		hitRate:     []string{"sglang_cache_hit_rate"},
 		preemptions: []string{"sglang_num_retracted_requests_total"},
+		aborted:     []string{"sglang_num_aborted_requests_total"},
 		info:        "sglang_cache_config_info", blockLabel: "page_size", blocksLabel: "num_pages",
 		capacity: []string{"sglang_max_total_num_tokens"},
 	}, {
@@ -73,6 +76,7 @@ var known = []names{
 		hit:     []string{"trtllm_kv_cache_reused_blocks_total"},
 		missed:  "trtllm_kv_cache_missed_blocks_total",
 		hitRate: []string{"trtllm_kv_cache_hit_rate"},
+		aborted: []string{"trtllm_request_success_total"},
 		block:   []string{"trtllm_kv_cache_tokens_per_block"},
 		blocks:  []string{"trtllm_kv_cache_max_blocks"},
 	}, {
@@ -168,6 +172,7 @@ func figures(all []series) (runfile.ServerFigures, error) {
 		set(&f.Running, p.sum(n.running))
 		set(&f.Waiting, p.sum(n.waiting))
 		set(&f.Preemptions, p.sum(n.preemptions))
+		set(&f.Aborted, p.aborted(n.aborted))
 		set(&f.HitRate, reduce(mstats.Mean, p.shares(n.hitRate)))
 		if f.KVUse == nil {
 			use := p.shares(n.kvUse)
@@ -223,6 +228,26 @@ func (p page) values(names []string) (values []float64) {
 }
 
 func (p page) sum(names []string) *float64 { return reduce(mstats.Sum, p.values(names)) }
+
+// abortReasons are the values of the label finished_reason, where a counter has it,
+// for requests that the client closed: vLLM's, and TensorRT-LLM's.
+var abortReasons = []string{"abort", "cancelled"}
+
+// aborted returns how many requests ended because the client closed them.
+func (p page) aborted(names []string) *float64 {
+	for _, name := range names {
+		var counts []float64
+		for _, s := range p[name] {
+			if reason, some := s.labels["finished_reason"]; !some || slices.Contains(abortReasons, reason) {
+				counts = append(counts, s.value)
+			}
+		}
+		if counts != nil {
+			return reduce(mstats.Sum, counts)
+		}
+	}
+	return nil
+}
 
 // shares returns values from 0 to 1; some servers report percent.
 func (p page) shares(names []string) []float64 {

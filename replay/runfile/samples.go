@@ -54,6 +54,7 @@ type ServerFigures struct {
 	QueriedTokens *float64 `json:"queried_tokens,omitempty"` // prompt tokens looked up in the prefix cache
 	HitTokens     *float64 `json:"hit_tokens,omitempty"`     // QueriedTokens found in the cache
 	Preemptions   *float64 `json:"preemptions,omitempty"`    // preempted requests
+	Aborted       *float64 `json:"aborted,omitempty"`        // requests that ended because the client closed them
 
 	StartTime      *float64 `json:"start_time,omitempty"`      // of the newest server process, in seconds since 1970
 	HitRate        *float64 `json:"hit_rate,omitempty"`        // recent, 0..1, if the server has no counters

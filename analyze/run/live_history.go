@@ -1,0 +1,414 @@
+package run
+
+import (
+	"cmp"
+	"slices"
+
+	"moontide/replay"
+	"moontide/replay/transcript"
+	"moontide/trace"
+)
+
+// assumedBlock is the block size in which prompts with live answers are compared if
+// that of the server is unknown.
+const assumedBlock = 16
+
+// liveHistory rebuilds the prompts of a run from its records and finds how each
+// relates to the one that it continues. If prompts have live answers, history has
+// them in the server's blocks. It takes about 100 bytes per prompt and as many again
+// per answer that is continued, and about 30 bytes per distinct block of the server.
+type liveHistory struct {
+	*collector
+	serverBlock int
+	history     promptHistory
+	turns       Turns
+
+	// By prompt of the trace's history, before it is sorted:
+	request     []int32 // that it is of, -1 outside of sessions
+	base        []int32 // prompt that it continues, or noBase
+	firstChild  []int32 // of those that continue it, 0 if none, else plus 1
+	nextSibling []int32
+	built       []bool
+}
+
+const noBase = -1
+
+// Turns counts how the prompts of later turns relate to the prompt before them.
+type Turns struct {
+	Later     int // that continue another: the sum of the next four
+	Extends   int // begin with the whole prompt before
+	Shortened int // not longer than it, as after a compaction
+	Rewritten int // longer, but begin differently
+	Unknown   int // the trace has no block ids to tell
+	Lost      int // ids in after that no row of the trace has
+	// Live answers, which are 0 if all answers are the trace's:
+	Live          int // prompts that contain a real answer
+	AnswerUnknown int // later turns whose answer before was not known, as after a resume
+	Answers       int // real answers that prompts contain
+	Shorter       int // of Answers, those shorter than in the trace
+	Longer        int
+	Dropped       int // of Answers, those of which a part was not kept: reasoning
+	DroppedTokens int
+	Cut           int // prompts without room for the whole answer
+	CutTokens     int
+}
+
+// continuation is a prompt that begins with another and the answer to it.
+type continuation struct {
+	base   int // row of the prompt in the history that it continues
+	index  int32
+	prompt int32 // tokens of the base's prompt, by the server's count
+	shared int32 // tokens of it and of the answer that a cache can have
+	// added is the number of tokens that the server counted beyond the row's, less
+	// those of the base's prompt: the templates of the messages in between.
+	added     int32
+	counted   bool // added is known
+	reencoded bool
+}
+
+// newLiveHistory must be called before the trace's history is sorted.
+func (c *collector) newLiveHistory(serverBlock int) *liveHistory {
+	h := &liveHistory{collector: c, serverBlock: serverBlock}
+	h.turns.Lost = c.opts.LostTurns
+	if c.sessionRequests == 0 || c.prompts.blockSize == 0 {
+		c.live = false
+		return h
+	}
+	n := len(c.prompts.prompts)
+	h.request, h.base = filled(n, -1), filled(n, noBase)
+	h.firstChild, h.nextSibling, h.built = make([]int32, n), make([]int32, n), make([]bool, n)
+	h.findBases()
+	if !c.live {
+		return h
+	}
+	own := &h.history
+	own.blockSize = cmp.Or(max(serverBlock, 0), assumedBlock)
+	own.hasCached, own.cachedDivisor, own.extras = c.prompts.hasCached, c.prompts.cachedDivisor, c.prompts.extras
+	own.targets, own.names = c.prompts.targets, c.prompts.names
+	own.continued, own.textAnswers = map[int]continuation{}, c.opts.TextAnswers
+	for _, roots := range []bool{true, false} { // those that continue each other in a circle are not built from roots
+		for i := range n {
+			if !h.built[i] && (h.base[i] == noBase || !roots) {
+				h.build(int32(i))
+			}
+		}
+	}
+	own.markReencoded()
+	return h
+}
+
+// maxHits returns the upper bound of the cached tokens.
+func (h *liveHistory) maxHits() trace.Opt[int] {
+	if !h.live {
+		return h.prompts.maxHits()
+	}
+	most := h.history.maxHits()
+	if h.serverBlock <= 0 { // smaller blocks hold up to this much more of each prompt
+		most.Value += len(h.prompts.prompts) * (assumedBlock - 1)
+	}
+	return most
+}
+
+func filled(n int, value int32) []int32 { return slices.Repeat([]int32{value}, n) }
+
+// findBases finds the prompt that each later turn continues: the one in its record
+// or, with the trace's answers, the one by the law of package transcript.
+func (h *liveHistory) findBases() {
+	for i := range h.requests {
+		if q := &h.requests[i]; q.inSession && q.prompt >= 0 {
+			h.request[q.prompt] = int32(i)
+		}
+	}
+	for prompt, request := range h.request {
+		if request < 0 {
+			continue
+		}
+		q := &h.requests[request]
+		base, recorded := h.recordedBase(q)
+		if !recorded {
+			if base = h.tracedBase(int(request)); base == noBase {
+				continue
+			}
+			if h.live {
+				h.turns.AnswerUnknown++
+				continue
+			}
+			h.count(h.prompt(base).Continue(transcript.Generated{}, h.row(int32(prompt)), q.Row))
+			continue
+		}
+		if base == noBase || base == int32(prompt) {
+			h.turns.AnswerUnknown++
+			h.prompts.prompts[prompt].blind = true // nothing is known about its beginning
+			continue
+		}
+		h.base[prompt] = base
+		h.nextSibling[prompt], h.firstChild[base] = h.firstChild[base], int32(prompt)+1
+	}
+}
+
+// recordedBase returns the prompt that a record says a request continues, or noBase
+// if it has no record.
+func (h *liveHistory) recordedBase(q *Request) (prompt int32, recorded bool) {
+	if q.links == 0 || !h.links[q.links-1].base.Row.Set {
+		return noBase, false
+	}
+	row := h.links[q.links-1].base.Row.Value
+	at, found := slices.BinarySearchFunc(h.requests, row, func(q Request, row int) int { return cmp.Compare(q.Row, row) })
+	if !found {
+		return noBase, true
+	}
+	return h.requests[at].prompt, true
+}
+
+// tracedBase returns the prompt that a request continues by the trace, or noBase.
+func (h *liveHistory) tracedBase(request int) int32 {
+	var waited []*transcript.Prompt
+	var prompts []int32
+	for _, before := range h.graph.Before(request) {
+		if at := h.requests[before].prompt; at >= 0 {
+			waited, prompts = append(waited, h.prompt(at)), append(prompts, at)
+		}
+	}
+	base := transcript.Base(h.row(h.requests[request].prompt), waited)
+	if at := slices.Index(waited, base); base != nil {
+		return prompts[at]
+	}
+	return noBase
+}
+
+// row returns the row of the trace that a prompt is of. Its block ids are numbers.
+func (h *liveHistory) row(prompt int32) trace.Request {
+	q := &h.prompts.prompts[prompt]
+	r := trace.Request{InputLength: int(q.isl)}
+	if request := h.request[prompt]; request >= 0 {
+		r.SessionID = h.requests[request].session.Value()
+	}
+	for _, span := range h.prompts.ranges[q.ranges:q.rangesEnd] {
+		for n := span.first; n < span.first+span.n; n++ {
+			r.HashIDs = append(r.HashIDs, uint64(n))
+		}
+	}
+	return r
+}
+
+// prompt returns the prompt as the trace has it.
+func (h *liveHistory) prompt(i int32) *transcript.Prompt {
+	return transcript.New(h.row(i), h.prompts.prompts[i].row, h.prompts.blockSize)
+}
+
+func (h *liveHistory) count(_ *transcript.Prompt, turn transcript.Turn) {
+	t := &h.turns
+	t.Later++
+	switch turn.Relation {
+	case transcript.Extends:
+		t.Extends++
+	case transcript.Shortened:
+		t.Shortened++
+	case transcript.Rewritten:
+		t.Rewritten++
+	default:
+		t.Unknown++
+	}
+	if turn.Answer > 0 {
+		t.Live++
+	}
+	if turn.Cut > 0 {
+		t.Cut++
+		t.CutTokens += turn.Cut
+	}
+}
+
+// build adds a prompt that continues none, and all that continue it.
+func (h *liveHistory) build(root int32) {
+	type step struct {
+		prompt int32
+		before *transcript.Prompt // that it continues, or nil
+	}
+	stack := []step{{root, nil}}
+	for len(stack) > 0 {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if h.built[at.prompt] {
+			continue
+		}
+		h.built[at.prompt] = true
+		p := h.prompt(at.prompt)
+		if at.before != nil {
+			p = h.continueFrom(at.before, at.prompt)
+		}
+		h.add(at.prompt, p)
+		for child := h.firstChild[at.prompt]; child > 0; child = h.nextSibling[child-1] {
+			stack = append(stack, step{child - 1, p})
+		}
+	}
+}
+
+// continueFrom returns the content of a prompt that continues another.
+func (h *liveHistory) continueFrom(before *transcript.Prompt, prompt int32) *transcript.Prompt {
+	q, base := &h.prompts.prompts[prompt], &h.prompts.prompts[h.base[prompt]]
+	answer := h.baseOf(prompt).Answer
+	p, turn := before.Continue(answer, h.row(prompt), q.row)
+	h.count(p, turn)
+	if turn.Relation != transcript.Extends {
+		return p
+	}
+	k := continuation{base: base.row, prompt: base.own}
+	if base.input >= 0 {
+		k.prompt = base.input
+		k.added, k.counted = (q.input-q.own)-(base.input-base.own), q.input >= 0
+	}
+	k.shared = k.prompt
+	if n := h.generated(h.base[prompt]); n > 0 {
+		k.base = generatedRow(base.row)
+		if answer.Dropped == 0 {
+			k.shared += int32(min(turn.Answer, n))
+		}
+	}
+	h.history.continued[q.row] = k
+	return p
+}
+
+func (h *liveHistory) baseOf(prompt int32) replay.Base {
+	return h.links[h.requests[h.request[prompt]].links-1].base
+}
+
+// generatedRow is the row in the history of what was generated for a row. No prompt
+// has it, and it comes before prompts that were sent when it ended.
+func generatedRow(row int) int { return -1 - row }
+
+// generated returns how many generated tokens of the answer to a prompt the server
+// keeps in its cache: all but the last, which no step has computed.
+func (h *liveHistory) generated(prompt int32) int {
+	if !h.opts.GeneratedCached || h.request[prompt] < 0 {
+		return 0
+	}
+	q := &h.requests[h.request[prompt]]
+	if q.Class != replay.OK || !q.Answered {
+		return 0
+	}
+	return max(int(q.Output)-1, 0)
+}
+
+// add adds a prompt to the history and, if others continue it, its answer.
+func (h *liveHistory) add(prompt int32, p *transcript.Prompt) {
+	q := h.prompts.prompts[prompt]
+	n := 0
+	if h.firstChild[prompt] > 0 {
+		n = h.generated(prompt)
+		h.countAnswer(prompt)
+	}
+	size := h.history.blockSize
+	ids := p.Blocks(size, n)
+	h.history.append(q, ids[:p.Len/size], q.counted)
+	if n == 0 {
+		return
+	}
+	ended := h.requests[h.request[prompt]].Last
+	q.row, q.sent, q.first, q.own = generatedRow(q.row), ended, ended, q.own+int32(n)
+	q.input, q.cached, q.counted = -1, -1, false
+	h.history.append(q, ids, false)
+}
+
+// countAnswer counts an answer that prompts contain.
+func (h *liveHistory) countAnswer(prompt int32) {
+	answer := h.baseOf(h.firstChild[prompt] - 1).Answer
+	t := &h.turns
+	t.Answers++
+	if answer.Dropped > 0 {
+		t.Dropped++
+		t.DroppedTokens += answer.Dropped
+	}
+	if request := h.request[prompt]; request >= 0 {
+		switch asked := max(int(h.requests[request].osl), 1); cmp.Compare(answer.Tokens+answer.Dropped, asked) {
+		case -1:
+			t.Shorter++
+		case 1:
+			t.Longer++
+		}
+	}
+}
+
+// markReencoded finds the continuations of which the server counted another number
+// of tokens than for most: the texts of the answer or of the prompt before were
+// encoded differently.
+func (h *promptHistory) markReencoded() {
+	added := map[int]int{}
+	for _, k := range h.continued {
+		if k.counted {
+			added[int(k.added)]++
+		}
+	}
+	usual := mostFrequent(added)
+	for row, k := range h.continued {
+		k.reencoded = k.counted && int(k.added) != usual
+		h.continued[row] = k
+	}
+}
+
+// findContinued finds the places of the prompts that others continue, after the
+// history was sorted.
+func (h *promptHistory) findContinued() {
+	if h.continued == nil {
+		return
+	}
+	places := make(map[int]int32, len(h.prompts))
+	for i := range h.prompts {
+		places[h.prompts[i].row] = int32(i)
+	}
+	for row, k := range h.continued {
+		k.index = places[k.base]
+		h.continued[row] = k
+	}
+}
+
+// reencoded reports whether tokens may be missing because the server encoded a text
+// differently than before.
+func (p *predictor) reencoded(q *prompt, measured int) bool {
+	k, some := p.continued[q.row]
+	return some && (k.reencoded || p.textAnswers && measured >= p.usable(q, int(k.prompt)))
+}
+
+// continues reports whether a prompt begins with another and the answer to it.
+func (p *predictor) continues(q *prompt) bool {
+	_, some := p.continued[q.row]
+	return some
+}
+
+// slack returns how many more tokens than the shared ones may be cached.
+func (p *predictor) slack(q *prompt) int {
+	if p.continued == nil {
+		return p.TemplateTokens
+	}
+	slack := p.TemplateTokens
+	if q.input >= 0 {
+		slack = max(slack, int(q.input-q.own))
+	}
+	if p.BlockSize == 0 {
+		slack += p.blockSize - 1
+	}
+	return slack
+}
+
+// predict returns the prediction for prompts with live answers, compared with
+// that for the same requests with the trace's answers.
+func (h *liveHistory) predict(each bool) CachePrediction {
+	traced := h.prompts.predict(h.serverBlock, each || h.live)
+	if !h.live || traced.Requests == 0 {
+		return traced
+	}
+	p := h.history.predict(h.serverBlock, true)
+	if p.BlockSize == 0 {
+		p.AssumedBlock = h.history.blockSize
+	}
+	again := 0
+	for i := range p.Each { // both are in the same order
+		e, t := &p.Each[i], &traced.Each[i]
+		e.TracePredicted = t.Predicted
+		again += max(min(e.Measured, e.Predicted)-t.Predicted, 0)
+	}
+	p.TracePredicted, p.FromAnswers = trace.Some(traced.Predicted), trace.Some(again)
+	if !each {
+		p.Each = nil
+	}
+	return p
+}

@@ -1,0 +1,326 @@
+package run
+
+import (
+	"cmp"
+	"slices"
+	"time"
+	"unique"
+
+	"moontide/replay"
+	"moontide/replay/runfile"
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// Sessions describes the sessions of a run: requests with the same session id or
+// that wait for each other, so an agent and its sub-agents are one session. Requests
+// without any of these are not covered.
+type Sessions struct {
+	Requests int // of sessions, inside the window or not
+	// Ended sessions had their last request done inside the window: Failed ones with
+	// a failed request, else Abandoned ones with an abandoned one. The Completed are
+	// the rest without those that were cut, which with a window are not subtracted.
+	Ended, Completed, Failed, Abandoned int
+	Cut                                 runfile.Sessions // from Options; of the whole run
+	PerHour                             trace.Opt[float64]
+	// Duration is the time from the first request sent to the last one done, in
+	// seconds, and Turns the number of requests: of the sessions entirely inside the
+	// window of which no request failed or was abandoned.
+	Duration, Turns stats.Sample
+	// ByTurn, EachTurn and ByISL group the completed requests. EachTurn has single
+	// turns up to MaxEachTurn, and all others in its last group.
+	ByTurn, EachTurn, ByISL []TurnGroup
+}
+
+// MaxEachTurn is the last turn with a group of its own in [Sessions.EachTurn].
+const MaxEachTurn = 100
+
+// TurnGroup holds the completed requests with similar turn numbers or ISLs.
+type TurnGroup struct {
+	Group
+	From   int // lowest turn or ISL of the group
+	ISL    float64
+	Cached CachedTokens
+}
+
+// CachedTokens sums the requests with the server's count of cached tokens.
+type CachedTokens struct {
+	Requests, Input, Measured int
+	// Of those that a [CachePrediction] covers, and the equal ones among them:
+	Compared, Predicted, Equal int
+}
+
+// sessionLinks holds what a request waits for, if that is not the turn before, and
+// which prompt and answer it contains.
+type sessionLinks struct {
+	id    string
+	after []string
+	base  replay.Base
+}
+
+func inSession(rec *replay.Record) bool {
+	return rec.SessionID != "" || rec.ID != "" || rec.After != nil
+}
+
+// addRequest keeps a record for the figures of sessions and, with Options.Detail, of
+// requests. It takes about 150 bytes, and the ids.
+func (c *collector) addRequest(rec *replay.Record, timing Timing, counted bool) {
+	q := newRequest(rec, timing, counted)
+	if rec.Sent.Set {
+		q.prompt = int32(len(c.prompts.prompts) - 1)
+	}
+	if q.inSession = inSession(rec); q.inSession {
+		c.sessionRequests++
+	}
+	if rec.Base.Row.Set {
+		c.live = true
+	}
+	if rec.ID != "" || rec.After != nil || rec.Base.Row.Set {
+		c.links = append(c.links, sessionLinks{rec.ID, rec.After, rec.Base})
+		q.links = int32(len(c.links))
+	}
+	c.requests = append(c.requests, q)
+}
+
+// sortRequests sorts the requests by row and finds their sessions and turns.
+func (c *collector) sortRequests() {
+	slices.SortFunc(c.requests, func(a, b Request) int {
+		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.End, b.End))
+	})
+	if c.sessionRequests > 0 {
+		c.graph = c.sessionGraph(true)
+		c.setTurns()
+	}
+}
+
+// sessionGraph returns the graph of the requests, by their index. If records
+// contradict each other, it is that of the session ids alone.
+func (c *collector) sessionGraph(linked bool) *trace.Graph {
+	var b trace.GraphBuilder
+	for i := range c.requests {
+		q := &c.requests[i]
+		r := trace.Request{SessionID: q.session.Value()}
+		if linked && q.links > 0 {
+			l := &c.links[q.links-1]
+			r.ID, r.After = l.id, l.after
+		}
+		b.Add(r, 0)
+	}
+	graph, err := b.Graph()
+	if err != nil {
+		return c.sessionGraph(false)
+	}
+	return graph
+}
+
+// setTurns numbers the turns: a request is one turn after the latest of those with
+// its session id that it waits for.
+func (c *collector) setTurns() {
+	var stack []int32
+	for i := range c.requests {
+		c.requests[i].Turn = 0
+	}
+	for i := range c.requests {
+		stack = append(stack[:0], int32(i))
+		for len(stack) > 0 {
+			top := stack[len(stack)-1]
+			q, latest, ready := &c.requests[top], int32(0), true
+			for _, before := range c.graph.Before(int(top)) {
+				switch p := &c.requests[before]; {
+				case p.session != q.session:
+				case p.Turn == 0:
+					stack, ready = append(stack, before), false
+				default:
+					latest = max(latest, p.Turn)
+				}
+			}
+			if ready {
+				q.Turn, stack = latest+1, stack[:len(stack)-1]
+			}
+		}
+	}
+}
+
+// session is the state of one session while the requests are visited.
+type session struct {
+	from, to                    time.Duration
+	requests                    int
+	failed, abandoned, canceled bool
+	sent                        bool
+}
+
+func (s *session) add(q *Request) {
+	if q.WasSent {
+		if !s.sent || q.Sent < s.from {
+			s.from = q.Sent
+		}
+		s.sent = true
+		s.requests++
+	}
+	s.to = max(s.to, q.End)
+	switch {
+	case q.Class == replay.Canceled:
+		s.canceled = true
+	case q.Class.Failed():
+		s.failed = true
+	case q.Class == replay.Abandoned:
+		s.abandoned = true
+	}
+}
+
+// newSessions returns nil without sessions.
+func (c *collector) newSessions() *Sessions {
+	if c.sessionRequests == 0 {
+		return nil
+	}
+	window := c.opts.Window
+	s := &Sessions{Requests: c.sessionRequests, Cut: c.opts.Sessions}
+	canceled := 0
+	var durations, turns []float64
+	for one := range c.eachSession() {
+		if !window.Has(one.to) {
+			continue
+		}
+		s.Ended++
+		switch {
+		case one.failed:
+			s.Failed++
+			continue
+		case one.abandoned:
+			s.Abandoned++
+			continue
+		case one.canceled:
+			canceled++
+			continue
+		}
+		if window.Has(one.from) && one.sent {
+			durations = append(durations, (one.to - one.from).Seconds())
+			turns = append(turns, float64(one.requests))
+		}
+	}
+	s.Cut.Unfinished = max(s.Cut.Unfinished, canceled)
+	s.Completed = s.Ended - s.Failed - s.Abandoned
+	if window.whole() {
+		s.Completed = max(s.Completed-s.Cut.Total(), 0)
+	}
+	s.Duration, s.Turns = stats.Of(durations), stats.Of(turns)
+	if hours := c.result.Duration.Hours(); hours > 0 {
+		s.PerHour = trace.Some(float64(s.Completed) / hours)
+	}
+	c.groupTurns(s)
+	return s
+}
+
+func (c *collector) eachSession() func(yield func(*session) bool) {
+	return func(yield func(*session) bool) {
+		all := make([]session, 0, 16)
+		index := map[int]int{} // by the first request
+		for i := range c.requests {
+			if !c.requests[i].inSession {
+				continue
+			}
+			first := c.graph.First(i)
+			at, known := index[first]
+			if !known {
+				at = len(all)
+				index[first], all = at, append(all, session{})
+			}
+			all[at].add(&c.requests[i])
+		}
+		for i := range all {
+			if !yield(&all[i]) {
+				return
+			}
+		}
+	}
+}
+
+// groupTurns groups the requests by turn and by ISL.
+func (c *collector) groupTurns(s *Sessions) {
+	each := make([]band, 0, MaxEachTurn+1)
+	for turn := 1; turn <= MaxEachTurn; turn++ {
+		each = append(each, band{below: float64(turn + 1)})
+	}
+	each = append(each, turnBands[len(turnBands)-1])
+	predicted := predictionsByRow(c.result.Cache.Prediction.Each)
+	turn := func(q *Request) int { return int(q.Turn) }
+	isl := func(q *Request) int { return int(q.ISL) }
+	s.ByTurn = c.groups(turnBands, turn, predicted)
+	s.EachTurn = c.groups(each, turn, predicted)
+	s.ByISL = c.groups(islBands(), isl, predicted)
+}
+
+func (c *collector) groups(bands []band, of func(*Request) int, predicted func(row int) *PredictedRequest) (groups []TurnGroup) {
+	all := make([]turnCollector, len(bands))
+	for i := range c.requests {
+		q := &c.requests[i]
+		failed := q.Class.Failed() && c.opts.Window.Has(q.End)
+		if !q.inSession || !q.Counted && !failed {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(bands, float64(of(q)), func(b band, value float64) int {
+			if b.below <= value {
+				return -1
+			}
+			return 1
+		})
+		if g := &all[at]; failed {
+			g.failed++
+		} else {
+			g.add(q, predicted(q.Row))
+		}
+	}
+	from := 0
+	for i := range all {
+		if g := &all[i]; g.completed+g.failed > 0 {
+			groups = append(groups, TurnGroup{g.group(bands[i].name), from, shareOf(g.isl, g.completed).Value, g.cached})
+		}
+		if below := bands[i].below; i < len(bands)-1 {
+			from = int(below)
+		}
+	}
+	return groups
+}
+
+// turnCollector collects the requests of a TurnGroup.
+type turnCollector struct {
+	groupCollector
+	isl    int
+	cached CachedTokens
+}
+
+func (g *turnCollector) add(q *Request, p *PredictedRequest) {
+	g.complete(&q.Timing)
+	g.isl += int(q.ISL)
+	c := &g.cached
+	if q.cached >= 0 {
+		c.Requests++
+		c.Input += int(q.input)
+		c.Measured += int(q.cached)
+	}
+	if p != nil {
+		c.Compared++
+		c.Predicted += p.Predicted
+		if p.Cause == "" {
+			c.Equal++
+		}
+	}
+}
+
+// predictionsByRow returns the first prediction of a row, nil if there is none.
+func predictionsByRow(each []PredictedRequest) func(row int) *PredictedRequest {
+	order := make([]int32, len(each))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(each[a].Row, each[b].Row) })
+	return func(row int) *PredictedRequest {
+		at, found := slices.BinarySearchFunc(order, row, func(i int32, row int) int { return cmp.Compare(each[i].Row, row) })
+		if !found {
+			return nil
+		}
+		return &each[order[at]]
+	}
+}
+
+var noSession = unique.Make("")
