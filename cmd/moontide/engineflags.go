@@ -39,7 +39,7 @@ func engineFlags() []cli.Flag {
 			StringFlag: cli.StringFlag{Name: "routing", Aliases: []string{"router"}, Value: string(routing.RoundRobin), Usage: "`POLICY`: routing policy: %s"},
 			Choices:    clidoc.OneOf(routing.Policies()...),
 		},
-		&cli.BoolFlag{Name: "cache-generated", Usage: "keep generated tokens in the prefix cache too"},
+		&cli.BoolFlag{Name: "cache-generated", Usage: "keep generated tokens in the prefix cache, as vLLM and SGLang do; prompts with live answers reuse them"},
 	}
 	simulated := engine.Default()
 	for _, s := range engineSettings {

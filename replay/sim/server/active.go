@@ -30,15 +30,16 @@ func (s *Server) newActive(r *request, a answer, c *conn, begun time.Time) *acti
 	q := &activeRequest{answer: a, server: s, conn: c, begun: begun.Sub(s.start), done: make(chan struct{})}
 	q.writer.q = q
 	q.Prompt, q.Session, q.Owner = r.prompt, r.session, q
-	q.seed = r.prompt.Hash()
-	q.finish = finishOf(q.seed, r.length, r.stops)
+	seed := r.prompt.Hash()
+	q.wording = s.lexicon.wording(seed, s.cfg.ReasoningTokens)
+	q.finish = finishOf(q.wording, seed, r.length, r.stops)
 	q.Output = q.finish.tokens
 	if q.api.separatesReasoning {
 		q.reasoning = min(s.cfg.ReasoningTokens, q.Output)
 	}
 	if s.cfg.CacheGenerated {
 		for k := range q.Output - 1 {
-			q.Prompt.AddAnswer(wordTokens[wordIndex(q.seed, k)])
+			q.Prompt.AddAnswer(q.token(k))
 		}
 	}
 	return q

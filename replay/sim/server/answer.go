@@ -1,18 +1,14 @@
 package server
 
-import (
-	"strconv"
-
-	"moontide/replay/sim/engine"
-)
+import "strconv"
 
 // answer is an answer to a client, encoded by its API.
 type answer struct {
-	api       *api
-	id        string // without the API's prefix
-	created   int64  // Unix time in seconds
-	model     string // quoted
-	seed      uint64 // seed of the words
+	api     *api
+	id      string // without the API's prefix
+	created int64  // Unix time in seconds
+	model   string // quoted
+	wording
 	finish    finish
 	reasoning int // number of tokens of reasoning, before the visible text
 	maxTokens int // as requested; 0 if not
@@ -29,50 +25,6 @@ type answer struct {
 	sequence          int    // events so far
 }
 
-// words lists the generated tokens, each one word of text.
-var words = [...]string{
-	" a", " all", " am", " an", " and", " any", " are", " as",
-	" at", " be", " but", " by", " can", " day", " did", " do",
-	" end", " far", " few", " for", " get", " go", " had", " has",
-	" he", " her", " him", " his", " how", " if", " in", " is",
-	" it", " its", " just", " kind", " let", " like", " long", " made",
-	" many", " may", " me", " more", " my", " no", " not", " now",
-	" of", " on", " one", " or", " our", " out", " she", " so",
-	" that", " the", " then", " they", " this", " to", " we", " you",
-}
-
-// wordTokens holds the words as prompt tokens.
-var wordTokens = func() (tokens [len(words)]uint64) {
-	for i, word := range words {
-		tokens[i] = engine.WordToken(word[1:])
-	}
-	return tokens
-}()
-
-// wordIndex returns the index of the word for token k of an answer. The odd
-// stride visits all words before repeating one.
-func wordIndex(seed uint64, k int) int {
-	return int((seed + uint64(k)*37) % uint64(len(words)))
-}
-
-// round is the text of all words in the order in which answers visit them, with
-// the place of each word and where the word at each place starts. Events that
-// repeat the text so far copy it from here.
-var round = func() (r struct {
-	text  string
-	place [len(words)]int
-	start [len(words) + 1]int
-}) {
-	for k := range words {
-		r.place[wordIndex(0, k)] = k
-		r.text += words[wordIndex(0, k)]
-		r.start[k+1] = len(r.text)
-	}
-	return r
-}()
-
-func (a *answer) word(k int) string { return words[wordIndex(a.seed, k)] }
-
 // text returns the text of token k as sent to the client.
 func (a *answer) text(k int) string {
 	switch f := &a.finish; {
@@ -86,11 +38,9 @@ func (a *answer) text(k int) string {
 
 // appendText appends the text of the tokens from..upTo.
 func (a *answer) appendText(b []byte, from, upTo int) []byte {
-	for end := min(upTo, a.finish.whole); from < end; {
-		at := round.place[wordIndex(a.seed, from)]
-		n := min(end-from, len(words)-at)
-		b = append(b, round.text[round.start[at]:round.start[at+n]]...)
-		from += n
+	if whole := min(upTo, a.finish.whole); from < whole {
+		b = a.appendWords(b, from, whole)
+		from = whole
 	}
 	if from == a.finish.whole && from < upTo {
 		b = append(b, a.finish.tail...)
@@ -104,7 +54,7 @@ func (a *answer) appendIDs(b []byte, from, upTo int) []byte {
 		if k > from {
 			b = append(b, ',')
 		}
-		b = strconv.AppendUint(b, wordTokens[wordIndex(a.seed, k)], 10)
+		b = strconv.AppendUint(b, a.token(k), 10)
 	}
 	return b
 }

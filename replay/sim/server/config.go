@@ -17,8 +17,8 @@ type Config struct {
 	// TimeScale is the speed of the deployment relative to real time, from
 	// [LeastTimeScale] to [MostTimeScale]; 0 is 1.
 	TimeScale float64
-	// CacheGenerated also caches generated tokens, so that the next turn of a
-	// conversation, which repeats them, does not recompute them.
+	// CacheGenerated also caches generated tokens, all but the last of an answer, so
+	// that a later turn of a conversation that has the answer does not recompute it.
 	CacheGenerated bool
 	MaxBody        int // maximum bytes of a request's body; 0 is 64 MiB
 	// Faults lists faults to simulate. Each affects its share of the requests

@@ -26,8 +26,10 @@
 // Tokens are predictable: a text has one token per word, separated by white space,
 // a conversation has the tokens of its texts without a template, and every
 // generated token is one word with a leading space. So a conversation has the same
-// tokens, the same answer and the same blocks in the cache in every API.
-// [Config.Encode] replaces words by the tokens of a model. In messages, as in
+// tokens, the same answer and the same blocks in the cache in every API, and an answer
+// in a later prompt, as text or token ids, has the tokens that were generated.
+// [Config.Encode] replaces words by the tokens of a model; answers then have only words
+// that are one token, unless there are none. In messages, as in
 // Anthropic's API, input_tokens are only the tokens that are neither read from the
 // cache nor marked to be written to it: the prompt has input_tokens +
 // cache_read_input_tokens + cache_creation_input_tokens.
@@ -35,7 +37,8 @@
 // [Config.Refuse] makes the server refuse parameters, or whole APIs, as others do.
 // [Config.ReasoningTokens] makes the start of each answer reasoning:
 // reasoning_content in chat, an item with reasoning_text in responses, a thinking
-// block in messages. The text of completions and /generate includes it.
+// block in messages. The text of completions and /generate includes it. Prompts do not
+// have the reasoning of earlier answers, except in chat if the client returns it.
 //
 // Request headers: X-Session-ID identifies the conversation, for routing by session.
 // X-Moontide-Stamps: 1 adds a member "written_ns" to each event, the time at which

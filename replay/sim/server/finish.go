@@ -54,9 +54,9 @@ type finish struct {
 	tail  string
 }
 
-// finishOf returns where the answer of a seed ends.
-func finishOf(seed uint64, limits lengthLimits, stops stopStrings) finish {
-	tokens, reason := limits.length(seed)
+// finishOf returns where the answer to a prompt ends.
+func finishOf(w wording, prompt uint64, limits lengthLimits, stops stopStrings) finish {
+	tokens, reason := limits.length(prompt)
 	f := finish{tokens: tokens, reason: reason, whole: tokens}
 	longest := 0
 	for _, stop := range stops.strings {
@@ -69,12 +69,12 @@ func finishOf(seed uint64, limits lengthLimits, stops stopStrings) finish {
 	// found. Every token has at least two bytes.
 	reach := longest/2 + 2
 	begin := max(0, limits.minTokens-reach)
-	end := min(tokens, limits.minTokens+len(words)+reach)
+	end := min(tokens, max(limits.minTokens, w.turn)+len(w.words)+reach)
 	var text strings.Builder
 	var starts []int // positions in text of the tokens from begin on
 	for k := begin; k < end; k++ {
 		starts = append(starts, text.Len())
-		text.WriteString(words[wordIndex(seed, k)])
+		text.WriteString(w.word(k))
 		if k < limits.minTokens {
 			continue
 		}

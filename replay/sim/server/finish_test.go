@@ -14,16 +14,18 @@ type limits struct {
 	stops stopStrings
 }
 
-func (l limits) finish(seed uint64) finish { return finishOf(seed, l.lengthLimits, l.stops) }
+func (l limits) finish(w wording, seed uint64) finish {
+	return finishOf(w, seed, l.lengthLimits, l.stops)
+}
 
 // answered is what a client sees of an answer with stop strings, by vLLM's rule:
 // after each token beyond min_tokens the text is searched for each stop string in
 // turn, and cut before the first one found.
-func answered(s limits, seed uint64) (text string, tokens int, stop string) {
+func answered(w wording, s limits, seed uint64) (text string, tokens int, stop string) {
 	tokens, _ = s.length(seed)
 	for k := range tokens {
 		before := len(text)
-		text += words[wordIndex(seed, k)]
+		text += w.word(k)
 		if k < s.minTokens {
 			continue
 		}
@@ -43,6 +45,7 @@ func answered(s limits, seed uint64) (text string, tokens int, stop string) {
 func TestAnswerEndsAtStopStrings(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
+		w := plainWords.wording(seed, rapid.SampledFrom([]int{0, 5, 64, 128}).Draw(rt, "reasoning"))
 		s := limits{
 			lengthLimits: lengthLimits{
 				maxTokens: rapid.IntRange(1, 400).Draw(rt, "max"), minTokens: rapid.IntRange(0, 300).Draw(rt, "min"),
@@ -52,7 +55,7 @@ func TestAnswerEndsAtStopStrings(t *testing.T) {
 		}
 		var all strings.Builder // text from which most stop strings are taken
 		for k := range 200 {
-			all.WriteString(words[wordIndex(seed, k)])
+			all.WriteString(w.word(k))
 		}
 		for range rapid.IntRange(1, 3).Draw(rt, "stops") {
 			from, n := rapid.IntRange(0, all.Len()-1).Draw(rt, "from"), rapid.IntRange(1, 60).Draw(rt, "bytes")
@@ -61,8 +64,8 @@ func TestAnswerEndsAtStopStrings(t *testing.T) {
 		if rapid.Bool().Draw(rt, "none") {
 			s.stops.strings = []string{"0", " no such words"}
 		}
-		text, tokens, stop := answered(s, seed)
-		a := answer{api: &completionAPI, seed: seed, finish: s.finish(seed)}
+		text, tokens, stop := answered(w, s, seed)
+		a := answer{api: &completionAPI, wording: w, finish: s.finish(w, seed)}
 		got := ""
 		for k := range a.finish.tokens {
 			got += a.text(k)
@@ -78,10 +81,10 @@ func TestAnswerEndsAtStopStrings(t *testing.T) {
 
 // Only the last event, with the finish reason, may have no text.
 func TestStoppedStream(t *testing.T) {
-	seed := uint64(0)
-	word := func(k int) string { return words[wordIndex(seed, k)] }
+	w := plainWords.wording(0, 0)
+	word := w.word
 	s := limits{lengthLimits: lengthLimits{maxTokens: 100, ignoreEOS: true}, stops: stopStrings{strings: []string{word(3)[2:] + word(4) + word(5)}}}
-	a := answer{api: &completionAPI, id: "x", model: `"m"`, seed: seed, finish: s.finish(seed)}
+	a := answer{api: &completionAPI, id: "x", model: `"m"`, wording: w, finish: s.finish(w, 0)}
 	a.api.begin(&a)
 	var texts []string
 	var b []byte

@@ -54,10 +54,12 @@ func (c Config) readPrompt(api *api, w *wireRequest, p tokens) *apiError {
 }
 
 type wireMessage struct {
-	Type      string `json:"type"`
-	Role      string `json:"role"`
-	Content   raw    `json:"content"`
-	ToolCalls raw    `json:"tool_calls"`
+	Type             string `json:"type"`
+	Role             string `json:"role"`
+	Content          raw    `json:"content"`
+	ReasoningContent raw    `json:"reasoning_content"`
+	Reasoning        raw    `json:"reasoning"`
+	ToolCalls        raw    `json:"tool_calls"`
 }
 
 type wirePart struct {
@@ -72,6 +74,9 @@ type messageForm struct {
 	// skipped lists types of messages and parts that do not count as input: the
 	// reasoning of earlier answers.
 	skipped []string
+	// reasoning is whether messages have members with the reasoning of earlier
+	// answers, which counts.
+	reasoning bool
 }
 
 // readMessages adds the contents of all messages to the prompt.
@@ -103,6 +108,9 @@ func (w *wireRequest) readMessage(m *wireMessage, param string, form messageForm
 	if !absent(m.ToolCalls) && string(m.ToolCalls) != "[]" {
 		return notSupported(param + ".tool_calls")
 	}
+	if err := m.readReasoning(param, form, p); err != nil {
+		return err
+	}
 	param += ".content"
 	switch {
 	case absent(m.Content) && m.Role == "assistant":
@@ -111,6 +119,20 @@ func (w *wireRequest) readMessage(m *wireMessage, param string, form messageForm
 		return badRequest(param, "%s is missing", param)
 	}
 	return w.readContent(m.Content, param, form, p)
+}
+
+// readReasoning adds the reasoning of an earlier answer, under DeepSeek's name or
+// vLLM's.
+func (m *wireMessage) readReasoning(param string, form messageForm, p tokens) *apiError {
+	if !form.reasoning || m.Role != "assistant" {
+		return nil
+	}
+	for _, r := range []parameter{{".reasoning_content", m.ReasoningContent}, {".reasoning", m.Reasoning}} {
+		if !absent(r.value) {
+			return readText(r.value, param+r.name, p)
+		}
+	}
+	return nil
 }
 
 // readContent adds a text or an array of text parts to the prompt.

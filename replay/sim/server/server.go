@@ -32,6 +32,7 @@ type Server struct {
 	start     time.Time
 	mono      int64  // start on the system's monotonic clock, in ns
 	model     string // quoted for JSON
+	lexicon   *lexicon
 	idSeed    uint64
 	lastID    atomic.Uint64
 	latencies latencies
@@ -70,6 +71,7 @@ func New(cfg Config) (*Server, error) {
 		start:     start,
 		mono:      monotonic.At(start),
 		model:     string(quoted(cfg.Model)),
+		lexicon:   lexiconOf(cfg.Encode),
 		idSeed:    rand.Uint64(),
 		latencies: newLatencies(),
 		cluster:   cluster,

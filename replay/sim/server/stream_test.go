@@ -243,7 +243,7 @@ func TestWordsAreDistinctAndPlain(t *testing.T) {
 		}
 		seen[w] = true
 	}
-	a := answer{seed: 5}
+	a := answer{wording: plainWords.wording(5, 0)}
 	if a.word(0) == a.word(1) || a.word(3) != a.word(3+len(words)) {
 		t.Error("the words of an answer do not go round")
 	}

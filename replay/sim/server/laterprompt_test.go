@@ -1,0 +1,132 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"testing"
+
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/server"
+)
+
+// jsonOf returns the JSON of v.
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// ways are the ways in which a later prompt can have an earlier answer.
+var ways = []struct {
+	name, path, first string
+	keeps, separates  bool // the reasoning stays; the API tells it from visible text
+	next              func(t *testing.T, answer string) string
+}{
+	{"text", completionPath, `"prompt":"X two three four five"`, true, false, func(t *testing.T, answer string) string {
+		type body struct{ Choices []struct{ Text string } }
+		return `"prompt":` + jsonOf(t, "X two three four five"+parsed[body](t, []byte(answer)).Choices[0].Text+" and so on")
+	}},
+	{"token ids", completionPath, `"prompt":[1,2,3,4,5],"return_token_ids":true`, true, false, func(t *testing.T, answer string) string {
+		type body struct {
+			Choices []struct {
+				IDs []uint64 `json:"token_ids"`
+			}
+		}
+		return `"prompt":` + jsonOf(t, append(append([]uint64{1, 2, 3, 4, 5}, parsed[body](t, []byte(answer)).Choices[0].IDs...), 6, 7, 8))
+	}},
+	{"output ids", generatePath, `"input_ids":[1,2,3,4,5]`, true, false, func(t *testing.T, answer string) string {
+		type body struct {
+			IDs []uint64 `json:"output_ids"`
+		}
+		return `"input_ids":` + jsonOf(t, append(append([]uint64{1, 2, 3, 4, 5}, parsed[body](t, []byte(answer)).IDs...), 6, 7, 8))
+	}},
+	{"messages", chatPath, `"messages":[{"role":"user","content":"X two three four five"}]`, false, true, func(t *testing.T, answer string) string {
+		return nextMessages(t, answer, "")
+	}},
+	{"messages and reasoning_content", chatPath, `"messages":[{"role":"user","content":"X two three four five"}]`, true, true, func(t *testing.T, answer string) string {
+		return nextMessages(t, answer, "reasoning_content")
+	}},
+	{"messages and reasoning", chatPath, `"messages":[{"role":"user","content":"X two three four five"}]`, true, true, func(t *testing.T, answer string) string {
+		return nextMessages(t, answer, "reasoning")
+	}},
+}
+
+func nextMessages(t *testing.T, answer, reasoning string) string {
+	type body struct {
+		Choices []struct{ Message map[string]any }
+	}
+	got := parsed[body](t, []byte(answer)).Choices[0].Message
+	message := map[string]any{"role": "assistant", "content": got["content"]}
+	if thought, ok := got["reasoning_content"]; ok && reasoning != "" {
+		message[reasoning] = thought
+	}
+	return `"messages":[{"role":"user","content":"X two three four five"},` + jsonOf(t, message) + `,{"role":"tool","content":"and so on"}]`
+}
+
+// The next turn finds all of an answer that it has cached, except for its last token,
+// in whatever form it has it; an answer without its reasoning is not in the cache.
+func TestAnswersInLaterPrompts(t *testing.T) {
+	t.Parallel()
+	const size, prompt, added = 3, 5, 3
+	tokenizer := func(dst []uint32, text string) ([]uint32, error) {
+		for word := range strings.FieldsSeq(text) {
+			if rest, ok := strings.CutPrefix(word, "a"); ok { // two tokens
+				dst, word = append(dst, 1), rest
+			}
+			h := fnv.New32a()
+			h.Write([]byte(word))
+			dst = append(dst, 100+h.Sum32()%1_000_000)
+		}
+		return dst, nil
+	}
+	for _, encode := range []server.Encoder{nil, tokenizer} {
+		for _, reasoning := range []int{0, 4, 32, 64} {
+			cfg := over(engine.Config{BlockSize: size})
+			cfg.CacheGenerated, cfg.ReasoningTokens, cfg.Encode = true, reasoning, encode
+			s, asked := start(t, cfg), 1000
+			for _, way := range ways {
+				for _, n := range []int{1, 2, 3, 5, 6, 7, 30, 66, 70} {
+					asked++ // another conversation
+					other := strings.NewReplacer("X", fmt.Sprint("x", asked), "[1,", fmt.Sprintf("[%d,", asked))
+					ask := func(members string, n int) string {
+						body := fmt.Sprintf(`{"model":"sim",%s,"ignore_eos":true,"max_tokens":%d,"sampling_params":{"max_new_tokens":%[2]d}}`, members, n)
+						status, answer := s.do("POST", way.path, other.Replace(body))
+						if status != 200 {
+							t.Fatalf("%s: status %d: %s", way.name, status, answer)
+						}
+						return answer
+					}
+					answer := ask(way.first, n)
+					added := added
+					if encode != nil && !strings.Contains(way.name, "ids") {
+						added++ // and
+					}
+					dropped := 0
+					if !way.keeps {
+						dropped = min(reasoning, n)
+					}
+					shared := prompt + n - 1
+					if dropped > 0 {
+						shared = prompt
+					}
+					var got said
+					next := ask(way.next(t, answer), 1)
+					if way.path == generatePath {
+						readGenerated(t, "", []byte(next), &got)
+					} else {
+						readChoices(t, "", []byte(next), &got)
+					}
+					if want := prompt + n - dropped + added; got.Input != want || got.Cached != shared/size*size {
+						t.Errorf("%s, tokenizer %v, %d of %d tokens are reasoning: %d of %d tokens cached; want %d of %d",
+							way.name, encode != nil, min(reasoning, n), n, got.Cached, got.Input, shared/size*size, want)
+					}
+				}
+			}
+		}
+	}
+}
