@@ -176,9 +176,19 @@ func TestSessionsOutgrowTheContext(t *testing.T) {
 			if err != nil || len(m.records) != 2 || tally.Sent != 2 || tally.Cut != 4 || tally.Outgrown != 2 || tally.Failed != 0 {
 				t.Errorf("%+v, %v, %d records", tally, err, len(m.records))
 			}
+			v := VirtualRunner{Model: &narrow{fakeModel{took: always(20 * msec)}}, Recorder: &memory{}, Graph: plan.Graph, Sessions: limits}
+			virtual, err := v.Run(t.Context(), trace.FromSlice(rows))
+			if err != nil || virtual.Sent != 4 || virtual.Cut != 2 || virtual.Outgrown != 1 {
+				t.Errorf("in virtual time: %+v, %v", virtual, err)
+			}
 		})
 	}
 }
+
+// narrow is a model with a context of less than 9 tokens for later turns.
+type narrow struct{ fakeModel }
+
+func (*narrow) Fits(r trace.Request) bool { return r.InputLength < 9 }
 
 // A failure at the start of a session of any length is handled in little memory.
 func TestLongSessionFails(t *testing.T) {

@@ -24,6 +24,12 @@ type Model interface {
 	Advance(now time.Duration) []Record
 }
 
+// Fitter is a [Model] with a limited context. A turn that does not fit is not sent, and
+// ends its session: see [ErrOutgrown].
+type Fitter interface {
+	Fits(r trace.Request) bool
+}
+
 // VirtualRunner replays traces against a model in virtual time, with the
 // scheduling of a [Runner]. There is no client lag: a request is sent when it is
 // ready. It may run several times, with a new Model each.
@@ -171,6 +177,10 @@ func (r *virtualRun) sendDue() {
 		// Turns need no preparation here.
 		for turn, near := r.schedule.toPrepare(r.now); near; turn, near = r.schedule.toPrepare(r.now) {
 			r.schedule.takeTurn()
+			if model, limited := r.Model.(Fitter); limited && len(turn.before) > 0 && !model.Fits(turn.req) {
+				r.schedule.outgrow(turn, r.now)
+				continue
+			}
 			r.schedule.push(turn)
 		}
 		j, ready, ok := r.schedule.next(r.now)

@@ -128,6 +128,11 @@ func (e *Endpoint) refuse(f *flight, err error) {
 	})
 }
 
+// Fits implements [replay.Fitter].
+func (e *Endpoint) Fits(r trace.Request) bool {
+	return e.cluster.Fits(r.InputLength, max(r.OutputLength, 1)) == nil
+}
+
 // Forget implements [replay.Forgetter].
 func (e *Endpoint) Forget(row int) {
 	if e.book != nil {
