@@ -86,6 +86,7 @@ type checker struct {
 	times      times
 	delays     delays
 	sessions   sessions
+	graph      graph
 	lengths    lengths
 	sizes      *sizes
 	blocks     blocks
@@ -102,7 +103,8 @@ func newChecker(opts Options) *checker {
 		found:      found,
 		times:      times{found: found},
 		delays:     delays{found: found},
-		sessions:   sessions{found: found},
+		sessions:   sessions{found: found, latest: map[string]turn{}, named: map[string]turn{}, waiting: map[string][]turn{}},
+		graph:      graph{found: found, lines: map[string]int{}, named: map[string]bool{}},
 		lengths:    lengths{found: found},
 		sizes:      newSizes(found, opts.BlockSize),
 		blocks:     blocks{found: found},
@@ -115,6 +117,7 @@ func (c *checker) add(line int, r *trace.Request) {
 	c.times.add(line, r)
 	c.delays.add(r)
 	c.sessions.add(line, r)
+	c.graph.add(line, r)
 	c.lengths.add(line, r)
 	c.sizes.add(line, r)
 	c.blocks.add(line, r)
@@ -130,6 +133,7 @@ func (c *checker) report(skipped int, reasons []error) *Report {
 	default:
 		c.found.whole(Empty, 0, "")
 	}
+	c.graph.finish()
 	grid := c.times.finish(c.requests)
 	c.delays.finish()
 	c.lengths.finish()

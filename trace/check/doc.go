@@ -40,7 +40,8 @@
 // # Cost
 //
 // Memory grows with the distinct blocks (20 to 60 B each), the distinct last
-// blocks of prompts, the rows (about 30 B each) and the sessions. At most a
+// blocks of prompts, the rows (about 30 B each), the sessions, and the request ids
+// (about 250 B each). At most a
 // million timestamps and delays are kept; longer traces get a [CheckedInPart]
 // finding.
 package check

@@ -117,6 +117,7 @@ func (l *findings) list() []Finding {
 	list := make([]Finding, 0, len(l.found))
 	for _, d := range descriptions {
 		if f := l.found[d.kind]; f != nil {
+			slices.SortStableFunc(f.Examples, func(a, b Example) int { return cmp.Compare(a.Line, b.Line) })
 			list = append(list, *f)
 		}
 	}

@@ -223,7 +223,7 @@ func TestOnlyUnreadableOrContradictoryIsAnError(t *testing.T) {
 	want := []check.Kind{
 		check.Empty, check.NotTrace, check.BadRow, // unreadable
 		check.NoTime, check.NoTimestamps, check.SessionNotBegun, check.DelayWithoutSession, check.ZeroInput, // incomplete
-		check.TimeBackwards, check.SessionDisorder, check.WrongBlockSize, check.TwoParents, check.RepeatedID, // contradictory
+		check.TimeBackwards, check.SessionDisorder, check.WrongBlockSize, check.TwoParents, check.RepeatedID, check.Cycle, check.MissingRequest, // contradictory
 	}
 	got := check.KindsOf(check.Error)
 	slices.Sort(got)

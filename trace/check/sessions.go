@@ -10,14 +10,17 @@ import (
 // engines stream 1,000 tokens a second to one user.
 const fastestToken = 1.0
 
-// sessions checks the turns of each session.
+// sessions checks the turns of each session, and the rows that wait for others.
 type sessions struct {
-	found  *findings
-	latest map[string]turn
+	found   *findings
+	latest  map[string]turn
+	named   map[string]turn   // rows by request_id
+	waiting map[string][]turn // rows that wait for a later one, by its request_id
 }
 
-// turn is the latest row of a session.
+// turn is a row that others may wait for: the latest of a session, or a named one.
 type turn struct {
+	session  string
 	line     int
 	at       trace.Opt[float64]
 	isl, osl int
@@ -29,27 +32,78 @@ type turn struct {
 }
 
 func (c *sessions) add(line int, r *trace.Request) {
-	if r.SessionID == "" {
-		c.alone(line, r)
-		return
-	}
 	before, later := c.latest[r.SessionID]
-	if later {
+	switch {
+	case len(r.After) > 0:
+		c.waits(line, r)
+	case r.After != nil || r.SessionID == "":
+		c.alone(line, r)
+	case later:
 		c.follows(line, r, before)
-	} else {
+	default:
 		c.begins(line, r)
 	}
-	if c.latest == nil {
-		c.latest = map[string]turn{}
+	if r.SessionID == "" && r.ID == "" {
+		return
 	}
-	t := turn{line: line, at: r.Timestamp, isl: r.InputLength, osl: r.OutputLength}
+	t := turn{session: r.SessionID, line: line, at: r.Timestamp, isl: r.InputLength, osl: r.OutputLength}
 	if n := len(r.HashIDs); n > 1 {
 		t.full, t.id = n-1, r.HashIDs[n-2]
 	}
-	c.latest[r.SessionID] = t
+	if r.SessionID != "" {
+		c.latest[r.SessionID] = t
+	}
+	if r.ID != "" {
+		c.named[r.ID] = t
+		c.awaited(r.ID, t)
+	}
 }
 
-// alone checks the times of a row without a session.
+// waits checks a row that waits for requests that it names.
+func (c *sessions) waits(line int, r *trace.Request) {
+	if !r.Timestamp.Set && !r.Delay.Set {
+		c.found.add(AfterWithoutDelay, line, "after %.60q, no timestamp, no delay", r.After)
+	}
+	if r.Timestamp.Set && r.Delay.Set {
+		c.found.add(TimestampUnused, line, "timestamp %s, delay %s, after %.60q", ms(r.Timestamp.Value), ms(r.Delay.Value), r.After)
+	}
+	var continued turn // of the rows of this session, the last
+	for _, id := range r.After {
+		before, known := c.named[id]
+		switch {
+		case known && before.session == r.SessionID && before.line > continued.line:
+			continued = before
+			fallthrough
+		case known:
+			c.early(line, r.Timestamp, r.Delay.Set, before, id)
+		case r.Timestamp.Set && !r.Delay.Set:
+			c.waiting[id] = append(c.waiting[id], turn{line: line, at: r.Timestamp})
+		}
+	}
+	if continued.line > 0 && r.SessionID != "" {
+		c.prompt(line, r, continued)
+	}
+}
+
+// awaited checks the rows that have waited for a later row.
+func (c *sessions) awaited(id string, t turn) {
+	for _, w := range c.waiting[id] {
+		c.early(w.line, w.at, false, t, id)
+	}
+	delete(c.waiting, id)
+}
+
+// early checks that a row does not begin before one that it names can have ended.
+func (c *sessions) early(line int, at trace.Opt[float64], delayed bool, before turn, id string) {
+	if delayed || !at.Set || !before.at.Set {
+		return
+	}
+	if gap := at.Value - before.at.Value; gap < fastestToken*float64(max(before.osl, 1)) {
+		c.found.add(SessionOverlap, line, "timestamp %s is %s ms after line %d with output_length %d, request_id %.40q", ms(at.Value), ms(math.Round(gap*1000)/1000), before.line, before.osl, id)
+	}
+}
+
+// alone checks the times of a row that waits for no other.
 func (c *sessions) alone(line int, r *trace.Request) {
 	switch {
 	case r.Timestamp.Set && r.Delay.Value > 0:
@@ -83,6 +137,11 @@ func (c *sessions) follows(line int, r *trace.Request, before turn) {
 	case before.at.Set:
 		c.overlap(line, r, before)
 	}
+	c.prompt(line, r, before)
+}
+
+// prompt compares the prompt of a turn with that of the turn before.
+func (c *sessions) prompt(line int, r *trace.Request, before turn) {
 	switch {
 	case r.InputLength < before.isl:
 		c.found.add(TurnShrinks, line, "input_length %d after %d on line %d, session_id %.40q", r.InputLength, before.isl, before.line, r.SessionID)

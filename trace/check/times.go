@@ -74,7 +74,7 @@ func (c *times) add(line int, r *trace.Request) {
 func (c *times) finish(requests int) *trace.Grid {
 	if c.rows == 0 {
 		// Without any timestamps, single rows are not at fault.
-		c.found.drop(NoTime, SessionNotBegun, TurnWithoutDelay)
+		c.found.drop(NoTime, SessionNotBegun, TurnWithoutDelay, AfterWithoutDelay)
 		if requests > 0 {
 			c.found.whole(NoTimestamps, requests, "none of %d rows", requests)
 		}

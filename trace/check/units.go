@@ -105,7 +105,7 @@ type delays struct {
 }
 
 func (c *delays) add(r *trace.Request) {
-	if r.Delay.Value <= 0 {
+	if r.Delay.Value <= 0 || r.DelayKind == trace.Tool { // tools may be that fast
 		return
 	}
 	c.rows++
