@@ -10,7 +10,8 @@ import (
 
 // Options configures a comparison. The zero value works.
 type Options struct {
-	// Metrics defaults to [DefaultMetrics]. If an answer of either side began with
+	// Metrics defaults to [DefaultMetrics]. If a run has sessions or abandoned requests,
+	// they are followed by those of sessions and the share of abandoned requests. If an answer of either side began with
 	// reasoning, those of TTFT are followed by the same ones of TTFVT.
 	Metrics   []run.Metric
 	Seed      uint64 // seed of the bootstrap resamples
@@ -98,6 +99,25 @@ func DefaultMetrics() (all []run.Metric) {
 	return all
 }
 
+// sometimes returns the metrics that are compared by default if a run has sessions or
+// abandoned requests.
+func sometimes() []run.Metric {
+	sessions := run.SessionMetrics([]run.Statistic{run.Mean, run.Median, run.Percentile(99)})
+	return append([]run.Metric{run.MustMetric("abandoned_share")}, sessions...)
+}
+
+// withMeasured appends those of sometimes that are not 0 in a run of a side.
+func withMeasured(metrics []run.Metric, a, b []*Run) []run.Metric {
+	all := slices.Clone(metrics)
+	for _, m := range sometimes() {
+		named := slices.ContainsFunc(metrics, func(other run.Metric) bool { return other.Key == m.Key })
+		if !named && slices.ContainsFunc(slices.Concat(a, b), func(r *Run) bool { return r.values[m.Key].Value != 0 }) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // withTTFVT inserts the statistics of TTFVT after those of TTFT.
 func withTTFVT(metrics []run.Metric) (all []run.Metric) {
 	add := func(m run.Metric) {
@@ -127,6 +147,7 @@ func Of(a, b []*Run, opts Options) *Comparison {
 	if opts.Metrics == nil {
 		opts.Metrics = DefaultMetrics()
 	}
+	opts.Metrics = withMeasured(opts.Metrics, a, b)
 	if reasoned := func(r *Run) bool { return r.reasoned }; slices.ContainsFunc(a, reasoned) || slices.ContainsFunc(b, reasoned) {
 		opts.Metrics = withTTFVT(opts.Metrics)
 	}

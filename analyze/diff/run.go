@@ -91,9 +91,9 @@ func Read(s Source, metrics []run.Metric) (*Run, error) {
 			return nil, fmt.Errorf("row %d is in the record twice", row+1)
 		}
 	}
-	for _, m := range withTTFVT(metrics) {
+	for _, m := range slices.Concat(withTTFVT(metrics), sometimes()) {
 		r.values[m.Key] = m.Value(result)
-		r.counts[m.Key] = result.Latency(m.Latency).Count
+		r.counts[m.Key] = m.Count(result)
 	}
 	r.Verdict, r.Completed, r.Failed = result.Verdict, result.Completed, result.Failed
 	r.InputEstimates, r.OutputEstimates = result.InputEstimates, result.OutputEstimates

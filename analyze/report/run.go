@@ -125,7 +125,7 @@ func (runs Runs) metrics() []run.Metric {
 			objectives = append(objectives, o.Objective)
 		}
 	}
-	metrics := append(run.BlockMetrics(objectives), runs.reasoningMetrics()...)
+	metrics := slices.Concat(run.BlockMetrics(objectives), runs.reasoningMetrics(), runs.sessionMetrics())
 	shown := runs.latencies()
 	for _, l := range run.ScheduleLatencies {
 		if !slices.Contains(shown, l) {
@@ -170,6 +170,7 @@ func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
 	r.addGoodput(d)
 	r.addModels(d)
 	r.addFigures(d)
+	r.addSessions(d)
 	r.addGroups(d)
 	r.addCache(d)
 	addServer(d, &r.Result.Samples.Server)

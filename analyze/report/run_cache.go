@@ -45,6 +45,9 @@ func (r Run) addCache(d *doc.Document) {
 	s := d.Section("Prefix cache, predicted and measured")
 	s.Row("Predicted cached tokens", doc.Int(p.Predicted), "", "infinite cache, "+blocksOf(p))
 	s.Row("Measured cached tokens", doc.Int(p.Measured), "", fmt.Sprintf("as predicted for %s of %s requests", doc.Int(p.Equal), doc.Int(p.Requests)))
+	if n := p.FromAnswers; n.Set {
+		s.Row("From real answers", doc.Int(n.Value), "tokens", fmt.Sprintf("with answers from the trace, they would have been computed again; predicted %s", doc.Int(p.TracePredicted.Value)))
+	}
 	if f, some := predictionFigure(p); some {
 		defer s.Figure(f)
 	}
@@ -71,6 +74,8 @@ func blocksOf(p *run.CachePrediction) string {
 	switch {
 	case p.BlockSize > 0:
 		return fmt.Sprintf("in the server's blocks of %d tokens", p.BlockSize)
+	case p.AssumedBlock > 0:
+		return fmt.Sprintf("compared in blocks of %d tokens: the server's are unknown, at most %s tokens", p.AssumedBlock, doc.Int(p.MaxBlockSize))
 	case p.Measured > 0:
 		return fmt.Sprintf("not rounded to blocks: their size is unknown, at most %s tokens", doc.Int(p.MaxBlockSize))
 	}

@@ -71,7 +71,7 @@ func TestRunPageInChromium(t *testing.T) {
 		if saw.Width > saw.Room {
 			t.Errorf("in a window of %v the page is %v wide", saw.Room, saw.Width)
 		}
-		if saw.Figures != 14 || len(saw.Empty) > 0 || len(saw.Cut) > 0 {
+		if saw.Figures != 17 || len(saw.Empty) > 0 || len(saw.Cut) > 0 {
 			t.Errorf("%d wide: %d figures, empty are %q, cut are %q", width, saw.Figures, saw.Empty, saw.Cut)
 		}
 		if len(saw.Headings) < 6 || saw.Headings[0] != "Verdict: INVALID" || !saw.FirstIsOnPage {
@@ -145,7 +145,7 @@ func TestRunPageOnPaper(t *testing.T) {
 			beside++
 		}
 	}
-	if len(paper.Figures) != 14 || beside < 5 {
+	if len(paper.Figures) != 17 || beside < 5 {
 		t.Errorf("%d figures, %d beside another", len(paper.Figures), beside)
 	}
 	var pdf struct{ Data string }

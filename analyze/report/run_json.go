@@ -125,7 +125,9 @@ func (r Run) ownSummary() map[string]any {
 		"thresholds":           result.Thresholds,
 		"goodput":              goodputJSON(result.Goodput),
 		"gates":                gatesJSON(r.Judgements()),
-		"models":               r.modelsJSON(), // null unless requests name several models
+		"models":               r.modelsJSON(),                   // null unless requests name several models
+		"sessions":             runSessionsJSON(result.Sessions), // null if the trace has no sessions
+		"turns":                turnsJSON(result),                // how prompts relate to those before them, null without sessions or block ids
 	}
 }
 
@@ -169,12 +171,20 @@ func predictionJSON(r *run.Result) any {
 		}
 		causes[string(cause)] = of
 	}
-	return map[string]any{
+	keys := map[string]any{
 		"requests": p.Requests, "equal_requests": p.Equal,
 		"server_block_size": orNull(p.BlockSize, p.BlockSize > 0), "max_server_block_size": orNull(p.MaxBlockSize, p.BlockSize == 0), "template_tokens": p.TemplateTokens,
 		"shared_tokens": p.Shared, "predicted_tokens": p.Predicted, "measured_tokens": p.Measured,
 		"causes": causes,
 	}
+	if p.TracePredicted.Set { // prompts have real answers
+		keys["live"] = jsonObject(map[string]any{
+			"trace_predicted_tokens": p.TracePredicted, // predicted for the same requests with answers from the trace
+			"from_answers":           p.FromAnswers,    // of measured_tokens, those that would have been computed again then
+			"assumed_block_size":     orNull(p.AssumedBlock, p.AssumedBlock > 0),
+		})
+	}
+	return keys
 }
 
 // serverJSON returns null if the server's metrics were not scraped.

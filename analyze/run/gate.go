@@ -71,19 +71,14 @@ func (g Gate) Judge(r *Result) Judgement {
 	case !value.Set:
 		return g.Unmet("not measured in this run")
 	}
-	count := 0
-	if g.Metric.Latency != NoLatency {
-		count = r.Latency(g.Metric.Latency).Count
-	}
-	return g.JudgeValue(value.Value, value.Value, count, "")
+	return g.JudgeValue(value.Value, value.Value, g.Metric.Count(r), "")
 }
 
 // Unmet fails the gate for a reason.
 func (g Gate) Unmet(reason string) Judgement { return Judgement{Gate: g, Remark: reason} }
 
 // JudgeValue applies the gate to a value, which may count as another one: a change
-// that is not significant counts as 0. count is the number of values that a latency
-// was computed from.
+// that is not significant counts as 0. count is that of [Metric.Count].
 func (g Gate) JudgeValue(value, countsAs float64, count int, remark string) Judgement {
 	j := Judgement{Gate: g, Passed: g.passes(countsAs), Value: trace.Some(value), Remark: remark}
 	if margin := g.margin(countsAs); !math.IsInf(margin, 0) && !math.IsNaN(margin) {
@@ -102,7 +97,7 @@ const minBeyond = 5
 // tooFew returns why count values are too few for the gate's percentile, or "".
 func (g Gate) tooFew(count int) string {
 	s := g.Metric.Statistic
-	if g.Force || g.Metric.Latency == NoLatency || !s.IsQuantile {
+	if g.Force || g.Metric.Latency == NoLatency && !g.Metric.Session || !s.IsQuantile {
 		return ""
 	}
 	tail := min(s.P, 1-s.P)
@@ -116,6 +111,9 @@ func (g Gate) tooFew(count int) string {
 	what := "requests"
 	if g.Metric.Latency == ITL || g.Metric.Latency == ITLPerToken {
 		what = "gaps between tokens"
+	}
+	if g.Metric.Session {
+		what = "sessions"
 	}
 	return fmt.Sprintf("too few %s for %s: %d, needs %d (%d beyond it)", what, s.Key, count, needed, minBeyond)
 }

@@ -31,8 +31,8 @@ type band struct {
 
 var (
 	turnBands = []band{
-		{2, "1"}, {3, "2"}, {4, "3"}, {6, "4 to 5"}, {11, "6 to 10"}, {21, "11 to 20"}, {51, "21 to 50"}, {MaxEachTurn + 1, "51 to 100"},
-		{math.Inf(1), "101 and more"},
+		{2, "1"}, {3, "2"}, {4, "3"}, {6, "4-5"}, {11, "6-10"}, {21, "11-20"}, {51, "21-50"}, {MaxEachTurn + 1, "51-100"},
+		{math.Inf(1), "over 100"},
 	}
 	hitBands = []band{
 		{math.SmallestNonzeroFloat64, "none"}, {0.25, "below 25 %"}, {0.5, "25 to 50 %"}, {0.75, "50 to 75 %"}, {0.9, "75 to 90 %"},
@@ -62,7 +62,6 @@ func breakdowns(requests []Request, r *Result) []Breakdown {
 		bands []band
 		of    func(q *Request) (value float64, known bool)
 	}{
-		{"turn of the session", turnBands, func(q *Request) (float64, bool) { return float64(q.Turn), true }},
 		{"ISL", islBands(), func(q *Request) (float64, bool) { return float64(q.ISL), true }},
 		{"predicted share of the prompt that is cached", hitBands, func(q *Request) (float64, bool) {
 			hit, known := hits[q.Row]

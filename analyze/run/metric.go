@@ -21,6 +21,7 @@ type Metric struct {
 	Latency   Latency
 	Statistic Statistic
 	Goodput   bool // requires objectives
+	Session   bool // of sessions, by Statistic
 
 	column string
 	value  func(r *Result) trace.Opt[float64]
@@ -61,6 +62,7 @@ const (
 	Milliseconds      Unit = "ms"
 	RequestsPerSecond Unit = "req/s"
 	TokensPerSecond   Unit = "tok/s"
+	PerHour           Unit = "1/h"
 	Tokens            Unit = "tokens" // per request
 )
 
@@ -185,6 +187,9 @@ func ParseMetric(key string) (Metric, error) {
 			return Metric{}, err
 		}
 		return goodShare(l), nil
+	}
+	if m, known, err := parseSessionMetric(key); known {
+		return m, err
 	}
 	stat, latency, _ := strings.Cut(key, "_")
 	for l := NoLatency + 1; l < latencyCount; l++ {

@@ -15,7 +15,7 @@ type Detail struct {
 	Requests []Request
 	// Series is the measured part of the run over time.
 	Series Series
-	// Breakdowns groups requests by turn, ISL, and predicted hit rate.
+	// Breakdowns groups requests by ISL and predicted hit rate.
 	Breakdowns []Breakdown
 }
 
@@ -32,7 +32,7 @@ type Request struct {
 
 	inSession     bool
 	links         int32 // place in collector.links plus 1, 0 if none
-	input, cached int32 // the server's counts; cached is -1 if missing
+	input, cached int32 // the server's counts; without them the ISL and -1
 	osl           int32
 	prompt        int32 // place in the history of prompts, -1 if not sent
 }
@@ -45,11 +45,11 @@ func newRequest(rec *replay.Record, timing Timing, counted bool) Request {
 	if rec.SessionID != "" {
 		q.session = unique.Make(rec.SessionID)
 	}
+	if q.input = q.ISL; rec.Counts.Input.Set {
+		q.input = clampTokens(rec.Counts.Input.Value)
+	}
 	if rec.Counts.Cached.Set {
-		q.cached, q.input = clampTokens(rec.Counts.Cached.Value), q.ISL
-		if n := rec.Counts.Input; n.Set {
-			q.input = clampTokens(n.Value)
-		}
+		q.cached = clampTokens(rec.Counts.Cached.Value)
 	}
 	return q
 }

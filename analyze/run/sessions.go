@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 	"unique"
 
@@ -43,11 +44,22 @@ type TurnGroup struct {
 	Cached CachedTokens
 }
 
-// CachedTokens sums the requests with the server's count of cached tokens.
+// CachedTokens sums the cached tokens of requests.
 type CachedTokens struct {
-	Requests, Input, Measured int
+	Requests int // with the server's count of cached tokens
+	Input    int // prompt tokens of all
+	Measured int
 	// Of those that a [CachePrediction] covers, and the equal ones among them:
 	Compared, Predicted, Equal int
+}
+
+// Share returns a number of tokens as a share of the input, absent if the server
+// reported no cached tokens.
+func (c CachedTokens) Share(tokens int) trace.Opt[float64] {
+	if c.Requests == 0 {
+		return trace.Opt[float64]{}
+	}
+	return shareOf(tokens, c.Input)
 }
 
 // sessionLinks holds what a request waits for, if that is not the turn before, and
@@ -239,7 +251,7 @@ func (c *collector) eachSession() func(yield func(*session) bool) {
 func (c *collector) groupTurns(s *Sessions) {
 	each := make([]band, 0, MaxEachTurn+1)
 	for turn := 1; turn <= MaxEachTurn; turn++ {
-		each = append(each, band{below: float64(turn + 1)})
+		each = append(each, band{float64(turn + 1), strconv.Itoa(turn)})
 	}
 	each = append(each, turnBands[len(turnBands)-1])
 	predicted := predictionsByRow(c.result.Cache.Prediction.Each)
@@ -293,9 +305,9 @@ func (g *turnCollector) add(q *Request, p *PredictedRequest) {
 	g.complete(&q.Timing)
 	g.isl += int(q.ISL)
 	c := &g.cached
+	c.Input += int(q.input)
 	if q.cached >= 0 {
 		c.Requests++
-		c.Input += int(q.input)
 		c.Measured += int(q.cached)
 	}
 	if p != nil {
