@@ -45,9 +45,6 @@ func (r Run) addCache(d *doc.Document) {
 	s := d.Section("Prefix cache, predicted and measured")
 	s.Row("Predicted cached tokens", doc.Int(p.Predicted), "", "infinite cache, "+blocksOf(p))
 	s.Row("Measured cached tokens", doc.Int(p.Measured), "", fmt.Sprintf("as predicted for %s of %s requests", doc.Int(p.Equal), doc.Int(p.Requests)))
-	if n := p.FromAnswers; n.Set {
-		s.Row("From real answers", doc.Int(n.Value), "tokens", fmt.Sprintf("with answers from the trace, they would have been computed again; predicted %s", doc.Int(p.TracePredicted.Value)))
-	}
 	if f, some := predictionFigure(p); some {
 		defer s.Figure(f)
 	}
@@ -60,6 +57,9 @@ func (r Run) addCache(d *doc.Document) {
 	}
 	if p.TemplateTokens > 0 {
 		s.Row("Chat template", doc.Int(p.TemplateTokens), "tokens", "more per prompt")
+	}
+	if n := p.FromAnswers; n.Set {
+		s.Text(fmt.Sprintf("With answers from the trace, %s of these %s cached tokens would have been computed again.", doc.Int(n.Value), doc.Int(p.Measured)))
 	}
 	t := doc.Table{Columns: []string{"difference", "requests", "tokens", "cause"}, Left: doc.AllLeft}
 	for _, cause := range run.Causes {

@@ -26,30 +26,32 @@ func (r Run) addSessions(d *doc.Document) {
 		return
 	}
 	s := d.Section("Sessions")
-	s.Row("Completed", doc.Int(of.Completed), "sessions", fmt.Sprintf("of %s that ended", doc.Int(of.Ended)))
-	for _, row := range []struct {
-		name, note string
-		n          int
-	}{
+	s.Row("Completed sessions", doc.Int(of.Completed), "", fmt.Sprintf("of %s that ended", doc.Int(of.Ended)))
+	s.Row("Per hour", doc.FixedOr(of.PerHour, 1), "", "completed")
+	addCounts(s, []countRow{
 		{"Failed", "a request failed", of.Failed},
 		{"Abandoned", "the client closed a request", of.Abandoned},
-		{"Outgrew the context", "the model has no room for the next prompt", of.Cut.CutByContext},
+		{"Outgrew the context", "no room for the next prompt", of.Cut.CutByContext},
 		{"Cut by turns", "reached the limit of turns", of.Cut.CutByTurns},
 		{"Cut by time", "reached the limit of their duration", of.Cut.CutByTime},
 		{"Unfinished", "the run ended before", of.Cut.Unfinished},
-	} {
-		if row.n > 0 {
-			s.Row(row.name, doc.Int(row.n), "sessions", row.note)
+	})
+	r.addTurns(s)
+	t := doc.Table{Columns: []string{"", "Mean", "Median", "P90", "P99", "Max"}, Left: 1}
+	for _, row := range []struct {
+		name     string
+		of       stats.Sample
+		decimals int
+	}{{"Duration (s), first sent to last done", of.Duration, 2}, {"Requests", of.Turns, 1}} {
+		if q := row.of.Quantile; row.of.Count > 0 {
+			cells := []string{row.name}
+			for _, x := range []float64{row.of.Mean, q(0.5), q(0.9), q(0.99), row.of.Max} {
+				cells = append(cells, doc.Fixed(x, row.decimals))
+			}
+			t.Add(cells...)
 		}
 	}
-	s.Row("Per hour", doc.FixedOr(of.PerHour, 1), "sessions", "completed")
-	if d := of.Duration; d.Count > 0 {
-		seconds := func(x float64) string { return doc.Duration(1000 * x) }
-		s.Row("Duration", seconds(d.Mean), "", fmt.Sprintf("mean; p50 %s, p90 %s, p99 %s; first request sent to last done", seconds(d.Quantile(0.5)), seconds(d.Quantile(0.9)), seconds(d.Quantile(0.99))))
-		t := of.Turns
-		s.Row("Turns", doc.Fixed(t.Mean, 1), "", fmt.Sprintf("mean; p50 %s, p99 %s, max %s", doc.Fixed(t.Quantile(0.5), 0), doc.Fixed(t.Quantile(0.99), 0), doc.Fixed(t.Max, 0)))
-	}
-	r.addTurns(s)
+	s.Table(t)
 	if len(of.ByTurn) > 1 {
 		s = d.Section("By turn of the session")
 		addTurnTables(s, "turn", of.ByTurn)
@@ -63,10 +65,18 @@ func (r Run) addSessions(d *doc.Document) {
 // addTurnTables adds the latencies of groups and, if the server reported any, their
 // cached tokens.
 func addTurnTables(s *doc.Section, what string, groups []run.TurnGroup) {
-	t := doc.Table{Columns: []string{what, "Completed", "Failed", "Mean ISL", "Median TTFT (ms)", "P99 TTFT (ms)", "Median E2EL (ms)", "P99 E2EL (ms)"}, Left: 1}
-	cached := doc.Table{Columns: []string{what, "Cached tokens", "Share of input", "Predicted", "Requests as predicted"}, Left: 1}
+	columns := []string{what, "requests", "mean ISL", "TTFT p50", "p99", "E2EL p50", "p99"}
+	failed := slices.ContainsFunc(groups, func(g run.TurnGroup) bool { return g.Failed > 0 })
+	if failed {
+		columns = slices.Insert(columns, 2, "failed")
+	}
+	t := doc.Table{Columns: columns, Left: 1}
+	cached := doc.Table{Columns: []string{what, "cached tokens", "of input", "predicted", "requests as predicted"}, Left: 1}
 	for _, g := range groups {
-		cells := []string{g.Name, doc.Int(g.Completed), doc.Int(g.Failed), doc.Fixed(g.ISL, 0)}
+		cells := []string{g.Name, doc.Int(g.Completed), doc.Fixed(g.ISL, 0)}
+		if failed {
+			cells = slices.Insert(cells, 2, doc.Int(g.Failed))
+		}
 		for _, l := range []stats.Sample{g.TTFT, g.E2EL} {
 			for _, p := range []float64{0.5, 0.99} {
 				cells = append(cells, doc.FixedOr(quantileOf(l, p, 1), 2))
@@ -80,6 +90,7 @@ func addTurnTables(s *doc.Section, what string, groups []run.TurnGroup) {
 		}
 		cached.Add(cells...)
 	}
+	s.Text("TTFT and E2EL are in ms.")
 	s.Table(t)
 	if slices.ContainsFunc(groups, func(g run.TurnGroup) bool { return g.Cached.Requests > 0 }) {
 		s.Table(cached)
@@ -138,28 +149,35 @@ func turnFigures(s *run.Sessions) (figures []figure.Figure) {
 	return figures
 }
 
-// addTurns adds how the prompts of later turns relate to those before them.
-func (r Run) addTurns(s *doc.Section) {
-	t := r.Result.Turns
-	for _, row := range []struct {
-		name, note string
-		n          int
-	}{
-		{"Later turns", "whose prompt continues another", t.Later},
-		{"Extend it", "begin with all of it", t.Extends},
-		{"Shortened", "are not longer, as after a compaction", t.Shortened},
-		{"Rewritten", "begin differently", t.Rewritten},
-		{"Unknown", "the trace has no block ids to tell", t.Unknown},
-		{"Lost turns", "are waited for and not in the trace", t.Lost},
-		{"Real answers", "in " + doc.Count(t.Live, "prompt"), t.Answers},
-		{"Shorter answers", "than in the trace; more new tokens follow", t.Shorter},
-		{"Longer answers", "than in the trace; fewer new tokens follow", t.Longer},
-		{"Answers cut", doc.Count(t.CutTokens, "token") + " had no room in the next prompt", t.Cut},
-		{"Reasoning dropped", doc.Count(t.DroppedTokens, "token") + " not in the next prompt", t.Dropped},
-		{"Answers not known", "such as those before a resume: the trace's were sent", t.AnswerUnknown},
-	} {
+// countRow is a count that is shown unless it is 0.
+type countRow struct {
+	name, note string
+	n          int
+}
+
+func addCounts(s *doc.Section, rows []countRow) {
+	for _, row := range rows {
 		if row.n > 0 {
 			s.Row(row.name, doc.Int(row.n), "", row.note)
 		}
 	}
+}
+
+// addTurns adds how the prompts of later turns relate to those before them.
+func (r Run) addTurns(s *doc.Section) {
+	t := r.Result.Turns
+	addCounts(s, []countRow{
+		{"Later turns", "prompts that continue another", t.Later},
+		{"Extending", "they begin with all of it", t.Extends},
+		{"Shortened", "not longer, as after a compaction", t.Shortened},
+		{"Rewritten", "longer, but begin differently", t.Rewritten},
+		{"Unknown", "no block ids to tell", t.Unknown},
+		{"Lost turns", "waited for, but not in the trace", t.Lost},
+		{"Real answers", "in " + doc.Count(t.Live, "prompt"), t.Answers},
+		{"Shorter answers", "than in the trace: more new tokens", t.Shorter},
+		{"Longer answers", "than in the trace: fewer new tokens", t.Longer},
+		{"Answers cut", "no room for " + doc.Count(t.CutTokens, "token"), t.Cut},
+		{"Without reasoning", doc.Count(t.DroppedTokens, "token") + " dropped", t.Dropped},
+		{"Unknown answers", "as after a resume: the trace's sent", t.AnswerUnknown},
+	})
 }

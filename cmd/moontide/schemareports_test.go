@@ -19,11 +19,13 @@ type runSamples struct {
 	paced, scraped, unsized, failed string // one with a limit, with a server's metrics, with an unknown server, without an answer
 	mixed                           string // several models
 	left                            string // the client closed every request
+	live                            string // sessions with real answers
+	unsizedLive                     string // the same with an unknown server
 }
 
 func newRunSamples(t *testing.T) *runSamples {
 	t.Helper()
-	s := &runSamples{dir: t.TempDir(), paced: "paced", scraped: "scraped", unsized: "unsized", failed: "failed", mixed: "mixed", left: "left"}
+	s := &runSamples{dir: t.TempDir(), paced: "paced", scraped: "scraped", unsized: "unsized", failed: "failed", mixed: "mixed", left: "left", live: "live", unsizedLive: "unsized live"}
 	s.roundRobin, s.prefix = absolute(t, root+"/traces/runs/round-robin"), absolute(t, root+"/traces/runs/prefix")
 	must(t, s.dir, "simulate", sample(t), "--limit", "20", "--max-concurrency", "1", "--out", s.paced)
 	s.alter(t, s.scraped, "samples.jsonl", `"rss_bytes"`, `"server":{"engine":"vllm","engines":2,"kv_use":0.5,"kv_use_max":0.5,"running":1,"waiting":1,`+
@@ -32,6 +34,8 @@ func newRunSamples(t *testing.T) *runSamples {
 	s.alter(t, s.unsized, "requests.jsonl", `"last_ms": `, `"reasoning_only": true, "last_ms": `)
 	s.alter(t, s.unsized, "requests.jsonl", `"chunks": `, `"reasoning_tokens": 2, "chunks": `)
 	s.alter(t, s.failed, "requests.jsonl", `"status": 200`, `"status": 500, "error": "overload", "error_class": "status"`)
+	must(t, s.dir, "simulate", absolute(t, root+"/traces/agent.jsonl"), "--answers", "live", "--out", s.live)
+	s.alterCopy(t, s.live, s.unsizedLive, "run.json", `"server_block_size": 16,`, "")
 	s.alter(t, s.left, "samples.jsonl", `"rss_bytes"`, `"server":{"engine":"vllm","engines":2,"running":1,"aborted":0},"rss_bytes"`)
 	s.alter(t, s.left, "requests.jsonl", `"status": 200`, `"status": 200, "error": "closed", "error_class": "abandoned"`)
 	s.alter(t, s.mixed, "requests.jsonl", `"status": 200`, `"requested_model": "a", "status": 200`)
@@ -42,9 +46,18 @@ func newRunSamples(t *testing.T) *runSamples {
 // alter replaces text in a file of a copy of a run, which it makes if necessary.
 func (s *runSamples) alter(t *testing.T, name, file, old, new string) {
 	t.Helper()
+	s.alterCopy(t, s.roundRobin, name, file, old, new)
+}
+
+// alterCopy is alter for a copy of another run, whose folder is absolute or in s.dir.
+func (s *runSamples) alterCopy(t *testing.T, of, name, file, old, new string) {
+	t.Helper()
+	if !filepath.IsAbs(of) {
+		of = filepath.Join(s.dir, of)
+	}
 	dir := filepath.Join(s.dir, name)
 	if _, err := os.Stat(dir); err != nil {
-		if err := os.CopyFS(dir, os.DirFS(s.roundRobin)); err != nil {
+		if err := os.CopyFS(dir, os.DirFS(of)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +101,7 @@ func summarySchema(t *testing.T) schemaObject {
 	s := newRunSamples(t)
 	texts := s.prints(t, "report",
 		[]string{s.roundRobin, "--goodput", "ttft:100", "--fail-if", "mean_ttft>1h", "--cooldown-time", "1s"},
-		[]string{s.paced}, []string{s.scraped}, []string{s.unsized}, []string{s.failed}, []string{s.mixed}, []string{s.left})
+		[]string{s.paced}, []string{s.scraped}, []string{s.unsized}, []string{s.failed}, []string{s.mixed}, []string{s.left}, []string{s.live}, []string{s.unsizedLive})
 	number := schemaObject{"type": "number"}
 	cause := closedObject(schemaObject{"requests": number, "tokens": number, "cause": schemaObject{"type": "string"}}, []string{"requests", "tokens"})
 	schemas := &sampleSchemas{comments: reportComments(t), known: map[string]schemaObject{
