@@ -101,9 +101,11 @@ func DefaultMetrics() (all []run.Metric) {
 
 // sometimes returns the metrics that are compared by default if a run has sessions or
 // abandoned requests.
-func sometimes() []run.Metric {
-	sessions := run.SessionMetrics([]run.Statistic{run.Mean, run.Median, run.Percentile(99)})
-	return append([]run.Metric{run.MustMetric("abandoned_share")}, sessions...)
+func sometimes() (all []run.Metric) {
+	for _, key := range []string{"abandoned_share", "failed_sessions", "sessions_per_hour", "mean_session_duration_s", "median_session_duration_s", "p99_session_duration_s"} {
+		all = append(all, run.MustMetric(key))
+	}
+	return all
 }
 
 // withMeasured appends those of sometimes that are not 0 in a run of a side.
