@@ -18,7 +18,10 @@ func (p Prompt) AppendText(dst []byte) []byte {
 	start := len(dst)
 	for r := range p.runs() {
 		if r.key == p.ownKey { // its draws start where the ids end
-			r.from -= uint64(len(p.blocks) * p.blockSize)
+			r.from -= uint64(p.covered)
+		}
+		if p.segment.n > 0 {
+			dst, r = p.text.appendWordRest(dst, r)
 		}
 		dst = p.text.appendRun(dst, r)
 	}
@@ -106,6 +109,12 @@ func (c *Corpus) passage(draw uint64) int {
 	return i
 }
 
+// tokenOf returns the token of the passage with which a run starts that is beyond the
+// words of its key.
+func (c *Corpus) tokenOf(r run) int {
+	return (c.passage(draw(r.key, nameWords)) + int((r.from-nameWords)%uint64(len(c.lengths)))) % len(c.lengths)
+}
+
 // appendRun appends the tokens of a run: the words of its key, then its passage,
 // which wraps around at the end of the text.
 func (c *Corpus) appendRun(dst []byte, r run) []byte {
@@ -118,8 +127,7 @@ func (c *Corpus) appendRun(dst []byte, r run) []byte {
 	if n == 0 {
 		return dst
 	}
-	first := c.passage(draw(r.key, nameWords))
-	at := (first + int((r.from-nameWords)%uint64(len(c.lengths)))) % len(c.lengths)
+	at := c.tokenOf(r)
 	for n > 0 {
 		taken := min(n, len(c.lengths)-at)
 		dst = append(dst, c.text[c.offset(at):c.offset(at+taken)]...)

@@ -68,7 +68,7 @@ func (s Source) withDefaults() Source {
 // shards. The Prompt refers to r.HashIDs.
 func (s Source) Prompt(r trace.Request, row int) Prompt {
 	p := s.prompt(r.InputLength)
-	p.blocks, p.blockKeys = r.HashIDs, s.base(blockDomain, "")
+	p.blocks, p.blockKeys, p.covered = r.HashIDs, s.base(blockDomain, ""), len(r.HashIDs)*p.blockSize
 	p.ownKey = key(s.base(rowDomain, ""), uint64(row))
 	return p
 }
@@ -95,6 +95,8 @@ type Prompt struct {
 	blocks    []uint64 // ids of the leading blocks
 	blockKeys uint64   // base of their keys
 	ownKey    uint64   // key of the tokens not covered by ids
+	covered   int      // tokens covered by ids
+	segment   run      // if not empty, the whole prompt: see Segment
 	ids       idRange
 	words     *wordTable
 	text      *Corpus
@@ -112,6 +114,10 @@ type run struct {
 // runs returns the runs of the prompt.
 func (p Prompt) runs() iter.Seq[run] {
 	return func(yield func(run) bool) {
+		if p.segment.n > 0 {
+			yield(p.segment)
+			return
+		}
 		for i, at := 0, 0; at < p.length; i++ {
 			r := run{key: p.ownKey, from: uint64(at), n: min(p.blockSize, p.length-at)}
 			if i < len(p.blocks) {

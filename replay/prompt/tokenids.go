@@ -33,6 +33,20 @@ func (p Prompt) AppendJSONTokens(dst []byte) []byte {
 	return dst
 }
 
+// AppendJSONIDs appends token ids as AppendJSONTokens does those of a prompt.
+func AppendJSONIDs(dst []byte, ids []uint32) []byte {
+	const width = 11 // ten digits and a comma
+	dst = slices.Grow(append(dst, '['), len(ids)*width+1)
+	text, at := dst[len(dst):cap(dst)], 0
+	for _, id := range ids {
+		at += putDecimal(text[at:], id)
+	}
+	if at > 0 {
+		at-- // the last comma
+	}
+	return append(dst[:len(dst)+at], ']')
+}
+
 // idRange is the range of token ids to draw from.
 type idRange struct {
 	low, span uint64

@@ -70,6 +70,10 @@ func New(r trace.Request, row, blockSize int) *Prompt {
 	return &Prompt{Row: row, Len: r.InputLength, Session: r.SessionID, blockSize: max(blockSize, 1), ids: r.HashIDs}
 }
 
+// Covered returns how many tokens the block ids of the row cover. Tokens beyond are
+// its own.
+func (p *Prompt) Covered() int { return len(p.ids) * p.blockSize }
+
 // Generated is what a request generated.
 type Generated struct {
 	Tokens  int // that the next prompt can hold
