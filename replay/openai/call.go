@@ -23,9 +23,12 @@ type call struct {
 	head, body []byte
 	model      string // if there are several
 	turn       *turn  // nil unless values are echoed
+	continued  *continued
+	kept       *kept // nil unless the answer is kept
 	// body[promptStart:promptEnd] is the prompt's member.
 	promptStart, promptEnd int
-	timeout                time.Duration
+	timeout, cancelAfter   time.Duration
+	canceled               bool              // cancelAfter ends before timeout
 	maxText                int               // see answer
 	maxChunks              int               // of the answer
 	onToken                func(data []byte) // may be nil
@@ -99,6 +102,7 @@ func (c *call) begin(conn *http1.Conn, began time.Time) {
 	x.answer.stream.api, x.answer.stream.maxChunks = c.client.api, c.maxChunks
 	x.answer.stream.shared, x.answer.stream.onToken = &c.client.shared, c.onToken
 	x.answer.events.Budget = &c.client.budget
+	x.answer.stream.kept = c.kept
 	// Set one by one: a composite literal would need room on a stack that lives as
 	// long as the answer.
 	r, cfg := &x.response, &c.client.cfg
@@ -108,6 +112,11 @@ func (c *call) begin(conn *http1.Conn, began time.Time) {
 	}
 	r.Deadline, r.StartDeadline = began.Add(c.timeout), began.Add(cfg.FirstByteTimeout)
 	head, body := c.head, c.body
+	if c.cancelAfter > 0 {
+		if at := time.Now().Add(c.cancelAfter); at.Before(r.Deadline) {
+			r.Deadline, c.canceled = at, true
+		}
+	}
 	if conn.Used() && c.client.keep(len(body)) {
 		x.head, x.body = head, body
 	}
@@ -138,6 +147,7 @@ func (c *call) Send(ctx context.Context) replay.Outcome {
 		o.Class, o.Error = c.explain(ctx, class, err)
 	}
 	c.client.echo.answered(c.turn, o.Status, o.Class)
+	c.client.answered(c.continued, &o)
 	return o
 }
 
@@ -190,7 +200,8 @@ func dialClass(err error) replay.Class {
 	return replay.Connect
 }
 
-// explain distinguishes cancellations and timeouts from server errors.
+// explain distinguishes cancellations, abandoned requests and timeouts from server
+// errors.
 func (c *call) explain(ctx context.Context, class replay.Class, err error) (replay.Class, string) {
 	var idle *http1.IdleError
 	switch {
@@ -201,6 +212,8 @@ func (c *call) explain(ctx context.Context, class replay.Class, err error) (repl
 		return replay.Timeout, idle.Error()
 	case errors.Is(err, http1.ErrNotStarted):
 		return replay.Timeout, fmt.Sprintf("first-byte timeout: no token within %v", c.client.cfg.FirstByteTimeout)
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.canceled:
+		return replay.Abandoned, fmt.Sprintf("abandoned after %v", c.cancelAfter)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return replay.Timeout, fmt.Sprintf("request timeout: no complete answer within %v", c.timeout)
 	}

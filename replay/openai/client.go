@@ -47,6 +47,8 @@ type Client struct {
 	unlisted  []NamedModel      // models that the first server does not list
 	echo      *echoes
 	template  trace.Opt[int]
+	contexts  map[string]int // tokens of the context, by model, as far as they are known
+	live      *live          // nil unless answers are live
 
 	budget sse.Budget        // of the events of all streams
 	kept   atomic.Int64      // bytes of requests that may have to be sent again
@@ -82,7 +84,7 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	c := &Client{asked: cfg, fixed: fixed, echo: newEchoes(cfg.Echo)}
+	c := &Client{asked: cfg, fixed: fixed, echo: newEchoes(cfg.Echo), live: newLive(cfg)}
 	c.beginNegotiation()
 	c.caps.chunkTokens = 0 // without a probe, nothing is known
 	for i, base := range addresses {

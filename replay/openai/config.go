@@ -84,6 +84,20 @@ type Config struct {
 	ModelFromTrace, PriorityFromTrace bool
 	TraceModels                       []NamedModel
 	Source                            prompt.Source
+	// Answers says what later turns hold of earlier answers: AnswersFromTrace
+	// (default) or LiveAnswers. See the package comment.
+	Answers string
+	// KeepReasoning sends the reasoning of live answers back, as few models expect.
+	KeepReasoning bool
+	// Encode appends the tokens of a text of the model to dst. LiveAnswers need it for
+	// prompts of text other than messages, and from servers that send no token ids for
+	// prompts of token ids.
+	Encode func(dst []uint32, text string) ([]uint32, error)
+	// CancelAfter ends requests that are not complete this long after they were sent:
+	// they are abandoned. 0 means never.
+	CancelAfter time.Duration
+	// Retries is that of the replay.Runner.
+	Retries int
 	// Timeout limits a request, from sending to the end of its answer.
 	// FirstByteTimeout limits the time from sending to the first byte of the
 	// answer's tokens; heads, keep-alives and empty chunks are none. IdleTimeout
@@ -98,7 +112,8 @@ type Config struct {
 	// Echo lists headers and cookies of answers that are sent with the later turns
 	// of the session.
 	Echo []Echo
-	// Graph is that of the trace. It tells when values of sessions can be forgotten.
+	// Graph is that of the trace. LiveAnswers need it, and it tells when values of
+	// sessions can be forgotten.
 	Graph  *trace.Graph
 	APIKey string // sent as a bearer token; never printed
 	// APIKeyHeader, if not "", is the header that has the API key as its value,
@@ -148,7 +163,7 @@ func (cfg Config) urls() []string {
 
 // WithDefaults returns cfg with the defaults for what is absent.
 func (cfg Config) WithDefaults() Config {
-	cfg.Balance = cmp.Or(cfg.Balance, RoundRobin)
+	cfg.Balance, cfg.Answers = cmp.Or(cfg.Balance, RoundRobin), cmp.Or(cfg.Answers, AnswersFromTrace)
 	kind := cmp.Or(presetOf(cfg.Server), &presets[0])
 	cfg.APIKeyHeader = cmp.Or(cfg.APIKeyHeader, kind.keyHeader)
 	addresses, _ := cfg.addresses() // New returns the error
@@ -186,6 +201,14 @@ func (cfg Config) check() error {
 		return fmt.Errorf("balance is not %s: %q", strings.Join(Balances(), " or "), cfg.Balance)
 	case !slices.Contains(ConnectionModes(), cfg.Connections):
 		return fmt.Errorf("connections are not %s: %q", strings.Join(ConnectionModes(), " or "), cfg.Connections)
+	case !slices.Contains(AnswerModes(), cfg.Answers):
+		return fmt.Errorf("answers are not %s: %q", strings.Join(AnswerModes(), " or "), cfg.Answers)
+	case cfg.KeepReasoning && cfg.Answers != LiveAnswers:
+		return errors.New("reasoning is kept of live answers only")
+	case cfg.KeepReasoning && (cfg.Endpoint == Responses || cfg.Endpoint == Messages):
+		return fmt.Errorf("reasoning cannot be sent back on the %s endpoint", cfg.Endpoint)
+	case cfg.CancelAfter < 0:
+		return fmt.Errorf("time after which requests are abandoned is negative: %v", cfg.CancelAfter)
 	case cfg.Timeout < 0:
 		return fmt.Errorf("timeout is negative: %v", cfg.Timeout)
 	case cfg.FirstByteTimeout < 0:

@@ -18,7 +18,7 @@ var messagesAPI = api{
 		l.tail = append(appendMembers([]byte(`,"stream":true`), slices.Concat(m.extra, m.sampling)...), '}')
 		return l
 	},
-	scan: scanMessagesEvent, decode: decodeMessagesEvent,
+	scan: scanMessagesEvent, decode: decodeMessagesEvent, keep: keepMessages,
 }
 
 // scanMessagesEvent reads the events of tokens: a delta of a block has text or the

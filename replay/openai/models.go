@@ -24,7 +24,8 @@ func (c *Client) settleModel(ctx context.Context) (notes []string, err error) {
 	if s.base.deployment != "" { // it has one model and lists none
 		return nil, nil
 	}
-	models, status, err := c.models(ctx, s)
+	models, contexts, status, err := c.models(ctx, s)
+	c.contexts = contexts
 	c.listError = ""
 	if err != nil {
 		c.listError = c.printable(err.Error())
@@ -91,9 +92,9 @@ func listRefused(status int, text string) error {
 	return errors.New(text) // of a connection, a gateway without its server, or a redirect that says what to do
 }
 
-// models returns the names that /v1/models lists, and the status of the answer. Its
-// errors may quote secrets.
-func (c *Client) models(ctx context.Context, s *server) (names []string, status int, err error) {
+// models returns the names that /v1/models lists, the lengths of their contexts as far
+// as they are listed, and the status of the answer. Its errors may quote secrets.
+func (c *Client) models(ctx context.Context, s *server) (names []string, contexts map[string]int, status int, err error) {
 	var head fasthttp.RequestHeader
 	s.head.CopyTo(&head)
 	head.SetMethod(fasthttp.MethodGet)
@@ -103,23 +104,29 @@ func (c *Client) models(ctx context.Context, s *server) (names []string, status 
 	_, a, _, err := call.do(ctx)
 	switch {
 	case err != nil && a.status != statusOK:
-		return nil, a.status, err
+		return nil, nil, a.status, err
 	case a.err != nil && a.err != io.EOF:
-		return nil, a.status, fmt.Errorf("reading the list: %w", a.err)
+		return nil, nil, a.status, fmt.Errorf("reading the list: %w", a.err)
 	}
 	var list struct {
 		Data []struct {
-			ID string `json:"id"`
+			ID      string `json:"id"`
+			Context raw    `json:"max_model_len"` // of vLLM and SGLang
 		} `json:"data"`
 	}
 	if err := jsonscan.Strict.Unmarshal(a.text, &list); err != nil || list.Data == nil {
-		return nil, a.status, fmt.Errorf("not a list of models: %s", a.text)
+		return nil, nil, a.status, fmt.Errorf("not a list of models: %s", a.text)
 	}
 	if len(list.Data) == 0 {
-		return nil, a.status, errors.New("the list is empty")
+		return nil, nil, a.status, errors.New("the list is empty")
 	}
+	contexts = map[string]int{}
 	for _, m := range list.Data {
 		names = append(names, m.ID)
+		var length float64
+		if jsonscan.Strict.Unmarshal(m.Context, &length) == nil {
+			contexts[m.ID] = int(count(&length).Value)
+		}
 	}
-	return names, a.status, nil
+	return names, contexts, a.status, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"moontide/replay"
+	"moontide/trace"
 )
 
 // maxRefusals is how often Probe changes its requests for a server. With the list
@@ -22,6 +23,10 @@ func (c *Client) beginNegotiation() {
 	a := apiOf(c.cfg.Endpoint)
 	c.caps.ignoreEOS = c.caps.ignoreEOS && a.ignoreEOS && !c.cfg.StopAtEOS
 	c.caps.minTokens = c.caps.minTokens && a.minTokens && !c.cfg.StopAtEOS
+	if c.live != nil {
+		c.live.more, c.live.text = trace.Opt[int]{}, false
+		c.caps.chunkTokens |= inTokenIDs
+	}
 }
 
 // concession is something that requests can do without if a server refuses it.

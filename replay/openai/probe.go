@@ -50,7 +50,11 @@ func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 		}
 	}
 	more, err := c.probeUnlisted(ctx)
-	return slices.Concat(c.networkNotes(), notes, more), err
+	if err != nil {
+		return nil, err
+	}
+	answers, err := c.settleAnswers(ctx)
+	return slices.Concat(c.networkNotes(), notes, more, answers), err
 }
 
 // probeServer sends a short request and, to learn how the server counts tokens, a
@@ -84,7 +88,11 @@ func (c *Client) probeServer(ctx context.Context, s *server) (notes []string, ch
 		notes = append(notes, "the endpoint reports no usage: output tokens are estimated by the number of chunks")
 	}
 	// Ask for one kind of evidence at most.
-	if c.caps.chunkTokens &= told; c.caps.chunkTokens&inUsage != 0 {
+	c.caps.chunkTokens &= told
+	switch {
+	case c.live != nil && c.cfg.Prompt == Tokens && c.caps.chunkTokens&inTokenIDs != 0:
+		c.caps.chunkTokens = inTokenIDs
+	case c.caps.chunkTokens&inUsage != 0:
 		c.caps.chunkTokens = inUsage
 	}
 	c.setLayout()
@@ -99,9 +107,13 @@ func (c *Client) probe(ctx context.Context, s *server, n int) (replay.Outcome, t
 		body = append(body[:len(body)-1], `,"priority":1}`...)
 	}
 	call := c.newCall(s, "", body, 1)
-	call.timeout = min(probeTimeout, c.cfg.Timeout)
-	o := call.Send(ctx)
+	o := c.sendProbe(ctx, call)
 	return o, call.told
+}
+
+func (c *Client) sendProbe(ctx context.Context, probe *call) replay.Outcome {
+	probe.timeout = min(probeTimeout, c.cfg.Timeout)
+	return probe.Send(ctx)
 }
 
 // probeBody returns a prompt of n tokens. The last of token ids is the largest, so

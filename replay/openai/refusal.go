@@ -21,10 +21,12 @@ const (
 	UseOtherURL     Remedy = "url"         // the server does not have the path
 	UseLessExtra    Remedy = "extra body"  // it refuses a member that the user added
 	UseShorterText  Remedy = "context"     // its context is too short for a probe
+	UseTokenizer    Remedy = "tokenizer"   // give the model's tokenizer, or choose another API
 	UseOtherSetting Remedy = ""            // unknown
 )
 
-// RefusedError is the error of a probe that a server refuses in every form tried.
+// RefusedError is the error of a probe that a server refuses in every form tried, or
+// to which it does not answer what the run needs.
 type RefusedError struct {
 	Status int
 	Text   string // the server's words, on one line

@@ -36,9 +36,7 @@ func (c *Client) prepare(r trace.Request, row int) (*call, error) {
 	model := c.modelOf(r, row)
 	head := c.headOf(model)
 	body := c.startBody(head, r.InputLength)
-	p := r
-	p.InputLength = c.exactLength(r.InputLength)
-	body, err := c.appendPrompt(body, r, c.cfg.Source.Prompt(p, row))
+	body, turn, err := c.appendRow(body, r, row)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +44,10 @@ func (c *Client) prepare(r trace.Request, row int) (*call, error) {
 	body = c.appendPriority(body, r)
 	call := c.newCall(c.server(r, row), r.SessionID, c.finishBody(body, r.OutputLength), r.OutputLength)
 	call.promptStart, call.promptEnd = len(head), end
+	call.cancelAfter = c.cfg.CancelAfter
+	if turn != nil {
+		call.continued, call.kept = turn, turn.kept
+	}
 	if c.severalModels() {
 		call.model = model
 	}

@@ -25,7 +25,7 @@ var responsesAPI = api{
 		l.tail = append(appendMembers(l.tail, slices.Concat(m.extra, m.sampling)...), '}')
 		return l
 	},
-	scan: scanResponsesEvent, decode: decodeResponsesEvent,
+	scan: scanResponsesEvent, decode: decodeResponsesEvent, keep: keepResponses,
 }
 
 // responsesDelta classifies a type of event by the text that it adds to the answer.

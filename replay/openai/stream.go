@@ -36,6 +36,7 @@ type stream struct {
 	told            tokenEvidence // what the server tells about the tokens of a chunk
 	counts          replay.Counts
 	onToken         func(data []byte) // may be nil
+	kept            *kept             // nil unless later turns need the answer
 }
 
 // take handles the data of an event.
@@ -76,6 +77,9 @@ func (s *stream) take(data []byte, at poll.Arrival) error {
 		}
 	} else {
 		s.otherEvent(at)
+	}
+	if s.kept != nil && info.choice {
+		s.kept.take(s.api, data)
 	}
 	s.finished = s.finished || info.finished
 	s.done = info.done

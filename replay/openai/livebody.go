@@ -1,0 +1,222 @@
+package openai
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"moontide/replay/prompt"
+	"moontide/replay/transcript"
+)
+
+// part is a part of a prompt that ends where an answer, or the prompt, does.
+type part struct {
+	segments []transcript.Segment // of the trace's tokens
+	tokens   int                  // of the segments
+	of       *entry               // the row whose tokens are the last ones
+	answer   int                  // tokens of the answer to that row that follow; 0 for the last part
+	dropped  int                  // tokens of the answer before these
+	extra    int                  // tokens after the segments, or of them not sent if negative
+}
+
+// partsOf returns the parts of a prompt. All but the last are as they were sent.
+func partsOf(e *entry) (parts []part, err error) {
+	var p part
+	for g := range e.Prompt.Segments() {
+		if g.Kind != transcript.Reply {
+			p.segments = append(p.segments, g)
+			p.tokens += g.Len
+			continue
+		}
+		if p.of = e.Find(int(g.ID)); p.of == nil {
+			return nil, fmt.Errorf("the answer to row %d is not known", g.ID)
+		}
+		if err := p.of.Answer.err; err != nil {
+			return nil, fmt.Errorf("an earlier answer cannot be carried into this turn: %w", err)
+		}
+		p.answer, p.dropped, p.extra = g.Len, g.From, p.of.Answer.sent.extra
+		parts = append(parts, p)
+		p = part{}
+	}
+	p.of = e
+	return append(parts, p), nil
+}
+
+// fit makes the last part as long as it takes for the prompt to have its length, and
+// returns what the server counts. See the package comment.
+func (c *Client) fit(e *entry, parts []part) (counted int) {
+	last := len(parts) - 1
+	want, before := e.Prompt.Len, c.template.Value+last*c.moreTemplate()
+	if want == 0 {
+		return before
+	}
+	if !c.cfg.ExactISL {
+		want += before
+	}
+	for _, p := range parts[:last] {
+		before += max(p.tokens+p.extra, 0) + p.answer
+	}
+	if e.Turn.Relation == transcript.Extends && e.Turn.Answer > 0 {
+		before = e.Base.Answer.sent.length + e.Turn.Answer + c.moreTemplate()
+	}
+	own := max(want-before, 1)
+	parts[last].extra = own - parts[last].tokens
+	return before + own
+}
+
+// moreTemplate returns how many tokens the template adds for an answer and what
+// follows it.
+func (c *Client) moreTemplate() int {
+	if c.live == nil {
+		return 0
+	}
+	return c.live.more.Value
+}
+
+// eachOf calls add with the content of a part in order.
+func (c *Client) eachOf(e *entry, p *part, add func(prompt.Prompt)) {
+	left := p.tokens + p.extra
+	for _, g := range p.segments {
+		if g.Len = min(g.Len, left); g.Len <= 0 {
+			return
+		}
+		left -= g.Len
+		covered := 0
+		if g.Kind == transcript.Own {
+			covered = e.Find(int(g.ID)).Prompt.Covered()
+		}
+		add(c.cfg.Source.Segment(g, covered))
+	}
+	if left > 0 {
+		row := p.of.Prompt
+		from := max(row.Len, row.Covered())
+		add(c.cfg.Source.Segment(transcript.Segment{Source: transcript.Source{Kind: transcript.Own, ID: uint64(row.Row), From: from}, Len: left}, row.Covered()))
+	}
+}
+
+// appendParts appends the member of a prompt with answers.
+func (c *Client) appendParts(body []byte, e *entry, parts []part) []byte {
+	if c.api.messages != "" {
+		return c.appendTurns(body, e, parts)
+	}
+	before, after := c.api.prompt(c.cfg.Prompt)
+	body = append(body, before...)
+	if c.cfg.Prompt == Tokens {
+		return append(c.appendIDs(body, e, parts), after...)
+	}
+	body = append(body, '"')
+	for i := range parts {
+		if i > 0 {
+			body = append(body, ' ')
+		}
+		body = c.appendText(body, e, &parts[i])
+		body = append(body, parts[i].answerText()...)
+	}
+	return append(append(body, '"'), after...)
+}
+
+// appendIDs appends the token ids of a prompt.
+func (c *Client) appendIDs(body []byte, e *entry, parts []part) []byte {
+	start := len(body)
+	join := func(add func([]byte) []byte) {
+		if len(body) == start {
+			body = add(body)
+			return
+		}
+		at := len(body) - 1
+		body = add(body[:at])
+		body[at] = ','
+	}
+	for i := range parts {
+		p := &parts[i]
+		c.eachOf(e, p, func(g prompt.Prompt) { join(g.AppendJSONTokens) })
+		if p.answer > 0 {
+			ids := p.of.Answer.ids[p.dropped:][:p.answer]
+			join(func(b []byte) []byte { return prompt.AppendJSONIDs(b, ids) })
+		}
+	}
+	return body
+}
+
+// appendText appends the text of a part, without that of the answer.
+func (c *Client) appendText(body []byte, e *entry, p *part) []byte {
+	start := len(body)
+	c.eachOf(e, p, func(g prompt.Prompt) {
+		if len(body) > start {
+			body = append(body, ' ')
+		}
+		body = g.AppendText(body)
+	})
+	return body
+}
+
+// appendTurns appends messages of the user and of the assistant, in turns.
+func (c *Client) appendTurns(body []byte, e *entry, parts []part) []byte {
+	body = fmt.Appendf(body, `,%q:[`, c.api.messages)
+	for i := range parts {
+		p := &parts[i]
+		body = append(body, `{"role":"user","content":"`...)
+		body = append(c.appendText(body, e, p), `"}`...)
+		if p.answer > 0 {
+			body = append(body, ',')
+			body = append(p.of.Answer.appendMessage(body, p.answer), ',')
+		}
+	}
+	return append(body, ']')
+}
+
+// appendMessage appends the message of an answer with its first tokens.
+func (a *reply) appendMessage(body []byte, tokens int) []byte {
+	body = append(body, `{"role":"assistant",`...)
+	if len(a.reasoning) > 0 && tokens == a.tokens {
+		body = append(append(append(body, `"reasoning_content":"`...), a.reasoning...), `",`...)
+	}
+	body = append(append(body, `"content":"`...), a.textOf(tokens)...)
+	return append(body, `"}`...)
+}
+
+func (p *part) answerText() []byte {
+	if p.answer == 0 {
+		return nil
+	}
+	return p.of.Answer.textOf(p.answer)
+}
+
+// textOf returns the text of the first tokens of an answer. Pieces are taken to have
+// the same number of tokens, as there are usually one each.
+func (a *reply) textOf(tokens int) []byte {
+	if tokens >= a.tokens {
+		return a.text
+	}
+	count := 0
+	for rest := a.pieces; len(rest) > 0; count++ {
+		_, size := binary.Uvarint(rest)
+		rest = rest[size:]
+	}
+	end, rest := 0, a.pieces
+	for range count * tokens / a.tokens {
+		n, size := binary.Uvarint(rest)
+		end, rest = end+int(n), rest[size:]
+	}
+	return cutText(a.text[:min(end, len(a.text))])
+}
+
+// cutText removes the half of a surrogate pair, or of a character, from the end of text
+// that is escaped for JSON.
+func cutText(text []byte) []byte {
+	for cut := 0; cut <= 6 && cut <= len(text); cut++ {
+		if _, _, err := checked(text[:len(text)-cut]); err == nil && !endsInHalf(text[:len(text)-cut]) {
+			return text[:len(text)-cut]
+		}
+	}
+	return nil
+}
+
+// endsInHalf reports whether escaped text ends in \uD8.. to \uDB.. .
+func endsInHalf(text []byte) bool {
+	if len(text) < 6 {
+		return false
+	}
+	end := text[len(text)-6:]
+	return end[0] == '\\' && end[1] == 'u' && end[2]|0x20 == 'd' && slices.Contains([]byte("89abAB"), end[3])
+}

@@ -1,0 +1,99 @@
+package openai
+
+import (
+	"context"
+	"fmt"
+
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// settleAnswers checks that answers can be part of later prompts, and measures what the
+// template adds for each of them.
+func (c *Client) settleAnswers(ctx context.Context) (notes []string, err error) {
+	if c.live == nil {
+		return nil, nil
+	}
+	for _, s := range c.servers {
+		k := kept{wantIDs: c.cfg.Prompt == Tokens}
+		o, err := c.probeAnswer(ctx, s, &k)
+		if err != nil {
+			return nil, err
+		}
+		if k.wantIDs && len(k.ids) == 0 {
+			c.live.text = true
+		}
+		if missing := c.missing(o); missing != "" {
+			return nil, fmt.Errorf("answers of %s cannot be part of later prompts: %w", s.base, &RefusedError{Status: o.Status, Text: missing, Remedy: UseTokenizer})
+		}
+	}
+	if c.live.text {
+		notes = append(notes, "the endpoint sends no token ids of its answers: their text is encoded again")
+	}
+	if c.api.messages == "" || !c.template.Set {
+		return notes, nil
+	}
+	more, err := c.learnMore(ctx)
+	return append(notes, more...), err
+}
+
+// missing returns what the server, or the configuration, lacks for answers to be part
+// of later prompts.
+func (c *Client) missing(o replay.Outcome) string {
+	switch {
+	case c.cfg.Encode != nil:
+		return ""
+	case c.live.text:
+		return "it sends no token ids of its answers, and there is no tokenizer to encode their text"
+	case c.cfg.Prompt != Tokens && c.api.messages == "":
+		return fmt.Sprintf("prompts are text on the %s endpoint, and there is no tokenizer to count the tokens of answers", c.api.name)
+	case c.cfg.Prompt != Tokens && !o.Counts.Output.Set:
+		return "it does not report how many tokens its answers have, and there is no tokenizer to count them"
+	}
+	return ""
+}
+
+// probeAnswer requests an answer and keeps it.
+func (c *Client) probeAnswer(ctx context.Context, s *server, k *kept) (replay.Outcome, error) {
+	call := c.newCall(s, "", c.probeBody(probeTokens), 1)
+	call.kept = k
+	o := c.sendProbe(ctx, call)
+	switch {
+	case o.Class == replay.Canceled:
+		return o, ctx.Err()
+	case o.Class != replay.OK && o.Class != replay.Empty:
+		return o, fmt.Errorf("probing %s: %w", s.shown(s.base.requestPath(c.cfg.Endpoint)), c.refusal(o))
+	}
+	return o, nil
+}
+
+// learnMore measures how many tokens the template adds for an answer and the message
+// after it.
+func (c *Client) learnMore(ctx context.Context) (notes []string, err error) {
+	body := fmt.Appendf(c.startBody(c.layout.head, 3*probeTokens), `,%q:[`, c.api.messages)
+	for i, role := range []string{"user", "assistant", "user"} {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = fmt.Appendf(body, `{"role":%q,"content":"`, role)
+		body = append(c.cfg.Source.Filler(fmt.Sprint("turn ", i), probeTokens).AppendText(body), `"}`...)
+	}
+	call := c.newCall(c.servers[0], "", c.finishBody(append(body, ']'), 1), 1)
+	o := c.sendProbe(ctx, call)
+	added := o.Counts.Input.Value - 3*probeTokens - c.template.Value
+	switch {
+	case o.Class == replay.Canceled:
+		return nil, ctx.Err()
+	case o.Counts.Input.Set && added >= 0:
+		c.live.more = trace.Some(added)
+		return nil, nil
+	}
+	why := "a probe of three messages failed: " + o.Error
+	if o.Error == "" {
+		why = fmt.Sprintf("the endpoint counts %d tokens for three messages of %d with a template of %d", o.Counts.Input.Value, probeTokens, c.template.Value)
+	}
+	if c.cfg.ExactISL {
+		return nil, fmt.Errorf("prompts with answers cannot be made to have exactly the length that %s counts: %s", c.servers[0].base, why)
+	}
+	return []string{"the length of prompts with answers is approximate: " + why}, nil
+}

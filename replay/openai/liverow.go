@@ -1,0 +1,104 @@
+package openai
+
+import (
+	"fmt"
+
+	"moontide/replay"
+	"moontide/trace"
+)
+
+// appendRow appends the prompt of a row. It returns nil unless answers are live and the
+// row waits for others or others for it.
+func (c *Client) appendRow(body []byte, r trace.Request, row int) ([]byte, *continued, error) {
+	e, t := c.open(r, row)
+	if e == nil {
+		body, err := c.appendPlain(body, r, row, c.exactLength(r.InputLength))
+		return body, nil, err
+	}
+	body, err := c.appendLive(body, r, e, t)
+	if err != nil {
+		c.live.book.Drop(row)
+	}
+	return body, t, err
+}
+
+// appendPlain appends a prompt without answers, of the given length unless the row has
+// its own text.
+func (c *Client) appendPlain(body []byte, r trace.Request, row, length int) ([]byte, error) {
+	if !c.hasOwnText(r) {
+		if err := c.outgrown(r, row, length+c.template.Value); err != nil {
+			return nil, err
+		}
+	}
+	r.InputLength = length
+	return c.appendPrompt(body, r, c.cfg.Source.Prompt(r, row))
+}
+
+// appendLive appends the prompt of a row that may have answers.
+func (c *Client) appendLive(body []byte, r trace.Request, e *entry, t *continued) ([]byte, error) {
+	if c.hasOwnText(r) {
+		return c.appendOwn(body, r, e, t)
+	}
+	if t.unchanged = e.Base != nil && e.Base.Answer.sent.text; t.unchanged {
+		t.sent.text = true
+		return c.appendPlain(body, r, t.row, c.exactLength(r.InputLength))
+	}
+	if e.Base != nil {
+		t.base = replay.Base{Row: trace.Some(e.Base.Prompt.Row), Answer: e.Base.Generated}
+	}
+	parts, err := partsOf(e)
+	if err != nil {
+		return nil, err
+	}
+	t.sent.length = c.fit(e, parts)
+	last := &parts[len(parts)-1]
+	t.sent.extra = last.extra
+	if !e.Prompt.Live() {
+		return c.appendPlain(body, r, t.row, last.tokens+last.extra)
+	}
+	if err := c.outgrown(r, t.row, t.sent.length); err != nil {
+		return nil, err
+	}
+	return c.appendParts(body, e, parts), nil
+}
+
+// appendOwn appends the text or the messages of a row, with the answers that these
+// hold replaced.
+func (c *Client) appendOwn(body []byte, r trace.Request, e *entry, t *continued) ([]byte, error) {
+	t.sent.text = true
+	t.unchanged = e.Base != nil
+	array, chat := r.Raw("messages")
+	if chat && c.api.messages != "" {
+		m := messagesOf(array)
+		t.sent.own, t.sent.ownLen = m.hash(), len(m.list)
+		array, err := continueMessages(m, e)
+		if err != nil {
+			return nil, err
+		}
+		if array != "" {
+			t.unchanged, t.base = false, replay.Base{Row: trace.Some(e.Base.Prompt.Row), Answer: e.Base.Generated}
+			return append(fmt.Appendf(body, `,%q:`, c.api.messages), array...), nil
+		}
+	}
+	return c.appendPlain(body, r, t.row, r.InputLength)
+}
+
+// hasOwnText reports whether a row has text that is sent instead of a prompt made for
+// it.
+func (c *Client) hasOwnText(r trace.Request) bool {
+	_, isText := ownText(r)
+	if !isText && c.api.messages != "" {
+		_, isText = r.Raw("messages")
+	}
+	return isText
+}
+
+// outgrown returns an error if a later turn does not fit the model's context. counted
+// is the length of its prompt.
+func (c *Client) outgrown(r trace.Request, row, counted int) error {
+	limit, output := c.contexts[c.modelOf(r, row)], max(r.OutputLength, 1)
+	if limit == 0 || counted+output <= limit || len(c.cfg.Graph.Before(row)) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d prompt tokens and %d output tokens, and the context has %d", replay.ErrOutgrown, counted, output, limit)
+}
