@@ -23,7 +23,7 @@ var mayImport = map[string][]string{
 	"analyze/report":                {"analyze", "analyze/cache", "analyze/diff", "analyze/report/doc", "analyze/report/figure", "analyze/run", "replay", "replay/bench", "replay/runfile", "trace", "trace/check", "trace/jsonscan", "trace/routing", "trace/stats"},
 	"analyze/report/doc":            {"analyze/report/figure", "trace"},
 	"analyze/report/figure":         {},
-	"analyze/run":                   {"replay", "replay/runfile", "trace", "trace/block", "trace/stats"},
+	"analyze/run":                   {"replay", "replay/runfile", "replay/transcript", "trace", "trace/block", "trace/stats"},
 	"cmd/moontide":                  {"analyze", "analyze/cache", "analyze/diff", "analyze/report", "analyze/report/doc", "analyze/run", "cmd/moontide/clidoc", "replay", "replay/bench", "replay/evidence", "replay/openai", "replay/prompt", "replay/runfile", "replay/sim/engine", "replay/sim/server", "synth/sessions", "synth/spec", "synth/tree", "trace", "trace/atomicfile", "trace/check", "trace/format", "trace/routing", "trace/tokenizer", "traces"},
 	"cmd/moontide/clidoc":           {},
 	"replay":                        {"replay/monotonic", "replay/transcript", "trace"},

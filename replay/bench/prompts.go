@@ -20,7 +20,7 @@ func (c *Config) checkPrompts() error {
 		return wrong("Dataset", "needs the model's own tokenizer (tokenizer.json) to cut texts to exact lengths")
 	case c.Dataset != "" && form == openai.Tokens:
 		return wrong("Dataset", "is text, and the prompt form is tokens: leave the form out")
-	case c.Tokenizer != "" && ids && !c.Virtual:
+	case c.Tokenizer != "" && ids && !c.Virtual && c.Client.Answers != openai.LiveAnswers:
 		return wrong("Tokenizer", "applies to text prompts, but prompts are token ids: choose the prompt form words, or a dataset")
 	case ranged && !ids:
 		return wrong("TokenRange", "applies to token-id prompts, but prompts are text: choose the prompt form tokens")

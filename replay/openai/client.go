@@ -13,6 +13,30 @@
 // Answers are reduced to instants and counts as they arrive, on Linux in one
 // thread for all connections. Instants are when the kernel received the bytes,
 // where it reports that; see [Client.Stamps].
+//
+// # Live answers
+//
+// With [LiveAnswers] the prompt of a turn is made of parts, each but the last followed
+// by what the server answered: as token ids, as text, or as messages of the user and
+// the assistant. Package transcript says where they are. A later turn repeats earlier
+// parts and answers as they were sent. Of an answer it has the token ids that the server
+// sent; else the text, whose tokens the tokenizer counts or, for messages, the server
+// has counted. Reasoning is left out unless KeepReasoning: of token ids these are the
+// first, as many as the server counts as reasoning.
+//
+// The last part is made as long as it takes for the server to count
+//
+//	ISL                          with ExactISL
+//	ISL + template + k * more    otherwise
+//
+// tokens, but has at least one: the template of the model adds template tokens to one
+// message and more for each of k answers and the part after it, as Probe measures. If
+// text of an answer has another number of tokens when it is encoded again, the server's
+// count of the prompt tells, and the next part compensates for it.
+//
+// Rows with their own messages keep them, except that a message of the assistant that
+// follows the messages of an earlier turn is replaced by the answer to that turn,
+// unless it calls tools. An answer that calls tools cannot be part of a later prompt.
 package openai
 
 import (

@@ -28,7 +28,6 @@ type kept struct {
 // pieces of an answer in one event. They are parts of the event.
 type pieces struct {
 	text, reasoning []byte
-	ids             int // number of token ids added
 }
 
 // The reasons why an answer cannot be kept that do not depend on numbers.
