@@ -19,6 +19,7 @@ package transcript
 
 import (
 	"iter"
+	"slices"
 
 	"moontide/trace"
 )
@@ -105,7 +106,7 @@ type Turn struct {
 }
 
 // Continue returns the prompt of a row that continues p, to which the server has
-// generated an answer. At least one of its tokens is new.
+// generated an answer. Its last token is not that of an answer.
 func (p *Prompt) Continue(a Generated, r trace.Request, row int) (*Prompt, Turn) {
 	next := New(r, row, p.blockSize)
 	turn := Turn{Relation: p.relation(r)}
@@ -121,9 +122,17 @@ func (p *Prompt) Continue(a Generated, r trace.Request, row int) (*Prompt, Turn)
 		}
 	default:
 		turn.Shared = min(p.sameBlocks(r)*p.blockSize, p.Len, r.InputLength)
+		if turn.Shared == r.InputLength && p.endsAnswered(turn.Shared) {
+			turn.Shared--
+		}
 		next.pieces = p.piecesOf(turn.Shared, turn.Shared)
 	}
 	return next, turn
+}
+
+// endsAnswered reports whether the last of the first tokens is that of an answer.
+func (p *Prompt) endsAnswered(tokens int) bool {
+	return slices.ContainsFunc(p.pieces, func(q piece) bool { return q.Kind == Reply && q.at < tokens && tokens <= q.end() })
 }
 
 // relation returns how a row relates to p.

@@ -69,6 +69,20 @@ func TestContinue(t *testing.T) {
 	}
 }
 
+// A compacted prompt that ends where an answer did has the trace's token there: what
+// comes last is never an answer.
+func TestLastTokenIsNoAnswer(t *testing.T) {
+	const block = 10
+	second, _ := transcript.New(row(15, 1, 2), 0, block).Continue(transcript.Generated{Tokens: 5}, row(35, 1, 3, 4, 5), 1)
+	for isl, want := range map[int]int{10: 10, 16: 15, 18: 17, 20: 19, 21: 21, 30: 30} {
+		third, turn := second.Continue(transcript.Generated{Tokens: 9}, row(isl, 1, 3, 4), 2)
+		tokens := tokensOf(third, 0)
+		if n := shared(tokens, tokensOf(second, 0)); n != want || turn.Shared != want || len(tokens) != isl {
+			t.Errorf("a prompt of %d tokens shares %d, and says %d; want %d", isl, n, turn.Shared, want)
+		}
+	}
+}
+
 // Blocks of any size begin alike exactly as far as the tokens do.
 func TestBlocksAgreeWithTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
