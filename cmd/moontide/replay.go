@@ -77,8 +77,8 @@ func runFlags() []cli.Flag {
 func sessionFlags() []cli.Flag {
 	return group(inSessions,
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: "answers", Value: answersOfTrace, Usage: "`SOURCE` of the earlier answers in a later turn's prompt: %s"},
-			Choices:    clidoc.OneOf(answersOfTrace, liveAnswers).Noted(answersOfTrace, "made of block ids alone").Noted(liveAnswers, "what the server generated; all lengths stay the trace's"),
+			StringFlag: cli.StringFlag{Name: "answers", Value: openai.AnswersFromTrace, Usage: "`SOURCE` of the earlier answers in a later turn's prompt: %s"},
+			Choices:    clidoc.OneOf(openai.AnswerModes()...).Noted(openai.AnswersFromTrace, "made of block ids alone").Noted(openai.LiveAnswers, "what the server generated; all lengths stay the trace's"),
 		},
 		&cli.IntFlag{Name: "max-sessions", Usage: "at most `N` sessions in progress; the next starts when one ends, an agent's sub-agents included", DefaultText: "no limit"},
 		&cli.IntFlag{Name: "max-turns", Usage: "end sessions after `N` turns", DefaultText: "no limit"},
@@ -86,12 +86,6 @@ func sessionFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "cancel-after", Usage: "abandon a request `TIME` after it was sent, as a user who leaves, and its session with it", DefaultText: "never"},
 	)
 }
-
-// Values of --answers.
-const (
-	answersOfTrace = "trace"
-	liveAnswers    = "live"
-)
 
 // recordedTraceFlags returns the flags of the verbs that run a recorded trace.
 func recordedTraceFlags() []cli.Flag {
@@ -205,7 +199,6 @@ func runConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 	cfg.MaxConcurrency, cfg.Closed, cfg.Duration = c.Int(maxConcurrencyFlag.Name), c.Bool(closedFlag.Name), c.Duration(durationFlag.Name)
 	cfg.Window, cfg.CacheGenerated = windowOf(c, runfile.Window{}), c.Bool("cache-generated")
 	cfg.Sessions = replay.SessionLimits{Open: c.Int("max-sessions"), Turns: c.Int("max-turns"), Time: c.Duration("max-session-time")}
-	cfg.LiveAnswers, cfg.KeepReasoning, cfg.CancelAfter = c.String("answers") == liveAnswers, c.Bool("keep-reasoning"), c.Duration("cancel-after")
 	cfg.Thresholds = thresholdsOf(c, runfile.Thresholds{})
 	cfg.Version, cfg.Command, cfg.Flags = version(), maskedCommand(), setFlags(c)
 	cfg.Drain = stop.gently.Done()

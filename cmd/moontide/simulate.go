@@ -38,6 +38,7 @@ func simulateTrace(c *cli.Context, std streams, stop stop) error {
 func virtualConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
 	cfg = runConfig(c, std, stop)
 	cfg.Virtual = true
+	setAnswers(c, &cfg.Client)
 	cfg.Engines, err = deploymentOf(c)
 	return cfg, err
 }

@@ -83,6 +83,7 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 		Temperature: given(c, "temperature"), TopP: given(c, "top-p"),
 		StopAtEOS: c.Bool("no-ignore-eos"), ExactISL: c.Bool("exact-isl"),
 	}
+	setAnswers(c, &cfg)
 	if slices.Contains(cfg.URLs, "") {
 		return cfg, misused("replay: --url is empty")
 	}
@@ -128,6 +129,11 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// setAnswers sets what later prompts hold of answers, and how long users wait for one.
+func setAnswers(c *cli.Context, cfg *openai.Config) {
+	cfg.Answers, cfg.KeepReasoning, cfg.CancelAfter = c.String("answers"), c.Bool("keep-reasoning"), c.Duration("cancel-after")
 }
 
 // remedies names the flags that may help if an endpoint refuses all requests.

@@ -22,7 +22,8 @@ type Config struct {
 	Pacing trace.Pacing
 
 	// Client configures the endpoint and the content of requests. Without a URL,
-	// requests go to a simulated endpoint in this process. Run sets Source.Seed,
+	// requests go to a simulated endpoint in this process. In virtual time, its Answers
+	// and CancelAfter apply. Run sets Source.Seed,
 	// Source.Salt and Source.BlockSize.
 	Client openai.Config
 	// Tokenizer is the path of a tokenizer.json; prompts are then made of words
@@ -43,11 +44,6 @@ type Config struct {
 	MaxConcurrency int  // limit of requests in flight; 0 is no limit
 	Closed         bool // closed loop of MaxConcurrency or of Sessions.Open; ignores the trace's arrivals
 	Sessions       replay.SessionLimits
-	// LiveAnswers makes the real answers to earlier turns part of prompts. Otherwise
-	// prompts are made of block ids alone. See moontide/replay/transcript.
-	LiveAnswers    bool
-	KeepReasoning  bool          // the reasoning of these answers too
-	CancelAfter    time.Duration // abandons a request this long after it was sent; 0 is never
 	Duration       time.Duration
 	MaxErrors      int // stops the run after this many failed requests; 0 is no limit
 	Retries        int // retries of a request that got 429 or 503
@@ -158,7 +154,7 @@ func (c *Config) check() error {
 		}
 	}
 	for field, d := range map[string]time.Duration{
-		"Duration": c.Duration, "MaxSessionTime": c.Sessions.Time, "CancelAfter": c.CancelAfter, "WaitReady": c.WaitReady, "Timeout": c.Client.Timeout, "FirstByteTimeout": c.Client.FirstByteTimeout, "IdleTimeout": c.Client.IdleTimeout,
+		"Duration": c.Duration, "MaxSessionTime": c.Sessions.Time, "CancelAfter": c.Client.CancelAfter, "WaitReady": c.WaitReady, "Timeout": c.Client.Timeout, "FirstByteTimeout": c.Client.FirstByteTimeout, "IdleTimeout": c.Client.IdleTimeout,
 		"WarmupTime": seconds(c.Window.WarmupSeconds), "CooldownTime": seconds(c.Window.CooldownSeconds),
 	} {
 		if d < 0 {
@@ -171,8 +167,6 @@ func (c *Config) check() error {
 		return wrong("Trace", "needs either a path or requests")
 	case c.Closed && c.MaxConcurrency == 0 && c.Sessions.Open == 0:
 		return wrong("Closed", "needs a maximum concurrency or number of sessions")
-	case c.KeepReasoning && !c.LiveAnswers:
-		return wrong("KeepReasoning", "needs live answers")
 	case c.Resume && c.Dir == "":
 		return wrong("Resume", "needs the run's folder")
 	case c.Resume && c.Virtual:
@@ -203,6 +197,8 @@ func (c *Config) check() error {
 
 // embedded reports whether requests go to an endpoint in this process.
 func (c *Config) embedded() bool { return c.Client.URL == "" && len(c.Client.URLs) == 0 }
+
+func (c *Config) liveAnswers() bool { return c.Client.Answers == openai.LiveAnswers }
 
 func (c *Config) engines() engine.Deployment {
 	d := c.Engines

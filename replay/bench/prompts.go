@@ -20,7 +20,7 @@ func (c *Config) checkPrompts() error {
 		return wrong("Dataset", "needs the model's own tokenizer (tokenizer.json) to cut texts to exact lengths")
 	case c.Dataset != "" && form == openai.Tokens:
 		return wrong("Dataset", "is text, and the prompt form is tokens: leave the form out")
-	case c.Tokenizer != "" && ids && !c.Virtual && c.Client.Answers != openai.LiveAnswers:
+	case c.Tokenizer != "" && ids && !c.Virtual && !c.liveAnswers():
 		return wrong("Tokenizer", "applies to text prompts, but prompts are token ids: choose the prompt form words, or a dataset")
 	case ranged && !ids:
 		return wrong("TokenRange", "applies to token-id prompts, but prompts are text: choose the prompt form tokens")
@@ -55,7 +55,7 @@ func (c *Config) promptSource(blockSize int) (source prompt.Source, encode serve
 func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Target {
 	t := runfile.Target{
 		URL: client.Target(), Model: client.Model(), Endpoint: client.Endpoint(), Prompt: client.PromptForm(),
-		Simulated: c.embedded(),
+		Simulated: c.embedded(), LiveAnswers: c.liveAnswers(), KeptReasoning: c.Client.KeepReasoning,
 		IgnoreEOS: client.IgnoresEOS(), MinTokens: client.MinTokens(), Accepted: client.Accepted(), Body: openai.MaskBody(client.Members()),
 		ModelFromTrace: c.Client.ModelFromTrace, PriorityFromTrace: c.Client.PriorityFromTrace,
 		TemplateTokens: client.TemplateTokens().Value, ExactISL: c.Client.ExactISL,

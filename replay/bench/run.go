@@ -131,7 +131,7 @@ func (c *Config) record(in *input) runfile.Run {
 		Limits: runfile.Limits{
 			MaxConcurrency: c.MaxConcurrency, Closed: c.Closed, DurationSeconds: c.Duration.Seconds(),
 			MaxSessions: c.Sessions.Open, MaxTurns: c.Sessions.Turns, MaxSessionSeconds: c.Sessions.Time.Seconds(),
-			CancelAfterSeconds: c.CancelAfter.Seconds(),
+			CancelAfterSeconds: c.Client.CancelAfter.Seconds(),
 		},
 		Window: c.Window, Thresholds: c.Thresholds,
 		Rows: in.plan.Rows, Schedule: in.plan.Schedule, LostTurns: in.plan.Graph.Lost(), Notes: in.notes,

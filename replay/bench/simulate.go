@@ -19,7 +19,7 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	engines := cfg.engines()
 	endpoint, err := virtual.New(virtual.Config{
 		Deployment: engines, TraceBlockSize: in.blockSize.Tokens, CacheGenerated: cfg.CacheGenerated,
-		LiveAnswers: cfg.LiveAnswers, Graph: in.plan.Graph, CancelAfter: cfg.CancelAfter,
+		LiveAnswers: cfg.liveAnswers(), Graph: in.plan.Graph, CancelAfter: cfg.Client.CancelAfter,
 	})
 	if err != nil {
 		return nil, &ConfigError{"Engines", err}
@@ -30,7 +30,7 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	}
 	defer closeRows()
 	info.Started = time.Now()
-	info.Target = runfile.Target{Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true, ServerBlockSize: cfg.serverBlockSize(), IgnoreEOS: true, LiveAnswers: cfg.LiveAnswers, GeneratedCached: cfg.CacheGenerated}
+	info.Target = runfile.Target{Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true, ServerBlockSize: cfg.serverBlockSize(), IgnoreEOS: true, LiveAnswers: cfg.liveAnswers(), GeneratedCached: cfg.CacheGenerated}
 	info.Notes = append(info.Notes, fmt.Sprintf("simulated in virtual time: %v", engines))
 	folder, err := runfile.Create(dir, info)
 	if err != nil {
