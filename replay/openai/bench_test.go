@@ -9,6 +9,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/openai/http1"
 	"moontide/replay/openai/poll"
+	"moontide/trace"
 )
 
 // answers are streams of n token chunks as servers send them.
@@ -50,7 +51,12 @@ func repeat(n int, event string) []byte {
 
 // BenchmarkEvent is the cost of one event, from bytes in memory to the state of the
 // answer, if many arrive at once.
-func BenchmarkEvent(b *testing.B) {
+func BenchmarkEvent(b *testing.B) { benchmarkEvents(b, func() *kept { return nil }) }
+
+// BenchmarkKeptEvent is the cost of an event of an answer that later turns continue.
+func BenchmarkKeptEvent(b *testing.B) { benchmarkEvents(b, func() *kept { return new(kept) }) }
+
+func benchmarkEvents(b *testing.B, keeping func() *kept) {
 	const n = 100
 	for _, a := range answers {
 		text := []byte(inChunk(string(a.stream(n))))
@@ -58,12 +64,15 @@ func BenchmarkEvent(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text) / n))
 			at := poll.Arrival{Time: time.Now()}
-			to := &answer{stream: stream{api: a.api}}
+			to := &answer{stream: stream{api: a.api, kept: keeping()}}
 			response := http1.Response{Sink: to}
 			response.Feed([]byte(streamed), at)
 			for done := 0; done < b.N; done += n {
 				to.stream.gaps = gaps{to.stream.gaps.bytes[:0], 0}
 				to.stream.counts = replay.Counts{}
+				if k := to.stream.kept; k != nil {
+					k.text, k.pieces, k.textPieces = k.text[:0], k.pieces[:0], 0
+				}
 				if response.Feed(text, at) {
 					b.Fatal(to.err)
 				}
@@ -72,5 +81,53 @@ func BenchmarkEvent(b *testing.B) {
 				b.Fatalf("%d gaps", to.stream.gaps.n)
 			}
 		})
+	}
+}
+
+// BenchmarkPrepare is the preparation of a turn whose prompt has an answer of 1,000
+// tokens, and of one that has none.
+func BenchmarkPrepare(b *testing.B) {
+	const isl, osl = 8000, 1000
+	rows := []trace.Request{{SessionID: "s", InputLength: isl, OutputLength: osl, HashIDs: make([]uint64, 17)}, {SessionID: "s", InputLength: isl + osl + 500, OutputLength: osl, HashIDs: make([]uint64, 20)}}
+	var builder trace.GraphBuilder
+	for i, r := range rows {
+		builder.Add(r, i+1)
+	}
+	graph, err := builder.Graph()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, answers := range AnswerModes() {
+		for _, endpoint := range []string{Completions, Chat} {
+			b.Run(fmt.Sprintf("answers=%s/endpoint=%s", answers, endpoint), func(b *testing.B) {
+				c, err := New(Config{URL: "http://localhost", Model: "m", Endpoint: endpoint, Answers: answers, Graph: graph})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer c.Close()
+				if _, err := c.Prepare(rows[0], 0); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					if c.live != nil { // the answer ends, and its turn is prepared
+						b.StopTimer()
+						k := &kept{wantIDs: c.keepsIDs()}
+						for i := range osl {
+							k.take(c.api, fmt.Appendf(nil, `{"choices":[{"delta":{"content":" tide"},"token_ids":[%d]}]}`, 1000+i))
+						}
+						b.StartTimer()
+						c.live.book.Open(rows[0], 0)
+						c.answered(&continued{row: 0, kept: k}, &replay.Outcome{Counts: replay.Counts{Output: trace.Some(osl)}})
+					}
+					if _, err := c.Prepare(rows[1], 1); err != nil {
+						b.Fatal(err)
+					}
+					if c.live != nil {
+						c.live.book.Drop(1)
+					}
+				}
+			})
+		}
 	}
 }

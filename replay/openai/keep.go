@@ -34,6 +34,7 @@ type pieces struct {
 var (
 	errKeptTooLong = fmt.Errorf("the answer takes more than %d MiB", maxKeptAnswer>>20)
 	errToolCall    = errors.New("the answer calls a tool, and the turn has no result of that call")
+	errNoIDs       = errors.New("the answer has token ids that are not integers of 32 bits")
 	errNoText      = errors.New("the answer has content that is not text")
 )
 
@@ -78,7 +79,9 @@ func (k *kept) decode(a *api, data []byte) (p pieces) {
 	choice := &c.Choices[0]
 	d := &choice.Delta
 	if ids := jsonscan.New(choice.TokenIDs); k.wantIDs && nonEmpty(choice.TokenIDs) {
-		k.addIDs(&ids)
+		if k.addIDs(&ids); !ids.Done() {
+			k.err = errNoIDs
+		}
 		return p
 	}
 	for _, content := range [...]raw{choice.Text, d.Content, d.Refusal} {

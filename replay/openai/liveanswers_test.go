@@ -1,0 +1,364 @@
+package openai
+
+import (
+	"context"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moontide/replay"
+	"moontide/replay/transcript"
+	"moontide/trace"
+)
+
+// talks answers the n-th request with the n-th of answers and keeps the bodies.
+type talks struct {
+	mu      sync.Mutex
+	bodies  []string
+	answers []string
+}
+
+func (s *talks) serve(p *peer) {
+	for {
+		r, body := p.request()
+		if r == nil {
+			return
+		}
+		s.mu.Lock()
+		n := len(s.bodies)
+		s.bodies = append(s.bodies, body)
+		s.mu.Unlock()
+		p.say(s.answers[n])
+	}
+}
+
+// body returns the body of a request.
+func (s *talks) body(n int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bodies[n]
+}
+
+// countedAnswer is an answer of events and a usage.
+func countedAnswer(input, output int, events ...string) string {
+	all := ""
+	for _, event := range append(events, fmt.Sprintf(`{"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, input, output)) {
+		all += "data: " + event + "\n\n"
+	}
+	return streamed + inChunk(all+theEnd) + lastChunk
+}
+
+// turnsOf are turns of a session with these input lengths. They have one block.
+func turnsOf(lengths ...int) (rows []trace.Request) {
+	for _, isl := range lengths {
+		rows = append(rows, trace.Request{SessionID: "s", InputLength: isl, OutputLength: 4, HashIDs: []uint64{1}})
+	}
+	return rows
+}
+
+func liveWith(t *testing.T, rows []trace.Request, edits ...func(*Config)) func(*Config) {
+	var b trace.GraphBuilder
+	for i, r := range rows {
+		b.Add(r, i+1)
+	}
+	graph, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(cfg *Config) {
+		cfg.Answers, cfg.Graph = LiveAnswers, graph
+		for _, edit := range edits {
+			edit(cfg)
+		}
+	}
+}
+
+// converse sends the rows in order and returns the outcomes, up to the first row that
+// cannot be prepared.
+func converse(c *Client, rows []trace.Request) (all []replay.Outcome, err error) {
+	for i, r := range rows {
+		call, err := c.Prepare(r, i)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, call.Send(context.Background()))
+	}
+	return all, nil
+}
+
+// turnText is a message of a body.
+type turnText struct {
+	Role, Content, ReasoningContent string
+}
+
+func messagesIn(t *testing.T, body string) []turnText {
+	t.Helper()
+	var sent struct {
+		Messages []struct {
+			Role, Content string
+			Reasoning     string `json:"reasoning_content"`
+		}
+	}
+	if err := stdjson.Unmarshal([]byte(body), &sent); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	var all []turnText
+	for _, m := range sent.Messages {
+		all = append(all, turnText{m.Role, m.Content, m.Reasoning})
+	}
+	return all
+}
+
+// A chat continues with the answer, as the user and the assistant in turns; halves of
+// a character sent apart are one, and reasoning goes back only if it is kept.
+func TestChatContinues(t *testing.T) {
+	t.Parallel()
+	rows := turnsOf(5, 20)
+	for _, keep := range []bool{false, true} {
+		s := &talks{answers: []string{
+			countedAnswer(5, 4, choice(`"delta":{"reasoning_content":"hm"}`), choice(`"delta":{"content":" a\ud83d"}`), choice(`"delta":{"content":"\ude00\n"}`), choice(`"delta":{"content":""},"finish_reason":"stop"`)),
+			countedAnswer(20, 4, choice(`"delta":{"content":" a"}`), choice(`"delta":{"content":"b"},"finish_reason":"stop"`)),
+		}}
+		c := client(t, serve(t, s.serve).url, liveWith(t, rows, of(Chat), func(cfg *Config) { cfg.KeepReasoning = keep }))
+		all, err := converse(c, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := transcript.Generated{Tokens: 3, Dropped: 1} // a third of the pieces are reasoning
+		if keep {
+			want = transcript.Generated{Tokens: 4}
+		}
+		if base := all[1].Base; base.Row != trace.Some(0) || base.Answer != want {
+			t.Errorf("kept %t: the turn continues %+v", keep, base)
+		}
+		sent := messagesIn(t, s.body(1))
+		if len(sent) != 3 || sent[0] != messagesIn(t, s.body(0))[0] || sent[1].Role != "assistant" || sent[1].Content != " a😀\n" || (sent[1].ReasoningContent == "hm") != keep || len(strings.Fields(sent[2].Content)) != 15-want.Tokens {
+			t.Errorf("kept %t: messages %q", keep, sent)
+		}
+	}
+}
+
+// A turn whose earlier answer cannot be part of its prompt is not sent, and its error
+// says why.
+func TestAnswersThatCannotBeCarried(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		endpoint, answer, want string
+	}{
+		"too few ids":  {Completions, countedAnswer(5, 3, choice(`"text":" a","token_ids":[5]`), choice(`"text":" b","token_ids":[6]`)), "2 token ids of an answer of 3 tokens"},
+		"too many ids": {Completions, countedAnswer(5, 1, choice(`"text":" a","token_ids":[5,6]`)), "2 token ids of an answer of 1 token"},
+		"no ids":       {Completions, countedAnswer(5, 1, choice(`"text":" a"`)), "0 token ids of an answer of 1 token"},
+		"a tool":       {Chat, countedAnswer(5, 1, choice(`"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}]}`)), "calls a tool"},
+		"no usage":     {Chat, streamed + inChunk("data: "+choice(`"delta":{"content":"a"},"finish_reason":"stop"`)+"\n\n"+theEnd) + lastChunk, "does not report how many tokens"},
+		"bad text":     {Chat, countedAnswer(5, 1, choice(`"delta":{"content":"\ud8zz"}`)), "not valid JSON"},
+	} {
+		rows := turnsOf(5, 20)
+		s := &talks{answers: []string{tc.answer}}
+		c := client(t, serve(t, s.serve).url, liveWith(t, rows, of(tc.endpoint)))
+		all, err := converse(c, rows)
+		if len(all) != 1 || all[0].Class != replay.OK || err == nil || !strings.Contains(err.Error(), tc.want) || c.live.book.Len() > 0 {
+			t.Errorf("%s: outcomes %+v, error %v, %d rows are left", name, all, err, c.live.book.Len())
+		}
+	}
+}
+
+// If an answer has another number of tokens when it is encoded again, the part after
+// the next answer makes up for it; what the template adds is counted.
+func TestLengthsAreCompensated(t *testing.T) {
+	t.Parallel()
+	const template, more, drift = 5, 3, 2
+	for _, exact := range []bool{false, true} {
+		rows := turnsOf(20, 50, 90)
+		counted := []int{20, 50 + drift, 90}
+		if !exact {
+			counted = []int{20 + template, 50 + template + more + drift, 90 + template + 2*more}
+		}
+		s := &talks{}
+		for _, n := range counted {
+			s.answers = append(s.answers, countedAnswer(n, 4, choice(`"delta":{"content":" a b c d"}`), choice(`"delta":{"content":""},"finish_reason":"stop"`)))
+		}
+		c := client(t, serve(t, s.serve).url, liveWith(t, rows, of(Chat)))
+		c.cfg.ExactISL, c.template, c.live.more = exact, trace.Some(template), trace.Some(more)
+		if _, err := converse(c, rows); err != nil {
+			t.Fatal(err)
+		}
+		sent, words := messagesIn(t, s.body(2)), 0
+		for _, m := range sent {
+			words += len(strings.Fields(m.Content))
+		}
+		if want := counted[2] - template - 2*more - drift; words != want || len(sent) != 5 {
+			t.Errorf("exact %t: %d words in %d messages, want %d", exact, words, len(sent), want)
+		}
+		for i, m := range messagesIn(t, s.body(1)) {
+			if m != sent[i] {
+				t.Errorf("exact %t: message %d was sent as %q and then as %q", exact, i, m, sent[i])
+			}
+		}
+	}
+}
+
+// A turn that is refused has the same body when it is sent again. If it fails, nothing
+// of the conversation is kept.
+func TestRefusedTurnsContinue(t *testing.T) {
+	t.Parallel()
+	rows := turnsOf(5, 20, 30)
+	busy := answerOf("429 Too Many Requests", "text/plain", "busy")
+	s := &talks{answers: []string{countedAnswer(5, 1, choice(`"text":" a","token_ids":[7]`)), busy, busy}}
+	c := client(t, serve(t, s.serve).url, liveWith(t, rows, func(cfg *Config) { cfg.Retries = 1 }))
+	if _, err := converse(c, rows[:2]); err != nil {
+		t.Fatal(err)
+	}
+	again, err := c.PrepareAgain(rows[1], 1)
+	if err != nil || c.live.book.Len() != 2 {
+		t.Fatalf("%v, %d rows are kept", err, c.live.book.Len())
+	}
+	o := again.Send(context.Background())
+	if s.body(1) != s.body(2) || !strings.Contains(s.body(1), ",7,") || o.Base.Answer.Tokens != 1 {
+		t.Errorf("bodies\n%s and\n%s, %+v", s.body(1), s.body(2), o.Base)
+	}
+	if c.live.book.Len() != 0 || len(c.live.refused) != 0 {
+		t.Errorf("%d rows are kept", c.live.book.Len())
+	}
+}
+
+// A row's own messages keep their roles, and the assistant's message after those of an
+// earlier row is what the server answered. Others are sent unchanged.
+func TestOwnMessagesContinue(t *testing.T) {
+	t.Parallel()
+	const first = `{"role":"system","content":"be brief"},{"role":"user","content":"q1"}`
+	const second = first + `,{"role":"assistant","content":"recorded 1"},{"role":"tool","content":"t"}`
+	turn := func(messages string) trace.Request {
+		r := extra(`{"messages":[` + messages + `]}`)
+		r.SessionID, r.InputLength = "s", 9
+		return r
+	}
+	rows := []trace.Request{turn(first), turn(second), turn(second + `,{"role":"assistant","content":"recorded 2"},{"role":"user","content":"q2"}`),
+		turn(`{"role":"user","content":"another"},{"role":"assistant","content":"recorded 3"},{"role":"user","content":"q3"}`),
+		turn(`{"role":"user","content":"another"},{"role":"assistant","content":"recorded 3"},{"role":"user","content":"q3"},{"role":"assistant","tool_calls":[{"id":"x"}]}`)}
+	s := &talks{}
+	for i := range rows {
+		s.answers = append(s.answers, countedAnswer(5, 1, choice(fmt.Sprintf(`"delta":{"content":"real %d"}`, i+1))))
+	}
+	c := client(t, serve(t, s.serve).url, liveWith(t, rows, of(Chat)))
+	all, err := converse(c, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range rows {
+		text := ""
+		for _, m := range messagesIn(t, s.body(i)) {
+			text += m.Role + " " + m.Content + "; "
+		}
+		got = append(got, fmt.Sprint(text, all[i].Base.Row.Set))
+	}
+	want := []string{
+		"system be brief; user q1; false",
+		"system be brief; user q1; assistant real 1; tool t; true",
+		"system be brief; user q1; assistant real 1; tool t; assistant real 2; user q2; true",
+		"user another; assistant recorded 3; user q3; false",
+		"user another; assistant recorded 3; user q3; assistant ; false",
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("row %d: %s, want %s", i, got[i], want[i])
+		}
+	}
+	if counts := c.AnswerCounts(); counts != (AnswerCounts{Continued: 2, Unchanged: 2}) {
+		t.Errorf("%+v", counts)
+	}
+}
+
+// A later turn that does not fit the context that the server lists is outgrown, with
+// what its prompt really takes.
+func TestOutgrownContext(t *testing.T) {
+	t.Parallel()
+	list := answerOf("200 OK", "application/json", `{"data":[{"id":"m","max_model_len":100},{"id":"n","max_model_len":"?"}]}`)
+	rows := turnsOf(97, 96, 97, 98)
+	for _, answers := range AnswerModes() {
+		c := client(t, serve(t, endpoint(list, streamed+inChunk(complete)+lastChunk)).url, liveWith(t, rows, func(cfg *Config) { cfg.Answers, cfg.Prompt, cfg.Encode = answers, Words, noTokens }))
+		if _, err := c.Probe(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for i, fits := range []bool{true, true, false, false} { // no turn waits for the first one
+			_, err := c.Prepare(rows[i], i)
+			if errors.Is(err, replay.ErrOutgrown) == fits || err != nil && !strings.Contains(err.Error(), "and 4 output tokens, and the context has 100") {
+				t.Errorf("%s: row %d: %v", answers, i, err)
+			}
+		}
+	}
+}
+
+func noTokens(dst []uint32, _ string) ([]uint32, error) { return dst, nil }
+
+// The probe fails if answers cannot be part of later prompts, and says what is missing.
+func TestProbeOfLiveAnswers(t *testing.T) {
+	t.Parallel()
+	withIDs := strings.Replace(complete, `"text":" tide"`, `"text":" tide","token_ids":[7]`, 1)
+	silent := strings.Replace(complete, tokens, "", 1)
+	for name, tc := range map[string]struct {
+		cfg    Config
+		stream string
+		want   string // error
+	}{
+		"ids":                    {Config{Prompt: Tokens}, withIDs, ""},
+		"text of ids":            {Config{Prompt: Tokens}, complete, "sends no token ids"},
+		"text of ids, tokenizer": {Config{Prompt: Tokens, Encode: noTokens}, complete, ""},
+		"words":                  {Config{Prompt: Words}, complete, "prompts are text on the completions endpoint"},
+		"words, tokenizer":       {Config{Prompt: Words, Encode: noTokens}, complete, ""},
+		"chat":                   {Config{Endpoint: Chat}, complete, ""},
+		"chat without usage":     {Config{Endpoint: Chat}, silent, "does not report how many tokens its answers have"},
+	} {
+		c := client(t, serve(t, endpoint(listed("m"), streamed+inChunk(tc.stream)+lastChunk)).url, liveWith(t, turnsOf(5, 9), func(cfg *Config) {
+			cfg.Endpoint, cfg.Prompt, cfg.Encode = tc.cfg.Endpoint, tc.cfg.Prompt, tc.cfg.Encode
+		}))
+		_, err := c.Probe(context.Background())
+		var refused *RefusedError
+		if errors.As(err, &refused) != (tc.want != "") || refused != nil && (refused.Remedy != UseTokenizer || !strings.Contains(refused.Text, tc.want)) || err != nil && refused == nil {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+		if ids := c.keepsIDs(); tc.want == "" && ids != (name == "ids") {
+			t.Errorf("%s: keeps ids %t", name, ids)
+		}
+	}
+}
+
+// A request that takes too long is closed and has what arrived until then.
+func TestAbandoned(t *testing.T) {
+	t.Parallel()
+	brief := func(cfg *Config) { cfg.CancelAfter = 50 * time.Millisecond }
+	gone := make(chan string, 2)
+	holding := serve(t, once(func(p *peer) {
+		p.say(streamed+inChunk(tide), inChunk(tide))
+		p.hold()
+		gone <- "closed"
+	})).url
+	h2 := http2Server(t, false, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, tide+tide)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		gone <- "reset"
+	}).URL
+	for want, c := range map[string]*Client{"closed": client(t, holding, brief), "reset": client(t, h2, brief, overHTTP2)} {
+		o := send(t, c)
+		wantClass(t, o, replay.Abandoned, "abandoned after 50ms")
+		if len(o.Gaps) != 1 || o.Status != 200 {
+			t.Errorf("%s: status %d, %d gaps", want, o.Status, len(o.Gaps))
+		}
+		if got := <-gone; got != want {
+			t.Errorf("%s instead of %s", got, want)
+		}
+	}
+	wantClass(t, send(t, client(t, serve(t, once((*peer).hold)).url, brief)), replay.Abandoned, "abandoned")
+	wantClass(t, send(t, client(t, serve(t, once((*peer).hold)).url, brief, func(cfg *Config) { cfg.Timeout = time.Millisecond })), replay.Timeout, "")
+	wantClass(t, send(t, client(t, serve(t, once((*peer).hold)).url, brief, func(cfg *Config) { cfg.FirstByteTimeout = time.Millisecond })), replay.Timeout, "")
+	wantOK(t, send(t, client(t, serve(t, wellBehaved).url, func(cfg *Config) { cfg.CancelAfter = 20 * time.Second })), 2)
+}
