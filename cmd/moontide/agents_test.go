@@ -158,7 +158,7 @@ func TestLiveAnswersMisuse(t *testing.T) {
 	write(t, dir, "t.jsonl", rowsOfAgents())
 	for want, args := range map[string][]string{
 		`--answers "copied" is unknown: use trace or live`:  {"--answers", "copied"},
-		"--keep-reasoning needs live answers":               {"--keep-reasoning"},
+		"only live answers can keep their reasoning":        {"--keep-reasoning"},
 		"--max-sessions must be positive: 0":                {"--max-sessions", "0"},
 		"--cancel-after -1s is negative":                    {"--cancel-after", "-1s"},
 		"needs a maximum concurrency or number of sessions": {"--closed"},

@@ -204,7 +204,7 @@ func (cfg Config) check() error {
 	case !slices.Contains(AnswerModes(), cfg.Answers):
 		return fmt.Errorf("answers are not %s: %q", strings.Join(AnswerModes(), " or "), cfg.Answers)
 	case cfg.KeepReasoning && cfg.Answers != LiveAnswers:
-		return errors.New("reasoning is kept of live answers only")
+		return errors.New("only live answers can keep their reasoning")
 	case cfg.KeepReasoning && (cfg.Endpoint == Responses || cfg.Endpoint == Messages):
 		return fmt.Errorf("reasoning cannot be sent back on the %s endpoint", cfg.Endpoint)
 	case cfg.CancelAfter < 0:
