@@ -201,6 +201,7 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	cfg.Observer.end()
 
 	info.Prompts, info.Echoed = client.PromptDigest(), echoed(client)
+	info.Notes = append(info.Notes, answerNotes(client.AnswerCounts(), past)...)
 	sampleErr := watcher.end(&info)
 	done := 0
 	if past == nil {
@@ -215,6 +216,20 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	// disk, the folder may still hold an older version.
 	result, measureErr := measure(dir, &info)
 	return result, errors.Join(err, measureErr)
+}
+
+// answerNotes tells of later turns without the real answers before them.
+func answerNotes(n openai.AnswerCounts, past *replay.ResumeState) (notes []string) {
+	if n.Unchanged > 0 {
+		notes = append(notes, fmt.Sprintf("%d later turns have text of their own that does not continue an earlier turn: they were sent as in the trace", n.Unchanged))
+	}
+	if n.Forgotten > 0 {
+		notes = append(notes, fmt.Sprintf("%d answers were not kept for later turns because those of other turns in progress took too much memory", n.Forgotten))
+	}
+	if past != nil && n != (openai.AnswerCounts{}) {
+		notes = append(notes, "answers from before the run was resumed are not kept: the sessions in progress continued with those of the trace")
+	}
+	return notes
 }
 
 func echoed(client *openai.Client) (all []runfile.Echoed) {

@@ -153,6 +153,13 @@ func (c *Client) answered(t *continued, o *replay.Outcome) {
 	}
 }
 
+// Forget implements replay.Forgetter.
+func (c *Client) Forget(row int) {
+	if c.live != nil {
+		c.live.book.Drop(row)
+	}
+}
+
 func (a *reply) size() int64 {
 	return int64(4*cap(a.ids) + cap(a.text) + cap(a.pieces) + cap(a.reasoning))
 }

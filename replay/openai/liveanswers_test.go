@@ -275,6 +275,25 @@ func TestOwnMessagesContinue(t *testing.T) {
 	}
 }
 
+// Nothing is kept for rows that are not sent.
+func TestForgottenAnswers(t *testing.T) {
+	t.Parallel()
+	rows := turnsOf(5, 20, 40)
+	s := &talks{answers: []string{countedAnswer(5, 1, `{"choices":[{"text":"a","token_ids":[7]}]}`)}}
+	c := client(t, serve(t, s.serve).url, liveWith(t, rows))
+	if _, err := converse(c, rows[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if c.live.book.Kept() == 0 {
+		t.Fatal("the answer is not kept")
+	}
+	c.Forget(1)
+	c.Forget(2)
+	if c.live.book.Len() != 0 || c.live.book.Kept() != 0 {
+		t.Errorf("%d rows, %d bytes", c.live.book.Len(), c.live.book.Kept())
+	}
+}
+
 // A later turn that does not fit the context that the server lists is outgrown, with
 // what its prompt really takes.
 func TestOutgrownContext(t *testing.T) {

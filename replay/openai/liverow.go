@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"errors"
 	"fmt"
 
 	"moontide/replay"
@@ -16,7 +17,7 @@ func (c *Client) appendRow(body []byte, r trace.Request, row int) ([]byte, *cont
 		return body, nil, err
 	}
 	body, err := c.appendLive(body, r, e, t)
-	if err != nil {
+	if err != nil && !errors.Is(err, replay.ErrOutgrown) { // then Forget is called
 		c.live.book.Drop(row)
 	}
 	return body, t, err
