@@ -22,7 +22,7 @@ func eachSample(samples []runfile.Sample) iter.Seq2[runfile.Sample, error] {
 
 func figures(kvUse, running, queried, hit float64) *runfile.ServerFigures {
 	return &runfile.ServerFigures{
-		Engine: "vllm", Engines: 1, KVUse: &kvUse, KVUseMax: new(2 * kvUse), Running: &running,
+		Engine: "vllm", Engines: 1, Aborted: new(queried / 500), KVUse: &kvUse, KVUseMax: new(2 * kvUse), Running: &running,
 		QueriedTokens: &queried, HitTokens: &hit, BlockSize: new(16.0), CapacityTokens: new(3200.0),
 	}
 }
@@ -54,6 +54,9 @@ func TestSummarizeSamples(t *testing.T) {
 	}
 	if s.QueriedTokens != trace.Some(2000) || s.HitTokens != trace.Some(600) || s.Preemptions.Set {
 		t.Errorf("counters %v %v %v", s.QueriedTokens, s.HitTokens, s.Preemptions)
+	}
+	if s.Aborted != trace.Some(4) || s.RunningAfter != trace.Some(0) {
+		t.Errorf("aborted %v, running after the run %v", s.Aborted, s.RunningAfter)
 	}
 	// The client's samples are those of the window, the server's all.
 	o, err = run.SummarizeSamples(eachSample(samples), run.Span{From: at(4000), To: at(5000)})

@@ -126,31 +126,63 @@ func (c *collector) sessionGraph(linked bool) *trace.Graph {
 }
 
 // setTurns numbers the turns: a request is one turn after the latest of those with
-// its session id that it waits for.
+// its session id that it waits for, directly or through requests of others.
 func (c *collector) setTurns() {
-	var stack []int32
 	for i := range c.requests {
 		c.requests[i].Turn = 0
 	}
+	const stepsPerRequest = 64
+	steps := stepsPerRequest * len(c.requests)
+	var stack, others []int32
 	for i := range c.requests {
 		stack = append(stack[:0], int32(i))
 		for len(stack) > 0 {
 			top := stack[len(stack)-1]
-			q, latest, ready := &c.requests[top], int32(0), true
-			for _, before := range c.graph.Before(int(top)) {
-				switch p := &c.requests[before]; {
-				case p.session != q.session:
-				case p.Turn == 0:
-					stack, ready = append(stack, before), false
-				default:
-					latest = max(latest, p.Turn)
-				}
+			if before, some := c.withoutTurn(top); some {
+				stack = append(stack, before)
+				continue
 			}
-			if ready {
-				q.Turn, stack = latest+1, stack[:len(stack)-1]
-			}
+			stack = stack[:len(stack)-1]
+			c.requests[top].Turn = c.latestTurn(top, &others, &steps) + 1
 		}
 	}
+}
+
+// withoutTurn returns a request without a turn yet that another waits for.
+func (c *collector) withoutTurn(request int32) (before int32, some bool) {
+	all := c.graph.Before(int(request))
+	i := slices.IndexFunc(all, func(i int32) bool { return c.requests[i].Turn == 0 })
+	if i < 0 {
+		return 0, false
+	}
+	return all[i], true
+}
+
+// latestTurn returns the latest turn with the session id of a request that it waits
+// for, or 0. The steps to requests with other ids are limited: what is beyond them is
+// not found.
+func (c *collector) latestTurn(request int32, others *[]int32, steps *int) (latest int32) {
+	session, seen := c.requests[request].session, map[int32]bool(nil)
+	*others = append((*others)[:0], request)
+	for len(*others) > 0 {
+		at := (*others)[len(*others)-1]
+		*others = (*others)[:len(*others)-1]
+		for _, before := range c.graph.Before(int(at)) {
+			if p := &c.requests[before]; p.session == session {
+				latest = max(latest, p.Turn)
+				continue
+			}
+			if *steps--; *steps < 0 || seen[before] {
+				continue
+			}
+			if seen == nil {
+				seen = map[int32]bool{}
+			}
+			seen[before] = true
+			*others = append(*others, before)
+		}
+	}
+	return latest
 }
 
 // session is the state of one session while the requests are visited.
@@ -257,12 +289,13 @@ func (c *collector) groupTurns(s *Sessions) {
 	predicted := predictionsByRow(c.result.Cache.Prediction.Each)
 	turn := func(q *Request) int { return int(q.Turn) }
 	isl := func(q *Request) int { return int(q.ISL) }
-	s.ByTurn = c.groups(turnBands, turn, predicted)
-	s.EachTurn = c.groups(each, turn, predicted)
-	s.ByISL = c.groups(islBands(), isl, predicted)
+	s.ByTurn = c.groups(turnBands, 1, turn, predicted)
+	s.EachTurn = c.groups(each, 1, turn, predicted)
+	s.ByISL = c.groups(islBands(), 0, isl, predicted)
 }
 
-func (c *collector) groups(bands []band, of func(*Request) int, predicted func(row int) *PredictedRequest) (groups []TurnGroup) {
+// groups groups the requests by a property with a lowest value.
+func (c *collector) groups(bands []band, lowest int, of func(*Request) int, predicted func(row int) *PredictedRequest) (groups []TurnGroup) {
 	all := make([]turnCollector, len(bands))
 	for i := range c.requests {
 		q := &c.requests[i]
@@ -282,7 +315,7 @@ func (c *collector) groups(bands []band, of func(*Request) int, predicted func(r
 			g.add(q, predicted(q.Row))
 		}
 	}
-	from := 0
+	from := lowest
 	for i := range all {
 		if g := &all[i]; g.completed+g.failed > 0 {
 			groups = append(groups, TurnGroup{g.group(bands[i].name), from, shareOf(g.isl, g.completed).Value, g.cached})

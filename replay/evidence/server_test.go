@@ -73,6 +73,29 @@ func TestParseEngines(t *testing.T) {
 	}
 }
 
+// Counters of ended requests are those that the client closed.
+func TestParseAborted(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]float64{
+		`vllm:request_success_total{engine="0",finished_reason="stop"} 9
+vllm:request_success_total{engine="0",finished_reason="abort"} 3
+vllm:request_success_total{engine="1",finished_reason="abort"} 4
+`: 7,
+		"sglang:num_aborted_requests_total{model_name=\"m\"} 5\n": 5,
+		"# TYPE trtllm_request_success_total counter\n" + `trtllm_request_success_total{finished_reason="length"} 9
+trtllm_request_success_total{finished_reason="cancelled"} 2
+`: 2,
+	} {
+		f, err := evidence.Parse(strings.NewReader(text + "vllm:num_requests_running 0\n"))
+		if err != nil || f.Aborted == nil || *f.Aborted != want {
+			t.Errorf("%s: %v aborted, %v", text, f.Aborted, err)
+		}
+	}
+	if f, err := evidence.Parse(strings.NewReader("vllm:num_requests_running 0\n")); err != nil || f.Aborted != nil {
+		t.Errorf("without a counter: %v aborted, %v", f.Aborted, err)
+	}
+}
+
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
