@@ -13,7 +13,7 @@ import (
 )
 
 // PNG draws a row per run with the distributions of TTFT, inter-token latency and
-// end-to-end latency.
+// end-to-end latency, and one by turn for a run with sessions of several turns.
 func (runs Runs) PNG(w io.Writer) error {
 	return figure.WritePNG(w, runs.sheet(), figure.Options{})
 }
@@ -44,6 +44,9 @@ func (runs Runs) sheet() figure.Sheet {
 			row.Figures = append(row.Figures, density(c.title, c.count, r.Result.Latency(c.latency), runs.rangeOf(c.latency)))
 		}
 		sheet.Rows = append(sheet.Rows, row)
+		if figures := turnFigures(r.Result.Sessions); len(figures) > 0 {
+			sheet.Rows = append(sheet.Rows, figure.Row{Figures: figures})
+		}
 	}
 	return sheet
 }

@@ -97,8 +97,11 @@ func addTurnTables(s *doc.Section, what string, groups []run.TurnGroup) {
 	}
 }
 
-// turnFigures draws TTFT, E2EL and the cached share by turn.
+// turnFigures draws TTFT, E2EL and the cached share by turn, if there are several.
 func turnFigures(s *run.Sessions) (figures []figure.Figure) {
+	if s == nil || len(s.EachTurn) == 0 {
+		return nil
+	}
 	turns := s.EachTurn
 	if last := len(turns) - 1; turns[last].From > run.MaxEachTurn {
 		turns = turns[:last] // of several turns
@@ -106,7 +109,7 @@ func turnFigures(s *run.Sessions) (figures []figure.Figure) {
 	if len(turns) < 2 {
 		return nil
 	}
-	x := figure.Axis{Label: "Turn of the session"}
+	x := figure.Axis{Label: "Turn of the session", Min: new(1.0)}
 	line := func(name string, dashed bool, of func(g *run.TurnGroup) trace.Opt[float64]) (series figure.Series) {
 		series = figure.Series{Name: name, Kind: figure.Line, Dashed: dashed}
 		for i := range turns {
@@ -123,7 +126,7 @@ func turnFigures(s *run.Sessions) (figures []figure.Figure) {
 			p      float64
 			dashed bool
 		}{{"median", 0.5, false}, {"p90", 0.9, false}, {"p99", 0.99, true}} {
-			f.Series = append(f.Series, line(p.name, p.dashed, func(g *run.TurnGroup) trace.Opt[float64] { return quantileOf(of(g), p.p, 1.0/1000) }))
+			f.Series = append(f.Series, line(p.name, p.dashed, func(g *run.TurnGroup) trace.Opt[float64] { return quantileOf(of(g), p.p, 1000) }))
 		}
 		return f
 	}
