@@ -13,7 +13,8 @@ import (
 )
 
 // PNG draws a row per run with the distributions of TTFT, inter-token latency and
-// end-to-end latency, and one by turn for a run with sessions of several turns.
+// end-to-end latency. The picture of a single run also has them by turn if its
+// sessions have several.
 func (runs Runs) PNG(w io.Writer) error {
 	return figure.WritePNG(w, runs.sheet(), figure.Options{})
 }
@@ -44,7 +45,7 @@ func (runs Runs) sheet() figure.Sheet {
 			row.Figures = append(row.Figures, density(c.title, c.count, r.Result.Latency(c.latency), runs.rangeOf(c.latency)))
 		}
 		sheet.Rows = append(sheet.Rows, row)
-		if figures := turnFigures(r.Result.Sessions); len(figures) > 0 {
+		if figures := turnFigures(r.Result.Sessions); len(figures) > 0 && len(runs) == 1 {
 			sheet.Rows = append(sheet.Rows, figure.Row{Figures: figures})
 		}
 	}
