@@ -64,6 +64,22 @@ func TestRequestsAndPath(t *testing.T) {
 
 // Cancelling the context ends a run promptly, whatever it waits for, and leaves
 // nothing behind.
+// Turns with text of their own that continue no earlier one are counted in a note.
+func TestNoteOfUnchangedTurns(t *testing.T) {
+	url, stop := fastEndpoint()
+	defer stop()
+	turns := rows(3, 0)
+	for i := range turns {
+		turns[i].SessionID, turns[i].Extra = "s", []byte(`{"messages":[{"role":"user","content":"a"}]}`)
+	}
+	result, err := bench.Run(t.Context(), bench.Config{
+		Trace: bench.Trace{Requests: trace.FromSlice(turns)}, Client: openai.Config{URL: url, Endpoint: openai.Chat, Answers: openai.LiveAnswers},
+	})
+	if err != nil || !strings.Contains(strings.Join(result.Run.Notes, "\n"), "2 later turns have text of their own") {
+		t.Errorf("%v, notes %q", err, result.Run.Notes)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

@@ -19,8 +19,9 @@ const probeTimeout = 60 * time.Second
 // such as ignore_eos, token ids or the completions API. It measures how the servers
 // count prompt tokens. To a server that refuses nothing it sends three requests,
 // else one more for each refusal, eight at most, and one for each of several models
-// that the first server does not list, eight at most. The notes, for the user, tell what
-// was left out and what that costs.
+// that the first server does not list, eight at most. With live answers it sends each
+// server one more, and the first another with an answer in the prompt. The notes, for
+// the user, tell what was left out and what that costs.
 func (c *Client) Probe(ctx context.Context) (notes []string, err error) {
 	c.beginNegotiation()
 	c.settleProtocols(ctx)
