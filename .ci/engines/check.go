@@ -23,6 +23,7 @@ type check struct {
 // Servers of the checks.
 var (
 	plain    = options{name: "plain", model: tiny}
+	roomy    = options{name: "roomy", model: tiny, context: maxPositions}
 	parallel = options{name: "parallel", model: tiny, slots: 4}
 	evicts   = options{name: "evicts", model: tiny, blocks: 160}
 	locked   = options{name: "locked", model: tiny, interval: 5, key: "sk-engine-7f3a"}
@@ -53,6 +54,9 @@ var checks = []check{
 	{"restart between runs", both, plain, restartBetweenRuns},
 	{"restart before resume", both, plain, restartBeforeResume},
 	{"killed mid-run", both, plain, killedMidRun},
+	{"agents", onlyVLLM, roomy, agents},
+	{"agents", []string{"llamacpp"}, plain, agents},
+	{"WEKA conversations", onlyVLLM, roomy, weka},
 	{"eviction", onlyVLLM, evicts, eviction},
 	{"several tokens a chunk", onlyVLLM, locked, severalTokens},
 	{"API key", both, locked, apiKey},
@@ -97,17 +101,23 @@ type session struct {
 	engine *engine
 	server *server
 	check  string
-	rows   []result
-	pairs  []pair
+	found
+}
+
+// found is what checks found.
+type found struct {
+	rows      []result
+	pairs     []pair
+	agentRuns []agentRun
 }
 
 // run starts the server and runs its checks.
-func (st stage) run(t *tools, e *engine) ([]result, []pair, error) {
+func (st stage) run(t *tools, e *engine) (found, error) {
 	log.Printf("%s: starting server %q", e.name, st.server.name)
 	s := &session{tools: t, engine: e}
 	var err error
 	if s.server, err = e.start(t, st.server); err != nil {
-		return nil, nil, err
+		return found{}, err
 	}
 	defer func() { s.server.stop() }()
 	for _, c := range st.checks {
@@ -116,7 +126,7 @@ func (st stage) run(t *tools, e *engine) ([]result, []pair, error) {
 			s.law("runs", "yes", err.Error(), false)
 		}
 	}
-	return s.rows, s.pairs, nil
+	return s.found, nil
 }
 
 // restart ends the server at once and starts it again at the same address.

@@ -24,6 +24,8 @@ type row struct {
 	OSL       int      `json:"output_length"`
 	IDs       []uint64 `json:"hash_ids"`
 	Session   string   `json:"session_id,omitempty"`
+	ID        string   `json:"request_id,omitempty"`
+	After     []string `json:"after,omitempty"`
 	Delay     float64  `json:"delay,omitempty"`
 }
 

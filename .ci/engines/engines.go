@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,7 +40,7 @@ const maxModelLen = 16_384
 
 func vllmCommand(t *tools, port string, o options) *exec.Cmd {
 	args := []string{"serve", filepath.Join(t.models, o.model.name), "--served-model-name", o.model.name, "--load-format", "dummy",
-		"--enable-prefix-caching", "--block-size", "32", "--max-model-len", fmt.Sprint(maxModelLen), "--enable-prompt-tokens-details", "--enforce-eager",
+		"--enable-prefix-caching", "--block-size", "32", "--max-model-len", fmt.Sprint(cmp.Or(o.context, maxModelLen)), "--enable-prompt-tokens-details", "--enforce-eager",
 		"--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--host", "127.0.0.1", "--port", port}
 	if o.blocks > 0 {
 		args = append(args, "--num-gpu-blocks-override", fmt.Sprint(o.blocks), "--max-model-len", fmt.Sprint(o.blocks/2*32))

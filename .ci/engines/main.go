@@ -30,7 +30,8 @@ type tools struct {
 	moontide, vllm, llamacpp string // a program and two virtual environments
 	models                   string
 	out                      string
-	fixtures                 bool // record responses for the tests of the repository
+	weka                     string // folder of WEKA conversations, "" for none
+	fixtures                 bool   // record responses for the tests of the repository
 }
 
 // results is the content of results.json.
@@ -38,6 +39,7 @@ type results struct {
 	Versions map[string]string `json:"versions"`
 	Rows     []result          `json:"rows"`
 	Pairs    []pair            `json:"pairs"`
+	Agents   []agentRun        `json:"agents"`
 }
 
 // result is one law of a check.
@@ -59,6 +61,7 @@ func main() {
 	flag.StringVar(&t.llamacpp, "llamacpp", "", "folder of llama.cpp")
 	flag.StringVar(&t.models, "models", "", "folder for the models")
 	flag.StringVar(&t.out, "out", filepath.Join("runs", "engines"), "folder for runs and logs")
+	flag.StringVar(&t.weka, "weka", "", "folder of WEKA conversations (.json) to replay too")
 	flag.BoolVar(&t.fixtures, "fixtures", false, "write recorded responses into the testdata of the repository")
 	render := flag.Bool("render", false, "write README.md from results.json and measure nothing")
 	list := flag.Bool("list", false, "list the checks")
@@ -88,6 +91,11 @@ func run(t *tools, args []string) error {
 		args = args[1:]
 	}
 	var err error
+	if t.weka != "" {
+		if _, err := os.Stat(t.weka); err != nil {
+			return err
+		}
+	}
 	for _, dir := range []*string{&t.out, &t.models} {
 		if *dir, err = filepath.Abs(*dir); err != nil {
 			return err
@@ -105,18 +113,19 @@ func run(t *tools, args []string) error {
 	failed := 0
 	for _, e := range wanted {
 		for _, st := range stagesOf(e, args) {
-			found, pairs, err := st.run(t, e)
+			found, err := st.run(t, e)
 			if err != nil {
 				return err
 			}
-			r.replace(found)
-			if pairs != nil {
-				r.Pairs = pairs
+			r.replace(found.rows)
+			if found.pairs != nil {
+				r.Pairs = found.pairs
 			}
+			r.replaceAgents(found.agentRuns)
 			if err := errors.Join(save(path, &r), r.render()); err != nil {
 				return err
 			}
-			for _, x := range found {
+			for _, x := range found.rows {
 				if !x.OK {
 					failed++
 				}
@@ -140,6 +149,17 @@ func (r *results) replace(found []result) {
 			slices.IndexFunc(checks, func(c check) bool { return c.name == x.Check })
 	}
 	slices.SortStableFunc(r.Rows, func(a, b result) int { return cmp.Compare(place(a), place(b)) })
+}
+
+// replaceAgents replaces the runs of the traces that were replayed.
+func (r *results) replaceAgents(runs []agentRun) {
+	r.Agents = slices.DeleteFunc(r.Agents, func(old agentRun) bool {
+		return slices.ContainsFunc(runs, func(x agentRun) bool { return old.Engine == x.Engine && old.Trace == x.Trace })
+	})
+	r.Agents = append(r.Agents, runs...)
+	slices.SortStableFunc(r.Agents, func(a, b agentRun) int {
+		return cmp.Or(-cmp.Compare(a.Engine, b.Engine), -cmp.Compare(a.Trace, b.Trace))
+	})
 }
 
 func (r *results) setVersions(t *tools, wanted []*engine) {

@@ -27,6 +27,7 @@ a tiny model with random weights, runs every check and writes this page; all num
 .ci/engines/run                    # everything: 8 GB, half an hour, most of it the start of servers
 .ci/engines/run llamacpp           # one engine
 .ci/engines/run vllm chat words    # the checks whose names begin so
+.ci/engines/run --weka DIR vllm    # also replay the WEKA conversations in DIR
 ` + "```" + `
 
 | | |
@@ -41,6 +42,9 @@ The expected counts of tokens come from the trace of a check and from a naive mo
 ` + "`cached.go`" + `, not from moontide's own prediction. A check with a failed law is a known fault of moontide.`)
 	for _, e := range engines {
 		r.laws(&b, e)
+	}
+	if len(r.Agents) > 0 {
+		r.agentTables(&b)
 	}
 	if len(r.Pairs) > 0 {
 		r.sides(&b)

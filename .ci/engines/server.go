@@ -27,6 +27,7 @@ type options struct {
 	interval int    // tokens per chunk; 0 for one
 	slots    int    // llama.cpp's number of sequences at a time
 	key      string // the API key that it requires
+	context  int    // of vLLM; 0 for maxModelLen
 }
 
 // engine is a kind of server.

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	analysis "moontide/analyze/run"
+	"moontide/replay"
+	"moontide/replay/bench"
+	"moontide/trace"
+)
+
+// agentRun is a run of agents: what moontide predicted of the cache of each turn, and
+// what the server found in it.
+type agentRun struct {
+	Engine string `json:"engine"`
+	Trace  string `json:"trace"`
+	Mode   string `json:"mode"`
+	Turns  []turn `json:"turns"`
+}
+
+// turn is a request of an agentRun.
+type turn struct {
+	Session   string `json:"session"`
+	Number    int    `json:"turn"`
+	ISL       int    `json:"isl"`
+	OSL       int    `json:"osl"`
+	Predicted int    `json:"predicted"`
+	Measured  int    `json:"measured"`
+	Cause     string `json:"cause,omitempty"` // if they differ
+}
+
+// mode is a way to replay agents.
+type mode struct {
+	name  string
+	flags []string
+	text  bool // answers are text, which may encode to other tokens than those generated
+}
+
+// modes returns the ways that the engine's APIs allow. The first has no answers.
+func (s *session) modes() []mode {
+	chat := append(s.tokenizer(), "--endpoint", "chat", "--exact-isl")
+	traced, live := []string{"--answers", "trace"}, []string{"--answers", "live"}
+	if s.engine.name != "vllm" { // no token ids of answers
+		words := append(s.tokenizer(), "--prompt", "words")
+		return []mode{{"trace", append(traced, words...), true}, {"live, words", append(live, words...), true}}
+	}
+	return []mode{{"trace", traced, false}, {"live", live, false}, {"live, chat", append(live, chat...), true}}
+}
+
+// agents replays sessions whose context grows by answers and results of tools, is
+// compacted and rewritten, with sub-agents that run in parallel and join.
+func agents(s *session) error {
+	rows := agentRows(3)
+	if s.engine.name != "vllm" { // it finds the request before only
+		rows = chains(4, 5)
+	}
+	path := filepath.Join(s.tools.out, s.engine.name+"-agents.jsonl")
+	if err := writeTrace(path, rows); err != nil {
+		return err
+	}
+	return s.agentsOf("made by the suite", path, "--block-size", fmt.Sprint(traceBlock))
+}
+
+// weka replays recorded conversations of coding agents without their delays.
+func weka(s *session) error {
+	files, err := filepath.Glob(filepath.Join(s.tools.weka, "*.json"))
+	if err != nil || s.tools.weka == "" {
+		return err
+	}
+	path := filepath.Join(s.tools.out, "weka.jsonl")
+	convert := preferred(s.tools.moontide, append([]string{"convert", "-o", path, "--ids", "separate"}, files...)...)
+	if text, err := convert.CombinedOutput(); err != nil {
+		return fmt.Errorf("converting %s: %w: %s", s.tools.weka, err, text)
+	}
+	return s.agentsOf("WEKA", path, "--time-scale-tool", "0", "--time-scale-think", "0")
+}
+
+// agentsOf replays a trace in every mode, one request at a time, and checks each turn.
+func (s *session) agentsOf(name, path string, flags ...string) error {
+	sums := map[string]int{}
+	modes := s.modes()
+	for _, m := range modes {
+		dir, err := s.folder(slug(m.name))
+		if err != nil {
+			return err
+		}
+		args := slices.Concat([]string{path, "--url", s.server.url, "--salt", s.check + m.name, "--server-block-size", fmt.Sprint(s.engine.blockOf)}, flags, m.flags, oneByOne)
+		o, err := s.finish(s.command(dir, args...), dir)
+		if err != nil {
+			return err
+		}
+		if err := o.ran(); err != nil {
+			return err
+		}
+		a, err := s.agentRun(name, m, o)
+		if err != nil {
+			return err
+		}
+		s.agentLaws(m, o, a)
+		s.agentRuns = append(s.agentRuns, a)
+		for _, t := range a.Turns {
+			sums[m.name] += t.Measured
+		}
+	}
+	first, second := modes[0].name, modes[1].name
+	s.law("cached tokens that only live answers find", "more than 0", fmt.Sprintf("%d of %d", sums[second]-sums[first], sums[second]), sums[second] > sums[first])
+	return nil
+}
+
+// agentRun reads the predictions of a run.
+func (s *session) agentRun(name string, m mode, o *outcome) (agentRun, error) {
+	a := agentRun{Engine: s.engine.name, Trace: name, Mode: m.name}
+	r, err := bench.Measure(bench.MeasureConfig{EachPrediction: true}, o.dir)
+	if err != nil {
+		return a, err
+	}
+	predicted := map[int]analysis.PredictedRequest{}
+	for _, p := range r.Metrics.Cache.Prediction.Each {
+		predicted[p.Row] = p
+	}
+	turns := map[string]int{}
+	for i, rec := range o.records {
+		turns[rec.SessionID]++
+		p := predicted[i]
+		a.Turns = append(a.Turns, turn{
+			Session: rec.SessionID, Number: turns[rec.SessionID], ISL: rec.InputLength, OSL: rec.OutputLength,
+			Predicted: p.Predicted, Measured: rec.Counts.Cached.Value, Cause: string(p.Cause),
+		})
+	}
+	return a, nil
+}
+
+func (s *session) agentLaws(m mode, o *outcome, a agentRun) {
+	s.law(m.name+": exit status and verdict", "0, not INVALID", fmt.Sprintf("%d, %s", o.exit, o.summary.Moontide.Verdict), o.exit == 0 && o.summary.Moontide.Verdict != "INVALID")
+	var isl, osl []int
+	equal, explained, predicted, measured, first := 0, 0, 0, 0, ""
+	for i, t := range a.Turns {
+		isl, osl = append(isl, t.ISL), append(osl, t.OSL)
+		predicted, measured = predicted+t.Predicted, measured+t.Measured
+		switch {
+		case t.Predicted == t.Measured:
+			equal++
+		case m.text && t.Measured < t.Predicted && t.Cause == string(analysis.ReEncoded):
+			explained++
+		case first == "":
+			first = fmt.Sprintf("; request %d: %d, not %d", i, t.Measured, t.Predicted)
+		}
+	}
+	n := len(a.Turns)
+	s.each(m.name+": input tokens", o, isl, func(r replay.Record) trace.Opt[int] { return r.Counts.Input })
+	s.each(m.name+": output tokens", o, osl, func(r replay.Record) trace.Opt[int] { return r.Counts.Output })
+	got := fmt.Sprintf("%d of %d turns, %d tokens", equal, n, measured)
+	if explained > 0 {
+		got += fmt.Sprintf("; %d turns with fewer, because the text of an answer encodes to other tokens", explained)
+	}
+	s.law(m.name+": cached tokens as predicted", fmt.Sprintf("%d of %d turns, %d tokens", n, n, predicted), got+first, equal+explained == n && predicted > 0)
+}
+
+// agentRows are sessions of an agent with two sub-agents each. All agents have the
+// same system prompt of 4 blocks.
+func agentRows(sessions int) []row {
+	b := &agentTrace{next: 100}
+	for i := range uint64(sessions) {
+		name, more := fmt.Sprint("agent", i), int(7*i)
+		b.add(name, nil, []uint64{1, 2, 3, 4}, 650+more, 61)
+		second := b.turn(name, nil, -1, 900+more, 28)
+		b.add(name+"/search", []string{second.ID}, []uint64{1, 2, 3, 4}, 400+more, 40)
+		b.extend(name+"/edit", []string{second.ID}, second, 1100+more, 33)
+		search := b.turn(name+"/search", nil, -1, 560+more, 29)
+		edit := b.turn(name+"/edit", nil, -1, 1250+more, 47)
+		b.turn(name, []string{second.ID, search.ID, edit.ID}, -1, 1400+more, 90)
+		b.turn(name, nil, -1, 1480+more, 10) // no room for all of the answer
+		b.turn(name, nil, 10, 1100+more, 64) // compacted, after the first answer
+		b.turn(name, nil, -1, 1300+more, 59)
+		b.turn(name, nil, 15, 1700+more, 31) // rewritten, after the answer before
+		b.turn(name, nil, -1, 1900+more, 20)
+	}
+	return b.rows
+}
+
+// chains are sessions without sub-agents, one after the other.
+func chains(sessions, turns int) []row {
+	b := &agentTrace{next: 100}
+	for i := range sessions {
+		name, isl := fmt.Sprint("agent", i), 400+7*i
+		b.add(name, nil, nil, isl, 30+i)
+		for range turns - 1 {
+			isl += 150
+			b.turn(name, nil, -1, isl, 30+i)
+		}
+	}
+	return b.rows
+}
+
+// agentTrace collects rows.
+type agentTrace struct {
+	rows []row
+	next uint64 // new block id
+}
+
+// add adds a row that begins with some blocks.
+func (b *agentTrace) add(session string, after []string, ids []uint64, isl, osl int) row {
+	r := row{ID: "r" + strconv.Itoa(len(b.rows)), After: after, ISL: isl, OSL: osl, IDs: slices.Clone(ids), Session: session}
+	for len(r.IDs)*traceBlock < isl {
+		r.IDs = append(r.IDs, b.next)
+		b.next++
+	}
+	b.rows = append(b.rows, r)
+	return r
+}
+
+// extend adds a row that begins with the prompt of another.
+func (b *agentTrace) extend(session string, after []string, before row, isl, osl int) row {
+	return b.add(session, after, before.IDs[:before.ISL/traceBlock], isl, osl)
+}
+
+// turn adds a row that keeps some blocks of the session's last prompt, or all if keep
+// is negative.
+func (b *agentTrace) turn(session string, after []string, keep, isl, osl int) row {
+	i := len(b.rows) - 1
+	for b.rows[i].Session != session {
+		i--
+	}
+	if keep < 0 {
+		return b.extend(session, after, b.rows[i], isl, osl)
+	}
+	return b.add(session, after, b.rows[i].IDs[:keep], isl, osl)
+}
+
+// agentTables shows each turn, a table for each trace.
+func (r *results) agentTables(b *strings.Builder) {
+	for i := 0; i < len(r.Agents); {
+		end := i + 1
+		for end < len(r.Agents) && r.Agents[end].Engine == r.Agents[i].Engine && r.Agents[end].Trace == r.Agents[i].Trace {
+			end++
+		}
+		agentTable(b, r.Agents[i:end])
+		i = end
+	}
+}
+
+func agentTable(b *strings.Builder, runs []agentRun) {
+	fmt.Fprintf(b, "\n### %s, agents: %s\n\n", titles[runs[0].Engine], runs[0].Trace)
+	head := []string{"session", "turn", "prompt", "answer"}
+	for _, a := range runs {
+		head = append(head, a.Mode+": predicted", "measured")
+	}
+	cells(b, head...)
+	cells(b, slices.Repeat([]string{"---"}, len(head))...)
+	sums := make([]int, 2*len(runs))
+	for i, t := range runs[0].Turns {
+		line := []string{t.Session, fmt.Sprint(t.Number), fmt.Sprint(t.ISL), fmt.Sprint(t.OSL)}
+		for j, a := range runs {
+			line = append(line, fmt.Sprint(a.Turns[i].Predicted), fmt.Sprint(a.Turns[i].Measured))
+			sums[2*j] += a.Turns[i].Predicted
+			sums[2*j+1] += a.Turns[i].Measured
+		}
+		cells(b, line...)
+	}
+	line := []string{"all", "", "", ""}
+	for _, n := range sums {
+		line = append(line, fmt.Sprint(n))
+	}
+	cells(b, line...)
+}
