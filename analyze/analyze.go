@@ -45,6 +45,8 @@ type Options struct {
 	// only during the call. Calls come in row order from one goroutine, which is
 	// not the caller's, and end before Trace returns.
 	Watch func(r trace.Request, blocks []uint32)
+	// Line, if set, returns the line of the row read last, for a [trace.GraphError].
+	Line func() int
 }
 
 const defaultTop = 10
@@ -71,6 +73,8 @@ type Analysis struct {
 	Declared Context
 	// Sessions is nil if rows have neither session ids nor block ids.
 	Sessions *Sessions
+	// Graph is nil if no row names the requests that it waits for.
+	Graph *Graph
 	// Untimed are the turns without a timestamp. Prefix, Sessions and the rows seen
 	// by Watch take them in row order; Arrivals leaves them out.
 	Untimed Untimed
@@ -91,7 +95,7 @@ type Context struct {
 // about 40 bytes, and up to 200 at the end; per unique block 4 bytes, 20 more if
 // the block is reused, and a table of block ids.
 //
-// It returns [ErrEmpty], an error for an option out of range, for more than 2^31-1
+// It returns [ErrEmpty], a [*trace.GraphError], an error for an option out of range, for more than 2^31-1
 // requests or more blocks than a table can number, or the stream's own error.
 func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	if opts.BlockSize < 0 || opts.BlockSize > trace.MaxLength {
@@ -101,7 +105,7 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 		return nil, fmt.Errorf("top %d: the length of the list must be at least 0", opts.Top)
 	}
 	var c collector
-	if err := c.collect(reqs, opts.Watch); err != nil {
+	if err := c.collect(reqs, opts); err != nil {
 		return nil, err
 	}
 	if len(c.rows) == 0 {
@@ -111,11 +115,15 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	if opts.BlockSize > 0 {
 		size = trace.GivenBlockSize(opts.BlockSize)
 	}
-	return c.analysis(size, cmp.Or(opts.Top, defaultTop)), nil
+	graph, err := c.sessions.graph.Graph()
+	if err != nil {
+		return nil, err
+	}
+	return c.analysis(size, cmp.Or(opts.Top, defaultTop), graph), nil
 }
 
 // analysis computes the parts in parallel: they only read what was collected.
-func (c *collector) analysis(size trace.BlockSize, top int) *Analysis {
+func (c *collector) analysis(size trace.BlockSize, top int, graph *trace.Graph) *Analysis {
 	a := &Analysis{Requests: len(c.rows), Declared: c.declared.context(), Untimed: c.untimed.Untimed}
 	var parts sync.WaitGroup
 	parts.Go(func() { a.ISL, a.OSL, a.Lengths = lengthsOf(c.rows) })
@@ -123,10 +131,13 @@ func (c *collector) analysis(size trace.BlockSize, top int) *Analysis {
 	parts.Go(func() { a.Prefix, a.Observed = c.prefix.result(c.rows, &c.table, size, top) })
 	parts.Go(func() { a.BlockFit = c.blockFit(size) })
 	parts.Go(func() {
-		if a.Sessions = c.sessions.result(c.rows); a.Sessions == nil {
+		if a.Sessions = c.sessions.result(c.rows, size); a.Sessions == nil {
 			a.Sessions = c.prefix.sessions(c.rows, size)
 		}
 	})
+	if c.sessions.waits {
+		parts.Go(func() { a.Graph = graphOf(graph, len(c.rows)) })
+	}
 	parts.Wait()
 	l := &a.Lengths
 	l.EstimatedISL, l.EstimatedOSL, l.MissingOSL = c.marks.estimatedISL, c.marks.estimatedOSL, c.marks.missingOSL

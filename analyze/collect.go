@@ -54,7 +54,7 @@ type numbered struct {
 }
 
 // collect reads all requests.
-func (c *collector) collect(reqs trace.Requests, watch func(trace.Request, []uint32)) error {
+func (c *collector) collect(reqs trace.Requests, opts Options) error {
 	full, empty := make(chan *batch, batches), make(chan *batch, batches)
 	for range batches {
 		empty <- &batch{}
@@ -63,18 +63,18 @@ func (c *collector) collect(reqs trace.Requests, watch func(trace.Request, []uin
 	go func() {
 		defer close(done)
 		for b := range full {
-			c.count(b, watch)
+			c.count(b, opts.Watch)
 			empty <- b
 		}
 	}()
-	err := c.read(reqs, full, empty)
+	err := c.read(reqs, opts.Line, full, empty)
 	close(full)
 	<-done
 	return err
 }
 
 // read numbers the blocks of all requests and hands them over in batches.
-func (c *collector) read(reqs trace.Requests, full chan<- *batch, empty <-chan *batch) error {
+func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batch, empty <-chan *batch) error {
 	b := <-empty
 	rows := 0
 	for r, err := range reqs {
@@ -87,7 +87,7 @@ func (c *collector) read(reqs trace.Requests, full chan<- *batch, empty <-chan *
 		c.detector.Add(r)
 		c.declared.add(r)
 		c.marks.add(&r)
-		c.sessions.add(rows, r)
+		c.sessions.add(rows, r, line)
 		c.untimed.add(r)
 		rows++
 		b.add(r, &c.table)

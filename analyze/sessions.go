@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"math"
+	"slices"
 
 	"moontide/trace"
 	"moontide/trace/stats"
@@ -37,11 +38,14 @@ type Sessions struct {
 	Gap stats.Sample
 	// Delay is the think time in milliseconds of the later turns that specify it
 	// (key delay), measured from the end of the previous turn. It is never
-	// inferred.
-	Delay stats.Sample
+	// inferred. Think and Tool are those of one delay_kind.
+	Delay, Think, Tool stats.Sample
 	// Growth is the ISL of each later turn minus that of the previous turn, in
 	// tokens. It is negative if a session continues with a shorter prompt.
 	Growth stats.Sample
+	// Relations is nil if sessions were inferred, or if no row of a session has a block
+	// id.
+	Relations *Relations
 }
 
 const (
@@ -50,8 +54,8 @@ const (
 )
 
 // sessionsOf builds sessions from the row of each row's previous turn, none, or
-// outside.
-func sessionsOf(rows []row, previous []int32) *Sessions {
+// outside. The rows in apart do not follow that turn.
+func sessionsOf(rows []row, previous []int32, apart map[int32]bool) *Sessions {
 	s := &Sessions{Of: make([]int32, len(rows))}
 	var gaps, growth []float64
 	turns := make([]int, len(rows)) // of the session that starts here
@@ -70,6 +74,9 @@ func sessionsOf(rows []row, previous []int32) *Sessions {
 		before := rows[previous[i]]
 		s.Of[i] = s.Of[previous[i]]
 		turns[s.Of[i]]++
+		if apart[int32(i)] {
+			continue
+		}
 		growth = append(growth, float64(r.isl-before.isl))
 		if gap := r.at - before.at; !math.IsNaN(gap) {
 			gaps = append(gaps, max(gap, 0))
@@ -88,30 +95,76 @@ func sessionsOf(rows []row, previous []int32) *Sessions {
 	return s
 }
 
-// sessionCounter tracks session ids.
+// sessionCounter tracks session ids and what rows wait for.
 type sessionCounter struct {
-	latest   map[string]int32 // turn of each session
-	previous []int32          // of each row, up to the last with an id
-	delays   []float64
+	latest   map[string]tail // turn of each session
+	named    map[string]tail // rows by request id
+	previous []int32         // of each row, up to the last with an id
+	turns    []laterTurn
+	apart    map[int32]bool // rows that follow another turn than the latest, or none
+	parallel int            // rows that follow none
+	delays   map[trace.DelayKind][]float64
+	graph    trace.GraphBuilder
+	waits    bool // rows have after
+	ids      bool // rows of sessions have block ids
 }
 
-func (c *sessionCounter) add(row int, r trace.Request) {
+func (c *sessionCounter) add(row int, r trace.Request, line func() int) {
+	if r.SessionID == "" && r.ID == "" && r.After == nil {
+		c.graph.Skip()
+		return
+	}
+	c.waits = c.waits || r.After != nil
+	at := 0
+	if line != nil {
+		at = line()
+	}
+	c.graph.Add(r, at)
+	if c.latest == nil {
+		c.latest, c.named, c.apart, c.delays = map[string]tail{}, map[string]tail{}, map[int32]bool{}, map[trace.DelayKind][]float64{}
+	}
+	latest, later := c.latest[r.SessionID]
+	if r.Delay.Set && (later && r.After == nil || len(r.After) > 0) {
+		c.delays[r.DelayKind] = append(c.delays[r.DelayKind], r.Delay.Value)
+	}
+	own := tailOf(r, row)
+	if r.ID != "" {
+		c.named[r.ID] = own
+	}
 	if r.SessionID == "" {
 		return
 	}
-	if c.latest == nil {
-		c.latest = map[string]int32{}
-	}
+	c.ids = c.ids || own.blocks > 0
 	c.fill(row)
-	before, later := c.latest[r.SessionID]
+	c.latest[r.SessionID] = own
 	if !later {
-		before = none
+		c.previous = append(c.previous, none)
+		return
 	}
-	c.previous = append(c.previous, before)
-	c.latest[r.SessionID] = int32(row)
-	if later && r.Delay.Set {
-		c.delays = append(c.delays, r.Delay.Value)
+	c.previous = append(c.previous, latest.row)
+	before, follows := c.before(r, latest)
+	if follows {
+		c.turns = append(c.turns, before.next(r, row))
+	} else {
+		c.parallel++
 	}
+	if before.row != latest.row {
+		c.apart[int32(row)] = true
+	}
+}
+
+// before returns the turn of the same session that a row follows, if any.
+func (c *sessionCounter) before(r trace.Request, latest tail) (before tail, follows bool) {
+	if r.After == nil {
+		return latest, true
+	}
+	before.row = none
+	for _, id := range r.After {
+		if t, known := c.named[id]; known && t.session == r.SessionID && t.row > before.row {
+			before = t
+		}
+	}
+	return before, before.row != none
 }
 
 // fill marks the rows before row that have no entry yet as outside.
@@ -122,12 +175,19 @@ func (c *sessionCounter) fill(row int) {
 }
 
 // result returns nil if no row has an id.
-func (c *sessionCounter) result(rows []row) *Sessions {
-	if c.latest == nil {
+func (c *sessionCounter) result(rows []row, size trace.BlockSize) *Sessions {
+	if len(c.latest) == 0 {
 		return nil
 	}
 	c.fill(len(rows))
-	s := sessionsOf(rows, c.previous)
-	s.Delay = stats.Of(c.delays)
+	s := sessionsOf(rows, c.previous, c.apart)
+	s.Think, s.Tool = stats.Of(c.delays[trace.Think]), stats.Of(c.delays[trace.Tool])
+	s.Delay = stats.Of(slices.Concat(c.delays[""], c.delays[trace.Think], c.delays[trace.Tool]))
+	if c.ids {
+		s.Relations = &Relations{Parallel: c.parallel}
+		for _, t := range c.turns {
+			s.Relations.add(t, rows, size.Tokens)
+		}
+	}
 	return s
 }

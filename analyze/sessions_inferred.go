@@ -44,7 +44,7 @@ func (c *prefixCounter) sessions(rows []row, size trace.BlockSize) *Sessions {
 		}
 		f.end(i, runs[0])
 	}
-	s := sessionsOf(rows, previous)
+	s := sessionsOf(rows, previous, nil)
 	s.Inferred = true
 	return s
 }

@@ -28,6 +28,11 @@ type LostID struct {
 	ID        string
 }
 
+// AsError returns the error of a trace that has to be whole.
+func (l LostID) AsError() *GraphError {
+	return &GraphError{l.Row, l.Line, fmt.Sprintf("after names request_id %.60q, which no row has", l.ID)}
+}
+
 // Before returns the rows that a row waits for, in ascending order. The caller must
 // not change them.
 func (g *Graph) Before(row int) []int32 {
@@ -118,8 +123,7 @@ func CheckGraph(reqs Requests, b *GraphBuilder, line func() int, whole bool) Req
 func (b *GraphBuilder) check(whole bool) error {
 	g, err := b.Graph()
 	if lost := g.LostIDs(); err == nil && whole && len(lost) > 0 {
-		l := lost[0]
-		return &GraphError{l.Row, l.Line, fmt.Sprintf("after names request_id %.60q, which no row has", l.ID)}
+		return lost[0].AsError()
 	}
 	return err
 }
@@ -181,6 +185,9 @@ func (b *GraphBuilder) Add(r Request, line int) (before []int32) {
 	}
 	return before
 }
+
+// Skip adds a row without SessionID, ID and After.
+func (b *GraphBuilder) Skip() { b.rows++ }
 
 func (b *GraphBuilder) name(id string, row, line int32) {
 	hash := maphash.String(b.seed, id)

@@ -42,7 +42,7 @@ func (d Dataset) Document() *doc.Document {
 	d.Cache.addTo(to)
 	arrivalSection(to, a.Arrivals)
 	d.Service.addTo(to, a.Arrivals != nil)
-	sessionSection(to, a.Sessions)
+	sessionSection(to, a)
 	to.Section("Summary").Text(summarySentences(a)...)
 	figures, _ := datasetFigures(d) // the text reports missing figures
 	s := to.Section("Figures")
@@ -277,8 +277,10 @@ func arrivalSection(to *doc.Document, at *analyze.Arrivals) {
 	}
 }
 
-func sessionSection(to *doc.Document, of *analyze.Sessions) {
+func sessionSection(to *doc.Document, a *analyze.Analysis) {
+	of := a.Sessions
 	if of == nil {
+		graphSection(to, a.Graph)
 		return
 	}
 	title, how := "Sessions", "session_id"
@@ -298,8 +300,16 @@ func sessionSection(to *doc.Document, of *analyze.Sessions) {
 	}
 	gap, delay, growth := quantileOf(of.Gap, 0.5, 1000), quantileOf(of.Delay, 0.5, 1000), quantileOf(of.Growth, 0.5, 1)
 	s.Row("Arrival to next turn, median", doc.FixedOr(gap, 3), "s", noteOr(gap, "answer and think time", why))
-	s.Row("Given think time, median", doc.FixedOr(delay, 3), "s", noteOr(delay, "delay", "no later turn has one"))
+	if of.Tool.Count > 0 {
+		think, tool := quantileOf(of.Think, 0.5, 1000), quantileOf(of.Tool, 0.5, 1000)
+		s.Row("Given think time, median", doc.FixedOr(think, 3), "s", noteOr(think, doc.Count(of.Think.Count, "delay")+" of kind think", "no delay of kind think"))
+		s.Row("Given tool time, median", doc.FixedOr(tool, 3), "s", doc.Count(of.Tool.Count, "delay")+" of kind tool")
+	} else {
+		s.Row("Given think time, median", doc.FixedOr(delay, 3), "s", noteOr(delay, "delay", "no later turn has one"))
+	}
 	s.Row("Prompt growth per turn, median", doc.FixedOr(growth, 0), "tokens", noteOr(growth, "", "no second turn"))
+	relationRows(s, of.Relations)
+	graphSection(to, a.Graph)
 }
 
 // Service is the concurrency of a trace on a server of a given speed.

@@ -43,6 +43,7 @@ func datasetJSON(d Dataset) object {
 		}},
 		{"arrivals", arrivalsJSON(a.Arrivals)},
 		{"sessions", sessionsJSON(a.Sessions)},
+		{"graph", graphJSON(a.Graph)},
 		{"untimed", untimedJSON(a)},
 		{"reuse", reuseJSON(a.Prefix, d.Cache)},
 		{"lengths", object{
@@ -139,7 +140,7 @@ func sessionsJSON(s *analyze.Sessions) any {
 	}
 	return object{
 		{"inferred", s.Inferred}, {"sessions", s.Sessions}, {"multi_turn", s.MultiTurn}, {"requests", s.Requests},
-		{"turns", s.Turns}, {"gap_ms", s.Gap}, {"delay_ms", s.Delay}, {"growth", s.Growth},
+		{"turns", s.Turns}, {"gap_ms", s.Gap}, {"delay_ms", s.Delay}, {"think_ms", s.Think}, {"tool_ms", s.Tool}, {"growth", s.Growth}, {"relations", relationsJSON(s.Relations)},
 	}
 }
 

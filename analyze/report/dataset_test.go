@@ -210,7 +210,7 @@ func TestDatasetJSON(t *testing.T) {
 		"sharing.tree_nodes": 4.0, "sharing.tree_leaves": 2.0, "sharing.tree_forks": 1.0,
 		"sharing.leaf_depth.mean": 2.5, "sharing.leaf_depth.p50": 2.5, "sharing.leaf_depth.max": 3.0,
 		"sharing.zipf_exponent": nil, "sharing.zipf_r2": nil,
-		"concurrency": nil, "untimed": nil,
+		"concurrency": nil, "untimed": nil, "graph": nil, "sessions.relations": nil, "sessions.think_ms": nil, "sessions.tool_ms": nil,
 	}
 	// Three values represent the other distributions.
 	for key := range got {

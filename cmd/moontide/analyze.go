@@ -131,8 +131,14 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, caches cache.Q
 		return report.Dataset{}, err
 	}
 	defer r.Close()
-	data, err := analyzeRequests(c, name, r.Borrowed(), blockSizeOf(c, r), caches)
+	data, err := analyzeRequests(c, name, r.Borrowed(), lineOf(r), blockSizeOf(c, r), caches)
 	reportReader(std, path, r, true)
+	if err == nil && !c.Bool(skipBadRowsFlag.Name) {
+		err = data.Analysis.Graph.Whole()
+	}
+	if errors.As(err, new(*trace.GraphError)) {
+		return data, located(err, path, r)
+	}
 	if err == analyze.ErrEmpty {
 		return data, fmt.Errorf("%s: %w", path, err)
 	}
@@ -156,11 +162,11 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, caches cache.Q
 }
 
 // analyzeRequests analyzes a stream, including the requested caches.
-func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, blockSize int, caches cache.Question) (data report.Dataset, err error) {
+func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, line func() int, blockSize int, caches cache.Question) (data report.Dataset, err error) {
 	data = report.Dataset{Name: name, Cache: &report.Cache{Results: cache.Results{Question: cache.Question{Workers: caches.Workers}}}}
 	study := cache.NewStudy(caches)
 	data.Analysis, err = analyze.Trace(collectOften(trace.Until(c.Context, reqs)), analyze.Options{
-		BlockSize: blockSize, Watch: study.Add,
+		BlockSize: blockSize, Watch: study.Add, Line: line,
 	})
 	if err != nil || data.Analysis.Prefix == nil {
 		return data, err

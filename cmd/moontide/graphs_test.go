@@ -36,14 +36,14 @@ func TestImpossibleGraphsHaveLines(t *testing.T) {
 		"twice.jsonl": `twice.jsonl:5: after names request_id "x1", which several rows have: lines 3 and 4`,
 	} {
 		for _, verb := range []string{"convert -o out.jsonl", "convert --sort -o out.jsonl", "convert --part 1/2 -o out.jsonl", "convert --speedup 2 -o out.jsonl",
-			"simulate --out run", "simulate --rate 5 --out run"} {
+			"simulate --out run", "simulate --rate 5 --out run", "analyze"} {
 			r := try(t, dir, "", append(strings.Fields(verb), name)...)
 			if r.status != exitFailed || !strings.Contains(r.err, want) {
 				t.Errorf("%s %s: exit status %d\n%s", verb, name, r.status, r.err)
 			}
 		}
 	}
-	for _, verb := range []string{"convert --skip-bad-rows -o out.jsonl", "simulate --skip-bad-rows --out run", "simulate --end 8s --out run2"} {
+	for _, verb := range []string{"convert --skip-bad-rows -o out.jsonl", "simulate --skip-bad-rows --out run", "simulate --end 8s --out run2", "analyze --skip-bad-rows"} {
 		if r := try(t, dir, "", append(strings.Fields(verb), "gone.jsonl")...); r.status != exitDone {
 			t.Errorf("%s: exit status %d\n%s", verb, r.status, r.err)
 		}

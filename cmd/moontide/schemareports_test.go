@@ -87,6 +87,7 @@ func traceSamples(t *testing.T) []string {
 		filepath.Join(dir, "long.jsonl"), absolute(t, root+"/traces/agent.jsonl"), absolute(t, root+"/traces/sharegpt.json"),
 		write(t, dir, "bare.jsonl", strings.ReplaceAll(row, `, "session_id": "a"`, "")),
 		write(t, dir, "empty.jsonl", `{"input_length": 0, "output_length": 1, "hash_ids": []}`+"\n"),
+		write(t, dir, "graph.jsonl", graphRows), write(t, dir, "turns.jsonl", strings.Repeat(strings.Replace(graphRows[:strings.Index(graphRows, "\n")+1], `"request_id": "a1"`, `"hash_ids": [1]`, 1), 2)),
 		write(t, dir, "timed.jsonl", row+strings.ReplaceAll(row, "0,", "9,")), write(t, dir, "grid.jsonl", strings.ReplaceAll(row, `"session_id": "a"`, `"hash_ids": [1]`)),
 	}
 }

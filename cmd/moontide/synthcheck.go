@@ -25,7 +25,7 @@ func checkFidelity(c *cli.Context, std streams, d draft, output string) error {
 		return err
 	}
 	defer r.Close()
-	source, err := analyzeRequests(c, traceName(from), r.Borrowed(), blockSizeOf(c, r), cache.Question{})
+	source, err := analyzeRequests(c, traceName(from), r.Borrowed(), lineOf(r), blockSizeOf(c, r), cache.Question{})
 	if err != nil {
 		return named(from, err)
 	}
@@ -33,7 +33,7 @@ func checkFidelity(c *cli.Context, std streams, d draft, output string) error {
 	if err != nil {
 		return err
 	}
-	drawn, err := analyzeRequests(c, fmt.Sprintf("synth, seed %d", c.Uint64("seed")), again, c.Int(blockSizeFlag.Name), cache.Question{})
+	drawn, err := analyzeRequests(c, fmt.Sprintf("synth, seed %d", c.Uint64("seed")), again, nil, c.Int(blockSizeFlag.Name), cache.Question{})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,100 @@
+package analyze_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/analyze"
+	"moontide/trace"
+)
+
+// An agent calls two sub-agents, one of which makes two requests, and goes on when both
+// have ended; its next prompt is shorter.
+func TestGraph(t *testing.T) {
+	row := func(session, id string, isl int, ids []uint64, after ...string) trace.Request {
+		return trace.Request{SessionID: session, ID: id, After: after, InputLength: isl, HashIDs: ids, OutputLength: 1}
+	}
+	rows := []trace.Request{
+		row("a", "a1", 25, []uint64{1, 2, 3}),
+		row("x", "x1", 10, []uint64{7}, "a1"),
+		row("y", "y1", 10, []uint64{8}, "a1"),
+		row("x", "x2", 30, []uint64{7, 9, 10}),                     // extends x1
+		row("a", "a2", 35, []uint64{1, 2, 5, 6}, "a1", "x2", "y1"), // extends a1, whose third block is partial
+		row("a", "a3", 35, []uint64{1, 2, 5, 6}, []string{}...),
+		row("a", "a4", 20, []uint64{1, 2}),          // shorter than a3
+		row("a", "a5", 50, []uint64{1, 3, 4, 5, 6}), // rewritten
+		row("a", "a6", 60, nil),                     // unknown
+		row("", "", 5, nil),
+	}
+	rows[5].After = []string{} // beside a2
+	rows[1].Delay, rows[1].DelayKind = trace.Some(10.0), trace.Tool
+	rows[4].Delay, rows[4].DelayKind = trace.Some(20.0), trace.Think
+	rows[6].Delay = trace.Some(30.0)
+	a := analyzed(t, analyze.Options{BlockSize: 10}, rows...)
+	g := a.Graph
+	got := fmt.Sprint(g.Sessions, g.Requests.Max, g.Requests.Min, g.Depth.Max, g.Width.Max, g.Joins, g.Lost)
+	if want := "2 9 1 4 3 1 0"; got != want {
+		t.Errorf("sessions, requests, depth, width, joins, lost: %s, want %s", got, want)
+	}
+	s := a.Sessions
+	if want := (analyze.Relations{Extend: 2, Shortened: 1, Rewritten: 1, Unknown: 1, Parallel: 1}); *s.Relations != want {
+		t.Errorf("relations %+v, want %+v", *s.Relations, want)
+	}
+	if s.Delay.Count != 3 || s.Think.Max != 20 || s.Tool.Max != 10 {
+		t.Errorf("delays %v, think %v, tool %v", s.Delay, s.Think, s.Tool)
+	}
+	if want := []float64{-15, 10, 10, 20, 30}; s.Growth.Count != len(want) || s.Growth.Min != -15 || s.Growth.Sum != 55 {
+		t.Errorf("growth %v, want that of %v", s.Growth, want)
+	}
+}
+
+// Traces whose rows name no others have no graph.
+func TestNoGraph(t *testing.T) {
+	a := analyzed(t, analyze.Options{}, trace.Request{SessionID: "s", ID: "x", InputLength: 1}, trace.Request{SessionID: "s", InputLength: 1})
+	if a.Graph != nil || a.Sessions.Relations != nil {
+		t.Errorf("graph %v, relations %v", a.Graph, a.Sessions.Relations)
+	}
+}
+
+// Depths and widths of random graphs are those of a naive search, whatever the order of
+// the rows.
+func TestGraphAgainstBruteForce(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 12).Draw(rt, "rows")
+		rows := make([]trace.Request, n)
+		for i := range rows {
+			rows[i] = trace.Request{ID: fmt.Sprint(i), InputLength: 1, After: []string{}}
+			for range rapid.IntRange(0, 3).Draw(rt, "edges") {
+				if i > 0 {
+					rows[i].After = append(rows[i].After, fmt.Sprint(rapid.IntRange(0, i-1).Draw(rt, "before")))
+				}
+			}
+		}
+		var depth func(row int) int
+		depth = func(row int) int {
+			most := 0
+			for _, id := range rows[row].After {
+				var before int
+				fmt.Sscan(id, &before)
+				most = max(most, depth(before))
+			}
+			return most + 1
+		}
+		deepest := 0
+		for row := range rows {
+			deepest = max(deepest, depth(row))
+		}
+		random := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(rt, "order")))
+		shuffled := slices.Clone(rows)
+		random.Shuffle(n, func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
+		one := analyzed(t, analyze.Options{}, rows...).Graph
+		other := analyzed(t, analyze.Options{}, shuffled...).Graph
+		if int(one.Depth.Max) != deepest || fmt.Sprint(one) != fmt.Sprint(other) || int(one.Requests.Sum) != n {
+			rt.Fatalf("depth %v, want %d; shuffled %v, want %v", one.Depth.Max, deepest, other, one)
+		}
+	})
+}

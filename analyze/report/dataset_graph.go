@@ -1,0 +1,59 @@
+package report
+
+import (
+	"moontide/analyze"
+	"moontide/analyze/report/doc"
+	"moontide/trace/stats"
+)
+
+// graphSection describes which rows wait for which, if they name them.
+func graphSection(to *doc.Document, g *analyze.Graph) {
+	if g == nil {
+		return
+	}
+	s := to.Section("Graph of requests (after)")
+	s.Text("Rows that wait for each other, or have a session id in common, are one group: an agent with its sub-agents.",
+		"Depth is the longest chain of rows in which each waits for the one before; width is the most rows at one depth.")
+	upTo := func(d stats.Sample) string { return "up to " + doc.Fixed(d.Max, 0) }
+	s.Row("Groups", doc.Int(g.Sessions), "", "")
+	s.Row("Requests per group, mean", doc.Fixed(g.Requests.Mean, 2), "", upTo(g.Requests))
+	s.Row("Depth, mean", doc.Fixed(g.Depth.Mean, 2), "", upTo(g.Depth))
+	s.Row("Width, mean", doc.Fixed(g.Width.Mean, 2), "", upTo(g.Width))
+	s.Row("Requests that wait for several", doc.Int(g.Joins), "", "")
+	if g.Lost > 0 {
+		s.Row("Ids in after that no row has", doc.Int(g.Lost), "", "lost turns")
+	}
+}
+
+// relationRows describes how turns relate to the turns before, if not all extend them.
+func relationRows(s *doc.Section, r *analyze.Relations) {
+	if r == nil || r.Shortened+r.Rewritten+r.Parallel == 0 {
+		return
+	}
+	turns := r.Extend + r.Shortened + r.Rewritten + r.Unknown + r.Parallel
+	row := func(what string, n int) {
+		if n > 0 {
+			s.Row(what, doc.Int(n), "", doc.Share(n, turns))
+		}
+	}
+	row("Turns that extend the one before", r.Extend)
+	row("Turns with a shorter prompt", r.Shortened)
+	row("Turns that rewrite the one before", r.Rewritten)
+	row("Turns without block ids", r.Unknown)
+	row("Turns beside the one before", r.Parallel)
+}
+
+func graphJSON(g *analyze.Graph) any {
+	of, known := orZero(g)
+	return orNull(object{
+		{"sessions", of.Sessions}, {"requests", of.Requests}, {"depth", of.Depth}, {"width", of.Width},
+		{"joins", of.Joins}, {"lost", of.Lost},
+	}, known)
+}
+
+func relationsJSON(r *analyze.Relations) any {
+	of, known := orZero(r)
+	return orNull(object{
+		{"extend", of.Extend}, {"shortened", of.Shortened}, {"rewritten", of.Rewritten}, {"unknown", of.Unknown}, {"parallel", of.Parallel},
+	}, known)
+}

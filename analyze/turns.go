@@ -1,0 +1,71 @@
+package analyze
+
+import "moontide/trace"
+
+// Relations counts how the prompts of later turns relate to that of the turn before, by
+// block ids. The turn before is the last one of the same session that the row waits
+// for; see [trace.Graph].
+type Relations struct {
+	Extend    int // begin with the whole prompt before, and are longer
+	Shortened int // are not longer: the context was compacted, or is another
+	Rewritten int // are longer, but begin differently
+	Unknown   int // one of the two has no block ids
+	Parallel  int // wait for no earlier turn of their session
+}
+
+// tail is the end of a prompt that a later turn may extend.
+type tail struct {
+	session    string
+	row        int32
+	blocks     int32
+	last, prev uint64 // its last two block ids
+}
+
+func tailOf(r trace.Request, row int) tail {
+	t := tail{session: r.SessionID, row: int32(row), blocks: int32(len(r.HashIDs))}
+	if t.blocks > 0 {
+		t.last = r.HashIDs[t.blocks-1]
+	}
+	if t.blocks > 1 {
+		t.prev = r.HashIDs[t.blocks-2]
+	}
+	return t
+}
+
+// laterTurn is a turn and the one before. The block size, by which the last block of
+// a prompt is full or not, is not known before the end of the trace.
+type laterTurn struct {
+	row, before int32
+	blocks      int32 // of the turn before
+	own         int32 // number of its own blocks
+	sameLast    bool  // it has the last block of the turn before
+	samePrev    bool  // and the one before that
+}
+
+// at reports whether a prompt has a block at a place.
+func at(ids []uint64, place int32, id uint64) bool {
+	return place >= 0 && int(place) < len(ids) && ids[place] == id
+}
+
+func (t tail) next(r trace.Request, row int) laterTurn {
+	return laterTurn{
+		row: int32(row), before: t.row, blocks: t.blocks, own: int32(len(r.HashIDs)),
+		sameLast: at(r.HashIDs, t.blocks-1, t.last), samePrev: at(r.HashIDs, t.blocks-2, t.prev),
+	}
+}
+
+// add counts a turn.
+func (c *Relations) add(t laterTurn, rows []row, size int) {
+	before := rows[t.before].isl
+	full := before / int32(size) // blocks
+	switch {
+	case rows[t.row].isl <= before:
+		c.Shortened++
+	case t.blocks < full || t.own < full:
+		c.Unknown++
+	case full > 0 && full == t.blocks && !t.sameLast, full > 0 && full < t.blocks && !t.samePrev:
+		c.Rewritten++
+	default:
+		c.Extend++
+	}
+}
