@@ -2,8 +2,8 @@ package analyze
 
 import "moontide/trace"
 
-// Untimed counts the later turns of sessions that have a delay instead of a
-// timestamp. When they are sent depends on the answers before them, so their place
+// Untimed counts the later turns of sessions, and the other rows that wait for others,
+// that have a delay instead of a timestamp. When they are sent depends on the answers before them, so their place
 // among the rows is only an estimate.
 type Untimed struct {
 	Turns int
@@ -15,7 +15,8 @@ type Untimed struct {
 // untimedCounter finds untimed turns.
 type untimedCounter struct {
 	Untimed
-	sent map[string]float64 // earliest time of the latest turn of each session
+	sent  map[string]float64 // earliest time of the latest turn of each session
+	named map[string]float64 // and of rows by request id
 	// since holds the earliest times of the untimed turns since the last row with a
 	// timestamp.
 	since []float64
@@ -30,18 +31,29 @@ func (c *untimedCounter) add(r trace.Request) {
 		}
 		c.since = c.since[:0]
 	}
-	if r.SessionID == "" {
+	if r.SessionID == "" && r.ID == "" && r.After == nil {
 		return
 	}
 	if c.sent == nil {
-		c.sent = map[string]float64{}
+		c.sent, c.named = map[string]float64{}, map[string]float64{}
 	}
 	before, later := c.sent[r.SessionID]
+	if r.After != nil {
+		before, later = 0, len(r.After) > 0
+		for _, id := range r.After {
+			before = max(before, c.named[id])
+		}
+	}
 	at := r.Timestamp.Value
 	if later && !r.Timestamp.Set {
 		at = before + r.Delay.Value
 		c.Turns++
 		c.since = append(c.since, at)
 	}
-	c.sent[r.SessionID] = at
+	if r.SessionID != "" {
+		c.sent[r.SessionID] = at
+	}
+	if r.ID != "" {
+		c.named[r.ID] = at
+	}
 }
