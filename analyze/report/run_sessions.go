@@ -31,10 +31,9 @@ func (r Run) addSessions(d *doc.Document) {
 	addCounts(s, []countRow{
 		{"Failed", "a request failed", of.Failed},
 		{"Abandoned", "the client closed a request", of.Abandoned},
-		{"Outgrew the context", "no room for the next prompt", of.Cut.CutByContext},
-		{"Cut by turns", "reached the limit of turns", of.Cut.CutByTurns},
-		{"Cut by time", "reached the limit of their duration", of.Cut.CutByTime},
-		{"Unfinished", "the run ended before", of.Cut.Unfinished},
+		{"Outgrown", "next prompt over the model's context", of.Outgrown},
+		{"Unfinished", "the run ended before", of.Unfinished},
+		{"Turns cut", "not sent: their session had been ended", of.CutTurns},
 	})
 	r.addTurns(s)
 	t := doc.Table{Columns: []string{"", "Mean", "Median", "P90", "P99", "Max"}, Left: 1}

@@ -11,14 +11,13 @@ func runSessionsJSON(s *run.Sessions) any {
 		return nil
 	}
 	keys := map[string]any{
-		"requests":       s.Requests, // of sessions
-		"ended_sessions": s.Ended,
-		"cut_by_context": s.Cut.CutByContext, // sessions whose next prompt did not fit the model's context
-		"cut_by_turns":   s.Cut.CutByTurns,   // sessions that reached the limit of turns
-		"cut_by_time":    s.Cut.CutByTime,    // sessions that reached the limit of their duration
-		"unfinished":     s.Cut.Unfinished,   // sessions that were not over when the run ended
-		"by_turn":        turnGroupsJSON("turn", s.EachTurn),
-		"by_isl":         turnGroupsJSON("isl", s.ByISL),
+		"requests":            s.Requests, // of sessions
+		"ended_sessions":      s.Ended,
+		"outgrown_sessions":   s.Outgrown,   // ended because the next prompt did not fit the model's context
+		"unfinished_sessions": s.Unfinished, // with a request that the end of the run canceled
+		"cut_turns":           s.CutTurns,   // not sent because their session had been ended
+		"by_turn":             turnGroupsJSON("turn", s.EachTurn),
+		"by_isl":              turnGroupsJSON("isl", s.ByISL),
 	}
 	result := &run.Result{Sessions: s}
 	statistics := []run.Statistic{run.Mean, run.Median, run.Std, run.Min, run.Max}

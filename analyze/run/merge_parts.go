@@ -146,7 +146,6 @@ func mergedRun(parts []Part) runfile.Run {
 		run.Rows, run.Sent, run.NotSent = run.Rows+other.Rows, run.Sent+other.Sent, run.NotSent+other.NotSent
 		run.Skipped, run.Warmup = run.Skipped+other.Skipped, run.Warmup+other.Warmup
 		run.Cut, run.Outgrown, run.LostTurns = run.Cut+other.Cut, run.Outgrown+other.Outgrown, run.LostTurns+other.LostTurns
-		run.Sessions.Add(other.Sessions)
 		run.Stopped, run.TimeUp = run.Stopped || other.Stopped, run.TimeUp || other.TimeUp
 		run.Limits.MaxConcurrency = addLimits(run.Limits.MaxConcurrency, other.Limits.MaxConcurrency)
 		run.Limits.MaxSessions = addLimits(run.Limits.MaxSessions, other.Limits.MaxSessions)

@@ -46,10 +46,10 @@ type Options struct {
 	// missing and repeated records; 0 is unknown.
 	Rows, Sent int
 	Skipped    int // later turns of sessions, not sent after a failed turn
-	// Sessions holds the sessions that were cut, and LostTurns the number of ids in
-	// after that no row of the trace has.
-	Sessions  runfile.Sessions
-	LostTurns int
+	// CutTurns were not sent because their session had been ended. Outgrown is the
+	// number of these that did not fit the model's context, and LostTurns that of ids
+	// in after that no row of the trace has.
+	CutTurns, Outgrown, LostTurns int
 	// LiveAnswers is set if prompts contain real answers, as TextAnswers if as text, not
 	// as token ids. GeneratedCached is set if the server keeps what it generates in
 	// its prefix cache.

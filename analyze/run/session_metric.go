@@ -69,7 +69,7 @@ func parseSessionMetric(key string) (m Metric, known bool, err error) {
 	}
 	statistic, property, _ := strings.Cut(key, "_")
 	for i, p := range sessionStatistics {
-		if property != p.key {
+		if property != p.key && property != strings.TrimSuffix(p.key, "_s") {
 			continue
 		}
 		s, err := ParseStatistic(statistic)

@@ -8,7 +8,6 @@ import (
 	"unique"
 
 	"moontide/replay"
-	"moontide/replay/runfile"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -19,11 +18,13 @@ import (
 type Sessions struct {
 	Requests int // of sessions, inside the window or not
 	// Ended sessions had their last request done inside the window: Failed ones with
-	// a failed request, else Abandoned ones with an abandoned one. The Completed are
-	// the rest without those that were cut, which with a window are not subtracted.
-	Ended, Completed, Failed, Abandoned int
-	Cut                                 runfile.Sessions // from Options; of the whole run
-	PerHour                             trace.Opt[float64]
+	// a failed request, else Abandoned ones with an abandoned one, else Unfinished ones
+	// with a request that the end of the run canceled. Outgrown ones ended because the
+	// next prompt did not fit the model's context: of the whole run. The Completed are
+	// the others; with a window, outgrown ones are among them.
+	Ended, Completed, Failed, Abandoned, Unfinished, Outgrown int
+	CutTurns                                                  int                // from Options
+	PerHour                                                   trace.Opt[float64] // completed
 	// Duration is the time from the first request sent to the last one done, in
 	// seconds, and Turns the number of requests: of the sessions entirely inside the
 	// window of which no request failed or was abandoned.
@@ -218,8 +219,7 @@ func (c *collector) newSessions() *Sessions {
 		return nil
 	}
 	window := c.opts.Window
-	s := &Sessions{Requests: c.sessionRequests, Cut: c.opts.Sessions}
-	canceled := 0
+	s := &Sessions{Requests: c.sessionRequests, CutTurns: c.opts.CutTurns, Outgrown: c.opts.Outgrown}
 	var durations, turns []float64
 	for one := range c.eachSession() {
 		if !window.Has(one.to) {
@@ -234,7 +234,7 @@ func (c *collector) newSessions() *Sessions {
 			s.Abandoned++
 			continue
 		case one.canceled:
-			canceled++
+			s.Unfinished++
 			continue
 		}
 		if window.Has(one.from) && one.sent {
@@ -242,10 +242,9 @@ func (c *collector) newSessions() *Sessions {
 			turns = append(turns, float64(one.requests))
 		}
 	}
-	s.Cut.Unfinished = max(s.Cut.Unfinished, canceled)
-	s.Completed = s.Ended - s.Failed - s.Abandoned
+	s.Completed = s.Ended - s.Failed - s.Abandoned - s.Unfinished
 	if window.whole() {
-		s.Completed = max(s.Completed-s.Cut.Total(), 0)
+		s.Completed = max(s.Completed-s.Outgrown, 0)
 	}
 	s.Duration, s.Turns = stats.Of(durations), stats.Of(turns)
 	if hours := c.result.Duration.Hours(); hours > 0 {

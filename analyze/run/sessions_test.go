@@ -49,9 +49,8 @@ func team() []replay.Record {
 }
 
 func TestSessions(t *testing.T) {
-	cut := runfile.Sessions{CutByTurns: 1}
-	s := compute(t, run.Options{Sessions: cut}, team()...).Sessions
-	if s.Requests != 12 || s.Ended != 5 || s.Failed != 1 || s.Abandoned != 1 || s.Completed != 1 || s.Cut != (runfile.Sessions{CutByTurns: 1, Unfinished: 1}) {
+	s := compute(t, run.Options{Outgrown: 1, CutTurns: 3}, team()...).Sessions
+	if s.Requests != 12 || s.Ended != 5 || s.Failed != 1 || s.Abandoned != 1 || s.Completed != 1 || s.Outgrown != 1 || s.Unfinished != 1 || s.CutTurns != 3 {
 		t.Errorf("%+v", s)
 	}
 	// The run took 18 s.
@@ -90,7 +89,7 @@ func TestSessions(t *testing.T) {
 // With a window, sessions count that ended inside it; durations are those of sessions
 // entirely inside.
 func TestSessionsInAWindow(t *testing.T) {
-	opts := run.Options{Window: run.Span{From: at(400), To: at(14200)}, Sessions: runfile.Sessions{CutByTime: 2}}
+	opts := run.Options{Window: run.Span{From: at(400), To: at(14200)}, Outgrown: 2}
 	s := compute(t, opts, team()...).Sessions
 	if s.Ended != 4 || s.Completed != 2 || s.Duration.Count != 0 || s.Failed != 1 || s.Abandoned != 1 {
 		t.Errorf("%+v", s)
@@ -104,7 +103,7 @@ func TestSessionMetrics(t *testing.T) {
 	r := compute(t, run.Options{}, team()...)
 	for key, want := range map[string]float64{
 		"completed_sessions": 2, "failed_sessions": 1, "abandoned_sessions": 1, "sessions_per_hour": 400,
-		"mean_session_duration_s": 9, "max_session_duration_s": 14, "p50_session_turns": 3.5, "abandoned": 1,
+		"mean_session_duration_s": 9, "max_session_duration_s": 14, "p50_session_turns": 3.5, "mean_session_duration": 9, "abandoned": 1,
 	} {
 		if got := run.MustMetric(key).Value(r); got != trace.Some(want) {
 			t.Errorf("%s is %v, want %v", key, got, want)
@@ -255,7 +254,7 @@ func TestMergedSessions(t *testing.T) {
 			carrying(0, 29, asked(1, 100, 150, 300, 128, append(seq(1, 10), seq(100, 20)...)...)),
 		}
 		records[0].ID, records[1].ID, records[1].After = "x", "y", []string{"x"}
-		return run.Part{Run: runfile.Run{Rows: 2, Sessions: runfile.Sessions{CutByTurns: 1}}, Records: each(records), Samples: eachSample(nil)}
+		return run.Part{Run: runfile.Run{Rows: 2}, Records: each(records), Samples: eachSample(nil)}
 	}
 	other := part()
 	other.Run.Seed = 7
@@ -267,7 +266,7 @@ func TestMergedSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Sessions.Ended != 2 || r.Sessions.Turns.Max != 2 || r.Turns.Answers != 2 || r.Cache.Prediction.Equal != 4 || merged.Run.Sessions.CutByTurns != 2 {
+	if r.Sessions.Ended != 2 || r.Sessions.Turns.Max != 2 || r.Turns.Answers != 2 || r.Cache.Prediction.Equal != 4 {
 		t.Errorf("%+v %+v %+v", r.Sessions, r.Turns, r.Cache.Prediction)
 	}
 }

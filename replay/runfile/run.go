@@ -45,7 +45,6 @@ type Run struct {
 	// LostTurns is the number of requests that rows wait for and that are not in the
 	// replayed trace.
 	LostTurns int          `json:"lost_turns,omitempty"`
-	Sessions  Sessions     `json:"sessions,omitzero"`         // set when the run has ended
 	Warmup    int          `json:"warmup_requests,omitempty"` // sent before the start of the run, not recorded
 	Resumed   []Resumption `json:"resumed,omitempty"`         // in chronological order
 	Failure   string       `json:"failure,omitempty"`
@@ -94,26 +93,6 @@ func (r *Run) AddEchoed(other []Echoed) {
 		e.With, e.Without, e.Missing, e.Dropped = e.With+more.With, e.Without+more.Without, e.Missing+more.Missing, e.Dropped+more.Dropped
 	}
 	r.Echoed = all
-}
-
-// Sessions counts the sessions with turns that were not sent, although no turn before
-// them failed or was abandoned.
-type Sessions struct {
-	CutByContext int `json:"cut_by_context,omitempty"` // the next prompt would have exceeded the model's context
-	CutByTurns   int `json:"cut_by_turns,omitempty"`   // reached the limit of turns
-	CutByTime    int `json:"cut_by_time,omitempty"`    // reached the limit of their duration
-	Unfinished   int `json:"unfinished,omitempty"`     // when the run ended
-}
-
-// Total returns the number of sessions.
-func (s Sessions) Total() int { return s.CutByContext + s.CutByTurns + s.CutByTime + s.Unfinished }
-
-// Add adds the sessions of another part of the run.
-func (s *Sessions) Add(other Sessions) {
-	s.CutByContext += other.CutByContext
-	s.CutByTurns += other.CutByTurns
-	s.CutByTime += other.CutByTime
-	s.Unfinished += other.Unfinished
 }
 
 // Host is the client machine.
