@@ -120,7 +120,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 
 // saySummary reports the latencies of an endpoint, to check a client against.
 func saySummary(std streams, s server.Summary) {
-	std.say("served %s requests and %s output tokens; %s requests aborted", doc.Int(s.Completed), doc.Int(s.OutputTokens), doc.Int(s.Aborted))
+	std.say("served %s and %s; %s aborted", doc.Count(s.Completed, "request"), doc.Count(s.OutputTokens, "output token"), doc.Count(s.Aborted, "request"))
 	for _, l := range []struct {
 		name string
 		server.Latency

@@ -197,7 +197,8 @@ func (e *Endpoint) abandon(f *flight) {
 	e.cluster.Cancel(f.until, &f.Request)
 	e.Forget(f.row)
 	rec := f.record(f.until)
-	rec.Class, rec.Error = replay.Abandoned, fmt.Sprintf("not complete after %v", e.cfg.CancelAfter)
+	rec.Class, rec.Error = replay.Abandoned, fmt.Sprintf("abandoned after %v", e.cfg.CancelAfter)
+	rec.Counts = replay.Counts{} // servers report them at the end
 	e.answers = append(e.answers, rec)
 }
 
