@@ -76,7 +76,7 @@ func weka(s *session) error {
 	if text, err := convert.CombinedOutput(); err != nil {
 		return fmt.Errorf("converting %s: %w: %s", s.tools.weka, err, text)
 	}
-	return s.agentsOf("WEKA", path, "--time-scale-tool", "0", "--time-scale-think", "0")
+	return s.agentsOf("recorded by WEKA", path, "--time-scale-tool", "0", "--time-scale-think", "0")
 }
 
 // agentsOf replays a trace in every mode, one request at a time, and checks each turn.
@@ -242,6 +242,17 @@ func (b *agentTrace) turn(session string, after []string, keep, isl, osl int) ro
 
 // agentTables shows each turn, a table for each trace.
 func (r *results) agentTables(b *strings.Builder) {
+	b.WriteString(`
+## Agents, turn by turn
+
+Cached tokens of each turn: what moontide predicts from the run, and what the server found in its cache. Requests are sent
+one at a time, and nothing is evicted. In the mode trace, prompts have the trace's tokens in place of answers; in the mode live,
+what the server answered, as token ids. Text is exact only as far as an answer, encoded again, is the tokens that were generated:
+a model with random weights writes words as no tokenizer would split them.
+
+The suite makes agents of its own: they have sub-agents that run in parallel and join, and their context grows, is compacted and
+is rewritten. ` + "`--weka DIR`" + ` adds recorded conversations of coding agents, which are not part of the repository; here they are two of three turns.
+`)
 	for i := 0; i < len(r.Agents); {
 		end := i + 1
 		for end < len(r.Agents) && r.Agents[end].Engine == r.Agents[i].Engine && r.Agents[end].Trace == r.Agents[i].Trace {
@@ -253,7 +264,7 @@ func (r *results) agentTables(b *strings.Builder) {
 }
 
 func agentTable(b *strings.Builder, runs []agentRun) {
-	fmt.Fprintf(b, "\n### %s, agents: %s\n\n", titles[runs[0].Engine], runs[0].Trace)
+	fmt.Fprintf(b, "\n### %s, agents %s\n\n", titles[runs[0].Engine], runs[0].Trace)
 	head := []string{"session", "turn", "prompt", "answer"}
 	for _, a := range runs {
 		head = append(head, a.Mode+": predicted", "measured")

@@ -39,7 +39,7 @@ a tiny model with random weights, runs every check and writes this page; all num
 	}
 	line(`
 The expected counts of tokens come from the trace of a check and from a naive model of the engine's prefix cache in
-` + "`cached.go`" + `, not from moontide's own prediction. A check with a failed law is a known fault of moontide.`)
+` + "`cached.go`" + `, not from moontide's own prediction, which the checks of agents compare with the server. A check with a failed law is a known fault of moontide.`)
 	for _, e := range engines {
 		r.laws(&b, e)
 	}
