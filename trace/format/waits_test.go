@@ -251,3 +251,48 @@ func TestWekaWholeSeconds(t *testing.T) {
 		}
 	}
 }
+
+// TestDynamoAgentIsCalledAgain: a sub-agent that is called twice, by the tool calls of
+// its caller, is waited for each time, and waits for its caller each time.
+func TestDynamoAgentIsCalledAgain(t *testing.T) {
+	var lines []string
+	line := func(session, format string, values ...any) {
+		parent := ""
+		if session == "c" {
+			parent = `,"parent_session_id":"p"`
+		}
+		lines = append(lines, `{"schema":"dynamo.request.trace.v1","agent_context":{"session_id":"`+session+`"`+parent+`},`+fmt.Sprintf(format, values...)+"}")
+	}
+	request := func(session string, begin, end int) {
+		line(session, `"event_type":"request_end","request":{"input_tokens":5,"output_tokens":1,"request_received_ms":%d,"total_time_ms":%d}`, begin, end-begin)
+	}
+	request("p", 0, 1000)
+	for from := 0; from < 6000; from += 3000 {
+		line("p", `"event_type":"tool_end","tool":{"tool_class":"subagent","started_at_unix_ms":%d,"ended_at_unix_ms":%d}`, from+1000, from+3000)
+		request("c", from+1100, from+2000)
+		request("p", from+3100, from+4000)
+	}
+	line("p", `"event_type":"tool_end","tool":{"tool_class":"ls","started_at_unix_ms":7010,"ended_at_unix_ms":7020}`)
+	request("p", 7030, 8000)
+	request("p", 9000, 9100)
+	r, err := format.NewReader(strings.NewReader(strings.Join(lines, "\n")), "dynamo", format.Options{Format: format.Dynamo})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rows, err := trace.Collect(r.Requests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range rows {
+		got = append(got, fmt.Sprintf("%s %s%v %v", row.ID, row.DelayKind, row.Delay.Value, row.After))
+	}
+	want := []string{
+		"p:0 0 []", "c:0 tool100 [p:0]", "p:1 tool1100 [p:0 c:0]",
+		"c:1 tool100 [c:0 p:1]", "p:2 tool1100 [p:1 c:1]", "p:3 tool30 []", "p:4 think1000 []",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
