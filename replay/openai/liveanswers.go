@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -201,6 +202,9 @@ func (c *Client) textReply(k *kept, counts replay.Counts) (a reply, g transcript
 	var visible, thoughts string
 	if a.text, visible, a.err = checked(k.text); a.err != nil {
 		return a, g
+	}
+	if !bytes.Equal(a.text, k.text) { // it was escaped again
+		a.pieces = nil
 	}
 	if c.cfg.KeepReasoning && len(k.reasoning) > 0 {
 		if a.reasoning, thoughts, a.err = checked(k.reasoning); a.err != nil {

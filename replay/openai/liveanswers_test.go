@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"moontide/replay"
 	"moontide/replay/transcript"
 	"moontide/trace"
@@ -380,4 +382,42 @@ func TestAbandoned(t *testing.T) {
 	wantClass(t, send(t, client(t, serve(t, once((*peer).hold)).url, brief, func(cfg *Config) { cfg.Timeout = time.Millisecond })), replay.Timeout, "")
 	wantClass(t, send(t, client(t, serve(t, once((*peer).hold)).url, brief, func(cfg *Config) { cfg.FirstByteTimeout = time.Millisecond })), replay.Timeout, "")
 	wantOK(t, send(t, client(t, serve(t, wellBehaved).url, func(cfg *Config) { cfg.CancelAfter = 20 * time.Second })), 2)
+}
+
+// The beginning of an answer has at most the tokens that there is room for, ends with
+// a whole character, and says how many it has.
+func TestBeginningOfAnswer(t *testing.T) {
+	t.Parallel()
+	runes := func(dst []uint32, text string) ([]uint32, error) {
+		for _, r := range text {
+			dst = append(dst, uint32(r))
+		}
+		return dst, nil
+	}
+	c := client(t, "http://localhost", func(cfg *Config) { cfg.Encode = runes })
+	rapid.Check(t, func(t *rapid.T) {
+		k := &kept{}
+		kinds := []string{" a", "b\"c", "é", "😀", `\ud83d`, `\ude00`, "\n", "�", `\/`}
+		kinds = kinds[rapid.IntRange(0, 4).Draw(t, "kinds"):][:rapid.IntRange(2, 5).Draw(t, "number of kinds")]
+		for _, piece := range rapid.SliceOfN(rapid.SampledFrom(kinds), 1, 20).Draw(t, "pieces") {
+			if !strings.HasPrefix(piece, `\u`) {
+				quoted, _ := stdjson.Marshal(piece)
+				piece = string(quoted[1 : len(quoted)-1])
+			}
+			k.take(&chatAPI, []byte(choice(`"delta":{"content":"`+piece+`"}`)))
+		}
+		a, g := c.replyOf(k, replay.Counts{})
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+		var whole, said string
+		room := rapid.IntRange(1, g.Tokens+2).Draw(t, "room")
+		text, n, err := c.beginningOf(&a, room)
+		if err != nil || stdjson.Unmarshal([]byte(`"`+string(a.text)+`"`), &whole) != nil || stdjson.Unmarshal([]byte(`"`+string(text)+`"`), &said) != nil {
+			t.Fatalf("%v: %q of %q", err, text, a.text)
+		}
+		if n > room || !strings.HasPrefix(whole, said) || room < g.Tokens && n != len([]rune(said)) || room >= g.Tokens && said != whole {
+			t.Fatalf("%d tokens of %d, room for %d: %q of %q", n, g.Tokens, room, said, whole)
+		}
+	})
 }

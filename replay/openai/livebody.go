@@ -16,11 +16,12 @@ type part struct {
 	of       *entry               // the row whose tokens are the last ones
 	answer   int                  // tokens of the answer to that row that follow; 0 for the last part
 	dropped  int                  // tokens of the answer before these
+	text     []byte               // of the answer; nil for token ids
 	extra    int                  // tokens after the segments, or of them not sent if negative
 }
 
 // partsOf returns the parts of a prompt. All but the last are as they were sent.
-func partsOf(e *entry) (parts []part, err error) {
+func (c *Client) partsOf(e *entry) (parts []part, err error) {
 	var p part
 	for g := range e.Prompt.Segments() {
 		if g.Kind != transcript.Reply {
@@ -35,6 +36,11 @@ func partsOf(e *entry) (parts []part, err error) {
 			return nil, fmt.Errorf("an earlier answer cannot be carried into this turn: %w", err)
 		}
 		p.answer, p.dropped, p.extra = g.Len, g.From, p.of.Answer.sent.extra
+		if c.cfg.Prompt != Tokens {
+			if p.text, p.answer, err = c.beginningOf(&p.of.Answer, g.Len); err != nil {
+				return nil, err
+			}
+		}
 		parts = append(parts, p)
 		p = part{}
 	}
@@ -57,7 +63,7 @@ func (c *Client) fit(e *entry, parts []part) (counted int) {
 		before += max(p.tokens+p.extra, 0) + p.answer
 	}
 	if e.Turn.Relation == transcript.Extends && e.Turn.Answer > 0 {
-		before = e.Base.Answer.sent.length + e.Turn.Answer + c.moreTemplate()
+		before = e.Base.Answer.sent.length + parts[last-1].answer + c.moreTemplate()
 	}
 	own := max(want-before, 1)
 	parts[last].extra = own - parts[last].tokens
@@ -110,7 +116,7 @@ func (c *Client) appendParts(body []byte, e *entry, parts []part) []byte {
 			body = append(body, ' ')
 		}
 		body = c.appendText(body, e, &parts[i])
-		body = append(body, parts[i].answerText()...)
+		body = append(body, parts[i].text...)
 	}
 	return append(append(body, '"'), after...)
 }
@@ -157,48 +163,62 @@ func (c *Client) appendTurns(body []byte, e *entry, parts []part) []byte {
 		p := &parts[i]
 		body = append(body, `{"role":"user","content":"`...)
 		body = append(c.appendText(body, e, p), `"}`...)
-		if p.answer > 0 {
+		if i < len(parts)-1 {
 			body = append(body, ',')
-			body = append(p.of.Answer.appendMessage(body, p.answer), ',')
+			body = append(p.of.Answer.appendMessage(body, p.text), ',')
 		}
 	}
 	return append(body, ']')
 }
 
-// appendMessage appends the message of an answer with its first tokens.
-func (a *reply) appendMessage(body []byte, tokens int) []byte {
+// appendMessage appends the message of an answer, or of its beginning. Reasoning goes
+// with whole answers only.
+func (a *reply) appendMessage(body, text []byte) []byte {
 	body = append(body, `{"role":"assistant",`...)
-	if len(a.reasoning) > 0 && tokens == a.tokens {
+	if len(a.reasoning) > 0 && len(text) == len(a.text) {
 		body = append(append(append(body, `"reasoning_content":"`...), a.reasoning...), `",`...)
 	}
-	body = append(append(body, `"content":"`...), a.textOf(tokens)...)
+	body = append(append(body, `"content":"`...), text...)
 	return append(body, `"}`...)
 }
 
-func (p *part) answerText() []byte {
-	if p.answer == 0 {
-		return nil
+// beginningOf returns the first tokens of an answer as text, and their number: what
+// the tokenizer counts, which may be fewer. Without it, the pieces in which the answer
+// arrived are taken to have the same number of tokens, as there are usually one each.
+func (c *Client) beginningOf(a *reply, tokens int) (text []byte, n int, err error) {
+	if tokens >= a.tokens {
+		return a.text, tokens, nil
 	}
-	return p.of.Answer.textOf(p.answer)
+	ends := a.ends()
+	for k := len(ends) * tokens / a.tokens; k > 0; k = min(k-1, k*tokens/max(n, 1)) {
+		text = cutText(a.text[:ends[k-1]])
+		if c.cfg.Encode == nil {
+			return text, tokens, nil
+		}
+		_, said, _ := checked(text)
+		ids, err := c.cfg.Encode(nil, said)
+		if n = len(ids); err != nil || n <= tokens {
+			return text, n, err
+		}
+	}
+	return nil, 0, nil
 }
 
-// textOf returns the text of the first tokens of an answer. Pieces are taken to have
-// the same number of tokens, as there are usually one each.
-func (a *reply) textOf(tokens int) []byte {
-	if tokens >= a.tokens {
-		return a.text
+// ends returns where the pieces of the text end, or its bytes if they are unknown.
+func (a *reply) ends() (ends []int) {
+	if a.pieces == nil {
+		for i := range a.text {
+			ends = append(ends, i+1)
+		}
+		return ends
 	}
-	count := 0
-	for rest := a.pieces; len(rest) > 0; count++ {
-		_, size := binary.Uvarint(rest)
-		rest = rest[size:]
-	}
-	end, rest := 0, a.pieces
-	for range count * tokens / a.tokens {
+	at := 0
+	for rest := a.pieces; len(rest) > 0; {
 		n, size := binary.Uvarint(rest)
-		end, rest = end+int(n), rest[size:]
+		at, rest = at+int(n), rest[size:]
+		ends = append(ends, at)
 	}
-	return cutText(a.text[:min(end, len(a.text))])
+	return ends
 }
 
 // cutText removes the half of a surrogate pair, or of a character, from the end of text

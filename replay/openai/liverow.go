@@ -47,7 +47,7 @@ func (c *Client) appendLive(body []byte, r trace.Request, e *entry, t *continued
 	if e.Base != nil {
 		t.base = replay.Base{Row: trace.Some(e.Base.Prompt.Row), Answer: e.Base.Generated}
 	}
-	parts, err := partsOf(e)
+	parts, err := c.partsOf(e)
 	if err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ var ways = []openai.Config{
 // all of its answer but the last token, and prompts have the lengths of the trace.
 func TestAnswersAreCached(t *testing.T) {
 	t.Parallel()
-	rows := conversation("s", 1, 37, 100, 160, 161, 300, 333, 600)
+	rows := conversation("s", 1, 37, 100, 110, 160, 161, 300, 333, 600)
 	rows = append(rows, conversation("t", 500, 1, 70, 72, 140)...)
 	for _, reasoning := range []int{0, 9} {
 		for _, way := range ways {
@@ -149,7 +149,7 @@ func TestAnswersAreCached(t *testing.T) {
 					t.Errorf("%s: row %d has %d cached tokens, want %d", name, i, o.Counts.Cached.Value, want)
 				}
 			}
-			if got := c.AnswerCounts(); got != (openai.AnswerCounts{Continued: 7}) {
+			if got := c.AnswerCounts(); got != (openai.AnswerCounts{Continued: 8}) {
 				t.Errorf("%s: %+v", name, got)
 			}
 		}
