@@ -3,7 +3,7 @@ package openai
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
+	"strings"
 
 	"moontide/replay/prompt"
 	"moontide/replay/transcript"
@@ -190,12 +190,12 @@ func (c *Client) beginningOf(a *reply, tokens int) (text []byte, n int, err erro
 		return a.text, tokens, nil
 	}
 	ends := a.ends()
+	_, whole, _ := checked(a.text)
 	for k := len(ends) * tokens / a.tokens; k > 0; k = min(k-1, k*tokens/max(n, 1)) {
-		text = cutText(a.text[:ends[k-1]])
+		text, said := wholeCharacters(a.text[:ends[k-1]], whole)
 		if c.cfg.Encode == nil {
 			return text, tokens, nil
 		}
-		_, said, _ := checked(text)
 		ids, err := c.cfg.Encode(nil, said)
 		if n = len(ids); err != nil || n <= tokens {
 			return text, n, err
@@ -221,22 +221,16 @@ func (a *reply) ends() (ends []int) {
 	return ends
 }
 
-// cutText removes the half of a surrogate pair, or of a character, from the end of text
-// that is escaped for JSON.
-func cutText(text []byte) []byte {
-	for cut := 0; cut <= 6 && cut <= len(text); cut++ {
-		if _, _, err := checked(text[:len(text)-cut]); err == nil && !endsInHalf(text[:len(text)-cut]) {
-			return text[:len(text)-cut]
+// wholeCharacters removes what is left of a character, or of its escape, from the end of
+// a beginning of text that says whole. It returns what remains, and what that says.
+func wholeCharacters(text []byte, whole string) (_ []byte, said string) {
+	const longest = len(`\ud83d\ude0`)
+	for range longest {
+		_, said, err := checked(text)
+		if err == nil && strings.HasPrefix(whole, said) || len(text) == 0 {
+			return text, said
 		}
+		text = text[:len(text)-1]
 	}
-	return nil
-}
-
-// endsInHalf reports whether escaped text ends in \uD8.. to \uDB.. .
-func endsInHalf(text []byte) bool {
-	if len(text) < 6 {
-		return false
-	}
-	end := text[len(text)-6:]
-	return end[0] == '\\' && end[1] == 'u' && end[2]|0x20 == 'd' && slices.Contains([]byte("89abAB"), end[3])
+	return nil, ""
 }
