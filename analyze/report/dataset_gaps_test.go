@@ -64,7 +64,7 @@ func TestDatasetWithGaps(t *testing.T) {
 			"Hit rate against cache size"},
 		{"one row", []trace.Request{{Timestamp: at(7), InputLength: 600, OutputLength: 5, HashIDs: []uint64{1, 2}}},
 			[]string{"Request rate - req/s all at the same time", "no cache of any size would hit", "Correlation of ISL and OSL - all lengths are equal",
-				"Reuse interval, median - s no block is reused", "Arrival to next turn, median - s no second turn", "1 request, all at the same time"},
+				"Reuse interval, median - s no block is reused", "Arrival to next turn, median - s no second turn", "The trace has 1 request."},
 			[]string{"arrivals.rate", "arrivals.cv", "lengths.pearson", "reuse.time_ms", "reuse.requests", "cache.smallest"},
 			"Output sequence length"},
 		{"one time, no answers", slices.Repeat([]trace.Request{{Timestamp: at(3), InputLength: 600, HashIDs: []uint64{1, 2}}}, 9),

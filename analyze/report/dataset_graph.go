@@ -12,7 +12,7 @@ func graphSection(to *doc.Document, g *analyze.Graph) {
 		return
 	}
 	s := to.Section("Graph of requests (after)")
-	s.Text("Rows that wait for each other, or have a session id in common, are one group: an agent with its sub-agents.",
+	s.Text("Rows that wait for each other, or have a session id in common, are one group: an agent with its sub-agents. A replay counts a group as one session.",
 		"Depth is the longest chain of rows in which each waits for the one before; width is the most rows at one depth.")
 	upTo := func(d stats.Sample) string { return "up to " + doc.Fixed(d.Max, 0) }
 	s.Row("Groups", doc.Int(g.Sessions), "", "")

@@ -23,10 +23,15 @@ func arrivalSentences(a *analyze.Analysis) []string {
 		return []string{all + " without arrival times."}
 	}
 	if at.Requests < a.Requests {
-		all += fmt.Sprintf(", %s of them with an arrival time,", doc.Int(at.Requests))
+		all += fmt.Sprintf(", %s of them with an arrival time", doc.Int(at.Requests))
 	}
-	if !at.Rate.Set {
+	switch {
+	case !at.Rate.Set && at.Requests == 1:
+		return []string{all + "."}
+	case !at.Rate.Set:
 		return []string{all + ", all at the same time."}
+	case at.Requests < a.Requests:
+		all += ","
 	}
 	text := []string{fmt.Sprintf("%s over %s, %s per second on average.", all, span(at.Duration()), doc.Fixed(at.Rate.Value, 2))}
 	// A coarse clock: on average at least two requests share a timestamp.

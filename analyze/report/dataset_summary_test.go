@@ -23,6 +23,7 @@ func TestDatasetSummary(t *testing.T) {
 	}{
 		{"no times", []trace.Request{{}}, "has 1 request without arrival times", "per second"},
 		{"one time", at(5, 5), "2 requests, all at the same time.", "per second"},
+		{"one with a time", append(at(0), trace.Request{}), "2 requests, 1 of them with an arrival time. A prompt", "same time"},
 		{"some without a time", append(at(0, 1000), trace.Request{}), "3 requests, 2 of them with an arrival time, over 1.0 s, 2.00 per second", "bursts"},
 		{"times apart", at(0, 1000, 3000), "3 requests over 3.0 s, 1.00 per second", "bursts"},
 		{"coarse times", at(0, 0, 2000, 2000), "share 2 arrival times, up to 2 requests at one", "single"},
