@@ -75,7 +75,7 @@ func blocksOf(p *run.CachePrediction) string {
 	case p.BlockSize > 0:
 		return fmt.Sprintf("in the server's blocks of %d tokens", p.BlockSize)
 	case p.AssumedBlock > 0:
-		return fmt.Sprintf("compared in blocks of %d tokens: the server's are unknown, at most %s tokens", p.AssumedBlock, doc.Int(p.MaxBlockSize))
+		return fmt.Sprintf("taken to be in blocks of %d tokens: the server's size is unknown, at most %s", p.AssumedBlock, doc.Int(p.MaxBlockSize))
 	case p.Measured > 0:
 		return fmt.Sprintf("not rounded to blocks: their size is unknown, at most %s tokens", doc.Int(p.MaxBlockSize))
 	}

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"cmp"
+
 	"moontide/trace"
 )
 
@@ -29,8 +31,8 @@ type CachePrediction struct {
 	Causes    map[Cause]Difference
 	// Of prompts with live answers: TracePredicted is the prediction for the same
 	// requests with the trace's answers, and FromAnswers the number of Measured tokens
-	// that would have been computed again. AssumedBlock is the block size in which
-	// they are compared if that of the server is unknown.
+	// that would have been computed again. Predictions are in whole blocks of
+	// AssumedBlock tokens if the server's size is unknown.
 	TracePredicted, FromAnswers trace.Opt[int]
 	AssumedBlock                int
 	// Each holds the compared requests in send order, if requested in Options.
@@ -96,6 +98,9 @@ func (h *promptHistory) predict(serverBlock int, each bool) CachePrediction {
 	p := predictor{promptHistory: h, CachePrediction: CachePrediction{BlockSize: serverBlock, Causes: map[Cause]Difference{}}}
 	if serverBlock <= 0 {
 		p.MaxBlockSize = max(h.cachedDivisor, 1)
+		if h.continued != nil {
+			p.AssumedBlock = assumedBlock
+		}
 	}
 	p.TemplateTokens, p.Targets = h.template(), len(h.targets)
 	h.order()
@@ -178,8 +183,6 @@ func (p *predictor) usable(q *prompt, shared int) int {
 		length = int(q.input)
 	}
 	tokens := max(0, min(shared, length-1))
-	if p.BlockSize == 0 {
-		return tokens
-	}
-	return tokens / p.BlockSize * p.BlockSize
+	size := max(cmp.Or(p.BlockSize, p.AssumedBlock), 1)
+	return tokens / size * size
 }

@@ -323,9 +323,6 @@ func (h *liveHistory) predict(each bool) CachePrediction {
 		return traced
 	}
 	p := h.history.predict(h.serverBlock, true)
-	if p.BlockSize == 0 {
-		p.AssumedBlock = h.history.blockSize
-	}
 	again := 0
 	for i := range p.Each { // both are in the same order
 		e, t := &p.Each[i], &traced.Each[i]

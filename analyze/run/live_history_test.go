@@ -74,6 +74,7 @@ func TestCausesOfMissingAnswers(t *testing.T) {
 		{"a chat template", true, 32, 7, 12, 160, ""}, // 107 tokens, and 59 of the answer
 		{"a chat template, text missing", true, 32, 7, 12, 128, run.ReEncoded},
 		{"unknown blocks", false, 0, 0, 0, 159, ""},
+		{"unknown blocks of 16 tokens", false, 0, 0, 0, 144, ""},
 		{"more than there can be", false, 32, 0, 0, 192, run.Warm},
 	} {
 		opts := liveOptions
