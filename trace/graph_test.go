@@ -8,23 +8,11 @@ import (
 	"pgregory.net/rapid"
 
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
-func graphOf(t *testing.T, rows ...trace.Request) *trace.Graph {
-	t.Helper()
-	var b trace.GraphBuilder
-	for i, r := range rows {
-		b.Add(r, i+1)
-	}
-	g, err := b.Graph()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
 func TestTurnsWaitForThePreviousTurnOrForAfter(t *testing.T) {
-	g := graphOf(t,
+	g := tracetest.Graph(t,
 		trace.Request{SessionID: "a", ID: "a1"},
 		trace.Request{},
 		trace.Request{SessionID: "b", ID: "b1", After: []string{"a1"}},

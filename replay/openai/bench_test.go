@@ -10,6 +10,7 @@ import (
 	"moontide/replay/openai/http1"
 	"moontide/replay/openai/poll"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 // answers are streams of n token chunks as servers send them.
@@ -89,14 +90,7 @@ func benchmarkEvents(b *testing.B, keeping func() *kept) {
 func BenchmarkPrepare(b *testing.B) {
 	const isl, osl = 8000, 1000
 	rows := []trace.Request{{SessionID: "s", InputLength: isl, OutputLength: osl, HashIDs: make([]uint64, 17)}, {SessionID: "s", InputLength: isl + osl + 500, OutputLength: osl, HashIDs: make([]uint64, 20)}}
-	var builder trace.GraphBuilder
-	for i, r := range rows {
-		builder.Add(r, i+1)
-	}
-	graph, err := builder.Graph()
-	if err != nil {
-		b.Fatal(err)
-	}
+	graph := tracetest.Graph(b, rows...)
 	for _, answers := range AnswerModes() {
 		for _, endpoint := range []string{Completions, Chat} {
 			b.Run(fmt.Sprintf("answers=%s/endpoint=%s", answers, endpoint), func(b *testing.B) {

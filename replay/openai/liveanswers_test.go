@@ -17,6 +17,7 @@ import (
 	"moontide/replay"
 	"moontide/replay/transcript"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 // talks answers the n-th request with the n-th of answers and keeps the bodies.
@@ -65,14 +66,7 @@ func turnsOf(lengths ...int) (rows []trace.Request) {
 }
 
 func liveWith(t *testing.T, rows []trace.Request, edits ...func(*Config)) func(*Config) {
-	var b trace.GraphBuilder
-	for i, r := range rows {
-		b.Add(r, i+1)
-	}
-	graph, err := b.Graph()
-	if err != nil {
-		t.Fatal(err)
-	}
+	graph := tracetest.Graph(t, rows...)
 	return func(cfg *Config) {
 		cfg.Answers, cfg.Graph = LiveAnswers, graph
 		for _, edit := range edits {

@@ -16,6 +16,7 @@ import (
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/server"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
 
 const (
@@ -65,23 +66,10 @@ func conversation(session string, first uint64, osl int, lengths ...int) (rows [
 	return rows
 }
 
-func graphOf(t *testing.T, rows []trace.Request) *trace.Graph {
-	t.Helper()
-	var b trace.GraphBuilder
-	for i, r := range rows {
-		b.Add(r, i+1)
-	}
-	g, err := b.Graph()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
 // replayed sends rows one after the other with live answers.
 func replayed(t *testing.T, cfg openai.Config, rows []trace.Request) (*openai.Client, []replay.Outcome) {
 	t.Helper()
-	cfg.Answers, cfg.Graph, cfg.Source = openai.LiveAnswers, graphOf(t, rows), prompt.Source{BlockSize: traceBlock}
+	cfg.Answers, cfg.Graph, cfg.Source = openai.LiveAnswers, tracetest.Graph(t, rows...), prompt.Source{BlockSize: traceBlock}
 	cfg.Timeout = 20 * time.Second
 	c, err := openai.New(cfg)
 	if err != nil {

@@ -9,19 +9,8 @@ import (
 
 	"moontide/replay/transcript"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
-
-func graphOf(t rapid.TB, rows []trace.Request) *trace.Graph {
-	var b trace.GraphBuilder
-	for i, r := range rows {
-		b.Add(r, i+1)
-	}
-	g, err := b.Graph()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
 
 // A book holds the answers that prompts in progress continue, and nothing else; at the
 // end of a run it is empty.
@@ -41,7 +30,7 @@ func TestBookKeepsWhatIsNeeded(t *testing.T) {
 			}
 			rows = append(rows, r)
 		}
-		graph := graphOf(t, rows)
+		graph := tracetest.Graph(t, rows...)
 		book := transcript.NewBook[int](graph, 10, 1<<20)
 		for i, r := range rows {
 			if rapid.IntRange(0, 9).Draw(t, "is skipped") == 0 {
@@ -76,7 +65,7 @@ func TestBookKeepsWhatIsNeeded(t *testing.T) {
 
 func TestBookIsBounded(t *testing.T) {
 	rows := []trace.Request{row(20, 1, 2), row(40, 1, 2, 3, 4), {SessionID: "t", InputLength: 5}, {SessionID: "t", InputLength: 9}}
-	book := transcript.NewBook[string](graphOf(t, rows), 10, 100)
+	book := transcript.NewBook[string](tracetest.Graph(t, rows...), 10, 100)
 	book.Open(rows[0], 0)
 	book.Open(rows[2], 2)
 	if err := book.End(0, transcript.Generated{Tokens: 1}, "a", 60); err != nil {

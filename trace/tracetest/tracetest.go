@@ -1,5 +1,5 @@
 // Package tracetest has helpers for tests and benchmarks: [Published] finds a
-// published trace, [Prompts] makes prompts with shared prefixes and ids of any
+// published trace, [Graph] makes the graph of rows, [Prompts] makes prompts with shared prefixes and ids of any
 // kind, and [Golden] compares output with a file.
 package tracetest
 
@@ -27,6 +27,23 @@ func Published(tb testing.TB, name string) string {
 		tb.Skipf("the published trace is missing: %v", err)
 	}
 	return path
+}
+
+// Graph returns the graph of rows. It is for tests of package testing and of rapid.
+func Graph(t interface {
+	Helper()
+	Fatal(args ...any)
+}, rows ...trace.Request) *trace.Graph {
+	t.Helper()
+	var b trace.GraphBuilder
+	for i, r := range rows {
+		b.Add(r, i+1)
+	}
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // Conversation reads the conversation trace that the Mooncake project published.

@@ -9,20 +9,8 @@ import (
 	"moontide/replay/sim/virtual"
 	"moontide/replay/transcript"
 	"moontide/trace"
+	"moontide/trace/tracetest"
 )
-
-func graphOf(t testing.TB, rows []trace.Request) *trace.Graph {
-	t.Helper()
-	var b trace.GraphBuilder
-	for i, r := range rows {
-		b.Add(r, i+1)
-	}
-	g, err := b.Graph()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
 
 // turn is a row of session s.
 func turn(isl, osl int, ids ...uint64) trace.Request {
@@ -60,7 +48,7 @@ func TestLiveAnswers(t *testing.T) {
 	} {
 		cfg := virtual.Config{
 			Deployment:     engine.Deployment{Engine: engine.Config{BlockSize: block}},
-			TraceBlockSize: traceBlock, CacheGenerated: tt.generated, LiveAnswers: tt.live, Graph: graphOf(t, rows),
+			TraceBlockSize: traceBlock, CacheGenerated: tt.generated, LiveAnswers: tt.live, Graph: tracetest.Graph(t, rows...),
 		}
 		m := runGraph(t, cfg, 1, rows...)
 		for i, want := range tt.cached {
@@ -109,7 +97,7 @@ func TestCancelAfter(t *testing.T) {
 		row(900, 160, 1, 10, 1), // all blocks: none is lost
 	}
 	rows[0].SessionID, rows[6].SessionID = "s", "s"
-	cfg.Graph = graphOf(t, rows)
+	cfg.Graph = tracetest.Graph(t, rows...)
 	m := runGraph(t, cfg, 0, rows...)
 	if _, sent := m[6]; sent || len(m) != len(rows)-1 {
 		t.Fatalf("%d records; one of the row after an abandoned one: %v", len(m), m)
