@@ -97,7 +97,8 @@ type agents struct {
 	rows    []trace.Request
 	waits   [][]int // the rows that each waits for
 	session int
-	ids     uint64 // so far
+	ids     uint64          // so far
+	prompts map[string]bool // so far
 }
 
 // branch is an agent in progress: its last row, and the tokens of its prompt.
@@ -110,7 +111,7 @@ type branch struct {
 // anyAgents returns rows without equal prompts: a simulated server gives them equal
 // answers.
 func anyAgents(seed uint64, sessions, block int) *agents {
-	a := &agents{rng: rand.New(rand.NewPCG(seed, 1)), block: block}
+	a := &agents{rng: rand.New(rand.NewPCG(seed, 1)), block: block, prompts: map[string]bool{}}
 	for range sessions {
 		a.session++
 		root := a.begin(fmt.Sprint("s", a.session), nil)
@@ -205,8 +206,12 @@ func (a *agents) add(b *branch, isl int, ids []uint64, after []string) *branch {
 		covered = isl / a.block
 	}
 	for len(ids) < covered {
-		a.ids++
-		ids = append(ids, 100+a.ids)
+		ids = append(ids, a.newID())
+	}
+	if prompt := fmt.Sprint(isl, ids); len(ids)*a.block >= isl && a.prompts[prompt] {
+		ids[len(ids)-1] = a.newID()
+	} else {
+		a.prompts[prompt] = true
 	}
 	if b.first == "" {
 		b.first = fmt.Sprint("r", len(a.rows))
@@ -228,6 +233,11 @@ func (a *agents) add(b *branch, isl int, ids []uint64, after []string) *branch {
 	}
 	a.rows = append(a.rows, b.last)
 	return b
+}
+
+func (a *agents) newID() uint64 {
+	a.ids++
+	return 100 + a.ids
 }
 
 // token is what a token is, whatever its number.
