@@ -231,7 +231,7 @@ func (b *GraphBuilder) Graph() (*Graph, error) {
 			g.last[row/64] |= 1 << (row % 64)
 		}
 	}
-	if len(b.links) == 0 {
+	if len(b.links) == 0 && len(g.first) == 0 {
 		return g, nil
 	}
 	forward := false

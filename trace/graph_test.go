@@ -79,6 +79,23 @@ func TestImpossibleGraphs(t *testing.T) {
 
 // A trace whose rows wait for random rows has a cycle, or an order in which each row
 // comes after those that it waits for.
+// Rows of a session that wait for nothing are one session all the same.
+func TestSessionOfRowsThatDoNotWait(t *testing.T) {
+	var b trace.GraphBuilder
+	for i, session := range []string{"s", "t", "s", "", "s"} {
+		b.Add(trace.Request{SessionID: session, After: []string{}}, i+1)
+	}
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, want := range []struct{ first, size int }{{0, 3}, {1, 1}, {0, 3}, {3, 1}, {0, 3}} {
+		if first := g.First(row); first != want.first || g.Size(first) != want.size || len(g.Before(row)) != 0 {
+			t.Errorf("row %d: first %d, size %d", row, first, g.Size(first))
+		}
+	}
+}
+
 func TestGraphIsAcyclicOrRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "rows")
