@@ -100,6 +100,8 @@ func (r *run) dispatch(ctx context.Context) {
 			for ; inFlight > 0; inFlight-- {
 				if e := <-r.ended; e.unsent {
 					r.undoSend()
+				} else {
+					r.schedule.begun.ended(e.j.row, fateOf(e.class))
 				}
 			}
 		}

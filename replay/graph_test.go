@@ -60,6 +60,50 @@ func TestRowsWaitForTheirGraph(t *testing.T) {
 	}
 }
 
+// A session is unfinished if some of its rows were answered, none failed, and rows are
+// left for which the run ended too early.
+func TestUnfinishedSessions(t *testing.T) {
+	counted := 0
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 4))
+		rows := anyRows(random, 120)
+		took, class := anyAnswers(random, len(rows))
+		plan, err := Scan(trace.FromSlice(rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, until := range []time.Duration{0, 300 * msec} {
+			var m memory
+			model := &forgetful{fakeModel: fakeModel{took: took, class: class}}
+			v := VirtualRunner{Model: model, Recorder: &m, Graph: plan.Graph, Duration: until}
+			tally, err := v.Run(t.Context(), trace.FromSlice(rows))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := 0
+			for first := range rows {
+				begun, left, broken := false, false, false
+				for i := range rows {
+					if plan.Graph.First(i) == first {
+						rec, sent := m.records[i]
+						begun, left = begun || sent, left || !sent
+						broken = broken || sent && rec.Class != OK || model.forgotten.Has(i)
+					}
+				}
+				if begun && left && !broken {
+					want++
+				}
+			}
+			if counted += want; tally.Unfinished != want {
+				t.Errorf("seed %d, until %v: %d unfinished, want %d", seed, until, tally.Unfinished, want)
+			}
+		}
+	}
+	if counted == 0 {
+		t.Error("no session was unfinished")
+	}
+}
+
 // forgetful is a model that is told of rows that are not sent.
 type forgetful struct {
 	fakeModel
@@ -254,8 +298,8 @@ func TestResumedSessionLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m memory
 		runner := &Runner{Client: &fakeServer{took: always(10 * msec)}, Recorder: &m, Graph: plan.Graph, Resume: past, Sessions: SessionLimits{Open: 1}}
-		if _, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil {
-			t.Fatal(err)
+		if tally, err := runner.Run(t.Context(), trace.FromSlice(rows)); err != nil || tally.Unfinished != 0 {
+			t.Fatal(tally, err)
 		}
 		var order []int
 		for row := range m.records {
@@ -264,6 +308,26 @@ func TestResumedSessionLimits(t *testing.T) {
 		slices.SortFunc(order, func(a, b int) int { return int(m.records[a].Sent.Value - m.records[b].Sent.Value) })
 		if want := []int{6, 1, 4, 7, 2, 5, 8}; !slices.Equal(order, want) {
 			t.Errorf("sent in the order %v, want %v", order, want)
+		}
+	})
+}
+
+// The time of a session counts from before the run was resumed.
+func TestResumedSessionTime(t *testing.T) {
+	rows := atMS(0, 100, 145)
+	for i := range rows {
+		rows[i].SessionID, rows[i].After = "s", []string{}
+	}
+	past, plan, err := resumeStateOf(t, rows, ended(0, rows[0], 10*msec, OK))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var m memory
+		runner := &Runner{Client: &fakeServer{took: always(1 * msec)}, Recorder: &m, Graph: plan.Graph, Resume: past, Sessions: SessionLimits{Time: 50 * msec}}
+		tally, err := runner.Run(t.Context(), trace.FromSlice(rows)) // due at 10 and 55 ms
+		if err != nil || tally.Sent != 1 || tally.Cut != 1 {
+			t.Errorf("%+v, %v", tally, err)
 		}
 	})
 }

@@ -25,18 +25,17 @@ type ResumeState struct {
 	Clock   time.Duration // where the run's clock continues: the end of the last recorded request
 	Rows    int           // number of recorded rows
 	done    RowSet
-	lastRow int         // the last recorded row that was due at its arrival
-	ends    map[int]end // of recorded rows that others wait for
-	// For SessionLimits: the sessions in progress, by first row, and the recorded rows
-	// of each SessionID.
-	began map[int]sessionBegan
-	turns map[string]int
+	lastRow int                  // the last recorded row that was due at its arrival
+	ends    map[int]end          // of recorded rows that others wait for
+	began   map[int]sessionBegan // sessions in progress, by first row
+	turns   map[string]int       // recorded rows of each SessionID, for SessionLimits
 }
 
 // sessionBegan is the part of a session that is recorded.
 type sessionBegan struct {
-	at   time.Duration // when the first request was sent
-	rows int
+	at     time.Duration // when the first request was sent
+	rows   int
+	broken bool // a request failed or was abandoned
 }
 
 // ReadResumeState reads the records of an interrupted run of the trace. A
@@ -73,6 +72,7 @@ func (p *ResumeState) add(rec *Record, graph *trace.Graph) {
 			s.at = at
 		}
 		s.rows++
+		s.broken = s.broken || fateOf(rec.Class) != completed
 		p.began[first] = s
 	}
 	if rec.SessionID != "" && !graph.Last(rec.Row) {

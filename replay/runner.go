@@ -120,6 +120,7 @@ type Tally struct {
 	Skipped    int       // rows not sent because one that they wait for failed
 	Cut        int       // rows not sent because their session was ended: by SessionLimits, the model's context, or an abandoned request
 	Outgrown   int       // of Cut, those that do not fit the model's context themselves
+	Unfinished int       // sessions that had begun and were not over when sending ended, without those of which a request failed, was abandoned or canceled
 	Unrecorded int       // requests not stored by the recorder
 	Stopped    bool      // Drain, ctx or a failure ended sending
 	TimeUp     bool      // Duration ended sending

@@ -46,12 +46,13 @@ type schedule struct {
 	rows        int // number of jobs in waiting and opening that are not late
 	deps        dependencies
 	sessions    *sessionGate // nil without limits
-	turns       jobs         // released late rows, not prepared yet
-	preparing   []job        // late rows being prepared, in order
-	maxPrepared int          // limit of prepared late rows and those being prepared; 0 means none
-	prepared    int          // number of these rows
-	lastTurn    job          // the last to be sent of all late rows prepared so far
-	backlog     []job        // closed loop: rows that wait only for a slot, in order
+	begun       begunSessions
+	turns       jobs  // released late rows, not prepared yet
+	preparing   []job // late rows being prepared, in order
+	maxPrepared int   // limit of prepared late rows and those being prepared; 0 means none
+	prepared    int   // number of these rows
+	lastTurn    job   // the last to be sent of all late rows prepared so far
+	backlog     []job // closed loop: rows that wait only for a slot, in order
 	slots       slots
 	lastDue     time.Duration
 	endings     []finished    // being handled
@@ -74,7 +75,7 @@ type scheduleConfig struct {
 }
 
 func newSchedule(c scheduleConfig) *schedule {
-	s := &schedule{scheduleConfig: c, deps: newDependencies(c.graph), slots: slots{limit: c.maxConcurrency}, sessions: newSessionGate(c)}
+	s := &schedule{scheduleConfig: c, deps: newDependencies(c.graph), slots: slots{limit: c.maxConcurrency}, sessions: newSessionGate(c), begun: newBegunSessions(c)}
 	if c.resume != nil {
 		s.deps.ends, s.lastDue = c.resume.ends, c.resume.Clock
 		s.shift.ResumeState = c.resume
@@ -179,6 +180,7 @@ func (s *schedule) finish(j job, at time.Duration, f fate) {
 	}
 	for i := 0; i < len(s.endings); i++ {
 		e := s.endings[i]
+		s.begun.ended(e.row, e.fate)
 		for _, w := range s.deps.ended(e.row, e.at, e.fate) {
 			s.release(w)
 		}
@@ -320,9 +322,10 @@ func (s *schedule) ended(j job, at time.Duration, f fate) {
 	s.finish(j, at, f)
 }
 
-// count adds the rows that were not sent to a tally.
+// count adds the rows that were not sent, and the sessions that are not over, to a
+// tally.
 func (s *schedule) count(t *Tally) {
-	t.Skipped, t.Cut, t.Outgrown = s.skipped, s.cut, s.outgrown
+	t.Skipped, t.Cut, t.Outgrown, t.Unfinished = s.skipped, s.cut, s.outgrown, s.begun.count()
 }
 
 // idle reports whether everything that was added has been sent.

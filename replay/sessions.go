@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"maps"
 	"time"
 
 	"moontide/trace"
@@ -47,7 +48,7 @@ func newSessionGate(c scheduleConfig) *sessionGate {
 	if c.resume != nil {
 		g.turns = c.resume.turns
 		for first, began := range c.resume.began {
-			g.sessions[first] = &session{left: c.graph.Size(first) - began.rows, open: true, began: trace.Some(began.at)}
+			g.sessions[first] = &session{left: c.graph.Size(first) - began.rows, open: true, began: trace.Some(began.at), arrived: trace.Some(began.at)}
 			g.open++
 		}
 	}
@@ -118,6 +119,46 @@ func (g *sessionGate) sent(row int, at time.Duration) {
 	if s := g.of(row); !s.began.Set {
 		s.began = trace.Some(at)
 	}
+}
+
+// begunSessions counts sessions that have begun and are not over. Those with a request
+// that failed or was abandoned, or with a row that was not sent, are not counted. It
+// is pure: see schedule.
+type begunSessions struct {
+	graph *trace.Graph
+	begun map[int]sessionBegan // by first row
+}
+
+func newBegunSessions(c scheduleConfig) begunSessions {
+	b := begunSessions{c.graph, map[int]sessionBegan{}}
+	if c.resume != nil {
+		maps.Copy(b.begun, c.resume.began)
+	}
+	return b
+}
+
+// ended notes the end of a row.
+func (b *begunSessions) ended(row int, f fate) {
+	first := b.graph.First(row)
+	size := b.graph.Size(first)
+	if size == 1 {
+		return
+	}
+	s := b.begun[first]
+	s.rows++
+	s.broken = s.broken || f != completed
+	if b.begun[first] = s; s.rows == size {
+		delete(b.begun, first)
+	}
+}
+
+func (b *begunSessions) count() (n int) {
+	for _, s := range b.begun {
+		if !s.broken {
+			n++
+		}
+	}
+	return n
 }
 
 // ended notes the end of a row, and opens the next session if that was the last one

@@ -145,7 +145,8 @@ func mergedRun(parts []Part) runfile.Run {
 		}
 		run.Rows, run.Sent, run.NotSent = run.Rows+other.Rows, run.Sent+other.Sent, run.NotSent+other.NotSent
 		run.Skipped, run.Warmup = run.Skipped+other.Skipped, run.Warmup+other.Warmup
-		run.Cut, run.Outgrown, run.LostTurns = run.Cut+other.Cut, run.Outgrown+other.Outgrown, run.LostTurns+other.LostTurns
+		run.Cut, run.LostTurns = run.Cut+other.Cut, run.LostTurns+other.LostTurns
+		run.Outgrown, run.Unfinished = run.Outgrown+other.Outgrown, run.Unfinished+other.Unfinished
 		run.Stopped, run.TimeUp = run.Stopped || other.Stopped, run.TimeUp || other.TimeUp
 		run.Limits.MaxConcurrency = addLimits(run.Limits.MaxConcurrency, other.Limits.MaxConcurrency)
 		run.Limits.MaxSessions = addLimits(run.Limits.MaxSessions, other.Limits.MaxSessions)

@@ -47,9 +47,10 @@ type Options struct {
 	Rows, Sent int
 	Skipped    int // later turns of sessions, not sent after a failed turn
 	// CutTurns were not sent because their session had been ended. Outgrown is the
-	// number of these that did not fit the model's context, and LostTurns that of ids
-	// in after that no row of the trace has.
-	CutTurns, Outgrown, LostTurns int
+	// number of these that did not fit the model's context, Unfinished that of sessions
+	// that were not over when sending ended, and LostTurns that of ids in after that no
+	// row of the trace has.
+	CutTurns, Outgrown, Unfinished, LostTurns int
 	// LiveAnswers is set if prompts contain real answers, as TextAnswers if as text, not
 	// as token ids. GeneratedCached is set if the server keeps what it generates in
 	// its prefix cache.

@@ -19,9 +19,10 @@ type Sessions struct {
 	Requests int // of sessions, inside the window or not
 	// Ended sessions had their last request done inside the window: Failed ones with
 	// a failed request, else Abandoned ones with an abandoned one, else Unfinished ones
-	// with a request that the end of the run canceled. Outgrown ones ended because the
-	// next prompt did not fit the model's context: of the whole run. The Completed are
-	// the others; with a window, outgrown ones are among them.
+	// with a request that the end of the run canceled or with turns for which it was too
+	// early. Outgrown ones ended because the next prompt did not fit the model's
+	// context: of the whole run. The Completed are the others; with a window, outgrown
+	// ones and those without a canceled request are among them.
 	Ended, Completed, Failed, Abandoned, Unfinished, Outgrown int
 	CutTurns                                                  int                // from Options
 	PerHour                                                   trace.Opt[float64] // completed
@@ -244,7 +245,8 @@ func (c *collector) newSessions() *Sessions {
 	}
 	s.Completed = s.Ended - s.Failed - s.Abandoned - s.Unfinished
 	if window.whole() {
-		s.Completed = max(s.Completed-s.Outgrown, 0)
+		s.Unfinished += c.opts.Unfinished
+		s.Completed = max(s.Completed-s.Outgrown-c.opts.Unfinished, 0)
 	}
 	s.Duration, s.Turns = stats.Of(durations), stats.Of(turns)
 	if hours := c.result.Duration.Hours(); hours > 0 {

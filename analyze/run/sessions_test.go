@@ -48,6 +48,15 @@ func team() []replay.Record {
 	}
 }
 
+// Sessions for whose next turns the run ended too early are not completed.
+func TestUnfinishedSessions(t *testing.T) {
+	all := compute(t, run.Options{}, team()...).Sessions
+	s := compute(t, run.Options{Unfinished: 1}, team()...).Sessions
+	if s.Completed != all.Completed-1 || s.Unfinished != all.Unfinished+1 || s.Ended != all.Ended {
+		t.Errorf("%+v, but %+v if all were finished", s, all)
+	}
+}
+
 func TestSessions(t *testing.T) {
 	s := compute(t, run.Options{Outgrown: 1, CutTurns: 3}, team()...).Sessions
 	if s.Requests != 12 || s.Ended != 5 || s.Failed != 1 || s.Abandoned != 1 || s.Completed != 1 || s.Outgrown != 1 || s.Unfinished != 1 || s.CutTurns != 3 {

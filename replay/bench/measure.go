@@ -150,7 +150,7 @@ func (r *Recording) Options(cfg MeasureConfig) (run.Options, error) {
 // optionsOf returns the options for [run.Compute] that are in run.json.
 func optionsOf(info *runfile.Run) run.Options {
 	return run.Options{
-		Rows: info.Rows, Sent: info.Sent, Skipped: info.Skipped, CutTurns: info.Cut, Outgrown: info.Outgrown, LostTurns: info.LostTurns,
+		Rows: info.Rows, Sent: info.Sent, Skipped: info.Skipped, CutTurns: info.Cut, Outgrown: info.Outgrown, Unfinished: info.Unfinished, LostTurns: info.LostTurns,
 		BlockSize: info.Trace.BlockSize, ServerBlockSize: info.Target.ServerBlockSize,
 		LiveAnswers: info.Target.LiveAnswers, TextAnswers: info.Target.Prompt != openai.Tokens, GeneratedCached: info.Target.GeneratedCached,
 		Virtual: info.Target.Virtual, CountedISL: info.Target.CountedISL, TemplateTokens: info.Target.TemplateTokens,

@@ -272,7 +272,8 @@ func (o Observer) end() {
 // done is the number of requests that ended before the run was resumed.
 func settle(info *runfile.Run, tally replay.Tally, done int, runErr error) error {
 	info.Ended = time.Now()
-	info.Sent, info.Skipped, info.Cut, info.Outgrown = done+tally.Sent, tally.Skipped, tally.Cut, tally.Outgrown
+	info.Sent, info.Skipped, info.Cut = done+tally.Sent, tally.Skipped, tally.Cut
+	info.Outgrown, info.Unfinished = tally.Outgrown, tally.Unfinished
 	info.NotSent = info.Rows - info.Sent
 	ended := tally.Skipped + tally.Cut // rows of sessions that had ended
 	info.Stopped = tally.Stopped && (info.NotSent > ended || tally.Canceled > 0)

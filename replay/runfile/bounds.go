@@ -20,7 +20,7 @@ func (r *Run) checkCounts() error {
 		key string
 		n   int
 	}{
-		{"rows", r.Rows}, {"sent", r.Sent}, {"skipped", r.Skipped}, {"cut", r.Cut}, {"outgrown", r.Outgrown}, {"lost_turns", r.LostTurns}, {"warmup_requests", r.Warmup},
+		{"rows", r.Rows}, {"sent", r.Sent}, {"skipped", r.Skipped}, {"cut", r.Cut}, {"outgrown", r.Outgrown}, {"unfinished", r.Unfinished}, {"lost_turns", r.LostTurns}, {"warmup_requests", r.Warmup},
 		{"max_concurrency", r.Limits.MaxConcurrency}, {"block_size", r.Trace.BlockSize},
 		{"server_block_size", r.Target.ServerBlockSize}, {"template_tokens", r.Target.TemplateTokens},
 	} {

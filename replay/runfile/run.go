@@ -42,6 +42,9 @@ type Run struct {
 	// Outgrown is the number of turns, of Cut, that did not fit the model's context:
 	// their sessions ended there.
 	Outgrown int `json:"outgrown,omitempty"`
+	// Unfinished is the number of sessions that had begun and were not over when
+	// sending ended, without those of which a request failed, was abandoned or canceled.
+	Unfinished int `json:"unfinished,omitempty"`
 	// LostTurns is the number of requests that rows wait for and that are not in the
 	// replayed trace.
 	LostTurns int          `json:"lost_turns,omitempty"`
