@@ -150,12 +150,12 @@ func (p *predictor) cause(q *prompt, shared, measured int) Cause {
 	predicted := p.usable(q, shared)
 	expectedLength := q.input < 0 || int(q.input-q.own) == p.TemplateTokens
 	switch {
-	case measured < predicted && p.reencoded(q, measured):
-		return ReEncoded
 	case measured < predicted && !expectedLength && !p.continues(q):
 		return OtherLength
-	case p.BlockSize == 0 && measured < predicted && predicted-measured < p.MaxBlockSize:
+	case p.BlockSize == 0 && measured < predicted && predicted-measured < p.MaxBlockSize && !p.continued[q.row].reencoded:
 		return Rounding
+	case measured < predicted && p.reencoded(q, measured):
+		return ReEncoded
 	case measured < p.usable(q, p.computedBy(q, q.firstBySent)):
 		return Evicted
 	case measured < predicted && measured < p.usable(q, p.computedBy(q, q.firstAt)):

@@ -47,7 +47,7 @@ type Turns struct {
 	Answers       int // real answers that prompts contain
 	Shorter       int // of Answers, those shorter than in the trace
 	Longer        int
-	Dropped       int // of Answers, those of which a part was not kept: reasoning
+	Dropped       int // answers of which a part was not kept: reasoning
 	DroppedTokens int
 	Cut           int // prompts without room for the whole answer
 	CutTokens     int
@@ -300,11 +300,14 @@ func (h *liveHistory) add(prompt int32, p *transcript.Prompt) {
 func (h *liveHistory) countAnswer(prompt int32) {
 	answer := h.baseOf(h.firstChild[prompt] - 1).Answer
 	t := &h.turns
-	t.Answers++
 	if answer.Dropped > 0 {
 		t.Dropped++
 		t.DroppedTokens += answer.Dropped
 	}
+	if answer.Tokens == 0 { // reasoning only
+		return
+	}
+	t.Answers++
 	if request := h.request[prompt]; request >= 0 {
 		switch asked := max(int(h.requests[request].osl), 1); cmp.Compare(answer.Tokens+answer.Dropped, asked) {
 		case -1:

@@ -75,6 +75,7 @@ func TestCausesOfMissingAnswers(t *testing.T) {
 		{"a chat template, text missing", true, 32, 7, 12, 128, run.ReEncoded},
 		{"unknown blocks", false, 0, 0, 0, 159, ""},
 		{"unknown blocks of 16 tokens", false, 0, 0, 0, 144, ""},
+		{"a text in unknown blocks", true, 0, 0, 0, 128, run.Rounding},
 		{"more than there can be", false, 32, 0, 0, 192, run.Warm},
 	} {
 		opts := liveOptions
@@ -264,6 +265,17 @@ func TestTracePredictionIsThatOfTheTrace(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An answer of nothing but reasoning is in no prompt.
+func TestReasoningIsNoAnswer(t *testing.T) {
+	next := carrying(0, 0, asked(1, 100, 150, 300, 0, append(seq(1, 10), seq(100, 20)...)...))
+	next.Base.Answer.Dropped = 60
+	got := compute(t, liveOptions, answering(60, asked(0, 0, 50, 100, 0, seq(1, 10)...)), next).Turns
+	want := run.Turns{Later: 1, Extends: 1, Dropped: 1, DroppedTokens: 60}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
 }
 
 func TestTurns(t *testing.T) {

@@ -161,7 +161,7 @@ func (v *Verdict) checkFailures(r *Result) {
 	}
 	if own > 0 {
 		v.share("client_failed", own, ended, limit(maxClientFailed).any(), "requests were not sent because of the client",
-			"raise its limit of open files or its range of local ports, or check the host name; the first: "+r.Examples[replay.ClientFault])
+			"the first: "+r.Examples[replay.ClientFault]+"; if connections failed, raise the limit of open files or the range of local ports, or check the host name")
 	}
 	if canceled > 0 {
 		share, from := float64(canceled)/float64(ended), limit(r.Thresholds.MaxFailed).suspect

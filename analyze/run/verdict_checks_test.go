@@ -118,7 +118,7 @@ func TestWorseIsNeverBetter(t *testing.T) {
 func TestCrossedChecksExplain(t *testing.T) {
 	for check, want := range map[string]string{
 		"failed":         "60 of 1000 requests failed (6 %, SUSPECT from 1 %, INVALID above 5 %): the latencies cover the others only; most common: status",
-		"client_failed":  "60 of 1000 requests were not sent because of the client (6 %, INVALID above 1 %): raise its limit of open files or its range of local ports, or check the host name; the first: too many open files",
+		"client_failed":  "60 of 1000 requests were not sent because of the client (6 %, INVALID above 1 %): the first: too many open files; if connections failed, raise the limit of open files or the range of local ports, or check the host name",
 		"prompt_lengths": "60 of 1000 prompts differ from the trace's ISL by more than 1 % (server's count) (6 %, SUSPECT from 0.2 %, INVALID above 1 %): send token ids",
 		"answer_lengths": "60 of 1000 answers are not as long as asked for: 60 shorter, 0 longer (6 %, SUSPECT from 0.2 %, INVALID above 1 %): the server does not obey",
 		"token_counts":   "60 of 1000 answers have a token count that their stream contradicts (6 %, INVALID above 5 %): the server's usage is wrong",

@@ -147,7 +147,7 @@ var remedies = map[openai.Remedy]string{
 	openai.UseOtherURL:     "check the path of --url and --endpoint",
 	openai.UseLessExtra:    "leave it out of --extra-body, --temperature, --top-p and --priority-from-trace",
 	openai.UseShorterText:  "serve the model with a longer context",
-	openai.UseTokenizer:    "give the tokenizer of the model with --tokenizer, or send chats with --endpoint chat",
+	openai.UseTokenizer:    "give the tokenizer of the model with --tokenizer; --endpoint chat needs none if the server reports output tokens",
 	openai.UseOtherSetting: "try --server, --endpoint or --prompt, or give a key with --api-key-env VARIABLE",
 }
 
