@@ -47,7 +47,7 @@ const (
 //	p99_ttft_ms>+5%     p99_ttft>+20ms output_throughput<-200
 //
 // A limit with a sign is a change from one run to another, with % relative to the
-// first. A share takes a percentage, and failed with a percentage is failed_share. A
+// first. A share takes a percentage; failed and abandoned with a percentage are shares. A
 // time takes a duration with a unit; the unit may be omitted if the key contains it.
 func ParseCondition(text string) (Condition, error) {
 	at := strings.IndexAny(text, "<>")
@@ -127,8 +127,8 @@ func parseLimit(text string) (l parsedLimit, err error) {
 
 // set sets the metric and the limit, which must fit each other.
 func (c *Condition) set(key string, l parsedLimit) (err error) {
-	if key == "failed" && l.unit == inPercent {
-		key = "failed_share"
+	if l.unit == inPercent && (key == "failed" || key == "abandoned") {
+		key += "_share"
 	}
 	c.Metric, err = ParseMetric(key)
 	unitInKey := err == nil

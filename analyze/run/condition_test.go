@@ -37,6 +37,7 @@ func TestParseCondition(t *testing.T) {
 		"duration<1h":                {"duration<3600", 3600, run.OfValue},
 		"duration<90":                {"duration<90", 90, run.OfValue},
 		"failed<1%":                  {"failed_share<1%", 0.01, run.OfValue},
+		"abandoned<=2%":              {"abandoned_share<=2%", 0.02, run.OfValue},
 		"failed<3":                   {"failed<3", 3, run.OfValue},
 		"failed_share<=0.05 %":       {"failed_share<=0.05%", 0.0005, run.OfValue},
 		"failed>+10%":                {"failed_share>+10%", 0.1, run.OfRelativeChange},
