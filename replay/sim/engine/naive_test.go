@@ -468,7 +468,7 @@ func TestDeploymentEqualsNaiveOne(t *testing.T) {
 			}
 		}
 	})
-	if !t.Failed() && (saw["preempted"] == 0 || saw["cached"] == 0) {
+	if !t.Failed() && !testing.Short() && (saw["preempted"] == 0 || saw["cached"] == 0) { // few draws may have none
 		t.Errorf("the draws covered too little: %v", saw)
 	}
 }
