@@ -234,6 +234,35 @@ type narrow struct{ fakeModel }
 
 func (*narrow) Fits(r trace.Request) bool { return r.InputLength < 9 }
 
+// Nothing is kept for the turns that a limit cuts.
+func TestCutTurnsAreForgotten(t *testing.T) {
+	var b trace.GraphBuilder
+	for range 3 {
+		b.Add(trace.Request{SessionID: "s"}, 0)
+	}
+	graph, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, late := range []bool{false, true} { // whether the first turn ends before the others are read
+		s := newSchedule(scheduleConfig{graph: graph, sessions: SessionLimits{Turns: 1}})
+		add := func(i int) { s.add(job{req: trace.Request{SessionID: "s"}, row: i, before: graph.Before(i)}) }
+		add(0)
+		first, _, _ := s.next(0)
+		if late {
+			s.ended(first, 1, completed)
+		}
+		add(1)
+		add(2)
+		if !late {
+			s.ended(first, 1, completed)
+		}
+		if n := len(s.deps.ends) + len(s.deps.waiting); n != 0 || s.cut != 2 || !s.idle() {
+			t.Errorf("late %t: %d rows kept, %d cut", late, n, s.cut)
+		}
+	}
+}
+
 // A failure at the start of a session of any length is handled in little memory.
 func TestLongSessionFails(t *testing.T) {
 	defer debug.SetMaxStack(debug.SetMaxStack(4 << 20)) // else the program ends

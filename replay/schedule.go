@@ -88,6 +88,8 @@ func (s *schedule) add(j job) {
 	s.shift.observe(j)
 	switch {
 	case s.sessions.overTurns(&j):
+		w, _ := s.deps.add(j)
+		w.gone = true // it waits no more
 		s.drop(j, cut, 0)
 	case len(j.before) == 0:
 		j = s.atArrival(j)

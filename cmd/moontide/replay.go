@@ -83,7 +83,7 @@ func sessionFlags() []cli.Flag {
 		&cli.IntFlag{Name: "max-sessions", Usage: "at most `N` sessions in progress; the next starts when one ends, an agent's sub-agents included", DefaultText: "no limit"},
 		&cli.IntFlag{Name: "max-turns", Usage: "end sessions after `N` turns", DefaultText: "no limit"},
 		&cli.DurationFlag{Name: "max-session-time", Usage: "send no more turns of a session `TIME` after its first", DefaultText: "no limit"},
-		&cli.DurationFlag{Name: "cancel-after", Usage: "abandon a request `TIME` after it was sent, as a user who leaves, and its session with it", DefaultText: "never"},
+		&cli.DurationFlag{Name: "cancel-after", Usage: "abandon a request `TIME` after it was sent, as a user who leaves; what waits for it is not sent", DefaultText: "never"},
 	)
 }
 

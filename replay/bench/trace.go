@@ -251,7 +251,7 @@ func (in *input) note(skipped int, grid *trace.GridDetector) {
 		add("block size is %v", in.blockSize)
 	}
 	if skipped > 0 {
-		add("%d invalid rows of the trace were skipped", skipped)
+		add("invalid rows of the trace that were skipped: %d", skipped)
 	}
 	const bursty = 2 // requests per step of the grid
 	g, together, found := grid.Grid()

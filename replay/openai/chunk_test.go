@@ -201,11 +201,13 @@ func TestErrorTexts(t *testing.T) {
 		`{"other":1}`:                        `{"other":1}`,
 		`<html>`:                             "<html>",
 		"<html>\n<head><title> 502 Bad Gateway &amp; more\n</title></head></html>": "502 Bad Gateway & more",
-		``: "",
 	} {
 		if got := errorText(500, []byte(body), ""); got != "HTTP status 500: "+want {
 			t.Errorf("%s reads %q, want %q", body, got, want)
 		}
+	}
+	if got := errorText(500, nil, ""); got != "HTTP status 500" {
+		t.Errorf("no text reads %q", got)
 	}
 }
 

@@ -25,6 +25,9 @@ func errorText(status int, body []byte, location string) string {
 	if status == 407 {
 		text += ": put the user and password into the proxy's URL"
 	}
+	if text == "" {
+		return fmt.Sprintf("HTTP status %d", status)
+	}
 	return fmt.Sprintf("HTTP status %d: %s", status, text)
 }
 

@@ -41,7 +41,7 @@ func TestLatenciesAreMeasured(t *testing.T) {
 		if err := <-stream.ended; err != nil {
 			t.Fatal(err)
 		}
-		text := string(s.latencies.appendText(nil, s.stats(), "m"))
+		text := string(s.latencies.appendText(nil, s.stats(), "m", 16))
 		for _, want := range []string{
 			`time_to_first_token_seconds_sum{engine="0",model_name="m"} 0.0002`, `time_to_first_token_seconds_bucket{engine="0",model_name="m",le="0.001"} 1`,
 			`inter_token_latency_seconds_sum{engine="0",model_name="m"} 0.5998`, `inter_token_latency_seconds_count{engine="0",model_name="m"} 3`,

@@ -70,12 +70,12 @@ func (s *Server) stats() []engine.Stats {
 // Engine metrics have a line per engine; answer metrics are reported for engine
 // 0.
 func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) *apiError {
-	return respond(ctx, metricsType, s.latencies.appendText(nil, s.stats(), s.cfg.Model))
+	return respond(ctx, metricsType, s.latencies.appendText(nil, s.stats(), s.cfg.Model, s.cluster.BlockSize()))
 }
 
 var labelEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-func (m *latencies) appendText(b []byte, each []engine.Stats, model string) []byte {
+func (m *latencies) appendText(b []byte, each []engine.Stats, model string, blockSize int) []byte {
 	of := func(index int) string {
 		return fmt.Sprintf(`engine="%d",model_name="%s"`, index, labelEscaper.Replace(model))
 	}
@@ -100,6 +100,10 @@ func (m *latencies) appendText(b []byte, each []engine.Stats, model string) []by
 		for i, s := range each {
 			b = fmt.Appendf(b, "vllm:%s{%s} %v\n", v.name, of(i), v.value(s))
 		}
+	}
+	head("cache_config_info", "gauge", "Sizes of the KV cache, as labels.")
+	for i, s := range each {
+		b = fmt.Appendf(b, "vllm:cache_config_info{%s,block_size=\"%d\",num_gpu_blocks=\"%d\"} 1\n", of(i), blockSize, s.KVBlocks)
 	}
 	head("request_success_total", "counter", "Count of processed requests by the reason they ended.")
 	for _, v := range [...]struct {

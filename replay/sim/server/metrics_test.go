@@ -55,6 +55,9 @@ vllm:num_preemptions_total{L} 0
 # HELP vllm:generation_tokens_total Number of generation tokens processed.
 # TYPE vllm:generation_tokens_total counter
 vllm:generation_tokens_total{L} G
+# HELP vllm:cache_config_info Sizes of the KV cache, as labels.
+# TYPE vllm:cache_config_info gauge
+vllm:cache_config_info{L,block_size="16",num_gpu_blocks="50"} 1
 # HELP vllm:request_success_total Count of processed requests by the reason they ended.
 # TYPE vllm:request_success_total counter
 vllm:request_success_total{L,finished_reason="stop"} 1
