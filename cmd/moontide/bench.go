@@ -57,7 +57,7 @@ func benchFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print one CSV table"},
 		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput against latency to `FILE`; - for standard output"},
 		&cli.IntFlag{Name: blockSizeFlag.Name, Category: ofDescriptions, Usage: "block size in tokens; prefixes are shared in whole blocks", DefaultText: "512; what fits shared prefixes; about 16 with --turns"},
-	}, described, endpointFlags(), runFlags())
+	}, described, endpointFlags(), runFlags(), []cli.Flag{keepReasoningFlag})
 }
 
 // runBench executes the runs of a sweep and shows the results, even if the

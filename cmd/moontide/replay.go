@@ -28,6 +28,7 @@ var (
 	cooldownTimeFlag   = &cli.DurationFlag{Name: "cooldown-time", Category: inValidity, Usage: "exclude the last `TIME` of the run from the metrics"}
 	outFlag            = &cli.StringFlag{Name: "out", Category: inOutput, Usage: "`DIR`: run folder", DefaultText: "a new folder under runs"}
 	percentilesFlag    = &cli.StringFlag{Name: "percentiles", Category: inOutput, DefaultText: "99", Usage: "`PERCENTILES`: comma-separated percentiles to show besides mean and median"}
+	keepReasoningFlag  = &cli.BoolFlag{Name: "keep-reasoning", Category: inSessions, Usage: "with --answers live: keep the reasoning of answers in later prompts, as the chat templates of some models do"}
 	keepTextFlag       = &cli.BoolFlag{Name: "keep-text", Category: inOutput, Usage: "record the trace's texts instead of their SHA-256"}
 )
 
@@ -40,6 +41,7 @@ func replayCommand(std streams, stop stop) *cli.Command {
 			"second ends the run at once. The exit status is 3 if the verdict is INVALID.\n\n" + gateHelp,
 		Flags: append(slices.Concat(endpointFlags(), runFlags(), recordedTraceFlags()),
 			repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000; repeatable", DefaultText: "an embedded simulated endpoint"}),
+			keepReasoningFlag,
 			&cli.StringFlag{Name: "resume", Category: inRunControl, Usage: "continue the stopped or killed run in `DIR`; flags default to those of that run"},
 		),
 		Action: func(c *cli.Context) error { return replayTrace(c, std, stop) },
@@ -57,7 +59,6 @@ func endpointFlags() []cli.Flag {
 // requestFlags returns the flags that mean nothing in virtual time.
 func requestFlags() []cli.Flag {
 	return append(slices.Concat(targetFlags(), serverFlags()),
-		&cli.BoolFlag{Name: "keep-reasoning", Category: inSessions, Usage: "with --answers live: keep the reasoning of answers in later prompts, as the chat templates of some models do"},
 		&cli.StringFlag{Name: "salt", Category: inRequests, Usage: "change the prompt text but keep its prefix sharing, to avoid a warm cache"},
 		&cli.DurationFlag{Name: "timeout", Category: inRunControl, Value: openai.DefaultTimeout, Usage: "time limit of one request, to the end of its response"},
 		&cli.IntFlag{Name: "retry", Category: inRunControl, Usage: "retry a request that got 429 or 503 up to `N` times, after Retry-After or else 1 s, 2 s, 4 s"},
