@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"moontide/replay"
 	"moontide/replay/transcript"
@@ -205,11 +206,20 @@ func (h *liveHistory) count(_ *transcript.Prompt, turn transcript.Turn) {
 	}
 }
 
+// builtPrompt is a prompt in the history.
+type builtPrompt struct {
+	*transcript.Prompt
+	// ids are the hashes of its blocks and those of its answer, and numbers those in
+	// the history's table.
+	ids     []uint64
+	numbers []uint32
+}
+
 // build adds a prompt that continues none, and all that continue it.
 func (h *liveHistory) build(root int32) {
 	type step struct {
 		prompt int32
-		before *transcript.Prompt // that it continues, or nil
+		before *builtPrompt // that it continues, or nil
 	}
 	stack := []step{{root, nil}}
 	for len(stack) > 0 {
@@ -219,11 +229,13 @@ func (h *liveHistory) build(root int32) {
 			continue
 		}
 		h.built[at.prompt] = true
-		p := h.prompt(at.prompt)
-		if at.before != nil {
-			p = h.continueFrom(at.before, at.prompt)
+		p := &builtPrompt{}
+		if at.before == nil {
+			p.Prompt = h.prompt(at.prompt)
+		} else {
+			p.Prompt = h.continueFrom(at.before.Prompt, at.prompt)
 		}
-		h.add(at.prompt, p)
+		h.add(at.prompt, p, at.before)
 		for child := h.firstChild[at.prompt]; child > 0; child = h.nextSibling[child-1] {
 			stack = append(stack, step{child - 1, p})
 		}
@@ -277,7 +289,7 @@ func (h *liveHistory) generated(prompt int32) int {
 }
 
 // add adds a prompt to the history and, if others continue it, its answer.
-func (h *liveHistory) add(prompt int32, p *transcript.Prompt) {
+func (h *liveHistory) add(prompt int32, p, before *builtPrompt) {
 	q := h.prompts.prompts[prompt]
 	n := 0
 	if h.firstChild[prompt] > 0 {
@@ -285,15 +297,28 @@ func (h *liveHistory) add(prompt int32, p *transcript.Prompt) {
 		h.countAnswer(prompt)
 	}
 	size := h.history.blockSize
-	ids := p.Blocks(size, n)
-	h.history.append(q, ids[:p.Len/size], q.counted)
+	p.ids = p.Blocks(size, n)
+	h.number(p, before)
+	h.history.appendNumbered(q, p.numbers[:p.Len/size], q.counted)
 	if n == 0 {
 		return
 	}
 	ended := h.requests[h.request[prompt]].Last
 	q.row, q.sent, q.first, q.own = generatedRow(q.row), ended, ended, q.own+int32(n)
 	q.input, q.cached, q.counted = -1, -1, false
-	h.history.append(q, ids, false)
+	h.history.appendNumbered(q, p.numbers, false)
+}
+
+// number finds the numbers of a prompt's blocks. Most blocks are those of the prompt
+// before, whose numbers are known: finding one in the table takes far longer.
+func (h *liveHistory) number(p, before *builtPrompt) {
+	p.numbers = make([]uint32, 0, len(p.ids))
+	if before != nil {
+		// After the first difference, all hashes differ.
+		same := sort.Search(min(len(p.ids), len(before.ids)), func(i int) bool { return p.ids[i] != before.ids[i] })
+		p.numbers = append(p.numbers, before.numbers[:same]...)
+	}
+	p.numbers = h.history.table.AppendNumbers(p.numbers, p.ids[len(p.numbers):])
 }
 
 // countAnswer counts an answer that prompts contain.

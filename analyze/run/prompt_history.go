@@ -105,8 +105,13 @@ func (h *promptHistory) add(rec *replay.Record, ownISL int, counted bool) {
 // append adds a prompt of some blocks.
 func (h *promptHistory) append(q prompt, ids []uint64, counted bool) {
 	h.numbers = h.table.AppendNumbers(h.numbers[:0], ids)
-	h.addBlocks(&q)
-	h.addTokens(&q, counted)
+	h.appendNumbered(q, h.numbers, counted)
+}
+
+// appendNumbered adds a prompt of blocks that have numbers in the table.
+func (h *promptHistory) appendNumbered(q prompt, numbers []uint32, counted bool) {
+	h.addBlocks(&q, numbers)
+	h.addTokens(&q, numbers, counted)
 	h.prompts = append(h.prompts, q)
 }
 
@@ -123,15 +128,15 @@ func (h *promptHistory) idsOf(rec *replay.Record) []uint64 {
 	return h.ids
 }
 
-func (h *promptHistory) addBlocks(q *prompt) {
+func (h *promptHistory) addBlocks(q *prompt, numbers []uint32) {
 	q.blocks, q.lastLength = 0, 0
 	if h.blockSize > 0 && q.own > 0 {
 		size := int32(h.blockSize)
-		q.blocks = min(int32(len(h.numbers)), (q.own-1)/size+1)
+		q.blocks = min(int32(len(numbers)), (q.own-1)/size+1)
 		q.lastLength = min(size, q.own-(q.blocks-1)*size)
 	}
 	own := len(h.ranges)
-	for _, n := range h.numbers {
+	for _, n := range numbers {
 		if last := len(h.ranges) - 1; last >= own && h.ranges[last].first+h.ranges[last].n == n {
 			h.ranges[last].n++
 			continue
@@ -142,12 +147,12 @@ func (h *promptHistory) addBlocks(q *prompt) {
 }
 
 // addTokens updates the data for maxHits; tokens that are not counted are 0.
-func (h *promptHistory) addTokens(q *prompt, counted bool) {
+func (h *promptHistory) addTokens(q *prompt, numbers []uint32, counted bool) {
 	h.blind = h.blind || h.blockSize == 0 || q.blind
 	if h.blockSize == 0 {
 		return
 	}
-	for i, n := range h.numbers {
+	for i, n := range numbers {
 		tokens := 0
 		if counted {
 			tokens = max(0, min(h.blockSize, int(q.isl)-i*h.blockSize))
