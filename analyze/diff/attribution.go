@@ -50,6 +50,7 @@ func (p pairs) attributions(draws []weights) (all []Attribution) {
 	cached := func(p *pair) trace.Opt[float64] { return p.a.cached.value() }
 	for _, by := range []property{
 		promptLengths(),
+		turns(),
 		{"cached share of the prompt in A", []string{"0 %", "above 0 to 25 %", "25 to 50 %", "50 to 75 %", "75 to 100 %"}, []float64{math.SmallestNonzeroFloat64, 0.25, 0.5, 0.75}, cached},
 		{"change of the cached share", []string{"B cached less", "within 1 point", "B cached more"}, []float64{-0.01, math.Nextafter(0.01, 1)}, (*pair).cachedChange},
 		p.times(),
@@ -130,6 +131,14 @@ func promptLengths() property {
 		by.bands = append(by.bands, fmt.Sprintf("%d to %d", from, 2*from-1))
 	}
 	by.bands[len(by.bands)-1] = fmt.Sprintf("from %d", last)
+	return by
+}
+
+func turns() property {
+	by := property{name: "turn of the session", of: func(p *pair) trace.Opt[float64] {
+		return trace.Opt[float64]{Value: float64(p.turn.Value), Set: p.turn.Set}
+	}}
+	by.bands, by.bounds = run.TurnBands()
 	return by
 }
 

@@ -1,11 +1,13 @@
 package diff_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -255,6 +257,42 @@ func TestAttributions(t *testing.T) {
 	}
 	if times.By != "time" || len(times.Bands) != 8 {
 		t.Errorf("%s has %d bands", times.By, len(times.Bands))
+	}
+}
+
+// Requests of sessions are compared by turn, others are not.
+func TestAttributionToTurns(t *testing.T) {
+	one := streamed(6, 600)
+	for i := range one {
+		if i >= 100 { // sessions of five turns
+			one[i].SessionID = strconv.Itoa(i / 5)
+		}
+	}
+	other := slices.Clone(one)
+	for i := range other {
+		if i >= 100 && i%5 == 1 {
+			copy(other[i:i+1], later(other[i:i+1], 20*time.Millisecond))
+		}
+	}
+	of := func(a, b []replay.Record) (turns diff.Attribution) {
+		c := diff.Of([]*diff.Run{read(t, "a", ended(), a, run.Options{})}, []*diff.Run{read(t, "b", ended(), b, run.Options{})}, diff.Options{})
+		for _, o := range c.Attributions {
+			if strings.HasPrefix(o.By, "turn") {
+				turns = o
+			}
+		}
+		return turns
+	}
+	turns := of(one, other)
+	var got []string
+	for _, band := range turns.Bands {
+		got = append(got, fmt.Sprintf("%s: %d, %.0f", band.Name, band.Pairs, band.Latencies[0].Mean))
+	}
+	if want := []string{"1: 100, 0", "2: 100, 20", "3: 100, 0", "4-5: 200, 0"}; !slices.Equal(got, want) {
+		t.Errorf("pairs and ms more by turn: %v, want %v", got, want)
+	}
+	if turns := of(one[:100], other[:100]); len(turns.Bands) > 0 {
+		t.Errorf("without sessions: %+v", turns)
 	}
 }
 

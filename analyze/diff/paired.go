@@ -25,6 +25,7 @@ var pairedLatencies = [3]run.Latency{run.TTFT, run.TPOT, run.E2EL}
 type pair struct {
 	stretch uint8
 	isl     int
+	turn    trace.Opt[int]
 	due     time.Duration
 	a, b    rowMeans
 }
@@ -64,7 +65,7 @@ func pairsOf(a, b side) (p pairs) {
 			row := &all[index]
 			m := of(row)
 			if !row.a.completed {
-				row.stretch, row.isl, row.due = s.rows.stretch(index), q.isl, q.Due
+				row.stretch, row.isl, row.turn, row.due = s.rows.stretch(index), q.isl, q.turn, q.Due
 			}
 			m.completed = true
 			m.cached.add(q.cachedShare())

@@ -54,6 +54,7 @@ type request struct {
 	fingerprint      uint64 // of the request body
 	model            uint64 // hash of the requested model, 0 if not recorded
 	isl              int
+	turn             trace.Opt[int] // in its session
 	input, cached    int
 	completed        bool // completely inside the window
 	ended            bool // succeeded, ending in the window
@@ -90,6 +91,9 @@ func Read(s Source, metrics []run.Metric) (*Run, error) {
 		if row := r.requests[i].row; row == r.requests[i-1].row {
 			return nil, fmt.Errorf("row %d is in the record twice", row+1)
 		}
+	}
+	for i := range r.requests {
+		r.requests[i].turn = result.Sessions.TurnOf(r.requests[i].row)
 	}
 	for _, m := range slices.Concat(withTTFVT(metrics), sometimes()) {
 		r.values[m.Key] = m.Value(result)

@@ -33,6 +33,39 @@ type Sessions struct {
 	// ByTurn, EachTurn and ByISL group the completed requests. EachTurn has single
 	// turns up to MaxEachTurn, and all others in its last group.
 	ByTurn, EachTurn, ByISL []TurnGroup
+
+	turns []rowTurn // by row
+}
+
+// rowTurn is the turn of a row.
+type rowTurn struct {
+	row  int
+	turn int32
+}
+
+// TurnOf returns the turn of a row in its session, from 1, absent if the row is of
+// none. It may be called on nil.
+func (s *Sessions) TurnOf(row int) trace.Opt[int] {
+	if s == nil {
+		return trace.Opt[int]{}
+	}
+	i, found := slices.BinarySearchFunc(s.turns, row, func(t rowTurn, row int) int { return cmp.Compare(t.row, row) })
+	if !found {
+		return trace.Opt[int]{}
+	}
+	return trace.Some(int(s.turns[i].turn))
+}
+
+// TurnBands returns the groups of turns that reports have: their names, and the first
+// turns of all but the first.
+func TurnBands() (names []string, from []float64) {
+	for i, b := range turnBands {
+		names = append(names, b.name)
+		if i > 0 {
+			from = append(from, turnBands[i-1].below)
+		}
+	}
+	return names, from
 }
 
 // MaxEachTurn is the last turn with a group of its own in [Sessions.EachTurn].
@@ -282,6 +315,11 @@ func (c *collector) eachSession() func(yield func(*session) bool) {
 
 // groupTurns groups the requests by turn and by ISL.
 func (c *collector) groupTurns(s *Sessions) {
+	for i := range c.requests {
+		if q := &c.requests[i]; q.inSession {
+			s.turns = append(s.turns, rowTurn{q.Row, q.Turn})
+		}
+	}
 	each := make([]band, 0, MaxEachTurn+1)
 	for turn := 1; turn <= MaxEachTurn; turn++ {
 		each = append(each, band{float64(turn + 1), strconv.Itoa(turn)})
