@@ -80,7 +80,7 @@ func Retime(reqs Requests, a Arrivals) Requests {
 }
 
 // RetimeSessions replaces the starts of sessions, in the order of their first rows; the
-// first is at 0. Rows of a session keep their distance in time from its first row; see
+// first is at 0. The other rows of a session are shifted with its first row; see
 // [Graph.First] for what a session is. It holds the trace in memory from the first row
 // of a session on. a must pass [Arrivals.Check].
 func RetimeSessions(reqs Requests, a Arrivals) Requests {
@@ -126,7 +126,8 @@ func RetimeSessions(reqs Requests, a Arrivals) Requests {
 	}
 }
 
-// arrivals returns a function that draws the arrivals in milliseconds, from 0 on.
+// arrivals returns a function that draws one arrival after the other, in milliseconds;
+// the first is 0.
 func (a Arrivals) arrivals() func() float64 {
 	if a.AtOnce() {
 		return func() float64 { return 0 }
@@ -142,8 +143,8 @@ func (a Arrivals) arrivals() func() float64 {
 	}
 }
 
-// ScaleDelays multiplies delays by a factor for their kind: those without a kind are
-// think times. Then it limits think times to most milliseconds, if most is above 0.
+// ScaleDelays multiplies think times and tool times by a factor each, then limits think
+// times to most milliseconds if most is above 0. Delays without a kind are think times.
 func ScaleDelays(reqs Requests, think, tool, most float64) Requests {
 	return change(reqs, func(r *Request) {
 		switch {

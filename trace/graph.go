@@ -28,7 +28,7 @@ type LostID struct {
 	ID        string
 }
 
-// AsError returns the error of a trace that has to be whole.
+// AsError returns the error for a trace that must have all of its rows.
 func (l LostID) AsError() *GraphError {
 	return &GraphError{l.Row, l.Line, fmt.Sprintf("after names request_id %.60q, which no row has", l.ID)}
 }
@@ -103,7 +103,7 @@ func (e *GraphError) Error() string { return e.Text }
 
 // CheckGraph adds the rows of a stream to b with their lines, 0 if unknown. It ends
 // the stream with a [*GraphError] if rows wait for each other or for one of several
-// rows with the same id; if whole is set, also if they wait for one that is not there.
+// rows with the same id; if whole is set, also if they wait for one that is missing.
 func CheckGraph(reqs Requests, b *GraphBuilder, line func() int, whole bool) Requests {
 	return func(yield func(Request, error) bool) {
 		for r, err := range reqs {
@@ -331,8 +331,8 @@ func (b *GraphBuilder) findCycle() error {
 	if removed == b.rows {
 		return nil
 	}
-	// Rows that remain wait for each other, or are waited for by such rows only, so
-	// the way back along any edges between them ends in a cycle.
+	// Every remaining row is waited for by another remaining row, so following these
+	// edges backwards ends in a cycle.
 	return b.cycleError(left)
 }
 
@@ -364,14 +364,14 @@ func (b *GraphBuilder) cycleError(left []int32) error {
 	slices.Reverse(names)
 	text := strings.Join(names, " after ")
 	if length > most {
-		text += fmt.Sprintf(" and so on, %d in a circle", length)
+		text += fmt.Sprintf(", and so on: a cycle of %d", length)
 	} else {
 		text += " after " + names[0]
 	}
 	return &GraphError{int(row), line, "requests wait for each other: " + text}
 }
 
-// name returns what is waited for.
+// name returns the row that is waited for, for messages.
 func (l link) name() string {
 	if l.id == "" {
 		return fmt.Sprintf("row %d", l.before+1)

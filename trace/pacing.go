@@ -43,7 +43,7 @@ func (p Pacing) Check() error {
 	case p.Speedup < 0 || math.IsNaN(p.Speedup) || math.IsInf(p.Speedup, 0):
 		return fmt.Errorf("the speedup is not a positive number: %v", p.Speedup)
 	case !isScale(p.ThinkScale) || !isScale(p.ToolScale):
-		return fmt.Errorf("the scales of think and tool times are not numbers from 0 on: %v, %v", p.ThinkScale.Value, p.ToolScale.Value)
+		return fmt.Errorf("the scales of think and tool times are not 0 or positive: %v, %v", p.ThinkScale.Value, p.ToolScale.Value)
 	case p.MaxThink < 0:
 		return fmt.Errorf("the limit on think times is negative: %v", p.MaxThink)
 	case p.Ramp < 0:

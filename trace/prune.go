@@ -38,8 +38,8 @@ func (p *pruner) see(r Request) {
 	}
 }
 
-// flush yields the rows that wait for none that is still to come; at the end there are
-// no others.
+// flush yields the rows up to the first that waits for a row not read yet; at the end,
+// all of them.
 func (p *pruner) flush(yield func(Request, error) bool, end bool) bool {
 	for len(p.held) > 0 {
 		r := p.held[0]

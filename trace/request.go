@@ -26,7 +26,7 @@ type Request struct {
 	// Delay is the pause in milliseconds after the end of the previous turn of
 	// the session, or of the last of After.
 	Delay Opt[float64]
-	// DelayKind is whose pause Delay is: [Think], [Tool] or "", which is unknown.
+	// DelayKind is the cause of Delay: [Think], [Tool] or "", which is unknown.
 	DelayKind DelayKind
 	// InputLength (ISL) and OutputLength (OSL) count tokens, 0..MaxLength.
 	InputLength  int

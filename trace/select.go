@@ -60,7 +60,7 @@ func Take(reqs Requests, n int) Requests {
 
 // Sample keeps each session, and each row without a session, with probability
 // fraction. The choice depends only on the seed and the name of the session (or the
-// row's number). of tells which rows are of one session; nil is those of one SessionID.
+// row's number). of groups the rows into sessions; nil groups them by SessionID.
 func Sample(reqs Requests, of *Sessions, fraction float64, seed uint64) Requests {
 	return keepSessions(reqs, of, func(session string, row int) bool { return Draw(seed, "", session, row) < fraction })
 }

@@ -28,7 +28,7 @@ func Sort(reqs Requests) Requests { return sorted(reqs, func(Request) bool { ret
 // first row of a session on, so a trace without sessions takes none.
 func SendOrder(reqs Requests) Requests { return sorted(reqs, inSession) }
 
-// inSession reports whether a row may wait for others, or they for it.
+// inSession reports whether a row may wait for others, or others for it.
 func inSession(r Request) bool { return r.SessionID != "" || r.ID != "" || r.After != nil }
 
 // sorted passes rows on until one begins the part that has to be sorted.
@@ -89,7 +89,7 @@ func (o *sendOrder) estimate() (err error) {
 	if o.graph, err = o.builder.Graph(); err != nil {
 		return err
 	}
-	var first []int32 // rows whose times are to be found before others'
+	var first []int32 // stack: the times of the last rows are found first
 	for row := range o.rows {
 		first = append(first[:0], int32(row))
 		for len(first) > 0 {
@@ -139,8 +139,8 @@ func (o *sendOrder) setTime(row int) {
 	}
 }
 
-// sentBy corrects estimates of rows, and of those that they wait for: they were sent
-// by a time.
+// sentBy lowers the estimates of rows, and of those that they wait for, to a time by
+// which they were sent.
 func (o *sendOrder) sentBy(rows []int32, at float64) {
 	left := slices.Clone(rows)
 	for len(left) > 0 {

@@ -1,19 +1,19 @@
 package trace
 
-// Sessions tells which rows are of one session, as [Graph.First] does, but by their
-// ids: it holds in whatever order they come, and after rows were cut. It has to be
-// told of all rows first. It takes about 100 bytes for each SessionID and each ID of
-// a trace. The nil Sessions knows only that rows of one SessionID are of one session.
+// Sessions tells which rows belong to one session, as [Graph.First] does, but by ids
+// instead of row numbers, so it can be used after rows were reordered or dropped. All
+// rows of the trace must be added first. It takes about 100 bytes for each SessionID
+// and each ID. With a nil Sessions, each SessionID is a session.
 type Sessions struct {
 	sessions, ids map[string]int32 // nodes
 	names         []string
 	nodes         []node
 }
 
-// node is a session or an id: part of a tree of those that are connected.
+// node is a SessionID or an ID, in a tree of those that are connected.
 type node struct {
-	above int32 // itself for the first of all, which gives the name
-	joins bool  // it has several rows, or nodes
+	above int32 // itself for the root, which gives the name
+	joins bool  // of a root: its tree has several nodes, or a row waits for it
 }
 
 // Add adds a row.
@@ -60,8 +60,8 @@ func (s *Sessions) first(n int32) int32 {
 	return n
 }
 
-// Name returns the name of the session of a row, which all its rows have in common: one
-// of its ids; "" if the row is a session of its own.
+// Name returns the name of the session of a row: one of its ids, the same for all of its
+// rows; "" if the row is a session of its own.
 func (s *Sessions) Name(r Request) string {
 	if s == nil || len(s.nodes) == 0 {
 		return r.SessionID

@@ -7,13 +7,13 @@ import (
 	"moontide/trace"
 )
 
-// graph checks which rows wait for which.
+// graph checks the request ids and that the rows that wait for others can be sent.
 type graph struct {
 	found   *findings
 	builder trace.GraphBuilder
 	lines   map[string]int  // first row of each request_id
 	named   map[string]bool // ids in after
-	twice   []string        // ids of several rows
+	twice   []string        // ids that several rows have
 }
 
 func (c *graph) add(line int, r *trace.Request) {
@@ -24,7 +24,7 @@ func (c *graph) add(line int, r *trace.Request) {
 	if first, twice := c.lines[r.ID]; twice {
 		c.found.add(DuplicateRequestID, line, "request_id %.40q, as line %d", r.ID, first)
 		c.twice = append(c.twice, r.ID)
-		row.ID = "" // so that the first one is meant
+		row.ID = "" // after then names the first one
 	} else if r.ID != "" {
 		c.lines[r.ID] = line
 	}
@@ -39,7 +39,7 @@ func (c *graph) finish() {
 		if c.named[id] {
 			f := c.found.of(DuplicateRequestID)
 			f.Severity = Error
-			f.Message = fmt.Sprintf("The row has the request_id of an earlier row, and others wait for one of them, such as %.40q: a replay cannot know for which, and refuses the trace.", id)
+			f.Message = fmt.Sprintf("The row has the request_id of an earlier row, and other rows name such an id in after, for example %.40q: which row they wait for is ambiguous, so a replay refuses the trace.", id)
 			break
 		}
 	}

@@ -44,9 +44,9 @@ var (
 	NoTimestamps        = kind("no_timestamps", Error, OfRows, "No row has a timestamp, so a replay has no arrivals to follow: add some first.")
 	SessionNotBegun     = kind("session_not_begun", Error, OfRows, "The first row of a session has no timestamp: it has no earlier turn to follow, so its send time is unknown.")
 	TurnWithoutDelay    = kind("turn_without_delay", Warning, OfRows, "The turn has neither a timestamp nor a delay: a replay sends it as soon as the previous turn ends, with no time to read the answer.")
-	DelayWithoutSession = kind("delay_without_session", Error, OfRows, "The row has a delay but no timestamp, no session and no request to wait for: there is no end to count the delay from.")
+	DelayWithoutSession = kind("delay_without_session", Error, OfRows, "The row has a delay but no timestamp, and follows no other row: there is nothing to count the delay from.")
 	AfterWithoutDelay   = kind("after_without_delay", Warning, OfRows, "The row waits for others (after), but has neither a timestamp nor a delay: a replay sends it as soon as the last of them ends.")
-	KindWithoutDelay    = kind("delay_kind_without_delay", Note, OfRows, "The row has a delay_kind but no delay: it says of no pause whose it is.")
+	KindWithoutDelay    = kind("delay_kind_without_delay", Note, OfRows, "The row has a delay_kind but no delay: the kind has no effect.")
 	DelayUnused         = kind("delay_unused", Warning, OfRows, "The row has a delay but no earlier turn or request to count it from: a replay uses only the timestamp.")
 	TimestampUnused     = kind("timestamp_unused", Note, OfRows, "A row that waits for others has both a timestamp and a delay: a replay uses the delay and ignores the timestamp.")
 	LateStart           = kind("late_start", Note, OfRows, "The first timestamp is not 0: a tool that takes it literally idles that long before its first request.")
@@ -86,8 +86,8 @@ var (
 	TailTwoLengths   = kind("tail_two_lengths", Warning, OfIDs, "The partial last block has different lengths in different prompts: they share no more than the shorter one, and some tools give both the same length.")
 
 	Cycle              = kind("cycle", Error, OfRows, "Rows wait for each other, so none of them can be sent: a replay refuses the trace.")
-	MissingRequest     = kind("missing_request", Error, OfRows, "The row waits for a request that no row is: a replay refuses the trace, unless bad rows are skipped or a part is replayed.")
-	DuplicateRequestID = kind("duplicate_request_id", Warning, OfRows, "The row has the request_id of an earlier row. No row waits for either.")
+	MissingRequest     = kind("missing_request", Error, OfRows, "The row names a request_id in after that no row has: a replay refuses the trace, unless it skips bad rows or replays only part of the trace.")
+	DuplicateRequestID = kind("duplicate_request_id", Warning, OfRows, "The row has the request_id of an earlier row. No row names that id in after.")
 
 	SessionDisorder = kind("session_disorder", Error, OfRows, "The turn arrives before the turn above it in its session: a replay in file order would reverse the conversation.")
 	SessionOverlap  = kind("session_overlap", Warning, OfRows, "The row arrives before the previous turn of its session, or a request that it names in after, can have ended (at 1 ms a token): a replay waits for the end, and so departs from the timestamps.")

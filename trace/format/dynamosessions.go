@@ -29,8 +29,8 @@ type dynamoSession struct {
 	agents   []toolCall // its calls of sub-agents
 	calls    []int32    // number of requests of each call of this session
 	last     float64    // begin of its latest request
-	left     int32      // requests of the present call that are to come
-	called   float64    // begin of the first request of the present call
+	left     int32      // remaining requests of the current call
+	called   float64    // begin of the first request of the current call
 	previous *ref       // request
 }
 
@@ -73,10 +73,10 @@ func (d *dynamo) readTool(e *event) {
 	})
 	session := d.numberOf(e.session, e.parent)
 	if err != nil || session < 0 || !(call.begin <= call.end) {
-		d.notes.count("tool calls left out, for they have no session or no valid times")
+		d.notes.count("tool calls left out because they have no session or no valid times")
 		return
 	}
-	d.notes.count("tool calls, which tell tools from think times")
+	d.notes.count("tool calls, used to tell tool times from think times")
 	of := &d.sessions[session]
 	of.tools = append(of.tools, call.end)
 	if agent {
@@ -196,7 +196,7 @@ func (d *dynamo) setStart(t float64, at *dynamoCall) error {
 		return nil
 	}
 	if d.overlap += len(s.running) + len(s.ended); d.overlap > maxOverlap {
-		return fmt.Errorf("the calls of session %.60q overlap too often", d.links.sessions[at.session])
+		return fmt.Errorf("sub-agent session %.60q has too many overlapping requests", d.links.sessions[at.session])
 	}
 	d.sessions[s.parent].add(s.agentSince(s.called))
 	return nil

@@ -171,7 +171,7 @@ func (x *links) start(t float64, parts []part, previous *ref) (s start, err erro
 		return s, nil
 	}
 	if len(x.after)+count > maxLinks {
-		return s, fmt.Errorf("requests wait for more than %d others", maxLinks)
+		return s, fmt.Errorf("the lists in after would have more than %d entries in total", maxLinks)
 	}
 	s.from, s.waits = uint32(len(x.after)), int32(count)
 	for _, p := range parts {

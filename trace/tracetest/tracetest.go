@@ -1,6 +1,6 @@
 // Package tracetest has helpers for tests and benchmarks: [Published] finds a
-// published trace, [Graph] makes the graph of rows, [Prompts] makes prompts with shared prefixes and ids of any
-// kind, and [Golden] compares output with a file.
+// published trace, [Graph] makes the graph of rows, [Prompts] makes prompts with shared
+// prefixes and ids of any kind, and [Golden] compares output with a file.
 package tracetest
 
 import (
@@ -29,7 +29,7 @@ func Published(tb testing.TB, name string) string {
 	return path
 }
 
-// Graph returns the graph of rows. It is for tests of package testing and of rapid.
+// Graph returns the graph of rows. t is a testing.TB or a *rapid.T.
 func Graph(t interface {
 	Helper()
 	Fatal(args ...any)
