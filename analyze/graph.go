@@ -8,13 +8,13 @@ import (
 // Graph describes a trace whose rows name the requests that they wait for (key after).
 type Graph struct {
 	// Sessions is the number of groups of rows that wait for each other or have a
-	// session id in common, such as an agent with its sub-agents; a row without either
-	// is one, too. Requests is the number of rows of each.
+	// session id in common, such as an agent with its sub-agents. A row without either
+	// counts as one. Requests is the number of rows of each.
 	Sessions int
 	Requests stats.Sample
 	// Depth is the number of rows of the longest chain of each session in which each
 	// waits for the one before. Width is the largest number of rows of a session at
-	// one place of such chains: how many run side by side at most if all take as long.
+	// one depth: how many run at a time at most if all take equally long.
 	Depth, Width stats.Sample
 	// Joins is the number of rows that wait for several others.
 	Joins int
@@ -23,7 +23,7 @@ type Graph struct {
 	Missing []trace.LostID
 }
 
-// Whole returns a [*trace.GraphError] if rows wait for requests that no row is.
+// Whole returns a [*trace.GraphError] if rows wait for requests that are missing.
 func (g *Graph) Whole() error {
 	if g == nil || g.Lost == 0 {
 		return nil

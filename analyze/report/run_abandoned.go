@@ -15,11 +15,11 @@ func (r Run) addAbandoned(d *doc.Document) {
 		return
 	}
 	s := d.Section("Abandoned requests")
-	s.Text("The client closed these requests after the time that a user waits. They neither completed nor failed, and are in no latency, throughput or cached token.")
+	s.Text("The client closed these requests because they were not complete when the simulated user left. They count as neither completed nor failed, and are excluded from latencies, throughput and cached tokens.")
 	share := run.MustMetric("abandoned_share").Value(r.Result)
 	s.Row("Abandoned", doc.Int(a.Requests), "requests", doc.PercentOr(share)+" % of those that ended")
 	s.Row("Before the first token", doc.Int(a.Requests-a.Answered), "requests", "")
-	s.Row("Received before", doc.Int(a.Tokens), "tokens", fmt.Sprintf("by %s", doc.Count(a.Answered, "request")))
+	s.Row("Received until then", doc.Int(a.Tokens), "tokens", fmt.Sprintf("by %s", doc.Count(a.Answered, "request")))
 	if n := server.Aborted; n.Set {
 		s.Row("Aborted by the server", doc.Int(n.Value), "requests", "by its own counter, during the run")
 	}

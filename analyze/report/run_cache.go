@@ -16,7 +16,7 @@ var causeWords = map[run.Cause]string{
 	run.Elsewhere:   "fewer: the prefix was sent to another URL",
 	run.Rounding:    "fewer: less than a block of the server, whose size is unknown",
 	run.OtherLength: "other: the server counted another prompt length",
-	run.ReEncoded:   "fewer: the server encodes the text of an answer differently in the next prompt, or it is gone",
+	run.ReEncoded:   "fewer: the server tokenizes the text of an answer differently in the next prompt, or evicted the answer",
 	run.Overtaken:   "more: a request that was sent later was computed first",
 	run.Warm:        "more: cached before this run",
 	run.Unknown:     "more: the trace has no block ids for the prompt",

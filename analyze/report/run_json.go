@@ -93,7 +93,7 @@ func (r Run) ownSummary() map[string]any {
 		"ended":                ended,                                   // not killed
 		"not_sent":             orNull(info.NotSent, ended),             // rows of the trace
 		"errors":               failed,                                  // failed requests by class
-		"abandoned":            abandonedJSON(result),                   // requests that the client closed after the time that a user waits
+		"abandoned":            abandonedJSON(result),                   // requests that the client closed before they were complete
 		"stamped_by_kernel":    orNull(result.StampedByKernel, stamped), // completed requests, by who timestamped arrivals
 		"stamped_by_client":    orNull(result.StampedByClient, stamped),
 		"offered_rate":         result.OfferedRate,

@@ -135,7 +135,7 @@ func endNote(info runfile.Run) string {
 	case info.TimeUp:
 		return fmt.Sprintf("Sending ended after the configured %g s: %d of %d rows were not sent.", info.Limits.DurationSeconds, info.NotSent, info.Rows)
 	case info.Cut > 0:
-		text := fmt.Sprintf("%s not sent because their session had been ended: by a limit, the model's context, or an abandoned request.", doc.Count(info.Cut, "later turn"))
+		text := fmt.Sprintf("%s not sent because a limit, the model's context or an abandoned request ended their session.", doc.Count(info.Cut, "later turn"))
 		if failed := info.NotSent - info.Cut; failed > 0 {
 			text += fmt.Sprintf(" %s not sent because an earlier turn of the session failed.", doc.Count(failed, "later turn"))
 		}

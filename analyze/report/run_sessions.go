@@ -31,9 +31,9 @@ func (r Run) addSessions(d *doc.Document) {
 	addCounts(s, []countRow{
 		{"Failed", "a request failed", of.Failed},
 		{"Abandoned", "the client closed a request", of.Abandoned},
-		{"Outgrown", "next prompt over the model's context", of.Outgrown},
-		{"Unfinished", "the run ended before", of.Unfinished},
-		{"Turns cut", "not sent: their session had been ended", of.CutTurns},
+		{"Outgrown", "next prompt exceeds the context", of.Outgrown},
+		{"Unfinished", "still in progress at the end", of.Unfinished},
+		{"Turns cut", "not sent: session ended early", of.CutTurns},
 	})
 	r.addTurns(s)
 	t := doc.Table{Columns: []string{"", "Mean", "Median", "P90", "P99", "Max"}, Left: 1}
@@ -170,7 +170,7 @@ func (r Run) addTurns(s *doc.Section) {
 	t := r.Result.Turns
 	addCounts(s, []countRow{
 		{"Later turns", "prompts that continue another", t.Later},
-		{"Extending", "they begin with all of it", t.Extends},
+		{"Extending", "begin with the prompt before", t.Extends},
 		{"Shortened", "not longer, as after a compaction", t.Shortened},
 		{"Rewritten", "longer, but begin differently", t.Rewritten},
 		{"Unknown", "no block ids to tell", t.Unknown},
@@ -180,6 +180,6 @@ func (r Run) addTurns(s *doc.Section) {
 		{"Longer answers", "than in the trace: fewer new tokens", t.Longer},
 		{"Answers cut", "no room for " + doc.Count(t.CutTokens, "token"), t.Cut},
 		{"Without reasoning", doc.Count(t.DroppedTokens, "token") + " dropped", t.Dropped},
-		{"Unknown answers", "as after a resume: the trace's sent", t.AnswerUnknown},
+		{"Unknown answers", "the trace's sent instead", t.AnswerUnknown},
 	})
 }

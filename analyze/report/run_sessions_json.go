@@ -15,7 +15,7 @@ func runSessionsJSON(s *run.Sessions) any {
 		"ended_sessions":      s.Ended,
 		"outgrown_sessions":   s.Outgrown,   // ended because the next prompt did not fit the model's context
 		"unfinished_sessions": s.Unfinished, // not over when the run ended
-		"cut_turns":           s.CutTurns,   // not sent because their session had been ended
+		"cut_turns":           s.CutTurns,   // not sent because their session was ended early
 		"by_turn":             turnGroupsJSON("turn", s.EachTurn),
 		"by_isl":              turnGroupsJSON("isl", s.ByISL),
 	}

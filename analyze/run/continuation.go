@@ -13,9 +13,8 @@ type continuation struct {
 	reencoded bool
 }
 
-// markReencoded finds the continuations of which the server counted another number
-// of tokens than for most: the texts of the answer or of the prompt before were
-// encoded differently.
+// markReencoded marks the continuations for which the server added another number of
+// tokens than for most: it tokenized the answer or the prompt before differently.
 func (h *promptHistory) markReencoded() {
 	added := map[int]int{}
 	for _, k := range h.continued {

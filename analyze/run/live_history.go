@@ -74,7 +74,7 @@ func (c *collector) newLiveHistory(serverBlock int) *liveHistory {
 	own.hasCached, own.cachedDivisor, own.extras = c.prompts.hasCached, c.prompts.cachedDivisor, c.prompts.extras
 	own.targets, own.names = c.prompts.targets, c.prompts.names
 	own.continued, own.textAnswers = map[int]continuation{}, c.opts.TextAnswers
-	for _, roots := range []bool{true, false} { // those that continue each other in a circle are not built from roots
+	for _, roots := range []bool{true, false} { // prompts in a cycle have no root
 		for i := range n {
 			if !h.built[i] && (h.base[i] == noBase || !roots) {
 				h.build(int32(i))
@@ -100,7 +100,7 @@ func (h *liveHistory) maxHits() trace.Opt[int] {
 func filled(n int, value int32) []int32 { return slices.Repeat([]int32{value}, n) }
 
 // findBases finds the prompt that each later turn continues: the one in its record
-// or, with the trace's answers, the one by the law of package transcript.
+// or, with the trace's answers, the one that [transcript.Base] finds.
 func (h *liveHistory) findBases() {
 	for i := range h.requests {
 		if q := &h.requests[i]; q.inSession && q.prompt >= 0 {

@@ -37,7 +37,8 @@ type Options struct {
 	// trace's OSL (ignore_eos or min_tokens).
 	LengthsEnforced bool
 	// MaxConcurrency is the limit of requests in flight, 0 if there was none. Closed
-	// reports a closed loop of this many, which offers no rate of its own.
+	// reports a closed loop of as many requests or of a number of sessions, which offers
+	// no rate of its own.
 	MaxConcurrency int
 	Closed         bool
 	Thresholds     runfile.Thresholds // of the verdict
@@ -46,13 +47,13 @@ type Options struct {
 	// missing and repeated records; 0 is unknown.
 	Rows, Sent int
 	Skipped    int // later turns of sessions, not sent after a failed turn
-	// CutTurns were not sent because their session had been ended. Outgrown is the
-	// number of these that did not fit the model's context, Unfinished that of sessions
-	// that were not over when sending ended, and LostTurns that of ids in after that no
-	// row of the trace has.
+	// CutTurns is the number of turns not sent because their session was ended early,
+	// Outgrown that of these that did not fit the model's context, Unfinished that of
+	// sessions still in progress when sending ended, and LostTurns that of ids in after
+	// that no row of the trace has.
 	CutTurns, Outgrown, Unfinished, LostTurns int
-	// LiveAnswers is set if prompts contain real answers, as TextAnswers if as text, not
-	// as token ids. GeneratedCached is set if the server keeps what it generates in
+	// LiveAnswers is set if prompts contain real answers, and TextAnswers if these are
+	// sent as text instead of token ids. GeneratedCached is set if the server keeps what it generates in
 	// its prefix cache.
 	LiveAnswers, TextAnswers, GeneratedCached bool
 	// PartFaults is why the run cannot be one that was merged from parts.
@@ -196,12 +197,12 @@ type Result struct {
 	Verdict  Verdict
 }
 
-// Abandoned counts the requests that the client closed because the user would not
-// have waited longer.
+// Abandoned counts the requests that the client closed before they were complete, as a
+// user who leaves does.
 type Abandoned struct {
 	Requests int // that ended inside the window
-	Answered int // of Requests, those with at least one token before
-	Tokens   int // received before
+	Answered int // of Requests, those that had received a token
+	Tokens   int // received by then
 }
 
 func (a *Abandoned) add(rec *replay.Record) {

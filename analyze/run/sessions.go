@@ -17,12 +17,13 @@ import (
 // without any of these are not covered.
 type Sessions struct {
 	Requests int // of sessions, inside the window or not
-	// Ended sessions had their last request done inside the window: Failed ones with
-	// a failed request, else Abandoned ones with an abandoned one, else Unfinished ones
-	// with a request that the end of the run canceled or with turns for which it was too
-	// early. Outgrown ones ended because the next prompt did not fit the model's
-	// context: of the whole run. The Completed are the others; with a window, outgrown
-	// ones and those without a canceled request are among them.
+	// Ended is the number of sessions whose last request was done inside the window.
+	// Each is counted once: as Failed if a request failed, else as Abandoned if one was
+	// abandoned, else as Unfinished if the end of the run canceled a request or came
+	// before the last turn, else as Completed. Outgrown sessions of the whole run, which
+	// ended because the next prompt did not fit the model's context, are not Completed.
+	// With a window, Completed includes outgrown sessions and unfinished ones without a
+	// canceled request: of these, only the totals of the run are known.
 	Ended, Completed, Failed, Abandoned, Unfinished, Outgrown int
 	CutTurns                                                  int                // from Options
 	PerHour                                                   trace.Opt[float64] // completed

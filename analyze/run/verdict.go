@@ -169,7 +169,7 @@ func (v *Verdict) checkFailures(r *Result) {
 			canceled, ended, percent(share), percent(from))
 	}
 	if n := r.Abandoned.Requests; n > 0 {
-		v.note("abandoned", Valid, "%d of %d requests (%s) were closed by the client after the time that a user waits: the latencies cover the others only",
+		v.note("abandoned", Valid, "%d of %d requests (%s) were abandoned by the client: the latencies cover the other requests only",
 			n, ended, percent(float64(n)/float64(ended)))
 	}
 	if outside := r.FailedOutside; outside > 0 {

@@ -85,7 +85,7 @@ func convert(c *cli.Context, std streams) error {
 			doc.Count(r.estimated, "turn"), trace.AssumedTTFT, trace.AssumedTPOT)
 	}
 	if r.pruned > 0 {
-		std.say("note: %s removed from after, for rows that are not kept", doc.Count(r.pruned, "request id"))
+		std.say("note: %s removed from after because their rows are not kept", doc.Count(r.pruned, "request id"))
 	}
 	to.hint(std)
 	return nil
@@ -114,9 +114,9 @@ type reshaping struct {
 	skips       bool // bad rows
 	renumber    bool
 	part, parts int
-	sessions    trace.Sessions // for sample and part
+	sessions    trace.Sessions // of all inputs, for sample and part
 	estimated   int            // turns whose place was estimated
-	pruned      int            // ids in after
+	pruned      int            // ids removed from after
 }
 
 func reshapingOf(c *cli.Context) (r reshaping, err error) {
@@ -131,7 +131,7 @@ func reshapingOf(c *cli.Context) (r reshaping, err error) {
 // selectsSessions reports whether sessions are kept or left out as a whole.
 func (r *reshaping) selectsSessions() bool { return r.sample < 1 || r.parts > 1 }
 
-// readFirst reads the traces for what has to be known before: their time grid, and
+// readFirst reads the traces once to find what reshaping needs: their time grid, and
 // which of their sessions wait for each other.
 func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error {
 	in, err := openMerged(c, std, files)

@@ -87,7 +87,7 @@ func TestConvertGraphs(t *testing.T) {
 	want := `{"timestamp": 5, "input_length": 2, "output_length": 1, "request_id": "kept"}
 {"timestamp": 15, "input_length": 3, "output_length": 1, "after": ["kept"]}
 `
-	if r.out != want || !strings.Contains(r.err, "note: 1 request id removed from after, for rows that are not kept") {
+	if r.out != want || !strings.Contains(r.err, "note: 1 request id removed from after because their rows are not kept") {
 		t.Errorf("got\n%s\n%s", r.out, r.err)
 	}
 	must(t, dir, "convert", "--ids", "separate", "t.jsonl", "t.jsonl", "-o", "both.jsonl")

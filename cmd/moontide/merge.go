@@ -64,8 +64,8 @@ func openMerged(c *cli.Context, std streams, paths []string) (*merged, error) {
 	return m, nil
 }
 
-// lineOf returns a function that returns the line of the row that was read last, 0 if
-// the trace is a folder, whose lines are those of several files.
+// lineOf returns a function that returns the line of the row read last, or 0 if the
+// trace is a folder: its rows are on lines of several files.
 func lineOf(r *format.Reader) func() int {
 	return func() int {
 		if r.File() != "" {

@@ -78,13 +78,13 @@ func runFlags() []cli.Flag {
 func sessionFlags() []cli.Flag {
 	return group(inSessions,
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: "answers", Value: openai.AnswersFromTrace, Usage: "`SOURCE` of the earlier answers in a later turn's prompt: %s"},
-			Choices:    clidoc.OneOf(openai.AnswerModes()...).Noted(openai.AnswersFromTrace, "made of block ids alone").Noted(openai.LiveAnswers, "what the server generated; all lengths stay the trace's"),
+			StringFlag: cli.StringFlag{Name: "answers", Value: openai.AnswersFromTrace, Usage: "`SOURCE` of earlier answers in the prompts of later turns: %s"},
+			Choices:    clidoc.OneOf(openai.AnswerModes()...).Noted(openai.AnswersFromTrace, "made up from block ids, like the rest of the prompt").Noted(openai.LiveAnswers, "what the server generated; prompts keep the lengths of the trace"),
 		},
-		&cli.IntFlag{Name: "max-sessions", Usage: "at most `N` sessions in progress; the next starts when one ends, an agent's sub-agents included", DefaultText: "no limit"},
+		&cli.IntFlag{Name: "max-sessions", Usage: "at most `N` sessions in progress; the next starts when one ends; an agent and its sub-agents are one session", DefaultText: "no limit"},
 		&cli.IntFlag{Name: "max-turns", Usage: "end sessions after `N` turns", DefaultText: "no limit"},
-		&cli.DurationFlag{Name: "max-session-time", Usage: "send no more turns of a session `TIME` after its first", DefaultText: "no limit"},
-		&cli.DurationFlag{Name: "cancel-after", Usage: "abandon a request `TIME` after it was sent, as a user who leaves; what waits for it is not sent", DefaultText: "never"},
+		&cli.DurationFlag{Name: "max-session-time", Usage: "send no more turns of a session once `TIME` has passed since its first request", DefaultText: "no limit"},
+		&cli.DurationFlag{Name: "cancel-after", Usage: "abandon requests that are not complete `TIME` after they were sent, like a user who leaves; requests that wait for them are not sent", DefaultText: "never"},
 	)
 }
 

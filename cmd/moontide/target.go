@@ -131,7 +131,7 @@ func clientConfig(c *cli.Context) (openai.Config, error) {
 	return cfg, nil
 }
 
-// setAnswers sets what later prompts hold of answers, and how long users wait for one.
+// setAnswers sets what prompts hold of earlier answers, and when requests are abandoned.
 func setAnswers(c *cli.Context, cfg *openai.Config) {
 	cfg.Answers, cfg.KeepReasoning, cfg.CancelAfter = c.String("answers"), c.Bool("keep-reasoning"), c.Duration("cancel-after")
 }
@@ -147,7 +147,7 @@ var remedies = map[openai.Remedy]string{
 	openai.UseOtherURL:     "check the path of --url and --endpoint",
 	openai.UseLessExtra:    "leave it out of --extra-body, --temperature, --top-p and --priority-from-trace",
 	openai.UseShorterText:  "serve the model with a longer context",
-	openai.UseTokenizer:    "give the tokenizer of the model with --tokenizer; --endpoint chat needs none if the server reports output tokens",
+	openai.UseTokenizer:    "pass the model's tokenizer with --tokenizer, or use --endpoint chat, which needs none if the server reports output tokens",
 	openai.UseOtherSetting: "try --server, --endpoint or --prompt, or give a key with --api-key-env VARIABLE",
 }
 
