@@ -11,11 +11,11 @@ type fate uint8
 
 const (
 	completed fate = iota
-	failed         // it failed, or a row that it waited for did
+	failed         // its request failed, or a row that it waited for did
 	cut            // its session was ended: by a limit, the model's context, or a request that was abandoned
 )
 
-// fateOf returns how a row whose request ended with a class did.
+// fateOf returns the fate of a row whose request ended with a class.
 func fateOf(c Class) fate {
 	switch c {
 	case OK:
@@ -87,7 +87,7 @@ func (d *dependencies) add(j job) (w *waiter, ready bool) {
 	return w, w.leave()
 }
 
-// take handles the end of a row that is waited for. A failure outweighs a cut.
+// take handles the end of a row that w waits for. A failure outweighs a cut.
 func (w *waiter) take(e end) {
 	w.at = max(w.at, e.at)
 	if w.fate != failed && e.fate != completed {
@@ -95,7 +95,7 @@ func (w *waiter) take(e end) {
 	}
 }
 
-// leave reports whether the waiter no longer waits. It does so once.
+// leave reports whether the waiter no longer waits. It returns true only once.
 func (w *waiter) leave() bool {
 	if w.gone || w.left > 0 && w.fate == completed {
 		return false

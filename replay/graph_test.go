@@ -61,7 +61,7 @@ func TestRowsWaitForTheirGraph(t *testing.T) {
 }
 
 // A session is unfinished if some of its rows were answered, none failed, and rows are
-// left for which the run ended too early.
+// left when the run ends.
 func TestUnfinishedSessions(t *testing.T) {
 	counted := 0
 	for seed := range uint64(60) {
@@ -191,8 +191,8 @@ func TestSessionLimits(t *testing.T) {
 	}
 }
 
-// A turn that does not fit the model's context ends its session: it is not sent, and
-// what waits for it neither.
+// A turn that does not fit the model's context ends its session: neither it nor what
+// waits for it is sent.
 func TestSessionsOutgrowTheContext(t *testing.T) {
 	rows := []trace.Request{
 		{SessionID: "a", Timestamp: trace.Some(0.0), InputLength: 1},
@@ -310,7 +310,7 @@ func TestSessionLimitsNeedTheGraph(t *testing.T) {
 	}
 }
 
-// A run that is resumed keeps its limits of sessions.
+// A session in progress when the run was stopped counts towards the limit of the resumed run.
 func TestResumedSessionLimits(t *testing.T) {
 	rows := []trace.Request{}
 	for i := range 9 {

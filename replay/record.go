@@ -22,10 +22,10 @@ const (
 	Truncated   Class = "truncated" // a stream that ended without its end marker
 	Empty       Class = "empty"     // a complete answer without tokens
 	Canceled    Class = "canceled"  // by the user
-	Abandoned   Class = "abandoned" // by the client, after the time that a user waits; not a failure
+	Abandoned   Class = "abandoned" // closed by the client because the user would have left; not a failure
 )
 
-// Failed reports whether a request failed, which an abandoned one did not.
+// Failed reports whether a request failed. An abandoned one did not.
 func (c Class) Failed() bool { return c != OK && c != Abandoned }
 
 // Outcome is the result of a [Call].

@@ -116,7 +116,7 @@ type Tally struct {
 	Sent       int       // requests that were started
 	Failed     int       // of Sent
 	Canceled   int       // of Failed, cut short by the end of ctx
-	Abandoned  int       // of Sent, given up by the client; not of Failed
+	Abandoned  int       // of Sent, not of Failed: closed by the client, see [Abandoned]
 	Skipped    int       // rows not sent because one that they wait for failed
 	Cut        int       // rows not sent because their session was ended: by SessionLimits, the model's context, or an abandoned request
 	Outgrown   int       // of Cut, those that do not fit the model's context themselves

@@ -55,7 +55,7 @@ type schedule struct {
 	backlog     []job // closed loop: rows that wait only for a slot, in order
 	slots       slots
 	lastDue     time.Duration
-	endings     []finished    // being handled
+	endings     []finished    // queue of finish
 	skipped     int           // rows skipped because one that they wait for failed
 	cut         int           // rows not sent because their session was ended
 	outgrown    int           // of these, the ones that do not fit the model's context
@@ -162,8 +162,7 @@ func (s *schedule) drop(j job, f fate, at time.Duration) {
 	s.finish(j, at, f)
 }
 
-// outgrow drops a row that turned out not to fit the model's context when it was
-// prepared.
+// outgrow drops a row that did not fit the model's context when it was prepared.
 func (s *schedule) outgrow(j job, now time.Duration) {
 	if j.late {
 		s.preparing = s.preparing[1:]
@@ -173,11 +172,11 @@ func (s *schedule) outgrow(j job, now time.Duration) {
 	s.drop(j, cut, now)
 }
 
-// finish handles the end of a row, whether it was sent or not. The end of one may be
-// that of all that wait for it, in turn, so they are handled one after the other.
+// finish handles the end of a row, whether it was sent or not. It may end the rows that
+// wait for it in turn, so ends are queued instead of handled recursively.
 func (s *schedule) finish(j job, at time.Duration, f fate) {
 	s.endings = append(s.endings, finished{j.row, at, f})
-	if len(s.endings) > 1 { // the caller is below
+	if len(s.endings) > 1 { // called by the loop below
 		return
 	}
 	for i := 0; i < len(s.endings); i++ {

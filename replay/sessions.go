@@ -16,27 +16,27 @@ type SessionLimits struct {
 	Open int
 	// Turns is the number of rows of one SessionID that are sent.
 	Turns int
-	// Time is how long after the first request of a session others of it may begin.
+	// Time is how long after the first request of a session its others may be sent.
 	Time time.Duration
 }
 
-// sessionGate applies SessionLimits. It is pure: see schedule. A nil gate admits
-// everything.
+// sessionGate applies SessionLimits. It is pure: see schedule. A nil sessionGate sets no
+// limit.
 type sessionGate struct {
 	SessionLimits
 	graph    *trace.Graph
-	sessions map[int]*session // that have begun or wait, by first row
+	sessions map[int]*session // in progress or in the queue, by first row
 	turns    map[string]int   // rows of each SessionID so far, if they are limited
 	open     int
-	queue    []*session // that wait
+	queue    []*session // not open yet
 }
 
 // session is the state of a session.
 type session struct {
 	left int // rows that have not ended
 	open bool
-	held []job // rows that could be sent if it were open
-	// began is when the first request was sent, and arrived when it could have been.
+	held []job // rows to be sent once it is open
+	// began is when the first request was sent, arrived when it was due.
 	began, arrived Instant
 }
 
@@ -65,8 +65,8 @@ func (g *sessionGate) of(row int) *session {
 	return s
 }
 
-// admit reports whether a row that waits for no other may be sent. If not, ended
-// returns it later.
+// admit reports whether a row that waits for no other may be sent. If not, it is held
+// until ended returns it.
 func (g *sessionGate) admit(j job) bool {
 	if g == nil {
 		return true
@@ -161,8 +161,8 @@ func (b *begunSessions) count() (n int) {
 	return n
 }
 
-// ended notes the end of a row, and opens the next session if that was the last one
-// of its own. It returns the rows that may be sent now.
+// ended notes the end of a row. If it was the last of its session, the next session is
+// opened. It returns the held rows that may be sent now.
 func (g *sessionGate) ended(row int, at time.Duration) (next []job) {
 	if g == nil {
 		return nil

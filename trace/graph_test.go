@@ -77,8 +77,6 @@ func TestImpossibleGraphs(t *testing.T) {
 	}
 }
 
-// A trace whose rows wait for random rows has a cycle, or an order in which each row
-// comes after those that it waits for.
 // Rows of a session that wait for nothing are one session all the same.
 func TestSessionOfRowsThatDoNotWait(t *testing.T) {
 	var b trace.GraphBuilder
@@ -96,6 +94,8 @@ func TestSessionOfRowsThatDoNotWait(t *testing.T) {
 	}
 }
 
+// A trace whose rows wait for random rows has a cycle, or an order in which each row
+// comes after those that it waits for.
 func TestGraphIsAcyclicOrRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "rows")

@@ -57,7 +57,7 @@ func TestPredictionOfLiveAnswers(t *testing.T) {
 	}
 }
 
-// A missing answer has a cause: it is another text for the server, or it is gone.
+// A missing answer has a cause: the server tokenized it differently or evicted it.
 func TestCausesOfMissingAnswers(t *testing.T) {
 	first, next := asked(0, 0, 50, 100, 0, seq(1, 10)...), append(seq(1, 10), seq(100, 20)...)
 	for _, test := range []struct {
@@ -315,7 +315,7 @@ func TestTurns(t *testing.T) {
 }
 
 // Records that contradict each other are reported, not followed forever.
-func TestLiveAnswersInACircle(t *testing.T) {
+func TestLiveAnswersInACycle(t *testing.T) {
 	a := carrying(1, 5, answering(5, asked(0, 0, 50, 100, 0, seq(1, 10)...)))
 	b := carrying(0, 5, answering(5, asked(1, 100, 150, 200, 96, seq(1, 20)...)))
 	self := carrying(2, 5, answering(5, asked(2, 200, 250, 200, 96, seq(1, 20)...)))

@@ -48,7 +48,7 @@ func team() []replay.Record {
 	}
 }
 
-// Sessions for whose next turns the run ended too early are not completed.
+// Sessions that have turns left when the run ends are not completed.
 func TestUnfinishedSessions(t *testing.T) {
 	all := compute(t, run.Options{}, team()...).Sessions
 	s := compute(t, run.Options{Unfinished: 1}, team()...).Sessions
@@ -243,7 +243,7 @@ func TestManyTurns(t *testing.T) {
 	}
 }
 
-// Records that contradict each other have the sessions of their ids.
+// If records contradict each other, sessions are those of the session ids.
 func TestSessionsOfContradictingRecords(t *testing.T) {
 	a, b := turn(0, "s", 0, 1, 2, []string{"r1"}), turn(1, "s", 3, 4, 5, []string{"r0"})
 	if s := compute(t, run.Options{}, a, b).Sessions; s.Ended != 1 || len(s.ByTurn) != 2 {

@@ -240,7 +240,7 @@ func (a *agents) newID() uint64 {
 	return 100 + a.ids
 }
 
-// token is what a token is, whatever its number.
+// token identifies a token by its content, whatever its id.
 type token struct {
 	of     string // "id", "row" or "answer"
 	number uint64

@@ -218,7 +218,7 @@ func drive(ctx, starting context.Context, cfg *Config, in *input, info runfile.R
 	return result, errors.Join(err, measureErr)
 }
 
-// answerNotes tells of later turns without the real answers before them.
+// answerNotes reports later turns that were sent without the real answers before them.
 func answerNotes(n openai.AnswerCounts, past *replay.ResumeState) (notes []string) {
 	if n.Unchanged > 0 {
 		notes = append(notes, fmt.Sprintf("%d later turns have text of their own that does not continue an earlier turn: they were sent as in the trace", n.Unchanged))

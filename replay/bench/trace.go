@@ -273,7 +273,7 @@ func (in *input) note(skipped int, grid *trace.GridDetector) {
 		add("sessions start at %.4g per second on average (%s), before any speedup", a.Rate, a.Distribution)
 	}
 	if lost := in.plan.Graph.Lost(); lost > 0 {
-		add("requests that others wait for, but that are not in the replayed part of the trace: %d; the others do not wait for them", lost)
+		add("request ids in after whose rows are not in the replayed part of the trace: %d; nothing waits for them", lost)
 	}
 	if limit := in.pacing.Limit; limit > in.plan.Rows {
 		add("the trace has %d rows to replay, fewer than the limit of %d", in.plan.Rows, limit)

@@ -84,10 +84,10 @@ type Config struct {
 	ModelFromTrace, PriorityFromTrace bool
 	TraceModels                       []NamedModel
 	Source                            prompt.Source
-	// Answers says what later turns hold of earlier answers: AnswersFromTrace
+	// Answers says where the earlier answers in prompts come from: AnswersFromTrace
 	// (default) or LiveAnswers. See the package comment.
 	Answers string
-	// KeepReasoning sends the reasoning of live answers back, as few models expect.
+	// KeepReasoning sends the reasoning of live answers back, which few models expect.
 	KeepReasoning bool
 	// Encode appends the tokens of a text of the model to dst. LiveAnswers need it for
 	// prompts of text other than messages, and from servers that send no token ids for
@@ -208,7 +208,7 @@ func (cfg Config) check() error {
 	case cfg.KeepReasoning && (cfg.Endpoint == Responses || cfg.Endpoint == Messages):
 		return fmt.Errorf("reasoning cannot be sent back on the %s endpoint", cfg.Endpoint)
 	case cfg.CancelAfter < 0:
-		return fmt.Errorf("time after which requests are abandoned is negative: %v", cfg.CancelAfter)
+		return fmt.Errorf("the time after which requests are abandoned is negative: %v", cfg.CancelAfter)
 	case cfg.Timeout < 0:
 		return fmt.Errorf("timeout is negative: %v", cfg.Timeout)
 	case cfg.FirstByteTimeout < 0:

@@ -12,8 +12,8 @@ import (
 // maxKeptAnswer limits what is kept of one answer, in bytes.
 const maxKeptAnswer = 16 << 20
 
-// kept collects what later turns need of an answer, as its events arrive. It takes no
-// memory but that of its buffers.
+// kept collects what later turns need of an answer as its events arrive. It allocates
+// only to grow its buffers.
 type kept struct {
 	wantIDs         bool     // token ids, else text
 	ids             []uint32 // all
@@ -30,11 +30,11 @@ type pieces struct {
 	text, reasoning []byte
 }
 
-// The reasons why an answer cannot be kept that do not depend on numbers.
+// The reasons why an answer cannot be kept.
 var (
 	errKeptTooLong = fmt.Errorf("the answer takes more than %d MiB", maxKeptAnswer>>20)
 	errToolCall    = errors.New("the answer calls a tool, and the turn has no result of that call")
-	errNoIDs       = errors.New("the answer has token ids that are not integers of 32 bits")
+	errNoIDs       = errors.New("the answer has token ids that are not 32-bit unsigned integers")
 	errNoText      = errors.New("the answer has content that is not text")
 )
 
@@ -66,7 +66,7 @@ func (k *kept) take(a *api, data []byte) {
 	}
 }
 
-// decode takes an event of an unusual form. Those of choices only can have one.
+// decode handles an event of an unusual form, which only events with choices can have.
 func (k *kept) decode(a *api, data []byte) (p pieces) {
 	if !a.hasChoices() {
 		return p

@@ -44,7 +44,7 @@ func TestKept(t *testing.T) {
 			events: []string{choice(`"text":" a","prompt_token_ids":[1,2],"token_ids":[5]`), choice(`"text":" b c","token_ids":[6, 4294967295]`), choice(`"text":"","token_ids":[7],"finish_reason":"length"`), `{"choices":[],"usage":{"completion_tokens":4}}`}},
 		"ids beside an unusual reason": {api: &completionsAPI, ids: []uint32{5, 6},
 			events: []string{choice(`"text":" a","token_ids":[5]`), choice(`"Text":" b","token_ids":[6],"finish_reason":"eos_token"`)}},
-		"ids too large": {api: &completionsAPI, ids: []uint32{}, err: "not integers", events: []string{choice(`"text":" a","token_ids":[5]`), choice(`"text":" a","token_ids":[4294967296]`)}},
+		"ids too large": {api: &completionsAPI, ids: []uint32{}, err: "not 32-bit unsigned integers", events: []string{choice(`"text":" a","token_ids":[5]`), choice(`"text":" a","token_ids":[4294967296]`)}},
 		"text":          {api: &completionsAPI, text: ` a\n\"b\"`, events: []string{choice(`"text":" a\n"`), choice(`"text":null`), choice(`"text":"\"b\""`)}},
 		"a pair in two": {api: &chatAPI, text: `\ud83d\ude00`, events: []string{choice(`"delta":{"content":"\ud83d"}`), choice(`"delta":{"content":"\ude00"}`)}},
 		"reasoning apart": {api: &chatAPI, text: "a b", thoughts: "hm hm",

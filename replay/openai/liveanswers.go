@@ -50,7 +50,7 @@ func (c *Client) AnswerCounts() AnswerCounts {
 type live struct {
 	book *transcript.Book[reply]
 	more trace.Opt[int] // tokens that the template adds for an answer and the message after it
-	text bool           // the server sends no token ids of its answers
+	text bool           // the server returns no token ids for its answers
 
 	mu      sync.Mutex
 	counts  AnswerCounts
@@ -91,8 +91,8 @@ func newLive(cfg Config) *live {
 // keepsIDs reports whether token ids of answers are kept, not their text.
 func (c *Client) keepsIDs() bool { return c.cfg.Prompt == Tokens && !c.live.text }
 
-// continued is what a request has besides if answers are live and it waits for others
-// or others for it.
+// continued is the state of a request with live answers that waits for others, or that
+// others wait for.
 type continued struct {
 	row       int
 	kept      *kept // nil if no row waits for it
@@ -101,7 +101,7 @@ type continued struct {
 	unchanged bool // see AnswerCounts
 }
 
-// open returns the entry of a row and its continued, nil unless it has them.
+// open returns the entry and the state of a row, nil if it needs neither.
 func (c *Client) open(r trace.Request, row int) (*entry, *continued) {
 	waiting := c.cfg.Graph.Waiting(row)
 	if c.live == nil || len(c.cfg.Graph.Before(row)) == 0 && waiting == 0 {
@@ -114,8 +114,8 @@ func (c *Client) open(r trace.Request, row int) (*entry, *continued) {
 	return c.live.book.Open(r, row), t
 }
 
-// answered keeps the answer to a turn, or forgets the turn if it failed. A turn that
-// is refused may be sent again.
+// answered keeps the answer to a turn, or forgets the turn if it failed, unless it was
+// refused and may be sent again.
 func (c *Client) answered(t *continued, o *replay.Outcome) {
 	if t == nil {
 		return
@@ -175,7 +175,7 @@ func (c *Client) replyOf(k *kept, counts replay.Counts) (a reply, g transcript.G
 	default:
 		a, g = c.textReply(k, counts)
 	}
-	if a.err != nil { // its tokens have their places all the same
+	if a.err != nil { // its tokens still take up their places
 		return reply{err: a.err}, transcript.Generated{Tokens: max(counts.Output.Value, 1)}
 	}
 	a.tokens = g.Tokens
@@ -190,13 +190,13 @@ func (k *kept) tokenIDs(counts replay.Counts, keepReasoning bool) (a reply, g tr
 	}
 	g.Tokens = n - g.Dropped
 	if counts.Output.Set && counts.Output.Value != n || n == 0 {
-		a.err = fmt.Errorf("the server sent %d token ids of an answer of %d tokens", n, counts.Output.Value)
+		a.err = fmt.Errorf("the server sent %d token ids for an answer of %d tokens", n, counts.Output.Value)
 	}
 	return a, g
 }
 
-// textReply makes a reply of text. Its tokens are counted by the tokenizer, or else the
-// server has counted them.
+// textReply makes a reply of text. Its tokens are counted by the tokenizer if there is
+// one, otherwise by the server.
 func (c *Client) textReply(k *kept, counts replay.Counts) (a reply, g transcript.Generated) {
 	a.pieces = slices.Clip(k.pieces)
 	var visible, thoughts string
@@ -214,7 +214,7 @@ func (c *Client) textReply(k *kept, counts replay.Counts) (a reply, g transcript
 	if c.cfg.Encode == nil {
 		g = k.countTokens(counts, c.cfg.KeepReasoning)
 		if !counts.Output.Set {
-			a.err = errors.New("the server does not report how many tokens the answer has")
+			a.err = errors.New("the server does not report the number of output tokens")
 		}
 		return a, g
 	}
@@ -247,8 +247,8 @@ func (k *kept) countTokens(counts replay.Counts, keepReasoning bool) (g transcri
 	return g
 }
 
-// checked returns text that is escaped for JSON, and what it says. Halves of surrogate
-// pairs, which no server takes, are replaced.
+// checked returns text that is escaped for JSON, and the text unescaped. Unpaired
+// surrogates, which no server accepts, are replaced.
 func checked(text []byte) (escaped []byte, said string, err error) {
 	if err := jsonscan.Strict.UnmarshalFromString(`"`+string(text)+`"`, &said); err != nil {
 		return nil, "", errors.New("the text of the answer is not valid JSON")

@@ -147,11 +147,11 @@ func TestAnswersThatCannotBeCarried(t *testing.T) {
 	for name, tc := range map[string]struct {
 		endpoint, answer, want string
 	}{
-		"too few ids":  {Completions, countedAnswer(5, 3, choice(`"text":" a","token_ids":[5]`), choice(`"text":" b","token_ids":[6]`)), "2 token ids of an answer of 3 tokens"},
-		"too many ids": {Completions, countedAnswer(5, 1, choice(`"text":" a","token_ids":[5,6]`)), "2 token ids of an answer of 1 token"},
-		"no ids":       {Completions, countedAnswer(5, 1, choice(`"text":" a"`)), "0 token ids of an answer of 1 token"},
+		"too few ids":  {Completions, countedAnswer(5, 3, choice(`"text":" a","token_ids":[5]`), choice(`"text":" b","token_ids":[6]`)), "2 token ids for an answer of 3 tokens"},
+		"too many ids": {Completions, countedAnswer(5, 1, choice(`"text":" a","token_ids":[5,6]`)), "2 token ids for an answer of 1 token"},
+		"no ids":       {Completions, countedAnswer(5, 1, choice(`"text":" a"`)), "0 token ids for an answer of 1 token"},
 		"a tool":       {Chat, countedAnswer(5, 1, choice(`"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}]}`)), "calls a tool"},
-		"no usage":     {Chat, streamed + inChunk("data: "+choice(`"delta":{"content":"a"},"finish_reason":"stop"`)+"\n\n"+theEnd) + lastChunk, "does not report how many tokens"},
+		"no usage":     {Chat, streamed + inChunk("data: "+choice(`"delta":{"content":"a"},"finish_reason":"stop"`)+"\n\n"+theEnd) + lastChunk, "does not report the number of output tokens"},
 		"bad text":     {Chat, countedAnswer(5, 1, choice(`"delta":{"content":"\ud8zz"}`)), "not valid JSON"},
 	} {
 		rows := turnsOf(5, 20)
@@ -303,7 +303,7 @@ func TestOutgrownContext(t *testing.T) {
 		}
 		for i, fits := range []bool{true, true, false, false} { // no turn waits for the first one
 			_, err := c.Prepare(rows[i], i)
-			if errors.Is(err, replay.ErrOutgrown) == fits || err != nil && !strings.Contains(err.Error(), "and 4 output tokens, and the context has 100") {
+			if errors.Is(err, replay.ErrOutgrown) == fits || err != nil && !strings.Contains(err.Error(), "and 4 output tokens exceed the context of 100") {
 				t.Errorf("%s: row %d: %v", answers, i, err)
 			}
 		}
@@ -323,12 +323,12 @@ func TestProbeOfLiveAnswers(t *testing.T) {
 		want   string // error
 	}{
 		"ids":                    {Config{Prompt: Tokens}, withIDs, ""},
-		"text of ids":            {Config{Prompt: Tokens}, complete, "sends no token ids"},
+		"text of ids":            {Config{Prompt: Tokens}, complete, "returns no token ids"},
 		"text of ids, tokenizer": {Config{Prompt: Tokens, Encode: noTokens}, complete, ""},
 		"words":                  {Config{Prompt: Words}, complete, "prompts are text on the completions endpoint"},
 		"words, tokenizer":       {Config{Prompt: Words, Encode: noTokens}, complete, ""},
 		"chat":                   {Config{Endpoint: Chat}, complete, ""},
-		"chat without usage":     {Config{Endpoint: Chat}, silent, "does not report how many tokens its answers have"},
+		"chat without usage":     {Config{Endpoint: Chat}, silent, "does not report the number of output tokens"},
 	} {
 		c := client(t, serve(t, endpoint(listed("m"), streamed+inChunk(tc.stream)+lastChunk)).url, liveWith(t, turnsOf(5, 9), func(cfg *Config) {
 			cfg.Endpoint, cfg.Prompt, cfg.Encode = tc.cfg.Endpoint, tc.cfg.Prompt, tc.cfg.Encode

@@ -28,7 +28,7 @@ func (c *Client) settleAnswers(ctx context.Context) (notes []string, err error) 
 		}
 	}
 	if c.live.text {
-		notes = append(notes, "the endpoint sends no token ids of its answers: their text is encoded again")
+		notes = append(notes, "the endpoint returns no token ids for its answers: their text is tokenized instead")
 	}
 	if c.api.messages == "" || !c.template.Set {
 		return notes, nil
@@ -44,11 +44,11 @@ func (c *Client) missing(o replay.Outcome) string {
 	case c.cfg.Encode != nil:
 		return ""
 	case c.live.text:
-		return "it sends no token ids of its answers, and there is no tokenizer to encode their text"
+		return "it returns no token ids for its answers, and there is no tokenizer for their text"
 	case c.cfg.Prompt != Tokens && c.api.messages == "":
 		return fmt.Sprintf("prompts are text on the %s endpoint, and there is no tokenizer to count the tokens of answers", c.api.name)
 	case c.cfg.Prompt != Tokens && !o.Counts.Output.Set:
-		return "it does not report how many tokens its answers have, and there is no tokenizer to count them"
+		return "it does not report the number of output tokens, and there is no tokenizer to count them"
 	}
 	return ""
 }
@@ -90,7 +90,7 @@ func (c *Client) learnMore(ctx context.Context) (notes []string, err error) {
 	}
 	why := "a probe of three messages failed: " + o.Error
 	if o.Error == "" {
-		why = fmt.Sprintf("the endpoint counts %d tokens for three messages of %d with a template of %d", o.Counts.Input.Value, probeTokens, c.template.Value)
+		why = fmt.Sprintf("the endpoint counts %d tokens for three messages of %d tokens each and a template of %d", o.Counts.Input.Value, probeTokens, c.template.Value)
 	}
 	if c.cfg.ExactISL {
 		return nil, fmt.Errorf("prompts with answers cannot be made to have exactly the length that %s counts: %s", c.servers[0].base, why)

@@ -17,7 +17,7 @@ func (c *Client) appendRow(body []byte, r trace.Request, row int) ([]byte, *cont
 		return body, nil, err
 	}
 	body, err := c.appendLive(body, r, e, t)
-	if err != nil && !errors.Is(err, replay.ErrOutgrown) { // then Forget is called
+	if err != nil && !errors.Is(err, replay.ErrOutgrown) { // which the caller reports to Forget
 		c.live.book.Drop(row)
 	}
 	return body, t, err
@@ -101,5 +101,5 @@ func (c *Client) outgrown(r trace.Request, row, counted int) error {
 	if limit == 0 || counted+output <= limit || len(c.cfg.Graph.Before(row)) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %d prompt tokens and %d output tokens, and the context has %d", replay.ErrOutgrown, counted, output, limit)
+	return fmt.Errorf("%w: %d prompt tokens and %d output tokens exceed the context of %d", replay.ErrOutgrown, counted, output, limit)
 }

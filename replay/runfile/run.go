@@ -38,7 +38,7 @@ type Run struct {
 	Stopped bool     `json:"stopped"`           // sending was stopped before the end of the trace
 	TimeUp  bool     `json:"time_up,omitempty"` // the time limit ended the sending
 	Skipped int      `json:"skipped,omitempty"` // of NotSent, later turns of sessions with a failed turn
-	Cut     int      `json:"cut,omitempty"`     // of NotSent, turns whose session had been ended: by a limit, the model's context, or an abandoned request
+	Cut     int      `json:"cut,omitempty"`     // of NotSent, turns whose session was ended early: by a limit, the model's context or an abandoned request
 	// Outgrown is the number of turns, of Cut, that did not fit the model's context:
 	// their sessions ended there.
 	Outgrown int `json:"outgrown,omitempty"`
@@ -201,9 +201,9 @@ type Source struct {
 // Limits holds the limits of the run. 0 means no limit.
 type Limits struct {
 	MaxConcurrency int  `json:"max_concurrency"`
-	Closed         bool `json:"closed,omitempty"` // closed loop of MaxConcurrency requests
-	// Limits of sessions: in progress at a time, turns, and time to begin others after
-	// the first.
+	Closed         bool `json:"closed,omitempty"` // closed loop of MaxConcurrency requests or MaxSessions sessions
+	// Limits of sessions: those in progress at a time, the turns of each, and the time
+	// after its first request in which others are sent.
 	MaxSessions       int     `json:"max_sessions,omitempty"`
 	MaxTurns          int     `json:"max_turns,omitempty"`
 	MaxSessionSeconds float64 `json:"max_session_time_s,omitempty"`
