@@ -9,7 +9,7 @@ import (
 	"moontide/replay/transcript"
 )
 
-// part is a part of a prompt that ends where an answer, or the prompt, does.
+// part is a stretch of the trace's tokens in a prompt, and the answer that follows it.
 type part struct {
 	segments []transcript.Segment // of the trace's tokens
 	tokens   int                  // of the segments
@@ -17,7 +17,7 @@ type part struct {
 	answer   int                  // tokens of the answer to that row that follow; 0 for the last part
 	dropped  int                  // tokens of the answer before these
 	text     []byte               // of the answer; nil for token ids
-	extra    int                  // tokens after the segments, or of them not sent if negative
+	extra    int                  // tokens added after the segments; if negative, those of them not sent
 }
 
 // partsOf returns the parts of a prompt. All but the last are as they were sent.
@@ -79,7 +79,7 @@ func (c *Client) moreTemplate() int {
 	return c.live.more.Value
 }
 
-// eachOf calls add with the content of a part in order.
+// eachOf calls add with the content of a part, in order and without the answer.
 func (c *Client) eachOf(e *entry, p *part, add func(prompt.Prompt)) {
 	left := p.tokens + p.extra
 	for _, g := range p.segments {
@@ -156,7 +156,7 @@ func (c *Client) appendText(body []byte, e *entry, p *part) []byte {
 	return body
 }
 
-// appendTurns appends messages of the user and of the assistant, in turns.
+// appendTurns appends alternating messages of the user and of the assistant.
 func (c *Client) appendTurns(body []byte, e *entry, parts []part) []byte {
 	body = fmt.Appendf(body, `,%q:[`, c.api.messages)
 	for i := range parts {

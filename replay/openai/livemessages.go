@@ -31,8 +31,8 @@ func messagesOf(array string) (m ownMessages) {
 // hash identifies all messages.
 func (m *ownMessages) hash() uint64 { return m.hashes[len(m.list)] }
 
-// continueMessages puts the answers to earlier rows in place of the messages in which
-// they are: those that follow the messages of an earlier row. A message that calls
+// continueMessages replaces the assistant's messages that follow the messages of an
+// earlier row by the answer to that row. A message that calls
 // tools stays, because the results follow it. It returns the messages as an array,
 // or "" if the messages continue those of no earlier row.
 func continueMessages(m ownMessages, e *entry) (array string, err error) {

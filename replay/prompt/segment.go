@@ -7,8 +7,8 @@ import "moontide/replay/transcript"
 // tokens. Segments of a prompt without answers, one after the other, are the prompt
 // that Prompt returns; as texts, they are joined by spaces.
 //
-// A text that starts within a word of a passage has other words of one token in place
-// of its rest.
+// If a text starts within a word of a passage, other words of one token each take the
+// place of the rest of that word.
 func (s Source) Segment(g transcript.Segment, covered int) Prompt {
 	p := s.prompt(g.Len)
 	r := run{key: key(s.base(blockDomain, ""), g.ID), from: uint64(g.From), n: p.length}

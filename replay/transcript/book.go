@@ -36,8 +36,8 @@ type Entry[A any] struct {
 	kept    int // entries of which this is the Base
 }
 
-// NewBook returns a Book for the rows of a graph. Answers take at most most in
-// total, in the unit of End.
+// NewBook returns a Book for the rows of a graph. The sizes of its answers add up to most
+// at most.
 func NewBook[A any](graph *trace.Graph, blockSize int, most int64) *Book[A] {
 	return &Book[A]{graph: graph, blockSize: blockSize, most: most, rows: map[int]*Entry[A]{}}
 }
@@ -76,7 +76,7 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("the answer takes %d bytes, and those of other turns in progress %d: more than the limit of %d", e.Size, e.Kept, e.Most)
 }
 
-// End stores the answer to an opened row, of a size of the caller's choice. It fails
+// End stores the answer to an opened row and its size, in bytes. It fails
 // with a [*TooManyError] if there are too many answers; the row is then dropped.
 func (b *Book[A]) End(row int, g Generated, answer A, size int64) error {
 	b.mu.Lock()
@@ -138,21 +138,22 @@ func (b *Book[A]) forget(row int, e *Entry[A]) {
 	}
 }
 
-// Find returns the entry of an earlier row that the prompt holds the answer of.
+// Find returns the entry of a row whose prompt or answer the prompt of e may contain: e
+// or one that it continues. It returns nil if there is none.
 func (e *Entry[A]) Find(row int) *Entry[A] {
 	for ; e != nil && e.Prompt.Row != row; e = e.Base {
 	}
 	return e
 }
 
-// Len returns the number of rows in the book, and Kept the size of their answers.
+// Len returns the number of rows in the book.
 func (b *Book[A]) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.rows)
 }
 
-// Kept returns the size of the answers that are kept.
+// Kept returns the total size of the answers in the book.
 func (b *Book[A]) Kept() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package transcript determines what the prompts of a conversation consist of when
-// the answers that a server really gave are part of them.
+// Package transcript determines the content of the prompts of a conversation that
+// contain the answers of the server.
 //
 // A trace says how long each prompt is and, by block ids, which of its beginnings
 // other prompts share. It does not say what earlier answers were. A prompt with live
@@ -13,8 +13,8 @@
 //	second, turn := first.Continue(transcript.Generated{Tokens: 61}, row1, 1)
 //	for segment := range second.Segments() { ... }
 //
-// Package prompt makes tokens and texts of prompts, packages engine and run hash their
-// blocks to find what a cache has of them: all of one law.
+// Package prompt makes the tokens and texts of these segments; packages engine and run
+// hash their blocks to find what a cache has of them.
 package transcript
 
 import (
@@ -48,7 +48,7 @@ type Segment struct {
 	Len int
 }
 
-// piece is a segment of a prompt in place of the trace's tokens.
+// piece is a segment that replaces tokens of the trace, at a place of the prompt.
 type piece struct {
 	Segment
 	at int
@@ -100,13 +100,13 @@ const (
 // Turn describes a prompt that continues another.
 type Turn struct {
 	Relation
-	Shared int // leading tokens that are those of the prompt before and its answer
+	Shared int // leading tokens shared with the prompt before and its answer
 	Answer int // of Shared, those of the answer
 	Cut    int // tokens of the answer for which the prompt has no room
 }
 
 // Continue returns the prompt of a row that continues p, to which the server has
-// generated an answer. Its last token is not that of an answer.
+// generated answer a. Its last token is never one of an answer.
 func (p *Prompt) Continue(a Generated, r trace.Request, row int) (*Prompt, Turn) {
 	next := New(r, row, p.blockSize)
 	turn := Turn{Relation: p.relation(r)}
@@ -177,8 +177,8 @@ func (p *Prompt) piecesOf(tokens, from int) (pieces []piece) {
 	return pieces
 }
 
-// Base returns which of the prompts that a row waits for it continues: the one of its
-// session, else the one that it extends by the most tokens, or nil.
+// Base returns which of the prompts that a row waits for it continues: the latest one of
+// its session, else the longest one that it extends, or nil.
 func Base(r trace.Request, waited []*Prompt) *Prompt {
 	var base *Prompt
 	for _, p := range waited {
@@ -218,8 +218,7 @@ func (p *Prompt) Segments() iter.Seq[Segment] {
 	}
 }
 
-// placed returns the pieces and, between them, the trace's tokens by block. live is
-// set for the pieces.
+// placed returns the pieces with live set and, between them, the trace's tokens by block.
 func (p *Prompt) placed() iter.Seq2[piece, bool] {
 	return func(yield func(q piece, live bool) bool) {
 		pieces := p.pieces

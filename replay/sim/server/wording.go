@@ -56,9 +56,9 @@ func inStrides[T any](items []T) (reordered []T) {
 	return reordered
 }
 
-// lexiconOf returns the words that an encoder makes one token each, also in a text, so
-// that an answer in a later prompt is the tokens that were generated. It returns
-// plainWords if there are none.
+// lexiconOf returns the words that an encoder makes one token each, alone and in a text,
+// so that an answer in a later prompt has the tokens that were generated. It returns
+// plainWords if there are fewer than two.
 func lexiconOf(encode Encoder) *lexicon {
 	if encode == nil {
 		return plainWords

@@ -43,8 +43,8 @@ type Config struct {
 	// one.
 	LiveAnswers bool
 	Graph       *trace.Graph // of the trace, for LiveAnswers
-	// CancelAfter is how long after a request the client leaves if the answer is not
-	// complete; 0 is never.
+	// CancelAfter is how long after it was sent a request is abandoned unless its answer
+	// is complete; 0 is never.
 	CancelAfter time.Duration
 }
 
