@@ -117,7 +117,7 @@ func TestPublishedDynamo(t *testing.T) {
 	}
 	noted := 0
 	for _, n := range r.Notes() {
-		if strings.HasPrefix(n.Text, "events other") || strings.HasPrefix(n.Text, "tool calls, which") {
+		if strings.HasPrefix(n.Text, "events other") || strings.HasPrefix(n.Text, "tool calls, used") {
 			noted += n.Count
 		}
 	}
