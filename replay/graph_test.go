@@ -104,7 +104,7 @@ func TestUnfinishedSessions(t *testing.T) {
 	}
 }
 
-// forgetful is a model that is told of rows that are not sent.
+// forgetful is a model that records which rows it can forget.
 type forgetful struct {
 	fakeModel
 	forgotten RowSet

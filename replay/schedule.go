@@ -59,7 +59,7 @@ type schedule struct {
 	skipped     int           // rows skipped because one that they wait for failed
 	cut         int           // rows not sent because their session was ended
 	outgrown    int           // of these, the ones that do not fit the model's context
-	forget      func(row int) // is told of rows that are not sent; may be nil
+	forget      func(row int) // called for each row that will not be sent; may be nil
 	shift       resumeShift
 }
 

@@ -15,7 +15,7 @@ type Graph struct {
 	starts  []uint32 // of the edges of each row, and their end
 	edges   []int32  // rows waited for
 	waiting []int32  // number of rows that wait for each row
-	first   []int32  // first row of each row's session
+	first   forest   // first row of each row's session
 	sizes   []int32  // number of rows of the session with this first row
 	last    []uint64 // bit set of the last rows of each SessionID
 	missing []LostID
@@ -202,22 +202,8 @@ func (b *GraphBuilder) name(id string, row, line int32) {
 
 // join makes two rows part of one session.
 func (b *GraphBuilder) join(a, c int32) {
-	first := &b.graph.first
-	for i := int32(len(*first)); i <= max(a, c); i++ {
-		*first = append(*first, i)
-	}
-	x, y := b.find(a), b.find(c)
-	(*first)[max(x, y)] = min(x, y)
-}
-
-// find returns the first row of a row's session so far.
-func (b *GraphBuilder) find(row int32) int32 {
-	first := b.graph.first
-	for first[row] != row {
-		first[row] = first[first[row]]
-		row = first[row]
-	}
-	return row
+	b.graph.first.grow(max(a, c) + 1)
+	b.graph.first.join(a, c)
 }
 
 // Graph returns the graph of the rows. It fails with a [*GraphError] if rows wait
@@ -253,7 +239,7 @@ func (b *GraphBuilder) Graph() (*Graph, error) {
 	}
 	g.sizes = make([]int32, len(g.first))
 	for row := range g.first {
-		g.first[row] = b.find(int32(row))
+		g.first[row] = g.first.first(int32(row))
 		g.sizes[g.first[row]]++
 	}
 	return g, nil

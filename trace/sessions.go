@@ -5,15 +5,12 @@ package trace
 // rows of the trace must be added first. It takes about 100 bytes for each SessionID
 // and each ID. With a nil Sessions, each SessionID is a session.
 type Sessions struct {
-	sessions, ids map[string]int32 // nodes
+	sessions, ids map[string]int32 // numbers of names
 	names         []string
-	nodes         []node
-}
-
-// node is a SessionID or an ID, in a tree of those that are connected.
-type node struct {
-	above int32 // itself for the root, which gives the name
-	joins bool  // of a root: its tree has several nodes, or a row waits for it
+	connected     forest // names of one session
+	// joins is set for the first name of a session that has several, or that a row
+	// waits for.
+	joins []bool
 }
 
 // Add adds a row.
@@ -28,17 +25,16 @@ func (s *Sessions) Add(r Request) {
 	join := func(in map[string]int32, name string) {
 		n, known := in[name]
 		if !known {
-			n = int32(len(s.nodes))
+			n = int32(len(s.names))
 			in[name] = n
-			s.names, s.nodes = append(s.names, name), append(s.nodes, node{above: n})
+			s.names, s.joins = append(s.names, name), append(s.joins, false)
+			s.connected.grow(n + 1)
 		}
 		if own < 0 {
 			own = n
 			return
 		}
-		a, b := s.first(own), s.first(n)
-		s.nodes[max(a, b)].above = min(a, b)
-		s.nodes[min(a, b)].joins = true
+		s.joins[s.connected.join(own, n)] = true
 	}
 	if r.SessionID != "" {
 		join(s.sessions, r.SessionID)
@@ -48,22 +44,14 @@ func (s *Sessions) Add(r Request) {
 	}
 	for _, id := range r.After {
 		join(s.ids, id)
-		s.nodes[s.first(own)].joins = true
+		s.joins[s.connected.first(own)] = true
 	}
-}
-
-func (s *Sessions) first(n int32) int32 {
-	for s.nodes[n].above != n {
-		s.nodes[n].above = s.nodes[s.nodes[n].above].above
-		n = s.nodes[n].above
-	}
-	return n
 }
 
 // Name returns the name of the session of a row: one of its ids, the same for all of its
 // rows; "" if the row is a session of its own.
 func (s *Sessions) Name(r Request) string {
-	if s == nil || len(s.nodes) == 0 {
+	if s == nil || len(s.names) == 0 {
 		return r.SessionID
 	}
 	n, known := s.sessions[r.SessionID]
@@ -76,7 +64,7 @@ func (s *Sessions) Name(r Request) string {
 	if !known {
 		return r.SessionID
 	}
-	if n = s.first(n); r.SessionID == "" && !s.nodes[n].joins {
+	if n = s.connected.first(n); r.SessionID == "" && !s.joins[n] {
 		return ""
 	}
 	return s.names[n]

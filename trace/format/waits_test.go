@@ -88,21 +88,30 @@ func checkRecordedTimes(t *rapid.T, rows []trace.Request, recorded func(trace.Re
 	}
 }
 
+// readAs reads a trace of a format. It returns its notes as text.
+func readAs(t interface {
+	Helper()
+	Fatal(args ...any)
+}, f format.Format, text string) (rows []trace.Request, notes string) {
+	t.Helper()
+	r, err := format.NewReader(strings.NewReader(text), "trace", format.Options{Format: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if rows, err = trace.Collect(r.Requests()); err != nil {
+		t.Fatal(err)
+	}
+	return rows, fmt.Sprint(r.Notes())
+}
+
 // TestWekaKeepsItsTimes: the requests of a conversation, with sub-agents and parallel
 // ones, begin when they were recorded to begin on a server that is as fast as the
 // recorded one.
 func TestWekaKeepsItsTimes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := fmt.Sprintf(`{"id": "c", "requests": %s}`, wekaList(anyCalls(t, 1, 2)))
-		r, err := format.NewReader(strings.NewReader(text), "weka", format.Options{Format: format.Weka})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		rows, err := trace.Collect(r.Requests())
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows, _ := readAs(t, format.Weka, text)
 		checkRecordedTimes(t, rows, func(r trace.Request) (begin, took float64) {
 			var times struct {
 				T   float64
@@ -140,15 +149,7 @@ func TestDynamoKeepsItsTimes(t *testing.T) {
 			lines = append(lines, head+fmt.Sprintf(`"event_type":"request_end","event_time_unix_ms":%d,"request":{"input_tokens":5,"output_tokens":1,"request_received_ms":%d,"total_time_ms":%d}}}`, at+took, at, took))
 		}
 		slices.Reverse(lines)
-		r, err := format.NewReader(strings.NewReader(strings.Join(lines, "\n")), "dynamo", format.Options{Format: format.Dynamo})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		rows, err := trace.Collect(r.Requests())
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows, _ := readAs(t, format.Dynamo, strings.Join(lines, "\n"))
 		first := 0.0
 		checkRecordedTimes(t, rows, func(r trace.Request) (begin, took float64) {
 			var times struct {
@@ -182,15 +183,7 @@ func TestWekaAgentsJoin(t *testing.T) {
 		{"t": 5.5, "in": 5, "out": 1, "api_time": 0.5},
 		{"t": 20, "in": 5, "out": 1, "api_time": 1, "input_types": ["text"]},
 		{"t": 22, "in": 5, "out": 1}]}`
-	r, err := format.NewReader(strings.NewReader(text), "weka", format.Options{Format: format.Weka})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	rows, err := trace.Collect(r.Requests())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows, notes := readAs(t, format.Weka, text)
 	var got []string
 	for _, row := range rows {
 		when := fmt.Sprint("at ", row.Timestamp.Value)
@@ -214,7 +207,6 @@ func TestWekaAgentsJoin(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
-	notes := fmt.Sprint(r.Notes())
 	for _, note := range []string{
 		"sub-agents that begin after the request that called them: 4",
 		"turns that wait for sub-agents that had ended when they began: 4",
@@ -231,15 +223,7 @@ func TestWekaAgentsJoin(t *testing.T) {
 func TestWekaWholeSeconds(t *testing.T) {
 	for begin, want := range map[string]string{"2": "[]", "2.001": "[c:0 c:1 c:2]"} { // the previous turn, or a graph
 		text := fmt.Sprintf(`{"id": "c", "requests": [{"t": 0, "in": 5, "out": 1, "api_time": 2.9}, {"t": %s, "in": 5, "out": 1, "api_time": 1}, {"t": 9, "in": 5, "out": 1, "api_time": 1}]}`, begin)
-		r, err := format.NewReader(strings.NewReader(text), "weka", format.Options{Format: format.Weka})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		rows, err := trace.Collect(r.Requests())
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows, _ := readAs(t, format.Weka, text)
 		var ids []string
 		for _, row := range rows {
 			if row.ID != "" {
@@ -275,15 +259,7 @@ func TestDynamoAgentIsCalledAgain(t *testing.T) {
 	line("p", `"event_type":"tool_end","tool":{"tool_class":"ls","started_at_unix_ms":7010,"ended_at_unix_ms":7020}`)
 	request("p", 7030, 8000)
 	request("p", 9000, 9100)
-	r, err := format.NewReader(strings.NewReader(strings.Join(lines, "\n")), "dynamo", format.Options{Format: format.Dynamo})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	rows, err := trace.Collect(r.Requests())
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows, _ := readAs(t, format.Dynamo, strings.Join(lines, "\n"))
 	var got []string
 	for _, row := range rows {
 		got = append(got, fmt.Sprintf("%s %s%v %v", row.ID, row.DelayKind, row.Delay.Value, row.After))
