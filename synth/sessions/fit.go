@@ -66,7 +66,8 @@ type fitter struct {
 	prompts    *prefix.Tree
 	rows       []row
 	latest     map[string]int32 // last row of each session, plus 1, in order of reading
-	templateOf []int32          // template of each node of prompts
+	graph      trace.GraphBuilder
+	templateOf []int32 // template of each node of prompts
 }
 
 // row is a request of the source.
@@ -74,6 +75,7 @@ type row struct {
 	turn
 	end      prefix.Node // node of its last block
 	before   int32       // the previous row of its session, or none
+	follows  int32       // of the rows that it waits for, the one answered last; or none
 	delay    float64     // ms after the answer to that row, if the row has no timestamp
 	parent   int32       // the row that it continues, or none
 	next     []int32     // the rows that continue it
@@ -101,20 +103,25 @@ func (f *fitter) add(r trace.Request) error {
 		return errors.New("block ids must be on all rows or on none: this row differs from the first")
 	}
 	f.detector.Add(r)
-	x := row{turn: turn{isl: r.InputLength, osl: r.OutputLength}, before: none, end: f.prompts.Add(r.HashIDs)}
+	x := row{turn: turn{isl: r.InputLength, osl: r.OutputLength}, before: none, follows: none, end: f.prompts.Add(r.HashIDs)}
 	if r.SessionID != "" {
 		f.file.SessionIDs = true
 		x.before = f.latest[r.SessionID] - 1
 		f.latest[r.SessionID] = int32(len(f.rows)) + 1
 	}
+	for _, i := range f.graph.Add(r, 0) {
+		if x.follows == none || f.answered(i) > f.answered(x.follows) {
+			x.follows = i
+		}
+	}
 	switch {
 	case r.Timestamp.Set:
 		x.at = r.Timestamp.Value
-	case x.before == none:
+	case x.follows == none:
 		return errors.New("no timestamp, and no turn before it in its session")
 	default:
 		x.delay = max(0, r.Delay.Value)
-		x.at = f.answered(x.before) + x.delay
+		x.at = f.answered(x.follows) + x.delay
 		x.untimed = true
 		f.untimed++
 	}
@@ -218,8 +225,8 @@ func (f *fitter) moveIntoFileOrder() {
 	}
 	for i := range f.rows {
 		if r := &f.rows[i]; r.untimed {
-			r.at = max(f.answered(r.before)+r.delay, around[i].low)
-			r.at = max(f.rows[r.before].at, min(r.at, around[i].high))
+			r.at = max(f.answered(r.follows)+r.delay, around[i].low)
+			r.at = max(f.rows[r.follows].at, min(r.at, around[i].high))
 		}
 	}
 }
@@ -239,6 +246,9 @@ func (f *fitter) sortByTime() {
 		rows[i].at = rounded(rows[i].at-begin, 15)
 		if b := rows[i].before; b != none {
 			rows[i].before = place[b]
+		}
+		if b := rows[i].follows; b != none {
+			rows[i].follows = place[b]
 		}
 	}
 	f.rows = rows
