@@ -10,27 +10,26 @@ import (
 	"moontide/trace/routing"
 )
 
-// engineSettings lists the flags of simulated engines, with vLLM's names, and
-// the field that each sets: an int or a [time.Duration].
-var engineSettings = []struct {
-	name, usage, alias string
-	field              func(*engine.Deployment) any
-}{
-	{"engines", "number of engines behind a router", "", func(d *engine.Deployment) any { return &d.Engines }},
-	{"prefill-engines", "disaggregated: `N` engines for prefill, instead of --engines", "", func(d *engine.Deployment) any { return &d.Prefill }},
-	{"decode-engines", "disaggregated: `N` engines for decode", "", func(d *engine.Deployment) any { return &d.Decode }},
-	{"transfer-base", "disaggregated: base time of a KV transfer from prefill to decode", "", func(d *engine.Deployment) any { return &d.Transfer.Base }},
-	{"transfer-per-token", "disaggregated: additional KV transfer time per prompt token", "", func(d *engine.Deployment) any { return &d.Transfer.PerToken }},
-	{"max-num-seqs", "maximum number of sequences running at once on an engine", "", func(d *engine.Deployment) any { return &d.Engine.MaxSeqs }},
-	{"max-num-batched-tokens", "maximum number of tokens computed in a step; longer prompts are chunked", "", func(d *engine.Deployment) any { return &d.Engine.MaxBatchedTokens }},
-	{"num-gpu-blocks", "KV cache size of an engine, in blocks", "kv-blocks", func(d *engine.Deployment) any { return &d.Engine.KVBlocks }},
-	{"engine-block-size", "KV cache block size in tokens", "kv-block-size", func(d *engine.Deployment) any { return &d.Engine.BlockSize }},
-	{"max-model-len", "maximum number of prompt and output tokens of a request", "", func(d *engine.Deployment) any { return &d.Engine.MaxModelLen }},
-	{"step-base", "base time of an engine step", "", func(d *engine.Deployment) any { return &d.Engine.Costs.Step }},
-	{"prefill-per-token", "additional step time per prompt token computed", "", func(d *engine.Deployment) any { return &d.Engine.Costs.PrefillToken }},
-	{"decode-per-sequence", "additional step time per decoding sequence", "", func(d *engine.Deployment) any { return &d.Engine.Costs.Sequence }},
-	{"decode-per-context-token", "additional step time per token of the decoding sequences' contexts", "", func(d *engine.Deployment) any { return &d.Engine.Costs.ContextToken }},
-	{"phased-tpot", "for calibration: a token per sequence every `TIME`, each sequence at its own phase", "", func(d *engine.Deployment) any { return &d.Engine.PhasedTPOT }},
+// engineAliases are other names of flags of simulated engines.
+var engineAliases = map[string][]string{"num-gpu-blocks": {"kv-blocks"}, "engine-block-size": {"kv-block-size"}}
+
+// costFlag is a flag for a time, with fractions of nanoseconds.
+func costFlag(name string, cost *engine.Cost, usage string) cli.Flag {
+	return &cli.GenericFlag{Name: name, Value: costValue{cost}, Usage: "`TIME`: " + usage}
+}
+
+type costValue struct{ cost *engine.Cost }
+
+func (v costValue) String() string {
+	if v.cost == nil {
+		return ""
+	}
+	return v.cost.String()
+}
+
+func (v costValue) Set(s string) (err error) {
+	*v.cost, err = engine.ParseCost(s)
+	return err
 }
 
 func engineFlags() []cli.Flag {
@@ -42,24 +41,28 @@ func engineFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "cache-generated", Usage: "keep generated tokens in the prefix cache, as vLLM and SGLang do; prompts with live answers reuse them"},
 	}
 	simulated := engine.Default()
-	for _, s := range engineSettings {
-		switch value := s.field(&simulated).(type) {
+	for _, p := range engine.Parameters {
+		switch value := p.Field(&simulated).(type) {
 		case *int:
-			flags = append(flags, &cli.IntFlag{Name: s.name, Aliases: words(s.alias), Value: *value, Usage: s.usage})
+			flags = append(flags, &cli.IntFlag{Name: p.Name, Aliases: engineAliases[p.Name], Value: *value, Usage: p.Usage})
 		case *time.Duration:
-			flags = append(flags, &cli.DurationFlag{Name: s.name, Value: *value, Usage: s.usage})
+			flags = append(flags, &cli.DurationFlag{Name: p.Name, Value: *value, Usage: p.Usage})
+		case *engine.Cost:
+			flags = append(flags, costFlag(p.Name, value, p.Usage))
 		}
 	}
 	return group(inEngine, flags...)
 }
 
 func deploymentOf(c *cli.Context) (d engine.Deployment, err error) {
-	for _, s := range engineSettings {
-		switch field := s.field(&d).(type) {
+	for _, p := range engine.Parameters {
+		switch field := p.Field(&d).(type) {
 		case *int:
-			*field = c.Int(s.name)
+			*field = c.Int(p.Name)
 		case *time.Duration:
-			*field = c.Duration(s.name)
+			*field = c.Duration(p.Name)
+		case *engine.Cost:
+			*field = *c.Generic(p.Name).(costValue).cost
 		}
 	}
 	d.Seed = c.Uint64("seed")

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"moontide/replay"
 	"moontide/replay/bench"
@@ -50,7 +49,7 @@ func (a *agents) check(t *testing.T, serverBlock int, live, virtual bool) {
 	}
 	engines := engine.Config{BlockSize: serverBlock}
 	if virtual { // the order of requests is that of their times
-		engines.Costs.Step = time.Millisecond
+		engines.Costs.Step = engine.Millisecond
 	}
 	result, err := bench.Run(t.Context(), bench.Config{
 		Dir:    filepath.Join(t.TempDir(), "run"),

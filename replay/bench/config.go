@@ -202,7 +202,7 @@ func (c *Config) liveAnswers() bool { return c.Client.Answers == openai.LiveAnsw
 
 func (c *Config) engines() engine.Deployment {
 	d := c.Engines
-	if d == (engine.Deployment{}) {
+	if d.IsZero() {
 		d = engine.Default()
 	}
 	d.Seed = c.Seed

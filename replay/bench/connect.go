@@ -11,7 +11,6 @@ import (
 	"moontide/replay"
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
-	"moontide/replay/sim/engine"
 	"moontide/replay/sim/server"
 	"moontide/trace"
 )
@@ -43,7 +42,7 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 		}); err != nil {
 			return nil, nil, err
 		}
-		if cfg.Engines != (engine.Deployment{}) {
+		if !cfg.Engines.IsZero() {
 			info.Notes = append(info.Notes, fmt.Sprintf("the embedded endpoint is %v", cfg.engines()))
 		}
 	}

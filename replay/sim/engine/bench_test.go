@@ -14,7 +14,7 @@ func BenchmarkDecode(b *testing.B) {
 	for _, phased := range []bool{false, true} {
 		for _, sequences := range []int{1, 16, 256, 4096} {
 			b.Run(fmt.Sprintf("phased=%v/sequences=%d", phased, sequences), func(b *testing.B) {
-				cfg := Config{Costs: Costs{Step: ms}, KVBlocks: 1 << 30, MaxModelLen: 1 << 30}
+				cfg := Config{Costs: Costs{Step: Millisecond}, KVBlocks: 1 << 30, MaxModelLen: 1 << 30}
 				if phased {
 					cfg.PhasedTPOT = ms
 				}

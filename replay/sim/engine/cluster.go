@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -10,34 +11,57 @@ import (
 // by the caller; times before that of an earlier call are treated as that time. A
 // Cluster is not safe for concurrent use.
 type Cluster struct {
-	front     *pool // accepts requests
-	decode    *pool // nil: the front computes answers too
-	transfer  Transfer
-	transfers fifo[transferUnderWay] // ordered by end
-	blockSize int
-	now       time.Duration
+	front    *pool // accepts requests
+	decode   *pool // nil: the front computes answers too
+	latency  time.Duration
+	arriving fifo[arrivingRequest]
+	transfer Transfer
+	ended    []transferUnderWay // scratch
+	now      time.Duration
 }
 
-type transferUnderWay struct {
-	until time.Duration
-	r     *Request
+// arrivingRequest is a request that has not reached the router yet.
+type arrivingRequest struct {
+	at time.Duration
+	r  *Request
 }
 
 const forever = 1<<63 - 1
 
 // BlockSize returns the number of tokens in a block of the engines' KV caches.
-func (c *Cluster) BlockSize() int { return c.blockSize }
+func (c *Cluster) BlockSize() int { return c.front.engines[0].cfg.BlockSize }
 
 // Fits returns an error if a request with this many prompt and output tokens
-// can never be served. All engines have the same limits.
-func (c *Cluster) Fits(prompt, output int) error { return c.front.engines[0].fits(prompt, output) }
+// can never be served.
+func (c *Cluster) Fits(prompt, output int) error {
+	if c.decode == nil {
+		return c.front.engines[0].fits(prompt, output)
+	}
+	if err := c.decode.engines[0].fits(prompt, output); err != nil {
+		return err
+	}
+	return c.front.engines[0].fits(prompt, 1)
+}
+
+// check returns an error if a request can never be served.
+func (c *Cluster) check(r *Request) error {
+	switch {
+	case r.state != idle:
+		return ErrSubmitted
+	case r.Prompt == nil:
+		return ErrNoPrompt
+	case r.Prompt.blockSize != c.BlockSize():
+		return ErrBlockSize
+	}
+	return c.Fits(r.Prompt.tokens, r.Output)
+}
 
 // Submit adds a request. Call Advance first to process everything until now. An
 // error describes why the request can never be served; the request is then not
 // added.
 func (c *Cluster) Submit(now time.Duration, r *Request) error {
 	// A rejected request must not affect the router.
-	if err := c.front.engines[0].check(r); err != nil {
+	if err := c.check(r); err != nil {
 		return err
 	}
 	c.now = max(c.now, now)
@@ -45,10 +69,20 @@ func (c *Cluster) Submit(now time.Duration, r *Request) error {
 	if c.decode != nil {
 		r.until = 1
 	}
-	e := c.front.pick(r)
-	e.accept(c.now, r)
-	e.changed()
+	if c.latency > 0 {
+		r.state = arriving
+		c.arriving.push(arrivingRequest{c.now + c.latency, r})
+		return nil
+	}
+	c.enter(c.now, r)
 	return nil
+}
+
+// enter passes a request to the router.
+func (c *Cluster) enter(now time.Duration, r *Request) {
+	e := c.front.pick(r)
+	e.accept(now, r)
+	e.changed()
 }
 
 // Cancel ends a request immediately, frees its blocks and stops its events. The
@@ -56,8 +90,12 @@ func (c *Cluster) Submit(now time.Duration, r *Request) error {
 // has no effect.
 func (c *Cluster) Cancel(now time.Duration, r *Request) {
 	c.now = max(c.now, now)
-	if r.state == transferring {
-		c.transfers.remove(func(t transferUnderWay) bool { return t.r == r })
+	switch r.state {
+	case arriving:
+		c.arriving.remove(func(a arrivingRequest) bool { return a.r == r })
+		r.state = ended
+	case transferring:
+		r.engine.link.cancel(c.now, r)
 	}
 	if e := r.engine; e != nil {
 		e.cancel(c.now, r)
@@ -86,7 +124,8 @@ func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 		}
 		c.now = max(c.now, at)
 		if e == nil {
-			c.endTransfer(at)
+			events = c.endTransfers(at, events)
+			c.endLatencies(at)
 			continue
 		}
 		e.changed()
@@ -98,49 +137,92 @@ func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 }
 
 // next returns the time of the next event and its engine, or nil for the end of
-// a transfer. See oneEngine.next.
+// transfers and latencies. See oneEngine.next.
 func (c *Cluster) next(before time.Duration) (at time.Duration, e *oneEngine, ok bool) {
 	at, e = c.front.next(before)
-	if c.decode == nil {
+	if c.decode == nil && c.latency == 0 {
 		return at, e, e != nil
 	}
-	if t, d := c.decode.next(before); d != nil && (e == nil || t < at) {
-		at, e = t, d
-	}
-	// A transfer ends after all other events of its time, like a request
-	// submitted at that time.
-	if c.transfers.len() > 0 {
-		if t := c.transfers.front().until; e == nil || t < at {
-			return t, nil, true
+	if c.decode != nil {
+		if t, d := c.decode.next(before); d != nil && (e == nil || t < at) {
+			at, e = t, d
 		}
 	}
+	// Requests arrive at an engine after all other events of the same time,
+	// like those submitted at that time.
+	if t, any := c.nextArrival(); any && (e == nil || t < at) {
+		return t, nil, true
+	}
 	return at, e, e != nil
+}
+
+// nextArrival returns the time of the next end of a transfer or a latency.
+func (c *Cluster) nextArrival() (at time.Duration, ok bool) {
+	if c.arriving.len() > 0 {
+		at, ok = c.arriving.front().at, true
+	}
+	if c.decode == nil {
+		return at, ok
+	}
+	for _, e := range c.front.engines {
+		if t, any := e.link.next(); any && (!ok || t < at) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
+}
+
+// endLatencies passes the requests on that reach the router now.
+func (c *Cluster) endLatencies(now time.Duration) {
+	for c.arriving.len() > 0 && c.arriving.front().at <= now {
+		c.enter(now, c.arriving.pop().r)
+	}
 }
 
 // beginTransfers replaces the handover events starting at index from by
 // transfers.
 func (c *Cluster) beginTransfers(events []Event, from int) []Event {
-	return append(events[:from], slices.DeleteFunc(events[from:], func(e Event) bool {
+	kept := events[:from]
+	for _, e := range events[from:] {
 		if e.Kind != handover {
-			return false
+			kept = append(kept, e)
+			continue
 		}
-		until := e.At + c.transfer.Base + times(e.Request.Prompt.tokens, c.transfer.PerToken)
-		c.transfers.insert(transferUnderWay{until, e.Request}, func(other transferUnderWay) bool { return other.until > until })
-		return true
-	})...)
+		if c.transfer.FirstTokenAfter {
+			kept = kept[:len(kept)-1] // the first token, just before
+		}
+		r := e.Request
+		r.engine.link.start(e.At, r, c.transfer.Base+times(r.Prompt.tokens, c.transfer.PerToken).Duration())
+	}
+	return kept
 }
 
-// endTransfer ends the next transfer: the prefill engine frees the blocks, and a
-// decode engine continues.
-func (c *Cluster) endTransfer(at time.Duration) {
-	r := c.transfers.pop().r
-	from := r.engine
-	from.transferred(at, r)
-	from.changed()
-	r.until, r.computed = r.Output, r.Prompt.tokens
-	to := c.decode.pick(r)
-	to.accept(at, r)
-	to.changed()
+// endTransfers ends the transfers that end now, in order of start: the prefill
+// engines free the blocks, and decode engines continue.
+func (c *Cluster) endTransfers(now time.Duration, events []Event) []Event {
+	if c.decode == nil {
+		return events
+	}
+	c.ended = c.ended[:0]
+	for _, e := range c.front.engines {
+		if at, any := e.link.next(); any && at <= now {
+			c.ended = e.link.end(now, c.ended)
+		}
+	}
+	slices.SortStableFunc(c.ended, func(a, b transferUnderWay) int { return cmp.Compare(a.start, b.start) })
+	for _, t := range c.ended {
+		if c.transfer.FirstTokenAfter {
+			events = append(events, Event{t.r, First, now})
+		}
+		from := t.r.engine
+		from.transferred(now, t.r)
+		from.changed()
+		t.r.until, t.r.computed = t.r.Output, t.r.Prompt.tokens
+		to := c.decode.pick(t.r)
+		to.accept(now, t.r)
+		to.changed()
+	}
+	return events
 }
 
 // Stats returns the combined state of all engines.
@@ -152,22 +234,22 @@ func (c *Cluster) Stats() (all Stats) {
 }
 
 // EachStats returns the state of each engine, prefill engines before decode
-// engines. Requests in transfer are reported as waiting at the first decode
-// engine.
+// engines. Requests that have not reached the router are reported as waiting at
+// the first engine, those in transfer at the first decode engine.
 func (c *Cluster) EachStats() (each []Stats) {
+	inTransfer := 0
 	for _, e := range c.front.engines {
 		each = append(each, e.state())
+		inTransfer += e.transferring
 	}
+	each[0].Waiting += c.arriving.len()
 	if c.decode == nil {
 		return each
 	}
-	for i, e := range c.decode.engines {
-		s := e.state()
-		if i == 0 {
-			s.Waiting += c.transfers.len()
-		}
-		each = append(each, s)
+	for _, e := range c.decode.engines {
+		each = append(each, e.state())
 	}
+	each[len(c.front.engines)].Waiting += inTransfer
 	return each
 }
 

@@ -23,6 +23,9 @@ type Config struct {
 	KVBlocks int
 	// MaxModelLen limits the tokens of a prompt and its answer together; 0 is 1<<20.
 	MaxModelLen int
+	// NoPrefixCache computes every prompt in full: no block is found by a later
+	// prompt.
+	NoPrefixCache bool
 	// PhasedTPOT, if above 0, decodes outside the steps: each sequence gets a
 	// token every PhasedTPOT, with evenly spread phases. No real engine does
 	// this. It is meant for calibrating clients, which would get all their work
@@ -38,7 +41,7 @@ const (
 	defaultLimit = 1 << 20
 	maxBlocks    = math.MaxInt32 - 1
 	maxTokens    = math.MaxInt32
-	maxCost      = time.Hour
+	maxCost      = Hour
 )
 
 // limits lists the limits with their defaults and maxima.
@@ -74,32 +77,14 @@ func (c Config) Validate() error {
 			return fmt.Errorf("engine: %s is not from 1 to %d: %d", limit.name, limit.max, *limit.value)
 		}
 	}
-	for _, cost := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"cost of a step", c.Costs.Step}, {"cost of a prefill token", c.Costs.PrefillToken}, {"cost of a sequence", c.Costs.Sequence},
-		{"cost of a context token", c.Costs.ContextToken}, {"phased TPOT", c.PhasedTPOT},
-	} {
-		if cost.value < 0 || cost.value > maxCost {
-			return fmt.Errorf("engine: %s is not from 0 to %v: %v", cost.name, maxCost, cost.value)
-		}
+	if c.PhasedTPOT < 0 || c.PhasedTPOT > maxCost.Duration() {
+		return fmt.Errorf("engine: phased TPOT is not from 0 to %v: %v", maxCost, c.PhasedTPOT)
+	}
+	if err := c.Costs.validate(); err != nil {
+		return err
 	}
 	if c.MaxBatchedTokens < c.MaxSeqs {
 		return fmt.Errorf("engine: max batched tokens %d is below max seqs %d: a step could not hold a token of each sequence", c.MaxBatchedTokens, c.MaxSeqs)
 	}
 	return nil
-}
-
-// batch counts the work of a step: prompt tokens, decoding sequences, and the tokens of
-// their contexts.
-type batch struct{ prefill, sequences, context int }
-
-// times returns n*d, at most a month to prevent overflow.
-func times(n int, d time.Duration) time.Duration {
-	const month = 30 * 24 * time.Hour
-	if d > 0 && n > int(month/d) {
-		return month
-	}
-	return time.Duration(n) * d
 }

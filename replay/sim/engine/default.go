@@ -1,8 +1,9 @@
 package engine
 
 import (
-	"moontide/trace/routing"
 	"time"
+
+	"moontide/trace/routing"
 )
 
 // Default returns one engine that approximates Llama 3.1 8B in FP8 on one H100
@@ -26,10 +27,10 @@ func Default() Deployment {
 	return Deployment{
 		Engine: Config{
 			Costs: Costs{
-				Step:         4 * time.Millisecond,
-				PrefillToken: 15 * time.Microsecond,
-				Sequence:     10 * time.Microsecond,
-				ContextToken: 26 * time.Nanosecond,
+				Step:         4 * Millisecond,
+				PrefillToken: 15 * Microsecond,
+				Sequence:     10 * Microsecond,
+				ContextToken: 26 * Nanosecond,
 			},
 			MaxSeqs:          1024,
 			MaxBatchedTokens: 8192,
@@ -39,6 +40,6 @@ func Default() Deployment {
 		},
 		Engines:  1,
 		Routing:  routing.RoundRobin,
-		Transfer: Transfer{Base: 2 * time.Millisecond, PerToken: 1500 * time.Nanosecond},
+		Transfer: Transfer{Base: 2 * time.Millisecond, PerToken: 1500 * Nanosecond},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	"moontide/trace/routing"
@@ -14,6 +16,10 @@ import (
 type Deployment struct {
 	// Engine configures each engine.
 	Engine Config
+	// DecodeEngine, if not nil, configures the decode engines of a
+	// disaggregated deployment, and Engine only the prefill engines. Both have
+	// the same block size.
+	DecodeEngine *Config
 	// Engines is the number of engines behind the router; 0 is one.
 	Engines int
 	// Routing selects the engine for a request: in a disaggregated deployment,
@@ -26,22 +32,51 @@ type Deployment struct {
 	// disaggregated: Prefill engines compute prompts and first tokens, Decode
 	// engines the remaining tokens.
 	Prefill, Decode int
-	// Transfer is the time to transfer the KV cache of a prompt from a prefill
-	// to a decode engine. Transfers do not slow each other down.
+	// Transfer configures the transfers of prompts' KV caches from prefill to
+	// decode engines.
 	Transfer Transfer
+	// Latency is what a request takes before it reaches the router: in the HTTP
+	// server and the tokenizer.
+	Latency time.Duration
 }
 
-// Transfer configures the time of a KV cache transfer.
+// Transfer configures the transfers of KV caches. Each prefill engine sends
+// over a link of its own, which a transfer needs for Base + PerToken x prompt
+// tokens if it has the link for itself.
 type Transfer struct {
 	Base     time.Duration
-	PerToken time.Duration // of the prompt
+	PerToken Cost // of the prompt
+	// Sharing says how transfers at the same time share a link; "" is
+	// [Independent].
+	Sharing Sharing
+	// FirstTokenAfter makes the first token of an answer leave after the
+	// transfer; otherwise the prefill engine sends it before.
+	FirstTokenAfter bool
 }
+
+// Sharing says how transfers share a link.
+type Sharing string
+
+// The laws of [Transfer.Sharing]. Under all but the first, a link that is in
+// use does a second's work in a second.
+const (
+	Independent Sharing = "independent" // transfers do not slow each other down
+	Queue       Sharing = "queue"       // one after another
+	Fair        Sharing = "fair"        // all at the same speed
+	Batch       Sharing = "batch"       // they end together, when nothing is left to send
+)
+
+// Sharings lists the laws.
+var Sharings = []Sharing{Independent, Queue, Fair, Batch}
 
 // MaxEngines is the maximum number of engines of each kind in a deployment.
 const MaxEngines = 1024
 
 // Disaggregated reports whether separate engines compute prompts and answers.
 func (d Deployment) Disaggregated() bool { return d.Prefill > 0 && d.Decode > 0 }
+
+// IsZero reports whether d is the zero value.
+func (d Deployment) IsZero() bool { return reflect.ValueOf(d).IsZero() }
 
 // String describes the deployment.
 func (d Deployment) String() string {
@@ -70,8 +105,20 @@ func (d Deployment) Validate() error {
 		return fmt.Errorf("engine: %d prefill and %d decode engines: set both or neither", d.Prefill, d.Decode)
 	case d.Disaggregated() && d.Engines > 0:
 		return errors.New("engine: set Engines, or Prefill and Decode, not both")
-	case d.Transfer.Base < 0 || d.Transfer.Base > maxCost || d.Transfer.PerToken < 0 || d.Transfer.PerToken > maxCost:
+	case !slices.Contains(Sharings, cmp.Or(d.Transfer.Sharing, Independent)):
+		return fmt.Errorf("engine: unknown sharing of links %q", d.Transfer.Sharing)
+	case d.Latency < 0 || d.Latency > maxCost.Duration():
+		return fmt.Errorf("engine: latency of a request is not from 0 to %v: %v", maxCost, d.Latency)
+	case d.Transfer.Base < 0 || d.Transfer.Base > maxCost.Duration() || d.Transfer.PerToken < 0 || d.Transfer.PerToken > maxCost:
 		return fmt.Errorf("engine: transfer time is not from 0 to %v: %v and %v a token", maxCost, d.Transfer.Base, d.Transfer.PerToken)
+	}
+	if d.DecodeEngine != nil {
+		if err := d.DecodeEngine.Validate(); err != nil {
+			return fmt.Errorf("decode %w", err)
+		}
+		if front, back := d.Engine.WithDefaults().BlockSize, d.DecodeEngine.WithDefaults().BlockSize; front != back {
+			return fmt.Errorf("engine: prefill engines have blocks of %d tokens and decode engines of %d", front, back)
+		}
 	}
 	if d.Routing != "" {
 		if _, err := routing.Parse(string(d.Routing)); err != nil {
@@ -86,7 +133,7 @@ func (d Deployment) New() (*Cluster, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{transfer: d.Transfer, blockSize: d.Engine.WithDefaults().BlockSize}
+	c := &Cluster{transfer: d.Transfer, latency: d.Latency}
 	front := max(d.Engines, 1)
 	if d.Disaggregated() {
 		front = d.Prefill
@@ -97,7 +144,16 @@ func (d Deployment) New() (*Cluster, error) {
 	}
 	for _, e := range c.front.engines {
 		e.prefillOnly = true
+		e.link.sharing = cmp.Or(d.Transfer.Sharing, Independent)
 	}
-	c.decode, err = newPool(d.Engine, d.Decode, routing.LeastLoaded, 0)
+	c.decode, err = newPool(d.decodeEngine(), d.Decode, routing.LeastLoaded, 0)
 	return c, err
+}
+
+// decodeEngine returns the configuration of decode engines.
+func (d *Deployment) decodeEngine() Config {
+	if d.DecodeEngine != nil {
+		return *d.DecodeEngine
+	}
+	return d.Engine
 }

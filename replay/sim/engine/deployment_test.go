@@ -26,7 +26,7 @@ func anyDeployment(t *rapid.T) Deployment {
 		d.Prefill, d.Decode = rapid.IntRange(1, 3).Draw(t, "prefill engines"), rapid.IntRange(1, 3).Draw(t, "decode engines")
 		d.Transfer = Transfer{
 			Base:     time.Duration(rapid.IntRange(0, 20).Draw(t, "transfer base")),
-			PerToken: time.Duration(rapid.IntRange(0, 2).Draw(t, "transfer a token")),
+			PerToken: Nanosecond * Cost(rapid.IntRange(0, 2).Draw(t, "transfer a token")),
 		}
 	} else {
 		d.Engines = rapid.IntRange(0, 4).Draw(t, "engines")
@@ -65,7 +65,7 @@ func TestDeploymentInvariants(t *testing.T) {
 		}
 		h := play(t, c, c.BlockSize(), arrivals, func() {})
 		checkAnswers(t, arrivals, h)
-		if c.transfers.len() != 0 {
+		if c.inTransfer() != 0 {
 			t.Fatal("transfers are left")
 		}
 		for _, e := range c.engines() {
@@ -112,7 +112,7 @@ func TestDisaggregationConservesWork(t *testing.T) {
 		cfg.KVBlocks = 10_000 // nothing is preempted
 		d := Deployment{Engine: cfg, Prefill: 2, Decode: 2, Routing: routing.Prefix}
 		if rapid.Bool().Draw(t, "takes time") {
-			d.Transfer = Transfer{Base: 5, PerToken: 3}
+			d.Transfer = Transfer{Base: 5, PerToken: 3 * Nanosecond}
 		}
 		c, err := d.New()
 		if err != nil {
@@ -149,8 +149,8 @@ func firsts(h history) []Event {
 
 func TestTransferTime(t *testing.T) {
 	c, err := Deployment{
-		Engine:  Config{Costs: Costs{PrefillToken: ms, Sequence: 10 * ms}},
-		Prefill: 1, Decode: 1, Transfer: Transfer{Base: 100 * ms, PerToken: ms},
+		Engine:  Config{Costs: Costs{PrefillToken: Millisecond, Sequence: 10 * Millisecond}},
+		Prefill: 1, Decode: 1, Transfer: Transfer{Base: 100 * ms, PerToken: Millisecond},
 	}.New()
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestTransferTime(t *testing.T) {
 // A prefill engine without free blocks continues when transfers end.
 func TestPrefillWaitsForTransfers(t *testing.T) {
 	c, err := Deployment{
-		Engine:  Config{Costs: Costs{PrefillToken: ms, Sequence: 10 * ms}, KVBlocks: 2},
+		Engine:  Config{Costs: Costs{PrefillToken: Millisecond, Sequence: 10 * Millisecond}, KVBlocks: 2},
 		Prefill: 1, Decode: 1, Transfer: Transfer{Base: 100 * ms},
 	}.New()
 	if err != nil {
@@ -188,7 +188,7 @@ func TestPrefillWaitsForTransfers(t *testing.T) {
 // Transferred blocks are cached on the decode engine: two requests with one prompt
 // share them.
 func TestTransferredBlocksAreShared(t *testing.T) {
-	c, err := Deployment{Engine: Config{Costs: Costs{Step: ms}, BlockSize: 4}, Prefill: 1, Decode: 1}.New()
+	c, err := Deployment{Engine: Config{Costs: Costs{Step: Millisecond}, BlockSize: 4}, Prefill: 1, Decode: 1}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,14 +202,22 @@ func TestTransferredBlocksAreShared(t *testing.T) {
 	}
 }
 
+// inTransfer returns the number of transfers under way.
+func (c *Cluster) inTransfer() (n int) {
+	for _, e := range c.front.engines {
+		n += len(e.link.active)
+	}
+	return n
+}
+
 func TestCancelInTransfer(t *testing.T) {
 	c, err := Deployment{Prefill: 1, Decode: 1, Transfer: Transfer{Base: time.Hour}}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := play(t, c, 16, []arrival{{tokens: sequence(50, 1), output: 3, cancelAfter: time.Minute}}, func() {})
-	if len(h.events) != 1 || c.transfers.len() != 0 || !h.requests[0].Ended() {
-		t.Errorf("%v, %d transfers", eventLines(h), c.transfers.len())
+	if len(h.events) != 1 || c.inTransfer() != 0 || !h.requests[0].Ended() {
+		t.Errorf("%v, %d transfers", eventLines(h), c.inTransfer())
 	}
 	for _, e := range c.engines() {
 		checkIdle(t, e)
@@ -230,7 +238,7 @@ func where(t *testing.T, d Deployment, arrivals []arrival) []int {
 }
 
 func TestRouting(t *testing.T) {
-	cfg := Config{Costs: Costs{PrefillToken: ms, Sequence: ms}}
+	cfg := Config{Costs: Costs{PrefillToken: Millisecond, Sequence: Millisecond}}
 	a, b := sequence(100, 1), sequence(100, 1000)
 	longA := append(slices.Clone(a), sequence(10, 5000)...)
 	for _, tt := range []struct {
@@ -271,7 +279,7 @@ func TestPrefixRoutingSpreadsTheLoad(t *testing.T) {
 		tokens := append(sequence(1000, 1), uint64(5000+i))
 		arrivals = append(arrivals, arrival{at: time.Duration(i) * time.Second, tokens: tokens, output: 1000})
 	}
-	at := where(t, Deployment{Engine: Config{Costs: Costs{Step: time.Second}}, Engines: 4, Routing: routing.Prefix}, arrivals)
+	at := where(t, Deployment{Engine: Config{Costs: Costs{Step: Second}}, Engines: 4, Routing: routing.Prefix}, arrivals)
 	count := make([]int, 4)
 	for _, e := range at {
 		count[e]++
@@ -321,7 +329,7 @@ func TestBadDeployments(t *testing.T) {
 		"unknown router":       {Deployment{Routing: "best"}, `routing "best" is not one of round-robin, random, least-loaded, session, prefix`},
 		"negative transfer":    {Deployment{Transfer: Transfer{Base: -1}}, "transfer time is not from 0"},
 		"negative cost":        {Deployment{Engine: Config{Costs: Costs{Step: -1}}}, "cost of a step is not from 0"},
-		"endless cost":         {Deployment{Engine: Config{Costs: Costs{PrefillToken: 2 * time.Hour}}}, "cost of a prefill token is not from 0 to 1h0m0s: 2h0m0s"},
+		"endless cost":         {Deployment{Engine: Config{Costs: Costs{PrefillToken: 2 * Hour}}}, "cost of a prefill token is not from 0 to 1h0m0s: 2h0m0s"},
 		"no room for a batch":  {Deployment{Engine: Config{MaxSeqs: 100, MaxBatchedTokens: 99}}, "max batched tokens 99 is below max seqs 100"},
 		"negative block size":  {Deployment{Engine: Config{BlockSize: -16}}, "block size is not from 1 to 2147483647: -16"},
 		"more than can be had": {Deployment{Engine: Config{KVBlocks: math.MaxInt}}, "KV blocks is not from 1"},

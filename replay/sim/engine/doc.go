@@ -6,7 +6,7 @@
 // Start with [Deployment.New]. Add requests with Submit, get the time of the next
 // event from Next, and the events from Advance:
 //
-//	config := engine.Config{Costs: engine.Costs{Step: 8 * time.Millisecond}}
+//	config := engine.Config{Costs: engine.Costs{Step: 8 * engine.Millisecond}}
 //	e, err := engine.Deployment{Engine: config}.New()
 //	...
 //	err = e.Submit(0, &engine.Request{Prompt: prompt, Output: 100})

@@ -20,11 +20,13 @@ type oneEngine struct {
 	stepping bool
 	stepEnd  time.Duration // of the current step
 	free     time.Duration // when the next step may begin
-	stalled  bool          // nothing to schedule until something changes
+	clock    clock
+	stalled  bool // nothing to schedule until something changes
 
 	// prefillOnly engines keep the blocks of requests until they are
 	// transferred.
 	prefillOnly  bool
+	link         link
 	transferring int // requests
 	backlog      int // prompt tokens to compute
 	stats        Stats
@@ -52,19 +54,7 @@ func newEngine(cfg Config, p *pool, index int) *oneEngine {
 	return &oneEngine{cfg: cfg, pool: p, index: index, kv: newKVCache(cfg.KVBlocks, cfg.BlockSize)}
 }
 
-// check returns an error if a request can never be served.
-func (e *oneEngine) check(r *Request) error {
-	switch {
-	case r.state != idle:
-		return ErrSubmitted
-	case r.Prompt == nil:
-		return ErrNoPrompt
-	case r.Prompt.blockSize != e.cfg.BlockSize:
-		return ErrBlockSize
-	}
-	return e.fits(r.Prompt.tokens, r.Output)
-}
-
+// fits returns an error if a request can never be served.
 func (e *oneEngine) fits(prompt, output int) error {
 	tooLong := func(limit int, of string) error {
 		return &TooLong{Prompt: prompt, Output: output, Limit: limit, Of: of}
@@ -87,17 +77,25 @@ func (e *oneEngine) fits(prompt, output int) error {
 // engine.
 func (e *oneEngine) accept(now time.Duration, r *Request) {
 	e.wake(now)
-	r.state, r.engine, r.blocks = waiting, e, len(r.Prompt.blocks)
+	r.state, r.engine, r.blocks = waiting, e, e.knownBlocks(r)
 	if r.generated == 0 {
-		hits, _ := e.kv.lookUp(r.reusable())
-		e.setBacklog(r, r.known()-hits*e.cfg.BlockSize)
+		hits, _ := e.kv.lookUp(e.reusable(r))
+		e.setBacklog(r, r.known()-max(hits*e.cfg.BlockSize, r.Prompt.cached))
 	}
 	e.queue.push(r)
 }
 
-// reusable returns the hashes of the known blocks of a request.
-func (r *Request) reusable() []uint64 {
-	return r.Prompt.blocks[:min(len(r.Prompt.blocks), r.known()/r.Prompt.blockSize)]
+// knownBlocks returns the number of blocks of a request that can be looked up.
+func (e *oneEngine) knownBlocks(r *Request) int {
+	if e.cfg.NoPrefixCache || r.Prompt.cached > 0 {
+		return 0
+	}
+	return len(r.Prompt.blocks)
+}
+
+// reusable returns the hashes of the known blocks of a request's tokens.
+func (e *oneEngine) reusable(r *Request) []uint64 {
+	return r.Prompt.blocks[:min(e.knownBlocks(r), r.known()/r.Prompt.blockSize)]
 }
 
 // setBacklog sets the number of prompt tokens of a request left to compute.

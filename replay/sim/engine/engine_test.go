@@ -10,7 +10,7 @@ import (
 const ms = time.Millisecond
 
 func TestStepsByHand(t *testing.T) {
-	costs := Costs{Step: 10 * ms, PrefillToken: ms, Sequence: 2 * ms, ContextToken: 100 * time.Microsecond}
+	costs := Costs{Step: 10 * Millisecond, PrefillToken: Millisecond, Sequence: 2 * Millisecond, ContextToken: 100 * Microsecond}
 	for _, tt := range []struct {
 		name     string
 		cfg      Config
@@ -117,7 +117,7 @@ func TestSubmitErrors(t *testing.T) {
 }
 
 func TestCancelFreesBlocks(t *testing.T) {
-	e, err := Deployment{Engine: Config{Costs: Costs{Step: ms}, MaxSeqs: 1, MaxBatchedTokens: 4, KVBlocks: 8}}.New()
+	e, err := Deployment{Engine: Config{Costs: Costs{Step: Millisecond}, MaxSeqs: 1, MaxBatchedTokens: 4, KVBlocks: 8}}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestCancelFreesBlocks(t *testing.T) {
 // Steps run even if Next is not called for a while.
 func TestAdvanceCatchesUp(t *testing.T) {
 	arrivals := []arrival{{tokens: sequence(100, 1), output: 30}, {tokens: sequence(50, 1), output: 20}}
-	cfg := Config{Costs: Costs{Step: ms, PrefillToken: ms}, MaxSeqs: 4, MaxBatchedTokens: 16}
+	cfg := Config{Costs: Costs{Step: Millisecond, PrefillToken: Millisecond}, MaxSeqs: 4, MaxBatchedTokens: 16}
 	e, _ := Deployment{Engine: cfg}.New()
 	want := eventLines(play(t, e, 16, arrivals, func() {}))
 
@@ -169,7 +169,7 @@ func TestAdvanceCatchesUp(t *testing.T) {
 
 // Absurd step costs do not overflow the time.
 func TestCostsDoNotOverflow(t *testing.T) {
-	e, err := Deployment{Engine: Config{Costs: Costs{Step: time.Hour, PrefillToken: time.Hour, Sequence: time.Hour, ContextToken: time.Hour}, MaxModelLen: 1 << 30, KVBlocks: 1 << 30}}.New()
+	e, err := Deployment{Engine: Config{Costs: Costs{Step: Hour, PrefillToken: Hour, Sequence: Hour, ContextToken: Hour}, MaxModelLen: 1 << 30, KVBlocks: 1 << 30}}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestPhasesAreEven(t *testing.T) {
 
 func TestTokensDoNotAllocate(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"lock-step": {Costs: Costs{Step: ms}},
+		"lock-step": {Costs: Costs{Step: Millisecond}},
 		"phased":    {PhasedTPOT: ms},
 	} {
 		e, err := Deployment{Engine: cfg}.New()

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"time"
 
 	"moontide/replay/sim/engine"
 )
@@ -10,7 +9,7 @@ import (
 // Two prompts with a common prefix: the second hits a block of the first.
 func Example() {
 	e, err := engine.Deployment{Engine: engine.Config{
-		Costs:     engine.Costs{PrefillToken: time.Millisecond, Sequence: 20 * time.Millisecond},
+		Costs:     engine.Costs{PrefillToken: engine.Millisecond, Sequence: 20 * engine.Millisecond},
 		BlockSize: 4,
 	}}.New()
 	if err != nil {

@@ -99,8 +99,8 @@ func sequence(n int, first uint64) []uint64 {
 
 // anyConfig draws an engine small enough to be always short of room.
 func anyConfig(t *rapid.T) Config {
-	cost := func(name string, most int) time.Duration {
-		return time.Duration(rapid.IntRange(0, most).Draw(t, name))
+	cost := func(name string, most int) Cost {
+		return Nanosecond * Cost(rapid.IntRange(0, most).Draw(t, name))
 	}
 	cfg := Config{
 		Costs: Costs{
@@ -346,7 +346,7 @@ func TestNoTokenBeforeItsPrefill(t *testing.T) {
 			tokens := r.Prompt.Len() - r.Cached()
 			// Full steps, of which each costs something.
 			steps := (tokens + cfg.MaxBatchedTokens - 1) / cfg.MaxBatchedTokens
-			least := arrivals[r.Owner.(int)].at + time.Duration(steps)*cfg.Costs.Step + time.Duration(tokens)*cfg.Costs.PrefillToken
+			least := arrivals[r.Owner.(int)].at + time.Duration(steps)*cfg.Costs.Step.Duration() + time.Duration(tokens)*cfg.Costs.PrefillToken.Duration()
 			if event.At < least {
 				t.Fatalf("request %d has its first token at %v, but %d tokens cannot be computed before %v", r.Owner, event.At, tokens, least)
 			}

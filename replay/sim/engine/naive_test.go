@@ -199,9 +199,9 @@ func (c *naiveCluster) begin(e *naiveEngine, now time.Duration) {
 	add := func(r *naiveRequest, n int) {
 		budget -= n
 		if r.computed < r.goal {
-			took += time.Duration(n) * e.Costs.PrefillToken
+			took += Cost(n) * e.Costs.PrefillToken
 		} else {
-			took += e.Costs.Sequence + time.Duration(r.computed+n)*e.Costs.ContextToken
+			took += e.Costs.Sequence + Cost(r.computed+n)*e.Costs.ContextToken
 		}
 		e.schedule(r, n)
 		e.busy = true
@@ -257,7 +257,7 @@ func (c *naiveCluster) begin(e *naiveEngine, now time.Duration) {
 		e.running = append(e.running, r)
 		add(r, n)
 	}
-	e.end, e.changed = now+took, e.busy
+	e.end, e.changed = now+took.Duration(), e.busy
 }
 
 // finish ends a step.
@@ -289,7 +289,7 @@ func (c *naiveCluster) finish(e *naiveEngine) {
 		e.running = slices.DeleteFunc(e.running, func(o *naiveRequest) bool { return o == r })
 		if r.until < r.output {
 			e.holding = append(e.holding, r)
-			c.transfers = append(c.transfers, naiveTransfer{e.end + c.Transfer.Base + time.Duration(len(r.tokens))*c.Transfer.PerToken, r})
+			c.transfers = append(c.transfers, naiveTransfer{e.end + c.Transfer.Base + time.Duration(len(r.tokens))*c.Transfer.PerToken.Duration(), r})
 			continue
 		}
 		e.letGo(r)

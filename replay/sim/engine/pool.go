@@ -40,7 +40,7 @@ func (p *pool) pick(r *Request) *oneEngine {
 		return routing.Load{Requests: p.engines[i].inFlight(), Tokens: p.engines[i].backlog}
 	}
 	cached := func(i int) int {
-		hits, _ := p.engines[i].kv.lookUp(r.reusable())
+		hits, _ := p.engines[i].kv.lookUp(p.engines[i].reusable(r))
 		return hits * p.engines[i].cfg.BlockSize
 	}
 	return p.engines[p.router.Pick(request, load, cached)]

@@ -19,6 +19,7 @@ type Prompt struct {
 	blockSize int
 	tokens    int
 	blocks    []uint64
+	cached    int // see AssumeCached
 	// open holds the hash of the previous block and the tokens of the
 	// incomplete block, 8 bytes each.
 	open []byte
@@ -67,6 +68,11 @@ func (p *Prompt) add(token uint64) {
 	p.blocks = append(p.blocks, hash)
 	p.open = binary.LittleEndian.AppendUint64(p.open[:0], hash)
 }
+
+// AssumeCached makes engines take the first n tokens as cached, at most all but
+// the last, instead of looking up blocks; nothing of the prompt is found by later
+// ones. It is for repeating what another cache did.
+func (p *Prompt) AssumeCached(n int) { p.cached = max(0, min(n, p.tokens-1)) }
 
 // Len returns the number of tokens (ISL).
 func (p *Prompt) Len() int { return p.tokens }

@@ -41,7 +41,8 @@ type Request struct {
 type state uint8
 
 const (
-	idle state = iota
+	idle     state = iota
+	arriving       // has not reached the router
 	waiting
 	running
 	phased       // decodes outside the steps

@@ -16,7 +16,7 @@ func (e *oneEngine) beginStep() {
 		e.stalled = true
 		return
 	}
-	took := e.cfg.Costs.of(b)
+	took := e.clock.spend(e.cfg.Costs.of(b))
 	e.stepping, e.stepEnd = true, e.free+took
 	e.stats.Steps++
 	e.stats.Busy += took
@@ -64,6 +64,7 @@ func (e *oneEngine) schedule(r *Request, n int, b *batch) {
 	r.scheduled = n
 	if r.computed < r.target {
 		b.prefill += n
+		b.pairs += n*r.computed + n*(n-1)/2
 	} else {
 		b.sequences++
 		b.context += r.computed + n
@@ -114,9 +115,9 @@ func (e *oneEngine) preempt(r *Request) {
 func (e *oneEngine) admit(b *batch, budget *int) {
 	for *budget > 0 && len(e.running)+e.phased.len() < e.cfg.MaxSeqs && e.queue.len() > 0 {
 		r := e.queue.front()
-		hashes := r.reusable()
+		hashes := e.reusable(r)
 		hits, freeHits := e.kv.lookUp(hashes)
-		known, from := r.known(), hits*e.cfg.BlockSize
+		known, from := r.known(), max(hits*e.cfg.BlockSize, r.Prompt.cached)
 		r.target = known
 		if r.computed > 0 { // by a prefill engine
 			from, r.target = r.computed, r.computed

@@ -17,7 +17,7 @@ func TestTimeScale(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := serverOf(t, Config{
 				TimeScale:  scale,
-				Deployment: engine.Deployment{Engine: engine.Config{Costs: engine.Costs{PrefillToken: time.Second, Sequence: 8 * time.Second}}},
+				Deployment: engine.Deployment{Engine: engine.Config{Costs: engine.Costs{PrefillToken: engine.Second, Sequence: 8 * engine.Second}}},
 			})
 			if scale == 0 {
 				scale = 1
@@ -49,7 +49,7 @@ func TestBadTimeScale(t *testing.T) {
 // An idle server does not wake up.
 func TestIdleServerSleeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, engine.Config{Costs: engine.Costs{Step: time.Second}})
+		s := newServer(t, engine.Config{Costs: engine.Costs{Step: engine.Second}})
 		stream := openStream(t, s, &chatAPI, 3)
 		for at := range 3 {
 			stream.read(t, s, time.Duration(at+1)*time.Second, 1)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -271,7 +270,7 @@ func TestQueriesAreIgnored(t *testing.T) {
 
 // The first events of responses come with the headers, before there is a token.
 func TestResponseIsCreatedBeforeItsFirstToken(t *testing.T) {
-	s := start(t, over(engine.Config{Costs: engine.Costs{PrefillToken: time.Hour}}))
+	s := start(t, over(engine.Config{Costs: engine.Costs{PrefillToken: engine.Hour}}))
 	res := s.open("POST", responsesPath, `{"input":"a b","stream":true}`)
 	firstEvents(t, res.Body, 2)
 }

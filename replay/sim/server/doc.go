@@ -4,8 +4,8 @@
 //
 //	s, err := server.New(server.Config{Deployment: engine.Deployment{
 //		Engine: engine.Config{Costs: engine.Costs{
-//			Step:         8 * time.Millisecond,  // at most 125 tokens/s per user
-//			PrefillToken: 50 * time.Microsecond, // at most 20,000 prompt tokens/s
+//			Step:         8 * engine.Millisecond,  // at most 125 tokens/s per user
+//			PrefillToken: 50 * engine.Microsecond, // at most 20,000 prompt tokens/s
 //		}},
 //	}})
 //	go s.Serve(listener)

@@ -31,7 +31,7 @@ x_count{a="b"} 4
 // in the loop's first round, whatever the time scale.
 func TestLatenciesAreMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := serverOf(t, Config{TimeScale: 2, Deployment: engine.Deployment{Engine: engine.Config{Costs: engine.Costs{Sequence: 400 * time.Millisecond}}}})
+		s := serverOf(t, Config{TimeScale: 2, Deployment: engine.Deployment{Engine: engine.Config{Costs: engine.Costs{Sequence: 400 * engine.Millisecond}}}})
 		stream := openStream(t, s, &completionAPI, 4)
 		for range 4 {
 			if _, err := stream.Read(make([]byte, 4096)); err != nil {
@@ -58,7 +58,7 @@ func TestLatenciesAreMeasured(t *testing.T) {
 // not those of the buckets.
 func TestSummary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: 120 * time.Millisecond}})
+		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: 120 * engine.Millisecond}})
 		for range 2 {
 			stream := openStream(t, s, &completionAPI, 4)
 			for range 4 {
@@ -88,7 +88,7 @@ func TestSummary(t *testing.T) {
 // A loop that is late delivers several tokens in one write.
 func TestTokensOfOneRoundAreOneWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: rest / 4}})
+		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: engine.CostOf(rest / 4)}})
 		stream := openStream(t, s, &completionAPI, 9)
 		stream.read(t, s, rest, 5)
 		stream.read(t, s, 2*rest, 4)

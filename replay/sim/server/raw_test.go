@@ -102,7 +102,7 @@ func (c rawConn) rest() (text, end string) {
 	return "", ""
 }
 
-var slowly = over(engine.Config{Costs: engine.Costs{Sequence: 2 * time.Millisecond}})
+var slowly = over(engine.Config{Costs: engine.Costs{Sequence: 2 * engine.Millisecond}})
 
 const hello = `{"prompt":"hello","stream":true,"max_tokens":5,"ignore_eos":true}`
 
@@ -164,7 +164,7 @@ func TestClientThatLeavesFreesItsSlot(t *testing.T) {
 	for way, leave := range ways {
 		for _, streamed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("way=%s/streamed=%v", way, streamed), func(t *testing.T) {
-				s := startTCP(t, over(engine.Config{Costs: engine.Costs{Sequence: time.Hour}, MaxSeqs: 1}))
+				s := startTCP(t, over(engine.Config{Costs: engine.Costs{Sequence: engine.Hour}, MaxSeqs: 1}))
 				body := strings.Replace(hello, "true", fmt.Sprint(streamed), 1)
 				first := s.dial(post(completionPath, body))
 				s.until(runningMetric, "1")
@@ -188,11 +188,11 @@ func TestClientThatLeavesFreesItsBlocks(t *testing.T) {
 		metric     string // is 1 in that state,
 		engine     int    // of the last engine
 	}{
-		"prefilling":   {engine.Deployment{Engine: engine.Config{Costs: engine.Costs{PrefillToken: hour}}}, runningMetric, 0},
-		"decoding":     {engine.Deployment{Engine: engine.Config{Costs: engine.Costs{Sequence: hour}}}, runningMetric, 0},
+		"prefilling":   {engine.Deployment{Engine: engine.Config{Costs: engine.Costs{PrefillToken: engine.Hour}}}, runningMetric, 0},
+		"decoding":     {engine.Deployment{Engine: engine.Config{Costs: engine.Costs{Sequence: engine.Hour}}}, runningMetric, 0},
 		"out of step":  {engine.Deployment{Engine: engine.Config{PhasedTPOT: hour}}, runningMetric, 0},
 		"transferring": {engine.Deployment{Prefill: 1, Decode: 1, Transfer: engine.Transfer{Base: hour}}, waitingMetric, 1},
-		"decoding after a transfer": {engine.Deployment{Engine: engine.Config{Costs: engine.Costs{Sequence: hour}},
+		"decoding after a transfer": {engine.Deployment{Engine: engine.Config{Costs: engine.Costs{Sequence: engine.Hour}},
 			Prefill: 1, Decode: 1}, runningMetric, 1},
 	} {
 		t.Run(state, func(t *testing.T) {

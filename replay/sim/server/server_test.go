@@ -438,12 +438,12 @@ func firstEvents(t *testing.T, body io.Reader, n int) {
 func TestEventsAreSentWhenDue(t *testing.T) {
 	// The second token is an hour away, so the first can only be here if it
 	// was not held back for more.
-	s := start(t, over(engine.Config{Costs: engine.Costs{Sequence: time.Hour}}))
+	s := start(t, over(engine.Config{Costs: engine.Costs{Sequence: engine.Hour}}))
 	res := s.open("POST", chatPath, `{"messages":[{"role":"user","content":"a b"}],"stream":true,"max_tokens":9,"ignore_eos":true}`)
 	firstEvents(t, res.Body, 2)
 
 	// Nor are the headers held back for the first token.
-	s = start(t, over(engine.Config{Costs: engine.Costs{PrefillToken: time.Hour}}))
+	s = start(t, over(engine.Config{Costs: engine.Costs{PrefillToken: engine.Hour}}))
 	s.open("POST", chatPath, `{"messages":[{"role":"user","content":"a b"}],"stream":true}`)
 	s.open("POST", completionPath, `{"prompt":"a b","stream":true}`)
 	s.until(runningMetric, "1") // the step that was begun holds one

@@ -22,7 +22,7 @@ func soon(t *testing.T) context.Context {
 }
 
 func TestShutdownEndsWhatIsInFlight(t *testing.T) {
-	s := start(t, over(engine.Config{Costs: engine.Costs{Sequence: time.Hour}}))
+	s := start(t, over(engine.Config{Costs: engine.Costs{Sequence: engine.Hour}}))
 	stream := s.open("POST", completionPath, `{"prompt":"hi","stream":true,"max_tokens":9,"ignore_eos":true}`)
 	firstEvents(t, stream.Body, 1)
 

@@ -84,7 +84,7 @@ func (o *openedStream) read(t *testing.T, s *Server, at time.Duration, tokens in
 
 func TestStreamKeepsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, engine.Config{Costs: engine.Costs{PrefillToken: time.Second, Sequence: 7 * time.Second}})
+		s := newServer(t, engine.Config{Costs: engine.Costs{PrefillToken: engine.Second, Sequence: 7 * engine.Second}})
 		stream := openStream(t, s, &chatAPI, 9)
 		stream.read(t, s, 3*time.Second, 1)
 		stream.read(t, s, 10*time.Second, 1)
@@ -109,7 +109,7 @@ func TestStreamKeepsTime(t *testing.T) {
 // A client that reads nothing for too long is cut off.
 func TestClientThatReadsNothingIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}})
+		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: engine.Second}})
 		stream := openStream(t, s, &chatAPI, 1000)
 		if err := <-stream.ended; !errors.Is(err, errGone) || s.now() != rest+slowestWrite {
 			t.Errorf("%v at %v, want %v at %v", err, s.now(), errGone, rest+slowestWrite)
@@ -147,7 +147,7 @@ func TestClientThatReadsSlowlyIsServed(t *testing.T) {
 
 func TestStreamFreesItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}, MaxSeqs: 2})
+		s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: engine.Second}, MaxSeqs: 2})
 		var streams [3]*openedStream
 		for i := range streams {
 			streams[i] = openStream(t, s, &completionAPI, 3)
@@ -189,7 +189,7 @@ func TestStreamFreesItsRequest(t *testing.T) {
 
 func TestShutdownEndsWaitingStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, engine.Config{Costs: engine.Costs{PrefillToken: time.Hour}})
+		s := newServer(t, engine.Config{Costs: engine.Costs{PrefillToken: engine.Hour}})
 		stream := openStream(t, s, &chatAPI, 1)
 		time.Sleep(time.Second)
 		if err := s.Shutdown(t.Context()); err != nil {
@@ -211,7 +211,7 @@ func TestShutdownEndsWaitingStream(t *testing.T) {
 func TestClientMaySendItsNextRequest(t *testing.T) {
 	for _, size := range []int{1, 100, maxEarly, 3 * maxEarly} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: time.Second}})
+			s := newServer(t, engine.Config{Costs: engine.Costs{Sequence: engine.Second}})
 			stream := openStream(t, s, &completionAPI, 2)
 			next := bytes.Repeat([]byte("next request "), size)[:size]
 			go stream.Write(next)

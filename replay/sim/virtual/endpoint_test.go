@@ -45,7 +45,7 @@ func row(at float64, isl, osl int, ids ...uint64) trace.Request {
 
 func TestRecordsByHand(t *testing.T) {
 	cfg := virtual.Config{Deployment: engine.Deployment{Engine: engine.Config{
-		Costs:       engine.Costs{Step: 10 * ms, PrefillToken: ms},
+		Costs:       engine.Costs{Step: 10 * engine.Millisecond, PrefillToken: engine.Millisecond},
 		MaxModelLen: 2000,
 	}}}
 	turn := row(0, 600, 2, 1, 3)
@@ -104,7 +104,7 @@ func TestBadDeployment(t *testing.T) {
 
 // gpu is about an 8B model on one large GPU.
 var gpu = engine.Config{
-	Costs:   engine.Costs{Step: 4 * ms, PrefillToken: 15 * time.Microsecond, Sequence: 10 * time.Microsecond, ContextToken: 26},
+	Costs:   engine.Costs{Step: 4 * engine.Millisecond, PrefillToken: 15 * engine.Microsecond, Sequence: 10 * engine.Microsecond, ContextToken: 26},
 	MaxSeqs: 1024, MaxBatchedTokens: 8192, KVBlocks: 57_000, MaxModelLen: 131_072,
 }
 

@@ -3,7 +3,6 @@ package virtual_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"moontide/replay"
 	"moontide/replay/sim/engine"
@@ -21,7 +20,7 @@ func (printer) Record(r replay.Record) error {
 
 func Example() {
 	e, err := virtual.New(virtual.Config{Deployment: engine.Deployment{
-		Engine: engine.Config{Costs: engine.Costs{PrefillToken: 50 * time.Microsecond}},
+		Engine: engine.Config{Costs: engine.Costs{PrefillToken: 50 * engine.Microsecond}},
 	}})
 	if err != nil {
 		panic(err)

@@ -82,7 +82,7 @@ func runGraph(t testing.TB, cfg virtual.Config, limit int, rows ...trace.Request
 func TestCancelAfter(t *testing.T) {
 	cfg := virtual.Config{
 		Deployment: engine.Deployment{Engine: engine.Config{
-			Costs: engine.Costs{Step: 10 * ms, PrefillToken: ms / 2}, KVBlocks: 10, MaxModelLen: 2000,
+			Costs: engine.Costs{Step: 10 * engine.Millisecond, PrefillToken: engine.Millisecond / 2}, KVBlocks: 10, MaxModelLen: 2000,
 		}},
 		TraceBlockSize: 16, LiveAnswers: true, CancelAfter: 100 * ms,
 	}
