@@ -14,6 +14,10 @@
 // [Sweep] over concurrencies or request rates. The package prints nothing:
 // messages and progress go to an [Observer].
 //
+// A [Planner] predicts what many deployments of simulated engines would do with the
+// requests of a trace, and finds the smallest deployment or the largest load that meets
+// objectives. It keeps no record.
+//
 // [Calibrate] measures how much load this machine can generate and how accurate
 // its timestamps are. It drives a simulated endpoint in another process, which
 // reports the write time of each event on a clock that both processes share.

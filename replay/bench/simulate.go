@@ -11,18 +11,16 @@ import (
 	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
 	"moontide/replay/sim/virtual"
 )
 
 // simulate replays the trace in virtual time.
 func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir string) (*Result, error) {
 	engines := cfg.engines()
-	endpoint, err := virtual.New(virtual.Config{
-		Deployment: engines, TraceBlockSize: in.blockSize.Tokens, CacheGenerated: cfg.CacheGenerated,
-		LiveAnswers: cfg.liveAnswers(), Graph: in.plan.Graph, CancelAfter: cfg.Client.CancelAfter,
-	})
+	endpoint, err := cfg.virtualEndpoint(engines, in)
 	if err != nil {
-		return nil, &ConfigError{"Engines", err}
+		return nil, err
 	}
 	rows, closeRows, err := in.replayed()
 	if err != nil {
@@ -30,7 +28,7 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	}
 	defer closeRows()
 	info.Started = time.Now()
-	info.Target = runfile.Target{Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true, ServerBlockSize: cfg.serverBlockSize(), IgnoreEOS: true, LiveAnswers: cfg.liveAnswers(), GeneratedCached: cfg.CacheGenerated}
+	info.Target = cfg.virtualTarget()
 	info.Notes = append(info.Notes, fmt.Sprintf("simulated in virtual time: %v", engines))
 	folder, err := runfile.Create(dir, info)
 	if err != nil {
@@ -40,11 +38,7 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	opts := optionsOf(&info)
 	opts.Detail = true
 	kept := recordAndMeasure(folder, opts)
-	runner := replay.VirtualRunner{
-		Model: endpoint, Recorder: kept,
-		MaxConcurrency: cfg.MaxConcurrency, Closed: cfg.Closed, Duration: cfg.Duration, Graph: in.plan.Graph, Sessions: cfg.Sessions,
-	}
-	tally, runErr := runner.Run(ctx, rows)
+	tally, runErr := cfg.virtualRunner(endpoint, kept, in).Run(ctx, rows)
 	metrics, recordErr := kept.end()
 	switch tally.Stopped = false; {
 	case errors.Is(runErr, context.Canceled) || errors.Is(runErr, context.DeadlineExceeded):
@@ -63,6 +57,31 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 		return result, errors.Join(err, measureErr)
 	}
 	return &Result{Run: info, Metrics: metrics}, err
+}
+
+func (c *Config) virtualEndpoint(d engine.Deployment, in *input) (*virtual.Endpoint, error) {
+	endpoint, err := virtual.New(virtual.Config{
+		Deployment: d, TraceBlockSize: in.blockSize.Tokens, CacheGenerated: c.CacheGenerated,
+		LiveAnswers: c.liveAnswers(), Graph: in.plan.Graph, CancelAfter: c.Client.CancelAfter,
+	})
+	if err != nil {
+		return nil, &ConfigError{"Engines", err}
+	}
+	return endpoint, nil
+}
+
+func (c *Config) virtualTarget() runfile.Target {
+	return runfile.Target{
+		Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true,
+		ServerBlockSize: c.serverBlockSize(), IgnoreEOS: true, LiveAnswers: c.liveAnswers(), GeneratedCached: c.CacheGenerated,
+	}
+}
+
+func (c *Config) virtualRunner(model replay.Model, recorder replay.Recorder, in *input) *replay.VirtualRunner {
+	return &replay.VirtualRunner{
+		Model: model, Recorder: recorder,
+		MaxConcurrency: c.MaxConcurrency, Closed: c.Closed, Duration: c.Duration, Graph: in.plan.Graph, Sessions: c.Sessions,
+	}
 }
 
 // measuringRecorder writes a run's folder and measures the run at the same

@@ -1,0 +1,137 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"moontide/analyze/run"
+	"moontide/replay/sim/engine"
+	"moontide/trace"
+)
+
+// PlanConfig configures a [Planner].
+type PlanConfig struct {
+	// Run is what all simulated runs have in common. Virtual is set, and Engines, Dir
+	// and Resume are ignored.
+	Run     Config
+	Metrics []run.Metric // to predict
+	Gates   []run.Gate   // objectives that a deployment should meet
+	// Parallel is the number of runs simulated at once; 0 is one per CPU core.
+	Parallel int
+	// Each, if not nil, is called after each prediction, one call at a time.
+	Each func(Prediction)
+}
+
+// Candidate is a deployment to predict.
+type Candidate struct {
+	engine.Deployment
+	// Draws are what the deployment might be instead, as far as its costs are
+	// uncertain.
+	Draws []engine.Deployment
+}
+
+// Prediction is what a deployment would do with a load.
+type Prediction struct {
+	Candidate
+	Load PlanLoad
+	Forecast
+	// Drawn has a forecast for each of the draws.
+	Drawn []Forecast
+}
+
+// Forecast is the outcome of a simulated run.
+type Forecast struct {
+	Values     []trace.Opt[float64] // of the metrics of the [PlanConfig]
+	Judgements []run.Judgement      // of its gates
+	Met        bool                 // all gates passed and the run is not INVALID
+	State      engine.Stats         // of all engines at the end
+	Verdict    run.Verdict
+	// Completed and Failed are numbers of requests.
+	Completed, Failed int
+	OfferedRate       trace.Opt[float64] // requests per second
+	PeakConcurrency   int                // most requests in flight
+}
+
+// Planner predicts what deployments would do with the requests of a trace, by
+// simulating them in memory. It is safe for concurrent use.
+type Planner struct {
+	cfg  PlanConfig
+	in   *input // of rows in memory
+	base *workload
+}
+
+// ErrNoRate reports a trace without a request rate that could be scaled.
+var ErrNoRate = errors.New("all requests arrive at the same time: there is no rate to scale")
+
+// NewPlanner reads the trace. A [*ConfigError] reports an invalid configuration.
+func NewPlanner(ctx context.Context, cfg PlanConfig) (*Planner, error) {
+	cfg.Run.Virtual, cfg.Run.Dir, cfg.Run.Resume = true, "", false
+	if cfg.Parallel <= 0 {
+		cfg.Parallel = runtime.GOMAXPROCS(0)
+	}
+	if err := cfg.Run.check(); err != nil {
+		return nil, err
+	}
+	in, err := await(ctx, func() (*input, error) { return readTrace(ctx, &cfg.Run) })
+	if err != nil {
+		return nil, err
+	}
+	p := &Planner{cfg: cfg}
+	if p.in, err = await(ctx, func() (*input, error) { return in.inMemory() }); err != nil {
+		return nil, err
+	}
+	p.base = &workload{cfg: &p.cfg.Run, in: p.in}
+	return p, nil
+}
+
+// Predict simulates the candidates and their draws with the load of the trace. It
+// stops at the first failure.
+func (p *Planner) Predict(ctx context.Context, candidates []Candidate) ([]Prediction, error) {
+	predictions := make([]Prediction, len(candidates))
+	var showing sync.Mutex
+	err := p.inParallel(ctx, len(candidates), func(ctx context.Context, i int) (err error) {
+		if predictions[i], err = p.predict(ctx, candidates[i], p.base); err == nil && p.cfg.Each != nil {
+			showing.Lock()
+			defer showing.Unlock()
+			p.cfg.Each(predictions[i])
+		}
+		return err
+	})
+	return predictions, err
+}
+
+func (p *Planner) predict(ctx context.Context, c Candidate, w *workload) (Prediction, error) {
+	result := Prediction{Candidate: c, Load: w.load, Drawn: make([]Forecast, len(c.Draws))}
+	var err error
+	if result.Forecast, err = p.simulate(ctx, c.Deployment, w); err != nil {
+		return result, err
+	}
+	for i, drawn := range c.Draws {
+		if result.Drawn[i], err = p.simulate(ctx, drawn, w); err != nil {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// inParallel calls f with 0 to n-1 until a call fails or ctx ends.
+func (p *Planner) inParallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var working sync.WaitGroup
+	var next atomic.Int64
+	for range min(p.cfg.Parallel, n) {
+		working.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := f(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	working.Wait()
+	return context.Cause(ctx)
+}

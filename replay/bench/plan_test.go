@@ -1,0 +1,295 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/replay/bench"
+	"moontide/replay/openai"
+	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
+	"moontide/trace"
+	"moontide/trace/routing"
+)
+
+// metrics returns the metrics with some keys.
+func metrics(keys ...string) (all []run.Metric) {
+	for _, key := range keys {
+		all = append(all, run.MustMetric(key))
+	}
+	return all
+}
+
+func gatesFrom(t testing.TB, text string) (all []run.Gate) {
+	t.Helper()
+	conditions, err := run.ParseConditions(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range conditions {
+		all = append(all, run.Gate{Condition: c})
+	}
+	return all
+}
+
+func planner(t testing.TB, cfg bench.PlanConfig) *bench.Planner {
+	t.Helper()
+	p, err := bench.NewPlanner(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func candidates(all ...engine.Deployment) (list []bench.Candidate) {
+	for _, d := range all {
+		list = append(list, bench.Candidate{Deployment: d})
+	}
+	return list
+}
+
+// deployment returns a deployment of default engines after some changes.
+func deployment(change func(*engine.Deployment)) engine.Deployment {
+	d := engine.Default()
+	change(&d)
+	return d
+}
+
+func aggregated(engines int) engine.Deployment {
+	return deployment(func(d *engine.Deployment) { d.Engines = engines })
+}
+
+const (
+	agentTrace    = "../../traces/agent.jsonl"
+	conversations = "../../traces/conversation.jsonl"
+)
+
+// A prediction has the metrics of a run of the same deployment with the same load.
+func TestPredictionsAreRuns(t *testing.T) {
+	t.Parallel()
+	deployments := []engine.Deployment{
+		aggregated(1), deployment(func(d *engine.Deployment) { d.Engines, d.Routing = 3, routing.Prefix }),
+		deployment(func(d *engine.Deployment) { d.Engines, d.Routing = 3, routing.Random }),
+		deployment(func(d *engine.Deployment) { d.Engines, d.Prefill, d.Decode = 0, 2, 1 }),
+		deployment(func(d *engine.Deployment) { d.Engine.MaxSeqs, d.Engine.KVBlocks = 8, 2500 }),
+	}
+	window := runfile.Window{WarmupSeconds: 5, CooldownSeconds: 5}
+	for name, cfg := range map[string]bench.Config{
+		"open loop":   {},
+		"paced":       {Pacing: trace.Pacing{Limit: 60, Start: 5 * time.Second, Speedup: 3, Ramp: 10 * time.Second}, MaxConcurrency: 4},
+		"drawn":       {Pacing: trace.Pacing{Arrivals: &trace.Arrivals{Distribution: trace.Poisson, Rate: 4}}, Seed: 7},
+		"closed loop": {Closed: true, MaxConcurrency: 3, Window: window},
+		"sessions":    {Closed: true, Sessions: replay.SessionLimits{Open: 2, Turns: 5}, Client: openai.Config{Answers: openai.LiveAnswers}, CacheGenerated: true},
+		"spread":      {Pacing: trace.Pacing{SpreadGrid: true, End: 40 * time.Second}, Client: openai.Config{CancelAfter: 2 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg.Trace.Path = agentTrace
+			p := planner(t, bench.PlanConfig{
+				Run: cfg, Gates: gatesFrom(t, "p50_ttft<100ms,failed<1%"),
+				Metrics: metrics("completed", "abandoned", "output_throughput", "mean_ttft_ms", "p99_ttft_ms", "p99_tpot_ms", "mean_itl_ms", "max_output_tokens_per_s", "mean_e2el_ms", "mean_client_queue_time_ms", "cached_share", "achieved_rate"),
+			})
+			predicted, err := p.Predict(t.Context(), candidates(deployments...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, d := range deployments {
+				one := cfg
+				one.Virtual, one.Engines = true, d
+				result, err := bench.Run(t.Context(), one)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := predicted[i]
+				for m, metric := range metrics("completed", "abandoned", "output_throughput", "mean_ttft_ms", "p99_ttft_ms", "p99_tpot_ms", "mean_itl_ms", "max_output_tokens_per_s", "mean_e2el_ms", "mean_client_queue_time_ms", "cached_share", "achieved_rate") {
+					if want := metric.Value(result.Metrics); got.Values[m] != want {
+						t.Errorf("%v: %s is %v, in a run %v", d, metric.Key, got.Values[m], want)
+					}
+				}
+				met := result.Metrics.Verdict.Level != run.Invalid
+				for g, gate := range gatesFrom(t, "p50_ttft<100ms,failed<1%") {
+					want := gate.Judge(result.Metrics)
+					if met = met && want.Passed; got.Judgements[g].String() != want.String() {
+						t.Errorf("%v: %v, in a run %v", d, got.Judgements[g], want)
+					}
+				}
+				if got.Met != met || got.Completed != result.Metrics.Completed || got.Failed != result.Metrics.Failed || got.State.Steps == 0 {
+					t.Errorf("%v: %+v, want met %v", d, got.Forecast, met)
+				}
+			}
+		})
+	}
+}
+
+// The number of simulations at a time does not change predictions, and draws are
+// predicted like deployments.
+func TestPredictionsInParallel(t *testing.T) {
+	t.Parallel()
+	var all []bench.Candidate
+	for n := 1; n <= 5; n++ {
+		all = append(all, bench.Candidate{Deployment: aggregated(n), Draws: []engine.Deployment{aggregated(n + 1), aggregated(1)}})
+	}
+	predict := func(parallel int) []bench.Prediction {
+		seen := 0
+		p := planner(t, bench.PlanConfig{
+			Run: bench.Config{Trace: bench.Trace{Path: agentTrace}}, Metrics: metrics("mean_ttft_ms", "p99_tpot_ms"), Gates: gatesFrom(t, "mean_ttft<60ms"),
+			Parallel: parallel, Each: func(bench.Prediction) { seen++ },
+		})
+		predicted, err := p.Predict(t.Context(), all)
+		if err != nil || seen != len(all) {
+			t.Fatal(err, seen)
+		}
+		return predicted
+	}
+	one, many := predict(1), predict(4)
+	for i := range one {
+		if fmt.Sprint(one[i]) != fmt.Sprint(many[i]) || fmt.Sprint(one[i].Drawn) != fmt.Sprint(many[i].Drawn) {
+			t.Errorf("alone %+v, in parallel %+v", one[i], many[i])
+		}
+		if i > 0 && fmt.Sprint(one[i-1].Drawn[0]) != fmt.Sprint(one[i].Forecast) || fmt.Sprint(one[i].Drawn[1]) != fmt.Sprint(one[0].Forecast) {
+			t.Errorf("draws of %v: %+v", one[i].Deployment, one[i].Drawn)
+		}
+	}
+}
+
+// The fewest engines that meet the objectives are those that a table of all numbers of
+// engines shows.
+func TestFindEngines(t *testing.T) {
+	t.Parallel()
+	p := planner(t, bench.PlanConfig{
+		Run: bench.Config{Trace: bench.Trace{Path: conversations}, Pacing: trace.Pacing{Speedup: 30}}, Metrics: metrics("p90_ttft_ms"), Gates: gatesFrom(t, "p90_ttft_ms<1500"),
+	})
+	var all []engine.Deployment
+	for n := 1; n <= 12; n++ {
+		all = append(all, aggregated(n))
+	}
+	table, err := p.Predict(t.Context(), candidates(all...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 1
+	for want < len(all) && !table[want-1].Met {
+		want++
+	}
+	if want == 1 || want == len(all) {
+		t.Fatalf("%d engines: this shows nothing", want)
+	}
+	slower := aggregated(1)
+	slower.Engine.Costs.PrefillToken *= 2
+	found, err := p.Find(t.Context(), bench.FindConfig{Axis: bench.Engines, High: 200}, []bench.Candidate{{Deployment: aggregated(1), Draws: []engine.Deployment{aggregated(9), slower}}, {Deployment: slower}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := found[0]
+	if a := f.Answer; !a.Found || int(a.Level) != want || int(a.Missed) != want-1 || !a.Complete {
+		t.Errorf("answer %+v, want %d", a, want)
+	}
+	for level, met := range map[float64]bool{f.Answer.Level: true, f.Answer.Missed: false} {
+		if at := f.At(level); at == nil || at.Met != met || at.Deployment.Engines != int(level) || at.Values[0] != table[int(level)-1].Values[0] {
+			t.Errorf("at %v: %+v", level, at)
+		}
+	}
+	if f.At(200) != nil {
+		t.Error("a level that was not tried has a prediction")
+	}
+	if f.Drawn[0].Level != f.Answer.Level || f.Drawn[1].Level != found[1].Answer.Level || found[1].Answer.Level <= f.Answer.Level {
+		t.Errorf("answers %+v and %+v, of draws %+v", f.Answer, found[1].Answer, f.Drawn)
+	}
+	for i := range f.Trials[1:] {
+		if f.Trials[i].Deployment.Engines >= f.Trials[i+1].Deployment.Engines {
+			t.Errorf("trials are not in order: %v", f.Trials)
+		}
+	}
+}
+
+// With a speedup, the trace's arrivals are scaled; with a concurrency, they are ignored.
+func TestFindLoad(t *testing.T) {
+	t.Parallel()
+	p := planner(t, bench.PlanConfig{
+		Run: bench.Config{Trace: bench.Trace{Path: conversations}, Pacing: trace.Pacing{Speedup: 2}}, Gates: gatesFrom(t, "p90_ttft_ms<1000"),
+	})
+	unscaled, err := p.Predict(t.Context(), candidates(aggregated(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, axis := range []bench.Axis{bench.Speedup, bench.Concurrency} {
+		found, err := p.Find(t.Context(), bench.FindConfig{Axis: axis}, candidates(aggregated(2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := found[0]
+		if !f.Answer.Found || !f.Answer.Limited || f.Answer.Missed <= f.Answer.Level {
+			t.Fatalf("%s: %+v", axis, f.Answer)
+		}
+		for _, trial := range f.Trials {
+			shown := trial.OfferedRate.Value / unscaled[0].OfferedRate.Value
+			if axis == bench.Concurrency {
+				shown = float64(trial.PeakConcurrency)
+			}
+			if level := trial.Load.Level; trial.Load.Axis != axis || math.Abs(shown-level) > 0.001*level {
+				t.Errorf("%v: %v", trial.Load, shown)
+			}
+			if exception := slices.Contains(f.Answer.Exceptions, trial.Load.Level); (trial.Load.Level <= f.Answer.Level) != (trial.Met && !exception) {
+				t.Errorf("%v: met %v, and the answer is %+v", trial.Load, trial.Met, f.Answer)
+			}
+		}
+	}
+}
+
+func TestPlanErrors(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var wrong *bench.ConfigError
+	if _, err := bench.NewPlanner(ctx, bench.PlanConfig{}); !errors.As(err, &wrong) || wrong.Field != "Trace" {
+		t.Errorf("without a trace: %v", err)
+	}
+	p := planner(t, bench.PlanConfig{Run: bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(rows(5, 0))}}})
+	if _, err := p.Find(ctx, bench.FindConfig{Axis: bench.Speedup}, candidates(aggregated(1))); !errors.Is(err, bench.ErrNoRate) {
+		t.Errorf("without a rate: %v", err)
+	}
+	if _, err := p.Find(ctx, bench.FindConfig{Axis: "moon"}, nil); err == nil {
+		t.Error("no error for an unknown quantity")
+	}
+	if _, err := p.Find(ctx, bench.FindConfig{Axis: bench.Engines, Low: 4, High: 2}, nil); err == nil {
+		t.Error("no error for an empty range")
+	}
+	bad := aggregated(2)
+	bad.Engine.Costs.Step = -1
+	if _, err := p.Predict(ctx, candidates(aggregated(1), bad)); !errors.As(err, &wrong) {
+		t.Errorf("of an invalid deployment: %v", err)
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := p.Predict(canceled, candidates(aggregated(1))); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+}
+
+// How many engines does a trace need for a p90 TTFT below a second?
+func ExamplePlanner() {
+	objective, _ := run.ParseCondition("p90_ttft<1s")
+	p, err := bench.NewPlanner(context.Background(), bench.PlanConfig{
+		Run:   bench.Config{Trace: bench.Trace{Path: conversations}, Pacing: trace.Pacing{Speedup: 30}},
+		Gates: []run.Gate{{Condition: objective}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	found, err := p.Find(context.Background(), bench.FindConfig{Axis: bench.Engines}, []bench.Candidate{{Deployment: engine.Default()}})
+	if err != nil {
+		panic(err)
+	}
+	answer := found[0].Answer
+	fmt.Printf("%v engines: %v\n", answer.Level, found[0].At(answer.Level).Judgements[0])
+	fmt.Printf("%v engines: %v\n", answer.Missed, found[0].At(answer.Missed).Judgements[0])
+	// Output:
+	// 8 engines: p90_ttft_ms<1000 must hold: 763.87 ms, margin 236.13 ms
+	// 7 engines: p90_ttft_ms<1000 must hold: 1118.58 ms, margin -118.58 ms
+}

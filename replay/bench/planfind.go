@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"moontide/replay/bench/search"
+	"moontide/replay/sim/engine"
+)
+
+// These are quantities that a [Planner] varies besides Concurrency.
+const (
+	// Engines is the number of engines of a deployment.
+	Engines Axis = "engines"
+	// Speedup divides the times of a trace, so that requests arrive faster.
+	Speedup Axis = "speedup"
+)
+
+// FindConfig describes what to find: the fewest engines, or the highest speedup or
+// concurrency, with which a deployment meets the objectives.
+type FindConfig struct {
+	Axis Axis // Engines, Speedup or Concurrency
+	// Low and High limit the levels. 0 means 1 and [engine.MaxEngines] engines, a speedup
+	// of 1/1024 and 1024, and a concurrency of 1 and of all requests of the trace.
+	Low, High float64
+}
+
+// Found is the answer to a search for a deployment.
+type Found struct {
+	Candidate
+	Axis   Axis
+	Answer search.Answer
+	// Trials are the predictions that led to the answer, by level. They have no draws.
+	Trials []Prediction
+	// Drawn has an answer for each of the draws of the candidate.
+	Drawn []search.Answer
+}
+
+// At returns the prediction at a level, nil if it was not tried.
+func (f *Found) At(level float64) *Prediction {
+	for i := range f.Trials {
+		if f.Trials[i].level(f.Axis) == level {
+			return &f.Trials[i]
+		}
+	}
+	return nil
+}
+
+func (p *Prediction) level(a Axis) float64 {
+	if a == Engines {
+		return float64(max(p.Engines, 1))
+	}
+	return p.Load.Level
+}
+
+// Find searches for the level from which on each candidate does not meet the gates.
+func (p *Planner) Find(ctx context.Context, cfg FindConfig, candidates []Candidate) ([]Found, error) {
+	s, err := p.search(cfg)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Found, len(candidates))
+	err = p.inParallel(ctx, len(candidates), func(ctx context.Context, i int) (err error) {
+		c := candidates[i]
+		found[i] = Found{Candidate: c, Axis: cfg.Axis}
+		found[i].Answer, found[i].Trials, err = p.find(ctx, s, cfg.Axis, c.Deployment)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, p.findDrawn(ctx, s, found)
+}
+
+// findDrawn finds the answers for the draws, each starting at the candidate's answer.
+func (p *Planner) findDrawn(ctx context.Context, s search.Config, found []Found) error {
+	type draw struct{ candidate, number int }
+	var draws []draw
+	for i := range found {
+		found[i].Drawn = make([]search.Answer, len(found[i].Draws))
+		for k := range found[i].Draws {
+			draws = append(draws, draw{i, k})
+		}
+	}
+	return p.inParallel(ctx, len(draws), func(ctx context.Context, i int) (err error) {
+		f, k, near := &found[draws[i].candidate], draws[i].number, s
+		if near.Start = f.Answer.Level; !f.Answer.Found {
+			near.Start = f.Answer.Missed
+		}
+		f.Drawn[k], _, err = p.find(ctx, near, f.Axis, f.Draws[k])
+		return err
+	})
+}
+
+// search returns the search for a level.
+func (p *Planner) search(cfg FindConfig) (s search.Config, err error) {
+	s = search.Config{Goal: search.Largest, Low: cfg.Low, High: cfg.High, Whole: cfg.Axis != Speedup}
+	low, high := 1.0, 0.0
+	switch cfg.Axis {
+	case Engines:
+		s.Goal, high = search.Smallest, engine.MaxEngines
+	case Concurrency:
+		high = min(float64(p.in.plan.Rows), mostConcurrency)
+	case Speedup:
+		if p.in.plan.DurationMS <= 0 && p.in.plan.Turns == 0 {
+			return s, ErrNoRate
+		}
+		low, high, s.Start = 1.0/1024, 1024, 1
+	default:
+		return s, fmt.Errorf("cannot find %q", cfg.Axis)
+	}
+	if s.Low == 0 {
+		s.Low = low
+	}
+	if s.High == 0 {
+		s.High = max(high, s.Low)
+	}
+	if s.Start != 0 {
+		s.Start = min(max(s.Start, s.Low), s.High)
+	}
+	return s, s.Check()
+}
+
+// find searches with one deployment.
+func (p *Planner) find(ctx context.Context, s search.Config, a Axis, d engine.Deployment) (search.Answer, []Prediction, error) {
+	var trials []search.Trial
+	var predictions []Prediction
+	for level, ok := s.Next(trials); ok; level, ok = s.Next(trials) {
+		c, load := Candidate{Deployment: d}, PlanLoad{a, level}
+		if a == Engines {
+			c.Engines, load = int(level), PlanLoad{}
+		}
+		w, err := p.at(ctx, load)
+		if err != nil {
+			return search.Answer{}, nil, err
+		}
+		predicted, err := p.predict(ctx, c, w)
+		if err != nil {
+			return search.Answer{}, nil, err
+		}
+		trials = append(trials, search.Trial{Level: level, Met: predicted.Met})
+		predictions = append(predictions, predicted)
+	}
+	slices.SortFunc(predictions, func(x, y Prediction) int { return cmp.Compare(x.level(a), y.level(a)) })
+	return s.Answer(trials), predictions, nil
+}
