@@ -45,11 +45,16 @@ type LegResult struct {
 // before it, or nil if none was started. A [*ConfigError] reports an invalid
 // configuration.
 func RunSweep(ctx context.Context, cfg SweepConfig) ([]LegResult, error) {
-	s := sweeper{cfg}
 	if cfg.Prompts == 0 && cfg.Axis == Rate && slices.Contains(cfg.Levels, math.Inf(1)) {
 		return nil, wrong("NumPrompts", "is needed with an infinite rate")
 	}
-	legs := cfg.Legs()
+	return RunLegs(ctx, cfg, cfg.Legs())
+}
+
+// RunLegs is [RunSweep] for runs that are not levels of cfg.Sweep, which it ignores.
+// Calls with the same folder and flags continue each other.
+func RunLegs(ctx context.Context, cfg SweepConfig, legs []Leg) ([]LegResult, error) {
+	s := sweeper{cfg}
 	for _, leg := range legs {
 		planned := s.config(leg, attempt{Dir: cfg.Dir})
 		planned.Trace.Path = leg.Name

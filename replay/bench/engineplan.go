@@ -1,0 +1,168 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"moontide/trace"
+)
+
+// EngineRun is a run of a plan whose runs together identify the costs of an engine.
+// All of its prompts are different.
+type EngineRun struct {
+	Leg
+	ISL, OSL int
+	// Spread is the share by which the lengths of requests differ from ISL and OSL, up
+	// and down.
+	Spread float64
+	// Shows names what the run identifies.
+	Shows string
+	// HeldOut marks a run to compare with the prediction instead of fitting it.
+	HeldOut  bool
+	Expected time.Duration
+}
+
+// EngineLimits bounds the runs of a plan.
+type EngineLimits struct {
+	ISL         int // longest prompt
+	Concurrency int // most requests in flight
+	KVTokens    int // size of the KV cache of all engines in tokens; 0 is unknown
+	Budget      time.Duration
+}
+
+// EngineProbe is what the runs of [ProbeRuns] measured.
+type EngineProbe struct {
+	ShortTTFT, LongTTFT time.Duration // of one request at a time, with shortISL and the longest prompt
+	TPOT, BatchTPOT     time.Duration // with one request and probeBatch requests in flight
+}
+
+const (
+	shortISL   = 64
+	probeBatch = 16
+	probeOSL   = 16
+	fewTokens  = 4 // OSL of runs about prompts
+	// perRun is the time of a run without its requests: connecting, probing, reports.
+	perRun = 2 * time.Second
+)
+
+// ProbeRuns returns the short runs that a plan is made from, in the order of the
+// fields of [EngineProbe].
+func ProbeRuns(l EngineLimits) []EngineRun {
+	return []EngineRun{
+		engineRun("probe-short", shortISL, probeOSL, 1, 3),
+		engineRun("probe-long", l.ISL, fewTokens, 1, 2),
+		engineRun("probe-batch", shortISL, probeOSL, min(probeBatch, l.Concurrency), 2*min(probeBatch, l.Concurrency)),
+	}
+}
+
+func engineRun(name string, isl, osl, concurrency, prompts int) EngineRun {
+	return EngineRun{ISL: isl, OSL: osl, Leg: Leg{Name: name, Axis: Concurrency, Level: float64(concurrency), Prompts: prompts, MaxConcurrency: concurrency}}
+}
+
+// Requests returns the requests of the run: the same at each call.
+func (r EngineRun) Requests() trace.Requests {
+	return func(yield func(trace.Request, error) bool) {
+		next := uint64(1)
+		for i := range r.Prompts {
+			// Multiples of the golden ratio are evenly spread, in an order without pattern.
+			_, at := math.Modf(float64(i) * math.Phi)
+			lengthen := func(n int, at float64) int { return max(1, int(math.Round(float64(n)*(1+r.Spread*(2*at-1))))) }
+			_, other := math.Modf(at + 0.5)
+			row := trace.Request{Timestamp: trace.Some(0.0), InputLength: lengthen(r.ISL, at), OutputLength: lengthen(r.OSL, other)}
+			for range (row.InputLength + engineRunBlock - 1) / engineRunBlock {
+				row.HashIDs = append(row.HashIDs, next)
+				next++
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+// engineRunBlock is the block size of the runs' traces in tokens.
+const engineRunBlock = 512
+
+// Trace returns the trace of the run.
+func (r EngineRun) Trace() Trace {
+	return Trace{Name: r.Name + ".jsonl", Requests: r.Requests(), BlockSize: engineRunBlock}
+}
+
+// planSizes lists sizes of plans, best first: the OSL of runs about decoding, how many
+// times each slot is used, and the most requests in flight.
+var planSizes = []struct{ osl, rounds, concurrency int }{
+	{512, 4, 1 << 20}, {256, 4, 1 << 20}, {256, 3, 1 << 20}, {128, 3, 1 << 20}, {128, 2, 1 << 20}, {64, 2, 1 << 20},
+	{128, 2, 64}, {64, 2, 64}, {64, 2, 32}, {32, 2, 32}, {32, 2, 16}, {32, 2, 8},
+}
+
+// PlanEngineRuns plans the runs that identify the costs of an engine: single requests
+// of three prompt lengths for the cost of prompts and the latency, a sweep of long
+// answers for the decode table, two context lengths at a high batch, a saturated run
+// of long prompts, and one run to hold out. The sizes are the largest whose expected
+// time is within the budget.
+func PlanEngineRuns(p EngineProbe, l EngineLimits) ([]EngineRun, error) {
+	if l.ISL < 4*shortISL || l.Concurrency < 4 {
+		return nil, fmt.Errorf("planning runs: prompts of %d tokens and %d requests in flight are too few: at least %d and 4", l.ISL, l.Concurrency, 4*shortISL)
+	}
+	var expected time.Duration
+	for _, size := range planSizes {
+		runs := l.runs(size.osl, size.rounds, min(l.Concurrency, size.concurrency))
+		expected = 0
+		for i := range runs {
+			runs[i].Expected = p.expected(runs[i], l.ISL)
+			expected += runs[i].Expected
+		}
+		if expected <= l.Budget {
+			return runs, nil
+		}
+	}
+	return nil, fmt.Errorf("planning runs: the smallest plan takes about %v, more than the budget of %v", expected.Round(time.Second), l.Budget)
+}
+
+// inFlight returns how many requests of some length the KV cache holds, at most n.
+func (l EngineLimits) inFlight(n, tokens int) int {
+	if l.KVTokens > 0 {
+		n = min(n, l.KVTokens*9/10/tokens)
+	}
+	return max(n, 1)
+}
+
+// runs returns the plan of one size.
+func (l EngineLimits) runs(osl, rounds, most int) []EngineRun {
+	shown := func(shows string, r EngineRun) EngineRun {
+		r.Shows = shows
+		return r
+	}
+	middle := int(math.Sqrt(shortISL * float64(l.ISL)))
+	runs := []EngineRun{
+		shown("prefill cost", engineRun("prompt-long", l.ISL, fewTokens, 1, 4)),
+		shown("request latency, prefill cost", engineRun("prompt-middle", middle, fewTokens, 1, 6)),
+	}
+	most = l.inFlight(most, shortISL+osl)
+	levels := slices.DeleteFunc([]int{1, 2, 8, 32}, func(n int) bool { return n >= most })
+	for _, n := range append(levels, most) {
+		runs = append(runs, shown("decode time of a batch", engineRun(fmt.Sprintf("decode-%d", n), shortISL, osl, n, max(rounds*n, 4))))
+	}
+	n := min(l.inFlight(most, l.ISL+osl), 32)
+	crowd := min(n, 16)
+	runs = append(runs,
+		shown("context cost", engineRun(fmt.Sprintf("context-%d", n), l.ISL, osl, n, rounds*n)),
+		shown("saturated prefill", engineRun(fmt.Sprintf("prompts-%d", crowd), l.ISL, fewTokens, crowd, rounds*crowd)))
+	held := l.inFlight(max(2, int(math.Sqrt(float64(most)))), 2*(middle+osl))
+	last := shown("held out", engineRun("held-out", middle, osl, held, max(rounds*held, 10)))
+	last.Spread, last.HeldOut = 0.5, true
+	return append(runs, last)
+}
+
+// expected estimates the time of a run: prompts one after another, then tokens at the
+// batch's TPOT, which grows in proportion beyond the probed batch.
+func (p EngineProbe) expected(r EngineRun, long int) time.Duration {
+	perToken := float64(max(p.LongTTFT-p.ShortTTFT, 0)) / float64(long-shortISL)
+	prompt := float64(p.ShortTTFT) + perToken*float64(r.ISL-shortISL)
+	slope := float64(max(p.BatchTPOT-p.TPOT, 0)) / (probeBatch - 1)
+	token := float64(p.TPOT) + slope*float64(r.MaxConcurrency-1)
+	rounds := float64(r.Prompts) / float64(r.MaxConcurrency)
+	return perRun + time.Duration(float64(r.Prompts)*max(prompt, 0)+rounds*float64(r.OSL)*token)
+}
