@@ -1,0 +1,175 @@
+package enginefile
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"moontide/replay/sim/engine"
+	"moontide/trace/atomicfile"
+)
+
+// File is an engine file.
+type File struct {
+	Name   string // base name of the file that was read
+	SHA256 string // of its bytes
+	Fit    *Fit   // nil if the costs were not fitted
+
+	deployment engine.Deployment
+}
+
+// New returns a file with a deployment that was not fitted.
+func New(d engine.Deployment) *File { return &File{deployment: clone(d)} }
+
+// Deployment returns the deployment.
+func (f *File) Deployment() engine.Deployment { return clone(f.deployment) }
+
+// clone returns a copy that shares nothing with d.
+func clone(d engine.Deployment) engine.Deployment {
+	d.Engine.Costs.Decode = append(engine.DecodeTable(nil), d.Engine.Costs.Decode...)
+	if d.DecodeEngine != nil {
+		decode := *d.DecodeEngine
+		decode.Costs.Decode = append(engine.DecodeTable(nil), decode.Costs.Decode...)
+		d.DecodeEngine = &decode
+	}
+	return d
+}
+
+const (
+	fileFormat  = "moontide engine"
+	fileVersion = 1
+	maxFileSize = 4 << 20
+)
+
+// content is the JSON of a file.
+type content struct {
+	Format       string   `json:"format"`
+	Version      int      `json:"version"`
+	Deployment   settings `json:"deployment"`
+	Engine       settings `json:"engine"`
+	DecodeEngine settings `json:"decode-engine,omitempty"`
+	Fit          *Fit     `json:"fit,omitempty"`
+}
+
+// Read reads the file at path, which may come from an untrusted source. Errors name
+// the path and the key.
+func Read(path string) (*File, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading engine file: %w", err)
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, maxFileSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading engine file: %w", err)
+	}
+	f, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("engine file %s: %w", path, err)
+	}
+	f.Name = filepath.Base(path)
+	return f, nil
+}
+
+// Parse parses the content of a file.
+func Parse(text []byte) (*File, error) {
+	if len(text) > maxFileSize {
+		return nil, fmt.Errorf("more than %d bytes", maxFileSize)
+	}
+	var c content
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&c); err != nil {
+		return nil, jsonError(err, text)
+	}
+	if _, err := in.Token(); err != io.EOF {
+		return nil, errors.New("text after the JSON object")
+	}
+	switch {
+	case c.Format != fileFormat:
+		return nil, fmt.Errorf("format: %.40q is not %q: this is no engine file", c.Format, fileFormat)
+	case c.Version != fileVersion:
+		return nil, fmt.Errorf("version: %d is not known, only %d", c.Version, fileVersion)
+	}
+	digest := sha256.Sum256(text)
+	f := &File{Fit: c.Fit, SHA256: hex.EncodeToString(digest[:])}
+	var err error
+	if f.deployment, err = c.deployment(); err != nil {
+		return nil, err
+	}
+	if err := f.deployment.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Fit != nil {
+		if err := c.Fit.check(&f.deployment); err != nil {
+			return nil, fmt.Errorf("fit: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// jsonError rephrases an error of encoding/json.
+func jsonError(err error, text []byte) error {
+	var syntax *json.SyntaxError
+	var mistyped *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("line %d is not JSON: %s", 1+bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n")), syntax)
+	case errors.As(err, &mistyped):
+		return fmt.Errorf("%s: a %s instead of a %s", cmp.Or(mistyped.Field, "the file"), mistyped.Value, kindOf(mistyped))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the JSON is incomplete")
+	}
+	return errors.New(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "unknown field", "unknown key"), "json: "))
+}
+
+func kindOf(err *json.UnmarshalTypeError) string {
+	switch kind := err.Type.Kind().String(); kind {
+	case "int", "float64":
+		return "number"
+	case "struct", "map":
+		return "object"
+	case "slice":
+		return "list"
+	default:
+		return kind
+	}
+}
+
+// WriteTo writes the file.
+func (f *File) WriteTo(w io.Writer) (int64, error) {
+	c := contentOf(&f.deployment)
+	c.Fit = f.Fit
+	b := &bytes.Buffer{}
+	out := json.NewEncoder(b)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	if err := out.Encode(c); err != nil {
+		return 0, fmt.Errorf("writing engine file: %w", err)
+	}
+	return b.WriteTo(w)
+}
+
+// Write writes the file at path, completely or not at all.
+func (f *File) Write(path string) error {
+	out, err := atomicfile.Create(path)
+	if err != nil {
+		return fmt.Errorf("writing engine file: %w", err)
+	}
+	defer out.Discard()
+	if _, err := f.WriteTo(out); err != nil {
+		return err
+	}
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("writing engine file: %w", err)
+	}
+	return nil
+}

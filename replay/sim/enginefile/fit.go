@@ -1,0 +1,124 @@
+package enginefile
+
+import (
+	"fmt"
+	"math"
+
+	"moontide/replay/sim/engine"
+)
+
+// Fit says how well the costs are known, and from what.
+type Fit struct {
+	// Estimates are the fitted parameters; their values are in the sections above.
+	Estimates []Estimate `json:"estimates"`
+	// Covariance is that of the natural logarithms of the estimates, in their order.
+	Covariance [][]float64 `json:"covariance"`
+	Range      Range       `json:"range"` // of loads that were fitted
+	Errors     []Errors    `json:"errors"`
+	Provenance Provenance  `json:"provenance"`
+	Notes      []string    `json:"notes"` // assumptions and warnings
+}
+
+// Estimate is a fitted parameter.
+type Estimate struct {
+	// Parameter is a setting, such as "step-base" or "decode-engine.step-base", or the
+	// additional time of an entry of a decode table, such as "decode-table.8".
+	Parameter string  `json:"parameter"`
+	Unit      string  `json:"unit"` // of Low and High
+	Low       float64 `json:"low"`  // of the 95 % interval
+	High      float64 `json:"high"`
+	// Identified is false if the measurements hardly depend on the parameter.
+	Identified bool `json:"identified"`
+}
+
+// Range is a range of loads. An interval of 0 is unknown.
+type Range struct {
+	ISL         Interval `json:"isl"`         // tokens of a prompt
+	OSL         Interval `json:"osl"`         // tokens of an answer
+	Concurrency Interval `json:"concurrency"` // requests in flight
+	Running     Interval `json:"running"`     // sequences running on an engine
+}
+
+// Interval is a range of integers, both ends included.
+type Interval struct {
+	Low  int `json:"low"`
+	High int `json:"high"`
+}
+
+// Errors summarises the errors of the prediction of a metric, as shares of the measured
+// values.
+type Errors struct {
+	Metric  string  `json:"metric"`
+	HeldOut bool    `json:"held_out"` // of measurements that were not fitted
+	Rows    int     `json:"rows"`
+	Median  float64 `json:"median"`
+	P90     float64 `json:"p90"`
+	Max     float64 `json:"max"`
+}
+
+// Provenance is what a fit was made from.
+type Provenance struct {
+	Version  string   `json:"version"` // of the program
+	Sources  []Source `json:"sources"`
+	Model    string   `json:"model,omitempty"`  // that was served
+	Server   string   `json:"server,omitempty"` // such as vllm
+	Fitted   int      `json:"fitted"`           // measurements
+	HeldOut  int      `json:"held_out"`
+	Excluded int      `json:"excluded"` // by the screening
+}
+
+// Source is a file or run folder.
+type Source struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+const maxEstimates = 256
+
+// check returns the first error.
+func (f *Fit) check(d *engine.Deployment) error {
+	n := len(f.Estimates)
+	if n > maxEstimates {
+		return fmt.Errorf("estimates: %d; at most %d", n, maxEstimates)
+	}
+	names := map[string]bool{}
+	scaleTimes(d, func(name string) float64 {
+		names[name] = true
+		return 1
+	})
+	for i, e := range f.Estimates {
+		if !names[e.Parameter] {
+			return fmt.Errorf("estimates[%d].parameter: %.60q is no time of this deployment", i, e.Parameter)
+		}
+		if e.Low < 0 || e.High < e.Low {
+			return fmt.Errorf("estimates[%d]: low %v and high %v are not an interval of times", i, e.Low, e.High)
+		}
+	}
+	if len(f.Covariance) != n {
+		return fmt.Errorf("covariance: %d rows of %d estimates", len(f.Covariance), n)
+	}
+	for i, row := range f.Covariance {
+		if len(row) != n {
+			return fmt.Errorf("covariance[%d]: %d values of %d estimates", i, len(row), n)
+		}
+		for j, v := range row {
+			if mirror := f.Covariance[j]; len(mirror) == n && math.Abs(v-mirror[i]) > 1e-4*math.Abs(v)+1e-12 {
+				return fmt.Errorf("covariance[%d][%d]: %v is not symmetric to %v", i, j, v, mirror[i])
+			}
+		}
+		if row[i] < 0 {
+			return fmt.Errorf("covariance[%d][%d]: a negative variance: %v", i, i, row[i])
+		}
+	}
+	for _, r := range f.Range.intervals() {
+		if r.Low < 0 || r.High < r.Low {
+			return fmt.Errorf("range.%s: low %d and high %d are not an interval", r.key, r.Low, r.High)
+		}
+	}
+	for i, e := range f.Errors {
+		if e.Rows < 0 || e.Median < 0 || e.P90 < 0 || e.Max < 0 {
+			return fmt.Errorf("errors[%d]: a negative number", i)
+		}
+	}
+	return nil
+}
