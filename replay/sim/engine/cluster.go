@@ -80,7 +80,7 @@ func (c *Cluster) Submit(now time.Duration, r *Request) error {
 
 // enter passes a request to the router.
 func (c *Cluster) enter(now time.Duration, r *Request) {
-	e := c.front.pick(r)
+	e := c.front.pick(now, r)
 	e.accept(now, r)
 	e.changed()
 }
@@ -218,7 +218,7 @@ func (c *Cluster) endTransfers(now time.Duration, events []Event) []Event {
 		from.transferred(now, t.r)
 		from.changed()
 		t.r.until, t.r.computed = t.r.Output, t.r.Prompt.tokens
-		to := c.decode.pick(t.r)
+		to := c.decode.pick(now, t.r)
 		to.accept(now, t.r)
 		to.changed()
 	}
@@ -239,7 +239,7 @@ func (c *Cluster) Stats() (all Stats) {
 func (c *Cluster) EachStats() (each []Stats) {
 	inTransfer := 0
 	for _, e := range c.front.engines {
-		each = append(each, e.state())
+		each = append(each, e.state(c.now))
 		inTransfer += e.transferring
 	}
 	each[0].Waiting += c.arriving.len()
@@ -247,7 +247,7 @@ func (c *Cluster) EachStats() (each []Stats) {
 		return each
 	}
 	for _, e := range c.decode.engines {
-		each = append(each, e.state())
+		each = append(each, e.state(c.now))
 	}
 	each[len(c.front.engines)].Waiting += inTransfer
 	return each

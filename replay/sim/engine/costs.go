@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // Costs determines the time of a step, which is the sum of its parts:
 //
@@ -68,14 +65,4 @@ func times(n int, c Cost) Cost {
 		return most
 	}
 	return Cost(n) * c
-}
-
-// clock turns the costs of successive steps into times without losing the parts
-// below a nanosecond.
-type clock struct{ rest Cost }
-
-func (k *clock) spend(c Cost) time.Duration {
-	c += k.rest
-	k.rest = c % Nanosecond
-	return time.Duration(c / Nanosecond)
 }

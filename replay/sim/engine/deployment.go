@@ -150,6 +150,26 @@ func (d Deployment) New() (*Cluster, error) {
 	return c, err
 }
 
+// NewCoarse is like New without [Token] events: the first and last tokens and
+// preemptions are the same, at the same times, but steps between them that differ
+// in nothing but the length of the contexts are computed at once, which makes
+// long answers cheap. With [Config.PhasedTPOT] it is like New.
+func (d Deployment) NewCoarse() (*Cluster, error) {
+	c, err := d.New()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range []*pool{c.front, c.decode} {
+		if p == nil {
+			continue
+		}
+		for _, e := range p.engines {
+			e.coarse = e.cfg.PhasedTPOT == 0
+		}
+	}
+	return c, nil
+}
+
 // decodeEngine returns the configuration of decode engines.
 func (d *Deployment) decodeEngine() Config {
 	if d.DecodeEngine != nil {

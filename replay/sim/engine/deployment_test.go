@@ -354,7 +354,7 @@ func TestDeploymentInWords(t *testing.T) {
 // stats sums the statistics of all engines of a pool.
 func (p *pool) stats() (s Stats) {
 	for _, e := range p.engines {
-		s.add(e.state())
+		s.add(e.state(0))
 	}
 	return s
 }

@@ -20,8 +20,10 @@ type oneEngine struct {
 	stepping bool
 	stepEnd  time.Duration // of the current step
 	free     time.Duration // when the next step may begin
-	clock    clock
-	stalled  bool // nothing to schedule until something changes
+	rest     Cost          // of the steps so far, below a nanosecond
+	coarse   bool          // reports no Token events
+	leap     leap          // the steps until stepEnd
+	stalled  bool          // nothing to schedule until something changes
 
 	// prefillOnly engines keep the blocks of requests until they are
 	// transferred.
@@ -76,6 +78,7 @@ func (e *oneEngine) fits(prompt, output int) error {
 // accept queues a new request, or one with its prompt computed by a prefill
 // engine.
 func (e *oneEngine) accept(now time.Duration, r *Request) {
+	e.settle(now)
 	e.wake(now)
 	r.state, r.engine, r.blocks = waiting, e, e.knownBlocks(r)
 	if r.generated == 0 {
@@ -111,6 +114,7 @@ func (e *oneEngine) wake(now time.Duration) {
 }
 
 func (e *oneEngine) cancel(now time.Duration, r *Request) {
+	e.settle(now)
 	switch r.state {
 	case waiting:
 		e.queue.remove(func(other *Request) bool { return other == r })
@@ -185,7 +189,9 @@ func (e *oneEngine) process(at time.Duration, events []Event) []Event {
 	return e.phasedToken(events)
 }
 
-func (e *oneEngine) state() Stats {
+func (e *oneEngine) state(now time.Duration) Stats {
+	e.settle(now)
+	e.changed()
 	s := e.stats
 	s.Waiting, s.Running = e.queue.len(), len(e.running)+e.phased.len()
 	s.KVBlocks, s.KVUsed = e.cfg.KVBlocks, e.cfg.KVBlocks-e.kv.free

@@ -240,7 +240,7 @@ func checkCounts(t rapid.TB, e *oneEngine) {
 // checkIdle checks that an engine has nothing left of any request.
 func checkIdle(t rapid.TB, e *oneEngine) {
 	checkCounts(t, e)
-	if s := e.state(); s.KVUsed != 0 || s.Running != 0 || s.Waiting != 0 || e.backlog != 0 || e.inFlight() != 0 {
+	if s := e.state(0); s.KVUsed != 0 || s.Running != 0 || s.Waiting != 0 || e.backlog != 0 || e.inFlight() != 0 {
 		t.Fatalf("idle with %+v, backlog %d, in flight %d", s, e.backlog, e.inFlight())
 	}
 }
@@ -254,7 +254,7 @@ type computed struct {
 }
 
 func (c *computed) look() {
-	if s := c.e.state(); s.Steps == c.steps {
+	if s := c.e.state(0); s.Steps == c.steps {
 		return
 	}
 	c.steps++

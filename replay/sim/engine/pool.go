@@ -31,7 +31,7 @@ func newPool(cfg Config, n int, policy routing.Policy, seed uint64) (*pool, erro
 }
 
 // pick returns the engine for a request.
-func (p *pool) pick(r *Request) *oneEngine {
+func (p *pool) pick(now time.Duration, r *Request) *oneEngine {
 	if len(p.engines) == 1 {
 		return p.engines[0]
 	}
@@ -40,8 +40,11 @@ func (p *pool) pick(r *Request) *oneEngine {
 		return routing.Load{Requests: p.engines[i].inFlight(), Tokens: p.engines[i].backlog}
 	}
 	cached := func(i int) int {
-		hits, _ := p.engines[i].kv.lookUp(p.engines[i].reusable(r))
-		return hits * p.engines[i].cfg.BlockSize
+		e := p.engines[i]
+		e.settle(now)
+		e.changed()
+		hits, _ := e.kv.lookUp(e.reusable(r))
+		return hits * e.cfg.BlockSize
 	}
 	return p.engines[p.router.Pick(request, load, cached)]
 }

@@ -16,11 +16,7 @@ func (e *oneEngine) beginStep() {
 		e.stalled = true
 		return
 	}
-	took := e.clock.spend(e.cfg.Costs.of(b))
-	e.stepping, e.stepEnd = true, e.free+took
-	e.stats.Steps++
-	e.stats.Busy += took
-	e.stats.PrefillTokens += b.prefill
+	e.beginLeap(b, !preempted)
 }
 
 // scheduleRunning schedules one token of every decoding sequence, and the rest
@@ -159,6 +155,9 @@ func (e *oneEngine) run(r *Request, computed int) {
 
 // finishStep ends the current step.
 func (e *oneEngine) finishStep(events []Event) []Event {
+	if e.leap.steps > 1 {
+		e.endLeap(e.leap.steps)
+	}
 	e.stepping, e.free = false, e.stepEnd
 	staying := e.running[:0]
 	for _, r := range e.running {
@@ -196,7 +195,9 @@ func (e *oneEngine) generate(r *Request, at time.Duration, events []Event) []Eve
 	}
 	r.generated++
 	e.stats.GeneratedTokens++
-	events = append(events, Event{r, kind, at})
+	if kind == First || !e.coarse {
+		events = append(events, Event{r, kind, at})
+	}
 	if r.generated < r.until {
 		return events
 	}
