@@ -22,12 +22,16 @@ type Band struct {
 	Name      string
 	Pairs     int
 	Latencies []BandLatency // TTFT, TPOT and E2EL
+	// Share is the band's share in the absolute differences of TTFT and decode time,
+	// summed over all pairs.
+	Share float64
 }
 
 // BandLatency is the difference of a latency within a band.
 type BandLatency struct {
 	Latency  run.Latency
 	Count    int                 // pairs that have the latency
+	A, B     float64             // means in the band
 	Mean     float64             // mean difference B - A in the band
 	Interval trace.Opt[Interval] // of Mean
 	Adds     float64             // contribution to the mean difference of all pairs
@@ -43,18 +47,41 @@ type property struct {
 	bands  []string
 	bounds []float64
 	of     func(p *pair) trace.Opt[float64]
+	limits []float64 // upper limits of all bands but the last, if they are quantiles
+}
+
+// band returns the band of a pair, -1 if the property is unknown.
+func (by property) band(p *pair) int {
+	value := by.of(p)
+	if !value.Set {
+		return -1
+	}
+	band := 0
+	for band < len(by.bounds) && value.Value >= by.bounds[band] {
+		band++
+	}
+	return band
+}
+
+func (p pairs) properties() []property {
+	return []property{
+		promptLengths(),
+		turns(),
+		{
+			name: "cached share of the prompt in A", bands: []string{"0 %", "above 0 to 25 %", "25 to 50 %", "50 to 75 %", "75 to 100 %"},
+			bounds: []float64{math.SmallestNonzeroFloat64, 0.25, 0.5, 0.75}, of: func(p *pair) trace.Opt[float64] { return p.a.cached.value() },
+		},
+		{
+			name: "change of the cached share", bands: []string{"B cached less", "within 1 point", "B cached more"},
+			bounds: []float64{-0.01, math.Nextafter(0.01, 1)}, of: (*pair).cachedChange,
+		},
+		p.times(),
+	}
 }
 
 // attributions omits properties with a single band.
-func (p pairs) attributions(draws []weights) (all []Attribution) {
-	cached := func(p *pair) trace.Opt[float64] { return p.a.cached.value() }
-	for _, by := range []property{
-		promptLengths(),
-		turns(),
-		{"cached share of the prompt in A", []string{"0 %", "above 0 to 25 %", "25 to 50 %", "50 to 75 %", "75 to 100 %"}, []float64{math.SmallestNonzeroFloat64, 0.25, 0.5, 0.75}, cached},
-		{"change of the cached share", []string{"B cached less", "within 1 point", "B cached more"}, []float64{-0.01, math.Nextafter(0.01, 1)}, (*pair).cachedChange},
-		p.times(),
-	} {
+func (p pairs) attributions(properties []property, draws []weights) (all []Attribution) {
+	for _, by := range properties {
 		a := Attribution{By: by.name}
 		for _, band := range p.divide(by, draws) {
 			if band.Pairs > 0 {
@@ -72,20 +99,18 @@ func (p pairs) attributions(draws []weights) (all []Attribution) {
 // band may cover only part of the run.
 func (p pairs) divide(by property, draws []weights) []Band {
 	bands, inBand := make([]Band, len(by.bands)), make([][]*pair, len(by.bands))
+	total := 0.0
 	for i := range p.pairs {
 		both := &p.pairs[i]
-		value := by.of(both)
-		if !value.Set {
-			continue
+		if band := by.band(both); band >= 0 {
+			inBand[band] = append(inBand[band], both)
+			size := both.phaseErrors()
+			bands[band].Share += size[UntilFirstToken] + size[Decode]
+			total += size[UntilFirstToken] + size[Decode]
 		}
-		band := 0
-		for band < len(by.bounds) && value.Value >= by.bounds[band] {
-			band++
-		}
-		inBand[band] = append(inBand[band], both)
 	}
 	inParallel(len(bands), func(i int) {
-		bands[i] = Band{Name: by.bands[i], Pairs: len(inBand[i])}
+		bands[i].Name, bands[i].Pairs, bands[i].Share = by.bands[i], len(inBand[i]), share(bands[i].Share, total)
 		for k := range pairedLatencies {
 			bands[i].Latencies = append(bands[i].Latencies, p.bandLatency(inBand[i], k, draws))
 		}
@@ -109,12 +134,15 @@ func (p pairs) bandLatency(some []*pair, k int, draws []weights) BandLatency {
 	var own, ofRun sums // stretches of the band, and of the run
 	for i, both := range some {
 		if d := both.difference(k); d.Set {
+			l.A += both.a.latencies[k].value().Value
+			l.B += both.b.latencies[k].value().Value
 			own.add(uint8(i*stretches/len(some)), d.Value)
 			ofRun.add(both.stretch, d.Value)
 			l.Count++
 		}
 	}
 	if l.Count > 0 {
+		l.A, l.B = l.A/float64(l.Count), l.B/float64(l.Count)
 		l.Mean = own.mean(&once)
 		// In a growing queue, a band also includes delays accumulated before it.
 		s := statistic{of: own.mean, known: own.known(), knownRising: own.known(), parts: ofRun.meanParts}

@@ -35,6 +35,9 @@ type Comparison struct {
 	// kind of request. Both are empty unless the sides are paired.
 	Requests     []Requests
 	Attributions []Attribution
+	// Prediction is set if the sides are paired and only one of them is simulated. The
+	// Attributions are then by load and by what the server had to compute.
+	Prediction *Prediction
 	// Pairs is the number of rows completed on both sides; OnlyA and OnlyB are on
 	// one.
 	Pairs, OnlyA, OnlyB int
@@ -168,7 +171,17 @@ func Of(a, b []*Run, opts Options) *Comparison {
 		p := pairsOf(sideA, sideB)
 		c.Pairs, c.OnlyA, c.OnlyB = len(p.pairs), p.onlyA, p.onlyB
 		c.Requests = p.differences(draws)
-		c.Attributions = p.attributions(draws)
+		properties := p.properties()
+		if ofB, ok := predicts(a, b); ok && c.Pairs > 0 {
+			measured, predicted := sideA, sideB
+			if !ofB {
+				measured, predicted = sideB, sideA
+			}
+			model := &compared{p, ofB}
+			properties = model.properties()
+			c.Prediction = model.prediction(measured, predicted, draws)
+		}
+		c.Attributions = p.attributions(properties, draws)
 	}
 	return c
 }

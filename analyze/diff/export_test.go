@@ -41,3 +41,12 @@ func DifferencesOf(a, b *Run, opts Options) (all []Difference) {
 	}
 	return all
 }
+
+// InFlightAt returns the number of requests in flight just after a time.
+func InFlightAt(spans [][2]time.Duration, at time.Duration) int {
+	var requests []request
+	for _, s := range spans {
+		requests = append(requests, request{Timing: run.Timing{Sent: s[0], WasSent: true}, end: s[1]})
+	}
+	return inFlightOf(requests).at(at)
+}

@@ -17,7 +17,14 @@ type Requests struct {
 	// MedianInterval is for the median of the differences.
 	MedianInterval trace.Opt[Interval]
 	Lower, Higher  int // requests whose latency is lower or higher in B
+	// Points are the latencies of up to 4,096 pairs, evenly spaced in the trace.
+	Points []Point
 }
+
+// Point is a request's latency on both sides.
+type Point struct{ A, B float64 }
+
+const maxPoints = 4096
 
 var pairedLatencies = [3]run.Latency{run.TTFT, run.TPOT, run.E2EL}
 
@@ -32,9 +39,12 @@ type pair struct {
 
 // rowMeans holds the means of a row over the runs of a side.
 type rowMeans struct {
-	completed bool // in any run
-	cached    mean // share of the prompt
-	latencies [len(pairedLatencies)]mean
+	completed      bool // in any run
+	cached         mean // share of the prompt
+	cachedTokens   mean
+	uncachedTokens mean
+	inFlight       mean // when it was sent, including itself
+	latencies      [len(pairedLatencies)]mean
 }
 
 func (p *pair) difference(k int) trace.Opt[float64] {
@@ -58,7 +68,11 @@ func pairsOf(a, b side) (p pairs) {
 	}
 	all := make([]pair, len(a.rows))
 	collect := func(s side, of func(p *pair) *rowMeans) {
-		s.each(func(_ *Run, q *request, index int) {
+		loads := map[*Run]inFlight{}
+		for _, r := range s.runs {
+			loads[r] = inFlightOf(r.requests)
+		}
+		s.each(func(r *Run, q *request, index int) {
 			if !q.measured {
 				return
 			}
@@ -69,6 +83,9 @@ func pairsOf(a, b side) (p pairs) {
 			}
 			m.completed = true
 			m.cached.add(q.cachedShare())
+			m.cachedTokens.add(trace.Opt[float64]{Value: float64(q.cached), Set: q.cachedKnown})
+			m.uncachedTokens.add(trace.Opt[float64]{Value: float64(q.input - q.cached), Set: q.cachedKnown})
+			m.inFlight.add(trace.Some(float64(loads[r].at(q.Sent))))
 			for k, l := range pairedLatencies {
 				m.latencies[k].add(q.latency(l))
 			}
@@ -93,10 +110,14 @@ func (p pairs) differences(draws []weights) []Requests {
 	inParallel(len(all), func(k int) {
 		r := Requests{Latency: pairedLatencies[k]}
 		var items []item
+		step := (len(p.pairs) + maxPoints - 1) / maxPoints
 		for i := range p.pairs {
 			d := p.pairs[i].difference(k)
 			if !d.Set {
 				continue
+			}
+			if i%step == 0 {
+				r.Points = append(r.Points, Point{p.pairs[i].a.latencies[k].value().Value, p.pairs[i].b.latencies[k].value().Value})
 			}
 			items = append(items, item{d.Value, p.pairs[i].stretch})
 			if d.Value < 0 {

@@ -33,6 +33,7 @@ func (c Diff) Document() *doc.Document {
 	d := doc.New("RUN COMPARISON", "A: "+c.NameA+"; B: "+c.NameB)
 	c.runs(d)
 	c.changes(d.Section("What was changed"))
+	c.prediction(d)
 	c.differences(d.Section("Differences"))
 	c.requests(d.Section("Request by request"))
 	c.origins(d)
@@ -235,10 +236,13 @@ func (c Diff) requests(s *doc.Section) {
 		}
 	}
 	s.Table(t)
+	for _, f := range c.scatters() {
+		s.Figure(f)
+	}
 }
 
 func (c Diff) origins(d *doc.Document) {
-	if len(c.Attributions) == 0 {
+	if len(c.Attributions) == 0 || c.Prediction != nil {
 		return
 	}
 	s := d.Section("Where the difference comes from")

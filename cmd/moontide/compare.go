@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,9 @@ func compareCommand(std streams, _ stop) *cli.Command {
 		Description: "A and B are run folders, or comma-separated folders of repeated runs: A1,A2,A3 B1,B2,B3. Name\n" +
 			"the sides with old=A new=B. Use three or more runs per side to see run-to-run variation. Runs\n" +
 			"that are INVALID (exit status 3), and runs that are incomplete, of different workloads, or one\n" +
-			"with a warm cache and one without (exit status 1) are not compared without --force.\n\n" + gateHelp + "\n\n" +
+			"with a warm cache and one without (exit status 1) are not compared without --force.\n\n" +
+			"If one side is simulated and the other is a server, it is taken as a prediction: the comparison\n" +
+			"then has the errors of the model by metric, phase, load and prompt length.\n\n" + gateHelp + "\n\n" +
 			"The limits are those of B. A limit with a sign is a change from A to B, with % relative to A:\n" +
 			"--fail-if 'p99_ttft>+5%,output_throughput<-200'. A change that is not significant counts as none;\n" +
 			"a change without a confidence interval counts as is.",
@@ -33,6 +36,8 @@ func compareCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON instead of text"},
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown instead of text"},
 			&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print the differences as CSV instead of text"},
+			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the comparison with figures to `FILE`, a self-contained page"},
+			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot TTFT and TPOT of each request, A against B or measured against predicted, to `FILE`"},
 		),
 		Action: func(c *cli.Context) error { return compareRuns(c, std) },
 	}
@@ -62,7 +67,17 @@ func compareRuns(c *cli.Context, std streams) error {
 		difference, _ := found.Find(gate.Metric.Key)
 		shown.Judgements = append(shown.Judgements, diff.Judge(gate, difference))
 	}
-	if err := printDocument(std, asked.form, shown.Document(), shown.JSON); err != nil {
+	if asked.files.path("png") != "" && found.Pairs == 0 {
+		return fmt.Errorf("plotting %s: the sides have no request in common that was completed on both", asked.files.path("png"))
+	}
+	printed, err := asked.files.write(std, map[string]func(io.Writer) error{
+		"html": func(w io.Writer) error { return shown.Document().WriteHTML(w) },
+		"png":  shown.PNG,
+	})
+	if err == nil && !printed {
+		err = printDocument(std, asked.form, shown.Document(), shown.JSON)
+	}
+	if err != nil {
 		return err
 	}
 	return failedGates("", shown.Judgements)
@@ -72,6 +87,7 @@ func compareRuns(c *cli.Context, std streams) error {
 type comparison struct {
 	sides      [2]comparedSide
 	form       string
+	files      outputFiles
 	gates      []run.Gate
 	metrics    []run.Metric
 	objectives []run.Objective
@@ -94,6 +110,9 @@ func parseCompare(c *cli.Context) (asked comparison, err error) {
 		}
 	}
 	if asked.form, err = chosenForm(c, "json", "markdown", "csv"); err != nil {
+		return asked, err
+	}
+	if asked.files, err = filesOf(c, asked.form, "html", "png"); err != nil {
 		return asked, err
 	}
 	asked.metrics = diff.DefaultMetrics()

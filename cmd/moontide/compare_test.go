@@ -69,6 +69,51 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// A simulated run beside a measured one is a prediction, in all forms; between two
+// simulated ones there is none.
+func TestComparePrediction(t *testing.T) {
+	t.Parallel()
+	dir, measured := t.TempDir(), absolute(t, root+"/traces/runs/prefix")
+	conversation := absolute(t, root+"/traces/conversation.jsonl")
+	for _, routing := range []string{"prefix", "round-robin"} {
+		must(t, dir, "simulate", conversation, "--engines", "2", "--routing", routing, "--out", routing)
+	}
+	var object struct {
+		Prediction *struct {
+			Predicted string
+			Errors    []struct {
+				Metric string
+				Error  float64
+			}
+		}
+	}
+	if text := must(t, dir, "compare", measured, "prefix", "--json"); json.Unmarshal([]byte(text), &object) != nil || object.Prediction == nil || object.Prediction.Predicted != "b" {
+		t.Fatalf("JSON:\n%s", text)
+	}
+	for _, e := range object.Prediction.Errors {
+		if e.Metric == "mean_tpot_ms" && (e.Error < -0.01 || e.Error > 0.01) {
+			t.Errorf("the run's own engines predict mean TPOT with an error of %v", e.Error)
+		}
+	}
+	const title = "Where the model is off"
+	text := must(t, dir, "compare", "prefix", measured, "--html", "page.html", "--png", "points.png")
+	page, err := os.ReadFile(filepath.Join(dir, "page.html"))
+	if err != nil || !strings.Contains(text, title) || !strings.Contains(string(page), title) || !strings.Contains(string(page), "<svg") {
+		t.Errorf("%v\n%s\n%s", err, text, page)
+	}
+	if png, err := os.ReadFile(filepath.Join(dir, "points.png")); err != nil || !strings.HasPrefix(string(png), "\x89PNG") {
+		t.Errorf("PNG: %v, %.8q", err, png)
+	}
+	if text := must(t, dir, "compare", "prefix", "round-robin"); strings.Contains(text, title) {
+		t.Errorf("a simulated run predicts another:\n%s", text)
+	}
+	must(t, dir, "simulate", sample(t), "--out", "other")
+	r := try(t, dir, "", "compare", "prefix", "other", "--force", "--png", "none.png")
+	if r.status != exitFailed || !strings.Contains(r.err, "no request in common") {
+		t.Errorf("a figure of two traces: %+v", r)
+	}
+}
+
 // Every latency in a run's summary can be compared.
 func TestCompareAllOfASummary(t *testing.T) {
 	t.Parallel()

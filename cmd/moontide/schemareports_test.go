@@ -142,10 +142,11 @@ func listOf(file string) func(*testing.T) schemaObject {
 func comparisonSchema(t *testing.T) schemaObject {
 	t.Helper()
 	s := newRunSamples(t)
+	must(t, s.dir, "simulate", absolute(t, root+"/traces/conversation.jsonl"), "--engines", "2", "--routing", "prefix", "--num-gpu-blocks", "3000", "--out", "predicted")
 	texts := s.prints(t, "compare",
 		[]string{s.roundRobin, s.prefix, "--goodput", "ttft:100", "--fail-if", "mean_ttft>1h"},
 		[]string{s.roundRobin + "," + s.prefix, s.prefix + "," + s.roundRobin, "--force"},
-		[]string{s.paced, s.failed, "--force"}, []string{s.failed, s.scraped, "--force"},
+		[]string{s.paced, s.failed, "--force"}, []string{s.failed, s.scraped, "--force"}, []string{"predicted", s.prefix},
 		[]string{s.failed + "," + s.prefix, s.prefix + "," + s.roundRobin, "--force"})
 	return withComment[report.Diff](t, "JSON", (&sampleSchemas{comments: reportComments(t), known: map[string]schemaObject{
 		"a/runs/*/verdict": verdicts(), "b/runs/*/verdict": verdicts(),
