@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -28,9 +29,36 @@ type PlanConfig struct {
 // Candidate is a deployment to predict.
 type Candidate struct {
 	engine.Deployment
+	// Variant tells candidates apart that have the same number of engines, such as
+	// "prefix routing".
+	Variant string
 	// Draws are what the deployment might be instead, as far as its costs are
 	// uncertain.
 	Draws []engine.Deployment
+}
+
+// Total returns the number of engines.
+func (c *Candidate) Total() int {
+	if c.Disaggregated() {
+		return c.Prefill + c.Decode
+	}
+	return max(c.Engines, 1)
+}
+
+// Name returns the number of engines and the variant: "4 engines, prefix routing", or
+// "3P+2D, prefix routing" with 3 engines for prefill and 2 for decode.
+func (c *Candidate) Name() string {
+	name := "1 engine"
+	switch n := c.Total(); {
+	case c.Disaggregated():
+		name = fmt.Sprintf("%dP+%dD", c.Prefill, c.Decode)
+	case n > 1:
+		name = fmt.Sprintf("%d engines", n)
+	}
+	if c.Variant != "" {
+		name += ", " + c.Variant
+	}
+	return name
 }
 
 // Prediction is what a deployment would do with a load.
@@ -40,6 +68,12 @@ type Prediction struct {
 	Forecast
 	// Drawn has a forecast for each of the draws.
 	Drawn []Forecast
+}
+
+// PerEngine returns a throughput divided by the number of engines.
+func (p *Prediction) PerEngine(throughput trace.Opt[float64]) trace.Opt[float64] {
+	throughput.Value /= float64(p.Total())
+	return throughput
 }
 
 // Forecast is the outcome of a simulated run.
@@ -55,6 +89,13 @@ type Forecast struct {
 	PeakConcurrency   int                // most requests in flight
 }
 
+// MeanQueue returns the mean time that a request waited in an engine's queue, in
+// milliseconds.
+func (f *Forecast) MeanQueue() trace.Opt[float64] {
+	n := f.State.Admitted
+	return trace.Opt[float64]{Value: ms(f.State.Queued) / float64(max(n, 1)), Set: n > 0}
+}
+
 // Planner predicts what deployments would do with the requests of a trace, by
 // simulating them in memory. It is safe for concurrent use.
 type Planner struct {
@@ -62,6 +103,12 @@ type Planner struct {
 	in   *input // of rows in memory
 	base *workload
 }
+
+// Notes returns remarks on the trace for a report.
+func (p *Planner) Notes() []string { return p.in.notes }
+
+// Trace returns the name of the trace and its number of requests.
+func (p *Planner) Trace() (name string, requests int) { return p.in.Name, p.in.plan.Rows }
 
 // ErrNoRate reports a trace without a request rate that could be scaled.
 var ErrNoRate = errors.New("all requests arrive at the same time: there is no rate to scale")

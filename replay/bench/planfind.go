@@ -50,7 +50,7 @@ func (f *Found) At(level float64) *Prediction {
 
 func (p *Prediction) level(a Axis) float64 {
 	if a == Engines {
-		return float64(max(p.Engines, 1))
+		return float64(p.Total())
 	}
 	return p.Load.Level
 }

@@ -110,16 +110,21 @@ const (
 )
 
 // ParseLevels parses comma-separated levels such as 1,2,4,8. Concurrencies must
-// be integers; a rate may be inf.
+// be integers, and may be ranges: see [ParseCounts]. A rate may be inf.
 func ParseLevels(axis Axis, text string) ([]float64, error) {
 	var levels []float64
+	if axis == Concurrency {
+		counts, err := ParseCounts(text, mostConcurrency)
+		for _, n := range counts {
+			levels = append(levels, float64(n))
+		}
+		return levels, err
+	}
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
 		level, err := strconv.ParseFloat(part, 64)
 		switch {
-		case axis == Concurrency && !(err == nil && level >= 1 && level <= mostConcurrency && level == math.Trunc(level)):
-			return nil, fmt.Errorf("%q is not a whole number from 1 to %d", part, mostConcurrency)
-		case axis == Rate && !(err == nil && level > 0 && (level <= mostRate || math.IsInf(level, 1))):
+		case !(err == nil && level > 0 && (level <= mostRate || math.IsInf(level, 1))):
 			return nil, fmt.Errorf("%q must be a number above 0 and at most %d, or inf", part, mostRate)
 		case slices.Contains(levels, level):
 			return nil, fmt.Errorf("%s is repeated", part)
@@ -129,6 +134,44 @@ func ParseLevels(axis Axis, text string) ([]float64, error) {
 		levels = append(levels, level)
 	}
 	return levels, nil
+}
+
+// ParseCounts parses comma-separated whole numbers from 1 to most, and ranges of them:
+// 1,2,4, or 1..16, or 4..16..4 with a step.
+func ParseCounts(text string, most int) ([]int, error) {
+	var counts []int
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		low, rest, isRange := strings.Cut(part, "..")
+		high, step, hasStep := strings.Cut(rest, "..")
+		if !isRange {
+			high = low
+		}
+		if !hasStep {
+			step = "1"
+		}
+		var numbers [3]int
+		for i, word := range []string{low, high, step} {
+			n, err := strconv.ParseFloat(strings.TrimSpace(word), 64) // 1e3 is a whole number
+			if !(err == nil && n >= 1 && n <= float64(most) && n == math.Trunc(n)) {
+				return nil, fmt.Errorf("%q is not a whole number from 1 to %d", word, most)
+			}
+			numbers[i] = int(n)
+		}
+		if numbers[0] > numbers[1] {
+			return nil, fmt.Errorf("the range %s is empty", part)
+		}
+		for n := numbers[0]; n <= numbers[1]; n += numbers[2] {
+			switch {
+			case slices.Contains(counts, n):
+				return nil, fmt.Errorf("%d is repeated", n)
+			case len(counts) == mostLevels:
+				return nil, fmt.Errorf("more than %d levels", mostLevels)
+			}
+			counts = append(counts, n)
+		}
+	}
+	return counts, nil
 }
 
 // ParseTargets parses targets, each a URL or label=URL. If there are several,

@@ -258,6 +258,8 @@ func (s *Stats) add(other Stats) {
 	s.Running += other.Running
 	s.KVBlocks += other.KVBlocks
 	s.KVUsed += other.KVUsed
+	s.Admitted += other.Admitted
+	s.Queued += other.Queued
 	s.QueriedTokens += other.QueriedTokens
 	s.HitTokens += other.HitTokens
 	s.PrefillTokens += other.PrefillTokens

@@ -41,6 +41,9 @@ type Stats struct {
 	Waiting, Running int // requests
 	KVBlocks, KVUsed int // total blocks, and blocks used by requests
 
+	Admitted int           // requests that left the queue of their first engine
+	Queued   time.Duration // total time in that queue
+
 	QueriedTokens   int // prompt tokens looked up in the prefix cache
 	HitTokens       int // prompt tokens found in the prefix cache
 	PrefillTokens   int // computed for prompts, including recomputation after preemption
@@ -82,6 +85,7 @@ func (e *oneEngine) accept(now time.Duration, r *Request) {
 	e.wake(now)
 	r.state, r.engine, r.blocks = waiting, e, e.knownBlocks(r)
 	if r.generated == 0 {
+		r.arrived = now
 		hits, _ := e.kv.lookUp(e.reusable(r))
 		e.setBacklog(r, r.known()-max(hits*e.cfg.BlockSize, r.Prompt.cached))
 	}

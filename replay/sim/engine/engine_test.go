@@ -145,6 +145,24 @@ func TestCancelFreesBlocks(t *testing.T) {
 	}
 }
 
+// A request waits from reaching the engine until the step that computes its prompt.
+func TestQueueTime(t *testing.T) {
+	d := Deployment{Engine: Config{MaxSeqs: 1, Costs: Costs{Step: 10 * Millisecond}}, Latency: 3 * ms}
+	c, err := d.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 { // begin at 3, 23 and 43 ms
+		if err := c.Submit(0, &Request{Prompt: promptOf(16, sequence(20, uint64(100*i))...), Output: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Advance(time.Second, nil)
+	if s := c.Stats(); s.Admitted != 3 || s.Queued != 60*ms {
+		t.Errorf("%d requests waited %v, want 3 and 60ms", s.Admitted, s.Queued)
+	}
+}
+
 // Steps run even if Next is not called for a while.
 func TestAdvanceCatchesUp(t *testing.T) {
 	arrivals := []arrival{{tokens: sequence(100, 1), output: 30}, {tokens: sequence(50, 1), output: 20}}

@@ -26,7 +26,8 @@ type Request struct {
 	backlog   int // prompt tokens left to compute
 	cached    int // cached tokens at the first admission
 	admitted  bool
-	preempted int // number of preemptions
+	arrived   time.Duration // at its first engine
+	preempted int           // number of preemptions
 	engine    *oneEngine
 
 	// The request uses chained cached blocks, up to the run chain, and other

@@ -149,6 +149,8 @@ func (e *oneEngine) run(r *Request, computed int) {
 		return
 	}
 	r.admitted, r.cached = true, computed
+	e.stats.Admitted++
+	e.stats.Queued += e.free - r.arrived
 	e.stats.QueriedTokens += r.Prompt.tokens
 	e.stats.HitTokens += computed
 }
