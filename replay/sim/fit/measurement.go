@@ -1,0 +1,45 @@
+package fit
+
+import "time"
+
+// Measurement is a load and what was measured under it.
+type Measurement struct {
+	// Name identifies the measurement in messages, such as a run's folder or
+	// "line 7".
+	Name string
+	// Deployment names what was measured, if a table holds several deployments.
+	Deployment string
+	Load       Load
+	Values     Values
+}
+
+// Load describes the requests of a measurement: of a fixed shape in a closed loop
+// (Concurrency) or at a rate (Rate, with or without Concurrency), or those of a
+// recorded run (Requests, with or without Concurrency).
+type Load struct {
+	// ISL and OSL are the tokens of a prompt and the most of an answer. MeanOutput
+	// is the mean of the answers' tokens if some stop before OSL; 0 is OSL.
+	ISL, OSL   int
+	MeanOutput float64
+	// Concurrency limits the requests in flight; 0 is no limit. Without Rate and
+	// Requests all prompts wait for a slot from the start: a closed loop.
+	Concurrency int
+	// Rate is the number of requests sent per second, with exponential gaps.
+	Rate float64
+	// Prompts is the number of requests; 0 is [PromptsPerSlot] per slot.
+	Prompts int
+	// Requests are those of a recorded run, in order of arrival.
+	Requests []Request
+}
+
+// PromptsPerSlot is the assumed number of prompts per slot of a closed loop whose
+// number of prompts is unknown.
+const PromptsPerSlot = 10
+
+// Request is a request of a recorded run.
+type Request struct {
+	Arrival     time.Duration // since the start; 0 for all in a closed loop
+	Input       int           // prompt tokens
+	Output      int           // tokens of the answer
+	CachedInput int           // prompt tokens that the server found in its prefix cache
+}
