@@ -27,6 +27,9 @@ func (v costValue) String() string {
 	return v.cost.String()
 }
 
+// Get is for run.json, which has the flags of a run.
+func (v costValue) Get() any { return v.String() }
+
 func (v costValue) Set(s string) (err error) {
 	*v.cost, err = engine.ParseCost(s)
 	return err
