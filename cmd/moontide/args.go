@@ -210,7 +210,7 @@ func checkValue(f cli.Flag, name, value string) (string, error) {
 		}
 		return value, nil
 	}
-	switch f.(type) {
+	switch f := f.(type) {
 	case *cli.BoolFlag:
 		if _, err := strconv.ParseBool(value); err != nil {
 			return "", fmt.Errorf("--%s takes no value: %q", name, value)
@@ -231,6 +231,10 @@ func checkValue(f cli.Flag, name, value string) (string, error) {
 			return "", fmt.Errorf("--%s %q is not a number", name, value)
 		}
 		return value, checkRange(f, x)
+	case *cli.GenericFlag:
+		if v, ok := f.Value.(*parameterText); ok {
+			return v.check(f, value)
+		}
 	case *cli.DurationFlag:
 		value, err := checkDuration(name, value)
 		if err != nil {

@@ -1,91 +1,161 @@
 package main
 
 import (
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/sim/engine"
+	"moontide/replay/sim/enginefile"
 	"moontide/trace/routing"
 )
 
 // engineAliases are other names of flags of simulated engines.
 var engineAliases = map[string][]string{"num-gpu-blocks": {"kv-blocks"}, "engine-block-size": {"kv-block-size"}}
 
-// costFlag is a flag for a time, with fractions of nanoseconds.
-func costFlag(name string, cost *engine.Cost, usage string) cli.Flag {
-	return &cli.GenericFlag{Name: name, Value: costValue{cost}, Usage: "`TIME`: " + usage}
+const (
+	engineFlag  = "engine"
+	routingFlag = "routing"
+)
+
+// parameterText is the value of a flag for a parameter that has a type of its own: a
+// time with fractions of nanoseconds, or a decode table.
+type parameterText struct {
+	parameter engine.Parameter
+	text      string
 }
 
-type costValue struct{ cost *engine.Cost }
+func (v *parameterText) String() string { return v.text }
+func (v *parameterText) Get() any       { return v.text }
 
-func (v costValue) String() string {
-	if v.cost == nil {
-		return ""
+func (v *parameterText) Set(text string) error {
+	v.text = text
+	return v.parameter.Set(new(engine.Deployment), text)
+}
+
+// check checks a value and adds the unit seconds to a time that is a bare number.
+func (v *parameterText) check(f cli.Flag, text string) (string, error) {
+	name := v.parameter.Name
+	var d engine.Deployment
+	cost, isTime := v.parameter.Field(&d).(*engine.Cost)
+	if _, err := strconv.ParseFloat(text, 64); err == nil && isTime {
+		text += "s"
 	}
-	return v.cost.String()
-}
-
-// Get is for run.json, which has the flags of a run.
-func (v costValue) Get() any { return v.String() }
-
-func (v costValue) Set(s string) (err error) {
-	*v.cost, err = engine.ParseCost(s)
-	return err
+	if err := v.parameter.Set(&d, text); err != nil {
+		return text, fmt.Errorf("--%s: %w", name, err)
+	}
+	if !isTime {
+		return text, nil
+	}
+	if *cost < 0 {
+		return text, fmt.Errorf("--%s %v is negative", name, text)
+	}
+	return text, checkRange(f, cost.Duration())
 }
 
 func engineFlags() []cli.Flag {
 	flags := []cli.Flag{
+		&cli.StringFlag{Name: engineFlag, Usage: "`FILE` of an engine, as moontide fit-engine writes it; flags that are set override it, for prefill and decode engines alike", DefaultText: "about Llama 3.1 8B on one H100"},
 		&clidoc.ChoiceFlag{
-			StringFlag: cli.StringFlag{Name: "routing", Aliases: []string{"router"}, Value: string(routing.RoundRobin), Usage: "`POLICY`: routing policy: %s"},
+			StringFlag: cli.StringFlag{Name: routingFlag, Aliases: []string{"router"}, Value: string(routing.RoundRobin), Usage: "`POLICY`: routing policy: %s"},
 			Choices:    clidoc.OneOf(routing.Policies()...),
 		},
 		&cli.BoolFlag{Name: "cache-generated", Usage: "keep generated tokens in the prefix cache, as vLLM and SGLang do; prompts with live answers reuse them"},
 	}
-	simulated := engine.Default()
 	for _, p := range engine.Parameters {
-		switch value := p.Field(&simulated).(type) {
-		case *int:
-			flags = append(flags, &cli.IntFlag{Name: p.Name, Aliases: engineAliases[p.Name], Value: *value, Usage: p.Usage})
-		case *time.Duration:
-			flags = append(flags, &cli.DurationFlag{Name: p.Name, Value: *value, Usage: p.Usage})
-		case *engine.Cost:
-			flags = append(flags, costFlag(p.Name, value, p.Usage))
-		}
+		flags = append(flags, parameterFlag(p))
 	}
 	return group(inEngine, flags...)
 }
 
-func deploymentOf(c *cli.Context) (d engine.Deployment, err error) {
-	for _, p := range engine.Parameters {
-		switch field := p.Field(&d).(type) {
-		case *int:
-			*field = c.Int(p.Name)
-		case *time.Duration:
-			*field = c.Duration(p.Name)
-		case *engine.Cost:
-			*field = *c.Generic(p.Name).(costValue).cost
+// parameterFlag returns the flag of a parameter.
+func parameterFlag(p engine.Parameter) cli.Flag {
+	d := engine.Default()
+	switch value := p.Field(&d).(type) {
+	case *int:
+		return &cli.IntFlag{Name: p.Name, Aliases: engineAliases[p.Name], Value: *value, Usage: p.Usage}
+	case *bool:
+		return &cli.BoolFlag{Name: p.Name, Usage: p.Usage}
+	case *time.Duration:
+		return &cli.DurationFlag{Name: p.Name, Value: *value, Usage: p.Usage}
+	case *engine.Cost:
+		return &cli.GenericFlag{Name: p.Name, Value: &parameterText{p, p.Text(&d)}, Usage: "`TIME`: " + p.Usage}
+	case *engine.Sharing:
+		return &clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: p.Name, Value: p.Text(&d), Usage: "`LAW`: " + p.Usage + ": %s"},
+			Choices:    clidoc.OneOf(engine.SharingNames()...),
 		}
 	}
-	d.Seed = c.Uint64("seed")
-	d.Routing = routing.Policy(c.String("routing"))
-	if !c.IsSet("max-num-batched-tokens") { // raised to the number of sequences if that is higher
-		d.Engine.MaxBatchedTokens = max(d.Engine.MaxBatchedTokens, d.Engine.MaxSeqs)
+	return &cli.GenericFlag{Name: p.Name, Value: &parameterText{p, p.Text(&d)}, Usage: p.Usage}
+}
+
+// deploymentOf returns the deployment that the flags describe, and the engine file, nil
+// without --engine.
+func deploymentOf(c *cli.Context) (d engine.Deployment, file *enginefile.File, err error) {
+	d = engine.Default()
+	if path := c.String(engineFlag); c.IsSet(engineFlag) {
+		if file, err = enginefile.Read(path); err != nil {
+			return d, nil, err
+		}
+		d = file.Deployment()
 	}
+	if d, err = override(c, d, file); err != nil {
+		return d, nil, err
+	}
+	d.Seed = c.Uint64("seed")
 	switch {
-	case d.Engine.MaxBatchedTokens < d.Engine.MaxSeqs:
-		return d, misused("%s: --max-num-batched-tokens %d is below --max-num-seqs %d: a step could not hold a token of each sequence",
-			c.Command.Name, d.Engine.MaxBatchedTokens, d.Engine.MaxSeqs)
 	case (d.Prefill > 0) != (d.Decode > 0):
-		return d, misused("%s: --prefill-engines and --decode-engines go together", c.Command.Name)
-	case d.Disaggregated() && c.IsSet("engines"):
-		return d, misused("%s: --engines and --prefill-engines, --decode-engines exclude each other", c.Command.Name)
+		return d, nil, misused("%s: --prefill-engines and --decode-engines go together", c.Command.Name)
 	case d.Disaggregated():
 		d.Engines = 0
 	}
 	if err := d.Validate(); err != nil {
-		return d, misused("%s: %w", c.Command.Name, err)
+		return d, nil, misused("%s: %w", c.Command.Name, err)
+	}
+	return d, file, nil
+}
+
+// override returns d with the flags that are set.
+func override(c *cli.Context, d engine.Deployment, file *enginefile.File) (engine.Deployment, error) {
+	if c.IsSet("engines") {
+		switch {
+		case c.IsSet("prefill-engines") || c.IsSet("decode-engines"):
+			return d, misused("%s: --engines and --prefill-engines, --decode-engines exclude each other", c.Command.Name)
+		case d.DecodeEngine != nil:
+			return d, misused("%s: --engines: %s has prefill and decode engines of their own: use --prefill-engines and --decode-engines", c.Command.Name, file.Name)
+		}
+		d.Prefill, d.Decode = 0, 0
+	}
+	for _, p := range engine.Parameters {
+		if !c.IsSet(p.Name) {
+			continue
+		}
+		text := fmt.Sprint(c.Value(p.Name))
+		err := p.Set(&d, text)
+		if p.OfEngine != nil && d.DecodeEngine != nil {
+			of := engine.Deployment{Engine: *d.DecodeEngine}
+			err = p.Set(&of, text)
+			*d.DecodeEngine = of.Engine
+		}
+		if err != nil {
+			return d, misused("%s: --%s: %w", c.Command.Name, p.Name, err)
+		}
+	}
+	if c.IsSet(routingFlag) || d.Routing == "" {
+		d.Routing = routing.Policy(c.String(routingFlag))
+	}
+	for _, e := range []*engine.Config{&d.Engine, d.DecodeEngine} {
+		switch {
+		case e == nil || e.MaxBatchedTokens == 0 || e.MaxBatchedTokens >= e.MaxSeqs:
+		case c.IsSet("max-num-batched-tokens"):
+			return d, misused("%s: --max-num-batched-tokens %d is below --max-num-seqs %d: a step could not hold a token of each sequence",
+				c.Command.Name, e.MaxBatchedTokens, e.MaxSeqs)
+		default: // raised to the number of sequences
+			e.MaxBatchedTokens = e.MaxSeqs
+		}
 	}
 	return d, nil
 }

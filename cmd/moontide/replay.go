@@ -184,7 +184,7 @@ func replayConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err
 	}
 	leaveRoomForThreads()
 	if name != "" {
-		cfg.Engines, err = deploymentOf(c)
+		cfg.Engines, cfg.EngineFile, err = deploymentOf(c)
 	}
 	view := newView(std, stop)
 	cfg.Observer = view.observer()

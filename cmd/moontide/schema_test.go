@@ -12,7 +12,10 @@ import (
 	"moontide/analyze/report"
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/enginefile"
 	"moontide/synth/sessions"
+	"moontide/trace/routing"
 )
 
 // jsonOutput is an output that programs read, and its schema.
@@ -38,6 +41,7 @@ var jsonOutputs = []jsonOutput{
 	{"analyses.json", "descriptions of several traces, and their distances to the first", "`moontide analyze --json` for several traces", analysesSchema},
 	{"check.json", "findings of a check", "`moontide check --json`", schemaOf[report.CheckJSON]},
 	{"model.json", "model of a trace", "`moontide fit`", modelSchema},
+	{"engine.json", "simulated engines, and the uncertainty of a fit", "`moontide fit-engine`; read by `--engine`", engineSchema},
 	{"calibration.json", "range of a client, and the loads it was found with", "`moontide calibrate --json` and its file", schemaOf[bench.Calibration]},
 	{"version.json", "version of the binary", "`moontide version --json`", schemaOf[build]},
 }
@@ -47,6 +51,35 @@ func modelSchema(t *testing.T) schemaObject {
 	t.Helper()
 	file, _ := reflect.TypeFor[sessions.Model]().FieldByName("file")
 	return (&typeSchemas{sources: sources{}, noNullLists: true}).of(t, file.Type)
+}
+
+// engineSchema is that of engine files, whose settings are the parameters of engines.
+func engineSchema(t *testing.T) schemaObject {
+	t.Helper()
+	section := func(ofEngine bool) schemaObject {
+		properties := schemaObject{}
+		for _, p := range engine.Parameters {
+			if (p.OfEngine != nil) != ofEngine {
+				continue
+			}
+			kind := "string"
+			switch p.Field(new(engine.Deployment)).(type) {
+			case *int:
+				kind = "integer"
+			case *bool:
+				kind = "boolean"
+			}
+			properties[p.Name] = schemaObject{"type": kind, "description": strings.ReplaceAll(p.Usage, "`", "")}
+		}
+		if !ofEngine {
+			properties["routing"] = schemaObject{"type": "string", "enum": routing.Policies(), "description": "routing policy"}
+		}
+		return closedObject(properties, []string{})
+	}
+	return closedObject(schemaObject{
+		"format": schemaObject{"const": "moontide engine"}, "version": schemaObject{"const": 1},
+		"deployment": section(false), "engine": section(true), "decode-engine": section(true), "fit": schemaOf[enginefile.Fit](t),
+	}, []string{"format", "version", "deployment", "engine"})
 }
 
 func schemaTable() string {

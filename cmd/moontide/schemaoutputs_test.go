@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"moontide/replay/sim/enginefile"
 )
 
 // What the commands write agrees with the schemas.
@@ -54,6 +57,11 @@ func TestSchemasHold(t *testing.T) {
 	agrees(t, "analyses.json", must(t, dir, "analyze", conversation, sample(t), "--json"))
 	agrees(t, "check.json", must(t, dir, "check", sample(t), "--json"))
 	agrees(t, "model.json", read("model.json"))
+	var engines bytes.Buffer
+	if _, err := enginefile.New(slowEngines()).WriteTo(&engines); err != nil {
+		t.Fatal(err)
+	}
+	agrees(t, "engine.json", engines.String())
 	agrees(t, "version.json", must(t, dir, "version", "--json"))
 }
 

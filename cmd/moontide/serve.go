@@ -61,7 +61,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if c.String("listen") == "" {
 		return misused("serve: --listen is empty")
 	}
-	deployment, err := deploymentOf(c)
+	deployment, file, err := deploymentOf(c)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func serve(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return fmt.Errorf("serving: %w", err)
 	}
-	std.say("simulated endpoint on http://%s, model %s, %v; interrupt ends it", ln.Addr(), strings.Join(models, ", "), deployment)
+	std.say("simulated endpoint on http://%s, model %s, %s; interrupt ends it", ln.Addr(), strings.Join(models, ", "), bench.DescribeEngines(deployment, file))
 	if c.Bool("json") {
 		if err := bench.AnnounceEndpoint(std.out, "http://"+ln.Addr().String()); err != nil {
 			return err

@@ -39,6 +39,6 @@ func virtualConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, er
 	cfg = runConfig(c, std, stop)
 	cfg.Virtual = true
 	setAnswers(c, &cfg.Client)
-	cfg.Engines, err = deploymentOf(c)
+	cfg.Engines, cfg.EngineFile, err = deploymentOf(c)
 	return cfg, err
 }

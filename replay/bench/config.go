@@ -9,6 +9,7 @@ import (
 	"moontide/replay/openai"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
+	"moontide/replay/sim/enginefile"
 	"moontide/trace"
 )
 
@@ -38,7 +39,10 @@ type Config struct {
 	Virtual bool
 	// Engines configures the simulated engines; the zero value is
 	// [engine.Default].
-	Engines        engine.Deployment
+	Engines engine.Deployment
+	// EngineFile is the file that Engines is from, nil if none. It is recorded, and a
+	// load outside its fitted range is warned about.
+	EngineFile     *enginefile.File
 	CacheGenerated bool // the engines keep generated tokens in their prefix cache
 
 	MaxConcurrency int  // limit of requests in flight; 0 is no limit

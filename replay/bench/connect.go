@@ -43,7 +43,8 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 			return nil, nil, err
 		}
 		if !cfg.Engines.IsZero() {
-			info.Notes = append(info.Notes, fmt.Sprintf("the embedded endpoint is %v", cfg.engines()))
+			info.Notes = append(info.Notes, "the embedded endpoint is "+DescribeEngines(cfg.engines(), cfg.EngineFile))
+			info.Notes = append(info.Notes, cfg.outside(in)...)
 		}
 	}
 	if client, err = openai.New(clientConfig); err != nil {

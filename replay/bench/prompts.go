@@ -60,6 +60,9 @@ func (c *Config) target(client *openai.Client, source prompt.Source) runfile.Tar
 		ModelFromTrace: c.Client.ModelFromTrace, PriorityFromTrace: c.Client.PriorityFromTrace,
 		TemplateTokens: client.TemplateTokens().Value, ExactISL: c.Client.ExactISL,
 	}
+	if c.embedded() {
+		t.Engines = c.recordedEngines()
+	}
 	for _, s := range client.Shares() {
 		t.Models = append(t.Models, runfile.ModelShare{Model: s.Model, Share: s.Weight})
 	}

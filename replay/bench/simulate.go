@@ -29,7 +29,8 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	defer closeRows()
 	info.Started = time.Now()
 	info.Target = cfg.virtualTarget()
-	info.Notes = append(info.Notes, fmt.Sprintf("simulated in virtual time: %v", engines))
+	info.Notes = append(info.Notes, "simulated in virtual time: "+DescribeEngines(engines, cfg.EngineFile))
+	info.Notes = append(info.Notes, cfg.outside(in)...)
 	folder, err := runfile.Create(dir, info)
 	if err != nil {
 		return nil, err
@@ -74,6 +75,7 @@ func (c *Config) virtualTarget() runfile.Target {
 	return runfile.Target{
 		Model: "sim", Endpoint: "virtual", Prompt: "hash_ids", Simulated: true, Virtual: true,
 		ServerBlockSize: c.serverBlockSize(), IgnoreEOS: true, LiveAnswers: c.liveAnswers(), GeneratedCached: c.CacheGenerated,
+		Engines: c.recordedEngines(),
 	}
 }
 

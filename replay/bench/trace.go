@@ -46,6 +46,7 @@ type input struct {
 	blockSize trace.BlockSize
 	notes     []string
 	models    []openai.NamedModel // named by rows, if they are sent
+	lengths   *lengths            // nil without an engine file
 }
 
 // open opens the trace. reader is nil for Requests.
@@ -161,6 +162,10 @@ func (in *input) scan(ctx context.Context, cfg *Config) error {
 	}
 	rows = trace.CheckGraph(rows, &trace.GraphBuilder{}, place, whole)
 	rows = trace.Tap(in.pacing.Apply(in.located(rows, reader)), models.take)
+	if cfg.EngineFile != nil {
+		in.lengths = &lengths{}
+		rows = trace.Tap(rows, in.lengths.add)
+	}
 	if cfg.Observer.Row != nil {
 		rows = trace.Tap(rows, cfg.Observer.Row)
 	}

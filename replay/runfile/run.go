@@ -121,6 +121,8 @@ type Target struct {
 	PriorityFromTrace bool `json:"priority_from_trace,omitempty"`
 	Simulated         bool `json:"simulated"` // simulated engines instead of a server
 	Virtual           bool `json:"virtual"`   // simulated in virtual time, without a client
+	// Engines describes the simulated engines.
+	Engines Engines `json:"engines,omitzero"`
 	// ServerBlockSize is the block size of the server's prefix cache in tokens, as
 	// configured; 0 means unknown.
 	ServerBlockSize int `json:"server_block_size,omitempty"`
@@ -145,6 +147,12 @@ type Target struct {
 	TokenRange string `json:"token_range,omitempty"` // LO:HI, range of token ids
 	Tokenizer  File   `json:"tokenizer,omitzero"`
 	Dataset    File   `json:"dataset,omitzero"`
+}
+
+// Engines describes simulated engines.
+type Engines struct {
+	Deployment string `json:"deployment"`    // in words
+	File       File   `json:"file,omitzero"` // of the engine, if their costs are from one
 }
 
 // ModelText describes the models of requests.

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/enginefile"
+)
+
+// writeEngine writes an engine file and returns its path.
+func writeEngine(t *testing.T, f *enginefile.File) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "engine.json")
+	if err := f.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// slowEngines returns a prefill and a decode engine with costs of their own.
+func slowEngines() engine.Deployment {
+	d := engine.Default()
+	decode := d.Engine
+	decode.Costs = engine.Costs{Step: 9 * engine.Millisecond, ContextToken: 46_700, Decode: engine.DecodeTable{{Sequences: 1}, {Sequences: 8, Cost: 2 * engine.Millisecond}}}
+	d.DecodeEngine, d.Engines, d.Prefill, d.Decode = &decode, 0, 1, 1
+	d.Transfer.Sharing, d.Transfer.FirstTokenAfter = engine.Fair, true
+	return d
+}
+
+// recordOf simulates the sample trace and returns the bytes of its record.
+func recordOf(t *testing.T, flags ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, dir, append([]string{"simulate", sample(t), "--out", "run"}, flags...)...)
+	text, err := os.ReadFile(filepath.Join(dir, "run", runfile.RequestsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// An engine file gives the same run as its settings as flags, and a flag that is set
+// gives the same run as a file with that setting, of prefill and decode engines.
+func TestEngineFileEqualsFlags(t *testing.T) {
+	t.Parallel()
+	one := engine.Default()
+	one.Engine.Costs.ContextToken, one.Engine.Costs.Decode, one.Engine.NoPrefixCache = 46_700, engine.DecodeTable{{Sequences: 1}, {Sequences: 8, Cost: 2 * engine.Millisecond}}, true
+	one.Latency = 17e6
+	flags := []string{"--decode-per-context-token", "46.7ns", "--decode-table", "1:0ms,8:2ms", "--no-prefix-cache", "--request-latency", "17ms"}
+	if recordOf(t, "--engine", writeEngine(t, enginefile.New(one))) != recordOf(t, flags...) {
+		t.Error("a file of one engine and the same flags differ")
+	}
+	split := slowEngines()
+	path := writeEngine(t, enginefile.New(split))
+	before := recordOf(t, "--engine", path)
+	for _, of := range []*engine.Config{&split.Engine, split.DecodeEngine} {
+		of.MaxSeqs, of.Costs.Step = 2, 20*engine.Millisecond
+	}
+	split.Decode, split.Transfer.Sharing = 3, engine.Queue
+	changed := recordOf(t, "--engine", path, "--max-num-seqs", "2", "--step-base", "20ms", "--decode-engines", "3", "--transfer-sharing", "queue")
+	if changed == before || changed != recordOf(t, "--engine", writeEngine(t, enginefile.New(split))) {
+		t.Error("flags do not override a file as another file does")
+	}
+}
+
+// The run folder says what was simulated, and a load outside the fitted range is
+// warned about in the messages and the report.
+func TestEngineFileIsRecorded(t *testing.T) {
+	t.Parallel()
+	f := enginefile.New(slowEngines())
+	f.Fit = &enginefile.Fit{Range: enginefile.Range{
+		ISL: enginefile.Interval{Low: 1, High: 100_000_000}, OSL: enginefile.Interval{Low: 1, High: 5}, Concurrency: enginefile.Interval{Low: 1, High: 16},
+	}}
+	path, dir := writeEngine(t, f), t.TempDir()
+	read, err := enginefile.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := try(t, dir, "", "simulate", sample(t), "--engine", path, "--max-concurrency", "32", "--out", "run")
+	if r.status != exitDone {
+		t.Fatalf("exit status %d: %s", r.status, r.err)
+	}
+	warning := "warning: outside the range that engine.json was fitted to: OSL "
+	for _, want := range []string{warning, " times the largest fitted, 5; concurrency 32 is 2 times the largest fitted, 16"} {
+		if !strings.Contains(r.err, want) || !strings.Contains(strings.Join(strings.Fields(r.out), " "), want) {
+			t.Errorf("no %q in\n%s\n%s", want, r.err, r.out)
+		}
+	}
+	e := runOfFolder(t, filepath.Join(dir, "run")).Target.Engines
+	if e.Deployment != "1 prefill and 1 decode engines, round-robin routing" || e.File.Name != "engine.json" || e.File.SHA256 != read.SHA256 {
+		t.Errorf("%+v", e)
+	}
+	must(t, dir, "simulate", sample(t), "--limit", "5", "--out", "plain")
+	if e := runOfFolder(t, filepath.Join(dir, "plain")).Target.Engines; e.Deployment != "1 engine" || e.File.Name != "" {
+		t.Errorf("without a file: %+v", e)
+	}
+}
+
+func TestEngineFlagsMisuse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := writeEngine(t, enginefile.New(slowEngines()))
+	damaged := write(t, dir, "damaged.json", `{"format": "moontide engine", "version": 1, "deployment": {}, "engine": {"step-bse": "4ms"}}`)
+	for _, test := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"--engine none.json", exitFailed, "none.json: no such file"},
+		{"--engine " + damaged, exitFailed, "damaged.json: engine.step-bse: unknown setting"},
+		{"--engine " + path + " --engines 2", exitMisused, "--engines: engine.json has prefill and decode engines of their own: use --prefill-engines and --decode-engines"},
+		{"--engine " + path + " --engine-block-size 0", exitMisused, "--engine-block-size must be from 1 to"},
+		{"--decode-table 8:1ms,1:0ms", exitMisused, "--decode-table: decode costs are not in ascending order"},
+		{"--decode-table 8", exitMisused, `--decode-table: entry "8": want SEQUENCES:TIME`},
+		{"--decode-per-context-token 46.7", exitDone, ""},
+		{"--decode-per-context-token 46.7x", exitMisused, `--decode-per-context-token: time "46.7x": want a number with a unit such as 46.7ns`},
+		{"--step-base 2h", exitMisused, "--step-base must be from 0 to 1h: 2h0m0s"},
+		{"--transfer-sharing evenly", exitMisused, `--transfer-sharing "evenly" is unknown: use none, queue, fair or batch`},
+	} {
+		r := try(t, dir, "", append([]string{"simulate", sample(t), "--limit", "1"}, strings.Fields(test.args)...)...)
+		if r.status != test.status || !strings.Contains(r.err, test.want) {
+			t.Errorf("%s: exit status %d, want %d: %s\nwant %s", test.args, r.status, test.status, r.err, test.want)
+		}
+	}
+	r := try(t, dir, "", "replay", sample(t), "--url", "http://127.0.0.1:1", "--engine", path)
+	if r.status != exitMisused || !strings.Contains(r.err, "--engine is for the embedded endpoint") {
+		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
+}
