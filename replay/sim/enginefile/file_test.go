@@ -35,8 +35,8 @@ func fittedFile() *enginefile.File {
 	f := enginefile.New(disaggregated())
 	f.Fit = &enginefile.Fit{
 		Estimates: []enginefile.Estimate{
-			{Parameter: "step-base", Unit: "ms", Low: 3.12346, High: 5, Identified: true},
-			{Parameter: "decode-engine.decode-table.8", Unit: "ms", Low: 2, High: 3},
+			{Parameter: "step-base", Low: "3.123ms", High: "5ms", Identified: true},
+			{Parameter: "decode-engine.decode-table.8", Low: "2ms", High: "3ms"},
 		},
 		Covariance: [][]float64{{0.01, 0.004}, {0.004, 0.04}},
 		Range:      enginefile.Range{ISL: enginefile.Interval{Low: 64, High: 3000}, OSL: enginefile.Interval{Low: 150, High: 150}, Concurrency: enginefile.Interval{Low: 1, High: 128}},
@@ -141,6 +141,8 @@ func TestReadErrors(t *testing.T) {
 		{byHand, "}\n}", "}\n} {}", "text after the JSON object"},
 		{byHand, `"deployment": {`, `"decode-engine": {"step-base": "1ms"}, "deployment": {`, "decode-engine: the deployment has no decode engines"},
 		{fitted, `"parameter": "step-base"`, `"parameter": "step"`, `fit: estimates[0].parameter: "step" is no time of this deployment`},
+		{fitted, `"5ms"`, `"5"`, `fit: estimates[0].high: time "5": want a number with a unit`},
+		{fitted, `"5ms"`, `"3ms"`, "fit: estimates[0]: low 3.123ms and high 3ms are not an interval"},
 		{fitted, "decode-table.8", "decode-table.9", "fit: estimates[1].parameter"},
 		{fitted, "0.04\n", "-0.04\n", "fit: covariance[1][1]: a negative variance"},
 		{fitted, "        0.004,\n", "", "fit: covariance[1]: 1 values of 2 estimates"},

@@ -21,15 +21,20 @@ type Fit struct {
 
 // Estimate is a fitted parameter.
 type Estimate struct {
-	// Parameter is a setting, such as "step-base" or "decode-engine.step-base", or the
-	// additional time of an entry of a decode table, such as "decode-table.8".
-	Parameter string  `json:"parameter"`
-	Unit      string  `json:"unit"` // of Low and High
-	Low       float64 `json:"low"`  // of the 95 % interval
-	High      float64 `json:"high"`
+	// Parameter is a setting, such as step-base or decode-engine.step-base, or an entry
+	// of a decode table, such as decode-table.8.
+	Parameter string `json:"parameter"`
+	Low       Time   `json:"low"` // of the 95 % interval
+	High      Time   `json:"high"`
 	// Identified is false if the measurements hardly depend on the parameter.
 	Identified bool `json:"identified"`
 }
+
+// Time is a time with its unit, such as "46.7ns".
+type Time string
+
+// Cost returns the time as a cost.
+func (t Time) Cost() (engine.Cost, error) { return engine.ParseCost(string(t)) }
 
 // Range is a range of loads. An interval of 0 is unknown.
 type Range struct {
@@ -90,8 +95,16 @@ func (f *Fit) check(d *engine.Deployment) error {
 		if !names[e.Parameter] {
 			return fmt.Errorf("estimates[%d].parameter: %.60q is no time of this deployment", i, e.Parameter)
 		}
-		if e.Low < 0 || e.High < e.Low {
-			return fmt.Errorf("estimates[%d]: low %v and high %v are not an interval of times", i, e.Low, e.High)
+		low, err := e.Low.Cost()
+		if err != nil {
+			return fmt.Errorf("estimates[%d].low: %w", i, err)
+		}
+		high, err := e.High.Cost()
+		if err != nil {
+			return fmt.Errorf("estimates[%d].high: %w", i, err)
+		}
+		if low < 0 || high < low {
+			return fmt.Errorf("estimates[%d]: low %v and high %v are not an interval of times", i, low, high)
 		}
 	}
 	if len(f.Covariance) != n {

@@ -1,0 +1,76 @@
+package fit_test
+
+import (
+	"strings"
+	"testing"
+
+	"moontide/replay/sim/fit"
+)
+
+const goodTable = `deployment,isl,osl,concurrency,request_throughput,output_throughput,mean_e2el_ms,mean_ttft_ms,mean_tpot_ms,median_itl_ms
+A,3000,150,1,0.2,30,5000,530,30,30
+A,3000,150,4,0.5,72,8000,900,50,
+`
+
+func TestReadTable(t *testing.T) {
+	table, err := fit.ReadTable(strings.NewReader("\ufeff" + goodTable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := table.Measurements[1]
+	want := fit.Measurement{Name: "line 3", Deployment: "A", Load: fit.Load{ISL: 3000, OSL: 150, Concurrency: 4, MeanOutput: 143}}
+	want.Values[fit.RequestThroughput], want.Values[fit.OutputThroughput] = 0.5, 72
+	want.Values[fit.MeanE2EL], want.Values[fit.MeanTTFT], want.Values[fit.MeanTPOT] = 8000, 900, 50
+	if len(table.Measurements) != 2 || m.Name != want.Name || m.Deployment != want.Deployment || m.Values != want.Values ||
+		m.Load.ISL != 3000 || m.Load.OSL != 150 || m.Load.Concurrency != 4 || m.Load.MeanOutput != 143 {
+		t.Errorf("%+v, want %+v", m, want)
+	}
+	if first := table.Measurements[0].Load.MeanOutput; first != 0 {
+		t.Errorf("answers of the OSL have a mean of %v", first)
+	}
+	if len(table.Ignored) != 1 || table.Ignored[0] != "median_itl_ms" {
+		t.Errorf("ignored: %q", table.Ignored)
+	}
+}
+
+// What is wrong with a table is said with its line and column.
+func TestReadTableErrors(t *testing.T) {
+	for _, test := range []struct{ from, to, want string }{
+		{"isl,", "prompt_len,", "line 1: no column isl"},
+		{"concurrency,", "users,", "line 1: no column concurrency (requests in flight) or rate"},
+		{"mean_ttft_ms", "mean_ttft_s", `column "mean_ttft_s": latencies have to be in milliseconds, in the column mean_ttft_ms`},
+		{"mean_ttft_ms", "mean_ttft", "in the column mean_ttft_ms"},
+		{"mean_ttft_ms", "mean_tpot_ms", `two columns "mean_tpot_ms"`},
+		{"3000,150,4", "3000.5,150,4", "line 3: column isl: 3000.5 is not a whole number"},
+		{"3000,150,4", "3000,0,4", "line 3: isl and osl must be at least 1: 3000 and 0"},
+		{"8000", "8 s", `line 3: column mean_e2el_ms: "8 s" is not a number`},
+		{"8000", "-8000", `"-8000" is not a number from 0 on`},
+		{"8000", "NaN", `"NaN" is not a number from 0 on`},
+		{"900,50,", "900,50", "line 3: the row has another number of cells"},
+		{"A,3000,150,4,0.5,72,8000,900,50,", "A,3000,150,4,,,,,,", "line 3: no metric has a value"},
+		{"A,3000,150,4,0.5,", "A,3000,150,,0.5,", "line 3: neither a concurrency nor a rate"},
+	} {
+		text := strings.Replace(goodTable, test.from, test.to, 1)
+		if _, err := fit.ReadTable(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s -> %s: %v, want %s", test.from, test.to, err, test.want)
+		}
+	}
+	for text, want := range map[string]string{"": "the table is empty", strings.SplitAfter(goodTable, "\n")[0]: "no rows", "isl,osl,concurrency\n1,1,1\n": "no column with a metric"} {
+		if _, err := fit.ReadTable(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// Latencies in another unit than the columns say contradict Little's law.
+func TestReadTableFindsWrongUnits(t *testing.T) {
+	for text, want := range map[string]string{
+		"isl,osl,concurrency,request_throughput,mean_e2el_ms\n10,10,1,0.2,5\n10,10,4,0.5,8\n":             "the latencies are in seconds",
+		"isl,osl,concurrency,request_throughput,mean_e2el_ms\n10,10,1,0.2,5000000\n10,10,4,0.5,8000000\n": "not in milliseconds",
+		"isl,osl,concurrency,mean_e2el_ms,mean_ttft_ms,mean_tpot_ms\n10,11,1,5000,0.5,0.450\n":            "are not all in milliseconds",
+	} {
+		if _, err := fit.ReadTable(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
