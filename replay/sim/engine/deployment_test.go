@@ -26,10 +26,21 @@ func anyDeployment(t *rapid.T) Deployment {
 		d.Prefill, d.Decode = rapid.IntRange(1, 3).Draw(t, "prefill engines"), rapid.IntRange(1, 3).Draw(t, "decode engines")
 		d.Transfer = Transfer{
 			Base:     time.Duration(rapid.IntRange(0, 20).Draw(t, "transfer base")),
-			PerToken: Nanosecond * Cost(rapid.IntRange(0, 2).Draw(t, "transfer a token")),
+			PerToken: 700 * Picosecond * Cost(rapid.IntRange(0, 3).Draw(t, "transfer a token")),
+			Sharing:  rapid.SampledFrom(append(Sharings, "")).Draw(t, "sharing"),
+
+			FirstTokenAfter: rapid.Bool().Draw(t, "first token after"),
+		}
+		if rapid.Bool().Draw(t, "other decode engines") {
+			decode := anyConfig(t)
+			decode.BlockSize = d.Engine.BlockSize
+			d.DecodeEngine = &decode
 		}
 	} else {
 		d.Engines = rapid.IntRange(0, 4).Draw(t, "engines")
+	}
+	if rapid.Bool().Draw(t, "has latency") {
+		d.Latency = time.Duration(rapid.IntRange(1, 30).Draw(t, "latency"))
 	}
 	return d
 }

@@ -12,6 +12,7 @@ import (
 type arrival struct {
 	at          time.Duration
 	tokens      []uint64
+	assumed     int // cached tokens
 	output      int
 	session     string
 	cancelAfter time.Duration // 0: never
@@ -45,7 +46,9 @@ func play(t rapid.TB, m machine, blockSize int, arrivals []arrival, look func())
 	for {
 		for ; next < len(arrivals) && arrivals[next].at <= now; next++ {
 			a := arrivals[next]
-			r := &Request{Prompt: promptOf(blockSize, a.tokens...), Output: a.output, Session: a.session, Owner: next}
+			prompt := promptOf(blockSize, a.tokens...)
+			prompt.AssumeCached(a.assumed)
+			r := &Request{Prompt: prompt, Output: a.output, Session: a.session, Owner: next}
 			if m.Submit(now, r) != nil {
 				continue
 			}
@@ -99,8 +102,9 @@ func sequence(n int, first uint64) []uint64 {
 
 // anyConfig draws an engine small enough to be always short of room.
 func anyConfig(t *rapid.T) Config {
+	unit := rapid.SampledFrom([]Cost{Nanosecond, 370 * Picosecond}).Draw(t, "unit of costs")
 	cost := func(name string, most int) Cost {
-		return Nanosecond * Cost(rapid.IntRange(0, most).Draw(t, name))
+		return unit * Cost(rapid.IntRange(0, most).Draw(t, name))
 	}
 	cfg := Config{
 		Costs: Costs{
@@ -109,9 +113,19 @@ func anyConfig(t *rapid.T) Config {
 		},
 		MaxSeqs:     rapid.IntRange(1, 6).Draw(t, "max seqs"),
 		BlockSize:   rapid.IntRange(1, 4).Draw(t, "block size"),
-		KVBlocks:    rapid.IntRange(1, 16).Draw(t, "KV blocks"),
-		MaxModelLen: rapid.IntRange(1, 60).Draw(t, "max model len"),
+		KVBlocks:    rapid.IntRange(4, 24).Draw(t, "KV blocks"),
+		MaxModelLen: rapid.IntRange(20, 60).Draw(t, "max model len"),
 	}
+	if rapid.Bool().Draw(t, "other costs") {
+		cfg.Costs.PrefillStep, cfg.Costs.Attention = cost("prefill step cost", 9), cost("attention cost", 1)
+		entry := BatchCost{}
+		for range rapid.IntRange(0, 3).Draw(t, "decode entries") {
+			entry.Sequences += rapid.IntRange(1, 3).Draw(t, "sequences")
+			entry.Cost += cost("decode cost", 9)
+			cfg.Costs.Decode = append(cfg.Costs.Decode, entry)
+		}
+	}
+	cfg.NoPrefixCache = rapid.IntRange(0, 5).Draw(t, "prefix cache") == 5
 	cfg.MaxBatchedTokens = cfg.MaxSeqs + rapid.IntRange(0, 12).Draw(t, "batched tokens beyond seqs")
 	return cfg
 }
@@ -126,6 +140,9 @@ func anyArrivals(t *rapid.T, cancels bool) []arrival {
 			tokens:  rapid.SliceOfN(rapid.Uint64Range(0, 1), 1, 24).Draw(t, "tokens"),
 			output:  rapid.IntRange(1, 20).Draw(t, "output"),
 			session: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "session"),
+		}
+		if rapid.IntRange(0, 5).Draw(t, "assumes") == 5 {
+			a.assumed = rapid.IntRange(0, 30).Draw(t, "assumed cached tokens")
 		}
 		if cancels && rapid.IntRange(0, 3).Draw(t, "cancels") == 0 {
 			a.cancelAfter = time.Duration(rapid.IntRange(1, 200).Draw(t, "cancel after"))
@@ -303,7 +320,9 @@ func TestEngineInvariants(t *testing.T) {
 			case did < once || did > (r.Preempted()+1)*(r.Prompt.Len()+r.Output):
 				t.Fatalf("request %d, preempted %d times: %d of %d tokens were cached and %d computed", i, r.Preempted(), r.Cached(), r.Prompt.Len(), did)
 			}
-			if r.Cached()%cfg.BlockSize != 0 || r.Cached() >= r.Prompt.Len() {
+			if a := arrivals[i].assumed; a > 0 && r.Cached() != min(a, r.Prompt.Len()-1) && r.admitted {
+				t.Fatalf("request %d: %d of %d tokens were cached, and %d assumed", i, r.Cached(), r.Prompt.Len(), a)
+			} else if a == 0 && r.Cached()%cfg.BlockSize != 0 || r.Cached() >= r.Prompt.Len() {
 				t.Fatalf("request %d: %d of %d tokens were cached", i, r.Cached(), r.Prompt.Len())
 			}
 		}
