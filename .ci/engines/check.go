@@ -26,6 +26,7 @@ var (
 	roomy    = options{name: "roomy", model: tiny, context: maxPositions}
 	parallel = options{name: "parallel", model: tiny, slots: 4}
 	evicts   = options{name: "evicts", model: tiny, blocks: 160}
+	caches   = options{name: "caches", model: tiny, blocks: 1024}
 	locked   = options{name: "locked", model: tiny, interval: 5, key: "sk-engine-7f3a"}
 	tight    = options{name: "small", model: small}
 )
@@ -58,6 +59,7 @@ var checks = []check{
 	{"agents", []string{"llamacpp"}, plain, agents},
 	{"WEKA conversations", onlyVLLM, roomy, weka},
 	{"eviction", onlyVLLM, evicts, eviction},
+	{"fitted engine", onlyVLLM, caches, fittedEngine},
 	{"several tokens a chunk", onlyVLLM, locked, severalTokens},
 	{"API key", both, locked, apiKey},
 	{"more recorded responses", both, locked, recordLocked},
@@ -109,6 +111,7 @@ type found struct {
 	rows      []result
 	pairs     []pair
 	agentRuns []agentRun
+	foretold  []foretold
 }
 
 // run starts the server and runs its checks.

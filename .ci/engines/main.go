@@ -40,6 +40,7 @@ type results struct {
 	Rows     []result          `json:"rows"`
 	Pairs    []pair            `json:"pairs"`
 	Agents   []agentRun        `json:"agents"`
+	Foretold []foretold        `json:"foretold,omitempty"`
 }
 
 // result is one law of a check.
@@ -122,6 +123,9 @@ func run(t *tools, args []string) error {
 				r.Pairs = found.pairs
 			}
 			r.replaceAgents(found.agentRuns)
+			if found.foretold != nil {
+				r.Foretold = found.foretold
+			}
 			if err := errors.Join(save(path, &r), r.render()); err != nil {
 				return err
 			}

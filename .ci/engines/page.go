@@ -49,6 +49,9 @@ The expected counts of tokens come from the trace of a check and from a naive mo
 	if len(r.Pairs) > 0 {
 		r.sides(&b)
 	}
+	if len(r.Foretold) > 0 {
+		r.foretoldTable(&b)
+	}
 	return b.String()
 }
 

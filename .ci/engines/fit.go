@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// foretold is a metric of a load that the engine was not fitted to: what the fitted
+// engine predicts, and what each run measured.
+type foretold struct {
+	Engine    string    `json:"engine"`
+	Load      string    `json:"load"`
+	Metric    string    `json:"metric"`
+	Predicted float64   `json:"predicted"`
+	Runs      []float64 `json:"runs"`
+	Limit     float64   `json:"limit"` // of the error, if the runs are equal
+}
+
+func (f foretold) measured() float64 {
+	sum := 0.0
+	for _, v := range f.Runs {
+		sum += v
+	}
+	return sum / float64(len(f.Runs))
+}
+
+func (f foretold) error() float64 { return f.Predicted/f.measured() - 1 }
+
+// noise is the range of equal runs, as a share of their mean.
+func (f foretold) noise() float64 {
+	return (slices.Max(f.Runs) - slices.Min(f.Runs)) / f.measured()
+}
+
+func (f foretold) limit() float64 { return max(f.Limit, 2*f.noise()) }
+
+// foretoldMetrics are the metrics of a load, with the limits of their errors.
+var foretoldMetrics = []struct {
+	key   string
+	limit float64
+}{
+	{"output_throughput", 0.1}, {"mean_ttft_ms", 0.15}, {"mean_tpot_ms", 0.1}, {"mean_e2el_ms", 0.1}, {"cached_share", 0.02},
+}
+
+// load is a load that is replayed and simulated.
+type load struct {
+	name  string
+	rows  []row
+	flags []string
+}
+
+const fitRuns = 3
+
+// fittedEngine fits an engine to the server, and compares what it predicts of other
+// loads with runs of them.
+func fittedEngine(s *session) error {
+	file := filepath.Join(s.tools.out, s.engine.name+"-engine.json")
+	limits := []string{"--max-num-seqs", "128", "--max-num-batched-tokens", "2048", "--engine-block-size", fmt.Sprint(s.engine.blockOf),
+		"--num-gpu-blocks", fmt.Sprint(s.server.opts.blocks - 1)} // one block is reserved
+	args := append([]string{"fit-engine", "--url", s.server.url, "--out", file, "--budget", "4m"}, limits...)
+	if err := os.RemoveAll(file); err != nil {
+		return err
+	}
+	text, err := s.moontide(args...)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".out", []byte(text), 0o644); err != nil {
+		return err
+	}
+	loads := []load{
+		{"closed loop", equal(240, 700, 60, 0), []string{"--closed", "--max-concurrency", "12"}},
+		{"documents, open loop", documents(300, 250), nil},
+	}
+	runs := make([][]string, len(loads))
+	for i := range fitRuns { // loads in turns, so that a slow minute is not of one load
+		for j, l := range loads {
+			o, err := s.replay(fmt.Sprint(l.name, " ", i+1), l.rows, append(l.flags, "--salt", fmt.Sprint(l.name, i))...)
+			if err != nil {
+				return err
+			}
+			if err := o.ran(); err != nil {
+				return err
+			}
+			s.trusted(o)
+			runs[j] = append(runs[j], o.dir)
+		}
+	}
+	for j, l := range loads {
+		if err := s.foretell(l, file, runs[j]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foretell compares the simulation of a load with its runs.
+func (s *session) foretell(l load, file string, runs []string) error {
+	dir, err := s.folder(l.name + " predicted")
+	if err != nil {
+		return err
+	}
+	simulate := slices.Concat([]string{"simulate", runs[0] + ".jsonl", "--block-size", fmt.Sprint(traceBlock), "--engine", file, "--cache-generated", "--out", dir}, l.flags)
+	if _, err := s.moontide(simulate...); err != nil {
+		return err
+	}
+	text, err := s.moontide("compare", "predicted="+dir, "measured="+strings.Join(runs, ","), "--json", "--png", dir+".png")
+	if err != nil {
+		return err
+	}
+	var compared struct {
+		Differences []struct {
+			Metric string
+			A      float64
+			BRuns  []float64 `json:"b_runs"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &compared); err != nil {
+		return err
+	}
+	for _, m := range foretoldMetrics {
+		for _, d := range compared.Differences {
+			if d.Metric == m.key && slices.Max(d.BRuns) > 0 {
+				f := foretold{s.engine.name, l.name, m.key, d.A, d.BRuns, m.limit}
+				s.foretold = append(s.foretold, f)
+				s.law(l.name+": "+m.key, fmt.Sprintf("%.4g within %.1f %%", f.measured(), 100*f.limit()),
+					fmt.Sprintf("%.4g (%+.1f %%)", f.Predicted, 100*f.error()), math.Abs(f.error()) <= f.limit())
+			}
+		}
+	}
+	return nil
+}
+
+// moontide runs a command and returns its standard output.
+func (s *session) moontide(args ...string) (string, error) {
+	cmd := preferred(s.tools.moontide, args...)
+	cmd.Env = append(os.Environ(), "NO_COLOR=1")
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("moontide %s: %w", args[0], errors.Join(err, errors.New(strings.TrimSpace(said.String()))))
+	}
+	return out.String(), nil
+}
+
+// documents are questions about documents, which are more than fit into the cache
+// and some of which are asked about much more often than others. gap is the mean
+// time between arrivals in milliseconds, which is distributed exponentially.
+func documents(n int, gap float64) (rows []row) {
+	const count, skew = 60, 0.9
+	rng := rand.New(rand.NewPCG(2, uint64(n)))
+	var lengths [count]int // blocks
+	var odds [count]float64
+	sum := 0.0
+	for i := range count {
+		lengths[i] = 5 + rng.IntN(25)
+		sum += math.Pow(float64(i+1), -skew)
+		odds[i] = sum
+	}
+	next, at := uint64(count*1000), 0.0
+	for range n {
+		doc, _ := slices.BinarySearch(odds[:], rng.Float64()*sum)
+		r := row{Timestamp: at, OSL: 5 + rng.IntN(40)}
+		for j := range lengths[doc] {
+			r.IDs = append(r.IDs, uint64(doc*1000+j))
+		}
+		for range 1 + rng.IntN(6) {
+			r.IDs = append(r.IDs, next)
+			next++
+		}
+		r.ISL = len(r.IDs)*traceBlock - rng.IntN(traceBlock)
+		rows = append(rows, r)
+		at += gap * rng.ExpFloat64()
+	}
+	return rows
+}
+
+// foretoldTable shows what the fitted engine predicted.
+func (r *results) foretoldTable(b *strings.Builder) {
+	fmt.Fprintf(b, `
+## Predicted by a fitted engine
+
+%s drove its runs against the server and fitted an engine to them. These loads have other shapes: the second one arrives
+at random, and its documents are more than fit into the prefix cache. The measurements are the mean of %d runs with other prompts; the noise
+is the range of the runs. A prediction may be off by the limit or by twice the noise.
+
+| load | metric | runs | predicted | error | noise | limit |
+| --- | --- | --- | ---: | ---: | ---: | ---: |
+`, "`moontide fit-engine --url`", fitRuns)
+	for _, f := range r.Foretold {
+		var runs []string
+		for _, v := range f.Runs {
+			runs = append(runs, fmt.Sprintf("%.4g", v))
+		}
+		cells(b, f.Load, f.Metric, strings.Join(runs, ", "), fmt.Sprintf("%.4g", f.Predicted), fmt.Sprintf("%+.1f %%", 100*f.error()),
+			fmt.Sprintf("%.1f %%", 100*f.noise()), fmt.Sprintf("%.1f %%", 100*f.limit()))
+	}
+}
