@@ -29,18 +29,18 @@ type arrivingRequest struct {
 const forever = 1<<63 - 1
 
 // BlockSize returns the number of tokens in a block of the engines' KV caches.
-func (c *Cluster) BlockSize() int { return c.front.engines[0].cfg.BlockSize }
+func (c *Cluster) BlockSize() int { return c.front.ranks[0].cfg.BlockSize }
 
 // Fits returns an error if a request with this many prompt and output tokens
 // can never be served.
 func (c *Cluster) Fits(prompt, output int) error {
 	if c.decode == nil {
-		return c.front.engines[0].fits(prompt, output)
+		return c.front.ranks[0].fits(prompt, output)
 	}
-	if err := c.decode.engines[0].fits(prompt, output); err != nil {
+	if err := c.decode.ranks[0].fits(prompt, output); err != nil {
 		return err
 	}
-	return c.front.engines[0].fits(prompt, 1)
+	return c.front.ranks[0].fits(prompt, 1)
 }
 
 // check returns an error if a request can never be served.
@@ -80,9 +80,9 @@ func (c *Cluster) Submit(now time.Duration, r *Request) error {
 
 // enter passes a request to the router.
 func (c *Cluster) enter(now time.Duration, r *Request) {
-	e := c.front.pick(now, r)
-	e.accept(now, r)
-	e.changed()
+	k := c.front.pick(now, r)
+	k.accept(now, r)
+	k.engine.changed()
 }
 
 // Cancel ends a request immediately, frees its blocks and stops its events. The
@@ -95,11 +95,11 @@ func (c *Cluster) Cancel(now time.Duration, r *Request) {
 		c.arriving.remove(func(a arrivingRequest) bool { return a.r == r })
 		r.state = ended
 	case transferring:
-		r.engine.link.cancel(c.now, r)
+		r.rank.link.cancel(c.now, r)
 	}
-	if e := r.engine; e != nil {
-		e.cancel(c.now, r)
-		e.changed()
+	if k := r.rank; k != nil {
+		k.cancel(c.now, r)
+		k.engine.changed()
 	}
 }
 
@@ -130,7 +130,7 @@ func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 		}
 		e.changed()
 		from := len(events)
-		if events = e.process(at, events); e.prefillOnly {
+		if events = e.process(at, events); c.decode != nil && e.pool == c.front {
 			events = c.beginTransfers(events, from)
 		}
 	}
@@ -139,6 +139,12 @@ func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 // next returns the time of the next event and its engine, or nil for the end of
 // transfers and latencies. See oneEngine.next.
 func (c *Cluster) next(before time.Duration) (at time.Duration, e *oneEngine, ok bool) {
+	if before > c.now {
+		c.front.begun = c.now
+		if c.decode != nil {
+			c.decode.begun = c.now
+		}
+	}
 	at, e = c.front.next(before)
 	if c.decode == nil && c.latency == 0 {
 		return at, e, e != nil
@@ -164,8 +170,8 @@ func (c *Cluster) nextArrival() (at time.Duration, ok bool) {
 	if c.decode == nil {
 		return at, ok
 	}
-	for _, e := range c.front.engines {
-		if t, any := e.link.next(); any && (!ok || t < at) {
+	for _, k := range c.front.ranks {
+		if t, any := k.link.next(); any && (!ok || t < at) {
 			at, ok = t, true
 		}
 	}
@@ -192,7 +198,7 @@ func (c *Cluster) beginTransfers(events []Event, from int) []Event {
 			kept = kept[:len(kept)-1] // the first token, just before
 		}
 		r := e.Request
-		r.engine.link.start(e.At, r, c.transfer.Base+times(r.Prompt.tokens, c.transfer.PerToken).Duration())
+		r.rank.link.start(e.At, r, c.transfer.Base+times(r.Prompt.tokens, c.transfer.PerToken).Duration())
 	}
 	return kept
 }
@@ -204,9 +210,9 @@ func (c *Cluster) endTransfers(now time.Duration, events []Event) []Event {
 		return events
 	}
 	c.ended = c.ended[:0]
-	for _, e := range c.front.engines {
-		if at, any := e.link.next(); any && at <= now {
-			c.ended = e.link.end(now, c.ended)
+	for _, k := range c.front.ranks {
+		if at, any := k.link.next(); any && at <= now {
+			c.ended = k.link.end(now, c.ended)
 		}
 	}
 	slices.SortStableFunc(c.ended, func(a, b transferUnderWay) int { return cmp.Compare(a.start, b.start) })
@@ -214,13 +220,13 @@ func (c *Cluster) endTransfers(now time.Duration, events []Event) []Event {
 		if c.transfer.FirstTokenAfter {
 			events = append(events, Event{t.r, First, now})
 		}
-		from := t.r.engine
+		from := t.r.rank
 		from.transferred(now, t.r)
-		from.changed()
+		from.engine.changed()
 		t.r.until, t.r.computed = t.r.Output, t.r.Prompt.tokens
 		to := c.decode.pick(now, t.r)
 		to.accept(now, t.r)
-		to.changed()
+		to.engine.changed()
 	}
 	return events
 }
@@ -233,23 +239,28 @@ func (c *Cluster) Stats() (all Stats) {
 	return all
 }
 
-// EachStats returns the state of each engine, prefill engines before decode
-// engines. Requests that have not reached the router are reported as waiting at
-// the first engine, those in transfer at the first decode engine.
+// EachStats returns the state of each rank, engine by engine, prefill engines
+// before decode engines. Requests that have not reached the router are reported
+// as waiting at the first rank, those in transfer at the first decode rank.
 func (c *Cluster) EachStats() (each []Stats) {
-	inTransfer := 0
-	for _, e := range c.front.engines {
-		each = append(each, e.state(c.now))
-		inTransfer += e.transferring
-	}
+	each = c.front.eachStats(c.now, each)
 	each[0].Waiting += c.arriving.len()
 	if c.decode == nil {
 		return each
 	}
-	for _, e := range c.decode.engines {
-		each = append(each, e.state(c.now))
+	each = c.decode.eachStats(c.now, each)
+	for _, k := range c.front.ranks {
+		each[len(c.front.ranks)].Waiting += k.transferring
 	}
-	each[len(c.front.engines)].Waiting += inTransfer
+	return each
+}
+
+func (p *pool) eachStats(now time.Duration, each []Stats) []Stats {
+	for _, e := range p.engines {
+		for _, k := range e.ranks {
+			each = append(each, k.state(now))
+		}
+	}
 	return each
 }
 

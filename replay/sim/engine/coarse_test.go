@@ -35,7 +35,7 @@ func TestCoarseDeploymentEqualsFullOne(t *testing.T) {
 		}
 		want := play(t, full, full.BlockSize(), arrivals, func() {})
 		got := play(t, coarse, coarse.BlockSize(), arrivals, func() {
-			for _, e := range coarse.engines() {
+			for _, e := range coarse.front.engines {
 				if e.stepping && e.leap.steps > 1 {
 					leaps++
 				}
@@ -56,6 +56,23 @@ func TestCoarseDeploymentEqualsFullOne(t *testing.T) {
 	})
 	if !t.Failed() && leaps == 0 {
 		t.Error("no draw had a leap")
+	}
+}
+
+// A step that began at the end of the one before is under way for what arrives at
+// that time.
+func TestCoarseStepUnderWay(t *testing.T) {
+	d := Deployment{Prefill: 1, Decode: 1, DecodeEngine: &Config{Costs: Costs{Step: 10 * Millisecond}}}
+	arrivals := []arrival{{tokens: sequence(1, 1), output: 9}, {at: 20 * ms, tokens: sequence(1, 5), output: 2}}
+	for name, build := range map[string]func() (*Cluster, error){"with tokens": d.New, "without": d.NewCoarse} {
+		c, err := build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := eventLines(play(t, c, 16, arrivals, func() {}))
+		if !slices.Contains(lines, "40ms: 1 finished") {
+			t.Errorf("%s: %v", name, lines)
+		}
 	}
 }
 

@@ -23,6 +23,11 @@ type Config struct {
 	KVBlocks int
 	// MaxModelLen limits the tokens of a prompt and its answer together; 0 is 1<<20.
 	MaxModelLen int
+	// Ranks is the number of data-parallel ranks of the engine; 0 is 1. Each has
+	// the limits above and a KV cache of its own, and the router sees each as a
+	// target. They step together: a step takes as long as its slowest rank, as
+	// with experts spread over the ranks.
+	Ranks int
 	// NoPrefixCache computes every prompt in full: no block is found by a later
 	// prompt.
 	NoPrefixCache bool
@@ -39,6 +44,7 @@ const DefaultBlockSize = 16
 
 const (
 	defaultLimit = 1 << 20
+	maxRanks     = 64
 	maxBlocks    = math.MaxInt32 - 1
 	maxTokens    = math.MaxInt32
 	maxCost      = Hour
@@ -52,6 +58,7 @@ func (c *Config) limits() []limit {
 		{"block size", &c.BlockSize, DefaultBlockSize, maxTokens},
 		{"KV blocks", &c.KVBlocks, defaultLimit, maxBlocks},
 		{"max model length", &c.MaxModelLen, defaultLimit, maxTokens},
+		{"ranks", &c.Ranks, 1, maxRanks},
 	}
 }
 

@@ -81,13 +81,26 @@ func (d Deployment) IsZero() bool { return reflect.ValueOf(d).IsZero() }
 // String describes the deployment.
 func (d Deployment) String() string {
 	policy := cmp.Or(d.Routing, routing.RoundRobin)
+	front, decode := d.Engine.ofRanks(), d.decodeEngine().ofRanks()
 	switch {
+	case d.Disaggregated() && front == decode:
+		return fmt.Sprintf("%d prefill and %d decode engines%s, %s routing", d.Prefill, d.Decode, front, policy)
 	case d.Disaggregated():
-		return fmt.Sprintf("%d prefill and %d decode engines, %s routing", d.Prefill, d.Decode, policy)
+		return fmt.Sprintf("%d prefill engines%s and %d decode engines%s, %s routing", d.Prefill, front, d.Decode, decode, policy)
 	case d.Engines > 1:
-		return fmt.Sprintf("%d engines, %s routing", d.Engines, policy)
+		return fmt.Sprintf("%d engines%s, %s routing", d.Engines, front, policy)
+	case front != "":
+		return fmt.Sprintf("1 engine%s, %s routing", front, policy)
 	}
 	return "1 engine"
+}
+
+// ofRanks describes the ranks if there are several.
+func (c Config) ofRanks() string {
+	if c.Ranks > 1 {
+		return fmt.Sprintf(" of %d ranks", c.Ranks)
+	}
+	return ""
 }
 
 // Validate returns the first error in d.
@@ -142,9 +155,8 @@ func (d Deployment) New() (*Cluster, error) {
 	if c.front, err = newPool(d.Engine, front, d.Routing, d.Seed); err != nil || !d.Disaggregated() {
 		return c, err
 	}
-	for _, e := range c.front.engines {
-		e.prefillOnly = true
-		e.link.sharing = cmp.Or(d.Transfer.Sharing, Independent)
+	for _, k := range c.front.ranks {
+		k.link.sharing = cmp.Or(d.Transfer.Sharing, Independent)
 	}
 	c.decode, err = newPool(d.decodeEngine(), d.Decode, routing.LeastLoaded, 0)
 	return c, err
@@ -165,6 +177,9 @@ func (d Deployment) NewCoarse() (*Cluster, error) {
 		}
 		for _, e := range p.engines {
 			e.coarse = e.cfg.PhasedTPOT == 0
+			for _, k := range e.ranks {
+				k.coarse = e.coarse
+			}
 		}
 	}
 	return c, nil

@@ -22,6 +22,9 @@ func anyDeployment(t *rapid.T) Deployment {
 	if rapid.IntRange(0, 4).Draw(t, "phased") == 0 {
 		d.Engine.PhasedTPOT = time.Duration(rapid.IntRange(1, 20).Draw(t, "TPOT"))
 	}
+	if rapid.Bool().Draw(t, "has ranks") {
+		d.Engine.Ranks = rapid.IntRange(1, 3).Draw(t, "ranks")
+	}
 	if rapid.Bool().Draw(t, "disaggregated") {
 		d.Prefill, d.Decode = rapid.IntRange(1, 3).Draw(t, "prefill engines"), rapid.IntRange(1, 3).Draw(t, "decode engines")
 		d.Transfer = Transfer{
@@ -33,7 +36,7 @@ func anyDeployment(t *rapid.T) Deployment {
 		}
 		if rapid.Bool().Draw(t, "other decode engines") {
 			decode := anyConfig(t)
-			decode.BlockSize = d.Engine.BlockSize
+			decode.BlockSize, decode.Ranks = d.Engine.BlockSize, rapid.IntRange(1, 3).Draw(t, "decode ranks")
 			d.DecodeEngine = &decode
 		}
 	} else {
@@ -59,10 +62,10 @@ func eventLines(h history) []string {
 	return lines
 }
 
-func (c *Cluster) engines() []*oneEngine {
-	all := c.front.engines
+func (c *Cluster) ranks() []*rank {
+	all := c.front.ranks
 	if c.decode != nil {
-		all = slices.Concat(all, c.decode.engines)
+		all = slices.Concat(all, c.decode.ranks)
 	}
 	return all
 }
@@ -79,7 +82,7 @@ func TestDeploymentInvariants(t *testing.T) {
 		if c.inTransfer() != 0 {
 			t.Fatal("transfers are left")
 		}
-		for _, e := range c.engines() {
+		for _, e := range c.ranks() {
 			checkIdle(t, e)
 		}
 		// The requests' numbers add up to the statistics.
@@ -215,7 +218,7 @@ func TestTransferredBlocksAreShared(t *testing.T) {
 
 // inTransfer returns the number of transfers under way.
 func (c *Cluster) inTransfer() (n int) {
-	for _, e := range c.front.engines {
+	for _, e := range c.front.ranks {
 		n += len(e.link.active)
 	}
 	return n
@@ -230,7 +233,7 @@ func TestCancelInTransfer(t *testing.T) {
 	if len(h.events) != 1 || c.inTransfer() != 0 || !h.requests[0].Ended() {
 		t.Errorf("%v, %d transfers", eventLines(h), c.inTransfer())
 	}
-	for _, e := range c.engines() {
+	for _, e := range c.ranks() {
 		checkIdle(t, e)
 	}
 }
@@ -243,7 +246,7 @@ func where(t *testing.T, d Deployment, arrivals []arrival) []int {
 	}
 	var at []int
 	for _, r := range play(t, c, c.BlockSize(), arrivals, func() {}).requests {
-		at = append(at, slices.Index(c.front.engines, r.engine))
+		at = append(at, slices.Index(c.front.ranks, r.rank))
 	}
 	return at
 }
@@ -364,7 +367,7 @@ func TestDeploymentInWords(t *testing.T) {
 
 // stats sums the statistics of all engines of a pool.
 func (p *pool) stats() (s Stats) {
-	for _, e := range p.engines {
+	for _, e := range p.ranks {
 		s.add(e.state(0))
 	}
 	return s

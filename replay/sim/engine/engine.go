@@ -1,38 +1,25 @@
 package engine
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // oneEngine is an engine of a [Cluster], which guarantees that time does not
-// decrease.
+// decrease: ranks that step together, usually one.
 type oneEngine struct {
 	cfg   Config
 	pool  *pool
 	index int // in pool
-	kv    *kvCache
+	ranks []*rank
 
-	queue   fifo[*Request] // waiting; preempted requests first, in order of admission
-	running []*Request     // in order of admission, except phased ones
-	phased  phasedQueue
-
-	stepping bool
-	stepEnd  time.Duration // of the current step
-	free     time.Duration // when the next step may begin
-	rest     Cost          // of the steps so far, below a nanosecond
-	coarse   bool          // reports no Token events
-	leap     leap          // the steps until stepEnd
-	stalled  bool          // nothing to schedule until something changes
-
-	// prefillOnly engines keep the blocks of requests until they are
-	// transferred.
-	prefillOnly  bool
-	link         link
-	transferring int // requests
-	backlog      int // prompt tokens to compute
-	stats        Stats
-	preemptions  []Event // of the latest step, not yet reported
+	stepping    bool
+	stepEnd     time.Duration // of the current step
+	free        time.Duration // when the next step may begin
+	rest        Cost          // of the steps so far, below a nanosecond
+	coarse      bool          // reports no Token events, and may leap
+	leap        leap          // the steps until stepEnd
+	phased      phasedQueue
+	preemptions []Event // of the latest step, not yet reported
+	steps       int
+	busy        time.Duration
 }
 
 // Stats is the state of one or more engines. Tokens, preemptions, steps and
@@ -50,110 +37,16 @@ type Stats struct {
 	PromptTokens    int // of computed prompts, including cached tokens
 	GeneratedTokens int
 	Preemptions     int
-	Steps           int
-	Busy            time.Duration // in steps
+	Steps           int           // of the engine, if this is one of its ranks
+	Busy            time.Duration // in these steps
 }
 
 func newEngine(cfg Config, p *pool, index int) *oneEngine {
-	cfg = cfg.WithDefaults()
-	return &oneEngine{cfg: cfg, pool: p, index: index, kv: newKVCache(cfg.KVBlocks, cfg.BlockSize)}
-}
-
-// fits returns an error if a request can never be served.
-func (e *oneEngine) fits(prompt, output int) error {
-	tooLong := func(limit int, of string) error {
-		return &TooLong{Prompt: prompt, Output: output, Limit: limit, Of: of}
+	e := &oneEngine{cfg: cfg.WithDefaults(), pool: p, index: index}
+	for range e.cfg.Ranks {
+		e.ranks = append(e.ranks, &rank{engine: e, cfg: e.cfg, kv: newKVCache(e.cfg.KVBlocks, e.cfg.BlockSize)})
 	}
-	room := e.cfg.KVBlocks * e.cfg.BlockSize
-	switch {
-	case prompt < 1:
-		return ErrNoPrompt
-	case output < 1:
-		return ErrNoOutput
-	case prompt > e.cfg.MaxModelLen || output > e.cfg.MaxModelLen-prompt:
-		return tooLong(e.cfg.MaxModelLen, "the model's context")
-	case prompt > room || output-1 > room-prompt:
-		return tooLong(room, "the KV cache")
-	}
-	return nil
-}
-
-// accept queues a new request, or one with its prompt computed by a prefill
-// engine.
-func (e *oneEngine) accept(now time.Duration, r *Request) {
-	e.settle(now)
-	e.wake(now)
-	r.state, r.engine, r.blocks = waiting, e, e.knownBlocks(r)
-	if r.generated == 0 {
-		r.arrived = now
-		hits, _ := e.kv.lookUp(e.reusable(r))
-		e.setBacklog(r, r.known()-max(hits*e.cfg.BlockSize, r.Prompt.cached))
-	}
-	e.queue.push(r)
-}
-
-// knownBlocks returns the number of blocks of a request that can be looked up.
-func (e *oneEngine) knownBlocks(r *Request) int {
-	if e.cfg.NoPrefixCache || r.Prompt.cached > 0 {
-		return 0
-	}
-	return len(r.Prompt.blocks)
-}
-
-// reusable returns the hashes of the known blocks of a request's tokens.
-func (e *oneEngine) reusable(r *Request) []uint64 {
-	return r.Prompt.blocks[:min(e.knownBlocks(r), r.known()/r.Prompt.blockSize)]
-}
-
-// setBacklog sets the number of prompt tokens of a request left to compute.
-func (e *oneEngine) setBacklog(r *Request, tokens int) {
-	e.backlog += tokens - r.backlog
-	r.backlog = tokens
-}
-
-// wake records that there may be work to schedule.
-func (e *oneEngine) wake(now time.Duration) {
-	e.free = max(e.free, now)
-	e.stalled = false
-}
-
-func (e *oneEngine) cancel(now time.Duration, r *Request) {
-	e.settle(now)
-	switch r.state {
-	case waiting:
-		e.queue.remove(func(other *Request) bool { return other == r })
-	case running:
-		e.running = slices.DeleteFunc(e.running, func(other *Request) bool { return other == r })
-	case phased:
-		e.phased.remove(func(t phasedToken) bool { return t.r == r })
-	case transferring:
-		e.transferring--
-	default:
-		return
-	}
-	e.wake(now)
-	e.remove(r)
-}
-
-// remove ends a request and frees its blocks.
-func (e *oneEngine) remove(r *Request) {
-	e.setBacklog(r, 0)
-	e.release(r)
-	r.state = ended
-}
-
-// release frees the blocks of a request.
-func (e *oneEngine) release(r *Request) {
-	e.kv.release(r.chain, r.others)
-	r.chain, r.chained, r.others, r.room = nil, 0, 0, 0
-}
-
-// transferred frees the blocks of a request after their transfer to a decode
-// engine.
-func (e *oneEngine) transferred(now time.Duration, r *Request) {
-	e.transferring--
-	e.wake(now)
-	e.remove(r)
+	return e
 }
 
 // next returns the time of the next event, after beginning a step if one can
@@ -177,7 +70,47 @@ func (e *oneEngine) next(before time.Duration) (at time.Duration, ok bool) {
 
 // canBegin reports whether a step can begin.
 func (e *oneEngine) canBegin() bool {
-	return !e.stepping && !e.stalled && (len(e.running) > 0 || e.queue.len() > 0)
+	if e.stepping {
+		return false
+	}
+	for _, k := range e.ranks {
+		if k.hasWork() {
+			return true
+		}
+	}
+	return false
+}
+
+// beginStep begins a step of all ranks with work, if any, which takes as long as
+// the slowest rank's part, or as many steps as follow without a change.
+func (e *oneEngine) beginStep() {
+	e.leap = leap{steps: 1, since: e.free, rest: e.rest}
+	steady := e.coarse
+	for _, k := range e.ranks {
+		if !k.hasWork() {
+			continue
+		}
+		b, preempted := k.plan()
+		steady = steady && !preempted && b.prefill == 0
+		if k.stalled {
+			continue
+		}
+		k.cost, k.rise = e.cfg.Costs.of(b), times(b.sequences, e.cfg.Costs.ContextToken)
+		if !e.stepping || k.cost > e.leap.first || k.cost == e.leap.first && k.rise > e.leap.rise {
+			e.leap.first, e.leap.rise = k.cost, k.rise
+		}
+		e.stepping = true
+	}
+	if !e.stepping {
+		return
+	}
+	if steady {
+		e.leap.steps = e.steadySteps()
+	}
+	e.stepEnd = e.leap.end(e.leap.steps)
+	e.rest = e.leap.cost(1) % Nanosecond
+	e.steps++
+	e.busy += e.leap.end(1) - e.leap.since
 }
 
 // process appends the events at a given time.
@@ -193,16 +126,14 @@ func (e *oneEngine) process(at time.Duration, events []Event) []Event {
 	return e.phasedToken(events)
 }
 
-func (e *oneEngine) state(now time.Duration) Stats {
-	e.settle(now)
-	e.changed()
-	s := e.stats
-	s.Waiting, s.Running = e.queue.len(), len(e.running)+e.phased.len()
-	s.KVBlocks, s.KVUsed = e.cfg.KVBlocks, e.cfg.KVBlocks-e.kv.free
-	return s
-}
-
-// inFlight returns the number of requests, including those being transferred.
-func (e *oneEngine) inFlight() int {
-	return e.queue.len() + len(e.running) + e.phased.len() + e.transferring
+// finishStep ends the current step.
+func (e *oneEngine) finishStep(events []Event) []Event {
+	if e.leap.steps > 1 {
+		e.endLeap(e.leap.steps)
+	}
+	e.stepping, e.free = false, e.stepEnd
+	for _, k := range e.ranks {
+		events = k.finish(e.stepEnd, events)
+	}
+	return events
 }

@@ -73,11 +73,11 @@ func TestStepsByHand(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := play(t, e, 16, tt.arrivals, func() { checkCounts(t, e.front.engines[0]) })
+			h := play(t, e, 16, tt.arrivals, func() { checkCounts(t, e.front.ranks[0]) })
 			if got := eventLines(h); !slices.Equal(got, tt.want) {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
-			checkIdle(t, e.front.engines[0])
+			checkIdle(t, e.front.ranks[0])
 		})
 	}
 }
@@ -113,7 +113,7 @@ func TestSubmitErrors(t *testing.T) {
 	if err := e.Submit(0, fits); !errors.Is(err, ErrSubmitted) {
 		t.Errorf("submitted twice: %v", err)
 	}
-	checkCounts(t, e.front.engines[0])
+	checkCounts(t, e.front.ranks[0])
 }
 
 func TestCancelFreesBlocks(t *testing.T) {
@@ -135,7 +135,7 @@ func TestCancelFreesBlocks(t *testing.T) {
 	e.Cancel(ms/2, waits)
 	e.Cancel(ms/2, runs)
 	e.Cancel(ms/2, runs)
-	checkIdle(t, e.front.engines[0])
+	checkIdle(t, e.front.ranks[0])
 	// The step that was begun takes its time.
 	if at, ok := e.Next(); at != ms || !ok {
 		t.Errorf("next is %v, %v", at, ok)
@@ -207,7 +207,7 @@ func TestPhasesAreEven(t *testing.T) {
 	}
 	last := map[*Request]time.Duration{}
 	var phases []time.Duration
-	for _, event := range play(t, e, 16, arrivals, func() { checkCounts(t, e.front.engines[0]) }).events {
+	for _, event := range play(t, e, 16, arrivals, func() { checkCounts(t, e.front.ranks[0]) }).events {
 		if event.Kind != Token {
 			continue
 		}

@@ -203,10 +203,14 @@ func checkAnswers(t rapid.TB, arrivals []arrival, h history) {
 }
 
 // checkCounts recounts what an engine counts.
-func checkCounts(t rapid.TB, e *oneEngine) {
+func checkCounts(t rapid.TB, e *rank) {
 	all := slices.Concat(e.running, e.queue.items[e.queue.head:])
-	for _, k := range e.phased.items[e.phased.head:] {
-		all = append(all, k.r)
+	decoding := 0
+	for _, token := range e.engine.phased.items[e.engine.phased.head:] {
+		if token.r.rank == e {
+			all = append(all, token.r)
+			decoding++
+		}
 	}
 	backlog, batched, used := 0, 0, 0
 	users := make(map[*run]int)
@@ -222,7 +226,7 @@ func checkCounts(t rapid.TB, e *oneEngine) {
 		if chained != r.chained || r.others < 0 || r.state == running && r.computed > r.room || r.room != (r.chained+r.others)*e.cfg.BlockSize {
 			t.Fatalf("request %d has computed %d tokens, has %d blocks cached, counts %d, and %d others", r.Owner, r.computed, chained, r.chained, r.others)
 		}
-		if e.stepping && r.state == running && r.scheduled < 1 {
+		if e.engine.stepping && r.state == running && r.scheduled < 1 {
 			t.Fatalf("request %d runs without tokens in the current step", r.Owner)
 		}
 		if r.state == waiting && r.chained+r.others > 0 {
@@ -249,13 +253,13 @@ func checkCounts(t rapid.TB, e *oneEngine) {
 	if stale != e.kv.stale || e.kv.free != e.cfg.KVBlocks-used || stale > e.kv.free {
 		t.Fatalf("%d of %d blocks are used and %d free ones are cached; it counts %d free and %d", used, e.cfg.KVBlocks, stale, e.kv.free, e.kv.stale)
 	}
-	if len(e.running)+e.phased.len() > e.cfg.MaxSeqs || batched > e.cfg.MaxBatchedTokens || backlog != e.backlog || e.backlog < 0 {
+	if len(e.running)+decoding > e.cfg.MaxSeqs || decoding != e.phased || batched > e.cfg.MaxBatchedTokens || backlog != e.backlog || e.backlog < 0 {
 		t.Fatalf("%d running, %d tokens in a step, backlog %d, counts %d", len(e.running), batched, backlog, e.backlog)
 	}
 }
 
 // checkIdle checks that an engine has nothing left of any request.
-func checkIdle(t rapid.TB, e *oneEngine) {
+func checkIdle(t rapid.TB, e *rank) {
 	checkCounts(t, e)
 	if s := e.state(0); s.KVUsed != 0 || s.Running != 0 || s.Waiting != 0 || e.backlog != 0 || e.inFlight() != 0 {
 		t.Fatalf("idle with %+v, backlog %d, in flight %d", s, e.backlog, e.inFlight())
@@ -264,7 +268,7 @@ func checkIdle(t rapid.TB, e *oneEngine) {
 
 // computed follows the prompt tokens of each step.
 type computed struct {
-	e       *oneEngine
+	e       *rank
 	steps   int
 	prefill map[*Request]int
 	all     int
@@ -294,7 +298,7 @@ func TestEngineInvariants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		alone := e.front.engines[0]
+		alone := e.front.ranks[0]
 		work := computed{e: alone, prefill: map[*Request]int{}}
 		h := play(t, e, cfg.BlockSize, arrivals, func() { checkCounts(t, alone); work.look() })
 		checkAnswers(t, arrivals, h)

@@ -33,37 +33,41 @@ const (
 	maxLeapRise = Second / 10
 )
 
-// beginLeap sets the end of the step just scheduled, or of as many steps as
-// follow without a change.
-func (e *oneEngine) beginLeap(b batch, steady bool) {
-	e.leap = leap{steps: 1, since: e.free, rest: e.rest, first: e.cfg.Costs.of(b)}
-	e.leap.rise = times(b.sequences, e.cfg.Costs.ContextToken)
-	if e.coarse && steady && b.prefill == 0 && e.leap.first >= minLeapStep && e.leap.first < maxLeapStep && e.leap.rise < maxLeapRise {
-		e.leap.steps = e.steadySteps()
+// steadySteps returns how many steps the running sequences can decode together
+// before one ends, fills a block that later prompts find, or runs out of blocks,
+// or another rank becomes the slowest.
+func (e *oneEngine) steadySteps() int {
+	slowest := &e.leap
+	if slowest.first < minLeapStep || slowest.first >= maxLeapStep || slowest.rise >= maxLeapRise {
+		return 1
 	}
-	e.stepping, e.stepEnd = true, e.leap.end(e.leap.steps)
-	e.rest = e.leap.cost(1) % Nanosecond
-	e.stats.Steps++
-	e.stats.Busy += e.leap.end(1) - e.leap.since
-	e.stats.PrefillTokens += b.prefill
+	steps := maxLeap
+	for _, k := range e.ranks {
+		if len(k.running) == 0 {
+			continue
+		}
+		if k.rise > slowest.rise {
+			steps = min(steps, int((slowest.first-k.cost)/(k.rise-slowest.rise))+1)
+		}
+		steps = k.steadySteps(steps)
+	}
+	return steps
 }
 
-// steadySteps returns how many steps the running sequences can decode together
-// before one ends, fills a block that later prompts find, or runs out of blocks.
-func (e *oneEngine) steadySteps() int {
-	steps := maxLeap
-	for _, r := range e.running {
+// steadySteps is for one rank, and at most the given number.
+func (k *rank) steadySteps(steps int) int {
+	for _, r := range k.running {
 		steps = min(steps, r.until-r.generated)
 		if r.chained < r.blocks {
-			steps = min(steps, (r.chained+1)*e.cfg.BlockSize-1-r.computed)
+			steps = min(steps, (r.chained+1)*k.cfg.BlockSize-1-r.computed)
 		}
 	}
 	for ; steps > 1; steps /= 2 {
 		blocks := 0
-		for _, r := range e.running {
-			blocks += max(0, e.missingBlocks(r, r.computed+steps))
+		for _, r := range k.running {
+			blocks += max(0, k.missingBlocks(r, r.computed+steps))
 		}
-		if blocks <= e.kv.free {
+		if blocks <= k.kv.free {
 			return steps
 		}
 	}
@@ -77,7 +81,7 @@ func (e *oneEngine) settle(now time.Duration) {
 		return
 	}
 	done := sort.Search(e.leap.steps-1, func(i int) bool { return e.leap.end(i+1) > now })
-	if done > 0 && e.leap.end(done) == now {
+	if done > 0 && e.leap.end(done) == now && e.pool.begun < now {
 		e.endLeap(done)
 		e.finishStep(nil) // no sequence ends
 		return
@@ -93,13 +97,15 @@ func (e *oneEngine) endLeap(n int) {
 		return
 	}
 	before := n - 1
-	for _, r := range e.running {
-		r.computed += before
-		r.generated += before
-		e.allocate(r, r.computed+1)
+	for _, k := range e.ranks {
+		for _, r := range k.running {
+			r.computed += before
+			r.generated += before
+			k.allocate(r, r.computed+1)
+		}
+		k.stats.GeneratedTokens += before * len(k.running)
 	}
-	e.stats.GeneratedTokens += before * len(e.running)
-	e.stats.Steps += before
-	e.stats.Busy += e.leap.end(n) - e.leap.end(1)
+	e.steps += before
+	e.busy += e.leap.end(n) - e.leap.end(1)
 	e.rest = e.leap.cost(n) % Nanosecond
 }

@@ -37,7 +37,7 @@ func newNaive(d Deployment, saw map[string]int) *naiveCluster {
 			workers = append(workers, &naiveWorker{Config: cfg})
 		}
 		var ranks []*naiveEngine
-		for range 1 {
+		for range max(cfg.Ranks, 1) {
 			for _, w := range workers {
 				e := &naiveEngine{Config: cfg, blocks: map[string]*naiveBlock{}}
 				w.ranks, ranks = append(w.ranks, e), append(ranks, e)
@@ -241,7 +241,7 @@ func TestDeploymentEqualsNaiveOne(t *testing.T) {
 		rapid.Check(t, check)
 	}
 	for _, mechanism := range []string{
-		"preempted", "cached", "mixed step", "decode table", "attention", "below a nanosecond",
+		"preempted", "cached", "ranks wait", "mixed step", "decode table", "attention", "below a nanosecond",
 		"first token after", "cancelled before the router", "cancelled on a shared link",
 		"transfers share: ", "transfers share: queue", "transfers share: fair", "transfers share: batch",
 	} {

@@ -28,6 +28,7 @@ var Parameters = []Parameter{
 	{Name: "transfer-sharing", Usage: "disaggregated: how the KV transfers of a prefill engine share its link", OfDeployment: func(d *Deployment) any { return &d.Transfer.Sharing }},
 	{Name: "first-token-after-transfer", Usage: "disaggregated: send the first token after the KV transfer, not before", OfDeployment: func(d *Deployment) any { return &d.Transfer.FirstTokenAfter }},
 	{Name: "request-latency", Usage: "time before a request reaches the router", OfDeployment: func(d *Deployment) any { return &d.Latency }},
+	{Name: "data-parallel-size", Usage: "number of ranks of an engine, each with the limits and a KV cache of an engine, that step together", OfEngine: func(c *Config) any { return &c.Ranks }},
 	{Name: "max-num-seqs", Usage: "maximum number of sequences running at once on an engine", OfEngine: func(c *Config) any { return &c.MaxSeqs }},
 	{Name: "max-num-batched-tokens", Usage: "maximum number of tokens computed in a step; longer prompts are chunked", OfEngine: func(c *Config) any { return &c.MaxBatchedTokens }},
 	{Name: "num-gpu-blocks", Usage: "KV cache size of an engine, in blocks", OfEngine: func(c *Config) any { return &c.KVBlocks }},

@@ -44,13 +44,15 @@ func (q *phasedQueue) add(r *Request, now, period time.Duration) {
 func (e *oneEngine) phasedToken(events []Event) []Event {
 	next := e.phased.pop()
 	r := next.r
+	k := r.rank
 	r.computed++
-	e.cacheBlocks(r, r.computed)
-	events = e.generate(r, next.at, events)
+	k.cacheBlocks(r, r.computed)
+	events = k.generate(r, next.at, events)
 	if r.state == phased {
 		e.phased.push(phasedToken{next.at + e.cfg.PhasedTPOT, r})
 		return events
 	}
+	k.phased--
 	e.free = max(e.free, next.at)
 	return events
 }

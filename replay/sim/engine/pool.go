@@ -11,42 +11,50 @@ import (
 // their next events, because usually only one of them has changed.
 type pool struct {
 	engines []*oneEngine
+	ranks   []*rank // the first ranks of all engines before the second
 	router  *routing.Router
 	nextAt  []time.Duration // of each engine; forever: none; unknown: ask
+	begun   time.Duration   // when steps could last begin
 }
 
 const unknown = -1
 
 func newPool(cfg Config, n int, policy routing.Policy, seed uint64) (*pool, error) {
-	router, err := routing.New(policy, n, rand.New(rand.NewPCG(seed, 0x726f75746572))) // "router"
+	cfg = cfg.WithDefaults()
+	router, err := routing.New(policy, n*cfg.Ranks, rand.New(rand.NewPCG(seed, 0x726f75746572))) // "router"
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{router: router, nextAt: make([]time.Duration, n)}
+	p := &pool{router: router, begun: -1, nextAt: make([]time.Duration, n)}
 	for i := range n {
 		p.engines = append(p.engines, newEngine(cfg, p, i))
 		p.nextAt[i] = unknown
 	}
+	for i := range cfg.Ranks {
+		for _, e := range p.engines {
+			p.ranks = append(p.ranks, e.ranks[i])
+		}
+	}
 	return p, nil
 }
 
-// pick returns the engine for a request.
-func (p *pool) pick(now time.Duration, r *Request) *oneEngine {
-	if len(p.engines) == 1 {
-		return p.engines[0]
+// pick returns the rank for a request.
+func (p *pool) pick(now time.Duration, r *Request) *rank {
+	if len(p.ranks) == 1 {
+		return p.ranks[0]
 	}
 	request := routing.Request{Session: routing.SessionHash(r.Session), Tokens: r.Prompt.tokens}
 	load := func(i int) routing.Load {
-		return routing.Load{Requests: p.engines[i].inFlight(), Tokens: p.engines[i].backlog}
+		return routing.Load{Requests: p.ranks[i].inFlight(), Tokens: p.ranks[i].backlog}
 	}
 	cached := func(i int) int {
-		e := p.engines[i]
-		e.settle(now)
-		e.changed()
-		hits, _ := e.kv.lookUp(e.reusable(r))
-		return hits * e.cfg.BlockSize
+		k := p.ranks[i]
+		k.engine.settle(now)
+		k.engine.changed()
+		hits, _ := k.kv.lookUp(k.reusable(r))
+		return hits * k.cfg.BlockSize
 	}
-	return p.engines[p.router.Pick(request, load, cached)]
+	return p.ranks[p.router.Pick(request, load, cached)]
 }
 
 // changed records that the next event of the engine may have changed.

@@ -28,7 +28,7 @@ type Request struct {
 	admitted  bool
 	arrived   time.Duration // at its first engine
 	preempted int           // number of preemptions
-	engine    *oneEngine
+	rank      *rank
 
 	// The request uses chained cached blocks, up to the run chain, and other
 	// blocks, which cannot be looked up. Together they have room for this many

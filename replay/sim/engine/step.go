@@ -2,43 +2,39 @@ package engine
 
 import "time"
 
-// beginStep schedules a step like vLLM's V1 scheduler: running sequences in
-// order of admission, then waiting requests while sequences, tokens and blocks
-// are available.
-func (e *oneEngine) beginStep() {
-	var b batch
-	budget := e.cfg.MaxBatchedTokens
-	preempted := e.scheduleRunning(&b, &budget)
-	if !preempted {
-		e.admit(&b, &budget)
+// plan schedules a rank's part of a step like vLLM's V1 scheduler: running
+// sequences in order of admission, then waiting requests while sequences, tokens
+// and blocks are available.
+func (k *rank) plan() (b batch, preempted bool) {
+	budget := k.cfg.MaxBatchedTokens
+	if preempted = k.scheduleRunning(&b, &budget); !preempted {
+		k.admit(&b, &budget)
 	}
-	if b.prefill+b.sequences == 0 {
-		e.stalled = true
-		return
-	}
-	e.beginLeap(b, !preempted)
+	k.stalled = b.prefill+b.sequences == 0
+	k.stats.PrefillTokens += b.prefill
+	return b, preempted
 }
 
 // scheduleRunning schedules one token of every decoding sequence, and the rest
 // of the budget for the prompt that the previous step left unfinished, which
 // was admitted last. A sequence that finds no free block preempts the one
 // admitted last, possibly itself.
-func (e *oneEngine) scheduleRunning(b *batch, budget *int) (preempted bool) {
-	for i := 0; i < len(e.running); i++ {
-		r := e.running[i]
+func (k *rank) scheduleRunning(b *batch, budget *int) (preempted bool) {
+	for i := 0; i < len(k.running); i++ {
+		r := k.running[i]
 		n := 1
 		if r.computed < r.target {
 			n = min(r.target-r.computed, *budget)
 		}
-		for e.missingBlocks(r, r.computed+n) > e.kv.free {
+		for k.missingBlocks(r, r.computed+n) > k.kv.free {
 			preempted = true
-			last := e.running[len(e.running)-1]
-			e.preempt(last)
+			last := k.running[len(k.running)-1]
+			k.preempt(last)
 			if last == r {
 				return true
 			}
 		}
-		e.schedule(r, n, b)
+		k.schedule(r, n, b)
 		*budget -= n
 	}
 	return preempted
@@ -46,17 +42,17 @@ func (e *oneEngine) scheduleRunning(b *batch, budget *int) (preempted bool) {
 
 // missingBlocks returns the number of blocks that a request needs for tokens,
 // in addition to those it has.
-func (e *oneEngine) missingBlocks(r *Request, tokens int) int {
+func (k *rank) missingBlocks(r *Request, tokens int) int {
 	if tokens <= r.room {
 		return 0
 	}
-	return e.kv.blocksFor(tokens) - r.chained - r.others
+	return k.kv.blocksFor(tokens) - r.chained - r.others
 }
 
 // schedule adds n tokens of a request to the step. Blocks that they fill are
 // cached immediately: a request in the same step may use them, because it reads
 // them, layer by layer, after they are written.
-func (e *oneEngine) schedule(r *Request, n int, b *batch) {
+func (k *rank) schedule(r *Request, n int, b *batch) {
 	r.scheduled = n
 	if r.computed < r.target {
 		b.prefill += n
@@ -65,28 +61,28 @@ func (e *oneEngine) schedule(r *Request, n int, b *batch) {
 		b.sequences++
 		b.context += r.computed + n
 	}
-	e.allocate(r, r.computed+n)
-	e.cacheBlocks(r, r.computed+n)
+	k.allocate(r, r.computed+n)
+	k.cacheBlocks(r, r.computed+n)
 }
 
 // allocate allocates blocks for tokens of a request.
-func (e *oneEngine) allocate(r *Request, tokens int) {
-	if n := e.missingBlocks(r, tokens); n > 0 {
-		e.kv.allocate(n)
+func (k *rank) allocate(r *Request, tokens int) {
+	if n := k.missingBlocks(r, tokens); n > 0 {
+		k.kv.allocate(n)
 		r.others += n
-		r.room += n * e.cfg.BlockSize
+		r.room += n * k.cfg.BlockSize
 	}
 }
 
 // cacheBlocks caches the full blocks of the first tokens of a request whose
 // hashes are known.
-func (e *oneEngine) cacheBlocks(r *Request, tokens int) {
+func (k *rank) cacheBlocks(r *Request, tokens int) {
 	if r.chained == r.blocks {
 		return
 	}
-	upTo := min(tokens/e.cfg.BlockSize, r.blocks)
+	upTo := min(tokens/k.cfg.BlockSize, r.blocks)
 	if n := upTo - r.chained; n > 0 {
-		r.chain = e.kv.keep(r.chain, r.Prompt.blocks[r.chained:upTo])
+		r.chain = k.kv.keep(r.chain, r.Prompt.blocks[r.chained:upTo])
 		r.chained = upTo
 		r.others -= n
 	}
@@ -94,110 +90,107 @@ func (e *oneEngine) cacheBlocks(r *Request, tokens int) {
 
 // preempt moves the sequence admitted last back to the head of the queue. Its
 // tokens are recomputed unless they are still cached by then.
-func (e *oneEngine) preempt(r *Request) {
-	e.running = e.running[:len(e.running)-1]
-	e.release(r)
+func (k *rank) preempt(r *Request) {
+	k.running = k.running[:len(k.running)-1]
+	k.release(r)
 	r.computed, r.scheduled = 0, 0
 	r.preempted++
 	r.state = waiting
-	e.setBacklog(r, r.known())
-	e.queue.pushFront(r)
-	e.stats.Preemptions++
-	e.preemptions = append(e.preemptions, Event{r, Preempted, e.free})
+	k.setBacklog(r, r.known())
+	k.queue.pushFront(r)
+	k.stats.Preemptions++
+	k.engine.preemptions = append(k.engine.preemptions, Event{r, Preempted, k.engine.free})
 }
 
 // admit admits requests from the queue. A request that does not fit blocks
 // those after it.
-func (e *oneEngine) admit(b *batch, budget *int) {
-	for *budget > 0 && len(e.running)+e.phased.len() < e.cfg.MaxSeqs && e.queue.len() > 0 {
-		r := e.queue.front()
-		hashes := e.reusable(r)
-		hits, freeHits := e.kv.lookUp(hashes)
-		known, from := r.known(), max(hits*e.cfg.BlockSize, r.Prompt.cached)
+func (k *rank) admit(b *batch, budget *int) {
+	for *budget > 0 && len(k.running)+k.phased < k.cfg.MaxSeqs && k.queue.len() > 0 {
+		r := k.queue.front()
+		hashes := k.reusable(r)
+		hits, freeHits := k.kv.lookUp(hashes)
+		known, from := r.known(), max(hits*k.cfg.BlockSize, r.Prompt.cached)
 		r.target = known
 		if r.computed > 0 { // by a prefill engine
 			from, r.target = r.computed, r.computed
 		} else if from == known {
 			// The next token is computed from the last one, so the last block
 			// is always computed, in place.
-			from -= e.cfg.BlockSize
+			from -= k.cfg.BlockSize
 		}
 		n := min(known-from, *budget)
 		upTo := from + n
-		if e.cfg.PhasedTPOT > 0 {
+		if k.cfg.PhasedTPOT > 0 {
 			upTo = r.maxTokens()
 		}
-		if e.kv.blocksFor(upTo)-hits > e.kv.free-freeHits {
+		if k.kv.blocksFor(upTo)-hits > k.kv.free-freeHits {
 			return
 		}
-		e.queue.pop()
-		r.chain, r.chained, r.room = e.kv.follow(nil, hashes[:hits]), hits, hits*e.cfg.BlockSize
-		e.allocate(r, upTo)
-		e.run(r, from)
-		e.schedule(r, n, b)
+		k.queue.pop()
+		r.chain, r.chained, r.room = k.kv.follow(nil, hashes[:hits]), hits, hits*k.cfg.BlockSize
+		k.allocate(r, upTo)
+		k.run(r, from)
+		k.schedule(r, n, b)
 		*budget -= n
 	}
 }
 
 // run adds a request with some tokens computed to the running ones.
-func (e *oneEngine) run(r *Request, computed int) {
+func (k *rank) run(r *Request, computed int) {
 	r.state = running
 	r.computed = computed
-	e.setBacklog(r, r.target-computed)
-	e.running = append(e.running, r)
+	k.setBacklog(r, r.target-computed)
+	k.running = append(k.running, r)
 	if r.admitted { // by this engine or a prefill engine
 		return
 	}
 	r.admitted, r.cached = true, computed
-	e.stats.Admitted++
-	e.stats.Queued += e.free - r.arrived
-	e.stats.QueriedTokens += r.Prompt.tokens
-	e.stats.HitTokens += computed
+	k.stats.Admitted++
+	k.stats.Queued += k.engine.free - r.arrived
+	k.stats.QueriedTokens += r.Prompt.tokens
+	k.stats.HitTokens += computed
 }
 
-// finishStep ends the current step.
-func (e *oneEngine) finishStep(events []Event) []Event {
-	if e.leap.steps > 1 {
-		e.endLeap(e.leap.steps)
-	}
-	e.stepping, e.free = false, e.stepEnd
-	staying := e.running[:0]
-	for _, r := range e.running {
+// finish ends the rank's part of a step.
+func (k *rank) finish(at time.Duration, events []Event) []Event {
+	staying := k.running[:0]
+	for _, r := range k.running {
 		prefill := r.computed < r.target
 		r.computed += r.scheduled
 		r.scheduled = 0
 		if prefill {
-			e.setBacklog(r, r.target-r.computed)
+			k.setBacklog(r, r.target-r.computed)
 			if r.computed < r.target {
 				staying = append(staying, r)
 				continue
 			}
 		}
-		if events = e.generate(r, e.stepEnd, events); r.state != running {
+		if events = k.generate(r, at, events); r.state != running {
 			continue
 		}
-		if e.cfg.PhasedTPOT > 0 {
+		if k.cfg.PhasedTPOT > 0 {
 			r.state = phased
-			e.phased.add(r, e.stepEnd, e.cfg.PhasedTPOT)
+			k.phased++
+			k.engine.phased.add(r, at, k.cfg.PhasedTPOT)
 			continue
 		}
 		staying = append(staying, r)
 	}
-	clear(e.running[len(staying):])
-	e.running = staying
+	clear(k.running[len(staying):])
+	k.running = staying
 	return events
 }
 
 // generate adds a token to an answer and ends the answer after its last one.
-func (e *oneEngine) generate(r *Request, at time.Duration, events []Event) []Event {
+func (k *rank) generate(r *Request, at time.Duration, events []Event) []Event {
 	kind := Token
 	if r.generated == 0 {
 		kind = First
-		e.stats.PromptTokens += r.Prompt.tokens
+		k.stats.PromptTokens += r.Prompt.tokens
 	}
 	r.generated++
-	e.stats.GeneratedTokens++
-	if kind == First || !e.coarse {
+	k.stats.GeneratedTokens++
+	if kind == First || !k.coarse {
 		events = append(events, Event{r, kind, at})
 	}
 	if r.generated < r.until {
@@ -205,10 +198,10 @@ func (e *oneEngine) generate(r *Request, at time.Duration, events []Event) []Eve
 	}
 	if r.until < r.Output {
 		r.state = transferring
-		e.transferring++
+		k.transferring++
 		return append(events, Event{r, handover, at})
 	}
-	e.remove(r)
-	e.stalled = false
+	k.remove(r)
+	k.stalled = false
 	return append(events, Event{r, Finished, at})
 }

@@ -67,8 +67,8 @@ func (s *Server) stats() []engine.Stats {
 }
 
 // serveMetrics writes metrics in Prometheus text format with vLLM's names.
-// Engine metrics have a line per engine; answer metrics are reported for engine
-// 0.
+// Engine metrics have a line per engine, or per rank of an engine, as with vLLM's
+// data parallelism; answer metrics are reported for engine 0.
 func (s *Server) serveMetrics(ctx *fasthttp.RequestCtx) *apiError {
 	return respond(ctx, metricsType, s.latencies.appendText(nil, s.stats(), s.cfg.Model, s.cluster.BlockSize()))
 }

@@ -84,16 +84,16 @@ vllm:request_success_total{L,finished_reason="abort"} 0
 	}
 }
 
-// Each engine has its own lines, which add up to the whole.
+// Each rank of each engine has its own lines, which add up to the whole.
 func TestMetricsOfEachEngine(t *testing.T) {
 	cfg := over(engine.Config{KVBlocks: 50})
-	cfg.Deployment.Engines, cfg.Deployment.Routing = 3, routing.RoundRobin
+	cfg.Deployment.Engines, cfg.Deployment.Engine.Ranks, cfg.Deployment.Routing = 2, 2, routing.RoundRobin
 	s := start(t, cfg)
-	for range 4 {
+	for range 6 { // first one rank of each engine, then the other
 		s.ask(completionPath, `{"prompt":[1,2,3],"max_tokens":2}`)
 	}
 	_, text := s.do("GET", "/metrics", "")
-	for i, want := range []int{6, 3, 3} {
+	for i, want := range []int{6, 3, 6, 3} {
 		if line := fmt.Sprintf("vllm:prompt_tokens_total{engine=\"%d\",model_name=\"sim\"} %d\n", i, want); !strings.Contains(text, line) {
 			t.Errorf("no %s in\n%s", line, text)
 		}
