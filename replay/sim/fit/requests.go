@@ -56,3 +56,35 @@ func answerLengths(n, limit int, mean float64) []int {
 	}
 	return lengths
 }
+
+// meanOutput returns the mean number of tokens of an answer.
+func (l Load) meanOutput() float64 {
+	if len(l.Requests) > 0 {
+		return meanOf(l.Requests, func(r Request) int { return r.Output })
+	}
+	if l.MeanOutput > 0 {
+		return l.MeanOutput
+	}
+	return float64(l.OSL)
+}
+
+// meanComputed returns the mean number of prompt tokens that are not cached.
+func (l Load) meanComputed() float64 {
+	if len(l.Requests) > 0 {
+		return meanOf(l.Requests, func(r Request) int { return r.Input - r.CachedInput })
+	}
+	return float64(l.ISL)
+}
+
+func meanOf(requests []Request, of func(Request) int) float64 {
+	sum := 0
+	for _, r := range requests {
+		sum += of(r)
+	}
+	return float64(sum) / float64(len(requests))
+}
+
+// closed reports whether a load is a closed loop.
+func (l Load) closed() bool {
+	return l.Concurrency > 0 && l.Rate == 0 && (len(l.Requests) == 0 || l.Requests[len(l.Requests)-1].Arrival == 0)
+}

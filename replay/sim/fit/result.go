@@ -16,8 +16,8 @@ type Options struct {
 	// Template. Fixed are parameters that keep those values.
 	Refit, Fixed []string
 	// HeldOut are the indices of measurements that are predicted only. Nil selects
-	// them: all but rows that cover the range of each shape. An empty slice holds
-	// out none.
+	// about two thirds of them, so that the others cover the range of loads. An
+	// empty slice holds out none.
 	HeldOut []int
 	// Seed selects the order of lengths and arrivals.
 	Seed uint64
@@ -104,8 +104,10 @@ type Structure struct {
 type Result struct {
 	Deployment engine.Deployment
 	Estimates  []Estimate
-	// Covariance is that of the natural logarithms of the fitted parameters, in
-	// the order of the fitted ones in Estimates.
+	// Parameters are the names of the fitted parameters, and Covariance is that of
+	// their natural logarithms. An entry of a decode table stands for its
+	// difference to the entry before; its estimate is the whole entry.
+	Parameters []string
 	Covariance [][]float64
 	Rows       []Row // in the order of the measurements
 	Errors     []ErrorSummary

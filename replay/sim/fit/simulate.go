@@ -14,9 +14,8 @@ import (
 
 // simulation is a load on a deployment in virtual time.
 type simulation struct {
+	preparedLoad
 	cluster  *engine.Cluster
-	load     Load
-	requests []Request
 	flights  []engine.Request
 	sent     []time.Duration
 	first    []time.Duration
@@ -28,20 +27,47 @@ type simulation struct {
 }
 
 // Simulate returns the metrics of a load on a deployment, and the most requests in
-// flight. The seed selects the order of lengths and the arrivals.
+// flight. The seed selects the order of lengths and the arrivals. Prompts share
+// nothing but the tokens that are recorded as cached.
 func Simulate(d engine.Deployment, l Load, seed uint64) (v Values, inFlight int, err error) {
-	cluster, err := d.New()
-	if err != nil {
-		return v, 0, err
+	return prepare(l, d.Engine.WithDefaults().BlockSize, seed).simulate(d)
+}
+
+// preparedLoad holds what simulations of a load have in common. It may be simulated
+// concurrently.
+type preparedLoad struct {
+	requests    []Request
+	prompts     []*engine.Prompt
+	concurrency int
+}
+
+func prepare(l Load, blockSize int, seed uint64) preparedLoad {
+	p := preparedLoad{requests: l.requests(seed), concurrency: l.Concurrency}
+	equal := map[[2]int]*engine.Prompt{}
+	for i, r := range p.requests {
+		key := [2]int{r.Input, r.CachedInput}
+		if equal[key] == nil {
+			equal[key] = engine.TracePrompt(transcript.New(trace.Request{InputLength: r.Input}, i, blockSize), 0, blockSize)
+			equal[key].AssumeCached(r.CachedInput)
+		}
+		p.prompts = append(p.prompts, equal[key])
 	}
-	requests := l.requests(seed)
-	n := len(requests)
+	return p
+}
+
+func (p preparedLoad) simulate(d engine.Deployment) (v Values, inFlight int, err error) {
+	n := len(p.requests)
 	if n == 0 {
 		return v, 0, errors.New("fit: the load has no requests")
 	}
+	d.Engine.NoPrefixCache = true // equal prompts share nothing
+	cluster, err := d.NewCoarse()
+	if err != nil {
+		return v, 0, err
+	}
 	times := make([]time.Duration, 3*n)
 	s := &simulation{
-		cluster: cluster, load: l, requests: requests, flights: make([]engine.Request, n),
+		preparedLoad: p, cluster: cluster, flights: make([]engine.Request, n),
 		sent: times[:n], first: times[n : 2*n], last: times[2*n:],
 	}
 	if err := s.run(); err != nil {
@@ -71,7 +97,7 @@ func (s *simulation) run() error {
 }
 
 func (s *simulation) hasSlot() bool {
-	return s.load.Concurrency == 0 || s.inFlight < s.load.Concurrency
+	return s.concurrency == 0 || s.inFlight < s.concurrency
 }
 
 // send sends the requests that are due and have a slot.
@@ -80,9 +106,7 @@ func (s *simulation) send(now time.Duration) error {
 		i := s.next
 		r := s.requests[i]
 		s.sent[i] = now
-		prompt := engine.TracePrompt(transcript.New(trace.Request{InputLength: r.Input}, i, s.cluster.BlockSize()), 0, s.cluster.BlockSize())
-		prompt.AssumeCached(r.CachedInput)
-		s.flights[i] = engine.Request{Prompt: prompt, Output: r.Output, Owner: i}
+		s.flights[i] = engine.Request{Prompt: s.prompts[i], Output: r.Output, Owner: i}
 		if err := s.cluster.Submit(now, &s.flights[i]); err != nil {
 			return err
 		}
@@ -140,8 +164,16 @@ func meanAndP99(sample []float64) (mean, p99 float64) {
 	for _, x := range sample {
 		mean += x
 	}
-	at := 0.99 * float64(len(sample)-1)
+	return mean / float64(len(sample)), quantile(sample, 0.99)
+}
+
+// quantile returns a quantile of an ascending sample, linear between closest ranks.
+func quantile(sample []float64, p float64) float64 {
+	if len(sample) == 0 {
+		return 0
+	}
+	at := p * float64(len(sample)-1)
 	low := int(math.Floor(at))
 	high := min(low+1, len(sample)-1)
-	return mean / float64(len(sample)), sample[low] + (at-float64(low))*(sample[high]-sample[low])
+	return sample[low] + (at-float64(low))*(sample[high]-sample[low])
 }
