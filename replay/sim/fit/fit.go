@@ -155,8 +155,10 @@ func (f *fitter) begin(d engine.Deployment) (a attempt, err error) {
 	a.problem = &problem{step: 0.02, scale: fineScale}
 	for _, p := range a.free {
 		a.at = append(a.at, math.Log(max(float64(p.get(&d)), 1)))
-		a.problem.low = append(a.problem.low, math.Log(float64(p.low)))
-		a.problem.high = append(a.problem.high, math.Log(float64(p.high)))
+		// A cost that is tiny no longer changes anything, and would stay tiny.
+		start := min(max(a.at[len(a.at)-1], math.Log(float64(p.low))), math.Log(float64(p.high)))
+		a.problem.low = append(a.problem.low, max(math.Log(float64(p.low)), start-reach))
+		a.problem.high = append(a.problem.high, min(math.Log(float64(p.high)), start+reach))
 	}
 	a.problem.clamp(a.at)
 	start := slices.Clone(a.at)
@@ -169,6 +171,9 @@ func (f *fitter) begin(d engine.Deployment) (a attempt, err error) {
 var weights = [numMetrics]float64{
 	OutputThroughput: 1, MeanE2EL: 1, MeanTTFT: 0.8, MeanTPOT: 1, P99E2EL: 0.5, P99TTFT: 0.25, P99TPOT: 0.3,
 }
+
+// reach bounds the logarithm of the ratio of a parameter to its first guess.
+const reach = 4
 
 // priorWeight pulls parameters to their starting point, so that those on which nothing
 // depends stay there.

@@ -51,19 +51,22 @@ func (p *problem) clamp(at []float64) {
 	}
 }
 
+// dampings is the number of damping factors tried at once.
+const dampings = 3
+
 // solve is Levenberg's and Marquardt's method with reweighted residuals.
 func (p *problem) solve(ctx context.Context, start []float64, iterations int) solution {
 	at := append([]float64(nil), start...)
 	p.clamp(at)
 	s := solution{at: at, residuals: p.residuals(at)}
 	s.loss = p.loss(s.residuals)
-	lambda := 1e-2
+	lambda, still := 1e-2, 0
 	for i := 0; i < iterations && ctx.Err() == nil && s.residuals != nil; i++ {
 		s.jacobian = p.jacobian(s.at, s.residuals)
 		before := s.loss
 		for lambda < 1e8 {
 			// Several damping factors at once: one evaluation each.
-			points := make([][]float64, runtime.GOMAXPROCS(0))
+			points := make([][]float64, dampings)
 			for k := range points {
 				points[k] = p.stepFrom(s, lambda*math.Pow(10, float64(k)))
 			}
@@ -80,7 +83,10 @@ func (p *problem) solve(ctx context.Context, start []float64, iterations int) so
 			}
 			lambda *= math.Pow(10, float64(len(points)))
 		}
-		if before-s.loss < 1e-3*before || lambda >= 1e8 {
+		if still++; before-s.loss > 1e-3*before {
+			still = 0
+		}
+		if still == 2 || lambda >= 1e8 {
 			break
 		}
 	}

@@ -158,8 +158,18 @@ func serialLine(rows []Measurement, prefillEngines int, fixed, perToken float64)
 // guessTable returns a decode table in which longer contexts take a tenth of the
 // time, and the cost of a token of the context.
 func guessTable(rows []Measurement, engines int, step float64) (table engine.DecodeTable, contextToken engine.Cost) {
-	before := step
-	for _, knot := range decodeKnots(rows, engines) {
+	knots := decodeKnots(rows, engines)
+	largest := step
+	for _, m := range rows {
+		if m.Load.meanOutput() >= 0.3*m.Load.meanComputed() {
+			largest = max(largest, m.Values[MeanTPOT])
+		}
+	}
+	smooth := func(n int) float64 { // a concave curve from step to largest
+		return max(largest-step, 0.3*step) * math.Pow(float64(n)/float64(knots[len(knots)-1]), 0.7)
+	}
+	before, knotBefore := step, 1
+	for _, knot := range knots {
 		if knot == 1 {
 			table = engine.DecodeTable{{Sequences: 1}}
 			continue
@@ -173,8 +183,8 @@ func guessTable(rows []Measurement, engines int, step float64) (table engine.Dec
 		})
 		tpot := max(nearest.Values[MeanTPOT], before)
 		last := &table[len(table)-1]
-		table = append(table, engine.BatchCost{Sequences: knot, Cost: last.Cost + inMilliseconds(max(0.9*(tpot-before), 0.01*step))})
-		before = tpot
+		table = append(table, engine.BatchCost{Sequences: knot, Cost: last.Cost + inMilliseconds(max(0.9*(tpot-before), 0.5*(smooth(knot)-smooth(knotBefore))))})
+		before, knotBefore = tpot, knot
 		context := float64(knot) * (nearest.Load.meanComputed() + nearest.Load.meanOutput()/2)
 		contextToken = inMilliseconds(0.1 * tpot / context)
 	}

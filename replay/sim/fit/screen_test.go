@@ -1,0 +1,118 @@
+package fit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+)
+
+// line returns a measurement of a closed loop that contradicts nothing.
+func line(concurrency int, ttft, tpot float64) Measurement {
+	e2el := ttft + 99*tpot
+	rate := float64(concurrency) / e2el * 1000 * 0.96
+	return Measurement{
+		Name: fmt.Sprint("c", concurrency), Load: Load{ISL: 1000, OSL: 100, Concurrency: concurrency},
+		Values: Values{rate, 100 * rate, e2el, 1.1 * e2el, ttft, 1.2 * ttft, tpot, 1.05 * tpot},
+	}
+}
+
+func TestScreen(t *testing.T) {
+	good := func() []Measurement { return []Measurement{line(1, 100, 10), line(4, 150, 12), line(16, 300, 15)} }
+	for _, tt := range []struct {
+		name   string
+		change func(all []Measurement)
+		row    int // -1: none
+		kind   string
+	}{
+		{"nothing", func([]Measurement) {}, -1, ""},
+		{"a dip of TPOT by 5 %", func(all []Measurement) { all[1] = line(4, 150, 9.6) }, -1, ""},
+		{"half the throughput", func(all []Measurement) { all[1].Values[OutputThroughput] /= 2; all[1].Values[RequestThroughput] /= 2 }, 1, "Little's law"},
+		{"twice the request throughput", func(all []Measurement) { all[1].Values[RequestThroughput] *= 2 }, 1, "tokens"},
+		{"p99 below mean", func(all []Measurement) { all[2].Values[P99TTFT] = 250 }, 2, "p99 below mean"},
+		{"E2EL of another run", func(all []Measurement) { all[0].Values[MeanTPOT] = 8; all[0].Values[P99TPOT] = 8 }, 0, "E2EL"},
+		{"TPOT falls", func(all []Measurement) { all[1] = line(4, 150, 20) }, 1, "TPOT falls"},
+		{"TTFT falls", func(all []Measurement) { all[1] = line(4, 400, 12) }, 1, "cold or stalled"},
+		{"a cold server", func(all []Measurement) { all[0].Values[P99TTFT] = 200 }, 0, "cold or stalled"},
+		{"two speeds", func(all []Measurement) { all[2].Values[P99TPOT] = 30 }, 2, "uneven TPOT"},
+		{"a repeated row", func(all []Measurement) { all[2] = all[1] }, 2, "duplicate"},
+	} {
+		all := good()
+		tt.change(all)
+		for i, row := range Screen(all) {
+			found := slices.ContainsFunc(row.Findings, func(f Finding) bool { return f.Kind == tt.kind && f.Reason != "" })
+			if (row.Role == Excluded) != (i == tt.row) || found != (i == tt.row) {
+				t.Errorf("%s: row %d: role %q, %+v", tt.name, i, row.Role, row.Findings)
+			}
+		}
+	}
+}
+
+// The two stalled rows of a published table are found, and nothing in the others.
+func TestScreenPublished(t *testing.T) {
+	for name, want := range map[string][]string{
+		"deepseek-r1-tp16": nil, "deepseek-r1-1p1d": nil, "qwen3-32b-3p1d": {"3000:150 at 1", "3000:150 at 4"},
+	} {
+		if excluded := excludedOf(published(t, name)); !slices.Equal(excluded, want) {
+			t.Errorf("%s: excluded %q, want %q", name, excluded, want)
+		}
+	}
+}
+
+// tablesVariable names a CSV of tables whose rows contradict each other, which cannot
+// be fitted.
+const tablesVariable = "MOONTIDE_CONTRADICTORY_TABLES"
+
+func TestContradictoryTablesAreRefused(t *testing.T) {
+	path := os.Getenv(tablesVariable)
+	if path == "" {
+		t.Skip("no tables: set " + tablesVariable)
+	}
+	byDeployment := map[string][]Measurement{}
+	for _, m := range readTable(t, path) {
+		byDeployment[m.Deployment] = append(byDeployment[m.Deployment], m)
+	}
+	for name, all := range byDeployment {
+		_, err := Fit(t.Context(), all, Options{})
+		var refused *RefusedError
+		if !errors.As(err, &refused) {
+			t.Fatalf("%s is not refused: %v", name, err)
+		}
+		t.Logf("%s: %v", name, err)
+		for _, r := range refused.Rows {
+			for _, f := range r.Findings {
+				t.Logf("%s: %s: %s", r.Name, f.Kind, f.Reason)
+			}
+		}
+	}
+}
+
+func excludedOf(all []Measurement) (excluded []string) {
+	for _, r := range Screen(all) {
+		if r.Role == Excluded {
+			excluded = append(excluded, fmt.Sprintf("%d:%d at %d", r.Load.ISL, r.Load.OSL, r.Load.Concurrency))
+		}
+	}
+	return excluded
+}
+
+// published returns the rows of a published table.
+func published(t testing.TB, name string) []Measurement {
+	t.Helper()
+	return readTable(t, "../../../traces/measurements/"+name+".csv")
+}
+
+func readTable(t testing.TB, path string) []Measurement {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	table, err := ReadTable(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table.Measurements
+}
