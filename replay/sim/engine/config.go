@@ -31,6 +31,10 @@ type Config struct {
 	// NoPrefixCache computes every prompt in full: no block is found by a later
 	// prompt.
 	NoPrefixCache bool
+	// AsyncScheduling schedules each step when the step before it begins, as vLLM
+	// does by default: a request that arrives during a step is at the earliest in
+	// the step after the next one. On an idle engine it makes no difference.
+	AsyncScheduling bool
 	// PhasedTPOT, if above 0, decodes outside the steps: each sequence gets a
 	// token every PhasedTPOT, with evenly spread phases. No real engine does
 	// this. It is meant for calibrating clients, which would get all their work

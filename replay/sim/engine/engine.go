@@ -11,6 +11,7 @@ type oneEngine struct {
 	ranks []*rank
 
 	stepping    bool
+	began       time.Duration // the current step, or the latest one
 	stepEnd     time.Duration // of the current step
 	free        time.Duration // when the next step may begin
 	rest        Cost          // of the steps so far, below a nanosecond
@@ -84,15 +85,27 @@ func (e *oneEngine) canBegin() bool {
 // beginStep begins a step of all ranks with work, if any, which takes as long as
 // the slowest rank's part, or as many steps as follow without a change.
 func (e *oneEngine) beginStep() {
+	horizon := e.free
+	if e.cfg.AsyncScheduling && e.stepEnd == e.free {
+		horizon = e.began
+	}
+	if !e.scheduleStep(horizon) && horizon < e.free {
+		e.scheduleStep(e.free) // no step was scheduled ahead
+	}
+}
+
+// scheduleStep schedules a step with requests that have arrived until the horizon,
+// and reports whether there is anything to compute.
+func (e *oneEngine) scheduleStep(horizon time.Duration) bool {
 	e.leap = leap{steps: 1, since: e.free, rest: e.rest}
 	steady := e.coarse
 	for _, k := range e.ranks {
 		if !k.hasWork() {
 			continue
 		}
-		b, preempted := k.plan()
-		steady = steady && !preempted && b.prefill == 0
-		if k.stalled {
+		b, same := k.plan(horizon)
+		steady = steady && same && b.prefill == 0
+		if b == (batch{}) {
 			continue
 		}
 		k.cost, k.rise = e.cfg.Costs.of(b), times(b.sequences, e.cfg.Costs.ContextToken)
@@ -102,8 +115,9 @@ func (e *oneEngine) beginStep() {
 		e.stepping = true
 	}
 	if !e.stepping {
-		return
+		return false
 	}
+	e.began = e.free
 	if steady {
 		e.leap.steps = e.steadySteps()
 	}
@@ -111,6 +125,7 @@ func (e *oneEngine) beginStep() {
 	e.rest = e.leap.cost(1) % Nanosecond
 	e.steps++
 	e.busy += e.leap.end(1) - e.leap.since
+	return true
 }
 
 // process appends the events at a given time.

@@ -28,6 +28,13 @@ func TestStepsByHand(t *testing.T) {
 			[]arrival{{tokens: sequence(20, 1), output: 2}, {at: ms, tokens: sequence(30, 100), output: 1}},
 			// 30; then 10 + 30 + 2 + 2.1.
 			[]string{"30ms: 0 first", "74.1ms: 0 token", "74.1ms: 0 finished", "74.1ms: 1 first", "74.1ms: 1 finished", "0: 0 cached", "1: 0 cached"}},
+		// 1 comes during the first step, when the second is scheduled already; it is in the third.
+		{"a step scheduled ahead", Config{AsyncScheduling: true},
+			[]arrival{{tokens: sequence(20, 1), output: 3}, {at: ms, tokens: sequence(30, 100), output: 1}},
+			[]string{"30ms: 0 first", "44.1ms: 0 token", "88.3ms: 0 token", "88.3ms: 0 finished", "88.3ms: 1 first", "88.3ms: 1 finished", "0: 0 cached", "1: 0 cached"}},
+		{"nothing to schedule ahead", Config{AsyncScheduling: true},
+			[]arrival{{tokens: sequence(20, 1), output: 1}, {at: ms, tokens: sequence(30, 100), output: 1}},
+			[]string{"30ms: 0 first", "30ms: 0 finished", "70ms: 1 first", "70ms: 1 finished", "0: 0 cached", "1: 0 cached"}},
 		{"what the step before it leaves in the cache", Config{},
 			[]arrival{{tokens: sequence(40, 1), output: 1}, {at: ms, tokens: sequence(40, 1), output: 1}},
 			[]string{"50ms: 0 first", "50ms: 0 finished", "68ms: 1 first", "68ms: 1 finished", "0: 0 cached", "1: 32 cached"}},

@@ -127,6 +127,7 @@ func anyConfig(t *rapid.T) Config {
 	}
 	cfg.NoPrefixCache = rapid.IntRange(0, 5).Draw(t, "prefix cache") == 5
 	cfg.MaxBatchedTokens = cfg.MaxSeqs + rapid.IntRange(0, 12).Draw(t, "batched tokens beyond seqs")
+	cfg.AsyncScheduling = rapid.Bool().Draw(t, "async scheduling")
 	return cfg
 }
 

@@ -96,6 +96,7 @@ func (e *oneEngine) endLeap(n int) {
 	if n == 1 {
 		return
 	}
+	e.began = e.leap.end(n - 1)
 	before := n - 1
 	for _, k := range e.ranks {
 		for _, r := range k.running {

@@ -83,7 +83,7 @@ func (c *naiveCluster) submit(row int, a arrival) *naiveRequest {
 }
 
 // route gives a request to an engine.
-func (c *naiveCluster) route(r *naiveRequest) {
+func (c *naiveCluster) route(now time.Duration, r *naiveRequest) {
 	e := c.front[0]
 	inTurn := func() {
 		e = c.front[c.turn%len(c.front)]
@@ -111,13 +111,13 @@ func (c *naiveCluster) route(r *naiveRequest) {
 		inTurn()
 	}
 	r.owes = len(r.tokens) - max(r.assumed, e.hits(r)*e.BlockSize)
-	e.add(r)
+	e.add(now, r)
 }
 
 // reached routes the requests that have reached the router.
 func (c *naiveCluster) reached(now time.Duration) {
 	for len(c.coming) > 0 && c.coming[0].reaches <= now {
-		c.route(c.coming[0])
+		c.route(now, c.coming[0])
 		c.coming = c.coming[1:]
 	}
 }
@@ -241,7 +241,7 @@ func TestDeploymentEqualsNaiveOne(t *testing.T) {
 		rapid.Check(t, check)
 	}
 	for _, mechanism := range []string{
-		"preempted", "cached", "ranks wait", "mixed step", "decode table", "attention", "below a nanosecond",
+		"preempted", "cached", "ranks wait", "late for a step scheduled ahead", "mixed step", "decode table", "attention", "below a nanosecond",
 		"first token after", "cancelled before the router", "cancelled on a shared link",
 		"transfers share: ", "transfers share: queue", "transfers share: fair", "transfers share: batch",
 	} {

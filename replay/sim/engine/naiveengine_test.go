@@ -18,6 +18,7 @@ type naiveRequest struct {
 	assumed            int // cached tokens, by the caller
 	session            string
 	reaches            time.Duration // the router
+	queued             time.Duration // on its engine
 	// The blocks that it uses: known ones by what they and all before them
 	// hold, and others.
 	known     []string
@@ -39,6 +40,7 @@ type naiveWorker struct {
 	Config
 	ranks []*naiveEngine
 	busy  bool
+	began time.Duration
 	end   time.Duration
 	rest  Cost // of the steps so far, below a nanosecond
 }
@@ -187,14 +189,27 @@ func (w naiveWork) cost(c Costs) Cost {
 
 // begin begins a step of all ranks that can do something, as long as the slowest needs.
 func (c *naiveCluster) begin(w *naiveWorker, now time.Duration) {
+	if ahead := w.began; w.AsyncScheduling && w.end == now {
+		c.beginWith(w, now, ahead)
+	}
+	if !w.busy {
+		c.beginWith(w, now, now)
+	}
+}
+
+// beginWith is begin for requests that were queued until a time.
+func (c *naiveCluster) beginWith(w *naiveWorker, now, until time.Duration) {
 	var slowest Cost
 	working := 0
 	for _, e := range w.ranks {
 		if !e.changed {
 			continue
 		}
-		work := c.schedule(e, now)
-		if e.changed = work != (naiveWork{}); !e.changed {
+		work, late := c.schedule(e, now, until)
+		if late {
+			c.saw["late for a step scheduled ahead"]++
+		}
+		if e.changed = late || work != (naiveWork{}); work == (naiveWork{}) {
 			continue
 		}
 		w.busy = true
@@ -221,13 +236,14 @@ func (c *naiveCluster) begin(w *naiveWorker, now time.Duration) {
 	if w.rest > 0 {
 		c.saw["below a nanosecond"]++
 	}
+	w.began = now
 	spent := slowest + w.rest
 	w.end, w.rest = now+spent.Duration(), spent%Nanosecond
 }
 
 // schedule schedules a rank's part of a step: one token of each sequence or what is left
 // of its prompt, and then the prompts that wait.
-func (c *naiveCluster) schedule(e *naiveEngine, now time.Duration) (work naiveWork) {
+func (c *naiveCluster) schedule(e *naiveEngine, now, until time.Duration) (work naiveWork, late bool) {
 	budget := e.MaxBatchedTokens
 	add := func(r *naiveRequest, n int) {
 		budget -= n
@@ -260,13 +276,16 @@ func (c *naiveCluster) schedule(e *naiveEngine, now time.Duration) (work naiveWo
 	}
 	for !lost && budget > 0 && len(e.queue) > 0 && len(e.running) < e.MaxSeqs {
 		r := e.queue[0]
+		if r.queued > until {
+			return work, true
+		}
 		n := e.admit(r, budget)
 		if n == 0 {
 			break
 		}
 		add(r, n)
 	}
-	return work
+	return work, false
 }
 
 func (e *naiveEngine) preempt(last *naiveRequest) {
@@ -366,8 +385,8 @@ func (e *naiveEngine) drop(r *naiveRequest) {
 }
 
 // add gives an engine a request.
-func (e *naiveEngine) add(r *naiveRequest) {
-	r.at = e
+func (e *naiveEngine) add(now time.Duration, r *naiveRequest) {
+	r.at, r.queued = e, now
 	e.queue = append(e.queue, r)
 	e.changed = true
 }

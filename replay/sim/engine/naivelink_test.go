@@ -75,7 +75,7 @@ func (c *naiveCluster) arrivals(now time.Duration) {
 				best = e
 			}
 		}
-		best.add(r)
+		best.add(now, r)
 	}
 }
 

@@ -49,7 +49,7 @@ func (k *rank) fits(prompt, output int) error {
 func (k *rank) accept(now time.Duration, r *Request) {
 	k.engine.settle(now)
 	k.wake(now)
-	r.state, r.rank, r.blocks = waiting, k, k.knownBlocks(r)
+	r.state, r.rank, r.blocks, r.reached = waiting, k, k.knownBlocks(r), now
 	if r.generated == 0 {
 		r.arrived = now
 		hits, _ := k.kv.lookUp(k.reusable(r))

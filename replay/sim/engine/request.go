@@ -26,6 +26,7 @@ type Request struct {
 	backlog   int // prompt tokens left to compute
 	cached    int // cached tokens at the first admission
 	admitted  bool
+	reached   time.Duration // the engine that has it
 	arrived   time.Duration // at its first engine
 	preempted int           // number of preemptions
 	rank      *rank

@@ -5,14 +5,18 @@ import "time"
 // plan schedules a rank's part of a step like vLLM's V1 scheduler: running
 // sequences in order of admission, then waiting requests while sequences, tokens
 // and blocks are available.
-func (k *rank) plan() (b batch, preempted bool) {
-	budget := k.cfg.MaxBatchedTokens
-	if preempted = k.scheduleRunning(&b, &budget); !preempted {
-		k.admit(&b, &budget)
+//
+// Requests that arrived after the horizon wait. same reports whether nothing but
+// the end of a request or an arrival changes the next step.
+func (k *rank) plan(horizon time.Duration) (b batch, same bool) {
+	budget, late := k.cfg.MaxBatchedTokens, false
+	preempted := k.scheduleRunning(&b, &budget)
+	if !preempted {
+		late = k.admit(&b, &budget, horizon)
 	}
-	k.stalled = b.prefill+b.sequences == 0
+	k.stalled = b.prefill+b.sequences == 0 && !late
 	k.stats.PrefillTokens += b.prefill
-	return b, preempted
+	return b, !preempted && !late
 }
 
 // scheduleRunning schedules one token of every decoding sequence, and the rest
@@ -104,9 +108,12 @@ func (k *rank) preempt(r *Request) {
 
 // admit admits requests from the queue. A request that does not fit blocks
 // those after it.
-func (k *rank) admit(b *batch, budget *int) {
+func (k *rank) admit(b *batch, budget *int, horizon time.Duration) (late bool) {
 	for *budget > 0 && len(k.running)+k.phased < k.cfg.MaxSeqs && k.queue.len() > 0 {
 		r := k.queue.front()
+		if r.reached > horizon {
+			return true
+		}
 		hashes := k.reusable(r)
 		hits, freeHits := k.kv.lookUp(hashes)
 		known, from := r.known(), max(hits*k.cfg.BlockSize, r.Prompt.cached)
@@ -124,7 +131,7 @@ func (k *rank) admit(b *batch, budget *int) {
 			upTo = r.maxTokens()
 		}
 		if k.kv.blocksFor(upTo)-hits > k.kv.free-freeHits {
-			return
+			return false
 		}
 		k.queue.pop()
 		r.chain, r.chained, r.room = k.kv.follow(nil, hashes[:hits]), hits, hits*k.cfg.BlockSize
@@ -133,6 +140,7 @@ func (k *rank) admit(b *batch, budget *int) {
 		k.schedule(r, n, b)
 		*budget -= n
 	}
+	return false
 }
 
 // run adds a request with some tokens computed to the running ones.
