@@ -12,7 +12,7 @@ func TestParameterText(t *testing.T) {
 		Engines: 3, Latency: 17300 * time.Microsecond,
 		Transfer: Transfer{Base: time.Millisecond, PerToken: 1_234_567, Sharing: Fair, FirstTokenAfter: true},
 		Engine: Config{
-			MaxSeqs: 5, MaxBatchedTokens: 6, BlockSize: 7, KVBlocks: 8, MaxModelLen: 9, Ranks: 10, NoPrefixCache: true, PhasedTPOT: time.Second,
+			MaxSeqs: 5, MaxBatchedTokens: 6, BlockSize: 7, KVBlocks: 8, MaxModelLen: 9, Ranks: 10, AsyncScheduling: true, NoPrefixCache: true, PhasedTPOT: time.Second,
 			Costs: Costs{Step: 1, PrefillStep: 2, PrefillToken: 3_000_001, Attention: 4, Sequence: 5, ContextToken: 46_700, Decode: DecodeTable{{1, 0}, {8, Millisecond}}},
 		},
 	}
