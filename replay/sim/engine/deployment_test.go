@@ -79,9 +79,10 @@ func TestDeploymentInvariants(t *testing.T) {
 		}
 		h := play(t, c, c.BlockSize(), arrivals, func() {})
 		checkAnswers(t, arrivals, h)
-		if c.inTransfer() != 0 {
-			t.Fatal("transfers are left")
+		if c.inTransfer() != 0 || c.arriving.len() != 0 {
+			t.Fatal("transfers or requests before the router are left")
 		}
+		latencies(t, d, arrivals, h)
 		for _, e := range c.ranks() {
 			checkIdle(t, e)
 		}
@@ -222,20 +223,6 @@ func (c *Cluster) inTransfer() (n int) {
 		n += len(e.link.active)
 	}
 	return n
-}
-
-func TestCancelInTransfer(t *testing.T) {
-	c, err := Deployment{Prefill: 1, Decode: 1, Transfer: Transfer{Base: time.Hour}}.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := play(t, c, 16, []arrival{{tokens: sequence(50, 1), output: 3, cancelAfter: time.Minute}}, func() {})
-	if len(h.events) != 1 || c.inTransfer() != 0 || !h.requests[0].Ended() {
-		t.Errorf("%v, %d transfers", eventLines(h), c.inTransfer())
-	}
-	for _, e := range c.ranks() {
-		checkIdle(t, e)
-	}
 }
 
 // where returns the engine that each request went to.
