@@ -34,7 +34,7 @@ var Parameters = []Parameter{
 	{Name: "num-gpu-blocks", Usage: "KV cache size of an engine, in blocks", OfEngine: func(c *Config) any { return &c.KVBlocks }},
 	{Name: "engine-block-size", Usage: "KV cache block size in tokens", OfEngine: func(c *Config) any { return &c.BlockSize }},
 	{Name: "max-model-len", Usage: "maximum number of prompt and output tokens of a request", OfEngine: func(c *Config) any { return &c.MaxModelLen }},
-	{Name: "async-scheduling", Usage: "schedule each step when the one before begins, as vLLM does by default: requests that arrive later wait for one step more", OfEngine: func(c *Config) any { return &c.AsyncScheduling }},
+	{Name: "async-scheduling", Usage: "schedule each step when the one before begins, as vLLM does: requests that arrive later wait for one step more", OfEngine: func(c *Config) any { return &c.AsyncScheduling }},
 	{Name: "no-prefix-cache", Usage: "compute every prompt in full", OfEngine: func(c *Config) any { return &c.NoPrefixCache }},
 	{Name: "step-base", Usage: "base time of an engine step", OfEngine: func(c *Config) any { return &c.Costs.Step }},
 	{Name: "prefill-step", Usage: "additional time of a step that computes prompt tokens", OfEngine: func(c *Config) any { return &c.Costs.PrefillStep }},
