@@ -21,11 +21,11 @@ func fitCommand(std streams, _ stop) *cli.Command {
 			&cli.StringFlag{Name: "output", Category: inOutput, Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 			blockSizeFlag, skipBadRowsFlag,
 		}, readFlags()...),
-		Action: func(c *cli.Context) error { return fit(c, std) },
+		Action: func(c *cli.Context) error { return fitTrace(c, std) },
 	}
 }
 
-func fit(c *cli.Context, std streams) error {
+func fitTrace(c *cli.Context, std streams) error {
 	path, err := one(c, "TRACE")
 	if err != nil {
 		return err

@@ -25,13 +25,14 @@ const (
 	inServer       = "SERVER"
 	inValidity     = "VALIDITY"
 	inGates        = "GATES"
+	inFit          = "FIT"
 	inOutput       = "OUTPUT"
 	inEngine       = "ENGINE"
 )
 
 var groups = []string{
 	inTarget, inRequests, inLoad, inSessions, inRunControl, ofTraces, ofSessions, ofTree, ofDescriptions,
-	inTraceInput, inCache, inServer, inValidity, inGates, inOutput, inEngine,
+	inTraceInput, inCache, inServer, inFit, inValidity, inGates, inOutput, inEngine,
 }
 
 // texts is the value of a flag that may be repeated. Unlike those of a

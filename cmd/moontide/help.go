@@ -128,6 +128,17 @@ var verbPages = map[string]clidoc.Page{
 		Usage:     []string{"TRACE [-o MODEL] [FLAGS]"},
 		Examples:  []string{"production.jsonl -o model.json"},
 	},
+	"fit-engine": {
+		Section:   "Simulate",
+		Arguments: runArgument,
+		Usage:     []string{"RUN... [-o FILE] [FLAGS]", "--table FILE [-o FILE] [FLAGS]", "--url URL [-o FILE] [FLAGS]"},
+		Examples: []string{
+			"--url http://127.0.0.1:8000 --out runs/engine -o engine.json --html fit.html",
+			"runs/engine/* -o engine.json",
+			"--table measurements.csv --prefill-engines 3 --decode-engines 1 --png fit.png",
+		},
+		Common: []string{"url", "table", "budget", "hold-out", "refit", "engine", "output", "html", "png"},
+	},
 	"simulate": {
 		Section:   "Simulate",
 		Arguments: traceArgument,

@@ -175,6 +175,7 @@ func verbs() []verb {
 		{"convert", convertCommand},
 		{"synth", synthCommand},
 		{"fit", fitCommand},
+		{"fit-engine", fitEngineCommand},
 		{"simulate", simulateCommand},
 		{"serve", serveCommand},
 		{"version", versionCommand},

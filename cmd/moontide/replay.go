@@ -164,6 +164,22 @@ func runError(c *cli.Context, err error) error {
 }
 
 func replayConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
+	if cfg, err = drivenConfig(c, std, stop); err != nil {
+		return cfg, err
+	}
+	name := firstGiven(c, engineFlags())
+	switch embedded := len(textsOf(c, "url")) == 0; {
+	case !embedded && name != "":
+		return cfg, misused("%s: --%s is for the embedded endpoint, which --url replaces", c.Command.Name, name)
+	case name != "":
+		cfg.Engines, cfg.EngineFile, err = deploymentOf(c)
+	}
+	return cfg, err
+}
+
+// drivenConfig parses the flags of a run against an endpoint, except those of simulated
+// engines.
+func drivenConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
 	cfg = runConfig(c, std, stop)
 	if cfg.Client, err = clientConfig(c); err != nil {
 		return cfg, err
@@ -177,21 +193,13 @@ func replayConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err
 		return cfg, err
 	}
 	cfg.ServerBlockSize = c.Int(serverBlockSizeFlag.Name)
-	name := firstGiven(c, engineFlags())
-	embedded := len(textsOf(c, "url")) == 0
-	if !embedded && name != "" {
-		return cfg, misused("%s: --%s is for the embedded endpoint, which --url replaces", c.Command.Name, name)
-	}
 	leaveRoomForThreads()
-	if name != "" {
-		cfg.Engines, cfg.EngineFile, err = deploymentOf(c)
-	}
 	view := newView(std, stop)
 	cfg.Observer = view.observer()
 	if view.screen != nil {
 		cfg.Client.OnToken = view.token
 	}
-	return cfg, err
+	return cfg, nil
 }
 
 // runConfig parses the flags of every verb that executes a run.

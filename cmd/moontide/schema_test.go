@@ -42,6 +42,7 @@ var jsonOutputs = []jsonOutput{
 	{"check.json", "findings of a check", "`moontide check --json`", schemaOf[report.CheckJSON]},
 	{"model.json", "model of a trace", "`moontide fit`", modelSchema},
 	{"engine.json", "simulated engines, and the uncertainty of a fit", "`moontide fit-engine`; read by `--engine`", engineSchema},
+	{"engine_fit.json", "estimates of a fit, with measured and predicted values", "`moontide fit-engine --json`", schemaOf[report.EngineFitJSON]},
 	{"calibration.json", "range of a client, and the loads it was found with", "`moontide calibrate --json` and its file", schemaOf[bench.Calibration]},
 	{"version.json", "version of the binary", "`moontide version --json`", schemaOf[build]},
 }

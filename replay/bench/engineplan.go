@@ -38,6 +38,9 @@ type EngineProbe struct {
 	TPOT, BatchTPOT     time.Duration // with one request and probeBatch requests in flight
 }
 
+// ProbePrefix begins the names of the runs of [ProbeRuns].
+const ProbePrefix = "probe-"
+
 const (
 	shortISL   = 64
 	probeBatch = 16
@@ -51,9 +54,9 @@ const (
 // fields of [EngineProbe].
 func ProbeRuns(l EngineLimits) []EngineRun {
 	return []EngineRun{
-		engineRun("probe-short", shortISL, probeOSL, 1, 3),
-		engineRun("probe-long", l.ISL, fewTokens, 1, 2),
-		engineRun("probe-batch", shortISL, probeOSL, min(probeBatch, l.Concurrency), 2*min(probeBatch, l.Concurrency)),
+		engineRun(ProbePrefix+"short", shortISL, probeOSL, 1, 3),
+		engineRun(ProbePrefix+"long", l.ISL, fewTokens, 1, 2),
+		engineRun(ProbePrefix+"batch", shortISL, probeOSL, min(probeBatch, l.Concurrency), 2*min(probeBatch, l.Concurrency)),
 	}
 }
 
@@ -99,8 +102,8 @@ var planSizes = []struct{ osl, rounds, concurrency int }{
 
 // PlanEngineRuns plans the runs that identify the costs of an engine: single requests
 // of three prompt lengths for the cost of prompts and the latency, a sweep of long
-// answers for the decode table, two context lengths at a high batch, a saturated run
-// of long prompts, and one run to hold out. The sizes are the largest whose expected
+// answers for the decode table, prompts among decoding requests, two context lengths at
+// a high batch, a saturated run of long prompts, and one run to hold out. The sizes are the largest whose expected
 // time is within the budget.
 func PlanEngineRuns(p EngineProbe, l EngineLimits) ([]EngineRun, error) {
 	if l.ISL < 4*shortISL || l.Concurrency < 4 {
@@ -145,6 +148,12 @@ func (l EngineLimits) runs(osl, rounds, most int) []EngineRun {
 	for _, n := range append(levels, most) {
 		runs = append(runs, shown("decode time of a batch", engineRun(fmt.Sprintf("decode-%d", n), shortISL, osl, n, max(rounds*n, 4))))
 	}
+	// Prompts of different lengths arrive while other requests decode: what their steps
+	// cost beyond the prompts shows in the TPOT, unlike the latency.
+	few := min(8, most)
+	mixed := shown("cost of steps with prompts", engineRun(fmt.Sprintf("mixed-%d", few), middle, probeOSL, few, 8*few))
+	mixed.Spread = 0.5
+	runs = append(runs, mixed)
 	n := min(l.inFlight(most, l.ISL+osl), 32)
 	crowd := min(n, 16)
 	runs = append(runs,

@@ -14,8 +14,8 @@ import (
 
 const decodePrefix = "decode-engine."
 
-// scaleTimes multiplies every time of d by the factor of its name: that of an
-// [Estimate].
+// scaleTimes multiplies every time of d by the factor of its name, as in
+// [Covariance].
 func scaleTimes(d *engine.Deployment, factor func(name string) float64) {
 	for _, p := range engine.Parameters {
 		scaleField(p.Field(d), p.Name, factor)
@@ -61,13 +61,13 @@ func (f *File) Draw(random *rand.Rand) (engine.Deployment, error) {
 	if f.Fit == nil {
 		return d, errors.New("the deployment was not fitted: it has no uncertainty to draw from")
 	}
-	deviations, err := f.Fit.deviations(random)
+	deviations, err := f.Fit.Covariance.deviations(random)
 	if err != nil {
 		return d, err
 	}
 	factors := map[string]float64{}
-	for i, e := range f.Fit.Estimates {
-		factors[e.Parameter] = min(max(math.Exp(deviations[i]), 1.0/maxFactor), maxFactor)
+	for i, name := range f.Fit.Covariance.Parameters {
+		factors[name] = min(max(math.Exp(deviations[i]), 1.0/maxFactor), maxFactor)
 	}
 	scaleTimes(&d, func(name string) float64 {
 		if factor, drawn := factors[name]; drawn {
@@ -78,14 +78,14 @@ func (f *File) Draw(random *rand.Rand) (engine.Deployment, error) {
 	return d, d.Validate()
 }
 
-// deviations draws a deviation of the logarithm of each estimate.
-func (f *Fit) deviations(random *rand.Rand) ([]float64, error) {
-	n := len(f.Covariance)
+// deviations draws a deviation of the logarithm of each parameter.
+func (c *Covariance) deviations(random *rand.Rand) ([]float64, error) {
+	n := len(c.Matrix)
 	if n == 0 {
 		return nil, nil
 	}
 	covariance := mat.NewSymDense(n, nil)
-	for i, row := range f.Covariance {
+	for i, row := range c.Matrix {
 		for j := range i + 1 {
 			covariance.SetSym(i, j, row[j])
 		}

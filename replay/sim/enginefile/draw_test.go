@@ -48,7 +48,7 @@ func TestDraw(t *testing.T) {
 // A parameter that is not identified is drawn within a factor of ten.
 func TestDrawOfUnidentified(t *testing.T) {
 	f := fittedFile()
-	f.Fit.Covariance = [][]float64{{100, 0}, {0, 0}}
+	f.Fit.Covariance.Matrix = [][]float64{{100, 0}, {0, 0}}
 	random := rand.New(rand.NewPCG(1, 2))
 	step := f.Deployment().Engine.Costs.Step
 	for range 100 {

@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"moontide/replay/sim/engine"
@@ -155,7 +157,20 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	if err := out.Encode(c); err != nil {
 		return 0, fmt.Errorf("writing engine file: %w", err)
 	}
-	return b.WriteTo(w)
+	n, err := w.Write(numberLists.ReplaceAllFunc(b.Bytes(), onOneLine))
+	if err != nil {
+		err = fmt.Errorf("writing engine file: %w", err)
+	}
+	return int64(n), err
+}
+
+// numberLists matches lists of numbers, which are easier to read in one line. No string
+// has the line break.
+var numberLists = regexp.MustCompile(`\[\n[-+.eE\d\s,]+\]`)
+
+func onOneLine(list []byte) []byte {
+	fields := bytes.Fields(list[1 : len(list)-1])
+	return slices.Concat([]byte("["), bytes.Join(fields, []byte(" ")), []byte("]"))
 }
 
 // Write writes the file at path, completely or not at all.

@@ -10,13 +10,20 @@ import (
 // Fit says how well the costs are known, and from what.
 type Fit struct {
 	// Estimates are the fitted parameters; their values are in the sections above.
-	Estimates []Estimate `json:"estimates"`
-	// Covariance is that of the natural logarithms of the estimates, in their order.
-	Covariance [][]float64 `json:"covariance"`
-	Range      Range       `json:"range"` // of loads that were fitted
-	Errors     []Errors    `json:"errors"`
-	Provenance Provenance  `json:"provenance"`
-	Notes      []string    `json:"notes"` // assumptions and warnings
+	Estimates  []Estimate `json:"estimates"`
+	Covariance Covariance `json:"covariance"`
+	Range      Range      `json:"range"` // of loads that were fitted
+	Errors     []Errors   `json:"errors"`
+	Provenance Provenance `json:"provenance"`
+	Notes      []string   `json:"notes"` // assumptions and warnings
+}
+
+// Covariance is the covariance of the natural logarithms of the parameters, from which
+// deployments are drawn. An entry of a decode table, such as decode-table.8, is here the
+// difference to the entry before.
+type Covariance struct {
+	Parameters []string    `json:"parameters"`
+	Matrix     [][]float64 `json:"matrix"`
 }
 
 // Estimate is a fitted parameter.
@@ -82,9 +89,8 @@ const maxEstimates = 256
 
 // check returns the first error.
 func (f *Fit) check(d *engine.Deployment) error {
-	n := len(f.Estimates)
-	if n > maxEstimates {
-		return fmt.Errorf("estimates: %d; at most %d", n, maxEstimates)
+	if n := max(len(f.Estimates), len(f.Covariance.Parameters)); n > maxEstimates {
+		return fmt.Errorf("%d estimates; at most %d", n, maxEstimates)
 	}
 	names := map[string]bool{}
 	scaleTimes(d, func(name string) float64 {
@@ -107,21 +113,8 @@ func (f *Fit) check(d *engine.Deployment) error {
 			return fmt.Errorf("estimates[%d]: low %v and high %v are not an interval of times", i, low, high)
 		}
 	}
-	if len(f.Covariance) != n {
-		return fmt.Errorf("covariance: %d rows of %d estimates", len(f.Covariance), n)
-	}
-	for i, row := range f.Covariance {
-		if len(row) != n {
-			return fmt.Errorf("covariance[%d]: %d values of %d estimates", i, len(row), n)
-		}
-		for j, v := range row {
-			if mirror := f.Covariance[j]; len(mirror) == n && math.Abs(v-mirror[i]) > 1e-4*math.Abs(v)+1e-12 {
-				return fmt.Errorf("covariance[%d][%d]: %v is not symmetric to %v", i, j, v, mirror[i])
-			}
-		}
-		if row[i] < 0 {
-			return fmt.Errorf("covariance[%d][%d]: a negative variance: %v", i, i, row[i])
-		}
+	if err := f.Covariance.check(names); err != nil {
+		return fmt.Errorf("covariance.%w", err)
 	}
 	for _, r := range f.Range.intervals() {
 		if r.Low < 0 || r.High < r.Low {
@@ -131,6 +124,32 @@ func (f *Fit) check(d *engine.Deployment) error {
 	for i, e := range f.Errors {
 		if e.Rows < 0 || e.Median < 0 || e.P90 < 0 || e.Max < 0 {
 			return fmt.Errorf("errors[%d]: a negative number", i)
+		}
+	}
+	return nil
+}
+
+func (c *Covariance) check(known map[string]bool) error {
+	n := len(c.Parameters)
+	for i, name := range c.Parameters {
+		if !known[name] {
+			return fmt.Errorf("parameters[%d]: %.60q is no time of this deployment", i, name)
+		}
+	}
+	if len(c.Matrix) != n {
+		return fmt.Errorf("matrix: %d rows for %d parameters", len(c.Matrix), n)
+	}
+	for i, row := range c.Matrix {
+		if len(row) != n {
+			return fmt.Errorf("matrix[%d]: %d values for %d parameters", i, len(row), n)
+		}
+		if row[i] < 0 {
+			return fmt.Errorf("matrix[%d][%d]: a negative variance: %v", i, i, row[i])
+		}
+		for j, v := range row[:i] {
+			if mirror := c.Matrix[j][i]; math.Abs(v-mirror) > 1e-4*math.Abs(v)+1e-12 {
+				return fmt.Errorf("matrix[%d][%d]: %v is not symmetric to %v", i, j, v, mirror)
+			}
 		}
 	}
 	return nil

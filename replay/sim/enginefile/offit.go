@@ -11,7 +11,7 @@ import (
 // OfFit returns the file of a fit.
 func OfFit(r *fit.Result, p Provenance) *File {
 	f := New(r.Deployment)
-	f.Fit = &Fit{Estimates: []Estimate{}, Covariance: [][]float64{}, Errors: []Errors{}, Notes: slices.Concat([]string{}, r.Notes), Provenance: p}
+	f.Fit = &Fit{Estimates: []Estimate{}, Covariance: Covariance{slices.Concat([]string{}, r.Parameters), [][]float64{}}, Errors: []Errors{}, Notes: slices.Concat([]string{}, r.Notes), Provenance: p}
 	for _, e := range r.Estimates {
 		if e.Fitted {
 			f.Fit.Estimates = append(f.Fit.Estimates, Estimate{e.Name, timeOf(e.Low), timeOf(e.High), e.Identified})
@@ -22,7 +22,7 @@ func OfFit(r *fit.Result, p Provenance) *File {
 		for _, v := range row {
 			values = append(values, rounded(v))
 		}
-		f.Fit.Covariance = append(f.Fit.Covariance, values)
+		f.Fit.Covariance.Matrix = append(f.Fit.Covariance.Matrix, values)
 	}
 	for _, e := range r.Errors {
 		if e.Rows > 0 {

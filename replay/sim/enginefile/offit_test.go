@@ -19,6 +19,7 @@ func TestOfFit(t *testing.T) {
 			{Name: "transfer-base", Value: 2 * engine.Millisecond},
 			{Name: "decode-engine.decode-table.8", Low: 2 * engine.Millisecond, High: 3 * engine.Millisecond, Fitted: true},
 		},
+		Parameters: want.Fit.Covariance.Parameters,
 		Covariance: [][]float64{{0.01, 0.004}, {0.004, 0.04}},
 		Range:      fit.Range{ISL: fit.Interval{Low: 64, High: 3000}, OSL: fit.Interval{Low: 150, High: 150}, Concurrency: fit.Interval{Low: 1, High: 128}},
 		Rows:       []fit.Row{{Role: fit.Fitted}, {Role: fit.Fitted}, {Role: fit.HeldOut}, {Role: fit.Excluded}},

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/report"
+	"moontide/analyze/report/doc"
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
+)
+
+// Flags of fit-engine only.
+const (
+	tableFlag      = "table"
+	deploymentFlag = "deployment"
+	holdOutFlag    = "hold-out"
+	refitFlag      = "refit"
+	budgetFlag     = "budget"
+	longISLFlag    = "long-isl"
+)
+
+const noneHeldOut = "none"
+
+func fitEngineCommand(std streams, stop stop) *cli.Command {
+	return &cli.Command{
+		Name:  "fit-engine",
+		Usage: "fit the costs of simulated engines to measurements of a server",
+		Description: "Give the measurements as run folders of replay or bench, as --table, or let --url measure a server: it\n" +
+			"sends a few short runs, prints the plan of about ten more, and runs them within --budget. The same\n" +
+			"command with the same --out continues.\n\n" +
+			"Measure each load with a cold cache: different prompts in each run. Cached prompt tokens that the server\n" +
+			"reports are not counted as computed. Runs that are INVALID or warm, and rows that contradict themselves,\n" +
+			"are listed and not fitted. If too little is left, nothing is written and the exit status is 1, or 3 if\n" +
+			"the reason is that runs are INVALID.\n\n" +
+			"A table is CSV with the columns isl, osl, concurrency or rate (requests/s), metrics such as\n" +
+			"output_throughput, mean_e2el_ms, mean_ttft_ms and mean_tpot_ms, and, if known, prompts (the number of\n" +
+			"requests), mean_output_tokens and deployment.\n\n" +
+			"The result is for --engine of simulate, serve, replay and bench.",
+		Flags:  fitEngineFlags(),
+		Action: func(c *cli.Context) error { return fitEngine(c, std, stop) },
+	}
+}
+
+func fitEngineFlags() []cli.Flag {
+	flags := group(inFit,
+		&cli.StringFlag{Name: tableFlag, Usage: "CSV `FILE` of measurements"},
+		&cli.StringFlag{Name: deploymentFlag, Usage: "fit the rows of the table with this `NAME` in the column deployment", DefaultText: "the only one"},
+		&cli.StringFlag{Name: holdOutFlag, Usage: "do not fit the `MEASUREMENTS` but compare them with the prediction: a number of them, comma-separated names of run folders or lines of the table, or none", DefaultText: "rows between those that cover the range, or the run held-out"},
+		&cli.StringFlag{Name: refitFlag, Usage: "fit only the comma-separated `PARAMETERS`, such as step-base,transfer-base; the others are those of --engine"},
+		&cli.StringFlag{Name: engineFlag, Usage: "engine `FILE` whose deployment and limits are used, and with --refit its costs"},
+		&cli.Uint64Flag{Name: "seed", Usage: "seed of the order of lengths, of arrivals at a rate and of starting points; with --url, of prompts too"},
+	)
+	for _, p := range engine.Parameters {
+		if f := layoutFlag(p); f != nil {
+			flags = append(flags, group(inEngine, f)...)
+		}
+	}
+	return slices.Concat(flags, driveFlags(), group(inOutput,
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "engine `FILE` to write; - is standard output, in place of the report", DefaultText: "only the report"},
+		&cli.StringFlag{Name: "html", Usage: "also write the report with figures to `FILE`, a self-contained page"},
+		&cli.StringFlag{Name: "png", Usage: "also plot measured against predicted values to `FILE`"},
+		&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
+		&cli.BoolFlag{Name: "markdown", Usage: "print Markdown instead of text"},
+		&cli.BoolFlag{Name: "csv", Usage: "print measured and predicted values as CSV instead of text"},
+	))
+}
+
+// layoutFlag returns the flag of a setting that is not fitted, nil for the others.
+func layoutFlag(p engine.Parameter) cli.Flag {
+	var d engine.Deployment
+	switch p.Field(&d).(type) {
+	case *int:
+		text := ""
+		if p.Name == "max-num-seqs" || p.Name == "max-num-batched-tokens" {
+			text = "that which fits best"
+		}
+		return &cli.IntFlag{Name: p.Name, Aliases: engineAliases[p.Name], Usage: p.Usage, DefaultText: text}
+	case *bool:
+		if p.OfEngine != nil {
+			return &cli.BoolFlag{Name: p.Name, Usage: p.Usage}
+		}
+	}
+	return nil
+}
+
+func fitEngine(c *cli.Context, std streams, stop stop) error {
+	form, err := chosenForm(c, "json", "markdown", "csv")
+	if err != nil {
+		return err
+	}
+	files, err := filesOf(c, form, "output", "html", "png")
+	if err != nil {
+		return err
+	}
+	options, err := fitOptions(c)
+	if err != nil {
+		return err
+	}
+	in, err := fitInput(c, std, stop)
+	if err != nil {
+		return err
+	}
+	if err := in.complete(&options); err != nil {
+		return err
+	}
+	if options.HeldOut, err = heldOut(c, in); err != nil {
+		return err
+	}
+	std.say("fitting %s", doc.Count(len(in.measurements), "measurement"))
+	result, err := fit.Fit(stop.gently, in.measurements, options)
+	var refused *fit.RefusedError
+	if errors.As(err, &refused) {
+		rows := slices.Concat(refused.Rows, in.excluded)
+		return errors.Join(printDocument(std, form, report.EngineRefusal(in.subject, rows), nil), err)
+	}
+	if err != nil {
+		return in.explain(std, err)
+	}
+	result.Rows = append(result.Rows, in.excluded...)
+	return writeFit(std, form, files, report.EngineFit{Subject: in.subject, Result: result}, enginefile.OfFit(result, in.provenance))
+}
+
+// writeFit writes the engine file, the page and the picture, and prints the report.
+func writeFit(std streams, form string, files outputFiles, shown report.EngineFit, engines *enginefile.File) error {
+	printed, err := files.write(std, map[string]func(io.Writer) error{
+		"output": func(w io.Writer) error { _, err := engines.WriteTo(w); return err },
+		"html":   shown.Document().WriteHTML, "png": shown.PNG,
+	})
+	if err != nil {
+		return err
+	}
+	std.say("%s", report.EngineFitLine(shown.Result))
+	if printed {
+		return nil
+	}
+	if path := files.path("output"); path != "" {
+		std.say("engine written to %s: use it with --engine", path)
+	}
+	return printDocument(std, form, shown.Document(), shown.JSON)
+}
+
+// fitOptions parses the flags of the deployment and of what is fitted.
+func fitOptions(c *cli.Context) (options fit.Options, err error) {
+	options.Seed = c.Uint64("seed")
+	var file *enginefile.File
+	if c.IsSet(engineFlag) {
+		if file, err = enginefile.Read(c.String(engineFlag)); err != nil {
+			return options, err
+		}
+		options.Template = file.Deployment()
+	}
+	if options.Template, err = override(c, options.Template, file); err != nil {
+		return options, err
+	}
+	if d := &options.Template; d.Disaggregated() {
+		d.Engines = 0
+	}
+	if err := options.Template.Validate(); err != nil {
+		return options, misused("fit-engine: %w", err)
+	}
+	if !c.IsSet(refitFlag) {
+		return options, nil
+	}
+	if file == nil {
+		return options, misused("fit-engine: --refit needs --engine: the file with the other parameters")
+	}
+	for name := range strings.SplitSeq(c.String(refitFlag), ",") {
+		name = strings.TrimSpace(name)
+		base := strings.TrimPrefix(name, "decode-engine.")
+		base, _, _ = strings.Cut(base, ".")
+		if _, found := engine.FindParameter(base); !found {
+			return options, misused("fit-engine: --refit: %q is no parameter of an engine%s", name, didYouMean("", base, enginefile.Keys(true)))
+		}
+		options.Refit = append(options.Refit, name)
+	}
+	return options, nil
+}
+
+// heldOut returns the indices of the measurements that --hold-out selects, nil without.
+func heldOut(c *cli.Context, in *fitData) (indices []int, err error) {
+	n := len(in.measurements)
+	text := c.String(holdOutFlag)
+	if !c.IsSet(holdOutFlag) {
+		return in.heldOut, nil
+	}
+	if text == noneHeldOut {
+		return []int{}, nil
+	}
+	if count, err := strconv.Atoi(text); err == nil {
+		if count < 1 || count >= n {
+			return nil, misused("fit-engine: --hold-out %d: there are %d measurements: hold out from 1 to %d", count, n, n-1)
+		}
+		for i := range count { // evenly spread, neither the first nor the last
+			indices = append(indices, (2*i+1)*n/(2*count))
+		}
+		return indices, nil
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		i := slices.IndexFunc(in.measurements, func(m fit.Measurement) bool { return m.Name == name || m.Name == "line "+name })
+		if i < 0 {
+			return nil, misused("fit-engine: --hold-out: no measurement %q; they are %s", name, in.names())
+		}
+		indices = append(indices, i)
+	}
+	return indices, nil
+}
+
+// names returns the names of the measurements, of many the first.
+func (in *fitData) names() string {
+	var all []string
+	for _, m := range in.measurements {
+		all = append(all, m.Name)
+	}
+	const most = 12
+	if more := len(all) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), more)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"moontide/analyze/report"
+	"moontide/replay/bench"
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
+)
+
+// measuredEngine is the engine that the tests fit.
+func measuredEngine() engine.Deployment {
+	return engine.Deployment{
+		Engines: 1, Latency: 15 * time.Millisecond,
+		Engine: engine.Config{
+			Costs: engine.Costs{
+				Step: 12 * engine.Millisecond, PrefillStep: 8 * engine.Millisecond, PrefillToken: 60 * engine.Microsecond, ContextToken: 80 * engine.Nanosecond,
+				Decode: engine.DecodeTable{{Sequences: 1}, {Sequences: 8, Cost: 3 * engine.Millisecond}, {Sequences: 32, Cost: 8 * engine.Millisecond}},
+			},
+			MaxSeqs: 256, MaxBatchedTokens: 8192, KVBlocks: 50_000, BlockSize: 16,
+		},
+	}
+}
+
+// tableOf returns a CSV table of what a deployment measures.
+func tableOf(t *testing.T, d engine.Deployment) string {
+	t.Helper()
+	b := &strings.Builder{}
+	b.WriteString("isl,osl,concurrency,prompts")
+	for _, m := range fit.Metrics() {
+		b.WriteString("," + m.String())
+	}
+	for _, l := range []fit.Load{
+		{ISL: 64, OSL: 100, Concurrency: 1}, {ISL: 1000, OSL: 100, Concurrency: 1}, {ISL: 64, OSL: 100, Concurrency: 8}, {ISL: 1000, OSL: 100, Concurrency: 8},
+		{ISL: 300, OSL: 20, Concurrency: 8}, {ISL: 64, OSL: 100, Concurrency: 32}, {ISL: 1000, OSL: 100, Concurrency: 32}, {ISL: 1000, OSL: 4, Concurrency: 16}, {ISL: 300, OSL: 60, Concurrency: 12},
+	} {
+		l.Prompts = 6 * l.Concurrency
+		values, _, err := fit.Simulate(d, l, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(b, "\n%d,%d,%d,%d", l.ISL, l.OSL, l.Concurrency, l.Prompts)
+		for _, v := range values {
+			fmt.Fprintf(b, ",%.4f", v)
+		}
+	}
+	return b.String() + "\n"
+}
+
+// A table gives an engine whose intervals hold the costs that it was measured with, in
+// every form, and the same bytes again. The engine can be simulated.
+func TestFitEngineOfTable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "t.csv", tableOf(t, measuredEngine()))
+	line := []string{"fit-engine", "--table", "t.csv", "--max-num-seqs", "256", "--max-num-batched-tokens", "8192", "--hold-out", "line 10", "-o", "e.json"}
+	text := must(t, dir, append(line, "--png", "e.png", "--html", "e.html")...)
+	for _, want := range []string{"ENGINE FIT", "t.csv", "step-base", "Fitted range", "line 10      held out"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if _, err := png.Decode(bytes.NewReader(read(t, filepath.Join(dir, "e.png")))); err != nil {
+		t.Error(err)
+	}
+	if page := string(read(t, filepath.Join(dir, "e.html"))); !strings.Contains(page, "<svg") {
+		t.Error("a page without figures")
+	}
+	file, err := enginefile.Read(filepath.Join(dir, "e.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	agrees(t, "engine.json", string(read(t, filepath.Join(dir, "e.json"))))
+	truth := measuredEngine().Engine.Costs
+	for name, want := range map[string]engine.Cost{"step-base": truth.Step, "prefill-per-token": truth.PrefillToken, "decode-per-context-token": truth.ContextToken} {
+		i := slices.IndexFunc(file.Fit.Estimates, func(e enginefile.Estimate) bool { return e.Parameter == name })
+		e := file.Fit.Estimates[i]
+		low, _ := e.Low.Cost()
+		high, _ := e.High.Cost()
+		if want < low || want > high {
+			t.Errorf("%s is from %v to %v; it is %v", name, low, high, want)
+		}
+	}
+	if p := file.Fit.Provenance; p.Fitted != 8 || p.HeldOut != 1 || p.Sources[0].Name != "t.csv" || len(p.Sources[0].SHA256) != 64 {
+		t.Errorf("%+v", p)
+	}
+	before := read(t, filepath.Join(dir, "e.json"))
+	out := must(t, dir, append(line, "--json")...)
+	agrees(t, "engine_fit.json", out)
+	var object report.EngineFitJSON
+	if err := json.Unmarshal([]byte(out), &object); err != nil || len(object.Rows) != 9 {
+		t.Errorf("%+v, %v", object, err)
+	}
+	if !bytes.Equal(before, read(t, filepath.Join(dir, "e.json"))) {
+		t.Error("the same command gives other bytes")
+	}
+	if csv := must(t, dir, append(line, "--csv")...); !strings.HasPrefix(csv, "measurement,role,metric,measured,predicted,error") {
+		t.Error(csv)
+	}
+	if out := must(t, dir, append(line[:len(line)-1], "-")...); out != string(before) {
+		t.Errorf("-o - prints\n%s", out)
+	}
+	must(t, dir, "simulate", sample(t), "--engine", "e.json", "--limit", "3", "--out", "run")
+}
+
+// With --refit, only the named parameters change.
+func TestFitEngineRefits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	known := measuredEngine()
+	file := writeEngine(t, enginefile.New(known))
+	known.Latency = 30 * time.Millisecond
+	write(t, dir, "t.csv", tableOf(t, known))
+	must(t, dir, "fit-engine", "--table", "t.csv", "--engine", file, "--refit", "request-latency", "--hold-out", "4", "-o", "e.json")
+	fitted, err := enginefile.Read(filepath.Join(dir, "e.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := fitted.Deployment()
+	if got, want := fmt.Sprintf("%+v", d.Engine.Costs), fmt.Sprintf("%+v", known.Engine.Costs); got != want {
+		t.Errorf("costs are %s, want %s", got, want)
+	}
+	if d.Latency < 29*time.Millisecond || d.Latency > 31*time.Millisecond || len(fitted.Fit.Estimates) != 1 {
+		t.Errorf("latency %v, %+v", d.Latency, fitted.Fit.Estimates)
+	}
+}
+
+func TestFitEngineMisuse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	table := tableOf(t, measuredEngine())
+	lines := strings.SplitAfter(table, "\n")
+	write(t, dir, "t.csv", table)
+	write(t, dir, "few.csv", strings.Join(lines[:3], ""))
+	write(t, dir, "seconds.csv", strings.Replace(table, "mean_ttft_ms", "mean_ttft_s", 1))
+	write(t, dir, "shapeless.csv", strings.Replace(table, "isl", "length", 1))
+	write(t, dir, "two.csv", "deployment,"+lines[0]+"a,"+lines[1]+"b,"+lines[2])
+	file := writeEngine(t, enginefile.New(measuredEngine()))
+	for _, test := range []struct {
+		args   string
+		status int
+		want   string
+	}{
+		{"", exitMisused, "name run folders, or give --table FILE or --url URL"},
+		{"run --table t.csv", exitMisused, "run folders, --table and --url: choose one"},
+		{"run --budget 1m", exitMisused, "--budget is for measuring with --url"},
+		{"run --deployment a", exitMisused, "--deployment selects rows of --table"},
+		{"--table none.csv", exitFailed, "none.csv: no such file"},
+		{"--table seconds.csv", exitFailed, `seconds.csv: line 1: column "mean_ttft_s": latencies have to be in milliseconds`},
+		{"--table shapeless.csv", exitFailed, "shapeless.csv: line 1: no column isl"},
+		{"--table few.csv --hold-out none", exitFailed, "cannot give"},
+		{"--table two.csv", exitMisused, "the table has 2 deployments: choose one with --deployment: a; b"},
+		{"--table two.csv --deployment c", exitMisused, `the table has no "c"; it has a; b`},
+		{"--table t.csv --hold-out 9", exitMisused, "there are 9 measurements: hold out from 1 to 8"},
+		{"--table t.csv --hold-out 77,3", exitMisused, `no measurement "77"; they are line 2, line 3`},
+		{"--table t.csv --refit step-base", exitMisused, "--refit needs --engine"},
+		{"--table t.csv --engine " + file + " --refit step-bse", exitMisused, `"step-bse" is no parameter of an engine; did you mean step-base?`},
+		{"--table t.csv --prefill-engines 1", exitMisused, "set both or neither"},
+		{"--table t.csv --json --csv", exitMisused, "--json and --csv: choose one"},
+		{"--table t.csv -o t.csv", exitMisused, "would overwrite its input"},
+		{"none", exitFailed, "none"},
+	} {
+		r := try(t, dir, "", append([]string{"fit-engine"}, strings.Fields(test.args)...)...)
+		if r.status != test.status || !strings.Contains(r.err, test.want) || r.out != "" {
+			t.Errorf("%s: exit status %d, want %d: %s%s\nwant %s", test.args, r.status, test.status, r.out, r.err, test.want)
+		}
+	}
+}
+
+// A server that is measured by --url has its runs planned, announced, kept and fitted;
+// the command continues, and its folders can be fitted again.
+func TestFitEngineMeasures(t *testing.T) {
+	t.Parallel()
+	url := serveFast(t, "--engine", writeEngine(t, enginefile.New(measuredEngine())), "--step-base", "2ms", "--request-latency", "2ms")
+	dir := t.TempDir()
+	line := []string{"fit-engine", "--url", url, "--out", "runs", "--long-isl", "256", "--max-concurrency", "4", "--budget", "30s", "--max-lag", "10s", "-o", "e.json"}
+	r := try(t, dir, "", line...)
+	if r.status != exitDone {
+		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
+	}
+	for _, want := range []string{"Planned runs: about ", "decode-4", "saturated prefill", "run 9 of 9", "engine written to e.json"} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("no %q in\n%s", want, r.err)
+		}
+	}
+	if !strings.Contains(r.out, "held-out") || !strings.Contains(r.out, "9 runs of sim") {
+		t.Error(r.out)
+	}
+	file, err := enginefile.Read(filepath.Join(dir, "e.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The KV cache is that of the server's metrics.
+	if e := file.Deployment().Engine; e.BlockSize != 16 || e.KVBlocks != 8_000_000 {
+		t.Errorf("blocks of %d tokens, %d blocks", e.BlockSize, e.KVBlocks)
+	}
+	if p := file.Fit.Provenance; p.Model != "sim" || p.Server != "vllm" || p.HeldOut != 1 {
+		t.Errorf("%+v", p)
+	}
+	again := try(t, dir, "", line...)
+	if n := strings.Count(again.err, "already done: "); again.status != exitDone || n != 12 {
+		t.Errorf("again: exit status %d, %d of 12 runs found\n%s", again.status, n, again.err)
+	}
+	if diff := cmp.Diff(strings.Split(r.out, "\n"), strings.Split(again.out, "\n")); diff != "" {
+		t.Errorf("fitted again: %s", diff)
+	}
+	folders, err := filepath.Glob(filepath.Join(dir, "runs", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := must(t, dir, append([]string{"fit-engine"}, folders...)...); !strings.Contains(out, "held out") || strings.Contains(out, bench.ProbePrefix) {
+		t.Errorf("of the folders:\n%s", out)
+	}
+}
+
+// Runs of different models are no measurements of one engine, and INVALID runs none at
+// all.
+func TestFitEngineRefusesRuns(t *testing.T) {
+	t.Parallel()
+	url, dir := serveFast(t, "--model", "a", "--model", "b", "--seed", "1"), t.TempDir()
+	for _, model := range []string{"a", "b"} {
+		must(t, dir, "replay", sample(t), "--url", url, "--model", model, "--limit", "3", "--speedup", "1000", "--out", model)
+	}
+	if r := try(t, dir, "", "fit-engine", "a", "b"); r.status != exitFailed || !strings.Contains(r.err, "the runs are of different models: b is of b, those before it are of a") {
+		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
+	failing := serveFast(t, "--fault", "500:0.5")
+	try(t, dir, "", "replay", sample(t), "--url", failing, "--limit", "40", "--speedup", "100", "--out", "invalid")
+	r := try(t, dir, "", "fit-engine", "invalid")
+	if r.status != exitInvalid || !strings.Contains(r.err, "not fitted: invalid: the run is INVALID: ") || !strings.Contains(r.err, "no run can be fitted") {
+		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "engine.json")); err == nil {
+		t.Error("an engine was written")
+	}
+}

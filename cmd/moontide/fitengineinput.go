@@ -1,0 +1,295 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"moontide/analyze/report"
+	"moontide/analyze/report/doc"
+	"moontide/replay/bench"
+	"moontide/replay/evidence"
+	"moontide/replay/openai"
+	"moontide/replay/sim/enginefile"
+	"moontide/replay/sim/fit"
+)
+
+// fitData is what an engine is fitted to.
+type fitData struct {
+	subject      string
+	measurements []fit.Measurement
+	heldOut      []int     // by default; nil selects them by rule
+	excluded     []fit.Row // that are unfit
+	invalid      bool      // some of them because they are INVALID
+	provenance   enginefile.Provenance
+	blockSize    int // by the server's metrics, 0 is unknown
+	kvTokens     int
+}
+
+// driveFlags returns the flags of --url.
+func driveFlags() []cli.Flag {
+	flags := slices.Concat(requestFlags(), []cli.Flag{
+		repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint to measure, such as http://127.0.0.1:8000; repeatable"}),
+		&cli.DurationFlag{Name: budgetFlag, Category: inLoad, Value: 10 * time.Minute, Usage: "with --url, shrink the runs to take about `TIME` together"},
+		&cli.IntFlag{Name: longISLFlag, Category: inLoad, Value: 2048, Usage: "with --url, length of the longest prompts in tokens"},
+		&cli.IntFlag{Name: maxConcurrencyFlag.Name, Category: inLoad, Value: 128, Usage: "with --url, at most `N` requests in flight"},
+		&cli.StringFlag{Name: outFlag.Name, Category: inOutput, Usage: "with --url, `DIR` for the run folders", DefaultText: "a new folder under runs"},
+	}, thresholdFlags())
+	ofSweeps := []string{"retry", "abort-after-errors", "warmup-requests", "no-chunk-times"}
+	return slices.DeleteFunc(flags, func(f cli.Flag) bool { return slices.Contains(ofSweeps, f.Names()[0]) })
+}
+
+// fitInput reads or makes the measurements.
+func fitInput(c *cli.Context, std streams, stop stop) (*fitData, error) {
+	table, live, runs := c.IsSet(tableFlag), len(textsOf(c, "url")) > 0, c.NArg() > 0
+	switch n := count(table, live, runs); {
+	case n == 0:
+		return nil, misused("fit-engine: name run folders, or give --table FILE or --url URL")
+	case n > 1:
+		return nil, misused("fit-engine: run folders, --table and --url: choose one")
+	case !table && c.IsSet(deploymentFlag):
+		return nil, misused("fit-engine: --deployment selects rows of --table")
+	}
+	if !live {
+		if name := firstGiven(c, driveFlags()); name != "" {
+			return nil, misused("fit-engine: --%s is for measuring with --url", name)
+		}
+	}
+	switch {
+	case table:
+		return fitTable(c, std)
+	case live:
+		return fitURL(c, std, stop)
+	}
+	return fitRuns(std, c.Args().Slice())
+}
+
+func count(all ...bool) (n int) {
+	for _, is := range all {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// fitTable reads a CSV table.
+func fitTable(c *cli.Context, std streams) (*fitData, error) {
+	path := c.String(tableFlag)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the table: %w", err)
+	}
+	table, err := fit.ReadTable(strings.NewReader(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(table.Ignored) > 0 {
+		std.say("%s: ignored columns: %s", path, strings.Join(table.Ignored, ", "))
+	}
+	in := &fitData{subject: filepath.Base(path)}
+	digest := sha256.Sum256(text)
+	in.provenance.Sources = []enginefile.Source{{Name: filepath.Base(path), SHA256: hex.EncodeToString(digest[:])}}
+	in.provenance.Version = version()
+	if in.measurements, err = ofDeployment(c, table.Measurements); err != nil {
+		return nil, err
+	}
+	if name := in.measurements[0].Deployment; name != "" {
+		in.subject += ": " + name
+	}
+	return in, nil
+}
+
+// ofDeployment returns the rows of one deployment.
+func ofDeployment(c *cli.Context, rows []fit.Measurement) ([]fit.Measurement, error) {
+	var names []string
+	for _, m := range rows {
+		if !slices.Contains(names, m.Deployment) {
+			names = append(names, m.Deployment)
+		}
+	}
+	name := c.String(deploymentFlag)
+	switch {
+	case !c.IsSet(deploymentFlag) && len(names) > 1:
+		return nil, misused("fit-engine: the table has %d deployments: choose one with --deployment: %s", len(names), strings.Join(names, "; "))
+	case !c.IsSet(deploymentFlag):
+		return rows, nil
+	case !slices.Contains(names, name):
+		return nil, misused("fit-engine: --deployment: the table has no %q; it has %s", name, strings.Join(names, "; "))
+	}
+	return slices.DeleteFunc(rows, func(m fit.Measurement) bool { return m.Deployment != name }), nil
+}
+
+// heldOutName is the folder of the run that a plan holds out.
+const heldOutName = "held-out"
+
+// fitRuns reads run folders.
+func fitRuns(std streams, dirs []string) (*fitData, error) {
+	in := &fitData{provenance: enginefile.Provenance{Version: version(), Sources: []enginefile.Source{}}}
+	model := ""
+	for _, dir := range dirs {
+		base := filepath.Base(filepath.Clean(dir))
+		if len(dirs) > 1 && (base == bench.SweepFile || strings.HasPrefix(base, bench.ProbePrefix)) {
+			continue // a shell's sweep/*
+		}
+		m, err := bench.ReadEngineRun(dir)
+		if err != nil {
+			return nil, err
+		}
+		if model = cmp.Or(model, m.Model); m.Model != model {
+			return nil, fmt.Errorf("the runs are of different models: %s is of %s, those before it are of %s", dir, m.Model, model)
+		}
+		in.provenance.Server = cmp.Or(in.provenance.Server, m.Server)
+		in.blockSize, in.kvTokens = cmp.Or(in.blockSize, m.BlockSize), cmp.Or(in.kvTokens, m.KVTokens)
+		if slices.ContainsFunc(in.measurements, func(other fit.Measurement) bool { return other.Name == m.Name }) {
+			m.Name = dir
+		}
+		if m.Unfit != "" {
+			std.say("not fitted: %s: %s", dir, m.Unfit)
+			in.invalid = in.invalid || m.Invalid
+			in.excluded = append(in.excluded, fit.Row{Measurement: m.Measurement, Role: fit.Excluded, Findings: []fit.Finding{{Kind: "run", Reason: m.Unfit, Excludes: true}}})
+			continue
+		}
+		if base == heldOutName {
+			in.heldOut = append(in.heldOut, len(in.measurements))
+		}
+		in.measurements = append(in.measurements, m.Measurement)
+		in.provenance.Sources = append(in.provenance.Sources, enginefile.Source{Name: base, SHA256: m.SHA256})
+	}
+	in.provenance.Model = model
+	in.subject = fmt.Sprintf("%s of %s", doc.Count(len(in.measurements)+len(in.excluded), "run"), cmp.Or(model, "an unnamed model"))
+	if len(in.measurements) == 0 {
+		return nil, in.explain(std, errors.New("no run can be fitted"))
+	}
+	return in, nil
+}
+
+// explain returns the error of a fit that lacks measurements: INVALID runs have an exit
+// status of their own.
+func (in *fitData) explain(std streams, err error) error {
+	if in.invalid {
+		std.say("%v", err)
+		return errInvalid
+	}
+	return err
+}
+
+// complete sets the limits that the server reports and no flag sets.
+func (in *fitData) complete(options *fit.Options) error {
+	d := &options.Template
+	if in.blockSize == 0 || in.kvTokens == 0 {
+		return nil
+	}
+	if d.Engine.BlockSize == 0 {
+		d.Engine.BlockSize = in.blockSize
+	}
+	if d.Engine.KVBlocks == 0 && !d.Disaggregated() { // prefill and decode engines may differ
+		d.Engine.KVBlocks = max(in.kvTokens/d.Engine.BlockSize/max(d.Engines, 1), 1)
+	}
+	if err := d.Validate(); err != nil {
+		return fmt.Errorf("limits of the server: %w", err)
+	}
+	return nil
+}
+
+// fitURL measures a server.
+func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
+	cfg, err := drivenConfig(c, std, stop)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Dir, cfg.MaxConcurrency, cfg.Flags = "", 0, measuringFlags(c)
+	dir := c.String(outFlag.Name)
+	if dir == "" {
+		dir = bench.NewFolder("runs", "fit-engine")
+	}
+	limits := bench.EngineLimits{ISL: c.Int(longISLFlag), Concurrency: c.Int(maxConcurrencyFlag.Name), Budget: c.Duration(budgetFlag)}
+	if len(cfg.ServerMetrics) == 0 {
+		cfg.ServerMetrics, limits.KVTokens = findMetrics(stop.gently, cfg.Client)
+	}
+	std.say("measuring %s within about %v: first three short runs, then those planned from them", openai.MaskURL(cfg.Client.URLs[0]), limits.Budget)
+	legs, err := bench.RunEngineSweep(stop.now, bench.EngineSweepConfig{
+		Limits: limits, Run: cfg, Target: bench.Target{URL: cfg.Client.URLs[0]}, Dir: dir,
+		Plan: func(runs []bench.EngineRun) { sayPlan(std, runs, limits.Budget) },
+		Save: func(result *bench.Result) error { return saveReports(std, result, report.View{}) },
+		Each: func(r bench.LegResult) { sayLeg(std, r) },
+	})
+	if err != nil {
+		if len(legs) > 0 || errors.Is(err, bench.ErrStopped) {
+			err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
+		}
+		return nil, runError(c, err)
+	}
+	var dirs []string
+	for _, leg := range legs {
+		dirs = append(dirs, leg.Dir)
+	}
+	std.say("the runs are in %s", dir)
+	in, err := fitRuns(std, dirs)
+	if err == nil && in.invalid {
+		std.say("to repeat the runs that are INVALID, repeat the command with --out %s", dir)
+	}
+	return in, err
+}
+
+// findMetrics returns the URLs of the server's metrics, nil if it has none, and the size
+// of its KV caches in tokens, 0 if unknown.
+func findMetrics(ctx context.Context, client openai.Config) (urls []string, kvTokens int) {
+	for _, text := range client.URLs {
+		if u, err := url.Parse(text); err == nil && u.Host != "" {
+			urls = append(urls, (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/metrics"}).String())
+		}
+	}
+	scraper, err := evidence.New(urls, nil)
+	if err != nil || len(urls) == 0 {
+		return nil, 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	figures, err := scraper.Scrape(ctx)
+	if err != nil {
+		return nil, 0
+	}
+	if figures.CapacityTokens != nil {
+		kvTokens = int(*figures.CapacityTokens)
+	}
+	return urls, kvTokens
+}
+
+// measuringFlags returns the given flags that affect the runs.
+func measuringFlags(c *cli.Context) []string {
+	var fitting []string
+	for _, f := range fitEngineFlags() {
+		if categorized, ok := f.(cli.CategorizableFlag); ok && slices.Contains([]string{inFit, inEngine, inOutput}, categorized.GetCategory()) && f.Names()[0] != "seed" {
+			fitting = append(fitting, f.Names()[0])
+		}
+	}
+	return slices.DeleteFunc(setFlags(c), func(given string) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(given, "--"), "=")
+		return slices.Contains(fitting, name)
+	})
+}
+
+// sayPlan announces the runs.
+func sayPlan(std streams, runs []bench.EngineRun, budget time.Duration) {
+	t := doc.Table{Columns: []string{"run", "ISL", "OSL", "in flight", "requests", "about", "for"}, Left: 1}
+	var total time.Duration
+	for _, r := range runs {
+		t.Add(r.Name, doc.Int(r.ISL), doc.Int(r.OSL), doc.Int(r.MaxConcurrency), doc.Int(r.Prompts), doc.Span(r.Expected), r.Shows)
+		total += r.Expected
+	}
+	d := doc.New("", "")
+	d.Section(fmt.Sprintf("Planned runs: about %s, budget %s", doc.Span(total), doc.Span(budget))).Table(t)
+	d.WriteText(std.err)
+}

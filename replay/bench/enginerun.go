@@ -1,0 +1,145 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"moontide/analyze/run"
+	"moontide/replay"
+	"moontide/replay/runfile"
+	"moontide/replay/sim/fit"
+	"moontide/trace/stats"
+)
+
+// EngineMeasurement is a recorded run as a measurement of the engines that served it.
+type EngineMeasurement struct {
+	fit.Measurement
+	SHA256 string // of the record
+	Model  string
+	Server string // such as vllm, "" if unknown
+	// BlockSize and KVTokens are the block size and the size of the KV caches of all
+	// engines in tokens, by the server's metrics; 0 is unknown.
+	BlockSize, KVTokens int
+	// Unfit is why the run must not be fitted, "" if it may be. Invalid is set if its
+	// verdict is the reason.
+	Unfit   string
+	Invalid bool
+}
+
+// ReadEngineRun reads the run in a folder. A closed loop becomes the rows in order with
+// the limit of requests in flight, any other run its requests at the times at which they
+// were sent. Cached prompt tokens are those that the server reported.
+func ReadEngineRun(dir string) (*EngineMeasurement, error) {
+	whole := func(info *runfile.Run) { info.Window = runfile.Window{} } // as the load is
+	measured, err := Measure(MeasureConfig{Change: whole}, dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &EngineMeasurement{Model: measured.Run.Target.Model}
+	m.Name = filepath.Base(filepath.Clean(dir))
+	if m.SHA256, err = digestPath(filepath.Join(dir, runfile.RequestsFile)); err != nil {
+		return nil, err
+	}
+	for _, metric := range fit.Metrics() {
+		m.Values[metric] = run.MustMetric(metric.String()).Value(measured.Metrics).Value
+	}
+	m.judge(measured)
+	if err := m.readServer(dir); err != nil {
+		return nil, err
+	}
+	return m, m.readLoad(dir, measured.Run)
+}
+
+// judge sets why the run must not be fitted.
+func (m *EngineMeasurement) judge(r *Result) {
+	v := r.Metrics.Verdict
+	warm := r.Metrics.Cache.Prediction.Causes[run.Warm]
+	switch {
+	case !r.Run.Finished():
+		m.Unfit = "the run is not complete"
+	case r.Metrics.Completed == 0:
+		m.Unfit = "no request succeeded"
+	case v.Level == run.Invalid:
+		m.Unfit, m.Invalid = "the run is INVALID: "+v.Reasons()[0], true
+	case warm.Requests > 0:
+		m.Unfit = fmt.Sprintf("warm cache: %d requests found %d tokens that no request of the run can have cached", warm.Requests, warm.Tokens)
+	}
+}
+
+// readServer reads the server's metrics.
+func (m *EngineMeasurement) readServer(dir string) error {
+	for s, err := range runfile.Samples(dir) {
+		if err != nil {
+			return err
+		}
+		if s.Server == nil {
+			continue
+		}
+		m.Server = cmp.Or(m.Server, s.Server.Engine)
+		if s.Server.BlockSize != nil && s.Server.CapacityTokens != nil {
+			m.BlockSize, m.KVTokens = int(*s.Server.BlockSize), int(*s.Server.CapacityTokens)
+			return nil
+		}
+	}
+	return nil
+}
+
+// readLoad reads the requests of the run.
+func (m *EngineMeasurement) readLoad(dir string, info runfile.Run) error {
+	r, err := OpenRecording(dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	loop := info.Limits.Closed && info.Limits.MaxConcurrency > 0 && info.Limits.MaxSessions == 0
+	if loop {
+		m.Load.Concurrency = info.Limits.MaxConcurrency
+	}
+	type sent struct {
+		row int
+		fit.Request
+	}
+	var all []sent
+	var input, output stats.SampleBuilder
+	for rec, err := range r.Records {
+		if err != nil {
+			return err
+		}
+		if rec.Class != replay.OK || !rec.Sent.Set {
+			continue
+		}
+		one := sent{rec.Row, requestOf(&rec)}
+		if loop {
+			one.Arrival = 0
+		}
+		all = append(all, one)
+		input.Add(int64(one.Input))
+		output.Add(int64(one.Output))
+	}
+	slices.SortFunc(all, func(a, b sent) int { return cmp.Or(cmp.Compare(a.Arrival, b.Arrival), cmp.Compare(a.row, b.row)) })
+	first := time.Duration(0)
+	if len(all) > 0 {
+		first = all[0].Arrival
+	}
+	for _, one := range all {
+		one.Arrival -= first
+		m.Load.Requests = append(m.Load.Requests, one.Request)
+	}
+	m.Load.ISL, m.Load.OSL = int(input.Sample(1).Mean), int(output.Sample(1).Mean)
+	return nil
+}
+
+// requestOf returns a record as a request of a load.
+func requestOf(rec *replay.Record) fit.Request {
+	output, _ := rec.OutputTokens()
+	r := fit.Request{Arrival: rec.Sent.Value, Input: max(rec.InputLength, 1), Output: max(output, 1)}
+	if rec.Counts.Input.Set {
+		r.Input = max(rec.Counts.Input.Value, 1)
+	}
+	// The last token of a prompt is always computed.
+	r.CachedInput = min(max(rec.Counts.Cached.Value, 0), r.Input-1)
+	return r
+}

@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// EngineSweepConfig configures the runs that identify the costs of an engine.
+type EngineSweepConfig struct {
+	Limits EngineLimits
+	// Run configures every run. The sweep sets Trace, MaxConcurrency, Closed and Dir,
+	// and derives a different Salt for each run, so that no prompt is cached.
+	Run    Config
+	Target Target
+	Dir    string // of the sweep, with a folder for each run
+	Save   func(*Result) error
+	// Plan is called with the runs before they are sent.
+	Plan func([]EngineRun)
+	Each func(LegResult)
+}
+
+// EngineLeg is a measured run of a plan.
+type EngineLeg struct {
+	EngineRun
+	*Result
+}
+
+// RunEngineSweep measures an engine with the runs of [PlanEngineRuns]: first a few short
+// ones, from which the others are planned. The same configuration continues what is in
+// the folder.
+func RunEngineSweep(ctx context.Context, cfg EngineSweepConfig) ([]EngineLeg, error) {
+	probes, err := cfg.run(ctx, ProbeRuns(cfg.Limits))
+	if err != nil {
+		return nil, fmt.Errorf("trying the server: %w", err)
+	}
+	mean := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+	short, long, batch := probes[0].Metrics, probes[1].Metrics, probes[2].Metrics
+	runs, err := PlanEngineRuns(EngineProbe{
+		ShortTTFT: mean(short.TTFT.Mean), LongTTFT: mean(long.TTFT.Mean), TPOT: mean(short.TPOT.Mean), BatchTPOT: mean(batch.TPOT.Mean),
+	}, cfg.Limits)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Plan != nil {
+		cfg.Plan(runs)
+	}
+	return cfg.run(ctx, runs)
+}
+
+// run executes the runs that are not in the folder yet.
+func (c *EngineSweepConfig) run(ctx context.Context, runs []EngineRun) ([]EngineLeg, error) {
+	byName := map[string]EngineRun{}
+	var legs []Leg
+	for i := range runs {
+		runs[i].Target = c.Target
+		byName[runs[i].Name] = runs[i]
+		legs = append(legs, runs[i].Leg)
+	}
+	results, err := RunLegs(ctx, SweepConfig{
+		Run: c.Run, Dir: c.Dir, Save: c.Save, Each: c.Each,
+		Trace: func(leg Leg) (Trace, error) { return byName[leg.Name].Trace(), nil },
+	}, legs)
+	var measured []EngineLeg
+	for _, r := range results {
+		measured = append(measured, EngineLeg{byName[r.Name], r.Result})
+	}
+	return measured, err
+}

@@ -1,0 +1,148 @@
+package bench_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moontide/replay/bench"
+	"moontide/replay/runfile"
+	"moontide/replay/sim/engine"
+	"moontide/replay/sim/fit"
+)
+
+// knownEngine is the engine that the tests measure.
+func knownEngine() engine.Deployment {
+	return engine.Deployment{
+		Latency: 15 * time.Millisecond,
+		Engine: engine.Config{
+			Costs: engine.Costs{
+				Step: 12 * engine.Millisecond, PrefillStep: 8 * engine.Millisecond, PrefillToken: 60 * engine.Microsecond, ContextToken: 80 * engine.Nanosecond,
+				Decode: engine.DecodeTable{{Sequences: 1}, {Sequences: 8, Cost: 3 * engine.Millisecond}, {Sequences: 32, Cost: 8 * engine.Millisecond}, {Sequences: 128, Cost: 20 * engine.Millisecond}},
+			},
+			MaxSeqs: 256, MaxBatchedTokens: 8192, KVBlocks: 50_000,
+		},
+	}
+}
+
+// sweepOf measures the known engine in virtual time.
+func sweepOf(t *testing.T, dir string, change func(*bench.EngineSweepConfig)) ([]bench.EngineLeg, error) {
+	t.Helper()
+	cfg := bench.EngineSweepConfig{
+		Limits: bench.EngineLimits{ISL: 2048, Concurrency: 128, Budget: 20 * time.Minute},
+		Run:    bench.Config{Virtual: true, Engines: knownEngine()}, Dir: dir,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return bench.RunEngineSweep(t.Context(), cfg)
+}
+
+// The runs of a plan identify the costs of the engine that they measure: the fit finds
+// them within its intervals, and predicts the run that is held out.
+func TestEngineSweepIdentifiesCosts(t *testing.T) {
+	var planned []bench.EngineRun
+	legs, err := sweepOf(t, filepath.Join(t.TempDir(), "sweep"), func(c *bench.EngineSweepConfig) { c.Plan = func(runs []bench.EngineRun) { planned = runs } })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var measured []fit.Measurement
+	var heldOut []int
+	for i, leg := range legs {
+		m, err := bench.ReadEngineRun(leg.Dir)
+		if err != nil || m.Unfit != "" || m.Name != planned[i].Name || len(m.Load.Requests) != planned[i].Prompts || m.Load.Concurrency != planned[i].MaxConcurrency {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		if leg.HeldOut {
+			heldOut = append(heldOut, i)
+		}
+		measured = append(measured, m.Measurement)
+	}
+	template := knownEngine()
+	template.Latency, template.Engine.Costs = 0, engine.Costs{}
+	result, err := fit.Fit(t.Context(), measured, fit.Options{Template: template, HeldOut: heldOut})
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth := knownEngine()
+	for name, want := range map[string]engine.Cost{
+		"request-latency": engine.CostOf(truth.Latency), "step-base": truth.Engine.Costs.Step, "prefill-step": truth.Engine.Costs.PrefillStep,
+		"prefill-per-token": truth.Engine.Costs.PrefillToken, "decode-per-context-token": truth.Engine.Costs.ContextToken,
+	} {
+		i := slices.IndexFunc(result.Estimates, func(e fit.Estimate) bool { return e.Name == name })
+		if e := result.Estimates[i]; e.Low > want || e.High < want || !e.Identified {
+			t.Errorf("%s: %v from %v to %v, identified %v; it is %v", name, e.Value, e.Low, e.High, e.Identified, want)
+		}
+	}
+	for _, i := range heldOut {
+		for _, m := range []fit.Metric{fit.OutputThroughput, fit.MeanE2EL, fit.MeanTTFT, fit.MeanTPOT} {
+			if e, ok := result.Rows[i].Error(m); !ok || math.Abs(e) > 0.03 {
+				t.Errorf("held out: %v is off by %v", m, e)
+			}
+		}
+	}
+}
+
+// A sweep continues in its folder: the same runs are planned, and none is repeated.
+func TestEngineSweepContinues(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sweep")
+	small := func(c *bench.EngineSweepConfig) { c.Limits.Concurrency, c.Limits.ISL = 8, 512 }
+	first, err := sweepOf(t, dir, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(first[3].Dir); err != nil { // as if it had been interrupted
+		t.Fatal(err)
+	}
+	again := 0
+	second, err := sweepOf(t, dir, func(c *bench.EngineSweepConfig) {
+		small(c)
+		c.Each = func(r bench.LegResult) {
+			if !r.Found {
+				again++
+			}
+		}
+	})
+	if err != nil || again != 1 || len(second) != len(first) {
+		t.Errorf("%d of %d runs were executed again, %v", again, len(second), err)
+	}
+}
+
+// What a fit must not use is said with the reason.
+func TestUnfitEngineRuns(t *testing.T) {
+	legs, err := sweepOf(t, filepath.Join(t.TempDir(), "sweep"), func(c *bench.EngineSweepConfig) { c.Limits.Concurrency, c.Limits.ISL = 4, 256 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(legs[0].Dir, runfile.RunFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := strings.Replace(string(text), `"stopped": false`, `"stopped": true`, 1)
+	if err := os.WriteFile(path, []byte(stopped), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := bench.ReadEngineRun(legs[0].Dir); err != nil || m.Unfit != "the run is not complete" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	requests := filepath.Join(legs[1].Dir, runfile.RequestsFile)
+	if text, err = os.ReadFile(requests); err != nil {
+		t.Fatal(err)
+	}
+	warm := strings.ReplaceAll(string(text), `"cached_tokens": 0`, `"cached_tokens": 64`)
+	if err := os.WriteFile(requests, []byte(warm), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m, err := bench.ReadEngineRun(legs[1].Dir)
+	if err != nil || !strings.HasPrefix(m.Unfit, "warm cache: ") && !m.Invalid {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if m.Load.Requests[0].CachedInput != 64 {
+		t.Errorf("cached tokens are not those of the record: %+v", m.Load.Requests[0])
+	}
+}
