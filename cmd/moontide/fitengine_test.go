@@ -144,7 +144,7 @@ func TestFitEngineMisuse(t *testing.T) {
 	table := tableOf(t, measuredEngine())
 	lines := strings.SplitAfter(table, "\n")
 	write(t, dir, "t.csv", table)
-	write(t, dir, "few.csv", strings.Join(lines[:3], ""))
+	write(t, dir, "few.csv", strings.Join(lines[:2], ""))
 	write(t, dir, "seconds.csv", strings.Replace(table, "mean_ttft_ms", "mean_ttft_s", 1))
 	write(t, dir, "shapeless.csv", strings.Replace(table, "isl", "length", 1))
 	write(t, dir, "two.csv", "deployment,"+lines[0]+"a,"+lines[1]+"b,"+lines[2])
@@ -237,8 +237,7 @@ func TestFitEngineRefusesRuns(t *testing.T) {
 	if r := try(t, dir, "", "fit-engine", "a", "b"); r.status != exitFailed || !strings.Contains(r.err, "the runs are of different models: b is of b, those before it are of a") {
 		t.Errorf("exit status %d: %s", r.status, r.err)
 	}
-	failing := serveFast(t, "--fault", "500:0.5")
-	try(t, dir, "", "replay", sample(t), "--url", failing, "--limit", "40", "--speedup", "100", "--out", "invalid")
+	must(t, dir, "replay", sample(t), "--url", url, "--model", "a", "--limit", "3", "--speedup", "1000", "--max-lag", "1ns", "--max-lag-share", "0.000001", "--out", "invalid")
 	r := try(t, dir, "", "fit-engine", "invalid")
 	if r.status != exitInvalid || !strings.Contains(r.err, "not fitted: invalid: the run is INVALID: ") || !strings.Contains(r.err, "no run can be fitted") {
 		t.Errorf("exit status %d: %s", r.status, r.err)

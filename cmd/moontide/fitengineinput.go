@@ -40,7 +40,7 @@ type fitData struct {
 // driveFlags returns the flags of --url.
 func driveFlags() []cli.Flag {
 	flags := slices.Concat(requestFlags(), []cli.Flag{
-		repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint to measure, such as http://127.0.0.1:8000; repeatable"}),
+		repeatable(cli.GenericFlag{Name: "url", Category: inTarget, Usage: "`URL` of an OpenAI-compatible endpoint to measure, such as http://127.0.0.1:8000"}),
 		&cli.DurationFlag{Name: budgetFlag, Category: inLoad, Value: 10 * time.Minute, Usage: "with --url, shrink the runs to take about `TIME` together"},
 		&cli.IntFlag{Name: longISLFlag, Category: inLoad, Value: 2048, Usage: "with --url, length of the longest prompts in tokens"},
 		&cli.IntFlag{Name: maxConcurrencyFlag.Name, Category: inLoad, Value: 128, Usage: "with --url, at most `N` requests in flight"},
@@ -58,6 +58,8 @@ func fitInput(c *cli.Context, std streams, stop stop) (*fitData, error) {
 		return nil, misused("fit-engine: name run folders, or give --table FILE or --url URL")
 	case n > 1:
 		return nil, misused("fit-engine: run folders, --table and --url: choose one")
+	case len(textsOf(c, "url")) > 1:
+		return nil, misused("fit-engine: --url: measure one endpoint; for several engines, that of their router, with --engines N")
 	case !table && c.IsSet(deploymentFlag):
 		return nil, misused("fit-engine: --deployment selects rows of --table")
 	}

@@ -137,7 +137,7 @@ var verbPages = map[string]clidoc.Page{
 			"runs/engine/* -o engine.json",
 			"--table measurements.csv --prefill-engines 3 --decode-engines 1 --png fit.png",
 		},
-		Common: []string{"url", "table", "budget", "hold-out", "refit", "engine", "output", "html", "png"},
+		Common: []string{"url", "table", "budget", "hold-out", "refit", "engine", "output", "html"},
 	},
 	"simulate": {
 		Section:   "Simulate",
