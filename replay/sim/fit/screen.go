@@ -10,13 +10,16 @@ import (
 // Limits of the screening. Closed loops of published tables that can be predicted to a
 // few percent keep them.
 const (
-	mostLittle      = 1.03 // requests in flight over the concurrency
-	leastLittle     = 0.95 // times what filling and draining the loop leaves
-	tokenTolerance  = 0.05 // tokens by throughput against those by latency
-	fallingTPOT     = 1.1  // TPOT over that at a higher concurrency
-	fallingTTFT     = 1.1  // TTFT over that at a higher concurrency
-	aloneSpread     = 1.5  // p99 over mean TTFT with one request in flight
-	tpotSpread      = 1.6  // p99 over mean TPOT
+	mostLittle     = 1.03 // requests in flight over the concurrency
+	leastLittle    = 0.95 // times what filling and draining the loop leaves
+	tokenTolerance = 0.05 // tokens by throughput against those by latency
+	fallingTPOT    = 1.1  // TPOT over that at a higher concurrency
+	fallingTTFT    = 1.1  // TTFT over that at a higher concurrency
+	aloneSpread    = 1.5  // p99 over mean TTFT with one request in flight
+	tpotSpread     = 1.6  // p99 over mean TPOT
+	// longAnswer is the OSL from which prompts that interrupt an answer hardly show in its
+	// TPOT.
+	longAnswer      = 32
 	mostExcluded    = 1. / 3
 	printedDecimals = 0.005 // half of the last digit of a request throughput
 )
@@ -79,7 +82,7 @@ func (m Measurement) contradictions() (all []Finding) {
 	if mean, p99 := v[MeanTTFT], v[P99TTFT]; m.Load.Concurrency == 1 && mean > 0 && p99 > aloneSpread*mean {
 		exclude("cold or stalled", "p99 TTFT %.4g ms is %.1f times the mean with one request in flight (limit %.1f): some requests found a cold or stalled server", p99, p99/mean, aloneSpread)
 	}
-	if mean, p99 := v[MeanTPOT], v[P99TPOT]; mean > 0 && p99 > tpotSpread*mean {
+	if mean, p99 := v[MeanTPOT], v[P99TPOT]; mean > 0 && p99 > tpotSpread*mean && m.Load.OSL >= longAnswer {
 		exclude("uneven TPOT", "p99 TPOT %.4g ms is %.1f times the mean (limit %.1f), for answers of one shape that decode together", p99, p99/mean, tpotSpread)
 	}
 	return all
