@@ -19,12 +19,22 @@ import (
 type EngineFit struct {
 	Subject string // what was measured
 	*fit.Result
+	// Refused is set if the measurements contradict themselves: of the result, there
+	// are only the rows.
+	Refused bool
 }
 
 // Document contains the estimates with intervals, the errors of the prediction, the
 // screened measurements and the fitted range, with figures of measured against
-// predicted. Its Data has one row per measurement and metric.
+// predicted. Its Data has one row per measurement and metric. Of a refused fit it
+// contains the reasons.
 func (f EngineFit) Document() *doc.Document {
+	if f.Refused {
+		d := doc.New("ENGINE FIT: REFUSED", f.Subject)
+		d.Section("").Text("The measurements contradict themselves, so no engine was fitted.")
+		f.screened(d)
+		return d
+	}
 	d := doc.New("ENGINE FIT", f.Subject)
 	f.estimates(d.Section("Parameters, with 95 % intervals"))
 	f.errors(d.Section("Errors of the prediction, in percent"))
@@ -40,15 +50,6 @@ func (f EngineFit) Document() *doc.Document {
 		d.Note("Note", note)
 	}
 	d.Data = f.data()
-	return d
-}
-
-// EngineRefusal reports why measurements were not fitted.
-func EngineRefusal(subject string, rows []fit.Row) *doc.Document {
-	f := EngineFit{subject, &fit.Result{Rows: rows}}
-	d := doc.New("ENGINE FIT: REFUSED", subject)
-	d.Section("").Text("The measurements contradict themselves, so no engine was fitted. A fit would describe none of them.")
-	f.screened(d)
 	return d
 }
 
@@ -115,18 +116,18 @@ func (f EngineFit) errors(s *doc.Section) {
 func metricLabel(m fit.Metric) string { return run.MustMetric(m.String()).Heading() }
 
 func (f EngineFit) screened(d *doc.Document) {
-	t := doc.Table{Columns: []string{"measurement", "use", "finding", "reason"}, Left: doc.AllLeft}
+	s := &doc.Section{Title: "Findings of the screening"}
 	for _, r := range f.Rows {
+		var reasons []string
 		for _, finding := range r.Findings {
-			t.Add(r.Name, string(r.Role), finding.Kind, finding.Reason)
+			reasons = append(reasons, finding.Kind+": "+finding.Reason)
+		}
+		if reasons != nil {
+			s.Text(fmt.Sprintf("%s (%s): %s.", r.Name, r.Role, strings.TrimSuffix(strings.Join(reasons, "; "), ".")))
 		}
 	}
-	if len(t.Rows) == 0 {
-		return
-	}
-	s := d.Section("Findings of the screening")
-	for _, row := range t.Rows {
-		s.Text(fmt.Sprintf("%s (%s): %s: %s.", row[0], row[1], row[2], strings.TrimSuffix(row[3], ".")))
+	if s.Blocks != nil {
+		d.Sections = append(d.Sections, s)
 	}
 }
 
@@ -247,6 +248,7 @@ func (f EngineFit) figures() (all []figure.Figure) {
 // EngineFitJSON is a fit in JSON.
 type EngineFitJSON struct {
 	Subject    string               `json:"subject"`
+	Refused    bool                 `json:"refused"`    // the measurements contradict themselves: nothing was fitted
 	Deployment string               `json:"deployment"` // in words
 	Estimates  []EngineEstimateJSON `json:"estimates"`
 	Errors     []EngineErrorJSON    `json:"errors"`
@@ -293,7 +295,7 @@ type EngineFindingJSON struct {
 
 // JSON writes the fit as one indented JSON object.
 func (f EngineFit) JSON(w io.Writer) error {
-	out := EngineFitJSON{Subject: f.Subject, Deployment: f.Deployment.String(), Notes: slices.Concat([]string{}, f.Notes), Errors: []EngineErrorJSON{}}
+	out := EngineFitJSON{Subject: f.Subject, Refused: f.Refused, Deployment: f.Deployment.String(), Notes: slices.Concat([]string{}, f.Notes), Errors: []EngineErrorJSON{}}
 	for _, e := range f.Estimates {
 		out.Estimates = append(out.Estimates, EngineEstimateJSON{e.Name, e.Value.String(), e.Low.String(), e.High.String(), e.Identified, e.Fitted})
 	}

@@ -68,7 +68,7 @@ func TestEngineFitReport(t *testing.T) {
 	if n := strings.Count(page, "Predicted"); n < 6 {
 		t.Errorf("%d figures on the page", n)
 	}
-	refused := written(t, report.EngineRefusal("a table", f.Rows).WriteText)
+	refused := written(t, report.EngineFit{Subject: "a table", Refused: true, Result: &fit.Result{Rows: f.Rows}}.Document().WriteText)
 	if !strings.Contains(refused, "line 5 (excluded): Little's law") {
 		t.Error(refused)
 	}

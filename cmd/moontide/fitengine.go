@@ -118,8 +118,8 @@ func fitEngine(c *cli.Context, std streams, stop stop) error {
 	result, err := fit.Fit(stop.gently, in.measurements, options)
 	var refused *fit.RefusedError
 	if errors.As(err, &refused) {
-		rows := slices.Concat(refused.Rows, in.excluded)
-		return errors.Join(printDocument(std, form, report.EngineRefusal(in.subject, rows), nil), err)
+		shown := report.EngineFit{Subject: in.subject, Refused: true, Result: &fit.Result{Rows: slices.Concat(refused.Rows, in.excluded)}}
+		return errors.Join(printDocument(std, form, shown.Document(), shown.JSON), err)
 	}
 	if err != nil {
 		return in.explain(std, err)

@@ -246,3 +246,34 @@ func TestFitEngineRefusesRuns(t *testing.T) {
 		t.Error("an engine was written")
 	}
 }
+
+// Measurements that contradict themselves are refused, with the reason for each row.
+func TestFitEngineRefusesContradictions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	lines := strings.Split(strings.TrimSpace(tableOf(t, measuredEngine())), "\n")
+	at := slices.Index(strings.Split(lines[0], ","), fit.OutputThroughput.String())
+	for i := 1; i <= 5; i++ { // tokens of other runs
+		cells := strings.Split(lines[i], ",")
+		cells[at] = "3.5"
+		lines[i] = strings.Join(cells, ",")
+	}
+	write(t, dir, "t.csv", strings.Join(lines, "\n"))
+	r := try(t, dir, "", "fit-engine", "--table", "t.csv", "-o", "e.json")
+	if r.status != exitFailed || !strings.Contains(r.err, "5 of 9 measurements contradict themselves") {
+		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
+	for _, want := range []string{"ENGINE FIT: REFUSED", "line 2 (excluded): ", "line 6 (excluded): "} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("no %q in\n%s", want, r.out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "e.json")); err == nil {
+		t.Error("an engine was written")
+	}
+	r = try(t, dir, "", "fit-engine", "--table", "t.csv", "--json")
+	agrees(t, "engine_fit.json", r.out)
+	if !strings.Contains(r.out, `"refused": true`) || r.status != exitFailed {
+		t.Errorf("exit status %d: %s", r.status, r.out)
+	}
+}

@@ -52,6 +52,7 @@ var otherNames = []otherName{
 	{names: words("percentile-metrics"), flags: words("metrics")},
 	{names: words("artifact-dir output-artifact-dir"), flags: words("out")},
 	{names: words("output-file"), flags: words("output")},
+	{names: words("no-enable-prefix-caching"), flags: words("no-prefix-cache")},
 
 	{names: words("ignore-eos streaming save-result save-detailed"), verbs: runVerbs},
 	{names: words("fixed-schedule"), verbs: words("replay simulate")},

@@ -44,7 +44,7 @@ func connect(ctx context.Context, cfg *Config, in *input, info *runfile.Run) (cl
 		}
 		if !cfg.Engines.IsZero() {
 			info.Notes = append(info.Notes, "the embedded endpoint is "+DescribeEngines(cfg.engines(), cfg.EngineFile))
-			info.Notes = append(info.Notes, cfg.outside(in)...)
+			info.Notes = append(info.Notes, cfg.outside(in, cfg.MaxConcurrency)...)
 		}
 	}
 	if client, err = openai.New(clientConfig); err != nil {

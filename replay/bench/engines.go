@@ -37,8 +37,8 @@ func (l *lengths) add(r trace.Request) {
 }
 
 // outside warns about a load outside the fitted range of the engine file: the p99 of
-// the lengths, and the requests in flight if they are limited.
-func (c *Config) outside(in *input) []string {
+// the lengths, and the requests in flight, 0 if unknown.
+func (c *Config) outside(in *input, inFlight int) []string {
 	if c.EngineFile == nil || in.lengths == nil {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (c *Config) outside(in *input) []string {
 	}
 	load := enginefile.Range{ISL: of(&in.lengths.input), OSL: of(&in.lengths.output)}
 	d := c.engines()
-	if n := c.MaxConcurrency; n > 0 {
+	if n := inFlight; n > 0 {
 		load.Concurrency = enginefile.Interval{Low: n, High: n}
 		perEngine := (n + max(d.Engines, d.Decode, 1) - 1) / max(d.Engines, d.Decode, 1)
 		load.Running = enginefile.Interval{Low: perEngine, High: perEngine}

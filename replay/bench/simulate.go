@@ -30,7 +30,6 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	info.Started = time.Now()
 	info.Target = cfg.virtualTarget()
 	info.Notes = append(info.Notes, "simulated in virtual time: "+DescribeEngines(engines, cfg.EngineFile))
-	info.Notes = append(info.Notes, cfg.outside(in)...)
 	folder, err := runfile.Create(dir, info)
 	if err != nil {
 		return nil, err
@@ -49,6 +48,9 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 		runErr = nil // recordErr is the cause
 	}
 	tally.Unrecorded = 0
+	if metrics != nil {
+		info.Notes = append(info.Notes, cfg.outside(in, metrics.PeakConcurrency)...)
+	}
 	err = errors.Join(settle(&info, tally, 0, errors.Join(runErr, recordErr)), folder.WriteRun(info))
 	if metrics == nil {
 		return nil, err
