@@ -110,10 +110,11 @@ func (r *virtualRun) run(ctx context.Context) error {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := r.fill(ctx); err != nil {
-			return err
+		for sent := true; sent; sent = r.sendDue() { // more rows may be due than are read ahead
+			if err := r.fill(ctx); err != nil {
+				return err
+			}
 		}
-		r.sendDue()
 		if more, err := r.wait(); !more || err != nil {
 			return err
 		}
@@ -172,7 +173,8 @@ func (r *virtualRun) fill(ctx context.Context) error {
 	return nil
 }
 
-func (r *virtualRun) sendDue() {
+// sendDue sends what is due, and reports whether there was something.
+func (r *virtualRun) sendDue() (sent bool) {
 	for {
 		// Turns need no preparation here.
 		for turn, near := r.schedule.toPrepare(r.now); near; turn, near = r.schedule.toPrepare(r.now) {
@@ -185,8 +187,9 @@ func (r *virtualRun) sendDue() {
 		}
 		j, ready, ok := r.schedule.next(r.now)
 		if !ok {
-			return
+			return sent
 		}
+		sent = true
 		r.tally.Sent++
 		r.inFlight[j.row] = sentJob{j, ready, r.now}
 		r.Model.Submit(r.now, j.row, j.req)

@@ -157,6 +157,27 @@ func TestVirtualRunnerStops(t *testing.T) {
 	}
 }
 
+// However many requests become ready at once, all are sent at that time.
+func TestVirtualRunnerSendsAllThatIsReady(t *testing.T) {
+	rows := func(yield func(trace.Request, error) bool) {
+		for range 10 * virtualAhead {
+			if !yield(trace.Request{Timestamp: trace.Some(0.0), InputLength: 1, OutputLength: 1}, nil) {
+				return
+			}
+		}
+	}
+	var m memory
+	runner := VirtualRunner{Model: &fakeModel{took: always(time.Second)}, Recorder: &m, MaxConcurrency: 5 * virtualAhead}
+	if _, err := runner.Run(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	for i, rec := range m.records {
+		if want := time.Duration(i/runner.MaxConcurrency) * time.Second; rec.Sent.Value != want || rec.Ready != want {
+			t.Fatalf("request %d is ready at %v and sent at %v, want %v", rec.Row, rec.Ready, rec.Sent.Value, want)
+		}
+	}
+}
+
 func TestVirtualRunnerFails(t *testing.T) {
 	broken := errors.New("broken")
 	bad := func(yield func(trace.Request, error) bool) {
