@@ -61,9 +61,10 @@ type attempt struct {
 
 // Iterations of the search: a few for each structure, more for the best ones.
 const (
-	fewIterations  = 6
-	manyIterations = 25
+	fewIterations  = 5
+	manyIterations = 12
 	finalists      = 3
+	defaultStarts  = 2
 	hopeless       = 3 // times the best loss, after few iterations
 )
 
@@ -82,11 +83,15 @@ func (f *fitter) best(ctx context.Context) (best attempt, compared []Structure, 
 		if err != nil {
 			return best, nil, err
 		}
-		a.solution = a.approach(ctx, a.at)
+		a.solution = a.problem.solve(ctx, a.at, fewIterations)
 		attempts = append(attempts, a)
 	}
 	byLoss := func(a, b attempt) int { return cmp.Compare(a.loss, b.loss) }
 	slices.SortStableFunc(attempts, byLoss)
+	for i := range attempts {
+		// What the best structure leaves unexplained sets the scale for all.
+		attempts[i].rescale(fineScale(attempts[0].residuals))
+	}
 	for i := range attempts[:min(finalists, len(attempts))] {
 		a := &attempts[i]
 		if a.loss < hopeless*attempts[0].loss {
@@ -109,23 +114,40 @@ func (f *fitter) best(ctx context.Context) (best attempt, compared []Structure, 
 // Scales of the loss. Far from a minimum all residuals are large, and a fine scale
 // would give up on most of them.
 const (
-	coarseScale = 0.4
-	fineScale   = 0.03
+	coarseScale   = 0.4
+	smallestScale = 0.03
 )
+
+// fineScale returns the scale of the loss that suits residuals: a few robust standard
+// deviations.
+func fineScale(residuals []float64) float64 {
+	var sizes []float64
+	for _, r := range residuals {
+		sizes = append(sizes, math.Abs(r))
+	}
+	return min(max(3*median(sizes)/0.6745, smallestScale), coarseScale)
+}
+
+// rescale changes the scale of the loss.
+func (a *attempt) rescale(scale float64) {
+	a.problem.scale = scale
+	a.loss = a.problem.loss(a.residuals)
+}
 
 // approach returns a rough solution.
 func (a *attempt) approach(ctx context.Context, start []float64) solution {
 	rough := *a.problem
 	rough.scale = coarseScale
 	s := rough.solve(ctx, start, fewIterations)
-	return a.problem.solve(ctx, s.at, fewIterations/2)
+	s.loss = a.problem.loss(s.residuals)
+	return s
 }
 
 // restart looks for a better minimum from other starting points.
 func (f *fitter) restart(ctx context.Context, a *attempt) {
 	random := rand.New(rand.NewPCG(f.options.Seed, 0x737461727473)) // "starts"
 	center := slices.Clone(a.at)
-	for range cmp.Or(f.options.Starts, 3) - 1 {
+	for range cmp.Or(f.options.Starts, defaultStarts) - 1 {
 		start := slices.Clone(center)
 		for k := range start {
 			start[k] += 0.7 * random.NormFloat64()
@@ -152,7 +174,7 @@ func (f *fitter) begin(d engine.Deployment) (a attempt, err error) {
 	if err := f.enough(a.free); err != nil {
 		return a, err
 	}
-	a.problem = &problem{step: 0.02, scale: fineScale}
+	a.problem = &problem{step: 0.02, scale: coarseScale}
 	for _, p := range a.free {
 		a.at = append(a.at, math.Log(max(float64(p.get(&d)), 1)))
 		// A cost that is tiny no longer changes anything, and would stay tiny.

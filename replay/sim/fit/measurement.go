@@ -1,6 +1,9 @@
 package fit
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Measurement is a load and what was measured under it.
 type Measurement struct {
@@ -42,4 +45,15 @@ type Request struct {
 	Input       int           // prompt tokens
 	Output      int           // tokens of the answer
 	CachedInput int           // prompt tokens that the server found in its prefix cache
+}
+
+// String returns the shape and its intensity, such as "3000:150 at 16".
+func (l Load) String() string {
+	if len(l.Requests) > 0 {
+		return fmt.Sprintf("%d recorded requests", len(l.Requests))
+	}
+	if l.Rate > 0 {
+		return fmt.Sprintf("%d:%d at %g/s", l.ISL, l.OSL, l.Rate)
+	}
+	return fmt.Sprintf("%d:%d at %d", l.ISL, l.OSL, l.Concurrency)
 }

@@ -36,23 +36,33 @@ func (l Load) prompts() int {
 	return PromptsPerSlot * max(l.Concurrency, 1)
 }
 
-// answerLengths returns n lengths with a mean, evenly spread over [2*mean-limit, limit].
+// answerLengths returns n lengths with a mean: some reach the limit, the others stop
+// anywhere before it, evenly spread. So few answers stop early where the mean is close
+// to the limit, and most requests of a closed loop stay in step.
 func answerLengths(n, limit int, mean float64) []int {
-	lengths := make([]int, n)
-	if mean <= 0 || mean > float64(limit) {
-		mean = float64(limit)
+	top := float64(limit)
+	if mean <= 0 || mean > top {
+		mean = top
 	}
-	half := min(float64(limit)-mean, mean-1)
-	sum := 0.0
+	if mean < top/2 {
+		top = max(2*mean-1, 1) // no answer reaches the limit
+	}
+	lengths := make([]int, n)
+	early := min(int(math.Ceil(2*(1-mean/top)*float64(n)-1e-9)), n)
+	// The mean of the early ones makes up for rounding their number.
+	least := 0.0
+	if early > 0 {
+		least = 2*(mean*float64(n)-top*float64(n-early))/float64(early) - top
+	}
+	rest := 0.0
 	for i := range lengths {
-		at := mean
-		if n > 1 {
-			at = mean - half + 2*half*float64(i)/float64(n-1)
+		length := top
+		if i < early {
+			length = least + (top-least)*(float64(i)+0.5)/float64(early)
 		}
-		// Rounding must not shift the sum.
-		length := math.Round(at + sum)
-		sum += at - length
-		lengths[i] = int(length)
+		length += rest
+		lengths[i] = int(min(max(math.Round(length), 1), float64(limit)))
+		rest = length - float64(lengths[i])
 	}
 	return lengths
 }

@@ -21,7 +21,7 @@ type Options struct {
 	HeldOut []int
 	// Seed selects the order of lengths and arrivals.
 	Seed uint64
-	// Starts is the number of starting points; 0 is 3.
+	// Starts is the number of starting points; 0 is 2.
 	Starts int
 	// KeepContradictory fits rows that fail the screening too.
 	KeepContradictory bool

@@ -22,50 +22,49 @@ type structure struct {
 }
 
 // structures returns the structures to compare: the template with combinations of the
-// settings that it leaves open. Those in which the law of sharing or the limits of
-// steps matter little have only one value of it.
+// settings that it leaves open. What makes little difference is not varied: the law of
+// sharing where engines bound the prefill, and where links do, the limits of steps and
+// a first token that does not wait for the link.
 func structures(template engine.Deployment, rows []Measurement) (all []structure) {
-	limits := []limits{{1, manyTokens}, {defaultSeqs, 8192}, {defaultSeqs, manyTokens}}
-	if !template.Disaggregated() || template.Engine.MaxSeqs != 0 || template.Engine.MaxBatchedTokens != 0 {
-		limits = batchLimits(template, rows)
-	}
 	if !template.Disaggregated() {
-		for _, d := range vary([]engine.Deployment{template}, limits, setLimits) {
-			all = append(all, structure{d, false})
+		for _, l := range batchLimits(template, rows) {
+			all = append(all, structureOf(template, l, false))
 		}
 		return all
 	}
-	after := []bool{false, true}
+	bounded, free := limits{1, manyTokens}, limits{defaultSeqs, manyTokens}
+	if template.Engine.MaxSeqs != 0 || template.Engine.MaxBatchedTokens != 0 {
+		free = batchLimits(template, rows)[0]
+		bounded = free
+	}
 	if template.Transfer.Sharing != "" {
-		after = []bool{template.Transfer.FirstTokenAfter}
-	}
-	setAfter := func(d *engine.Deployment, after bool) { d.Transfer.FirstTokenAfter = after }
-	setSharing := func(d *engine.Deployment, s engine.Sharing) { d.Transfer.Sharing = s }
-	base := vary([]engine.Deployment{template}, after, setAfter)
-	sharings := []engine.Sharing{template.Transfer.Sharing}
-	if template.Transfer.Sharing == "" {
-		sharings = []engine.Sharing{engine.Queue, engine.Fair, engine.Batch}
-	}
-	for _, d := range vary(vary(base, limits, setLimits), sharings[:1], setSharing) {
-		if template.Transfer.Sharing == "" {
-			d.Transfer.Sharing = engine.Independent
+		all = append(all, structureOf(template, free, false), structureOf(template, free, true))
+		if bounded != free {
+			all = append(all, structureOf(template, bounded, false))
 		}
-		all = append(all, structure{d, false})
+		return all
 	}
-	for _, d := range vary(vary(base, limits[:min(2, len(limits))], setLimits), sharings, setSharing) {
-		if d.Transfer.Sharing != engine.Independent {
-			all = append(all, structure{d, true})
+	for _, after := range []bool{false, true} {
+		template.Transfer = engine.Transfer{Sharing: engine.Independent, FirstTokenAfter: after}
+		all = append(all, structureOf(template, free, false))
+		if bounded != free {
+			all = append(all, structureOf(template, bounded, false))
 		}
+	}
+	for _, sharing := range []engine.Sharing{engine.Queue, engine.Fair, engine.Batch} {
+		template.Transfer = engine.Transfer{Sharing: sharing, FirstTokenAfter: true}
+		all = append(all, structureOf(template, free, true))
 	}
 	return all
 }
 
+func structureOf(d engine.Deployment, l limits, linkBound bool) structure {
+	d.Engine.MaxSeqs, d.Engine.MaxBatchedTokens = l.seqs, l.tokens
+	return structure{d, linkBound}
+}
+
 // limits are those of an engine's steps.
 type limits struct{ seqs, tokens int }
-
-func setLimits(d *engine.Deployment, l limits) {
-	d.Engine.MaxSeqs, d.Engine.MaxBatchedTokens = l.seqs, l.tokens
-}
 
 // batchLimits returns the limits of steps that the measurements may tell apart.
 func batchLimits(template engine.Deployment, rows []Measurement) (all []limits) {
@@ -87,16 +86,6 @@ func batchLimits(template engine.Deployment, rows []Measurement) (all []limits) 
 		}
 	}
 	return append(all, limits{own.seqs, max(manyTokens, own.seqs)})
-}
-
-func vary[T any](deployments []engine.Deployment, values []T, set func(*engine.Deployment, T)) (all []engine.Deployment) {
-	for _, d := range deployments {
-		for _, v := range values {
-			set(&d, v)
-			all = append(all, d)
-		}
-	}
-	return all
 }
 
 // describe returns the settings that structures differ in.
