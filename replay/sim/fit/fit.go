@@ -212,18 +212,47 @@ func (f *fitter) residuals(d engine.Deployment, at, start []float64) (all []floa
 		if err != nil {
 			return nil
 		}
-		for m, measured := range r.Values {
-			w := weights[m]
-			if Metric(m) == RequestThroughput && r.Values[OutputThroughput] == 0 {
-				w = 1
-			}
-			if measured > 0 && w > 0 && predicted[m] > 0 {
-				all = append(all, w*math.Log(predicted[m]/measured))
+		for m := range numMetrics {
+			if w := r.weight(m); w > 0 {
+				all = append(all, w*math.Log(max(predicted[m], leastValue)/r.Values[m]))
 			}
 		}
 	}
 	for i := range at {
 		all = append(all, priorWeight*(at[i]-start[i]))
+	}
+	return all
+}
+
+// leastValue stands for a predicted value that does not exist.
+const leastValue = 1e-6
+
+// weight returns the weight of a metric of a row, 0 if it was not measured.
+func (r Row) weight(m Metric) float64 {
+	switch {
+	case r.Values[m] <= 0:
+		return 0
+	case m == RequestThroughput && r.Values[OutputThroughput] == 0:
+		return 1
+	}
+	return weights[m]
+}
+
+// runEffects returns the effect of each run on the residuals, in their order.
+func (f *fitter) runEffects() (all []runEffect) {
+	for i, r := range f.rows {
+		if r.Role != Fitted {
+			continue
+		}
+		for m := range numMetrics {
+			w := r.weight(m)
+			if m <= OutputThroughput {
+				w = -w
+			}
+			if w != 0 {
+				all = append(all, runEffect{i, w})
+			}
+		}
 	}
 	return all
 }

@@ -8,7 +8,7 @@ import (
 
 // result predicts all rows with the fitted deployment.
 func (f *fitter) result(best attempt, compared []Structure) (*Result, error) {
-	covariance, noise, freedom := best.covariance()
+	covariance, noise, freedom := best.covariance(f.runEffects())
 	r := &Result{Deployment: best.deployment, Rows: f.rows, Structures: compared, Noise: noise}
 	r.Estimates = best.estimates(covariance, freedom)
 	for i := range best.at {

@@ -1,7 +1,9 @@
 package fit
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -9,42 +11,94 @@ import (
 	"moontide/replay/sim/engine"
 )
 
-// noiseFloor is the least relative standard deviation that measurements are taken to
-// have.
-const noiseFloor = 0.005
+// Least relative standard deviations that measurements are taken to have: of a value by
+// itself, and of all values of a run together, as runs of one deployment differ.
+const (
+	noiseFloor    = 0.005
+	runNoiseFloor = 0.01
+)
 
-// covariance returns the covariance of the logarithms of the free parameters from the
-// Jacobian at the solution, and the standard deviation of a residual.
-func (a *attempt) covariance() (covariance *mat.SymDense, noise float64, freedom int) {
-	n := len(a.at)
-	jacobian := a.problem.jacobian(a.at, a.residuals)
-	information := mat.NewSymDense(n, nil)
-	rss, weight, rows := 0.0, 0.0, len(a.residuals)-n // the last n are priors
-	for row, r := range a.residuals {
-		w := a.problem.weight(r)
-		w *= w
-		if row < rows {
-			rss += w * r * r
-			weight += w
-		}
-		for i := range n {
-			for j := i; j < n; j++ {
-				information.SetSym(i, j, information.At(i, j)+w*jacobian.At(row, i)*jacobian.At(row, j))
+// smoothStep is the difference of logarithms for derivatives that count for intervals. A
+// request that just misses a step makes metrics jump; a longer difference averages over
+// such jumps.
+const smoothStep = 0.15
+
+// smoothJacobian returns derivatives over longer differences to both sides.
+func (a *attempt) smoothJacobian() *mat.Dense {
+	points := make([][]float64, 2*len(a.at))
+	for i := range points {
+		points[i] = slices.Clone(a.at)
+		points[i][i/2] += smoothStep * float64(1-2*(i%2))
+	}
+	results := a.problem.evaluate(points)
+	jacobian := mat.NewDense(len(a.residuals), len(a.at), nil)
+	for i := range a.at {
+		up, down := results[2*i], results[2*i+1]
+		for row := range a.residuals {
+			if up != nil && down != nil {
+				jacobian.Set(row, i, (up[row]-down[row])/(2*smoothStep))
 			}
 		}
 	}
+	return jacobian
+}
+
+// covariance returns the covariance of the logarithms of the free parameters, the
+// standard deviation of a residual, and the degrees of freedom. With A the information
+// of the weighted Jacobian J, it is inv(A) M inv(A), where M holds the noise of values by
+// themselves and that of runs: the values of a run are off together.
+func (a *attempt) covariance(effects []runEffect) (covariance *mat.SymDense, noise float64, freedom int) {
+	n, rows := len(a.at), len(effects)
+	jacobian := a.smoothJacobian()
+	information, meat := mat.NewSymDense(n, nil), mat.NewSymDense(n, nil)
+	byRun := map[int]*mat.VecDense{}
+	rss, weight := 0.0, 0.0
+	for row, r := range a.residuals {
+		w := a.problem.weight(r)
+		w *= w
+		gradient := mat.NewVecDense(n, mat.Row(nil, row, jacobian))
+		information.SymRankOne(information, w, gradient)
+		if row >= rows { // a prior
+			continue
+		}
+		rss += w * r * r
+		weight += w
+		effect := effects[row]
+		if byRun[effect.run] == nil {
+			byRun[effect.run] = mat.NewVecDense(n, nil)
+		}
+		byRun[effect.run].AddScaledVec(byRun[effect.run], w*effect.weight, gradient)
+	}
 	freedom = max(rows-n, 1)
 	noise = max(math.Sqrt(rss/max(weight*float64(freedom)/float64(rows), 1)), noiseFloor)
+	meat.ScaleSym(noise*noise, information)
+	for _, run := range slices.Sorted(maps.Keys(byRun)) {
+		meat.SymRankOne(meat, runNoiseFloor*runNoiseFloor, byRun[run])
+	}
 	covariance = mat.NewSymDense(n, nil)
+	inverse := mat.NewSymDense(n, nil)
 	var factor mat.Cholesky
-	if factor.Factorize(information) && factor.InverseTo(covariance) == nil {
-		covariance.ScaleSym(noise*noise, covariance)
+	if !factor.Factorize(information) || factor.InverseTo(inverse) != nil {
+		for i := range n {
+			covariance.SetSym(i, i, 100) // nothing is known
+		}
 		return covariance, noise, freedom
 	}
+	var half, full mat.Dense
+	half.Mul(inverse, meat)
+	full.Mul(&half, inverse)
 	for i := range n {
-		covariance.SetSym(i, i, 100) // nothing is known
+		for j := i; j < n; j++ {
+			covariance.SetSym(i, j, (full.At(i, j)+full.At(j, i))/2)
+		}
 	}
 	return covariance, noise, freedom
+}
+
+// runEffect is what a run that is slower by a small share does to a residual.
+type runEffect struct {
+	run    int
+	weight float64
 }
 
 // identifiedWithin is the largest half-width of an interval, relative to the estimate,
