@@ -148,6 +148,9 @@ func override(c *cli.Context, d engine.Deployment, file *enginefile.File) (engin
 		d.Routing = routing.Policy(c.String(routingFlag))
 	}
 	for _, e := range []*engine.Config{&d.Engine, d.DecodeEngine} {
+		if e != nil && e.MaxSeqs == 0 && e.MaxBatchedTokens > 0 { // no limit would exceed that of tokens
+			e.MaxSeqs = min(engine.Default().Engine.MaxSeqs, e.MaxBatchedTokens)
+		}
 		switch {
 		case e == nil || e.MaxBatchedTokens == 0 || e.MaxBatchedTokens >= e.MaxSeqs:
 		case c.IsSet("max-num-batched-tokens"):

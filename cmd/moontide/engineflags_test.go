@@ -104,6 +104,7 @@ func TestEngineFlagsMisuse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := writeEngine(t, enginefile.New(slowEngines()))
+	bare := writeEngine(t, enginefile.New(engine.Deployment{}))
 	damaged := write(t, dir, "damaged.json", `{"format": "moontide engine", "version": 1, "deployment": {}, "engine": {"step-bse": "4ms"}}`)
 	for _, test := range []struct {
 		args   string
@@ -116,6 +117,7 @@ func TestEngineFlagsMisuse(t *testing.T) {
 		{"--engine " + path + " --engine-block-size 0", exitMisused, "--engine-block-size must be from 1 to"},
 		{"--decode-table 8:1ms,1:0ms", exitMisused, "--decode-table: decode costs are not in ascending order"},
 		{"--decode-table 8", exitMisused, `--decode-table: entry "8": want SEQUENCES:TIME`},
+		{"--engine " + bare + " --max-num-batched-tokens 512", exitDone, ""},
 		{"--decode-per-context-token 46.7", exitDone, ""},
 		{"--decode-per-context-token 46.7x", exitMisused, `--decode-per-context-token: time "46.7x": want a number with a unit such as 46.7ns`},
 		{"--step-base 2h", exitMisused, "--step-base must be from 0 to 1h: 2h0m0s"},

@@ -163,7 +163,7 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 			in.excluded = append(in.excluded, fit.Row{Measurement: m.Measurement, Role: fit.Excluded, Findings: []fit.Finding{{Kind: "run", Reason: m.Unfit, Excludes: true}}})
 			continue
 		}
-		if base == heldOutName {
+		if strings.HasPrefix(base, heldOutName) { // or another attempt
 			in.heldOut = append(in.heldOut, len(in.measurements))
 		}
 		in.measurements = append(in.measurements, m.Measurement)

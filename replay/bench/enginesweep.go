@@ -3,7 +3,10 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	"moontide/analyze/run"
 )
 
 // EngineSweepConfig configures the runs that identify the costs of an engine.
@@ -27,8 +30,8 @@ type EngineLeg struct {
 }
 
 // RunEngineSweep measures an engine with the runs of [PlanEngineRuns]: first a few short
-// ones, from which the others are planned. The same configuration continues what is in
-// the folder.
+// ones, from which the others are planned. Runs that are INVALID are repeated once. The
+// same configuration continues what is in the folder.
 func RunEngineSweep(ctx context.Context, cfg EngineSweepConfig) ([]EngineLeg, error) {
 	probes, err := cfg.run(ctx, ProbeRuns(cfg.Limits))
 	if err != nil {
@@ -45,7 +48,30 @@ func RunEngineSweep(ctx context.Context, cfg EngineSweepConfig) ([]EngineLeg, er
 	if cfg.Plan != nil {
 		cfg.Plan(runs)
 	}
-	return cfg.run(ctx, runs)
+	legs, err := cfg.run(ctx, runs)
+	if err != nil {
+		return legs, err
+	}
+	return cfg.repeatInvalid(ctx, legs)
+}
+
+// repeatInvalid repeats the runs that are INVALID once, in folders of their own.
+func (c *EngineSweepConfig) repeatInvalid(ctx context.Context, legs []EngineLeg) ([]EngineLeg, error) {
+	var invalid []EngineRun
+	for _, leg := range legs {
+		if leg.Metrics.Verdict.Level == run.Invalid {
+			invalid = append(invalid, leg.EngineRun)
+		}
+	}
+	if invalid == nil {
+		return legs, nil
+	}
+	again, err := c.run(ctx, invalid)
+	for _, leg := range again {
+		i := slices.IndexFunc(legs, func(l EngineLeg) bool { return l.Name == leg.Name })
+		legs[i] = leg
+	}
+	return legs, err
 }
 
 // run executes the runs that are not in the folder yet.

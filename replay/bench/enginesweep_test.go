@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"moontide/analyze/run"
 	"moontide/replay/bench"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
@@ -144,5 +145,35 @@ func TestUnfitEngineRuns(t *testing.T) {
 	}
 	if m.Load.Requests[0].CachedInput != 64 {
 		t.Errorf("cached tokens are not those of the record: %+v", m.Load.Requests[0])
+	}
+}
+
+// A run that is INVALID is repeated once, in a folder of its own.
+func TestEngineSweepRepeatsInvalidRuns(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sweep")
+	times := map[string]int{}
+	legs, err := sweepOf(t, dir, func(c *bench.EngineSweepConfig) {
+		c.Limits.Concurrency, c.Limits.ISL = 4, 256
+		c.Each = func(r bench.LegResult) {
+			if times[r.Name]++; r.Name == "decode-2" && times[r.Name] == 1 {
+				r.Metrics.Verdict.Level = run.Invalid
+				summary := `{"completed": 1, "moontide": {"verdict": "INVALID"}}`
+				if err := os.WriteFile(filepath.Join(r.Dir, runfile.SummaryFile), []byte(summary), 0o644); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leg := range legs {
+		want, folder := 1, leg.Name
+		if leg.Name == "decode-2" {
+			want, folder = 2, "decode-2-attempt-2"
+		}
+		if times[leg.Name] != want || leg.Dir != filepath.Join(dir, folder) {
+			t.Errorf("%s: %d times, the last in %s", leg.Name, times[leg.Name], leg.Dir)
+		}
 	}
 }
