@@ -67,7 +67,8 @@ type Prediction struct {
 	Load PlanLoad
 	Forecast
 	// Drawn has a forecast for each of the draws.
-	Drawn []Forecast
+	Drawn    []Forecast
+	Warnings []string // why the prediction may be wrong
 }
 
 // PerEngine returns a throughput divided by the number of engines.

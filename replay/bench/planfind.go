@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"moontide/replay/bench/search"
@@ -36,6 +37,40 @@ type Found struct {
 	Trials []Prediction
 	// Drawn has an answer for each of the draws of the candidate.
 	Drawn []search.Answer
+}
+
+// AtAnswer returns the prediction at the answer, nil if there is none.
+func (f *Found) AtAnswer() *Prediction {
+	if !f.Answer.Found {
+		return nil
+	}
+	return f.At(f.Answer.Level)
+}
+
+// AtLimit returns the prediction next to the answer that does not meet the gates, nil if
+// there is none.
+func (f *Found) AtLimit() *Prediction {
+	if !f.Answer.Limited {
+		return nil
+	}
+	return f.At(f.Answer.Missed)
+}
+
+// Range returns the answers at two quantiles of those of the draws, the smaller level
+// first. It must have draws.
+func (f *Found) Range(low, high float64) (from, to search.Answer) {
+	level := func(a search.Answer) float64 {
+		switch {
+		case a.Found:
+			return a.Level
+		case f.Axis == Engines: // more than were tried
+			return math.Inf(1)
+		}
+		return 0
+	}
+	sorted := slices.SortedFunc(slices.Values(f.Drawn), func(a, b search.Answer) int { return cmp.Compare(level(a), level(b)) })
+	last := float64(len(sorted) - 1)
+	return sorted[int(math.Floor(low*last))], sorted[int(math.Ceil(high*last))]
 }
 
 // At returns the prediction at a level, nil if it was not tried.

@@ -1,0 +1,383 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/replay/bench"
+	"moontide/replay/runfile"
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// Plan holds what several deployments would do with a trace.
+type Plan struct {
+	Trace    string       // name
+	Requests int          // of the trace
+	Metrics  []run.Metric // of the predictions: see [PlanMetrics]
+	Gates    []run.Gate
+	// Predictions are of deployments or, if Found is not nil, of the trials of searches.
+	Predictions []bench.Prediction
+	Found       []bench.Found
+	Notes       []string // on the trace
+}
+
+// planThroughput is the metric that is also shown per engine.
+const planThroughput = "output_throughput"
+
+// PlanMetrics returns the metrics that a plan shows: throughput, the share of cached
+// tokens, mean and percentiles of latencies, and those that gates limit.
+func PlanMetrics(v View) (all []run.Metric) {
+	keys := []string{planThroughput, "cached_share"}
+	for _, l := range []run.Latency{run.TTFT, run.TPOT, run.E2EL} {
+		for _, s := range v.statistics() {
+			if s.Key != run.Median.Key {
+				keys = append(keys, l.Metric(s).Key)
+			}
+		}
+	}
+	for _, g := range v.Gates {
+		keys = append(keys, g.Metric.Key)
+	}
+	for i, key := range keys {
+		if !slices.Contains(keys[:i], key) {
+			all = append(all, run.MustMetric(key))
+		}
+	}
+	return all
+}
+
+// Document contains the answers of searches, a table of deployments, and the figures
+// of [Plan.PNG]. Its Data has one row per deployment.
+func (p Plan) Document() *doc.Document {
+	d := doc.New("DEPLOYMENT PLAN", fmt.Sprintf("%s, %s, simulated in virtual time", p.Trace, doc.Count(p.Requests, "request")))
+	if len(p.Found) > 0 {
+		p.addAnswers(d.Section("Answer"))
+	}
+	title := "Deployments"
+	if len(p.Found) > 0 {
+		title = "Trials"
+	}
+	d.Section(title).Table(p.table())
+	p.addUncertainty(d)
+	p.addFront(d)
+	p.addNotes(d)
+	d.Gates = p.gates()
+	d.Data = p.data()
+	return d
+}
+
+// value returns the value of a metric.
+func (p Plan) value(f *bench.Forecast, key string) trace.Opt[float64] {
+	for i, m := range p.Metrics {
+		if m.Key == key {
+			return f.Values[i]
+		}
+	}
+	return trace.Opt[float64]{}
+}
+
+// labelOf names a prediction.
+func labelOf(r *bench.Prediction) string {
+	if load := r.Load.String(); load != "" {
+		return r.Name() + ", " + load
+	}
+	return r.Name()
+}
+
+// markOf is labelOf with a mark if the run is not VALID.
+func markOf(r *bench.Prediction) string {
+	if r.Verdict.Level != run.Valid {
+		return labelOf(r) + notValid
+	}
+	return labelOf(r)
+}
+
+func (p Plan) table() doc.Table {
+	t := doc.Table{Columns: []string{"Deployment"}, Left: 1}
+	if len(p.Gates) > 0 {
+		t.Columns = append(t.Columns, "Objectives")
+	}
+	t.Columns = append(t.Columns, "Engines")
+	rates := p.varies(bench.Speedup)
+	if rates {
+		t.Columns = append(t.Columns, "Offered (req/s)")
+	}
+	for _, m := range p.Metrics {
+		if t.Columns = append(t.Columns, planHeading(m)); m.Key == planThroughput {
+			t.Columns = append(t.Columns, "tok/s per engine")
+		}
+	}
+	t.Columns = append(t.Columns, "Mean queue")
+	for i := range p.Predictions {
+		r := &p.Predictions[i]
+		cells := []string{markOf(r)}
+		if len(p.Gates) > 0 {
+			cells = append(cells, metLevel(r.Met))
+		}
+		cells = append(cells, doc.Int(r.Total()))
+		if rates {
+			cells = append(cells, doc.FixedOr(r.OfferedRate, 2))
+		}
+		for k, m := range p.Metrics {
+			if cells = append(cells, planCell(m, r.Values[k])); m.Key == planThroughput {
+				cells = append(cells, planCell(m, r.PerEngine(r.Values[k])))
+			}
+		}
+		t.Add(append(cells, durationOr(r.MeanQueue()))...)
+	}
+	return t
+}
+
+// varies reports whether the predictions differ in a kind of load.
+func (p Plan) varies(a bench.Axis) bool {
+	return slices.ContainsFunc(p.Predictions, func(r bench.Prediction) bool { return r.Load.Axis == a })
+}
+
+func metLevel(met bool) string {
+	if met {
+		return "PASS"
+	}
+	return "FAIL"
+}
+
+// planHeading returns a short heading; cells have units where they differ.
+func planHeading(m run.Metric) string {
+	switch {
+	case m.Key == planThroughput:
+		return "tok/s"
+	case m.Key == "cached_share":
+		return "Cached"
+	case m.Unit == run.Milliseconds || m.Unit == run.Seconds:
+		return m.Label
+	}
+	return m.Heading()
+}
+
+func planCell(m run.Metric, v trace.Opt[float64]) string {
+	switch {
+	case !v.Set:
+		return doc.Absent
+	case m.Unit == run.Milliseconds:
+		return doc.Duration(v.Value)
+	case m.Unit == run.Seconds:
+		return doc.Duration(1000 * v.Value)
+	case m.Unit == run.Share:
+		return doc.Fixed(100*v.Value, 1) + " %"
+	case m.Unit == run.Count || v.Value >= 1000:
+		return doc.Fixed(v.Value, 0)
+	}
+	return doc.Fixed(v.Value, 1)
+}
+
+func durationOr(ms trace.Opt[float64]) string {
+	if !ms.Set {
+		return doc.Absent
+	}
+	return doc.Duration(ms.Value)
+}
+
+// The interval that is shown for uncertain values.
+const lowShare, highShare = 0.05, 0.95
+
+// interval returns the interval of a metric over the draws of a prediction.
+func (p Plan) interval(r *bench.Prediction, metric int) (low, high trace.Opt[float64]) {
+	var values []float64
+	for _, f := range r.Drawn {
+		if v := f.Values[metric]; v.Set {
+			values = append(values, v.Value)
+		}
+	}
+	if len(values) == 0 {
+		return low, high
+	}
+	of := stats.Of(values)
+	return trace.Some(of.Quantile(lowShare)), trace.Some(of.Quantile(highShare))
+}
+
+// addUncertainty adds a table of intervals, unless nothing was drawn.
+func (p Plan) addUncertainty(d *doc.Document) {
+	t := doc.Table{Columns: []string{"Deployment"}, Left: 1}
+	if len(p.Gates) > 0 {
+		t.Columns = append(t.Columns, "Pass")
+	}
+	for _, m := range p.Metrics {
+		t.Columns = append(t.Columns, planHeading(m))
+	}
+	draws := 0
+	for i := range p.Predictions {
+		r := &p.Predictions[i]
+		if len(r.Drawn) == 0 {
+			continue
+		}
+		draws = len(r.Drawn)
+		cells := []string{markOf(r)}
+		if len(p.Gates) > 0 {
+			cells = append(cells, fmt.Sprintf("%d of %d", drawsMet(r), draws))
+		}
+		for k, m := range p.Metrics {
+			low, high := p.interval(r, k)
+			cells = append(cells, between(planCell(m, low), planCell(m, high)))
+		}
+		t.Add(cells...)
+	}
+	if draws == 0 {
+		return
+	}
+	s := d.Section("Uncertainty of the fit")
+	s.Text(fmt.Sprintf("From the 5th to the 95th percentile of %s with costs drawn from the fit's intervals.", doc.Count(draws, "engine")))
+	s.Table(t)
+}
+
+func drawsMet(r *bench.Prediction) (met int) {
+	for _, f := range r.Drawn {
+		if f.Met {
+			met++
+		}
+	}
+	return met
+}
+
+// between joins two values, without repeating their unit.
+func between(low, high string) string {
+	number, unit, _ := strings.Cut(low, " ")
+	switch {
+	case low == high:
+		return low
+	case unit != "" && strings.HasSuffix(high, " "+unit):
+		return number + "–" + high
+	}
+	return low + "–" + high
+}
+
+// addNotes adds what is to be known about the predictions.
+func (p Plan) addNotes(d *doc.Document) {
+	d.Notes = append(d.Notes, simulatedNotes(runfile.Target{Virtual: true})...)
+	if slices.ContainsFunc(p.Predictions, func(r bench.Prediction) bool { return r.Disaggregated() }) {
+		d.Note("Note", "3P+2D is a deployment of 3 prefill and 2 decode engines.")
+	}
+	for _, n := range p.Notes {
+		d.Note("Note", n+".")
+	}
+	for i := range p.Predictions {
+		if r := &p.Predictions[i]; r.Verdict.Level != run.Valid {
+			d.Note("Warning", fmt.Sprintf("%s%s: %s: %s.", notValid, labelOf(r), r.Verdict.Level, strings.Join(r.Verdict.Reasons(), "; ")))
+		}
+	}
+	var texts []string
+	who := map[string][]string{}
+	for i := range p.Predictions {
+		r := &p.Predictions[i]
+		for _, text := range r.Warnings {
+			if who[text] == nil {
+				texts = append(texts, text)
+			}
+			who[text] = append(who[text], labelOf(r))
+		}
+	}
+	for _, text := range texts {
+		if len(who[text]) < len(p.Predictions) {
+			d.Note("Warning", strings.Join(who[text], "; ")+": "+text+".")
+		} else {
+			d.Note("Warning", text+".")
+		}
+	}
+}
+
+// smallest returns the smallest deployment that meets the gates; of several, the one
+// with the highest throughput. It returns nil if there is none.
+func (p Plan) smallest() *bench.Prediction {
+	var best *bench.Prediction
+	for i := range p.Predictions {
+		r := &p.Predictions[i]
+		if !r.Met {
+			continue
+		}
+		if best == nil || cmp.Or(cmp.Compare(best.Total(), r.Total()), cmp.Compare(p.value(&r.Forecast, planThroughput).Value, p.value(&best.Forecast, planThroughput).Value)) > 0 {
+			best = r
+		}
+	}
+	return best
+}
+
+// gates returns whether a deployment meets the gates, with the values of the smallest
+// one that does, or of the largest deployment if there is none.
+func (p Plan) gates() *doc.Verdict {
+	switch {
+	case len(p.Gates) == 0 || len(p.Predictions) == 0:
+		return nil
+	case len(p.Found) > 0:
+		return p.answerGates()
+	}
+	met := 0
+	for i := range p.Predictions {
+		if p.Predictions[i].Met {
+			met++
+		}
+	}
+	v := &doc.Verdict{Level: metLevel(met > 0)}
+	v.Evidence = append(v.Evidence, doc.Evidence{Level: v.Level, Text: fmt.Sprintf("%d of %s meet the objectives", met, doc.Count(len(p.Predictions), "deployment"))})
+	shown, what := p.smallest(), "smallest"
+	if shown == nil {
+		largest := slices.MaxFunc(p.Predictions, func(a, b bench.Prediction) int { return cmp.Compare(a.Total(), b.Total()) })
+		shown, what = &largest, "largest"
+	}
+	for _, j := range shown.Judgements {
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: fmt.Sprintf("%s, the %s: %s", labelOf(shown), what, j)})
+	}
+	return v
+}
+
+func (p Plan) data() (data doc.Data) {
+	data.Columns = []string{"deployment", "engines", "prefill_engines", "decode_engines", "routing", "variant", "speedup", "concurrency", "offered_rate"}
+	for _, m := range p.Metrics {
+		if data.Columns = append(data.Columns, m.Key); m.Key == planThroughput {
+			data.Columns = append(data.Columns, planThroughput+"_per_engine")
+		}
+	}
+	data.Columns = append(data.Columns, "mean_queue_ms", "completed", "failed", "verdict")
+	drawn := slices.ContainsFunc(p.Predictions, func(r bench.Prediction) bool { return len(r.Drawn) > 0 })
+	if drawn {
+		for _, m := range p.Metrics {
+			data.Columns = append(data.Columns, m.Key+"_p5", m.Key+"_p95")
+		}
+	}
+	if len(p.Gates) > 0 {
+		if data.Columns = append(data.Columns, "gates"); drawn {
+			data.Columns = append(data.Columns, "draws_passed")
+		}
+	}
+	for i := range p.Predictions {
+		data.Add(p.dataRow(&p.Predictions[i], drawn)...)
+	}
+	return data
+}
+
+func (p Plan) dataRow(r *bench.Prediction, drawn bool) []any {
+	load := func(a bench.Axis) trace.Opt[float64] {
+		return trace.Opt[float64]{Value: r.Load.Level, Set: r.Load.Axis == a}
+	}
+	row := []any{labelOf(r), r.Total(), r.Prefill, r.Decode, r.Routing, r.Variant, load(bench.Speedup), load(bench.Concurrency), r.OfferedRate}
+	for k, m := range p.Metrics {
+		if row = append(row, r.Values[k]); m.Key == planThroughput {
+			row = append(row, r.PerEngine(r.Values[k]))
+		}
+	}
+	row = append(row, r.MeanQueue(), r.Completed, r.Failed, r.Verdict.Level)
+	if drawn {
+		for k := range p.Metrics {
+			low, high := p.interval(r, k)
+			row = append(row, low, high)
+		}
+	}
+	if len(p.Gates) > 0 {
+		if row = append(row, metLevel(r.Met)); drawn {
+			row = append(row, drawsMet(r))
+		}
+	}
+	return row
+}

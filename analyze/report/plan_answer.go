@@ -1,0 +1,185 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/replay/bench"
+	"moontide/replay/bench/search"
+)
+
+// addAnswers says what was found: a paragraph for one candidate, a table for several.
+func (p Plan) addAnswers(s *doc.Section) {
+	if len(p.Found) == 1 {
+		f := &p.Found[0]
+		s.Text(p.answer(f)+p.within(f)+".", p.limit(f), p.exceptions(f))
+		return
+	}
+	t := doc.Table{Columns: []string{"Deployment", "Answer", "Limit"}, Left: doc.AllLeft}
+	drawn := slices.ContainsFunc(p.Found, func(f bench.Found) bool { return len(f.Drawn) > 0 })
+	if drawn {
+		t.Columns = slices.Insert(t.Columns, 2, "Within the fit's uncertainty")
+	}
+	for i := range p.Found {
+		f := &p.Found[i]
+		cells := []string{p.nameOf(f), p.answer(f), strings.TrimSpace(p.limit(f) + " " + p.exceptions(f))}
+		if drawn {
+			cells = slices.Insert(cells, 2, answerRange(f))
+		}
+		t.Add(cells...)
+	}
+	s.Table(t)
+}
+
+// nameOf names the candidate of a search; the number of engines is the answer.
+func (p Plan) nameOf(f *bench.Found) string {
+	if f.Axis == bench.Engines {
+		return cmp.Or(f.Variant, "all")
+	}
+	return f.Name()
+}
+
+// amountOf names a level: "5 engines", "10.9 req/s (speedup 3.2)" or "concurrency 8".
+func amountOf(f *bench.Found, level float64) string {
+	switch f.Axis {
+	case bench.Engines:
+		return doc.Count(int(level), "engine")
+	case bench.Speedup:
+		speedup := "speedup " + bench.FormatLevel(level)
+		if at := f.At(level); at != nil && at.OfferedRate.Set {
+			return planCell(run.Metric{Unit: run.RequestsPerSecond}, at.OfferedRate) + " req/s (" + speedup + ")"
+		}
+		return speedup
+	}
+	return string(f.Axis) + " " + doc.Int(int(level))
+}
+
+// answer says what meets the objectives.
+func (p Plan) answer(f *bench.Found) string {
+	a := f.Answer
+	switch {
+	case !a.Found && f.Axis == bench.Engines:
+		return "no number of engines up to " + doc.Int(int(a.Missed)) + " meets the objectives"
+	case !a.Found:
+		return "not even " + amountOf(f, a.Missed) + " meets the objectives"
+	case f.Axis == bench.Engines:
+		return amountOf(f, a.Level)
+	case !a.Limited:
+		return "at least " + amountOf(f, a.Level)
+	}
+	return "up to " + amountOf(f, a.Level)
+}
+
+// within returns the range over the draws in parentheses, "" without draws.
+func (p Plan) within(f *bench.Found) string {
+	if len(f.Drawn) == 0 {
+		return ""
+	}
+	return " (" + answerRange(f) + " within the fit's uncertainty)"
+}
+
+// answerRange returns the range of the answers over the draws.
+func answerRange(f *bench.Found) string {
+	low, high := f.Range(lowShare, highShare)
+	text := func(a search.Answer) string {
+		switch {
+		case a.Found && f.Axis == bench.Speedup:
+			return "speedup " + bench.FormatLevel(a.Level)
+		case a.Found:
+			return doc.Int(int(a.Level))
+		case f.Axis == bench.Engines:
+			return "more than " + doc.Int(int(a.Missed))
+		}
+		return "less than " + bench.FormatLevel(a.Missed)
+	}
+	from, to := text(low), text(high)
+	if from == to {
+		return from
+	}
+	return from + " to " + strings.TrimPrefix(to, "speedup ")
+}
+
+// limit says what does not meet the objectives any more, and why.
+func (p Plan) limit(f *bench.Found) string {
+	at := f.At(f.Answer.Missed)
+	if !f.Answer.Limited || at == nil {
+		return ""
+	}
+	var reasons []string
+	for _, j := range run.Failed(at.Judgements) {
+		reasons = append(reasons, shortfall(j))
+	}
+	if len(reasons) == 0 {
+		reasons = at.Verdict.Reasons()
+	}
+	return upperFirst(amountOf(f, f.Answer.Missed)) + ": " + strings.Join(reasons, ", ") + "."
+}
+
+// shortfall says what a failed gate measured: "p99 TTFT 2.3 s (p99_ttft_ms<2000)".
+func shortfall(j run.Judgement) string {
+	if !j.Value.Set || math.IsInf(j.Value.Value, 0) {
+		return j.String()
+	}
+	m := j.Gate.Metric
+	text := fmt.Sprintf("%s %s", lowerFirst(m.Label), planCell(m, j.Value))
+	if unit := string(m.Unit); m.Unit != run.Milliseconds && m.Unit != run.Seconds && m.Unit != run.Share && unit != "" {
+		text += " " + unit
+	}
+	text += " (" + j.Gate.String() + ")"
+	if j.Remark != "" {
+		text += ", " + j.Remark
+	}
+	return text
+}
+
+// exceptions says which levels contradict the answer.
+func (p Plan) exceptions(f *bench.Found) string {
+	text := ""
+	if !f.Answer.Complete {
+		text = "The search was not completed. "
+	}
+	if len(f.Answer.Exceptions) == 0 {
+		return strings.TrimSpace(text)
+	}
+	var levels []string
+	for _, level := range f.Answer.Exceptions {
+		levels = append(levels, amountOf(f, level))
+	}
+	slices.Sort(levels)
+	list := strings.Join(levels, ", ")
+	if f.Axis == bench.Engines {
+		return text + "The answer is not monotone: more engines than that do not always meet the objectives (" + list + ")."
+	}
+	return text + "The answer is not monotone: some higher loads meet the objectives (" + list + ")."
+}
+
+// answerGates returns PASS if every candidate has an answer, with the values at the
+// answers and at what limits them.
+func (p Plan) answerGates() *doc.Verdict {
+	v := &doc.Verdict{Level: "PASS"}
+	for i := range p.Found {
+		f := &p.Found[i]
+		if !f.Answer.Found {
+			v.Level = "FAIL"
+		}
+		for _, at := range []*bench.Prediction{f.AtAnswer(), f.AtLimit()} {
+			if at == nil {
+				continue
+			}
+			for _, j := range at.Judgements {
+				v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: labelOf(at) + ": " + j.String()})
+			}
+		}
+	}
+	return v
+}
+
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// lowerFirst lowers the first letter of a word that is not an abbreviation.
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }

@@ -1,0 +1,159 @@
+package report
+
+import (
+	"io"
+
+	"moontide/analyze/run"
+	"moontide/replay/bench"
+	"moontide/replay/bench/search"
+	"moontide/trace"
+)
+
+// PlanJSON is the form of a plan in JSON. Values that are not known are null.
+type PlanJSON struct {
+	Trace       string               `json:"trace"`      // name
+	Requests    int                  `json:"requests"`   // of the trace
+	Objectives  []string             `json:"objectives"` // conditions that must hold or, after "not ", must not; null without
+	Deployments []PlanDeploymentJSON `json:"deployments"`
+	Answers     []PlanAnswerJSON     `json:"answers"` // of searches, whose trials are the deployments; null without
+	// Front holds the names of the deployments on the Pareto front of throughput per
+	// engine and a latency, by the metric of the latency.
+	Front map[string][]string `json:"front"`
+	Notes []string            `json:"notes"` // and warnings
+}
+
+// PlanDeploymentJSON is what a deployment would do.
+type PlanDeploymentJSON struct {
+	Deployment     string   `json:"deployment"` // name
+	Engines        int      `json:"engines"`    // in total
+	PrefillEngines int      `json:"prefill_engines"`
+	DecodeEngines  int      `json:"decode_engines"`
+	Routing        string   `json:"routing"`
+	Variant        string   `json:"variant"`      // what differs besides the numbers of engines
+	Speedup        *float64 `json:"speedup"`      // of the trace, in a search for a rate
+	Concurrency    *float64 `json:"concurrency"`  // in a search for a concurrency
+	OfferedRate    *float64 `json:"offered_rate"` // requests per second
+	// Metrics has the same keys as the summary of a run.
+	Metrics             map[string]*float64 `json:"metrics"`
+	ThroughputPerEngine *float64            `json:"output_throughput_per_engine"` // tokens per second
+	MeanQueueMS         *float64            `json:"mean_queue_ms"`                // of a request at its first engine
+	Completed           int                 `json:"completed"`
+	Failed              int                 `json:"failed"`
+	Verdict             string              `json:"verdict"`
+	Gates               []PlanGateJSON      `json:"gates"`       // null without objectives
+	Met                 bool                `json:"met"`         // all objectives, and the verdict is not INVALID
+	Uncertainty         *PlanIntervalsJSON  `json:"uncertainty"` // null if nothing is known about it
+}
+
+// PlanGateJSON is an objective applied to a deployment.
+type PlanGateJSON struct {
+	Condition string   `json:"condition"`
+	MustHold  bool     `json:"must_hold"`
+	Passed    bool     `json:"passed"`
+	Value     *float64 `json:"value"`
+	Text      string   `json:"text"`
+}
+
+// PlanIntervalsJSON is the uncertainty of a prediction that comes from the costs of the
+// engines.
+type PlanIntervalsJSON struct {
+	Draws     int                    `json:"draws"`     // engines drawn from the fit's intervals
+	Met       int                    `json:"met"`       // draws that meet the objectives
+	Intervals map[string][2]*float64 `json:"intervals"` // 5th and 95th percentile, by metric
+}
+
+// PlanAnswerJSON is the answer of a search.
+type PlanAnswerJSON struct {
+	Deployment string    `json:"deployment"`
+	Varied     string    `json:"varied"`     // engines, speedup or concurrency
+	Level      *float64  `json:"level"`      // the answer; null if no level meets the objectives
+	Rate       *float64  `json:"rate"`       // offered at the answer, in requests per second
+	Missed     *float64  `json:"missed"`     // closest level that does not meet the objectives
+	Exceptions []float64 `json:"exceptions"` // levels that contradict the answer, null without
+	Complete   bool      `json:"complete"`
+	Trials     int       `json:"trials"`
+	// Low and High are the 5th and 95th percentile of the answers for engines drawn from
+	// the fit's intervals; null if there were none, or if there the answer is beyond all
+	// levels.
+	Low  *float64 `json:"low"`
+	High *float64 `json:"high"`
+	Text string   `json:"text"`
+}
+
+// JSON writes the plan as one indented JSON object.
+func (p Plan) JSON(w io.Writer) error {
+	j := PlanJSON{Trace: p.Trace, Requests: p.Requests, Deployments: []PlanDeploymentJSON{}, Front: map[string][]string{}, Notes: []string{}}
+	for _, g := range p.Gates {
+		text := g.Condition.String()
+		if g.Forbidden {
+			text = "not " + text
+		}
+		j.Objectives = append(j.Objectives, text)
+	}
+	for i := range p.Predictions {
+		j.Deployments = append(j.Deployments, p.deploymentJSON(&p.Predictions[i]))
+	}
+	for i := range p.Found {
+		j.Answers = append(j.Answers, p.answerJSON(&p.Found[i]))
+	}
+	for _, l := range []run.Latency{run.TTFT, run.TPOT} {
+		m := p.latencyMetric(l)
+		j.Front[m.Key] = append([]string{}, p.front(m)...)
+	}
+	for _, n := range p.Document().Notes {
+		j.Notes = append(j.Notes, n.String())
+	}
+	return writeJSON(w, j)
+}
+
+func pointer(v trace.Opt[float64]) *float64 {
+	if v = finite(v); !v.Set {
+		return nil
+	}
+	return &v.Value
+}
+
+func (p Plan) deploymentJSON(r *bench.Prediction) PlanDeploymentJSON {
+	j := PlanDeploymentJSON{
+		Deployment: labelOf(r), Engines: r.Total(), PrefillEngines: r.Prefill, DecodeEngines: r.Decode, Routing: string(r.Routing), Variant: r.Variant,
+		OfferedRate: pointer(r.OfferedRate), ThroughputPerEngine: pointer(r.PerEngine(p.value(&r.Forecast, planThroughput))), MeanQueueMS: pointer(r.MeanQueue()),
+		Completed: r.Completed, Failed: r.Failed, Verdict: r.Verdict.Level.String(), Met: r.Met, Metrics: map[string]*float64{},
+	}
+	switch r.Load.Axis {
+	case bench.Speedup:
+		j.Speedup = &r.Load.Level
+	case bench.Concurrency:
+		j.Concurrency = &r.Load.Level
+	}
+	for k, m := range p.Metrics {
+		j.Metrics[m.Key] = pointer(r.Values[k])
+	}
+	for _, g := range r.Judgements {
+		j.Gates = append(j.Gates, PlanGateJSON{g.Gate.Condition.String(), !g.Gate.Forbidden, g.Passed, pointer(g.Value), g.String()})
+	}
+	if len(r.Drawn) > 0 {
+		j.Uncertainty = &PlanIntervalsJSON{Draws: len(r.Drawn), Met: drawsMet(r), Intervals: map[string][2]*float64{}}
+		for k, m := range p.Metrics {
+			low, high := p.interval(r, k)
+			j.Uncertainty.Intervals[m.Key] = [2]*float64{pointer(low), pointer(high)}
+		}
+	}
+	return j
+}
+
+func (p Plan) answerJSON(f *bench.Found) PlanAnswerJSON {
+	a := f.Answer
+	level := func(a search.Answer) *float64 { return pointer(trace.Opt[float64]{Value: a.Level, Set: a.Found}) }
+	j := PlanAnswerJSON{
+		Deployment: p.nameOf(f), Varied: string(f.Axis), Level: level(a), Missed: pointer(trace.Opt[float64]{Value: a.Missed, Set: a.Limited}),
+		Exceptions: a.Exceptions, Complete: a.Complete, Trials: a.Trials, Text: p.answer(f) + p.within(f) + ". " + p.limit(f),
+	}
+	if at := f.AtAnswer(); at != nil {
+		j.Rate = pointer(at.OfferedRate)
+	}
+	if len(f.Drawn) > 0 {
+		low, high := f.Range(lowShare, highShare)
+		j.Low, j.High = level(low), level(high)
+	}
+	return j
+}
