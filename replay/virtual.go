@@ -18,9 +18,9 @@ type Model interface {
 	// ok is false if there is none.
 	Next() (at time.Duration, ok bool)
 	// Advance moves the clock to now and returns the answers that have ended by
-	// then, in order of their ends: records without Request, Due, Ready, Sent and
-	// Chunks. They are valid until the next call, but the Model no longer uses
-	// their Gaps.
+	// then, in order of their ends: records without Request, Due, Ready and Sent.
+	// Chunks may be 0 for one more than there are Gaps. They are valid until the next
+	// call, but the Model no longer uses their Gaps.
 	Advance(now time.Duration) []Record
 }
 
@@ -209,7 +209,7 @@ func (r *virtualRun) record(rec Record) error {
 		r.tally.Failed++
 	}
 	rec.Request, rec.Due, rec.Ready, rec.Sent = s.job.req, s.job.due, s.ready, trace.Some(s.sent)
-	if rec.First.Set {
+	if rec.First.Set && rec.Chunks == 0 {
 		rec.Chunks = len(rec.Gaps) + 1
 	}
 	if err := r.Recorder.Record(rec); err != nil {

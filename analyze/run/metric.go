@@ -36,6 +36,12 @@ func (m Metric) Value(r *Result) trace.Opt[float64] {
 	return m.value(r)
 }
 
+// NeedsTokenTimes reports whether the metric depends on the times of tokens between the
+// first and the last.
+func (m Metric) NeedsTokenTimes() bool {
+	return m.Key == "max_output_tokens_per_s" || m.Latency == ITL || m.Latency == ITLPerToken || m.Latency == TTST
+}
+
 // Heading returns the label with the unit, such as "Mean TTFT (ms)".
 func (m Metric) Heading() string {
 	if m.Unit == Count || m.Unit == Share {

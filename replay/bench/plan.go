@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"moontide/analyze/run"
+	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
 	"moontide/trace"
 )
@@ -100,9 +102,10 @@ func (f *Forecast) MeanQueue() trace.Opt[float64] {
 // Planner predicts what deployments would do with the requests of a trace, by
 // simulating them in memory. It is safe for concurrent use.
 type Planner struct {
-	cfg  PlanConfig
-	in   *input // of rows in memory
-	base *workload
+	cfg    PlanConfig
+	in     *input // of rows in memory
+	base   *workload
+	coarse bool // without the times of tokens
 }
 
 // Notes returns remarks on the trace for a report.
@@ -132,7 +135,16 @@ func NewPlanner(ctx context.Context, cfg PlanConfig) (*Planner, error) {
 		return nil, err
 	}
 	p.base = &workload{cfg: &p.cfg.Run, in: p.in}
+	p.coarse = !cfg.needsTokenTimes()
 	return p, nil
+}
+
+// needsTokenTimes reports whether runs have to be simulated token by token: for a metric,
+// or to cut a window or an answer at a time.
+func (c *PlanConfig) needsTokenTimes() bool {
+	return c.Run.Window != (runfile.Window{}) || c.Run.Client.CancelAfter > 0 ||
+		slices.ContainsFunc(c.Metrics, run.Metric.NeedsTokenTimes) ||
+		slices.ContainsFunc(c.Gates, func(g run.Gate) bool { return g.Metric.NeedsTokenTimes() })
 }
 
 // Predict simulates the candidates and their draws with the load of the trace. It

@@ -89,42 +89,46 @@ func TestPredictionsAreRuns(t *testing.T) {
 		"sessions":    {Closed: true, Sessions: replay.SessionLimits{Open: 2, Turns: 5}, Client: openai.Config{Answers: openai.LiveAnswers}, CacheGenerated: true},
 		"spread":      {Pacing: trace.Pacing{SpreadGrid: true, End: 40 * time.Second}, Client: openai.Config{CancelAfter: 2 * time.Second}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cfg.Trace.Path = agentTrace
-			p := planner(t, bench.PlanConfig{
-				Run: cfg, Gates: gatesFrom(t, "p50_ttft<100ms,failed<1%"),
-				Metrics: metrics("completed", "abandoned", "output_throughput", "mean_ttft_ms", "p99_ttft_ms", "p99_tpot_ms", "mean_itl_ms", "max_output_tokens_per_s", "mean_e2el_ms", "mean_client_queue_time_ms", "cached_share", "achieved_rate"),
-			})
-			predicted, err := p.Predict(t.Context(), candidates(deployments...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, d := range deployments {
-				one := cfg
-				one.Virtual, one.Engines = true, d
-				result, err := bench.Run(t.Context(), one)
+		for _, everyToken := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, every token %v", name, everyToken), func(t *testing.T) {
+				t.Parallel()
+				cfg := cfg
+				cfg.Trace.Path = agentTrace
+				shown := metrics("completed", "abandoned", "output_throughput", "mean_ttft_ms", "p99_ttft_ms", "p99_tpot_ms", "mean_e2el_ms", "mean_client_queue_time_ms", "cached_share", "achieved_rate", "max_concurrent_requests")
+				if everyToken { // else the times of tokens are not simulated
+					shown = append(shown, metrics("mean_itl_ms", "max_output_tokens_per_s", "p99_ttst_ms")...)
+				}
+				p := planner(t, bench.PlanConfig{Run: cfg, Gates: gatesFrom(t, "p50_ttft<100ms,failed<1%"), Metrics: shown})
+				predicted, err := p.Predict(t.Context(), candidates(deployments...))
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := predicted[i]
-				for m, metric := range metrics("completed", "abandoned", "output_throughput", "mean_ttft_ms", "p99_ttft_ms", "p99_tpot_ms", "mean_itl_ms", "max_output_tokens_per_s", "mean_e2el_ms", "mean_client_queue_time_ms", "cached_share", "achieved_rate") {
-					if want := metric.Value(result.Metrics); got.Values[m] != want {
-						t.Errorf("%v: %s is %v, in a run %v", d, metric.Key, got.Values[m], want)
+				for i, d := range deployments {
+					one := cfg
+					one.Virtual, one.Engines = true, d
+					result, err := bench.Run(t.Context(), one)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := predicted[i]
+					for m, metric := range shown {
+						if want := metric.Value(result.Metrics); got.Values[m] != want {
+							t.Errorf("%v: %s is %v, in a run %v", d, metric.Key, got.Values[m], want)
+						}
+					}
+					met := result.Metrics.Verdict.Level != run.Invalid
+					for g, gate := range gatesFrom(t, "p50_ttft<100ms,failed<1%") {
+						want := gate.Judge(result.Metrics)
+						if met = met && want.Passed; got.Judgements[g].String() != want.String() {
+							t.Errorf("%v: %v, in a run %v", d, got.Judgements[g], want)
+						}
+					}
+					if got.Met != met || got.Completed != result.Metrics.Completed || got.Failed != result.Metrics.Failed || got.State.Steps == 0 {
+						t.Errorf("%v: %+v, want met %v", d, got.Forecast, met)
 					}
 				}
-				met := result.Metrics.Verdict.Level != run.Invalid
-				for g, gate := range gatesFrom(t, "p50_ttft<100ms,failed<1%") {
-					want := gate.Judge(result.Metrics)
-					if met = met && want.Passed; got.Judgements[g].String() != want.String() {
-						t.Errorf("%v: %v, in a run %v", d, got.Judgements[g], want)
-					}
-				}
-				if got.Met != met || got.Completed != result.Metrics.Completed || got.Failed != result.Metrics.Failed || got.State.Steps == 0 {
-					t.Errorf("%v: %+v, want met %v", d, got.Forecast, met)
-				}
-			}
-		})
+			})
+		}
 	}
 }
 

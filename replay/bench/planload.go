@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
+	"moontide/replay/sim/virtual"
 	"moontide/trace"
 )
 
@@ -33,6 +35,24 @@ type workload struct {
 	cfg  *Config
 	in   *input
 	load PlanLoad
+
+	mu      sync.Mutex
+	prompts map[int]*virtual.Prompts // by the engines' block size
+}
+
+// promptsOf returns the prompts in blocks of a size.
+func (w *workload) promptsOf(blockSize int) *virtual.Prompts {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.prompts[blockSize]
+	if p == nil {
+		if w.prompts == nil {
+			w.prompts = map[int]*virtual.Prompts{}
+		}
+		p = virtual.NewPrompts(w.in.plan.Rows)
+		w.prompts[blockSize] = p
+	}
+	return p
 }
 
 // These limit the memory that rows of a trace take: their number, and that of
@@ -102,7 +122,9 @@ func (p *Planner) at(ctx context.Context, l PlanLoad) (*workload, error) {
 func (p *Planner) simulate(ctx context.Context, d engine.Deployment, w *workload) (f Forecast, err error) {
 	cfg := *w.cfg
 	cfg.Engines = d
-	endpoint, err := cfg.virtualEndpoint(cfg.engines(), w.in)
+	options := cfg.virtualOptions(w.in)
+	options.Coarse, options.Prompts = p.coarse, w.promptsOf(options.Deployment.Engine.WithDefaults().BlockSize)
+	endpoint, err := newEndpoint(options)
 	if err != nil {
 		return f, err
 	}

@@ -11,14 +11,13 @@ import (
 	"moontide/analyze/run"
 	"moontide/replay"
 	"moontide/replay/runfile"
-	"moontide/replay/sim/engine"
 	"moontide/replay/sim/virtual"
 )
 
 // simulate replays the trace in virtual time.
 func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir string) (*Result, error) {
 	engines := cfg.engines()
-	endpoint, err := cfg.virtualEndpoint(engines, in)
+	endpoint, err := newEndpoint(cfg.virtualOptions(in))
 	if err != nil {
 		return nil, err
 	}
@@ -62,11 +61,15 @@ func simulate(ctx context.Context, cfg *Config, in *input, info runfile.Run, dir
 	return &Result{Run: info, Metrics: metrics}, err
 }
 
-func (c *Config) virtualEndpoint(d engine.Deployment, in *input) (*virtual.Endpoint, error) {
-	endpoint, err := virtual.New(virtual.Config{
-		Deployment: d, TraceBlockSize: in.blockSize.Tokens, CacheGenerated: c.CacheGenerated,
+func (c *Config) virtualOptions(in *input) virtual.Config {
+	return virtual.Config{
+		Deployment: c.engines(), TraceBlockSize: in.blockSize.Tokens, CacheGenerated: c.CacheGenerated,
 		LiveAnswers: c.liveAnswers(), Graph: in.plan.Graph, CancelAfter: c.Client.CancelAfter,
-	})
+	}
+}
+
+func newEndpoint(options virtual.Config) (*virtual.Endpoint, error) {
+	endpoint, err := virtual.New(options)
 	if err != nil {
 		return nil, &ConfigError{"Engines", err}
 	}

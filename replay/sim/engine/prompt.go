@@ -77,6 +77,9 @@ func (p *Prompt) AssumeCached(n int) { p.cached = max(0, min(n, p.tokens-1)) }
 // Len returns the number of tokens (ISL).
 func (p *Prompt) Len() int { return p.tokens }
 
+// Blocks returns the number of full blocks, with those of known answers.
+func (p *Prompt) Blocks() int { return len(p.blocks) }
+
 // Hash returns a hash of all tokens so far. It requires a prompt made by
 // [NewPrompt].
 func (p *Prompt) Hash() uint64 { return xxhash.Sum64(p.open) }

@@ -43,6 +43,13 @@ type Config struct {
 	// one.
 	LiveAnswers bool
 	Graph       *trace.Graph // of the trace, for LiveAnswers
+	// Coarse leaves out the times of tokens between the first and the last, which makes
+	// long answers cheap: see [engine.Deployment.NewCoarse]. The other times stay the
+	// same, except the last token of an abandoned answer.
+	Coarse bool
+	// Prompts, if not nil, are those of the trace in blocks of the engines' size.
+	// LiveAnswers does not use them.
+	Prompts *Prompts
 	// CancelAfter is how long after it was sent a request is abandoned unless its answer
 	// is complete; 0 is never.
 	CancelAfter time.Duration
@@ -50,7 +57,11 @@ type Config struct {
 
 // New returns an endpoint at time 0.
 func New(cfg Config) (*Endpoint, error) {
-	cluster, err := cfg.Deployment.New()
+	create := cfg.Deployment.New
+	if cfg.Coarse {
+		create = cfg.Deployment.NewCoarse
+	}
+	cluster, err := create()
 	if err != nil {
 		return nil, err
 	}
@@ -84,19 +95,14 @@ const (
 func (e *Endpoint) Submit(now time.Duration, row int, r trace.Request) {
 	osl := max(r.OutputLength, 1)
 	e.now = now
-	prompt, base := e.promptOf(row, r)
-	f := &flight{row: row, base: base, until: now + e.cfg.CancelAfter}
+	f := &flight{row: row, until: now + e.cfg.CancelAfter}
 	// Check first, because a prompt takes memory proportional to its length.
 	err := e.cluster.Fits(r.InputLength, osl)
+	if err == nil || e.book != nil {
+		f.Prompt, f.base = e.promptOf(row, r, err == nil)
+	}
 	if err == nil {
-		generated := 0
-		if e.cfg.CacheGenerated {
-			generated = osl - 1 // the last token is never cached
-		}
-		f.Request = engine.Request{
-			Prompt: engine.TracePrompt(prompt, generated, e.cluster.BlockSize()),
-			Output: osl, Session: r.SessionID, Owner: f,
-		}
+		f.Output, f.Session, f.Owner = osl, r.SessionID, f
 		err = e.cluster.Submit(now, &f.Request)
 	}
 	switch {
@@ -107,16 +113,27 @@ func (e *Endpoint) Submit(now time.Duration, row int, r trace.Request) {
 	}
 }
 
-// promptOf returns the prompt of a row, and what it continues.
-func (e *Endpoint) promptOf(row int, r trace.Request) (p *transcript.Prompt, base replay.Base) {
+// promptOf returns the prompt of a row in the engines' blocks if it is served, and what
+// it continues.
+func (e *Endpoint) promptOf(row int, r trace.Request, served bool) (p *engine.Prompt, base replay.Base) {
+	generated := 0
+	if e.cfg.CacheGenerated {
+		generated = max(r.OutputLength, 1) - 1 // the last token is never cached
+	}
+	inBlocks := func(content *transcript.Prompt) *engine.Prompt {
+		return engine.TracePrompt(content, generated, e.cluster.BlockSize())
+	}
 	if e.book == nil {
-		return transcript.New(r, row, e.cfg.TraceBlockSize), base
+		return e.cfg.Prompts.of(row, func() *engine.Prompt { return inBlocks(transcript.New(r, row, e.cfg.TraceBlockSize)) }), base
 	}
 	entry := e.book.Open(r, row)
 	if entry.Base != nil {
 		base = replay.Base{Row: trace.Some(entry.Base.Prompt.Row), Answer: entry.Base.Generated}
 	}
-	return entry.Prompt, base
+	if served {
+		p = inBlocks(entry.Prompt)
+	}
+	return p, base
 }
 
 // refuse answers a row that can never be served.
@@ -179,11 +196,14 @@ func (e *Endpoint) advanceTo(at time.Duration) {
 		switch event.Kind {
 		case engine.First:
 			f.first, f.last = event.At, event.At
-			f.gaps = make([]time.Duration, 0, f.Output-1)
+			if !e.cfg.Coarse {
+				f.gaps = make([]time.Duration, 0, f.Output-1)
+			}
 		case engine.Token:
 			f.gaps = append(f.gaps, event.At-f.last)
 			f.last = event.At
 		case engine.Finished:
+			f.last = event.At
 			if e.book != nil { // answers of size 0 are never too many
 				_ = e.book.End(f.row, transcript.Generated{Tokens: f.Output}, struct{}{}, 0)
 			}
@@ -207,6 +227,7 @@ func (f *flight) record(done time.Duration) replay.Record {
 	rec := replay.Record{Row: f.row, Done: done, Base: f.base, Status: statusOK}
 	if f.Generated() > 0 {
 		rec.First, rec.Last, rec.Gaps = trace.Some(f.first), trace.Some(f.last), f.gaps
+		rec.Chunks = f.Generated() // Coarse leaves out the gaps
 		rec.Counts = replay.Counts{Input: trace.Some(f.Prompt.Len()), Output: trace.Some(f.Generated()), Cached: trace.Some(f.Cached())}
 	}
 	f.gaps = nil
