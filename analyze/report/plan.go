@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"moontide/analyze/report/doc"
@@ -58,13 +59,17 @@ func (p Plan) Document() *doc.Document {
 	if len(p.Found) > 0 {
 		p.addAnswers(d.Section("Answer"))
 	}
-	title := "Deployments"
-	if len(p.Found) > 0 {
-		title = "Trials"
+	switch {
+	case len(p.Found) > 1:
+		d.Section("At the answers and next to them").Table(p.table(p.atAnswers()))
+		d.DetailSection("Trials").Table(p.table(p.Predictions))
+	case len(p.Found) == 1:
+		d.Section("Trials").Table(p.table(p.Predictions))
+	default:
+		d.Section("Deployments").Table(p.table(p.Predictions))
 	}
-	d.Section(title).Table(p.table())
 	p.addUncertainty(d)
-	p.addFront(d)
+	p.addFigures(d)
 	p.addNotes(d)
 	d.Gates = p.gates()
 	d.Data = p.data()
@@ -81,23 +86,23 @@ func (p Plan) value(f *bench.Forecast, key string) trace.Opt[float64] {
 	return trace.Opt[float64]{}
 }
 
-// labelOf names a prediction.
-func labelOf(r *bench.Prediction) string {
+// PredictionName names a deployment and its load.
+func PredictionName(r *bench.Prediction) string {
 	if load := r.Load.String(); load != "" {
 		return r.Name() + ", " + load
 	}
 	return r.Name()
 }
 
-// markOf is labelOf with a mark if the run is not VALID.
+// markOf is PredictionName with a mark if the run is not VALID.
 func markOf(r *bench.Prediction) string {
 	if r.Verdict.Level != run.Valid {
-		return labelOf(r) + notValid
+		return PredictionName(r) + notValid
 	}
-	return labelOf(r)
+	return PredictionName(r)
 }
 
-func (p Plan) table() doc.Table {
+func (p Plan) table(predictions []bench.Prediction) doc.Table {
 	t := doc.Table{Columns: []string{"Deployment"}, Left: 1}
 	if len(p.Gates) > 0 {
 		t.Columns = append(t.Columns, "Objectives")
@@ -113,8 +118,8 @@ func (p Plan) table() doc.Table {
 		}
 	}
 	t.Columns = append(t.Columns, "Mean queue")
-	for i := range p.Predictions {
-		r := &p.Predictions[i]
+	for i := range predictions {
+		r := &predictions[i]
 		cells := []string{markOf(r)}
 		if len(p.Gates) > 0 {
 			cells = append(cells, metLevel(r.Met))
@@ -171,7 +176,7 @@ func planCell(m run.Metric, v trace.Opt[float64]) string {
 	case m.Unit == run.Count || v.Value >= 1000:
 		return doc.Fixed(v.Value, 0)
 	}
-	return doc.Fixed(v.Value, 1)
+	return strconv.FormatFloat(v.Value, 'g', 3, 64)
 }
 
 func durationOr(ms trace.Opt[float64]) string {
@@ -265,9 +270,17 @@ func (p Plan) addNotes(d *doc.Document) {
 	}
 	for i := range p.Predictions {
 		if r := &p.Predictions[i]; r.Verdict.Level != run.Valid {
-			d.Note("Warning", fmt.Sprintf("%s%s: %s: %s.", notValid, labelOf(r), r.Verdict.Level, strings.Join(r.Verdict.Reasons(), "; ")))
+			d.Note("Warning", fmt.Sprintf("%s%s: %s: %s.", notValid, PredictionName(r), r.Verdict.Level, strings.Join(r.Verdict.Reasons(), "; ")))
 		}
 	}
+	p.addWarnings(d)
+}
+
+// mostWarnings limits the warnings that are about single deployments.
+const mostWarnings = 5
+
+// addWarnings adds the warnings about the predictions, each with its deployments.
+func (p Plan) addWarnings(d *doc.Document) {
 	var texts []string
 	who := map[string][]string{}
 	for i := range p.Predictions {
@@ -276,15 +289,19 @@ func (p Plan) addNotes(d *doc.Document) {
 			if who[text] == nil {
 				texts = append(texts, text)
 			}
-			who[text] = append(who[text], labelOf(r))
+			who[text] = append(who[text], PredictionName(r))
 		}
 	}
+	single := 0
 	for _, text := range texts {
-		if len(who[text]) < len(p.Predictions) {
-			d.Note("Warning", strings.Join(who[text], "; ")+": "+text+".")
-		} else {
+		if len(who[text]) == len(p.Predictions) {
 			d.Note("Warning", text+".")
+		} else if single++; single <= mostWarnings {
+			d.Note("Warning", strings.Join(who[text], "; ")+": "+text+".")
 		}
+	}
+	if n := single - mostWarnings; n > 0 {
+		d.Note("Warning", doc.Count(n, "more warning")+" like the last, of other deployments.")
 	}
 }
 
@@ -302,6 +319,25 @@ func (p Plan) smallest() *bench.Prediction {
 		}
 	}
 	return best
+}
+
+// Unmet says which objectives no deployment meets, or for which deployments a search found
+// nothing; "" if there are none.
+func (p Plan) Unmet() string {
+	var texts []string
+	for i := range p.Found {
+		if f := &p.Found[i]; !f.Answer.Found {
+			text := p.answer(f)
+			if len(p.Found) > 1 {
+				text = p.nameOf(f) + ": " + text
+			}
+			texts = append(texts, strings.TrimSpace(text+". "+p.limit(f)))
+		}
+	}
+	if len(p.Found) == 0 && p.smallest() == nil {
+		texts = append(texts, "no deployment meets the objectives")
+	}
+	return strings.Join(texts, "; ")
 }
 
 // gates returns whether a deployment meets the gates, with the values of the smallest
@@ -327,7 +363,7 @@ func (p Plan) gates() *doc.Verdict {
 		shown, what = &largest, "largest"
 	}
 	for _, j := range shown.Judgements {
-		v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: fmt.Sprintf("%s, the %s: %s", labelOf(shown), what, j)})
+		v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: fmt.Sprintf("%s, the %s: %s", PredictionName(shown), what, j)})
 	}
 	return v
 }
@@ -361,7 +397,7 @@ func (p Plan) dataRow(r *bench.Prediction, drawn bool) []any {
 	load := func(a bench.Axis) trace.Opt[float64] {
 		return trace.Opt[float64]{Value: r.Load.Level, Set: r.Load.Axis == a}
 	}
-	row := []any{labelOf(r), r.Total(), r.Prefill, r.Decode, r.Routing, r.Variant, load(bench.Speedup), load(bench.Concurrency), r.OfferedRate}
+	row := []any{PredictionName(r), r.Total(), r.Prefill, r.Decode, r.Routing, r.Variant, load(bench.Speedup), load(bench.Concurrency), r.OfferedRate}
 	for k, m := range p.Metrics {
 		if row = append(row, r.Values[k]); m.Key == planThroughput {
 			row = append(row, r.PerEngine(r.Values[k]))

@@ -17,7 +17,7 @@ import (
 func (p Plan) addAnswers(s *doc.Section) {
 	if len(p.Found) == 1 {
 		f := &p.Found[0]
-		s.Text(p.answer(f)+p.within(f)+".", p.limit(f), p.exceptions(f))
+		s.Text(p.sentence(f))
 		return
 	}
 	t := doc.Table{Columns: []string{"Deployment", "Answer", "Limit"}, Left: doc.AllLeft}
@@ -34,6 +34,21 @@ func (p Plan) addAnswers(s *doc.Section) {
 		t.Add(cells...)
 	}
 	s.Table(t)
+}
+
+// sentence answers in words: "5 engines meet the objectives (4 to 6 within the fit's
+// uncertainty). 4 engines: p99 TTFT 2.3 s (p99_ttft_ms<2000)."
+func (p Plan) sentence(f *bench.Found) string {
+	text := p.answer(f)
+	switch {
+	case f.Answer.Found && f.Axis == bench.Engines && f.Answer.Level == 1:
+		text += " meets the objectives"
+	case f.Answer.Found && f.Axis == bench.Engines:
+		text += " meet the objectives"
+	case f.Answer.Found:
+		text = f.Name() + ": the objectives are met " + text
+	}
+	return strings.Join(strings.Fields(upperFirst(text)+p.within(f)+". "+p.limit(f)+" "+p.exceptions(f)), " ")
 }
 
 // nameOf names the candidate of a search; the number of engines is the answer.
@@ -70,7 +85,7 @@ func (p Plan) answer(f *bench.Found) string {
 	case f.Axis == bench.Engines:
 		return amountOf(f, a.Level)
 	case !a.Limited:
-		return "at least " + amountOf(f, a.Level)
+		return "up to " + amountOf(f, a.Level) + ", the highest load tried"
 	}
 	return "up to " + amountOf(f, a.Level)
 }
@@ -130,11 +145,19 @@ func shortfall(j run.Judgement) string {
 	if unit := string(m.Unit); m.Unit != run.Milliseconds && m.Unit != run.Seconds && m.Unit != run.Share && unit != "" {
 		text += " " + unit
 	}
-	text += " (" + j.Gate.String() + ")"
+	text += " (" + objective(j.Gate) + ")"
 	if j.Remark != "" {
 		text += ", " + j.Remark
 	}
 	return text
+}
+
+// objective returns the condition of a gate, after "not" if it must not hold.
+func objective(g run.Gate) string {
+	if g.Forbidden {
+		return "not " + g.Condition.String()
+	}
+	return g.Condition.String()
 }
 
 // exceptions says which levels contradict the answer.
@@ -158,8 +181,20 @@ func (p Plan) exceptions(f *bench.Found) string {
 	return text + "The answer is not monotone: some higher loads meet the objectives (" + list + ")."
 }
 
+// atAnswers returns the predictions at the answers of searches and at what limits them.
+func (p Plan) atAnswers() (all []bench.Prediction) {
+	for i := range p.Found {
+		for _, at := range []*bench.Prediction{p.Found[i].AtAnswer(), p.Found[i].AtLimit()} {
+			if at != nil {
+				all = append(all, *at)
+			}
+		}
+	}
+	return all
+}
+
 // answerGates returns PASS if every candidate has an answer, with the values at the
-// answers and at what limits them.
+// answers, and those that limit them.
 func (p Plan) answerGates() *doc.Verdict {
 	v := &doc.Verdict{Level: "PASS"}
 	for i := range p.Found {
@@ -172,7 +207,9 @@ func (p Plan) answerGates() *doc.Verdict {
 				continue
 			}
 			for _, j := range at.Judgements {
-				v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: labelOf(at) + ": " + j.String()})
+				if j.Passed == at.Met {
+					v.Evidence = append(v.Evidence, doc.Evidence{Level: strings.ToUpper(j.Word()), Text: PredictionName(at) + ": " + j.String()})
+				}
 			}
 		}
 	}

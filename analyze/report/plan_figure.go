@@ -13,20 +13,77 @@ import (
 	"moontide/replay/bench"
 )
 
-// PNG draws throughput per engine against TTFT and TPOT, with the deployments on the
-// Pareto front: no other has more throughput per engine and a lower latency.
-func (p Plan) PNG(w io.Writer) error { return figure.WritePNG(w, p.sheet(), figure.Options{}) }
+// PNG draws throughput per engine against TTFT and TPOT, with the Pareto front or, after a
+// search for a load, a line for each deployment.
+func (p Plan) PNG(w io.Writer) error {
+	return figure.WritePNG(w, p.sheet(), figure.Options{Width: 1000, PlotHeight: 280})
+}
 
 func (p Plan) sheet() figure.Sheet {
+	what := "the line joins the deployments that no other beats in both"
+	if p.searchesLoads() {
+		what = "dots are labelled with the load"
+	}
 	return figure.Sheet{
 		Title: "Throughput per engine against latency",
-		Note:  doc.Clean(fmt.Sprintf("%s, %s, simulated; the line joins the deployments that no other beats in both", p.Trace, doc.Count(p.Requests, "request"))),
+		Note:  doc.Clean(fmt.Sprintf("%s, %s, simulated; %s", p.Trace, doc.Count(p.Requests, "request"), what)),
 		Rows:  []figure.Row{{Figures: p.figures()}},
 	}
 }
 
-func (p Plan) figures() []figure.Figure {
-	return []figure.Figure{p.figure(run.TTFT), p.figure(run.TPOT)}
+// searchesLoads reports whether the predictions have different loads.
+func (p Plan) searchesLoads() bool { return p.varies(bench.Speedup) || p.varies(bench.Concurrency) }
+
+func (p Plan) figures() (all []figure.Figure) {
+	for _, l := range []run.Latency{run.TTFT, run.TPOT} {
+		m := p.latencyMetric(l)
+		f := figure.Figure{
+			Title: m.Label, X: figure.Axis{Label: m.Label, Quantity: figure.Duration},
+			Y: figure.Axis{Label: "Throughput per engine", Unit: "tok/s"},
+		}
+		points := p.points(m)
+		if p.searchesLoads() {
+			f.Series = loadCurves(points)
+		} else {
+			f.Series = p.fronts(points)
+		}
+		p.setRange(&f, m, points)
+		all = append(all, f)
+	}
+	return all
+}
+
+// beyondLimit is where the figure ends if there are deployments beyond: a multiple of the
+// limit.
+const beyondLimit = 3
+
+// setRange marks the limits of gates and sets the range of latencies. Overloaded
+// deployments would crowd the others into a corner.
+func (p Plan) setRange(f *figure.Figure, m run.Metric, points []planPoint) {
+	most, end := 0.0, 0.0
+	for _, at := range points {
+		most = max(most, at.latency)
+	}
+	for _, g := range p.Gates {
+		if limit := g.Limit / 1000; g.Metric.Key == m.Key {
+			f.Marks = append(f.Marks, figure.Mark{Label: "limit " + doc.Duration(g.Limit), At: limit, Dashed: true})
+			end = max(end, beyondLimit*limit)
+		}
+	}
+	beyond := 0
+	for _, at := range points {
+		if at.latency > end {
+			beyond++
+		}
+	}
+	if beyond > 0 && beyond < len(points) && end > 0 {
+		f.X.Max, most = &end, end
+		f.Note = fmt.Sprintf("%s beyond %s", doc.Count(beyond, "point"), doc.Duration(1000*end))
+	}
+	if n := len(points); n > 0 {
+		least := slices.MinFunc(points, func(a, b planPoint) int { return cmp.Compare(a.latency, b.latency) }).latency
+		f.X.Log = least > 0 && most > 20*least
+	}
 }
 
 // latencyMetric returns the metric that stands for a latency: that of the first gate on
@@ -43,20 +100,29 @@ func (p Plan) latencyMetric(l run.Latency) run.Metric {
 // planPoint is a deployment in the figure.
 type planPoint struct {
 	of         *bench.Prediction
+	number     int     // among the predictions, which are in order of load
 	latency    float64 // in seconds
 	throughput float64 // per engine
 	onFront    bool
 }
 
+func (at planPoint) addTo(s *figure.Series, label string) {
+	s.X, s.Y = append(s.X, at.latency), append(s.Y, at.throughput)
+	s.Labels = append(s.Labels, doc.Clean(label))
+}
+
+// frontStep is by how much a deployment on the front has more throughput per engine than
+// those with a lower latency. Less would be an accident of when the last request ends.
+const frontStep = 0.005
+
 // points returns the deployments with a latency and a throughput, by latency, and
-// whether no other one has at least as much throughput per engine with no higher
-// latency.
+// whether they are on the Pareto front.
 func (p Plan) points(m run.Metric) (all []planPoint) {
 	for i := range p.Predictions {
 		r := &p.Predictions[i]
 		latency, throughput := p.value(&r.Forecast, m.Key), r.PerEngine(p.value(&r.Forecast, planThroughput))
 		if latency.Set && throughput.Set && r.Verdict.Level != run.Invalid {
-			all = append(all, planPoint{of: r, latency: latency.Value / 1000, throughput: throughput.Value})
+			all = append(all, planPoint{of: r, number: i, latency: latency.Value / 1000, throughput: throughput.Value})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b planPoint) int {
@@ -64,55 +130,53 @@ func (p Plan) points(m run.Metric) (all []planPoint) {
 	})
 	best := 0.0
 	for i := range all {
-		if all[i].throughput > best {
+		if all[i].throughput > best*(1+frontStep) {
 			all[i].onFront, best = true, all[i].throughput
 		}
 	}
 	return all
 }
 
-// figure draws the front, and below it the other deployments by variant.
-func (p Plan) figure(l run.Latency) figure.Figure {
-	m := p.latencyMetric(l)
-	f := figure.Figure{
-		Title: m.Label, X: figure.Axis{Label: m.Label, Quantity: figure.Duration},
-		Y: figure.Axis{Label: "Throughput per engine", Unit: "tok/s"},
-	}
-	points := p.points(m)
+// fronts returns the Pareto front, and the other deployments by variant.
+func (p Plan) fronts(points []planPoint) []figure.Series {
 	front := figure.Series{Name: "Pareto front", Kind: figure.Line}
 	others := map[string]*figure.Series{}
 	for _, at := range points {
 		to := &front
 		if !at.onFront {
-			name := cmp.Or(p.family(at.of), "other deployments")
+			name := p.family(at.of)
 			if others[name] == nil {
-				others[name] = &figure.Series{Name: doc.Clean(name), Kind: figure.Points}
+				others[name] = &figure.Series{Name: doc.Clean(cmp.Or(name, "other deployments")), Kind: figure.Points, TipsOnly: true}
 			}
 			to = others[name]
 		}
-		to.X, to.Y = append(to.X, at.latency), append(to.Y, at.throughput)
-		to.Labels = append(to.Labels, doc.Clean(labelOf(at.of)))
+		at.addTo(to, PredictionName(at.of))
 	}
-	f.Series = append(f.Series, front)
+	all := []figure.Series{front}
 	for _, r := range p.Predictions { // in order
-		name := cmp.Or(p.family(&r), "other deployments")
+		name := p.family(&r)
 		if s := others[name]; s != nil {
-			f.Series = append(f.Series, *s)
+			all = append(all, *s)
 			delete(others, name)
 		}
 	}
-	for _, g := range p.Gates {
-		if g.Metric.Key == m.Key {
-			f.Marks = append(f.Marks, figure.Mark{Label: "limit " + doc.Duration(g.Limit), At: g.Limit / 1000, Dashed: true})
+	return all
+}
+
+// loadCurves returns a line for each deployment, from the lowest load to the highest.
+func loadCurves(points []planPoint) (all []figure.Series) {
+	byLoad := slices.Clone(points)
+	slices.SortStableFunc(byLoad, func(a, b planPoint) int { return cmp.Compare(a.number, b.number) })
+	for _, at := range byLoad {
+		name := doc.Clean(at.of.Name())
+		i := slices.IndexFunc(all, func(s figure.Series) bool { return s.Name == name })
+		if i < 0 {
+			i = len(all)
+			all = append(all, figure.Series{Name: name, Kind: figure.Line})
 		}
+		at.addTo(&all[i], bench.FormatLevel(at.of.Load.Level))
 	}
-	if n := len(points); n > 0 {
-		// On a linear axis, widely spread latencies would crowd the small ones into a corner.
-		if f.X.Log = points[0].latency > 0 && points[n-1].latency > 20*points[0].latency; !f.X.Log {
-			f.X.Min = new(float64)
-		}
-	}
-	return f
+	return all
 }
 
 // family names the deployments that differ in their number of engines only, "" if all
@@ -132,19 +196,21 @@ func (p Plan) family(r *bench.Prediction) string {
 	return strings.Join(words, ", ")
 }
 
-// addFront names the deployments on the fronts, and draws them.
-func (p Plan) addFront(d *doc.Document) {
+// addFigures adds the figures, and names the deployments on the fronts.
+func (p Plan) addFigures(d *doc.Document) {
 	if len(p.Predictions) < 2 {
 		return
 	}
-	s := d.Section("Pareto front")
-	s.Text("No other deployment has more throughput per engine with a lower latency:")
-	t := doc.Table{Columns: []string{"Latency", "Deployments"}, Left: doc.AllLeft}
-	for _, l := range []run.Latency{run.TTFT, run.TPOT} {
-		m := p.latencyMetric(l)
-		t.Add(m.Label, strings.Join(p.front(m), "; "))
+	s := d.Section("Throughput per engine against latency")
+	if !p.searchesLoads() {
+		s.Text("Deployments on the Pareto front: no other has as much throughput per engine with a lower latency.")
+		t := doc.Table{Columns: []string{"Latency", "Pareto front"}, Left: doc.AllLeft}
+		for _, l := range []run.Latency{run.TTFT, run.TPOT} {
+			m := p.latencyMetric(l)
+			t.Add(m.Label, strings.Join(p.front(m), "; "))
+		}
+		s.Table(t)
 	}
-	s.Table(t)
 	for _, f := range p.figures() {
 		s.Figure(f)
 	}
@@ -154,7 +220,7 @@ func (p Plan) addFront(d *doc.Document) {
 func (p Plan) front(m run.Metric) (names []string) {
 	for _, at := range p.points(m) {
 		if at.onFront {
-			names = append(names, labelOf(at.of))
+			names = append(names, PredictionName(at.of))
 		}
 	}
 	return names

@@ -17,7 +17,7 @@ type PlanJSON struct {
 	Deployments []PlanDeploymentJSON `json:"deployments"`
 	Answers     []PlanAnswerJSON     `json:"answers"` // of searches, whose trials are the deployments; null without
 	// Front holds the names of the deployments on the Pareto front of throughput per
-	// engine and a latency, by the metric of the latency.
+	// engine and a latency, by the metric of the latency; empty after a search for a load.
 	Front map[string][]string `json:"front"`
 	Notes []string            `json:"notes"` // and warnings
 }
@@ -42,6 +42,7 @@ type PlanDeploymentJSON struct {
 	Verdict             string              `json:"verdict"`
 	Gates               []PlanGateJSON      `json:"gates"`       // null without objectives
 	Met                 bool                `json:"met"`         // all objectives, and the verdict is not INVALID
+	Warnings            []string            `json:"warnings"`    // null without
 	Uncertainty         *PlanIntervalsJSON  `json:"uncertainty"` // null if nothing is known about it
 }
 
@@ -84,11 +85,7 @@ type PlanAnswerJSON struct {
 func (p Plan) JSON(w io.Writer) error {
 	j := PlanJSON{Trace: p.Trace, Requests: p.Requests, Deployments: []PlanDeploymentJSON{}, Front: map[string][]string{}, Notes: []string{}}
 	for _, g := range p.Gates {
-		text := g.Condition.String()
-		if g.Forbidden {
-			text = "not " + text
-		}
-		j.Objectives = append(j.Objectives, text)
+		j.Objectives = append(j.Objectives, objective(g))
 	}
 	for i := range p.Predictions {
 		j.Deployments = append(j.Deployments, p.deploymentJSON(&p.Predictions[i]))
@@ -97,6 +94,9 @@ func (p Plan) JSON(w io.Writer) error {
 		j.Answers = append(j.Answers, p.answerJSON(&p.Found[i]))
 	}
 	for _, l := range []run.Latency{run.TTFT, run.TPOT} {
+		if p.searchesLoads() {
+			break
+		}
 		m := p.latencyMetric(l)
 		j.Front[m.Key] = append([]string{}, p.front(m)...)
 	}
@@ -115,9 +115,9 @@ func pointer(v trace.Opt[float64]) *float64 {
 
 func (p Plan) deploymentJSON(r *bench.Prediction) PlanDeploymentJSON {
 	j := PlanDeploymentJSON{
-		Deployment: labelOf(r), Engines: r.Total(), PrefillEngines: r.Prefill, DecodeEngines: r.Decode, Routing: string(r.Routing), Variant: r.Variant,
+		Deployment: PredictionName(r), Engines: r.Total(), PrefillEngines: r.Prefill, DecodeEngines: r.Decode, Routing: string(r.Routing), Variant: r.Variant,
 		OfferedRate: pointer(r.OfferedRate), ThroughputPerEngine: pointer(r.PerEngine(p.value(&r.Forecast, planThroughput))), MeanQueueMS: pointer(r.MeanQueue()),
-		Completed: r.Completed, Failed: r.Failed, Verdict: r.Verdict.Level.String(), Met: r.Met, Metrics: map[string]*float64{},
+		Completed: r.Completed, Failed: r.Failed, Verdict: r.Verdict.Level.String(), Met: r.Met, Warnings: r.Warnings, Metrics: map[string]*float64{},
 	}
 	switch r.Load.Axis {
 	case bench.Speedup:
@@ -146,7 +146,7 @@ func (p Plan) answerJSON(f *bench.Found) PlanAnswerJSON {
 	level := func(a search.Answer) *float64 { return pointer(trace.Opt[float64]{Value: a.Level, Set: a.Found}) }
 	j := PlanAnswerJSON{
 		Deployment: p.nameOf(f), Varied: string(f.Axis), Level: level(a), Missed: pointer(trace.Opt[float64]{Value: a.Missed, Set: a.Limited}),
-		Exceptions: a.Exceptions, Complete: a.Complete, Trials: a.Trials, Text: p.answer(f) + p.within(f) + ". " + p.limit(f),
+		Exceptions: a.Exceptions, Complete: a.Complete, Trials: a.Trials, Text: p.sentence(f),
 	}
 	if at := f.AtAnswer(); at != nil {
 		j.Rate = pointer(at.OfferedRate)

@@ -225,6 +225,8 @@ func checkValue(f cli.Flag, name, value string) (string, error) {
 		if _, err := strconv.ParseUint(value, 0, 64); err != nil {
 			return "", fmt.Errorf("--%s %q is not a whole number from 0 to %d", name, value, uint64(math.MaxUint64))
 		}
+	case *countsFlag:
+		return f.check(value)
 	case *cli.Float64Flag:
 		x, err := strconv.ParseFloat(value, 64)
 		if err != nil {

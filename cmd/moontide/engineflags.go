@@ -95,27 +95,47 @@ func parameterFlag(p engine.Parameter) cli.Flag {
 // deploymentOf returns the deployment that the flags describe, and the engine file, nil
 // without --engine.
 func deploymentOf(c *cli.Context) (d engine.Deployment, file *enginefile.File, err error) {
-	d = engine.Default()
-	if path := c.String(engineFlag); c.IsSet(engineFlag) {
-		if file, err = enginefile.Read(path); err != nil {
-			return d, nil, err
-		}
-		d = file.Deployment()
-	}
-	if d, err = override(c, d, file); err != nil {
+	if file, err = engineFileOf(c); err != nil {
 		return d, nil, err
+	}
+	d, err = deploymentFrom(c, file, baseOf(file))
+	return d, file, err
+}
+
+// engineFileOf reads the engine file, nil without --engine.
+func engineFileOf(c *cli.Context) (*enginefile.File, error) {
+	if !c.IsSet(engineFlag) {
+		return nil, nil
+	}
+	return enginefile.Read(c.String(engineFlag))
+}
+
+// baseOf returns the deployment that flags override.
+func baseOf(file *enginefile.File) engine.Deployment {
+	if file == nil {
+		return engine.Default()
+	}
+	return file.Deployment()
+}
+
+// deploymentFrom returns a deployment, which is of file unless that is nil, with the flags
+// that are set.
+func deploymentFrom(c *cli.Context, file *enginefile.File, base engine.Deployment) (engine.Deployment, error) {
+	d, err := override(c, base, file)
+	if err != nil {
+		return d, err
 	}
 	d.Seed = c.Uint64("seed")
 	switch {
 	case (d.Prefill > 0) != (d.Decode > 0):
-		return d, nil, misused("%s: --prefill-engines and --decode-engines go together", c.Command.Name)
+		return d, misused("%s: --prefill-engines and --decode-engines go together", c.Command.Name)
 	case d.Disaggregated():
 		d.Engines = 0
 	}
 	if err := d.Validate(); err != nil {
-		return d, nil, misused("%s: %w", c.Command.Name, err)
+		return d, misused("%s: %w", c.Command.Name, err)
 	}
-	return d, file, nil
+	return d, nil
 }
 
 // override returns d with the flags that are set.

@@ -119,25 +119,17 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 	if err != nil {
 		return err
 	}
-	if cfg.Pacing, err = pacingOf(c); err != nil {
-		return err
-	}
-	if cfg.Trace.Format, err = formatOptions(c); err != nil {
-		return err
-	}
-	cfg.Trace.BlockSize = c.Int(blockSizeFlag.Name)
-	files, remove, err := spoolTraces(std, path)
+	remove, err := setTrace(c, std, path, &cfg)
 	if err != nil {
 		return err
 	}
 	defer remove()
-	cfg.Trace.Path, cfg.Trace.Name = files[0], traceName(path)
 	if cfg.Dir == "" {
 		cfg.Dir = bench.NewFolder("runs", baseName(path))
 	}
 	result, err := bench.Run(stop.now, cfg)
 	if result == nil {
-		return runError(c, ofCopy(err, files[0], path))
+		return runError(c, ofCopy(err, cfg.Trace.Path, path))
 	}
 	if errors.Is(err, bench.ErrStopped) && !cfg.Virtual && path != "-" {
 		err = fmt.Errorf("%w; to continue: moontide replay %s --resume %s", err, path, cfg.Dir)
@@ -146,6 +138,23 @@ func runTrace(c *cli.Context, std streams, stop stop, path string, cfg bench.Con
 		return err
 	}
 	return outcomeOf(report.Runs{reported(result, view)})
+}
+
+// setTrace sets the trace of a run and its pacing. The caller calls remove after the run.
+func setTrace(c *cli.Context, std streams, path string, cfg *bench.Config) (remove func(), err error) {
+	if cfg.Pacing, err = pacingOf(c); err != nil {
+		return nil, err
+	}
+	if cfg.Trace.Format, err = formatOptions(c); err != nil {
+		return nil, err
+	}
+	cfg.Trace.BlockSize = c.Int(blockSizeFlag.Name)
+	files, remove, err := spoolTraces(std, path)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Trace.Path, cfg.Trace.Name = files[0], traceName(path)
+	return remove, nil
 }
 
 // runError phrases the error of a run that did not start in terms of the

@@ -5,7 +5,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/cmd/moontide/clidoc"
 	"moontide/replay/bench"
+)
+
+// Flags of simulate only.
+const (
+	findWhatFlag = "find"
+	drawsFlag    = "draws"
 )
 
 func simulateCommand(std streams, stop stop) *cli.Command {
@@ -13,8 +20,15 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 		Name:  "simulate",
 		Usage: "replay a trace against simulated engines in virtual time: an hour takes a second",
 		Description: "The engines are those of moontide serve; the defaults approximate Llama 3.1 8B in FP8 on one\n" +
-			"H100. The run folder has the same files as that of a replay, so every report works on it.\n\n" + gateHelp,
-		Flags: append(slices.Concat(recordedTraceFlags(), runFlags(), engineFlags()),
+			"H100. The run folder has the same files as that of a replay, so every report works on it.\n\n" +
+			"Engine flags for whole numbers accept lists and ranges, such as 1,2,4 or 1..16 or 4..16..4, and\n" +
+			"--routing a list of policies. All combinations are simulated, and a table shows what each\n" +
+			"deployment would do; --engines may be given together with --prefill-engines and\n" +
+			"--decode-engines. --find searches for the fewest engines, or the highest rate or concurrency,\n" +
+			"with which each deployment meets --slo. No run folder is written without --out. With a fitted\n" +
+			"--engine FILE, intervals show how uncertain the answers are. The exit status is 4 if no\n" +
+			"deployment meets the objectives.\n\n" + gateHelp,
+		Flags: append(slices.Concat(recordedTraceFlags(), runFlags(), listedEngineFlags(), planFlags()),
 			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "random seed for generated arrivals and the random router"},
 			tokenizerFlag(inTraceInput),
 		),
@@ -22,10 +36,34 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 	}
 }
 
+// planFlags returns the flags for several deployments.
+func planFlags() []cli.Flag {
+	return []cli.Flag{
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: findWhatFlag, Category: inGates, Usage: "find the `QUANTITY` that just meets --slo: %s"},
+			Choices: clidoc.OneOf(findEngines, findRate, findConcurrency).Noted(findEngines, "the fewest").
+				Noted(findRate, "the highest, by scaling the arrivals").Noted(findConcurrency, "the highest, in a closed loop"),
+		},
+		&cli.IntFlag{Name: drawsFlag, Category: inEngine, Value: 20, Usage: "number of engines drawn from the intervals of a fitted --engine FILE, to show how uncertain predictions for several deployments are; 0 shows no intervals"},
+		&cli.BoolFlag{Name: "json", Category: inOutput, Usage: "print JSON, for several deployments"},
+		&cli.BoolFlag{Name: "csv", Category: inOutput, Usage: "print CSV, one line per deployment"},
+		&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print Markdown tables, for several deployments"},
+		&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the plan of several deployments with figures to `FILE`, a self-contained page"},
+		&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot throughput per engine against TTFT and TPOT of several deployments to `FILE`"},
+	}
+}
+
 func simulateTrace(c *cli.Context, std streams, stop stop) error {
 	path, err := one(c, "TRACE")
 	if err != nil {
 		return err
+	}
+	if isPlan(c) {
+		return planTrace(c, std, stop, path)
+	}
+	if name := firstGiven(c, planFlags()); name != "" {
+		return misused("simulate: --%s is for several deployments, such as --engines 1..8, or --find: "+
+			"the report of a single run is in its folder, and moontide report shows it in other forms", name)
 	}
 	cfg, err := virtualConfig(c, std, stop)
 	if err != nil {
@@ -36,9 +74,15 @@ func simulateTrace(c *cli.Context, std streams, stop stop) error {
 
 // virtualConfig parses the flags of a run in virtual time.
 func virtualConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config, err error) {
+	cfg = virtualRunConfig(c, std, stop)
+	cfg.Engines, cfg.EngineFile, err = deploymentOf(c)
+	return cfg, err
+}
+
+// virtualRunConfig is virtualConfig without the engines.
+func virtualRunConfig(c *cli.Context, std streams, stop stop) (cfg bench.Config) {
 	cfg = runConfig(c, std, stop)
 	cfg.Virtual = true
 	setAnswers(c, &cfg.Client)
-	cfg.Engines, cfg.EngineFile, err = deploymentOf(c)
-	return cfg, err
+	return cfg
 }

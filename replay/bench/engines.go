@@ -36,28 +36,52 @@ func (l *lengths) add(r trace.Request) {
 	l.output.Add(int64(r.OutputLength))
 }
 
+// fitted returns the range of the lengths, from the 1st to the 99th percentile.
+func (l *lengths) fitted() enginefile.Range {
+	of := func(b *stats.SampleBuilder) enginefile.Interval {
+		s := b.Sample(1)
+		return enginefile.Interval{Low: int(s.Quantile(0.01)), High: int(s.Quantile(0.99))}
+	}
+	return enginefile.Range{ISL: of(&l.input), OSL: of(&l.output)}
+}
+
+// setRunning sets the sequences that run on an engine if a number of requests is in
+// flight.
+func setRunning(load *enginefile.Range, d engine.Deployment, inFlight int) {
+	engines := max(d.Engines, d.Decode, 1)
+	perEngine := (inFlight + engines - 1) / engines
+	if limit := d.Engine.MaxSeqs; limit > 0 {
+		perEngine = min(perEngine, limit)
+	}
+	load.Running = enginefile.Interval{Low: perEngine, High: perEngine}
+}
+
 // outside warns about a load outside the fitted range of the engine file: the p99 of
 // the lengths, and the requests in flight, 0 if unknown.
 func (c *Config) outside(in *input, inFlight int) []string {
 	if c.EngineFile == nil || in.lengths == nil {
 		return nil
 	}
-	of := func(b *stats.SampleBuilder) enginefile.Interval {
-		s := b.Sample(1)
-		return enginefile.Interval{Low: int(s.Quantile(0.01)), High: int(s.Quantile(0.99))}
-	}
-	load := enginefile.Range{ISL: of(&in.lengths.input), OSL: of(&in.lengths.output)}
-	d := c.engines()
+	load := in.lengths.fitted()
 	if n := inFlight; n > 0 {
 		load.Concurrency = enginefile.Interval{Low: n, High: n}
-		perEngine := (n + max(d.Engines, d.Decode, 1) - 1) / max(d.Engines, d.Decode, 1)
-		load.Running = enginefile.Interval{Low: perEngine, High: perEngine}
+		setRunning(&load, c.engines(), n)
 	}
-	warnings := c.EngineFile.Outside(load)
-	if warnings == nil {
+	text := outsideText(c.EngineFile, load)
+	if text == "" {
 		return nil
 	}
-	text := fmt.Sprintf("warning: outside the range that %s was fitted to: %s", c.EngineFile.Name, strings.Join(warnings, "; "))
+	text = "warning: " + text
 	c.Observer.message("%s", text)
 	return []string{text}
+}
+
+// outsideText says how far a load is outside the fitted range of an engine file, "" if it
+// is not.
+func outsideText(file *enginefile.File, load enginefile.Range) string {
+	warnings := file.Outside(load)
+	if warnings == nil {
+		return ""
+	}
+	return fmt.Sprintf("outside the range that %s was fitted to: %s", file.Name, strings.Join(warnings, "; "))
 }

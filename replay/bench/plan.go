@@ -12,6 +12,7 @@ import (
 	"moontide/analyze/run"
 	"moontide/replay/runfile"
 	"moontide/replay/sim/engine"
+	"moontide/replay/sim/enginefile"
 	"moontide/trace"
 )
 
@@ -106,6 +107,8 @@ type Planner struct {
 	in     *input // of rows in memory
 	base   *workload
 	coarse bool // without the times of tokens
+	// lengths is the range of the trace's, 0 without an engine file.
+	lengths enginefile.Range
 }
 
 // Notes returns remarks on the trace for a report.
@@ -136,6 +139,9 @@ func NewPlanner(ctx context.Context, cfg PlanConfig) (*Planner, error) {
 	}
 	p.base = &workload{cfg: &p.cfg.Run, in: p.in}
 	p.coarse = !cfg.needsTokenTimes()
+	if in.lengths != nil {
+		p.lengths = in.lengths.fitted()
+	}
 	return p, nil
 }
 
@@ -169,12 +175,38 @@ func (p *Planner) predict(ctx context.Context, c Candidate, w *workload) (Predic
 	if result.Forecast, err = p.simulate(ctx, c.Deployment, w); err != nil {
 		return result, err
 	}
+	result.Warnings = p.outside(&result)
 	for i, drawn := range c.Draws {
 		if result.Drawn[i], err = p.simulate(ctx, drawn, w); err != nil {
 			return result, err
 		}
 	}
 	return result, nil
+}
+
+// outside warns about a load that the engines were not fitted to, if there is a file of
+// them.
+func (p *Planner) outside(r *Prediction) (warnings []string) {
+	file := p.cfg.Run.EngineFile
+	if file == nil {
+		return nil
+	}
+	running := enginefile.Range{}
+	setRunning(&running, r.Deployment, r.PeakConcurrency)
+	for _, load := range []enginefile.Range{p.lengths, running} {
+		if text := outsideText(file, load); text != "" {
+			warnings = append(warnings, text)
+		}
+	}
+	return warnings
+}
+
+// RunConfig returns the configuration of a run of a prediction.
+func (p *Planner) RunConfig(r *Prediction) Config {
+	cfg := p.cfg.Run
+	cfg.Engines = r.Deployment
+	r.Load.apply(&cfg, &cfg.Pacing)
+	return cfg
 }
 
 // inParallel calls f with 0 to n-1 until a call fails or ctx ends.

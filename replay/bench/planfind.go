@@ -24,7 +24,7 @@ const (
 type FindConfig struct {
 	Axis Axis // Engines, Speedup or Concurrency
 	// Low and High limit the levels. 0 means 1 and [engine.MaxEngines] engines, a speedup
-	// of 1/1024 and 1024, and a concurrency of 1 and of all requests of the trace.
+	// of 0.001 and 1000, and a concurrency of 1 and of all requests of the trace.
 	Low, High float64
 }
 
@@ -100,7 +100,7 @@ func (p *Planner) Find(ctx context.Context, cfg FindConfig, candidates []Candida
 	err = p.inParallel(ctx, len(candidates), func(ctx context.Context, i int) (err error) {
 		c := candidates[i]
 		found[i] = Found{Candidate: c, Axis: cfg.Axis}
-		found[i].Answer, found[i].Trials, err = p.find(ctx, s, cfg.Axis, c.Deployment)
+		found[i].Answer, found[i].Trials, err = p.find(ctx, s, cfg.Axis, Candidate{Deployment: c.Deployment, Variant: c.Variant})
 		return err
 	})
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *Planner) findDrawn(ctx context.Context, s search.Config, found []Found)
 		if near.Start = f.Answer.Level; !f.Answer.Found {
 			near.Start = f.Answer.Missed
 		}
-		f.Drawn[k], _, err = p.find(ctx, near, f.Axis, f.Draws[k])
+		f.Drawn[k], _, err = p.find(ctx, near, f.Axis, Candidate{Deployment: f.Draws[k]})
 		return err
 	})
 }
@@ -142,7 +142,7 @@ func (p *Planner) search(cfg FindConfig) (s search.Config, err error) {
 		if p.in.plan.DurationMS <= 0 && p.in.plan.Turns == 0 {
 			return s, ErrNoRate
 		}
-		low, high, s.Start = 1.0/1024, 1024, 1
+		low, high, s.Start = 0.001, 1000, 1
 	default:
 		return s, fmt.Errorf("cannot find %q", cfg.Axis)
 	}
@@ -159,11 +159,11 @@ func (p *Planner) search(cfg FindConfig) (s search.Config, err error) {
 }
 
 // find searches with one deployment.
-func (p *Planner) find(ctx context.Context, s search.Config, a Axis, d engine.Deployment) (search.Answer, []Prediction, error) {
+func (p *Planner) find(ctx context.Context, s search.Config, a Axis, c Candidate) (search.Answer, []Prediction, error) {
 	var trials []search.Trial
 	var predictions []Prediction
 	for level, ok := s.Next(trials); ok; level, ok = s.Next(trials) {
-		c, load := Candidate{Deployment: d}, PlanLoad{a, level}
+		load := PlanLoad{a, level}
 		if a == Engines {
 			c.Engines, load = int(level), PlanLoad{}
 		}

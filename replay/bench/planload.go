@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,20 @@ func (l PlanLoad) String() string {
 		return ""
 	}
 	return fmt.Sprintf("%s %s", l.Axis, FormatLevel(l.Level))
+}
+
+// apply sets the load in a configuration and a pacing.
+func (l PlanLoad) apply(cfg *Config, p *trace.Pacing) (known bool) {
+	switch l.Axis {
+	case Speedup:
+		p.Speedup = cmp.Or(p.Speedup, 1) * l.Level
+	case Concurrency:
+		cfg.Closed, cfg.MaxConcurrency = true, int(l.Level)
+		p.Closed, p.Arrivals, p.Ramp, p.SpreadGrid = true, nil, 0, false
+	default:
+		return l.Axis == ""
+	}
+	return true
 }
 
 // workload is a trace at a load, prepared for simulations.
@@ -95,16 +110,11 @@ func (in *input) inMemory() (*input, error) {
 
 // at returns the workload at a load.
 func (p *Planner) at(ctx context.Context, l PlanLoad) (*workload, error) {
-	cfg, in := p.cfg.Run, *p.in
-	switch l.Axis {
-	case "":
+	if l.Axis == "" {
 		return p.base, nil
-	case Speedup:
-		in.pacing.Speedup = in.speedup() * l.Level
-	case Concurrency:
-		cfg.Closed, cfg.MaxConcurrency = true, int(l.Level)
-		in.pacing.Closed, in.pacing.Arrivals, in.pacing.Ramp = true, nil, 0
-	default:
+	}
+	cfg, in := p.cfg.Run, *p.in
+	if !l.apply(&cfg, &in.pacing) {
 		return nil, fmt.Errorf("unknown load %q", l.Axis)
 	}
 	if err := in.pacing.Check(); err != nil {

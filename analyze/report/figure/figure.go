@@ -88,6 +88,8 @@ type Series struct {
 	// Labels names points of a Line or of Points; without space, only in the
 	// tooltip.
 	Labels []string
+	// TipsOnly shows labels only in tooltips, to leave the space to other series.
+	TipsOnly bool
 }
 
 // A Mark is a labelled line across the plot: vertical on x or, with OnY, horizontal.

@@ -43,7 +43,7 @@ func (p *panel) drawPointLabels(on surface) {
 	}
 	for _, s := range dotted {
 		for i := range s.points() {
-			if at, ok := p.place(s.X[i], s.Y[i]); ok && p.frame.holds(at) && s.label(i) != "" {
+			if at, ok := p.place(s.X[i], s.Y[i]); ok && p.frame.holds(at) && s.label(i) != "" && !s.TipsOnly {
 				p.drawPointLabel(on, at, s.label(i), &around)
 			}
 		}
