@@ -59,6 +59,7 @@ func (p Plan) Document() *doc.Document {
 	if len(p.Found) > 0 {
 		p.addAnswers(d.Section("Answer"))
 	}
+	p.addFigures(d)
 	switch {
 	case len(p.Found) > 1:
 		d.Section("At the answers and next to them").Table(p.table(p.atAnswers()))
@@ -69,7 +70,6 @@ func (p Plan) Document() *doc.Document {
 		d.Section("Deployments").Table(p.table(p.Predictions))
 	}
 	p.addUncertainty(d)
-	p.addFigures(d)
 	p.addNotes(d)
 	d.Gates = p.gates()
 	d.Data = p.data()

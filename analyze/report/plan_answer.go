@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -20,20 +19,25 @@ func (p Plan) addAnswers(s *doc.Section) {
 		s.Text(p.sentence(f))
 		return
 	}
-	t := doc.Table{Columns: []string{"Deployment", "Answer", "Limit"}, Left: doc.AllLeft}
+	t := doc.Table{Columns: []string{"Deployment", "Answer", "Limited by"}, Left: doc.AllLeft}
 	drawn := slices.ContainsFunc(p.Found, func(f bench.Found) bool { return len(f.Drawn) > 0 })
 	if drawn {
-		t.Columns = slices.Insert(t.Columns, 2, "Within the fit's uncertainty")
+		t.Columns = slices.Insert(t.Columns, 2, "Uncertainty")
 	}
 	for i := range p.Found {
 		f := &p.Found[i]
-		cells := []string{p.nameOf(f), p.answer(f), strings.TrimSpace(p.limit(f) + " " + p.exceptions(f))}
+		cells := []string{p.nameOf(f), p.answer(f), cmp.Or(strings.Join(shortfalls(f, false), ", "), doc.Absent)}
 		if drawn {
 			cells = slices.Insert(cells, 2, answerRange(f))
 		}
 		t.Add(cells...)
 	}
 	s.Table(t)
+	for i := range p.Found {
+		if text := p.exceptions(&p.Found[i]); text != "" {
+			s.Warn(p.nameOf(&p.Found[i]) + ": " + text)
+		}
+	}
 }
 
 // sentence answers in words: "5 engines meet the objectives (4 to 6 within the fit's
@@ -100,6 +104,9 @@ func (p Plan) within(f *bench.Found) string {
 
 // answerRange returns the range of the answers over the draws.
 func answerRange(f *bench.Found) string {
+	if len(f.Drawn) == 0 {
+		return doc.Absent
+	}
 	low, high := f.Range(lowShare, highShare)
 	text := func(a search.Answer) string {
 		switch {
@@ -121,35 +128,39 @@ func answerRange(f *bench.Found) string {
 
 // limit says what does not meet the objectives any more, and why.
 func (p Plan) limit(f *bench.Found) string {
-	at := f.At(f.Answer.Missed)
-	if !f.Answer.Limited || at == nil {
+	if f.AtLimit() == nil {
 		return ""
 	}
-	var reasons []string
-	for _, j := range run.Failed(at.Judgements) {
-		reasons = append(reasons, shortfall(j))
-	}
-	if len(reasons) == 0 {
-		reasons = at.Verdict.Reasons()
-	}
-	return upperFirst(amountOf(f, f.Answer.Missed)) + ": " + strings.Join(reasons, ", ") + "."
+	return upperFirst(amountOf(f, f.Answer.Missed)) + ": " + strings.Join(shortfalls(f, true), ", ") + "."
 }
 
-// shortfall says what a failed gate measured: "p99 TTFT 2.3 s (p99_ttft_ms<2000)".
-func shortfall(j run.Judgement) string {
-	if !j.Value.Set || math.IsInf(j.Value.Value, 0) {
-		return j.String()
+// shortfalls says what the prediction next to the answer does not meet: "p99 TTFT 2.3 s"
+// or, with conditions, "p99 TTFT 2.3 s (p99_ttft_ms<2000)".
+func shortfalls(f *bench.Found, conditions bool) (texts []string) {
+	at := f.AtLimit()
+	if at == nil {
+		return nil
 	}
-	m := j.Gate.Metric
-	text := fmt.Sprintf("%s %s", lowerFirst(m.Label), planCell(m, j.Value))
-	if unit := string(m.Unit); m.Unit != run.Milliseconds && m.Unit != run.Seconds && m.Unit != run.Share && unit != "" {
-		text += " " + unit
+	for _, j := range run.Failed(at.Judgements) {
+		m, text := j.Gate.Metric, j.Gate.Condition.String()
+		if j.Value.Set && !math.IsInf(j.Value.Value, 0) {
+			text = lowerFirst(m.Label) + " " + planCell(m, j.Value)
+			if m.Unit == run.RequestsPerSecond || m.Unit == run.TokensPerSecond {
+				text += " " + string(m.Unit)
+			}
+			if conditions {
+				text += " (" + objective(j.Gate) + ")"
+			}
+		}
+		if j.Remark != "" {
+			text += ", " + j.Remark
+		}
+		texts = append(texts, text)
 	}
-	text += " (" + objective(j.Gate) + ")"
-	if j.Remark != "" {
-		text += ", " + j.Remark
+	if len(texts) == 0 {
+		texts = at.Verdict.Reasons()
 	}
-	return text
+	return texts
 }
 
 // objective returns the condition of a gate, after "not" if it must not hold.

@@ -23,6 +23,9 @@ type countsFlag struct{ cli.StringFlag }
 
 // check checks the numbers of a list.
 func (f *countsFlag) check(value string) (string, error) {
+	if n, err := strconv.ParseInt(value, 0, 64); err == nil {
+		return strconv.FormatInt(n, 10), checkRange(f, n)
+	}
 	counts, err := bench.ParseCounts(value, math.MaxInt32)
 	if err != nil {
 		return "", fmt.Errorf("--%s: %w", f.Name, err)
@@ -31,9 +34,6 @@ func (f *countsFlag) check(value string) (string, error) {
 		if err := checkRange(f, int64(n)); err != nil {
 			return "", err
 		}
-	}
-	if len(counts) == 1 {
-		return strconv.Itoa(counts[0]), nil
 	}
 	return value, nil
 }
@@ -46,6 +46,9 @@ func listedEngineFlags() []cli.Flag {
 		switch f := f.(type) {
 		case *cli.IntFlag:
 			counts := &countsFlag{cli.StringFlag{Name: f.Name, Aliases: f.Aliases, Category: f.Category, Usage: f.Usage}}
+			if !strings.Contains(f.Usage, "`") {
+				counts.Usage = "`N`: " + f.Usage
+			}
 			if f.Value != 0 {
 				counts.Value = strconv.Itoa(f.Value)
 			}

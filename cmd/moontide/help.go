@@ -146,8 +146,10 @@ var verbPages = map[string]clidoc.Page{
 		Examples: []string{
 			"traces/agent.jsonl --engines 4 --routing prefix",
 			"traces/agent.jsonl --prefill-engines 3 --decode-engines 1 --out runs/pd",
+			"traces/conversation.jsonl --engines 1..8 --routing round-robin,prefix --png plan.png",
+			"traces/conversation.jsonl --find engines --slo 'p90_ttft<500ms,p90_tpot<20ms'",
 		},
-		Common: []string{"limit", "speedup", "rate", maxConcurrencyFlag.Name, "engines", "routing", "seed", "out"},
+		Common: []string{"limit", "speedup", "rate", maxConcurrencyFlag.Name, "engines", "routing", "slo", "find", "seed", "out"},
 	},
 	"serve": {
 		Section: "Simulate",

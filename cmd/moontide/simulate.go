@@ -25,9 +25,9 @@ func simulateCommand(std streams, stop stop) *cli.Command {
 			"--routing a list of policies. All combinations are simulated, and a table shows what each\n" +
 			"deployment would do; --engines may be given together with --prefill-engines and\n" +
 			"--decode-engines. --find searches for the fewest engines, or the highest rate or concurrency,\n" +
-			"with which each deployment meets --slo. No run folder is written without --out. With a fitted\n" +
-			"--engine FILE, intervals show how uncertain the answers are. The exit status is 4 if no\n" +
-			"deployment meets the objectives.\n\n" + gateHelp,
+			"with which each deployment meets --slo. With --out DIR, each deployment or answer gets a run\n" +
+			"folder in DIR, else none is written. With a fitted --engine FILE, intervals show how uncertain\n" +
+			"the answers are. The exit status is 4 if no deployment meets the objectives.\n\n" + gateHelp,
 		Flags: append(slices.Concat(recordedTraceFlags(), runFlags(), listedEngineFlags(), planFlags()),
 			&cli.Uint64Flag{Name: "seed", Category: inLoad, Usage: "random seed for generated arrivals and the random router"},
 			tokenizerFlag(inTraceInput),

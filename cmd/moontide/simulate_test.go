@@ -161,7 +161,6 @@ func TestSimulateMisuse(t *testing.T) {
 		{"t.jsonl --engines 9999", 2, "--engines must be from 1 to 1024: 9999"},
 		{"t.jsonl --router best", 2, `--routing "best" is unknown: use round-robin, random, least-loaded, session or prefix`},
 		{"t.jsonl --prefill-engines 2", 2, "--prefill-engines and --decode-engines go together"},
-		{"t.jsonl --prefill-engines 2 --decode-engines 2 --engines 2", 2, "--engines and --prefill-engines, --decode-engines exclude each other"},
 		{"t.jsonl --max-num-seqs 0", 2, "--max-num-seqs must be from 1 to"},
 		{"t.jsonl --max-num-batched-tokens 100", 2, "--max-num-batched-tokens 100 is below --max-num-seqs 1024"},
 		{"t.jsonl --num-gpu-blocks 99999999999", 2, "--num-gpu-blocks must be from 1 to 2147483646: 99999999999"},

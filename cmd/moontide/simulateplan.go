@@ -230,7 +230,9 @@ func (q *planQuestion) writeRuns(c *cli.Context, std streams, stop stop, planner
 			return runError(c, err)
 		}
 	}
-	std.say("run folders are in %s", q.dir)
+	if len(runs) > 0 {
+		std.say("the run folders are in %s", q.dir)
+	}
 	return nil
 }
 
