@@ -19,7 +19,7 @@ func (p Plan) addAnswers(s *doc.Section) {
 		s.Text(p.sentence(f))
 		return
 	}
-	t := doc.Table{Columns: []string{"Deployment", "Answer", "Limited by"}, Left: doc.AllLeft}
+	t := doc.Table{Columns: []string{"Deployment", "Answer", "Limited by"}}
 	drawn := slices.ContainsFunc(p.Found, func(f bench.Found) bool { return len(f.Drawn) > 0 })
 	if drawn {
 		t.Columns = slices.Insert(t.Columns, 2, "Uncertainty")
@@ -32,6 +32,7 @@ func (p Plan) addAnswers(s *doc.Section) {
 		}
 		t.Add(cells...)
 	}
+	t.Left = len(t.Columns) - 1
 	s.Table(t)
 	for i := range p.Found {
 		if text := p.exceptions(&p.Found[i]); text != "" {

@@ -29,7 +29,7 @@ func planOf(t *testing.T, gates string, candidates ...bench.Candidate) report.Pl
 			view.Gates = append(view.Gates, gate(t, text))
 		}
 	}
-	p := report.Plan{Trace: "t.jsonl", Requests: 1200, Metrics: report.PlanMetrics(view), Gates: view.Gates, Notes: []string{"it is\x1b[2J short"}}
+	p := report.Plan{Trace: "t.jsonl", Requests: 1200, Metrics: report.PlanMetrics(view), Gates: view.Gates, Notes: []string{"it\x1bis short"}}
 	for _, c := range candidates {
 		r := bench.Prediction{Candidate: c, Forecast: forecast(p, float64(c.Total()))}
 		for i := range c.Draws {
@@ -130,13 +130,13 @@ func TestPlan(t *testing.T) {
 // Every form has every warning, note, gate and answer, and no control character.
 func TestPlanFormsAgree(t *testing.T) {
 	for name, p := range plans(t) {
-		wants := []string{"Simulated: these are the numbers of modelled engines", "it is [2J short."}
+		wants := []string{"Simulated: these are the numbers of modelled engines", "it is short."}
 		switch name {
 		case "table":
 			wants = append(wants, "Warning: the prompts are long.", "2 engines: too many sequences.", "*1 engine: INVALID: 100 of 1000 requests failed.",
-				"2P+3D, the smallest: p99_ttft_ms<2000 must hold: 1188.12 ms, margin 811.88 ms", "2P+3D, the smallest: mean_tpot_ms>=70 must not hold: 60.06 ms")
+				"2P+3D, the smallest: p99_ttft_ms<2000 must hold: 1188.01 ms, margin 811.99 ms", "2P+3D, the smallest: mean_tpot_ms>=70 must not hold: 60.06 ms")
 		case "engines":
-			wants = append(wants, "5 engines: p99_ttft_ms<2000 must hold: 1188.12 ms", "4 engines: mean_tpot_ms>=70 must not hold: 75.08 ms")
+			wants = append(wants, "5 engines: p99_ttft_ms<2000 must hold: 1188.01 ms", "4 engines: mean_tpot_ms>=70 must not hold: 75.08 ms")
 		}
 		for form, text := range map[string]string{
 			"text": written(t, p.Document().WriteText), "Markdown": written(t, p.Document().WriteMarkdown), "page": written(t, p.Document().WriteHTML), "CSV": written(t, p.Document().WriteCSV),

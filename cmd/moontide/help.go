@@ -144,12 +144,11 @@ var verbPages = map[string]clidoc.Page{
 		Arguments: traceArgument,
 		Usage:     []string{"TRACE [FLAGS]"},
 		Examples: []string{
-			"traces/agent.jsonl --engines 4 --routing prefix",
 			"traces/agent.jsonl --prefill-engines 3 --decode-engines 1 --out runs/pd",
 			"traces/conversation.jsonl --engines 1..8 --routing round-robin,prefix --png plan.png",
 			"traces/conversation.jsonl --find engines --slo 'p90_ttft<500ms,p90_tpot<20ms'",
 		},
-		Common: []string{"limit", "speedup", "rate", maxConcurrencyFlag.Name, "engines", "routing", "slo", "find", "seed", "out"},
+		Common: []string{"limit", "speedup", "rate", "engines", "routing", "slo", "find", "out"},
 	},
 	"serve": {
 		Section: "Simulate",
