@@ -177,3 +177,27 @@ func TestSimulatePlanMisuse(t *testing.T) {
 		t.Errorf("files %q", left)
 	}
 }
+
+// With a fitted engine, the table and the answer have intervals, and loads outside the
+// fitted range a warning.
+func TestSimulateUncertainty(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "engine.json", `{"format": "moontide engine", "version": 1, "deployment": {"engines": 1},
+		"engine": {"engine-block-size": 16, "step-base": "4ms", "prefill-per-token": "15us", "decode-per-context-token": "26ns"},
+		"fit": {"estimates": [{"parameter": "prefill-per-token", "low": "12us", "high": "18us", "identified": true}],
+			"covariance": {"parameters": ["prefill-per-token"], "matrix": [[0.0081]]},
+			"range": {"isl": {"low": 1, "high": 100}, "osl": {"low": 0, "high": 0}, "concurrency": {"low": 0, "high": 0}, "running": {"low": 0, "high": 0}},
+			"errors": [], "provenance": {"version": "1", "sources": [], "fitted": 8, "held_out": 0, "excluded": 0}, "notes": []}}`)
+	p := planned(t, dir, "--engine", "engine.json", "--engines", "1,2", "--draws", "9")
+	for _, d := range p.Deployments {
+		low, high, value := d.Uncertainty.Intervals["mean_ttft_ms"][0], d.Uncertainty.Intervals["mean_ttft_ms"][1], d.Metrics["mean_ttft_ms"]
+		if d.Uncertainty.Draws != 9 || !(*low < *value && *value < *high) || len(d.Warnings) != 1 || !strings.Contains(d.Warnings[0], "outside the range that engine.json was fitted to: ISL") {
+			t.Errorf("%s: %v to %v, %v; warnings %q", d.Deployment, *low, *high, *value, d.Warnings)
+		}
+	}
+	a := planned(t, dir, "--engine", "engine.json", "--find", "concurrency", "--slo", "p50_ttft<400ms", "--draws", "9").Answers[0]
+	if a.Low == nil || a.High == nil || *a.Low > *a.Level || *a.High < *a.Level || *a.Low == *a.High || !strings.Contains(a.Text, "within the fit's uncertainty") {
+		t.Errorf("answer %+v", a)
+	}
+}
