@@ -62,7 +62,7 @@ type attempt struct {
 // Iterations of the search: a few for each structure, more for the best ones.
 const (
 	fewIterations  = 5
-	manyIterations = 12
+	manyIterations = 20
 	finalists      = 3
 	defaultStarts  = 2
 	hopeless       = 3 // times the best loss, after few iterations
@@ -174,7 +174,7 @@ func (f *fitter) begin(d engine.Deployment) (a attempt, err error) {
 	if err := f.enough(a.free); err != nil {
 		return a, err
 	}
-	a.problem = &problem{step: 0.02, scale: coarseScale}
+	a.problem = &problem{scale: coarseScale}
 	for _, p := range a.free {
 		a.at = append(a.at, math.Log(max(float64(p.get(&d)), 1)))
 		// A cost that is tiny no longer changes anything, and would stay tiny.

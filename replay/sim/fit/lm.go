@@ -13,7 +13,6 @@ import (
 // concurrent use; it returns nil for a point that cannot be evaluated.
 type problem struct {
 	low, high []float64
-	step      float64 // of the differences
 	scale     float64 // residuals well above it count less
 	residuals func(at []float64) []float64
 }
@@ -51,6 +50,11 @@ func (p *problem) clamp(at []float64) {
 	}
 }
 
+// differences are the steps of numerical derivatives. The residuals jump where a request
+// just misses a step of an engine: where one length of differences finds no way down,
+// another may.
+var differences = []float64{0.05, 0.1, 0.02}
+
 // dampings is the number of damping factors tried at once.
 const dampings = 3
 
@@ -60,9 +64,9 @@ func (p *problem) solve(ctx context.Context, start []float64, iterations int) so
 	p.clamp(at)
 	s := solution{at: at, residuals: p.residuals(at)}
 	s.loss = p.loss(s.residuals)
-	lambda, still := 1e-2, 0
+	lambda, still, steps := 1e-2, 0, 0
 	for i := 0; i < iterations && ctx.Err() == nil && s.residuals != nil; i++ {
-		s.jacobian = p.jacobian(s.at, s.residuals)
+		s.jacobian = p.jacobian(s.at, s.residuals, differences[steps%len(differences)])
 		before := s.loss
 		for lambda < 1e8 {
 			// Several damping factors at once: one evaluation each.
@@ -83,12 +87,14 @@ func (p *problem) solve(ctx context.Context, start []float64, iterations int) so
 			}
 			lambda *= math.Pow(10, float64(len(points)))
 		}
-		if still++; before-s.loss > 1e-3*before {
+		if before-s.loss > 1e-3*before {
 			still = 0
+			continue
 		}
-		if still == 2 || lambda >= 1e8 {
+		if still++; still == len(differences) {
 			break
 		}
+		lambda, steps = 1e-2, steps+1
 	}
 	return s
 }
@@ -125,15 +131,15 @@ func (p *problem) stepFrom(s solution, lambda float64) []float64 {
 }
 
 // jacobian returns the derivatives by differences.
-func (p *problem) jacobian(at, residuals []float64) *mat.Dense {
+func (p *problem) jacobian(at, residuals []float64, h float64) *mat.Dense {
 	points := make([][]float64, len(at))
 	for i := range at {
 		points[i] = append([]float64(nil), at...)
-		h := p.step
 		if at[i]+h > p.high[i] {
-			h = -h
+			points[i][i] -= h
+		} else {
+			points[i][i] += h
 		}
-		points[i][i] += h
 	}
 	j := mat.NewDense(len(residuals), len(at), nil)
 	for i, r := range p.evaluate(points) {

@@ -21,7 +21,8 @@ type Measurement struct {
 // recorded run (Requests, with or without Concurrency).
 type Load struct {
 	// ISL and OSL are the tokens of a prompt and the most of an answer. MeanOutput
-	// is the mean of the answers' tokens if some stop before OSL; 0 is OSL.
+	// is the mean of the answers' tokens if some stop before OSL, at any length; 0 is
+	// OSL.
 	ISL, OSL   int
 	MeanOutput float64
 	// Concurrency limits the requests in flight; 0 is no limit. Without Rate and

@@ -53,7 +53,7 @@ func (f *fitter) notes(r *Result) (notes []string) {
 		notes = append(notes, fmt.Sprintf("The number of prompts of %d measurements is unknown: %d per slot are assumed. A wrong number distorts the parameters.", assumed, PromptsPerSlot))
 	}
 	if short > 0 {
-		notes = append(notes, fmt.Sprintf("Answers of %d measurements stop before the OSL: their mean length is taken from the measurement, also where it is held out, and lengths are spread evenly around it.", short))
+		notes = append(notes, fmt.Sprintf("Answers of %d measurements stop before the OSL: their mean length is taken from the measurement, also where it is held out; some are taken to reach the OSL and the others to stop anywhere before it.", short))
 	}
 	for _, e := range r.Estimates {
 		if e.Fitted && !e.Identified {

@@ -12,10 +12,11 @@ import (
 )
 
 // Least relative standard deviations that measurements are taken to have: of a value by
-// itself, and of all values of a run together, as runs of one deployment differ.
+// itself, and of all values of a run together: published runs of one engine repeat
+// throughput to 0.4 to 3.3 %.
 const (
 	noiseFloor    = 0.005
-	runNoiseFloor = 0.01
+	runNoiseFloor = 0.015
 )
 
 // smoothStep is the difference of logarithms for derivatives that count for intervals. A
