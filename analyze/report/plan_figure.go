@@ -137,27 +137,26 @@ func (p Plan) points(m run.Metric) (all []planPoint) {
 	return all
 }
 
-// fronts returns the Pareto front, and the other deployments by variant.
+// fronts returns the Pareto front, and all deployments by variant.
 func (p Plan) fronts(points []planPoint) []figure.Series {
 	front := figure.Series{Name: "Pareto front", Kind: figure.Line}
-	others := map[string]*figure.Series{}
+	families := map[string]*figure.Series{}
 	for _, at := range points {
-		to := &front
-		if !at.onFront {
-			name := p.family(at.of)
-			if others[name] == nil {
-				others[name] = &figure.Series{Name: doc.Clean(cmp.Or(name, "other deployments")), Kind: figure.Points, TipsOnly: true}
-			}
-			to = others[name]
+		name := p.family(at.of)
+		if families[name] == nil {
+			families[name] = &figure.Series{Name: doc.Clean(cmp.Or(name, "deployments")), Kind: figure.Points, TipsOnly: true}
 		}
-		at.addTo(to, PredictionName(at.of))
+		at.addTo(families[name], PredictionName(at.of))
+		if at.onFront {
+			at.addTo(&front, PredictionName(at.of))
+		}
 	}
 	all := []figure.Series{front}
 	for _, r := range p.Predictions { // in order
 		name := p.family(&r)
-		if s := others[name]; s != nil {
+		if s := families[name]; s != nil {
 			all = append(all, *s)
-			delete(others, name)
+			delete(families, name)
 		}
 	}
 	return all

@@ -118,6 +118,14 @@ func (g Gate) tooFew(count int) string {
 	return fmt.Sprintf("too few %s for %s: %d, needs %d (%d beyond it)", what, s.Key, count, needed, minBeyond)
 }
 
+// TooFewRequests returns why the gate cannot pass in a run of n requests, or "".
+func (g Gate) TooFewRequests(n int) string {
+	if g.Metric.Latency == ITL || g.Metric.Latency == ITLPerToken || g.Metric.Session {
+		return "" // a request has several of these, or a session several requests
+	}
+	return g.tooFew(n)
+}
+
 // margin returns how far a value is on the passing side of the limit.
 func (g Gate) margin(value float64) float64 {
 	if below := g.Op == Less || g.Op == AtMost; below != g.Forbidden {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -263,6 +264,10 @@ func TestPlanErrors(t *testing.T) {
 	}
 	if _, err := p.Find(ctx, bench.FindConfig{Axis: bench.Engines, Low: 4, High: 2}, nil); err == nil {
 		t.Error("no error for an empty range")
+	}
+	few := planner(t, bench.PlanConfig{Run: bench.Config{Trace: bench.Trace{Requests: trace.FromSlice(rows(5, 0))}}, Gates: gatesFrom(t, "p99_ttft<1s")})
+	if _, err := few.Find(ctx, bench.FindConfig{Axis: bench.Engines}, candidates(aggregated(1))); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "too few requests for p99: 5, needs 500") {
+		t.Errorf("an objective that no level can meet: %v", err)
 	}
 	bad := aggregated(2)
 	bad.Engine.Costs.Step = -1

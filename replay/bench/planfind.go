@@ -96,6 +96,11 @@ func (p *Planner) Find(ctx context.Context, cfg FindConfig, candidates []Candida
 	if err != nil {
 		return nil, err
 	}
+	for _, g := range p.cfg.Gates {
+		if reason := g.TooFewRequests(p.in.plan.Rows); reason != "" {
+			return nil, &ConfigError{"", fmt.Errorf("no level meets %v: %s; use a lower percentile or a longer trace", g.Condition, reason)}
+		}
+	}
 	found := make([]Found, len(candidates))
 	err = p.inParallel(ctx, len(candidates), func(ctx context.Context, i int) (err error) {
 		c := candidates[i]
