@@ -61,23 +61,23 @@ const fitRuns = 3
 // fittedEngine fits an engine to the server, and compares what it predicts of other
 // loads with runs of them.
 func fittedEngine(s *session) error {
-	file := filepath.Join(s.tools.out, s.engine.name+"-engine.json")
-	limits := []string{"--max-num-seqs", "128", "--max-num-batched-tokens", "2048", "--engine-block-size", fmt.Sprint(s.engine.blockOf),
-		"--num-gpu-blocks", fmt.Sprint(s.server.opts.blocks - 1)} // one block is reserved
-	args := append([]string{"fit-engine", "--url", s.server.url, "--out", file, "--budget", "4m"}, limits...)
-	if err := os.RemoveAll(file); err != nil {
-		return err
-	}
-	text, err := s.moontide(args...)
+	dir, err := s.folder("runs")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(file+".out", []byte(text), 0o644); err != nil {
+	file := filepath.Join(filepath.Dir(dir), "engine.json")
+	text, err := s.moontide("fit-engine", "--url", s.server.url, "--out", dir, "--budget", "4m", "--max-concurrency", "64",
+		"--server-metrics", s.server.url, "-o", file, "--png", dir+".png", "--max-num-seqs", "128", "--max-num-batched-tokens", "2048",
+		"--engine-block-size", fmt.Sprint(s.engine.blockOf), "--num-gpu-blocks", fmt.Sprint(s.server.opts.blocks-1)) // one block is reserved
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(dir+".out", []byte(text), 0o644); err != nil {
 		return err
 	}
 	loads := []load{
 		{"closed loop", equal(240, 700, 60, 0), []string{"--closed", "--max-concurrency", "12"}},
-		{"documents, open loop", documents(300, 250), nil},
+		{"open loop", documents(300, 160), nil},
 	}
 	runs := make([][]string, len(loads))
 	for i := range fitRuns { // loads in turns, so that a slow minute is not of one load

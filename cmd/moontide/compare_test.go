@@ -76,7 +76,7 @@ func TestComparePrediction(t *testing.T) {
 	dir, measured := t.TempDir(), absolute(t, root+"/traces/runs/prefix")
 	conversation := absolute(t, root+"/traces/conversation.jsonl")
 	for _, routing := range []string{"prefix", "round-robin"} {
-		must(t, dir, "simulate", conversation, "--engines", "2", "--routing", routing, "--out", routing)
+		must(t, dir, "simulate", conversation, "--engine", absolute(t, root+"/traces/engines/deepseek-r1-tp16.json"), "--engines", "2", "--routing", routing, "--out", routing)
 	}
 	var object struct {
 		Prediction *struct {

@@ -142,7 +142,8 @@ func listOf(file string) func(*testing.T) schemaObject {
 func comparisonSchema(t *testing.T) schemaObject {
 	t.Helper()
 	s := newRunSamples(t)
-	must(t, s.dir, "simulate", absolute(t, root+"/traces/conversation.jsonl"), "--engines", "2", "--routing", "prefix", "--num-gpu-blocks", "3000", "--out", "predicted")
+	must(t, s.dir, "simulate", absolute(t, root+"/traces/conversation.jsonl"), "--engine", absolute(t, root+"/traces/engines/deepseek-r1-tp16.json"),
+		"--engines", "2", "--routing", "prefix", "--max-num-seqs", "12", "--out", "predicted")
 	texts := s.prints(t, "compare",
 		[]string{s.roundRobin, s.prefix, "--goodput", "ttft:100", "--fail-if", "mean_ttft>1h"},
 		[]string{s.roundRobin + "," + s.prefix, s.prefix + "," + s.roundRobin, "--force"},
