@@ -161,9 +161,9 @@ func (f EngineFit) structures(d *doc.Document) {
 var shownErrors = []fit.Metric{fit.OutputThroughput, fit.MeanE2EL, fit.MeanTTFT, fit.MeanTPOT}
 
 func (f EngineFit) rows(s *doc.Section) {
-	t := doc.Table{Columns: []string{"measurement", "use", "tok/s", "E2EL", "TTFT", "TPOT"}, Left: 2}
+	t := doc.Table{Columns: []string{"measurement", "load", "use", "tok/s", "E2EL", "TTFT", "TPOT"}, Left: 3}
 	for _, r := range f.Rows {
-		cells := []string{r.Name, string(r.Role)}
+		cells := []string{r.Name, r.Load.String(), string(r.Role)}
 		for _, m := range shownErrors {
 			cell := doc.Absent
 			if e, ok := r.Error(m); ok {
@@ -228,7 +228,7 @@ func (f EngineFit) figures() (all []figure.Figure) {
 				}
 				x, y := shown.scale*r.Values[shown.metric], shown.scale*r.Predicted[shown.metric]
 				low, high = min(low, x, y), max(high, x, y)
-				dots.X, dots.Y, dots.Labels = append(dots.X, x), append(dots.Y, y), append(dots.Labels, doc.Clean(r.Name))
+				dots.X, dots.Y, dots.Labels = append(dots.X, x), append(dots.Y, y), append(dots.Labels, doc.Clean(r.Name+": "+r.Load.String()))
 			}
 			plot.Series = append(plot.Series, dots)
 		}

@@ -127,7 +127,7 @@ func TestRefit(t *testing.T) {
 	}
 }
 
-// A parameter on which no measurement depends is not identified, and said so.
+// A parameter on which no measurement depends is not identified.
 func TestNotIdentified(t *testing.T) {
 	all := measure(t, truth, 0.005, 1, runs[0], Load{ISL: 128, OSL: 128, Concurrency: 1}, runs[2], Load{ISL: 128, OSL: 64, Concurrency: 4})
 	r, err := Fit(t.Context(), all, Options{Template: engine.Deployment{Engine: engine.Config{MaxBatchedTokens: 4096}}, HeldOut: []int{}, Seed: 1, Starts: 1})
@@ -140,9 +140,6 @@ func TestNotIdentified(t *testing.T) {
 	}
 	if !identified["step-base"] || identified["prefill-per-token"] && identified["prefill-step"] && identified["request-latency"] {
 		t.Errorf("one prompt length identifies latency, prefill step and prefill token: %v", identified)
-	}
-	if !strings.Contains(strings.Join(r.Notes, "\n"), "is not identified") {
-		t.Errorf("notes: %q", r.Notes)
 	}
 }
 

@@ -55,11 +55,6 @@ func (f *fitter) notes(r *Result) (notes []string) {
 	if short > 0 {
 		notes = append(notes, fmt.Sprintf("Answers of %d measurements stop before the OSL: their mean length is taken from the measurement, also where it is held out; some are taken to reach the OSL and the others to stop anywhere before it.", short))
 	}
-	for _, e := range r.Estimates {
-		if e.Fitted && !e.Identified {
-			notes = append(notes, fmt.Sprintf("%s is not identified: the measurements fit about as well from %v to %v.", e.Name, e.Low, e.High))
-		}
-	}
 	return notes
 }
 
