@@ -67,7 +67,7 @@ func fittedEngine(s *session) error {
 	}
 	file := filepath.Join(filepath.Dir(dir), "engine.json")
 	text, err := s.moontide("fit-engine", "--url", s.server.url, "--out", dir, "--budget", "4m", "--max-concurrency", "64",
-		"--server-metrics", s.server.url, "-o", file, "--png", dir+".png", "--max-num-seqs", "128", "--max-num-batched-tokens", "2048",
+		"--server-metrics", s.server.url, "-o", file, "--png", dir+".png", "--max-num-seqs", "128", "--max-num-batched-tokens", "2048", "--async-scheduling",
 		"--engine-block-size", fmt.Sprint(s.engine.blockOf), "--num-gpu-blocks", fmt.Sprint(s.server.opts.blocks-1)) // one block is reserved
 	if err != nil {
 		return err
