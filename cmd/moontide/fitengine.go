@@ -108,7 +108,7 @@ func fitEngine(c *cli.Context, std streams, stop stop) error {
 	if err != nil {
 		return err
 	}
-	if err := in.complete(&options); err != nil {
+	if err := in.complete(&options, std); err != nil {
 		return err
 	}
 	if options.HeldOut, err = heldOut(c, in); err != nil {

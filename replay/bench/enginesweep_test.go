@@ -88,6 +88,41 @@ func TestEngineSweepIdentifiesCosts(t *testing.T) {
 	}
 }
 
+// Long prompts show what a token costs for each token before it.
+func TestEngineSweepIdentifiesAttention(t *testing.T) {
+	truth := knownEngine()
+	truth.Engine.Costs.Attention = 4 * engine.Nanosecond
+	legs, err := sweepOf(t, filepath.Join(t.TempDir(), "sweep"), func(c *bench.EngineSweepConfig) {
+		c.Run.Engines, c.Limits.ISL, c.Limits.Concurrency = truth, 16384, 32
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var measured []fit.Measurement
+	for _, leg := range legs {
+		m, err := bench.ReadEngineRun(leg.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		measured = append(measured, m.Measurement)
+	}
+	template := truth
+	template.Latency, template.Engine.Costs = 0, engine.Costs{}
+	result, err := fit.Fit(t.Context(), measured, fit.Options{Template: template, HeldOut: []int{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]engine.Cost{"prefill-per-token": truth.Engine.Costs.PrefillToken, "prefill-attention": truth.Engine.Costs.Attention} {
+		i := slices.IndexFunc(result.Estimates, func(e fit.Estimate) bool { return e.Name == name })
+		if i < 0 {
+			t.Fatalf("%s is not fitted", name)
+		}
+		if e := result.Estimates[i]; e.Low > want || e.High < want || !e.Identified {
+			t.Errorf("%s: %v from %v to %v, identified %v; it is %v", name, e.Value, e.Low, e.High, e.Identified, want)
+		}
+	}
+}
+
 // A sweep continues in its folder: the same runs are planned, and none is repeated.
 func TestEngineSweepContinues(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")

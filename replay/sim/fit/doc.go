@@ -23,7 +23,9 @@
 //	step-base + decode-table(sequences) + decode-per-context-token x context
 //	          + (if it computes prompt tokens) prefill-step + prefill-per-token x tokens
 //
-// and a request waits request-latency before. Prefill engines have costs of their own,
+// and a request waits request-latency before. If the longest prompts have 6,000 tokens
+// or more, prefill-attention x (pairs of a token and one before it) is fitted too;
+// shorter prompts do not show it apart from prefill-per-token. Prefill engines have costs of their own,
 // and send prompts over links. Limits of steps, the law of sharing of a link and the
 // point of the first token are chosen by comparing fits, if the template leaves them
 // open.

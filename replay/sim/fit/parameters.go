@@ -32,6 +32,7 @@ var bounds = map[string][2]engine.Cost{
 	"step-base":                {10 * engine.Microsecond, 10 * engine.Second},
 	"prefill-step":             {10 * engine.Microsecond, 10 * engine.Second},
 	"prefill-per-token":        {10 * engine.Nanosecond, 10 * engine.Millisecond},
+	"prefill-attention":        {engine.Picosecond, engine.Microsecond},
 	"decode-per-context-token": {10 * engine.Picosecond, 100 * engine.Microsecond},
 	"transfer-base":            {10 * engine.Microsecond, 10 * engine.Second},
 	"transfer-per-token":       {10 * engine.Nanosecond, 10 * engine.Millisecond},
@@ -80,6 +81,9 @@ func ofDecodeEngine(name string) parameter {
 // engine's steps be told apart, which all compute prompts.
 func parametersOf(d engine.Deployment) []parameter {
 	all := []parameter{ofDeployment("request-latency"), ofDeployment("step-base"), ofDeployment("prefill-per-token")}
+	if d.Engine.Costs.Attention > 0 {
+		all = append(all, ofDeployment("prefill-attention"))
+	}
 	if !d.Disaggregated() {
 		all = append(all, ofDeployment("prefill-step"), ofDeployment("decode-per-context-token"))
 		return append(all, entries("", func(d *engine.Deployment) engine.DecodeTable { return d.Engine.Costs.Decode }, d)...)
