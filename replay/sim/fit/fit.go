@@ -57,6 +57,8 @@ type attempt struct {
 	free       []parameter
 	problem    *problem
 	solution
+	others      []solution // minima that the search found besides
+	uncertainty uncertainty
 }
 
 // Iterations of the search: a few for each structure, more for the best ones.
@@ -65,6 +67,7 @@ const (
 	manyIterations = 20
 	finalists      = 3
 	defaultStarts  = 2
+	polishings     = 2
 	hopeless       = 3 // times the best loss, after few iterations
 )
 
@@ -99,7 +102,13 @@ func (f *fitter) best(ctx context.Context) (best attempt, compared []Structure, 
 		}
 	}
 	slices.SortStableFunc(attempts, byLoss)
+	for _, other := range attempts[1:] {
+		if describe(other.deployment) == describe(attempts[0].deployment) {
+			attempts[0].others = append(attempts[0].others, other.solution)
+		}
+	}
 	f.restart(ctx, &attempts[0])
+	f.polish(ctx, &attempts[0])
 	for _, a := range attempts {
 		compared = append(compared, Structure{describe(a.deployment), a.loss})
 	}
@@ -157,9 +166,28 @@ func (f *fitter) restart(ctx context.Context, a *attempt) {
 			other = a.problem.solve(ctx, other.at, manyIterations)
 		}
 		if other.loss < a.loss {
-			a.solution = other
+			a.solution, other = other, a.solution
 		}
+		a.others = append(a.others, other)
 	}
+}
+
+// polish sets the uncertainty of an attempt. Where the differences for it, which are
+// longer than those of the search, meet a better point, the search continues there.
+func (f *fitter) polish(ctx context.Context, a *attempt) {
+	if a.residuals == nil {
+		return
+	}
+	effects := f.runEffects()
+	for i := range polishings {
+		u, best, loss := a.explore(effects)
+		a.uncertainty = u
+		if i == polishings-1 || loss > 0.999*a.loss || ctx.Err() != nil {
+			break
+		}
+		a.solution = a.problem.solve(ctx, best, fewIterations)
+	}
+	a.widen()
 }
 
 // begin returns the problem of fitting the free parameters of a deployment.

@@ -8,13 +8,12 @@ import (
 
 // result predicts all rows with the fitted deployment.
 func (f *fitter) result(best attempt, compared []Structure) (*Result, error) {
-	covariance, noise, freedom := best.covariance(f.runEffects())
-	r := &Result{Deployment: best.deployment, Rows: f.rows, Structures: compared, Noise: noise}
-	r.Estimates = best.estimates(covariance, freedom)
+	r := &Result{Deployment: best.deployment, Rows: f.rows, Structures: compared, Noise: best.uncertainty.noise}
+	r.Estimates = best.estimates()
 	for i := range best.at {
 		row := make([]float64, len(best.at))
 		for j := range row {
-			row[j] = covariance.At(i, j)
+			row[j] = best.uncertainty.covariance.At(i, j)
 		}
 		r.Covariance = append(r.Covariance, row)
 		r.Parameters = append(r.Parameters, best.free[i].name)
