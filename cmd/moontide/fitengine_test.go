@@ -68,7 +68,7 @@ func TestFitEngineOfTable(t *testing.T) {
 	write(t, dir, "t.csv", tableOf(t, measuredEngine()))
 	line := []string{"fit-engine", "--table", "t.csv", "--max-num-seqs", "256", "--max-num-batched-tokens", "8192", "--hold-out", "line 10", "-o", "e.json"}
 	text := must(t, dir, append(line, "--png", "e.png", "--html", "e.html")...)
-	for _, want := range []string{"ENGINE FIT", "t.csv", "step-base", "Fitted range", "line 10      held out"} {
+	for _, want := range []string{"ENGINE FIT", "t.csv", "step-base", "Fitted range", "line 10      300:60 at 12    held out"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -238,6 +238,9 @@ func TestFitEngineRefusesRuns(t *testing.T) {
 		t.Errorf("exit status %d: %s", r.status, r.err)
 	}
 	must(t, dir, "replay", sample(t), "--url", url, "--model", "a", "--limit", "3", "--speedup", "1000", "--max-lag", "1ns", "--max-lag-share", "0.000001", "--out", "invalid")
+	if r := try(t, dir, "", "fit-engine", "a", "./a"); r.status != exitFailed || !strings.Contains(r.err, "./a is a run that was named before") {
+		t.Errorf("exit status %d: %s", r.status, r.err)
+	}
 	r := try(t, dir, "", "fit-engine", "invalid")
 	if r.status != exitInvalid || !strings.Contains(r.err, "not fitted: invalid: the run is INVALID: ") || !strings.Contains(r.err, "no run can be fitted") {
 		t.Errorf("exit status %d: %s", r.status, r.err)

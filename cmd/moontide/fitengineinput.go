@@ -163,6 +163,9 @@ func fitRuns(std streams, dirs []string) (*fitData, error) {
 		if slices.ContainsFunc(in.measurements, func(other fit.Measurement) bool { return other.Name == m.Name }) {
 			m.Name = dir
 		}
+		if slices.ContainsFunc(in.provenance.Sources, func(s enginefile.Source) bool { return s.SHA256 == m.SHA256 }) {
+			return nil, fmt.Errorf("%s is a run that was named before: name each run once", dir)
+		}
 		if m.Unfit != "" {
 			std.say("not fitted: %s: %s", dir, m.Unfit)
 			in.invalid = in.invalid || m.Invalid
@@ -225,6 +228,9 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 		dir = bench.NewFolder("runs", "fit-engine")
 	}
 	limits := bench.EngineLimits{ISL: c.Int(longISLFlag), Concurrency: c.Int(maxConcurrencyFlag.Name), Budget: c.Duration(budgetFlag)}
+	if err := limits.Check(); err != nil {
+		return nil, misused("%s: %w", c.Command.Name, err)
+	}
 	if len(cfg.ServerMetrics) == 0 {
 		cfg.ServerMetrics, limits.KVTokens = findMetrics(stop.gently, cfg.Client)
 	}
@@ -236,7 +242,10 @@ func fitURL(c *cli.Context, std streams, stop stop) (*fitData, error) {
 		Each: func(r bench.LegResult) { sayLeg(std, r) },
 	})
 	if err != nil {
-		if len(legs) > 0 || errors.Is(err, bench.ErrStopped) {
+		switch {
+		case errors.Is(err, context.Canceled):
+			std.say("to continue, repeat the command with --out %s", dir)
+		case len(legs) > 0 || errors.Is(err, bench.ErrStopped):
 			err = fmt.Errorf("%w; to continue, repeat the command with --out %s", err, dir)
 		}
 		return nil, runError(c, err)

@@ -100,14 +100,22 @@ var planSizes = []struct{ osl, rounds, concurrency int }{
 	{128, 2, 64}, {64, 2, 64}, {64, 2, 32}, {32, 2, 32}, {32, 2, 16}, {32, 2, 8},
 }
 
+// Check returns an error if runs within the limits cannot identify the costs.
+func (l EngineLimits) Check() error {
+	if l.ISL < 4*shortISL || l.Concurrency < 4 {
+		return fmt.Errorf("planning runs: prompts of %d tokens and %d requests in flight are too few: at least %d and 4", l.ISL, l.Concurrency, 4*shortISL)
+	}
+	return nil
+}
+
 // PlanEngineRuns plans the runs that identify the costs of an engine: single requests
 // of three prompt lengths for the cost of prompts and the latency, a sweep of long
 // answers for the decode table, prompts among decoding requests, two context lengths at
-// a high batch, a saturated run of long prompts, and one run to hold out. The sizes are the largest whose expected
-// time is within the budget.
+// a high batch, a saturated run of long prompts, and one run to hold out. The sizes are
+// the largest whose expected time is within the budget.
 func PlanEngineRuns(p EngineProbe, l EngineLimits) ([]EngineRun, error) {
-	if l.ISL < 4*shortISL || l.Concurrency < 4 {
-		return nil, fmt.Errorf("planning runs: prompts of %d tokens and %d requests in flight are too few: at least %d and 4", l.ISL, l.Concurrency, 4*shortISL)
+	if err := l.Check(); err != nil {
+		return nil, err
 	}
 	var expected time.Duration
 	for _, size := range planSizes {

@@ -126,7 +126,7 @@ func jsonError(err error, text []byte) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("line %d is not JSON: %s", 1+bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n")), syntax)
 	case errors.As(err, &mistyped):
-		return fmt.Errorf("%s: a %s instead of a %s", cmp.Or(mistyped.Field, "the file"), mistyped.Value, kindOf(mistyped))
+		return fmt.Errorf("%s is of type %s: want %s", cmp.Or(mistyped.Field, "the file"), mistyped.Value, kindOf(mistyped))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the JSON is incomplete")
 	}

@@ -139,7 +139,7 @@ func TestReadErrors(t *testing.T) {
 		{byHand, `true`, `"maybe"`, `engine.no-prefix-cache: "maybe" is neither true nor false`},
 		{byHand, `"engines": 2,`, `"engines": 2, "engines": 3,`, `two keys "engines"`},
 		{byHand, `"engines": 2`, `"engines" 2`, "line 4 is not JSON"},
-		{byHand, `"version": 1`, `"version": "1"`, "version: a string instead of a number"},
+		{byHand, `"version": 1`, `"version": "1"`, "version is of type string: want number"},
 		{byHand, "}\n}", "}", "the JSON is incomplete"},
 		{byHand, "}\n}", "}\n} {}", "text after the JSON object"},
 		{byHand, `"deployment": {`, `"decode-engine": {"step-base": "1ms"}, "deployment": {`, "decode-engine: the deployment has no decode engines"},
@@ -152,7 +152,7 @@ func TestReadErrors(t *testing.T) {
 		{fitted, "[0.004, 0.04]", "[0.005, 0.04]", "fit: covariance.matrix[1][0]: 0.005 is not symmetric to 0.004"},
 		{fitted, "\"parameters\": [\n        \"step-base\"", "\"parameters\": [\n        \"step-bse\"", `fit: covariance.parameters[0]: "step-bse" is no time`},
 		{fitted, `"low": 64`, `"low": 6400`, "fit: range.isl: low 6400 and high 3000 are not an interval"},
-		{fitted, `"held_out": true`, `"held_out": 1`, "errors.held_out: a number instead of a bool"},
+		{fitted, `"held_out": true`, `"held_out": 1`, "errors.held_out is of type number: want bool"},
 	} {
 		text := strings.Replace(test.text, test.from, test.to, 1)
 		if text == test.text {

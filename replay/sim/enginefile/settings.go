@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"moontide/replay/sim/engine"
 	"moontide/trace/routing"
@@ -118,7 +119,7 @@ func set(d *engine.Deployment, section string, all settings, ofEngine bool) erro
 			d.Routing = policy
 			continue
 		case !found || (p.OfEngine != nil) != ofEngine:
-			return fmt.Errorf("%s: unknown setting; the settings of this section are %v", path, Keys(ofEngine))
+			return fmt.Errorf("%s: unknown setting; the settings of this section are %s", path, strings.Join(Keys(ofEngine), ", "))
 		}
 		if err := p.Set(d, text); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
