@@ -57,20 +57,25 @@ func (f *Found) AtLimit() *Prediction {
 }
 
 // Range returns the answers at two quantiles of those of the draws, the smaller level
-// first. It must have draws.
+// first. It includes the answer itself, and must have draws.
 func (f *Found) Range(low, high float64) (from, to search.Answer) {
-	level := func(a search.Answer) float64 {
-		switch {
-		case a.Found:
-			return a.Level
-		case f.Axis == Engines: // more than were tried
-			return math.Inf(1)
-		}
-		return 0
-	}
-	sorted := slices.SortedFunc(slices.Values(f.Drawn), func(a, b search.Answer) int { return cmp.Compare(level(a), level(b)) })
+	compare := func(a, b search.Answer) int { return cmp.Compare(f.levelOf(a), f.levelOf(b)) }
+	sorted := slices.SortedFunc(slices.Values(f.Drawn), compare)
 	last := float64(len(sorted) - 1)
-	return sorted[int(math.Floor(low*last))], sorted[int(math.Ceil(high*last))]
+	from, to = sorted[int(math.Floor(low*last))], sorted[int(math.Ceil(high*last))]
+	return slices.MinFunc([]search.Answer{from, f.Answer}, compare), slices.MaxFunc([]search.Answer{to, f.Answer}, compare)
+}
+
+// levelOf orders answers; without one, more engines are needed or less load than were
+// tried.
+func (f *Found) levelOf(a search.Answer) float64 {
+	switch {
+	case a.Found:
+		return a.Level
+	case f.Axis == Engines:
+		return math.Inf(1)
+	}
+	return 0
 }
 
 // At returns the prediction at a level, nil if it was not tried.
