@@ -127,7 +127,7 @@ func TestReadErrors(t *testing.T) {
 	for _, test := range []struct{ text, from, to, want string }{
 		{byHand, `"version": 1`, `"version": 2`, "version: 2 is not known, only 1"},
 		{byHand, "moontide engine", "engine", `format: "engine" is not "moontide engine"`},
-		{byHand, `"engines": 2`, `"engins": 2`, "deployment.engins: unknown setting; the settings of this section are [engines "},
+		{byHand, `"engines": 2`, `"engins": 2`, "deployment.engins: unknown setting; the settings of this section are engines, "},
 		{byHand, `"step-base"`, `"engines"`, "engine.engines: unknown setting"},
 		{byHand, `"deployment"`, `"deploy"`, `unknown key "deploy"`},
 		{byHand, `"engine":`, `"decode-engine":`, `no section "engine"`},
