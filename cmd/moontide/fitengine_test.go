@@ -232,7 +232,7 @@ func TestFitEngineRefusesRuns(t *testing.T) {
 	t.Parallel()
 	url, dir := serveFast(t, "--model", "a", "--model", "b", "--seed", "1"), t.TempDir()
 	for _, model := range []string{"a", "b"} {
-		must(t, dir, "replay", sample(t), "--url", url, "--model", model, "--limit", "3", "--speedup", "1000", "--out", model)
+		must(t, dir, "replay", sample(t), "--url", url, "--model", model, "--limit", "3", "--speedup", "1000", "--max-lag", "10s", "--out", model)
 	}
 	if r := try(t, dir, "", "fit-engine", "a", "b"); r.status != exitFailed || !strings.Contains(r.err, "the runs are of different models: b is of b, those before it are of a") {
 		t.Errorf("exit status %d: %s", r.status, r.err)
