@@ -173,7 +173,7 @@ func (r *virtualRun) fill(ctx context.Context) error {
 	return nil
 }
 
-// sendDue sends what is due, and reports whether there was something.
+// sendDue sends every request that is due, and reports whether any was.
 func (r *virtualRun) sendDue() (sent bool) {
 	for {
 		// Turns need no preparation here.

@@ -86,7 +86,7 @@ func parameterFlag(p engine.Parameter) cli.Flag {
 	case *engine.Sharing:
 		return &clidoc.ChoiceFlag{
 			StringFlag: cli.StringFlag{Name: p.Name, Value: p.Text(&d), Usage: "`LAW`: " + p.Usage + ": %s"},
-			Choices:    clidoc.OneOf(engine.SharingNames()...),
+			Choices:    clidoc.OneOf(engine.Sharings...),
 		}
 	}
 	return &cli.GenericFlag{Name: p.Name, Value: &parameterText{p, p.Text(&d)}, Usage: p.Usage}

@@ -60,10 +60,10 @@ type Sharing string
 // The laws of [Transfer.Sharing]. Under all but the first, a link that is in
 // use does a second's work in a second.
 const (
-	Independent Sharing = "independent" // transfers do not slow each other down
-	Queue       Sharing = "queue"       // one after another
-	Fair        Sharing = "fair"        // all at the same speed
-	Batch       Sharing = "batch"       // they end together, when nothing is left to send
+	Independent Sharing = "none"  // transfers do not slow each other down
+	Queue       Sharing = "queue" // one after another
+	Fair        Sharing = "fair"  // all at the same speed
+	Batch       Sharing = "batch" // they end together, when nothing is left to send
 )
 
 // Sharings lists the laws.

@@ -48,7 +48,7 @@ func fieldText(field any) string {
 	case *DecodeTable:
 		return field.String()
 	case *Sharing:
-		return field.String()
+		return string(*field)
 	}
 	panic(fmt.Sprintf("engine: a parameter of type %T", field))
 }
@@ -80,31 +80,14 @@ func setField(field any, text string) (err error) {
 	return nil
 }
 
-// independentText is [Independent] in flags and files.
-const independentText = "none"
-
-// String returns the law's name.
-func (s Sharing) String() string {
-	if s == Independent {
-		return independentText
-	}
-	return string(s)
-}
-
-// SharingNames returns the names of all laws.
-func SharingNames() (names []string) {
-	for _, s := range Sharings {
-		names = append(names, s.String())
-	}
-	return names
-}
-
 // ParseSharing returns the law of a name.
 func ParseSharing(name string) (Sharing, error) {
-	for _, s := range Sharings {
-		if s.String() == name {
-			return s, nil
-		}
+	if slices.Contains(Sharings, Sharing(name)) {
+		return Sharing(name), nil
 	}
-	return "", fmt.Errorf("%.40q is not one of %s", name, strings.Join(SharingNames(), ", "))
+	var names []string
+	for _, s := range Sharings {
+		names = append(names, string(s))
+	}
+	return "", fmt.Errorf("%.40q is not one of %s", name, strings.Join(names, ", "))
 }
