@@ -1,5 +1,6 @@
 // Package analyze describes a trace: the lengths of its prompts and answers, its
-// arrivals, its sessions, and how much prompts share with earlier ones.
+// arrivals and what changes over time, its sessions, and how much prompts share with
+// earlier ones.
 //
 // [Trace] reads a stream of requests once:
 //
@@ -26,6 +27,7 @@ import (
 	"fmt"
 	"sync"
 
+	"moontide/analyze/cache"
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -45,6 +47,11 @@ type Options struct {
 	// only during the call. Calls come in row order from one goroutine, which is
 	// not the caller's, and end before Trace returns.
 	Watch func(r trace.Request, blocks []uint32)
+	// Sample, if not 0, is the share of the distinct blocks, up to 1, from which the hit
+	// rates of caches are estimated, so that a trace of any number of blocks takes little
+	// memory: see [cache.SampledBuilder]. The analysis then has Sampled instead of Prefix,
+	// no BlockFit, Observed and inferred Sessions, and Watch gets no blocks.
+	Sample float64
 	// Line, if set, returns the line of the row read last, for a [trace.GraphError].
 	Line func() int
 }
@@ -60,8 +67,12 @@ type Analysis struct {
 	Lengths Lengths
 	// Arrivals is nil if no row has a timestamp.
 	Arrivals *Arrivals
+	// Time is nil if Arrivals is, or if it has fewer than 8 requests or all arrive at once.
+	Time *Time
 	// Prefix is nil if no row has a block id.
 	Prefix *Prefix
+	// Sampled is nil unless [Options].Sample is set and a row has a block id.
+	Sampled *Sampled
 	// BlockFit reports how well the block size fits the rows with block ids.
 	BlockFit BlockFit
 	// Observed is the shared context according to block ids: the leading blocks of
@@ -76,8 +87,18 @@ type Analysis struct {
 	// Graph is nil if no row names the requests that it waits for.
 	Graph *Graph
 	// Untimed are the turns without a timestamp. Prefix, Sessions and the rows seen
-	// by Watch take them in row order; Arrivals leaves them out.
+	// by Watch take them in row order; Arrivals, Time and the gaps of Sessions estimate
+	// their times.
 	Untimed Untimed
+}
+
+// Sampled describes how prompts share prefixes according to a sample of the blocks.
+type Sampled struct {
+	BlockSize trace.BlockSize
+	// Requests is the number of rows with ids, TotalBlocks the number of block uses.
+	Requests, TotalBlocks int
+	// Curve holds the estimated hits of LRU caches of all sizes.
+	Curve *cache.SampledCurve
 }
 
 // Context splits prompts into the part shared with other requests and the rest.
@@ -105,10 +126,17 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 		return nil, fmt.Errorf("top %d: the length of the list must be at least 0", opts.Top)
 	}
 	var c collector
+	if opts.Sample != 0 {
+		sampled, err := cache.NewSampledBuilder(opts.Sample)
+		if err != nil {
+			return nil, err
+		}
+		c.sampled = sampled
+	}
 	if err := c.collect(reqs, opts); err != nil {
 		return nil, err
 	}
-	if len(c.rows) == 0 {
+	if c.rows.len() == 0 {
 		return nil, ErrEmpty
 	}
 	size := c.detector.BlockSize()
@@ -122,23 +150,46 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	return c.analysis(size, cmp.Or(opts.Top, defaultTop), graph), nil
 }
 
-// analysis computes the parts in parallel: they only read what was collected.
+// analysis computes the parts in parallel: they only read what was collected. Those of a
+// long trace are computed one after another, to save memory.
 func (c *collector) analysis(size trace.BlockSize, top int, graph *trace.Graph) *Analysis {
-	a := &Analysis{Requests: len(c.rows), Declared: c.declared.context(), Untimed: c.untimed.Untimed}
+	c.estimateTimes(graph)
+	a := &Analysis{Requests: c.rows.len(), Declared: c.declared.context(), Untimed: c.untimed.Untimed}
 	var parts sync.WaitGroup
-	parts.Go(func() { a.ISL, a.OSL, a.Lengths = lengthsOf(c.rows) })
-	parts.Go(func() { a.Arrivals = arrivalsOf(c.rows) })
-	parts.Go(func() { a.Prefix, a.Observed = c.prefix.result(c.rows, &c.table, size, top) })
-	parts.Go(func() { a.BlockFit = c.blockFit(size) })
-	parts.Go(func() {
-		if a.Sessions = c.sessions.result(c.rows, size); a.Sessions == nil {
-			a.Sessions = c.prefix.sessions(c.rows, size)
+	do := parts.Go
+	if c.rows.len() > manyRows {
+		do = func(part func()) { part() }
+	}
+	do(func() { a.ISL, a.OSL, a.Lengths = lengthsOf(&c.rows) })
+	var line timeline
+	var sharing []shared
+	placed := make(chan struct{}) // closed when line is known
+	do(func() {
+		a.Arrivals = arrivalsOf(&c.rows)
+		line = timelineOf(a.Arrivals)
+		close(placed)
+		a.Time = timeOf(&c.rows, line, a.Arrivals)
+	})
+	do(func() {
+		a.Prefix, a.Observed, sharing = c.prefix.result(&c.rows, &c.table, size, top, func() timeline { <-placed; return line })
+	})
+	do(func() { a.BlockFit = c.blockFit(size) })
+	if c.sampled != nil && c.sampledRows > 0 {
+		do(func() {
+			curve := c.sampled.Curve(size.Tokens)
+			a.Sampled = &Sampled{BlockSize: size, Requests: c.sampledRows, TotalBlocks: curve.Infinite().Blocks, Curve: curve}
+		})
+	}
+	do(func() {
+		if a.Sessions = c.sessions.result(&c.rows, size); a.Sessions == nil {
+			a.Sessions = c.prefix.sessions(&c.rows, size)
 		}
 	})
 	if c.sessions.waits {
-		parts.Go(func() { a.Graph = graphOf(graph, len(c.rows)) })
+		do(func() { a.Graph = graphOf(graph, c.rows.len()) })
 	}
 	parts.Wait()
+	a.Time.addShared(sharing)
 	l := &a.Lengths
 	l.EstimatedISL, l.EstimatedOSL, l.MissingOSL = c.marks.estimatedISL, c.marks.estimatedOSL, c.marks.missingOSL
 	return a

@@ -1,19 +1,18 @@
 package analyze
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"moontide/trace"
 	"moontide/trace/stats"
 )
 
-// Arrivals describes when requests arrive. It covers the rows with a timestamp,
-// in order of time; later turns of a session may have only a delay.
+// Arrivals describes when requests arrive, in order of time. It covers the rows with
+// a timestamp, and those whose time is estimated because they have a delay instead; see
+// [Untimed].
 type Arrivals struct {
-	// Requests is the number of rows with a timestamp.
-	Requests int
+	// Requests is the number of rows covered, Estimated that of estimated times.
+	Requests, Estimated int
 	// First and Last are the earliest and the latest arrival in milliseconds.
 	First, Last float64
 	// Rate is Requests / (Last - First) in requests per second; absent if all
@@ -21,7 +20,7 @@ type Arrivals struct {
 	Rate trace.Opt[float64]
 	// Gaps are the inter-arrival times in milliseconds.
 	Gaps stats.Sample
-	// Backwards is the number of rows that arrive before the previous row. The
+	// Backwards is the number of rows with a timestamp before that of the row above. The
 	// other numbers are computed from the sorted times; caches and sessions use the
 	// row order.
 	Backwards int
@@ -30,7 +29,7 @@ type Arrivals struct {
 	// bursts. It is absent with fewer than two gaps or if all requests arrive at
 	// once.
 	CV trace.Opt[float64]
-	// DistinctTimestamps is the number of different arrival times, MostAtOnce the
+	// DistinctTimestamps is the number of different timestamps, MostAtOnce the
 	// number of requests at the most frequent one.
 	DistinctTimestamps, MostAtOnce int
 	// Peak1s and Peak60s are the most arrivals in any half-open window of 1 s and
@@ -47,54 +46,32 @@ type Arrivals struct {
 	// Series is the rate over time.
 	Series Series
 
-	sorted []arrival
-}
-
-// arrival is the time of a request and the length of its answer.
-type arrival struct {
-	at  float64
-	osl int32
+	sorted byTime
 }
 
 // Duration returns the time from the first to the last arrival in milliseconds.
 func (a *Arrivals) Duration() float64 { return a.Last - a.First }
 
 // arrivalsOf returns nil if no row has a timestamp.
-func arrivalsOf(rows []row) *Arrivals {
-	sorted := make([]arrival, 0, len(rows))
-	backwards := 0
-	for _, r := range rows {
-		if math.IsNaN(r.at) {
-			continue
-		}
-		if n := len(sorted); n > 0 && r.at < sorted[n-1].at {
-			backwards++
-		}
-		sorted = append(sorted, arrival{r.at, r.osl})
-	}
-	n := len(sorted)
+func arrivalsOf(rows *rows) *Arrivals {
+	a := &Arrivals{sorted: sortByTime(rows)}
+	n := a.sorted.len()
 	if n == 0 {
 		return nil
 	}
-	if backwards > 0 {
-		slices.SortStableFunc(sorted, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
-	}
-	times, gaps := make([]float64, n), make([]float64, n-1)
-	for i, a := range sorted {
-		times[i] = a.at
-		if i > 0 {
-			gaps[i-1] = a.at - times[i-1]
-		}
-	}
-	a := &Arrivals{Requests: n, First: times[0], Last: times[n-1], Backwards: backwards, sorted: sorted}
-	a.DistinctTimestamps, a.MostAtOnce = countTimestamps(times)
-	a.Peak1s, a.Peak60s = peak(times, 1000), peak(times, 60_000)
-	a.Dispersion1s, a.Dispersion60s = dispersion(times, 1000), dispersion(times, 60_000)
-	if g, ok := trace.DetectGrid(times); ok {
+	a.Requests, a.First, a.Last = n, a.sorted.at(0), a.sorted.at(n-1)
+	a.countTimestamps(rows)
+	a.Peak1s, a.Peak60s = a.sorted.peak(1000), a.sorted.peak(60_000)
+	a.Dispersion1s, a.Dispersion60s = a.sorted.dispersion(1000), a.sorted.dispersion(60_000)
+	if g, ok := a.grid(); ok {
 		a.Grid = &g
 	}
-	a.Series = seriesOf(times, a.Grid)
-	a.Gaps = stats.Of(gaps)
+	a.Series = a.sorted.series(a.Grid)
+	var gaps stats.Collector
+	for i := range n - 1 {
+		gaps.Add(a.sorted.at(i+1) - a.sorted.at(i))
+	}
+	a.Gaps = gaps.Sample()
 	if a.Duration() > 0 {
 		a.Rate = trace.Some(float64(n) / (a.Duration() / 1000))
 		if a.Gaps.Count > 1 {
@@ -104,15 +81,45 @@ func arrivalsOf(rows []row) *Arrivals {
 	return a
 }
 
-func countTimestamps(sorted []float64) (distinct, mostAtOnce int) {
-	atOnce := 0
-	for i, t := range sorted {
-		if i == 0 || t != sorted[i-1] {
-			distinct++
-			atOnce = 0
+// grid finds the grid of the times that are not estimated: the lengths of answers put
+// those on a grid that is not the trace's.
+func (a *Arrivals) grid() (trace.Grid, bool) {
+	var d trace.GridDetector
+	for i := range a.sorted.len() {
+		if r := a.sorted.row(i); !r.has(estimated) {
+			d.Add(trace.Request{Timestamp: trace.Some(r.at)})
+		}
+	}
+	g, _, ok := d.Grid()
+	return g, ok
+}
+
+// countTimestamps counts the times that are not estimated.
+func (a *Arrivals) countTimestamps(rows *rows) {
+	last := math.Inf(-1)
+	for _, r := range rows.all {
+		switch {
+		case !r.timed():
+		case r.has(estimated):
+			a.Estimated++
+		default:
+			if r.at < last {
+				a.Backwards++
+			}
+			last = r.at
+		}
+	}
+	atOnce, last := 0, math.Inf(-1)
+	for i := range a.sorted.len() {
+		r := a.sorted.row(i)
+		if r.has(estimated) {
+			continue
+		}
+		if r.at != last {
+			a.DistinctTimestamps++
+			atOnce, last = 0, r.at
 		}
 		atOnce++
-		mostAtOnce = max(mostAtOnce, atOnce)
+		a.MostAtOnce = max(a.MostAtOnce, atOnce)
 	}
-	return distinct, mostAtOnce
 }

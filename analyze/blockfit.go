@@ -41,12 +41,10 @@ func (c *collector) blockFit(used trace.BlockSize) BlockFit {
 // fitting returns the number of rows that a block size fits.
 func (c *collector) fitting(tokens int) int {
 	n := 0
-	for i, r := range c.rows {
-		if !r.hasIDs {
-			continue
-		}
-		blocks, floor := countBlocks(c.prefix.runsOf(c.rows, i)), int(r.isl)/tokens
-		if blocks == floor || blocks == floor+1 && int(r.isl)%tokens > 0 {
+	for i, runs := range c.prefix.runs.byRow {
+		isl := int(c.rows.at(i).isl)
+		blocks, floor := countBlocks(runs), isl/tokens
+		if blocks == floor || blocks == floor+1 && isl%tokens > 0 {
 			n++
 		}
 	}

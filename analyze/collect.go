@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"moontide/analyze/cache"
 	"moontide/trace"
 	"moontide/trace/block"
 )
@@ -19,17 +20,12 @@ type collector struct {
 	marks    lengthMarks
 	sessions sessionCounter
 	untimed  untimedCounter
+	sampled  *cache.SampledBuilder // in place of the table and of prefix
+	// sampledRows is the number of rows with ids.
+	sampledRows int
 	// Filled by the goroutine that counts.
-	rows   []row
+	rows   rows
 	prefix prefixCounter
-}
-
-// row is the data kept for a request.
-type row struct {
-	at       float64 // arrival in ms, or NaN
-	isl, osl int32
-	runs     uint32 // where its runs of blocks begin
-	hasIDs   bool
 }
 
 const (
@@ -73,6 +69,32 @@ func (c *collector) collect(reqs trace.Requests, opts Options) error {
 	return err
 }
 
+// estimateTimes gives the rows that wait for others and have no timestamp the time
+// at which they would be sent. Without any timestamp, nothing is known about times.
+func (c *collector) estimateTimes(graph *trace.Graph) {
+	timed := false
+	for _, r := range c.rows.all {
+		if timed = r.timed(); timed {
+			break
+		}
+	}
+	if c.untimed.Turns == 0 || !timed {
+		return
+	}
+	times := graph.SendTimes(c.rows.len(), func(i int) trace.Due {
+		r := c.rows.at(i)
+		return trace.Due{
+			Timestamp: trace.Opt[float64]{Value: r.at, Set: r.timed()}, // NaN is not used
+			Delay:     c.untimed.delays[int32(i)], OSL: int(r.osl()),
+		}
+	})
+	for i, r := range c.rows.all {
+		if !r.timed() {
+			r.at, r.flags = times[i], r.flags|estimated
+		}
+	}
+}
+
 // read numbers the blocks of all requests and hands them over in batches.
 func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batch, empty <-chan *batch) error {
 	b := <-empty
@@ -88,8 +110,11 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 		c.declared.add(r)
 		c.marks.add(&r)
 		c.sessions.add(rows, r, line)
-		c.untimed.add(r)
+		c.untimed.add(rows, r)
 		rows++
+		if c.sampled != nil {
+			c.sample(&r)
+		}
 		b.add(r, &c.table)
 		if err := c.table.Err(); err != nil {
 			return err
@@ -101,6 +126,15 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 	}
 	full <- b
 	return nil
+}
+
+// sample takes the ids from a row.
+func (c *collector) sample(r *trace.Request) {
+	if len(r.HashIDs) > 0 {
+		c.sampled.Add(r.HashIDs, r.InputLength)
+		c.sampledRows++
+	}
+	r.HashIDs = nil
 }
 
 func (b *batch) add(r trace.Request, table *block.Table) {
@@ -122,13 +156,14 @@ func (c *collector) count(b *batch, watch func(trace.Request, []uint32)) {
 		if r.Timestamp.Set {
 			at = r.Timestamp.Value
 		}
-		c.rows = append(c.rows, row{
-			at: at, isl: int32(r.InputLength), osl: int32(r.OutputLength),
-			hasIDs: r.blocks > 0, runs: uint32(len(c.prefix.runs)),
-		})
+		kept := row{at: at, isl: int32(r.InputLength), flags: uint32(r.OutputLength)}
+		if r.blocks > 0 {
+			kept.flags |= hasIDs
+		}
+		c.rows.list.Add(kept)
 		numbers := left[:r.blocks:r.blocks]
 		left = left[r.blocks:]
-		c.prefix.add(c.rows, numbers, r.root)
+		c.prefix.add(&c.rows, numbers, r.root)
 		if watch != nil {
 			watch(r.Request, numbers)
 		}

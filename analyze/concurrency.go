@@ -26,8 +26,9 @@ type Concurrency struct {
 func (a *Arrivals) Concurrency(ttft, tpot float64) Concurrency {
 	var begin, done []float64
 	busy, last := 0.0, a.First
-	for _, r := range a.sorted {
-		takes := ttft + tpot*float64(max(r.osl-1, 0))
+	for i := range a.sorted.len() {
+		r := a.sorted.row(i)
+		takes := ttft + tpot*float64(max(r.osl()-1, 0))
 		last = max(last, r.at+takes)
 		if takes == 0 {
 			continue // never in flight

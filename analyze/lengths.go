@@ -1,6 +1,8 @@
 package analyze
 
 import (
+	"math"
+
 	"moontide/trace"
 	"moontide/trace/stats"
 )
@@ -38,16 +40,19 @@ func (m *lengthMarks) add(r *trace.Request) {
 	count(&m.missingOSL, trace.Missing, "output_length")
 }
 
-func lengthsOf(rows []row) (isl, osl stats.Sample, l Lengths) {
-	in, out := make([]int32, len(rows)), make([]int32, len(rows))
+func lengthsOf(rows *rows) (isl, osl stats.Sample, l Lengths) {
+	if rows.len() > manyRows {
+		return lengthsOfMany(rows)
+	}
+	in, out := make([]int32, rows.len()), make([]int32, rows.len())
 	var ratios []float64
 	var inSum, outSum int
-	for i, r := range rows {
-		in[i], out[i] = r.isl, r.osl
-		inSum += int(r.isl)
-		outSum += int(r.osl)
-		if r.osl > 0 {
-			ratios = append(ratios, float64(r.isl)/float64(r.osl))
+	for i, r := range rows.all {
+		in[i], out[i] = r.isl, r.osl()
+		inSum += int(in[i])
+		outSum += int(out[i])
+		if out[i] > 0 {
+			ratios = append(ratios, float64(in[i])/float64(out[i]))
 		}
 	}
 	l.Ratio = ratio(inSum, outSum)
@@ -60,6 +65,46 @@ func lengthsOf(rows []row) (isl, osl stats.Sample, l Lengths) {
 		l.Spearman = trace.Some(stats.Pearson(inRanks, outRanks))
 	}
 	return isl, osl, l
+}
+
+// manyRows is the number of rows above which memory matters more than time.
+const manyRows = 1 << 20
+
+// lengthsOfMany is lengthsOf with memory for each distinct length only.
+func lengthsOfMany(rows *rows) (isl, osl stats.Sample, l Lengths) {
+	var in, out, ratios stats.Collector
+	for _, r := range rows.all {
+		in.Add(float64(r.isl))
+		out.Add(float64(r.osl()))
+		if r.osl() > 0 {
+			ratios.Add(float64(r.isl) / float64(r.osl()))
+		}
+	}
+	isl, osl, l.Ratios = in.Sample(), out.Sample(), ratios.Sample()
+	l.Ratio = ratio(int(isl.Sum), int(osl.Sum))
+	if isl.Min < isl.Max && osl.Min < osl.Max {
+		own := func(x float64) float64 { return x }
+		l.Pearson = trace.Some(correlation(rows, own, own))
+		l.Spearman = trace.Some(correlation(rows, isl.Ranks(), osl.Ranks()))
+	}
+	return isl, osl, l
+}
+
+// correlation returns the linear correlation of functions of ISL and OSL.
+func correlation(rows *rows, in, out func(float64) float64) float64 {
+	var inMean, outMean, inSquares, outSquares, products float64
+	n := 0.0
+	for _, r := range rows.all { // Welford, 1962
+		n++
+		x, y := in(float64(r.isl))-inMean, out(float64(r.osl()))-outMean
+		inMean += x / n
+		outMean += y / n
+		after := out(float64(r.osl())) - outMean
+		inSquares += x * x * (n - 1) / n
+		outSquares += y * after
+		products += x * after
+	}
+	return min(max(products/math.Sqrt(inSquares*outSquares), -1), 1)
 }
 
 func floats(lengths []int32) []float64 {

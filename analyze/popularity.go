@@ -47,9 +47,9 @@ type Zipf struct {
 	Points int
 }
 
-func (c *prefixCounter) popularity(rows []row, table *block.Table, top int) Popularity {
-	blocks := map[uint32]int{1: c.unique - c.repeated.len} // by uses
-	for s := range c.repeated.all {
+func (c *prefixCounter) popularity(table *block.Table, top int) Popularity {
+	blocks := map[uint32]int{1: c.unique - c.repeated.Len()} // by uses
+	for s := range c.repeated.All {
 		blocks[s.uses]++
 	}
 	counted := make([]stats.Counted, 0, len(blocks))
@@ -59,7 +59,7 @@ func (c *prefixCounter) popularity(rows []row, table *block.Table, top int) Popu
 	p := Popularity{Uses: stats.OfCounts(counted)} // which sorts them
 	slices.Reverse(counted)
 	p.Zipf = zipf(counted)
-	p.Top = c.mostUsed(rows, table, minUses(counted, top), top)
+	p.Top = c.mostUsed(table, minUses(counted, top), top)
 	return p
 }
 
@@ -96,9 +96,9 @@ func minUses(counted []stats.Counted, top int) int {
 
 // mostUsed lists the top blocks. Only blocks with at least minUses uses, which are
 // few, are sorted.
-func (c *prefixCounter) mostUsed(rows []row, table *block.Table, minUses, top int) []Block {
+func (c *prefixCounter) mostUsed(table *block.Table, minUses, top int) []Block {
 	var blocks []repeatedBlock
-	for s := range c.repeated.all {
+	for s := range c.repeated.All {
 		if int(s.uses) >= minUses {
 			blocks = append(blocks, *s)
 		}
@@ -113,16 +113,16 @@ func (c *prefixCounter) mostUsed(rows []row, table *block.Table, minUses, top in
 	}
 	var most []Block
 	for i, id := range table.IDs(numbers) {
-		most = append(most, Block{ID: id, Uses: int(blocks[i].uses), Depth: c.depth(rows, numbers[i])})
+		most = append(most, Block{ID: id, Uses: int(blocks[i].uses), Depth: c.depth(numbers[i])})
 	}
 	return most
 }
 
 // depth returns the position of a block in the first prompt with it, from 1.
-func (c *prefixCounter) depth(rows []row, number uint32) int {
+func (c *prefixCounter) depth(number uint32) int {
 	with := c.runWith(number)
 	depth := int(with.seen) + int(number-with.first) + 1
-	for _, r := range c.runsOf(rows, int(with.row)) {
+	for _, r := range c.runs.of(with.row) {
 		if r.first == with.first && r.fresh > 0 {
 			break
 		}

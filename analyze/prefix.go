@@ -1,8 +1,6 @@
 package analyze
 
 import (
-	"sort"
-
 	"moontide/analyze/cache"
 	"moontide/trace"
 	"moontide/trace/block"
@@ -41,27 +39,16 @@ type Prefix struct {
 // Tokens depend on the block size and contexts on later requests, so it keeps the
 // runs of each request. Only blocks that are used again have a record.
 type prefixCounter struct {
-	requests int // with ids
-	total    int // uses of blocks
-	unique   int // different blocks
-	runs     []run
-	latest   int // last result of find
-	repeated pages[repeatedBlock]
-	index    block.Sparse // from a block to its index in repeated plus 1
-	roots    rootCounter
-	reuse    reuseCounter
-}
-
-// run is a part of a prompt: seen blocks followed by new ones, which have
-// consecutive numbers. A prefix-chained prompt is one run. Only with unchained ids
-// can a seen block follow a new one, which starts another run.
-type run struct {
-	row         uint32
-	seen, fresh int32
-	// above is the last of the seen blocks and the parent of the new ones;
-	// undefined if there are no seen blocks. first is the first new block, or that
-	// of the next run.
-	above, first uint32
+	requests  int // with ids
+	total     int // uses of blocks
+	unique    int // different blocks
+	runs      runs
+	latest    uint32 // last result of runs.with
+	latestRun run
+	repeated  block.List[repeatedBlock]
+	index     block.Sparse // from a block to its index in repeated plus 1
+	roots     rootCounter
+	reuse     reuseCounter
 }
 
 // repeatedBlock is a block that occurred more than once. Several occurrences in one
@@ -75,20 +62,20 @@ type repeatedBlock struct {
 }
 
 // add processes the blocks of the last of rows; root is the id of the first block.
-func (c *prefixCounter) add(rows []row, numbers []uint32, root uint64) {
-	me := uint32(len(rows) - 1)
-	if rows[me].hasIDs {
+func (c *prefixCounter) add(rows *rows, numbers []uint32, root uint64) {
+	me := uint32(rows.len() - 1)
+	if rows.at(int(me)).has(hasIDs) {
 		c.requests++
 	}
 	if len(numbers) == 0 {
 		return
 	}
 	c.total += len(numbers)
-	c.roots.add(root, numbers[0], rows[me].isl)
+	c.roots.add(root, numbers[0], rows.at(int(me)).isl)
 	leading := true
 	for len(numbers) > 0 {
 		now := c.nextRun(rows, numbers, leading)
-		c.runs = append(c.runs, now)
+		c.runs.add(now)
 		numbers = numbers[now.seen+now.fresh:]
 		leading = false
 	}
@@ -97,8 +84,8 @@ func (c *prefixCounter) add(rows []row, numbers []uint32, root uint64) {
 
 // nextRun returns the run at the start of numbers: seen blocks, then new ones. The
 // seen blocks of a prompt's leading run are prefix hits.
-func (c *prefixCounter) nextRun(rows []row, numbers []uint32, leading bool) run {
-	me := uint32(len(rows) - 1)
+func (c *prefixCounter) nextRun(rows *rows, numbers []uint32, leading bool) run {
+	me := uint32(rows.len() - 1)
 	now := run{row: me, first: uint32(c.unique)}
 	for _, number := range numbers {
 		if number >= now.first {
@@ -141,77 +128,60 @@ func (c *prefixCounter) use(number, row uint32) (last uint32) {
 		s.last = row
 		return last
 	}
-	if !c.runs[c.latest].has(number) {
-		c.latest = c.find(number)
+	if !c.latestRun.has(number) {
+		c.latest = c.runs.with(number)
+		c.latestRun = c.runs.at(c.latest)
 	}
-	first := c.runs[c.latest].row
+	first := c.latestRun.row
 	uses := uint32(2)
 	if first == row {
 		uses = 1
 	}
-	c.repeated.add(repeatedBlock{number: number, run: uint32(c.latest), last: row, uses: uses})
-	c.index.Set(number, uint32(c.repeated.len))
+	c.repeated.Add(repeatedBlock{number: number, run: c.latest, last: row, uses: uses})
+	c.index.Set(number, uint32(c.repeated.Len()))
 	return first
 }
 
 // repeatedBlock returns nil for a block that occurred once.
 func (c *prefixCounter) repeatedBlock(number uint32) *repeatedBlock {
 	if i := c.index.At(number); i > 0 {
-		return c.repeated.at(i - 1)
+		return c.repeated.At(i - 1)
 	}
 	return nil
 }
 
-// runsOf returns the runs of a row.
-func (c *prefixCounter) runsOf(rows []row, i int) []run {
-	if i+1 == len(rows) {
-		return c.runs[rows[i].runs:]
-	}
-	return c.runs[rows[i].runs:rows[i+1].runs]
-}
-
-// end returns the number after the run's last block.
-func (r run) end() uint32 { return r.first + uint32(r.fresh) }
-
-// has reports whether a block was new in the run.
-func (r run) has(number uint32) bool { return number-r.first < uint32(r.fresh) }
-
 // runWith returns the run in which a block was new.
 func (c *prefixCounter) runWith(number uint32) run {
 	if s := c.repeatedBlock(number); s != nil {
-		return c.runs[s.run]
+		return c.runs.at(s.run)
 	}
-	return c.runs[c.find(number)]
+	return c.runs.at(c.runs.with(number))
 }
 
-// find searches for the run in which a block was new.
-func (c *prefixCounter) find(number uint32) int {
-	return sort.Search(len(c.runs), func(i int) bool { return c.runs[i].first > number }) - 1
-}
-
-// result returns nil if there are no blocks.
-func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockSize, top int) (*Prefix, Context) {
+// result returns nil if there are no blocks, else also the shared part of prompts by
+// window of the timeline, which it asks for last.
+func (c *prefixCounter) result(rows *rows, table *block.Table, size trace.BlockSize, top int, placed func() timeline) (*Prefix, Context, []shared) {
 	if c.total == 0 {
-		return nil, Context{}
+		return nil, Context{}, nil
 	}
 	p := &Prefix{
 		BlockSize:    size,
 		Requests:     c.requests,
 		TotalBlocks:  c.total,
 		UniqueBlocks: c.unique,
-		Popularity:   c.popularity(rows, table, top),
+		Popularity:   c.popularity(table, top),
 		Roots:        c.sharedRoots(size, top),
 		Reuse:        c.reuse.result(),
-		Tree:         c.tree(rows),
+		Tree:         c.tree(),
 	}
 	infinite := cache.Hits{Requests: c.requests, Blocks: c.total}
-	shared := 0
-	contexts := make([]float64, 0, c.requests)
-	for i, r := range rows {
-		if !r.hasIDs {
-			continue
-		}
-		runs, length := c.runsOf(rows, i), int(r.isl)
+	line := placed()
+	windows := make([]shared, line.windows)
+	contextTokens := 0
+	var contexts stats.Collector
+	for i, runs := range c.runs.byRow {
+		r := rows.at(i)
+		length := int(r.isl)
 		hit, blocks := int(runs[0].seen), countBlocks(runs)
 		switch {
 		case hit == 0:
@@ -221,19 +191,24 @@ func (c *prefixCounter) result(rows []row, table *block.Table, size trace.BlockS
 		}
 		infinite.RequestShares += float64(hit) / float64(blocks)
 		infinite.HitBlocks += hit
-		infinite.HitTokens += min(hit*size.Tokens, length)
+		hitTokens := min(hit*size.Tokens, length)
+		infinite.HitTokens += hitTokens
 		infinite.Tokens += length
 		context := min(c.sharedBlocks(runs)*size.Tokens, length)
-		contexts = append(contexts, float64(context))
-		shared += context
+		contexts.Add(float64(context))
+		contextTokens += context
+		if line.windows > 0 && r.timed() {
+			w := &windows[line.index(r.at)]
+			w.prompt, w.hit, w.context = w.prompt+length, w.hit+hitTokens, w.context+context
+		}
 	}
-	p.Context = stats.Of(contexts)
+	p.Context = contexts.Sample()
 	p.HitBlocks, p.HitTokens, p.Infinite = infinite.HitBlocks, infinite.HitTokens, infinite.Rates()
 	return p, Context{
-		Mean:        ratio(shared, p.Requests),
-		UniqueMean:  ratio(infinite.Tokens-shared, p.Requests),
-		SharedRatio: ratio(shared, infinite.Tokens),
-	}
+		Mean:        ratio(contextTokens, p.Requests),
+		UniqueMean:  ratio(infinite.Tokens-contextTokens, p.Requests),
+		SharedRatio: ratio(contextTokens, infinite.Tokens),
+	}, windows
 }
 
 func countBlocks(runs []run) int {
@@ -259,33 +234,4 @@ func (c *prefixCounter) sharedBlocks(runs []run) int {
 		}
 	}
 	return n
-}
-
-const (
-	pageBits = 12
-	pageSize = 1 << pageBits
-)
-
-// pages is a list of millions of items that grows without copying.
-type pages[T any] struct {
-	pages []*[pageSize]T
-	len   int
-}
-
-func (p *pages[T]) at(i uint32) *T { return &p.pages[i>>pageBits][i%pageSize] }
-
-func (p *pages[T]) add(v T) {
-	if p.len%pageSize == 0 {
-		p.pages = append(p.pages, new([pageSize]T))
-	}
-	p.pages[p.len>>pageBits][p.len%pageSize] = v
-	p.len++
-}
-
-func (p *pages[T]) all(yield func(*T) bool) {
-	for i := range p.len {
-		if !yield(p.at(uint32(i))) {
-			return
-		}
-	}
 }

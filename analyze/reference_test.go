@@ -76,7 +76,7 @@ func TestConversationTrace(t *testing.T) {
 // they are guarded where the published trace is missing.
 func TestSampleTraces(t *testing.T) {
 	for name, want := range map[string]string{
-		"agent": "ISL 10328.12 6743.74 10319.5 25596.1, OSL 288.69 138 624.1, arrivals 27 27 1, CV 0.865472, rate 0.229145, peaks 3 19, " +
+		"agent": "ISL 10328.12 6743.74 10319.5 25596.1, OSL 288.69 138 624.1, arrivals 100 27 1, CV 1.529720, rate 0.834308, peaks 5 72, " +
 			"correlations -0.035721 -0.128957, roots 19 5 75",
 		"conversation": "ISL 11479.37 9866.11 9369 34163.2, OSL 175.82 148 291.4, arrivals 153 153 1, CV 1.404176, rate 6.138894, peaks 16 153, " +
 			"correlations -0.090593 -0.157720, roots 4 4 106",

@@ -23,8 +23,7 @@ type Reuse struct {
 // the same request share an interval, and a prompt has few intervals: no block was
 // used later than the block before it.
 type reuseCounter struct {
-	times    []stats.Counted
-	requests counts
+	times, requests stats.Collector
 
 	// blocks is the number of pending hits, all last used by row from.
 	from   uint32
@@ -32,7 +31,7 @@ type reuseCounter struct {
 }
 
 // hit counts a prefix hit of the last of rows on a block last used by row last.
-func (c *reuseCounter) hit(rows []row, last uint32) {
+func (c *reuseCounter) hit(rows *rows, last uint32) {
 	if last != c.from {
 		c.flush(rows)
 		c.from = last
@@ -41,19 +40,19 @@ func (c *reuseCounter) hit(rows []row, last uint32) {
 }
 
 // flush counts the pending hits.
-func (c *reuseCounter) flush(rows []row) {
-	blocks, me := c.blocks, len(rows)-1
+func (c *reuseCounter) flush(rows *rows) {
+	blocks, me := c.blocks, rows.len()-1
 	c.blocks = 0
 	apart := me - int(c.from)
 	if blocks == 0 || apart == 0 { // 0: the block occurs twice in the prompt
 		return
 	}
-	c.requests.add(apart, blocks)
-	if ms := rows[me].at - rows[c.from].at; !math.IsNaN(ms) {
-		c.times = append(c.times, stats.Counted{Value: max(ms, 0), Count: blocks})
+	c.requests.AddN(float64(apart), blocks)
+	if ms := rows.at(me).at - rows.at(int(c.from)).at; !math.IsNaN(ms) {
+		c.times.AddN(max(ms, 0), blocks)
 	}
 }
 
 func (c *reuseCounter) result() Reuse {
-	return Reuse{Time: stats.OfCounts(c.times), Requests: c.requests.sample()}
+	return Reuse{Time: c.times.Sample(), Requests: c.requests.Sample()}
 }

@@ -33,8 +33,8 @@ type Sessions struct {
 	// Turns is the number of turns of each session.
 	Turns stats.Sample
 	// Gap is the time from the arrival of a turn to that of the next one in
-	// milliseconds, if both have a timestamp: think time plus response time.
-	// Negative times are treated as 0.
+	// milliseconds, if the trace has timestamps: think time plus response time, which
+	// is estimated for turns that have a delay instead. Negative times are treated as 0.
 	Gap stats.Sample
 	// Delay is the think time in milliseconds of the later turns that specify it
 	// (key delay), measured from the end of the previous turn. It is never
@@ -55,11 +55,11 @@ const (
 
 // sessionsOf builds sessions from the row of each row's previous turn, none, or
 // outside. The rows in apart do not follow that turn.
-func sessionsOf(rows []row, previous []int32, apart map[int32]bool) *Sessions {
-	s := &Sessions{Of: make([]int32, len(rows))}
-	var gaps, growth []float64
-	turns := make([]int, len(rows)) // of the session that starts here
-	for i, r := range rows {
+func sessionsOf(rows *rows, previous []int32, apart map[int32]bool) *Sessions {
+	s := &Sessions{Of: make([]int32, rows.len())}
+	var gaps, growth stats.Collector
+	turns := make([]int32, rows.len()) // of the session that starts here
+	for i, r := range rows.all {
 		s.Of[i] = none
 		if previous[i] == outside {
 			continue
@@ -71,27 +71,27 @@ func sessionsOf(rows []row, previous []int32, apart map[int32]bool) *Sessions {
 			turns[i] = 1
 			continue
 		}
-		before := rows[previous[i]]
+		before := rows.at(int(previous[i]))
 		s.Of[i] = s.Of[previous[i]]
 		turns[s.Of[i]]++
 		if apart[int32(i)] {
 			continue
 		}
-		growth = append(growth, float64(r.isl-before.isl))
+		growth.Add(float64(r.isl - before.isl))
 		if gap := r.at - before.at; !math.IsNaN(gap) {
-			gaps = append(gaps, max(gap, 0))
+			gaps.Add(max(gap, 0))
 		}
 	}
 	var byTurns counts
 	for _, n := range turns {
 		if n > 0 {
-			byTurns.add(n, 1)
+			byTurns.add(int(n), 1)
 		}
 		if n > 1 {
 			s.MultiTurn++
 		}
 	}
-	s.Turns, s.Gap, s.Growth = byTurns.sample(), stats.Of(gaps), stats.Of(growth)
+	s.Turns, s.Gap, s.Growth = byTurns.sample(), gaps.Sample(), growth.Sample()
 	return s
 }
 
@@ -175,11 +175,11 @@ func (c *sessionCounter) fill(row int) {
 }
 
 // result returns nil if no row has an id.
-func (c *sessionCounter) result(rows []row, size trace.BlockSize) *Sessions {
+func (c *sessionCounter) result(rows *rows, size trace.BlockSize) *Sessions {
 	if len(c.latest) == 0 {
 		return nil
 	}
-	c.fill(len(rows))
+	c.fill(rows.len())
 	s := sessionsOf(rows, c.previous, c.apart)
 	s.Think, s.Tool = stats.Of(c.delays[trace.Think]), stats.Of(c.delays[trace.Tool])
 	s.Delay = stats.Of(slices.Concat(c.delays[""], c.delays[trace.Think], c.delays[trace.Tool]))

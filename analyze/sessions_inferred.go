@@ -10,7 +10,7 @@ const maxChildren = 16
 // turnFinder finds previous turns from block ids, in row order.
 type turnFinder struct {
 	*prefixCounter
-	rows []row
+	rows *rows
 	size int // of a block, in tokens
 	// turns has, for each row whose last full block was new with it, that block
 	// and the latest row that ended with it.
@@ -23,23 +23,21 @@ type turn struct {
 }
 
 // sessions infers sessions from block ids; it returns nil if there are none.
-func (c *prefixCounter) sessions(rows []row, size trace.BlockSize) *Sessions {
+func (c *prefixCounter) sessions(rows *rows, size trace.BlockSize) *Sessions {
 	if c.total == 0 {
 		return nil
 	}
-	f := turnFinder{prefixCounter: c, rows: rows, size: size.Tokens, turns: make([]turn, len(rows))}
-	previous := make([]int32, len(rows))
-	for i := range rows {
-		f.turns[i].latest, previous[i] = none, none
-		if !rows[i].hasIDs {
-			previous[i] = outside
-			continue
-		}
-		runs := c.runsOf(rows, i)
+	f := turnFinder{prefixCounter: c, rows: rows, size: size.Tokens, turns: make([]turn, rows.len())}
+	previous := make([]int32, rows.len())
+	for i := range previous {
+		f.turns[i].latest, previous[i] = none, outside
+	}
+	for i, runs := range c.runs.byRow {
+		previous[i] = none
 		if len(runs) != 1 { // not chained
 			continue
 		}
-		if before := f.previous(runs[0]); before != none && rows[before].isl < rows[i].isl {
+		if before := f.previous(runs[0]); before != none && rows.at(int(before)).isl < rows.at(i).isl {
 			previous[i] = before
 		}
 		f.end(i, runs[0])
@@ -65,7 +63,7 @@ func (f *turnFinder) previous(r run) int32 {
 // end records the last full block of row i. If an earlier row introduced that
 // block, it is recorded only if that row ended there too.
 func (f *turnFinder) end(i int, r run) {
-	full := min(int(f.rows[i].isl)/f.size, int(r.seen+r.fresh))
+	full := min(int(f.rows.at(i).isl)/f.size, int(r.seen+r.fresh))
 	if own := full - int(r.seen); own > 0 {
 		if end := r.first + uint32(own-1); f.children(r, end) <= maxChildren {
 			f.turns[i] = turn{end: end, latest: int32(i)}

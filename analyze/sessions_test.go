@@ -47,10 +47,11 @@ func TestDeclaredSessions(t *testing.T) {
 		turn("a", 130, 300, 40), turn("c", 1, 5), turn("b", 60, 5),
 	}
 	s := analyzed(t, analyze.Options{}, rows...).Sessions
-	// a: 400 after its first turn, then unknown twice; b: backwards, which is 0.
+	// a: 400 after its first turn, then an estimate that the turn after it, at 300, lowers;
+	// times before those of the turn before count as 0, also in b.
 	checkSessions(t, s, sessionsWant{
 		requests: 7, sessions: 3, multi: 2, turns: []float64{4, 2, 1},
-		gaps: []float64{400, 0}, delay: []float64{30, 40}, growth: []float64{50, -30, 10, 10},
+		gaps: []float64{400, 0, 0, 0}, delay: []float64{30, 40}, growth: []float64{50, -30, 10, 10},
 	})
 	if s.Inferred {
 		t.Error("declared sessions are marked as inferred")

@@ -21,12 +21,12 @@ type Tree struct {
 
 // tree counts by runs: the new blocks of a run are a chain below a block, or from
 // a root. Only the last of them can be a leaf.
-func (c *prefixCounter) tree(rows []row) Tree {
+func (c *prefixCounter) tree() Tree {
 	t := Tree{Nodes: c.unique}
 	var nodes, leaves counts // by depth; of nodes only the changes until summed
-	for i := range rows {
+	for _, runs := range c.runs.byRow {
 		depth := 0
-		for _, r := range c.runsOf(rows, i) {
+		for _, r := range runs {
 			depth += int(r.seen)
 			if r.fresh == 0 {
 				continue
@@ -48,11 +48,11 @@ func (c *prefixCounter) tree(rows []row) Tree {
 	}
 	t.Depth, t.LeafDepth = nodes.sample(), leaves.sample()
 	var children counts
-	for s := range c.repeated.all {
+	for s := range c.repeated.All {
 		if s.runs == 0 { // at most one child
 			continue
 		}
-		if n := c.children(c.runs[s.run], s.number); n > 1 {
+		if n := c.children(c.runs.at(s.run), s.number); n > 1 {
 			t.Forks++
 			children.add(n, 1)
 		}

@@ -55,11 +55,11 @@ func (t tail) next(r trace.Request, row int) laterTurn {
 }
 
 // add counts a turn.
-func (c *Relations) add(t laterTurn, rows []row, size int) {
-	before := rows[t.before].isl
+func (c *Relations) add(t laterTurn, rows *rows, size int) {
+	before := rows.at(int(t.before)).isl
 	full := before / int32(size) // blocks
 	switch {
-	case rows[t.row].isl <= before:
+	case rows.at(int(t.row)).isl <= before:
 		c.Shortened++
 	case t.blocks < full || t.own < full:
 		c.Unknown++

@@ -3,8 +3,9 @@ package analyze
 import "moontide/trace"
 
 // Untimed counts the later turns of sessions, and the other rows that wait for others,
-// that have a delay instead of a timestamp. When they are sent depends on the answers before them, so their place
-// among the rows is only an estimate.
+// that have a delay instead of a timestamp. When they are sent depends on the answers
+// before them, so their place among the rows is only an estimate, and so is their
+// arrival; see [trace.Graph.SendTimes].
 type Untimed struct {
 	Turns int
 	// Misplaced is the number of those that cannot have been sent where they are:
@@ -19,10 +20,11 @@ type untimedCounter struct {
 	named map[string]float64 // and of rows by request id
 	// since holds the earliest times of the untimed turns since the last row with a
 	// timestamp.
-	since []float64
+	since  []float64
+	delays map[int32]float64 // of untimed turns, by row
 }
 
-func (c *untimedCounter) add(r trace.Request) {
+func (c *untimedCounter) add(row int, r trace.Request) {
 	if r.Timestamp.Set {
 		for _, earliest := range c.since {
 			if earliest > r.Timestamp.Value {
@@ -35,7 +37,7 @@ func (c *untimedCounter) add(r trace.Request) {
 		return
 	}
 	if c.sent == nil {
-		c.sent, c.named = map[string]float64{}, map[string]float64{}
+		c.sent, c.named, c.delays = map[string]float64{}, map[string]float64{}, map[int32]float64{}
 	}
 	before, later := c.sent[r.SessionID]
 	if r.After != nil {
@@ -48,6 +50,7 @@ func (c *untimedCounter) add(r trace.Request) {
 	if later && !r.Timestamp.Set {
 		at = before + r.Delay.Value
 		c.Turns++
+		c.delays[int32(row)] = r.Delay.Value
 		c.since = append(c.since, at)
 	}
 	if r.SessionID != "" {

@@ -33,10 +33,10 @@ var roundSteps = []float64{
 	3600e3, 7200e3, 10800e3, 21600e3, 43200e3, 86400e3, // hours
 }
 
-// seriesOf counts sorted arrivals.
-func seriesOf(sorted []float64, grid *trace.Grid) Series {
-	first, last := sorted[0], sorted[len(sorted)-1]
-	windows := windowsFor(len(sorted))
+// series counts arrivals.
+func (sorted byTime) series(grid *trace.Grid) Series {
+	first, last := sorted.at(0), sorted.at(sorted.len()-1)
+	windows := windowsFor(sorted.len())
 	var s Series
 	if grid != nil {
 		s.Step = seriesStep(last-first, grid.Step, windows)
@@ -45,8 +45,8 @@ func seriesOf(sorted []float64, grid *trace.Grid) Series {
 		s.Step = seriesStep(last-first, 1, windows)
 		s.Start = math.Floor(first/s.Step) * s.Step
 	}
-	for _, t := range sorted {
-		(*counts)(&s.Counts).add(int((t-s.Start)/s.Step), 1)
+	for i := range sorted.len() {
+		(*counts)(&s.Counts).add(int((sorted.at(i)-s.Start)/s.Step), 1)
 	}
 	return s
 }
@@ -65,11 +65,11 @@ func seriesStep(duration, unit, windows float64) float64 {
 	return unit * day * math.Ceil(least/day)
 }
 
-// peak returns the most sorted times in any half-open window of a width in ms.
-func peak(sorted []float64, width float64) int {
+// peak returns the most times in any half-open window of a width in ms.
+func (sorted byTime) peak(width float64) int {
 	most, begin := 0, 0
-	for i, t := range sorted {
-		for t-sorted[begin] >= width {
+	for i := range sorted.len() {
+		for sorted.at(i)-sorted.at(begin) >= width {
 			begin++
 		}
 		most = max(most, i+1-begin)
@@ -77,24 +77,24 @@ func peak(sorted []float64, width float64) int {
 	return most
 }
 
-// dispersion returns the variance of the number of sorted times per window of a
+// dispersion returns the variance of the number of times per window of a
 // width in ms, over its mean.
-func dispersion(sorted []float64, width float64) trace.Opt[float64] {
-	first := sorted[0]
-	windows := math.Floor((sorted[len(sorted)-1] - first) / width)
+func (sorted byTime) dispersion(width float64) trace.Opt[float64] {
+	first := sorted.at(0)
+	windows := math.Floor((sorted.at(sorted.len()-1) - first) / width)
 	if windows < 2 {
 		return trace.Opt[float64]{}
 	}
 	// Skip empty windows, which add nothing to either sum: a trace that spans years
 	// has more of them than requests.
 	var sum, squares float64
-	for i := 0; i < len(sorted); {
-		window := math.Floor((sorted[i] - first) / width)
+	for i := 0; i < sorted.len(); {
+		window := math.Floor((sorted.at(i) - first) / width)
 		if window >= windows {
 			break
 		}
 		n := 0.0
-		for i < len(sorted) && math.Floor((sorted[i]-first)/width) == window {
+		for i < sorted.len() && math.Floor((sorted.at(i)-first)/width) == window {
 			n++
 			i++
 		}

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"testing"
@@ -95,4 +96,31 @@ func TestSendOrderStreams(t *testing.T) {
 		}
 		break
 	}
+}
+
+// TestSortsOnDiskAsInMemory: with little memory, rows come in the same order and unchanged.
+func TestSortsOnDiskAsInMemory(t *testing.T) {
+	codec := Codec{
+		Append: func(dst []byte, r Request) []byte {
+			b, err := json.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return append(dst, b...)
+		},
+		Parse: func(b []byte, r *Request) error { return json.Unmarshal(b, r) },
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		rows := anyTrace(t)
+		for i := range rows {
+			if rapid.Bool().Draw(t, "disordered") && rows[i].Timestamp.Set {
+				rows[i].Timestamp.Value = float64(rapid.IntRange(0, 5000).Draw(t, "timestamp"))
+			}
+		}
+		codec.Memory = rapid.IntRange(1, 3000).Draw(t, "memory")
+		want, got := collect(t, Sort(FromSlice(rows), Codec{})), collect(t, Sort(FromSlice(rows), codec))
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
 }

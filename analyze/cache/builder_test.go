@@ -1,8 +1,11 @@
 package cache
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // Blocks in arbitrary order, not chained, must not take a run each.
@@ -19,7 +22,7 @@ func TestFewRunsForUnchainedBlocks(t *testing.T) {
 	}
 	// The largest of n distances is overtaken about ln n times, each time for a
 	// run that rises and one that does not.
-	if perRequest := float64(len(b.runs)) / requests; perRequest > 12 {
+	if perRequest := float64(countRuns(&b)) / requests; perRequest > 12 {
 		t.Errorf("%.1f runs a request", perRequest)
 	}
 }
@@ -34,28 +37,67 @@ func TestChainedRequestIsOneRun(t *testing.T) {
 	for range 1000 { // beyond a chunk, a slab and the first places
 		b.Add(numbers, len(numbers))
 	}
-	if len(b.runs) != 999 {
-		t.Errorf("%d runs, want one for each request but the first", len(b.runs))
+	if n := countRuns(&b); n != 999 {
+		t.Errorf("%d runs, want one for each request but the first", n)
 	}
 }
 
-func TestExactSumCancels(t *testing.T) {
-	var s exactSum
-	for range 2 {
-		for i := range 1000 {
-			s.add(1 / float64(i+1))
+func countRuns(b *CurveBuilder) (n int) {
+	for r := range b.log.all {
+		n += len(r.runs)
+	}
+	return n
+}
+
+// Buckets are without gaps, and their edges have five significant digits.
+func TestEdges(t *testing.T) {
+	for _, capacity := range []int{0, 1, 99_999, 100_000, 100_009, 100_010, 999_999, 1_000_000, 1_000_099, 1_000_100, 60_000_000, math.MaxInt32} {
+		bucket := bucketOf(capacity)
+		if edge(bucket) > capacity || edge(bucket+1) <= capacity || bucketOf(edge(bucket)) != bucket {
+			t.Errorf("capacity %d is in bucket %d from %d to %d", capacity, bucket, edge(bucket), edge(bucket+1))
 		}
-		s.add(1e15)
 	}
-	for range 2 {
-		for i := range 1000 {
-			s.add(-1 / float64(i+1))
+	for _, round := range []int{123_450, 3_000_000, 10_000_000, 98_765_000} {
+		if edge(bucketOf(round)) != round {
+			t.Errorf("%d is no edge", round)
 		}
-		s.add(-1e15)
 	}
-	if got := s.value(); got < -1e-9 || got > 1e-9 {
-		t.Errorf("%v is left after subtracting everything that was added", got)
-	}
+}
+
+// A curve of few exact edges is exact at them: lines may begin and end anywhere.
+func TestLinesBetweenEdges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type line struct{ at, n int }
+		capacity := rapid.OneOf(rapid.IntRange(99_900, 100_100), rapid.IntRange(999_000, 1_002_000))
+		largest := 0
+		lines := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) line {
+			return line{capacity.Draw(t, "at"), rapid.OneOf(rapid.IntRange(1, 30), rapid.IntRange(1, 900_000)).Draw(t, "n")}
+		}), 1, 5).Draw(t, "lines")
+		for _, l := range lines {
+			largest = max(largest, l.at+l.n)
+		}
+		s := newSlopes(largest)
+		for _, l := range lines {
+			s.add(l.at, l.n, slope{hits: 1, tokens: 3, blocks: 4})
+		}
+		curve := s.curve(Hits{})
+		for range 20 {
+			at := edge(bucketOf(capacity.Draw(t, "capacity")))
+			if rapid.Bool().Draw(t, "largest") {
+				at = largest
+			}
+			want := 0
+			for _, l := range lines {
+				want += min(max(at-l.at, 0), l.n)
+			}
+			if got := curve.At(at); got.HitBlocks != want || got.HitTokens != 3*want || math.Abs(got.RequestShares-float64(want)/4) > 1e-6 {
+				t.Fatalf("at %d: %+v, want %d", at, got, want)
+			}
+		}
+		if got := curve.Largest(); got != largest {
+			t.Fatalf("flat from %d, want %d", got, largest)
+		}
+	})
 }
 
 // The number of places is bounded by the number of blocks, however long the trace.

@@ -3,12 +3,12 @@ package cache
 import (
 	"iter"
 	"math"
-	"math/bits"
 	"sort"
 )
 
-// Curve holds the hits of LRU caches of all capacities. It does not change and may
-// be used concurrently.
+// Curve holds the hits of LRU caches of all capacities. They are exact at capacities
+// below 100,000 blocks and at those of at most five significant digits; between two of
+// these, a curve is a straight line. A Curve does not change and may be used concurrently.
 type Curve struct {
 	total Hits
 	// points holds the bends of the curve by capacity, the first at 0. The curve is
@@ -23,90 +23,6 @@ type point struct {
 	shares         float64
 }
 
-// bend is a change of slope at a capacity: from there on, each further block of
-// capacity hits that many more blocks and tokens of a request of some blocks.
-type bend struct {
-	at           uint32
-	hits, tokens int32
-	blocks       int32
-}
-
-// newCurve adds up bends, which it reorders.
-func newCurve(total Hits, bends []bend) *Curve {
-	bends = sortBends(bends)
-	capacities := 1
-	for i := range bends {
-		if i == 0 || bends[i].at != bends[i-1].at {
-			capacities++
-		}
-	}
-	points := append(make([]point, 0, capacities), point{})
-	var hits, tokens int
-	var shares exactSum
-	for i := 0; i < len(bends); {
-		now := points[len(points)-1]
-		if at := bends[i].at; at != now.capacity {
-			width := int(at - now.capacity)
-			now.blocks += hits * width
-			now.tokens += tokens * width
-			now.shares += shares.value() * float64(width)
-			now.capacity = at
-			points = append(points, now)
-		}
-		for ; i < len(bends) && bends[i].at == now.capacity; i++ {
-			hits += int(bends[i].hits)
-			tokens += int(bends[i].tokens)
-			shares.add(float64(bends[i].hits) / float64(bends[i].blocks))
-		}
-	}
-	return &Curve{total, points}
-}
-
-// sortBends sorts hundreds of thousands of bends by capacity, with a radix sort of
-// 11 bits per pass: a comparison sort would dominate the run time.
-func sortBends(bends []bend) []bend {
-	const digit = 11
-	highest := uint32(0)
-	for _, b := range bends {
-		highest = max(highest, b.at)
-	}
-	from, to := bends, make([]bend, len(bends))
-	for shift := 0; shift < bits.Len32(highest); shift += digit {
-		var starts [1 << digit]int
-		for _, b := range from {
-			starts[b.at>>shift%(1<<digit)]++
-		}
-		start := 0
-		for i, n := range starts {
-			starts[i] = start
-			start += n
-		}
-		for _, b := range from {
-			place := &starts[b.at>>shift%(1<<digit)]
-			to[*place] = b
-			*place++
-		}
-		from, to = to, from
-	}
-	return from
-}
-
-// exactSum is a float sum that returns to its value when the same numbers are added
-// and later subtracted (Neumaier's compensated summation, 1974).
-type exactSum struct{ sum, lost float64 }
-
-func (s *exactSum) add(x float64) {
-	sum := s.sum + x
-	if math.Abs(s.sum) >= math.Abs(x) {
-		s.lost += s.sum - sum + x
-	} else {
-		s.lost += x - sum + s.sum
-	}
-	s.sum = sum
-}
-
-func (s *exactSum) value() float64 { return s.sum + s.lost }
-
 // At returns the hits of an LRU cache of a capacity in blocks; below 1 it hits
 // nothing.
 func (c *Curve) At(capacity int) Hits {
@@ -117,12 +33,15 @@ func (c *Curve) At(capacity int) Hits {
 	if past := capacity - int(p.capacity); past > 0 {
 		q := c.points[i+1]
 		width := int(q.capacity - p.capacity)
-		h.HitBlocks += (q.blocks - p.blocks) / width * past
-		h.HitTokens += (q.tokens - p.tokens) / width * past
+		h.HitBlocks += part(q.blocks-p.blocks, past, width)
+		h.HitTokens += part(q.tokens-p.tokens, past, width)
 		h.RequestShares += (q.shares - p.shares) / float64(width) * float64(past)
 	}
 	return h
 }
+
+// part returns past/width of n without overflow.
+func part(n, past, width int) int { return n/width*past + n%width*past/width }
 
 // Infinite returns the hits of a cache that never evicts.
 func (c *Curve) Infinite() Hits { return c.At(math.MaxInt) }

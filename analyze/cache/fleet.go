@@ -152,28 +152,51 @@ func timesAtMost(a, b, most int) int {
 // routeByPrefix simulates the trace on an empty fleet.
 func (f Fleet) routeByPrefix(s *Sequence, router *routing.Router, blockSize int) Routed {
 	routed := Routed{Routing: routing.Prefix, Workers: make([]Hits, f.Workers)}
+	f.eachByPrefix(s, router, blockSize, func(i, worker, hit int) {
+		blocks, isl := len(s.blocks(i)), s.requests[i].isl
+		routed.Workers[worker].addRequest(hit, blocks, isl, blockSize)
+		routed.Hits.addRequest(hit, blocks, isl, blockSize)
+	})
+	return routed
+}
+
+// PrefixHits visits each request of a sequence with its number, from 0, and that of its blocks
+// that hit on an empty fleet with [routing.Prefix]. The fleet must have a worker.
+func (f Fleet) PrefixHits(s *Sequence, visit func(request, hit int)) error {
+	router, err := routing.New(routing.Prefix, f.Workers, nil)
+	if err != nil {
+		return fmt.Errorf("routing by prefix: %w", err)
+	}
+	f.eachByPrefix(s, router, 1, func(i, _, hit int) { visit(i, hit) })
+	return nil
+}
+
+// eachByPrefix visits each request with its worker and the number of its blocks that
+// hit there.
+func (f Fleet) eachByPrefix(s *Sequence, router *routing.Router, blockSize int, visit func(i, worker, hit int)) {
 	caches := make([]*lru, f.Workers)
 	for i := range caches {
 		caches[i] = newLRU(f.Capacity)
 	}
-	var cached []int // leading blocks of the request, by worker
+	sent, total := make([]int, f.Workers), 0 // blocks
+	var cached []int                         // leading blocks of the request, by worker
 	load := func(w int) routing.Load {
-		if sent := float64(routed.Workers[w].Blocks); sent*float64(f.Workers) > maxOverload*float64(routed.Hits.Blocks) {
+		if float64(sent[w])*float64(f.Workers) > maxOverload*float64(total) {
 			return routing.Load{Tokens: maxTokens} // full
 		}
 		return routing.Load{}
 	}
 	hit := func(w int) int { return cached[w] * blockSize }
 	holders := newHolders(s.distinct, caches)
-	for i, r := range s.requests {
+	for i := range s.requests {
 		blocks := s.blocks(i)
 		cached = holders.lookUp(blocks)
 		w := router.Pick(routing.Request{Tokens: len(blocks) * blockSize}, load, hit)
 		if f.Capacity > 0 {
 			serve(caches[w], blocks)
 		}
-		routed.Workers[w].addRequest(cached[w], len(blocks), r.isl, blockSize)
-		routed.Hits.addRequest(cached[w], len(blocks), r.isl, blockSize)
+		sent[w] += len(blocks)
+		total += len(blocks)
+		visit(i, w, cached[w])
 	}
-	return routed
 }

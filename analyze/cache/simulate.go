@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -100,14 +101,31 @@ func newStore(p Policy, distinct, capacity int) store {
 
 func simulate(s *Sequence, cached store, blockSize int) Hits {
 	var h Hits
-	for i, r := range s.requests {
-		blocks, hit := s.blocks(i), 0
-		if cached != nil {
-			hit = serve(cached, blocks)
-		}
-		h.addRequest(hit, len(blocks), r.isl, blockSize)
+	for i, hit := range hitsOf(s, cached) {
+		h.addRequest(hit, len(s.blocks(i)), s.requests[i].isl, blockSize)
 	}
 	return h
+}
+
+// hitsOf yields the number of each request and of its leading blocks that hit.
+func hitsOf(s *Sequence, cached store) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		for i := range s.requests {
+			hit := 0
+			if cached != nil {
+				hit = serve(cached, s.blocks(i))
+			}
+			if !yield(i, hit) {
+				return
+			}
+		}
+	}
+}
+
+// LRUHits yields the number of each request of a sequence, from 0, and of its blocks
+// that hit in an LRU cache of a capacity in blocks, below 1 for none.
+func LRUHits(s *Sequence, capacity int) iter.Seq2[int, int] {
+	return hitsOf(s, newStore(LRU, s.distinct, max(capacity, 0)))
 }
 
 // serve looks up the blocks of a request, then uses them from tail to head. It

@@ -3,16 +3,15 @@ package cache
 // CurveBuilder computes the [Curve] of the requests added to it. The zero
 // CurveBuilder is ready to use. It is not safe for concurrent use.
 //
-// It holds about 6 bytes per distinct block, 12 per request and 8 per run (see
-// run). With prefix-chained ids a request has mostly 1 to 4 runs.
+// It holds about 6 bytes per distinct block, and about 5 bytes per request that hits
+// any and 5 per run (see run). With prefix-chained ids a request has mostly 1 to 4 runs.
 type CurveBuilder struct {
 	timeline timeline
-	requests []requestRuns
-	runs     []run
+	total    Hits
+	largest  int // capacity from which the curve is flat
+	log      runLog
+	runs     []run // of a request
 }
-
-// requestRuns holds the ISL of a request and its numbers of blocks and runs.
-type requestRuns struct{ isl, blocks, runs int32 }
 
 // run is a sequence of blocks in the seen prefix of a request. The distance of a
 // block is the largest stack distance of the block and those before it: a cache
@@ -29,18 +28,20 @@ type run struct {
 // hits nothing. Numbers come from [moontide/trace/block.Table] or any other source;
 // memory grows with the largest.
 func (b *CurveBuilder) Add(numbers []uint32, isl int) {
-	before := len(b.runs)
-	b.lookUp(numbers)
+	b.runs = b.lookUp(b.runs[:0], numbers)
 	b.timeline.use(numbers)
-	b.requests = append(b.requests, requestRuns{
-		isl:    int32(isl),
-		blocks: int32(len(numbers)),
-		runs:   int32(len(b.runs) - before),
-	})
+	b.total.Requests++
+	b.total.Blocks += len(numbers)
+	b.total.Tokens += isl
+	if len(b.runs) > 0 {
+		b.log.add(isl, len(numbers), b.runs)
+		last := b.runs[len(b.runs)-1] // distances do not fall
+		b.largest = max(b.largest, int(last.distance)+int(max(last.n, 1)))
+	}
 }
 
 // lookUp appends the runs of a request.
-func (b *CurveBuilder) lookUp(numbers []uint32) {
+func (b *CurveBuilder) lookUp(runs []run, numbers []uint32) []run {
 	var now run
 	highest := -1         // distance so far
 	distance := 0         // stack distance of the block
@@ -63,7 +64,7 @@ func (b *CurveBuilder) lookUp(numbers []uint32) {
 			now.n--
 		default:
 			if now.n != 0 {
-				b.runs = append(b.runs, now)
+				runs = append(runs, now)
 			}
 			now = run{uint32(max(distance, highest)), 1}
 			if !rises {
@@ -73,48 +74,43 @@ func (b *CurveBuilder) lookUp(numbers []uint32) {
 		highest = max(highest, distance)
 	}
 	if now.n != 0 {
-		b.runs = append(b.runs, now)
+		runs = append(runs, now)
 	}
+	return runs
 }
 
 // Curve returns the curve of the requests so far for blocks of blockSize tokens;
 // it panics below 1. Requests added later do not change it. It temporarily holds 32
-// bytes per end of a run, at most as much as the curve.
+// bytes per edge of the curve, of which there are 100,000 up to a capacity of 100,000
+// blocks and 90,000 for each tenfold one.
 func (b *CurveBuilder) Curve(blockSize int) *Curve {
 	if blockSize < 1 {
 		panic("cache: a block has at least 1 token")
 	}
-	bends := make([]bend, 0, 2*len(b.runs)+len(b.requests)/4)
-	total := Hits{Requests: len(b.requests)}
-	next := 0
-	for _, r := range b.requests {
-		total.Blocks += int(r.blocks)
-		total.Tokens += int(r.isl)
+	lines := newSlopes(b.largest)
+	for r := range b.log.all {
 		hit := 0
-		for _, run := range b.runs[next : next+int(r.runs)] {
-			bends = appendBends(bends, run, hit, int(r.blocks), int(r.isl), blockSize)
+		for _, run := range r.runs {
+			lines.addRun(run, hit, r.blocks, r.isl, blockSize)
 			hit += max(int(run.n), -int(run.n))
 		}
-		next += int(r.runs)
 	}
-	return newCurve(total, bends)
+	return lines.curve(b.total)
 }
 
-// appendBends appends the bends that a run adds to the curve. hit is the number of
-// blocks before it in its request.
-func appendBends(bends []bend, r run, hit, blocks, isl, blockSize int) []bend {
+// addRun adds the lines of a run. hit is the number of blocks before it in its request.
+func (s *slopes) addRun(r run, hit, blocks, isl, blockSize int) {
 	tokens := func(m int) int { return min(m*blockSize, isl) }
 	if r.n < 0 {
-		end := hit - int(r.n)
-		return appendLine(bends, int(r.distance), 1, bend{
-			hits: -r.n, tokens: int32(tokens(end) - tokens(hit)), blocks: int32(blocks),
-		})
+		n := -int(r.n)
+		s.add(int(r.distance), 1, slope{hits: n, tokens: tokens(hit+n) - tokens(hit), blocks: blocks})
+		return
 	}
 	// First full blocks, then the partial one, then blocks beyond the prompt's end,
 	// which occur where the block size is wrong.
 	full := min(max(isl/blockSize-hit, 0), int(r.n))
 	if full > 0 {
-		bends = appendLine(bends, int(r.distance), full, bend{hits: 1, tokens: int32(blockSize), blocks: int32(blocks)})
+		s.add(int(r.distance), full, slope{hits: 1, tokens: blockSize, blocks: blocks})
 	}
 	for at := full; at < int(r.n); {
 		part := tokens(hit+at+1) - tokens(hit+at)
@@ -122,16 +118,7 @@ func appendBends(bends []bend, r run, hit, blocks, isl, blockSize int) []bend {
 		if part == 0 {
 			n = int(r.n) - at
 		}
-		bends = appendLine(bends, int(r.distance)+at, n, bend{hits: 1, tokens: int32(part), blocks: int32(blocks)})
+		s.add(int(r.distance)+at, n, slope{hits: 1, tokens: part, blocks: blocks})
 		at += n
 	}
-	return bends
-}
-
-// appendLine makes the curve rise by slope per block for n blocks of capacity from
-// at on.
-func appendLine(bends []bend, at, n int, slope bend) []bend {
-	slope.at = uint32(at)
-	end := bend{at: uint32(at + n), hits: -slope.hits, tokens: -slope.tokens, blocks: slope.blocks}
-	return append(bends, slope, end)
 }

@@ -70,16 +70,12 @@ func (c *Cache) addTo(to *doc.Document) {
 		s.Text("No two prompts share a prefix: no cache of any size would hit.")
 		return
 	}
-	s.Text("Hits of one cache that all requests share: exact, in the order of the trace.",
-		"All blocks of a request are looked up before any of them is inserted.")
-	t := doc.Table{Columns: []string{"policy", "blocks", "tokens", "size", "block hits", "token hits"}, Left: 1}
-	for _, p := range c.Points {
-		r := p.Hits.Rates()
-		t.Add(string(p.Policy), doc.Int(p.Capacity), doc.Int(p.Capacity*c.BlockSize), c.gib(p.Capacity), doc.Percent(r.Block)+" %", doc.PercentOr(r.Token)+" %")
+	how := "Hits of one cache that all requests share: exact, in the order of the trace."
+	if c.Sample != nil {
+		how = c.sampleText()
 	}
-	all := c.Curve.Infinite().Rates()
-	t.Add("infinite", "", "", "", doc.Percent(all.Block)+" %", doc.PercentOr(all.Token)+" %")
-	s.Table(t)
+	s.Text(how, "All blocks of a request are looked up before any of them is inserted.")
+	s.Table(c.pointTable())
 	if n := c.RoomForReuse; n.Set {
 		hold := "hold"
 		if n.Value == 1 {
@@ -103,6 +99,27 @@ func (c *Cache) addTo(to *doc.Document) {
 		s.Text("Name a KV model, or the bytes per token, to see sizes in bytes.")
 	}
 	c.addFleets(to)
+}
+
+// pointTable has a column of errors if the hits are estimated.
+func (c *Cache) pointTable() doc.Table {
+	t := doc.Table{Columns: []string{"policy", "blocks", "tokens", "size", "block hits", "token hits"}, Left: 1}
+	add := func(capacity int, row ...string) {
+		if e := c.errorOf(capacity); e.Set {
+			row = append(row, doc.Percent(e.Value))
+		}
+		t.Add(row...)
+	}
+	if c.Sample != nil {
+		t.Columns = append(t.Columns, "error, points")
+	}
+	for _, p := range c.Points {
+		r := p.Hits.Rates()
+		add(p.Capacity, string(p.Policy), doc.Int(p.Capacity), doc.Int(p.Capacity*c.BlockSize), c.gib(p.Capacity), doc.Percent(r.Block)+" %", doc.PercentOr(r.Token)+" %")
+	}
+	all := c.Curve.Infinite().Rates()
+	add(c.Curve.Largest(), "infinite", "", "", "", doc.Percent(all.Block)+" %", doc.PercentOr(all.Token)+" %")
+	return t
 }
 
 const randomIsOneDraw = "Random routing is one draw with a fixed seed: another would hit a little more or less."

@@ -3,6 +3,7 @@ package report
 import (
 	"io"
 	"slices"
+	"strings"
 
 	"moontide/analyze"
 	"moontide/analyze/cache"
@@ -40,12 +41,40 @@ func (c Comparison) sideBySide(s *doc.Section) {
 			t.Rows[i] = append(t.Rows[i], row[1])
 		}
 	}
+	rows, left := comparable(t.Rows)
+	t.Rows = rows
 	s.Table(t)
+	leftOut(s, left)
 	for _, data := range c {
 		addOrderNotes(s, data.Name+": ", data.Analysis)
 		if warning := BlockSizeWarning(data.Analysis); warning != "" {
 			s.Warn(data.Name + ": " + warning)
 		}
+	}
+}
+
+// comparable splits rows into those of which at least two columns have a value and
+// the names of the others.
+func comparable(rows [][]string) (kept [][]string, left []string) {
+	for _, row := range rows {
+		known := 0
+		for _, value := range row[1:] {
+			if value != doc.Absent {
+				known++
+			}
+		}
+		if known >= 2 {
+			kept = append(kept, row)
+		} else {
+			left = append(left, row[0])
+		}
+	}
+	return kept, left
+}
+
+func leftOut(s *doc.Section, names []string) {
+	if len(names) > 0 {
+		s.Text("Left out, because fewer than two traces have a value: " + strings.Join(names, "; ") + ".")
 	}
 }
 
@@ -63,7 +92,9 @@ func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
 	at, timed := orZero(a.Arrivals)
 	addIf(timed, "duration, s", doc.Fixed(at.Duration()/1000, 1))
 	addIf(timed, "rate, req/s", doc.FixedOr(at.Rate, 3))
-	addIf(timed, "rows out of order", doc.Int(at.Backwards))
+	if slices.ContainsFunc(c, func(d Dataset) bool { return d.Analysis.Arrivals != nil && d.Analysis.Arrivals.Backwards > 0 }) {
+		addIf(timed, "rows out of order", doc.Int(at.Backwards))
+	}
 	addIf(timed, "inter-arrival CV", doc.FixedOr(at.CV, 3))
 	for _, of := range []struct {
 		name string
@@ -87,6 +118,11 @@ func (c Comparison) statistics(a *analyze.Analysis) (rows [][2]string) {
 	addIf(hasBlocks, "block hit rate, infinite cache", doc.Percent(p.Infinite.Block)+" %")
 	addIf(hasBlocks, "token hit rate, infinite cache", doc.PercentOr(p.Infinite.Token)+" %")
 	add("observed context mean", doc.FixedOr(a.Observed.Mean, 1))
+	over, known := orZero(a.Time)
+	addIf(known, "last / first third, rate", doc.FixedOr(over.Rate.Ratio(), 2))
+	addIf(known, "last / first third, ISL", doc.FixedOr(over.ISL.Ratio(), 2))
+	addIf(known, "last / first third, OSL", doc.FixedOr(over.OSL.Ratio(), 2))
+	addIf(known && over.Regimes != nil, "regimes", doc.Int(len(over.Regimes)))
 	return rows
 }
 
@@ -109,10 +145,11 @@ func (c Comparison) distances(d *doc.Document) {
 	for _, other := range c[1:] {
 		x := DistancesOf(c[0], other)
 		s := d.Section("Distance of " + other.Name)
+		var left []string
 		t := doc.Table{Columns: []string{"", "KS, 0..1", "Wasserstein", "unit"}, Left: 1}
 		line := func(label, unit string, distance trace.Opt[analyze.Distance]) {
 			if !distance.Set {
-				t.Add(label, doc.Absent, doc.Absent, unit)
+				left = append(left, label)
 				return
 			}
 			t.Add(label, doc.Fixed(distance.Value.KS, 4), doc.Fixed(distance.Value.Wasserstein, 2), unit)
@@ -127,6 +164,7 @@ func (c Comparison) distances(d *doc.Document) {
 			line("given delay", "ms", x.Delay)
 		}
 		s.Table(t)
+		leftOut(s, left)
 		if !x.LRU.Set {
 			s.Text("LRU curves are compared only if both traces have block ids of the same size.")
 			continue

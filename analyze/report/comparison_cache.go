@@ -76,16 +76,14 @@ func (c Comparison) asked() []cache.Capacity {
 	return sizes
 }
 
-// addHits adds a row, unless no trace has such hits.
+// addHits adds a row, unless fewer than two traces have such hits.
 func (c Comparison) addHits(t *doc.Table, name string, size cache.Capacity) {
-	row, known := []string{name + ", " + sizeName(size)}, false
+	row := []string{name + ", " + sizeName(size)}
 	for _, data := range c {
-		h := data.Cache.at(name, size)
-		row, known = append(row, bothRates(h)), known || h.Set
+		row = append(row, bothRates(data.Cache.at(name, size)))
 	}
-	if known {
-		t.Add(row...)
-	}
+	kept, _ := comparable([][]string{row})
+	t.Rows = append(t.Rows, kept...)
 }
 
 func (c *Cache) at(name string, size cache.Capacity) (found trace.Opt[cache.Hits]) {
@@ -129,7 +127,10 @@ func (c Comparison) services(d *doc.Document) {
 			t.Rows[i] = append(t.Rows[i], value)
 		}
 	}
+	rows, left := comparable(t.Rows)
+	t.Rows = rows
 	s.Table(t)
+	leftOut(s, left)
 }
 
 func bothRates(h trace.Opt[cache.Hits]) string {

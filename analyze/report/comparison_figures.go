@@ -2,11 +2,14 @@ package report
 
 import (
 	"io"
+	"math"
 	"slices"
 	"strings"
 
+	"moontide/analyze"
 	"moontide/analyze/report/doc"
 	"moontide/analyze/report/figure"
+	"moontide/trace"
 	"moontide/trace/stats"
 )
 
@@ -25,7 +28,7 @@ func (c Comparison) sheet() figure.Sheet {
 	}
 	sheet := figure.Sheet{Title: "Traces: " + strings.Join(names, ", ")}
 	if len(estimated) > 0 {
-		sheet.Note = "The order of turns without a timestamp is estimated: " + strings.Join(estimated, ", ")
+		sheet.Note = "The times of turns without a timestamp are estimated: " + strings.Join(estimated, ", ")
 	}
 	for row := range slices.Chunk(c.figures(), 2) {
 		sheet.Rows = append(sheet.Rows, figure.Row{Figures: row})
@@ -33,13 +36,14 @@ func (c Comparison) sheet() figure.Sheet {
 	return sheet
 }
 
-// figures draws what the distances measure: cumulative distributions, and LRU
-// curves.
+// figures draws what the distances measure, cumulative distributions and LRU curves,
+// and what changes over time. All traces are in each figure, but those without values.
 func (c Comparison) figures() []figure.Figure {
 	figures := []figure.Figure{
 		c.cumulative("Input sequence length", "ISL", func(d Dataset) stats.Sample { return d.Analysis.ISL }),
 		c.cumulative("Output sequence length", "OSL", func(d Dataset) stats.Sample { return d.Analysis.OSL }),
 	}
+	figures = append(figures, c.timings()...)
 	if slices.ContainsFunc(c, func(d Dataset) bool { return d.Analysis.Prefix != nil }) {
 		figures = append(figures, c.cumulative("Observed context", "Shared part of a prompt", func(d Dataset) stats.Sample {
 			p, _ := orZero(d.Analysis.Prefix)
@@ -49,11 +53,129 @@ func (c Comparison) figures() []figure.Figure {
 	if slices.ContainsFunc(c, func(d Dataset) bool { return d.Cache.known() }) {
 		figures = append(figures, c.lruFigure())
 	}
+	return append(figures, c.overTime()...)
+}
+
+// timings draws the distributions of times, if at least one trace has any.
+func (c Comparison) timings() (figures []figure.Figure) {
+	add := func(title, label, of string, sample func(*analyze.Analysis) stats.Sample) {
+		f := c.cumulative(title, label, func(d Dataset) stats.Sample { return sample(d.Analysis) })
+		f.X.Unit, f.X.Quantity, f.Y.Label = "", figure.Duration, of+" of at most this time"
+		for _, s := range f.Series {
+			for i := range s.X {
+				s.X[i] /= 1000
+			}
+		}
+		if drawn(f) > 0 {
+			figures = append(figures, f)
+		}
+	}
+	add("Inter-arrival times", "From one arrival to the next", "Gaps", func(a *analyze.Analysis) stats.Sample {
+		at, _ := orZero(a.Arrivals)
+		return at.Gaps
+	})
+	add("Turn gaps", "From a turn's arrival to the next", "Turns", func(a *analyze.Analysis) stats.Sample {
+		s, _ := orZero(a.Sessions)
+		return s.Gap
+	})
 	return figures
 }
 
+// overTime draws rate, lengths and hit rate over time, each trace from its first
+// arrival on.
+func (c Comparison) overTime() (figures []figure.Figure) {
+	share := figure.Axis{Label: "Hits of an infinite cache", Quantity: figure.Percent}
+	for _, q := range []struct {
+		title string
+		y     figure.Axis
+		of    func(analyze.Window) trace.Opt[float64]
+	}{
+		{"Arrivals over time", figure.Axis{Label: "Arrival rate", Unit: "requests/s"}, analyze.Window.Rate},
+		{"ISL over time", figure.Axis{Label: "Mean ISL", Unit: "tokens"}, meanISL},
+		{"OSL over time", figure.Axis{Label: "Mean OSL", Unit: "tokens"}, meanOSL},
+		{"Token hit rate over time", share, analyze.Window.HitRate},
+	} {
+		f := figure.Figure{
+			Title: q.title, Note: "mean of each window", Y: q.y,
+			X: figure.Axis{Label: "Time since the first arrival", Quantity: figure.Duration, Log: c.spans() > 20},
+		}
+		c.addLines(&f, func(data Dataset) figure.Series { return overWindows(data.Analysis.Time, q.of, f.X.Log) })
+		if drawn(f) > 0 {
+			figures = append(figures, f)
+		}
+	}
+	return figures
+}
+
+// spans returns the ratio of the longest duration to the shortest.
+func (c Comparison) spans() float64 {
+	shortest, longest := math.Inf(1), 0.0
+	for _, data := range c {
+		if data.Analysis.Time != nil {
+			duration := data.Analysis.Arrivals.Duration()
+			shortest, longest = min(shortest, duration), max(longest, duration)
+		}
+	}
+	return longest / shortest
+}
+
+// overWindows draws a value of each window from the first on. It leaves out the short
+// ones at the ends, whose rates are of few requests.
+func overWindows(t *analyze.Time, of func(analyze.Window) trace.Opt[float64], log bool) (s figure.Series) {
+	if t == nil {
+		return s
+	}
+	var windows []analyze.Window
+	known := false
+	for _, w := range t.Windows {
+		if 2*(w.To-w.From) >= t.Step {
+			windows = append(windows, w)
+			known = known || of(w).Set
+		}
+	}
+	if !known {
+		return s
+	}
+	s = steps("", windows, of)
+	first := t.Windows[0].From / 1000
+	for i := range s.X {
+		s.X[i] -= first
+	}
+	if log { // which has no 0
+		s.X[0] = max(s.X[0], s.X[1]/2)
+	}
+	return s
+}
+
+// addLines adds a line of each trace. One without points has no name, and keeps its
+// colour for the other figures. A line that is alone has no legend: the note names it.
+func (c Comparison) addLines(f *figure.Figure, of func(Dataset) figure.Series) {
+	only := ""
+	for _, data := range c {
+		line := of(data)
+		if line.Name = ""; len(line.X) > 0 {
+			line.Name = doc.Clean(data.Name)
+			only = line.Name
+		}
+		f.Series = append(f.Series, line)
+	}
+	if drawn(*f) == 1 && len(c) > 1 {
+		f.Note = strings.TrimPrefix(f.Note+"; only "+only, "; ")
+	}
+}
+
+// drawn counts the lines with points.
+func drawn(f figure.Figure) (n int) {
+	for _, s := range f.Series {
+		if len(s.X) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // cumulativePoints is the number of points of a distribution.
-const cumulativePoints = 200
+const cumulativePoints = 1000
 
 // cumulative draws the share of requests with at most so many tokens. The axis is
 // logarithmic, so a curve starts above 0 if some requests have none.
@@ -63,30 +185,26 @@ func (c Comparison) cumulative(title, label string, of func(Dataset) stats.Sampl
 		X:     figure.Axis{Label: label, Unit: "tokens", Log: true},
 		Y:     figure.Axis{Label: "Requests of at most this length", Quantity: figure.Percent},
 	}
-	for _, data := range c {
-		line := figure.Series{Name: doc.Clean(data.Name), Kind: figure.Line}
+	c.addLines(&f, func(data Dataset) (line figure.Series) {
 		for i := range cumulativePoints + 1 {
 			share := float64(i) / cumulativePoints
-			if tokens := of(data).Quantile(share); tokens > 0 {
-				line.X, line.Y = append(line.X, tokens), append(line.Y, share)
+			if value := of(data).Quantile(share); value > 0 {
+				line.X, line.Y = append(line.X, value), append(line.Y, share)
 			}
 		}
-		if len(line.X) > 0 {
-			f.Series = append(f.Series, line)
-		}
-	}
+		return line
+	})
 	return f
 }
 
 func (c Comparison) lruFigure() (f figure.Figure) {
-	for _, data := range c {
+	c.addLines(&f, func(data Dataset) (line figure.Series) {
 		if data.Cache.known() {
 			one := data.Cache.figure()
-			line := one.Series[0]
-			line.Name = doc.Clean(data.Name)
-			f.X, f.Y, f.Series = one.X, one.Y, append(f.Series, line)
+			f.X, f.Y, line = one.X, one.Y, one.Series[0]
 		}
-	}
+		return line
+	})
 	f.Title = "LRU hit rate against cache size"
 	return f
 }

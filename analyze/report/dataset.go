@@ -29,6 +29,9 @@ type Dataset struct {
 	Service  *Service
 }
 
+// HasBlocks reports whether a row has block ids.
+func (d Dataset) HasBlocks() bool { return d.Analysis.Prefix != nil || d.Analysis.Sampled != nil }
+
 // Document returns the "DATASET ANALYSIS", from an overview to a summary in words
 // and figures.
 func (d Dataset) Document() *doc.Document {
@@ -40,7 +43,8 @@ func (d Dataset) Document() *doc.Document {
 	reuseSection(to.Section("KV cache / prefix reuse"), a)
 	sharingSection(to, a, d.Cache)
 	d.Cache.addTo(to)
-	arrivalSection(to, a.Arrivals)
+	arrivalSection(to, a)
+	timeSection(to, a)
 	d.Service.addTo(to, a.Arrivals != nil)
 	sessionSection(to, a)
 	to.Section("Summary").Text(summarySentences(a)...)
@@ -61,6 +65,10 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 	}
 	arrivalRows(s, a)
 	addOrderNotes(s, "", a)
+	if a.Sampled != nil {
+		sampledOverview(s, a)
+		return
+	}
 	p := a.Prefix
 	if p == nil {
 		s.Row("Total hash blocks", doc.Absent, "blocks", "no row has block ids")
@@ -73,11 +81,15 @@ func overviewSection(s *doc.Section, a *analyze.Analysis) {
 	s.Row("Total hash blocks", doc.Int(p.TotalBlocks), "blocks", "")
 	s.Row("Unique hash blocks", doc.Int(p.UniqueBlocks), "blocks", doc.Share(p.UniqueBlocks, p.TotalBlocks)+" of total")
 	s.Row("Block size", doc.Int(p.BlockSize.Tokens), "tokens", p.BlockSize.How)
-	if p.BlockSize.How == trace.Assumed {
-		s.Warn(assumedBlockSize(p.BlockSize) + " Token counts below depend on it; set the block size if it is wrong.")
-	}
+	warnAssumed(s, p.BlockSize)
 	if warning := BlockSizeWarning(a); warning != "" {
 		s.Warn(warning + " Token counts below are wrong where it does not fit.")
+	}
+}
+
+func warnAssumed(s *doc.Section, b trace.BlockSize) {
+	if b.How == trace.Assumed {
+		s.Warn(assumedBlockSize(b) + " Token counts below depend on it; set the block size if it is wrong.")
 	}
 }
 
@@ -101,8 +113,12 @@ func orderNotes(a *analyze.Analysis) (note, warning string) {
 	if u.Turns == 0 {
 		return "", ""
 	}
-	note = fmt.Sprintf("The times of %s are estimated: they have a delay and no timestamp."+
-		" Hit rates, caches, workers, reuse intervals and inferred sessions use their order in the trace; arrivals leave them out.", doc.Count(u.Turns, "turn"))
+	note = fmt.Sprintf("The times of %s are estimated: they have a delay and no timestamp.", doc.Count(u.Turns, "turn"))
+	if a.Arrivals != nil {
+		note += fmt.Sprintf(" For arrivals, an answer is assumed to take %s ms to its first token and %s ms for each other.",
+			doc.Plain(trace.AssumedTTFT), doc.Plain(trace.AssumedTPOT))
+	}
+	note += " Hit rates, caches, workers, reuse intervals and inferred sessions use their order in the trace."
 	if u.Misplaced > 0 {
 		warning = fmt.Sprintf("%s without a timestamp cannot have been sent where the trace has them: the next arrivals come before the end of their delay."+
 			" Hit rates and caches are wrong for them. Sort the trace to avoid this.", doc.Count(u.Misplaced, "turn"))
@@ -126,8 +142,8 @@ func arrivalRows(s *doc.Section, a *analyze.Analysis) {
 		s.Row("Duration", doc.Absent, "s", "no row has a timestamp")
 		return
 	}
-	if at.Requests < a.Requests {
-		s.Row("Requests with a timestamp", doc.Int(at.Requests), "", "used for arrivals")
+	if timed := at.Requests - at.Estimated; timed < a.Requests {
+		s.Row("Requests with a timestamp", doc.Int(timed), "", noteIf(at.Estimated > 0, "the others are estimated", "used for arrivals"))
 	}
 	s.Row("Duration, first to last arrival", doc.Fixed(at.Duration()/1000, 3), "s", span(at.Duration()))
 	s.Row("Request rate", doc.FixedOr(at.Rate, 3), "req/s", noteOr(at.Rate, "requests / duration", "all at the same time"))
@@ -193,6 +209,10 @@ func percentileSection(s *doc.Section, a *analyze.Analysis) {
 }
 
 func reuseSection(s *doc.Section, a *analyze.Analysis) {
+	if a.Sampled != nil {
+		sampledReuse(s, a)
+		return
+	}
 	why := "no row has block ids"
 	if p := a.Prefix; p == nil {
 		sessions := ""
@@ -262,15 +282,15 @@ func sharingSection(to *doc.Document, a *analyze.Analysis, c *Cache) {
 	s.Table(popular)
 }
 
-func arrivalSection(to *doc.Document, at *analyze.Arrivals) {
+func arrivalSection(to *doc.Document, a *analyze.Analysis) {
+	at := a.Arrivals
 	if at == nil {
 		return
 	}
 	s := to.Section("Arrivals")
 	s.Row("Peak within 1 s", doc.Int(at.Peak1s), "", "requests")
 	s.Row("Peak within 60 s", doc.Int(at.Peak60s), "", "requests")
-	s.Row("Index of dispersion, 1 s", doc.FixedOr(at.Dispersion1s, 2), "", noteOr(at.Dispersion1s, "1: Poisson, >1: bursts", "needs two such windows"))
-	s.Row("Index of dispersion, 60 s", doc.FixedOr(at.Dispersion60s, 2), "", noteOr(at.Dispersion60s, "", "needs two such windows"))
+	dispersionRows(s, a)
 	if g := at.Grid; g != nil {
 		s.Row("Time grid", doc.Fixed(g.Step, 3), "ms", doc.Percent(g.Share)+" % on it")
 		s.Text(gridSentence(at))
@@ -340,6 +360,13 @@ func (c *Service) speed() string {
 // quantileOf returns a quantile divided by unit.
 func quantileOf(d stats.Sample, p, unit float64) trace.Opt[float64] {
 	return trace.Opt[float64]{Value: d.Quantile(p) / unit, Set: d.Count > 0}
+}
+
+func noteIf(is bool, note, otherwise string) string {
+	if is {
+		return note
+	}
+	return otherwise
 }
 
 // noteOr returns the note on a value, or why it is missing.

@@ -52,10 +52,16 @@ func datasetFigures(data Dataset) (figures []figure.Figure, missing []string) {
 	case !a.Arrivals.Rate.Set:
 		skip("arrivals", "there is one single time")
 	default:
-		draw(arrivalsFigure(a.Arrivals))
+		figures = append(figures, timeFigures(a)...)
 	}
 	p := a.Prefix
 	switch {
+	case a.Sampled != nil:
+		if data.Cache != nil && data.Cache.Curve != nil {
+			draw(data.Cache.figure())
+		}
+		skip("reuse intervals", "hit rates are estimated from a sample of the blocks")
+		return figures, missing
 	case p == nil:
 		skip("hit rates, reuse intervals", "no row has block ids")
 		return figures, missing

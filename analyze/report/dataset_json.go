@@ -24,6 +24,9 @@ func datasetJSON(d Dataset) object {
 	if a.Prefix != nil {
 		blockSize = a.Prefix.BlockSize.Tokens
 	}
+	if a.Sampled != nil {
+		blockSize = a.Sampled.BlockSize.Tokens
+	}
 	return object{
 		{"trace", d.Name},
 		{"requests", a.Requests},
@@ -32,7 +35,7 @@ func datasetJSON(d Dataset) object {
 		{"isl", lengthJSON(a.ISL)},
 		{"osl", lengthJSON(a.OSL)},
 		{"blocks", blocksJSON(a)},
-		{"cache", cacheJSON(a.Prefix, d.Cache)},
+		{"cache", cacheJSON(a, d.Cache)},
 		{"context", object{
 			{"observed_mean", a.Observed.Mean},
 			{"observed_unique_mean", a.Observed.UniqueMean},
@@ -42,6 +45,7 @@ func datasetJSON(d Dataset) object {
 			{"declared_shared_ratio", a.Declared.SharedRatio},
 		}},
 		{"arrivals", arrivalsJSON(a.Arrivals)},
+		{"time", timeJSON(a.Time)},
 		{"sessions", sessionsJSON(a.Sessions)},
 		{"graph", graphJSON(a.Graph)},
 		{"untimed", untimedJSON(a)},
@@ -61,6 +65,12 @@ func datasetJSON(d Dataset) object {
 }
 
 func blocksJSON(a *analyze.Analysis) object {
+	if of := a.Sampled; of != nil {
+		return object{
+			{"total", of.TotalBlocks}, {"unique", of.Curve.Unique}, {"size_source", of.BlockSize.How}, {"requests", of.Requests},
+			{"fitting", nil}, {"better_size", nil},
+		}
+	}
 	p, known := orZero(a.Prefix)
 	return object{
 		{"total", p.TotalBlocks}, {"unique", p.UniqueBlocks},
@@ -71,16 +81,19 @@ func blocksJSON(a *analyze.Analysis) object {
 	}.onlyIf(known)
 }
 
-func cacheJSON(prefix *analyze.Prefix, c *Cache) object {
-	p, hasPrefix := orZero(prefix)
+func cacheJSON(a *analyze.Analysis, c *Cache) object {
+	p, hasPrefix := orZero(a.Prefix)
 	infinite := object{
 		{"block_hit_rate", p.Infinite.Block}, {"token_hit_rate", p.Infinite.Token}, {"mean_request_hit_rate", p.Infinite.MeanRequest},
 		{"hit_blocks", p.HitBlocks}, {"hit_tokens", p.HitTokens}, {"requests_no_hit", p.NoHit}, {"requests_all_hit", p.AllHit},
 	}.onlyIf(hasPrefix)
+	if a.Sampled != nil {
+		infinite = infiniteJSON(a.Sampled.Curve.Infinite())
+	}
 	c, _ = orZero(c)
 	known := c.Curve != nil
 	policies := objects(c.Points, func(p cache.Point) object {
-		return slices.Concat(object{{"policy", string(p.Policy)}}, c.capacityJSON(p.Capacity), hitRatesJSON(p.Hits))
+		return slices.Concat(object{{"policy", string(p.Policy)}}, c.capacityJSON(p.Capacity), hitRatesJSON(p.Hits), object{{"block_hit_rate_error", c.errorOf(p.Capacity)}})
 	})
 	var smallest, workers []object
 	if known && c.Curve.Infinite().HitTokens > 0 {
@@ -98,6 +111,7 @@ func cacheJSON(prefix *analyze.Prefix, c *Cache) object {
 		{"smallest", smallest},
 		{"workers", workers},
 		{"room_for_reuse_blocks", c.RoomForReuse},
+		{"sample", c.sampleJSON()},
 		{"kv_bytes_per_token", orNull(c.BytesPerToken, c.BytesPerToken > 0)},
 	}.onlyIf(known)...)
 }
@@ -128,7 +142,8 @@ func arrivalsJSON(arrivals *analyze.Arrivals) object {
 		{"rate", at.Rate}, {"cv", at.CV}, {"peak_1s", at.Peak1s}, {"peak_60s", at.Peak60s},
 		{"distinct_timestamps", at.DistinctTimestamps}, {"max_per_timestamp", at.MostAtOnce}, {"grid_ms", grid},
 		{"first_ms", at.First}, {"last_ms", at.Last},
-		{"requests", at.Requests},   // rows with a timestamp
+		{"requests", at.Requests},   // rows with a known or estimated time
+		{"estimated", at.Estimated}, // rows with a delay instead of a timestamp
 		{"backwards", at.Backwards}, // rows before the row above
 		{"dispersion_1s", at.Dispersion1s}, {"dispersion_60s", at.Dispersion60s},
 	}.onlyIf(known)

@@ -14,6 +14,9 @@ func summarySentences(a *analyze.Analysis) []string {
 	if a.OSL.Sum > 0 {
 		text = append(text, fmt.Sprintf("That is %s input tokens for each output token.", doc.Fixed(a.ISL.Sum/a.OSL.Sum, 1)))
 	}
+	if a.Time != nil {
+		text = append(text, changeSentences(a.Time)...)
+	}
 	return append(text, reuseSentences(a)...)
 }
 
@@ -22,20 +25,24 @@ func arrivalSentences(a *analyze.Analysis) []string {
 	if at == nil {
 		return []string{all + " without arrival times."}
 	}
-	if at.Requests < a.Requests {
-		all += fmt.Sprintf(", %s of them with an arrival time", doc.Int(at.Requests))
+	timed := at.Requests - at.Estimated
+	if timed < a.Requests {
+		all += fmt.Sprintf(", %s of them with an arrival time", doc.Int(timed))
+	}
+	if at.Estimated > 0 {
+		all += " and the others with an estimate"
 	}
 	switch {
 	case !at.Rate.Set && at.Requests == 1:
 		return []string{all + "."}
 	case !at.Rate.Set:
 		return []string{all + ", all at the same time."}
-	case at.Requests < a.Requests:
+	case timed < a.Requests:
 		all += ","
 	}
 	text := []string{fmt.Sprintf("%s over %s, %s per second on average.", all, span(at.Duration()), doc.Fixed(at.Rate.Value, 2))}
 	// A coarse clock: on average at least two requests share a timestamp.
-	if at.Requests >= 2*at.DistinctTimestamps {
+	if timed >= 2*at.DistinctTimestamps {
 		text = append(text, fmt.Sprintf("They share %s arrival times, up to %s requests at one: at the recorded timing they come in bursts.",
 			doc.Int(at.DistinctTimestamps), doc.Int(at.MostAtOnce)))
 	}
@@ -44,7 +51,7 @@ func arrivalSentences(a *analyze.Analysis) []string {
 
 func gridSentence(at *analyze.Arrivals) string {
 	switch g := at.Grid; {
-	case at.Requests > g.Ticks+at.Requests/10: // a tenth or more share a timestamp
+	case at.Requests-at.Estimated > g.Ticks+at.Requests/10: // a tenth or more share a timestamp
 		return "Arrivals lie on a grid, most likely the clock of the recording and not the traffic." +
 			" A replay at the original timing sends all requests of a step at once, in bursts that production never saw."
 	case g.Ticks == g.Steps+1:
@@ -60,6 +67,10 @@ func reuseSentences(a *analyze.Analysis) []string {
 		tokens = "tokens of prompts with block ids"
 	}
 	switch p := a.Prefix; {
+	case a.Sampled != nil:
+		if hits := a.Sampled.Curve.Infinite().Rates().Token; hits.Set {
+			text = append(text, fmt.Sprintf("A cache that never evicts would serve about %s %% of all prompt tokens, by a sample of the blocks.", doc.Percent(hits.Value)))
+		}
 	case p == nil:
 		text = append(text, "Without block ids, shared prefixes are unknown.")
 	case p.HitBlocks == 0:

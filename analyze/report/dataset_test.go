@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"regexp"
@@ -38,6 +39,25 @@ func fullTrace() []trace.Request {
 	}
 }
 
+// changingTrace has answers that get longer after half of its time, which is an hour
+// of the clock times a factor, and turns whose times are estimated.
+func changingTrace(clock float64) (rows []trace.Request) {
+	for i := range 1200 {
+		r := trace.Request{
+			Timestamp: trace.Some(clock * 3000 * float64(i)), SessionID: fmt.Sprint("s", i),
+			InputLength: 1000 + i%7, OutputLength: 100 + i%5, HashIDs: []uint64{uint64(i % 3), uint64(10 + i)},
+		}
+		if i >= 600 {
+			r.OutputLength *= 2
+		}
+		rows = append(rows, r)
+		if i%4 == 0 {
+			rows = append(rows, trace.Request{SessionID: r.SessionID, Delay: trace.Some(clock * 100), InputLength: 1010 + i%3, OutputLength: r.OutputLength, HashIDs: r.HashIDs})
+		}
+	}
+	return rows
+}
+
 // bareTrace has lengths only.
 func bareTrace() []trace.Request { return []trace.Request{{InputLength: 7, OutputLength: 1}} }
 
@@ -66,6 +86,7 @@ func TestDatasetText(t *testing.T) {
 	}{
 		{"testdata/dataset_full.txt", fullTrace()},
 		{"testdata/dataset_bare.txt", bareTrace()},
+		{"testdata/dataset_changing.txt", changingTrace(1)},
 	} {
 		t.Run(test.golden, func(t *testing.T) {
 			tracetest.Golden(t, test.golden, datasetText(t, test.rows))
@@ -80,7 +101,7 @@ func TestDatasetTextFitsTheTerminal(t *testing.T) {
 		many[i].Timestamp = trace.Some(float64(i/15_000) * 1e10)
 		many[i].HashIDs = []uint64{uint64(i % 2)}
 	}
-	for name, rows := range map[string][]trace.Request{"full": fullTrace(), "bare": bareTrace(), "large": many} {
+	for name, rows := range map[string][]trace.Request{"full": fullTrace(), "bare": bareTrace(), "large": many, "changing": changingTrace(1), "slowly": changingTrace(24 * 30), "fast": changingTrace(0.003)} {
 		for line := range strings.Lines(datasetText(t, rows)) {
 			line = strings.TrimSuffix(line, "\n")
 			plain := strings.IndexFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) < 0
@@ -183,13 +204,14 @@ func TestDatasetJSON(t *testing.T) {
 		"cache.infinite.mean_request_hit_rate": (2.0/3 + 1.0/2 + 1) / 4,
 		"cache.infinite.hit_blocks":            5.0, "cache.infinite.hit_tokens": 2536.0,
 		"cache.infinite.requests_no_hit": 1.0, "cache.infinite.requests_all_hit": 1.0,
-		"cache.policies": nil, "cache.smallest": nil, "cache.workers": nil, "cache.room_for_reuse_blocks": nil, "cache.kv_bytes_per_token": nil,
+		"cache.policies": nil, "cache.smallest": nil, "cache.workers": nil, "cache.room_for_reuse_blocks": nil, "cache.sample": nil, "cache.kv_bytes_per_token": nil,
 		"context.observed_mean": 884.0, "context.observed_unique_mean": 22.25, "context.observed_shared_ratio": 3536.0 / 3625,
 		"context.declared_mean": 640.0, "context.declared_unique_mean": 266.25, "context.declared_shared_ratio": 2560.0 / 3625,
 		// Steps 0, 2000, 2000: mean 4000/3, deviation 2000 * sqrt(2)/3.
 		"arrivals.rate": 1.0, "arrivals.cv": math.Sqrt2 / 2, "arrivals.peak_1s": 2.0, "arrivals.peak_60s": 4.0,
 		// Windows of a second hold 2, 0, 1, 0: mean 0.75, variance 0.6875.
 		"arrivals.dispersion_1s": 0.6875 / 0.75, "arrivals.dispersion_60s": nil,
+		"arrivals.estimated": 0.0, "time": nil,
 		"arrivals.distinct_timestamps": 3.0, "arrivals.max_per_timestamp": 2.0, "arrivals.grid_ms": nil,
 		"arrivals.first_ms": 0.0, "arrivals.last_ms": 4000.0, "arrivals.requests": 4.0, "arrivals.backwards": 0.0,
 		// Deviations 0 25 -400 0 375 and -10 0 10 20 -20; ranks 2.5 4 1 2.5 5 and 2 3 4 5 1.

@@ -24,7 +24,7 @@ var blockSizeFlag = &cli.IntFlag{
 func analyzeCommand(std streams, _ stop) *cli.Command {
 	return &cli.Command{
 		Name:        "analyze",
-		Usage:       "describe a trace: lengths, arrivals, shared prefixes, sessions, cache hit rates",
+		Usage:       "describe a trace: lengths, arrivals, changes over time, shared prefixes, cache hit rates",
 		Description: "Several traces are shown side by side, with their distances to the first. FILE - is standard output.\n\n" + "Models known to --kv-model: " + strings.Join(knownModels(), ", ") + ".",
 		Flags: slices.Concat(group(inOutput,
 			&cli.BoolFlag{Name: "json", Usage: "print JSON instead of text"},
@@ -32,7 +32,9 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "csv", Usage: "print hit rates by cache size as CSV instead of text: the LRU curve, or the caches asked for"},
 			&cli.StringFlag{Name: "html", Usage: "also write a page with figures to `FILE`"},
 			&cli.StringFlag{Name: "png", Usage: "also write the figures to `FILE`"},
-		), cacheFlags(), group(inServer,
+		), cacheFlags(), group(inCache,
+			&cli.Float64Flag{Name: "sample", Usage: "estimate hit rates from this `SHARE` of the blocks, such as 0.01, so that traces of any size take little memory", DefaultText: "exact hit rates"},
+		), group(inServer,
 			&cli.DurationFlag{Name: "ttft", Usage: "time to first token for an estimate of the concurrency; needs --tpot"},
 			&cli.DurationFlag{Name: "tpot", Usage: "time per output token for an estimate of the concurrency; needs --ttft"},
 		), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
@@ -78,6 +80,10 @@ func parseAnalyze(c *cli.Context) (asked analysis, err error) {
 		return asked, misused("analyze: missing argument: a trace, or several to compare with the first")
 	case c.IsSet("ttft") != c.IsSet("tpot"):
 		return asked, misused("analyze: --ttft and --tpot go together")
+	case c.IsSet("sample") && !(c.Float64("sample") > 0 && c.Float64("sample") <= 1):
+		return asked, misused("analyze: --sample %v is not above 0 and at most 1", c.Float64("sample"))
+	case c.IsSet("sample") && (asked.caches.Workers > 0 || slices.ContainsFunc(asked.caches.Policies, func(p cache.Policy) bool { return p != cache.LRU })):
+		return asked, misused("analyze: --sample estimates one LRU cache: omit --cache and --workers")
 	case c.NArg() > 1 && c.Bool("csv"):
 		return asked, misused("analyze: --csv shows one trace")
 	case c.Bool("csv") && c.IsSet("ttft"):
@@ -145,7 +151,7 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, caches cache.Q
 	if err != nil {
 		return data, err
 	}
-	if data.Analysis.Prefix == nil && c.Bool("csv") {
+	if !data.HasBlocks() && c.Bool("csv") {
 		return data, fmt.Errorf("%s: no row has block ids, so there is no hit rate curve", path)
 	}
 	if warning := report.BlockSizeWarning(data.Analysis); warning != "" {
@@ -164,18 +170,29 @@ func analyzeTrace(c *cli.Context, std streams, path, name string, caches cache.Q
 // analyzeRequests analyzes a stream, including the requested caches.
 func analyzeRequests(c *cli.Context, name string, reqs trace.Requests, line func() int, blockSize int, caches cache.Question) (data report.Dataset, err error) {
 	data = report.Dataset{Name: name, Cache: &report.Cache{Results: cache.Results{Question: cache.Question{Workers: caches.Workers}}}}
+	if c.IsSet("sample") {
+		debug.SetMemoryLimit(sampleMemory)
+	}
 	study := cache.NewStudy(caches)
 	data.Analysis, err = analyze.Trace(collectOften(trace.Until(c.Context, reqs)), analyze.Options{
-		BlockSize: blockSize, Watch: study.Add, Line: line,
+		BlockSize: blockSize, Watch: study.Add, Line: line, Sample: c.Float64("sample"),
 	})
-	if err != nil || data.Analysis.Prefix == nil {
+	if err != nil || !data.HasBlocks() {
 		return data, err
+	}
+	if sampled := data.Analysis.Sampled; sampled != nil {
+		results, err := cache.Estimated(caches, sampled.Curve, sampled.BlockSize.Tokens)
+		return withCache(data, results, err)
 	}
 	var inferred []int32
 	if sessions := data.Analysis.Sessions; sessions != nil && sessions.Inferred {
 		inferred = sessions.Of
 	}
 	results, err := study.Results(data.Analysis.Prefix.BlockSize.Tokens, inferred)
+	return withCache(data, results, err)
+}
+
+func withCache(data report.Dataset, results *cache.Results, err error) (report.Dataset, error) {
 	if errors.Is(err, cache.ErrCapacity) {
 		return data, misused("analyze: %w", err)
 	}
@@ -192,11 +209,22 @@ func collectOften(reqs trace.Requests) trace.Requests {
 	rows := 0
 	debug.SetGCPercent(50)
 	return trace.Tap(reqs, func(trace.Request) {
-		if rows++; rows == longTrace {
-			debug.SetGCPercent(20)
+		switch rows++; rows {
+		case longTrace:
+			debug.SetGCPercent(longTraceGC)
+		case hugeTrace:
+			debug.SetGCPercent(hugeTraceGC)
 		}
 	})
 }
 
-// longTrace is the number of rows above which memory matters more than time.
-const longTrace = 20_000
+const (
+	// longTrace is the number of rows above which memory matters more than time.
+	longTrace   = 20_000
+	longTraceGC = 20 // percent
+	hugeTrace   = 1_000_000
+	hugeTraceGC = 10
+	// sampleMemory is where the garbage collector begins to work harder with --sample,
+	// in bytes.
+	sampleMemory = 220 << 20
+)

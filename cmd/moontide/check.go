@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
 
 	"moontide/analyze/report"
+	"moontide/trace"
 	"moontide/trace/check"
 )
 
@@ -36,7 +39,7 @@ func checkTrace(c *cli.Context, std streams) error {
 		return err
 	}
 	defer r.Close()
-	found, err := check.Run(checkable(std, path, r), check.Options{BlockSize: blockSizeOf(c, r)})
+	found, err := check.Run(&interruptible{Source: checkable(std, path, r), until: c.Context}, check.Options{BlockSize: blockSizeOf(c, r)})
 	reportReader(std, path, r, false)
 	if err != nil {
 		return err
@@ -53,4 +56,22 @@ func checkTrace(c *cli.Context, std streams) error {
 		return fmt.Errorf("%s cannot be replayed faithfully", path)
 	}
 	return nil
+}
+
+// interruptible ends a check when the user interrupts, and lowers the GC target for long
+// traces as [collectOften] does.
+type interruptible struct {
+	check.Source
+	until context.Context
+	rows  int
+}
+
+func (i *interruptible) Read(r *trace.Request) error {
+	if i.rows++; i.rows == longTrace {
+		debug.SetGCPercent(longTraceGC)
+	}
+	if err := i.until.Err(); err != nil {
+		return err
+	}
+	return i.Source.Read(r)
 }

@@ -12,6 +12,7 @@ import (
 	"moontide/analyze/report/doc"
 	"moontide/replay"
 	"moontide/trace"
+	"moontide/trace/format"
 )
 
 func convertCommand(std streams, _ stop) *cli.Command {
@@ -22,9 +23,9 @@ func convertCommand(std streams, _ stop) *cli.Command {
 			"Then these apply, in this order: sort, spread-grid, start and end, sample, limit, think and tool times, rate or session-rate, speedup, ramp, part. " +
 			"Sessions that wait for each other, such as an agent and its sub-agents, are kept or left out as a whole by --sample and --part, which read the traces twice. " +
 			"Re-timed sessions are written in the order in which they would be sent, which is estimated and takes memory for the whole trace. " +
-			"Block ids that are hashes (WEKA, Dynamo, Bailian) are renumbered from 0.",
+			"Block ids that are hashes (WEKA, Dynamo, Bailian, TraceLab) are renumbered from 0.",
 		Flags: slices.Concat(pacingFlags(), group(inLoad,
-			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; holds the trace in memory"},
+			&cli.BoolFlag{Name: "sort", Usage: "sort rows by arrival; a large trace is sorted in temporary files, in the folder that TMPDIR names"},
 			&cli.Float64Flag{Name: "sample", Value: 1, Usage: "keep this `SHARE` of the sessions, or of the rows without one"},
 			&cli.StringFlag{Name: "part", Aliases: []string{"shard"}, Usage: "keep part `i/n`, from 1/n to n/n, of what the other flags make; together the parts are all of it"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`SEED`: random seed of --sample, --arrival and --spread-grid", DefaultText: "0"},
@@ -163,7 +164,7 @@ func (r *reshaping) readFirst(c *cli.Context, std streams, files []string) error
 
 func (r *reshaping) reshape(reqs trace.Requests) trace.Requests {
 	if r.sort {
-		reqs = trace.Sort(reqs)
+		reqs = trace.Sort(reqs, format.Codec())
 	}
 	spread, window, pace := r.Pacing, trace.Pacing{Start: r.Start, End: r.End}, r.Pacing
 	spread.Start, spread.End, pace.Limit = 0, 0, 0

@@ -16,10 +16,11 @@ func fitCommand(std streams, _ stop) *cli.Command {
 		Name:  "fit",
 		Usage: "learn a model of a trace: a small, shareable file for synth --from",
 		Description: "The file holds no row and no id of the trace, and nothing based on fewer than five requests, so it can be given away. " +
+			"If rows name clients by a key such as user or model, each has a model of its own, under its name in the trace. " +
 			"synth --from MODEL makes the same trace as synth --from TRACE.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "output", Category: inOutput, Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
-			blockSizeFlag, skipBadRowsFlag,
+			blockSizeFlag, clientsFlag(), skipBadRowsFlag,
 		}, readFlags()...),
 		Action: func(c *cli.Context) error { return fitTrace(c, std) },
 	}
@@ -45,5 +46,18 @@ func fitTrace(c *cli.Context, std streams) error {
 		return err
 	}
 	std.say("model of %s written to %s", doc.Count(model.SourceRequests(), "request"), filepath.Base(output))
+	if clients := model.Clients(); len(clients) > 1 {
+		return clientsDocument(clients).WriteText(std.out)
+	}
 	return nil
+}
+
+func clientsDocument(clients []sessions.Client) *doc.Document {
+	t := doc.Table{Columns: []string{"client", "requests", "sessions", "mean ISL", "mean OSL", "gaps", "CV"}, Left: 1}
+	for _, k := range clients {
+		t.Add(k.Name, doc.Int(k.Requests), doc.Int(k.Sessions), doc.Fixed(k.ISL, 0), doc.Fixed(k.OSL, 0), k.Distribution, doc.Fixed(k.CV, 2))
+	}
+	d := doc.New("", "")
+	d.Section("Clients").Table(t)
+	return d
 }

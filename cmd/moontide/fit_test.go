@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,6 +34,27 @@ func TestModelStandsForItsTrace(t *testing.T) {
 	}
 }
 
+// Clients that rows name are listed, and drawn alone or all together.
+func TestFitClients(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var rows strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&rows, `{"timestamp": %d, "input_length": %d, "output_length": 5, "user": "u%d"}`+"\n", 100*i, 100+300*(i%2)+i%7, i%2)
+	}
+	write(t, dir, "two.jsonl", rows.String())
+	r := try(t, dir, "", "fit", "two.jsonl", "-o", "m.json")
+	if r.status != exitDone || !regexp.MustCompile(`u0 +200 +200 +103 +5 +gamma|weibull`).MatchString(r.out) {
+		t.Errorf("exit status %d, printed:\n%s%s", r.status, r.out, r.err)
+	}
+	if got := must(t, dir, "synth", "--from", "m.json", "--only", "u1", "--rate-scale", "2"); strings.Count(got, `"user": "u1"`) != 200 || strings.Count(got, "\n") != 200 {
+		t.Errorf("with --only u1:\n%s", got)
+	}
+	if got := must(t, dir, "synth", "--from", "two.jsonl", "--clients", "1"); strings.Contains(got, "user") {
+		t.Errorf("with --clients 1:\n%s", got)
+	}
+}
+
 func TestSynthSpeed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -53,26 +75,44 @@ func TestSynthSpeed(t *testing.T) {
 	if fast := span("--speedup-ratio", "4"); fast != plain/4 {
 		t.Errorf("at --speedup-ratio 4 the trace lasts %v ms, want a quarter of %v", fast, plain)
 	}
-	if busy := span("--rate-multiplier", "4"); busy < plain/5 || busy > plain/3 {
-		t.Errorf("at --rate-multiplier 4 the trace lasts %v ms, want about a quarter of %v", busy, plain)
+	if busy := span("--rate-scale", "4"); busy < plain/5 || busy > plain/3 {
+		t.Errorf("at --rate-scale 4 the trace lasts %v ms, want about a quarter of %v", busy, plain)
 	}
 }
 
-// --check compares equal numbers of requests and does not mix with the trace's
-// output.
+// --check judges what was written, in a file or a pipe, and does not mix with the trace.
 func TestSynthCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, method := range []string{"sessions", "tree"} {
-		args := []string{"synth", "--from", sample(t), "-n", "30", "--method", method, "--check"}
-		piped := try(t, dir, "", append(args, "-o", "-")...)
-		if piped.status != exitDone || strings.Count(piped.out, "\n") != 30 || !strings.Contains(piped.err, "LRU curve, mean gap") {
-			t.Errorf("%s: exit status %d, %d rows, talk:\n%s", method, piped.status, strings.Count(piped.out, "\n"), piped.err)
-		}
-		filed := try(t, dir, "", append(args, "-o", method+".jsonl")...)
-		if filed.status != exitDone || !regexp.MustCompile(`requests +100 +100\n`).MatchString(filed.out) {
-			t.Errorf("%s: exit status %d, printed:\n%s%s", method, filed.status, filed.out, filed.err)
-		}
+	must(t, dir, "fit", sample(t), "-o", "m.json")
+	for name, from := range map[string][]string{
+		"sessions": {"--from", sample(t)},
+		"tree":     {"--from", sample(t), "--method", "tree"},
+		"model":    {"--from", "m.json", "--against", sample(t)},
+		"flags":    {"--isl", "30", "--osl", "3", "--against", sample(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"synth", "-n", "30", "--check"}, from...)
+			piped := try(t, dir, "", append(args, "-o", "-")...)
+			if strings.Count(piped.out, "\n") != 30 || !strings.Contains(piped.err, "FIDELITY") {
+				t.Errorf("exit status %d, %d rows, talk:\n%s", piped.status, strings.Count(piped.out, "\n"), piped.err)
+			}
+			filed := try(t, dir, "", append(args, "-o", name+".jsonl.gz")...)
+			failed := strings.Contains(filed.out, "FAIL: ")
+			if failed != (filed.status == exitThreshold) || failed == strings.Contains(filed.out, "PASS: ") || piped.status != filed.status {
+				t.Errorf("exit statuses %d and %d, printed:\n%s%s", piped.status, filed.status, filed.out, filed.err)
+			}
+			if name == "flags" && !failed {
+				t.Errorf("a trace of other lengths passes:\n%s", filed.out)
+			}
+			try(t, dir, "", append(args, "-o", name+".jsonl", "--json", name+".json")...)
+			asJSON := try(t, dir, "", append(args, "-o", name+".jsonl", "--json", "-")...)
+			if text, err := os.ReadFile(filepath.Join(dir, name+".json")); err != nil || string(text) != asJSON.out || asJSON.status != filed.status {
+				t.Errorf("%v: --json - differs:\n%s\n%s", err, text, asJSON.out)
+			}
+			agrees(t, "fidelity.json", asJSON.out)
+		})
 	}
 }
 
@@ -95,19 +135,26 @@ func TestFitMisuse(t *testing.T) {
 		"no such trace":        {[]string{"fit", "none.jsonl"}, exitFailed, "none.jsonl: no such file"},
 		"a folder":             {[]string{"fit", "."}, exitFailed, "opening trace: . is a folder"},
 		"too few requests":     {[]string{"fit", "few.jsonl"}, exitFailed, "few.jsonl: "},
-		"a broken model":       {[]string{"synth", "--from", "broken.json"}, exitFailed, "broken.json: reading a model: requests: "},
+		"a broken model":       {[]string{"synth", "--from", "broken.json"}, exitFailed, "broken.json: reading a model: clients[0].requests: "},
 		"block size of model":  {[]string{"synth", "--from", "m.json", "--block-size", "16"}, exitMisused, "--block-size has no effect on a model: the block size of m.json is 512 tokens"},
 		"a knob of the tree":   {[]string{"synth", "--from", "m.json", "--max-isl", "5"}, exitMisused, "--max-isl only works with --method tree"},
 		"the tree of a model":  {[]string{"synth", "--from", "m.json", "--method", "tree", "-n", "5"}, exitFailed, "m.json is a model for --method sessions"},
-		"no rate":              {[]string{"synth", "--from", "m.json", "--rate-multiplier", "0"}, exitMisused, "--rate-multiplier must be positive: 0"},
+		"no rate":              {[]string{"synth", "--from", "m.json", "--rate-scale", "0"}, exitMisused, "--rate-scale must be positive: 0"},
 		"no speed":             {[]string{"synth", "--from", "m.json", "--speedup-ratio=-2"}, exitMisused, "--speedup-ratio must be positive: -2"},
 		"no requests":          {[]string{"synth", "--from", "m.json", "-n", "0"}, exitMisused, "--num-requests must be positive: 0"},
-		"check without source": {[]string{"synth", "--from", "m.json", "--check"}, exitMisused, "synth: m.json is a model; --check needs a trace"},
+		"check without source": {[]string{"synth", "--from", "m.json", "--check"}, exitMisused, "synth: m.json is a model: --check needs --against TRACE"},
 		"a model, fitted":      {[]string{"fit", "m.json"}, exitFailed, "moontide: m.json is already a model"},
 		"check of a pipe":      {[]string{"synth", "--from", "-", "--check"}, exitMisused, "--check reads the source twice: use a file"},
-		"check of description": {[]string{"synth", "--isl", "30", "--osl", "3", "--check"}, exitMisused, "--check makes a trace from another one"},
-		"rate of description":  {[]string{"synth", "--isl", "30", "--osl", "3", "--rate-multiplier", "3"}, exitMisused, "--rate-multiplier"},
-		"rate of the tree":     {[]string{"synth", "--from", sample(t), "--method", "tree", "-n", "5", "--rate-multiplier", "3"}, exitMisused, "--rate-multiplier only works with --method sessions"},
+		"check of description": {[]string{"synth", "--isl", "30", "--osl", "3", "--check"}, exitMisused, "--check needs --against TRACE"},
+		"limits of no check":   {[]string{"synth", "--from", sample(t), "--max-gap", "2x"}, exitMisused, "--max-gap needs --check"},
+		"limits of nothing":    {[]string{"synth", "--from", sample(t), "--check", "--max-gap", "is=5%"}, exitMisused, `no aspect is called "is": use one of isl_mean, `},
+		"a check in the trace": {[]string{"synth", "--from", sample(t), "--check", "--json", "-"}, exitMisused, "both are standard output"},
+		"no clients":           {[]string{"fit", sample(t), "--clients", "0"}, exitMisused, "--clients must be from 1 to 256: 0"},
+		"clients of a model":   {[]string{"synth", "--from", "m.json", "--clients", "2"}, exitMisused, "--clients has no effect on a model: m.json has 1 client"},
+		"no such client":       {[]string{"synth", "--from", "m.json", "--only", "nobody"}, exitMisused, `synth: --only: no client "nobody"`},
+		"client of the tree":   {[]string{"synth", "--from", sample(t), "--method", "tree", "-n", "5", "--only", "a"}, exitMisused, "--only only works with --method sessions"},
+		"rate of description":  {[]string{"synth", "--isl", "30", "--osl", "3", "--rate-scale", "3"}, exitMisused, "--rate-scale"},
+		"rate of the tree":     {[]string{"synth", "--from", sample(t), "--method", "tree", "-n", "5", "--rate-scale", "3"}, exitMisused, "--rate-scale only works with --method sessions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := try(t, dir, "", test.args...)

@@ -191,12 +191,12 @@ func TestFitEngineMeasures(t *testing.T) {
 	if r.status != exitDone {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
-	for _, want := range []string{"Planned runs: about ", "decode-4", "saturated prefill", "run 9 of 9", "engine written to e.json"} {
+	for _, want := range []string{"Planned runs: about ", "decode-4", "saturated prefill", "run 10 of 10", "engine written to e.json"} {
 		if !strings.Contains(r.err, want) {
 			t.Errorf("no %q in\n%s", want, r.err)
 		}
 	}
-	if !strings.Contains(r.out, "held-out") || !strings.Contains(r.out, "9 runs of sim") {
+	if !strings.Contains(r.out, "held-out") || !strings.Contains(r.out, "10 runs of sim") {
 		t.Error(r.out)
 	}
 	file, err := enginefile.Read(filepath.Join(dir, "e.json"))
@@ -211,8 +211,8 @@ func TestFitEngineMeasures(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	again := try(t, dir, "", line...)
-	if n := strings.Count(again.err, "already done: "); again.status != exitDone || n != 12 {
-		t.Errorf("again: exit status %d, %d of 12 runs found\n%s", again.status, n, again.err)
+	if n := strings.Count(again.err, "already done: "); again.status != exitDone || n != 13 {
+		t.Errorf("again: exit status %d, %d of 13 runs found\n%s", again.status, n, again.err)
 	}
 	if diff := cmp.Diff(strings.Split(r.out, "\n"), strings.Split(again.out, "\n")); diff != "" {
 		t.Errorf("fitted again: %s", diff)

@@ -302,13 +302,20 @@ func measuringFlags(c *cli.Context) []string {
 
 // sayPlan announces the runs.
 func sayPlan(std streams, runs []bench.EngineRun, budget time.Duration) {
-	t := doc.Table{Columns: []string{"run", "ISL", "OSL", "in flight", "requests", "about", "for"}, Left: 1}
+	t := doc.Table{Columns: []string{"run", "ISL", "OSL", "load", "requests", "about", "for"}, Left: 1}
 	var total time.Duration
 	for _, r := range runs {
-		t.Add(r.Name, doc.Int(r.ISL), doc.Int(r.OSL), doc.Int(r.MaxConcurrency), doc.Int(r.Prompts), doc.Span(r.Expected), r.Shows)
+		t.Add(r.Name, doc.Int(r.ISL), doc.Int(r.OSL), loadOf(r), doc.Int(r.Prompts), doc.Span(r.Expected), r.Shows)
 		total += r.Expected
 	}
 	d := doc.New("", "")
 	d.Section(fmt.Sprintf("Planned runs: about %s, budget %s", doc.Span(total), doc.Span(budget))).Table(t)
 	d.WriteText(std.err)
+}
+
+func loadOf(r bench.EngineRun) string {
+	if r.Axis == bench.Rate {
+		return bench.FormatLevel(r.Level) + " req/s"
+	}
+	return doc.Int(r.MaxConcurrency) + " in flight"
 }

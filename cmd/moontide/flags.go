@@ -25,6 +25,7 @@ const (
 	inServer       = "SERVER"
 	inValidity     = "VALIDITY"
 	inGates        = "GATES"
+	ofCheck        = "FIDELITY CHECK"
 	inFit          = "FIT"
 	inOutput       = "OUTPUT"
 	inEngine       = "ENGINE"
@@ -32,7 +33,7 @@ const (
 
 var groups = []string{
 	inTarget, inRequests, inLoad, inSessions, inRunControl, ofTraces, ofSessions, ofTree, ofDescriptions,
-	inTraceInput, inCache, inServer, inFit, inValidity, inGates, inOutput, inEngine,
+	inTraceInput, inCache, inServer, inFit, inValidity, inGates, ofCheck, inOutput, inEngine,
 }
 
 // texts is the value of a flag that may be repeated. Unlike those of a

@@ -12,6 +12,7 @@ import (
 
 	"moontide/replay/sim/engine"
 	"moontide/replay/sim/server"
+	"moontide/synth/sessions"
 	"moontide/trace"
 )
 
@@ -35,18 +36,19 @@ type valueRange struct {
 // flagRanges lists the accepted values of numbers and durations, by flag.
 var flagRanges = []valueRange{
 	{"positive", positive, words("end limit speedup ramp max-think timeout first-byte-timeout idle-timeout budget long-isl abort-after-errors max-concurrency max-sessions max-turns max-session-time cancel-after duration " +
-		"max-lag server-block-size num-prompts num-requests rate-multiplier speedup-ratio prefix-len-multiplier prefix-root-multiplier " +
+		"max-lag server-block-size num-prompts num-requests rate-scale speedup-ratio prefix-len-multiplier prefix-root-multiplier " +
 		"prompt-len-multiplier osl-multiplier max-isl max-osl")},
 	{"positive", func(rate float64) bool { return rate > 0 }, words("rate session-rate")},
 	{"0 or positive", func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }, words("time-scale-think time-scale-tool")},
 	{"above 0 and at most 1", func(share float64) bool { return share > 0 && share <= 1 }, words("sample max-lag-share max-failed max-prompts-off max-answers-off")},
 	{"from 0 to 1h", func(cost float64) bool { return cost >= 0 && cost <= float64(time.Hour) }, words("step-base prefill-step prefill-per-token prefill-attention " +
-		"decode-per-sequence decode-per-context-token phased-tpot request-latency transfer-base transfer-per-token")},
+		"decode-per-sequence decode-per-context-token phased-tpot api-server-time wake-up-time request-latency transfer-base transfer-per-token")},
 	fromTo(1, engine.MaxEngines, "engines prefill-engines decode-engines"),
 	fromTo(1, 1<<31-2, "max-num-seqs max-num-batched-tokens engine-block-size num-gpu-blocks max-model-len"),
 	fromTo(server.LeastTimeScale, server.MostTimeScale, "time-scale"),
 	fromTo(0, trace.MaxLength, "block-size reasoning-tokens"),
 	fromTo(1, 4096, "workers"),
+	fromTo(1, sessions.MaxClients, clientsFlagName),
 	fromTo(1, 1_000_000_000, "kv-bytes-per-token"),
 }
 

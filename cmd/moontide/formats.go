@@ -25,7 +25,7 @@ func formatFlags(category string) []cli.Flag {
 			StringFlag: cli.StringFlag{Name: "block-ids", Value: string(format.NoIDs), Usage: "`METHOD` to invent missing block ids: %s"},
 			Choices:    clidoc.OneOf(format.AllBlockIDs()...).Noted(string(format.ZipfIDs), "half of each prompt is one of 1,000 documents"),
 		},
-		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA and Dynamo traces at their recorded times, not after the previous answer"},
+		&cli.BoolFlag{Name: "recorded-times", Usage: "send later turns of WEKA, Dynamo and TraceLab traces at their recorded times, not after the previous answer"},
 	)
 }
 

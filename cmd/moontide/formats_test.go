@@ -23,7 +23,7 @@ import (
 func foreignTraces(t *testing.T) map[string]string {
 	t.Helper()
 	paths := map[string]string{}
-	for _, name := range []string{"azure2023.csv", "azure2024.csv", "burstgpt.csv", "burstgpt3.csv", "vidur.csv", "bailian.jsonl", "weka", "dynamo.jsonl", "aiperf.jsonl", "sharegpt.json"} {
+	for _, name := range []string{"azure2023.csv", "azure2024.csv", "burstgpt.csv", "burstgpt3.csv", "vidur.csv", "bailian.jsonl", "weka", "dynamo.jsonl", "aiperf.jsonl", "sharegpt.json", "tracelab.jsonl"} {
 		paths[name] = absolute(t, filepath.Join(root, "trace", "format", "testdata", name))
 	}
 	return paths
@@ -62,7 +62,7 @@ func TestEveryVerbReadsEveryFormat(t *testing.T) {
 				t.Errorf("converted again it is\n%s\nand not\n%s", own, out)
 			}
 			// A native trace does not state its block size.
-			size := []string{"--block-size", map[string]string{"bailian.jsonl": "16", "weka": "64", "dynamo.jsonl": "16"}[name]}
+			size := []string{"--block-size", map[string]string{"bailian.jsonl": "16", "weka": "64", "dynamo.jsonl": "16", "tracelab.jsonl": "64"}[name]}
 			if size[1] == "" {
 				size = nil
 			}
@@ -155,7 +155,7 @@ func TestFormatFlags(t *testing.T) {
 		status int
 		want   string
 	}{
-		"no such format":   {[]string{"analyze", "--format", "csv", "t.jsonl"}, 2, `--format "csv" is unknown: use mooncake, azure, burstgpt, vidur, bailian, weka, dynamo, aiperf or sharegpt`},
+		"no such format":   {[]string{"analyze", "--format", "csv", "t.jsonl"}, 2, `--format "csv" is unknown: use mooncake, azure, burstgpt, vidur, bailian, weka, dynamo, aiperf, sharegpt or tracelab`},
 		"an empty format":  {[]string{"check", "--format", "", "t.jsonl"}, 2, "--format is empty"},
 		"another format":   {[]string{"check", "--format", "azure", "t.jsonl"}, 1, "t.jsonl:1: not the header of an Azure trace, which has the columns TIMESTAMP, ContextTokens, GeneratedTokens: "},
 		"no such ids":      {[]string{"simulate", "--block-ids", "all", "t.jsonl"}, 2, `--block-ids "all" is unknown: use none, unique or zipf`},

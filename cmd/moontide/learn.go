@@ -28,7 +28,7 @@ func learn[M fitted](c *cli.Context, std streams, path string, fit func(reqs tra
 		return model, err
 	}
 	defer closeInput()
-	if head, _ := in.Peek(64); bytes.Contains(head, []byte(`"moontide_model"`)) {
+	if startsModel(in) {
 		return stored(in)
 	}
 	r, err := openPeeked(c, in, path)
@@ -52,13 +52,25 @@ func learn[M fitted](c *cli.Context, std streams, path string, fit func(reqs tra
 
 func fitSessions(c *cli.Context, std streams, path string, stored func(io.Reader) (*sessions.Model, error)) (*sessions.Model, error) {
 	m, err := learn(c, std, path, func(reqs trace.Requests, blockSize int) (*sessions.Model, error) {
-		return sessions.Fit(reqs, sessions.Options{BlockSize: blockSize})
+		return sessions.Fit(reqs, sessions.Options{BlockSize: blockSize, Clients: c.Int(clientsFlagName)})
 	}, stored)
-	if err == nil && m.Untimed() > 0 {
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range m.Notes() {
+		std.say("note: %s", note)
+	}
+	if m.Untimed() > 0 {
 		std.say("note: the times of %s are estimated from delays and assumed answer times of %g ms and %g ms a token",
 			doc.Count(m.Untimed(), "turn"), trace.AssumedTTFT, trace.AssumedTPOT)
 	}
-	return m, err
+	return m, nil
+}
+
+// startsModel reports whether a file begins like a learned model.
+func startsModel(in *bufio.Reader) bool {
+	head, _ := in.Peek(64)
+	return bytes.Contains(head, []byte(`"moontide_model"`))
 }
 
 // openPeeked opens the trace at path, whose start in has buffered. Files and

@@ -40,6 +40,7 @@ var jsonOutputs = []jsonOutput{
 	{"analysis.json", "description of a trace", "`moontide analyze --json` for one trace", analysisSchema},
 	{"analyses.json", "descriptions of several traces, and their distances to the first", "`moontide analyze --json` for several traces", analysesSchema},
 	{"check.json", "findings of a check", "`moontide check --json`", schemaOf[report.CheckJSON]},
+	{"fidelity.json", "how a drawn trace resembles its source", "`moontide synth --check --json`", schemaOf[report.FidelityJSON]},
 	{"model.json", "model of a trace", "`moontide fit`", modelSchema},
 	{"engine.json", "simulated engines, and the uncertainty of a fit", "`moontide fit-engine`; read by `--engine`", engineSchema},
 	{"engine_fit.json", "estimates of a fit, with measured and predicted values", "`moontide fit-engine --json`", schemaOf[report.EngineFitJSON]},

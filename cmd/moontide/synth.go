@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,6 @@ import (
 
 	"moontide/analyze/report/doc"
 	"moontide/cmd/moontide/clidoc"
-	"moontide/trace"
 	"moontide/trace/format"
 	"moontide/traces"
 )
@@ -22,8 +22,6 @@ type draft struct {
 	// file is the default output of the method if named by --method; "" is
 	// standard output.
 	file string
-	// redraw draws another n requests, for --check.
-	redraw func(n int) (trace.Requests, error)
 	// notes are printed after writing.
 	notes func(rows int) []string
 }
@@ -58,7 +56,7 @@ func synthCommand(std streams, _ stop) *cli.Command {
 			"A description needs no trace. It is a YAML file, flags, or both; flags override the file. Ready ones: " + strings.Join(traces.Specs(), ", ") + ".\n\n" +
 			"A DIST is a probability distribution: a number, uniform:100:2000 (min, max), normal:1000:200 (mean, standard deviation), lognormal:1000:1.5 (mean, CV), " +
 			"exponential:1000 (mean), weibull:1000:1.5 (mean, CV), geometric:4 (mean), each optionally cut by :min=A:max=B, or file:PATH (numbers, or a trace).",
-		Flags:  slices.Concat(traceFlags(), sessionsFlags(), treeFlags(), describeFlags(), sharedFlags()),
+		Flags:  slices.Concat(traceFlags(), sessionsFlags(), treeFlags(), describeFlags(), sharedFlags(), checkFlags()),
 		Action: func(c *cli.Context) error { return synthesize(c, std) },
 	}
 }
@@ -72,7 +70,6 @@ func traceFlags() []cli.Flag {
 			Choices:    clidoc.OneOf(methodNames...),
 		},
 		&cli.Float64Flag{Name: "speedup-ratio", Value: 1, Usage: "divide the time between requests by `X`"},
-		checkFlag(),
 	), readFlags(), []cli.Flag{skipBadRowsFlag})
 }
 
@@ -109,11 +106,28 @@ func synthesize(c *cli.Context, std streams) error {
 	if c.NArg() > 0 {
 		return misused("synth: unexpected argument %q: name the source with --from", c.Args().First())
 	}
+	check, err := checkOf(c)
+	if err != nil {
+		return err
+	}
 	d, err := draftOf(c, std)
 	if err != nil {
 		return err
 	}
 	output := outputOf(c, d)
+	file, to := output, std.out
+	if check != nil && output == "-" {
+		if check.json.path("json") == "-" {
+			return misused("synth: the trace and --json - both are standard output: use --output FILE")
+		}
+		var spooled *os.File
+		if std, spooled, err = copied(std); err != nil {
+			return err
+		}
+		defer os.Remove(spooled.Name())
+		defer spooled.Close()
+		file, to = spooled.Name(), std.err
+	}
 	rows, err := writeWith(std, output, d.write)
 	if err != nil {
 		return err
@@ -124,8 +138,8 @@ func synthesize(c *cli.Context, std streams) error {
 	if output != "-" {
 		std.say("%s written to %s", doc.Count(rows, "request"), output)
 	}
-	if c.Bool(checkFlagName) {
-		return checkFidelity(c, std, d, output)
+	if check != nil {
+		return check.run(c, std, file, traceName(output), to)
 	}
 	return nil
 }
@@ -141,8 +155,6 @@ func draftOf(c *cli.Context, std streams) (draft, error) {
 		return draft{}, misused("synth: no source: use --from TRACE, --spec FILE, or --isl and --osl")
 	case !c.IsSet("num-requests") && name == treeMethod:
 		return draft{}, misused("synth: --method tree needs --num-requests")
-	case c.Bool(checkFlagName) && from == "-":
-		return draft{}, misused("synth: --check reads the source twice: use a file instead of standard input")
 	}
 	return methodOf(name)(c, std)
 }

@@ -6,16 +6,36 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"moontide/analyze/report/doc"
+	"moontide/cmd/moontide/clidoc"
 	"moontide/synth/sessions"
 	"moontide/trace"
 	"moontide/trace/format"
 )
 
+// The values of --beyond.
+const beyondRepeat, beyondHold = "repeat", "hold"
+
 // sessionsFlags are the flags of the default method.
 func sessionsFlags() []cli.Flag {
 	return group(ofSessions,
-		&cli.Float64Flag{Name: "rate-multiplier", Value: 1, Usage: "multiply the rate of new conversations by `X`; pauses within them stay"},
+		&clidoc.ChoiceFlag{
+			StringFlag: cli.StringFlag{Name: "beyond", Value: beyondRepeat, Usage: "`COURSE` of a trace longer than its source: %s"},
+			Choices:    clidoc.OneOf(beyondRepeat, beyondHold).Noted(beyondRepeat, "the source's, with new conversations").Noted(beyondHold, "that of its last regime"),
+		},
+		&cli.Float64Flag{Name: "rate-scale", Aliases: []string{"rate-multiplier"}, Value: 1, Usage: "multiply the rate of new conversations of all clients by `X`; pauses within them stay"},
+		clientsFlag(),
+		&cli.StringFlag{Name: "only", Usage: "draw the requests of `CLIENT` alone, one of those that fit lists"},
 	)
+}
+
+const clientsFlagName = "clients"
+
+func clientsFlag() cli.Flag {
+	return &cli.IntFlag{
+		Name: clientsFlagName, Category: inFit, DefaultText: "those that the rows name",
+		Usage: "learn at most `N` clients; if the rows name none, N clusters of similar conversations",
+	}
 }
 
 func draftSessions(c *cli.Context, std streams) (draft, error) {
@@ -26,9 +46,17 @@ func draftSessions(c *cli.Context, std streams) (draft, error) {
 	if err != nil {
 		return draft{}, err
 	}
+	if c.IsSet("only") {
+		if model, err = model.Only(c.String("only")); err != nil {
+			return draft{}, misused("synth: --only: %v", err)
+		}
+	}
 	n := cmp.Or(c.Int("num-requests"), model.SourceRequests())
-	if model, err = model.AtRate(c.Float64("rate-multiplier")); err != nil {
+	if model, err = model.AtRate(c.Float64("rate-scale")); err != nil {
 		return draft{}, err
+	}
+	if c.String("beyond") == beyondHold {
+		model = model.Hold()
 	}
 	draw := func(n int) (trace.Requests, error) {
 		return trace.Speed(model.Requests(c.Uint64("seed"), n), c.Float64("speedup-ratio")), nil
@@ -41,20 +69,19 @@ func draftSessions(c *cli.Context, std streams) (draft, error) {
 			}
 			return w.WriteAll(trace.Until(c.Context, reqs))
 		},
-		redraw: draw,
-		notes:  func(int) []string { return nil },
+		notes: func(int) []string { return nil },
 	}, nil
 }
 
 func sessionsModel(c *cli.Context, std streams) (*sessions.Model, error) {
 	from := c.String("from")
 	return fitSessions(c, std, from, func(in io.Reader) (*sessions.Model, error) {
-		if c.Bool(checkFlagName) {
-			return nil, misused("synth: %s is a model; --check needs a trace", traceName(from))
-		}
 		m, err := sessions.Read(in)
 		if err != nil {
 			return nil, named(inputName(from), err)
+		}
+		if c.IsSet(clientsFlagName) {
+			return nil, misused("synth: --clients has no effect on a model: %s has %s", traceName(from), doc.Count(len(m.Clients()), "client"))
 		}
 		if c.IsSet(blockSizeFlag.Name) {
 			return nil, misused("synth: --block-size has no effect on a model: the block size of %s is %d tokens", traceName(from), m.BlockSize().Tokens)

@@ -81,13 +81,6 @@ func draftTree(c *cli.Context, std streams) (draft, error) {
 	}
 	return draft{
 		write: func(w *format.Writer) (int, error) { return w.WriteAll(trace.Until(c.Context, trace.Borrow(drawing))) },
-		redraw: func(n int) (trace.Requests, error) {
-			again, err := model.Draw(c.Uint64("seed"), n, shape)
-			if err != nil {
-				return nil, misusedShape(err)
-			}
-			return again.Requests(), nil
-		},
 		file:  treeFile(c.String("from"), shape),
 		notes: func(rows int) []string { return treeNotes(drawing, rows, shape) },
 	}, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // EngineRun is a run of a plan whose runs together identify the costs of an engine.
@@ -46,6 +47,9 @@ const (
 	probeBatch = 16
 	probeOSL   = 16
 	fewTokens  = 4 // OSL of runs about prompts
+	// The run at a rate has so many requests, and so many in flight on average.
+	randomPrompts  = 40
+	randomInFlight = 0.5
 	// perRun is the time of a run without its requests: connecting, probing, reports.
 	perRun = 2 * time.Second
 )
@@ -67,19 +71,23 @@ func engineRun(name string, isl, osl, concurrency, prompts int) EngineRun {
 // Requests returns the requests of the run: the same at each call.
 func (r EngineRun) Requests() trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
-		next := uint64(1)
+		next, sent := uint64(1), 0.0
+		gaps := stats.NewStream(0, r.Name)
 		for i := range r.Prompts {
 			// Multiples of the golden ratio are evenly spread, in an order without pattern.
 			_, at := math.Modf(float64(i) * math.Phi)
 			lengthen := func(n int, at float64) int { return max(1, int(math.Round(float64(n)*(1+r.Spread*(2*at-1))))) }
 			_, other := math.Modf(at + 0.5)
-			row := trace.Request{Timestamp: trace.Some(0.0), InputLength: lengthen(r.ISL, at), OutputLength: lengthen(r.OSL, other)}
+			row := trace.Request{Timestamp: trace.Some(sent), InputLength: lengthen(r.ISL, at), OutputLength: lengthen(r.OSL, other)}
 			for range (row.InputLength + engineRunBlock - 1) / engineRunBlock {
 				row.HashIDs = append(row.HashIDs, next)
 				next++
 			}
 			if !yield(row, nil) {
 				return
+			}
+			if r.Axis == Rate {
+				sent += 1000 / r.Level * gaps.ExpFloat64()
 			}
 		}
 	}
@@ -111,15 +119,16 @@ func (l EngineLimits) Check() error {
 // PlanEngineRuns plans the runs that identify the costs of an engine: single requests
 // of three prompt lengths for the cost of prompts and the latency, a sweep of long
 // answers for the decode table, prompts among decoding requests, two context lengths at
-// a high batch, a saturated run of long prompts, and one run to hold out. The sizes are
-// the largest whose expected time is within the budget.
+// a high batch, a saturated run of long prompts, requests that arrive at random on a
+// server that is mostly idle, and one run to hold out. The sizes are the largest whose
+// expected time is within the budget.
 func PlanEngineRuns(p EngineProbe, l EngineLimits) ([]EngineRun, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
 	var expected time.Duration
 	for _, size := range planSizes {
-		runs := l.runs(size.osl, size.rounds, min(l.Concurrency, size.concurrency))
+		runs := l.runs(p, size.osl, size.rounds, min(l.Concurrency, size.concurrency))
 		expected = 0
 		for i := range runs {
 			runs[i].Expected = p.expected(runs[i], l.ISL)
@@ -141,7 +150,7 @@ func (l EngineLimits) inFlight(n, tokens int) int {
 }
 
 // runs returns the plan of one size.
-func (l EngineLimits) runs(osl, rounds, most int) []EngineRun {
+func (l EngineLimits) runs(p EngineProbe, osl, rounds, most int) []EngineRun {
 	shown := func(shows string, r EngineRun) EngineRun {
 		r.Shows = shows
 		return r
@@ -154,7 +163,9 @@ func (l EngineLimits) runs(osl, rounds, most int) []EngineRun {
 	most = l.inFlight(most, shortISL+osl)
 	levels := slices.DeleteFunc([]int{1, 2, 8, 32}, func(n int) bool { return n >= most })
 	for _, n := range append(levels, most) {
-		runs = append(runs, shown("decode time of a batch", engineRun(fmt.Sprintf("decode-%d", n), shortISL, osl, n, max(rounds*n, 4))))
+		decode := shown("decode time of a batch", engineRun(fmt.Sprintf("decode-%d", n), shortISL, osl, n, max(rounds*n, 4)))
+		decode.Spread = 0.3 // requests of equal lengths would end and begin together
+		runs = append(runs, decode)
 	}
 	// Prompts of different lengths arrive while other requests decode: what their steps
 	// cost beyond the prompts shows in the TPOT, unlike the latency.
@@ -167,6 +178,9 @@ func (l EngineLimits) runs(osl, rounds, most int) []EngineRun {
 	runs = append(runs,
 		shown("context cost", engineRun(fmt.Sprintf("context-%d", n), l.ISL, osl, n, rounds*n)),
 		shown("saturated prefill", engineRun(fmt.Sprintf("prompts-%d", crowd), l.ISL, fewTokens, crowd, rounds*crowd)))
+	random := shown("latency on an idle server", engineRun("random", middle, probeOSL, 0, randomPrompts))
+	random.Axis, random.Level, random.Spread = Rate, p.idleRate(random, l.ISL), 0.5
+	runs = append(runs, random)
 	held := l.inFlight(max(2, int(math.Sqrt(float64(most)))), 2*(middle+osl))
 	last := shown("held out", engineRun("held-out", middle, osl, held, max(rounds*held, 10)))
 	last.Spread, last.HeldOut = 0.5, true
@@ -176,10 +190,24 @@ func (l EngineLimits) runs(osl, rounds, most int) []EngineRun {
 // expected estimates the time of a run: prompts one after another, then tokens at the
 // batch's TPOT, which grows in proportion beyond the probed batch.
 func (p EngineProbe) expected(r EngineRun, long int) time.Duration {
-	perToken := float64(max(p.LongTTFT-p.ShortTTFT, 0)) / float64(long-shortISL)
-	prompt := float64(p.ShortTTFT) + perToken*float64(r.ISL-shortISL)
+	if r.Axis == Rate {
+		return perRun + time.Duration(float64(r.Prompts)/r.Level*float64(time.Second))
+	}
+	prompt := float64(p.prompt(r.ISL, long))
 	slope := float64(max(p.BatchTPOT-p.TPOT, 0)) / (probeBatch - 1)
 	token := float64(p.TPOT) + slope*float64(r.MaxConcurrency-1)
 	rounds := float64(r.Prompts) / float64(r.MaxConcurrency)
-	return perRun + time.Duration(float64(r.Prompts)*max(prompt, 0)+rounds*float64(r.OSL)*token)
+	return perRun + time.Duration(float64(r.Prompts)*prompt+rounds*float64(r.OSL)*token)
+}
+
+// prompt returns the TTFT of a prompt alone, by the shortest and the longest.
+func (p EngineProbe) prompt(isl, long int) time.Duration {
+	perToken := float64(max(p.LongTTFT-p.ShortTTFT, 0)) / float64(long-shortISL)
+	return max(p.ShortTTFT+time.Duration(perToken*float64(isl-shortISL)), 0)
+}
+
+// idleRate returns the rate, in requests per second, at which a server is mostly idle.
+func (p EngineProbe) idleRate(r EngineRun, long int) float64 {
+	e2el := p.prompt(r.ISL, long) + time.Duration(r.OSL-1)*p.TPOT
+	return math.Round(1000*randomInFlight/max(e2el.Seconds(), 1e-3)) / 1000
 }

@@ -29,7 +29,7 @@ func TestPlanEngineRuns(t *testing.T) {
 	var alone, batches, contexts []int
 	heldOut, names := 0, map[string]bool{}
 	for _, r := range runs {
-		if names[r.Name] || r.Prompts < r.MaxConcurrency || r.Shows == "" {
+		if names[r.Name] || r.Prompts < r.MaxConcurrency || r.Shows == "" || (r.Axis == Rate) != (r.MaxConcurrency == 0) {
 			t.Errorf("%+v", r)
 		}
 		names[r.Name] = true
@@ -48,7 +48,7 @@ func TestPlanEngineRuns(t *testing.T) {
 		}
 	}
 	slices.Sort(alone)
-	if len(runs) != 11 || heldOut != 1 || len(slices.Compact(alone)) != 3 || !slices.Equal(batches, []int{1, 2, 8, 32, 128}) || !slices.Equal(contexts, []int{shortISL, 2048}) {
+	if len(runs) != 12 || heldOut != 1 || len(slices.Compact(alone)) != 3 || !slices.Equal(batches, []int{1, 2, 8, 32, 128}) || !slices.Equal(contexts, []int{shortISL, 2048}) {
 		t.Errorf("%d runs, %d held out, prompts alone %v, batches %v, contexts %v", len(runs), heldOut, alone, batches, contexts)
 	}
 }

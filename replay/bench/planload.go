@@ -130,32 +130,16 @@ func (p *Planner) at(ctx context.Context, l PlanLoad) (*workload, error) {
 // simulate replays a workload on a deployment in virtual time, without a record on
 // disk.
 func (p *Planner) simulate(ctx context.Context, d engine.Deployment, w *workload) (f Forecast, err error) {
-	cfg := *w.cfg
-	cfg.Engines = d
-	options := cfg.virtualOptions(w.in)
-	options.Coarse, options.Prompts = p.coarse, w.promptsOf(options.Deployment.Engine.WithDefaults().BlockSize)
-	endpoint, err := newEndpoint(options)
+	kept, info, state, err := p.records(ctx, d, w)
 	if err != nil {
 		return f, err
 	}
-	rows, end, err := w.in.replayed()
-	if err != nil {
-		return f, err
-	}
-	defer end()
-	info := cfg.record(w.in)
-	info.Target, info.Started = cfg.virtualTarget(), time.Now()
-	kept := make(recordsInMemory, 0, w.in.plan.Rows)
-	tally, runErr := cfg.virtualRunner(endpoint, &kept, w.in).Run(ctx, rows)
-	if err := errors.Join(ctx.Err(), settle(&info, tally, 0, runErr)); err != nil {
-		return f, err
-	}
-	result, err := kept.measure(&info)
+	result, err := kept.measure(info)
 	if err != nil {
 		return f, err
 	}
 	f = Forecast{
-		State: endpoint.Stats(), Verdict: result.Verdict, Completed: result.Completed, Failed: result.Failed,
+		State: state, Verdict: result.Verdict, Completed: result.Completed, Failed: result.Failed,
 		OfferedRate: result.OfferedRate, PeakConcurrency: result.PeakConcurrency,
 		Met: result.Verdict.Level != run.Invalid,
 	}
@@ -167,6 +151,31 @@ func (p *Planner) simulate(ctx context.Context, d engine.Deployment, w *workload
 	}
 	f.Met = f.Met && len(run.Failed(f.Judgements)) == 0
 	return f, nil
+}
+
+// records replays a workload on a deployment in virtual time.
+func (p *Planner) records(ctx context.Context, d engine.Deployment, w *workload) (recordsInMemory, *runfile.Run, engine.Stats, error) {
+	cfg := *w.cfg
+	cfg.Engines = d
+	options := cfg.virtualOptions(w.in)
+	options.Coarse, options.Prompts = p.coarse, w.promptsOf(options.Deployment.Engine.WithDefaults().BlockSize)
+	endpoint, err := newEndpoint(options)
+	if err != nil {
+		return nil, nil, engine.Stats{}, err
+	}
+	rows, end, err := w.in.replayed()
+	if err != nil {
+		return nil, nil, engine.Stats{}, err
+	}
+	defer end()
+	info := cfg.record(w.in)
+	info.Target, info.Started = cfg.virtualTarget(), time.Now()
+	kept := make(recordsInMemory, 0, w.in.plan.Rows)
+	tally, runErr := cfg.virtualRunner(endpoint, &kept, w.in).Run(ctx, rows)
+	if err := errors.Join(ctx.Err(), settle(&info, tally, 0, runErr)); err != nil {
+		return nil, nil, engine.Stats{}, err
+	}
+	return kept, &info, endpoint.Stats(), nil
 }
 
 // recordsInMemory is a recorder without a folder.

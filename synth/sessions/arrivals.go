@@ -20,14 +20,29 @@ type arrivals struct {
 	// the mean, and the number of requests after it.
 	Steps     joint   `json:"steps"`
 	MeanGapMs float64 `json:"mean_gap_ms"` // used where there are no steps
+	FirstMs   float64 `json:"first_ms"`    // when the segments begin
+	PeriodMs  float64 `json:"period_ms"`   // the source's duration; nothing arrives after the segments
+	// OfSessions means that these are the arrivals of sessions, whose later turns
+	// come after their own waits. Otherwise a turn that is due takes the next arrival.
+	OfSessions bool `json:"of_sessions"`
+	// Renewal is used instead of segments and steps by one of several clients.
+	Renewal *renewal `json:"renewal,omitempty"`
 }
 
 // segment is a part of the source with a steady rate: its requests, its ticks
 // or gaps, and the mean requests per tick or ms per gap.
 type segment [3]float64
 
-func (s segment) times() int    { return int(s[1]) }
-func (s segment) mean() float64 { return s[2] }
+func (s segment) times() float64 { return s[1] }
+func (s segment) mean() float64  { return s[2] }
+
+// length returns how long a segment takes, in ms.
+func (s segment) length(a *arrivals) float64 {
+	if a.ByTick {
+		return s[1] * a.TickMs
+	}
+	return s[1] * s[2]
+}
 
 // jitter is an offset from the tick: the number of requests with it, and the
 // offset in ms.
@@ -35,9 +50,8 @@ type jitter [2]float64
 
 const (
 	stepKnown = 2 // known values of steps
-	// segmentRun is the average number of segments that follow each other as in
-	// the source once a trace is longer than the source.
-	segmentRun = 8
+	// lastRegime is the minimum share of the source that is its last regime.
+	lastRegime = .1
 	// The number of ticks and gaps over which a deficit is compensated.
 	ticksToCatchUp, gapsToCatchUp = 64, 512
 	maxAtOnce                     = 1e6 // requests at one timestamp
@@ -64,44 +78,59 @@ func countOfExcess(x, mean float64) float64 {
 // arrivalClock draws arrivals one by one.
 type arrivalClock struct {
 	*arrivals
-	random *rand.Rand
-	speed  float64 // multiple of the source's rate
+	course
+	random  *rand.Rand
+	speed   float64       // multiple of the source's rate
+	renewal *renewalClock // nil without a renewal process
 
-	now     float64 // of the tick or gap, at the source's rate
+	now     float64 // of the tick or gap
 	time    float64 // of the timestamp
 	left    int     // requests left at it
 	before  float64 // previous value
 	deficit float64 // how far ticks or gaps were below their means
 
 	segment int
-	played  int // segments drawn so far
-	times   int // ticks or gaps left in the segment
+	times   float64 // ticks or gaps left in the segment
 }
 
-func (a *arrivals) newClock(random *rand.Rand, speed float64) *arrivalClock {
-	c := &arrivalClock{arrivals: a, random: random, speed: speed}
-	if len(a.Segments) > 0 {
-		c.times = a.Segments[0].times()
+func (a *arrivals) newClock(random *rand.Rand, speed float64, hold bool) *arrivalClock {
+	c := &arrivalClock{arrivals: a, course: a.newCourse(hold), random: random, speed: speed}
+	if a.Renewal != nil {
+		c.renewal = a.Renewal.newClock(random)
+	}
+	c.start()
+	return c
+}
+
+// start draws the first requests of the source or of its repetition.
+func (c *arrivalClock) start() {
+	c.now = c.begin + c.FirstMs
+	c.segment, c.times = 0, 0
+	if len(c.Segments) > 0 {
+		c.times = c.Segments[0].times() * c.speed
 	}
 	switch {
-	case len(a.Steps) == 0:
-		c.left = 1
-	case a.ByTick:
+	case c.Renewal != nil:
+		c.drawRenewal()
+	case len(c.Steps) == 0:
+		c.time, c.left = max(c.time, c.now), 1
+	case c.ByTick:
+		c.times = c.Segments[0].times()
 		c.drawTick()
 	default:
 		c.left = c.requests(1)
 		c.stamp()
 	}
-	return c
 }
 
 // next returns the time of the next request in ms. Times never decrease.
 func (c *arrivalClock) next() float64 {
 	for c.left == 0 {
 		switch {
+		case c.renewal != nil:
+			c.drawRenewal()
 		case len(c.Steps) == 0:
-			c.time += c.MeanGapMs
-			c.left = 1
+			c.drawEven()
 		case c.ByTick:
 			c.now += c.TickMs
 			c.drawTick()
@@ -110,7 +139,7 @@ func (c *arrivalClock) next() float64 {
 		}
 	}
 	c.left--
-	return microseconds(c.time / c.speed)
+	return microseconds(c.time)
 }
 
 // microseconds rounds a time in ms to microseconds.
@@ -122,11 +151,24 @@ func (c *arrivalClock) draw(i int, known ...float64) float64 {
 	return given.histograms[given.leaf(known)].draw(c.random.Float64(), c.random)
 }
 
+// drawEven draws the next of evenly spaced requests.
+func (c *arrivalClock) drawEven() {
+	c.now += c.MeanGapMs / c.speed
+	if c.period > 0 && c.now > c.begin+c.period {
+		c.again(c.now)
+	}
+	c.time, c.left = max(c.time, c.now), 1
+}
+
 // drawTick draws the requests of a tick. Later ticks compensate for a deficit.
 func (c *arrivalClock) drawTick() {
-	c.advanceSegment()
+	if c.times <= 0 && c.nextSegment() {
+		return
+	}
+	c.times--
 	mean := c.Segments[c.segment].mean()
 	c.before = c.draw(0, c.before, mean)
+	mean *= c.speed
 	n := countOfExcess(c.before, min(max(mean/2, mean+c.deficit/ticksToCatchUp), 2*mean))
 	c.deficit += mean - n
 	if n == 0 && c.deficit > 16+ticksToCatchUp*mean {
@@ -139,15 +181,36 @@ func (c *arrivalClock) drawTick() {
 
 // drawGap draws the time to the next timestamp and the requests there.
 func (c *arrivalClock) drawGap() {
-	c.advanceSegment()
+	if c.times <= 0 && c.nextSegment() {
+		return
+	}
+	c.times--
 	mean := c.Segments[c.segment].mean()
-	gap := c.draw(0, c.before, mean)
+	gap := max(0, c.draw(0, c.before, mean))
 	c.left = c.requests(gap)
 	c.before = gap
 	gap *= min(max(.5, 1+c.deficit/gapsToCatchUp), 2)
 	c.deficit += 1 - gap
-	c.now += gap * mean
+	c.now += gap * mean / c.speed
 	c.stamp()
+}
+
+// nextSegment begins the next segment. After the last one, it starts again with the
+// first, which it reports, or continues with the regime that is held.
+func (c *arrivalClock) nextSegment() (started bool) {
+	if c.segment++; c.segment == len(c.Segments) {
+		c.again(c.now)
+		if !c.hold {
+			c.start()
+			return true
+		}
+		c.segment = c.heldSegment
+	}
+	c.times = c.Segments[c.segment].times()
+	if !c.ByTick {
+		c.times *= c.speed
+	}
+	return false
 }
 
 // requests draws the number of requests at a timestamp after a gap.
@@ -158,12 +221,16 @@ func (c *arrivalClock) requests(gap float64) int {
 
 // stamp sets the timestamp from the current time.
 func (c *arrivalClock) stamp() {
-	at := c.now
-	if c.TickMs > 0 {
-		at = math.Round(at/c.TickMs) * c.TickMs
-		at += c.drawJitter(at)
+	c.time = max(c.time, c.onGrid(c.now))
+}
+
+// onGrid moves a time to a tick and adds jitter, if timestamps have a grid.
+func (c *arrivalClock) onGrid(at float64) float64 {
+	if c.TickMs == 0 {
+		return at
 	}
-	c.time = max(c.time, at)
+	at = math.Round(at/c.TickMs) * c.TickMs
+	return at + c.drawJitter(at)
 }
 
 func (c *arrivalClock) drawJitter(at float64) float64 {
@@ -179,21 +246,4 @@ func (c *arrivalClock) drawJitter(at float64) float64 {
 		u -= j[0]
 	}
 	return 0
-}
-
-// advanceSegment takes one tick or gap of the segment or, if none is left, of
-// the next segment. After the end of the source, runs of its segments follow
-// from random places (D. N. Politis and J. P. Romano, "The Stationary
-// Bootstrap", JASA 89, 1994).
-func (c *arrivalClock) advanceSegment() {
-	if c.times == 0 {
-		segments := c.Segments
-		c.played++
-		c.segment++
-		if c.played >= len(segments) && (c.random.IntN(segmentRun) == 0 || c.segment == len(segments)) {
-			c.segment = c.random.IntN(len(segments))
-		}
-		c.times = segments[c.segment].times()
-	}
-	c.times--
 }

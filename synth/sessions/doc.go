@@ -19,7 +19,7 @@
 // part of it, as when a user edits a message. Shared prefixes that do not come
 // from sessions are templates, such as system prompts and documents: nodes of
 // the prefix tree at which at least eight requests diverge, throughout the
-// trace. Where rows have session ids, these define the sessions, and a session
+// trace or a regime of it. Where rows have session ids, these define the sessions, and a session
 // can join another by its blocks.
 //
 // The method learns how a session starts, whether and how a turn is continued,
@@ -30,17 +30,89 @@
 // with the Kaplan-Meier estimator. Sessions that began before the trace look new
 // and long at its beginning: a drawn trace begins the same way.
 //
-// Arrivals are drawn first. A planned turn that is due takes the next arrival;
-// if none is due, a session starts. Uniform numbers are stratified, so that seeds
-// differ less in their means.
+// Lengths and sessions depend on the time of the source at which they are drawn, so
+// that they drift as in the source. A trace longer than the source repeats its
+// course with new sessions; [Model.Hold] holds the source's last regime instead.
+// Nothing is continued beyond what the source shows.
+//
+// Templates, the prefixes that many sessions start with, have a popularity by regime:
+// the source is split where the likelihood of one popularity before and another after
+// a time is far above that by chance.
+//
+// # Clients
+//
+// A model has one or more clients, sources of requests with arrivals, lengths and
+// sessions of their own, which share the templates (Y. Xiang et al., "ServeGen:
+// Workload Characterization and Generation of Large Language Model Serving in
+// Production", 2025). Their streams are merged by time. Clients are what rows name
+// by an unknown key, in the row or in its object recorded: client, tenant, app, user
+// or template, all also with _id, model, type or Log Type. Each key divides the
+// clients of those before it if at least 80 % of the requests then belong to clients
+// with enough of them: 100, or 5 % of a source with fewer than 2,000. The others are
+// pooled. A key whose value changes within sessions names no clients. Drawn rows
+// carry the keys of their client.
+//
+// Without such keys, [Options].Clients divides the sessions into clusters, by
+// k-means on the logarithms of the lengths of their first prompts, templates and
+// answers, their turns, the gaps between these and the tokens that they add.
+//
+// The arrivals of each of several clients are a renewal process. Its rate is that of
+// windows of the source with a steady rate. The gaps have a gamma or a Weibull
+// distribution, whichever has the larger likelihood.
+//
+// # Reasoning
+//
+// Rows with the tokens of reasoning among those of the answer (reasoning_tokens,
+// reasoning_output_tokens, reasoning_length, thinking_tokens or reason_tokens, in the
+// row or in its object recorded) are drawn with the same key. The share of reasoning
+// depends on the lengths, the turn and the share of the turn before.
+//
+// # Agents
+//
+// Where rows name the requests that they wait for, an agent is a chain of rows of one
+// session id; without session ids, of rows that extend each other. A row that waits
+// for one of another agent and continues none of its own starts a sub-agent. The method
+// learns which turns start sub-agents and how many, how long after the answer each
+// starts, with what it begins (a prefix of its own, or a part of its caller's prompt
+// or of an earlier sub-agent's), and which later turn of its caller waits for it. How
+// sub-agents go on is learned with all other turns, which depend on the level of the
+// agent and on the sub-agents that the turn before started. Drawn rows then have
+// delays, except for the first of each session, and name earlier rows only: a turn is
+// drawn when all that it waits for has ended. Think times and those of tools have
+// distributions of their own.
+//
+// A turn that does not wait for the one before it in its session, but for an earlier
+// one, is a second continuation of that one. Waiting for none of them, or for agents
+// of other sessions, is not modelled. With fewer than five calls or sub-agents, their
+// numbers and what waits for them are learned from all of their requests, and their
+// delays and lengths from all turns.
+//
+// # Few sessions
+//
+// Fewer than five first turns are learned from all turns, less the mean growth of the
+// prompts until then. With fewer than five later turns, the share of turns that are
+// continued is that of the source, and waits and new tokens have a lognormal
+// distribution with the median and deviation of all.
+//
+// # Drawing
+//
+// Arrivals are drawn in one of two ways, that which draws the gaps between requests
+// and between turns closer to the source's. Either the arrivals of sessions are
+// drawn, and later turns come after their own waits, as always where they have
+// delays. Or all arrivals are drawn: a planned turn that is due takes the next one,
+// and if none is due, a session starts. Fewer than five gaps between timestamps tell
+// no more than the mean gap and the mean number of requests at a timestamp.
+//
+// Uniform numbers are stratified, so that seeds differ less in their means.
 //
 // # Accuracy
 //
 // The method keeps the distributions of ISL, OSL and shared context and their
 // dependence, the arrivals, the sessions, and so the hit rates of caches of every
-// size. It does not keep time of day beyond the source's length, prefixes that a
-// few sessions share at random, or other correlations between requests. The tests
-// check these means over seeds, with as many requests as in the source:
+// size, and how these change over time. It does not keep cycles longer than the source,
+// sessions unlike at least four others, prefixes that a few sessions share at random,
+// or other correlations between requests. The tests check these means over seeds, with
+// as many requests as in the source:
 //
 //   - Mooncake's conversation_trace.jsonl (an hour, 12,031 requests): KS distances
 //     of at most 0.02 for ISL, OSL and context and 0.01 for gaps; block hit rates
@@ -49,11 +121,14 @@
 //     within 0.03.
 //   - Halves and quarters of it: KS distances of ISL and context up to 0.025 and
 //     0.03, hit rates within 0.015 (0.035 for the first quarter, in which few long
-//     sessions end).
+//     sessions end), the deviation of ISL within 8 %.
 //   - Many other workloads: hit rates within 0.02. With a few hundred documents or
 //     agent runs, KS distances of ISL reach 0.04 (0.1 with 300 sessions), and
 //     caches of a few dozen prompts are up to 0.07 off. The deviation of very
 //     skewed lengths can be 10 % off.
+//   - Agents, 300 sessions with sub-agents: KS distances of at most 0.05 for tool
+//     times, waits and requests at a time, and 0.06, no more than by chance, for
+//     think times, sub-agents per session, their turns, and makespans.
 //   - Durations are within 3 % on average, and within 10 % for a trace that ends in
 //     a few requests far apart.
 //
@@ -61,53 +136,90 @@
 //
 // Every part of a model is derived from at least five requests, and no bound or
 // split is the value of a single request. Events of fewer requests get a pooled
-// probability or none. This is not a mathematical guarantee of privacy.
+// probability or none. This is not a mathematical guarantee of privacy. The names of
+// clients with enough requests are those of the source.
 //
 // # Files
 //
-// A model's file is one JSON object. The distribution of values is a list with
-// an entry for each value: splits, each [dimension, at, below, rest], which send
-// points below the threshold and the rest to a later split or, as -1-i, to leaf
-// i; and leaves, each a list of bins [requests, weight, value] or [requests,
-// weight, low, high, mean]. Dimensions number the known values first, then the
-// previous values. A choice has leaves [requests, share,
-// ...], with a share for each outcome.
+// A model's file is one JSON object:
 //
-//	moontide_model   1, the version of the format
+//	moontide_model   2, the version of the format
 //	method           "sessions"
 //	block_size       tokens per block; 0: no block ids
 //	full_blocks_only a partial last block has no id
 //	session_ids      rows have session ids
 //	delays           later turns have a delay from the end of the answer, no timestamp
+//	delay_kinds      delays are think times or those of tools
+//	agents           rows name the requests that they wait for
+//	templates        [parent, blocks, tail]: the number of an earlier one, from 1, or
+//	                 0; blocks after the parent's; 0, or the tokens of a partial last
+//	                 block that ends the prompt
+//	client_keys      [key, "string" or "number"]: keys of the rows that name
+//	                 clients; recorded.key is one of the object recorded
+//	reasoning_key    key of the rows with the tokens of reasoning, or ""
+//	clients          at least one, each with the members below
+//
+// The distribution of values is a list with an entry for each value: splits, each
+// [dimension, at, below, rest], which send points below the threshold and the rest
+// to a later split or, as -1-i, to leaf i; and leaves, each a list of bins
+// [requests, weight, value] or [requests, weight, low, high, mean]. Dimensions
+// number the known values first, then the previous values. A choice has leaves
+// [requests, share, ...], with a share for each outcome. A client has
+//
+//	name             unique; may be empty if there is one client
+//	values           of the client keys in its rows, or none
 //	requests         of the source
 //	sessions         of the source
+//	mean_isl, mean_osl  of the source
 //	sessions_ahead   maximum number of sessions ahead of their share
 //	settled_ms       time after which few sessions are older than the trace
 //	isl, osl         [low, high], the range of the source, rounded outward
-//	templates        [parent, blocks, sessions, tail]: the number of an earlier one,
-//	                 from 1, or 0; blocks after the parent's; sessions; 0, or
-//	                 the tokens of a partial last block that ends the prompt
+//	templates        [number, sessions]: how many start with it and no longer one
 //	starts_with_template  a choice, given ms: a session starts with a template
-//	first_turn       of sessions without a template, given ms up to settled_ms, 0,
-//	                 0: tokens, OSL
-//	first_turn_templated  of those with one, given ms up to settled_ms, its blocks,
-//	                 1 for a whole prompt: tokens after it, OSL
+//	first_turn       of sessions without a template, given ms, 0, 0: tokens, OSL
+//	first_turn_templated  of those with one, given ms, its blocks, 1 for a whole
+//	                 prompt: tokens after it, OSL
+//	reasoning        share of the answer, given ISL, OSL, number of the turn, share
+//	                 of the previous turn's answer, ms
 //	continues        a choice among extend, repeat, return, edit, join for the
 //	                 first continuation, given a turn: times continued before,
 //	                 ISL, OSL, its number, new tokens, ms since the previous turn,
-//	                 moving mean of that, ms up to settled_ms, tokens after the
-//	                 template
+//	                 moving mean of that, ms, at most settled_ms before the
+//	                 end, tokens after the template, level of its agent,
+//	                 sub-agents that it starts
 //	continues_again  the same for later continuations
-//	later_turns      for each of these, given the same: share of the turn's
-//	                 blocks that an edit or join keeps, ms, tokens (more than the
-//	                 turn had for extend, else after the shared ones), OSL
+//	later_turns      for each of these, given the same: with
+//	                 delay_kinds, 1 after a think time, 2 after tools, 0 otherwise;
+//	                 share of the turn's blocks that an edit or join keeps, ms
+//	later_lengths    for each of these, given the same, share, ms of wait, ms, kind:
+//	                 tokens (more than the turn had for extend, else after the
+//	                 shared ones), OSL
+//	sub_agents       levels of them; calls, a choice given a turn; number, how many,
+//	                 given the same; starts, given the caller's level, the number of
+//	                 those before it, how many there are, and joined and begin of
+//	                 the one before: joined, the turns after the call until one
+//	                 waits for it, 0 for never, -1 for what waits for its caller; 1
+//	                 if it waits for those before it; the kind of its delay; ms
+//	                 since the one before; begin, 0 with its own prefix, 1 with a
+//	                 part of its caller's prompt, 2 of an earlier sub-agent's, 3
+//	                 with the part that that one began with; how many sub-agents
+//	                 ago that one started; the part's share of the blocks; templates,
+//	                 starts_with_template (given the level), first_turn and
+//	                 first_turn_templated (given the level and not ms), like those
+//	                 of sessions; first_turn_shared, given the level, begin and the
+//	                 shared tokens: tokens after these, OSL
 //	arrivals         tick_ms, 0 for no grid; jitter [requests, ms off the tick];
 //	                 by_tick: time advances by ticks; segments [requests, ticks
 //	                 or gaps, mean requests per tick or ms per gap]; steps, given
 //	                 the previous value and the segment's mean: by tick,
 //	                 2 sqrt(n + u) - 2 sqrt(mean + 1/2) for n requests and u uniform
 //	                 in 0..1; otherwise the gap as a multiple of the mean, and the
-//	                 requests after it; mean_gap_ms, used where there are no steps
+//	                 requests after it; mean_gap_ms, used where there are no steps;
+//	                 first_ms, when the segments begin; period_ms, the source's
+//	                 duration; of_sessions: later turns come after their waits;
+//	                 renewal, instead of segments and steps of one of several
+//	                 clients: windows [arrivals, ms], distribution of the gaps,
+//	                 gamma or weibull, and its shape
 //
-// Read also accepts the key names used until 2026.
+// [Read] refuses version 1.
 package sessions

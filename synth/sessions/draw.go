@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"moontide/synth"
@@ -29,7 +30,7 @@ func (m *Model) Requests(seed uint64, n int) trace.Requests {
 		}
 		d := m.newDrawing(seed)
 		for range n {
-			if !yield(d.next(), nil) {
+			if !yield(d.request(d.next()), nil) {
 				return
 			}
 		}
@@ -43,24 +44,40 @@ const (
 	latenessWindow = 64
 )
 
-// drawing is one pass through a model.
+// drawing is one pass through a model: the streams of its clients, merged by
+// time.
 type drawing struct {
-	*Model
+	*shared
+	speed   float64
+	hold    bool
+	clients []*clientDrawing
+	started uint64 // sessions
+	free    uint64 // next unused block id
+	used    []bool // whether each template was used
+}
+
+// clientDrawing draws the requests of a client.
+type clientDrawing struct {
+	*client
+	all             *drawing
 	clock           *arrivalClock
 	slot            float64 // next time of the clock
+	course, ahead   course  // before it, and at it
 	templateChoices *rand.Rand
 	first           [2]*jointSampler
 	templated       *choiceSampler
 	continues       [2]*choiceSampler
-	turns           [relations]*jointSampler
+	turns           [relations]*jointSampler // kept share and wait
+	lengths         [relations]*jointSampler // tokens and OSL
+	reasoning       *jointSampler
+	agents          *agentSampler // nil if there are no sub-agents
 
 	planned synth.Queue[plannedTurn]
 	joining synth.Queue[plannedTurn] // sessions that will join another
+	parked  int                      // turns that wait for sub-agents
 	early   float64                  // how early turns may come, in ms
 	drawn   float64                  // requests
-	started uint64                   // sessions
-	free    uint64                   // next unused block id
-	used    []bool                   // whether each template was used
+	started float64                  // sessions
 }
 
 // plannedTurn is a future turn.
@@ -71,100 +88,102 @@ type plannedTurn struct {
 	relation relation
 	shared   int // blocks shared with from
 	isl, osl int
+	kind     trace.DelayKind
 	wait     float64 // ms, not including the answer's time if the model has delays
+
+	// With agents:
+	starts *drawnAgent // the sub-agent whose first turn it is, if any
+	start  *agentStart
+	after  []string // ids of turns that it waits for
+	ready  float64  // when the last of these is answered
+	left   int      // agents for which it waits too, and which have not ended
+}
+
+// drawnTurn is a turn that is due.
+type drawnTurn struct {
+	*turn
+	extra []byte             // unknown keys
+	known int                // leading blocks that an earlier request had
+	delay trace.Opt[float64] // instead of a timestamp
+	kind  trace.DelayKind
+	after []string // with agents: ids of turns that it waits for
 }
 
 func (m *Model) newDrawing(seed uint64) *drawing {
-	stream := func(aspect string) *rand.Rand { return stats.NewStream(seed, aspect) }
-	d := &drawing{
-		Model: m, free: m.firstFree, used: make([]bool, len(m.templates)),
-		clock:           m.file.Arrivals.newClock(stream("arrivals"), m.speed),
-		templateChoices: stream("templates"),
-		templated:       newChoiceSampler(&m.file.Templated, stream("templates or none")),
+	d := &drawing{shared: m.shared, speed: m.speed, free: m.firstFree, used: make([]bool, len(m.templates))}
+	d.hold = m.hold && slices.ContainsFunc(m.clients, func(c client) bool { return c.Arrivals.last() })
+	for i := range m.clients {
+		d.clients = append(d.clients, d.newClient(&m.clients[i], seed))
 	}
-	first, continues, later := stream("first turns"), stream("going on"), stream("later turns")
-	for i := range d.first {
-		d.first[i] = newJointSampler(m.firstTurns[i], first)
-	}
-	for i := range d.continues {
-		d.continues[i] = newChoiceSampler(m.continues[i], continues)
-	}
-	for i := range d.turns {
-		d.turns[i] = newJointSampler(m.turns[i], later)
-	}
-	d.slot = d.clock.next()
 	return d
 }
 
-// next draws a request. A planned turn that is due takes the clock's next time.
-// Otherwise a session starts, or joins another if one is planned. If later turns
-// have delays, the clock only starts sessions.
-func (d *drawing) next() trace.Request {
-	now := d.slot
-	if d.file.Delays {
-		if d.planned.Len() > 0 {
-			if at, _ := d.planned.First(); at <= now || d.tooManySessions() {
-				_, t := d.planned.Pop()
-				r := d.laterTurn(&t, at)
-				r.Delay = trace.Some(microseconds(t.wait))
-				return r
+func (d *drawing) newClient(c *client, seed uint64) *clientDrawing {
+	stream := func(aspect string) *rand.Rand { return stats.NewStream(seed, aspect+c.stream) }
+	cd := &clientDrawing{
+		client: c, all: d,
+		templateChoices: stream("templates"),
+		templated:       newChoiceSampler(&c.Templated, stream("templates or none")),
+	}
+	cd.clock = c.Arrivals.newClock(stream("arrivals"), d.speed, d.hold)
+	cd.course = cd.clock.course
+	first, continues, later := stream("first turns"), stream("going on"), stream("later turns")
+	for i := range cd.first {
+		cd.first[i] = newJointSampler(c.firstTurns[i], first)
+	}
+	for i := range cd.continues {
+		cd.continues[i] = newChoiceSampler(c.continues[i], continues)
+	}
+	for i := range cd.turns {
+		cd.turns[i] = newJointSampler(c.turns[i], later)
+		cd.lengths[i] = newJointSampler(c.lengths[i], later)
+	}
+	cd.reasoning = newJointSampler(c.Reasoning, stream("reasoning"))
+	cd.agents = newAgentSampler(c.SubAgents, stream)
+	cd.advance()
+	return cd
+}
+
+// next draws the next turn of the client whose next one is first.
+func (d *drawing) next() drawnTurn {
+	first, at := d.clients[0], math.Inf(1)
+	if len(d.clients) > 1 {
+		for _, c := range d.clients {
+			if t := c.nextTime(); t < at {
+				first, at = c, t
 			}
 		}
-	} else if d.turnIsDue(now) {
-		d.slot = d.clock.next()
-		return d.timedTurn(&d.planned, now)
 	}
+	t := first.next()
+	first.reason(t.turn)
+	t.extra = first.extraOf(t.turn)
+	return t
+}
+
+// advance draws the next time of the clock.
+func (d *clientDrawing) advance() {
 	d.slot = d.clock.next()
-	if d.joining.Len() > 0 {
-		if at, _ := d.joining.First(); at <= now {
-			return d.timedTurn(&d.joining, now)
-		}
-	}
-	return d.firstTurn(now)
+	d.ahead = d.clock.course
 }
 
-// turnIsDue reports whether a planned turn comes now. Turns come early to
-// compensate for those that had to wait for the clock.
-func (d *drawing) turnIsDue(now float64) bool {
-	if d.planned.Len() == 0 {
-		return false
+// keepUp takes the clock's course. If the source begins again, its sessions have
+// ended.
+func (d *clientDrawing) keepUp(c course) {
+	if !c.hold && c.repetition != d.course.repetition {
+		d.started, d.drawn = 0, 0
+		d.planned, d.joining = synth.Queue[plannedTurn]{}, synth.Queue[plannedTurn]{}
 	}
-	at, t := d.planned.First()
-	if late := now - at; late >= -d.early && now-t.since >= (at-t.since)/8 {
-		d.early = max(0, d.early+late/latenessWindow)
-		return true
-	}
-	return d.tooManySessions()
+	d.course = c
 }
 
-// tooManySessions reports whether sessions are further ahead of their share of
-// the requests than they ever were in the source, with a margin.
-func (d *drawing) tooManySessions() bool {
-	share := float64(d.file.Sessions) / float64(d.file.Requests)
-	usual := share * d.drawn
-	limit := usual + d.file.SessionsAhead*d.speed + usual/4 + 3*math.Sqrt(usual*(1-share))
-	return float64(d.started) > limit
-}
-
-func (d *drawing) firstTurn(now float64) trace.Request {
+func (d *drawing) newSession() uint64 {
 	d.started++
-	t := &turn{session: d.started, at: now, template: d.drawTemplate(now)}
-	template := &d.templates[t.template]
-	t.shared = template.depth
-	known := d.startContext(t.template, now)
-	v := d.first[d.firstTurnsOf(t.template)].draw(known[:]...)
-	tokens := d.tokensOf(t.template)
-	t.isl, t.osl = max(d.clipISL(float64(tokens)+v[0]), tokens), d.clipOSL(v[1])
-	if template.tail > 0 {
-		t.isl = tokens
-	}
-	t.blocks = d.blocksOf(t.isl)
-	if t.blocks > t.shared {
-		t.runs = []synth.BlockRun{d.newRun(t.blocks - t.shared)}
-	}
-	r := d.request(t, d.useTemplate(t.template))
-	r.Timestamp = trace.Some(now)
-	d.plan(t, 0, now)
+	return d.started
+}
+
+func (d *drawing) newRun(blocks int) synth.BlockRun {
+	r := synth.BlockRun{First: d.free, Blocks: blocks}
+	d.free += uint64(blocks)
 	return r
 }
 
@@ -178,44 +197,136 @@ func (d *drawing) useTemplate(template int) (known int) {
 	return d.templates[template].depth
 }
 
-func (d *drawing) drawTemplate(now float64) int {
-	if d.popularity.Total() == 0 || d.templated.draw(now) == none {
+// nextTime returns the time of the next request.
+func (d *clientDrawing) nextTime() float64 {
+	if d.turnIsFirst() {
+		at, _ := d.planned.First()
+		return at
+	}
+	return d.slot
+}
+
+// turnIsFirst reports whether the next request is a planned turn that comes at its
+// own time.
+func (d *clientDrawing) turnIsFirst() bool {
+	if !d.Arrivals.OfSessions || d.planned.Len() == 0 {
+		return false
+	}
+	at, _ := d.planned.First()
+	return at <= d.slot
+}
+
+// next draws a turn. If the clock starts sessions, later turns come at their own
+// times. Otherwise a planned turn that is due takes the clock's next time, and a
+// session starts, or joins another, if none is due.
+func (d *clientDrawing) next() drawnTurn {
+	now := d.slot
+	if d.turnIsFirst() {
+		at, p := d.planned.Pop()
+		if d.file.Delays {
+			return d.delayedTurn(&p, at)
+		}
+		return d.laterTurn(&p, at)
+	}
+	d.keepUp(d.ahead)
+	if !d.Arrivals.OfSessions && d.turnIsDue(now) {
+		d.advance()
+		_, p := d.planned.Pop()
+		return d.laterTurn(&p, now)
+	}
+	d.advance()
+	if d.joining.Len() > 0 {
+		if at, _ := d.joining.First(); at <= now {
+			_, p := d.joining.Pop()
+			return d.laterTurn(&p, now)
+		}
+	}
+	return d.firstTurn(now)
+}
+
+// turnIsDue reports whether a planned turn comes now. Turns come early to
+// compensate for those that had to wait for the clock.
+func (d *clientDrawing) turnIsDue(now float64) bool {
+	if d.planned.Len() == 0 {
+		return false
+	}
+	at, t := d.planned.First()
+	if late := now - at; late >= -d.early && now-t.since >= (at-t.since)/8 {
+		d.early = max(0, d.early+late/latenessWindow)
+		return true
+	}
+	return d.tooManySessions()
+}
+
+// tooManySessions reports whether sessions are further ahead of their share of
+// the requests than they ever were in the source, with a margin.
+func (d *clientDrawing) tooManySessions() bool {
+	share := float64(d.Sessions) / float64(d.Requests)
+	usual := share * d.drawn
+	limit := usual + d.SessionsAhead*d.all.speed + usual/4 + 3*math.Sqrt(usual*(1-share))
+	return d.started > limit
+}
+
+func (d *clientDrawing) firstTurn(now float64) drawnTurn {
+	d.started++
+	phase := d.phase(now)
+	t := &turn{session: d.all.newSession(), at: now, phase: phase, template: d.drawTemplate(phase)}
+	template := &d.templates[t.template]
+	t.shared = template.depth
+	known := d.startContext(t.template, phase)
+	v := d.first[d.firstTurnsOf(t.template)].draw(known[:]...)
+	tokens := d.tokensOf(t.template)
+	t.isl, t.osl = max(d.clipISL(float64(tokens)+v[0]), tokens), d.clipOSL(v[1])
+	if template.tail > 0 {
+		t.isl = tokens
+	}
+	t.blocks = d.blocksOf(t.isl)
+	if t.blocks > t.shared {
+		t.runs = []synth.BlockRun{d.all.newRun(t.blocks - t.shared)}
+	}
+	d.enter(t)
+	d.drawn++
+	d.proceed(t)
+	return drawnTurn{turn: t, known: d.all.useTemplate(t.template), after: d.waitsFor(t, nil)}
+}
+
+// phase returns the time of the source at a time of the drawing.
+func (d *clientDrawing) phase(at float64) float64 { return d.course.at(at) }
+
+func (d *clientDrawing) drawTemplate(phase float64) int {
+	if d.popularity.Total() == 0 || d.templated.draw(phase) == none {
 		return 0
 	}
-	return d.popularity.At(d.templateChoices.Float64())
+	return d.templateAt(phase, d.templateChoices.Float64)
 }
 
-// timedTurn draws the first turn of a queue, with a timestamp.
-func (d *drawing) timedTurn(queue *synth.Queue[plannedTurn], now float64) trace.Request {
-	_, t := queue.Pop()
-	r := d.laterTurn(&t, now)
-	r.Timestamp = trace.Some(now)
-	return r
-}
-
-// laterTurn draws a planned turn without a timestamp.
-func (d *drawing) laterTurn(planned *plannedTurn, now float64) trace.Request {
+// laterTurn draws a planned turn.
+func (d *clientDrawing) laterTurn(planned *plannedTurn, now float64) drawnTurn {
 	p := planned.from
-	t := &turn{session: p.session, at: now, isl: planned.isl, osl: planned.osl, shared: planned.shared}
+	t := &turn{session: p.session, at: now, phase: d.phase(now), isl: planned.isl, osl: planned.osl, shared: planned.shared}
 	if planned.relation == joins {
 		d.started++
-		t.session = d.started
+		t.session = d.all.newSession()
 	} else {
 		t.follow(p)
+		t.agent = p.agent
 	}
+	d.enter(t)
 	t.blocks = d.blocksOf(t.isl)
 	t.template, t.runs = d.keep(p, t.shared)
 	if t.blocks > t.shared {
-		t.runs = append(t.runs, d.newRun(t.blocks-t.shared))
+		t.runs = append(t.runs, d.all.newRun(t.blocks-t.shared))
 	}
-	r := d.request(t, t.shared)
-	d.plan(t, 0, now)
+	d.drawn++
+	after := d.waitsFor(t, planned.after)
+	d.proceed(t)
 	d.plan(p, planned.order+1, now)
-	return r
+	d.close(t, planned)
+	return drawnTurn{turn: t, known: t.shared, after: after}
 }
 
 // keep returns the leading blocks of a turn.
-func (d *drawing) keep(p *turn, blocks int) (template int, runs []synth.BlockRun) {
+func (d *clientDrawing) keep(p *turn, blocks int) (template int, runs []synth.BlockRun) {
 	longer := none
 	for template = p.template; d.templates[template].depth > blocks; template = d.templates[template].parent {
 		longer = template
@@ -228,23 +339,41 @@ func (d *drawing) keep(p *turn, blocks int) (template int, runs []synth.BlockRun
 }
 
 // plan decides whether and how a turn is continued, for the order-th time.
-func (d *drawing) plan(t *turn, order int, now float64) {
+func (d *clientDrawing) plan(t *turn, order int, now float64) {
 	known := d.turnContext(t, order)
 	rel := relation(d.continues[min(order, 1)].draw(known[:]...))
-	if rel == none || len(d.Model.turns[rel]) == 0 || d.planned.Len()+d.joining.Len() >= maxPlanned {
+	if rel == none || len(d.client.turns[rel]) == 0 || d.full() || rel == joins && t.level > 0 {
+		t.end()
 		return
 	}
 	v := d.turns[rel].draw(known[:]...)
-	p := plannedTurn{from: t, since: now, order: order, relation: rel, osl: d.clipOSL(v[3]), wait: max(0, v[1])}
-	if p.shared, p.isl = d.nextLengths(t, rel, v[0], v[2]); float64(p.isl) > d.file.ISL[1] {
-		return // the prompt would be too long
+	kind := 0
+	if d.file.DelayKinds {
+		kind, v = whole(v[0], len(delayKinds)), v[1:]
 	}
+	p := plannedTurn{from: t, since: now, order: order, relation: rel, kind: delayKinds[kind], wait: max(0, v[1])}
 	at := now + p.wait
+	if d.file.Delays && rel != joins {
+		at += trace.AnswerTime(t.osl)
+	}
+	if d.Arrivals.OfSessions && !d.file.Delays {
+		at = max(now, d.clock.onGrid(at))
+	}
+	if at > now && d.course.ended(at) {
+		t.end()
+		return
+	}
+	lengths := d.lengths[rel].draw(append(known[:], v[0], v[1], d.phase(at), float64(kind))...)
+	p.osl = d.clipOSL(lengths[1])
+	if p.shared, p.isl = d.nextLengths(t, rel, min(max(0, v[0]), 1), lengths[0]); float64(p.isl) > d.ISL[1] {
+		t.end() // the prompt would be too long
+		return
+	}
 	switch {
 	case rel == joins:
 		d.joining.Push(at, p)
-	case d.file.Delays:
-		d.planned.Push(at+trace.AnswerTime(t.osl), p)
+	case t.agent != nil:
+		d.follow(t, p)
 	default:
 		d.planned.Push(at, p)
 	}
@@ -252,7 +381,7 @@ func (d *drawing) plan(t *turn, order int, now float64) {
 
 // nextLengths returns the number of blocks that the next turn shares with p,
 // and its ISL.
-func (d *drawing) nextLengths(p *turn, rel relation, kept, tokens float64) (shared, isl int) {
+func (d *clientDrawing) nextLengths(p *turn, rel relation, kept, tokens float64) (shared, isl int) {
 	full := min(d.fullBlocks(p.isl), p.blocks)
 	switch rel {
 	case repeats:
@@ -272,26 +401,20 @@ func (d *drawing) nextLengths(p *turn, rel relation, kept, tokens float64) (shar
 	if rel != extends {
 		tokens += context
 	}
-	return shared, d.wholeTokens(max(d.file.ISL[0], context, tokens))
+	return shared, d.wholeTokens(max(d.ISL[0], context, tokens))
 }
 
-func (d *drawing) newRun(blocks int) synth.BlockRun {
-	r := synth.BlockRun{First: d.free, Blocks: blocks}
-	d.free += uint64(blocks)
-	return r
+func (d *clientDrawing) clipISL(tokens float64) int {
+	return d.wholeTokens(min(max(d.ISL[0], tokens), d.ISL[1]))
 }
 
-func (d *drawing) clipISL(tokens float64) int {
-	return d.wholeTokens(min(max(d.file.ISL[0], tokens), d.file.ISL[1]))
-}
-
-func (d *drawing) clipOSL(tokens float64) int {
-	low, high := math.Ceil(d.file.OSL[0]), math.Floor(d.file.OSL[1])
+func (d *clientDrawing) clipOSL(tokens float64) int {
+	low, high := math.Ceil(d.OSL[0]), math.Floor(d.OSL[1])
 	return int(math.Round(min(max(low, tokens), high)))
 }
 
 // wholeTokens rounds to a whole number of tokens, from 1 to the longest prompt.
-func (d *drawing) wholeTokens(tokens float64) int {
+func (d *clientDrawing) wholeTokens(tokens float64) int {
 	limit := float64(trace.MaxLength)
 	if d.hasBlocks {
 		limit = min(limit, maxBlocks*float64(d.size.Tokens))
@@ -299,12 +422,19 @@ func (d *drawing) wholeTokens(tokens float64) int {
 	return int(min(max(1, math.Round(tokens)), limit))
 }
 
-// request returns the row of a turn. An earlier request had its first known
-// blocks.
-func (d *drawing) request(t *turn, known int) trace.Request {
-	d.drawn++
-	r := trace.Request{InputLength: t.isl, OutputLength: t.osl}
-	if d.file.SessionIDs {
+// request returns the row of a turn.
+func (d *drawing) request(t drawnTurn) trace.Request {
+	r := trace.Request{InputLength: t.isl, OutputLength: t.osl, Delay: t.delay, DelayKind: t.kind, Extra: t.extra}
+	if !t.delay.Set {
+		r.Timestamp = trace.Some(microseconds(t.at))
+	}
+	switch {
+	case t.agent != nil:
+		r.ID, r.After = t.id(), t.after
+		if d.file.SessionIDs {
+			r.SessionID = t.agent.name
+		}
+	case d.file.SessionIDs:
 		r.SessionID = "s" + strconv.FormatUint(t.session, 10)
 	}
 	if !d.hasBlocks {
@@ -314,7 +444,7 @@ func (d *drawing) request(t *turn, known int) trace.Request {
 	for _, run := range t.runs {
 		r.HashIDs = run.AppendIDs(r.HashIDs)
 	}
-	context := min(known*d.size.Tokens, t.isl)
+	context := min(t.known*d.size.Tokens, t.isl)
 	r.ContextLen, r.UniquePromptLen = trace.Some(context), trace.Some(t.isl-context)
 	return r
 }

@@ -219,7 +219,7 @@ func TestPartsOfConversation(t *testing.T) {
 			rows := all[int(n*part.from):int(n*part.to)]
 			m := fit(t, rows, sessions.Options{})
 			compare(t, rows, m, len(rows), 5, capacities).within(t, bands{
-				lengths: .025, context: .03, gap: .01, std: .05, spearman: .04, turns: .03, think: .1, hits: []float64{.005, .035},
+				lengths: .025, context: .03, gap: .01, std: .08, spearman: .04, turns: .03, think: .1, hits: []float64{.005, .035},
 			})
 		})
 	}
@@ -236,8 +236,10 @@ func TestOtherWorkloads(t *testing.T) {
 		return b
 	}
 	of := map[string]bands{
-		"agents":    wide(func(b *bands) { b.lengths, b.context, b.think = .035, .035, .25 }),
-		"documents": wide(func(b *bands) { b.lengths, b.context, b.think, b.hits = .04, .04, .25, []float64{.07, .02} }),
+		"agents": wide(func(b *bands) { b.lengths, b.context, b.gap, b.think = .035, .035, .03, .25 }),
+		"documents": wide(func(b *bands) {
+			b.lengths, b.context, b.gap, b.think, b.hits = .04, .04, .03, .25, []float64{.075, .02}
+		}),
 		"toolagent": wide(func(b *bands) { b.think = .5 }),
 		"unshared":  wide(func(b *bands) { b.std = .12 }),
 	}
@@ -268,8 +270,8 @@ func TestSpecWorkloads(t *testing.T) {
 		bands
 	}{
 		{"chat", bands{lengths: .025, context: .025, gap: .04, std: .06, spearman: .03, turns: .03, think: .05, hits: []float64{.01}}},
-		{"agent", bands{lengths: .03, context: .03, gap: .05, std: .08, spearman: .03, turns: .05, think: .12, hits: []float64{.07, .025, .01}}},
-		{"long-document", bands{lengths: .04, context: .04, gap: .04, std: .06, spearman: .03, turns: .03, think: .05, hits: []float64{.04, .05, .03}}},
+		{"agent", bands{lengths: .035, context: .035, gap: .05, std: .13, spearman: .03, turns: .05, think: .12, hits: []float64{.075, .025, .01}}},
+		{"long-document", bands{lengths: .04, context: .04, gap: .04, std: .06, spearman: .03, turns: .03, think: .06, hits: []float64{.04, .05, .03}}},
 	} {
 		for _, timestamps := range []string{"sessions", "all"} {
 			t.Run(c.name+" "+timestamps, func(t *testing.T) {

@@ -14,25 +14,78 @@ import (
 func (f *modelFile) check() (err error) {
 	defer synth.Catch(&err)
 	checkIn(span{0, trace.MaxLength}, float64(f.BlockSize), "block_size")
+	checkTemplates(f.Templates, f.BlockSize)
+	for i, key := range f.ClientKeys {
+		if !isClientKey(key[0]) || slices.ContainsFunc(f.ClientKeys[:i], func(k clientKey) bool { return k[0] == key[0] }) {
+			synth.Fail("client_keys[%d][0]: %q is not a key of clients, or not the only one", i, key[0])
+		}
+		if key[1] != textValue && key[1] != numberValue {
+			synth.Fail("client_keys[%d][1]: %q is neither %q nor %q", i, key[1], textValue, numberValue)
+		}
+	}
+	if f.ReasoningKey != "" && !isReasoningKey(f.ReasoningKey) {
+		synth.Fail("reasoning_key: %q is not a key of reasoning", f.ReasoningKey)
+	}
+	checkIn(span{1, MaxClients}, float64(len(f.Clients)), "number of clients")
+	names := make(map[string]bool)
+	for i := range f.Clients {
+		c := &f.Clients[i]
+		if c.Name == "" && len(f.Clients) > 1 || names[c.Name] {
+			synth.Fail("clients[%d].name: %q is empty or not the only one", i, c.Name)
+		}
+		names[c.Name] = true
+		if err := c.check(f); err != nil {
+			return fmt.Errorf("clients[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (f *clientFile) check(all *modelFile) (err error) {
+	defer synth.Catch(&err)
+	if n := len(f.Values); n != 0 && n != len(all.ClientKeys) {
+		synth.Fail("values: %d, want one for each of %d client_keys, or none", n, len(all.ClientKeys))
+	}
+	for i, value := range f.Values {
+		if len(value) > maxName || all.ClientKeys[i][1] == numberValue && !isNumber(value) {
+			synth.Fail("values[%d]: %.40q is not a %s of at most %d bytes", i, value, all.ClientKeys[i][1], maxName)
+		}
+	}
+	checkIn(lengthRange, f.MeanISL, "mean_isl")
+	checkIn(lengthRange, f.MeanOSL, "mean_osl")
 	checkIn(countRange, float64(f.Requests), "requests")
 	checkIn(span{1, float64(f.Requests)}, float64(f.Sessions), "sessions")
 	checkIn(span{0, math.MaxInt32}, f.SessionsAhead, "sessions_ahead")
 	checkIn(timeRange, f.SettledMs, "settled_ms")
-	checkTemplates(f.Templates, f.BlockSize)
+	checkTemplateUse("templates", f.Templates, len(all.Templates))
 	checkChoice("starts_with_template", f.Templated, 1, 1)
 	checkLengths("isl", f.ISL)
 	checkLengths("osl", f.OSL)
 	checkJoint("first_turn", f.FirstTurn, startKnown, lengthRange, lengthRange)
 	checkJoint("first_turn_templated", f.FirstTurnTemplated, startKnown, lengthRange, lengthRange)
+	checkJoint("reasoning", f.Reasoning, reasoningKnown, smallRange)
+	if len(f.Reasoning) > 0 && all.ReasoningKey == "" {
+		synth.Fail("reasoning: there is no reasoning_key")
+	}
 	checkChoice("continues", f.Continues, turnKnown, int(relations))
 	checkChoice("continues_again", f.ContinuesAgain, turnKnown, int(relations))
+	values := []span{smallRange, timeRange}
+	if all.DelayKinds {
+		values = append([]span{smallRange}, values...)
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.LaterTurns)) {
 		if !slices.Contains(relationNames[:], name) {
 			synth.Fail("later_turns: %q is none of %q", name, relationNames)
 		}
-		checkJoint("later_turns."+name, f.LaterTurns[name], turnKnown, shareRange, timeRange, growthRange, lengthRange)
+		checkJoint("later_turns."+name, f.LaterTurns[name], turnKnown, values...)
+		checkJoint("later_lengths."+name, f.LaterLengths[name], lengthKnown, growthRange, lengthRange)
+		if len(f.LaterLengths[name]) != 2 {
+			synth.Fail("later_lengths.%s: no values", name)
+		}
 	}
+	f.checkTemplateRegimes()
 	checkArrivals(f.Arrivals)
+	f.SubAgents.check(len(all.Templates))
 	if len(f.FirstTurn)+len(f.FirstTurnTemplated) == 0 {
 		synth.Fail("first_turn: no values")
 	}
@@ -47,8 +100,11 @@ var (
 	growthRange = span{-2 * trace.MaxLength, 2 * trace.MaxLength}
 	timeRange   = span{-.5, 4 * maxTime}
 	shareRange  = span{0, 1}
-	countRange  = span{minRequests, math.MaxInt32}
-	anyRange    = span{-math.MaxFloat64, math.MaxFloat64}
+	// smallRange is that of numbers of categories, and of shares that are all 0 or
+	// 1. Bounds are rounded outward; what is drawn is put back into its range.
+	smallRange = span{-16, 16}
+	countRange = span{minRequests, math.MaxInt32}
+	anyRange   = span{-math.MaxFloat64, math.MaxFloat64}
 )
 
 // checkIn rejects a value outside its range. NaN is never in range.
@@ -71,7 +127,7 @@ func checkLengths(path string, ends [2]float64) {
 	checkIn(span{max(ends[0], .5), lengthRange.high}, ends[1], "%s[1], the high end", path)
 }
 
-func checkTemplates(templates [][4]int, blockSize int) {
+func checkTemplates(templates [][3]int, blockSize int) {
 	if blockSize == 0 && len(templates) > 0 {
 		synth.Fail("templates: there are %d, but block_size is 0", len(templates))
 	}
@@ -80,11 +136,16 @@ func checkTemplates(templates [][4]int, blockSize int) {
 		checkIn(span{0, float64(i)}, float64(t[0]), "templates[%d][0], the parent", i)
 		above := depth[t[0]]
 		checkIn(span{1, float64(min(maxBlocks, trace.MaxLength/blockSize) - above)}, float64(t[1]), "templates[%d][1], the blocks", i)
-		if t[2] != 0 {
-			checkIn(countRange, float64(t[2]), "templates[%d][2], the sessions", i)
-		}
-		checkIn(span{0, float64(blockSize - 1)}, float64(t[3]), "templates[%d][3], the tail", i)
+		checkIn(span{0, float64(blockSize - 1)}, float64(t[2]), "templates[%d][2], the tail", i)
 		depth = append(depth, above+t[1])
+	}
+}
+
+// checkTemplateUse checks the numbers of sessions that start with templates.
+func checkTemplateUse(path string, use [][2]int, templates int) {
+	for i, t := range use {
+		checkIn(span{1, float64(templates)}, float64(t[0]), "%s[%d][0], the number", path, i)
+		checkIn(countRange, float64(t[1]), "%s[%d][1], the sessions", path, i)
 	}
 }
 
@@ -161,22 +222,42 @@ func checkChoice(path string, k choice, known, outcomes int) {
 	}
 }
 
+func checkRenewal(r *renewal) {
+	if r.Distribution != gammaGaps && r.Distribution != weibullGaps {
+		synth.Fail("arrivals.renewal.distribution: %q is neither %q nor %q", r.Distribution, gammaGaps, weibullGaps)
+	}
+	checkIn(span{minShape, maxShape}, r.Shape, "arrivals.renewal.shape")
+	checkIn(span{1, maxWindows}, float64(len(r.Windows)), "arrivals.renewal.windows: the number")
+	total := 0.0
+	for i, w := range r.Windows {
+		checkWhole(span{0, math.MaxInt32}, w[0], "arrivals.renewal.windows[%d][0], the arrivals", i)
+		checkIn(span{1e-3, maxTime}, w[1], "arrivals.renewal.windows[%d][1], the length", i)
+		total += w[0]
+	}
+	checkIn(span{1, math.MaxInt32}, total, "arrivals.renewal.windows: the sum of arrivals")
+}
+
 func checkArrivals(a arrivals) {
 	ticks, means := timeRange, span{1e-3, 2 * maxTime}
-	values := []span{{0, 1e18}, {.5, 2 * maxAtOnce}}
+	values := []span{{-16, 1e18}, {-16, 2 * maxAtOnce}}
 	if a.ByTick {
 		ticks, means = span{1e-3, maxTime}, span{minPerTickInSegment, maxAtOnce}
 		values = []span{{-1e4, 1e4}}
 	}
 	checkIn(ticks, a.TickMs, "arrivals.tick_ms")
+	if a.Renewal != nil {
+		checkRenewal(a.Renewal)
+	}
 	checkIn(timeRange, a.MeanGapMs, "arrivals.mean_gap_ms")
+	checkIn(timeRange, a.PeriodMs, "arrivals.period_ms")
+	checkIn(timeRange, a.FirstMs, "arrivals.first_ms")
 	for i, j := range a.Jitter {
 		checkWhole(countRange, j[0], "arrivals.jitter[%d][0], the requests", i)
 		checkIn(span{-a.TickMs, a.TickMs}, j[1], "arrivals.jitter[%d][1]", i)
 	}
 	for i, s := range a.Segments {
 		checkWhole(countRange, s[0], "arrivals.segments[%d][0], the requests", i)
-		checkWhole(span{1, math.MaxInt32}, s[1], "arrivals.segments[%d][1], the times", i)
+		checkWhole(span{0, math.MaxInt32}, s[1], "arrivals.segments[%d][1], the times", i)
 		checkIn(means, s[2], "arrivals.segments[%d][2], the mean", i)
 	}
 	checkJoint("arrivals.steps", a.Steps, stepKnown, values...)

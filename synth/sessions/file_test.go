@@ -9,12 +9,12 @@ import (
 )
 
 // smallFile is a model written by hand.
-const smallFile = `{"moontide_model":1,"method":"sessions","block_size":4,"requests":20,"sessions":10,"sessions_ahead":2,"settled_ms":1000,
-"templates":[[0,2,6,0]],"starts_with_template":{"splits":[],"leaves":[[10,0.5]]},
+const smallFile = `{"moontide_model":2,"method":"sessions","block_size":4,"templates":[[0,2,0]],"clients":[{
+"requests":20,"sessions":10,"sessions_ahead":2,"settled_ms":1000,"templates":[[1,6]],"starts_with_template":{"splits":[],"leaves":[[10,0.5]]},
 "isl":[0.5,100.5],"osl":[0.5,9.5],"first_turn_templated":[],"first_turn":[{"splits":[[0,500,-1,-2]],"leaves":[[[5,5,1,20,8]],[[5,5,7]]]},{"splits":[],"leaves":[[[10,10,1,9,3]]]}],
 "continues":{"splits":[],"leaves":[[20,0.4,0.05,0,0.1,0]]},"continues_again":{"splits":[],"leaves":[]},
-"later_turns":{"extend":[{"splits":[],"leaves":[[[5,5,0]]]},{"splits":[],"leaves":[[[5,5,100,900,200]]]},{"splits":[],"leaves":[[[5,5,1,20,5]]]},{"splits":[],"leaves":[[[5,5,4]]]}]},
-"arrivals":{"tick_ms":10,"jitter":[[5,0],[5,-1]],"segments":[[10,12,40],[10,10,50]],"by_tick":false,"steps":[{"splits":[],"leaves":[[[9,9,0.1,3,1]]]},{"splits":[],"leaves":[[[9,9,1]]]}],"mean_gap_ms":50}}`
+"later_turns":{"extend":[{"splits":[],"leaves":[[[5,5,0]]]},{"splits":[],"leaves":[[[5,5,100,900,200]]]}]},"later_lengths":{"extend":[{"splits":[],"leaves":[[[5,5,1,20,5]]]},{"splits":[],"leaves":[[[5,5,4]]]}]},
+"arrivals":{"tick_ms":10,"jitter":[[5,0],[5,-1]],"segments":[[10,12,40],[10,10,50]],"by_tick":false,"steps":[{"splits":[],"leaves":[[[9,9,0.1,3,1]]]},{"splits":[],"leaves":[[[9,9,1]]]}],"mean_gap_ms":50,"period_ms":1000}}]}`
 
 func TestReadSmallFile(t *testing.T) {
 	m, err := sessions.Read(strings.NewReader(smallFile))
@@ -38,39 +38,24 @@ func TestReadSmallFile(t *testing.T) {
 	}
 }
 
-// Models written before the keys had these names can still be read.
-func TestReadOldKeys(t *testing.T) {
-	old := strings.NewReplacer(`"splits"`, `"cuts"`, `"starts_with_template"`, `"templated_by_time"`, `"continues"`, `"goes_on"`,
-		`"continues_again"`, `"goes_on_again"`, `"segments"`, `"pieces"`, `"by_tick"`, `"counted"`, `"mean_gap_ms"`, `"even_ms"`)
-	var files [2][]byte
-	for i, text := range []string{smallFile, old.Replace(smallFile)} {
-		m, err := sessions.Read(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[i] = saved(t, m)
-	}
-	if !bytes.Equal(files[0], files[1]) {
-		t.Errorf("with the old keys, the model is\n%s\nwant\n%s", files[1], files[0])
-	}
-}
-
 func TestReadRefuses(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
-		{`{"moontide_model":1`, `[{"moontide_model":1`, "not a JSON object"},
-		{`"moontide_model":1,`, ``, `no "moontide_model"`},
-		{`"moontide_model":1`, `"moontide_model":7`, "moontide_model: version 7 is not known"},
+		{`{"moontide_model":2`, `[{"moontide_model":2`, "not a JSON object"},
+		{`"moontide_model":2,`, ``, `no "moontide_model"`},
+		{`"moontide_model":2`, `"moontide_model":1`, "moontide_model: version 1 is too old, this is 2: fit the source again"},
+		{`"moontide_model":2`, `"moontide_model":7`, "moontide_model: version 7 is not known"},
 		{`"method":"sessions"`, `"method":"tree"`, `method: "tree" is not "sessions"`},
 		{`"block_size":4`, `"block_size":-4`, "block_size: -4 is not in"},
 		{`"block_size":4`, `"block_size":0`, "templates: there are 1, but block_size is 0"},
 		{`"requests":20`, `"requests":4`, "requests: 4 is not in"},
 		{`"sessions":10`, `"sessions":21`, "sessions: 21 is not in 1..20"},
 		{`"settled_ms":1000`, `"settled_ms":-1`, "settled_ms: -1 is not in"},
-		{`[0,2,6,0]`, `[1,2,6,0]`, "templates[0][0], the parent: 1 is not in 0..0"},
-		{`[0,2,6,0]`, `[0,0,6,0]`, "templates[0][1], the blocks: 0 is not in"},
-		{`[0,2,6,0]`, `[0,2000000,6,0]`, "templates[0][1], the blocks: 2e+06 is not in"},
-		{`[0,2,6,0]`, `[0,2,6,4]`, "templates[0][3], the tail: 4 is not in 0..3"},
-		{`[0,2,6,0]`, `[0,2,3,0]`, "templates[0][2], the sessions: 3 is not in 5.."},
+		{`[0,2,0]`, `[1,2,0]`, "templates[0][0], the parent: 1 is not in 0..0"},
+		{`[0,2,0]`, `[0,0,0]`, "templates[0][1], the blocks: 0 is not in"},
+		{`[0,2,0]`, `[0,2000000,0]`, "templates[0][1], the blocks: 2e+06 is not in"},
+		{`[0,2,0]`, `[0,2,4]`, "templates[0][2], the tail: 4 is not in 0..3"},
+		{`[[1,6]]`, `[[2,6]]`, "clients[0].templates[0][0], the number: 2 is not in 1..1"},
+		{`[[1,6]]`, `[[1,3]]`, "clients[0].templates[0][1], the sessions: 3 is not in 5.."},
 		{`[[10,0.5]]`, `[[10,1.5]]`, "starts_with_template.leaves[0][1]: 1.5 is not in 0..1"},
 		{`[[10,0.5]]`, `[[10,0.5,0.2]]`, "starts_with_template.leaves[0]: 3 numbers, want 2"},
 		{`[20,0.4,0.05,0,0.1,0]`, `[20,0.4,0.5,0,0.2,0]`, "continues.leaves[0], the sum of shares: 1.1"},
@@ -90,9 +75,11 @@ func TestReadRefuses(t *testing.T) {
 		{`[5,5,1,20,8]`, `[5,5,1,1e9,8]`, "the high end: 1e+09 is not in"},
 		{`"first_turn":[`, `"first_turns":[`, "first_turn: no values"},
 		{`"extend":`, `"grow":`, `later_turns: "grow" is none of`},
-		{`[[[5,5,4]]]`, `[[[5,5,-4]]]`, "later_turns.extend[3].leaves[0][0][2], the low end: -4 is not in"},
+		{`"later_lengths":{"extend"`, `"later_lengths":{"edit"`, `later_lengths.extend: no values`},
+		{`"period_ms":1000`, `"period_ms":-1000`, "arrivals.period_ms: -1000 is not in"},
+		{`[[[5,5,4]]]`, `[[[5,5,-4]]]`, "later_lengths.extend[1].leaves[0][0][2], the low end: -4 is not in"},
 		{`[10,12,40]`, `[4,12,40]`, "arrivals.segments[0][0], the requests: 4 is not in 5.."},
-		{`[10,12,40]`, `[10,0,40]`, "arrivals.segments[0][1], the times: 0 is not in 1.."},
+		{`[10,12,40]`, `[10,-1,40]`, "arrivals.segments[0][1], the times: -1 is not in 0.."},
 		{`[10,12,40]`, `[10,12,0]`, "arrivals.segments[0][2], the mean: 0 is not in"},
 		{`"by_tick":false`, `"by_tick":true`, "arrivals.steps: 2 values, want 1"},
 		{`"isl":[0.5,100.5]`, `"isl":[0.5,0.4]`, "isl[1], the high end: 0.4 is not in 0.5.."},
@@ -116,6 +103,7 @@ func TestReadRefuses(t *testing.T) {
 // Any file is either refused, or draws valid requests and survives a round trip.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(smallFile))
+	f.Add(saved(f, fit(f, agentLoad{seed: 1, runs: 6, gap: 1000, turns: 4, call: .5, fan: 2, chain: 2, fork: .5, think: 100, tool: 10, systems: 1}.rows(), sessions.Options{})))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := sessions.Read(bytes.NewReader(data))
 		if err != nil {

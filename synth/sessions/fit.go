@@ -16,11 +16,18 @@ type Options struct {
 	// BlockSize is the number of tokens per block, 1 to [trace.MaxLength];
 	// 0 detects it from the rows.
 	BlockSize int
+	// Clients is the most clients to learn, 0 to [MaxClients]. 0 learns those that
+	// the keys of rows name, at most 64. If there are none, a number above 1 divides
+	// the sessions into as many clusters.
+	Clients int
 }
+
+// MaxClients is the largest number of clients of a model.
+const MaxClients = 256
 
 // Fit learns the model of a trace. The requests may be in any order, except for
 // the turns of a session. It uses about 48 bytes for each distinct prefix of
-// the trace and 300 bytes for each request while it runs.
+// the trace and 400 bytes for each request while it runs.
 //
 // Requests are grouped by session ids if rows have them, otherwise by block
 // ids. A row without a timestamp follows the answer to the previous row of its
@@ -41,6 +48,9 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	if opts.BlockSize < 0 || opts.BlockSize > trace.MaxLength {
 		return nil, fmt.Errorf("block size %d is not in 0..%d", opts.BlockSize, trace.MaxLength)
 	}
+	if opts.Clients < 0 || opts.Clients > MaxClients {
+		return nil, fmt.Errorf("%d clients are not in 0..%d", opts.Clients, MaxClients)
+	}
 	f := newFitter()
 	for r, err := range source {
 		if err != nil {
@@ -53,10 +63,12 @@ func Fit(source trace.Requests, opts Options) (_ *Model, err error) {
 	if len(f.rows) < minRequests {
 		return nil, fmt.Errorf("the source has %d requests: at least %d are needed", len(f.rows), minRequests)
 	}
+	f.findSessions()
+	f.divideByKeys(cmp.Or(opts.Clients, maxFitted))
 	if err := f.prepareRows(opts.BlockSize); err != nil {
 		return nil, err
 	}
-	return f.model(), nil
+	return f.model(opts.Clients), nil
 }
 
 // fitter learns a model.
@@ -67,28 +79,35 @@ type fitter struct {
 	rows       []row
 	latest     map[string]int32 // last row of each session, plus 1, in order of reading
 	graph      trace.GraphBuilder
+	agents     []agent // if rows name the rows that they wait for
+	keys       keyColumns
+	parts      []part  // the clients; none if there is only one, without a name
 	templateOf []int32 // template of each node of prompts
 }
 
 // row is a request of the source.
 type row struct {
 	turn
+	agentRow
 	end      prefix.Node // node of its last block
-	before   int32       // the previous row of its session, or none
+	before   int32       // the previous row of its session or, of its agent, the one that it continues; or none
 	follows  int32       // of the rows that it waits for, the one answered last; or none
 	delay    float64     // ms after the answer to that row, if the row has no timestamp
 	parent   int32       // the row that it continues, or none
 	next     []int32     // the rows that continue it
 	relation relation
 	untimed  bool
+	reasons  bool  // has reasoned
+	kind     int   // of the delay: an index of delayKinds
+	first    int32 // the first row of its session in order of reading, with session ids or After
+	client   int32 // of parts
 }
 
-// starts reports whether the row starts a session.
-func (r *row) starts() bool { return r.parent == none || r.relation == joins }
+// starts reports whether the row starts a session, which is that of its main agent.
+func (r *row) starts() bool { return r.level == 0 && (r.parent == none || r.relation == joins) }
 
 func newFitter() *fitter {
-	m := &Model{file: modelFile{LaterTurns: make(map[string]joint)}, speed: 1}
-	return &fitter{Model: m, prompts: prefix.New(), latest: make(map[string]int32)}
+	return &fitter{Model: newModel(), prompts: prefix.New(), latest: make(map[string]int32), keys: make(keyColumns)}
 }
 
 func (f *fitter) add(r trace.Request) error {
@@ -103,26 +122,36 @@ func (f *fitter) add(r trace.Request) error {
 		return errors.New("block ids must be on all rows or on none: this row differs from the first")
 	}
 	f.detector.Add(r)
+	f.keys.add(len(f.rows), &r)
 	x := row{turn: turn{isl: r.InputLength, osl: r.OutputLength}, before: none, follows: none, end: f.prompts.Add(r.HashIDs)}
+	f.addReasoning(&x, &r)
 	if r.SessionID != "" {
-		f.file.SessionIDs = true
+		f.file.SessionIDs, x.named = true, true
 		x.before = f.latest[r.SessionID] - 1
 		f.latest[r.SessionID] = int32(len(f.rows)) + 1
 	}
 	for _, i := range f.graph.Add(r, 0) {
+		if r.After != nil {
+			x.waits = append(x.waits, i)
+		}
 		if x.follows == none || f.answered(i) > f.answered(x.follows) {
 			x.follows = i
 		}
 	}
+	f.file.Agents = f.file.Agents || r.After != nil
 	switch {
 	case r.Timestamp.Set:
 		x.at = r.Timestamp.Value
+	case x.follows == none && len(r.After) > 0:
+		return fmt.Errorf("no timestamp, and no earlier row is named in after %.60q; sort the trace first", r.After)
 	case x.follows == none:
 		return errors.New("no timestamp, and no turn before it in its session")
 	default:
 		x.delay = max(0, r.Delay.Value)
 		x.at = f.answered(x.follows) + x.delay
 		x.untimed = true
+		x.kind = kindOf(r.DelayKind)
+		f.file.DelayKinds = f.file.DelayKinds || x.kind > 0
 		f.untimed++
 	}
 	if math.IsNaN(x.at) || math.Abs(x.at) > maxTime {
@@ -151,11 +180,8 @@ func (f *fitter) prepareRows(blockSize int) error {
 		}
 	}
 	f.detectFormat()
-	f.file.Requests = len(f.rows)
-	isls, osls := make([]float64, len(f.rows)), make([]float64, len(f.rows))
 	for i := range f.rows {
 		r := &f.rows[i]
-		isls[i], osls[i] = float64(r.isl), float64(r.osl)
 		r.blocks = f.blocksOf(r.isl)
 		if f.hasBlocks && r.blocks > maxBlocks {
 			return fmt.Errorf("a prompt of %d tokens has %d blocks of %d tokens, more than %d", r.isl, r.blocks, f.size.Tokens, maxBlocks)
@@ -167,14 +193,7 @@ func (f *fitter) prepareRows(blockSize int) error {
 			r.end = f.prompts.Parent(r.end)
 		}
 	}
-	f.file.ISL, f.file.OSL = lengthEnds(isls), lengthEnds(osls)
 	return nil
-}
-
-func lengthEnds(values []float64) [2]float64 {
-	slices.Sort(values)
-	public := publicRange(values, true)
-	return [2]float64{public.low, public.high}
 }
 
 // detectFormat detects whether partial blocks have ids and whether later turns
@@ -194,7 +213,7 @@ func (f *fitter) detectFormat() {
 		}
 	}
 	f.file.FullBlocksOnly = f.hasBlocks && without > with
-	f.file.Delays = f.untimed > 0 && 2*f.untimed >= later
+	f.file.Delays = f.untimed > 0 && 2*f.untimed >= later || f.file.Agents
 }
 
 // moveIntoFileOrder moves rows without a timestamp between the neighbouring
@@ -244,11 +263,15 @@ func (f *fitter) sortByTime() {
 	begin := rows[0].at
 	for i := range rows {
 		rows[i].at = rounded(rows[i].at-begin, 15)
+		rows[i].phase = rows[i].at
 		if b := rows[i].before; b != none {
 			rows[i].before = place[b]
 		}
 		if b := rows[i].follows; b != none {
 			rows[i].follows = place[b]
+		}
+		for k, w := range rows[i].waits {
+			rows[i].waits[k] = place[w]
 		}
 	}
 	f.rows = rows
@@ -263,25 +286,22 @@ func indices(n int) []int {
 }
 
 // model learns the model from the prepared rows.
-func (f *fitter) model() *Model {
+func (f *fitter) model(clients int) *Model {
+	f.findAgents()
 	f.fitTemplates()
-	f.fitSettleTime()
-	f.fitFirstTurns()
-	f.fitLaterTurns()
-	var times []float64 // of all requests or, with delays, of the sessions
-	for i := range f.rows {
-		if r := &f.rows[i]; !f.file.Delays || r.starts() {
-			times = append(times, r.at)
-		}
+	f.noteLongSessions()
+	f.describeStarts()
+	if len(f.parts) < 2 && clients > 1 {
+		f.divideByClusters(clients)
 	}
-	f.file.Arrivals = fitArrivals(times)
 	f.file.Version, f.file.Method = fileVersion, fileMethod
 	if f.hasBlocks {
 		f.file.BlockSize = f.size.Tokens
 	}
 	for _, t := range f.templates[1:] {
-		f.file.Templates = append(f.file.Templates, [4]int{t.parent, t.blocks, t.sessions, t.tail})
+		f.file.Templates = append(f.file.Templates, [3]int{t.parent, t.blocks, t.tail})
 	}
+	f.file.Clients = f.fitClients()
 	f.prepare()
 	return f.Model
 }
@@ -290,11 +310,11 @@ func (f *fitter) model() *Model {
 // or, without session ids, the most recent one that shares the longest prefix
 // with it, if that prefix is longer than its template. If rows have session
 // ids, such a prefix means that a session joins another.
-func (f *fitter) link() {
+func (f *fitter) link(rows []row) {
 	latest := make([]int32, f.prompts.Len()+1) // last row with the node, plus 1
-	for i := range f.rows {
-		r := &f.rows[i]
-		r.parent, r.next, r.number, r.gap, r.meanGap = none, nil, 0, 0, 0
+	for i := range rows {
+		r := &rows[i]
+		r.parent, r.next, r.number, r.gap, r.meanGap, r.reasonedBefore = none, nil, 0, 0, 0, 0
 		r.template = int(f.templateOf[r.end])
 		depth := f.templates[r.template].depth
 		known := r.end
@@ -304,7 +324,9 @@ func (f *fitter) link() {
 		switch {
 		case r.before != none:
 			r.parent = r.before
-			r.shared = f.commonBlocks(r.end, f.rows[r.before].end)
+			r.shared = f.commonBlocks(r.end, rows[r.before].end)
+		case r.level > 0: // a sub-agent starts
+			r.shared = depth
 		case f.prompts.Depth(known) > depth:
 			r.parent = latest[known] - 1
 			r.shared = f.prompts.Depth(known)
@@ -312,11 +334,14 @@ func (f *fitter) link() {
 			r.shared = depth
 		}
 		if r.parent != none {
-			p := &f.rows[r.parent]
+			p := &rows[r.parent]
 			if r.relation = f.relationOf(p, r); r.relation != joins {
 				r.follow(&p.turn)
 			}
 			p.next = append(p.next, int32(i))
+		}
+		if r.level > 0 { // no session joins a sub-agent
+			continue
 		}
 		for n := r.end; n != prefix.Root; n = f.prompts.Parent(n) {
 			latest[n] = int32(i) + 1

@@ -6,63 +6,94 @@ import (
 	"slices"
 
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
-// minTimes is the minimum number of distinct timestamps to learn from.
-const minTimes = 4 * minRequests
+// minTimes is the minimum number of distinct timestamps with a grid, and minGaps of
+// gaps to learn from.
+const (
+	minTimes = 4 * minRequests
+	minGaps  = minRequests
+)
 
-// fitArrivals learns from sorted request times in ms, the first at 0.
-func fitArrivals(times []float64) arrivals {
-	var a arrivals
-	if len(times) > 1 {
-		a.MeanGapMs = rounded(times[len(times)-1]/float64(len(times)-1), 3)
-	}
+// fitArrivals learns from sorted times in ms of a source from 0 to period. grid has
+// the times of all of its requests, which tell its grid.
+func fitArrivals(times, grid []float64, period float64) arrivals {
+	a := arrivals{PeriodMs: rounded(period, 4), FirstMs: rounded(times[0], 2)}
 	at, requests := distinct(times, nil)
-	if len(at) < minTimes {
-		return a
+	if len(times) > 1 {
+		a.MeanGapMs = rounded((times[len(times)-1]-times[0])/float64(len(times)-1), 3)
 	}
-	if a.TickMs = tickOf(at); a.TickMs > 0 {
-		at, requests = a.fitJitter(at, requests)
+	ticks, _ := distinct(grid, nil)
+	if len(ticks) >= minTimes {
+		if a.TickMs = tickOf(ticks); a.TickMs > 0 {
+			at, requests = a.fitJitter(at, requests)
+		}
 	}
-	if len(at) < minTimes {
-		return arrivals{MeanGapMs: a.MeanGapMs}
+	switch {
+	case len(times) < minRequests && (len(times) == 1 || len(at) > 1) || len(grid) < minRequests:
+		if a.MeanGapMs == 0 {
+			a.MeanGapMs = rounded(period/float64(len(times)), 3)
+		}
+	case len(at)-1 < minGaps:
+		a.fitFew(at, len(times), len(grid))
+	case a.TickMs > 0 && len(at) >= minTimes && float64(len(times))*a.TickMs >= minPerTick*at[len(at)-1] && a.fitTicks(at, requests):
+	default:
+		a.fitGaps(at, requests)
 	}
-	last := at[len(at)-1]
-	if a.TickMs > 0 && float64(len(times))*a.TickMs >= minPerTick*last && a.fitTicks(at, requests) {
-		return a
-	}
-	a.fitGaps(at, requests)
 	return a
+}
+
+// fitFew learns the mean number of requests at a timestamp and the mean gap, which
+// is all that a few timestamps tell. If there is only one, all come at once, and again
+// after the period. The starts are those of sessions with that many requests.
+func (a *arrivals) fitFew(at []float64, starts, requests int) {
+	gap := a.PeriodMs
+	batch := bin{float64(requests), float64(requests), float64(starts)}
+	if len(at) > 1 {
+		gap = (at[len(at)-1] - at[0]) / float64(len(at)-1)
+		mean := rounded(float64(starts)/float64(len(at)), 3)
+		batch = bin{float64(requests), float64(requests), .5, max(2*mean, 1.5), max(mean, 1)}
+	}
+	if gap < 1e-3 {
+		return
+	}
+	a.Segments = []segment{{float64(requests), float64(len(at) - 1), rounded(gap, 3)}}
+	a.Steps = joint{
+		{Leaves: [][]bin{{{float64(requests), float64(requests), 1}}}},
+		{Leaves: [][]bin{{batch}}},
+	}
 }
 
 // fitTicks learns the number of requests per tick. It returns false if too many
 // ticks are empty somewhere.
 func (a *arrivals) fitTicks(at []float64, requests []int) bool {
-	counts := make([]float64, int(math.Round(at[len(at)-1]/a.TickMs))+1)
+	last := max(at[len(at)-1], a.PeriodMs-a.TickMs)
+	counts := make([]float64, int(math.Round(last/a.TickMs))+1)
 	for i, t := range at {
 		counts[int(math.Round(t/a.TickMs))] = float64(requests[i])
 	}
-	amounts := make([]amount, len(counts))
+	amounts := make([]stats.Amount, len(counts))
 	for i, n := range counts {
-		amounts[i] = amount{events: n, of: 1}
+		amounts[i] = stats.Amount{Events: n, Of: 1}
 	}
 	var samples []sample
 	before := 0.0
 	var segments []segment
-	for _, run := range steadyRuns(amounts, meanNoise(counts, 1)) {
-		mean := rounded(run.sum.rate(), 3)
+	for _, run := range stats.SteadyRuns(stats.Varying{Amounts: amounts, Noise: stats.MeanNoise(counts, 1)}, minRequests) {
+		mean := rounded(run.Sum.Rate(), 3)
 		if mean < minPerTickInSegment {
 			return false
 		}
-		segments = append(segments, segment{run.sum.events, float64(run.to - run.from), mean})
-		for i := run.from; i < run.to; i++ {
+		segments = append(segments, segment{run.Sum.Events, float64(run.To - run.From), mean})
+		for i := run.From; i < run.To; i++ {
 			fraction := math.Mod((float64(i)+.5)*math.Phi, 1)
 			x := rounded(excess(int(counts[i]), fraction, mean), 6)
 			samples = append(samples, sample{[]float64{before, mean, x}, 1})
 			before = x
 		}
 	}
-	a.ByTick, a.Segments = true, segments
+	a.ByTick, a.Segments, a.FirstMs = true, segments, 0
 	a.Steps = fitJoint(samples, stepKnown)
 	return true
 }
@@ -71,23 +102,23 @@ func (a *arrivals) fitTicks(at []float64, requests []int) bool {
 // each.
 func (a *arrivals) fitGaps(at []float64, requests []int) {
 	gaps := make([]float64, len(at)-1)
-	amounts := make([]amount, len(gaps))
+	amounts := make([]stats.Amount, len(gaps))
 	for i := range gaps {
 		gaps[i] = at[i+1] - at[i]
-		amounts[i] = amount{events: 1, of: gaps[i]}
+		amounts[i] = stats.Amount{Events: 1, Of: gaps[i]}
 	}
 	var samples []sample
 	before := 0.0
-	for _, run := range steadyRuns(amounts, meanNoise(gaps, 2)) {
-		mean := 1 / run.sum.rate()
+	for _, run := range stats.SteadyRuns(stats.Varying{Amounts: amounts, Noise: stats.MeanNoise(gaps, 2)}, minRequests) {
+		mean := 1 / run.Sum.Rate()
 		n := 0
-		for i := run.from; i < run.to; i++ {
+		for i := run.From; i < run.To; i++ {
 			n += requests[i+1]
 			gap := rounded(gaps[i]/mean, 6)
 			samples = append(samples, sample{[]float64{before, rounded(mean, 3), gap, float64(requests[i+1])}, 1})
 			before = gap
 		}
-		a.Segments = append(a.Segments, segment{float64(n), float64(run.to - run.from), rounded(mean, 3)})
+		a.Segments = append(a.Segments, segment{float64(n), float64(run.To - run.From), rounded(mean, 3)})
 	}
 	a.Steps = fitJoint(samples, stepKnown)
 }

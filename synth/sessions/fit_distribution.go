@@ -66,13 +66,15 @@ func endOfEqual(points []point, from int) int {
 // fitJoint learns the distribution of the values after the known ones, by
 // sequential regression trees (J. P. Reiter, "Using CART to Generate Partially
 // Synthetic Public Use Microdata", Journal of Official Statistics 21, 2005). It
-// needs at least minRequests samples.
-func fitJoint(samples []sample, known int) joint {
+// needs at least minRequests samples. Of a category, a dimension with few values, the
+// values have leaves of their own where at least minRequests samples have them: means
+// of unlike things would fit none.
+func fitJoint(samples []sample, known int, categories ...int) joint {
 	var j joint
 	for dim := known; dim < len(samples[0].values); dim++ {
 		points := sortedPoints(samples, indices(len(samples)), dim)
 		far := publicRange(valuesOf(points), allWhole(samples, dim))
-		g := treeGrower{samples: samples, known: dim, targets: [][]float64{ranks(points)}, minGain: minValueGain}
+		g := treeGrower{samples: samples, known: dim, targets: [][]float64{ranks(points)}, minGain: minValueGain, categories: categories}
 		g.grow()
 		c := conditional{decisionTree: decisionTree{g.splits}}
 		usual := max(usualBinSize, len(samples)/maxBins)
@@ -163,6 +165,8 @@ type treeGrower struct {
 	known   int         // dimensions to split
 	targets [][]float64 // one per sample
 	minGain float64     // for one target
+	// categories are dimensions to split first.
+	categories []int
 
 	minLeaf int
 	whole   []bool // dimensions with whole numbers only
@@ -180,7 +184,10 @@ func (g *treeGrower) grow() {
 
 // divide divides samples and returns the resulting split, or ^i for leaf i.
 func (g *treeGrower) divide(some []int) int {
-	dim, at, found := g.bestSplit(some)
+	dim, at, found := g.categorySplit(some)
+	if !found {
+		dim, at, found = g.bestSplit(some)
+	}
 	if !found {
 		g.leaves = append(g.leaves, some)
 		return ^(len(g.leaves) - 1)
@@ -199,6 +206,22 @@ func (g *treeGrower) divide(some []int) int {
 	r := g.divide(rest)
 	g.splits[this][2], g.splits[this][3] = float64(b), float64(r)
 	return this
+}
+
+// categorySplit returns the first split between values of a category.
+func (g *treeGrower) categorySplit(some []int) (dim int, at float64, found bool) {
+	for _, d := range g.categories {
+		if d >= g.known {
+			continue
+		}
+		points := sortedPoints(g.samples, some, d)
+		for i := endOfEqual(points, 0); i < len(points); i = endOfEqual(points, i) {
+			if i >= minRequests && len(points)-i >= minRequests {
+				return d, between(points[i-1].value, points[i].value, g.whole[d]), true
+			}
+		}
+	}
+	return
 }
 
 func (g *treeGrower) bestSplit(some []int) (dim int, at float64, found bool) {

@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"moontide/synth/sessions"
@@ -21,6 +22,11 @@ func TestFitOfSubAgents(t *testing.T) {
 	if _, err := sessions.Fit(trace.FromSlice(rows), sessions.Options{}); err != nil {
 		t.Error(err)
 	}
+	rows[0], rows[1] = rows[1], rows[0]
+	if _, err := sessions.Fit(trace.FromSlice(rows), sessions.Options{}); err == nil || !strings.Contains(err.Error(), `no earlier row is named in after ["a0"]`) {
+		t.Errorf("error %v for a row before the one that it waits for", err)
+	}
+	rows[0], rows[1] = rows[1], rows[0]
 	rows[1].After = nil
 	if _, err := sessions.Fit(trace.FromSlice(rows), sessions.Options{}); err == nil {
 		t.Error("a row that follows none is accepted")

@@ -6,8 +6,11 @@ const (
 	// minBranches is the smallest number of prompts that diverge after a
 	// template. Fewer can be one user's branches of a conversation.
 	minBranches = 8
-	// minSpread is the minimum part of the trace that half of them must span.
-	minSpread = .25
+	// minSpread is the minimum part of the trace that half of them must span, and
+	// regimeSpread that of a template of one regime, after which at least regimeShare
+	// of all prompts diverge.
+	minSpread, regimeSpread, regimeShare = .25, .05, .01
+	minRegimeBranches                    = 100
 )
 
 // fitTemplates finds the nodes at which many prompts diverge from earlier ones,
@@ -17,7 +20,7 @@ func (f *fitter) fitTemplates() {
 	f.addForks(isTemplate)
 	for {
 		f.listTemplates(isTemplate)
-		f.link()
+		f.link(f.rows)
 		if !f.pruneTemplates(isTemplate) {
 			break
 		}
@@ -51,9 +54,9 @@ func (f *fitter) branchingNodes() []bool {
 	duration := f.rows[len(f.rows)-1].at
 	for node, times := range left {
 		n := len(times)
-		if n >= minBranches && times[n*3/4]-times[n/4] >= minSpread*duration {
-			branching[node] = true
-		}
+		spread := times[n*3/4] - times[n/4]
+		branching[node] = n >= minBranches && spread >= minSpread*duration ||
+			n >= minRegimeBranches && spread >= regimeSpread*duration && float64(n) >= regimeShare*float64(len(f.rows))
 	}
 	return branching
 }
@@ -91,9 +94,10 @@ func (f *fitter) listTemplates(isTemplate []bool) {
 // and reports whether there were any. Their requests may then continue each
 // other.
 func (f *fitter) pruneTemplates(isTemplate []bool) (pruned bool) {
+	sessions := make([]int, len(f.templates))
 	for i := range f.rows {
 		if r := &f.rows[i]; r.parent == none {
-			f.templates[r.template].sessions++
+			sessions[r.template]++
 		}
 	}
 	extended := make([]bool, len(f.templates))
@@ -101,16 +105,9 @@ func (f *fitter) pruneTemplates(isTemplate []bool) (pruned bool) {
 		extended[t.parent] = true
 	}
 	for node := prefix.Root + 1; int(node) < len(isTemplate); node++ {
-		if t := f.templateOf[node]; isTemplate[node] && !extended[t] && f.templates[t].sessions < minRequests {
+		if t := f.templateOf[node]; isTemplate[node] && !extended[t] && sessions[t] < minRequests {
 			isTemplate[node] = false
 			pruned = true
-		}
-	}
-	if !pruned {
-		for i := range f.templates {
-			if t := &f.templates[i]; t.sessions < minRequests {
-				t.sessions = 0
-			}
 		}
 	}
 	return pruned

@@ -10,7 +10,7 @@ import (
 
 // fitSettleTime finds the time after which most turns have their previous turn
 // in the trace. Until then, sessions that began before the trace look new.
-func (f *fitter) fitSettleTime() {
+func (f *clientFitter) fitSettleTime() {
 	var gaps []float64
 	for i := range f.rows {
 		if r := &f.rows[i]; r.parent != none {
@@ -21,20 +21,20 @@ func (f *fitter) fitSettleTime() {
 		return
 	}
 	slices.Sort(gaps)
-	f.file.SettledMs = rounded(min(gaps[len(gaps)*99/100], f.rows[len(f.rows)-1].at/3), 2)
+	f.SettledMs = rounded(min(gaps[len(gaps)*99/100], f.period/3), 2)
 }
 
 // fitFirstTurns learns how sessions start. Sessions with a template are learned
 // separately because their lengths are unrelated to the others.
-func (f *fitter) fitFirstTurns() {
+func (f *clientFitter) fitFirstTurns() {
 	var lengths [2][]sample
 	var templated []sample
 	for i := range f.rows {
 		r := &f.rows[i]
 		if r.starts() {
-			f.file.Sessions++
+			f.Sessions++
 		}
-		if r.parent != none {
+		if r.parent != none || r.level > 0 {
 			continue
 		}
 		known := f.startContext(r.template, r.at)
@@ -43,29 +43,25 @@ func (f *fitter) fitFirstTurns() {
 		lengths[has] = append(lengths[has], sample{append(known[:], float64(private), float64(r.osl)), 1})
 		templated = append(templated, sample{[]float64{r.at, float64(has)}, 1})
 	}
-	f.file.SessionsAhead = f.maxSessionsAhead()
-	if max(len(lengths[0]), len(lengths[1])) < minRequests { // too few to keep private: use all turns
-		lengths[0] = nil
-		for i := range f.rows {
-			r := &f.rows[i]
-			lengths[0] = append(lengths[0], sample{[]float64{0, 0, 0, float64(r.isl), float64(r.osl)}, 1})
-		}
+	f.SessionsAhead = f.maxSessionsAhead()
+	if max(len(lengths[0]), len(lengths[1])) < minRequests { // too few to keep private
+		f.FirstTurn = f.firstTurnsOfAll(false)
 	}
-	for i, first := range []*joint{&f.file.FirstTurn, &f.file.FirstTurnTemplated} {
+	for i, first := range []*joint{&f.FirstTurn, &f.FirstTurnTemplated} {
 		if len(lengths[i]) >= minRequests {
 			*first = fitJoint(lengths[i], startKnown)
 		}
 	}
-	if len(f.templates) > 1 {
-		f.file.Templated = fitChoice(templated, 1)
-		f.file.Templated.fitShares(templated, 1)
+	if len(f.templates) > 1 && len(templated) >= minRequests {
+		f.Templated = fitChoice(templated, 1)
+		f.Templated.fitShares(templated, 1)
 	}
 }
 
 // maxSessionsAhead returns the maximum number of sessions ahead of their share
 // of the requests so far.
-func (f *fitter) maxSessionsAhead() float64 {
-	share := float64(f.file.Sessions) / float64(len(f.rows))
+func (f *clientFitter) maxSessionsAhead() float64 {
+	share := float64(f.Sessions) / float64(len(f.rows))
 	started, ahead := 0.0, 0.0
 	for i := range f.rows {
 		if f.rows[i].starts() {
@@ -84,15 +80,18 @@ type observation struct {
 }
 
 // fitLaterTurns learns whether, how and when turns are continued.
-func (f *fitter) fitLaterTurns() {
-	end := f.rows[len(f.rows)-1].at
-	continues := []*choice{&f.file.Continues, &f.file.ContinuesAgain}
+func (f *clientFitter) fitLaterTurns() {
+	end := f.period
+	continues := []*choice{&f.Continues, &f.ContinuesAgain}
 	all := make([][]observation, len(continues))
 	for i := range f.rows {
 		r := &f.rows[i]
 		since := r.at
 		for order := 0; order <= len(r.next); order++ {
 			o := observation{int32(i), none, order, math.Inf(1), end - since}
+			if r.level > 0 { // what waits for a sub-agent shows that it ended
+				o.left = math.Inf(1)
+			}
 			if order < len(r.next) {
 				o.next = r.next[order]
 				o.gap = max(0, f.rows[o.next].at-since)
@@ -102,7 +101,8 @@ func (f *fitter) fitLaterTurns() {
 			all[k] = append(all[k], o)
 		}
 	}
-	var samples [relations][]sample
+	f.LaterTurns, f.LaterLengths = make(map[string]joint), make(map[string]joint)
+	var turns, lengths [relations][]sample
 	for k, observations := range all {
 		continued := 0
 		for _, o := range observations {
@@ -117,20 +117,23 @@ func (f *fitter) fitLaterTurns() {
 		for i, o := range observations {
 			if o.next != none {
 				rel := f.rows[o.next].relation
-				samples[rel] = append(samples[rel], f.turnSample(o, weights[i]))
+				turn, length := f.turnSamples(o, weights[i])
+				turns[rel], lengths[rel] = append(turns[rel], turn), append(lengths[rel], length)
 			}
 		}
 	}
-	for rel, s := range samples {
-		if len(s) >= minRequests {
-			f.file.LaterTurns[relationNames[rel]] = fitJoint(s, turnKnown)
+	for rel, name := range relationNames {
+		if len(turns[rel]) >= minRequests {
+			f.LaterTurns[name] = f.fitTurns(turns[rel])
+			f.LaterLengths[name] = fitJoint(lengths[rel], lengthKnown)
 		}
 	}
+	f.fitFewTurns()
 }
 
-// turnSample returns an observed continuation: the known values of the turn,
-// then kept share, wait, tokens and OSL of the next.
-func (f *fitter) turnSample(o observation, weight float64) sample {
+// turnSamples returns an observed continuation: the known values of the turn, then
+// the kind of delay if rows have one, kept share and wait; and these, the time of the next turn, its tokens and OSL.
+func (f *clientFitter) turnSamples(o observation, weight float64) (turn, lengths sample) {
 	p, r := &f.rows[o.row], &f.rows[o.next]
 	known := f.turnContext(&p.turn, o.order)
 	depth := f.templates[p.template].depth
@@ -152,7 +155,22 @@ func (f *fitter) turnSample(o observation, weight float64) sample {
 	case f.file.Delays:
 		wait = max(0, o.gap-trace.AnswerTime(p.osl))
 	}
-	return sample{append(known[:], kept, rounded(wait, 9), float64(tokens), float64(r.osl)), weight}
+	wait = rounded(wait, 9)
+	values := known[:]
+	if f.file.DelayKinds {
+		values = append(values, float64(r.kind))
+	}
+	turn = sample{append(values, kept, wait), weight}
+	return turn, sample{append(known[:], kept, wait, r.phase, float64(r.kind), float64(tokens), float64(r.osl)), weight}
+}
+
+// fitTurns learns how turns are continued. Think times and those of tools are kept
+// apart.
+func (f *clientFitter) fitTurns(samples []sample) joint {
+	if f.file.DelayKinds {
+		return fitJoint(samples, turnKnown, turnKnown)
+	}
+	return fitJoint(samples, turnKnown)
 }
 
 // maxWeight limits the weight of an observed continuation, so that a few late
@@ -163,7 +181,7 @@ const maxWeight = 3
 // each observed continuation. The Kaplan-Meier estimator corrects, within each
 // leaf, for continuations after the end of the trace ("Nonparametric Estimation
 // from Incomplete Observations", JASA 53, 1958).
-func (f *fitter) fitContinues(c *choice, observations []observation) (weights []float64) {
+func (f *clientFitter) fitContinues(c *choice, observations []observation) (weights []float64) {
 	samples := make([]sample, len(observations))
 	outcome := func(i int) *float64 {
 		return &samples[i].values[turnKnown+int(f.rows[observations[i].next].relation)]

@@ -75,7 +75,7 @@ func TestTemplatesStayApart(t *testing.T) {
 	if err := f.prepareRows(1000); err != nil {
 		t.Fatal(err)
 	}
-	m := f.model()
+	m := f.model(0)
 	if m.Templates() != 1 {
 		t.Fatalf("%d templates", m.Templates())
 	}

@@ -1,8 +1,10 @@
 package sessions
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"slices"
 
 	"moontide/synth"
 	"moontide/trace"
@@ -12,28 +14,51 @@ import (
 // Model is a learned model of a trace. Make one with [Fit] or [Read]. It is
 // immutable and safe for concurrent use.
 type Model struct {
-	file      modelFile
-	size      trace.BlockSize
-	hasBlocks bool // rows have block ids
+	*shared
+	clients   []client
 	irregular int
 	untimed   int     // source rows without a timestamp
 	speed     float64 // multiple of the source's rate
+	hold      bool    // a trace longer than the source holds its last regime
+	notes     []string
+}
+
+// shared is what all clients of a model have in common: what is in a row, and the
+// templates.
+type shared struct {
+	file      modelFile
+	size      trace.BlockSize
+	hasBlocks bool       // rows have block ids
+	templates []template // the first stands for no template
+	firstFree uint64     // first block id not used by templates
+}
+
+// client is a source of requests with arrivals, lengths and sessions of its own.
+type client struct {
+	*shared
+	*clientFile
 
 	// Derived from the file:
-	templates  []template          // the first stands for no template
+	extra      []byte              // unknown keys of the rows, without reasoning
+	extraFrom  []byte              // with reasoning, before its tokens
+	extraTo    []byte              // and after them
+	stream     string              // distinguishes its random streams
 	popularity stats.Discrete[int] // templates by number of sessions
-	firstFree  uint64              // first block id not used by templates
 	firstTurns [2]joint            // without and with a template
 	continues  [2]*choice          // whether and how a turn is continued: the first time, and again
-	turns      [relations]joint    // of a continuation: kept share, wait, tokens, OSL
+	turns      [relations]joint    // of a continuation: kind of delay if known, kept share, wait
+	lengths    [relations]joint    // tokens, OSL
+
+	regimes []regimePopularity // templates by number of sessions, in each of TemplateRegimes
 }
+
+func newModel() *Model { return &Model{shared: &shared{}, speed: 1} }
 
 // template is a shared prefix of many prompts, such as a system prompt or a
 // document. Templates form a tree: a longer one extends its parent.
 type template struct {
-	parent   int
-	blocks   int // after its parent's
-	sessions int // that start with it and no longer one; at least minRequests, or 0
+	parent int
+	blocks int // after its parent's
 
 	// tail is the tokens of a partial last block, which make the template a
 	// whole prompt, or 0.
@@ -48,22 +73,40 @@ func (t *template) run() synth.BlockRun { return synth.BlockRun{First: t.first, 
 
 // prepare derives the rest of the model from its valid file.
 func (m *Model) prepare() {
-	f := &m.file
-	m.hasBlocks = f.BlockSize > 0
+	m.hasBlocks = m.file.BlockSize > 0
 	m.templates = []template{{}}
-	for i, t := range f.Templates {
-		own := template{parent: t[0], blocks: t[1], sessions: t[2], tail: t[3], first: m.firstFree}
+	for _, t := range m.file.Templates {
+		own := template{parent: t[0], blocks: t[1], tail: t[2], first: m.firstFree}
 		own.depth = m.templates[own.parent].depth + own.blocks
 		m.firstFree += uint64(own.blocks)
 		m.templates = append(m.templates, own)
-		m.popularity.Add(i+1, own.sessions)
 	}
-	m.firstTurns = [2]joint{f.FirstTurn, f.FirstTurnTemplated}
-	m.continues = [2]*choice{&f.Continues, &f.ContinuesAgain}
+	m.clients = make([]client, len(m.file.Clients))
+	for i := range m.clients {
+		m.clients[i] = client{shared: m.shared, clientFile: &m.file.Clients[i]}
+		if len(m.clients) > 1 {
+			m.clients[i].stream = " of " + m.clients[i].Name
+		}
+		m.clients[i].prepare()
+	}
+}
+
+func (c *client) prepare() {
+	c.popularity = stats.Discrete[int]{}
+	keys, values := c.file.ClientKeys[:len(c.Values):len(c.Values)], c.Values[:len(c.Values):len(c.Values)]
+	c.extra = slices.Clip(extraOf(keys, values))
+	c.extraFrom, c.extraTo, _ = bytes.Cut(extraOf(append(keys, clientKey{c.file.ReasoningKey, numberValue}), append(values, tokensMark)), []byte(tokensMark))
+	for _, t := range c.Templates {
+		c.popularity.Add(t[0], t[1])
+	}
+	c.firstTurns = [2]joint{c.FirstTurn, c.FirstTurnTemplated}
+	c.continues = [2]*choice{&c.Continues, &c.ContinuesAgain}
+	c.regimes = regimePopularities(c.TemplateRegimes)
 	for i, name := range relationNames {
-		m.turns[i] = f.LaterTurns[name]
+		c.turns[i], c.lengths[i] = c.LaterTurns[name], c.LaterLengths[name]
 	}
-	for _, j := range append(m.turns[:], f.FirstTurn, f.FirstTurnTemplated, f.Arrivals.Steps) {
+	joints := append(c.SubAgents.joints(), c.Reasoning, c.FirstTurn, c.FirstTurnTemplated, c.Arrivals.Steps)
+	for _, j := range slices.Concat(c.turns[:], c.lengths[:], joints) {
 		for i := range j {
 			j[i].prepare()
 		}
@@ -87,8 +130,18 @@ func (m *Model) Irregular() int { return m.irregular }
 // estimated from delays and [trace.AnswerTime]. It is not stored in a model's file.
 func (m *Model) Untimed() int { return m.untimed }
 
+// Notes returns notes on how the source was modelled, each one sentence without a
+// full stop. They are not stored in a model's file.
+func (m *Model) Notes() []string { return m.notes }
+
 // SourceRequests returns the number of requests that the model was learned from.
-func (m *Model) SourceRequests() int { return m.file.Requests }
+func (m *Model) SourceRequests() int {
+	n := 0
+	for i := range m.clients {
+		n += m.clients[i].Requests
+	}
+	return n
+}
 
 // Templates returns the number of shared prefixes in the model.
 func (m *Model) Templates() int { return len(m.templates) - 1 }
@@ -105,11 +158,20 @@ func (m *Model) AtRate(factor float64) (*Model, error) {
 	return &faster, nil
 }
 
-// firstTurnsOf returns the index in Model.firstTurns for a session that starts
+// Hold returns the model for traces that, once longer than the source, continue with
+// its last regime: the segments of a steady rate that make up at least its last tenth.
+// Otherwise they repeat the source's course with new sessions.
+func (m *Model) Hold() *Model {
+	held := *m
+	held.hold = true
+	return &held
+}
+
+// firstTurnsOf returns the index in firstTurns for a session that starts
 // with a template. It falls back to the other index if that one is empty.
-func (m *Model) firstTurnsOf(template int) int {
+func (c *client) firstTurnsOf(template int) int {
 	i := indicator(template > 0)
-	if len(m.firstTurns[i]) == 0 {
+	if len(c.firstTurns[i]) == 0 {
 		return 1 - i
 	}
 	return i
@@ -123,49 +185,53 @@ func indicator(b bool) int {
 }
 
 // blocksOf returns the number of block ids of a prompt.
-func (m *Model) blocksOf(isl int) int {
-	if m.hasBlocks && !m.file.FullBlocksOnly {
-		return (isl + m.size.Tokens - 1) / m.size.Tokens
+func (s *shared) blocksOf(isl int) int {
+	if s.hasBlocks && !s.file.FullBlocksOnly {
+		return (isl + s.size.Tokens - 1) / s.size.Tokens
 	}
-	return m.fullBlocks(isl)
+	return s.fullBlocks(isl)
 }
 
 // fullBlocks returns the number of full blocks of a prompt.
-func (m *Model) fullBlocks(isl int) int {
-	if !m.hasBlocks {
+func (s *shared) fullBlocks(isl int) int {
+	if !s.hasBlocks {
 		return 0
 	}
-	return isl / m.size.Tokens
+	return isl / s.size.Tokens
 }
 
 // tokensOf returns the number of tokens of a template, including its parents.
-func (m *Model) tokensOf(template int) int {
-	t := &m.templates[template]
+func (s *shared) tokensOf(template int) int {
+	t := &s.templates[template]
 	if t.tail > 0 {
-		return (t.depth-1)*m.size.Tokens + t.tail
+		return (t.depth-1)*s.size.Tokens + t.tail
 	}
-	return t.depth * m.size.Tokens
+	return t.depth * s.size.Tokens
 }
 
 // startKnown is the number of values that the lengths of a first turn depend
 // on.
 const startKnown = 3
 
-// startContext returns these values: the time until the trace has settled, the
-// blocks of the template, and whether the template is a whole prompt.
-func (m *Model) startContext(template int, at float64) [startKnown]float64 {
-	t := &m.templates[template]
-	return [startKnown]float64{min(at, m.file.SettledMs), float64(t.depth), float64(indicator(t.tail > 0))}
+// startContext returns these values: the time of the source, the blocks of the
+// template, and whether the template is a whole prompt.
+func (c *client) startContext(template int, phase float64) [startKnown]float64 {
+	t := &c.templates[template]
+	return [startKnown]float64{phase, float64(t.depth), float64(indicator(t.tail > 0))}
 }
 
-// turnKnown is the number of values that a continuation depends on.
-const turnKnown = 9
+const (
+	turnKnown   = 11            // number of values that a continuation depends on
+	lengthKnown = turnKnown + 4 // and its lengths: also the kept share, the wait, the time of the source, and the kind of delay
+)
 
 // turnContext returns the values that the package comment lists for continues.
-func (m *Model) turnContext(t *turn, order int) [turnKnown]float64 {
+// Close to the end of the source, its time would tell which continuations come too
+// late to be seen.
+func (c *client) turnContext(t *turn, order int) [turnKnown]float64 {
 	return [turnKnown]float64{
 		float64(min(order, 4)), float64(t.isl), float64(t.osl), float64(min(t.number, 64)),
-		float64(t.isl - t.shared*m.size.Tokens), t.gap, t.meanGap, min(t.at, m.file.SettledMs),
-		float64(t.isl - m.tokensOf(t.template)),
+		float64(t.isl - t.shared*c.size.Tokens), t.gap, t.meanGap, min(t.phase, c.Arrivals.PeriodMs-c.SettledMs),
+		float64(t.isl - c.tokensOf(t.template)), float64(min(t.level, 3)), float64(min(t.calls, 64)),
 	}
 }

@@ -182,7 +182,7 @@ func islRange(rows []trace.Request) (low, high float64) {
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"toolagent": "0a53f18ac3caac26", "small": "bd2e7fe5223d6bf7", "bursts": "21e6671c8182f9e5", "documents": "2f6cf02e77052e7c",
+		"toolagent": "b89c14a58277133f", "small": "8e2165d94b151ec2", "bursts": "1f8ce62cc85230d4", "documents": "2828e7e0a163ae81",
 	} {
 		m := fitted(t, name)
 		if got := fmt.Sprintf("%x", sha256.Sum256(lines(t, draw(t, m, 1, 2000))))[:16]; got != want {

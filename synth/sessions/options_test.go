@@ -43,7 +43,7 @@ func TestDelays(t *testing.T) {
 	ratio("turns", to.Sessions.Turns.Mean, from.Sessions.Turns.Mean, .15)
 	ratio("delay", to.Sessions.Delay.Mean, from.Sessions.Delay.Mean, .1)
 	ratio("delays", float64(to.Sessions.Delay.Count), float64(from.Sessions.Delay.Count), .05)
-	ratio("rate of sessions", to.Arrivals.Rate.Value, from.Arrivals.Rate.Value, .1)
+	ratio("rate of sessions", to.Arrivals.Rate.Value, from.Arrivals.Rate.Value, .25)
 	ratio("hit rate", to.hits[0], from.hits[0], .03)
 	begun := make(map[string]bool)
 	for _, r := range draw(t, m, 1, 2000) {

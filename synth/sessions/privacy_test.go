@@ -19,12 +19,13 @@ type value struct {
 	Leaves [][][]float64
 }
 
-// boundsFile has the parts of a model's file with bounds.
+// boundsFile has the parts of a client's model with bounds.
 type boundsFile struct {
 	ISL, OSL       [2]float64
 	First          []value                       `json:"first_turn"`
 	Templated      []value                       `json:"first_turn_templated"`
 	Turns          map[string][]value            `json:"later_turns"`
+	Lengths        map[string][]value            `json:"later_lengths"`
 	Continues      struct{ Splits [][4]float64 } `json:"continues"`
 	ContinuesAgain struct{ Splits [][4]float64 } `json:"continues_again"`
 }
@@ -49,10 +50,11 @@ func checkBounds(t *testing.T, name string) {
 	for _, r := range rows {
 		osl[r.OutputLength]++
 	}
-	var m boundsFile
-	if err := json.Unmarshal(saved(t, modelOf(t, name, rows)), &m); err != nil {
+	var file struct{ Clients []boundsFile }
+	if err := json.Unmarshal(saved(t, modelOf(t, name, rows)), &file); err != nil {
 		t.Fatal(err)
 	}
+	m := file.Clients[0]
 	bounds := 0
 	between := func(what string, x float64) {
 		bounds++
@@ -91,9 +93,12 @@ func checkBounds(t *testing.T, name string) {
 	check(m.Templated, 0, 3)
 	// ISL, OSL, new tokens, and the values after the shared part: of these the
 	// mean of gaps is no whole number.
-	known := []int{1, 2, 4, 5, 8, 10, 11}
+	known := []int{1, 2, 4, 5, 8, 12, 15}
 	for _, vs := range m.Turns {
-		check(vs, 1, known...)
+		check(append(vs, value{}), 1, known...)
+	}
+	for _, vs := range m.Lengths {
+		check(vs, 0, known...)
 	}
 	splits(m.Continues.Splits, known...)
 	splits(m.ContinuesAgain.Splits, known...)
@@ -113,6 +118,7 @@ func eachPart(t *testing.T, file []byte, f func(what string, requests float64)) 
 		Again          struct{ Leaves [][]float64 } `json:"continues_again"`
 		Templated      struct{ Leaves [][]float64 } `json:"starts_with_template"`
 		Turns          map[string][]value           `json:"later_turns"`
+		Lengths        map[string][]value           `json:"later_lengths"`
 		Arrivals       struct {
 			Jitter, Pieces [][]float64
 			Steps          []value
@@ -132,8 +138,10 @@ func eachPart(t *testing.T, file []byte, f func(what string, requests float64)) 
 	}
 	values("first turn", slices.Concat(m.FirstTurn, m.FirstTemplated))
 	values("step", m.Arrivals.Steps)
-	for name, vs := range m.Turns {
-		values(name, vs)
+	for _, named := range []map[string][]value{m.Turns, m.Lengths} {
+		for name, vs := range named {
+			values(name, vs)
+		}
 	}
 	for _, leaf := range slices.Concat(m.Continues.Leaves, m.Again.Leaves, m.Templated.Leaves) {
 		f("choice", leaf[0])

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"moontide/synth"
+	"moontide/trace"
 )
 
 // turn is a request of a session that may still be continued.
@@ -17,13 +18,24 @@ type turn struct {
 
 	number  int     // 0 for a first turn
 	at      float64 // ms
+	phase   float64 // ms of the source, see sourceTime
 	gap     float64 // ms since the previous turn; 0 for a first turn
 	meanGap float64 // ms, the moving mean of the gaps
+
+	reasoned       float64 // share of the answer that is reasoning
+	reasonedBefore float64 // the same of the previous turn
+
+	level    int         // 0, or of a sub-agent's turn: 1, 2, and so on
+	calls    int         // number of sub-agents that it starts
+	agent    *drawnAgent // nil if there are no sub-agents
+	place    int         // number of rows of the agent before it
+	followed bool        // a later turn of the agent follows it
 }
 
 // follow makes t, which has a time, the next turn of p.
 func (t *turn) follow(p *turn) {
-	t.number = p.number + 1
+	t.number, t.level = p.number+1, p.level
+	t.reasonedBefore = p.reasoned
 	t.gap = max(0, t.at-p.at)
 	t.meanGap = t.gap
 	if p.number > 0 {
@@ -42,6 +54,9 @@ const (
 	joins                   // like edits, by another session, if rows have session ids
 	relations
 )
+
+// delayKinds holds the kinds of delays by their numbers in a model.
+var delayKinds = [...]trace.DelayKind{"", trace.Think, trace.Tool}
 
 var relationNames = [relations]string{"extend", "repeat", "return", "edit", "join"}
 

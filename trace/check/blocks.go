@@ -1,10 +1,8 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"moontide/trace"
 	"moontide/trace/block"
@@ -14,8 +12,8 @@ import (
 type blocks struct {
 	found   *findings
 	table   block.Table
-	known   []known         // by number in the table
-	tails   map[uint32]tail // by the number of a last id
+	known   block.List[known] // by number in the table
+	flags   block.List[uint8]
 	numbers []uint32
 }
 
@@ -24,7 +22,6 @@ type blocks struct {
 type known struct {
 	parent uint32 // the number of the id before it, or root
 	line   uint32 // of its last use
-	flags  uint8
 }
 
 const root = math.MaxUint32 // the table gives no id this number
@@ -35,46 +32,40 @@ const (
 	inTwice                 // occurs twice in a row
 )
 
-// tail is the state of the prompts that end with one id.
-type tail struct {
-	id                uint64
-	blocks            int32  // of the first such prompt
-	shortest, longest int32  // ISL, of those with as many blocks
-	line              uint32 // of the shortest
-}
-
-func (c *blocks) add(line int, r *trace.Request) {
+// add returns the number of the last id, if there is one.
+func (c *blocks) add(line int, r *trace.Request) (last uint32, some bool) {
 	if len(r.HashIDs) == 0 {
-		return
+		return 0, false
 	}
 	c.numbers = c.table.AppendNumbers(c.numbers[:0], r.HashIDs)
 	parent, repeated := uint32(root), false
 	for i, n := range c.numbers {
-		if int(n) >= len(c.known) {
-			c.known = append(c.known, known{parent: parent, line: uint32(line)})
+		if int(n) >= c.known.Len() {
+			c.known.Add(known{parent: parent, line: uint32(line)})
+			c.flags.Add(0)
 			parent = n
 			continue
 		}
-		k := &c.known[n]
+		k, flags := c.known.At(n), c.flags.At(n)
 		switch {
 		case k.line == uint32(line):
 			if !repeated {
 				c.found.add(RepeatedID, line, "id %d again as block %d of %d", r.HashIDs[i], i+1, len(r.HashIDs))
 			}
 			repeated = true
-			k.flags |= inTwice
-		case k.parent != parent && k.flags&manyParents == 0:
-			k.flags |= manyParents
+			*flags |= inTwice
+		case k.parent != parent && *flags&manyParents == 0:
+			*flags |= manyParents
 			c.found.add(TwoParents, line, "id %d is %s, but not on line %d", r.HashIDs[i], position(r.HashIDs, i), k.line)
 		}
 		k.line = uint32(line)
 		parent = n
 	}
-	last := len(c.numbers) - 1
-	for _, n := range c.numbers[:last] {
-		c.known[n].flags |= inner
+	end := len(c.numbers) - 1
+	for _, n := range c.numbers[:end] {
+		*c.flags.At(n) |= inner
 	}
-	c.addTail(line, r, c.numbers[last])
+	return c.numbers[end], true
 }
 
 func position(ids []uint64, i int) string {
@@ -84,59 +75,5 @@ func position(ids []uint64, i int) string {
 	return fmt.Sprintf("block %d, after id %d", i+1, ids[i-1])
 }
 
-// addTail records the prompt's last block. Whether that block is partial depends
-// on the block size, which is known only at the end.
-func (c *blocks) addTail(line int, r *trace.Request, n uint32) {
-	blocks, isl := int32(len(r.HashIDs)), int32(r.InputLength)
-	t, ok := c.tails[n]
-	switch {
-	case !ok:
-		if c.tails == nil {
-			c.tails = map[uint32]tail{}
-		}
-		t = tail{id: r.HashIDs[blocks-1], blocks: blocks, shortest: isl, longest: isl, line: uint32(line)}
-	case t.blocks != blocks:
-		return
-	case isl < t.shortest:
-		t.shortest, t.line = isl, uint32(line)
-	case isl > t.longest:
-		t.longest = isl
-	default:
-		return
-	}
-	c.tails[n] = t
-}
-
 // err returns an error if there were too many distinct ids.
 func (c *blocks) err() error { return c.table.Err() }
-
-// finish checks the last blocks of prompts, given the least tokens of a block; 0
-// if unknown.
-func (c *blocks) finish(tokens int) {
-	if tokens == 0 {
-		return
-	}
-	type place struct {
-		kind Kind
-		Example
-	}
-	var places []place
-	for n, t := range c.tails {
-		above := int64(t.blocks-1) * int64(tokens)
-		short := int64(t.shortest) - above
-		long := min(int64(t.longest)-above, int64(tokens))
-		flags := c.known[n].flags
-		switch {
-		case flags&(manyParents|inTwice) != 0: // not one prefix, so not one tail
-		case short <= 0 || short >= int64(tokens): // more ids than blocks, or no partial block
-		case long == int64(tokens) || flags&inner != 0:
-			places = append(places, place{TailIsFull, Example{int(t.line), fmt.Sprintf("id %d ends %d tokens in %d blocks, but is full elsewhere", t.id, t.shortest, t.blocks)}})
-		case short < long:
-			places = append(places, place{TailTwoLengths, Example{int(t.line), fmt.Sprintf("id %d ends %d tokens in %d blocks, but %d elsewhere", t.id, t.shortest, t.blocks, t.longest)}})
-		}
-	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.Line, b.Line) })
-	for _, p := range places {
-		c.found.add(p.kind, p.Line, "%s", p.Value)
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"moontide/trace"
+	"moontide/trace/spill"
 )
 
 // Source reads the rows of a trace, as a *format.Reader does. It should skip bad
@@ -61,6 +62,7 @@ func Run(src Source, opts Options) (*Report, error) {
 		return nil, fmt.Errorf("checking trace: block size is out of range: %d tokens", opts.BlockSize)
 	}
 	c := newChecker(opts)
+	defer c.prompts.rows.Close()
 	var row trace.Request
 	for {
 		err := src.Read(&row)
@@ -70,12 +72,18 @@ func Run(src Source, opts Options) (*Report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("checking trace: %w", err)
 		}
-		c.add(src.Line(), &row)
+		if err := c.add(src.Line(), &row); err != nil {
+			return nil, fmt.Errorf("checking trace: %w", err)
+		}
 	}
 	if err := c.blocks.err(); err != nil {
 		return nil, fmt.Errorf("checking trace: %w", err)
 	}
-	return c.report(src.Skipped()), nil
+	report, err := c.report(src.Skipped())
+	if err != nil {
+		return nil, fmt.Errorf("checking trace: %w", err)
+	}
+	return report, nil
 }
 
 // checker passes each row to all checks, which are independent of each other.
@@ -83,14 +91,14 @@ type checker struct {
 	found    *findings
 	requests int
 
-	times      times
-	delays     delays
-	sessions   sessions
-	graph      graph
-	lengths    lengths
-	sizes      *sizes
-	blocks     blocks
-	duplicates duplicates
+	times    times
+	delays   delays
+	sessions sessions
+	graph    graph
+	lengths  lengths
+	sizes    *sizes
+	blocks   blocks
+	prompts  prompts
 }
 
 func newChecker(opts Options) *checker {
@@ -100,19 +108,19 @@ func newChecker(opts Options) *checker {
 	}
 	found := newFindings(examples)
 	return &checker{
-		found:      found,
-		times:      times{found: found},
-		delays:     delays{found: found},
-		sessions:   sessions{found: found, latest: map[string]turn{}, named: map[string]turn{}, waiting: map[string][]turn{}},
-		graph:      graph{found: found, lines: map[string]int{}, named: map[string]bool{}},
-		lengths:    lengths{found: found},
-		sizes:      newSizes(found, opts.BlockSize),
-		blocks:     blocks{found: found},
-		duplicates: duplicates{found: found},
+		found:    found,
+		times:    times{found: found},
+		delays:   delays{found: found},
+		sessions: sessions{found: found, latest: map[string]turn{}, named: map[string]turn{}, waiting: map[string][]turn{}},
+		graph:    graph{found: found, lines: map[string]int{}, named: map[string]bool{}},
+		lengths:  lengths{found: found},
+		sizes:    newSizes(found, opts.BlockSize),
+		blocks:   blocks{found: found},
+		prompts:  prompts{found: found, rows: spill.Sorter{Memory: sortMemory}},
 	}
 }
 
-func (c *checker) add(line int, r *trace.Request) {
+func (c *checker) add(line int, r *trace.Request) error {
 	c.requests++
 	c.times.add(line, r)
 	c.delays.add(r)
@@ -120,11 +128,13 @@ func (c *checker) add(line int, r *trace.Request) {
 	c.graph.add(line, r)
 	c.lengths.add(line, r)
 	c.sizes.add(line, r)
-	c.blocks.add(line, r)
-	c.duplicates.add(line, r)
+	if last, some := c.blocks.add(line, r); some {
+		return c.prompts.add(line, r, last)
+	}
+	return nil
 }
 
-func (c *checker) report(skipped int, reasons []error) *Report {
+func (c *checker) report(skipped int, reasons []error) (*Report, error) {
 	switch {
 	case c.requests > 0:
 		c.badRows(BadRow, skipped, reasons)
@@ -138,8 +148,10 @@ func (c *checker) report(skipped int, reasons []error) *Report {
 	c.delays.finish()
 	c.lengths.finish()
 	size, tokens := c.sizes.finish(c.requests)
-	c.blocks.finish(tokens)
-	return &Report{Requests: c.requests, BlockSize: size, Grid: grid, Findings: c.found.list()}
+	if err := c.prompts.finish(&c.blocks, tokens); err != nil {
+		return nil, err
+	}
+	return &Report{Requests: c.requests, BlockSize: size, Grid: grid, Findings: c.found.list()}, nil
 }
 
 func (c *checker) badRows(kind Kind, skipped int, reasons []error) {

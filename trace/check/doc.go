@@ -39,9 +39,8 @@
 //
 // # Cost
 //
-// Memory grows with the distinct blocks (20 to 60 B each), the distinct last
-// blocks of prompts, the rows (about 30 B each), the sessions, and the request ids
-// (about 250 B each). At most a
-// million timestamps and delays are kept; longer traces get a [CheckedInPart]
-// finding.
+// Memory grows with the distinct blocks (13 to 57 B each), the sessions, and the request
+// ids (about 250 B each). The rows with block ids are sorted in a temporary file of about
+// 35 B each if they exceed 32 MiB: see package spill. At most a million timestamps and
+// delays are kept; longer traces get a [CheckedInPart] finding.
 package check

@@ -53,6 +53,10 @@ func (b *bailianRows) parse(line []byte, r *trace.Request) error {
 		case "model", "priority":
 			all.add(string(key), raw)
 			return nil
+		case "type":
+			if string(raw) == `"thinking"` {
+				b.notes.count("rows of type thinking, whose answers include reasoning that later prompts leave out")
+			}
 		}
 		recorded.add(string(key), raw)
 		return err

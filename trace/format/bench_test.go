@@ -16,7 +16,7 @@ import (
 // BenchmarkRead reads the fixtures of each format, repeated to about 4 MB, from
 // memory.
 func BenchmarkRead(b *testing.B) {
-	for _, name := range []string{"azure2023.csv", "azure2024.csv", "burstgpt.csv", "burstgpt3.csv", "vidur.csv", "bailian.jsonl", "dynamo.jsonl", "aiperf.jsonl", "weka/agent.json", "sharegpt.json"} {
+	for _, name := range []string{"azure2023.csv", "azure2024.csv", "burstgpt.csv", "burstgpt3.csv", "vidur.csv", "bailian.jsonl", "dynamo.jsonl", "aiperf.jsonl", "weka/agent.json", "sharegpt.json", "tracelab.jsonl"} {
 		b.Run("file="+name, func(b *testing.B) {
 			text := repeated(b, name, 4<<20)
 			b.SetBytes(int64(len(text)))

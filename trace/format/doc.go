@@ -22,6 +22,7 @@
 //	dynamo     JSON lines or a folder of them: events of a running server
 //	aiperf     the native format, with texts instead of lengths
 //	sharegpt   a JSON array of conversations, without times
+//	tracelab   JSON lines: rounds of coding agents, dates
 //
 // Files may be compressed with gzip or zstd, which is detected from content.
 //
@@ -29,7 +30,7 @@
 //
 // Times are milliseconds. If a format has dates, 0 is the first arrival;
 // otherwise its own clock is kept. A later turn of a session that is known to
-// have waited for the previous turn (in weka and dynamo) has the pause as its
+// have waited for the previous turn (in weka, dynamo and tracelab) has the pause as its
 // delay and no timestamp; [Options.RecordedTimes] keeps recorded
 // times instead.
 //
@@ -46,8 +47,8 @@
 // # Memory
 //
 // A Reader holds one row, of up to 64 MiB. Bailian and ShareGPT need another 40
-// bytes a chat or conversation. Weka and Dynamo, which are not in order of
-// arrival, need about 100 bytes a request, and Weka one conversation of up to
+// bytes a chat or conversation. Weka, Dynamo and TraceLab, which are not in order
+// of arrival, need about 100 bytes a request, and Weka one conversation of up to
 // 256 MiB; if they are compressed or piped, they are copied to a temporary file
 // of up to 4 GiB.
 package format

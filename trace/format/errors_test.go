@@ -20,6 +20,7 @@ const (
 	vidurHead   = "arrived_at,num_prefill_tokens,num_decode_tokens\n"
 	bailianRow  = `{"chat_id": 1, "parent_chat_id": -1, "timestamp": 0.5, "input_length": 40, "output_length": 7, "hash_ids": [10, 11, 12]}` + "\n"
 	dynamoRow   = `{"event":{"schema":"dynamo.request.trace.v1","event_type":"request_end","event_time_unix_ms":20,"request":{"output_tokens":1,"replay":{"trace_block_size":16,"input_length":3,"input_sequence_hashes":[7]}}}}` + "\n"
+	traceLabRow = `{"session_id": "a", "input_tokens_total": 5, "output_tokens": 2, "timing_events": [{"event_type": "text", "timestamp": "2026-06-01T05:40:20Z"}]}` + "\n"
 	nativeRow   = `{"timestamp": 1, "input_length": 5, "output_length": 2}` + "\n"
 	talk        = `{"id": "a", "conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]}`
 	wekaRequest = `{"t": 1, "type": "s", "in": 100, "out": 2, "hash_ids": [1]}`
@@ -89,6 +90,13 @@ func TestBadRows(t *testing.T) {
 		"dynamo: a key twice":           {dynamoRow, strings.Replace(dynamoRow, `"request":{`, `"request":{"output_tokens":2,`, 1), dynamoRow, `t:2: key "output_tokens" is given twice`},
 		"sharegpt: a key twice":         {"[" + talk + ",\n", strings.Replace(talk, `"value": "Hi"`, `"value": "Hi", "value": "Ho"`, 1) + ",\n", strings.Replace(talk, `"a"`, `"c"`, 1) + "]", `t:2: conversation 2: conversations[0]: key "value" is given twice`},
 		"aiperf: a native row":          {`{"text_input": "a", "output_length": 1}` + "\n", `{"input_length": 1, "output_length": 1, "input_length": 2}` + "\n", nativeRow, `t:2: key "input_length" is given twice`},
+		"tracelab: no session":          {traceLabRow, strings.Replace(traceLabRow, `"session_id": "a", `, "", 1), traceLabRow, `t:2: no session_id in "{\"input_tokens_total\": 5, \"output_tokens\": 2, \"timing_events"...`},
+		"tracelab: no length":           {traceLabRow, strings.Replace(traceLabRow, `"input_tokens_total": 5, `, "", 1), traceLabRow, `t:2: no input_tokens_total in "{\"session_id\": \"a\", \"output_tokens\": 2, \"timing_events\": [{\""...`},
+		"tracelab: too long":            {traceLabRow, strings.Replace(traceLabRow, "5,", "16777217,", 1), traceLabRow, `t:2: input_tokens_total is out of range: 16777217, more than 16777216 tokens`},
+		"tracelab: a number as date":    {traceLabRow, strings.Replace(traceLabRow, `"2026-06-01T05:40:20Z"`, "1780292420", 1), traceLabRow, `t:2: timing_events has an event whose timestamp is not a string: "1780292420"`},
+		"tracelab: no date":             {traceLabRow, strings.Replace(traceLabRow, "T05", "T25", 1), traceLabRow, `t:2: timing_events has an event whose timestamp is not a date like 2023-11-16 18:15:46.6805900: "2026-06-01T25:40:20Z"`},
+		"tracelab: events of texts":     {traceLabRow, strings.Replace(traceLabRow, "[{", `["x", {`, 1), traceLabRow, `t:2: timing_events has an element that is not an object: "\"x\""`},
+		"tracelab: a native row":        {traceLabRow, nativeRow, traceLabRow, `t:2: a row of a Mooncake trace among those of a TraceLab trace: no session_id in "{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 2}"`},
 		"mooncake: a whole Bailian row": {nativeRow, bailianRow, nativeRow, `t:2: a row of a Bailian trace among those of a Mooncake trace: times are seconds and block ids are hashes of single blocks: "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 0.5, \"inpu"...`},
 		"sharegpt: a native row":        {"[" + talk + ",\n", strings.TrimSpace(nativeRow) + ",\n", strings.Replace(talk, `"a"`, `"c"`, 1) + "]", `t:2: conversation 2: a row of a Mooncake trace among those of a ShareGPT file: no conversations in "{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 2}"`},
 		"burstgpt: two marked files":    {burstHead + burstRow, "\ufeff" + burstHead, burstRow, `t:3: the header is repeated: these are two files in one`},
@@ -201,7 +209,7 @@ func (b broken) Read(p []byte) (int, error) {
 // TestDamagedFiles: an error of the whole file is not skipped like a bad row.
 func TestDamagedFiles(t *testing.T) {
 	for name, text := range map[string]string{
-		"azure": azureHead + azureRow, "bailian": bailianRow, "dynamo": dynamoRow, "weka": wekaOf(wekaRequest), "sharegpt": "[" + talk + ",", "mooncake": nativeRow,
+		"azure": azureHead + azureRow, "bailian": bailianRow, "dynamo": dynamoRow, "weka": wekaOf(wekaRequest), "sharegpt": "[" + talk + ",", "mooncake": nativeRow, "tracelab": traceLabRow,
 	} {
 		r, err := format.NewReader(broken{strings.NewReader(text)}, "t", format.Options{SkipBadRows: true})
 		if err == nil {

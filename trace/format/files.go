@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"moontide/trace/spill"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,7 +82,7 @@ func (t *textFiles) spooling(f *textFile) io.Reader {
 
 // readAt reads a request of f. The result is valid until the next call.
 func (t *textFiles) readAt(f *textFile, offset int64, length int32) ([]byte, error) {
-	file := t.spool.file
+	var file io.ReaderAt = t.spool.file
 	if !f.spooled {
 		if t.of != f {
 			if err := t.closeFile(); err != nil {
@@ -139,9 +140,8 @@ func (t *textFiles) Close() error {
 
 // spool is a temporary file with texts that come from a pipe or are compressed.
 type spool struct {
-	file    *os.File
-	removed bool // while open, if the system allows that
-	size    int64
+	file *spill.File
+	size int64
 }
 
 // Write implements io.Writer.
@@ -150,10 +150,9 @@ func (s *spool) Write(b []byte) (n int, err error) {
 		return 0, fmt.Errorf("more than %d MiB that are compressed or piped: decompress to a file first", maxSpooled>>20)
 	}
 	if s.file == nil {
-		if s.file, err = os.CreateTemp("", "moontide-*.json"); err != nil {
+		if s.file, err = spill.NewFile(); err != nil {
 			return 0, fmt.Errorf("creating a temporary copy: %w", err)
 		}
-		s.removed = os.Remove(s.file.Name()) == nil
 	}
 	n, err = s.file.Write(b)
 	s.size += int64(n)
@@ -162,15 +161,9 @@ func (s *spool) Write(b []byte) (n int, err error) {
 
 // Close closes and removes the file.
 func (s *spool) Close() error {
-	if s.file == nil {
-		return nil
-	}
-	err := s.file.Close()
-	if !s.removed {
-		err = errors.Join(err, os.Remove(s.file.Name()))
-	}
+	file := s.file
 	s.file = nil
-	return err
+	return file.Close()
 }
 
 // mostFiles bounds the number of files in a folder.

@@ -23,11 +23,12 @@ const (
 	Dynamo   Format = "dynamo"
 	AIPerf   Format = "aiperf"
 	ShareGPT Format = "sharegpt"
+	TraceLab Format = "tracelab"
 )
 
 // Formats returns all formats, the native one first.
 func Formats() []Format {
-	return []Format{Mooncake, Azure, BurstGPT, Vidur, Bailian, Weka, Dynamo, AIPerf, ShareGPT}
+	return []Format{Mooncake, Azure, BurstGPT, Vidur, Bailian, Weka, Dynamo, AIPerf, ShareGPT, TraceLab}
 }
 
 // ParseFormat returns the format with a name.
@@ -35,7 +36,7 @@ func ParseFormat(name string) (Format, error) {
 	if f := Format(name); slices.Contains(Formats(), f) {
 		return f, nil
 	}
-	names := make([]string, 0, 9)
+	names := make([]string, 0, len(Formats()))
 	for _, f := range Formats() {
 		names = append(names, string(f))
 	}
@@ -93,6 +94,8 @@ func byKeys(keys map[string]bool) Format {
 		return Dynamo
 	case keys["chat_id"] && keys["parent_chat_id"]:
 		return Bailian
+	case keys["session_id"] && keys["input_tokens_total"]:
+		return TraceLab
 	case keys["requests"] && (keys["block_size"] || keys["hash_id_scope"] || keys["id"]):
 		return Weka
 	case keys["conversations"], keys["conversation"]:
@@ -135,6 +138,8 @@ func named(f Format) string {
 		return "a ShareGPT file"
 	case BurstGPT:
 		return "a BurstGPT trace"
+	case TraceLab:
+		return "a TraceLab trace"
 	}
 	return fmt.Sprintf("a %s%s trace", strings.ToUpper(string(f[:1])), f[1:])
 }

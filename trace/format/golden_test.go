@@ -28,6 +28,8 @@ var fixtures = map[string]format.Format{
 	"dynamo.jsonl":     format.Dynamo,
 	"aiperf.jsonl":     format.AIPerf,
 	"sharegpt.json":    format.ShareGPT,
+	"tracelab.jsonl":   format.TraceLab,
+	"bailian2.jsonl":   format.Bailian,
 }
 
 // native returns a trace as convert would write it, followed by its notes.
@@ -80,7 +82,7 @@ func TestFixtures(t *testing.T) {
 	}
 	t.Run("recorded times", func(t *testing.T) {
 		opts := format.Options{RecordedTimes: true}
-		got := native(t, "testdata/weka", opts) + native(t, "testdata/dynamo.jsonl", opts)
+		got := native(t, "testdata/weka", opts) + native(t, "testdata/dynamo.jsonl", opts) + native(t, "testdata/tracelab.jsonl", opts)
 		tracetest.Golden(t, "testdata/want/recorded", got)
 	})
 }

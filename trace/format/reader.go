@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"moontide/trace"
 )
@@ -86,8 +87,8 @@ func Open(path string, opts Options) (*Reader, error) {
 	return openFiles([]*textFile{f}, "", opts)
 }
 
-// NewReader reads a trace from in; errors call it name. A weka or dynamo trace is
-// copied to a temporary file, of up to 4 GiB, until the Reader is closed.
+// NewReader reads a trace from in; errors call it name. A weka, dynamo or tracelab
+// trace is copied to a temporary file, of up to 4 GiB, until the Reader is closed.
 func NewReader(in io.Reader, name string, opts Options) (*Reader, error) {
 	text, err := NewText(in, name)
 	if err != nil {
@@ -122,6 +123,10 @@ func openFiles(files []*textFile, folder string, opts Options) (r *Reader, err e
 		r.source = r.newFilesSource(files)
 	case r.folder:
 		return nil, fmt.Errorf("opening trace: %s is a folder, but only weka and dynamo traces can be folders: its first file, %s, is %s", folder, first.name, named(r.format))
+	case r.format == TraceLab:
+		t := newTraceLab(r.notes)
+		t.textFiles, t.layout = textFiles{files: files, notes: r.notes, recorded: r.opts.RecordedTimes}, t
+		r.source = t
 	default:
 		if r.source, err = r.newSource(first, explicit); err != nil {
 			return nil, err
@@ -191,7 +196,7 @@ func (r *Reader) Format() Format { return r.format }
 // HashedIDs reports whether the block ids of the format are hashes, most of them
 // above 2^53: see [trace.Renumber].
 func (r *Reader) HashedIDs() bool {
-	return r.format == Weka || r.format == Dynamo || r.format == Bailian
+	return slices.Contains([]Format{Weka, Dynamo, Bailian, TraceLab}, r.format)
 }
 
 // BlockSize returns the tokens of a block that the format or trace declares, or

@@ -95,6 +95,7 @@ func TestDetect(t *testing.T) {
 		`[{"id": "x", "block_size": 64, "requests": [{"t": 0`:                               format.Weka,
 		`{"id": "x", "requests": [{"t": 0`:                                                  format.Weka,
 		`[ {"id": "x", "conversations": []}`:                                                format.ShareGPT,
+		`{"provider": "claude", "session_id": "claude:a", "input_tokens_total": 5, "tim`:    format.TraceLab,
 		`{"id": "x", "conversations": [`:                                                    format.ShareGPT,
 		`{"moontide_model":1,"block_size":16,"requests":100}`:                               format.Mooncake,
 		`{"x": {"conversations": 1}, "y": ["conversations", "input_length"], "payload": 1}`: format.AIPerf,

@@ -165,6 +165,27 @@ func (d Sample) below(x float64) int {
 	return d.first(sort.SearchFloat64s(d.sorted, x))
 }
 
+// Ranks returns a function that returns the mean rank of a value of the sample, from 1.
+// It takes up to 2 MiB, so that the ranks of small integers are found quickly.
+func (d Sample) Ranks() func(value float64) float64 {
+	const most = 1 << 18
+	rank := func(value float64) float64 {
+		below := d.below(value)
+		return float64(below+1+d.below(math.Nextafter(value, math.Inf(1)))) / 2
+	}
+	known := make([]float64, int(min(max(d.Max, 0), most))+1)
+	return func(value float64) float64 {
+		i := int(value)
+		if i < 0 || i >= len(known) || float64(i) != value {
+			return rank(value)
+		}
+		if known[i] == 0 {
+			known[i] = rank(value)
+		}
+		return known[i]
+	}
+}
+
 // withoutPages returns the same sample with its values in sorted.
 func (d Sample) withoutPages() Sample {
 	if d.pages == nil {

@@ -20,7 +20,7 @@ import (
 // drawing.
 const maxPixels = 64 << 20
 
-// WritePNG writes the sheet as a PNG file of Options.Width times Options.Scale
+// WritePNG writes the sheet in 256 colours as a PNG file of Options.Width times Options.Scale
 // pixels. It returns errors of w, and an error for a sheet of more than 64 Mi
 // pixels.
 func WritePNG(w io.Writer, s Sheet, o Options) error {
@@ -36,7 +36,7 @@ func WritePNG(w io.Writer, s Sheet, o Options) error {
 		vgimg.UseBackgroundColor(paper.opaque(1)),
 	)
 	p.draw(&raster{draw.New(canvas), canvas.Image(), float64(p.height), float64(scale)})
-	if err := png.Encode(w, canvas.Image()); err != nil {
+	if err := png.Encode(w, paletted(canvas.Image())); err != nil {
 		return fmt.Errorf("writing a png: %w", err)
 	}
 	return nil

@@ -13,7 +13,9 @@ import (
 type Cluster struct {
 	front    *pool // accepts requests
 	decode   *pool // nil: the front computes answers too
+	api      apiServer
 	latency  time.Duration
+	delays   bool // requests reach the router later than now
 	arriving fifo[arrivingRequest]
 	transfer Transfer
 	ended    []transferUnderWay // scratch
@@ -69,9 +71,9 @@ func (c *Cluster) Submit(now time.Duration, r *Request) error {
 	if c.decode != nil {
 		r.until = 1
 	}
-	if c.latency > 0 {
+	if at := c.api.handle(c.now) + c.latency; c.delays {
 		r.state = arriving
-		c.arriving.push(arrivingRequest{c.now + c.latency, r})
+		c.arriving.push(arrivingRequest{at, r})
 		return nil
 	}
 	c.enter(c.now, r)
@@ -86,10 +88,13 @@ func (c *Cluster) enter(now time.Duration, r *Request) {
 }
 
 // Cancel ends a request immediately, frees its blocks and stops its events. The
-// current step still takes its full time. Cancelling a request that has ended
-// has no effect.
+// current step still takes its full time, and the API server its time for the
+// request. Cancelling a request that has ended has no effect.
 func (c *Cluster) Cancel(now time.Duration, r *Request) {
 	c.now = max(c.now, now)
+	if r.state != idle && r.state != ended {
+		c.api.ended(c.now)
+	}
 	switch r.state {
 	case arriving:
 		c.arriving.remove(func(a arrivingRequest) bool { return a.r == r })
@@ -130,7 +135,9 @@ func (c *Cluster) Advance(now time.Duration, events []Event) []Event {
 		}
 		e.changed()
 		from := len(events)
-		if events = e.process(at, events); c.decode != nil && e.pool == c.front {
+		events = e.process(at, events)
+		c.api.endedBy(events[from:])
+		if c.decode != nil && e.pool == c.front {
 			events = c.beginTransfers(events, from)
 		}
 	}
@@ -146,7 +153,7 @@ func (c *Cluster) next(before time.Duration) (at time.Duration, e *oneEngine, ok
 		}
 	}
 	at, e = c.front.next(before)
-	if c.decode == nil && c.latency == 0 {
+	if c.decode == nil && !c.delays {
 		return at, e, e != nil
 	}
 	if c.decode != nil {

@@ -35,8 +35,15 @@ type Deployment struct {
 	// Transfer configures the transfers of prompts' KV caches from prefill to
 	// decode engines.
 	Transfer Transfer
-	// Latency is what a request takes before it reaches the router: in the HTTP
-	// server and the tokenizer.
+	// APIServer is the time for which each request keeps the API server busy, which
+	// parses and tokenizes one request after another.
+	APIServer time.Duration
+	// WakeUp is how much longer the API server takes for a request that finds no other
+	// in flight: threads sleep and caches are cold. A request at the very time at
+	// which the last one ends, as in a closed loop in virtual time, is taken at once.
+	WakeUp time.Duration
+	// Latency is what a request then takes to reach the router, however many others
+	// are on their way.
 	Latency time.Duration
 }
 
@@ -122,6 +129,8 @@ func (d Deployment) Validate() error {
 		return fmt.Errorf("engine: unknown sharing of links %q", d.Transfer.Sharing)
 	case d.Latency < 0 || d.Latency > maxCost.Duration():
 		return fmt.Errorf("engine: latency of a request is not from 0 to %v: %v", maxCost, d.Latency)
+	case min(d.APIServer, d.WakeUp) < 0 || max(d.APIServer, d.WakeUp) > maxCost.Duration():
+		return fmt.Errorf("engine: times of the API server are not from 0 to %v: %v for a request and %v to wake up", maxCost, d.APIServer, d.WakeUp)
 	case d.Transfer.Base < 0 || d.Transfer.Base > maxCost.Duration() || d.Transfer.PerToken < 0 || d.Transfer.PerToken > maxCost:
 		return fmt.Errorf("engine: transfer time is not from 0 to %v: %v and %v a token", maxCost, d.Transfer.Base, d.Transfer.PerToken)
 	}
@@ -146,7 +155,7 @@ func (d Deployment) New() (*Cluster, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{transfer: d.Transfer, latency: d.Latency}
+	c := &Cluster{transfer: d.Transfer, api: apiServer{perRequest: d.APIServer, wakeUp: d.WakeUp, idle: -1}, latency: d.Latency, delays: d.APIServer+d.WakeUp+d.Latency > 0}
 	front := max(d.Engines, 1)
 	if d.Disaggregated() {
 		front = d.Prefill

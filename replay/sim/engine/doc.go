@@ -48,7 +48,9 @@
 // nanoseconds: a start or cancellation drops what does not divide by the transfers
 // under way.
 //
-// Latency: each request reaches the router after [Deployment].Latency.
+// API server: it handles requests one after another ([Deployment].APIServer), so that
+// those sent at once do not reach the router at once. One that finds no other in flight
+// takes longer ([Deployment].WakeUp), and each takes [Deployment].Latency besides.
 //
 // # Limits
 //

@@ -23,6 +23,8 @@ type naiveCluster struct {
 	workers       []*naiveWorker
 	front, decode []*naiveEngine // the first ranks of all workers before the second
 	coming        []*naiveRequest
+	all           []*naiveRequest
+	parsed, ended time.Duration // when the API server is done with all requests, and the last one ended
 	turn          int
 	random        *rand.Rand
 	lines         []string
@@ -30,7 +32,7 @@ type naiveCluster struct {
 }
 
 func newNaive(d Deployment, saw map[string]int) *naiveCluster {
-	c := &naiveCluster{Deployment: d, random: rand.New(rand.NewPCG(d.Seed, 0x726f75746572)), saw: saw}
+	c := &naiveCluster{Deployment: d, ended: -1, random: rand.New(rand.NewPCG(d.Seed, 0x726f75746572)), saw: saw}
 	pool := func(cfg Config, n int) []*naiveEngine {
 		var workers []*naiveWorker
 		for range n {
@@ -64,7 +66,7 @@ func (c *naiveCluster) eventLines(at time.Duration, r *naiveRequest, what string
 
 // submit returns nil for a request that can never be served.
 func (c *naiveCluster) submit(row int, a arrival) *naiveRequest {
-	r := &naiveRequest{row: row, output: a.output, until: a.output, tokens: a.tokens, assumed: min(a.assumed, len(a.tokens)-1), session: a.session, reaches: a.at + c.Latency}
+	r := &naiveRequest{row: row, output: a.output, until: a.output, tokens: a.tokens, assumed: min(a.assumed, len(a.tokens)-1), session: a.session}
 	fits := func(e *naiveEngine, output int) bool {
 		all := len(a.tokens) + output
 		return all <= e.MaxModelLen && all-1 <= e.KVBlocks*e.BlockSize
@@ -78,6 +80,18 @@ func (c *naiveCluster) submit(row int, a arrival) *naiveRequest {
 	if !fits(c.front[0], r.until) {
 		return nil
 	}
+	if c.parsed > a.at && c.APIServer > 0 {
+		c.saw["waits for the API server"]++
+	}
+	c.parsed = max(c.parsed, a.at) + c.APIServer
+	if a.at > c.ended && !slices.ContainsFunc(c.all, func(r *naiveRequest) bool { return !r.over }) {
+		if c.WakeUp > 0 && len(c.all) > 0 {
+			c.saw["wakes up again"]++
+		}
+		c.parsed += c.WakeUp
+	}
+	c.all = append(c.all, r)
+	r.reaches = c.parsed + c.Latency
 	c.coming = append(c.coming, r)
 	return r
 }
@@ -123,8 +137,8 @@ func (c *naiveCluster) reached(now time.Duration) {
 }
 
 // cancel ends a request, wherever it is.
-func (c *naiveCluster) cancel(r *naiveRequest) {
-	r.over = true
+func (c *naiveCluster) cancel(now time.Duration, r *naiveRequest) {
+	r.over, c.ended = true, now
 	if r.at == nil {
 		c.coming = slices.DeleteFunc(c.coming, func(o *naiveRequest) bool { return o == r })
 		c.saw["cancelled before the router"]++
@@ -155,13 +169,13 @@ func playNaively(d Deployment, arrivals []arrival, saw map[string]int) []string 
 		c.reached(now)
 		for ; submitted < len(arrivals) && arrivals[submitted].at <= now; submitted++ {
 			requests[submitted] = c.submit(submitted, arrivals[submitted])
-			if c.Latency == 0 {
+			if c.Latency+c.APIServer+c.WakeUp == 0 {
 				c.reached(now)
 			}
 		}
 		for i, r := range requests {
 			if a := arrivals[i]; r != nil && !r.over && a.cancelAfter > 0 && a.at+a.cancelAfter <= now {
-				c.cancel(r)
+				c.cancel(now, r)
 			}
 		}
 		for _, w := range c.workers {
@@ -241,7 +255,7 @@ func TestDeploymentEqualsNaiveOne(t *testing.T) {
 		rapid.Check(t, check)
 	}
 	for _, mechanism := range []string{
-		"preempted", "cached", "ranks wait", "late for a step scheduled ahead", "mixed step", "decode table", "attention", "below a nanosecond",
+		"preempted", "cached", "ranks wait", "late for a step scheduled ahead", "mixed step", "decode table", "attention", "waits for the API server", "wakes up again", "below a nanosecond",
 		"first token after", "cancelled before the router", "cancelled on a shared link",
 		"transfers share: ", "transfers share: queue", "transfers share: fair", "transfers share: batch",
 	} {

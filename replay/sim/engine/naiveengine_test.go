@@ -370,7 +370,7 @@ func (c *naiveCluster) finish(e *naiveEngine, now time.Duration) {
 			continue
 		}
 		e.letGo(r)
-		r.over = true
+		r.over, c.ended = true, now
 		c.eventLines(now, r, "finished")
 	}
 }

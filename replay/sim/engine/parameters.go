@@ -27,6 +27,8 @@ var Parameters = []Parameter{
 	{Name: "transfer-per-token", Usage: "disaggregated: additional KV transfer time per prompt token", OfDeployment: func(d *Deployment) any { return &d.Transfer.PerToken }},
 	{Name: "transfer-sharing", Usage: "disaggregated: how the KV transfers of a prefill engine share its link", OfDeployment: func(d *Deployment) any { return &d.Transfer.Sharing }},
 	{Name: "first-token-after-transfer", Usage: "disaggregated: send the first token after the KV transfer, not before", OfDeployment: func(d *Deployment) any { return &d.Transfer.FirstTokenAfter }},
+	{Name: "api-server-time", Usage: "time for which each request keeps the API server busy, which takes one after another", OfDeployment: func(d *Deployment) any { return &d.APIServer }},
+	{Name: "wake-up-time", Usage: "additional time in the API server of a request that finds no other in flight", OfDeployment: func(d *Deployment) any { return &d.WakeUp }},
 	{Name: "request-latency", Usage: "time before a request reaches the router", OfDeployment: func(d *Deployment) any { return &d.Latency }},
 	{Name: "data-parallel-size", Usage: "number of ranks of an engine, each with the limits and a KV cache of an engine, that step together", OfEngine: func(c *Config) any { return &c.Ranks }},
 	{Name: "max-num-seqs", Usage: "maximum number of sequences running at once on an engine", OfEngine: func(c *Config) any { return &c.MaxSeqs }},

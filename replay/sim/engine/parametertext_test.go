@@ -9,7 +9,7 @@ import (
 // A parameter that is set from its text has the value that the text is of.
 func TestParameterText(t *testing.T) {
 	of := Deployment{
-		Engines: 3, Latency: 17300 * time.Microsecond,
+		Engines: 3, APIServer: 400 * time.Microsecond, WakeUp: 5 * time.Millisecond, Latency: 17300 * time.Microsecond,
 		Transfer: Transfer{Base: time.Millisecond, PerToken: 1_234_567, Sharing: Fair, FirstTokenAfter: true},
 		Engine: Config{
 			MaxSeqs: 5, MaxBatchedTokens: 6, BlockSize: 7, KVBlocks: 8, MaxModelLen: 9, Ranks: 10, AsyncScheduling: true, NoPrefixCache: true, PhasedTPOT: time.Second,

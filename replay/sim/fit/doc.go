@@ -23,12 +23,16 @@
 //	step-base + decode-table(sequences) + decode-per-context-token x context
 //	          + (if it computes prompt tokens) prefill-step + prefill-per-token x tokens
 //
-// and a request waits request-latency before. If the longest prompts have 6,000 tokens
-// or more, prefill-attention x (pairs of a token and one before it) is fitted too;
-// shorter prompts do not show it apart from prefill-per-token. Prefill engines have costs of their own,
+// and a request waits request-latency before. Prefill engines have costs of their own,
 // and send prompts over links. Limits of steps, the law of sharing of a link and the
 // point of the first token are chosen by comparing fits, if the template leaves them
 // open.
+//
+// Of engines that compute prompts and answers, three more costs are fitted if
+// measurements can show them and they explain more than chance: api-server-time (many
+// short prompts in flight), wake-up-time (random arrivals at a server that is mostly
+// idle), and prefill-attention x (pairs of a token and one before it) (prompts of 6,000
+// tokens, or of 1,000 beside some that are 16 times shorter).
 //
 // What identifies what: one request at a time at two prompt lengths gives the costs of
 // a prompt; long answers at several concurrencies the decode table, which does not

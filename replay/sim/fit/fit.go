@@ -102,8 +102,11 @@ func (f *fitter) best(ctx context.Context) (best attempt, compared []Structure, 
 		}
 	}
 	slices.SortStableFunc(attempts, byLoss)
+	if attempts[0], err = f.extend(ctx, attempts[0]); err != nil {
+		return best, nil, err
+	}
 	for _, other := range attempts[1:] {
-		if describe(other.deployment) == describe(attempts[0].deployment) {
+		if describe(other.deployment) == describe(attempts[0].deployment) && len(other.free) == len(attempts[0].free) {
 			attempts[0].others = append(attempts[0].others, other.solution)
 		}
 	}

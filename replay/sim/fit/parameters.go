@@ -28,6 +28,8 @@ type parameter struct {
 
 // bounds are the bounds of the parameters, by name in [engine.Parameters].
 var bounds = map[string][2]engine.Cost{
+	"api-server-time":          {engine.Microsecond, engine.Second},
+	"wake-up-time":             {engine.Microsecond, engine.Second},
 	"request-latency":          {10 * engine.Microsecond, 10 * engine.Second},
 	"step-base":                {10 * engine.Microsecond, 10 * engine.Second},
 	"prefill-step":             {10 * engine.Microsecond, 10 * engine.Second},
@@ -75,14 +77,17 @@ func ofDecodeEngine(name string) parameter {
 	return named(name, decodePrefix, func(d *engine.Deployment, p engine.Parameter) any { return p.OfEngine(d.DecodeEngine) })
 }
 
-// parametersOf returns the parameters of a deployment that are fitted. The base time
+// parametersOf returns the parameters of a deployment that are fitted; those that not
+// all measurements show only if they are above 0. The base time
 // of a step includes the first entry of the decode table, for one sequence: no
 // measurement tells them apart. Neither can base and additional time of a prefill
 // engine's steps be told apart, which all compute prompts.
 func parametersOf(d engine.Deployment) []parameter {
 	all := []parameter{ofDeployment("request-latency"), ofDeployment("step-base"), ofDeployment("prefill-per-token")}
-	if d.Engine.Costs.Attention > 0 {
-		all = append(all, ofDeployment("prefill-attention"))
+	for _, name := range []string{"api-server-time", "wake-up-time", "prefill-attention"} {
+		if p := ofDeployment(name); p.get(&d) > 0 {
+			all = append(all, p)
+		}
 	}
 	if !d.Disaggregated() {
 		all = append(all, ofDeployment("prefill-step"), ofDeployment("decode-per-context-token"))

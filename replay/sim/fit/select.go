@@ -44,8 +44,8 @@ const (
 )
 
 // holdOut selects rows to hold out. Fitted are the least and the most concurrency of
-// the longest prompt, the most of the longest answer and the least of the shortest
-// prompt, then those at the concurrencies that are furthest from the others.
+// the longest prompt and of the longest answer for its prompt, then those at the
+// concurrencies that are furthest from the others.
 func (f *fitter) holdOut() {
 	var all []int
 	for i, r := range f.rows {
@@ -82,9 +82,10 @@ func (f *fitter) holdOut() {
 	}
 	choose(func(a, b Load) float64 { return first(a.meanComputed()-b.meanComputed(), b.intensity()-a.intensity()) })
 	choose(func(a, b Load) float64 { return first(a.meanComputed()-b.meanComputed(), a.intensity()-b.intensity()) })
-	choose(func(a, b Load) float64 {
-		return first(a.meanOutput()/a.meanComputed()-b.meanOutput()/b.meanComputed(), b.intensity()-a.intensity())
-	})
+	// Of the shape, because answers that stop early differ between measurements of one.
+	answer := func(l Load) float64 { return float64(l.OSL) / float64(max(l.ISL, 1)) }
+	choose(func(a, b Load) float64 { return first(answer(a)-answer(b), b.intensity()-a.intensity()) })
+	choose(func(a, b Load) float64 { return first(answer(a)-answer(b), a.intensity()-b.intensity()) })
 	for len(chosen) < count {
 		gap := func(l Load) float64 {
 			least := math.Inf(1)

@@ -80,9 +80,6 @@ func firstGuess(template engine.Deployment, linkBound bool, rows []Measurement) 
 		d.Latency = inMilliseconds(rest).Duration()
 		d.Engine.Costs = decode
 		d.Engine.Costs.PrefillStep, d.Engine.Costs.PrefillToken = inMilliseconds(rest), inMilliseconds(perToken)
-		if longest := longestPrompt(rows); longest >= quadraticPrompt {
-			d.Engine.Costs.Attention = max(d.Engine.Costs.PrefillToken/engine.Cost(longest), engine.Picosecond)
-		}
 		return d
 	}
 	serial, serialToken := serialLine(rows, d.Prefill, fixed, perToken)
@@ -100,10 +97,6 @@ func firstGuess(template engine.Deployment, linkBound bool, rows []Measurement) 
 	d.DecodeEngine = &copied
 	return d
 }
-
-// quadraticPrompt is the length of the shortest prompts that show how much longer a
-// token takes after many others.
-const quadraticPrompt = 6000
 
 // longestPrompt returns the most prompt tokens that a request of the measurements
 // computes, on average in measurements of lengths that are not known singly.

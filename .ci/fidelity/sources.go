@@ -1,0 +1,249 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"moontide/trace"
+	"moontide/trace/format"
+	"moontide/trace/stats"
+)
+
+// source is a trace to learn from.
+type source struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+	Rows  int    `json:"rows"`
+	small bool   // part of the smaller set
+	path  string
+	make  func(path string) error // nil if the trace is there
+}
+
+// rows makes a source of rows.
+func rows(name, about string, draw func() []trace.Request) source {
+	return source{Name: name, About: about, small: true, make: func(path string) error {
+		return write(path, draw())
+	}}
+}
+
+func write(path string, rows []trace.Request) error {
+	w, err := format.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := w.WriteAll(trace.FromSlice(rows)); err != nil {
+		w.Discard()
+		return err
+	}
+	return w.Close()
+}
+
+// generated returns the sources that are drawn here. They are the same every time.
+func generated(moontide string) []source {
+	return []source{
+		rows("drift", "an hour of chat whose prompts, questions and answers are twice as long in the last third as in the first", drift),
+		rows("regimes", "chat, a batch job with templates, and chat again, 20 minutes each", regimes),
+		rows("diurnal", "a day: nine tenths of the amplitude of the rate, and prompts that are twice as long at night", diurnal),
+		rows("bursts", "3,000 requests at 15 timestamps", bursts),
+		converted(moontide, "agents", "60 coding agents with sub-agents, 40 sessions an hour", coding{60, 12, 2}, "--session-rate", "0.0111"),
+		converted(moontide, "weka100", "100 conversations of coding agents like WEKA's, a few with sub-agents, that all start at 0", coding{100, 20, 0.3}),
+		rows("opposite", "two clients, one busy while the other is quiet, with different lengths and templates", opposite),
+		rows("giant", "one conversation of 1,500 turns among 4,000 single requests", giant),
+		rows("hourly", "500 requests at once every hour, 12 times", hourly),
+		rows("seven", "seven rows of two conversations", seven),
+		rows("equal", "1,000 equal rows, one a second", equal),
+	}
+}
+
+// converted makes a source of conversations in WEKA's format.
+func converted(moontide, name, about string, c coding, flags ...string) source {
+	return source{Name: name, About: about, small: true, make: func(path string) error {
+		folder := strings.TrimSuffix(path, ".jsonl") + ".weka"
+		if err := c.write(name, folder); err != nil {
+			return err
+		}
+		_, err := command(moontide, append([]string{"convert", folder, "-o", path}, flags...)...)
+		return err
+	}}
+}
+
+// chat is the client that most sources vary.
+func chat(span float64) chats {
+	return chats{
+		span: span, starts: always(1), most: 1, first: always(1500), more: always(300), answer: always(250),
+		turns: 2.5, think: 40 * second, templates: 10, prefix: 4,
+	}
+}
+
+// longer rises from 1 to 2: the mean of its last third is twice that of its first.
+func longer(x float64) float64 { return 1 + min(1, max(0, 3*x-1)) }
+
+func drift() []trace.Request {
+	c := chat(hour)
+	c.first, c.more, c.answer = course(longer).times(1500), course(longer).times(300), course(longer).times(250)
+	return draw("drift", c)
+}
+
+func regimes() []trace.Request {
+	c := chat(hour)
+	c.starts = func(x float64) float64 {
+		if x > 1./3 && x < 2./3 {
+			return 0.2
+		}
+		return 1
+	}
+	job := chat(hour)
+	job.turns, job.templates, job.prefix = 1, 3, 12
+	job.first, job.answer, job.most = always(400), always(40), 3
+	job.starts = func(x float64) float64 { return 3 * (1 - c.starts(x)) / 0.8 }
+	return draw("regimes", c, job)
+}
+
+// day is a daily cycle around 1, highest in the middle of the trace.
+func day(amplitude float64) course {
+	return func(x float64) float64 { return 1 - amplitude*math.Cos(2*math.Pi*x) }
+}
+
+func diurnal() []trace.Request {
+	c := chat(24 * hour)
+	night := func(x float64) float64 { return 1.5 - 0.5*(day(1)(x)-1) } // 1 to 2
+	c.starts, c.most = day(0.9).times(0.04), 0.08
+	c.first, c.answer = course(night).times(1500), course(night).times(250)
+	return draw("diurnal", c)
+}
+
+func bursts() []trace.Request {
+	c := chat(15 * minute)
+	c.starts, c.most = always(1.5), 1.5
+	all := draw("bursts", c)
+	all = all[:min(len(all), 3000)]
+	random := stats.NewStream(0, "bursts at")
+	var at []float64
+	for range 15 {
+		at = append(at, math.Round(random.Float64()*float64(15*minute)))
+	}
+	slices.Sort(at)
+	at[0] = 0
+	size := stats.NewZipf(len(at), 0.5)
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = size.At(random.Float64())
+	}
+	slices.Sort(order)
+	for i := range all {
+		all[i].Timestamp = trace.Some(at[order[i]])
+	}
+	return all
+}
+
+func opposite() []trace.Request {
+	const days = 4
+	a, b := chat(4*hour), chat(4*hour)
+	a.name, b.name = "assistant", "extraction"
+	rhythm := func(x float64) float64 { return day(1)(math.Mod(x*days, 1)) }
+	a.starts, a.most = course(rhythm).times(0.15), 0.3
+	b.starts, b.most = func(x float64) float64 { return 0.5 * (2 - rhythm(x)) }, 1
+	b.turns, b.templates, b.prefix = 1, 2, 20
+	b.first, b.answer = always(600), always(20)
+	return draw("opposite", a, b)
+}
+
+func giant() []trace.Request {
+	single, one := chat(hour), chat(hour)
+	single.turns, single.starts, single.most = 1, always(1.1), 1.1
+	d := drawn{ids: 1 << 32}
+	one.turns, one.more, one.answer, one.think = 1e9, always(60), always(30), second
+	one.conversation(stats.NewStream(0, "giant one"), minute, d.fresh(4), &d)
+	all := slices.Concat(draw("giant", single), d.rows[:min(len(d.rows), 1500)])
+	slices.SortStableFunc(all, func(a, b trace.Request) int { return int(a.Timestamp.Value - b.Timestamp.Value) })
+	return all
+}
+
+func hourly() []trace.Request {
+	c := chat(12 * hour)
+	c.starts, c.most, c.turns = always(0.15), 0.15, 1
+	all := draw("hourly", c)
+	all = all[:min(len(all), 6000)]
+	for i := range all {
+		all[i].Timestamp = trace.Some(float64(i/500) * hour)
+	}
+	return all
+}
+
+func seven() (all []trace.Request) {
+	for i, blocks := range [][]uint64{{0, 1}, {0, 2, 3}, {0, 1, 4}, {0, 2, 3, 5}, {0, 1, 4, 6}, {0, 2, 3, 5, 7}, {0, 1, 4, 6, 8}} {
+		all = append(all, trace.Request{Timestamp: trace.Some(float64(i*i) * second), InputLength: len(blocks)*blockSize - 100 - i, OutputLength: 50 + 10*i, HashIDs: blocks})
+	}
+	return all
+}
+
+func equal() (all []trace.Request) {
+	for i := range 1000 {
+		all = append(all, trace.Request{Timestamp: trace.Some(float64(i) * second), InputLength: 2000, OutputLength: 100, HashIDs: []uint64{0, 1, 2, 3}})
+	}
+	return all
+}
+
+// halved is the number of rows from which the halves of a trace with block ids are
+// sources too.
+const halved = 10_000
+
+// found returns the traces of a folder, and the halves of long ones.
+
+func found(folder string) (all []source, err error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		path := filepath.Join(folder, e.Name())
+		name, _, _ := strings.Cut(e.Name(), ".")
+		requests, err := read(path)
+		if err != nil || len(requests) == 0 {
+			continue // not a trace
+		}
+		about := fmt.Sprintf("%s of `--traces`", e.Name())
+		all = append(all, source{Name: name, About: about, Rows: len(requests), small: len(requests) < halved, path: path})
+		if len(requests) < halved || requests[0].HashIDs == nil {
+			continue
+		}
+		for i, part := range []string{"first", "second"} {
+			half := slices.Collect(slices.Values(requests[i*len(requests)/2 : (i+1)*len(requests)/2]))
+			start := half[0].Timestamp.Value
+			for k := range half {
+				half[k].Timestamp.Value -= start
+			}
+			all = append(all, source{Name: name + "-" + part, About: "the " + part + " half of " + about, make: func(path string) error {
+				return write(path, half)
+			}})
+		}
+	}
+	return all, nil
+}
+
+func read(path string) ([]trace.Request, error) {
+	r, err := format.Open(path, format.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return trace.Collect(r.Requests())
+}
+
+// prepare makes a source, unless it is there, and counts its rows.
+func (s *source) prepare(work string) error {
+	if s.make == nil {
+		return nil
+	}
+	s.path = filepath.Join(work, s.Name+".jsonl")
+	if err := s.make(s.path); err != nil {
+		return fmt.Errorf("making %s: %w", s.Name, err)
+	}
+	requests, err := read(s.path)
+	s.Rows = len(requests)
+	return err
+}

@@ -1,0 +1,103 @@
+// Command size writes large traces to standard output, to measure the time and memory
+// of moontide with them:
+//
+//	go run ./.ci/size -rows 10000000 > rows.jsonl                                # 940 MB
+//	go run ./.ci/size -rows 5000000 -shared 88 -fresh 12 > blocks.jsonl          # 500 million blocks, 60 million distinct
+//
+// Each row continues one of many conversations, a recent one more often: it has all of
+// its blocks and some fresh ones. Conversations begin with one of many system prompts,
+// and end when they are long. The same flags give the same trace.
+package main
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+
+	"moontide/trace"
+	"moontide/trace/format"
+)
+
+const (
+	blockSize     = 512
+	conversations = 1 << 16
+	prompts       = 1000 // system prompts
+	rate          = 20.0 // requests a second
+)
+
+func main() {
+	var g generator
+	rows := flag.Int("rows", 10_000_000, "number of rows")
+	seed := flag.Uint64("seed", 1, "random seed")
+	flag.Float64Var(&g.shared, "shared", 1, "mean number of blocks that a row shares with earlier ones")
+	flag.Float64Var(&g.fresh, "fresh", 0.7, "mean number of fresh blocks in a row")
+	flag.BoolVar(&g.hashes, "hashes", false, "block ids are hashes instead of numbers")
+	disorder := flag.Float64("disorder", 0, "rows arrive up to this many milliseconds late, so that the trace needs sorting")
+	flag.Parse()
+	g.random = rand.New(rand.NewPCG(*seed, 0))
+	out := bufio.NewWriterSize(os.Stdout, 1<<20)
+	var line []byte
+	now := 0.0
+	for range *rows {
+		now += g.random.ExpFloat64() * 1000 / rate
+		r := g.row()
+		r.Timestamp = trace.Some(math.Floor(now + *disorder*g.random.Float64()))
+		line = append(format.AppendRow(line[:0], r), '\n')
+		out.Write(line)
+	}
+	if err := out.Flush(); err != nil {
+		fmt.Fprintln(os.Stderr, "writing trace:", err)
+		os.Exit(1)
+	}
+}
+
+// generator makes prompts.
+type generator struct {
+	random        *rand.Rand
+	shared, fresh float64
+	hashes        bool
+	open          [conversations][]blocks
+	next          uint64 // id
+	ids           []uint64
+}
+
+// blocks are consecutive block ids.
+type blocks struct{ first, n uint64 }
+
+func (g *generator) row() trace.Request {
+	// The probability of a conversation falls with the power of its number.
+	at := &g.open[int(conversations*math.Pow(g.random.Float64(), 3))]
+	length := 0.0
+	for _, b := range *at {
+		length += float64(b.n)
+	}
+	if len(*at) == 0 || length > g.shared*2*g.random.Float64()+1 {
+		*at = append((*at)[:0], blocks{uint64(prompts * math.Pow(g.random.Float64(), 3)), 1})
+	}
+	g.next = max(g.next, prompts)
+	if n := uint64(g.random.ExpFloat64()*g.fresh + 0.5); n > 0 {
+		*at = append(*at, blocks{g.next, n})
+		g.next += n
+	}
+	g.ids = g.ids[:0]
+	for _, b := range *at {
+		for i := range b.n {
+			g.ids = append(g.ids, g.id(b.first+i))
+		}
+	}
+	return trace.Request{
+		InputLength:  len(g.ids)*blockSize - g.random.IntN(blockSize),
+		OutputLength: 1 + int(g.random.ExpFloat64()*200),
+		HashIDs:      g.ids,
+	}
+}
+
+func (g *generator) id(n uint64) uint64 {
+	if !g.hashes {
+		return n
+	}
+	return rand.NewPCG(n, 1).Uint64()
+}

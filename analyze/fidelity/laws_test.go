@@ -1,0 +1,307 @@
+package fidelity_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"moontide/analyze/fidelity"
+	"moontide/synth/spec"
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// chat is a stationary workload of conversations with shared prompts.
+const chat = `
+num_requests: 4000
+rate: 3
+unique_isl: lognormal:2000:0.5
+osl: lognormal:300:0.7
+shared: {count: 20, tokens: 1024, zipf: 1}
+sessions: {turns: geometric:4, think_time: lognormal:20s:1, new_tokens: lognormal:300:0.7, timestamps: all}
+`
+
+// drawn returns the rows of a description.
+func drawn(t testing.TB, description string, seed uint64) []trace.Request {
+	t.Helper()
+	s, err := spec.Parse([]byte(fmt.Sprintf("%sseed: %d\n", description, seed)), spec.Options{Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := trace.Collect(s.Requests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func collect(t testing.TB, rows []trace.Request, limit int) *fidelity.Trace {
+	t.Helper()
+	of, err := fidelity.Collect(trace.FromSlice(rows), fidelity.Options{BlockSize: 512, Limit: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return of
+}
+
+func compare(t testing.TB, source, of []trace.Request) *fidelity.Report {
+	t.Helper()
+	return fidelity.Compare(collect(t, source, len(of)), collect(t, of, 0), fidelity.Limits{})
+}
+
+// outcomes returns the keys of the aspects with an outcome.
+func outcomes(r *fidelity.Report, of fidelity.Outcome) (keys []string) {
+	for _, x := range r.Results {
+		if x.Outcome == of {
+			keys = append(keys, x.Key)
+		}
+	}
+	return keys
+}
+
+func result(t testing.TB, r *fidelity.Report, key string) fidelity.Result {
+	t.Helper()
+	i := slices.IndexFunc(r.Results, func(x fidelity.Result) bool { return x.Key == key })
+	if i < 0 {
+		t.Fatalf("no aspect %q", key)
+	}
+	return r.Results[i]
+}
+
+func clone(rows []trace.Request) []trace.Request {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].HashIDs = slices.Clone(rows[i].HashIDs)
+	}
+	return rows
+}
+
+// A trace resembles itself exactly, but is a copy.
+func TestItself(t *testing.T) {
+	source := drawn(t, chat, 1)
+	r := compare(t, source, source)
+	for _, x := range r.Results {
+		if x.Key != "ttft_p50" && x.Key != "ttft_p99" && (x.Outcome != fidelity.Passed || x.Gap.Value != 0) {
+			t.Errorf("%+v", x)
+		}
+	}
+	if r.Pass() || r.Novelty.Rows != len(source) {
+		t.Errorf("novelty %+v", r.Novelty)
+	}
+}
+
+// Another draw of the same law passes but for chance, at the source's length, at three
+// times of it, and at a third.
+func TestAnotherDraw(t *testing.T) {
+	failed, all := 0, 0
+	count := func(r *fidelity.Report) {
+		t.Helper()
+		all += len(r.Results)
+		keys := outcomes(r, fidelity.Failed)
+		if failed += len(keys); len(keys) > 4 || !r.Novelty.Pass() {
+			t.Errorf("%v fail, novelty %+v", keys, r.Novelty)
+		}
+	}
+	long := strings.Replace(chat, "4000", "12000", 1)
+	for seed := range uint64(3) {
+		source, longer := drawn(t, chat, 2*seed+1), drawn(t, long, 2*seed+2)
+		count(compare(t, source, drawn(t, chat, 2*seed+2)))
+		r := compare(t, source, longer)
+		if count(r); r.Pieces != 3 {
+			t.Errorf("%d pieces", r.Pieces)
+		}
+		r = compare(t, longer, source)
+		if count(r); r.Source.Requests() != len(source) {
+			t.Errorf("judged against %d requests of the source", r.Source.Requests())
+		}
+	}
+	if share := float64(failed) / float64(all); share > 0.05 {
+		t.Errorf("%d of %d aspects fail", failed, all)
+	}
+}
+
+// Each fault of a copy of the source fails in the aspects that it concerns, and does not
+// in others.
+func TestFaults(t *testing.T) {
+	source := drawn(t, chat, 1)
+	for name, c := range map[string]struct {
+		change func([]trace.Request) []trace.Request
+		fails  []string // among others
+		passes []string
+	}{
+		"longer answers": {func(rows []trace.Request) []trace.Request {
+			for i := range rows {
+				rows[i].OutputLength = rows[i].OutputLength * 3 / 2
+			}
+			return rows
+		}, []string{"osl_mean", "osl_ks", "peak_minute_output"}, []string{"isl_mean", "isl_ks", "lru_10", "turn_gap_ks", "osl_windowed_cv"}},
+		"other answers of the same mean": {func(rows []trace.Request) []trace.Request {
+			mean := 0
+			for _, r := range rows {
+				mean += r.OutputLength
+			}
+			for i := range rows {
+				rows[i].OutputLength = mean / len(rows)
+			}
+			return rows
+		}, []string{"osl_ks", "osl_windowed_cv"}, []string{"osl_mean", "isl_mean"}},
+		"faster": {func(rows []trace.Request) []trace.Request {
+			for i := range rows {
+				rows[i].Timestamp.Value /= 2
+			}
+			return rows
+		}, []string{"inter_arrival_ks", "turn_gap_ks", "peak_minute_input", "peak_minute_output"}, []string{"isl_mean", "osl_ks", "lru_1", "lru_10", "lru_100", "fleet_hit_rate", "context_ks"}},
+		"even arrivals": {func(rows []trace.Request) []trace.Request {
+			step := rows[len(rows)-1].Timestamp.Value / float64(len(rows))
+			for i := range rows {
+				rows[i].Timestamp.Value = float64(i) * step
+			}
+			return rows
+		}, []string{"inter_arrival_ks"}, []string{"isl_mean", "lru_10", "osl_ks"}},
+		"shuffled": {func(rows []trace.Request) []trace.Request {
+			times := make([]float64, len(rows))
+			for i, r := range rows {
+				times[i] = r.Timestamp.Value
+			}
+			stats.NewStream(1, "shuffle").Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+			for i := range rows {
+				rows[i].Timestamp.Value = times[i]
+			}
+			return rows
+		}, []string{"lru_10", "turn_gap_ks"}, []string{"isl_mean", "isl_ks", "osl_ks", "inter_arrival_ks", "context_ks"}},
+		"drifting": {func(rows []trace.Request) []trace.Request {
+			for i := range rows {
+				rows[i].OutputLength = rows[i].OutputLength * (len(rows) + 2*i) / (2 * len(rows))
+			}
+			return rows
+		}, []string{"osl_windowed_cv"}, []string{"isl_windowed_cv", "isl_mean", "lru_10"}},
+		"all prompts twice": {func(rows []trace.Request) (twice []trace.Request) {
+			for _, r := range rows[:len(rows)/2] {
+				twice = append(twice, r, r)
+				twice[len(twice)-1].Timestamp.Value += 10
+			}
+			for i := range twice {
+				twice[i].Timestamp.Value *= 2
+			}
+			return twice
+		}, []string{"lru_10", "lru_100", "context_ks", "inter_arrival_ks", "fleet_hit_rate"}, []string{"osl_mean"}},
+		"nothing shared": {func(rows []trace.Request) []trace.Request {
+			id := uint64(1)
+			for i := range rows {
+				for j := range rows[i].HashIDs {
+					rows[i].HashIDs[j] = id
+					id++
+				}
+			}
+			return rows
+		}, []string{"lru_100", "context_ks", "fleet_hit_rate"}, []string{"isl_mean", "turn_gap_ks", "osl_ks", "peak_minute_input"}},
+		"no blocks": {func(rows []trace.Request) []trace.Request {
+			for i := range rows {
+				rows[i].HashIDs = nil
+			}
+			return rows
+		}, []string{"lru_1", "lru_100", "context_ks", "fleet_hit_rate"}, []string{"isl_mean", "osl_ks", "peak_minute_input"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := compare(t, source, c.change(clone(source)))
+			for _, key := range c.fails {
+				if x := result(t, r, key); x.Outcome != fidelity.Failed {
+					t.Errorf("%s passes: %+v", key, x)
+				}
+			}
+			for _, key := range c.passes {
+				if x := result(t, r, key); x.Outcome != fidelity.Passed {
+					t.Errorf("%s does not pass: %+v", key, x)
+				}
+			}
+		})
+	}
+}
+
+// A drift of the source is no noise: its floors hardly differ from those of a source
+// without one.
+func TestDriftIsNoNoise(t *testing.T) {
+	steady := drawn(t, chat, 1)
+	drifting := clone(steady)
+	for i := range drifting {
+		if i > len(drifting)*2/3 {
+			drifting[i].OutputLength *= 2
+		}
+	}
+	floor := func(rows []trace.Request) float64 { return result(t, compare(t, rows, rows), "osl_mean").Floor.Value }
+	if a, b := floor(steady), floor(drifting); b > 2*a {
+		t.Errorf("floor %v of a steady source, %v of a drifting one", a, b)
+	}
+	if x := result(t, compare(t, drifting, steady), "osl_mean"); x.Outcome != fidelity.Failed {
+		t.Errorf("%+v", x)
+	}
+}
+
+// The floor of the mean of independent values is the upper quartile of the difference
+// of two of them, 1.63 standard errors.
+func TestFloorOfAMean(t *testing.T) {
+	for _, n := range []int{100, 1000, 10_000} {
+		rows := drawn(t, fmt.Sprintf("num_requests: %d\nisl: 100\nosl: lognormal:1000:0.5\n", n), 1)
+		of := collect(t, rows, 0)
+		x := result(t, fidelity.Compare(of, of, fidelity.Limits{}), "osl_mean")
+		if want := 1.63 * 0.5 / math.Sqrt(float64(n)); x.Floor.Value < want/1.6 || x.Floor.Value > want*1.6 {
+			t.Errorf("%d values: floor %v, want about %v", n, x.Floor.Value, want)
+		}
+	}
+}
+
+// A source of few sessions has higher floors than one of many, with as many requests.
+func TestFewSessions(t *testing.T) {
+	floor := func(turns int) float64 {
+		rows := drawn(t, fmt.Sprintf("num_requests: 2000\nisl: lognormal:4000:1:max=50000\nosl: 1\nrate: 0.3\nsessions: {turns: %d, think_time: 2s, new_tokens: 1, timestamps: all}\n", turns), 1)
+		return result(t, compare(t, rows, rows), "isl_mean").Floor.Value
+	}
+	if few, many := floor(100), floor(4); few < 1.5*many {
+		t.Errorf("floor %v of 20 sessions, %v of 500", few, many)
+	}
+}
+
+// One conversation among thousands is not all noise: a drawn trace without it fails.
+func TestGiantConversation(t *testing.T) {
+	giant := drawn(t, "num_requests: 1000\nisl: 20000\nosl: 100\nrate: 1\nsessions: {turns: 1000, think_time: 0, new_tokens: 20, ttft: 0, tpot: 0.001, timestamps: all}\n", 1)
+	small := drawn(t, "num_requests: 3000\nisl: lognormal:500:0.5\nosl: 100\nrate: 3\n", 1)
+	for i := range giant {
+		giant[i].Timestamp.Value = float64(i) * 1000
+		for j := range giant[i].HashIDs {
+			giant[i].HashIDs[j] += 1 << 40
+		}
+	}
+	both := append(slices.Clone(giant), small...)
+	slices.SortStableFunc(both, func(a, b trace.Request) int { return int(a.Timestamp.Value - b.Timestamp.Value) })
+	if x := result(t, compare(t, both, small), "isl_mean"); x.Outcome != fidelity.Failed {
+		t.Errorf("%+v", x)
+	}
+}
+
+// An aspect that the source lacks is not applicable, with the reason.
+func TestNotApplicable(t *testing.T) {
+	rows := drawn(t, "num_requests: 100\nisl: uniform:100:900\nosl: uniform:1:9\n", 1)
+	for i := range rows {
+		rows[i].HashIDs = nil
+	}
+	r := compare(t, rows, rows)
+	for key, reason := range map[string]string{"lru_1": "no block ids", "context_ks": "no block ids", "turn_gap_ks": "no sessions", "ttft_p50": "not simulated"} {
+		if x := result(t, r, key); x.Outcome != fidelity.NotApplicable || x.Reason != reason || x.Source.Set {
+			t.Errorf("%+v", x)
+		}
+	}
+	for i := range rows {
+		rows[i].Timestamp.Value = 5
+	}
+	r = compare(t, rows[:20], rows[:20])
+	for key, reason := range map[string]string{"inter_arrival_ks": "all requests arrive at once", "isl_windowed_cv": "fewer than 40 requests"} {
+		if x := result(t, r, key); x.Outcome != fidelity.NotApplicable || x.Reason != reason {
+			t.Errorf("%+v", x)
+		}
+	}
+	if one := compare(t, rows[:1], rows[:1]); len(outcomes(one, fidelity.Failed)) > 0 {
+		t.Errorf("one row: %+v", one.Results)
+	}
+}

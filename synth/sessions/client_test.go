@@ -1,0 +1,195 @@
+package sessions_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"moontide/synth/sessions"
+	"moontide/trace"
+)
+
+// load is a client of a mixed source.
+type load struct {
+	extra    string // unknown keys of its rows
+	rate     float64
+	from, to float64 // seconds
+	isl, osl float64 // medians
+	turns    float64 // mean
+}
+
+var loads = []load{
+	{`{"user": "chat", "model": "small"}`, 1, 0, 2400, 300, 200, 4},
+	{`{"user": "batch", "model": "large"}`, 1.5, 900, 1800, 3000, 20, 1},
+	{`{"user": "agent", "model": "large"}`, .1, 0, 2400, 900, 60, 12},
+}
+
+// mixed draws a source with these clients.
+func mixed(loads []load) []trace.Request {
+	random := rand.New(rand.NewPCG(3, 4))
+	var rows []trace.Request
+	sessions := 0
+	for _, l := range loads {
+		for at := l.from; at < l.to; at += random.ExpFloat64() / l.rate {
+			sessions++
+			isl := 0.0
+			for now, more := at, true; more && now < 2400; more = random.Float64() < 1-1/l.turns {
+				isl += l.isl * math.Exp(random.NormFloat64()/2)
+				rows = append(rows, trace.Request{
+					Timestamp: trace.Some(math.Round(now*1e6) / 1000), SessionID: fmt.Sprint(sessions), Extra: []byte(l.extra),
+					InputLength: 1 + int(isl), OutputLength: 1 + int(l.osl*math.Exp(random.NormFloat64()/2)),
+				})
+				now += 5 + 10*random.ExpFloat64()
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
+	return rows
+}
+
+// byExtra groups rows by their unknown keys.
+func byExtra(rows []trace.Request) map[string][]trace.Request {
+	groups := make(map[string][]trace.Request)
+	for _, r := range rows {
+		groups[string(r.Extra)] = append(groups[string(r.Extra)], r)
+	}
+	return groups
+}
+
+func meanOf(rows []trace.Request, of func(trace.Request) float64) float64 {
+	sum := 0.0
+	for _, r := range rows {
+		sum += of(r) / float64(len(rows))
+	}
+	return sum
+}
+
+func isl(r trace.Request) float64 { return float64(r.InputLength) }
+func osl(r trace.Request) float64 { return float64(r.OutputLength) }
+
+// Each client that rows name keeps its keys, share, lengths and time of activity.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	rows := mixed(loads)
+	m := fit(t, rows, sessions.Options{})
+	if got := m.Clients(); len(got) != 3 || got[0].Name != "chat/small" || m.SourceRequests() != len(rows) {
+		t.Fatalf("clients %+v of %d requests", got, m.SourceRequests())
+	}
+	source, drawn := byExtra(rows), byExtra(draw(t, m, 1, len(rows)))
+	if len(drawn) != len(source) {
+		t.Fatalf("%d clients drawn", len(drawn))
+	}
+	for name, want := range source {
+		got := drawn[name]
+		for _, c := range []struct {
+			what      string
+			got, want float64
+		}{
+			{"requests", float64(len(got)), float64(len(want))},
+			{"mean ISL", meanOf(got, isl), meanOf(want, isl)},
+			{"mean OSL", meanOf(got, osl), meanOf(want, osl)},
+			{"end", got[len(got)-1].Timestamp.Value, want[len(want)-1].Timestamp.Value},
+			{"middle", got[len(got)/2].Timestamp.Value, want[len(want)/2].Timestamp.Value},
+		} {
+			if math.Abs(c.got/c.want-1) > .1 {
+				t.Errorf("%s: %s is %v, want %v", name, c.what, c.got, c.want)
+			}
+		}
+	}
+}
+
+// A client alone draws what it draws among the others, and a model's file keeps
+// the clients.
+func TestOnly(t *testing.T) {
+	m := fit(t, mixed(loads), sessions.Options{})
+	read, err := sessions.Read(bytes.NewReader(saved(t, m)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	only, err := read.Only("batch/large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	among := byExtra(draw(t, m, 5, 9000))[loads[1].extra]
+	for i, r := range draw(t, only, 5, len(among)) {
+		if w := among[i]; r.Timestamp != w.Timestamp || r.InputLength != w.InputLength || r.OutputLength != w.OutputLength || string(r.Extra) != string(w.Extra) {
+			t.Fatalf("request %d is %+v, want %+v", i, r, w)
+		}
+	}
+	if _, err := m.Only("nobody"); err == nil || !strings.Contains(err.Error(), `no client "nobody": the model has "chat/small", `) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Clients with few requests are pooled, which a note says.
+func TestFewRequestsArePooled(t *testing.T) {
+	some := slices.Clone(loads[:2])
+	for i := range 40 {
+		some = append(some, load{fmt.Sprintf(`{"user": "u%d", "model": "small"}`, i), .001, 0, 2400, 5000, 50, 1})
+	}
+	m := fit(t, mixed(some), sessions.Options{})
+	got := m.Clients()
+	if len(got) != 3 || got[2].Name != "rest" || got[2].ISL < 3*got[0].ISL {
+		t.Fatalf("clients %+v", got)
+	}
+	if notes := strings.Join(m.Notes(), "\n"); !strings.Contains(notes, `40 clients with few requests are pooled as "rest": `) {
+		t.Errorf("notes: %s", notes)
+	}
+	for _, r := range draw(t, m, 1, 3000) {
+		if strings.Contains(string(r.Extra), "u1") {
+			t.Fatalf("a pooled client is named: %s", r.Extra)
+		}
+	}
+}
+
+func TestClientLimit(t *testing.T) {
+	rows := mixed(loads)
+	for limit, want := range []int{3, 1, 2, 3} {
+		if m := fit(t, rows, sessions.Options{Clients: limit}); len(m.Clients()) != want {
+			t.Errorf("limit %d: clients %+v, want %d", limit, m.Clients(), want)
+		}
+	}
+}
+
+// A key whose value changes from turn to turn does not name clients; a key with
+// one value is kept.
+func TestKeysThatNameNoClients(t *testing.T) {
+	rows := mixed(loads[:1])
+	for i := range rows {
+		rows[i].Extra = fmt.Appendf(nil, `{"model": "m%d", "recorded": {"type": "text"}}`, i%2)
+	}
+	m := fit(t, rows, sessions.Options{})
+	if c := m.Clients(); len(c) != 1 || !slices.ContainsFunc(m.Notes(), func(n string) bool { return strings.HasPrefix(n, "model changes within sessions") }) {
+		t.Fatalf("clients %+v, notes %q", c, m.Notes())
+	}
+	if r := draw(t, m, 1, 1)[0]; string(r.Extra) != `{"recorded": {"type": "text"}}` {
+		t.Errorf("drawn row has %s", r.Extra)
+	}
+}
+
+// Sessions of rows without client keys are divided by what they are like.
+func TestClusters(t *testing.T) {
+	rows := mixed(loads)
+	for i := range rows {
+		rows[i].Extra = nil
+	}
+	m := fit(t, rows, sessions.Options{Clients: 3})
+	got := m.Clients()
+	if len(got) != 3 {
+		t.Fatalf("clients %+v", got)
+	}
+	if !slices.ContainsFunc(got, func(c sessions.Client) bool { return math.Abs(c.OSL-22) < 8 && c.Requests == c.Sessions }) {
+		t.Errorf("no cluster is like the client batch: %+v", got)
+	}
+	if !bytes.Equal(saved(t, m), saved(t, fit(t, rows, sessions.Options{Clients: 3}))) {
+		t.Error("the same source gives another model")
+	}
+	if c := fit(t, rows, sessions.Options{}).Clients(); len(c) != 1 || c[0].Name != "" {
+		t.Errorf("without a number of clients: %+v", c)
+	}
+}

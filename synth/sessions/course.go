@@ -1,0 +1,65 @@
+package sessions
+
+import "math"
+
+// course maps the time of a drawn trace to that of its source, on which lengths,
+// sessions and rates depend. A trace longer than the source repeats it with new
+// sessions, or holds its last regime: nothing is continued beyond the source.
+type course struct {
+	hold       bool
+	period     float64 // of the source in ms
+	begin      float64 // time of the drawn trace at which the source begins
+	repetition int
+
+	heldFrom    float64 // where the last regime begins
+	heldSegment int     // its first segment
+}
+
+func (a *arrivals) newCourse(hold bool) course {
+	end := a.FirstMs
+	for _, s := range a.Segments {
+		end += s.length(a)
+	}
+	c := course{hold: hold, period: max(a.PeriodMs, end)}
+	if !hold {
+		return c
+	}
+	if a.Renewal != nil {
+		_, c.heldFrom, _ = a.Renewal.held()
+		return c
+	}
+	if len(a.Segments) == 0 {
+		c.heldFrom = (1 - lastRegime) * c.period
+		return c
+	}
+	c.period = end
+	c.heldFrom = end
+	for i := len(a.Segments) - 1; i >= 0 && end-c.heldFrom < lastRegime*end; i-- {
+		c.heldSegment = i
+		c.heldFrom -= a.Segments[i].length(a)
+	}
+	return c
+}
+
+// again begins the source or its last regime again.
+func (c *course) again(now float64) {
+	c.repetition++
+	if c.hold {
+		c.begin = now - c.heldFrom
+		return
+	}
+	c.begin = max(now, c.begin+c.period)
+}
+
+// at returns the time of the source.
+func (c *course) at(ms float64) float64 {
+	at := ms - c.begin
+	if c.hold && at > c.period && c.period > c.heldFrom {
+		return c.heldFrom + math.Mod(at-c.heldFrom, c.period-c.heldFrom)
+	}
+	return min(max(0, at), c.period)
+}
+
+// ended reports whether the source ends before a time: its sessions do not continue
+// when it is repeated.
+func (c *course) ended(ms float64) bool { return !c.hold && c.period > 0 && ms > c.begin+c.period }

@@ -1,0 +1,67 @@
+package sessions_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"moontide/synth/sessions"
+	"moontide/trace"
+)
+
+// Two recorded conversations are too few to learn parts of their own from, but they do
+// not fall apart: drawn ones start together and have several turns, which wait and whose
+// prompts grow as in the source.
+func TestFewConversations(t *testing.T) {
+	t.Parallel()
+	var rows []trace.Request
+	var id uint64
+	for i := range 2 {
+		var ids []uint64
+		for turn := range 3 {
+			for range 60 + 60*indicator(turn == 0) {
+				id++
+				ids = append(ids, id)
+			}
+			r := trace.Request{SessionID: fmt.Sprint("c", i), InputLength: len(ids) * agentBlock, OutputLength: 50 + 10*turn, HashIDs: ids}
+			if turn == 0 {
+				r.Timestamp = trace.Some(0.0)
+			} else {
+				r.Delay, r.DelayKind = trace.Some(float64(3000+1000*turn)), trace.Tool
+			}
+			rows = append(rows, r)
+		}
+	}
+	m := fit(t, rows, sessions.Options{BlockSize: agentBlock})
+	for _, note := range []string{"few sessions: ", "4 later turns: "} {
+		if !strings.Contains(strings.Join(m.Notes(), "\n"), note) {
+			t.Errorf("no note %q in %q", note, m.Notes())
+		}
+	}
+	drawn := draw(t, m, 1, 3000)
+	starts, together, growth, before := 0, 0, 0.0, map[string]trace.Request{}
+	at := map[float64]int{}
+	for _, r := range drawn {
+		if p, later := before[r.SessionID]; later {
+			growth += float64(r.InputLength-p.InputLength) / float64(len(drawn))
+			if r.Delay.Value < 1000 || r.Delay.Value > 20_000 || r.DelayKind != trace.Tool {
+				t.Errorf("a delay of %v ms for %q", r.Delay.Value, r.DelayKind)
+			}
+		} else {
+			starts++
+			if at[r.Timestamp.Value]++; at[r.Timestamp.Value] == 2 {
+				together++
+			}
+		}
+		before[r.SessionID] = r
+	}
+	if turns := float64(len(drawn)) / float64(starts); turns < 1.5 || turns > 3.5 {
+		t.Errorf("%.2f turns a session, want 3, or fewer as the source's end cuts them off", turns)
+	}
+	if 2*together < starts-2 {
+		t.Errorf("%d of %d sessions start in pairs", 2*together, starts)
+	}
+	if want := 2.0 / 3 * 60 * agentBlock; growth < .5*want || growth > 1.4*want {
+		t.Errorf("prompts grow by %.0f tokens, want %.0f", growth, want)
+	}
+}

@@ -1,0 +1,91 @@
+package sessions
+
+import "slices"
+
+// clientFitter learns the model of a client.
+type clientFitter struct {
+	*client
+	rows   []row   // whole sessions, in order of time
+	period float64 // duration of the source in ms
+	notes  []string
+}
+
+// fitClients learns the model of each client.
+func (f *fitter) fitClients() []clientFile {
+	if len(f.parts) < 2 {
+		c := f.newClient(f.rows)
+		for _, p := range f.parts {
+			c.Name, c.Values = p.name, p.values
+		}
+		c.fit()
+		c.chooseArrivals(fitArrivals)
+		f.notes = append(f.notes, c.notes...)
+		return []clientFile{*c.clientFile}
+	}
+	grid := f.grid()
+	var clients []clientFile
+	for i, p := range f.parts {
+		c := f.newClient(f.rowsOf(int32(i)))
+		c.Name, c.Values = p.name, p.values
+		c.fit()
+		c.chooseArrivals(func(times, _ []float64, period float64) arrivals {
+			a := grid
+			a.PeriodMs = rounded(period, 4)
+			a.Renewal = fitRenewal(times, period, a.TickMs)
+			return a
+		})
+		f.notes = append(f.notes, c.notes...)
+		clients = append(clients, *c.clientFile)
+	}
+	return clients
+}
+
+// grid returns arrivals with the grid of the source's timestamps.
+func (f *fitter) grid() arrivals {
+	var a arrivals
+	times := make([]float64, len(f.rows))
+	for i := range f.rows {
+		times[i] = f.rows[i].at
+	}
+	at, requests := distinct(times, nil)
+	if len(at) < minTimes {
+		return a
+	}
+	if a.TickMs = tickOf(at); a.TickMs > 0 {
+		a.fitJitter(at, requests)
+	}
+	return a
+}
+
+func (f *fitter) newClient(rows []row) *clientFitter {
+	c := &clientFitter{client: &client{shared: f.shared, clientFile: &clientFile{}}, rows: rows, period: f.rows[len(f.rows)-1].at}
+	c.Arrivals.PeriodMs = rounded(c.period, 4)
+	return c
+}
+
+// fit learns all but the arrivals.
+func (f *clientFitter) fit() {
+	f.Requests = len(f.rows)
+	f.fitLengths()
+	f.fitPopularity()
+	f.fitSettleTime()
+	f.fitFirstTurns()
+	f.fitLaterTurns()
+	f.fitAgents()
+	f.fitReasoning()
+}
+
+func (f *clientFitter) fitLengths() {
+	isls, osls := make([]float64, len(f.rows)), make([]float64, len(f.rows))
+	for i := range f.rows {
+		isls[i], osls[i] = float64(f.rows[i].isl), float64(f.rows[i].osl)
+	}
+	f.MeanISL, f.MeanOSL = rounded(sum(isls)/float64(len(isls)), 4), rounded(sum(osls)/float64(len(osls)), 4)
+	f.ISL, f.OSL = lengthEnds(isls), lengthEnds(osls)
+}
+
+func lengthEnds(values []float64) [2]float64 {
+	slices.Sort(values)
+	public := publicRange(values, true)
+	return [2]float64{public.low, public.high}
+}

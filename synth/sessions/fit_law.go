@@ -1,0 +1,115 @@
+package sessions
+
+import (
+	"fmt"
+	"math"
+
+	"moontide/trace/stats"
+)
+
+const (
+	// lawSeeds is the number of drawings by which the arrivals are chosen, and
+	// lawRequests the most requests of each.
+	lawSeeds    = 2
+	lawRequests = 20_000
+	// lawTolerance is the KS distance by which that of sessions may be worse.
+	lawTolerance = .003
+)
+
+// chooseArrivals learns the arrivals of sessions, whose later turns come after their
+// own waits, and of all requests, the next of which a due turn takes. It keeps the law
+// that draws the gaps between arrivals and between turns closer to the source's.
+func (f *clientFitter) chooseArrivals(law func(times, grid []float64, period float64) arrivals) {
+	var all, starts []float64
+	later := 0
+	for i := range f.rows {
+		r := &f.rows[i]
+		all = append(all, r.at)
+		if r.starts() {
+			starts = append(starts, r.at)
+		} else {
+			later++
+		}
+	}
+	f.noteFewTimes(all)
+	period := f.period
+	ofSessions := law(starts, all, period)
+	ofSessions.OfSessions = true
+	if f.file.Delays {
+		f.useArrivals(ofSessions)
+		return
+	}
+	f.useArrivals(law(all, all, period))
+	if times, _ := distinct(starts, nil); later < minRequests || len(times) < minTimes {
+		return
+	}
+	ofAll := f.Arrivals
+	gapsAll, turnsAll := f.arrivalDistances()
+	f.useArrivals(ofSessions)
+	gaps, turns := f.arrivalDistances()
+	chosen := "sessions, whose later turns come after their waits"
+	if max(gaps, turns) > max(gapsAll, turnsAll)+lawTolerance {
+		chosen = "all requests, of which turns that are due take the next"
+		f.useArrivals(ofAll)
+	}
+	f.notes = append(f.notes, fmt.Sprintf("arrivals are those of %s (KS of gaps and turn gaps: of sessions %.3f and %.3f, of all requests %.3f and %.3f)", chosen, gaps, turns, gapsAll, turnsAll))
+}
+
+// noteFewTimes notes what can be learned from few timestamps.
+func (f *clientFitter) noteFewTimes(all []float64) {
+	times, _ := distinct(all, nil)
+	switch n := len(times); {
+	case n == 1:
+		f.notes = append(f.notes, "one timestamp: all sessions start at once")
+	case n <= minGaps:
+		f.notes = append(f.notes, fmt.Sprintf("%d timestamps: their mean gap and the mean number of requests at each are kept", n))
+	case n < minTimes:
+		f.notes = append(f.notes, fmt.Sprintf("%d timestamps: gaps and requests at each are drawn from these, with no time grid", n))
+	}
+}
+
+func (f *clientFitter) useArrivals(a arrivals) {
+	f.Arrivals = a
+	f.client.prepare()
+}
+
+// arrivalDistances returns the KS distances of the gaps between arrivals and between
+// turns to those of the source.
+func (f *clientFitter) arrivalDistances() (gaps, turns float64) {
+	n := min(len(f.rows), lawRequests)
+	source, sourceTurns := make([]float64, 0, n), make([]float64, 0, n)
+	for i := range f.rows[:n] {
+		r := &f.rows[i]
+		if i > 0 {
+			source = append(source, r.at-f.rows[i-1].at)
+		}
+		if !r.starts() {
+			sourceTurns = append(sourceTurns, r.gap)
+		}
+	}
+	var drawn, drawnTurns []float64
+	for seed := range uint64(lawSeeds) {
+		all := drawing{shared: f.shared, speed: 1, used: make([]bool, len(f.templates))}
+		d := all.newClient(f.client, seed)
+		last := 0.0
+		for i := range n {
+			t := d.next()
+			if i > 0 {
+				drawn = append(drawn, t.at-last)
+			}
+			last = t.at
+			if t.number > 0 {
+				drawnTurns = append(drawnTurns, t.gap)
+			}
+		}
+	}
+	return ksOrMost(source, drawn), ksOrMost(sourceTurns, drawnTurns)
+}
+
+// ksOrMost returns the KS distance, the largest possible if nothing was drawn.
+func ksOrMost(source, drawn []float64) float64 {
+	if ks := stats.KS(stats.Of(source), stats.Of(drawn)); !math.IsNaN(ks) {
+		return ks
+	}
+	return 1
+}

@@ -1,0 +1,300 @@
+package format
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/cespare/xxhash/v2"
+
+	"moontide/trace"
+	"moontide/trace/jsonscan"
+)
+
+// traceLabBlock is the block size of the ids that rounds get, in tokens.
+const traceLabBlock = 64
+
+// maxRound bounds the tokens of a prompt: ids are derived for a number.
+const maxRound = 1 << 24
+
+// traceLab is the source of a TraceLab trace: JSON lines with one request, a round
+// of a coding agent, each. Rounds of a session follow one another; sessions overlap.
+// It holds about 100 bytes per request.
+type traceLab struct {
+	indexed[round]
+	numbers  map[uint64]int32 // of sessions, by the hash of their id
+	sessions []traceLabSession
+	links    links
+	dates    dateParser
+}
+
+// round is the place of a request in its session, and its start.
+type round struct {
+	ref
+	start
+	end float64 // ms since 1970, NaN if unknown
+}
+
+// traceLabSession is an agent's session: the timeline of its rounds, and the blocks
+// of its latest prompt.
+type traceLabSession struct {
+	timeline
+	previous *ref
+	blocks   blockRuns
+}
+
+// blockRuns holds the ids of a prompt: runs of consecutive ones.
+type blockRuns struct {
+	space namespace
+	next  uint64 // unused id
+	tail  int    // tokens of the prompt
+	runs  []idRun
+}
+
+type idRun struct{ first, blocks uint64 }
+
+// extend replaces the prompt by one of some tokens, the first of which are those of
+// the prompt before it, and appends its ids.
+func (b *blockRuns) extend(ids []uint64, shared, tokens int) []uint64 {
+	keep := uint64(min(shared, b.tail, tokens) / traceLabBlock)
+	b.tail = tokens
+	total := uint64((tokens + traceLabBlock - 1) / traceLabBlock)
+	kept := uint64(0)
+	for i := range b.runs {
+		r := &b.runs[i]
+		if kept+r.blocks >= keep {
+			r.blocks = keep - kept
+			b.runs = b.runs[:i+1]
+			break
+		}
+		kept += r.blocks
+	}
+	if total > keep {
+		b.runs = append(b.runs, idRun{b.next, total - keep})
+		b.next += total - keep
+	}
+	for _, r := range b.runs {
+		for i := range r.blocks {
+			ids = append(ids, r.first+i)
+		}
+	}
+	b.space.apply(ids)
+	return ids
+}
+
+func newTraceLab(n *notes) *traceLab {
+	n.say("block ids of %d tokens are derived: a prompt begins like the previous one of its session, for as many tokens as the provider had cached (prefix_tokens)", traceLabBlock)
+	n.say("sub-agents are sessions of their own, as the trace does not say who called them")
+	return &traceLab{numbers: map[uint64]int32{}, links: links{notes: n}}
+}
+
+func (t *traceLab) BlockSize() int { return traceLabBlock }
+
+// index finds the requests of a file.
+func (t *traceLab) index(f *textFile) error {
+	t.name = f.name
+	for {
+		line, err := f.text.Line()
+		t.line = f.text.Number()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil && len(line) > 0 {
+			err = t.keep(f, line)
+		}
+		if err != nil {
+			return &trace.RowError{File: f.name, Line: t.line, Err: err}
+		}
+	}
+}
+
+// keep records the position of a line's request.
+func (t *traceLab) keep(f *textFile, line []byte) error {
+	l := traceLabLine{dates: &t.dates}
+	if err := l.parse(line); err != nil {
+		return otherFormat(err, line, TraceLab)
+	}
+	if t.line > math.MaxInt32 {
+		return trace.ReadError{Err: fmt.Errorf("more than %d lines", math.MaxInt32)}
+	}
+	if math.IsNaN(l.begin) {
+		t.notes.count("rounds left out, without times")
+		return nil
+	}
+	offset := f.base + f.text.At()
+	if f.spooled {
+		offset = t.spool.size
+		if _, err := t.spool.Write(line); err != nil {
+			return trace.ReadError{Err: err}
+		}
+	}
+	if !l.output.Set {
+		t.notes.count("rounds without output_tokens, with an output length of 0")
+	}
+	id := xxhash.Sum64String(l.session)
+	n, known := t.numbers[id]
+	if !known {
+		n = t.links.newSession(l.session)
+		t.numbers[id] = n
+		t.sessions = append(t.sessions, traceLabSession{blocks: blockRuns{space: namespaceOf(l.session)}, timeline: timeline{slack: 1}})
+	}
+	about := round{ref: ref{session: n}, start: start{kind: l.cause}, end: l.end}
+	t.spots = append(t.spots, spot[round]{l.begin, f, offset, int32(len(line)), int32(t.line), about})
+	return nil
+}
+
+// complete finds the starts of all requests.
+func (t *traceLab) complete() {
+	for i := range t.spots {
+		s := &t.spots[i]
+		at, of := &s.about, &t.sessions[s.about.session]
+		if of.previous != nil {
+			at.number = of.previous.number + 1
+		}
+		kind := at.kind
+		at.start = start{ms: s.at, waits: previousTurn}
+		if !t.recorded {
+			var err error
+			if at.start, err = t.links.start(s.at, of.until(s.at), of.previous); err != nil {
+				t.failed = &trace.RowError{File: s.file.name, Line: int(s.line), Err: trace.ReadError{Err: err}}
+				return
+			}
+		}
+		if at.kind = kind; !at.delays {
+			at.ms = roundToMicrosecond(at.ms - t.spots[0].at)
+		}
+		p := part{begin: s.at, end: at.end, last: []ref{at.ref}}
+		if p.endless = math.IsNaN(at.end); p.endless {
+			p.end = s.at
+		}
+		of.add(p)
+		of.previous = &at.ref
+	}
+	for i := range t.sessions {
+		t.sessions[i].timeline = timeline{}
+	}
+}
+
+// request parses the request at a spot.
+func (t *traceLab) request(raw []byte, s *spot[round], r *trace.Request) error {
+	l := traceLabLine{dates: &t.dates}
+	if err := l.parse(raw); err != nil {
+		return trace.ReadError{Err: fmt.Errorf("the file changed while it was read: %w", err)}
+	}
+	at := &s.about
+	*r = trace.Request{
+		SessionID: l.session, InputLength: l.input.Value, OutputLength: l.output.Value, Extra: l.extra(),
+		HashIDs: t.sessions[at.session].blocks.extend(r.HashIDs[:0], l.prefix, l.input.Value),
+	}
+	t.links.set(r, at.start, at.ref)
+	return nil
+}
+
+// traceLabLine is the content of a line.
+type traceLabLine struct {
+	session       string
+	model         []byte
+	input, output trace.Opt[int]
+	prefix        int
+	begin, end    float64 // ms since 1970, NaN if unknown
+	cause         delayCause
+	recorded      object
+	dates         *dateParser
+}
+
+func (l *traceLabLine) parse(line []byte) error {
+	if err := validObject(line); err != nil {
+		return err
+	}
+	l.begin, l.end = math.NaN(), math.NaN()
+	err := fields("", line, func(key []byte, _ int, raw []byte) (err error) {
+		switch string(key) {
+		case "session_id":
+			l.session, err = parseString(raw)
+			return err
+		case "model":
+			l.model = raw
+			return nil
+		case "input_tokens_total":
+			return set(&l.input, raw, parseLength)
+		case "output_tokens":
+			return set(&l.output, raw, parseLength)
+		case "prefix_tokens":
+			l.prefix, err = parseLength(raw)
+		case "timing_events":
+			if err = isArray(raw); err == nil {
+				err = l.readEvents(raw)
+			}
+		}
+		l.recorded.add(string(key), raw)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case l.session == "":
+		return fmt.Errorf("no session_id in %s", Quote(line))
+	case !l.input.Set:
+		return fmt.Errorf("no input_tokens_total in %s", Quote(line))
+	case l.input.Value > maxRound:
+		return fmt.Errorf("input_tokens_total is out of range: %d, more than %d tokens", l.input.Value, maxRound)
+	}
+	return nil
+}
+
+// readEvents finds when the round began and ended. It begins with the last message
+// of the user or result of a tool before the first output of the model, and ends
+// with the last output.
+func (l *traceLabLine) readEvents(raw []byte) error {
+	answered := false
+	return jsonscan.Elements(raw, func(_ int, raw []byte) error {
+		var kind string
+		at := math.NaN()
+		if err := isObject(raw); err != nil {
+			return fmt.Errorf("has an element that %w", err)
+		}
+		err := fields("has an event whose ", raw, func(key []byte, _ int, raw []byte) (err error) {
+			switch string(key) {
+			case "event_type":
+				kind, err = parseString(raw)
+			case "timestamp":
+				var text string
+				var ns int64
+				if text, err = parseString(raw); err == nil {
+					ns, err = l.dates.parse([]byte(text))
+				}
+				at = float64(ns) / 1e6
+			}
+			return err
+		})
+		if err != nil || math.IsNaN(at) {
+			return err
+		}
+		switch input := kind == "user_message" || kind == "tool_result"; {
+		case input && !answered:
+			l.begin, l.cause = at, toolRunning
+			if kind == "user_message" {
+				l.cause = thinking
+			}
+		case !input:
+			if answered = true; math.IsNaN(l.begin) {
+				l.begin = at
+			}
+			l.end = max(at, l.begin)
+		}
+		return nil
+	})
+}
+
+// extra returns the unknown keys of the row.
+func (l *traceLabLine) extra() []byte {
+	var all object
+	if !l.output.Set {
+		all.add("missing", []byte(`["output_length"]`))
+	}
+	if l.model != nil {
+		all.add("model", l.model)
+	}
+	all.addObject("recorded", l.recorded)
+	return all.bytes()
+}
