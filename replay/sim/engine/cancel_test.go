@@ -75,6 +75,30 @@ func TestCancelInEachState(t *testing.T) {
 	}
 }
 
+// A request is served although a step that was due had not been processed when it
+// was submitted.
+func TestSubmitLate(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		c, err := Deployment{Engine: Config{Costs: Costs{Sequence: 10 * Millisecond}, AsyncScheduling: async}}.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := &Request{Prompt: promptOf(16, 1), Output: 5}
+		if err := c.Submit(0, first); err != nil {
+			t.Fatal(err)
+		}
+		c.Advance(ms, nil)
+		c.Cancel(2*ms, first)
+		late := &Request{Prompt: promptOf(16, 2), Output: 5}
+		if err := c.Submit(15*ms, late); err != nil { // the step has ended at 10 ms
+			t.Fatal(err)
+		}
+		if events := c.Advance(time.Minute, nil); !late.Ended() {
+			t.Errorf("async %v: not served: %v", async, events)
+		}
+	}
+}
+
 func TestCancelInTransfer(t *testing.T) {
 	c, err := Deployment{Prefill: 1, Decode: 1, Transfer: Transfer{Base: time.Hour}}.New()
 	if err != nil {

@@ -58,9 +58,9 @@ func (c *Cluster) check(r *Request) error {
 	return c.Fits(r.Prompt.tokens, r.Output)
 }
 
-// Submit adds a request. Call Advance first to process everything until now. An
-// error describes why the request can never be served; the request is then not
-// added.
+// Submit adds a request. Call Advance for this instant first; otherwise the
+// request waits for the events that are due. An error describes why the request
+// can never be served; the request is then not added.
 func (c *Cluster) Submit(now time.Duration, r *Request) error {
 	// A rejected request must not affect the router.
 	if err := c.check(r); err != nil {

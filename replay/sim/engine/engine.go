@@ -146,7 +146,7 @@ func (e *oneEngine) finishStep(events []Event) []Event {
 	if e.leap.steps > 1 {
 		e.endLeap(e.leap.steps)
 	}
-	e.stepping, e.free = false, e.stepEnd
+	e.stepping, e.free = false, max(e.free, e.stepEnd) // later after a late call of Submit or Cancel
 	for _, k := range e.ranks {
 		events = k.finish(e.stepEnd, events)
 	}

@@ -152,8 +152,8 @@ func (s *Server) submit(q *activeRequest) error {
 	if s.timer == nil { // the first request starts the loop
 		s.timer = s.newTimer(s.step)
 	}
-	s.advance()
-	if err := s.cluster.Submit(s.now(), &q.Request); err != nil {
+	now := s.advance()
+	if err := s.cluster.Submit(now, &q.Request); err != nil {
 		return err
 	}
 	s.waiting[q.conn] = struct{}{}
@@ -173,11 +173,11 @@ func (s *Server) release(q *activeRequest) {
 	if q.Ended() {
 		return
 	}
-	s.advance() // process earlier events first
+	now := s.advance() // process earlier events first
 	if q.Ended() {
 		return
 	}
-	s.cluster.Cancel(s.now(), &q.Request)
+	s.cluster.Cancel(now, &q.Request)
 	s.latencies.aborted.Add(1)
 	s.advance()
 }

@@ -49,10 +49,13 @@ func (s *Server) step() {
 	s.spareEvents = events
 }
 
-// advance advances the deployment to the present. The caller holds the mutex.
-func (s *Server) advance() {
-	s.advanceTo(s.now())
+// advance advances the deployment to the present, which it returns. The caller
+// holds the mutex.
+func (s *Server) advance() time.Duration {
+	now := s.now()
+	s.advanceTo(now)
 	s.setTimer()
+	return now
 }
 
 func (s *Server) advanceTo(now time.Duration) { s.events = s.cluster.Advance(now, s.events) }
