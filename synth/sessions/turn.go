@@ -58,6 +58,9 @@ const (
 // delayKinds holds the kinds of delays by their numbers in a model.
 var delayKinds = [...]trace.DelayKind{"", trace.Think, trace.Tool}
 
+// kindOf returns the number of a kind of delay.
+func kindOf(kind trace.DelayKind) int { return max(0, slices.Index(delayKinds[:], kind)) }
+
 var relationNames = [relations]string{"extend", "repeat", "return", "edit", "join"}
 
 // firstBlocks returns the leading blocks of runs.
