@@ -184,4 +184,13 @@ func TestCopiedBlocks(t *testing.T) {
 	if source.sequential() || !of([]uint64{3, 4, 5}).sequential() {
 		t.Error("sequential ids are not told from others")
 	}
+	counted := of([]uint64{3, 4, 5})
+	for _, c := range []struct {
+		drawn *Trace
+		want  bool
+	}{{of([]uint64{5, 6}), true}, {of([]uint64{6, 7}), false}, {of([]uint64{2, 5 * big}), false}} {
+		if n := noveltyOf(counted, c.drawn); n.Sequential != c.want {
+			t.Errorf("ids %v beside 3 to 5: sequential is %v", c.drawn.ids, n.Sequential)
+		}
+	}
 }

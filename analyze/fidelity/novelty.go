@@ -19,8 +19,9 @@ type Novelty struct {
 	// before, that are in the source with the same ids, except for blocks that several
 	// sessions of the source share (templates). Any fails.
 	Blocks int
-	// Sequential is set if both traces number their blocks one after another: equal ids
-	// then are no sign of a copy, and Blocks is not judged.
+	// Sequential is set if both traces number their blocks one after another, from
+	// numbers so close that some are equal. These are no sign of a copy then, and Blocks
+	// is not judged.
 	Sequential bool
 }
 
@@ -38,7 +39,7 @@ func noveltyOf(source, drawn *Trace) Novelty {
 	}
 	stats.NewStream(0, "novelty").Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	n := Novelty{Rows: longestCommonRun(own, drawn.rowKeys(nil)), MaxRows: max(minCopiedRows, 2*longestCommonRun(own, source.rowKeys(order)))}
-	n.Sequential = source.sequential() && drawn.sequential()
+	n.Sequential = source.sequential() && drawn.sequential() && source.overlaps(drawn)
 	n.Blocks = copiedBlocks(source, drawn)
 	return n
 }
@@ -113,6 +114,11 @@ func (t *Trace) sequential() bool {
 		return false
 	}
 	return slices.Max(t.ids)-slices.Min(t.ids) < 4*uint64(len(t.ids))
+}
+
+// overlaps reports whether the ranges of the ids of two traces overlap.
+func (t *Trace) overlaps(other *Trace) bool {
+	return slices.Min(t.ids) <= slices.Max(other.ids) && slices.Min(other.ids) <= slices.Max(t.ids)
 }
 
 // copiedBlocks returns [Novelty.Blocks].

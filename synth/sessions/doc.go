@@ -147,6 +147,8 @@
 //	method           "sessions"
 //	block_size       tokens per block; 0: no block ids
 //	full_blocks_only a partial last block has no id
+//	first_block      id of the first drawn block: 1, 2 or 5 times a power of 10 above
+//	                 those of the source, or 0 if these reach 10^15
 //	session_ids      rows have session ids
 //	delays           later turns have a delay from the end of the answer, no timestamp
 //	delay_kinds      delays are think times or those of tools

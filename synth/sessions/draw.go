@@ -13,7 +13,8 @@ import (
 )
 
 // Requests draws n requests, at least 1, in order of arrival, the first at
-// about 0. Templates have the first block ids; the others follow in sequence.
+// about 0. Templates have the first block ids, from a
+// round number above those of the source; the others follow in sequence.
 // Requests with block ids have context_len, the leading tokens that an earlier
 // request had, and unique_user_prompt_len, the rest of the ISL. If the source has
 // session ids, the drawn ones are s1, s2, and so on. If most of its later turns

@@ -17,6 +17,7 @@ type modelFile struct {
 	Method         string       `json:"method"`
 	BlockSize      int          `json:"block_size"`       // 0: rows have no block ids
 	FullBlocksOnly bool         `json:"full_blocks_only"` // a partial last block has no id
+	FirstBlock     uint64       `json:"first_block"`      // id of the first drawn block
 	SessionIDs     bool         `json:"session_ids"`
 	Delays         bool         `json:"delays"` // later turns have a delay instead of a timestamp
 	DelayKinds     bool         `json:"delay_kinds"`

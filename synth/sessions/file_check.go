@@ -14,6 +14,7 @@ import (
 func (f *modelFile) check() (err error) {
 	defer synth.Catch(&err)
 	checkIn(span{0, trace.MaxLength}, float64(f.BlockSize), "block_size")
+	checkIn(span{0, maxFirstBlock}, float64(f.FirstBlock), "first_block")
 	checkTemplates(f.Templates, f.BlockSize)
 	for i, key := range f.ClientKeys {
 		if !isClientKey(key[0]) || slices.ContainsFunc(f.ClientKeys[:i], func(k clientKey) bool { return k[0] == key[0] }) {

@@ -46,6 +46,7 @@ func TestReadRefuses(t *testing.T) {
 		{`"moontide_model":2`, `"moontide_model":7`, "moontide_model: version 7 is not known"},
 		{`"method":"sessions"`, `"method":"tree"`, `method: "tree" is not "sessions"`},
 		{`"block_size":4`, `"block_size":-4`, "block_size: -4 is not in"},
+		{`"block_size":4`, `"block_size":4,"first_block":2000000000000000`, "first_block: 2e+15 is not in"},
 		{`"block_size":4`, `"block_size":0`, "templates: there are 1, but block_size is 0"},
 		{`"requests":20`, `"requests":4`, "requests: 4 is not in"},
 		{`"sessions":10`, `"sessions":21`, "sessions: 21 is not in 1..20"},

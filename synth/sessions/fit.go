@@ -76,6 +76,7 @@ type fitter struct {
 	*Model
 	detector   trace.BlockDetector
 	prompts    *prefix.Tree
+	lastBlock  uint64 // the largest block id
 	rows       []row
 	latest     map[string]int32 // last row of each session, plus 1, in order of reading
 	graph      trace.GraphBuilder
@@ -122,6 +123,9 @@ func (f *fitter) add(r trace.Request) error {
 		return errors.New("block ids must be on all rows or on none: this row differs from the first")
 	}
 	f.detector.Add(r)
+	for _, id := range r.HashIDs {
+		f.lastBlock = max(f.lastBlock, id)
+	}
 	f.keys.add(len(f.rows), &r)
 	x := row{turn: turn{isl: r.InputLength, osl: r.OutputLength}, before: none, follows: none, end: f.prompts.Add(r.HashIDs)}
 	f.addReasoning(&x, &r)
@@ -294,7 +298,7 @@ func (f *fitter) model(clients int) *Model {
 	if len(f.parts) < 2 && clients > 1 {
 		f.divideByClusters(clients)
 	}
-	f.file.Version, f.file.Method = fileVersion, fileMethod
+	f.file.Version, f.file.Method, f.file.FirstBlock = fileVersion, fileMethod, f.firstBlock()
 	if f.hasBlocks {
 		f.file.BlockSize = f.size.Tokens
 	}
@@ -304,6 +308,19 @@ func (f *fitter) model(clients int) *Model {
 	f.file.Clients = f.fitClients()
 	f.prepare()
 	return f.Model
+}
+
+// maxFirstBlock is the largest first block id: a power of 10, so that all that follow
+// are exact in JSON.
+const maxFirstBlock = 1e15
+
+// firstBlock returns a round number above the ids of the source, so that no drawn block
+// has the id of one of these. Ids as large as hashes need none: it is then 0.
+func (f *fitter) firstBlock() uint64 {
+	if !f.hasBlocks || f.lastBlock >= maxFirstBlock {
+		return 0
+	}
+	return uint64(gridFor(float64(f.lastBlock+1), 0, true))
 }
 
 // link finds the row that each row continues: the previous one of its session

@@ -74,7 +74,7 @@ func (t *template) run() synth.BlockRun { return synth.BlockRun{First: t.first, 
 // prepare derives the rest of the model from its valid file.
 func (m *Model) prepare() {
 	m.hasBlocks = m.file.BlockSize > 0
-	m.templates = []template{{}}
+	m.templates, m.firstFree = []template{{}}, m.file.FirstBlock
 	for _, t := range m.file.Templates {
 		own := template{parent: t[0], blocks: t[1], tail: t[2], first: m.firstFree}
 		own.depth = m.templates[own.parent].depth + own.blocks

@@ -98,7 +98,7 @@ func TestTemplatesOfOneRegime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if middle := r.Timestamp.Value >= 1e6 && r.Timestamp.Value < 2e6; middle != (r.HashIDs[0] == 1) {
+		if middle := r.Timestamp.Value >= 1e6 && r.Timestamp.Value < 2e6; middle != (r.HashIDs[0] == m.file.FirstBlock+1) {
 			wrong++
 		}
 	}
