@@ -68,6 +68,19 @@ func (c *blocks) add(line int, r *trace.Request) (last uint32, some bool) {
 	return c.numbers[end], true
 }
 
+// mayHave reports whether a prompt whose last block has a number has another block the
+// given number of blocks before. If ids are not chained to their prefixes, which has a
+// finding of its own, this is not known, and it may.
+func (c *blocks) mayHave(last uint32, up int, number uint32) bool {
+	for range up {
+		if *c.flags.At(last)&(manyParents|inTwice) != 0 {
+			return true
+		}
+		last = c.known.At(last).parent
+	}
+	return last == number
+}
+
 func position(ids []uint64, i int) string {
 	if i == 0 {
 		return "the first block"

@@ -63,6 +63,7 @@ func Run(src Source, opts Options) (*Report, error) {
 	}
 	c := newChecker(opts)
 	defer c.prompts.rows.Close()
+	defer c.sessions.close()
 	var row trace.Request
 	for {
 		err := src.Read(&row)
@@ -93,8 +94,7 @@ type checker struct {
 
 	times    times
 	delays   delays
-	sessions sessions
-	graph    graph
+	sessions *sessions
 	lengths  lengths
 	sizes    *sizes
 	blocks   blocks
@@ -107,31 +107,32 @@ func newChecker(opts Options) *checker {
 		examples = defaultExamples
 	}
 	found := newFindings(examples)
-	return &checker{
-		found:    found,
-		times:    times{found: found},
-		delays:   delays{found: found},
-		sessions: sessions{found: found, latest: map[string]turn{}, named: map[string]turn{}, waiting: map[string][]turn{}},
-		graph:    graph{found: found, lines: map[string]int{}, named: map[string]bool{}},
-		lengths:  lengths{found: found},
-		sizes:    newSizes(found, opts.BlockSize),
-		blocks:   blocks{found: found},
-		prompts:  prompts{found: found, rows: spill.Sorter{Memory: sortMemory}},
+	c := &checker{
+		found:   found,
+		times:   times{found: found},
+		delays:  delays{found: found},
+		lengths: lengths{found: found},
+		sizes:   newSizes(found, opts.BlockSize),
+		blocks:  blocks{found: found},
+		prompts: prompts{found: found, rows: spill.Sorter{Memory: sortMemory}},
 	}
+	c.sessions = newSessions(found, &c.blocks)
+	return c
 }
 
 func (c *checker) add(line int, r *trace.Request) error {
 	c.requests++
 	c.times.add(line, r)
 	c.delays.add(r)
-	c.sessions.add(line, r)
-	c.graph.add(line, r)
 	c.lengths.add(line, r)
 	c.sizes.add(line, r)
-	if last, some := c.blocks.add(line, r); some {
-		return c.prompts.add(line, r, last)
+	last, some := c.blocks.add(line, r)
+	if some {
+		if err := c.prompts.add(line, r, last); err != nil {
+			return err
+		}
 	}
-	return nil
+	return c.sessions.add(line, r)
 }
 
 func (c *checker) report(skipped int, reasons []error) (*Report, error) {
@@ -143,7 +144,9 @@ func (c *checker) report(skipped int, reasons []error) (*Report, error) {
 	default:
 		c.found.whole(Empty, 0, "")
 	}
-	c.graph.finish()
+	if err := c.sessions.finish(); err != nil {
+		return nil, err
+	}
 	grid := c.times.finish(c.requests)
 	c.delays.finish()
 	c.lengths.finish()

@@ -39,8 +39,9 @@
 //
 // # Cost
 //
-// Memory grows with the distinct blocks (13 to 57 B each), the sessions, and the request
-// ids (about 250 B each). The rows with block ids are sorted in a temporary file of about
-// 35 B each if they exceed 32 MiB: see package spill. At most a million timestamps and
-// delays are kept; longer traces get a [CheckedInPart] finding.
+// Memory grows with the distinct blocks (13 to 57 B each), and by 9 B a row if a row waits
+// for a later one. Rows with block ids, of sessions, and with request ids are sorted in
+// temporary files, of 35 to 150 B a row, if they exceed 16 to 32 MiB: see package spill.
+// At most a million timestamps and delays are kept; longer traces get a [CheckedInPart]
+// finding.
 package check

@@ -120,7 +120,7 @@ func (s *Sorter) flush() (err error) {
 }
 
 // All yields the records in order. They are valid until the next one. No record may be
-// added afterwards.
+// added afterwards, but All may be called again.
 func (s *Sorter) All(yield func(Record, error) bool) {
 	s.sort()
 	if s.file == nil {
@@ -131,9 +131,11 @@ func (s *Sorter) All(yield func(Record, error) bool) {
 		}
 		return
 	}
-	if err := s.flush(); err != nil {
-		yield(Record{}, fmt.Errorf("writing a temporary file: %w", err))
-		return
+	if len(s.places) > 0 {
+		if err := s.flush(); err != nil {
+			yield(Record{}, fmt.Errorf("writing a temporary file: %w", err))
+			return
+		}
 	}
 	s.data, s.places = nil, nil
 	s.merge(yield)

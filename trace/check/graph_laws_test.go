@@ -1,0 +1,112 @@
+package check_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"moontide/trace"
+	"moontide/trace/check"
+)
+
+// drawGraph draws rows of few sessions and request ids, which wait for some of any.
+func drawGraph(t *rapid.T) (all []trace.Request) {
+	id := rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f", "g", "h"})
+	for i := range rapid.IntRange(1, 12).Draw(t, "rows") {
+		r := trace.Request{Timestamp: trace.Some(1000 * float64(i)), InputLength: rapid.IntRange(1, 300).Draw(t, "isl"), OutputLength: rapid.IntRange(1, 2000).Draw(t, "osl")}
+		r.HashIDs = chain(r.InputLength, rapid.IntRange(0, 5).Draw(t, "shared"), i+1)
+		r.SessionID = rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "session")
+		if rapid.Bool().Draw(t, "named") {
+			r.ID = id.Draw(t, "id")
+		}
+		if rapid.IntRange(0, 2).Draw(t, "waits") == 0 {
+			r.After = rapid.SliceOfN(id, 0, 3).Draw(t, "after")
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// counted returns the findings of some kinds.
+func counted(t interface{ Fatal(...any) }, all []trace.Request) map[check.Kind]int {
+	report, err := check.Run(&rows{all: all}, check.Options{BlockSize: blockSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[check.Kind]int{}
+	for _, f := range report.Findings {
+		found[f.Kind] = f.Count
+	}
+	return found
+}
+
+// Missing requests, ids of several rows that others name, and cycles are those of
+// trace.Graph.
+func TestGraphIsThatOfATrace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := drawGraph(t)
+		var b, unique trace.GraphBuilder
+		ids, twice := map[string]bool{}, 0
+		for i, r := range all {
+			b.Add(r, i+1)
+			if ids[r.ID] {
+				r.ID = ""
+				twice++
+			}
+			ids[r.ID] = r.ID != ""
+			unique.Add(r, i+1)
+		}
+		found := counted(t, all)
+		g, err := unique.Graph()
+		if got, want := found[check.MissingRequest], g.Lost(); err == nil && got != want {
+			t.Errorf("%d missing requests, want %d", got, want)
+		}
+		if got, want := found[check.Cycle] > 0, errors.As(err, new(*trace.GraphError)); got != want {
+			t.Errorf("a cycle: %v; the graph: %v", got, err)
+		}
+		if got := found[check.DuplicateRequestID]; got != twice {
+			t.Errorf("%d request ids again, want %d", got, twice)
+		}
+		report, _ := check.Run(&rows{all: all}, check.Options{BlockSize: blockSize})
+		if _, err := b.Graph(); err != nil && report.Replayable() {
+			t.Errorf("replayable, but: %v", err)
+		}
+	})
+}
+
+// Turns are compared with the one before of their session, or the last that they name.
+func TestTurnsAreComparedWithTheOneBefore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := drawGraph(t)
+		want := map[check.Kind]int{}
+		latest, named := map[string]trace.Request{}, map[string]trace.Request{}
+		for _, r := range all {
+			before, known := latest[r.SessionID]
+			if r.After != nil {
+				before, known = trace.Request{}, false
+				for _, id := range r.After {
+					if n, ok := named[id]; ok && n.SessionID == r.SessionID && (!known || n.Timestamp.Value > before.Timestamp.Value) {
+						before, known = n, true
+					}
+				}
+			}
+			if known = known && r.SessionID != ""; known {
+				if r.InputLength < before.InputLength {
+					want[check.TurnShrinks]++
+				} else if full := len(before.HashIDs) - 1; full > 0 && (len(r.HashIDs) < full || r.HashIDs[full-1] != before.HashIDs[full-1]) {
+					want[check.TurnDiverges]++
+				}
+			}
+			latest[r.SessionID], named[r.ID] = r, r
+			delete(named, "")
+		}
+		found := counted(t, all)
+		for _, kind := range []check.Kind{check.TurnShrinks, check.TurnDiverges} {
+			if found[kind] != want[kind] {
+				t.Errorf("%s: %d, want %d in %s", kind, found[kind], want[kind], fmt.Sprint(all))
+			}
+		}
+	})
+}
