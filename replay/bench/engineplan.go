@@ -72,10 +72,11 @@ func engineRun(name string, isl, osl, concurrency, prompts int) EngineRun {
 func (r EngineRun) Requests() trace.Requests {
 	return func(yield func(trace.Request, error) bool) {
 		next, sent := uint64(1), 0.0
-		gaps := stats.NewStream(0, r.Name)
+		random := stats.NewStream(0, r.Name)
+		start := random.Float64()
 		for i := range r.Prompts {
 			// Multiples of the golden ratio are evenly spread, in an order without pattern.
-			_, at := math.Modf(float64(i) * math.Phi)
+			_, at := math.Modf(start + float64(i)*math.Phi)
 			lengthen := func(n int, at float64) int { return max(1, int(math.Round(float64(n)*(1+r.Spread*(2*at-1))))) }
 			_, other := math.Modf(at + 0.5)
 			row := trace.Request{Timestamp: trace.Some(sent), InputLength: lengthen(r.ISL, at), OutputLength: lengthen(r.OSL, other)}
@@ -87,7 +88,7 @@ func (r EngineRun) Requests() trace.Requests {
 				return
 			}
 			if r.Axis == Rate {
-				sent += 1000 / r.Level * gaps.ExpFloat64()
+				sent += 1000 / r.Level * random.ExpFloat64()
 			}
 		}
 	}
@@ -100,6 +101,10 @@ const engineRunBlock = 512
 func (r EngineRun) Trace() Trace {
 	return Trace{Name: r.Name + ".jsonl", Requests: r.Requests(), BlockSize: engineRunBlock}
 }
+
+// planRounds is how often a plan drives each run: the speed of a machine drifts, and
+// what two rounds measure in opposite order is its mean.
+const planRounds = 2
 
 // planSizes lists sizes of plans, best first: the OSL of runs about decoding, how many
 // times each slot is used, and the most requests in flight.
@@ -121,7 +126,7 @@ func (l EngineLimits) Check() error {
 // answers for the decode table, prompts among decoding requests, two context lengths at
 // a high batch, a saturated run of long prompts, requests that arrive at random on a
 // server that is mostly idle, and one run to hold out. The sizes are the largest whose
-// expected time is within the budget.
+// expected time is within the budget. Each run is driven twice, in opposite order.
 func PlanEngineRuns(p EngineProbe, l EngineLimits) ([]EngineRun, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -132,13 +137,61 @@ func PlanEngineRuns(p EngineProbe, l EngineLimits) ([]EngineRun, error) {
 		expected = 0
 		for i := range runs {
 			runs[i].Expected = p.expected(runs[i], l.ISL)
-			expected += runs[i].Expected
+			expected += planRounds * runs[i].Expected
 		}
 		if expected <= l.Budget {
-			return runs, nil
+			lengthen(runs, l.Budget/planRounds)
+			return inRounds(runs), nil
 		}
 	}
 	return nil, fmt.Errorf("planning runs: the smallest plan takes about %v, more than the budget of %v", expected.Round(time.Second), l.Budget)
+}
+
+// lengthen gives short runs more prompts, as far as the budget goes: the first requests
+// of a run find a server that is not warm yet, and its speed varies from second to
+// second. No run gets more than mostPrompts that way, because fits simulate each.
+func lengthen(runs []EngineRun, budget time.Duration) {
+	const mostPrompts = 300
+	// longer returns a run that takes about the time.
+	longer := func(r EngineRun, took time.Duration) EngineRun {
+		if own := r.Expected - perRun; own > 0 && took > own {
+			ratio := min(float64(took)/float64(own), float64(mostPrompts)/float64(r.Prompts))
+			if prompts := int(float64(r.Prompts) * ratio); prompts > r.Prompts {
+				r.Expected = perRun + time.Duration(float64(own)*float64(prompts)/float64(r.Prompts))
+				r.Prompts = prompts
+			}
+		}
+		return r
+	}
+	// The longest time whose sum is within the budget.
+	low, high := time.Duration(0), budget
+	for high-low > time.Second/10 {
+		middle, sum := (low+high)/2, time.Duration(0)
+		for _, r := range runs {
+			sum += longer(r, middle).Expected
+		}
+		if sum <= budget {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	for i, r := range runs {
+		runs[i] = longer(r, low)
+	}
+}
+
+// inRounds returns the runs, and again in opposite order.
+func inRounds(runs []EngineRun) []EngineRun {
+	all := slices.Clone(runs)
+	for round := 2; round <= planRounds; round++ {
+		slices.Reverse(runs)
+		for _, r := range runs {
+			r.Name = fmt.Sprintf("%s-%d", r.Name, round)
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // inFlight returns how many requests of some length the KV cache holds, at most n.
@@ -155,7 +208,7 @@ func (l EngineLimits) runs(p EngineProbe, osl, rounds, most int) []EngineRun {
 		r.Shows = shows
 		return r
 	}
-	middle := int(math.Sqrt(shortISL * float64(l.ISL)))
+	middle := geometricMean(shortISL, l.ISL)
 	runs := []EngineRun{
 		shown("prefill cost", engineRun("prompt-long", l.ISL, fewTokens, 1, 4)),
 		shown("request latency, prefill cost", engineRun("prompt-middle", middle, fewTokens, 1, 6)),
@@ -169,23 +222,30 @@ func (l EngineLimits) runs(p EngineProbe, osl, rounds, most int) []EngineRun {
 	}
 	// Prompts of different lengths arrive while other requests decode: what their steps
 	// cost beyond the prompts shows in the TPOT, unlike the latency.
-	few := min(8, most)
-	mixed := shown("cost of steps with prompts", engineRun(fmt.Sprintf("mixed-%d", few), middle, probeOSL, few, 8*few))
-	mixed.Spread = 0.5
-	runs = append(runs, mixed)
+	few, longer := min(8, most), geometricMean(middle, l.ISL)
+	some := l.inFlight(min(16, most), 2*(longer+osl))
+	for _, mixed := range []EngineRun{
+		engineRun(fmt.Sprintf("mixed-%d", few), middle, probeOSL, few, 8*few),
+		engineRun(fmt.Sprintf("mixed-long-%d", some), longer, max(probeOSL, osl/4), some, 4*some),
+	} {
+		mixed.Spread = 0.5
+		runs = append(runs, shown("cost of steps with prompts", mixed))
+	}
 	n := min(l.inFlight(most, l.ISL+osl), 32)
 	crowd := min(n, 16)
 	runs = append(runs,
 		shown("context cost", engineRun(fmt.Sprintf("context-%d", n), l.ISL, osl, n, rounds*n)),
 		shown("saturated prefill", engineRun(fmt.Sprintf("prompts-%d", crowd), l.ISL, fewTokens, crowd, rounds*crowd)))
-	random := shown("latency on an idle server", engineRun("random", middle, probeOSL, 0, randomPrompts))
+	random := shown("latency on an idle server", engineRun("random", longer, probeOSL, 0, randomPrompts))
 	random.Axis, random.Level, random.Spread = Rate, p.idleRate(random, l.ISL), 0.5
 	runs = append(runs, random)
-	held := l.inFlight(max(2, int(math.Sqrt(float64(most)))), 2*(middle+osl))
+	held := l.inFlight(max(2, geometricMean(1, most)), 2*(middle+osl))
 	last := shown("held out", engineRun("held-out", middle, osl, held, max(rounds*held, 10)))
 	last.Spread, last.HeldOut = 0.5, true
 	return append(runs, last)
 }
+
+func geometricMean(a, b int) int { return int(math.Sqrt(float64(a) * float64(b))) }
 
 // expected estimates the time of a run: prompts one after another, then tokens at the
 // batch's TPOT, which grows in proportion beyond the probed batch.

@@ -34,7 +34,7 @@ func knownEngine() engine.Deployment {
 func sweepOf(t *testing.T, dir string, change func(*bench.EngineSweepConfig)) ([]bench.EngineLeg, error) {
 	t.Helper()
 	cfg := bench.EngineSweepConfig{
-		Limits: bench.EngineLimits{ISL: 2048, Concurrency: 128, Budget: 20 * time.Minute},
+		Limits: bench.EngineLimits{ISL: 2048, Concurrency: 128, Budget: 10 * time.Minute},
 		Run:    bench.Config{Virtual: true, Engines: knownEngine()}, Dir: dir,
 	}
 	if change != nil {

@@ -208,7 +208,7 @@ func fitPlanned(t *testing.T, d engine.Deployment, random *rand.Rand) *fit.Resul
 	}
 	var all []fit.Measurement
 	heldOut := []int{}
-	for i, r := range runs {
+	for i, r := range runs[:len(runs)/2] { // one round is enough here
 		r.OSL = min(r.OSL, 128)
 		m := replayed(t, d, r)
 		disturb(&m, 0.01, random)

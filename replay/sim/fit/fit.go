@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"moontide/replay/sim/engine"
 )
 
@@ -111,6 +113,7 @@ func (f *fitter) best(ctx context.Context) (best attempt, compared []Structure, 
 		}
 	}
 	f.restart(ctx, &attempts[0])
+	f.hop(ctx, &attempts[0])
 	f.polish(ctx, &attempts[0])
 	for _, a := range attempts {
 		compared = append(compared, Structure{describe(a.deployment), a.loss})
@@ -172,6 +175,32 @@ func (f *fitter) restart(ctx context.Context, a *attempt) {
 			a.solution, other = other, a.solution
 		}
 		a.others = append(a.others, other)
+	}
+}
+
+// Number and length of hops.
+const (
+	hops     = 3
+	hopReach = 0.2
+)
+
+// hop looks for better minima near the best one, unless that leaves no more unexplained
+// than the noise of any measurement: whether a request just catches a step or misses it
+// makes the loss rugged.
+func (f *fitter) hop(ctx context.Context, a *attempt) {
+	random := rand.New(rand.NewPCG(f.options.Seed, 0x686f7073)) // "hops"
+	for range hops {
+		if a.residuals == nil || floats.Norm(a.residuals, 2) <= runNoiseFloor*math.Sqrt(float64(len(a.residuals))) {
+			return
+		}
+		start := slices.Clone(a.at)
+		for k := range start {
+			start[k] += hopReach * random.NormFloat64()
+		}
+		if other := a.problem.solve(ctx, start, manyIterations); other.loss < a.loss {
+			a.others = append(a.others, a.solution)
+			a.solution = other
+		}
 	}
 }
 

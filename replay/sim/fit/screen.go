@@ -137,10 +137,14 @@ func findFalling(rows []Row, group []int, m Metric, limit float64, kind string) 
 	}
 }
 
-// findDuplicates finds rows that repeat all values of another.
+// findDuplicates finds rows of tables that repeat all values of another. Recorded runs
+// may be equal, if what they measured is a simulation.
 func findDuplicates(rows []Row) {
 	seen := map[Values]int{}
 	for i, r := range rows {
+		if len(r.Load.Requests) > 0 {
+			continue
+		}
 		if first, again := seen[r.Values]; again && r.Load.Concurrency == rows[first].Load.Concurrency && r.Load.ISL == rows[first].Load.ISL {
 			rows[i].Findings = append(rows[i].Findings, Finding{"duplicate", "the same values as " + rows[first].Name, true})
 			continue
