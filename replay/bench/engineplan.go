@@ -102,13 +102,13 @@ func (r EngineRun) Trace() Trace {
 	return Trace{Name: r.Name + ".jsonl", Requests: r.Requests(), BlockSize: engineRunBlock}
 }
 
-// planRounds is how often a plan drives each run: the speed of a machine drifts, and
-// what two rounds measure in opposite order is its mean.
-const planRounds = 2
+// mostRounds is how often a plan drives each run if the budget allows: the speed of a
+// machine drifts, and what two rounds measure in opposite order is its mean.
+const mostRounds = 2
 
 // planSizes lists sizes of plans, best first: the OSL of runs about decoding, how many
 // times each slot is used, and the most requests in flight.
-var planSizes = []struct{ osl, rounds, concurrency int }{
+var planSizes = []struct{ osl, reuse, concurrency int }{
 	{512, 4, 1 << 20}, {256, 4, 1 << 20}, {256, 3, 1 << 20}, {128, 3, 1 << 20}, {128, 2, 1 << 20}, {64, 2, 1 << 20},
 	{128, 2, 64}, {64, 2, 64}, {64, 2, 32}, {32, 2, 32}, {32, 2, 16}, {32, 2, 8},
 }
@@ -126,22 +126,25 @@ func (l EngineLimits) Check() error {
 // answers for the decode table, prompts among decoding requests, two context lengths at
 // a high batch, a saturated run of long prompts, requests that arrive at random on a
 // server that is mostly idle, and one run to hold out. The sizes are the largest whose
-// expected time is within the budget. Each run is driven twice, in opposite order.
+// expected time is within the budget. If it allows, each run is driven twice, in opposite
+// order.
 func PlanEngineRuns(p EngineProbe, l EngineLimits) ([]EngineRun, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
 	var expected time.Duration
-	for _, size := range planSizes {
-		runs := l.runs(p, size.osl, size.rounds, min(l.Concurrency, size.concurrency))
-		expected = 0
-		for i := range runs {
-			runs[i].Expected = p.expected(runs[i], l.ISL)
-			expected += planRounds * runs[i].Expected
-		}
-		if expected <= l.Budget {
-			lengthen(runs, l.Budget/planRounds)
-			return inRounds(runs), nil
+	for rounds := mostRounds; rounds > 0; rounds-- {
+		for _, size := range planSizes {
+			runs := l.runs(p, size.osl, size.reuse, min(l.Concurrency, size.concurrency))
+			expected = 0
+			for i := range runs {
+				runs[i].Expected = p.expected(runs[i], l.ISL)
+				expected += runs[i].Expected
+			}
+			if budget := l.Budget / time.Duration(rounds); expected <= budget {
+				lengthen(runs, budget)
+				return inRounds(runs, rounds), nil
+			}
 		}
 	}
 	return nil, fmt.Errorf("planning runs: the smallest plan takes about %v, more than the budget of %v", expected.Round(time.Second), l.Budget)
@@ -181,10 +184,10 @@ func lengthen(runs []EngineRun, budget time.Duration) {
 	}
 }
 
-// inRounds returns the runs, and again in opposite order.
-func inRounds(runs []EngineRun) []EngineRun {
+// inRounds returns the runs once for each round, in alternating order.
+func inRounds(runs []EngineRun, rounds int) []EngineRun {
 	all := slices.Clone(runs)
-	for round := 2; round <= planRounds; round++ {
+	for round := 2; round <= rounds; round++ {
 		slices.Reverse(runs)
 		for _, r := range runs {
 			r.Name = fmt.Sprintf("%s-%d", r.Name, round)
@@ -203,7 +206,7 @@ func (l EngineLimits) inFlight(n, tokens int) int {
 }
 
 // runs returns the plan of one size.
-func (l EngineLimits) runs(p EngineProbe, osl, rounds, most int) []EngineRun {
+func (l EngineLimits) runs(p EngineProbe, osl, reuse, most int) []EngineRun {
 	shown := func(shows string, r EngineRun) EngineRun {
 		r.Shows = shows
 		return r
@@ -216,7 +219,7 @@ func (l EngineLimits) runs(p EngineProbe, osl, rounds, most int) []EngineRun {
 	most = l.inFlight(most, shortISL+osl)
 	levels := slices.DeleteFunc([]int{1, 2, 8, 32}, func(n int) bool { return n >= most })
 	for _, n := range append(levels, most) {
-		decode := shown("decode time of a batch", engineRun(fmt.Sprintf("decode-%d", n), shortISL, osl, n, max(rounds*n, 4)))
+		decode := shown("decode time of a batch", engineRun(fmt.Sprintf("decode-%d", n), shortISL, osl, n, max(reuse*n, 4)))
 		decode.Spread = 0.3 // requests of equal lengths would end and begin together
 		runs = append(runs, decode)
 	}
@@ -234,13 +237,13 @@ func (l EngineLimits) runs(p EngineProbe, osl, rounds, most int) []EngineRun {
 	n := min(l.inFlight(most, l.ISL+osl), 32)
 	crowd := min(n, 16)
 	runs = append(runs,
-		shown("context cost", engineRun(fmt.Sprintf("context-%d", n), l.ISL, osl, n, rounds*n)),
-		shown("saturated prefill", engineRun(fmt.Sprintf("prompts-%d", crowd), l.ISL, fewTokens, crowd, rounds*crowd)))
+		shown("context cost", engineRun(fmt.Sprintf("context-%d", n), l.ISL, osl, n, reuse*n)),
+		shown("saturated prefill", engineRun(fmt.Sprintf("prompts-%d", crowd), l.ISL, fewTokens, crowd, reuse*crowd)))
 	random := shown("latency on an idle server", engineRun("random", longer, probeOSL, 0, randomPrompts))
 	random.Axis, random.Level, random.Spread = Rate, p.idleRate(random, l.ISL), 0.5
 	runs = append(runs, random)
 	held := l.inFlight(max(2, geometricMean(1, most)), 2*(middle+osl))
-	last := shown("held out", engineRun("held-out", middle, osl, held, max(rounds*held, 10)))
+	last := shown("held out", engineRun("held-out", middle, osl, held, max(reuse*held, 10)))
 	last.Spread, last.HeldOut = 0.5, true
 	return append(runs, last)
 }

@@ -186,8 +186,12 @@ const (
 
 // hop looks for better minima near the best one, unless that leaves no more unexplained
 // than the noise of any measurement: whether a request just catches a step or misses it
-// makes the loss rugged.
+// makes the loss rugged. Fits of disaggregated deployments, whose evaluations take
+// longest, gain nothing by it.
 func (f *fitter) hop(ctx context.Context, a *attempt) {
+	if a.deployment.Disaggregated() {
+		return
+	}
 	random := rand.New(rand.NewPCG(f.options.Seed, 0x686f7073)) // "hops"
 	for range hops {
 		if a.residuals == nil || floats.Norm(a.residuals, 2) <= runNoiseFloor*math.Sqrt(float64(len(a.residuals))) {
