@@ -186,17 +186,17 @@ func TestFitEngineMeasures(t *testing.T) {
 	t.Parallel()
 	url := serveFast(t, "--engine", writeEngine(t, enginefile.New(measuredEngine())), "--step-base", "2ms", "--request-latency", "2ms")
 	dir := t.TempDir()
-	line := []string{"fit-engine", "--url", url, "--out", "runs", "--long-isl", "256", "--max-concurrency", "4", "--budget", "40s", "--max-lag", "10s", "-o", "e.json"}
+	line := []string{"fit-engine", "--url", url, "--out", "runs", "--long-isl", "256", "--max-concurrency", "4", "--budget", "32s", "--max-lag", "10s", "-o", "e.json"}
 	r := try(t, dir, "", line...)
 	if r.status != exitDone {
 		t.Fatalf("exit status %d\n%s%s", r.status, r.out, r.err)
 	}
-	for _, want := range []string{"Planned runs: about ", "decode-4", "saturated prefill", "run 10 of 10", "engine written to e.json"} {
+	for _, want := range []string{"Planned runs: about ", "decode-4", "saturated prefill", "run 11 of 11", "engine written to e.json"} {
 		if !strings.Contains(r.err, want) {
 			t.Errorf("no %q in\n%s", want, r.err)
 		}
 	}
-	if !strings.Contains(r.out, "held-out") || !strings.Contains(r.out, "10 runs of sim") {
+	if !strings.Contains(r.out, "held-out") || !strings.Contains(r.out, "11 runs of sim") {
 		t.Error(r.out)
 	}
 	file, err := enginefile.Read(filepath.Join(dir, "e.json"))
@@ -211,8 +211,8 @@ func TestFitEngineMeasures(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	again := try(t, dir, "", line...)
-	if n := strings.Count(again.err, "already done: "); again.status != exitDone || n != 13 {
-		t.Errorf("again: exit status %d, %d of 13 runs found\n%s", again.status, n, again.err)
+	if n := strings.Count(again.err, "already done: "); again.status != exitDone || n != 14 {
+		t.Errorf("again: exit status %d, %d of 14 runs found\n%s", again.status, n, again.err)
 	}
 	if diff := cmp.Diff(strings.Split(r.out, "\n"), strings.Split(again.out, "\n")); diff != "" {
 		t.Errorf("fitted again: %s", diff)
