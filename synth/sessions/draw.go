@@ -260,8 +260,12 @@ func (d *clientDrawing) turnIsDue(now float64) bool {
 }
 
 // tooManySessions reports whether sessions are further ahead of their share of
-// the requests than they ever were in the source, with a margin.
+// the requests than they ever were in the source, with a margin; or, of few sessions,
+// whether there are as many as in the source.
 func (d *clientDrawing) tooManySessions() bool {
+	if d.Sessions < minRequests {
+		return d.started >= float64(d.Sessions)*d.all.speed
+	}
 	share := float64(d.Sessions) / float64(d.Requests)
 	usual := share * d.drawn
 	limit := usual + d.SessionsAhead*d.all.speed + usual/4 + 3*math.Sqrt(usual*(1-share))

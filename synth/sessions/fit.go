@@ -293,11 +293,7 @@ func indices(n int) []int {
 func (f *fitter) model(clients int) *Model {
 	f.findAgents()
 	f.fitTemplates()
-	f.noteLongSessions()
 	f.describeStarts()
-	if len(f.parts) < 2 && clients > 1 {
-		f.divideByClusters(clients)
-	}
 	f.file.Version, f.file.Method, f.file.FirstBlock = fileVersion, fileMethod, f.firstBlock()
 	if f.hasBlocks {
 		f.file.BlockSize = f.size.Tokens
@@ -305,8 +301,7 @@ func (f *fitter) model(clients int) *Model {
 	for _, t := range f.templates[1:] {
 		f.file.Templates = append(f.file.Templates, [3]int{t.parent, t.blocks, t.tail})
 	}
-	f.file.Clients = f.fitClients()
-	f.prepare()
+	f.learnClients(clients)
 	return f.Model
 }
 

@@ -1,6 +1,9 @@
 package sessions
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // clientFitter learns the model of a client.
 type clientFitter struct {
@@ -10,8 +13,14 @@ type clientFitter struct {
 	notes  []string
 }
 
+// fitted is what is learned about the clients.
+type fitted struct {
+	clients []clientFile
+	notes   []string
+}
+
 // fitClients learns the model of each client.
-func (f *fitter) fitClients() []clientFile {
+func (f *fitter) fitClients() fitted {
 	if len(f.parts) < 2 {
 		c := f.newClient(f.rows)
 		for _, p := range f.parts {
@@ -19,13 +28,15 @@ func (f *fitter) fitClients() []clientFile {
 		}
 		c.fit()
 		c.chooseArrivals(fitArrivals)
-		f.notes = append(f.notes, c.notes...)
-		return []clientFile{*c.clientFile}
+		return fitted{[]clientFile{*c.clientFile}, c.notes}
 	}
 	grid := f.grid()
-	var clients []clientFile
+	var all fitted
+	lost := 0
 	for i, p := range f.parts {
-		c := f.newClient(f.rowsOf(int32(i)))
+		rows, n := f.rowsOf(int32(i))
+		lost += n
+		c := f.newClient(rows)
 		c.Name, c.Values = p.name, p.values
 		c.fit()
 		c.chooseArrivals(func(times, _ []float64, period float64) arrivals {
@@ -34,10 +45,13 @@ func (f *fitter) fitClients() []clientFile {
 			a.Renewal = fitRenewal(times, period, a.TickMs)
 			return a
 		})
-		f.notes = append(f.notes, c.notes...)
-		clients = append(clients, *c.clientFile)
+		all.notes = append(all.notes, c.notes...)
+		all.clients = append(all.clients, *c.clientFile)
 	}
-	return clients
+	if lost >= minRequests {
+		all.notes = append(all.notes, fmt.Sprintf("%d of %d requests share blocks with those of another client that are no template: drawn clients share templates only", lost, len(f.rows)))
+	}
+	return all
 }
 
 // grid returns arrivals with the grid of the source's timestamps.

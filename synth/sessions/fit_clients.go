@@ -123,9 +123,9 @@ func (f *fitter) note(format string, args ...any) {
 }
 
 // rowsOf returns the rows of a client in order of time, with references to each
-// other. A row that continues one of another client starts a session.
-func (f *fitter) rowsOf(client int32) []row {
-	var rows []row
+// other. A row that continues one of another client starts a session or continues
+// one of its own: lost counts those that then share fewer blocks.
+func (f *fitter) rowsOf(client int32) (rows []row, lost int) {
 	place := make([]int32, len(f.rows))
 	for i := range f.rows {
 		place[i] = none
@@ -147,11 +147,14 @@ func (f *fitter) rowsOf(client int32) []row {
 	}
 	f.link(rows)
 	for i := range rows {
-		if rows[i].start != nil { // of a sub-agent
-			rows[i].shared = shared[i]
+		switch r := &rows[i]; {
+		case r.start != nil: // of a sub-agent
+			r.shared = shared[i]
+		case r.shared < shared[i]:
+			lost++
 		}
 	}
-	return rows
+	return rows, lost
 }
 
 // grouping divides rows into groups.

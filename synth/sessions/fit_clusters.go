@@ -18,15 +18,17 @@ const (
 	clusterSample = 10_000
 )
 
-// features describe a session: the logarithms of the tokens of its first prompt
-// after the template, of the template's, of the mean OSL, of its turns, of the mean
-// gap between them, and of the tokens that a turn adds; scaled to a deviation of 1.
-type features [6]float64
+// features describe the first turn of a session: the logarithms of the tokens of the
+// prompt after the template, of the template's, and of the answer; scaled to a
+// deviation of 1. Later turns do not count: a session cut off by the end of the trace
+// would be in a cluster of short ones, and all others would seem to go on.
+type features [3]float64
 
 // divideByClusters divides the sessions into at most n clusters of similar ones,
 // which become clients. It is k-means with the seeding of D. Arthur and
-// S. Vassilvitskii ("k-means++: The Advantages of Careful Seeding", SODA 2007).
-func (f *fitter) divideByClusters(n int) {
+// S. Vassilvitskii ("k-means++: The Advantages of Careful Seeding", SODA 2007). It
+// reports whether there are several.
+func (f *fitter) divideByClusters(n int) bool {
 	session, points := f.sessionFeatures()
 	standardize(points)
 	random := stats.NewStream(0, "clusters")
@@ -48,16 +50,14 @@ func (f *fitter) divideByClusters(n int) {
 		f.note("the sessions make %d clusters instead of %d: others have fewer than %d requests", len(centers), n, f.minClient())
 	}
 	if len(centers) == 1 {
-		return
+		return false
 	}
-	var values []string // that all rows have
-	for _, p := range f.parts {
-		values = p.values
+	names := make([]string, len(centers))
+	for i := range names {
+		names[i] = fmt.Sprintf("cluster%d", i+1)
 	}
-	f.parts = nil
-	for i := range centers {
-		f.parts = append(f.parts, part{fmt.Sprintf("cluster%d", i+1), values})
-	}
+	f.divideInto(names...)
+	return true
 }
 
 // assign sets the client of each row to the center that is nearest to its session,
@@ -72,14 +72,14 @@ func (f *fitter) assign(centers []features, session []int32, points []features) 
 	return sizes
 }
 
-// sessionFeatures returns the session of each row and the features of each session.
-func (f *fitter) sessionFeatures() (session []int32, points []features) {
-	session = make([]int32, len(f.rows))
+// sessionOfRows returns the number of the session of each row.
+func (f *fitter) sessionOfRows() []int32 {
+	session := make([]int32, len(f.rows))
 	named := make(map[int32]int32) // sessions by their first row
-	var turns []float64
+	next := int32(0)
 	for i := range f.rows {
 		r := &f.rows[i]
-		n := int32(len(points))
+		n := next
 		switch {
 		case f.file.SessionIDs || r.follows != none:
 			if known, ok := named[r.first]; ok {
@@ -90,24 +90,19 @@ func (f *fitter) sessionFeatures() (session []int32, points []features) {
 			n = session[r.parent]
 		}
 		session[i] = n
-		if int(n) == len(points) {
-			own := float64(max(0, r.isl-f.tokensOf(r.template)))
-			points = append(points, features{math.Log1p(own), math.Log1p(float64(f.templates[r.template].depth * f.size.Tokens))})
-			turns = append(turns, 0)
-		}
-		p := &points[n]
-		p[2] += float64(r.osl)
-		if turns[n]++; turns[n] > 1 {
-			p[4] += r.gap
-			p[5] += math.Abs(float64(r.isl - r.shared*f.size.Tokens))
-		}
+		next = max(next, n+1)
 	}
-	for i := range points {
-		p := &points[i]
-		p[2] = math.Log1p(p[2] / turns[i])
-		p[3] = math.Log(turns[i])
-		later := max(1, turns[i]-1)
-		p[4], p[5] = math.Log1p(p[4]/later), math.Log1p(p[5]/later)
+	return session
+}
+
+// sessionFeatures returns the session of each row and the features of each session.
+func (f *fitter) sessionFeatures() (session []int32, points []features) {
+	session = f.sessionOfRows()
+	for i := range f.rows {
+		if r := &f.rows[i]; int(session[i]) == len(points) {
+			own := float64(max(0, r.isl-f.tokensOf(r.template)))
+			points = append(points, features{math.Log1p(own), math.Log1p(float64(f.tokensOf(r.template))), math.Log1p(float64(r.osl))})
+		}
 	}
 	return session, points
 }

@@ -31,6 +31,10 @@ func fitRenewal(times []float64, period, tick float64) *renewal {
 	period = max(period, times[len(times)-1], 1e-3)
 	r := &renewal{Windows: windowsOf(times, period)}
 	gaps := r.meanGaps(times)
+	if len(gaps) < minRequests { // too few for a shape
+		r.Distribution, r.Shape = gammaGaps, 1
+		return r
+	}
 	gamma, gammaFit := gammaShape(gaps)
 	weibull, weibullFit := weibullShape(gaps)
 	r.Distribution, r.Shape = gammaGaps, rounded(gamma, 4)

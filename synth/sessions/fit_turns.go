@@ -128,6 +128,9 @@ func (f *clientFitter) fitLaterTurns() {
 			f.LaterLengths[name] = fitJoint(lengths[rel], lengthKnown)
 		}
 	}
+	if f.Sessions < minRequests && len(f.LaterTurns) > 0 { // too few to show how long prompts get
+		f.ISL[1] = min(2*f.ISL[1]-.5, lengthRange.high)
+	}
 	f.fitFewTurns()
 }
 
