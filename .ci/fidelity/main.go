@@ -128,6 +128,9 @@ func (o *options) measure(r *results, path string) error {
 		if err := s.prepare(o.out); err != nil {
 			return err
 		}
+		if _, err := command(o.moontide, "fit", s.path, "-o", o.model(s)); err != nil {
+			return err
+		}
 		r.replace(s)
 		for _, length := range lengths {
 			for seed := range o.seeds {
@@ -154,6 +157,9 @@ func (o *options) measure(r *results, path string) error {
 	}
 	return nil
 }
+
+// model is the file of the model of a source, which is learned once for all drawings.
+func (o *options) model(s source) string { return filepath.Join(o.out, s.Name+".model.json") }
 
 // sources returns the sources to draw from.
 func (o *options) sources(wanted *regexp.Regexp) ([]source, error) {
@@ -200,7 +206,7 @@ func (o *options) draw(s source, length, seed int) drawing {
 	start := time.Now()
 	name := filepath.Join(o.out, fmt.Sprintf("%s-%d-%d.jsonl.zst", s.Name, length, seed))
 	defer os.Remove(name)
-	out, err := command(o.moontide, "synth", "--from", s.path, "-n", strconv.Itoa(length*s.Rows), "--seed", strconv.Itoa(seed),
+	out, err := command(o.moontide, "synth", "--from", o.model(s), "--against", s.path, "-n", strconv.Itoa(length*s.Rows), "--seed", strconv.Itoa(seed),
 		"--check", "--json", "-", "-o", name)
 	d.Seconds = time.Since(start).Seconds()
 	var report struct {

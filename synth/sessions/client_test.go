@@ -12,6 +12,7 @@ import (
 
 	"moontide/synth/sessions"
 	"moontide/trace"
+	"moontide/trace/stats"
 )
 
 // load is a client of a mixed source.
@@ -265,5 +266,41 @@ func TestLongSession(t *testing.T) {
 	}
 	if c := fit(t, rows, sessions.Options{BlockSize: 512, Clients: 1}).Clients(); len(c) != 1 {
 		t.Errorf("one client at most: %+v", c)
+	}
+}
+
+// Clients whose sessions all start at once, as conversations with clocks of their own
+// do, keep that and the gaps between their turns.
+func TestClientsThatStartAtOnce(t *testing.T) {
+	rows := mixed([]load{{loads[0].extra, 1, 0, 150, 300, 200, 8}, {loads[2].extra, 1, 0, 100, 900, 60, 8}})
+	first := map[string]float64{}
+	for i := range rows {
+		id := rows[i].SessionID
+		if _, ok := first[id]; !ok {
+			first[id] = rows[i].Timestamp.Value
+		}
+		rows[i].Timestamp.Value -= first[id]
+	}
+	slices.SortStableFunc(rows, func(a, b trace.Request) int { return cmp.Compare(a.Timestamp.Value, b.Timestamp.Value) })
+	look := func(rows []trace.Request) (starts int, gaps []float64) {
+		last := map[string]float64{}
+		for _, r := range rows {
+			if at, ok := last[r.SessionID]; ok {
+				gaps = append(gaps, r.Timestamp.Value-at)
+			} else if r.Timestamp.Value == 0 {
+				starts++
+			}
+			last[r.SessionID] = r.Timestamp.Value
+		}
+		return starts, gaps
+	}
+	starts, gaps := look(rows)
+	m := fit(t, rows, sessions.Options{})
+	if len(m.Clients()) != 2 {
+		t.Fatalf("clients %+v", m.Clients())
+	}
+	drawnStarts, drawnGaps := look(draw(t, m, 1, len(rows)))
+	if ks := stats.KS(stats.Of(gaps), stats.Of(drawnGaps)); ks > .05 || math.Abs(float64(drawnStarts-starts)) > .1*float64(starts) {
+		t.Errorf("%d sessions start at once instead of %d; KS distance of turn gaps %.3f", drawnStarts, starts, ks)
 	}
 }

@@ -65,7 +65,8 @@
 //
 // The arrivals of each of several clients are a renewal process. Its rate is that of
 // windows of the source with a steady rate. The gaps have a gamma or a Weibull
-// distribution, whichever has the larger likelihood.
+// distribution, whichever has the larger likelihood. Few distinct times are kept as
+// those of a single client are.
 //
 // # Reasoning
 //

@@ -39,7 +39,10 @@ func (f *fitter) fitClients() fitted {
 		c := f.newClient(rows)
 		c.Name, c.Values = p.name, p.values
 		c.fit()
-		c.chooseArrivals(func(times, _ []float64, period float64) arrivals {
+		c.chooseArrivals(func(times, all []float64, period float64) arrivals {
+			if at, _ := distinct(times, nil); len(at) <= minGaps { // they tell no rate
+				return fitArrivals(times, all, period)
+			}
 			a := grid
 			a.PeriodMs = rounded(period, 4)
 			a.Renewal = fitRenewal(times, period, a.TickMs)

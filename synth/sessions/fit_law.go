@@ -40,7 +40,7 @@ func (f *clientFitter) chooseArrivals(law func(times, grid []float64, period flo
 		return
 	}
 	f.useArrivals(law(all, all, period))
-	if times, _ := distinct(starts, nil); later < minRequests || len(times) < minTimes {
+	if times, _ := distinct(all, nil); later < minRequests || len(times) < minTimes {
 		return
 	}
 	ofAll := f.Arrivals

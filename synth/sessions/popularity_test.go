@@ -143,7 +143,9 @@ func TestLongSessionsAreNoted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		notes := slices.DeleteFunc(m.Notes(), func(note string) bool { return !strings.Contains(note, " much larger than all others, with 500 of 1000 requests") })
+		notes := slices.DeleteFunc(m.Notes(), func(note string) bool {
+			return !strings.Contains(note, " much larger than all others, with 500 of 1000 requests")
+		})
 		if len(notes) != want {
 			t.Errorf("%d long sessions: notes %q", long, notes)
 		}
