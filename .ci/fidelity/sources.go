@@ -55,6 +55,9 @@ func generated(moontide string) []source {
 		rows("giant", "one conversation of 1,500 turns among 4,000 single requests", giant),
 		rows("hourly", "500 requests at once every hour, 12 times", hourly),
 		rows("seven", "seven rows of two conversations", seven),
+		rows("compacted", "agents whose prompts grow to 60,000 tokens and are then replaced by their system prompt and a summary", compacted),
+		rows("retried", "chat with an outage of three minutes in which requests are repeated after 1, 2, 4, ... seconds", retried),
+		rows("evaluated", "chat, and every ten minutes 20 new documents with 30 questions each at once", evaluated),
 		rows("equal", "1,000 equal rows, one a second", equal),
 	}
 }
