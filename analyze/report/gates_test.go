@@ -60,7 +60,7 @@ func TestGatesAreInEveryForm(t *testing.T) {
 		"csv":                 {written(t, runs.Document().WriteCSV), wants},
 		"html":                {written(t, runs.Document().WriteHTML), wants},
 		"json":                {written(t, runs.JSON), wants},
-		"vllm":                {written(t, runs.VLLM().WriteText), wants},
+		"vllm":                {written(t, runs.Block(report.VLLM).WriteText), wants},
 		"bench":               {written(t, runs.GoBench), wants},
 		"sweep text":          {written(t, sweep.Document().WriteText), wants},
 		"sweep markdown":      {written(t, sweep.Document().WriteMarkdown), wants},

@@ -20,6 +20,7 @@ type Run struct {
 	Info   runfile.Run
 	Result *run.Result // with Options.Detail for figures over time
 	View   View
+	Parts  int // number of load generators whose records were merged; 0 is 1
 }
 
 // Runs is a list of runs that are reported together.
@@ -31,7 +32,9 @@ type Runs []Run
 type View struct {
 	Latencies   []run.Latency
 	Percentiles []float64 // 0 to 100, shown after mean and median
-	Gates       []run.Gate
+	// ITL is the latency that a [Block] shows as ITL; the default is the block's own.
+	ITL   run.Latency
+	Gates []run.Gate
 }
 
 // ParsePercentiles parses comma-separated percentiles from 0 to 100.
@@ -65,27 +68,25 @@ func (v View) statistics() []run.Statistic {
 // Document contains the "Serving Benchmark Result" of each run with everything else
 // that is known about it. Its Data has one row per run, under the keys of the
 // summary.
-func (runs Runs) Document() *doc.Document { return runs.document(true) }
-
-// VLLM contains the block as vLLM's benchmark prints it, the notes and the verdict.
-func (runs Runs) VLLM() *doc.Document { return runs.document(false) }
-
-func (runs Runs) document(full bool) *doc.Document {
-	d := doc.New("Serving benchmark", runs.subject())
-	d.ListingFirst = true
-	if len(runs) > 1 && full {
+func (runs Runs) Document() *doc.Document {
+	metrics := runs.metrics()
+	d := runs.document(func(r Run, part *doc.Document) { r.addTo(part, metrics) })
+	if len(runs) > 1 {
 		d.DetailSection("Runs").Table(runs.sideBySide())
 	}
+	return d
+}
+
+// document has a part for each run: what add adds, the notes and the verdict.
+func (runs Runs) document(add func(r Run, part *doc.Document)) *doc.Document {
+	d := doc.New("Serving benchmark", runs.subject())
+	d.ListingFirst = true
 	for _, r := range runs {
 		part := &doc.Document{}
 		if len(runs) > 1 {
 			part.Title = r.name()
 		}
-		if full {
-			r.addTo(part, runs.metrics())
-		} else {
-			part.Section("").Blocks = []doc.Block{{Listing: r.listing(false)}}
-		}
+		add(r, part)
 		r.addNotes(part)
 		d.Parts = append(d.Parts, part)
 	}
@@ -163,7 +164,7 @@ func (runs Runs) sideBySide() doc.Table {
 }
 
 func (r Run) addTo(d *doc.Document, metrics []run.Metric) {
-	d.Section("").Blocks = []doc.Block{{Listing: r.listing(true)}}
+	d.Section("").Blocks = []doc.Block{{Listing: r.listing()}}
 	r.addResult(d.DetailSection("Serving benchmark result"))
 	r.addFailures(d)
 	r.addAbandoned(d)

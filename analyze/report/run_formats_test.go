@@ -73,7 +73,7 @@ func reported(t *testing.T) report.Runs {
 func TestRunFormats(t *testing.T) {
 	runs := reported(t)
 	for name, write := range map[string]func(io.Writer) error{
-		"text.txt": runs.Document().WriteText, "vllm.txt": runs.VLLM().WriteText, "table.csv": runs.Document().WriteCSV, "table.md": runs.Document().WriteMarkdown, "go.bench": runs.GoBench,
+		"text.txt": runs.Document().WriteText, "vllm.txt": runs.Block(report.VLLM).WriteText, "table.csv": runs.Document().WriteCSV, "table.md": runs.Document().WriteMarkdown, "go.bench": runs.GoBench,
 		"one.txt":    runs[:1].Document().WriteText,
 		"series.csv": func(w io.Writer) error { return report.Series(runs[1].Result.Detail.Series).WriteCSV(w) },
 		"aiperf.jsonl": func(w io.Writer) error {
@@ -104,7 +104,7 @@ func TestRunFormats(t *testing.T) {
 // 1500.4 ms, with a TTFT of 100 to 103 ms, then gaps of 20 and 30 ms. The last
 // ended at 1500.4 + 103 + 50 + 1, 1.654 s after the first was sent.
 func TestBlockByHand(t *testing.T) {
-	text := written(t, reported(t)[:1].VLLM().WriteText)
+	text := written(t, reported(t)[:1].Document().WriteText)
 	for label, want := range map[string]float64{
 		"Successful requests": 4, "Failed requests": 0, "Maximum request concurrency": 8,
 		"Benchmark duration (s)": 1.654, "Total input tokens": 4000, "Total generated tokens": 12,

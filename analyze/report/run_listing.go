@@ -1,8 +1,10 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"moontide/analyze/report/doc"
 	"moontide/analyze/run"
@@ -19,37 +21,57 @@ func plainMetric(m run.Metric, r *run.Result) string {
 	return twoDecimals(v)
 }
 
-// listing returns the "Serving Benchmark Result" block as other tools print it; full
-// adds lines that they lack.
-func (r Run) listing(full bool) *doc.Listing {
-	l := &doc.Listing{Title: "Serving Benchmark Result", Groups: []doc.ListingGroup{{Lines: r.countLines(full)}}}
-	stats := func(title string, latencies []run.Latency) {
-		group := doc.ListingGroup{Title: title}
-		for _, of := range latencies {
-			for _, s := range r.View.statistics() {
-				m := of.Metric(s)
-				group.Lines = append(group.Lines, doc.KeyValue{Key: m.Heading(), Value: plainMetric(m, r.Result)})
-			}
-		}
-		l.Groups = append(l.Groups, group)
+// listing collects the lines of a "Serving Benchmark Result" block.
+type listing struct {
+	lines []string
+	width int // of the keys; values follow after a space
+}
+
+// listingColumn is the width of the keys in vLLM's block.
+const listingColumn = 40
+
+func (l *listing) rule(title, fill string) {
+	const width = 50
+	left := max(0, width-len(title)) / 2
+	l.lines = append(l.lines, strings.Repeat(fill, left)+title+strings.Repeat(fill, max(0, width-len(title)-left)))
+}
+
+func (l *listing) add(key, value string) {
+	l.lines = append(l.lines, fmt.Sprintf("%-*s %s", l.width, key+":", value))
+}
+
+// latency adds the statistics of a latency under a title, with its label.
+func (l *listing) latency(r Run, of run.Latency, title, label string) {
+	l.rule(title, "-")
+	for _, s := range r.View.statistics() {
+		m := of.Metric(s)
+		l.add(s.Label()+" "+label+" (ms)", plainMetric(m, r.Result))
 	}
-	shown := r.View.Latencies
-	switch {
-	case full:
-		shown = Runs{r}.latencies()
-	case shown == nil:
-		shown = run.VLLMLatencies
-	}
+}
+
+// listing returns the "Serving Benchmark Result" block with all that moontide
+// measures. See [Block] for those of other tools.
+func (r Run) listing() []string {
+	l := &listing{width: listingColumn}
+	l.rule(" Serving Benchmark Result ", "=")
+	r.addCounts(l)
+	own := func(of run.Latency) { l.latency(r, of, of.Title(), of.Label()) }
+	shown := Runs{r}.latencies()
 	for _, of := range shown {
-		stats(of.Title(), []run.Latency{of})
-		if full && of == run.ITL && r.multiToken() && !slices.Contains(shown, run.ITLPerToken) {
-			stats(run.ITLPerToken.Title(), []run.Latency{run.ITLPerToken})
+		own(of)
+		if of == run.ITL && r.multiToken() && !slices.Contains(shown, run.ITLPerToken) {
+			own(run.ITLPerToken)
 		}
 	}
-	if full {
-		stats("From the Schedule", run.ScheduleLatencies)
+	l.rule("From the Schedule", "-")
+	for _, of := range run.ScheduleLatencies {
+		for _, s := range r.View.statistics() {
+			m := of.Metric(s)
+			l.add(m.Heading(), plainMetric(m, r.Result))
+		}
 	}
-	return l
+	l.rule("", "=")
+	return l.lines
 }
 
 // multiToken reports whether chunks have other numbers of tokens than one, so that
@@ -59,10 +81,9 @@ func (r Run) multiToken() bool {
 	return d.Count > 0 && (d.Min != 1 || d.Max != 1)
 }
 
-// countLines returns the counts and rates of the block.
-func (r Run) countLines(full bool) (lines []doc.KeyValue) {
+// addCounts adds the counts and rates of the block.
+func (r Run) addCounts(l *listing) {
 	info, result := r.Info, r.Result
-	add := func(key, value string) { lines = append(lines, doc.KeyValue{Key: key, Value: value}) }
 	metrics := func(keys ...string) {
 		for _, key := range keys {
 			m := run.MustMetric(key)
@@ -70,42 +91,41 @@ func (r Run) countLines(full bool) (lines []doc.KeyValue) {
 			if key == "max_concurrent_requests" {
 				value += ".00" // as vLLM prints it
 			}
-			add(m.Heading(), value)
+			l.add(m.Heading(), value)
 		}
 	}
 	metrics("completed", "failed")
-	if full && result.Abandoned.Requests > 0 {
+	if result.Abandoned.Requests > 0 {
 		metrics("abandoned")
 	}
-	if full && info.NotSent > 0 {
-		add("Requests not sent", strconv.Itoa(info.NotSent))
+	if info.NotSent > 0 {
+		l.add("Requests not sent", strconv.Itoa(info.NotSent))
 	}
 	if n := info.Limits.MaxConcurrency; n > 0 {
-		add("Maximum request concurrency", strconv.Itoa(n))
+		l.add("Maximum request concurrency", strconv.Itoa(n))
 	}
 	if info.Trace.Rate > 0 {
-		add("Request rate configured (RPS)", twoDecimals(trace.Some(info.Trace.Rate)))
+		l.add("Request rate configured (RPS)", twoDecimals(trace.Some(info.Trace.Rate)))
 	}
 	if w := info.Window; result.Window != (run.Span{}) {
-		add("Warm-up time (s)", twoDecimals(trace.Some(w.WarmupSeconds)))
-		add("Cool-down time (s)", twoDecimals(trace.Some(w.CooldownSeconds)))
+		l.add("Warm-up time (s)", twoDecimals(trace.Some(w.WarmupSeconds)))
+		l.add("Cool-down time (s)", twoDecimals(trace.Some(w.CooldownSeconds)))
 	}
 	metrics("duration", "total_input_tokens", "total_output_tokens")
-	if full && result.Cached.Set {
+	if result.Cached.Set {
 		metrics("cached_tokens")
 	}
-	if full && result.Reasoning.Value > 0 {
+	if result.Reasoning.Value > 0 {
 		metrics("mean_reasoning_tokens")
 	}
-	if full && r.multiToken() {
+	if r.multiToken() {
 		d := result.TokensPerChunk
-		add("Mean tokens per chunk", doc.Fixed(d.Mean, 2))
-		add("P99 tokens per chunk", doc.Fixed(d.Quantile(0.99), 2))
+		l.add("Mean tokens per chunk", doc.Fixed(d.Mean, 2))
+		l.add("P99 tokens per chunk", doc.Fixed(d.Quantile(0.99), 2))
 	}
 	metrics("request_throughput")
 	if result.Goodput != nil {
 		metrics("request_goodput")
 	}
 	metrics("output_throughput", "max_output_tokens_per_s", "max_concurrent_requests", "total_token_throughput")
-	return lines
 }

@@ -16,7 +16,7 @@ func TestMissingDoneIsReported(t *testing.T) {
 		records[i].MissingDone = i < 2
 	}
 	runs := report.Runs{{Info: ended(5), Result: inDetail(t, records)}}
-	document, vllm := runs.Document(), runs.VLLM()
+	document, vllm := runs.Document(), runs.Block(report.VLLM)
 	for name, text := range map[string]string{
 		"text": written(t, document.WriteText), "Markdown": written(t, document.WriteMarkdown), "HTML": written(t, document.WriteHTML),
 		"vllm": written(t, vllm.WriteText), "JSON": written(t, runs.JSON), "Go benchmark": written(t, runs.GoBench),

@@ -51,7 +51,7 @@ func TestReasoningIsShownWhereThereIsSome(t *testing.T) {
 			t.Errorf("%s: CSV:\n%s", name, csv.String())
 		}
 	}
-	if text := written(t, report.Runs{reasoning}.VLLM().WriteText); strings.Contains(text, "TTFVT (ms)") || !strings.Contains(text, note) {
+	if text := written(t, report.Runs{reasoning}.Block(report.VLLM).WriteText); strings.Contains(text, "TTFVT (ms)") || !strings.Contains(text, note) {
 		t.Errorf("vLLM's block:\n%s", text)
 	}
 }

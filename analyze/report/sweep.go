@@ -112,7 +112,7 @@ func (s Sweep) columns() []string {
 }
 
 // row returns the table row of a run; with a base, each value has its ratio to the
-// base's.
+// base's and the change in percent.
 func (s Sweep) row(p SweepPoint, base *run.Result) []string {
 	cells := []string{p.mark()}
 	for _, m := range s.metrics() {
@@ -120,7 +120,8 @@ func (s Sweep) row(p SweepPoint, base *run.Result) []string {
 		cell := twoDecimals(value)
 		if base != nil {
 			if of := m.Value(base); value.Set && of.Set && of.Value > 0 {
-				cell += fmt.Sprintf(" (%.2fx)", value.Value/of.Value)
+				ratio := value.Value / of.Value
+				cell += fmt.Sprintf(" (%.2fx, %+.1f %%)", ratio, 100*(ratio-1))
 			}
 		}
 		cells = append(cells, cell)

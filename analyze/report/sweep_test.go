@@ -131,7 +131,7 @@ func TestSweepColumns(t *testing.T) {
 	}
 }
 
-// A ratio is relative to the first deployment at the same level.
+// A ratio, and the change in percent, is relative to the first deployment at the same level.
 func TestSweepRatios(t *testing.T) {
 	var b bytes.Buffer
 	if err := comparedSweep().Document().WriteMarkdown(&b); err != nil {
@@ -139,8 +139,8 @@ func TestSweepRatios(t *testing.T) {
 	}
 	for _, want := range []string{
 		`| 1 | base\|line | 1.50 | 225.00 | 550.00 | 991.00 | 55.00 | 99.10 | 5.50 | 9.91 |`,
-		`| 1 | new | 3.00 (2.00x) | 450.00 (2.00x) | 275.00 (0.50x) | 495.50 (0.50x) | 27.50 (0.50x) | 49.55 (0.50x) | 2.75 (0.50x) | 4.96 (0.50x) |`,
-		`| 2\* | new | 1.38 (0.50x) | 206.25 (0.50x) | 2310.00 (2.00x) |`,
+		`| 1 | new | 3.00 (2.00x, +100.0 %) | 450.00 (2.00x, +100.0 %) | 275.00 (0.50x, -50.0 %) | 495.50 (0.50x, -50.0 %) | 27.50 (0.50x, -50.0 %) | 49.55 (0.50x, -50.0 %) | 2.75 (0.50x, -50.0 %) | 4.96 (0.50x, -50.0 %) |`,
+		`| 2\* | new | 1.38 (0.50x, -50.0 %) | 206.25 (0.50x, -50.0 %) | 2310.00 (2.00x, +100.0 %) |`,
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -160,7 +160,7 @@ func TestSweepVerdict(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	if n := len(regexp.MustCompile(`(?m)^ *2\*  `).FindAllString(text, -1)); n != 3 { // the second table has two parts
+	if n := len(regexp.MustCompile(`(?m)^ *2\*  `).FindAllString(text, -1)); n != 4 { // the second table has three parts
 		t.Errorf("the run is marked %d times in\n%s", n, text)
 	}
 	for want, times := range map[string]int{

@@ -13,6 +13,7 @@ import (
 	"moontide/analyze"
 	"moontide/analyze/cache"
 	"moontide/analyze/report"
+	"moontide/cmd/moontide/clidoc"
 	"moontide/trace"
 )
 
@@ -37,9 +38,23 @@ func analyzeCommand(std streams, _ stop) *cli.Command {
 		), group(inServer,
 			&cli.DurationFlag{Name: "ttft", Usage: "time to first token for an estimate of the concurrency; needs --tpot"},
 			&cli.DurationFlag{Name: "tpot", Usage: "time per output token for an estimate of the concurrency; needs --ttft"},
-		), readFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
+		), analyzedFormatFlags(), []cli.Flag{blockSizeFlag, skipBadRowsFlag}),
 		Action: func(c *cli.Context) error { return analyzeTraces(c, std) },
 	}
+}
+
+// datagenForm is a printed form that --format names beside the formats of traces.
+const datagenForm = "datagen"
+
+func analyzedFormatFlags() []cli.Flag {
+	all := readFlags()
+	for _, f := range all {
+		if f, ok := f.(*clidoc.ChoiceFlag); ok && f.Name == "format" {
+			f.Choices.Names = append(f.Choices.Names, datagenForm)
+			f.Choices = f.Choices.Noted(datagenForm, "of the report: the DATASET ANALYSIS block of Dynamo's data generator")
+		}
+	}
+	return all
 }
 
 // analysis holds the parsed command line.
@@ -98,6 +113,15 @@ func (asked *analysis) parseOutputs(c *cli.Context) (err error) {
 	if asked.form, err = chosenForm(c, "json", "markdown", "csv"); err != nil {
 		return err
 	}
+	if c.String("format") == datagenForm {
+		if asked.form != "" {
+			return misused("analyze: --%s and --format %s: choose one", asked.form, datagenForm)
+		}
+		asked.form = datagenForm
+		if err := c.Set("format", ""); err != nil { // detected
+			return err
+		}
+	}
 	if asked.files, err = filesOf(c, asked.form, "html", "png"); err != nil {
 		return err
 	}
@@ -127,6 +151,8 @@ func (asked *analysis) show(std streams, all report.Comparison) error {
 		return std.print(json)
 	case asked.form == "csv":
 		return std.print(all[0].Curves().WriteCSV)
+	case asked.form == datagenForm:
+		return std.print(all.Datagen().WriteText)
 	}
 	return printDocument(std, asked.form, document(), json)
 }

@@ -86,6 +86,13 @@ func TestAnalyzeForms(t *testing.T) {
 	if !strings.HasPrefix(curve, "policy,capacity_blocks,capacity_tokens,block_hit_rate,token_hit_rate,capacity_bytes,workers,routing,notes\nlru,1,512,") {
 		t.Errorf("CSV:\n%s", curve)
 	}
+	block := must(t, dir, "analyze", "--format", "datagen", "a|b<c>.jsonl")
+	if !strings.HasPrefix(block, strings.Repeat("=", 60)+"\nDATASET ANALYSIS: a|b<c>.jsonl\n") || !strings.Contains(block, "\n  Total Requests:      3\n") {
+		t.Errorf("block of the data generator:\n%s", block)
+	}
+	if r := try(t, dir, "", "analyze", "--format", "datagen", "--json", "a|b<c>.jsonl"); r.status != exitMisused || !strings.Contains(r.err, "--json and --format datagen: choose one") {
+		t.Errorf("exit status %d, %s", r.status, r.err)
+	}
 	must(t, dir, "analyze", "a|b<c>.jsonl", "--html", "page.html", "--png", "figures.png")
 	page, err := os.ReadFile(dir + "/page.html")
 	if err != nil || !bytes.Contains(page, []byte("a|b&lt;c&gt;.jsonl")) || bytes.Contains(page, []byte("<script")) || bytes.Contains(page, []byte("http://")) && !bytes.Contains(page, []byte("www.w3.org")) {

@@ -44,9 +44,11 @@ func reportCommand(std streams, _ stop) *cli.Command {
 			&cli.BoolFlag{Name: "markdown", Category: inOutput, Usage: "print a Markdown table instead of text"},
 			&clidoc.ChoiceFlag{
 				StringFlag: cli.StringFlag{Name: "format", Category: inOutput, Usage: "print the `FORMAT` of another tool: %s"},
-				Choices: clidoc.OneOf(vllmForm, aiperfForm, goBenchForm).Noted(vllmForm, "its result block").
+				Choices: clidoc.OneOf(vllmForm, dynamoForm, morehForm, aiperfForm, goBenchForm).Noted(vllmForm, "its result block").
+					Noted(dynamoForm, "the block of its recipes, with ITL per request").Noted(morehForm, "the block of its saturation runs").
 					Noted(aiperfForm, "profile_export.jsonl").Noted(goBenchForm, "Go benchmark lines for benchstat"),
 			},
+			itlFlag(),
 			&cli.StringFlag{Name: "html", Category: inOutput, Usage: "also write the report with figures to `FILE`, a self-contained page"},
 			&cli.StringFlag{Name: "png", Category: inOutput, Usage: "also plot the distributions of TTFT, ITL and E2EL to `FILE`, one row per run"},
 			&cli.StringFlag{Name: "cache-misses", Category: inOutput, Usage: "also write predicted and measured prefix cache hits of each request to CSV `FILE`"},
@@ -82,7 +84,7 @@ func reportRuns(c *cli.Context, std streams) error {
 			return err
 		}
 		sayDamaged(std, result.Damaged)
-		runs = append(runs, report.Run{Name: r.name, Info: result.Run, Result: result.Metrics, View: asked.view})
+		runs = append(runs, report.Run{Name: r.name, Info: result.Run, Result: result.Metrics, View: asked.view, Parts: len(r.dirs)})
 	}
 	noteVersions(std, runs)
 	if err := asked.show(std, runs); err != nil {
@@ -148,8 +150,16 @@ func parseReport(c *cli.Context) (q reportQuestion, err error) {
 	if q.format, err = parseForm(c); err != nil {
 		return q, err
 	}
-	if q.format == aiperfForm && len(q.view.Gates) > 0 {
+	block, isBlock := blockForms[q.format]
+	switch {
+	case q.format == aiperfForm && len(q.view.Gates) > 0:
 		return q, misused("report: --format aiperf has no gates: omit --slo and --fail-if")
+	case c.IsSet(itlName) && !isBlock:
+		return q, misused("report: --%s is for --format %s, %s and %s: other forms show each definition under its own name", itlName, vllmForm, dynamoForm, morehForm)
+	case isBlock:
+		if err := block.Check(q.view); err != nil {
+			return q, misused("report: --metrics: --format %s: %w", q.format, err)
+		}
 	}
 	return q, q.parseFiles(c)
 }
@@ -201,6 +211,11 @@ func parseView(c *cli.Context) (v report.View, objectives []run.Objective, err e
 	if v.Percentiles, err = percentilesOf(c); err != nil {
 		return v, nil, err
 	}
+	for _, itl := range report.ITLs {
+		if itl.Name == c.String(itlName) {
+			v.ITL = itl.Latency
+		}
+	}
 	if c.IsSet("goodput") {
 		if objectives, err = run.ParseObjectives(c.String("goodput")); err != nil {
 			return v, nil, misused("report: --goodput: %w", err)
@@ -224,9 +239,31 @@ func percentilesOf(c *cli.Context) ([]float64, error) {
 // The formats of other tools.
 const (
 	vllmForm    = "vllm"
+	dynamoForm  = "dynamo"
+	morehForm   = "moreh"
 	aiperfForm  = "aiperf"
 	goBenchForm = "bench"
 )
+
+// blockForms holds the forms that are a result block.
+var blockForms = map[string]report.Block{vllmForm: report.VLLM, dynamoForm: report.Dynamo, morehForm: report.Moreh}
+
+const itlName = "itl"
+
+func itlFlag() cli.Flag {
+	notes := map[string]string{"chunk": "gaps between token chunks", "token": "gaps per token of a chunk", "request": "mean of each request, as TPOT"}
+	choices := clidoc.Choices{}
+	for _, itl := range report.ITLs {
+		choices.Names = append(choices.Names, itl.Name)
+	}
+	for name, note := range notes {
+		choices = choices.Noted(name, note)
+	}
+	return &clidoc.ChoiceFlag{
+		StringFlag: cli.StringFlag{Name: itlName, Category: inOutput, DefaultText: "what the tool itself measures", Usage: "`DEFINITION` of ITL in the block of --format: %s"},
+		Choices:    choices,
+	}
+}
 
 func metricNames() (names []string) {
 	for _, l := range run.Latencies {
@@ -270,11 +307,12 @@ func (q *reportQuestion) show(std streams, runs report.Runs) error {
 		"cache-misses": func(w io.Writer) error { return report.Predictions(runs[0].Result.Cache.Prediction).WriteCSV(w) },
 		"over-time":    func(w io.Writer) error { return report.Series(runs[0].Result.Detail.Series).WriteCSV(w) },
 	})
+	block, isBlock := blockForms[q.format]
 	switch {
 	case err != nil || printed:
 		return err
-	case q.format == vllmForm:
-		return std.print(runs.VLLM().WriteText)
+	case isBlock:
+		return std.print(runs.Block(block).WriteText)
 	case q.format == goBenchForm:
 		return std.print(runs.GoBench)
 	}

@@ -28,6 +28,9 @@ func TestReport(t *testing.T) {
 		{[]string{"a", "slow=b", "--markdown"}, []string{"| Metric | a | slow |", "| Successful requests | 100 | 100 |"}},
 		{[]string{"a", "b", "--format", "bench"}, []string{"\nBenchmarkServing/trace="}},
 		{[]string{"a", "--format", "vllm"}, []string{"Mean ITL (ms): ", "Verdict: VALID"}},
+		{[]string{"a", "--format", "vllm", "--itl", "request", "--metrics", "itl"}, []string{"-Inter-token Latency-", "ITL: one value per request"}},
+		{[]string{"a", "b", "--merge", "--format", "moreh"}, []string{"=============Serving Benchmark Result=============\nNumber of worker processes: 2\nSuccessful requests: 200\n"}},
+		{[]string{"a", "--format", "dynamo"}, []string{"Total Token throughput (tok/s):          ", "Median E2EL (ms): ", "ITL: one value per request"}},
 		{[]string{"a", "--format", "aiperf"}, []string{`"time_to_first_token":{"value":`, `"benchmark_phase":"profiling"`}},
 		{[]string{"a", "--over-time", "-"}, []string{"from_s,to_s,due,"}},
 		{[]string{"a", "b", "--html", "-"}, []string{"<!DOCTYPE html>", "<h2>b: Configuration</h2>"}},
@@ -41,17 +44,20 @@ func TestReport(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"":                             "name a run's folder",
-		"a --json --csv":               "--json and --csv",
-		"a --format pdf":               `--format "pdf" is unknown`,
-		"a --metrics ttfb":             `unknown metric "ttfb"`,
-		"a --percentiles 101":          "not a percentile",
-		"a --goodput ttft":             "no objective",
-		"a a --merge":                  "a is given twice",
-		"a --html x --png x":           "the same file",
-		"a --json --png -":             "only one can be standard output",
-		"a b --cache-misses x":         "shows one run",
-		"a --format aiperf --png a.pn": "choose one",
+		"":                               "name a run's folder",
+		"a --json --csv":                 "--json and --csv",
+		"a --format pdf":                 `--format "pdf" is unknown`,
+		"a --metrics ttfb":               `unknown metric "ttfb"`,
+		"a --itl token":                  "--itl is for --format vllm",
+		"a --itl mean --format vllm":     `--itl "mean" is unknown`,
+		"a --format vllm --metrics ttst": "the block has no ttst: want ttft, tpot, itl",
+		"a --percentiles 101":            "not a percentile",
+		"a --goodput ttft":               "no objective",
+		"a a --merge":                    "a is given twice",
+		"a --html x --png x":             "the same file",
+		"a --json --png -":               "only one can be standard output",
+		"a b --cache-misses x":           "shows one run",
+		"a --format aiperf --png a.pn":   "choose one",
 	} {
 		if r := try(t, dir, "", append([]string{"report"}, strings.Fields(args)...)...); r.status != exitMisused || !strings.Contains(r.err, want) {
 			t.Errorf("%q: exit status %d, %s, want %s", args, r.status, r.err, want)

@@ -34,7 +34,9 @@ const Absent = "-"
 type Document struct {
 	Title   string
 	Subject string // subject of the report, in one line
-	// ListingFirst omits title and subject in text, for a [Listing] at the top.
+	// ListingFirst omits title and subject in text, for a block with a Listing at the
+	// top. Markdown and HTML omit listings: reports add a table of the same numbers in
+	// a Detail section.
 	ListingFirst bool
 	Sections     []*Section
 	// Notes, Verdict and Gates come last in text and first in Markdown and HTML.
@@ -118,7 +120,7 @@ type Block struct {
 	Note      *Note
 	KeyValues []KeyValue
 	Table     *Table
-	Listing   *Listing
+	Listing   []string        // lines in a layout of their own; text only: see ListingFirst
 	Headlines []KeyValue      // shown large; HTML only
 	Figures   []figure.Figure // HTML only
 }
@@ -138,19 +140,6 @@ const AllLeft = 1 << 10
 
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
-
-// Listing is the "Serving Benchmark Result" block. Markdown and HTML omit it:
-// reports add a table of the same numbers in a Detail section.
-type Listing struct {
-	Title  string
-	Groups []ListingGroup
-}
-
-// ListingGroup is a titled part of a [Listing].
-type ListingGroup struct {
-	Title string // "" for the first
-	Lines []KeyValue
-}
 
 // New starts a document.
 func New(title, subject string) *Document { return &Document{Title: title, Subject: subject} }

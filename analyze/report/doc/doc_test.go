@@ -31,7 +31,7 @@ func full() *doc.Document {
 		part.Note("Simulated", "numbers of "+name+" are simulated")
 		part.Verdict = &doc.Verdict{Level: "SUSPECT", Evidence: []doc.Evidence{{"SUSPECT", "evidence of " + name}, {"VALID", "other evidence of " + name}}}
 		part.Gates = &doc.Verdict{Level: "FAIL", Evidence: []doc.Evidence{{"FAIL", "gate of " + name}, {"PASS", "other gate of " + name}}}
-		part.Section("Results").Blocks = []doc.Block{{Listing: &doc.Listing{Title: "Block", Groups: []doc.ListingGroup{{Lines: []doc.KeyValue{{Key: "Requests", Value: "3"}}}}}}}
+		part.Section("Results").Blocks = []doc.Block{{Listing: []string{"Requests: 3"}}}
 		part.Data = doc.Data{Columns: []string{"run", "requests"}, Rows: [][]string{{name, "3"}}}
 		d.Parts = append(d.Parts, part)
 	}

@@ -98,7 +98,9 @@ func (b *textWriter) section(s *Section) {
 		case block.Table != nil:
 			b.table(block.Table)
 		case block.Listing != nil:
-			b.listing(block.Listing)
+			for _, line := range block.Listing {
+				b.line(line)
+			}
 		}
 	}
 }
@@ -141,25 +143,6 @@ func (b *textWriter) keyValues(rows []KeyValue) {
 }
 
 func (b *textWriter) line(s string) { b.WriteString(strings.TrimRight(s, " ") + "\n") }
-
-// listing is 50 columns wide; values start in column 41.
-func (b *textWriter) listing(l *Listing) {
-	const width = 50
-	rule := func(title, fill string) {
-		left := max(0, width-len(title)) / 2
-		b.line(strings.Repeat(fill, left) + title + strings.Repeat(fill, max(0, width-len(title)-left)))
-	}
-	rule(" "+l.Title+" ", "=")
-	for _, group := range l.Groups {
-		if group.Title != "" {
-			rule(group.Title, "-")
-		}
-		for _, line := range group.Lines {
-			fmt.Fprintf(b, "%-40s %s\n", line.Key+":", line.Value)
-		}
-	}
-	rule("", "=")
-}
 
 // table writes a table that is too wide in parts that start with the first column.
 func (b *textWriter) table(t *Table) {

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"moontide/analyze"
+	"moontide/analyze/report/doc"
+	"moontide/trace"
+	"moontide/trace/stats"
+)
+
+// Datagen contains the block in which statistics of traces of Dynamo's data
+// generator are published, for each trace, and the notes. The contexts are those
+// that a generator declares in the trace; without them, the observed ones.
+func (c Comparison) Datagen() *doc.Document {
+	all := &doc.Document{ListingFirst: true}
+	for _, d := range c {
+		part := &doc.Document{ListingFirst: true}
+		part.Section("").Blocks = []doc.Block{{Listing: d.datagenBlock()}}
+		overviewSection(part.DetailSection(""), d.Analysis) // text has only its notes
+		for _, l := range doubtfulLengths(d.Analysis.Lengths) {
+			if l.rows > 0 {
+				part.Note("Note", fmt.Sprintf("%s %s: %s.", doc.Count(l.rows, "request"), l.which, l.note))
+			}
+		}
+		if _, declared := datagenContext(d.Analysis); declared {
+			part.Note("Context", "as the trace's generator declares it.")
+		} else if d.HasBlocks() {
+			part.Note("Context", "the leading blocks of a prompt that occur more than once in the trace.")
+		}
+		if d.Analysis.Sampled != nil {
+			part.Note("Estimated", "unique blocks and hit rates are estimated from a sample of the blocks.")
+		}
+		all.Parts = append(all.Parts, part)
+	}
+	return all
+}
+
+func datagenContext(a *analyze.Analysis) (c analyze.Context, declared bool) {
+	if a.Declared.Mean.Set {
+		return a.Declared, true
+	}
+	return a.Observed, false
+}
+
+// datagenBlock returns the lines of the block.
+func (d Dataset) datagenBlock() []string {
+	a := d.Analysis
+	var lines []string
+	group := func(title string, width int, rows ...[2]string) {
+		lines = append(lines, title, strings.Repeat("-", 40))
+		for _, row := range rows {
+			lines = append(lines, fmt.Sprintf("  %-*s %s", width, row[0]+":", row[1]))
+		}
+	}
+	rule := strings.Repeat("=", 60)
+	lines = append(lines, rule, "DATASET ANALYSIS: "+doc.Clean(d.Name), rule)
+	unique, total, block, token := datagenReuse(a)
+	group("OVERVIEW", 20, [2]string{"Total Requests", doc.Int(a.Requests)}, [2]string{"Unique Hash Blocks", unique}, [2]string{"Total Hash Blocks", total})
+	for _, l := range []struct {
+		title string
+		of    stats.Sample
+	}{{"INPUT SEQUENCE LENGTH (ISL)", a.ISL}, {"OUTPUT SEQUENCE LENGTH (OSL)", a.OSL}} {
+		tokens := func(n float64) string { return doc.Fixed(n, 0) + " tokens" }
+		group(l.title, 20, [2]string{"Average", tokens(l.of.Mean)}, [2]string{"Maximum", tokens(l.of.Max)}, [2]string{"Minimum", tokens(l.of.Min)})
+	}
+	context, _ := datagenContext(a)
+	group("KV CACHE / PREFIX REUSE", 21,
+		[2]string{"Block-level Hit Rate", datagenShare(block, 1)}, [2]string{"Token-level Hit Rate", datagenShare(token, 1)},
+		[2]string{"Avg Context (shared)", doc.FixedOr(context.Mean, 0) + " tokens/req"}, [2]string{"Avg Unique Prompt", doc.FixedOr(context.UniqueMean, 0) + " tokens/req"},
+		[2]string{"Shared Prefix Ratio", datagenShare(context.SharedRatio, 1)})
+	return append(append(lines, rule, "", "Summary:"), datagenSummary(a, block, token, context.SharedRatio)...)
+}
+
+// datagenReuse returns the numbers of blocks and the hit rates of an infinite cache.
+func datagenReuse(a *analyze.Analysis) (unique, total string, block, token trace.Opt[float64]) {
+	switch p, s := a.Prefix, a.Sampled; {
+	case p != nil:
+		return doc.Int(p.UniqueBlocks), doc.Int(p.TotalBlocks), trace.Some(p.Infinite.Block), p.Infinite.Token
+	case s != nil:
+		rates := s.Curve.Infinite().Rates()
+		return doc.Int(s.Curve.Unique), doc.Int(s.TotalBlocks), trace.Some(rates.Block), rates.Token
+	}
+	return doc.Absent, doc.Absent, block, token
+}
+
+func datagenShare(share trace.Opt[float64], decimals int) string {
+	if !share.Set {
+		return doc.Absent
+	}
+	return doc.Fixed(100*share.Value, decimals) + "%"
+}
+
+// datagenSummary returns the block's summary in words.
+func datagenSummary(a *analyze.Analysis, block, token, shared trace.Opt[float64]) (lines []string) {
+	const longContext = 10_000 // tokens of a mean prompt
+	if block.Set && token.Set {
+		rates := "~" + datagenShare(token, 0)
+		if of := datagenShare(block, 0); of != datagenShare(token, 0) {
+			rates = "~" + of + "/" + datagenShare(token, 0)
+		}
+		lines = append(lines, "• "+rates+" KV cache hit rate (block/token level) based on hash_id overlap across requests")
+	}
+	if shared.Set {
+		lines = append(lines, "• ~"+datagenShare(shared, 0)+" of input tokens come from shared context prefixes")
+	}
+	kind := "Workload"
+	if a.ISL.Mean >= longContext {
+		kind = "Long-context workload"
+	}
+	return append(lines, fmt.Sprintf("• %s: avg %s input tokens, up to %s max", kind, thousands(a.ISL.Mean), thousands(a.ISL.Max)))
+}
+
+// thousands formats a number of tokens with K for thousands.
+func thousands(n float64) string {
+	switch {
+	case n < 1000:
+		return doc.Fixed(n, 0)
+	case n < 10_000:
+		return doc.Fixed(n/1000, 1) + "K"
+	}
+	return doc.Fixed(n/1000, 0) + "K"
+}

@@ -1,0 +1,195 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moontide/analyze/report/doc"
+	"moontide/analyze/run"
+	"moontide/trace"
+)
+
+// Block is the layout in which a tool prints its "Serving Benchmark Result": its
+// lines, their labels and capitals, and nothing else. Verdict and notes follow the
+// block.
+type Block struct {
+	title     string
+	width     int // of the labels
+	lines     []blockLine
+	latencies []blockLatency
+	itl       run.Latency // what the tool measures as ITL
+}
+
+// blockLine is a count or rate of a block. A line without a value is omitted.
+type blockLine struct {
+	label string
+	value func(r Run) string
+}
+
+type blockLatency struct {
+	of           run.Latency
+	title, label string
+	optional     bool // printed only if asked for
+}
+
+// VLLM is the block of vLLM's benchmark.
+var VLLM = Block{
+	title: " Serving Benchmark Result ", width: listingColumn, itl: run.ITL,
+	lines: []blockLine{
+		ofMetric("completed"), ofMetric("failed"), maxConcurrency, configuredRate, ofMetric("duration"),
+		ofMetric("total_input_tokens"), ofMetric("total_output_tokens"), ofMetric("request_throughput"), ofMetric("request_goodput"),
+		ofMetric("output_throughput"), ofMetric("max_output_tokens_per_s"), peakConcurrency, ofMetric("total_token_throughput"),
+	},
+	latencies: []blockLatency{
+		titled(run.TTFT), titled(run.TPOT), titled(run.ITL),
+		{of: run.E2EL, title: run.E2EL.Title(), label: run.E2EL.Label(), optional: true},
+		{of: run.QueueTime, title: "Client-side Queueing", label: "Client Queue Time", optional: true},
+		{of: run.E2ELFromSchedule, title: "Queue-inclusive End-to-end Latency", label: "E2EL incl. Client Queue", optional: true},
+	},
+}
+
+// Dynamo is the block in which Dynamo's benchmark recipes publish results. Its ITL
+// is that of AIPerf, one value per request.
+var Dynamo = Block{
+	title: " Serving Benchmark Result ", width: listingColumn, itl: run.TPOT,
+	lines: []blockLine{
+		ofMetric("request_throughput"), ofMetric("request_goodput"), ofMetric("output_throughput"),
+		ofMetric("total_token_throughput").named("Total Token throughput (tok/s)"),
+	},
+	latencies: []blockLatency{titled(run.TTFT), titled(run.TPOT), titled(run.ITL), titled(run.E2EL)},
+}
+
+// Moreh is the block in which Moreh publishes saturation runs: with the number of
+// client processes, and a window of the run.
+var Moreh = Block{
+	title: "Serving Benchmark Result", itl: run.ITL,
+	lines: []blockLine{
+		{"Number of worker processes", func(r Run) string { return strconv.Itoa(max(r.Parts, 1)) }},
+		ofMetric("completed"), maxConcurrency, configuredRate,
+		{"Warm-up Time", ofWindow(func(r Run) float64 { return r.Info.Window.WarmupSeconds })},
+		{"Cool-down Time", ofWindow(func(r Run) float64 { return r.Info.Window.CooldownSeconds })},
+		ofMetric("duration"), ofMetric("total_input_tokens"), ofMetric("total_output_tokens"), ofMetric("request_goodput"),
+		ofMetric("output_throughput"), ofMetric("total_token_throughput").named("Total Token throughput (tok/s)"),
+	},
+	latencies: []blockLatency{
+		titled(run.TTFT), {of: run.TPOT, title: run.TPOT.Title(), label: run.TPOT.Label(), optional: true}, titled(run.ITL),
+		{of: run.E2EL, title: run.E2EL.Title(), label: run.E2EL.Label(), optional: true},
+	},
+}
+
+func ofMetric(key string) blockLine {
+	m := run.MustMetric(key)
+	return blockLine{m.Heading(), func(r Run) string {
+		if m.Goodput && r.Result.Goodput == nil {
+			return ""
+		}
+		return plainMetric(m, r.Result)
+	}}
+}
+
+func (l blockLine) named(label string) blockLine { return blockLine{label, l.value} }
+
+func titled(l run.Latency) blockLatency {
+	return blockLatency{of: l, title: l.Title(), label: l.Label()}
+}
+
+var (
+	maxConcurrency = blockLine{"Maximum request concurrency", func(r Run) string {
+		if n := r.Info.Limits.MaxConcurrency; n > 0 {
+			return strconv.Itoa(n)
+		}
+		return ""
+	}}
+	configuredRate = blockLine{"Request rate configured (RPS)", func(r Run) string {
+		if rate := r.Info.Trace.Rate; rate > 0 {
+			return twoDecimals(trace.Some(rate))
+		}
+		return ""
+	}}
+	peakConcurrency = blockLine{"Peak concurrent requests", func(r Run) string {
+		return twoDecimals(trace.Some(float64(r.Result.PeakConcurrency)))
+	}}
+)
+
+func ofWindow(seconds func(r Run) float64) func(r Run) string {
+	return func(r Run) string {
+		if r.Result.Window == (run.Span{}) {
+			return ""
+		}
+		return strconv.FormatFloat(seconds(r), 'f', 1, 64)
+	}
+}
+
+// Check returns an error if a view selects latencies that the block does not have.
+func (b Block) Check(v View) error {
+	var known []string
+	for _, l := range b.latencies {
+		known = append(known, l.of.String())
+	}
+	for _, l := range v.Latencies {
+		if !slices.Contains(known, l.String()) {
+			return fmt.Errorf("the block has no %s: want %s", l, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// shown returns the latencies of the block, in its order.
+func (b Block) shown(v View) (all []blockLatency) {
+	for _, l := range b.latencies {
+		if v.Latencies == nil && !l.optional || slices.Contains(v.Latencies, l.of) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// listing returns the lines of the block, and a note on what its ITL is.
+func (b Block) listing(r Run) (lines []string, notes []doc.Note) {
+	out := &listing{width: b.width}
+	out.rule(b.title, "=")
+	for _, line := range b.lines {
+		if value := line.value(r); value != "" {
+			out.add(line.label, value)
+		}
+	}
+	for _, l := range b.shown(r.View) {
+		of := l.of
+		if of == run.ITL {
+			if of = r.View.ITL; of == run.NoLatency {
+				of = b.itl
+			}
+			notes = append(notes, doc.Note{Kind: "ITL", Text: itlNote(of)})
+		}
+		out.latency(r, of, l.title, l.label)
+	}
+	out.rule("", "=")
+	return out.lines, notes
+}
+
+// ITLs names the definitions of ITL that a block can show.
+var ITLs = []struct {
+	Name    string
+	Latency run.Latency
+}{{"chunk", run.ITL}, {"token", run.ITLPerToken}, {"request", run.TPOT}}
+
+func itlNote(l run.Latency) string {
+	switch l {
+	case run.TPOT:
+		return "one value per request, equal to its TPOT."
+	case run.ITLPerToken:
+		return "the gaps between token chunks of all requests; the gap before a chunk of k tokens counts as k gaps of a k-th each."
+	}
+	return "the gaps between token chunks of all requests."
+}
+
+// Block contains the result block of another tool, the notes and the verdict.
+func (runs Runs) Block(b Block) *doc.Document {
+	return runs.document(func(r Run, d *doc.Document) {
+		lines, notes := b.listing(r)
+		d.Section("").Blocks = []doc.Block{{Listing: lines}}
+		d.Notes = notes
+	})
+}
