@@ -13,10 +13,13 @@ import (
 // FAST 2015). A block is in the sample by a hash of its id, so all of its uses are or none.
 // The stack distances among the sampled blocks, divided by the share, are those among
 // all. Uses that the sample has too many of or too few count as hits of the smallest cache
-// (SHARDS-adj): they are those of the few blocks that are used all the time.
+// (SHARDS-adj): they are those of the few blocks that are used all the time. The sample says
+// little about small caches, so those of up to 65,536 blocks are found exactly, from all
+// blocks.
 //
 // Ids have to be chained to their prefixes, so that a block is last used no later than
-// the one before it. It holds about 50 bytes for each sampled block and 6 for each use.
+// the one before it. It holds about 50 bytes for each sampled block and 6 for each use, and
+// 8 MiB.
 type SampledBuilder struct {
 	share    float64
 	table    block.Table // of sampled blocks
@@ -26,6 +29,7 @@ type SampledBuilder struct {
 	largest  int // distance
 	uses     [groups]int
 	log      useLog
+	head     *head // nil if the sample has all blocks
 	request  []use
 	numbers  []uint32
 }
@@ -46,7 +50,11 @@ func NewSampledBuilder(share float64) (*SampledBuilder, error) {
 	if !(share > 0 && share <= 1) {
 		return nil, fmt.Errorf("the share of the blocks to sample is not above 0 and at most 1: %v", share)
 	}
-	return &SampledBuilder{share: share}, nil
+	b := &SampledBuilder{share: share}
+	if share < 1 {
+		b.head = newHead(headBlocks)
+	}
+	return b, nil
 }
 
 // Add looks up and then uses the blocks of the next request, whose prompt has isl tokens.
@@ -58,6 +66,9 @@ func (b *SampledBuilder) Add(ids []uint64, isl int) {
 	}
 	b.nonEmpty++
 	b.total.Blocks += len(ids)
+	if b.head != nil {
+		b.head.add(ids, isl)
+	}
 	b.request, b.numbers = b.request[:0], b.numbers[:0]
 	below := uint64(b.share * (1 << 53))
 	highest, missed := 0, false
@@ -100,6 +111,8 @@ type SampledCurve struct {
 	Share  float64 // of the distinct blocks in the sample
 	Blocks int     // in the sample
 	Unique int     // estimated number of distinct blocks of the trace
+	// Exact is the capacity in blocks up to which the curve is exact.
+	Exact int
 
 	hits     [groups][]int // of each group, by coarse capacity
 	expected float64       // uses of a group
@@ -131,7 +144,7 @@ func (b *SampledBuilder) Curve(blockSize int) *SampledCurve {
 		}
 	}
 	if b.share == 1 {
-		c.Curve = lines.curve(b.total)
+		c.Curve, c.Exact = lines.curve(b.total), math.MaxInt
 		return c
 	}
 	lines.adjust(Hits{
@@ -141,6 +154,7 @@ func (b *SampledBuilder) Curve(blockSize int) *SampledCurve {
 	})
 	c.Curve = lines.curve(b.total)
 	c.scale(1 / b.share)
+	c.begin(b.head, blockSize)
 	for i := range c.hits {
 		c.hits[i][0] += int(c.expected) - b.uses[i]
 		for k := 1; k < len(c.hits[i]); k++ {
@@ -176,15 +190,44 @@ func (c *SampledCurve) scale(by float64) {
 	}
 }
 
+// begin replaces the beginning of the curve by the exact one. By how much the estimate is
+// off where it ends is known: it is corrected by that, less and less for larger caches.
+func (c *SampledCurve) begin(h *head, blockSize int) {
+	exact := h.points(blockSize)
+	if h.whole() {
+		c.points, c.Unique, c.Exact = exact, len(h.ids), math.MaxInt
+		return
+	}
+	c.Exact = h.most
+	if last := exact[len(exact)-1]; int(last.capacity) < h.most {
+		last.capacity = uint32(h.most)
+		exact = append(exact, last)
+	}
+	last, off := exact[len(exact)-1], c.At(h.most)
+	before := last
+	for _, p := range c.points {
+		if int(p.capacity) <= h.most {
+			continue
+		}
+		part := float64(h.most) / float64(p.capacity)
+		p.blocks = min(max(p.blocks+int(part*float64(last.blocks-off.HitBlocks)), before.blocks), c.total.Blocks)
+		p.tokens = min(max(p.tokens+int(part*float64(last.tokens-off.HitTokens)), before.tokens), c.total.Tokens)
+		p.shares = min(max(p.shares+part*(last.shares-off.RequestShares), before.shares), float64(c.total.Requests))
+		exact = append(exact, p)
+		before = p
+	}
+	c.points = exact
+}
+
 // coarse returns a bucket of capacities, fifty for each tenfold one.
 func coarse(capacity int) int { return int(50 * math.Log10(float64(max(capacity, 1)))) }
 
 // Error returns the estimated standard error of the block hit rate at a capacity, 0..1.
 // One part is that of the choice of blocks, by the standard deviation between groups of
 // them; the other that of the distances, which are as uncertain as a count of as many
-// sampled blocks. It is 0 for a share of 1.
+// sampled blocks. It is 0 where the curve is exact.
 func (c *SampledCurve) Error(capacity int) float64 {
-	if c.Share == 1 || capacity < 1 || c.expected == 0 {
+	if capacity <= c.Exact || c.expected == 0 {
 		return 0
 	}
 	k := min(coarse(capacity), len(c.hits[0])-1)

@@ -10,10 +10,15 @@ import (
 	"moontide/analyze/cache"
 )
 
-func sampledCurve(tb testing.TB, rows []request, share float64, blockSize int) *cache.SampledCurve {
+// sampledCurve estimates a curve from a share of the blocks, exact for caches of up to
+// exact blocks.
+func sampledCurve(tb testing.TB, rows []request, share float64, exact, blockSize int) *cache.SampledCurve {
 	b, err := cache.NewSampledBuilder(share)
 	if err != nil {
 		tb.Fatal(err)
+	}
+	if share < 1 {
+		b.SetExact(exact)
 	}
 	for _, r := range rows {
 		ids := make([]uint64, len(r.blocks))
@@ -31,7 +36,7 @@ func TestSampleOfAllBlocksIsExact(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := drawRequests(rt, 8)
 		size := rapid.IntRange(1, 40).Draw(rt, "block size")
-		want, got := sequenceOf(rows).Curve(size), sampledCurve(t, rows, 1, size)
+		want, got := sequenceOf(rows).Curve(size), sampledCurve(t, rows, 1, 0, size)
 		for capacity := range distinct(rows) + 2 {
 			if !same(got.At(capacity), want.At(capacity)) {
 				rt.Fatalf("capacity %d: %+v, want %+v", capacity, got.At(capacity), want.At(capacity))
@@ -68,7 +73,7 @@ func TestErrorOfSample(t *testing.T) {
 	var within, of int
 	for seed := range uint64(12) {
 		rows := chainedTrace(20_000, seed)
-		exact, sampled := sequenceOf(rows).Curve(16), sampledCurve(t, rows, share, 16)
+		exact, sampled := sequenceOf(rows).Curve(16), sampledCurve(t, rows, share, 1, 16)
 		if apart := math.Abs(float64(sampled.Unique)/float64(distinct(rows)) - 1); apart > .05 {
 			t.Errorf("%d distinct blocks, want %d", sampled.Unique, distinct(rows))
 		}
@@ -86,6 +91,52 @@ func TestErrorOfSample(t *testing.T) {
 	}
 	if share := float64(within) / float64(of); share < .8 {
 		t.Errorf("%.0f %% of the errors are below twice the estimate, want about 95 %%", 100*share)
+	}
+}
+
+// Small caches are exact, however many blocks there are, and so is the whole curve if it
+// is flat from there on.
+func TestSmallCachesAreExact(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := drawRequests(rt, 8)
+		exact := rapid.IntRange(1, 20).Draw(rt, "exact")
+		want, got := sequenceOf(rows).Curve(16), sampledCurve(t, rows, 0.5, exact, 16)
+		for capacity := range got.Exact {
+			if capacity > distinct(rows)+2 {
+				break
+			}
+			w, g := want.At(capacity), got.At(capacity)
+			if g.HitBlocks != w.HitBlocks || math.Abs(g.RequestShares-w.RequestShares) > 1e-9 || got.Error(capacity) != 0 {
+				rt.Fatalf("exact up to %d, capacity %d: %+v, want %+v", got.Exact, capacity, g, w)
+			}
+		}
+	})
+	for _, exact := range []int{100, 3000, 1 << 20} {
+		rows := chainedTrace(5000, 1)
+		want, got := sequenceOf(rows).Curve(16), sampledCurve(t, rows, 0.05, exact, 16)
+		for _, capacity := range []int{1, 10, 100, 1000, 3000, 10_000, 1 << 20} {
+			if capacity <= got.Exact && !same(got.At(capacity), want.At(capacity)) {
+				t.Errorf("capacity %d: %+v, want %+v", capacity, got.At(capacity), want.At(capacity))
+			}
+		}
+	}
+}
+
+// The estimate is better beside exact small caches.
+func TestExactCachesImproveTheEstimate(t *testing.T) {
+	var without, with float64
+	for seed := range uint64(5) {
+		rows := chainedTrace(20_000, seed)
+		exact, plain, better := sequenceOf(rows).Curve(16), sampledCurve(t, rows, 0.05, 1, 16), sampledCurve(t, rows, 0.05, 2000, 16)
+		for _, capacity := range []int{2500, 4000, 10_000, 30_000} {
+			want := exact.At(capacity).Rates().Block
+			without += math.Abs(plain.At(capacity).Rates().Block - want)
+			with += math.Abs(better.At(capacity).Rates().Block - want)
+		}
+	}
+	t.Logf("errors are %.2f of those without", with/without)
+	if with > 0.8*without {
+		t.Errorf("errors are %v of those without", with/without)
 	}
 }
 

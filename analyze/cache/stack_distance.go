@@ -28,7 +28,7 @@ type run struct {
 // hits nothing. Numbers come from [moontide/trace/block.Table] or any other source;
 // memory grows with the largest.
 func (b *CurveBuilder) Add(numbers []uint32, isl int) {
-	b.runs = b.lookUp(b.runs[:0], numbers)
+	b.runs = b.timeline.lookUp(b.runs[:0], numbers)
 	b.timeline.use(numbers)
 	b.total.Requests++
 	b.total.Blocks += len(numbers)
@@ -41,20 +41,20 @@ func (b *CurveBuilder) Add(numbers []uint32, isl int) {
 }
 
 // lookUp appends the runs of a request.
-func (b *CurveBuilder) lookUp(runs []run, numbers []uint32) []run {
+func (t *timeline) lookUp(runs []run, numbers []uint32) []run {
 	var now run
 	highest := -1         // distance so far
 	distance := 0         // stack distance of the block
 	previous := uint32(0) // the last use of the block before
 	for _, number := range numbers {
-		place, used := b.timeline.lastUse(number)
+		place, used := t.lastUse(number)
 		if !used {
 			break
 		}
 		if place+1 == previous {
 			distance++ // last used consecutively: only the block before is in between
 		} else {
-			distance = b.timeline.after(place)
+			distance = t.after(place)
 		}
 		previous = place
 		switch rises := distance > highest; {

@@ -173,7 +173,7 @@ func (r *Results) blocks() (blocks []int, err error) {
 		return blocks, nil
 	}
 	for _, n := range roundSizes {
-		if n*1000 >= r.Curve.Largest() && n < r.Curve.Largest() && (r.Sample == nil || float64(n)*r.Sample.Share >= leastSampled) {
+		if n*1000 >= r.Curve.Largest() && n < r.Curve.Largest() && (r.Sample == nil || n <= r.Sample.Exact || float64(n)*r.Sample.Share >= leastSampled) {
 			blocks = append(blocks, n)
 		}
 	}

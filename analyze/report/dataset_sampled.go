@@ -42,9 +42,13 @@ func (c *Cache) sampleText() string {
 			largest, at = e, p.Capacity
 		}
 	}
-	return fmt.Sprintf("Hits of one cache that all requests share, in the order of the trace, estimated from %s of %s distinct blocks (%s %%)."+
+	text := fmt.Sprintf("Hits of one cache that all requests share, in the order of the trace, estimated from %s of %s distinct blocks (%s %%)."+
 		" The standard error of the block hit rate is at most %s points, at %s.",
 		doc.Int(c.Sample.Blocks), doc.Int(c.Sample.Unique), doc.Plain(100*c.Sample.Share), doc.Percent(largest), doc.Count(at, "block"))
+	if largest > 0 {
+		text += fmt.Sprintf(" Caches of up to %s are exact.", doc.Count(c.Sample.Exact, "block"))
+	}
+	return text
 }
 
 // errorOf returns the standard error of the block hit rate at a capacity; absent if the
