@@ -29,6 +29,7 @@ import (
 
 	"moontide/analyze/cache"
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
@@ -113,8 +114,10 @@ type Context struct {
 
 // Trace describes a trace in one pass. It keeps no request, so reqs may be those
 // of a reader's Borrowed method. It uses two CPU cores. Per request it holds
-// about 40 bytes, and up to 200 at the end; per unique block 4 bytes, 20 more if
-// the block is reused, and a table of block ids.
+// about 40 bytes, and up to 200 at the end; per session and per request id about 70;
+// per unique block 4 bytes, 20 more if the block is reused, and a table of block ids.
+// Rows with a request id, and all rows of a trace in which turns have delays instead of
+// timestamps, take another 200.
 //
 // It returns [ErrEmpty], a [*trace.GraphError], an error for an option out of range, for more than 2^31-1
 // requests or more blocks than a table can number, or the stream's own error.
@@ -147,7 +150,15 @@ func Trace(reqs trace.Requests, opts Options) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.forget()
 	return c.analysis(size, cmp.Or(opts.Top, defaultTop), graph), nil
+}
+
+// forget frees what is needed only to collect.
+func (c *collector) forget() {
+	s := &c.sessions
+	s.sessions, s.requests, s.latest, s.named = names{}, names{}, block.List[tail]{}, block.List[tail]{}
+	c.untimed.sent, c.untimed.named = block.List[float64]{}, block.List[float64]{}
 }
 
 // analysis computes the parts in parallel: they only read what was collected. Those of a

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -109,8 +110,8 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 		c.detector.Add(r)
 		c.declared.add(r)
 		c.marks.add(&r)
-		c.sessions.add(rows, r, line)
-		c.untimed.add(rows, r)
+		is := c.sessions.add(rows, &r, line)
+		c.untimed.add(rows, &r, is, &c.sessions.requests)
 		rows++
 		if c.sampled != nil {
 			c.sample(&r)
@@ -125,7 +126,10 @@ func (c *collector) read(reqs trace.Requests, line func() int, full chan<- *batc
 		}
 	}
 	full <- b
-	return nil
+	if c.untimed.Turns > 0 {
+		c.sessions.beginGraph(rows)
+	}
+	return errors.Join(c.sessions.sessions.table.Err(), c.sessions.requests.table.Err())
 }
 
 // sample takes the ids from a row.

@@ -98,3 +98,26 @@ func TestGraphAgainstBruteForce(t *testing.T) {
 		}
 	})
 }
+
+// Request ids alone make no sessions; ids and delays may begin late.
+func TestRequestIDsWithoutSessions(t *testing.T) {
+	rows := []trace.Request{
+		{Timestamp: trace.Some(0.0), InputLength: 9, OutputLength: 1},
+		{Timestamp: trace.Some(1.0), InputLength: 9, OutputLength: 1, ID: "a"},
+		{InputLength: 9, OutputLength: 1, ID: "b", After: []string{"a"}, Delay: trace.Some(10.0)},
+	}
+	a := analyzed(t, analyze.Options{}, rows...)
+	if a.Sessions != nil || a.Graph == nil || a.Graph.Sessions != 2 || a.Graph.Depth.Max != 2 {
+		t.Errorf("sessions %+v, graph %+v", a.Sessions, a.Graph)
+	}
+	late := []trace.Request{
+		{Timestamp: trace.Some(0.0), SessionID: "s", InputLength: 9, OutputLength: 1},
+		{Timestamp: trace.Some(5.0), InputLength: 9, OutputLength: 1},
+		{SessionID: "s", InputLength: 9, OutputLength: 1, Delay: trace.Some(10.0)},
+		{Timestamp: trace.Some(600.0), SessionID: "s", InputLength: 9, OutputLength: 1, ID: "c", After: []string{}},
+	}
+	a = analyzed(t, analyze.Options{}, late...)
+	if a.Graph == nil || a.Graph.Sessions != 2 || a.Graph.Requests.Max != 3 || a.Untimed.Turns != 1 || a.Arrivals.Estimated != 1 {
+		t.Errorf("graph %+v, untimed %+v", a.Graph, a.Untimed)
+	}
+}

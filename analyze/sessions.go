@@ -3,8 +3,10 @@ package analyze
 import (
 	"math"
 	"slices"
+	"strconv"
 
 	"moontide/trace"
+	"moontide/trace/block"
 	"moontide/trace/stats"
 )
 
@@ -55,24 +57,25 @@ const (
 
 // sessionsOf builds sessions from the row of each row's previous turn, none, or
 // outside. The rows in apart do not follow that turn.
-func sessionsOf(rows *rows, previous []int32, apart map[int32]bool) *Sessions {
+func sessionsOf(rows *rows, previous func(row int) int32, apart map[int32]bool) *Sessions {
 	s := &Sessions{Of: make([]int32, rows.len())}
 	var gaps, growth stats.Collector
 	turns := make([]int32, rows.len()) // of the session that starts here
 	for i, r := range rows.all {
 		s.Of[i] = none
-		if previous[i] == outside {
+		last := previous(i)
+		if last == outside {
 			continue
 		}
 		s.Requests++
-		if previous[i] == none {
+		if last == none {
 			s.Sessions++
 			s.Of[i] = int32(i)
 			turns[i] = 1
 			continue
 		}
-		before := rows.at(int(previous[i]))
-		s.Of[i] = s.Of[previous[i]]
+		before := rows.at(int(last))
+		s.Of[i] = s.Of[last]
 		turns[s.Of[i]]++
 		if apart[int32(i)] {
 			continue
@@ -97,95 +100,154 @@ func sessionsOf(rows *rows, previous []int32, apart map[int32]bool) *Sessions {
 
 // sessionCounter tracks session ids and what rows wait for.
 type sessionCounter struct {
-	latest   map[string]tail // turn of each session
-	named    map[string]tail // rows by request id
-	previous []int32         // of each row, up to the last with an id
-	turns    []laterTurn
-	apart    map[int32]bool // rows that follow another turn than the latest, or none
-	parallel int            // rows that follow none
-	delays   map[trace.DelayKind][]float64
-	graph    trace.GraphBuilder
-	waits    bool // rows have after
-	ids      bool // rows of sessions have block ids
+	sessions, requests names
+	latest             block.List[tail]  // turn of each session, by number
+	named              block.List[tail]  // rows by the number of their request id
+	previous           block.List[int32] // of each row, up to the last with an id
+	turns              block.List[laterTurn]
+	apart              map[int32]bool // rows that follow another turn than the latest, or none
+	parallel           int            // rows that follow none
+	delays             map[trace.DelayKind][]float64
+	graph              trace.GraphBuilder
+	graphed            bool // rows are added to graph
+	waits              bool // rows have after
+	some               bool // rows have session ids
+	ids                bool // rows of sessions have block ids
 }
 
-func (c *sessionCounter) add(row int, r trace.Request, line func() int) {
+func (c *sessionCounter) add(row int, r *trace.Request, line func() int) known {
+	is := known{session: none, request: none}
 	if r.SessionID == "" && r.ID == "" && r.After == nil {
-		c.graph.Skip()
-		return
+		c.addToGraph(row, r, none, line)
+		return is
 	}
+	var latest tail
+	if r.SessionID != "" {
+		is.session = int32(c.sessions.number(r.SessionID))
+		latest = *slot(&c.latest, uint32(is.session))
+		is.later = latest.row > 0
+	}
+	c.addToGraph(row, r, is.session, line)
 	c.waits = c.waits || r.After != nil
-	at := 0
-	if line != nil {
-		at = line()
-	}
-	c.graph.Add(r, at)
-	if c.latest == nil {
-		c.latest, c.named, c.apart, c.delays = map[string]tail{}, map[string]tail{}, map[int32]bool{}, map[trace.DelayKind][]float64{}
-	}
-	latest, later := c.latest[r.SessionID]
-	if r.Delay.Set && (later && r.After == nil || len(r.After) > 0) {
+	if r.Delay.Set && (is.later && r.After == nil || len(r.After) > 0) {
+		if c.delays == nil {
+			c.delays = map[trace.DelayKind][]float64{}
+		}
 		c.delays[r.DelayKind] = append(c.delays[r.DelayKind], r.Delay.Value)
 	}
-	own := tailOf(r, row)
+	own := tailOf(r, row, is.session)
+	if is.session != none {
+		c.follow(row, r, latest)
+		*slot(&c.latest, uint32(is.session)) = own
+	}
 	if r.ID != "" {
-		c.named[r.ID] = own
+		is.request = int32(c.requests.number(r.ID))
+		*slot(&c.named, uint32(is.request)) = own
 	}
-	if r.SessionID == "" {
-		return
-	}
-	c.ids = c.ids || own.blocks > 0
+	return is
+}
+
+// follow takes a row of a session and the latest turn of it, if there is one.
+func (c *sessionCounter) follow(row int, r *trace.Request, latest tail) {
+	c.some, c.ids = true, c.ids || len(r.HashIDs) > 0
 	c.fill(row)
-	c.latest[r.SessionID] = own
-	if !later {
-		c.previous = append(c.previous, none)
+	c.previous.Add(latest.row - 1) // none if there is none
+	if latest.row == 0 {
 		return
 	}
-	c.previous = append(c.previous, latest.row)
 	before, follows := c.before(r, latest)
 	if follows {
-		c.turns = append(c.turns, before.next(r, row))
+		c.turns.Add(before.next(r, row))
 	} else {
 		c.parallel++
 	}
 	if before.row != latest.row {
+		if c.apart == nil {
+			c.apart = map[int32]bool{}
+		}
 		c.apart[int32(row)] = true
 	}
 }
 
 // before returns the turn of the same session that a row follows, if any.
-func (c *sessionCounter) before(r trace.Request, latest tail) (before tail, follows bool) {
+func (c *sessionCounter) before(r *trace.Request, latest tail) (before tail, follows bool) {
 	if r.After == nil {
 		return latest, true
 	}
-	before.row = none
 	for _, id := range r.After {
-		if t, known := c.named[id]; known && t.session == r.SessionID && t.row > before.row {
+		if t := *slot(&c.named, c.requests.number(id)); t.row > before.row && t.session == latest.session {
 			before = t
 		}
 	}
-	return before, before.row != none
+	return before, before.row > 0
 }
 
 // fill marks the rows before row that have no entry yet as outside.
 func (c *sessionCounter) fill(row int) {
-	for len(c.previous) < row {
-		c.previous = append(c.previous, outside)
+	for c.previous.Len() < row {
+		c.previous.Add(outside)
 	}
+}
+
+// addToGraph adds a row to the graph, which is made from the first row on that has a
+// request id or waits for others: it takes much memory.
+func (c *sessionCounter) addToGraph(row int, r *trace.Request, session int32, line func() int) {
+	if r.ID != "" || r.After != nil {
+		c.beginGraph(row)
+	}
+	if !c.graphed {
+		return
+	}
+	number := 0
+	if line != nil {
+		number = line()
+	}
+	c.graph.Add(trace.Request{SessionID: sessionName(session), ID: r.ID, After: r.After}, number)
+}
+
+// beginGraph adds the first rows to the graph, unless it has them.
+func (c *sessionCounter) beginGraph(rows int) {
+	if c.graphed {
+		return
+	}
+	c.graphed = true
+	c.fill(rows)
+	sessions := make([]int32, rows) // of each row
+	next := int32(0)
+	for row := range rows {
+		switch previous := *c.previous.At(uint32(row)); previous {
+		case outside:
+			sessions[row] = none
+		case none:
+			sessions[row] = next
+			next++
+		default:
+			sessions[row] = sessions[previous]
+		}
+		c.graph.Add(trace.Request{SessionID: sessionName(sessions[row])}, 0)
+	}
+}
+
+// sessionName returns an id for the session with a number.
+func sessionName(number int32) string {
+	if number == none {
+		return ""
+	}
+	return strconv.Itoa(int(number))
 }
 
 // result returns nil if no row has an id.
 func (c *sessionCounter) result(rows *rows, size trace.BlockSize) *Sessions {
-	if len(c.latest) == 0 {
+	if !c.some {
 		return nil
 	}
 	c.fill(rows.len())
-	s := sessionsOf(rows, c.previous, c.apart)
+	s := sessionsOf(rows, func(row int) int32 { return *c.previous.At(uint32(row)) }, c.apart)
 	s.Think, s.Tool = stats.Of(c.delays[trace.Think]), stats.Of(c.delays[trace.Tool])
 	s.Delay = stats.Of(slices.Concat(c.delays[""], c.delays[trace.Think], c.delays[trace.Tool]))
 	if c.ids {
 		s.Relations = &Relations{Parallel: c.parallel}
-		for _, t := range c.turns {
+		for t := range c.turns.All {
 			s.Relations.add(t, rows, size.Tokens)
 		}
 	}

@@ -42,7 +42,7 @@ func (c *prefixCounter) sessions(rows *rows, size trace.BlockSize) *Sessions {
 		}
 		f.end(i, runs[0])
 	}
-	s := sessionsOf(rows, previous, nil)
+	s := sessionsOf(rows, func(row int) int32 { return previous[row] }, nil)
 	s.Inferred = true
 	return s
 }

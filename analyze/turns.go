@@ -15,14 +15,14 @@ type Relations struct {
 
 // tail is the end of a prompt that a later turn may extend.
 type tail struct {
-	session    string
-	row        int32
+	row        int32 // from 1; 0 if there is none
+	session    int32 // its number, or none
 	blocks     int32
 	last, prev uint64 // its last two block ids
 }
 
-func tailOf(r trace.Request, row int) tail {
-	t := tail{session: r.SessionID, row: int32(row), blocks: int32(len(r.HashIDs))}
+func tailOf(r *trace.Request, row int, session int32) tail {
+	t := tail{session: session, row: int32(row) + 1, blocks: int32(len(r.HashIDs))}
 	if t.blocks > 0 {
 		t.last = r.HashIDs[t.blocks-1]
 	}
@@ -42,20 +42,20 @@ type laterTurn struct {
 	samePrev    bool  // and the one before that
 }
 
-// at reports whether a prompt has a block at a place.
-func at(ids []uint64, place int32, id uint64) bool {
+// hasAt reports whether a prompt has a block at a place.
+func hasAt(ids []uint64, place int32, id uint64) bool {
 	return place >= 0 && int(place) < len(ids) && ids[place] == id
 }
 
-func (t tail) next(r trace.Request, row int) laterTurn {
+func (t tail) next(r *trace.Request, row int) laterTurn {
 	return laterTurn{
-		row: int32(row), before: t.row, blocks: t.blocks, own: int32(len(r.HashIDs)),
-		sameLast: at(r.HashIDs, t.blocks-1, t.last), samePrev: at(r.HashIDs, t.blocks-2, t.prev),
+		row: int32(row), before: t.row - 1, blocks: t.blocks, own: int32(len(r.HashIDs)),
+		sameLast: hasAt(r.HashIDs, t.blocks-1, t.last), samePrev: hasAt(r.HashIDs, t.blocks-2, t.prev),
 	}
 }
 
 // add counts a turn.
-func (c *Relations) add(t laterTurn, rows *rows, size int) {
+func (c *Relations) add(t *laterTurn, rows *rows, size int) {
 	before := rows.at(int(t.before)).isl
 	full := before / int32(size) // blocks
 	switch {
